@@ -1,0 +1,124 @@
+# entityapi: a multi-tenant JSON:API service inside PostgreSQL
+#
+# Two kinds of targets.  The usual PGXS ones (all, install, installcheck,
+# clean) build for the server that PG_CONFIG belongs to.  The others (run, up,
+# down, test, bench) are scripts that need nothing prepared: they install
+# missing packages, then work in private folders below DATA.
+
+PG_CONFIG ?= pg_config
+PORT ?= 8080
+DATA ?= .local
+MANIFESTS ?= examples/billing
+DEMO ?= 1
+
+.DEFAULT_GOAL := all
+
+# The extension
+
+EXTENSION = entityapi
+EXTVERSION := $(shell sed -n "s/^default_version *= *'\(.*\)'.*/\1/p" \
+	entityapi.control)
+MODULE_big = entityapi
+OBJS = $(patsubst %.c,%.o,$(sort $(wildcard extension/*.c)))
+DATA_built = entityapi--$(EXTVERSION).sql
+PGFILEDESC = "entityapi - multi-tenant JSON:API service"
+
+INSTALL_PARTS = $(sort $(wildcard extension/install/*.sql))
+
+# The warnings are for our own files, so PostgreSQL's headers are the system's.
+PG_CPPFLAGS = -DEA_VERSION='"$(EXTVERSION)"' \
+	-isystem $(shell $(PG_CONFIG) --includedir-server 2>/dev/null)
+PG_CFLAGS = -Wall -Wextra -Werror -Wno-unused-parameter -Wno-sign-compare \
+	-Wno-missing-field-initializers -Wshadow -Wstrict-prototypes \
+	-Wdeclaration-after-statement
+
+# The tests of pg_regress, "setup" first, and the isolation tests
+
+TESTS_SQL = $(sort $(notdir $(basename $(wildcard sql/*.sql))))
+REGRESS = $(filter setup,$(TESTS_SQL)) $(filter-out setup,$(TESTS_SQL))
+SPECS = $(sort $(notdir $(basename $(wildcard specs/*.spec))))
+ifneq ($(SPECS),)
+ISOLATION = $(SPECS)
+endif
+
+EXTRA_CLEAN = $(OBJS:.o=.d)
+
+.PHONY: run up down test bench shim install-shim uninstall-shim clean-shim \
+	print-cflags print-regress print-specs
+
+# The scripts need no PGXS: on a bare machine there is none yet.  DATA means
+# something else to PGXS, so it goes by another name from here on.
+
+ENTITYAPI_DATA := $(DATA)
+override undefine DATA
+
+export PG_CONFIG PORT MANIFESTS DEMO TESTS
+
+run up down test bench:
+	@exec env DATA='$(ENTITYAPI_DATA)' scripts/$@
+
+PGXS := $(shell $(PG_CONFIG) --pgxs 2>/dev/null)
+
+ifeq ($(wildcard $(PGXS)),)
+
+all install installcheck clean:
+	@echo "PostgreSQL's development files are missing (PG_CONFIG=$(PG_CONFIG))." >&2
+	@echo "'make up' installs what is needed." >&2
+	@exit 1
+
+else
+
+# Bitcode for JIT inlining needs the very clang PostgreSQL was built with.
+
+PGXS_GLOBAL := $(dir $(PGXS))../Makefile.global
+PGXS_CLANG := $(shell sed -n 's/^CLANG *= *//p' $(PGXS_GLOBAL))
+ifeq ($(shell command -v $(PGXS_CLANG) 2>/dev/null),)
+override with_llvm := no
+endif
+
+all: shim
+
+include $(PGXS)
+
+# Servers are commonly built without dependency tracking, and then PGXS does
+# not rebuild after an edit of a header.
+
+override CFLAGS += -MMD -MP
+-include $(OBJS:.o=.d)
+$(OBJS:.o=.bc): $(wildcard extension/*.h)
+
+# The install script is its parts in the order of their names
+
+$(DATA_built): $(INSTALL_PARTS)
+	cat $(INSTALL_PARTS) > $@
+
+# The shim has its own Makefile; PGXS builds one thing only.
+
+shim:
+	$(MAKE) -C shim PG_CONFIG='$(PG_CONFIG)'
+
+install: install-shim
+install-shim: shim
+	$(MKDIR_P) '$(DESTDIR)$(bindir)'
+	$(INSTALL_PROGRAM) shim/entityapi-shim '$(DESTDIR)$(bindir)/entityapi-shim'
+
+uninstall: uninstall-shim
+uninstall-shim:
+	rm -f '$(DESTDIR)$(bindir)/entityapi-shim'
+
+clean: clean-shim
+clean-shim:
+	$(MAKE) -C shim clean PG_CONFIG='$(PG_CONFIG)'
+
+# What the scripts ask for
+
+print-cflags:
+	@echo $(CPPFLAGS) $(PG_CFLAGS)
+
+print-regress:
+	@echo $(REGRESS)
+
+print-specs:
+	@echo $(SPECS)
+
+endif

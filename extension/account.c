@@ -1,0 +1,278 @@
+/*-------------------------------------------------------------------------
+ *
+ * account.c
+ *	  Accounts of users: the statements about them.
+ *
+ * extension/account.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "account.h"
+#include "catalog/pg_type.h"
+#include "exec.h"
+#include "executor/spi.h"
+#include "fmgr.h"
+#include "guc.h"
+#include "jsonwrite.h"
+#include "password.h"
+#include "username.h"
+#include "utils/builtins.h"
+#include "utils/fmgrprotos.h"
+#include "utils/timestamp.h"
+#include "uuid.h"
+
+/* In the order of EaKind, as tables, tokens and answers spell them. */
+static const char *const kind_names[] = {
+	"USER", "SERVICE_ACCOUNT", "PERSONAL_API_KEY"
+};
+
+const char *
+ea_account_kind(EaKind kind)
+{
+	return kind_names[kind];
+}
+
+static EaKind
+kind_of(const char *name)
+{
+	for (int i = 0; i < lengthof(kind_names); i++)
+	{
+		if (strcmp(kind_names[i], name) == 0)
+			return (EaKind) i;
+	}
+	elog(ERROR, "unknown kind of account");
+}
+
+void
+ea_account_read(EaAccount *account, TupleTableSlot *slot)
+{
+	Datum	   *values = slot->tts_values;
+	EaPrincipal *principal = &account->principal;
+
+	memset(account, 0, sizeof(EaAccount));
+	principal->account = *DatumGetUUIDP(values[0]);
+	principal->user_id = ea_uuid_text(&principal->account);
+	principal->kind = kind_of(TextDatumGetCString(values[1]));
+	principal->has_tenant = !slot->tts_isnull[2];
+	if (principal->has_tenant)
+		principal->tenant = *DatumGetUUIDP(values[2]);
+	principal->username = TextDatumGetCString(values[3]);
+	principal->roles = ea_exec_array_text(values[4], &principal->nroles);
+	principal->profile = TextDatumGetCString(values[5]);
+	principal->attributes = TextDatumGetCString(values[6]);
+	principal->super_admin = DatumGetBool(values[7]);
+	principal->tenant_admin = DatumGetBool(values[8]);
+	principal->force_change = DatumGetBool(values[9]);
+	account->active = DatumGetBool(values[10]);
+}
+
+bool
+ea_account_insert(const EaNewAccount *account, TimestampTz now, pg_uuid_t *id)
+{
+	static const Oid types[] = {
+		UUIDOID, UUIDOID, TEXTOID, TEXTOID, TEXTOID, TEXTARRAYOID, JSONBOID,
+		JSONBOID, TEXTOID, BOOLOID, TIMESTAMPTZOID
+	};
+	Datum		values[lengthof(types)];
+	bool		isnull[lengthof(types)] = {false};
+	char	   *hash = ea_password_hash(account->password,
+										strlen(account->password));
+
+	ea_uuid_make(id);
+	isnull[1] = !account->has_tenant;
+	isnull[4] = account->email == NULL;
+	values[0] = UUIDPGetDatum(id);
+	values[1] = UUIDPGetDatum(&account->tenant);
+	values[2] = CStringGetTextDatum(account->username);
+	values[3] = CStringGetTextDatum(account->username_key);
+	values[4] = isnull[4] ? (Datum) 0 : CStringGetTextDatum(account->email);
+	values[5] = account->roles;
+	values[6] = account->profile;
+	values[7] = account->attributes;
+	values[8] = CStringGetTextDatum(hash);
+	values[9] = BoolGetDatum(account->temporary);
+	values[10] = TimestampTzGetDatum(now);
+	return ea_exec_run("INSERT INTO entityapi.account (id, tenant_id, kind,"
+					   " username, username_key, email, status, roles,"
+					   " profile, security_attributes, password_hash,"
+					   " password_change_required, is_super_admin,"
+					   " created_at) VALUES ($1, $2, 'USER', $3, $4, $5,"
+					   " 'ACTIVE', $6, $7, $8, $9, $10, $2 IS NULL, $11)"
+					   " ON CONFLICT (username_key) DO NOTHING",
+					   lengthof(types), types, values, isnull,
+					   EA_EXEC_WRITE, true, NULL, NULL) > 0;
+}
+
+void
+ea_account_make_admin(const pg_uuid_t *tenant, const pg_uuid_t *id)
+{
+	static const Oid types[] = {UUIDOID, UUIDOID};
+	Datum		values[] = {UUIDPGetDatum(tenant), UUIDPGetDatum(id)};
+
+	ea_exec_run("INSERT INTO entityapi.tenant_admin (tenant_id, account_id)"
+				" VALUES ($1, $2) ON CONFLICT DO NOTHING",
+				lengthof(types), types, values, NULL, EA_EXEC_WRITE, true,
+				NULL, NULL);
+}
+
+static void
+write_text(StringInfo out, const char *key, TupleTableSlot *slot, int column)
+{
+	ea_jsonwrite_key(out, key);
+	ea_jsonwrite_cstring(out, slot->tts_isnull[column] ? NULL :
+						 TextDatumGetCString(slot->tts_values[column]));
+}
+
+static void
+write_time(StringInfo out, const char *key, TupleTableSlot *slot, int column)
+{
+	ea_jsonwrite_key(out, key);
+	if (slot->tts_isnull[column])
+		ea_jsonwrite_lit(out, "null");
+	else
+		ea_jsonwrite_timestamp(out,
+							   DatumGetTimestampTz(slot->tts_values[column]));
+}
+
+static void
+write_object(StringInfo out, const char *key, TupleTableSlot *slot, int column)
+{
+	ea_jsonwrite_key(out, key);
+	ea_account_write_object(out, TextDatumGetCString(slot->tts_values[column]));
+}
+
+/* Row of ea_account_write(): all of the record but its last member. */
+static void
+write_record(void *arg, TupleTableSlot *slot)
+{
+	StringInfo	out = arg;
+	Datum	   *values = slot->tts_values;
+	char	  **roles;
+	int			nroles;
+
+	ea_jsonwrite_key(out, "id");
+	ea_jsonwrite_uuid(out, DatumGetUUIDP(values[0]));
+	write_text(out, "username", slot, 1);
+	write_text(out, "email", slot, 2);
+	write_text(out, "status", slot, 3);
+	ea_jsonwrite_key(out, "roles");
+	appendStringInfoChar(out, '[');
+	roles = ea_exec_array_text(values[4], &nroles);
+	for (int i = 0; i < nroles; i++)
+	{
+		ea_jsonwrite_comma(out);
+		ea_jsonwrite_cstring(out, roles[i]);
+	}
+	appendStringInfoChar(out, ']');
+	write_object(out, "profile", slot, 5);
+	write_object(out, "securityAttributes", slot, 6);
+	ea_jsonwrite_key(out, "passwordChangeRequired");
+	ea_jsonwrite_bool(out, DatumGetBool(values[7]));
+	ea_jsonwrite_key(out, "isTenantAdmin");
+	ea_jsonwrite_bool(out, DatumGetBool(values[8]));
+	write_time(out, "createdAt", slot, 9);
+	write_time(out, "lastLoginAt", slot, 10);
+}
+
+bool
+ea_account_write(StringInfo out, const pg_uuid_t *tenant, const pg_uuid_t *id,
+				 const char *temporary_password)
+{
+	static const Oid types[] = {UUIDOID, UUIDOID};
+	Datum		values[] = {UUIDPGetDatum(id), UUIDPGetDatum(tenant)};
+	int			start = out->len;
+
+	appendStringInfoChar(out, '{');
+	if (ea_exec_run("SELECT a.id, a.username, a.email, a.status, a.roles,"
+					" a.profile::text, a.security_attributes::text,"
+					" a.password_change_required,"
+					" EXISTS (SELECT 1 FROM entityapi.tenant_admin ta"
+					" WHERE ta.account_id = a.id"
+					" AND ta.tenant_id = a.tenant_id),"
+					" a.created_at, a.last_login_at"
+					" FROM entityapi.account a WHERE a.id = $1"
+					" AND a.tenant_id = $2 AND a.kind = 'USER'",
+					lengthof(types), types, values, NULL, EA_EXEC_WRITE, true,
+					write_record, out) == 0)
+	{
+		out->len = start;
+		out->data[start] = '\0';
+		return false;
+	}
+	if (temporary_password != NULL)
+	{
+		ea_jsonwrite_key(out, "temporaryPassword");
+		ea_jsonwrite_cstring(out, temporary_password);
+	}
+	appendStringInfoChar(out, '}');
+	return true;
+}
+
+void
+ea_account_write_object(StringInfo out, const char *stored)
+{
+	EaJsonFault fault;
+	EaJson	   *tree;
+
+	tree = ea_jsonread_parse(stored, strlen(stored), ea_guc_max_json_depth,
+							 &fault);
+
+	/* the limit may have been lowered since; the text is JSON in any case */
+	if (tree == NULL)
+		appendStringInfoString(out, stored);
+	else
+		ea_jsonwrite_tree(out, tree);
+}
+
+static EaNewAccount
+super_admin(const text *username, const text *password)
+{
+	EaNewAccount account = {0};
+	const char *fault;
+
+	account.username = ea_username_clean(VARDATA_ANY(username),
+										 VARSIZE_ANY_EXHDR(username));
+	if (account.username == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("a username has 1 to %d characters and no control characters",
+						EA_USERNAME_MAX)));
+	account.username_key = ea_username_key(account.username);
+	account.password = text_to_cstring(password);
+	fault = ea_account_password_fault(account.password,
+									  strlen(account.password),
+									  account.username_key);
+	if (fault != NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("this password cannot be used"),
+				 errdetail("%s", fault)));
+	account.roles = ea_exec_text_array(NULL, 0);
+	account.profile = DirectFunctionCall1(jsonb_in, CStringGetDatum("{}"));
+	account.attributes = account.profile;
+	return account;
+}
+
+PG_FUNCTION_INFO_V1(ea_sql_create_superadmin);
+
+/* entityapi.create_superadmin(username text, password text) returns uuid */
+Datum
+ea_sql_create_superadmin(PG_FUNCTION_ARGS)
+{
+	text	   *username = PG_GETARG_TEXT_PP(0);
+	text	   *password = PG_GETARG_TEXT_PP(1);
+	pg_uuid_t  *id = palloc(sizeof(pg_uuid_t));
+	EaNewAccount account;
+
+	if (SPI_connect() != SPI_OK_CONNECT)
+		elog(ERROR, "could not connect to SPI");
+	account = super_admin(username, password);
+	if (!ea_account_insert(&account, GetCurrentTimestamp(), id))
+		ereport(ERROR,
+				(errcode(ERRCODE_UNIQUE_VIOLATION),
+				 errmsg("this username is taken")));
+	SPI_finish();
+	PG_RETURN_UUID_P(id);
+}

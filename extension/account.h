@@ -1,0 +1,114 @@
+/*-------------------------------------------------------------------------
+ *
+ * account.h
+ *	  Accounts of users: reading, making, describing them.
+ *
+ * extension/account.h
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef EA_ACCOUNT_H
+#define EA_ACCOUNT_H
+
+#include "context.h"
+#include "executor/tuptable.h"
+
+/* Bytes of a profile, of security attributes, as compact JSON. */
+#define EA_ACCOUNT_OBJECT_MAX 4096
+
+typedef struct EaAccount
+{
+	EaPrincipal principal;		/* session is left zero */
+	bool		active;			/* and its tenant, if it has one, too */
+} EaAccount;
+
+/*
+ * What a statement selects to read an account, from which tables, in this
+ * order; whatever it selects besides comes after.
+ */
+#define EA_ACCOUNT_COLUMNS \
+	"a.id, a.kind, a.tenant_id, a.username, a.roles, a.profile::text," \
+	" a.security_attributes::text, a.is_super_admin," \
+	" ta.account_id IS NOT NULL, a.password_change_required," \
+	" a.status = 'ACTIVE' AND CASE WHEN a.is_super_admin" \
+	" THEN a.tenant_id IS NULL ELSE t.status IS NOT NULL" \
+	" AND t.status = 'ACTIVE' END"
+#define EA_ACCOUNT_NCOLUMNS 11
+#define EA_ACCOUNT_TABLES \
+	"entityapi.account a" \
+	" LEFT JOIN entityapi.tenant t ON t.id = a.tenant_id" \
+	" LEFT JOIN entityapi.tenant_admin ta" \
+	" ON ta.account_id = a.id AND ta.tenant_id = a.tenant_id"
+
+/* Fill from the first EA_ACCOUNT_NCOLUMNS columns, in the current context. */
+extern void ea_account_read(EaAccount *account, TupleTableSlot *slot);
+
+/* "USER", ... */
+extern const char *ea_account_kind(EaKind kind);
+
+/* An account about to be made. */
+typedef struct EaNewAccount
+{
+	bool		has_tenant;		/* false: a SuperAdmin */
+	pg_uuid_t	tenant;
+	char	   *username;
+	char	   *username_key;
+	const char *email;			/* or NULL */
+	Datum		roles;			/* text[] */
+	Datum		attributes;		/* jsonb */
+	Datum		profile;		/* jsonb */
+	const char *password;
+	bool		temporary;		/* must be changed at the first login */
+	bool		generated;		/* the password is to be shown, once */
+} EaNewAccount;
+
+/*
+ * Read the members of a new user from a body that ea_body_check() has
+ * passed: username, email, roles, securityAttributes, profile and
+ * temporaryPassword, each as far as it is there.  Notes all faults; base is
+ * the pointer to the object.
+ */
+extern void ea_account_describe(EaRequest *req, const EaJson *object,
+								const char *base, EaNewAccount *account);
+
+/* Insert it; false when the username is taken.  Hashes the password. */
+extern bool ea_account_insert(const EaNewAccount *account, TimestampTz now,
+							  pg_uuid_t *id);
+
+/* Give a user of the tenant the authority of a TenantAdmin. */
+extern void ea_account_make_admin(const pg_uuid_t *tenant,
+								  const pg_uuid_t *id);
+
+/*
+ * Append the record of a user of a tenant (contract section 7), with the
+ * password that was made for it, if any.  False when there is no such user.
+ */
+extern bool ea_account_write(StringInfo out, const pg_uuid_t *tenant,
+							 const pg_uuid_t *id,
+							 const char *temporary_password);
+
+/*
+ * Read an array of declared roles into a text[] without repetitions.  Notes
+ * a fault for each member that is none, at <pointer>/<index>.
+ */
+extern Datum ea_account_roles(EaRequest *req, const EaJson *array,
+							  const char *pointer);
+
+/*
+ * JSON text of an object to be stored to a jsonb Datum, or a fault noted at
+ * the pointer: too long, or numbers beyond all use.
+ */
+extern Datum ea_account_object(EaRequest *req, const char *json,
+							   const char *pointer);
+
+/* Append the text of a stored object as compact JSON. */
+extern void ea_account_write_object(StringInfo out, const char *stored);
+
+/*
+ * What is wrong with a new password of the user with this username key, the
+ * list of common ones included; NULL if nothing is.
+ */
+extern const char *ea_account_password_fault(const char *password, int len,
+											 const char *username_key);
+
+#endif							/* EA_ACCOUNT_H */

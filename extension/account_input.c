@@ -1,0 +1,385 @@
+/*-------------------------------------------------------------------------
+ *
+ * account_input.c
+ *	  What administrators and users may write into an account.
+ *
+ * Faults are noted with their place, so that one answer shows all of them.
+ *
+ * extension/account_input.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include <math.h>
+
+#include "account.h"
+#include "body.h"
+#include "catalog.h"
+#include "catalog/pg_collation.h"
+#include "catalog/pg_type.h"
+#include "exec.h"
+#include "jsonwrite.h"
+#include "mb/pg_wchar.h"
+#include "miscadmin.h"
+#include "password.h"
+#include "secret.h"
+#include "username.h"
+#include "utils/builtins.h"
+#include "utils/fmgrprotos.h"
+#include "utils/formatting.h"
+#include "utils/jsonb.h"
+
+/* RFC 5321 section 4.5.3.1.3 */
+#define EMAIL_MAX 254
+
+/* Exponents that a double has room for (RFC 7493 section 2.2). */
+#define EXPONENT_MAX 308
+
+/* Platform authorities, not roles: case and separators taken away. */
+static const char *const reserved_roles[] = {"superadmin", "tenantadmin"};
+
+static bool
+is_reserved(const char *role)
+{
+	char	   *folded = palloc(strlen(role) + 1);
+	int			n = 0;
+
+	for (; *role; role++)
+	{
+		if (strchr("_- ", *role) == NULL)
+			folded[n++] = pg_ascii_tolower((unsigned char) *role);
+	}
+	folded[n] = '\0';
+	for (int i = 0; i < lengthof(reserved_roles); i++)
+	{
+		if (strcmp(folded, reserved_roles[i]) == 0)
+			return true;
+	}
+	return false;
+}
+
+static bool
+contains(char *const *items, int n, const char *item)
+{
+	for (int i = 0; i < n; i++)
+	{
+		if (strcmp(items[i], item) == 0)
+			return true;
+	}
+	return false;
+}
+
+Datum
+ea_account_roles(EaRequest *req, const EaJson *array, const char *pointer)
+{
+	char	  **roles = palloc(Max(array->count, 1) * sizeof(char *));
+	int			nroles = 0;
+	int			index = 0;
+
+	for (const EaJson *item = array->first; item; item = item->next, index++)
+	{
+		const char *why = NULL;
+
+		CHECK_FOR_INTERRUPTS();
+		if (item->kind != EA_JSON_STRING)
+			why = "A role is named by a string.";
+		else if (is_reserved(item->text))
+			why = "A platform authority cannot be assigned as a role.";
+		else if (!ea_catalog_has_role(req->catalog, item->text))
+			why = "This role is not declared.";
+
+		if (why != NULL)
+			ea_errors_add(req, EA_ERR_INVALID_VALUE, EA_AT_POINTER,
+						  ea_errors_index(pointer, index), "%s", why);
+		else if (!contains(roles, nroles, item->text))
+			roles[nroles++] = item->text;
+	}
+	return ea_exec_text_array(roles, nroles);
+}
+
+/* No number with an exponent that would take pages of digits to store. */
+static bool
+numbers_fit(const EaJson *value)
+{
+	const char *exponent;
+
+	check_stack_depth();
+	if (value->kind == EA_JSON_NUMBER)
+	{
+		exponent = strpbrk(value->text, "eE");
+		return exponent == NULL ||
+			fabs(strtod(exponent + 1, NULL)) <= EXPONENT_MAX;
+	}
+	for (const EaJson *member = value->first; member; member = member->next)
+	{
+		if (!numbers_fit(member))
+			return false;
+	}
+	return true;
+}
+
+static Datum
+refuse_object(EaRequest *req, const char *pointer, const char *why)
+{
+	ea_errors_add(req, EA_ERR_INVALID_VALUE, EA_AT_POINTER, pointer, "%s",
+				  why);
+	return (Datum) 0;
+}
+
+Datum
+ea_account_object(EaRequest *req, const char *json, const char *pointer)
+{
+	char	   *too_long = psprintf("This object is longer than %d bytes.",
+									EA_ACCOUNT_OBJECT_MAX);
+	EaJsonFault fault;
+	EaJson	   *tree;
+	Datum		stored;
+	StringInfoData compact;
+
+	if (strlen(json) > EA_ACCOUNT_OBJECT_MAX)
+		return refuse_object(req, pointer, too_long);
+	tree = ea_jsonread_parse(json, strlen(json), EA_ACCOUNT_OBJECT_MAX,
+							 &fault);
+	if (tree == NULL || !numbers_fit(tree))
+		return refuse_object(req, pointer, "A number is out of range.");
+
+	/* numbers with an exponent are stored with all their digits */
+	stored = DirectFunctionCall1(jsonb_in, CStringGetDatum(json));
+	initStringInfo(&compact);
+	ea_account_write_object(&compact,
+							JsonbToCString(NULL,
+										   &DatumGetJsonbP(stored)->root,
+										   VARSIZE(DatumGetPointer(stored))));
+	if (compact.len > EA_ACCOUNT_OBJECT_MAX)
+		return refuse_object(req, pointer, too_long);
+	return stored;
+}
+
+static bool
+is_integer(const EaJson *value)
+{
+	char	   *end;
+
+	if (value->kind != EA_JSON_NUMBER)
+		return false;
+	errno = 0;
+	(void) strtoll(value->text, &end, 10);
+	return errno == 0 && *end == '\0';
+}
+
+static bool
+is_strings(const EaJson *value)
+{
+	if (value->kind != EA_JSON_ARRAY)
+		return false;
+	for (const EaJson *item = value->first; item; item = item->next)
+	{
+		if (item->kind != EA_JSON_STRING)
+			return false;
+	}
+	return true;
+}
+
+static bool
+has_type(const EaJson *value, const char *type)
+{
+	if (strcmp(type, "string") == 0)
+		return value->kind == EA_JSON_STRING;
+	if (strcmp(type, "boolean") == 0)
+		return value->kind == EA_JSON_BOOL;
+	if (strcmp(type, "integer") == 0)
+		return is_integer(value);
+	if (strcmp(type, "number") == 0)
+		return value->kind == EA_JSON_NUMBER;
+	return strcmp(type, "string[]") == 0 && is_strings(value);
+}
+
+static bool
+equal_scalars(const EaJson *a, const EaJson *b)
+{
+	if (a->kind != b->kind)
+		return false;
+	switch (a->kind)
+	{
+		case EA_JSON_BOOL:
+			return a->truth == b->truth;
+		case EA_JSON_STRING:
+			return strcmp(a->text, b->text) == 0;
+		case EA_JSON_NUMBER:
+			return strtod(a->text, NULL) == strtod(b->text, NULL);
+		default:
+			return false;
+	}
+}
+
+/* The value, or each item of it if it is an array, is an allowed one. */
+static bool
+is_allowed(const EaJson *value, const EaJson *allowed)
+{
+	if (allowed == NULL)
+		return true;
+	if (value->kind == EA_JSON_ARRAY)
+	{
+		for (const EaJson *item = value->first; item; item = item->next)
+		{
+			if (!is_allowed(item, allowed))
+				return false;
+		}
+		return true;
+	}
+	for (const EaJson *item = allowed->first; item; item = item->next)
+	{
+		if (equal_scalars(value, item))
+			return true;
+	}
+	return false;
+}
+
+static void
+check_attributes(EaRequest *req, const EaJson *object, const char *pointer)
+{
+	for (const EaJson *member = object->first; member; member = member->next)
+	{
+		const EaAttribute *attribute =
+			ea_catalog_attribute(req->catalog, member->key);
+		char	   *where = ea_errors_pointer(pointer, member->key);
+
+		if (attribute == NULL)
+			ea_errors_add(req, EA_ERR_UNKNOWN_FIELD, EA_AT_POINTER, where,
+						  "This security attribute is not declared.");
+		else if (!has_type(member, attribute->type))
+			ea_errors_add(req, EA_ERR_INVALID_VALUE, EA_AT_POINTER, where,
+						  "This security attribute is of type %s.",
+						  attribute->type);
+		else if (!is_allowed(member, attribute->allowed))
+			ea_errors_add(req, EA_ERR_INVALID_VALUE, EA_AT_POINTER, where,
+						  "This value is not allowed here.");
+	}
+}
+
+/* A member object as jsonb, {} when it is absent. */
+static Datum
+read_object(EaRequest *req, const EaJson *object, const char *name,
+			const char *pointer)
+{
+	const EaJson *member = ea_body_member(object, name, EA_JSON_OBJECT);
+	StringInfoData json;
+
+	initStringInfo(&json);
+	if (member == NULL)
+		ea_jsonwrite_lit(&json, "{}");
+	else
+		ea_jsonwrite_tree(&json, member);
+	return ea_account_object(req, json.data, pointer);
+}
+
+/* One @ with something on either side, nothing that breaks a header. */
+static bool
+is_email(const EaJson *value)
+{
+	const char *at = strrchr(value->text, '@');
+
+	if (at == NULL || at == value->text || at[1] == '\0' ||
+		strchr(value->text, '@') != at || value->len > EMAIL_MAX)
+		return false;
+	for (const char *p = value->text; *p; p++)
+	{
+		if ((unsigned char) *p <= ' ' || *p == 0x7F)
+			return false;
+	}
+	return true;
+}
+
+static void
+read_username(EaRequest *req, const EaJson *object, const char *pointer,
+			  EaNewAccount *account)
+{
+	const EaJson *value = ea_body_member(object, "username", EA_JSON_STRING);
+
+	account->username = value == NULL ? NULL :
+		ea_username_clean(value->text, value->len);
+	if (account->username != NULL)
+		account->username_key = ea_username_key(account->username);
+	else
+		ea_errors_add(req, EA_ERR_INVALID_VALUE, EA_AT_POINTER, pointer,
+					  "A username has 1 to %d characters, without control or"
+					  " invisible ones.", EA_USERNAME_MAX);
+}
+
+static void
+read_password(EaRequest *req, const EaJson *object, const char *pointer,
+			  EaNewAccount *account)
+{
+	const EaJson *value = ea_body_member(object, "temporaryPassword",
+										 EA_JSON_STRING);
+	const char *fault;
+
+	account->temporary = true;
+	account->generated = value == NULL;
+	if (account->generated)
+	{
+		account->password = ea_secret_word();
+		return;
+	}
+	account->password = value->text;
+	fault = ea_account_password_fault(value->text, value->len,
+									  account->username_key == NULL ? "" :
+									  account->username_key);
+	if (fault != NULL)
+		ea_errors_add(req, EA_ERR_WEAK_PASSWORD, EA_AT_POINTER, pointer,
+					  "%s", fault);
+}
+
+void
+ea_account_describe(EaRequest *req, const EaJson *object, const char *base,
+					EaNewAccount *account)
+{
+	const EaJson *roles = ea_body_member(object, "roles", EA_JSON_ARRAY);
+	const EaJson *email = ea_body_member(object, "email", EA_JSON_STRING);
+	const EaJson *attributes = ea_body_member(object, "securityAttributes",
+											  EA_JSON_OBJECT);
+	char	   *where = ea_errors_pointer(base, "securityAttributes");
+
+	read_username(req, object, ea_errors_pointer(base, "username"), account);
+
+	account->email = email == NULL ? NULL : email->text;
+	if (email != NULL && !is_email(email))
+		ea_errors_add(req, EA_ERR_INVALID_VALUE, EA_AT_POINTER,
+					  ea_errors_pointer(base, "email"),
+					  "This is not an e-mail address.");
+
+	account->roles = roles == NULL ?
+		ea_exec_text_array(req->catalog->default_roles,
+						   req->catalog->ndefault_roles) :
+		ea_account_roles(req, roles, ea_errors_pointer(base, "roles"));
+
+	if (attributes != NULL)
+		check_attributes(req, attributes, where);
+	account->attributes = read_object(req, object, "securityAttributes",
+									  where);
+	account->profile = read_object(req, object, "profile",
+								   ea_errors_pointer(base, "profile"));
+	read_password(req, object, ea_errors_pointer(base, "temporaryPassword"),
+				  account);
+}
+
+const char *
+ea_account_password_fault(const char *password, int len,
+						  const char *username_key)
+{
+	static const Oid types[] = {TEXTOID};
+	const char *fault = ea_password_fault(password, len, username_key);
+	Datum		values[1];
+
+	if (fault != NULL)
+		return fault;
+	values[0] = CStringGetTextDatum(str_tolower(password, len,
+												DEFAULT_COLLATION_OID));
+	if (ea_exec_run("SELECT 1 FROM entityapi.common_password"
+					" WHERE password = $1",
+					lengthof(types), types, values, NULL, EA_EXEC_READ, true,
+					NULL, NULL) > 0)
+		return "This password is one of the most common ones.";
+	return NULL;
+}

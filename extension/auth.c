@@ -1,0 +1,188 @@
+/*-------------------------------------------------------------------------
+ *
+ * auth.c
+ *	  Login and change of the password.
+ *
+ * A failed login is one answer after one password hash, whoever was named
+ * and for whatever reason, so neither text nor time tells whether a user
+ * exists.
+ *
+ * extension/auth.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "account.h"
+#include "auth.h"
+#include "body.h"
+#include "catalog/pg_type.h"
+#include "exec.h"
+#include "password.h"
+#include "session.h"
+#include "username.h"
+#include "utils/builtins.h"
+#include "utils/timestamp.h"
+
+typedef struct LoginRow
+{
+	EaAccount	account;
+	char	   *password_hash;	/* NULL: cannot log in */
+} LoginRow;
+
+static void
+read_login(void *arg, TupleTableSlot *slot)
+{
+	LoginRow   *row = arg;
+
+	ea_account_read(&row->account, slot);
+	row->password_hash = slot->tts_isnull[EA_ACCOUNT_NCOLUMNS] ? NULL :
+		TextDatumGetCString(slot->tts_values[EA_ACCOUNT_NCOLUMNS]);
+}
+
+/* The user of a name as it was typed; an empty row when there is none. */
+static LoginRow *
+find_login(const EaJson *username)
+{
+	static const Oid types[] = {TEXTOID};
+	Datum		values[1];
+	LoginRow   *row = palloc0(sizeof(LoginRow));
+	char	   *name = ea_username_clean(username->text, username->len);
+
+	/* no user has the empty key, which stands for all impossible names */
+	values[0] = CStringGetTextDatum(name == NULL ? "" : ea_username_key(name));
+	ea_exec_run("SELECT " EA_ACCOUNT_COLUMNS ", a.password_hash"
+				" FROM " EA_ACCOUNT_TABLES
+				" WHERE a.username_key = $1 AND a.kind = 'USER'",
+				lengthof(types), types, values, NULL, EA_EXEC_READ, true,
+				read_login, row);
+	return row;
+}
+
+static LoginRow *
+own_login(EaRequest *req)
+{
+	static const Oid types[] = {UUIDOID};
+	Datum		values[] = {UUIDPGetDatum(&req->principal->account)};
+	LoginRow   *row = palloc0(sizeof(LoginRow));
+
+	ea_exec_run("SELECT " EA_ACCOUNT_COLUMNS ", a.password_hash"
+				" FROM " EA_ACCOUNT_TABLES
+				" WHERE a.id = $1 AND a.kind = 'USER'",
+				lengthof(types), types, values, NULL, EA_EXEC_READ, true,
+				read_login, row);
+	return row;
+}
+
+/*
+ * Replace a password, if it still is what it was when it was verified, by
+ * the hash of another or of the same one.
+ */
+static bool
+replace_password(const LoginRow *row, const char *password, int len,
+				 bool change_required)
+{
+	static const Oid types[] = {UUIDOID, TEXTOID, TEXTOID, BOOLOID};
+	Datum		values[lengthof(types)];
+
+	values[0] = UUIDPGetDatum(&row->account.principal.account);
+	values[1] = CStringGetTextDatum(row->password_hash);
+	values[2] = CStringGetTextDatum(ea_password_hash(password, len));
+	values[3] = BoolGetDatum(change_required);
+	return ea_exec_run("UPDATE entityapi.account"
+					   " SET password_hash = $3, password_change_required = $4"
+					   " WHERE id = $1 AND password_hash = $2",
+					   lengthof(types), types, values, NULL, EA_EXEC_WRITE,
+					   true, NULL, NULL) > 0;
+}
+
+static void
+note_login(const LoginRow *row, TimestampTz now)
+{
+	static const Oid types[] = {UUIDOID, TIMESTAMPTZOID};
+	Datum		values[] = {
+		UUIDPGetDatum(&row->account.principal.account),
+		TimestampTzGetDatum(now)
+	};
+
+	ea_exec_run("UPDATE entityapi.account SET last_login_at = $2"
+				" WHERE id = $1",
+				lengthof(types), types, values, NULL, EA_EXEC_WRITE, true,
+				NULL, NULL);
+}
+
+/* POST /auth/login */
+void
+ea_auth_login(EaRequest *req)
+{
+	static const EaMemberRule rules[] = {
+		{"username", EA_JSON_STRING, true},
+		{"password", EA_JSON_STRING, true}
+	};
+	const EaJson *body = ea_body_read(req, rules, lengthof(rules));
+	const EaJson *password = ea_jsonread_get(body, "password");
+	LoginRow   *row = find_login(ea_jsonread_get(body, "username"));
+	bool		known;
+
+	known = ea_password_verify(password->text, password->len,
+							   row->password_hash);
+	if (!known || !row->account.active)
+		ea_errors_throw(req, EA_ERR_LOGIN_FAILED, EA_AT_NONE, NULL,
+						"The username or the password is wrong.");
+
+	if (ea_password_outdated(row->password_hash))
+		replace_password(row, password->text, password->len,
+						 row->account.principal.force_change);
+	note_login(row, req->now);
+	ea_session_begin(req, &row->account);
+}
+
+static void
+check_new_password(EaRequest *req, const EaJson *old, const EaJson *new,
+				   const char *username)
+{
+	const char *fault;
+
+	fault = ea_account_password_fault(new->text, new->len,
+									  ea_username_key(username));
+	if (fault == NULL && strcmp(old->text, new->text) == 0)
+		fault = "The new password must differ from the old one.";
+	if (fault != NULL)
+		ea_errors_add(req, EA_ERR_WEAK_PASSWORD, EA_AT_POINTER,
+					  "/newPassword", "%s", fault);
+}
+
+static EA_NORETURN void refuse_password(EaRequest *req) EA_NORETURN_END;
+
+static EA_NORETURN void
+refuse_password(EaRequest *req)
+{
+	ea_errors_throw(req, EA_ERR_INVALID_VALUE, EA_AT_POINTER,
+					"/currentPassword", "The current password is wrong.");
+}
+
+/* POST /auth/change-password */
+void
+ea_auth_change_password(EaRequest *req)
+{
+	static const EaMemberRule rules[] = {
+		{"currentPassword", EA_JSON_STRING, true},
+		{"newPassword", EA_JSON_STRING, true}
+	};
+	const EaJson *body = ea_body_read(req, rules, lengthof(rules));
+	const EaJson *old = ea_jsonread_get(body, "currentPassword");
+	const EaJson *new = ea_jsonread_get(body, "newPassword");
+	LoginRow   *row = own_login(req);
+
+	check_new_password(req, old, new, req->principal->username);
+	if (!ea_password_verify(old->text, old->len, row->password_hash))
+		refuse_password(req);
+	ea_errors_check(req);
+
+	/* another change came first: what was sent is not current any more */
+	if (!replace_password(row, new->text, new->len, false))
+		refuse_password(req);
+	row->account.principal.force_change = false;
+	ea_session_end_all(&row->account.principal.account, req->now);
+	ea_session_begin(req, &row->account);
+}

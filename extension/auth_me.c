@@ -1,0 +1,171 @@
+/*-------------------------------------------------------------------------
+ *
+ * auth_me.c
+ *	  The caller's own account: what it is, and its profile.
+ *
+ * extension/auth_me.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "account.h"
+#include "auth.h"
+#include "body.h"
+#include "catalog/pg_type.h"
+#include "exec.h"
+#include "guc.h"
+#include "jsonwrite.h"
+#include "miscadmin.h"
+#include "utils/builtins.h"
+
+typedef struct OwnRow
+{
+	char	   *email;
+	char	   *profile;
+} OwnRow;
+
+static void
+read_own(void *arg, TupleTableSlot *slot)
+{
+	OwnRow	   *row = arg;
+
+	row->email = slot->tts_isnull[0] ? NULL :
+		TextDatumGetCString(slot->tts_values[0]);
+	row->profile = TextDatumGetCString(slot->tts_values[1]);
+}
+
+#define OWN_ROW \
+	"SELECT email, profile::text FROM entityapi.account WHERE id = $1"
+
+/* What the principal does not hold, or, to be changed, under a lock. */
+static OwnRow
+find_own(EaRequest *req, bool lock)
+{
+	static const Oid types[] = {UUIDOID};
+	Datum		values[] = {UUIDPGetDatum(&req->principal->account)};
+	OwnRow		row = {0};
+
+	ea_exec_run(lock ? OWN_ROW " FOR NO KEY UPDATE" : OWN_ROW,
+				lengthof(types), types, values, NULL,
+				lock ? EA_EXEC_WRITE : EA_EXEC_READ, true, read_own, &row);
+	return row;
+}
+
+static void
+answer_me(EaRequest *req, const char *email)
+{
+	const EaPrincipal *principal = req->principal;
+	StringInfo	out = req->out;
+
+	appendStringInfoChar(out, '{');
+	ea_jsonwrite_key(out, "userId");
+	ea_jsonwrite_cstring(out, principal->user_id);
+	ea_jsonwrite_key(out, "username");
+	ea_jsonwrite_cstring(out, principal->username);
+	ea_jsonwrite_key(out, "email");
+	ea_jsonwrite_cstring(out, email);
+	ea_jsonwrite_key(out, "tenantId");
+	if (principal->has_tenant)
+		ea_jsonwrite_uuid(out, &principal->tenant);
+	else
+		ea_jsonwrite_lit(out, "null");
+	ea_jsonwrite_key(out, "roles");
+	appendStringInfoChar(out, '[');
+	for (int i = 0; i < principal->nroles; i++)
+	{
+		ea_jsonwrite_comma(out);
+		ea_jsonwrite_cstring(out, principal->roles[i]);
+	}
+	appendStringInfoChar(out, ']');
+	ea_jsonwrite_key(out, "profile");
+	ea_account_write_object(out, principal->profile);
+	ea_jsonwrite_key(out, "securityAttributes");
+	ea_account_write_object(out, principal->attributes);
+	ea_jsonwrite_key(out, "accountKind");
+	ea_jsonwrite_cstring(out, ea_account_kind(principal->kind));
+	ea_jsonwrite_key(out, "isSuperAdmin");
+	ea_jsonwrite_bool(out, principal->super_admin);
+	ea_jsonwrite_key(out, "isTenantAdmin");
+	ea_jsonwrite_bool(out, principal->tenant_admin);
+	ea_jsonwrite_key(out, "scope");
+	if (principal->force_change)
+		ea_jsonwrite_lit(out, "[\"FORCE_CHANGE\"]");
+	else
+		ea_jsonwrite_lit(out, "[]");
+	appendStringInfoChar(out, '}');
+	req->status = 200;
+}
+
+/* GET /auth/me */
+void
+ea_auth_me(EaRequest *req)
+{
+	answer_me(req, find_own(req, false).email);
+}
+
+/*
+ * Append target with patch merged into it (RFC 7396).  A target that is NULL
+ * or no object counts as an empty one.
+ */
+static void
+merge(StringInfo out, const EaJson *target, const EaJson *patch)
+{
+	check_stack_depth();
+	if (patch->kind != EA_JSON_OBJECT)
+	{
+		ea_jsonwrite_tree(out, patch);
+		return;
+	}
+
+	appendStringInfoChar(out, '{');
+	if (target != NULL && target->kind == EA_JSON_OBJECT)
+	{
+		for (const EaJson *member = target->first; member;
+			 member = member->next)
+		{
+			if (ea_jsonread_get(patch, member->key) != NULL)
+				continue;
+			ea_jsonwrite_key(out, member->key);
+			ea_jsonwrite_tree(out, member);
+		}
+	}
+	for (const EaJson *member = patch->first; member; member = member->next)
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (member->kind == EA_JSON_NULL)
+			continue;
+		ea_jsonwrite_key(out, member->key);
+		merge(out, ea_jsonread_get(target, member->key), member);
+	}
+	appendStringInfoChar(out, '}');
+}
+
+/* PATCH /auth/me */
+void
+ea_auth_update_me(EaRequest *req)
+{
+	static const EaMemberRule rules[] = {
+		{"profile", EA_JSON_OBJECT, true}
+	};
+	static const Oid types[] = {UUIDOID, JSONBOID};
+	const EaJson *body = ea_body_read(req, rules, lengthof(rules));
+	OwnRow		row = find_own(req, true);
+	Datum		values[lengthof(types)];
+	StringInfoData merged;
+	EaJsonFault fault;
+
+	initStringInfo(&merged);
+	merge(&merged,
+		  ea_jsonread_parse(row.profile, strlen(row.profile),
+							ea_guc_max_json_depth, &fault),
+		  ea_jsonread_get(body, "profile"));
+	values[0] = UUIDPGetDatum(&req->principal->account);
+	values[1] = ea_account_object(req, merged.data, "/profile");
+	ea_errors_check(req);
+	ea_exec_run("UPDATE entityapi.account SET profile = $2 WHERE id = $1",
+				lengthof(types), types, values, NULL, EA_EXEC_WRITE, true,
+				NULL, NULL);
+	req->principal->profile = merged.data;
+	answer_me(req, row.email);
+}

@@ -1,0 +1,163 @@
+/*-------------------------------------------------------------------------
+ *
+ * auth_session.c
+ *	  Refresh and logout.
+ *
+ * A refresh token works once.  Presented again it has been stolen, or its
+ * successor has, so the whole session ends.
+ *
+ * extension/auth_session.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "auth.h"
+#include "body.h"
+#include "catalog/pg_type.h"
+#include "credential.h"
+#include "exec.h"
+#include "secret.h"
+#include "session.h"
+#include "utils/builtins.h"
+#include "utils/timestamp.h"
+
+typedef struct RefreshRow
+{
+	EaAccount	account;
+	pg_uuid_t	session;
+	TimestampTz session_end;
+	bool		forced;
+	bool		used;
+	bool		alive;			/* token and session */
+	bool		matches;		/* the secret is the right one */
+	const EaSecret *secret;		/* that was sent */
+} RefreshRow;
+
+static void
+read_refresh(void *arg, TupleTableSlot *slot)
+{
+	RefreshRow *row = arg;
+	Datum	   *values = slot->tts_values + EA_ACCOUNT_NCOLUMNS;
+	bytea	   *hash = DatumGetByteaPP(values[0]);
+
+	ea_account_read(&row->account, slot);
+	row->matches = ea_secret_matches(row->secret,
+									 (uint8 *) VARDATA_ANY(hash),
+									 VARSIZE_ANY_EXHDR(hash));
+	row->session = *DatumGetUUIDP(values[1]);
+	row->session_end = DatumGetTimestampTz(values[2]);
+	row->forced = DatumGetBool(values[3]);
+	row->used = DatumGetBool(values[4]);
+	row->alive = DatumGetBool(values[5]);
+}
+
+/* What is known about a token; NULL when there is no such one. */
+static RefreshRow *
+find_refresh(const EaSecret *secret, TimestampTz now)
+{
+	static const Oid types[] = {TEXTOID, TIMESTAMPTZOID};
+	Datum		values[] = {
+		CStringGetTextDatum(secret->id), TimestampTzGetDatum(now)
+	};
+	RefreshRow *row = palloc0(sizeof(RefreshRow));
+
+	row->secret = secret;
+	ea_exec_run("SELECT " EA_ACCOUNT_COLUMNS ", r.secret_hash, s.id,"
+				" s.expires_at, s.forced, r.used_at IS NOT NULL,"
+				" r.expires_at > $2 AND s.expires_at > $2"
+				" AND s.revoked_at IS NULL"
+				" FROM entityapi.refresh_token r"
+				" JOIN entityapi.session s ON s.id = r.session_id"
+				" CROSS JOIN " EA_ACCOUNT_TABLES
+				" WHERE r.id = $1 AND a.id = s.account_id",
+				lengthof(types), types, values, NULL, EA_EXEC_READ, true,
+				read_refresh, row);
+	return row->matches ? row : NULL;
+}
+
+/*
+ * Use a token up; false when it was used meanwhile.  Of several that try at
+ * once the row's lock lets one through, and the others find it used.
+ */
+static bool
+use_up(const EaSecret *secret, TimestampTz now)
+{
+	static const Oid types[] = {TEXTOID, TIMESTAMPTZOID};
+	Datum		values[] = {
+		CStringGetTextDatum(secret->id), TimestampTzGetDatum(now)
+	};
+
+	return ea_exec_run("UPDATE entityapi.refresh_token SET used_at = $2"
+					   " WHERE id = $1 AND used_at IS NULL",
+					   lengthof(types), types, values, NULL, EA_EXEC_WRITE,
+					   true, NULL, NULL) > 0;
+}
+
+/* POST /auth/refresh */
+void
+ea_auth_refresh(EaRequest *req)
+{
+	static const EaMemberRule rules[] = {
+		{"refreshToken", EA_JSON_STRING, true}
+	};
+	static const char refusal[] = "The refresh token is not valid.";
+	const EaJson *body = ea_body_read(req, rules, lengthof(rules));
+	const EaJson *token = ea_jsonread_get(body, "refreshToken");
+	EaSecret	secret;
+	RefreshRow *row = NULL;
+
+	if (ea_secret_read(&secret, EA_SECRET_REFRESH, token->text, token->len))
+		row = find_refresh(&secret, req->now);
+
+	if (row != NULL && row->used)
+	{
+		/*
+		 * The session has to end although the request is refused.  A thrown
+		 * refusal takes the work of the request back, so this one is only
+		 * noted: the caller answers with it and keeps the work.
+		 */
+		ea_session_end(&row->session, req->now);
+		ea_errors_add(req, EA_ERR_INVALID_CREDENTIAL, EA_AT_NONE, NULL,
+					  "%s", refusal);
+		return;
+	}
+	if (row == NULL || !row->alive || !row->account.active ||
+		!use_up(&secret, req->now))
+		ea_errors_throw(req, EA_ERR_INVALID_CREDENTIAL, EA_AT_NONE, NULL,
+						"%s", refusal);
+	ea_session_continue(req, &row->account, &row->session, row->session_end,
+						row->forced || row->account.principal.force_change);
+}
+
+/*
+ * POST /auth/logout
+ *
+ * Ends the session of the refresh token, of the access token in the header,
+ * or of both.  That there is nothing to end is no fault.
+ */
+void
+ea_auth_logout(EaRequest *req)
+{
+	static const EaMemberRule rules[] = {
+		{"refreshToken", EA_JSON_STRING, false}
+	};
+	const EaJson *token = NULL;
+	EaSecret	secret;
+	pg_uuid_t	session;
+
+	if (req->body_len > 0)
+		token = ea_body_member(ea_body_read(req, rules, lengthof(rules)),
+							   "refreshToken", EA_JSON_STRING);
+	if (token != NULL &&
+		ea_secret_read(&secret, EA_SECRET_REFRESH, token->text, token->len))
+	{
+		RefreshRow *row = find_refresh(&secret, req->now);
+
+		if (row != NULL)
+			ea_session_end(&row->session, req->now);
+	}
+	if (ea_credential_session(req, &session))
+		ea_session_end(&session, req->now);
+	req->status = 204;
+}

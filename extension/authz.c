@@ -1,0 +1,179 @@
+/*-------------------------------------------------------------------------
+ *
+ * authz.c
+ *	  May this caller?  The one place that decides.
+ *
+ * Roles and flags come from the principal, which comes from the database at
+ * every request; nothing is remembered here.
+ *
+ * extension/authz.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "authz.h"
+#include "catalog/pg_type.h"
+#include "exec.h"
+#include "uuid.h"
+
+static bool
+has_role(const EaPrincipal *principal, const char *role)
+{
+	for (int i = 0; i < principal->nroles; i++)
+	{
+		if (strcmp(principal->roles[i], role) == 0)
+			return true;
+	}
+	return false;
+}
+
+static bool
+has_any_role(const EaPrincipal *principal, char **roles, int n)
+{
+	for (int i = 0; i < n; i++)
+	{
+		if (has_role(principal, roles[i]))
+			return true;
+	}
+	return false;
+}
+
+bool
+ea_authz_bypasses(EaRequest *req, EaEntity *entity)
+{
+	EaPrincipal *principal = req->principal;
+
+	if (principal == NULL)
+		return false;
+	if (principal->super_admin)
+		return true;
+	return principal->tenant_admin && entity->tenant_scoped &&
+		req->catalog->tenant_admin_bypass;
+}
+
+bool
+ea_authz_allows(EaRequest *req, EaEntity *entity, EaOperation op)
+{
+	if (req->principal == NULL)
+		return false;
+	if (ea_authz_bypasses(req, entity))
+		return true;
+	for (int i = 0; i < entity->npermissions; i++)
+	{
+		EaPermission *permission = &entity->permissions[i];
+
+		if ((permission->operations & op) != 0 &&
+			(strcmp(permission->role, "*") == 0 ||
+			 has_role(req->principal, permission->role)))
+			return true;
+	}
+	return false;
+}
+
+void
+ea_authz_require(EaRequest *req, EaEntity *entity, EaOperation op)
+{
+	if (!ea_authz_allows(req, entity, op))
+		ea_errors_throw(req, EA_ERR_FORBIDDEN, EA_AT_NONE, NULL,
+						"Your roles do not allow this operation.");
+}
+
+bool
+ea_authz_shown(EaRequest *req, EaField *field)
+{
+	if (!ea_catalog_shows(field, req->version))
+		return false;
+	return field->read_roles == NULL ||
+		ea_authz_bypasses(req, field->entity) ||
+		has_any_role(req->principal, field->read_roles, field->nread_roles);
+}
+
+bool
+ea_authz_readable(EaRequest *req, EaField *field)
+{
+	if (!ea_authz_shown(req, field))
+		return false;
+	if (field->kind == EA_ATTRIBUTE)
+		return true;
+	for (int i = 0; i < field->nmembers; i++)
+	{
+		EaEntity   *target = ea_catalog_target(field, i);
+
+		if (ea_catalog_shows(target, req->version) &&
+			ea_authz_allows(req, target, EA_OP_READ))
+			return true;
+	}
+	return false;
+}
+
+bool
+ea_authz_writable(EaRequest *req, EaField *field)
+{
+	return field->write_roles == NULL ||
+		ea_authz_bypasses(req, field->entity) ||
+		has_any_role(req->principal, field->write_roles,
+					 field->nwrite_roles);
+}
+
+EaField *
+ea_authz_field(EaRequest *req, EaEntity *entity, const char *name, int len)
+{
+	EaField    *field = ea_catalog_field(entity, name, len);
+
+	return field != NULL && ea_authz_readable(req, field) ? field : NULL;
+}
+
+static bool
+tenant_exists(const pg_uuid_t *tenant)
+{
+	Oid			type = UUIDOID;
+	Datum		value = UUIDPGetDatum(tenant);
+
+	return ea_exec_run("SELECT 1 FROM entityapi.tenant WHERE id = $1",
+					   1, &type, &value, NULL, EA_EXEC_READ, true,
+					   NULL, NULL) > 0;
+}
+
+void
+ea_authz_tenant(EaRequest *req, bool needed)
+{
+	EaPrincipal *principal = req->principal;
+	const char *header = ea_context_header(req, "x-tenant-id", NULL);
+	pg_uuid_t	named;
+	bool		is_uuid = header != NULL &&
+		ea_uuid_parse(header, strlen(header), &named);
+
+	if (!principal->super_admin)
+	{
+		if (header != NULL &&
+			!(is_uuid && principal->has_tenant &&
+			  ea_uuid_equal(&named, &principal->tenant)))
+			ea_errors_throw(req, EA_ERR_FORBIDDEN, EA_AT_HEADER,
+							"X-Tenant-Id", "You act in your own tenant only.");
+		req->has_tenant = principal->has_tenant;
+		req->tenant = principal->tenant;
+		return;
+	}
+
+	if (header == NULL && req->catalog->single)
+	{
+		req->tenant = req->catalog->single_tenant;
+		req->has_tenant = true;
+	}
+	else if (header == NULL)
+	{
+		if (needed)
+			ea_errors_throw(req, EA_ERR_TENANT_REQUIRED, EA_AT_HEADER,
+							"X-Tenant-Id",
+							"Name the tenant to act in with X-Tenant-Id.");
+	}
+	else if (!is_uuid || !tenant_exists(&named))
+		ea_errors_throw(req, EA_ERR_TENANT_REQUIRED, EA_AT_HEADER,
+						"X-Tenant-Id", "X-Tenant-Id names no tenant.");
+	else
+	{
+		req->tenant = named;
+		req->has_tenant = true;
+	}
+}

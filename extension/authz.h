@@ -1,0 +1,47 @@
+/*-------------------------------------------------------------------------
+ *
+ * authz.h
+ *	  May this caller?  The one place that decides.
+ *
+ * extension/authz.h
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef EA_AUTHZ_H
+#define EA_AUTHZ_H
+
+#include "catalog.h"
+#include "context.h"
+
+/* Caller passes roles and policies on this entity (contract 6.3). */
+extern bool ea_authz_bypasses(EaRequest *req, EaEntity *entity);
+
+/* Roles of the caller allow op on the entity at all. */
+extern bool ea_authz_allows(EaRequest *req, EaEntity *entity, EaOperation op);
+
+/* The same, or throw 403. */
+extern void ea_authz_require(EaRequest *req, EaEntity *entity,
+							 EaOperation op);
+
+/*
+ * A field of an entity as this caller sees it in the version of the request:
+ * NULL for what is not declared, not shown in that version, or not readable,
+ * all alike.
+ */
+extern EaField *ea_authz_field(EaRequest *req, EaEntity *entity,
+							   const char *name, int len);
+
+/* The field's own version window and read roles let the caller see it. */
+extern bool ea_authz_shown(EaRequest *req, EaField *field);
+
+/*
+ * The caller may see the field: shown, and for a relationship some target is
+ * an entity the caller may read.  The caller may set it: write roles.
+ */
+extern bool ea_authz_readable(EaRequest *req, EaField *field);
+extern bool ea_authz_writable(EaRequest *req, EaField *field);
+
+/* Set req->tenant for entity requests (X-Tenant-Id), or throw. */
+extern void ea_authz_tenant(EaRequest *req, bool needed);
+
+#endif							/* EA_AUTHZ_H */

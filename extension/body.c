@@ -1,0 +1,86 @@
+/*-------------------------------------------------------------------------
+ *
+ * body.c
+ *	  Members of the plain JSON bodies of /auth and /manage.
+ *
+ * extension/body.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "body.h"
+
+static const char *const kind_names[] = {
+	"null", "a boolean", "a number", "a string", "an array", "an object"
+};
+
+static const EaMemberRule *
+find_rule(const char *name, const EaMemberRule *rules, int nrules)
+{
+	for (int i = 0; i < nrules; i++)
+	{
+		if (strcmp(rules[i].name, name) == 0)
+			return &rules[i];
+	}
+	return NULL;
+}
+
+/* One member that was sent. */
+static void
+check_member(EaRequest *req, const EaJson *member, const char *base,
+			 const EaMemberRule *rule)
+{
+	char	   *pointer = ea_errors_pointer(base, member->key);
+
+	if (rule == NULL)
+		ea_errors_add(req, EA_ERR_UNKNOWN_FIELD, EA_AT_POINTER, pointer,
+					  "This member is not known here.");
+	else if (member->kind == EA_JSON_NULL && rule->required)
+		ea_errors_add(req, EA_ERR_REQUIRED, EA_AT_POINTER, pointer,
+					  "The member \"%s\" is required.", rule->name);
+	else if (member->kind != rule->kind && member->kind != EA_JSON_NULL)
+		ea_errors_add(req, EA_ERR_INVALID_VALUE, EA_AT_POINTER, pointer,
+					  "The member \"%s\" must be %s.", rule->name,
+					  kind_names[rule->kind]);
+}
+
+const EaJson *
+ea_body_check(EaRequest *req, const EaJson *object, const char *base,
+			  const EaMemberRule *rules, int nrules)
+{
+	int			before = req->nproblems;
+
+	if (object->kind != EA_JSON_OBJECT)
+		ea_errors_throw(req, EA_ERR_INVALID_DOCUMENT, EA_AT_POINTER, base,
+						"A JSON object is expected here.");
+
+	for (const EaJson *member = object->first; member; member = member->next)
+		check_member(req, member, base,
+					 find_rule(member->key, rules, nrules));
+	for (int i = 0; i < nrules; i++)
+	{
+		if (rules[i].required && !ea_jsonread_get(object, rules[i].name))
+			ea_errors_add(req, EA_ERR_REQUIRED, EA_AT_POINTER, base,
+						  "The member \"%s\" is required.", rules[i].name);
+	}
+	return req->nproblems == before ? object : NULL;
+}
+
+const EaJson *
+ea_body_read(EaRequest *req, const EaMemberRule *rules, int nrules)
+{
+	const EaJson *body;
+
+	body = ea_body_check(req, ea_context_json(req), "", rules, nrules);
+	ea_errors_check(req);
+	return body;
+}
+
+const EaJson *
+ea_body_member(const EaJson *object, const char *name, EaJsonKind kind)
+{
+	const EaJson *member = ea_jsonread_get(object, name);
+
+	return member != NULL && member->kind == kind ? member : NULL;
+}

@@ -1,0 +1,45 @@
+/*-------------------------------------------------------------------------
+ *
+ * body.h
+ *	  Members of the plain JSON bodies of /auth and /manage.
+ *
+ * extension/body.h
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef EA_BODY_H
+#define EA_BODY_H
+
+#include "context.h"
+
+/* A member that an endpoint takes. */
+typedef struct EaMemberRule
+{
+	const char *name;
+	EaJsonKind	kind;
+	bool		required;
+} EaMemberRule;
+
+/*
+ * Hold an object against the members an endpoint takes, noting every fault:
+ * unknown members, required ones that are missing or null, wrong kinds.
+ * base is the pointer to the object, "" for the whole body.  Returns the
+ * object itself when nothing was wrong with its members, or else NULL.
+ * Throws 400 when it is no object.
+ */
+extern const EaJson *ea_body_check(EaRequest *req, const EaJson *object,
+								   const char *base,
+								   const EaMemberRule *rules, int nrules);
+
+/* The same for the body of the request; ends the request on a fault. */
+extern const EaJson *ea_body_read(EaRequest *req, const EaMemberRule *rules,
+								  int nrules);
+
+/*
+ * A member that is there, is of its kind, and is not null; or else NULL.
+ * An optional member may be null, which is as good as absent.
+ */
+extern const EaJson *ea_body_member(const EaJson *object, const char *name,
+									EaJsonKind kind);
+
+#endif							/* EA_BODY_H */

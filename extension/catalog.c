@@ -1,0 +1,269 @@
+/*-------------------------------------------------------------------------
+ *
+ * catalog.c
+ *	  What this database declares, kept per backend.
+ *
+ * The current catalog is replaced, not changed, when a manifest has been
+ * applied: requests under way keep the one they acquired, and the last to
+ * release it frees it.
+ *
+ * extension/catalog.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include <limits.h>
+
+#include "catalog.h"
+#include "catalog/pg_type.h"
+#include "catalog_load.h"
+#include "exec.h"
+#include "invalidate.h"
+#include "utils/builtins.h"
+#include "utils/inval.h"
+#include "utils/memutils.h"
+
+/* Longest name, collection or type: an SQL identifier. */
+#define KEY_SIZE 256
+
+typedef struct EntityEntry
+{
+	char		key[KEY_SIZE];	/* hash key - must be first */
+	EaEntity   *entity;
+} EntityEntry;
+
+static EaCatalog *current = NULL;
+static uint64 current_generation;
+
+static void
+keep_definition(void *arg, TupleTableSlot *slot)
+{
+	*(char **) arg = TextDatumGetCString(slot->tts_values[0]);
+}
+
+static HTAB *
+create_table(EaCatalog *catalog, const char *name)
+{
+	HASHCTL		ctl = {0};
+
+	ctl.keysize = KEY_SIZE;
+	ctl.entrysize = sizeof(EntityEntry);
+	ctl.hcxt = catalog->mcxt;
+	return hash_create(name, 64, &ctl, HASH_ELEM | HASH_STRINGS | HASH_CONTEXT);
+}
+
+/* Without a Versions document there is version 1. */
+static void
+set_defaults(EaCatalog *catalog)
+{
+	static EaVersion first = {1, false, NULL};
+
+	catalog->tenant_admin_bypass = true;
+	catalog->audit_entities = true;
+	catalog->audit_identity = true;
+	catalog->versions = &first;
+	catalog->nversions = 1;
+}
+
+static EaCatalog *
+load(void)
+{
+	MemoryContext mcxt = AllocSetContextCreate(TopMemoryContext,
+											   "entityapi catalog",
+											   ALLOCSET_DEFAULT_SIZES);
+	EaCatalog  *catalog = MemoryContextAllocZero(mcxt, sizeof(EaCatalog));
+
+	PG_TRY();
+	{
+		char	   *definition = NULL;
+
+		catalog->mcxt = mcxt;
+		catalog->by_name = create_table(catalog, "entityapi names");
+		catalog->by_collection = create_table(catalog,
+											  "entityapi collections");
+		catalog->by_type = create_table(catalog, "entityapi types");
+		ea_exec_run("SELECT definition FROM entityapi.service", 0, NULL, NULL,
+					NULL, EA_EXEC_READ, true, keep_definition, &definition);
+		if (definition != NULL)
+			ea_catalog_load_service(catalog, definition);
+		if (catalog->nversions == 0)
+			set_defaults(catalog);
+	}
+	PG_CATCH();
+	{
+		MemoryContextDelete(mcxt);
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+	return catalog;
+}
+
+static void
+drop_if_unused(EaCatalog *catalog)
+{
+	if (catalog->users == 0 && !catalog->valid)
+		MemoryContextDelete(catalog->mcxt);
+}
+
+EaCatalog *
+ea_catalog_acquire(void)
+{
+	if (current != NULL && current_generation != ea_invalidate_generation())
+	{
+		EaCatalog  *old = current;
+
+		current = NULL;
+		old->valid = false;
+		drop_if_unused(old);
+	}
+	if (current == NULL)
+	{
+		EaCatalog  *catalog;
+		uint64		generation;
+
+		/* taken first: what changes during the load outdates it again */
+		ea_invalidate_watch();
+		generation = ea_invalidate_generation();
+		catalog = load();
+		catalog->valid = true;
+		current = catalog;
+		current_generation = generation;
+	}
+	current->users++;
+	return current;
+}
+
+void
+ea_catalog_release(EaCatalog *catalog)
+{
+	catalog->users--;
+	drop_if_unused(catalog);
+}
+
+bool
+ea_catalog_is_stale(EaCatalog *catalog)
+{
+	AcceptInvalidationMessages();
+	return catalog != current ||
+		current_generation != ea_invalidate_generation();
+}
+
+/* Look in one table, else load by the query and enter into all three. */
+static EaEntity *
+find(EaCatalog *catalog, HTAB *table, const char *key, const char *sql)
+{
+	EntityEntry *entry;
+	EaEntity   *entity;
+	Oid			type = TEXTOID;
+	Datum		value;
+	char	   *definition = NULL;
+
+	if (strlen(key) >= KEY_SIZE)
+		return NULL;
+	entry = hash_search(table, key, HASH_FIND, NULL);
+	if (entry != NULL)
+		return entry->entity;
+
+	value = CStringGetTextDatum(key);
+	ea_exec_run(sql, 1, &type, &value, NULL, EA_EXEC_READ, true,
+				keep_definition, &definition);
+	if (definition == NULL)
+		return NULL;
+	entity = ea_catalog_load_entity(catalog, definition);
+
+	/* it may be there already, found by another key */
+	entry = hash_search(catalog->by_name, entity->name, HASH_FIND, NULL);
+	if (entry != NULL)
+		entity = entry->entity;
+	else
+	{
+		entry = hash_search(catalog->by_name, entity->name, HASH_ENTER, NULL);
+		entry->entity = entity;
+		entry = hash_search(catalog->by_type, entity->type, HASH_ENTER, NULL);
+		entry->entity = entity;
+	}
+	entry = hash_search(table, key, HASH_ENTER, NULL);
+	entry->entity = entity;
+	return entity;
+}
+
+EaEntity *
+ea_catalog_entity(EaCatalog *catalog, const char *name)
+{
+	return find(catalog, catalog->by_name, name,
+				"SELECT definition FROM entityapi.entity WHERE name = $1");
+}
+
+EaEntity *
+ea_catalog_collection(EaCatalog *catalog, const char *segment)
+{
+	return find(catalog, catalog->by_collection, segment,
+				"SELECT definition FROM entityapi.entity"
+				" WHERE collection = $1 OR collection_lower = $1");
+}
+
+EaEntity *
+ea_catalog_type(EaCatalog *catalog, const char *type)
+{
+	return find(catalog, catalog->by_type, type,
+				"SELECT definition FROM entityapi.entity WHERE type = $1");
+}
+
+EaField *
+ea_catalog_field(EaEntity *entity, const char *name, int len)
+{
+	for (int i = 0; i < entity->nfields; i++)
+	{
+		EaField    *field = &entity->fields[i];
+
+		if (strncmp(field->name, name, len) == 0 && field->name[len] == '\0')
+			return field;
+	}
+	return NULL;
+}
+
+EaEntity *
+ea_catalog_target(EaField *field, int member)
+{
+	EaMember   *m = &field->members[member];
+
+	if (m->entity == NULL)
+		m->entity = ea_catalog_entity(field->entity->catalog, m->entity_name);
+	if (m->entity == NULL)
+		elog(ERROR, "entity \"%s\" is not declared", m->entity_name);
+	return m->entity;
+}
+
+const EaVersion *
+ea_catalog_version(EaCatalog *catalog, int number)
+{
+	for (int i = 0; i < catalog->nversions; i++)
+	{
+		if (catalog->versions[i].number == number)
+			return &catalog->versions[i];
+	}
+	return NULL;
+}
+
+bool
+ea_catalog_has_role(EaCatalog *catalog, const char *role)
+{
+	for (int i = 0; i < catalog->nroles; i++)
+	{
+		if (strcmp(catalog->roles[i], role) == 0)
+			return true;
+	}
+	return false;
+}
+
+const EaAttribute *
+ea_catalog_attribute(EaCatalog *catalog, const char *name)
+{
+	for (int i = 0; i < catalog->nattributes; i++)
+	{
+		if (strcmp(catalog->attributes[i].name, name) == 0)
+			return &catalog->attributes[i];
+	}
+	return NULL;
+}

@@ -1,0 +1,229 @@
+/*-------------------------------------------------------------------------
+ *
+ * catalog.h
+ *	  What this database declares: entities, fields, versions, service.
+ *
+ * A catalog is one consistent state of the declarations, kept per backend
+ * and filled entity by entity as requests use them.  A request acquires it,
+ * holds it to its end, and so finishes on the state it began with although
+ * another session applies a manifest meanwhile.
+ *
+ * All strings and structs belong to the catalog's memory context.
+ *
+ * extension/catalog.h
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef EA_CATALOG_H
+#define EA_CATALOG_H
+
+#include "jsonread.h"
+#include "types.h"
+#include "utils/hsearch.h"
+#include "utils/uuid.h"
+
+typedef enum EaOperation
+{
+	EA_OP_CREATE = 1 << 0,
+	EA_OP_READ = 1 << 1,
+	EA_OP_UPDATE = 1 << 2,
+	EA_OP_DELETE = 1 << 3
+} EaOperation;
+
+typedef enum EaFieldKind
+{
+	EA_ATTRIBUTE,
+	EA_TO_ONE,					/* column here: ManyToOne, owning OneToOne */
+	EA_ONE_OF,					/* one column here per member */
+	EA_TO_ONE_INVERSE,			/* OneToOne, column on the target */
+	EA_TO_MANY,					/* OneToMany, column on the target */
+	EA_MANY_TO_MANY				/* join table */
+} EaFieldKind;
+
+typedef enum EaOnDelete
+{
+	EA_RESTRICT,
+	EA_CASCADE,
+	EA_SET_NULL
+} EaOnDelete;
+
+typedef struct EaEntity EaEntity;
+typedef struct EaField EaField;
+typedef struct EaCatalog EaCatalog;
+
+/* One possible target of a relationship; only one-of fields have several. */
+typedef struct EaMember
+{
+	char	   *entity_name;
+	char	   *type;			/* resource type */
+	char	   *column;			/* quoted; of the owning side's table */
+	EaEntity   *entity;			/* filled by ea_catalog_target() */
+} EaMember;
+
+struct EaField
+{
+	char	   *name;
+	char	   *key;			/* `"name":`, escaped */
+	int			key_len;
+	EaFieldKind kind;
+	int			index;			/* position in entity->fields */
+	EaEntity   *entity;			/* whose field it is */
+	int			since;			/* versions [since, removed_in) show it */
+	int			removed_in;
+	bool		required;
+	bool		unique;
+	bool		read_only;
+	bool		write_once;
+	char	  **read_roles;		/* NULL: no further limit */
+	int			nread_roles;
+	char	  **write_roles;
+	int			nwrite_roles;
+
+	/* attributes */
+	const EaType *type;
+	char	   *column;			/* quoted */
+	bool		has_default;
+	Datum		default_value;
+	int			precision;		/* decimal */
+	int			scale;
+	int			min_length;		/* characters; -1: none */
+	int			max_length;
+	char	   *pattern;		/* POSIX regular expression, or NULL */
+	bool		has_minimum;	/* minimum, maximum: of the attribute's type */
+	Datum		minimum;
+	bool		has_maximum;
+	Datum		maximum;
+	int			nenum;
+	char	  **enum_values;
+
+	/* relationships */
+	int			nmembers;
+	EaMember   *members;
+	char	   *one_of;			/* ONE_OF: name of the declaration */
+	char	   *mapped_by;		/* inverse sides: field of the target */
+	EaOnDelete	on_delete;		/* owning sides */
+	char	   *join_table;		/* MANY_TO_MANY: qualified and quoted */
+	char	   *join_near;		/* its column for this side, quoted */
+	char	   *join_far;		/* its column for the other side, quoted */
+};
+
+/* The owning field of another entity that may point at this one. */
+typedef struct EaReference
+{
+	char	   *entity_name;
+	char	   *field_name;
+} EaReference;
+
+typedef struct EaPermission
+{
+	char	   *role;			/* "*": every authenticated caller */
+	int			operations;		/* mask of EaOperation */
+} EaPermission;
+
+/* A constraint of the table, for naming the field at fault. */
+typedef struct EaConstraint
+{
+	char	   *name;
+	EaField    *field;
+} EaConstraint;
+
+struct EaEntity
+{
+	EaCatalog  *catalog;
+	char	   *name;			/* LineItem */
+	char	   *collection;		/* lineItems */
+	char	   *type;			/* lineitems */
+	char	   *table;			/* qualified and quoted: app.line_item */
+	bool		tenant_scoped;
+	bool		locking;
+	bool		soft_delete;
+	int			since;
+	int			removed_in;
+	int			nfields;
+	EaField    *fields;			/* in the order of the declaration */
+	int			npermissions;
+	EaPermission *permissions;
+	int			nreferences;
+	EaReference *references;
+	int			nconstraints;
+	EaConstraint *constraints;
+};
+
+typedef struct EaVersion
+{
+	int			number;
+	bool		sunset;			/* SUNSET: answers say so */
+	char	   *sunset_date;	/* HTTP-date of the Sunset header, or NULL */
+} EaVersion;
+
+/* A declared security attribute. */
+typedef struct EaAttribute
+{
+	char	   *name;
+	char	   *type;			/* string, boolean, integer, number, string[] */
+	EaJson	   *allowed;		/* ARRAY of allowed values, or NULL */
+} EaAttribute;
+
+struct EaCatalog
+{
+	MemoryContext mcxt;
+	int			users;			/* requests that hold it */
+	bool		valid;
+	int			revision;		/* 0: no manifest applied yet */
+
+	/* of the Service, Versions, Roles and SecurityAttributes documents */
+	bool		single;			/* tenancy: SINGLE */
+	pg_uuid_t	single_tenant;	/* its built-in tenant */
+	bool		tenant_admin_bypass;
+	bool		audit_entities;
+	bool		audit_identity;
+	int			nversions;
+	EaVersion  *versions;
+	int			nroles;
+	char	  **roles;			/* declared domain roles */
+	int			ndefault_roles;
+	char	  **default_roles;
+	int			nattributes;
+	EaAttribute *attributes;
+
+	HTAB	   *by_name;		/* entities loaded so far */
+	HTAB	   *by_collection;
+	HTAB	   *by_type;
+};
+
+/*
+ * The current state, loaded when needed; release when done with it.  The
+ * guard releases it for a request that failed.  Needs SPI to be connected.
+ */
+extern EaCatalog *ea_catalog_acquire(void);
+extern void ea_catalog_release(EaCatalog *catalog);
+
+/* Another manifest has been applied since this state was loaded. */
+extern bool ea_catalog_is_stale(EaCatalog *catalog);
+
+/* An entity by name, by path segment (camelCase plural or its lower-case
+ * form), or by resource type; NULL when none is declared. */
+extern EaEntity *ea_catalog_entity(EaCatalog *catalog, const char *name);
+extern EaEntity *ea_catalog_collection(EaCatalog *catalog,
+									   const char *segment);
+extern EaEntity *ea_catalog_type(EaCatalog *catalog, const char *type);
+
+/* A field by name, len bytes; NULL when there is none. */
+extern EaField *ea_catalog_field(EaEntity *entity, const char *name, int len);
+
+/* The entity a member points at (never NULL). */
+extern EaEntity *ea_catalog_target(EaField *field, int member);
+
+/* A declared version, or NULL. */
+extern const EaVersion *ea_catalog_version(EaCatalog *catalog, int number);
+
+extern bool ea_catalog_has_role(EaCatalog *catalog, const char *role);
+extern const EaAttribute *ea_catalog_attribute(EaCatalog *catalog,
+											   const char *name);
+
+#define ea_catalog_is_to_many(field) \
+	((field)->kind == EA_TO_MANY || (field)->kind == EA_MANY_TO_MANY)
+#define ea_catalog_shows(thing, number) \
+	((thing)->since <= (number) && (number) < (thing)->removed_in)
+
+#endif							/* EA_CATALOG_H */

@@ -1,0 +1,381 @@
+/*-------------------------------------------------------------------------
+ *
+ * catalog_load.c
+ *	  Stored definitions to structs.
+ *
+ * What is read here was written by manifest_compile.c and checked before it
+ * was stored, so anything unexpected is a damaged catalog, not bad input.
+ *
+ * extension/catalog_load.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include <limits.h>
+
+#include "catalog_load.h"
+#include "jsonwrite.h"
+#include "utils/builtins.h"
+#include "utils/datetime.h"
+#include "uuid.h"
+
+typedef struct Word
+{
+	const char *name;
+	int			value;
+} Word;
+
+static const Word field_kinds[] = {
+	{"attribute", EA_ATTRIBUTE},
+	{"toOne", EA_TO_ONE},
+	{"oneOf", EA_ONE_OF},
+	{"toOneInverse", EA_TO_ONE_INVERSE},
+	{"toMany", EA_TO_MANY},
+	{"manyToMany", EA_MANY_TO_MANY},
+	{NULL, 0}
+};
+
+static const Word on_delete_words[] = {
+	{"restrict", EA_RESTRICT},
+	{"cascade", EA_CASCADE},
+	{"setNull", EA_SET_NULL},
+	{NULL, 0}
+};
+
+static const Word operations[] = {
+	{"create", EA_OP_CREATE},
+	{"read", EA_OP_READ},
+	{"update", EA_OP_UPDATE},
+	{"delete", EA_OP_DELETE},
+	{NULL, 0}
+};
+
+static EaJson *
+parse(const char *definition)
+{
+	EaJsonFault fault;
+	EaJson	   *root = ea_jsonread_parse(definition, strlen(definition),
+										 EA_JSON_MAX_DEPTH, &fault);
+
+	if (root == NULL)
+		elog(ERROR, "a stored definition is damaged: %s", fault.message);
+	return root;
+}
+
+static int
+word_value(const Word *words, const char *name)
+{
+	for (; name != NULL && words->name != NULL; words++)
+	{
+		if (strcmp(words->name, name) == 0)
+			return words->value;
+	}
+	elog(ERROR, "a stored definition has an unknown word \"%s\"",
+		 name ? name : "");
+}
+
+static char *
+copy_string(const EaJson *object, const char *name)
+{
+	const char *value = ea_jsonread_string(object, name);
+
+	return value ? pstrdup(value) : NULL;
+}
+
+static char *
+need_string(const EaJson *object, const char *name)
+{
+	char	   *value = copy_string(object, name);
+
+	if (value == NULL)
+		elog(ERROR, "a stored definition lacks \"%s\"", name);
+	return value;
+}
+
+static char **
+copy_list(const EaJson *object, const char *name, int *n)
+{
+	EaJson	   *list = ea_jsonread_get(object, name);
+	char	  **items;
+
+	*n = 0;
+	if (list == NULL || list->kind != EA_JSON_ARRAY)
+		return NULL;
+	items = palloc(Max(list->count, 1) * sizeof(char *));
+	for (EaJson *item = list->first; item; item = item->next)
+		items[(*n)++] = pstrdup(item->text);
+	return items;
+}
+
+static int
+read_mask(const EaJson *list)
+{
+	int			mask = 0;
+
+	for (EaJson *item = list->first; item; item = item->next)
+		mask |= word_value(operations, item->text);
+	return mask;
+}
+
+static char *
+quoted(const EaJson *object, const char *name)
+{
+	return pstrdup(quote_identifier(need_string(object, name)));
+}
+
+static char *
+qualified(const EaJson *object)
+{
+	return quote_qualified_identifier(need_string(object, "schema"),
+									  need_string(object, "table"));
+}
+
+static bool
+read_value(const EaType *type, const EaJson *json, const char *name,
+		   Datum *value)
+{
+	const char *str = ea_jsonread_string(json, name);
+	const char *why;
+
+	if (str == NULL)
+		return false;
+	if (!type->read(str, strlen(str), true, value, &why))
+		elog(ERROR, "a stored definition has a bad \"%s\": %s", name, why);
+	return true;
+}
+
+static void
+load_attribute(EaField *field, const EaJson *json)
+{
+	field->type = ea_types_find(need_string(json, "type"));
+	if (field->type == NULL)
+		elog(ERROR, "a stored definition has an unknown type");
+	field->column = quoted(json, "column");
+	field->precision = ea_jsonread_int(json, "precision", 0);
+	field->scale = ea_jsonread_int(json, "scale", 0);
+	field->min_length = ea_jsonread_int(json, "minLength", -1);
+	field->max_length = ea_jsonread_int(json, "maxLength", -1);
+	field->pattern = copy_string(json, "pattern");
+	field->enum_values = copy_list(json, "enum", &field->nenum);
+	field->has_default = read_value(field->type, json, "default",
+									&field->default_value);
+	field->has_minimum = read_value(field->type, json, "minimum",
+									&field->minimum);
+	field->has_maximum = read_value(field->type, json, "maximum",
+									&field->maximum);
+}
+
+static void
+load_relationship(EaField *field, const EaJson *json)
+{
+	EaJson	   *members = ea_jsonread_get(json, "members");
+	EaJson	   *join = ea_jsonread_get(json, "join");
+	const char *on_delete = ea_jsonread_string(json, "onDelete");
+
+	if (members == NULL || members->count == 0)
+		elog(ERROR, "a stored relationship has no target");
+	field->members = palloc0(members->count * sizeof(EaMember));
+	for (EaJson *item = members->first; item; item = item->next)
+	{
+		EaMember   *member = &field->members[field->nmembers++];
+
+		member->entity_name = need_string(item, "entity");
+		member->type = need_string(item, "type");
+		member->column = quoted(item, "column");
+	}
+	field->one_of = copy_string(json, "oneOf");
+	field->mapped_by = copy_string(json, "mappedBy");
+	field->on_delete = on_delete == NULL
+		? EA_RESTRICT : word_value(on_delete_words, on_delete);
+	if (field->kind == EA_MANY_TO_MANY)
+	{
+		field->join_table = qualified(join);
+		field->join_near = quoted(join, "near");
+		field->join_far = quoted(join, "far");
+	}
+}
+
+static void
+load_field(EaEntity *entity, EaField *field, const EaJson *json)
+{
+	StringInfoData key;
+
+	field->name = need_string(json, "name");
+	initStringInfo(&key);
+	ea_jsonwrite_string(&key, field->name, strlen(field->name));
+	appendStringInfoChar(&key, ':');
+	field->key = key.data;
+	field->key_len = key.len;
+	field->kind = word_value(field_kinds, ea_jsonread_string(json, "kind"));
+	field->entity = entity;
+	field->index = field - entity->fields;
+	field->since = ea_jsonread_int(json, "since", 0);
+	field->removed_in = ea_jsonread_int(json, "removedIn", INT_MAX);
+	field->required = ea_jsonread_bool(json, "required", false);
+	field->unique = ea_jsonread_bool(json, "unique", false);
+	field->read_only = ea_jsonread_bool(json, "readOnly", false);
+	field->write_once = ea_jsonread_bool(json, "writeOnce", false);
+	field->read_roles = copy_list(json, "readRoles", &field->nread_roles);
+	field->write_roles = copy_list(json, "writeRoles", &field->nwrite_roles);
+	if (field->kind == EA_ATTRIBUTE)
+		load_attribute(field, json);
+	else
+		load_relationship(field, json);
+}
+
+static void
+load_permissions(EaEntity *entity, const EaJson *json)
+{
+	if (json == NULL)
+		return;
+	entity->permissions = palloc0(Max(json->count, 1) * sizeof(EaPermission));
+	for (EaJson *item = json->first; item; item = item->next)
+	{
+		EaPermission *permission = &entity->permissions[entity->npermissions++];
+
+		permission->role = pstrdup(item->key);
+		permission->operations = read_mask(item);
+	}
+}
+
+static void
+load_references(EaEntity *entity, const EaJson *json)
+{
+	if (json == NULL)
+		return;
+	entity->references = palloc0(Max(json->count, 1) * sizeof(EaReference));
+	for (EaJson *item = json->first; item; item = item->next)
+	{
+		EaReference *reference = &entity->references[entity->nreferences++];
+
+		reference->entity_name = need_string(item, "entity");
+		reference->field_name = need_string(item, "field");
+	}
+}
+
+static void
+load_constraints(EaEntity *entity, const EaJson *json)
+{
+	if (json == NULL)
+		return;
+	entity->constraints = palloc0(Max(json->count, 1) * sizeof(EaConstraint));
+	for (EaJson *item = json->first; item; item = item->next)
+	{
+		EaField    *field = ea_catalog_field(entity, item->text, item->len);
+
+		if (field == NULL)
+			continue;			/* of the table as a whole */
+		entity->constraints[entity->nconstraints].name = pstrdup(item->key);
+		entity->constraints[entity->nconstraints++].field = field;
+	}
+}
+
+EaEntity *
+ea_catalog_load_entity(EaCatalog *catalog, const char *definition)
+{
+	EaJson	   *json = parse(definition);
+	EaJson	   *fields = ea_jsonread_get(json, "fields");
+	MemoryContext old = MemoryContextSwitchTo(catalog->mcxt);
+	EaEntity   *entity = palloc0(sizeof(EaEntity));
+
+	entity->catalog = catalog;
+	entity->name = need_string(json, "name");
+	entity->collection = need_string(json, "collection");
+	entity->type = need_string(json, "type");
+	entity->table = qualified(json);
+	entity->tenant_scoped = ea_jsonread_bool(json, "tenantScoped", true);
+	entity->locking = ea_jsonread_bool(json, "optimisticLocking", false);
+	entity->soft_delete = ea_jsonread_bool(json, "softDelete", false);
+	entity->since = ea_jsonread_int(json, "since", 0);
+	entity->removed_in = ea_jsonread_int(json, "removedIn", INT_MAX);
+	if (fields != NULL)
+	{
+		entity->fields = palloc0(Max(fields->count, 1) * sizeof(EaField));
+		for (EaJson *item = fields->first; item; item = item->next)
+		{
+			load_field(entity, &entity->fields[entity->nfields], item);
+			entity->nfields++;
+		}
+	}
+	load_permissions(entity, ea_jsonread_get(json, "permissions"));
+	load_references(entity, ea_jsonread_get(json, "references"));
+	load_constraints(entity, ea_jsonread_get(json, "constraints"));
+	MemoryContextSwitchTo(old);
+	return entity;
+}
+
+/* "2027-01-01" to an IMF-fixdate (RFC 9110 section 5.6.7). */
+static char *
+http_date(const char *date)
+{
+	int			year;
+	int			month;
+	int			day;
+
+	if (date == NULL || sscanf(date, "%4d-%2d-%2d", &year, &month, &day) != 3)
+		return NULL;
+	return psprintf("%.3s, %02d %s %04d 00:00:00 GMT",
+					days[j2day(date2j(year, month, day))], day,
+					months[month - 1], year);
+}
+
+static void
+load_versions(EaCatalog *catalog, const EaJson *json)
+{
+	catalog->versions = palloc0(Max(json->count, 1) * sizeof(EaVersion));
+	for (EaJson *item = json->first; item; item = item->next)
+	{
+		EaVersion  *version = &catalog->versions[catalog->nversions++];
+		const char *status = ea_jsonread_string(item, "status");
+
+		version->number = ea_jsonread_int(item, "number", 0);
+		version->sunset = status != NULL && strcmp(status, "SUNSET") == 0;
+		version->sunset_date = http_date(ea_jsonread_string(item, "sunset"));
+	}
+}
+
+static void
+load_attributes(EaCatalog *catalog, const EaJson *json)
+{
+	catalog->attributes = palloc0(Max(json->count, 1) * sizeof(EaAttribute));
+	for (EaJson *item = json->first; item; item = item->next)
+	{
+		EaAttribute *attribute = &catalog->attributes[catalog->nattributes++];
+
+		attribute->name = need_string(item, "name");
+		attribute->type = need_string(item, "type");
+		/* the tree was parsed in the catalog's own context */
+		attribute->allowed = ea_jsonread_get(item, "allowedValues");
+	}
+}
+
+void
+ea_catalog_load_service(EaCatalog *catalog, const char *definition)
+{
+	MemoryContext old = MemoryContextSwitchTo(catalog->mcxt);
+	EaJson	   *json = parse(definition);
+	EaJson	   *audit = ea_jsonread_get(json, "audit");
+	EaJson	   *part;
+	const char *str = ea_jsonread_string(json, "tenancy");
+
+	catalog->revision = ea_jsonread_int(json, "revision", 0);
+	catalog->single = str != NULL && strcmp(str, "SINGLE") == 0;
+	str = ea_jsonread_string(json, "singleTenant");
+	if (catalog->single &&
+		(str == NULL ||
+		 !ea_uuid_parse(str, strlen(str), &catalog->single_tenant)))
+		elog(ERROR, "the built-in tenant is not recorded");
+	catalog->tenant_admin_bypass = ea_jsonread_bool(json, "tenantAdminBypass",
+													true);
+	catalog->audit_entities = ea_jsonread_bool(audit, "entities", true);
+	catalog->audit_identity = ea_jsonread_bool(audit, "identity", true);
+	catalog->roles = copy_list(json, "roles", &catalog->nroles);
+	catalog->default_roles = copy_list(json, "defaultRoles",
+									   &catalog->ndefault_roles);
+	if ((part = ea_jsonread_get(json, "versions")) != NULL)
+		load_versions(catalog, part);
+	if ((part = ea_jsonread_get(json, "securityAttributes")) != NULL)
+		load_attributes(catalog, part);
+	MemoryContextSwitchTo(old);
+}

@@ -1,0 +1,24 @@
+/*-------------------------------------------------------------------------
+ *
+ * catalog_load.h
+ *	  Stored definitions to structs; for catalog.c alone.
+ *
+ * extension/catalog_load.h
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef EA_CATALOG_LOAD_H
+#define EA_CATALOG_LOAD_H
+
+#include "catalog.h"
+
+/*
+ * Both read the JSON text that manifest_compile.c wrote and allocate in
+ * catalog->mcxt.
+ */
+extern EaEntity *ea_catalog_load_entity(EaCatalog *catalog,
+										const char *definition);
+extern void ea_catalog_load_service(EaCatalog *catalog,
+									const char *definition);
+
+#endif							/* EA_CATALOG_LOAD_H */

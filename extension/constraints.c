@@ -1,0 +1,212 @@
+/*-------------------------------------------------------------------------
+ *
+ * constraints.c
+ *	  Does a value keep what its attribute declares?
+ *
+ * The table has check constraints of its own for limits and enums; this
+ * comes first, and so every fault of a document can be named at once and in
+ * its own words.  Patterns and minimal lengths exist only here.
+ *
+ * extension/constraints.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "catalog/pg_collation.h"
+#include "common/int.h"
+#include "constraints.h"
+#include "mb/pg_wchar.h"
+#include "regex/regex.h"
+#include "utils/builtins.h"
+#include "utils/date.h"
+#include "utils/fmgrprotos.h"
+#include "utils/numeric.h"
+#include "utils/timestamp.h"
+
+int
+ea_constraints_compare(const EaType *type, Datum a, Datum b)
+{
+#define COMPARE(x, y) ((x) < (y) ? -1 : (x) > (y))
+	switch (type->id)
+	{
+		case EA_TYPE_INTEGER:
+			return COMPARE(DatumGetInt32(a), DatumGetInt32(b));
+		case EA_TYPE_LONG:
+			return COMPARE(DatumGetInt64(a), DatumGetInt64(b));
+		case EA_TYPE_DATE:
+			return COMPARE(DatumGetDateADT(a), DatumGetDateADT(b));
+		case EA_TYPE_DATETIME:
+			return COMPARE(DatumGetTimestampTz(a), DatumGetTimestampTz(b));
+		case EA_TYPE_DECIMAL:
+			return DatumGetInt32(DirectFunctionCall2(numeric_cmp, a, b));
+		default:
+			elog(ERROR, "type %s has no limits", type->name);
+	}
+#undef COMPARE
+	return 0;
+}
+
+static bool
+check_limit(const EaField *field, Datum value, Datum limit, bool lower,
+			const char **why)
+{
+	int			order = ea_constraints_compare(field->type, value, limit);
+	StringInfoData shown;
+
+	if (lower ? order >= 0 : order <= 0)
+		return true;
+
+	initStringInfo(&shown);
+	field->type->write(&shown, limit);
+	*why = psprintf("must be at %s %s", lower ? "least" : "most", shown.data);
+	return false;
+}
+
+/* Digits before and after the point, as written without needless zeros. */
+static bool
+check_digits(const EaField *field, Datum value, const char **why)
+{
+	Numeric		number = DatumGetNumeric(value);
+	const char *digits;
+	const char *point;
+	int			before;
+	int			after;
+
+	if (numeric_is_nan(number) || numeric_is_inf(number))
+	{
+		*why = "must be a finite number";
+		return false;
+	}
+	digits = numeric_normalize(number);
+	if (*digits == '-')
+		digits++;
+	point = strchr(digits, '.');
+	after = point ? strlen(point + 1) : 0;
+	before = point ? point - digits : strlen(digits);
+	if (*digits == '0')
+		before--;
+
+	if (after > field->scale)
+	{
+		*why = field->scale == 0 ? pstrdup("must be a whole number") :
+			psprintf("must have at most %d digits after the point",
+					 field->scale);
+		return false;
+	}
+	if (before > field->precision - field->scale)
+	{
+		*why = psprintf("must have at most %d digits before the point",
+						field->precision - field->scale);
+		return false;
+	}
+	return true;
+}
+
+static bool
+check_enum(const EaField *field, const char *data, int len, const char **why)
+{
+	StringInfoData names;
+
+	for (int i = 0; i < field->nenum; i++)
+	{
+		const char *member = field->enum_values[i];
+
+		if (strncmp(member, data, len) == 0 && member[len] == '\0')
+			return true;
+	}
+
+	initStringInfo(&names);
+	for (int i = 0; i < field->nenum; i++)
+		appendStringInfo(&names, "%s%s", i > 0 ? ", " : "",
+						 field->enum_values[i]);
+	*why = psprintf("must be one of %s", names.data);
+	return false;
+}
+
+static bool
+check_text(const EaField *field, Datum value, const char **why)
+{
+	text	   *packed = DatumGetTextPP(value);
+	const char *data = VARDATA_ANY(packed);
+	int			len = VARSIZE_ANY_EXHDR(packed);
+	int			chars;
+
+	if (field->nenum > 0 && !check_enum(field, data, len, why))
+		return false;
+
+	if (field->min_length >= 0 || field->max_length >= 0)
+	{
+		chars = pg_mbstrlen_with_len(data, len);
+		if (field->max_length >= 0 && chars > field->max_length)
+		{
+			*why = psprintf("must have at most %d characters",
+							field->max_length);
+			return false;
+		}
+		if (field->min_length >= 0 && chars < field->min_length)
+		{
+			*why = psprintf("must have at least %d characters",
+							field->min_length);
+			return false;
+		}
+	}
+
+	/* textregexeq keeps compiled expressions itself */
+	if (field->pattern != NULL &&
+		!DatumGetBool(DirectFunctionCall2Coll(textregexeq,
+											  DEFAULT_COLLATION_OID,
+											  PointerGetDatum(packed),
+											  CStringGetTextDatum(field->pattern))))
+	{
+		*why = psprintf("must match the pattern %s", field->pattern);
+		return false;
+	}
+	return true;
+}
+
+bool
+ea_constraints_check(const EaField *field, Datum value, const char **why)
+{
+	switch (field->type->id)
+	{
+		case EA_TYPE_STRING:
+		case EA_TYPE_TEXT:
+			return check_text(field, value, why);
+		case EA_TYPE_DECIMAL:
+			if (!check_digits(field, value, why))
+				return false;
+			break;
+		default:
+			break;
+	}
+	if (field->has_minimum &&
+		!check_limit(field, value, field->minimum, true, why))
+		return false;
+	if (field->has_maximum &&
+		!check_limit(field, value, field->maximum, false, why))
+		return false;
+	return true;
+}
+
+const char *
+ea_constraints_pattern_fault(const char *pattern)
+{
+	int			len = strlen(pattern);
+	pg_wchar   *wide = palloc(sizeof(pg_wchar) * (len + 1));
+	regex_t		compiled;
+	char		message[128];
+	int			result;
+
+	len = pg_mb2wchar_with_len(pattern, wide, len);
+	result = pg_regcomp(&compiled, wide, len, REG_ADVANCED,
+						DEFAULT_COLLATION_OID);
+	pfree(wide);
+	if (result == REG_OKAY)
+	{
+		pg_regfree(&compiled);
+		return NULL;
+	}
+	pg_regerror(result, &compiled, message, sizeof(message));
+	return pstrdup(message);
+}

@@ -1,0 +1,80 @@
+/*-------------------------------------------------------------------------
+ *
+ * context.c
+ *	  Access to the parts of a request.
+ *
+ * extension/context.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "context.h"
+#include "guc.h"
+
+const char *
+ea_context_header(EaRequest *req, const char *name, bool *repeated)
+{
+	JsonbValue	value;
+	JsonbValue *found;
+
+	if (repeated != NULL)
+		*repeated = false;
+	if (req->headers == NULL)
+		return NULL;
+
+	found = getKeyJsonValueFromContainer(&req->headers->root, name,
+										 strlen(name), &value);
+	if (found == NULL)
+		return NULL;
+	if (found->type == jbvBinary && JsonContainerIsArray(found->val.binary.data))
+	{
+		JsonbContainer *list = found->val.binary.data;
+
+		if (repeated != NULL)
+			*repeated = JsonContainerSize(list) > 1;
+		found = getIthJsonbValueFromContainer(list, 0);
+		if (found == NULL)
+			return NULL;
+	}
+	if (found->type != jbvString)
+		return NULL;
+	return pnstrdup(found->val.string.val, found->val.string.len);
+}
+
+void
+ea_context_answer(EaRequest *req, const char *name, const char *value)
+{
+	int			i;
+
+	for (i = 0; i < req->nanswer; i++)
+	{
+		if (strcmp(req->answer[i].name, name) == 0)
+			break;
+	}
+	if (i == EA_MAX_HEADERS)
+		elog(ERROR, "too many answer headers");
+	req->answer[i].name = name;
+	req->answer[i].value = value;
+	if (i == req->nanswer)
+		req->nanswer++;
+}
+
+EaJson *
+ea_context_json(EaRequest *req)
+{
+	EaJsonFault fault;
+	EaJson	   *root;
+
+	if (req->body_len == 0)
+		ea_errors_throw(req, EA_ERR_MALFORMED_JSON, EA_AT_NONE, NULL,
+						"The request needs a body.");
+
+	root = ea_jsonread_parse(req->body, req->body_len, ea_guc_max_json_depth,
+							 &fault);
+	if (root == NULL)
+		ea_errors_throw(req, EA_ERR_MALFORMED_JSON, EA_AT_NONE, NULL,
+						"%s, at byte %d of the body.",
+						fault.message, fault.offset + 1);
+	return root;
+}

@@ -1,0 +1,127 @@
+/*-------------------------------------------------------------------------
+ *
+ * context.h
+ *	  One request: what came in, who asks, and the answer under way.
+ *
+ * An EaRequest and all it points to live in req->mcxt, which handle.c makes
+ * before and deletes after; nothing of it outlives the call.
+ *
+ * extension/context.h
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef EA_CONTEXT_H
+#define EA_CONTEXT_H
+
+#include "errors.h"
+#include "jsonread.h"
+#include "datatype/timestamp.h"
+#include "utils/jsonb.h"
+#include "utils/uuid.h"
+
+typedef enum EaMethod
+{
+	EA_GET = 1 << 0,
+	EA_POST = 1 << 1,
+	EA_PATCH = 1 << 2,
+	EA_PUT = 1 << 3,
+	EA_DELETE = 1 << 4
+} EaMethod;
+
+typedef enum EaKind
+{
+	EA_KIND_USER,
+	EA_KIND_SERVICE_ACCOUNT,
+	EA_KIND_PERSONAL_API_KEY
+} EaKind;
+
+/* Who asks (service.md 2.2).  Filled by credential.c from the database. */
+typedef struct EaPrincipal
+{
+	EaKind		kind;
+	char	   *user_id;		/* text form */
+	pg_uuid_t	account;		/* the same, binary, for built-in subjects */
+	pg_uuid_t	session;		/* session of the token, all zero without */
+	bool		has_tenant;		/* false for a SuperAdmin */
+	pg_uuid_t	tenant;
+	char	   *username;
+	int			nroles;
+	char	  **roles;
+	bool		super_admin;
+	bool		tenant_admin;
+	bool		force_change;	/* only change-password is open */
+	const char *profile;		/* JSON text of an object */
+	const char *attributes;		/* JSON text: securityAttributes */
+} EaPrincipal;
+
+typedef struct EaHeader
+{
+	const char *name;			/* lower case */
+	const char *value;
+} EaHeader;
+
+#define EA_MAX_ARGS 4
+#define EA_MAX_HEADERS 16
+
+struct EaRequest
+{
+	MemoryContext mcxt;
+	TimestampTz now;			/* the clock of this request */
+
+	/* what came in */
+	EaMethod	method;			/* HEAD is GET with head set */
+	bool		head;
+	char	   *target;			/* as sent */
+	char	   *query;			/* after '?', as sent; NULL without one */
+	Jsonb	   *headers;
+	const char *body;			/* body_len bytes, NULL without one */
+	int			body_len;
+	char	   *remote;			/* client address, NULL if unknown */
+	char		request_id[65];
+
+	/* found on the way */
+	struct EaCatalog *catalog;
+	EaPrincipal *principal;		/* NULL: anonymous */
+	const struct EaRoute *route;
+	char	   *args[EA_MAX_ARGS];	/* decoded {segments} of the route */
+	int			nargs;
+	int			version;		/* API version, 0 outside /api */
+	struct EaEntity *entity;	/* of an /api path */
+	struct EaField *field;		/* its relationship, if the path names one */
+	bool		has_tenant;		/* tenant the request acts in */
+	pg_uuid_t	tenant;
+	struct EaEntity *writing;	/* whose table a write is changing, */
+	bool		deleting;		/* and how: to name a constraint's field */
+	const char *pointer;		/* the written resource object in the body */
+
+	/* faults so far */
+	EaProblem	problems[EA_MAX_PROBLEMS];
+	int			nproblems;
+
+	/* the answer */
+	int			status;
+	StringInfo	out;			/* body; empty: none */
+	const char *content_type;
+	EaHeader	answer[EA_MAX_HEADERS];
+	int			nanswer;
+};
+
+/*
+ * Value of a request header by its lower-case name: a palloc'd string, or
+ * NULL when absent.  A header sent more than once sets *repeated (which may
+ * be NULL) and gives the first value.
+ */
+extern const char *ea_context_header(EaRequest *req, const char *name,
+									 bool *repeated);
+
+/* Set an answer header; value is not copied.  A second call replaces. */
+extern void ea_context_answer(EaRequest *req, const char *name,
+							  const char *value);
+
+/*
+ * The body as a JSON tree.  Throws MALFORMED_JSON (400) when it is missing
+ * or no JSON as jsonread.h has it.
+ */
+extern EaJson *ea_context_json(EaRequest *req);
+
+#endif							/* EA_CONTEXT_H */

@@ -1,0 +1,29 @@
+/*-------------------------------------------------------------------------
+ *
+ * credential.h
+ *	  From the credential of a request to its principal.
+ *
+ * extension/credential.h
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef EA_CREDENTIAL_H
+#define EA_CREDENTIAL_H
+
+#include "context.h"
+
+/*
+ * Fill req->principal from the credential that was sent; it stays NULL
+ * without one.  Throws 400 for two credentials and 401 for one that is not
+ * believed, whatever the reason.
+ */
+extern void ea_credential_check(EaRequest *req);
+
+/*
+ * The session a valid access token in the Authorization header belongs to,
+ * whether or not it is still alive; false without such a token.  For logout,
+ * which never refuses.
+ */
+extern bool ea_credential_session(EaRequest *req, pg_uuid_t *session);
+
+#endif							/* EA_CREDENTIAL_H */

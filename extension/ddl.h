@@ -1,0 +1,179 @@
+/*-------------------------------------------------------------------------
+ *
+ * ddl.h
+ *	  Definitions to tables, and the statements from one state to the next.
+ *
+ * ddl_table.c derives what should exist from stored definitions; the stored
+ * state and the new one pass through the same code, so that comparing the
+ * two results says what to do.  ddl.c compares, ddl_column.c decides about
+ * columns, ddl_data.c looks at the rows that are there.
+ *
+ * extension/ddl.h
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef EA_DDL_H
+#define EA_DDL_H
+
+#include "jsonread.h"
+#include "names.h"
+#include "nodes/pg_list.h"
+#include "types.h"
+
+/* How names of constraints and indexes end. */
+#define EA_DDL_PRIMARY "pkey"
+#define EA_DDL_KEY "key"
+#define EA_DDL_INDEX "idx"
+#define EA_DDL_LOOKUP "lookup_idx"
+#define EA_DDL_REFERENCE "fkey"
+#define EA_DDL_ENUM "enum"
+#define EA_DDL_MINIMUM "minimum"
+#define EA_DDL_MAXIMUM "maximum"
+#define EA_DDL_ONE_OF "one_of"
+
+typedef struct EaDdlColumn
+{
+	const char *name;
+	const char *renamed_from;	/* the column it was, or NULL */
+	const char *field;			/* NULL: a column that every table has */
+	const EaType *type;			/* of an attribute, else NULL */
+	int			length;			/* string: characters */
+	int			precision;		/* decimal */
+	int			scale;
+	const char *target;			/* entity a reference points at, or NULL */
+	const char *sql;			/* type with modifier */
+	bool		not_null;
+	const char *fill;			/* SQL of what existing rows get, or NULL */
+	const char *sql_default;	/* SQL that stays as the default, or NULL */
+} EaDdlColumn;
+
+typedef enum EaDdlObjectKind
+{
+	EA_DDL_CONSTRAINT,			/* primary key, unique, check */
+	EA_DDL_FOREIGN_KEY,
+	EA_DDL_PLAIN_INDEX
+} EaDdlObjectKind;
+
+/* A constraint or an index of a table. */
+typedef struct EaDdlObject
+{
+	EaDdlObjectKind kind;
+	const char *name;
+	const char *body;			/* what follows ADD CONSTRAINT <name>, or
+								 * the whole CREATE INDEX */
+	const char *field;			/* NULL: of no single field */
+	const char *condition;		/* of a check */
+	List	   *unique;			/* columns of a unique one */
+	bool		partial;		/* unique among rows that are not deleted */
+	const char *target;			/* entity of a foreign key */
+} EaDdlObject;
+
+typedef struct EaDdlTable
+{
+	const char *key;			/* Entity, or Entity.field of a join table */
+	const char *entity;
+	const char *field;			/* of a join table, else NULL */
+	const char *schema;
+	const char *name;
+	const char *qualified;		/* quoted */
+	bool		tenant_scoped;
+	List	   *columns;		/* of EaDdlColumn * */
+	List	   *objects;		/* of EaDdlObject * */
+	EaNameMap  *by_column;
+	EaNameMap  *by_object;
+	bool		replaced;		/* of the stored state: dropped and made anew */
+	int			has_rows;		/* -1: not looked yet */
+	const char *after;			/* SQL of the rows as they will be */
+} EaDdlTable;
+
+typedef struct EaDdlState
+{
+	List	   *tables;			/* of EaDdlTable * */
+	EaNameMap  *by_key;
+} EaDdlState;
+
+typedef struct EaDdlStatement
+{
+	const char *sql;
+	const char *label;			/* document it comes from */
+	const char *pointer;
+} EaDdlStatement;
+
+/* The order in which statements run; each phase needs those before. */
+typedef enum EaDdlPhase
+{
+	EA_DDL_SCHEMA,
+	EA_DDL_DROP_REFERENCES,
+	EA_DDL_DROP_OBJECTS,
+	EA_DDL_DROP_TABLES,
+	EA_DDL_MOVE_TABLES,
+	EA_DDL_RENAME_COLUMNS,
+	EA_DDL_DROP_COLUMNS,
+	EA_DDL_CREATE_TABLES,
+	EA_DDL_CHANGE_COLUMNS,
+	EA_DDL_ADD_OBJECTS,
+	EA_DDL_ADD_REFERENCES,
+	EA_DDL_NPHASES
+} EaDdlPhase;
+
+struct EaManifest;
+
+typedef struct EaDdlPlan
+{
+	struct EaManifest *m;		/* takes the faults */
+	EaNameMap  *allowed;		/* Entity, Entity.field whose loss is allowed */
+	EaDdlState *from;
+	EaDdlState *to;
+	List	   *phases[EA_DDL_NPHASES]; /* of EaDdlStatement * */
+} EaDdlPlan;
+
+/* in ddl_table.c */
+
+/* Name of a constraint or an index; columns joined by two underscores. */
+extern char *ea_ddl_name(const char *table, const char *columns,
+						 const char *suffix);
+
+/* definitions: EaJson trees of entity.definition. */
+extern EaDdlState *ea_ddl_state(List *definitions);
+
+/* in ddl_column.c */
+
+/* Columns of a table that stays; sets to->after. */
+extern void ea_ddl_columns(EaDdlPlan *plan, EaDdlTable *from, EaDdlTable *to);
+
+/* in ddl_data.c; all look at the stored table through SPI */
+extern bool ea_ddl_has_rows(EaDdlTable *table);
+
+/* Some row of a table that stays, as it will be, meets the condition. */
+extern bool ea_ddl_some_row(EaDdlTable *to, const char *condition);
+
+/* Two rows have equal values where a unique object wants them different. */
+extern bool ea_ddl_has_duplicates(EaDdlTable *to, EaDdlObject *object);
+
+/* in ddl.c */
+
+extern void ea_ddl_add(EaDdlPlan *plan, EaDdlPhase phase,
+					   const EaDdlTable *table, const char *field,
+					   const char *fmt,...) pg_attribute_printf(5, 6);
+
+/* A fault at a field of an entity, or at the entity. */
+extern void ea_ddl_fault(EaDdlPlan *plan, const EaDdlTable *table,
+						 const char *field, const char *hint,
+						 const char *fmt,...) pg_attribute_printf(5, 6);
+
+/* Has the loss of a field's data, or an entity's, been allowed? */
+extern bool ea_ddl_may_lose(EaDdlPlan *plan, const char *entity,
+							const char *field);
+
+/*
+ * Statements (EaDdlStatement) from the stored definitions to the new ones,
+ * in order; what cannot be done is noted as faults in m.  SPI must be
+ * connected.
+ */
+extern List *ea_ddl_plan(struct EaManifest *m, List *stored, List *wanted,
+						 EaNameMap *allowed);
+
+/* Run them; an error that the data cause is thrown as a fault. */
+extern void ea_ddl_run(struct EaManifest *m, List *statements);
+
+#endif							/* EA_DDL_H */

@@ -1,0 +1,72 @@
+/*-------------------------------------------------------------------------
+ *
+ * ddl_data.c
+ *	  Looking at the rows that are there, before anything is changed.
+ *
+ * Asked before the statements run, so that a dry run refuses what the real
+ * one would.  Another session may still change rows in between; then the
+ * statement itself fails, and ea_ddl_run() makes a fault of that.
+ *
+ * extension/ddl_data.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "ddl.h"
+#include "executor/spi.h"
+#include "lib/stringinfo.h"
+#include "utils/builtins.h"
+
+static bool
+finds(const char *sql)
+{
+	int			result = SPI_execute(sql, false, 1);
+
+	if (result != SPI_OK_SELECT)
+		elog(ERROR, "a look at the data failed: %s",
+			 SPI_result_code_string(result));
+	return SPI_processed > 0;
+}
+
+bool
+ea_ddl_has_rows(EaDdlTable *table)
+{
+	if (table->has_rows < 0)
+		table->has_rows = finds(psprintf("SELECT 1 FROM %s LIMIT 1",
+										 table->qualified));
+	return table->has_rows;
+}
+
+bool
+ea_ddl_some_row(EaDdlTable *to, const char *condition)
+{
+	return finds(psprintf("SELECT 1 FROM %s r WHERE %s LIMIT 1", to->after,
+						  condition));
+}
+
+bool
+ea_ddl_has_duplicates(EaDdlTable *to, EaDdlObject *object)
+{
+	StringInfoData columns;
+	StringInfoData filled;
+	ListCell   *lc;
+
+	initStringInfo(&columns);
+	initStringInfo(&filled);
+	if (to->tenant_scoped)
+		appendStringInfoString(&columns, "tenant_id");
+	foreach(lc, object->unique)
+	{
+		const char *quoted = quote_identifier(lfirst(lc));
+
+		appendStringInfo(&columns, "%s%s", columns.len > 0 ? ", " : "",
+						 quoted);
+		appendStringInfo(&filled, "%s%s IS NOT NULL",
+						 filled.len > 0 ? " AND " : "", quoted);
+	}
+	return finds(psprintf("SELECT 1 FROM %s r WHERE %s%s GROUP BY %s HAVING count(*) > 1 LIMIT 1",
+						  to->after, filled.data,
+						  object->partial ? " AND deleted_at IS NULL" : "",
+						  columns.data));
+}

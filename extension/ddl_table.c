@@ -1,0 +1,434 @@
+/*-------------------------------------------------------------------------
+ *
+ * ddl_table.c
+ *	  Stored definitions to the tables, constraints and indexes they need.
+ *
+ * Names of constraints and indexes share one name space a schema with the
+ * tables.  Tables have no two underscores in a row, and parts are joined by
+ * just that, so that "a" with "b_c" and "a_b" with "c" stay apart.
+ *
+ * On tables of tenants, tenant_id starts every key and every index; the one
+ * exception serves references to tables that have no tenant.
+ *
+ * extension/ddl_table.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "ddl.h"
+#include "lib/stringinfo.h"
+#include "miscadmin.h"
+#include "utils/builtins.h"
+
+/* While tables of a state are being derived. */
+typedef struct Builder
+{
+	EaDdlState *state;
+	EaNameMap  *definitions;	/* of entities, EaJson * */
+} Builder;
+
+char *
+ea_ddl_name(const char *table, const char *columns, const char *suffix)
+{
+	return ea_names_identifier(columns ?
+							   psprintf("%s__%s_%s", table, columns, suffix) :
+							   psprintf("%s__%s", table, suffix));
+}
+
+static const char *
+need(const EaJson *json, const char *name)
+{
+	const char *value = ea_jsonread_string(json, name);
+
+	if (value == NULL)
+		elog(ERROR, "a stored definition lacks \"%s\"", name);
+	return value;
+}
+
+static EaDdlTable *
+make_table(Builder *b, const char *entity, const char *field,
+		   const char *schema, const char *name, bool tenant_scoped)
+{
+	EaDdlTable *table = palloc0(sizeof(EaDdlTable));
+
+	table->key = field ? psprintf("%s.%s", entity, field) : entity;
+	table->entity = entity;
+	table->field = field;
+	table->schema = schema;
+	table->name = name;
+	table->qualified = quote_qualified_identifier(schema, name);
+	table->tenant_scoped = tenant_scoped;
+	table->by_column = ea_names_map_create(32);
+	table->by_object = ea_names_map_create(16);
+	table->has_rows = -1;
+	b->state->tables = lappend(b->state->tables, table);
+	ea_names_map_put(b->state->by_key, table->key, table);
+	return table;
+}
+
+static EaDdlColumn *
+add_column(EaDdlTable *table, const char *name, const char *field,
+		   const char *sql, bool not_null)
+{
+	EaDdlColumn *column = palloc0(sizeof(EaDdlColumn));
+
+	column->name = name;
+	column->field = field;
+	column->sql = sql;
+	column->not_null = not_null;
+	table->columns = lappend(table->columns, column);
+	ea_names_map_put(table->by_column, name, column);
+	return column;
+}
+
+static EaDdlObject *
+add_object(EaDdlTable *table, EaDdlObjectKind kind, const char *name,
+		   const char *field, const char *body)
+{
+	EaDdlObject *object = palloc0(sizeof(EaDdlObject));
+
+	object->kind = kind;
+	object->name = name;
+	object->field = field;
+	object->body = body;
+
+	/* the same index may be asked for twice, at a field and for the table */
+	if (ea_names_map_put(table->by_object, name, object))
+		table->objects = lappend(table->objects, object);
+	return object;
+}
+
+/* `(tenant_id, a, b)`, quoted. */
+static char *
+column_list(const EaDdlTable *table, List *columns)
+{
+	StringInfoData buf;
+	ListCell   *lc;
+
+	initStringInfo(&buf);
+	appendStringInfoChar(&buf, '(');
+	if (table->tenant_scoped)
+		appendStringInfoString(&buf, "tenant_id");
+	foreach(lc, columns)
+	{
+		if (buf.len > 1)
+			appendStringInfoString(&buf, ", ");
+		appendStringInfoString(&buf, quote_identifier(lfirst(lc)));
+	}
+	appendStringInfoChar(&buf, ')');
+	return buf.data;
+}
+
+static char *
+joined(List *columns)
+{
+	StringInfoData buf;
+	ListCell   *lc;
+
+	initStringInfo(&buf);
+	foreach(lc, columns)
+		appendStringInfo(&buf, "%s%s", buf.len > 0 ? "__" : "",
+						 (char *) lfirst(lc));
+	return buf.data;
+}
+
+static void
+add_index(EaDdlTable *table, const char *field, List *columns,
+		  const char *suffix)
+{
+	char	   *name = ea_ddl_name(table->name, joined(columns), suffix);
+
+	add_object(table, EA_DDL_PLAIN_INDEX, name, field,
+			   psprintf("CREATE INDEX %s ON %s %s", quote_identifier(name),
+						table->qualified, column_list(table, columns)));
+}
+
+/* Unique values; among rows that are not deleted when soft. */
+static void
+add_unique(EaDdlTable *table, const char *field, const char *column,
+		   bool soft)
+{
+	char	   *name = ea_ddl_name(table->name, column, EA_DDL_KEY);
+	List	   *columns = list_make1((char *) column);
+	char	   *list = column_list(table, columns);
+	EaDdlObject *object;
+
+	if (soft)
+		object = add_object(table, EA_DDL_PLAIN_INDEX, name, field,
+							psprintf("CREATE UNIQUE INDEX %s ON %s %s WHERE deleted_at IS NULL",
+									 quote_identifier(name),
+									 table->qualified, list));
+	else
+		object = add_object(table, EA_DDL_CONSTRAINT, name, field,
+							psprintf("UNIQUE %s", list));
+	object->unique = columns;
+	object->partial = soft;
+}
+
+static void
+add_check(EaDdlTable *table, const char *field, const char *stem,
+		  const char *suffix, const char *condition)
+{
+	char	   *name = ea_ddl_name(table->name, stem, suffix);
+	EaDdlObject *object = add_object(table, EA_DDL_CONSTRAINT, name, field,
+									 psprintf("CHECK (%s)", condition));
+
+	object->condition = condition;
+}
+
+/* The reference from a column to the entity it points at, and its index. */
+static void
+add_reference(Builder *b, EaDdlTable *table, const char *field,
+			  const char *column, const char *target_name, bool lookup)
+{
+	const EaJson *target = ea_names_map_get(b->definitions, target_name);
+	bool		tenant = ea_jsonread_bool(target, "tenantScoped", true);
+	char	   *name = ea_ddl_name(table->name, column, EA_DDL_REFERENCE);
+	EaDdlObject *object;
+
+	if (target == NULL)
+		elog(ERROR, "a stored definition points at the missing entity \"%s\"",
+			 target_name);
+	object = add_object(table, EA_DDL_FOREIGN_KEY, name, field,
+						psprintf("FOREIGN KEY (%s%s) REFERENCES %s (%sid) DEFERRABLE INITIALLY IMMEDIATE",
+								 tenant ? "tenant_id, " : "",
+								 quote_identifier(column),
+								 quote_qualified_identifier(need(target, "schema"),
+															need(target, "table")),
+								 tenant ? "tenant_id, " : ""));
+	object->target = target_name;
+
+	if (lookup)
+		add_index(table, field, list_make2((char *) column, "id"),
+				  EA_DDL_INDEX);
+
+	/* deleting a target without a tenant looks in all tenants at once */
+	if (table->tenant_scoped && !tenant)
+	{
+		name = ea_ddl_name(table->name, column, EA_DDL_LOOKUP);
+		add_object(table, EA_DDL_PLAIN_INDEX, name, field,
+				   psprintf("CREATE INDEX %s ON %s (%s)",
+							quote_identifier(name), table->qualified,
+							quote_identifier(column)));
+	}
+}
+
+static const char *
+type_sql(const EaDdlColumn *column)
+{
+	const char *name = strchr(column->type->sql, '.') + 1;
+
+	switch (column->type->id)
+	{
+		case EA_TYPE_STRING:
+			return psprintf("%s(%d)", name, column->length);
+		case EA_TYPE_DECIMAL:
+			return psprintf("%s(%d,%d)", name, column->precision,
+							column->scale);
+		default:
+			return name;
+	}
+}
+
+static char *
+literal(const EaType *type, const char *value)
+{
+	return psprintf("%s::%s", quote_literal_cstr(value),
+					strchr(type->sql, '.') + 1);
+}
+
+static void
+build_attribute(EaDdlTable *table, const EaJson *json, bool soft)
+{
+	const char *field = need(json, "name");
+	const char *name = need(json, "column");
+	const char *quoted = quote_identifier(name);
+	const EaType *type = ea_types_find(need(json, "type"));
+	const char *renamed = ea_jsonread_string(json, "renamedFrom");
+	const char *value;
+	const EaJson *members = ea_jsonread_get(json, "enum");
+	EaDdlColumn *column;
+
+	if (type == NULL)
+		elog(ERROR, "a stored definition has an unknown type");
+	column = add_column(table, name, field, NULL,
+						ea_jsonread_bool(json, "required", false));
+	column->type = type;
+	column->length = ea_jsonread_int(json, "maxLength", 0);
+	column->precision = ea_jsonread_int(json, "precision", 0);
+	column->scale = ea_jsonread_int(json, "scale", 0);
+	column->sql = type_sql(column);
+	if (renamed)
+		column->renamed_from = ea_names_identifier(ea_names_snake(renamed));
+	if ((value = ea_jsonread_string(json, "default")) != NULL &&
+		column->not_null)
+		column->fill = literal(type, value);
+
+	if (ea_jsonread_bool(json, "unique", false))
+		add_unique(table, field, name, soft);
+	if (ea_jsonread_bool(json, "index", false))
+		add_index(table, field, list_make1((char *) name), EA_DDL_INDEX);
+	if (members)
+	{
+		StringInfoData list;
+
+		initStringInfo(&list);
+		for (EaJson *item = members->first; item; item = item->next)
+			appendStringInfo(&list, "%s%s", list.len > 0 ? ", " : "",
+							 quote_literal_cstr(item->text));
+		add_check(table, field, name, EA_DDL_ENUM,
+				  psprintf("%s IN (%s)", quoted, list.data));
+	}
+	if ((value = ea_jsonread_string(json, "minimum")) != NULL)
+		add_check(table, field, name, EA_DDL_MINIMUM,
+				  psprintf("%s >= %s", quoted, literal(type, value)));
+	if ((value = ea_jsonread_string(json, "maximum")) != NULL)
+		add_check(table, field, name, EA_DDL_MAXIMUM,
+				  psprintf("%s <= %s", quoted, literal(type, value)));
+}
+
+/* A to-one or one-of field: its columns, references and, last, its check. */
+static void
+build_reference(Builder *b, EaDdlTable *table, const EaJson *json,
+				bool one_of, bool soft)
+{
+	const char *field = need(json, "name");
+	const char *renamed = ea_jsonread_string(json, "renamedFrom");
+	bool		required = ea_jsonread_bool(json, "required", false);
+	bool		unique = ea_jsonread_bool(json, "unique", false);
+	StringInfoData columns;
+
+	initStringInfo(&columns);
+	for (EaJson *member = ea_jsonread_get(json, "members")->first;
+		 member != NULL; member = member->next)
+	{
+		const char *name = need(member, "column");
+		const char *target = need(member, "entity");
+		EaDdlColumn *column = add_column(table, name, field, "uuid",
+										 required && !one_of);
+
+		column->target = target;
+		if (renamed)
+			column->renamed_from =
+				ea_names_identifier(one_of ?
+									psprintf("%s_%s_id",
+											 ea_names_snake(renamed),
+											 ea_names_snake(target)) :
+									psprintf("%s_id",
+											 ea_names_snake(renamed)));
+		if (unique)
+			add_unique(table, field, name, soft);
+		add_reference(b, table, field, name, target, !unique || soft);
+		appendStringInfo(&columns, "%s%s", columns.len > 0 ? ", " : "",
+						 quote_identifier(name));
+	}
+	if (one_of)
+		add_check(table, field, ea_names_snake(field), EA_DDL_ONE_OF,
+				  psprintf("num_nonnulls(%s) %s 1", columns.data,
+						   required ? "=" : "<="));
+}
+
+static void
+build_join(Builder *b, const char *entity, const EaJson *json,
+		   bool tenant_scoped)
+{
+	const char *field = need(json, "name");
+	const EaJson *join = ea_jsonread_get(json, "join");
+	const char *near = need(join, "near");
+	const char *far = need(join, "far");
+	const char *target = need(ea_jsonread_get(json, "members")->first,
+							  "entity");
+	EaDdlTable *table = make_table(b, entity, field, need(join, "schema"),
+								   need(join, "table"), tenant_scoped);
+
+	if (tenant_scoped)
+		add_column(table, "tenant_id", NULL, "uuid", true);
+	add_column(table, near, field, "uuid", true)->target = entity;
+	add_column(table, far, field, "uuid", true)->target = target;
+	add_object(table, EA_DDL_CONSTRAINT,
+			   ea_ddl_name(table->name, NULL, EA_DDL_PRIMARY), NULL,
+			   psprintf("PRIMARY KEY %s",
+						column_list(table, list_make2((char *) near,
+													  (char *) far))));
+	add_index(table, field, list_make2((char *) far, (char *) near),
+			  EA_DDL_INDEX);
+	add_reference(b, table, field, near, entity, false);
+	add_reference(b, table, field, far, target, false);
+}
+
+static void
+build_entity(Builder *b, const EaJson *json)
+{
+	const char *entity = need(json, "name");
+	bool		tenant = ea_jsonread_bool(json, "tenantScoped", true);
+	bool		soft = ea_jsonread_bool(json, "softDelete", false);
+	const EaJson *indexes = ea_jsonread_get(json, "indexes");
+	EaDdlTable *table = make_table(b, entity, NULL, need(json, "schema"),
+								   need(json, "table"), tenant);
+
+	if (tenant)
+		add_column(table, "tenant_id", NULL, "uuid", true);
+	add_column(table, "id", NULL, "uuid", true);
+	add_object(table, EA_DDL_CONSTRAINT,
+			   ea_ddl_name(table->name, NULL, EA_DDL_PRIMARY), NULL,
+			   psprintf("PRIMARY KEY %s", column_list(table,
+													  list_make1("id"))));
+
+	for (EaJson *field = ea_jsonread_get(json, "fields")->first;
+		 field != NULL; field = field->next)
+	{
+		const char *kind = need(field, "kind");
+
+		if (strcmp(kind, "attribute") == 0)
+			build_attribute(table, field, soft);
+		else if (strcmp(kind, "toOne") == 0)
+			build_reference(b, table, field, false, soft);
+		else if (strcmp(kind, "oneOf") == 0)
+			build_reference(b, table, field, true, soft);
+		else if (strcmp(kind, "manyToMany") == 0 &&
+				 ea_jsonread_string(field, "mappedBy") == NULL)
+			build_join(b, entity, field, tenant);
+	}
+
+	if (ea_jsonread_bool(json, "optimisticLocking", false))
+	{
+		EaDdlColumn *version = add_column(table, "version", NULL, "int8",
+										  true);
+
+		version->fill = version->sql_default = "0";
+	}
+	add_column(table, "created_at", NULL, "timestamptz", true);
+	add_column(table, "updated_at", NULL, "timestamptz", true);
+	if (soft)
+		add_column(table, "deleted_at", NULL, "timestamptz", false);
+
+	for (EaJson *index = indexes ? indexes->first : NULL; index != NULL;
+		 index = index->next)
+	{
+		List	   *columns = NIL;
+
+		for (EaJson *column = index->first; column; column = column->next)
+			columns = lappend(columns, column->text);
+		add_index(table, NULL, columns, EA_DDL_INDEX);
+	}
+}
+
+EaDdlState *
+ea_ddl_state(List *definitions)
+{
+	Builder		b;
+	ListCell   *lc;
+
+	b.state = palloc0(sizeof(EaDdlState));
+	b.state->by_key = ea_names_map_create(256);
+	b.definitions = ea_names_map_create(256);
+	foreach(lc, definitions)
+		ea_names_map_put(b.definitions, need(lfirst(lc), "name"), lfirst(lc));
+	foreach(lc, definitions)
+	{
+		CHECK_FOR_INTERRUPTS();
+		build_entity(&b, lfirst(lc));
+	}
+	return b.state;
+}

@@ -1,0 +1,257 @@
+/*-------------------------------------------------------------------------
+ *
+ * delete.c
+ *	  Delete resources, and what hangs on them.
+ *
+ * The tables' foreign keys only refuse; cascade and setNull are carried out
+ * here, so that they reach versions and records as any other write, and so
+ * that the tables can be distributed.  Rows referring to a deleted one are
+ * found whether or not the caller sees them: a reference the caller does not
+ * see must not dangle either.
+ *
+ * extension/delete.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "catalog/pg_type.h"
+#include "delete.h"
+#include "fetch.h"
+#include "miscadmin.h"
+#include "relate.h"
+#include "sqlbuf.h"
+#include "utils/array.h"
+#include "utils/timestamp.h"
+#include "write.h"
+
+/* How far a cascade goes from entity to entity. */
+#define MAX_CASCADE_DEPTH 64
+
+typedef struct IdList
+{
+	int			n;
+	int			max;
+	Datum	   *ids;
+} IdList;
+
+static void
+id_row(void *arg, TupleTableSlot *slot)
+{
+	IdList	   *list = arg;
+	pg_uuid_t  *id = palloc(sizeof(pg_uuid_t));
+
+	if (list->n == list->max)
+	{
+		list->max = Max(2 * list->max, 16);
+		list->ids = list->ids == NULL ? palloc(list->max * sizeof(Datum))
+			: repalloc(list->ids, list->max * sizeof(Datum));
+	}
+	*id = *DatumGetUUIDP(slot->tts_values[0]);
+	list->ids[list->n++] = UUIDPGetDatum(id);
+}
+
+static Datum
+id_array(const IdList *list)
+{
+	return PointerGetDatum(construct_array(list->ids, list->n, UUIDOID,
+										   UUID_LEN, false, TYPALIGN_CHAR));
+}
+
+static void
+add_among(EaSqlBuf *b, int alias, const char *column, const IdList *ids)
+{
+	ea_sqlbuf_addf(b, " AND t%d.%s = ANY (", alias, column);
+	ea_sqlbuf_value(b, UUIDARRAYOID, id_array(ids), false);
+	ea_sqlbuf_add(b, ")");
+}
+
+static void delete_rows(EaRequest *req, EaEntity *entity, const IdList *ids,
+						int depth);
+
+static void
+cascade(EaRequest *req, EaEntity *child, const char *column,
+		const IdList *ids, EaEntity *parent, int depth)
+{
+	IdList		children = {0};
+	EaSqlBuf	b;
+	int			alias;
+
+	ea_sqlbuf_init(&b, req);
+	ea_sqlbuf_add(&b, "SELECT t0.id");
+	alias = ea_sqlbuf_from(&b, child, EA_OP_DELETE);
+	add_among(&b, alias, column, ids);
+	if (child == parent)
+	{
+		/* a row that refers to itself is being deleted already */
+		ea_sqlbuf_addf(&b, " AND t%d.id <> ALL (", alias);
+		ea_sqlbuf_value(&b, UUIDARRAYOID, id_array(ids), false);
+		ea_sqlbuf_add(&b, ")");
+	}
+	ea_sqlbuf_run(&b, EA_EXEC_WRITE, false, id_row, &children);
+	if (children.n > 0)
+		delete_rows(req, child, &children, depth + 1);
+}
+
+static void
+set_null(EaRequest *req, EaEntity *child, const char *column,
+		 const IdList *ids)
+{
+	StringInfoData set;
+	EaSqlBuf	b;
+	int			alias;
+
+	req->writing = child;
+	initStringInfo(&set);
+	appendStringInfo(&set, "%s = NULL", column);
+	ea_sqlbuf_init(&b, req);
+	ea_relate_touch(&b, &set, child);
+	alias = ea_sqlbuf_update(&b, child, set.data);
+	add_among(&b, alias, column, ids);
+	ea_sqlbuf_run(&b, EA_EXEC_WRITE, false, NULL, NULL);
+}
+
+static EA_NORETURN void refuse(EaRequest *req) EA_NORETURN_END;
+
+static void
+refuse(EaRequest *req)
+{
+	ea_errors_throw(req, EA_ERR_REFERENCED, EA_AT_NONE, NULL,
+					"Other resources still refer to this one.");
+}
+
+/*
+ * The row of a soft-deleted resource stays, so its foreign keys would not
+ * refuse.
+ */
+static void
+restrict_hidden(EaRequest *req, EaEntity *child, const char *column,
+				const IdList *ids)
+{
+	EaSqlBuf	b;
+	int			alias;
+
+	ea_sqlbuf_init(&b, req);
+	ea_sqlbuf_add(&b, "SELECT 1");
+	alias = ea_sqlbuf_from(&b, child, EA_OP_DELETE);
+	add_among(&b, alias, column, ids);
+	ea_sqlbuf_add(&b, " LIMIT 1");
+	if (ea_sqlbuf_run(&b, EA_EXEC_WRITE, false, NULL, NULL) > 0)
+		refuse(req);
+}
+
+/* One column of another table that may point at the deleted rows. */
+static void
+release_reference(EaRequest *req, EaEntity *entity, EaField *field,
+				  const char *column, const IdList *ids, int depth)
+{
+	switch (field->on_delete)
+	{
+		case EA_CASCADE:
+			cascade(req, field->entity, column, ids, entity, depth);
+			break;
+		case EA_SET_NULL:
+			set_null(req, field->entity, column, ids);
+			break;
+		case EA_RESTRICT:
+			if (entity->soft_delete)
+				restrict_hidden(req, field->entity, column, ids);
+			break;
+	}
+}
+
+static void
+unlink_joined(EaRequest *req, EaField *field, const char *column,
+			  const IdList *ids)
+{
+	EaSqlBuf	b;
+	int			alias;
+
+	ea_sqlbuf_init(&b, req);
+	alias = ea_sqlbuf_join_delete(&b, field);
+	add_among(&b, alias, column, ids);
+	ea_sqlbuf_run(&b, EA_EXEC_WRITE, false, NULL, NULL);
+}
+
+static void
+release(EaRequest *req, EaEntity *entity, const IdList *ids, int depth)
+{
+	for (int i = 0; i < entity->nreferences; i++)
+	{
+		EaReference *reference = &entity->references[i];
+		EaEntity   *other = ea_catalog_entity(entity->catalog,
+											  reference->entity_name);
+		EaField    *field = ea_catalog_field(other, reference->field_name,
+											 strlen(reference->field_name));
+
+		for (int m = 0; m < field->nmembers; m++)
+		{
+			if (ea_catalog_target(field, m) != entity)
+				continue;
+			if (field->kind == EA_MANY_TO_MANY)
+				unlink_joined(req, field, field->join_far, ids);
+			else
+				release_reference(req, entity, field,
+								  field->members[m].column, ids, depth);
+		}
+	}
+	for (int i = 0; i < entity->nfields; i++)
+	{
+		if (entity->fields[i].kind == EA_MANY_TO_MANY)
+			unlink_joined(req, &entity->fields[i],
+						  entity->fields[i].join_near, ids);
+	}
+}
+
+static void
+delete_rows(EaRequest *req, EaEntity *entity, const IdList *ids, int depth)
+{
+	EaSqlBuf	b;
+	int			alias;
+
+	CHECK_FOR_INTERRUPTS();
+	check_stack_depth();
+	if (depth > MAX_CASCADE_DEPTH)
+		refuse(req);
+
+	release(req, entity, ids, depth);
+	req->writing = entity;
+	req->deleting = true;
+	ea_sqlbuf_init(&b, req);
+	if (entity->soft_delete)
+	{
+		StringInfoData set;
+
+		initStringInfo(&set);
+		appendStringInfo(&set, "deleted_at = $%d",
+						 ea_sqlbuf_param(&b, TIMESTAMPTZOID,
+										 TimestampTzGetDatum(req->now),
+										 false));
+		ea_relate_touch(&b, &set, entity);
+		alias = ea_sqlbuf_update(&b, entity, set.data);
+	}
+	else
+		alias = ea_sqlbuf_delete(&b, entity);
+	add_among(&b, alias, "id", ids);
+	ea_sqlbuf_run(&b, EA_EXEC_WRITE, false, NULL, NULL);
+}
+
+void
+ea_delete_one(EaRequest *req)
+{
+	EaIfMatch	match;
+	pg_uuid_t	id;
+	IdList		ids = {0};
+	Datum		first = UUIDPGetDatum(&id);
+
+	ea_params_read(req, 0);
+	ea_fetch_path_id(req, &id);
+	ea_write_precondition(req, req->entity, &match);
+
+	/* the row is held from here on: its version cannot change any more */
+	ea_write_check_row(req, req->entity, &id, &match, true);
+	ids.n = 1;
+	ids.ids = &first;
+	delete_rows(req, req->entity, &ids, 0);
+	req->status = 204;
+}

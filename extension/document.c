@@ -1,0 +1,496 @@
+/*-------------------------------------------------------------------------
+ *
+ * document.c
+ *	  A JSON:API document: its shape, and its text.
+ *
+ * extension/document.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "authz.h"
+#include "document.h"
+#include "guc.h"
+#include "jsonwrite.h"
+#include "uuid.h"
+
+#define append_text(out, str) appendBinaryStringInfo((out), (str), strlen(str))
+
+char *
+ea_document_path(EaRequest *req, EaEntity *entity)
+{
+	return psprintf("%s/api/v%d/%s", ea_guc_base_url, req->version,
+					entity->collection);
+}
+
+/* The names asked for by fields[type], or NULL when all are shown. */
+static const EaFieldset *
+find_fieldset(const EaQuery *query, const char *type)
+{
+	for (int i = 0; query != NULL && i < query->nfieldsets; i++)
+	{
+		if (strcmp(query->fieldsets[i].type, type) == 0)
+			return &query->fieldsets[i];
+	}
+	return NULL;
+}
+
+static bool
+is_asked_for(const EaFieldset *fieldset, const char *name)
+{
+	if (fieldset == NULL)
+		return true;
+	for (int i = 0; i < fieldset->nnames; i++)
+	{
+		if (strcmp(fieldset->names[i], name) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Some include path goes through a relationship of this name. */
+static bool
+is_followed(const EaIncludeNode *node, const char *name)
+{
+	for (int i = 0; i < node->nchildren; i++)
+	{
+		if (strcmp(node->children[i]->name, name) == 0 ||
+			is_followed(node->children[i], name))
+			return true;
+	}
+	return false;
+}
+
+static void
+shape_relationship(EaDocument *doc, EaShape *shape, EaShapeRel *rel,
+				   EaField *field, bool shown)
+{
+	rel->field = field;
+	rel->shown = shown;
+	rel->visible = palloc(field->nmembers * sizeof(bool));
+	for (int i = 0; i < field->nmembers; i++)
+	{
+		EaEntity   *target = ea_catalog_target(field, i);
+
+		rel->visible[i] = ea_catalog_shows(target, doc->req->version) &&
+			ea_authz_allows(doc->req, target, EA_OP_READ);
+	}
+	rel->self = psprintf("%s{\"links\":{\"self\":\"%s", field->key,
+						 shape->path);
+	rel->related = psprintf("/relationships/%s\",\"related\":\"%s",
+							field->name, shape->path);
+	rel->end = psprintf("/%s\"}", field->name);
+}
+
+EaShape *
+ea_document_shape(EaDocument *doc, EaEntity *entity)
+{
+	EaRequest  *req = doc->req;
+	const EaFieldset *fieldset;
+	EaShape    *shape;
+
+	for (shape = doc->shapes; shape != NULL; shape = shape->next)
+	{
+		if (shape->entity == entity)
+			return shape;
+	}
+
+	shape = palloc0(sizeof(EaShape));
+	shape->entity = entity;
+	shape->attributes = palloc(Max(entity->nfields, 1) * sizeof(EaField *));
+	shape->rels = palloc0(Max(entity->nfields, 1) * sizeof(EaShapeRel));
+	shape->head = psprintf("{\"type\":\"%s\",\"id\":\"", entity->type);
+	shape->path = psprintf("%s/", ea_document_path(req, entity));
+	fieldset = find_fieldset(doc->query, entity->type);
+	for (int i = 0; i < entity->nfields; i++)
+	{
+		EaField    *field = &entity->fields[i];
+		bool		shown = is_asked_for(fieldset, field->name);
+
+		if (!shown && (field->kind == EA_ATTRIBUTE ||
+					   !is_followed(doc->root, field->name)))
+			continue;
+		if (!ea_authz_readable(req, field))
+			continue;
+		if (field->kind == EA_ATTRIBUTE)
+			shape->attributes[shape->nattributes++] = field;
+		else
+			shape_relationship(doc, shape, &shape->rels[shape->nrels++],
+							   field, shown);
+	}
+	shape->next = doc->shapes;
+	doc->shapes = shape;
+	return shape;
+}
+
+static EaIncludeNode *
+child_node(EaIncludeNode *node, const char *name, int len)
+{
+	EaIncludeNode *child;
+
+	for (int i = 0; i < node->nchildren; i++)
+	{
+		child = node->children[i];
+		if (strncmp(child->name, name, len) == 0 && child->name[len] == '\0')
+			return child;
+	}
+	child = palloc0(sizeof(EaIncludeNode));
+	child->name = pnstrdup(name, len);
+	node->children = node->children == NULL
+		? palloc(sizeof(EaIncludeNode *))
+		: repalloc(node->children,
+				   (node->nchildren + 1) * sizeof(EaIncludeNode *));
+	node->children[node->nchildren++] = child;
+	return child;
+}
+
+/*
+ * Check the hops of an include path and enter them into the tree.  A hop
+ * goes on through every member of a one-of that has the next name; at least
+ * one must have it.
+ */
+static void
+add_include(EaDocument *doc, EaEntity *entity, const char *path)
+{
+	EaRequest  *req = doc->req;
+	List	   *at = list_make1(entity);
+	EaIncludeNode *node = doc->root;
+	const char *hop = path;
+
+	for (;;)
+	{
+		int			len = strcspn(hop, ".");
+		List	   *next = NIL;
+		bool		known = false;
+		ListCell   *cell;
+
+		foreach(cell, at)
+		{
+			EaField    *field = ea_catalog_field(lfirst(cell), hop, len);
+
+			if (field == NULL || field->kind == EA_ATTRIBUTE ||
+				!ea_authz_shown(req, field))
+				continue;
+			known = true;
+			for (int i = 0; i < field->nmembers; i++)
+			{
+				EaEntity   *target = ea_catalog_target(field, i);
+
+				if (ea_catalog_shows(target, req->version) &&
+					ea_authz_allows(req, target, EA_OP_READ))
+					next = list_append_unique_ptr(next, target);
+			}
+		}
+		if (!known)
+			ea_errors_throw(req, EA_ERR_INVALID_INCLUDE, EA_AT_PARAMETER,
+							"include", "There is no relationship path \"%s\".",
+							path);
+		if (next == NIL)
+			ea_errors_throw(req, EA_ERR_FORBIDDEN, EA_AT_PARAMETER, "include",
+							"Your roles do not allow reading \"%s\".", path);
+		node = child_node(node, hop, len);
+		if (hop[len] == '\0')
+			return;
+		hop += len + 1;
+		at = next;
+	}
+}
+
+static void
+check_fieldset(EaDocument *doc, const EaFieldset *fieldset)
+{
+	EaRequest  *req = doc->req;
+	EaEntity   *entity = ea_catalog_type(req->catalog, fieldset->type);
+
+	if (entity == NULL || !ea_catalog_shows(entity, req->version) ||
+		!ea_authz_allows(req, entity, EA_OP_READ))
+	{
+		ea_errors_add(req, EA_ERR_INVALID_FIELDS, EA_AT_PARAMETER,
+					  fieldset->parameter,
+					  "There is no resource type \"%s\".", fieldset->type);
+		return;
+	}
+	for (int i = 0; i < fieldset->nnames; i++)
+	{
+		const char *name = fieldset->names[i];
+
+		if (ea_authz_field(req, entity, name, strlen(name)) == NULL)
+			ea_errors_add(req, EA_ERR_INVALID_FIELDS, EA_AT_PARAMETER,
+						  fieldset->parameter,
+						  "\"%s\" has no field \"%s\".", fieldset->type, name);
+	}
+}
+
+EaDocument *
+ea_document_create(EaRequest *req, EaQuery *query, EaEntity *entity,
+				   EaExecMode mode)
+{
+	EaDocument *doc = palloc0(sizeof(EaDocument));
+
+	doc->req = req;
+	doc->query = query;
+	doc->mode = mode;
+	doc->root = palloc0(sizeof(EaIncludeNode));
+	initStringInfo(&doc->text);
+	if (query != NULL)
+	{
+		for (int i = 0; i < query->nfieldsets; i++)
+			check_fieldset(doc, &query->fieldsets[i]);
+		ea_errors_check(req);
+		for (int i = 0; i < query->ninclude; i++)
+			add_include(doc, entity, query->include[i]);
+	}
+	return doc;
+}
+
+/* -------- text -------- */
+
+static void
+write_id(StringInfo out, const pg_uuid_t *id)
+{
+	enlargeStringInfo(out, EA_UUID_TEXT);
+	ea_uuid_format(id, out->data + out->len);
+	out->len += EA_UUID_TEXT;
+	out->data[out->len] = '\0';
+}
+
+void
+ea_document_write_identifier(StringInfo out, const char *type,
+							 const pg_uuid_t *id)
+{
+	ea_jsonwrite_lit(out, "{\"type\":\"");
+	append_text(out, type);
+	ea_jsonwrite_lit(out, "\",\"id\":\"");
+	write_id(out, id);
+	ea_jsonwrite_lit(out, "\"}");
+}
+
+static void
+write_linkage(StringInfo out, const EaField *field, const EaLinkage *linkage)
+{
+	if (!ea_catalog_is_to_many(field))
+	{
+		ea_jsonwrite_lit(out, ",\"data\":");
+		if (linkage->n == 0)
+			ea_jsonwrite_lit(out, "null");
+		else
+			ea_document_write_identifier(out,
+										 field->members[linkage->items[0].member].type,
+										 &linkage->items[0].id);
+		return;
+	}
+	if (linkage->count > ea_guc_max_linkage)
+	{
+		ea_jsonwrite_lit(out, ",\"meta\":{\"count\":");
+		ea_jsonwrite_int64(out, linkage->count);
+		ea_jsonwrite_lit(out, "}");
+		return;
+	}
+	ea_jsonwrite_lit(out, ",\"data\":[");
+	for (int i = 0; i < linkage->n; i++)
+	{
+		if (i > 0)
+			ea_jsonwrite_lit(out, ",");
+		ea_document_write_identifier(out,
+									 field->members[linkage->items[i].member].type,
+									 &linkage->items[i].id);
+	}
+	ea_jsonwrite_lit(out, "]");
+}
+
+static void
+write_relationships(StringInfo out, const EaResource *resource)
+{
+	const EaShape *shape = resource->shape;
+	bool		any = false;
+
+	for (int i = 0; i < shape->nrels; i++)
+	{
+		const EaShapeRel *rel = &shape->rels[i];
+
+		if (!rel->shown)
+			continue;
+		if (any)
+			ea_jsonwrite_lit(out, ",");
+		else
+			ea_jsonwrite_lit(out, ",\"relationships\":{");
+		any = true;
+		append_text(out, rel->self);
+		write_id(out, &resource->id);
+		append_text(out, rel->related);
+		write_id(out, &resource->id);
+		append_text(out, rel->end);
+		write_linkage(out, rel->field, &resource->linkage[i]);
+		ea_jsonwrite_lit(out, "}");
+	}
+	if (any)
+		ea_jsonwrite_lit(out, "}");
+}
+
+void
+ea_document_write_resource(EaDocument *doc, StringInfo out,
+						   EaResource *resource)
+{
+	const EaShape *shape = resource->shape;
+
+	append_text(out, shape->head);
+	write_id(out, &resource->id);
+	ea_jsonwrite_lit(out, "\"");
+	if (resource->end > resource->start)
+	{
+		ea_jsonwrite_lit(out, ",\"attributes\":{");
+		appendBinaryStringInfo(out, doc->text.data + resource->start,
+							   resource->end - resource->start);
+		ea_jsonwrite_lit(out, "}");
+	}
+	write_relationships(out, resource);
+	ea_jsonwrite_lit(out, ",\"links\":{\"self\":\"");
+	append_text(out, shape->path);
+	write_id(out, &resource->id);
+	ea_jsonwrite_lit(out, "\"}");
+	if (shape->entity->locking)
+	{
+		ea_jsonwrite_lit(out, ",\"meta\":{\"version\":");
+		ea_jsonwrite_int64(out, resource->version);
+		ea_jsonwrite_lit(out, "}");
+	}
+	ea_jsonwrite_lit(out, "}");
+}
+
+static void
+write_resources(EaDocument *doc, StringInfo out, EaResourceList *list)
+{
+	ea_jsonwrite_lit(out, "[");
+	for (int i = 0; i < list->n; i++)
+	{
+		if (i > 0)
+			ea_jsonwrite_lit(out, ",");
+		ea_document_write_resource(doc, out, list->items[i]);
+	}
+	ea_jsonwrite_lit(out, "]");
+}
+
+static void
+write_included(EaDocument *doc, StringInfo out)
+{
+	if (doc->query == NULL || !doc->query->has_include)
+		return;
+	ea_jsonwrite_lit(out, ",\"included\":");
+	write_resources(doc, out, &doc->included);
+}
+
+/* The parameters of the request, with another page number. */
+static void
+write_query(StringInfo out, const EaQuery *query, int64 page)
+{
+	char		separator = '?';
+	bool		paged = page <= 0;
+
+	for (int i = 0; i < query->nparams; i++)
+	{
+		const EaParam *param = &query->params[i];
+
+		appendStringInfoChar(out, separator);
+		separator = '&';
+		ea_params_encode(out, param->name, strlen(param->name));
+		appendStringInfoChar(out, '=');
+		if (page > 0 && strcmp(param->name, "page[number]") == 0)
+		{
+			ea_jsonwrite_int64(out, page);
+			paged = true;
+		}
+		else
+			ea_params_encode(out, param->value, param->len);
+	}
+	if (!paged)
+		appendStringInfo(out, "%cpage%%5Bnumber%%5D=" INT64_FORMAT, separator,
+						 page);
+}
+
+/* page 0: the request's own parameters; negative: no such page. */
+static void
+write_link(EaDocument *doc, const char *name, const char *path, int64 page)
+{
+	StringInfo	out = doc->req->out;
+
+	ea_jsonwrite_key(out, name);
+	if (page < 0)
+	{
+		ea_jsonwrite_lit(out, "null");
+		return;
+	}
+	ea_jsonwrite_lit(out, "\"");
+	append_text(out, path);
+	if (doc->query != NULL)
+		write_query(out, doc->query, page);
+	ea_jsonwrite_lit(out, "\"");
+}
+
+static void
+write_head(StringInfo out)
+{
+	ea_jsonwrite_lit(out, "{\"jsonapi\":{\"version\":\"1.1\"},\"links\":{");
+}
+
+void
+ea_document_write_one(EaDocument *doc)
+{
+	StringInfo	out = doc->req->out;
+	EaResource *resource = doc->primary.items[0];
+	char	   *id = ea_uuid_text(&resource->id);
+
+	write_head(out);
+	write_link(doc, "self", psprintf("%s%s", resource->shape->path, id), 0);
+	ea_jsonwrite_lit(out, "},\"data\":");
+	ea_document_write_resource(doc, out, resource);
+	write_included(doc, out);
+	ea_jsonwrite_lit(out, "}");
+}
+
+static void
+write_pagination(EaDocument *doc, int64 total)
+{
+	const EaQuery *query = doc->query;
+	StringInfo	out = doc->req->out;
+
+	ea_jsonwrite_lit(out, ",\"meta\":{\"pagination\":{\"number\":");
+	ea_jsonwrite_int64(out, query->page_number);
+	ea_jsonwrite_lit(out, ",\"size\":");
+	ea_jsonwrite_int64(out, query->page_size);
+	if (total >= 0)
+	{
+		ea_jsonwrite_lit(out, ",\"totalPages\":");
+		ea_jsonwrite_int64(out, (total + query->page_size - 1) /
+						   query->page_size);
+		ea_jsonwrite_lit(out, ",\"totalRecords\":");
+		ea_jsonwrite_int64(out, total);
+	}
+	ea_jsonwrite_lit(out, "}}");
+}
+
+void
+ea_document_write_list(EaDocument *doc, const char *path, int64 total)
+{
+	const EaQuery *query = doc->query;
+	StringInfo	out = doc->req->out;
+	int64		last = (total + query->page_size - 1) / query->page_size;
+	int64		number = query->page_number;
+	bool		more = total >= 0 ? number < last
+		: doc->primary.n == query->page_size;
+
+	write_head(out);
+	write_link(doc, "self", path, 0);
+	write_link(doc, "first", path, 1);
+	write_link(doc, "prev", path,
+			   number == 1 ? -1 : total >= 0 ? Min(number - 1, Max(last, 1))
+			   : number - 1);
+	write_link(doc, "next", path, more ? number + 1 : -1);
+	if (total >= 0)
+		write_link(doc, "last", path, Max(last, 1));
+	ea_jsonwrite_lit(out, "},\"data\":");
+	write_resources(doc, out, &doc->primary);
+	write_included(doc, out);
+	write_pagination(doc, total);
+	ea_jsonwrite_lit(out, "}");
+}

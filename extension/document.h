@@ -1,0 +1,151 @@
+/*-------------------------------------------------------------------------
+ *
+ * document.h
+ *	  A JSON:API document: resources, their linkage, what is included.
+ *
+ * Rows of the primary statement are handed to ea_document_row(), which
+ * writes the attributes as JSON text at once and keeps the keys.
+ * ea_document_complete() then runs one statement for each relationship that
+ * is kept elsewhere, and for each step of an include path, over all
+ * resources of a level together; the writers put the pieces in order.
+ *
+ * All of it lives in the memory context that is current at creation.
+ *
+ * extension/document.h
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef EA_DOCUMENT_H
+#define EA_DOCUMENT_H
+
+#include "catalog.h"
+#include "context.h"
+#include "params.h"
+#include "sqlbuf.h"
+
+/* A resource identifier within a relationship. */
+typedef struct EaTarget
+{
+	pg_uuid_t	id;
+	int			member;			/* of field->members */
+} EaTarget;
+
+typedef struct EaLinkage
+{
+	int64		count;			/* all there are */
+	int			n;				/* those kept in items */
+	int			max;
+	EaTarget   *items;
+} EaLinkage;
+
+/* A relationship as one entity's resources show it in this document. */
+typedef struct EaShapeRel
+{
+	EaField    *field;
+	bool		shown;			/* else only followed by include */
+	bool	   *visible;		/* per member: entity readable, in version */
+	char	   *self;			/* link text around the id */
+	char	   *related;
+	char	   *end;
+} EaShapeRel;
+
+/* What of an entity's resources this document needs. */
+typedef struct EaShape
+{
+	EaEntity   *entity;
+	int			nattributes;
+	EaField   **attributes;
+	int			nrels;
+	EaShapeRel *rels;
+	char	   *head;			/* {"type":"...","id":" */
+	char	   *path;			/* /api/v1/invoices/ */
+	struct EaShape *next;
+} EaShape;
+
+typedef struct EaResource
+{
+	EaShape    *shape;
+	pg_uuid_t	id;
+	int64		version;
+	int			start;			/* attributes: [start, end) of doc->text */
+	int			end;
+	EaLinkage  *linkage;		/* one for each of shape->rels */
+} EaResource;
+
+typedef struct EaResourceList
+{
+	int			n;
+	int			max;
+	EaResource **items;
+} EaResourceList;
+
+typedef struct EaIncludeNode
+{
+	char	   *name;
+	int			nchildren;
+	struct EaIncludeNode **children;
+} EaIncludeNode;
+
+typedef struct EaDocument
+{
+	EaRequest  *req;
+	EaQuery    *query;
+	EaExecMode	mode;
+	EaShape    *shapes;
+	EaIncludeNode *root;		/* its children are the first hops */
+	StringInfoData text;
+	EaResourceList primary;
+	EaResourceList included;
+	struct resources_hash *known;	/* by entity and id; made when needed */
+} EaDocument;
+
+/*
+ * A document over resources of an entity.  Checks include paths and sparse
+ * fieldsets; throws 400, or 403 for an include the caller may not read.
+ */
+extern EaDocument *ea_document_create(EaRequest *req, EaQuery *query,
+									  EaEntity *entity, EaExecMode mode);
+
+/* How this document shows an entity. */
+extern EaShape *ea_document_shape(EaDocument *doc, EaEntity *entity);
+
+/* Append the columns of a shape, for alias t<n>. */
+extern void ea_document_columns(EaSqlBuf *b, EaShape *shape, int alias);
+
+/* A callback for ea_sqlbuf_run(): keeps a primary resource. */
+typedef struct EaRowSink
+{
+	EaDocument *doc;
+	EaShape    *shape;
+} EaRowSink;
+
+extern void ea_document_row(void *sink, TupleTableSlot *slot);
+
+/* Fetch linkage and included resources (document_fetch.c). */
+extern void ea_document_complete(EaDocument *doc);
+
+/* Make a resource of a row and append it to a list (document_fetch.c). */
+extern EaResource *ea_document_add(EaDocument *doc, EaShape *shape,
+								   EaResourceList *list,
+								   TupleTableSlot *slot);
+
+/* Append one resource object to out. */
+extern void ea_document_write_resource(EaDocument *doc, StringInfo out,
+									   EaResource *resource);
+
+/*
+ * The whole document into req->out: a single resource, or a list with its
+ * pagination (total < 0: totals left out).  path is that of the collection.
+ */
+extern void ea_document_write_one(EaDocument *doc);
+extern void ea_document_write_list(EaDocument *doc, const char *path,
+								   int64 total);
+
+/* Append a resource identifier object. */
+extern void ea_document_write_identifier(StringInfo out, const char *type,
+										 const pg_uuid_t *id);
+
+/* `/api/v1/invoices`, with the base URL if one is set. */
+extern char *ea_document_path(EaRequest *req, EaEntity *entity);
+
+#endif							/* EA_DOCUMENT_H */

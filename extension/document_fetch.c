@@ -1,0 +1,676 @@
+/*-------------------------------------------------------------------------
+ *
+ * document_fetch.c
+ *	  The rows of a document: linkage and included resources.
+ *
+ * Work goes level by level.  A level is the resources just read and the
+ * include steps that start from resources of the document; each relationship
+ * of a level costs one statement over all its resources, whatever their
+ * number.  Everything read is entered in doc->known, so that no resource is
+ * read or shown twice.
+ *
+ * extension/document_fetch.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "catalog/pg_type.h"
+#include "common/hashfn.h"
+#include "document.h"
+#include "guc.h"
+#include "jsonwrite.h"
+#include "miscadmin.h"
+#include "utils/array.h"
+#include "uuid.h"
+
+typedef struct ResourceKey
+{
+	EaEntity   *entity;
+	pg_uuid_t	id;
+} ResourceKey;
+
+typedef struct ResourceEntry
+{
+	ResourceKey key;
+	EaResource *resource;
+	char		status;
+} ResourceEntry;
+
+#define SH_PREFIX resources
+#define SH_ELEMENT_TYPE ResourceEntry
+#define SH_KEY_TYPE ResourceKey
+#define SH_KEY key
+#define SH_HASH_KEY(tb, key) \
+	hash_bytes((const unsigned char *) &(key), sizeof(ResourceKey))
+#define SH_EQUAL(tb, a, b) (memcmp(&(a), &(b), sizeof(ResourceKey)) == 0)
+#define SH_SCOPE static inline
+#define SH_DECLARE
+#define SH_DEFINE
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow"
+#include "lib/simplehash.h"
+#pragma GCC diagnostic pop
+
+/* Resources from which an include step goes on to node's children. */
+typedef struct Visit
+{
+	EaIncludeNode *node;
+	EaResourceList from;
+} Visit;
+
+static EaResource *
+known(EaDocument *doc, EaEntity *entity, const pg_uuid_t *id)
+{
+	ResourceKey key = {entity, *id};
+	ResourceEntry *entry = resources_lookup(doc->known, key);
+
+	return entry == NULL ? NULL : entry->resource;
+}
+
+static void
+remember(EaDocument *doc, EaResource *resource)
+{
+	ResourceKey key = {resource->shape->entity, resource->id};
+	bool		found;
+
+	resources_insert(doc->known, key, &found)->resource = resource;
+}
+
+static void
+append_resource(EaResourceList *list, EaResource *resource)
+{
+	if (list->n == list->max)
+	{
+		list->max = Max(2 * list->max, 32);
+		list->items = list->items == NULL
+			? palloc(list->max * sizeof(EaResource *))
+			: repalloc(list->items, list->max * sizeof(EaResource *));
+	}
+	list->items[list->n++] = resource;
+}
+
+static void
+add_target(EaLinkage *linkage, int member, const pg_uuid_t *id, int keep)
+{
+	linkage->count++;
+	if (linkage->n >= keep)
+		return;
+	if (linkage->n == linkage->max)
+	{
+		linkage->max = Max(2 * linkage->max, 4);
+		linkage->items = linkage->items == NULL
+			? palloc(linkage->max * sizeof(EaTarget))
+			: repalloc(linkage->items, linkage->max * sizeof(EaTarget));
+	}
+	linkage->items[linkage->n].member = member;
+	linkage->items[linkage->n++].id = *id;
+}
+
+/* The relationship's column or columns stand in the resource's own row. */
+static inline bool
+has_column(const EaField *field)
+{
+	return field->kind == EA_TO_ONE || field->kind == EA_ONE_OF;
+}
+
+/* id, version of locking entities, attributes, to-one columns: in order. */
+void
+ea_document_columns(EaSqlBuf *b, EaShape *shape, int alias)
+{
+	ea_sqlbuf_addf(b, "t%d.id", alias);
+	if (shape->entity->locking)
+		ea_sqlbuf_addf(b, ", t%d.version", alias);
+	for (int i = 0; i < shape->nattributes; i++)
+		ea_sqlbuf_addf(b, ", t%d.%s", alias, shape->attributes[i]->column);
+	for (int i = 0; i < shape->nrels; i++)
+	{
+		EaField    *field = shape->rels[i].field;
+
+		for (int m = 0; has_column(field) && m < field->nmembers; m++)
+			ea_sqlbuf_addf(b, ", t%d.%s", alias, field->members[m].column);
+	}
+}
+
+static void
+write_attributes(EaDocument *doc, EaShape *shape, TupleTableSlot *slot,
+				 int column)
+{
+	StringInfo	out = &doc->text;
+
+	for (int i = 0; i < shape->nattributes; i++, column++)
+	{
+		EaField    *field = shape->attributes[i];
+
+		if (i > 0)
+			appendStringInfoCharMacro(out, ',');
+		appendBinaryStringInfo(out, field->key, field->key_len);
+		if (slot->tts_isnull[column])
+			ea_jsonwrite_lit(out, "null");
+		else
+			field->type->write(out, slot->tts_values[column]);
+	}
+}
+
+static void
+read_to_one(EaShape *shape, EaResource *resource, TupleTableSlot *slot,
+			int column)
+{
+	for (int i = 0; i < shape->nrels; i++)
+	{
+		EaShapeRel *rel = &shape->rels[i];
+
+		if (!has_column(rel->field))
+			continue;
+		for (int m = 0; m < rel->field->nmembers; m++, column++)
+		{
+			if (!slot->tts_isnull[column] && rel->visible[m])
+				add_target(&resource->linkage[i], m,
+						   DatumGetUUIDP(slot->tts_values[column]), 1);
+		}
+	}
+}
+
+EaResource *
+ea_document_add(EaDocument *doc, EaShape *shape, EaResourceList *list,
+				TupleTableSlot *slot)
+{
+	EaResource *resource = palloc0(sizeof(EaResource));
+	int			column = 0;
+
+	resource->shape = shape;
+	resource->id = *DatumGetUUIDP(slot->tts_values[column++]);
+	if (shape->entity->locking)
+		resource->version = DatumGetInt64(slot->tts_values[column++]);
+	resource->linkage = palloc0(Max(shape->nrels, 1) * sizeof(EaLinkage));
+	resource->start = doc->text.len;
+	write_attributes(doc, shape, slot, column);
+	resource->end = doc->text.len;
+	read_to_one(shape, resource, slot, column + shape->nattributes);
+	append_resource(list, resource);
+	return resource;
+}
+
+void
+ea_document_row(void *arg, TupleTableSlot *slot)
+{
+	EaRowSink  *sink = arg;
+
+	ea_document_add(sink->doc, sink->shape, &sink->doc->primary, slot);
+}
+
+static Datum
+uuid_array(pg_uuid_t *ids, int n)
+{
+	Datum	   *elements = palloc(Max(n, 1) * sizeof(Datum));
+
+	for (int i = 0; i < n; i++)
+		elements[i] = UUIDPGetDatum(&ids[i]);
+	return PointerGetDatum(construct_array(elements, n, UUIDOID, UUID_LEN,
+										   false, TYPALIGN_CHAR));
+}
+
+/* -------- linkage -------- */
+
+/* One linkage statement under way. */
+typedef struct LinkageSink
+{
+	EaDocument *doc;
+	EaShape    *shape;			/* of the side that has the relationship */
+	int			rel;
+	EaShape    *target;			/* rows come whole: their shape */
+	EaResourceList *fresh;		/* and where new ones go */
+	int			near;			/* column with the id of the near side */
+	int			far;
+} LinkageSink;
+
+/* Included resources of one answer are bounded (contract section 13). */
+static EaResource *
+include_row(EaDocument *doc, EaShape *shape, EaResourceList *fresh,
+			TupleTableSlot *slot)
+{
+	EaResource *resource;
+
+	resource = known(doc, shape->entity, DatumGetUUIDP(slot->tts_values[0]));
+	if (resource != NULL)
+		return resource;
+	if (doc->included.n >= ea_guc_max_included)
+		ea_errors_throw(doc->req, EA_ERR_INVALID_INCLUDE, EA_AT_PARAMETER,
+						"include", "More than %d resources would be included.",
+						ea_guc_max_included);
+	resource = ea_document_add(doc, shape, &doc->included, slot);
+	remember(doc, resource);
+	append_resource(fresh, resource);
+	return resource;
+}
+
+static void
+linkage_row(void *arg, TupleTableSlot *slot)
+{
+	LinkageSink *sink = arg;
+	EaResource *near;
+
+	near = known(sink->doc, sink->shape->entity,
+				 DatumGetUUIDP(slot->tts_values[sink->near]));
+	if (near == NULL)
+		return;
+	add_target(&near->linkage[sink->rel], 0,
+			   DatumGetUUIDP(slot->tts_values[sink->far]),
+			   sink->target != NULL ? PG_INT32_MAX : ea_guc_max_linkage);
+	if (sink->target != NULL)
+		include_row(sink->doc, sink->target, sink->fresh, slot);
+}
+
+/*
+ * Linkage of a relationship whose column is on the target, for the resources
+ * with the given ids.  When an include step follows it, the same statement
+ * reads the target's rows.
+ */
+static void
+fetch_inverse(LinkageSink *sink, pg_uuid_t *ids, int n)
+{
+	EaField    *field = sink->shape->rels[sink->rel].field;
+	EaEntity   *target = ea_catalog_target(field, 0);
+	const char *column = field->members[0].column;
+	EaSqlBuf	b;
+	int			alias;
+
+	ea_sqlbuf_init(&b, sink->doc->req);
+	ea_sqlbuf_add(&b, "SELECT ");
+	if (sink->target != NULL)
+	{
+		ea_document_columns(&b, sink->target, 0);
+		sink->far = 0;
+		sink->near = 1 + (target->locking ? 1 : 0) + sink->target->nattributes;
+		for (int i = 0; i < sink->target->nrels; i++)
+		{
+			EaField    *own = sink->target->rels[i].field;
+
+			sink->near += has_column(own) ? own->nmembers : 0;
+		}
+		ea_sqlbuf_addf(&b, ", t0.%s", column);
+	}
+	else
+	{
+		ea_sqlbuf_addf(&b, "t0.%s, t0.id", column);
+		sink->near = 0;
+		sink->far = 1;
+	}
+	alias = ea_sqlbuf_from(&b, target, EA_OP_READ);
+	ea_sqlbuf_addf(&b, " AND t%d.%s = ANY (", alias, column);
+	ea_sqlbuf_value(&b, UUIDARRAYOID, uuid_array(ids, n), false);
+	ea_sqlbuf_addf(&b, ") ORDER BY t%d.%s, t%d.id", alias, column, alias);
+	ea_sqlbuf_run(&b, sink->doc->mode, false, linkage_row, sink);
+}
+
+static void
+fetch_joined(LinkageSink *sink, pg_uuid_t *ids, int n)
+{
+	EaField    *field = sink->shape->rels[sink->rel].field;
+	EaEntity   *target = ea_catalog_target(field, 0);
+	EaSqlBuf	b;
+	int			alias;
+
+	ea_sqlbuf_init(&b, sink->doc->req);
+	ea_sqlbuf_addf(&b, "SELECT t0.%s, t0.%s", field->join_near,
+				   field->join_far);
+	alias = ea_sqlbuf_join_from(&b, field);
+	ea_sqlbuf_addf(&b, " AND t%d.%s = ANY (", alias, field->join_near);
+	ea_sqlbuf_value(&b, UUIDARRAYOID, uuid_array(ids, n), false);
+	ea_sqlbuf_add(&b, ")");
+	if (ea_sqlbuf_hides_rows(sink->doc->req, target))
+	{
+		int			far;
+
+		ea_sqlbuf_add(&b, " AND EXISTS (SELECT 1");
+		far = ea_sqlbuf_from(&b, target, EA_OP_READ);
+		ea_sqlbuf_addf(&b, " AND t%d.id = t%d.%s)", far, alias,
+					   field->join_far);
+	}
+	ea_sqlbuf_addf(&b, " ORDER BY t%d.%s, t%d.%s", alias, field->join_near,
+				   alias, field->join_far);
+	sink->near = 0;
+	sink->far = 1;
+	sink->target = NULL;
+	ea_sqlbuf_run(&b, sink->doc->mode, false, linkage_row, sink);
+}
+
+/* Some visit's next step, over resources of the shape, has this name. */
+static bool
+is_next_step(Visit *visits, int nvisits, EaShape *shape, const char *name)
+{
+	for (int v = 0; v < nvisits; v++)
+	{
+		bool		has_shape = false;
+
+		for (int i = 0; i < visits[v].from.n && !has_shape; i++)
+			has_shape = visits[v].from.items[i]->shape == shape;
+		for (int c = 0; has_shape && c < visits[v].node->nchildren; c++)
+		{
+			if (strcmp(visits[v].node->children[c]->name, name) == 0)
+				return true;
+		}
+	}
+	return false;
+}
+
+/* A to-one that points at a row the caller may not see is shown as empty. */
+typedef struct VisibleSink
+{
+	pg_uuid_t  *ids;
+	int			n;
+} VisibleSink;
+
+static void
+visible_row(void *arg, TupleTableSlot *slot)
+{
+	VisibleSink *sink = arg;
+
+	sink->ids[sink->n++] = *DatumGetUUIDP(slot->tts_values[0]);
+}
+
+static int
+compare_ids(const void *a, const void *b)
+{
+	return memcmp(a, b, sizeof(pg_uuid_t));
+}
+
+static bool
+contains(VisibleSink *sink, const pg_uuid_t *id)
+{
+	return bsearch(id, sink->ids, sink->n, sizeof(pg_uuid_t),
+				   compare_ids) != NULL;
+}
+
+static void
+hide_invisible(EaDocument *doc, EaShape *shape, int rel, int member,
+			   EaResourceList *fresh)
+{
+	EaEntity   *target = ea_catalog_target(shape->rels[rel].field, member);
+	pg_uuid_t  *ids = palloc(Max(fresh->n, 1) * sizeof(pg_uuid_t));
+	VisibleSink sink = {NULL, 0};
+	EaSqlBuf	b;
+	int			n = 0;
+	int			alias;
+
+	if (!ea_sqlbuf_hides_rows(doc->req, target))
+		return;
+	for (int i = 0; i < fresh->n; i++)
+	{
+		EaLinkage  *linkage = &fresh->items[i]->linkage[rel];
+
+		if (fresh->items[i]->shape == shape && linkage->n > 0 &&
+			linkage->items[0].member == member)
+			ids[n++] = linkage->items[0].id;
+	}
+	if (n == 0)
+		return;
+
+	sink.ids = palloc(n * sizeof(pg_uuid_t));
+	ea_sqlbuf_init(&b, doc->req);
+	ea_sqlbuf_add(&b, "SELECT t0.id");
+	alias = ea_sqlbuf_from(&b, target, EA_OP_READ);
+	ea_sqlbuf_addf(&b, " AND t%d.id = ANY (", alias);
+	ea_sqlbuf_value(&b, UUIDARRAYOID, uuid_array(ids, n), false);
+	ea_sqlbuf_add(&b, ")");
+	ea_sqlbuf_run(&b, doc->mode, false, visible_row, &sink);
+	qsort(sink.ids, sink.n, sizeof(pg_uuid_t), compare_ids);
+
+	for (int i = 0; i < fresh->n; i++)
+	{
+		EaLinkage  *linkage = &fresh->items[i]->linkage[rel];
+
+		if (fresh->items[i]->shape == shape && linkage->n > 0 &&
+			linkage->items[0].member == member &&
+			!contains(&sink, &linkage->items[0].id))
+			linkage->n = linkage->count = 0;
+	}
+}
+
+static void
+fetch_linkage(EaDocument *doc, EaShape *shape, EaResourceList *level,
+			  Visit *visits, int nvisits, EaResourceList *fresh)
+{
+	pg_uuid_t  *ids = palloc(Max(level->n, 1) * sizeof(pg_uuid_t));
+	int			n = 0;
+
+	for (int i = 0; i < level->n; i++)
+	{
+		if (level->items[i]->shape == shape)
+			ids[n++] = level->items[i]->id;
+	}
+	for (int r = 0; n > 0 && r < shape->nrels; r++)
+	{
+		EaField    *field = shape->rels[r].field;
+		LinkageSink sink = {doc, shape, r, NULL, fresh, 0, 0};
+
+		CHECK_FOR_INTERRUPTS();
+		if (has_column(field))
+		{
+			for (int m = 0; m < field->nmembers; m++)
+				hide_invisible(doc, shape, r, m, level);
+			continue;
+		}
+		if (field->kind == EA_MANY_TO_MANY)
+			fetch_joined(&sink, ids, n);
+		else
+		{
+			if (is_next_step(visits, nvisits, shape, field->name))
+				sink.target = ea_document_shape(doc,
+												ea_catalog_target(field, 0));
+			fetch_inverse(&sink, ids, n);
+		}
+	}
+}
+
+/* -------- include -------- */
+
+typedef struct IncludeSink
+{
+	EaDocument *doc;
+	EaShape    *shape;
+	EaResourceList *fresh;
+} IncludeSink;
+
+static void
+included_row(void *arg, TupleTableSlot *slot)
+{
+	IncludeSink *sink = arg;
+
+	include_row(sink->doc, sink->shape, sink->fresh, slot);
+}
+
+/* Targets of one step, by entity, that are not in the document yet. */
+typedef struct Wanted
+{
+	EaEntity   *entity;
+	pg_uuid_t  *ids;
+	int			n;
+	int			max;
+} Wanted;
+
+static void
+want(List **wanted, EaEntity *entity, const pg_uuid_t *id)
+{
+	Wanted	   *found = NULL;
+	ListCell   *cell;
+
+	foreach(cell, *wanted)
+	{
+		if (((Wanted *) lfirst(cell))->entity == entity)
+			found = lfirst(cell);
+	}
+	if (found == NULL)
+	{
+		found = palloc0(sizeof(Wanted));
+		found->entity = entity;
+		found->max = 32;
+		found->ids = palloc(found->max * sizeof(pg_uuid_t));
+		*wanted = lappend(*wanted, found);
+	}
+	if (found->n == found->max)
+	{
+		found->max *= 2;
+		found->ids = repalloc(found->ids, found->max * sizeof(pg_uuid_t));
+	}
+	found->ids[found->n++] = *id;
+}
+
+/*
+ * Call fn for each target of a named relationship of the resources.  One
+ * function for both passes over a step: what to read, and where to go on.
+ */
+typedef void (*TargetFunction) (EaDocument *doc, EaEntity *entity,
+								const pg_uuid_t *id, void *arg);
+
+static void
+each_target(EaDocument *doc, EaResourceList *from, const char *name,
+			TargetFunction fn, void *arg)
+{
+	for (int i = 0; i < from->n; i++)
+	{
+		EaResource *resource = from->items[i];
+
+		for (int r = 0; r < resource->shape->nrels; r++)
+		{
+			EaShapeRel *rel = &resource->shape->rels[r];
+			EaLinkage  *linkage = &resource->linkage[r];
+
+			if (strcmp(rel->field->name, name) != 0)
+				continue;
+			for (int t = 0; t < linkage->n; t++)
+				fn(doc, ea_catalog_target(rel->field,
+										  linkage->items[t].member),
+				   &linkage->items[t].id, arg);
+		}
+	}
+}
+
+static void
+want_unknown(EaDocument *doc, EaEntity *entity, const pg_uuid_t *id,
+			 void *arg)
+{
+	if (known(doc, entity, id) == NULL)
+		want(arg, entity, id);
+}
+
+static void
+go_on_from(EaDocument *doc, EaEntity *entity, const pg_uuid_t *id, void *arg)
+{
+	EaResource *resource = known(doc, entity, id);
+
+	if (resource != NULL)
+		append_resource(arg, resource);
+}
+
+static void
+fetch_wanted(EaDocument *doc, Wanted *wanted, EaResourceList *fresh)
+{
+	EaShape    *shape = ea_document_shape(doc, wanted->entity);
+	IncludeSink sink = {doc, shape, fresh};
+	EaSqlBuf	b;
+	int			alias;
+
+	ea_sqlbuf_init(&b, doc->req);
+	ea_sqlbuf_add(&b, "SELECT ");
+	ea_document_columns(&b, shape, 0);
+	alias = ea_sqlbuf_from(&b, wanted->entity, EA_OP_READ);
+	ea_sqlbuf_addf(&b, " AND t%d.id = ANY (", alias);
+	ea_sqlbuf_value(&b, UUIDARRAYOID, uuid_array(wanted->ids, wanted->n),
+					false);
+	ea_sqlbuf_addf(&b, ") ORDER BY t%d.id", alias);
+	ea_sqlbuf_run(&b, doc->mode, false, included_row, &sink);
+}
+
+/* Read the targets of all steps of a level; returns the visits of the next. */
+static Visit *
+follow(EaDocument *doc, Visit *visits, int nvisits, int *nnext,
+	   EaResourceList *fresh)
+{
+	List	   *wanted = NIL;
+	ListCell   *cell;
+	Visit	   *next;
+	int			total = 0;
+
+	for (int v = 0; v < nvisits; v++)
+	{
+		for (int c = 0; c < visits[v].node->nchildren; c++, total++)
+			each_target(doc, &visits[v].from,
+						visits[v].node->children[c]->name, want_unknown,
+						&wanted);
+	}
+	foreach(cell, wanted)
+		fetch_wanted(doc, lfirst(cell), fresh);
+
+	next = palloc0(Max(total, 1) * sizeof(Visit));
+	*nnext = 0;
+	for (int v = 0; v < nvisits; v++)
+	{
+		for (int c = 0; c < visits[v].node->nchildren; c++)
+		{
+			EaIncludeNode *child = visits[v].node->children[c];
+
+			if (child->nchildren == 0)
+				continue;
+			next[*nnext].node = child;
+			each_target(doc, &visits[v].from, child->name, go_on_from,
+						&next[*nnext].from);
+			(*nnext)++;
+		}
+	}
+	return next;
+}
+
+/* Nothing but the primary rows is needed. */
+static bool
+is_complete(EaDocument *doc)
+{
+	if (doc->primary.n == 0)
+		return true;
+	if (doc->root->nchildren > 0)
+		return false;
+	for (EaShape *shape = doc->shapes; shape != NULL; shape = shape->next)
+	{
+		for (int r = 0; r < shape->nrels; r++)
+		{
+			EaField    *field = shape->rels[r].field;
+
+			if (!has_column(field))
+				return false;
+			for (int m = 0; m < field->nmembers; m++)
+			{
+				if (ea_sqlbuf_hides_rows(doc->req,
+										 ea_catalog_target(field, m)))
+					return false;
+			}
+		}
+	}
+	return true;
+}
+
+void
+ea_document_complete(EaDocument *doc)
+{
+	EaResourceList level = doc->primary;
+	Visit	   *visits = palloc0(sizeof(Visit));
+	int			nvisits = 1;
+
+	if (is_complete(doc))
+		return;
+	doc->known = resources_create(CurrentMemoryContext, 2 * level.n, NULL);
+	for (int i = 0; i < level.n; i++)
+		remember(doc, level.items[i]);
+	visits[0].node = doc->root;
+	visits[0].from = doc->primary;
+
+	/* an include path is finite, so each round has fewer steps to go */
+	while (level.n > 0 || nvisits > 0)
+	{
+		EaResourceList fresh = {0};
+
+		for (EaShape *shape = doc->shapes; shape != NULL; shape = shape->next)
+			fetch_linkage(doc, shape, &level, visits, nvisits, &fresh);
+		visits = follow(doc, visits, nvisits, &nvisits, &fresh);
+		level = fresh;
+	}
+}

@@ -1,0 +1,47 @@
+/*-------------------------------------------------------------------------
+ *
+ * entityapi.c
+ *	  Initialisation, and what the extension tells of itself.
+ *
+ * extension/entityapi.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "exec.h"
+#include "fmgr.h"
+#include "guc.h"
+#include "invalidate.h"
+#include "plancache.h"
+#include "utils/builtins.h"
+
+PG_MODULE_MAGIC;
+
+PG_FUNCTION_INFO_V1(ea_sql_version);
+PG_FUNCTION_INFO_V1(ea_sql_statement_count);
+
+void		_PG_init(void);
+
+void
+_PG_init(void)
+{
+	ea_guc_define();
+	ea_invalidate_init();
+}
+
+Datum
+ea_sql_version(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_TEXT_P(cstring_to_text(EA_VERSION));
+}
+
+/* Statements this backend has run for requests since the last call. */
+Datum
+ea_sql_statement_count(PG_FUNCTION_ARGS)
+{
+	int			count = ea_exec_count();
+
+	ea_exec_reset_count();
+	PG_RETURN_INT32(count);
+}

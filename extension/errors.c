@@ -1,0 +1,242 @@
+/*-------------------------------------------------------------------------
+ *
+ * errors.c
+ *	  Refusals: the table of codes, and the error document.
+ *
+ * extension/errors.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "context.h"
+#include "errors.h"
+#include "jsonwrite.h"
+
+typedef struct EaErrorKind
+{
+	int			status;
+	const char *word;
+	const char *title;
+} EaErrorKind;
+
+/* In the order of EaErrorCode. */
+static const EaErrorKind ea_error_table[] = {
+	{400, "MALFORMED_REQUEST", "Malformed request"},
+	{400, "MALFORMED_JSON", "Malformed JSON"},
+	{400, "INVALID_DOCUMENT", "Invalid document"},
+	{400, "UNKNOWN_FIELD", "Unknown field"},
+	{400, "INVALID_VALUE", "Invalid value"},
+	{400, "REQUIRED", "Required value missing"},
+	{400, "READ_ONLY", "Read-only field"},
+	{400, "UNKNOWN_PARAMETER", "Unknown query parameter"},
+	{400, "INVALID_PARAMETER", "Invalid query parameter"},
+	{400, "INVALID_FILTER", "Invalid filter"},
+	{400, "INVALID_SORT", "Invalid sort"},
+	{400, "INVALID_INCLUDE", "Invalid include"},
+	{400, "INVALID_FIELDS", "Invalid sparse fieldset"},
+	{400, "INVALID_PAGE", "Invalid page"},
+	{400, "INVALID_HEADER", "Invalid header"},
+	{400, "TYPE_NOT_ALLOWED", "Resource type not allowed"},
+	{400, "HOOK_REJECTED", "Rejected by a hook"},
+	{400, "WEAK_PASSWORD", "Weak password"},
+	{400, "INVITE_INVALID", "Invalid invite"},
+	{400, "TENANT_REQUIRED", "Tenant required"},
+	{400, "TWO_CREDENTIALS", "Ambiguous credentials"},
+	{401, "UNAUTHENTICATED", "Authentication required"},
+	{401, "INVALID_CREDENTIAL", "Invalid credential"},
+	{401, "LOGIN_FAILED", "Login failed"},
+	{403, "FORBIDDEN", "Forbidden"},
+	{403, "PASSWORD_CHANGE_REQUIRED", "Password change required"},
+	{403, "CLIENT_ID_NOT_ALLOWED", "Client-generated id not allowed"},
+	{403, "TO_ONE_RELATIONSHIP", "Not possible on a to-one relationship"},
+	{404, "NOT_FOUND", "Not found"},
+	{404, "RELATED_NOT_FOUND", "Related resource not found"},
+	{405, "METHOD_NOT_ALLOWED", "Method not allowed"},
+	{406, "NOT_ACCEPTABLE", "Not acceptable"},
+	{409, "TYPE_CONFLICT", "Resource type conflict"},
+	{409, "ID_CONFLICT", "Resource id conflict"},
+	{409, "UNIQUE_VIOLATION", "Value already taken"},
+	{409, "STILL_REFERENCED", "Resource is still referred to"},
+	{412, "PRECONDITION_FAILED", "Precondition failed"},
+	{413, "PAYLOAD_TOO_LARGE", "Payload too large"},
+	{414, "URI_TOO_LONG", "URI too long"},
+	{415, "UNSUPPORTED_MEDIA_TYPE", "Unsupported media type"},
+	{428, "PRECONDITION_REQUIRED", "Precondition required"},
+	{429, "THROTTLED", "Too many requests"},
+	{431, "HEADERS_TOO_LARGE", "Request header fields too large"},
+	{500, "INTERNAL_ERROR", "Internal error"},
+	{503, "UNAVAILABLE", "Service unavailable"}
+};
+
+StaticAssertDecl(lengthof(ea_error_table) == EA_ERR_UNAVAILABLE + 1,
+				 "ea_error_table must have one row for each EaErrorCode");
+
+static const char *const ea_source_member[] = {
+	NULL, "pointer", "parameter", "header"
+};
+
+static void note(EaRequest *req, EaErrorCode code, EaSource source,
+				 const char *where, const char *fmt, va_list args)
+			pg_attribute_printf(5, 0);
+
+static void
+note(EaRequest *req, EaErrorCode code, EaSource source, const char *where,
+	 const char *fmt, va_list args)
+{
+	MemoryContext old = MemoryContextSwitchTo(req->mcxt);
+	EaProblem  *problem = &req->problems[req->nproblems++];
+	StringInfoData detail;
+
+	initStringInfo(&detail);
+	for (;;)
+	{
+		va_list		copy;
+		int			needed;
+
+		va_copy(copy, args);
+		needed = appendStringInfoVA(&detail, fmt, copy);
+		va_end(copy);
+		if (needed == 0)
+			break;
+		enlargeStringInfo(&detail, needed);
+	}
+	problem->code = code;
+	problem->source = source;
+	problem->where = where == NULL ? NULL : pstrdup(where);
+	problem->detail = detail.data;
+	MemoryContextSwitchTo(old);
+}
+
+void
+ea_errors_add(EaRequest *req, EaErrorCode code, EaSource source,
+			  const char *where, const char *fmt,...)
+{
+	va_list		args;
+
+	if (req->nproblems >= EA_MAX_PROBLEMS)
+		return;
+	va_start(args, fmt);
+	note(req, code, source, where, fmt, args);
+	va_end(args);
+}
+
+void
+ea_errors_throw(EaRequest *req, EaErrorCode code, EaSource source,
+				const char *where, const char *fmt,...)
+{
+	if (req->nproblems < EA_MAX_PROBLEMS)
+	{
+		va_list		args;
+
+		va_start(args, fmt);
+		note(req, code, source, where, fmt, args);
+		va_end(args);
+	}
+	ereport(ERROR, (errcode(ERRCODE_EA_REFUSED), errmsg("request refused")));
+}
+
+void
+ea_errors_check(EaRequest *req)
+{
+	if (req->nproblems > 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_EA_REFUSED), errmsg("request refused")));
+}
+
+int
+ea_errors_status(EaErrorCode code)
+{
+	return ea_error_table[code].status;
+}
+
+const char *
+ea_errors_word(EaErrorCode code)
+{
+	return ea_error_table[code].word;
+}
+
+/*
+ * Status of the whole answer: that of all faults when they agree, else the
+ * general 400 (JSON:API "errors": the most generally applicable one).
+ */
+static int
+common_status(EaRequest *req)
+{
+	int			status = ea_error_table[req->problems[0].code].status;
+
+	for (int i = 1; i < req->nproblems; i++)
+	{
+		if (ea_error_table[req->problems[i].code].status != status)
+			return 400;
+	}
+	return status;
+}
+
+static void
+write_problem(EaRequest *req, const EaProblem *problem)
+{
+	const EaErrorKind *kind = &ea_error_table[problem->code];
+	StringInfo	out = req->out;
+
+	ea_jsonwrite_comma(out);
+	ea_jsonwrite_lit(out, "{\"id\":");
+	ea_jsonwrite_cstring(out, req->request_id);
+	appendStringInfo(out, ",\"status\":\"%d\",\"code\":\"%s\",\"title\":\"%s\"",
+					 kind->status, kind->word, kind->title);
+	ea_jsonwrite_key(out, "detail");
+	ea_jsonwrite_cstring(out, problem->detail);
+	if (problem->source != EA_AT_NONE)
+	{
+		ea_jsonwrite_lit(out, ",\"source\":{");
+		ea_jsonwrite_key(out, ea_source_member[problem->source]);
+		ea_jsonwrite_cstring(out, problem->where);
+		ea_jsonwrite_lit(out, "}");
+	}
+	ea_jsonwrite_lit(out, "}");
+}
+
+void
+ea_errors_write(EaRequest *req)
+{
+	Assert(req->nproblems > 0);
+
+	req->status = common_status(req);
+	resetStringInfo(req->out);
+	ea_jsonwrite_lit(req->out, "{\"errors\":[");
+	for (int i = 0; i < req->nproblems; i++)
+		write_problem(req, &req->problems[i]);
+	ea_jsonwrite_lit(req->out, "]}");
+
+	/* RFC 6750 section 3 */
+	if (req->status == 401)
+		ea_context_answer(req, "www-authenticate",
+						  req->problems[0].code == EA_ERR_INVALID_CREDENTIAL
+						  ? "Bearer realm=\"entityapi\", error=\"invalid_token\""
+						  : "Bearer realm=\"entityapi\"");
+}
+
+char *
+ea_errors_pointer(const char *base, const char *token)
+{
+	StringInfoData buf;
+
+	initStringInfo(&buf);
+	appendStringInfo(&buf, "%s/", base);
+	for (; *token; token++)
+	{
+		if (*token == '~')
+			appendStringInfoString(&buf, "~0");
+		else if (*token == '/')
+			appendStringInfoString(&buf, "~1");
+		else
+			appendStringInfoCharMacro(&buf, *token);
+	}
+	return buf.data;
+}
+
+char *
+ea_errors_index(const char *base, int index)
+{
+	return psprintf("%s/%d", base, index);
+}

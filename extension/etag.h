@@ -1,0 +1,39 @@
+/*-------------------------------------------------------------------------
+ *
+ * etag.h
+ *	  Versions of resources as entity tags (RFC 9110 sections 8.8.3, 13.1).
+ *
+ * extension/etag.h
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef EA_ETAG_H
+#define EA_ETAG_H
+
+#include "context.h"
+
+/* What If-Match asks for. */
+typedef struct EaIfMatch
+{
+	bool		given;
+	bool		any;			/* "*" */
+	int			n;
+	int64	   *versions;		/* those that may match; may be none */
+} EaIfMatch;
+
+/*
+ * Read If-Match.  Weak tags never match and numbers beyond int64 match
+ * nothing; throws 400 for what is no list of quoted numbers.
+ */
+extern void ea_etag_if_match(EaRequest *req, EaIfMatch *match);
+
+/* If-Match lets this version pass. */
+extern bool ea_etag_matches(const EaIfMatch *match, int64 version);
+
+/* If-None-Match names this version (weak comparison). */
+extern bool ea_etag_not_modified(EaRequest *req, int64 version);
+
+/* Set the ETag header. */
+extern void ea_etag_answer(EaRequest *req, int64 version);
+
+#endif							/* EA_ETAG_H */

@@ -1,0 +1,141 @@
+/*-------------------------------------------------------------------------
+ *
+ * exec.c
+ *	  Run one statement on a kept plan, rows straight to a callback.
+ *
+ * extension/exec.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "catalog/pg_type.h"
+#include "exec.h"
+#include "executor/spi.h"
+#include "nodes/params.h"
+#include "plancache.h"
+#include "tcop/dest.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+
+typedef struct RowReceiver
+{
+	DestReceiver pub;			/* must be first */
+	EaRowFunction row;
+	void	   *arg;
+	MemoryContext caller;
+} RowReceiver;
+
+static int	statements = 0;
+
+static bool
+receive_row(TupleTableSlot *slot, DestReceiver *self)
+{
+	RowReceiver *receiver = (RowReceiver *) self;
+	MemoryContext old;
+
+	slot_getallattrs(slot);
+	old = MemoryContextSwitchTo(receiver->caller);
+	receiver->row(receiver->arg, slot);
+	MemoryContextSwitchTo(old);
+	return true;
+}
+
+static void
+startup(DestReceiver *self, int operation, TupleDesc desc)
+{
+}
+
+static void
+finish(DestReceiver *self)
+{
+}
+
+static ParamListInfo
+make_params(int nparams, const Oid *types, const Datum *values,
+			const bool *isnull)
+{
+	ParamListInfo params;
+
+	if (nparams == 0)
+		return NULL;
+	params = makeParamList(nparams);
+	for (int i = 0; i < nparams; i++)
+	{
+		params->params[i].value = values[i];
+		params->params[i].isnull = isnull != NULL && isnull[i];
+		params->params[i].pflags = PARAM_FLAG_CONST;
+		params->params[i].ptype = types[i];
+	}
+	return params;
+}
+
+uint64
+ea_exec_run(const char *sql, int nparams, const Oid *types,
+			const Datum *values, const bool *isnull,
+			EaExecMode mode, bool one_row, EaRowFunction row, void *arg)
+{
+	SPIExecuteOptions options = {0};
+	RowReceiver receiver = {0};
+	int			result;
+
+	receiver.pub.receiveSlot = receive_row;
+	receiver.pub.rStartup = startup;
+	receiver.pub.rShutdown = finish;
+	receiver.pub.rDestroy = finish;
+	receiver.pub.mydest = DestTuplestore;	/* any but DestSPI */
+	receiver.row = row;
+	receiver.arg = arg;
+	receiver.caller = CurrentMemoryContext;
+
+	options.params = make_params(nparams, types, values, isnull);
+	options.read_only = mode == EA_EXEC_READ;
+	options.dest = row == NULL ? NULL : &receiver.pub;
+
+	statements++;
+	result = SPI_execute_plan_extended(ea_plancache_get(sql, nparams, types,
+														one_row),
+									   &options);
+	if (result < 0)
+		elog(ERROR, "could not run a statement: %s",
+			 SPI_result_code_string(result));
+	return SPI_processed;
+}
+
+int
+ea_exec_count(void)
+{
+	return statements;
+}
+
+void
+ea_exec_reset_count(void)
+{
+	statements = 0;
+}
+
+Datum
+ea_exec_text_array(char *const *items, int n)
+{
+	Datum	   *elements = palloc(Max(n, 1) * sizeof(Datum));
+
+	for (int i = 0; i < n; i++)
+		elements[i] = CStringGetTextDatum(items[i]);
+	return PointerGetDatum(construct_array(elements, n, TEXTOID, -1, false,
+										   TYPALIGN_INT));
+}
+
+char **
+ea_exec_array_text(Datum array, int *n)
+{
+	Datum	   *elements;
+	bool	   *nulls;
+	char	  **items;
+
+	deconstruct_array(DatumGetArrayTypeP(array), TEXTOID, -1, false,
+					  TYPALIGN_INT, &elements, &nulls, n);
+	items = palloc(Max(*n, 1) * sizeof(char *));
+	for (int i = 0; i < *n; i++)
+		items[i] = nulls[i] ? pstrdup("") : TextDatumGetCString(elements[i]);
+	return items;
+}

@@ -1,0 +1,53 @@
+/*-------------------------------------------------------------------------
+ *
+ * exec.h
+ *	  Run one statement on a kept plan, rows straight to a callback.
+ *
+ * Rows never pass through a tuple table: a DestReceiver hands each slot to
+ * the caller's function, which reads slot->tts_values and tts_isnull.
+ *
+ * extension/exec.h
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef EA_EXEC_H
+#define EA_EXEC_H
+
+#include "context.h"
+#include "executor/tuptable.h"
+
+/*
+ * Called for each row with all attributes deformed, in the context that was
+ * current when ea_exec_run() was called.  What it allocates is its own.
+ * Values passed by reference die with the row: copy what you keep.
+ */
+typedef void (*EaRowFunction) (void *arg, TupleTableSlot *slot);
+
+typedef enum EaExecMode
+{
+	EA_EXEC_READ,				/* the statement's snapshot, no writes */
+	EA_EXEC_WRITE				/* sees all that is committed by now */
+} EaExecMode;
+
+/*
+ * Run sql, a string that also is the key of the plan cache: with equal text
+ * the types must be equal, and no value of a request may stand in the text.
+ * isnull may be NULL when no value is null; row may be NULL.  Returns the
+ * number of rows processed.  SPI must be connected.
+ *
+ * A generic plan is forced for look-ups by key (one_row), never for others.
+ */
+extern uint64 ea_exec_run(const char *sql, int nparams, const Oid *types,
+						  const Datum *values, const bool *isnull,
+						  EaExecMode mode, bool one_row,
+						  EaRowFunction row, void *arg);
+
+/* Statements run by this backend since the last call of reset. */
+extern int	ea_exec_count(void);
+extern void ea_exec_reset_count(void);
+
+/* A text[] Datum of n C strings, and back (palloc'd). */
+extern Datum ea_exec_text_array(char *const *items, int n);
+extern char **ea_exec_array_text(Datum array, int *n);
+
+#endif							/* EA_EXEC_H */

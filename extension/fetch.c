@@ -1,0 +1,146 @@
+/*-------------------------------------------------------------------------
+ *
+ * fetch.c
+ *	  Read resources.
+ *
+ * extension/fetch.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "authz.h"
+#include "catalog/pg_type.h"
+#include "document.h"
+#include "etag.h"
+#include "fetch.h"
+#include "rsql_sql.h"
+#include "uuid.h"
+
+void
+ea_fetch_not_found(EaRequest *req)
+{
+	ea_errors_throw(req, EA_ERR_NOT_FOUND, EA_AT_NONE, NULL,
+					"There is no such resource.");
+}
+
+void
+ea_fetch_path_id(EaRequest *req, pg_uuid_t *id)
+{
+	const char *segment = req->args[2];
+
+	if (!ea_uuid_parse(segment, strlen(segment), id))
+		ea_fetch_not_found(req);
+}
+
+static void
+count_row(void *arg, TupleTableSlot *slot)
+{
+	*(int64 *) arg = DatumGetInt64(slot->tts_values[0]);
+}
+
+/*
+ * How many rows the filter leaves.  A page that is not full tells by itself;
+ * only otherwise they are counted.
+ */
+static int64
+total(EaRequest *req, EaQuery *query, const EaRsql *filter, int rows)
+{
+	int64		before = (query->page_number - 1) * query->page_size;
+	int64		count = 0;
+	EaSqlBuf	b;
+	int			alias;
+
+	if (!query->totals)
+		return -1;
+	if (rows < query->page_size && (rows > 0 || before == 0))
+		return before + rows;
+
+	ea_sqlbuf_init(&b, req);
+	ea_sqlbuf_add(&b, "SELECT pg_catalog.count(*)");
+	alias = ea_sqlbuf_from(&b, req->entity, EA_OP_READ);
+	if (filter != NULL)
+		ea_rsql_sql_where(&b, req->entity, alias, filter);
+	ea_sqlbuf_run(&b, EA_EXEC_READ, false, count_row, &count);
+	return count;
+}
+
+void
+ea_fetch_list(EaRequest *req)
+{
+	EaEntity   *entity = req->entity;
+	EaQuery    *query = ea_params_read(req, EA_TAKES_LIST | EA_TAKES_SHAPE);
+	EaDocument *doc = ea_document_create(req, query, entity, EA_EXEC_READ);
+	EaRowSink	sink = {doc, ea_document_shape(doc, entity)};
+	EaRsql	   *filter = NULL;
+	EaSqlBuf	b;
+	int			alias;
+
+	if (query->filter != NULL)
+		filter = ea_rsql_sql_parse(req, entity, query->filter,
+								   query->filter_len);
+
+	ea_sqlbuf_init(&b, req);
+	ea_sqlbuf_add(&b, "SELECT ");
+	ea_document_columns(&b, sink.shape, 0);
+	alias = ea_sqlbuf_from(&b, entity, EA_OP_READ);
+	if (filter != NULL)
+		ea_rsql_sql_where(&b, entity, alias, filter);
+	ea_rsql_sql_order(&b, entity, alias, query->sort, query->nsort);
+
+	/*
+	 * The page size is few different numbers and the planner must know it;
+	 * the offset is many.
+	 */
+	ea_sqlbuf_addf(&b, " LIMIT %d", query->page_size);
+	if (query->page_number > 1)
+	{
+		ea_sqlbuf_add(&b, " OFFSET ");
+		ea_sqlbuf_value(&b, INT8OID,
+						Int64GetDatum((query->page_number - 1) *
+									  query->page_size), false);
+	}
+	ea_sqlbuf_run(&b, EA_EXEC_READ, false, ea_document_row, &sink);
+	ea_document_complete(doc);
+
+	req->status = 200;
+	ea_document_write_list(doc, ea_document_path(req, entity),
+						   total(req, query, filter, doc->primary.n));
+}
+
+void
+ea_fetch_one(EaRequest *req)
+{
+	EaEntity   *entity = req->entity;
+	EaQuery    *query = ea_params_read(req, EA_TAKES_SHAPE);
+	EaDocument *doc = ea_document_create(req, query, entity, EA_EXEC_READ);
+	EaRowSink	sink = {doc, ea_document_shape(doc, entity)};
+	EaSqlBuf	b;
+	pg_uuid_t	id;
+	int			alias;
+
+	ea_fetch_path_id(req, &id);
+	ea_sqlbuf_init(&b, req);
+	ea_sqlbuf_add(&b, "SELECT ");
+	ea_document_columns(&b, sink.shape, 0);
+	alias = ea_sqlbuf_from(&b, entity, EA_OP_READ);
+	ea_sqlbuf_addf(&b, " AND t%d.id = ", alias);
+	ea_sqlbuf_value(&b, UUIDOID, UUIDPGetDatum(&id), false);
+	ea_sqlbuf_run(&b, EA_EXEC_READ, true, ea_document_row, &sink);
+	if (doc->primary.n == 0)
+		ea_fetch_not_found(req);
+
+	if (entity->locking)
+	{
+		ea_etag_answer(req, doc->primary.items[0]->version);
+		if (!query->has_include &&
+			ea_etag_not_modified(req, doc->primary.items[0]->version))
+		{
+			req->status = 304;
+			return;
+		}
+	}
+	ea_document_complete(doc);
+	req->status = 200;
+	ea_document_write_one(doc);
+}

@@ -1,0 +1,140 @@
+/*-------------------------------------------------------------------------
+ *
+ * guc.c
+ *	  Settings, from one table.
+ *
+ * extension/guc.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include <limits.h>
+
+#include "guc.h"
+#include "jsonread.h"
+#include "utils/guc.h"
+
+int			ea_guc_default_page_size;
+int			ea_guc_max_page_size;
+int			ea_guc_max_linkage;
+int			ea_guc_max_included;
+int			ea_guc_max_include_depth;
+int			ea_guc_max_body;
+int			ea_guc_max_body_auth;
+int			ea_guc_max_url;
+int			ea_guc_max_json_depth;
+int			ea_guc_max_filter_length;
+int			ea_guc_max_filter_depth;
+int			ea_guc_max_filter_comparisons;
+int			ea_guc_max_filter_items;
+int			ea_guc_max_like_length;
+int			ea_guc_max_operations;
+int			ea_guc_plan_cache_size;
+int			ea_guc_access_token_ttl;
+int			ea_guc_forced_token_ttl;
+int			ea_guc_refresh_idle_ttl;
+int			ea_guc_refresh_max_ttl;
+int			ea_guc_invite_ttl;
+int			ea_guc_bcrypt_cost;
+char	   *ea_guc_issuer;
+char	   *ea_guc_audience;
+char	   *ea_guc_base_url;
+char	   *ea_guc_clock;
+
+static const struct
+{
+	const char *name;
+	const char *description;
+	int		   *variable;
+	int			initial;
+	int			minimum;
+	int			maximum;
+	int			unit;			/* GUC_UNIT_* or 0 */
+}			integers[] =
+{
+	{"entityapi.access_token_ttl", "Lifetime of an access token.",
+	&ea_guc_access_token_ttl, 900, 1, 86400, GUC_UNIT_S},
+	{"entityapi.bcrypt_cost", "Cost of a password hash, as a power of two.",
+	&ea_guc_bcrypt_cost, 12, 10, 31, 0},
+	{"entityapi.default_page_size", "Size of a page that names none.",
+	&ea_guc_default_page_size, 20, 1, 10000, 0},
+	{"entityapi.forced_token_ttl",
+		"Lifetime of an access token that only changes a password.",
+	&ea_guc_forced_token_ttl, 600, 1, 86400, GUC_UNIT_S},
+	{"entityapi.invite_ttl", "Lifetime of an invite.",
+	&ea_guc_invite_ttl, 72 * 3600, 60, 366 * 86400, GUC_UNIT_S},
+	{"entityapi.max_body", "Bytes of a request body below /api.",
+	&ea_guc_max_body, 1024 * 1024, 1024, 256 * 1024 * 1024, GUC_UNIT_BYTE},
+	{"entityapi.max_body_auth",
+		"Bytes of a request body below /auth and /manage.",
+	&ea_guc_max_body_auth, 64 * 1024, 1024, 16 * 1024 * 1024, GUC_UNIT_BYTE},
+	{"entityapi.max_filter_comparisons", "Comparisons in one filter.",
+	&ea_guc_max_filter_comparisons, 256, 1, 10000, 0},
+	{"entityapi.max_filter_depth", "Nested parentheses in one filter.",
+	&ea_guc_max_filter_depth, 64, 1, 1000, 0},
+	{"entityapi.max_filter_items", "Items of one list in a filter.",
+	&ea_guc_max_filter_items, 1000, 1, 100000, 0},
+	{"entityapi.max_filter_length", "Bytes of one filter, decoded.",
+	&ea_guc_max_filter_length, 4096, 16, 1024 * 1024, GUC_UNIT_BYTE},
+	{"entityapi.max_include_depth", "Hops of one path.",
+	&ea_guc_max_include_depth, 5, 1, 20, 0},
+	{"entityapi.max_included", "Included resources of one answer.",
+	&ea_guc_max_included, 10000, 1, 1000000, 0},
+	{"entityapi.max_json_depth", "Nesting of a JSON body.",
+	&ea_guc_max_json_depth, EA_JSON_MAX_DEPTH, 8, 1000, 0},
+	{"entityapi.max_like_length", "Characters of one LIKE pattern.",
+	&ea_guc_max_like_length, 256, 1, 10000, 0},
+	{"entityapi.max_linkage",
+		"Members of a to-many relationship shown inside a resource.",
+	&ea_guc_max_linkage, 1000, 0, 1000000, 0},
+	{"entityapi.max_operations", "Operations of one atomic request.",
+	&ea_guc_max_operations, 1000, 1, 100000, 0},
+	{"entityapi.max_page_size", "Largest page a list may be asked for.",
+	&ea_guc_max_page_size, 100, 1, 10000, 0},
+	{"entityapi.max_url", "Bytes of a request target.",
+	&ea_guc_max_url, 8192, 256, 65536, GUC_UNIT_BYTE},
+	{"entityapi.plan_cache_size", "Plans a backend keeps.",
+	&ea_guc_plan_cache_size, 256, 8, 65536, 0},
+	{"entityapi.refresh_idle_ttl", "Lifetime of an unused refresh token.",
+	&ea_guc_refresh_idle_ttl, 7 * 86400, 1, 366 * 86400, GUC_UNIT_S},
+	{"entityapi.refresh_max_ttl", "Lifetime of a session.",
+	&ea_guc_refresh_max_ttl, 30 * 86400, 1, 3660 * 86400, GUC_UNIT_S}
+};
+
+static const struct
+{
+	const char *name;
+	const char *description;
+	char	  **variable;
+	const char *initial;
+}			strings[] =
+{
+	{"entityapi.audience", "The aud claim of access tokens.",
+	&ea_guc_audience, "entityapi"},
+	{"entityapi.base_url", "What links begin with; empty: only the path.",
+	&ea_guc_base_url, ""},
+	{"entityapi.clock", "A fixed time for tests; empty: the real one.",
+	&ea_guc_clock, ""},
+	{"entityapi.issuer", "The iss claim of access tokens.",
+	&ea_guc_issuer, "entityapi"}
+};
+
+void
+ea_guc_define(void)
+{
+	for (int i = 0; i < lengthof(integers); i++)
+		DefineCustomIntVariable(integers[i].name, integers[i].description,
+								NULL, integers[i].variable,
+								integers[i].initial, integers[i].minimum,
+								integers[i].maximum, PGC_SUSET,
+								integers[i].unit, NULL, NULL, NULL);
+
+	for (int i = 0; i < lengthof(strings); i++)
+		DefineCustomStringVariable(strings[i].name, strings[i].description,
+								   NULL, strings[i].variable,
+								   strings[i].initial, PGC_SUSET, 0,
+								   NULL, NULL, NULL);
+
+	MarkGUCPrefixReserved("entityapi");
+}

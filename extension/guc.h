@@ -1,0 +1,42 @@
+/*-------------------------------------------------------------------------
+ *
+ * guc.h
+ *	  Settings.  All are entityapi.*, superuser only, defined in guc.c.
+ *
+ * extension/guc.h
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef EA_GUC_H
+#define EA_GUC_H
+
+extern int	ea_guc_default_page_size;	/* 20 */
+extern int	ea_guc_max_page_size;	/* 100 */
+extern int	ea_guc_max_linkage; /* 1000 */
+extern int	ea_guc_max_included;	/* 10000 */
+extern int	ea_guc_max_include_depth;	/* 5 */
+extern int	ea_guc_max_body;	/* bytes, 1 MiB */
+extern int	ea_guc_max_body_auth;	/* bytes, 64 KiB */
+extern int	ea_guc_max_url;		/* bytes, 8 KiB */
+extern int	ea_guc_max_json_depth;	/* 64 */
+extern int	ea_guc_max_filter_length;	/* 4 KiB */
+extern int	ea_guc_max_filter_depth;	/* 64 */
+extern int	ea_guc_max_filter_comparisons;	/* 256 */
+extern int	ea_guc_max_filter_items;	/* 1000 */
+extern int	ea_guc_max_like_length; /* 256 */
+extern int	ea_guc_max_operations;	/* 1000 */
+extern int	ea_guc_plan_cache_size; /* plans a backend, 256 */
+extern int	ea_guc_access_token_ttl;	/* s, 900 */
+extern int	ea_guc_forced_token_ttl;	/* s, 600 */
+extern int	ea_guc_refresh_idle_ttl;	/* s, 7 d */
+extern int	ea_guc_refresh_max_ttl; /* s, 30 d */
+extern int	ea_guc_invite_ttl;	/* s, 72 h */
+extern int	ea_guc_bcrypt_cost; /* 12, at least 10 */
+extern char *ea_guc_issuer;		/* "entityapi" */
+extern char *ea_guc_audience;	/* "entityapi" */
+extern char *ea_guc_base_url;	/* "": links are path-absolute */
+extern char *ea_guc_clock;		/* timestamptz text for tests, "": real */
+
+extern void ea_guc_define(void);
+
+#endif							/* EA_GUC_H */

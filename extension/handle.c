@@ -1,0 +1,501 @@
+/*-------------------------------------------------------------------------
+ *
+ * handle.c
+ *	  entityapi.handle(): one request from arguments to answer.
+ *
+ * The work runs inside an internal subtransaction.  When it fails, what it
+ * wrote is undone and the error becomes an answer, while the transaction
+ * itself goes on and commits.  Errors that say that this transaction cannot
+ * go on, or that the same request may succeed later, are thrown on instead:
+ * the shim repeats the request or answers 503.
+ *
+ * extension/handle.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "access/xact.h"
+#include "authz.h"
+#include "catalog.h"
+#include "catalog/pg_type.h"
+#include "credential.h"
+#include "executor/spi.h"
+#include "fmgr.h"
+#include "funcapi.h"
+#include "guc.h"
+#include "jit/jit.h"
+#include "jsonwrite.h"
+#include "mb/pg_wchar.h"
+#include "media.h"
+#include "router.h"
+#include "utils/builtins.h"
+#include "utils/fmgrprotos.h"
+#include "utils/memutils.h"
+#include "utils/resowner.h"
+#include "utils/timestamp.h"
+#include "uuid.h"
+
+PG_FUNCTION_INFO_V1(ea_sql_handle);
+
+static const struct
+{
+	const char *name;
+	EaMethod	method;
+}			methods[] =
+{
+	{"GET", EA_GET},
+	{"HEAD", EA_GET},
+	{"POST", EA_POST},
+	{"PATCH", EA_PATCH},
+	{"PUT", EA_PUT},
+	{"DELETE", EA_DELETE}
+};
+
+/* -------- what came in -------- */
+
+static bool
+is_request_id(const char *id)
+{
+	size_t		len = strlen(id);
+
+	return len >= 1 && len <= 64 &&
+		strspn(id, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+			   "0123456789._-") == len;
+}
+
+static void
+set_request_id(EaRequest *req)
+{
+	const char *sent = ea_context_header(req, "x-request-id", NULL);
+
+	if (sent != NULL && is_request_id(sent))
+		strlcpy(req->request_id, sent, sizeof(req->request_id));
+	else
+	{
+		pg_uuid_t	id;
+
+		ea_uuid_make(&id);
+		ea_uuid_format(&id, req->request_id);
+	}
+}
+
+static TimestampTz
+read_clock(void)
+{
+	if (ea_guc_clock[0] == '\0')
+		return GetCurrentTimestamp();
+	return DatumGetTimestampTz(DirectFunctionCall3(timestamptz_in,
+												   CStringGetDatum(ea_guc_clock),
+												   ObjectIdGetDatum(InvalidOid),
+												   Int32GetDatum(-1)));
+}
+
+static EaRequest *
+read_arguments(FunctionCallInfo fcinfo, MemoryContext mcxt)
+{
+	EaRequest  *req = palloc0(sizeof(EaRequest));
+
+	if (PG_ARGISNULL(0) || PG_ARGISNULL(1))
+		ereport(ERROR,
+				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+				 errmsg("method and target must not be null")));
+	req->mcxt = mcxt;
+	req->target = text_to_cstring(PG_GETARG_TEXT_PP(1));
+	if (!PG_ARGISNULL(2))
+	{
+		req->headers = PG_GETARG_JSONB_P(2);
+		if (!JB_ROOT_IS_OBJECT(req->headers))
+			req->headers = NULL;
+	}
+	if (!PG_ARGISNULL(3))
+	{
+		bytea	   *body = PG_GETARG_BYTEA_PP(3);
+
+		req->body = VARDATA_ANY(body);
+		req->body_len = VARSIZE_ANY_EXHDR(body);
+	}
+	if (!PG_ARGISNULL(4))
+		req->remote = DatumGetCString(DirectFunctionCall1(inet_out,
+														  PG_GETARG_DATUM(4)));
+	req->out = makeStringInfo();
+	req->now = read_clock();
+	set_request_id(req);
+	return req;
+}
+
+/* -------- the checks, in the order of contract section 1.1 -------- */
+
+static bool
+is_below(const char *target, const char *prefix)
+{
+	size_t		len = strlen(prefix);
+
+	return strncmp(target, prefix, len) == 0 &&
+		(target[len] == '\0' || target[len] == '/' || target[len] == '?');
+}
+
+static void
+check_limits(EaRequest *req)
+{
+	bool		small = is_below(req->target, "/auth") ||
+	is_below(req->target, "/manage");
+	int			max_body = small ? ea_guc_max_body_auth : ea_guc_max_body;
+
+	if (strlen(req->target) > ea_guc_max_url)
+		ea_errors_throw(req, EA_ERR_URI_TOO_LONG, EA_AT_NONE, NULL,
+						"The address is longer than %d bytes.",
+						ea_guc_max_url);
+	if (req->body_len > max_body)
+		ea_errors_throw(req, EA_ERR_TOO_LARGE, EA_AT_NONE, NULL,
+						"The body is larger than %d bytes.", max_body);
+}
+
+static EaMethod
+read_method(EaRequest *req, const char *name)
+{
+	for (int i = 0; i < lengthof(methods); i++)
+	{
+		if (strcmp(methods[i].name, name) == 0)
+		{
+			req->head = name[0] == 'H';
+			return methods[i].method;
+		}
+	}
+	return 0;
+}
+
+static void
+check_authority(EaRequest *req)
+{
+	EaPrincipal *principal = req->principal;
+	bool		allowed = true;
+	pg_uuid_t	tenant;
+
+	switch (req->route->authority)
+	{
+		case EA_ANYBODY:
+		case EA_CALLER:
+			break;
+		case EA_SUPER_ADMIN:
+			allowed = principal->super_admin;
+			break;
+		case EA_ANY_ADMIN:
+			allowed = principal->super_admin || principal->tenant_admin;
+			break;
+		case EA_TENANT_ADMIN_OF:
+			allowed = principal->super_admin ||
+				(principal->tenant_admin && principal->has_tenant &&
+				 ea_uuid_parse(req->args[0], strlen(req->args[0]), &tenant) &&
+				 ea_uuid_equal(&tenant, &principal->tenant));
+			break;
+	}
+	if (!allowed)
+		ea_errors_throw(req, EA_ERR_FORBIDDEN, EA_AT_NONE, NULL,
+						"You have no authority for this operation.");
+	if (req->route->operation != 0)
+		ea_authz_require(req, req->entity, req->route->operation);
+}
+
+static void
+check_caller(EaRequest *req)
+{
+	if (req->route->authority == EA_ANYBODY)
+		return;
+	ea_credential_check(req);
+	if (req->principal == NULL)
+		ea_errors_throw(req, EA_ERR_UNAUTHENTICATED, EA_AT_NONE, NULL,
+						"This address needs a credential.");
+	if (req->principal->force_change &&
+		!(req->route->flags & EA_ROUTE_FORCED))
+		ea_errors_throw(req, EA_ERR_PASSWORD_CHANGE_REQUIRED, EA_AT_NONE, NULL,
+						"Change your password first.");
+	check_authority(req);
+}
+
+static void
+serve(EaRequest *req, const char *method_name)
+{
+	EaMethod	method = read_method(req, method_name);
+
+	check_limits(req);
+	req->query = strchr(req->target, '?');
+	if (req->query != NULL)
+		req->query++;
+	req->catalog = ea_catalog_acquire();
+	req->method = method;
+	ea_router_match(req, method);
+	check_caller(req);
+	ea_media_check(req);
+	if (req->route->operation != 0)
+		ea_authz_tenant(req, req->entity->tenant_scoped);
+	req->route->handler(req);
+
+	/* a handler may refuse and yet keep what it wrote */
+	if (req->nproblems > 0)
+		ea_errors_write(req);
+}
+
+/* -------- errors -------- */
+
+/* The failed statement's field, by the constraint's name. */
+static EaField *
+field_at_fault(EaRequest *req, const ErrorData *edata)
+{
+	if (req->writing == NULL || edata->constraint_name == NULL)
+		return NULL;
+	for (int i = 0; i < req->writing->nconstraints; i++)
+	{
+		if (strcmp(req->writing->constraints[i].name,
+				   edata->constraint_name) == 0)
+			return req->writing->constraints[i].field;
+	}
+	return NULL;
+}
+
+static char *
+field_pointer(EaRequest *req, const EaField *field)
+{
+	const char *base = req->pointer == NULL ? "/data" : req->pointer;
+
+	base = ea_errors_pointer(base, field->kind == EA_ATTRIBUTE
+							 ? "attributes" : "relationships");
+	return ea_errors_pointer(base, field->name);
+}
+
+/*
+ * Violated constraints are refusals.  Returns false for everything that is
+ * no caller's fault.
+ */
+static bool
+note_violation(EaRequest *req, const ErrorData *edata)
+{
+	EaField    *field = field_at_fault(req, edata);
+
+	if (edata->sqlerrcode == ERRCODE_UNIQUE_VIOLATION && field != NULL)
+		ea_errors_add(req, EA_ERR_UNIQUE, EA_AT_POINTER,
+					  field_pointer(req, field),
+					  "The value of \"%s\" is taken.", field->name);
+	else if (edata->sqlerrcode == ERRCODE_FOREIGN_KEY_VIOLATION &&
+			 req->deleting)
+		ea_errors_add(req, EA_ERR_REFERENCED, EA_AT_NONE, NULL,
+					  "Other resources still refer to this one.");
+	else if (edata->sqlerrcode == ERRCODE_FOREIGN_KEY_VIOLATION)
+		ea_errors_add(req, EA_ERR_RELATED_NOT_FOUND,
+					  field == NULL ? EA_AT_NONE : EA_AT_POINTER,
+					  field == NULL ? NULL : field_pointer(req, field),
+					  "There is no such resource.");
+	else if (edata->sqlerrcode == ERRCODE_CHECK_VIOLATION && field != NULL)
+		ea_errors_add(req, EA_ERR_INVALID_VALUE, EA_AT_POINTER,
+					  field_pointer(req, field),
+					  "\"%s\" has a value that is not allowed.", field->name);
+	else
+		return false;
+	return true;
+}
+
+/* The transaction is lost, or the same request may do better. */
+static bool
+must_throw_on(const ErrorData *edata)
+{
+	switch (ERRCODE_TO_CATEGORY(edata->sqlerrcode))
+	{
+		case ERRCODE_INSUFFICIENT_RESOURCES:
+		case ERRCODE_OPERATOR_INTERVENTION:
+		case ERRCODE_TRANSACTION_ROLLBACK:
+		case ERRCODE_SYSTEM_ERROR:
+			return true;
+	}
+	return edata->sqlerrcode == ERRCODE_LOCK_NOT_AVAILABLE ||
+		edata->sqlerrcode == ERRCODE_READ_ONLY_SQL_TRANSACTION;
+}
+
+static void
+log_failure(EaRequest *req, const ErrorData *edata)
+{
+	ereport(LOG,
+			(errcode(edata->sqlerrcode),
+			 errmsg("entityapi request %s failed: %s", req->request_id,
+					edata->message),
+			 edata->context ? errcontext("%s", edata->context) : 0,
+			 errhidestmt(true)));
+}
+
+static void
+answer_error(EaRequest *req, ErrorData *edata)
+{
+	bool		refused = edata->sqlerrcode == ERRCODE_EA_REFUSED &&
+	req->nproblems > 0;
+
+	if (must_throw_on(edata))
+		ReThrowError(edata);
+	if (!refused)
+	{
+		req->nproblems = 0;
+		if (req->catalog != NULL && ea_catalog_is_stale(req->catalog))
+			ereport(ERROR,
+					(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
+					 errmsg("the declarations changed during the request")));
+		if (!note_violation(req, edata))
+		{
+			log_failure(req, edata);
+			ea_errors_add(req, EA_ERR_INTERNAL, EA_AT_NONE, NULL,
+						  "The request failed for a reason on our side.");
+		}
+	}
+	ea_errors_write(req);
+}
+
+static void
+run_guarded(EaRequest *req, const char *method_name)
+{
+	ResourceOwner owner = CurrentResourceOwner;
+
+	BeginInternalSubTransaction(NULL);
+	MemoryContextSwitchTo(req->mcxt);
+	PG_TRY();
+	{
+		serve(req, method_name);
+		ReleaseCurrentSubTransaction();
+		MemoryContextSwitchTo(req->mcxt);
+		CurrentResourceOwner = owner;
+	}
+	PG_CATCH();
+	{
+		ErrorData  *edata;
+
+		MemoryContextSwitchTo(req->mcxt);
+		edata = CopyErrorData();
+		FlushErrorState();
+		RollbackAndReleaseCurrentSubTransaction();
+		MemoryContextSwitchTo(req->mcxt);
+		CurrentResourceOwner = owner;
+		answer_error(req, edata);
+	}
+	PG_END_TRY();
+}
+
+/* -------- the answer -------- */
+
+static const char *const kind_names[] = {
+	"USER", "SERVICE_ACCOUNT", "PERSONAL_API_KEY"
+};
+
+static EaMedia
+answer_media(EaRequest *req)
+{
+	if (req->route != NULL)
+		return req->route->media;
+	return is_below(req->target, "/api") ? EA_MEDIA_JSONAPI : EA_MEDIA_JSON;
+}
+
+/* Headers of every answer (contract section 1.3), and those for the shim. */
+static void
+set_headers(EaRequest *req)
+{
+	EaMedia		media = answer_media(req);
+	bool		entity = media == EA_MEDIA_JSONAPI || media == EA_MEDIA_ATOMIC;
+
+	ea_context_answer(req, "x-request-id", req->request_id);
+	ea_context_answer(req, "x-content-type-options", "nosniff");
+	ea_context_answer(req, "cache-control",
+					  entity ? "private, no-cache" : "no-store");
+	ea_context_answer(req, "vary", "Accept, Authorization, X-API-Key");
+	if (req->out->len > 0)
+		ea_context_answer(req, "content-type", ea_media_answer(media));
+	if (req->route != NULL)
+		ea_context_answer(req, "x-entityapi-route", req->route->pattern);
+	if (req->principal != NULL)
+	{
+		ea_context_answer(req, "x-entityapi-principal",
+						  req->principal->user_id);
+		ea_context_answer(req, "x-entityapi-principal-kind",
+						  kind_names[req->principal->kind]);
+	}
+}
+
+static Datum
+headers_jsonb(EaRequest *req)
+{
+	StringInfoData buf;
+
+	initStringInfo(&buf);
+	ea_jsonwrite_lit(&buf, "{");
+	for (int i = 0; i < req->nanswer; i++)
+	{
+		ea_jsonwrite_key(&buf, req->answer[i].name);
+		ea_jsonwrite_cstring(&buf, req->answer[i].value);
+	}
+	ea_jsonwrite_lit(&buf, "}");
+	return DirectFunctionCall1(jsonb_in, CStringGetDatum(buf.data));
+}
+
+static Datum
+make_answer(FunctionCallInfo fcinfo, EaRequest *req)
+{
+	TupleDesc	desc;
+	Datum		values[3];
+	bool		isnull[3] = {false, false, false};
+
+	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "handle() must return a record");
+	set_headers(req);
+	values[0] = Int32GetDatum(req->status);
+	values[1] = headers_jsonb(req);
+	isnull[2] = req->out->len == 0;
+	if (!isnull[2])
+		values[2] = PointerGetDatum(cstring_to_text_with_len(req->out->data,
+															 req->out->len));
+	return HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc), values,
+											 isnull));
+}
+
+/* A request that runs: there is never more than one in a backend. */
+static bool running = false;
+
+Datum
+ea_sql_handle(PG_FUNCTION_ARGS)
+{
+	MemoryContext caller = CurrentMemoryContext;
+	MemoryContext mcxt;
+	EaRequest  *volatile req = NULL;
+	volatile Datum answer = (Datum) 0;
+	bool		jit = jit_enabled;
+
+	if (GetDatabaseEncoding() != PG_UTF8)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("entityapi needs a database with encoding UTF8")));
+	if (running)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_IN_USE),
+				 errmsg("entityapi.handle() cannot be called from within itself")));
+
+	mcxt = AllocSetContextCreate(caller, "entityapi request",
+								 ALLOCSET_DEFAULT_SIZES);
+	running = true;
+
+	/* no statement of a request runs long enough to be worth compiling */
+	jit_enabled = false;
+	PG_TRY();
+	{
+		MemoryContextSwitchTo(mcxt);
+		req = read_arguments(fcinfo, mcxt);
+		SPI_connect();
+		run_guarded(req, text_to_cstring(PG_GETARG_TEXT_PP(0)));
+		SPI_finish();
+		MemoryContextSwitchTo(caller);
+		answer = make_answer(fcinfo, req);
+	}
+	PG_FINALLY();
+	{
+		running = false;
+		jit_enabled = jit;
+		if (req != NULL && req->catalog != NULL)
+			ea_catalog_release(req->catalog);
+	}
+	PG_END_TRY();
+	MemoryContextDelete(mcxt);
+	return answer;
+}

@@ -1,0 +1,21 @@
+/*-------------------------------------------------------------------------
+ *
+ * health.h
+ *	  Health, liveness and readiness.
+ *
+ * extension/health.h
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef EA_HEALTH_H
+#define EA_HEALTH_H
+
+#include "context.h"
+
+/* GET /actuator/health */
+extern void ea_health_show(EaRequest *req);
+
+/* GET /actuator/health/liveness and /readiness */
+extern void ea_health_probe(EaRequest *req);
+
+#endif							/* EA_HEALTH_H */

@@ -1,0 +1,437 @@
+/*-------------------------------------------------------------------------
+ *
+ * input.c
+ *	  An incoming resource object, read against its entity.
+ *
+ * extension/input.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "authz.h"
+#include "catalog/pg_type.h"
+#include "constraints.h"
+#include "input.h"
+#include "miscadmin.h"
+#include "utils/array.h"
+#include "uuid.h"
+
+/* A member that must be an object when it is there. */
+static EaJson *
+object_member(EaInput *input, const EaJson *data, const char *name)
+{
+	EaJson	   *member = ea_jsonread_get(data, name);
+
+	if (member != NULL && member->kind != EA_JSON_OBJECT)
+		ea_errors_add(input->req, EA_ERR_INVALID_DOCUMENT, EA_AT_POINTER,
+					  ea_errors_pointer(input->pointer, name),
+					  "\"%s\" must be an object.", name);
+	return member;
+}
+
+static void
+check_type(EaInput *input, const EaJson *data)
+{
+	EaJson	   *type = ea_jsonread_get(data, "type");
+
+	if (type == NULL)
+		ea_errors_throw(input->req, EA_ERR_INVALID_DOCUMENT, EA_AT_POINTER,
+						input->pointer, "A resource object needs a \"type\".");
+	if (type->kind != EA_JSON_STRING)
+		ea_errors_throw(input->req, EA_ERR_INVALID_DOCUMENT, EA_AT_POINTER,
+						ea_errors_pointer(input->pointer, "type"),
+						"\"type\" must be a string.");
+	if (strcmp(type->text, input->entity->type) != 0)
+		ea_errors_throw(input->req, EA_ERR_TYPE_CONFLICT, EA_AT_POINTER,
+						ea_errors_pointer(input->pointer, "type"),
+						"Resources here have the type \"%s\".",
+						input->entity->type);
+}
+
+static void
+check_id(EaInput *input, const EaJson *data, const pg_uuid_t *id)
+{
+	EaJson	   *member = ea_jsonread_get(data, "id");
+	char	   *pointer = ea_errors_pointer(input->pointer, "id");
+	pg_uuid_t	sent;
+
+	if (input->op == EA_OP_CREATE)
+	{
+		if (member != NULL)
+			ea_errors_throw(input->req, EA_ERR_CLIENT_ID, EA_AT_POINTER,
+							pointer, "The service makes the id.");
+		return;
+	}
+	if (member == NULL)
+		ea_errors_throw(input->req, EA_ERR_INVALID_DOCUMENT, EA_AT_POINTER,
+						input->pointer, "An update needs the \"id\".");
+	if (member->kind != EA_JSON_STRING)
+		ea_errors_throw(input->req, EA_ERR_INVALID_DOCUMENT, EA_AT_POINTER,
+						pointer, "\"id\" must be a string.");
+	if (!ea_uuid_parse(member->text, member->len, &sent) ||
+		!ea_uuid_equal(&sent, id))
+		ea_errors_throw(input->req, EA_ERR_ID_CONFLICT, EA_AT_POINTER,
+						pointer, "The id differs from that of the URL.");
+}
+
+EaInput *
+ea_input_form(EaRequest *req, EaEntity *entity, EaOperation op,
+			  const pg_uuid_t *id)
+{
+	EaJson	   *root = ea_context_json(req);
+	EaJson	   *data = ea_jsonread_get(root, "data");
+	EaInput    *input = palloc0(sizeof(EaInput));
+
+	input->req = req;
+	input->entity = entity;
+	input->op = op;
+	input->pointer = "/data";
+	input->fields = palloc0(Max(entity->nfields, 1) * sizeof(EaInputField));
+	req->pointer = input->pointer;
+
+	if (data == NULL)
+		ea_errors_throw(req, EA_ERR_INVALID_DOCUMENT, EA_AT_POINTER, "",
+						"The document must be an object with \"data\".");
+	if (data->kind != EA_JSON_OBJECT)
+		ea_errors_throw(req, EA_ERR_INVALID_DOCUMENT, EA_AT_POINTER, "/data",
+						"\"data\" must be a resource object, not %s.",
+						ea_jsonread_kind(data));
+	check_type(input, data);
+	check_id(input, data, id);
+	input->attributes = object_member(input, data, "attributes");
+	input->relationships = object_member(input, data, "relationships");
+	ea_errors_check(req);
+	return input;
+}
+
+/*
+ * A field as a writer may name it.  What the caller can neither read nor was
+ * given leave to write answers as an unknown one.
+ */
+static EaField *
+writable_field(EaInput *input, const EaJson *member, bool attribute,
+			   const char *pointer)
+{
+	EaRequest  *req = input->req;
+	EaField    *field = ea_catalog_field(input->entity, member->key,
+										 strlen(member->key));
+
+	if (field == NULL || (field->kind == EA_ATTRIBUTE) != attribute ||
+		!ea_catalog_shows(field, req->version) ||
+		!(ea_authz_readable(req, field) ||
+		  (field->write_roles != NULL && ea_authz_writable(req, field))))
+	{
+		ea_errors_add(req, EA_ERR_UNKNOWN_FIELD, EA_AT_POINTER, pointer,
+					  "There is no %s \"%s\".",
+					  attribute ? "attribute" : "relationship", member->key);
+		return NULL;
+	}
+	if (field->read_only || (field->write_once && input->op == EA_OP_UPDATE))
+	{
+		ea_errors_add(req, EA_ERR_READ_ONLY, EA_AT_POINTER, pointer,
+					  field->read_only ? "\"%s\" is read-only."
+					  : "\"%s\" can only be set on creation.", field->name);
+		return NULL;
+	}
+	if (!ea_authz_writable(req, field))
+	{
+		ea_errors_add(req, EA_ERR_FORBIDDEN, EA_AT_POINTER, pointer,
+					  "Your roles do not allow setting \"%s\".", field->name);
+		return NULL;
+	}
+	return field;
+}
+
+static void
+read_attribute(EaInput *input, const EaJson *member, const char *parent)
+{
+	EaRequest  *req = input->req;
+	char	   *pointer = ea_errors_pointer(parent, member->key);
+	EaField    *field = writable_field(input, member, true, pointer);
+	EaInputField *in;
+	const char *why;
+
+	if (field == NULL)
+		return;
+	in = &input->fields[field->index];
+	in->given = true;
+	in->pointer = pointer;
+	if (member->kind == EA_JSON_NULL)
+	{
+		in->isnull = true;
+		if (field->required)
+			ea_errors_add(req, EA_ERR_REQUIRED, EA_AT_POINTER, pointer,
+						  "\"%s\" must not be null.", field->name);
+	}
+	else if (!ea_types_from_json(field->type, member, req->body, &in->value,
+								 &why) ||
+			 !ea_constraints_check(field, in->value, &why))
+		ea_errors_add(req, EA_ERR_INVALID_VALUE, EA_AT_POINTER, pointer,
+					  "\"%s\" %s.", field->name, why);
+}
+
+/* One resource identifier object; false when a fault was noted. */
+static bool
+read_identifier(EaRequest *req, EaField *field, const EaJson *json,
+				const char *pointer, EaTarget *target)
+{
+	EaJson	   *type = ea_jsonread_get(json, "type");
+	EaJson	   *id = ea_jsonread_get(json, "id");
+
+	if (json->kind != EA_JSON_OBJECT || type == NULL || id == NULL ||
+		type->kind != EA_JSON_STRING || id->kind != EA_JSON_STRING)
+	{
+		ea_errors_add(req, EA_ERR_INVALID_DOCUMENT, EA_AT_POINTER, pointer,
+					  "A resource identifier needs \"type\" and \"id\" as strings.");
+		return false;
+	}
+	for (target->member = 0; target->member < field->nmembers;
+		 target->member++)
+	{
+		if (strcmp(field->members[target->member].type, type->text) == 0)
+			break;
+	}
+	if (target->member == field->nmembers)
+	{
+		ea_errors_add(req, EA_ERR_TYPE_NOT_ALLOWED, EA_AT_POINTER,
+					  ea_errors_pointer(pointer, "type"),
+					  "\"%s\" does not take resources of type \"%s\".",
+					  field->name, type->text);
+		return false;
+	}
+	if (!ea_uuid_parse(id->text, id->len, &target->id))
+	{
+		ea_errors_add(req, EA_ERR_RELATED_NOT_FOUND, EA_AT_POINTER, pointer,
+					  "There is no such resource.");
+		return false;
+	}
+	return true;
+}
+
+static int
+compare_targets(const void *a, const void *b)
+{
+	return memcmp(a, b, sizeof(EaTarget));
+}
+
+/* Identifiers named twice count once. */
+static void
+drop_duplicates(EaInputField *in)
+{
+	int			n = 0;
+
+	qsort(in->targets, in->ntargets, sizeof(EaTarget), compare_targets);
+	for (int i = 0; i < in->ntargets; i++)
+	{
+		if (i == 0 || memcmp(&in->targets[n - 1], &in->targets[i],
+							 sizeof(EaTarget)) != 0)
+			in->targets[n++] = in->targets[i];
+	}
+	in->ntargets = n;
+}
+
+void
+ea_input_linkage(EaRequest *req, EaField *field, const EaJson *json,
+				 const char *pointer, EaInputField *in)
+{
+	EaJson	   *data = ea_jsonread_get(json, "data");
+	bool		to_many = ea_catalog_is_to_many(field);
+	int			i = 0;
+
+	in->given = true;
+	in->pointer = pointer;
+	if (data == NULL)
+	{
+		ea_errors_add(req, EA_ERR_INVALID_DOCUMENT, EA_AT_POINTER, pointer,
+					  "A relationship needs \"data\".");
+		return;
+	}
+	in->pointer = pointer = ea_errors_pointer(pointer, "data");
+	in->targets = palloc0(Max(data->count, 1) * sizeof(EaTarget));
+	if (!to_many)
+	{
+		in->isnull = data->kind == EA_JSON_NULL;
+		if (in->isnull && field->required)
+			ea_errors_add(req, EA_ERR_REQUIRED, EA_AT_POINTER, pointer,
+						  "\"%s\" must not be null.", field->name);
+		else if (!in->isnull &&
+				 read_identifier(req, field, data, pointer, in->targets))
+			in->ntargets = 1;
+		return;
+	}
+	if (data->kind != EA_JSON_ARRAY)
+	{
+		ea_errors_add(req, EA_ERR_INVALID_DOCUMENT, EA_AT_POINTER, pointer,
+					  "\"%s\" takes an array of resource identifiers.",
+					  field->name);
+		return;
+	}
+	for (EaJson *item = data->first; item; item = item->next, i++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (read_identifier(req, field, item, ea_errors_index(pointer, i),
+							&in->targets[in->ntargets]))
+			in->ntargets++;
+	}
+	drop_duplicates(in);
+}
+
+static void
+read_relationship(EaInput *input, const EaJson *member, const char *parent)
+{
+	char	   *pointer = ea_errors_pointer(parent, member->key);
+	EaField    *field = writable_field(input, member, false, pointer);
+
+	if (field == NULL)
+		return;
+	if (member->kind != EA_JSON_OBJECT)
+		ea_errors_add(input->req, EA_ERR_INVALID_DOCUMENT, EA_AT_POINTER,
+					  pointer, "A relationship must be an object with \"data\".");
+	else
+		ea_input_linkage(input->req, field, member, pointer,
+						 &input->fields[field->index]);
+}
+
+/* On creation, defaults for what is left out; the rest must not be required. */
+static void
+fill_missing(EaInput *input)
+{
+	for (int i = 0; i < input->entity->nfields; i++)
+	{
+		EaField    *field = &input->entity->fields[i];
+		EaInputField *in = &input->fields[i];
+		bool		attribute = field->kind == EA_ATTRIBUTE;
+		const char *parent = attribute ? "attributes" : "relationships";
+
+		if (in->given)
+			continue;
+		in->isnull = !field->has_default;
+		if (field->has_default)
+			in->value = field->default_value;
+		else if (field->required)
+			ea_errors_add(input->req, EA_ERR_REQUIRED, EA_AT_POINTER,
+						  (attribute ? input->attributes : input->relationships)
+						  ? ea_errors_pointer(input->pointer, parent)
+						  : input->pointer,
+						  "\"%s\" is required.", field->name);
+	}
+}
+
+void
+ea_input_values(EaInput *input)
+{
+	char	   *parent;
+
+	if (input->attributes != NULL)
+	{
+		parent = ea_errors_pointer(input->pointer, "attributes");
+		for (EaJson *m = input->attributes->first; m; m = m->next)
+			read_attribute(input, m, parent);
+	}
+	if (input->relationships != NULL)
+	{
+		parent = ea_errors_pointer(input->pointer, "relationships");
+		for (EaJson *m = input->relationships->first; m; m = m->next)
+			read_relationship(input, m, parent);
+	}
+	if (input->op == EA_OP_CREATE)
+		fill_missing(input);
+}
+
+/* -------- targets -------- */
+
+typedef struct TargetSink
+{
+	pg_uuid_t  *seen;
+	int			n;
+} TargetSink;
+
+static void
+target_row(void *arg, TupleTableSlot *slot)
+{
+	TargetSink *sink = arg;
+
+	sink->seen[sink->n++] = *DatumGetUUIDP(slot->tts_values[0]);
+}
+
+static int
+compare_ids(const void *a, const void *b)
+{
+	return memcmp(a, b, sizeof(pg_uuid_t));
+}
+
+/* All targets within one entity, from whichever fields. */
+static void
+check_entity(EaInput *input, EaEntity *target)
+{
+	TargetSink	sink = {0};
+	Datum	   *ids;
+	EaSqlBuf	b;
+	int			n = 0;
+	int			max = 0;
+	int			alias;
+
+	for (int i = 0; i < input->entity->nfields; i++)
+		max += input->fields[i].ntargets;
+	ids = palloc(max * sizeof(Datum));
+	for (int i = 0; i < input->entity->nfields; i++)
+	{
+		EaInputField *in = &input->fields[i];
+
+		for (int t = 0; t < in->ntargets; t++)
+		{
+			if (ea_catalog_target(&input->entity->fields[i],
+								  in->targets[t].member) == target)
+				ids[n++] = UUIDPGetDatum(&in->targets[t].id);
+		}
+	}
+
+	sink.seen = palloc(n * sizeof(pg_uuid_t));
+	ea_sqlbuf_init(&b, input->req);
+	ea_sqlbuf_add(&b, "SELECT t0.id");
+	alias = ea_sqlbuf_from(&b, target, EA_OP_READ);
+	ea_sqlbuf_addf(&b, " AND t%d.id = ANY (", alias);
+	ea_sqlbuf_value(&b, UUIDARRAYOID,
+					PointerGetDatum(construct_array(ids, n, UUIDOID, UUID_LEN,
+													false, TYPALIGN_CHAR)),
+					false);
+	ea_sqlbuf_add(&b, ")");
+	ea_sqlbuf_run(&b, EA_EXEC_WRITE, false, target_row, &sink);
+	qsort(sink.seen, sink.n, sizeof(pg_uuid_t), compare_ids);
+
+	for (int i = 0; i < input->entity->nfields; i++)
+	{
+		EaInputField *in = &input->fields[i];
+		EaField    *field = &input->entity->fields[i];
+
+		for (int t = 0; t < in->ntargets; t++)
+		{
+			if (ea_catalog_target(field, in->targets[t].member) == target &&
+				bsearch(&in->targets[t].id, sink.seen, sink.n,
+						sizeof(pg_uuid_t), compare_ids) == NULL)
+				ea_errors_add(input->req, EA_ERR_RELATED_NOT_FOUND,
+							  EA_AT_POINTER, in->pointer,
+							  "There is no such resource.");
+		}
+	}
+}
+
+void
+ea_input_targets(EaInput *input)
+{
+	List	   *entities = NIL;
+	ListCell   *cell;
+
+	for (int i = 0; i < input->entity->nfields; i++)
+	{
+		EaInputField *in = &input->fields[i];
+
+		for (int t = 0; t < in->ntargets; t++)
+			entities = list_append_unique_ptr(entities,
+											  ea_catalog_target(&input->entity->fields[i],
+																in->targets[t].member));
+	}
+	foreach(cell, entities)
+		check_entity(input, lfirst(cell));
+}

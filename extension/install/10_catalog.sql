@@ -1,0 +1,65 @@
+-- What is declared: revisions as they were applied, and the definitions
+-- compiled from the last of them, which backends load
+
+CREATE TABLE entityapi.revision (
+	revision integer PRIMARY KEY,
+	applied_at timestamptz NOT NULL,
+	checksum text NOT NULL,
+	extension_version text NOT NULL,
+	documents jsonb NOT NULL,
+	statements text[] NOT NULL
+);
+
+COMMENT ON TABLE entityapi.revision IS
+	'Manifests as applied, one row a change; the last is in force';
+
+CREATE TABLE entityapi.entity (
+	name text PRIMARY KEY,
+	collection text NOT NULL UNIQUE,
+	collection_lower text NOT NULL UNIQUE,
+	type text NOT NULL UNIQUE,
+	definition text NOT NULL
+);
+
+COMMENT ON TABLE entityapi.entity IS
+	'Compiled declarations of entities, written by apply_manifest only';
+
+CREATE TABLE entityapi.service (
+	singleton boolean PRIMARY KEY DEFAULT true CHECK (singleton),
+	definition text NOT NULL
+);
+
+COMMENT ON TABLE entityapi.service IS
+	'Compiled declarations of the service as a whole';
+
+SELECT pg_catalog.pg_extension_config_dump('entityapi.revision', '');
+SELECT pg_catalog.pg_extension_config_dump('entityapi.entity', '');
+SELECT pg_catalog.pg_extension_config_dump('entityapi.service', '');
+
+CREATE FUNCTION entityapi.apply_manifest(
+		documents jsonb,
+		dry_run boolean DEFAULT false,
+		allow_data_loss text[] DEFAULT '{}',
+		OUT step integer,
+		OUT statement text)
+	RETURNS SETOF record
+	LANGUAGE c VOLATILE SECURITY DEFINER PARALLEL UNSAFE
+	SET search_path = pg_catalog, pg_temp
+	SET lock_timeout = '5s'
+	AS 'MODULE_PATHNAME', 'ea_sql_apply_manifest';
+
+COMMENT ON FUNCTION entityapi.apply_manifest(jsonb, boolean, text[]) IS
+	'Make the documents the declared state; returns the statements it took';
+
+CREATE FUNCTION entityapi.export_manifest() RETURNS jsonb
+	LANGUAGE sql STABLE SECURITY DEFINER PARALLEL SAFE
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+		SELECT coalesce((SELECT r.documents
+						   FROM entityapi.revision r
+						  ORDER BY r.revision DESC
+						  LIMIT 1), '[]')
+	$$;
+
+COMMENT ON FUNCTION entityapi.export_manifest() IS
+	'The documents in force; applying them changes nothing';

@@ -1,0 +1,16 @@
+/* The whole API. */
+CREATE FUNCTION entityapi.handle(method text, target text, headers jsonb, body bytea, remote inet,
+								 OUT status int, OUT headers jsonb, OUT body text)
+	RETURNS record
+	LANGUAGE C VOLATILE SECURITY DEFINER
+	SET search_path = pg_catalog, pg_temp
+	AS 'MODULE_PATHNAME', 'ea_sql_handle';
+
+CREATE FUNCTION entityapi.version() RETURNS text
+	LANGUAGE C IMMUTABLE PARALLEL SAFE
+	AS 'MODULE_PATHNAME', 'ea_sql_version';
+
+/* Statements run for requests by this session since the last call. */
+CREATE FUNCTION entityapi.statement_count() RETURNS int
+	LANGUAGE C VOLATILE
+	AS 'MODULE_PATHNAME', 'ea_sql_statement_count';

@@ -1,0 +1,23 @@
+/* All that was made above belongs to entityapi_owner and is nobody else's. */
+DO $$
+DECLARE
+	object record;
+BEGIN
+	FOR object IN
+		SELECT CASE c.relkind WHEN 'S' THEN 'SEQUENCE' WHEN 'v' THEN 'VIEW' ELSE 'TABLE' END AS kind,
+			   c.oid::pg_catalog.regclass::text AS name
+		FROM pg_catalog.pg_class c
+		WHERE c.relnamespace = 'entityapi'::pg_catalog.regnamespace
+		  AND c.relkind IN ('r', 'p', 'S', 'v')
+		UNION ALL
+		SELECT 'FUNCTION', p.oid::pg_catalog.regprocedure::text
+		FROM pg_catalog.pg_proc p
+		WHERE p.pronamespace = 'entityapi'::pg_catalog.regnamespace
+	LOOP
+		EXECUTE pg_catalog.format('ALTER %s %s OWNER TO entityapi_owner', object.kind, object.name);
+		EXECUTE pg_catalog.format('REVOKE ALL ON %s %s FROM PUBLIC', object.kind, object.name);
+	END LOOP;
+END
+$$;
+
+GRANT EXECUTE ON FUNCTION entityapi.handle(text, text, jsonb, bytea, inet) TO entityapi_client;

@@ -1,0 +1,92 @@
+/*-------------------------------------------------------------------------
+ *
+ * invalidate.c
+ *	  Tell backends that declarations or signing keys have changed.
+ *
+ * The relation cache's invalidation messages carry the news: they are
+ * transactional, reach every backend and hot standbys, and cost nothing
+ * while nothing changes.  A server process has few places for callbacks and
+ * none can be given back, so there is exactly one.
+ *
+ * extension/invalidate.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "catalog/namespace.h"
+#include "invalidate.h"
+#include "utils/inval.h"
+#include "utils/lsyscache.h"
+
+static const char *const watched_names[] = {"entity", "signing_key"};
+
+#define WATCHED_ENTITY 0
+#define WATCHED_KEYS 1
+
+static Oid	watched[lengthof(watched_names)];
+static uint64 generation = 1;
+
+/* Runs at odd moments: must not look at any catalog. */
+static void
+relation_changed(Datum arg, Oid relid)
+{
+	if (relid == InvalidOid)
+	{
+		generation++;
+		return;
+	}
+	for (int i = 0; i < lengthof(watched); i++)
+	{
+		if (watched[i] == relid)
+			generation++;
+	}
+}
+
+void
+ea_invalidate_init(void)
+{
+	CacheRegisterRelcacheCallback(relation_changed, (Datum) 0);
+}
+
+uint64
+ea_invalidate_generation(void)
+{
+	return generation;
+}
+
+static Oid
+relation_oid(const char *name)
+{
+	Oid			schema = get_namespace_oid("entityapi", true);
+
+	return OidIsValid(schema) ? get_relname_relid(name, schema) : InvalidOid;
+}
+
+void
+ea_invalidate_watch(void)
+{
+	for (int i = 0; i < lengthof(watched); i++)
+		watched[i] = relation_oid(watched_names[i]);
+}
+
+static void
+announce(int table)
+{
+	Oid			relid = relation_oid(watched_names[table]);
+
+	if (OidIsValid(relid))
+		CacheInvalidateRelcacheByRelid(relid);
+}
+
+void
+ea_invalidate_catalog(void)
+{
+	announce(WATCHED_ENTITY);
+}
+
+void
+ea_invalidate_keys(void)
+{
+	announce(WATCHED_KEYS);
+}

@@ -1,0 +1,33 @@
+/*-------------------------------------------------------------------------
+ *
+ * invalidate.h
+ *	  Tell backends that declarations or signing keys have changed.
+ *
+ * extension/invalidate.h
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef EA_INVALIDATE_H
+#define EA_INVALIDATE_H
+
+/* Registers the one relcache callback; called from _PG_init. */
+extern void ea_invalidate_init(void);
+
+/*
+ * Grows whenever entityapi.entity or entityapi.signing_key was changed as a
+ * whole by a committed transaction (or by this one), or everything was
+ * invalidated.  Whoever caches something from them compares.
+ */
+extern uint64 ea_invalidate_generation(void);
+
+/*
+ * Look up the watched tables, so that changes are seen from here on; to be
+ * called in a transaction before something is cached.
+ */
+extern void ea_invalidate_watch(void);
+
+/* Announce a change, at the commit of the current transaction. */
+extern void ea_invalidate_catalog(void);
+extern void ea_invalidate_keys(void);
+
+#endif							/* EA_INVALIDATE_H */

@@ -1,0 +1,178 @@
+/*-------------------------------------------------------------------------
+ *
+ * jsonwrite.c
+ *	  Append JSON text to a StringInfo.
+ *
+ * extension/jsonwrite.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "jsonwrite.h"
+#include "miscadmin.h"
+#include "utils/builtins.h"
+#include "utils/datetime.h"
+#include "uuid.h"
+
+/*
+ * What each byte becomes inside a string: 0 for itself, else the letter of
+ * its short escape, or 'u' for \u00XX.
+ */
+static const char escapes[256] = {
+	['\b'] = 'b',['\f'] = 'f',['\n'] = 'n',['\r'] = 'r',['\t'] = 't',
+	['"'] = '"',['\\'] = '\\',
+	[0x00] = 'u',[0x01] = 'u',[0x02] = 'u',[0x03] = 'u',[0x04] = 'u',
+	[0x05] = 'u',[0x06] = 'u',[0x07] = 'u',[0x0b] = 'u',[0x0e] = 'u',
+	[0x0f] = 'u',[0x10] = 'u',[0x11] = 'u',[0x12] = 'u',[0x13] = 'u',
+	[0x14] = 'u',[0x15] = 'u',[0x16] = 'u',[0x17] = 'u',[0x18] = 'u',
+	[0x19] = 'u',[0x1a] = 'u',[0x1b] = 'u',[0x1c] = 'u',[0x1d] = 'u',
+	[0x1e] = 'u',[0x1f] = 'u',[0x7f] = 'u'
+};
+
+void
+ea_jsonwrite_string(StringInfo buf, const char *str, int len)
+{
+	const char *end = str + len;
+	const char *run = str;
+
+	appendStringInfoCharMacro(buf, '"');
+	for (const char *p = str; p < end; p++)
+	{
+		char		escape = escapes[(unsigned char) *p];
+
+		if (likely(escape == 0))
+			continue;
+		appendBinaryStringInfo(buf, run, p - run);
+		run = p + 1;
+		if (escape == 'u')
+			appendStringInfo(buf, "\\u%04x", (unsigned char) *p);
+		else
+		{
+			appendStringInfoCharMacro(buf, '\\');
+			appendStringInfoCharMacro(buf, escape);
+		}
+	}
+	appendBinaryStringInfo(buf, run, end - run);
+	appendStringInfoCharMacro(buf, '"');
+}
+
+void
+ea_jsonwrite_cstring(StringInfo buf, const char *str)
+{
+	if (str == NULL)
+		ea_jsonwrite_lit(buf, "null");
+	else
+		ea_jsonwrite_string(buf, str, strlen(str));
+}
+
+void
+ea_jsonwrite_comma(StringInfo buf)
+{
+	if (buf->len > 0 && buf->data[buf->len - 1] != '{' &&
+		buf->data[buf->len - 1] != '[')
+		appendStringInfoCharMacro(buf, ',');
+}
+
+void
+ea_jsonwrite_key(StringInfo buf, const char *name)
+{
+	ea_jsonwrite_comma(buf);
+	ea_jsonwrite_string(buf, name, strlen(name));
+	appendStringInfoCharMacro(buf, ':');
+}
+
+void
+ea_jsonwrite_int64(StringInfo buf, int64 value)
+{
+	char		digits[MAXINT8LEN + 1];
+
+	appendBinaryStringInfo(buf, digits, pg_lltoa(value, digits));
+}
+
+void
+ea_jsonwrite_bool(StringInfo buf, bool value)
+{
+	if (value)
+		ea_jsonwrite_lit(buf, "true");
+	else
+		ea_jsonwrite_lit(buf, "false");
+}
+
+void
+ea_jsonwrite_uuid(StringInfo buf, const pg_uuid_t *uuid)
+{
+	enlargeStringInfo(buf, EA_UUID_TEXT + 2);
+	buf->data[buf->len++] = '"';
+	ea_uuid_format(uuid, buf->data + buf->len);
+	buf->len += EA_UUID_TEXT;
+	buf->data[buf->len++] = '"';
+	buf->data[buf->len] = '\0';
+}
+
+void
+ea_jsonwrite_timestamp(StringInfo buf, TimestampTz at)
+{
+	struct pg_tm tm;
+	fsec_t		fraction;
+	char		str[MAXDATELEN + 1];
+	int			len;
+
+	/* without a zone argument the fields come out in UTC */
+	if (TIMESTAMP_NOT_FINITE(at) ||
+		timestamp2tm(at, NULL, &tm, &fraction, NULL, NULL) != 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_DATETIME_VALUE_OUT_OF_RANGE),
+				 errmsg("timestamp out of range")));
+
+	len = snprintf(str, sizeof(str), "\"%04d-%02d-%02dT%02d:%02d:%02d",
+				   tm.tm_year, tm.tm_mon, tm.tm_mday,
+				   tm.tm_hour, tm.tm_min, tm.tm_sec);
+	if (fraction != 0)
+	{
+		len += snprintf(str + len, sizeof(str) - len, ".%06d",
+						(int) fraction);
+		while (str[len - 1] == '0')
+			len--;
+	}
+	str[len++] = 'Z';
+	str[len++] = '"';
+	appendBinaryStringInfo(buf, str, len);
+}
+
+void
+ea_jsonwrite_tree(StringInfo buf, const EaJson *value)
+{
+	check_stack_depth();
+	switch (value->kind)
+	{
+		case EA_JSON_NULL:
+			ea_jsonwrite_lit(buf, "null");
+			break;
+		case EA_JSON_BOOL:
+			ea_jsonwrite_bool(buf, value->truth);
+			break;
+		case EA_JSON_NUMBER:
+			appendBinaryStringInfo(buf, value->text, value->len);
+			break;
+		case EA_JSON_STRING:
+			ea_jsonwrite_string(buf, value->text, value->len);
+			break;
+		case EA_JSON_ARRAY:
+		case EA_JSON_OBJECT:
+			appendStringInfoCharMacro(buf,
+									  value->kind == EA_JSON_ARRAY ? '[' : '{');
+			for (const EaJson *member = value->first; member;
+				 member = member->next)
+			{
+				if (value->kind == EA_JSON_OBJECT)
+					ea_jsonwrite_key(buf, member->key);
+				else if (member != value->first)
+					appendStringInfoCharMacro(buf, ',');
+				ea_jsonwrite_tree(buf, member);
+			}
+			appendStringInfoCharMacro(buf,
+									  value->kind == EA_JSON_ARRAY ? ']' : '}');
+			break;
+	}
+}

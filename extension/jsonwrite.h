@@ -1,0 +1,49 @@
+/*-------------------------------------------------------------------------
+ *
+ * jsonwrite.h
+ *	  Append JSON text to a StringInfo.
+ *
+ * extension/jsonwrite.h
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef EA_JSONWRITE_H
+#define EA_JSONWRITE_H
+
+#include "datatype/timestamp.h"
+#include "jsonread.h"
+#include "lib/stringinfo.h"
+#include "utils/uuid.h"
+
+/* Append raw bytes known at compile time. */
+#define ea_jsonwrite_lit(buf, lit) \
+	appendBinaryStringInfo((buf), "" lit, sizeof(lit) - 1)
+
+/* A quoted, escaped string of len bytes of valid UTF-8 (RFC 8259). */
+extern void ea_jsonwrite_string(StringInfo buf, const char *str, int len);
+
+/* The same for a NUL-terminated one; NULL writes null. */
+extern void ea_jsonwrite_cstring(StringInfo buf, const char *str);
+
+/*
+ * A member name with what separates it from the member before: writes
+ * `,"name":` or `"name":` directly after an opening brace.
+ */
+extern void ea_jsonwrite_key(StringInfo buf, const char *name);
+
+/* A comma unless buf ends in an opening bracket or brace. */
+extern void ea_jsonwrite_comma(StringInfo buf);
+
+extern void ea_jsonwrite_int64(StringInfo buf, int64 value);
+extern void ea_jsonwrite_bool(StringInfo buf, bool value);
+
+/* Quoted 8-4-4-4-12 lower-case form. */
+extern void ea_jsonwrite_uuid(StringInfo buf, const pg_uuid_t *uuid);
+
+/* Quoted UTC date-time, fraction only if not zero, no trailing zeros. */
+extern void ea_jsonwrite_timestamp(StringInfo buf, TimestampTz at);
+
+/* A tree as compact JSON, numbers as they were written. */
+extern void ea_jsonwrite_tree(StringInfo buf, const EaJson *value);
+
+#endif							/* EA_JSONWRITE_H */

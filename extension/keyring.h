@@ -1,0 +1,30 @@
+/*-------------------------------------------------------------------------
+ *
+ * keyring.h
+ *	  The keys that sign access tokens, cached in the backend.
+ *
+ * A key stays this module's; it may be gone after the next call.
+ *
+ * extension/keyring.h
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef EA_KEYRING_H
+#define EA_KEYRING_H
+
+#include "jwt.h"
+
+/* The key to sign with; made when there is none yet.  SPI is connected. */
+extern const EaJwtKey *ea_keyring_signer(TimestampTz now);
+
+/*
+ * The key to verify with, an EaJwtLookup; arg points to the time.  NULL for
+ * an unknown or revoked one, and for a retired one of which no token can be
+ * alive any more.  Writes nothing.
+ */
+extern const EaJwtKey *ea_keyring_find(const char *kid, void *arg);
+
+/* Make a new signing key and retire the others.  Returns its kid. */
+extern char *ea_keyring_rotate(TimestampTz now);
+
+#endif							/* EA_KEYRING_H */

@@ -1,0 +1,395 @@
+/*-------------------------------------------------------------------------
+ *
+ * manifest.c
+ *	  entityapi.apply_manifest(): from documents to a new revision.
+ *
+ * Runs as the owner of the tables, in the caller's transaction.  Everything
+ * is allocated in SPI's memory context and goes with SPI_finish().
+ *
+ * extension/manifest.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "catalog/pg_type.h"
+#include "ddl.h"
+#include "errors.h"
+#include "exec.h"
+#include "executor/spi.h"
+#include "fmgr.h"
+#include "funcapi.h"
+#include "invalidate.h"
+#include "manifest.h"
+#include "miscadmin.h"
+#include "utils/builtins.h"
+#include "utils/fmgrprotos.h"
+#include "utils/jsonb.h"
+#include "uuid.h"
+
+/* Key of the advisory lock that serialises changes of the declarations. */
+#define APPLY_LOCK INT64CONST(0x656e746974796170)
+
+/* What is applied at present. */
+typedef struct Stored
+{
+	int			revision;		/* 0: nothing yet */
+	char	   *checksum;
+	char	   *service;		/* definition, NULL without one */
+	EaJson	   *service_tree;
+	EaNameMap  *definitions;	/* of entities, char * */
+	List	   *trees;			/* the same, EaJson * */
+	List	   *names;			/* of entities, char * */
+} Stored;
+
+/* What is to be. */
+typedef struct Wanted
+{
+	char	   *documents;
+	char	   *checksum;
+	char	   *service;
+	char	   *single_tenant;
+	bool		new_tenant;		/* the built-in tenant has to be made */
+	List	   *definitions;	/* char *, in the order of m->entities */
+	List	   *trees;
+	bool		changed;
+} Wanted;
+
+PG_FUNCTION_INFO_V1(ea_sql_apply_manifest);
+
+static void
+run(const char *sql, int nargs, Oid *types, Datum *values)
+{
+	int			result = SPI_execute_with_args(sql, nargs, types, values, NULL,
+											   false, 0);
+
+	if (result < 0)
+		elog(ERROR, "\"%s\" failed: %s", sql, SPI_result_code_string(result));
+}
+
+static EaJson *
+parse_definition(const char *definition)
+{
+	EaJsonFault fault;
+	EaJson	   *tree = ea_jsonread_parse(definition, strlen(definition),
+										 EA_MANIFEST_MAX_DEPTH, &fault);
+
+	if (tree == NULL)
+		elog(ERROR, "a definition is no JSON: %s", fault.message);
+	return tree;
+}
+
+static char *
+column_text(uint64 row, int column)
+{
+	return SPI_getvalue(SPI_tuptable->vals[row], SPI_tuptable->tupdesc,
+						column);
+}
+
+static void
+load_stored(Stored *stored)
+{
+	memset(stored, 0, sizeof(Stored));
+	run("SELECT revision, checksum FROM entityapi.revision ORDER BY revision DESC LIMIT 1",
+		0, NULL, NULL);
+	if (SPI_processed > 0)
+	{
+		stored->revision = atoi(column_text(0, 1));
+		stored->checksum = column_text(0, 2);
+	}
+	run("SELECT definition FROM entityapi.service", 0, NULL, NULL);
+	if (SPI_processed > 0)
+	{
+		stored->service = column_text(0, 1);
+		stored->service_tree = parse_definition(stored->service);
+	}
+
+	run("SELECT name, definition FROM entityapi.entity ORDER BY name", 0, NULL,
+		NULL);
+	stored->definitions = ea_names_map_create(256);
+	for (uint64 i = 0; i < SPI_processed; i++)
+	{
+		char	   *name = column_text(i, 1);
+		char	   *definition = column_text(i, 2);
+
+		CHECK_FOR_INTERRUPTS();
+		ea_names_map_put(stored->definitions, name, definition);
+		stored->names = lappend(stored->names, name);
+		stored->trees = lappend(stored->trees, parse_definition(definition));
+	}
+}
+
+static char *
+sha256_hex(const char *data)
+{
+	Datum		bytes = PointerGetDatum(cstring_to_text(data));
+	bytea	   *digest = DatumGetByteaPP(DirectFunctionCall1(sha256_bytea,
+															 bytes));
+	int			len = VARSIZE_ANY_EXHDR(digest);
+	char	   *hex = palloc(2 * len + 1);
+
+	hex[hex_encode(VARDATA_ANY(digest), len, hex)] = '\0';
+	return hex;
+}
+
+/* Other tenants than the built-in one, which SINGLE mode would lock out. */
+static bool
+has_other_tenants(void)
+{
+	run("SELECT 1 FROM entityapi.tenant WHERE slug <> 'default' LIMIT 1",
+		0, NULL, NULL);
+	return SPI_processed > 0;
+}
+
+static void
+check_tenancy(EaManifest *m, Stored *stored)
+{
+	const char *before = ea_jsonread_string(stored->service_tree, "tenancy");
+	const char *label = m->service.document ?
+		m->service.document->label : "Service";
+	bool		single = m->service.tenancy == 1;
+
+	if (before == NULL || (strcmp(before, "SINGLE") == 0) == single)
+		return;
+	if (stored->names != NIL && m->entities != NIL)
+		ea_manifest_fault(m, label, "/spec/tenancy",
+						  psprintf("it is %s; take all entities away first",
+								   before),
+						  "the tenancy of an applied service cannot change");
+	else if (single && has_other_tenants())
+		ea_manifest_fault(m, label, "/spec/tenancy", NULL,
+						  "there are tenants that SINGLE mode would lock out");
+}
+
+/* Id of the built-in tenant of SINGLE mode, a new one when there is none. */
+static void
+find_single_tenant(Stored *stored, Wanted *wanted)
+{
+	const char *before = ea_jsonread_string(stored->service_tree,
+											"singleTenant");
+	pg_uuid_t	id;
+
+	if (before != NULL)
+	{
+		wanted->single_tenant = pstrdup(before);
+		return;
+	}
+	run("SELECT id FROM entityapi.tenant WHERE slug = 'default'",
+		0, NULL, NULL);
+	if (SPI_processed > 0)
+	{
+		wanted->single_tenant = column_text(0, 1);
+		return;
+	}
+	ea_uuid_make(&id);
+	wanted->single_tenant = ea_uuid_text(&id);
+	wanted->new_tenant = true;
+}
+
+static void
+compile(EaManifest *m, Stored *stored, Wanted *wanted)
+{
+	ListCell   *lc;
+
+	memset(wanted, 0, sizeof(Wanted));
+	if (m->service.tenancy == 1)
+		find_single_tenant(stored, wanted);
+	wanted->documents = ea_manifest_documents(m);
+	wanted->checksum = sha256_hex(wanted->documents);
+	wanted->service = ea_manifest_compile_service(m, stored->revision,
+												  wanted->single_tenant);
+	wanted->changed = stored->checksum == NULL || stored->service == NULL ||
+		strcmp(stored->checksum, wanted->checksum) != 0 ||
+		strcmp(stored->service, wanted->service) != 0;
+
+	foreach(lc, m->entities)
+	{
+		EaDeclEntity *entity = lfirst(lc);
+		char	   *definition = ea_manifest_compile_entity(m, entity);
+		char	   *before = ea_names_map_get(stored->definitions,
+											  entity->name);
+
+		CHECK_FOR_INTERRUPTS();
+		wanted->definitions = lappend(wanted->definitions, definition);
+		wanted->trees = lappend(wanted->trees, parse_definition(definition));
+		if (before == NULL || strcmp(before, definition) != 0)
+			wanted->changed = true;
+	}
+}
+
+static void
+store_entities(EaManifest *m, Stored *stored, Wanted *wanted)
+{
+	List	   *gone = NIL;
+	char	  **names;
+	Oid			types[5] = {TEXTOID, TEXTOID, TEXTOID, TEXTOID, TEXTOID};
+	Datum		values[5];
+	ListCell   *lc;
+	ListCell   *cell;
+	int			n = 0;
+
+	foreach(lc, stored->names)
+	{
+		if (ea_names_map_get(m->by_entity, lfirst(lc)) == NULL)
+			gone = lappend(gone, lfirst(lc));
+	}
+	forboth(lc, m->entities, cell, wanted->definitions)
+	{
+		EaDeclEntity *entity = lfirst(lc);
+		char	   *before = ea_names_map_get(stored->definitions,
+											  entity->name);
+
+		if (before && strcmp(before, lfirst(cell)) != 0)
+			gone = lappend(gone, entity->name);
+	}
+
+	/* what changes goes first, so that names may change hands */
+	names = palloc(sizeof(char *) * (list_length(gone) + 1));
+	foreach(lc, gone)
+		names[n++] = lfirst(lc);
+	types[0] = TEXTARRAYOID;
+	values[0] = ea_exec_text_array(names, n);
+	run("DELETE FROM entityapi.entity WHERE name = ANY ($1)", 1, types,
+		values);
+	types[0] = TEXTOID;
+
+	forboth(lc, m->entities, cell, wanted->definitions)
+	{
+		EaDeclEntity *entity = lfirst(lc);
+		char	   *before = ea_names_map_get(stored->definitions,
+											  entity->name);
+
+		CHECK_FOR_INTERRUPTS();
+		if (before && strcmp(before, lfirst(cell)) == 0)
+			continue;
+		values[0] = CStringGetTextDatum(entity->name);
+		values[1] = CStringGetTextDatum(entity->collection);
+		values[2] = CStringGetTextDatum(ea_names_lower(entity->collection));
+		values[3] = CStringGetTextDatum(entity->type);
+		values[4] = CStringGetTextDatum(lfirst(cell));
+		run("INSERT INTO entityapi.entity (name, collection, collection_lower, type, definition) VALUES ($1, $2, $3, $4, $5)",
+			5, types, values);
+	}
+}
+
+static void
+store_revision(Wanted *wanted, int revision, List *statements)
+{
+	char	  **texts = palloc(sizeof(char *) *
+							   (list_length(statements) + 1));
+	Oid			types[5] = {INT4OID, TEXTOID, TEXTOID, TEXTARRAYOID};
+	Datum		values[5];
+	ListCell   *lc;
+	int			n = 0;
+
+	foreach(lc, statements)
+		texts[n++] = unconstify(char *, ((EaDdlStatement *) lfirst(lc))->sql);
+	values[0] = Int32GetDatum(revision);
+	values[1] = CStringGetTextDatum(wanted->checksum);
+	values[2] = CStringGetTextDatum(wanted->documents);
+	values[3] = ea_exec_text_array(texts, n);
+	run("INSERT INTO entityapi.revision (revision, applied_at, checksum, extension_version, documents, statements) "
+		"SELECT $1, clock_timestamp(), $2, e.extversion, $3::jsonb, $4 FROM pg_extension e WHERE e.extname = 'entityapi'",
+		4, types, values);
+	if (SPI_processed != 1)
+		elog(ERROR, "extension entityapi is not installed");
+}
+
+static void
+store(EaManifest *m, Stored *stored, Wanted *wanted, List *statements)
+{
+	int			revision = stored->revision + 1;
+	Oid			type = TEXTOID;
+	Datum		value;
+
+	if (wanted->new_tenant)
+	{
+		value = CStringGetTextDatum(wanted->single_tenant);
+		run("INSERT INTO entityapi.tenant (id, name, slug, status, attributes, created_at) VALUES ($1::uuid, 'default', 'default', 'ACTIVE', '{}', clock_timestamp())",
+			1, &type, &value);
+	}
+	ea_ddl_run(m, statements);
+	store_entities(m, stored, wanted);
+	value = CStringGetTextDatum(ea_manifest_compile_service(m, revision,
+															wanted->single_tenant));
+	run("INSERT INTO entityapi.service (definition) VALUES ($1) ON CONFLICT (singleton) DO UPDATE SET definition = excluded.definition",
+		1, &type, &value);
+	store_revision(wanted, revision, statements);
+	ea_invalidate_catalog();
+}
+
+static EaNameMap *
+read_allowed(Datum array)
+{
+	EaNameMap  *allowed = ea_names_map_create(16);
+	int			n;
+	char	  **names = ea_exec_array_text(array, &n);
+
+	for (int i = 0; i < n; i++)
+		ea_names_map_put(allowed, names[i], names[i]);
+	return allowed;
+}
+
+/*
+ * apply_manifest(documents jsonb, dry_run boolean, allow_data_loss text[])
+ *
+ * Makes the documents the whole declared state.  Returns the statements, in
+ * order, that this took, or with dry_run would take; none when nothing is to
+ * be done.  Refuses with JA400 and all faults as DETAIL.
+ */
+Datum
+ea_sql_apply_manifest(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	Jsonb	   *documents;
+	char	   *source;
+	EaManifest *m;
+	EaNameMap  *allowed;
+	Stored		stored;
+	Wanted		wanted;
+	List	   *statements;
+	ListCell   *lc;
+
+	for (int i = 0; i < 3; i++)
+	{
+		if (PG_ARGISNULL(i))
+			ereport(ERROR,
+					(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+					 errmsg("arguments of apply_manifest must not be null")));
+	}
+	InitMaterializedSRF(fcinfo, 0);
+	documents = PG_GETARG_JSONB_P(0);
+
+	SPI_connect();
+	source = JsonbToCString(NULL, &documents->root, VARSIZE(documents));
+	m = ea_manifest_read(source, strlen(source));
+	ea_manifest_check(m);
+	ea_manifest_throw(m);
+
+	allowed = read_allowed(PG_GETARG_DATUM(2));
+	DirectFunctionCall1(pg_advisory_xact_lock_int8, Int64GetDatum(APPLY_LOCK));
+	load_stored(&stored);
+	check_tenancy(m, &stored);
+	compile(m, &stored, &wanted);
+	statements = ea_ddl_plan(m, stored.trees, wanted.trees, allowed);
+	ea_manifest_throw(m);
+
+	if (!PG_GETARG_BOOL(1) && (wanted.changed || statements != NIL ||
+							   list_length(stored.names) !=
+							   list_length(m->entities)))
+		store(m, &stored, &wanted, statements);
+
+	foreach(lc, statements)
+	{
+		EaDdlStatement *statement = lfirst(lc);
+		Datum		values[2];
+		bool		nulls[2] = {false, false};
+
+		values[0] = Int32GetDatum(foreach_current_index(lc) + 1);
+		values[1] = CStringGetTextDatum(statement->sql);
+		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values,
+							 nulls);
+	}
+	SPI_finish();
+	return (Datum) 0;
+}

@@ -1,0 +1,324 @@
+/*-------------------------------------------------------------------------
+ *
+ * manifest.h
+ *	  Manifests under way: what the documents declare, and their faults.
+ *
+ * Applying goes through these files, each leaning on the one before:
+ * manifest_read.c (documents to the structs below), manifest_check.c and
+ * manifest_field.c (do they fit together), manifest_compile.c (to the stored
+ * definitions), ddl.c (to statements), manifest.c (the whole).  Nobody stops
+ * at a fault; faults are collected here and thrown at once.
+ *
+ * All memory belongs to the memory context of the call.
+ *
+ * extension/manifest.h
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef EA_MANIFEST_H
+#define EA_MANIFEST_H
+
+#include "catalog.h"
+#include "names.h"
+#include "lib/stringinfo.h"
+#include "nodes/pg_list.h"
+
+/* The nesting that documents may have, the array around them included. */
+#define EA_MANIFEST_MAX_DEPTH 64
+
+typedef enum EaDeclKind
+{
+	EA_DECL_ENTITY,
+	EA_DECL_ONE_OF,
+	EA_DECL_ROLES,
+	EA_DECL_POLICY,
+	EA_DECL_SECURITY_ATTRIBUTES,
+	EA_DECL_VERSIONS,
+	EA_DECL_SERVICE,
+	EA_DECL_HOOK
+} EaDeclKind;
+
+#define EA_DECL_NKINDS (EA_DECL_HOOK + 1)
+
+typedef enum EaRelation
+{
+	EA_MANY_TO_ONE_RELATION,
+	EA_ONE_TO_MANY_RELATION,
+	EA_ONE_TO_ONE_RELATION,
+	EA_MANY_TO_MANY_RELATION
+} EaRelation;
+
+/* A document; the pointers of its faults start at its root. */
+typedef struct EaDeclDocument
+{
+	const EaJson *json;
+	const char *label;			/* source, Kind/Name or #index */
+	EaDeclKind	kind;
+	char	   *name;			/* metadata.name */
+	const EaJson *spec;			/* NULL when it is missing */
+} EaDeclDocument;
+
+typedef struct EaDeclEntity EaDeclEntity;
+typedef struct EaDeclField EaDeclField;
+
+/* A possible target, and the column that holds its id. */
+typedef struct EaDeclMember
+{
+	EaDeclEntity *entity;
+	char	   *column;
+} EaDeclMember;
+
+/*
+ * A field.  The first part is as written, with -1 or NULL for what is not;
+ * the second is worked out by manifest_check.c.
+ */
+struct EaDeclField
+{
+	EaDeclEntity *entity;
+	const char *name;
+	const EaJson *json;
+	const char *pointer;		/* /spec/fields/<name> */
+	char	   *type_name;
+	char	   *description;
+	char	   *target;
+	char	   *mapped_by;
+	char	   *renamed_from;
+	char	   *pattern;
+	int			relation;		/* EaRelation */
+	int			on_delete;		/* EaOnDelete */
+	bool		required;
+	bool		unique;
+	bool		index;
+	bool		read_only;
+	bool		write_once;
+	int			min_length;
+	int			max_length;
+	int			precision;
+	int			scale;
+	int			since;
+	int			removed_in;
+	const EaJson *default_value;
+	const EaJson *enum_values;
+	const EaJson *minimum;
+	const EaJson *maximum;
+	List	   *read_roles;		/* of char * */
+	List	   *write_roles;
+
+	bool		sound;			/* no fault so far that hides others */
+	EaFieldKind kind;
+	const EaType *type;			/* of an attribute */
+	char	   *column;			/* of an attribute */
+	List	   *members;		/* of EaDeclMember * */
+	EaDeclField *owner;			/* of an inverse side */
+	char	   *join_table;		/* of an owning ManyToMany */
+	char	   *join_near;
+	char	   *join_far;
+};
+
+struct EaDeclEntity
+{
+	EaDeclDocument *document;
+	char	   *name;
+	char	   *description;
+	char	   *plural;
+	bool		tenant_scoped;
+	bool		locking;
+	bool		soft_delete;
+	char	   *existing_table;
+	const EaJson *existing_columns;
+	int			since;
+	int			removed_in;
+	const EaJson *field_map;
+	const EaJson *permissions;
+	const EaJson *policies;
+	const EaJson *indexes;
+
+	char	   *collection;
+	char	   *type;
+	char	   *table;
+	List	   *fields;			/* of EaDeclField * */
+	EaNameMap  *by_name;
+	List	   *references;		/* owning fields that may point here */
+};
+
+typedef struct EaDeclOneOf
+{
+	EaDeclDocument *document;
+	char	   *name;
+	char	   *description;
+	List	   *member_names;	/* of char * */
+	List	   *members;		/* of EaDeclEntity *, those that exist */
+} EaDeclOneOf;
+
+typedef struct EaDeclPolicy
+{
+	EaDeclDocument *document;
+	char	   *name;
+	char	   *expression;
+	char	   *description;
+	bool		used;
+} EaDeclPolicy;
+
+typedef struct EaDeclHook
+{
+	EaDeclDocument *document;
+	char	   *entity;
+	int			phase;
+	List	   *on;
+	char	   *function;
+	int			timeout_ms;
+	char	   *description;
+} EaDeclHook;
+
+/* Of all Roles, SecurityAttributes, Versions and Service documents. */
+typedef struct EaDeclService
+{
+	EaDeclDocument *document;	/* the Service document, or NULL */
+	int			tenancy;		/* 0: POOL, 1: SINGLE */
+	char	   *schema;
+	List	   *default_roles;
+	bool		tenant_admin_bypass;
+	const EaJson *audit;
+	bool		audit_entities;
+	bool		audit_identity;
+	List	   *attributes;		/* const EaJson * members, checked */
+	List	   *versions;		/* the same, by number */
+} EaDeclService;
+
+typedef struct EaManifest
+{
+	const char *source;			/* the text all EaJson were read from */
+	List	   *documents;		/* of EaDeclDocument *, sound ones */
+	List	   *entities;		/* of EaDeclEntity * */
+	List	   *policies;
+	List	   *hooks;
+	List	   *role_names;		/* of char *, in order */
+	EaDeclService service;
+	EaNameMap  *by_document;	/* Kind/Name */
+	EaNameMap  *by_entity;
+	EaNameMap  *by_one_of;
+	EaNameMap  *by_policy;
+	EaNameMap  *by_role;
+	EaNameMap  *by_attribute;
+	int			nfaults;
+	StringInfoData faults;		/* members of a JSON array */
+} EaManifest;
+
+/* in manifest_fault.c */
+
+/*
+ * Note one fault.  label names the document, pointer the place (RFC 6901,
+ * from the document's root), hint may be NULL.
+ */
+extern void ea_manifest_fault(EaManifest *m, const char *label,
+							  const char *pointer, const char *hint,
+							  const char *fmt,...)
+			pg_attribute_printf(5, 6);
+
+/* Throw all faults, if there are any. */
+extern void ea_manifest_throw(EaManifest *m);
+
+/* `did you mean "x"?` for the nearest candidate, or otherwise. */
+extern const char *ea_manifest_guess(const char *name,
+									 const char *const *candidates, int n,
+									 const char *otherwise);
+
+/* The same among the names of a map. */
+extern const char *ea_manifest_guess_map(const char *name, EaNameMap *map,
+										 const char *otherwise);
+
+/* in manifest_read.c */
+
+/* documents: an array of documents, or one. */
+extern EaManifest *ea_manifest_read(const char *source, int len);
+
+/* Is this SuperAdmin or TenantAdmin in some spelling? */
+extern bool ea_manifest_is_authority(const char *role);
+
+/* in manifest_keys.c */
+
+typedef enum EaKeyForm
+{
+	EA_KEY_STRING,				/* char *, not empty */
+	EA_KEY_TEXT,				/* char *, may be empty */
+	EA_KEY_BOOL,				/* bool */
+	EA_KEY_COUNT,				/* int, from 0 */
+	EA_KEY_NUMBER,				/* int, from 1 */
+	EA_KEY_CHOICE,				/* int, index into choices */
+	EA_KEY_NAMES,				/* List of char * */
+	EA_KEY_OBJECT,				/* const EaJson * */
+	EA_KEY_ARRAY,				/* const EaJson * */
+	EA_KEY_VALUE				/* const EaJson *, of any kind */
+} EaKeyForm;
+
+#define EA_KEY_REQUIRED 0x01
+
+/* A key that an object may have, and where its value goes. */
+typedef struct EaKey
+{
+	const char *name;
+	EaKeyForm	form;
+	int			flags;
+	size_t		offset;
+	const char *const *choices; /* CHOICE: NULL-terminated */
+} EaKey;
+
+/*
+ * Read the members of an object into a struct by a table of keys; every
+ * other key, every missing required one and every wrong kind is a fault.
+ * False when there was one.
+ */
+extern bool ea_manifest_keys(EaManifest *m, const char *label,
+							 const char *pointer, const EaJson *object,
+							 const EaKey *keys, int nkeys, void *into);
+
+/* A list of operations to a mask of EaOperation; faults are noted. */
+extern int	ea_manifest_operations(EaManifest *m, const char *label,
+								   const char *pointer, const EaJson *list);
+
+/* in manifest_check.c */
+extern void ea_manifest_check(EaManifest *m);
+
+/* in manifest_field.c */
+
+/* An attribute by itself: type, constraints, default. */
+extern void ea_manifest_check_attribute(EaManifest *m, EaDeclField *field);
+
+/* Which keys the field may have, by its type. */
+extern void ea_manifest_check_keys(EaManifest *m, EaDeclField *field);
+
+/* The text form of a default, limit or enum member. */
+extern char *ea_manifest_value_text(EaManifest *m, const EaType *type,
+									const EaJson *value);
+
+/* in manifest_relation.c */
+
+/* Targets of relationships, then their inverse sides; needs all entities. */
+extern void ea_manifest_check_relations(EaManifest *m);
+
+/* in manifest_service.c */
+
+/* Roles, SecurityAttributes, Versions and Service documents. */
+extern void ea_manifest_read_service(EaManifest *m, EaDeclDocument *doc);
+extern void ea_manifest_check_service(EaManifest *m);
+
+/* Every role of a list must be declared. */
+extern void ea_manifest_check_roles(EaManifest *m, const char *label,
+									const char *pointer, List *roles);
+
+/* since and removedIn of an entity or a field. */
+extern void ea_manifest_check_lifetime(EaManifest *m, const char *label,
+									   const char *pointer,
+									   int since, int removed_in);
+
+/* in manifest_compile.c */
+
+/* The definition of an entity, and of the service, as compact JSON. */
+extern char *ea_manifest_compile_entity(EaManifest *m, EaDeclEntity *entity);
+extern char *ea_manifest_compile_service(EaManifest *m, int revision,
+										 const char *single_tenant);
+
+/* The documents as they are kept: in order of kind and name, no "source". */
+extern char *ea_manifest_documents(EaManifest *m);
+
+#endif							/* EA_MANIFEST_H */

@@ -1,0 +1,369 @@
+/*-------------------------------------------------------------------------
+ *
+ * manifest_check.c
+ *	  Do the documents fit together?
+ *
+ * All lookups go through maps, so that the cost grows with the number of
+ * declarations and not with its square.
+ *
+ * extension/manifest_check.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include <ctype.h>
+
+#include "errors.h"
+#include "manifest.h"
+#include "miscadmin.h"
+
+#define LONGEST_KEY 600			/* characters that surely fit an index */
+#define MOST_COLUMNS 1500		/* PostgreSQL's limit is 1600 */
+
+static const char *const system_columns[] =
+{"tenant_id", "id", "version", "created_at", "updated_at", "deleted_at"};
+
+static void
+check_permissions(EaManifest *m, EaDeclEntity *entity)
+{
+	const char *label = entity->document->label;
+
+	if (entity->permissions == NULL)
+		return;
+	for (EaJson *json = entity->permissions->first; json; json = json->next)
+	{
+		const char *pointer = ea_errors_pointer("/spec/permissions",
+												json->key);
+
+		ea_manifest_operations(m, label, pointer, json);
+		if (strcmp(json->key, "*") == 0 ||
+			ea_names_map_get(m->by_role, json->key) != NULL)
+			continue;
+		if (ea_manifest_is_authority(json->key))
+			ea_manifest_fault(m, label, pointer,
+							  "platform authorities are no roles",
+							  "\"%s\" may not be named here", json->key);
+		else
+			ea_manifest_fault(m, label, pointer,
+							  ea_manifest_guess_map(json->key, m->by_role,
+													"declare it in a Roles document"),
+							  "role \"%s\" is not declared", json->key);
+	}
+}
+
+static void
+check_policies(EaManifest *m, EaDeclEntity *entity)
+{
+	const char *label = entity->document->label;
+
+	if (entity->policies == NULL)
+		return;
+	for (EaJson *json = entity->policies->first; json; json = json->next)
+	{
+		const char *pointer = ea_errors_pointer("/spec/policies", json->key);
+		EaDeclPolicy *policy = ea_names_map_get(m->by_policy, json->key);
+
+		if (ea_manifest_operations(m, label, pointer, json) != 0 && policy)
+			policy->used = true;
+		if (policy == NULL)
+			ea_manifest_fault(m, label, pointer,
+							  ea_manifest_guess_map(json->key, m->by_policy,
+													"declare it in a Policy document"),
+							  "policy \"%s\" is not declared", json->key);
+	}
+}
+
+static void
+check_field(EaManifest *m, EaDeclField *field)
+{
+	const char *label = field->entity->document->label;
+
+	ea_manifest_check_keys(m, field);
+	ea_manifest_check_roles(m, label,
+							ea_errors_pointer(field->pointer, "readRoles"),
+							field->read_roles);
+	ea_manifest_check_roles(m, label,
+							ea_errors_pointer(field->pointer, "writeRoles"),
+							field->write_roles);
+	ea_manifest_check_lifetime(m, label, field->pointer,
+							   field->since, field->removed_in);
+	if (field->type != NULL)
+		ea_manifest_check_attribute(m, field);
+	if (field->renamed_from &&
+		ea_names_map_get(field->entity->by_name, field->renamed_from))
+		ea_manifest_fault(m, label,
+						  ea_errors_pointer(field->pointer, "renamedFrom"),
+						  NULL, "\"%s\" is still declared",
+						  field->renamed_from);
+}
+
+/* Names by which the API, and tables, by which the database, tells apart. */
+static void
+check_unique(EaManifest *m, EaDeclEntity *entity, EaNameMap *types,
+			 EaNameMap *tables)
+{
+	EaDeclEntity *other;
+
+	if (strcmp(entity->type, "operations") == 0)
+		ea_manifest_fault(m, entity->document->label,
+						  entity->plural ? "/spec/plural" : "/metadata/name",
+						  "give it another plural",
+						  "the path segment \"operations\" is taken");
+	if (!ea_names_map_put(types, entity->type, entity))
+	{
+		other = ea_names_map_get(types, entity->type);
+		ea_manifest_fault(m, entity->document->label,
+						  entity->plural ? "/spec/plural" : "/metadata/name",
+						  "give one of them another plural",
+						  "has the type \"%s\" of %s", entity->type,
+						  other->name);
+	}
+	if (!ea_names_map_put(tables, entity->table, entity))
+	{
+		other = ea_names_map_get(tables, entity->table);
+		ea_manifest_fault(m, entity->document->label, "/metadata/name",
+						  "rename one of them",
+						  "has the table \"%s\" of %s", entity->table,
+						  other->name);
+	}
+}
+
+static void
+check_entity(EaManifest *m, EaDeclEntity *entity)
+{
+	ListCell   *lc;
+
+	ea_manifest_check_lifetime(m, entity->document->label, "/spec",
+							   entity->since, entity->removed_in);
+	check_permissions(m, entity);
+	check_policies(m, entity);
+	foreach(lc, entity->fields)
+		check_field(m, lfirst(lc));
+	if (ea_names_map_get(m->by_one_of, entity->name) != NULL)
+		ea_manifest_fault(m, entity->document->label, "/metadata/name",
+						  "rename one of them",
+						  "is the name of a OneOf as well");
+}
+
+static void
+claim_column(EaManifest *m, EaDeclField *field, char *column,
+			 EaNameMap *columns)
+{
+	EaDeclField *other = ea_names_map_get(columns, column);
+
+	if (ea_names_map_put(columns, column, field))
+		return;
+	if (other->entity == NULL)
+		ea_manifest_fault(m, field->entity->document->label, field->pointer,
+						  "rename the field",
+						  "its column \"%s\" is one that every table may have",
+						  column);
+	else
+		ea_manifest_fault(m, field->entity->document->label, field->pointer,
+						  "rename one of them",
+						  "its column \"%s\" is that of \"%s\" as well",
+						  column, other->name);
+}
+
+static void
+check_columns(EaManifest *m, EaDeclEntity *entity)
+{
+	static EaDeclField system_field;
+	EaNameMap  *columns = ea_names_map_create(32);
+	ListCell   *lc;
+
+	for (int i = 0; i < lengthof(system_columns); i++)
+		ea_names_map_put(columns, system_columns[i], &system_field);
+	foreach(lc, entity->fields)
+	{
+		EaDeclField *field = lfirst(lc);
+		ListCell   *member;
+
+		if (field->column)
+			claim_column(m, field, field->column, columns);
+		if (field->kind != EA_TO_ONE && field->kind != EA_ONE_OF)
+			continue;
+		foreach(member, field->members)
+			claim_column(m, field, ((EaDeclMember *) lfirst(member))->column,
+						 columns);
+	}
+	if (hash_get_num_entries(columns) > MOST_COLUMNS)
+		ea_manifest_fault(m, entity->document->label, "/spec/fields", NULL,
+						  "needs more than %d columns", MOST_COLUMNS);
+}
+
+static void
+check_index_field(EaManifest *m, EaDeclEntity *entity, const char *pointer,
+				  const EaJson *json)
+{
+	const char *label = entity->document->label;
+	EaDeclField *field;
+
+	if (json->kind != EA_JSON_STRING)
+	{
+		ea_manifest_fault(m, label, pointer, NULL,
+						  "must be the name of a field, not %s",
+						  ea_jsonread_kind(json));
+		return;
+	}
+	field = ea_names_map_get(entity->by_name, json->text);
+	if (field == NULL)
+		ea_manifest_fault(m, label, pointer,
+						  ea_manifest_guess_map(json->text, entity->by_name,
+												NULL),
+						  "%s has no field \"%s\"", entity->name, json->text);
+	else if (field->sound &&
+			 (field->type ? field->type->id == EA_TYPE_JSON :
+			  field->kind != EA_TO_ONE))
+		ea_manifest_fault(m, label, pointer,
+						  "attributes and to-one references have one",
+						  "\"%s\" has no column to index", json->text);
+	else if (field->sound && field->type &&
+			 (field->type->id == EA_TYPE_TEXT ||
+			  field->type->id == EA_TYPE_STRING) &&
+			 (field->max_length < 0 || field->max_length > LONGEST_KEY))
+		ea_manifest_fault(m, label, pointer,
+						  psprintf("give it a maxLength of at most %d",
+								   LONGEST_KEY),
+						  "values of \"%s\" may be too long for an index",
+						  json->text);
+}
+
+static void
+check_indexes(EaManifest *m, EaDeclEntity *entity)
+{
+	int			i = 0;
+
+	if (entity->indexes == NULL)
+		return;
+	for (EaJson *index = entity->indexes->first; index; index = index->next)
+	{
+		const char *pointer = ea_errors_index("/spec/indexes", i++);
+		EaNameMap  *seen = ea_names_map_create(8);
+		int			j = 0;
+
+		if (index->kind != EA_JSON_ARRAY || index->count == 0 ||
+			index->count > 16)
+		{
+			ea_manifest_fault(m, entity->document->label, pointer, NULL,
+							  "must be a list of 1 to 16 fields");
+			continue;
+		}
+		for (EaJson *json = index->first; json; json = json->next, j++)
+		{
+			const char *place = ea_errors_index(pointer, j);
+
+			check_index_field(m, entity, place, json);
+			if (json->kind == EA_JSON_STRING &&
+				!ea_names_map_put(seen, json->text, json))
+				ea_manifest_fault(m, entity->document->label, place, NULL,
+								  "\"%s\" is named twice", json->text);
+		}
+	}
+}
+
+/* Two identifiers with a dot between. */
+static bool
+is_function_name(const char *name)
+{
+	int			dots = 0;
+
+	for (const char *p = name; *p != '\0'; p++)
+	{
+		bool		first = p == name || p[-1] == '.';
+
+		if (*p == '.' && !first)
+			dots++;
+		else if (!isalpha((unsigned char) *p) && *p != '_' &&
+				 (first || !isdigit((unsigned char) *p)))
+			return false;
+	}
+	return dots == 1 && name[strlen(name) - 1] != '.';
+}
+
+static void
+check_hook(EaManifest *m, EaDeclHook *hook)
+{
+	static const char *const operations[] = {"create", "update", "delete"};
+	const char *label = hook->document->label;
+	ListCell   *lc;
+
+	if (hook->entity && strcmp(hook->entity, "*") != 0 &&
+		ea_names_map_get(m->by_entity, hook->entity) == NULL)
+		ea_manifest_fault(m, label, "/spec/entity",
+						  ea_manifest_guess_map(hook->entity, m->by_entity,
+												"an entity, or *"),
+						  "entity \"%s\" is not declared", hook->entity);
+	foreach(lc, hook->on)
+	{
+		const char *name = lfirst(lc);
+		int			i = 0;
+
+		while (i < lengthof(operations) && strcmp(operations[i], name) != 0)
+			i++;
+		if (i == lengthof(operations) && *name != '\0')
+			ea_manifest_fault(m, label,
+							  ea_errors_index("/spec/on",
+											  foreach_current_index(lc)),
+							  ea_manifest_guess(name, operations,
+												lengthof(operations),
+												"known: create, update, delete"),
+							  "\"%s\" is no operation of a hook", name);
+	}
+	if (hook->on == NIL && ea_jsonread_get(hook->document->spec, "on"))
+		ea_manifest_fault(m, label, "/spec/on", NULL,
+						  "must name an operation");
+	if (hook->function && !is_function_name(hook->function))
+		ea_manifest_fault(m, label, "/spec/function", NULL,
+						  "must be schema.name");
+}
+
+void
+ea_manifest_check(EaManifest *m)
+{
+	EaNameMap  *types = ea_names_map_create(256);
+	EaNameMap  *tables = ea_names_map_create(256);
+	ListCell   *lc;
+
+	ea_manifest_check_service(m);
+	foreach(lc, m->entities)
+	{
+		CHECK_FOR_INTERRUPTS();
+		check_unique(m, lfirst(lc), types, tables);
+		check_entity(m, lfirst(lc));
+	}
+	ea_manifest_check_relations(m);
+	foreach(lc, m->entities)
+	{
+		EaDeclEntity *entity = lfirst(lc);
+		ListCell   *cell;
+
+		CHECK_FOR_INTERRUPTS();
+		check_columns(m, entity);
+		check_indexes(m, entity);
+		foreach(cell, entity->fields)
+		{
+			EaDeclField *field = lfirst(cell);
+
+			if (field->join_table == NULL ||
+				ea_names_map_put(tables, field->join_table, entity))
+				continue;
+			ea_manifest_fault(m, entity->document->label, field->pointer,
+							  "rename the field",
+							  "its join table \"%s\" is taken",
+							  field->join_table);
+		}
+	}
+	foreach(lc, m->policies)
+	{
+		EaDeclPolicy *policy = lfirst(lc);
+
+		if (!policy->used)
+			ea_manifest_fault(m, policy->document->label, "/metadata/name",
+							  "name it under policies of an entity",
+							  "the policy is used by no entity");
+	}
+	foreach(lc, m->hooks)
+		check_hook(m, lfirst(lc));
+}

@@ -1,0 +1,426 @@
+/*-------------------------------------------------------------------------
+ *
+ * manifest_compile.c
+ *	  Checked declarations to the stored definitions.
+ *
+ * catalog_load.c reads what is written here, and ddl_table.c derives the
+ * tables from it, those of the stored state and those of the new one alike.
+ * Defaults are left out.  The order of the documents leaves no trace, so that
+ * the same declarations always give the same text.
+ *
+ * extension/manifest_compile.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "ddl.h"
+#include "jsonwrite.h"
+#include "manifest.h"
+
+/* In the order of EaFieldKind, and of EaOnDelete. */
+static const char *const kind_names[] =
+{"attribute", "toOne", "oneOf", "toOneInverse", "toMany", "manyToMany"};
+static const char *const on_delete_names[] =
+{"restrict", "cascade", "setNull"};
+
+static void
+write_string(StringInfo buf, const char *key, const char *value)
+{
+	if (value == NULL)
+		return;
+	ea_jsonwrite_key(buf, key);
+	ea_jsonwrite_cstring(buf, value);
+}
+
+static void
+write_true(StringInfo buf, const char *key, bool value)
+{
+	if (!value)
+		return;
+	ea_jsonwrite_key(buf, key);
+	ea_jsonwrite_bool(buf, true);
+}
+
+/* Numbers below 0 mean that there is none. */
+static void
+write_number(StringInfo buf, const char *key, int value)
+{
+	if (value < 0)
+		return;
+	ea_jsonwrite_key(buf, key);
+	ea_jsonwrite_int64(buf, value);
+}
+
+static void
+write_names(StringInfo buf, const char *key, List *names)
+{
+	ListCell   *lc;
+
+	if (names == NIL)
+		return;
+	ea_jsonwrite_key(buf, key);
+	appendStringInfoChar(buf, '[');
+	foreach(lc, names)
+	{
+		ea_jsonwrite_comma(buf);
+		ea_jsonwrite_cstring(buf, lfirst(lc));
+	}
+	appendStringInfoChar(buf, ']');
+}
+
+static void
+write_tree(StringInfo buf, const char *key, const EaJson *tree)
+{
+	if (tree == NULL)
+		return;
+	ea_jsonwrite_key(buf, key);
+	ea_jsonwrite_tree(buf, tree);
+}
+
+static void
+write_value(EaManifest *m, StringInfo buf, const char *key,
+			const EaType *type, const EaJson *value)
+{
+	if (value != NULL)
+		write_string(buf, key, ea_manifest_value_text(m, type, value));
+}
+
+static void
+write_attribute(EaManifest *m, StringInfo buf, EaDeclField *field)
+{
+	write_string(buf, "type", field->type->name);
+	write_string(buf, "column", field->column);
+	write_true(buf, "index", field->index);
+	write_value(m, buf, "default", field->type, field->default_value);
+	write_tree(buf, "enum", field->enum_values);
+	write_number(buf, "minLength", field->min_length);
+	write_number(buf, "maxLength", field->max_length);
+	write_string(buf, "pattern", field->pattern);
+	write_value(m, buf, "minimum", field->type, field->minimum);
+	write_value(m, buf, "maximum", field->type, field->maximum);
+	write_number(buf, "precision", field->precision);
+	write_number(buf, "scale", field->scale);
+}
+
+static void
+write_relationship(EaManifest *m, StringInfo buf, EaDeclField *field)
+{
+	EaDeclField *owner = field->owner ? field->owner : field;
+	ListCell   *lc;
+
+	if (field->kind == EA_ONE_OF)
+		write_string(buf, "oneOf", field->target);
+	write_string(buf, "mappedBy", field->mapped_by);
+	if (field->kind == EA_TO_ONE || field->kind == EA_ONE_OF)
+		write_string(buf, "onDelete",
+					 on_delete_names[Max(field->on_delete, EA_RESTRICT)]);
+
+	ea_jsonwrite_key(buf, "members");
+	appendStringInfoChar(buf, '[');
+	foreach(lc, field->members)
+	{
+		EaDeclMember *member = lfirst(lc);
+
+		ea_jsonwrite_comma(buf);
+		appendStringInfoChar(buf, '{');
+		write_string(buf, "entity", member->entity->name);
+		write_string(buf, "type", member->entity->type);
+		write_string(buf, "column", member->column);
+		appendStringInfoChar(buf, '}');
+	}
+	appendStringInfoChar(buf, ']');
+
+	if (field->kind == EA_MANY_TO_MANY)
+	{
+		ea_jsonwrite_key(buf, "join");
+		appendStringInfoChar(buf, '{');
+		write_string(buf, "schema", m->service.schema);
+		write_string(buf, "table", owner->join_table);
+		write_string(buf, "near",
+					 field == owner ? owner->join_near : owner->join_far);
+		write_string(buf, "far",
+					 field == owner ? owner->join_far : owner->join_near);
+		appendStringInfoChar(buf, '}');
+	}
+}
+
+static void
+write_field(EaManifest *m, StringInfo buf, EaDeclField *field)
+{
+	ea_jsonwrite_comma(buf);
+	appendStringInfoChar(buf, '{');
+	write_string(buf, "name", field->name);
+	write_string(buf, "kind", kind_names[field->kind]);
+	if (field->kind == EA_ATTRIBUTE)
+		write_attribute(m, buf, field);
+	else
+		write_relationship(m, buf, field);
+	write_true(buf, "required", field->required);
+	write_true(buf, "unique", field->unique);
+	write_true(buf, "readOnly", field->read_only);
+	write_true(buf, "writeOnce", field->write_once);
+	write_names(buf, "readRoles", field->read_roles);
+	write_names(buf, "writeRoles", field->write_roles);
+	write_number(buf, "since", field->since);
+	write_number(buf, "removedIn", field->removed_in);
+	write_string(buf, "renamedFrom", field->renamed_from);
+	write_string(buf, "description", field->description);
+	appendStringInfoChar(buf, '}');
+}
+
+/* Indexes over several fields, as lists of columns. */
+static void
+write_indexes(StringInfo buf, EaDeclEntity *entity)
+{
+	if (entity->indexes == NULL)
+		return;
+	ea_jsonwrite_key(buf, "indexes");
+	appendStringInfoChar(buf, '[');
+	for (EaJson *index = entity->indexes->first; index; index = index->next)
+	{
+		ea_jsonwrite_comma(buf);
+		appendStringInfoChar(buf, '[');
+		for (EaJson *name = index->first; name; name = name->next)
+		{
+			EaDeclField *field = ea_names_map_get(entity->by_name,
+												  name->text);
+
+			ea_jsonwrite_comma(buf);
+			ea_jsonwrite_cstring(buf, field->column ? field->column :
+								 ((EaDeclMember *)
+								  linitial(field->members))->column);
+		}
+		appendStringInfoChar(buf, ']');
+	}
+	appendStringInfoChar(buf, ']');
+}
+
+/* Constraints of the entity's table, for naming the field at fault. */
+static void
+write_constraints(StringInfo buf, EaDeclEntity *entity)
+{
+	ListCell   *lc;
+
+	ea_jsonwrite_key(buf, "constraints");
+	appendStringInfoChar(buf, '{');
+	foreach(lc, entity->fields)
+	{
+		EaDeclField *field = lfirst(lc);
+		ListCell   *cell;
+
+#define NAMED(suffix, column) \
+	write_string(buf, ea_ddl_name(entity->table, column, suffix), field->name)
+		if (field->kind == EA_ATTRIBUTE)
+		{
+			if (field->unique)
+				NAMED(EA_DDL_KEY, field->column);
+			if (field->enum_values)
+				NAMED(EA_DDL_ENUM, field->column);
+			if (field->minimum)
+				NAMED(EA_DDL_MINIMUM, field->column);
+			if (field->maximum)
+				NAMED(EA_DDL_MAXIMUM, field->column);
+		}
+		if (field->kind == EA_ONE_OF)
+			NAMED(EA_DDL_ONE_OF, ea_names_snake(field->name));
+		if (field->kind == EA_MANY_TO_MANY)
+		{
+			EaDeclField *owner = field->owner ? field->owner : field;
+
+			write_string(buf, ea_ddl_name(owner->join_table, owner->join_near,
+										  EA_DDL_REFERENCE), field->name);
+			write_string(buf, ea_ddl_name(owner->join_table, owner->join_far,
+										  EA_DDL_REFERENCE), field->name);
+		}
+		if (field->kind != EA_TO_ONE && field->kind != EA_ONE_OF)
+			continue;
+		foreach(cell, field->members)
+		{
+			EaDeclMember *member = lfirst(cell);
+
+			if (field->unique)
+				NAMED(EA_DDL_KEY, member->column);
+			NAMED(EA_DDL_REFERENCE, member->column);
+		}
+#undef NAMED
+	}
+	appendStringInfoChar(buf, '}');
+}
+
+static int
+compare_fields(const ListCell *a, const ListCell *b)
+{
+	const EaDeclField *one = lfirst(a);
+	const EaDeclField *other = lfirst(b);
+	int			order = strcmp(one->entity->name, other->entity->name);
+
+	return order != 0 ? order : strcmp(one->name, other->name);
+}
+
+static void
+write_references(StringInfo buf, EaDeclEntity *entity)
+{
+	ListCell   *lc;
+
+	list_sort(entity->references, compare_fields);
+	ea_jsonwrite_key(buf, "references");
+	appendStringInfoChar(buf, '[');
+	foreach(lc, entity->references)
+	{
+		EaDeclField *field = lfirst(lc);
+
+		ea_jsonwrite_comma(buf);
+		appendStringInfoChar(buf, '{');
+		write_string(buf, "entity", field->entity->name);
+		write_string(buf, "field", field->name);
+		appendStringInfoChar(buf, '}');
+	}
+	appendStringInfoChar(buf, ']');
+}
+
+char *
+ea_manifest_compile_entity(EaManifest *m, EaDeclEntity *entity)
+{
+	StringInfoData buf;
+	ListCell   *lc;
+
+	initStringInfo(&buf);
+	appendStringInfoChar(&buf, '{');
+	write_string(&buf, "name", entity->name);
+	write_string(&buf, "collection", entity->collection);
+	write_string(&buf, "type", entity->type);
+	write_string(&buf, "schema", m->service.schema);
+	write_string(&buf, "table", entity->table);
+	ea_jsonwrite_key(&buf, "tenantScoped");
+	ea_jsonwrite_bool(&buf, entity->tenant_scoped);
+	write_true(&buf, "optimisticLocking", entity->locking);
+	write_true(&buf, "softDelete", entity->soft_delete);
+	write_number(&buf, "since", entity->since);
+	write_number(&buf, "removedIn", entity->removed_in);
+	write_string(&buf, "description", entity->description);
+	write_tree(&buf, "permissions", entity->permissions);
+	write_tree(&buf, "policies", entity->policies);
+	ea_jsonwrite_key(&buf, "fields");
+	appendStringInfoChar(&buf, '[');
+	foreach(lc, entity->fields)
+		write_field(m, &buf, lfirst(lc));
+	appendStringInfoChar(&buf, ']');
+	write_indexes(&buf, entity);
+	write_references(&buf, entity);
+	write_constraints(&buf, entity);
+	appendStringInfoChar(&buf, '}');
+	return buf.data;
+}
+
+/* `"key":[...]` of objects that get their own key as a member. */
+static void
+write_keyed(StringInfo buf, const char *key, const char *own_key, bool number,
+			List *members)
+{
+	ListCell   *lc;
+
+	ea_jsonwrite_key(buf, key);
+	appendStringInfoChar(buf, '[');
+	foreach(lc, members)
+	{
+		const EaJson *json = lfirst(lc);
+
+		ea_jsonwrite_comma(buf);
+		appendStringInfoChar(buf, '{');
+		if (number)
+			write_number(buf, own_key, atoi(json->key));
+		else
+			write_string(buf, own_key, json->key);
+		for (EaJson *value = json->first; value; value = value->next)
+			write_tree(buf, value->key, value);
+		appendStringInfoChar(buf, '}');
+	}
+	appendStringInfoChar(buf, ']');
+}
+
+static int
+compare_names(const ListCell *a, const ListCell *b)
+{
+	return strcmp(lfirst(a), lfirst(b));
+}
+
+static int
+compare_keys(const ListCell *a, const ListCell *b)
+{
+	return strcmp(((const EaJson *) lfirst(a))->key,
+				  ((const EaJson *) lfirst(b))->key);
+}
+
+char *
+ea_manifest_compile_service(EaManifest *m, int revision,
+							const char *single_tenant)
+{
+	EaDeclService *service = &m->service;
+	StringInfoData buf;
+
+	list_sort(m->role_names, compare_names);
+	list_sort(service->attributes, compare_keys);
+	initStringInfo(&buf);
+	appendStringInfoChar(&buf, '{');
+	write_number(&buf, "revision", revision);
+	write_string(&buf, "tenancy", service->tenancy == 1 ? "SINGLE" : "POOL");
+	write_string(&buf, "singleTenant", single_tenant);
+	write_true(&buf, "tenantAdminBypass", service->tenant_admin_bypass);
+	write_names(&buf, "defaultRoles", service->default_roles);
+	ea_jsonwrite_key(&buf, "audit");
+	appendStringInfoChar(&buf, '{');
+	ea_jsonwrite_key(&buf, "entities");
+	ea_jsonwrite_bool(&buf, service->audit_entities);
+	ea_jsonwrite_key(&buf, "identity");
+	ea_jsonwrite_bool(&buf, service->audit_identity);
+	appendStringInfoChar(&buf, '}');
+	if (service->versions != NIL)
+		write_keyed(&buf, "versions", "number", true, service->versions);
+	else
+		ea_jsonwrite_lit(&buf,
+						 ",\"versions\":[{\"number\":1,\"status\":\"ACTIVE\"}]");
+	write_names(&buf, "roles", m->role_names);
+	write_keyed(&buf, "securityAttributes", "name", false,
+				service->attributes);
+	appendStringInfoChar(&buf, '}');
+	return buf.data;
+}
+
+static int
+compare_documents(const ListCell *a, const ListCell *b)
+{
+	const EaDeclDocument *one = lfirst(a);
+	const EaDeclDocument *other = lfirst(b);
+
+	if (one->kind != other->kind)
+		return one->kind - other->kind;
+	return strcmp(one->name, other->name);
+}
+
+char *
+ea_manifest_documents(EaManifest *m)
+{
+	List	   *documents = list_copy(m->documents);
+	StringInfoData buf;
+	ListCell   *lc;
+
+	list_sort(documents, compare_documents);
+	initStringInfo(&buf);
+	appendStringInfoChar(&buf, '[');
+	foreach(lc, documents)
+	{
+		const EaJson *json = ((EaDeclDocument *) lfirst(lc))->json;
+
+		ea_jsonwrite_comma(&buf);
+		appendStringInfoChar(&buf, '{');
+		for (EaJson *value = json->first; value; value = value->next)
+		{
+			if (strcmp(value->key, "source") != 0)
+				write_tree(&buf, value->key, value);
+		}
+		appendStringInfoChar(&buf, '}');
+	}
+	appendStringInfoChar(&buf, ']');
+	return buf.data;
+}

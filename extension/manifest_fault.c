@@ -1,0 +1,90 @@
+/*-------------------------------------------------------------------------
+ *
+ * manifest_fault.c
+ *	  The faults of manifests: collected one by one, thrown together.
+ *
+ * extension/manifest_fault.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "errors.h"
+#include "jsonwrite.h"
+#include "manifest.h"
+
+void
+ea_manifest_fault(EaManifest *m, const char *label, const char *pointer,
+				  const char *hint, const char *fmt,...)
+{
+	StringInfo	buf = &m->faults;
+	StringInfoData message;
+
+	initStringInfo(&message);
+	for (;;)
+	{
+		va_list		args;
+		int			needed;
+
+		va_start(args, fmt);
+		needed = appendStringInfoVA(&message, fmt, args);
+		va_end(args);
+		if (needed == 0)
+			break;
+		enlargeStringInfo(&message, needed);
+	}
+
+	m->nfaults++;
+	if (buf->len > 0)
+		appendStringInfoString(buf, ", ");
+	appendStringInfoChar(buf, '{');
+	ea_jsonwrite_key(buf, "document");
+	ea_jsonwrite_cstring(buf, label);
+	ea_jsonwrite_key(buf, "pointer");
+	ea_jsonwrite_cstring(buf, pointer);
+	ea_jsonwrite_key(buf, "message");
+	ea_jsonwrite_cstring(buf, message.data);
+	ea_jsonwrite_key(buf, "hint");
+	ea_jsonwrite_cstring(buf, hint);
+	appendStringInfoChar(buf, '}');
+	pfree(message.data);
+}
+
+void
+ea_manifest_throw(EaManifest *m)
+{
+	if (m->nfaults == 0)
+		return;
+	ereport(ERROR,
+			(errcode(ERRCODE_EA_MANIFEST),
+			 errmsg_plural("manifests have %d fault",
+						   "manifests have %d faults",
+						   m->nfaults, m->nfaults),
+			 errdetail_internal("[%s]", m->faults.data)));
+}
+
+const char *
+ea_manifest_guess(const char *name, const char *const *candidates, int n,
+				  const char *otherwise)
+{
+	const char *nearest = ea_names_nearest(name, candidates, n);
+
+	return nearest ? psprintf("did you mean \"%s\"?", nearest) : otherwise;
+}
+
+const char *
+ea_manifest_guess_map(const char *name, EaNameMap *map,
+					  const char *otherwise)
+{
+	long		size = hash_get_num_entries(map);
+	const char **candidates = palloc(sizeof(char *) * (size + 1));
+	HASH_SEQ_STATUS scan;
+	const char **entry;
+	int			n = 0;
+
+	/* the name is the key, and so the first member of an entry */
+	hash_seq_init(&scan, map);
+	while ((entry = hash_seq_search(&scan)) != NULL)
+		candidates[n++] = *entry;
+	return ea_manifest_guess(name, candidates, n, otherwise);
+}

@@ -1,0 +1,354 @@
+/*-------------------------------------------------------------------------
+ *
+ * manifest_relation.c
+ *	  Relationships: targets, columns, inverse sides.
+ *
+ * Two passes over all fields: the first settles the owning sides, which hold
+ * a column or a join table, the second looks up what each inverse side
+ * mirrors.
+ *
+ * extension/manifest_relation.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "errors.h"
+#include "manifest.h"
+#include "miscadmin.h"
+
+static void
+fault(EaManifest *m, EaDeclField *field, const char *key, const char *hint,
+	  const char *message)
+{
+	ea_manifest_fault(m, field->entity->document->label,
+					  key ? ea_errors_pointer(field->pointer, key) :
+					  field->pointer, hint, "%s", message);
+	field->sound = false;
+}
+
+static void
+add_member(EaDeclField *field, EaDeclEntity *target, const char *column)
+{
+	EaDeclMember *member = palloc0(sizeof(EaDeclMember));
+
+	member->entity = target;
+	member->column = column ? ea_names_identifier(column) : NULL;
+	field->members = lappend(field->members, member);
+}
+
+/* What leads a resource of no tenant to those of tenants. */
+static void
+check_scope(EaManifest *m, EaDeclField *field, EaDeclEntity *target)
+{
+	if (!field->entity->tenant_scoped && target->tenant_scoped)
+		fault(m, field, "target",
+			  "make both tenant-scoped, or declare the relationship on the other side only",
+			  psprintf("%s is not tenant-scoped and cannot lead to %s, which is",
+					   field->entity->name, target->name));
+}
+
+static void
+check_on_delete(EaManifest *m, EaDeclField *field)
+{
+	if (field->required && field->on_delete == EA_SET_NULL)
+		fault(m, field, "onDelete", "use restrict or cascade",
+			  "a required field cannot be set to null");
+}
+
+static void
+check_one_of_field(EaManifest *m, EaDeclField *field)
+{
+	EaDeclOneOf *one_of;
+	ListCell   *lc;
+
+	check_on_delete(m, field);
+	if (field->target == NULL)
+	{
+		if (ea_jsonread_get(field->json, "target") == NULL)
+			fault(m, field, NULL, "name a OneOf", "\"target\" is missing");
+		return;
+	}
+	one_of = ea_names_map_get(m->by_one_of, field->target);
+	if (one_of == NULL)
+	{
+		fault(m, field, "target",
+			  ea_manifest_guess_map(field->target, m->by_one_of,
+									"declare it in a OneOf document"),
+			  psprintf("OneOf \"%s\" is not declared", field->target));
+		return;
+	}
+	foreach(lc, one_of->members)
+	{
+		EaDeclEntity *target = lfirst(lc);
+
+		add_member(field, target,
+				   psprintf("%s_%s_id", ea_names_snake(field->name),
+							ea_names_snake(target->name)));
+		target->references = lappend(target->references, field);
+	}
+	if (one_of->members != NIL)
+		check_scope(m, field, linitial(one_of->members));
+}
+
+/* Names of a join table; both ends may be the same entity. */
+static void
+name_join(EaDeclField *field, EaDeclEntity *target)
+{
+	char	   *near = psprintf("%s_id", ea_names_snake(field->entity->name));
+	char	   *far = psprintf("%s_id", ea_names_snake(target->name));
+
+	if (target == field->entity)
+		far = psprintf("%s_id", ea_names_snake(field->name));
+	if (strcmp(near, "tenant_id") == 0 || strcmp(near, far) == 0)
+		near = psprintf("near_%s", near);
+	if (strcmp(far, "tenant_id") == 0)
+		far = psprintf("far_%s", far);
+	field->join_near = ea_names_identifier(near);
+	field->join_far = ea_names_identifier(far);
+	field->join_table =
+		ea_names_identifier(psprintf("%s_%s",
+									 ea_names_snake(field->entity->name),
+									 ea_names_snake(field->name)));
+	add_member(field, target, field->join_far);
+}
+
+static void
+settle_relation(EaManifest *m, EaDeclField *field, EaDeclEntity *target)
+{
+	static const char *const owning_only[] = {"required", "onDelete", "index"};
+	bool		inverse = field->mapped_by != NULL ||
+		field->relation == EA_ONE_TO_MANY_RELATION;
+
+	switch (field->relation)
+	{
+		case EA_MANY_TO_ONE_RELATION:
+			if (field->mapped_by)
+				fault(m, field, "mappedBy", "leave it out",
+					  "a ManyToOne holds the column itself");
+			inverse = false;
+			field->kind = EA_TO_ONE;
+			break;
+		case EA_ONE_TO_ONE_RELATION:
+			field->kind = inverse ? EA_TO_ONE_INVERSE : EA_TO_ONE;
+			field->unique = !inverse;
+			break;
+		case EA_ONE_TO_MANY_RELATION:
+			field->kind = EA_TO_MANY;
+			if (field->mapped_by == NULL &&
+				!ea_jsonread_get(field->json, "mappedBy"))
+				fault(m, field, NULL,
+					  psprintf("name the field of %s that points here",
+							   target->name),
+					  "a OneToMany needs \"mappedBy\"");
+			break;
+		case EA_MANY_TO_MANY_RELATION:
+			field->kind = EA_MANY_TO_MANY;
+			if (!inverse)
+				name_join(field, target);
+			break;
+	}
+
+	for (int i = 0; i < lengthof(owning_only); i++)
+	{
+		if (field->kind != EA_TO_ONE &&
+			ea_jsonread_get(field->json, owning_only[i]))
+			fault(m, field, owning_only[i], NULL,
+				  "goes with the side that holds the column");
+	}
+	if (field->kind == EA_TO_ONE)
+	{
+		add_member(field, target,
+				   psprintf("%s_id", ea_names_snake(field->name)));
+		target->references = lappend(target->references, field);
+		check_on_delete(m, field);
+	}
+	if (field->renamed_from && field->kind == EA_MANY_TO_MANY && !inverse)
+		fault(m, field, "renamedFrom", NULL,
+			  "renaming a ManyToMany is not supported yet");
+	check_scope(m, field, target);
+}
+
+static void
+check_ref(EaManifest *m, EaDeclField *field)
+{
+	EaDeclEntity *target;
+
+	if (field->relation < 0)
+		field->relation = EA_MANY_TO_ONE_RELATION;
+	if (field->target == NULL)
+	{
+		if (ea_jsonread_get(field->json, "target") == NULL)
+			fault(m, field, NULL, "name an entity", "\"target\" is missing");
+		return;
+	}
+	target = ea_names_map_get(m->by_entity, field->target);
+	if (target == NULL)
+		fault(m, field, "target",
+			  ea_names_map_get(m->by_one_of, field->target) ?
+			  "that is a OneOf: use type oneof" :
+			  ea_manifest_guess_map(field->target, m->by_entity,
+									"declare it in an Entity document"),
+			  psprintf("entity \"%s\" is not declared", field->target));
+	else
+		settle_relation(m, field, target);
+}
+
+/* Is owner a field that this inverse side can mirror?  NULL, or why not. */
+static const char *
+mirror_fault(EaDeclField *field, EaDeclField *owner)
+{
+	static const EaRelation wanted[] =
+	{
+		[EA_ONE_TO_MANY_RELATION] = EA_MANY_TO_ONE_RELATION,
+		[EA_ONE_TO_ONE_RELATION] = EA_ONE_TO_ONE_RELATION,
+		[EA_MANY_TO_MANY_RELATION] = EA_MANY_TO_MANY_RELATION,
+	};
+	static const char *const names[] =
+	{"ManyToOne", "OneToMany", "OneToOne", "ManyToMany"};
+	ListCell   *lc;
+
+	if (owner->type)
+		return psprintf("\"%s\" is an attribute", owner->name);
+	if (owner->kind == EA_ONE_OF
+		? field->relation != EA_ONE_TO_MANY_RELATION
+		: owner->relation != wanted[field->relation])
+		return psprintf("a %s mirrors a %s, which \"%s\" is not",
+						names[field->relation],
+						names[wanted[field->relation]], owner->name);
+	if (owner->mapped_by)
+		return psprintf("\"%s\" is an inverse side itself", owner->name);
+	foreach(lc, owner->members)
+	{
+		if (((EaDeclMember *) lfirst(lc))->entity == field->entity)
+			return NULL;
+	}
+	return psprintf("\"%s\" does not point at %s", owner->name,
+					field->entity->name);
+}
+
+static void
+check_inverse(EaManifest *m, EaDeclField *field)
+{
+	EaDeclEntity *target = ea_names_map_get(m->by_entity, field->target);
+	EaDeclField *owner = ea_names_map_get(target->by_name, field->mapped_by);
+	const char *why;
+	ListCell   *lc;
+
+	if (owner == NULL)
+	{
+		fault(m, field, "mappedBy",
+			  ea_manifest_guess_map(field->mapped_by, target->by_name, NULL),
+			  psprintf("%s has no field \"%s\"", target->name,
+					   field->mapped_by));
+		return;
+	}
+
+	/* what is wrong with the owner has been said at the owner */
+	if (!owner->sound || (owner->type == NULL && owner->members == NIL &&
+						  owner->mapped_by == NULL))
+	{
+		field->sound = false;
+		return;
+	}
+	why = mirror_fault(field, owner);
+	if (why)
+	{
+		fault(m, field, "mappedBy", NULL, why);
+		return;
+	}
+
+	field->owner = owner;
+	if (field->kind == EA_MANY_TO_MANY)
+	{
+		add_member(field, target, owner->join_near);
+		return;
+	}
+	foreach(lc, owner->members)
+	{
+		EaDeclMember *member = lfirst(lc);
+
+		if (member->entity == field->entity)
+			add_member(field, target, member->column);
+	}
+}
+
+static void
+check_one_of(EaManifest *m, EaDeclOneOf *one_of)
+{
+	const char *label = one_of->document->label;
+	ListCell   *lc;
+
+	if (ea_jsonread_get(one_of->document->spec, "members") &&
+		list_length(one_of->member_names) < 2)
+		ea_manifest_fault(m, label, "/spec/members", NULL,
+						  "must name two entities at least");
+	foreach(lc, one_of->member_names)
+	{
+		const char *name = lfirst(lc);
+		const char *pointer = ea_errors_index("/spec/members",
+											  foreach_current_index(lc));
+		EaDeclEntity *entity = ea_names_map_get(m->by_entity, name);
+
+		if (entity == NULL && *name != '\0')
+			ea_manifest_fault(m, label, pointer,
+							  ea_manifest_guess_map(name, m->by_entity,
+													"declare it in an Entity document"),
+							  "entity \"%s\" is not declared", name);
+		if (entity == NULL || list_member_ptr(one_of->members, entity))
+			continue;
+		if (one_of->members != NIL &&
+			((EaDeclEntity *) linitial(one_of->members))->tenant_scoped !=
+			entity->tenant_scoped)
+			ea_manifest_fault(m, label, pointer,
+							  "all members must be, or none",
+							  "%s is%s tenant-scoped, unlike %s", name,
+							  entity->tenant_scoped ? "" : " not",
+							  ((EaDeclEntity *)
+							   linitial(one_of->members))->name);
+		one_of->members = lappend(one_of->members, entity);
+	}
+}
+
+void
+ea_manifest_check_relations(EaManifest *m)
+{
+	ListCell   *lc;
+	ListCell   *cell;
+
+	/* in the order of the documents, for faults in a stable order */
+	foreach(lc, m->documents)
+	{
+		EaDeclDocument *doc = lfirst(lc);
+
+		if (doc->kind == EA_DECL_ONE_OF)
+			check_one_of(m, ea_names_map_get(m->by_one_of, doc->name));
+	}
+
+	foreach(lc, m->entities)
+	{
+		CHECK_FOR_INTERRUPTS();
+		foreach(cell, ((EaDeclEntity *) lfirst(lc))->fields)
+		{
+			EaDeclField *field = lfirst(cell);
+
+			if (field->type != NULL || field->type_name == NULL)
+				continue;
+			if (strcmp(field->type_name, "ref") == 0)
+				check_ref(m, field);
+			else if (strcmp(field->type_name, "oneof") == 0)
+				check_one_of_field(m, field);
+		}
+	}
+	foreach(lc, m->entities)
+	{
+		CHECK_FOR_INTERRUPTS();
+		foreach(cell, ((EaDeclEntity *) lfirst(lc))->fields)
+		{
+			EaDeclField *field = lfirst(cell);
+
+			if (field->sound && field->mapped_by && field->type == NULL)
+				check_inverse(m, field);
+		}
+	}
+}

@@ -1,0 +1,361 @@
+/*-------------------------------------------------------------------------
+ *
+ * manifest_service.c
+ *	  Roles, SecurityAttributes, Versions and Service documents.
+ *
+ * Roles and SecurityAttributes may be spread over several documents; of
+ * Versions and Service there is one at most.
+ *
+ * extension/manifest_service.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include <ctype.h>
+
+#include "errors.h"
+#include "manifest.h"
+
+#define LONGEST_ROLE 63
+#define GREATEST_VERSION 999999
+
+/* In the order of EaDeclService.tenancy. */
+static const char *const tenancies[] = {"POOL", "SINGLE", NULL};
+static const char *const statuses[] = {"ACTIVE", "SUNSET", NULL};
+static const char *const attribute_types[] =
+{"string", "boolean", "integer", "number", "string[]", NULL};
+
+static const EaKey service_keys[] =
+{
+	{"tenancy", EA_KEY_CHOICE, 0, offsetof(EaDeclService, tenancy), tenancies},
+	{"schema", EA_KEY_STRING, 0, offsetof(EaDeclService, schema)},
+	{"defaultRoles", EA_KEY_NAMES, 0, offsetof(EaDeclService, default_roles)},
+	{"tenantAdminBypass", EA_KEY_BOOL, 0,
+	offsetof(EaDeclService, tenant_admin_bypass)},
+	{"audit", EA_KEY_OBJECT, 0, offsetof(EaDeclService, audit)},
+};
+
+static const EaKey audit_keys[] =
+{
+	{"entities", EA_KEY_BOOL, 0, offsetof(EaDeclService, audit_entities)},
+	{"identity", EA_KEY_BOOL, 0, offsetof(EaDeclService, audit_identity)},
+};
+
+typedef struct Version
+{
+	int			status;
+	char	   *sunset;
+} Version;
+
+static const EaKey version_keys[] =
+{
+	{"status", EA_KEY_CHOICE, 0, offsetof(Version, status), statuses},
+	{"sunset", EA_KEY_STRING, 0, offsetof(Version, sunset)},
+};
+
+typedef struct Attribute
+{
+	int			type;
+	const EaJson *allowed;
+	char	   *description;
+} Attribute;
+
+static const EaKey attribute_keys[] =
+{
+	{"type", EA_KEY_CHOICE, EA_KEY_REQUIRED, offsetof(Attribute, type),
+	attribute_types},
+	{"allowedValues", EA_KEY_ARRAY, 0, offsetof(Attribute, allowed)},
+	{"description", EA_KEY_TEXT, 0, offsetof(Attribute, description)},
+};
+
+typedef struct Role
+{
+	char	   *description;
+} Role;
+
+static const EaKey role_keys[] =
+{
+	{"description", EA_KEY_TEXT, 0, offsetof(Role, description)},
+};
+
+/* A letter first, then letters, digits and _ - . */
+static bool
+is_word(const char *name)
+{
+	if (!isalpha((unsigned char) *name) || strlen(name) > LONGEST_ROLE)
+		return false;
+	for (; *name != '\0'; name++)
+	{
+		if (!isalnum((unsigned char) *name) && strchr("_-.", *name) == NULL)
+			return false;
+	}
+	return true;
+}
+
+static void
+read_role(EaManifest *m, EaDeclDocument *doc, const char *pointer,
+		  const EaJson *json)
+{
+	Role		role = {0};
+
+	/* `Viewer:` without more is null in YAML */
+	if (json->kind != EA_JSON_NULL)
+		ea_manifest_keys(m, doc->label, pointer, json, role_keys,
+						 lengthof(role_keys), &role);
+	if (ea_manifest_is_authority(json->key))
+		ea_manifest_fault(m, doc->label, pointer,
+						  "platform authorities are given with /manage, not as roles",
+						  "\"%s\" is no role", json->key);
+	else if (!is_word(json->key))
+		ea_manifest_fault(m, doc->label, pointer,
+						  "use letters, digits, _ - and ., a letter first, at most 63",
+						  "\"%s\" cannot be the name of a role", json->key);
+	else if (!ea_names_map_put(m->by_role, json->key, doc))
+		ea_manifest_fault(m, doc->label, pointer, NULL,
+						  "role \"%s\" is declared twice", json->key);
+	else
+		m->role_names = lappend(m->role_names, json->key);
+}
+
+/* Does a value have the type of a security attribute? */
+static bool
+fits(const EaJson *value, int type)
+{
+	switch (type)
+	{
+		case 1:
+			return value->kind == EA_JSON_BOOL;
+		case 2:
+			return value->kind == EA_JSON_NUMBER &&
+				strpbrk(value->text, ".eE") == NULL;
+		case 3:
+			return value->kind == EA_JSON_NUMBER;
+		default:
+			return value->kind == EA_JSON_STRING;
+	}
+}
+
+static void
+read_attribute(EaManifest *m, EaDeclDocument *doc, const char *pointer,
+			   const EaJson *json)
+{
+	Attribute	attribute = {-1};
+	int			i = 0;
+
+	ea_manifest_keys(m, doc->label, pointer, json, attribute_keys,
+					 lengthof(attribute_keys), &attribute);
+	if (!is_word(json->key))
+		ea_manifest_fault(m, doc->label, pointer,
+						  "use letters, digits, _ - and ., a letter first, at most 63",
+						  "\"%s\" cannot be the name of a security attribute",
+						  json->key);
+	else if (!ea_names_map_put(m->by_attribute, json->key, doc))
+		ea_manifest_fault(m, doc->label, pointer, NULL,
+						  "security attribute \"%s\" is declared twice",
+						  json->key);
+	else
+		m->service.attributes = lappend(m->service.attributes, (void *) json);
+
+	if (attribute.allowed == NULL || attribute.type < 0)
+		return;
+	pointer = ea_errors_pointer(pointer, "allowedValues");
+	if (attribute.allowed->count == 0)
+		ea_manifest_fault(m, doc->label, pointer,
+						  "leave it out to allow every value",
+						  "must name a value");
+	for (EaJson *value = attribute.allowed->first; value; value = value->next)
+	{
+		if (!fits(value, attribute.type))
+			ea_manifest_fault(m, doc->label, ea_errors_index(pointer, i),
+							  NULL, "does not fit the type %s",
+							  attribute_types[attribute.type]);
+		i++;
+	}
+}
+
+/* YYYY-MM-DD, a day that exists. */
+static bool
+is_date(const char *day)
+{
+	const EaType *type = ea_types_find("date");
+	Datum		value;
+	const char *why;
+
+	return strlen(day) == 10 && type->read(day, 10, true, &value, &why);
+}
+
+static void
+read_version(EaManifest *m, EaDeclDocument *doc, const char *pointer,
+			 const EaJson *json)
+{
+	Version		version = {0};
+	int			length = strlen(json->key);
+
+	if (json->kind != EA_JSON_NULL)
+		ea_manifest_keys(m, doc->label, pointer, json, version_keys,
+						 lengthof(version_keys), &version);
+	if (length == 0 || length > 6 || json->key[0] == '0' ||
+		strspn(json->key, "0123456789") != length)
+	{
+		ea_manifest_fault(m, doc->label, pointer,
+						  psprintf("a whole number from 1 to %d",
+								   GREATEST_VERSION),
+						  "\"%s\" cannot be an API version", json->key);
+		return;
+	}
+	if (version.sunset && !is_date(version.sunset))
+		ea_manifest_fault(m, doc->label, ea_errors_pointer(pointer, "sunset"),
+						  NULL, "must be a date such as 2027-01-31");
+	if (version.sunset && version.status != 1)
+		ea_manifest_fault(m, doc->label, ea_errors_pointer(pointer, "sunset"),
+						  NULL, "goes with the status SUNSET only");
+	m->service.versions = lappend(m->service.versions, (void *) json);
+}
+
+static void
+read_service(EaManifest *m, EaDeclDocument *doc)
+{
+	EaDeclService *service = &m->service;
+	char	   *schema;
+
+	service->document = doc;
+	ea_manifest_keys(m, doc->label, "/spec", doc->spec, service_keys,
+					 lengthof(service_keys), service);
+	if (service->audit)
+		ea_manifest_keys(m, doc->label, "/spec/audit", service->audit,
+						 audit_keys, lengthof(audit_keys), service);
+
+	schema = service->schema;
+	if (strspn(schema, "abcdefghijklmnopqrstuvwxyz0123456789_") !=
+		strlen(schema) || !isalpha((unsigned char) *schema) ||
+		strlen(schema) >= NAMEDATALEN)
+		ea_manifest_fault(m, doc->label, "/spec/schema",
+						  "use lower-case letters, digits and _, a letter first",
+						  "\"%s\" cannot be the schema", schema);
+	else if (strncmp(schema, "pg_", 3) == 0 ||
+			 strcmp(schema, "information_schema") == 0 ||
+			 strcmp(schema, "entityapi") == 0)
+		ea_manifest_fault(m, doc->label, "/spec/schema", NULL,
+						  "the schema \"%s\" is taken", schema);
+}
+
+void
+ea_manifest_read_service(EaManifest *m, EaDeclDocument *doc)
+{
+	static const struct
+	{
+		EaDeclKind	kind;
+		const char *key;		/* the one member of spec */
+		void		(*read) (EaManifest *m, EaDeclDocument *doc,
+							 const char *pointer, const EaJson *json);
+	}			maps[] =
+	{
+		{EA_DECL_ROLES, "roles", read_role},
+		{EA_DECL_SECURITY_ATTRIBUTES, "attributes", read_attribute},
+		{EA_DECL_VERSIONS, "versions", read_version},
+	};
+
+	if (doc->kind == EA_DECL_SERVICE ? m->service.document != NULL :
+		doc->kind == EA_DECL_VERSIONS && m->service.versions != NIL)
+	{
+		ea_manifest_fault(m, doc->label, "/kind", NULL,
+						  "there may be one such document only");
+		return;
+	}
+	if (doc->kind == EA_DECL_SERVICE)
+		read_service(m, doc);
+
+	for (int i = 0; i < lengthof(maps); i++)
+	{
+		const EaJson *map = NULL;
+		EaKey		key = {maps[i].key, EA_KEY_OBJECT, EA_KEY_REQUIRED, 0};
+		const char *pointer;
+
+		if (maps[i].kind != doc->kind)
+			continue;
+		ea_manifest_keys(m, doc->label, "/spec", doc->spec, &key, 1, &map);
+		if (map == NULL)
+			continue;
+		pointer = ea_errors_pointer("/spec", maps[i].key);
+		if (map->count == 0 && doc->kind == EA_DECL_VERSIONS)
+			ea_manifest_fault(m, doc->label, pointer,
+							  "without this document there is version 1",
+							  "must declare a version");
+		for (EaJson *json = map->first; json != NULL; json = json->next)
+			maps[i].read(m, doc, ea_errors_pointer(pointer, json->key), json);
+	}
+}
+
+void
+ea_manifest_check_roles(EaManifest *m, const char *label,
+						const char *pointer, List *roles)
+{
+	ListCell   *lc;
+
+	foreach(lc, roles)
+	{
+		const char *role = lfirst(lc);
+		const char *place;
+
+		if (ea_names_map_get(m->by_role, role) != NULL)
+			continue;
+		place = ea_errors_index(pointer, foreach_current_index(lc));
+		if (ea_manifest_is_authority(role))
+			ea_manifest_fault(m, label, place,
+							  "platform authorities are no roles",
+							  "\"%s\" may not be named here", role);
+		else if (*role != '\0')
+			ea_manifest_fault(m, label, place,
+							  ea_manifest_guess_map(role, m->by_role,
+													"declare it in a Roles document"),
+							  "role \"%s\" is not declared", role);
+	}
+}
+
+static int
+compare_versions(const ListCell *a, const ListCell *b)
+{
+	const EaJson *one = lfirst(a);
+	const EaJson *other = lfirst(b);
+
+	return atoi(one->key) - atoi(other->key);
+}
+
+void
+ea_manifest_check_service(EaManifest *m)
+{
+	list_sort(m->service.versions, compare_versions);
+	if (m->service.document)
+		ea_manifest_check_roles(m, m->service.document->label,
+								"/spec/defaultRoles",
+								m->service.default_roles);
+}
+
+static bool
+is_version(EaManifest *m, int number)
+{
+	ListCell   *lc;
+
+	if (m->service.versions == NIL)
+		return number == 1;
+	foreach(lc, m->service.versions)
+	{
+		if (atoi(((const EaJson *) lfirst(lc))->key) == number)
+			return true;
+	}
+	return false;
+}
+
+void
+ea_manifest_check_lifetime(EaManifest *m, const char *label,
+						   const char *pointer, int since, int removed_in)
+{
+	if (since > 0 && !is_version(m, since))
+		ea_manifest_fault(m, label, ea_errors_pointer(pointer, "since"),
+						  "declare it in the Versions document",
+						  "version %d is not declared", since);
+	if (removed_in > 0 && removed_in <= Max(since, 1))
+		ea_manifest_fault(m, label, ea_errors_pointer(pointer, "removedIn"),
+						  NULL, "must come after version %d", Max(since, 1));
+}

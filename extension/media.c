@@ -1,0 +1,220 @@
+/*-------------------------------------------------------------------------
+ *
+ * media.c
+ *	  Content negotiation.
+ *
+ * extension/media.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "media.h"
+#include "miscadmin.h"
+
+#define JSONAPI "application/vnd.api+json"
+#define JSON "application/json"
+#define FORM "application/x-www-form-urlencoded"
+#define ATOMIC_EXT "https://jsonapi.org/ext/atomic"
+
+/* One media range or type of a header, with what matters of its parameters. */
+typedef struct MediaType
+{
+	char		name[128];		/* lower case; "" when malformed */
+	bool		has_ext;
+	bool		atomic;			/* ext is exactly the atomic extension */
+	bool		foreign;		/* some parameter but ext, profile, q */
+	bool		charset_utf8;	/* the only foreign one is charset=utf-8 */
+	bool		excluded;		/* q=0 */
+} MediaType;
+
+const char *
+ea_media_answer(EaMedia media)
+{
+	switch (media)
+	{
+		case EA_MEDIA_JSONAPI:
+			return JSONAPI;
+		case EA_MEDIA_ATOMIC:
+			return JSONAPI ";ext=\"" ATOMIC_EXT "\"";
+		default:
+			return JSON;
+	}
+}
+
+static const char *
+skip_space(const char *p)
+{
+	while (*p == ' ' || *p == '\t')
+		p++;
+	return p;
+}
+
+static bool
+is_token(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+		(c >= '0' && c <= '9') || (c != '\0' && strchr("!#$%&'*+-.^_`|~/", c));
+}
+
+/* Copy a token, or the inside of a quoted string, to out (cut at size). */
+static const char *
+read_word(const char *p, char *out, int size, bool lower)
+{
+	int			n = 0;
+	bool		quoted = *p == '"';
+
+	if (quoted)
+		p++;
+	while (*p != '\0' && (quoted ? *p != '"' : is_token(*p)))
+	{
+		if (quoted && *p == '\\' && p[1] != '\0')
+			p++;
+		if (n < size - 1)
+			out[n++] = lower ? pg_ascii_tolower((unsigned char) *p) : *p;
+		p++;
+	}
+	if (quoted && *p == '"')
+		p++;
+	out[n] = '\0';
+	return p;
+}
+
+static void
+note_parameter(MediaType *type, const char *name, const char *value)
+{
+	if (strcmp(name, "ext") == 0)
+	{
+		type->has_ext = true;
+		type->atomic = strcmp(value, ATOMIC_EXT) == 0;
+	}
+	else if (strcmp(name, "q") == 0)
+		type->excluded = strtod(value, NULL) <= 0;
+	else if (strcmp(name, "profile") != 0)
+	{
+		type->charset_utf8 = !type->foreign &&
+			strcmp(name, "charset") == 0 && pg_strcasecmp(value, "utf-8") == 0;
+		type->foreign = true;
+	}
+}
+
+/* Read one type and its parameters; returns where it ends: ',' or NUL. */
+static const char *
+read_type(const char *p, MediaType *type)
+{
+	char		name[32];
+	char		value[256];
+
+	memset(type, 0, sizeof(*type));
+	p = skip_space(read_word(skip_space(p), type->name, sizeof(type->name),
+							 true));
+	while (*p == ';')
+	{
+		p = skip_space(p + 1);
+		p = skip_space(read_word(p, name, sizeof(name), true));
+		value[0] = '\0';
+		if (*p == '=')
+			p = skip_space(read_word(skip_space(p + 1), value, sizeof(value),
+									 false));
+		if (name[0] != '\0')
+			note_parameter(type, name, value);
+	}
+	if (*p != ',' && *p != '\0')
+	{
+		type->name[0] = '\0';
+		while (*p != ',' && *p != '\0')
+			p++;
+	}
+	return p;
+}
+
+static bool
+fits_body(const MediaType *type, EaMedia media)
+{
+	switch (media)
+	{
+		case EA_MEDIA_JSONAPI:
+			return strcmp(type->name, JSONAPI) == 0 && !type->foreign &&
+				!type->has_ext;
+		case EA_MEDIA_ATOMIC:
+			return strcmp(type->name, JSONAPI) == 0 && !type->foreign &&
+				type->atomic;
+		case EA_MEDIA_JSON_OR_FORM:
+			if (strcmp(type->name, FORM) == 0)
+				return !type->foreign || type->charset_utf8;
+			/* FALLTHROUGH */
+		case EA_MEDIA_JSON:
+			return strcmp(type->name, JSON) == 0 &&
+				(!type->foreign || type->charset_utf8) && !type->has_ext;
+	}
+	return false;
+}
+
+static bool
+fits_answer(const MediaType *type, EaMedia media)
+{
+	if (type->excluded)
+		return false;
+	if (strcmp(type->name, "*/*") == 0 ||
+		strcmp(type->name, "application/*") == 0)
+		return true;
+	if (media == EA_MEDIA_JSONAPI || media == EA_MEDIA_ATOMIC)
+		return fits_body(type, media);
+	return strcmp(type->name, JSON) == 0;
+}
+
+static void
+check_content_type(EaRequest *req)
+{
+	const char *header = ea_context_header(req, "content-type", NULL);
+	MediaType	type;
+
+	if (header != NULL && *read_type(header, &type) == '\0' &&
+		fits_body(&type, req->route->media))
+		return;
+	ea_errors_throw(req, EA_ERR_UNSUPPORTED_MEDIA_TYPE, EA_AT_HEADER,
+					"Content-Type", "The body must be sent as %s.",
+					ea_media_answer(req->route->media));
+}
+
+static void
+check_accept(EaRequest *req)
+{
+	const char *p = ea_context_header(req, "accept", NULL);
+	MediaType	type;
+
+	if (p == NULL || *skip_space(p) == '\0')
+		return;
+	for (;;)
+	{
+		p = read_type(p, &type);
+		if (fits_answer(&type, req->route->media))
+			return;
+		if (*p == '\0')
+			break;
+		p++;
+	}
+	ea_errors_throw(req, EA_ERR_NOT_ACCEPTABLE, EA_AT_HEADER, "Accept",
+					"Only %s can be sent.",
+					ea_media_answer(req->route->media));
+}
+
+void
+ea_media_check(EaRequest *req)
+{
+	if (req->body_len > 0)
+		check_content_type(req);
+	check_accept(req);
+}
+
+bool
+ea_media_is_form(EaRequest *req)
+{
+	const char *header = ea_context_header(req, "content-type", NULL);
+	MediaType	type;
+
+	if (header == NULL)
+		return false;
+	read_type(header, &type);
+	return strcmp(type.name, FORM) == 0;
+}

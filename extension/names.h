@@ -1,0 +1,49 @@
+/*-------------------------------------------------------------------------
+ *
+ * names.h
+ *	  Declared names to those derived from them, and a map by name.
+ *
+ * Declared names are ASCII letters and digits, which manifest_read.c makes
+ * sure of.  All results are palloc'd.
+ *
+ * extension/names.h
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef EA_NAMES_H
+#define EA_NAMES_H
+
+#include "utils/hsearch.h"
+
+/* "LineItem" -> "line_item", "HTMLPage" -> "html_page". */
+extern char *ea_names_snake(const char *name);
+
+/* "LineItem" -> "lineItem", "HTMLPage" -> "htmlPage". */
+extern char *ea_names_camel(const char *name);
+
+/* ASCII letters in lower case. */
+extern char *ea_names_lower(const char *name);
+
+/* The last word in its English plural: "LineItem" -> "LineItems". */
+extern char *ea_names_plural(const char *name);
+
+/*
+ * The name itself when PostgreSQL keeps it whole, otherwise a shortened one
+ * that ends in a hash of the whole, so that different names stay different.
+ */
+extern char *ea_names_identifier(const char *name);
+
+/* Of the n candidates the one that name may be a typing error of, or NULL. */
+extern const char *ea_names_nearest(const char *name,
+									const char *const *candidates, int n);
+
+/* A map from names to pointers; names are not copied. */
+typedef struct HTAB EaNameMap;
+
+extern EaNameMap *ea_names_map_create(long size);
+extern void *ea_names_map_get(EaNameMap *map, const char *name);
+
+/* False, and nothing changed, when the name is there already. */
+extern bool ea_names_map_put(EaNameMap *map, const char *name, void *value);
+
+#endif							/* EA_NAMES_H */

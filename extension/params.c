@@ -1,0 +1,436 @@
+/*-------------------------------------------------------------------------
+ *
+ * params.c
+ *	  The query string, read as form-encoded text.
+ *
+ * Every fault is noted with the parameter it stands in before the request is
+ * given up.  Names in faults are decoded where they can be.
+ *
+ * extension/params.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "common/int.h"
+#include "mb/pg_wchar.h"
+#include "miscadmin.h"
+
+#include "guc.h"
+#include "params.h"
+
+/* Sort keys beyond this many order nothing that anybody could see. */
+#define MAX_SORT_KEYS 32
+
+/* A parameter that is known, and who reads its value. */
+typedef struct Known
+{
+	const char *name;			/* ends in '[': any name in brackets follows */
+	int			group;			/* EA_TAKES_* */
+	bool		may_be_empty;
+	void		(*read) (EaRequest *req, EaQuery *query,
+						 const EaParam *param);
+} Known;
+
+static int
+hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	if (c >= 'a' && c <= 'f')
+		return c - 'a' + 10;
+	if (c >= 'A' && c <= 'F')
+		return c - 'A' + 10;
+	return -1;
+}
+
+/*
+ * Percent-decode (RFC 3986 section 2.1; with plus also the form encoding of
+ * the URL standard).  Arguments and result: see params.h.
+ */
+char *
+ea_params_decode(const char *in, int len, bool plus, int *decoded)
+{
+	char	   *out = palloc(len + 1);
+	int			n = 0;
+	int			i;
+
+	for (i = 0; i < len; i++)
+	{
+		char		c = in[i];
+
+		if (c == '%')
+		{
+			int			high = i + 1 < len ? hex_digit(in[i + 1]) : -1;
+			int			low = i + 2 < len ? hex_digit(in[i + 2]) : -1;
+
+			if (high < 0 || low < 0)
+				return NULL;
+			c = (char) (high << 4 | low);
+			i += 2;
+		}
+		else if (c == '+' && plus)
+			c = ' ';
+		if (c == '\0')
+			return NULL;
+		out[n++] = c;
+	}
+	out[n] = '\0';
+	if (!pg_verify_mbstr(PG_UTF8, out, n, true))
+		return NULL;
+	*decoded = n;
+	return out;
+}
+
+/*
+ * Percent-encode for a query component.  Besides the unreserved characters
+ * those stay that filters and sort keys are full of and that mean nothing to
+ * the parsers of query strings.
+ */
+void
+ea_params_encode(StringInfo buf, const char *in, int len)
+{
+	static const char hex[] = "0123456789ABCDEF";
+	int			i;
+
+	for (i = 0; i < len; i++)
+	{
+		unsigned char c = in[i];
+
+		if ((c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') ||
+			(c >= 'a' && c <= 'z') ||
+			(c != '\0' && strchr("-._~,:/()", c) != NULL))
+			appendStringInfoCharMacro(buf, c);
+		else
+		{
+			appendStringInfoCharMacro(buf, '%');
+			appendStringInfoCharMacro(buf, hex[c >> 4]);
+			appendStringInfoCharMacro(buf, hex[c & 15]);
+		}
+	}
+}
+
+/* Split a list at its commas; an empty value is an empty list. */
+static char **
+split_list(const char *value, int *count)
+{
+	char	   *copy = pstrdup(value);
+	char	  **items;
+	int			n = 1;
+	char	   *at;
+
+	*count = 0;
+	for (at = copy; *at != '\0'; at++)
+		n += *at == ',';
+	items = palloc(n * sizeof(char *));
+	if (*copy == '\0')
+		return items;
+	items[(*count)++] = copy;
+	for (at = copy; *at != '\0'; at++)
+	{
+		if (*at == ',')
+		{
+			*at = '\0';
+			items[(*count)++] = at + 1;
+		}
+	}
+	return items;
+}
+
+/* A dotted path has no empty names and no spaces; *names counts them. */
+static bool
+check_path(const char *path, int *names)
+{
+	const char *at;
+
+	*names = 1;
+	for (at = path; *at != '\0'; at++)
+	{
+		if (*at == ' ' || (*at == '.' && (at == path || at[-1] == '.')))
+			return false;
+		*names += *at == '.';
+	}
+	return at > path && at[-1] != '.';
+}
+
+/* Digits only, and within 64 bits. */
+static bool
+parse_count(const char *value, int64 *number)
+{
+	const char *at;
+
+	*number = 0;
+	for (at = value; *at >= '0' && *at <= '9'; at++)
+	{
+		if (pg_mul_s64_overflow(*number, 10, number) ||
+			pg_add_s64_overflow(*number, *at - '0', number))
+			return false;
+	}
+	return at > value && *at == '\0';
+}
+
+static void
+read_filter(EaRequest *req, EaQuery *query, const EaParam *param)
+{
+	query->filter = param->value;
+	query->filter_len = param->len;
+}
+
+static void
+read_sort(EaRequest *req, EaQuery *query, const EaParam *param)
+{
+	int			count;
+	char	  **items = split_list(param->value, &count);
+	int			names;
+	int			i;
+
+	if (count > MAX_SORT_KEYS)
+	{
+		ea_errors_add(req, EA_ERR_INVALID_SORT, EA_AT_PARAMETER, param->name,
+					  "sort: more than %d keys", MAX_SORT_KEYS);
+		return;
+	}
+	query->sort = palloc(count * sizeof(EaSortKey));
+	for (i = 0; i < count; i++)
+	{
+		EaSortKey  *key = &query->sort[query->nsort];
+
+		key->descending = items[i][0] == '-';
+		key->path = items[i] + (key->descending ? 1 : 0);
+		if (check_path(key->path, &names))
+			query->nsort++;
+		else
+			ea_errors_add(req, EA_ERR_INVALID_SORT, EA_AT_PARAMETER,
+						  param->name, "sort: \"%s\" is no sort key",
+						  items[i]);
+	}
+}
+
+static void
+read_page_number(EaRequest *req, EaQuery *query, const EaParam *param)
+{
+	if (!parse_count(param->value, &query->page_number) ||
+		query->page_number < 1)
+	{
+		ea_errors_add(req, EA_ERR_INVALID_PAGE, EA_AT_PARAMETER, param->name,
+					  "page[number] must be an integer from 1");
+		query->page_number = 1;
+	}
+}
+
+static void
+read_page_size(EaRequest *req, EaQuery *query, const EaParam *param)
+{
+	int64		size;
+
+	if (!parse_count(param->value, &size) || size < 1 ||
+		size > ea_guc_max_page_size)
+		ea_errors_add(req, EA_ERR_INVALID_PAGE, EA_AT_PARAMETER, param->name,
+					  "page[size] must be an integer from 1 to %d",
+					  ea_guc_max_page_size);
+	else
+		query->page_size = size;
+}
+
+static void
+read_page_totals(EaRequest *req, EaQuery *query, const EaParam *param)
+{
+	query->totals = strcmp(param->value, "true") == 0;
+	if (!query->totals && strcmp(param->value, "false") != 0)
+		ea_errors_add(req, EA_ERR_INVALID_PAGE, EA_AT_PARAMETER, param->name,
+					  "page[totals] must be true or false");
+}
+
+static void
+read_include(EaRequest *req, EaQuery *query, const EaParam *param)
+{
+	int			names;
+	int			i;
+
+	query->has_include = true;
+	query->include = split_list(param->value, &query->ninclude);
+	for (i = 0; i < query->ninclude; i++)
+	{
+		const char *path = query->include[i];
+
+		if (!check_path(path, &names))
+			ea_errors_add(req, EA_ERR_INVALID_INCLUDE, EA_AT_PARAMETER,
+						  param->name,
+						  "include: \"%s\" is no path", path);
+		else if (names > ea_guc_max_include_depth)
+			ea_errors_add(req, EA_ERR_INVALID_INCLUDE, EA_AT_PARAMETER,
+						  param->name,
+						  "include: \"%s\" is more than %d deep", path,
+						  ea_guc_max_include_depth);
+	}
+}
+
+static void
+read_fields(EaRequest *req, EaQuery *query, const EaParam *param)
+{
+	EaFieldset *set = &query->fieldsets[query->nfieldsets++];
+	const char *type = strchr(param->name, '[') + 1;
+	int			names;
+	int			i;
+
+	set->type = pnstrdup(type, strlen(type) - 1);
+	set->parameter = param->name;
+	set->names = split_list(param->value, &set->nnames);
+	for (i = 0; i < set->nnames; i++)
+	{
+		if (!check_path(set->names[i], &names) || names > 1)
+			ea_errors_add(req, EA_ERR_INVALID_FIELDS, EA_AT_PARAMETER,
+						  param->name, "%s: \"%s\" is no field",
+						  param->name, set->names[i]);
+	}
+}
+
+static const Known known[] =
+{
+	{"filter", EA_TAKES_LIST, false, read_filter},
+	{"sort", EA_TAKES_LIST, false, read_sort},
+	{"page[number]", EA_TAKES_LIST, false, read_page_number},
+	{"page[size]", EA_TAKES_LIST, false, read_page_size},
+	{"page[totals]", EA_TAKES_LIST, false, read_page_totals},
+	{"include", EA_TAKES_SHAPE, true, read_include},
+	{"fields[", EA_TAKES_SHAPE, true, read_fields},
+};
+
+/* The row of a parameter, or NULL when this endpoint does not take it. */
+static const Known *
+find_known(const EaParam *param, int takes)
+{
+	int			i;
+
+	for (i = 0; i < lengthof(known); i++)
+	{
+		const char *name = known[i].name;
+		int			len = strlen(name);
+
+		if ((known[i].group & takes) == 0)
+			continue;
+		if (strcmp(name, param->name) == 0 && name[len - 1] != '[')
+			return &known[i];
+		if (name[len - 1] == '[' && strncmp(name, param->name, len) == 0)
+		{
+			const char *inner = param->name + len;
+			int			inner_len = strcspn(inner, "[]");
+
+			if (inner_len > 0 && strcmp(inner + inner_len, "]") == 0)
+				return &known[i];
+		}
+	}
+	return NULL;
+}
+
+/* The parameter stands among those before it. */
+static bool
+is_repeated(const EaQuery *query, const EaParam *param)
+{
+	const EaParam *before;
+
+	for (before = query->params; before < param; before++)
+	{
+		if (strcmp(before->name, param->name) == 0)
+			return true;
+	}
+	return false;
+}
+
+static void
+read_param(EaRequest *req, EaQuery *query, const EaParam *param, int takes)
+{
+	const Known *row = find_known(param, takes);
+
+	if (row == NULL)
+		ea_errors_add(req, EA_ERR_UNKNOWN_PARAMETER, EA_AT_PARAMETER,
+					  param->name, "unknown query parameter \"%s\"",
+					  param->name);
+	else if (is_repeated(query, param))
+		ea_errors_add(req, EA_ERR_INVALID_PARAMETER, EA_AT_PARAMETER,
+					  param->name, "%s: given more than once", param->name);
+	else if (param->len == 0 && !row->may_be_empty)
+		ea_errors_add(req, EA_ERR_INVALID_PARAMETER, EA_AT_PARAMETER,
+					  param->name, "%s: must not be empty", param->name);
+	else
+		row->read(req, query, param);
+}
+
+/* One `name=value`, split at its first '=' and decoded. */
+static void
+decode_param(EaRequest *req, EaQuery *query, const char *in, int len)
+{
+	const char *equals = memchr(in, '=', len);
+	int			name_len = equals == NULL ? len : equals - in;
+	EaParam    *param = &query->params[query->nparams];
+	int			ignored;
+
+	param->name = ea_params_decode(in, name_len, true, &ignored);
+	if (param->name == NULL)
+	{
+		ea_errors_add(req, EA_ERR_INVALID_PARAMETER, EA_AT_PARAMETER,
+					  pnstrdup(in, name_len),
+					  "name of a query parameter is not encoded properly");
+		return;
+	}
+	if (equals == NULL)
+	{
+		param->value = pstrdup("");
+		param->len = 0;
+	}
+	else
+		param->value = ea_params_decode(equals + 1, len - name_len - 1, true,
+										&param->len);
+	if (param->value == NULL)
+		ea_errors_add(req, EA_ERR_INVALID_PARAMETER, EA_AT_PARAMETER,
+					  param->name, "%s: is not encoded properly",
+					  param->name);
+	else
+		query->nparams++;
+}
+
+/*
+ * Read the query of a request (contract section 4; JSON:API "Query
+ * Parameters").  Arguments, result and errors: see params.h.
+ */
+EaQuery *
+ea_params_read(EaRequest *req, int takes)
+{
+	EaQuery    *query = palloc0(sizeof(EaQuery));
+	const char *at;
+	int64		offset;
+	int			count = 1;
+	int			i;
+
+	query->page_number = 1;
+	query->page_size = Min(ea_guc_default_page_size, ea_guc_max_page_size);
+	query->totals = true;
+	if (req->query == NULL)
+		return query;
+
+	for (at = req->query; *at != '\0'; at++)
+		count += *at == '&';
+	query->params = palloc(count * sizeof(EaParam));
+	query->fieldsets = palloc(count * sizeof(EaFieldset));
+
+	for (at = req->query; *at != '\0'; at += *at == '&' ? 1 : 0)
+	{
+		int			len = strcspn(at, "&");
+
+		if (len > 0)
+			decode_param(req, query, at, len);
+		at += len;
+	}
+	for (i = 0; i < query->nparams; i++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		read_param(req, query, &query->params[i], takes);
+	}
+
+	if (pg_mul_s64_overflow(query->page_number - 1, query->page_size,
+							&offset))
+		ea_errors_add(req, EA_ERR_INVALID_PAGE, EA_AT_PARAMETER,
+					  "page[number]", "page[number] is too large");
+	ea_errors_check(req);
+	return query;
+}

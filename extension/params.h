@@ -1,0 +1,87 @@
+/*-------------------------------------------------------------------------
+ *
+ * params.h
+ *	  The query string, read as form-encoded text (contract section 4), and
+ *	  percent-decoding of path segments.  Pure: knows no catalog.
+ *
+ * extension/params.h
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef EA_PARAMS_H
+#define EA_PARAMS_H
+
+#include "context.h"
+
+typedef struct EaParam
+{
+	char	   *name;			/* decoded, brackets raw: "page[size]" */
+	char	   *value;			/* decoded */
+	int			len;			/* of value */
+} EaParam;
+
+/* fields[type]=a,b: names is split, empty for an empty value */
+typedef struct EaFieldset
+{
+	char	   *type;
+	char	   *parameter;		/* "fields[type]", for messages */
+	int			nnames;
+	char	  **names;
+} EaFieldset;
+
+typedef struct EaSortKey
+{
+	char	   *path;			/* dotted */
+	bool		descending;
+} EaSortKey;
+
+/* What an endpoint takes. */
+#define EA_TAKES_LIST	0x01	/* filter, sort, page[...] */
+#define EA_TAKES_SHAPE	0x02	/* include, fields[...] */
+
+typedef struct EaQuery
+{
+	/* parameters as sent, in order, for links */
+	int			nparams;
+	EaParam    *params;
+
+	/* lists */
+	char	   *filter;			/* NULL: none */
+	int			filter_len;
+	int			nsort;
+	EaSortKey  *sort;
+	int64		page_number;	/* from 1 */
+	int			page_size;
+	bool		totals;			/* page[totals] */
+
+	/* shape */
+	bool		has_include;	/* parameter was given, perhaps empty */
+	int			ninclude;
+	char	  **include;		/* dotted paths */
+	int			nfieldsets;
+	EaFieldset *fieldsets;
+} EaQuery;
+
+/*
+ * Read req->query.  Adds every fault to the request (400 with
+ * source.parameter) and throws when there are any: unknown, repeated, empty
+ * parameters, bad encoding, page values out of range or whose offset does
+ * not fit 64 bits.  takes: EA_TAKES_*; parameters of a group not taken are
+ * unknown.  The result lives in the current memory context.
+ */
+extern EaQuery *ea_params_read(EaRequest *req, int takes);
+
+/*
+ * Percent-decode len bytes; plus: '+' is a space.  Returns a palloc'd
+ * string and its length, or NULL for bad hex, a NUL byte or invalid UTF-8.
+ */
+extern char *ea_params_decode(const char *str, int len, bool plus,
+							  int *decoded);
+
+/*
+ * Append text percent-encoded for a query component of a URI: all but
+ * unreserved characters (RFC 3986 section 2.3) and a few harmless ones.
+ */
+extern void ea_params_encode(StringInfo buf, const char *str, int len);
+
+#endif							/* EA_PARAMS_H */

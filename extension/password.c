@@ -1,0 +1,148 @@
+/*-------------------------------------------------------------------------
+ *
+ * password.c
+ *	  Passwords: policy, bcrypt hash, verification.
+ *
+ * bcrypt looks at 72 bytes and stops at a NUL, so what it gets is the base64
+ * text of a SHA-256 of the password, to which every byte counts.  The work
+ * is done by the C functions of pgcrypto, called directly: no search path
+ * and no other schema's function of that name can come between.
+ *
+ * extension/password.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "common/base64.h"
+#include "common/cryptohash.h"
+#include "common/sha2.h"
+#include "fmgr.h"
+#include "guc.h"
+#include "mb/pg_wchar.h"
+#include "password.h"
+#include "username.h"
+#include "utils/builtins.h"
+
+/* "$2a$12$", 22 characters of salt, 31 of hash */
+#define HASH_PREFIX "$2a$"
+#define HASH_LENGTH 60
+
+/* Any salt: of the hash made with it only the time is of interest. */
+#define NOBODYS_SALT HASH_PREFIX "%02d$7q0Zr3mW5uXcN1vB8kLhTe"
+
+/* Base64 of a SHA-256, and room for pg_b64_encode() to end it */
+#define PREHASH_SIZE (4 * ((PG_SHA256_DIGEST_LENGTH + 2) / 3) + 1)
+
+static PGFunction
+pgcrypto_function(const char *name)
+{
+	return (PGFunction) load_external_function("$libdir/pgcrypto", name,
+											   true, NULL);
+}
+
+static void
+prehash(const char *password, int len, char *result)
+{
+	pg_cryptohash_ctx *ctx = pg_cryptohash_create(PG_SHA256);
+	uint8		digest[PG_SHA256_DIGEST_LENGTH];
+	int			n;
+
+	if (ctx == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_OUT_OF_MEMORY), errmsg("out of memory")));
+	if (pg_cryptohash_init(ctx) < 0 ||
+		pg_cryptohash_update(ctx, (const uint8 *) password, len) < 0 ||
+		pg_cryptohash_final(ctx, digest, sizeof(digest)) < 0)
+	{
+		pg_cryptohash_free(ctx);
+		elog(ERROR, "could not compute a password hash");
+	}
+	pg_cryptohash_free(ctx);
+	n = pg_b64_encode((const char *) digest, sizeof(digest), result,
+					  PREHASH_SIZE);
+	if (n < 0)
+		elog(ERROR, "could not encode a password hash");
+	result[n] = '\0';
+	explicit_bzero(digest, sizeof(digest));
+}
+
+/* bcrypt of the password with a salt, which may be a whole hash. */
+static char *
+bcrypt(const char *password, int len, const char *salt)
+{
+	static PGFunction crypt_function = NULL;
+	char		input[PREHASH_SIZE];
+	text	   *arg;
+	Datum		result;
+
+	if (crypt_function == NULL)
+		crypt_function = pgcrypto_function("pg_crypt");
+	prehash(password, len, input);
+	arg = cstring_to_text(input);
+	result = DirectFunctionCall2(crypt_function, PointerGetDatum(arg),
+								 CStringGetTextDatum(salt));
+	explicit_bzero(input, sizeof(input));
+	explicit_bzero(VARDATA(arg), VARSIZE(arg) - VARHDRSZ);
+	return TextDatumGetCString(result);
+}
+
+static int
+count_characters(const char *str, int len)
+{
+	int			n = 0;
+
+	for (int i = 0; i < len; i++)
+	{
+		if (((unsigned char) str[i] & 0xC0) != 0x80)
+			n++;
+	}
+	return n;
+}
+
+const char *
+ea_password_fault(const char *password, int len, const char *username_key)
+{
+	int			n = count_characters(password, len);
+	char	   *name;
+
+	if (n < EA_PASSWORD_MIN || n > EA_PASSWORD_MAX)
+		return psprintf("A password has %d to %d characters.",
+						EA_PASSWORD_MIN, EA_PASSWORD_MAX);
+	name = ea_username_clean(password, len);
+	if (name != NULL && strcmp(ea_username_key(name), username_key) == 0)
+		return "The username cannot be the password.";
+	return NULL;
+}
+
+char *
+ea_password_hash(const char *password, int len)
+{
+	static PGFunction salt_function = NULL;
+	Datum		salt;
+
+	if (salt_function == NULL)
+		salt_function = pgcrypto_function("pg_gen_salt_rounds");
+	salt = DirectFunctionCall2(salt_function, CStringGetTextDatum("bf"),
+							   Int32GetDatum(ea_guc_bcrypt_cost));
+	return bcrypt(password, len, TextDatumGetCString(salt));
+}
+
+bool
+ea_password_verify(const char *password, int len, const char *hash)
+{
+	bool		usable = hash != NULL && strlen(hash) == HASH_LENGTH &&
+		strncmp(hash, HASH_PREFIX, strlen(HASH_PREFIX)) == 0;
+	char	   *computed;
+
+	computed = bcrypt(password, len, usable ? hash :
+					  psprintf(NOBODYS_SALT, ea_guc_bcrypt_cost));
+	return usable && strlen(computed) == HASH_LENGTH &&
+		timingsafe_bcmp(computed, hash, HASH_LENGTH) == 0;
+}
+
+bool
+ea_password_outdated(const char *hash)
+{
+	return atoi(hash + strlen(HASH_PREFIX)) != ea_guc_bcrypt_cost;
+}

@@ -1,0 +1,26 @@
+/*-------------------------------------------------------------------------
+ *
+ * plancache.h
+ *	  Kept plans by statement text, least recently used ones dropped.
+ *
+ * extension/plancache.h
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef EA_PLANCACHE_H
+#define EA_PLANCACHE_H
+
+#include "executor/spi.h"
+
+/*
+ * The plan for a statement, prepared when it is not there yet or no longer
+ * valid.  It stays the cache's; the caller must not keep it beyond the next
+ * call.  one_row: prepared with a generic plan.
+ */
+extern SPIPlanPtr ea_plancache_get(const char *sql, int nparams,
+								   const Oid *types, bool one_row);
+
+/* Hits and misses of this backend. */
+extern void ea_plancache_stats(int64 *hits, int64 *misses);
+
+#endif							/* EA_PLANCACHE_H */

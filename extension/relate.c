@@ -1,0 +1,198 @@
+/*-------------------------------------------------------------------------
+ *
+ * relate.c
+ *	  Change relationships that are not columns of the resource's own row.
+ *
+ * extension/relate.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "catalog/pg_type.h"
+#include "relate.h"
+#include "sqlbuf.h"
+#include "utils/array.h"
+#include "utils/timestamp.h"
+
+static Datum
+target_array(const EaTarget *targets, int n)
+{
+	Datum	   *ids = palloc(Max(n, 1) * sizeof(Datum));
+
+	for (int i = 0; i < n; i++)
+		ids[i] = UUIDPGetDatum(&targets[i].id);
+	return PointerGetDatum(construct_array(ids, n, UUIDOID, UUID_LEN, false,
+										   TYPALIGN_CHAR));
+}
+
+EaField *
+ea_relate_owner(EaField *field)
+{
+	EaField    *owner = ea_catalog_field(ea_catalog_target(field, 0),
+										 field->mapped_by,
+										 strlen(field->mapped_by));
+
+	if (owner == NULL)
+		elog(ERROR, "relationship \"%s\" mirrors no field", field->name);
+	return owner;
+}
+
+void
+ea_relate_touch(EaSqlBuf *b, StringInfo set, EaEntity *entity)
+{
+	if (set->len > 0)
+		appendStringInfoString(set, ", ");
+	appendStringInfo(set, "updated_at = $%d",
+					 ea_sqlbuf_param(b, TIMESTAMPTZOID,
+									 TimestampTzGetDatum(b->req->now), false));
+	if (entity->locking)
+		appendStringInfo(set, ", version = t%d.version + 1", b->nrelations);
+}
+
+static void
+writing(EaRequest *req, EaEntity *entity)
+{
+	req->writing = entity;
+	req->deleting = false;
+}
+
+/* -------- many-to-many -------- */
+
+static void
+join_add(EaRequest *req, EaField *field, const pg_uuid_t *id,
+		 const EaTarget *targets, int n)
+{
+	EaSqlBuf	b;
+
+	if (n == 0)
+		return;
+	writing(req, field->entity);
+	ea_sqlbuf_init(&b, req);
+	ea_sqlbuf_join_insert(&b, field);
+	ea_sqlbuf_value(&b, UUIDOID, UUIDPGetDatum(id), false);
+	ea_sqlbuf_add(&b, ", pg_catalog.unnest(");
+	ea_sqlbuf_value(&b, UUIDARRAYOID, target_array(targets, n), false);
+	ea_sqlbuf_add(&b, ") ON CONFLICT DO NOTHING");
+	ea_sqlbuf_run(&b, EA_EXEC_WRITE, false, NULL, NULL);
+}
+
+static void
+join_keep_only(EaRequest *req, EaField *field, const pg_uuid_t *id,
+			   const EaTarget *targets, int n)
+{
+	EaSqlBuf	b;
+	int			alias;
+
+	writing(req, field->entity);
+	ea_sqlbuf_init(&b, req);
+	alias = ea_sqlbuf_join_delete(&b, field);
+	ea_sqlbuf_addf(&b, " AND t%d.%s = ", alias, field->join_near);
+	ea_sqlbuf_value(&b, UUIDOID, UUIDPGetDatum(id), false);
+	ea_sqlbuf_addf(&b, " AND t%d.%s <> ALL (", alias, field->join_far);
+	ea_sqlbuf_value(&b, UUIDARRAYOID, target_array(targets, n), false);
+	ea_sqlbuf_add(&b, ")");
+	ea_sqlbuf_run(&b, EA_EXEC_WRITE, false, NULL, NULL);
+}
+
+/* -------- columns of the target -------- */
+
+/*
+ * Set the column of the targets to id.  Where the column is one of a one-of,
+ * the columns of its siblings are cleared.
+ */
+static void
+inverse_add(EaRequest *req, EaField *field, const pg_uuid_t *id,
+			const EaTarget *targets, int n)
+{
+	EaEntity   *target = ea_catalog_target(field, 0);
+	EaField    *owner = ea_relate_owner(field);
+	const char *column = field->members[0].column;
+	StringInfoData set;
+	EaSqlBuf	b;
+	int			alias;
+	int			param;
+
+	if (n == 0)
+		return;
+	writing(req, target);
+	ea_sqlbuf_init(&b, req);
+	initStringInfo(&set);
+	param = ea_sqlbuf_param(&b, UUIDOID, UUIDPGetDatum(id), false);
+	appendStringInfo(&set, "%s = $%d", column, param);
+	for (int m = 0; m < owner->nmembers; m++)
+	{
+		if (strcmp(owner->members[m].column, column) != 0)
+			appendStringInfo(&set, ", %s = NULL", owner->members[m].column);
+	}
+	ea_relate_touch(&b, &set, target);
+	alias = ea_sqlbuf_update(&b, target, set.data);
+	ea_sqlbuf_addf(&b, " AND t%d.id = ANY (", alias);
+	ea_sqlbuf_value(&b, UUIDARRAYOID, target_array(targets, n), false);
+	ea_sqlbuf_addf(&b, ") AND t%d.%s IS DISTINCT FROM $%d", alias, column,
+				   param);
+	ea_sqlbuf_run(&b, EA_EXEC_WRITE, false, NULL, NULL);
+}
+
+static void
+add_not_kept(EaSqlBuf *b, EaField *field, int alias, const pg_uuid_t *id,
+			 const EaTarget *targets, int n)
+{
+	ea_sqlbuf_addf(b, " AND t%d.%s = ", alias, field->members[0].column);
+	ea_sqlbuf_value(b, UUIDOID, UUIDPGetDatum(id), false);
+	ea_sqlbuf_addf(b, " AND t%d.id <> ALL (", alias);
+	ea_sqlbuf_value(b, UUIDARRAYOID, target_array(targets, n), false);
+	ea_sqlbuf_add(b, ")");
+}
+
+static void
+inverse_keep_only(EaRequest *req, EaField *field, const pg_uuid_t *id,
+				  const EaTarget *targets, int n, const char *pointer)
+{
+	EaEntity   *target = ea_catalog_target(field, 0);
+	StringInfoData set;
+	EaSqlBuf	b;
+	int			alias;
+
+	ea_sqlbuf_init(&b, req);
+	if (ea_relate_owner(field)->required)
+	{
+		ea_sqlbuf_add(&b, "SELECT t0.id");
+		alias = ea_sqlbuf_from(&b, target, EA_OP_READ);
+		add_not_kept(&b, field, alias, id, targets, n);
+		ea_sqlbuf_add(&b, " LIMIT 1");
+		if (ea_sqlbuf_run(&b, EA_EXEC_WRITE, false, NULL, NULL) > 0)
+			ea_errors_throw(req, EA_ERR_REQUIRED, EA_AT_POINTER, pointer,
+							"A member of \"%s\" cannot be left out: its \"%s\" is required.",
+							field->name, field->mapped_by);
+		return;
+	}
+	writing(req, target);
+	initStringInfo(&set);
+	appendStringInfo(&set, "%s = NULL", field->members[0].column);
+	ea_relate_touch(&b, &set, target);
+	alias = ea_sqlbuf_update(&b, target, set.data);
+	add_not_kept(&b, field, alias, id, targets, n);
+	ea_sqlbuf_run(&b, EA_EXEC_WRITE, false, NULL, NULL);
+}
+
+void
+ea_relate_replace(EaRequest *req, EaField *field, const pg_uuid_t *id,
+				  const EaTarget *targets, int n, const char *pointer)
+{
+	if (field->kind == EA_MANY_TO_MANY)
+		join_keep_only(req, field, id, targets, n);
+	else
+		inverse_keep_only(req, field, id, targets, n, pointer);
+	ea_relate_add(req, field, id, targets, n);
+}
+
+void
+ea_relate_add(EaRequest *req, EaField *field, const pg_uuid_t *id,
+			  const EaTarget *targets, int n)
+{
+	if (field->kind == EA_MANY_TO_MANY)
+		join_add(req, field, id, targets, n);
+	else
+		inverse_add(req, field, id, targets, n);
+}

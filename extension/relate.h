@@ -1,0 +1,42 @@
+/*-------------------------------------------------------------------------
+ *
+ * relate.h
+ *	  Change relationships that are not columns of the resource's own row.
+ *
+ * The targets have been checked to be visible.  Rows whose column changes
+ * get a new version.
+ *
+ * extension/relate.h
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef EA_RELATE_H
+#define EA_RELATE_H
+
+#include "catalog.h"
+#include "context.h"
+#include "document.h"
+
+/*
+ * Make the members of a relationship of resource id exactly the targets.
+ * Throws 400 at pointer when a member would lose a required relationship.
+ */
+extern void ea_relate_replace(EaRequest *req, EaField *field,
+							  const pg_uuid_t *id, const EaTarget *targets,
+							  int n, const char *pointer);
+
+/* Add the targets to the members; those already there stay. */
+extern void ea_relate_add(EaRequest *req, EaField *field,
+						  const pg_uuid_t *id, const EaTarget *targets,
+						  int n);
+
+/* The owning field of the target that an inverse relationship mirrors. */
+extern EaField *ea_relate_owner(EaField *field);
+
+/*
+ * `, updated_at = $n` and, for locking entities, `, version = version + 1`:
+ * what every update of a row sets besides.
+ */
+extern void ea_relate_touch(EaSqlBuf *b, StringInfo set, EaEntity *entity);
+
+#endif							/* EA_RELATE_H */

@@ -1,0 +1,264 @@
+/*-------------------------------------------------------------------------
+ *
+ * router.c
+ *	  The route table, and matching a path against it.
+ *
+ * A pattern's {segments} become req->args in order; {version}, {entities}
+ * and {relationship} are looked up as well.
+ *
+ * extension/router.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "auth.h"
+#include "catalog.h"
+#include "delete.h"
+#include "fetch.h"
+#include "health.h"
+#include "manage.h"
+#include "params.h"
+#include "router.h"
+#include "write.h"
+
+#define MAX_SEGMENTS 8
+
+static const EaRoute routes[] = {
+	{EA_POST, "/auth/login", EA_ANYBODY, 0,
+	EA_MEDIA_JSON, 0, ea_auth_login},
+	{EA_POST, "/auth/refresh", EA_ANYBODY, 0,
+	EA_MEDIA_JSON, 0, ea_auth_refresh},
+	{EA_POST, "/auth/logout", EA_ANYBODY, 0,
+	EA_MEDIA_JSON, 0, ea_auth_logout},
+	{EA_GET, "/auth/me", EA_CALLER, 0,
+	EA_MEDIA_JSON, 0, ea_auth_me},
+	{EA_PATCH, "/auth/me", EA_CALLER, 0,
+	EA_MEDIA_JSON, 0, ea_auth_update_me},
+	{EA_POST, "/auth/change-password", EA_CALLER, 0,
+	EA_MEDIA_JSON, EA_ROUTE_FORCED, ea_auth_change_password},
+
+	{EA_POST, "/manage/tenants", EA_SUPER_ADMIN, 0,
+	EA_MEDIA_JSON, EA_ROUTE_POOL, ea_manage_create_tenant},
+	{EA_POST, "/manage/tenants/{id}/users", EA_TENANT_ADMIN_OF, 0,
+	EA_MEDIA_JSON, 0, ea_manage_create_user},
+	{EA_PUT, "/manage/tenants/{id}/users/{uid}/roles", EA_TENANT_ADMIN_OF, 0,
+	EA_MEDIA_JSON, 0, ea_manage_set_roles},
+
+	{EA_GET, "/actuator/health", EA_ANYBODY, 0,
+	EA_MEDIA_JSON, 0, ea_health_show},
+	{EA_GET, "/actuator/health/liveness", EA_ANYBODY, 0,
+	EA_MEDIA_JSON, 0, ea_health_probe},
+	{EA_GET, "/actuator/health/readiness", EA_ANYBODY, 0,
+	EA_MEDIA_JSON, 0, ea_health_probe},
+
+	{EA_GET, "/api/{version}/{entities}", EA_CALLER, EA_OP_READ,
+	EA_MEDIA_JSONAPI, 0, ea_fetch_list},
+	{EA_POST, "/api/{version}/{entities}", EA_CALLER, EA_OP_CREATE,
+	EA_MEDIA_JSONAPI, 0, ea_write_create},
+	{EA_GET, "/api/{version}/{entities}/{id}", EA_CALLER, EA_OP_READ,
+	EA_MEDIA_JSONAPI, 0, ea_fetch_one},
+	{EA_PATCH, "/api/{version}/{entities}/{id}", EA_CALLER, EA_OP_UPDATE,
+	EA_MEDIA_JSONAPI, 0, ea_write_update},
+	{EA_DELETE, "/api/{version}/{entities}/{id}", EA_CALLER, EA_OP_DELETE,
+	EA_MEDIA_JSONAPI, 0, ea_delete_one}
+};
+
+/* In the order in which Allow lists them. */
+static const struct
+{
+	EaMethod	method;
+	const char *names;
+}			method_names[] =
+{
+	{EA_GET, "GET, HEAD"},
+	{EA_POST, "POST"},
+	{EA_PATCH, "PATCH"},
+	{EA_PUT, "PUT"},
+	{EA_DELETE, "DELETE"}
+};
+
+typedef struct Path
+{
+	int			n;
+	char	   *segments[MAX_SEGMENTS];
+} Path;
+
+static EA_NORETURN void no_route(EaRequest *req) EA_NORETURN_END;
+
+static void
+no_route(EaRequest *req)
+{
+	ea_errors_throw(req, EA_ERR_NOT_FOUND, EA_AT_NONE, NULL,
+					"There is nothing at this address.");
+}
+
+/*
+ * Split first, decode each segment once: what is encoded never separates.
+ * An encoded slash or backslash has no meaning in any segment and is refused
+ * for the sake of what may stand between us and the client.
+ */
+static void
+split(EaRequest *req, Path *path)
+{
+	const char *p = req->target;
+
+	path->n = 0;
+	if (*p != '/')
+		ea_errors_throw(req, EA_ERR_MALFORMED_REQUEST, EA_AT_NONE, NULL,
+						"The path must begin with a slash.");
+	while (*p == '/')
+	{
+		int			len = strcspn(++p, "/?#");
+		int			decoded;
+		char	   *segment = ea_params_decode(p, len, false, &decoded);
+
+		if (segment == NULL || strpbrk(segment, "/\\") != NULL)
+			ea_errors_throw(req, EA_ERR_MALFORMED_REQUEST, EA_AT_NONE, NULL,
+							"The path is not encoded as it should be.");
+		if (path->n == MAX_SEGMENTS || segment[0] == '\0')
+			no_route(req);
+		path->segments[path->n++] = segment;
+		p += len;
+	}
+	if (*p == '#')
+		ea_errors_throw(req, EA_ERR_MALFORMED_REQUEST, EA_AT_NONE, NULL,
+						"A fragment is not part of a request.");
+}
+
+/* Match a pattern; captured segments go to args. */
+static bool
+matches(const char *pattern, const Path *path, char **args, int *nargs)
+{
+	const char *p = pattern;
+
+	*nargs = 0;
+	for (int i = 0; i < path->n; i++)
+	{
+		int			len;
+
+		if (*p++ != '/')
+			return false;
+		len = strcspn(p, "/");
+		if (*p == '{')
+			args[(*nargs)++] = path->segments[i];
+		else if (strncmp(p, path->segments[i], len) != 0 ||
+				 path->segments[i][len] != '\0')
+			return false;
+		p += len;
+	}
+	return *p == '\0';
+}
+
+/* "v12" to 12; 0 for anything else. */
+static int
+version_number(const char *segment)
+{
+	int			number = 0;
+
+	if (*segment++ != 'v' || *segment < '1' || *segment > '9')
+		return 0;
+	for (; *segment; segment++)
+	{
+		if (*segment < '0' || *segment > '9' || number > 99999)
+			return 0;
+		number = number * 10 + (*segment - '0');
+	}
+	return number;
+}
+
+static void
+announce_sunset(EaRequest *req, const EaVersion *version)
+{
+	if (!version->sunset)
+		return;
+	ea_context_answer(req, "deprecation", "true");
+	if (version->sunset_date != NULL)
+		ea_context_answer(req, "sunset", pstrdup(version->sunset_date));
+}
+
+/* Version, entity and relationship of an /api path. */
+static void
+resolve(EaRequest *req, const char *pattern)
+{
+	const EaVersion *version;
+
+	if (strncmp(pattern, "/api/", 5) != 0)
+		return;
+	req->version = version_number(req->args[0]);
+	version = ea_catalog_version(req->catalog, req->version);
+	if (version == NULL)
+		no_route(req);
+	announce_sunset(req, version);
+	if (req->nargs < 2)
+		return;
+	req->entity = ea_catalog_collection(req->catalog, req->args[1]);
+	if (req->entity == NULL || !ea_catalog_shows(req->entity, req->version))
+		no_route(req);
+	if (req->nargs < 4)
+		return;
+	req->field = ea_catalog_field(req->entity, req->args[3],
+								  strlen(req->args[3]));
+	if (req->field == NULL || req->field->kind == EA_ATTRIBUTE ||
+		!ea_catalog_shows(req->field, req->version))
+		no_route(req);
+}
+
+static EA_NORETURN void method_not_allowed(EaRequest *req, int allowed)
+			EA_NORETURN_END;
+
+static void
+method_not_allowed(EaRequest *req, int allowed)
+{
+	StringInfoData allow;
+
+	initStringInfo(&allow);
+	for (int i = 0; i < lengthof(method_names); i++)
+	{
+		if (allowed & method_names[i].method)
+			appendStringInfo(&allow, "%s%s", allow.len > 0 ? ", " : "",
+							 method_names[i].names);
+	}
+	ea_context_answer(req, "allow", allow.data);
+	ea_errors_throw(req, EA_ERR_METHOD_NOT_ALLOWED, EA_AT_NONE, NULL,
+					"This address takes %s.", allow.data);
+}
+
+void
+ea_router_match(EaRequest *req, EaMethod method)
+{
+	const EaRoute *found = NULL;
+	int			allowed = 0;
+	Path		path;
+
+	split(req, &path);
+	for (int i = 0; i < lengthof(routes); i++)
+	{
+		const EaRoute *route = &routes[i];
+		char	   *args[MAX_SEGMENTS];
+		int			nargs;
+
+		if (!matches(route->pattern, &path, args, &nargs))
+			continue;
+		if ((route->flags & EA_ROUTE_POOL) && req->catalog->single)
+			continue;
+
+		/* a literal pattern comes before one with a segment in its place */
+		if (found != NULL && strcmp(found->pattern, route->pattern) != 0)
+			break;
+		if (allowed == 0)
+		{
+			req->nargs = nargs;
+			memcpy(req->args, args, nargs * sizeof(char *));
+		}
+		allowed |= route->method;
+		if (found == NULL || route->method == method)
+			found = route;
+	}
+	if (found == NULL)
+		no_route(req);
+	req->route = found;
+	resolve(req, found->pattern);
+	if ((allowed & method) == 0)
+		method_not_allowed(req, allowed);
+}

@@ -1,0 +1,601 @@
+/*-------------------------------------------------------------------------
+ *
+ * rsql.c
+ *	  RSQL text to a tree: recursive descent over the text itself.
+ *
+ * The words "and" and "or" are operators only where an operator may stand,
+ * and only with a space on either side; everywhere else they are names or
+ * values like any other.  There is no separate scanner because of that: what
+ * a word means depends on what may come next.
+ *
+ * Recursion goes one level deeper with each parenthesis, which the limits
+ * bound.  Positions in faults count characters, not bytes.
+ *
+ * extension/rsql.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "fmgr.h"
+#include "miscadmin.h"
+#include "nodes/pg_list.h"
+#include "utils/builtins.h"
+#include "utils/jsonb.h"
+
+#include "guc.h"
+#include "jsonwrite.h"
+#include "rsql.h"
+
+typedef struct Parser
+{
+	const char *text;
+	const char *at;
+	const char *end;
+	int			position;		/* of at, in characters */
+	char	   *pool;			/* free room for names and values */
+	int			depth;			/* open parentheses */
+	int			ncomparisons;
+	const EaRsqlLimits *limits;
+	EaRsqlFault *fault;
+} Parser;
+
+/* How comparisons are joined; indexed by EaRsqlKind. */
+static const struct
+{
+	char		symbol;
+	const char *word;
+}			joints[] =
+{
+	[EA_RSQL_AND] = {';', "and"},
+	[EA_RSQL_OR] = {',', "or"},
+};
+
+/* The first spelling of an operator is the one it is shown with. */
+static const struct
+{
+	const char *text;
+	EaRsqlOp	op;
+	bool		list;			/* takes several values */
+}			operators[] =
+{
+	{"==", EA_RSQL_EQ, false},
+	{"!=", EA_RSQL_NE, false},
+	{"=gt=", EA_RSQL_GT, false},
+	{"=ge=", EA_RSQL_GE, false},
+	{"=lt=", EA_RSQL_LT, false},
+	{"=le=", EA_RSQL_LE, false},
+	{"=in=", EA_RSQL_IN, true},
+	{"=out=", EA_RSQL_OUT, true},
+	{"=like=", EA_RSQL_LIKE, false},
+	{"=ilike=", EA_RSQL_ILIKE, false},
+	{"=isnull=", EA_RSQL_ISNULL, false},
+	{">", EA_RSQL_GT, false},
+	{">=", EA_RSQL_GE, false},
+	{"<", EA_RSQL_LT, false},
+	{"<=", EA_RSQL_LE, false},
+};
+
+static EaRsql *parse_joined(Parser *p, EaRsqlKind kind);
+
+/* Note the fault; what comes after it is only its consequence. */
+static void
+fail(Parser *p, int position, const char *message)
+{
+	if (p->fault->message != NULL)
+		return;
+	p->fault->message = message;
+	p->fault->offset = position;
+}
+
+static void
+fail_expected(Parser *p, const char *what)
+{
+	if (p->at < p->end)
+		fail(p, p->position, psprintf("expected %s", what));
+	else
+		fail(p, p->position, psprintf("expected %s instead of the end",
+									  what));
+}
+
+/* Go on by one character. */
+static void
+advance(Parser *p)
+{
+	p->at++;
+	while (p->at < p->end && (*p->at & 0xC0) == 0x80)
+		p->at++;
+	p->position++;
+}
+
+static bool
+at_char(const Parser *p, char c)
+{
+	return p->at < p->end && *p->at == c;
+}
+
+static void
+skip_spaces(Parser *p)
+{
+	while (at_char(p, ' '))
+		advance(p);
+}
+
+/* A character of a bare word; U+0080 to U+009F are control characters too. */
+static bool
+at_bare(const Parser *p)
+{
+	unsigned char c;
+
+	if (p->at >= p->end)
+		return false;
+	c = *p->at;
+	if (c == 0xC2 && p->at + 1 < p->end && (unsigned char) p->at[1] < 0xA0)
+		return false;
+	return c > ' ' && c != 0x7F && strchr("\"'();,=<>!~", c) == NULL;
+}
+
+/*
+ * Copy bytes to the pool.  Each name and value is followed by at least one
+ * character that is none of its own, or by the end, so that all of them with
+ * their closing NULs fit into the length of the input and one byte.
+ */
+static char *
+keep(Parser *p, const char *from, int len)
+{
+	char	   *kept = p->pool;
+
+	memcpy(kept, from, len);
+	kept[len] = '\0';
+	p->pool += len + 1;
+	return kept;
+}
+
+/* Take "and" or "or" in one of its two forms, if it stands here. */
+static bool
+accept_joint(Parser *p, EaRsqlKind kind)
+{
+	const char *word = joints[kind].word;
+	int			len = strlen(word);
+	int			i;
+
+	skip_spaces(p);
+	if (at_char(p, joints[kind].symbol))
+	{
+		advance(p);
+		return true;
+	}
+	if (p->at == p->text || p->at[-1] != ' ' || p->end - p->at <= len ||
+		memcmp(p->at, word, len) != 0 || p->at[len] != ' ')
+		return false;
+	for (i = 0; i < len; i++)
+		advance(p);
+	return true;
+}
+
+/* The names of a selector, dots between them. */
+static bool
+parse_selector(Parser *p, EaRsql *comparison)
+{
+	int			max_names = p->limits->max_hops + 1;
+
+	comparison->offset = p->position;
+	if (!at_bare(p))
+	{
+		fail_expected(p, "an attribute");
+		return false;
+	}
+
+	comparison->hops = palloc(max_names * sizeof(char *));
+	for (;;)
+	{
+		const char *start = p->at;
+
+		while (at_bare(p) && *p->at != '.')
+			advance(p);
+		if (p->at == start)
+		{
+			fail(p, p->position, "empty name in a path");
+			return false;
+		}
+		if (comparison->nhops == max_names)
+		{
+			fail(p, comparison->offset,
+				 psprintf("path with more than %d relationships",
+						  p->limits->max_hops));
+			return false;
+		}
+		comparison->hops[comparison->nhops++] =
+			keep(p, start, p->at - start);
+		if (!at_char(p, '.'))
+			return true;
+		advance(p);
+	}
+}
+
+/* The operator, and whether it takes several values. */
+static bool
+parse_operator(Parser *p, EaRsqlOp *op, bool *list)
+{
+	const char *start;
+	int			position;
+	int			i;
+
+	skip_spaces(p);
+	start = p->at;
+	position = p->position;
+	if (at_char(p, '='))
+	{
+		do
+			advance(p);
+		while (p->at < p->end &&
+			   ((*p->at >= 'a' && *p->at <= 'z') ||
+				(*p->at >= 'A' && *p->at <= 'Z')));
+	}
+	else if (at_char(p, '!') || at_char(p, '<') || at_char(p, '>'))
+		advance(p);
+	if (p->at > start && at_char(p, '='))
+		advance(p);
+
+	for (i = 0; i < lengthof(operators); i++)
+	{
+		if (strlen(operators[i].text) == p->at - start &&
+			memcmp(operators[i].text, start, p->at - start) == 0)
+		{
+			*op = operators[i].op;
+			*list = operators[i].list;
+			return true;
+		}
+	}
+	if (p->at - start > 2 && p->at[-1] == '=')
+		fail(p, position, psprintf("unknown operator \"%s\"",
+								   pnstrdup(start, p->at - start)));
+	else
+		fail(p, position, "expected an operator");
+	return false;
+}
+
+/* After the opening quote: copy up to the closing one. */
+static bool
+parse_quoted(Parser *p, char quote, EaRsqlValue *value)
+{
+	char	   *out = p->pool;
+
+	while (p->at < p->end && *p->at != quote)
+	{
+		const char *start;
+
+		if (*p->at == '\\')
+		{
+			advance(p);
+			if (p->at >= p->end)
+				break;
+		}
+		start = p->at;
+		advance(p);
+		memcpy(out, start, p->at - start);
+		out += p->at - start;
+	}
+	if (p->at >= p->end)
+	{
+		fail(p, value->offset, "quote without an end");
+		return false;
+	}
+	advance(p);
+	*out = '\0';
+	value->text = p->pool;
+	value->len = out - p->pool;
+	p->pool = out + 1;
+	return true;
+}
+
+static bool
+parse_value(Parser *p, EaRsqlValue *value)
+{
+	const char *start;
+
+	skip_spaces(p);
+	start = p->at;
+	value->offset = p->position;
+	if (at_char(p, '\'') || at_char(p, '"'))
+	{
+		advance(p);
+		return parse_quoted(p, *start, value);
+	}
+
+	while (at_bare(p))
+		advance(p);
+	if (p->at == start)
+	{
+		fail_expected(p, "a value");
+		return false;
+	}
+	value->len = p->at - start;
+	value->text = keep(p, start, value->len);
+	return true;
+}
+
+/* One value, or several in parentheses. */
+static bool
+parse_arguments(Parser *p, EaRsql *comparison, bool list)
+{
+	int			room = 1;
+
+	comparison->values = palloc(sizeof(EaRsqlValue));
+	skip_spaces(p);
+	if (!at_char(p, '('))
+	{
+		comparison->nvalues = 1;
+		return parse_value(p, comparison->values);
+	}
+
+	advance(p);
+	do
+	{
+		CHECK_FOR_INTERRUPTS();
+		skip_spaces(p);
+		if (comparison->nvalues == 1 && !list)
+		{
+			fail(p, p->position, psprintf("operator \"%s\" takes one value",
+										  ea_rsql_op_name(comparison->op)));
+			return false;
+		}
+		if (comparison->nvalues == p->limits->max_items)
+		{
+			fail(p, p->position, psprintf("list of more than %d values",
+										  p->limits->max_items));
+			return false;
+		}
+		if (comparison->nvalues == room)
+		{
+			room *= 2;
+			comparison->values = repalloc(comparison->values,
+										  room * sizeof(EaRsqlValue));
+		}
+		if (!parse_value(p, &comparison->values[comparison->nvalues++]))
+			return false;
+	} while (accept_joint(p, EA_RSQL_OR));
+
+	if (!at_char(p, ')'))
+	{
+		fail_expected(p, "\",\" or \")\"");
+		return false;
+	}
+	advance(p);
+	return true;
+}
+
+static EaRsql *
+parse_comparison(Parser *p)
+{
+	EaRsql	   *comparison = palloc0(sizeof(EaRsql));
+	bool		list;
+
+	comparison->kind = EA_RSQL_COMPARISON;
+	if (p->ncomparisons++ == p->limits->max_comparisons)
+	{
+		fail(p, p->position, psprintf("more than %d comparisons",
+									  p->limits->max_comparisons));
+		return NULL;
+	}
+	if (!parse_selector(p, comparison) ||
+		!parse_operator(p, &comparison->op, &list) ||
+		!parse_arguments(p, comparison, list))
+		return NULL;
+	return comparison;
+}
+
+/* A comparison, or a whole expression in parentheses. */
+static EaRsql *
+parse_term(Parser *p)
+{
+	EaRsql	   *tree;
+
+	CHECK_FOR_INTERRUPTS();
+	skip_spaces(p);
+	if (!at_char(p, '('))
+		return parse_comparison(p);
+
+	if (p->depth == p->limits->max_depth)
+	{
+		fail(p, p->position, psprintf("parentheses more than %d deep",
+									  p->limits->max_depth));
+		return NULL;
+	}
+	p->depth++;
+	advance(p);
+	tree = parse_joined(p, EA_RSQL_OR);
+	if (tree == NULL)
+		return NULL;
+	if (!at_char(p, ')'))
+	{
+		fail_expected(p, "\")\"");
+		return NULL;
+	}
+	advance(p);
+	p->depth--;
+	return tree;
+}
+
+/*
+ * One or more parts joined by "or", or, binding tighter, by "and".  Parts of
+ * the same kind, from parentheses, become parts of this one.
+ */
+static EaRsql *
+parse_joined(Parser *p, EaRsqlKind kind)
+{
+	EaRsql	   *tree;
+	List	   *parts = NIL;
+	ListCell   *cell;
+	int			i;
+
+	check_stack_depth();
+	do
+	{
+		EaRsql	   *part;
+
+		if (kind == EA_RSQL_OR)
+			part = parse_joined(p, EA_RSQL_AND);
+		else
+			part = parse_term(p);
+		if (part == NULL)
+			return NULL;
+		if (part->kind != kind)
+			parts = lappend(parts, part);
+		for (i = 0; part->kind == kind && i < part->nchildren; i++)
+			parts = lappend(parts, part->children[i]);
+	} while (accept_joint(p, kind));
+
+	if (list_length(parts) == 1)
+		return linitial(parts);
+	tree = palloc0(sizeof(EaRsql));
+	tree->kind = kind;
+	tree->children = palloc(list_length(parts) * sizeof(EaRsql *));
+	foreach(cell, parts)
+		tree->children[tree->nchildren++] = lfirst(cell);
+	list_free(parts);
+	return tree;
+}
+
+/*
+ * Parse a filter (grammar.md "RSQL").  Arguments, result and faults: see
+ * rsql.h.
+ */
+EaRsql *
+ea_rsql_parse(const char *input, int len, const EaRsqlLimits *limits,
+			  EaRsqlFault *fault)
+{
+	Parser		parser;
+	EaRsql	   *tree;
+
+	memset(&parser, 0, sizeof(parser));
+	parser.text = input;
+	parser.at = input;
+	parser.end = input + len;
+	parser.limits = limits;
+	parser.fault = fault;
+	fault->message = NULL;
+	fault->offset = 0;
+
+	if (len > limits->max_length)
+	{
+		fail(&parser, 0, psprintf("longer than %d bytes",
+								  limits->max_length));
+		return NULL;
+	}
+	parser.pool = palloc(len + 1);
+	tree = parse_joined(&parser, EA_RSQL_OR);
+	if (tree != NULL && parser.at < parser.end)
+	{
+		fail_expected(&parser, "\";\", \",\", \"and\", \"or\" or the end");
+		tree = NULL;
+	}
+	return tree;
+}
+
+const char *
+ea_rsql_op_name(EaRsqlOp op)
+{
+	int			i;
+
+	for (i = 0; operators[i].op != op; i++)
+		;
+	return operators[i].text;
+}
+
+/* The names of a selector with dots between them, as a JSON string. */
+static void
+write_selector(StringInfo buf, const EaRsql *comparison)
+{
+	StringInfoData path;
+	int			i;
+
+	initStringInfo(&path);
+	for (i = 0; i < comparison->nhops; i++)
+	{
+		if (i > 0)
+			appendStringInfoChar(&path, '.');
+		appendStringInfoString(&path, comparison->hops[i]);
+	}
+	ea_jsonwrite_string(buf, path.data, path.len);
+	pfree(path.data);
+}
+
+/*
+ * Append a tree as JSON: {"and": [...]}, {"or": [...]}, or
+ * {"selector": "a.b", "operator": "==", "values": ["1"]}.
+ */
+void
+ea_rsql_write(StringInfo buf, const EaRsql *tree)
+{
+	int			i;
+
+	check_stack_depth();
+	if (tree->kind == EA_RSQL_COMPARISON)
+	{
+		ea_jsonwrite_lit(buf, "{\"selector\":");
+		write_selector(buf, tree);
+		ea_jsonwrite_key(buf, "operator");
+		ea_jsonwrite_cstring(buf, ea_rsql_op_name(tree->op));
+		ea_jsonwrite_key(buf, "values");
+		for (i = 0; i < tree->nvalues; i++)
+		{
+			appendStringInfoChar(buf, i == 0 ? '[' : ',');
+			ea_jsonwrite_string(buf, tree->values[i].text,
+								tree->values[i].len);
+		}
+	}
+	else
+	{
+		appendStringInfoChar(buf, '{');
+		ea_jsonwrite_key(buf, joints[tree->kind].word);
+		for (i = 0; i < tree->nchildren; i++)
+		{
+			appendStringInfoChar(buf, i == 0 ? '[' : ',');
+			ea_rsql_write(buf, tree->children[i]);
+		}
+	}
+	ea_jsonwrite_lit(buf, "]}");
+}
+
+/* The limits that the settings give (contract section 9). */
+EaRsqlLimits
+ea_rsql_limits(void)
+{
+	EaRsqlLimits limits;
+
+	limits.max_length = ea_guc_max_filter_length;
+	limits.max_depth = ea_guc_max_filter_depth;
+	limits.max_comparisons = ea_guc_max_filter_comparisons;
+	limits.max_items = ea_guc_max_filter_items;
+	limits.max_hops = EA_RSQL_MAX_HOPS;
+	return limits;
+}
+
+/*
+ * entityapi.parse_rsql(text) returns jsonb: how a filter is understood.
+ * Raises a syntax error for what is no filter.
+ */
+PG_FUNCTION_INFO_V1(ea_sql_parse_rsql);
+
+Datum
+ea_sql_parse_rsql(PG_FUNCTION_ARGS)
+{
+	text	   *filter = PG_GETARG_TEXT_PP(0);
+	EaRsqlLimits limits = ea_rsql_limits();
+	EaRsqlFault fault;
+	EaRsql	   *tree;
+	StringInfoData buf;
+
+	tree = ea_rsql_parse(VARDATA_ANY(filter), VARSIZE_ANY_EXHDR(filter),
+						 &limits, &fault);
+	if (tree == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_SYNTAX_ERROR),
+				 errmsg("filter: %s at position %d", fault.message,
+						fault.offset + 1)));
+	initStringInfo(&buf);
+	ea_rsql_write(&buf, tree);
+	PG_RETURN_DATUM(DirectFunctionCall1(jsonb_in,
+										CStringGetDatum(buf.data)));
+}

@@ -1,0 +1,88 @@
+/*-------------------------------------------------------------------------
+ *
+ * rsql.h
+ *	  RSQL text (grammar.md, contract section 4) to a tree.  Pure: knows no
+ *	  catalog.
+ *
+ * extension/rsql.h
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef EA_RSQL_H
+#define EA_RSQL_H
+
+#include "lib/stringinfo.h"
+
+typedef enum EaRsqlKind
+{
+	EA_RSQL_AND,
+	EA_RSQL_OR,
+	EA_RSQL_COMPARISON
+} EaRsqlKind;
+
+typedef enum EaRsqlOp
+{
+	EA_RSQL_EQ, EA_RSQL_NE, EA_RSQL_GT, EA_RSQL_GE, EA_RSQL_LT, EA_RSQL_LE,
+	EA_RSQL_IN, EA_RSQL_OUT, EA_RSQL_LIKE, EA_RSQL_ILIKE, EA_RSQL_ISNULL
+} EaRsqlOp;
+
+typedef struct EaRsqlValue
+{
+	const char *text;			/* unescaped, NUL-terminated */
+	int			len;
+	int			offset;			/* characters into the input, for messages */
+} EaRsqlValue;
+
+typedef struct EaRsql EaRsql;
+
+struct EaRsql
+{
+	EaRsqlKind	kind;
+	int			nchildren;		/* AND, OR: two or more */
+	EaRsql	  **children;
+
+	/* COMPARISON */
+	int			nhops;			/* names in the selector */
+	const char **hops;
+	EaRsqlOp	op;
+	int			nvalues;
+	EaRsqlValue *values;
+	int			offset;			/* of the selector, for messages */
+	void	   *bound;			/* rsql_sql.c: what the selector stands for */
+};
+
+typedef struct EaRsqlLimits
+{
+	int			max_length;		/* bytes */
+	int			max_depth;		/* parentheses */
+	int			max_comparisons;
+	int			max_items;		/* of one list */
+	int			max_hops;		/* relationships of one path */
+} EaRsqlLimits;
+
+typedef struct EaRsqlFault
+{
+	const char *message;		/* without position */
+	int			offset;			/* character position, from 0 */
+} EaRsqlFault;
+
+/* Relationships that one path in filter or sort may cross. */
+#define EA_RSQL_MAX_HOPS 5
+
+/* The limits as the settings have them. */
+extern EaRsqlLimits ea_rsql_limits(void);
+
+/*
+ * Parse len bytes of valid UTF-8.  Returns the tree, in the current memory
+ * context, or NULL with *fault.  Never throws for bad input.
+ */
+extern EaRsql *ea_rsql_parse(const char *str, int len,
+							 const EaRsqlLimits *limits, EaRsqlFault *fault);
+
+/* The operator as the specification spells it: "=gt=". */
+extern const char *ea_rsql_op_name(EaRsqlOp op);
+
+/* The tree as JSON, for entityapi.parse_rsql() and tests. */
+extern void ea_rsql_write(StringInfo buf, const EaRsql *tree);
+
+#endif							/* EA_RSQL_H */

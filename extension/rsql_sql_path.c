@@ -1,0 +1,334 @@
+/*-------------------------------------------------------------------------
+ *
+ * rsql_sql_path.c
+ *	  Selectors and sort keys resolved against an entity.
+ *
+ * Everything that a path may not be used for is found out here, before any
+ * SQL is written: names, versions, roles, operators and literals.
+ *
+ * What the caller may not see, be it attribute, relationship or the entity
+ * behind it, is answered exactly as what does not exist.  A one-of knows a
+ * name if some member does; the members that do not are left out.
+ *
+ * extension/rsql_sql_path.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "catalog/pg_collation.h"
+#include "mb/pg_wchar.h"
+#include "miscadmin.h"
+#include "utils/array.h"
+#include "utils/lsyscache.h"
+#include "utils/typcache.h"
+
+#include "authz.h"
+#include "guc.h"
+#include "rsql_sql_path.h"
+
+/*
+ * Relationships that all paths of one filter or sort together may cross,
+ * each member of a one-of counted: planning time grows with them.
+ */
+#define MAX_CROSSINGS 256
+
+/* A path being resolved. */
+typedef struct Resolver
+{
+	EaRequest  *req;
+	int			nnames;
+	const char *const *names;
+	const EaRsql *comparison;	/* NULL: a sort key */
+	int		   *crossings;
+	const char *unknown;		/* the first name that leads nowhere */
+	const char *why;			/* what else was found wrong first */
+	int			offset;			/* where, in the filter */
+} Resolver;
+
+/* What a type must be capable of for an operator; by EaRsqlOp. */
+static const int needs[] =
+{
+	[EA_RSQL_EQ] = EA_CAN_EQUAL,
+	[EA_RSQL_NE] = EA_CAN_EQUAL,
+	[EA_RSQL_GT] = EA_CAN_ORDER,
+	[EA_RSQL_GE] = EA_CAN_ORDER,
+	[EA_RSQL_LT] = EA_CAN_ORDER,
+	[EA_RSQL_LE] = EA_CAN_ORDER,
+	[EA_RSQL_IN] = EA_CAN_EQUAL,
+	[EA_RSQL_OUT] = EA_CAN_EQUAL,
+	[EA_RSQL_LIKE] = EA_CAN_MATCH,
+	[EA_RSQL_ILIKE] = EA_CAN_MATCH,
+	[EA_RSQL_ISNULL] = 0,
+};
+
+/* Note what is wrong; the result is for `return`. */
+static EaStep *
+fail(Resolver *r, int offset, const char *why)
+{
+	if (r->why == NULL)
+	{
+		r->why = why;
+		r->offset = offset;
+	}
+	return NULL;
+}
+
+static EaStep *
+fail_selector(Resolver *r, const char *format, const char *name)
+{
+	return fail(r, r->comparison == NULL ? 0 : r->comparison->offset,
+				psprintf(format, name));
+}
+
+/*
+ * Note a name that the entity at hand does not have for this caller.  It is
+ * no fault yet: another member of a one-of may have it.
+ */
+static EaStep *
+fail_unknown(Resolver *r, const char *name)
+{
+	if (r->unknown == NULL)
+		r->unknown = name;
+	return NULL;
+}
+
+/* A declared value of an enumeration, as its type compares them. */
+static bool
+is_declared(const EaField *field, Datum value)
+{
+	TypeCacheEntry *cache = lookup_type_cache(field->type->oid,
+											  TYPECACHE_EQ_OPR_FINFO);
+	int			i;
+
+	for (i = 0; i < field->nenum; i++)
+	{
+		const char *why;
+		Datum		declared;
+
+		if (field->type->read(field->enum_values[i],
+							  strlen(field->enum_values[i]),
+							  true, &declared, &why) &&
+			DatumGetBool(FunctionCall2Coll(&cache->eq_opr_finfo,
+										   DEFAULT_COLLATION_OID,
+										   declared, value)))
+			return true;
+	}
+	return false;
+}
+
+/* A pattern is short and does not end in a lone escape character. */
+static const char *
+check_pattern(const EaRsqlValue *value)
+{
+	int			escapes = 0;
+
+	if (pg_mbstrlen_with_len(value->text, value->len) >
+		ea_guc_max_like_length)
+		return psprintf("pattern longer than %d characters",
+						ea_guc_max_like_length);
+	while (escapes < value->len &&
+		   value->text[value->len - 1 - escapes] == '\\')
+		escapes++;
+	return escapes % 2 == 1 ? "pattern ends with a backslash" : NULL;
+}
+
+/* One literal as a Datum of the attribute's type. */
+static bool
+read_literal(Resolver *r, const EaStep *end, const EaRsqlValue *literal,
+			 Datum *value)
+{
+	const char *name = r->names[r->nnames - 1];
+	const char *why = NULL;
+
+	if (needs[r->comparison->op] == EA_CAN_MATCH)
+		why = check_pattern(literal);
+	if (why != NULL)
+	{
+		fail(r, literal->offset, why);
+		return false;
+	}
+	if (!end->type->read(literal->text, literal->len, false, value, &why))
+	{
+		fail(r, literal->offset, psprintf("value of \"%s\" %s", name, why));
+		return false;
+	}
+	if (end->field != NULL && end->field->nenum > 0 &&
+		!is_declared(end->field, *value))
+	{
+		fail(r, literal->offset,
+			 psprintf("value of \"%s\" must be one of those declared", name));
+		return false;
+	}
+	return true;
+}
+
+/* The values of a comparison, checked and put into the step. */
+static EaStep *
+bind_values(Resolver *r, EaStep *end)
+{
+	const EaRsql *comparison = r->comparison;
+	const EaType *type = end->type;
+	Datum	   *items;
+	int16		len;
+	bool		byval;
+	char		align;
+	int			i;
+
+	items = palloc(comparison->nvalues * sizeof(Datum));
+	for (i = 0; i < comparison->nvalues; i++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (!read_literal(r, end, &comparison->values[i], &items[i]))
+			return NULL;
+	}
+	if (comparison->op != EA_RSQL_IN && comparison->op != EA_RSQL_OUT)
+	{
+		end->value = items[0];
+		return end;
+	}
+	get_typlenbyvalalign(type->oid, &len, &byval, &align);
+	end->value = PointerGetDatum(construct_array(items, comparison->nvalues,
+												 type->oid, len, byval,
+												 align));
+	return end;
+}
+
+/* The path ends at an attribute or the id: is it good for what is asked? */
+static EaStep *
+resolve_end(Resolver *r, EaStep *end)
+{
+	const char *name = r->names[r->nnames - 1];
+	int			can;
+
+	if (r->comparison == NULL)
+	{
+		if ((end->type->can & EA_CAN_SORT) == 0)
+			return fail_selector(r, "cannot sort by \"%s\"", name);
+		return end;
+	}
+	if (r->comparison->op == EA_RSQL_ISNULL)
+		return end;
+
+	can = end->type->can;
+	if (end->field != NULL && end->field->nenum > 0)
+		can &= ~EA_CAN_MATCH;
+	if ((needs[r->comparison->op] & can) == 0)
+		return fail(r, r->comparison->offset,
+					psprintf("operator \"%s\" cannot be used with \"%s\"",
+							 ea_rsql_op_name(r->comparison->op), name));
+	return bind_values(r, end);
+}
+
+/* The path ends at a relationship: only its absence can be asked for. */
+static EaStep *
+check_relationship(Resolver *r, EaStep *step)
+{
+	const char *name = step->field->name;
+
+	if (r->comparison == NULL)
+		return fail_selector(r, "cannot sort by relationship \"%s\"", name);
+	if (r->comparison->op != EA_RSQL_ISNULL)
+		return fail_selector(r, "\"%s\" is a relationship: compare one of "
+							 "its attributes or its id", name);
+	if (ea_catalog_is_to_many(step->field))
+		return fail_selector(r, "\"%s\" is a to-many relationship and never "
+							 "null", name);
+	return step;
+}
+
+static EaStep *resolve_name(Resolver *r, EaEntity *entity, int depth);
+
+/* Go through a relationship, by each member that the caller can follow. */
+static EaStep *
+resolve_hop(Resolver *r, EaStep *step, int depth)
+{
+	EaField    *field = step->field;
+	bool		last = depth == r->nnames - 1;
+	int			i;
+
+	if (depth == EA_RSQL_MAX_HOPS)
+		return fail_selector(r, "too many relationships up to \"%s\"",
+							 field->name);
+	if (!last && r->comparison == NULL && ea_catalog_is_to_many(field))
+		return fail_selector(r, "cannot sort through to-many relationship "
+							 "\"%s\"", field->name);
+	step->to_many = ea_catalog_is_to_many(field);
+	step->branches = palloc(field->nmembers * sizeof(EaBranch));
+	for (i = 0; i < field->nmembers; i++)
+	{
+		EaEntity   *target = ea_catalog_target(field, i);
+		EaBranch   *branch = &step->branches[step->nbranches];
+
+		if (!ea_catalog_shows(target, r->req->version) ||
+			!ea_authz_allows(r->req, target, EA_OP_READ))
+			continue;
+		if (++*r->crossings > MAX_CROSSINGS)
+			return fail_selector(r, "too many relationships to follow, "
+								 "up to \"%s\"", field->name);
+		branch->member = i;
+		branch->rest = last ? NULL : resolve_name(r, target, depth + 1);
+		if (!last && branch->rest == NULL)
+			continue;
+		if (!last && branch->rest->to_many)
+			step->to_many = true;
+		step->nbranches++;
+	}
+	if (step->nbranches == 0)
+		return fail_unknown(r, field->name);
+	return last ? check_relationship(r, step) : step;
+}
+
+/*
+ * The step for name number depth, as seen from entity, with all that follow
+ * it; NULL when that does not exist for the caller or cannot be used so.
+ */
+static EaStep *
+resolve_name(Resolver *r, EaEntity *entity, int depth)
+{
+	const char *name = r->names[depth];
+	bool		last = depth == r->nnames - 1;
+	EaStep	   *step = palloc0(sizeof(EaStep));
+
+	check_stack_depth();
+	if (last && strcmp(name, "id") == 0)
+	{
+		step->type = ea_types_find("uuid");
+		return resolve_end(r, step);
+	}
+	step->field = ea_authz_field(r->req, entity, name, strlen(name));
+	if (step->field == NULL)
+		return fail_unknown(r, name);
+	if (step->field->kind != EA_ATTRIBUTE)
+		return resolve_hop(r, step, depth);
+	if (!last)
+		return fail_selector(r, "\"%s\" is no relationship", name);
+	step->type = step->field->type;
+	return resolve_end(r, step);
+}
+
+/*
+ * Resolve a path from entity on.  Arguments and result: see rsql_sql_path.h.
+ */
+EaStep *
+ea_rsql_sql_resolve(EaRequest *req, EaEntity *entity,
+					const char *const *names, int nnames,
+					const EaRsql *comparison, int *crossings,
+					const char **why, int *offset)
+{
+	Resolver	r = {0};
+	EaStep	   *step;
+
+	r.req = req;
+	r.names = names;
+	r.nnames = nnames;
+	r.comparison = comparison;
+	r.crossings = crossings;
+	step = resolve_name(&r, entity, 0);
+	if (step == NULL && r.why == NULL)
+		fail_selector(&r, "unknown attribute or relationship \"%s\"",
+					  r.unknown);
+	*why = r.why;
+	*offset = r.offset;
+	return step;
+}

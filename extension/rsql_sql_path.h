@@ -1,0 +1,54 @@
+/*-------------------------------------------------------------------------
+ *
+ * rsql_sql_path.h
+ *	  Selectors and sort keys resolved against an entity.
+ *
+ * A path becomes a tree of steps: one for each name, with several ways on
+ * where a one-of relationship is crossed.
+ *
+ * extension/rsql_sql_path.h
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef EA_RSQL_SQL_PATH_H
+#define EA_RSQL_SQL_PATH_H
+
+#include "catalog.h"
+#include "context.h"
+#include "rsql.h"
+
+typedef struct EaStep EaStep;
+
+/* A way on through a relationship. */
+typedef struct EaBranch
+{
+	int			member;
+	EaStep	   *rest;			/* NULL: the path ends at the relationship */
+} EaBranch;
+
+struct EaStep
+{
+	EaField    *field;			/* NULL: the id */
+	const EaType *type;			/* of the attribute or id that the path ends
+								 * at; NULL: of a relationship */
+	bool		to_many;		/* crosses a to-many relationship here or
+								 * later on */
+	int			nbranches;		/* 0: attribute or id */
+	EaBranch   *branches;
+	Datum		value;			/* what to compare with: one value or, for
+								 * lists, an array */
+};
+
+/*
+ * Resolve a path from entity on, for a comparison or, when that is NULL, for
+ * a sort key: then it crosses no to-many relationship.  *crossings counts the
+ * relationships of all paths of one filter or sort.  Returns NULL, with *why
+ * and *offset (characters into the filter), for what the caller may not see
+ * or the path cannot be used for.  Lives in the current memory context.
+ */
+extern EaStep *ea_rsql_sql_resolve(EaRequest *req, EaEntity *entity,
+								   const char *const *names, int nnames,
+								   const EaRsql *comparison, int *crossings,
+								   const char **why, int *offset);
+
+#endif							/* EA_RSQL_SQL_PATH_H */

@@ -1,0 +1,156 @@
+/*-------------------------------------------------------------------------
+ *
+ * secret.c
+ *	  Opaque secrets: refresh tokens, keys, client secrets, invites.
+ *
+ * The secret has 256 random bits, so a plain SHA-256 of it is as good as a
+ * slow hash would be.  The checksum is CRC-32 (IEEE 802.3) of all characters
+ * before it.
+ *
+ * extension/secret.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "common/cryptohash.h"
+#include "secret.h"
+#include "utils/pg_crc.h"
+
+#define ID_OFFSET EA_SECRET_PREFIX_LEN
+#define BODY_OFFSET (ID_OFFSET + EA_SECRET_ID_LEN)
+#define CRC_OFFSET (BODY_OFFSET + EA_SECRET_BODY_LEN)
+
+#define ID_BYTES 16
+#define BODY_BYTES 32
+
+static const char digits[] =
+"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+
+/*
+ * Write a big-endian number as ndigits base-62 digits, by long division.
+ * Destroys the number.
+ */
+static void
+write_base62(uint8 *number, int len, char *out, int ndigits)
+{
+	for (int i = ndigits - 1; i >= 0; i--)
+	{
+		int			remainder = 0;
+
+		for (int j = 0; j < len; j++)
+		{
+			int			value = remainder << 8 | number[j];
+
+			number[j] = value / 62;
+			remainder = value % 62;
+		}
+		out[i] = digits[remainder];
+	}
+}
+
+static void
+write_random(int nbytes, char *out, int ndigits)
+{
+	uint8		random[BODY_BYTES];
+
+	Assert(nbytes <= sizeof(random));
+	if (!pg_strong_random(random, nbytes))
+		ereport(ERROR,
+				(errcode(ERRCODE_INTERNAL_ERROR),
+				 errmsg("could not generate random values")));
+	write_base62(random, nbytes, out, ndigits);
+}
+
+static void
+write_checksum(const char *str, int len, char *out)
+{
+	pg_crc32	crc;
+	uint8		number[4];
+
+	INIT_TRADITIONAL_CRC32(crc);
+	COMP_TRADITIONAL_CRC32(crc, str, len);
+	FIN_TRADITIONAL_CRC32(crc);
+	for (int i = 0; i < 4; i++)
+		number[i] = crc >> (24 - 8 * i) & 0xFF;
+	write_base62(number, sizeof(number), out, EA_SECRET_CRC_LEN);
+}
+
+static void
+hash_body(const char *body, uint8 *hash)
+{
+	pg_cryptohash_ctx *ctx = pg_cryptohash_create(PG_SHA256);
+
+	if (ctx == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_OUT_OF_MEMORY), errmsg("out of memory")));
+	if (pg_cryptohash_init(ctx) < 0 ||
+		pg_cryptohash_update(ctx, (const uint8 *) body,
+							 EA_SECRET_BODY_LEN) < 0 ||
+		pg_cryptohash_final(ctx, hash, PG_SHA256_DIGEST_LENGTH) < 0)
+	{
+		pg_cryptohash_free(ctx);
+		elog(ERROR, "could not compute the hash of a secret");
+	}
+	pg_cryptohash_free(ctx);
+}
+
+/* Fill id and hash from a whole text. */
+static void
+split(EaSecret *secret, const char *str)
+{
+	memcpy(secret->id, str + ID_OFFSET, EA_SECRET_ID_LEN);
+	secret->id[EA_SECRET_ID_LEN] = '\0';
+	hash_body(str + BODY_OFFSET, secret->hash);
+}
+
+char *
+ea_secret_make(EaSecret *secret, const char *prefix)
+{
+	char	   *str = palloc(EA_SECRET_LEN + 1);
+
+	Assert(strlen(prefix) == EA_SECRET_PREFIX_LEN - 1);
+	memcpy(str, prefix, EA_SECRET_PREFIX_LEN - 1);
+	str[EA_SECRET_PREFIX_LEN - 1] = '_';
+	write_random(ID_BYTES, str + ID_OFFSET, EA_SECRET_ID_LEN);
+	write_random(BODY_BYTES, str + BODY_OFFSET, EA_SECRET_BODY_LEN);
+	write_checksum(str, CRC_OFFSET, str + CRC_OFFSET);
+	str[EA_SECRET_LEN] = '\0';
+	split(secret, str);
+	return str;
+}
+
+bool
+ea_secret_read(EaSecret *secret, const char *prefix, const char *sent, int len)
+{
+	char		crc[EA_SECRET_CRC_LEN];
+
+	if (len != EA_SECRET_LEN ||
+		strncmp(sent, prefix, EA_SECRET_PREFIX_LEN - 1) != 0 ||
+		sent[EA_SECRET_PREFIX_LEN - 1] != '_' ||
+		strspn(sent + EA_SECRET_PREFIX_LEN, digits) !=
+		len - EA_SECRET_PREFIX_LEN)
+		return false;
+	write_checksum(sent, CRC_OFFSET, crc);
+	if (memcmp(crc, sent + CRC_OFFSET, EA_SECRET_CRC_LEN) != 0)
+		return false;
+	split(secret, sent);
+	return true;
+}
+
+bool
+ea_secret_matches(const EaSecret *secret, const uint8 *stored, int len)
+{
+	return len == sizeof(secret->hash) &&
+		timingsafe_bcmp(secret->hash, stored, sizeof(secret->hash)) == 0;
+}
+
+char *
+ea_secret_word(void)
+{
+	char	   *word = palloc(EA_SECRET_ID_LEN + 1);
+
+	write_random(ID_BYTES, word, EA_SECRET_ID_LEN);
+	word[EA_SECRET_ID_LEN] = '\0';
+	return word;
+}

@@ -1,0 +1,249 @@
+/*-------------------------------------------------------------------------
+ *
+ * session.c
+ *	  Sessions: one login, the refresh tokens that follow from it, and the
+ *	  access tokens issued on the way.
+ *
+ * A session is the family of its refresh tokens, and `sid` of its access
+ * tokens.  Its row decides whether any of them is believed, so ending it is
+ * one update.
+ *
+ * extension/session.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "catalog/pg_type.h"
+#include "exec.h"
+#include "guc.h"
+#include "jsonwrite.h"
+#include "keyring.h"
+#include "secret.h"
+#include "session.h"
+#include "utils/builtins.h"
+#include "utils/timestamp.h"
+#include "uuid.h"
+
+/*
+ * Claims in the order in which they are left out of a token that would be
+ * too long otherwise.  No decision rests on them: the principal is read from
+ * the database.
+ */
+typedef enum LeftOut
+{
+	NOTHING,
+	PROFILE,
+	ATTRIBUTES,
+	ROLES
+} LeftOut;
+
+static TimestampTz
+later(TimestampTz at, int seconds)
+{
+	return TimestampTzPlusMilliseconds(at, (int64) seconds * 1000);
+}
+
+static void
+write_text(StringInfo buf, const char *key, const char *value)
+{
+	ea_jsonwrite_key(buf, key);
+	ea_jsonwrite_cstring(buf, value);
+}
+
+static void
+write_uuid(StringInfo buf, const char *key, const pg_uuid_t *value)
+{
+	ea_jsonwrite_key(buf, key);
+	ea_jsonwrite_uuid(buf, value);
+}
+
+static void
+write_flag(StringInfo buf, const char *key, bool value)
+{
+	ea_jsonwrite_key(buf, key);
+	ea_jsonwrite_bool(buf, value);
+}
+
+/* Claims of origin and time (RFC 9068 section 2.2). */
+static void
+write_token_claims(StringInfo buf, EaRequest *req, const pg_uuid_t *session,
+				   int ttl)
+{
+	int64		issued_at = timestamptz_to_time_t(req->now);
+	pg_uuid_t	id;
+
+	ea_uuid_make(&id);
+	write_text(buf, "iss", ea_guc_issuer);
+	write_text(buf, "aud", ea_guc_audience);
+	ea_jsonwrite_key(buf, "iat");
+	ea_jsonwrite_int64(buf, issued_at);
+	ea_jsonwrite_key(buf, "exp");
+	ea_jsonwrite_int64(buf, issued_at + ttl);
+	write_uuid(buf, "jti", &id);
+	write_uuid(buf, "sid", session);
+}
+
+/* Claims about the subject (service.md 2.2). */
+static void
+write_subject_claims(StringInfo buf, const EaPrincipal *principal,
+					 bool forced, LeftOut left_out)
+{
+	write_uuid(buf, "sub", &principal->account);
+	write_text(buf, "username", principal->username);
+	if (principal->has_tenant)
+		write_uuid(buf, "tenantId", &principal->tenant);
+	write_text(buf, "accountKind", ea_account_kind(principal->kind));
+	write_flag(buf, "isSuperAdmin", principal->super_admin);
+	write_flag(buf, "isTenantAdmin", principal->tenant_admin);
+	if (left_out < ROLES)
+	{
+		ea_jsonwrite_key(buf, "roles");
+		appendStringInfoChar(buf, '[');
+		for (int i = 0; i < principal->nroles; i++)
+		{
+			ea_jsonwrite_comma(buf);
+			ea_jsonwrite_cstring(buf, principal->roles[i]);
+		}
+		appendStringInfoChar(buf, ']');
+	}
+	if (left_out < ATTRIBUTES)
+	{
+		ea_jsonwrite_key(buf, "securityAttributes");
+		ea_account_write_object(buf, principal->attributes);
+	}
+	if (left_out < PROFILE)
+	{
+		ea_jsonwrite_key(buf, "profile");
+		ea_account_write_object(buf, principal->profile);
+	}
+	if (forced)
+	{
+		ea_jsonwrite_key(buf, "scope");
+		ea_jsonwrite_lit(buf, "[\"FORCE_CHANGE\"]");
+	}
+}
+
+static char *
+access_token(EaRequest *req, const EaAccount *account,
+			 const pg_uuid_t *session, bool forced, int ttl)
+{
+	const EaJwtKey *key = ea_keyring_signer(req->now);
+
+	for (LeftOut left_out = NOTHING; left_out <= ROLES; left_out++)
+	{
+		StringInfoData claims;
+		char	   *token;
+		int			len;
+
+		initStringInfo(&claims);
+		appendStringInfoChar(&claims, '{');
+		write_token_claims(&claims, req, session, ttl);
+		write_subject_claims(&claims, &account->principal, forced, left_out);
+		appendStringInfoChar(&claims, '}');
+		token = ea_jwt_sign(key, claims.data, claims.len, &len);
+		if (len <= EA_JWT_MAX_LENGTH)
+			return token;
+	}
+	elog(ERROR, "an access token would be too long");
+}
+
+/* The next refresh token of a session; the text of which only a hash stays. */
+static char *
+refresh_token(EaRequest *req, const pg_uuid_t *session,
+			  TimestampTz session_end)
+{
+	static const Oid types[] = {TEXTOID, UUIDOID, BYTEAOID, TIMESTAMPTZOID};
+	Datum		values[lengthof(types)];
+	EaSecret	secret;
+	char	   *token = ea_secret_make(&secret, EA_SECRET_REFRESH);
+	bytea	   *hash = palloc(VARHDRSZ + sizeof(secret.hash));
+
+	SET_VARSIZE(hash, VARHDRSZ + sizeof(secret.hash));
+	memcpy(VARDATA(hash), secret.hash, sizeof(secret.hash));
+	values[0] = CStringGetTextDatum(secret.id);
+	values[1] = UUIDPGetDatum(session);
+	values[2] = PointerGetDatum(hash);
+	values[3] = TimestampTzGetDatum(Min(later(req->now,
+											  ea_guc_refresh_idle_ttl),
+										session_end));
+	ea_exec_run("INSERT INTO entityapi.refresh_token"
+				" (id, session_id, secret_hash, expires_at)"
+				" VALUES ($1, $2, $3, $4)",
+				lengthof(types), types, values, NULL, EA_EXEC_WRITE, true,
+				NULL, NULL);
+	return token;
+}
+
+void
+ea_session_continue(EaRequest *req, const EaAccount *account,
+					const pg_uuid_t *session, TimestampTz expires_at,
+					bool forced)
+{
+	int			ttl = forced ? ea_guc_forced_token_ttl :
+		ea_guc_access_token_ttl;
+
+	appendStringInfoChar(req->out, '{');
+	write_text(req->out, "accessToken",
+			   access_token(req, account, session, forced, ttl));
+	write_text(req->out, "refreshToken",
+			   refresh_token(req, session, expires_at));
+	write_text(req->out, "tokenType", "Bearer");
+	ea_jsonwrite_key(req->out, "expiresIn");
+	ea_jsonwrite_int64(req->out, ttl);
+	if (forced)
+		write_flag(req->out, "forcePasswordChange", true);
+	appendStringInfoChar(req->out, '}');
+	req->status = 200;
+}
+
+void
+ea_session_begin(EaRequest *req, const EaAccount *account)
+{
+	static const Oid types[] = {
+		UUIDOID, UUIDOID, TIMESTAMPTZOID, TIMESTAMPTZOID, BOOLOID
+	};
+	const EaPrincipal *principal = &account->principal;
+	TimestampTz expires_at = later(req->now, ea_guc_refresh_max_ttl);
+	Datum		values[lengthof(types)];
+	pg_uuid_t	session;
+
+	ea_uuid_make(&session);
+	values[0] = UUIDPGetDatum(&session);
+	values[1] = UUIDPGetDatum(&principal->account);
+	values[2] = TimestampTzGetDatum(req->now);
+	values[3] = TimestampTzGetDatum(expires_at);
+	values[4] = BoolGetDatum(principal->force_change);
+	ea_exec_run("INSERT INTO entityapi.session"
+				" (id, account_id, created_at, expires_at, forced)"
+				" VALUES ($1, $2, $3, $4, $5)",
+				lengthof(types), types, values, NULL, EA_EXEC_WRITE, true,
+				NULL, NULL);
+	ea_session_continue(req, account, &session, expires_at,
+						principal->force_change);
+}
+
+static void
+end_sessions(const char *sql, const pg_uuid_t *id, TimestampTz now)
+{
+	static const Oid types[] = {UUIDOID, TIMESTAMPTZOID};
+	Datum		values[] = {UUIDPGetDatum(id), TimestampTzGetDatum(now)};
+
+	ea_exec_run(sql, lengthof(types), types, values, NULL, EA_EXEC_WRITE,
+				true, NULL, NULL);
+}
+
+void
+ea_session_end(const pg_uuid_t *session, TimestampTz now)
+{
+	end_sessions("UPDATE entityapi.session SET revoked_at = $2"
+				 " WHERE id = $1 AND revoked_at IS NULL", session, now);
+}
+
+void
+ea_session_end_all(const pg_uuid_t *account, TimestampTz now)
+{
+	end_sessions("UPDATE entityapi.session SET revoked_at = $2"
+				 " WHERE account_id = $1 AND revoked_at IS NULL",
+				 account, now);
+}

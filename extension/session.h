@@ -1,0 +1,31 @@
+/*-------------------------------------------------------------------------
+ *
+ * session.h
+ *	  Sessions: one login, the refresh tokens that follow from it, and the
+ *	  access tokens issued on the way.
+ *
+ * extension/session.h
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef EA_SESSION_H
+#define EA_SESSION_H
+
+#include "account.h"
+
+/*
+ * Begin a session for an account and answer with its first pair of tokens
+ * (200).  It stays limited to changing the password if the account has to.
+ */
+extern void ea_session_begin(EaRequest *req, const EaAccount *account);
+
+/* Answer with a further pair of a session that ends at a given time (200). */
+extern void ea_session_continue(EaRequest *req, const EaAccount *account,
+								const pg_uuid_t *session,
+								TimestampTz expires_at, bool forced);
+
+/* End one session, or all of an account, from the next request on. */
+extern void ea_session_end(const pg_uuid_t *session, TimestampTz now);
+extern void ea_session_end_all(const pg_uuid_t *account, TimestampTz now);
+
+#endif							/* EA_SESSION_H */

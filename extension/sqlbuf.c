@@ -1,0 +1,208 @@
+/*-------------------------------------------------------------------------
+ *
+ * sqlbuf.c
+ *	  Build one statement: text from the catalog, values as parameters.
+ *
+ * add_predicates() is the only place where an entity's rows are narrowed to
+ * those of the request, and every function that writes an entity's table
+ * into a statement calls it.
+ *
+ * extension/sqlbuf.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "catalog/pg_type.h"
+#include "sqlbuf.h"
+
+#define FIRST_PARAMS 16
+
+void
+ea_sqlbuf_init(EaSqlBuf *b, EaRequest *req)
+{
+	memset(b, 0, sizeof(*b));
+	b->req = req;
+	initStringInfo(&b->text);
+	b->maxparams = FIRST_PARAMS;
+	b->types = palloc(b->maxparams * sizeof(Oid));
+	b->values = palloc(b->maxparams * sizeof(Datum));
+	b->isnull = palloc(b->maxparams * sizeof(bool));
+}
+
+int
+ea_sqlbuf_param(EaSqlBuf *b, Oid type, Datum value, bool isnull)
+{
+	if (b->nparams == b->maxparams)
+	{
+		b->maxparams *= 2;
+		b->types = repalloc(b->types, b->maxparams * sizeof(Oid));
+		b->values = repalloc(b->values, b->maxparams * sizeof(Datum));
+		b->isnull = repalloc(b->isnull, b->maxparams * sizeof(bool));
+	}
+	b->types[b->nparams] = type;
+	b->values[b->nparams] = value;
+	b->isnull[b->nparams] = isnull;
+	return ++b->nparams;
+}
+
+void
+ea_sqlbuf_value(EaSqlBuf *b, Oid type, Datum value, bool isnull)
+{
+	ea_sqlbuf_addf(b, "$%d", ea_sqlbuf_param(b, type, value, isnull));
+}
+
+int
+ea_sqlbuf_tenant(EaSqlBuf *b)
+{
+	if (!b->req->has_tenant)
+		elog(ERROR, "statement over a tenant's rows without a tenant");
+	if (b->tenant_param == 0)
+		b->tenant_param = ea_sqlbuf_param(b, UUIDOID,
+										  UUIDPGetDatum(&b->req->tenant),
+										  false);
+	return b->tenant_param;
+}
+
+/* ` WHERE <predicates>` for alias t<n>: never empty, so ` AND` may follow. */
+static void
+add_predicates(EaSqlBuf *b, EaEntity *entity, int alias, EaOperation op)
+{
+	ea_sqlbuf_add(b, " WHERE ");
+	if (entity->tenant_scoped)
+		ea_sqlbuf_addf(b, "t%d.tenant_id = $%d", alias, ea_sqlbuf_tenant(b));
+	else
+		ea_sqlbuf_add(b, "true");
+	if (entity->soft_delete)
+		ea_sqlbuf_addf(b, " AND t%d.deleted_at IS NULL", alias);
+}
+
+bool
+ea_sqlbuf_hides_rows(EaRequest *req, EaEntity *entity)
+{
+	return entity->soft_delete;
+}
+
+int
+ea_sqlbuf_from(EaSqlBuf *b, EaEntity *entity, EaOperation op)
+{
+	int			alias = b->nrelations++;
+
+	ea_sqlbuf_addf(b, " FROM %s t%d", entity->table, alias);
+	add_predicates(b, entity, alias, op);
+	return alias;
+}
+
+int
+ea_sqlbuf_update(EaSqlBuf *b, EaEntity *entity, const char *set)
+{
+	int			alias = b->nrelations++;
+
+	ea_sqlbuf_addf(b, "UPDATE %s t%d SET %s", entity->table, alias, set);
+	add_predicates(b, entity, alias, EA_OP_UPDATE);
+	return alias;
+}
+
+int
+ea_sqlbuf_delete(EaSqlBuf *b, EaEntity *entity)
+{
+	int			alias = b->nrelations++;
+
+	ea_sqlbuf_addf(b, "DELETE FROM %s t%d", entity->table, alias);
+	add_predicates(b, entity, alias, EA_OP_DELETE);
+	return alias;
+}
+
+void
+ea_sqlbuf_insert(EaSqlBuf *b, EaEntity *entity)
+{
+	ea_sqlbuf_addf(b, "INSERT INTO %s AS t%d (%s", entity->table,
+				   b->nrelations++, entity->tenant_scoped ? "tenant_id, " : "");
+}
+
+void
+ea_sqlbuf_insert_row(EaSqlBuf *b, EaEntity *entity)
+{
+	ea_sqlbuf_add(b, "(");
+	if (entity->tenant_scoped)
+		ea_sqlbuf_addf(b, "$%d, ", ea_sqlbuf_tenant(b));
+}
+
+/* The join table of a field: it has the tenant of the side it is seen from. */
+static int
+add_join(EaSqlBuf *b, const char *verb, EaField *field)
+{
+	int			alias = b->nrelations++;
+
+	ea_sqlbuf_addf(b, "%s %s t%d WHERE ", verb, field->join_table, alias);
+	if (field->entity->tenant_scoped)
+		ea_sqlbuf_addf(b, "t%d.tenant_id = $%d", alias, ea_sqlbuf_tenant(b));
+	else
+		ea_sqlbuf_add(b, "true");
+	return alias;
+}
+
+int
+ea_sqlbuf_join_from(EaSqlBuf *b, EaField *field)
+{
+	return add_join(b, " FROM", field);
+}
+
+int
+ea_sqlbuf_join_delete(EaSqlBuf *b, EaField *field)
+{
+	return add_join(b, "DELETE FROM", field);
+}
+
+void
+ea_sqlbuf_join_insert(EaSqlBuf *b, EaField *field)
+{
+	bool		scoped = field->entity->tenant_scoped;
+
+	ea_sqlbuf_addf(b, "INSERT INTO %s (%s%s, %s) SELECT ", field->join_table,
+				   scoped ? "tenant_id, " : "",
+				   field->join_near, field->join_far);
+	if (scoped)
+		ea_sqlbuf_addf(b, "$%d, ", ea_sqlbuf_tenant(b));
+}
+
+int
+ea_sqlbuf_hop(EaSqlBuf *b, EaField *field, int member, int from)
+{
+	EaEntity   *target = ea_catalog_target(field, member);
+	const char *column = field->members[member].column;
+	int			alias;
+	int			join;
+
+	ea_sqlbuf_add(b, " EXISTS (SELECT 1");
+	alias = ea_sqlbuf_from(b, target, EA_OP_READ);
+	switch (field->kind)
+	{
+		case EA_TO_ONE:
+		case EA_ONE_OF:
+			ea_sqlbuf_addf(b, " AND t%d.id = t%d.%s", alias, from, column);
+			break;
+		case EA_TO_ONE_INVERSE:
+		case EA_TO_MANY:
+			ea_sqlbuf_addf(b, " AND t%d.%s = t%d.id", alias, column, from);
+			break;
+		case EA_MANY_TO_MANY:
+			ea_sqlbuf_add(b, " AND EXISTS (SELECT 1");
+			join = ea_sqlbuf_join_from(b, field);
+			ea_sqlbuf_addf(b, " AND t%d.%s = t%d.id AND t%d.%s = t%d.id)",
+						   join, field->join_near, from,
+						   join, field->join_far, alias);
+			break;
+		case EA_ATTRIBUTE:
+			elog(ERROR, "an attribute leads nowhere");
+	}
+	return alias;
+}
+
+uint64
+ea_sqlbuf_run(EaSqlBuf *b, EaExecMode mode, bool one_row,
+			  EaRowFunction row, void *arg)
+{
+	return ea_exec_run(b->text.data, b->nparams, b->types, b->values,
+					   b->isnull, mode, one_row, row, arg);
+}

@@ -1,0 +1,91 @@
+/*-------------------------------------------------------------------------
+ *
+ * sqlbuf.h
+ *	  Build one statement: text from the catalog, values as parameters.
+ *
+ * There is one way for an entity's table into a statement, and it brings the
+ * tenant and policy predicates with it: ea_sqlbuf_from() and its siblings
+ * write the relation and `WHERE <predicates>` in one go, so conditions of
+ * the caller always begin with " AND ".  Aliases are t0, t1, ... in the order
+ * in which relations are added, so that equal requests give equal text.
+ *
+ * extension/sqlbuf.h
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef EA_SQLBUF_H
+#define EA_SQLBUF_H
+
+#include "catalog.h"
+#include "context.h"
+#include "exec.h"
+
+typedef struct EaSqlBuf
+{
+	EaRequest  *req;
+	StringInfoData text;
+	int			nparams;
+	int			maxparams;
+	Oid		   *types;
+	Datum	   *values;
+	bool	   *isnull;
+	int			nrelations;		/* next alias */
+	int			tenant_param;	/* number of the tenant parameter, 0: none */
+} EaSqlBuf;
+
+extern void ea_sqlbuf_init(EaSqlBuf *b, EaRequest *req);
+
+/* Append text that stems from this program or from the catalog only. */
+#define ea_sqlbuf_add(b, lit) appendStringInfoString(&(b)->text, (lit))
+#define ea_sqlbuf_addf(b, ...) appendStringInfo(&(b)->text, __VA_ARGS__)
+
+/* Add a parameter; returns its number, and the macro also writes `$n`. */
+extern int	ea_sqlbuf_param(EaSqlBuf *b, Oid type, Datum value, bool isnull);
+extern void ea_sqlbuf_value(EaSqlBuf *b, Oid type, Datum value, bool isnull);
+
+/* Number of the parameter with the request's tenant, added once. */
+extern int	ea_sqlbuf_tenant(EaSqlBuf *b);
+
+/*
+ * ` FROM app.invoice t<n> WHERE <predicates of op>`; returns n.  Operation
+ * is EA_OP_READ for whatever is looked at, the write's own for what is
+ * written.  ea_sqlbuf_update() writes `UPDATE app.invoice t<n> SET <set>
+ * WHERE ...` with set as given by the caller, ea_sqlbuf_delete() likewise.
+ */
+extern int	ea_sqlbuf_from(EaSqlBuf *b, EaEntity *entity, EaOperation op);
+extern int	ea_sqlbuf_update(EaSqlBuf *b, EaEntity *entity, const char *set);
+extern int	ea_sqlbuf_delete(EaSqlBuf *b, EaEntity *entity);
+
+/* Rows of the entity may be hidden from the caller within the tenant. */
+extern bool ea_sqlbuf_hides_rows(EaRequest *req, EaEntity *entity);
+
+/*
+ * `INSERT INTO app.invoice AS t<n> (tenant_id, `: the caller appends the
+ * other columns, `) VALUES `, and for each row ea_sqlbuf_insert_row(), which
+ * writes `($1, ` with the tenant, the other values and `)`.
+ */
+extern void ea_sqlbuf_insert(EaSqlBuf *b, EaEntity *entity);
+extern void ea_sqlbuf_insert_row(EaSqlBuf *b, EaEntity *entity);
+
+/*
+ * The join table of a many-to-many field, seen from the field's side:
+ * ` FROM ... WHERE <tenant>`, `DELETE FROM ... WHERE <tenant>`, and `INSERT
+ * INTO ... (tenant_id, near, far) SELECT <tenant>, ` to be followed by two
+ * expressions.  The rows of the far side are not checked.
+ */
+extern int	ea_sqlbuf_join_from(EaSqlBuf *b, EaField *field);
+extern int	ea_sqlbuf_join_delete(EaSqlBuf *b, EaField *field);
+extern void ea_sqlbuf_join_insert(EaSqlBuf *b, EaField *field);
+
+/*
+ * ` EXISTS (SELECT 1 FROM target t<m> WHERE <predicates> AND <join>` for one
+ * hop from alias `from` through member `member` of a relationship; the
+ * caller appends conditions and the closing parenthesis.  Returns m.
+ */
+extern int	ea_sqlbuf_hop(EaSqlBuf *b, EaField *field, int member, int from);
+
+/* Run what was built. */
+extern uint64 ea_sqlbuf_run(EaSqlBuf *b, EaExecMode mode, bool one_row,
+							EaRowFunction row, void *arg);
+
+#endif							/* EA_SQLBUF_H */

@@ -1,0 +1,616 @@
+/*-------------------------------------------------------------------------
+ *
+ * types.c
+ *	  The attribute types: one table says all about each.
+ *
+ * The readers check a literal completely by hand before anything of
+ * PostgreSQL's own sees it, because the input functions of the server take
+ * far more than the API does ("now", "t", "NaN", " 7") and raise errors for
+ * the rest.  The writers depend on no setting of the session.
+ *
+ * Datums made here are allocated in the current memory context.
+ *
+ * extension/types.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "catalog/pg_type.h"
+#include "common/int.h"
+#include "fmgr.h"
+#include "miscadmin.h"
+#include "utils/builtins.h"
+#include "utils/date.h"
+#include "utils/datetime.h"
+#include "utils/jsonb.h"
+#include "utils/numeric.h"
+#include "utils/timestamp.h"
+
+#include "jsonwrite.h"
+#include "types.h"
+#include "uuid.h"
+
+/* A number may have so many digits on either side of its decimal point. */
+#define MAX_DIGITS 1000
+
+/* Microseconds have so many. */
+#define MAX_FRACTION 6
+
+static bool
+refuse(const char **why, const char *message)
+{
+	*why = message;
+	return false;
+}
+
+/* Text */
+
+static bool
+read_text(const char *in, int len, bool in_document, Datum *value,
+		  const char **why)
+{
+	*value = PointerGetDatum(cstring_to_text_with_len(in, len));
+	return true;
+}
+
+static void
+write_text(StringInfo buf, Datum value)
+{
+	struct varlena *packed = PG_DETOAST_DATUM_PACKED(value);
+
+	ea_jsonwrite_string(buf, VARDATA_ANY(packed), VARSIZE_ANY_EXHDR(packed));
+	if ((Pointer) packed != DatumGetPointer(value))
+		pfree(packed);
+}
+
+/* Numbers */
+
+static bool
+is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+/* -?[0-9]+, taken below zero because that side reaches further. */
+static bool
+parse_int64(const char *in, int len, int64 *result, const char **why)
+{
+	bool		negative = len > 0 && in[0] == '-';
+	int64		below = 0;
+	int			i;
+
+	if (len == negative)
+		return refuse(why, "must be an integer");
+	for (i = negative; i < len; i++)
+	{
+		if (!is_digit(in[i]))
+			return refuse(why, "must be an integer");
+	}
+	for (i = negative; i < len; i++)
+	{
+		if (pg_mul_s64_overflow(below, 10, &below) ||
+			pg_sub_s64_overflow(below, in[i] - '0', &below))
+			return refuse(why, "is out of range");
+	}
+	if (!negative && below == PG_INT64_MIN)
+		return refuse(why, "is out of range");
+	*result = negative ? below : -below;
+	return true;
+}
+
+static bool
+read_integer(const char *in, int len, bool in_document, Datum *value,
+			 const char **why)
+{
+	int64		number;
+
+	if (!parse_int64(in, len, &number, why))
+		return false;
+	if (number < PG_INT32_MIN || number > PG_INT32_MAX)
+		return refuse(why, "is out of range");
+	*value = Int32GetDatum((int32) number);
+	return true;
+}
+
+static void
+write_integer(StringInfo buf, Datum value)
+{
+	ea_jsonwrite_int64(buf, DatumGetInt32(value));
+}
+
+static bool
+read_long(const char *in, int len, bool in_document, Datum *value,
+		  const char **why)
+{
+	int64		number;
+
+	if (!parse_int64(in, len, &number, why))
+		return false;
+	*value = Int64GetDatum(number);
+	return true;
+}
+
+static void
+write_long(StringInfo buf, Datum value)
+{
+	ea_jsonwrite_int64(buf, DatumGetInt64(value));
+}
+
+static int
+count_digits(const char *in, const char *end)
+{
+	const char *at = in;
+
+	while (at < end && is_digit(*at))
+		at++;
+	return at - in;
+}
+
+/*
+ * -?[0-9]+(.[0-9]+)?([eE][+-]?[0-9]+)?, written out with not more than
+ * MAX_DIGITS digits on either side of the point.
+ */
+static bool
+check_decimal(const char *in, int len, const char **why)
+{
+	const char *at = in;
+	const char *end = in + len;
+	int			whole;
+	int			fraction = 0;
+	int			exponent = 0;
+
+	if (at < end && *at == '-')
+		at++;
+	whole = count_digits(at, end);
+	at += whole;
+	if (whole == 0)
+		return refuse(why, "must be a decimal number");
+	if (at < end && *at == '.')
+	{
+		at++;
+		fraction = count_digits(at, end);
+		at += fraction;
+		if (fraction == 0)
+			return refuse(why, "must be a decimal number");
+	}
+	if (at < end && (*at == 'e' || *at == 'E'))
+	{
+		bool		negative;
+		int			digits;
+
+		at++;
+		negative = at < end && *at == '-';
+		if (at < end && (*at == '-' || *at == '+'))
+			at++;
+		digits = count_digits(at, end);
+		if (digits == 0)
+			return refuse(why, "must be a decimal number");
+		for (; digits > 0; digits--, at++)
+			exponent = Min(exponent * 10 + (*at - '0'), 10 * MAX_DIGITS);
+		if (negative)
+			exponent = -exponent;
+	}
+	if (at < end)
+		return refuse(why, "must be a decimal number");
+	if (whole > MAX_DIGITS || fraction > MAX_DIGITS ||
+		whole + exponent > MAX_DIGITS || fraction - exponent > MAX_DIGITS)
+		return refuse(why, "has too many digits");
+	return true;
+}
+
+static bool
+read_decimal(const char *in, int len, bool in_document, Datum *value,
+			 const char **why)
+{
+	char	   *digits;
+
+	if (!check_decimal(in, len, why))
+		return false;
+	digits = pnstrdup(in, len);
+	*value = DirectFunctionCall3(numeric_in, CStringGetDatum(digits),
+								 ObjectIdGetDatum(InvalidOid),
+								 Int32GetDatum(-1));
+	pfree(digits);
+	return true;
+}
+
+/* NaN and infinities, which only plain SQL can store, have no JSON form. */
+static void
+write_decimal(StringInfo buf, Datum value)
+{
+	Numeric		number = DatumGetNumeric(value);
+	char	   *digits;
+
+	if (numeric_is_nan(number) || numeric_is_inf(number))
+	{
+		ea_jsonwrite_lit(buf, "null");
+		return;
+	}
+	digits = DatumGetCString(DirectFunctionCall1(numeric_out,
+												 NumericGetDatum(number)));
+	appendStringInfoString(buf, digits);
+	pfree(digits);
+}
+
+/* Truth */
+
+static bool
+read_boolean(const char *in, int len, bool in_document, Datum *value,
+			 const char **why)
+{
+	bool		truth = len == 4 && memcmp(in, "true", 4) == 0;
+
+	if (!truth && !(len == 5 && memcmp(in, "false", 5) == 0))
+		return refuse(why, "must be true or false");
+	*value = BoolGetDatum(truth);
+	return true;
+}
+
+static void
+write_boolean(StringInfo buf, Datum value)
+{
+	ea_jsonwrite_bool(buf, DatumGetBool(value));
+}
+
+/* Time */
+
+/* Take exactly count digits from *at. */
+static bool
+take_digits(const char **at, const char *end, int count, int *number)
+{
+	int			i;
+
+	if (end - *at < count)
+		return false;
+	*number = 0;
+	for (i = 0; i < count; i++, (*at)++)
+	{
+		if (!is_digit(**at))
+			return false;
+		*number = *number * 10 + (**at - '0');
+	}
+	return true;
+}
+
+static bool
+take_char(const char **at, const char *end, char c)
+{
+	if (*at >= end || **at != c)
+		return false;
+	(*at)++;
+	return true;
+}
+
+/* YYYY-MM-DD, a day of the calendar (RFC 3339 "full-date"). */
+static bool
+take_date(const char **at, const char *end, int *julian)
+{
+	int			year;
+	int			month;
+	int			day;
+
+	if (!take_digits(at, end, 4, &year) || !take_char(at, end, '-') ||
+		!take_digits(at, end, 2, &month) || !take_char(at, end, '-') ||
+		!take_digits(at, end, 2, &day))
+		return false;
+	if (year < 1 || month < 1 || month > 12 || day < 1 ||
+		day > day_tab[isleap(year)][month - 1])
+		return false;
+	*julian = date2j(year, month, day);
+	return true;
+}
+
+/* hh:mm, without bounds a clock does not have. */
+static bool
+take_minutes(const char **at, const char *end, int *minutes)
+{
+	int			hour;
+	int			minute;
+
+	if (!take_digits(at, end, 2, &hour) || !take_char(at, end, ':') ||
+		!take_digits(at, end, 2, &minute) || hour > 23 || minute > 59)
+		return false;
+	*minutes = hour * MINS_PER_HOUR + minute;
+	return true;
+}
+
+/* hh:mm:ss[.ffffff] in microseconds (RFC 3339 "partial-time"). */
+static bool
+take_time(const char **at, const char *end, int64 *time)
+{
+	int			minutes;
+	int			second;
+	int			fraction = 0;
+
+	if (!take_minutes(at, end, &minutes) || !take_char(at, end, ':') ||
+		!take_digits(at, end, 2, &second) || second > 59)
+		return false;
+	if (take_char(at, end, '.'))
+	{
+		int			digits = count_digits(*at, end);
+
+		if (digits > MAX_FRACTION ||
+			!take_digits(at, end, digits, &fraction) || digits == 0)
+			return false;
+		for (; digits < MAX_FRACTION; digits++)
+			fraction *= 10;
+	}
+	*time = minutes * USECS_PER_MINUTE + second * USECS_PER_SEC + fraction;
+	return true;
+}
+
+/* Z or +hh:mm, in microseconds east of UTC (RFC 3339 "time-offset"). */
+static bool
+take_offset(const char **at, const char *end, int64 *offset)
+{
+	int			minutes = 0;
+	bool		west;
+
+	*offset = 0;
+	if (take_char(at, end, 'Z') || take_char(at, end, 'z'))
+		return true;
+	west = take_char(at, end, '-');
+	if (!west && !take_char(at, end, '+'))
+		return false;
+	if (!take_minutes(at, end, &minutes))
+		return false;
+	*offset = (west ? -minutes : minutes) * USECS_PER_MINUTE;
+	return true;
+}
+
+static bool
+read_date(const char *in, int len, bool in_document, Datum *value,
+		  const char **why)
+{
+	const char *at = in;
+	int			julian;
+
+	if (!take_date(&at, in + len, &julian) || at < in + len)
+		return refuse(why, "must be a date of the form 2026-11-20");
+	*value = DateADTGetDatum(julian - POSTGRES_EPOCH_JDATE);
+	return true;
+}
+
+/* Infinities and years before 1, which only plain SQL can store, are null. */
+static void
+write_date(StringInfo buf, Datum value)
+{
+	DateADT		date = DatumGetDateADT(value);
+	int			year = 0;
+	int			month;
+	int			day;
+
+	if (!DATE_NOT_FINITE(date))
+		j2date(date + POSTGRES_EPOCH_JDATE, &year, &month, &day);
+	if (year < 1)
+	{
+		ea_jsonwrite_lit(buf, "null");
+		return;
+	}
+	enlargeStringInfo(buf, 32);
+	buf->data[buf->len++] = '"';
+	buf->len = pg_ultostr_zeropad(buf->data + buf->len, year, 4) - buf->data;
+	buf->data[buf->len++] = '-';
+	buf->len = pg_ultostr_zeropad(buf->data + buf->len, month, 2) - buf->data;
+	buf->data[buf->len++] = '-';
+	buf->len = pg_ultostr_zeropad(buf->data + buf->len, day, 2) - buf->data;
+	buf->data[buf->len++] = '"';
+	buf->data[buf->len] = '\0';
+}
+
+/*
+ * RFC 3339 "date-time", at most microseconds, no leap second.  The year of
+ * the instant in UTC has four digits too.
+ */
+static bool
+read_datetime(const char *in, int len, bool in_document, Datum *value,
+			  const char **why)
+{
+	static const char *const form =
+		"must be a date-time of the form 2026-11-20T17:29:00.123456Z "
+		"or with an offset such as +02:00";
+	const char *at = in;
+	const char *end = in + len;
+	int			julian;
+	int64		time = 0;
+	int64		offset = 0;
+
+	if (!take_date(&at, end, &julian))
+		return refuse(why, form);
+	if (at < end || in_document)
+	{
+		if (!take_char(&at, end, 'T') && !take_char(&at, end, 't'))
+			return refuse(why, form);
+		if (!take_time(&at, end, &time) || !take_offset(&at, end, &offset) ||
+			at < end)
+			return refuse(why, form);
+	}
+
+	time += (julian - POSTGRES_EPOCH_JDATE) * USECS_PER_DAY - offset;
+	if (time < (date2j(1, 1, 1) - POSTGRES_EPOCH_JDATE) * USECS_PER_DAY ||
+		time >= (date2j(10000, 1, 1) - POSTGRES_EPOCH_JDATE) * USECS_PER_DAY)
+		return refuse(why, "is out of range");
+	*value = TimestampTzGetDatum(time);
+	return true;
+}
+
+static void
+write_datetime(StringInfo buf, Datum value)
+{
+	TimestampTz at = DatumGetTimestampTz(value);
+
+	if (TIMESTAMP_NOT_FINITE(at))
+		ea_jsonwrite_lit(buf, "null");
+	else
+		ea_jsonwrite_timestamp(buf, at);
+}
+
+/* Identifiers */
+
+static bool
+read_uuid(const char *in, int len, bool in_document, Datum *value,
+		  const char **why)
+{
+	pg_uuid_t	uuid;
+	pg_uuid_t  *kept;
+
+	if (!ea_uuid_parse(in, len, &uuid))
+		return refuse(why, "must be a UUID");
+	kept = palloc(sizeof(pg_uuid_t));
+	*kept = uuid;
+	*value = UUIDPGetDatum(kept);
+	return true;
+}
+
+static void
+write_uuid(StringInfo buf, Datum value)
+{
+	ea_jsonwrite_uuid(buf, DatumGetUUIDP(value));
+}
+
+/* JSON */
+
+/* Numbers of any size are JSON, but not all of them fit into jsonb. */
+static bool
+check_numbers(const EaJson *json, const char **why)
+{
+	const EaJson *member;
+
+	check_stack_depth();
+	CHECK_FOR_INTERRUPTS();
+	if (json->kind == EA_JSON_NUMBER &&
+		!check_decimal(json->text, json->len, why))
+		return refuse(why, "holds a number with too many digits");
+	if (json->kind == EA_JSON_ARRAY || json->kind == EA_JSON_OBJECT)
+	{
+		for (member = json->first; member != NULL; member = member->next)
+		{
+			if (!check_numbers(member, why))
+				return false;
+		}
+	}
+	return true;
+}
+
+/* The part of source that json was parsed from, as jsonb. */
+static bool
+make_jsonb(const EaJson *json, const char *source, Datum *value,
+		   const char **why)
+{
+	char	   *slice;
+
+	if (!check_numbers(json, why))
+		return false;
+	slice = pnstrdup(source + json->start, json->end - json->start);
+	*value = DirectFunctionCall1(jsonb_in, CStringGetDatum(slice));
+	pfree(slice);
+	return true;
+}
+
+static bool
+read_json(const char *in, int len, bool in_document, Datum *value,
+		  const char **why)
+{
+	EaJsonFault fault;
+	EaJson	   *json = ea_jsonread_parse(in, len, EA_JSON_MAX_DEPTH, &fault);
+
+	if (json == NULL)
+		return refuse(why, "must be JSON");
+	return make_jsonb(json, in, value, why);
+}
+
+static void
+write_json(StringInfo buf, Datum value)
+{
+	Jsonb	   *jsonb = DatumGetJsonbP(value);
+
+	JsonbToCString(buf, &jsonb->root, VARSIZE(jsonb));
+	if ((Pointer) jsonb != DatumGetPointer(value))
+		pfree(jsonb);
+}
+
+#define CAN_ALL (EA_CAN_EQUAL | EA_CAN_ORDER | EA_CAN_SORT)
+#define JSON(kind) (1 << EA_JSON_##kind)
+#define JSON_ALL \
+	(JSON(NULL) | JSON(BOOL) | JSON(NUMBER) | JSON(STRING) | JSON(ARRAY) | \
+	 JSON(OBJECT))
+
+/* In the order of EaTypeId. */
+const EaType ea_types[] =
+{
+	{EA_TYPE_STRING, "string", "pg_catalog.varchar", TEXTOID, TEXTARRAYOID,
+		CAN_ALL | EA_CAN_MATCH, JSON(STRING), read_text, write_text},
+	{EA_TYPE_TEXT, "text", "pg_catalog.text", TEXTOID, TEXTARRAYOID,
+		CAN_ALL | EA_CAN_MATCH, JSON(STRING), read_text, write_text},
+	{EA_TYPE_INTEGER, "integer", "pg_catalog.int4", INT4OID, INT4ARRAYOID,
+		CAN_ALL, JSON(NUMBER), read_integer, write_integer},
+	{EA_TYPE_LONG, "long", "pg_catalog.int8", INT8OID, INT8ARRAYOID,
+		CAN_ALL, JSON(NUMBER), read_long, write_long},
+	{EA_TYPE_DECIMAL, "decimal", "pg_catalog.numeric", NUMERICOID,
+		NUMERICARRAYOID, CAN_ALL, JSON(NUMBER) | JSON(STRING),
+		read_decimal, write_decimal},
+	{EA_TYPE_BOOLEAN, "boolean", "pg_catalog.bool", BOOLOID, BOOLARRAYOID,
+		EA_CAN_EQUAL | EA_CAN_SORT, JSON(BOOL), read_boolean, write_boolean},
+	{EA_TYPE_DATE, "date", "pg_catalog.date", DATEOID, DATEARRAYOID,
+		CAN_ALL, JSON(STRING), read_date, write_date},
+	{EA_TYPE_DATETIME, "datetime", "pg_catalog.timestamptz", TIMESTAMPTZOID,
+		TIMESTAMPTZARRAYOID, CAN_ALL, JSON(STRING),
+		read_datetime, write_datetime},
+	{EA_TYPE_UUID, "uuid", "pg_catalog.uuid", UUIDOID, UUIDARRAYOID,
+		EA_CAN_EQUAL | EA_CAN_SORT, JSON(STRING), read_uuid, write_uuid},
+	{EA_TYPE_JSON, "json", "pg_catalog.jsonb", JSONBOID, JSONBARRAYOID,
+		0, JSON_ALL, read_json, write_json},
+};
+
+const int	ea_ntypes = lengthof(ea_types);
+
+const EaType *
+ea_types_find(const char *name)
+{
+	int			i;
+
+	for (i = 0; i < ea_ntypes; i++)
+	{
+		if (strcmp(ea_types[i].name, name) == 0)
+			return &ea_types[i];
+	}
+	return NULL;
+}
+
+/* What a JSON value of a kind that the type does not take is answered. */
+static const char *
+wrong_kind(const EaType *type)
+{
+	switch (type->json_kinds)
+	{
+		case JSON(STRING):
+			return "must be a string";
+		case JSON(BOOL):
+			return "must be true or false";
+		case JSON(NUMBER):
+			return "must be an integer";
+		default:
+			return "must be a number or a string with one";
+	}
+}
+
+/*
+ * A JSON value of a document to a Datum (contract sections 3 and 13).
+ * Arguments and result: see types.h.
+ */
+bool
+ea_types_from_json(const EaType *type, const EaJson *json,
+				   const char *source, Datum *value, const char **why)
+{
+	if ((type->json_kinds & (1 << json->kind)) == 0)
+		return refuse(why, wrong_kind(type));
+	if (type->id == EA_TYPE_JSON)
+		return make_jsonb(json, source, value, why);
+	if (json->kind == EA_JSON_BOOL)
+	{
+		*value = BoolGetDatum(json->truth);
+		return true;
+	}
+	return type->read(json->text, json->len, true, value, why);
+}

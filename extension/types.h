@@ -1,0 +1,74 @@
+/*-------------------------------------------------------------------------
+ *
+ * types.h
+ *	  The attribute types: one table says all about each.
+ *
+ * extension/types.h
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef EA_TYPES_H
+#define EA_TYPES_H
+
+#include "jsonread.h"
+#include "lib/stringinfo.h"
+
+typedef enum EaTypeId
+{
+	EA_TYPE_STRING,
+	EA_TYPE_TEXT,
+	EA_TYPE_INTEGER,
+	EA_TYPE_LONG,
+	EA_TYPE_DECIMAL,
+	EA_TYPE_BOOLEAN,
+	EA_TYPE_DATE,
+	EA_TYPE_DATETIME,
+	EA_TYPE_UUID,
+	EA_TYPE_JSON
+} EaTypeId;
+
+/* What may be asked of a value of a type (contract section 13). */
+#define EA_CAN_EQUAL	0x01	/* == != =in= =out= */
+#define EA_CAN_ORDER	0x02	/* =gt= =ge= =lt= =le=, and LIMITs */
+#define EA_CAN_MATCH	0x04	/* =like= =ilike= (not on enums) */
+#define EA_CAN_SORT		0x08	/* sort */
+
+typedef struct EaType
+{
+	EaTypeId	id;
+	const char *name;			/* as manifests spell it */
+	const char *sql;			/* PostgreSQL type of the column, without
+								 * modifier, schema-qualified */
+	Oid			oid;			/* of the parameter that holds a value */
+	Oid			array_oid;		/* of a list of them */
+	int			can;			/* EA_CAN_* */
+	int			json_kinds;		/* 1 << EaJsonKind accepted in documents */
+
+	/*
+	 * Strict reading of a literal (grammar.md "Literals by type"): true and
+	 * *value, or false and *why ("must be an integer").  Never throws for bad
+	 * input.  in_document: stricter there (a date alone is no datetime).
+	 */
+	bool		(*read) (const char *str, int len, bool in_document,
+						 Datum *value, const char **why);
+
+	/* Append the value as JSON (contract section 3 "Values"). */
+	void		(*write) (StringInfo buf, Datum value);
+} EaType;
+
+extern const EaType ea_types[];
+extern const int ea_ntypes;
+
+/* By manifest name; NULL when there is none (ref and oneof are no types). */
+extern const EaType *ea_types_find(const char *name);
+
+/*
+ * A JSON value of a document to a Datum of the type, by json_kinds and
+ * read().  source is the text the tree was parsed from (json attributes keep
+ * their own text).  JSON null is the caller's to handle.
+ */
+extern bool ea_types_from_json(const EaType *type, const EaJson *json,
+							   const char *source,
+							   Datum *value, const char **why);
+
+#endif							/* EA_TYPES_H */

@@ -1,0 +1,27 @@
+/*-------------------------------------------------------------------------
+ *
+ * username.h
+ *	  Names that people type, in one form: NFC, trimmed, compared without
+ *	  case.
+ *
+ * extension/username.h
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef EA_USERNAME_H
+#define EA_USERNAME_H
+
+/* Characters of a name. */
+#define EA_USERNAME_MAX 128
+
+/*
+ * The name as it is stored: normalised to NFC and without spaces around it.
+ * NULL unless that leaves 1 to EA_USERNAME_MAX characters, none of them a
+ * control or an invisible one.  The text is valid UTF-8.
+ */
+extern char *ea_username_clean(const char *name, int len);
+
+/* What two spellings of one name have in common; of a clean name. */
+extern char *ea_username_key(const char *name);
+
+#endif							/* EA_USERNAME_H */

@@ -1,0 +1,109 @@
+/*-------------------------------------------------------------------------
+ *
+ * uuid.c
+ *	  UUIDs: version 7 made here, text form read strictly.
+ *
+ * extension/uuid.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "utils/timestamp.h"
+#include "uuid.h"
+
+#define UNIX_EPOCH_OFFSET \
+	(((int64) POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * USECS_PER_DAY)
+
+/*
+ * 48 bits of milliseconds, then 12 bits of the fraction of a millisecond
+ * (RFC 9562 section 6.2, method 3), so that ids made one after the other by
+ * one backend sort in that order.
+ */
+void
+ea_uuid_make(pg_uuid_t *uuid)
+{
+	static int64 last = 0;
+	int64		now = GetCurrentTimestamp() + UNIX_EPOCH_OFFSET;
+	int64		tick;
+	uint64		ms;
+
+	/* a tick is 1/4096 of a millisecond */
+	tick = (now / 1000) * 4096 + (now % 1000) * 4096 / 1000;
+	if (tick <= last)
+		tick = last + 1;
+	last = tick;
+	ms = tick >> 12;
+
+	if (!pg_strong_random(uuid->data + 8, 8))
+		ereport(ERROR,
+				(errcode(ERRCODE_INTERNAL_ERROR),
+				 errmsg("could not generate random values")));
+	for (int i = 0; i < 6; i++)
+		uuid->data[i] = (ms >> (40 - 8 * i)) & 0xFF;
+	uuid->data[6] = 0x70 | ((tick >> 8) & 0x0F);
+	uuid->data[7] = tick & 0xFF;
+	uuid->data[8] = 0x80 | (uuid->data[8] & 0x3F);
+}
+
+static int
+hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	if (c >= 'a' && c <= 'f')
+		return c - 'a' + 10;
+	if (c >= 'A' && c <= 'F')
+		return c - 'A' + 10;
+	return -1;
+}
+
+bool
+ea_uuid_parse(const char *str, int len, pg_uuid_t *uuid)
+{
+	const char *p = str;
+
+	if (len != EA_UUID_TEXT)
+		return false;
+	for (int i = 0; i < UUID_LEN; i++)
+	{
+		int			high;
+		int			low;
+
+		if (i == 4 || i == 6 || i == 8 || i == 10)
+		{
+			if (*p++ != '-')
+				return false;
+		}
+		high = hex_digit(*p++);
+		low = hex_digit(*p++);
+		if (high < 0 || low < 0)
+			return false;
+		uuid->data[i] = high << 4 | low;
+	}
+	return true;
+}
+
+void
+ea_uuid_format(const pg_uuid_t *uuid, char *out)
+{
+	static const char digits[] = "0123456789abcdef";
+
+	for (int i = 0; i < UUID_LEN; i++)
+	{
+		if (i == 4 || i == 6 || i == 8 || i == 10)
+			*out++ = '-';
+		*out++ = digits[uuid->data[i] >> 4];
+		*out++ = digits[uuid->data[i] & 0x0F];
+	}
+}
+
+char *
+ea_uuid_text(const pg_uuid_t *uuid)
+{
+	char	   *str = palloc(EA_UUID_TEXT + 1);
+
+	ea_uuid_format(uuid, str);
+	str[EA_UUID_TEXT] = '\0';
+	return str;
+}

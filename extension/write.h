@@ -1,0 +1,40 @@
+/*-------------------------------------------------------------------------
+ *
+ * write.h
+ *	  Create and update resources.
+ *
+ * extension/write.h
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef EA_WRITE_H
+#define EA_WRITE_H
+
+#include "catalog.h"
+#include "context.h"
+#include "etag.h"
+
+/* POST /api/v{n}/{entities} */
+extern void ea_write_create(EaRequest *req);
+
+/* PATCH /api/v{n}/{entities}/{id} */
+extern void ea_write_update(EaRequest *req);
+
+/*
+ * The precondition of a write, as far as it can be told without the row:
+ * throws 428 where a locking entity's write lacks If-Match, 400 where it is
+ * malformed.
+ */
+extern void ea_write_precondition(EaRequest *req, EaEntity *entity,
+								  EaIfMatch *match);
+
+/*
+ * Throw what stands between the caller and the row: 404 when it is not
+ * visible, 412 when its version does not match.  Returns otherwise, with the
+ * row locked when lock is set.
+ */
+extern void ea_write_check_row(EaRequest *req, EaEntity *entity,
+							   const pg_uuid_t *id, const EaIfMatch *match,
+							   bool lock);
+
+#endif							/* EA_WRITE_H */

@@ -1,0 +1,367 @@
+# shellcheck shell=bash
+#
+# lib.sh: what the scripts behind "make run", "up", "down", "test" and "bench"
+# share.
+#
+# Everything a script makes lies below two folders.  DATA belongs to the
+# caller; STATE belongs to the user that runs PostgreSQL and the shim, and is
+# the same folder unless that user cannot reach DATA:
+#
+#   DATA/env              the settings of the running service, for a shell
+#   DATA/credentials      the generated passwords
+#   STATE/root            PostgreSQL's own files by link, ours by copy
+#   STATE/cluster         the database cluster
+#   STATE/socket          the folder of its socket
+#   STATE/postgresql.log, shim.json, shim.log, shim.pid
+#
+# STATE/root is what makes the system's PostgreSQL untouched: a server looks
+# for its libraries and extensions relative to its executable, so a copy of
+# the executable in such a tree finds the entityapi that was put beside it.
+
+set -euo pipefail
+umask 022
+
+# Make's own variables would leak into the makes called below.
+unset MAKEFLAGS MFLAGS MAKELEVEL
+
+CHECKOUT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
+cd "$CHECKOUT"
+
+: "${PG_CONFIG:=pg_config}" "${PORT:=8080}" "${DATA:=.local}"
+: "${MANIFESTS:=examples/billing}" "${DEMO:=1}"
+[[ $DATA == /* ]] || DATA=$CHECKOUT/$DATA
+
+# One address, superuser and database for every cluster made here; the port
+# only names the socket.
+PGPORT=5432 PGUSER=postgres PGDATABASE=entityapi
+export PGPORT PGUSER PGDATABASE
+unset PGHOST PGHOSTADDR PGPASSWORD PGSERVICE PGOPTIONS
+
+SHIM_ROLE=entityapi_shim
+INSTALL_SCRIPT=entityapi--$(sed -n "s/^default_version *= *'\(.*\)'.*/\1/p" entityapi.control).sql
+
+say()
+{
+	printf '%s\n' "$@"
+}
+
+die()
+{
+	printf '%s\n' "$@" >&2
+	exit 1
+}
+
+# Does a process of ours live under the id in this file?  The id may have been
+# given to somebody else since, hence the look at its command line.
+alive()
+{
+	local pidfile=$1 word=$2 pid
+
+	pid=$(cat "$pidfile" 2>/dev/null) || return 1
+	[[ -n $pid ]] && tr '\0' ' ' 2>/dev/null <"/proc/$pid/cmdline" |
+		grep -qF -- "$word"
+}
+
+# Become a command, as the user that owns STATE.
+exec_service()
+{
+	cd /
+	if ((EUID == 0)); then
+		exec setpriv --reuid=postgres --regid=postgres --init-groups "$@"
+	fi
+	exec "$@"
+}
+
+as_service()
+{
+	(exec_service "$@")
+}
+
+secret()
+{
+	local bytes
+
+	bytes=$(head -c 512 /dev/urandom | LC_ALL=C tr -dc '0-9A-Za-z')
+	printf '%s' "${bytes:0:24}"
+}
+
+
+# --- packages ---------------------------------------------------------------
+
+server_is_complete()
+{
+	local share
+
+	share=$("$PG_CONFIG" --sharedir 2>/dev/null) &&
+		[[ -x $("$PG_CONFIG" --bindir)/initdb ]] &&
+		[[ -f $("$PG_CONFIG" --includedir-server)/postgres.h ]] &&
+		[[ -f $share/extension/pgcrypto.control ]]
+}
+
+# The packages of the server that PG_CONFIG belongs to, or, without one, of the
+# newest that the distribution has and we support.
+server_packages()
+{
+	local major
+
+	major=$("$PG_CONFIG" --version 2>/dev/null |
+		sed -n 's/^PostgreSQL \([0-9]*\).*/\1/p') || true
+	[[ -n $major ]] || major=$(
+		apt-cache search --names-only '^postgresql-server-dev-1[5-8]$' |
+			sed -n 's/^postgresql-server-dev-\([0-9]*\) .*/\1/p' |
+			sort -n | tail -n 1
+	)
+	if [[ -n $major ]]; then
+		say "postgresql-$major" "postgresql-server-dev-$major"
+	else
+		say postgresql postgresql-server-dev-all
+	fi
+}
+
+missing_packages()
+{
+	local wanted=(gcc libc6-dev libjansson-dev libcivetweb-dev libyaml-dev
+		libpq-dev perl libipc-run-perl curl ca-certificates)
+
+	printf '%s\n' "${wanted[@]}" | grep -vxF -f <(
+		dpkg-query -W -f '${db:Status-Status} ${Package}\n' "${wanted[@]}" \
+			2>/dev/null | sed -n 's/^installed //p'
+	) || true
+	server_is_complete || say server
+}
+
+need_packages()
+{
+	local missing become=()
+
+	if ! command -v apt-get >/dev/null; then
+		server_is_complete ||
+			die "PostgreSQL 15 to 18 with its development files is needed (PG_CONFIG=$PG_CONFIG)."
+		return
+	fi
+
+	missing=$(missing_packages)
+	[[ -n $missing ]] || return 0
+
+	if ((EUID != 0)); then
+		if ! command -v sudo >/dev/null; then
+			die "Packages are missing. Type this, then try again:" "" \
+				"    su -c 'apt-get update && apt-get install -y $(package_names <<<"$missing")'"
+		fi
+		become=(sudo)
+	fi
+	(install_packages "$missing")
+	server_is_complete ||
+		die "PostgreSQL's files are still not found (PG_CONFIG=$PG_CONFIG)."
+}
+
+# Part of need_packages, in a subshell of its own, whose end runs the trap.  The
+# package of a server starts a cluster, which nobody asked for; a setting of its
+# administration tools, present during the installation only, prevents that.
+install_packages()
+{
+	conf=/etc/postgresql-common/createcluster.d/entityapi.conf
+	apt=("${become[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q)
+
+	"${apt[@]}" update
+	packages=$(package_names <<<"$1")
+	say "Installing $packages"
+
+	if [[ ! -e $conf ]]; then
+		trap '"${become[@]}" rm -f "$conf"' EXIT
+		"${become[@]}" mkdir -p "${conf%/*}"
+		"${become[@]}" tee "$conf" >/dev/null <<<'create_main_cluster = false'
+	fi
+	# shellcheck disable=SC2086
+	"${apt[@]}" install -y --no-install-recommends $packages
+}
+
+# From the answer of missing_packages to words for apt-get
+package_names()
+{
+	local name
+
+	while read -r name; do
+		if [[ $name == server ]]; then
+			server_packages
+		else
+			say "$name"
+		fi
+	done | tr '\n' ' ' | sed 's/ $//'
+}
+
+
+# --- folders ----------------------------------------------------------------
+
+# Make DATA and find or make STATE.  STATE lies elsewhere, under a link
+# DATA/state, when the service's user cannot come into DATA.
+prepare_folders()
+{
+	local elsewhere
+
+	mkdir -p "$DATA"
+	DATA=$(cd "$DATA" && pwd -P)
+
+	if ((EUID == 0)) && ! id postgres >/dev/null 2>&1; then
+		useradd --system --no-create-home --shell /usr/sbin/nologin postgres
+	fi
+
+	STATE=$DATA
+	if ! as_service test -x "$DATA"; then
+		elsewhere=$(readlink -f "$DATA/state" 2>/dev/null) || elsewhere=
+		if [[ ! -O $elsewhere || ! -d $elsewhere ]]; then
+			elsewhere=$(mktemp -d /var/tmp/entityapi.XXXXXXXX)
+			chmod 755 "$elsewhere"
+			ln -sfn "$elsewhere" "$DATA/state"
+		fi
+		STATE=$elsewhere
+	fi
+
+	# One script at a time; the others wait.
+	exec 9>"$DATA/lock"
+	flock 9
+
+	SERVER_BIN=$("$PG_CONFIG" --bindir)
+	PRIVATE_BIN=$STATE/root$SERVER_BIN
+	PATH=$SERVER_BIN:$PATH
+}
+
+# A folder for the service's user alone.
+private_folder()
+{
+	[[ -d $1 ]] || mkdir -m 700 "$1"
+	((EUID != 0)) || chown postgres: "$1"
+}
+
+# The path of a socket must fit into 107 bytes, so a deep DATA gets a short
+# folder elsewhere, by a link.
+prepare_socket()
+{
+	local short
+
+	if ((${#STATE} < 80)) && [[ ! -L $STATE/socket ]]; then
+		private_folder "$STATE/socket"
+	elif ! as_service test -O "$STATE/socket/."; then
+		short=$(mktemp -d /tmp/entityapi.XXXXXXXX)
+		private_folder "$short"
+		ln -sfn "$short" "$STATE/socket"
+	fi
+	PGHOST=$(readlink -f "$STATE/socket")
+	export PGHOST
+}
+
+
+# --- building and installing ------------------------------------------------
+
+build()
+{
+	if ! make --no-print-directory -j"$(nproc)" all >"$DATA/build.log" 2>&1; then
+		tail -n 40 "$DATA/build.log" >&2
+		die "The build failed; all of it: $DATA/build.log"
+	fi
+}
+
+# Is STATE/root what would be installed now?
+private_root_is_current()
+{
+	local ext
+
+	ext=$STATE/root$("$PG_CONFIG" --sharedir)/extension
+	cmp -s "$SERVER_BIN/postgres" "$PRIVATE_BIN/postgres" &&
+		cmp -s entityapi.so "$STATE/root$("$PG_CONFIG" --pkglibdir)/entityapi.so" &&
+		cmp -s entityapi.control "$ext/entityapi.control" &&
+		cmp -s "$INSTALL_SCRIPT" "$ext/$INSTALL_SCRIPT" &&
+		cmp -s shim/entityapi-shim "$PRIVATE_BIN/entityapi-shim"
+}
+
+# Fill STATE/root anew.  The cluster and the shim must not be running.
+make_private_root()
+{
+	local share lib dir
+
+	share=$("$PG_CONFIG" --sharedir)
+	lib=$("$PG_CONFIG" --pkglibdir)
+	rm -rf "$STATE/root"
+	mkdir -p "$PRIVATE_BIN"
+	cp "$SERVER_BIN/postgres" "$PRIVATE_BIN/postgres"
+	for dir in "$share" "$share/extension" "$lib"; do
+		mkdir -p "$STATE/root$dir"
+		find "$dir" -mindepth 1 -maxdepth 1 ! -path "$share/extension" \
+			! -name 'entityapi*' ! -name bitcode \
+			-exec ln -s -t "$STATE/root$dir" {} +
+	done
+	make --no-print-directory -s install DESTDIR="$STATE/root" \
+		>>"$DATA/build.log" 2>&1 ||
+		die "The installation failed; see $DATA/build.log"
+}
+
+
+# --- the cluster ------------------------------------------------------------
+
+# psql as superuser, quiet, stopping at the first error
+sql()
+{
+	psql -XAtq -v ON_ERROR_STOP=1 "$@"
+}
+
+cluster_running()
+{
+	as_service "$SERVER_BIN/pg_ctl" -D "$STATE/cluster" status >/dev/null 2>&1
+}
+
+# Arguments are further lines for the cluster's configuration.
+cluster_start()
+{
+	local version locale=C
+
+	version=$("$PG_CONFIG" --version | sed 's/[^0-9]*\([0-9]*\).*/\1/')
+	if [[ ! -d $STATE/cluster ]]; then
+		private_folder "$STATE/cluster.new"
+		! locale -a | grep -qiE '^C\.utf-?8$' || locale=C.UTF-8
+		as_service "$SERVER_BIN/initdb" -D "$STATE/cluster.new" \
+			--username=postgres --auth=trust --encoding=UTF8 \
+			--locale="$locale" --data-checksums >"$DATA/initdb.log" 2>&1 ||
+			die "initdb failed; see $DATA/initdb.log"
+		as_service sh -c 'echo "include '\''entityapi.conf'\''" >>"$1"' \
+			- "$STATE/cluster.new/postgresql.conf"
+		mv "$STATE/cluster.new" "$STATE/cluster"
+	fi
+
+	[[ $(as_service cat "$STATE/cluster/PG_VERSION") == "$version" ]] ||
+		die "$STATE/cluster was made by another major version of PostgreSQL than $version."
+
+	prepare_socket
+	! cluster_running || return 0
+
+	# The socket is closed to other users, so trust behind it is no hole.
+	# Inlining by JIT gains nothing here, and costs time on every first call.
+	{
+		cat <<-CONF
+			listen_addresses = ''
+			port = $PGPORT
+			unix_socket_directories = '$PGHOST'
+			max_connections = 60
+			shared_buffers = 128MB
+			jit = off
+			log_line_prefix = '%m [%p] %q%u@%d '
+			log_parameter_max_length = 0
+			log_parameter_max_length_on_error = 0
+			cluster_name = 'entityapi'
+		CONF
+		printf '%s\n' "$@"
+	} | as_service sh -c 'cat >"$1"' - "$STATE/cluster/entityapi.conf"
+
+	touch "$STATE/postgresql.log"
+	((EUID != 0)) || chown postgres: "$STATE/postgresql.log"
+	if ! as_service "$SERVER_BIN/pg_ctl" -D "$STATE/cluster" -w -s -t 60 \
+		-p "$PRIVATE_BIN/postgres" -l "$STATE/postgresql.log" start 9>&-; then
+		tail -n 20 "$STATE/postgresql.log" >&2
+		die "PostgreSQL does not start; see $STATE/postgresql.log"
+	fi
+}
+
+cluster_stop()
+{
+	[[ -d $STATE/cluster ]] && cluster_running || return 0
+	as_service "$SERVER_BIN/pg_ctl" -D "$STATE/cluster" -w -s -m fast stop
+}

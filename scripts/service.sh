@@ -1,0 +1,237 @@
+# shellcheck shell=bash
+#
+# service.sh: the service as a whole, on top of lib.sh: database, manifests,
+# SuperAdmin, shim, example data.  Used by "run", "up", "down" and "bench".
+
+SUPERADMIN=superadmin
+URL=http://127.0.0.1:$PORT
+
+# --- the database -----------------------------------------------------------
+
+# Database, extension and the shim's role.  Sessions of that role neither wait
+# for long nor put the values of a request into the server's log.
+prepare_database()
+{
+	local sum
+
+	[[ $(sql -d postgres -c "select count(*) from pg_database where datname = '$PGDATABASE'") == 1 ]] ||
+		sql -d postgres -c "create database $PGDATABASE"
+
+	# There are no upgrade scripts before the first release.
+	sum=$(sha256sum <"$INSTALL_SCRIPT")
+	if [[ $(sql -c "select count(*) from pg_extension where extname = 'entityapi'") == 0 ]]; then
+		PGOPTIONS='-c client_min_messages=warning' \
+			sql -c 'create extension entityapi cascade'
+		say "$sum" >"$STATE/extension.sum"
+	elif [[ $sum != "$(cat "$STATE/extension.sum" 2>/dev/null)" ]]; then
+		die "The database in $STATE/cluster was made by another version of the extension.
+Export what you need of it, then:  make down && rm -r '$STATE/cluster'"
+	fi
+
+	sql <<-SQL
+		set client_min_messages = warning;
+		do \$\$
+		begin
+			if not exists (select from pg_roles where rolname = '$SHIM_ROLE') then
+				create role $SHIM_ROLE login;
+			end if;
+		end
+		\$\$;
+		grant entityapi_client to $SHIM_ROLE;
+		alter role $SHIM_ROLE set statement_timeout = '5s';
+		alter role $SHIM_ROLE set lock_timeout = '2s';
+		alter role $SHIM_ROLE set idle_in_transaction_session_timeout = '10s';
+		alter role $SHIM_ROLE set log_parameter_max_length = 0;
+		alter role $SHIM_ROLE set log_parameter_max_length_on_error = 0;
+	SQL
+}
+
+# The generated passwords, made once.  They are written down before anything
+# uses them, so that an interruption cannot lose one.
+read_credentials()
+{
+	if [[ ! -s $DATA/credentials ]]; then
+		(
+			umask 077
+			cat >"$DATA/credentials" <<-CREDENTIALS
+				SUPERADMIN_PASSWORD=$(secret)
+				DEMO_PASSWORD=$(secret)
+			CREDENTIALS
+		)
+	fi
+	# shellcheck source=/dev/null
+	. "$DATA/credentials"
+}
+
+# The comment on the database tells, in the same transaction, that it is done.
+# The statement must not appear in the server's log if it fails.
+create_superadmin()
+{
+	local done_before
+
+	done_before=$(sql -c "select shobj_description(oid, 'pg_database') is not null
+		from pg_database where datname = current_database()")
+	[[ $done_before == f ]] || return 0
+	sql -o /dev/null <<-SQL
+		set log_min_error_statement = panic;
+		begin;
+		select entityapi.create_superadmin('$SUPERADMIN', '$SUPERADMIN_PASSWORD');
+		comment on database $PGDATABASE is 'private cluster of an entityapi checkout';
+		commit;
+	SQL
+}
+
+apply_manifests()
+{
+	"$PRIVATE_BIN/entityapi-shim" apply \
+		--database "host=$PGHOST port=$PGPORT dbname=$PGDATABASE user=$PGUSER" \
+		"$MANIFESTS" >"$DATA/apply.log" 2>&1 ||
+		{
+			cat "$DATA/apply.log" >&2
+			die "The manifests in $MANIFESTS were not applied."
+		}
+}
+
+
+# --- the shim ---------------------------------------------------------------
+
+shim_running()
+{
+	alive "$STATE/shim.pid" "$STATE/shim.json"
+}
+
+shim_config()
+{
+	cat <<-JSON
+		{
+		  "listen": "127.0.0.1:$PORT",
+		  "database": "host=$PGHOST port=$PGPORT dbname=$PGDATABASE user=$SHIM_ROLE"
+		}
+	JSON
+}
+
+healthy()
+{
+	perl -MHTTP::Tiny -e '
+		my $answer = HTTP::Tiny->new(timeout => 2)->get("$ARGV[0]/actuator/health");
+		exit($answer->{status} != 200)' "$URL"
+}
+
+# Start the shim in the background and wait until it answers UP.  A shim that
+# runs with the same settings is left alone.
+shim_start()
+{
+	local i pid
+
+	if shim_running && cmp -s <(shim_config) "$STATE/shim.json"; then
+		return
+	fi
+	shim_stop
+
+	! (: <>"/dev/tcp/127.0.0.1/$PORT") 2>/dev/null ||
+		die "Port $PORT is taken by another program; choose a free one, as in:  make up PORT=$((PORT + 1))"
+
+	shim_config >"$STATE/shim.json"
+	exec_service setsid "$PRIVATE_BIN/entityapi-shim" serve \
+		--config "$STATE/shim.json" </dev/null >>"$STATE/shim.log" 2>&1 9>&- &
+	pid=$!
+	say "$pid" >"$STATE/shim.pid"
+
+	for ((i = 0; i < 150; i++)); do
+		! healthy || return 0
+		kill -0 "$pid" 2>/dev/null || break
+		sleep 0.2
+	done
+	tail -n 20 "$STATE/shim.log" >&2
+	die "The shim does not answer UP; see $STATE/shim.log and $STATE/postgresql.log"
+}
+
+# The shim drains: it may take as long as its longest request.
+shim_stop()
+{
+	local i pid
+
+	if shim_running; then
+		pid=$(cat "$STATE/shim.pid")
+		kill -TERM "$pid" 2>/dev/null || true
+		for ((i = 0; i < 300; i++)); do
+			shim_running || break
+			sleep 0.1
+		done
+		! shim_running || kill -KILL "$pid"
+	fi
+	rm -f "$STATE/shim.pid"
+}
+
+
+# --- all of it --------------------------------------------------------------
+
+write_env()
+{
+	(
+		umask 077
+		{
+			printf 'export ENTITYAPI_URL=%q\n' "$URL"
+			printf 'export ENTITYAPI_SUPERADMIN_USERNAME=%q\n' "$SUPERADMIN"
+			printf 'export ENTITYAPI_SUPERADMIN_PASSWORD=%q\n' "$SUPERADMIN_PASSWORD"
+			printf 'export PGHOST=%q PGPORT=%q PGDATABASE=%q PGUSER=%q\n' \
+				"$PGHOST" "$PGPORT" "$PGDATABASE" "$PGUSER"
+		} >"$DATA/env.new"
+	)
+	mv "$DATA/env.new" "$DATA/env"
+}
+
+with_demo()
+{
+	[[ $DEMO == 1 && $MANIFESTS -ef $CHECKOUT/examples/billing ]]
+}
+
+service_up()
+{
+	[[ -e $MANIFESTS ]] || die "There is no $MANIFESTS (MANIFESTS)."
+	need_packages
+	prepare_folders
+	build
+	if ! private_root_is_current; then
+		shim_stop
+		cluster_stop
+		make_private_root
+	fi
+	cluster_start
+	prepare_database
+	read_credentials
+	create_superadmin
+	apply_manifests
+	shim_start
+	write_env
+	if with_demo; then
+		# shellcheck source=/dev/null
+		(. "$DATA/env" && DEMO_PASSWORD=$DEMO_PASSWORD scripts/demo)
+	fi
+}
+
+service_down()
+{
+	shim_stop
+	cluster_stop
+}
+
+# How to log in, and one line to paste
+print_service()
+{
+	local user=$SUPERADMIN password=$SUPERADMIN_PASSWORD path=/auth/me
+
+	say "" "entityapi answers at $URL" "" \
+		"  SuperAdmin    $SUPERADMIN / $SUPERADMIN_PASSWORD"
+	if with_demo; then
+		user=$(scripts/demo --user)
+		password=$DEMO_PASSWORD
+		path='/api/v1/invoices?include=customer&page[size]=3'
+		scripts/demo --list | while IFS=$'\t' read -r who what; do
+			printf '  %-13s %s / %s\n' "$what" "$who" "$password"
+		done
+	fi
+	say "" "Settings for a shell: . $DATA/env" "Try:" ""
+	printf "curl -gsS '%s%s' -H \"Authorization: Bearer \$(curl -sS %s/auth/login -H 'Content-Type: application/json' -d '{\"username\":\"%s\",\"password\":\"%s\"}' | sed 's/.*\"accessToken\": *\"\\\\([^\"]*\\\\)\".*/\\\\1/')\"\n" \
+		"$URL" "$path" "$URL" "$user" "$password"
+}

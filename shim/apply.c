@@ -1,0 +1,436 @@
+/*-------------------------------------------------------------------------
+ *
+ * apply.c
+ *	  The commands that talk to the database once: apply and openapi.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <jansson.h>
+#include <libpq-fe.h>
+
+#include "apply.h"
+#include "manifest_yaml.h"
+
+#define APPLY_SQL \
+	"select statement from entityapi.apply_manifest($1::jsonb, $2::bool, " \
+	"$3::text[]) order by step"
+#define OPENAPI_SQL "select entityapi.openapi($1)"
+
+/* SQLSTATE of manifests that are not valid; the faults are in the DETAIL. */
+#define INVALID_MANIFEST "JA400"
+#define UNDEFINED_FUNCTION "42883"
+#define UNDEFINED_SCHEMA "3F000"
+
+#define MAX_FILE (16 * 1024 * 1024)
+#define MAX_FOLDER_DEPTH 32
+
+/* Files found, each with how it is called in "source". */
+struct file_list
+{
+	char	  **paths;
+	size_t	   *label_offsets;
+	size_t		count;
+};
+
+struct apply_options
+{
+	bool		dry_run;
+	struct buffer data_loss;	/* a text[] literal */
+	struct file_list files;
+};
+
+static bool
+has_manifest_suffix(const char *path)
+{
+	static const char *const suffixes[] = {".yaml", ".yml", ".json"};
+	size_t		length = strlen(path);
+	size_t		i;
+
+	for (i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++)
+	{
+		size_t		suffix = strlen(suffixes[i]);
+
+		if (length > suffix &&
+			strcmp(path + length - suffix, suffixes[i]) == 0)
+			return true;
+	}
+	return false;
+}
+
+static bool
+add_file(struct file_list *files, const char *path, size_t label_offset)
+{
+	size_t		count = files->count + 1;
+	char	  **paths = realloc(files->paths, count * sizeof(char *));
+	size_t	   *offsets;
+
+	if (paths == NULL)
+		return false;
+	files->paths = paths;
+	offsets = realloc(files->label_offsets, count * sizeof(size_t));
+	if (offsets == NULL)
+		return false;
+	files->label_offsets = offsets;
+	paths[files->count] = strdup(path);
+	offsets[files->count] = label_offset;
+	if (paths[files->count] == NULL)
+		return false;
+	files->count = count;
+	return true;
+}
+
+static int
+skip_hidden(const struct dirent *entry)
+{
+	return entry->d_name[0] != '.';
+}
+
+/*
+ * Adds a file, or the manifests below a folder in the order of their names.
+ * What lies in a folder is called by its path from there on.
+ */
+static bool
+add_path(struct file_list *files, const char *path, size_t label_offset,
+		 int depth)
+{
+	struct dirent **entries;
+	struct stat status;
+	bool		fine = true;
+	int			count;
+	int			i;
+
+	if (stat(path, &status) != 0)
+	{
+		fprintf(stderr, "%s: %s\n", path, strerror(errno));
+		return false;
+	}
+	if (!S_ISDIR(status.st_mode))
+	{
+		if (depth > 0 && !has_manifest_suffix(path))
+			return true;
+		return add_file(files, path, label_offset);
+	}
+	if (depth == MAX_FOLDER_DEPTH)
+	{
+		fprintf(stderr, "%s: nested too deep\n", path);
+		return false;
+	}
+	count = scandir(path, &entries, skip_hidden, alphasort);
+	if (count < 0)
+	{
+		fprintf(stderr, "%s: %s\n", path, strerror(errno));
+		return false;
+	}
+	for (i = 0; i < count; i++)
+	{
+		struct buffer child = {0};
+		size_t		offset;
+
+		buffer_string(&child, path);
+		if (child.length > 0 && child.data[child.length - 1] != '/')
+			buffer_char(&child, '/');
+		offset = depth == 0 ? child.length : label_offset;
+		buffer_string(&child, entries[i]->d_name);
+		fine = fine && !child.failed &&
+			add_path(files, child.data, offset, depth + 1);
+		buffer_free(&child);
+		free(entries[i]);
+	}
+	free(entries);
+	return fine;
+}
+
+/* An element of a text[] literal. */
+static void
+add_data_loss(struct buffer *array, const char *name)
+{
+	buffer_char(array, array->length == 0 ? '{' : ',');
+	buffer_char(array, '"');
+	for (; *name != '\0'; name++)
+	{
+		if (*name == '"' || *name == '\\')
+			buffer_char(array, '\\');
+		buffer_char(array, *name);
+	}
+	buffer_char(array, '"');
+}
+
+static bool
+parse_options(struct apply_options *options, int argc, char **argv)
+{
+	static const char loss[] = "--allow-data-loss";
+	int			i;
+
+	for (i = 0; i < argc; i++)
+	{
+		const char *argument = argv[i];
+
+		if (strcmp(argument, "--dry-run") == 0)
+			options->dry_run = true;
+		else if (strcmp(argument, loss) == 0 && i + 1 < argc)
+			add_data_loss(&options->data_loss, argv[++i]);
+		else if (strncmp(argument, loss, strlen(loss)) == 0 &&
+				 argument[strlen(loss)] == '=')
+			add_data_loss(&options->data_loss, argument + strlen(loss) + 1);
+		else if (argument[0] == '-')
+		{
+			fprintf(stderr, "entityapi-shim apply: unknown or incomplete "
+					"option %s\n", argument);
+			return false;
+		}
+		else if (!add_path(&options->files, argument, 0, 0))
+			return false;
+	}
+	buffer_string(&options->data_loss,
+				  options->data_loss.length == 0 ? "{}" : "}");
+	if (options->files.count == 0)
+	{
+		fprintf(stderr, "entityapi-shim apply: no manifest found\n");
+		return false;
+	}
+	return !options->data_loss.failed;
+}
+
+static bool
+read_file(const char *path, struct buffer *text)
+{
+	FILE	   *file = fopen(path, "r");
+	size_t		got = 1;
+
+	if (file == NULL)
+	{
+		fprintf(stderr, "%s: %s\n", path, strerror(errno));
+		return false;
+	}
+	while (got > 0 && text->length <= MAX_FILE && buffer_reserve(text, 65536))
+	{
+		got = fread(text->data + text->length, 1, 65536, file);
+		text->length += got;
+	}
+	if (ferror(file) || text->failed || text->length > MAX_FILE)
+	{
+		fprintf(stderr, "%s: unreadable or too large\n", path);
+		fclose(file);
+		return false;
+	}
+	fclose(file);
+	text->data[text->length] = '\0';
+	return true;
+}
+
+/* All documents of all files as a JSON array; false if any has a fault. */
+static bool
+read_documents(const struct file_list *files, struct buffer *array)
+{
+	struct buffer documents = {0};
+	bool		fine = true;
+	size_t		i;
+
+	for (i = 0; i < files->count; i++)
+	{
+		const char *path = files->paths[i];
+		const char *suffix = strrchr(path, '.');
+		struct buffer text = {0};
+
+		if (read_file(path, &text))
+		{
+			struct manifest_file file =
+			{path, path + files->label_offsets[i], text.data, text.length};
+
+			if (suffix != NULL && strcmp(suffix, ".json") == 0)
+				fine = manifest_json_read(&file, &documents) && fine;
+			else
+				fine = manifest_yaml_read(&file, &documents) && fine;
+		}
+		else
+			fine = false;
+		buffer_free(&text);
+	}
+	buffer_char(array, '[');
+	if (documents.length > 0)
+		buffer_append(array, documents.data, documents.length);
+	buffer_char(array, ']');
+	fine = fine && !documents.failed && !array->failed;
+	buffer_free(&documents);
+	return fine;
+}
+
+static const char *
+text_or(const json_t *object, const char *member, const char *otherwise)
+{
+	const char *text = json_string_value(json_object_get(object, member));
+
+	return text ? text : otherwise;
+}
+
+/* One line for each fault that apply_manifest found; false if there is none. */
+static bool
+print_faults(const char *detail)
+{
+	json_t	   *faults = detail ? json_loads(detail, 0, NULL) : NULL;
+	bool		any = json_array_size(faults) > 0;
+	size_t		i;
+
+	for (i = 0; i < json_array_size(faults); i++)
+	{
+		const json_t *fault = json_array_get(faults, i);
+		const char *hint = text_or(fault, "hint", "");
+
+		fprintf(stderr, "%s: %s: %s%s%s%s\n",
+				text_or(fault, "document", "?"),
+				text_or(fault, "pointer", ""), text_or(fault, "message", ""),
+				*hint ? " (" : "", hint, *hint ? ")" : "");
+	}
+	json_decref(faults);
+	return any;
+}
+
+/* Says why a statement failed. */
+static void
+print_failure(const char *command, PGconn *connection, const PGresult *result)
+{
+	const char *sqlstate = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+
+	if (sqlstate != NULL && strcmp(sqlstate, INVALID_MANIFEST) == 0 &&
+		print_faults(PQresultErrorField(result, PG_DIAG_MESSAGE_DETAIL)))
+		return;
+	if (sqlstate != NULL && (strcmp(sqlstate, UNDEFINED_FUNCTION) == 0 ||
+							 strcmp(sqlstate, UNDEFINED_SCHEMA) == 0))
+		fprintf(stderr, "entityapi-shim %s: the extension entityapi, or this "
+				"function of it, is not installed in the database: %s\n",
+				command, PQresultErrorField(result,
+											PG_DIAG_MESSAGE_PRIMARY));
+	else
+		fprintf(stderr, "entityapi-shim %s: %s", command,
+				PQerrorMessage(connection));
+}
+
+static void
+print_notice(void *argument, const char *message)
+{
+	(void) argument;
+	fputs(message, stderr);
+}
+
+static PGconn *
+connect_once(const char *command, const struct config *config)
+{
+	const char *names[] =
+	{"dbname", "application_name", "client_encoding", NULL};
+	const char *values[] = {config->database, "entityapi-shim", "UTF8", NULL};
+	PGconn	   *connection = PQconnectdbParams(names, values, 1);
+
+	if (PQstatus(connection) == CONNECTION_OK)
+	{
+		PQsetNoticeProcessor(connection, print_notice, NULL);
+		return connection;
+	}
+	fprintf(stderr, "entityapi-shim %s: %s", command,
+			connection ? PQerrorMessage(connection) : "out of memory\n");
+	PQfinish(connection);
+	return NULL;
+}
+
+/* One statement a step; each ends with a semicolon. */
+static void
+print_plan(const PGresult *result)
+{
+	int			row;
+
+	if (PQntuples(result) == 0)
+		puts("nothing to change");
+	for (row = 0; row < PQntuples(result); row++)
+	{
+		const char *statement = PQgetvalue(result, row, 0);
+		size_t		length = strlen(statement);
+
+		printf("%s%s\n", statement,
+			   length > 0 && statement[length - 1] == ';' ? "" : ";");
+	}
+}
+
+static int
+apply_documents(const struct config *config, const char *documents,
+				const struct apply_options *options)
+{
+	const char *values[3] = {documents, options->dry_run ? "true" : "false",
+	options->data_loss.data};
+	PGconn	   *connection = connect_once("apply", config);
+	PGresult   *result;
+	bool		fine;
+
+	if (connection == NULL)
+		return 1;
+	result = PQexecParams(connection, APPLY_SQL, 3, NULL, values, NULL, NULL,
+						  0);
+	fine = PQresultStatus(result) == PGRES_TUPLES_OK;
+	if (fine)
+		print_plan(result);
+	else
+		print_failure("apply", connection, result);
+	PQclear(result);
+	PQfinish(connection);
+	return fine ? 0 : 1;
+}
+
+int
+apply_command(const struct config *config, int argc, char **argv)
+{
+	struct apply_options options = {0};
+	struct buffer documents = {0};
+	int			status = 2;
+
+	if (parse_options(&options, argc, argv))
+		status = read_documents(&options.files, &documents) ?
+			apply_documents(config, documents.data, &options) : 1;
+
+	while (options.files.count > 0)
+		free(options.files.paths[--options.files.count]);
+	free(options.files.paths);
+	free(options.files.label_offsets);
+	buffer_free(&options.data_loss);
+	buffer_free(&documents);
+	return status;
+}
+
+int
+openapi_command(const struct config *config, int argc, char **argv)
+{
+	const char *values[1] = {argc > 0 ? argv[0] : "1"};
+	PGconn	   *connection;
+	PGresult   *result;
+	bool		fine;
+
+	if (argc > 1)
+	{
+		fprintf(stderr, "entityapi-shim openapi: one version at a time\n");
+		return 2;
+	}
+	connection = connect_once("openapi", config);
+	if (connection == NULL)
+		return 1;
+	result = PQexecParams(connection, OPENAPI_SQL, 1, NULL, values, NULL,
+						  NULL, 0);
+	fine = PQresultStatus(result) == PGRES_TUPLES_OK &&
+		PQntuples(result) == 1;
+	if (!fine)
+		print_failure("openapi", connection, result);
+	else if (PQgetisnull(result, 0, 0))
+	{
+		fprintf(stderr, "entityapi-shim openapi: there is no version %s\n",
+				values[0]);
+		fine = false;
+	}
+	else
+		puts(PQgetvalue(result, 0, 0));
+	PQclear(result);
+	PQfinish(connection);
+	return fine ? 0 : 1;
+}

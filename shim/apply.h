@@ -1,0 +1,23 @@
+/*-------------------------------------------------------------------------
+ *
+ * apply.h
+ *	  The commands that talk to the database once: apply and openapi.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef APPLY_H
+#define APPLY_H
+
+#include "config.h"
+
+/*
+ * apply DIR|FILE... [--dry-run] [--allow-data-loss NAME]...
+ * Returns the exit status of the process.
+ */
+extern int	apply_command(const struct config *config, int argc, char **argv);
+
+/* openapi [VERSION]: prints the description of that version of the API. */
+extern int	openapi_command(const struct config *config, int argc,
+							char **argv);
+
+#endif							/* APPLY_H */

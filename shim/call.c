@@ -1,0 +1,223 @@
+/*-------------------------------------------------------------------------
+ *
+ * call.c
+ *	  One call of entityapi.handle(), with its retries and its failures.
+ *
+ * The call is one prepared statement outside of any transaction block: its
+ * own transaction is the request's.  It is repeated only where PostgreSQL has
+ * said that it rolled it back.  A statement whose fate is unknown, because
+ * the connection broke under it, is never repeated.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include <limits.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "call.h"
+#include "log.h"
+
+#define MAX_RETRIES 2
+
+/*
+ * Beyond the statement timeout, which the server itself keeps, this is how
+ * long the shim waits before it believes that the server is gone.
+ */
+#define GRACE_MS 3000
+
+enum verdict
+{
+	VERDICT_ANSWERED,
+	VERDICT_RETRY,				/* rolled back by the server, try again */
+	VERDICT_TIMEOUT,
+	VERDICT_UNAVAILABLE,
+	VERDICT_FAILED
+};
+
+/* What a SQLSTATE, or all that start so, means for the request. */
+static const struct
+{
+	const char *prefix;
+	enum verdict verdict;
+}			sqlstates[] =
+{
+	{"40001", VERDICT_RETRY},
+	{"40P01", VERDICT_RETRY},
+	{"57014", VERDICT_TIMEOUT},
+	{"57P0", VERDICT_UNAVAILABLE},
+	{"08", VERDICT_UNAVAILABLE},
+	{"53", VERDICT_UNAVAILABLE}
+};
+
+/* Asks the server to give up; the connection is closed afterwards anyway. */
+static void
+cancel(PGconn *connection)
+{
+	PGcancel   *handle = PQgetCancel(connection);
+	char		error[256];
+
+	if (handle != NULL)
+		PQcancel(handle, error, sizeof(error));
+	PQfreeCancel(handle);
+}
+
+/*
+ * Runs the prepared statement and waits for its result, at most timeout_ms (0:
+ * for ever).  Returns NULL if the result did not come.
+ */
+static PGresult *
+execute(PGconn *connection, const struct request *request, long timeout_ms)
+{
+	const char *values[5];
+	int			lengths[5] = {0};
+	static const int formats[5] = {0, 0, 0, 1, 0};
+	uint64_t	deadline = now_micros() + (uint64_t) timeout_ms * 1000;
+	PGresult   *result;
+	PGresult   *next;
+
+	/* HEAD is GET, but for the body, which is ours to leave out. */
+	values[0] = request->is_head ? "GET" : request->method;
+	values[1] = request->target.data;
+	values[2] = request->headers.data;
+	values[3] = request->body.length > 0 ? request->body.data : "";
+	lengths[3] = (int) request->body.length;
+	values[4] = request->remote;
+
+	if (!PQsendQueryPrepared(connection, HANDLE_STATEMENT, 5, values, lengths,
+							 formats, 0))
+		return NULL;
+	while (PQisBusy(connection))
+	{
+		struct pollfd socket = {.fd = PQsocket(connection),.events = POLLIN};
+		int			wait_ms = -1;
+
+		if (timeout_ms > 0)
+		{
+			uint64_t	now = now_micros();
+
+			if (now >= deadline)
+			{
+				cancel(connection);
+				return NULL;
+			}
+			wait_ms = (int) ((deadline - now) / 1000) + 1;
+		}
+		if (poll(&socket, 1, wait_ms) > 0 && !PQconsumeInput(connection))
+			break;
+	}
+
+	result = PQgetResult(connection);
+	while (result != NULL && (next = PQgetResult(connection)) != NULL)
+		PQclear(next);
+	return result;
+}
+
+/* Reads the one row of the result into the answer; false if it is unfit. */
+static bool
+read_answer(struct answer *answer)
+{
+	const PGresult *result = answer->result;
+
+	if (PQntuples(result) != 1 || PQnfields(result) != 3 ||
+		PQgetisnull(result, 0, 0) || PQgetisnull(result, 0, 1))
+		return false;
+	answer->status = atoi(PQgetvalue(result, 0, 0));
+	answer->headers = PQgetvalue(result, 0, 1);
+	answer->body = PQgetvalue(result, 0, 2);
+	answer->length = (size_t) PQgetlength(result, 0, 2);
+	return answer->status >= 200 && answer->status <= 599;
+}
+
+static enum verdict
+judge(PGconn *connection, const struct request *request,
+	  struct answer *answer)
+{
+	const char *sqlstate = NULL;
+	const char *message;
+	enum verdict verdict = VERDICT_FAILED;
+	size_t		i;
+
+	if (PQresultStatus(answer->result) == PGRES_TUPLES_OK)
+	{
+		if (read_answer(answer))
+			return VERDICT_ANSWERED;
+		log_event(LOG_ERROR, "handle", request->id, NULL,
+				  "entityapi.handle returned no usable answer");
+		return VERDICT_FAILED;
+	}
+
+	if (answer->result != NULL)
+		sqlstate = PQresultErrorField(answer->result, PG_DIAG_SQLSTATE);
+	if (sqlstate == NULL)
+		verdict = VERDICT_UNAVAILABLE;
+	for (i = 0; i < sizeof(sqlstates) / sizeof(sqlstates[0]) && sqlstate; i++)
+	{
+		if (strncmp(sqlstate, sqlstates[i].prefix,
+					strlen(sqlstates[i].prefix)) == 0)
+			verdict = sqlstates[i].verdict;
+	}
+	message = sqlstate ?
+		PQresultErrorField(answer->result, PG_DIAG_MESSAGE_PRIMARY) :
+		PQerrorMessage(connection);
+	if (verdict != VERDICT_RETRY)
+		log_event(LOG_ERROR, "handle", request->id, sqlstate, "%s",
+				  message && *message ? message : "no answer in time");
+	return verdict;
+}
+
+const struct refusal *
+call_handle(struct pool *pool, const struct config *config,
+			const struct request *request, struct answer *answer)
+{
+	long		timeout_ms = config->statement_timeout_ms;
+	enum verdict verdict;
+	uint64_t	started = now_micros();
+	PGconn	   *connection = NULL;
+	int			tries = 0;
+
+	memset(answer, 0, sizeof(*answer));
+	switch (pool_acquire(pool, config, request->lane, &connection))
+	{
+		case POOL_BUSY:
+			answer->wait_micros = now_micros() - started;
+			return &refusal_busy;
+		case POOL_DOWN:
+			answer->wait_micros = now_micros() - started;
+			return &refusal_unavailable;
+		case POOL_READY:
+			break;
+	}
+	answer->wait_micros = now_micros() - started;
+
+	do
+	{
+		PQclear(answer->result);
+		answer->result = execute(connection, request,
+								 timeout_ms ? timeout_ms + GRACE_MS : 0);
+		verdict = judge(connection, request, answer);
+	} while (verdict == VERDICT_RETRY && tries++ < MAX_RETRIES);
+
+	/* Without a result nobody knows what the connection is in the middle of. */
+	pool_release(pool, request->lane, connection,
+				 answer->result != NULL && verdict != VERDICT_UNAVAILABLE);
+	answer->database_micros = now_micros() - started - answer->wait_micros;
+
+	switch (verdict)
+	{
+		case VERDICT_ANSWERED:
+			return NULL;
+		case VERDICT_RETRY:
+			log_event(LOG_WARNING, "handle", request->id, NULL,
+					  "given up after %d conflicts with other transactions",
+					  tries);
+			return &refusal_busy;
+		case VERDICT_TIMEOUT:
+			return &refusal_timeout;
+		case VERDICT_UNAVAILABLE:
+			return &refusal_unavailable;
+		case VERDICT_FAILED:
+			break;
+	}
+	return &refusal_internal;
+}

@@ -1,0 +1,818 @@
+/*-------------------------------------------------------------------------
+ *
+ * config.c
+ *	  The settings of the shim: one table, three sources.
+ *
+ * Everything about a setting is in its row of the table below; flags, names
+ * of variables, members of the file, --help and --print-config follow from
+ * it.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include <arpa/inet.h>
+#include <ctype.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <jansson.h>
+
+#include "config.h"
+#include "log.h"
+
+#define MASK "********"
+#define NAME_SIZE 64
+#define MAX_SECRET_FILE 65536
+
+enum setting_type
+{
+	SETTING_STRING,
+	SETTING_INTEGER,
+	SETTING_BOOLEAN
+};
+
+#define SECRET 1				/* masked when shown; has a *_FILE form */
+#define RELOADABLE 2			/* SIGHUP changes it */
+
+struct setting
+{
+	const char *name;
+	enum setting_type type;
+	size_t		offset;
+	const char *preset;			/* NULL: computed by apply_computed() */
+	long		minimum;
+	long		maximum;
+	int			flags;
+	const char *help;
+};
+
+#define STRING(name, preset, flags, help) \
+	{#name, SETTING_STRING, offsetof(struct config, name), preset, 0, 0, \
+	flags, help}
+#define INTEGER(name, preset, minimum, maximum, flags, help) \
+	{#name, SETTING_INTEGER, offsetof(struct config, name), preset, minimum, \
+	maximum, flags, help}
+#define BOOLEAN(name, preset, flags, help) \
+	{#name, SETTING_BOOLEAN, offsetof(struct config, name), preset, 0, 1, \
+	flags, help}
+
+static const struct setting settings[] =
+{
+	STRING(listen, "127.0.0.1:8080", 0,
+		   "addresses to listen on, host:port[,host:port...]; host is an IPv4 "
+		   "address or *"),
+	STRING(database, "", SECRET,
+		   "libpq connection string or URI; empty: PGHOST, PGDATABASE, ..."),
+	INTEGER(pool_size, NULL, 1, 1000, 0,
+			"database connections; default twice the cores, at least 4"),
+	INTEGER(pool_wait_ms, "2000", 1, 60000, RELOADABLE,
+			"longest wait for a free connection, then 503"),
+	INTEGER(login_pool_share, NULL, 1, 1000, RELOADABLE,
+			"connections that logins may hold at once; default a quarter of "
+			"the pool"),
+	INTEGER(connect_timeout_s, "3", 2, 60, 0,
+			"longest time to open a database connection"),
+	INTEGER(statement_timeout_ms, "5000", 0, 600000, 0,
+			"longest time of one request in the database, then 503; 0: none"),
+	INTEGER(threads, "64", 1, 1000, 0,
+			"client connections that are served at once"),
+	INTEGER(max_body, "1048576", 1024, 1073741824, RELOADABLE,
+			"bytes of a request body, then 413"),
+	INTEGER(max_body_auth, "65536", 1024, 1073741824, RELOADABLE,
+			"the same for /auth and /manage"),
+	INTEGER(max_url, "8192", 256, 16384, RELOADABLE,
+			"bytes of a request target, then 414"),
+	INTEGER(max_headers_bytes, "16384", 1024, 32768, RELOADABLE,
+			"bytes of all request headers, then 431"),
+	INTEGER(max_headers, "60", 8, 63, RELOADABLE,
+			"number of request headers, then 431"),
+	INTEGER(body_timeout_ms, "30000", 100, 600000, RELOADABLE,
+			"time in which a body must have arrived, then 408"),
+	INTEGER(request_timeout_ms, "3000", 100, 600000, 0,
+			"time in which the headers must have arrived"),
+	STRING(keep_alive, "auto", 0,
+		   "reuse of client connections: yes, no, or auto (yes unless "
+		   "trusted_proxies is set)"),
+	INTEGER(keep_alive_timeout_ms, "5000", 100, 600000, 0,
+			"how long an idle client connection is kept"),
+	INTEGER(drain_timeout_ms, "10000", 0, 600000, RELOADABLE,
+			"time that requests under way get at the end"),
+	STRING(trusted_proxies, "", RELOADABLE,
+		   "networks (CIDR, comma separated) whose X-Forwarded-For is "
+		   "believed"),
+	BOOLEAN(access_log, "true", RELOADABLE,
+			"write a JSON line for each request to stdout"),
+	STRING(pid_file, "", 0, "file that gets the process id")
+};
+
+#define SETTING_COUNT (sizeof(settings) / sizeof(settings[0]))
+
+/* Flags have two slots a setting: its value, and the file of a secret. */
+#define FLAG_COUNT (SETTING_COUNT * 2)
+
+/* One value, with the words that name its origin in a message. */
+struct given
+{
+	const char *value;
+	char		origin[NAME_SIZE + 32];
+};
+
+static void __attribute__((format(printf, 1, 2)))
+complain(const char *format,...)
+{
+	va_list		arguments;
+
+	fputs("entityapi-shim: ", stderr);
+	va_start(arguments, format);
+	vfprintf(stderr, format, arguments);
+	va_end(arguments);
+	fputc('\n', stderr);
+}
+
+static void *
+field_of(const struct config *config, const struct setting *setting)
+{
+	return (char *) config + setting->offset;
+}
+
+/* pool_size, or with a suffix, as the flag --pool-size. */
+static void
+flag_name(const struct setting *setting, const char *suffix, char *name)
+{
+	char	   *p;
+
+	snprintf(name, NAME_SIZE, "%s%s", setting->name, suffix);
+	for (p = name; *p != '\0'; p++)
+	{
+		if (*p == '_')
+			*p = '-';
+	}
+}
+
+static void
+variable_name(const struct setting *setting, const char *suffix, char *name)
+{
+	char	   *p;
+
+	snprintf(name, NAME_SIZE, "ENTITYAPI_%s%s", setting->name, suffix);
+	for (p = name; *p != '\0'; p++)
+		*p = (char) toupper((unsigned char) *p);
+}
+
+/* The slot of the flag named by the first "length" bytes, or -1. */
+static int
+find_flag(const char *name, size_t length)
+{
+	char		candidate[NAME_SIZE];
+	size_t		i;
+
+	for (i = 0; i < FLAG_COUNT; i++)
+	{
+		const struct setting *setting = &settings[i / 2];
+
+		if (i % 2 == 1 && !(setting->flags & SECRET))
+			continue;
+		flag_name(setting, i % 2 == 1 ? "-file" : "", candidate);
+		if (strlen(candidate) == length &&
+			strncmp(candidate, name, length) == 0)
+			return (int) i;
+	}
+	return -1;
+}
+
+bool
+config_parse_flags(int *argc, char **argv, struct config_source *source)
+{
+	int			kept = 0;
+	int			i;
+
+	source->file = getenv("ENTITYAPI_CONFIG");
+	source->flags = calloc(FLAG_COUNT, sizeof(char *));
+	if (source->flags == NULL)
+	{
+		complain("out of memory");
+		return false;
+	}
+
+	for (i = 0; i < *argc; i++)
+	{
+		char	   *argument = argv[i];
+		char	   *equals = strchr(argument, '=');
+		size_t		length;
+		bool		is_config;
+		int			slot;
+
+		if (strncmp(argument, "--", 2) != 0)
+		{
+			argv[kept++] = argument;
+			continue;
+		}
+		length = equals ? (size_t) (equals - argument) : strlen(argument);
+		is_config = length == 8 && strncmp(argument, "--config", 8) == 0;
+		slot = find_flag(argument + 2, length - 2);
+		if (slot < 0 && !is_config)
+		{
+			argv[kept++] = argument;
+			continue;
+		}
+		if (equals == NULL && i + 1 == *argc)
+		{
+			complain("%s needs a value", argument);
+			return false;
+		}
+		if (equals == NULL)
+			i++;
+		if (is_config)
+			source->file = equals ? equals + 1 : argv[i];
+		else if (source->flags[slot] != NULL)
+		{
+			complain("%.*s is given twice", (int) length, argument);
+			return false;
+		}
+		else
+			source->flags[slot] = equals ? equals + 1 : argv[i];
+	}
+	*argc = kept;
+	argv[kept] = NULL;
+	return true;
+}
+
+/* Reads a secret from a file; one newline at its end is not part of it. */
+static char *
+read_secret(const struct given *given)
+{
+	FILE	   *file = fopen(given->value, "r");
+	char	   *secret;
+	size_t		length;
+
+	if (file == NULL)
+	{
+		complain("%s: cannot open \"%s\": %s", given->origin, given->value,
+				 strerror(errno));
+		return NULL;
+	}
+	secret = calloc(1, MAX_SECRET_FILE + 1);
+	length = secret ? fread(secret, 1, MAX_SECRET_FILE, file) : 0;
+	if (secret == NULL || ferror(file) || fgetc(file) != EOF ||
+		strlen(secret) != length)
+	{
+		complain("%s: cannot use \"%s\": unreadable, too long or not text",
+				 given->origin, given->value);
+		free(secret);
+		secret = NULL;
+	}
+	else if (length > 0 && secret[length - 1] == '\n')
+		secret[length - 1] = '\0';
+	fclose(file);
+	return secret;
+}
+
+static bool
+store_value(struct config *config, const struct setting *setting,
+			const struct given *given)
+{
+	void	   *field = field_of(config, setting);
+	const char *value = given->value;
+	char	   *end;
+	long		number;
+
+	switch (setting->type)
+	{
+		case SETTING_STRING:
+			free(*(char **) field);
+			*(char **) field = strdup(value);
+			return *(char **) field != NULL;
+
+		case SETTING_BOOLEAN:
+			if (strcmp(value, "true") != 0 && strcmp(value, "false") != 0)
+			{
+				complain("%s: \"%s\" is neither true nor false",
+						 given->origin, value);
+				return false;
+			}
+			*(bool *) field = value[0] == 't';
+			return true;
+
+		case SETTING_INTEGER:
+			errno = 0;
+			number = strtol(value, &end, 10);
+			if (!isdigit((unsigned char) value[0]) || *end != '\0' ||
+				errno != 0 || number < setting->minimum ||
+				number > setting->maximum)
+			{
+				complain("%s: \"%s\" is not a whole number from %ld to %ld",
+						 given->origin, value, setting->minimum,
+						 setting->maximum);
+				return false;
+			}
+			*(long *) field = number;
+			return true;
+	}
+	return false;
+}
+
+/* Stores a value that is given directly, or by the file of a secret. */
+static bool
+store_given(struct config *config, const struct setting *setting,
+			const struct given *direct, const struct given *file)
+{
+	struct given secret;
+	char	   *text;
+	bool		stored;
+
+	if (direct->value != NULL && file->value != NULL)
+	{
+		complain("%s and %s contradict each other", direct->origin,
+				 file->origin);
+		return false;
+	}
+	if (direct->value != NULL)
+		return store_value(config, setting, direct);
+	if (file->value == NULL)
+		return true;
+	text = read_secret(file);
+	if (text == NULL)
+		return false;
+	secret = *file;
+	secret.value = text;
+	stored = store_value(config, setting, &secret);
+	free(text);
+	return stored;
+}
+
+static bool
+load_flags_and_variables(struct config *config,
+						 const struct config_source *source)
+{
+	bool		fine = true;
+	size_t		i;
+
+	for (i = 0; i < SETTING_COUNT; i++)
+	{
+		const struct setting *setting = &settings[i];
+		struct given given[2] = {{0}, {0}};
+		char		name[NAME_SIZE];
+		int			form;
+
+		for (form = 0; form < 2; form++)
+		{
+			given[form].value = source->flags[i * 2 + (size_t) form];
+			flag_name(setting, form ? "-file" : "", name);
+			snprintf(given[form].origin, sizeof(given[form].origin), "--%s",
+					 name);
+		}
+		if (given[0].value == NULL && given[1].value == NULL)
+		{
+			for (form = 0; form <= (setting->flags & SECRET ? 1 : 0); form++)
+			{
+				variable_name(setting, form ? "_FILE" : "", name);
+				given[form].value = getenv(name);
+				snprintf(given[form].origin, sizeof(given[form].origin),
+						 "%s", name);
+			}
+		}
+		fine = store_given(config, setting, &given[0], &given[1]) && fine;
+	}
+	return fine;
+}
+
+/* The text of a member of the file, as store_value() wants it. */
+static bool
+text_of_member(const struct setting *setting, const json_t *member,
+			   bool is_file, char *number, struct given *given)
+{
+	enum setting_type type = is_file ? SETTING_STRING : setting->type;
+
+	if (type == SETTING_STRING && json_is_string(member))
+		given->value = json_string_value(member);
+	else if (type == SETTING_BOOLEAN && json_is_boolean(member))
+		given->value = json_is_true(member) ? "true" : "false";
+	else if (type == SETTING_INTEGER && json_is_integer(member))
+	{
+		snprintf(number, NAME_SIZE, "%lld",
+				 (long long) json_integer_value(member));
+		given->value = number;
+	}
+	else
+	{
+		complain("%s: wrong type of value", given->origin);
+		return false;
+	}
+	return true;
+}
+
+static bool
+load_members(struct config *config, json_t *root, const char *path)
+{
+	const char *key;
+	json_t	   *member;
+	bool		fine = true;
+	size_t		i;
+
+	json_object_foreach(root, key, member)
+	{
+		bool		known = false;
+
+		for (i = 0; i < SETTING_COUNT && !known; i++)
+		{
+			const char *rest = key + strlen(settings[i].name);
+
+			known = strncmp(key, settings[i].name,
+							strlen(settings[i].name)) == 0 &&
+				(*rest == '\0' || ((settings[i].flags & SECRET) &&
+								   strcmp(rest, "_file") == 0));
+		}
+		if (!known)
+		{
+			complain("%s: unknown setting \"%s\"", path, key);
+			fine = false;
+		}
+	}
+
+	for (i = 0; i < SETTING_COUNT; i++)
+	{
+		const struct setting *setting = &settings[i];
+		struct given given[2] = {{0}, {0}};
+		char		number[NAME_SIZE];
+		int			form;
+
+		for (form = 0; form <= (setting->flags & SECRET ? 1 : 0); form++)
+		{
+			char		name[NAME_SIZE];
+
+			snprintf(name, sizeof(name), "%s%s", setting->name,
+					 form ? "_file" : "");
+			snprintf(given[form].origin, sizeof(given[form].origin),
+					 "\"%s\" of the configuration file", name);
+			member = json_object_get(root, name);
+			if (member != NULL)
+				fine = text_of_member(setting, member, form == 1, number,
+									  &given[form]) && fine;
+		}
+		fine = store_given(config, setting, &given[0], &given[1]) && fine;
+	}
+	return fine;
+}
+
+static bool
+load_file(struct config *config, const char *path)
+{
+	json_error_t error;
+	json_t	   *root = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
+	bool		fine;
+
+	if (root == NULL && error.line > 0)
+		complain("%s:%d: %s", path, error.line, error.text);
+	else if (root == NULL)
+		complain("%s", error.text);
+	else if (!json_is_object(root))
+		complain("%s: not a JSON object", path);
+	fine = json_is_object(root) && load_members(config, root, path);
+	json_decref(root);
+	return fine;
+}
+
+/* The defaults that depend on the machine or on other settings. */
+static void
+apply_computed(struct config *config)
+{
+	if (config->pool_size == 0)
+	{
+		long		cores = sysconf(_SC_NPROCESSORS_ONLN);
+
+		config->pool_size = cores > 2 ? cores * 2 : 4;
+		if (config->pool_size > config->threads)
+			config->pool_size = config->threads;
+	}
+	if (config->login_pool_share == 0)
+		config->login_pool_share =
+			config->pool_size >= 8 ? config->pool_size / 4 : 1;
+	config->reuse_connections = strcmp(config->keep_alive, "yes") == 0 ||
+		(strcmp(config->keep_alive, "auto") == 0 &&
+		 config->network_count == 0);
+}
+
+static bool
+parse_network(const char *text, struct network *network)
+{
+	char		address[INET6_ADDRSTRLEN + 1];
+	const char *slash = strchr(text, '/');
+	size_t		length = slash ? (size_t) (slash - text) : strlen(text);
+	int			bits;
+	char	   *end;
+
+	if (length >= sizeof(address))
+		return false;
+	memcpy(address, text, length);
+	address[length] = '\0';
+	network->family = strchr(address, ':') ? AF_INET6 : AF_INET;
+	if (inet_pton(network->family, address, network->address) != 1)
+		return false;
+	bits = network->family == AF_INET6 ? 128 : 32;
+	network->prefix = bits;
+	if (slash != NULL)
+	{
+		long		prefix = strtol(slash + 1, &end, 10);
+
+		if (!isdigit((unsigned char) slash[1]) || *end != '\0' ||
+			prefix > bits)
+			return false;
+		network->prefix = (int) prefix;
+	}
+	return true;
+}
+
+static bool
+parse_networks(struct config *config)
+{
+	char	   *list = strdup(config->trusted_proxies);
+	char	   *state = NULL;
+	char	   *item;
+	bool		fine = list != NULL;
+
+	config->networks = calloc(strlen(config->trusted_proxies) / 2 + 1,
+							  sizeof(struct network));
+	fine = fine && config->networks != NULL;
+	for (item = fine ? strtok_r(list, ", ", &state) : NULL; item != NULL;
+		 item = strtok_r(NULL, ", ", &state))
+	{
+		if (parse_network(item, &config->networks[config->network_count]))
+			config->network_count++;
+		else
+		{
+			complain("trusted_proxies: \"%s\" is not a network", item);
+			fine = false;
+		}
+	}
+	free(list);
+	return fine;
+}
+
+/* Each item of "listen" is host:port, the host an IPv4 address or "*". */
+static bool
+check_listen(const char *listen)
+{
+	char	   *list = strdup(listen);
+	char	   *state = NULL;
+	char	   *item;
+	int			count = 0;
+	bool		fine = list != NULL;
+
+	for (item = fine ? strtok_r(list, ",", &state) : NULL; item != NULL;
+		 item = strtok_r(NULL, ",", &state))
+	{
+		char	   *colon = strrchr(item, ':');
+		struct in_addr address;
+		char	   *end;
+		long		port;
+
+		count++;
+		if (colon == NULL)
+		{
+			complain("listen: \"%s\" is not host:port", item);
+			fine = false;
+			continue;
+		}
+		*colon = '\0';
+		port = strtol(colon + 1, &end, 10);
+		if (!isdigit((unsigned char) colon[1]) || *end != '\0' ||
+			port > 65535)
+		{
+			complain("listen: \"%s\" is not a port", colon + 1);
+			fine = false;
+		}
+		if (strcmp(item, "*") != 0 && inet_pton(AF_INET, item, &address) != 1)
+		{
+			complain("listen: \"%s\" is neither an IPv4 address nor *", item);
+			fine = false;
+		}
+	}
+	if (count == 0)
+	{
+		complain("listen: no address");
+		fine = false;
+	}
+	free(list);
+	return fine;
+}
+
+static bool
+check_contradictions(const struct config *config)
+{
+	bool		fine = check_listen(config->listen);
+
+	if (strcmp(config->keep_alive, "auto") != 0 &&
+		strcmp(config->keep_alive, "yes") != 0 &&
+		strcmp(config->keep_alive, "no") != 0)
+	{
+		complain("keep_alive: \"%s\" is not yes, no or auto",
+				 config->keep_alive);
+		fine = false;
+	}
+	if (config->pool_size > config->threads)
+	{
+		complain("pool_size (%ld) is more than threads (%ld) can use",
+				 config->pool_size, config->threads);
+		fine = false;
+	}
+	if (config->login_pool_share > config->pool_size)
+	{
+		complain("login_pool_share (%ld) is more than pool_size (%ld)",
+				 config->login_pool_share, config->pool_size);
+		fine = false;
+	}
+	if (config->max_body_auth > config->max_body)
+	{
+		complain("max_body_auth (%ld) is more than max_body (%ld)",
+				 config->max_body_auth, config->max_body);
+		fine = false;
+	}
+	return fine;
+}
+
+struct config *
+config_load(const struct config_source *source)
+{
+	struct config *config = calloc(1, sizeof(*config));
+	bool		fine = config != NULL;
+	size_t		i;
+
+	for (i = 0; i < SETTING_COUNT && fine; i++)
+	{
+		struct given given = {settings[i].preset, "default"};
+
+		if (given.value != NULL)
+			fine = store_value(config, &settings[i], &given);
+	}
+	if (fine && source->file != NULL)
+		fine = load_file(config, source->file);
+	if (fine)
+		fine = load_flags_and_variables(config, source);
+	if (fine)
+		fine = parse_networks(config);
+	if (fine)
+	{
+		apply_computed(config);
+		fine = check_contradictions(config);
+	}
+	if (!fine)
+	{
+		config_free(config);
+		return NULL;
+	}
+	return config;
+}
+
+struct config *
+config_reload(const struct config_source *source, struct config *old)
+{
+	struct config *config = config_load(source);
+	size_t		i;
+
+	if (config == NULL)
+		return NULL;
+	for (i = 0; i < SETTING_COUNT; i++)
+	{
+		const struct setting *setting = &settings[i];
+		void	   *now = field_of(config, setting);
+		const void *before = field_of(old, setting);
+		bool		changed = false;
+
+		if (setting->flags & RELOADABLE)
+			continue;
+		switch (setting->type)
+		{
+			case SETTING_STRING:
+				changed = strcmp(*(char **) now, *(char *const *) before) != 0;
+				if (changed)
+				{
+					char	   *copy = strdup(*(char *const *) before);
+
+					if (copy == NULL)
+					{
+						config_free(config);
+						return NULL;
+					}
+					free(*(char **) now);
+					*(char **) now = copy;
+				}
+				break;
+			case SETTING_INTEGER:
+				changed = *(long *) now != *(const long *) before;
+				*(long *) now = *(const long *) before;
+				break;
+			case SETTING_BOOLEAN:
+				changed = *(bool *) now != *(const bool *) before;
+				*(bool *) now = *(const bool *) before;
+				break;
+		}
+		if (changed)
+			log_event(LOG_WARNING, "reload", NULL, NULL,
+					  "a change of %s needs a restart", setting->name);
+	}
+	/* What civetweb was started with stays, whatever the proxies are now. */
+	config->reuse_connections = old->reuse_connections;
+	if (config->login_pool_share > config->pool_size)
+		config->login_pool_share = config->pool_size;
+	config->previous = old;
+	return config;
+}
+
+void
+config_print(const struct config *config, struct buffer *out)
+{
+	size_t		i;
+
+	buffer_string(out, "{\n");
+	for (i = 0; i < SETTING_COUNT; i++)
+	{
+		const struct setting *setting = &settings[i];
+		const void *field = field_of(config, setting);
+
+		buffer_printf(out, "  \"%s\": ", setting->name);
+		if (setting->type == SETTING_INTEGER)
+			buffer_printf(out, "%ld", *(const long *) field);
+		else if (setting->type == SETTING_BOOLEAN)
+			buffer_string(out, *(const bool *) field ? "true" : "false");
+		else if ((setting->flags & SECRET) &&
+				 (*(char *const *) field)[0] != '\0')
+			buffer_json_string(out, MASK);
+		else
+			buffer_json_string(out, *(char *const *) field);
+		buffer_string(out, i + 1 < SETTING_COUNT ? ",\n" : "\n");
+	}
+	buffer_string(out, "}\n");
+}
+
+void
+config_help(struct buffer *out)
+{
+	char		name[NAME_SIZE];
+	size_t		i;
+
+	for (i = 0; i < SETTING_COUNT; i++)
+	{
+		const struct setting *setting = &settings[i];
+
+		flag_name(setting, "", name);
+		buffer_printf(out, "  --%s VALUE", name);
+		if (setting->preset != NULL && setting->preset[0] != '\0')
+			buffer_printf(out, "  (default %s)", setting->preset);
+		buffer_printf(out, "\n        %s\n", setting->help);
+	}
+}
+
+void
+config_free(struct config *config)
+{
+	while (config != NULL)
+	{
+		struct config *previous = config->previous;
+		size_t		i;
+
+		for (i = 0; i < SETTING_COUNT; i++)
+		{
+			if (settings[i].type == SETTING_STRING)
+				free(*(char **) field_of(config, &settings[i]));
+		}
+		free(config->networks);
+		free(config);
+		config = previous;
+	}
+}
+
+void
+config_source_free(struct config_source *source)
+{
+	free(source->flags);
+	source->flags = NULL;
+}
+
+bool
+config_trusts(const struct config *config, const char *address)
+{
+	unsigned char bytes[16];
+	int			family = strchr(address, ':') ? AF_INET6 : AF_INET;
+	size_t		i;
+
+	if (config->network_count == 0 || inet_pton(family, address, bytes) != 1)
+		return false;
+	for (i = 0; i < config->network_count; i++)
+	{
+		const struct network *network = &config->networks[i];
+		int			whole = network->prefix / 8;
+		int			rest = network->prefix % 8;
+
+		if (network->family == family &&
+			memcmp(network->address, bytes, (size_t) whole) == 0 &&
+			(rest == 0 ||
+			 ((network->address[whole] ^ bytes[whole]) >> (8 - rest)) == 0))
+			return true;
+	}
+	return false;
+}

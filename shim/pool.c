@@ -1,0 +1,323 @@
+/*-------------------------------------------------------------------------
+ *
+ * pool.c
+ *	  Connections to PostgreSQL, shared by the threads that serve requests.
+ *
+ * A connection belongs to the thread that acquired it, without a lock, until
+ * it is released.  The mutex guards the stack and the counts only; connecting
+ * and closing happen outside of it.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "log.h"
+#include "pool.h"
+
+#define HANDLE_SQL \
+	"select status, headers, body from entityapi.handle($1, $2, $3, $4, $5)"
+
+/* Types of its parameters, by the fixed oids of pg_type. */
+#define OID_BYTEA 17
+#define OID_TEXT 25
+#define OID_INET 869
+#define OID_JSONB 3802
+
+/* Failures to connect are logged at most once in this time. */
+#define LOG_INTERVAL_MICROS 1000000
+
+struct pool
+{
+	const struct config *config;	/* as it was at the start */
+	pthread_mutex_t mutex;
+	pthread_cond_t freed[2];	/* one for each lane */
+	int			waiting[2];
+	PGconn	  **idle;			/* a stack of idle_count connections */
+	int			idle_count;
+	int			lent;
+	int			lent_to_logins;
+	int			login_share;	/* of the request that asked last */
+	atomic_uint_fast64_t logged_at;
+};
+
+struct pool *
+pool_create(const struct config *config)
+{
+	struct pool *pool = calloc(1, sizeof(*pool));
+	pthread_condattr_t attributes;
+
+	if (pool == NULL)
+		return NULL;
+	pool->config = config;
+	pool->login_share = (int) config->login_pool_share;
+	pool->idle = calloc((size_t) config->pool_size, sizeof(PGconn *));
+	if (pool->idle == NULL)
+	{
+		free(pool);
+		return NULL;
+	}
+	pthread_mutex_init(&pool->mutex, NULL);
+	pthread_condattr_init(&attributes);
+	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+	pthread_cond_init(&pool->freed[LANE_DATA], &attributes);
+	pthread_cond_init(&pool->freed[LANE_LOGIN], &attributes);
+	pthread_condattr_destroy(&attributes);
+	return pool;
+}
+
+static void
+ignore_notice(void *argument, const PGresult *result)
+{
+	(void) argument;
+	(void) result;
+}
+
+static void
+log_failure(struct pool *pool, const char *what, const char *why)
+{
+	uint64_t	now = now_micros();
+	uint64_t	before = atomic_load(&pool->logged_at);
+
+	if (before != 0 && now - before < LOG_INTERVAL_MICROS)
+		return;
+	if (!atomic_compare_exchange_strong(&pool->logged_at, &before, now))
+		return;
+	log_event(LOG_ERROR, "database", NULL, NULL, "%s: %s", what, why);
+}
+
+/* Runs a statement of the set-up; one that may fail is worth no message. */
+static bool
+set_up(PGconn *connection, const char *sql)
+{
+	PGresult   *result = PQexec(connection, sql);
+	bool		fine = PQresultStatus(result) == PGRES_COMMAND_OK;
+
+	PQclear(result);
+	return fine;
+}
+
+/* Settings of the session, and the one prepared statement. */
+static bool
+prepare_session(struct pool *pool, PGconn *connection)
+{
+	static const Oid types[] =
+	{OID_TEXT, OID_TEXT, OID_JSONB, OID_BYTEA, OID_INET};
+	char		sql[128];
+	PGresult   *result;
+	bool		fine;
+
+	snprintf(sql, sizeof(sql), "set statement_timeout = %ld",
+			 pool->config->statement_timeout_ms);
+	if (!set_up(connection, sql) ||
+		!set_up(connection, "set client_min_messages = error") ||
+		!set_up(connection, "set timezone = 'UTC'"))
+	{
+		log_failure(pool, "cannot set up a session",
+					PQerrorMessage(connection));
+		return false;
+	}
+
+	/* Only a superuser may, or a role it was set for already. */
+	if (!set_up(connection, "set log_parameter_max_length = 0") &&
+		PQstatus(connection) != CONNECTION_OK)
+		return false;
+
+	result = PQprepare(connection, HANDLE_STATEMENT, HANDLE_SQL,
+					   (int) (sizeof(types) / sizeof(types[0])), types);
+	fine = PQresultStatus(result) == PGRES_COMMAND_OK;
+	if (!fine)
+	{
+		const char *why = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
+
+		log_failure(pool, "cannot prepare entityapi.handle",
+					why ? why : PQerrorMessage(connection));
+	}
+	PQclear(result);
+	return fine;
+}
+
+static PGconn *
+open_connection(struct pool *pool)
+{
+	const char *names[] =
+	{"dbname", "connect_timeout", "application_name", "client_encoding",
+	"tcp_user_timeout", NULL};
+	const char *values[6] = {0};
+	char		timeout[16];
+	PGconn	   *connection;
+
+	snprintf(timeout, sizeof(timeout), "%ld",
+			 pool->config->connect_timeout_s);
+	values[0] = pool->config->database;
+	values[1] = timeout;
+	values[2] = "entityapi-shim";
+	values[3] = "UTF8";
+	values[4] = "10000";
+	connection = PQconnectdbParams(names, values, 1);
+	if (PQstatus(connection) != CONNECTION_OK)
+	{
+		log_failure(pool, "cannot connect",
+					connection ? PQerrorMessage(connection) :
+					"out of memory");
+		PQfinish(connection);
+		return NULL;
+	}
+	PQsetNoticeReceiver(connection, ignore_notice, NULL);
+	if (!prepare_session(pool, connection))
+	{
+		PQfinish(connection);
+		return NULL;
+	}
+	return connection;
+}
+
+/*
+ * A server has nothing to say on an idle connection, unless it is going away:
+ * whatever can be read there means that the connection is of no more use.
+ */
+static bool
+is_alive(PGconn *connection)
+{
+	struct pollfd socket = {.fd = PQsocket(connection),.events = POLLIN};
+
+	return PQstatus(connection) == CONNECTION_OK &&
+		poll(&socket, 1, 0) == 0;
+}
+
+/* Whether a request of that lane may have a connection now. */
+static bool
+has_room(const struct pool *pool, enum pool_lane lane)
+{
+	if (lane == LANE_LOGIN && pool->lent_to_logins >= pool->login_share)
+		return false;
+	return pool->lent < pool->config->pool_size;
+}
+
+/* Waits for room; the mutex is held.  False when the time is up. */
+static bool
+wait_for_room(struct pool *pool, enum pool_lane lane, long wait_ms)
+{
+	struct timespec until;
+	int			failure = 0;
+
+	if (has_room(pool, lane))
+		return true;
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += wait_ms / 1000;
+	until.tv_nsec += wait_ms % 1000 * 1000000;
+	if (until.tv_nsec >= 1000000000)
+	{
+		until.tv_sec++;
+		until.tv_nsec -= 1000000000;
+	}
+	pool->waiting[lane]++;
+	while (!has_room(pool, lane) && failure == 0)
+		failure = pthread_cond_timedwait(&pool->freed[lane], &pool->mutex,
+										 &until);
+	pool->waiting[lane]--;
+	return has_room(pool, lane);
+}
+
+/* Wakes those who may go on; the mutex is held. */
+static void
+wake_waiting(struct pool *pool)
+{
+	if (pool->waiting[LANE_DATA] > 0)
+		pthread_cond_signal(&pool->freed[LANE_DATA]);
+	if (pool->waiting[LANE_LOGIN] > 0 && has_room(pool, LANE_LOGIN))
+		pthread_cond_signal(&pool->freed[LANE_LOGIN]);
+}
+
+/* The idle connection used last, or NULL; the mutex is held. */
+static PGconn *
+pop_idle(struct pool *pool)
+{
+	if (pool->idle_count == 0)
+		return NULL;
+	return pool->idle[--pool->idle_count];
+}
+
+/* Gives a place back, with the connection to keep, if there is one. */
+static void
+give_back(struct pool *pool, enum pool_lane lane, PGconn *connection)
+{
+	pthread_mutex_lock(&pool->mutex);
+	pool->lent--;
+	if (lane == LANE_LOGIN)
+		pool->lent_to_logins--;
+	if (connection != NULL)
+		pool->idle[pool->idle_count++] = connection;
+	wake_waiting(pool);
+	pthread_mutex_unlock(&pool->mutex);
+}
+
+enum pool_outcome
+pool_acquire(struct pool *pool, const struct config *config,
+			 enum pool_lane lane, PGconn **connection)
+{
+	PGconn	   *found;
+
+	pthread_mutex_lock(&pool->mutex);
+	pool->login_share = (int) config->login_pool_share;
+	if (!wait_for_room(pool, lane, config->pool_wait_ms))
+	{
+		pthread_mutex_unlock(&pool->mutex);
+		return POOL_BUSY;
+	}
+	pool->lent++;
+	if (lane == LANE_LOGIN)
+		pool->lent_to_logins++;
+
+	found = pop_idle(pool);
+	pthread_mutex_unlock(&pool->mutex);
+
+	while (found != NULL && !is_alive(found))
+	{
+		PQfinish(found);
+		pthread_mutex_lock(&pool->mutex);
+		found = pop_idle(pool);
+		pthread_mutex_unlock(&pool->mutex);
+	}
+	if (found == NULL)
+		found = open_connection(pool);
+	if (found == NULL)
+	{
+		give_back(pool, lane, NULL);
+		return POOL_DOWN;
+	}
+	*connection = found;
+	return POOL_READY;
+}
+
+void
+pool_release(struct pool *pool, enum pool_lane lane, PGconn *connection,
+			 bool usable)
+{
+	if (!usable || PQstatus(connection) != CONNECTION_OK ||
+		PQtransactionStatus(connection) != PQTRANS_IDLE)
+	{
+		PQfinish(connection);
+		connection = NULL;
+	}
+	give_back(pool, lane, connection);
+}
+
+void
+pool_destroy(struct pool *pool)
+{
+	if (pool == NULL)
+		return;
+	while (pool->idle_count > 0)
+		PQfinish(pool->idle[--pool->idle_count]);
+	pthread_cond_destroy(&pool->freed[LANE_DATA]);
+	pthread_cond_destroy(&pool->freed[LANE_LOGIN]);
+	pthread_mutex_destroy(&pool->mutex);
+	free(pool->idle);
+	free(pool);
+}

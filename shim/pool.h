@@ -1,0 +1,60 @@
+/*-------------------------------------------------------------------------
+ *
+ * pool.h
+ *	  Connections to PostgreSQL, shared by the threads that serve requests.
+ *
+ * Idle connections are a stack: what was used last is used next, so that few
+ * backends stay warm.  Connections are opened when they are first needed.
+ * Logins hash passwords, which is slow on purpose: they may hold only a small
+ * share of the pool at once, so that data requests never starve.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef POOL_H
+#define POOL_H
+
+#include <libpq-fe.h>
+
+#include "config.h"
+
+/* The prepared statement every connection of the pool has. */
+#define HANDLE_STATEMENT "handle"
+
+struct pool;
+
+enum pool_lane
+{
+	LANE_DATA,
+	LANE_LOGIN
+};
+
+enum pool_outcome
+{
+	POOL_READY,
+	POOL_BUSY,					/* nothing became free in time */
+	POOL_DOWN					/* the database cannot be reached */
+};
+
+/* Returns NULL when out of memory; opens no connection. */
+extern struct pool *pool_create(const struct config *config);
+
+/*
+ * Lends a connection that is known to be alive, waiting at most
+ * pool_wait_ms of "config".  The caller gives it back with pool_release().
+ */
+extern enum pool_outcome pool_acquire(struct pool *pool,
+									  const struct config *config,
+									  enum pool_lane lane,
+									  PGconn **connection);
+
+/*
+ * Takes a connection back; one that is broken, in a transaction or not
+ * "usable" any more is closed.
+ */
+extern void pool_release(struct pool *pool, enum pool_lane lane,
+						 PGconn *connection, bool usable);
+
+/* Closes all; nothing may be lent out any more. */
+extern void pool_destroy(struct pool *pool);
+
+#endif							/* POOL_H */

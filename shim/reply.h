@@ -1,0 +1,55 @@
+/*-------------------------------------------------------------------------
+ *
+ * reply.h
+ *	  HTTP answers: those of entityapi.handle(), and the shim's own errors.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef REPLY_H
+#define REPLY_H
+
+#include <time.h>
+
+#include <civetweb.h>
+
+#include "buffer.h"
+#include "request.h"
+
+#define ROUTE_SIZE 256
+#define PRINCIPAL_SIZE 64
+
+/*
+ * An answer on its way.  What the headers of entityapi.handle() say to the
+ * shim alone, for its log, is taken out of them and kept here.
+ */
+struct reply
+{
+	struct buffer head;
+	size_t		bytes;			/* of the body that was sent */
+	char		route[ROUTE_SIZE];
+	char		principal_id[PRINCIPAL_SIZE];
+	char		principal_kind[PRINCIPAL_SIZE];
+	time_t		date_second;	/* which "date" is the text of */
+	char		date[40];
+};
+
+/*
+ * Sends what entityapi.handle() returned; "headers" is its JSON object.
+ * Returns false, with nothing sent, if these are not fit for HTTP.
+ */
+extern bool reply_answer(struct reply *reply, const struct request *request,
+						 struct mg_connection *connection, int status,
+						 const char *headers, const char *body,
+						 size_t length);
+
+/*
+ * Sends an error document (contract, "Errors") for a refusal.  If the body of
+ * the request was not read, the connection is closed afterwards.
+ */
+extern void reply_refusal(struct reply *reply, struct request *request,
+						  struct mg_connection *connection,
+						  const struct refusal *refusal);
+
+extern void reply_free(struct reply *reply);
+
+#endif							/* REPLY_H */

@@ -1,0 +1,86 @@
+/*-------------------------------------------------------------------------
+ *
+ * request.h
+ *	  One HTTP request, checked, as entityapi.handle() wants it.
+ *
+ * Everything about a request that two readers could understand differently is
+ * refused here: lengths, framing, repeated credentials, folded lines, more
+ * headers than the server library keeps.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef REQUEST_H
+#define REQUEST_H
+
+#include <civetweb.h>
+
+#include "buffer.h"
+#include "config.h"
+#include "pool.h"
+
+#define REQUEST_ID_SIZE 65
+#define ADDRESS_SIZE 48
+
+/* Which rules of the contract a target falls under, by its first segment. */
+enum request_area
+{
+	AREA_API,
+	AREA_ACCOUNTS,				/* /auth and /manage */
+	AREA_OTHER
+};
+
+/* A request; it lives as long as its thread and is used again. */
+struct request
+{
+	char		id[REQUEST_ID_SIZE];
+	char		remote[ADDRESS_SIZE];
+	const char *method;			/* as sent */
+	bool		is_head;
+	bool		body_unread;	/* the client may still be sending it */
+	bool		keep_alive;		/* the connection may serve another one */
+	enum request_area area;
+	enum pool_lane lane;
+	struct buffer target;		/* undecoded, with its query */
+	struct buffer headers;		/* JSON object, lower-case names */
+	struct buffer body;
+};
+
+/* Why a request is answered without asking the database. */
+struct refusal
+{
+	int			status;
+	const char *code;
+	const char *title;
+	const char *detail;
+};
+
+/* Refusals that are not the request's own. */
+extern const struct refusal refusal_busy;
+extern const struct refusal refusal_unavailable;
+extern const struct refusal refusal_timeout;
+extern const struct refusal refusal_internal;
+extern const struct refusal refusal_malformed;
+extern const struct refusal refusal_headers_too_large;
+extern const struct refusal refusal_version;
+
+/* Empties a request and gives it a new id. */
+extern void request_start(struct request *request);
+
+/*
+ * Reads and checks the request on the connection, its body included.
+ * Returns NULL if it is fit for entityapi.handle(), else why it is not.
+ */
+extern const struct refusal *request_read(struct request *request,
+										  struct mg_connection *connection,
+										  const struct config *config);
+
+/*
+ * Reads what the client still sends, within narrow limits, so that it gets to
+ * see the answer before the connection closes.
+ */
+extern void request_discard(struct request *request,
+							struct mg_connection *connection);
+
+extern void request_free(struct request *request);
+
+#endif							/* REQUEST_H */

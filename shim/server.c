@@ -1,0 +1,429 @@
+/*-------------------------------------------------------------------------
+ *
+ * server.c
+ *	  The running service: civetweb, its callbacks, signals and the drain.
+ *
+ * civetweb keeps a thread for each client connection it serves.  Its threads
+ * have small stacks (100 kB), so what is large lives in a struct worker, one a
+ * thread.  begin_request answers everything itself: none of civetweb's own
+ * ways to serve files, scripts, sockets or preflights is ever reached.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <civetweb.h>
+#include <libpq-fe.h>
+
+#include "call.h"
+#include "log.h"
+#include "pool.h"
+#include "reply.h"
+#include "request.h"
+#include "server.h"
+
+/*
+ * civetweb's buffer for a request's head (and what comes with it): the most
+ * that max_url and max_headers_bytes allow, and room to spare, so that it is
+ * always us who find a head too large.
+ */
+#define HEAD_BUFFER (64 * 1024)
+
+#define DRAIN_STEP_MS 10
+
+/* What a thread of civetweb uses again and again. */
+struct worker
+{
+	struct request request;
+	struct reply reply;
+	struct buffer line;
+};
+
+struct server
+{
+	_Atomic(struct config *) config;
+	struct pool *pool;
+	struct mg_context *context;
+	atomic_int	under_way;		/* requests being answered */
+	atomic_bool draining;
+	int			parked[2];		/* a pipe, see stop_accepting() */
+};
+
+static void
+log_request(struct worker *worker, const struct config *config, int status,
+			const struct answer *answer, uint64_t started)
+{
+	const struct request *request = &worker->request;
+	const struct reply *reply = &worker->reply;
+	struct access_record record = {
+		.request_id = request->id,
+		.method = request->method,
+		.route = reply->route[0] ? reply->route : NULL,
+		.principal_id = reply->principal_id[0] ? reply->principal_id : NULL,
+		.principal_kind = reply->principal_kind[0] ?
+		reply->principal_kind : NULL,
+		.status = status,
+		.bytes = reply->bytes,
+		.total_micros = now_micros() - started,
+		.wait_micros = answer->wait_micros,
+		.database_micros = answer->database_micros,
+	};
+
+	if (config->access_log)
+		log_access(&worker->line, &record);
+}
+
+/* Answers the request on the connection; returns the status it got. */
+static int
+serve(struct server *server, struct worker *worker,
+	  const struct config *config, struct mg_connection *connection,
+	  struct answer *answer)
+{
+	struct request *request = &worker->request;
+	const struct refusal *refusal = request_read(request, connection, config);
+
+	if (refusal == NULL)
+		refusal = call_handle(server->pool, config, request, answer);
+	if (!config->reuse_connections || atomic_load(&server->draining))
+		request->keep_alive = false;
+	if (refusal == NULL)
+	{
+		if (reply_answer(&worker->reply, request, connection, answer->status,
+						 answer->headers, answer->body, answer->length))
+			return answer->status;
+		log_event(LOG_ERROR, "handle", request->id, NULL,
+				  "entityapi.handle returned headers unfit for HTTP");
+		refusal = &refusal_internal;
+	}
+	reply_refusal(&worker->reply, request, connection, refusal);
+	return refusal->status;
+}
+
+static int
+begin_request(struct mg_connection *connection)
+{
+	struct server *server = mg_get_user_data(mg_get_context(connection));
+	struct worker *worker = mg_get_thread_pointer(connection);
+	struct config *config = atomic_load(&server->config);
+	struct answer answer = {0};
+	uint64_t	started = now_micros();
+	int			status;
+
+	if (worker == NULL)
+	{
+		mg_disable_connection_keep_alive(connection);
+		return 500;
+	}
+	atomic_fetch_add(&server->under_way, 1);
+	request_start(&worker->request);
+	status = serve(server, worker, config, connection, &answer);
+	PQclear(answer.result);
+	log_request(worker, config, status, &answer, started);
+	request_discard(&worker->request, connection);
+	atomic_fetch_sub(&server->under_way, 1);
+	return status;
+}
+
+/* civetweb could not read a request: it has no method, target or headers. */
+static int
+http_error(struct mg_connection *connection, int status, const char *message)
+{
+	struct server *server = mg_get_user_data(mg_get_context(connection));
+	struct worker *worker = mg_get_thread_pointer(connection);
+	struct config *config = atomic_load(&server->config);
+	const struct refusal *refusal = &refusal_malformed;
+	struct answer answer = {0};
+
+	(void) message;
+	mg_disable_connection_keep_alive(connection);
+	if (worker == NULL)
+		return 0;
+	if (status == 413)
+		refusal = &refusal_headers_too_large;
+	else if (status == 505)
+		refusal = &refusal_version;
+	request_start(&worker->request);
+	reply_refusal(&worker->reply, &worker->request, connection, refusal);
+	log_request(worker, config, refusal->status, &answer, now_micros());
+	return 0;
+}
+
+static int
+log_message(const struct mg_connection *connection, const char *message)
+{
+	(void) connection;
+	log_event(LOG_WARNING, "http", NULL, NULL, "%s", message);
+	return 1;
+}
+
+static void *
+init_thread(const struct mg_context *context, int type)
+{
+	(void) context;
+	return type == 1 ? calloc(1, sizeof(struct worker)) : NULL;
+}
+
+static void
+exit_thread(const struct mg_context *context, int type, void *pointer)
+{
+	struct worker *worker = pointer;
+
+	(void) context;
+	(void) type;
+	if (worker == NULL)
+		return;
+	request_free(&worker->request);
+	reply_free(&worker->reply);
+	buffer_free(&worker->line);
+	free(worker);
+}
+
+/* "*:8080" is "8080" to civetweb. */
+static void
+civetweb_ports(const char *listen, struct buffer *ports)
+{
+	const char *p;
+
+	for (p = listen; *p != '\0'; p++)
+	{
+		if (p[0] == '*' && p[1] == ':')
+			p++;
+		else
+			buffer_char(ports, *p);
+	}
+}
+
+static struct mg_context *
+start_civetweb(struct server *server, const struct config *config)
+{
+	struct mg_callbacks callbacks = {
+		.begin_request = begin_request,
+		.http_error = http_error,
+		.log_message = log_message,
+		.init_thread = init_thread,
+		.exit_thread = exit_thread
+	};
+	struct buffer ports = {0};
+	char		threads[16];
+	char		head_buffer[16];
+	char		request_timeout[16];
+	char		keep_alive_timeout[16];
+	struct mg_context *context;
+
+	snprintf(threads, sizeof(threads), "%ld", config->threads);
+	snprintf(head_buffer, sizeof(head_buffer), "%d", HEAD_BUFFER);
+	snprintf(request_timeout, sizeof(request_timeout), "%ld",
+			 config->request_timeout_ms);
+	snprintf(keep_alive_timeout, sizeof(keep_alive_timeout), "%ld",
+			 config->keep_alive_timeout_ms);
+	civetweb_ports(config->listen, &ports);
+	if (ports.failed)
+		return NULL;
+	{
+		const char *options[] = {
+			"listening_ports", ports.data,
+			"num_threads", threads,
+			"decode_url", "no",
+			"enable_directory_listing", "no",
+			"enable_auth_domain_check", "no",
+			"access_control_allow_origin", "",
+			"access_control_allow_methods", "",
+			"max_request_size", head_buffer,
+			"request_timeout_ms", request_timeout,
+			"enable_keep_alive", config->reuse_connections ? "yes" : "no",
+			"keep_alive_timeout_ms", keep_alive_timeout,
+			"connection_queue", "128",
+			"listen_backlog", "1024",
+			"tcp_nodelay", "1",
+			NULL
+		};
+
+		context = mg_start(&callbacks, server, options);
+	}
+	buffer_free(&ports);
+	return context;
+}
+
+/*
+ * Stops accepting connections while those that are open go on, for which
+ * civetweb has no function.  Its listening sockets are found among all
+ * descriptors; shutdown() ends them for the clients, and a pipe that nobody
+ * writes to takes their place, so that civetweb's master thread sleeps on.
+ */
+static void
+stop_accepting(struct server *server)
+{
+	struct rlimit limit;
+	int			file;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || pipe(server->parked) != 0)
+		return;
+	for (file = 3; file < (int) limit.rlim_cur && file < 65536; file++)
+	{
+		int			listens = 0;
+		socklen_t	size = sizeof(listens);
+
+		if (getsockopt(file, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) != 0 ||
+			!listens)
+			continue;
+		shutdown(file, SHUT_RDWR);
+		dup2(server->parked[0], file);
+	}
+}
+
+/*
+ * Stops civetweb.  The end of the pipe wakes its master thread, which looks at
+ * its stop flag only every other second while nothing happens.
+ */
+static void
+stop_civetweb(struct server *server)
+{
+	if (server->parked[1] >= 0)
+		close(server->parked[1]);
+	mg_stop(server->context);
+	mg_exit_library();
+	if (server->parked[0] >= 0)
+		close(server->parked[0]);
+}
+
+static void
+sleep_ms(long milliseconds)
+{
+	struct timespec time = {milliseconds / 1000, milliseconds % 1000 * 1000000};
+
+	nanosleep(&time, NULL);
+}
+
+/*
+ * Lets the requests under way end.  civetweb answers nothing any more once it
+ * is told to stop, so this waits until there has been none for a moment, which
+ * covers those that sit between two of its queues.
+ */
+static void
+drain(struct server *server)
+{
+	const struct config *config = atomic_load(&server->config);
+	uint64_t	deadline =
+		now_micros() + (uint64_t) config->drain_timeout_ms * 1000;
+	int			quiet = 0;
+
+	atomic_store(&server->draining, true);
+	stop_accepting(server);
+	log_event(LOG_INFO, "drain", NULL, NULL, "%d requests under way",
+			  atomic_load(&server->under_way));
+	while (quiet < 10 && now_micros() < deadline)
+	{
+		quiet = atomic_load(&server->under_way) == 0 ? quiet + 1 : 0;
+		sleep_ms(DRAIN_STEP_MS);
+	}
+	if (atomic_load(&server->under_way) > 0)
+		log_event(LOG_WARNING, "drain", NULL, NULL,
+				  "%d requests did not end in time",
+				  atomic_load(&server->under_way));
+}
+
+static void
+reload(struct server *server, const struct config_source *source)
+{
+	struct config *config = config_reload(source,
+										  atomic_load(&server->config));
+
+	if (config == NULL)
+	{
+		log_event(LOG_ERROR, "reload", NULL, NULL,
+				  "the configuration has faults, the old one stays");
+		return;
+	}
+	atomic_store(&server->config, config);
+	log_event(LOG_INFO, "reload", NULL, NULL, "configuration loaded");
+}
+
+static bool
+write_pid_file(const char *path)
+{
+	FILE	   *file;
+
+	if (path[0] == '\0')
+		return true;
+	file = fopen(path, "w");
+	if (file == NULL || fprintf(file, "%ld\n", (long) getpid()) < 0 ||
+		fclose(file) != 0)
+	{
+		log_event(LOG_ERROR, "start", NULL, NULL, "cannot write \"%s\": %s",
+				  path, strerror(errno));
+		return false;
+	}
+	return true;
+}
+
+static void
+announce(struct server *server)
+{
+	struct mg_server_port ports[16];
+	int			count = mg_get_server_ports(server->context, 16, ports);
+	int			i;
+
+	for (i = 0; i < count; i++)
+		log_event(LOG_INFO, "start", NULL, NULL, "listening on port %d",
+				  ports[i].port);
+}
+
+int
+server_run(const struct config_source *source, struct config *config)
+{
+	struct server server;
+	sigset_t	signals;
+	int			signal_number = 0;
+
+	/* Blocked before any thread exists, so that all of them inherit it. */
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGTERM);
+	sigaddset(&signals, SIGINT);
+	sigaddset(&signals, SIGHUP);
+	pthread_sigmask(SIG_BLOCK, &signals, NULL);
+	signal(SIGPIPE, SIG_IGN);
+
+	memset(&server, 0, sizeof(server));
+	server.parked[0] = server.parked[1] = -1;
+	atomic_store(&server.config, config);
+	server.pool = pool_create(config);
+	mg_init_library(0);
+	if (server.pool != NULL && write_pid_file(config->pid_file))
+		server.context = start_civetweb(&server, config);
+	if (server.context == NULL)
+	{
+		log_event(LOG_ERROR, "start", NULL, NULL, "cannot listen on %s",
+				  config->listen);
+		pool_destroy(server.pool);
+		mg_exit_library();
+		config_free(config);
+		return 1;
+	}
+	announce(&server);
+
+	while (signal_number != SIGTERM && signal_number != SIGINT)
+	{
+		if (sigwait(&signals, &signal_number) == 0 && signal_number == SIGHUP)
+			reload(&server, source);
+	}
+
+	drain(&server);
+	stop_civetweb(&server);
+	pool_destroy(server.pool);
+	config = atomic_load(&server.config);
+	if (config->pid_file[0] != '\0')
+		unlink(config->pid_file);
+	config_free(config);
+	log_event(LOG_INFO, "stop", NULL, NULL, "stopped");
+	return 0;
+}

@@ -1,0 +1,20 @@
+/*-------------------------------------------------------------------------
+ *
+ * server.h
+ *	  The running service: civetweb, its callbacks, signals and the drain.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef SERVER_H
+#define SERVER_H
+
+#include "config.h"
+
+/*
+ * Serves until SIGTERM or SIGINT; SIGHUP reloads the configuration.  Takes
+ * the configuration over.  Returns the exit status of the process.
+ */
+extern int	server_run(const struct config_source *source,
+					   struct config *config);
+
+#endif							/* SERVER_H */

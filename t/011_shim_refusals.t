@@ -1,0 +1,192 @@
+# Requests that are refused before the database hears of them.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::Bin/lib";
+
+use EntityApi::Shim;
+use JSON::PP;
+use Test::More;
+use Time::HiRes qw(time);
+
+my $cluster = EntityApi::Shim->cluster;
+my $shim = EntityApi::Test->shim($cluster, body_timeout_ms => 1000, request_timeout_ms => 1000);
+
+my $get = "GET /api/v1/x HTTP/1.1\r\n";
+my $post = "POST /api/v1/x HTTP/1.1\r\n";
+my $host = "Host: a\r\n";
+my $body = "Content-Length: 3\r\n\r\nabc";
+
+# A second request right behind a refused one must never be executed.
+my $smuggled = "GET /api/v1/smuggled HTTP/1.1\r\nHost: a\r\n\r\n";
+
+my @refused = (
+	[ 'length and coding', 400, $post . $host . "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" ],
+	[ 'coding and length', 400, $post . $host . "Transfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n0\r\n\r\n" ],
+	[ 'two lengths', 400, $post . $host . "Content-Length: 3\r\nContent-Length: 4\r\n\r\nabcd" ],
+	[ 'the same length twice', 400, $post . $host . "Content-Length: 3\r\nContent-Length: 3\r\n\r\nabc" ],
+	[ 'length +3', 400, $post . $host . "Content-Length: +3\r\n\r\nabc" ],
+	[ 'length 3abc', 400, $post . $host . "Content-Length: 3abc\r\n\r\nabc" ],
+	[ 'length 3, 3', 400, $post . $host . "Content-Length: 3, 3\r\n\r\nabc" ],
+	[ 'length 0x3', 400, $post . $host . "Content-Length: 0x3\r\n\r\nabc" ],
+	[ 'an endless length', 400, $post . $host . "Content-Length: 99999999999999999999999\r\n\r\nabc" ],
+	[ 'coding identity', 400, $post . $host . "Transfer-Encoding: identity\r\n\r\nabc" ],
+	[ 'coding gzip, chunked', 400, $post . $host . "Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n" ],
+	[ 'two codings', 400, $post . $host . "Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n0\r\n\r\n" ],
+	[ 'chunks in HTTP/1.0', 400, "POST /x HTTP/1.0\r\n${host}Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n" ],
+	[ 'no length', 411, $post . $host . "\r\n" ],
+	[ 'no host', 400, $get . "\r\n" ],
+	[ 'two hosts', 400, $get . $host . "Host: b\r\n\r\n" ],
+	[ 'the same host twice', 400, $get . $host . $host . "\r\n" ],
+	[ 'an empty host', 400, $get . "Host: \r\n\r\n" ],
+	[ 'a host with a path', 400, $get . "Host: a/b\r\n\r\n" ],
+	[ 'two Authorization', 400, $get . $host . "Authorization: Bearer a\r\nAuthorization: Bearer b\r\n\r\n" ],
+	[ 'two X-API-Key', 400, $get . $host . "X-API-Key: a\r\nx-api-key: b\r\n\r\n" ],
+	[ 'two If-Match', 400, $get . $host . "If-Match: a\r\nIf-Match: b\r\n\r\n" ],
+	[ 'two Content-Type', 400, $post . $host . "Content-Type: a/b\r\nContent-Type: a/b\r\n$body" ],
+	[ 'upgrade to websocket', 400, $get . $host . "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Key: a\r\nSec-WebSocket-Version: 13\r\n\r\n" ],
+	[ 'upgrade to h2c', 400, $get . $host . "Upgrade: h2c\r\n\r\n" ],
+	[ 'another expectation', 400, $post . $host . "Expect: junk\r\n$body" ],
+	[ 'space before the colon', 400, $get . $host . "X-A : 1\r\n\r\n" ],
+	[ 'length with such a space', 400, $post . $host . "Content-Length : 3\r\n\r\nabc" ],
+	[ 'a folded line', 400, $get . $host . "X-A: 1\r\n  2\r\nX-B: 3\r\n\r\n" ],
+	[ 'a folded line that hides a length', 400, $get . $host . "X-A: 1\r\n\x{20}2\r\nContent-Length: 3\r\n\r\nabc" ],
+	[ 'a space before the first header', 400, $get . " $host\r\n" ],
+	[ 'a bare line feed', 400, $get . "Host: a\nX-A: 1\r\n\r\n" ],
+	[ 'bare line feeds only', 400, "GET /x HTTP/1.1\nHost: a\n\n" ],
+	[ 'a line without a colon', 400, $get . $host . "nonsense\r\n\r\n" ],
+	[ 'a strange header name', 400, $get . $host . "X(A): 1\r\n\r\n" ],
+	[ 'a header that is not UTF-8', 400, $get . $host . "X-A: \xc3\x28\r\n\r\n" ],
+	[ 'an overlong header', 400, $get . $host . "X-A: \xc0\xaf\r\n\r\n" ],
+	[ 'a control character', 400, $get . $host . "X-A: a\x01b\r\n\r\n" ],
+	[ 'a NUL', 400, $get . $host . "X-A: a\x00b\r\n\r\n" ],
+	[ 'two spaces in the request line', 400, "GET  /x HTTP/1.1\r\n$host\r\n" ],
+	[ 'a fragment', 400, "GET /x#y HTTP/1.1\r\n$host\r\n" ],
+	[ 'method FOO', 400, "FOO /x HTTP/1.1\r\n$host\r\n" ],
+	[ 'method TRACE', 400, "TRACE /x HTTP/1.1\r\n$host\r\n" ],
+	[ 'method CONNECT', 400, "CONNECT a:1 HTTP/1.1\r\n$host\r\n" ],
+	[ 'HTTP/2.0', 505, "GET /x HTTP/2.0\r\n$host\r\n" ],
+	[ '64 headers', 431, $get . $host . join('', map { "X-$_: 1\r\n" } 1 .. 63) . "\r\n" ],
+	[ '100 headers, the key last', 431, $get . $host . join('', map { "X-$_: 1\r\n" } 1 .. 98) . "X-API-Key: a\r\n\r\n" ],
+	[ '61 headers', 431, $get . $host . join('', map { "X-$_: 1\r\n" } 1 .. 60) . "\r\n" ],
+	[ '17 KiB of headers', 431, $get . $host . 'X-A: ' . 'a' x 17_000 . "\r\n\r\n" ],
+	[ '200 KiB of headers', 400, $get . $host . 'X-A: ' . 'a' x 200_000 . "\r\n\r\n" ],
+	[ '9 KiB of target', 414, 'GET /api/v1/' . 'a' x 9_000 . " HTTP/1.1\r\n$host\r\n" ],
+	[ '9 KiB of query', 414, 'GET /api/v1/x?' . 'a' x 9_000 . " HTTP/1.1\r\n$host\r\n" ],
+	[ 'a body over its limit', 413, $post . $host . "Content-Length: 1048577\r\n\r\n" ],
+	[ 'a body of 9 GB', 413, $post . $host . "Content-Length: 9999999999\r\n\r\n" ],
+	[ 'a body over the limit of /auth', 413, "POST /auth/x HTTP/1.1\r\n${host}Content-Length: 65537\r\n\r\n" ],
+	[ 'the same, encoded', 413, "POST /%61uth/x HTTP/1.1\r\n${host}Content-Length: 65537\r\n\r\n" ],
+	[ 'a body over the limit of /manage', 413, "POST /manage/x HTTP/1.1\r\n${host}Content-Length: 65537\r\n\r\n" ],
+	[ 'expectation over the limit', 413, $post . $host . "Expect: 100-continue\r\nContent-Length: 1048577\r\n\r\n" ],
+	[ 'a bad chunk size', 400, $post . $host . "Transfer-Encoding: chunked\r\n\r\nzz\r\nabc\r\n0\r\n\r\n" ],
+	[ 'a negative chunk size', 400, $post . $host . "Transfer-Encoding: chunked\r\n\r\n-3\r\nabc\r\n0\r\n\r\n" ],
+	[ 'a huge chunk size', 400, $post . $host . "Transfer-Encoding: chunked\r\n\r\nffffffffffffffff0\r\nabc\r\n0\r\n\r\n" ],
+	[ 'a chunk extension', 400, $post . $host . "Transfer-Encoding: chunked\r\n\r\n3;a=b\r\nabc\r\n0\r\n\r\n" ],
+	[ 'a chunk longer than said', 400, $post . $host . "Transfer-Encoding: chunked\r\n\r\n3\r\nabcd\r\n0\r\n\r\n" ]);
+
+my $before = $cluster->calls;
+
+for my $case (@refused)
+{
+	my ($name, $status, $request) = @$case;
+
+	subtest $name => sub {
+		my $answer = $shim->raw($request . $smuggled);
+		my ($head, $document) = split /\r\n\r\n/, $answer, 2;
+
+		like($answer, qr/^HTTP\/1.1 $status /, "status $status");
+		like($head, qr/^Connection: close\r?$/m, 'closed');
+		like($head, qr/^X-Content-Type-Options: nosniff\r?$/m, 'nosniff');
+		like($head, qr/^Content-Type: application\/(vnd\.api\+)?json\r?$/m, 'JSON');
+		my ($length) = $head =~ /^Content-Length: (\d+)/m;
+		my $error = eval { decode_json(substr $document, 0, $length)->{errors}[0] } // {};
+		is_deeply([ sort keys %$error ], [qw(code detail id status title)], 'error document');
+		is($error->{status}, $status, 'its status');
+		like($head, qr/^X-Request-Id: \Q$error->{id}\E\r?$/m, 'its id');
+		is(length $document, $length, 'and nothing after it');
+	};
+}
+
+subtest 'forms that are closed without an answer' => sub {
+	for my $target ('http://a/api/v1/x', 'https://a/', '*', 'x')
+	{
+		my $answer = $shim->raw("GET $target HTTP/1.1\r\n$host\r\n$smuggled");
+
+		unlike($answer, qr/^HTTP\/1.1 2/m, $target);
+	}
+};
+
+subtest 'bodies that do not arrive' => sub {
+	my $answer = $shim->raw($post . $host . "Content-Length: 10\r\n\r\nabc", half_close => 1);
+	like($answer, qr/^HTTP\/1.1 40[08] /, 'cut off');
+
+	$answer = $shim->raw($post . $host . "Transfer-Encoding: chunked\r\n\r\n5\r\nabc", half_close => 1);
+	like($answer, qr/^HTTP\/1.1 40[08] /, 'cut off in a chunk');
+
+	my $started = time;
+	$answer = $shim->raw($post . $host . "Content-Length: 10\r\n\r\nabc", timeout => 10);
+	like($answer, qr/^HTTP\/1.1 40[08] /, 'silent');
+	cmp_ok(time - $started, '<', 6, 'given up in time');
+
+	# One byte each 0.3 s resets no clock.
+	my $socket = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $shim->port);
+	local $SIG{PIPE} = 'IGNORE';
+	$socket->autoflush(1);
+	print $socket $post . $host . "Content-Length: 1000\r\n\r\n";
+	$started = time;
+	while (time - $started < 20)
+	{
+		my $ready = '';
+
+		vec($ready, fileno $socket, 1) = 1;
+		last if select $ready, undef, undef, 0.3;
+		print $socket 'x';
+	}
+	sysread $socket, $answer, 1000;
+	like($answer, qr/^HTTP\/1.1 408 /, 'dripping');
+	cmp_ok(time - $started, '<', 12, 'cut');
+};
+
+is($cluster->calls, $before, 'the database heard of none of them');
+
+subtest 'what looks odd and is allowed' => sub {
+	for my $case (
+		[ 'exactly 60 headers', $get . $host . "Connection: close\r\n" . join('', map { "X-$_: 1\r\n" } 1 .. 58) . "\r\n" ],
+		[ 'an empty header', $get . $host . "Connection: close\r\nX-A:\r\n\r\n" ],
+		[ 'an empty last header with spaces', $get . "Connection: close\r\n${host}X-A:   \r\n\r\n" ],
+		[ 'empty lines before', "\r\n$get${host}Connection: close\r\n\r\n" ],
+		[ 'HTTP/1.0 without headers', "GET /x HTTP/1.0\r\n\r\n" ],
+		[ 'an expectation', $post . $host . "Connection: close\r\nExpect: 100-continue\r\n$body" ],
+		[ 'DELETE without a length', "DELETE /x HTTP/1.1\r\n${host}Connection: close\r\n\r\n" ],
+		[ 'an unusual method', "REPORT /x HTTP/1.1\r\n${host}Connection: close\r\n\r\n" ])
+	{
+		my ($name, $request) = @$case;
+		my $answer = $shim->raw($request);
+
+		like($answer, qr/^HTTP\/1.1 200 /m, $name);
+	}
+	like($shim->raw($post . $host . "Connection: close\r\nExpect: 100-continue\r\n$body"),
+		qr/^HTTP\/1.1 100 Continue\r\n\r\nHTTP\/1.1 200 /, '100 comes first');
+};
+
+subtest 'no CORS' => sub {
+	my $answer = $shim->raw("OPTIONS /api/v1/x HTTP/1.1\r\n${host}Connection: close\r\n"
+		  . "Origin: http://evil.example\r\nAccess-Control-Request-Method: PATCH\r\n\r\n");
+
+	unlike($answer, qr/^Access-Control/im, 'a preflight gets no permission');
+	like($answer, qr/"method": "OPTIONS"/, 'it is a request like others');
+};
+
+subtest 'the log of refusals' => sub {
+	my @lines = map { decode_json($_) }
+	  grep { /"status":4/ } split /\n/, EntityApi::Test::slurp($shim->log);
+
+	cmp_ok(scalar @lines, '>', 50, 'they are in the access log');
+	is(scalar(grep { defined $_->{route} } @lines), 0, 'without a route');
+	is($shim->stop, 0, 'ends with 0');
+};
+
+done_testing;

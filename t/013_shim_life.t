@@ -1,0 +1,211 @@
+# Start, settings, reload and drain of the shim.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::Bin/lib";
+
+use EntityApi::Shim;
+use File::Temp;
+use JSON::PP;
+use POSIX ();
+use Test::More;
+use Time::HiRes qw(time sleep);
+
+my $program = EntityApi::Test::private_program('entityapi-shim');
+my $folder = EntityApi::Test::folder();
+
+sub shim_run
+{
+	my ($arguments, %env) = @_;
+	return EntityApi::Test::run([ $program, @$arguments ], env => \%env);
+}
+
+sub write_file
+{
+	my ($name, $text) = @_;
+
+	open my $file, '>', "$folder/$name" or die "$name: $!\n";
+	print $file $text;
+	close $file;
+	chmod 0644, "$folder/$name";
+	return "$folder/$name";
+}
+
+subtest 'help and version' => sub {
+	my $help = shim_run(['--help']);
+	is($help->{status}, 0, '--help');
+	like($help->{out}, qr/--pool-size/, 'names the settings');
+	my $version = shim_run(['--version']);
+	like($version->{out}, qr/^entityapi-shim \d+\.\d+\n$/, '--version');
+	is(shim_run([])->{status}, 2, 'no command');
+	is(shim_run(['dance'])->{status}, 2, 'unknown command');
+};
+
+subtest 'where settings come from' => sub {
+	my $file = write_file('config.json', '{"pool_size": 5, "threads": 20, "access_log": false, "pool_wait_ms": 77}');
+	my $secret = write_file('secret', "host=db password=hush-hush\n");
+	my $result = shim_run([ 'serve', '--config', $file, '--threads=31', '--print-config' ],
+		ENTITYAPI_POOL_SIZE => 6, ENTITYAPI_THREADS => 9, ENTITYAPI_DATABASE_FILE => $secret);
+	my $config = decode_json($result->{out});
+
+	is($result->{status}, 0, '--print-config');
+	is($config->{threads}, 31, 'a flag before a variable');
+	is($config->{pool_size}, 6, 'a variable before the file');
+	is($config->{pool_wait_ms}, 77, 'the file before the default');
+	is($config->{max_body}, 1048576, 'the default');
+	is($config->{access_log}, JSON::PP::false, 'a boolean');
+	unlike($result->{out} . $result->{err}, qr/hush/, 'secrets are hidden');
+	is($config->{database}, '********', 'by a mask');
+	for my $form ([ '--database', 'password=hush-hush' ], [ "--database-file=$secret" ])
+	{
+		$result = shim_run([ 'serve', @$form, '--print-config' ]);
+		unlike($result->{out}, qr/hush/, "hidden from $form->[0] too");
+	}
+	$result = shim_run([ 'serve', '--print-config' ], ENTITYAPI_CONFIG => $file);
+	is(decode_json($result->{out})->{pool_wait_ms}, 77, 'ENTITYAPI_CONFIG');
+};
+
+subtest 'faults stop the start' => sub {
+	my @cases = (
+		[ ['--pool-size=0'], qr/--pool-size: "0" is not a whole number from 1/ ],
+		[ ['--pool-size=4x'], qr/--pool-size/ ],
+		[ ['--pool-size= 4'], qr/--pool-size/ ],
+		[ ['--pool-size'], qr/--pool-size needs a value/ ],
+		[ [ '--pool-size=4', '--pool-size=5' ], qr/--pool-size is given twice/ ],
+		[ ['--no-such=1'], qr/unknown argument --no-such=1/ ],
+		[ [ '--pool-size=40', '--threads=8' ], qr/pool_size \(40\) is more than threads \(8\)/ ],
+		[ [ '--login-pool-share=9', '--pool-size=8' ], qr/login_pool_share/ ],
+		[ ['--max-body-auth=2000000'], qr/max_body_auth/ ],
+		[ ['--keep-alive=maybe'], qr/keep_alive/ ],
+		[ ['--access-log=1'], qr/neither true nor false/ ],
+		[ ['--listen=8080'], qr/not host:port/ ],
+		[ ['--listen=127.0.0.1:99999'], qr/not a port/ ],
+		[ ['--listen=localhost:80'], qr/IPv4/ ],
+		[ ['--trusted-proxies=10.0.0.0/33'], qr/not a network/ ],
+		[ ['--trusted-proxies=proxy'], qr/not a network/ ],
+		[ [ '--database=x', '--database-file=y' ], qr/contradict/ ],
+		[ ['--database-file=/nowhere/x'], qr/cannot open/ ],
+		[ [ '--config', '/nowhere/x' ], qr/nowhere/ ],
+		[ [ '--config', write_file('a.json', '{"pool_sizes": 4}') ], qr/unknown setting "pool_sizes"/ ],
+		[ [ '--config', write_file('b.json', "{\n\"pool_size\": ,}") ], qr/b\.json:2: / ],
+		[ [ '--config', write_file('c.json', '{"pool_size": "4"}') ], qr/wrong type/ ],
+		[ [ '--config', write_file('d.json', '[]') ], qr/not a JSON object/ ],
+		[ [ '--config', write_file('e.json', '{"threads": 1, "threads": 2}') ], qr/duplicate/ ]);
+
+	for my $case (@cases)
+	{
+		my $result = shim_run([ 'serve', @{ $case->[0] } ]);
+
+		isnt($result->{status}, 0, "@{$case->[0]}");
+		like($result->{err}, $case->[1], 'a clear line');
+	}
+	my $result = shim_run([ 'serve', '--print-config' ], ENTITYAPI_THREADS => 'many');
+	like($result->{err}, qr/^entityapi-shim: ENTITYAPI_THREADS: "many"/, 'variables too');
+};
+
+my $cluster = EntityApi::Shim->cluster;
+
+subtest 'an address in use' => sub {
+	my $shim = EntityApi::Test->shim($cluster);
+	my $result = shim_run([ 'serve', '--listen', '127.0.0.1:' . $shim->port ]);
+
+	is($result->{status}, 1, 'is an error');
+	like($result->{err}, qr/cannot listen on/, 'that says so');
+};
+
+subtest 'drain' => sub {
+	my $pid_file = "$folder/pid";
+	my $shim = EntityApi::Test->shim($cluster, pid_file => $pid_file, keep_alive => 'yes');
+	my $pid = $shim->pid;
+
+	is(EntityApi::Test::slurp($pid_file), "$pid\n", 'pid file');
+
+	# One request is under way, one connection is idle.
+	my $busy = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $shim->port);
+	my $idle = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $shim->port);
+	$busy->autoflush(1);
+	print $busy "GET /sleep/1.5 HTTP/1.1\r\nHost: a\r\n\r\n";
+	sleep 0.4;
+	kill TERM => $pid;
+	sleep 0.3;
+	my $new = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $shim->port, Timeout => 1);
+	is($new, undef, 'no new connection');
+	my $answer = do { local $/; <$busy> };
+	like($answer, qr/^HTTP\/1.1 200 OK\r\n/, 'the request under way is answered');
+	like($answer, qr/^Connection: close\r$/m, 'and told to go');
+	my $started = time;
+	is($shim->stop(0), 0, 'ends with 0');
+	cmp_ok(time - $started, '<', 5, 'soon');
+	ok(!-e $pid_file, 'pid file removed');
+};
+
+subtest 'drain under load' => sub {
+	my $shim = EntityApi::Test->shim($cluster, keep_alive => 'yes');
+	my @children;
+
+	for my $child (1 .. 4)
+	{
+		my $pid = open(my $out, '-|') // die "fork: $!\n";
+
+		if ($pid == 0)
+		{
+			my $client = HTTP::Tiny->new(keep_alive => 0, timeout => 10);
+			my %seen;
+
+			while (1)
+			{
+				my $answer = $client->get($shim->url . '/sleep/0.02');
+				my $status = $answer->{status};
+
+				$status = 'refused'
+				  if $status == 599 && $answer->{content} =~ /Could not connect/;
+				$seen{$status}++;
+				last if $status ne '200';
+			}
+			syswrite STDOUT, join ' ', sort keys %seen;
+			POSIX::_exit(0);
+		}
+		push @children, $out;
+	}
+	sleep 1;
+	is($shim->stop('TERM'), 0, 'ends with 0');
+	for my $child (@children)
+	{
+		is(scalar(<$child>), '200 refused', 'every request was answered, until none was accepted');
+	}
+};
+
+subtest 'reload' => sub {
+	my $file = write_file('reload.json', '{"max_body": 100000}');
+	my $shim = EntityApi::Test->shim($cluster, config => $file, max_headers => 20);
+	my $large = { body => 'x' x 90_000 };
+	my $reloads = 0;
+	my $reload = sub {
+		write_file('reload.json', $_[0]);
+		kill HUP => $shim->pid;
+		$reloads++;
+		EntityApi::Test::wait_until(5, sub {
+				my $count = () = EntityApi::Test::slurp($shim->err) =~ /configuration (loaded|has faults)/g;
+				$count == $reloads;
+			}) or die "no reload\n";
+	};
+
+	is($shim->http(POST => '/x', $large)->{status}, 200, 'before');
+	$reload->('{"max_body": 70000, "threads": 3, "max_headers": 9}');
+	is($shim->http(POST => '/x', $large)->{status}, 413, 'after');
+	like(EntityApi::Test::slurp($shim->err), qr/a change of threads needs a restart/, 'threads stay');
+	is($shim->http(GET => '/x', { headers => { map { ("X-$_" => 1) } 1 .. 12 } })->{status}, 200,
+		'a flag stays, too');
+	$reload->('{"max_body": ');
+	is($shim->http(POST => '/x', $large)->{status}, 413, 'a broken file changes nothing');
+	$reload->('{"max_body": 100000, "access_log": false}');
+	is($shim->http(POST => '/x', $large)->{status}, 200, 'and back');
+	my $size = -s $shim->log;
+	$shim->http(GET => '/x');
+	is(-s $shim->log, $size, 'the access log is off');
+	is($shim->stop('INT'), 0, 'SIGINT ends it with 0');
+};
+
+done_testing;

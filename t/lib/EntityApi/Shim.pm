@@ -1,0 +1,148 @@
+package EntityApi::Shim;
+
+=head1 NAME
+
+EntityApi::Shim - a cluster without the extension, for tests of the transport
+
+=head1 SYNOPSIS
+
+	use EntityApi::Shim;
+
+	my $cluster = EntityApi::Shim->cluster;
+	my $shim = EntityApi::Test->shim($cluster, pool_size => 2);
+
+=head1 DESCRIPTION
+
+The database holds a stand-in for C<entityapi.handle> that answers by the path
+of the target:
+
+	/fail/SQLSTATE     raises that error
+	/retry/N           raises 40001 the first N times
+	/sleep/SECONDS     sleeps
+	/big/N             a body of N bytes
+	/status/N          an empty body with that status
+	/header/NAME/VALUE a header more, the value a JSON string without quotes
+	anything else      what it was called with, as a JSON object
+
+C<calls> tells how often it was called, rolled back or not.
+
+=cut
+
+use strict;
+use warnings;
+
+use parent -norequire, 'EntityApi::Test::Cluster';
+
+use EntityApi::Test;
+
+my @clusters;
+my $owner = $$;
+
+END
+{
+	my $status = $?;
+
+	if ($$ == $owner)
+	{
+		$_->stop('immediate') for @clusters;
+	}
+	$? = $status;
+}
+
+sub cluster
+{
+	my ($class, %options) = @_;
+	my $self = $class->SUPER::new(%options);
+
+	push @clusters, $self;
+	$self->{database} = 'postgres';
+	_initdb($self->{data});
+	$self->_append('postgresql.conf', "listen_addresses = ''",
+		"port = $self->{port}", "unix_socket_directories = '$self->{folder}'",
+		'fsync = off', 'shared_buffers = 16MB', 'max_connections = 40');
+	$self->start;
+	$self->psql(_stand_in());
+	return $self;
+}
+
+sub calls
+{
+	my ($self) = @_;
+	return $self->psql('select calls()');
+}
+
+sub _initdb
+{
+	my ($data) = @_;
+	my $result = EntityApi::Test::run(
+		[   EntityApi::Test::server_program('initdb'), '-N', '-D', $data,
+			'--username=postgres', '--auth=trust', '--encoding=UTF8',
+			'--locale=C', '--wal-segsize=1' ], service => 1);
+
+	die $result->{err} if $result->{status} != 0;
+	return;
+}
+
+sub _append
+{
+	my ($self, $file, @lines) = @_;
+
+	EntityApi::Test::run([ 'sh', '-c', 'cat >>"$1"', '-', "$self->{data}/$file" ],
+		in => join("\n", @lines, ''), service => 1);
+	return;
+}
+
+sub _stand_in
+{
+	return <<~'SQL';
+		set client_min_messages = warning;
+		create schema entityapi;
+		create role entityapi_shim login;
+		grant usage on schema entityapi to entityapi_shim;
+		create sequence handle_calls;
+		create sequence retries;
+		create function calls() returns bigint language sql as
+		$$ select case when is_called then last_value else 0 end from handle_calls $$;
+		create function entityapi.handle(method text, target text, in_headers jsonb,
+			in_body bytea, remote inet, out status int, out headers jsonb, out body text)
+		language plpgsql security definer set search_path = public as $$
+		declare
+			path text[] := string_to_array(target, '/');
+		begin
+			perform nextval('handle_calls');
+			status := 200;
+			headers := jsonb_build_object(
+				'content-type', 'application/vnd.api+json',
+				'x-request-id', in_headers->>'x-request-id',
+				'x-entityapi-route', '/api/v{n}/stand-in',
+				'x-entityapi-principal', '42',
+				'x-entityapi-principal-kind', 'USER');
+			body := '';
+			case path[2]
+				when 'fail' then
+					raise exception 'secret cause' using errcode = path[3];
+				when 'retry' then
+					if nextval('retries') <= path[3]::int then
+						raise exception 'conflict' using errcode = '40001';
+					end if;
+				when 'sleep' then perform pg_sleep(path[3]::float);
+				when 'big' then body := repeat('x', path[3]::int);
+				when 'status' then status := path[3]::int;
+				when 'header' then
+					headers := headers || jsonb_build_object(path[3],
+						to_jsonb(('["' || path[4] || '"]')::jsonb->>0));
+				else
+					body := jsonb_build_object('method', method, 'target', target,
+						'headers', in_headers, 'remote', host(remote),
+						'body', encode(in_body, 'base64'),
+						'calls', calls(),
+						'settings', jsonb_build_object(
+							'statement_timeout', current_setting('statement_timeout'),
+							'timezone', current_setting('timezone'),
+							'application_name', current_setting('application_name')));
+			end case;
+		end $$;
+		SQL
+}
+
+1;

@@ -1,0 +1,284 @@
+package EntityApi::Test;
+
+=head1 NAME
+
+EntityApi::Test - private clusters, shims and requests for TAP tests
+
+=head1 SYNOPSIS
+
+	use EntityApi::Test;
+
+	my $cluster = EntityApi::Test->cluster;
+	$cluster->apply('examples/billing');
+	my $shim = EntityApi::Test->shim($cluster);
+
+	my $tenant = $shim->tenant('acme');
+	my $ann = $shim->user($tenant->{id}, 'ann', ['Accountant']);
+	my $answer = $shim->http(GET => '/api/v1/invoices', { token => $ann });
+	is($answer->{status}, 200);
+	is(scalar @{ $answer->{json}{data} }, 0);
+
+=head1 DESCRIPTION
+
+Whatever a test starts is stopped and removed at its end, also when it dies.
+Core modules only.  As root, PostgreSQL and the shim run as "postgres".
+
+L<EntityApi::Test::Cluster> and L<EntityApi::Test::Shim> tell what the objects can
+do.
+
+The environment, set by scripts/test: ENTITYAPI_PRIVATE_BIN, the folder of the
+postgres and entityapi-shim executables to test; ENTITYAPI_TEST_DIR, where the
+cluster lies that all test files copy.  Without them the installation of
+PG_CONFIG (default: pg_config) is tested.
+
+=cut
+
+use strict;
+use warnings;
+
+use Cwd ();
+use File::Basename ();
+use File::Temp ();
+use POSIX      ();
+use Time::HiRes qw(sleep time);
+
+use EntityApi::Test::Cluster;
+use EntityApi::Test::Shim;
+
+my $checkout = Cwd::realpath(File::Basename::dirname(__FILE__) . '/../../..');
+my $pg_config = $ENV{PG_CONFIG} || 'pg_config';
+chomp(my $server_bin = `$pg_config --bindir`);
+die "there is no $pg_config\n" if $server_bin eq '';
+my $private_bin = $ENV{ENTITYAPI_PRIVATE_BIN} || $server_bin;
+
+# What is to be stopped at the end: shims before the clusters they use.  A
+# child of the test must not stop what belongs to its parent.
+my @started;
+my @folders;
+my $owner = $$;
+
+$SIG{$_} = sub { exit 1 }
+  for qw(INT TERM HUP);
+
+END
+{
+	my $status = $?;
+
+	if ($$ == $owner)
+	{
+		$_->discard for reverse grep { defined } @started;
+	}
+	$? = $status;
+}
+
+=head1 CLASS METHODS
+
+=head2 cluster(%options)
+
+Start a cluster that holds the database "entityapi" with the extension and the
+shim's role "entityapi_shim".  Options: C<bare>, without the extension;
+C<conf>, further lines of postgresql.conf.
+
+=head2 shim($cluster, %flags)
+
+Start a shim on a free port.  Flags become those of the command line, with C<->
+for C<_>; C<env> is a hash of further environment variables, and C<wait> of 0
+does not wait for it to answer UP.
+
+=cut
+
+sub cluster
+{
+	my ($class, %options) = @_;
+	my $cluster = EntityApi::Test::Cluster->new(%options);
+
+	push @started, $cluster;
+	$cluster->begin;
+	return $cluster;
+}
+
+sub shim
+{
+	my ($class, $cluster, %flags) = @_;
+	my $shim = EntityApi::Test::Shim->new($cluster, %flags);
+
+	push @started, $shim;
+	$shim->begin;
+	return $shim;
+}
+
+=head1 FUNCTIONS
+
+For the classes below this one, and for tests with unusual wishes.
+
+=head2 checkout(), server_program($name), private_program($name)
+
+The top folder of the sources, and paths of executables: of the server's
+installation, or of what is being tested.
+
+=cut
+
+sub checkout
+{
+	return $checkout;
+}
+
+sub server_program
+{
+	my ($name) = @_;
+	return "$server_bin/$name";
+}
+
+sub private_program
+{
+	my ($name) = @_;
+	return "$private_bin/$name";
+}
+
+=head2 folder($name)
+
+A new folder that goes away at the end, with a path short enough for a socket,
+owned by the user that runs the server.
+
+=cut
+
+sub folder
+{
+	my $folder = File::Temp->newdir('eaXXXXXXXX', DIR => _roomy());
+
+	push @folders, $folder;
+	own("$folder");
+	return "$folder";
+}
+
+# A cluster is a thousand small files: in memory, if there is plenty of it.
+my $roomy;
+
+sub _roomy
+{
+	$roomy //= do
+	{
+		my ($free) = `df -Pk /dev/shm 2>/dev/null` =~ /(\d+)\s+\d+%/;
+		($free // 0) > 2_000_000 && -w '/dev/shm' ? '/dev/shm' : '/tmp';
+	};
+	return $roomy;
+}
+
+# Give a path to the server's user.
+sub own
+{
+	my ($path) = @_;
+
+	if ($> == 0)
+	{
+		my ($uid, $gid) = (getpwnam('postgres'))[ 2, 3 ];
+		defined $uid or die "there is no user \"postgres\"\n";
+		chown $uid, $gid, $path or die "$path: $!\n";
+	}
+	return;
+}
+
+=head2 start(\@command, %options)
+
+Start a program and return its process id.  Options: C<in> (text for its
+standard input), C<out>, C<err> (files, default /dev/null), C<env> (a hash),
+C<service> (true: as the server's user).
+
+=head2 run(\@command, %options)
+
+The same, waiting for its end.  Returns a hash of C<status>, C<out>, C<err>.
+
+=cut
+
+sub start
+{
+	my ($command, %options) = @_;
+	my @command = @$command;
+	my $in = '/dev/null';
+	my $text;
+
+	unshift @command, qw(setpriv --reuid=postgres --regid=postgres --init-groups)
+	  if $options{service} && $> == 0;
+	if (defined $options{in})
+	{
+		$text = File::Temp->new;
+		binmode $text;
+		print $text utf8_bytes($options{in});
+		close $text;
+		$in = "$text";
+	}
+
+	my $pid = fork // die "fork: $!\n";
+	if ($pid)
+	{
+		# The child may open the file later than this returns.
+		push @folders, $text if $text;
+		return $pid;
+	}
+
+	# From here on in the child: _exit skips the END blocks of the parent.
+	my $ready = open(STDIN, '<', $in)
+	  && open(STDOUT, '>>', $options{out} // '/dev/null')
+	  && open(STDERR, '>>', $options{err} // $options{out} // '/dev/null');
+	if ($ready)
+	{
+		%ENV = (%ENV, %{ $options{env} // {} });
+		chdir '/' if $options{service};
+		no warnings 'exec';
+		exec { $command[0] } @command;
+	}
+	print STDERR "$command[0]: $!\n";
+	POSIX::_exit(127);
+}
+
+sub run
+{
+	my ($command, %options) = @_;
+	my $out = File::Temp->new;
+	my $err = File::Temp->new;
+	my $pid = start($command, %options, out => "$out", err => "$err");
+
+	waitpid $pid, 0;
+	return { status => $? >> 8 || $?, out => slurp("$out"), err => slurp("$err") };
+}
+
+sub slurp
+{
+	my ($path) = @_;
+
+	open my $file, '<:raw', $path or die "$path: $!\n";
+	local $/;
+	my $text = <$file> // '';
+	close $file;
+	return $text;
+}
+
+# Text as it goes into a file or a socket
+sub utf8_bytes
+{
+	my ($text) = @_;
+
+	utf8::encode($text) if utf8::is_utf8($text);
+	return $text;
+}
+
+=head2 wait_until($seconds, $condition)
+
+Call the condition until it is true; false when the time is over.
+
+=cut
+
+sub wait_until
+{
+	my ($seconds, $condition) = @_;
+	my $end = time + $seconds;
+
+	while (time < $end)
+	{
+		return 1 if $condition->();
+		sleep 0.05;
+	}
+	return 0;
+}
+
+1;

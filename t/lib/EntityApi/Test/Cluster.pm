@@ -1,0 +1,294 @@
+package EntityApi::Test::Cluster;
+
+=head1 NAME
+
+EntityApi::Test::Cluster - a private PostgreSQL cluster of a TAP test
+
+=head1 DESCRIPTION
+
+Made by C<< EntityApi::Test->cluster >>, as a copy of one cluster that is made
+once per test run.  The superuser is "postgres"; everybody is trusted on the
+socket, and there is no TCP port.
+
+=cut
+
+use strict;
+use warnings;
+
+use Encode ();
+use Fcntl qw(:flock);
+
+sub new
+{
+	my ($class, %options) = @_;
+	my $folder = EntityApi::Test::folder();
+
+	return bless {
+		folder   => $folder,
+		data     => "$folder/data",
+		log      => "$folder/log",
+		port     => 5432,
+		database => 'entityapi',
+		options  => \%options,
+	}, $class;
+}
+
+=head1 METHODS
+
+=head2 host, port, data, log
+
+The folder of the socket, the port that names the socket, the data folder, the
+path of the server's log.
+
+=cut
+
+sub host { return $_[0]{folder} }
+sub port { return $_[0]{port} }
+sub data { return $_[0]{data} }
+sub log  { return $_[0]{log} }
+
+=head2 conninfo($user, $database)
+
+A connection string of libpq, by default for the superuser and "entityapi".
+
+=cut
+
+sub conninfo
+{
+	my ($self, $user, $database) = @_;
+
+	return sprintf 'host=%s port=%d user=%s dbname=%s', $self->host,
+	  $self->port, $user // 'postgres', $database // $self->{database};
+}
+
+=head2 start, stop($mode), restart
+
+=cut
+
+sub start
+{
+	my ($self) = @_;
+
+	my $result = $self->_pg_ctl('start', '-p', EntityApi::Test::private_program('postgres'),
+		'-l', $self->log);
+	die "PostgreSQL does not start:\n" . EntityApi::Test::slurp($self->log)
+	  if $result->{status} != 0;
+	return $self;
+}
+
+sub stop
+{
+	my ($self, $mode) = @_;
+
+	$self->_pg_ctl('stop', '-m', $mode // 'fast') if -e "$self->{data}/postmaster.pid";
+	return $self;
+}
+
+sub restart
+{
+	my ($self) = @_;
+	return $self->stop->start;
+}
+
+sub _pg_ctl
+{
+	my ($self, $verb, @arguments) = @_;
+
+	return EntityApi::Test::run(
+		[   EntityApi::Test::server_program('pg_ctl'), '-D', $self->{data},
+			'-w', '-s', '-t', 60, @arguments, $verb ],
+		service => 1);
+}
+
+=head2 psql($sql, %options)
+
+Run SQL, also several statements, and return its output: unaligned, without
+headers, without the last newline.  Dies of the first error.  Options: C<user>,
+C<database>.
+
+=head2 try_psql($sql, %options)
+
+The same, but an error is part of the answer: a hash of C<status> (0 is good),
+C<out> and C<err>.
+
+=cut
+
+sub try_psql
+{
+	my ($self, $sql, %options) = @_;
+
+	my $result = EntityApi::Test::run(
+		[   EntityApi::Test::server_program('psql'), '-XAtq', '-v',
+			'ON_ERROR_STOP=1', '-f', '-', '-d',
+			$self->conninfo($options{user}, $options{database}) ],
+		in  => $sql,
+		env => { PGCLIENTENCODING => 'UTF8', PGOPTIONS => '' });
+	chomp $result->{out};
+	$_ = Encode::decode('UTF-8', $_) for @$result{qw(out err)};
+	return $result;
+}
+
+sub psql
+{
+	my ($self, $sql, %options) = @_;
+	my $result = $self->try_psql($sql, %options);
+
+	die "psql: $result->{err}\n" if $result->{status} != 0;
+	return $result->{out};
+}
+
+=head2 apply(@arguments)
+
+Apply manifests through the shim: files, folders and flags of "entityapi-shim
+apply".  Returns its output, dies of an error.
+
+=head2 try_apply(@arguments)
+
+The same with a hash as try_psql.
+
+=cut
+
+sub try_apply
+{
+	my ($self, @arguments) = @_;
+
+	return EntityApi::Test::run(
+		[   EntityApi::Test::private_program('entityapi-shim'), 'apply',
+			'--database', $self->conninfo, @arguments ]);
+}
+
+sub apply
+{
+	my ($self, @arguments) = @_;
+	my $result = $self->try_apply(@arguments);
+
+	die "apply: $result->{out}$result->{err}\n" if $result->{status} != 0;
+	return $result->{out};
+}
+
+=head2 superadmin
+
+A hash of C<username> and C<password>; the first call creates that SuperAdmin.
+
+=cut
+
+sub superadmin
+{
+	my ($self) = @_;
+
+	$self->{superadmin} //= do
+	{
+		my $admin = { username => 'superadmin', password => 'plainly-for-a-test-1' };
+
+		$self->psql("select entityapi.create_superadmin('$admin->{username}', '$admin->{password}')");
+		$admin;
+	};
+	return $self->{superadmin};
+}
+
+# Make the data folder and start.
+sub begin
+{
+	my ($self) = @_;
+	my $options = $self->{options};
+	my $template = _template();
+
+	_must('cp', '-a', '--reflink=auto', $template, $self->{data});
+	$self->_configure(@{ $options->{conf} // [] });
+	$self->start;
+	$self->psql('drop database entityapi; create database entityapi',
+		database => 'postgres')
+	  if $options->{bare};
+	return $self;
+}
+
+sub discard
+{
+	my ($self) = @_;
+
+	$self->stop('immediate');
+	return;
+}
+
+# Files below the data folder are written by their owner.
+sub _configure
+{
+	my ($self, @lines) = @_;
+	my $text = join "\n", "listen_addresses = ''", "port = $self->{port}",
+	  "unix_socket_directories = '$self->{folder}'", 'fsync = off',
+	  'jit = off', 'max_connections = 60', 'shared_buffers = 64MB',
+	  "log_line_prefix = '%m [%p] %q%u@%d '",
+	  'log_parameter_max_length = 0', 'log_parameter_max_length_on_error = 0',
+	  'entityapi.bcrypt_cost = 10', @lines, '';
+
+	my $result = EntityApi::Test::run(
+		[ 'sh', '-c', 'cat >"$1"', '-', "$self->{data}/entityapi.conf" ],
+		in => $text, service => 1);
+	die $result->{err} if $result->{status} != 0;
+	return;
+}
+
+# The data folder that all clusters are copies of.  Test files run at the same
+# time; the first one makes it while the others wait.
+my $private_template;
+
+sub _template
+{
+	my $where = $ENV{ENTITYAPI_TEST_DIR}
+	  // ($private_template //= EntityApi::Test::folder());
+	my $template = "$where/template";
+
+	open my $lock, '>', "$where/template.lock" or die "$where: $!\n";
+	flock $lock, LOCK_EX or die "$where: $!\n";
+	return $template if -d $template;
+
+	my $self = __PACKAGE__->new;
+	_must_as_service(EntityApi::Test::server_program('initdb'), '-N', '-D',
+		$self->{data}, '--username=postgres', '--auth=trust',
+		'--encoding=UTF8', '--wal-segsize=1', '--locale=' . _locale());
+	_must_as_service('sh', '-c', q{echo "include 'entityapi.conf'" >>"$1"},
+		'-', "$self->{data}/postgresql.conf");
+	$self->_configure;
+	$self->start;
+	my $made = eval {
+		$self->psql('create database entityapi', database => 'postgres');
+		$self->psql(<<~'SQL');
+			set client_min_messages = warning;
+			create extension entityapi cascade;
+			create role entityapi_shim login;
+			grant entityapi_client to entityapi_shim;
+			SQL
+		1;
+	};
+	my $error = $@;
+	$self->stop;
+	die $error unless $made;
+	_must('cp', '-a', $self->{data}, "$template.new");
+	rename "$template.new", $template or die "$template: $!\n";
+	return $template;
+}
+
+sub _locale
+{
+	return `locale -a` =~ /^C\.utf-?8$/im ? 'C.UTF-8' : 'C';
+}
+
+sub _must_as_service
+{
+	my (@command) = @_;
+	my $result = EntityApi::Test::run(\@command, service => 1);
+
+	die "$command[0]: $result->{out}$result->{err}\n" if $result->{status} != 0;
+	return;
+}
+
+sub _must
+{
+	my (@command) = @_;
+	my $result = EntityApi::Test::run(\@command);
+
+	die "$command[0]: $result->{err}\n" if $result->{status} != 0;
+	return;
+}
+
+1;

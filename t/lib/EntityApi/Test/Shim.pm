@@ -1,0 +1,321 @@
+package EntityApi::Test::Shim;
+
+=head1 NAME
+
+EntityApi::Test::Shim - a running entityapi-shim of a TAP test, and its client
+
+=head1 DESCRIPTION
+
+Made by C<< EntityApi::Test->shim($cluster, %flags) >>.
+
+=cut
+
+use strict;
+use warnings;
+
+use HTTP::Tiny;
+use IO::Socket::INET;
+use JSON::PP ();
+use POSIX ();
+use Time::HiRes ();
+
+my $json = JSON::PP->new->utf8->canonical->allow_nonref;
+
+sub new
+{
+	my ($class, $cluster, %flags) = @_;
+	my $env = delete $flags{env} // {};
+	my $wait = delete $flags{wait} // 1;
+	my $folder = EntityApi::Test::folder();
+	my $port = _free_port();
+
+	return bless {
+		cluster => $cluster,
+		env     => $env,
+		wait    => $wait,
+		flags   => \%flags,
+		port    => $port,
+		url     => "http://127.0.0.1:$port",
+		log     => "$folder/access.log",
+		err     => "$folder/error.log",
+		client  => HTTP::Tiny->new(
+			keep_alive   => 1,
+			max_redirect => 0,
+			timeout      => 60,
+			agent        => 'entityapi-test'),
+	}, $class;
+}
+
+=head1 METHODS
+
+=head2 url, port, pid, log, err
+
+Its base address, port, process id, and the paths of what it wrote to standard
+output (the access log) and to standard error.
+
+=cut
+
+sub url  { return $_[0]{url} }
+sub port { return $_[0]{port} }
+sub pid  { return $_[0]{pid} }
+sub log  { return $_[0]{log} }
+sub err  { return $_[0]{err} }
+
+=head2 stop($signal)
+
+End it, by SIGTERM or the signal given, and return its exit status as in
+C<$?>.
+
+=head2 begin
+
+Start it (again).
+
+=cut
+
+sub begin
+{
+	my ($self) = @_;
+	my %flags = (
+		listen   => "127.0.0.1:$self->{port}",
+		database => $self->{cluster}->conninfo('entityapi_shim'),
+		%{ $self->{flags} });
+	my @flags;
+
+	for my $name (sort keys %flags)
+	{
+		push @flags, '--' . ($name =~ tr/_/-/r), $flags{$name};
+	}
+	$self->{pid} = EntityApi::Test::start(
+		[ EntityApi::Test::private_program('entityapi-shim'), 'serve', @flags ],
+		out     => $self->{log},
+		err     => $self->{err},
+		env     => $self->{env},
+		service => 1);
+	return $self unless $self->{wait};
+
+	my $up = EntityApi::Test::wait_until(30, sub {
+			return 1 if HTTP::Tiny->new(timeout => 5)
+				->get("$self->{url}/actuator/health")->{status} == 200;
+			die "the shim has ended:\n" . EntityApi::Test::slurp($self->{err})
+			  if $self->has_ended;
+			return 0;
+		});
+	die "the shim does not answer UP:\n" . EntityApi::Test::slurp($self->{err})
+	  unless $up;
+	return $self;
+}
+
+sub stop
+{
+	my ($self, $signal) = @_;
+
+	if (defined $self->{pid})
+	{
+		kill $signal // 'TERM', $self->{pid};
+		waitpid $self->{pid}, 0;
+		$self->{status} = $?;
+		undef $self->{pid};
+	}
+	return $self->{status};
+}
+
+=head2 has_ended
+
+Whether it has ended by itself; C<stop> then tells how.
+
+=cut
+
+sub has_ended
+{
+	my ($self) = @_;
+
+	return 1 unless defined $self->{pid};
+	if (waitpid($self->{pid}, POSIX::WNOHANG()) > 0)
+	{
+		$self->{status} = $?;
+		undef $self->{pid};
+		return 1;
+	}
+	return 0;
+}
+
+sub discard
+{
+	my ($self) = @_;
+
+	$self->stop('KILL');
+	return;
+}
+
+=head2 http($method, $target, \%options)
+
+One request, on a connection kept between requests.  The target goes out as it
+is.  Options: C<headers>; C<json>, a structure that becomes the body (with the
+content type of the endpoint, if none is given); C<body>, text; C<token>, an
+access token or a hash with C<accessToken>.
+
+Returns a hash of C<status>, C<headers> (lower-case names; repeated ones as an
+array), C<body> (bytes) and C<json> (the body decoded, if it is JSON).
+
+=cut
+
+sub http
+{
+	my ($self, $method, $target, $options) = @_;
+	my %headers = map { lc $_ => $options->{headers}{$_} }
+	  keys %{ $options->{headers} // {} };
+	my $body = $options->{body};
+
+	if (exists $options->{json})
+	{
+		$body = $json->encode($options->{json});
+		$headers{'content-type'} //= $target =~ m{^/api/}
+		  ? 'application/vnd.api+json' : 'application/json';
+	}
+	if (my $token = $options->{token})
+	{
+		$token = $token->{accessToken} if ref $token;
+		$headers{authorization} //= "Bearer $token";
+	}
+
+	my $answer = $self->{client}->request($method, $self->{url} . $target,
+		{   headers => \%headers,
+			defined $body ? (content => EntityApi::Test::utf8_bytes($body)) : () });
+	die "$method $target: $answer->{content}\n" if $answer->{status} == 599;
+
+	my $content = $answer->{content} // '';
+	my $type = $answer->{headers}{'content-type'} // '';
+	return {
+		status  => $answer->{status},
+		headers => $answer->{headers},
+		body    => $content,
+		json    => $type =~ m{[/+]json} ? eval { $json->decode($content) } : undef,
+	};
+}
+
+=head2 raw($bytes, %options)
+
+Send bytes as they are and return all that comes back until the server closes
+or C<timeout> (5) seconds have passed.  C<half_close> closes the sending side.
+
+=cut
+
+sub raw
+{
+	my ($self, $bytes, %options) = @_;
+	my $socket = IO::Socket::INET->new(
+		PeerAddr => '127.0.0.1', PeerPort => $self->{port}, Timeout => 5)
+	  or die "cannot connect: $@\n";
+	my $end = Time::HiRes::time() + ($options{timeout} // 5);
+	my $answer = '';
+
+	local $SIG{PIPE} = 'IGNORE';
+	$socket->autoflush(1);
+	print $socket $bytes;
+	shutdown $socket, 1 if $options{half_close};
+	while ((my $left = $end - Time::HiRes::time()) > 0)
+	{
+		my $ready = '';
+
+		vec($ready, fileno($socket), 1) = 1;
+		last unless select $ready, undef, undef, $left;
+		last unless sysread $socket, $answer, 65536, length $answer;
+	}
+	close $socket;
+	return $answer;
+}
+
+=head2 must($status, $method, $target, \%options)
+
+As C<http>, but dies unless the answer has the status; returns its JSON.
+
+=cut
+
+sub must
+{
+	my ($self, $status, $method, $target, $options) = @_;
+	my $answer = $self->http($method, $target, $options);
+
+	die "$method $target: $answer->{status}, not $status\n$answer->{body}\n"
+	  if $answer->{status} != $status;
+	return $answer->{json};
+}
+
+=head2 login($username, $password)
+
+Returns the answer: C<accessToken>, C<refreshToken> and so on.
+
+=head2 superadmin
+
+The same for the SuperAdmin of the cluster; logs in once.
+
+=cut
+
+sub login
+{
+	my ($self, $username, $password) = @_;
+
+	return $self->must(200, POST => '/auth/login',
+		{ json => { username => $username, password => $password } });
+}
+
+sub superadmin
+{
+	my ($self) = @_;
+	my $admin = $self->{cluster}->superadmin;
+
+	return $self->{superadmin} //= $self->login(@$admin{qw(username password)});
+}
+
+=head2 tenant($slug)
+
+Create a tenant, by the SuperAdmin; returns its record.
+
+=head2 user($tenant_id, $username, \@roles, %members)
+
+Create a user with further members of the record, log in, leave the temporary
+password behind.  Returns the answer of the login, and C<id>, C<username> and
+C<password>.
+
+=cut
+
+sub tenant
+{
+	my ($self, $slug) = @_;
+
+	return $self->must(201, POST => '/manage/tenants',
+		{ token => $self->superadmin, json => { name => ucfirst $slug, slug => $slug } });
+}
+
+sub user
+{
+	my ($self, $tenant_id, $username, $roles, %members) = @_;
+	my ($temporary, $password) = ('temporary-word-1', 'plainly-for-a-test-2');
+
+	my $user = $self->must(201, POST => "/manage/tenants/$tenant_id/users",
+		{   token => $self->superadmin,
+			json  => {
+				username          => $username,
+				roles             => $roles // [],
+				temporaryPassword => $temporary,
+				%members } });
+	my $first = $self->login($username, $temporary);
+	my $tokens = $self->must(200, POST => '/auth/change-password',
+		{   token => $first,
+			json  => { currentPassword => $temporary, newPassword => $password } });
+
+	return { %$tokens, id => $user->{id}, username => $username, password => $password };
+}
+
+sub _free_port
+{
+	my $socket = IO::Socket::INET->new(
+		LocalAddr => '127.0.0.1', LocalPort => 0, Listen => 1)
+	  or die "no free port: $@\n";
+	my $port = $socket->sockport;
+
+	close $socket;
+	return $port;
+}
+
+1;
