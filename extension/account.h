@@ -63,10 +63,10 @@ typedef struct EaNewAccount
 } EaNewAccount;
 
 /*
- * Read the members of a new user from a body that ea_body_check() has
- * passed: username, email, roles, securityAttributes, profile and
+ * Read the members of a new user from an object that ea_body_check() has
+ * looked at: username, email, roles, securityAttributes, profile and
  * temporaryPassword, each as far as it is there.  Notes all faults; base is
- * the pointer to the object.
+ * the pointer to the object.  The account is complete if there are none.
  */
 extern void ea_account_describe(EaRequest *req, const EaJson *object,
 								const char *base, EaNewAccount *account);

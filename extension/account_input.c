@@ -297,8 +297,9 @@ read_username(EaRequest *req, const EaJson *object, const char *pointer,
 {
 	const EaJson *value = ea_body_member(object, "username", EA_JSON_STRING);
 
-	account->username = value == NULL ? NULL :
-		ea_username_clean(value->text, value->len);
+	if (value == NULL)
+		return;
+	account->username = ea_username_clean(value->text, value->len);
 	if (account->username != NULL)
 		account->username_key = ea_username_key(account->username);
 	else

@@ -45,12 +45,10 @@ check_member(EaRequest *req, const EaJson *member, const char *base,
 					  kind_names[rule->kind]);
 }
 
-const EaJson *
+void
 ea_body_check(EaRequest *req, const EaJson *object, const char *base,
 			  const EaMemberRule *rules, int nrules)
 {
-	int			before = req->nproblems;
-
 	if (object->kind != EA_JSON_OBJECT)
 		ea_errors_throw(req, EA_ERR_INVALID_DOCUMENT, EA_AT_POINTER, base,
 						"A JSON object is expected here.");
@@ -64,15 +62,14 @@ ea_body_check(EaRequest *req, const EaJson *object, const char *base,
 			ea_errors_add(req, EA_ERR_REQUIRED, EA_AT_POINTER, base,
 						  "The member \"%s\" is required.", rules[i].name);
 	}
-	return req->nproblems == before ? object : NULL;
 }
 
 const EaJson *
 ea_body_read(EaRequest *req, const EaMemberRule *rules, int nrules)
 {
-	const EaJson *body;
+	const EaJson *body = ea_context_json(req);
 
-	body = ea_body_check(req, ea_context_json(req), "", rules, nrules);
+	ea_body_check(req, body, "", rules, nrules);
 	ea_errors_check(req);
 	return body;
 }

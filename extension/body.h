@@ -23,13 +23,14 @@ typedef struct EaMemberRule
 /*
  * Hold an object against the members an endpoint takes, noting every fault:
  * unknown members, required ones that are missing or null, wrong kinds.
- * base is the pointer to the object, "" for the whole body.  Returns the
- * object itself when nothing was wrong with its members, or else NULL.
- * Throws 400 when it is no object.
+ * base is the pointer to the object, "" for the whole body.  Throws 400 when
+ * it is no object.  Whoever goes on to look for further faults reads the
+ * members with ea_body_member(), and those that are not there have been
+ * reported.
  */
-extern const EaJson *ea_body_check(EaRequest *req, const EaJson *object,
-								   const char *base,
-								   const EaMemberRule *rules, int nrules);
+extern void ea_body_check(EaRequest *req, const EaJson *object,
+						  const char *base, const EaMemberRule *rules,
+						  int nrules);
 
 /* The same for the body of the request; ends the request on a fault. */
 extern const EaJson *ea_body_read(EaRequest *req, const EaMemberRule *rules,

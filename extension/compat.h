@@ -14,6 +14,9 @@
 #define EA_COMPAT_H
 
 #include "common/jsonapi.h"
+#if PG_VERSION_NUM >= 160000
+#include "varatt.h"
+#endif
 
 #if PG_VERSION_NUM < 150000
 #error "entityapi needs PostgreSQL 15 or newer"

@@ -13,6 +13,8 @@
  */
 #include "postgres.h"
 
+#include "compat.h"
+
 #include "catalog/pg_collation.h"
 #include "common/int.h"
 #include "constraints.h"

@@ -59,8 +59,8 @@ typedef struct EaDdlObject
 {
 	EaDdlObjectKind kind;
 	const char *name;
-	const char *body;			/* what follows ADD CONSTRAINT <name>, or
-								 * the whole CREATE INDEX */
+	const char *body;			/* what follows ADD CONSTRAINT <name>, or the
+								 * whole CREATE INDEX */
 	const char *field;			/* NULL: of no single field */
 	const char *condition;		/* of a check */
 	List	   *unique;			/* columns of a unique one */

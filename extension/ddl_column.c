@@ -119,8 +119,7 @@ add_column(EaDdlPlan *plan, EaDdlTable *from, EaDdlTable *to,
 
 /* A field's column goes, with what is in it. */
 static void
-drop_column(EaDdlPlan *plan, EaDdlTable *from, EaDdlTable *to,
-			EaDdlColumn *column)
+drop_column(EaDdlPlan *plan, EaDdlTable *to, EaDdlColumn *column)
 {
 	ea_ddl_add(plan, EA_DDL_DROP_COLUMNS, to, column->field,
 			   "ALTER TABLE %s DROP COLUMN %s", to->qualified,
@@ -209,10 +208,10 @@ drop_columns(EaDdlPlan *plan, EaDdlTable *from, EaDdlTable *to,
 				ea_ddl_some_row(from, "deleted_at IS NOT NULL"))
 				ea_ddl_fault(plan, to, NULL, "remove the hidden rows first",
 							 "without softDelete, deleted rows would appear again");
-			drop_column(plan, from, to, column);
+			drop_column(plan, to, column);
 		}
 		else if (ea_ddl_may_lose(plan, to->entity, column->field))
-			drop_column(plan, from, to, column);
+			drop_column(plan, to, column);
 		else if (!ea_names_map_put(refused, column->field, column))
 			continue;
 		else if (ea_names_map_get(to->by_column, column->name) != NULL)

@@ -83,6 +83,21 @@ shape_relationship(EaDocument *doc, EaShape *shape, EaShapeRel *rel,
 	rel->end = psprintf("/%s\"}", field->name);
 }
 
+static EaShape *
+new_shape(EaDocument *doc, EaEntity *entity)
+{
+	EaShape    *shape = palloc0(sizeof(EaShape));
+
+	shape->entity = entity;
+	shape->attributes = palloc(Max(entity->nfields, 1) * sizeof(EaField *));
+	shape->rels = palloc0(Max(entity->nfields, 1) * sizeof(EaShapeRel));
+	shape->head = psprintf("{\"type\":\"%s\",\"id\":\"", entity->type);
+	shape->path = psprintf("%s/", ea_document_path(doc->req, entity));
+	shape->next = doc->shapes;
+	doc->shapes = shape;
+	return shape;
+}
+
 EaShape *
 ea_document_shape(EaDocument *doc, EaEntity *entity)
 {
@@ -96,12 +111,7 @@ ea_document_shape(EaDocument *doc, EaEntity *entity)
 			return shape;
 	}
 
-	shape = palloc0(sizeof(EaShape));
-	shape->entity = entity;
-	shape->attributes = palloc(Max(entity->nfields, 1) * sizeof(EaField *));
-	shape->rels = palloc0(Max(entity->nfields, 1) * sizeof(EaShapeRel));
-	shape->head = psprintf("{\"type\":\"%s\",\"id\":\"", entity->type);
-	shape->path = psprintf("%s/", ea_document_path(req, entity));
+	shape = new_shape(doc, entity);
 	fieldset = find_fieldset(doc->query, entity->type);
 	for (int i = 0; i < entity->nfields; i++)
 	{
@@ -119,8 +129,15 @@ ea_document_shape(EaDocument *doc, EaEntity *entity)
 			shape_relationship(doc, shape, &shape->rels[shape->nrels++],
 							   field, shown);
 	}
-	shape->next = doc->shapes;
-	doc->shapes = shape;
+	return shape;
+}
+
+EaShape *
+ea_document_only(EaDocument *doc, EaField *field)
+{
+	EaShape    *shape = new_shape(doc, field->entity);
+
+	shape_relationship(doc, shape, &shape->rels[shape->nrels++], field, true);
 	return shape;
 }
 
@@ -267,7 +284,8 @@ ea_document_write_identifier(StringInfo out, const char *type,
 }
 
 static void
-write_linkage(StringInfo out, const EaField *field, const EaLinkage *linkage)
+write_linkage(EaDocument *doc, StringInfo out, const EaField *field,
+			  const EaLinkage *linkage)
 {
 	if (!ea_catalog_is_to_many(field))
 	{
@@ -280,7 +298,7 @@ write_linkage(StringInfo out, const EaField *field, const EaLinkage *linkage)
 										 &linkage->items[0].id);
 		return;
 	}
-	if (linkage->count > ea_guc_max_linkage)
+	if (!doc->all_linkage && linkage->count > ea_guc_max_linkage)
 	{
 		ea_jsonwrite_lit(out, ",\"meta\":{\"count\":");
 		ea_jsonwrite_int64(out, linkage->count);
@@ -300,7 +318,8 @@ write_linkage(StringInfo out, const EaField *field, const EaLinkage *linkage)
 }
 
 static void
-write_relationships(StringInfo out, const EaResource *resource)
+write_relationships(EaDocument *doc, StringInfo out,
+					const EaResource *resource)
 {
 	const EaShape *shape = resource->shape;
 	bool		any = false;
@@ -321,7 +340,7 @@ write_relationships(StringInfo out, const EaResource *resource)
 		append_text(out, rel->related);
 		write_id(out, &resource->id);
 		append_text(out, rel->end);
-		write_linkage(out, rel->field, &resource->linkage[i]);
+		write_linkage(doc, out, rel->field, &resource->linkage[i]);
 		ea_jsonwrite_lit(out, "}");
 	}
 	if (any)
@@ -344,7 +363,7 @@ ea_document_write_resource(EaDocument *doc, StringInfo out,
 							   resource->end - resource->start);
 		ea_jsonwrite_lit(out, "}");
 	}
-	write_relationships(out, resource);
+	write_relationships(doc, out, resource);
 	ea_jsonwrite_lit(out, ",\"links\":{\"self\":\"");
 	append_text(out, shape->path);
 	write_id(out, &resource->id);
@@ -408,21 +427,25 @@ write_query(StringInfo out, const EaQuery *query, int64 page)
 						 page);
 }
 
-/* page 0: the request's own parameters; negative: no such page. */
+/* What stands behind the path of a link: a page number, or one of these. */
+#define LINK_SELF 0				/* the request's own parameters */
+#define LINK_NONE (-1)			/* there is no such page */
+#define LINK_BARE (-2)			/* no parameters */
+
 static void
 write_link(EaDocument *doc, const char *name, const char *path, int64 page)
 {
 	StringInfo	out = doc->req->out;
 
 	ea_jsonwrite_key(out, name);
-	if (page < 0)
+	if (page == LINK_NONE)
 	{
 		ea_jsonwrite_lit(out, "null");
 		return;
 	}
 	ea_jsonwrite_lit(out, "\"");
 	append_text(out, path);
-	if (doc->query != NULL)
+	if (doc->query != NULL && page != LINK_BARE)
 		write_query(out, doc->query, page);
 	ea_jsonwrite_lit(out, "\"");
 }
@@ -433,18 +456,44 @@ write_head(StringInfo out)
 	ea_jsonwrite_lit(out, "{\"jsonapi\":{\"version\":\"1.1\"},\"links\":{");
 }
 
+char *
+ea_document_resource_path(EaResource *resource)
+{
+	return psprintf("%s%s", resource->shape->path,
+					ea_uuid_text(&resource->id));
+}
+
 void
-ea_document_write_one(EaDocument *doc)
+ea_document_write_one(EaDocument *doc, const char *path)
+{
+	StringInfo	out = doc->req->out;
+
+	write_head(out);
+	write_link(doc, "self", path, LINK_SELF);
+	ea_jsonwrite_lit(out, "},\"data\":");
+	if (doc->primary.n == 0)
+		ea_jsonwrite_lit(out, "null");
+	else
+		ea_document_write_resource(doc, out, doc->primary.items[0]);
+	write_included(doc, out);
+	ea_jsonwrite_lit(out, "}");
+}
+
+void
+ea_document_write_linkage(EaDocument *doc)
 {
 	StringInfo	out = doc->req->out;
 	EaResource *resource = doc->primary.items[0];
-	char	   *id = ea_uuid_text(&resource->id);
+	const EaField *field = resource->shape->rels[0].field;
+	char	   *path = ea_document_resource_path(resource);
 
 	write_head(out);
-	write_link(doc, "self", psprintf("%s%s", resource->shape->path, id), 0);
-	ea_jsonwrite_lit(out, "},\"data\":");
-	ea_document_write_resource(doc, out, resource);
-	write_included(doc, out);
+	write_link(doc, "self", psprintf("%s/relationships/%s", path, field->name),
+			   LINK_SELF);
+	write_link(doc, "related", psprintf("%s/%s", path, field->name),
+			   LINK_BARE);
+	ea_jsonwrite_lit(out, "}");
+	write_linkage(doc, out, field, &resource->linkage[0]);
 	ea_jsonwrite_lit(out, "}");
 }
 
@@ -480,12 +529,12 @@ ea_document_write_list(EaDocument *doc, const char *path, int64 total)
 		: doc->primary.n == query->page_size;
 
 	write_head(out);
-	write_link(doc, "self", path, 0);
+	write_link(doc, "self", path, LINK_SELF);
 	write_link(doc, "first", path, 1);
 	write_link(doc, "prev", path,
-			   number == 1 ? -1 : total >= 0 ? Min(number - 1, Max(last, 1))
+			   number == 1 ? LINK_NONE : total >= 0 ? Min(number - 1, Max(last, 1))
 			   : number - 1);
-	write_link(doc, "next", path, more ? number + 1 : -1);
+	write_link(doc, "next", path, more ? number + 1 : LINK_NONE);
 	if (total >= 0)
 		write_link(doc, "last", path, Max(last, 1));
 	ea_jsonwrite_lit(out, "},\"data\":");

@@ -96,6 +96,7 @@ typedef struct EaDocument
 	StringInfoData text;
 	EaResourceList primary;
 	EaResourceList included;
+	bool		all_linkage;	/* max_linkage does not hold */
 	struct resources_hash *known;	/* by entity and id; made when needed */
 } EaDocument;
 
@@ -108,6 +109,9 @@ extern EaDocument *ea_document_create(EaRequest *req, EaQuery *query,
 
 /* How this document shows an entity. */
 extern EaShape *ea_document_shape(EaDocument *doc, EaEntity *entity);
+
+/* Show nothing of an entity but one relationship; before any other shape. */
+extern EaShape *ea_document_only(EaDocument *doc, EaField *field);
 
 /* Append the columns of a shape, for alias t<n>. */
 extern void ea_document_columns(EaSqlBuf *b, EaShape *shape, int alias);
@@ -134,10 +138,13 @@ extern void ea_document_write_resource(EaDocument *doc, StringInfo out,
 									   EaResource *resource);
 
 /*
- * The whole document into req->out: a single resource, or a list with its
- * pagination (total < 0: totals left out).  path is that of the collection.
+ * The whole document into req->out: a single resource (or null), a list with
+ * its pagination (total < 0: totals left out), or the linkage of the one
+ * relationship that the primary resource shows.  path is the address without
+ * its query.
  */
-extern void ea_document_write_one(EaDocument *doc);
+extern void ea_document_write_one(EaDocument *doc, const char *path);
+extern void ea_document_write_linkage(EaDocument *doc);
 extern void ea_document_write_list(EaDocument *doc, const char *path,
 								   int64 total);
 
@@ -147,5 +154,8 @@ extern void ea_document_write_identifier(StringInfo out, const char *type,
 
 /* `/api/v1/invoices`, with the base URL if one is set. */
 extern char *ea_document_path(EaRequest *req, EaEntity *entity);
+
+/* `/api/v1/invoices/<id>` */
+extern char *ea_document_resource_path(EaResource *resource);
 
 #endif							/* EA_DOCUMENT_H */

@@ -256,7 +256,8 @@ linkage_row(void *arg, TupleTableSlot *slot)
 		return;
 	add_target(&near->linkage[sink->rel], 0,
 			   DatumGetUUIDP(slot->tts_values[sink->far]),
-			   sink->target != NULL ? PG_INT32_MAX : ea_guc_max_linkage);
+			   sink->target != NULL || sink->doc->all_linkage
+			   ? PG_INT32_MAX : ea_guc_max_linkage);
 	if (sink->target != NULL)
 		include_row(sink->doc, sink->target, sink->fresh, slot);
 }

@@ -39,17 +39,45 @@ count_row(void *arg, TupleTableSlot *slot)
 	*(int64 *) arg = DatumGetInt64(slot->tts_values[0]);
 }
 
+/* The relation of a list, with its filter. */
+static int
+add_source(EaSqlBuf *b, const EaListSource *source, const EaRsql *filter)
+{
+	int			alias = ea_sqlbuf_from(b, source->entity, EA_OP_READ);
+	EaField    *field = source->field;
+
+	if (field != NULL && field->kind == EA_MANY_TO_MANY)
+	{
+		int			join;
+
+		ea_sqlbuf_add(b, " AND EXISTS (SELECT 1");
+		join = ea_sqlbuf_join_from(b, field);
+		ea_sqlbuf_addf(b, " AND t%d.%s = t%d.id AND t%d.%s = ", join,
+					   field->join_far, alias, join, field->join_near);
+		ea_sqlbuf_value(b, UUIDOID, UUIDPGetDatum(source->parent), false);
+		ea_sqlbuf_add(b, ")");
+	}
+	else if (field != NULL)
+	{
+		ea_sqlbuf_addf(b, " AND t%d.%s = ", alias, field->members[0].column);
+		ea_sqlbuf_value(b, UUIDOID, UUIDPGetDatum(source->parent), false);
+	}
+	if (filter != NULL)
+		ea_rsql_sql_where(b, source->entity, alias, filter);
+	return alias;
+}
+
 /*
  * How many rows the filter leaves.  A page that is not full tells by itself;
  * only otherwise they are counted.
  */
 static int64
-total(EaRequest *req, EaQuery *query, const EaRsql *filter, int rows)
+total(EaRequest *req, EaQuery *query, const EaListSource *source,
+	  const EaRsql *filter, int rows)
 {
 	int64		before = (query->page_number - 1) * query->page_size;
 	int64		count = 0;
 	EaSqlBuf	b;
-	int			alias;
 
 	if (!query->totals)
 		return -1;
@@ -58,35 +86,31 @@ total(EaRequest *req, EaQuery *query, const EaRsql *filter, int rows)
 
 	ea_sqlbuf_init(&b, req);
 	ea_sqlbuf_add(&b, "SELECT pg_catalog.count(*)");
-	alias = ea_sqlbuf_from(&b, req->entity, EA_OP_READ);
-	if (filter != NULL)
-		ea_rsql_sql_where(&b, req->entity, alias, filter);
+	add_source(&b, source, filter);
 	ea_sqlbuf_run(&b, EA_EXEC_READ, false, count_row, &count);
 	return count;
 }
 
 void
-ea_fetch_list(EaRequest *req)
+ea_fetch_page(EaRequest *req, EaQuery *query, const EaListSource *source,
+			  const char *path)
 {
-	EaEntity   *entity = req->entity;
-	EaQuery    *query = ea_params_read(req, EA_TAKES_LIST | EA_TAKES_SHAPE);
-	EaDocument *doc = ea_document_create(req, query, entity, EA_EXEC_READ);
-	EaRowSink	sink = {doc, ea_document_shape(doc, entity)};
+	EaDocument *doc = ea_document_create(req, query, source->entity,
+										 EA_EXEC_READ);
+	EaRowSink	sink = {doc, ea_document_shape(doc, source->entity)};
 	EaRsql	   *filter = NULL;
 	EaSqlBuf	b;
 	int			alias;
 
 	if (query->filter != NULL)
-		filter = ea_rsql_sql_parse(req, entity, query->filter,
+		filter = ea_rsql_sql_parse(req, source->entity, query->filter,
 								   query->filter_len);
 
 	ea_sqlbuf_init(&b, req);
 	ea_sqlbuf_add(&b, "SELECT ");
 	ea_document_columns(&b, sink.shape, 0);
-	alias = ea_sqlbuf_from(&b, entity, EA_OP_READ);
-	if (filter != NULL)
-		ea_rsql_sql_where(&b, entity, alias, filter);
-	ea_rsql_sql_order(&b, entity, alias, query->sort, query->nsort);
+	alias = add_source(&b, source, filter);
+	ea_rsql_sql_order(&b, source->entity, alias, query->sort, query->nsort);
 
 	/*
 	 * The page size is few different numbers and the planner must know it;
@@ -104,8 +128,32 @@ ea_fetch_list(EaRequest *req)
 	ea_document_complete(doc);
 
 	req->status = 200;
-	ea_document_write_list(doc, ea_document_path(req, entity),
-						   total(req, query, filter, doc->primary.n));
+	ea_document_write_list(doc, path, total(req, query, source, filter,
+											doc->primary.n));
+}
+
+void
+ea_fetch_list(EaRequest *req)
+{
+	EaListSource source = {req->entity, NULL, NULL};
+
+	ea_fetch_page(req, ea_params_read(req, EA_TAKES_LIST | EA_TAKES_SHAPE),
+				  &source, ea_document_path(req, req->entity));
+}
+
+void
+ea_fetch_row(EaRowSink *sink, const pg_uuid_t *id, EaExecMode mode)
+{
+	EaSqlBuf	b;
+	int			alias;
+
+	ea_sqlbuf_init(&b, sink->doc->req);
+	ea_sqlbuf_add(&b, "SELECT ");
+	ea_document_columns(&b, sink->shape, 0);
+	alias = ea_sqlbuf_from(&b, sink->shape->entity, EA_OP_READ);
+	ea_sqlbuf_addf(&b, " AND t%d.id = ", alias);
+	ea_sqlbuf_value(&b, UUIDOID, UUIDPGetDatum(id), false);
+	ea_sqlbuf_run(&b, mode, true, ea_document_row, sink);
 }
 
 void
@@ -115,18 +163,10 @@ ea_fetch_one(EaRequest *req)
 	EaQuery    *query = ea_params_read(req, EA_TAKES_SHAPE);
 	EaDocument *doc = ea_document_create(req, query, entity, EA_EXEC_READ);
 	EaRowSink	sink = {doc, ea_document_shape(doc, entity)};
-	EaSqlBuf	b;
 	pg_uuid_t	id;
-	int			alias;
 
 	ea_fetch_path_id(req, &id);
-	ea_sqlbuf_init(&b, req);
-	ea_sqlbuf_add(&b, "SELECT ");
-	ea_document_columns(&b, sink.shape, 0);
-	alias = ea_sqlbuf_from(&b, entity, EA_OP_READ);
-	ea_sqlbuf_addf(&b, " AND t%d.id = ", alias);
-	ea_sqlbuf_value(&b, UUIDOID, UUIDPGetDatum(&id), false);
-	ea_sqlbuf_run(&b, EA_EXEC_READ, true, ea_document_row, &sink);
+	ea_fetch_row(&sink, &id, EA_EXEC_READ);
 	if (doc->primary.n == 0)
 		ea_fetch_not_found(req);
 
@@ -142,5 +182,6 @@ ea_fetch_one(EaRequest *req)
 	}
 	ea_document_complete(doc);
 	req->status = 200;
-	ea_document_write_one(doc);
+	ea_document_write_one(doc,
+						  ea_document_resource_path(doc->primary.items[0]));
 }

@@ -11,12 +11,32 @@
 #define EA_FETCH_H
 
 #include "context.h"
+#include "document.h"
 
 /* GET /api/v{n}/{entities} */
 extern void ea_fetch_list(EaRequest *req);
 
 /* GET /api/v{n}/{entities}/{id} */
 extern void ea_fetch_one(EaRequest *req);
+
+/*
+ * What a list is of: an entity's resources, or those of them that are the
+ * members of a to-many relationship of one resource.
+ */
+typedef struct EaListSource
+{
+	EaEntity   *entity;
+	EaField    *field;			/* NULL: all */
+	const pg_uuid_t *parent;
+} EaListSource;
+
+/* Answer with a page of a list; path is its address without the query. */
+extern void ea_fetch_page(EaRequest *req, EaQuery *query,
+						  const EaListSource *source, const char *path);
+
+/* Read the row of a sink's shape with this id, if it is visible. */
+extern void ea_fetch_row(EaRowSink *sink, const pg_uuid_t *id,
+						 EaExecMode mode);
 
 /*
  * The id segment of the path; throws the 404 of a hidden resource when it

@@ -75,19 +75,27 @@ check_id(EaInput *input, const EaJson *data, const pg_uuid_t *id)
 						pointer, "The id differs from that of the URL.");
 }
 
+static EaInput *
+new_input(EaRequest *req, EaEntity *entity, EaOperation op)
+{
+	EaInput    *input = palloc0(sizeof(EaInput));
+
+	input->req = req;
+	input->entity = entity;
+	input->op = op;
+	input->fields = palloc0(Max(entity->nfields, 1) * sizeof(EaInputField));
+	return input;
+}
+
 EaInput *
 ea_input_form(EaRequest *req, EaEntity *entity, EaOperation op,
 			  const pg_uuid_t *id)
 {
 	EaJson	   *root = ea_context_json(req);
 	EaJson	   *data = ea_jsonread_get(root, "data");
-	EaInput    *input = palloc0(sizeof(EaInput));
+	EaInput    *input = new_input(req, entity, op);
 
-	input->req = req;
-	input->entity = entity;
-	input->op = op;
 	input->pointer = "/data";
-	input->fields = palloc0(Max(entity->nfields, 1) * sizeof(EaInputField));
 	req->pointer = input->pointer;
 
 	if (data == NULL)
@@ -127,20 +135,28 @@ writable_field(EaInput *input, const EaJson *member, bool attribute,
 					  attribute ? "attribute" : "relationship", member->key);
 		return NULL;
 	}
+	return ea_input_writable(input, field, pointer) ? field : NULL;
+}
+
+bool
+ea_input_writable(EaInput *input, EaField *field, const char *pointer)
+{
+	EaRequest  *req = input->req;
+
 	if (field->read_only || (field->write_once && input->op == EA_OP_UPDATE))
 	{
 		ea_errors_add(req, EA_ERR_READ_ONLY, EA_AT_POINTER, pointer,
 					  field->read_only ? "\"%s\" is read-only."
 					  : "\"%s\" can only be set on creation.", field->name);
-		return NULL;
+		return false;
 	}
 	if (!ea_authz_writable(req, field))
 	{
 		ea_errors_add(req, EA_ERR_FORBIDDEN, EA_AT_POINTER, pointer,
 					  "Your roles do not allow setting \"%s\".", field->name);
-		return NULL;
+		return false;
 	}
-	return field;
+	return true;
 }
 
 static void
@@ -171,10 +187,13 @@ read_attribute(EaInput *input, const EaJson *member, const char *parent)
 					  "\"%s\" %s.", field->name, why);
 }
 
-/* One resource identifier object; false when a fault was noted. */
+/*
+ * One resource identifier object; false when it is left out or a fault was
+ * noted.
+ */
 static bool
 read_identifier(EaRequest *req, EaField *field, const EaJson *json,
-				const char *pointer, EaTarget *target)
+				const char *pointer, bool removing, EaTarget *target)
 {
 	EaJson	   *type = ea_jsonread_get(json, "type");
 	EaJson	   *id = ea_jsonread_get(json, "id");
@@ -202,8 +221,9 @@ read_identifier(EaRequest *req, EaField *field, const EaJson *json,
 	}
 	if (!ea_uuid_parse(id->text, id->len, &target->id))
 	{
-		ea_errors_add(req, EA_ERR_RELATED_NOT_FOUND, EA_AT_POINTER, pointer,
-					  "There is no such resource.");
+		if (!removing)
+			ea_errors_add(req, EA_ERR_RELATED_NOT_FOUND, EA_AT_POINTER, pointer,
+						  "There is no such resource.");
 		return false;
 	}
 	return true;
@@ -231,9 +251,10 @@ drop_duplicates(EaInputField *in)
 	in->ntargets = n;
 }
 
-void
-ea_input_linkage(EaRequest *req, EaField *field, const EaJson *json,
-				 const char *pointer, EaInputField *in)
+/* The linkage of one relationship: `data` of json. */
+static void
+read_linkage(EaRequest *req, EaField *field, const EaJson *json,
+			 const char *pointer, bool removing, EaInputField *in)
 {
 	EaJson	   *data = ea_jsonread_get(json, "data");
 	bool		to_many = ea_catalog_is_to_many(field);
@@ -256,7 +277,8 @@ ea_input_linkage(EaRequest *req, EaField *field, const EaJson *json,
 			ea_errors_add(req, EA_ERR_REQUIRED, EA_AT_POINTER, pointer,
 						  "\"%s\" must not be null.", field->name);
 		else if (!in->isnull &&
-				 read_identifier(req, field, data, pointer, in->targets))
+				 read_identifier(req, field, data, pointer, removing,
+								 in->targets))
 			in->ntargets = 1;
 		return;
 	}
@@ -271,7 +293,7 @@ ea_input_linkage(EaRequest *req, EaField *field, const EaJson *json,
 	{
 		CHECK_FOR_INTERRUPTS();
 		if (read_identifier(req, field, item, ea_errors_index(pointer, i),
-							&in->targets[in->ntargets]))
+							removing, &in->targets[in->ntargets]))
 			in->ntargets++;
 	}
 	drop_duplicates(in);
@@ -289,8 +311,21 @@ read_relationship(EaInput *input, const EaJson *member, const char *parent)
 		ea_errors_add(input->req, EA_ERR_INVALID_DOCUMENT, EA_AT_POINTER,
 					  pointer, "A relationship must be an object with \"data\".");
 	else
-		ea_input_linkage(input->req, field, member, pointer,
-						 &input->fields[field->index]);
+		read_linkage(input->req, field, member, pointer, false,
+					 &input->fields[field->index]);
+}
+
+EaInput *
+ea_input_relationship(EaRequest *req, EaField *field, const EaJson *json,
+					  const char *pointer, bool removing)
+{
+	EaInput    *input = new_input(req, field->entity, EA_OP_UPDATE);
+
+	input->pointer = pointer;
+	if (ea_input_writable(input, field, pointer))
+		read_linkage(req, field, json, pointer, removing,
+					 &input->fields[field->index]);
+	return input;
 }
 
 /* On creation, defaults for what is left out; the rest must not be required. */

@@ -57,9 +57,20 @@ extern void ea_input_values(EaInput *input);
  */
 extern void ea_input_targets(EaInput *input);
 
-/* Read the linkage of one relationship: `data` of json, faults noted. */
-extern void ea_input_linkage(EaRequest *req, EaField *field,
-							 const EaJson *json, const char *pointer,
-							 EaInputField *in);
+/*
+ * An input that names one relationship only, from a body with `data` as its
+ * linkage.  Faults are noted.  removing: identifiers that can exist nowhere
+ * are left out instead of being faults.
+ */
+extern EaInput *ea_input_relationship(EaRequest *req, EaField *field,
+									  const EaJson *json,
+									  const char *pointer, bool removing);
+
+/*
+ * The field may be set by this caller, here and now; notes the fault that it
+ * answers with otherwise.
+ */
+extern bool ea_input_writable(EaInput *input, EaField *field,
+							  const char *pointer);
 
 #endif							/* EA_INPUT_H */

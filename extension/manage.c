@@ -34,14 +34,17 @@ typedef struct NewTenant
 static void
 read_tenant(EaRequest *req, const EaJson *body, NewTenant *tenant)
 {
-	const EaJson *name = ea_jsonread_get(body, "name");
-	const EaJson *slug = ea_jsonread_get(body, "slug");
+	const EaJson *name = ea_body_member(body, "name", EA_JSON_STRING);
+	const EaJson *slug = ea_body_member(body, "slug", EA_JSON_STRING);
 
-	tenant->name = ea_username_clean(name->text, name->len);
-	if (tenant->name == NULL)
+	if (name != NULL)
+		tenant->name = ea_username_clean(name->text, name->len);
+	if (name != NULL && tenant->name == NULL)
 		ea_errors_add(req, EA_ERR_INVALID_VALUE, EA_AT_POINTER, "/name",
 					  "A name has 1 to %d characters, without control or"
 					  " invisible ones.", EA_USERNAME_MAX);
+	if (slug == NULL)
+		return;
 	tenant->slug = slug->text;
 	if (slug->len < 1 || slug->len > SLUG_MAX ||
 		strspn(slug->text, "abcdefghijklmnopqrstuvwxyz0123456789-") !=
@@ -136,22 +139,20 @@ ea_manage_create_tenant(EaRequest *req)
 		{"email", EA_JSON_STRING, false},
 		{"temporaryPassword", EA_JSON_STRING, false}
 	};
-	const EaJson *body;
-	const EaJson *admin;
+	const EaJson *body = ea_context_json(req);
+	const EaJson *admin = ea_body_member(body, "admin", EA_JSON_OBJECT);
 	NewTenant	tenant = {0};
 	EaNewAccount account = {0};
 	pg_uuid_t	id;
 
-	body = ea_body_check(req, ea_context_json(req), "", rules,
-						 lengthof(rules));
-	admin = body == NULL ? NULL :
-		ea_body_member(body, "admin", EA_JSON_OBJECT);
-	if (admin != NULL &&
+	ea_body_check(req, body, "", rules, lengthof(rules));
+	read_tenant(req, body, &tenant);
+	if (admin != NULL)
+	{
 		ea_body_check(req, admin, "/admin", admin_rules,
-					  lengthof(admin_rules)) != NULL)
+					  lengthof(admin_rules));
 		ea_account_describe(req, admin, "/admin", &account);
-	if (body != NULL)
-		read_tenant(req, body, &tenant);
+	}
 	ea_errors_check(req);
 
 	insert_tenant(req, &tenant);
@@ -227,8 +228,8 @@ ea_manage_create_user(EaRequest *req)
 	require_row(req,
 				"SELECT 1 FROM entityapi.tenant WHERE id = $1 FOR KEY SHARE",
 				1, &account.tenant);
-	if (ea_body_check(req, body, "", rules, lengthof(rules)) != NULL)
-		ea_account_describe(req, body, "", &account);
+	ea_body_check(req, body, "", rules, lengthof(rules));
+	ea_account_describe(req, body, "", &account);
 	ea_errors_check(req);
 
 	insert_user(req, &account, "/username", &id);
@@ -251,6 +252,7 @@ ea_manage_set_roles(EaRequest *req)
 	};
 	static const Oid types[] = {UUIDOID, UUIDOID, TEXTARRAYOID};
 	const EaJson *body = ea_context_json(req);
+	const EaJson *roles = ea_body_member(body, "roles", EA_JSON_ARRAY);
 	Datum		values[lengthof(types)];
 	pg_uuid_t	ids[2];
 
@@ -259,9 +261,9 @@ ea_manage_set_roles(EaRequest *req)
 	require_row(req,
 				"SELECT 1 FROM entityapi.account WHERE tenant_id = $1"
 				" AND id = $2 AND kind = 'USER' FOR NO KEY UPDATE", 2, ids);
-	if (ea_body_check(req, body, "", rules, lengthof(rules)) != NULL)
-		values[2] = ea_account_roles(req, ea_jsonread_get(body, "roles"),
-									 "/roles");
+	ea_body_check(req, body, "", rules, lengthof(rules));
+	if (roles != NULL)
+		values[2] = ea_account_roles(req, roles, "/roles");
 	ea_errors_check(req);
 
 	values[0] = UUIDPGetDatum(&ids[0]);

@@ -180,6 +180,9 @@ check_columns(EaManifest *m, EaDeclEntity *entity)
 		EaDeclField *field = lfirst(lc);
 		ListCell   *member;
 
+		/* a name that is refused anyway needs no second fault */
+		if (!field->sound)
+			continue;
 		if (field->column)
 			claim_column(m, field, field->column, columns);
 		if (field->kind != EA_TO_ONE && field->kind != EA_ONE_OF)

@@ -228,8 +228,8 @@ read_entity(EaManifest *m, EaDeclDocument *doc)
 	}
 
 	entity->table = ea_names_identifier(ea_names_snake(entity->name));
-	entity->collection = ea_names_camel(entity->plural ? entity->plural :
-										ea_names_plural(entity->name));
+	entity->collection = entity->plural ? ea_names_camel(entity->plural) :
+		ea_names_plural(ea_names_camel(entity->name));
 	entity->type = ea_names_lower(entity->collection);
 	entity->by_name = ea_names_map_create(16);
 	if (entity->field_map)

@@ -154,7 +154,7 @@ settle_relation(EaManifest *m, EaDeclField *field, EaDeclEntity *target)
 		if (field->kind != EA_TO_ONE &&
 			ea_jsonread_get(field->json, owning_only[i]))
 			fault(m, field, owning_only[i], NULL,
-				  "goes with the side that holds the column");
+				  "goes with a reference that has a column here");
 	}
 	if (field->kind == EA_TO_ONE)
 	{

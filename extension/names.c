@@ -155,7 +155,7 @@ ea_names_nearest(const char *name, const char *const *candidates, int n)
 {
 	const char *best = NULL;
 	int			len = strlen(name);
-	int			limit = len / 3 + 1;
+	int			limit = (len + 1) / 3;
 
 	if (len > LONGEST_GUESS)
 		return NULL;

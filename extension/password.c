@@ -14,6 +14,8 @@
  */
 #include "postgres.h"
 
+#include "compat.h"
+
 #include "common/base64.h"
 #include "common/cryptohash.h"
 #include "common/sha2.h"

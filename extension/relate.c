@@ -77,9 +77,10 @@ join_add(EaRequest *req, EaField *field, const pg_uuid_t *id,
 	ea_sqlbuf_run(&b, EA_EXEC_WRITE, false, NULL, NULL);
 }
 
+/* Delete the links to the targets, or to all others. */
 static void
-join_keep_only(EaRequest *req, EaField *field, const pg_uuid_t *id,
-			   const EaTarget *targets, int n)
+join_remove(EaRequest *req, EaField *field, const pg_uuid_t *id,
+			const EaTarget *targets, int n, const char *which)
 {
 	EaSqlBuf	b;
 	int			alias;
@@ -89,7 +90,7 @@ join_keep_only(EaRequest *req, EaField *field, const pg_uuid_t *id,
 	alias = ea_sqlbuf_join_delete(&b, field);
 	ea_sqlbuf_addf(&b, " AND t%d.%s = ", alias, field->join_near);
 	ea_sqlbuf_value(&b, UUIDOID, UUIDPGetDatum(id), false);
-	ea_sqlbuf_addf(&b, " AND t%d.%s <> ALL (", alias, field->join_far);
+	ea_sqlbuf_addf(&b, " AND t%d.%s %s (", alias, field->join_far, which);
 	ea_sqlbuf_value(&b, UUIDARRAYOID, target_array(targets, n), false);
 	ea_sqlbuf_add(&b, ")");
 	ea_sqlbuf_run(&b, EA_EXEC_WRITE, false, NULL, NULL);
@@ -135,19 +136,21 @@ inverse_add(EaRequest *req, EaField *field, const pg_uuid_t *id,
 }
 
 static void
-add_not_kept(EaSqlBuf *b, EaField *field, int alias, const pg_uuid_t *id,
-			 const EaTarget *targets, int n)
+add_members(EaSqlBuf *b, EaField *field, int alias, const pg_uuid_t *id,
+			const EaTarget *targets, int n, const char *which)
 {
 	ea_sqlbuf_addf(b, " AND t%d.%s = ", alias, field->members[0].column);
 	ea_sqlbuf_value(b, UUIDOID, UUIDPGetDatum(id), false);
-	ea_sqlbuf_addf(b, " AND t%d.id <> ALL (", alias);
+	ea_sqlbuf_addf(b, " AND t%d.id %s (", alias, which);
 	ea_sqlbuf_value(b, UUIDARRAYOID, target_array(targets, n), false);
 	ea_sqlbuf_add(b, ")");
 }
 
+/* Clear the column of the members among the targets, or of all others. */
 static void
-inverse_keep_only(EaRequest *req, EaField *field, const pg_uuid_t *id,
-				  const EaTarget *targets, int n, const char *pointer)
+inverse_remove(EaRequest *req, EaField *field, const pg_uuid_t *id,
+			   const EaTarget *targets, int n, const char *which,
+			   const char *pointer)
 {
 	EaEntity   *target = ea_catalog_target(field, 0);
 	StringInfoData set;
@@ -159,7 +162,7 @@ inverse_keep_only(EaRequest *req, EaField *field, const pg_uuid_t *id,
 	{
 		ea_sqlbuf_add(&b, "SELECT t0.id");
 		alias = ea_sqlbuf_from(&b, target, EA_OP_READ);
-		add_not_kept(&b, field, alias, id, targets, n);
+		add_members(&b, field, alias, id, targets, n, which);
 		ea_sqlbuf_add(&b, " LIMIT 1");
 		if (ea_sqlbuf_run(&b, EA_EXEC_WRITE, false, NULL, NULL) > 0)
 			ea_errors_throw(req, EA_ERR_REQUIRED, EA_AT_POINTER, pointer,
@@ -172,19 +175,34 @@ inverse_keep_only(EaRequest *req, EaField *field, const pg_uuid_t *id,
 	appendStringInfo(&set, "%s = NULL", field->members[0].column);
 	ea_relate_touch(&b, &set, target);
 	alias = ea_sqlbuf_update(&b, target, set.data);
-	add_not_kept(&b, field, alias, id, targets, n);
+	add_members(&b, field, alias, id, targets, n, which);
 	ea_sqlbuf_run(&b, EA_EXEC_WRITE, false, NULL, NULL);
+}
+
+static void
+take_out(EaRequest *req, EaField *field, const pg_uuid_t *id,
+		 const EaTarget *targets, int n, const char *which,
+		 const char *pointer)
+{
+	if (field->kind == EA_MANY_TO_MANY)
+		join_remove(req, field, id, targets, n, which);
+	else
+		inverse_remove(req, field, id, targets, n, which, pointer);
 }
 
 void
 ea_relate_replace(EaRequest *req, EaField *field, const pg_uuid_t *id,
 				  const EaTarget *targets, int n, const char *pointer)
 {
-	if (field->kind == EA_MANY_TO_MANY)
-		join_keep_only(req, field, id, targets, n);
-	else
-		inverse_keep_only(req, field, id, targets, n, pointer);
+	take_out(req, field, id, targets, n, "<> ALL", pointer);
 	ea_relate_add(req, field, id, targets, n);
+}
+
+void
+ea_relate_remove(EaRequest *req, EaField *field, const pg_uuid_t *id,
+				 const EaTarget *targets, int n, const char *pointer)
+{
+	take_out(req, field, id, targets, n, "= ANY", pointer);
 }
 
 void

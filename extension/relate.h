@@ -30,6 +30,14 @@ extern void ea_relate_add(EaRequest *req, EaField *field,
 						  const pg_uuid_t *id, const EaTarget *targets,
 						  int n);
 
+/*
+ * Take the targets out of the members; those that are none are left alone.
+ * Throws 400 at pointer when one would lose a required relationship.
+ */
+extern void ea_relate_remove(EaRequest *req, EaField *field,
+							 const pg_uuid_t *id, const EaTarget *targets,
+							 int n, const char *pointer);
+
 /* The owning field of the target that an inverse relationship mirrors. */
 extern EaField *ea_relate_owner(EaField *field);
 

@@ -19,10 +19,14 @@
 #include "health.h"
 #include "manage.h"
 #include "params.h"
+#include "relationship.h"
 #include "router.h"
 #include "write.h"
 
 #define MAX_SEGMENTS 8
+
+#define RELATIONSHIP \
+	"/api/{version}/{entities}/{id}/relationships/{relationship}"
 
 static const EaRoute routes[] = {
 	{EA_POST, "/auth/login", EA_ANYBODY, 0,
@@ -61,7 +65,17 @@ static const EaRoute routes[] = {
 	{EA_PATCH, "/api/{version}/{entities}/{id}", EA_CALLER, EA_OP_UPDATE,
 	EA_MEDIA_JSONAPI, 0, ea_write_update},
 	{EA_DELETE, "/api/{version}/{entities}/{id}", EA_CALLER, EA_OP_DELETE,
-	EA_MEDIA_JSONAPI, 0, ea_delete_one}
+	EA_MEDIA_JSONAPI, 0, ea_delete_one},
+	{EA_GET, RELATIONSHIP, EA_CALLER, EA_OP_READ,
+	EA_MEDIA_JSONAPI, 0, ea_relationship_get},
+	{EA_POST, RELATIONSHIP, EA_CALLER, EA_OP_UPDATE,
+	EA_MEDIA_JSONAPI, 0, ea_relationship_add},
+	{EA_PATCH, RELATIONSHIP, EA_CALLER, EA_OP_UPDATE,
+	EA_MEDIA_JSONAPI, 0, ea_relationship_replace},
+	{EA_DELETE, RELATIONSHIP, EA_CALLER, EA_OP_UPDATE,
+	EA_MEDIA_JSONAPI, 0, ea_relationship_remove},
+	{EA_GET, "/api/{version}/{entities}/{id}/{relationship}", EA_CALLER,
+	EA_OP_READ, EA_MEDIA_JSONAPI, 0, ea_relationship_related}
 };
 
 /* In the order in which Allow lists them. */

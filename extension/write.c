@@ -122,9 +122,8 @@ set_column(StringInfo out, const char *column, int param)
 					 param);
 }
 
-/* Relationships that are kept elsewhere than in the row. */
-static void
-write_elsewhere(EaInput *input, const pg_uuid_t *id)
+void
+ea_write_elsewhere(EaInput *input, const pg_uuid_t *id)
 {
 	for (int i = 0; i < input->entity->nfields; i++)
 	{
@@ -195,7 +194,7 @@ ea_write_create(EaRequest *req)
 
 	ea_uuid_make(&id);
 	insert_row(input, &sink, &id);
-	write_elsewhere(input, &id);
+	ea_write_elsewhere(input, &id);
 	ea_document_complete(doc);
 
 	req->status = 201;
@@ -203,7 +202,8 @@ ea_write_create(EaRequest *req)
 					  psprintf("%s%s", sink.shape->path, ea_uuid_text(&id)));
 	if (entity->locking)
 		ea_etag_answer(req, doc->primary.items[0]->version);
-	ea_document_write_one(doc);
+	ea_document_write_one(doc,
+						  ea_document_resource_path(doc->primary.items[0]));
 }
 
 static Datum
@@ -218,14 +218,16 @@ version_array(const EaIfMatch *match)
 										   TYPALIGN_DOUBLE));
 }
 
-static void
-update_row(EaInput *input, EaRowSink *sink, const pg_uuid_t *id,
-		   const EaIfMatch *match)
+int64
+ea_write_set(EaInput *input, EaRowSink *sink, const pg_uuid_t *id,
+			 const EaIfMatch *match)
 {
 	EaRequest  *req = input->req;
 	EaEntity   *entity = input->entity;
 	StringInfoData set;
 	EaSqlBuf	b;
+	uint64		rows;
+	int64		version = 0;
 	int			alias;
 
 	req->writing = entity;
@@ -247,10 +249,23 @@ update_row(EaInput *input, EaRowSink *sink, const pg_uuid_t *id,
 		ea_sqlbuf_value(&b, INT8ARRAYOID, version_array(match), false);
 		ea_sqlbuf_add(&b, ")");
 	}
-	ea_sqlbuf_add(&b, " RETURNING ");
-	ea_document_columns(&b, sink->shape, alias);
-	if (ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, ea_document_row, sink) > 0)
-		return;
+	if (sink != NULL)
+	{
+		ea_sqlbuf_add(&b, " RETURNING ");
+		ea_document_columns(&b, sink->shape, alias);
+		rows = ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, ea_document_row, sink);
+		if (rows > 0)
+			return sink->doc->primary.items[sink->doc->primary.n - 1]->version;
+	}
+	else
+	{
+		if (entity->locking)
+			ea_sqlbuf_addf(&b, " RETURNING t%d.version", alias);
+		rows = ea_sqlbuf_run(&b, EA_EXEC_WRITE, true,
+							 entity->locking ? version_row : NULL, &version);
+		if (rows > 0)
+			return version;
+	}
 
 	/* not visible, or another version: or it was so when we looked */
 	ea_write_check_row(req, entity, id, match, false);
@@ -281,12 +296,13 @@ ea_write_update(EaRequest *req)
 		ea_errors_check(req);
 	}
 
-	update_row(input, &sink, &id, &match);
-	write_elsewhere(input, &id);
+	ea_write_set(input, &sink, &id, &match);
+	ea_write_elsewhere(input, &id);
 	ea_document_complete(doc);
 
 	req->status = 200;
 	if (entity->locking)
 		ea_etag_answer(req, doc->primary.items[0]->version);
-	ea_document_write_one(doc);
+	ea_document_write_one(doc,
+						  ea_document_resource_path(doc->primary.items[0]));
 }

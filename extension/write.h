@@ -12,13 +12,27 @@
 
 #include "catalog.h"
 #include "context.h"
+#include "document.h"
 #include "etag.h"
+#include "input.h"
 
 /* POST /api/v{n}/{entities} */
 extern void ea_write_create(EaRequest *req);
 
 /* PATCH /api/v{n}/{entities}/{id} */
 extern void ea_write_update(EaRequest *req);
+
+/*
+ * Set the given fields of the row, where it is visible and its version
+ * matches; throws 404 and 412 otherwise.  The row goes to the sink, if there
+ * is one.  Relationships kept elsewhere are not touched.  Returns the new
+ * version, for a locking entity.
+ */
+extern int64 ea_write_set(EaInput *input, EaRowSink *sink,
+						  const pg_uuid_t *id, const EaIfMatch *match);
+
+/* Relationships of the input that are kept elsewhere than in the row. */
+extern void ea_write_elsewhere(EaInput *input, const pg_uuid_t *id);
 
 /*
  * The precondition of a write, as far as it can be told without the row:

@@ -270,7 +270,7 @@ text_or(const json_t *object, const char *member, const char *otherwise)
 	return text ? text : otherwise;
 }
 
-/* One line for each fault that apply_manifest found; false if there is none. */
+/* One line for each fault that apply_manifest found; false if none. */
 static bool
 print_faults(const char *detail)
 {

@@ -14,7 +14,8 @@
  * apply DIR|FILE... [--dry-run] [--allow-data-loss NAME]...
  * Returns the exit status of the process.
  */
-extern int	apply_command(const struct config *config, int argc, char **argv);
+extern int	apply_command(const struct config *config, int argc,
+						  char **argv);
 
 /* openapi [VERSION]: prints the description of that version of the API. */
 extern int	openapi_command(const struct config *config, int argc,

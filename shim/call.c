@@ -198,7 +198,7 @@ call_handle(struct pool *pool, const struct config *config,
 		verdict = judge(connection, request, answer);
 	} while (verdict == VERDICT_RETRY && tries++ < MAX_RETRIES);
 
-	/* Without a result nobody knows what the connection is in the middle of. */
+	/* Without a result nobody knows what the connection is busy with. */
 	pool_release(pool, request->lane, connection,
 				 answer->result != NULL && verdict != VERDICT_UNAVAILABLE);
 	answer->database_micros = now_micros() - started - answer->wait_micros;

@@ -265,37 +265,51 @@ reply_answer(struct reply *reply, const struct request *request,
 	return true;
 }
 
-void
+/* The error document of the contract, section 1.2. */
+static void
+write_error(struct buffer *body, const struct request *request,
+			const struct refusal *refusal)
+{
+	buffer_string(body, "{\"errors\":[{\"id\":");
+	buffer_json_string(body, request->id);
+	buffer_printf(body, ",\"status\":\"%d\",\"code\":", refusal->status);
+	buffer_json_string(body, refusal->code);
+	buffer_string(body, ",\"title\":");
+	buffer_json_string(body, refusal->title);
+	buffer_string(body, ",\"detail\":");
+	buffer_json_string(body, refusal->detail);
+	buffer_string(body, "}]}");
+}
+
+int
 reply_refusal(struct reply *reply, struct request *request,
 			  struct mg_connection *connection,
 			  const struct refusal *refusal)
 {
+	bool		is_api = request->area == AREA_API;
 	struct buffer body = {0};
 	struct buffer *head = &reply->head;
+	int			status = refusal->status;
 
-	buffer_string(&body, "{\"errors\":[{\"id\":");
-	buffer_json_string(&body, request->id);
-	buffer_printf(&body, ",\"status\":\"%d\",\"code\":", refusal->status);
-	buffer_json_string(&body, refusal->code);
-	buffer_string(&body, ",\"title\":");
-	buffer_json_string(&body, refusal->title);
-	buffer_string(&body, ",\"detail\":");
-	buffer_json_string(&body, refusal->detail);
-	buffer_string(&body, "}]}");
+	if (status == 503 && request->probe != NULL)
+	{
+		status = request->probe->status;
+		buffer_string(&body, request->probe->body);
+	}
+	else
+		write_error(&body, request, refusal);
 
 	if (request->body_unread || refusal->status < 500)
 		request->keep_alive = false;
 	start_reply(reply);
-	start_head(reply, request, connection, refusal->status, body.length);
+	start_head(reply, request, connection, status, body.length);
 	buffer_printf(head, "Content-Type: %s\r\nCache-Control: %s\r\n",
-				  request->area == AREA_API ? "application/vnd.api+json" :
-				  "application/json",
-				  request->area == AREA_API ? "private, no-cache" :
-				  "no-store");
+				  is_api ? "application/vnd.api+json" : "application/json",
+				  is_api ? "private, no-cache" : "no-store");
 	buffer_printf(head, "X-Request-Id: %s\r\n"
 				  "X-Content-Type-Options: nosniff\r\n"
 				  "Vary: Accept, Authorization, X-API-Key\r\n", request->id);
-	if (refusal->status == 503)
+	if (status == 503)
 		buffer_printf(head, "Retry-After: %d\r\n", RETRY_AFTER);
 	buffer_string(head, "\r\n");
 	if (body.failed)
@@ -303,6 +317,7 @@ reply_refusal(struct reply *reply, struct request *request,
 	send_reply(reply, connection, body.data,
 			   request->is_head ? 0 : body.length);
 	buffer_free(&body);
+	return status;
 }
 
 void

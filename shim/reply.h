@@ -43,10 +43,11 @@ extern bool reply_answer(struct reply *reply, const struct request *request,
 						 size_t length);
 
 /*
- * Sends an error document (contract, "Errors") for a refusal.  If the body of
- * the request was not read, the connection is closed afterwards.
+ * Sends an error document (contract, section 1.2) for a refusal, or what a
+ * health probe gets instead.  If the body of the request was not read, the
+ * connection is closed afterwards.  Returns the status that was sent.
  */
-extern void reply_refusal(struct reply *reply, struct request *request,
+extern int	reply_refusal(struct reply *reply, struct request *request,
 						  struct mg_connection *connection,
 						  const struct refusal *refusal);
 

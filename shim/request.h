@@ -3,9 +3,8 @@
  * request.h
  *	  One HTTP request, checked, as entityapi.handle() wants it.
  *
- * Everything about a request that two readers could understand differently is
- * refused here: lengths, framing, repeated credentials, folded lines, more
- * headers than the server library keeps.
+ * What the head of a request must look like is in head.c; here it is read as a
+ * whole, with its body, and written down for the call.
  *
  *-------------------------------------------------------------------------
  */
@@ -17,6 +16,7 @@
 #include "buffer.h"
 #include "config.h"
 #include "pool.h"
+#include "refusal.h"
 
 #define REQUEST_ID_SIZE 65
 #define ADDRESS_SIZE 48
@@ -27,6 +27,14 @@ enum request_area
 	AREA_API,
 	AREA_ACCOUNTS,				/* /auth and /manage */
 	AREA_OTHER
+};
+
+/* What a health endpoint answers when the database cannot be asked. */
+struct probe
+{
+	const char *path;
+	int			status;
+	const char *body;
 };
 
 /* A request; it lives as long as its thread and is used again. */
@@ -40,28 +48,11 @@ struct request
 	bool		keep_alive;		/* the connection may serve another one */
 	enum request_area area;
 	enum pool_lane lane;
+	const struct probe *probe;	/* NULL: it asks for something else */
 	struct buffer target;		/* undecoded, with its query */
 	struct buffer headers;		/* JSON object, lower-case names */
 	struct buffer body;
 };
-
-/* Why a request is answered without asking the database. */
-struct refusal
-{
-	int			status;
-	const char *code;
-	const char *title;
-	const char *detail;
-};
-
-/* Refusals that are not the request's own. */
-extern const struct refusal refusal_busy;
-extern const struct refusal refusal_unavailable;
-extern const struct refusal refusal_timeout;
-extern const struct refusal refusal_internal;
-extern const struct refusal refusal_malformed;
-extern const struct refusal refusal_headers_too_large;
-extern const struct refusal refusal_version;
 
 /* Empties a request and gives it a new id. */
 extern void request_start(struct request *request);

@@ -55,6 +55,7 @@ struct server
 	struct pool *pool;
 	struct mg_context *context;
 	atomic_int	under_way;		/* requests being answered */
+	atomic_bool started;
 	atomic_bool draining;
 	int			parked[2];		/* a pipe, see stop_accepting() */
 };
@@ -105,8 +106,7 @@ serve(struct server *server, struct worker *worker,
 				  "entityapi.handle returned headers unfit for HTTP");
 		refusal = &refusal_internal;
 	}
-	reply_refusal(&worker->reply, request, connection, refusal);
-	return refusal->status;
+	return reply_refusal(&worker->reply, request, connection, refusal);
 }
 
 static int
@@ -158,11 +158,17 @@ http_error(struct mg_connection *connection, int status, const char *message)
 	return 0;
 }
 
+/*
+ * civetweb says why it cannot start.  What it says later is about requests,
+ * with parts of them, and has no place in a log.
+ */
 static int
 log_message(const struct mg_connection *connection, const char *message)
 {
-	(void) connection;
-	log_event(LOG_WARNING, "http", NULL, NULL, "%s", message);
+	struct server *server = mg_get_user_data(mg_get_context(connection));
+
+	if (server != NULL && !atomic_load(&server->started))
+		log_event(LOG_WARNING, "start", NULL, NULL, "%s", message);
 	return 1;
 }
 
@@ -273,8 +279,8 @@ stop_accepting(struct server *server)
 		int			listens = 0;
 		socklen_t	size = sizeof(listens);
 
-		if (getsockopt(file, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) != 0 ||
-			!listens)
+		if (getsockopt(file, SOL_SOCKET, SO_ACCEPTCONN, &listens,
+					   &size) != 0 || !listens)
 			continue;
 		shutdown(file, SHUT_RDWR);
 		dup2(server->parked[0], file);
@@ -299,7 +305,8 @@ stop_civetweb(struct server *server)
 static void
 sleep_ms(long milliseconds)
 {
-	struct timespec time = {milliseconds / 1000, milliseconds % 1000 * 1000000};
+	struct timespec time = {milliseconds / 1000,
+	milliseconds % 1000 * 1000000};
 
 	nanosleep(&time, NULL);
 }
@@ -409,6 +416,7 @@ server_run(const struct config_source *source, struct config *config)
 		config_free(config);
 		return 1;
 	}
+	atomic_store(&server.started, true);
 	announce(&server);
 
 	while (signal_number != SIGTERM && signal_number != SIGINT)

@@ -157,6 +157,20 @@ subtest 'PostgreSQL away' => sub {
 	refused_well($shim->http(GET => '/api/v1/x'), 'away');
 	my @statuses = at_once(map { [ GET => $shim->url . '/x' ] } 1 .. 10);
 	is_deeply(\@statuses, [ (503) x 10 ], 'for everybody');
+
+	my $health = $shim->http(GET => '/actuator/health');
+	is($health->{status}, 503, 'health');
+	is_deeply($health->{json}, { status => 'DOWN', components => { db => { status => 'DOWN' } } },
+		'is DOWN');
+	$health = $shim->http(GET => '/actuator/health/readiness');
+	is($health->{status}, 503, 'readiness');
+	is_deeply($health->{json}, { status => 'DOWN' }, 'is DOWN');
+	$health = $shim->http(GET => '/actuator/health/liveness');
+	is($health->{status}, 200, 'liveness');
+	is_deeply($health->{json}, { status => 'UP' }, 'is UP');
+	is($shim->http(HEAD => '/actuator/health')->{status}, 503, 'HEAD, too');
+	refused_well($shim->http(POST => '/actuator/health', { body => 'x' }), 'POST is no probe');
+
 	$cluster->start;
 	is($shim->http(GET => '/x')->{status}, 200, 'and back');
 

@@ -1,0 +1,262 @@
+/*-------------------------------------------------------------------------
+ *
+ * relationship.c
+ *	  Relationship endpoints and related resources.
+ *
+ * extension/relationship.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "authz.h"
+#include "catalog/pg_type.h"
+#include "document.h"
+#include "etag.h"
+#include "fetch.h"
+#include "input.h"
+#include "relate.h"
+#include "relationship.h"
+#include "utils/timestamp.h"
+#include "write.h"
+
+/* A relationship the caller may not read is one that does not exist. */
+static void
+check_readable(EaRequest *req)
+{
+	if (!ea_authz_readable(req, req->field))
+		ea_errors_throw(req, EA_ERR_NOT_FOUND, EA_AT_NONE, NULL,
+						"There is nothing at this address.");
+}
+
+/* The resource of the path with nothing but the relationship, or 404. */
+static EaResource *
+fetch_parent(EaDocument *doc, EaExecMode mode)
+{
+	EaRequest  *req = doc->req;
+	EaRowSink	sink = {doc, ea_document_only(doc, req->field)};
+	pg_uuid_t	id;
+
+	ea_fetch_path_id(req, &id);
+	ea_fetch_row(&sink, &id, mode);
+	if (doc->primary.n == 0)
+		ea_fetch_not_found(req);
+	return doc->primary.items[0];
+}
+
+void
+ea_relationship_get(EaRequest *req)
+{
+	EaDocument *doc;
+	EaResource *parent;
+
+	check_readable(req);
+	doc = ea_document_create(req, ea_params_read(req, 0), req->entity,
+							 EA_EXEC_READ);
+	doc->all_linkage = true;
+	parent = fetch_parent(doc, EA_EXEC_READ);
+	ea_document_complete(doc);
+	if (req->entity->locking)
+		ea_etag_answer(req, parent->version);
+	req->status = 200;
+	ea_document_write_linkage(doc);
+}
+
+/* -------- related resources -------- */
+
+static char *
+related_path(EaRequest *req, EaResource *parent)
+{
+	return psprintf("%s/%s", ea_document_resource_path(parent),
+					req->field->name);
+}
+
+/* The members of a to-many: a list as any other, within the parent's. */
+static void
+related_list(EaRequest *req, EaQuery *query, EaResource *parent)
+{
+	EaField    *field = req->field;
+	EaEntity   *target = ea_catalog_target(field, 0);
+	EaListSource source = {target, field, &parent->id};
+
+	ea_authz_require(req, target, EA_OP_READ);
+	ea_fetch_page(req, query, &source, related_path(req, parent));
+}
+
+static void
+related_one(EaRequest *req, EaQuery *query, EaDocument *parents)
+{
+	EaField    *field = req->field;
+	EaResource *parent = parents->primary.items[0];
+	EaLinkage  *linkage;
+	EaDocument *doc;
+	EaEntity   *target;
+
+	/* an inverse to-one is found by its linkage, too */
+	ea_document_complete(parents);
+	linkage = &parent->linkage[0];
+	target = ea_catalog_target(field, linkage->n > 0
+							   ? linkage->items[0].member : 0);
+	doc = ea_document_create(req, query, target, EA_EXEC_READ);
+	if (linkage->n > 0)
+	{
+		EaRowSink	sink = {doc, ea_document_shape(doc, target)};
+
+		ea_fetch_row(&sink, &linkage->items[0].id, EA_EXEC_READ);
+		ea_document_complete(doc);
+	}
+	if (doc->primary.n > 0 && target->locking)
+		ea_etag_answer(req, doc->primary.items[0]->version);
+	req->status = 200;
+	ea_document_write_one(doc, related_path(req, parent));
+}
+
+void
+ea_relationship_related(EaRequest *req)
+{
+	bool		to_many;
+	EaQuery    *query;
+	EaDocument *doc;
+	EaResource *parent;
+
+	check_readable(req);
+	to_many = ea_catalog_is_to_many(req->field);
+	query = ea_params_read(req, EA_TAKES_SHAPE |
+						   (to_many ? EA_TAKES_LIST : 0));
+	doc = ea_document_create(req, NULL, req->entity, EA_EXEC_READ);
+	parent = fetch_parent(doc, EA_EXEC_READ);
+	if (to_many)
+		related_list(req, query, parent);
+	else
+		related_one(req, query, doc);
+}
+
+/* -------- writes -------- */
+
+static EA_NORETURN void refuse_to_one(EaRequest *req) EA_NORETURN_END;
+
+static void
+refuse_to_one(EaRequest *req)
+{
+	ea_errors_throw(req, EA_ERR_TO_ONE, EA_AT_NONE, NULL,
+					"\"%s\" leads to one resource: replace it with PATCH.",
+					req->field->name);
+}
+
+static void
+version_row(void *arg, TupleTableSlot *slot)
+{
+	*(int64 *) arg = DatumGetInt64(slot->tts_values[0]);
+}
+
+/* The resource itself was written: its time and version. */
+static void
+touch(EaRequest *req, const pg_uuid_t *id)
+{
+	EaEntity   *entity = req->entity;
+	StringInfoData set;
+	EaSqlBuf	b;
+	int64		version = 0;
+	int			alias;
+
+	req->writing = entity;
+	initStringInfo(&set);
+	ea_sqlbuf_init(&b, req);
+	ea_relate_touch(&b, &set, entity);
+	alias = ea_sqlbuf_update(&b, entity, set.data);
+	ea_sqlbuf_addf(&b, " AND t%d.id = ", alias);
+	ea_sqlbuf_value(&b, UUIDOID, UUIDPGetDatum(id), false);
+	if (!entity->locking)
+	{
+		ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, NULL, NULL);
+		return;
+	}
+	ea_sqlbuf_addf(&b, " RETURNING t%d.version", alias);
+	ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, version_row, &version);
+	ea_etag_answer(req, version);
+}
+
+void
+ea_relationship_write(EaRequest *req, EaRelationshipVerb verb,
+					  EaInput *input, const pg_uuid_t *id,
+					  const EaIfMatch *match)
+{
+	EaField    *field = req->field;
+	EaInputField *in = &input->fields[field->index];
+
+	/* the row is held: what follows belongs to the version that matched */
+	ea_write_check_row(req, req->entity, id, match, true);
+	ea_errors_check(req);
+	if (verb != EA_RELATIONSHIP_REMOVE)
+		ea_input_targets(input);
+	ea_errors_check(req);
+
+	if (field->kind == EA_TO_ONE || field->kind == EA_ONE_OF)
+	{
+		int64		version = ea_write_set(input, NULL, id, match);
+
+		if (req->entity->locking)
+			ea_etag_answer(req, version);
+		return;
+	}
+	switch (verb)
+	{
+		case EA_RELATIONSHIP_ADD:
+			ea_relate_add(req, field, id, in->targets, in->ntargets);
+			break;
+		case EA_RELATIONSHIP_REPLACE:
+			ea_relate_replace(req, field, id, in->targets, in->ntargets,
+							  in->pointer);
+			break;
+		case EA_RELATIONSHIP_REMOVE:
+			ea_relate_remove(req, field, id, in->targets, in->ntargets,
+							 in->pointer);
+			break;
+	}
+	touch(req, id);
+}
+
+static void
+handle_write(EaRequest *req, EaRelationshipVerb verb)
+{
+	EaIfMatch	match;
+	EaInput    *input;
+	pg_uuid_t	id;
+
+	check_readable(req);
+	if (verb != EA_RELATIONSHIP_REPLACE && !ea_catalog_is_to_many(req->field))
+		refuse_to_one(req);
+	ea_params_read(req, 0);
+	req->pointer = "";
+	input = ea_input_relationship(req, req->field, ea_context_json(req), "",
+								  verb == EA_RELATIONSHIP_REMOVE);
+	if (verb == EA_RELATIONSHIP_ADD)
+	{
+		ea_etag_if_match(req, &match);
+		if (!req->entity->locking)
+			memset(&match, 0, sizeof(match));
+	}
+	else
+		ea_write_precondition(req, req->entity, &match);
+	ea_fetch_path_id(req, &id);
+	ea_relationship_write(req, verb, input, &id, &match);
+	req->status = 204;
+}
+
+void
+ea_relationship_add(EaRequest *req)
+{
+	handle_write(req, EA_RELATIONSHIP_ADD);
+}
+
+void
+ea_relationship_replace(EaRequest *req)
+{
+	handle_write(req, EA_RELATIONSHIP_REPLACE);
+}
+
+void
+ea_relationship_remove(EaRequest *req)
+{
+	handle_write(req, EA_RELATIONSHIP_REMOVE);
+}

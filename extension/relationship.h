@@ -1,0 +1,43 @@
+/*-------------------------------------------------------------------------
+ *
+ * relationship.h
+ *	  Relationship endpoints and related resources (JSON:API "Fetching
+ *	  Relationships", "Updating Relationships").
+ *
+ * extension/relationship.h
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef EA_RELATIONSHIP_H
+#define EA_RELATIONSHIP_H
+
+#include "context.h"
+#include "etag.h"
+#include "input.h"
+
+/* .../{id}/relationships/{relationship} */
+extern void ea_relationship_get(EaRequest *req);
+extern void ea_relationship_add(EaRequest *req);
+extern void ea_relationship_replace(EaRequest *req);
+extern void ea_relationship_remove(EaRequest *req);
+
+/* GET .../{id}/{relationship} */
+extern void ea_relationship_related(EaRequest *req);
+
+typedef enum EaRelationshipVerb
+{
+	EA_RELATIONSHIP_ADD,
+	EA_RELATIONSHIP_REPLACE,
+	EA_RELATIONSHIP_REMOVE
+} EaRelationshipVerb;
+
+/*
+ * Carry out a write of req->field of a resource of req->entity.  Noted faults
+ * of the input are thrown once the resource is known to be visible.  Throws
+ * 404, 412, and what the change itself meets.
+ */
+extern void ea_relationship_write(EaRequest *req, EaRelationshipVerb verb,
+								  EaInput *input, const pg_uuid_t *id,
+								  const EaIfMatch *match);
+
+#endif							/* EA_RELATIONSHIP_H */

@@ -1,0 +1,219 @@
+/*-------------------------------------------------------------------------
+ *
+ * config_check.c
+ *	  Settings that depend on each other, and what is derived from them.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include <arpa/inet.h>
+#include <ctype.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "config_check.h"
+
+void
+complain(const char *format,...)
+{
+	va_list		arguments;
+
+	fputs("entityapi-shim: ", stderr);
+	va_start(arguments, format);
+	vfprintf(stderr, format, arguments);
+	va_end(arguments);
+	fputc('\n', stderr);
+}
+
+/* The defaults that depend on the machine or on other settings. */
+static void
+apply_computed(struct config *config)
+{
+	if (config->pool_size == 0)
+	{
+		long		cores = sysconf(_SC_NPROCESSORS_ONLN);
+
+		config->pool_size = cores > 2 ? cores * 2 : 4;
+		if (config->pool_size > config->threads)
+			config->pool_size = config->threads;
+	}
+	if (config->login_pool_share == 0)
+		config->login_pool_share =
+			config->pool_size >= 8 ? config->pool_size / 4 : 1;
+	config->reuse_connections = strcmp(config->keep_alive, "yes") == 0 ||
+		(strcmp(config->keep_alive, "auto") == 0 &&
+		 config->network_count == 0);
+}
+
+static bool
+parse_network(const char *text, struct network *network)
+{
+	char		address[INET6_ADDRSTRLEN + 1];
+	const char *slash = strchr(text, '/');
+	size_t		length = slash ? (size_t) (slash - text) : strlen(text);
+	int			bits;
+	char	   *end;
+
+	if (length >= sizeof(address))
+		return false;
+	memcpy(address, text, length);
+	address[length] = '\0';
+	network->family = strchr(address, ':') ? AF_INET6 : AF_INET;
+	if (inet_pton(network->family, address, network->address) != 1)
+		return false;
+	bits = network->family == AF_INET6 ? 128 : 32;
+	network->prefix = bits;
+	if (slash != NULL)
+	{
+		long		prefix = strtol(slash + 1, &end, 10);
+
+		if (!isdigit((unsigned char) slash[1]) || *end != '\0' ||
+			prefix > bits)
+			return false;
+		network->prefix = (int) prefix;
+	}
+	return true;
+}
+
+static bool
+parse_networks(struct config *config)
+{
+	char	   *list = strdup(config->trusted_proxies);
+	char	   *state = NULL;
+	char	   *item;
+	bool		fine = list != NULL;
+
+	config->networks = calloc(strlen(config->trusted_proxies) / 2 + 1,
+							  sizeof(struct network));
+	fine = fine && config->networks != NULL;
+	for (item = fine ? strtok_r(list, ", ", &state) : NULL; item != NULL;
+		 item = strtok_r(NULL, ", ", &state))
+	{
+		if (parse_network(item, &config->networks[config->network_count]))
+			config->network_count++;
+		else
+		{
+			complain("trusted_proxies: \"%s\" is not a network", item);
+			fine = false;
+		}
+	}
+	free(list);
+	return fine;
+}
+
+/* Each item of "listen" is host:port, the host an IPv4 address or "*". */
+static bool
+check_listen(const char *listen)
+{
+	char	   *list = strdup(listen);
+	char	   *state = NULL;
+	char	   *item;
+	int			count = 0;
+	bool		fine = list != NULL;
+
+	for (item = fine ? strtok_r(list, ",", &state) : NULL; item != NULL;
+		 item = strtok_r(NULL, ",", &state))
+	{
+		char	   *colon = strrchr(item, ':');
+		struct in_addr address;
+		char	   *end;
+		long		port;
+
+		count++;
+		if (colon == NULL)
+		{
+			complain("listen: \"%s\" is not host:port", item);
+			fine = false;
+			continue;
+		}
+		*colon = '\0';
+		port = strtol(colon + 1, &end, 10);
+		if (!isdigit((unsigned char) colon[1]) || *end != '\0' ||
+			port > 65535)
+		{
+			complain("listen: \"%s\" is not a port", colon + 1);
+			fine = false;
+		}
+		if (strcmp(item, "*") != 0 && inet_pton(AF_INET, item, &address) != 1)
+		{
+			complain("listen: \"%s\" is neither an IPv4 address nor *", item);
+			fine = false;
+		}
+	}
+	if (count == 0)
+	{
+		complain("listen: no address");
+		fine = false;
+	}
+	free(list);
+	return fine;
+}
+
+static bool
+check_contradictions(const struct config *config)
+{
+	bool		fine = check_listen(config->listen);
+
+	if (strcmp(config->keep_alive, "auto") != 0 &&
+		strcmp(config->keep_alive, "yes") != 0 &&
+		strcmp(config->keep_alive, "no") != 0)
+	{
+		complain("keep_alive: \"%s\" is not yes, no or auto",
+				 config->keep_alive);
+		fine = false;
+	}
+	if (config->pool_size > config->threads)
+	{
+		complain("pool_size (%ld) is more than threads (%ld) can use",
+				 config->pool_size, config->threads);
+		fine = false;
+	}
+	if (config->login_pool_share > config->pool_size)
+	{
+		complain("login_pool_share (%ld) is more than pool_size (%ld)",
+				 config->login_pool_share, config->pool_size);
+		fine = false;
+	}
+	if (config->max_body_auth > config->max_body)
+	{
+		complain("max_body_auth (%ld) is more than max_body (%ld)",
+				 config->max_body_auth, config->max_body);
+		fine = false;
+	}
+	return fine;
+}
+
+bool
+config_check(struct config *config)
+{
+	if (!parse_networks(config))
+		return false;
+	apply_computed(config);
+	return check_contradictions(config);
+}
+
+bool
+config_trusts(const struct config *config, const char *address)
+{
+	unsigned char bytes[16];
+	int			family = strchr(address, ':') ? AF_INET6 : AF_INET;
+	size_t		i;
+
+	if (config->network_count == 0 || inet_pton(family, address, bytes) != 1)
+		return false;
+	for (i = 0; i < config->network_count; i++)
+	{
+		const struct network *network = &config->networks[i];
+		int			whole = network->prefix / 8;
+		int			rest = network->prefix % 8;
+
+		if (network->family == family &&
+			memcmp(network->address, bytes, (size_t) whole) == 0 &&
+			(rest == 0 ||
+			 ((network->address[whole] ^ bytes[whole]) >> (8 - rest)) == 0))
+			return true;
+	}
+	return false;
+}

@@ -1,0 +1,54 @@
+/*-------------------------------------------------------------------------
+ *
+ * refusal.c
+ *	  The errors that the shim itself answers with (contract, section 1.2).
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "refusal.h"
+
+#define DEFINE_REFUSAL(name, status, code, title, detail) \
+	const struct refusal refusal_##name = {status, code, title, detail}
+#define BAD_REQUEST(name, detail) \
+	DEFINE_REFUSAL(name, 400, "BAD_REQUEST", "Bad Request", detail)
+
+DEFINE_REFUSAL(busy, 503, "UNAVAILABLE", "Service Unavailable",
+			   "The service is busy. Try again soon.");
+DEFINE_REFUSAL(unavailable, 503, "UNAVAILABLE", "Service Unavailable",
+			   "The database cannot be reached. Try again soon.");
+DEFINE_REFUSAL(timeout, 503, "TIMEOUT", "Service Unavailable",
+			   "The request took too long and was given up.");
+DEFINE_REFUSAL(internal, 500, "INTERNAL_ERROR", "Internal Server Error",
+			   "The request failed for a reason that the log of the service "
+			   "holds under the id of the request.");
+DEFINE_REFUSAL(malformed, 400, "BAD_REQUEST", "Bad Request",
+			   "The request is not well-formed HTTP, or did not arrive in "
+			   "time.");
+DEFINE_REFUSAL(headers_too_large, 431, "HEADERS_TOO_LARGE",
+			   "Request Header Fields Too Large",
+			   "The headers are too many or too large.");
+DEFINE_REFUSAL(version, 505, "HTTP_VERSION_NOT_SUPPORTED",
+			   "HTTP Version Not Supported",
+			   "Use HTTP/1.1.");
+
+DEFINE_REFUSAL(target_too_long, 414, "URI_TOO_LONG", "URI Too Long",
+			   "The target of the request is too long.");
+DEFINE_REFUSAL(body_too_large, 413, "BODY_TOO_LARGE", "Content Too Large",
+			   "The body of the request is too large.");
+DEFINE_REFUSAL(body_too_slow, 408, "REQUEST_TIMEOUT", "Request Timeout",
+			   "The body of the request did not arrive in time.");
+DEFINE_REFUSAL(length_required, 411, "LENGTH_REQUIRED", "Length Required",
+			   "The request needs a Content-Length.");
+DEFINE_REFUSAL(expectation, 400, "BAD_REQUEST", "Bad Request",
+			   "The only expectation that can be met is 100-continue.");
+BAD_REQUEST(bad_line, "The request line or a header line is not well-formed.");
+BAD_REQUEST(bad_target, "The target of the request must be an absolute path.");
+BAD_REQUEST(bad_encoding, "A header is not valid UTF-8.");
+BAD_REQUEST(bad_host, "The request must have one valid Host header.");
+BAD_REQUEST(repeated_header, "A header that must be unique is repeated.");
+BAD_REQUEST(bad_length, "The Content-Length is not a plain number.");
+BAD_REQUEST(bad_transfer, "The only transfer coding understood is chunked, in "
+			"HTTP/1.1 and without a Content-Length.");
+BAD_REQUEST(upgrade, "The protocol of the connection cannot be changed.");
+BAD_REQUEST(bad_body, "The body of the request is incomplete or its chunks "
+			"are not well-formed.");

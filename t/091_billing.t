@@ -1,0 +1,107 @@
+# The example: its manifests apply, its data loads through the API, and what its
+# README shows is there.
+
+use strict;
+use warnings;
+use utf8;
+
+use List::Util qw(sum0);
+use Test::More;
+
+use EntityApi::Test;
+
+my $cluster = EntityApi::Test->cluster;
+my $checkout = EntityApi::Test::checkout();
+
+$cluster->apply("$checkout/examples/billing");
+like($cluster->apply("$checkout/examples/billing"), qr/\S/, 'applying again is harmless');
+
+my $shim = EntityApi::Test->shim($cluster);
+my $password = 'plainly-for-a-test-3';
+my $superadmin = $cluster->superadmin;
+
+sub load
+{
+	return EntityApi::Test::run(
+		["$checkout/scripts/demo"],
+		env => {
+			ENTITYAPI_URL                 => $shim->url,
+			ENTITYAPI_SUPERADMIN_USERNAME => $superadmin->{username},
+			ENTITYAPI_SUPERADMIN_PASSWORD => $superadmin->{password},
+			DEMO_PASSWORD                 => $password });
+}
+
+my $load = load();
+is($load->{status}, 0, 'the data loads') or BAIL_OUT($load->{err});
+is(() = $load->{out} =~ /^Loaded/mg, 2, 'for two tenants');
+is(load()->{out}, '', 'and only once');
+
+my %token = map { $_ => $shim->login($_, $password) }
+  qw(acme-admin acme-accountant acme-sales globex-accountant globex-viewer);
+
+sub get
+{
+	my ($user, $target) = @_;
+
+	return $shim->must(200, GET => $target, { token => $token{$user} });
+}
+
+# Each tenant has its own, and the countries are shared.
+my %count = (
+	'acme-accountant'   => { invoices => 8, customers => 6, lineItems => 16, countries => 9 },
+	'globex-accountant' => { invoices => 4, customers => 3, lineItems => 7, countries => 9 },
+);
+
+for my $user (sort keys %count)
+{
+	for my $collection (sort keys %{ $count{$user} })
+	{
+		is(get($user, "/api/v1/$collection?page[size]=1")->{meta}{pagination}{totalRecords},
+			$count{$user}{$collection}, "$user sees $collection");
+	}
+}
+
+my $invoices = get('acme-accountant', '/api/v1/invoices?include=lineItems&page[size]=100');
+my %line = map { $_->{id} => $_->{attributes} }
+  grep { $_->{type} eq 'lineitems' } @{ $invoices->{included} };
+my @wrong = grep {
+	my $sum = sum0 map { $line{ $_->{id} }{quantity} * $line{ $_->{id} }{unitPrice} }
+	  @{ $_->{relationships}{lineItems}{data} };
+	abs($sum - $_->{attributes}{total}) > 0.001
+} @{ $invoices->{data} };
+is_deeply([ map { $_->{attributes}{number} } @wrong ], [],
+	'the total of every invoice is the sum of its lines');
+
+my $lines = get('acme-accountant',
+	'/api/v1/lineItems?include=billable,invoice.customer&page[size]=100');
+my %billed = map { $_->{relationships}{billable}{data}{type} => 1 } @{ $lines->{data} };
+is_deeply([ sort keys %billed ], [qw(products servicepackages)],
+	'lines bill products and service packages');
+my %included = map { $_->{type} => 1 } @{ $lines->{included} };
+is_deeply([ sort keys %included ], [qw(customers invoices products servicepackages)],
+	'which are included together');
+
+my $dear = get('acme-accountant',
+	'/api/v1/invoices?filter=lineItems.quantity=ge=10&sort=-total&fields[invoices]=number,total');
+is_deeply([ map { $_->{attributes}{number} } @{ $dear->{data} } ],
+	[qw(2026-0001 2026-0006 2026-0005)], 'a filter through a to-many path, sorted');
+
+my $owed = get('acme-accountant', '/api/v1/invoices?filter=status==OVERDUE&include=customer');
+is($owed->{included}[0]{attributes}{name}, 'Hansen & Søn', 'the customer who owes');
+
+# Roles
+my %customer = map { $_ => get($_, '/api/v1/customers?page[size]=1')->{data}[0] }
+  qw(acme-accountant acme-sales);
+ok(exists $customer{'acme-accountant'}{attributes}{creditLimit}, 'accountants see the credit limit');
+ok(!exists $customer{'acme-sales'}{attributes}{creditLimit}, 'sales do not');
+
+my $foreign = $shim->http(GET => "/api/v1/customers/$customer{'acme-sales'}{id}",
+	{ token => $token{'globex-accountant'} });
+is($foreign->{status}, 404, 'the other tenant does not see the customer');
+
+my $denied = $shim->http(POST => '/api/v1/tags',
+	{   token => $token{'globex-viewer'},
+		json  => { data => { type => 'tags', attributes => { name => 'mine' } } } });
+is($denied->{status}, 403, 'a viewer only reads');
+
+done_testing;
