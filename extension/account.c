@@ -140,7 +140,8 @@ static void
 write_object(StringInfo out, const char *key, TupleTableSlot *slot, int column)
 {
 	ea_jsonwrite_key(out, key);
-	ea_account_write_object(out, TextDatumGetCString(slot->tts_values[column]));
+	ea_account_write_object(out,
+							TextDatumGetCString(slot->tts_values[column]));
 }
 
 /* Row of ea_account_write(): all of the record but its last member. */

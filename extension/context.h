@@ -93,6 +93,8 @@ struct EaRequest
 	struct EaEntity *writing;	/* whose table a write is changing, */
 	bool		deleting;		/* and how: to name a constraint's field */
 	const char *pointer;		/* the written resource object in the body */
+	const char *operation;		/* pointer of the atomic operation, or NULL */
+	struct EaLids *lids;		/* its local ids, within atomic operations */
 
 	/* faults so far */
 	EaProblem	problems[EA_MAX_PROBLEMS];

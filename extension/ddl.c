@@ -189,23 +189,42 @@ create_table(EaDdlPlan *plan, EaDdlTable *table)
 			   "ALTER TABLE %s ENABLE ROW LEVEL SECURITY", table->qualified);
 }
 
-/* Does a table that goes, or is made anew, stand behind this object? */
+/* Does a table, or a column, that goes or is made anew bear this object? */
 static bool
-loses_target(EaDdlPlan *plan, EaDdlObject *object)
+loses_ground(EaDdlPlan *plan, EaDdlTable *from, EaDdlObject *object)
 {
 	EaDdlTable *target;
+	ListCell   *lc;
 
+	foreach(lc, object->columns)
+	{
+		EaDdlColumn *column = ea_names_map_get(from->by_column, lfirst(lc));
+
+		if (column != NULL && column->dropped)
+			return true;
+	}
 	if (object->target == NULL)
 		return false;
 	target = ea_names_map_get(plan->from->by_key, object->target);
 	return target == NULL || target->replaced;
 }
 
+/* Is a stored object what is wanted, and can it stay? */
+static bool
+stays(EaDdlPlan *plan, EaDdlTable *from, EaDdlObject *stored,
+	  EaDdlObject *wanted)
+{
+	return stored != NULL && wanted != NULL &&
+		stored->kind == wanted->kind &&
+		strcmp(stored->body, wanted->body) == 0 &&
+		!loses_ground(plan, from, stored);
+}
+
 static void
 check_object(EaDdlPlan *plan, EaDdlTable *from, EaDdlTable *to,
 			 EaDdlObject *object)
 {
-	if ((object->condition == NULL && object->unique == NIL) ||
+	if ((object->condition == NULL && !object->unique) ||
 		!ea_ddl_has_rows(from))
 		return;
 	if (object->condition != NULL &&
@@ -213,7 +232,7 @@ check_object(EaDdlPlan *plan, EaDdlTable *from, EaDdlTable *to,
 		ea_ddl_fault(plan, to, object->field, "change them first",
 					 "rows of %s would break it: %s", to->entity,
 					 object->condition);
-	if (object->unique != NIL && ea_ddl_has_duplicates(to, object))
+	if (object->unique && ea_ddl_has_duplicates(to, object))
 		ea_ddl_fault(plan, to, object->field, "change them first",
 					 "rows of %s have equal values", to->entity);
 }
@@ -228,9 +247,7 @@ compare_objects(EaDdlPlan *plan, EaDdlTable *from, EaDdlTable *to)
 		EaDdlObject *object = lfirst(lc);
 		EaDdlObject *wanted = ea_names_map_get(to->by_object, object->name);
 
-		if (wanted == NULL || wanted->kind != object->kind ||
-			strcmp(wanted->body, object->body) != 0 ||
-			loses_target(plan, object))
+		if (!stays(plan, from, object, wanted))
 			drop_object(plan, from, object);
 	}
 	foreach(lc, to->objects)
@@ -238,9 +255,7 @@ compare_objects(EaDdlPlan *plan, EaDdlTable *from, EaDdlTable *to)
 		EaDdlObject *object = lfirst(lc);
 		EaDdlObject *stored = ea_names_map_get(from->by_object, object->name);
 
-		if (stored != NULL && stored->kind == object->kind &&
-			strcmp(stored->body, object->body) == 0 &&
-			!loses_target(plan, stored))
+		if (stays(plan, from, stored, object))
 			continue;
 		check_object(plan, from, to, object);
 		add_object(plan, to, object);

@@ -45,6 +45,7 @@ typedef struct EaDdlColumn
 	bool		not_null;
 	const char *fill;			/* SQL of what existing rows get, or NULL */
 	const char *sql_default;	/* SQL that stays as the default, or NULL */
+	bool		dropped;		/* of the stored state: goes, with all on it */
 } EaDdlColumn;
 
 typedef enum EaDdlObjectKind
@@ -62,8 +63,9 @@ typedef struct EaDdlObject
 	const char *body;			/* what follows ADD CONSTRAINT <name>, or the
 								 * whole CREATE INDEX */
 	const char *field;			/* NULL: of no single field */
+	List	   *columns;		/* it is about, without tenant_id */
 	const char *condition;		/* of a check */
-	List	   *unique;			/* columns of a unique one */
+	bool		unique;
 	bool		partial;		/* unique among rows that are not deleted */
 	const char *target;			/* entity of a foreign key */
 } EaDdlObject;

@@ -121,6 +121,7 @@ add_column(EaDdlPlan *plan, EaDdlTable *from, EaDdlTable *to,
 static void
 drop_column(EaDdlPlan *plan, EaDdlTable *to, EaDdlColumn *column)
 {
+	column->dropped = true;
 	ea_ddl_add(plan, EA_DDL_DROP_COLUMNS, to, column->field,
 			   "ALTER TABLE %s DROP COLUMN %s", to->qualified,
 			   quote_identifier(column->name));

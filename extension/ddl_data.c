@@ -56,7 +56,7 @@ ea_ddl_has_duplicates(EaDdlTable *to, EaDdlObject *object)
 	initStringInfo(&filled);
 	if (to->tenant_scoped)
 		appendStringInfoString(&columns, "tenant_id");
-	foreach(lc, object->unique)
+	foreach(lc, object->columns)
 	{
 		const char *quoted = quote_identifier(lfirst(lc));
 

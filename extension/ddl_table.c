@@ -84,13 +84,14 @@ add_column(EaDdlTable *table, const char *name, const char *field,
 
 static EaDdlObject *
 add_object(EaDdlTable *table, EaDdlObjectKind kind, const char *name,
-		   const char *field, const char *body)
+		   const char *field, List *columns, const char *body)
 {
 	EaDdlObject *object = palloc0(sizeof(EaDdlObject));
 
 	object->kind = kind;
 	object->name = name;
 	object->field = field;
+	object->columns = columns;
 	object->body = body;
 
 	/* the same index may be asked for twice, at a field and for the table */
@@ -139,7 +140,7 @@ add_index(EaDdlTable *table, const char *field, List *columns,
 {
 	char	   *name = ea_ddl_name(table->name, joined(columns), suffix);
 
-	add_object(table, EA_DDL_PLAIN_INDEX, name, field,
+	add_object(table, EA_DDL_PLAIN_INDEX, name, field, columns,
 			   psprintf("CREATE INDEX %s ON %s %s", quote_identifier(name),
 						table->qualified, column_list(table, columns)));
 }
@@ -155,23 +156,24 @@ add_unique(EaDdlTable *table, const char *field, const char *column,
 	EaDdlObject *object;
 
 	if (soft)
-		object = add_object(table, EA_DDL_PLAIN_INDEX, name, field,
+		object = add_object(table, EA_DDL_PLAIN_INDEX, name, field, columns,
 							psprintf("CREATE UNIQUE INDEX %s ON %s %s WHERE deleted_at IS NULL",
 									 quote_identifier(name),
 									 table->qualified, list));
 	else
-		object = add_object(table, EA_DDL_CONSTRAINT, name, field,
+		object = add_object(table, EA_DDL_CONSTRAINT, name, field, columns,
 							psprintf("UNIQUE %s", list));
-	object->unique = columns;
+	object->unique = true;
 	object->partial = soft;
 }
 
 static void
 add_check(EaDdlTable *table, const char *field, const char *stem,
-		  const char *suffix, const char *condition)
+		  const char *suffix, List *columns, const char *condition)
 {
 	char	   *name = ea_ddl_name(table->name, stem, suffix);
 	EaDdlObject *object = add_object(table, EA_DDL_CONSTRAINT, name, field,
+									 columns,
 									 psprintf("CHECK (%s)", condition));
 
 	object->condition = condition;
@@ -191,6 +193,7 @@ add_reference(Builder *b, EaDdlTable *table, const char *field,
 		elog(ERROR, "a stored definition points at the missing entity \"%s\"",
 			 target_name);
 	object = add_object(table, EA_DDL_FOREIGN_KEY, name, field,
+						list_make1((char *) column),
 						psprintf("FOREIGN KEY (%s%s) REFERENCES %s (%sid) DEFERRABLE INITIALLY IMMEDIATE",
 								 tenant ? "tenant_id, " : "",
 								 quote_identifier(column),
@@ -208,6 +211,7 @@ add_reference(Builder *b, EaDdlTable *table, const char *field,
 	{
 		name = ea_ddl_name(table->name, column, EA_DDL_LOOKUP);
 		add_object(table, EA_DDL_PLAIN_INDEX, name, field,
+				   list_make1((char *) column),
 				   psprintf("CREATE INDEX %s ON %s (%s)",
 							quote_identifier(name), table->qualified,
 							quote_identifier(column)));
@@ -277,14 +281,14 @@ build_attribute(EaDdlTable *table, const EaJson *json, bool soft)
 		for (EaJson *item = members->first; item; item = item->next)
 			appendStringInfo(&list, "%s%s", list.len > 0 ? ", " : "",
 							 quote_literal_cstr(item->text));
-		add_check(table, field, name, EA_DDL_ENUM,
+		add_check(table, field, name, EA_DDL_ENUM, list_make1((char *) name),
 				  psprintf("%s IN (%s)", quoted, list.data));
 	}
 	if ((value = ea_jsonread_string(json, "minimum")) != NULL)
-		add_check(table, field, name, EA_DDL_MINIMUM,
+		add_check(table, field, name, EA_DDL_MINIMUM, list_make1((char *) name),
 				  psprintf("%s >= %s", quoted, literal(type, value)));
 	if ((value = ea_jsonread_string(json, "maximum")) != NULL)
-		add_check(table, field, name, EA_DDL_MAXIMUM,
+		add_check(table, field, name, EA_DDL_MAXIMUM, list_make1((char *) name),
 				  psprintf("%s <= %s", quoted, literal(type, value)));
 }
 
@@ -297,6 +301,7 @@ build_reference(Builder *b, EaDdlTable *table, const EaJson *json,
 	const char *renamed = ea_jsonread_string(json, "renamedFrom");
 	bool		required = ea_jsonread_bool(json, "required", false);
 	bool		unique = ea_jsonread_bool(json, "unique", false);
+	List	   *names = NIL;
 	StringInfoData columns;
 
 	initStringInfo(&columns);
@@ -320,11 +325,12 @@ build_reference(Builder *b, EaDdlTable *table, const EaJson *json,
 		if (unique)
 			add_unique(table, field, name, soft);
 		add_reference(b, table, field, name, target, !unique || soft);
+		names = lappend(names, (char *) name);
 		appendStringInfo(&columns, "%s%s", columns.len > 0 ? ", " : "",
 						 quote_identifier(name));
 	}
 	if (one_of)
-		add_check(table, field, ea_names_snake(field), EA_DDL_ONE_OF,
+		add_check(table, field, ea_names_snake(field), EA_DDL_ONE_OF, names,
 				  psprintf("num_nonnulls(%s) %s 1", columns.data,
 						   required ? "=" : "<="));
 }
@@ -347,7 +353,7 @@ build_join(Builder *b, const char *entity, const EaJson *json,
 	add_column(table, near, field, "uuid", true)->target = entity;
 	add_column(table, far, field, "uuid", true)->target = target;
 	add_object(table, EA_DDL_CONSTRAINT,
-			   ea_ddl_name(table->name, NULL, EA_DDL_PRIMARY), NULL,
+			   ea_ddl_name(table->name, NULL, EA_DDL_PRIMARY), NULL, NIL,
 			   psprintf("PRIMARY KEY %s",
 						column_list(table, list_make2((char *) near,
 													  (char *) far))));
@@ -371,7 +377,7 @@ build_entity(Builder *b, const EaJson *json)
 		add_column(table, "tenant_id", NULL, "uuid", true);
 	add_column(table, "id", NULL, "uuid", true);
 	add_object(table, EA_DDL_CONSTRAINT,
-			   ea_ddl_name(table->name, NULL, EA_DDL_PRIMARY), NULL,
+			   ea_ddl_name(table->name, NULL, EA_DDL_PRIMARY), NULL, NIL,
 			   psprintf("PRIMARY KEY %s", column_list(table,
 													  list_make1("id"))));
 

@@ -237,21 +237,26 @@ delete_rows(EaRequest *req, EaEntity *entity, const IdList *ids, int depth)
 }
 
 void
+ea_delete_resource(EaRequest *req, EaEntity *entity, const pg_uuid_t *id,
+				   const EaIfMatch *match)
+{
+	Datum		first = UUIDPGetDatum(id);
+	IdList		ids = {1, 1, &first};
+
+	/* the row is held from here on: its version cannot change any more */
+	ea_write_check_row(req, entity, id, match, true);
+	delete_rows(req, entity, &ids, 0);
+}
+
+void
 ea_delete_one(EaRequest *req)
 {
 	EaIfMatch	match;
 	pg_uuid_t	id;
-	IdList		ids = {0};
-	Datum		first = UUIDPGetDatum(&id);
 
 	ea_params_read(req, 0);
-	ea_fetch_path_id(req, &id);
 	ea_write_precondition(req, req->entity, &match);
-
-	/* the row is held from here on: its version cannot change any more */
-	ea_write_check_row(req, req->entity, &id, &match, true);
-	ids.n = 1;
-	ids.ids = &first;
-	delete_rows(req, req->entity, &ids, 0);
+	ea_fetch_path_id(req, &id);
+	ea_delete_resource(req, req->entity, &id, &match);
 	req->status = 204;
 }

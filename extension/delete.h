@@ -10,9 +10,18 @@
 #ifndef EA_DELETE_H
 #define EA_DELETE_H
 
+#include "catalog.h"
 #include "context.h"
+#include "etag.h"
 
 /* DELETE /api/v{n}/{entities}/{id} */
 extern void ea_delete_one(EaRequest *req);
+
+/*
+ * Delete one resource and what goes with it.  Throws 404, 412 and 409 where
+ * something still refers to it.
+ */
+extern void ea_delete_resource(EaRequest *req, EaEntity *entity,
+							   const pg_uuid_t *id, const EaIfMatch *match);
 
 #endif							/* EA_DELETE_H */

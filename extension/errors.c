@@ -102,6 +102,13 @@ note(EaRequest *req, EaErrorCode code, EaSource source, const char *where,
 		enlargeStringInfo(&detail, needed);
 	}
 	problem->code = code;
+
+	/* within atomic operations every fault is one of an operation's */
+	if (req->operation != NULL && source != EA_AT_POINTER)
+	{
+		source = EA_AT_POINTER;
+		where = req->operation;
+	}
 	problem->source = source;
 	problem->where = where == NULL ? NULL : pstrdup(where);
 	problem->detail = detail.data;

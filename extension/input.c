@@ -13,6 +13,7 @@
 #include "catalog/pg_type.h"
 #include "constraints.h"
 #include "input.h"
+#include "lid.h"
 #include "miscadmin.h"
 #include "utils/array.h"
 #include "uuid.h"
@@ -88,15 +89,26 @@ new_input(EaRequest *req, EaEntity *entity, EaOperation op)
 }
 
 EaInput *
+ea_input_object(EaRequest *req, EaEntity *entity, EaOperation op,
+				const EaJson *data, const char *pointer)
+{
+	EaInput    *input = new_input(req, entity, op);
+
+	input->pointer = req->pointer = pointer;
+	check_type(input, data);
+	input->attributes = object_member(input, data, "attributes");
+	input->relationships = object_member(input, data, "relationships");
+	ea_errors_check(req);
+	return input;
+}
+
+EaInput *
 ea_input_form(EaRequest *req, EaEntity *entity, EaOperation op,
 			  const pg_uuid_t *id)
 {
 	EaJson	   *root = ea_context_json(req);
 	EaJson	   *data = ea_jsonread_get(root, "data");
-	EaInput    *input = new_input(req, entity, op);
-
-	input->pointer = "/data";
-	req->pointer = input->pointer;
+	EaInput    *input;
 
 	if (data == NULL)
 		ea_errors_throw(req, EA_ERR_INVALID_DOCUMENT, EA_AT_POINTER, "",
@@ -105,11 +117,8 @@ ea_input_form(EaRequest *req, EaEntity *entity, EaOperation op,
 		ea_errors_throw(req, EA_ERR_INVALID_DOCUMENT, EA_AT_POINTER, "/data",
 						"\"data\" must be a resource object, not %s.",
 						ea_jsonread_kind(data));
-	check_type(input, data);
+	input = ea_input_object(req, entity, op, data, "/data");
 	check_id(input, data, id);
-	input->attributes = object_member(input, data, "attributes");
-	input->relationships = object_member(input, data, "relationships");
-	ea_errors_check(req);
 	return input;
 }
 
@@ -197,9 +206,11 @@ read_identifier(EaRequest *req, EaField *field, const EaJson *json,
 {
 	EaJson	   *type = ea_jsonread_get(json, "type");
 	EaJson	   *id = ea_jsonread_get(json, "id");
+	EaJson	   *lid = req->lids == NULL ? NULL : ea_jsonread_get(json, "lid");
 
-	if (json->kind != EA_JSON_OBJECT || type == NULL || id == NULL ||
-		type->kind != EA_JSON_STRING || id->kind != EA_JSON_STRING)
+	if (json->kind != EA_JSON_OBJECT || type == NULL ||
+		type->kind != EA_JSON_STRING || (id == NULL) == (lid == NULL) ||
+		(id != NULL && id->kind != EA_JSON_STRING))
 	{
 		ea_errors_add(req, EA_ERR_INVALID_DOCUMENT, EA_AT_POINTER, pointer,
 					  "A resource identifier needs \"type\" and \"id\" as strings.");
@@ -219,6 +230,9 @@ read_identifier(EaRequest *req, EaField *field, const EaJson *json,
 					  field->name, type->text);
 		return false;
 	}
+	if (lid != NULL)
+		return ea_lid_resolve(req, type->text, lid,
+							  ea_errors_pointer(pointer, "lid"), &target->id);
 	if (!ea_uuid_parse(id->text, id->len, &target->id))
 	{
 		if (!removing)
@@ -344,7 +358,9 @@ fill_missing(EaInput *input)
 		in->isnull = !field->has_default;
 		if (field->has_default)
 			in->value = field->default_value;
-		else if (field->required)
+		else if (field->required &&
+				 !(input->complete != NULL &&
+				   input->complete(input, field, in)))
 			ea_errors_add(input->req, EA_ERR_REQUIRED, EA_AT_POINTER,
 						  (attribute ? input->attributes : input->relationships)
 						  ? ea_errors_pointer(input->pointer, parent)
@@ -376,18 +392,68 @@ ea_input_values(EaInput *input)
 
 /* -------- targets -------- */
 
-typedef struct TargetSink
+/* The target must be looked for: no operation of this request made it. */
+static bool
+must_look(EaInput *input, int field, const EaTarget *target, EaEntity *entity)
 {
-	pg_uuid_t  *seen;
+	return !input->fields[field].later &&
+		ea_catalog_target(&input->entity->fields[field],
+						  target->member) == entity &&
+		!ea_lid_made(input->req, entity, &target->id);
+}
+
+typedef void (*TargetFunction) (EaInput *input, int field,
+								const EaTarget *target, void *arg);
+
+static void
+each_target(EaInput *const *inputs, int n, TargetFunction fn, void *arg)
+{
+	for (int k = 0; k < n; k++)
+	{
+		for (int i = 0; i < inputs[k]->entity->nfields; i++)
+		{
+			EaInputField *in = &inputs[k]->fields[i];
+
+			for (int t = 0; t < in->ntargets; t++)
+				fn(inputs[k], i, &in->targets[t], arg);
+		}
+	}
+}
+
+/* The targets within one entity, from whichever inputs and fields. */
+typedef struct TargetCheck
+{
+	EaEntity   *entity;
+	Datum	   *ids;
 	int			n;
-} TargetSink;
+	int			max;
+	pg_uuid_t  *seen;
+	int			nseen;
+} TargetCheck;
+
+static void
+collect_target(EaInput *input, int field, const EaTarget *target, void *arg)
+{
+	TargetCheck *check = arg;
+
+	if (!must_look(input, field, target, check->entity))
+		return;
+	if (check->n == check->max)
+	{
+		check->max = Max(2 * check->max, 16);
+		check->ids = check->ids == NULL
+			? palloc(check->max * sizeof(Datum))
+			: repalloc(check->ids, check->max * sizeof(Datum));
+	}
+	check->ids[check->n++] = UUIDPGetDatum(&target->id);
+}
 
 static void
 target_row(void *arg, TupleTableSlot *slot)
 {
-	TargetSink *sink = arg;
+	TargetCheck *check = arg;
 
-	sink->seen[sink->n++] = *DatumGetUUIDP(slot->tts_values[0]);
+	check->seen[check->nseen++] = *DatumGetUUIDP(slot->tts_values[0]);
 }
 
 static int
@@ -396,77 +462,81 @@ compare_ids(const void *a, const void *b)
 	return memcmp(a, b, sizeof(pg_uuid_t));
 }
 
-/* All targets within one entity, from whichever fields. */
 static void
-check_entity(EaInput *input, EaEntity *target)
+note_missing(EaInput *input, int field, const EaTarget *target, void *arg)
 {
-	TargetSink	sink = {0};
-	Datum	   *ids;
+	TargetCheck *check = arg;
+
+	if (must_look(input, field, target, check->entity) &&
+		bsearch(&target->id, check->seen, check->nseen, sizeof(pg_uuid_t),
+				compare_ids) == NULL)
+		ea_errors_add(input->req, EA_ERR_RELATED_NOT_FOUND, EA_AT_POINTER,
+					  input->fields[field].pointer,
+					  "There is no such resource.");
+}
+
+static void
+check_entity(EaInput *const *inputs, int n, EaEntity *entity)
+{
+	EaRequest  *req = inputs[0]->req;
+	TargetCheck check = {entity};
 	EaSqlBuf	b;
-	int			n = 0;
-	int			max = 0;
 	int			alias;
 
-	for (int i = 0; i < input->entity->nfields; i++)
-		max += input->fields[i].ntargets;
-	ids = palloc(max * sizeof(Datum));
-	for (int i = 0; i < input->entity->nfields; i++)
-	{
-		EaInputField *in = &input->fields[i];
-
-		for (int t = 0; t < in->ntargets; t++)
-		{
-			if (ea_catalog_target(&input->entity->fields[i],
-								  in->targets[t].member) == target)
-				ids[n++] = UUIDPGetDatum(&in->targets[t].id);
-		}
-	}
-
-	sink.seen = palloc(n * sizeof(pg_uuid_t));
-	ea_sqlbuf_init(&b, input->req);
+	each_target(inputs, n, collect_target, &check);
+	if (check.n == 0)
+		return;
+	check.seen = palloc(check.n * sizeof(pg_uuid_t));
+	ea_sqlbuf_init(&b, req);
 	ea_sqlbuf_add(&b, "SELECT t0.id");
-	alias = ea_sqlbuf_from(&b, target, EA_OP_READ);
+	alias = ea_sqlbuf_from(&b, entity, EA_OP_READ);
 	ea_sqlbuf_addf(&b, " AND t%d.id = ANY (", alias);
 	ea_sqlbuf_value(&b, UUIDARRAYOID,
-					PointerGetDatum(construct_array(ids, n, UUIDOID, UUID_LEN,
-													false, TYPALIGN_CHAR)),
-					false);
+					PointerGetDatum(construct_array(check.ids, check.n,
+													UUIDOID, UUID_LEN, false,
+													TYPALIGN_CHAR)), false);
 	ea_sqlbuf_add(&b, ")");
-	ea_sqlbuf_run(&b, EA_EXEC_WRITE, false, target_row, &sink);
-	qsort(sink.seen, sink.n, sizeof(pg_uuid_t), compare_ids);
+	ea_sqlbuf_run(&b, EA_EXEC_WRITE, false, target_row, &check);
+	qsort(check.seen, check.nseen, sizeof(pg_uuid_t), compare_ids);
+	each_target(inputs, n, note_missing, &check);
+}
 
-	for (int i = 0; i < input->entity->nfields; i++)
-	{
-		EaInputField *in = &input->fields[i];
-		EaField    *field = &input->entity->fields[i];
+static void
+collect_entity(EaInput *input, int field, const EaTarget *target, void *arg)
+{
+	List	  **entities = arg;
 
-		for (int t = 0; t < in->ntargets; t++)
-		{
-			if (ea_catalog_target(field, in->targets[t].member) == target &&
-				bsearch(&in->targets[t].id, sink.seen, sink.n,
-						sizeof(pg_uuid_t), compare_ids) == NULL)
-				ea_errors_add(input->req, EA_ERR_RELATED_NOT_FOUND,
-							  EA_AT_POINTER, in->pointer,
-							  "There is no such resource.");
-		}
-	}
+	*entities = list_append_unique_ptr(*entities,
+									   ea_catalog_target(&input->entity->fields[field],
+														 target->member));
 }
 
 void
-ea_input_targets(EaInput *input)
+ea_input_targets(EaInput *const *inputs, int n)
 {
 	List	   *entities = NIL;
 	ListCell   *cell;
 
-	for (int i = 0; i < input->entity->nfields; i++)
-	{
-		EaInputField *in = &input->fields[i];
-
-		for (int t = 0; t < in->ntargets; t++)
-			entities = list_append_unique_ptr(entities,
-											  ea_catalog_target(&input->entity->fields[i],
-																in->targets[t].member));
-	}
+	each_target(inputs, n, collect_entity, &entities);
 	foreach(cell, entities)
-		check_entity(input, lfirst(cell));
+		check_entity(inputs, n, lfirst(cell));
+}
+
+void
+ea_input_columns(EaField *field, const EaInputField *in, EaColumnFunction fn,
+				 void *arg)
+{
+	if (field->kind == EA_ATTRIBUTE)
+		fn(arg, field->column, field->type->oid, field->type->array_oid,
+		   in->value, in->isnull);
+	else if (field->kind == EA_TO_ONE || field->kind == EA_ONE_OF)
+	{
+		for (int m = 0; m < field->nmembers; m++)
+		{
+			bool		set = in->ntargets > 0 && in->targets[0].member == m;
+
+			fn(arg, field->members[m].column, UUIDOID, UUIDARRAYOID,
+			   set ? UUIDPGetDatum(&in->targets[0].id) : (Datum) 0, !set);
+		}
+	}
 }

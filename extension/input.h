@@ -26,10 +26,20 @@ typedef struct EaInputField
 	Datum		value;			/* attributes */
 	int			ntargets;		/* relationships */
 	EaTarget   *targets;
+	bool		later;			/* a later operation answers for the target */
 	const char *pointer;		/* of the value, for later faults */
 } EaInputField;
 
-typedef struct EaInput
+typedef struct EaInput EaInput;
+
+/*
+ * Fill a required to-one relationship that the resource object leaves out;
+ * false when nothing is known to fill it with.
+ */
+typedef bool (*EaCompletion) (EaInput *input, EaField *field,
+							  EaInputField *in);
+
+struct EaInput
 {
 	EaRequest  *req;
 	EaEntity   *entity;
@@ -38,7 +48,9 @@ typedef struct EaInput
 	EaJson	   *attributes;		/* objects, or NULL */
 	EaJson	   *relationships;
 	EaInputField *fields;		/* by field index */
-} EaInput;
+	EaCompletion complete;		/* within atomic operations, else NULL */
+	void	   *complete_arg;
+};
 
 /*
  * Read the form of a body: `data` with its type, id and members.  id is that
@@ -48,14 +60,33 @@ typedef struct EaInput
 extern EaInput *ea_input_form(EaRequest *req, EaEntity *entity,
 							  EaOperation op, const pg_uuid_t *id);
 
+/*
+ * The same for a resource object that stands elsewhere, whose id has been
+ * compared already.
+ */
+extern EaInput *ea_input_object(EaRequest *req, EaEntity *entity,
+								EaOperation op, const EaJson *data,
+								const char *pointer);
+
 /* Read the values.  Every fault is noted; the caller checks for them. */
 extern void ea_input_values(EaInput *input);
 
 /*
  * Note a fault for each target that the caller does not see; one statement
- * for each entity pointed at.
+ * for each entity pointed at.  All inputs are of one entity.
  */
-extern void ea_input_targets(EaInput *input);
+extern void ea_input_targets(EaInput *const *inputs, int n);
+
+/*
+ * Call fn for each column of the row that a field has, with its value: one
+ * for an attribute or a to-one, one for each member of a one-of, none for
+ * what is kept elsewhere.
+ */
+typedef void (*EaColumnFunction) (void *arg, const char *column, Oid type,
+								  Oid array_type, Datum value, bool isnull);
+
+extern void ea_input_columns(EaField *field, const EaInputField *in,
+							 EaColumnFunction fn, void *arg);
 
 /*
  * An input that names one relationship only, from a body with `data` as its

@@ -189,7 +189,8 @@ ea_jwt_holds(const EaJson *claims, const char *issuer, const char *audience,
 	if (!read_seconds(claims, "iat", &seconds) || seconds > at + CLOCK_LEEWAY)
 		return false;
 	if (ea_jsonread_get(claims, "nbf") != NULL &&
-		(!read_seconds(claims, "nbf", &seconds) || seconds > at + CLOCK_LEEWAY))
+		(!read_seconds(claims, "nbf", &seconds) ||
+		 seconds > at + CLOCK_LEEWAY))
 		return false;
 	return true;
 }

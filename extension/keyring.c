@@ -134,7 +134,8 @@ const EaJwtKey *
 ea_keyring_find(const char *kid, void *arg)
 {
 	TimestampTz now = *(TimestampTz *) arg;
-	int			longest = Max(ea_guc_access_token_ttl, ea_guc_forced_token_ttl);
+	int			longest = Max(ea_guc_access_token_ttl,
+							  ea_guc_forced_token_ttl);
 
 	load_keys();
 	for (RingKey *entry = ring; entry; entry = entry->next)

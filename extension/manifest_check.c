@@ -75,9 +75,10 @@ check_policies(EaManifest *m, EaDeclEntity *entity)
 }
 
 static void
-check_field(EaManifest *m, EaDeclField *field)
+check_field(EaManifest *m, EaDeclField *field, EaNameMap *renamed)
 {
 	const char *label = field->entity->document->label;
+	EaDeclField *other;
 
 	ea_manifest_check_keys(m, field);
 	ea_manifest_check_roles(m, label,
@@ -90,8 +91,15 @@ check_field(EaManifest *m, EaDeclField *field)
 							   field->since, field->removed_in);
 	if (field->type != NULL)
 		ea_manifest_check_attribute(m, field);
-	if (field->renamed_from &&
-		ea_names_map_get(field->entity->by_name, field->renamed_from))
+	if (field->renamed_from == NULL)
+		return;
+	other = ea_names_map_get(renamed, field->renamed_from);
+	if (!ea_names_map_put(renamed, field->renamed_from, field))
+		ea_manifest_fault(m, label,
+						  ea_errors_pointer(field->pointer, "renamedFrom"),
+						  NULL, "\"%s\" was renamed to \"%s\" already",
+						  field->renamed_from, other->name);
+	if (ea_names_map_get(field->entity->by_name, field->renamed_from))
 		ea_manifest_fault(m, label,
 						  ea_errors_pointer(field->pointer, "renamedFrom"),
 						  NULL, "\"%s\" is still declared",
@@ -132,6 +140,7 @@ check_unique(EaManifest *m, EaDeclEntity *entity, EaNameMap *types,
 static void
 check_entity(EaManifest *m, EaDeclEntity *entity)
 {
+	EaNameMap  *renamed = ea_names_map_create(8);
 	ListCell   *lc;
 
 	ea_manifest_check_lifetime(m, entity->document->label, "/spec",
@@ -139,7 +148,7 @@ check_entity(EaManifest *m, EaDeclEntity *entity)
 	check_permissions(m, entity);
 	check_policies(m, entity);
 	foreach(lc, entity->fields)
-		check_field(m, lfirst(lc));
+		check_field(m, lfirst(lc), renamed);
 	if (ea_names_map_get(m->by_one_of, entity->name) != NULL)
 		ea_manifest_fault(m, entity->document->label, "/metadata/name",
 						  "rename one of them",

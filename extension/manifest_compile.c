@@ -196,55 +196,74 @@ write_indexes(StringInfo buf, EaDeclEntity *entity)
 	appendStringInfoChar(buf, ']');
 }
 
-/* Constraints of the entity's table, for naming the field at fault. */
+/* One constraint or unique index, and the field it speaks of. */
+static void
+write_constraint(StringInfo buf, EaNameMap *seen, const char *table,
+				 const char *columns, const char *suffix,
+				 EaDeclField *field)
+{
+	char	   *name = ea_ddl_name(table, columns, suffix);
+
+	/* both sides of a ManyToMany may be fields of one entity */
+	if (ea_names_map_put(seen, name, field))
+		write_string(buf, name, field->name);
+}
+
+static void
+write_field_constraints(StringInfo buf, EaNameMap *seen, EaDeclField *field)
+{
+	const char *table = field->entity->table;
+	EaDeclField *owner = field->owner ? field->owner : field;
+	ListCell   *lc;
+
+#define ADD(table, columns, suffix) \
+	write_constraint(buf, seen, table, columns, suffix, field)
+	switch (field->kind)
+	{
+		case EA_ATTRIBUTE:
+			if (field->unique)
+				ADD(table, field->column, EA_DDL_KEY);
+			if (field->enum_values)
+				ADD(table, field->column, EA_DDL_ENUM);
+			if (field->minimum)
+				ADD(table, field->column, EA_DDL_MINIMUM);
+			if (field->maximum)
+				ADD(table, field->column, EA_DDL_MAXIMUM);
+			break;
+		case EA_ONE_OF:
+			ADD(table, ea_names_snake(field->name), EA_DDL_ONE_OF);
+			/* FALLTHROUGH */
+		case EA_TO_ONE:
+			foreach(lc, field->members)
+			{
+				EaDeclMember *member = lfirst(lc);
+
+				if (field->unique)
+					ADD(table, member->column, EA_DDL_KEY);
+				ADD(table, member->column, EA_DDL_REFERENCE);
+			}
+			break;
+		case EA_MANY_TO_MANY:
+			ADD(owner->join_table, owner->join_near, EA_DDL_REFERENCE);
+			ADD(owner->join_table, owner->join_far, EA_DDL_REFERENCE);
+			break;
+		default:
+			break;
+	}
+#undef ADD
+}
+
+/* What a violated constraint is about, for naming the field at fault. */
 static void
 write_constraints(StringInfo buf, EaDeclEntity *entity)
 {
+	EaNameMap  *seen = ea_names_map_create(16);
 	ListCell   *lc;
 
 	ea_jsonwrite_key(buf, "constraints");
 	appendStringInfoChar(buf, '{');
 	foreach(lc, entity->fields)
-	{
-		EaDeclField *field = lfirst(lc);
-		ListCell   *cell;
-
-#define NAMED(suffix, column) \
-	write_string(buf, ea_ddl_name(entity->table, column, suffix), field->name)
-		if (field->kind == EA_ATTRIBUTE)
-		{
-			if (field->unique)
-				NAMED(EA_DDL_KEY, field->column);
-			if (field->enum_values)
-				NAMED(EA_DDL_ENUM, field->column);
-			if (field->minimum)
-				NAMED(EA_DDL_MINIMUM, field->column);
-			if (field->maximum)
-				NAMED(EA_DDL_MAXIMUM, field->column);
-		}
-		if (field->kind == EA_ONE_OF)
-			NAMED(EA_DDL_ONE_OF, ea_names_snake(field->name));
-		if (field->kind == EA_MANY_TO_MANY)
-		{
-			EaDeclField *owner = field->owner ? field->owner : field;
-
-			write_string(buf, ea_ddl_name(owner->join_table, owner->join_near,
-										  EA_DDL_REFERENCE), field->name);
-			write_string(buf, ea_ddl_name(owner->join_table, owner->join_far,
-										  EA_DDL_REFERENCE), field->name);
-		}
-		if (field->kind != EA_TO_ONE && field->kind != EA_ONE_OF)
-			continue;
-		foreach(cell, field->members)
-		{
-			EaDeclMember *member = lfirst(cell);
-
-			if (field->unique)
-				NAMED(EA_DDL_KEY, member->column);
-			NAMED(EA_DDL_REFERENCE, member->column);
-		}
-#undef NAMED
-	}
+		write_field_constraints(buf, seen, lfirst(lc));
 	appendStringInfoChar(buf, '}');
 }
 

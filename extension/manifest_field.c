@@ -109,6 +109,12 @@ ea_manifest_check_keys(EaManifest *m, EaDeclField *field)
 			field->sound = false;
 		}
 	}
+	/* said above; what does not fit the type is not looked at further */
+	if (!(BIT(type) & (WHOLE | DECIMAL | TIMES)))
+		field->minimum = field->maximum = NULL;
+	if (!(BIT(type) & TEXTS))
+		field->enum_values = NULL;
+
 	if (field->read_only && field->write_once)
 		fault(m, field, "writeOnce", NULL,
 			  "a readOnly field cannot be written even once");

@@ -133,20 +133,27 @@ ea_relationship_related(EaRequest *req)
 
 /* -------- writes -------- */
 
-static EA_NORETURN void refuse_to_one(EaRequest *req) EA_NORETURN_END;
-
-static void
-refuse_to_one(EaRequest *req)
+void
+ea_relationship_check_verb(EaRequest *req, EaRelationshipVerb verb)
 {
-	ea_errors_throw(req, EA_ERR_TO_ONE, EA_AT_NONE, NULL,
-					"\"%s\" leads to one resource: replace it with PATCH.",
-					req->field->name);
+	if (verb != EA_RELATIONSHIP_REPLACE && !ea_catalog_is_to_many(req->field))
+		ea_errors_throw(req, EA_ERR_TO_ONE, EA_AT_NONE, NULL,
+						"\"%s\" leads to one resource: replace it with PATCH.",
+						req->field->name);
 }
 
 static void
 version_row(void *arg, TupleTableSlot *slot)
 {
 	*(int64 *) arg = DatumGetInt64(slot->tts_values[0]);
+}
+
+/* An answer to several operations has no version of its own. */
+static void
+answer_version(EaRequest *req, int64 version)
+{
+	if (req->entity->locking && req->operation == NULL)
+		ea_etag_answer(req, version);
 }
 
 /* The resource itself was written: its time and version. */
@@ -173,7 +180,7 @@ touch(EaRequest *req, const pg_uuid_t *id)
 	}
 	ea_sqlbuf_addf(&b, " RETURNING t%d.version", alias);
 	ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, version_row, &version);
-	ea_etag_answer(req, version);
+	answer_version(req, version);
 }
 
 void
@@ -188,15 +195,14 @@ ea_relationship_write(EaRequest *req, EaRelationshipVerb verb,
 	ea_write_check_row(req, req->entity, id, match, true);
 	ea_errors_check(req);
 	if (verb != EA_RELATIONSHIP_REMOVE)
-		ea_input_targets(input);
+		ea_input_targets(&input, 1);
 	ea_errors_check(req);
 
 	if (field->kind == EA_TO_ONE || field->kind == EA_ONE_OF)
 	{
 		int64		version = ea_write_set(input, NULL, id, match);
 
-		if (req->entity->locking)
-			ea_etag_answer(req, version);
+		answer_version(req, version);
 		return;
 	}
 	switch (verb)
@@ -224,8 +230,7 @@ handle_write(EaRequest *req, EaRelationshipVerb verb)
 	pg_uuid_t	id;
 
 	check_readable(req);
-	if (verb != EA_RELATIONSHIP_REPLACE && !ea_catalog_is_to_many(req->field))
-		refuse_to_one(req);
+	ea_relationship_check_verb(req, verb);
 	ea_params_read(req, 0);
 	req->pointer = "";
 	input = ea_input_relationship(req, req->field, ea_context_json(req), "",

@@ -31,6 +31,10 @@ typedef enum EaRelationshipVerb
 	EA_RELATIONSHIP_REMOVE
 } EaRelationshipVerb;
 
+/* Throw 403 for an add to, or a removal from, a to-one (req->field). */
+extern void ea_relationship_check_verb(EaRequest *req,
+									   EaRelationshipVerb verb);
+
 /*
  * Carry out a write of req->field of a resource of req->entity.  Noted faults
  * of the input are thrown once the resource is known to be visible.  Throws

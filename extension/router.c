@@ -12,6 +12,7 @@
  */
 #include "postgres.h"
 
+#include "atomic.h"
 #include "auth.h"
 #include "catalog.h"
 #include "delete.h"
@@ -56,6 +57,8 @@ static const EaRoute routes[] = {
 	{EA_GET, "/actuator/health/readiness", EA_ANYBODY, 0,
 	EA_MEDIA_JSON, 0, ea_health_probe},
 
+	{EA_POST, "/api/{version}/operations", EA_CALLER, 0,
+	EA_MEDIA_ATOMIC, 0, ea_atomic_run},
 	{EA_GET, "/api/{version}/{entities}", EA_CALLER, EA_OP_READ,
 	EA_MEDIA_JSONAPI, 0, ea_fetch_list},
 	{EA_POST, "/api/{version}/{entities}", EA_CALLER, EA_OP_CREATE,

@@ -113,11 +113,14 @@ ea_sqlbuf_delete(EaSqlBuf *b, EaEntity *entity)
 	return alias;
 }
 
-void
+int
 ea_sqlbuf_insert(EaSqlBuf *b, EaEntity *entity)
 {
-	ea_sqlbuf_addf(b, "INSERT INTO %s AS t%d (%s", entity->table,
-				   b->nrelations++, entity->tenant_scoped ? "tenant_id, " : "");
+	int			alias = b->nrelations++;
+
+	ea_sqlbuf_addf(b, "INSERT INTO %s AS t%d (%s", entity->table, alias,
+				   entity->tenant_scoped ? "tenant_id, " : "");
+	return alias;
 }
 
 void

@@ -62,9 +62,9 @@ extern bool ea_sqlbuf_hides_rows(EaRequest *req, EaEntity *entity);
 /*
  * `INSERT INTO app.invoice AS t<n> (tenant_id, `: the caller appends the
  * other columns, `) VALUES `, and for each row ea_sqlbuf_insert_row(), which
- * writes `($1, ` with the tenant, the other values and `)`.
+ * writes `($1, ` with the tenant, the other values and `)`.  Returns n.
  */
-extern void ea_sqlbuf_insert(EaSqlBuf *b, EaEntity *entity);
+extern int	ea_sqlbuf_insert(EaSqlBuf *b, EaEntity *entity);
 extern void ea_sqlbuf_insert_row(EaSqlBuf *b, EaEntity *entity);
 
 /*

@@ -18,6 +18,7 @@
 #include "document.h"
 #include "fetch.h"
 #include "input.h"
+#include "insert.h"
 #include "relate.h"
 #include "utils/array.h"
 #include "utils/timestamp.h"
@@ -79,47 +80,22 @@ ea_write_check_row(EaRequest *req, EaEntity *entity, const pg_uuid_t *id,
 	}
 }
 
-/*
- * Write the columns of a field into the row: `name` of each in turn, with
- * the number of its parameter.
- */
-typedef void (*ColumnFunction) (StringInfo out, const char *column,
-								int param);
+typedef struct SetList
+{
+	EaSqlBuf   *b;
+	StringInfoData text;
+} SetList;
 
 static void
-each_column(EaSqlBuf *b, StringInfo out, EaField *field,
-			const EaInputField *in, ColumnFunction fn)
+set_column(void *arg, const char *column, Oid type, Oid array_type,
+		   Datum value, bool isnull)
 {
-	if (field->kind == EA_ATTRIBUTE)
-	{
-		fn(out, field->column,
-		   ea_sqlbuf_param(b, field->type->oid, in->value, in->isnull));
-		return;
-	}
-	if (field->kind != EA_TO_ONE && field->kind != EA_ONE_OF)
-		return;
-	for (int m = 0; m < field->nmembers; m++)
-	{
-		bool		set = in->ntargets > 0 && in->targets[0].member == m;
+	SetList    *set = arg;
 
-		fn(out, field->members[m].column,
-		   ea_sqlbuf_param(b, UUIDOID,
-						   set ? UUIDPGetDatum(&in->targets[0].id) : (Datum) 0,
-						   !set));
-	}
-}
-
-static void
-insert_column(StringInfo out, const char *column, int param)
-{
-	appendStringInfo(out, ", %s", column);
-}
-
-static void
-set_column(StringInfo out, const char *column, int param)
-{
-	appendStringInfo(out, "%s%s = $%d", out->len > 0 ? ", " : "", column,
-					 param);
+	if (set->text.len > 0)
+		appendStringInfoString(&set->text, ", ");
+	appendStringInfo(&set->text, "%s = $%d", column,
+					 ea_sqlbuf_param(set->b, type, value, isnull));
 }
 
 void
@@ -141,42 +117,6 @@ ea_write_elsewhere(EaInput *input, const pg_uuid_t *id)
 	}
 }
 
-static void
-insert_row(EaInput *input, EaRowSink *sink, const pg_uuid_t *id)
-{
-	EaRequest  *req = input->req;
-	EaEntity   *entity = input->entity;
-	EaSqlBuf	b;
-	int			first;
-
-	req->writing = entity;
-	ea_sqlbuf_init(&b, req);
-	ea_sqlbuf_insert(&b, entity);
-	if (entity->tenant_scoped)
-		ea_sqlbuf_tenant(&b);
-	first = b.nparams + 1;
-	ea_sqlbuf_add(&b, "id");
-	ea_sqlbuf_param(&b, UUIDOID, UUIDPGetDatum(id), false);
-	for (int i = 0; i < entity->nfields; i++)
-		each_column(&b, &b.text, &entity->fields[i], &input->fields[i],
-					insert_column);
-	ea_sqlbuf_add(&b, ", created_at, updated_at");
-	ea_sqlbuf_param(&b, TIMESTAMPTZOID, TimestampTzGetDatum(req->now), false);
-	ea_sqlbuf_param(&b, TIMESTAMPTZOID, TimestampTzGetDatum(req->now), false);
-	if (entity->locking)
-	{
-		ea_sqlbuf_add(&b, ", version");
-		ea_sqlbuf_param(&b, INT8OID, Int64GetDatum(0), false);
-	}
-	ea_sqlbuf_add(&b, ") VALUES ");
-	ea_sqlbuf_insert_row(&b, entity);
-	for (int param = first; param <= b.nparams; param++)
-		ea_sqlbuf_addf(&b, "%s$%d", param == first ? "" : ", ", param);
-	ea_sqlbuf_add(&b, ") RETURNING ");
-	ea_document_columns(&b, sink->shape, 0);
-	ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, ea_document_row, sink);
-}
-
 void
 ea_write_create(EaRequest *req)
 {
@@ -189,11 +129,11 @@ ea_write_create(EaRequest *req)
 
 	ea_input_values(input);
 	ea_errors_check(req);
-	ea_input_targets(input);
+	ea_input_targets(&input, 1);
 	ea_errors_check(req);
 
 	ea_uuid_make(&id);
-	insert_row(input, &sink, &id);
+	ea_insert_rows(&input, &id, 1, &sink);
 	ea_write_elsewhere(input, &id);
 	ea_document_complete(doc);
 
@@ -224,23 +164,23 @@ ea_write_set(EaInput *input, EaRowSink *sink, const pg_uuid_t *id,
 {
 	EaRequest  *req = input->req;
 	EaEntity   *entity = input->entity;
-	StringInfoData set;
 	EaSqlBuf	b;
+	SetList		set = {&b};
 	uint64		rows;
 	int64		version = 0;
 	int			alias;
 
 	req->writing = entity;
-	initStringInfo(&set);
+	initStringInfo(&set.text);
 	ea_sqlbuf_init(&b, req);
 	for (int i = 0; i < entity->nfields; i++)
 	{
 		if (input->fields[i].given)
-			each_column(&b, &set, &entity->fields[i], &input->fields[i],
-						set_column);
+			ea_input_columns(&entity->fields[i], &input->fields[i],
+							 set_column, &set);
 	}
-	ea_relate_touch(&b, &set, entity);
-	alias = ea_sqlbuf_update(&b, entity, set.data);
+	ea_relate_touch(&b, &set.text, entity);
+	alias = ea_sqlbuf_update(&b, entity, set.text.data);
 	ea_sqlbuf_addf(&b, " AND t%d.id = ", alias);
 	ea_sqlbuf_value(&b, UUIDOID, UUIDPGetDatum(id), false);
 	if (match->given && !match->any)
@@ -273,6 +213,25 @@ ea_write_set(EaInput *input, EaRowSink *sink, const pg_uuid_t *id,
 }
 
 void
+ea_write_update_resource(EaInput *input, EaRowSink *sink,
+						 const pg_uuid_t *id, const EaIfMatch *match)
+{
+	EaRequest  *req = input->req;
+
+	ea_input_values(input);
+	if (req->nproblems == 0)
+		ea_input_targets(&input, 1);
+	if (req->nproblems > 0)
+	{
+		ea_write_check_row(req, input->entity, id, match, false);
+		ea_errors_check(req);
+	}
+	ea_write_set(input, sink, id, match);
+	ea_write_elsewhere(input, id);
+	ea_document_complete(sink->doc);
+}
+
+void
 ea_write_update(EaRequest *req)
 {
 	EaEntity   *entity = req->entity;
@@ -286,19 +245,7 @@ ea_write_update(EaRequest *req)
 	ea_fetch_path_id(req, &id);
 	input = ea_input_form(req, entity, EA_OP_UPDATE, &id);
 	ea_write_precondition(req, entity, &match);
-
-	ea_input_values(input);
-	if (req->nproblems == 0)
-		ea_input_targets(input);
-	if (req->nproblems > 0)
-	{
-		ea_write_check_row(req, entity, &id, &match, false);
-		ea_errors_check(req);
-	}
-
-	ea_write_set(input, &sink, &id, &match);
-	ea_write_elsewhere(input, &id);
-	ea_document_complete(doc);
+	ea_write_update_resource(input, &sink, &id, &match);
 
 	req->status = 200;
 	if (entity->locking)

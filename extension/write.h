@@ -35,6 +35,14 @@ extern int64 ea_write_set(EaInput *input, EaRowSink *sink,
 extern void ea_write_elsewhere(EaInput *input, const pg_uuid_t *id);
 
 /*
+ * The whole of an update once its form has been read: values, the row, what
+ * is kept elsewhere, and the document.
+ */
+extern void ea_write_update_resource(EaInput *input, EaRowSink *sink,
+									 const pg_uuid_t *id,
+									 const EaIfMatch *match);
+
+/*
  * The precondition of a write, as far as it can be told without the row:
  * throws 428 where a locking entity's write lacks If-Match, 400 where it is
  * malformed.

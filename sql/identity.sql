@@ -415,6 +415,28 @@ SELECT pg_temp.login('t', 'root', 'first pass phrase') LIKE '200 %';
 SELECT left(password_hash, 7) FROM entityapi.account WHERE username = 'Root';
 
 \echo === What is stored
+-- the checksum of a secret, worked out bit by bit
+CREATE FUNCTION pg_temp.checksum(t text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	crc bigint := 4294967295;
+	digits text := '';
+BEGIN
+	FOR i IN 1 .. length(t) LOOP
+		crc := crc # ascii(substr(t, i, 1));
+		FOR bit IN 1 .. 8 LOOP
+			crc := crc >> 1 # CASE WHEN crc & 1 = 1 THEN 3988292384 ELSE 0 END;
+		END LOOP;
+	END LOOP;
+	crc := crc # 4294967295;
+	FOR i IN 1 .. 6 LOOP
+		digits := substr('0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz',
+			(crc % 62)::int + 1, 1) || digits;
+		crc := crc / 62;
+	END LOOP;
+	RETURN digits;
+END
+$$;
+SELECT bool_and(right(refresh, 6) = pg_temp.checksum(left(refresh, -6))) FROM token;
 SELECT count(*) > 0, bool_and(length(secret_hash) = 32) FROM entityapi.refresh_token;
 SELECT count(*) FROM token t JOIN entityapi.refresh_token r
 	ON position(r.secret_hash IN convert_to(t.refresh, 'UTF8')) > 0;

@@ -67,6 +67,7 @@ INSERT INTO store VALUES
 ('Entity', 'Product', '{"fields": {
 		"parent": {"type": "ref", "target": "Product", "onDelete": "setNull"},
 		"related": {"type": "ref", "target": "Product", "relation": "ManyToMany"},
+		"relatedFrom": {"type": "ref", "target": "Product", "relation": "ManyToMany", "mappedBy": "related"},
 		"lines": {"type": "ref", "target": "LineItem", "relation": "OneToMany", "mappedBy": "billable"}}}'),
 ('Entity', 'ServicePackage', '{"fields": {"name": {"type": "string"}}}'),
 ('Entity', 'Tag', '{"fields": {
@@ -189,6 +190,11 @@ UPDATE store_test.customer SET name = right(id::text, 3);
 SELECT count(*) > 0 AS applied FROM entityapi.apply_manifest(pg_temp.documents(), allow_data_loss =>
 	'{Shelf,Country,Customer.email,Customer.name,Customer.country,Invoice.state,Invoice.tags}');
 SELECT name FROM store_test.customer ORDER BY name;
+
+-- A column made anew keeps its index
+
+UPDATE store SET spec = jsonb_set(spec, '{fields,aLong,type}', '"date"') WHERE name = 'Profile';
+SELECT pg_temp.apply(pg_temp.documents(), allow_data_loss => '{Profile.aLong}');
 
 -- Hidden rows must not appear again
 

@@ -715,8 +715,20 @@ subtest 'include' => sub {
 		'nothing to include');
 	is_deeply(get('playlists?page[size]=1&include=')->{included}, [], 'included, but empty');
 	ok(!exists get('playlists?page[size]=1')->{included}, 'not without being asked');
-	is($shim->http(GET => '/api/v1/playlists?include=tracks', { token => $manager })->{status},
-		200, 'thousands of resources');
+
+	# More than linkage shows, yet all of them
+	$list = get("playlists/$ids->{Playlist}{1}?include=tracks&fields[tracks]=name");
+	is(scalar @{ $list->{included} }, scalar ref_rows('PlaylistTrack.PlaylistId', 1),
+		'thousands of resources');
+
+	# Only what was asked for: the customers of the boss, not those of the team
+	$list = get("employees/$ids->{Employee}{2}?include=reports,reportsTo.customers");
+	is_deeply(sorted(@{ old_ids($list->{included}) }), [ 1, 3, 4, 5 ],
+		'two paths through the same type');
+	$list = get("employees/$ids->{Employee}{2}?include=reportsTo,reports.customers");
+	is_deeply([ uniq sort map { $_->{type} } @{ $list->{included} } ],
+		[qw(customers employees)], 'the other way round');
+	is(scalar @{ $list->{included} }, 4 + rows('Customer'), 'all customers of the team');
 };
 
 # --- relationships ----------------------------------------------------------
@@ -936,10 +948,14 @@ subtest 'isolation' => sub {
 		}
 
 		# Without If-Match it may be 428, but for both.
-		same_as_nobody("$_ $collection without If-Match", $theirs, sub {
-				my ($id) = @_;
-				$_ => "/api/v1/$collection/$id", $_ eq 'PATCH' ? $document->($id) : {};
-			}) for qw(PATCH DELETE);
+		for my $method (qw(PATCH DELETE))
+		{
+			same_as_nobody("$method $collection without If-Match", $theirs, sub {
+					my ($id) = @_;
+					$method => "/api/v1/$collection/$id",
+					  $method eq 'PATCH' ? $document->($id) : {};
+				});
+		}
 
 		is(total($collection, "id==$theirs", $south->{manager}), 0, "filter of $collection");
 		is(total($collection, "id==$theirs"), 1, 'which the owner does see');

@@ -14,7 +14,7 @@ CREATE TABLE entityapi.tenant (
 
 -- Whoever can have a credential.  A SuperAdmin belongs to no tenant, anybody
 -- else to one.  username_key is the username as it is compared, without
--- case; a service account has neither name nor password.
+-- case; a service account has no such key, so nobody can log in as one.
 CREATE TABLE entityapi.account (
 	id uuid PRIMARY KEY,
 	tenant_id uuid REFERENCES entityapi.tenant ON DELETE CASCADE,

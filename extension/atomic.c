@@ -1,0 +1,412 @@
+/*-------------------------------------------------------------------------
+ *
+ * atomic.c
+ *	  Atomic operations: run them in order, all or none.
+ *
+ * Each operation passes the checks of its single request and calls the same
+ * functions.  Consecutive adds to one entity are held back and inserted by
+ * one statement; when that meets a violated constraint they are inserted one
+ * by one, so that the operation at fault is named.
+ *
+ * extension/atomic.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "atomic.h"
+#include "authz.h"
+#include "delete.h"
+#include "fetch.h"
+#include "insert.h"
+#include "jsonwrite.h"
+#include "miscadmin.h"
+#include "params.h"
+#include "relationship.h"
+#include "utils/memutils.h"
+#include "utils/resowner.h"
+#include "uuid.h"
+#include "write.h"
+
+/* Adds held back: all of one entity. */
+typedef struct Batch
+{
+	EaEntity   *entity;
+	int			n;
+	EaInput   **inputs;
+	pg_uuid_t  *ids;
+	EaAtomicOp **ops;
+} Batch;
+
+typedef struct Run
+{
+	EaRequest  *req;
+	EaAtomicOps *ops;
+	int			current;
+	bool		tenant_known;
+	bool		deferred;		/* foreign keys are checked at the end */
+	Batch		batch;
+} Run;
+
+static void
+defer_constraints(Run *run)
+{
+	if (run->deferred)
+		return;
+	ea_exec_run("SET CONSTRAINTS ALL DEFERRED", 0, NULL, NULL, NULL,
+				EA_EXEC_WRITE, false, NULL, NULL);
+	run->deferred = true;
+}
+
+/* -------- results -------- */
+
+static void
+begin_result(EaRequest *req)
+{
+	ea_jsonwrite_comma(req->out);
+	ea_jsonwrite_lit(req->out, "{");
+}
+
+static void
+write_resources(EaDocument *doc)
+{
+	EaRequest  *req = doc->req;
+
+	for (int i = 0; i < doc->primary.n; i++)
+	{
+		begin_result(req);
+		ea_jsonwrite_lit(req->out, "\"data\":");
+		ea_document_write_resource(doc, req->out, doc->primary.items[i]);
+		ea_jsonwrite_lit(req->out, "}");
+	}
+}
+
+static void
+write_empty(EaRequest *req)
+{
+	begin_result(req);
+	ea_jsonwrite_lit(req->out, "}");
+}
+
+/* -------- adds -------- */
+
+static void
+point_at(EaRequest *req, EaAtomicOp *op)
+{
+	req->operation = op->pointer;
+	req->entity = op->entity;
+	req->field = op->field;
+	req->pointer = ea_errors_pointer(op->pointer, "data");
+}
+
+static void
+insert_one_by_one(Batch *batch, EaRowSink *sink)
+{
+	EaRequest  *req = sink->doc->req;
+
+	for (int i = 0; i < batch->n; i++)
+	{
+		point_at(req, batch->ops[i]);
+		ea_insert_rows(&batch->inputs[i], &batch->ids[i], 1, sink);
+	}
+}
+
+/*
+ * Insert all with one statement.  A violated constraint does not say which
+ * row it is about: then the work of the statement is undone and done again
+ * row by row.
+ */
+static void
+insert_together(Batch *batch, EaRowSink *sink)
+{
+	MemoryContext mcxt = CurrentMemoryContext;
+	ResourceOwner owner = CurrentResourceOwner;
+	volatile bool violated = false;
+
+	BeginInternalSubTransaction(NULL);
+	MemoryContextSwitchTo(mcxt);
+	PG_TRY();
+	{
+		ea_insert_rows(batch->inputs, batch->ids, batch->n, sink);
+		ReleaseCurrentSubTransaction();
+	}
+	PG_CATCH();
+	{
+		ErrorData  *edata;
+
+		MemoryContextSwitchTo(mcxt);
+		edata = CopyErrorData();
+		FlushErrorState();
+		RollbackAndReleaseCurrentSubTransaction();
+		if (ERRCODE_TO_CATEGORY(edata->sqlerrcode) !=
+			ERRCODE_INTEGRITY_CONSTRAINT_VIOLATION)
+			ReThrowError(edata);
+		violated = true;
+	}
+	PG_END_TRY();
+	MemoryContextSwitchTo(mcxt);
+	CurrentResourceOwner = owner;
+	if (violated)
+	{
+		sink->doc->primary.n = 0;
+		insert_one_by_one(batch, sink);
+	}
+}
+
+static void
+check_targets(Batch *batch)
+{
+	EaRequest  *req = batch->inputs[0]->req;
+
+	ea_input_targets(batch->inputs, batch->n);
+	ea_errors_check(req);
+}
+
+static void
+flush(Run *run)
+{
+	Batch	   *batch = &run->batch;
+	EaRequest  *req = run->req;
+	EaDocument *doc;
+	EaRowSink	sink;
+
+	if (batch->n == 0)
+		return;
+	point_at(req, batch->ops[0]);
+	check_targets(batch);
+	doc = ea_document_create(req, NULL, batch->entity, EA_EXEC_WRITE);
+	sink.doc = doc;
+	sink.shape = ea_document_shape(doc, batch->entity);
+	if (batch->n == 1)
+		insert_one_by_one(batch, &sink);
+	else
+		insert_together(batch, &sink);
+	for (int i = 0; i < batch->n; i++)
+	{
+		point_at(req, batch->ops[i]);
+		ea_write_elsewhere(batch->inputs[i], &batch->ids[i]);
+	}
+	batch->n = 0;
+	ea_document_complete(doc);
+	write_resources(doc);
+}
+
+static bool
+complete_later(EaInput *input, EaField *field, EaInputField *in)
+{
+	Run		   *run = input->complete_arg;
+	EaAtomicOp *op = &run->ops->items[run->current];
+	EaTarget	target = {{{0}}, 0};
+
+	if ((field->kind != EA_TO_ONE && field->kind != EA_ONE_OF) ||
+		op->lid == NULL ||
+		!ea_atomic_later(input->req, run->ops, run->current, field,
+						 op->lid->text, &target))
+		return false;
+	defer_constraints(run);
+	in->targets = palloc(sizeof(EaTarget));
+	in->targets[0] = target;
+	in->ntargets = 1;
+	in->isnull = false;
+	in->later = true;
+	return true;
+}
+
+/*
+ * What is found wrong with an operation is answered only after those held
+ * back before it have had their chance to fail.
+ */
+static void
+check_in_order(Run *run)
+{
+	EaRequest  *req = run->req;
+	int			n = req->nproblems;
+	EaProblem	problems[EA_MAX_PROBLEMS];
+
+	if (n == 0)
+		return;
+	memcpy(problems, req->problems, n * sizeof(EaProblem));
+	req->nproblems = 0;
+	flush(run);
+	memcpy(req->problems, problems, n * sizeof(EaProblem));
+	req->nproblems = n;
+	ea_errors_check(req);
+}
+
+static void
+run_add(Run *run, EaAtomicOp *op)
+{
+	Batch	   *batch = &run->batch;
+	EaRequest  *req = run->req;
+	EaInput    *input;
+	pg_uuid_t	id;
+
+	if (batch->n > 0 && batch->entity != op->entity)
+	{
+		flush(run);
+		point_at(req, op);
+	}
+	input = ea_input_object(req, op->entity, EA_OP_CREATE, op->data,
+							req->pointer);
+	input->complete = complete_later;
+	input->complete_arg = run;
+	ea_input_values(input);
+	check_in_order(run);
+
+	if (op->lid != NULL)
+		id = ea_lid_find(run->ops->lids, op->type, op->lid->text)->id;
+	else
+		ea_uuid_make(&id);
+	if (op->lid != NULL)
+		ea_lid_add_made(run->ops->lids, &id);
+	batch->entity = op->entity;
+	batch->inputs[batch->n] = input;
+	batch->ids[batch->n] = id;
+	batch->ops[batch->n++] = op;
+}
+
+/* -------- the others -------- */
+
+/* The id of the operation's target; throws 400 or 404. */
+static void
+target_id(EaRequest *req, EaAtomicOp *op, pg_uuid_t *id)
+{
+	if (op->lid != NULL)
+	{
+		if (!ea_lid_resolve(req, op->type, op->lid,
+							ea_errors_pointer(op->target, "lid"), id))
+			ea_errors_check(req);
+	}
+	else if (!ea_uuid_parse(op->id, strlen(op->id), id))
+		ea_fetch_not_found(req);
+}
+
+/* meta.version protects as If-Match does, where the entity has versions. */
+static void
+read_match(EaAtomicOp *op, EaIfMatch *match)
+{
+	memset(match, 0, sizeof(*match));
+	if (!op->has_version || !op->entity->locking)
+		return;
+	match->given = true;
+	match->n = 1;
+	match->versions = &op->version;
+}
+
+static void
+run_relationship(EaRequest *req, EaAtomicOp *op, const pg_uuid_t *id,
+				 const EaIfMatch *match)
+{
+	static const EaRelationshipVerb relationship_verbs[] = {
+		[EA_ATOMIC_ADD] = EA_RELATIONSHIP_ADD,
+		[EA_ATOMIC_UPDATE] = EA_RELATIONSHIP_REPLACE,
+		[EA_ATOMIC_REMOVE] = EA_RELATIONSHIP_REMOVE
+	};
+	EaRelationshipVerb verb = relationship_verbs[op->verb];
+	EaInput    *input;
+
+	ea_relationship_check_verb(req, verb);
+	input = ea_input_relationship(req, op->field, op->json, op->pointer,
+								  verb == EA_RELATIONSHIP_REMOVE);
+	ea_relationship_write(req, verb, input, id, match);
+	write_empty(req);
+}
+
+static void
+run_update(EaRequest *req, EaAtomicOp *op, const pg_uuid_t *id,
+		   const EaIfMatch *match)
+{
+	EaDocument *doc = ea_document_create(req, NULL, op->entity,
+										 EA_EXEC_WRITE);
+	EaRowSink	sink = {doc, ea_document_shape(doc, op->entity)};
+	EaInput    *input = ea_input_object(req, op->entity, EA_OP_UPDATE,
+										op->data, req->pointer);
+
+	ea_write_update_resource(input, &sink, id, match);
+	write_resources(doc);
+}
+
+static void
+authorize(Run *run, EaAtomicOp *op)
+{
+	static const EaOperation operations[] = {
+		[EA_ATOMIC_ADD] = EA_OP_CREATE,
+		[EA_ATOMIC_UPDATE] = EA_OP_UPDATE,
+		[EA_ATOMIC_REMOVE] = EA_OP_DELETE
+	};
+	EaRequest  *req = run->req;
+
+	if (!ea_atomic_lookup(req, op))
+		ea_errors_throw(req, EA_ERR_NOT_FOUND, EA_AT_POINTER,
+						op->target ? op->target : req->pointer,
+						"There is no such resource type or relationship.");
+	ea_authz_require(req, op->entity, op->relationship != NULL
+					 ? EA_OP_UPDATE : operations[op->verb]);
+	if (!run->tenant_known || (op->entity->tenant_scoped && !req->has_tenant))
+		ea_authz_tenant(req, op->entity->tenant_scoped);
+	run->tenant_known = true;
+}
+
+static void
+run_operation(Run *run, EaAtomicOp *op)
+{
+	EaRequest  *req = run->req;
+	EaIfMatch	match;
+	pg_uuid_t	id;
+
+	CHECK_FOR_INTERRUPTS();
+	req->operation = op->pointer;
+	req->pointer = ea_errors_pointer(op->pointer, "data");
+	run->ops->lids->operation = run->current;
+	if (op->verb != EA_ATOMIC_ADD || op->relationship != NULL)
+	{
+		flush(run);
+		req->operation = op->pointer;
+		req->pointer = ea_errors_pointer(op->pointer, "data");
+	}
+	authorize(run, op);
+	point_at(req, op);
+	if (op->verb == EA_ATOMIC_ADD && op->relationship == NULL)
+	{
+		run_add(run, op);
+		return;
+	}
+
+	target_id(req, op, &id);
+	read_match(op, &match);
+	if (op->relationship != NULL)
+		run_relationship(req, op, &id, &match);
+	else if (op->verb == EA_ATOMIC_UPDATE)
+		run_update(req, op, &id, &match);
+	else
+	{
+		ea_delete_resource(req, op->entity, &id, &match);
+		write_empty(req);
+	}
+}
+
+void
+ea_atomic_run(EaRequest *req)
+{
+	Run			run = {req};
+
+	ea_params_read(req, 0);
+	run.ops = ea_atomic_read(req);
+	req->lids = run.ops->lids;
+	run.batch.inputs = palloc(run.ops->n * sizeof(EaInput *));
+	run.batch.ids = palloc(run.ops->n * sizeof(pg_uuid_t));
+	run.batch.ops = palloc(run.ops->n * sizeof(EaAtomicOp *));
+
+	ea_jsonwrite_lit(req->out,
+					 "{\"jsonapi\":{\"version\":\"1.1\",\"ext\":[\"https://jsonapi.org/ext/atomic\"]},"
+					 "\"atomic:results\":[");
+	for (run.current = 0; run.current < run.ops->n; run.current++)
+		run_operation(&run, &run.ops->items[run.current]);
+	flush(&run);
+	if (run.deferred)
+		ea_exec_run("SET CONSTRAINTS ALL IMMEDIATE", 0, NULL, NULL, NULL,
+					EA_EXEC_WRITE, false, NULL, NULL);
+	ea_jsonwrite_lit(req->out, "]}");
+	req->status = 200;
+}

@@ -1,0 +1,192 @@
+/*-------------------------------------------------------------------------
+ *
+ * insert.c
+ *	  New rows of an entity, one or many in one statement.
+ *
+ * One row is a list of parameters.  Many rows are one array parameter for
+ * each column, so that the text, and with it the plan, does not depend on
+ * their number, and no limit on parameters is met.
+ *
+ * extension/insert.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "catalog/pg_type.h"
+#include "insert.h"
+#include "utils/array.h"
+#include "utils/lsyscache.h"
+#include "utils/timestamp.h"
+
+/* The columns of one row, in the order of the entity's fields. */
+typedef struct Row
+{
+	int			n;
+	Datum	   *values;
+	bool	   *isnull;
+} Row;
+
+typedef struct Column
+{
+	const char *name;
+	Oid			type;
+	Oid			array_type;
+} Column;
+
+/* Columns are noted with the first row. */
+typedef struct Rows
+{
+	Column	   *columns;
+	Row		   *row;
+} Rows;
+
+static void
+add_value(void *arg, const char *column, Oid type, Oid array_type,
+		  Datum value, bool isnull)
+{
+	Rows	   *rows = arg;
+	Row		   *row = rows->row;
+
+	rows->columns[row->n].name = column;
+	rows->columns[row->n].type = type;
+	rows->columns[row->n].array_type = array_type;
+	row->values[row->n] = value;
+	row->isnull[row->n++] = isnull;
+}
+
+static int
+count_columns(EaEntity *entity)
+{
+	int			n = 0;
+
+	for (int i = 0; i < entity->nfields; i++)
+		n += Max(entity->fields[i].nmembers, 1);
+	return n;
+}
+
+static Datum
+column_array(const Row *rows, int nrows, int column, Oid type)
+{
+	Datum	   *values = palloc(nrows * sizeof(Datum));
+	bool	   *isnull = palloc(nrows * sizeof(bool));
+	int			dims[1] = {nrows};
+	int			bounds[1] = {1};
+	int16		len;
+	bool		byval;
+	char		align;
+
+	for (int i = 0; i < nrows; i++)
+	{
+		values[i] = rows[i].values[column];
+		isnull[i] = rows[i].isnull[column];
+	}
+	get_typlenbyvalalign(type, &len, &byval, &align);
+	return PointerGetDatum(construct_md_array(values, isnull, 1, dims, bounds,
+											  type, len, byval, align));
+}
+
+static Datum
+id_array(const pg_uuid_t *ids, int n)
+{
+	Datum	   *values = palloc(n * sizeof(Datum));
+
+	for (int i = 0; i < n; i++)
+		values[i] = UUIDPGetDatum(&ids[i]);
+	return PointerGetDatum(construct_array(values, n, UUIDOID, UUID_LEN,
+										   false, TYPALIGN_CHAR));
+}
+
+/* `VALUES ($1, $2, ...` */
+static void
+add_single(EaSqlBuf *b, EaEntity *entity, const pg_uuid_t *id,
+		   const Column *columns, const Row *row)
+{
+	ea_sqlbuf_add(b, ") VALUES ");
+	ea_sqlbuf_insert_row(b, entity);
+	ea_sqlbuf_value(b, UUIDOID, UUIDPGetDatum(id), false);
+	for (int i = 0; i < row->n; i++)
+	{
+		ea_sqlbuf_add(b, ", ");
+		ea_sqlbuf_value(b, columns[i].type, row->values[i], row->isnull[i]);
+	}
+}
+
+/* `SELECT $1, u.* ...`, with the relation u to be written afterwards. */
+static void
+add_unnest(EaSqlBuf *b, const pg_uuid_t *ids, const Column *columns,
+		   const Row *rows, int n)
+{
+	/* unnest() of several arrays is only known by its bare name */
+	ea_sqlbuf_add(b, " FROM unnest(");
+	ea_sqlbuf_value(b, UUIDARRAYOID, id_array(ids, n), false);
+	for (int i = 0; i < rows[0].n; i++)
+	{
+		ea_sqlbuf_add(b, ", ");
+		ea_sqlbuf_value(b, columns[i].array_type,
+						column_array(rows, n, i, columns[i].type), false);
+	}
+	ea_sqlbuf_add(b, ") u");
+}
+
+/* created_at, updated_at and version */
+static void
+add_system(EaSqlBuf *b, EaEntity *entity)
+{
+	int			now = ea_sqlbuf_param(b, TIMESTAMPTZOID,
+									  TimestampTzGetDatum(b->req->now), false);
+
+	ea_sqlbuf_addf(b, ", $%d, $%d%s", now, now, entity->locking ? ", 0" : "");
+}
+
+void
+ea_insert_rows(EaInput *const *inputs, const pg_uuid_t *ids, int n,
+			   EaRowSink *sink)
+{
+	EaRequest  *req = sink->doc->req;
+	EaEntity   *entity = sink->shape->entity;
+	int			ncolumns = count_columns(entity);
+	Row		   *rows = palloc(n * sizeof(Row));
+	Rows		cursor = {palloc(Max(ncolumns, 1) * sizeof(Column)), rows};
+	EaSqlBuf	b;
+	int			alias;
+
+	for (int k = 0; k < n; k++)
+	{
+		cursor.row = &rows[k];
+		rows[k].n = 0;
+		rows[k].values = palloc(Max(ncolumns, 1) * sizeof(Datum));
+		rows[k].isnull = palloc(Max(ncolumns, 1) * sizeof(bool));
+		for (int i = 0; i < entity->nfields; i++)
+			ea_input_columns(&entity->fields[i], &inputs[k]->fields[i],
+							 add_value, &cursor);
+	}
+
+	req->writing = entity;
+	req->deleting = false;
+	ea_sqlbuf_init(&b, req);
+	alias = ea_sqlbuf_insert(&b, entity);
+	ea_sqlbuf_add(&b, "id");
+	for (int i = 0; i < rows[0].n; i++)
+		ea_sqlbuf_addf(&b, ", %s", cursor.columns[i].name);
+	ea_sqlbuf_addf(&b, ", created_at, updated_at%s",
+				   entity->locking ? ", version" : "");
+	if (n == 1)
+	{
+		add_single(&b, entity, ids, cursor.columns, rows);
+		add_system(&b, entity);
+		ea_sqlbuf_add(&b, ")");
+	}
+	else
+	{
+		ea_sqlbuf_add(&b, ") SELECT ");
+		if (entity->tenant_scoped)
+			ea_sqlbuf_addf(&b, "$%d, ", ea_sqlbuf_tenant(&b));
+		ea_sqlbuf_add(&b, "u.*");
+		add_system(&b, entity);
+		add_unnest(&b, ids, cursor.columns, rows, n);
+	}
+	ea_sqlbuf_add(&b, " RETURNING ");
+	ea_document_columns(&b, sink->shape, alias);
+	ea_sqlbuf_run(&b, EA_EXEC_WRITE, n == 1, ea_document_row, sink);
+}

@@ -1,0 +1,85 @@
+/*-------------------------------------------------------------------------
+ *
+ * lid.c
+ *	  Local ids of an atomic request.
+ *
+ * extension/lid.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "lid.h"
+
+static int
+compare_lids(const void *a, const void *b)
+{
+	const EaLid *x = a;
+	const EaLid *y = b;
+	int			order = strcmp(x->type, y->type);
+
+	return order != 0 ? order : strcmp(x->lid, y->lid);
+}
+
+static int
+compare_ids(const void *a, const void *b)
+{
+	return memcmp(a, b, sizeof(pg_uuid_t));
+}
+
+int
+ea_lid_sort(EaLids *lids)
+{
+	qsort(lids->items, lids->n, sizeof(EaLid), compare_lids);
+	for (int i = 1; i < lids->n; i++)
+	{
+		if (compare_lids(&lids->items[i - 1], &lids->items[i]) == 0)
+			return Max(lids->items[i - 1].operation, lids->items[i].operation);
+	}
+	return -1;
+}
+
+const EaLid *
+ea_lid_find(const EaLids *lids, const char *type, const char *lid)
+{
+	EaLid		key = {type, lid};
+
+	return bsearch(&key, lids->items, lids->n, sizeof(EaLid), compare_lids);
+}
+
+bool
+ea_lid_resolve(EaRequest *req, const char *type, const EaJson *lid,
+			   const char *pointer, pg_uuid_t *id)
+{
+	const EaLid *found = NULL;
+
+	if (lid->kind == EA_JSON_STRING)
+		found = ea_lid_find(req->lids, type, lid->text);
+	if (found == NULL || found->operation >= req->lids->operation)
+	{
+		ea_errors_add(req, EA_ERR_INVALID_DOCUMENT, EA_AT_POINTER, pointer,
+					  "No earlier operation defines this local id for the type \"%s\".",
+					  type);
+		return false;
+	}
+	*id = found->id;
+	return true;
+}
+
+/*
+ * Ids are made in ascending order, and so is the list.  An id alone says of
+ * which resource it is: no two entities share one.
+ */
+bool
+ea_lid_made(EaRequest *req, EaEntity *entity, const pg_uuid_t *id)
+{
+	return req->lids != NULL &&
+		bsearch(id, req->lids->made, req->lids->nmade, sizeof(pg_uuid_t),
+				compare_ids) != NULL;
+}
+
+void
+ea_lid_add_made(EaLids *lids, const pg_uuid_t *id)
+{
+	lids->made[lids->nmade++] = *id;
+}
