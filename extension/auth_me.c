@@ -11,6 +11,7 @@
 
 #include "account.h"
 #include "auth.h"
+#include "catalog.h"
 #include "body.h"
 #include "catalog/pg_type.h"
 #include "exec.h"
@@ -68,6 +69,8 @@ answer_me(EaRequest *req, const char *email)
 	ea_jsonwrite_key(out, "tenantId");
 	if (principal->has_tenant)
 		ea_jsonwrite_uuid(out, &principal->tenant);
+	else if (req->catalog->single)
+		ea_jsonwrite_uuid(out, &req->catalog->single_tenant);
 	else
 		ea_jsonwrite_lit(out, "null");
 	ea_jsonwrite_key(out, "roles");

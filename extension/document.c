@@ -68,6 +68,7 @@ shape_relationship(EaDocument *doc, EaShape *shape, EaShapeRel *rel,
 {
 	rel->field = field;
 	rel->shown = shown;
+	rel->followed = is_followed(doc->root, field->name);
 	rel->visible = palloc(field->nmembers * sizeof(bool));
 	for (int i = 0; i < field->nmembers; i++)
 	{

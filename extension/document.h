@@ -36,6 +36,7 @@ typedef struct EaLinkage
 	int			n;				/* those kept in items */
 	int			max;
 	EaTarget   *items;
+	bool		followed;		/* an include step goes on to them */
 } EaLinkage;
 
 /* A relationship as one entity's resources show it in this document. */
@@ -43,6 +44,7 @@ typedef struct EaShapeRel
 {
 	EaField    *field;
 	bool		shown;			/* else only followed by include */
+	bool		followed;		/* some include path goes through it */
 	bool	   *visible;		/* per member: entity readable, in version */
 	char	   *self;			/* link text around the id */
 	char	   *related;

@@ -249,16 +249,17 @@ linkage_row(void *arg, TupleTableSlot *slot)
 {
 	LinkageSink *sink = arg;
 	EaResource *near;
+	EaLinkage  *linkage;
 
 	near = known(sink->doc, sink->shape->entity,
 				 DatumGetUUIDP(slot->tts_values[sink->near]));
 	if (near == NULL)
 		return;
-	add_target(&near->linkage[sink->rel], 0,
-			   DatumGetUUIDP(slot->tts_values[sink->far]),
-			   sink->target != NULL || sink->doc->all_linkage
+	linkage = &near->linkage[sink->rel];
+	add_target(linkage, 0, DatumGetUUIDP(slot->tts_values[sink->far]),
+			   sink->shape->rels[sink->rel].followed || sink->doc->all_linkage
 			   ? PG_INT32_MAX : ea_guc_max_linkage);
-	if (sink->target != NULL)
+	if (sink->target != NULL && linkage->followed)
 		include_row(sink->doc, sink->target, sink->fresh, slot);
 }
 
@@ -336,23 +337,31 @@ fetch_joined(LinkageSink *sink, pg_uuid_t *ids, int n)
 	ea_sqlbuf_run(&b, sink->doc->mode, false, linkage_row, sink);
 }
 
-/* Some visit's next step, over resources of the shape, has this name. */
+/*
+ * Mark the resources of a shape from which an include step follows the
+ * relationship; false when there are none.
+ */
 static bool
-is_next_step(Visit *visits, int nvisits, EaShape *shape, const char *name)
+mark_followed(Visit *visits, int nvisits, EaShape *shape, int rel)
 {
+	const char *name = shape->rels[rel].field->name;
+	bool		any = false;
+
 	for (int v = 0; v < nvisits; v++)
 	{
-		bool		has_shape = false;
+		bool		steps = false;
 
-		for (int i = 0; i < visits[v].from.n && !has_shape; i++)
-			has_shape = visits[v].from.items[i]->shape == shape;
-		for (int c = 0; has_shape && c < visits[v].node->nchildren; c++)
+		for (int c = 0; c < visits[v].node->nchildren && !steps; c++)
+			steps = strcmp(visits[v].node->children[c]->name, name) == 0;
+		for (int i = 0; steps && i < visits[v].from.n; i++)
 		{
-			if (strcmp(visits[v].node->children[c]->name, name) == 0)
-				return true;
+			if (visits[v].from.items[i]->shape != shape)
+				continue;
+			visits[v].from.items[i]->linkage[rel].followed = true;
+			any = true;
 		}
 	}
-	return false;
+	return any;
 }
 
 /* A to-one that points at a row the caller may not see is shown as empty. */
@@ -444,6 +453,7 @@ fetch_linkage(EaDocument *doc, EaShape *shape, EaResourceList *level,
 	{
 		EaField    *field = shape->rels[r].field;
 		LinkageSink sink = {doc, shape, r, NULL, fresh, 0, 0};
+		bool		followed = mark_followed(visits, nvisits, shape, r);
 
 		CHECK_FOR_INTERRUPTS();
 		if (has_column(field))
@@ -456,7 +466,7 @@ fetch_linkage(EaDocument *doc, EaShape *shape, EaResourceList *level,
 			fetch_joined(&sink, ids, n);
 		else
 		{
-			if (is_next_step(visits, nvisits, shape, field->name))
+			if (followed)
 				sink.target = ea_document_shape(doc,
 												ea_catalog_target(field, 0));
 			fetch_inverse(&sink, ids, n);

@@ -96,6 +96,9 @@ ea_exec_run(const char *sql, int nparams, const Oid *types,
 	result = SPI_execute_plan_extended(ea_plancache_get(sql, nparams, types,
 														one_row),
 									   &options);
+
+	/* SPI leaves its own context current, which dies with the connection */
+	MemoryContextSwitchTo(receiver.caller);
 	if (result < 0)
 		elog(ERROR, "could not run a statement: %s",
 			 SPI_result_code_string(result));

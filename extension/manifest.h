@@ -26,6 +26,9 @@
 /* The nesting that documents may have, the array around them included. */
 #define EA_MANIFEST_MAX_DEPTH 64
 
+/* Characters of a value that surely fit an index, encoded in UTF-8. */
+#define EA_MANIFEST_MAX_KEY 600
+
 typedef enum EaDeclKind
 {
 	EA_DECL_ENTITY,

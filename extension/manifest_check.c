@@ -18,7 +18,6 @@
 #include "manifest.h"
 #include "miscadmin.h"
 
-#define LONGEST_KEY 600			/* characters that surely fit an index */
 #define MOST_COLUMNS 1500		/* PostgreSQL's limit is 1600 */
 
 static const char *const system_columns[] =
@@ -234,10 +233,11 @@ check_index_field(EaManifest *m, EaDeclEntity *entity, const char *pointer,
 	else if (field->sound && field->type &&
 			 (field->type->id == EA_TYPE_TEXT ||
 			  field->type->id == EA_TYPE_STRING) &&
-			 (field->max_length < 0 || field->max_length > LONGEST_KEY))
+			 (field->max_length < 0 ||
+			  field->max_length > EA_MANIFEST_MAX_KEY))
 		ea_manifest_fault(m, label, pointer,
 						  psprintf("give it a maxLength of at most %d",
-								   LONGEST_KEY),
+								   EA_MANIFEST_MAX_KEY),
 						  "values of \"%s\" may be too long for an index",
 						  json->text);
 }

@@ -14,7 +14,6 @@
 #include "manifest.h"
 
 #define LONGEST_STRING 10485760 /* of character varying */
-#define LONGEST_KEY 600			/* characters that surely fit an index */
 #define GREATEST_PRECISION 1000
 
 /* Types as bits, for the table of keys below. */
@@ -208,9 +207,9 @@ check_text_keys(EaManifest *m, EaDeclField *field)
 		}
 	}
 	if ((field->unique || field->index) &&
-		(field->max_length < 0 || field->max_length > LONGEST_KEY))
+		(field->max_length < 0 || field->max_length > EA_MANIFEST_MAX_KEY))
 		fault(m, field, field->unique ? "unique" : "index",
-			  psprintf("give it a maxLength of at most %d", LONGEST_KEY),
+			  psprintf("give it a maxLength of at most %d", EA_MANIFEST_MAX_KEY),
 			  "values may be too long for an index");
 }
 

@@ -3,8 +3,8 @@
  * router.c
  *	  The route table, and matching a path against it.
  *
- * A pattern's {segments} become req->args in order; {version}, {entities}
- * and {relationship} are looked up as well.
+ * A pattern's {segments}, and v{n}, become req->args in order; the version,
+ * {entities} and {relationship} are looked up as well.
  *
  * extension/router.c
  *
@@ -27,7 +27,7 @@
 #define MAX_SEGMENTS 8
 
 #define RELATIONSHIP \
-	"/api/{version}/{entities}/{id}/relationships/{relationship}"
+	"/api/v{n}/{entities}/{id}/relationships/{relationship}"
 
 static const EaRoute routes[] = {
 	{EA_POST, "/auth/login", EA_ANYBODY, 0,
@@ -57,17 +57,17 @@ static const EaRoute routes[] = {
 	{EA_GET, "/actuator/health/readiness", EA_ANYBODY, 0,
 	EA_MEDIA_JSON, 0, ea_health_probe},
 
-	{EA_POST, "/api/{version}/operations", EA_CALLER, 0,
+	{EA_POST, "/api/v{n}/operations", EA_CALLER, 0,
 	EA_MEDIA_ATOMIC, 0, ea_atomic_run},
-	{EA_GET, "/api/{version}/{entities}", EA_CALLER, EA_OP_READ,
+	{EA_GET, "/api/v{n}/{entities}", EA_CALLER, EA_OP_READ,
 	EA_MEDIA_JSONAPI, 0, ea_fetch_list},
-	{EA_POST, "/api/{version}/{entities}", EA_CALLER, EA_OP_CREATE,
+	{EA_POST, "/api/v{n}/{entities}", EA_CALLER, EA_OP_CREATE,
 	EA_MEDIA_JSONAPI, 0, ea_write_create},
-	{EA_GET, "/api/{version}/{entities}/{id}", EA_CALLER, EA_OP_READ,
+	{EA_GET, "/api/v{n}/{entities}/{id}", EA_CALLER, EA_OP_READ,
 	EA_MEDIA_JSONAPI, 0, ea_fetch_one},
-	{EA_PATCH, "/api/{version}/{entities}/{id}", EA_CALLER, EA_OP_UPDATE,
+	{EA_PATCH, "/api/v{n}/{entities}/{id}", EA_CALLER, EA_OP_UPDATE,
 	EA_MEDIA_JSONAPI, 0, ea_write_update},
-	{EA_DELETE, "/api/{version}/{entities}/{id}", EA_CALLER, EA_OP_DELETE,
+	{EA_DELETE, "/api/v{n}/{entities}/{id}", EA_CALLER, EA_OP_DELETE,
 	EA_MEDIA_JSONAPI, 0, ea_delete_one},
 	{EA_GET, RELATIONSHIP, EA_CALLER, EA_OP_READ,
 	EA_MEDIA_JSONAPI, 0, ea_relationship_get},
@@ -77,7 +77,7 @@ static const EaRoute routes[] = {
 	EA_MEDIA_JSONAPI, 0, ea_relationship_replace},
 	{EA_DELETE, RELATIONSHIP, EA_CALLER, EA_OP_UPDATE,
 	EA_MEDIA_JSONAPI, 0, ea_relationship_remove},
-	{EA_GET, "/api/{version}/{entities}/{id}/{relationship}", EA_CALLER,
+	{EA_GET, "/api/v{n}/{entities}/{id}/{relationship}", EA_CALLER,
 	EA_OP_READ, EA_MEDIA_JSONAPI, 0, ea_relationship_related}
 };
 
@@ -157,7 +157,7 @@ matches(const char *pattern, const Path *path, char **args, int *nargs)
 		if (*p++ != '/')
 			return false;
 		len = strcspn(p, "/");
-		if (*p == '{')
+		if (*p == '{' || strncmp(p, "v{", 2) == 0)
 			args[(*nargs)++] = path->segments[i];
 		else if (strncmp(p, path->segments[i], len) != 0 ||
 				 path->segments[i][len] != '\0')

@@ -23,6 +23,7 @@ have, and for what it must not tell.
 use strict;
 use warnings;
 
+use JSON::PP ();
 use Test::More;
 
 my $base_type = 'application/vnd.api+json';
@@ -103,6 +104,10 @@ sub refused
 	my @errors = @{ $answer->{json}{errors} // [] };
 	my @problems = _faults($answer, \@errors);
 
+	# What the client said itself may be said again.
+	push @problems, "tells \"$1\""
+	  if $answer->{body} =~ /($leak)/ && !_said($1, $target, \%options);
+
 	push @problems, "status $answer->{status}, not $status"
 	  if $answer->{status} != $status;
 	if (defined $code && !grep { ($_->{code} // '') eq $code } @errors)
@@ -120,6 +125,15 @@ sub refused
 	return $answer;
 }
 
+sub _said
+{
+	my ($word, $target, $options) = @_;
+	my $said = join ' ', $target, $options->{body} // '',
+	  $options->{data} ? JSON::PP->new->encode($options->{data}) : '';
+
+	return index($said, $word) >= 0;
+}
+
 # What is wrong with any refusal
 sub _faults
 {
@@ -131,7 +145,6 @@ sub _faults
 	push @problems, 'no errors' unless @$errors;
 	push @problems, 'too many errors' if @$errors > 20;
 	push @problems, 'data and errors' if exists $answer->{json}{data};
-	push @problems, "tells \"$1\"" if $answer->{body} =~ /($leak)/;
 	for my $error (@$errors)
 	{
 		push @problems, 'status of the error' if ($error->{status} // '') ne $answer->{status};
