@@ -342,6 +342,7 @@ cluster_start()
 			unix_socket_directories = '$PGHOST'
 			max_connections = 60
 			shared_buffers = 128MB
+			max_locks_per_transaction = 1024
 			jit = off
 			log_line_prefix = '%m [%p] %q%u@%d '
 			log_parameter_max_length = 0

@@ -123,11 +123,6 @@ prepare_session(struct pool *pool, PGconn *connection)
 		return false;
 	}
 
-	/* Only a superuser may, or a role it was set for already. */
-	if (!set_up(connection, "set log_parameter_max_length = 0") &&
-		PQstatus(connection) != CONNECTION_OK)
-		return false;
-
 	result = PQprepare(connection, HANDLE_STATEMENT, HANDLE_SQL,
 					   (int) (sizeof(types) / sizeof(types[0])), types);
 	fine = PQresultStatus(result) == PGRES_COMMAND_OK;

@@ -5,6 +5,7 @@ use strict;
 use warnings;
 use utf8;
 
+use JSON::PP ();
 use Test::More;
 
 use EntityApi::Test;
