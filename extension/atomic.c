@@ -182,13 +182,8 @@ flush(Run *run)
 		insert_one_by_one(batch, &sink);
 	else
 		insert_together(batch, &sink);
-	for (int i = 0; i < batch->n; i++)
-	{
-		point_at(req, batch->ops[i]);
-		ea_write_elsewhere(batch->inputs[i], &batch->ids[i]);
-	}
+	ea_write_finish(batch->inputs, batch->ids, batch->n, &sink);
 	batch->n = 0;
-	ea_document_complete(doc);
 	write_resources(doc);
 }
 

@@ -106,6 +106,9 @@ read_ref(EaRequest *req, EaAtomicOp *op, const EaJson *ref)
 		malformed(req, op->target, "\"ref\" needs a \"type\".");
 	if ((op->id == NULL) == (op->lid == NULL))
 		malformed(req, op->target, "\"ref\" needs either \"id\" or \"lid\".");
+	if (op->lid != NULL && op->lid->kind != EA_JSON_STRING)
+		malformed(req, ea_errors_pointer(op->target, "lid"),
+				  "\"lid\" must be a string.");
 	read_version(req, op, ref, op->target);
 }
 

@@ -88,7 +88,7 @@ cascade(EaRequest *req, EaEntity *child, const char *column,
 		ea_sqlbuf_value(&b, UUIDARRAYOID, id_array(ids), false);
 		ea_sqlbuf_add(&b, ")");
 	}
-	ea_sqlbuf_run(&b, EA_EXEC_WRITE, false, id_row, &children);
+	ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, id_row, &children);
 	if (children.n > 0)
 		delete_rows(req, child, &children, depth + 1);
 }
@@ -108,7 +108,7 @@ set_null(EaRequest *req, EaEntity *child, const char *column,
 	ea_relate_touch(&b, &set, child);
 	alias = ea_sqlbuf_update(&b, child, set.data);
 	add_among(&b, alias, column, ids);
-	ea_sqlbuf_run(&b, EA_EXEC_WRITE, false, NULL, NULL);
+	ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, NULL, NULL);
 }
 
 static EA_NORETURN void refuse(EaRequest *req) EA_NORETURN_END;
@@ -136,7 +136,7 @@ restrict_hidden(EaRequest *req, EaEntity *child, const char *column,
 	alias = ea_sqlbuf_from(&b, child, EA_OP_DELETE);
 	add_among(&b, alias, column, ids);
 	ea_sqlbuf_add(&b, " LIMIT 1");
-	if (ea_sqlbuf_run(&b, EA_EXEC_WRITE, false, NULL, NULL) > 0)
+	if (ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, NULL, NULL) > 0)
 		refuse(req);
 }
 
@@ -170,7 +170,7 @@ unlink_joined(EaRequest *req, EaField *field, const char *column,
 	ea_sqlbuf_init(&b, req);
 	alias = ea_sqlbuf_join_delete(&b, field);
 	add_among(&b, alias, column, ids);
-	ea_sqlbuf_run(&b, EA_EXEC_WRITE, false, NULL, NULL);
+	ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, NULL, NULL);
 }
 
 static void
@@ -233,7 +233,7 @@ delete_rows(EaRequest *req, EaEntity *entity, const IdList *ids, int depth)
 	else
 		alias = ea_sqlbuf_delete(&b, entity);
 	add_among(&b, alias, "id", ids);
-	ea_sqlbuf_run(&b, EA_EXEC_WRITE, false, NULL, NULL);
+	ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, NULL, NULL);
 }
 
 void

@@ -285,9 +285,11 @@ ea_document_write_identifier(StringInfo out, const char *type,
 }
 
 static void
-write_linkage(EaDocument *doc, StringInfo out, const EaField *field,
+write_linkage(EaDocument *doc, StringInfo out, const EaShapeRel *rel,
 			  const EaLinkage *linkage)
 {
+	const EaField *field = rel->field;
+
 	if (!ea_catalog_is_to_many(field))
 	{
 		ea_jsonwrite_lit(out, ",\"data\":");
@@ -299,7 +301,10 @@ write_linkage(EaDocument *doc, StringInfo out, const EaField *field,
 										 &linkage->items[0].id);
 		return;
 	}
-	if (!doc->all_linkage && linkage->count > ea_guc_max_linkage)
+
+	/* what is included must be linked, however much it is */
+	if (!doc->all_linkage && !rel->followed &&
+		linkage->count > ea_guc_max_linkage)
 	{
 		ea_jsonwrite_lit(out, ",\"meta\":{\"count\":");
 		ea_jsonwrite_int64(out, linkage->count);
@@ -341,7 +346,7 @@ write_relationships(EaDocument *doc, StringInfo out,
 		append_text(out, rel->related);
 		write_id(out, &resource->id);
 		append_text(out, rel->end);
-		write_linkage(doc, out, rel->field, &resource->linkage[i]);
+		write_linkage(doc, out, rel, &resource->linkage[i]);
 		ea_jsonwrite_lit(out, "}");
 	}
 	if (any)
@@ -494,7 +499,7 @@ ea_document_write_linkage(EaDocument *doc)
 	write_link(doc, "related", psprintf("%s/%s", path, field->name),
 			   LINK_BARE);
 	ea_jsonwrite_lit(out, "}");
-	write_linkage(doc, out, field, &resource->linkage[0]);
+	write_linkage(doc, out, &resource->shape->rels[0], &resource->linkage[0]);
 	ea_jsonwrite_lit(out, "}");
 }
 

@@ -302,7 +302,7 @@ fetch_inverse(LinkageSink *sink, pg_uuid_t *ids, int n)
 	ea_sqlbuf_addf(&b, " AND t%d.%s = ANY (", alias, column);
 	ea_sqlbuf_value(&b, UUIDARRAYOID, uuid_array(ids, n), false);
 	ea_sqlbuf_addf(&b, ") ORDER BY t%d.%s, t%d.id", alias, column, alias);
-	ea_sqlbuf_run(&b, sink->doc->mode, false, linkage_row, sink);
+	ea_sqlbuf_run(&b, sink->doc->mode, true, linkage_row, sink);
 }
 
 static void
@@ -334,7 +334,7 @@ fetch_joined(LinkageSink *sink, pg_uuid_t *ids, int n)
 	sink->near = 0;
 	sink->far = 1;
 	sink->target = NULL;
-	ea_sqlbuf_run(&b, sink->doc->mode, false, linkage_row, sink);
+	ea_sqlbuf_run(&b, sink->doc->mode, true, linkage_row, sink);
 }
 
 /*
@@ -423,7 +423,7 @@ hide_invisible(EaDocument *doc, EaShape *shape, int rel, int member,
 	ea_sqlbuf_addf(&b, " AND t%d.id = ANY (", alias);
 	ea_sqlbuf_value(&b, UUIDARRAYOID, uuid_array(ids, n), false);
 	ea_sqlbuf_add(&b, ")");
-	ea_sqlbuf_run(&b, doc->mode, false, visible_row, &sink);
+	ea_sqlbuf_run(&b, doc->mode, true, visible_row, &sink);
 	qsort(sink.ids, sink.n, sizeof(pg_uuid_t), compare_ids);
 
 	for (int i = 0; i < fresh->n; i++)
@@ -590,7 +590,7 @@ fetch_wanted(EaDocument *doc, Wanted *wanted, EaResourceList *fresh)
 	ea_sqlbuf_value(&b, UUIDARRAYOID, uuid_array(wanted->ids, wanted->n),
 					false);
 	ea_sqlbuf_addf(&b, ") ORDER BY t%d.id", alias);
-	ea_sqlbuf_run(&b, doc->mode, false, included_row, &sink);
+	ea_sqlbuf_run(&b, doc->mode, true, included_row, &sink);
 }
 
 /* Read the targets of all steps of a level; returns the visits of the next. */

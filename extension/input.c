@@ -84,6 +84,7 @@ new_input(EaRequest *req, EaEntity *entity, EaOperation op)
 	input->req = req;
 	input->entity = entity;
 	input->op = op;
+	input->operation = req->operation;
 	input->fields = palloc0(Max(entity->nfields, 1) * sizeof(EaInputField));
 	return input;
 }
@@ -496,7 +497,7 @@ check_entity(EaInput *const *inputs, int n, EaEntity *entity)
 													UUIDOID, UUID_LEN, false,
 													TYPALIGN_CHAR)), false);
 	ea_sqlbuf_add(&b, ")");
-	ea_sqlbuf_run(&b, EA_EXEC_WRITE, false, target_row, &check);
+	ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, target_row, &check);
 	qsort(check.seen, check.nseen, sizeof(pg_uuid_t), compare_ids);
 	each_target(inputs, n, note_missing, &check);
 }

@@ -45,6 +45,7 @@ struct EaInput
 	EaEntity   *entity;
 	EaOperation op;				/* create or update */
 	const char *pointer;		/* of the resource object: "/data" */
+	const char *operation;		/* of the atomic operation, or NULL */
 	EaJson	   *attributes;		/* objects, or NULL */
 	EaJson	   *relationships;
 	EaInputField *fields;		/* by field index */

@@ -32,13 +32,14 @@ typedef struct ReadState
 } ReadState;
 
 /*
- * Deepest nesting of the text, and whether it is deeper than allowed.  Stops
- * at the first byte too deep.
+ * Deepest nesting of the text, or -1 with *offset at the first bracket that
+ * is deeper than allowed.
  */
-static bool
-too_deep(const char *str, int len, int max_depth, int *offset)
+static int
+measure_depth(const char *str, int len, int max_depth, int *offset)
 {
 	int			depth = 0;
+	int			deepest = 0;
 	bool		in_string = false;
 
 	for (int i = 0; i < len; i++)
@@ -59,13 +60,14 @@ too_deep(const char *str, int len, int max_depth, int *offset)
 			if (++depth > max_depth)
 			{
 				*offset = i;
-				return true;
+				return -1;
 			}
+			deepest = Max(deepest, depth);
 		}
 		else if (c == ']' || c == '}')
 			depth--;
 	}
-	return false;
+	return deepest;
 }
 
 /* Hang a new node below the innermost open array or object. */
@@ -265,21 +267,23 @@ ea_jsonread_parse(const char *str, int len, int max_depth,
 	JsonSemAction actions = {0};
 	JsonParseErrorType result;
 	int			offset = 0;
+	int			depth;
 
 	if (len >= 3 && memcmp(str, "\xEF\xBB\xBF", 3) == 0)
 		return refuse(fault, "The text begins with a byte-order mark", 0);
 	offset = pg_encoding_verifymbstr(PG_UTF8, str, len);
 	if (offset != len)
 		return refuse(fault, "The text is not valid UTF-8", offset);
-	if (too_deep(str, len, max_depth, &offset))
+	depth = measure_depth(str, len, max_depth, &offset);
+	if (depth < 0)
 		return refuse(fault, "The JSON text is nested too deep", offset);
 
 	state.input = str;
 	while (state.start < len && strchr(" \t\r\n", str[state.start]) != NULL)
 		state.start++;
 	state.lex = ea_compat_json_lexer(str, len);
-	state.parents = palloc((max_depth + 1) * sizeof(EaJson *));
-	state.tails = palloc((max_depth + 1) * sizeof(EaJson *));
+	state.parents = palloc((depth + 1) * sizeof(EaJson *));
+	state.tails = palloc((depth + 1) * sizeof(EaJson *));
 	actions.semstate = &state;
 	actions.object_start = object_start;
 	actions.object_end = object_end;

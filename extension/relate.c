@@ -74,7 +74,7 @@ join_add(EaRequest *req, EaField *field, const pg_uuid_t *id,
 	ea_sqlbuf_add(&b, ", pg_catalog.unnest(");
 	ea_sqlbuf_value(&b, UUIDARRAYOID, target_array(targets, n), false);
 	ea_sqlbuf_add(&b, ") ON CONFLICT DO NOTHING");
-	ea_sqlbuf_run(&b, EA_EXEC_WRITE, false, NULL, NULL);
+	ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, NULL, NULL);
 }
 
 /* Delete the links to the targets, or to all others. */
@@ -93,7 +93,7 @@ join_remove(EaRequest *req, EaField *field, const pg_uuid_t *id,
 	ea_sqlbuf_addf(&b, " AND t%d.%s %s (", alias, field->join_far, which);
 	ea_sqlbuf_value(&b, UUIDARRAYOID, target_array(targets, n), false);
 	ea_sqlbuf_add(&b, ")");
-	ea_sqlbuf_run(&b, EA_EXEC_WRITE, false, NULL, NULL);
+	ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, NULL, NULL);
 }
 
 /* -------- columns of the target -------- */
@@ -132,7 +132,7 @@ inverse_add(EaRequest *req, EaField *field, const pg_uuid_t *id,
 	ea_sqlbuf_value(&b, UUIDARRAYOID, target_array(targets, n), false);
 	ea_sqlbuf_addf(&b, ") AND t%d.%s IS DISTINCT FROM $%d", alias, column,
 				   param);
-	ea_sqlbuf_run(&b, EA_EXEC_WRITE, false, NULL, NULL);
+	ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, NULL, NULL);
 }
 
 static void
@@ -164,7 +164,7 @@ inverse_remove(EaRequest *req, EaField *field, const pg_uuid_t *id,
 		alias = ea_sqlbuf_from(&b, target, EA_OP_READ);
 		add_members(&b, field, alias, id, targets, n, which);
 		ea_sqlbuf_add(&b, " LIMIT 1");
-		if (ea_sqlbuf_run(&b, EA_EXEC_WRITE, false, NULL, NULL) > 0)
+		if (ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, NULL, NULL) > 0)
 			ea_errors_throw(req, EA_ERR_REQUIRED, EA_AT_POINTER, pointer,
 							"A member of \"%s\" cannot be left out: its \"%s\" is required.",
 							field->name, field->mapped_by);
@@ -176,7 +176,7 @@ inverse_remove(EaRequest *req, EaField *field, const pg_uuid_t *id,
 	ea_relate_touch(&b, &set, target);
 	alias = ea_sqlbuf_update(&b, target, set.data);
 	add_members(&b, field, alias, id, targets, n, which);
-	ea_sqlbuf_run(&b, EA_EXEC_WRITE, false, NULL, NULL);
+	ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, NULL, NULL);
 }
 
 static void

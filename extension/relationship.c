@@ -237,9 +237,9 @@ handle_write(EaRequest *req, EaRelationshipVerb verb)
 								  verb == EA_RELATIONSHIP_REMOVE);
 	if (verb == EA_RELATIONSHIP_ADD)
 	{
-		ea_etag_if_match(req, &match);
-		if (!req->entity->locking)
-			memset(&match, 0, sizeof(match));
+		memset(&match, 0, sizeof(match));
+		if (req->entity->locking)
+			ea_etag_if_match(req, &match);
 	}
 	else
 		ea_write_precondition(req, req->entity, &match);

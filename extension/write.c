@@ -34,10 +34,11 @@ version_row(void *arg, TupleTableSlot *slot)
 void
 ea_write_precondition(EaRequest *req, EaEntity *entity, EaIfMatch *match)
 {
-	ea_etag_if_match(req, match);
+	memset(match, 0, sizeof(*match));
 	if (!entity->locking)
-		memset(match, 0, sizeof(*match));
-	else if (!match->given)
+		return;
+	ea_etag_if_match(req, match);
+	if (!match->given)
 		ea_errors_throw(req, EA_ERR_PRECONDITION_REQUIRED, EA_AT_HEADER,
 						"If-Match",
 						"Send the version you have seen in If-Match.");
@@ -98,9 +99,20 @@ set_column(void *arg, const char *column, Oid type, Oid array_type,
 					 ea_sqlbuf_param(set->b, type, value, isnull));
 }
 
-void
-ea_write_elsewhere(EaInput *input, const pg_uuid_t *id)
+/* A relationship whose other side's column may stand in the same table. */
+static bool
+reaches_back(EaField *field)
 {
+	return field->kind != EA_MANY_TO_MANY &&
+		ea_catalog_target(field, 0) == field->entity;
+}
+
+/* True when rows of the entity itself may have changed by it. */
+static bool
+write_elsewhere(EaInput *input, const pg_uuid_t *id)
+{
+	bool		back = false;
+
 	for (int i = 0; i < input->entity->nfields; i++)
 	{
 		EaField    *field = &input->entity->fields[i];
@@ -109,12 +121,36 @@ ea_write_elsewhere(EaInput *input, const pg_uuid_t *id)
 		if (!in->given || field->kind == EA_ATTRIBUTE ||
 			field->kind == EA_TO_ONE || field->kind == EA_ONE_OF)
 			continue;
+		back = back || reaches_back(field);
 		if (input->op == EA_OP_CREATE)
 			ea_relate_add(input->req, field, id, in->targets, in->ntargets);
 		else
 			ea_relate_replace(input->req, field, id, in->targets,
 							  in->ntargets, in->pointer);
 	}
+	return back;
+}
+
+void
+ea_write_finish(EaInput *const *inputs, const pg_uuid_t *ids, int n,
+				EaRowSink *sink)
+{
+	EaRequest  *req = sink->doc->req;
+	bool		back = false;
+
+	for (int i = 0; i < n; i++)
+	{
+		req->operation = inputs[i]->operation;
+		req->pointer = inputs[i]->pointer;
+		back = write_elsewhere(inputs[i], &ids[i]) || back;
+	}
+	if (back)
+	{
+		sink->doc->primary.n = 0;
+		for (int i = 0; i < n; i++)
+			ea_fetch_row(sink, &ids[i], EA_EXEC_WRITE);
+	}
+	ea_document_complete(sink->doc);
 }
 
 void
@@ -134,8 +170,7 @@ ea_write_create(EaRequest *req)
 
 	ea_uuid_make(&id);
 	ea_insert_rows(&input, &id, 1, &sink);
-	ea_write_elsewhere(input, &id);
-	ea_document_complete(doc);
+	ea_write_finish(&input, &id, 1, &sink);
 
 	req->status = 201;
 	ea_context_answer(req, "location",
@@ -227,8 +262,7 @@ ea_write_update_resource(EaInput *input, EaRowSink *sink,
 		ea_errors_check(req);
 	}
 	ea_write_set(input, sink, id, match);
-	ea_write_elsewhere(input, id);
-	ea_document_complete(sink->doc);
+	ea_write_finish(&input, id, 1, sink);
 }
 
 void

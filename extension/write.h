@@ -31,8 +31,13 @@ extern void ea_write_update(EaRequest *req);
 extern int64 ea_write_set(EaInput *input, EaRowSink *sink,
 						  const pg_uuid_t *id, const EaIfMatch *match);
 
-/* Relationships of the input that are kept elsewhere than in the row. */
-extern void ea_write_elsewhere(EaInput *input, const pg_uuid_t *id);
+/*
+ * After the rows of one entity have been written: the relationships of the
+ * inputs that are kept elsewhere, and the rest of the document.  The rows are
+ * read again where a relationship led back into their own table.
+ */
+extern void ea_write_finish(EaInput *const *inputs, const pg_uuid_t *ids,
+							int n, EaRowSink *sink);
 
 /*
  * The whole of an update once its form has been read: values, the row, what

@@ -10,18 +10,18 @@
 #define DEFINE_REFUSAL(name, status, code, title, detail) \
 	const struct refusal refusal_##name = {status, code, title, detail}
 #define BAD_REQUEST(name, detail) \
-	DEFINE_REFUSAL(name, 400, "BAD_REQUEST", "Bad Request", detail)
+	DEFINE_REFUSAL(name, 400, "MALFORMED_REQUEST", "Malformed request", detail)
 
-DEFINE_REFUSAL(busy, 503, "UNAVAILABLE", "Service Unavailable",
+DEFINE_REFUSAL(busy, 503, "UNAVAILABLE", "Service unavailable",
 			   "The service is busy. Try again soon.");
-DEFINE_REFUSAL(unavailable, 503, "UNAVAILABLE", "Service Unavailable",
+DEFINE_REFUSAL(unavailable, 503, "UNAVAILABLE", "Service unavailable",
 			   "The database cannot be reached. Try again soon.");
-DEFINE_REFUSAL(timeout, 503, "TIMEOUT", "Service Unavailable",
+DEFINE_REFUSAL(timeout, 503, "UNAVAILABLE", "Service unavailable",
 			   "The request took too long and was given up.");
-DEFINE_REFUSAL(internal, 500, "INTERNAL_ERROR", "Internal Server Error",
+DEFINE_REFUSAL(internal, 500, "INTERNAL_ERROR", "Internal error",
 			   "The request failed for a reason that the log of the service "
 			   "holds under the id of the request.");
-DEFINE_REFUSAL(malformed, 400, "BAD_REQUEST", "Bad Request",
+DEFINE_REFUSAL(malformed, 400, "MALFORMED_REQUEST", "Malformed request",
 			   "The request is not well-formed HTTP, or did not arrive in "
 			   "time.");
 DEFINE_REFUSAL(headers_too_large, 431, "HEADERS_TOO_LARGE",
@@ -31,15 +31,15 @@ DEFINE_REFUSAL(version, 505, "HTTP_VERSION_NOT_SUPPORTED",
 			   "HTTP Version Not Supported",
 			   "Use HTTP/1.1.");
 
-DEFINE_REFUSAL(target_too_long, 414, "URI_TOO_LONG", "URI Too Long",
+DEFINE_REFUSAL(target_too_long, 414, "URI_TOO_LONG", "URI too long",
 			   "The target of the request is too long.");
-DEFINE_REFUSAL(body_too_large, 413, "BODY_TOO_LARGE", "Content Too Large",
+DEFINE_REFUSAL(body_too_large, 413, "PAYLOAD_TOO_LARGE", "Payload too large",
 			   "The body of the request is too large.");
-DEFINE_REFUSAL(body_too_slow, 408, "REQUEST_TIMEOUT", "Request Timeout",
+DEFINE_REFUSAL(body_too_slow, 408, "REQUEST_TIMEOUT", "Request timeout",
 			   "The body of the request did not arrive in time.");
-DEFINE_REFUSAL(length_required, 411, "LENGTH_REQUIRED", "Length Required",
+DEFINE_REFUSAL(length_required, 411, "LENGTH_REQUIRED", "Length required",
 			   "The request needs a Content-Length.");
-DEFINE_REFUSAL(expectation, 400, "BAD_REQUEST", "Bad Request",
+DEFINE_REFUSAL(expectation, 400, "MALFORMED_REQUEST", "Malformed request",
 			   "The only expectation that can be met is 100-continue.");
 BAD_REQUEST(bad_line, "The request line or a header line is not well-formed.");
 BAD_REQUEST(bad_target, "The target of the request must be an absolute path.");

@@ -17,6 +17,9 @@ use Time::HiRes qw(time);
 
 use EntityApi::Test;
 
+binmode Test::More->builder->$_, ':utf8'
+  for qw(output failure_output todo_output);
+
 my $checkout = EntityApi::Test::checkout();
 my $source =
   ($ENV{ENTITYAPI_SHARED} // "$checkout/../shared") . '/data/chinook/chinook.json';

@@ -5,6 +5,7 @@ use strict;
 use warnings;
 use utf8;
 
+use JSON::PP ();
 use Test::More;
 
 use EntityApi::Test;
@@ -99,9 +100,9 @@ subtest 'filters that hold' => sub {
 	for my $case (
 		[ q{name=='This, that & more'}, 'This, that & more' ],
 		[ q{name=='it\'s "quoted"'}, q{it's "quoted"} ], [ q{name=="it's \"quoted\""}, q{it's "quoted"} ],
-		[ 'name==Žluťoučký\\ ', undef ], [ q{name=='Žluťoučký kůň'}, 'Žluťoučký kůň' ], [ 'name==😀', '😀' ],
+		[ q{name=='Žluťoučký kůň'}, 'Žluťoučký kůň' ], [ 'name==😀', '😀' ],
 		[ 'name==null', 'null' ], [ q{name==''}, '' ], [ 'name==a+b', 'a+b' ], [ q{name=='x=y'}, 'x=y' ],
-		[ 'name==%', '%' ], [ q{name=='under_score'}, 'under_score' ], [ q{name=='under%'}, '' ],
+		[ 'name==%', '%' ], [ 'name==$', '' ], [ q{name=='under_score'}, 'under_score' ], [ q{name=='under%'}, '' ],
 		[ q{name==*}, '' ], [ q{name==ac*}, '' ],
 		[ 'name=like=ac%', 'acme' ], [ 'name=ilike=AC%', 'acme|Acme' ], [ 'name=like=under_score', 'under_score' ],
 		[ 'essay=like=under_score', 'under_score' ], [ q{essay=like='under\\\\_score'}, '' ],
@@ -119,7 +120,7 @@ subtest 'filters that hold' => sub {
 		[ 'big==9007199254740993', 'null' ], [ 'big=in=(9007199254740992)', '' ], [ 'big=gt=9007199254740992', 'null' ],
 		[ 'amount==123456789012345.6789', 'null' ], [ 'amount=ge=123456789012345.67891', '' ],
 		[ 'flag==true', 'Žluťoučký kůň' ], [ 'flag!=true', '😀' ], [ 'flag=in=(true,false)', 'Žluťoučký kůň|😀' ],
-		[ 'colour==RED', '' ], [ 'colour=in=(GREEN,BLUE)', 'a+b|x=y' ], [ 'colour!=RED', 'a+b|x=y' ],
+		[ 'colour==RED', '' ], [ 'colour=gt=BLUE', '|a+b' ], [ 'colour=in=(GREEN,BLUE)', 'a+b|x=y' ], [ 'colour!=RED', 'a+b|x=y' ],
 		[ 'day==2024-02-29', 'acme' ], [ 'day<2024-03-01', 'acme' ], [ 'day=gt=2024-02-29', '' ],
 		[ 'moment==2024-02-29T00:00:00Z', 'Acme' ], [ 'moment==2024-02-29', 'Acme' ],
 		[ 'moment==2024-02-29T01:00:00+01:00', 'Acme' ], [ 'moment=gt=2024-02-29T10:30:00.499999Z', 'x=y' ],
@@ -129,7 +130,6 @@ subtest 'filters that hold' => sub {
 		[ 'name!=nothing;name=isnull=true', '' ])
 	{
 		my ($filter, $expected) = @$case;
-		next unless defined $expected;
 		is(names($filter), $expected, $filter);
 	}
 	is($editor->good(200, GET => '/specimens?filter=name%3D%3D%27This%2C+that+%26+more%27')->{json}{meta}{pagination}{totalRecords},
@@ -184,7 +184,7 @@ subtest 'filters that are refused' => sub {
 		'count=in=()', 'count=in=(1,,2)', 'count=in=(1,2,)', 'count=in=(1,)', 'count=in=(1;2)', 'count=in=((1),2)',
 		'count==1 AND count==2', 'count==1 and(count==2)', 'name==a c', q{name=='a' b}, q{name==a'b}, q{name=='un'closed'},
 		q{name=='unclosed}, q{'count'==1}, 'count==1==2', 'count=GT=1', 'count=foo=1', 'count==(1,2)', 'count=gt=(1,2)', 'count~=1',
-		'name==x=y', "name==a\tb", "name==a\nb", '.count==1', 'count.==1', 'owner..name==1', 'name==$', 'name=like=(a,b)',
+		'name==x=y', "name==a\tb", "name==a\nb", '.count==1', 'count.==1', 'owner..name==1', 'name=like=(a,b)',
 		# names
 		'nothing==1', 'Count==1', 'tenant_id==1', 'tenantId==1', '_tenant_id==1', 'version==0', 'ctid==1', 'xmin==1', 'tableoid==1', 'oid==1',
 		'created_at==2024-01-01', 'updated_at==2024-01-01', 'deleted_at=isnull=true', 'count.x==1', 'name.length==1', 'id.x==1', 'a"b==1', 'a::text==1',
@@ -197,7 +197,7 @@ subtest 'filters that are refused' => sub {
 		q{moment=='2024-02-29T00:00:00 02:00'}, 'moment==-infinity', 'token==x', 'token==' . ($token =~ tr/-//dr), "token=={$token}", 'id==x', 'id==1', q{id==''}, 'colour==PINK', 'colour==red', 'colour=in=(RED,PINK)',
 		'count=isnull=1', 'count=isnull=TRUE', q{count=isnull=''}, 'count=isnull=(true,false)', 'count=in=(1,x)',
 		# operators that do not fit
-		'count=like=1%', 'price=like=1%', 'flag=gt=true', 'flag=like=t%', 'token=gt=' . $token, 'token=like=a%', 'colour=like=R%', 'colour=ilike=R%', 'colour=gt=RED', 'extra==1', 'extra=like=a', 'extra=in=(1)',
+		'count=like=1%', 'price=like=1%', 'flag=gt=true', 'flag=like=t%', 'token=gt=' . $token, 'token=like=a%', 'colour=like=R%', 'colour=ilike=R%', 'extra==1', 'extra=like=a', 'extra=in=(1)',
 		'day=like=2024%', 'id=like=0%', 'id=gt=' . $nobody,
 		q{name=like='abc\\\\'}, q{name=ilike='\\\\'}, 'name=like=' . 'a' x 300, 'name=like=' . '%_' x 200,
 		# limits
@@ -246,7 +246,7 @@ subtest 'paths' => sub {
 		my $unknown = $reader->call(GET => '/boxes?' . $parameter =~ s/vault/xxxxx/r);
 
 		is($known->{status}, 400, "$parameter: what may not be read");
-		is($known->{json}{errors}[0]{detail} =~ s/vault/xxxxx/r, $unknown->{json}{errors}[0]{detail}, 'is unknown');
+		is($known->{json}{errors}[0]{detail} =~ s/vault/xxxxx/gr, $unknown->{json}{errors}[0]{detail}, 'is unknown');
 	}
 	for my $parameter ('filter=secret=like=a%25', 'filter=secret=isnull=true', 'sort=secret', 'fields[specimens]=secret')
 	{
@@ -286,8 +286,9 @@ subtest 'parameters' => sub {
 		(map { [ 'INVALID_PAGE', 'page[number]', '/people', "page[number]=$_" ] } qw(0 -1 1.5 abc 9223372036854775808 9223372036854775807 99999999999999999999)),
 		[ 'INVALID_PAGE', 'page[totals]', '/people', 'page[totals]=no' ],
 		(map { [ 'INVALID_INCLUDE', 'include', '/boxes', "include=$_" ] }
-			qw(nothing owner.nothing label owner.name tags.word content.nothing owner, ,owner owner..boss .owner owner. *), 'owner.boss.boss.boss.boss.boss'),
-		(map { [ 'INVALID_FIELDS', undef, '/boxes', "fields$_" ] } qw([nothings]=name [boxes]=nothing [boxes]=label,nothing [boxes]=label, [boxes]=owner.name [Boxes]=label [boxes]=tenant_id)),
+			qw(nothing owner.nothing label owner.name tags.word content.nothing owner..boss .owner owner. *), 'owner,', ',owner', 'owner.boss.boss.boss.boss.boss'),
+		(map { [ 'INVALID_FIELDS', undef, '/boxes', "fields$_" ] } qw([nothings]=name [boxes]=nothing [boxes]=owner.name [Boxes]=label [boxes]=tenant_id),
+			'[boxes]=label,nothing', '[boxes]=label,'),
 		[ undef, 'fields[]', '/boxes', 'fields[]=label' ], [ undef, undef, '/boxes', 'fields=label' ])
 	{
 		my ($code, $parameter, $target, $query) = @$case;

@@ -31,6 +31,10 @@ my $base_type = 'application/vnd.api+json';
 # What no client may learn, whatever happens
 my $leak = qr/ERROR:|SQLSTATE|\bpg_|relation "|tenant_id|_pkey|_fkey|_key\b|\.c:\d|syntax error at|CONTEXT:/;
 
+# Names of tests may hold any character.
+binmode Test::More->builder->$_, ':utf8'
+  for qw(output failure_output todo_output);
+
 =head1 METHODS
 
 =head2 new($shim, $token, $base)

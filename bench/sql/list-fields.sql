@@ -1,0 +1,7 @@
+SELECT json_build_object(
+	'jsonapi', json_build_object('version', '1.1'),
+	'links', json_build_object('self', '/api/v1/invoices'),
+	'data', json_agg(@fields.part@))
+FROM (SELECT * FROM app.invoice
+	  WHERE tenant_id = '@TENANT@' AND status = 'PAID'
+	  ORDER BY issued_at DESC, id LIMIT 20) i;
