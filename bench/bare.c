@@ -6,8 +6,8 @@
  *
  *	  bare PORT CONNECTIONS QUERY
  *
- * The query has one parameter, the end of the request's path; its answer's
- * first column is the body.  Connections follow libpq's environment.  There
+ * The query has one parameter, the end of the request's path, or none; its
+ * answer's first column is the body.  Connections follow libpq's environment.  There
  * is no check of anything else: this is the floor that the service is
  * measured against.
  *
@@ -28,6 +28,7 @@ struct pool
 {
 	pthread_mutex_t lock;
 	pthread_cond_t released;
+	int			nparams;		/* of the query */
 	int			nidle;
 	PGconn	  **idle;			/* the last one released is used next */
 };
@@ -85,8 +86,8 @@ begin_request(struct mg_connection *client)
 	struct pool *pool = mg_get_user_data(mg_get_context(client));
 	const char *value = strrchr(info->local_uri, '/') + 1;
 	PGconn	   *connection = take(pool);
-	PGresult   *result = PQexecPrepared(connection, "query", 1, &value, NULL,
-										NULL, 0);
+	PGresult   *result = PQexecPrepared(connection, "query", pool->nparams, &value,
+										NULL, NULL, 0);
 	int			status = PQresultStatus(result) != PGRES_TUPLES_OK ? 500 :
 		PQntuples(result) == 0 ? 404 : 200;
 
@@ -120,9 +121,12 @@ connect_all(struct pool *pool, int n, const char *query)
 
 		if (PQstatus(connection) != CONNECTION_OK)
 			die(PQerrorMessage(connection));
-		result = PQprepare(connection, "query", query, 1, NULL);
+		result = PQprepare(connection, "query", query, 0, NULL);
 		if (PQresultStatus(result) != PGRES_COMMAND_OK)
 			die(PQresultErrorMessage(result));
+		PQclear(result);
+		result = PQdescribePrepared(connection, "query");
+		pool->nparams = PQnparams(result);
 		PQclear(result);
 		pool->idle[pool->nidle] = connection;
 	}
@@ -132,8 +136,8 @@ int
 main(int argc, char **argv)
 {
 	struct mg_callbacks callbacks = {.begin_request = begin_request};
-	struct pool pool = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER,
-	0, NULL};
+	struct pool pool = {.lock = PTHREAD_MUTEX_INITIALIZER,
+	.released = PTHREAD_COND_INITIALIZER};
 	struct mg_context *context;
 	sigset_t	signals;
 	int			signal_number;

@@ -34,8 +34,10 @@ SELECT t.id, pg_temp.counted(2, t.n, i), 'B-' || i,
 FROM tenants t, generate_series(1, 20000) i;
 
 INSERT INTO app.product (tenant_id, id, sku, name, unit_price,
-						 created_at, updated_at)
-SELECT t.id, pg_temp.counted(4, t.n, 1), 'P-1', 'Product', 10.25, now(), now()
+						 in_stock, discontinued, created_at,
+						 updated_at)
+SELECT t.id, pg_temp.counted(4, t.n, 1), 'P-1', 'Product', 10.25, 100,
+	   false, now(), now()
 FROM tenants t;
 
 INSERT INTO app.line_item (tenant_id, id, position, description, quantity,

@@ -331,9 +331,10 @@ ea_atomic_lookup(EaRequest *req, EaAtomicOp *op)
 {
 	if (op->entity == NULL)
 	{
-		op->entity = op->type != NULL
-			? ea_catalog_type(req->catalog, op->type)
-			: ea_catalog_collection(req->catalog, op->collection);
+		/* an "add" has both: its data must suit the collection */
+		op->entity = op->collection != NULL
+			? ea_catalog_collection(req->catalog, op->collection)
+			: ea_catalog_type(req->catalog, op->type);
 		if (op->entity != NULL && !ea_catalog_shows(op->entity, req->version))
 			op->entity = NULL;
 		if (op->entity != NULL && op->relationship != NULL)

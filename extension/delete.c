@@ -66,36 +66,67 @@ add_among(EaSqlBuf *b, int alias, const char *column, const IdList *ids)
 	ea_sqlbuf_add(b, ")");
 }
 
-static void delete_rows(EaRequest *req, EaEntity *entity, const IdList *ids,
-						int depth);
+/*
+ * Rows to delete.  hard: they vanish from the table, so that no row may keep
+ * a reference to them; otherwise they are only marked as deleted.
+ */
+typedef struct Doomed
+{
+	EaEntity   *entity;
+	const IdList *ids;
+	bool		hard;
+	int			depth;
+} Doomed;
+
+static void delete_rows(EaRequest *req, const Doomed *doomed);
+
+/* Which of the rows that refer to doomed ones. */
+typedef enum Which
+{
+	VISIBLE,
+	SOFT_DELETED,
+	ALL
+} Which;
+
+static void
+add_referring(EaSqlBuf *b, int alias, const char *column,
+			  const Doomed *doomed, Which which)
+{
+	add_among(b, alias, column, doomed->ids);
+	if (which == SOFT_DELETED)
+		ea_sqlbuf_addf(b, " AND t%d.deleted_at IS NOT NULL", alias);
+}
 
 static void
 cascade(EaRequest *req, EaEntity *child, const char *column,
-		const IdList *ids, EaEntity *parent, int depth)
+		const Doomed *doomed, Which which)
 {
-	IdList		children = {0};
+	IdList		ids = {0};
+	Doomed		children = {child, &ids, doomed->hard || !child->soft_delete,
+	doomed->depth + 1};
 	EaSqlBuf	b;
 	int			alias;
 
 	ea_sqlbuf_init(&b, req);
+	b.deleted_too = which != VISIBLE;
 	ea_sqlbuf_add(&b, "SELECT t0.id");
 	alias = ea_sqlbuf_from(&b, child, EA_OP_DELETE);
-	add_among(&b, alias, column, ids);
-	if (child == parent)
+	add_referring(&b, alias, column, doomed, which);
+	if (child == doomed->entity)
 	{
 		/* a row that refers to itself is being deleted already */
 		ea_sqlbuf_addf(&b, " AND t%d.id <> ALL (", alias);
-		ea_sqlbuf_value(&b, UUIDARRAYOID, id_array(ids), false);
+		ea_sqlbuf_value(&b, UUIDARRAYOID, id_array(doomed->ids), false);
 		ea_sqlbuf_add(&b, ")");
 	}
-	ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, id_row, &children);
-	if (children.n > 0)
-		delete_rows(req, child, &children, depth + 1);
+	ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, id_row, &ids);
+	if (ids.n > 0)
+		delete_rows(req, &children);
 }
 
 static void
 set_null(EaRequest *req, EaEntity *child, const char *column,
-		 const IdList *ids)
+		 const Doomed *doomed, Which which)
 {
 	StringInfoData set;
 	EaSqlBuf	b;
@@ -105,9 +136,10 @@ set_null(EaRequest *req, EaEntity *child, const char *column,
 	initStringInfo(&set);
 	appendStringInfo(&set, "%s = NULL", column);
 	ea_sqlbuf_init(&b, req);
+	b.deleted_too = which != VISIBLE;
 	ea_relate_touch(&b, &set, child);
 	alias = ea_sqlbuf_update(&b, child, set.data);
-	add_among(&b, alias, column, ids);
+	add_referring(&b, alias, column, doomed, which);
 	ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, NULL, NULL);
 }
 
@@ -126,7 +158,7 @@ refuse(EaRequest *req)
  */
 static void
 restrict_hidden(EaRequest *req, EaEntity *child, const char *column,
-				const IdList *ids)
+				const Doomed *doomed)
 {
 	EaSqlBuf	b;
 	int			alias;
@@ -134,28 +166,37 @@ restrict_hidden(EaRequest *req, EaEntity *child, const char *column,
 	ea_sqlbuf_init(&b, req);
 	ea_sqlbuf_add(&b, "SELECT 1");
 	alias = ea_sqlbuf_from(&b, child, EA_OP_DELETE);
-	add_among(&b, alias, column, ids);
+	add_referring(&b, alias, column, doomed, VISIBLE);
 	ea_sqlbuf_add(&b, " LIMIT 1");
 	if (ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, NULL, NULL) > 0)
 		refuse(req);
 }
 
-/* One column of another table that may point at the deleted rows. */
+/* One column of another table that may point at the doomed rows. */
 static void
-release_reference(EaRequest *req, EaEntity *entity, EaField *field,
-				  const char *column, const IdList *ids, int depth)
+release_reference(EaRequest *req, EaField *field, const char *column,
+				  const Doomed *doomed)
 {
+	EaEntity   *child = field->entity;
+	Which		which = doomed->hard ? ALL : VISIBLE;
+
 	switch (field->on_delete)
 	{
 		case EA_CASCADE:
-			cascade(req, field->entity, column, ids, entity, depth);
+			cascade(req, child, column, doomed, which);
 			break;
 		case EA_SET_NULL:
-			set_null(req, field->entity, column, ids);
+			set_null(req, child, column, doomed, which);
 			break;
 		case EA_RESTRICT:
-			if (entity->soft_delete)
-				restrict_hidden(req, field->entity, column, ids);
+			if (!doomed->hard)
+				restrict_hidden(req, child, column, doomed);
+
+			/* what is deleted already holds nothing back */
+			else if (child->soft_delete && field->required)
+				cascade(req, child, column, doomed, SOFT_DELETED);
+			else if (child->soft_delete)
+				set_null(req, child, column, doomed, SOFT_DELETED);
 			break;
 	}
 }
@@ -174,8 +215,10 @@ unlink_joined(EaRequest *req, EaField *field, const char *column,
 }
 
 static void
-release(EaRequest *req, EaEntity *entity, const IdList *ids, int depth)
+release(EaRequest *req, const Doomed *doomed)
 {
+	EaEntity   *entity = doomed->entity;
+
 	for (int i = 0; i < entity->nreferences; i++)
 	{
 		EaReference *reference = &entity->references[i];
@@ -189,39 +232,44 @@ release(EaRequest *req, EaEntity *entity, const IdList *ids, int depth)
 			if (ea_catalog_target(field, m) != entity)
 				continue;
 			if (field->kind == EA_MANY_TO_MANY)
-				unlink_joined(req, field, field->join_far, ids);
+				unlink_joined(req, field, field->join_far, doomed->ids);
 			else
-				release_reference(req, entity, field,
-								  field->members[m].column, ids, depth);
+				release_reference(req, field, field->members[m].column,
+								  doomed);
 		}
 	}
 	for (int i = 0; i < entity->nfields; i++)
 	{
 		if (entity->fields[i].kind == EA_MANY_TO_MANY)
 			unlink_joined(req, &entity->fields[i],
-						  entity->fields[i].join_near, ids);
+						  entity->fields[i].join_near, doomed->ids);
 	}
 }
 
 static void
-delete_rows(EaRequest *req, EaEntity *entity, const IdList *ids, int depth)
+delete_rows(EaRequest *req, const Doomed *doomed)
 {
+	EaEntity   *entity = doomed->entity;
+	StringInfoData set;
 	EaSqlBuf	b;
 	int			alias;
 
 	CHECK_FOR_INTERRUPTS();
 	check_stack_depth();
-	if (depth > MAX_CASCADE_DEPTH)
+	if (doomed->depth > MAX_CASCADE_DEPTH)
 		refuse(req);
 
-	release(req, entity, ids, depth);
+	release(req, doomed);
 	req->writing = entity;
 	req->deleting = true;
 	ea_sqlbuf_init(&b, req);
-	if (entity->soft_delete)
+	if (doomed->hard)
 	{
-		StringInfoData set;
-
+		b.deleted_too = true;
+		alias = ea_sqlbuf_delete(&b, entity);
+	}
+	else
+	{
 		initStringInfo(&set);
 		appendStringInfo(&set, "deleted_at = $%d",
 						 ea_sqlbuf_param(&b, TIMESTAMPTZOID,
@@ -230,9 +278,7 @@ delete_rows(EaRequest *req, EaEntity *entity, const IdList *ids, int depth)
 		ea_relate_touch(&b, &set, entity);
 		alias = ea_sqlbuf_update(&b, entity, set.data);
 	}
-	else
-		alias = ea_sqlbuf_delete(&b, entity);
-	add_among(&b, alias, "id", ids);
+	add_among(&b, alias, "id", doomed->ids);
 	ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, NULL, NULL);
 }
 
@@ -242,10 +288,11 @@ ea_delete_resource(EaRequest *req, EaEntity *entity, const pg_uuid_t *id,
 {
 	Datum		first = UUIDPGetDatum(id);
 	IdList		ids = {1, 1, &first};
+	Doomed		doomed = {entity, &ids, !entity->soft_delete, 0};
 
 	/* the row is held from here on: its version cannot change any more */
 	ea_write_check_row(req, entity, id, match, true);
-	delete_rows(req, entity, &ids, 0);
+	delete_rows(req, &doomed);
 }
 
 void

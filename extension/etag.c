@@ -52,9 +52,8 @@ read_tag(const char *p, Tag *tag)
 		tag->fits = false;
 	if (p == digits || *p++ != '"')
 		return NULL;
-	if (*p != '\0' && *p != ',' && *p != ' ' && *p != '\t')
-		return NULL;
-	return p;
+	p += strspn(p, " \t");
+	return *p == '\0' || *p == ',' ? p : NULL;
 }
 
 void

@@ -15,6 +15,7 @@
 #include "input.h"
 #include "lid.h"
 #include "miscadmin.h"
+#include "relate.h"
 #include "utils/array.h"
 #include "uuid.h"
 
@@ -148,25 +149,36 @@ writable_field(EaInput *input, const EaJson *member, bool attribute,
 	return ea_input_writable(input, field, pointer) ? field : NULL;
 }
 
-bool
-ea_input_writable(EaInput *input, EaField *field, const char *pointer)
+/* A field may be written as far as the one that it mirrors may. */
+static bool
+is_writable(EaInput *input, EaField *field, EaField *side,
+			const char *pointer)
 {
 	EaRequest  *req = input->req;
+	bool		later = input->op == EA_OP_UPDATE || side != field;
 
-	if (field->read_only || (field->write_once && input->op == EA_OP_UPDATE))
+	if (side->read_only || (side->write_once && later))
 	{
 		ea_errors_add(req, EA_ERR_READ_ONLY, EA_AT_POINTER, pointer,
-					  field->read_only ? "\"%s\" is read-only."
+					  side->read_only ? "\"%s\" is read-only."
 					  : "\"%s\" can only be set on creation.", field->name);
 		return false;
 	}
-	if (!ea_authz_writable(req, field))
+	if (!ea_authz_writable(req, side))
 	{
 		ea_errors_add(req, EA_ERR_FORBIDDEN, EA_AT_POINTER, pointer,
 					  "Your roles do not allow setting \"%s\".", field->name);
 		return false;
 	}
 	return true;
+}
+
+bool
+ea_input_writable(EaInput *input, EaField *field, const char *pointer)
+{
+	return is_writable(input, field, field, pointer) &&
+		(field->mapped_by == NULL ||
+		 is_writable(input, field, ea_relate_owner(field), pointer));
 }
 
 static void

@@ -73,7 +73,7 @@ add_predicates(EaSqlBuf *b, EaEntity *entity, int alias, EaOperation op)
 		ea_sqlbuf_addf(b, "t%d.tenant_id = $%d", alias, ea_sqlbuf_tenant(b));
 	else
 		ea_sqlbuf_add(b, "true");
-	if (entity->soft_delete)
+	if (entity->soft_delete && !b->deleted_too)
 		ea_sqlbuf_addf(b, " AND t%d.deleted_at IS NULL", alias);
 }
 

@@ -31,6 +31,7 @@ typedef struct EaSqlBuf
 	bool	   *isnull;
 	int			nrelations;		/* next alias */
 	int			tenant_param;	/* number of the tenant parameter, 0: none */
+	bool		deleted_too;	/* soft-deleted rows are not left out */
 } EaSqlBuf;
 
 extern void ea_sqlbuf_init(EaSqlBuf *b, EaRequest *req);

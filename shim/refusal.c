@@ -25,7 +25,7 @@ DEFINE_REFUSAL(malformed, 400, "MALFORMED_REQUEST", "Malformed request",
 			   "The request is not well-formed HTTP, or did not arrive in "
 			   "time.");
 DEFINE_REFUSAL(headers_too_large, 431, "HEADERS_TOO_LARGE",
-			   "Request Header Fields Too Large",
+			   "Request header fields too large",
 			   "The headers are too many or too large.");
 DEFINE_REFUSAL(version, 505, "HTTP_VERSION_NOT_SUPPORTED",
 			   "HTTP Version Not Supported",

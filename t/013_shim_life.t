@@ -141,8 +141,17 @@ subtest 'drain' => sub {
 	ok(!-e $pid_file, 'pid file removed');
 };
 
+sub logged_answers
+{
+	my ($shim) = @_;
+
+	open my $log, '<', $shim->log or die $shim->log . ": $!\n";
+	return scalar grep { /"status":200/ } <$log>;
+}
+
 subtest 'drain under load' => sub {
 	my $shim = EntityApi::Test->shim($cluster, keep_alive => 'yes');
+	my $before = logged_answers($shim);
 	my @children;
 
 	for my $child (1 .. 4)
@@ -159,22 +168,28 @@ subtest 'drain under load' => sub {
 				my $answer = $client->get($shim->url . '/sleep/0.02');
 				my $status = $answer->{status};
 
-				$status = 'refused'
-				  if $status == 599 && $answer->{content} =~ /Could not connect/;
 				$seen{$status}++;
 				last if $status ne '200';
 			}
-			syswrite STDOUT, join ' ', sort keys %seen;
+			syswrite STDOUT, join ' ', $seen{200}, grep { $_ ne '200' } sort keys %seen;
 			POSIX::_exit(0);
 		}
 		push @children, $out;
 	}
 	sleep 1;
 	is($shim->stop('TERM'), 0, 'ends with 0');
+
+	# A connection that the kernel took but the shim did not is reset at the
+	# end: what counts is that each request that was begun was answered whole.
+	my $answered = 0;
 	for my $child (@children)
 	{
-		is(scalar(<$child>), '200 refused', 'every request was answered, until none was accepted');
+		my ($count, @others) = split / /, scalar(<$child>);
+
+		is("@others", '599', 'answers, until no connection is accepted');
+		$answered += $count;
 	}
+	is(logged_answers($shim) - $before, $answered, 'every request was answered');
 };
 
 subtest 'reload' => sub {

@@ -97,7 +97,7 @@ sub make_rows
 		{
 			my %row = (type => $collection, id => sprintf('018f0000-0000-7000-8000-%012x', ++$number * 7919 % 65536));
 
-			for my $name (keys %{ $types{$collection} })
+			for my $name (sort keys %{ $types{$collection} })
 			{
 				$row{$name} = rand() < 0.2 ? undef : any(@{ $pool{ $types{$collection}{$name} } })
 				  if $name ne 'id';
@@ -157,7 +157,8 @@ sub plain
 	}
 	if ($type eq 'datetime')
 	{
-		my ($seconds, $micro) = (int($value / 1_000_000), $value % 1_000_000);
+		my $micro = $value % 1_000_000;
+		my $seconds = ($value - $micro) / 1_000_000;
 		my @at = gmtime(1_767_225_600 + $seconds);
 
 		return sprintf '%04d-%02d-%02dT%02d:%02d:%02d.%06dZ', $at[5] + 1900, $at[4] + 1, @at[ 3, 2, 1, 0 ], $micro;
@@ -186,7 +187,7 @@ sub insert_rows
 		{
 			my %columns = (tenant_id => quoted($tenant), created_at => 'now()', updated_at => 'now()');
 
-			for my $name (keys %{ $types{$collection} })
+			for my $name (sort keys %{ $types{$collection} })
 			{
 				my $type = $types{$collection}{$name};
 
@@ -218,12 +219,13 @@ make_rows();
 
 # -------- random expressions --------
 
-# A path from a collection: its names, and the type of what it ends in
-# ("relationship" for one that ends there).
+# A path from a collection: its names, the type of what it ends in
+# ("relationship" for one that ends there), and the number of names up to the
+# last to-many relationship.
 sub random_path
 {
 	my ($collection, $hops, $to_many) = @_;
-	my @names;
+	my ($many, $last_to_many, @names) = (0);
 	my @members = ($collection);
 
 	while ($hops-- > 0)
@@ -233,13 +235,14 @@ sub random_path
 
 		last unless @usable;
 		push @names, any(@usable);
-		(undef, @members) = @{ $next{ $names[-1] } };
-		return ([@names], 'relationship') if rand() < 0.08 && !$next{ $names[-1] }[0];
+		($last_to_many, @members) = @{ $next{ $names[-1] } };
+		$many = @names if $last_to_many;
+		return ([@names], 'relationship', $many) if rand() < 0.08 && !$last_to_many;
 	}
 	my %last = map { %{ $types{$_} } } @members;
 	my $name = any(sort keys %last);
 
-	return ([ @names, $name ], $last{$name});
+	return ([ @names, $name ], $last{$name}, $many);
 }
 
 sub random_pattern
@@ -256,7 +259,7 @@ sub random_pattern
 sub random_comparison
 {
 	my ($collection) = @_;
-	my ($path, $type) = random_path($collection, any(0, 0, 0, 1, 1, 2, 3), 1);
+	my ($path, $type, $many) = random_path($collection, any(0, 0, 0, 1, 1, 2, 3), 1);
 	my $operator = $type eq 'relationship' ? '=isnull=' : any(@{ $operators{$type} });
 	my @values;
 
@@ -264,12 +267,12 @@ sub random_comparison
 	elsif ($operator =~ /like/) { @values = random_pattern() }
 	else
 	{
-		my @choice = $path->[-1] eq 'id' ? map { $_->{id} } map { @$_ } values %rows : @{ $pool{$type} };
+		my @choice = $path->[-1] eq 'id' ? map { $_->{id} } map { @{ $rows{$_} } } sort keys %rows : @{ $pool{$type} };
 
 		@values = map { any(@choice) } 1 .. ($operator =~ /in|out/ ? 1 + rand 4 : 1);
 		@values = map { $_ + any(0, 0, 1, -1) } @values if $type eq 'decimal';
 	}
-	return { path => $path, type => $type, operator => $operator, values => \@values };
+	return { path => $path, many => $many, type => $type, operator => $operator, values => \@values };
 }
 
 sub random_tree
@@ -339,7 +342,7 @@ sub text_of
 	my $joint = $tree->{joint};
 	my $text = join '', map { $_->[0] . $_->[1] }
 	  map { [ $_ == 0 ? '' : $joint eq 'and' ? any(';', ' ; ', ' and ', '  and  ') : any(',', ' , ', ' or '),
-			text_of($tree->{parts}[$_], $joint) ] } 0 .. $#{ $tree->{parts} };
+			text_of($tree->{parts}[$_], @{ $tree->{parts} } > 1 ? $joint : $within) ] } 0 .. $#{ $tree->{parts} };
 
 	# "and" binds tighter, and is needless to bracket within itself
 	my $bracket = @{ $tree->{parts} } > 1 && $within eq 'and' && $joint eq 'or' || rand() < 0.3;
@@ -348,18 +351,20 @@ sub text_of
 
 # -------- what they mean --------
 
-# The values a path leads to; an empty to-one, and a member without the
-# attribute, lead to null.
+# The values a path leads to.  An empty to-one, and a member without the
+# attribute, lead to null, but to no member of a to-many beyond them: $many is
+# the number of names up to the last to-many relationship.
 sub values_of
 {
-	my ($row, @path) = @_;
+	my ($row, $many, @path) = @_;
 	my $name = shift @path;
 	my $relationship = $row && $relationships{ $row->{type} }{$name};
 
-	return (undef) unless $row && ($relationship || exists $types{ $row->{type} }{$name});
+	return $many > 0 ? () : (undef)
+	  unless $row && ($relationship || exists $types{ $row->{type} }{$name});
 	return ($row->{$name}) unless $relationship;
 	my @targets = $relationship->[0] ? @{ $row->{$name} // [] } : ($row->{$name});
-	return @path ? map { values_of($_, @path) } @targets : @targets;
+	return @path ? map { values_of($_, $many - 1, @path) } @targets : @targets;
 }
 
 sub pattern
@@ -403,7 +408,7 @@ sub matches
 {
 	my ($tree, $row) = @_;
 
-	return scalar grep { holds($tree, $_) } values_of($row, @{ $tree->{path} }) if $tree->{path};
+	return scalar grep { holds($tree, $_) } values_of($row, $tree->{many}, @{ $tree->{path} }) if $tree->{path};
 	my $true = grep { matches($_, $row) } @{ $tree->{parts} };
 	return $tree->{joint} eq 'or' ? $true > 0 : $true == @{ $tree->{parts} };
 }
@@ -433,7 +438,7 @@ sub sorted
 
 	for my $row (@found)
 	{
-		$values{ $row->{id} } = [ map { (values_of($row, @{ $_->{path} }))[0] } @$keys ];
+		$values{ $row->{id} } = [ map { (values_of($row, 0, @{ $_->{path} }))[0] } @$keys ];
 	}
 	return sort {
 		my $order = 0;
