@@ -23,6 +23,7 @@
 #include "jsonwrite.h"
 #include "miscadmin.h"
 #include "params.h"
+#include "relate.h"
 #include "relationship.h"
 #include "utils/memutils.h"
 #include "utils/resowner.h"
@@ -45,19 +46,8 @@ typedef struct Run
 	EaAtomicOps *ops;
 	int			current;
 	bool		tenant_known;
-	bool		deferred;		/* foreign keys are checked at the end */
 	Batch		batch;
 } Run;
-
-static void
-defer_constraints(Run *run)
-{
-	if (run->deferred)
-		return;
-	ea_exec_run("SET CONSTRAINTS ALL DEFERRED", 0, NULL, NULL, NULL,
-				EA_EXEC_WRITE, false, NULL, NULL);
-	run->deferred = true;
-}
 
 /* -------- results -------- */
 
@@ -199,7 +189,7 @@ complete_later(EaInput *input, EaField *field, EaInputField *in)
 		!ea_atomic_later(input->req, run->ops, run->current, field,
 						 op->lid->text, &target))
 		return false;
-	defer_constraints(run);
+	ea_relate_defer(run->req);
 	in->targets = palloc(sizeof(EaTarget));
 	in->targets[0] = target;
 	in->ntargets = 1;
@@ -399,9 +389,7 @@ ea_atomic_run(EaRequest *req)
 	for (run.current = 0; run.current < run.ops->n; run.current++)
 		run_operation(&run, &run.ops->items[run.current]);
 	flush(&run);
-	if (run.deferred)
-		ea_exec_run("SET CONSTRAINTS ALL IMMEDIATE", 0, NULL, NULL, NULL,
-					EA_EXEC_WRITE, false, NULL, NULL);
+	ea_relate_check_deferred(req);
 	ea_jsonwrite_lit(req->out, "]}");
 	req->status = 200;
 }

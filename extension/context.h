@@ -95,6 +95,7 @@ struct EaRequest
 	const char *pointer;		/* the written resource object in the body */
 	const char *operation;		/* pointer of the atomic operation, or NULL */
 	struct EaLids *lids;		/* its local ids, within atomic operations */
+	bool		deferred;		/* foreign keys are checked at the end */
 
 	/* faults so far */
 	EaProblem	problems[EA_MAX_PROBLEMS];

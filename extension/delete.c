@@ -23,6 +23,7 @@
 #include "sqlbuf.h"
 #include "utils/array.h"
 #include "utils/timestamp.h"
+#include "uuid.h"
 #include "write.h"
 
 /* How far a cascade goes from entity to entity. */
@@ -76,6 +77,7 @@ typedef struct Doomed
 	const IdList *ids;
 	bool		hard;
 	int			depth;
+	const struct Doomed *parent;	/* whose deletion this is part of */
 } Doomed;
 
 static void delete_rows(EaRequest *req, const Doomed *doomed);
@@ -97,13 +99,49 @@ add_referring(EaSqlBuf *b, int alias, const char *column,
 		ea_sqlbuf_addf(b, " AND t%d.deleted_at IS NOT NULL", alias);
 }
 
+static bool
+is_doomed(EaEntity *entity, Datum id, const Doomed *doomed)
+{
+	for (; doomed != NULL; doomed = doomed->parent)
+	{
+		for (int i = 0; doomed->entity == entity && i < doomed->ids->n; i++)
+		{
+			if (ea_uuid_equal(DatumGetUUIDP(id),
+							  DatumGetUUIDP(doomed->ids->ids[i])))
+				return true;
+		}
+	}
+	return false;
+}
+
+/*
+ * References may run in a circle: then a row is found that is about to be
+ * deleted anyway, and no order of deletion suits the foreign keys.
+ */
+static void
+leave_out_doomed(EaRequest *req, EaEntity *entity, IdList *ids,
+				 const Doomed *doomed)
+{
+	int			n = 0;
+
+	for (int i = 0; i < ids->n; i++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (!is_doomed(entity, ids->ids[i], doomed))
+			ids->ids[n++] = ids->ids[i];
+	}
+	if (n < ids->n)
+		ea_relate_defer(req);
+	ids->n = n;
+}
+
 static void
 cascade(EaRequest *req, EaEntity *child, const char *column,
 		const Doomed *doomed, Which which)
 {
 	IdList		ids = {0};
 	Doomed		children = {child, &ids, doomed->hard || !child->soft_delete,
-	doomed->depth + 1};
+	doomed->depth + 1, doomed};
 	EaSqlBuf	b;
 	int			alias;
 
@@ -120,6 +158,7 @@ cascade(EaRequest *req, EaEntity *child, const char *column,
 		ea_sqlbuf_add(&b, ")");
 	}
 	ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, id_row, &ids);
+	leave_out_doomed(req, child, &ids, doomed->parent);
 	if (ids.n > 0)
 		delete_rows(req, &children);
 }
@@ -288,11 +327,14 @@ ea_delete_resource(EaRequest *req, EaEntity *entity, const pg_uuid_t *id,
 {
 	Datum		first = UUIDPGetDatum(id);
 	IdList		ids = {1, 1, &first};
-	Doomed		doomed = {entity, &ids, !entity->soft_delete, 0};
+	Doomed		doomed = {entity, &ids, !entity->soft_delete, 0, NULL};
+	bool		deferred = req->deferred;
 
 	/* the row is held from here on: its version cannot change any more */
 	ea_write_check_row(req, entity, id, match, true);
 	delete_rows(req, &doomed);
+	if (!deferred)
+		ea_relate_check_deferred(req);
 }
 
 void

@@ -25,6 +25,7 @@ typedef struct MediaType
 	bool		atomic;			/* ext is exactly the atomic extension */
 	bool		foreign;		/* some parameter but ext, profile, q */
 	bool		charset_utf8;	/* the only foreign one is charset=utf-8 */
+	bool		weighted;		/* has q, which only Accept may */
 	bool		excluded;		/* q=0 */
 } MediaType;
 
@@ -89,7 +90,10 @@ note_parameter(MediaType *type, const char *name, const char *value)
 		type->atomic = strcmp(value, ATOMIC_EXT) == 0;
 	}
 	else if (strcmp(name, "q") == 0)
+	{
+		type->weighted = true;
 		type->excluded = strtod(value, NULL) <= 0;
+	}
 	else if (strcmp(name, "profile") != 0)
 	{
 		type->charset_utf8 = !type->foreign &&
@@ -170,7 +174,7 @@ check_content_type(EaRequest *req)
 	MediaType	type;
 
 	if (header != NULL && *read_type(header, &type) == '\0' &&
-		fits_body(&type, req->route->media))
+		!type.weighted && fits_body(&type, req->route->media))
 		return;
 	ea_errors_throw(req, EA_ERR_UNSUPPORTED_MEDIA_TYPE, EA_AT_HEADER,
 					"Content-Type", "The body must be sent as %s.",

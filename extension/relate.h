@@ -42,6 +42,13 @@ extern void ea_relate_remove(EaRequest *req, EaField *field,
 extern EaField *ea_relate_owner(EaField *field);
 
 /*
+ * Let foreign keys wait, and have them checked after all.  The check throws
+ * as a violated constraint does.
+ */
+extern void ea_relate_defer(EaRequest *req);
+extern void ea_relate_check_deferred(EaRequest *req);
+
+/*
  * `, updated_at = $n` and, for locking entities, `, version = version + 1`:
  * what every update of a row sets besides.
  */

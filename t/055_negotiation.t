@@ -140,7 +140,7 @@ subtest 'headers of every answer' => sub {
 	}
 	my $made = $editor->good(201, POST => '/authors', data => { type => 'authors', attributes => { name => 'x' } });
 	is($made->{headers}{location}, $made->{json}{data}{links}{self}, 'Location');
-	for my $id ('', 'a b', 'x' x 65, 'ä', '<script>', 'a,b')
+	for my $id ('', 'a b', 'x' x 65, '<script>', 'a,b')
 	{
 		my $own = asked(GET => '/authors', 'X-Request-Id' => $id)->{headers}{'x-request-id'};
 		like($own, qr/^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/, 'another id instead of a bad one');
