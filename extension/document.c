@@ -190,13 +190,14 @@ add_include(EaDocument *doc, EaEntity *entity, const char *path)
 			if (field == NULL || field->kind == EA_ATTRIBUTE ||
 				!ea_authz_shown(req, field))
 				continue;
-			known = true;
 			for (int i = 0; i < field->nmembers; i++)
 			{
 				EaEntity   *target = ea_catalog_target(field, i);
 
-				if (ea_catalog_shows(target, req->version) &&
-					ea_authz_allows(req, target, EA_OP_READ))
+				if (!ea_catalog_shows(target, req->version))
+					continue;
+				known = true;
+				if (ea_authz_allows(req, target, EA_OP_READ))
 					next = list_append_unique_ptr(next, target);
 			}
 		}

@@ -17,6 +17,7 @@
 
 #include "access/htup_details.h"
 #include "access/xact.h"
+#include "account.h"
 #include "authz.h"
 #include "catalog.h"
 #include "catalog/pg_type.h"
@@ -378,10 +379,6 @@ run_guarded(EaRequest *req, const char *method_name)
 
 /* -------- the answer -------- */
 
-static const char *const kind_names[] = {
-	"USER", "SERVICE_ACCOUNT", "PERSONAL_API_KEY"
-};
-
 static EaMedia
 answer_media(EaRequest *req)
 {
@@ -411,7 +408,7 @@ set_headers(EaRequest *req)
 		ea_context_answer(req, "x-entityapi-principal",
 						  req->principal->user_id);
 		ea_context_answer(req, "x-entityapi-principal-kind",
-						  kind_names[req->principal->kind]);
+						  ea_account_kind(req->principal->kind));
 	}
 }
 
