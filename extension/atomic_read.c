@@ -195,11 +195,13 @@ read_data_target(EaRequest *req, EaAtomicOp *op, const char *pointer)
 		ea_errors_throw(req, EA_ERR_TYPE_CONFLICT, EA_AT_POINTER,
 						ea_errors_pointer(pointer, "type"),
 						"The type differs from that of the target.");
-	if ((id != NULL && (op->id == NULL || pg_strcasecmp(id, op->id) != 0)) ||
-		(lid != NULL && (op->lid == NULL ||
-						 strcmp(lid->text, op->lid->text) != 0)))
+	if (lid != NULL && (op->lid == NULL ||
+						strcmp(lid->text, op->lid->text) != 0))
+		malformed(req, ea_errors_pointer(pointer, "lid"),
+				  "The local id differs from that of the target.");
+	if (id != NULL && (op->id == NULL || pg_strcasecmp(id, op->id) != 0))
 		ea_errors_throw(req, EA_ERR_ID_CONFLICT, EA_AT_POINTER,
-						ea_errors_pointer(pointer, id ? "id" : "lid"),
+						ea_errors_pointer(pointer, "id"),
 						"The id differs from that of the target.");
 }
 

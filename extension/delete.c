@@ -263,9 +263,13 @@ release(EaRequest *req, const Doomed *doomed)
 		EaReference *reference = &entity->references[i];
 		EaEntity   *other = ea_catalog_entity(entity->catalog,
 											  reference->entity_name);
-		EaField    *field = ea_catalog_field(other, reference->field_name,
-											 strlen(reference->field_name));
+		EaField    *field = other == NULL ? NULL
+		: ea_catalog_field(other, reference->field_name,
+						   strlen(reference->field_name));
 
+		if (field == NULL)
+			elog(ERROR, "the reference %s.%s is not declared",
+				 reference->entity_name, reference->field_name);
 		for (int m = 0; m < field->nmembers; m++)
 		{
 			if (ea_catalog_target(field, m) != entity)
