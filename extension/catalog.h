@@ -107,7 +107,10 @@ struct EaField
 	char	   *join_far;		/* its column for the other side, quoted */
 };
 
-/* The owning field of another entity that may point at this one. */
+/*
+ * The owning field of an entity, with a column or a join table, that may
+ * point at this one.
+ */
 typedef struct EaReference
 {
 	char	   *entity_name;

@@ -242,14 +242,15 @@ release_reference(EaRequest *req, EaField *field, const char *column,
 
 static void
 unlink_joined(EaRequest *req, EaField *field, const char *column,
-			  const IdList *ids)
+			  const Doomed *doomed)
 {
 	EaSqlBuf	b;
 	int			alias;
 
 	ea_sqlbuf_init(&b, req);
+	b.all_tenants = !doomed->entity->tenant_scoped;
 	alias = ea_sqlbuf_join_delete(&b, field);
-	add_among(&b, alias, column, ids);
+	add_among(&b, alias, column, doomed->ids);
 	ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, NULL, NULL);
 }
 
@@ -270,22 +271,29 @@ release(EaRequest *req, const Doomed *doomed)
 		if (field == NULL)
 			elog(ERROR, "the reference %s.%s is not declared",
 				 reference->entity_name, reference->field_name);
+
 		for (int m = 0; m < field->nmembers; m++)
 		{
 			if (ea_catalog_target(field, m) != entity)
 				continue;
 			if (field->kind == EA_MANY_TO_MANY)
-				unlink_joined(req, field, field->join_far, doomed->ids);
-			else
+				unlink_joined(req, field, field->join_far, doomed);
+
+			/*
+			 * No statement reaches into the entities of all tenants: what
+			 * is common to them stays as long as the foreign keys say so.
+			 */
+			else if (entity->tenant_scoped || !field->entity->tenant_scoped)
 				release_reference(req, field, field->members[m].column,
 								  doomed);
 		}
 	}
 	for (int i = 0; i < entity->nfields; i++)
 	{
-		if (entity->fields[i].kind == EA_MANY_TO_MANY)
+		if (entity->fields[i].kind == EA_MANY_TO_MANY &&
+			entity->fields[i].mapped_by == NULL)
 			unlink_joined(req, &entity->fields[i],
-						  entity->fields[i].join_near, doomed->ids);
+						  entity->fields[i].join_near, doomed);
 	}
 }
 

@@ -145,7 +145,10 @@ settle_relation(EaManifest *m, EaDeclField *field, EaDeclEntity *target)
 		case EA_MANY_TO_MANY_RELATION:
 			field->kind = EA_MANY_TO_MANY;
 			if (!inverse)
+			{
 				name_join(field, target);
+				target->references = lappend(target->references, field);
+			}
 			break;
 	}
 

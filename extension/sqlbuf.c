@@ -138,7 +138,7 @@ add_join(EaSqlBuf *b, const char *verb, EaField *field)
 	int			alias = b->nrelations++;
 
 	ea_sqlbuf_addf(b, "%s %s t%d WHERE ", verb, field->join_table, alias);
-	if (field->entity->tenant_scoped)
+	if (field->entity->tenant_scoped && !b->all_tenants)
 		ea_sqlbuf_addf(b, "t%d.tenant_id = $%d", alias, ea_sqlbuf_tenant(b));
 	else
 		ea_sqlbuf_add(b, "true");

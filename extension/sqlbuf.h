@@ -32,6 +32,7 @@ typedef struct EaSqlBuf
 	int			nrelations;		/* next alias */
 	int			tenant_param;	/* number of the tenant parameter, 0: none */
 	bool		deleted_too;	/* soft-deleted rows are not left out */
+	bool		all_tenants;	/* of join tables only: links to a global row */
 } EaSqlBuf;
 
 extern void ea_sqlbuf_init(EaSqlBuf *b, EaRequest *req);

@@ -181,10 +181,20 @@ subtest 'methods' => sub {
 };
 
 subtest 'paths' => sub {
-	my $passport = $editor->made(passports => { number => 'P' }, { owner => $ann });
+	my $room = $editor->made(readingRooms => { name => 'North' }, { guests => [$ann] });
 
-	# "Memo" and "Sticker" are one word; two words show the difference.
-	is(asked(GET => "/authors/$ann->{id}")->{status}, 200, 'the collection');
+	is($room->{type}, 'readingrooms', 'the type in lower case');
+	is($room->{links}{self}, "/api/v1/readingRooms/$room->{id}", 'the collection in camel case');
+	for my $path ("/readingRooms/$room->{id}", "/readingrooms/$room->{id}")
+	{
+		is(asked(GET => $path)->{json}{data}{id}, $room->{id}, "GET $path");
+		is(asked(GET => "$path/guests")->{json}{data}[0]{id}, $ann->{id}, 'what is related');
+		is(asked(GET => "$path/relationships/guests")->{json}{data}[0]{id}, $ann->{id}, 'and linked');
+		is(asked(PATCH => $path, 'Content-Type' => $plain,
+				body => JSON::PP->new->encode({ data => $editor->identifier($room) }))->{status}, 200, 'PATCH');
+	}
+	is(asked(GET => $_)->{json}{meta}{pagination}{totalRecords}, 1, $_) for '/readingRooms', '/readingrooms';
+	is(asked(GET => "/$_")->{status}, 404, "not $_") for qw(ReadingRooms readingROOMS READINGROOMS reading-rooms reading_rooms);
 	is(asked(GET => '/authors/' . uc $ann->{id})->{json}{data}{id}, $ann->{id}, 'ids in upper case');
 	for my $path ('/Authors', '/author', '/AUTHORS', '/authors/', '//authors', '/authors//', "/authors/$ann->{id}/", '/authors/.', '/authors/..')
 	{

@@ -14,6 +14,7 @@ use warnings;
 
 use Getopt::Long;
 use JSON::PP;
+use MIME::Base64 ();
 
 use EntityApi::Test;
 
@@ -224,6 +225,46 @@ sub target
 	return $target;
 }
 
+sub identity
+{
+	my $users = '/manage/tenants/' . any($tenants[0]{id}, $tenants[1]{id}, 'x', $ids{people}[0]) . '/users';
+	my %user = (username => any('u' . int rand 1e6, 'ann', "\x{c4}n"), email => 'a@b.example', roles => any([], ['Editor'], ['Nobody']),
+		profile => { a => { b => [ 1, undef ] } }, securityAttributes => {}, temporaryPassword => 'temporary-word-1');
+
+	return any(
+		[ POST => '/auth/login', { username => any('nobody', "x\x{300}" x 200), password => 'x' } ],
+		[ POST => '/auth/refresh', { refreshToken => any('x', 'ear_' . 'a' x 71, 'ear_' . 'a' x 70000) } ],
+		[ POST => '/auth/logout', { refreshToken => any('x', undef) } ],
+		[ PATCH => '/auth/me', { profile => { name => value(1) } } ],
+		[ GET => '/auth/me', undef ],
+		[ POST => '/auth/change-password', { currentPassword => 'x', newPassword => any('y' x 129, 'short') } ],
+		[ POST => '/manage/tenants', { name => 'T' . int rand 1e6, slug => 't' . int rand 1e6, attributes => { a => 1 } } ],
+		[ POST => $users, \%user ],
+		[ PUT => "$users/" . any('x', $ids{people}[0]) . '/roles', { roles => any([], ['Editor'], [ 'Editor', 'Editor' ]) } ]);
+}
+
+# A token of which one thing is changed
+sub spoiled_token
+{
+	my $token = $token{ any(qw(editor super)) };
+	my @parts = split /\./, $token;
+	my $way = int rand 5;
+
+	if ($way == 0) { substr($token, rand length $token, 1) = any('A', '.', '=', '-', '_', ' ', "\x{e9}") }
+	elsif ($way == 1) { $token = join '.', @parts[ 0, 1 ], any('', @parts) }
+	elsif ($way == 2) { $token .= any('.', '=', 'A', '.x', 'x' x 9000) }
+	elsif ($way == 3) { $token = join '.', map { encoded_json($_) } mutate({ alg => 'HS256', kid => 'x', typ => 'at+jwt' }), mutate({ sub => 'x', exp => 1 }), 'x' }
+	else { $token = any('', '.', '..', '...', 'a.b', 'eap_' . 'a' x 71, "\x{0}" =~ tr/\0/ /r) }
+	return $token;
+}
+
+sub encoded_json
+{
+	my ($value) = @_;
+
+	return MIME::Base64::encode_base64url($json->encode($value));
+}
+
 sub request
 {
 	my $method = any(qw(GET GET GET POST POST PATCH PATCH DELETE HEAD PUT));
@@ -233,7 +274,13 @@ sub request
 	my %headers = (authorization => 'Bearer ' . $token{ any(qw(editor editor editor editor reader helper other super)) });
 	my $kind = rand;
 
-	if ($kind < 0.3)
+	if ($kind < 0.07)
+	{
+		($method, $target, $body) = @{ identity() };
+		$headers{'content-type'} = 'application/json';
+		$headers{authorization} = "Bearer $token{super}" if rand() < 0.5;
+	}
+	elsif ($kind < 0.3)
 	{
 		($method, $target) = ('POST', '/api/v1/operations');
 		$headers{'content-type'} = $atomic;
@@ -254,6 +301,7 @@ sub request
 		$body = $json->encode($body);
 		$body = spoil_bytes($body) if rand() < 0.1;
 	}
+	$headers{authorization} = any('Bearer ', 'Bearer ', 'bearer ', 'Basic ', '') . spoiled_token() if rand() < 0.05;
 	$headers{ any('x-tenant-id', 'accept', 'content-type', 'x-request-id', 'if-none-match', 'authorization', 'x-api-key', 'if-match') } =
 	  any('', 'x', '*', '*/*', $plain, $atomic, '"1"', $tenants[0]{id}, $tenants[1]{id}, [], [ 'a', 'b' ], {}, 1, undef, 'Bearer x', "Bearer a.b.c")
 	  if rand() < 0.15;
