@@ -367,6 +367,9 @@ run_operation(Run *run, EaAtomicOp *op)
 	else
 	{
 		ea_delete_resource(req, op->entity, &id, &match);
+
+		/* what was added before may have gone with it */
+		run->ops->lids->nmade = 0;
 		write_empty(req);
 	}
 }

@@ -222,6 +222,7 @@ typedef struct LinkageSink
 	EaResourceList *fresh;		/* and where new ones go */
 	int			near;			/* column with the id of the near side */
 	int			far;
+	bool		bounded;		/* no more is read than is shown */
 } LinkageSink;
 
 /* Included resources of one answer are bounded (contract section 13). */
@@ -263,6 +264,40 @@ linkage_row(void *arg, TupleTableSlot *slot)
 		include_row(sink->doc, sink->target, sink->fresh, slot);
 }
 
+/* The rows that link the resources with the given ids. */
+static int
+add_links(EaSqlBuf *b, LinkageSink *sink, pg_uuid_t *ids, int n)
+{
+	EaField    *field = sink->shape->rels[sink->rel].field;
+	EaEntity   *target = ea_catalog_target(field, 0);
+	bool		joined = field->kind == EA_MANY_TO_MANY;
+	int			alias = joined ? ea_sqlbuf_join_from(b, field)
+		: ea_sqlbuf_from(b, target, EA_OP_READ);
+
+	ea_sqlbuf_addf(b, " AND t%d.%s = ANY (", alias, joined ? field->join_near
+				   : field->members[0].column);
+	ea_sqlbuf_value(b, UUIDARRAYOID, uuid_array(ids, n), false);
+	ea_sqlbuf_add(b, ")");
+	if (joined && ea_sqlbuf_hides_rows(sink->doc->req, target))
+	{
+		int			far;
+
+		ea_sqlbuf_add(b, " AND EXISTS (SELECT 1");
+		far = ea_sqlbuf_from(b, target, EA_OP_READ);
+		ea_sqlbuf_addf(b, " AND t%d.id = t%d.%s)", far, alias,
+					   field->join_far);
+	}
+	return alias;
+}
+
+static void
+run_links(EaSqlBuf *b, LinkageSink *sink)
+{
+	if (sink->bounded)
+		ea_sqlbuf_addf(b, " LIMIT %d", ea_guc_max_linkage + 1);
+	ea_sqlbuf_run(b, sink->doc->mode, true, linkage_row, sink);
+}
+
 /*
  * Linkage of a relationship whose column is on the target, for the resources
  * with the given ids.  When an include step follows it, the same statement
@@ -298,43 +333,47 @@ fetch_inverse(LinkageSink *sink, pg_uuid_t *ids, int n)
 		sink->near = 0;
 		sink->far = 1;
 	}
-	alias = ea_sqlbuf_from(&b, target, EA_OP_READ);
-	ea_sqlbuf_addf(&b, " AND t%d.%s = ANY (", alias, column);
-	ea_sqlbuf_value(&b, UUIDARRAYOID, uuid_array(ids, n), false);
-	ea_sqlbuf_addf(&b, ") ORDER BY t%d.%s, t%d.id", alias, column, alias);
-	ea_sqlbuf_run(&b, sink->doc->mode, true, linkage_row, sink);
+	alias = add_links(&b, sink, ids, n);
+	ea_sqlbuf_addf(&b, " ORDER BY t%d.%s, t%d.id", alias, column, alias);
+	run_links(&b, sink);
 }
 
 static void
 fetch_joined(LinkageSink *sink, pg_uuid_t *ids, int n)
 {
 	EaField    *field = sink->shape->rels[sink->rel].field;
-	EaEntity   *target = ea_catalog_target(field, 0);
 	EaSqlBuf	b;
 	int			alias;
 
 	ea_sqlbuf_init(&b, sink->doc->req);
 	ea_sqlbuf_addf(&b, "SELECT t0.%s, t0.%s", field->join_near,
 				   field->join_far);
-	alias = ea_sqlbuf_join_from(&b, field);
-	ea_sqlbuf_addf(&b, " AND t%d.%s = ANY (", alias, field->join_near);
-	ea_sqlbuf_value(&b, UUIDARRAYOID, uuid_array(ids, n), false);
-	ea_sqlbuf_add(&b, ")");
-	if (ea_sqlbuf_hides_rows(sink->doc->req, target))
-	{
-		int			far;
-
-		ea_sqlbuf_add(&b, " AND EXISTS (SELECT 1");
-		far = ea_sqlbuf_from(&b, target, EA_OP_READ);
-		ea_sqlbuf_addf(&b, " AND t%d.id = t%d.%s)", far, alias,
-					   field->join_far);
-	}
+	alias = add_links(&b, sink, ids, n);
 	ea_sqlbuf_addf(&b, " ORDER BY t%d.%s, t%d.%s", alias, field->join_near,
 				   alias, field->join_far);
 	sink->near = 0;
 	sink->far = 1;
-	sink->target = NULL;
-	ea_sqlbuf_run(&b, sink->doc->mode, true, linkage_row, sink);
+	run_links(&b, sink);
+}
+
+static void
+count_row(void *arg, TupleTableSlot *slot)
+{
+	*(int64 *) arg = DatumGetInt64(slot->tts_values[0]);
+}
+
+/* Where more members were found than are shown, only their number is. */
+static void
+count_links(LinkageSink *sink, EaLinkage *linkage, pg_uuid_t *id)
+{
+	EaSqlBuf	b;
+
+	if (linkage->count <= ea_guc_max_linkage)
+		return;
+	ea_sqlbuf_init(&b, sink->doc->req);
+	ea_sqlbuf_add(&b, "SELECT pg_catalog.count(*)");
+	add_links(&b, sink, id, 1);
+	ea_sqlbuf_run(&b, sink->doc->mode, true, count_row, &linkage->count);
 }
 
 /*
@@ -452,7 +491,7 @@ fetch_linkage(EaDocument *doc, EaShape *shape, EaResourceList *level,
 	for (int r = 0; n > 0 && r < shape->nrels; r++)
 	{
 		EaField    *field = shape->rels[r].field;
-		LinkageSink sink = {doc, shape, r, NULL, fresh, 0, 0};
+		LinkageSink sink = {doc, shape, r, NULL, fresh, 0, 0, false};
 		bool		followed = mark_followed(visits, nvisits, shape, r);
 
 		CHECK_FOR_INTERRUPTS();
@@ -462,6 +501,8 @@ fetch_linkage(EaDocument *doc, EaShape *shape, EaResourceList *level,
 				hide_invisible(doc, shape, r, m, level);
 			continue;
 		}
+		sink.bounded = n == 1 && !shape->rels[r].followed &&
+			!doc->all_linkage;
 		if (field->kind == EA_MANY_TO_MANY)
 			fetch_joined(&sink, ids, n);
 		else
@@ -471,6 +512,9 @@ fetch_linkage(EaDocument *doc, EaShape *shape, EaResourceList *level,
 												ea_catalog_target(field, 0));
 			fetch_inverse(&sink, ids, n);
 		}
+		if (sink.bounded)
+			count_links(&sink, &known(doc, shape->entity, ids)->linkage[r],
+						ids);
 	}
 }
 

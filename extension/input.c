@@ -509,6 +509,9 @@ check_entity(EaInput *const *inputs, int n, EaEntity *entity)
 													UUIDOID, UUID_LEN, false,
 													TYPALIGN_CHAR)), false);
 	ea_sqlbuf_add(&b, ")");
+	/* no foreign key refuses a row that is only being hidden */
+	if (entity->soft_delete)
+		ea_sqlbuf_addf(&b, " FOR SHARE OF t%d", alias);
 	ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, target_row, &check);
 	qsort(check.seen, check.nseen, sizeof(pg_uuid_t), compare_ids);
 	each_target(inputs, n, note_missing, &check);

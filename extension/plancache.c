@@ -120,7 +120,8 @@ make_plan(const PlanKey *key, int nparams, const Oid *types, bool one_row)
 	sql = MemoryContextStrdup(TopMemoryContext, key->sql);
 	kept_types = MemoryContextAlloc(TopMemoryContext,
 									Max(nparams, 1) * sizeof(Oid));
-	memcpy(kept_types, types, nparams * sizeof(Oid));
+	if (nparams > 0)
+		memcpy(kept_types, types, nparams * sizeof(Oid));
 	entry = hash_search(plans, key, HASH_ENTER, &found);
 	Assert(!found);
 	entry->key.sql = sql;
@@ -145,7 +146,8 @@ ea_plancache_get(const char *sql, int nparams, const Oid *types,
 	entry = hash_search(plans, &key, HASH_FIND, NULL);
 	if (entry != NULL &&
 		(entry->nparams != nparams ||
-		 memcmp(entry->types, types, nparams * sizeof(Oid)) != 0))
+		 (nparams > 0 &&
+		  memcmp(entry->types, types, nparams * sizeof(Oid)) != 0)))
 	{
 		drop_plan(entry);
 		entry = NULL;

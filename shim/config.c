@@ -66,7 +66,7 @@ static const struct setting settings[] =
 	STRING(database, "", SECRET,
 		   "libpq connection string or URI; empty: PGHOST, PGDATABASE, ..."),
 	INTEGER(pool_size, NULL, 1, 1000, 0,
-			"database connections; default twice the cores, at least 4"),
+			"database connections; default four times the cores, 8 to 32"),
 	INTEGER(pool_wait_ms, "2000", 1, 60000, RELOADABLE,
 			"longest wait for a free connection, then 503"),
 	INTEGER(login_pool_share, NULL, 1, 1000, RELOADABLE,

@@ -35,7 +35,8 @@ apply_computed(struct config *config)
 	{
 		long		cores = sysconf(_SC_NPROCESSORS_ONLN);
 
-		config->pool_size = cores > 2 ? cores * 2 : 4;
+		/* a connection whose commit waits for the disk keeps no core busy */
+		config->pool_size = cores > 8 ? 32 : cores > 2 ? cores * 4 : 8;
 		if (config->pool_size > config->threads)
 			config->pool_size = config->threads;
 	}

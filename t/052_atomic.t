@@ -256,7 +256,7 @@ subtest 'form' => sub {
 		[ 'update of a collection',         400, '/href',     { op => 'update', href => '/works', data => \%work } ],
 		[ 'another type than its ref',      409, '/data/type', { op => 'update', ref => \%work, data => { %work, type => 'notes' } } ],
 		[ 'another id than its ref',        409, '/data/id',  { op => 'update', ref => \%work, data => { %work, id => $nobody } } ],
-		[ 'another lid than its ref',       409, '/data/lid', { op => 'update', ref => \%work, data => { type => 'works', lid => 'x' } } ],
+		[ 'another lid than its ref',       400, '/data/lid', { op => 'update', ref => \%work, data => { type => 'works', lid => 'x' } } ],
 		[ 'another type than its href',     409, '/data/type', { op => 'update', href => $editor->path($work), data => { %work, type => 'notes' } } ],
 		[ 'another id than its href',       409, '/data/id',  { op => 'update', href => $editor->path($work), data => { %work, id => $nobody } } ],
 		[ 'remove without a target',        400, '',          { op => 'remove' } ],

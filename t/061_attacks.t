@@ -16,7 +16,37 @@ use EntityApi::Test;
 use EntityApi::Test::Cases;
 
 my $cluster = EntityApi::Test->cluster(conf => ['log_statement = none']);
-$cluster->apply(EntityApi::Test::checkout() . '/t/entities');
+my $more = EntityApi::Test::folder() . '/more.yaml';
+{
+	open my $file, '>', $more or die "$more: $!\n";
+	print $file <<~'YAML';
+		apiVersion: entityapi/v1
+		kind: Entity
+		metadata: {name: Room}
+		spec:
+		  fields:
+		    name: {type: string}
+		    desks: {type: ref, target: Desk, relation: OneToMany, mappedBy: room}
+		    fixed: {type: ref, target: Desk, relation: OneToMany, mappedBy: first}
+		  permissions:
+		    Editor: [create, read, update, delete]
+		    Helper: [create, read, update]
+		---
+		apiVersion: entityapi/v1
+		kind: Entity
+		metadata: {name: Desk}
+		spec:
+		  fields:
+		    name: {type: string}
+		    room: {type: ref, target: Room, relation: ManyToOne, writeRoles: [Editor]}
+		    first: {type: ref, target: Room, relation: ManyToOne, writeOnce: true}
+		  permissions:
+		    Editor: [create, read, update, delete]
+		    Helper: [read]
+		YAML
+	close $file or die "$more: $!\n";
+}
+$cluster->apply(EntityApi::Test::checkout() . '/t/entities', $more);
 my $shim = EntityApi::Test->shim($cluster);
 my ($here, $there) = map { $shim->tenant($_) } qw(here there);
 my %user = map { $_ => $shim->user($here->{id}, lc $_, [$_]) } qw(Editor Reader Helper);
@@ -263,6 +293,31 @@ subtest 'what the roles hide' => sub {
 		[ nothing => PATCH => $specimen, data => { %{ $mine{specimens} }, attributes => { nothing => 'x' } } ]);
 };
 
+# What may not be written on one side may not be written on the other.
+subtest 'the other side' => sub {
+	my @rooms = map { made($ours, rooms => { name => $_ }) } qw(one two);
+	my $desk = made($ours, desks => { name => 'desk' }, room => $rooms[0], first => $rooms[0]);
+	my $room = "/rooms/$rooms[1]{id}";
+
+	for my $method (qw(POST PATCH DELETE))
+	{
+		$helper->refused("$method by a role that may not", 403, 'FORBIDDEN', undef, $method => "$room/relationships/desks", data => [$desk]);
+		$ours->refused("$method of what is written once", 400, 'READ_ONLY', undef, $method => "$room/relationships/fixed", data => [$desk]);
+	}
+	$helper->refused('update', 403, 'FORBIDDEN', undef, PATCH => $room,
+		data => { %{ $rooms[1] }, relationships => { desks => { data => [$desk] } } });
+	$helper->refused('creation', 403, 'FORBIDDEN', undef, POST => '/rooms',
+		data => { type => 'rooms', relationships => { desks => { data => [$desk] } } });
+	$ours->refused('creation with what is written once', 400, 'READ_ONLY', undef, POST => '/rooms',
+		data => { type => 'rooms', relationships => { fixed => { data => [$desk] } } });
+	for my $name (qw(room first))
+	{
+		is_deeply($ours->good(200, GET => "/desks/$desk->{id}/relationships/$name")->{json}{data}, $rooms[0], "$name is as it was");
+	}
+	$ours->good(204, POST => "$room/relationships/desks", data => [$desk]);
+	is_deeply($ours->good(200, GET => "/desks/$desk->{id}/relationships/room")->{json}{data}, $rooms[1], 'others may');
+};
+
 subtest 'filters that would widen' => sub {
 	my @own = ($mine{people}{id});
 
@@ -489,6 +544,9 @@ subtest 'atomic operations' => sub {
 		{ op => 'update', data => { %{ $mine{specimens} }, attributes => { secret => 'x' } } });
 	$run->('type of a one-of', $ours, 400, "$list/1", $add,
 		{ op => 'update', ref => { %{ $mine{boxes} }, relationship => 'content' }, data => $mine{people} });
+
+	$run->('another local id', $ours, 400, "$list/1", $add,
+		{ op => 'update', ref => { type => 'people', lid => 'b' }, data => { type => 'people', lid => 'a' } });
 
 	# local ids where strings must be
 	for my $lid (undef, JSON::PP::true, 1, [], {}, [ 'a' ], '')
