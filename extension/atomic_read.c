@@ -301,12 +301,19 @@ read_lids(EaRequest *req, EaAtomicOps *ops)
 EaAtomicOps *
 ea_atomic_read(EaRequest *req)
 {
+	static const char *const excluded[] = {"data", "included", "errors"};
 	EaJson	   *root = ea_context_json(req);
 	EaJson	   *list = ea_jsonread_get(root, "atomic:operations");
 	EaAtomicOps *ops = palloc0(sizeof(EaAtomicOps));
 
 	if (list == NULL)
 		malformed(req, "", "The document needs \"atomic:operations\".");
+	for (int i = 0; i < lengthof(excluded); i++)
+	{
+		if (ea_jsonread_get(root, excluded[i]) != NULL)
+			malformed(req, ea_errors_pointer("", excluded[i]),
+					  "This member cannot stand beside \"atomic:operations\".");
+	}
 	if (list->kind != EA_JSON_ARRAY || list->count == 0)
 		malformed(req, "/atomic:operations",
 				  "\"atomic:operations\" must be an array of operations.");

@@ -255,14 +255,51 @@ field_at_fault(EaRequest *req, const ErrorData *edata)
 	return NULL;
 }
 
+/*
+ * A pointer must lead to something that was sent (JSON:API "source"), so one
+ * that does not is cut back to the nearest parent that exists.
+ */
+static char *
+nearest_sent(EaRequest *req, char *pointer)
+{
+	EaJsonFault fault;
+	EaJson	   *at = ea_jsonread_parse(req->body, req->body_len,
+									   ea_guc_max_json_depth, &fault);
+	char	   *end = pointer;
+
+	while (at != NULL && *end == '/')
+	{
+		int			len = strcspn(end + 1, "/");
+		char	   *token = pnstrdup(end + 1, len);
+
+		if (at->kind == EA_JSON_ARRAY)
+		{
+			int			index = atoi(token);
+
+			for (at = at->first; at != NULL && index > 0; index--)
+				at = at->next;
+		}
+		else
+			at = ea_jsonread_get(at, token);
+		if (at != NULL)
+			end += len + 1;
+	}
+	*end = '\0';
+	return pointer;
+}
+
 static char *
 field_pointer(EaRequest *req, const EaField *field)
 {
 	const char *base = req->pointer == NULL ? "/data" : req->pointer;
 
+	/* where a relationship is written, data is its value */
+	if (req->field != NULL)
+		return ea_errors_pointer(req->operation == NULL ? ""
+								 : req->operation, "data");
 	base = ea_errors_pointer(base, field->kind == EA_ATTRIBUTE
 							 ? "attributes" : "relationships");
-	return ea_errors_pointer(base, field->name);
+	return nearest_sent(req, ea_errors_pointer(base, field->name));
 }
 
 /*

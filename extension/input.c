@@ -232,7 +232,9 @@ read_identifier(EaRequest *req, EaField *field, const EaJson *json,
 	for (target->member = 0; target->member < field->nmembers;
 		 target->member++)
 	{
-		if (strcmp(field->members[target->member].type, type->text) == 0)
+		if (strcmp(field->members[target->member].type, type->text) == 0 &&
+			ea_catalog_shows(ea_catalog_target(field, target->member),
+							 req->version))
 			break;
 	}
 	if (target->member == field->nmembers)
@@ -246,7 +248,10 @@ read_identifier(EaRequest *req, EaField *field, const EaJson *json,
 	if (lid != NULL)
 		return ea_lid_resolve(req, type->text, lid,
 							  ea_errors_pointer(pointer, "lid"), &target->id);
-	if (!ea_uuid_parse(id->text, id->len, &target->id))
+	/* what roles hide is not there either */
+	if (!ea_uuid_parse(id->text, id->len, &target->id) ||
+		!ea_authz_allows(req, ea_catalog_target(field, target->member),
+						 EA_OP_READ))
 	{
 		if (!removing)
 			ea_errors_add(req, EA_ERR_RELATED_NOT_FOUND, EA_AT_POINTER, pointer,

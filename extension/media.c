@@ -154,17 +154,17 @@ fits_body(const MediaType *type, EaMedia media)
 	return false;
 }
 
-static bool
-fits_answer(const MediaType *type, EaMedia media)
+/* How exactly a range of Accept names what is answered; 0: not at all. */
+static int
+precision(const MediaType *type, EaMedia media)
 {
-	if (type->excluded)
-		return false;
-	if (strcmp(type->name, "*/*") == 0 ||
-		strcmp(type->name, "application/*") == 0)
-		return true;
+	if (strcmp(type->name, "*/*") == 0)
+		return 1;
+	if (strcmp(type->name, "application/*") == 0)
+		return 2;
 	if (media == EA_MEDIA_JSONAPI || media == EA_MEDIA_ATOMIC)
-		return fits_body(type, media);
-	return strcmp(type->name, JSON) == 0;
+		return fits_body(type, media) ? 3 : 0;
+	return strcmp(type->name, JSON) == 0 ? 3 : 0;
 }
 
 static void
@@ -186,18 +186,31 @@ check_accept(EaRequest *req)
 {
 	const char *p = ea_context_header(req, "accept", NULL);
 	MediaType	type;
+	int			best = 0;
+	bool		accepted = false;
 
 	if (p == NULL || *skip_space(p) == '\0')
 		return;
 	for (;;)
 	{
+		int			exact;
+
 		p = read_type(p, &type);
-		if (fits_answer(&type, req->route->media))
-			return;
+		exact = precision(&type, req->route->media);
+		/* the most precise range decides (RFC 9110 section 12.5.1) */
+		if (exact > best)
+			accepted = false;
+		if (exact > 0 && exact >= best)
+		{
+			best = exact;
+			accepted = accepted || !type.excluded;
+		}
 		if (*p == '\0')
 			break;
 		p++;
 	}
+	if (accepted)
+		return;
 	ea_errors_throw(req, EA_ERR_NOT_ACCEPTABLE, EA_AT_HEADER, "Accept",
 					"Only %s can be sent.",
 					ea_media_answer(req->route->media));

@@ -249,6 +249,9 @@ subtest 'one-to-one' => sub {
 	is($editor->relate(PATCH => $desk, 'holder', $one)->{status}, 204, 'a partner');
 	my $answer = $editor->relate(PATCH => $second, 'holder', $one);
 	is("$answer->{status} $answer->{json}{errors}[0]{code}", '409 UNIQUE_VIOLATION', 'has one partner only');
+	is($answer->{json}{errors}[0]{source}{pointer}, '/data', 'where it was named');
+	$editor->batch_refused('in a batch, too', 409, 'UNIQUE_VIOLATION', '/atomic:operations/0/data',
+		{ op => 'update', ref => { %{ $editor->identifier($second) }, relationship => 'holder' }, data => $editor->identifier($one) });
 	is($editor->relate(PATCH => $one, 'desk', $second)->{status}, 204, 'replaced from the other side');
 	is(join('|', map { $editor->linked($_, 'holder') } $desk, $second), "|$one->{id}", 'the old one is free');
 	is($editor->relate(PATCH => $two, 'desk', $second)->{status}, 204, 'and taken over from there');

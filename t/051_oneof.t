@@ -172,6 +172,30 @@ subtest 'mixed lists' => sub {
 	is($editor->linked($alp, 'depictions'), ids(@works[ 0, 4 ]), 'the other side');
 };
 
+subtest 'a member that the roles hide' => sub {
+	my $helper = $editor->as($editor->shim->user($editor->{tenant}, 'helper', ['Helper']));
+	my $vault = $editor->made(vaults => { place => 'below' });
+	my $room = $editor->made(readingRooms => { name => 'North' }, { behind => $vault });
+	my $open = $helper->made(readingRooms => { name => 'South' }, { behind => $alp });
+
+	is($helper->linked($open, 'behind'), $alp->{id}, 'the other member can be seen');
+	is_deeply($helper->current($room)->{relationships}{behind}{data}, undef, 'not in linkage');
+	is($helper->linked($room, 'behind'), '', 'nor at the relationship');
+	is($helper->good(200, GET => $helper->path($room, 'behind'))->{json}{data}, undef, 'nor as related resource');
+	is(ids(@{ $helper->good(200, GET => '/readingRooms?include=behind')->{json}{included} }), $alp->{id}, 'nor included');
+	is_deeply($helper->good(200, GET => "/readingRooms?filter=behind.id==$vault->{id}")->{json}{data}, [], 'nor found');
+	for my $target ($vault, { type => 'vaults', id => $nobody })
+	{
+		for my $answer ($helper->update($open, {}, { behind => $target }), $helper->relate(PATCH => $open, 'behind', $target),
+			$helper->call(POST => '/readingRooms', data => $helper->document(readingRooms => { name => 'x' }, { behind => $target })))
+		{
+			is("$answer->{status} $answer->{json}{errors}[0]{code}", '404 RELATED_NOT_FOUND', 'nor to be referred to');
+		}
+	}
+	is($helper->update($room, { name => 'East' })->{status}, 200, 'a write of something else');
+	is($editor->linked($room, 'behind'), $vault->{id}, 'leaves it there');
+};
+
 subtest 'deletion of what is pointed at' => sub {
 	for my $make (sub { $editor->made(places => { name => 'gone' }) }, sub { $editor->made(events => { name => 'gone' }) })
 	{

@@ -209,6 +209,9 @@ subtest 'form' => sub {
 		[ 'an array as operation', "$list/0", '{"atomic:operations":[[]]}' ],
 		[ 'an array',             undef, '[]' ],
 		[ 'broken JSON',          undef, '{"atomic:operations":[' ],
+		[ 'data beside it',       '/data', '{"data":null,"atomic:operations":[{"op":"add","data":{"type":"authors","attributes":{"name":"form"}}}]}' ],
+		[ 'included beside it',   '/included', '{"included":[],"atomic:operations":[{"op":"add","data":{"type":"authors","attributes":{"name":"form"}}}]}' ],
+		[ 'errors beside it',     '/errors', '{"errors":[],"atomic:operations":[{"op":"add","data":{"type":"authors","attributes":{"name":"form"}}}]}' ],
 		[ 'a key twice',          undef, '{"atomic:operations":[{"op":"add","op":"add","data":{"type":"authors","attributes":{"name":"x"}}}]}' ],
 		[ 'a blank body',         undef, ' ' ])
 	{

@@ -120,6 +120,27 @@ subtest 'entities' => sub {
 	is($v3->update($ship, {}, { cargo => $barrel })->{status}, 200, 'and another');
 };
 
+# The sailor's chest may be a crate, which version 2 does not know.
+subtest 'a one-of with a member that is not there' => sub {
+	my $other = $v3->made(sailors => { name => 'Other' }, { chest => $barrel });
+
+	is($v3->update($sailor, {}, { chest => $crate })->{status}, 200, 'where it is there');
+	is_deeply($v2->current($sailor)->{relationships}{chest}{data}, undef, 'nothing is shown of it');
+	is_deeply($v2->current($other)->{relationships}{chest}{data}, $v2->identifier($barrel), 'but of the others');
+	is($v2->linked($sailor, 'chest'), '', 'nor at the relationship');
+	is($v2->good(200, GET => $v2->path($sailor, 'chest'))->{json}{data}, undef, 'nor as related resource');
+	is_deeply([ map { $_->{type} } @{ $v2->good(200, GET => '/sailors?include=chest')->{json}{included} } ], ['barrels'], 'nor included');
+	is_deeply([ map { $_->{id} } @{ $v2->good(200, GET => '/sailors?filter=chest.content==figs')->{json}{data} } ], [], 'nor found');
+	for my $answer ($v2->update($sailor, {}, { chest => $crate }), $v2->relate(PATCH => $sailor, 'chest', $crate),
+		$v2->call(POST => '/sailors', data => $v2->document(sailors => { name => 'x' }, { chest => $crate })))
+	{
+		is("$answer->{status} $answer->{json}{errors}[0]{code}", '400 TYPE_NOT_ALLOWED', 'nor taken');
+	}
+	is($v3->linked($sailor, 'chest'), $crate->{id}, 'it is still there');
+	is($v2->update($sailor, { name => 'T' })->{status}, 200, 'a write of something else');
+	is($v3->linked($sailor, 'chest'), $crate->{id}, 'leaves it there');
+};
+
 subtest 'headers' => sub {
 	for my $version (1 .. 3)
 	{

@@ -1,4 +1,4 @@
-# Media types, methods, paths and parameters.
+# Media types, methods, paths and parameters, and the form of every document.
 
 use strict;
 use warnings;
@@ -96,7 +96,12 @@ subtest 'Accept' => sub {
 		[ 406, 'text/html' ],
 		[ 406, 'application/json' ],
 		[ 406, 'text/*' ],
-		[ 406, '*/*;q=0' ])
+		[ 406, '*/*;q=0' ],
+		[ 200, "$plain, */*;q=0" ],
+		[ 200, "*/*;q=0, application/*" ],
+		[ 406, "$plain;q=0, */*" ],
+		[ 406, "*/*;q=0.5, $plain;q=0" ],
+		[ 406, '*/*, application/*;q=0' ])
 	{
 		my ($status, $accept) = @$case;
 		my $name = $accept // 'none';
@@ -224,6 +229,7 @@ subtest 'parameters' => sub {
 		[ 'unknown field',           'fields[authors]', 'fields[authors]=name,nothing' ],
 		[ 'upper case',              'Sort', 'Sort=name' ],
 		[ 'empty filter',            'filter', 'filter=' ],
+		[ 'filter cut by an ampersand', q{B'}, q{filter=name=='A&B'} ],
 		[ 'filter of what',          'filter[name]', 'filter[name]=Ann' ],
 		[ 'empty sort',              'sort', 'sort=' ],
 		[ 'empty sort key',          'sort', 'sort=name,,rank' ],
@@ -290,6 +296,93 @@ subtest 'parameters' => sub {
 	is_deeply($editor->good(200, GET => '/authors')->{json}{jsonapi}, { version => '1.1' }, 'jsonapi');
 	is($editor->good(200, GET => '/authors?sort=name&page[size]=1')->{json}{links}{self},
 		'/api/v1/authors?sort=name&page%5Bsize%5D=1', 'self has the parameters, its brackets encoded');
+};
+
+# What is wrong with a document, by the rules for all documents
+sub faults
+{
+	my ($document, $sparse) = @_;
+	my @faults = map { "member $_" } grep { !/^(?:data|errors|meta|links|jsonapi|included)$/ } keys %$document;
+	my @primary = ref $document->{data} eq 'ARRAY' ? @{ $document->{data} } : $document->{data} // ();
+	my @included = @{ $document->{included} // [] };
+	my (%seen, %linked, @open);
+
+	push @faults, 'not one of data and errors' if exists $document->{data} == exists $document->{errors};
+	push @faults, 'included without data' if exists $document->{included} && !exists $document->{data};
+	push @faults, link_faults($document->{links});
+	for my $resource (@primary, @included)
+	{
+		my $key = "$resource->{type} $resource->{id}";
+
+		push @faults, "$key: member $_" for grep { !/^(?:type|id|attributes|relationships|links|meta)$/ } keys %$resource;
+		push @faults, "$key: twice" if $seen{$key}++;
+		push @faults, link_faults($resource->{links});
+		my %attributes = %{ $resource->{attributes} // {} };
+		my %relationships = %{ $resource->{relationships} // {} };
+		push @faults, "$key: $_ as attribute and relationship" for grep { exists $relationships{$_} } keys %attributes;
+		push @faults, "$key: field $_" for grep { /^(?:type|id)$|^[-_ ]|[-_ ]$|[^-\w ]/ || /_id$/ } keys %attributes, keys %relationships;
+		for my $name (keys %relationships)
+		{
+			my $relationship = $relationships{$name};
+			my $data = $relationship->{data};
+
+			push @faults, "$key: $name is empty" unless grep { exists $relationship->{$_} } qw(links data meta);
+			push @faults, link_faults($relationship->{links});
+			for my $identifier (ref $data eq 'ARRAY' ? @$data : $data // ())
+			{
+				push @faults, "$key: identifier in $name" if join(' ', sort keys %$identifier) ne 'id type';
+				push @{ $linked{$key} }, "$identifier->{type} $identifier->{id}";
+			}
+		}
+	}
+
+	# Full linkage: from what is primary there is a way to all the rest.
+	@open = map { "$_->{type} $_->{id}" } @primary;
+	my %reached = map { $_ => 1 } @open;
+	while (defined(my $key = shift @open))
+	{
+		push @open, grep { !$reached{$_}++ } @{ $linked{$key} // [] };
+	}
+	push @faults, map { "$_ is not linked" } grep { !$reached{$_} } map { "$_->{type} $_->{id}" } @included
+	  unless $sparse;
+	return @faults;
+}
+
+sub link_faults
+{
+	my ($links) = @_;
+
+	return map { "link $_" } grep { defined && (ref || !m{^/api/v1/[-A-Za-z0-9._~!\$&'()*+,;=:@/?%]+$}) } values %{ $links // {} };
+}
+
+subtest 'documents' => sub {
+	my $genre = $editor->made(genres => { name => 'Drama' });
+	my $place = $editor->made(places => { name => 'Alp' });
+	my @works = map {
+		$editor->made(works => { title => "d$_" }, { author => $ann, editor => $ann, genres => [$genre], $_ % 2 ? (subject => $place) : () })
+	} 1 .. 3;
+	my $note = $editor->made(notes => { text => 'n' }, { work => $works[0] });
+
+	for my $case (
+		[ GET => '/works' ], [ GET => '/works?page[size]=1&page[number]=2&filter=title==d1,title==d2&sort=-title' ], [ GET => '/posters' ],
+		[ GET => $editor->path($works[0]) ], [ GET => $editor->path($works[0], 'author') ], [ GET => $editor->path($works[0], 'vault') ],
+		[ GET => $editor->path($ann, 'works') ], [ GET => $editor->path($works[0], 'relationships', 'genres') ],
+		[ GET => $editor->path($works[0], 'relationships', 'vault') ],
+		[ GET => '/works?include=author,editor,genres,subject,notes' ], [ GET => '/works?include=genres.works.author.works.notes' ],
+		[ GET => '/authors?include=mentor.pupils,works.subject.depictions,edits' ], [ GET => "/notes/$note->{id}?include=work.author.works.notes" ],
+		[ GET => $editor->path($ann, 'works') . '?include=author.works' ], [ GET => '/posters?include=shows' ],
+		[ GET => '/works?include=author&fields[works]=title', 1 ], [ GET => '/works?include=&fields[works]=' ],
+		[ GET => '/nothings' ], [ GET => '/works?x=1&y=2' ], [ PUT => '/works' ], [ POST => '/works' ])
+	{
+		my ($method, $path, $sparse) = @$case;
+		my $answer = $editor->call($method => $path, $method eq 'GET' ? () : (data => {}));
+		my @faults = faults($answer->{json}, $sparse);
+
+		ok(!@faults, "$method $path") or diag map { "$_\n" } @faults;
+		next if $answer->{status} != 200;
+		my $many = $path =~ m{^/\w+(?:\?|$)|/(?:works|genres)(?:\?|$)};
+		is(ref $answer->{json}{data} eq 'ARRAY' ? 'many' : 'one', $many ? 'many' : 'one', 'an array for a collection only');
+	}
 };
 
 done_testing;

@@ -153,7 +153,7 @@ subtest 'dates' => sub {
 	refused($_, moment => "\"$_\"", 1)
 	  for '2026-11-20T17:29:00', '2026-11-20', '2026-02-29T00:00:00Z', '1900-02-29T00:00:00Z', '2026-11-20T17:29:00+0200', '2026-11-20T17:29:00+2',
 	  '2026-11-20T17:29:00+24:00', '2026-11-20T17:29:00+02:60', '2026-11-20T17:29:00ZZ', ' 2026-11-20T17:29:00Z', '20261120T172900Z', '2026-W47-5T00:00:00Z',
-	  '2026-11-20T17:29:00,5Z', '2026-11-20T17:29:00.Z', '+12026-11-20T17:29:00Z', '2026-11-20T17:29:00Z BC', 'yesterday', '-infinity', '';
+	  '2026-11-20T17:29:00,5Z', '2026-11-20T17:29:60Z', '2026-11-20T17:29:00.123456789Z', '2026-11-20T17:29:00.Z', '+12026-11-20T17:29:00Z', '2026-11-20T17:29:00Z BC', 'yesterday', '-infinity', '';
 	round_trip($_, day => "\"$_\"", undef, $_) for '0001-01-01', '1582-10-15', '2024-02-29', '9999-12-31';
 	refused($_, day => "\"$_\"", 1) for '2026-02-29', '2026-00-01', '2026-01-32', '26-01-01', '2026/01/01', '10000-01-01', '0000-01-01';
 };
@@ -299,6 +299,20 @@ subtest 'totals' => sub {
 		$next = $page->{links}{next};
 	}
 	is($seen, $editor->total('samples'), 'next leads to the end without them');
+
+	# What is made meanwhile comes last: no page shows a row of another again.
+	my %times;
+	my $before = $editor->total('samples');
+	$next = '/samples?page[size]=40';
+	while ($next)
+	{
+		my $page = $editor->good(200, GET => $next)->{json};
+		$times{ $_->{id} }++ for @{ $page->{data} };
+		$next = keys %times < $before ? $page->{links}{next} : undef;
+		$editor->made(samples => { label => 'meanwhile' });
+	}
+	cmp_ok(scalar keys %times, '>=', $before, 'all pages together have all rows');
+	is_deeply([ grep { $_ > 1 } values %times ], [], 'each once');
 };
 
 done_testing;

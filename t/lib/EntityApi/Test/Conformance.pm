@@ -250,11 +250,66 @@ sub batch_body_refused
 	  if grep { ($_->{status} // '') ne $status } $error, @others;
 	push @problems, "code, not $code"
 	  if defined $code && ($error->{code} // '') ne $code;
+	push @problems, map { "pointer to nothing: $_" } _lost_pointers($answer, eval { $json->decode($body) });
 	push @problems, "pointer, not $pointer"
 	  if defined $pointer && !grep { ($_->{source}{pointer} // 'none') eq $pointer } $error, @others;
 	ok(!@problems, $name)
 	  or diag map({ "$_\n" } @problems), $answer->{body};
 	return $answer;
+}
+
+=head2 refused(...)
+
+As in L<EntityApi::Test::Cases>; a pointer must lead to something in the document
+that was sent, too.
+
+=cut
+
+sub refused
+{
+	my ($self, $name, $status, $code, $source, $method, $target, %options) = @_;
+	my $answer = $self->SUPER::refused($name, $status, $code, $source, $method, $target, %options);
+	my $sent = exists $options{data} ? { data => $options{data} }
+	  : $options{json} // eval { $json->decode(EntityApi::Test::utf8_bytes($options{body} // '')) };
+	my @lost = _lost_pointers($answer, $sent);
+
+	ok(!@lost, "$name: pointers") or diag "@lost" if @lost;
+	return $answer;
+}
+
+# Pointers of errors that lead to nothing in the document sent
+sub _lost_pointers
+{
+	my ($answer, $sent) = @_;
+
+	return grep { !_leads($sent, $_) }
+	  grep { defined } map { $_->{source}{pointer} } @{ $answer->{json}{errors} // [] };
+}
+
+# Does a JSON pointer (RFC 6901) lead to something?
+sub _leads
+{
+	my ($at, $pointer) = @_;
+	my (undef, @steps) = split m{/}, $pointer, -1;
+
+	for my $step (@steps)
+	{
+		$step =~ s/~1/\//g;
+		$step =~ s/~0/~/g;
+		if (ref $at eq 'HASH' && exists $at->{$step})
+		{
+			$at = $at->{$step};
+		}
+		elsif (ref $at eq 'ARRAY' && $step =~ /^\d+$/ && $step < @$at)
+		{
+			$at = $at->[$step];
+		}
+		else
+		{
+			return 0;
+		}
+	}
+	return 1;
 }
 
 =head2 total($collection)
