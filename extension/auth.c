@@ -20,6 +20,8 @@
 #include "exec.h"
 #include "password.h"
 #include "session.h"
+#include "sweep.h"
+#include "throttle.h"
 #include "username.h"
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
@@ -40,17 +42,26 @@ read_login(void *arg, TupleTableSlot *slot)
 		TextDatumGetCString(slot->tts_values[EA_ACCOUNT_NCOLUMNS]);
 }
 
-/* The user of a name as it was typed; an empty row when there is none. */
-static LoginRow *
-find_login(const EaJson *username)
+/*
+ * The key of a name as it was typed.  No user has the empty one, which stands
+ * for all impossible names.
+ */
+static const char *
+key_of(const EaJson *username)
 {
-	static const Oid types[] = {TEXTOID};
-	Datum		values[1];
-	LoginRow   *row = palloc0(sizeof(LoginRow));
 	char	   *name = ea_username_clean(username->text, username->len);
 
-	/* no user has the empty key, which stands for all impossible names */
-	values[0] = CStringGetTextDatum(name == NULL ? "" : ea_username_key(name));
+	return name == NULL ? "" : ea_username_key(name);
+}
+
+/* The user of a key; an empty row when there is none. */
+static LoginRow *
+find_login(const char *username_key)
+{
+	static const Oid types[] = {TEXTOID};
+	Datum		values[] = {CStringGetTextDatum(username_key)};
+	LoginRow   *row = palloc0(sizeof(LoginRow));
+
 	ea_exec_run("SELECT " EA_ACCOUNT_COLUMNS ", a.password_hash"
 				" FROM " EA_ACCOUNT_TABLES
 				" WHERE a.username_key = $1 AND a.kind = 'USER'",
@@ -96,19 +107,26 @@ replace_password(const LoginRow *row, const char *password, int len,
 					   true, NULL, NULL) > 0;
 }
 
-static void
+/*
+ * Note a login, if the user may log in with that password still: another
+ * request may have changed it during the hash.  From here on such a change
+ * waits for this login and then ends its session.
+ */
+static bool
 note_login(const LoginRow *row, TimestampTz now)
 {
-	static const Oid types[] = {UUIDOID, TIMESTAMPTZOID};
+	static const Oid types[] = {UUIDOID, TIMESTAMPTZOID, TEXTOID};
 	Datum		values[] = {
 		UUIDPGetDatum(&row->account.principal.account),
-		TimestampTzGetDatum(now)
+		TimestampTzGetDatum(now),
+		CStringGetTextDatum(row->password_hash)
 	};
 
-	ea_exec_run("UPDATE entityapi.account SET last_login_at = $2"
-				" WHERE id = $1",
-				lengthof(types), types, values, NULL, EA_EXEC_WRITE, true,
-				NULL, NULL);
+	return ea_exec_run("UPDATE entityapi.account SET last_login_at = $2"
+					   " WHERE id = $1 AND password_hash = $3"
+					   " AND status = 'ACTIVE'",
+					   lengthof(types), types, values, NULL, EA_EXEC_WRITE,
+					   true, NULL, NULL) > 0;
 }
 
 /* POST /auth/login */
@@ -121,19 +139,30 @@ ea_auth_login(EaRequest *req)
 	};
 	const EaJson *body = ea_body_read(req, rules, lengthof(rules));
 	const EaJson *password = ea_jsonread_get(body, "password");
-	LoginRow   *row = find_login(ea_jsonread_get(body, "username"));
+	const char *key = key_of(ea_jsonread_get(body, "username"));
+	EaThrottle	throttle;
+	LoginRow   *row;
 	bool		known;
 
+	ea_throttle_enter(req, &throttle, key);
+	ea_throttle_hash(req);
+	row = find_login(key);
 	known = ea_password_verify(password->text, password->len,
 							   row->password_hash);
-	if (!known || !row->account.active)
-		ea_errors_throw(req, EA_ERR_LOGIN_FAILED, EA_AT_NONE, NULL,
-						"The username or the password is wrong.");
+	ea_sweep_run(req->now, EA_SWEEP_STEP);
+	if (!known || !row->account.active || !note_login(row, req->now))
+	{
+		/* only noted: a thrown refusal would take the count back */
+		ea_throttle_failed(req, &throttle);
+		ea_errors_add(req, EA_ERR_LOGIN_FAILED, EA_AT_NONE, NULL,
+					  "The username or the password is wrong.");
+		return;
+	}
 
+	ea_throttle_succeeded(req, &throttle);
 	if (ea_password_outdated(row->password_hash))
 		replace_password(row, password->text, password->len,
 						 row->account.principal.force_change);
-	note_login(row, req->now);
 	ea_session_begin(req, &row->account);
 }
 
@@ -152,13 +181,12 @@ check_new_password(EaRequest *req, const EaJson *old, const EaJson *new,
 					  "/newPassword", "%s", fault);
 }
 
-static EA_NORETURN void refuse_password(EaRequest *req) EA_NORETURN_END;
-
-static EA_NORETURN void
+/* Note it; the request is refused, but what it wrote stays. */
+static void
 refuse_password(EaRequest *req)
 {
-	ea_errors_throw(req, EA_ERR_INVALID_VALUE, EA_AT_POINTER,
-					"/currentPassword", "The current password is wrong.");
+	ea_errors_add(req, EA_ERR_INVALID_VALUE, EA_AT_POINTER,
+				  "/currentPassword", "The current password is wrong.");
 }
 
 /* POST /auth/change-password */
@@ -172,16 +200,29 @@ ea_auth_change_password(EaRequest *req)
 	const EaJson *body = ea_body_read(req, rules, lengthof(rules));
 	const EaJson *old = ea_jsonread_get(body, "currentPassword");
 	const EaJson *new = ea_jsonread_get(body, "newPassword");
-	LoginRow   *row = own_login(req);
+	EaThrottle	throttle;
+	LoginRow   *row;
 
+	ea_throttle_enter(req, &throttle,
+					  ea_username_key(req->principal->username));
+	ea_throttle_hash(req);
+	row = own_login(req);
 	check_new_password(req, old, new, req->principal->username);
 	if (!ea_password_verify(old->text, old->len, row->password_hash))
+	{
+		ea_throttle_failed(req, &throttle);
 		refuse_password(req);
+		return;
+	}
 	ea_errors_check(req);
 
 	/* another change came first: what was sent is not current any more */
 	if (!replace_password(row, new->text, new->len, false))
+	{
 		refuse_password(req);
+		return;
+	}
+	ea_throttle_succeeded(req, &throttle);
 	row->account.principal.force_change = false;
 	ea_session_end_all(&row->account.principal.account, req->now);
 	ea_session_begin(req, &row->account);

@@ -16,6 +16,7 @@
 extern void ea_auth_login(EaRequest *req);
 extern void ea_auth_refresh(EaRequest *req);
 extern void ea_auth_logout(EaRequest *req);
+extern void ea_auth_token(EaRequest *req);
 
 /* With req->principal. */
 extern void ea_auth_me(EaRequest *req);

@@ -151,6 +151,9 @@ ea_authz_tenant(EaRequest *req, bool needed)
 			  ea_uuid_equal(&named, &principal->tenant)))
 			ea_errors_throw(req, EA_ERR_FORBIDDEN, EA_AT_HEADER,
 							"X-Tenant-Id", "You act in your own tenant only.");
+		if (needed && !principal->has_tenant)
+			ea_errors_throw(req, EA_ERR_FORBIDDEN, EA_AT_NONE, NULL,
+							"You belong to no tenant.");
 		req->has_tenant = principal->has_tenant;
 		req->tenant = principal->tenant;
 		return;

@@ -42,6 +42,8 @@ typedef struct EaPrincipal
 	char	   *user_id;		/* text form */
 	pg_uuid_t	account;		/* the same, binary, for built-in subjects */
 	pg_uuid_t	session;		/* session of the token, all zero without */
+	bool		has_key;		/* PERSONAL_API_KEY: it came with this key */
+	pg_uuid_t	key;
 	bool		has_tenant;		/* false for a SuperAdmin */
 	pg_uuid_t	tenant;
 	char	   *username;

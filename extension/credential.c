@@ -20,6 +20,7 @@
 #include "exec.h"
 #include "guc.h"
 #include "keyring.h"
+#include "keys.h"
 #include "utils/timestamp.h"
 #include "uuid.h"
 
@@ -117,7 +118,9 @@ ea_credential_check(EaRequest *req)
 	if (bearer == NULL && key == NULL)
 		return;
 
-	if (bearer != NULL && read_bearer(req, bearer, &subject))
+	if (key != NULL)
+		req->principal = ea_keys_principal(req, key);
+	else if (read_bearer(req, bearer, &subject))
 		req->principal = find_principal(req, &subject);
 	if (req->principal == NULL)
 		ea_errors_throw(req, EA_ERR_INVALID_CREDENTIAL, EA_AT_HEADER,

@@ -37,6 +37,12 @@ int			ea_guc_refresh_idle_ttl;
 int			ea_guc_refresh_max_ttl;
 int			ea_guc_invite_ttl;
 int			ea_guc_bcrypt_cost;
+int			ea_guc_max_hashes;
+int			ea_guc_hash_wait;
+int			ea_guc_login_free_failures;
+int			ea_guc_login_delay;
+int			ea_guc_login_max_delay;
+int			ea_guc_login_address_failures;
 char	   *ea_guc_issuer;
 char	   *ea_guc_audience;
 char	   *ea_guc_base_url;
@@ -62,8 +68,23 @@ static const struct
 	{"entityapi.forced_token_ttl",
 		"Lifetime of an access token that only changes a password.",
 	&ea_guc_forced_token_ttl, 600, 1, 86400, GUC_UNIT_S},
+	{"entityapi.hash_wait",
+		"How long a login waits until it may hash its password.",
+	&ea_guc_hash_wait, 1000, 0, 60000, GUC_UNIT_MS},
 	{"entityapi.invite_ttl", "Lifetime of an invite.",
 	&ea_guc_invite_ttl, 72 * 3600, 60, 366 * 86400, GUC_UNIT_S},
+	{"entityapi.login_address_failures",
+		"Failed logins of one address within a minute.",
+	&ea_guc_login_address_failures, 60, 1, 1000000, 0},
+	{"entityapi.login_delay",
+		"First delay after too many failed logins of one username.",
+	&ea_guc_login_delay, 10, 1, 86400, GUC_UNIT_S},
+	{"entityapi.login_free_failures",
+		"Failed logins of one username before each further one is delayed.",
+	&ea_guc_login_free_failures, 5, 1, 1000000, 0},
+	{"entityapi.login_max_delay",
+		"Longest delay, and time in which one failure is forgotten.",
+	&ea_guc_login_max_delay, 900, 1, 86400, GUC_UNIT_S},
 	{"entityapi.max_body", "Bytes of a request body below /api.",
 	&ea_guc_max_body, 1024 * 1024, 1024, 256 * 1024 * 1024, GUC_UNIT_BYTE},
 	{"entityapi.max_body_auth",
@@ -77,6 +98,9 @@ static const struct
 	&ea_guc_max_filter_items, 1000, 1, 100000, 0},
 	{"entityapi.max_filter_length", "Bytes of one filter, decoded.",
 	&ea_guc_max_filter_length, 4096, 16, 1024 * 1024, GUC_UNIT_BYTE},
+	{"entityapi.max_hashes",
+		"Password hashes at once; 0: half as many as there are processors.",
+	&ea_guc_max_hashes, 0, 0, 1024, 0},
 	{"entityapi.max_include_depth", "Hops of one path.",
 	&ea_guc_max_include_depth, 5, 1, 20, 0},
 	{"entityapi.max_included", "Included resources of one answer.",

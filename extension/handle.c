@@ -192,6 +192,9 @@ check_authority(EaRequest *req)
 				 ea_uuid_equal(&tenant, &principal->tenant));
 			break;
 	}
+	if ((req->route->flags & EA_ROUTE_USER) &&
+		principal->kind != EA_KIND_USER)
+		allowed = false;
 	if (!allowed)
 		ea_errors_throw(req, EA_ERR_FORBIDDEN, EA_AT_NONE, NULL,
 						"You have no authority for this operation.");

@@ -208,6 +208,30 @@ ea_sql_rotate_signing_key(PG_FUNCTION_ARGS)
 	PG_RETURN_TEXT_P(result);
 }
 
+PG_FUNCTION_INFO_V1(ea_sql_revoke_signing_key);
+
+/*
+ * entityapi.revoke_signing_key(kid text) returns boolean
+ *
+ * If it was the only active one, the next login makes another.
+ */
+Datum
+ea_sql_revoke_signing_key(PG_FUNCTION_ARGS)
+{
+	static const Oid types[] = {TEXTOID};
+	Datum		values[] = {PG_GETARG_DATUM(0)};
+	bool		found;
+
+	if (SPI_connect() != SPI_OK_CONNECT)
+		elog(ERROR, "could not connect to SPI");
+	found = ea_exec_run("UPDATE entityapi.signing_key SET state = 'REVOKED'"
+						" WHERE kid = $1",
+						lengthof(types), types, values, NULL, EA_EXEC_WRITE,
+						true, NULL, NULL) > 0;
+	SPI_finish();
+	PG_RETURN_BOOL(found);
+}
+
 PG_FUNCTION_INFO_V1(ea_sql_announce_keys);
 
 /*

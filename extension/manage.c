@@ -16,6 +16,7 @@
 #include "guc.h"
 #include "jsonwrite.h"
 #include "manage.h"
+#include "throttle.h"
 #include "username.h"
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
@@ -103,6 +104,7 @@ static void
 insert_user(EaRequest *req, const EaNewAccount *account, const char *pointer,
 			pg_uuid_t *id)
 {
+	ea_throttle_hash(req);
 	if (!ea_account_insert(account, req->now, id))
 		ea_errors_throw(req, EA_ERR_UNIQUE, EA_AT_POINTER, pointer,
 						"This username is taken.");
@@ -175,21 +177,18 @@ ea_manage_create_tenant(EaRequest *req)
 							   ea_uuid_text(&tenant.id)));
 }
 
-static EA_NORETURN void not_found(EaRequest *req) EA_NORETURN_END;
-
-static EA_NORETURN void
-not_found(EaRequest *req)
+void
+ea_manage_not_found(EaRequest *req)
 {
 	ea_errors_throw(req, EA_ERR_NOT_FOUND, EA_AT_NONE, NULL,
 					"There is no such resource.");
 }
 
-/* The {id} at a position of the path; 404 for what cannot be one. */
-static void
-read_id(EaRequest *req, int arg, pg_uuid_t *id)
+void
+ea_manage_id(EaRequest *req, int arg, pg_uuid_t *id)
 {
 	if (!ea_uuid_parse(req->args[arg], strlen(req->args[arg]), id))
-		not_found(req);
+		ea_manage_not_found(req);
 }
 
 /* 404 unless the statement finds a row for the ids. */
@@ -203,7 +202,21 @@ require_row(EaRequest *req, const char *sql, int nids, const pg_uuid_t *ids)
 		values[i] = UUIDPGetDatum(&ids[i]);
 	if (ea_exec_run(sql, nids, types, values, NULL, EA_EXEC_WRITE, true,
 					NULL, NULL) == 0)
-		not_found(req);
+		ea_manage_not_found(req);
+}
+
+void
+ea_manage_tenant(EaRequest *req, pg_uuid_t *tenant)
+{
+	ea_manage_id(req, 0, tenant);
+
+	/* a standby can lock nothing, and has nothing to keep the tenant for */
+	if (req->method == EA_GET)
+		require_row(req, "SELECT 1 FROM entityapi.tenant WHERE id = $1",
+					1, tenant);
+	else
+		require_row(req, "SELECT 1 FROM entityapi.tenant WHERE id = $1"
+					" FOR KEY SHARE", 1, tenant);
 }
 
 /* POST /manage/tenants/{id}/users */
@@ -222,12 +235,7 @@ ea_manage_create_user(EaRequest *req)
 	EaNewAccount account = {.has_tenant = true};
 	pg_uuid_t	id;
 
-	read_id(req, 0, &account.tenant);
-
-	/* the lock keeps the tenant until its user is there */
-	require_row(req,
-				"SELECT 1 FROM entityapi.tenant WHERE id = $1 FOR KEY SHARE",
-				1, &account.tenant);
+	ea_manage_tenant(req, &account.tenant);
 	ea_body_check(req, body, "", rules, lengthof(rules));
 	ea_account_describe(req, body, "", &account);
 	ea_errors_check(req);
@@ -256,8 +264,8 @@ ea_manage_set_roles(EaRequest *req)
 	Datum		values[lengthof(types)];
 	pg_uuid_t	ids[2];
 
-	read_id(req, 0, &ids[0]);
-	read_id(req, 1, &ids[1]);
+	ea_manage_id(req, 0, &ids[0]);
+	ea_manage_id(req, 1, &ids[1]);
 	require_row(req,
 				"SELECT 1 FROM entityapi.account WHERE tenant_id = $1"
 				" AND id = $2 AND kind = 'USER' FOR NO KEY UPDATE", 2, ids);

@@ -14,6 +14,20 @@
 
 #include "context.h"
 
+/* For the endpoints below /manage. */
+
+/* 404, whatever it is that is not there. */
+extern EA_NORETURN void ea_manage_not_found(EaRequest *req) EA_NORETURN_END;
+
+/* The {id} at a position of the path; 404 for what cannot be one. */
+extern void ea_manage_id(EaRequest *req, int arg, pg_uuid_t *id);
+
+/*
+ * The tenant of /manage/tenants/{id}/..., 404 if there is none.  But for GET
+ * it stays until the transaction ends.
+ */
+extern void ea_manage_tenant(EaRequest *req, pg_uuid_t *tenant);
+
 extern void ea_manage_create_tenant(EaRequest *req);
 extern void ea_manage_create_user(EaRequest *req);
 extern void ea_manage_set_roles(EaRequest *req);

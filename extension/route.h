@@ -34,6 +34,7 @@ typedef void (*EaHandler) (EaRequest *req);
 /* Further properties of a route. */
 #define EA_ROUTE_FORCED		0x01	/* open during a forced password change */
 #define EA_ROUTE_POOL		0x02	/* exists in POOL mode only */
+#define EA_ROUTE_USER		0x04	/* for users with a session only */
 
 typedef struct EaRoute
 {

@@ -18,14 +18,18 @@
 #include "delete.h"
 #include "fetch.h"
 #include "health.h"
+#include "invite.h"
+#include "keys.h"
 #include "manage.h"
 #include "params.h"
 #include "relationship.h"
 #include "router.h"
+#include "service_account.h"
 #include "write.h"
 
 #define MAX_SEGMENTS 8
 
+#define TENANT "/manage/tenants/{id}"
 #define RELATIONSHIP \
 	"/api/v{n}/{entities}/{id}/relationships/{relationship}"
 
@@ -36,12 +40,22 @@ static const EaRoute routes[] = {
 	EA_MEDIA_JSON, 0, ea_auth_refresh},
 	{EA_POST, "/auth/logout", EA_ANYBODY, 0,
 	EA_MEDIA_JSON, 0, ea_auth_logout},
+	{EA_POST, "/auth/token", EA_ANYBODY, 0,
+	EA_MEDIA_JSON_OR_FORM, 0, ea_auth_token},
+	{EA_POST, "/auth/accept-invite", EA_ANYBODY, 0,
+	EA_MEDIA_JSON, 0, ea_invite_accept},
 	{EA_GET, "/auth/me", EA_CALLER, 0,
 	EA_MEDIA_JSON, 0, ea_auth_me},
 	{EA_PATCH, "/auth/me", EA_CALLER, 0,
-	EA_MEDIA_JSON, 0, ea_auth_update_me},
+	EA_MEDIA_JSON, EA_ROUTE_USER, ea_auth_update_me},
 	{EA_POST, "/auth/change-password", EA_CALLER, 0,
-	EA_MEDIA_JSON, EA_ROUTE_FORCED, ea_auth_change_password},
+	EA_MEDIA_JSON, EA_ROUTE_FORCED | EA_ROUTE_USER, ea_auth_change_password},
+	{EA_GET, "/auth/me/api-keys", EA_CALLER, 0,
+	EA_MEDIA_JSON, 0, ea_keys_list},
+	{EA_POST, "/auth/me/api-keys", EA_CALLER, 0,
+	EA_MEDIA_JSON, EA_ROUTE_USER, ea_keys_create},
+	{EA_POST, "/auth/me/api-keys/{keyId}/disable", EA_CALLER, 0,
+	EA_MEDIA_JSON, 0, ea_keys_disable},
 
 	{EA_POST, "/manage/tenants", EA_SUPER_ADMIN, 0,
 	EA_MEDIA_JSON, EA_ROUTE_POOL, ea_manage_create_tenant},
@@ -49,6 +63,32 @@ static const EaRoute routes[] = {
 	EA_MEDIA_JSON, 0, ea_manage_create_user},
 	{EA_PUT, "/manage/tenants/{id}/users/{uid}/roles", EA_TENANT_ADMIN_OF, 0,
 	EA_MEDIA_JSON, 0, ea_manage_set_roles},
+	{EA_GET, TENANT "/invites", EA_TENANT_ADMIN_OF, 0,
+	EA_MEDIA_JSON, 0, ea_invite_list},
+	{EA_POST, TENANT "/invites", EA_TENANT_ADMIN_OF, 0,
+	EA_MEDIA_JSON, 0, ea_invite_create},
+	{EA_DELETE, TENANT "/invites/{inviteId}", EA_TENANT_ADMIN_OF, 0,
+	EA_MEDIA_JSON, 0, ea_invite_delete},
+	{EA_GET, TENANT "/service-accounts", EA_TENANT_ADMIN_OF, 0,
+	EA_MEDIA_JSON, 0, ea_service_account_list},
+	{EA_POST, TENANT "/service-accounts", EA_TENANT_ADMIN_OF, 0,
+	EA_MEDIA_JSON, 0, ea_service_account_create},
+	{EA_POST, TENANT "/service-accounts/{accountId}/disable",
+		EA_TENANT_ADMIN_OF, 0, EA_MEDIA_JSON, 0, ea_service_account_disable},
+	{EA_POST, TENANT "/service-accounts/{accountId}/rotate-secret",
+		EA_TENANT_ADMIN_OF, 0, EA_MEDIA_JSON, 0, ea_service_account_rotate},
+	{EA_GET, TENANT "/personal-api-keys", EA_TENANT_ADMIN_OF, 0,
+	EA_MEDIA_JSON, 0, ea_keys_list_tenant},
+	{EA_POST, TENANT "/personal-api-keys/{keyId}/revoke", EA_TENANT_ADMIN_OF,
+	0, EA_MEDIA_JSON, 0, ea_keys_revoke},
+	{EA_GET, TENANT "/settings/personal-api-keys", EA_TENANT_ADMIN_OF, 0,
+	EA_MEDIA_JSON, 0, ea_keys_show_tenant},
+	{EA_PUT, TENANT "/settings/personal-api-keys", EA_TENANT_ADMIN_OF, 0,
+	EA_MEDIA_JSON, 0, ea_keys_set_tenant},
+	{EA_GET, "/manage/settings/personal-api-keys", EA_SUPER_ADMIN, 0,
+	EA_MEDIA_JSON, 0, ea_keys_show_global},
+	{EA_PUT, "/manage/settings/personal-api-keys", EA_SUPER_ADMIN, 0,
+	EA_MEDIA_JSON, 0, ea_keys_set_global},
 
 	{EA_GET, "/actuator/health", EA_ANYBODY, 0,
 	EA_MEDIA_JSON, 0, ea_health_show},

@@ -145,6 +145,16 @@ ea_secret_matches(const EaSecret *secret, const uint8 *stored, int len)
 		timingsafe_bcmp(secret->hash, stored, sizeof(secret->hash)) == 0;
 }
 
+Datum
+ea_secret_stored(const EaSecret *secret)
+{
+	bytea	   *stored = palloc(VARHDRSZ + sizeof(secret->hash));
+
+	SET_VARSIZE(stored, VARHDRSZ + sizeof(secret->hash));
+	memcpy(VARDATA(stored), secret->hash, sizeof(secret->hash));
+	return PointerGetDatum(stored);
+}
+
 char *
 ea_secret_word(void)
 {

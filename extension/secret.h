@@ -50,6 +50,9 @@ extern bool ea_secret_read(EaSecret *secret, const char *prefix,
 extern bool ea_secret_matches(const EaSecret *secret, const uint8 *stored,
 							  int len);
 
+/* The hash as it is stored: a bytea, palloc'd. */
+extern Datum ea_secret_stored(const EaSecret *secret);
+
 /* A random word of 128 bits, for temporary passwords.  palloc'd. */
 extern char *ea_secret_word(void);
 

@@ -157,13 +157,10 @@ refresh_token(EaRequest *req, const pg_uuid_t *session,
 	Datum		values[lengthof(types)];
 	EaSecret	secret;
 	char	   *token = ea_secret_make(&secret, EA_SECRET_REFRESH);
-	bytea	   *hash = palloc(VARHDRSZ + sizeof(secret.hash));
 
-	SET_VARSIZE(hash, VARHDRSZ + sizeof(secret.hash));
-	memcpy(VARDATA(hash), secret.hash, sizeof(secret.hash));
 	values[0] = CStringGetTextDatum(secret.id);
 	values[1] = UUIDPGetDatum(session);
-	values[2] = PointerGetDatum(hash);
+	values[2] = ea_secret_stored(&secret);
 	values[3] = TimestampTzGetDatum(Min(later(req->now,
 											  ea_guc_refresh_idle_ttl),
 										session_end));
@@ -197,19 +194,19 @@ ea_session_continue(EaRequest *req, const EaAccount *account,
 	req->status = 200;
 }
 
-void
-ea_session_begin(EaRequest *req, const EaAccount *account)
+/* A new session of the account; fills its id. */
+static void
+insert_session(EaRequest *req, const EaAccount *account,
+			   TimestampTz expires_at, pg_uuid_t *session)
 {
 	static const Oid types[] = {
 		UUIDOID, UUIDOID, TIMESTAMPTZOID, TIMESTAMPTZOID, BOOLOID
 	};
 	const EaPrincipal *principal = &account->principal;
-	TimestampTz expires_at = later(req->now, ea_guc_refresh_max_ttl);
 	Datum		values[lengthof(types)];
-	pg_uuid_t	session;
 
-	ea_uuid_make(&session);
-	values[0] = UUIDPGetDatum(&session);
+	ea_uuid_make(session);
+	values[0] = UUIDPGetDatum(session);
 	values[1] = UUIDPGetDatum(&principal->account);
 	values[2] = TimestampTzGetDatum(req->now);
 	values[3] = TimestampTzGetDatum(expires_at);
@@ -219,8 +216,34 @@ ea_session_begin(EaRequest *req, const EaAccount *account)
 				" VALUES ($1, $2, $3, $4, $5)",
 				lengthof(types), types, values, NULL, EA_EXEC_WRITE, true,
 				NULL, NULL);
+}
+
+void
+ea_session_begin(EaRequest *req, const EaAccount *account)
+{
+	TimestampTz expires_at = later(req->now, ea_guc_refresh_max_ttl);
+	pg_uuid_t	session;
+
+	insert_session(req, account, expires_at, &session);
 	ea_session_continue(req, account, &session, expires_at,
-						principal->force_change);
+						account->principal.force_change);
+}
+
+void
+ea_session_client(EaRequest *req, const EaAccount *account, bool oauth)
+{
+	int			ttl = ea_guc_access_token_ttl;
+	pg_uuid_t	session;
+
+	insert_session(req, account, later(req->now, ttl), &session);
+	appendStringInfoChar(req->out, '{');
+	write_text(req->out, oauth ? "access_token" : "accessToken",
+			   access_token(req, account, &session, false, ttl));
+	write_text(req->out, oauth ? "token_type" : "tokenType", "Bearer");
+	ea_jsonwrite_key(req->out, oauth ? "expires_in" : "expiresIn");
+	ea_jsonwrite_int64(req->out, ttl);
+	appendStringInfoChar(req->out, '}');
+	req->status = 200;
 }
 
 static void

@@ -24,6 +24,13 @@ extern void ea_session_continue(EaRequest *req, const EaAccount *account,
 								const pg_uuid_t *session,
 								TimestampTz expires_at, bool forced);
 
+/*
+ * Begin a session of a service account and answer with its only token (200):
+ * it ends with the token.  oauth: members as in RFC 6749 section 5.1.
+ */
+extern void ea_session_client(EaRequest *req, const EaAccount *account,
+							  bool oauth);
+
 /* End one session, or all of an account, from the next request on. */
 extern void ea_session_end(const pg_uuid_t *session, TimestampTz now);
 extern void ea_session_end_all(const pg_uuid_t *account, TimestampTz now);

@@ -1,0 +1,206 @@
+/*-------------------------------------------------------------------------
+ *
+ * auth_token.c
+ *	  Access tokens for service accounts.
+ *
+ * The endpoint speaks two languages: JSON as the rest of the API, and the
+ * form-encoded one of OAuth 2.0 (RFC 6749), with its own errors.
+ *
+ * extension/auth_token.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "auth.h"
+#include "base64url.h"
+#include "body.h"
+#include "jsonwrite.h"
+#include "media.h"
+#include "params.h"
+#include "service_account.h"
+#include "session.h"
+#include "sweep.h"
+
+/* Parameters of the form; others are ignored (RFC 6749 section 3.2). */
+typedef struct TokenForm
+{
+	char	   *grant_type;
+	char	   *client_id;
+	char	   *client_secret;
+	bool		basic;			/* the client came in the header */
+	const char *fault;			/* or NULL */
+} TokenForm;
+
+/* -------- OAuth 2.0 -------- */
+
+/* RFC 6749 section 5.2 */
+static void
+refuse(EaRequest *req, int status, const char *error, const char *why,
+	   bool basic)
+{
+	appendStringInfoChar(req->out, '{');
+	ea_jsonwrite_key(req->out, "error");
+	ea_jsonwrite_cstring(req->out, error);
+	ea_jsonwrite_key(req->out, "error_description");
+	ea_jsonwrite_cstring(req->out, why);
+	appendStringInfoChar(req->out, '}');
+	req->status = status;
+	if (status == 401)
+		ea_context_answer(req, "www-authenticate", basic ?
+						  "Basic realm=\"entityapi\"" :
+						  "Bearer realm=\"entityapi\"");
+}
+
+/* Where the value of a parameter goes; NULL if it is of no interest. */
+static char **
+place_of(TokenForm *form, const char *name)
+{
+	if (strcmp(name, "grant_type") == 0)
+		return &form->grant_type;
+	if (strcmp(name, "client_id") == 0)
+		return &form->client_id;
+	if (strcmp(name, "client_secret") == 0)
+		return &form->client_secret;
+	return NULL;
+}
+
+static char *
+decode(TokenForm *form, const char *str, int len)
+{
+	int			decoded;
+	char	   *text = ea_params_decode(str, len, true, &decoded);
+
+	if (text == NULL)
+		form->fault = "The form is not encoded as it should be.";
+	return text;
+}
+
+static void
+read_parameter(TokenForm *form, const char *str, int len)
+{
+	const char *equals = memchr(str, '=', len);
+	int			name_len = equals == NULL ? len : equals - str;
+	char	   *name = decode(form, str, name_len);
+	char	  **place = name == NULL ? NULL : place_of(form, name);
+
+	if (place == NULL || equals == NULL)
+		return;
+	if (*place != NULL)
+		form->fault = "A parameter is repeated.";
+	*place = decode(form, equals + 1, len - name_len - 1);
+}
+
+/*
+ * Client and secret of a Basic header, both form-encoded before they were
+ * joined (RFC 6749 section 2.3.1, RFC 7617).
+ */
+static void
+read_basic(TokenForm *form, const char *encoded)
+{
+	char	   *url;
+	uint8	   *bytes;
+	int			len;
+	const char *colon;
+
+	/* the same alphabet but for two characters, and padding */
+	encoded += strspn(encoded, " ");
+	url = pstrdup(encoded);
+	len = strlen(url);
+	while (len > 0 && url[len - 1] == '=')
+		url[--len] = '\0';
+	for (char *p = url; *p; p++)
+		*p = *p == '+' ? '-' : *p == '/' ? '_' : *p;
+	bytes = ea_base64url_decode(url, len, &len);
+	colon = bytes == NULL ? NULL : memchr(bytes, ':', len);
+	if (colon == NULL)
+	{
+		form->fault = "The Authorization header is malformed.";
+		return;
+	}
+	if (form->client_secret != NULL)
+		form->fault = "The client authenticates in two ways.";
+	form->client_id = decode(form, (char *) bytes, colon - (char *) bytes);
+	form->client_secret = decode(form, colon + 1,
+								 len - (colon + 1 - (char *) bytes));
+}
+
+static void
+read_form(EaRequest *req, TokenForm *form)
+{
+	static const char scheme[] = "Basic ";
+	bool		repeated;
+	const char *header = ea_context_header(req, "authorization", &repeated);
+	const char *end = req->body + req->body_len;
+
+	for (const char *p = req->body; p < end;)
+	{
+		const char *amp = memchr(p, '&', end - p);
+		int			len = amp == NULL ? end - p : amp - p;
+
+		read_parameter(form, p, len);
+		p += len + 1;
+	}
+	if (header == NULL)
+		return;
+	form->basic = true;
+	if (repeated || pg_strncasecmp(header, scheme, strlen(scheme)) != 0)
+		form->fault = "The Authorization header is malformed.";
+	else
+		read_basic(form, header + strlen(scheme));
+}
+
+static void
+serve_form(EaRequest *req)
+{
+	TokenForm	form = {0};
+	EaAccount	account;
+
+	read_form(req, &form);
+	if (form.fault == NULL && form.grant_type == NULL)
+		form.fault = "The parameter \"grant_type\" is missing.";
+	if (form.fault != NULL)
+		refuse(req, 400, "invalid_request", form.fault, false);
+	else if (strcmp(form.grant_type, "client_credentials") != 0)
+		refuse(req, 400, "unsupported_grant_type",
+			   "Only client_credentials is supported.", false);
+	else if (form.client_id == NULL || form.client_secret == NULL ||
+			 !ea_service_account_enter(form.client_id, form.client_secret,
+									   req->now, &account))
+		refuse(req, 401, "invalid_client",
+			   "The client id or the client secret is wrong.", form.basic);
+	else
+		ea_session_client(req, &account, true);
+}
+
+/* -------- JSON -------- */
+
+static void
+serve_json(EaRequest *req)
+{
+	static const EaMemberRule rules[] = {
+		{"clientId", EA_JSON_STRING, true},
+		{"clientSecret", EA_JSON_STRING, true}
+	};
+	const EaJson *body = ea_body_read(req, rules, lengthof(rules));
+	EaAccount	account;
+
+	if (!ea_service_account_enter(ea_jsonread_string(body, "clientId"),
+								  ea_jsonread_string(body, "clientSecret"),
+								  req->now, &account))
+		ea_errors_throw(req, EA_ERR_LOGIN_FAILED, EA_AT_NONE, NULL,
+						"The client id or the client secret is wrong.");
+	ea_session_client(req, &account, false);
+}
+
+/* POST /auth/token */
+void
+ea_auth_token(EaRequest *req)
+{
+	if (ea_media_is_form(req))
+		serve_form(req);
+	else
+		serve_json(req);
+	if (req->status == 200)
+		ea_sweep_run(req->now, EA_SWEEP_STEP);
+}

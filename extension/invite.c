@@ -1,0 +1,322 @@
+/*-------------------------------------------------------------------------
+ *
+ * invite.c
+ *	  Invites: a tenant's offer of an account, and its acceptance.
+ *
+ * An invite is used up by the update that finds it pending.  Of several that
+ * accept it at once the row's lock lets one through to make the account; if
+ * that fails, the update is undone with the rest and the invite stays as it
+ * was.
+ *
+ * extension/invite.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "account.h"
+#include "body.h"
+#include "catalog.h"
+#include "catalog/pg_type.h"
+#include "exec.h"
+#include "guc.h"
+#include "invite.h"
+#include "jsonwrite.h"
+#include "listing.h"
+#include "manage.h"
+#include "secret.h"
+#include "throttle.h"
+#include "utils/builtins.h"
+#include "utils/timestamp.h"
+#include "uuid.h"
+
+/* Longest life of an invite, in hours. */
+#define MAX_HOURS (366 * 24)
+
+static const EaListColumn columns[] = {
+	{"id", "i.id", EA_LIST_UUID},
+	{"email", "i.email", EA_LIST_STRING},
+	{"username", "i.username", EA_LIST_STRING},
+	{"roles", "i.roles", EA_LIST_STRINGS},
+	{"status", "CASE WHEN i.status = 'PENDING' AND i.expires_at <= $2"
+	" THEN 'EXPIRED' ELSE i.status END", EA_LIST_STRING},
+	{"expiresAt", "i.expires_at", EA_LIST_DATETIME},
+	{"createdAt", "i.created_at", EA_LIST_DATETIME}
+};
+
+static const EaListing invites = {
+	"entityapi.invite i WHERE i.tenant_id = $1",
+	lengthof(columns), columns
+};
+
+/* -------- management -------- */
+
+static TimestampTz
+read_expiry(EaRequest *req, const EaJson *body)
+{
+	const EaJson *member = ea_body_member(body, "expiresInHours",
+										  EA_JSON_NUMBER);
+	int64		seconds = ea_guc_invite_ttl;
+
+	if (member != NULL)
+	{
+		int			hours = ea_jsonread_int(body, "expiresInHours", 0);
+
+		seconds = (int64) hours * SECS_PER_HOUR;
+		if (hours < 1 || hours > MAX_HOURS)
+		{
+			ea_errors_add(req, EA_ERR_INVALID_VALUE, EA_AT_POINTER,
+						  "/expiresInHours",
+						  "\"expiresInHours\" is an integer from 1 to %d.",
+						  MAX_HOURS);
+			seconds = 0;
+		}
+	}
+	return req->now + seconds * USECS_PER_SEC;
+}
+
+static void
+insert_invite(EaRequest *req, const EaNewAccount *account,
+			  TimestampTz expires_at, const EaSecret *secret,
+			  const pg_uuid_t *id)
+{
+	static const Oid types[] = {
+		UUIDOID, UUIDOID, TEXTOID, BYTEAOID, TEXTOID, TEXTOID, TEXTARRAYOID,
+		TIMESTAMPTZOID, TIMESTAMPTZOID
+	};
+	Datum		values[lengthof(types)];
+
+	values[0] = UUIDPGetDatum(id);
+	values[1] = UUIDPGetDatum(&account->tenant);
+	values[2] = CStringGetTextDatum(secret->id);
+	values[3] = ea_secret_stored(secret);
+	values[4] = CStringGetTextDatum(account->email);
+	values[5] = CStringGetTextDatum(account->username);
+	values[6] = account->roles;
+	values[7] = TimestampTzGetDatum(expires_at);
+	values[8] = TimestampTzGetDatum(req->now);
+	ea_exec_run("INSERT INTO entityapi.invite (id, tenant_id, token_id,"
+				" secret_hash, email, username, roles, status, expires_at,"
+				" created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, 'PENDING',"
+				" $8, $9)",
+				lengthof(types), types, values, NULL, EA_EXEC_WRITE, true,
+				NULL, NULL);
+}
+
+/* POST /manage/tenants/{id}/invites */
+void
+ea_invite_create(EaRequest *req)
+{
+	static const EaMemberRule rules[] = {
+		{"email", EA_JSON_STRING, true},
+		{"username", EA_JSON_STRING, true},
+		{"roles", EA_JSON_ARRAY, true},
+		{"expiresInHours", EA_JSON_NUMBER, false}
+	};
+	const EaJson *body = ea_context_json(req);
+	EaNewAccount account = {0};
+	TimestampTz expires_at;
+	EaSecret	secret;
+	char	   *shown;
+	pg_uuid_t	id;
+
+	ea_manage_tenant(req, &account.tenant);
+	ea_body_check(req, body, "", rules, lengthof(rules));
+	ea_account_describe(req, body, "", &account);
+	expires_at = read_expiry(req, body);
+	ea_errors_check(req);
+
+	shown = ea_secret_make(&secret, EA_SECRET_INVITE);
+	ea_uuid_make(&id);
+	insert_invite(req, &account, expires_at, &secret, &id);
+	ea_listing_record(req, &invites, &account.tenant, &id, "token", shown);
+	req->status = 201;
+}
+
+/* GET /manage/tenants/{id}/invites */
+void
+ea_invite_list(EaRequest *req)
+{
+	pg_uuid_t	tenant;
+
+	ea_manage_tenant(req, &tenant);
+	ea_listing_page(req, &invites, &tenant);
+}
+
+/* DELETE /manage/tenants/{id}/invites/{inviteId} */
+void
+ea_invite_delete(EaRequest *req)
+{
+	static const Oid types[] = {UUIDOID, UUIDOID};
+	pg_uuid_t	tenant;
+	pg_uuid_t	id;
+	Datum		values[] = {UUIDPGetDatum(&id), UUIDPGetDatum(&tenant)};
+
+	ea_manage_tenant(req, &tenant);
+	ea_manage_id(req, 1, &id);
+	if (ea_exec_run("DELETE FROM entityapi.invite"
+					" WHERE id = $1 AND tenant_id = $2",
+					lengthof(types), types, values, NULL, EA_EXEC_WRITE, true,
+					NULL, NULL) == 0)
+		ea_manage_not_found(req);
+	req->status = 204;
+}
+
+/* -------- acceptance -------- */
+
+typedef struct InviteRow
+{
+	const EaSecret *secret;		/* that was sent */
+	bool		usable;
+	pg_uuid_t	id;
+	pg_uuid_t	tenant;
+	char	   *email;
+	char	  **roles;
+	int			nroles;
+} InviteRow;
+
+static void
+read_invite(void *arg, TupleTableSlot *slot)
+{
+	InviteRow  *row = arg;
+	Datum	   *values = slot->tts_values;
+	bytea	   *hash = DatumGetByteaPP(values[0]);
+
+	row->usable = ea_secret_matches(row->secret, (uint8 *) VARDATA_ANY(hash),
+									VARSIZE_ANY_EXHDR(hash)) &&
+		DatumGetBool(values[1]);
+	row->id = *DatumGetUUIDP(values[2]);
+	row->tenant = *DatumGetUUIDP(values[3]);
+	row->email = TextDatumGetCString(values[4]);
+	row->roles = ea_exec_array_text(values[5], &row->nroles);
+}
+
+/* Its roles may have been taken out of the declarations since. */
+static bool
+has_declared_roles(EaRequest *req, const InviteRow *row)
+{
+	for (int i = 0; i < row->nroles; i++)
+	{
+		if (!ea_catalog_has_role(req->catalog, row->roles[i]))
+			return false;
+	}
+	return true;
+}
+
+static bool
+find_invite(EaRequest *req, const EaJson *token, EaSecret *secret,
+			InviteRow *row)
+{
+	static const Oid types[] = {TEXTOID, TIMESTAMPTZOID};
+	Datum		values[lengthof(types)];
+
+	if (!ea_secret_read(secret, EA_SECRET_INVITE, token->text, token->len))
+		return false;
+	row->secret = secret;
+	values[0] = CStringGetTextDatum(secret->id);
+	values[1] = TimestampTzGetDatum(req->now);
+	ea_exec_run("SELECT i.secret_hash, i.status = 'PENDING'"
+				" AND i.expires_at > $2 AND t.status = 'ACTIVE',"
+				" i.id, i.tenant_id, i.email, i.roles"
+				" FROM entityapi.invite i"
+				" JOIN entityapi.tenant t ON t.id = i.tenant_id"
+				" WHERE i.token_id = $1",
+				lengthof(types), types, values, NULL, EA_EXEC_READ, true,
+				read_invite, row);
+	return row->usable && has_declared_roles(req, row);
+}
+
+/* Use it up; false when another request has, or an administrator took it
+ * back. */
+static bool
+use_up(const InviteRow *row, TimestampTz now)
+{
+	static const Oid types[] = {UUIDOID, TIMESTAMPTZOID};
+	Datum		values[] = {
+		UUIDPGetDatum(&row->id), TimestampTzGetDatum(now)
+	};
+
+	return ea_exec_run("UPDATE entityapi.invite SET status = 'ACCEPTED'"
+					   " WHERE id = $1 AND status = 'PENDING'"
+					   " AND expires_at > $2",
+					   lengthof(types), types, values, NULL, EA_EXEC_WRITE,
+					   true, NULL, NULL) > 0;
+}
+
+/* The account as the invitee and the invite have it; notes faults. */
+static void
+describe(EaRequest *req, const EaJson *body, const InviteRow *row,
+		 EaNewAccount *account)
+{
+	const EaJson *password = ea_jsonread_get(body, "password");
+	const char *fault;
+
+	ea_account_describe(req, body, "", account);
+	account->has_tenant = true;
+	account->tenant = row->tenant;
+	account->email = row->email;
+	account->roles = ea_exec_text_array(row->roles, row->nroles);
+	account->password = password->text;
+	account->temporary = false;
+	fault = ea_account_password_fault(password->text, password->len,
+									  account->username_key == NULL ? "" :
+									  account->username_key);
+	if (fault != NULL)
+		ea_errors_add(req, EA_ERR_WEAK_PASSWORD, EA_AT_POINTER, "/password",
+					  "%s", fault);
+}
+
+static void
+write_account(StringInfo out, const EaNewAccount *account,
+			  const pg_uuid_t *id)
+{
+	appendStringInfoChar(out, '{');
+	ea_jsonwrite_key(out, "userId");
+	ea_jsonwrite_uuid(out, id);
+	ea_jsonwrite_key(out, "username");
+	ea_jsonwrite_cstring(out, account->username);
+	ea_jsonwrite_key(out, "tenantId");
+	ea_jsonwrite_uuid(out, &account->tenant);
+	appendStringInfoChar(out, '}');
+}
+
+static EA_NORETURN void refuse_invite(EaRequest *req) EA_NORETURN_END;
+
+static void
+refuse_invite(EaRequest *req)
+{
+	ea_errors_throw(req, EA_ERR_INVITE_INVALID, EA_AT_POINTER, "/token",
+					"This invite cannot be used.");
+}
+
+/* POST /auth/accept-invite */
+void
+ea_invite_accept(EaRequest *req)
+{
+	static const EaMemberRule rules[] = {
+		{"token", EA_JSON_STRING, true},
+		{"username", EA_JSON_STRING, true},
+		{"password", EA_JSON_STRING, true},
+		{"profile", EA_JSON_OBJECT, false}
+	};
+	const EaJson *body = ea_body_read(req, rules, lengthof(rules));
+	EaNewAccount account = {0};
+	InviteRow	row = {0};
+	EaSecret	secret;
+	pg_uuid_t	id;
+
+	if (!find_invite(req, ea_jsonread_get(body, "token"), &secret, &row))
+		refuse_invite(req);
+	describe(req, body, &row, &account);
+	ea_errors_check(req);
+
+	/* before the hash, so that one request at a time comes to it */
+	if (!use_up(&row, req->now))
+		refuse_invite(req);
+	ea_throttle_hash(req);
+	if (!ea_account_insert(&account, req->now, &id))
+		ea_errors_throw(req, EA_ERR_UNIQUE, EA_AT_POINTER, "/username",
+						"This username is taken.");
+	write_account(req->out, &account, &id);
+	req->status = 201;
+}

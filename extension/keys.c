@@ -1,0 +1,460 @@
+/*-------------------------------------------------------------------------
+ *
+ * keys.c
+ *	  Personal API keys: delegations of a user's identity.
+ *
+ * What a key carries is held against what its owner has whenever it is used,
+ * in the statement that finds it, so that a right that is taken away is gone
+ * from his keys at once, and is back in them when he has it again.
+ *
+ * extension/keys.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "access/xlog.h"
+#include "account.h"
+#include "body.h"
+#include "catalog/pg_type.h"
+#include "exec.h"
+#include "keys.h"
+#include "listing.h"
+#include "manage.h"
+#include "miscadmin.h"
+#include "secret.h"
+#include "types.h"
+#include "username.h"
+#include "utils/builtins.h"
+#include "utils/fmgrprotos.h"
+#include "utils/jsonb.h"
+#include "utils/timestamp.h"
+#include "uuid.h"
+
+/* Keys of one user that are active at once. */
+#define MAX_KEYS 50
+
+/* A key that outlives this is as good as one that does not expire. */
+#define MAX_YEARS 100
+
+#define KEY_STATUS \
+	"CASE WHEN k.status = 'ACTIVE' AND k.expires_at <= $2" \
+	" THEN 'EXPIRED' ELSE k.status END"
+
+#define KEY_COLUMNS \
+	{"id", "k.id", EA_LIST_UUID}, \
+	{"name", "k.name", EA_LIST_STRING}, \
+	{"status", KEY_STATUS, EA_LIST_STRING}, \
+	{"expiresAt", "k.expires_at", EA_LIST_DATETIME}, \
+	{"createdAt", "k.created_at", EA_LIST_DATETIME}, \
+	{"lastUsedAt", "k.last_used_at", EA_LIST_DATETIME}, \
+	{"domainRoles", "k.roles", EA_LIST_STRINGS}, \
+	{"securityAttributes", "k.security_attributes::text", EA_LIST_OBJECT}
+
+static const EaListColumn own_columns[] = {KEY_COLUMNS};
+
+static const EaListing own_keys = {
+	"entityapi.personal_api_key k WHERE k.account_id = $1",
+	lengthof(own_columns), own_columns
+};
+
+static const EaListColumn tenant_columns[] = {
+	KEY_COLUMNS,
+	{"ownerId", "a.id", EA_LIST_UUID},
+	{"ownerUsername", "a.username", EA_LIST_STRING}
+};
+
+static const EaListing tenant_keys = {
+	"entityapi.personal_api_key k JOIN entityapi.account a"
+	" ON a.id = k.account_id WHERE a.tenant_id = $1",
+	lengthof(tenant_columns), tenant_columns
+};
+
+/* -------- use -------- */
+
+typedef struct KeyRow
+{
+	const EaSecret *secret;		/* that was sent */
+	EaAccount	owner;
+	pg_uuid_t	id;
+	bool		matches;		/* the secret is the right one */
+	bool		holds;			/* all else does */
+	bool		stale;			/* its last use is to be noted */
+	char	  **roles;
+	int			nroles;
+	char	   *attributes;
+} KeyRow;
+
+static void
+read_key(void *arg, TupleTableSlot *slot)
+{
+	KeyRow	   *row = arg;
+	Datum	   *values = slot->tts_values + EA_ACCOUNT_NCOLUMNS;
+	bytea	   *hash = DatumGetByteaPP(values[1]);
+
+	ea_account_read(&row->owner, slot);
+	row->id = *DatumGetUUIDP(values[0]);
+	row->matches = ea_secret_matches(row->secret,
+									 (uint8 *) VARDATA_ANY(hash),
+									 VARSIZE_ANY_EXHDR(hash));
+	row->holds = DatumGetBool(values[2]);
+	row->stale = DatumGetBool(values[3]);
+	row->roles = ea_exec_array_text(values[4], &row->nroles);
+	row->attributes = TextDatumGetCString(values[5]);
+}
+
+static bool
+find_key(const EaSecret *secret, TimestampTz now, KeyRow *row)
+{
+	static const Oid types[] = {TEXTOID, TIMESTAMPTZOID};
+	Datum		values[] = {
+		CStringGetTextDatum(secret->id), TimestampTzGetDatum(now)
+	};
+
+	row->secret = secret;
+	return ea_exec_run("SELECT " EA_ACCOUNT_COLUMNS ", k.id, k.secret_hash,"
+					   " k.status = 'ACTIVE'"
+					   " AND (k.expires_at IS NULL OR k.expires_at > $2)"
+					   " AND " EA_KEYS_ENABLED("a.tenant_id")
+					   " AND a.roles @> k.roles"
+					   " AND NOT EXISTS (SELECT 1"
+					   " FROM jsonb_each(k.security_attributes) e"
+					   " WHERE a.security_attributes->e.key"
+					   " IS DISTINCT FROM e.value),"
+					   " k.last_used_at IS NULL"
+					   " OR k.last_used_at <= $2 - interval '1 minute',"
+					   " k.roles, k.security_attributes::text"
+					   " FROM entityapi.personal_api_key k"
+					   " CROSS JOIN " EA_ACCOUNT_TABLES
+					   " WHERE k.token_id = $1 AND a.id = k.account_id"
+					   " AND a.kind = 'USER'",
+					   lengthof(types), types, values, NULL, EA_EXEC_READ,
+					   true, read_key, row) == 1 &&
+		row->matches && row->holds && row->owner.active;
+}
+
+/*
+ * Note the use of a key.  Of requests at once one does so and the others do
+ * not wait; where nothing can be written it is left out.
+ */
+static void
+note_use(const pg_uuid_t *id, TimestampTz now)
+{
+	static const Oid types[] = {UUIDOID, TIMESTAMPTZOID};
+	Datum		values[] = {UUIDPGetDatum(id), TimestampTzGetDatum(now)};
+
+	if (XactReadOnly || RecoveryInProgress())
+		return;
+	ea_exec_run("UPDATE entityapi.personal_api_key SET last_used_at = $2"
+				" WHERE id = (SELECT id FROM entityapi.personal_api_key"
+				" WHERE id = $1 AND (last_used_at IS NULL"
+				" OR last_used_at <= $2 - interval '1 minute')"
+				" FOR NO KEY UPDATE SKIP LOCKED)",
+				lengthof(types), types, values, NULL, EA_EXEC_WRITE, true,
+				NULL, NULL);
+}
+
+EaPrincipal *
+ea_keys_principal(EaRequest *req, const char *sent)
+{
+	KeyRow	   *row = palloc0(sizeof(KeyRow));
+	EaPrincipal *principal = &row->owner.principal;
+	EaSecret	secret;
+
+	if (!ea_secret_read(&secret, EA_SECRET_KEY, sent, strlen(sent)) ||
+		!find_key(&secret, req->now, row))
+		return NULL;
+	if (row->stale)
+		note_use(&row->id, req->now);
+
+	principal->kind = EA_KIND_PERSONAL_API_KEY;
+	principal->has_key = true;
+	principal->key = row->id;
+	principal->roles = row->roles;
+	principal->nroles = row->nroles;
+	principal->attributes = row->attributes;
+	principal->super_admin = false;
+	principal->tenant_admin = false;
+	return principal;
+}
+
+/* -------- making one -------- */
+
+typedef struct NewKey
+{
+	char	   *name;
+	Datum		roles;			/* text[] */
+	Datum		attributes;		/* jsonb */
+	bool		expires;
+	TimestampTz expires_at;
+} NewKey;
+
+static bool
+contains(char *const *items, int n, const char *item)
+{
+	for (int i = 0; i < n; i++)
+	{
+		if (strcmp(items[i], item) == 0)
+			return true;
+	}
+	return false;
+}
+
+static Datum
+read_roles(EaRequest *req, const EaJson *array)
+{
+	const EaPrincipal *principal = req->principal;
+	char	  **roles;
+	int			nroles = 0;
+	int			index = 0;
+
+	if (array == NULL)
+		return ea_exec_text_array(NULL, 0);
+	roles = palloc(Max(array->count, 1) * sizeof(char *));
+	for (const EaJson *item = array->first; item; item = item->next, index++)
+	{
+		const char *why = NULL;
+
+		CHECK_FOR_INTERRUPTS();
+		if (item->kind != EA_JSON_STRING)
+			why = "A role is named by a string.";
+		else if (!contains(principal->roles, principal->nroles, item->text))
+			why = "You do not have this role.";
+		else if (contains(roles, nroles, item->text))
+			why = "This role is named twice.";
+		else
+			roles[nroles++] = item->text;
+		if (why != NULL)
+			ea_errors_add(req, EA_ERR_INVALID_VALUE, EA_AT_POINTER,
+						  ea_errors_index("/domainRoles", index), "%s", why);
+	}
+	return ea_exec_text_array(roles, nroles);
+}
+
+/* Row: an attribute that the caller does not have with that value. */
+static void
+note_attribute(void *arg, TupleTableSlot *slot)
+{
+	ea_errors_add((EaRequest *) arg, EA_ERR_INVALID_VALUE, EA_AT_POINTER,
+				  ea_errors_pointer("/securityAttributes",
+									TextDatumGetCString(slot->tts_values[0])),
+				  "You do not have this security attribute with this value.");
+}
+
+static Datum
+read_attributes(EaRequest *req, const EaJson *object)
+{
+	static const Oid types[] = {JSONBOID, JSONBOID};
+	Datum		values[lengthof(types)];
+	const char *json = "{}";
+	int			before = req->nproblems;
+
+	if (object != NULL)
+		json = pnstrdup(req->body + object->start,
+						object->end - object->start);
+	values[0] = ea_account_object(req, json, "/securityAttributes");
+	if (req->nproblems > before)
+		return (Datum) 0;
+	values[1] = DirectFunctionCall1(jsonb_in,
+									CStringGetDatum(req->principal->attributes));
+	ea_exec_run("SELECT e.key FROM jsonb_each($1) e"
+				" WHERE $2->e.key IS DISTINCT FROM e.value",
+				lengthof(types), types, values, NULL, EA_EXEC_READ, true,
+				note_attribute, req);
+	return values[0];
+}
+
+static void
+read_expiry(EaRequest *req, const EaJson *value, bool needed, NewKey *key)
+{
+	const char *fault = NULL;
+	const char *why;
+	int64		longest = INT64CONST(366) * MAX_YEARS * USECS_PER_DAY;
+	Datum		at;
+
+	if (value == NULL)
+	{
+		if (needed)
+			ea_errors_add(req, EA_ERR_REQUIRED, EA_AT_POINTER, "",
+						  "The member \"expiresAt\" is required: keys without"
+						  " an end are not allowed here.");
+		return;
+	}
+	if (!ea_types_find("datetime")->read(value->text, value->len, true, &at,
+										 &why))
+		fault = psprintf("\"expiresAt\" %s.", why);
+	else if (DatumGetTimestampTz(at) <= req->now)
+		fault = "\"expiresAt\" must lie in the future.";
+	else if (needed && DatumGetTimestampTz(at) - req->now > longest)
+		fault = psprintf("A key expires within %d years.", MAX_YEARS);
+	if (fault != NULL)
+	{
+		ea_errors_add(req, EA_ERR_INVALID_VALUE, EA_AT_POINTER, "/expiresAt",
+					  "%s", fault);
+		return;
+	}
+	key->expires = true;
+	key->expires_at = DatumGetTimestampTz(at);
+}
+
+static void
+read_new_key(EaRequest *req, const EaKeySettings *settings, NewKey *key)
+{
+	static const EaMemberRule rules[] = {
+		{"name", EA_JSON_STRING, true},
+		{"domainRoles", EA_JSON_ARRAY, false},
+		{"securityAttributes", EA_JSON_OBJECT, false},
+		{"expiresAt", EA_JSON_STRING, false}
+	};
+	const EaJson *body = ea_context_json(req);
+	const EaJson *name = ea_body_member(body, "name", EA_JSON_STRING);
+
+	ea_body_check(req, body, "", rules, lengthof(rules));
+	if (name != NULL)
+		key->name = ea_username_clean(name->text, name->len);
+	if (name != NULL && key->name == NULL)
+		ea_errors_add(req, EA_ERR_INVALID_VALUE, EA_AT_POINTER, "/name",
+					  "A name has 1 to %d characters, without control or"
+					  " invisible ones.", EA_USERNAME_MAX);
+	key->roles = read_roles(req, ea_body_member(body, "domainRoles",
+												EA_JSON_ARRAY));
+	key->attributes = read_attributes(req, ea_body_member(body,
+														  "securityAttributes",
+														  EA_JSON_OBJECT));
+	read_expiry(req, ea_body_member(body, "expiresAt", EA_JSON_STRING),
+				!settings->allow_non_expiring, key);
+	ea_errors_check(req);
+}
+
+/* The lock on the owner lets one request at a time count his keys. */
+static void
+check_limit(EaRequest *req)
+{
+	static const Oid types[] = {UUIDOID, TIMESTAMPTZOID};
+	Datum		values[] = {
+		UUIDPGetDatum(&req->principal->account), TimestampTzGetDatum(req->now)
+	};
+
+	ea_exec_run("SELECT 1 FROM entityapi.account WHERE id = $1"
+				" FOR NO KEY UPDATE",
+				1, types, values, NULL, EA_EXEC_WRITE, true, NULL, NULL);
+	if (ea_exec_run("SELECT 1 FROM entityapi.personal_api_key"
+					" WHERE account_id = $1 AND status = 'ACTIVE'"
+					" AND (expires_at IS NULL OR expires_at > $2)",
+					lengthof(types), types, values, NULL, EA_EXEC_WRITE, true,
+					NULL, NULL) >= MAX_KEYS)
+		ea_errors_throw(req, EA_ERR_INVALID_VALUE, EA_AT_NONE, NULL,
+						"You have %d active keys, and more are not possible.",
+						MAX_KEYS);
+}
+
+static void
+insert_key(EaRequest *req, const NewKey *key, const EaSecret *secret,
+		   const pg_uuid_t *id)
+{
+	static const Oid types[] = {
+		UUIDOID, UUIDOID, TEXTOID, BYTEAOID, TEXTOID, TEXTARRAYOID, JSONBOID,
+		TIMESTAMPTZOID, TIMESTAMPTZOID
+	};
+	Datum		values[lengthof(types)];
+	bool		isnull[lengthof(types)] = {false};
+
+	values[0] = UUIDPGetDatum(id);
+	values[1] = UUIDPGetDatum(&req->principal->account);
+	values[2] = CStringGetTextDatum(secret->id);
+	values[3] = ea_secret_stored(secret);
+	values[4] = CStringGetTextDatum(key->name);
+	values[5] = key->roles;
+	values[6] = key->attributes;
+	values[7] = TimestampTzGetDatum(key->expires_at);
+	isnull[7] = !key->expires;
+	values[8] = TimestampTzGetDatum(req->now);
+	ea_exec_run("INSERT INTO entityapi.personal_api_key (id, account_id,"
+				" token_id, secret_hash, name, status, roles,"
+				" security_attributes, expires_at, created_at)"
+				" VALUES ($1, $2, $3, $4, $5, 'ACTIVE', $6, $7, $8, $9)",
+				lengthof(types), types, values, isnull, EA_EXEC_WRITE, true,
+				NULL, NULL);
+}
+
+/* POST /auth/me/api-keys */
+void
+ea_keys_create(EaRequest *req)
+{
+	const EaPrincipal *principal = req->principal;
+	EaKeySettings settings = ea_keys_settings(principal->has_tenant ?
+											  &principal->tenant : NULL);
+	NewKey		key = {0};
+	EaSecret	secret;
+	char	   *shown;
+	pg_uuid_t	id;
+
+	if (!settings.enabled)
+		ea_errors_throw(req, EA_ERR_FORBIDDEN, EA_AT_NONE, NULL,
+						"Personal API keys are switched off.");
+	read_new_key(req, &settings, &key);
+	check_limit(req);
+	shown = ea_secret_make(&secret, EA_SECRET_KEY);
+	ea_uuid_make(&id);
+	insert_key(req, &key, &secret, &id);
+	ea_listing_record(req, &own_keys, &principal->account, &id, "key", shown);
+	req->status = 201;
+}
+
+/* GET /auth/me/api-keys */
+void
+ea_keys_list(EaRequest *req)
+{
+	ea_listing_page(req, &own_keys, &req->principal->account);
+}
+
+/* POST /auth/me/api-keys/{keyId}/disable */
+void
+ea_keys_disable(EaRequest *req)
+{
+	static const Oid types[] = {UUIDOID, UUIDOID};
+	const pg_uuid_t *owner = &req->principal->account;
+	pg_uuid_t	id;
+	Datum		values[] = {UUIDPGetDatum(&id), UUIDPGetDatum(owner)};
+
+	ea_manage_id(req, 0, &id);
+	ea_exec_run("UPDATE entityapi.personal_api_key SET status = 'DISABLED'"
+				" WHERE id = $1 AND account_id = $2 AND status = 'ACTIVE'",
+				lengthof(types), types, values, NULL, EA_EXEC_WRITE, true,
+				NULL, NULL);
+	if (!ea_listing_record(req, &own_keys, owner, &id, NULL, NULL))
+		ea_manage_not_found(req);
+	req->status = 200;
+}
+
+/* GET /manage/tenants/{id}/personal-api-keys */
+void
+ea_keys_list_tenant(EaRequest *req)
+{
+	pg_uuid_t	tenant;
+
+	ea_manage_tenant(req, &tenant);
+	ea_listing_page(req, &tenant_keys, &tenant);
+}
+
+/* POST /manage/tenants/{id}/personal-api-keys/{keyId}/revoke */
+void
+ea_keys_revoke(EaRequest *req)
+{
+	static const Oid types[] = {UUIDOID, UUIDOID};
+	pg_uuid_t	tenant;
+	pg_uuid_t	id;
+	Datum		values[] = {UUIDPGetDatum(&id), UUIDPGetDatum(&tenant)};
+
+	ea_manage_tenant(req, &tenant);
+	ea_manage_id(req, 1, &id);
+	ea_exec_run("UPDATE entityapi.personal_api_key k SET status = 'REVOKED'"
+				" FROM entityapi.account a WHERE k.id = $1"
+				" AND a.id = k.account_id AND a.tenant_id = $2",
+				lengthof(types), types, values, NULL, EA_EXEC_WRITE, true,
+				NULL, NULL);
+	if (!ea_listing_record(req, &tenant_keys, &tenant, &id, NULL, NULL))
+		ea_manage_not_found(req);
+	req->status = 200;
+}

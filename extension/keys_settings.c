@@ -1,0 +1,178 @@
+/*-------------------------------------------------------------------------
+ *
+ * keys_settings.c
+ *	  Settings of personal API keys: of a tenant, and for all that have none.
+ *
+ * extension/keys_settings.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "body.h"
+#include "catalog/pg_type.h"
+#include "exec.h"
+#include "jsonwrite.h"
+#include "keys.h"
+#include "manage.h"
+
+/* A setting as it is stored: true, false, or inherited. */
+typedef struct Setting
+{
+	bool		isnull;
+	bool		value;
+} Setting;
+
+typedef struct SettingRow
+{
+	Setting		enabled;
+	Setting		allow_non_expiring;
+} SettingRow;
+
+static void
+read_effective(void *arg, TupleTableSlot *slot)
+{
+	EaKeySettings *settings = arg;
+
+	settings->enabled = DatumGetBool(slot->tts_values[0]);
+	settings->allow_non_expiring = DatumGetBool(slot->tts_values[1]);
+}
+
+EaKeySettings
+ea_keys_settings(const pg_uuid_t *tenant)
+{
+	static const Oid types[] = {UUIDOID};
+	Datum		values[] = {UUIDPGetDatum(tenant)};
+	bool		isnull[] = {tenant == NULL};
+	EaKeySettings settings;
+
+	ea_exec_run("SELECT " EA_KEYS_ENABLED("$1") ", "
+				EA_KEYS_NON_EXPIRING("$1"),
+				lengthof(types), types, values, isnull, EA_EXEC_WRITE, true,
+				read_effective, &settings);
+	return settings;
+}
+
+static void
+read_own(void *arg, TupleTableSlot *slot)
+{
+	SettingRow *row = arg;
+
+	row->enabled.isnull = slot->tts_isnull[0];
+	row->enabled.value = DatumGetBool(slot->tts_values[0]);
+	row->allow_non_expiring.isnull = slot->tts_isnull[1];
+	row->allow_non_expiring.value = DatumGetBool(slot->tts_values[1]);
+}
+
+static void
+write_setting(StringInfo out, const char *key, Setting setting)
+{
+	ea_jsonwrite_key(out, key);
+	if (setting.isnull)
+		ea_jsonwrite_lit(out, "null");
+	else
+		ea_jsonwrite_bool(out, setting.value);
+}
+
+static void
+write_effective(StringInfo out, const pg_uuid_t *tenant)
+{
+	EaKeySettings settings = ea_keys_settings(tenant);
+
+	ea_jsonwrite_key(out, "enabled");
+	ea_jsonwrite_bool(out, settings.enabled);
+	ea_jsonwrite_key(out, "allowNonExpiring");
+	ea_jsonwrite_bool(out, settings.allow_non_expiring);
+}
+
+static void
+show_tenant(EaRequest *req, const pg_uuid_t *tenant)
+{
+	static const Oid types[] = {UUIDOID};
+	Datum		values[] = {UUIDPGetDatum(tenant)};
+	SettingRow	row = {{true}, {true}};
+
+	ea_exec_run("SELECT enabled, allow_non_expiring"
+				" FROM entityapi.personal_api_key_setting"
+				" WHERE tenant_id = $1",
+				lengthof(types), types, values, NULL, EA_EXEC_WRITE, true,
+				read_own, &row);
+	appendStringInfoChar(req->out, '{');
+	write_setting(req->out, "enabled", row.enabled);
+	write_setting(req->out, "allowNonExpiring", row.allow_non_expiring);
+	ea_jsonwrite_key(req->out, "effective");
+	appendStringInfoChar(req->out, '{');
+	write_effective(req->out, tenant);
+	ea_jsonwrite_lit(req->out, "}}");
+	req->status = 200;
+}
+
+/* GET /manage/settings/personal-api-keys */
+void
+ea_keys_show_global(EaRequest *req)
+{
+	appendStringInfoChar(req->out, '{');
+	write_effective(req->out, NULL);
+	appendStringInfoChar(req->out, '}');
+	req->status = 200;
+}
+
+/* GET /manage/tenants/{id}/settings/personal-api-keys */
+void
+ea_keys_show_tenant(EaRequest *req)
+{
+	pg_uuid_t	tenant;
+
+	ea_manage_tenant(req, &tenant);
+	show_tenant(req, &tenant);
+}
+
+/* A member that is absent or null is inherited from now on. */
+static void
+replace(EaRequest *req, const pg_uuid_t *tenant)
+{
+	static const EaMemberRule rules[] = {
+		{"enabled", EA_JSON_BOOL, false},
+		{"allowNonExpiring", EA_JSON_BOOL, false}
+	};
+	static const Oid types[] = {UUIDOID, BOOLOID, BOOLOID};
+	const EaJson *body = ea_body_read(req, rules, lengthof(rules));
+	Datum		values[lengthof(types)];
+	bool		isnull[lengthof(types)];
+
+	values[0] = UUIDPGetDatum(tenant);
+	isnull[0] = tenant == NULL;
+	for (int i = 0; i < lengthof(rules); i++)
+	{
+		const EaJson *member = ea_body_member(body, rules[i].name,
+											  EA_JSON_BOOL);
+
+		isnull[i + 1] = member == NULL;
+		values[i + 1] = BoolGetDatum(member != NULL && member->truth);
+	}
+	ea_exec_run("INSERT INTO entityapi.personal_api_key_setting"
+				" (tenant_id, enabled, allow_non_expiring)"
+				" VALUES ($1, $2, $3) ON CONFLICT (tenant_id) DO UPDATE"
+				" SET enabled = $2, allow_non_expiring = $3",
+				lengthof(types), types, values, isnull, EA_EXEC_WRITE, true,
+				NULL, NULL);
+}
+
+/* PUT /manage/tenants/{id}/settings/personal-api-keys */
+void
+ea_keys_set_tenant(EaRequest *req)
+{
+	pg_uuid_t	tenant;
+
+	ea_manage_tenant(req, &tenant);
+	replace(req, &tenant);
+	show_tenant(req, &tenant);
+}
+
+/* PUT /manage/settings/personal-api-keys */
+void
+ea_keys_set_global(EaRequest *req)
+{
+	replace(req, NULL);
+	ea_keys_show_global(req);
+}

@@ -1,0 +1,407 @@
+/*-------------------------------------------------------------------------
+ *
+ * listing.c
+ *	  Records of /manage and /auth, described by a table of columns: one of
+ *	  them, or a page with filter and sort.
+ *
+ * All SQL text comes from the tables of this program; what a client sent
+ * becomes parameters.
+ *
+ * extension/listing.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "account.h"
+#include "catalog/pg_type.h"
+#include "guc.h"
+#include "jsonwrite.h"
+#include "listing.h"
+#include "miscadmin.h"
+#include "params.h"
+#include "rsql.h"
+#include "sqlbuf.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/timestamp.h"
+
+/* Type of a kind's values, NULL where there is no single one. */
+static const char *const type_names[] = {
+	[EA_LIST_UUID] = "uuid",
+	[EA_LIST_STRING] = "text",
+	[EA_LIST_BOOLEAN] = "boolean",
+	[EA_LIST_DATETIME] = "datetime",
+	[EA_LIST_STRINGS] = NULL,
+	[EA_LIST_OBJECT] = NULL
+};
+
+/*
+ * What an operator asks of a type, and its SQL: around the parameter for a
+ * single value, and for an array, which has what is asked as a member.
+ */
+static const struct
+{
+	int			needs;			/* EA_CAN_* */
+	const char *sql;			/* %s is the column, $%d the parameter */
+	const char *member_sql;		/* the same over an array, or NULL */
+}			operators[] =
+{
+	[EA_RSQL_EQ] = {EA_CAN_EQUAL, "%s = $%d", "%s @> ARRAY[$%d]"},
+	[EA_RSQL_NE] = {EA_CAN_EQUAL, "%s <> $%d", "NOT %s @> ARRAY[$%d]"},
+	[EA_RSQL_GT] = {EA_CAN_ORDER, "%s > $%d", NULL},
+	[EA_RSQL_GE] = {EA_CAN_ORDER, "%s >= $%d", NULL},
+	[EA_RSQL_LT] = {EA_CAN_ORDER, "%s < $%d", NULL},
+	[EA_RSQL_LE] = {EA_CAN_ORDER, "%s <= $%d", NULL},
+	[EA_RSQL_IN] = {EA_CAN_EQUAL, "%s = ANY ($%d)", "%s && $%d"},
+	[EA_RSQL_OUT] = {EA_CAN_EQUAL, "%s <> ALL ($%d)", "NOT %s && $%d"},
+	[EA_RSQL_LIKE] = {EA_CAN_MATCH, "%s LIKE $%d", NULL},
+	[EA_RSQL_ILIKE] = {EA_CAN_MATCH, "%s ILIKE $%d", NULL},
+	[EA_RSQL_ISNULL] = {0, NULL, NULL}
+};
+
+static const EaListColumn *
+find_column(const EaListing *listing, const char *name)
+{
+	for (int i = 0; i < listing->ncolumns; i++)
+	{
+		if (strcmp(listing->columns[i].name, name) == 0)
+			return &listing->columns[i];
+	}
+	return NULL;
+}
+
+/* Type to read literals by; members of an array are text. */
+static const EaType *
+literal_type(const EaListColumn *column)
+{
+	const char *name = type_names[column->kind];
+
+	if (column->kind == EA_LIST_STRINGS)
+		name = type_names[EA_LIST_STRING];
+	return name == NULL ? NULL : ea_types_find(name);
+}
+
+static EA_NORETURN void refuse(EaRequest *req, const char *why, int offset)
+			EA_NORETURN_END;
+
+static void
+refuse(EaRequest *req, const char *why, int offset)
+{
+	ea_errors_throw(req, EA_ERR_INVALID_FILTER, EA_AT_PARAMETER, "filter",
+					"filter: %s at position %d", why, offset + 1);
+}
+
+/* PostgreSQL fails on a pattern that ends in an escape character. */
+static bool
+ends_in_escape(const EaRsqlValue *value)
+{
+	int			escapes = 0;
+
+	while (escapes < value->len &&
+		   value->text[value->len - 1 - escapes] == '\\')
+		escapes++;
+	return escapes % 2 == 1;
+}
+
+static Datum
+read_literal(EaRequest *req, const EaRsql *comparison, const EaType *type,
+			 const EaRsqlValue *literal)
+{
+	bool		pattern = comparison->op == EA_RSQL_LIKE ||
+	comparison->op == EA_RSQL_ILIKE;
+	const char *why;
+	Datum		value;
+
+	if (pattern && literal->len > ea_guc_max_like_length)
+		refuse(req, "pattern is too long", literal->offset);
+	if (pattern && ends_in_escape(literal))
+		refuse(req, "pattern ends with a backslash", literal->offset);
+	if (!type->read(literal->text, literal->len, false, &value, &why))
+		refuse(req, psprintf("value of \"%s\" %s", comparison->hops[0], why),
+			   literal->offset);
+	return value;
+}
+
+static Datum
+read_list(EaRequest *req, const EaRsql *comparison, const EaType *type)
+{
+	Datum	   *items = palloc(comparison->nvalues * sizeof(Datum));
+	int16		len;
+	bool		byval;
+	char		align;
+
+	for (int i = 0; i < comparison->nvalues; i++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		items[i] = read_literal(req, comparison, type, &comparison->values[i]);
+	}
+	get_typlenbyvalalign(type->oid, &len, &byval, &align);
+	return PointerGetDatum(construct_array(items, comparison->nvalues,
+										   type->oid, len, byval, align));
+}
+
+static void
+add_null_test(EaSqlBuf *b, const EaRsql *comparison, const char *sql)
+{
+	const EaRsqlValue *value = comparison->values;
+
+	if (strcmp(value->text, "true") == 0)
+		ea_sqlbuf_addf(b, "(%s) IS NULL", sql);
+	else if (strcmp(value->text, "false") == 0)
+		ea_sqlbuf_addf(b, "(%s) IS NOT NULL", sql);
+	else
+		refuse(b->req, "operator \"=isnull=\" takes true or false",
+			   value->offset);
+}
+
+static void
+add_comparison(EaSqlBuf *b, const EaListing *listing, const EaRsql *comparison)
+{
+	EaRsqlOp	op = comparison->op;
+	const char *name = comparison->hops[0];
+	const EaListColumn *column = find_column(listing, name);
+	const EaType *type;
+	const char *sql;
+	char	   *operand;
+	bool		list = op == EA_RSQL_IN || op == EA_RSQL_OUT;
+	Datum		value;
+
+	if (column == NULL || comparison->nhops > 1)
+		refuse(b->req, psprintf("unknown field \"%s\"", name),
+			   comparison->offset);
+	if (op == EA_RSQL_ISNULL)
+	{
+		add_null_test(b, comparison, column->sql);
+		return;
+	}
+
+	type = literal_type(column);
+	sql = column->kind == EA_LIST_STRINGS ? operators[op].member_sql :
+		operators[op].sql;
+	if (type == NULL || sql == NULL || (type->can & operators[op].needs) == 0)
+		refuse(b->req, psprintf("operator \"%s\" is not possible on \"%s\"",
+								ea_rsql_op_name(op), name),
+			   comparison->offset);
+	value = list ? read_list(b->req, comparison, type) :
+		read_literal(b->req, comparison, type, comparison->values);
+
+	operand = psprintf("(%s)", column->sql);
+	ea_sqlbuf_addf(b, sql, operand,
+				   ea_sqlbuf_param(b, list ? type->array_oid : type->oid,
+								   value, false));
+}
+
+static void
+add_tree(EaSqlBuf *b, const EaListing *listing, const EaRsql *tree)
+{
+	check_stack_depth();
+	CHECK_FOR_INTERRUPTS();
+	if (tree->kind == EA_RSQL_COMPARISON)
+	{
+		add_comparison(b, listing, tree);
+		return;
+	}
+	ea_sqlbuf_add(b, "(");
+	for (int i = 0; i < tree->nchildren; i++)
+	{
+		if (i > 0)
+			ea_sqlbuf_add(b, tree->kind == EA_RSQL_AND ? " AND " : " OR ");
+		add_tree(b, listing, tree->children[i]);
+	}
+	ea_sqlbuf_add(b, ")");
+}
+
+static void
+add_filter(EaSqlBuf *b, const EaListing *listing, const EaQuery *query)
+{
+	EaRsqlLimits limits = ea_rsql_limits();
+	EaRsqlFault fault;
+	EaRsql	   *tree;
+
+	if (query->filter == NULL)
+		return;
+	tree = ea_rsql_parse(query->filter, query->filter_len, &limits, &fault);
+	if (tree == NULL)
+		refuse(b->req, fault.message, fault.offset);
+	ea_sqlbuf_add(b, " AND ");
+	add_tree(b, listing, tree);
+}
+
+static void
+add_order(EaSqlBuf *b, const EaListing *listing, const EaQuery *query)
+{
+	ea_sqlbuf_add(b, " ORDER BY ");
+	for (int i = 0; i < query->nsort; i++)
+	{
+		const EaSortKey *key = &query->sort[i];
+		const EaListColumn *column = find_column(listing, key->path);
+
+		if (column == NULL || type_names[column->kind] == NULL)
+			ea_errors_throw(b->req, EA_ERR_INVALID_SORT, EA_AT_PARAMETER,
+							"sort", "sort: cannot sort by \"%s\"", key->path);
+		ea_sqlbuf_addf(b, "(%s)%s, ", column->sql,
+					   key->descending ? " DESC" : "");
+	}
+	ea_sqlbuf_addf(b, "(%s)", listing->columns[0].sql);
+}
+
+/* A statement over the listing, as far as it is the same for all. */
+static void
+start(EaSqlBuf *b, EaRequest *req, const pg_uuid_t *scope)
+{
+	ea_sqlbuf_init(b, req);
+	ea_sqlbuf_param(b, UUIDOID, UUIDPGetDatum(scope), scope == NULL);
+	ea_sqlbuf_param(b, TIMESTAMPTZOID, TimestampTzGetDatum(req->now), false);
+	ea_sqlbuf_add(b, "SELECT ");
+}
+
+static void
+add_columns(EaSqlBuf *b, const EaListing *listing)
+{
+	for (int i = 0; i < listing->ncolumns; i++)
+		ea_sqlbuf_addf(b, "%s%s", i > 0 ? ", " : "", listing->columns[i].sql);
+	ea_sqlbuf_addf(b, " FROM %s", listing->from);
+}
+
+static void
+write_strings(StringInfo out, Datum array)
+{
+	int			n;
+	char	  **items = ea_exec_array_text(array, &n);
+
+	appendStringInfoChar(out, '[');
+	for (int i = 0; i < n; i++)
+	{
+		ea_jsonwrite_comma(out);
+		ea_jsonwrite_cstring(out, items[i]);
+	}
+	appendStringInfoChar(out, ']');
+}
+
+typedef struct RowWriter
+{
+	const EaListing *listing;
+	StringInfo	out;
+	bool		open;			/* the record is left without its brace */
+	int			rows;
+} RowWriter;
+
+static void
+write_row(void *arg, TupleTableSlot *slot)
+{
+	RowWriter  *writer = arg;
+	StringInfo	out = writer->out;
+
+	if (writer->rows++ > 0)
+		appendStringInfoChar(out, ',');
+	appendStringInfoChar(out, '{');
+	for (int i = 0; i < writer->listing->ncolumns; i++)
+	{
+		const EaListColumn *column = &writer->listing->columns[i];
+		Datum		value = slot->tts_values[i];
+
+		ea_jsonwrite_key(out, column->name);
+		if (slot->tts_isnull[i])
+			ea_jsonwrite_lit(out, "null");
+		else if (column->kind == EA_LIST_STRINGS)
+			write_strings(out, value);
+		else if (column->kind == EA_LIST_OBJECT)
+			ea_account_write_object(out, TextDatumGetCString(value));
+		else
+			ea_types_find(type_names[column->kind])->write(out, value);
+	}
+	if (!writer->open)
+		appendStringInfoChar(out, '}');
+}
+
+bool
+ea_listing_record(EaRequest *req, const EaListing *listing,
+				  const pg_uuid_t *scope, const pg_uuid_t *id,
+				  const char *extra, const char *value)
+{
+	RowWriter	writer = {listing, req->out, true, 0};
+	EaSqlBuf	b;
+
+	start(&b, req, scope);
+	add_columns(&b, listing);
+	ea_sqlbuf_addf(&b, " AND %s = ", listing->columns[0].sql);
+	ea_sqlbuf_value(&b, UUIDOID, UUIDPGetDatum(id), false);
+	if (ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, write_row, &writer) == 0)
+		return false;
+	if (extra != NULL)
+	{
+		ea_jsonwrite_key(req->out, extra);
+		ea_jsonwrite_cstring(req->out, value);
+	}
+	appendStringInfoChar(req->out, '}');
+	return true;
+}
+
+static void
+read_count(void *arg, TupleTableSlot *slot)
+{
+	*(int64 *) arg = DatumGetInt64(slot->tts_values[0]);
+}
+
+/* How many records the filter leaves; a page that is not full tells. */
+static int64
+count_records(EaRequest *req, const EaListing *listing,
+			  const pg_uuid_t *scope, const EaQuery *query, int rows)
+{
+	int64		before = (query->page_number - 1) * query->page_size;
+	int64		count = 0;
+	EaSqlBuf	b;
+
+	if (rows < query->page_size && (rows > 0 || before == 0))
+		return before + rows;
+	start(&b, req, scope);
+	ea_sqlbuf_addf(&b, "pg_catalog.count(*) FROM %s", listing->from);
+	add_filter(&b, listing, query);
+	ea_sqlbuf_run(&b, EA_EXEC_READ, false, read_count, &count);
+	return count;
+}
+
+static void
+write_number(StringInfo out, const char *key, int64 value)
+{
+	ea_jsonwrite_key(out, key);
+	ea_jsonwrite_int64(out, value);
+}
+
+void
+ea_listing_page(EaRequest *req, const EaListing *listing,
+				const pg_uuid_t *scope)
+{
+	EaQuery    *query = ea_params_read(req, EA_TAKES_LIST);
+	StringInfo	out = req->out;
+	RowWriter	writer = {listing, out, false, 0};
+	EaSqlBuf	b;
+
+	ea_jsonwrite_lit(out, "{\"data\":[");
+	start(&b, req, scope);
+	add_columns(&b, listing);
+	add_filter(&b, listing, query);
+	add_order(&b, listing, query);
+	ea_sqlbuf_addf(&b, " LIMIT %d OFFSET ", query->page_size);
+	ea_sqlbuf_value(&b, INT8OID,
+					Int64GetDatum((query->page_number - 1) *
+								  query->page_size), false);
+	ea_sqlbuf_run(&b, EA_EXEC_READ, false, write_row, &writer);
+
+	ea_jsonwrite_lit(out, "],\"meta\":{\"pagination\":{");
+	write_number(out, "number", query->page_number);
+	write_number(out, "size", query->page_size);
+	if (query->totals)
+	{
+		int64		count = count_records(req, listing, scope, query,
+										  writer.rows);
+
+		write_number(out, "totalPages",
+					 (count + query->page_size - 1) / query->page_size);
+		write_number(out, "totalRecords", count);
+	}
+	ea_jsonwrite_lit(out, "}}}");
+	req->status = 200;
+}

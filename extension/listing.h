@@ -1,0 +1,61 @@
+/*-------------------------------------------------------------------------
+ *
+ * listing.h
+ *	  Records of /manage and /auth, described by a table of columns: one of
+ *	  them, or a page with filter and sort (contract section 7).
+ *
+ * extension/listing.h
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef EA_LISTING_H
+#define EA_LISTING_H
+
+#include "context.h"
+
+typedef enum EaListKind
+{
+	EA_LIST_UUID,
+	EA_LIST_STRING,
+	EA_LIST_BOOLEAN,
+	EA_LIST_DATETIME,
+	EA_LIST_STRINGS,			/* text[] */
+	EA_LIST_OBJECT				/* jsonb, selected as text */
+} EaListKind;
+
+typedef struct EaListColumn
+{
+	const char *name;			/* member of the record */
+	const char *sql;			/* expression over the tables */
+	EaListKind	kind;
+} EaListColumn;
+
+/*
+ * In all SQL of a listing $1 is the scope, a uuid or null, and $2 the time
+ * of the request.  The first column is the id.
+ */
+typedef struct EaListing
+{
+	const char *from;			/* "entityapi.x x JOIN ... WHERE ..." */
+	int			ncolumns;
+	const EaListColumn *columns;
+} EaListing;
+
+/*
+ * Answer with a page of the records (200), as the query string asks for it:
+ * filter, sort, page[number], page[size], page[totals].  Throws 400 with
+ * source.parameter for what cannot be asked.
+ */
+extern void ea_listing_page(EaRequest *req, const EaListing *listing,
+							const pg_uuid_t *scope);
+
+/*
+ * Answer with one record and, unless extra is NULL, a further string member
+ * of that name.  The status is the caller's to set.  False, and nothing
+ * written, when there is no such record.
+ */
+extern bool ea_listing_record(EaRequest *req, const EaListing *listing,
+							  const pg_uuid_t *scope, const pg_uuid_t *id,
+							  const char *extra, const char *value);
+
+#endif							/* EA_LISTING_H */

@@ -1,0 +1,249 @@
+/*-------------------------------------------------------------------------
+ *
+ * service_account.c
+ *	  Accounts of programs: making them, their secrets, their end.
+ *
+ * extension/service_account.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "body.h"
+#include "catalog/pg_type.h"
+#include "exec.h"
+#include "listing.h"
+#include "manage.h"
+#include "secret.h"
+#include "service_account.h"
+#include "session.h"
+#include "username.h"
+#include "utils/builtins.h"
+#include "utils/timestamp.h"
+#include "uuid.h"
+
+static const EaListColumn columns[] = {
+	{"id", "a.id", EA_LIST_UUID},
+	{"clientId", "sa.client_id", EA_LIST_STRING},
+	{"name", "a.username", EA_LIST_STRING},
+	{"roles", "a.roles", EA_LIST_STRINGS},
+	{"securityAttributes", "a.security_attributes::text", EA_LIST_OBJECT},
+	{"status", "a.status", EA_LIST_STRING},
+	{"createdAt", "a.created_at", EA_LIST_DATETIME},
+	{"lastUsedAt", "sa.last_used_at", EA_LIST_DATETIME}
+};
+
+static const EaListing service_accounts = {
+	"entityapi.account a JOIN entityapi.service_account sa"
+	" ON sa.account_id = a.id WHERE a.tenant_id = $1"
+	" AND a.kind = 'SERVICE_ACCOUNT'",
+	lengthof(columns), columns
+};
+
+static void
+insert_account(EaRequest *req, const EaNewAccount *account,
+			   const EaSecret *secret, const pg_uuid_t *id)
+{
+	static const Oid types[] = {
+		UUIDOID, UUIDOID, TEXTOID, TEXTARRAYOID, JSONBOID, TIMESTAMPTZOID,
+		TEXTOID, BYTEAOID
+	};
+	Datum		values[lengthof(types)];
+
+	values[0] = UUIDPGetDatum(id);
+	values[1] = UUIDPGetDatum(&account->tenant);
+	values[2] = CStringGetTextDatum(account->username);
+	values[3] = account->roles;
+	values[4] = account->attributes;
+	values[5] = TimestampTzGetDatum(req->now);
+	values[6] = CStringGetTextDatum(ea_secret_word());
+	values[7] = ea_secret_stored(secret);
+	ea_exec_run("WITH made AS (INSERT INTO entityapi.account (id, tenant_id,"
+				" kind, username, status, roles, profile,"
+				" security_attributes, password_change_required,"
+				" is_super_admin, created_at)"
+				" VALUES ($1, $2, 'SERVICE_ACCOUNT', $3, 'ACTIVE', $4, '{}',"
+				" $5, false, false, $6) RETURNING id)"
+				" INSERT INTO entityapi.service_account"
+				" (account_id, client_id, secret_hash)"
+				" SELECT id, $7, $8 FROM made",
+				lengthof(types), types, values, NULL, EA_EXEC_WRITE, true,
+				NULL, NULL);
+}
+
+static void
+read_name(EaRequest *req, const EaJson *body, EaNewAccount *account)
+{
+	const EaJson *name = ea_body_member(body, "name", EA_JSON_STRING);
+
+	if (name == NULL)
+		return;
+	account->username = ea_username_clean(name->text, name->len);
+	if (account->username == NULL)
+		ea_errors_add(req, EA_ERR_INVALID_VALUE, EA_AT_POINTER, "/name",
+					  "A name has 1 to %d characters, without control or"
+					  " invisible ones.", EA_USERNAME_MAX);
+}
+
+/* POST /manage/tenants/{id}/service-accounts */
+void
+ea_service_account_create(EaRequest *req)
+{
+	static const EaMemberRule rules[] = {
+		{"name", EA_JSON_STRING, true},
+		{"roles", EA_JSON_ARRAY, false},
+		{"securityAttributes", EA_JSON_OBJECT, false}
+	};
+	const EaJson *body = ea_context_json(req);
+	EaNewAccount account = {0};
+	EaSecret	secret;
+	char	   *shown;
+	pg_uuid_t	id;
+
+	ea_manage_tenant(req, &account.tenant);
+	ea_body_check(req, body, "", rules, lengthof(rules));
+	ea_account_describe(req, body, "", &account);
+	read_name(req, body, &account);
+	ea_errors_check(req);
+
+	/* the default roles are those of users */
+	if (ea_body_member(body, "roles", EA_JSON_ARRAY) == NULL)
+		account.roles = ea_exec_text_array(NULL, 0);
+	shown = ea_secret_make(&secret, EA_SECRET_SERVICE);
+	ea_uuid_make(&id);
+	insert_account(req, &account, &secret, &id);
+	ea_listing_record(req, &service_accounts, &account.tenant, &id,
+					  "clientSecret", shown);
+	req->status = 201;
+}
+
+/* GET /manage/tenants/{id}/service-accounts */
+void
+ea_service_account_list(EaRequest *req)
+{
+	pg_uuid_t	tenant;
+
+	ea_manage_tenant(req, &tenant);
+	ea_listing_page(req, &service_accounts, &tenant);
+}
+
+/* Set the status of the account in the path and end its sessions. */
+static void
+set_status(EaRequest *req, const char *status, pg_uuid_t *tenant,
+		   pg_uuid_t *id)
+{
+	static const Oid types[] = {UUIDOID, UUIDOID, TEXTOID};
+	Datum		values[lengthof(types)];
+
+	ea_manage_tenant(req, tenant);
+	ea_manage_id(req, 1, id);
+	values[0] = UUIDPGetDatum(id);
+	values[1] = UUIDPGetDatum(tenant);
+	values[2] = CStringGetTextDatum(status);
+	if (ea_exec_run("UPDATE entityapi.account SET status = $3 WHERE id = $1"
+					" AND tenant_id = $2 AND kind = 'SERVICE_ACCOUNT'",
+					lengthof(types), types, values, NULL, EA_EXEC_WRITE, true,
+					NULL, NULL) == 0)
+		ea_manage_not_found(req);
+}
+
+/* POST /manage/tenants/{id}/service-accounts/{accountId}/disable */
+void
+ea_service_account_disable(EaRequest *req)
+{
+	pg_uuid_t	tenant;
+	pg_uuid_t	id;
+
+	set_status(req, "DISABLED", &tenant, &id);
+	ea_session_end_all(&id, req->now);
+	ea_listing_record(req, &service_accounts, &tenant, &id, NULL, NULL);
+	req->status = 200;
+}
+
+/*
+ * POST /manage/tenants/{id}/service-accounts/{accountId}/rotate-secret
+ *
+ * The row's lock makes this wait for tokens that are being issued for the
+ * old secret, which then end with the others.
+ */
+void
+ea_service_account_rotate(EaRequest *req)
+{
+	static const Oid types[] = {UUIDOID, BYTEAOID};
+	Datum		values[lengthof(types)];
+	EaSecret	secret;
+	char	   *shown;
+	pg_uuid_t	tenant;
+	pg_uuid_t	id;
+
+	set_status(req, "ACTIVE", &tenant, &id);
+	shown = ea_secret_make(&secret, EA_SECRET_SERVICE);
+	values[0] = UUIDPGetDatum(&id);
+	values[1] = ea_secret_stored(&secret);
+	ea_exec_run("UPDATE entityapi.service_account SET secret_hash = $2"
+				" WHERE account_id = $1",
+				lengthof(types), types, values, NULL, EA_EXEC_WRITE, true,
+				NULL, NULL);
+	ea_session_end_all(&id, req->now);
+	ea_listing_record(req, &service_accounts, &tenant, &id, "clientSecret",
+					  shown);
+	req->status = 200;
+}
+
+/* -------- use -------- */
+
+typedef struct ClientRow
+{
+	const EaSecret *secret;
+	EaAccount  *account;
+	bool		matches;
+} ClientRow;
+
+static void
+read_client(void *arg, TupleTableSlot *slot)
+{
+	ClientRow  *row = arg;
+	bytea	   *hash = DatumGetByteaPP(slot->tts_values[EA_ACCOUNT_NCOLUMNS]);
+
+	ea_account_read(row->account, slot);
+	row->matches = ea_secret_matches(row->secret,
+									 (uint8 *) VARDATA_ANY(hash),
+									 VARSIZE_ANY_EXHDR(hash));
+}
+
+/* False when the secret has been rotated meanwhile. */
+static bool
+note_use(const EaAccount *account, const EaSecret *secret, TimestampTz now)
+{
+	static const Oid types[] = {UUIDOID, BYTEAOID, TIMESTAMPTZOID};
+	Datum		values[lengthof(types)];
+
+	values[0] = UUIDPGetDatum(&account->principal.account);
+	values[1] = ea_secret_stored(secret);
+	values[2] = TimestampTzGetDatum(now);
+	return ea_exec_run("UPDATE entityapi.service_account"
+					   " SET last_used_at = $3"
+					   " WHERE account_id = $1 AND secret_hash = $2",
+					   lengthof(types), types, values, NULL, EA_EXEC_WRITE,
+					   true, NULL, NULL) > 0;
+}
+
+bool
+ea_service_account_enter(const char *client_id, const char *sent,
+						 TimestampTz now, EaAccount *account)
+{
+	static const Oid types[] = {TEXTOID};
+	Datum		values[] = {CStringGetTextDatum(client_id)};
+	EaSecret	secret;
+	ClientRow	row = {&secret, account, false};
+
+	if (!ea_secret_read(&secret, EA_SECRET_SERVICE, sent, strlen(sent)))
+		return false;
+	ea_exec_run("SELECT " EA_ACCOUNT_COLUMNS ", sa.secret_hash"
+				" FROM entityapi.service_account sa"
+				" CROSS JOIN " EA_ACCOUNT_TABLES
+				" WHERE sa.client_id = $1 AND a.id = sa.account_id",
+				lengthof(types), types, values, NULL, EA_EXEC_READ, true,
+				read_client, &row);
+	return row.matches && account->active && note_use(account, &secret, now);
+}

@@ -1,0 +1,28 @@
+/*-------------------------------------------------------------------------
+ *
+ * service_account.h
+ *	  Accounts of programs, under /manage/tenants/{id}/service-accounts.
+ *
+ * extension/service_account.h
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef EA_SERVICE_ACCOUNT_H
+#define EA_SERVICE_ACCOUNT_H
+
+#include "account.h"
+
+extern void ea_service_account_create(EaRequest *req);
+extern void ea_service_account_list(EaRequest *req);
+extern void ea_service_account_disable(EaRequest *req);
+extern void ea_service_account_rotate(EaRequest *req);
+
+/*
+ * The active account of a client, noting its use; false when there is none
+ * or the secret is not its current one.
+ */
+extern bool ea_service_account_enter(const char *client_id,
+									 const char *secret, TimestampTz now,
+									 EaAccount *account);
+
+#endif							/* EA_SERVICE_ACCOUNT_H */

@@ -1,0 +1,106 @@
+/*-------------------------------------------------------------------------
+ *
+ * sweep.c
+ *	  Delete what has ended.
+ *
+ * A refresh token that was used stays until it would have expired, so that
+ * its reuse is noticed; with its session it can go at once, because then it
+ * is refused anyway.
+ *
+ * extension/sweep.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "catalog/pg_type.h"
+#include "exec.h"
+#include "executor/spi.h"
+#include "fmgr.h"
+#include "guc.h"
+#include "sweep.h"
+#include "utils/timestamp.h"
+
+/* $1 is a time before which rows are over, $2 how many go at most. */
+#define DELETE_FROM(table, condition) \
+	"DELETE FROM entityapi." table " WHERE ctid = ANY (ARRAY(" \
+	"SELECT ctid FROM entityapi." table " WHERE " condition \
+	" LIMIT $2 FOR UPDATE SKIP LOCKED))"
+
+typedef enum Age
+{
+	NOW,						/* rows hold the time they end */
+	WINDOW,						/* failures of an address */
+	FORGOTTEN					/* failures of a username */
+} Age;
+
+static const struct
+{
+	const char *sql;
+	Age			age;
+}			sweeps[] =
+{
+	{DELETE_FROM("session", "expires_at < $1"), NOW},
+	{DELETE_FROM("session", "revoked_at < $1"), NOW},
+	{DELETE_FROM("refresh_token", "expires_at < $1"), NOW},
+	{DELETE_FROM("address_failure", "failed_at < $1"), WINDOW},
+	{DELETE_FROM("login_throttle", "last_failure_at < $1"), FORGOTTEN}
+};
+
+/*
+ * Seconds after which a row is over.  A username has at most so many failures
+ * on record as lead to the longest delay, and loses one after each.
+ */
+static int64
+seconds(Age age)
+{
+	switch (age)
+	{
+		case NOW:
+			return 0;
+		case WINDOW:
+			return 60;
+		case FORGOTTEN:
+			return (int64) ea_guc_login_max_delay *
+				(ea_guc_login_free_failures + 32);
+	}
+	return 0;
+}
+
+int64
+ea_sweep_run(TimestampTz now, int max_rows)
+{
+	static const Oid types[] = {TIMESTAMPTZOID, INT4OID};
+	int64		deleted = 0;
+
+	for (int i = 0; i < lengthof(sweeps); i++)
+	{
+		int64		before = now - seconds(sweeps[i].age) * USECS_PER_SEC;
+		Datum		values[] = {
+			TimestampTzGetDatum(before), Int32GetDatum(max_rows)
+		};
+
+		deleted += ea_exec_run(sweeps[i].sql, lengthof(types), types, values,
+							   NULL, EA_EXEC_WRITE, true, NULL, NULL);
+	}
+	return deleted;
+}
+
+PG_FUNCTION_INFO_V1(ea_sql_sweep);
+
+/* entityapi.sweep(max_rows int) returns bigint */
+Datum
+ea_sql_sweep(PG_FUNCTION_ARGS)
+{
+	int64		deleted;
+
+	if (PG_GETARG_INT32(0) < 1)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("max_rows must be positive")));
+	if (SPI_connect() != SPI_OK_CONNECT)
+		elog(ERROR, "could not connect to SPI");
+	deleted = ea_sweep_run(GetCurrentTimestamp(), PG_GETARG_INT32(0));
+	SPI_finish();
+	PG_RETURN_INT64(deleted);
+}
