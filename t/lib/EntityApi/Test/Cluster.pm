@@ -15,6 +15,7 @@ socket, and there is no TCP port.
 use strict;
 use warnings;
 
+use Time::HiRes ();
 use Encode ();
 use Fcntl qw(:flock);
 
@@ -164,6 +165,25 @@ sub apply
 
 	die "apply: $result->{out}$result->{err}\n" if $result->{status} != 0;
 	return $result->{out};
+}
+
+=head2 set($name, $value)
+
+Set a setting for all sessions, those that run included; undef takes it back.
+
+=cut
+
+sub set
+{
+	my ($self, $name, $value) = @_;
+
+	$self->psql("load 'entityapi';\n"
+		  . (defined $value ? "alter system set $name = '$value';" : "alter system reset $name;")
+		  . "\nselect pg_reload_conf()");
+
+	# The postmaster passes the signal on when it has read the file itself.
+	Time::HiRes::sleep(0.2);
+	return;
 }
 
 =head2 superadmin

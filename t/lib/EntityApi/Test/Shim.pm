@@ -230,6 +230,35 @@ sub raw
 	return $answer;
 }
 
+=head2 at_once($n, $target, $body)
+
+POST the same JSON text n times at once, on a connection each; with a function
+for the body it is called with the number of each.  Returns the answers' whole
+text.
+
+=cut
+
+sub at_once
+{
+	my ($self, $n, $target, $body) = @_;
+	my @sockets = map {
+		IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $self->{port}, Timeout => 5)
+		  or die "cannot connect: $@\n"
+	} 1 .. $n;
+	my $i = 0;
+
+	for my $socket (@sockets)
+	{
+		my $text = ref $body ? $body->($i++) : $body;
+
+		$socket->autoflush(1);
+		print $socket "POST $target HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n"
+		  . "Content-Type: application/json\r\nContent-Length: " . length($text)
+		  . "\r\n\r\n$text";
+	}
+	return map { local $/; scalar(readline $_) // '' } @sockets;
+}
+
 =head2 must($status, $method, $target, \%options)
 
 As C<http>, but dies unless the answer has the status; returns its JSON.
