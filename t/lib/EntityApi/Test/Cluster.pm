@@ -182,7 +182,7 @@ sub set
 		  . "\nselect pg_reload_conf()");
 
 	# The postmaster passes the signal on when it has read the file itself.
-	Time::HiRes::sleep(0.2);
+	Time::HiRes::sleep(0.1);
 	return;
 }
 
