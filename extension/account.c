@@ -34,8 +34,8 @@ ea_account_kind(EaKind kind)
 	return kind_names[kind];
 }
 
-static EaKind
-kind_of(const char *name)
+EaKind
+ea_account_find_kind(const char *name)
 {
 	for (int i = 0; i < lengthof(kind_names); i++)
 	{
@@ -54,7 +54,7 @@ ea_account_read(EaAccount *account, TupleTableSlot *slot)
 	memset(account, 0, sizeof(EaAccount));
 	principal->account = *DatumGetUUIDP(values[0]);
 	principal->user_id = ea_uuid_text(&principal->account);
-	principal->kind = kind_of(TextDatumGetCString(values[1]));
+	principal->kind = ea_account_find_kind(TextDatumGetCString(values[1]));
 	principal->has_tenant = !slot->tts_isnull[2];
 	if (principal->has_tenant)
 		principal->tenant = *DatumGetUUIDP(values[2]);

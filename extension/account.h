@@ -43,8 +43,18 @@ typedef struct EaAccount
 /* Fill from the first EA_ACCOUNT_NCOLUMNS columns, in the current context. */
 extern void ea_account_read(EaAccount *account, TupleTableSlot *slot);
 
-/* "USER", ... */
+/*
+ * The account with this id, of a session that is its own and alive; false
+ * when there is none or it is not active.  Session and force_change of the
+ * principal are filled, too.
+ */
+extern bool ea_account_of_session(const pg_uuid_t *session,
+								  const pg_uuid_t *id, TimestampTz now,
+								  EaAccount *account);
+
+/* "USER", ..., and back. */
 extern const char *ea_account_kind(EaKind kind);
+extern EaKind ea_account_find_kind(const char *name);
 
 /* An account about to be made. */
 typedef struct EaNewAccount

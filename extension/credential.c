@@ -5,7 +5,7 @@
  *
  * A token only says which session it belongs to.  Whether that is alive, and
  * who its user is, what roles, attributes and authority he has now, comes
- * from one statement a request, so that everything that is taken away is
+ * from the database at every request, so that everything that is taken away is
  * gone with the next one.
  *
  * extension/credential.c
@@ -15,26 +15,12 @@
 #include "postgres.h"
 
 #include "account.h"
-#include "catalog/pg_type.h"
 #include "credential.h"
-#include "exec.h"
+#include "credential_cache.h"
 #include "guc.h"
 #include "keyring.h"
 #include "keys.h"
-#include "utils/timestamp.h"
 #include "uuid.h"
-
-typedef struct TokenSubject
-{
-	pg_uuid_t	session;
-	pg_uuid_t	account;
-} TokenSubject;
-
-typedef struct SessionRow
-{
-	EaAccount	account;
-	bool		forced;
-} SessionRow;
 
 static bool
 read_uuid(const EaJson *claims, const char *name, pg_uuid_t *uuid)
@@ -49,57 +35,40 @@ read_uuid(const EaJson *claims, const char *name, pg_uuid_t *uuid)
  * or more spaces, the token (RFC 6750 section 2.1, RFC 9110 section 11.1).
  */
 static bool
-read_bearer(EaRequest *req, const char *value, TokenSubject *subject)
+read_bearer(EaRequest *req, const char *value, EaTokenSubject *subject)
 {
 	static const char scheme[] = "Bearer ";
 	const EaJson *claims;
+	int			len;
 
 	if (pg_strncasecmp(value, scheme, strlen(scheme)) != 0)
 		return false;
 	value += strlen(scheme);
 	value += strspn(value, " ");
-	claims = ea_jwt_verify(value, strlen(value), ea_keyring_find, &req->now);
-	return claims != NULL &&
-		ea_jwt_holds(claims, ea_guc_issuer, ea_guc_audience, req->now) &&
-		read_uuid(claims, "sid", &subject->session) &&
-		read_uuid(claims, "sub", &subject->account);
-}
+	len = strlen(value);
+	if (ea_credential_cache_find(value, len, req->now, subject))
+		return true;
 
-static void
-read_session(void *arg, TupleTableSlot *slot)
-{
-	SessionRow *row = arg;
-
-	ea_account_read(&row->account, slot);
-	row->forced = DatumGetBool(slot->tts_values[EA_ACCOUNT_NCOLUMNS]);
+	claims = ea_jwt_verify(value, len, ea_keyring_find, &req->now);
+	if (claims == NULL ||
+		!ea_jwt_holds(claims, ea_guc_issuer, ea_guc_audience, req->now) ||
+		!read_uuid(claims, "sid", &subject->session) ||
+		!read_uuid(claims, "sub", &subject->account))
+		return false;
+	ea_credential_cache_keep(value, len, claims, subject);
+	return true;
 }
 
 /* The subject of a live session, or NULL. */
 static EaPrincipal *
-find_principal(EaRequest *req, const TokenSubject *subject)
+find_principal(EaRequest *req, const EaTokenSubject *subject)
 {
-	static const Oid types[] = {UUIDOID, UUIDOID, TIMESTAMPTZOID};
-	Datum		values[] = {
-		UUIDPGetDatum(&subject->session),
-		UUIDPGetDatum(&subject->account),
-		TimestampTzGetDatum(req->now)
-	};
-	SessionRow *row = palloc0(sizeof(SessionRow));
-	EaPrincipal *principal = &row->account.principal;
+	EaAccount  *account = palloc(sizeof(EaAccount));
 
-	if (ea_exec_run("SELECT " EA_ACCOUNT_COLUMNS ", s.forced"
-					" FROM entityapi.session s"
-					" CROSS JOIN " EA_ACCOUNT_TABLES
-					" WHERE s.id = $1 AND a.id = $2 AND s.account_id = $2"
-					" AND s.revoked_at IS NULL AND s.expires_at > $3",
-					lengthof(types), types, values, NULL, EA_EXEC_READ, true,
-					read_session, row) != 1 ||
-		!row->account.active)
+	if (!ea_account_of_session(&subject->session, &subject->account, req->now,
+							   account))
 		return NULL;
-
-	principal->session = subject->session;
-	principal->force_change |= row->forced;
-	return principal;
+	return &account->principal;
 }
 
 void
@@ -109,7 +78,7 @@ ea_credential_check(EaRequest *req)
 	bool		two_keys;
 	const char *bearer = ea_context_header(req, "authorization", &two_bearers);
 	const char *key = ea_context_header(req, "x-api-key", &two_keys);
-	TokenSubject subject;
+	EaTokenSubject subject;
 
 	if (two_bearers || two_keys || (bearer != NULL && key != NULL))
 		ea_errors_throw(req, EA_ERR_TWO_CREDENTIALS, EA_AT_HEADER,
@@ -132,7 +101,7 @@ bool
 ea_credential_session(EaRequest *req, pg_uuid_t *session)
 {
 	const char *bearer = ea_context_header(req, "authorization", NULL);
-	TokenSubject subject;
+	EaTokenSubject subject;
 
 	if (bearer == NULL || !read_bearer(req, bearer, &subject))
 		return false;

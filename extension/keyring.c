@@ -151,6 +151,13 @@ ea_keyring_find(const char *kid, void *arg)
 	return NULL;
 }
 
+uint64
+ea_keyring_generation(void)
+{
+	load_keys();
+	return ring_generation;
+}
+
 char *
 ea_keyring_rotate(TimestampTz now)
 {

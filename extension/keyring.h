@@ -24,6 +24,12 @@ extern const EaJwtKey *ea_keyring_signer(TimestampTz now);
  */
 extern const EaJwtKey *ea_keyring_find(const char *kid, void *arg);
 
+/*
+ * Which keys there are: a number other than 0 that changes when they do, and
+ * may at other times.
+ */
+extern uint64 ea_keyring_generation(void);
+
 /* Make a new signing key and retire the others.  Returns its kid. */
 extern char *ea_keyring_rotate(TimestampTz now);
 

@@ -76,7 +76,7 @@ static const struct setting settings[] =
 			"longest time to open a database connection"),
 	INTEGER(statement_timeout_ms, "5000", 0, 600000, 0,
 			"longest time of one request in the database, then 503; 0: none"),
-	INTEGER(threads, "64", 1, 1000, 0,
+	INTEGER(threads, "256", 1, 1000, 0,
 			"client connections that are served at once"),
 	INTEGER(max_body, "1048576", 1024, 1073741824, RELOADABLE,
 			"bytes of a request body, then 413"),

@@ -203,6 +203,11 @@ wait_for_room(struct pool *pool, enum pool_lane lane, long wait_ms)
 
 	if (has_room(pool, lane))
 		return true;
+
+	/* each that waits holds a thread, and data requests need some */
+	if (lane == LANE_LOGIN &&
+		pool->waiting[LANE_LOGIN] >= pool->config->threads / 2)
+		return false;
 	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_sec += wait_ms / 1000;
 	until.tv_nsec += wait_ms % 1000 * 1000000;

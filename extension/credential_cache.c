@@ -1,0 +1,112 @@
+/*-------------------------------------------------------------------------
+ *
+ * credential_cache.c
+ *	  Access tokens that this backend has verified already.
+ *
+ * A token's signature and form do not change, so that they need to be looked
+ * at once for as long as the keys stay the same.  What may change meanwhile
+ * is no part of it: the time is compared and the session looked up whenever
+ * the token is used.  A new token takes the place of another one.
+ *
+ * extension/credential_cache.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "common/hashfn.h"
+#include "credential_cache.h"
+#include "guc.h"
+#include "keyring.h"
+#include "utils/memutils.h"
+#include "utils/timestamp.h"
+
+#define SLOTS 128
+
+typedef struct Entry
+{
+	uint64		generation;		/* of the keys; 0: empty */
+	uint64		hash;			/* of the token and who it has to be for */
+	int			len;
+	char	   *token;
+	int64		issued_at;		/* seconds, as in the claims */
+	int64		expires_at;
+	EaTokenSubject subject;
+} Entry;
+
+static Entry entries[SLOTS];
+
+static uint64
+hash_of(const char *token, int len)
+{
+	uint64		hash = hash_bytes_extended((const unsigned char *) token, len,
+										   0);
+
+	hash = hash_combine64(hash,
+						  hash_bytes_extended((unsigned char *) ea_guc_issuer,
+											  strlen(ea_guc_issuer), 1));
+	return hash_combine64(hash,
+						  hash_bytes_extended((unsigned char *) ea_guc_audience,
+											  strlen(ea_guc_audience), 2));
+}
+
+bool
+ea_credential_cache_find(const char *token, int len, TimestampTz now,
+						 EaTokenSubject *subject)
+{
+	uint64		hash = hash_of(token, len);
+	Entry	   *entry = &entries[hash % SLOTS];
+	int64		seconds = timestamptz_to_time_t(now);
+
+	if (entry->generation == 0 || entry->hash != hash || entry->len != len ||
+		entry->generation != ea_keyring_generation() ||
+		timingsafe_bcmp(entry->token, token, len) != 0 ||
+		seconds < entry->issued_at || seconds >= entry->expires_at)
+		return false;
+	*subject = entry->subject;
+	return true;
+}
+
+/* A time as this service writes it; false for other ways to write it. */
+static bool
+read_seconds(const EaJson *claims, const char *name, int64 *seconds)
+{
+	const EaJson *claim = ea_jsonread_get(claims, name);
+
+	if (claim == NULL || claim->kind != EA_JSON_NUMBER || claim->len > 12 ||
+		strspn(claim->text, "0123456789") != claim->len)
+		return false;
+	*seconds = strtoll(claim->text, NULL, 10);
+	return true;
+}
+
+void
+ea_credential_cache_keep(const char *token, int len, const EaJson *claims,
+						 const EaTokenSubject *subject)
+{
+	uint64		hash = hash_of(token, len);
+	Entry	   *entry = &entries[hash % SLOTS];
+	int64		issued_at;
+	int64		expires_at;
+	char	   *copy;
+
+	if (!read_seconds(claims, "iat", &issued_at) ||
+		!read_seconds(claims, "exp", &expires_at) ||
+		ea_jsonread_get(claims, "nbf") != NULL)
+		return;
+
+	copy = MemoryContextAlloc(TopMemoryContext, len);
+	memcpy(copy, token, len);
+	if (entry->token != NULL)
+	{
+		explicit_bzero(entry->token, entry->len);
+		pfree(entry->token);
+	}
+	entry->generation = ea_keyring_generation();
+	entry->hash = hash;
+	entry->len = len;
+	entry->token = copy;
+	entry->issued_at = issued_at;
+	entry->expires_at = expires_at;
+	entry->subject = *subject;
+}

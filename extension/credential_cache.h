@@ -1,0 +1,34 @@
+/*-------------------------------------------------------------------------
+ *
+ * credential_cache.h
+ *	  Access tokens that this backend has verified already.
+ *
+ * extension/credential_cache.h
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef EA_CREDENTIAL_CACHE_H
+#define EA_CREDENTIAL_CACHE_H
+
+#include "datatype/timestamp.h"
+#include "jsonread.h"
+#include "utils/uuid.h"
+
+/* What a token says that is of use: everything else is in the database. */
+typedef struct EaTokenSubject
+{
+	pg_uuid_t	session;
+	pg_uuid_t	account;
+} EaTokenSubject;
+
+/* A token verified before, with the keys of that time, that holds now. */
+extern bool ea_credential_cache_find(const char *token, int len,
+									 TimestampTz now,
+									 EaTokenSubject *subject);
+
+/* Keep one that has been verified, with its claims. */
+extern void ea_credential_cache_keep(const char *token, int len,
+									 const EaJson *claims,
+									 const EaTokenSubject *subject);
+
+#endif							/* EA_CREDENTIAL_CACHE_H */
