@@ -129,9 +129,9 @@ note_login(const LoginRow *row, TimestampTz now)
 					   true, NULL, NULL) > 0;
 }
 
-/* POST /auth/login */
-void
-ea_auth_login(EaRequest *req)
+/* All of a login but the tidying up. */
+static void
+log_in(EaRequest *req)
 {
 	static const EaMemberRule rules[] = {
 		{"username", EA_JSON_STRING, true},
@@ -149,7 +149,6 @@ ea_auth_login(EaRequest *req)
 	row = find_login(key);
 	known = ea_password_verify(password->text, password->len,
 							   row->password_hash);
-	ea_sweep_run(req->now, EA_SWEEP_STEP);
 	if (!known || !row->account.active || !note_login(row, req->now))
 	{
 		/* only noted: a thrown refusal would take the count back */
@@ -164,6 +163,16 @@ ea_auth_login(EaRequest *req)
 		replace_password(row, password->text, password->len,
 						 row->account.principal.force_change);
 	ea_session_begin(req, &row->account);
+}
+
+/* POST /auth/login */
+void
+ea_auth_login(EaRequest *req)
+{
+	log_in(req);
+
+	/* at the end: rows it locks are not to wait for other locks */
+	ea_sweep_run(req->now, EA_SWEEP_STEP);
 }
 
 static void

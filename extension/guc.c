@@ -70,7 +70,7 @@ static const struct
 	&ea_guc_forced_token_ttl, 600, 1, 86400, GUC_UNIT_S},
 	{"entityapi.hash_wait",
 		"How long a login waits until it may hash its password.",
-	&ea_guc_hash_wait, 1000, 0, 60000, GUC_UNIT_MS},
+	&ea_guc_hash_wait, 2000, 0, 60000, GUC_UNIT_MS},
 	{"entityapi.invite_ttl", "Lifetime of an invite.",
 	&ea_guc_invite_ttl, 72 * 3600, 60, 366 * 86400, GUC_UNIT_S},
 	{"entityapi.login_address_failures",

@@ -33,7 +33,7 @@ extern int	ea_guc_refresh_max_ttl; /* s, 30 d */
 extern int	ea_guc_invite_ttl;	/* s, 72 h */
 extern int	ea_guc_bcrypt_cost; /* 12, at least 10 */
 extern int	ea_guc_max_hashes;	/* 0: half the processors */
-extern int	ea_guc_hash_wait;	/* ms, 1000 */
+extern int	ea_guc_hash_wait;	/* ms, 2000 */
 extern int	ea_guc_login_free_failures; /* 5 */
 extern int	ea_guc_login_delay; /* s, 10 */
 extern int	ea_guc_login_max_delay; /* s, 900 */
