@@ -23,6 +23,7 @@
  */
 #include "postgres.h"
 
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "catalog/pg_type.h"
@@ -31,7 +32,6 @@
 #include "exec.h"
 #include "guc.h"
 #include "miscadmin.h"
-#include "pgstat.h"
 #include "storage/latch.h"
 #include "storage/lock.h"
 #include "throttle.h"
@@ -39,6 +39,7 @@
 #include "utils/fmgrprotos.h"
 #include "utils/inet.h"
 #include "utils/timestamp.h"
+#include "utils/wait_event.h"
 
 /* Classes of advisory locks; those of SQL functions are 1 and 2. */
 #define LOCK_GATE 0xEA00
