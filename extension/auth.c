@@ -14,6 +14,7 @@
 #include "postgres.h"
 
 #include "account.h"
+#include "audit.h"
 #include "auth.h"
 #include "body.h"
 #include "catalog/pg_type.h"
@@ -147,6 +148,8 @@ log_in(EaRequest *req)
 	ea_throttle_enter(req, &throttle, key);
 	ea_throttle_hash(req);
 	row = find_login(key);
+	if (row->account.principal.user_id != NULL)
+		ea_audit_subject(req, &row->account.principal);
 	known = ea_password_verify(password->text, password->len,
 							   row->password_hash);
 	if (!known || !row->account.active || !note_login(row, req->now))

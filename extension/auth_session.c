@@ -12,6 +12,7 @@
  */
 #include "postgres.h"
 
+#include "audit.h"
 #include "auth.h"
 #include "body.h"
 #include "catalog/pg_type.h"
@@ -109,6 +110,8 @@ ea_auth_refresh(EaRequest *req)
 
 	if (ea_secret_read(&secret, EA_SECRET_REFRESH, token->text, token->len))
 		row = find_refresh(&secret, req->now);
+	if (row != NULL)
+		ea_audit_subject(req, &row->account.principal);
 
 	if (row != NULL && row->used)
 	{
@@ -118,6 +121,7 @@ ea_auth_refresh(EaRequest *req)
 		 * noted: the caller answers with it and keeps the work.
 		 */
 		ea_session_end(&row->session, req->now);
+		ea_audit_action(req, EA_AUDIT_REFRESH_REUSED);
 		ea_errors_add(req, EA_ERR_INVALID_CREDENTIAL, EA_AT_NONE, NULL,
 					  "%s", refusal);
 		return;
@@ -155,9 +159,18 @@ ea_auth_logout(EaRequest *req)
 		RefreshRow *row = find_refresh(&secret, req->now);
 
 		if (row != NULL)
+		{
+			ea_audit_subject(req, &row->account.principal);
 			ea_session_end(&row->session, req->now);
+		}
 	}
 	if (ea_credential_session(req, &session))
+	{
+		const EaPrincipal *principal = ea_credential_principal(req);
+
+		if (principal != NULL)
+			ea_audit_subject(req, principal);
 		ea_session_end(&session, req->now);
+	}
 	req->status = 204;
 }

@@ -12,6 +12,7 @@
  */
 #include "postgres.h"
 
+#include "audit.h"
 #include "auth.h"
 #include "base64url.h"
 #include "body.h"
@@ -170,7 +171,10 @@ serve_form(EaRequest *req)
 		refuse(req, 401, "invalid_client",
 			   "The client id or the client secret is wrong.", form.basic);
 	else
+	{
+		ea_audit_subject(req, &account.principal);
 		ea_session_client(req, &account, true);
+	}
 }
 
 /* -------- JSON -------- */
@@ -190,6 +194,7 @@ serve_json(EaRequest *req)
 								  req->now, &account))
 		ea_errors_throw(req, EA_ERR_LOGIN_FAILED, EA_AT_NONE, NULL,
 						"The client id or the client secret is wrong.");
+	ea_audit_subject(req, &account.principal);
 	ea_session_client(req, &account, false);
 }
 

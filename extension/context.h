@@ -98,6 +98,7 @@ struct EaRequest
 	const char *operation;		/* pointer of the atomic operation, or NULL */
 	struct EaLids *lids;		/* its local ids, within atomic operations */
 	bool		deferred;		/* foreign keys are checked at the end */
+	struct EaAudit *audit;		/* what it did so far, NULL: nothing */
 
 	/* faults so far */
 	EaProblem	problems[EA_MAX_PROBLEMS];

@@ -108,3 +108,14 @@ ea_credential_session(EaRequest *req, pg_uuid_t *session)
 	*session = subject.session;
 	return true;
 }
+
+EaPrincipal *
+ea_credential_principal(EaRequest *req)
+{
+	const char *bearer = ea_context_header(req, "authorization", NULL);
+	EaTokenSubject subject;
+
+	if (bearer == NULL || !read_bearer(req, bearer, &subject))
+		return NULL;
+	return find_principal(req, &subject);
+}

@@ -25,6 +25,7 @@
 #include "utils/timestamp.h"
 #include "uuid.h"
 #include "write.h"
+#include "write_audit.h"
 
 /* How far a cascade goes from entity to entity. */
 #define MAX_CASCADE_DEPTH 64
@@ -164,13 +165,22 @@ cascade(EaRequest *req, EaEntity *child, const char *column,
 }
 
 static void
-set_null(EaRequest *req, EaEntity *child, const char *column,
+set_null(EaRequest *req, EaField *field, const char *column,
 		 const Doomed *doomed, Which which)
 {
+	EaEntity   *child = field->entity;
 	StringInfoData set;
 	EaSqlBuf	b;
 	int			alias;
 
+	if (ea_audit_entities(req))
+	{
+		alias = ea_write_audit_owners(&b, req, field, EA_OP_DELETE,
+									  which != VISIBLE);
+		add_referring(&b, alias, column, doomed, which);
+		if (ea_write_audit_run_owners(&b, field, NULL, NULL) == 0)
+			return;
+	}
 	req->writing = child;
 	initStringInfo(&set);
 	appendStringInfo(&set, "%s = NULL", column);
@@ -225,7 +235,7 @@ release_reference(EaRequest *req, EaField *field, const char *column,
 			cascade(req, child, column, doomed, which);
 			break;
 		case EA_SET_NULL:
-			set_null(req, child, column, doomed, which);
+			set_null(req, field, column, doomed, which);
 			break;
 		case EA_RESTRICT:
 			if (!doomed->hard)
@@ -235,7 +245,7 @@ release_reference(EaRequest *req, EaField *field, const char *column,
 			else if (child->soft_delete && field->required)
 				cascade(req, child, column, doomed, SOFT_DELETED);
 			else if (child->soft_delete)
-				set_null(req, child, column, doomed, SOFT_DELETED);
+				set_null(req, field, column, doomed, SOFT_DELETED);
 			break;
 	}
 }
@@ -301,6 +311,8 @@ static void
 delete_rows(EaRequest *req, const Doomed *doomed)
 {
 	EaEntity   *entity = doomed->entity;
+	EaWriteDeleted deleted = {req, entity};
+	EaRowFunction row = NULL;
 	StringInfoData set;
 	EaSqlBuf	b;
 	int			alias;
@@ -330,7 +342,12 @@ delete_rows(EaRequest *req, const Doomed *doomed)
 		alias = ea_sqlbuf_update(&b, entity, set.data);
 	}
 	add_among(&b, alias, "id", doomed->ids);
-	ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, NULL, NULL);
+	if (ea_audit_entities(req))
+	{
+		ea_write_audit_columns(&b, entity, alias);
+		row = ea_write_audit_deleted_row;
+	}
+	ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, row, &deleted);
 }
 
 void

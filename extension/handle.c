@@ -18,6 +18,7 @@
 #include "access/htup_details.h"
 #include "access/xact.h"
 #include "account.h"
+#include "audit.h"
 #include "authz.h"
 #include "catalog.h"
 #include "catalog/pg_type.h"
@@ -239,6 +240,7 @@ serve(EaRequest *req, const char *method_name)
 	/* a handler may refuse and yet keep what it wrote */
 	if (req->nproblems > 0)
 		ea_errors_write(req);
+	ea_audit_keep(req);
 }
 
 /* -------- errors -------- */
@@ -392,6 +394,7 @@ static void
 run_guarded(EaRequest *req, const char *method_name)
 {
 	ResourceOwner owner = CurrentResourceOwner;
+	volatile bool failed = false;
 
 	BeginInternalSubTransaction(NULL);
 	MemoryContextSwitchTo(req->mcxt);
@@ -413,8 +416,13 @@ run_guarded(EaRequest *req, const char *method_name)
 		MemoryContextSwitchTo(req->mcxt);
 		CurrentResourceOwner = owner;
 		answer_error(req, edata);
+		failed = true;
 	}
 	PG_END_TRY();
+
+	/* the work is undone: this record stays */
+	if (failed)
+		ea_audit_refuse(req);
 }
 
 /* -------- the answer -------- */

@@ -15,6 +15,7 @@
 #include "postgres.h"
 
 #include "account.h"
+#include "audit.h"
 #include "body.h"
 #include "catalog.h"
 #include "catalog/pg_type.h"
@@ -129,6 +130,7 @@ ea_invite_create(EaRequest *req)
 	shown = ea_secret_make(&secret, EA_SECRET_INVITE);
 	ea_uuid_make(&id);
 	insert_invite(req, &account, expires_at, &secret, &id);
+	ea_audit_made(req, &id);
 	ea_listing_record(req, &invites, &account.tenant, &id, "token", shown);
 	req->status = 201;
 }
@@ -289,6 +291,19 @@ refuse_invite(EaRequest *req)
 					"This invite cannot be used.");
 }
 
+/* For the record: the new account is who accepted. */
+static void
+note_subject(EaRequest *req, const EaNewAccount *account, const pg_uuid_t *id)
+{
+	EaPrincipal subject = {EA_KIND_USER};
+
+	subject.user_id = ea_uuid_text(id);
+	subject.username = account->username;
+	subject.has_tenant = account->has_tenant;
+	subject.tenant = account->tenant;
+	ea_audit_subject(req, &subject);
+}
+
 /* POST /auth/accept-invite */
 void
 ea_invite_accept(EaRequest *req)
@@ -317,6 +332,7 @@ ea_invite_accept(EaRequest *req)
 	if (!ea_account_insert(&account, req->now, &id))
 		ea_errors_throw(req, EA_ERR_UNIQUE, EA_AT_POINTER, "/username",
 						"This username is taken.");
+	note_subject(req, &account, &id);
 	write_account(req->out, &account, &id);
 	req->status = 201;
 }

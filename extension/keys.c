@@ -16,6 +16,7 @@
 #include "access/xact.h"
 #include "access/xlog.h"
 #include "account.h"
+#include "audit.h"
 #include "body.h"
 #include "catalog/pg_type.h"
 #include "exec.h"
@@ -398,6 +399,7 @@ ea_keys_create(EaRequest *req)
 	shown = ea_secret_make(&secret, EA_SECRET_KEY);
 	ea_uuid_make(&id);
 	insert_key(req, &key, &secret, &id);
+	ea_audit_made(req, &id);
 	ea_listing_record(req, &own_keys, &principal->account, &id, "key", shown);
 	req->status = 201;
 }

@@ -10,6 +10,7 @@
 #include "postgres.h"
 
 #include "account.h"
+#include "audit.h"
 #include "body.h"
 #include "catalog/pg_type.h"
 #include "exec.h"
@@ -251,6 +252,15 @@ ea_manage_create_user(EaRequest *req)
 							   ea_uuid_text(&id)));
 }
 
+/* Row: the roles there are and those there will be, as JSON. */
+static void
+note_roles(void *arg, TupleTableSlot *slot)
+{
+	ea_audit_own_change(arg, "roles",
+						TextDatumGetCString(slot->tts_values[0]),
+						TextDatumGetCString(slot->tts_values[1]), true);
+}
+
 /* PUT /manage/tenants/{id}/users/{uid}/roles */
 void
 ea_manage_set_roles(EaRequest *req)
@@ -276,6 +286,11 @@ ea_manage_set_roles(EaRequest *req)
 
 	values[0] = UUIDPGetDatum(&ids[0]);
 	values[1] = UUIDPGetDatum(&ids[1]);
+	ea_exec_run("SELECT array_to_json(roles)::text,"
+				" array_to_json($3)::text FROM entityapi.account"
+				" WHERE tenant_id = $1 AND id = $2",
+				lengthof(types), types, values, NULL, EA_EXEC_WRITE, true,
+				note_roles, req);
 	ea_exec_run("UPDATE entityapi.account SET roles = $3"
 				" WHERE tenant_id = $1 AND id = $2",
 				lengthof(types), types, values, NULL, EA_EXEC_WRITE, true,

@@ -242,6 +242,12 @@ read_page_totals(EaRequest *req, EaQuery *query, const EaParam *param)
 }
 
 static void
+read_page_after(EaRequest *req, EaQuery *query, const EaParam *param)
+{
+	query->page_after = param->value;
+}
+
+static void
 read_include(EaRequest *req, EaQuery *query, const EaParam *param)
 {
 	int			names;
@@ -287,10 +293,11 @@ read_fields(EaRequest *req, EaQuery *query, const EaParam *param)
 
 static const Known known[] =
 {
-	{"filter", EA_TAKES_LIST, false, read_filter},
+	{"filter", EA_TAKES_LIST | EA_TAKES_KEYSET, false, read_filter},
 	{"sort", EA_TAKES_LIST, false, read_sort},
 	{"page[number]", EA_TAKES_LIST, false, read_page_number},
-	{"page[size]", EA_TAKES_LIST, false, read_page_size},
+	{"page[size]", EA_TAKES_LIST | EA_TAKES_KEYSET, false, read_page_size},
+	{"page[after]", EA_TAKES_KEYSET, false, read_page_after},
 	{"page[totals]", EA_TAKES_LIST, false, read_page_totals},
 	{"include", EA_TAKES_SHAPE, true, read_include},
 	{"fields[", EA_TAKES_SHAPE, true, read_fields},

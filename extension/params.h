@@ -38,6 +38,7 @@ typedef struct EaSortKey
 /* What an endpoint takes. */
 #define EA_TAKES_LIST	0x01	/* filter, sort, page[...] */
 #define EA_TAKES_SHAPE	0x02	/* include, fields[...] */
+#define EA_TAKES_KEYSET	0x04	/* filter, page[size], page[after] */
 
 typedef struct EaQuery
 {
@@ -53,6 +54,7 @@ typedef struct EaQuery
 	int64		page_number;	/* from 1 */
 	int			page_size;
 	bool		totals;			/* page[totals] */
+	char	   *page_after;		/* NULL: from the beginning */
 
 	/* shape */
 	bool		has_include;	/* parameter was given, perhaps empty */

@@ -14,6 +14,7 @@
 #include "sqlbuf.h"
 #include "utils/array.h"
 #include "utils/timestamp.h"
+#include "write_audit.h"
 
 static Datum
 target_array(const EaTarget *targets, int n)
@@ -138,6 +139,16 @@ inverse_add(EaRequest *req, EaField *field, const pg_uuid_t *id,
 
 	if (n == 0)
 		return;
+	if (ea_audit_entities(req))
+	{
+		alias = ea_write_audit_owners(&b, req, owner, EA_OP_UPDATE, false);
+		ea_sqlbuf_addf(&b, " AND t%d.id = ANY (", alias);
+		ea_sqlbuf_value(&b, UUIDARRAYOID, target_array(targets, n), false);
+		ea_sqlbuf_addf(&b, ") AND t%d.%s IS DISTINCT FROM ", alias, column);
+		ea_sqlbuf_value(&b, UUIDOID, UUIDPGetDatum(id), false);
+		if (ea_write_audit_run_owners(&b, owner, field->entity->type, id) == 0)
+			return;
+	}
 	writing(req, target);
 	ea_sqlbuf_init(&b, req);
 	initStringInfo(&set);
@@ -191,6 +202,16 @@ inverse_remove(EaRequest *req, EaField *field, const pg_uuid_t *id,
 							"A member of \"%s\" cannot be left out: its \"%s\" is required.",
 							field->name, field->mapped_by);
 		return;
+	}
+	if (ea_audit_entities(req))
+	{
+		alias = ea_write_audit_owners(&b, req, ea_relate_owner(field),
+									  EA_OP_UPDATE, false);
+		add_members(&b, field, alias, id, targets, n, which);
+		if (ea_write_audit_run_owners(&b, ea_relate_owner(field), NULL,
+									  NULL) == 0)
+			return;
+		ea_sqlbuf_init(&b, req);
 	}
 	writing(req, target);
 	initStringInfo(&set);

@@ -19,6 +19,7 @@
 #include "relationship.h"
 #include "utils/timestamp.h"
 #include "write.h"
+#include "write_audit.h"
 
 /* A relationship the caller may not read is one that does not exist. */
 static void
@@ -188,6 +189,16 @@ ea_relationship_write(EaRequest *req, EaRelationshipVerb verb,
 					  EaInput *input, const pg_uuid_t *id,
 					  const EaIfMatch *match)
 {
+	static const char *const actions[] = {
+		[EA_RELATIONSHIP_ADD] = EA_AUDIT_RELATIONSHIP_ADD,
+		[EA_RELATIONSHIP_REPLACE] = EA_AUDIT_RELATIONSHIP_REPLACE,
+		[EA_RELATIONSHIP_REMOVE] = EA_AUDIT_RELATIONSHIP_REMOVE
+	};
+	static const EaWriteLinks links[] = {
+		[EA_RELATIONSHIP_ADD] = EA_LINKS_ADD,
+		[EA_RELATIONSHIP_REPLACE] = EA_LINKS_REPLACE,
+		[EA_RELATIONSHIP_REMOVE] = EA_LINKS_REMOVE
+	};
 	EaField    *field = req->field;
 	EaInputField *in = &input->fields[field->index];
 
@@ -205,6 +216,10 @@ ea_relationship_write(EaRequest *req, EaRelationshipVerb verb,
 		answer_version(req, version);
 		return;
 	}
+	if (ea_audit_entities(req))
+		ea_audit_open(req, actions[verb], req->entity->type, id);
+	ea_write_audit_links(req, field, id, links[verb], in->targets,
+						 in->ntargets);
 	switch (verb)
 	{
 		case EA_RELATIONSHIP_ADD:

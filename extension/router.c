@@ -13,6 +13,7 @@
 #include "postgres.h"
 
 #include "atomic.h"
+#include "audit_list.h"
 #include "auth.h"
 #include "catalog.h"
 #include "delete.h"
@@ -89,6 +90,8 @@ static const EaRoute routes[] = {
 	EA_MEDIA_JSON, 0, ea_keys_show_global},
 	{EA_PUT, "/manage/settings/personal-api-keys", EA_SUPER_ADMIN, 0,
 	EA_MEDIA_JSON, 0, ea_keys_set_global},
+	{EA_GET, "/manage/audit", EA_ANY_ADMIN, 0,
+	EA_MEDIA_JSON, 0, ea_audit_list},
 
 	{EA_GET, "/actuator/health", EA_ANYBODY, 0,
 	EA_MEDIA_JSON, 0, ea_health_show},

@@ -9,6 +9,7 @@
  */
 #include "postgres.h"
 
+#include "audit.h"
 #include "body.h"
 #include "catalog/pg_type.h"
 #include "exec.h"
@@ -112,6 +113,7 @@ ea_service_account_create(EaRequest *req)
 	shown = ea_secret_make(&secret, EA_SECRET_SERVICE);
 	ea_uuid_make(&id);
 	insert_account(req, &account, &secret, &id);
+	ea_audit_made(req, &id);
 	ea_listing_record(req, &service_accounts, &account.tenant, &id,
 					  "clientSecret", shown);
 	req->status = 201;

@@ -24,6 +24,7 @@
 #include "utils/timestamp.h"
 #include "uuid.h"
 #include "write.h"
+#include "write_audit.h"
 
 static void
 version_row(void *arg, TupleTableSlot *slot)
@@ -122,6 +123,9 @@ write_elsewhere(EaInput *input, const pg_uuid_t *id)
 			field->kind == EA_TO_ONE || field->kind == EA_ONE_OF)
 			continue;
 		back = back || reaches_back(field);
+		ea_write_audit_links(input->req, field, id,
+							 input->op == EA_OP_CREATE ? EA_LINKS_FIRST
+							 : EA_LINKS_REPLACE, in->targets, in->ntargets);
 		if (input->op == EA_OP_CREATE)
 			ea_relate_add(input->req, field, id, in->targets, in->ntargets);
 		else
@@ -142,6 +146,8 @@ ea_write_finish(EaInput *const *inputs, const pg_uuid_t *ids, int n,
 	{
 		req->operation = inputs[i]->operation;
 		req->pointer = inputs[i]->pointer;
+		if (inputs[i]->op == EA_OP_CREATE)
+			ea_write_audit_created(inputs[i], &ids[i]);
 		back = write_elsewhere(inputs[i], &ids[i]) || back;
 	}
 	if (back)
@@ -193,21 +199,22 @@ version_array(const EaIfMatch *match)
 										   TYPALIGN_DOUBLE));
 }
 
-int64
-ea_write_set(EaInput *input, EaRowSink *sink, const pg_uuid_t *id,
-			 const EaIfMatch *match)
+/*
+ * Set the given fields.  Returns false when there is no such row: not
+ * visible, of another version, or not holding any more what it held before.
+ */
+static bool
+set_row(EaInput *input, EaRowSink *sink, const pg_uuid_t *id,
+		const EaIfMatch *match, const EaWriteBefore *before, int64 *version)
 {
-	EaRequest  *req = input->req;
 	EaEntity   *entity = input->entity;
 	EaSqlBuf	b;
 	SetList		set = {&b};
-	uint64		rows;
-	int64		version = 0;
 	int			alias;
 
-	req->writing = entity;
+	input->req->writing = entity;
 	initStringInfo(&set.text);
-	ea_sqlbuf_init(&b, req);
+	ea_sqlbuf_init(&b, input->req);
 	for (int i = 0; i < entity->nfields; i++)
 	{
 		if (input->fields[i].given)
@@ -224,27 +231,44 @@ ea_write_set(EaInput *input, EaRowSink *sink, const pg_uuid_t *id,
 		ea_sqlbuf_value(&b, INT8ARRAYOID, version_array(match), false);
 		ea_sqlbuf_add(&b, ")");
 	}
+	ea_write_audit_unchanged(&b, before, alias);
 	if (sink != NULL)
 	{
 		ea_sqlbuf_add(&b, " RETURNING ");
 		ea_document_columns(&b, sink->shape, alias);
-		rows = ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, ea_document_row, sink);
-		if (rows > 0)
-			return sink->doc->primary.items[sink->doc->primary.n - 1]->version;
+		if (ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, ea_document_row, sink) == 0)
+			return false;
+		*version = sink->doc->primary.items[sink->doc->primary.n - 1]->version;
+		return true;
 	}
-	else
+	if (entity->locking)
+		ea_sqlbuf_addf(&b, " RETURNING t%d.version", alias);
+	return ea_sqlbuf_run(&b, EA_EXEC_WRITE, true,
+						 entity->locking ? version_row : NULL, version) > 0;
+}
+
+int64
+ea_write_set(EaInput *input, EaRowSink *sink, const pg_uuid_t *id,
+			 const EaIfMatch *match)
+{
+	EaWriteBefore *before = ea_write_audit_before(input, id, false);
+	int64		version = 0;
+	bool		done = set_row(input, sink, id, match, before, &version);
+
+	if (!done && before != NULL)
 	{
-		if (entity->locking)
-			ea_sqlbuf_addf(&b, " RETURNING t%d.version", alias);
-		rows = ea_sqlbuf_run(&b, EA_EXEC_WRITE, true,
-							 entity->locking ? version_row : NULL, &version);
-		if (rows > 0)
-			return version;
+		before = ea_write_audit_before(input, id, true);
+		done = set_row(input, sink, id, match, NULL, &version);
+	}
+	if (done)
+	{
+		ea_write_audit_updated(input, id, before);
+		return version;
 	}
 
 	/* not visible, or another version: or it was so when we looked */
-	ea_write_check_row(req, entity, id, match, false);
-	stale(req);
+	ea_write_check_row(input->req, input->entity, id, match, false);
+	stale(input->req);
 }
 
 void

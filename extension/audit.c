@@ -1,0 +1,393 @@
+/*-------------------------------------------------------------------------
+ *
+ * audit.c
+ *	  Note audit records, write them, and keep partitions ahead of them.
+ *
+ * extension/audit.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "audit.h"
+#include "catalog.h"
+#include "catalog/namespace.h"
+#include "catalog/pg_type.h"
+#include "exec.h"
+#include "executor/spi.h"
+#include "jsonwrite.h"
+#include "pgtime.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/resowner.h"
+#include "utils/timestamp.h"
+#include "uuid.h"
+
+/* Months made ahead of the one that is written to. */
+#define MONTHS_AHEAD 2
+
+/* After a month could not be made, the next attempt waits so long. */
+#define RETRY_MS 60000
+
+static EaAudit *
+audit_of(EaRequest *req)
+{
+	if (req->audit == NULL)
+		req->audit = MemoryContextAllocZero(req->mcxt, sizeof(EaAudit));
+	return req->audit;
+}
+
+bool
+ea_audit_entities(EaRequest *req)
+{
+	return req->catalog->audit_entities;
+}
+
+EaAuditRecord *
+ea_audit_note(EaRequest *req, const char *action, const char *target_type,
+			  const pg_uuid_t *target_id)
+{
+	EaAudit    *audit = audit_of(req);
+	EaAuditRecord *record = palloc0(sizeof(EaAuditRecord));
+
+	if (audit->n == audit->max)
+	{
+		audit->max = Max(2 * audit->max, 8);
+		audit->records = audit->records == NULL
+			? palloc(audit->max * sizeof(EaAuditRecord *))
+			: repalloc(audit->records, audit->max * sizeof(EaAuditRecord *));
+	}
+	record->action = action;
+	record->target_type = target_type;
+	if (target_id != NULL)
+		record->target_id = ea_uuid_text(target_id);
+	audit->records[audit->n++] = record;
+	return record;
+}
+
+EaAuditRecord *
+ea_audit_open(EaRequest *req, const char *action, const char *target_type,
+			  const pg_uuid_t *target_id)
+{
+	EaAuditRecord *record = ea_audit_note(req, action, target_type,
+										  target_id);
+
+	req->audit->open = record;
+	return record;
+}
+
+StringInfo
+ea_audit_begin_change(EaAuditRecord *record, const char *field)
+{
+	if (record->changes == NULL)
+	{
+		record->changes = makeStringInfo();
+		appendStringInfoCharMacro(record->changes, '{');
+	}
+	ea_jsonwrite_key(record->changes, field);
+	appendStringInfoCharMacro(record->changes, '[');
+	return record->changes;
+}
+
+void
+ea_audit_change(EaAuditRecord *record, const char *field, const char *before,
+				const char *after)
+{
+	StringInfo	buf = ea_audit_begin_change(record, field);
+
+	appendStringInfoString(buf, before);
+	appendStringInfoCharMacro(buf, ',');
+	appendStringInfoString(buf, after);
+	appendStringInfoCharMacro(buf, ']');
+}
+
+void
+ea_audit_subject(EaRequest *req, const EaPrincipal *subject)
+{
+	EaPrincipal *copy = MemoryContextAlloc(req->mcxt, sizeof(EaPrincipal));
+
+	*copy = *subject;
+	audit_of(req)->subject = copy;
+}
+
+void
+ea_audit_made(EaRequest *req, const pg_uuid_t *id)
+{
+	audit_of(req)->made = ea_uuid_text(id);
+}
+
+void
+ea_audit_action(EaRequest *req, const char *action)
+{
+	audit_of(req)->action = action;
+}
+
+/* Text as JSON, or JSON as it is. */
+static const char *
+as_json(const char *value, bool json)
+{
+	StringInfoData buf;
+
+	if (json && value != NULL)
+		return value;
+	initStringInfo(&buf);
+	ea_jsonwrite_cstring(&buf, value);
+	return buf.data;
+}
+
+void
+ea_audit_own_change(EaRequest *req, const char *field, const char *before,
+					const char *after, bool json)
+{
+	ea_audit_change(&audit_of(req)->own, field, as_json(before, json),
+					as_json(after, json));
+}
+
+/* -------- partitions -------- */
+
+/* A month, counted from the year 0, and the name of its partition. */
+static int
+month_of(TimestampTz at)
+{
+	struct pg_tm tm;
+	fsec_t		fraction;
+
+	/* without a zone argument the fields come out in UTC */
+	if (timestamp2tm(at, NULL, &tm, &fraction, NULL, NULL) != 0)
+		elog(ERROR, "timestamp out of range");
+	return tm.tm_year * 12 + tm.tm_mon - 1;
+}
+
+static bool
+has_month(Oid namespace, int month)
+{
+	char		name[NAMEDATALEN];
+
+	snprintf(name, sizeof(name), "audit_%04d_%02d", month / 12,
+			 month % 12 + 1);
+	return OidIsValid(get_relname_relid(name, namespace));
+}
+
+static void
+make_months(TimestampTz at)
+{
+	Oid			types[] = {TIMESTAMPTZOID, INT4OID};
+	Datum		values[] = {
+		TimestampTzGetDatum(at), Int32GetDatum(MONTHS_AHEAD)
+	};
+
+	SPI_execute_with_args("SELECT entityapi.extend_audit($1, $2)",
+						  lengthof(types), types, values, NULL, false, 0);
+}
+
+/*
+ * Make missing partitions.  That this fails, because a lock is not to be had
+ * in time, fails no request: the record goes to the default partition, and
+ * whoever makes the month later moves it.
+ */
+static bool
+try_to_make_months(TimestampTz at)
+{
+	MemoryContext mcxt = CurrentMemoryContext;
+	ResourceOwner owner = CurrentResourceOwner;
+	volatile bool made = true;
+
+	BeginInternalSubTransaction(NULL);
+	MemoryContextSwitchTo(mcxt);
+	PG_TRY();
+	{
+		make_months(at);
+		ReleaseCurrentSubTransaction();
+	}
+	PG_CATCH();
+	{
+		ErrorData  *edata;
+
+		MemoryContextSwitchTo(mcxt);
+		edata = CopyErrorData();
+		FlushErrorState();
+		RollbackAndReleaseCurrentSubTransaction();
+		MemoryContextSwitchTo(mcxt);
+		if (ERRCODE_TO_CATEGORY(edata->sqlerrcode) ==
+			ERRCODE_OPERATOR_INTERVENTION)
+			ReThrowError(edata);
+		ereport(LOG,
+				(errcode(edata->sqlerrcode),
+				 errmsg("entityapi could not make a partition of the audit log: %s",
+						edata->message),
+				 errhidestmt(true)));
+		made = false;
+	}
+	PG_END_TRY();
+	MemoryContextSwitchTo(mcxt);
+	CurrentResourceOwner = owner;
+	return made;
+}
+
+/* Have partitions for the month of a time and those after it. */
+static void
+prepare_months(TimestampTz at)
+{
+	static TimestampTz failed_at = 0;
+	Oid			namespace = get_namespace_oid("entityapi", false);
+	int			month = month_of(at);
+
+	for (int i = 0; i <= MONTHS_AHEAD; i++)
+	{
+		if (has_month(namespace, month + i))
+			continue;
+		if (failed_at != 0 &&
+			!TimestampDifferenceExceeds(failed_at, GetCurrentTimestamp(),
+										RETRY_MS))
+			return;
+		failed_at = try_to_make_months(at) ? 0 : GetCurrentTimestamp();
+		return;
+	}
+}
+
+/* -------- the statement -------- */
+
+/* Columns that differ from record to record come last. */
+#define COMMON_COLUMNS 9
+#define OWN_COLUMNS 6
+
+#define INSERT_AUDIT \
+	"INSERT INTO entityapi.audit (at, tenant_id, actor_id, actor_kind," \
+	" actor_username, actor_key_id, outcome, request_id, ip," \
+	" id, action, target_type, target_id, changes, detail)"
+
+static const Oid own_types[OWN_COLUMNS] = {
+	UUIDOID, TEXTOID, TEXTOID, TEXTOID, JSONOID, TEXTOID
+};
+
+static const Oid own_array_types[OWN_COLUMNS] = {
+	UUIDARRAYOID, TEXTARRAYOID, TEXTARRAYOID, TEXTARRAYOID, JSONARRAYOID,
+	TEXTARRAYOID
+};
+
+static const char *const kind_names[] = {
+	"USER", "SERVICE_ACCOUNT", "PERSONAL_API_KEY"
+};
+
+static void
+set_text(Datum *value, bool *isnull, const char *text)
+{
+	*isnull = text == NULL;
+	*value = *isnull ? (Datum) 0 : CStringGetTextDatum(text);
+}
+
+static void
+common_values(EaRequest *req, const EaAuditFrame *frame, Datum *values,
+			  bool *isnull)
+{
+	const EaPrincipal *actor = frame->actor;
+
+	values[0] = TimestampTzGetDatum(req->now);
+	isnull[0] = false;
+	values[1] = UUIDPGetDatum(&frame->tenant);
+	isnull[1] = !frame->has_tenant;
+	set_text(&values[2], &isnull[2], actor ? actor->user_id : NULL);
+	set_text(&values[3], &isnull[3], actor ? kind_names[actor->kind] : NULL);
+	set_text(&values[4], &isnull[4],
+			 actor ? actor->username : frame->username);
+	set_text(&values[5], &isnull[5],
+			 actor && actor->has_key ? ea_uuid_text(&actor->key) : NULL);
+	set_text(&values[6], &isnull[6], frame->outcome);
+	set_text(&values[7], &isnull[7], req->request_id);
+	isnull[8] = req->remote == NULL;
+	values[8] = isnull[8] ? (Datum) 0 :
+		DirectFunctionCall1(inet_in, CStringGetDatum(req->remote));
+}
+
+static void
+own_values(EaAuditRecord *record, Datum *values, bool *isnull)
+{
+	pg_uuid_t  *id = palloc(sizeof(pg_uuid_t));
+
+	ea_uuid_make(id);
+	if (record->changes != NULL)
+		appendStringInfoCharMacro(record->changes, '}');
+	values[0] = UUIDPGetDatum(id);
+	isnull[0] = false;
+	set_text(&values[1], &isnull[1], record->action);
+	set_text(&values[2], &isnull[2], record->target_type);
+	set_text(&values[3], &isnull[3], record->target_id);
+	set_text(&values[4], &isnull[4],
+			 record->changes ? record->changes->data : NULL);
+	set_text(&values[5], &isnull[5], record->detail);
+}
+
+static void
+write_one(EaAuditRecord *record, Oid *types, Datum *values, bool *isnull)
+{
+	memcpy(types + COMMON_COLUMNS, own_types, sizeof(own_types));
+	own_values(record, values + COMMON_COLUMNS, isnull + COMMON_COLUMNS);
+	ea_exec_run(INSERT_AUDIT " VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9,"
+				" $10, $11, $12, $13, $14, $15)",
+				COMMON_COLUMNS + OWN_COLUMNS, types, values, isnull,
+				EA_EXEC_WRITE, true, NULL, NULL);
+}
+
+/* Each column is one array, so that the text does not depend on the number. */
+static void
+write_many(EaAudit *audit, Oid *types, Datum *values, bool *isnull)
+{
+	Datum	   *own = palloc(audit->n * OWN_COLUMNS * sizeof(Datum));
+	bool	   *own_null = palloc(audit->n * OWN_COLUMNS * sizeof(bool));
+	Datum	   *column = palloc(audit->n * sizeof(Datum));
+	bool	   *column_null = palloc(audit->n * sizeof(bool));
+	int			dims[1] = {audit->n};
+	int			bounds[1] = {1};
+
+	for (int i = 0; i < audit->n; i++)
+		own_values(audit->records[i], own + i * OWN_COLUMNS,
+				   own_null + i * OWN_COLUMNS);
+	for (int c = 0; c < OWN_COLUMNS; c++)
+	{
+		bool		is_id = own_types[c] == UUIDOID;
+
+		for (int i = 0; i < audit->n; i++)
+		{
+			column[i] = own[i * OWN_COLUMNS + c];
+			column_null[i] = own_null[i * OWN_COLUMNS + c];
+		}
+		types[COMMON_COLUMNS + c] = own_array_types[c];
+		isnull[COMMON_COLUMNS + c] = false;
+		values[COMMON_COLUMNS + c] =
+			PointerGetDatum(construct_md_array(column, column_null, 1, dims,
+											   bounds, own_types[c],
+											   is_id ? UUID_LEN : -1, false,
+											   is_id ? TYPALIGN_CHAR
+											   : TYPALIGN_INT));
+	}
+
+	/* unnest() of several arrays is only known by its bare name */
+	ea_exec_run(INSERT_AUDIT " SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, u.*"
+				" FROM unnest($10, $11, $12, $13, $14, $15) u",
+				COMMON_COLUMNS + OWN_COLUMNS, types, values, isnull,
+				EA_EXEC_WRITE, true, NULL, NULL);
+}
+
+void
+ea_audit_write(EaRequest *req, const EaAuditFrame *frame)
+{
+	Oid			types[COMMON_COLUMNS + OWN_COLUMNS] = {
+		TIMESTAMPTZOID, UUIDOID, TEXTOID, TEXTOID, TEXTOID, TEXTOID, TEXTOID,
+		TEXTOID, INETOID
+	};
+	Datum		values[lengthof(types)];
+	bool		isnull[lengthof(types)];
+	EaAudit    *audit = req->audit;
+
+	prepare_months(req->now);
+	common_values(req, frame, values, isnull);
+	if (audit->n == 1)
+		write_one(audit->records[0], types, values, isnull);
+	else
+		write_many(audit, types, values, isnull);
+	audit->n = 0;
+	audit->open = NULL;
+}

@@ -1,0 +1,124 @@
+/*-------------------------------------------------------------------------
+ *
+ * audit.h
+ *	  Records of what requests did, and of what they were refused.
+ *
+ * While a request works, its records are only noted in memory.  They are
+ * written together, by one statement in the request's transaction: after the
+ * work when it stays, and after the guard has undone it when it does not;
+ * then the request as a whole is the one thing to be recorded.
+ *
+ * What a record may hold is decided by those who note it: never a secret, a
+ * password or its hash, a token, or a name that nobody is known to have.
+ *
+ * extension/audit.h
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef EA_AUDIT_H
+#define EA_AUDIT_H
+
+#include "context.h"
+#include "utils/uuid.h"
+
+/* Actions that code names; those of whole routes are in audit_event.c. */
+#define EA_AUDIT_ENTITY_CREATE			"ENTITY_CREATE"
+#define EA_AUDIT_ENTITY_UPDATE			"ENTITY_UPDATE"
+#define EA_AUDIT_ENTITY_DELETE			"ENTITY_DELETE"
+#define EA_AUDIT_RELATIONSHIP_ADD		"RELATIONSHIP_ADD"
+#define EA_AUDIT_RELATIONSHIP_REPLACE	"RELATIONSHIP_REPLACE"
+#define EA_AUDIT_RELATIONSHIP_REMOVE	"RELATIONSHIP_REMOVE"
+#define EA_AUDIT_REFRESH_REUSED			"REFRESH_REUSED"
+#define EA_AUDIT_AUTHENTICATION			"AUTHENTICATION"
+#define EA_AUDIT_ACCESS_DENIED			"ACCESS_DENIED"
+
+typedef struct EaAuditRecord
+{
+	const char *action;
+	const char *target_type;	/* NULL: none */
+	const char *target_id;		/* NULL: none */
+	StringInfo	changes;		/* `{"name":[..],..` still open; NULL: none */
+	const char *detail;			/* NULL: none */
+} EaAuditRecord;
+
+/* What all records of a request have in common. */
+typedef struct EaAuditFrame
+{
+	const char *outcome;
+	const EaPrincipal *actor;	/* NULL: nobody known */
+	const char *username;		/* that was claimed, without an actor */
+	bool		has_tenant;		/* that was acted in */
+	pg_uuid_t	tenant;
+} EaAuditFrame;
+
+/* Noted so far; req->audit, NULL before the first note. */
+typedef struct EaAudit
+{
+	int			n;
+	int			max;
+	EaAuditRecord **records;
+	EaAuditRecord *open;		/* the write under way */
+
+	/* the request itself, as far as its route does not say */
+	const char *action;
+	const EaPrincipal *subject;
+	const char *made;
+	EaAuditRecord own;			/* its changes and detail */
+} EaAudit;
+
+/* -------- for those who write entities -------- */
+
+/* The declarations ask for records of entities. */
+extern bool ea_audit_entities(EaRequest *req);
+
+/* A new record about a resource.  target_type is not copied. */
+extern EaAuditRecord *ea_audit_note(EaRequest *req, const char *action,
+									const char *target_type,
+									const pg_uuid_t *target_id);
+
+/* The same, and it becomes the write under way (req->audit->open). */
+extern EaAuditRecord *ea_audit_open(EaRequest *req, const char *action,
+									const char *target_type,
+									const pg_uuid_t *target_id);
+
+/* Add a changed field; before and after are JSON text and copied. */
+extern void ea_audit_change(EaAuditRecord *record, const char *field,
+							const char *before, const char *after);
+
+/* The same in pieces: the caller appends `<before>,<after>]`. */
+extern StringInfo ea_audit_begin_change(EaAuditRecord *record,
+										const char *field);
+
+/* -------- for identity and management -------- */
+
+/*
+ * The account that a request without a credential turned out to be about: the
+ * actor if it succeeds, its target if not.  Copied, but for what it points to.
+ */
+extern void ea_audit_subject(EaRequest *req, const EaPrincipal *subject);
+
+/* The record that the request made, where no Location header names it. */
+extern void ea_audit_made(EaRequest *req, const pg_uuid_t *id);
+
+/* The request is something else than what its route is for. */
+extern void ea_audit_action(EaRequest *req, const char *action);
+
+/* What the request changed: text or, with json set, JSON; NULL is null. */
+extern void ea_audit_own_change(EaRequest *req, const char *field,
+								const char *before, const char *after,
+								bool json);
+
+/* -------- for the guard, in handle.c -------- */
+
+/* The work stays: write its records. */
+extern void ea_audit_keep(EaRequest *req);
+
+/* The work was undone and the answer is an error: write that. */
+extern void ea_audit_refuse(EaRequest *req);
+
+/* -------- between audit.c and audit_event.c -------- */
+
+/* Write all records noted; there is at least one. */
+extern void ea_audit_write(EaRequest *req, const EaAuditFrame *frame);
+
+#endif							/* EA_AUDIT_H */

@@ -1,0 +1,176 @@
+-- The audit log: who did what, and what was refused
+--
+-- One partition a month, by UTC.  They are made at run time, a while ahead,
+-- by whoever writes a record, so that they are ordinary tables: a dump holds
+-- them as they are, and restoring finds none of them in its way.  For the
+-- same reason the parent has no index of its own; all partitions are made
+-- like audit_default, which also takes the records for which no partition
+-- could be made in time.
+
+CREATE TABLE entityapi.audit (
+	id uuid NOT NULL,
+	at timestamptz NOT NULL,
+	tenant_id uuid,
+	actor_id text,
+	actor_kind text,
+	actor_username text,
+	actor_key_id text,
+	action text NOT NULL,
+	outcome text NOT NULL,
+	target_type text,
+	target_id text,
+	changes json,
+	request_id text,
+	ip inet,
+	detail text
+) PARTITION BY RANGE (at);
+
+COMMENT ON TABLE entityapi.audit IS
+	'Records of writes, events and refusals; append-only';
+
+CREATE TABLE entityapi.audit_default PARTITION OF entityapi.audit DEFAULT;
+
+ALTER TABLE entityapi.audit_default ADD PRIMARY KEY (at, id);
+CREATE INDEX ON entityapi.audit_default (tenant_id, at, id);
+CREATE INDEX ON entityapi.audit_default (target_id, at, id);
+CREATE INDEX ON entityapi.audit_default (actor_id, at, id);
+CREATE INDEX ON entityapi.audit_default (action, at, id);
+CREATE INDEX ON entityapi.audit_default (request_id);
+CREATE INDEX ON entityapi.audit_default (at, id) WHERE outcome <> 'SUCCESS';
+CREATE INDEX ON entityapi.audit_default (tenant_id, at, id) WHERE outcome <> 'SUCCESS';
+
+CREATE FUNCTION entityapi.refuse_audit_change() RETURNS trigger
+	LANGUAGE plpgsql
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+BEGIN
+	RAISE EXCEPTION 'the audit log is append-only'
+		USING ERRCODE = 'insufficient_privilege';
+END
+$$;
+
+-- Statement triggers hold for statements that find no row, too.  Those of the
+-- parent guard statements over all of it, those of a partition the rest, and
+-- none of them can be avoided by pretending to replicate.
+CREATE TRIGGER append_only
+	BEFORE UPDATE OR DELETE OR TRUNCATE ON entityapi.audit
+	FOR EACH STATEMENT EXECUTE FUNCTION entityapi.refuse_audit_change();
+ALTER TABLE entityapi.audit ENABLE ALWAYS TRIGGER append_only;
+CREATE TRIGGER append_only
+	BEFORE UPDATE OR DELETE OR TRUNCATE ON entityapi.audit_default
+	FOR EACH STATEMENT EXECUTE FUNCTION entityapi.refuse_audit_change();
+ALTER TABLE entityapi.audit_default ENABLE ALWAYS TRIGGER append_only;
+
+SELECT pg_catalog.pg_extension_config_dump('entityapi.audit_default', '');
+
+-- The partition of a month, given by its first moment in UTC.  Records of the
+-- month that had to go to audit_default move over.
+CREATE FUNCTION entityapi.make_audit_partition(month timestamp) RETURNS void
+	LANGUAGE plpgsql
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+DECLARE
+	name text := to_char(month, '"audit_"YYYY_MM');
+	first timestamptz := month AT TIME ZONE 'UTC';
+	beyond timestamptz := (month + interval '1 month') AT TIME ZONE 'UTC';
+BEGIN
+	EXECUTE format('CREATE TABLE entityapi.%I (LIKE entityapi.audit_default INCLUDING ALL)',
+				   name);
+	IF EXISTS (SELECT FROM entityapi.audit_default WHERE at >= first AND at < beyond) THEN
+		ALTER TABLE entityapi.audit_default DISABLE TRIGGER append_only;
+		EXECUTE format('WITH moved AS ('
+					   ' DELETE FROM entityapi.audit_default WHERE at >= $1 AND at < $2 RETURNING *)'
+					   ' INSERT INTO entityapi.%I SELECT * FROM moved', name)
+			USING first, beyond;
+		ALTER TABLE entityapi.audit_default ENABLE ALWAYS TRIGGER append_only;
+	END IF;
+	EXECUTE format('CREATE TRIGGER append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON entityapi.%I'
+				   ' FOR EACH STATEMENT EXECUTE FUNCTION entityapi.refuse_audit_change()', name);
+	EXECUTE format('ALTER TABLE entityapi.%I ENABLE ALWAYS TRIGGER append_only', name);
+	EXECUTE format('ALTER TABLE entityapi.audit ATTACH PARTITION entityapi.%I FOR VALUES FROM (%L) TO (%L)',
+				   name, first, beyond);
+END
+$$;
+
+-- Whoever finds the month of a record missing waits for his turn to make it;
+-- a later one is made by one session, and the others go on.
+CREATE FUNCTION entityapi.extend_audit(at timestamptz, ahead int)
+	RETURNS void
+	LANGUAGE plpgsql SECURITY DEFINER
+	SET search_path = pg_catalog, pg_temp
+	SET lock_timeout = '1s'
+	AS $$
+DECLARE
+	month timestamp := date_trunc('month', at AT TIME ZONE 'UTC');
+BEGIN
+	IF to_regclass('entityapi.' || to_char(month, '"audit_"YYYY_MM')) IS NULL THEN
+		PERFORM pg_advisory_xact_lock('entityapi.audit'::regclass::oid::bigint);
+	ELSIF NOT pg_try_advisory_xact_lock('entityapi.audit'::regclass::oid::bigint) THEN
+		RETURN;
+	END IF;
+	FOR i IN 0 .. ahead LOOP
+		IF to_regclass('entityapi.' || to_char(month, '"audit_"YYYY_MM')) IS NULL THEN
+			PERFORM entityapi.make_audit_partition(month);
+		END IF;
+		month := month + interval '1 month';
+	END LOOP;
+END
+$$;
+
+COMMENT ON FUNCTION entityapi.extend_audit(timestamptz, int) IS
+	'Make the partitions of a month and of those after it; called as needed';
+
+CREATE FUNCTION entityapi.purge_audit(before timestamptz) RETURNS SETOF text
+	LANGUAGE plpgsql SECURITY DEFINER
+	SET search_path = pg_catalog, pg_temp
+	SET lock_timeout = '10s'
+	AS $$
+DECLARE
+	bound timestamp := least(before, now()) AT TIME ZONE 'UTC';
+	month timestamp;
+	name text;
+	records bigint;
+	partitions bigint := 0;
+	total bigint := 0;
+BEGIN
+	IF before IS NULL THEN
+		RAISE EXCEPTION 'purge_audit needs the time before which records may go'
+			USING ERRCODE = 'null_value_not_allowed';
+	END IF;
+	PERFORM pg_advisory_xact_lock('entityapi.audit'::regclass::oid::bigint);
+
+	-- what is in audit_default goes by months as well
+	FOREACH month IN ARRAY ARRAY(
+		SELECT DISTINCT date_trunc('month', d.at AT TIME ZONE 'UTC')
+		FROM entityapi.audit_default d
+		WHERE d.at < bound AT TIME ZONE 'UTC') LOOP
+		IF to_regclass('entityapi.' || to_char(month, '"audit_"YYYY_MM')) IS NULL THEN
+			PERFORM entityapi.make_audit_partition(month);
+		END IF;
+	END LOOP;
+
+	FOREACH name IN ARRAY ARRAY(
+		SELECT c.relname
+		FROM pg_inherits i
+		JOIN pg_class c ON c.oid = i.inhrelid
+		WHERE i.inhparent = 'entityapi.audit'::regclass
+		  AND c.relname ~ '^audit_\d{4}_\d\d$'
+		ORDER BY c.relname) LOOP
+		month := make_timestamp(substr(name, 7, 4)::int, substr(name, 12, 2)::int, 1, 0, 0, 0);
+		EXIT WHEN month + interval '1 month' > bound;
+		EXECUTE format('SELECT count(*) FROM entityapi.%I', name) INTO records;
+		EXECUTE format('DROP TABLE entityapi.%I', name);
+		partitions := partitions + 1;
+		total := total + records;
+		RETURN NEXT name;
+	END LOOP;
+
+	INSERT INTO entityapi.audit (id, at, actor_username, action, outcome, target_type, detail)
+	VALUES (gen_random_uuid(), clock_timestamp(), session_user, 'AUDIT_PURGED', 'SUCCESS', 'audit',
+			format('%s months with %s records, all from before %s, by a role of the database',
+				   partitions, total, to_char(bound, 'YYYY-MM-DD"T"HH24:MI:SS"Z"')));
+END
+$$;
+
+COMMENT ON FUNCTION entityapi.purge_audit(timestamptz) IS
+	'Drop the months that ended before a time, and leave a record of it';

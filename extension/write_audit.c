@@ -1,0 +1,509 @@
+/*-------------------------------------------------------------------------
+ *
+ * write_audit.c
+ *	  What a write of an entity changes, for the audit log.
+ *
+ * Values are compared and kept as the JSON that the API shows of them.
+ *
+ * extension/write_audit.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "catalog/pg_type.h"
+#include "fmgr.h"
+#include "jsonwrite.h"
+#include "utils/datum.h"
+#include "utils/fmgrprotos.h"
+#include "utils/lsyscache.h"
+#include "uuid.h"
+#include "write_audit.h"
+
+/* Of a relationship with more members than this, only some are kept. */
+#define MAX_LINKS 1000
+
+static const char members_left_out[] = "Members beyond 1000 are left out.";
+
+/* -------- one field as JSON -------- */
+
+static bool
+in_row(const EaField *field)
+{
+	return field->kind == EA_ATTRIBUTE || field->kind == EA_TO_ONE ||
+		field->kind == EA_ONE_OF;
+}
+
+static void
+write_identifier(StringInfo buf, const char *type, const pg_uuid_t *id)
+{
+	ea_jsonwrite_lit(buf, "{\"type\":");
+	ea_jsonwrite_cstring(buf, type);
+	ea_jsonwrite_lit(buf, ",\"id\":");
+	ea_jsonwrite_uuid(buf, id);
+	ea_jsonwrite_lit(buf, "}");
+}
+
+static bool
+is_null_input(const EaField *field, const EaInputField *in)
+{
+	return field->kind == EA_ATTRIBUTE ? in->isnull : in->ntargets == 0;
+}
+
+/* What came in, as the row will have it. */
+static void
+write_input(StringInfo buf, EaField *field, const EaInputField *in)
+{
+	Datum		value = in->value;
+
+	if (is_null_input(field, in))
+		ea_jsonwrite_lit(buf, "null");
+	else if (field->kind != EA_ATTRIBUTE)
+		write_identifier(buf, field->members[in->targets[0].member].type,
+						 &in->targets[0].id);
+	else
+	{
+		if (field->type->id == EA_TYPE_DECIMAL)
+			value = DirectFunctionCall2(numeric_round, value,
+										Int32GetDatum(field->scale));
+		field->type->write(buf, value);
+	}
+}
+
+/* What a row holds, from *column on, which is moved behind the field. */
+static const char *
+stored_json(EaField *field, TupleTableSlot *slot, int *column)
+{
+	StringInfoData buf;
+	int			first = *column;
+
+	initStringInfo(&buf);
+	if (field->kind == EA_ATTRIBUTE)
+	{
+		if (slot->tts_isnull[(*column)++])
+			return "null";
+		field->type->write(&buf, slot->tts_values[first]);
+		return buf.data;
+	}
+	*column += field->nmembers;
+	for (int m = 0; m < field->nmembers; m++)
+	{
+		if (slot->tts_isnull[first + m])
+			continue;
+		write_identifier(&buf, field->members[m].type,
+						 DatumGetUUIDP(slot->tts_values[first + m]));
+		return buf.data;
+	}
+	return "null";
+}
+
+static void
+add_columns(EaSqlBuf *b, const EaField *field, int alias)
+{
+	if (field->kind == EA_ATTRIBUTE)
+		ea_sqlbuf_addf(b, ", t%d.%s", alias, field->column);
+	else
+	{
+		for (int m = 0; m < field->nmembers; m++)
+			ea_sqlbuf_addf(b, ", t%d.%s", alias, field->members[m].column);
+	}
+}
+
+/* -------- create -------- */
+
+void
+ea_write_audit_created(EaInput *input, const pg_uuid_t *id)
+{
+	EaEntity   *entity = input->entity;
+	EaAuditRecord *record;
+
+	if (!ea_audit_entities(input->req))
+		return;
+	record = ea_audit_open(input->req, EA_AUDIT_ENTITY_CREATE, entity->type,
+						   id);
+	for (int i = 0; i < entity->nfields; i++)
+	{
+		EaField    *field = &entity->fields[i];
+		StringInfo	buf;
+
+		if (!in_row(field) || is_null_input(field, &input->fields[i]))
+			continue;
+		buf = ea_audit_begin_change(record, field->name);
+		ea_jsonwrite_lit(buf, "null,");
+		write_input(buf, field, &input->fields[i]);
+		appendStringInfoCharMacro(buf, ']');
+	}
+}
+
+/* -------- update -------- */
+
+/* A column as it was read. */
+typedef struct Column
+{
+	const char *name;
+	Oid			type;
+	bool		isnull;
+	Datum		value;
+} Column;
+
+struct EaWriteBefore
+{
+	EaInput    *input;
+	const char **values;		/* JSON, by field index */
+	int			ncolumns;		/* 0: the row was not found */
+	Column	   *columns;
+};
+
+static void
+keep_column(EaWriteBefore *before, const char *name, Oid type,
+			TupleTableSlot *slot)
+{
+	Column	   *column = &before->columns[before->ncolumns++];
+	bool		byval;
+	int16		len;
+
+	/* the columns of the row come after its id, in the same order */
+	column->name = name;
+	column->type = type;
+	column->isnull = slot->tts_isnull[before->ncolumns];
+	if (column->isnull)
+		return;
+	column->value = slot->tts_values[before->ncolumns];
+	get_typlenbyval(type, &len, &byval);
+	if (len == -1)
+		column->value = PointerGetDatum(PG_DETOAST_DATUM_COPY(column->value));
+	else
+		column->value = datumCopy(column->value, byval, len);
+}
+
+static void
+before_row(void *arg, TupleTableSlot *slot)
+{
+	EaWriteBefore *before = arg;
+	EaEntity   *entity = before->input->entity;
+	int			first = 1;
+
+	for (int i = 0; i < entity->nfields; i++)
+	{
+		EaField    *field = &entity->fields[i];
+
+		if (!before->input->fields[i].given || !in_row(field))
+			continue;
+		before->values[i] = stored_json(field, slot, &first);
+		if (field->kind == EA_ATTRIBUTE)
+			keep_column(before, field->column, field->type->oid, slot);
+		for (int m = 0; field->kind != EA_ATTRIBUTE && m < field->nmembers;
+			 m++)
+			keep_column(before, field->members[m].column, UUIDOID, slot);
+	}
+}
+
+void
+ea_write_audit_unchanged(EaSqlBuf *b, const EaWriteBefore *before, int alias)
+{
+	for (int i = 0; before != NULL && i < before->ncolumns; i++)
+	{
+		const Column *column = &before->columns[i];
+
+		ea_sqlbuf_addf(b, " AND t%d.%s IS NOT DISTINCT FROM ", alias,
+					   column->name);
+		ea_sqlbuf_value(b, column->type, column->value, column->isnull);
+	}
+}
+
+EaWriteBefore *
+ea_write_audit_before(EaInput *input, const pg_uuid_t *id, bool lock)
+{
+	EaEntity   *entity = input->entity;
+	EaWriteBefore *before;
+	EaSqlBuf	b;
+	int			ncolumns = 0;
+	int			alias;
+
+	if (!ea_audit_entities(input->req))
+		return NULL;
+	ea_sqlbuf_init(&b, input->req);
+	ea_sqlbuf_add(&b, "SELECT t0.id");
+	for (int i = 0; i < entity->nfields; i++)
+	{
+		if (!input->fields[i].given || !in_row(&entity->fields[i]))
+			continue;
+		add_columns(&b, &entity->fields[i], 0);
+		ncolumns += Max(entity->fields[i].nmembers, 1);
+	}
+	if (ncolumns == 0)
+		return NULL;
+	before = palloc0(sizeof(EaWriteBefore));
+	before->input = input;
+	before->columns = palloc(ncolumns * sizeof(Column));
+	before->values = palloc0(entity->nfields * sizeof(char *));
+	alias = ea_sqlbuf_from(&b, entity, EA_OP_READ);
+	ea_sqlbuf_addf(&b, " AND t%d.id = ", alias);
+	ea_sqlbuf_value(&b, UUIDOID, UUIDPGetDatum(id), false);
+	if (lock)
+		ea_sqlbuf_add(&b, " FOR NO KEY UPDATE");
+	ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, before_row, before);
+	return before;
+}
+
+void
+ea_write_audit_updated(EaInput *input, const pg_uuid_t *id,
+					   EaWriteBefore *before)
+{
+	EaRequest  *req = input->req;
+	EaEntity   *entity = input->entity;
+	EaAuditRecord *record;
+	StringInfoData after;
+
+	if (!ea_audit_entities(req))
+		return;
+
+	/* the write of a relationship has a field, that of a resource none */
+	record = ea_audit_open(req, req->field != NULL
+						   ? EA_AUDIT_RELATIONSHIP_REPLACE
+						   : EA_AUDIT_ENTITY_UPDATE, entity->type, id);
+	initStringInfo(&after);
+	for (int i = 0; before != NULL && i < entity->nfields; i++)
+	{
+		if (before->values[i] == NULL)
+			continue;
+		resetStringInfo(&after);
+		write_input(&after, &entity->fields[i], &input->fields[i]);
+		if (strcmp(after.data, before->values[i]) != 0)
+			ea_audit_change(record, entity->fields[i].name,
+							before->values[i], after.data);
+	}
+}
+
+/* -------- delete -------- */
+
+void
+ea_write_audit_columns(EaSqlBuf *b, EaEntity *entity, int alias)
+{
+	ea_sqlbuf_addf(b, " RETURNING t%d.id", alias);
+	for (int i = 0; i < entity->nfields; i++)
+	{
+		if (in_row(&entity->fields[i]))
+			add_columns(b, &entity->fields[i], alias);
+	}
+}
+
+void
+ea_write_audit_deleted_row(void *arg, TupleTableSlot *slot)
+{
+	EaWriteDeleted *deleted = arg;
+	EaEntity   *entity = deleted->entity;
+	EaAuditRecord *record;
+	int			column = 1;
+
+	record = ea_audit_note(deleted->req, EA_AUDIT_ENTITY_DELETE, entity->type,
+						   DatumGetUUIDP(slot->tts_values[0]));
+	for (int i = 0; i < entity->nfields; i++)
+	{
+		const char *value;
+
+		if (!in_row(&entity->fields[i]))
+			continue;
+		value = stored_json(&entity->fields[i], slot, &column);
+		if (strcmp(value, "null") != 0)
+			ea_audit_change(record, entity->fields[i].name, value, "null");
+	}
+}
+
+/* -------- columns of other rows -------- */
+
+typedef struct OwnerRows
+{
+	EaRequest  *req;
+	EaField    *owner;
+	const char *after;
+} OwnerRows;
+
+static void
+owner_row(void *arg, TupleTableSlot *slot)
+{
+	OwnerRows  *rows = arg;
+	EaAuditRecord *record;
+	int			column = 1;
+
+	record = ea_audit_note(rows->req, EA_AUDIT_ENTITY_UPDATE,
+						   rows->owner->entity->type,
+						   DatumGetUUIDP(slot->tts_values[0]));
+	ea_audit_change(record, rows->owner->name,
+					stored_json(rows->owner, slot, &column), rows->after);
+}
+
+int
+ea_write_audit_owners(EaSqlBuf *b, EaRequest *req, EaField *owner,
+					  EaOperation op, bool deleted_too)
+{
+	ea_sqlbuf_init(b, req);
+	b->deleted_too = deleted_too;
+	ea_sqlbuf_add(b, "SELECT t0.id");
+	add_columns(b, owner, 0);
+	return ea_sqlbuf_from(b, owner->entity, op);
+}
+
+uint64
+ea_write_audit_run_owners(EaSqlBuf *b, EaField *owner, const char *after_type,
+						  const pg_uuid_t *after)
+{
+	OwnerRows	rows = {b->req, owner, "null"};
+
+	if (after != NULL)
+	{
+		StringInfoData buf;
+
+		initStringInfo(&buf);
+		write_identifier(&buf, after_type, after);
+		rows.after = buf.data;
+	}
+	ea_sqlbuf_add(b, " FOR NO KEY UPDATE");
+	return ea_sqlbuf_run(b, EA_EXEC_WRITE, true, owner_row, &rows);
+}
+
+/* -------- links kept elsewhere -------- */
+
+typedef struct Links
+{
+	int			n;
+	int			max;
+	pg_uuid_t  *ids;
+} Links;
+
+static void
+add_link(Links *links, const pg_uuid_t *id)
+{
+	if (links->n == links->max)
+	{
+		links->max = Max(2 * links->max, 16);
+		links->ids = links->ids == NULL
+			? palloc(links->max * sizeof(pg_uuid_t))
+			: repalloc(links->ids, links->max * sizeof(pg_uuid_t));
+	}
+	links->ids[links->n++] = *id;
+}
+
+static void
+link_row(void *arg, TupleTableSlot *slot)
+{
+	add_link(arg, DatumGetUUIDP(slot->tts_values[0]));
+}
+
+static int
+compare_links(const void *a, const void *b)
+{
+	return memcmp(a, b, sizeof(pg_uuid_t));
+}
+
+static bool
+has_link(const Links *links, const pg_uuid_t *id)
+{
+	return links->n > 0 &&
+		bsearch(id, links->ids, links->n, sizeof(pg_uuid_t),
+				compare_links) != NULL;
+}
+
+static void
+sort_links(Links *links)
+{
+	if (links->n > 1)
+		qsort(links->ids, links->n, sizeof(pg_uuid_t), compare_links);
+}
+
+/*
+ * The members that a relationship has, whether or not the caller sees them;
+ * one more than are kept at most.
+ */
+static void
+read_links(EaRequest *req, EaField *field, const pg_uuid_t *id, Links *links)
+{
+	bool		joined = field->kind == EA_MANY_TO_MANY;
+	EaSqlBuf	b;
+	int			alias;
+
+	ea_sqlbuf_init(&b, req);
+	ea_sqlbuf_addf(&b, "SELECT t0.%s", joined ? field->join_far : "id");
+	alias = joined ? ea_sqlbuf_join_from(&b, field)
+		: ea_sqlbuf_from(&b, ea_catalog_target(field, 0), EA_OP_DELETE);
+	ea_sqlbuf_addf(&b, " AND t%d.%s = ", alias,
+				   joined ? field->join_near : field->members[0].column);
+	ea_sqlbuf_value(&b, UUIDOID, UUIDPGetDatum(id), false);
+	ea_sqlbuf_addf(&b, " LIMIT %d", MAX_LINKS + 1);
+	ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, link_row, links);
+}
+
+static const char *
+links_json(EaField *field, Links *links)
+{
+	StringInfoData buf;
+
+	initStringInfo(&buf);
+	if (!ea_catalog_is_to_many(field))
+	{
+		if (links->n == 0)
+			return "null";
+		write_identifier(&buf, field->members[0].type, &links->ids[0]);
+		return buf.data;
+	}
+	sort_links(links);
+	appendStringInfoCharMacro(&buf, '[');
+	for (int i = 0; i < Min(links->n, MAX_LINKS); i++)
+	{
+		ea_jsonwrite_comma(&buf);
+		ea_jsonwrite_uuid(&buf, &links->ids[i]);
+	}
+	appendStringInfoCharMacro(&buf, ']');
+	return buf.data;
+}
+
+/* What there will be, from what there is. */
+static void
+follow_links(const Links *before, const Links *named, EaWriteLinks how,
+			 Links *after)
+{
+	for (int i = 0; i < before->n; i++)
+	{
+		if (how != EA_LINKS_REPLACE && !has_link(named, &before->ids[i]))
+			add_link(after, &before->ids[i]);
+	}
+	for (int i = 0; i < named->n && how != EA_LINKS_REMOVE; i++)
+		add_link(after, &named->ids[i]);
+}
+
+void
+ea_write_audit_links(EaRequest *req, EaField *field, const pg_uuid_t *id,
+					 EaWriteLinks how, const EaTarget *targets, int n)
+{
+	EaAuditRecord *record = req->audit == NULL ? NULL : req->audit->open;
+	Links		before = {0};
+	Links		named = {0};
+	Links		after = {0};
+
+	if (!ea_audit_entities(req) || record == NULL)
+		return;
+	for (int i = 0; i < n; i++)
+		add_link(&named, &targets[i].id);
+	sort_links(&named);
+	if (how != EA_LINKS_FIRST)
+		read_links(req, field, id, &before);
+
+	if (before.n > MAX_LINKS && how != EA_LINKS_REPLACE)
+	{
+		/* too many to tell what stays: only what is put in or taken out */
+		Links		none = {0};
+		bool		adds = how == EA_LINKS_ADD;
+
+		ea_audit_change(record, field->name,
+						links_json(field, adds ? &none : &named),
+						links_json(field, adds ? &named : &none));
+		record->detail = members_left_out;
+		return;
+	}
+	sort_links(&before);
+	follow_links(&before, &named, how, &after);
+	if (before.n > MAX_LINKS || after.n > MAX_LINKS)
+		record->detail = members_left_out;
+	ea_audit_change(record, field->name, links_json(field, &before),
+					links_json(field, &after));
+}
