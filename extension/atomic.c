@@ -25,6 +25,7 @@
 #include "params.h"
 #include "relate.h"
 #include "relationship.h"
+#include "rules.h"
 #include "utils/memutils.h"
 #include "utils/resowner.h"
 #include "uuid.h"
@@ -151,6 +152,12 @@ check_targets(Batch *batch)
 
 	ea_input_targets(batch->inputs, batch->n);
 	ea_errors_check(req);
+	for (int i = 0; i < batch->n; i++)
+	{
+		point_at(req, batch->ops[i]);
+		ea_rules_check_create(batch->inputs[i]);
+	}
+	point_at(req, batch->ops[0]);
 }
 
 static void
@@ -236,6 +243,12 @@ run_add(Run *run, EaAtomicOp *op)
 							req->pointer);
 	input->complete = complete_later;
 	input->complete_arg = run;
+	if (ea_rules_refuse_create(req, op->entity))
+	{
+		flush(run);
+		point_at(req, op);
+		ea_rules_refuse(req);
+	}
 	ea_input_values(input);
 	check_in_order(run);
 

@@ -123,6 +123,15 @@ typedef struct EaPermission
 	int			operations;		/* mask of EaOperation */
 } EaPermission;
 
+/* A policy, and the operations it rules (grammar.md, policy expressions). */
+typedef struct EaRule
+{
+	char	   *name;
+	int			operations;		/* mask of EaOperation */
+	char	   *expression;
+	void	   *trees[4];		/* policy_sql.c: checked, by operation */
+} EaRule;
+
 /* A constraint of the table, for naming the field at fault. */
 typedef struct EaConstraint
 {
@@ -146,6 +155,8 @@ struct EaEntity
 	EaField    *fields;			/* in the order of the declaration */
 	int			npermissions;
 	EaPermission *permissions;
+	int			nrules;
+	EaRule	   *rules;
 	int			nreferences;
 	EaReference *references;
 	int			nconstraints;

@@ -240,6 +240,22 @@ load_permissions(EaEntity *entity, const EaJson *json)
 }
 
 static void
+load_rules(EaEntity *entity, const EaJson *json)
+{
+	if (json == NULL)
+		return;
+	entity->rules = palloc0(Max(json->count, 1) * sizeof(EaRule));
+	for (EaJson *item = json->first; item; item = item->next)
+	{
+		EaRule	   *rule = &entity->rules[entity->nrules++];
+
+		rule->name = need_string(item, "name");
+		rule->operations = read_mask(ea_jsonread_get(item, "operations"));
+		rule->expression = need_string(item, "expression");
+	}
+}
+
+static void
 load_references(EaEntity *entity, const EaJson *json)
 {
 	if (json == NULL)
@@ -299,6 +315,7 @@ ea_catalog_load_entity(EaCatalog *catalog, const char *definition)
 		}
 	}
 	load_permissions(entity, ea_jsonread_get(json, "permissions"));
+	load_rules(entity, ea_jsonread_get(json, "policies"));
 	load_references(entity, ea_jsonread_get(json, "references"));
 	load_constraints(entity, ea_jsonread_get(json, "constraints"));
 	MemoryContextSwitchTo(old);

@@ -20,6 +20,7 @@
 #include "fetch.h"
 #include "miscadmin.h"
 #include "relate.h"
+#include "rules.h"
 #include "sqlbuf.h"
 #include "utils/array.h"
 #include "utils/timestamp.h"
@@ -177,7 +178,7 @@ set_null(EaRequest *req, EaEntity *child, const char *column,
 	ea_sqlbuf_init(&b, req);
 	b.deleted_too = which != VISIBLE;
 	ea_relate_touch(&b, &set, child);
-	alias = ea_sqlbuf_update(&b, child, set.data);
+	alias = ea_sqlbuf_update(&b, child, set.data, EA_OP_DELETE);
 	add_referring(&b, alias, column, doomed, which);
 	ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, NULL, NULL);
 }
@@ -327,7 +328,7 @@ delete_rows(EaRequest *req, const Doomed *doomed)
 										 TimestampTzGetDatum(req->now),
 										 false));
 		ea_relate_touch(&b, &set, entity);
-		alias = ea_sqlbuf_update(&b, entity, set.data);
+		alias = ea_sqlbuf_update(&b, entity, set.data, EA_OP_DELETE);
 	}
 	add_among(&b, alias, "id", doomed->ids);
 	ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, NULL, NULL);
@@ -344,6 +345,7 @@ ea_delete_resource(EaRequest *req, EaEntity *entity, const pg_uuid_t *id,
 
 	/* the row is held from here on: its version cannot change any more */
 	ea_write_check_row(req, entity, id, match, true);
+	ea_rules_check_row(req, entity, EA_OP_DELETE, id, NULL);
 	delete_rows(req, &doomed);
 	if (!deferred)
 		ea_relate_check_deferred(req);

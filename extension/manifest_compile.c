@@ -298,6 +298,28 @@ write_references(StringInfo buf, EaDeclEntity *entity)
 	appendStringInfoChar(buf, ']');
 }
 
+/* Named policies with their expressions. */
+static void
+write_policies(EaManifest *m, StringInfo buf, EaDeclEntity *entity)
+{
+	if (entity->policies == NULL)
+		return;
+	ea_jsonwrite_key(buf, "policies");
+	appendStringInfoChar(buf, '[');
+	for (EaJson *json = entity->policies->first; json; json = json->next)
+	{
+		EaDeclPolicy *policy = ea_names_map_get(m->by_policy, json->key);
+
+		ea_jsonwrite_comma(buf);
+		appendStringInfoChar(buf, '{');
+		write_string(buf, "name", policy->name);
+		write_tree(buf, "operations", json);
+		write_string(buf, "expression", policy->expression);
+		appendStringInfoChar(buf, '}');
+	}
+	appendStringInfoChar(buf, ']');
+}
+
 char *
 ea_manifest_compile_entity(EaManifest *m, EaDeclEntity *entity)
 {
@@ -319,7 +341,7 @@ ea_manifest_compile_entity(EaManifest *m, EaDeclEntity *entity)
 	write_number(&buf, "removedIn", entity->removed_in);
 	write_string(&buf, "description", entity->description);
 	write_tree(&buf, "permissions", entity->permissions);
-	write_tree(&buf, "policies", entity->policies);
+	write_policies(m, &buf, entity);
 	ea_jsonwrite_key(&buf, "fields");
 	appendStringInfoChar(&buf, '[');
 	foreach(lc, entity->fields)

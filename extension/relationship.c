@@ -17,6 +17,7 @@
 #include "input.h"
 #include "relate.h"
 #include "relationship.h"
+#include "rules.h"
 #include "utils/timestamp.h"
 #include "write.h"
 
@@ -170,7 +171,7 @@ touch(EaRequest *req, const pg_uuid_t *id)
 	initStringInfo(&set);
 	ea_sqlbuf_init(&b, req);
 	ea_relate_touch(&b, &set, entity);
-	alias = ea_sqlbuf_update(&b, entity, set.data);
+	alias = ea_sqlbuf_update(&b, entity, set.data, EA_OP_DELETE);
 	ea_sqlbuf_addf(&b, " AND t%d.id = ", alias);
 	ea_sqlbuf_value(&b, UUIDOID, UUIDPGetDatum(id), false);
 	if (!entity->locking)
@@ -193,6 +194,8 @@ ea_relationship_write(EaRequest *req, EaRelationshipVerb verb,
 
 	/* the row is held: what follows belongs to the version that matched */
 	ea_write_check_row(req, req->entity, id, match, true);
+	ea_rules_check_row(req, req->entity, EA_OP_UPDATE, id,
+					   req->nproblems > 0 ? NULL : input);
 	ea_errors_check(req);
 	if (verb != EA_RELATIONSHIP_REMOVE)
 		ea_input_targets(&input, 1);
