@@ -18,6 +18,7 @@
 #define EA_CATALOG_H
 
 #include "jsonread.h"
+#include "nodes/pg_list.h"
 #include "types.h"
 #include "utils/hsearch.h"
 #include "utils/uuid.h"
@@ -211,6 +212,12 @@ struct EaCatalog
  */
 extern EaCatalog *ea_catalog_acquire(void);
 extern void ea_catalog_release(EaCatalog *catalog);
+
+/*
+ * A catalog of its own from definitions (char *) that need not be stored, in
+ * the current memory context: it goes with that.  service may be NULL.
+ */
+extern EaCatalog *ea_catalog_make(const char *service, List *definitions);
 
 /* Another manifest has been applied since this state was loaded. */
 extern bool ea_catalog_is_stale(EaCatalog *catalog);
