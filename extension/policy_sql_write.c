@@ -15,6 +15,7 @@
  */
 #include "postgres.h"
 
+#include "catalog/pg_collation.h"
 #include "exec.h"
 #include "miscadmin.h"
 #include "policy_sql_part.h"
@@ -157,9 +158,10 @@ decide_pair(EaPolicyWriter *w, const EaPolicy *node)
 								ea_policy_value_compare(node->children[0]->type,
 														a.value, b.value)));
 	if (node->kind == EA_POLICY_STARTS_WITH)
-		return verdict_of(DatumGetBool(DirectFunctionCall2(text_starts_with,
-														   a.value,
-														   b.value)));
+		return verdict_of(DatumGetBool(DirectFunctionCall2Coll(text_starts_with,
+															   DEFAULT_COLLATION_OID,
+															   a.value,
+															   b.value)));
 	if (node->children[0]->type == EA_POLICY_STRINGS)
 		return verdict_of(is_among(a.value, b.value));
 	return verdict_of(strstr(TextDatumGetCString(a.value),
