@@ -133,6 +133,25 @@ typedef struct EaRule
 	void	   *trees[4];		/* policy_sql.c: checked, by operation */
 } EaRule;
 
+/* When a hook runs, in the order of the manifests' words. */
+typedef enum EaHookPhase
+{
+	EA_HOOK_GUARD,				/* before the row is read */
+	EA_HOOK_VALIDATE,			/* before the write */
+	EA_HOOK_MUTATE,				/* before that: may set attributes */
+	EA_HOOK_AFTER				/* after it, in the same transaction */
+} EaHookPhase;
+
+typedef struct EaHook
+{
+	char	   *name;
+	EaHookPhase phase;
+	int			operations;		/* mask of EaOperation */
+	char	   *schema;			/* of the function, unquoted */
+	char	   *function;
+	int			timeout_ms;		/* 0: the statement's own */
+} EaHook;
+
 /* A constraint of the table, for naming the field at fault. */
 typedef struct EaConstraint
 {
@@ -158,6 +177,8 @@ struct EaEntity
 	EaPermission *permissions;
 	int			nrules;
 	EaRule	   *rules;
+	int			nhooks;
+	EaHook	   *hooks;
 	int			nreferences;
 	EaReference *references;
 	int			nconstraints;

@@ -15,6 +15,7 @@
  */
 #include "postgres.h"
 
+#include "around.h"
 #include "catalog/pg_type.h"
 #include "delete.h"
 #include "fetch.h"
@@ -342,13 +343,18 @@ ea_delete_resource(EaRequest *req, EaEntity *entity, const pg_uuid_t *id,
 	IdList		ids = {1, 1, &first};
 	Doomed		doomed = {entity, &ids, !entity->soft_delete, 0, NULL};
 	bool		deferred = req->deferred;
+	EaAround	around;
+
+	ea_around_guard(&around, req, entity, EA_OP_DELETE, id, NULL);
 
 	/* the row is held from here on: its version cannot change any more */
 	ea_write_check_row(req, entity, id, match, true);
 	ea_rules_check_row(req, entity, EA_OP_DELETE, id, NULL);
+	ea_around_before(&around, NULL, id);
 	delete_rows(req, &doomed);
 	if (!deferred)
 		ea_relate_check_deferred(req);
+	ea_around_after(&around);
 }
 
 void

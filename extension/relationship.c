@@ -9,6 +9,7 @@
  */
 #include "postgres.h"
 
+#include "around.h"
 #include "authz.h"
 #include "catalog/pg_type.h"
 #include "document.h"
@@ -184,30 +185,13 @@ touch(EaRequest *req, const pg_uuid_t *id)
 	answer_version(req, version);
 }
 
-void
-ea_relationship_write(EaRequest *req, EaRelationshipVerb verb,
-					  EaInput *input, const pg_uuid_t *id,
-					  const EaIfMatch *match)
+/* Members that are kept elsewhere than in the row. */
+static void
+change_members(EaRequest *req, EaRelationshipVerb verb,
+			   const EaInputField *in, const pg_uuid_t *id)
 {
 	EaField    *field = req->field;
-	EaInputField *in = &input->fields[field->index];
 
-	/* the row is held: what follows belongs to the version that matched */
-	ea_write_check_row(req, req->entity, id, match, true);
-	ea_rules_check_row(req, req->entity, EA_OP_UPDATE, id,
-					   req->nproblems > 0 ? NULL : input);
-	ea_errors_check(req);
-	if (verb != EA_RELATIONSHIP_REMOVE)
-		ea_input_targets(&input, 1);
-	ea_errors_check(req);
-
-	if (field->kind == EA_TO_ONE || field->kind == EA_ONE_OF)
-	{
-		int64		version = ea_write_set(input, NULL, id, match);
-
-		answer_version(req, version);
-		return;
-	}
 	switch (verb)
 	{
 		case EA_RELATIONSHIP_ADD:
@@ -222,7 +206,37 @@ ea_relationship_write(EaRequest *req, EaRelationshipVerb verb,
 							 in->pointer);
 			break;
 	}
-	touch(req, id);
+}
+
+void
+ea_relationship_write(EaRequest *req, EaRelationshipVerb verb,
+					  EaInput *input, const pg_uuid_t *id,
+					  const EaIfMatch *match)
+{
+	EaField    *field = req->field;
+	bool		own = field->kind == EA_TO_ONE || field->kind == EA_ONE_OF;
+	EaIfMatch	any = {.given = false};
+	EaAround	around;
+
+	ea_around_guard(&around, req, req->entity, EA_OP_UPDATE, id, NULL);
+
+	/* the row is held: what follows belongs to the version that matched */
+	ea_write_check_row(req, req->entity, id, match, true);
+	ea_rules_check_row(req, req->entity, EA_OP_UPDATE, id,
+					   req->nproblems > 0 ? NULL : input);
+	ea_errors_check(req);
+	if (verb != EA_RELATIONSHIP_REMOVE)
+		ea_input_targets(&input, 1);
+	ea_errors_check(req);
+
+	ea_around_before(&around, input, id);
+	if (!own)
+		change_members(req, verb, &input->fields[field->index], id);
+	if (own || around.changed)
+		answer_version(req, ea_write_set(input, NULL, id, own ? match : &any));
+	else
+		touch(req, id);
+	ea_around_after(&around);
 }
 
 static void

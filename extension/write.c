@@ -13,6 +13,7 @@
  */
 #include "postgres.h"
 
+#include "around.h"
 #include "authz.h"
 #include "catalog/pg_type.h"
 #include "document.h"
@@ -175,8 +176,11 @@ ea_write_create(EaRequest *req)
 	EaDocument *doc = ea_document_create(req, query, entity, EA_EXEC_WRITE);
 	EaRowSink	sink = {doc, ea_document_shape(doc, entity)};
 	EaInput    *input = ea_input_form(req, entity, EA_OP_CREATE, NULL);
+	EaAround	around;
 	pg_uuid_t	id;
 
+	ea_around_guard(&around, req, entity, EA_OP_CREATE, NULL,
+					input->attributes);
 	if (ea_rules_refuse_create(req, entity))
 		ea_rules_refuse(req);
 	ea_input_values(input);
@@ -186,8 +190,10 @@ ea_write_create(EaRequest *req)
 	ea_rules_check_create(input);
 
 	ea_uuid_make(&id);
+	ea_around_before(&around, input, &id);
 	ea_insert_rows(&input, &id, 1, &sink);
 	ea_write_finish(&input, &id, 1, &sink);
+	ea_around_after(&around);
 
 	req->status = 201;
 	ea_context_answer(req, "location",
@@ -270,8 +276,12 @@ ea_write_update_resource(EaInput *input, EaRowSink *sink,
 {
 	EaRequest  *req = input->req;
 	EaEntity   *entity = input->entity;
-	bool		asks = ea_rules_ask(req, entity, EA_OP_UPDATE);
+	bool		asks = ea_rules_ask(req, entity, EA_OP_UPDATE) ||
+		ea_around_waits(entity, EA_OP_UPDATE);
+	EaAround	around;
 
+	ea_around_guard(&around, req, entity, EA_OP_UPDATE, id,
+					input->attributes);
 	ea_input_values(input);
 	if (asks)
 	{
@@ -287,8 +297,10 @@ ea_write_update_resource(EaInput *input, EaRowSink *sink,
 			ea_write_check_row(req, entity, id, match, false);
 		ea_errors_check(req);
 	}
+	ea_around_before(&around, input, id);
 	ea_write_set(input, sink, id, match);
 	ea_write_finish(&input, id, 1, sink);
+	ea_around_after(&around);
 }
 
 void
