@@ -37,6 +37,7 @@
 #include "utils/resowner.h"
 #include "utils/timestamp.h"
 #include "uuid.h"
+#include "validator.h"
 
 PG_FUNCTION_INFO_V1(ea_sql_handle);
 
@@ -207,7 +208,10 @@ check_caller(EaRequest *req)
 {
 	if (req->route->authority == EA_ANYBODY)
 		return;
-	ea_credential_check(req);
+	if (ea_validator_is_set())
+		ea_validator_check(req);
+	else
+		ea_credential_check(req);
 	if (req->principal == NULL)
 		ea_errors_throw(req, EA_ERR_UNAUTHENTICATED, EA_AT_NONE, NULL,
 						"This address needs a credential.");

@@ -14,22 +14,13 @@
  */
 #include "postgres.h"
 
-#include "access/htup_details.h"
-#include "catalog/pg_proc.h"
-#include "catalog/pg_type.h"
 #include "fmgr.h"
 #include "hooks.h"
 #include "jsonwrite.h"
-#include "miscadmin.h"
-#include "nodes/value.h"
-#include "parser/parse_func.h"
-#include "storage/latch.h"
+#include "udf.h"
 #include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
 #include "utils/jsonb.h"
-#include "utils/lsyscache.h"
-#include "utils/syscache.h"
-#include "utils/timeout.h"
 #include "uuid.h"
 
 /* -------- what is there to call -------- */
@@ -141,131 +132,7 @@ make_context(const EaHookCall *call)
 	return DirectFunctionCall1(jsonb_in, CStringGetDatum(buf.data));
 }
 
-/* -------- the call -------- */
-
-static TimeoutId timeout_id = MAX_TIMEOUTS;
-static volatile sig_atomic_t timed_out = false;
-
-/* Runs in a signal handler: ask for the way out that a cancel takes. */
-static void
-note_timeout(void)
-{
-	timed_out = true;
-	InterruptPending = true;
-	QueryCancelPending = true;
-	SetLatch(MyLatch);
-}
-
-/* The function, if it is one that takes and returns jsonb; else no oid. */
-static Oid
-find_function(const EaHook *hook, Oid *owner)
-{
-	Oid			argument = JSONBOID;
-	List	   *name = list_make2(makeString(hook->schema),
-								  makeString(hook->function));
-	Oid			oid = LookupFuncName(name, 1, &argument, true);
-	HeapTuple	tuple;
-	Form_pg_proc proc;
-
-	if (!OidIsValid(oid))
-		return InvalidOid;
-	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(oid));
-	if (!HeapTupleIsValid(tuple))
-		return InvalidOid;
-	proc = (Form_pg_proc) GETSTRUCT(tuple);
-	*owner = proc->proowner;
-	if (proc->prorettype != JSONBOID || proc->proretset ||
-		proc->prokind != PROKIND_FUNCTION)
-		oid = InvalidOid;
-	ReleaseSysCache(tuple);
-	return oid;
-}
-
-/* The function's answer as text, NULL for null. */
-static char *
-call_as_owner(Oid function, Oid owner, Datum context)
-{
-	LOCAL_FCINFO(fcinfo, 1);
-	FmgrInfo	flinfo;
-	Oid			user;
-	int			security;
-	Datum		result;
-	Jsonb	   *jsonb;
-
-	GetUserIdAndSecContext(&user, &security);
-	SetUserIdAndSecContext(owner, security | SECURITY_LOCAL_USERID_CHANGE);
-	fmgr_info(function, &flinfo);
-	InitFunctionCallInfoData(*fcinfo, &flinfo, 1, InvalidOid, NULL, NULL);
-	fcinfo->args[0].value = context;
-	fcinfo->args[0].isnull = false;
-	result = FunctionCallInvoke(fcinfo);
-	SetUserIdAndSecContext(user, security);
-	if (fcinfo->isnull)
-		return NULL;
-	jsonb = DatumGetJsonbP(result);
-	return JsonbToCString(NULL, &jsonb->root, VARSIZE(jsonb));
-}
-
-/* Not the hook's fault, or not for us to answer. */
-static bool
-must_rethrow(const ErrorData *error)
-{
-	switch (ERRCODE_TO_CATEGORY(error->sqlerrcode))
-	{
-		case ERRCODE_INSUFFICIENT_RESOURCES:
-		case ERRCODE_OPERATOR_INTERVENTION:
-		case ERRCODE_TRANSACTION_ROLLBACK:
-			return true;
-	}
-	return false;
-}
-
-static char *
-call_guarded(EaRequest *req, const EaHook *hook, Oid function, Oid owner,
-			 Datum context)
-{
-	MemoryContext mcxt = CurrentMemoryContext;
-	char	   *volatile answer = NULL;
-
-	if (timeout_id == MAX_TIMEOUTS)
-		timeout_id = RegisterTimeout(USER_TIMEOUT, note_timeout);
-	timed_out = false;
-	if (hook->timeout_ms > 0)
-		enable_timeout_after(timeout_id, hook->timeout_ms);
-	PG_TRY();
-	{
-		answer = call_as_owner(function, owner, context);
-		disable_timeout(timeout_id, false);
-		CHECK_FOR_INTERRUPTS();
-	}
-	PG_CATCH();
-	{
-		ErrorData  *error;
-
-		disable_timeout(timeout_id, false);
-		MemoryContextSwitchTo(mcxt);
-		error = CopyErrorData();
-		FlushErrorState();
-		ereport(LOG,
-				(errmsg("entityapi request %s: hook %s: %s", req->request_id,
-						hook->name, error->message),
-				 error->context ? errcontext("%s", error->context) : 0,
-				 errhidestmt(true)));
-		if (timed_out && error->sqlerrcode == ERRCODE_QUERY_CANCELED)
-		{
-			req->nproblems = 0;
-			ea_context_answer(req, "retry-after", "1");
-			ea_errors_throw(req, EA_ERR_UNAVAILABLE, EA_AT_NONE, NULL,
-							"The hook %s took too long.", hook->name);
-		}
-		if (must_rethrow(error))
-			ReThrowError(error);
-		fail(req, hook);
-	}
-	PG_END_TRY();
-	MemoryContextSwitchTo(mcxt);
-	return answer;
-}
+/* -------- its answer -------- */
 
 static EA_NORETURN void reject(EaRequest *req, const EaHook *hook,
 							   const char *reason) EA_NORETURN_END;
@@ -282,16 +149,25 @@ static void
 run(const EaHookCall *call, const EaHook *hook, EaHookChange *change)
 {
 	EaRequest  *req = call->req;
-	Oid			owner = InvalidOid;
-	Oid			function = find_function(hook, &owner);
 	EaJsonFault fault;
 	EaJson	   *root;
 	EaJson	   *part;
-	char	   *answer;
+	char	   *answer = NULL;
 
-	if (!OidIsValid(function))
-		ea_hooks_fail(req, hook, "there is no such function (jsonb) returns jsonb");
-	answer = call_guarded(req, hook, function, owner, make_context(call));
+	switch (ea_udf_call(req, psprintf("hook %s", hook->name), hook->schema,
+						hook->function, hook->timeout_ms, make_context(call),
+						&answer))
+	{
+		case EA_UDF_DONE:
+			break;
+		case EA_UDF_FAILED:
+			fail(req, hook);
+		case EA_UDF_TIMEOUT:
+			req->nproblems = 0;
+			ea_context_answer(req, "retry-after", "1");
+			ea_errors_throw(req, EA_ERR_UNAVAILABLE, EA_AT_NONE, NULL,
+							"The hook %s took too long.", hook->name);
+	}
 	if (answer == NULL)
 		return;
 	root = ea_jsonread_parse(answer, strlen(answer), EA_JSON_MAX_DEPTH,

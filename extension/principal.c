@@ -12,6 +12,9 @@
 #include "principal.h"
 #include "uuid.h"
 
+/* Bytes of a user id. */
+#define LONGEST_ID 255
+
 /* In the order of EaKind. */
 static const char *const kinds[] = {
 	"USER", "SERVICE_ACCOUNT", "PERSONAL_API_KEY"
@@ -142,6 +145,14 @@ ea_principal_read(const EaJson *json, const char *source, const char **why)
 			*why = "\"userId\" is missing";
 		return NULL;
 	}
+	for (const char *c = principal->user_id; *c != '\0'; c++)
+	{
+		/* it stands in a header and in logs */
+		if ((unsigned char) *c < ' ' || *c == 0x7F)
+			*why = "\"userId\" has a control character";
+	}
+	if (strlen(principal->user_id) > LONGEST_ID)
+		*why = "\"userId\" is too long";
 	if (principal->username == NULL)
 		principal->username = principal->user_id;
 	if (!ea_uuid_parse(principal->user_id, strlen(principal->user_id),
