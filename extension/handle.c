@@ -26,6 +26,7 @@
 #include "fmgr.h"
 #include "funcapi.h"
 #include "guc.h"
+#include "handle.h"
 #include "jit/jit.h"
 #include "jsonwrite.h"
 #include "mb/pg_wchar.h"
@@ -203,12 +204,23 @@ check_authority(EaRequest *req)
 		ea_authz_require(req, req->entity, req->route->operation);
 }
 
+/* The principal of entityapi.explain(), else NULL. */
+static EaPrincipal *assumed = NULL;
+
+void
+ea_handle_assume(EaPrincipal *principal)
+{
+	assumed = principal;
+}
+
 static void
 check_caller(EaRequest *req)
 {
 	if (req->route->authority == EA_ANYBODY)
 		return;
-	if (ea_validator_is_set())
+	if (assumed != NULL)
+		req->principal = assumed;
+	else if (ea_validator_is_set())
 		ea_validator_check(req);
 	else
 		ea_credential_check(req);
