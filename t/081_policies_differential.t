@@ -319,4 +319,40 @@ cmp_ok($shown, '>', $cases / 50, 'of which enough are allowed');
 is(scalar @wrong, 0, "the API, row-level security and the interpreter agree (seed $seed)")
   or diag join "\n", @wrong[ 0 .. ($#wrong > 5 ? 5 : $#wrong) ];
 
+# -------- filters: the API and plain SQL --------
+
+my @filters = (
+	[ 'count=ge=1', 'count >= 1' ], [ 'word==a', q(word = 'a') ], [ 'flag==true', 'flag' ], [ 'price=lt=2', 'price < 2' ],
+	[ 'other=isnull=true', 'other is null' ], [ 'day=gt=2026-02-01', q(day > '2026-02-01') ], [ q(word=like='a%'), q(word like 'a%') ],
+	[ 'home.word==a', q(exists (select 1 from app.home h where (h.tenant_id, h.id) = (t.tenant_id, t.home_id) and h.word = 'a')) ] );
+my ($compared, @differ) = (0);
+
+for my $caller (@callers)
+{
+	my (@asked, @sql);
+
+	for my $n (1 .. 60)
+	{
+		my ($i, $x, $y) = (int rand @trees, any(@filters), any(@filters));
+		my $joint = any(';', ',');
+		push @asked, [ $i, "$x->[0]$joint$y->[0]" ];
+		push @sql, "select $n, id::text from app.thing$i t where ($x->[1]) " . ($joint eq ';' ? 'and' : 'or') . " ($y->[1])";
+	}
+	my %reader;
+	push @{ $reader{ (split /\|/)[0] } }, (split /\|/)[1]
+	  for split /\n/, $cluster->psql(join(' union all ', @sql), user => $caller->{username});
+	for my $n (1 .. @asked)
+	{
+		my ($i, $filter) = @{ $asked[ $n - 1 ] };
+		my $answer = $shim->must(200, GET => "/api/v1/things$i?page[size]=100&filter=" . $filter =~ s/([%'])/sprintf '%%%02X', ord $1/ger,
+			{ token => $caller->{token} });
+
+		$compared++;
+		push @differ, "$texts[$i] with $filter for $caller->{username}"
+		  if join(' ', sort map { $_->{id} } @{ $answer->{data} }) ne join(' ', sort @{ $reader{$n} // [] });
+	}
+}
+cmp_ok($compared, '>=', 250, 'filtered lists');
+is(scalar @differ, 0, "plain SQL as a reader finds the same (seed $seed)") or diag join "\n", @differ[ 0 .. ($#differ > 5 ? 5 : $#differ) ];
+
 done_testing;
