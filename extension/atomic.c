@@ -15,6 +15,7 @@
 #include "postgres.h"
 
 #include "access/xact.h"
+#include "around.h"
 #include "atomic.h"
 #include "authz.h"
 #include "delete.h"
@@ -25,6 +26,7 @@
 #include "params.h"
 #include "relate.h"
 #include "relationship.h"
+#include "rules.h"
 #include "utils/memutils.h"
 #include "utils/resowner.h"
 #include "uuid.h"
@@ -38,6 +40,7 @@ typedef struct Batch
 	EaInput   **inputs;
 	pg_uuid_t  *ids;
 	EaAtomicOp **ops;
+	EaAround	around;			/* of the one add of an entity with hooks */
 } Batch;
 
 typedef struct Run
@@ -151,6 +154,12 @@ check_targets(Batch *batch)
 
 	ea_input_targets(batch->inputs, batch->n);
 	ea_errors_check(req);
+	for (int i = 0; i < batch->n; i++)
+	{
+		point_at(req, batch->ops[i]);
+		ea_rules_check_create(batch->inputs[i]);
+	}
+	point_at(req, batch->ops[0]);
 }
 
 static void
@@ -168,11 +177,15 @@ flush(Run *run)
 	doc = ea_document_create(req, NULL, batch->entity, EA_EXEC_WRITE);
 	sink.doc = doc;
 	sink.shape = ea_document_shape(doc, batch->entity);
+	if (ea_around_waits(batch->entity, EA_OP_CREATE))
+		ea_around_before(&batch->around, batch->inputs[0], &batch->ids[0]);
 	if (batch->n == 1)
 		insert_one_by_one(batch, &sink);
 	else
 		insert_together(batch, &sink);
 	ea_write_finish(batch->inputs, batch->ids, batch->n, &sink);
+	if (ea_around_waits(batch->entity, EA_OP_CREATE))
+		ea_around_after(&batch->around);
 	batch->n = 0;
 	write_resources(doc);
 }
@@ -227,7 +240,9 @@ run_add(Run *run, EaAtomicOp *op)
 	EaInput    *input;
 	pg_uuid_t	id;
 
-	if (batch->n > 0 && batch->entity != op->entity)
+	/* hooks see what the operations before have done */
+	if (batch->n > 0 && (batch->entity != op->entity ||
+						 ea_around_waits(op->entity, EA_OP_CREATE)))
 	{
 		flush(run);
 		point_at(req, op);
@@ -236,6 +251,14 @@ run_add(Run *run, EaAtomicOp *op)
 							req->pointer);
 	input->complete = complete_later;
 	input->complete_arg = run;
+	ea_around_guard(&batch->around, req, op->entity, EA_OP_CREATE, NULL,
+					input->attributes);
+	if (ea_rules_refuse_create(req, op->entity))
+	{
+		flush(run);
+		point_at(req, op);
+		ea_rules_refuse(req);
+	}
 	ea_input_values(input);
 	check_in_order(run);
 

@@ -67,22 +67,48 @@ set_defaults(EaCatalog *catalog)
 }
 
 static EaCatalog *
+create_catalog(MemoryContext mcxt)
+{
+	EaCatalog  *catalog = MemoryContextAllocZero(mcxt, sizeof(EaCatalog));
+
+	catalog->mcxt = mcxt;
+	catalog->by_name = create_table(catalog, "entityapi names");
+	catalog->by_collection = create_table(catalog, "entityapi collections");
+	catalog->by_type = create_table(catalog, "entityapi types");
+	return catalog;
+}
+
+EaCatalog *
+ea_catalog_make(const char *service, List *definitions)
+{
+	EaCatalog  *catalog = create_catalog(CurrentMemoryContext);
+	ListCell   *lc;
+
+	if (service != NULL)
+		ea_catalog_load_service(catalog, service);
+	foreach(lc, definitions)
+	{
+		EaEntity   *entity = ea_catalog_load_entity(catalog, lfirst(lc));
+		EntityEntry *entry = hash_search(catalog->by_name, entity->name,
+										 HASH_ENTER, NULL);
+
+		entry->entity = entity;
+	}
+	return catalog;
+}
+
+static EaCatalog *
 load(void)
 {
 	MemoryContext mcxt = AllocSetContextCreate(TopMemoryContext,
 											   "entityapi catalog",
 											   ALLOCSET_DEFAULT_SIZES);
-	EaCatalog  *catalog = MemoryContextAllocZero(mcxt, sizeof(EaCatalog));
+	EaCatalog  *catalog = create_catalog(mcxt);
 
 	PG_TRY();
 	{
 		char	   *definition = NULL;
 
-		catalog->mcxt = mcxt;
-		catalog->by_name = create_table(catalog, "entityapi names");
-		catalog->by_collection = create_table(catalog,
-											  "entityapi collections");
-		catalog->by_type = create_table(catalog, "entityapi types");
 		ea_exec_run("SELECT definition FROM entityapi.service", 0, NULL, NULL,
 					NULL, EA_EXEC_READ, true, keep_definition, &definition);
 		if (definition != NULL)

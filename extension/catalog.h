@@ -18,6 +18,7 @@
 #define EA_CATALOG_H
 
 #include "jsonread.h"
+#include "nodes/pg_list.h"
 #include "types.h"
 #include "utils/hsearch.h"
 #include "utils/uuid.h"
@@ -123,6 +124,34 @@ typedef struct EaPermission
 	int			operations;		/* mask of EaOperation */
 } EaPermission;
 
+/* A policy, and the operations it rules (grammar.md, policy expressions). */
+typedef struct EaRule
+{
+	char	   *name;
+	int			operations;		/* mask of EaOperation */
+	char	   *expression;
+	void	   *trees[4];		/* policy_sql.c: checked, by operation */
+} EaRule;
+
+/* When a hook runs, in the order of the manifests' words. */
+typedef enum EaHookPhase
+{
+	EA_HOOK_GUARD,				/* before the row is read */
+	EA_HOOK_VALIDATE,			/* before the write */
+	EA_HOOK_MUTATE,				/* before that: may set attributes */
+	EA_HOOK_AFTER				/* after it, in the same transaction */
+} EaHookPhase;
+
+typedef struct EaHook
+{
+	char	   *name;
+	EaHookPhase phase;
+	int			operations;		/* mask of EaOperation */
+	char	   *schema;			/* of the function, unquoted */
+	char	   *function;
+	int			timeout_ms;		/* 0: the statement's own */
+} EaHook;
+
 /* A constraint of the table, for naming the field at fault. */
 typedef struct EaConstraint
 {
@@ -146,6 +175,10 @@ struct EaEntity
 	EaField    *fields;			/* in the order of the declaration */
 	int			npermissions;
 	EaPermission *permissions;
+	int			nrules;
+	EaRule	   *rules;
+	int			nhooks;
+	EaHook	   *hooks;
 	int			nreferences;
 	EaReference *references;
 	int			nconstraints;
@@ -200,6 +233,12 @@ struct EaCatalog
  */
 extern EaCatalog *ea_catalog_acquire(void);
 extern void ea_catalog_release(EaCatalog *catalog);
+
+/*
+ * A catalog of its own from definitions (char *) that need not be stored, in
+ * the current memory context: it goes with that.  service may be NULL.
+ */
+extern EaCatalog *ea_catalog_make(const char *service, List *definitions);
 
 /* Another manifest has been applied since this state was loaded. */
 extern bool ea_catalog_is_stale(EaCatalog *catalog);

@@ -51,6 +51,14 @@ static const Word operations[] = {
 	{NULL, 0}
 };
 
+static const Word hook_phases[] = {
+	{"guard", EA_HOOK_GUARD},
+	{"validate", EA_HOOK_VALIDATE},
+	{"mutate", EA_HOOK_MUTATE},
+	{"after", EA_HOOK_AFTER},
+	{NULL, 0}
+};
+
 static EaJson *
 parse(const char *definition)
 {
@@ -240,6 +248,42 @@ load_permissions(EaEntity *entity, const EaJson *json)
 }
 
 static void
+load_rules(EaEntity *entity, const EaJson *json)
+{
+	if (json == NULL)
+		return;
+	entity->rules = palloc0(Max(json->count, 1) * sizeof(EaRule));
+	for (EaJson *item = json->first; item; item = item->next)
+	{
+		EaRule	   *rule = &entity->rules[entity->nrules++];
+
+		rule->name = need_string(item, "name");
+		rule->operations = read_mask(ea_jsonread_get(item, "operations"));
+		rule->expression = need_string(item, "expression");
+	}
+}
+
+static void
+load_hooks(EaEntity *entity, const EaJson *json)
+{
+	if (json == NULL)
+		return;
+	entity->hooks = palloc0(Max(json->count, 1) * sizeof(EaHook));
+	for (EaJson *item = json->first; item; item = item->next)
+	{
+		EaHook	   *hook = &entity->hooks[entity->nhooks++];
+
+		hook->name = need_string(item, "name");
+		hook->phase = word_value(hook_phases,
+								 ea_jsonread_string(item, "phase"));
+		hook->operations = read_mask(ea_jsonread_get(item, "on"));
+		hook->schema = need_string(item, "schema");
+		hook->function = need_string(item, "function");
+		hook->timeout_ms = ea_jsonread_int(item, "timeoutMs", 0);
+	}
+}
+
+static void
 load_references(EaEntity *entity, const EaJson *json)
 {
 	if (json == NULL)
@@ -299,6 +343,8 @@ ea_catalog_load_entity(EaCatalog *catalog, const char *definition)
 		}
 	}
 	load_permissions(entity, ea_jsonread_get(json, "permissions"));
+	load_rules(entity, ea_jsonread_get(json, "policies"));
+	load_hooks(entity, ea_jsonread_get(json, "hooks"));
 	load_references(entity, ea_jsonread_get(json, "references"));
 	load_constraints(entity, ea_jsonread_get(json, "constraints"));
 	MemoryContextSwitchTo(old);

@@ -54,6 +54,8 @@ typedef struct EaPrincipal
 	bool		force_change;	/* only change-password is open */
 	const char *profile;		/* JSON text of an object */
 	const char *attributes;		/* JSON text: securityAttributes */
+	EaJson	   *profile_tree;	/* of the two, once a policy asked for them */
+	EaJson	   *attribute_tree;
 } EaPrincipal;
 
 typedef struct EaHeader

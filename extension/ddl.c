@@ -357,14 +357,15 @@ create_schemas(EaDdlPlan *plan)
 }
 
 List *
-ea_ddl_plan(EaManifest *m, List *stored, List *wanted, EaNameMap *allowed)
+ea_ddl_plan(EaManifest *m, const EaDdlSource *stored,
+			const EaDdlSource *wanted, EaNameMap *allowed)
 {
 	EaDdlPlan	plan = {m, allowed};
 	List	   *statements = NIL;
 	ListCell   *lc;
 
-	plan.from = ea_ddl_state(stored);
-	plan.to = ea_ddl_state(wanted);
+	plan.from = ea_ddl_state(stored->trees);
+	plan.to = ea_ddl_state(wanted->trees);
 	create_schemas(&plan);
 	find_dropped(&plan);
 	drop_tables(&plan);
@@ -386,6 +387,7 @@ ea_ddl_plan(EaManifest *m, List *stored, List *wanted, EaNameMap *allowed)
 		ea_ddl_columns(&plan, from, to);
 		compare_objects(&plan, from, to);
 	}
+	ea_ddl_secure(&plan, stored->catalog, wanted->catalog);
 	for (int i = 0; i < EA_DDL_NPHASES; i++)
 		statements = list_concat(statements, plan.phases[i]);
 	return statements;

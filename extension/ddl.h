@@ -15,6 +15,7 @@
 #ifndef EA_DDL_H
 #define EA_DDL_H
 
+#include "catalog.h"
 #include "jsonread.h"
 #include "names.h"
 #include "nodes/pg_list.h"
@@ -86,6 +87,8 @@ typedef struct EaDdlTable
 	bool		replaced;		/* of the stored state: dropped and made anew */
 	int			has_rows;		/* -1: not looked yet */
 	const char *after;			/* SQL of the rows as they will be */
+	const char *policy;			/* condition of row-level security */
+	const char *granted;		/* columns that readers may see; "": all */
 } EaDdlTable;
 
 typedef struct EaDdlState
@@ -105,6 +108,7 @@ typedef struct EaDdlStatement
 typedef enum EaDdlPhase
 {
 	EA_DDL_SCHEMA,
+	EA_DDL_DROP_POLICIES,
 	EA_DDL_DROP_REFERENCES,
 	EA_DDL_DROP_OBJECTS,
 	EA_DDL_DROP_TABLES,
@@ -115,6 +119,7 @@ typedef enum EaDdlPhase
 	EA_DDL_CHANGE_COLUMNS,
 	EA_DDL_ADD_OBJECTS,
 	EA_DDL_ADD_REFERENCES,
+	EA_DDL_ADD_POLICIES,
 	EA_DDL_NPHASES
 } EaDdlPhase;
 
@@ -152,6 +157,12 @@ extern bool ea_ddl_some_row(EaDdlTable *to, const char *condition);
 /* Two rows have equal values where a unique object wants them different. */
 extern bool ea_ddl_has_duplicates(EaDdlTable *to, EaDdlObject *object);
 
+/* in ddl_security.c */
+
+/* Policies and rights; comes when all other statements are planned. */
+extern void ea_ddl_secure(EaDdlPlan *plan, EaCatalog *stored,
+						  EaCatalog *wanted);
+
 /* in ddl.c */
 
 extern void ea_ddl_add(EaDdlPlan *plan, EaDdlPhase phase,
@@ -167,13 +178,20 @@ extern void ea_ddl_fault(EaDdlPlan *plan, const EaDdlTable *table,
 extern bool ea_ddl_may_lose(EaDdlPlan *plan, const char *entity,
 							const char *field);
 
+/* The definitions of a state: as trees, and as a catalog. */
+typedef struct EaDdlSource
+{
+	List	   *trees;
+	EaCatalog  *catalog;
+} EaDdlSource;
+
 /*
  * Statements (EaDdlStatement) from the stored definitions to the new ones,
  * in order; what cannot be done is noted as faults in m.  SPI must be
  * connected.
  */
-extern List *ea_ddl_plan(struct EaManifest *m, List *stored, List *wanted,
-						 EaNameMap *allowed);
+extern List *ea_ddl_plan(struct EaManifest *m, const EaDdlSource *stored,
+						 const EaDdlSource *wanted, EaNameMap *allowed);
 
 /* Run them; an error that the data cause is thrown as a fault. */
 extern void ea_ddl_run(struct EaManifest *m, List *statements);

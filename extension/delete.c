@@ -15,11 +15,13 @@
  */
 #include "postgres.h"
 
+#include "around.h"
 #include "catalog/pg_type.h"
 #include "delete.h"
 #include "fetch.h"
 #include "miscadmin.h"
 #include "relate.h"
+#include "rules.h"
 #include "sqlbuf.h"
 #include "utils/array.h"
 #include "utils/timestamp.h"
@@ -187,7 +189,7 @@ set_null(EaRequest *req, EaField *field, const char *column,
 	ea_sqlbuf_init(&b, req);
 	b.deleted_too = which != VISIBLE;
 	ea_relate_touch(&b, &set, child);
-	alias = ea_sqlbuf_update(&b, child, set.data);
+	alias = ea_sqlbuf_update(&b, child, set.data, EA_OP_DELETE);
 	add_referring(&b, alias, column, doomed, which);
 	ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, NULL, NULL);
 }
@@ -339,7 +341,7 @@ delete_rows(EaRequest *req, const Doomed *doomed)
 										 TimestampTzGetDatum(req->now),
 										 false));
 		ea_relate_touch(&b, &set, entity);
-		alias = ea_sqlbuf_update(&b, entity, set.data);
+		alias = ea_sqlbuf_update(&b, entity, set.data, EA_OP_DELETE);
 	}
 	add_among(&b, alias, "id", doomed->ids);
 	if (ea_audit_entities(req))
@@ -358,12 +360,18 @@ ea_delete_resource(EaRequest *req, EaEntity *entity, const pg_uuid_t *id,
 	IdList		ids = {1, 1, &first};
 	Doomed		doomed = {entity, &ids, !entity->soft_delete, 0, NULL};
 	bool		deferred = req->deferred;
+	EaAround	around;
+
+	ea_around_guard(&around, req, entity, EA_OP_DELETE, id, NULL);
 
 	/* the row is held from here on: its version cannot change any more */
 	ea_write_check_row(req, entity, id, match, true);
+	ea_rules_check_row(req, entity, EA_OP_DELETE, id, NULL);
+	ea_around_before(&around, NULL, id);
 	delete_rows(req, &doomed);
 	if (!deferred)
 		ea_relate_check_deferred(req);
+	ea_around_after(&around);
 }
 
 void

@@ -14,6 +14,7 @@
 #include "guc.h"
 #include "invalidate.h"
 #include "plancache.h"
+#include "policy_sql.h"
 #include "utils/builtins.h"
 
 PG_MODULE_MAGIC;
@@ -28,6 +29,7 @@ _PG_init(void)
 {
 	ea_guc_define();
 	ea_invalidate_init();
+	ea_policy_sql_init();
 }
 
 Datum

@@ -27,6 +27,13 @@ typedef struct RowReceiver
 } RowReceiver;
 
 static int	statements = 0;
+static EaExecObserver observer = NULL;
+
+void
+ea_exec_observe(EaExecObserver fn)
+{
+	observer = fn;
+}
 
 static bool
 receive_row(TupleTableSlot *slot, DestReceiver *self)
@@ -93,6 +100,8 @@ ea_exec_run(const char *sql, int nparams, const Oid *types,
 	options.dest = row == NULL ? NULL : &receiver.pub;
 
 	statements++;
+	if (observer != NULL)
+		observer(sql, nparams, types, values, isnull);
 	result = SPI_execute_plan_extended(ea_plancache_get(sql, nparams, types,
 														one_row),
 									   &options);

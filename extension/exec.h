@@ -42,6 +42,16 @@ extern uint64 ea_exec_run(const char *sql, int nparams, const Oid *types,
 						  EaExecMode mode, bool one_row,
 						  EaRowFunction row, void *arg);
 
+/*
+ * Call fn with each statement before it runs; NULL ends it.  What fn runs
+ * itself is not observed.
+ */
+typedef void (*EaExecObserver) (const char *sql, int nparams,
+								const Oid *types, const Datum *values,
+								const bool *isnull);
+
+extern void ea_exec_observe(EaExecObserver fn);
+
 /* Statements run by this backend since the last call of reset. */
 extern int	ea_exec_count(void);
 extern void ea_exec_reset_count(void);

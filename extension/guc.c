@@ -47,6 +47,7 @@ char	   *ea_guc_issuer;
 char	   *ea_guc_audience;
 char	   *ea_guc_base_url;
 char	   *ea_guc_clock;
+char	   *ea_guc_credential_validator;
 
 static const struct
 {
@@ -140,6 +141,9 @@ static const struct
 	&ea_guc_base_url, ""},
 	{"entityapi.clock", "A fixed time for tests; empty: the real one.",
 	&ea_guc_clock, ""},
+	{"entityapi.credential_validator",
+		"The function that takes the place of login and keys; empty: none.",
+	&ea_guc_credential_validator, ""},
 	{"entityapi.issuer", "The iss claim of access tokens.",
 	&ea_guc_issuer, "entityapi"}
 };

@@ -41,6 +41,7 @@ extern int	ea_guc_login_address_failures;	/* a minute, 60 */
 extern char *ea_guc_issuer;		/* "entityapi" */
 extern char *ea_guc_audience;	/* "entityapi" */
 extern char *ea_guc_base_url;	/* "": links are path-absolute */
+extern char *ea_guc_credential_validator;	/* schema.function, "": none */
 extern char *ea_guc_clock;		/* timestamptz text for tests, "": real */
 
 extern void ea_guc_define(void);

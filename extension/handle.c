@@ -27,6 +27,7 @@
 #include "fmgr.h"
 #include "funcapi.h"
 #include "guc.h"
+#include "handle.h"
 #include "jit/jit.h"
 #include "jsonwrite.h"
 #include "mb/pg_wchar.h"
@@ -38,6 +39,7 @@
 #include "utils/resowner.h"
 #include "utils/timestamp.h"
 #include "uuid.h"
+#include "validator.h"
 
 PG_FUNCTION_INFO_V1(ea_sql_handle);
 
@@ -203,12 +205,26 @@ check_authority(EaRequest *req)
 		ea_authz_require(req, req->entity, req->route->operation);
 }
 
+/* The principal of entityapi.explain(), else NULL. */
+static EaPrincipal *assumed = NULL;
+
+void
+ea_handle_assume(EaPrincipal *principal)
+{
+	assumed = principal;
+}
+
 static void
 check_caller(EaRequest *req)
 {
 	if (req->route->authority == EA_ANYBODY)
 		return;
-	ea_credential_check(req);
+	if (assumed != NULL)
+		req->principal = assumed;
+	else if (ea_validator_is_set())
+		ea_validator_check(req);
+	else
+		ea_credential_check(req);
 	if (req->principal == NULL)
 		ea_errors_throw(req, EA_ERR_UNAUTHENTICATED, EA_AT_NONE, NULL,
 						"This address needs a credential.");

@@ -39,6 +39,7 @@ typedef struct Stored
 	EaJson	   *service_tree;
 	EaNameMap  *definitions;	/* of entities, char * */
 	List	   *trees;			/* the same, EaJson * */
+	List	   *texts;			/* the same, char * */
 	List	   *names;			/* of entities, char * */
 } Stored;
 
@@ -116,6 +117,7 @@ load_stored(Stored *stored)
 		ea_names_map_put(stored->definitions, name, definition);
 		stored->names = lappend(stored->names, name);
 		stored->trees = lappend(stored->trees, parse_definition(definition));
+		stored->texts = lappend(stored->texts, definition);
 	}
 }
 
@@ -318,6 +320,17 @@ store(EaManifest *m, Stored *stored, Wanted *wanted, List *statements)
 	ea_invalidate_catalog();
 }
 
+static List *
+plan_tables(EaManifest *m, Stored *stored, Wanted *wanted, EaNameMap *allowed)
+{
+	EaDdlSource from = {stored->trees};
+	EaDdlSource to = {wanted->trees};
+
+	from.catalog = ea_catalog_make(stored->service, stored->texts);
+	to.catalog = ea_catalog_make(wanted->service, wanted->definitions);
+	return ea_ddl_plan(m, &from, &to, allowed);
+}
+
 static EaNameMap *
 read_allowed(Datum array)
 {
@@ -371,7 +384,7 @@ ea_sql_apply_manifest(PG_FUNCTION_ARGS)
 	load_stored(&stored);
 	check_tenancy(m, &stored);
 	compile(m, &stored, &wanted);
-	statements = ea_ddl_plan(m, stored.trees, wanted.trees, allowed);
+	statements = plan_tables(m, &stored, &wanted, allowed);
 	ea_manifest_throw(m);
 
 	if (!PG_GETARG_BOOL(1) && (wanted.changed || statements != NIL ||

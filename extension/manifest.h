@@ -299,6 +299,11 @@ extern char *ea_manifest_value_text(EaManifest *m, const EaType *type,
 /* Targets of relationships, then their inverse sides; needs all entities. */
 extern void ea_manifest_check_relations(EaManifest *m);
 
+/* in manifest_policy.c */
+
+/* Expressions against the entities that name them; needs their relations. */
+extern void ea_manifest_check_policies(EaManifest *m);
+
 /* in manifest_service.c */
 
 /* Roles, SecurityAttributes, Versions and Service documents. */

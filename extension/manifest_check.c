@@ -367,15 +367,7 @@ ea_manifest_check(EaManifest *m)
 							  field->join_table);
 		}
 	}
-	foreach(lc, m->policies)
-	{
-		EaDeclPolicy *policy = lfirst(lc);
-
-		if (!policy->used)
-			ea_manifest_fault(m, policy->document->label, "/metadata/name",
-							  "name it under policies of an entity",
-							  "the policy is used by no entity");
-	}
+	ea_manifest_check_policies(m);
 	foreach(lc, m->hooks)
 		check_hook(m, lfirst(lc));
 }

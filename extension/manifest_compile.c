@@ -298,6 +298,74 @@ write_references(StringInfo buf, EaDeclEntity *entity)
 	appendStringInfoChar(buf, ']');
 }
 
+/* Named policies with their expressions. */
+static void
+write_policies(EaManifest *m, StringInfo buf, EaDeclEntity *entity)
+{
+	if (entity->policies == NULL)
+		return;
+	ea_jsonwrite_key(buf, "policies");
+	appendStringInfoChar(buf, '[');
+	for (EaJson *json = entity->policies->first; json; json = json->next)
+	{
+		EaDeclPolicy *policy = ea_names_map_get(m->by_policy, json->key);
+
+		ea_jsonwrite_comma(buf);
+		appendStringInfoChar(buf, '{');
+		write_string(buf, "name", policy->name);
+		write_tree(buf, "operations", json);
+		write_string(buf, "expression", policy->expression);
+		appendStringInfoChar(buf, '}');
+	}
+	appendStringInfoChar(buf, ']');
+}
+
+static int
+compare_hooks(const ListCell *a, const ListCell *b)
+{
+	return strcmp(((const EaDeclHook *) lfirst(a))->document->name,
+				  ((const EaDeclHook *) lfirst(b))->document->name);
+}
+
+/* The hooks of an entity, those of all included, in order of their names. */
+static void
+write_hooks(EaManifest *m, StringInfo buf, EaDeclEntity *entity)
+{
+	static const char *const phases[] =
+	{"guard", "validate", "mutate", "after"};
+	bool		any = false;
+	ListCell   *lc;
+
+	list_sort(m->hooks, compare_hooks);
+	foreach(lc, m->hooks)
+	{
+		EaDeclHook *hook = lfirst(lc);
+		const char *dot = strchr(hook->function, '.');
+
+		if (strcmp(hook->entity, "*") != 0 &&
+			strcmp(hook->entity, entity->name) != 0)
+			continue;
+		if (!any)
+		{
+			ea_jsonwrite_key(buf, "hooks");
+			appendStringInfoChar(buf, '[');
+		}
+		any = true;
+		ea_jsonwrite_comma(buf);
+		appendStringInfoChar(buf, '{');
+		write_string(buf, "name", hook->document->name);
+		write_string(buf, "phase", phases[hook->phase]);
+		write_names(buf, "on", hook->on);
+		write_string(buf, "schema",
+					 pnstrdup(hook->function, dot - hook->function));
+		write_string(buf, "function", dot + 1);
+		write_number(buf, "timeoutMs", hook->timeout_ms);
+		appendStringInfoChar(buf, '}');
+	}
+	if (any)
+		appendStringInfoChar(buf, ']');
+}
+
 char *
 ea_manifest_compile_entity(EaManifest *m, EaDeclEntity *entity)
 {
@@ -319,7 +387,8 @@ ea_manifest_compile_entity(EaManifest *m, EaDeclEntity *entity)
 	write_number(&buf, "removedIn", entity->removed_in);
 	write_string(&buf, "description", entity->description);
 	write_tree(&buf, "permissions", entity->permissions);
-	write_tree(&buf, "policies", entity->policies);
+	write_policies(m, &buf, entity);
+	write_hooks(m, &buf, entity);
 	ea_jsonwrite_key(&buf, "fields");
 	appendStringInfoChar(&buf, '[');
 	foreach(lc, entity->fields)

@@ -11,6 +11,7 @@
 
 #include "catalog/pg_type.h"
 #include "relate.h"
+#include "rules.h"
 #include "sqlbuf.h"
 #include "utils/array.h"
 #include "utils/timestamp.h"
@@ -116,10 +117,43 @@ join_remove(EaRequest *req, EaField *field, const pg_uuid_t *id,
 	ea_sqlbuf_addf(&b, " AND t%d.%s %s (", alias, field->join_far, which);
 	ea_sqlbuf_value(&b, UUIDARRAYOID, target_array(targets, n), false);
 	ea_sqlbuf_add(&b, ")");
+	if (ea_sqlbuf_hides_rows(req, ea_catalog_target(field, 0)))
+	{
+		/* links to what the caller does not see are not his to cut */
+		int			far;
+
+		ea_sqlbuf_add(&b, " AND EXISTS (SELECT 1");
+		far = ea_sqlbuf_from(&b, ea_catalog_target(field, 0), EA_OP_READ);
+		ea_sqlbuf_addf(&b, " AND t%d.id = t%d.%s)", far, alias,
+					   field->join_far);
+	}
 	ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, NULL, NULL);
 }
 
 /* -------- columns of the target -------- */
+
+/* The rows of the target that a change is about. */
+typedef struct Members
+{
+	EaField    *field;
+	const pg_uuid_t *id;
+	const EaTarget *targets;
+	int			n;
+	const char *which;
+} Members;
+
+static void
+add_targets(EaSqlBuf *b, int alias, void *arg)
+{
+	Members    *members = arg;
+
+	ea_sqlbuf_addf(b, " AND t%d.id = ANY (", alias);
+	ea_sqlbuf_value(b, UUIDARRAYOID, target_array(members->targets,
+												  members->n), false);
+	ea_sqlbuf_addf(b, ") AND t%d.%s IS DISTINCT FROM ", alias,
+				   members->field->members[0].column);
+	ea_sqlbuf_value(b, UUIDOID, UUIDPGetDatum(members->id), false);
+}
 
 /*
  * Set the column of the targets to id.  Where the column is one of a one-of,
@@ -132,6 +166,7 @@ inverse_add(EaRequest *req, EaField *field, const pg_uuid_t *id,
 	EaEntity   *target = ea_catalog_target(field, 0);
 	EaField    *owner = ea_relate_owner(field);
 	const char *column = field->members[0].column;
+	Members		members = {field, id, targets, n};
 	StringInfoData set;
 	EaSqlBuf	b;
 	int			alias;
@@ -139,6 +174,7 @@ inverse_add(EaRequest *req, EaField *field, const pg_uuid_t *id,
 
 	if (n == 0)
 		return;
+	ea_rules_check_members(req, owner, id, add_targets, &members);
 	if (ea_audit_entities(req))
 	{
 		alias = ea_write_audit_owners(&b, req, owner, EA_OP_UPDATE, false);
@@ -160,7 +196,7 @@ inverse_add(EaRequest *req, EaField *field, const pg_uuid_t *id,
 			appendStringInfo(&set, ", %s = NULL", owner->members[m].column);
 	}
 	ea_relate_touch(&b, &set, target);
-	alias = ea_sqlbuf_update(&b, target, set.data);
+	alias = ea_sqlbuf_update(&b, target, set.data, EA_OP_UPDATE);
 	ea_sqlbuf_addf(&b, " AND t%d.id = ANY (", alias);
 	ea_sqlbuf_value(&b, UUIDARRAYOID, target_array(targets, n), false);
 	ea_sqlbuf_addf(&b, ") AND t%d.%s IS DISTINCT FROM $%d", alias, column,
@@ -179,6 +215,15 @@ add_members(EaSqlBuf *b, EaField *field, int alias, const pg_uuid_t *id,
 	ea_sqlbuf_add(b, ")");
 }
 
+static void
+add_leaving(EaSqlBuf *b, int alias, void *arg)
+{
+	Members    *members = arg;
+
+	add_members(b, members->field, alias, members->id, members->targets,
+				members->n, members->which);
+}
+
 /* Clear the column of the members among the targets, or of all others. */
 static void
 inverse_remove(EaRequest *req, EaField *field, const pg_uuid_t *id,
@@ -186,12 +231,14 @@ inverse_remove(EaRequest *req, EaField *field, const pg_uuid_t *id,
 			   const char *pointer)
 {
 	EaEntity   *target = ea_catalog_target(field, 0);
+	EaField    *owner = ea_relate_owner(field);
+	Members		members = {field, id, targets, n, which};
 	StringInfoData set;
 	EaSqlBuf	b;
 	int			alias;
 
 	ea_sqlbuf_init(&b, req);
-	if (ea_relate_owner(field)->required)
+	if (owner->required)
 	{
 		ea_sqlbuf_add(&b, "SELECT t0.id");
 		alias = ea_sqlbuf_from(&b, target, EA_OP_READ);
@@ -203,6 +250,7 @@ inverse_remove(EaRequest *req, EaField *field, const pg_uuid_t *id,
 							field->name, field->mapped_by);
 		return;
 	}
+	ea_rules_check_members(req, owner, NULL, add_leaving, &members);
 	if (ea_audit_entities(req))
 	{
 		alias = ea_write_audit_owners(&b, req, ea_relate_owner(field),
@@ -217,7 +265,7 @@ inverse_remove(EaRequest *req, EaField *field, const pg_uuid_t *id,
 	initStringInfo(&set);
 	appendStringInfo(&set, "%s = NULL", field->members[0].column);
 	ea_relate_touch(&b, &set, target);
-	alias = ea_sqlbuf_update(&b, target, set.data);
+	alias = ea_sqlbuf_update(&b, target, set.data, EA_OP_UPDATE);
 	add_members(&b, field, alias, id, targets, n, which);
 	ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, NULL, NULL);
 }

@@ -9,6 +9,7 @@
  */
 #include "postgres.h"
 
+#include "around.h"
 #include "authz.h"
 #include "catalog/pg_type.h"
 #include "document.h"
@@ -17,6 +18,7 @@
 #include "input.h"
 #include "relate.h"
 #include "relationship.h"
+#include "rules.h"
 #include "utils/timestamp.h"
 #include "write.h"
 #include "write_audit.h"
@@ -171,7 +173,7 @@ touch(EaRequest *req, const pg_uuid_t *id)
 	initStringInfo(&set);
 	ea_sqlbuf_init(&b, req);
 	ea_relate_touch(&b, &set, entity);
-	alias = ea_sqlbuf_update(&b, entity, set.data);
+	alias = ea_sqlbuf_update(&b, entity, set.data, EA_OP_DELETE);
 	ea_sqlbuf_addf(&b, " AND t%d.id = ", alias);
 	ea_sqlbuf_value(&b, UUIDOID, UUIDPGetDatum(id), false);
 	if (!entity->locking)
@@ -184,10 +186,10 @@ touch(EaRequest *req, const pg_uuid_t *id)
 	answer_version(req, version);
 }
 
-void
-ea_relationship_write(EaRequest *req, EaRelationshipVerb verb,
-					  EaInput *input, const pg_uuid_t *id,
-					  const EaIfMatch *match)
+/* Members that are kept elsewhere than in the row. */
+static void
+change_members(EaRequest *req, EaRelationshipVerb verb,
+			   const EaInputField *in, const pg_uuid_t *id)
 {
 	static const char *const actions[] = {
 		[EA_RELATIONSHIP_ADD] = EA_AUDIT_RELATIONSHIP_ADD,
@@ -200,22 +202,7 @@ ea_relationship_write(EaRequest *req, EaRelationshipVerb verb,
 		[EA_RELATIONSHIP_REMOVE] = EA_LINKS_REMOVE
 	};
 	EaField    *field = req->field;
-	EaInputField *in = &input->fields[field->index];
 
-	/* the row is held: what follows belongs to the version that matched */
-	ea_write_check_row(req, req->entity, id, match, true);
-	ea_errors_check(req);
-	if (verb != EA_RELATIONSHIP_REMOVE)
-		ea_input_targets(&input, 1);
-	ea_errors_check(req);
-
-	if (field->kind == EA_TO_ONE || field->kind == EA_ONE_OF)
-	{
-		int64		version = ea_write_set(input, NULL, id, match);
-
-		answer_version(req, version);
-		return;
-	}
 	if (ea_audit_entities(req))
 		ea_audit_open(req, actions[verb], req->entity->type, id);
 	ea_write_audit_links(req, field, id, links[verb], in->targets,
@@ -234,7 +221,37 @@ ea_relationship_write(EaRequest *req, EaRelationshipVerb verb,
 							 in->pointer);
 			break;
 	}
-	touch(req, id);
+}
+
+void
+ea_relationship_write(EaRequest *req, EaRelationshipVerb verb,
+					  EaInput *input, const pg_uuid_t *id,
+					  const EaIfMatch *match)
+{
+	EaField    *field = req->field;
+	bool		own = field->kind == EA_TO_ONE || field->kind == EA_ONE_OF;
+	EaIfMatch	any = {.given = false};
+	EaAround	around;
+
+	ea_around_guard(&around, req, req->entity, EA_OP_UPDATE, id, NULL);
+
+	/* the row is held: what follows belongs to the version that matched */
+	ea_write_check_row(req, req->entity, id, match, true);
+	ea_rules_check_row(req, req->entity, EA_OP_UPDATE, id,
+					   req->nproblems > 0 ? NULL : input);
+	ea_errors_check(req);
+	if (verb != EA_RELATIONSHIP_REMOVE)
+		ea_input_targets(&input, 1);
+	ea_errors_check(req);
+
+	ea_around_before(&around, input, id);
+	if (!own)
+		change_members(req, verb, &input->fields[field->index], id);
+	if (own || around.changed)
+		answer_version(req, ea_write_set(input, NULL, id, own ? match : &any));
+	else
+		touch(req, id);
+	ea_around_after(&around);
 }
 
 static void

@@ -18,6 +18,7 @@
 #include "catalog.h"
 #include "delete.h"
 #include "fetch.h"
+#include "guc.h"
 #include "health.h"
 #include "invite.h"
 #include "keys.h"
@@ -301,6 +302,9 @@ ea_router_match(EaRequest *req, EaMethod method)
 		if (!matches(route->pattern, &path, args, &nargs))
 			continue;
 		if ((route->flags & EA_ROUTE_POOL) && req->catalog->single)
+			continue;
+		if (ea_guc_credential_validator[0] != '\0' &&
+			strncmp(route->pattern, "/auth/", 6) == 0)
 			continue;
 
 		/* a literal pattern comes before one with a segment in its place */

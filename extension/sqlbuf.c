@@ -18,6 +18,16 @@
 
 #define FIRST_PARAMS 16
 
+static EaRowPolicy row_policy = NULL;
+static EaHidesRows policy_hides = NULL;
+
+void
+ea_sqlbuf_install(EaRowPolicy policy, EaHidesRows hides)
+{
+	row_policy = policy;
+	policy_hides = hides;
+}
+
 void
 ea_sqlbuf_init(EaSqlBuf *b, EaRequest *req)
 {
@@ -75,12 +85,18 @@ add_predicates(EaSqlBuf *b, EaEntity *entity, int alias, EaOperation op)
 		ea_sqlbuf_add(b, "true");
 	if (entity->soft_delete && !b->deleted_too)
 		ea_sqlbuf_addf(b, " AND t%d.deleted_at IS NULL", alias);
+	if (op == EA_OP_DELETE)
+		return;
+	if (row_policy == NULL)
+		elog(ERROR, "statement without the policies of \"%s\"",
+			 entity->name);
+	row_policy(b, entity, alias);
 }
 
 bool
 ea_sqlbuf_hides_rows(EaRequest *req, EaEntity *entity)
 {
-	return entity->soft_delete;
+	return entity->soft_delete || policy_hides(req, entity);
 }
 
 int
@@ -94,12 +110,13 @@ ea_sqlbuf_from(EaSqlBuf *b, EaEntity *entity, EaOperation op)
 }
 
 int
-ea_sqlbuf_update(EaSqlBuf *b, EaEntity *entity, const char *set)
+ea_sqlbuf_update(EaSqlBuf *b, EaEntity *entity, const char *set,
+				 EaOperation op)
 {
 	int			alias = b->nrelations++;
 
 	ea_sqlbuf_addf(b, "UPDATE %s t%d SET %s", entity->table, alias, set);
-	add_predicates(b, entity, alias, EA_OP_UPDATE);
+	add_predicates(b, entity, alias, op);
 	return alias;
 }
 

@@ -49,13 +49,25 @@ extern void ea_sqlbuf_value(EaSqlBuf *b, Oid type, Datum value, bool isnull);
 extern int	ea_sqlbuf_tenant(EaSqlBuf *b);
 
 /*
+ * Who writes the policies: ` AND <condition>` for row t<alias>, or nothing,
+ * so that the rows are left that the caller may read; and whether that leaves
+ * all rows.  Installed when the library is loaded.
+ */
+typedef void (*EaRowPolicy) (EaSqlBuf *b, EaEntity *entity, int alias);
+typedef bool (*EaHidesRows) (EaRequest *req, EaEntity *entity);
+
+extern void ea_sqlbuf_install(EaRowPolicy policy, EaHidesRows hides);
+
+/*
  * ` FROM app.invoice t<n> WHERE <predicates of op>`; returns n.  Operation
- * is EA_OP_READ for whatever is looked at, the write's own for what is
- * written.  ea_sqlbuf_update() writes `UPDATE app.invoice t<n> SET <set>
- * WHERE ...` with set as given by the caller, ea_sqlbuf_delete() likewise.
+ * is EA_OP_READ or EA_OP_UPDATE for rows that the caller may read, and
+ * EA_OP_DELETE for all of the tenant's, seen or not, that a deletion reaches.
+ * ea_sqlbuf_update() writes `UPDATE app.invoice t<n> SET <set> WHERE ...`
+ * with set as given by the caller; ea_sqlbuf_delete() is EA_OP_DELETE.
  */
 extern int	ea_sqlbuf_from(EaSqlBuf *b, EaEntity *entity, EaOperation op);
-extern int	ea_sqlbuf_update(EaSqlBuf *b, EaEntity *entity, const char *set);
+extern int	ea_sqlbuf_update(EaSqlBuf *b, EaEntity *entity, const char *set,
+							 EaOperation op);
 extern int	ea_sqlbuf_delete(EaSqlBuf *b, EaEntity *entity);
 
 /* Rows of the entity may be hidden from the caller within the tenant. */

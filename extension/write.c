@@ -13,6 +13,7 @@
  */
 #include "postgres.h"
 
+#include "around.h"
 #include "authz.h"
 #include "catalog/pg_type.h"
 #include "document.h"
@@ -20,6 +21,7 @@
 #include "input.h"
 #include "insert.h"
 #include "relate.h"
+#include "rules.h"
 #include "utils/array.h"
 #include "utils/timestamp.h"
 #include "uuid.h"
@@ -135,6 +137,23 @@ write_elsewhere(EaInput *input, const pg_uuid_t *id)
 	return back;
 }
 
+/*
+ * The rows as they are now.  What the write itself put out of the caller's
+ * sight is answered as it was written.
+ */
+static void
+read_again(EaRowSink *sink, const pg_uuid_t *ids, int n)
+{
+	EaResourceList *primary = &sink->doc->primary;
+	EaResourceList written = *primary;
+
+	memset(primary, 0, sizeof(*primary));
+	for (int i = 0; i < n; i++)
+		ea_fetch_row(sink, &ids[i], EA_EXEC_WRITE);
+	if (primary->n < n)
+		*primary = written;
+}
+
 void
 ea_write_finish(EaInput *const *inputs, const pg_uuid_t *ids, int n,
 				EaRowSink *sink)
@@ -151,11 +170,7 @@ ea_write_finish(EaInput *const *inputs, const pg_uuid_t *ids, int n,
 		back = write_elsewhere(inputs[i], &ids[i]) || back;
 	}
 	if (back)
-	{
-		sink->doc->primary.n = 0;
-		for (int i = 0; i < n; i++)
-			ea_fetch_row(sink, &ids[i], EA_EXEC_WRITE);
-	}
+		read_again(sink, ids, n);
 	ea_document_complete(sink->doc);
 }
 
@@ -167,16 +182,24 @@ ea_write_create(EaRequest *req)
 	EaDocument *doc = ea_document_create(req, query, entity, EA_EXEC_WRITE);
 	EaRowSink	sink = {doc, ea_document_shape(doc, entity)};
 	EaInput    *input = ea_input_form(req, entity, EA_OP_CREATE, NULL);
+	EaAround	around;
 	pg_uuid_t	id;
 
+	ea_around_guard(&around, req, entity, EA_OP_CREATE, NULL,
+					input->attributes);
+	if (ea_rules_refuse_create(req, entity))
+		ea_rules_refuse(req);
 	ea_input_values(input);
 	ea_errors_check(req);
 	ea_input_targets(&input, 1);
 	ea_errors_check(req);
+	ea_rules_check_create(input);
 
 	ea_uuid_make(&id);
+	ea_around_before(&around, input, &id);
 	ea_insert_rows(&input, &id, 1, &sink);
 	ea_write_finish(&input, &id, 1, &sink);
+	ea_around_after(&around);
 
 	req->status = 201;
 	ea_context_answer(req, "location",
@@ -222,7 +245,7 @@ set_row(EaInput *input, EaRowSink *sink, const pg_uuid_t *id,
 							 set_column, &set);
 	}
 	ea_relate_touch(&b, &set.text, entity);
-	alias = ea_sqlbuf_update(&b, entity, set.text.data);
+	alias = ea_sqlbuf_update(&b, entity, set.text.data, EA_OP_UPDATE);
 	ea_sqlbuf_addf(&b, " AND t%d.id = ", alias);
 	ea_sqlbuf_value(&b, UUIDOID, UUIDPGetDatum(id), false);
 	if (match->given && !match->any)
@@ -276,17 +299,32 @@ ea_write_update_resource(EaInput *input, EaRowSink *sink,
 						 const pg_uuid_t *id, const EaIfMatch *match)
 {
 	EaRequest  *req = input->req;
+	EaEntity   *entity = input->entity;
+	bool		asks = ea_rules_ask(req, entity, EA_OP_UPDATE) ||
+		ea_around_waits(entity, EA_OP_UPDATE);
+	EaAround	around;
 
+	ea_around_guard(&around, req, entity, EA_OP_UPDATE, id,
+					input->attributes);
 	ea_input_values(input);
+	if (asks)
+	{
+		ea_write_check_row(req, entity, id, match, true);
+		ea_rules_check_row(req, entity, EA_OP_UPDATE, id,
+						   req->nproblems > 0 ? NULL : input);
+	}
 	if (req->nproblems == 0)
 		ea_input_targets(&input, 1);
 	if (req->nproblems > 0)
 	{
-		ea_write_check_row(req, input->entity, id, match, false);
+		if (!asks)
+			ea_write_check_row(req, entity, id, match, false);
 		ea_errors_check(req);
 	}
+	ea_around_before(&around, input, id);
 	ea_write_set(input, sink, id, match);
 	ea_write_finish(&input, id, 1, sink);
+	ea_around_after(&around);
 }
 
 void

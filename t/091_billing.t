@@ -104,4 +104,30 @@ my $denied = $shim->http(POST => '/api/v1/tags',
 		json  => { data => { type => 'tags', attributes => { name => 'mine' } } } });
 is($denied->{status}, 403, 'a viewer only reads');
 
+# Policies
+my $tenant = get('acme-accountant', '/auth/me')->{tenantId};
+my $colleague = $shim->user($tenant, 'acme-books', ['Accountant'], securityAttributes => { department => 'sales' });
+my ($sent) = grep { $_->{attributes}{status} eq 'SENT' } @{ $invoices->{data} };
+my $payment = {
+	data => {
+		type          => 'payments',
+		attributes    => { amount => 1, method => 'CASH', paidOn => '2026-11-20' },
+		relationships => { invoice => { data => { type => 'invoices', id => $sent->{id} } } } } };
+my %said = map { $_->[0] => $shim->http(POST => '/api/v1/payments', { token => $_->[1], json => $payment })->{status} }
+  [ finance => $token{'acme-accountant'} ], [ sales => $colleague ];
+is_deeply(\%said, { finance => 201, sales => 403 }, 'money is booked by the finance department');
+
+my $issued = $shim->http(DELETE => "/api/v1/invoices/$sent->{id}",
+	{ token => $token{'acme-accountant'}, headers => { 'If-Match' => '*' } });
+is($issued->{status}, 403, 'an issued invoice does not go');
+my $draft = $shim->must(201, POST => '/api/v1/invoices',
+	{   token => $token{'acme-accountant'},
+		json  => {
+			data => {
+				type          => 'invoices',
+				attributes    => { number => 'draft' },
+				relationships => { customer => { data => $sent->{relationships}{customer}{data} } } } } });
+is($shim->http(DELETE => "/api/v1/invoices/$draft->{data}{id}",
+		{ token => $token{'acme-accountant'}, headers => { 'If-Match' => '*' } })->{status}, 204, 'a draft does');
+
 done_testing;

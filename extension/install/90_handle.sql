@@ -14,3 +14,11 @@ CREATE FUNCTION entityapi.version() RETURNS text
 CREATE FUNCTION entityapi.statement_count() RETURNS int
 	LANGUAGE C VOLATILE
 	AS 'MODULE_PATHNAME', 'ea_sql_statement_count';
+
+CREATE FUNCTION entityapi.explain(method text, target text, principal jsonb) RETURNS SETOF text
+	LANGUAGE C VOLATILE STRICT SECURITY DEFINER
+	SET search_path = pg_catalog, pg_temp
+	AS 'MODULE_PATHNAME', 'ea_sql_explain';
+
+COMMENT ON FUNCTION entityapi.explain(text, text, jsonb) IS
+	'The statements that a request of this principal runs, with their plans; nothing of it is kept';

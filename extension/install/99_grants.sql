@@ -21,3 +21,12 @@ END
 $$;
 
 GRANT EXECUTE ON FUNCTION entityapi.handle(text, text, jsonb, bytea, inet) TO entityapi_client;
+
+GRANT EXECUTE ON FUNCTION
+	entityapi.current_tenant(),
+	entityapi.caller_reads(text), entityapi.caller_bypasses(text),
+	entityapi.caller_boolean(text, text), entityapi.caller_number(text, text),
+	entityapi.caller_text(text, text), entityapi.caller_uuid(text, text),
+	entityapi.caller_date(text, text), entityapi.caller_datetime(text, text),
+	entityapi.caller_texts(text, text), entityapi.caller_known(text, text)
+	TO entityapi_reader;

@@ -1,0 +1,307 @@
+/*-------------------------------------------------------------------------
+ *
+ * around.c
+ *	  What runs around a write of one resource: its hooks, in their phases.
+ *
+ * Hooks see a resource as the API shows it: id, attributes, and the to-one
+ * relationships.  They see all of it, whatever the caller may read.
+ *
+ * extension/around.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "around.h"
+#include "catalog/pg_type.h"
+#include "constraints.h"
+#include "jsonwrite.h"
+#include "sqlbuf.h"
+#include "uuid.h"
+
+#define PHASE(name) (1 << EA_HOOK_##name)
+#define ALL_PHASES \
+	(PHASE(GUARD) | PHASE(VALIDATE) | PHASE(MUTATE) | PHASE(AFTER))
+
+/* A resource by field: JSON text of each value. */
+typedef struct Image
+{
+	EaEntity   *entity;
+	char	  **values;			/* by field index; NULL: not part of it */
+} Image;
+
+bool
+ea_around_waits(EaEntity *entity, EaOperation op)
+{
+	return ea_hooks_wait(entity, op, ALL_PHASES);
+}
+
+static bool
+is_shown(const EaField *field)
+{
+	return field->kind == EA_ATTRIBUTE || field->kind == EA_TO_ONE ||
+		field->kind == EA_ONE_OF;
+}
+
+static char *
+attribute_text(const EaField *field, Datum value, bool isnull)
+{
+	StringInfoData buf;
+
+	if (isnull)
+		return "null";
+	initStringInfo(&buf);
+	field->type->write(&buf, value);
+	return buf.data;
+}
+
+static char *
+reference_text(const EaField *field, int member, const pg_uuid_t *id)
+{
+	StringInfoData buf;
+
+	if (id == NULL)
+		return "{\"data\":null}";
+	initStringInfo(&buf);
+	appendStringInfoString(&buf, "{\"data\":{\"type\":");
+	ea_jsonwrite_cstring(&buf, field->members[member].type);
+	appendStringInfoString(&buf, ",\"id\":");
+	ea_jsonwrite_uuid(&buf, id);
+	appendStringInfoString(&buf, "}}");
+	return buf.data;
+}
+
+/* -------- the stored row -------- */
+
+static void
+image_row(void *arg, TupleTableSlot *slot)
+{
+	Image	   *image = arg;
+	int			column = 0;
+
+	for (int i = 0; i < image->entity->nfields; i++)
+	{
+		EaField    *field = &image->entity->fields[i];
+
+		if (field->kind == EA_ATTRIBUTE)
+		{
+			image->values[i] = attribute_text(field, slot->tts_values[column],
+											  slot->tts_isnull[column]);
+			column++;
+		}
+		else if (is_shown(field))
+		{
+			image->values[i] = reference_text(field, 0, NULL);
+			for (int m = 0; m < field->nmembers; m++, column++)
+			{
+				if (!slot->tts_isnull[column])
+					image->values[i] =
+						reference_text(field, m,
+									   DatumGetUUIDP(slot->tts_values[column]));
+			}
+		}
+	}
+}
+
+static bool
+read_image(EaRequest *req, Image *image, const pg_uuid_t *id)
+{
+	EaSqlBuf	b;
+	int			alias;
+
+	image->values = palloc0(Max(image->entity->nfields, 1) * sizeof(char *));
+	ea_sqlbuf_init(&b, req);
+	ea_sqlbuf_add(&b, "SELECT ");
+	for (int i = 0; i < image->entity->nfields; i++)
+	{
+		EaField    *field = &image->entity->fields[i];
+
+		if (field->kind == EA_ATTRIBUTE)
+			ea_sqlbuf_addf(&b, "t0.%s, ", field->column);
+		for (int m = 0; is_shown(field) && m < field->nmembers; m++)
+			ea_sqlbuf_addf(&b, "t0.%s, ", field->members[m].column);
+	}
+	ea_sqlbuf_add(&b, "t0.id");
+	alias = ea_sqlbuf_from(&b, image->entity, EA_OP_DELETE);
+	ea_sqlbuf_addf(&b, " AND t%d.id = ", alias);
+	ea_sqlbuf_value(&b, UUIDOID, UUIDPGetDatum(id), false);
+	return ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, image_row, image) > 0;
+}
+
+/* -------- the row as it will be -------- */
+
+/* A create gives every field a value. */
+static void
+overlay(Image *image, const EaInput *input)
+{
+	for (int i = 0; i < image->entity->nfields; i++)
+	{
+		EaField    *field = &image->entity->fields[i];
+		const EaInputField *in = &input->fields[i];
+
+		if (!is_shown(field) ||
+			(!in->given && !in->later && input->op != EA_OP_CREATE))
+			continue;
+		if (field->kind == EA_ATTRIBUTE)
+			image->values[i] = attribute_text(field, in->value, in->isnull);
+		else if (in->ntargets > 0)
+			image->values[i] = reference_text(field, in->targets[0].member,
+											  &in->targets[0].id);
+		else
+			image->values[i] = reference_text(field, 0, NULL);
+	}
+}
+
+static void
+write_part(StringInfo buf, const Image *image, const char *part,
+		   bool attributes)
+{
+	ea_jsonwrite_key(buf, part);
+	appendStringInfoChar(buf, '{');
+	for (int i = 0; i < image->entity->nfields; i++)
+	{
+		EaField    *field = &image->entity->fields[i];
+
+		if (image->values[i] == NULL ||
+			(field->kind == EA_ATTRIBUTE) != attributes)
+			continue;
+		ea_jsonwrite_key(buf, field->name);
+		appendStringInfoString(buf, image->values[i]);
+	}
+	appendStringInfoChar(buf, '}');
+}
+
+static char *
+image_text(const Image *image, const pg_uuid_t *id)
+{
+	StringInfoData buf;
+
+	initStringInfo(&buf);
+	appendStringInfoChar(&buf, '{');
+	ea_jsonwrite_key(&buf, "type");
+	ea_jsonwrite_cstring(&buf, image->entity->type);
+	ea_jsonwrite_key(&buf, "id");
+	ea_jsonwrite_uuid(&buf, id);
+	write_part(&buf, image, "attributes", true);
+	write_part(&buf, image, "relationships", false);
+	appendStringInfoChar(&buf, '}');
+	return buf.data;
+}
+
+/* -------- phases -------- */
+
+/* What came, before it is known to be sound. */
+static char *
+raw_text(EaEntity *entity, const pg_uuid_t *id, const EaJson *attributes)
+{
+	StringInfoData buf;
+
+	initStringInfo(&buf);
+	appendStringInfoChar(&buf, '{');
+	ea_jsonwrite_key(&buf, "type");
+	ea_jsonwrite_cstring(&buf, entity->type);
+	if (id != NULL)
+	{
+		ea_jsonwrite_key(&buf, "id");
+		ea_jsonwrite_uuid(&buf, id);
+	}
+	if (attributes != NULL)
+	{
+		ea_jsonwrite_key(&buf, "attributes");
+		ea_jsonwrite_tree(&buf, attributes);
+	}
+	appendStringInfoChar(&buf, '}');
+	return buf.data;
+}
+
+void
+ea_around_guard(EaAround *around, EaRequest *req, EaEntity *entity,
+				EaOperation op, const pg_uuid_t *id, const EaJson *attributes)
+{
+	EaHookCall	call = {req, entity, op};
+
+	memset(around, 0, sizeof(*around));
+	around->req = req;
+	around->entity = entity;
+	around->op = op;
+	if (!ea_hooks_wait(entity, op, PHASE(GUARD)))
+		return;
+	call.after = raw_text(entity, id, attributes);
+	for (int n = 0; ea_hooks_run(&call, EA_HOOK_GUARD, n, NULL); n++)
+		;
+}
+
+/* Attributes that a hook sets must fit as those of a caller. */
+static void
+apply_change(EaAround *around, EaInput *input, const EaHookChange *change)
+{
+	for (const EaJson *json = change->attributes->first; json; json = json->next)
+	{
+		EaField    *field = ea_catalog_field(around->entity, json->key,
+											 strlen(json->key));
+		EaInputField *in;
+		const char *why;
+
+		if (field == NULL || field->kind != EA_ATTRIBUTE)
+			ea_hooks_fail(around->req, change->hook,
+						  psprintf("there is no attribute \"%s\"", json->key));
+		in = &input->fields[field->index];
+		in->given = true;
+		in->isnull = json->kind == EA_JSON_NULL;
+		if (in->isnull ? field->required :
+			(!ea_types_from_json(field->type, json, change->source,
+								 &in->value, &why) ||
+			 !ea_constraints_check(field, in->value, &why)))
+			ea_hooks_fail(around->req, change->hook,
+						  psprintf("attribute \"%s\" does not fit",
+								   field->name));
+		around->changed = true;
+	}
+}
+
+void
+ea_around_before(EaAround *around, EaInput *input, const pg_uuid_t *id)
+{
+	EaHookCall	call = {around->req, around->entity, around->op};
+	Image		image = {around->entity};
+	EaHookChange change;
+
+	around->id = *id;
+	if (!ea_hooks_wait(around->entity, around->op,
+					   ALL_PHASES & ~PHASE(GUARD)))
+		return;
+	if (around->op == EA_OP_CREATE)
+		image.values = palloc0(Max(around->entity->nfields, 1) *
+							   sizeof(char *));
+	else if (read_image(around->req, &image, id))
+		around->before = image_text(&image, id);
+	call.before = around->before;
+
+	for (int n = 0; input != NULL; n++)
+	{
+		overlay(&image, input);
+		call.after = image_text(&image, id);
+		if (!ea_hooks_run(&call, EA_HOOK_MUTATE, n, &change))
+			break;
+		if (change.attributes != NULL)
+			apply_change(around, input, &change);
+	}
+	for (int n = 0; ea_hooks_run(&call, EA_HOOK_VALIDATE, n, NULL); n++)
+		;
+}
+
+void
+ea_around_after(EaAround *around)
+{
+	EaHookCall	call = {around->req, around->entity, around->op,
+	around->before};
+	Image		image = {around->entity};
+
+	if (!ea_hooks_wait(around->entity, around->op, PHASE(AFTER)))
+		return;
+	if (around->op != EA_OP_DELETE &&
+		read_image(around->req, &image, &around->id))
+		call.after = image_text(&image, &around->id);
+	for (int n = 0; ea_hooks_run(&call, EA_HOOK_AFTER, n, NULL); n++)
+		;
+}

@@ -1,0 +1,47 @@
+/*-------------------------------------------------------------------------
+ *
+ * around.h
+ *	  What runs around a write of one resource: its hooks, in their phases.
+ *
+ * extension/around.h
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef EA_AROUND_H
+#define EA_AROUND_H
+
+#include "hooks.h"
+#include "input.h"
+
+typedef struct EaAround
+{
+	EaRequest  *req;
+	EaEntity   *entity;
+	EaOperation op;
+	pg_uuid_t	id;
+	char	   *before;			/* the stored row as JSON, or NULL */
+	bool		changed;		/* a hook has set attributes of the input */
+} EaAround;
+
+/*
+ * guard hooks: the form of the request is known, the row is not.  id is NULL
+ * for a create, data the resource object as it came, or NULL.
+ */
+extern void ea_around_guard(EaAround *around, EaRequest *req,
+							EaEntity *entity, EaOperation op,
+							const pg_uuid_t *id, const EaJson *attributes);
+
+/*
+ * mutate and validate hooks: everything has been checked, and the row is
+ * held.  Sets attributes of the input; input is NULL for a delete.
+ */
+extern void ea_around_before(EaAround *around, EaInput *input,
+							 const pg_uuid_t *id);
+
+/* after hooks: the write is done. */
+extern void ea_around_after(EaAround *around);
+
+/* Some hook waits for writes of this kind to the entity. */
+extern bool ea_around_waits(EaEntity *entity, EaOperation op);
+
+#endif							/* EA_AROUND_H */

@@ -1,0 +1,173 @@
+/*-------------------------------------------------------------------------
+ *
+ * explain.c
+ *	  entityapi.explain(): the statements of a request, and their plans.
+ *
+ * The request runs as if the principal had sent it, each statement is
+ * explained with its values before it runs, and all of it is undone.
+ *
+ * extension/explain.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "catalog/pg_type.h"
+#include "exec.h"
+#include "executor/spi.h"
+#include "fmgr.h"
+#include "funcapi.h"
+#include "handle.h"
+#include "principal.h"
+#include "utils/builtins.h"
+#include "utils/fmgrprotos.h"
+#include "utils/jsonb.h"
+#include "utils/resowner.h"
+#include "utils/tuplestore.h"
+#include "uuid.h"
+
+/* Where the lines of the running explain() go. */
+static ReturnSetInfo *sink = NULL;
+static MemoryContext sink_context = NULL;
+
+static void
+put_line(const char *line)
+{
+	MemoryContext old = MemoryContextSwitchTo(sink_context);
+	Datum		value = CStringGetTextDatum(line);
+	bool		isnull = false;
+
+	tuplestore_putvalues(sink->setResult, sink->setDesc, &value, &isnull);
+	MemoryContextSwitchTo(old);
+}
+
+/* Only what works on rows has a plan; look-ups of the service itself bore. */
+static bool
+is_interesting(const char *sql)
+{
+	static const char *const verbs[] = {
+		"SELECT ", "INSERT ", "UPDATE ", "DELETE "
+	};
+
+	for (int i = 0; i < lengthof(verbs); i++)
+	{
+		if (strncmp(sql, verbs[i], strlen(verbs[i])) == 0)
+			return strstr(sql, " entityapi.") == NULL;
+	}
+	return false;
+}
+
+static void
+explain_statement(const char *sql, int nparams, const Oid *types,
+				  const Datum *values, const bool *isnull)
+{
+	char	   *nulls = palloc(nparams + 1);
+
+	if (!is_interesting(sql))
+		return;
+	for (int i = 0; i < nparams; i++)
+		nulls[i] = isnull != NULL && isnull[i] ? 'n' : ' ';
+	put_line(sql);
+	if (SPI_execute_with_args(psprintf("EXPLAIN %s", sql), nparams,
+							  (Oid *) types, (Datum *) values, nulls, false,
+							  0) < 0)
+		elog(ERROR, "could not explain a statement");
+	for (uint64 i = 0; i < SPI_processed; i++)
+		put_line(psprintf("    %s", SPI_getvalue(SPI_tuptable->vals[i],
+												 SPI_tuptable->tupdesc, 1)));
+	SPI_freetuptable(SPI_tuptable);
+}
+
+static EaPrincipal *
+read_principal(Jsonb *jsonb)
+{
+	char	   *source = JsonbToCString(NULL, &jsonb->root, VARSIZE(jsonb));
+	EaJsonFault fault;
+	EaJson	   *json = ea_jsonread_parse(source, strlen(source),
+										 EA_JSON_MAX_DEPTH, &fault);
+	EaPrincipal *principal;
+	const char *why;
+
+	principal = ea_principal_read(json, source, &why);
+	if (principal == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("this is no principal: %s", why)));
+	return principal;
+}
+
+/* A SuperAdmin acts in the tenant that the principal names. */
+static Datum
+make_headers(const EaPrincipal *principal)
+{
+	const char *headers = "{}";
+
+	if (principal->super_admin && principal->has_tenant)
+		headers = psprintf("{\"x-tenant-id\": \"%s\"}",
+						   ea_uuid_text(&principal->tenant));
+	return DirectFunctionCall1(jsonb_in, CStringGetDatum(headers));
+}
+
+static void
+run_request(Datum method, Datum target, EaPrincipal *principal)
+{
+	Oid			types[] = {TEXTOID, TEXTOID, JSONBOID};
+	Datum		values[3];
+	char	   *status;
+
+	values[0] = method;
+	values[1] = target;
+	values[2] = make_headers(principal);
+	if (SPI_execute_with_args("SELECT status, body FROM entityapi.handle($1, $2, $3, NULL, NULL)",
+							  3, types, values, NULL, false, 0) < 0 ||
+		SPI_processed != 1)
+		elog(ERROR, "could not run the request");
+	status = SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1);
+	put_line(psprintf("answer: %s", status));
+	if (atoi(status) >= 400)
+		put_line(SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc,
+							  2));
+}
+
+PG_FUNCTION_INFO_V1(ea_sql_explain);
+
+/* entityapi.explain(method text, target text, principal jsonb) */
+Datum
+ea_sql_explain(PG_FUNCTION_ARGS)
+{
+	MemoryContext mcxt = CurrentMemoryContext;
+	ResourceOwner owner = CurrentResourceOwner;
+	EaPrincipal *principal;
+
+	InitMaterializedSRF(fcinfo, MAT_SRF_USE_EXPECTED_DESC);
+	if (sink != NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_IN_USE),
+				 errmsg("entityapi.explain() cannot be called from within itself")));
+	principal = read_principal(PG_GETARG_JSONB_P(2));
+	if (SPI_connect() != SPI_OK_CONNECT)
+		elog(ERROR, "could not connect to SPI");
+	sink = (ReturnSetInfo *) fcinfo->resultinfo;
+	sink_context = mcxt;
+	ea_handle_assume(principal);
+	ea_exec_observe(explain_statement);
+	BeginInternalSubTransaction(NULL);
+	MemoryContextSwitchTo(mcxt);
+	PG_TRY();
+	{
+		run_request(PG_GETARG_DATUM(0), PG_GETARG_DATUM(1), principal);
+	}
+	PG_FINALLY();
+	{
+		sink = NULL;
+		ea_handle_assume(NULL);
+		ea_exec_observe(NULL);
+	}
+	PG_END_TRY();
+	RollbackAndReleaseCurrentSubTransaction();
+	MemoryContextSwitchTo(mcxt);
+	CurrentResourceOwner = owner;
+	SPI_finish();
+	return (Datum) 0;
+}

@@ -1,0 +1,132 @@
+/*-------------------------------------------------------------------------
+ *
+ * policy.h
+ *	  Policy expressions (grammar.md) to a checked tree.  Pure: knows no
+ *	  catalog.
+ *
+ * policy.c parses, policy_check.c finds the types.  What a path stands for is
+ * asked of a resolver, so that the same rules hold for documents under way
+ * and for stored declarations.
+ *
+ * extension/policy.h
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef EA_POLICY_H
+#define EA_POLICY_H
+
+#include "lib/stringinfo.h"
+
+/* Size of one expression. */
+#define EA_POLICY_MAX_NODES 256
+#define EA_POLICY_MAX_DEPTH 32
+
+/* Relationships that one path may follow. */
+#define EA_POLICY_MAX_HOPS 5
+
+typedef enum EaPolicyKind
+{
+	EA_POLICY_OR,
+	EA_POLICY_AND,
+	EA_POLICY_NOT,
+	EA_POLICY_COMPARE,			/* two children */
+	EA_POLICY_IN,				/* value, list or path */
+	EA_POLICY_CONTAINS,			/* path, value */
+	EA_POLICY_STARTS_WITH,		/* path, value */
+	EA_POLICY_LITERAL,
+	EA_POLICY_LIST,
+	EA_POLICY_USER,				/* #user.<text>, #user.<text>['<key>'] */
+	EA_POLICY_RECORD,			/* #record.<names> */
+	EA_POLICY_INPUT,			/* #input.<names> */
+	EA_POLICY_NOW
+} EaPolicyKind;
+
+typedef enum EaPolicyOp
+{
+	EA_POLICY_EQ, EA_POLICY_NE, EA_POLICY_LT, EA_POLICY_LE,
+	EA_POLICY_GT, EA_POLICY_GE
+} EaPolicyOp;
+
+/* Types of values.  Texts that stand for a uuid or a time take its type. */
+typedef enum EaPolicyType
+{
+	EA_POLICY_UNKNOWN,			/* a fault has been noted */
+	EA_POLICY_BOOLEAN,
+	EA_POLICY_NUMBER,
+	EA_POLICY_STRING,
+	EA_POLICY_UUID,
+	EA_POLICY_DATE,
+	EA_POLICY_DATETIME,
+	EA_POLICY_STRINGS,			/* a list of strings */
+	EA_POLICY_JSON,				/* only whether it is null can be asked */
+	EA_POLICY_NULL,
+	EA_POLICY_ANY				/* of the profile: whatever it meets */
+} EaPolicyType;
+
+typedef struct EaPolicy EaPolicy;
+
+struct EaPolicy
+{
+	EaPolicyKind kind;
+	EaPolicyOp	op;				/* COMPARE */
+	EaPolicyType type;			/* by ea_policy_check(); a literal's own
+								 * before */
+	int			nchildren;
+	EaPolicy  **children;
+	const char *text;			/* LITERAL, property of USER */
+	const char *key;			/* USER: between the brackets, or NULL */
+	bool		truth;			/* boolean LITERAL */
+	int			nnames;			/* RECORD, INPUT */
+	const char **names;
+	int			offset;			/* characters into the expression */
+	bool		null_test;		/* COMPARE with the literal null */
+	void	   *bound;			/* RECORD, INPUT: the resolver's finding */
+};
+
+typedef struct EaPolicyFault
+{
+	const char *message;		/* without position */
+	const char *hint;			/* or NULL */
+	int			offset;			/* character position, from 0 */
+} EaPolicyFault;
+
+/*
+ * Parse a NUL-terminated text of valid UTF-8.  Returns the tree, in the
+ * current memory context, or NULL with *fault.  Never throws for bad input.
+ */
+extern EaPolicy *ea_policy_parse(const char *str, EaPolicyFault *fault);
+
+/*
+ * What #user.<property>['<key>'], #record.<names> and #input.<names> are:
+ * their type, with node->bound as the resolver likes, or EA_POLICY_UNKNOWN
+ * with *message and perhaps *hint.
+ */
+typedef struct EaPolicyScope EaPolicyScope;
+
+struct EaPolicyScope
+{
+	EaPolicyType (*path) (EaPolicyScope *scope, EaPolicy *node,
+						  const char **message, const char **hint);
+	EaPolicyType (*attribute) (EaPolicyScope *scope, const char *key,
+							   const char **message, const char **hint);
+	bool		record;			/* the variable is there */
+	bool		input;
+};
+
+/*
+ * Find the type of every node, and whether all fit.  False with *fault for
+ * the first that does not.
+ */
+extern bool ea_policy_check(EaPolicy *tree, EaPolicyScope *scope,
+							EaPolicyFault *fault);
+
+/* The text of a literal stands for a value of the type. */
+extern bool ea_policy_reads(EaPolicyType type, const char *text);
+
+/* The type of values of an attribute type (types.h), by its name. */
+extern EaPolicyType ea_policy_type_of(const char *type_name);
+
+/* The tree as JSON, for entityapi.check_expression() and tests. */
+extern void ea_policy_write(StringInfo buf, const EaPolicy *tree);
+
+#endif							/* EA_POLICY_H */

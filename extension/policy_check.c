@@ -1,0 +1,386 @@
+/*-------------------------------------------------------------------------
+ *
+ * policy_check.c
+ *	  The types of a policy expression, and whether they fit together.
+ *
+ * Types must be equal.  A text literal, or a text about the caller, may stand
+ * for a uuid, a date or a date-time, because JSON knows no such values; the
+ * node then takes that type.
+ *
+ * extension/policy_check.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "miscadmin.h"
+#include "policy.h"
+#include "types.h"
+
+typedef struct Checker
+{
+	EaPolicyScope *scope;
+	EaPolicyFault *fault;
+} Checker;
+
+/* The properties of #user (grammar.md). */
+static const struct
+{
+	const char *name;
+	EaPolicyType type;
+	bool		keyed;			/* ['key'] follows */
+}			properties[] =
+{
+	{"userId", EA_POLICY_STRING},
+	{"tenantId", EA_POLICY_STRING},
+	{"username", EA_POLICY_STRING},
+	{"kind", EA_POLICY_STRING},
+	{"roles", EA_POLICY_STRINGS},
+	{"superAdmin", EA_POLICY_BOOLEAN},
+	{"tenantAdmin", EA_POLICY_BOOLEAN},
+	{"securityAttributes", EA_POLICY_ANY, true},
+	{"profile", EA_POLICY_ANY, true}
+};
+
+/* By EaPolicyType, for messages; and the attribute type that reads it. */
+static const struct
+{
+	const char *name;
+	const char *type;
+}			types[] =
+{
+	[EA_POLICY_UNKNOWN] = {"unknown", NULL},
+	[EA_POLICY_BOOLEAN] = {"a boolean", "boolean"},
+	[EA_POLICY_NUMBER] = {"a number", "decimal"},
+	[EA_POLICY_STRING] = {"a string", "text"},
+	[EA_POLICY_UUID] = {"a uuid", "uuid"},
+	[EA_POLICY_DATE] = {"a date", "date"},
+	[EA_POLICY_DATETIME] = {"a date-time", "datetime"},
+	[EA_POLICY_STRINGS] = {"a list of strings", NULL},
+	[EA_POLICY_JSON] = {"json", NULL},
+	[EA_POLICY_NULL] = {"null", NULL},
+	[EA_POLICY_ANY] = {"any value", NULL}
+};
+
+static const struct
+{
+	const char *name;
+	EaPolicyType type;
+}			attribute_types[] =
+{
+	{"string", EA_POLICY_STRING}, {"text", EA_POLICY_STRING},
+	{"integer", EA_POLICY_NUMBER}, {"long", EA_POLICY_NUMBER},
+	{"decimal", EA_POLICY_NUMBER}, {"number", EA_POLICY_NUMBER},
+	{"boolean", EA_POLICY_BOOLEAN}, {"date", EA_POLICY_DATE},
+	{"datetime", EA_POLICY_DATETIME}, {"uuid", EA_POLICY_UUID},
+	{"json", EA_POLICY_JSON}, {"string[]", EA_POLICY_STRINGS}
+};
+
+EaPolicyType
+ea_policy_type_of(const char *type_name)
+{
+	for (int i = 0; i < lengthof(attribute_types); i++)
+	{
+		if (strcmp(attribute_types[i].name, type_name) == 0)
+			return attribute_types[i].type;
+	}
+	return EA_POLICY_UNKNOWN;
+}
+
+bool
+ea_policy_reads(EaPolicyType type, const char *text)
+{
+	const EaType *reader = types[type].type == NULL ? NULL :
+		ea_types_find(types[type].type);
+	Datum		value;
+	const char *why;
+
+	return reader != NULL &&
+		reader->read(text, strlen(text), false, &value, &why);
+}
+
+static bool
+fail(Checker *c, const EaPolicy *node, const char *message, const char *hint)
+{
+	if (c->fault->message == NULL)
+	{
+		c->fault->message = message;
+		c->fault->hint = hint;
+		c->fault->offset = node->offset;
+	}
+	return false;
+}
+
+static bool
+check_user(Checker *c, EaPolicy *node)
+{
+	const char *message = NULL;
+	const char *hint = NULL;
+
+	for (int i = 0; i < lengthof(properties); i++)
+	{
+		if (strcmp(properties[i].name, node->text) != 0)
+			continue;
+		if (properties[i].keyed != (node->key != NULL))
+			return fail(c, node, psprintf(node->key != NULL ?
+										  "\"%s\" takes no key" :
+										  "\"%s\" needs a key in brackets",
+										  node->text), NULL);
+		node->type = properties[i].type;
+		if (strcmp(node->text, "securityAttributes") != 0)
+			return true;
+		node->type = c->scope->attribute(c->scope, node->key, &message,
+										 &hint);
+		return node->type != EA_POLICY_UNKNOWN ||
+			fail(c, node, message, hint);
+	}
+	return fail(c, node, psprintf("#user has no \"%s\"", node->text),
+				"userId, tenantId, username, roles, kind, superAdmin, tenantAdmin, securityAttributes['key'], profile['key']");
+}
+
+static bool
+check_path(Checker *c, EaPolicy *node)
+{
+	bool		record = node->kind == EA_POLICY_RECORD;
+	const char *message = NULL;
+	const char *hint = NULL;
+
+	if (record ? !c->scope->record : !c->scope->input)
+		return fail(c, node, record ?
+					"#record does not exist for create" :
+					"#input exists for create and update only",
+					record ? "use #input" : "use #record");
+	node->type = c->scope->path(c->scope, node, &message, &hint);
+	return node->type != EA_POLICY_UNKNOWN || fail(c, node, message, hint);
+}
+
+/*
+ * Let a value take the type of what it meets, where it may stand for it: a
+ * text literal, a text of the caller, or whatever the profile holds.
+ */
+static bool
+adopt(Checker *c, EaPolicy *node, EaPolicyType type)
+{
+	if (node->type == EA_POLICY_ANY)
+	{
+		node->type = type;
+		return true;
+	}
+	if (node->type != EA_POLICY_STRING ||
+		(type != EA_POLICY_UUID && type != EA_POLICY_DATE &&
+		 type != EA_POLICY_DATETIME) ||
+		(node->kind != EA_POLICY_LITERAL && node->kind != EA_POLICY_USER))
+		return node->type == type;
+	if (node->kind == EA_POLICY_LITERAL && !ea_policy_reads(type, node->text))
+		return fail(c, node, psprintf("the text is not %s",
+									  types[type].name), NULL);
+	node->type = type;
+	return true;
+}
+
+/* Both sides get one type, or a fault is noted at the place. */
+static bool
+unify(Checker *c, const EaPolicy *place, EaPolicy *a, EaPolicy *b)
+{
+	if (a->type == EA_POLICY_ANY && b->type == EA_POLICY_ANY)
+		a->type = b->type = EA_POLICY_STRING;
+	if ((a->type == EA_POLICY_ANY ? adopt(c, a, b->type) :
+		 adopt(c, b, a->type)) || adopt(c, a, b->type))
+		return true;
+	return fail(c, place, psprintf("%s is compared with %s",
+								   types[a->type].name, types[b->type].name),
+				"both sides must have one type");
+}
+
+static bool check_node(Checker *c, EaPolicy *node);
+
+/* A value as an operand: null is none, and a condition is none either. */
+static bool
+check_operand(Checker *c, EaPolicy *node)
+{
+	if (!check_node(c, node))
+		return false;
+	if (node->type == EA_POLICY_NULL)
+		return fail(c, node, "null may be compared with == and != only",
+					NULL);
+	if (node->type == EA_POLICY_JSON)
+		return fail(c, node, "json may be compared with null only", NULL);
+	return true;
+}
+
+static bool
+check_compare(Checker *c, EaPolicy *node)
+{
+	EaPolicy   *a = node->children[0];
+	EaPolicy   *b = node->children[1];
+	bool		equality = node->op == EA_POLICY_EQ ||
+		node->op == EA_POLICY_NE;
+	bool		literals = a->type == EA_POLICY_NULL ||
+		b->type == EA_POLICY_NULL;
+
+	if (equality && literals)
+	{
+		EaPolicy   *value = a->type == EA_POLICY_NULL ? b : a;
+
+		if (value->kind != EA_POLICY_USER && value->kind != EA_POLICY_RECORD &&
+			value->kind != EA_POLICY_INPUT)
+			return fail(c, node, "only a path can be null", NULL);
+		node->null_test = true;
+		return check_node(c, value);
+	}
+	if (!check_operand(c, a) || !check_operand(c, b))
+		return false;
+	if (a->kind == EA_POLICY_LIST || b->kind == EA_POLICY_LIST ||
+		a->type == EA_POLICY_STRINGS || b->type == EA_POLICY_STRINGS)
+		return fail(c, node, "a list cannot be compared",
+					"use in, or .contains()");
+	if (!unify(c, node, a, b))
+		return false;
+	if (!equality && (a->type == EA_POLICY_BOOLEAN ||
+					  a->type == EA_POLICY_UUID))
+		return fail(c, node, psprintf("%s has no order",
+									  types[a->type].name),
+					"use == or !=");
+	return true;
+}
+
+/* The list takes the type of its members. */
+static bool
+check_list(Checker *c, EaPolicy *node)
+{
+	for (int i = 0; i < node->nchildren; i++)
+	{
+		EaPolicy   *item = node->children[i];
+
+		if (item->kind == EA_POLICY_LIST)
+			return fail(c, item, "a list within a list", NULL);
+		if (!check_operand(c, item))
+			return false;
+		if (item->type == EA_POLICY_STRINGS)
+			return fail(c, item, "a list within a list", NULL);
+		if (i > 0 && !unify(c, item, node->children[0], item))
+			return false;
+	}
+	node->type = node->children[0]->type;
+	return true;
+}
+
+static bool
+check_in(Checker *c, EaPolicy *node)
+{
+	EaPolicy   *value = node->children[0];
+	EaPolicy   *list = node->children[1];
+
+	if (value->kind == EA_POLICY_LIST)
+		return fail(c, value, "a list cannot be compared", NULL);
+	if (!check_operand(c, value) || !check_operand(c, list))
+		return false;
+	if (value->type == EA_POLICY_STRINGS)
+		return fail(c, value, "a list cannot be compared", NULL);
+	if (list->kind == EA_POLICY_LIST)
+	{
+		for (int i = 0; i < list->nchildren; i++)
+		{
+			if (!unify(c, list->children[i], value, list->children[i]))
+				return false;
+		}
+		list->type = value->type;
+		return true;
+	}
+	if (list->type == EA_POLICY_ANY)
+		list->type = EA_POLICY_STRINGS;
+	if (list->type != EA_POLICY_STRINGS)
+		return fail(c, list, "what follows \"in\" must be a list",
+					"{'a', 'b'}, or a path to a list of strings");
+	return adopt(c, value, EA_POLICY_STRING) ||
+		fail(c, node, psprintf("%s is looked for among strings",
+							   types[value->type].name), NULL);
+}
+
+static bool
+check_method(Checker *c, EaPolicy *node)
+{
+	EaPolicy   *path = node->children[0];
+	EaPolicy   *value = node->children[1];
+
+	if (value->kind == EA_POLICY_LIST)
+		return fail(c, value, "takes one value, not a list", NULL);
+	if (!check_operand(c, path) || !check_operand(c, value))
+		return false;
+	if (path->type == EA_POLICY_ANY)
+		path->type = EA_POLICY_STRING;
+	if (path->type != EA_POLICY_STRING &&
+		(node->kind != EA_POLICY_CONTAINS ||
+		 path->type != EA_POLICY_STRINGS))
+		return fail(c, node, node->kind == EA_POLICY_CONTAINS ?
+					"only strings and lists of strings contain something" :
+					"only strings start with something", NULL);
+	return adopt(c, value, EA_POLICY_STRING) ||
+		fail(c, value, psprintf("must be a string, not %s",
+								types[value->type].name), NULL);
+}
+
+/* A part that must be true or false by itself. */
+static bool
+check_condition(Checker *c, EaPolicy *node)
+{
+	if (!check_node(c, node))
+		return false;
+	if (node->kind == EA_POLICY_LIST || !adopt(c, node, EA_POLICY_BOOLEAN))
+		return fail(c, node, psprintf("%s is no condition",
+									  node->kind == EA_POLICY_LIST ? "a list"
+									  : types[node->type].name),
+					"compare it with something");
+	return true;
+}
+
+static bool
+check_node(Checker *c, EaPolicy *node)
+{
+	check_stack_depth();
+	switch (node->kind)
+	{
+		case EA_POLICY_OR:
+		case EA_POLICY_AND:
+		case EA_POLICY_NOT:
+			node->type = EA_POLICY_BOOLEAN;
+			for (int i = 0; i < node->nchildren; i++)
+			{
+				if (!check_condition(c, node->children[i]))
+					return false;
+			}
+			return true;
+		case EA_POLICY_COMPARE:
+			node->type = EA_POLICY_BOOLEAN;
+			return check_compare(c, node);
+		case EA_POLICY_IN:
+			node->type = EA_POLICY_BOOLEAN;
+			return check_in(c, node);
+		case EA_POLICY_CONTAINS:
+		case EA_POLICY_STARTS_WITH:
+			node->type = EA_POLICY_BOOLEAN;
+			return check_method(c, node);
+		case EA_POLICY_LIST:
+			return check_list(c, node);
+		case EA_POLICY_USER:
+			return check_user(c, node);
+		case EA_POLICY_RECORD:
+		case EA_POLICY_INPUT:
+			return check_path(c, node);
+		case EA_POLICY_NOW:
+			node->type = EA_POLICY_DATETIME;
+			return true;
+		case EA_POLICY_LITERAL:
+			return true;
+	}
+	return false;
+}
+
+bool
+ea_policy_check(EaPolicy *tree, EaPolicyScope *scope, EaPolicyFault *fault)
+{
+	Checker		c = {scope, fault};
+
+	memset(fault, 0, sizeof(*fault));
+	return check_condition(&c, tree);
+}

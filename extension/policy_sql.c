@@ -1,0 +1,214 @@
+/*-------------------------------------------------------------------------
+ *
+ * policy_sql.c
+ *	  Policies of an entity to predicates over its rows.
+ *
+ * extension/policy_sql.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "authz.h"
+#include "policy_sql_part.h"
+
+/* -------- trees -------- */
+
+typedef struct Scope
+{
+	EaPolicyScope pub;			/* must be first */
+	EaEntity   *entity;
+} Scope;
+
+/* Bind the names of a path to fields; NULL stands for the id. */
+static EaPolicyType
+resolve_path(EaPolicyScope *scope, EaPolicy *node, const char **message,
+			 const char **hint)
+{
+	EaEntity   *entity = ((Scope *) scope)->entity;
+	EaField   **fields = palloc0(node->nnames * sizeof(EaField *));
+	EaField    *field = NULL;
+
+	node->bound = fields;
+	for (int i = 0; i < node->nnames; i++)
+	{
+		const char *name = node->names[i];
+
+		if (i > 0)
+			entity = ea_catalog_target(field, 0);
+		field = ea_catalog_field(entity, name, strlen(name));
+		if (field == NULL && i == node->nnames - 1 && strcmp(name, "id") == 0)
+			return EA_POLICY_UUID;
+		if (field == NULL ||
+			(i < node->nnames - 1 && field->kind != EA_TO_ONE))
+			return EA_POLICY_UNKNOWN;
+		fields[i] = field;
+	}
+	return field->kind == EA_ATTRIBUTE ? ea_policy_type_of(field->type->name)
+		: EA_POLICY_UUID;
+}
+
+static EaPolicyType
+resolve_attribute(EaPolicyScope *scope, const char *key, const char **message,
+				  const char **hint)
+{
+	const EaAttribute *attribute =
+		ea_catalog_attribute(((Scope *) scope)->entity->catalog, key);
+
+	return attribute == NULL ? EA_POLICY_UNKNOWN :
+		ea_policy_type_of(attribute->type);
+}
+
+EaPolicy *
+ea_policy_sql_tree(EaEntity *entity, EaRule *rule, EaOperation op)
+{
+	Scope		scope = {{resolve_path, resolve_attribute,
+	op != EA_OP_CREATE, op == EA_OP_CREATE || op == EA_OP_UPDATE}, entity};
+	int			slot = 0;
+
+	while (1 << slot != op)
+		slot++;
+	if (rule->trees[slot] == NULL)
+	{
+		MemoryContext old = MemoryContextSwitchTo(entity->catalog->mcxt);
+		EaPolicyFault fault;
+		EaPolicy   *tree = ea_policy_parse(rule->expression, &fault);
+
+		if (tree == NULL || !ea_policy_check(tree, &scope.pub, &fault))
+			elog(ERROR, "the stored policy \"%s\" does not fit %s",
+				 rule->name, entity->name);
+		MemoryContextSwitchTo(old);
+		rule->trees[slot] = tree;
+	}
+	return rule->trees[slot];
+}
+
+/* -------- all policies of an entity -------- */
+
+static bool
+must_ask(EaRequest *req, EaEntity *entity)
+{
+	return entity->nrules > 0 && !ea_authz_bypasses(req, entity);
+}
+
+static EaVerdict
+judge_rule(EaPolicyWriter *w, EaRule *rule)
+{
+	w->tree = ea_policy_sql_tree(w->entity, rule, w->op);
+	return ea_policy_verdict(w);
+}
+
+EaVerdict
+ea_policy_sql_judge(EaRequest *req, EaEntity *entity, EaOperation op,
+					const EaPolicyInput *input)
+{
+	EaPolicyWriter w = {req, NULL, entity, 0, op, input};
+	EaVerdict	verdict = EA_VERDICT_YES;
+
+	if (!must_ask(req, entity))
+		return EA_VERDICT_YES;
+	for (int i = 0; i < entity->nrules; i++)
+	{
+		EaVerdict	one;
+
+		if ((entity->rules[i].operations & op) == 0)
+			continue;
+		if (req->principal == NULL)
+			return EA_VERDICT_NO;
+		one = judge_rule(&w, &entity->rules[i]);
+		if (one == EA_VERDICT_NO)
+			return one;
+		if (one == EA_VERDICT_OPEN)
+			verdict = one;
+	}
+	return verdict;
+}
+
+/* One policy for the row as it is, or as it will be. */
+static void
+write_rule(EaPolicyWriter *w, EaRule *rule)
+{
+	EaVerdict	verdict = judge_rule(w, rule);
+
+	if (verdict == EA_VERDICT_YES)
+		return;
+	ea_sqlbuf_add(w->b, " AND (");
+	if (verdict == EA_VERDICT_NO)
+		ea_sqlbuf_add(w->b, "false");
+	else
+		ea_policy_condition(w);
+	ea_sqlbuf_add(w->b, ")");
+}
+
+static void
+write_rules(EaPolicyWriter *w)
+{
+	for (int i = 0; i < w->entity->nrules; i++)
+	{
+		EaRule	   *rule = &w->entity->rules[i];
+
+		if ((rule->operations & w->op) == 0)
+			continue;
+		if (w->input == NULL &&
+			ea_policy_mentions_input(ea_policy_sql_tree(w->entity, rule,
+														w->op), NULL))
+			continue;
+		w->moved = false;
+		write_rule(w, rule);
+		if (w->op == EA_OP_UPDATE && w->input != NULL)
+		{
+			w->moved = true;
+			write_rule(w, rule);
+		}
+	}
+}
+
+void
+ea_policy_sql_write(EaSqlBuf *b, EaEntity *entity, int alias, EaOperation op,
+					const EaPolicyInput *input)
+{
+	EaPolicyWriter w = {b->req, b, entity, alias, op, input};
+
+	ea_sqlbuf_add(b, "(true");
+	if (must_ask(b->req, entity))
+		write_rules(&w);
+	ea_sqlbuf_add(b, ") IS TRUE");
+}
+
+/* -------- for the statement builder -------- */
+
+static void
+row_policy(EaSqlBuf *b, EaEntity *entity, int alias)
+{
+	EaPolicyWriter w = {b->req, b, entity, alias, EA_OP_READ};
+
+	if (must_ask(b->req, entity))
+		write_rules(&w);
+}
+
+static bool
+hides_rows(EaRequest *req, EaEntity *entity)
+{
+	return ea_policy_sql_judge(req, entity, EA_OP_READ, NULL) !=
+		EA_VERDICT_YES;
+}
+
+void
+ea_policy_sql_init(void)
+{
+	ea_sqlbuf_install(row_policy, hides_rows);
+}
+
+/* -------- row-level security -------- */
+
+char *
+ea_policy_sql_row_security(EaEntity *entity)
+{
+	EaSqlBuf	b;
+	EaPolicyWriter w = {NULL, &b, entity, 0, EA_OP_READ};
+
+	ea_sqlbuf_init(&b, NULL);
+	ea_sqlbuf_add(&b, "true");
+	write_rules(&w);
+	return b.text.data;
+}

@@ -1,0 +1,79 @@
+/*-------------------------------------------------------------------------
+ *
+ * policy_sql.h
+ *	  Policies of an entity to predicates over its rows.
+ *
+ * The caller's values, the clock and what came in are constants; what they
+ * decide alone is decided here, and only the rest becomes SQL.  A null or a
+ * missing value makes a policy false, wherever it stands, except in a
+ * comparison with the literal null (grammar.md).
+ *
+ * A path through a reference sees what the caller may read of its target.
+ *
+ * extension/policy_sql.h
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef EA_POLICY_SQL_H
+#define EA_POLICY_SQL_H
+
+#include "catalog.h"
+#include "context.h"
+#include "policy.h"
+#include "sqlbuf.h"
+
+typedef enum EaVerdict
+{
+	EA_VERDICT_NO,
+	EA_VERDICT_YES,
+	EA_VERDICT_OPEN				/* depends on the row */
+} EaVerdict;
+
+/*
+ * The incoming values of a write: false for a field that it does not set.
+ * Only attributes and to-one relationships (a uuid) are asked for.
+ */
+typedef struct EaPolicyInput
+{
+	bool		(*value) (void *arg, EaField *field, Datum *value,
+						  bool *isnull);
+	void	   *arg;
+} EaPolicyInput;
+
+/* Let the statement builder narrow all that is read by the read policies. */
+extern void ea_policy_sql_init(void);
+
+/*
+ * What the policies of an operation say to this caller before a row is looked
+ * at.  Without input (NULL), what depends on it is open.
+ */
+extern EaVerdict ea_policy_sql_judge(EaRequest *req, EaEntity *entity,
+									 EaOperation op,
+									 const EaPolicyInput *input);
+
+/*
+ * Append a condition over row t<alias> that holds when the policies of the
+ * operation do, and, for an update with input, when they do for the row as it
+ * will be, too: there a field that a policy looks at as #input counts as it
+ * was.  Never null.  Without input, policies that ask for it are left out.
+ * For a create there is no row, and alias is not used.
+ */
+extern void ea_policy_sql_write(EaSqlBuf *b, EaEntity *entity, int alias,
+								EaOperation op, const EaPolicyInput *input);
+
+/*
+ * The read policies as a condition for CREATE POLICY on the entity's table,
+ * with the caller's values from entityapi.caller_*(); "true" without any.
+ */
+extern char *ea_policy_sql_row_security(EaEntity *entity);
+
+/* A value of the caller by its path in an expression, of the given type. */
+extern bool ea_policy_sql_caller(EaPrincipal *principal, const char *property,
+								 const char *key, EaPolicyType type,
+								 Datum *value);
+
+/* Of the trees: checked for the operation, in the catalog's memory. */
+extern EaPolicy *ea_policy_sql_tree(EaEntity *entity, EaRule *rule,
+									EaOperation op);
+
+#endif							/* EA_POLICY_SQL_H */

@@ -1,0 +1,345 @@
+/*-------------------------------------------------------------------------
+ *
+ * policy_sql_operand.c
+ *	  Values and paths of policies: what they stand for, and their SQL.
+ *
+ * extension/policy_sql_operand.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "authz.h"
+#include "catalog/pg_type.h"
+#include "exec.h"
+#include "policy_sql_part.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/timestamp.h"
+
+bool
+ea_policy_mentions_input(const EaPolicy *tree, const char *name)
+{
+	if (tree->kind == EA_POLICY_INPUT &&
+		(name == NULL || strcmp(tree->names[0], name) == 0))
+		return true;
+	for (int i = 0; i < tree->nchildren; i++)
+	{
+		if (ea_policy_mentions_input(tree->children[i], name))
+			return true;
+	}
+	return false;
+}
+
+static void
+set_constant(EaOperand *operand, Datum value, bool isnull)
+{
+	operand->constant = true;
+	operand->value = value;
+	operand->isnull = isnull;
+}
+
+/* A target that the caller's roles do not let him read shows nothing. */
+static bool
+crosses_unreadable(EaPolicyWriter *w, EaField **fields, int nnames)
+{
+	if (w->req == NULL)
+		return false;
+	for (int i = 0; i < nnames - 1; i++)
+	{
+		if (!ea_authz_allows(w->req, ea_catalog_target(fields[i], 0),
+							 EA_OP_READ))
+			return true;
+	}
+	return false;
+}
+
+/* The value that the first name of a path has in the input, if it is there. */
+static bool
+input_value(EaPolicyWriter *w, const EaPolicy *node, EaField *field,
+			Datum *value, bool *isnull)
+{
+	if (w->input == NULL || field == NULL)
+		return false;
+	if (node->kind == EA_POLICY_RECORD &&
+		(!w->moved || ea_policy_mentions_input(w->tree, node->names[0])))
+		return false;
+	return w->input->value(w->input->arg, field, value, isnull);
+}
+
+static void
+path_operand(EaPolicyWriter *w, const EaPolicy *node, EaOperand *operand)
+{
+	EaField   **fields = node->bound;
+	EaField    *last = fields[node->nnames - 1];
+	bool		isnull = false;
+
+	operand->type = last != NULL && last->kind == EA_ATTRIBUTE ? last->type :
+		ea_types_find("uuid");
+	if (crosses_unreadable(w, fields, node->nnames))
+	{
+		set_constant(operand, (Datum) 0, true);
+		return;
+	}
+	if (!input_value(w, node, fields[0], &operand->value, &isnull))
+	{
+		operand->never_null = node->nnames == 1 &&
+			node->kind == EA_POLICY_RECORD && (last == NULL || last->required);
+		return;
+	}
+	if (isnull)
+		set_constant(operand, (Datum) 0, true);
+	else if (node->nnames == 1)
+		set_constant(operand, ea_policy_value_of(operand->type,
+												 operand->value), false);
+	else
+		operand->starts = true;
+}
+
+void
+ea_policy_operand(EaPolicyWriter *w, const EaPolicy *node, EaOperand *operand)
+{
+	Datum		value = (Datum) 0;
+
+	memset(operand, 0, sizeof(*operand));
+	switch (node->kind)
+	{
+		case EA_POLICY_LITERAL:
+			set_constant(operand, ea_policy_value_literal(node), false);
+			break;
+		case EA_POLICY_NOW:
+			if (w->req != NULL)
+				set_constant(operand, TimestampTzGetDatum(w->req->now),
+							 false);
+			break;
+		case EA_POLICY_USER:
+			if (w->req != NULL)
+			{
+				bool		known = ea_policy_sql_caller(w->req->principal,
+														 node->text,
+														 node->key,
+														 node->type, &value);
+
+				set_constant(operand, value, !known);
+			}
+			break;
+		default:
+			path_operand(w, node, operand);
+			break;
+	}
+}
+
+/* -------- SQL -------- */
+
+/* The relation a path's value is looked up in, up to `AND t<n>.id = `. */
+static void
+write_from(EaPolicyWriter *w, EaEntity *target, const char *column)
+{
+	EaSqlBuf   *b = w->b;
+	int			alias = b->nrelations;
+
+	ea_sqlbuf_addf(b, "(SELECT t%d.%s", alias, column);
+	if (w->req != NULL)
+		ea_sqlbuf_from(b, target, EA_OP_READ);
+	else
+	{
+		/* the target's own row-level security narrows it */
+		b->nrelations++;
+		ea_sqlbuf_addf(b, " FROM %s t%d WHERE ", target->table, alias);
+		if (target->tenant_scoped)
+			ea_sqlbuf_addf(b, "t%d.tenant_id = (SELECT entityapi.current_tenant())",
+						   alias);
+		else
+			ea_sqlbuf_add(b, "true");
+	}
+	ea_sqlbuf_addf(b, " AND t%d.id = ", alias);
+}
+
+static const char *
+column_of(EaField *field)
+{
+	if (field == NULL)
+		return "id";
+	return field->kind == EA_ATTRIBUTE ? field->column :
+		field->members[0].column;
+}
+
+/* The column that n names lead to, written from its far end. */
+static void
+write_path(EaPolicyWriter *w, EaField **fields, int n,
+		   const EaOperand *operand)
+{
+	if (n > 1)
+	{
+		write_from(w, ea_catalog_target(fields[n - 2], 0),
+				   column_of(fields[n - 1]));
+		write_path(w, fields, n - 1, operand);
+		ea_sqlbuf_add(w->b, ")");
+	}
+	else if (operand->starts)
+		ea_sqlbuf_value(w->b, UUIDOID, operand->value, false);
+	else if (w->req == NULL)
+		ea_sqlbuf_addf(w->b, "%s.%s", w->entity->table,
+					   column_of(fields[0]));
+	else
+		ea_sqlbuf_addf(w->b, "t%d.%s", w->alias, column_of(fields[0]));
+}
+
+/* `(SELECT entityapi.caller_text('profile', 'team'))`: asked once a scan. */
+static void
+write_caller(EaPolicyWriter *w, const EaPolicy *node)
+{
+	static const char *const functions[] = {
+		[EA_POLICY_BOOLEAN] = "caller_boolean",
+		[EA_POLICY_NUMBER] = "caller_number",
+		[EA_POLICY_STRING] = "caller_text",
+		[EA_POLICY_UUID] = "caller_uuid",
+		[EA_POLICY_DATE] = "caller_date",
+		[EA_POLICY_DATETIME] = "caller_datetime",
+		[EA_POLICY_STRINGS] = "caller_texts",
+		[EA_POLICY_ANY] = "caller_known"
+	};
+
+	ea_sqlbuf_addf(w->b, "(SELECT entityapi.%s(%s, %s))",
+				   functions[node->type], quote_literal_cstr(node->text),
+				   node->key == NULL ? "NULL" : quote_literal_cstr(node->key));
+}
+
+/* A constant as text: only in row-level security, where it is a literal. */
+static void
+write_literal(EaPolicyWriter *w, EaPolicyType type, Datum value)
+{
+	const EaType *writer = ea_policy_value_type(type);
+	StringInfoData buf;
+
+	initStringInfo(&buf);
+	if (type == EA_POLICY_STRING)
+		appendStringInfoString(&buf, quote_literal_cstr(TextDatumGetCString(value)));
+	else
+	{
+		writer->write(&buf, value);
+		if (buf.data[0] == '"')
+		{
+			char	   *bare = pnstrdup(buf.data + 1, buf.len - 2);
+
+			resetStringInfo(&buf);
+			appendStringInfoString(&buf, quote_literal_cstr(bare));
+		}
+	}
+	if (type == EA_POLICY_NUMBER || type == EA_POLICY_BOOLEAN)
+		ea_sqlbuf_addf(w->b, "(%s)", buf.data);
+	else
+		ea_sqlbuf_addf(w->b, "%s::%s", buf.data, writer->sql);
+}
+
+static bool
+is_integer(const EaType *type)
+{
+	return type != NULL &&
+		(type->id == EA_TYPE_INTEGER || type->id == EA_TYPE_LONG);
+}
+
+/*
+ * A number against a column of integers stays one where it can, so that an
+ * index serves the comparison.
+ */
+static void
+write_constant(EaPolicyWriter *w, EaPolicyType type, Datum value,
+			   const EaType *against)
+{
+	int64		whole;
+
+	if (w->req == NULL)
+		write_literal(w, type, value);
+	else if (type != EA_POLICY_NUMBER)
+		ea_sqlbuf_value(w->b, ea_policy_value_type(type)->oid, value, false);
+	else if (is_integer(against) && ea_policy_value_whole(value, &whole))
+		ea_sqlbuf_value(w->b, INT8OID, Int64GetDatum(whole), false);
+	else
+	{
+		ea_sqlbuf_value(w->b, NUMERICOID, value, false);
+		ea_sqlbuf_add(w->b, "::pg_catalog.numeric");
+	}
+}
+
+void
+ea_policy_operand_write(EaPolicyWriter *w, const EaPolicy *node,
+						const EaOperand *operand, const EaType *against)
+{
+	if (operand->constant)
+		write_constant(w, node->type, operand->value, against);
+	else if (node->kind == EA_POLICY_USER)
+		write_caller(w, node);
+	else if (node->kind == EA_POLICY_NOW)
+		ea_sqlbuf_add(w->b, "pg_catalog.now()");
+	else
+		write_path(w, node->bound, node->nnames, operand);
+}
+
+/* The members of a list as an array of the column's type. */
+static void
+write_array(EaPolicyWriter *w, const EaPolicy *list, const EaType *against)
+{
+	const EaType *type = is_integer(against) ? ea_types_find("long") :
+		ea_policy_value_type(list->type);
+	Datum	   *items = palloc(list->nchildren * sizeof(Datum));
+	int			n = 0;
+	int16		len;
+	bool		byval;
+	char		align;
+
+	for (int i = 0; i < list->nchildren; i++)
+	{
+		EaOperand	item;
+		int64		whole;
+
+		ea_policy_operand(w, list->children[i], &item);
+		if (!is_integer(against))
+			items[n++] = item.value;
+		else if (ea_policy_value_whole(item.value, &whole))
+			items[n++] = Int64GetDatum(whole);
+	}
+	get_typlenbyvalalign(type->oid, &len, &byval, &align);
+	ea_sqlbuf_value(w->b, type->array_oid,
+					PointerGetDatum(construct_array(items, n, type->oid, len,
+													byval, align)), false);
+	ea_sqlbuf_addf(w->b, "::%s[]", type->id == EA_TYPE_STRING ?
+				   "pg_catalog.text" : type->sql);
+}
+
+void
+ea_policy_operand_write_any(EaPolicyWriter *w, const EaPolicy *list,
+							const EaType *against)
+{
+	EaOperand	operand;
+
+	ea_sqlbuf_add(w->b, " = ANY (");
+	if (list->kind != EA_POLICY_LIST)
+	{
+		ea_policy_operand(w, list, &operand);
+		if (operand.constant)
+			ea_sqlbuf_value(w->b, TEXTARRAYOID, operand.value, false);
+		else
+		{
+			/* a cast keeps this from being read as a sub-select's rows */
+			ea_policy_operand_write(w, list, &operand, NULL);
+			ea_sqlbuf_add(w->b, "::pg_catalog.text[]");
+		}
+	}
+	else if (w->req != NULL)
+		write_array(w, list, against);
+	else
+	{
+		ea_sqlbuf_add(w->b, "ARRAY[");
+		for (int i = 0; i < list->nchildren; i++)
+		{
+			if (i > 0)
+				ea_sqlbuf_add(w->b, ", ");
+			ea_policy_operand(w, list->children[i], &operand);
+			write_literal(w, list->children[i]->type, operand.value);
+		}
+		ea_sqlbuf_add(w->b, "]");
+	}
+	ea_sqlbuf_add(w->b, ")");
+}

@@ -1,0 +1,64 @@
+/*-------------------------------------------------------------------------
+ *
+ * policy_sql_part.h
+ *	  Between the parts of policy_sql: one policy being written.
+ *
+ * policy_sql.c has the trees and the whole of an entity's policies,
+ * policy_sql_operand.c finds out what a node stands for and writes it,
+ * policy_sql_write.c decides and writes conditions.
+ *
+ * extension/policy_sql_part.h
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef EA_POLICY_SQL_PART_H
+#define EA_POLICY_SQL_PART_H
+
+#include "policy_sql.h"
+#include "policy_sql_value.h"
+
+typedef struct EaPolicyWriter
+{
+	EaRequest  *req;			/* NULL: for row-level security */
+	EaSqlBuf   *b;
+	EaEntity   *entity;
+	int			alias;
+	EaOperation op;
+	const EaPolicyInput *input; /* NULL: not known yet */
+	const EaPolicy *tree;
+	bool		moved;			/* #record is the row as it will be */
+} EaPolicyWriter;
+
+/* What a value node stands for. */
+typedef struct EaOperand
+{
+	bool		constant;		/* value, or null */
+	bool		isnull;
+	Datum		value;			/* also where the path of a column starts, */
+	bool		starts;			/* when this is set */
+	bool		never_null;
+	const EaType *type;			/* of a column */
+} EaOperand;
+
+/* A path that the tree looks at as #input; name NULL: any at all. */
+extern bool ea_policy_mentions_input(const EaPolicy *tree, const char *name);
+
+extern void ea_policy_operand(EaPolicyWriter *w, const EaPolicy *node,
+							  EaOperand *operand);
+
+/* Write it; a number is given the type of the column it is compared with. */
+extern void ea_policy_operand_write(EaPolicyWriter *w, const EaPolicy *node,
+									const EaOperand *operand,
+									const EaType *against);
+
+/* ` = ANY (...)` with the constant members of a list, or of strings. */
+extern void ea_policy_operand_write_any(EaPolicyWriter *w,
+										const EaPolicy *list,
+										const EaType *against);
+
+extern EaVerdict ea_policy_verdict(EaPolicyWriter *w);
+
+/* A condition for a tree whose verdict is open; null counts as false. */
+extern void ea_policy_condition(EaPolicyWriter *w);
+
+#endif							/* EA_POLICY_SQL_PART_H */

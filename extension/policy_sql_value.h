@@ -1,0 +1,32 @@
+/*-------------------------------------------------------------------------
+ *
+ * policy_sql_value.h
+ *	  Values in policies: literals and what is known of the caller.
+ *
+ * extension/policy_sql_value.h
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef EA_POLICY_SQL_VALUE_H
+#define EA_POLICY_SQL_VALUE_H
+
+#include "context.h"
+#include "policy.h"
+#include "types.h"
+
+/* The attribute type that holds values of a type; NULL for lists. */
+extern const EaType *ea_policy_value_type(EaPolicyType type);
+
+/* A literal as a value of its type. */
+extern Datum ea_policy_value_literal(const EaPolicy *node);
+
+/* Order of two values of a type, by the database's collation. */
+extern int	ea_policy_value_compare(EaPolicyType type, Datum a, Datum b);
+
+/* A value of an attribute as one of its policy type: numbers are numeric. */
+extern Datum ea_policy_value_of(const EaType *type, Datum value);
+
+/* A number that is a whole one within 64 bits. */
+extern bool ea_policy_value_whole(Datum number, int64 *whole);
+
+#endif							/* EA_POLICY_SQL_VALUE_H */

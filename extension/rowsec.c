@@ -1,0 +1,318 @@
+/*-------------------------------------------------------------------------
+ *
+ * rowsec.c
+ *	  Who asks, for row-level security: what the policies on the tables call.
+ *
+ * Plain SQL has a principal in one of two ways: the login of the session is
+ * mapped to an account, or a trusted middleware has set one.  Both live in
+ * this backend's memory, where no SET reaches.  Accounts and tenants are
+ * looked at again with each statement of the client, so that what is taken
+ * away is gone with the next one.
+ *
+ * The functions run as the owner; each is called once a scan.
+ *
+ * extension/rowsec.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "account.h"
+#include "authz.h"
+#include "catalog/pg_type.h"
+#include "exec.h"
+#include "executor/spi.h"
+#include "fmgr.h"
+#include "miscadmin.h"
+#include "policy_sql.h"
+#include "principal.h"
+#include "username.h"
+#include "utils/acl.h"
+#include "utils/builtins.h"
+#include "utils/memutils.h"
+#include "utils/timestamp.h"
+
+/* Set by set_principal(), until the next call or the end of the session. */
+static MemoryContext given_context = NULL;
+static EaPrincipal *given = NULL;
+
+/* Found for the statement that began at this time, in this transaction. */
+static MemoryContext found_context = NULL;
+static EaPrincipal *found = NULL;
+static TimestampTz found_at = 0;
+static Oid	found_for = InvalidOid;
+
+static void
+forget(void)
+{
+	found = NULL;
+	found_at = 0;
+}
+
+static void
+account_row(void *arg, TupleTableSlot *slot)
+{
+	ea_account_read(arg, slot);
+}
+
+/* The account that the login is mapped to, if it is alive. */
+static EaPrincipal *
+find_mapped(void)
+{
+	EaAccount  *account = palloc0(sizeof(EaAccount));
+	Oid			type = TEXTOID;
+	Datum		role = CStringGetTextDatum(GetUserNameFromId(GetSessionUserId(),
+															 false));
+
+	if (ea_exec_run("SELECT " EA_ACCOUNT_COLUMNS
+					" FROM entityapi.mapped_role m"
+					" CROSS JOIN " EA_ACCOUNT_TABLES
+					" WHERE m.role = $1 AND a.id = m.account_id",
+					1, &type, &role, NULL, EA_EXEC_READ, true,
+					account_row, account) == 0 ||
+		!account->active || account->principal.force_change)
+		return NULL;
+	return &account->principal;
+}
+
+static EaPrincipal *
+check_given(void)
+{
+	Oid			type = UUIDOID;
+	Datum		tenant = UUIDPGetDatum(&given->tenant);
+
+	if (given->force_change)
+		return NULL;
+	if (given->has_tenant &&
+		ea_exec_run("SELECT 1 FROM entityapi.tenant"
+					" WHERE id = $1 AND status = 'ACTIVE'",
+					1, &type, &tenant, NULL, EA_EXEC_READ, true,
+					NULL, NULL) == 0)
+		return NULL;
+	return given;
+}
+
+/* Who asks, or NULL.  SPI must be connected. */
+static EaPrincipal *
+current(void)
+{
+	TimestampTz now = GetCurrentStatementStartTimestamp();
+	MemoryContext old;
+
+	if (found_at == now && found_for == GetSessionUserId())
+		return found;
+	forget();
+	if (found_context == NULL)
+		found_context = AllocSetContextCreate(TopMemoryContext,
+											  "entityapi caller",
+											  ALLOCSET_SMALL_SIZES);
+	MemoryContextReset(found_context);
+	old = MemoryContextSwitchTo(found_context);
+	found = given != NULL ? check_given() : find_mapped();
+	MemoryContextSwitchTo(old);
+	found_at = now;
+	found_for = GetSessionUserId();
+	return found;
+}
+
+static void
+connect(void)
+{
+	if (SPI_connect() != SPI_OK_CONNECT)
+		elog(ERROR, "could not connect to SPI");
+}
+
+PG_FUNCTION_INFO_V1(ea_sql_set_principal);
+
+/* entityapi.set_principal(principal jsonb) returns void; null takes it away */
+Datum
+ea_sql_set_principal(PG_FUNCTION_ARGS)
+{
+	MemoryContext old;
+	const char *why;
+	char	   *source;
+	EaJson	   *json;
+	EaJsonFault fault;
+
+	given = NULL;
+	forget();
+	if (PG_ARGISNULL(0))
+		PG_RETURN_VOID();
+	if (given_context == NULL)
+		given_context = AllocSetContextCreate(TopMemoryContext,
+											  "entityapi principal",
+											  ALLOCSET_SMALL_SIZES);
+	MemoryContextReset(given_context);
+	source = JsonbToCString(NULL, &PG_GETARG_JSONB_P(0)->root, 0);
+	old = MemoryContextSwitchTo(given_context);
+	json = ea_jsonread_parse(source, strlen(source), EA_JSON_MAX_DEPTH,
+							 &fault);
+	given = ea_principal_read(json, source, &why);
+	MemoryContextSwitchTo(old);
+	if (given == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("this is no principal: %s", why)));
+	PG_RETURN_VOID();
+}
+
+PG_FUNCTION_INFO_V1(ea_sql_map_role);
+
+/* entityapi.map_role(role name, username text); a null username unmaps */
+Datum
+ea_sql_map_role(PG_FUNCTION_ARGS)
+{
+	static const Oid types[] = {TEXTOID, TEXTOID};
+	Datum		values[2];
+	char	   *username;
+
+	if (PG_ARGISNULL(0))
+		ereport(ERROR,
+				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+				 errmsg("the role must not be null")));
+	get_role_oid(NameStr(*PG_GETARG_NAME(0)), false);
+	values[0] = CStringGetTextDatum(NameStr(*PG_GETARG_NAME(0)));
+	connect();
+	forget();
+	ea_exec_run("DELETE FROM entityapi.mapped_role WHERE role = $1", 1, types,
+				values, NULL, EA_EXEC_WRITE, true, NULL, NULL);
+	if (!PG_ARGISNULL(1))
+	{
+		text	   *given_name = PG_GETARG_TEXT_PP(1);
+
+		username = ea_username_clean(VARDATA_ANY(given_name),
+									 VARSIZE_ANY_EXHDR(given_name));
+		values[1] = CStringGetTextDatum(username == NULL ? "" :
+										ea_username_key(username));
+		if (ea_exec_run("INSERT INTO entityapi.mapped_role (role, account_id)"
+						" SELECT $1, id FROM entityapi.account"
+						" WHERE username_key = $2", 2, types, values, NULL,
+						EA_EXEC_WRITE, true, NULL, NULL) == 0)
+			ereport(ERROR,
+					(errcode(ERRCODE_UNDEFINED_OBJECT),
+					 errmsg("there is no such user")));
+	}
+	SPI_finish();
+	PG_RETURN_VOID();
+}
+
+PG_FUNCTION_INFO_V1(ea_sql_current_tenant);
+
+/* entityapi.current_tenant() returns uuid */
+Datum
+ea_sql_current_tenant(PG_FUNCTION_ARGS)
+{
+	EaPrincipal *principal;
+
+	connect();
+	principal = current();
+	SPI_finish();
+	if (principal == NULL || !principal->has_tenant)
+		PG_RETURN_NULL();
+	PG_RETURN_UUID_P(&principal->tenant);
+}
+
+/* Ask the one place that decides about an entity, by its name. */
+static bool
+ask_authz(FunctionCallInfo fcinfo,
+		  bool (*ask) (EaRequest *req, EaEntity *entity))
+{
+	EaRequest	req = {0};
+	EaCatalog  *volatile catalog = NULL;
+	volatile bool answer = false;
+
+	connect();
+	req.mcxt = CurrentMemoryContext;
+	req.principal = current();
+	PG_TRY();
+	{
+		if (req.principal != NULL && !PG_ARGISNULL(0))
+		{
+			char	   *name = text_to_cstring(PG_GETARG_TEXT_PP(0));
+			EaEntity   *entity;
+
+			catalog = ea_catalog_acquire();
+			req.catalog = catalog;
+			entity = ea_catalog_entity(catalog, name);
+			answer = entity != NULL && ask(&req, entity);
+		}
+	}
+	PG_FINALLY();
+	{
+		if (catalog != NULL)
+			ea_catalog_release(catalog);
+	}
+	PG_END_TRY();
+	SPI_finish();
+	return answer;
+}
+
+static bool
+reads(EaRequest *req, EaEntity *entity)
+{
+	return ea_authz_allows(req, entity, EA_OP_READ);
+}
+
+PG_FUNCTION_INFO_V1(ea_sql_caller_reads);
+
+/* entityapi.caller_reads(entity text): roles allow it */
+Datum
+ea_sql_caller_reads(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_BOOL(ask_authz(fcinfo, reads));
+}
+
+PG_FUNCTION_INFO_V1(ea_sql_caller_bypasses);
+
+/* entityapi.caller_bypasses(entity text): neither roles nor policies count */
+Datum
+ea_sql_caller_bypasses(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_BOOL(ask_authz(fcinfo, ea_authz_bypasses));
+}
+
+/* entityapi.caller_<type>(property text, key text): see policy.h */
+static Datum
+caller_value(FunctionCallInfo fcinfo, EaPolicyType type)
+{
+	MemoryContext mcxt = CurrentMemoryContext;
+	EaPrincipal *principal;
+	Datum		value = (Datum) 0;
+	bool		known;
+
+	connect();
+	principal = current();
+	SPI_finish();
+	MemoryContextSwitchTo(found_context);
+	known = principal != NULL && !PG_ARGISNULL(0) &&
+		ea_policy_sql_caller(principal,
+							 text_to_cstring(PG_GETARG_TEXT_PP(0)),
+							 PG_ARGISNULL(1) ? NULL :
+							 text_to_cstring(PG_GETARG_TEXT_PP(1)),
+							 type, &value);
+	MemoryContextSwitchTo(mcxt);
+	if (type == EA_POLICY_ANY)
+		PG_RETURN_BOOL(known);
+	if (!known)
+		PG_RETURN_NULL();
+	return value;
+}
+
+#define CALLER_FUNCTION(name, type) \
+PG_FUNCTION_INFO_V1(name); \
+Datum \
+name(PG_FUNCTION_ARGS) \
+{ \
+	return caller_value(fcinfo, type); \
+} \
+extern Datum name(PG_FUNCTION_ARGS)
+
+CALLER_FUNCTION(ea_sql_caller_boolean, EA_POLICY_BOOLEAN);
+CALLER_FUNCTION(ea_sql_caller_number, EA_POLICY_NUMBER);
+CALLER_FUNCTION(ea_sql_caller_text, EA_POLICY_STRING);
+CALLER_FUNCTION(ea_sql_caller_uuid, EA_POLICY_UUID);
+CALLER_FUNCTION(ea_sql_caller_date, EA_POLICY_DATE);
+CALLER_FUNCTION(ea_sql_caller_datetime, EA_POLICY_DATETIME);
+CALLER_FUNCTION(ea_sql_caller_texts, EA_POLICY_STRINGS);
+CALLER_FUNCTION(ea_sql_caller_known, EA_POLICY_ANY);

@@ -1,0 +1,49 @@
+/*-------------------------------------------------------------------------
+ *
+ * rules.h
+ *	  Policies at writes: may this caller make, change, delete this row?
+ *
+ * Read policies need no question: they are in every statement.  All of these
+ * throw 403, and forget faults noted before, because authority comes before
+ * validation (contract section 1.1).
+ *
+ * extension/rules.h
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef EA_RULES_H
+#define EA_RULES_H
+
+#include "input.h"
+#include "policy_sql.h"
+
+/* Before the values of a create are read: what is refused whatever comes. */
+extern bool ea_rules_refuse_create(EaRequest *req, EaEntity *entity);
+
+/* A create whose values and targets have been checked. */
+extern void ea_rules_check_create(EaInput *input);
+
+/* Has the row to be looked at before the operation? */
+extern bool ea_rules_ask(EaRequest *req, EaEntity *entity, EaOperation op);
+
+/*
+ * A row that is visible and held, before it is updated or deleted.  input is
+ * what an update sets, or NULL when that is not sound.
+ */
+extern void ea_rules_check_row(EaRequest *req, EaEntity *entity,
+							   EaOperation op, const pg_uuid_t *id,
+							   EaInput *input);
+
+/*
+ * Rows of the target whose reference, field owner, is about to become id, or
+ * null: add appends ` AND <which rows>`.
+ */
+typedef void (*EaRulesRows) (EaSqlBuf *b, int alias, void *arg);
+
+extern void ea_rules_check_members(EaRequest *req, EaField *owner,
+								   const pg_uuid_t *id, EaRulesRows add,
+								   void *arg);
+
+extern EA_NORETURN void ea_rules_refuse(EaRequest *req) EA_NORETURN_END;
+
+#endif							/* EA_RULES_H */

@@ -1,0 +1,34 @@
+/*-------------------------------------------------------------------------
+ *
+ * udf.h
+ *	  Functions of the deployment, from jsonb to jsonb, called as their owners.
+ *
+ * extension/udf.h
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef EA_UDF_H
+#define EA_UDF_H
+
+#include "context.h"
+
+typedef enum EaUdfOutcome
+{
+	EA_UDF_DONE,
+	EA_UDF_FAILED,				/* it raised an error, or is not there */
+	EA_UDF_TIMEOUT
+} EaUdfOutcome;
+
+/*
+ * Call schema.function(argument); *answer is its result as JSON text, NULL
+ * for null.  label names it in the log.  timeout_ms of 0 leaves the limit of
+ * the statement.  When it is not done the transaction is in no state to go
+ * on: the caller must throw.  Errors that are none of the function's own,
+ * a deadlock or a shutdown, are thrown on.
+ */
+extern EaUdfOutcome ea_udf_call(EaRequest *req, const char *label,
+								const char *schema, const char *function,
+								int timeout_ms, Datum argument,
+								char **answer);
+
+#endif							/* EA_UDF_H */

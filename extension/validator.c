@@ -1,0 +1,128 @@
+/*-------------------------------------------------------------------------
+ *
+ * validator.c
+ *	  A credential validator in place of the built-in one (contract 6.2).
+ *
+ * Its word is all there is: no account is looked up.  Whatever is not
+ * exactly a principal is a rejected credential.
+ *
+ * extension/validator.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "fmgr.h"
+#include "guc.h"
+#include "jsonwrite.h"
+#include "mb/pg_wchar.h"
+#include "principal.h"
+#include "udf.h"
+#include "utils/builtins.h"
+#include "utils/fmgrprotos.h"
+#include "validator.h"
+
+bool
+ea_validator_is_set(void)
+{
+	return ea_guc_credential_validator[0] != '\0';
+}
+
+static const char *
+method_name(const EaRequest *req)
+{
+	switch (req->method)
+	{
+		case EA_POST:
+			return "POST";
+		case EA_PATCH:
+			return "PATCH";
+		case EA_PUT:
+			return "PUT";
+		case EA_DELETE:
+			return "DELETE";
+		default:
+			return req->head ? "HEAD" : "GET";
+	}
+}
+
+/* The whole request; a body that is no text is null. */
+static Datum
+describe(EaRequest *req)
+{
+	StringInfoData buf;
+
+	initStringInfo(&buf);
+	appendStringInfoChar(&buf, '{');
+	ea_jsonwrite_key(&buf, "method");
+	ea_jsonwrite_cstring(&buf, method_name(req));
+	ea_jsonwrite_key(&buf, "path");
+	ea_jsonwrite_cstring(&buf, pnstrdup(req->target,
+										strcspn(req->target, "?")));
+	ea_jsonwrite_key(&buf, "query");
+	ea_jsonwrite_cstring(&buf, req->query);
+	ea_jsonwrite_key(&buf, "headers");
+	if (req->headers == NULL)
+		ea_jsonwrite_lit(&buf, "{}");
+	else
+		JsonbToCString(&buf, &req->headers->root, VARSIZE(req->headers));
+	ea_jsonwrite_key(&buf, "body");
+	if (req->body != NULL && memchr(req->body, 0, req->body_len) == NULL &&
+		pg_verify_mbstr(PG_UTF8, req->body, req->body_len, true))
+		ea_jsonwrite_string(&buf, req->body, req->body_len);
+	else
+		ea_jsonwrite_lit(&buf, "null");
+	ea_jsonwrite_key(&buf, "remoteAddress");
+	ea_jsonwrite_cstring(&buf, req->remote);
+	appendStringInfoChar(&buf, '}');
+	return DirectFunctionCall1(jsonb_in, CStringGetDatum(buf.data));
+}
+
+static char *
+call(EaRequest *req)
+{
+	const char *name = ea_guc_credential_validator;
+	const char *dot = strchr(name, '.');
+	char	   *answer = NULL;
+
+	if (dot == NULL ||
+		ea_udf_call(req, "credential validator", pnstrdup(name, dot - name),
+					dot + 1, 0, describe(req), &answer) != EA_UDF_DONE)
+		return NULL;
+	return answer;
+}
+
+static EaPrincipal *
+find_principal(EaRequest *req)
+{
+	char	   *answer = call(req);
+	EaPrincipal *principal;
+	EaJson	   *root;
+	EaJsonFault fault;
+	const char *why;
+
+	if (answer == NULL)
+		return NULL;
+	root = ea_jsonread_parse(answer, strlen(answer), EA_JSON_MAX_DEPTH,
+							 &fault);
+	if (root == NULL || ea_jsonread_get(root, "reject") != NULL ||
+		ea_jsonread_get(root, "principal") == NULL)
+		return NULL;
+	principal = ea_principal_read(ea_jsonread_get(root, "principal"), answer,
+								  &why);
+	if (principal == NULL)
+		ereport(LOG,
+				(errmsg("entityapi request %s: credential validator: %s",
+						req->request_id, why),
+				 errhidestmt(true)));
+	return principal;
+}
+
+void
+ea_validator_check(EaRequest *req)
+{
+	req->principal = find_principal(req);
+	if (req->principal == NULL)
+		ea_errors_throw(req, EA_ERR_INVALID_CREDENTIAL, EA_AT_HEADER,
+						"Authorization", "The credential is not valid.");
+}

@@ -1,0 +1,24 @@
+/*-------------------------------------------------------------------------
+ *
+ * validator.h
+ *	  A credential validator in place of the built-in one (contract 6.2).
+ *
+ * extension/validator.h
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef EA_VALIDATOR_H
+#define EA_VALIDATOR_H
+
+#include "context.h"
+
+/* One is set: login and keys of the service are off. */
+extern bool ea_validator_is_set(void);
+
+/*
+ * Let it find the principal of the request.  Throws 401 for everything but a
+ * sound principal.
+ */
+extern void ea_validator_check(EaRequest *req);
+
+#endif							/* EA_VALIDATOR_H */
