@@ -56,6 +56,31 @@ my $admin = $shim->user($ours, 'admin', []);
 $cluster->psql("insert into entityapi.tenant_admin values ('$ours', '$admin->{id}')");
 $caller{admin} = { roles => [], admin => 1, token => $admin->{accessToken}, tenant => $ours };
 
+# A service account stands for itself; a personal key for no more of its owner
+# than the roles it carries, and never for a platform authority.
+my $account = $shim->http(POST => "/manage/tenants/$ours/service-accounts",
+	{ token => $shim->superadmin->{accessToken}, json => { name => 'robot', roles => ['R0'] } })->{json};
+my $granted = $shim->http(POST => '/auth/token',
+	{ json => { clientId => $account->{clientId}, clientSecret => $account->{clientSecret} } })->{json};
+$caller{service} = { roles => ['R0'], token => $granted->{accessToken}, tenant => $ours };
+
+sub key_of
+{
+	my ($token, @carried) = @_;
+
+	return $shim->http(POST => '/auth/me/api-keys',
+		{ token => $token, json => { name => 'key', domainRoles => \@carried, expiresAt => '2099-01-01T00:00:00Z' } })->{json}{key};
+}
+
+$caller{key} = { roles => ['R1'], key => key_of($caller{R1}{token}, 'R1'), tenant => $ours };
+$caller{admin_key} = { roles => [], key => key_of($admin->{accessToken}), tenant => $ours };
+for my $who (qw(key admin_key))
+{
+	like($caller{$who}{key}, qr/^eap_/, "$who is there");
+	$caller{$who}{headers} = { 'X-API-Key' => $caller{$who}{key} };
+}
+ok($caller{service}{token}, 'service account is there');
+
 sub allows
 {
 	my ($caller, $entity, $operation) = @_;
@@ -109,7 +134,7 @@ sub expect
 	my ($name, $caller, $operation, $scope, $well) = @_;
 	my $entity = $entity{$name};
 
-	return 401 unless $caller->{token};
+	return 401 unless $caller->{token} || $caller->{key};
 	return 403 unless allows($caller, $entity, $operation);
 	return 400 if $caller->{super} && !$caller->{tenant} && $entity->{tenantScoped};
 
