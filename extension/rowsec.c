@@ -76,9 +76,14 @@ find_mapped(void)
 	return &account->principal;
 }
 
+/*
+ * The principal that was set, if its tenant is alive.  A copy, because what
+ * is parsed of it on the way lives no longer than found_context.
+ */
 static EaPrincipal *
 check_given(void)
 {
+	EaPrincipal *copy = palloc(sizeof(EaPrincipal));
 	Oid			type = UUIDOID;
 	Datum		tenant = UUIDPGetDatum(&given->tenant);
 
@@ -90,7 +95,8 @@ check_given(void)
 					1, &type, &tenant, NULL, EA_EXEC_READ, true,
 					NULL, NULL) == 0)
 		return NULL;
-	return given;
+	*copy = *given;
+	return copy;
 }
 
 /* Who asks, or NULL.  SPI must be connected. */

@@ -122,6 +122,8 @@ RESET SESSION AUTHORIZATION;
 SET SESSION AUTHORIZATION regress_rls_middleware;
 SELECT entityapi.set_principal('{"userId": "u", "tenantId": "00000000-0000-0000-0000-00000000000b", "roles": ["Clerk", "Boss"], "securityAttributes": {"region": "south"}}');
 SELECT * FROM rls_test.seen;
+-- the same again: what was parsed of the principal outlives no statement
+SELECT * FROM rls_test.seen;
 SELECT entityapi.set_principal('{"userId": "u", "tenantId": "00000000-0000-0000-0000-00000000000c", "roles": ["Clerk"]}');
 SELECT * FROM rls_test.seen;
 SELECT entityapi.set_principal('{"userId": "u", "tenantId": "00000000-0000-0000-0000-00000000000b", "superAdmin": true}');
