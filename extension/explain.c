@@ -138,6 +138,7 @@ ea_sql_explain(PG_FUNCTION_ARGS)
 {
 	MemoryContext mcxt = CurrentMemoryContext;
 	ResourceOwner owner = CurrentResourceOwner;
+	ErrorData  *volatile error = NULL;
 	EaPrincipal *principal;
 
 	InitMaterializedSRF(fcinfo, MAT_SRF_USE_EXPECTED_DESC);
@@ -158,16 +159,22 @@ ea_sql_explain(PG_FUNCTION_ARGS)
 	{
 		run_request(PG_GETARG_DATUM(0), PG_GETARG_DATUM(1), principal);
 	}
-	PG_FINALLY();
+	PG_CATCH();
 	{
-		sink = NULL;
-		ea_handle_assume(NULL);
-		ea_exec_observe(NULL);
+		/* whoever catches this must find his own subtransaction on top */
+		MemoryContextSwitchTo(mcxt);
+		error = CopyErrorData();
+		FlushErrorState();
 	}
 	PG_END_TRY();
+	sink = NULL;
+	ea_handle_assume(NULL);
+	ea_exec_observe(NULL);
 	RollbackAndReleaseCurrentSubTransaction();
 	MemoryContextSwitchTo(mcxt);
 	CurrentResourceOwner = owner;
+	if (error != NULL)
+		ReThrowError(error);
 	SPI_finish();
 	return (Datum) 0;
 }

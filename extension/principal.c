@@ -138,6 +138,9 @@ ea_principal_read(const EaJson *json, const char *source, const char **why)
 	principal->profile = read_object(json, "profile", source, why);
 	principal->attributes = read_object(json, "securityAttributes", source,
 										why);
+	if (principal->kind == EA_KIND_PERSONAL_API_KEY &&
+		(principal->super_admin || principal->tenant_admin))
+		*why = "a personal key has no authority of an administrator";
 	read_tenant(json, principal, why);
 	if (principal->user_id == NULL || principal->user_id[0] == '\0')
 	{

@@ -37,7 +37,7 @@ note_timeout(void)
 	SetLatch(MyLatch);
 }
 
-/* The function, if it is one that takes and returns jsonb; else no oid. */
+/* The function; an error unless it is one that takes and returns jsonb. */
 static Oid
 find_function(const char *schema, const char *function, Oid *owner)
 {
@@ -45,20 +45,23 @@ find_function(const char *schema, const char *function, Oid *owner)
 	List	   *name = list_make2(makeString(pstrdup(schema)),
 								  makeString(pstrdup(function)));
 	Oid			oid = LookupFuncName(name, 1, &argument, true);
-	HeapTuple	tuple;
-	Form_pg_proc proc;
+	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(oid));
+	bool		fits = false;
 
-	if (!OidIsValid(oid))
-		return InvalidOid;
-	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(oid));
-	if (!HeapTupleIsValid(tuple))
-		return InvalidOid;
-	proc = (Form_pg_proc) GETSTRUCT(tuple);
-	*owner = proc->proowner;
-	if (proc->prorettype != JSONBOID || proc->proretset ||
-		proc->prokind != PROKIND_FUNCTION)
-		oid = InvalidOid;
-	ReleaseSysCache(tuple);
+	if (HeapTupleIsValid(tuple))
+	{
+		Form_pg_proc proc = (Form_pg_proc) GETSTRUCT(tuple);
+
+		*owner = proc->proowner;
+		fits = proc->prorettype == JSONBOID && !proc->proretset &&
+			proc->prokind == PROKIND_FUNCTION;
+		ReleaseSysCache(tuple);
+	}
+	if (!fits)
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_FUNCTION),
+				 errmsg("there is no function %s.%s (jsonb) returns jsonb",
+						schema, function)));
 	return oid;
 }
 
@@ -108,17 +111,7 @@ ea_udf_call(EaRequest *req, const char *label, const char *schema,
 {
 	MemoryContext mcxt = CurrentMemoryContext;
 	volatile EaUdfOutcome outcome = EA_UDF_DONE;
-	Oid			owner = InvalidOid;
-	Oid			oid = find_function(schema, function, &owner);
 
-	if (!OidIsValid(oid))
-	{
-		ereport(LOG,
-				(errmsg("entityapi request %s: %s: there is no function %s.%s (jsonb) returns jsonb",
-						req->request_id, label, schema, function),
-				 errhidestmt(true)));
-		return EA_UDF_FAILED;
-	}
 	if (timeout_id == MAX_TIMEOUTS)
 		timeout_id = RegisterTimeout(USER_TIMEOUT, note_timeout);
 	timed_out = false;
@@ -126,6 +119,9 @@ ea_udf_call(EaRequest *req, const char *label, const char *schema,
 		enable_timeout_after(timeout_id, timeout_ms);
 	PG_TRY();
 	{
+		Oid			owner = InvalidOid;
+		Oid			oid = find_function(schema, function, &owner);
+
 		*answer = call_as_owner(oid, owner, argument);
 		disable_timeout(timeout_id, false);
 		CHECK_FOR_INTERRUPTS();
