@@ -23,6 +23,27 @@
 #include "utils/timestamp.h"
 #include "uuid.h"
 
+static const EaListColumn columns[] = {
+	{"id", "a.id", EA_LIST_UUID},
+	{"username", "a.username", EA_LIST_STRING},
+	{"email", "a.email", EA_LIST_STRING},
+	{"status", "a.status", EA_LIST_STRING},
+	{"roles", "a.roles", EA_LIST_STRINGS},
+	{"profile", "a.profile::text", EA_LIST_OBJECT},
+	{"securityAttributes", "a.security_attributes::text", EA_LIST_OBJECT},
+	{"passwordChangeRequired", "a.password_change_required", EA_LIST_BOOLEAN},
+	{"isTenantAdmin", "EXISTS (SELECT 1 FROM entityapi.tenant_admin ta"
+		" WHERE ta.account_id = a.id AND ta.tenant_id = a.tenant_id)",
+	EA_LIST_BOOLEAN},
+	{"createdAt", "a.created_at", EA_LIST_DATETIME},
+	{"lastLoginAt", "a.last_login_at", EA_LIST_DATETIME}
+};
+
+const EaListing ea_account_users = {
+	"entityapi.account a WHERE a.tenant_id = $1 AND a.kind = 'USER'",
+	lengthof(columns), columns
+};
+
 /* In the order of EaKind, as tables, tokens and answers spell them. */
 static const char *const kind_names[] = {
 	"USER", "SERVICE_ACCOUNT", "PERSONAL_API_KEY"
@@ -115,100 +136,6 @@ ea_account_make_admin(const pg_uuid_t *tenant, const pg_uuid_t *id)
 				" VALUES ($1, $2) ON CONFLICT DO NOTHING",
 				lengthof(types), types, values, NULL, EA_EXEC_WRITE, true,
 				NULL, NULL);
-}
-
-static void
-write_text(StringInfo out, const char *key, TupleTableSlot *slot, int column)
-{
-	ea_jsonwrite_key(out, key);
-	ea_jsonwrite_cstring(out, slot->tts_isnull[column] ? NULL :
-						 TextDatumGetCString(slot->tts_values[column]));
-}
-
-static void
-write_time(StringInfo out, const char *key, TupleTableSlot *slot, int column)
-{
-	ea_jsonwrite_key(out, key);
-	if (slot->tts_isnull[column])
-		ea_jsonwrite_lit(out, "null");
-	else
-		ea_jsonwrite_timestamp(out,
-							   DatumGetTimestampTz(slot->tts_values[column]));
-}
-
-static void
-write_object(StringInfo out, const char *key, TupleTableSlot *slot, int column)
-{
-	ea_jsonwrite_key(out, key);
-	ea_account_write_object(out,
-							TextDatumGetCString(slot->tts_values[column]));
-}
-
-/* Row of ea_account_write(): all of the record but its last member. */
-static void
-write_record(void *arg, TupleTableSlot *slot)
-{
-	StringInfo	out = arg;
-	Datum	   *values = slot->tts_values;
-	char	  **roles;
-	int			nroles;
-
-	ea_jsonwrite_key(out, "id");
-	ea_jsonwrite_uuid(out, DatumGetUUIDP(values[0]));
-	write_text(out, "username", slot, 1);
-	write_text(out, "email", slot, 2);
-	write_text(out, "status", slot, 3);
-	ea_jsonwrite_key(out, "roles");
-	appendStringInfoChar(out, '[');
-	roles = ea_exec_array_text(values[4], &nroles);
-	for (int i = 0; i < nroles; i++)
-	{
-		ea_jsonwrite_comma(out);
-		ea_jsonwrite_cstring(out, roles[i]);
-	}
-	appendStringInfoChar(out, ']');
-	write_object(out, "profile", slot, 5);
-	write_object(out, "securityAttributes", slot, 6);
-	ea_jsonwrite_key(out, "passwordChangeRequired");
-	ea_jsonwrite_bool(out, DatumGetBool(values[7]));
-	ea_jsonwrite_key(out, "isTenantAdmin");
-	ea_jsonwrite_bool(out, DatumGetBool(values[8]));
-	write_time(out, "createdAt", slot, 9);
-	write_time(out, "lastLoginAt", slot, 10);
-}
-
-bool
-ea_account_write(StringInfo out, const pg_uuid_t *tenant, const pg_uuid_t *id,
-				 const char *temporary_password)
-{
-	static const Oid types[] = {UUIDOID, UUIDOID};
-	Datum		values[] = {UUIDPGetDatum(id), UUIDPGetDatum(tenant)};
-	int			start = out->len;
-
-	appendStringInfoChar(out, '{');
-	if (ea_exec_run("SELECT a.id, a.username, a.email, a.status, a.roles,"
-					" a.profile::text, a.security_attributes::text,"
-					" a.password_change_required,"
-					" EXISTS (SELECT 1 FROM entityapi.tenant_admin ta"
-					" WHERE ta.account_id = a.id"
-					" AND ta.tenant_id = a.tenant_id),"
-					" a.created_at, a.last_login_at"
-					" FROM entityapi.account a WHERE a.id = $1"
-					" AND a.tenant_id = $2 AND a.kind = 'USER'",
-					lengthof(types), types, values, NULL, EA_EXEC_WRITE, true,
-					write_record, out) == 0)
-	{
-		out->len = start;
-		out->data[start] = '\0';
-		return false;
-	}
-	if (temporary_password != NULL)
-	{
-		ea_jsonwrite_key(out, "temporaryPassword");
-		ea_jsonwrite_cstring(out, temporary_password);
-	}
-	appendStringInfoChar(out, '}');
-	return true;
 }
 
 void

@@ -12,6 +12,7 @@
 
 #include "context.h"
 #include "executor/tuptable.h"
+#include "listing.h"
 
 /* Bytes of a profile, of security attributes, as compact JSON. */
 #define EA_ACCOUNT_OBJECT_MAX 4096
@@ -89,13 +90,35 @@ extern bool ea_account_insert(const EaNewAccount *account, TimestampTz now,
 extern void ea_account_make_admin(const pg_uuid_t *tenant,
 								  const pg_uuid_t *id);
 
+/* The users of a tenant, as contract section 7 shows them. */
+extern const EaListing ea_account_users;
+
+/* What is to become of an account that is being changed. */
+typedef struct EaAccountState
+{
+	const char *username_key;
+	const char *email;			/* or NULL */
+	const char *status;
+	const char *attributes;		/* JSON text, of jsonb */
+	const char *profile;
+	const char *password;		/* a new one, else NULL */
+} EaAccountState;
+
 /*
- * Append the record of a user of a tenant (contract section 7), with the
- * password that was made for it, if any.  False when there is no such user.
+ * Bring a stored state to what the members of an object, which
+ * ea_body_check() has looked at, make of it: email (null: none any more),
+ * status, securityAttributes and profile (merged), temporaryPassword.  Notes
+ * all faults.
  */
-extern bool ea_account_write(StringInfo out, const pg_uuid_t *tenant,
-							 const pg_uuid_t *id,
-							 const char *temporary_password);
+extern void ea_account_change(EaRequest *req, const EaJson *object,
+							  EaAccountState *state);
+
+/*
+ * The stored text of an object with a patch merged into it (RFC 7396), as
+ * jsonb, or a fault noted at the pointer as ea_account_object() does.
+ */
+extern Datum ea_account_merge(EaRequest *req, const char *stored,
+							  const EaJson *patch, const char *pointer);
 
 /*
  * Read an array of declared roles into a text[] without repetitions.  Notes

@@ -19,6 +19,7 @@
 #include "catalog/pg_collation.h"
 #include "catalog/pg_type.h"
 #include "exec.h"
+#include "guc.h"
 #include "jsonwrite.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
@@ -156,6 +157,57 @@ ea_account_object(EaRequest *req, const char *json, const char *pointer)
 	return stored;
 }
 
+/*
+ * Append target with patch merged into it (RFC 7396).  A target that is NULL
+ * or no object counts as an empty one.
+ */
+static void
+merge(StringInfo out, const EaJson *target, const EaJson *patch)
+{
+	check_stack_depth();
+	if (patch->kind != EA_JSON_OBJECT)
+	{
+		ea_jsonwrite_tree(out, patch);
+		return;
+	}
+
+	appendStringInfoChar(out, '{');
+	if (target != NULL && target->kind == EA_JSON_OBJECT)
+	{
+		for (const EaJson *member = target->first; member;
+			 member = member->next)
+		{
+			if (ea_jsonread_get(patch, member->key) != NULL)
+				continue;
+			ea_jsonwrite_key(out, member->key);
+			ea_jsonwrite_tree(out, member);
+		}
+	}
+	for (const EaJson *member = patch->first; member; member = member->next)
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (member->kind == EA_JSON_NULL)
+			continue;
+		ea_jsonwrite_key(out, member->key);
+		merge(out, ea_jsonread_get(target, member->key), member);
+	}
+	appendStringInfoChar(out, '}');
+}
+
+Datum
+ea_account_merge(EaRequest *req, const char *stored, const EaJson *patch,
+				 const char *pointer)
+{
+	StringInfoData merged;
+	EaJsonFault fault;
+
+	initStringInfo(&merged);
+	merge(&merged,
+		  ea_jsonread_parse(stored, strlen(stored), ea_guc_max_json_depth,
+							&fault), patch);
+	return ea_account_object(req, merged.data, pointer);
+}
+
 static bool
 is_integer(const EaJson *value)
 {
@@ -236,8 +288,10 @@ is_allowed(const EaJson *value, const EaJson *allowed)
 	return false;
 }
 
+/* patch: a null takes an attribute away, whether it is declared or not. */
 static void
-check_attributes(EaRequest *req, const EaJson *object, const char *pointer)
+check_attributes(EaRequest *req, const EaJson *object, const char *pointer,
+				 bool patch)
 {
 	for (const EaJson *member = object->first; member; member = member->next)
 	{
@@ -245,6 +299,8 @@ check_attributes(EaRequest *req, const EaJson *object, const char *pointer)
 			ea_catalog_attribute(req->catalog, member->key);
 		char	   *where = ea_errors_pointer(pointer, member->key);
 
+		if (patch && member->kind == EA_JSON_NULL)
+			continue;
 		if (attribute == NULL)
 			ea_errors_add(req, EA_ERR_UNKNOWN_FIELD, EA_AT_POINTER, where,
 						  "This security attribute is not declared.");
@@ -292,6 +348,27 @@ is_email(const EaJson *value)
 }
 
 static void
+check_email(EaRequest *req, const EaJson *email, const char *pointer)
+{
+	if (email != NULL && !is_email(email))
+		ea_errors_add(req, EA_ERR_INVALID_VALUE, EA_AT_POINTER, pointer,
+					  "This is not an e-mail address.");
+}
+
+static void
+check_password(EaRequest *req, const EaJson *password, const char *pointer,
+			   const char *username_key)
+{
+	const char *fault = ea_account_password_fault(password->text,
+												  password->len,
+												  username_key);
+
+	if (fault != NULL)
+		ea_errors_add(req, EA_ERR_WEAK_PASSWORD, EA_AT_POINTER, pointer,
+					  "%s", fault);
+}
+
+static void
 read_username(EaRequest *req, const EaJson *object, const char *pointer,
 			  EaNewAccount *account)
 {
@@ -314,7 +391,6 @@ read_password(EaRequest *req, const EaJson *object, const char *pointer,
 {
 	const EaJson *value = ea_body_member(object, "temporaryPassword",
 										 EA_JSON_STRING);
-	const char *fault;
 
 	account->temporary = true;
 	account->generated = value == NULL;
@@ -324,12 +400,9 @@ read_password(EaRequest *req, const EaJson *object, const char *pointer,
 		return;
 	}
 	account->password = value->text;
-	fault = ea_account_password_fault(value->text, value->len,
-									  account->username_key == NULL ? "" :
-									  account->username_key);
-	if (fault != NULL)
-		ea_errors_add(req, EA_ERR_WEAK_PASSWORD, EA_AT_POINTER, pointer,
-					  "%s", fault);
+	check_password(req, value, pointer,
+				   account->username_key == NULL ? "" :
+				   account->username_key);
 }
 
 void
@@ -345,10 +418,7 @@ ea_account_describe(EaRequest *req, const EaJson *object, const char *base,
 	read_username(req, object, ea_errors_pointer(base, "username"), account);
 
 	account->email = email == NULL ? NULL : email->text;
-	if (email != NULL && !is_email(email))
-		ea_errors_add(req, EA_ERR_INVALID_VALUE, EA_AT_POINTER,
-					  ea_errors_pointer(base, "email"),
-					  "This is not an e-mail address.");
+	check_email(req, email, ea_errors_pointer(base, "email"));
 
 	account->roles = roles == NULL ?
 		ea_exec_text_array(req->catalog->default_roles,
@@ -356,13 +426,60 @@ ea_account_describe(EaRequest *req, const EaJson *object, const char *base,
 		ea_account_roles(req, roles, ea_errors_pointer(base, "roles"));
 
 	if (attributes != NULL)
-		check_attributes(req, attributes, where);
+		check_attributes(req, attributes, where, false);
 	account->attributes = read_object(req, object, "securityAttributes",
 									  where);
 	account->profile = read_object(req, object, "profile",
 								   ea_errors_pointer(base, "profile"));
 	read_password(req, object, ea_errors_pointer(base, "temporaryPassword"),
 				  account);
+}
+
+static void
+merge_member(EaRequest *req, const EaJson *object, const char *name,
+			 const char *pointer, const char **stored)
+{
+	const EaJson *patch = ea_body_member(object, name, EA_JSON_OBJECT);
+	Datum		merged;
+
+	if (patch == NULL)
+		return;
+	merged = ea_account_merge(req, *stored, patch, pointer);
+	if (merged != (Datum) 0)
+		*stored = DatumGetCString(DirectFunctionCall1(jsonb_out, merged));
+}
+
+void
+ea_account_change(EaRequest *req, const EaJson *object, EaAccountState *state)
+{
+	const EaJson *sent = ea_jsonread_get(object, "email");
+	const EaJson *email = ea_body_member(object, "email", EA_JSON_STRING);
+	const EaJson *status = ea_body_member(object, "status", EA_JSON_STRING);
+	const EaJson *attributes = ea_body_member(object, "securityAttributes",
+											  EA_JSON_OBJECT);
+	const EaJson *password = ea_body_member(object, "temporaryPassword",
+											EA_JSON_STRING);
+
+	if (sent != NULL)
+		state->email = email == NULL ? NULL : email->text;
+	check_email(req, email, "/email");
+	if (status != NULL)
+		state->status = status->text;
+	if (strcmp(state->status, "ACTIVE") != 0 &&
+		strcmp(state->status, "DISABLED") != 0)
+		ea_errors_add(req, EA_ERR_INVALID_VALUE, EA_AT_POINTER, "/status",
+					  "A status is ACTIVE or DISABLED.");
+	if (attributes != NULL)
+		check_attributes(req, attributes, "/securityAttributes", true);
+	merge_member(req, object, "securityAttributes", "/securityAttributes",
+				 &state->attributes);
+	merge_member(req, object, "profile", "/profile", &state->profile);
+	if (password != NULL)
+	{
+		state->password = password->text;
+		check_password(req, password, "/temporaryPassword",
+					   state->username_key);
+	}
 }
 
 const char *

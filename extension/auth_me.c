@@ -15,10 +15,9 @@
 #include "body.h"
 #include "catalog/pg_type.h"
 #include "exec.h"
-#include "guc.h"
 #include "jsonwrite.h"
-#include "miscadmin.h"
 #include "utils/builtins.h"
+#include "utils/fmgrprotos.h"
 
 typedef struct OwnRow
 {
@@ -107,43 +106,6 @@ ea_auth_me(EaRequest *req)
 	answer_me(req, find_own(req, false).email);
 }
 
-/*
- * Append target with patch merged into it (RFC 7396).  A target that is NULL
- * or no object counts as an empty one.
- */
-static void
-merge(StringInfo out, const EaJson *target, const EaJson *patch)
-{
-	check_stack_depth();
-	if (patch->kind != EA_JSON_OBJECT)
-	{
-		ea_jsonwrite_tree(out, patch);
-		return;
-	}
-
-	appendStringInfoChar(out, '{');
-	if (target != NULL && target->kind == EA_JSON_OBJECT)
-	{
-		for (const EaJson *member = target->first; member;
-			 member = member->next)
-		{
-			if (ea_jsonread_get(patch, member->key) != NULL)
-				continue;
-			ea_jsonwrite_key(out, member->key);
-			ea_jsonwrite_tree(out, member);
-		}
-	}
-	for (const EaJson *member = patch->first; member; member = member->next)
-	{
-		CHECK_FOR_INTERRUPTS();
-		if (member->kind == EA_JSON_NULL)
-			continue;
-		ea_jsonwrite_key(out, member->key);
-		merge(out, ea_jsonread_get(target, member->key), member);
-	}
-	appendStringInfoChar(out, '}');
-}
-
 /* PATCH /auth/me */
 void
 ea_auth_update_me(EaRequest *req)
@@ -155,20 +117,16 @@ ea_auth_update_me(EaRequest *req)
 	const EaJson *body = ea_body_read(req, rules, lengthof(rules));
 	OwnRow		row = find_own(req, true);
 	Datum		values[lengthof(types)];
-	StringInfoData merged;
-	EaJsonFault fault;
 
-	initStringInfo(&merged);
-	merge(&merged,
-		  ea_jsonread_parse(row.profile, strlen(row.profile),
-							ea_guc_max_json_depth, &fault),
-		  ea_jsonread_get(body, "profile"));
 	values[0] = UUIDPGetDatum(&req->principal->account);
-	values[1] = ea_account_object(req, merged.data, "/profile");
+	values[1] = ea_account_merge(req, row.profile,
+								 ea_jsonread_get(body, "profile"),
+								 "/profile");
 	ea_errors_check(req);
 	ea_exec_run("UPDATE entityapi.account SET profile = $2 WHERE id = $1",
 				lengthof(types), types, values, NULL, EA_EXEC_WRITE, true,
 				NULL, NULL);
-	req->principal->profile = merged.data;
+	req->principal->profile =
+		DatumGetCString(DirectFunctionCall1(jsonb_out, values[1]));
 	answer_me(req, row.email);
 }

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * manage.c
- *	  Tenants and their users.
+ *	  The users of tenants.
  *
  * extension/manage.c
  *
@@ -15,168 +15,13 @@
 #include "catalog/pg_type.h"
 #include "exec.h"
 #include "guc.h"
-#include "jsonwrite.h"
+#include "listing.h"
 #include "manage.h"
+#include "password.h"
+#include "session.h"
 #include "throttle.h"
-#include "username.h"
 #include "utils/builtins.h"
-#include "utils/timestamp.h"
 #include "uuid.h"
-
-/* A slug is fit for a DNS label (RFC 1035 section 2.3.4). */
-#define SLUG_MAX 63
-
-typedef struct NewTenant
-{
-	pg_uuid_t	id;
-	char	   *name;
-	const char *slug;
-} NewTenant;
-
-static void
-read_tenant(EaRequest *req, const EaJson *body, NewTenant *tenant)
-{
-	const EaJson *name = ea_body_member(body, "name", EA_JSON_STRING);
-	const EaJson *slug = ea_body_member(body, "slug", EA_JSON_STRING);
-
-	if (name != NULL)
-		tenant->name = ea_username_clean(name->text, name->len);
-	if (name != NULL && tenant->name == NULL)
-		ea_errors_add(req, EA_ERR_INVALID_VALUE, EA_AT_POINTER, "/name",
-					  "A name has 1 to %d characters, without control or"
-					  " invisible ones.", EA_USERNAME_MAX);
-	if (slug == NULL)
-		return;
-	tenant->slug = slug->text;
-	if (slug->len < 1 || slug->len > SLUG_MAX ||
-		strspn(slug->text, "abcdefghijklmnopqrstuvwxyz0123456789-") !=
-		slug->len)
-		ea_errors_add(req, EA_ERR_INVALID_VALUE, EA_AT_POINTER, "/slug",
-					  "A slug has 1 to %d characters, lower-case letters,"
-					  " digits and hyphens.", SLUG_MAX);
-}
-
-/* Row: whether name, whether slug is taken. */
-static void
-note_taken(void *arg, TupleTableSlot *slot)
-{
-	EaRequest  *req = arg;
-
-	if (DatumGetBool(slot->tts_values[0]))
-		ea_errors_add(req, EA_ERR_UNIQUE, EA_AT_POINTER, "/name",
-					  "This name is taken.");
-	if (DatumGetBool(slot->tts_values[1]))
-		ea_errors_add(req, EA_ERR_UNIQUE, EA_AT_POINTER, "/slug",
-					  "This slug is taken.");
-}
-
-static void
-insert_tenant(EaRequest *req, NewTenant *tenant)
-{
-	static const Oid types[] = {TEXTOID, TEXTOID, UUIDOID, TIMESTAMPTZOID};
-	Datum		values[lengthof(types)];
-
-	ea_uuid_make(&tenant->id);
-	values[0] = CStringGetTextDatum(tenant->name);
-	values[1] = CStringGetTextDatum(tenant->slug);
-	values[2] = UUIDPGetDatum(&tenant->id);
-	values[3] = TimestampTzGetDatum(req->now);
-	if (ea_exec_run("INSERT INTO entityapi.tenant"
-					" (name, slug, id, status, attributes, created_at)"
-					" VALUES ($1, $2, $3, 'ACTIVE', '{}', $4)"
-					" ON CONFLICT DO NOTHING",
-					lengthof(types), types, values, NULL, EA_EXEC_WRITE,
-					true, NULL, NULL) > 0)
-		return;
-
-	ea_exec_run("SELECT coalesce(bool_or(name = $1), false),"
-				" coalesce(bool_or(slug = $2), false)"
-				" FROM entityapi.tenant WHERE name = $1 OR slug = $2",
-				2, types, values, NULL, EA_EXEC_WRITE, true, note_taken, req);
-
-	/* what was in the way may be gone by now, but it was */
-	if (req->nproblems == 0)
-		ea_errors_add(req, EA_ERR_UNIQUE, EA_AT_POINTER, "/slug",
-					  "This name or slug is taken.");
-	ea_errors_check(req);
-}
-
-static void
-insert_user(EaRequest *req, const EaNewAccount *account, const char *pointer,
-			pg_uuid_t *id)
-{
-	ea_throttle_hash(req);
-	if (!ea_account_insert(account, req->now, id))
-		ea_errors_throw(req, EA_ERR_UNIQUE, EA_AT_POINTER, pointer,
-						"This username is taken.");
-}
-
-static void
-write_tenant(StringInfo out, const NewTenant *tenant, TimestampTz created_at)
-{
-	ea_jsonwrite_key(out, "id");
-	ea_jsonwrite_uuid(out, &tenant->id);
-	ea_jsonwrite_key(out, "name");
-	ea_jsonwrite_cstring(out, tenant->name);
-	ea_jsonwrite_key(out, "slug");
-	ea_jsonwrite_cstring(out, tenant->slug);
-	ea_jsonwrite_key(out, "status");
-	ea_jsonwrite_lit(out, "\"ACTIVE\"");
-	ea_jsonwrite_key(out, "attributes");
-	ea_jsonwrite_lit(out, "{}");
-	ea_jsonwrite_key(out, "createdAt");
-	ea_jsonwrite_timestamp(out, created_at);
-}
-
-/* POST /manage/tenants */
-void
-ea_manage_create_tenant(EaRequest *req)
-{
-	static const EaMemberRule rules[] = {
-		{"name", EA_JSON_STRING, true},
-		{"slug", EA_JSON_STRING, true},
-		{"admin", EA_JSON_OBJECT, false}
-	};
-	static const EaMemberRule admin_rules[] = {
-		{"username", EA_JSON_STRING, true},
-		{"email", EA_JSON_STRING, false},
-		{"temporaryPassword", EA_JSON_STRING, false}
-	};
-	const EaJson *body = ea_context_json(req);
-	const EaJson *admin = ea_body_member(body, "admin", EA_JSON_OBJECT);
-	NewTenant	tenant = {0};
-	EaNewAccount account = {0};
-	pg_uuid_t	id;
-
-	ea_body_check(req, body, "", rules, lengthof(rules));
-	read_tenant(req, body, &tenant);
-	if (admin != NULL)
-	{
-		ea_body_check(req, admin, "/admin", admin_rules,
-					  lengthof(admin_rules));
-		ea_account_describe(req, admin, "/admin", &account);
-	}
-	ea_errors_check(req);
-
-	insert_tenant(req, &tenant);
-	appendStringInfoChar(req->out, '{');
-	write_tenant(req->out, &tenant, req->now);
-	if (admin != NULL)
-	{
-		account.has_tenant = true;
-		account.tenant = tenant.id;
-		insert_user(req, &account, "/admin/username", &id);
-		ea_account_make_admin(&tenant.id, &id);
-		ea_jsonwrite_key(req->out, "admin");
-		ea_account_write(req->out, &tenant.id, &id,
-						 account.generated ? account.password : NULL);
-	}
-	appendStringInfoChar(req->out, '}');
-	req->status = 201;
-	ea_context_answer(req, "location",
-					  psprintf("%s/manage/tenants/%s", ea_guc_base_url,
-							   ea_uuid_text(&tenant.id)));
-}
 
 void
 ea_manage_not_found(EaRequest *req)
@@ -190,6 +35,15 @@ ea_manage_id(EaRequest *req, int arg, pg_uuid_t *id)
 {
 	if (!ea_uuid_parse(req->args[arg], strlen(req->args[arg]), id))
 		ea_manage_not_found(req);
+}
+
+void
+ea_manage_note_change(EaRequest *req, const char *field, const char *before,
+					  const char *after, bool json)
+{
+	if (before == NULL ? after != NULL :
+		after == NULL || strcmp(before, after) != 0)
+		ea_audit_own_change(req, field, before, after, json);
 }
 
 /* 404 unless the statement finds a row for the ids. */
@@ -220,6 +74,16 @@ ea_manage_tenant(EaRequest *req, pg_uuid_t *tenant)
 					" FOR KEY SHARE", 1, tenant);
 }
 
+void
+ea_manage_insert_user(EaRequest *req, const EaNewAccount *account,
+					  const char *pointer, pg_uuid_t *id)
+{
+	ea_throttle_hash(req);
+	if (!ea_account_insert(account, req->now, id))
+		ea_errors_throw(req, EA_ERR_UNIQUE, EA_AT_POINTER, pointer,
+						"This username is taken.");
+}
+
 /* POST /manage/tenants/{id}/users */
 void
 ea_manage_create_user(EaRequest *req)
@@ -241,9 +105,10 @@ ea_manage_create_user(EaRequest *req)
 	ea_account_describe(req, body, "", &account);
 	ea_errors_check(req);
 
-	insert_user(req, &account, "/username", &id);
-	ea_account_write(req->out, &account.tenant, &id,
-					 account.generated ? account.password : NULL);
+	ea_manage_insert_user(req, &account, "/username", &id);
+	ea_listing_record(req, &ea_account_users, &account.tenant, &id,
+					  account.generated ? "temporaryPassword" : NULL,
+					  account.password);
 	req->status = 201;
 	ea_context_answer(req, "location",
 					  psprintf("%s/manage/tenants/%s/users/%s",
@@ -295,6 +160,171 @@ ea_manage_set_roles(EaRequest *req)
 				" WHERE tenant_id = $1 AND id = $2",
 				lengthof(types), types, values, NULL, EA_EXEC_WRITE, true,
 				NULL, NULL);
-	ea_account_write(req->out, &ids[0], &ids[1], NULL);
+	ea_listing_record(req, &ea_account_users, &ids[0], &ids[1], NULL, NULL);
 	req->status = 200;
+}
+
+/* GET /manage/tenants/{id}/users */
+void
+ea_manage_list_users(EaRequest *req)
+{
+	pg_uuid_t	tenant;
+
+	ea_manage_tenant(req, &tenant);
+	ea_listing_page(req, &ea_account_users, &tenant);
+}
+
+static char *
+text_or_null(TupleTableSlot *slot, int column)
+{
+	return slot->tts_isnull[column] ? NULL :
+		TextDatumGetCString(slot->tts_values[column]);
+}
+
+static void
+read_state(void *arg, TupleTableSlot *slot)
+{
+	EaAccountState *state = arg;
+
+	state->username_key = text_or_null(slot, 0);
+	state->email = text_or_null(slot, 1);
+	state->status = text_or_null(slot, 2);
+	state->attributes = text_or_null(slot, 3);
+	state->profile = text_or_null(slot, 4);
+}
+
+/* Write it.  A temporary password has to be changed at the next login. */
+static void
+store_state(EaRequest *req, const pg_uuid_t *id, const EaAccountState *state)
+{
+	static const Oid types[] = {
+		UUIDOID, TEXTOID, TEXTOID, TEXTOID, TEXTOID, TEXTOID
+	};
+	const char *texts[] = {
+		NULL, state->email, state->status, state->attributes, state->profile,
+		NULL
+	};
+	Datum		values[lengthof(types)];
+	bool		isnull[lengthof(types)];
+
+	if (state->password != NULL)
+	{
+		ea_throttle_hash(req);
+		texts[5] = ea_password_hash(state->password,
+									strlen(state->password));
+	}
+	for (int i = 1; i < lengthof(types); i++)
+	{
+		isnull[i] = texts[i] == NULL;
+		values[i] = isnull[i] ? (Datum) 0 : CStringGetTextDatum(texts[i]);
+	}
+	isnull[0] = false;
+	values[0] = UUIDPGetDatum(id);
+	ea_exec_run("UPDATE entityapi.account SET email = $2, status = $3,"
+				" security_attributes = $4::jsonb, profile = $5::jsonb,"
+				" password_hash = coalesce($6, password_hash),"
+				" password_change_required ="
+				" password_change_required OR $6 IS NOT NULL WHERE id = $1",
+				lengthof(types), types, values, isnull, EA_EXEC_WRITE, true,
+				NULL, NULL);
+}
+
+/* PATCH /manage/tenants/{id}/users/{uid} */
+void
+ea_manage_update_user(EaRequest *req)
+{
+	static const EaMemberRule rules[] = {
+		{"email", EA_JSON_STRING, false},
+		{"status", EA_JSON_STRING, false},
+		{"securityAttributes", EA_JSON_OBJECT, false},
+		{"profile", EA_JSON_OBJECT, false},
+		{"temporaryPassword", EA_JSON_STRING, false}
+	};
+	static const Oid types[] = {UUIDOID, UUIDOID};
+	const EaJson *body = ea_context_json(req);
+	Datum		values[lengthof(types)];
+	EaAccountState before = {0};
+	EaAccountState after;
+	pg_uuid_t	ids[2];
+
+	ea_manage_tenant(req, &ids[0]);
+	ea_manage_id(req, 1, &ids[1]);
+	values[0] = UUIDPGetDatum(&ids[0]);
+	values[1] = UUIDPGetDatum(&ids[1]);
+	if (ea_exec_run("SELECT username_key, email, status,"
+					" security_attributes::text, profile::text"
+					" FROM entityapi.account WHERE tenant_id = $1"
+					" AND id = $2 AND kind = 'USER' FOR NO KEY UPDATE",
+					lengthof(types), types, values, NULL, EA_EXEC_WRITE, true,
+					read_state, &before) == 0)
+		ea_manage_not_found(req);
+	ea_body_check(req, body, "", rules, lengthof(rules));
+	after = before;
+	ea_account_change(req, body, &after);
+	ea_errors_check(req);
+
+	store_state(req, &ids[1], &after);
+	if (after.password != NULL || strcmp(after.status, "ACTIVE") != 0)
+		ea_session_end_all(&ids[1], req->now);
+	ea_manage_note_change(req, "email", before.email, after.email, false);
+	ea_manage_note_change(req, "status", before.status, after.status, false);
+	ea_manage_note_change(req, "securityAttributes", before.attributes,
+						  after.attributes, true);
+	ea_manage_note_change(req, "profile", before.profile, after.profile, true);
+	if (after.password != NULL)
+		ea_audit_own_change(req, "passwordChangeRequired", NULL, "true", true);
+	ea_listing_record(req, &ea_account_users, &ids[0], &ids[1], NULL, NULL);
+	req->status = 200;
+}
+
+/* The tenant and the user of the path, who belongs to it and stays. */
+static void
+find_user(EaRequest *req, pg_uuid_t ids[2])
+{
+	ea_manage_tenant(req, &ids[0]);
+	ea_manage_id(req, 1, &ids[1]);
+	require_row(req,
+				"SELECT 1 FROM entityapi.account WHERE tenant_id = $1"
+				" AND id = $2 AND kind = 'USER' FOR UPDATE", 2, ids);
+}
+
+/* DELETE /manage/tenants/{id}/users/{uid} */
+void
+ea_manage_delete_user(EaRequest *req)
+{
+	pg_uuid_t	ids[2];
+
+	find_user(req, ids);
+	require_row(req, "DELETE FROM entityapi.account WHERE tenant_id = $1"
+				" AND id = $2", 2, ids);
+	req->status = 204;
+}
+
+/* POST /manage/tenants/{id}/tenant-admins/{uid} */
+void
+ea_manage_grant_admin(EaRequest *req)
+{
+	pg_uuid_t	ids[2];
+
+	find_user(req, ids);
+	ea_account_make_admin(&ids[0], &ids[1]);
+	req->status = 204;
+}
+
+/* DELETE /manage/tenants/{id}/tenant-admins/{uid} */
+void
+ea_manage_revoke_admin(EaRequest *req)
+{
+	static const Oid types[] = {UUIDOID, UUIDOID};
+	Datum		values[lengthof(types)];
+	pg_uuid_t	ids[2];
+
+	find_user(req, ids);
+	values[0] = UUIDPGetDatum(&ids[0]);
+	values[1] = UUIDPGetDatum(&ids[1]);
+	ea_exec_run("DELETE FROM entityapi.tenant_admin WHERE tenant_id = $1"
+				" AND account_id = $2",
+				lengthof(types), types, values, NULL, EA_EXEC_WRITE, true,
+				NULL, NULL);
+	req->status = 204;
 }

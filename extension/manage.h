@@ -12,7 +12,7 @@
 #ifndef EA_MANAGE_H
 #define EA_MANAGE_H
 
-#include "context.h"
+#include "account.h"
 
 /* For the endpoints below /manage. */
 
@@ -28,8 +28,28 @@ extern void ea_manage_id(EaRequest *req, int arg, pg_uuid_t *id);
  */
 extern void ea_manage_tenant(EaRequest *req, pg_uuid_t *tenant);
 
+/* Insert an account; 409 at the pointer when its username is taken. */
+extern void ea_manage_insert_user(EaRequest *req, const EaNewAccount *account,
+								  const char *pointer, pg_uuid_t *id);
+
+/* Note for the audit log what became of a field, if it has changed. */
+extern void ea_manage_note_change(EaRequest *req, const char *field,
+								  const char *before, const char *after,
+								  bool json);
+
+/* tenants: manage_tenant.c */
 extern void ea_manage_create_tenant(EaRequest *req);
+extern void ea_manage_list_tenants(EaRequest *req);
+extern void ea_manage_show_tenant(EaRequest *req);
+extern void ea_manage_update_tenant(EaRequest *req);
+
+/* their users: manage.c */
 extern void ea_manage_create_user(EaRequest *req);
+extern void ea_manage_list_users(EaRequest *req);
+extern void ea_manage_update_user(EaRequest *req);
+extern void ea_manage_delete_user(EaRequest *req);
 extern void ea_manage_set_roles(EaRequest *req);
+extern void ea_manage_grant_admin(EaRequest *req);
+extern void ea_manage_revoke_admin(EaRequest *req);
 
 #endif							/* EA_MANAGE_H */

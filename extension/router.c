@@ -23,6 +23,7 @@
 #include "invite.h"
 #include "keys.h"
 #include "manage.h"
+#include "migration.h"
 #include "params.h"
 #include "relationship.h"
 #include "router.h"
@@ -61,10 +62,26 @@ static const EaRoute routes[] = {
 
 	{EA_POST, "/manage/tenants", EA_SUPER_ADMIN, 0,
 	EA_MEDIA_JSON, EA_ROUTE_POOL, ea_manage_create_tenant},
-	{EA_POST, "/manage/tenants/{id}/users", EA_TENANT_ADMIN_OF, 0,
+	{EA_GET, "/manage/tenants", EA_SUPER_ADMIN, 0,
+	EA_MEDIA_JSON, EA_ROUTE_POOL, ea_manage_list_tenants},
+	{EA_GET, TENANT, EA_SUPER_ADMIN, 0,
+	EA_MEDIA_JSON, EA_ROUTE_POOL, ea_manage_show_tenant},
+	{EA_PATCH, TENANT, EA_SUPER_ADMIN, 0,
+	EA_MEDIA_JSON, EA_ROUTE_POOL, ea_manage_update_tenant},
+	{EA_POST, TENANT "/users", EA_TENANT_ADMIN_OF, 0,
 	EA_MEDIA_JSON, 0, ea_manage_create_user},
-	{EA_PUT, "/manage/tenants/{id}/users/{uid}/roles", EA_TENANT_ADMIN_OF, 0,
+	{EA_GET, TENANT "/users", EA_TENANT_ADMIN_OF, 0,
+	EA_MEDIA_JSON, 0, ea_manage_list_users},
+	{EA_PATCH, TENANT "/users/{uid}", EA_TENANT_ADMIN_OF, 0,
+	EA_MEDIA_JSON, 0, ea_manage_update_user},
+	{EA_DELETE, TENANT "/users/{uid}", EA_TENANT_ADMIN_OF, 0,
+	EA_MEDIA_JSON, 0, ea_manage_delete_user},
+	{EA_PUT, TENANT "/users/{uid}/roles", EA_TENANT_ADMIN_OF, 0,
 	EA_MEDIA_JSON, 0, ea_manage_set_roles},
+	{EA_POST, TENANT "/tenant-admins/{uid}", EA_SUPER_ADMIN, 0,
+	EA_MEDIA_JSON, 0, ea_manage_grant_admin},
+	{EA_DELETE, TENANT "/tenant-admins/{uid}", EA_SUPER_ADMIN, 0,
+	EA_MEDIA_JSON, 0, ea_manage_revoke_admin},
 	{EA_GET, TENANT "/invites", EA_TENANT_ADMIN_OF, 0,
 	EA_MEDIA_JSON, 0, ea_invite_list},
 	{EA_POST, TENANT "/invites", EA_TENANT_ADMIN_OF, 0,
@@ -93,6 +110,8 @@ static const EaRoute routes[] = {
 	EA_MEDIA_JSON, 0, ea_keys_set_global},
 	{EA_GET, "/manage/audit", EA_ANY_ADMIN, 0,
 	EA_MEDIA_JSON, 0, ea_audit_list},
+	{EA_GET, "/manage/migrations/status", EA_SUPER_ADMIN, 0,
+	EA_MEDIA_JSON, 0, ea_migration_status},
 
 	{EA_GET, "/actuator/health", EA_ANYBODY, 0,
 	EA_MEDIA_JSON, 0, ea_health_show},

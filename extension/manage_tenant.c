@@ -1,0 +1,313 @@
+/*-------------------------------------------------------------------------
+ *
+ * manage_tenant.c
+ *	  Tenants: their making, their records, their suspension.
+ *
+ * A tenant's status is looked at by every request of every credential, so
+ * that a suspension needs nothing but the status.
+ *
+ * extension/manage_tenant.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "body.h"
+#include "catalog/namespace.h"
+#include "catalog/pg_type.h"
+#include "exec.h"
+#include "guc.h"
+#include "jsonwrite.h"
+#include "listing.h"
+#include "manage.h"
+#include "storage/lmgr.h"
+#include "username.h"
+#include "utils/builtins.h"
+#include "utils/fmgrprotos.h"
+#include "utils/lsyscache.h"
+#include "utils/timestamp.h"
+#include "uuid.h"
+
+static const EaListColumn columns[] = {
+	{"id", "t.id", EA_LIST_UUID},
+	{"name", "t.name", EA_LIST_STRING},
+	{"slug", "t.slug", EA_LIST_STRING},
+	{"status", "t.status", EA_LIST_STRING},
+	{"attributes", "t.attributes::text", EA_LIST_OBJECT},
+	{"createdAt", "t.created_at", EA_LIST_DATETIME}
+};
+
+static const EaListing tenants = {
+	"entityapi.tenant t WHERE $1 IS NULL", lengthof(columns), columns
+};
+
+/* A slug is fit for a DNS label (RFC 1035 section 2.3.4). */
+#define SLUG_MAX 63
+
+typedef struct NewTenant
+{
+	pg_uuid_t	id;
+	char	   *name;
+	const char *slug;
+} NewTenant;
+
+/* The name that was sent, as it is to be kept; NULL if there is none. */
+static char *
+read_name(EaRequest *req, const EaJson *body)
+{
+	const EaJson *name = ea_body_member(body, "name", EA_JSON_STRING);
+	char	   *clean;
+
+	if (name == NULL)
+		return NULL;
+	clean = ea_username_clean(name->text, name->len);
+	if (clean == NULL)
+		ea_errors_add(req, EA_ERR_INVALID_VALUE, EA_AT_POINTER, "/name",
+					  "A name has 1 to %d characters, without control or"
+					  " invisible ones.", EA_USERNAME_MAX);
+	return clean;
+}
+
+static void
+read_tenant(EaRequest *req, const EaJson *body, NewTenant *tenant)
+{
+	const EaJson *slug = ea_body_member(body, "slug", EA_JSON_STRING);
+
+	tenant->name = read_name(req, body);
+	if (slug == NULL)
+		return;
+	tenant->slug = slug->text;
+	if (slug->len < 1 || slug->len > SLUG_MAX ||
+		strspn(slug->text, "abcdefghijklmnopqrstuvwxyz0123456789-") !=
+		slug->len)
+		ea_errors_add(req, EA_ERR_INVALID_VALUE, EA_AT_POINTER, "/slug",
+					  "A slug has 1 to %d characters, lower-case letters,"
+					  " digits and hyphens.", SLUG_MAX);
+}
+
+/* Row: whether name, whether slug is taken. */
+static void
+note_taken(void *arg, TupleTableSlot *slot)
+{
+	EaRequest  *req = arg;
+
+	if (DatumGetBool(slot->tts_values[0]))
+		ea_errors_add(req, EA_ERR_UNIQUE, EA_AT_POINTER, "/name",
+					  "This name is taken.");
+	if (DatumGetBool(slot->tts_values[1]))
+		ea_errors_add(req, EA_ERR_UNIQUE, EA_AT_POINTER, "/slug",
+					  "This slug is taken.");
+}
+
+static void
+insert_tenant(EaRequest *req, NewTenant *tenant)
+{
+	static const Oid types[] = {TEXTOID, TEXTOID, UUIDOID, TIMESTAMPTZOID};
+	Datum		values[lengthof(types)];
+
+	ea_uuid_make(&tenant->id);
+	values[0] = CStringGetTextDatum(tenant->name);
+	values[1] = CStringGetTextDatum(tenant->slug);
+	values[2] = UUIDPGetDatum(&tenant->id);
+	values[3] = TimestampTzGetDatum(req->now);
+	if (ea_exec_run("INSERT INTO entityapi.tenant"
+					" (name, slug, id, status, attributes, created_at)"
+					" VALUES ($1, $2, $3, 'ACTIVE', '{}', $4)"
+					" ON CONFLICT DO NOTHING",
+					lengthof(types), types, values, NULL, EA_EXEC_WRITE,
+					true, NULL, NULL) > 0)
+		return;
+
+	ea_exec_run("SELECT coalesce(bool_or(name = $1), false),"
+				" coalesce(bool_or(slug = $2), false)"
+				" FROM entityapi.tenant WHERE name = $1 OR slug = $2",
+				2, types, values, NULL, EA_EXEC_WRITE, true, note_taken, req);
+
+	/* what was in the way may be gone by now, but it was */
+	if (req->nproblems == 0)
+		ea_errors_add(req, EA_ERR_UNIQUE, EA_AT_POINTER, "/slug",
+					  "This name or slug is taken.");
+	ea_errors_check(req);
+}
+
+/* POST /manage/tenants */
+void
+ea_manage_create_tenant(EaRequest *req)
+{
+	static const EaMemberRule rules[] = {
+		{"name", EA_JSON_STRING, true},
+		{"slug", EA_JSON_STRING, true},
+		{"admin", EA_JSON_OBJECT, false}
+	};
+	static const EaMemberRule admin_rules[] = {
+		{"username", EA_JSON_STRING, true},
+		{"email", EA_JSON_STRING, false},
+		{"temporaryPassword", EA_JSON_STRING, false}
+	};
+	const EaJson *body = ea_context_json(req);
+	const EaJson *admin = ea_body_member(body, "admin", EA_JSON_OBJECT);
+	NewTenant	tenant = {0};
+	EaNewAccount account = {0};
+	pg_uuid_t	id;
+
+	ea_body_check(req, body, "", rules, lengthof(rules));
+	read_tenant(req, body, &tenant);
+	if (admin != NULL)
+	{
+		ea_body_check(req, admin, "/admin", admin_rules,
+					  lengthof(admin_rules));
+		ea_account_describe(req, admin, "/admin", &account);
+	}
+	ea_errors_check(req);
+
+	insert_tenant(req, &tenant);
+	ea_listing_record(req, &tenants, NULL, &tenant.id, NULL, NULL);
+	if (admin != NULL)
+	{
+		account.has_tenant = true;
+		account.tenant = tenant.id;
+		ea_manage_insert_user(req, &account, "/admin/username", &id);
+		ea_account_make_admin(&tenant.id, &id);
+
+		/* the record goes on with one more member */
+		req->out->data[--req->out->len] = '\0';
+		ea_jsonwrite_key(req->out, "admin");
+		ea_listing_record(req, &ea_account_users, &tenant.id, &id,
+						  account.generated ? "temporaryPassword" : NULL,
+						  account.password);
+		appendStringInfoChar(req->out, '}');
+	}
+	req->status = 201;
+	ea_context_answer(req, "location",
+					  psprintf("%s/manage/tenants/%s", ea_guc_base_url,
+							   ea_uuid_text(&tenant.id)));
+}
+
+/* GET /manage/tenants */
+void
+ea_manage_list_tenants(EaRequest *req)
+{
+	ea_listing_page(req, &tenants, NULL);
+}
+
+/* GET /manage/tenants/{id} */
+void
+ea_manage_show_tenant(EaRequest *req)
+{
+	pg_uuid_t	id;
+
+	ea_manage_id(req, 0, &id);
+	if (!ea_listing_record(req, &tenants, NULL, &id, NULL, NULL))
+		ea_manage_not_found(req);
+	req->status = 200;
+}
+
+typedef struct TenantState
+{
+	const char *name;
+	const char *status;
+	const char *attributes;		/* JSON text, of jsonb */
+} TenantState;
+
+static void
+read_state(void *arg, TupleTableSlot *slot)
+{
+	TenantState *state = arg;
+
+	state->name = TextDatumGetCString(slot->tts_values[0]);
+	state->status = TextDatumGetCString(slot->tts_values[1]);
+	state->attributes = TextDatumGetCString(slot->tts_values[2]);
+}
+
+/* Notes every fault of the members that were sent. */
+static void
+change_state(EaRequest *req, const EaJson *body, TenantState *state)
+{
+	const EaJson *status = ea_body_member(body, "status", EA_JSON_STRING);
+	const EaJson *attributes = ea_body_member(body, "attributes",
+											  EA_JSON_OBJECT);
+	char	   *name = read_name(req, body);
+	Datum		merged;
+
+	if (name != NULL)
+		state->name = name;
+	if (status != NULL)
+		state->status = status->text;
+	if (strcmp(state->status, "ACTIVE") != 0 &&
+		strcmp(state->status, "SUSPENDED") != 0)
+		ea_errors_add(req, EA_ERR_INVALID_VALUE, EA_AT_POINTER, "/status",
+					  "A status is ACTIVE or SUSPENDED.");
+	if (attributes == NULL)
+		return;
+	merged = ea_account_merge(req, state->attributes, attributes,
+							  "/attributes");
+	if (merged != (Datum) 0)
+		state->attributes =
+			DatumGetCString(DirectFunctionCall1(jsonb_out, merged));
+}
+
+/*
+ * Write it; 409 when another tenant has the name.  Nobody else writes tenants
+ * from the look at the names until the end of the transaction.
+ */
+static void
+store_state(EaRequest *req, const pg_uuid_t *id, const TenantState *state)
+{
+	static const Oid types[] = {UUIDOID, TEXTOID, TEXTOID, TEXTOID};
+	Datum		values[lengthof(types)];
+
+	values[0] = UUIDPGetDatum(id);
+	values[1] = CStringGetTextDatum(state->name);
+	values[2] = CStringGetTextDatum(state->status);
+	values[3] = CStringGetTextDatum(state->attributes);
+	if (ea_exec_run("SELECT 1 FROM entityapi.tenant"
+					" WHERE name = $2 AND id <> $1",
+					2, types, values, NULL, EA_EXEC_WRITE, true,
+					NULL, NULL) > 0)
+		ea_errors_throw(req, EA_ERR_UNIQUE, EA_AT_POINTER, "/name",
+						"This name is taken.");
+	ea_exec_run("UPDATE entityapi.tenant SET name = $2, status = $3,"
+				" attributes = $4::jsonb WHERE id = $1",
+				lengthof(types), types, values, NULL, EA_EXEC_WRITE, true,
+				NULL, NULL);
+}
+
+/* PATCH /manage/tenants/{id} */
+void
+ea_manage_update_tenant(EaRequest *req)
+{
+	static const EaMemberRule rules[] = {
+		{"name", EA_JSON_STRING, false},
+		{"status", EA_JSON_STRING, false},
+		{"attributes", EA_JSON_OBJECT, false}
+	};
+	static const Oid types[] = {UUIDOID};
+	const EaJson *body = ea_context_json(req);
+	Datum		values[lengthof(types)];
+	TenantState before;
+	TenantState after;
+	pg_uuid_t	id;
+
+	ea_manage_id(req, 0, &id);
+	LockRelationOid(get_relname_relid("tenant",
+									  get_namespace_oid("entityapi", false)),
+					ShareRowExclusiveLock);
+	values[0] = UUIDPGetDatum(&id);
+	if (ea_exec_run("SELECT name, status, attributes::text"
+					" FROM entityapi.tenant WHERE id = $1 FOR NO KEY UPDATE",
+					lengthof(types), types, values, NULL, EA_EXEC_WRITE, true,
+					read_state, &before) == 0)
+		ea_manage_not_found(req);
+	ea_body_check(req, body, "", rules, lengthof(rules));
+	after = before;
+	change_state(req, body, &after);
+	ea_errors_check(req);
+
+	store_state(req, &id, &after);
+	ea_manage_note_change(req, "name", before.name, after.name, false);
+	ea_manage_note_change(req, "status", before.status, after.status, false);
+	ea_manage_note_change(req, "attributes", before.attributes,
+						  after.attributes, true);
+	ea_listing_record(req, &tenants, NULL, &id, NULL, NULL);
+	req->status = 200;
+}
