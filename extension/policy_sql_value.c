@@ -169,6 +169,13 @@ read_text(const char *text, EaPolicyType type, Datum *value)
 	return text != NULL && read_value(type, text, value);
 }
 
+/* Plain SQL may ask for a property as any type; its value has only one. */
+static bool
+is_asked(EaPolicyType asked, EaPolicyType type)
+{
+	return asked == type || asked == EA_POLICY_ANY;
+}
+
 bool
 ea_policy_sql_caller(EaPrincipal *principal, const char *property,
 					 const char *key, EaPolicyType type, Datum *value)
@@ -191,13 +198,16 @@ ea_policy_sql_caller(EaPrincipal *principal, const char *property,
 	if (strcmp(property, "tenantId") == 0)
 		return principal->has_tenant &&
 			read_text(ea_uuid_text(&principal->tenant), type, value);
+	if (strcmp(property, "roles") == 0)
+	{
+		*value = ea_exec_text_array(principal->roles, principal->nroles);
+		return is_asked(type, EA_POLICY_STRINGS);
+	}
 	if (strcmp(property, "superAdmin") == 0)
 		*value = BoolGetDatum(principal->super_admin);
 	else if (strcmp(property, "tenantAdmin") == 0)
 		*value = BoolGetDatum(principal->tenant_admin);
-	else if (strcmp(property, "roles") == 0)
-		*value = ea_exec_text_array(principal->roles, principal->nroles);
 	else
 		return false;
-	return true;
+	return is_asked(type, EA_POLICY_BOOLEAN);
 }

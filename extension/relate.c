@@ -81,7 +81,53 @@ writing(EaRequest *req, EaEntity *entity)
 	req->deleting = false;
 }
 
+/* The rows of the target that a change is about. */
+typedef struct Members
+{
+	EaField    *field;
+	const pg_uuid_t *id;
+	const EaTarget *targets;
+	int			n;
+	const char *which;
+} Members;
+
 /* -------- many-to-many -------- */
+
+/* Targets that become linked, or linked ones that are let go of. */
+static void
+add_joined(EaSqlBuf *b, int alias, void *arg)
+{
+	Members    *members = arg;
+	EaField    *field = members->field;
+	bool		leaving = members->which != NULL;
+	int			join;
+
+	ea_sqlbuf_addf(b, " AND t%d.id %s (", alias,
+				   leaving ? members->which : "= ANY");
+	ea_sqlbuf_value(b, UUIDARRAYOID, target_array(members->targets,
+												  members->n), false);
+	ea_sqlbuf_addf(b, ") AND %sEXISTS (SELECT 1", leaving ? "" : "NOT ");
+	join = ea_sqlbuf_join_from(b, field);
+	ea_sqlbuf_addf(b, " AND t%d.%s = t%d.id AND t%d.%s = ", join,
+				   field->join_far, alias, join, field->join_near);
+	ea_sqlbuf_value(b, UUIDOID, UUIDPGetDatum(members->id), false);
+	ea_sqlbuf_add(b, ")");
+}
+
+/*
+ * From the mirroring side, links are a relationship of the targets, and their
+ * policies have a say.
+ */
+static void
+check_joined(EaRequest *req, EaField *field, const pg_uuid_t *id,
+			 const EaTarget *targets, int n, const char *which)
+{
+	Members		members = {field, id, targets, n, which};
+
+	if (field->mapped_by != NULL)
+		ea_rules_check_members(req, ea_relate_owner(field), NULL, add_joined,
+							   &members);
+}
 
 static void
 join_add(EaRequest *req, EaField *field, const pg_uuid_t *id,
@@ -91,6 +137,7 @@ join_add(EaRequest *req, EaField *field, const pg_uuid_t *id,
 
 	if (n == 0)
 		return;
+	check_joined(req, field, id, targets, n, NULL);
 	writing(req, field->entity);
 	ea_sqlbuf_init(&b, req);
 	ea_sqlbuf_join_insert(&b, field);
@@ -109,6 +156,7 @@ join_remove(EaRequest *req, EaField *field, const pg_uuid_t *id,
 	EaSqlBuf	b;
 	int			alias;
 
+	check_joined(req, field, id, targets, n, which);
 	writing(req, field->entity);
 	ea_sqlbuf_init(&b, req);
 	alias = ea_sqlbuf_join_delete(&b, field);
@@ -131,16 +179,6 @@ join_remove(EaRequest *req, EaField *field, const pg_uuid_t *id,
 }
 
 /* -------- columns of the target -------- */
-
-/* The rows of the target that a change is about. */
-typedef struct Members
-{
-	EaField    *field;
-	const pg_uuid_t *id;
-	const EaTarget *targets;
-	int			n;
-	const char *which;
-} Members;
 
 static void
 add_targets(EaSqlBuf *b, int alias, void *arg)

@@ -122,6 +122,9 @@ RESET SESSION AUTHORIZATION;
 SET SESSION AUTHORIZATION regress_rls_middleware;
 SELECT entityapi.set_principal('{"userId": "u", "tenantId": "00000000-0000-0000-0000-00000000000b", "roles": ["Clerk", "Boss"], "securityAttributes": {"region": "south"}}');
 SELECT * FROM rls_test.seen;
+-- a property asked for as what it is not
+SELECT entityapi.caller_text('superAdmin', NULL), entityapi.caller_number('roles', NULL), entityapi.caller_uuid('tenantAdmin', NULL),
+	entityapi.caller_boolean('superAdmin', NULL), entityapi.caller_texts('roles', NULL), entityapi.caller_text('nothing', NULL);
 -- the same again: what was parsed of the principal outlives no statement
 SELECT * FROM rls_test.seen;
 SELECT entityapi.set_principal('{"userId": "u", "tenantId": "00000000-0000-0000-0000-00000000000c", "roles": ["Clerk"]}');

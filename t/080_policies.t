@@ -185,6 +185,7 @@ is(status_of($admin, change($hard, { status => 'GONE' }, 0)), 200, 'a TenantAdmi
 is(status_of($north, PATCH => "/cases/$hard->{id}/relationships/desk", data => undef, headers => { 'If-Match' => '"1"' }), 403,
 	'a to-one of a row that may not be changed');
 is(status_of($north, POST => "/cases/$hard->{id}/relationships/labels", data => [ id_of($label) ]), 403, 'a to-many');
+is(status_of($north, POST => "/labels/$label->{id}/relationships/cases", data => [ id_of($hard) ]), 403, 'the same from its other side');
 is(status_of($north, POST => "/desks/$desk->{id}/relationships/cases", data => [ id_of($away) ]), 404, 'a hidden target');
 $north->good(204, PATCH => "/cases/$open->{id}/relationships/labels", data => [], headers => { 'If-Match' => '"5"' });
 is(scalar @{ $admin->good(200, GET => "/cases/$open->{id}/relationships/labels")->{json}{data} }, 1, 'hidden members stay');
