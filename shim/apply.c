@@ -281,11 +281,12 @@ print_faults(const char *detail)
 	for (i = 0; i < json_array_size(faults); i++)
 	{
 		const json_t *fault = json_array_get(faults, i);
+		const char *pointer = text_or(fault, "pointer", "");
 		const char *hint = text_or(fault, "hint", "");
 
-		fprintf(stderr, "%s: %s: %s%s%s%s\n",
-				text_or(fault, "document", "?"),
-				text_or(fault, "pointer", ""), text_or(fault, "message", ""),
+		fprintf(stderr, "%s: %s%s%s%s%s%s\n",
+				text_or(fault, "document", "?"), pointer,
+				*pointer ? ": " : "", text_or(fault, "message", ""),
 				*hint ? " (" : "", hint, *hint ? ")" : "");
 	}
 	json_decref(faults);
