@@ -53,6 +53,7 @@ sub made
 	return { data => { type => $collection, id => $answer->{data}{id} } };
 }
 
+my @uids = split /\n/, $cluster->try_psql(q{select id from entityapi.account where tenant_id is not null})->{out};
 my $ann = made(people => { name => 'Ann' });
 made(people => { name => 'Bob' }, { boss => $ann });
 made(tags => { word => "w$_" }) for 1 .. 3;
@@ -231,7 +232,28 @@ sub identity
 	my %user = (username => any('u' . int rand 1e6, 'ann', "\x{c4}n"), email => 'a@b.example', roles => any([], ['Editor'], ['Nobody']),
 		profile => { a => { b => [ 1, undef ] } }, securityAttributes => {}, temporaryPassword => 'temporary-word-1');
 
+	my $t = "/manage/tenants/" . any($tenants[0]{id}, $tenants[0]{id}, $tenants[1]{id}, 'x');
+	my $crc = 'eai_' . 'a' x 71;
+	my $f = any('', '?filter=' . join('', any(qw(id name status at tenantId actorId action outcome targetType targetId requestId email username roles createdAt expiresAt lastUsedAt domainRoles securityAttributes ownerId ownerUsername clientId)), any(qw(== != =in= =out= =like= =ilike= =isnull= =ge= <)), any(@words, '(a,b)', '2026-01-01T00:00:00Z', '$ids{people}[0]', 'true')), '?sort=' . any(qw(-id name -createdAt roles status securityAttributes x)), '?page[size]=' . any(0,1,100,101,'x'), '?page[number]=' . any(1, 2, '9223372036854775807', '99999999999999999'), '?page[after]=' . any('x', 'AAAA', '', 'MDE5ODAwMDA' . 'A' x 40, "%e9"), '?page[totals]=false');
 	return any(
+		[ GET => "$t/invites$f", undef ], [ GET => "$t/service-accounts$f", undef ], [ GET => "$t/personal-api-keys$f", undef ],
+		[ GET => "/manage/tenants$f", undef ], [ GET => "$t/users$f", undef ], [ GET => '/manage/migrations/status', undef ], [ GET => $t, undef ],
+		[ PATCH => $t, { name => any('acme', 'T' . int rand 9, value(1)), status => any('ACTIVE', 'ACTIVE', value(1)), attributes => any({}, value(0), { a => value(1), b => undef }) } ],
+		[ POST => "$t/users", { username => 'w' . int rand 1e6, email => any('a@b.example', value(1)), roles => any([], value(1)), securityAttributes => any({}, value(0)), profile => any({}, value(0)), temporaryPassword => any('temporary-word-1', value(1)) } ],
+		[ PATCH => "$t/users/" . any(@uids, @uids, id()), { email => any(undef, 'x@y.example', value(1)), status => any('ACTIVE', 'DISABLED', value(1)), securityAttributes => any({}, undef, value(0)), profile => any({}, undef, value(0)), temporaryPassword => any(undef, 'temporary-word-1', value(1)) } ],
+		[ PUT => "$t/users/" . any(@uids, id()) . '/roles', { roles => any([], ['Editor'], ['TenantAdmin'], ["super\x{200b}admin"], value(1)) } ],
+		[ any(qw(POST DELETE)) => "$t/tenant-admins/" . any(@uids, id()), any(undef, {}) ], [ DELETE => "$t/users/" . any(@uids, id()), undef ],
+		[ GET => "/manage/audit$f", undef ], [ GET => "/manage/audit$f", undef ], [ GET => "/auth/me/api-keys$f", undef ],
+		[ POST => "$t/invites", { email => any('a@b.example', value(1)), username => 'inv' . int rand 1e6, roles => any([], ['Editor'], value(1)), expiresInHours => any(1, 0, -1, 1e9, 1e300, 0.5, 'x') } ],
+		[ POST => '/auth/accept-invite', { token => any($crc, 'x', ''), username => 'z', password => 'x' x 14, profile => value(0) } ],
+		[ POST => "$t/service-accounts", { name => any('n', value(1)), roles => any([], ['Editor'], value(1)), securityAttributes => any({}, value(0), { a => value(1) }) } ],
+		[ POST => "$t/service-accounts/" . id() . any('/disable', '/rotate-secret'), any(undef, {}, value(0)) ],
+		[ POST => "$t/personal-api-keys/" . id() . '/revoke', any(undef, {}) ],
+		[ GET => "$t/settings/personal-api-keys", undef ],
+		[ PUT => any("$t/settings/personal-api-keys", '/manage/settings/personal-api-keys'), { enabled => any(JSON::PP::true, undef, value(1)), allowNonExpiring => any(JSON::PP::true, undef, value(1)) } ],
+		[ POST => '/auth/me/api-keys', { name => any('k', value(1)), domainRoles => any(['Editor'], [], value(1)), securityAttributes => any({}, value(0)), expiresAt => any('2027-01-01T00:00:00Z', '294276-12-31T23:59:59Z', value(1)) } ],
+		[ POST => '/auth/me/api-keys/' . id() . '/disable', undef ],
+		[ POST => '/auth/token', any({ clientId => value(1), clientSecret => any('eas_' . 'a' x 71, value(1)) }, 'grant_type=client_credentials&client_id=%ff&client_secret=%00', "grant_type=%e9&client_id=a&client_secret=b", "grant_type=client_credentials&client_id=a&client_id=b", "&&=&=a&%") ],
 		[ POST => '/auth/login', { username => any('nobody', "x\x{300}" x 200), password => 'x' } ],
 		[ POST => '/auth/refresh', { refreshToken => any('x', 'ear_' . 'a' x 71, 'ear_' . 'a' x 70000) } ],
 		[ POST => '/auth/logout', { refreshToken => any('x', undef) } ],
@@ -274,11 +296,12 @@ sub request
 	my %headers = (authorization => 'Bearer ' . $token{ any(qw(editor editor editor editor reader helper other super)) });
 	my $kind = rand;
 
-	if ($kind < 0.07)
+	if ($kind < 0.5)
 	{
 		($method, $target, $body) = @{ identity() };
 		$headers{'content-type'} = 'application/json';
-		$headers{authorization} = "Bearer $token{super}" if rand() < 0.5;
+		$headers{authorization} = "Bearer $token{super}" if rand() < 0.85;
+		$headers{'content-type'} = 'application/x-www-form-urlencoded', $headers{authorization} = any('Basic ' . any('YTpi', '/////w==', 'YQ==', ':'), 'Basic') if $target eq '/auth/token' && rand() < 0.5;
 	}
 	elsif ($kind < 0.3)
 	{
@@ -295,7 +318,8 @@ sub request
 		$headers{'if-match'} = any('*', '*', '"0"', '"1"', 'W/"1"', '"01"', '1', '', '"0", "1"', '"99999999999999999999"', ',', '"', '"0""1"')
 		  if rand() < 0.8;
 	}
-	if (defined $body)
+	if (defined $body && !ref $body && $target eq "/auth/token") { }
+	elsif (defined $body)
 	{
 		for (1 .. rand 3) { $body = mutate($body) }
 		$body = $json->encode($body);
@@ -330,8 +354,8 @@ my $runner = <<~'SQL';
 				h := entityapi.handle(r.method, r.target, r.headers, r.body, '127.0.0.1');
 				status := h.status;
 				why := case when h.status = 500 or h.status is null then h.body
-					when h.status >= 400 and h.body !~ '"errors"' then 'no errors: ' || h.body
-					when h.body ~ 'ERROR:|SQLSTATE|\mpg_|relation "|tenant_id|_pkey|_fkey|\.c:[0-9]|syntax error at' and r.target !~ 'tenant_id|pg_' and encode(coalesce(r.body, ''), 'escape') !~ 'tenant_id' then 'leak: ' || h.body
+					when h.status >= 400 and h.body !~ '"errors"|"error_description"' then 'no errors: ' || h.body
+					when h.body ~ 'ERROR:|SQLSTATE|\mpg_|relation "|tenant_id|_pkey|_fkey|\.c:[0-9]|syntax error at' and r.target !~ 'tenant_id|pg_|migrations' and encode(coalesce(r.body, ''), 'escape') !~ 'tenant_id' then 'leak: ' || h.body
 					end;
 				if h.body is not null and (h.headers->>'content-type') ~ 'json' then perform h.body::json; end if;
 			exception when others then
