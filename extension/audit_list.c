@@ -18,14 +18,12 @@
 #include "exec.h"
 #include "guc.h"
 #include "jsonwrite.h"
-#include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "params.h"
 #include "rsql.h"
+#include "rsql_literal.h"
 #include "types.h"
-#include "utils/array.h"
 #include "utils/builtins.h"
-#include "utils/lsyscache.h"
 #include "utils/timestamp.h"
 
 /* What may be filtered by. */
@@ -97,79 +95,12 @@ add_param(Select *select, Oid type, Datum value)
 
 /* -------- filter -------- */
 
-static EA_NORETURN void refuse_filter(EaRequest *req, const char *why,
-									  int offset) EA_NORETURN_END;
-
-static void
-refuse_filter(EaRequest *req, const char *why, int offset)
-{
-	ea_errors_throw(req, EA_ERR_INVALID_FILTER, EA_AT_PARAMETER, "filter",
-					"filter: %s at position %d", why, offset + 1);
-}
-
-/* A pattern is short and does not end in a lone escape character. */
-static void
-check_pattern(EaRequest *req, const EaRsqlValue *value)
-{
-	int			escapes = 0;
-
-	if (pg_mbstrlen_with_len(value->text, value->len) >
-		ea_guc_max_like_length)
-		refuse_filter(req, psprintf("pattern longer than %d characters",
-									ea_guc_max_like_length), value->offset);
-	while (escapes < value->len &&
-		   value->text[value->len - 1 - escapes] == '\\')
-		escapes++;
-	if (escapes % 2 == 1)
-		refuse_filter(req, "pattern ends with a backslash", value->offset);
-}
-
-static Datum
-read_literal(EaRequest *req, const EaRsql *comparison, const EaType *type,
-			 const EaRsqlValue *literal)
-{
-	const char *why;
-	Datum		value;
-
-	if (operators[comparison->op].needs == EA_CAN_MATCH)
-		check_pattern(req, literal);
-	if (!type->read(literal->text, literal->len, false, &value, &why))
-		refuse_filter(req, psprintf("value of \"%s\" %s",
-									comparison->hops[0], why),
-					  literal->offset);
-	return value;
-}
-
-static void
-add_values(Select *select, const EaRsql *comparison, const EaType *type)
-{
-	Datum	   *items = palloc(comparison->nvalues * sizeof(Datum));
-	int16		len;
-	bool		byval;
-	char		align;
-
-	for (int i = 0; i < comparison->nvalues; i++)
-	{
-		CHECK_FOR_INTERRUPTS();
-		items[i] = read_literal(select->req, comparison, type,
-								&comparison->values[i]);
-	}
-	if (comparison->op != EA_RSQL_IN && comparison->op != EA_RSQL_OUT)
-	{
-		add_param(select, type->oid, items[0]);
-		return;
-	}
-	get_typlenbyvalalign(type->oid, &len, &byval, &align);
-	add_param(select, type->array_oid,
-			  PointerGetDatum(construct_array(items, comparison->nvalues,
-											  type->oid, len, byval, align)));
-}
-
 static void
 add_comparison(Select *select, const EaRsql *comparison)
 {
-	const EaRsqlValue *value = comparison->values;
 	const EaType *type;
+	Oid			param_type;
+	Datum		value;
 	int			i;
 
 	for (i = 0; i < lengthof(selectors); i++)
@@ -179,31 +110,28 @@ add_comparison(Select *select, const EaRsql *comparison)
 			break;
 	}
 	if (i == lengthof(selectors))
-		refuse_filter(select->req, psprintf("unknown attribute \"%s\"",
+		ea_rsql_literal_refuse(select->req, psprintf("unknown attribute \"%s\"",
 											comparison->hops[0]),
 					  comparison->offset);
 
 	appendStringInfoString(&select->text, selectors[i].column);
 	if (comparison->op == EA_RSQL_ISNULL)
 	{
-		bool		isnull = strcmp(value->text, "true") == 0;
-
-		if (!isnull && strcmp(value->text, "false") != 0)
-			refuse_filter(select->req, "operator \"=isnull=\" takes true or "
-						  "false", value->offset);
 		appendStringInfoString(&select->text,
-							   isnull ? " IS NULL" : " IS NOT NULL");
+							   ea_rsql_literal_isnull(select->req, comparison)
+							   ? " IS NULL" : " IS NOT NULL");
 		return;
 	}
 
 	type = ea_types_find(selectors[i].type);
 	if ((type->can & operators[comparison->op].needs) == 0)
-		refuse_filter(select->req,
+		ea_rsql_literal_refuse(select->req,
 					  psprintf("operator \"%s\" cannot be used with \"%s\"",
 							   ea_rsql_op_name(comparison->op),
 							   comparison->hops[0]), comparison->offset);
 	appendStringInfoString(&select->text, operators[comparison->op].sql);
-	add_values(select, comparison, type);
+	value = ea_rsql_literal_read(select->req, comparison, type, &param_type);
+	add_param(select, param_type, value);
 	appendStringInfoString(&select->text, operators[comparison->op].close);
 }
 
@@ -237,7 +165,7 @@ add_filter(Select *select, const EaQuery *query)
 		return;
 	tree = ea_rsql_parse(query->filter, query->filter_len, &limits, &fault);
 	if (tree == NULL)
-		refuse_filter(select->req, fault.message, fault.offset);
+		ea_rsql_literal_refuse(select->req, fault.message, fault.offset);
 	appendStringInfoString(&select->text, " AND ");
 	add_tree(select, tree);
 }

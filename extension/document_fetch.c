@@ -418,17 +418,11 @@ visible_row(void *arg, TupleTableSlot *slot)
 	sink->ids[sink->n++] = *DatumGetUUIDP(slot->tts_values[0]);
 }
 
-static int
-compare_ids(const void *a, const void *b)
-{
-	return memcmp(a, b, sizeof(pg_uuid_t));
-}
-
 static bool
 contains(VisibleSink *sink, const pg_uuid_t *id)
 {
 	return bsearch(id, sink->ids, sink->n, sizeof(pg_uuid_t),
-				   compare_ids) != NULL;
+				   ea_uuid_compare) != NULL;
 }
 
 static void
@@ -463,7 +457,7 @@ hide_invisible(EaDocument *doc, EaShape *shape, int rel, int member,
 	ea_sqlbuf_value(&b, UUIDARRAYOID, uuid_array(ids, n), false);
 	ea_sqlbuf_add(&b, ")");
 	ea_sqlbuf_run(&b, doc->mode, true, visible_row, &sink);
-	qsort(sink.ids, sink.n, sizeof(pg_uuid_t), compare_ids);
+	qsort(sink.ids, sink.n, sizeof(pg_uuid_t), ea_uuid_compare);
 
 	for (int i = 0; i < fresh->n; i++)
 	{

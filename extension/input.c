@@ -474,12 +474,6 @@ target_row(void *arg, TupleTableSlot *slot)
 	check->seen[check->nseen++] = *DatumGetUUIDP(slot->tts_values[0]);
 }
 
-static int
-compare_ids(const void *a, const void *b)
-{
-	return memcmp(a, b, sizeof(pg_uuid_t));
-}
-
 static void
 note_missing(EaInput *input, int field, const EaTarget *target, void *arg)
 {
@@ -487,7 +481,7 @@ note_missing(EaInput *input, int field, const EaTarget *target, void *arg)
 
 	if (must_look(input, field, target, check->entity) &&
 		bsearch(&target->id, check->seen, check->nseen, sizeof(pg_uuid_t),
-				compare_ids) == NULL)
+				ea_uuid_compare) == NULL)
 		ea_errors_add(input->req, EA_ERR_RELATED_NOT_FOUND, EA_AT_POINTER,
 					  input->fields[field].pointer,
 					  "There is no such resource.");
@@ -518,7 +512,7 @@ check_entity(EaInput *const *inputs, int n, EaEntity *entity)
 	if (entity->soft_delete)
 		ea_sqlbuf_addf(&b, " FOR SHARE OF t%d", alias);
 	ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, target_row, &check);
-	qsort(check.seen, check.nseen, sizeof(pg_uuid_t), compare_ids);
+	qsort(check.seen, check.nseen, sizeof(pg_uuid_t), ea_uuid_compare);
 	each_target(inputs, n, note_missing, &check);
 }
 

@@ -10,6 +10,7 @@
 #include "postgres.h"
 
 #include "lid.h"
+#include "uuid.h"
 
 static int
 compare_lids(const void *a, const void *b)
@@ -19,12 +20,6 @@ compare_lids(const void *a, const void *b)
 	int			order = strcmp(x->type, y->type);
 
 	return order != 0 ? order : strcmp(x->lid, y->lid);
-}
-
-static int
-compare_ids(const void *a, const void *b)
-{
-	return memcmp(a, b, sizeof(pg_uuid_t));
 }
 
 int
@@ -75,7 +70,7 @@ ea_lid_made(EaRequest *req, EaEntity *entity, const pg_uuid_t *id)
 {
 	return req->lids != NULL &&
 		bsearch(id, req->lids->made, req->lids->nmade, sizeof(pg_uuid_t),
-				compare_ids) != NULL;
+				ea_uuid_compare) != NULL;
 }
 
 void

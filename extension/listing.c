@@ -21,10 +21,9 @@
 #include "miscadmin.h"
 #include "params.h"
 #include "rsql.h"
+#include "rsql_literal.h"
 #include "sqlbuf.h"
-#include "utils/array.h"
 #include "utils/builtins.h"
-#include "utils/lsyscache.h"
 #include "utils/timestamp.h"
 
 /* Type of a kind's values, NULL where there is no single one. */
@@ -83,79 +82,6 @@ literal_type(const EaListColumn *column)
 	return name == NULL ? NULL : ea_types_find(name);
 }
 
-static EA_NORETURN void refuse(EaRequest *req, const char *why, int offset)
-			EA_NORETURN_END;
-
-static void
-refuse(EaRequest *req, const char *why, int offset)
-{
-	ea_errors_throw(req, EA_ERR_INVALID_FILTER, EA_AT_PARAMETER, "filter",
-					"filter: %s at position %d", why, offset + 1);
-}
-
-/* PostgreSQL fails on a pattern that ends in an escape character. */
-static bool
-ends_in_escape(const EaRsqlValue *value)
-{
-	int			escapes = 0;
-
-	while (escapes < value->len &&
-		   value->text[value->len - 1 - escapes] == '\\')
-		escapes++;
-	return escapes % 2 == 1;
-}
-
-static Datum
-read_literal(EaRequest *req, const EaRsql *comparison, const EaType *type,
-			 const EaRsqlValue *literal)
-{
-	bool		pattern = comparison->op == EA_RSQL_LIKE ||
-	comparison->op == EA_RSQL_ILIKE;
-	const char *why;
-	Datum		value;
-
-	if (pattern && literal->len > ea_guc_max_like_length)
-		refuse(req, "pattern is too long", literal->offset);
-	if (pattern && ends_in_escape(literal))
-		refuse(req, "pattern ends with a backslash", literal->offset);
-	if (!type->read(literal->text, literal->len, false, &value, &why))
-		refuse(req, psprintf("value of \"%s\" %s", comparison->hops[0], why),
-			   literal->offset);
-	return value;
-}
-
-static Datum
-read_list(EaRequest *req, const EaRsql *comparison, const EaType *type)
-{
-	Datum	   *items = palloc(comparison->nvalues * sizeof(Datum));
-	int16		len;
-	bool		byval;
-	char		align;
-
-	for (int i = 0; i < comparison->nvalues; i++)
-	{
-		CHECK_FOR_INTERRUPTS();
-		items[i] = read_literal(req, comparison, type, &comparison->values[i]);
-	}
-	get_typlenbyvalalign(type->oid, &len, &byval, &align);
-	return PointerGetDatum(construct_array(items, comparison->nvalues,
-										   type->oid, len, byval, align));
-}
-
-static void
-add_null_test(EaSqlBuf *b, const EaRsql *comparison, const char *sql)
-{
-	const EaRsqlValue *value = comparison->values;
-
-	if (strcmp(value->text, "true") == 0)
-		ea_sqlbuf_addf(b, "(%s) IS NULL", sql);
-	else if (strcmp(value->text, "false") == 0)
-		ea_sqlbuf_addf(b, "(%s) IS NOT NULL", sql);
-	else
-		refuse(b->req, "operator \"=isnull=\" takes true or false",
-			   value->offset);
-}
-
 static void
 add_comparison(EaSqlBuf *b, const EaListing *listing, const EaRsql *comparison)
 {
@@ -165,15 +91,17 @@ add_comparison(EaSqlBuf *b, const EaListing *listing, const EaRsql *comparison)
 	const EaType *type;
 	const char *sql;
 	char	   *operand;
-	bool		list = op == EA_RSQL_IN || op == EA_RSQL_OUT;
+	Oid			param_type;
 	Datum		value;
 
 	if (column == NULL || comparison->nhops > 1)
-		refuse(b->req, psprintf("unknown field \"%s\"", name),
+		ea_rsql_literal_refuse(b->req, psprintf("unknown field \"%s\"", name),
 			   comparison->offset);
 	if (op == EA_RSQL_ISNULL)
 	{
-		add_null_test(b, comparison, column->sql);
+		ea_sqlbuf_addf(b, "(%s) IS %sNULL", column->sql,
+					   ea_rsql_literal_isnull(b->req, comparison)
+					   ? "" : "NOT ");
 		return;
 	}
 
@@ -181,16 +109,14 @@ add_comparison(EaSqlBuf *b, const EaListing *listing, const EaRsql *comparison)
 	sql = column->kind == EA_LIST_STRINGS ? operators[op].member_sql :
 		operators[op].sql;
 	if (type == NULL || sql == NULL || (type->can & operators[op].needs) == 0)
-		refuse(b->req, psprintf("operator \"%s\" is not possible on \"%s\"",
+		ea_rsql_literal_refuse(b->req, psprintf("operator \"%s\" is not possible on \"%s\"",
 								ea_rsql_op_name(op), name),
 			   comparison->offset);
-	value = list ? read_list(b->req, comparison, type) :
-		read_literal(b->req, comparison, type, comparison->values);
+	value = ea_rsql_literal_read(b->req, comparison, type, &param_type);
 
 	operand = psprintf("(%s)", column->sql);
 	ea_sqlbuf_addf(b, sql, operand,
-				   ea_sqlbuf_param(b, list ? type->array_oid : type->oid,
-								   value, false));
+				   ea_sqlbuf_param(b, param_type, value, false));
 }
 
 static void
@@ -224,7 +150,7 @@ add_filter(EaSqlBuf *b, const EaListing *listing, const EaQuery *query)
 		return;
 	tree = ea_rsql_parse(query->filter, query->filter_len, &limits, &fault);
 	if (tree == NULL)
-		refuse(b->req, fault.message, fault.offset);
+		ea_rsql_literal_refuse(b->req, fault.message, fault.offset);
 	ea_sqlbuf_add(b, " AND ");
 	add_tree(b, listing, tree);
 }

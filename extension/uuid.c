@@ -107,3 +107,9 @@ ea_uuid_text(const pg_uuid_t *uuid)
 	str[EA_UUID_TEXT] = '\0';
 	return str;
 }
+
+int
+ea_uuid_compare(const void *a, const void *b)
+{
+	return memcmp(a, b, sizeof(pg_uuid_t));
+}

@@ -30,6 +30,9 @@ extern void ea_uuid_format(const pg_uuid_t *uuid, char *out);
 /* The same, palloc'd and NUL-terminated. */
 extern char *ea_uuid_text(const pg_uuid_t *uuid);
 
+/* For qsort() and bsearch(). */
+extern int	ea_uuid_compare(const void *a, const void *b);
+
 #define ea_uuid_equal(a, b) (memcmp((a)->data, (b)->data, UUID_LEN) == 0)
 
 #endif							/* EA_UUID_H */
