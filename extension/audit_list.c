@@ -16,7 +16,6 @@
 #include "base64url.h"
 #include "catalog/pg_type.h"
 #include "exec.h"
-#include "guc.h"
 #include "jsonwrite.h"
 #include "miscadmin.h"
 #include "params.h"
@@ -110,9 +109,10 @@ add_comparison(Select *select, const EaRsql *comparison)
 			break;
 	}
 	if (i == lengthof(selectors))
-		ea_rsql_literal_refuse(select->req, psprintf("unknown attribute \"%s\"",
-											comparison->hops[0]),
-					  comparison->offset);
+		ea_rsql_literal_refuse(select->req,
+							   psprintf("unknown attribute \"%s\"",
+										comparison->hops[0]),
+							   comparison->offset);
 
 	appendStringInfoString(&select->text, selectors[i].column);
 	if (comparison->op == EA_RSQL_ISNULL)
@@ -126,9 +126,10 @@ add_comparison(Select *select, const EaRsql *comparison)
 	type = ea_types_find(selectors[i].type);
 	if ((type->can & operators[comparison->op].needs) == 0)
 		ea_rsql_literal_refuse(select->req,
-					  psprintf("operator \"%s\" cannot be used with \"%s\"",
-							   ea_rsql_op_name(comparison->op),
-							   comparison->hops[0]), comparison->offset);
+							   psprintf("operator \"%s\" cannot be used with \"%s\"",
+										ea_rsql_op_name(comparison->op),
+										comparison->hops[0]),
+							   comparison->offset);
 	appendStringInfoString(&select->text, operators[comparison->op].sql);
 	value = ea_rsql_literal_read(select->req, comparison, type, &param_type);
 	add_param(select, param_type, value);

@@ -15,7 +15,6 @@
 
 #include "account.h"
 #include "catalog/pg_type.h"
-#include "guc.h"
 #include "jsonwrite.h"
 #include "listing.h"
 #include "miscadmin.h"
@@ -96,7 +95,7 @@ add_comparison(EaSqlBuf *b, const EaListing *listing, const EaRsql *comparison)
 
 	if (column == NULL || comparison->nhops > 1)
 		ea_rsql_literal_refuse(b->req, psprintf("unknown field \"%s\"", name),
-			   comparison->offset);
+							   comparison->offset);
 	if (op == EA_RSQL_ISNULL)
 	{
 		ea_sqlbuf_addf(b, "(%s) IS %sNULL", column->sql,
@@ -109,9 +108,10 @@ add_comparison(EaSqlBuf *b, const EaListing *listing, const EaRsql *comparison)
 	sql = column->kind == EA_LIST_STRINGS ? operators[op].member_sql :
 		operators[op].sql;
 	if (type == NULL || sql == NULL || (type->can & operators[op].needs) == 0)
-		ea_rsql_literal_refuse(b->req, psprintf("operator \"%s\" is not possible on \"%s\"",
-								ea_rsql_op_name(op), name),
-			   comparison->offset);
+		ea_rsql_literal_refuse(b->req,
+							   psprintf("operator \"%s\" is not possible on \"%s\"",
+										ea_rsql_op_name(op), name),
+							   comparison->offset);
 	value = ea_rsql_literal_read(b->req, comparison, type, &param_type);
 
 	operand = psprintf("(%s)", column->sql);
