@@ -13,33 +13,22 @@
 #include "guc.h"
 
 const char *
-ea_context_header(EaRequest *req, const char *name, bool *repeated)
+ea_context_header(const EaRequest *req, const char *name, bool *repeated)
 {
-	JsonbValue	value;
-	JsonbValue *found;
+	const char *value = NULL;
 
 	if (repeated != NULL)
 		*repeated = false;
-	if (req->headers == NULL)
-		return NULL;
-
-	found = getKeyJsonValueFromContainer(&req->headers->root, name,
-										 strlen(name), &value);
-	if (found == NULL)
-		return NULL;
-	if (found->type == jbvBinary && JsonContainerIsArray(found->val.binary.data))
+	for (int i = 0; i < req->nheaders; i++)
 	{
-		JsonbContainer *list = found->val.binary.data;
-
-		if (repeated != NULL)
-			*repeated = JsonContainerSize(list) > 1;
-		found = getIthJsonbValueFromContainer(list, 0);
-		if (found == NULL)
-			return NULL;
+		if (strcmp(req->headers[i].name, name) != 0)
+			continue;
+		if (value == NULL)
+			value = req->headers[i].value;
+		else if (repeated != NULL)
+			*repeated = true;
 	}
-	if (found->type != jbvString)
-		return NULL;
-	return pnstrdup(found->val.string.val, found->val.string.len);
+	return value;
 }
 
 void

@@ -16,7 +16,6 @@
 #include "errors.h"
 #include "jsonread.h"
 #include "datatype/timestamp.h"
-#include "utils/jsonb.h"
 #include "utils/uuid.h"
 
 typedef enum EaMethod
@@ -77,7 +76,8 @@ struct EaRequest
 	bool		head;
 	char	   *target;			/* as sent */
 	char	   *query;			/* after '?', as sent; NULL without one */
-	Jsonb	   *headers;
+	int			nheaders;
+	EaHeader   *headers;		/* one that was repeated, more than once */
 	const char *body;			/* body_len bytes, NULL without one */
 	int			body_len;
 	char	   *remote;			/* client address, NULL if unknown */
@@ -115,11 +115,10 @@ struct EaRequest
 };
 
 /*
- * Value of a request header by its lower-case name: a palloc'd string, or
- * NULL when absent.  A header sent more than once sets *repeated (which may
+ * Value of a request header by its lower-case name, or NULL when absent.  A header sent more than once sets *repeated (which may
  * be NULL) and gives the first value.
  */
-extern const char *ea_context_header(EaRequest *req, const char *name,
+extern const char *ea_context_header(const EaRequest *req, const char *name,
 									 bool *repeated);
 
 /* Set an answer header; value is not copied.  A second call replaces. */

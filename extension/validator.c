@@ -46,6 +46,39 @@ method_name(const EaRequest *req)
 	}
 }
 
+/* As handle() takes them: one that was repeated is an array. */
+static void
+write_headers(StringInfo buf, const EaRequest *req)
+{
+	ea_jsonwrite_lit(buf, "{");
+	for (int i = 0; i < req->nheaders; i++)
+	{
+		const char *name = req->headers[i].name;
+		const char *first = NULL;
+		bool		repeated;
+
+		first = ea_context_header(req, name, &repeated);
+		if (first != req->headers[i].value)
+			continue;
+		ea_jsonwrite_key(buf, name);
+		if (!repeated)
+		{
+			ea_jsonwrite_cstring(buf, first);
+			continue;
+		}
+		ea_jsonwrite_lit(buf, "[");
+		for (int k = i; k < req->nheaders; k++)
+		{
+			if (strcmp(req->headers[k].name, name) != 0)
+				continue;
+			ea_jsonwrite_comma(buf);
+			ea_jsonwrite_cstring(buf, req->headers[k].value);
+		}
+		ea_jsonwrite_lit(buf, "]");
+	}
+	ea_jsonwrite_lit(buf, "}");
+}
+
 /* The whole request; a body that is no text is null. */
 static Datum
 describe(EaRequest *req)
@@ -62,10 +95,7 @@ describe(EaRequest *req)
 	ea_jsonwrite_key(&buf, "query");
 	ea_jsonwrite_cstring(&buf, req->query);
 	ea_jsonwrite_key(&buf, "headers");
-	if (req->headers == NULL)
-		ea_jsonwrite_lit(&buf, "{}");
-	else
-		JsonbToCString(&buf, &req->headers->root, VARSIZE(req->headers));
+	write_headers(&buf, req);
 	ea_jsonwrite_key(&buf, "body");
 	if (req->body != NULL && memchr(req->body, 0, req->body_len) == NULL &&
 		pg_verify_mbstr(PG_UTF8, req->body, req->body_len, true))

@@ -60,6 +60,21 @@ buffer_append(struct buffer *buffer, const char *bytes, size_t length)
 }
 
 void
+buffer_lower(struct buffer *buffer, const char *bytes, size_t length)
+{
+	size_t		at = buffer->length;
+
+	buffer_append(buffer, bytes, length);
+	for (; at < buffer->length; at++)
+	{
+		char	   *c = &buffer->data[at];
+
+		if (*c >= 'A' && *c <= 'Z')
+			*c = (char) (*c - 'A' + 'a');
+	}
+}
+
+void
 buffer_string(struct buffer *buffer, const char *string)
 {
 	buffer_append(buffer, string, strlen(string));

@@ -32,6 +32,10 @@ extern void buffer_char(struct buffer *buffer, char c);
 extern void buffer_printf(struct buffer *buffer, const char *format,...)
 			__attribute__((format(printf, 2, 3)));
 
+/* The bytes with their ASCII letters in lower case. */
+extern void buffer_lower(struct buffer *buffer, const char *bytes,
+						 size_t length);
+
 /* A JSON string with its quotes; the bytes must be valid UTF-8. */
 extern void buffer_json(struct buffer *buffer, const char *bytes,
 						size_t length);

@@ -69,23 +69,15 @@ cancel(PGconn *connection)
 static PGresult *
 execute(PGconn *connection, const struct request *request, long timeout_ms)
 {
-	const char *values[5];
-	int			lengths[5] = {0};
-	static const int formats[5] = {0, 0, 0, 1, 0};
+	const char *values[1] = {request->message.data};
+	const int	lengths[1] = {(int) request->message.length};
+	static const int binary[1] = {1};
 	uint64_t	deadline = now_micros() + (uint64_t) timeout_ms * 1000;
 	PGresult   *result;
 	PGresult   *next;
 
-	/* HEAD is GET, but for the body, which is ours to leave out. */
-	values[0] = request->is_head ? "GET" : request->method;
-	values[1] = request->target.data;
-	values[2] = request->headers.data;
-	values[3] = request->body.length > 0 ? request->body.data : "";
-	lengths[3] = (int) request->body.length;
-	values[4] = request->remote;
-
-	if (!PQsendQueryPrepared(connection, HANDLE_STATEMENT, 5, values, lengths,
-							 formats, 0))
+	if (!PQsendQueryPrepared(connection, HANDLE_STATEMENT, 1, values, lengths,
+							 binary, 1))
 		return NULL;
 	while (PQisBusy(connection))
 	{
@@ -113,20 +105,32 @@ execute(PGconn *connection, const struct request *request, long timeout_ms)
 	return result;
 }
 
-/* Reads the one row of the result into the answer; false if it is unfit. */
+/* Reads the result, a message, into the answer; false if it is unfit. */
 static bool
 read_answer(struct answer *answer)
 {
 	const PGresult *result = answer->result;
+	const char *end;
+	const char *p;
 
-	if (PQntuples(result) != 1 || PQnfields(result) != 3 ||
-		PQgetisnull(result, 0, 0) || PQgetisnull(result, 0, 1))
+	if (PQntuples(result) != 1 || PQnfields(result) != 1 ||
+		PQgetisnull(result, 0, 0))
 		return false;
-	answer->status = atoi(PQgetvalue(result, 0, 0));
-	answer->headers = PQgetvalue(result, 0, 1);
-	answer->body = PQgetvalue(result, 0, 2);
-	answer->length = (size_t) PQgetlength(result, 0, 2);
-	return answer->status >= 200 && answer->status <= 599;
+	answer->notes = PQgetvalue(result, 0, 0);
+	end = answer->notes + PQgetlength(result, 0, 0);
+	answer->status = atoi(answer->notes);
+
+	p = memmem(answer->notes, (size_t) (end - answer->notes), "\n\n", 2);
+	if (p == NULL || answer->status < 200 || answer->status > 599)
+		return false;
+	answer->headers = p + 2;
+	p = memmem(p, (size_t) (end - p), "\r\n\r\n", 4);
+	if (p == NULL)
+		return false;
+	answer->headers_length = (size_t) (p + 2 - answer->headers);
+	answer->body = p + 4;
+	answer->length = (size_t) (end - answer->body);
+	return true;
 }
 
 static enum verdict

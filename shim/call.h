@@ -24,7 +24,9 @@ struct answer
 {
 	PGresult   *result;
 	int			status;
-	const char *headers;
+	const char *notes;			/* status line and headers for us alone */
+	const char *headers;		/* lines as they go out, headers_length bytes */
+	size_t		headers_length;
 	const char *body;
 	size_t		length;
 	uint64_t	wait_micros;

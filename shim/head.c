@@ -88,7 +88,6 @@ read_lines(const struct mg_request_info *info, const struct config *config,
 		header->value = info->http_headers[i].value;
 		header->name_length = strlen(header->name);
 		header->value_length = strlen(header->value);
-		header->written = false;
 		name_end = header->name + header->name_length;
 
 		if (header->name != line_end + 2)

@@ -41,7 +41,6 @@ struct header
 	const char *value;
 	size_t		name_length;
 	size_t		value_length;
-	bool		written;		/* is in the JSON object already */
 };
 
 /* All of them; they point into civetweb's buffer. */

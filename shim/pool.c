@@ -20,14 +20,10 @@
 #include "log.h"
 #include "pool.h"
 
-#define HANDLE_SQL \
-	"select status, headers, body from entityapi.handle($1, $2, $3, $4, $5)"
+#define HANDLE_SQL "select entityapi.handle($1)"
 
-/* Types of its parameters, by the fixed oids of pg_type. */
+/* Type of its parameter, by the fixed oid of pg_type. */
 #define OID_BYTEA 17
-#define OID_TEXT 25
-#define OID_INET 869
-#define OID_JSONB 3802
 
 /* Failures to connect are logged at most once in this time. */
 #define LOG_INTERVAL_MICROS 1000000
@@ -106,8 +102,7 @@ set_up(PGconn *connection, const char *sql)
 static bool
 prepare_session(struct pool *pool, PGconn *connection)
 {
-	static const Oid types[] =
-	{OID_TEXT, OID_TEXT, OID_JSONB, OID_BYTEA, OID_INET};
+	static const Oid types[] = {OID_BYTEA};
 	char		sql[128];
 	PGresult   *result;
 	bool		fine;
@@ -116,15 +111,15 @@ prepare_session(struct pool *pool, PGconn *connection)
 			 pool->config->statement_timeout_ms);
 	if (!set_up(connection, sql) ||
 		!set_up(connection, "set client_min_messages = error") ||
-		!set_up(connection, "set timezone = 'UTC'"))
+		!set_up(connection, "set timezone = 'UTC'") ||
+		!set_up(connection, "set search_path = pg_catalog, pg_temp"))
 	{
 		log_failure(pool, "cannot set up a session",
 					PQerrorMessage(connection));
 		return false;
 	}
 
-	result = PQprepare(connection, HANDLE_STATEMENT, HANDLE_SQL,
-					   (int) (sizeof(types) / sizeof(types[0])), types);
+	result = PQprepare(connection, HANDLE_STATEMENT, HANDLE_SQL, 1, types);
 	fine = PQresultStatus(result) == PGRES_COMMAND_OK;
 	if (!fine)
 	{

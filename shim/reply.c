@@ -9,13 +9,9 @@
  *
  *-------------------------------------------------------------------------
  */
-#include <ctype.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
-
-#include <jansson.h>
 
 #include "reply.h"
 
@@ -26,41 +22,21 @@
 /* The seconds after which a client may try again. */
 #define RETRY_AFTER 1
 
-/* Names that are not simply capitalised word by word. */
-static const struct
-{
-	const char *lower;
-	const char *usual;
-}			usual_names[] =
-{
-	{"etag", "ETag"},
-	{"www-authenticate", "WWW-Authenticate"},
-	{"x-api-key", "X-API-Key"}
-};
-
-/* Names that entityapi.handle() has no say in. */
-static const char *const own_names[] =
-{
-	"content-length", "connection", "date", "transfer-encoding", "keep-alive",
-	"upgrade"
-};
-
-/* Where the headers for the shim's own log go. */
+/* Where what entityapi.handle() notes for the shim's own log goes. */
 static const struct
 {
 	const char *name;
 	size_t		offset;
 	size_t		size;
-}			private_headers[] =
+}			notes[] =
 {
-	{"x-entityapi-route", offsetof(struct reply, route), ROUTE_SIZE},
-	{"x-entityapi-principal", offsetof(struct reply, principal_id),
+	{"x-entityapi-route: ", offsetof(struct reply, route), ROUTE_SIZE},
+	{"x-entityapi-principal: ", offsetof(struct reply, principal_id),
 	PRINCIPAL_SIZE},
-	{"x-entityapi-principal-kind", offsetof(struct reply, principal_kind),
+	{"x-entityapi-principal-kind: ", offsetof(struct reply, principal_kind),
 	PRINCIPAL_SIZE}
 };
 
-#define PRIVATE_PREFIX "x-entityapi-"
 #define LENGTH_OF(array) (sizeof(array) / sizeof((array)[0]))
 
 /* The text of Date (RFC 9110, section 5.6.7), made once a second. */
@@ -113,102 +89,26 @@ start_head(struct reply *reply, const struct request *request,
 	}
 }
 
-/* A field name in its usual spelling; false if it is none. */
-static bool
-append_name(struct buffer *head, const char *name)
-{
-	bool		first = true;
-	size_t		i;
-
-	if (*name == '\0')
-		return false;
-	for (i = 0; i < LENGTH_OF(usual_names); i++)
-	{
-		if (strcmp(name, usual_names[i].lower) == 0)
-		{
-			buffer_string(head, usual_names[i].usual);
-			return true;
-		}
-	}
-	for (; *name != '\0'; name++)
-	{
-		if (!isalnum((unsigned char) *name) && *name != '-' && *name != '_')
-			return false;
-		buffer_char(head, first ? (char) toupper((unsigned char) *name) :
-					*name);
-		first = *name == '-';
-	}
-	return true;
-}
-
-/* One header line; false if name or value could break out of it. */
-static bool
-append_header(struct buffer *head, const char *name, const json_t *value)
-{
-	const char *text = json_string_value(value);
-	const char *p;
-
-	if (text == NULL || !append_name(head, name))
-		return false;
-	for (p = text; *p != '\0'; p++)
-	{
-		if ((unsigned char) *p < 0x20 || *p == 0x7f)
-			return false;
-	}
-	buffer_append(head, ": ", 2);
-	buffer_append(head, text, (size_t) (p - text));
-	buffer_append(head, "\r\n", 2);
-	return true;
-}
-
-/* Keeps a header that is meant for the log; long ones are cut. */
+/* Keeps the notes, lines of "name: value"; long values are cut. */
 static void
-keep_private(struct reply *reply, const char *name, const json_t *value)
+keep_notes(struct reply *reply, const char *line)
 {
-	const char *text = json_string_value(value);
 	size_t		i;
 
-	for (i = 0; i < LENGTH_OF(private_headers) && text != NULL; i++)
+	while (*line != '\n')
 	{
-		if (strcmp(name, private_headers[i].name) == 0)
-			snprintf((char *) reply + private_headers[i].offset,
-					 private_headers[i].size, "%s", text);
-	}
-}
+		size_t		length = strcspn(line, "\n");
 
-static bool
-append_headers(struct reply *reply, json_t *headers)
-{
-	const char *name;
-	json_t	   *value;
-
-	json_object_foreach(headers, name, value)
-	{
-		bool		is_own = false;
-		size_t		i;
-
-		if (strncmp(name, PRIVATE_PREFIX, strlen(PRIVATE_PREFIX)) == 0)
+		for (i = 0; i < LENGTH_OF(notes); i++)
 		{
-			keep_private(reply, name, value);
-			continue;
+			size_t		name = strlen(notes[i].name);
+
+			if (strncmp(line, notes[i].name, name) == 0)
+				snprintf((char *) reply + notes[i].offset, notes[i].size,
+						 "%.*s", (int) (length - name), line + name);
 		}
-		for (i = 0; i < LENGTH_OF(own_names) && !is_own; i++)
-			is_own = strcasecmp(name, own_names[i]) == 0;
-		if (is_own)
-			continue;
-		if (json_is_array(value))
-		{
-			for (i = 0; i < json_array_size(value); i++)
-			{
-				if (!append_header(&reply->head, name,
-								   json_array_get(value, i)))
-					return false;
-			}
-		}
-		else if (!append_header(&reply->head, name, value))
-			return false;
+		line += length + 1;
 	}
-	return true;
 }
 
 /* Sends head and body, in one packet where that saves one. */
@@ -243,26 +143,20 @@ start_reply(struct reply *reply)
 	reply->principal_kind[0] = '\0';
 }
 
-bool
+void
 reply_answer(struct reply *reply, const struct request *request,
-			 struct mg_connection *connection, int status,
-			 const char *headers, const char *body, size_t length)
+			 struct mg_connection *connection, const struct answer *answer)
 {
-	json_error_t error;
-	json_t	   *object = json_loads(headers, JSON_REJECT_DUPLICATES, &error);
-	bool		fine;
+	size_t		length = answer->length;
 
 	start_reply(reply);
-	start_head(reply, request, connection, status, length);
-	fine = json_is_object(object) && append_headers(reply, object);
-	json_decref(object);
-	if (!fine || reply->head.failed)
-		return false;
-	buffer_string(&reply->head, "\r\n");
-	if (request->is_head || !has_body(status))
+	start_head(reply, request, connection, answer->status, length);
+	buffer_append(&reply->head, answer->headers, answer->headers_length);
+	buffer_append(&reply->head, "\r\n", 2);
+	keep_notes(reply, strchr(answer->notes, '\n') + 1);
+	if (request->is_head || !has_body(answer->status))
 		length = 0;
-	send_reply(reply, connection, body, length);
-	return true;
+	send_reply(reply, connection, answer->body, length);
 }
 
 /* The error document of the contract, section 1.2. */

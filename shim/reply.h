@@ -13,14 +13,15 @@
 #include <civetweb.h>
 
 #include "buffer.h"
+#include "call.h"
 #include "request.h"
 
 #define ROUTE_SIZE 256
 #define PRINCIPAL_SIZE 64
 
 /*
- * An answer on its way.  What the headers of entityapi.handle() say to the
- * shim alone, for its log, is taken out of them and kept here.
+ * An answer on its way.  What entityapi.handle() says to the shim alone, for
+ * its log, is kept here.
  */
 struct reply
 {
@@ -33,14 +34,10 @@ struct reply
 	char		date[40];
 };
 
-/*
- * Sends what entityapi.handle() returned; "headers" is its JSON object.
- * Returns false, with nothing sent, if these are not fit for HTTP.
- */
-extern bool reply_answer(struct reply *reply, const struct request *request,
-						 struct mg_connection *connection, int status,
-						 const char *headers, const char *body,
-						 size_t length);
+/* Sends what entityapi.handle() returned. */
+extern void reply_answer(struct reply *reply, const struct request *request,
+						 struct mg_connection *connection,
+						 const struct answer *answer);
 
 /*
  * Sends an error document (contract, section 1.2) for a refusal, or what a

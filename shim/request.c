@@ -29,8 +29,8 @@
 #define DISCARD_BYTES (4 * 1024 * 1024)
 #define DISCARD_MICROS 1000000
 
-/* Memory of a body that a thread keeps for its next request. */
-#define KEEP_BODY (64 * 1024)
+/* Memory of a message that a thread keeps for its next request. */
+#define KEEP_MESSAGE (64 * 1024)
 
 /*
  * Health (contract, section 8).  Liveness is that of the shim: nothing is won
@@ -71,8 +71,7 @@ void
 request_start(struct request *request)
 {
 	buffer_clear(&request->target);
-	buffer_clear(&request->headers);
-	buffer_trim(&request->body, KEEP_BODY);
+	buffer_trim(&request->message, KEEP_MESSAGE);
 	request->remote[0] = '\0';
 	request->method = NULL;
 	request->is_head = false;
@@ -88,8 +87,7 @@ void
 request_free(struct request *request)
 {
 	buffer_free(&request->target);
-	buffer_free(&request->headers);
-	buffer_free(&request->body);
+	buffer_free(&request->message);
 }
 
 static int
@@ -200,60 +198,41 @@ read_id(struct request *request, const struct head *head)
 	request->id[header->value_length] = '\0';
 }
 
-/* One name of the JSON object with all its values. */
-static void
-write_header(struct buffer *json, struct head *head, int first)
-{
-	struct header *header = &head->headers[first];
-	size_t		name_at;
-	bool		repeated = false;
-	int			i;
-
-	buffer_char(json, json->length == 0 ? '{' : ',');
-	name_at = json->length;
-	buffer_json(json, header->name, header->name_length);
-	for (; !json->failed && name_at < json->length; name_at++)
-		json->data[name_at] =
-			(char) tolower((unsigned char) json->data[name_at]);
-	buffer_char(json, ':');
-
-	for (i = first + 1; i < head->count && !repeated; i++)
-		repeated = head->headers[i].name_length == header->name_length &&
-			strcasecmp(head->headers[i].name, header->name) == 0;
-	if (!repeated)
-	{
-		buffer_json(json, header->value, header->value_length);
-		return;
-	}
-	for (i = first; i < head->count; i++)
-	{
-		struct header *other = &head->headers[i];
-
-		if (other->name_length != header->name_length ||
-			strcasecmp(other->name, header->name) != 0)
-			continue;
-		buffer_char(json, i == first ? '[' : ',');
-		buffer_json(json, other->value, other->value_length);
-		other->written = true;
-	}
-	buffer_char(json, ']');
-}
-
+/*
+ * The head of the message that entityapi.handle() takes (message.h of the
+ * extension).  HEAD is GET, but for the body, which is ours to leave out.
+ */
 static const struct refusal *
-write_headers(struct request *request, struct head *head)
+write_head(struct request *request, const struct head *head)
 {
-	struct buffer *json = &request->headers;
+	struct buffer *message = &request->message;
 	int			i;
 
+	buffer_string(message, request->is_head ? "GET" : request->method);
+	buffer_char(message, ' ');
+	buffer_append(message, request->target.data, request->target.length);
+	buffer_char(message, ' ');
+	buffer_string(message, request->remote[0] ? request->remote : "-");
+	buffer_string(message, "\nx-request-id: ");
+	buffer_string(message, request->id);
+	buffer_char(message, '\n');
 	for (i = 0; i < head->count; i++)
 	{
-		if (!head->headers[i].written &&
-			strcasecmp(head->headers[i].name, "x-request-id") != 0)
-			write_header(json, head, i);
+		const struct header *header = &head->headers[i];
+
+		if (strcasecmp(header->name, "x-request-id") == 0)
+			continue;
+		/* read_lines() leaves none; another one would be another header */
+		if (memchr(header->value, '\n', header->value_length) != NULL)
+			return &refusal_bad_line;
+		buffer_lower(message, header->name, header->name_length);
+		buffer_append(message, ": ", 2);
+		buffer_append(message, header->value, header->value_length);
+		buffer_char(message, '\n');
 	}
-	buffer_string(json, json->length == 0 ? "{" : ",");
-	buffer_printf(json, "\"x-request-id\":\"%s\"}", request->id);
-	return json->failed ? &refusal_internal : NULL;
+	buffer_char(message, '\n');
+	request->body_start = message->length;
+	return message->failed ? &refusal_internal : NULL;
 }
 
 /*
@@ -338,31 +317,33 @@ static const struct refusal *
 read_body(struct request *request, struct mg_connection *connection,
 		  const struct head *head, long limit, long timeout_ms)
 {
-	struct buffer *body = &request->body;
+	struct buffer *message = &request->message;
+	size_t		length = 0;
 	uint64_t	deadline = now_micros() + (uint64_t) timeout_ms * 1000;
 
-	if (!head->is_chunked && !buffer_reserve(body, (size_t) head->length))
+	if (!head->is_chunked && !buffer_reserve(message, (size_t) head->length))
 		return &refusal_internal;
-	while (head->is_chunked || body->length < (size_t) head->length)
+	while (head->is_chunked || length < (size_t) head->length)
 	{
 		int			got;
 
-		if (!buffer_reserve(body, SLICE))
+		if (!buffer_reserve(message, SLICE))
 			return &refusal_internal;
-		got = mg_read(connection, body->data + body->length, SLICE);
+		got = mg_read(connection, message->data + message->length, SLICE);
 		if (got < 0)
 			return &refusal_bad_body;
 		if (got == 0 && head->is_chunked)
 			break;
-		body->length += (size_t) got;
-		if (body->length > (size_t) limit)
+		message->length += (size_t) got;
+		length += (size_t) got;
+		if (length > (size_t) limit)
 			return &refusal_body_too_large;
 		if (now_micros() > deadline)
 			return &refusal_body_too_slow;
 		if (got == 0)
 			return &refusal_bad_body;
 	}
-	body->data[body->length] = '\0';
+	message->data[message->length] = '\0';
 	request->body_unread = false;
 	return NULL;
 }
@@ -412,7 +393,7 @@ request_read(struct request *request, struct mg_connection *connection,
 
 	request->keep_alive = head_allows_reuse(&head, is_http_11);
 	read_remote(request, &head, info, config);
-	if ((refusal = write_headers(request, &head)) != NULL)
+	if ((refusal = write_head(request, &head)) != NULL)
 		return refusal;
 	return read_body(request, connection, &head, limit,
 					 config->body_timeout_ms);

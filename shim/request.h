@@ -50,8 +50,10 @@ struct request
 	enum pool_lane lane;
 	const struct probe *probe;	/* NULL: it asks for something else */
 	struct buffer target;		/* undecoded, with its query */
-	struct buffer headers;		/* JSON object, lower-case names */
-	struct buffer body;
+
+	/* The message for entityapi.handle(); its body begins at body_start. */
+	struct buffer message;
+	size_t		body_start;
 };
 
 /* Empties a request and gives it a new id. */

@@ -99,12 +99,8 @@ serve(struct server *server, struct worker *worker,
 		request->keep_alive = false;
 	if (refusal == NULL)
 	{
-		if (reply_answer(&worker->reply, request, connection, answer->status,
-						 answer->headers, answer->body, answer->length))
-			return answer->status;
-		log_event(LOG_ERROR, "handle", request->id, NULL,
-				  "entityapi.handle returned headers unfit for HTTP");
-		refusal = &refusal_internal;
+		reply_answer(&worker->reply, request, connection, answer);
+		return answer->status;
 	}
 	return reply_refusal(&worker->reply, request, connection, refusal);
 }

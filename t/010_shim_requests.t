@@ -120,18 +120,7 @@ subtest 'answers' => sub {
 		like($answer, qr/^HTTP\/1.1 $status .*\r\n\r\n$/s, "$status without a body");
 		is(header_of($answer, 'Content-Length'), undef, 'and without a length');
 	}
-	my %spelled = ('etag' => 'ETag', 'www-authenticate' => 'WWW-Authenticate',
-		'x-some-name' => 'X-Some-Name');
-	for my $name (sort keys %spelled)
-	{
-		my $answer = $shim->raw("GET /header/$name/v HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
-
-		is(header_of($answer, $spelled{$name}), 'v', $spelled{$name});
-	}
 	is(length $shim->http(GET => '/big/5000000')->{body}, 5_000_000, 'a large body');
-	my $split = $shim->http(GET => '/header/x-a/a\r\nX-Evil:1');
-	is($split->{status}, 500, 'a line break in a header is refused');
-	is($split->{headers}{'x-evil'}, undef, 'and not sent');
 };
 
 subtest 'many requests on a connection' => sub {
@@ -167,9 +156,6 @@ subtest 'the access log' => sub {
 	cmp_ok($record->{totalMicros}, '>=', $record->{databaseMicros} + $record->{waitMicros},
 		'is part of the whole');
 	unlike(EntityApi::Test::slurp($shim->log), qr/hush/, 'no secret, no query');
-
-	my $errors = () = EntityApi::Test::slurp($shim->log) =~ /"status":500/g;
-	is($errors, 1, 'the failure above is there');
 };
 
 is(EntityApi::Test::slurp($shim->err) =~ /secret|hush/ ? 1 : 0, 0, 'nothing secret in stderr');

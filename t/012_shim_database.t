@@ -98,7 +98,7 @@ subtest 'a full pool' => sub {
 
 subtest 'logins' => sub {
 	$cluster->psql(<<~'SQL');
-		alter function entityapi.handle rename to stand_in;
+		alter function entityapi.handle(text, text, jsonb, bytea, inet) rename to stand_in;
 		create function entityapi.handle(method text, target text, in_headers jsonb,
 			in_body bytea, remote inet, out status int, out headers jsonb, out body text)
 		language sql security definer as
@@ -116,7 +116,7 @@ subtest 'logins' => sub {
 	is_deeply([ @statuses[ 6 .. 11 ] ], [ (200) x 6 ], 'data requests do not starve');
 	@statuses = at_once(map { [ POST => $shim->url . '/auth/refresh' ] } 1 .. 3);
 	is_deeply(\@statuses, [ (200) x 3 ], 'others are no logins');
-	$cluster->psql('drop function entityapi.handle; alter function entityapi.stand_in rename to handle');
+	$cluster->psql('drop function entityapi.handle(text, text, jsonb, bytea, inet); alter function entityapi.stand_in rename to handle');
 };
 
 subtest 'connections that died while idle' => sub {

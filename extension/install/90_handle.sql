@@ -6,6 +6,17 @@ CREATE FUNCTION entityapi.handle(method text, target text, headers jsonb, body b
 	SET search_path = pg_catalog, pg_temp
 	AS 'MODULE_PATHNAME', 'ea_sql_handle';
 
+/*
+ * The same for the shim, as one message each way: extension/message.h has the
+ * form.  It runs as its owner with a pinned search path, though not declared so.
+ */
+CREATE FUNCTION entityapi.handle(message bytea) RETURNS bytea
+	LANGUAGE C VOLATILE STRICT
+	AS 'MODULE_PATHNAME', 'ea_sql_handle_message';
+
+COMMENT ON FUNCTION entityapi.handle(bytea) IS
+	'handle() for the shim: the same requests and answers, each as one message; runs as its owner';
+
 CREATE FUNCTION entityapi.version() RETURNS text
 	LANGUAGE C IMMUTABLE PARALLEL SAFE
 	AS 'MODULE_PATHNAME', 'ea_sql_version';

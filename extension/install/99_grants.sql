@@ -20,7 +20,7 @@ BEGIN
 END
 $$;
 
-GRANT EXECUTE ON FUNCTION entityapi.handle(text, text, jsonb, bytea, inet) TO entityapi_client;
+GRANT EXECUTE ON FUNCTION entityapi.handle(text, text, jsonb, bytea, inet), entityapi.handle(bytea) TO entityapi_client;
 
 GRANT EXECUTE ON FUNCTION
 	entityapi.current_tenant(),

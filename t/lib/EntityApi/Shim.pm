@@ -142,6 +142,36 @@ sub _stand_in
 							'application_name', current_setting('application_name')));
 			end case;
 		end $$;
+		-- the messages of extension/message.h, from and to the above
+		create function entityapi.handle(message bytea) returns bytea
+		language plpgsql security definer set search_path = public as $$
+		declare
+			cut int := position('\x0a0a'::bytea in message);
+			lines text[] := string_to_array(
+				convert_from(substr(message, 1, cut - 1), 'UTF8'), E'\n');
+			words text[] := string_to_array(lines[1], ' ');
+			sent jsonb;
+			answer record;
+			notes text;
+			head text;
+		begin
+			select jsonb_object_agg(name, case when array_length(got, 1) = 1
+					then to_jsonb(got[1]) else to_jsonb(got) end) into sent
+			from (
+				select split_part(line, ': ', 1) as name,
+					array_agg(substr(line, strpos(line, ': ') + 2) order by i) as got
+				from unnest(lines[2:]) with ordinality u(line, i) group by 1) g;
+			select * into answer from entityapi.handle(words[1], words[2], sent,
+				substr(message, cut + 2), nullif(words[3], '-')::inet);
+			select string_agg(key || ': ' || value || E'\n', '')
+					filter (where key like 'x-entityapi-%'),
+				string_agg(initcap(key) || ': ' || value || E'\r\n', '')
+					filter (where key not like 'x-entityapi-%')
+				into notes, head
+			from jsonb_each_text(answer.headers);
+			return convert_to(answer.status || E'\n' || coalesce(notes, '') || E'\n'
+				|| head || E'\r\n' || answer.body, 'UTF8');
+		end $$;
 		SQL
 }
 
