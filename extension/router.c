@@ -215,17 +215,20 @@ matches(const char *pattern, const Path *path, char **args, int *nargs)
 	*nargs = 0;
 	for (int i = 0; i < path->n; i++)
 	{
-		int			len;
+		const char *segment = path->segments[i];
 
 		if (*p++ != '/')
 			return false;
-		len = strcspn(p, "/");
-		if (*p == '{' || strncmp(p, "v{", 2) == 0)
+		if (*p == '{' || (p[0] == 'v' && p[1] == '{'))
+		{
 			args[(*nargs)++] = path->segments[i];
-		else if (strncmp(p, path->segments[i], len) != 0 ||
-				 path->segments[i][len] != '\0')
+			p += strcspn(p, "/");
+			continue;
+		}
+		while (*segment != '\0' && *segment == *p)
+			segment++, p++;
+		if (*segment != '\0' || (*p != '/' && *p != '\0'))
 			return false;
-		p += len;
 	}
 	return *p == '\0';
 }

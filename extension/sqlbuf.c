@@ -15,6 +15,7 @@
 
 #include "catalog/pg_type.h"
 #include "sqlbuf.h"
+#include "utils/builtins.h"
 
 #define FIRST_PARAMS 16
 
@@ -40,6 +41,24 @@ ea_sqlbuf_init(EaSqlBuf *b, EaRequest *req)
 	b->isnull = palloc(b->maxparams * sizeof(bool));
 }
 
+/* Small numbers are most of what statements are put together from. */
+static void
+append_number(StringInfo text, int number)
+{
+	char		digits[MAXINT8LEN + 1];
+
+	appendBinaryStringInfo(text, digits, pg_ltoa(number, digits));
+}
+
+void
+ea_sqlbuf_column(EaSqlBuf *b, int alias, const char *column)
+{
+	appendStringInfoChar(&b->text, 't');
+	append_number(&b->text, alias);
+	appendStringInfoChar(&b->text, '.');
+	appendStringInfoString(&b->text, column);
+}
+
 int
 ea_sqlbuf_param(EaSqlBuf *b, Oid type, Datum value, bool isnull)
 {
@@ -59,7 +78,8 @@ ea_sqlbuf_param(EaSqlBuf *b, Oid type, Datum value, bool isnull)
 void
 ea_sqlbuf_value(EaSqlBuf *b, Oid type, Datum value, bool isnull)
 {
-	ea_sqlbuf_addf(b, "$%d", ea_sqlbuf_param(b, type, value, isnull));
+	appendStringInfoChar(&b->text, '$');
+	append_number(&b->text, ea_sqlbuf_param(b, type, value, isnull));
 }
 
 int
@@ -80,7 +100,10 @@ add_predicates(EaSqlBuf *b, EaEntity *entity, int alias, EaOperation op)
 {
 	ea_sqlbuf_add(b, " WHERE ");
 	if (entity->tenant_scoped)
-		ea_sqlbuf_addf(b, "t%d.tenant_id = $%d", alias, ea_sqlbuf_tenant(b));
+	{
+		ea_sqlbuf_column(b, alias, "tenant_id = $");
+		append_number(&b->text, ea_sqlbuf_tenant(b));
+	}
 	else
 		ea_sqlbuf_add(b, "true");
 	if (entity->soft_delete && !b->deleted_too)
@@ -104,7 +127,10 @@ ea_sqlbuf_from(EaSqlBuf *b, EaEntity *entity, EaOperation op)
 {
 	int			alias = b->nrelations++;
 
-	ea_sqlbuf_addf(b, " FROM %s t%d", entity->table, alias);
+	ea_sqlbuf_add(b, " FROM ");
+	ea_sqlbuf_add(b, entity->table);
+	ea_sqlbuf_add(b, " t");
+	append_number(&b->text, alias);
 	add_predicates(b, entity, alias, op);
 	return alias;
 }

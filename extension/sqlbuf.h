@@ -41,6 +41,9 @@ extern void ea_sqlbuf_init(EaSqlBuf *b, EaRequest *req);
 #define ea_sqlbuf_add(b, lit) appendStringInfoString(&(b)->text, (lit))
 #define ea_sqlbuf_addf(b, ...) appendStringInfo(&(b)->text, __VA_ARGS__)
 
+/* Append `t<alias>.<column>`. */
+extern void ea_sqlbuf_column(EaSqlBuf *b, int alias, const char *column);
+
 /* Add a parameter; returns its number, and the macro also writes `$n`. */
 extern int	ea_sqlbuf_param(EaSqlBuf *b, Oid type, Datum value, bool isnull);
 extern void ea_sqlbuf_value(EaSqlBuf *b, Oid type, Datum value, bool isnull);

@@ -16,6 +16,29 @@
 	(((int64) POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * USECS_PER_DAY)
 
 /*
+ * Eight random bytes.  A call of pg_strong_random() costs much the same for
+ * eight bytes as for some hundred, and ids are no secrets that must not lie in
+ * memory ahead of their use.  Secrets have random bytes of their own.
+ */
+static void
+take_random(unsigned char *bytes)
+{
+	static unsigned char pool[512];
+	static int	left = 0;
+
+	if (left == 0)
+	{
+		if (!pg_strong_random(pool, sizeof(pool)))
+			ereport(ERROR,
+					(errcode(ERRCODE_INTERNAL_ERROR),
+					 errmsg("could not generate random values")));
+		left = sizeof(pool);
+	}
+	left -= 8;
+	memcpy(bytes, pool + left, 8);
+}
+
+/*
  * 48 bits of milliseconds, then 12 bits of the fraction of a millisecond
  * (RFC 9562 section 6.2, method 3), so that ids made one after the other by
  * one backend sort in that order.
@@ -35,10 +58,7 @@ ea_uuid_make(pg_uuid_t *uuid)
 	last = tick;
 	ms = tick >> 12;
 
-	if (!pg_strong_random(uuid->data + 8, 8))
-		ereport(ERROR,
-				(errcode(ERRCODE_INTERNAL_ERROR),
-				 errmsg("could not generate random values")));
+	take_random(uuid->data + 8);
 	for (int i = 0; i < 6; i++)
 		uuid->data[i] = (ms >> (40 - 8 * i)) & 0xFF;
 	uuid->data[6] = 0x70 | ((tick >> 8) & 0x0F);

@@ -25,6 +25,12 @@
  */
 #define SLICE 16
 
+/*
+ * Random bytes that a thread has in store: a system call for sixteen ids.  No
+ * more than 256 come without a chance of being interrupted.
+ */
+#define RANDOM_POOL 256
+
 /* How much of an unwanted body is read, and for how long. */
 #define DISCARD_BYTES (4 * 1024 * 1024)
 #define DISCARD_MICROS 1000000
@@ -49,12 +55,20 @@ static void
 make_id(char *id)
 {
 	static const char digits[] = "0123456789abcdef";
+	static _Thread_local unsigned char pool[RANDOM_POOL];
+	static _Thread_local size_t left = 0;
 	unsigned char random[16];
 	int			i;
 
 	/* So short a request never blocks and never fails once it has seed. */
-	if (getrandom(random, sizeof(random), 0) != sizeof(random))
-		memset(random, 0, sizeof(random));
+	if (left == 0)
+	{
+		if (getrandom(pool, sizeof(pool), 0) != sizeof(pool))
+			memset(pool, 0, sizeof(pool));
+		left = sizeof(pool);
+	}
+	left -= sizeof(random);
+	memcpy(random, pool + left, sizeof(random));
 	random[6] = (unsigned char) ((random[6] & 0x0f) | 0x40);
 	random[8] = (unsigned char) ((random[8] & 0x3f) | 0x80);
 	for (i = 0; i < 16; i++)

@@ -1,0 +1,404 @@
+/*-------------------------------------------------------------------------
+ *
+ * keyscan.c
+ *	  Plans that are one index scan, run without the executor.
+ *
+ * extension/keyscan.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/genam.h"
+#include "access/relscan.h"
+#include "access/table.h"
+#include "access/tableam.h"
+#include "access/visibilitymap.h"
+#include "catalog/pg_am.h"
+#include "catalog/pg_type.h"
+#include "compat.h"
+#include "executor/executor.h"
+#include "keyscan.h"
+#include "miscadmin.h"
+#include "optimizer/planner.h"
+#include "parser/parsetree.h"
+#include "storage/bufmgr.h"
+#include "storage/predicate.h"
+#include "utils/datum.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
+
+/* More keys than any statement of ours has. */
+#define MAX_KEYS 8
+
+/* Where a key's value comes from. */
+typedef struct KeySource
+{
+	int			param;			/* index of the parameter, -1: none */
+	Datum		value;			/* of a constant */
+	bool		isnull;
+} KeySource;
+
+struct EaKeyScan
+{
+	MemoryContext mcxt;
+	Oid			relation;
+	Oid			index;
+	bool		index_only;
+	ScanDirection direction;
+	int64		limit;			/* -1: none */
+	int			nkeys;
+	ScanKeyData keys[MAX_KEYS]; /* all but the argument */
+	KeySource	sources[MAX_KEYS];
+	int			ncolumns;
+	AttrNumber *columns;		/* of the index if index_only, else the table */
+	AttrNumber	last_column;	/* the greatest of them */
+};
+
+bool
+ea_keyscan_is_open(void)
+{
+	return planner_hook == NULL && ExecutorStart_hook == NULL &&
+		ExecutorRun_hook == NULL && ExecutorFinish_hook == NULL &&
+		ExecutorEnd_hook == NULL && ExecutorCheckPerms_hook == NULL;
+}
+
+/* -------- recognition -------- */
+
+/* What a key is compared with: a parameter or a constant. */
+static bool
+read_source(Node *node, KeySource *source)
+{
+	if (IsA(node, Param) && ((Param *) node)->paramkind == PARAM_EXTERN)
+	{
+		source->param = ((Param *) node)->paramid - 1;
+		return true;
+	}
+	if (IsA(node, Const))
+	{
+		Const	   *constant = (Const *) node;
+
+		source->param = -1;
+		source->isnull = constant->constisnull;
+		source->value = constant->constisnull ? (Datum) 0 :
+			datumCopy(constant->constvalue, constant->constbyval,
+					  constant->constlen);
+		return true;
+	}
+	return false;
+}
+
+/* One qualification of the index: column, operator, value. */
+static bool
+read_key(EaKeyScan *scan, Relation index, Node *node)
+{
+	OpExpr	   *op = (OpExpr *) node;
+	Node	   *left;
+	Var		   *var;
+	int			strategy;
+	Oid			left_type;
+	Oid			right_type;
+
+	if (!IsA(node, OpExpr) || list_length(op->args) != 2 ||
+		scan->nkeys == MAX_KEYS)
+		return false;
+	left = linitial(op->args);
+	if (IsA(left, RelabelType))
+		left = (Node *) ((RelabelType *) left)->arg;
+	if (!IsA(left, Var))
+		return false;
+	var = (Var *) left;
+	if (var->varno != INDEX_VAR || var->varattno < 1 ||
+		var->varattno > IndexRelationGetNumberOfKeyAttributes(index) ||
+		!read_source(lsecond(op->args), &scan->sources[scan->nkeys]))
+		return false;
+	get_op_opfamily_properties(op->opno, index->rd_opfamily[var->varattno - 1],
+							   false, &strategy, &left_type, &right_type);
+	ScanKeyEntryInitialize(&scan->keys[scan->nkeys++], 0, var->varattno,
+						   strategy, right_type, op->inputcollid,
+						   op->opfuncid, (Datum) 0);
+	return true;
+}
+
+/* The columns that are asked for: nothing but columns. */
+static bool
+read_columns(EaKeyScan *scan, List *targets, int varno)
+{
+	ListCell   *cell;
+
+	scan->columns = palloc(Max(list_length(targets), 1) * sizeof(AttrNumber));
+	foreach(cell, targets)
+	{
+		TargetEntry *target = lfirst_node(TargetEntry, cell);
+		Var		   *var = (Var *) target->expr;
+
+		if (target->resjunk)
+			continue;
+		if (!IsA(var, Var) || var->varno != varno || var->varattno < 1)
+			return false;
+		scan->columns[scan->ncolumns++] = var->varattno;
+		scan->last_column = Max(scan->last_column, var->varattno);
+	}
+	return true;
+}
+
+/*
+ * A btree stores the columns of an index-only scan as the table has them,
+ * names excepted.
+ */
+static bool
+returns_columns(EaKeyScan *scan, Relation index)
+{
+	for (int i = 0; i < scan->ncolumns; i++)
+	{
+		if (TupleDescAttr(RelationGetDescr(index),
+						  scan->columns[i] - 1)->atttypid == CSTRINGOID)
+			return false;
+	}
+	return true;
+}
+
+static bool
+read_scan(EaKeyScan *scan, Plan *plan, List *quals, List *order, int varno)
+{
+	Relation	index;
+	bool		fine = true;
+	ListCell   *cell;
+
+	if (plan->qual != NIL || plan->initPlan != NIL || order != NIL ||
+		!read_columns(scan, plan->targetlist,
+					  scan->index_only ? INDEX_VAR : varno))
+		return false;
+	index = index_open(scan->index, AccessShareLock);
+	fine = index->rd_rel->relam == BTREE_AM_OID;
+	foreach(cell, quals)
+		fine = fine && read_key(scan, index, lfirst(cell));
+	fine = fine && (!scan->index_only || returns_columns(scan, index));
+	index_close(index, NoLock);
+	return fine;
+}
+
+static bool
+read_plan(EaKeyScan *scan, PlannedStmt *stmt)
+{
+	Plan	   *plan = stmt->planTree;
+	RangeTblEntry *rte;
+
+	if (stmt->commandType != CMD_SELECT || stmt->hasModifyingCTE ||
+		stmt->rowMarks != NIL || stmt->subplans != NIL ||
+		stmt->parallelModeNeeded)
+		return false;
+	scan->limit = -1;
+	if (IsA(plan, Limit))
+	{
+		Limit	   *limit = (Limit *) plan;
+		Const	   *count = (Const *) limit->limitCount;
+
+		if (limit->limitOffset != NULL || count == NULL ||
+			!IsA(count, Const) || count->constisnull ||
+			limit->limitOption != LIMIT_OPTION_COUNT ||
+			plan->initPlan != NIL)
+			return false;
+		scan->limit = DatumGetInt64(count->constvalue);
+		plan = outerPlan(plan);
+	}
+	if (IsA(plan, IndexScan))
+	{
+		IndexScan  *node = (IndexScan *) plan;
+
+		scan->index = node->indexid;
+		scan->direction = node->indexorderdir;
+		if (!read_scan(scan, plan, node->indexqual, node->indexorderby,
+					   node->scan.scanrelid))
+			return false;
+		rte = rt_fetch(node->scan.scanrelid, stmt->rtable);
+	}
+	else if (IsA(plan, IndexOnlyScan))
+	{
+		IndexOnlyScan *node = (IndexOnlyScan *) plan;
+
+		scan->index = node->indexid;
+		scan->direction = node->indexorderdir;
+		scan->index_only = true;
+		if (!read_scan(scan, plan, node->indexqual, node->indexorderby,
+					   node->scan.scanrelid))
+			return false;
+		rte = rt_fetch(node->scan.scanrelid, stmt->rtable);
+	}
+	else
+		return false;
+	scan->relation = rte->relid;
+	return rte->rtekind == RTE_RELATION;
+}
+
+EaKeyScan *
+ea_keyscan_make(PlannedStmt *plan, MemoryContext parent)
+{
+	MemoryContext mcxt = AllocSetContextCreate(parent, "entityapi key scan",
+											   ALLOCSET_SMALL_SIZES);
+	MemoryContext old = MemoryContextSwitchTo(mcxt);
+	EaKeyScan  *scan = palloc0(sizeof(EaKeyScan));
+	bool		fine;
+
+	scan->mcxt = mcxt;
+	fine = read_plan(scan, plan);
+	MemoryContextSwitchTo(old);
+	if (fine)
+		return scan;
+	MemoryContextDelete(mcxt);
+	return NULL;
+}
+
+void
+ea_keyscan_free(EaKeyScan *scan)
+{
+	if (scan != NULL)
+		MemoryContextDelete(scan->mcxt);
+}
+
+/* -------- the scan -------- */
+
+/* Fill in the arguments; false when one is null, which nothing equals. */
+static bool
+bind_keys(const EaKeyScan *scan, ScanKey keys, const Datum *values,
+		  const bool *isnull)
+{
+	for (int i = 0; i < scan->nkeys; i++)
+	{
+		const KeySource *source = &scan->sources[i];
+
+		if (source->param < 0 ? source->isnull :
+			isnull != NULL && isnull[source->param])
+			return false;
+		keys[i] = scan->keys[i];
+		keys[i].sk_argument = source->param < 0 ? source->value :
+			values[source->param];
+	}
+	return true;
+}
+
+typedef struct Output
+{
+	TupleTableSlot slot;		/* as much of one as callbacks may use */
+	TupleTableSlot *tuple;		/* of the table */
+	Buffer		map;			/* pinned page of the visibility map */
+	Datum	   *values;			/* of an index tuple */
+	bool	   *isnull;
+} Output;
+
+static void
+pick_columns(const EaKeyScan *scan, Output *out, const Datum *values,
+			 const bool *isnull)
+{
+	for (int i = 0; i < scan->ncolumns; i++)
+	{
+		out->slot.tts_values[i] = values[scan->columns[i] - 1];
+		out->slot.tts_isnull[i] = isnull[scan->columns[i] - 1];
+	}
+}
+
+/* The next row that the snapshot sees, taken from the table. */
+static bool
+next_of_table(const EaKeyScan *scan, IndexScanDesc desc, Output *out)
+{
+	if (!index_getnext_slot(desc, scan->direction, out->tuple))
+		return false;
+	slot_getsomeattrs(out->tuple, scan->last_column);
+	pick_columns(scan, out, out->tuple->tts_values, out->tuple->tts_isnull);
+	return true;
+}
+
+/*
+ * The next row taken from the index, as nodeIndexonlyscan.c does it: the
+ * table is asked only about tuples on pages that are not all-visible.
+ */
+static bool
+next_of_index(const EaKeyScan *scan, IndexScanDesc desc, Output *out)
+{
+	ItemPointer tid;
+
+	while ((tid = index_getnext_tid(desc, scan->direction)) != NULL)
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (!VM_ALL_VISIBLE(desc->heapRelation,
+							ItemPointerGetBlockNumber(tid), &out->map))
+		{
+			if (!index_fetch_heap(desc, out->tuple))
+				continue;
+			ExecClearTuple(out->tuple);
+		}
+		else
+			PredicateLockPage(desc->heapRelation,
+							  ItemPointerGetBlockNumber(tid),
+							  desc->xs_snapshot);
+		index_deform_tuple(desc->xs_itup, desc->xs_itupdesc, out->values,
+						   out->isnull);
+		pick_columns(scan, out, out->values, out->isnull);
+		return true;
+	}
+	return false;
+}
+
+static uint64
+read_rows(const EaKeyScan *scan, IndexScanDesc desc, Output *out,
+		  void (*row) (void *arg, TupleTableSlot *slot), void *arg)
+{
+	uint64		n = 0;
+
+	while ((scan->limit < 0 || n < scan->limit) &&
+		   (scan->index_only ? next_of_index(scan, desc, out)
+			: next_of_table(scan, desc, out)))
+	{
+		CHECK_FOR_INTERRUPTS();
+		n++;
+		row(arg, &out->slot);
+	}
+	return n;
+}
+
+uint64
+ea_keyscan_run(EaKeyScan *scan, PlannedStmt *stmt, const Datum *values,
+			   const bool *isnull,
+			   void (*row) (void *arg, TupleTableSlot *slot), void *arg)
+{
+	ScanKeyData keys[MAX_KEYS];
+	Output		out = {{0}};
+	Relation	relation;
+	Relation	index;
+	IndexScanDesc desc;
+	uint64		n;
+
+	ea_compat_check_permissions(stmt);
+	if (!bind_keys(scan, keys, values, isnull))
+		return 0;
+
+	/* whoever has the plan locks the table */
+	relation = table_open(scan->relation, NoLock);
+	index = index_open(scan->index, AccessShareLock);
+	out.slot.type = T_TupleTableSlot;
+	out.slot.tts_nvalid = scan->ncolumns;
+	out.slot.tts_values = palloc(Max(scan->ncolumns, 1) * sizeof(Datum));
+	out.slot.tts_isnull = palloc(Max(scan->ncolumns, 1) * sizeof(bool));
+	out.tuple = table_slot_create(relation, NULL);
+	if (scan->index_only)
+	{
+		out.values = palloc(INDEX_MAX_KEYS * sizeof(Datum));
+		out.isnull = palloc(INDEX_MAX_KEYS * sizeof(bool));
+	}
+	desc = ea_compat_index_beginscan(relation, index, GetActiveSnapshot(),
+									 scan->nkeys);
+	desc->xs_want_itup = scan->index_only;
+	index_rescan(desc, keys, scan->nkeys, NULL, 0);
+
+	n = read_rows(scan, desc, &out, row, arg);
+
+	if (BufferIsValid(out.map))
+		ReleaseBuffer(out.map);
+	ExecDropSingleTupleTableSlot(out.tuple);
+	index_endscan(desc);
+	index_close(index, NoLock);
+	table_close(relation, NoLock);
+	return n;
+}
