@@ -155,6 +155,18 @@ need_packages()
 		die "PostgreSQL's files are still not found (PG_CONFIG=$PG_CONFIG)."
 }
 
+# A program beyond those, from the package of the given or of the same name.
+need_tool()
+{
+	# shellcheck disable=SC2034 # it is of install_packages
+	local become=()
+
+	! command -v "$1" >/dev/null || return 0
+	command -v apt-get >/dev/null || return 1
+	((EUID == 0)) || become=(sudo)
+	(install_packages "${2:-$1}")
+}
+
 # Part of need_packages, in a subshell of its own, whose end runs the trap.  The
 # package of a server starts a cluster, which nobody asked for; a setting of its
 # administration tools, present during the installation only, prevents that.
