@@ -68,6 +68,30 @@ add_source(EaSqlBuf *b, const EaListSource *source, const EaRsql *filter)
 }
 
 /*
+ * Count by an index: all rows, those of a relationship's column, those with
+ * the values that the filter names.
+ */
+static bool
+count_by_index(EaRequest *req, const EaListSource *source,
+			   const EaRsql *filter, int64 *count)
+{
+	EaCountKey	keys[EA_COUNT_MAX_KEYS + 1];
+	int			n = filter == NULL ? 0 : ea_rsql_sql_values(filter, keys);
+
+	if (n < 0)
+		return false;
+	if (source->field != NULL)
+	{
+		if (source->field->kind != EA_TO_MANY)
+			return false;
+		keys[n].column = source->field->members[0].column;
+		keys[n].type = UUIDOID;
+		keys[n++].value = UUIDPGetDatum(source->parent);
+	}
+	return ea_sqlbuf_count(req, source->entity, n, keys, count);
+}
+
+/*
  * How many rows the filter leaves.  A page that is not full tells by itself;
  * only otherwise they are counted.
  */
@@ -84,6 +108,8 @@ total(EaRequest *req, EaQuery *query, const EaListSource *source,
 	if (rows < query->page_size && (rows > 0 || before == 0))
 		return before + rows;
 
+	if (count_by_index(req, source, filter, &count))
+		return count;
 	ea_sqlbuf_init(&b, req);
 	ea_sqlbuf_add(&b, "SELECT pg_catalog.count(*)");
 	add_source(&b, source, filter);

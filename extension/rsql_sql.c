@@ -212,6 +212,38 @@ ea_rsql_sql_where(EaSqlBuf *b, EaEntity *entity, int alias,
 	write_tree(b, tree, alias);
 }
 
+static bool
+collect_values(const EaRsql *tree, EaCountKey *keys, int *n)
+{
+	const EaStep *end = tree->bound;
+
+	check_stack_depth();
+	if (tree->kind == EA_RSQL_AND)
+	{
+		for (int i = 0; i < tree->nchildren; i++)
+		{
+			if (!collect_values(tree->children[i], keys, n))
+				return false;
+		}
+		return true;
+	}
+	if (tree->kind != EA_RSQL_COMPARISON || tree->op != EA_RSQL_EQ ||
+		end->nbranches > 0 || *n == EA_COUNT_MAX_KEYS)
+		return false;
+	keys[*n].column = column_of(end);
+	keys[*n].type = end->type->oid;
+	keys[(*n)++].value = end->value;
+	return true;
+}
+
+int
+ea_rsql_sql_values(const EaRsql *tree, EaCountKey *keys)
+{
+	int			n = 0;
+
+	return collect_values(tree, keys, &n) ? n : -1;
+}
+
 /* Sort keys */
 
 /* One relationship of a path without branches. */

@@ -27,6 +27,13 @@ extern void ea_rsql_sql_where(EaSqlBuf *b, EaEntity *entity, int alias,
 							  const EaRsql *tree);
 
 /*
+ * The values that a bound filter asks for, when it says no more than that
+ * some columns of the entity's own have them: keys is for EA_COUNT_MAX_KEYS.
+ * Returns their number, or -1 for any other filter.
+ */
+extern int	ea_rsql_sql_values(const EaRsql *tree, EaCountKey *keys);
+
+/*
  * Append ` ORDER BY ...`, closed by the id.  Throws 400 with source.parameter
  * "sort" for what cannot be sorted by.
  */

@@ -99,6 +99,29 @@ ea_sqlbuf_hides_rows(EaRequest *req, EaEntity *entity)
 	return entity->soft_delete || policy_hides(req, entity);
 }
 
+/* The same predicates as add_predicates() writes, or no answer. */
+bool
+ea_sqlbuf_count(EaRequest *req, EaEntity *entity, int nkeys,
+				const EaCountKey *keys, int64 *count)
+{
+	EaCountKey	all[EA_COUNT_MAX_KEYS];
+	int			n = 0;
+
+	if (nkeys >= EA_COUNT_MAX_KEYS || ea_sqlbuf_hides_rows(req, entity))
+		return false;
+	if (entity->tenant_scoped)
+	{
+		if (!req->has_tenant)
+			elog(ERROR, "count of a tenant's rows without a tenant");
+		all[n].column = "tenant_id";
+		all[n].type = UUIDOID;
+		all[n++].value = UUIDPGetDatum(&req->tenant);
+	}
+	for (int i = 0; i < nkeys; i++)
+		all[n++] = keys[i];
+	return ea_count_rows(entity->table, n, all, count);
+}
+
 int
 ea_sqlbuf_from(EaSqlBuf *b, EaEntity *entity, EaOperation op)
 {

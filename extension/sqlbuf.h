@@ -18,6 +18,7 @@
 
 #include "catalog.h"
 #include "context.h"
+#include "count.h"
 #include "exec.h"
 
 typedef struct EaSqlBuf
@@ -72,6 +73,13 @@ extern int	ea_sqlbuf_delete(EaSqlBuf *b, EaEntity *entity);
 
 /* Rows of the entity may be hidden from the caller within the tenant. */
 extern bool ea_sqlbuf_hides_rows(EaRequest *req, EaEntity *entity);
+
+/*
+ * How many of the entity's rows that the caller may read have these values,
+ * counted without a statement; false when it takes one.
+ */
+extern bool ea_sqlbuf_count(EaRequest *req, EaEntity *entity, int nkeys,
+							const EaCountKey *keys, int64 *count);
 
 /*
  * `INSERT INTO app.invoice AS t<n> (tenant_id, `: the caller appends the
