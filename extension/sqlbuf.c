@@ -123,12 +123,24 @@ ea_sqlbuf_count(EaRequest *req, EaEntity *entity, int nkeys,
 }
 
 int
-ea_sqlbuf_from(EaSqlBuf *b, EaEntity *entity, EaOperation op)
+ea_sqlbuf_reserve(EaSqlBuf *b)
 {
-	int			alias = b->nrelations++;
+	return b->nrelations++;
+}
 
+void
+ea_sqlbuf_from_as(EaSqlBuf *b, EaEntity *entity, EaOperation op, int alias)
+{
 	ea_sqlbuf_addf(b, " FROM %s t%d", entity->table, alias);
 	add_predicates(b, entity, alias, op);
+}
+
+int
+ea_sqlbuf_from(EaSqlBuf *b, EaEntity *entity, EaOperation op)
+{
+	int			alias = ea_sqlbuf_reserve(b);
+
+	ea_sqlbuf_from_as(b, entity, op, alias);
 	return alias;
 }
 

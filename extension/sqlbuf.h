@@ -67,6 +67,14 @@ extern void ea_sqlbuf_install(EaRowPolicy policy, EaHidesRows hides);
  * with set as given by the caller; ea_sqlbuf_delete() is EA_OP_DELETE.
  */
 extern int	ea_sqlbuf_from(EaSqlBuf *b, EaEntity *entity, EaOperation op);
+
+/*
+ * The same with an alias that was taken before, because something else that
+ * needs aliases stands between the select list and FROM.
+ */
+extern int	ea_sqlbuf_reserve(EaSqlBuf *b);
+extern void ea_sqlbuf_from_as(EaSqlBuf *b, EaEntity *entity, EaOperation op,
+							  int alias);
 extern int	ea_sqlbuf_update(EaSqlBuf *b, EaEntity *entity, const char *set,
 							 EaOperation op);
 extern int	ea_sqlbuf_delete(EaSqlBuf *b, EaEntity *entity);
