@@ -236,7 +236,7 @@ page_row(void *arg, TupleTableSlot *slot)
 	CursorPage *page = arg;
 	EaCursor	cursor;
 
-	if (page->n++ == page->query->page_size)
+	if (page->n++ >= page->query->page_size)
 		return;
 	ea_document_row(&page->sink, slot);
 	if (page->n > 1 && page->n < page->query->page_size)

@@ -31,7 +31,7 @@ select t, gen_random_uuid(), (array['a', 'B', 'b', 'ä', 'a b', 'Z', '', '𝄞',
 	case when i % 4 > 0 then i % 5 - 2 end,
 	case when i % 5 > 0 then 9007199254740992 + i % 3 end,
 	case when i % 7 > 0 then 0.0000000001 * (i % 4) + 12345678901234567890 end,
-	case i % 6 when 0 then null when 1 then 'NaN' when 2 then 'Infinity' when 3 then '-Infinity' when 4 then 1.10 else 1.1 end::numeric,
+	case i % 6 when 0 then null when 1 then 'NaN' when 2 then 123456789012345.6789 when 3 then -0.0001 when 4 then 1.10 else 1.1 end::numeric,
 	case when i % 3 > 0 then i % 2 = 0 end,
 	case i % 5 when 0 then null when 1 then 'infinity' when 2 then '-infinity' when 3 then '0044-03-15 BC' else '2024-02-29' end::date,
 	case i % 5 when 0 then null when 1 then '2024-01-01 00:00:00.000001Z' when 2 then '2024-01-01 00:00:00.000002Z' when 3 then 'infinity' else '1970-01-01' end::timestamptz,
@@ -101,7 +101,7 @@ subtest 'values too long for a cursor' => sub {
 };
 
 subtest 'other lists' => sub {
-	my $group = $editor->good(200, GET => '/groups?sort=title&page[size]=1')->{json}{data}[0]{id};
+	my $group = $editor->good(200, GET => '/groups?sort=title&page[size]=2')->{json}{data}[1]{id};
 	my $label = $editor->good(201, POST => '/labels', data => { type => 'labels', attributes => { word => 'w' },
 			relationships => { items => { data => [ map { { type => 'items', id => $_->{id} } } @{ $editor->good(200, GET => '/items?page[size]=30&sort=-rank')->{json}{data} } ] } } })->{json}{data}{id};
 
@@ -212,7 +212,7 @@ subtest 'bad cursors' => sub {
 	# Whatever a client makes up: an answer of the contract.
 	srand 9;
 	my %seen;
-	for my $sort (qw(rank big price any flag day moment token name group.title note -rank,price,any,day,moment))
+	for my $sort (qw(rank big price any flag day moment token name group.title note), '-rank,price,any,day,moment')
 	{
 		my $page = $editor->good(200, GET => "/items?sort=$sort&page[size]=9&page[after]=start")->{json};
 		my $whole = decode_base64url($page->{meta}{pagination}{after});
