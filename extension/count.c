@@ -134,10 +134,10 @@ begins_with(Relation heap, Relation index, int nkeys, const EaCountKey *keys)
 		return false;
 	for (int i = 0; i < nkeys; i++)
 	{
-		const EaCountKey *key =
-			key_of_column(heap, index->rd_index->indkey.values[i], nkeys,
-						  keys);
+		const EaCountKey *key;
 
+		key = key_of_column(heap, index->rd_index->indkey.values[i], nkeys,
+							keys);
 		if (key == NULL || !is_plain_order(heap, index, i, key))
 			return false;
 	}
@@ -231,11 +231,22 @@ count_looked_up(Walk *walk, ItemPointer tids, int n)
 	LockBuffer(walk->block, BUFFER_LOCK_UNLOCK);
 }
 
-static int
-compare_tids(const void *a, const void *b)
+static inline int
+compare_blocks(const ItemPointerData *a, const ItemPointerData *b)
 {
-	return ItemPointerCompare((ItemPointer) a, (ItemPointer) b);
+	BlockNumber x = ItemPointerGetBlockNumberNoCheck(a);
+	BlockNumber y = ItemPointerGetBlockNumberNoCheck(b);
+
+	return (x > y) - (x < y);
 }
+
+/* A sort of its own, since qsort() would take longer than all the rest. */
+#define ST_SORT sort_tids
+#define ST_ELEMENT_TYPE ItemPointerData
+#define ST_COMPARE(a, b) compare_blocks(a, b)
+#define ST_SCOPE static
+#define ST_DEFINE
+#include "lib/sort_template.h"
 
 /* The entries taken from a leaf page, in runs of one heap page. */
 static void
@@ -244,7 +255,7 @@ count_tids(Walk *walk)
 	int			n;
 
 	if (!walk->sorted)
-		qsort(walk->tids, walk->ntids, sizeof(ItemPointerData), compare_tids);
+		sort_tids(walk->tids, walk->ntids);
 	for (int i = 0; i < walk->ntids; i += n)
 	{
 		ItemPointer first = &walk->tids[i];
@@ -269,6 +280,9 @@ take_tid(Walk *walk, ItemPointer tid)
 	if (walk->ntids > 0 && ItemPointerGetBlockNumber(tid) <
 		ItemPointerGetBlockNumber(&walk->tids[walk->ntids - 1]))
 		walk->sorted = false;
+	if (walk->ntids == MaxTIDsPerBTreePage)
+		elog(ERROR, "too many entries on a page of index \"%s\"",
+			 RelationGetRelationName(walk->index));
 	walk->tids[walk->ntids++] = *tid;
 }
 

@@ -325,14 +325,18 @@ ea_cursor_read(const EaEntity *entity, const EaOrder *order,
 {
 	int			len;
 	uint8	   *bytes = ea_base64url_decode(text, strlen(text), &len);
-	Reader		reader = {bytes, bytes + len};
+	Reader		reader;
 	uint8		version;
 	uint8		complete;
 	uint32		hash;
 
+	if (bytes == NULL)
+		return false;
+	reader.at = bytes;
+	reader.end = bytes + len;
 	cursor->values = palloc0(order->n * sizeof(Datum));
 	cursor->isnull = palloc0(order->n * sizeof(bool));
-	if (bytes == NULL || !take(&reader, &version, 1) ||
+	if (!take(&reader, &version, 1) ||
 		version != CURSOR_VERSION || !take(&reader, &complete, 1) ||
 		complete > 1 || !take_uint32(&reader, &hash) ||
 		hash != hash_order(entity, order) ||

@@ -337,9 +337,10 @@ complete_cursor(CursorPage *page)
 static void
 read_cursor(CursorPage *page)
 {
-	const char *text = page->backwards ? page->query->page_before
-		: page->query->page_after;
+	const char *text = page->query->page_after;
 
+	if (page->backwards)
+		text = page->query->page_before;
 	if (strcmp(text, page->backwards ? EA_CURSOR_END : EA_CURSOR_START) == 0)
 		return;
 	page->has_cursor = true;
