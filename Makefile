@@ -43,7 +43,7 @@ endif
 
 EXTRA_CLEAN = $(OBJS:.o=.d)
 
-.PHONY: run up down test bench shim install-shim uninstall-shim clean-shim \
+.PHONY: run up down test bench bench-growth shim install-shim uninstall-shim clean-shim \
 	print-cflags print-regress print-specs
 
 # The scripts need no PGXS: on a bare machine there is none yet.  DATA means
@@ -56,6 +56,9 @@ export PG_CONFIG PORT MANIFESTS DEMO TESTS
 
 run up down test bench:
 	@exec env DATA='$(ENTITYAPI_DATA)' scripts/$@
+
+bench-growth:
+	@exec env DATA='$(ENTITYAPI_DATA)' BENCH_PARTS=growth scripts/bench
 
 PGXS := $(shell $(PG_CONFIG) --pgxs 2>/dev/null)
 

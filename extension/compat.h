@@ -60,6 +60,35 @@
 	index_beginscan((table), (index), (snapshot), NULL, (nkeys), 0)
 #endif
 
+/* Soft errors since 16. */
+#if PG_VERSION_NUM < 160000
+#define ea_compat_qualified_name(text) stringToQualifiedNameList(text)
+#else
+#define ea_compat_qualified_name(text) stringToQualifiedNameList((text), NULL)
+#endif
+
+/*
+ * Descending a B-tree: the heap is named since 16, only needed for writing.
+ * Until 16 a snapshot could become too old while it was used.
+ */
+#if PG_VERSION_NUM < 160000
+#define ea_compat_bt_search(index, key, leaf, snapshot) \
+	_bt_search((index), (key), (leaf), BT_READ, (snapshot))
+#elif PG_VERSION_NUM < 170000
+#define ea_compat_bt_search(index, key, leaf, snapshot) \
+	_bt_search((index), NULL, (key), (leaf), BT_READ, (snapshot))
+#else
+#define ea_compat_bt_search(index, key, leaf, snapshot) \
+	_bt_search((index), NULL, (key), (leaf), BT_READ)
+#endif
+
+#if PG_VERSION_NUM < 170000
+#define ea_compat_test_snapshot(snapshot, relation, page) \
+	TestForOldSnapshot((snapshot), (relation), (page))
+#else
+#define ea_compat_test_snapshot(snapshot, relation, page) ((void) 0)
+#endif
+
 /* A function that never returns is marked in front since 18. */
 #if PG_VERSION_NUM < 180000
 #define EA_NORETURN

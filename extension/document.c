@@ -13,6 +13,7 @@
 #include "document.h"
 #include "guc.h"
 #include "jsonwrite.h"
+#include "utils/builtins.h"
 #include "uuid.h"
 
 #define append_text(out, str) appendBinaryStringInfo((out), (str), strlen(str))
@@ -422,12 +423,16 @@ write_included(EaDocument *doc, StringInfo out)
 	write_resources(doc, out, &doc->included);
 }
 
-/* The parameters of the request, with another page number. */
+/*
+ * The parameters of the request, standing elsewhere: at the value of a
+ * parameter that says where the page is.  NULL: where it stands.
+ */
 static void
-write_query(StringInfo out, const EaQuery *query, int64 page)
+write_query(StringInfo out, const EaQuery *query, const char *name,
+			const char *value)
 {
 	char		separator = '?';
-	bool		paged = page <= 0;
+	bool		placed = name == NULL;
 
 	for (int i = 0; i < query->nparams; i++)
 	{
@@ -435,19 +440,22 @@ write_query(StringInfo out, const EaQuery *query, int64 page)
 
 		appendStringInfoChar(out, separator);
 		separator = '&';
+		if (name != NULL && ea_params_is_position(param->name))
+		{
+			ea_params_encode(out, name, strlen(name));
+			appendStringInfo(out, "=%s", value);
+			placed = true;
+			continue;
+		}
 		ea_params_encode(out, param->name, strlen(param->name));
 		appendStringInfoChar(out, '=');
-		if (page > 0 && strcmp(param->name, "page[number]") == 0)
-		{
-			ea_jsonwrite_int64(out, page);
-			paged = true;
-		}
-		else
-			ea_params_encode(out, param->value, param->len);
+		ea_params_encode(out, param->value, param->len);
 	}
-	if (!paged)
-		appendStringInfo(out, "%cpage%%5Bnumber%%5D=" INT64_FORMAT, separator,
-						 page);
+	if (placed)
+		return;
+	appendStringInfoChar(out, separator);
+	ea_params_encode(out, name, strlen(name));
+	appendStringInfo(out, "=%s", value);
 }
 
 /* What stands behind the path of a link: a page number, or one of these. */
@@ -459,6 +467,7 @@ static void
 write_link(EaDocument *doc, const char *name, const char *path, int64 page)
 {
 	StringInfo	out = doc->req->out;
+	char		number[MAXINT8LEN + 1];
 
 	ea_jsonwrite_key(out, name);
 	if (page == LINK_NONE)
@@ -468,8 +477,32 @@ write_link(EaDocument *doc, const char *name, const char *path, int64 page)
 	}
 	ea_jsonwrite_lit(out, "\"");
 	append_text(out, path);
-	if (doc->query != NULL && page != LINK_BARE)
-		write_query(out, doc->query, page);
+	if (doc->query != NULL && page == LINK_SELF)
+		write_query(out, doc->query, NULL, NULL);
+	else if (doc->query != NULL && page > 0)
+	{
+		number[pg_lltoa(page, number)] = '\0';
+		write_query(out, doc->query, "page[number]", number);
+	}
+	ea_jsonwrite_lit(out, "\"");
+}
+
+/* A link by cursor; value is of characters that need no encoding. */
+static void
+write_cursor_link(EaDocument *doc, const char *name, const char *path,
+				  const char *parameter, const char *value)
+{
+	StringInfo	out = doc->req->out;
+
+	ea_jsonwrite_key(out, name);
+	if (value == NULL)
+	{
+		ea_jsonwrite_lit(out, "null");
+		return;
+	}
+	ea_jsonwrite_lit(out, "\"");
+	append_text(out, path);
+	write_query(out, doc->query, parameter, value);
 	ea_jsonwrite_lit(out, "\"");
 }
 
@@ -521,13 +554,11 @@ ea_document_write_linkage(EaDocument *doc)
 }
 
 static void
-write_pagination(EaDocument *doc, int64 total)
+write_totals(EaDocument *doc, int64 total)
 {
 	const EaQuery *query = doc->query;
 	StringInfo	out = doc->req->out;
 
-	ea_jsonwrite_lit(out, ",\"meta\":{\"pagination\":{\"number\":");
-	ea_jsonwrite_int64(out, query->page_number);
 	ea_jsonwrite_lit(out, ",\"size\":");
 	ea_jsonwrite_int64(out, query->page_size);
 	if (total >= 0)
@@ -538,7 +569,7 @@ write_pagination(EaDocument *doc, int64 total)
 		ea_jsonwrite_lit(out, ",\"totalRecords\":");
 		ea_jsonwrite_int64(out, total);
 	}
-	ea_jsonwrite_lit(out, "}}");
+	ea_jsonwrite_lit(out, "}}}");
 }
 
 void
@@ -563,6 +594,38 @@ ea_document_write_list(EaDocument *doc, const char *path, int64 total)
 	ea_jsonwrite_lit(out, "},\"data\":");
 	write_resources(doc, out, &doc->primary);
 	write_included(doc, out);
-	write_pagination(doc, total);
-	ea_jsonwrite_lit(out, "}");
+	ea_jsonwrite_lit(out, ",\"meta\":{\"pagination\":{\"number\":");
+	ea_jsonwrite_int64(out, number);
+	write_totals(doc, total);
+}
+
+static void
+write_cursor(StringInfo out, const char *name, const char *cursor)
+{
+	ea_jsonwrite_key(out, name);
+	if (cursor == NULL)
+		ea_jsonwrite_lit(out, "null");
+	else
+		ea_jsonwrite_cstring(out, cursor);
+}
+
+void
+ea_document_write_cursors(EaDocument *doc, const char *path,
+						  const char *before, const char *after, int64 total)
+{
+	StringInfo	out = doc->req->out;
+
+	write_head(out);
+	write_link(doc, "self", path, LINK_SELF);
+	write_cursor_link(doc, "first", path, "page[after]", EA_CURSOR_START);
+	write_cursor_link(doc, "prev", path, "page[before]", before);
+	write_cursor_link(doc, "next", path, "page[after]", after);
+	write_cursor_link(doc, "last", path, "page[before]", EA_CURSOR_END);
+	ea_jsonwrite_lit(out, "},\"data\":");
+	write_resources(doc, out, &doc->primary);
+	write_included(doc, out);
+	ea_jsonwrite_lit(out, ",\"meta\":{\"pagination\":{");
+	write_cursor(out, "before", before);
+	write_cursor(out, "after", after);
+	write_totals(doc, total);
 }

@@ -115,8 +115,9 @@ extern EaShape *ea_document_shape(EaDocument *doc, EaEntity *entity);
 /* Show nothing of an entity but one relationship; before any other shape. */
 extern EaShape *ea_document_only(EaDocument *doc, EaField *field);
 
-/* Append the columns of a shape, for alias t<n>. */
+/* Append the columns of a shape, for alias t<n>; and how many they are. */
 extern void ea_document_columns(EaSqlBuf *b, EaShape *shape, int alias);
+extern int	ea_document_width(const EaShape *shape);
 
 /* A callback for ea_sqlbuf_run(): keeps a primary resource. */
 typedef struct EaRowSink
@@ -149,6 +150,18 @@ extern void ea_document_write_one(EaDocument *doc, const char *path);
 extern void ea_document_write_linkage(EaDocument *doc);
 extern void ea_document_write_list(EaDocument *doc, const char *path,
 								   int64 total);
+
+/*
+ * A list that goes by cursors: before and after are those of the pages next
+ * to this one, NULL where there is none.
+ */
+extern void ea_document_write_cursors(EaDocument *doc, const char *path,
+									  const char *before, const char *after,
+									  int64 total);
+
+/* What the cursors of the first and the last page are called. */
+#define EA_CURSOR_START "start"
+#define EA_CURSOR_END "end"
 
 /* Append a resource identifier object. */
 extern void ea_document_write_identifier(StringInfo out, const char *type,

@@ -141,6 +141,21 @@ ea_document_columns(EaSqlBuf *b, EaShape *shape, int alias)
 	}
 }
 
+int
+ea_document_width(const EaShape *shape)
+{
+	int			width = 1 + (shape->entity->locking ? 1 : 0) +
+		shape->nattributes;
+
+	for (int i = 0; i < shape->nrels; i++)
+	{
+		const EaField *field = shape->rels[i].field;
+
+		width += has_column(field) ? field->nmembers : 0;
+	}
+	return width;
+}
+
 static void
 write_attributes(EaDocument *doc, EaShape *shape, TupleTableSlot *slot,
 				 int column)
@@ -324,7 +339,6 @@ static void
 fetch_inverse(LinkageSink *sink, pg_uuid_t *ids, int n)
 {
 	EaField    *field = sink->shape->rels[sink->rel].field;
-	EaEntity   *target = ea_catalog_target(field, 0);
 	const char *column = field->members[0].column;
 	EaSqlBuf	b;
 	int			alias;
@@ -335,13 +349,7 @@ fetch_inverse(LinkageSink *sink, pg_uuid_t *ids, int n)
 	{
 		ea_document_columns(&b, sink->target, 0);
 		sink->far = 0;
-		sink->near = 1 + (target->locking ? 1 : 0) + sink->target->nattributes;
-		for (int i = 0; i < sink->target->nrels; i++)
-		{
-			EaField    *own = sink->target->rels[i].field;
-
-			sink->near += has_column(own) ? own->nmembers : 0;
-		}
+		sink->near = ea_document_width(sink->target);
 		ea_sqlbuf_addf(&b, ", t0.%s", column);
 	}
 	else

@@ -38,6 +38,29 @@ ea_exec_observe(EaExecObserver fn)
 	observer = fn;
 }
 
+void
+ea_exec_tell(const char *fmt,...)
+{
+	StringInfoData line;
+	va_list		args;
+
+	if (observer == NULL)
+		return;
+	initStringInfo(&line);
+	for (;;)
+	{
+		int			needed;
+
+		va_start(args, fmt);
+		needed = appendStringInfoVA(&line, fmt, args);
+		va_end(args);
+		if (needed == 0)
+			break;
+		enlargeStringInfo(&line, needed);
+	}
+	observer(line.data, -1, NULL, NULL, NULL);
+}
+
 static bool
 receive_row(TupleTableSlot *slot, DestReceiver *self)
 {

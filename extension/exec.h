@@ -44,13 +44,16 @@ extern uint64 ea_exec_run(const char *sql, int nparams, const Oid *types,
 
 /*
  * Call fn with each statement before it runs; NULL ends it.  What fn runs
- * itself is not observed.
+ * itself is not observed.  What ea_exec_tell() says comes with nparams -1.
  */
 typedef void (*EaExecObserver) (const char *sql, int nparams,
 								const Oid *types, const Datum *values,
 								const bool *isnull);
 
 extern void ea_exec_observe(EaExecObserver fn);
+
+/* Tell who observes what was done without a statement. */
+extern void ea_exec_tell(const char *fmt,...) pg_attribute_printf(1, 2);
 
 /* Statements run by this backend since the last call of reset. */
 extern int	ea_exec_count(void);

@@ -62,10 +62,13 @@ static void
 explain_statement(const char *sql, int nparams, const Oid *types,
 				  const Datum *values, const bool *isnull)
 {
-	char	   *nulls = palloc(nparams + 1);
+	char	   *nulls;
 
-	if (!is_interesting(sql))
+	if (nparams < 0)
+		put_line(sql);
+	if (nparams < 0 || !is_interesting(sql))
 		return;
+	nulls = palloc(nparams + 1);
 	for (int i = 0; i < nparams; i++)
 		nulls[i] = isnull != NULL && isnull[i] ? 'n' : ' ';
 	put_line(sql);

@@ -39,13 +39,13 @@ count_row(void *arg, TupleTableSlot *slot)
 	*(int64 *) arg = DatumGetInt64(slot->tts_values[0]);
 }
 
-/* The relation of a list, with its filter. */
-static int
-add_source(EaSqlBuf *b, const EaListSource *source, const EaRsql *filter)
+void
+ea_fetch_source(EaSqlBuf *b, const EaListSource *source,
+				const EaRsql *filter, int alias)
 {
-	int			alias = ea_sqlbuf_from(b, source->entity, EA_OP_READ);
 	EaField    *field = source->field;
 
+	ea_sqlbuf_from_as(b, source->entity, EA_OP_READ, alias);
 	if (field != NULL && field->kind == EA_MANY_TO_MANY)
 	{
 		int			join;
@@ -64,7 +64,46 @@ add_source(EaSqlBuf *b, const EaListSource *source, const EaRsql *filter)
 	}
 	if (filter != NULL)
 		ea_rsql_sql_where(b, source->entity, alias, filter);
-	return alias;
+}
+
+/*
+ * Count by an index: all rows, those of a relationship's column, those with
+ * the values that the filter names.
+ */
+static bool
+count_by_index(EaRequest *req, const EaListSource *source,
+			   const EaRsql *filter, int64 *count)
+{
+	EaCountKey	keys[EA_COUNT_MAX_KEYS + 1];
+	int			n = filter == NULL ? 0 : ea_rsql_sql_values(filter, keys);
+
+	if (n < 0)
+		return false;
+	if (source->field != NULL)
+	{
+		if (source->field->kind != EA_TO_MANY)
+			return false;
+		keys[n].column = source->field->members[0].column;
+		keys[n].type = UUIDOID;
+		keys[n++].value = UUIDPGetDatum(source->parent);
+	}
+	return ea_sqlbuf_count(req, source->entity, n, keys, count);
+}
+
+int64
+ea_fetch_count(EaRequest *req, const EaListSource *source,
+			   const EaRsql *filter)
+{
+	int64		count = 0;
+	EaSqlBuf	b;
+
+	if (count_by_index(req, source, filter, &count))
+		return count;
+	ea_sqlbuf_init(&b, req);
+	ea_sqlbuf_add(&b, "SELECT pg_catalog.count(*)");
+	ea_fetch_source(&b, source, filter, ea_sqlbuf_reserve(&b));
+	ea_sqlbuf_run(&b, EA_EXEC_READ, false, count_row, &count);
+	return count;
 }
 
 /*
@@ -76,19 +115,12 @@ total(EaRequest *req, EaQuery *query, const EaListSource *source,
 	  const EaRsql *filter, int rows)
 {
 	int64		before = (query->page_number - 1) * query->page_size;
-	int64		count = 0;
-	EaSqlBuf	b;
 
 	if (!query->totals)
 		return -1;
 	if (rows < query->page_size && (rows > 0 || before == 0))
 		return before + rows;
-
-	ea_sqlbuf_init(&b, req);
-	ea_sqlbuf_add(&b, "SELECT pg_catalog.count(*)");
-	add_source(&b, source, filter);
-	ea_sqlbuf_run(&b, EA_EXEC_READ, false, count_row, &count);
-	return count;
+	return ea_fetch_count(req, source, filter);
 }
 
 void
@@ -105,12 +137,19 @@ ea_fetch_page(EaRequest *req, EaQuery *query, const EaListSource *source,
 	if (query->filter != NULL)
 		filter = ea_rsql_sql_parse(req, source->entity, query->filter,
 								   query->filter_len);
+	if (query->page_after != NULL || query->page_before != NULL)
+	{
+		ea_fetch_cursor_page(&sink, source, filter, path);
+		return;
+	}
 
 	ea_sqlbuf_init(&b, req);
+	alias = ea_sqlbuf_reserve(&b);
 	ea_sqlbuf_add(&b, "SELECT ");
-	ea_document_columns(&b, sink.shape, 0);
-	alias = add_source(&b, source, filter);
-	ea_rsql_sql_order(&b, source->entity, alias, query->sort, query->nsort);
+	ea_document_columns(&b, sink.shape, alias);
+	ea_fetch_source(&b, source, filter, alias);
+	ea_rsql_sql_order(&b, ea_rsql_sql_sort(req, source->entity, query->sort,
+										   query->nsort), alias, 0, false);
 
 	/*
 	 * The page size is few different numbers and the planner must know it;
@@ -137,7 +176,8 @@ ea_fetch_list(EaRequest *req)
 {
 	EaListSource source = {req->entity, NULL, NULL};
 
-	ea_fetch_page(req, ea_params_read(req, EA_TAKES_LIST | EA_TAKES_SHAPE),
+	ea_fetch_page(req, ea_params_read(req, EA_TAKES_LIST | EA_TAKES_CURSOR |
+									  EA_TAKES_SHAPE),
 				  &source, ea_document_path(req, req->entity));
 }
 

@@ -209,6 +209,7 @@ read_sort(EaRequest *req, EaQuery *query, const EaParam *param)
 static void
 read_page_number(EaRequest *req, EaQuery *query, const EaParam *param)
 {
+	query->has_number = true;
 	if (!parse_count(param->value, &query->page_number) ||
 		query->page_number < 1)
 	{
@@ -235,6 +236,7 @@ read_page_size(EaRequest *req, EaQuery *query, const EaParam *param)
 static void
 read_page_totals(EaRequest *req, EaQuery *query, const EaParam *param)
 {
+	query->has_totals = true;
 	query->totals = strcmp(param->value, "true") == 0;
 	if (!query->totals && strcmp(param->value, "false") != 0)
 		ea_errors_add(req, EA_ERR_INVALID_PAGE, EA_AT_PARAMETER, param->name,
@@ -245,6 +247,12 @@ static void
 read_page_after(EaRequest *req, EaQuery *query, const EaParam *param)
 {
 	query->page_after = param->value;
+}
+
+static void
+read_page_before(EaRequest *req, EaQuery *query, const EaParam *param)
+{
+	query->page_before = param->value;
 }
 
 static void
@@ -297,7 +305,8 @@ static const Known known[] =
 	{"sort", EA_TAKES_LIST, false, read_sort},
 	{"page[number]", EA_TAKES_LIST, false, read_page_number},
 	{"page[size]", EA_TAKES_LIST | EA_TAKES_KEYSET, false, read_page_size},
-	{"page[after]", EA_TAKES_KEYSET, false, read_page_after},
+	{"page[after]", EA_TAKES_KEYSET | EA_TAKES_CURSOR, false, read_page_after},
+	{"page[before]", EA_TAKES_CURSOR, false, read_page_before},
 	{"page[totals]", EA_TAKES_LIST, false, read_page_totals},
 	{"include", EA_TAKES_SHAPE, true, read_include},
 	{"fields[", EA_TAKES_SHAPE, true, read_fields},
@@ -396,6 +405,34 @@ decode_param(EaRequest *req, EaQuery *query, const char *in, int len)
 		query->nparams++;
 }
 
+bool
+ea_params_is_position(const char *name)
+{
+	return strcmp(name, "page[number]") == 0 ||
+		strcmp(name, "page[after]") == 0 ||
+		strcmp(name, "page[before]") == 0;
+}
+
+/* A list stands at one place. */
+static void
+check_position(EaRequest *req, EaQuery *query)
+{
+	const char *name = query->page_after != NULL ? "page[after]"
+		: "page[before]";
+
+	if (query->page_after == NULL && query->page_before == NULL)
+		return;
+	if (query->has_number)
+		ea_errors_add(req, EA_ERR_INVALID_PAGE, EA_AT_PARAMETER, name,
+					  "%s and page[number] exclude each other", name);
+	if (query->page_after != NULL && query->page_before != NULL)
+		ea_errors_add(req, EA_ERR_INVALID_PAGE, EA_AT_PARAMETER,
+					  "page[before]",
+					  "page[before] and page[after] exclude each other");
+	if (!query->has_totals)
+		query->totals = false;
+}
+
 /*
  * Read the query of a request (contract section 4; JSON:API "Query
  * Parameters").  Arguments, result and errors: see params.h.
@@ -433,6 +470,7 @@ ea_params_read(EaRequest *req, int takes)
 		CHECK_FOR_INTERRUPTS();
 		read_param(req, query, &query->params[i], takes);
 	}
+	check_position(req, query);
 
 	if (pg_mul_s64_overflow(query->page_number - 1, query->page_size,
 							&offset))

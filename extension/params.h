@@ -39,6 +39,7 @@ typedef struct EaSortKey
 #define EA_TAKES_LIST	0x01	/* filter, sort, page[...] */
 #define EA_TAKES_SHAPE	0x02	/* include, fields[...] */
 #define EA_TAKES_KEYSET	0x04	/* filter, page[size], page[after] */
+#define EA_TAKES_CURSOR	0x08	/* page[after], page[before] beside LIST */
 
 typedef struct EaQuery
 {
@@ -54,7 +55,10 @@ typedef struct EaQuery
 	int64		page_number;	/* from 1 */
 	int			page_size;
 	bool		totals;			/* page[totals] */
+	bool		has_number;		/* page[number] was given */
+	bool		has_totals;		/* page[totals] was given */
 	char	   *page_after;		/* NULL: from the beginning */
+	char	   *page_before;	/* NULL: not backwards */
 
 	/* shape */
 	bool		has_include;	/* parameter was given, perhaps empty */
@@ -68,10 +72,14 @@ typedef struct EaQuery
  * Read req->query.  Adds every fault to the request (400 with
  * source.parameter) and throws when there are any: unknown, repeated, empty
  * parameters, bad encoding, page values out of range or whose offset does
- * not fit 64 bits.  takes: EA_TAKES_*; parameters of a group not taken are
- * unknown.  The result lives in the current memory context.
+ * not fit 64 bits, two positions at once.  takes: EA_TAKES_*; parameters of a
+ * group not taken are unknown.  With a cursor there are totals only if they
+ * are asked for.  The result lives in the current memory context.
  */
 extern EaQuery *ea_params_read(EaRequest *req, int takes);
+
+/* The parameter says where the page is: a number or a cursor. */
+extern bool ea_params_is_position(const char *name);
 
 /*
  * Percent-decode len bytes; plus: '+' is a space.  Returns a palloc'd

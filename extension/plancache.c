@@ -90,6 +90,12 @@ drop_plan(PlanEntry *entry)
 	pfree(sql);
 }
 
+bool
+ea_plancache_distributes(void)
+{
+	return OidIsValid(get_extension_oid("citus", true));
+}
+
 /*
  * Citus plans a statement over distributed tables only with its parameters
  * at hand, so nothing is forced where it is installed.
@@ -97,7 +103,7 @@ drop_plan(PlanEntry *entry)
 static int
 cursor_options(bool one_row)
 {
-	if (one_row && !OidIsValid(get_extension_oid("citus", true)))
+	if (one_row && !ea_plancache_distributes())
 		return CURSOR_OPT_GENERIC_PLAN;
 	return 0;
 }

@@ -34,4 +34,7 @@ extern EaPlan *ea_plancache_get(const char *sql, int nparams,
 /* Hits and misses of this backend. */
 extern void ea_plancache_stats(int64 *hits, int64 *misses);
 
+/* Tables may be distributed: Citus is installed. */
+extern bool ea_plancache_distributes(void);
+
 #endif							/* EA_PLANCACHE_H */

@@ -125,7 +125,7 @@ ea_relationship_related(EaRequest *req)
 	check_readable(req);
 	to_many = ea_catalog_is_to_many(req->field);
 	query = ea_params_read(req, EA_TAKES_SHAPE |
-						   (to_many ? EA_TAKES_LIST : 0));
+						   (to_many ? EA_TAKES_LIST | EA_TAKES_CURSOR : 0));
 	doc = ea_document_create(req, NULL, req->entity, EA_EXEC_READ);
 	parent = fetch_parent(doc, EA_EXEC_READ);
 	if (to_many)

@@ -4,9 +4,8 @@
  *	  Filters and sort keys to SQL over an entity's relation.
  *
  * A comparison becomes nested EXISTS, one for each relationship, each with
- * the predicates of its entity.  Sort keys become scalar sub-selects.  All
- * text is from the catalog; values are parameters, and a list is one
- * parameter whatever its length.
+ * the predicates of its entity.  All text is from the catalog; values are
+ * parameters, and a list is one parameter whatever its length.
  *
  * extension/rsql_sql.c
  *
@@ -106,12 +105,6 @@ ea_rsql_sql_parse(EaRequest *req, EaEntity *entity, const char *filter,
 	return tree;
 }
 
-static const char *
-column_of(const EaStep *end)
-{
-	return end->field == NULL ? "id" : end->field->column;
-}
-
 /* The comparison at the end of a path. */
 static void
 write_end(EaSqlBuf *b, const EaRsql *comparison, Test test, const EaStep *end,
@@ -120,7 +113,7 @@ write_end(EaSqlBuf *b, const EaRsql *comparison, Test test, const EaStep *end,
 	EaRsqlOp	op = comparison->op;
 	bool		list = op == EA_RSQL_IN || op == EA_RSQL_OUT;
 
-	ea_sqlbuf_addf(b, "t%d.%s", alias, column_of(end));
+	ea_sqlbuf_addf(b, "t%d.%s", alias, ea_rsql_sql_column(end));
 	if (test == TEST_MATCH)
 	{
 		ea_sqlbuf_add(b, operators[op].sql);
@@ -212,185 +205,34 @@ ea_rsql_sql_where(EaSqlBuf *b, EaEntity *entity, int alias,
 	write_tree(b, tree, alias);
 }
 
-/* Sort keys */
-
-/* One relationship of a path without branches. */
-typedef struct Hop
+static bool
+collect_values(const EaRsql *tree, EaCountKey *keys, int *n)
 {
-	EaField    *field;
-	int			member;
-} Hop;
+	const EaStep *end = tree->bound;
 
-/* Writing the values of one sort key, which one-of paths make several. */
-typedef struct SortPath
-{
-	EaSqlBuf   *b;
-	int			alias;
-	Hop			hops[EA_RSQL_MAX_HOPS];
-	int			nwritten;
-} SortPath;
-
-/*
- * A column at the end of nhops relationships.  Written from the far end: the
- * value that the far row is found by is such a column itself, one hop nearer.
- */
-static void
-write_scalar(EaSqlBuf *b, const Hop *hops, int nhops, const char *column,
-			 int alias)
-{
-	const Hop  *hop = &hops[nhops - 1];
-	const char *owner;
-	bool		inverse;
-	int			far;
-
-	if (nhops == 0)
+	check_stack_depth();
+	if (tree->kind == EA_RSQL_AND)
 	{
-		ea_sqlbuf_addf(b, "t%d.%s", alias, column);
-		return;
-	}
-	owner = hop->field->members[hop->member].column;
-	inverse = hop->field->kind == EA_TO_ONE_INVERSE;
-
-	far = b->nrelations;
-	ea_sqlbuf_addf(b, "(SELECT t%d.%s", far, column);
-	ea_sqlbuf_from(b, ea_catalog_target(hop->field, hop->member),
-				   EA_OP_READ);
-	ea_sqlbuf_addf(b, " AND t%d.%s = ", far, inverse ? owner : "id");
-	write_scalar(b, hops, nhops - 1, inverse ? "id" : owner, alias);
-	ea_sqlbuf_add(b, ")");
-}
-
-/* All values a step leads to, with commas between them. */
-static void
-write_values(SortPath *path, const EaStep *step, int nhops)
-{
-	int			i;
-
-	if (step->nbranches == 0)
-	{
-		if (path->nwritten++ > 0)
-			ea_sqlbuf_add(path->b, ", ");
-		write_scalar(path->b, path->hops, nhops, column_of(step),
-					 path->alias);
-		return;
-	}
-	for (i = 0; i < step->nbranches; i++)
-	{
-		path->hops[nhops].field = step->field;
-		path->hops[nhops].member = step->branches[i].member;
-		write_values(path, step->branches[i].rest, nhops + 1);
-	}
-}
-
-/*
- * The type that all ends of a path have, counting them; NULL when they
- * differ.
- */
-static const EaType *
-common_type(const EaStep *step, int *ends)
-{
-	const EaType *type = NULL;
-	int			i;
-
-	if (step->nbranches == 0)
-	{
-		(*ends)++;
-		return step->type;
-	}
-	for (i = 0; i < step->nbranches; i++)
-	{
-		const EaType *other = common_type(step->branches[i].rest, ends);
-
-		if (other == NULL || (type != NULL && type->oid != other->oid))
-			return NULL;
-		type = other;
-	}
-	return type;
-}
-
-static EA_NORETURN void refuse_sort(EaRequest *req, const char *path,
-									const char *why) EA_NORETURN_END;
-
-static void
-refuse_sort(EaRequest *req, const char *path, const char *why)
-{
-	ea_errors_throw(req, EA_ERR_INVALID_SORT, EA_AT_PARAMETER, "sort",
-					"sort: \"%s\": %s", path, why);
-}
-
-/* The names of a dotted path; one more than allowed at most. */
-static int
-split_path(const char *path, const char **names, int max)
-{
-	char	   *rest = pstrdup(path);
-	int			count = 0;
-
-	while (rest != NULL && count < max)
-		names[count++] = strsep(&rest, ".");
-	return count;
-}
-
-static void
-write_key(EaSqlBuf *b, EaEntity *entity, int alias, const EaSortKey *key,
-		  int *crossings)
-{
-	const char *names[EA_RSQL_MAX_HOPS + 2];
-	SortPath	path = {0};
-	EaStep	   *step;
-	const char *why;
-	int			offset;
-	int			ends = 0;
-	int			nnames;
-
-	nnames = split_path(key->path, names, lengthof(names));
-	if (nnames == lengthof(names))
-		refuse_sort(b->req, key->path, "path is too long");
-	step = ea_rsql_sql_resolve(b->req, entity, names, nnames, NULL,
-							   crossings, &why, &offset);
-	if (step == NULL)
-		refuse_sort(b->req, key->path, why);
-	if (common_type(step, &ends) == NULL)
-		refuse_sort(b->req, key->path,
-					"has different types, depending on the member");
-
-	path.b = b;
-	path.alias = alias;
-	if (ends > 1)
-		ea_sqlbuf_add(b, "COALESCE(");
-	write_values(&path, step, 0);
-	if (ends > 1)
-		ea_sqlbuf_add(b, ")");
-	if (key->descending)
-		ea_sqlbuf_add(b, " DESC");
-}
-
-/*
- * Append the order (contract sections 4 and 13).  Nulls come last going up
- * and first going down, as PostgreSQL has it.  See rsql_sql.h.
- */
-void
-ea_rsql_sql_order(EaSqlBuf *b, EaEntity *entity, int alias,
-				  const EaSortKey *keys, int nkeys)
-{
-	bool		by_id = false;
-	int			crossings = 0;
-	int			i;
-	int			j;
-
-	ea_sqlbuf_add(b, " ORDER BY ");
-	for (i = 0; i < nkeys; i++)
-	{
-		for (j = 0; j < i; j++)
+		for (int i = 0; i < tree->nchildren; i++)
 		{
-			if (strcmp(keys[i].path, keys[j].path) == 0)
-				refuse_sort(b->req, keys[i].path, "given more than once");
+			if (!collect_values(tree->children[i], keys, n))
+				return false;
 		}
-		if (i > 0)
-			ea_sqlbuf_add(b, ", ");
-		write_key(b, entity, alias, &keys[i], &crossings);
-		if (strcmp(keys[i].path, "id") == 0)
-			by_id = true;
+		return true;
 	}
-	if (!by_id)
-		ea_sqlbuf_addf(b, "%st%d.id", nkeys > 0 ? ", " : "", alias);
+	if (tree->kind != EA_RSQL_COMPARISON || tree->op != EA_RSQL_EQ ||
+		end->nbranches > 0 || *n == EA_COUNT_MAX_KEYS)
+		return false;
+	keys[*n].column = ea_rsql_sql_column(end);
+	keys[*n].type = end->type->oid;
+	keys[(*n)++].value = end->value;
+	return true;
+}
+
+int
+ea_rsql_sql_values(const EaRsql *tree, EaCountKey *keys)
+{
+	int			n = 0;
+
+	return collect_values(tree, keys, &n) ? n : -1;
 }

@@ -27,10 +27,46 @@ extern void ea_rsql_sql_where(EaSqlBuf *b, EaEntity *entity, int alias,
 							  const EaRsql *tree);
 
 /*
- * Append ` ORDER BY ...`, closed by the id.  Throws 400 with source.parameter
- * "sort" for what cannot be sorted by.
+ * The values that a bound filter asks for, when it says no more than that
+ * some columns of the entity's own have them: keys is for EA_COUNT_MAX_KEYS.
+ * Returns their number, or -1 for any other filter.
  */
-extern void ea_rsql_sql_order(EaSqlBuf *b, EaEntity *entity, int alias,
-							  const EaSortKey *keys, int nkeys);
+extern int	ea_rsql_sql_values(const EaRsql *tree, EaCountKey *keys);
+
+/* A sort key, resolved. */
+typedef struct EaSortTerm
+{
+	const char *path;
+	bool		descending;
+	const EaType *type;
+	bool		plain;			/* a column of the row itself */
+	bool		nullable;
+	int			ends;			/* values that a one-of path leads to */
+	const struct EaStep *step;
+} EaSortTerm;
+
+/* The order of a list; the last term is the id, which no two rows share. */
+typedef struct EaOrder
+{
+	int			n;
+	EaSortTerm *terms;
+} EaOrder;
+
+/*
+ * The order that sort keys ask for.  Throws 400 with source.parameter "sort"
+ * for what cannot be sorted by.
+ */
+extern EaOrder *ea_rsql_sql_sort(EaRequest *req, EaEntity *entity,
+								 const EaSortKey *keys, int nkeys);
+
+/* Append the value of a term, for the relation with alias t<alias>. */
+extern void ea_rsql_sql_term(EaSqlBuf *b, const EaSortTerm *term, int alias);
+
+/*
+ * Append ` ORDER BY ...`.  position: where the values of the terms stand in
+ * the select list, the id's excepted, from 1; 0: nowhere.
+ */
+extern void ea_rsql_sql_order(EaSqlBuf *b, const EaOrder *order, int alias,
+							  int position, bool backwards);
 
 #endif							/* EA_RSQL_SQL_H */

@@ -51,4 +51,8 @@ extern EaStep *ea_rsql_sql_resolve(EaRequest *req, EaEntity *entity,
 								   const EaRsql *comparison, int *crossings,
 								   const char **why, int *offset);
 
+/* The column, quoted, that a path ends at. */
+#define ea_rsql_sql_column(end) \
+	((end)->field == NULL ? "id" : (end)->field->column)
+
 #endif							/* EA_RSQL_SQL_PATH_H */

@@ -122,16 +122,51 @@ ea_sqlbuf_hides_rows(EaRequest *req, EaEntity *entity)
 	return entity->soft_delete || policy_hides(req, entity);
 }
 
-int
-ea_sqlbuf_from(EaSqlBuf *b, EaEntity *entity, EaOperation op)
+/* The same predicates as add_predicates() writes, or no answer. */
+bool
+ea_sqlbuf_count(EaRequest *req, EaEntity *entity, int nkeys,
+				const EaCountKey *keys, int64 *count)
 {
-	int			alias = b->nrelations++;
+	EaCountKey	all[EA_COUNT_MAX_KEYS];
+	int			n = 0;
 
+	if (nkeys >= EA_COUNT_MAX_KEYS || ea_sqlbuf_hides_rows(req, entity))
+		return false;
+	if (entity->tenant_scoped)
+	{
+		if (!req->has_tenant)
+			elog(ERROR, "count of a tenant's rows without a tenant");
+		all[n].column = "tenant_id";
+		all[n].type = UUIDOID;
+		all[n++].value = UUIDPGetDatum(&req->tenant);
+	}
+	for (int i = 0; i < nkeys; i++)
+		all[n++] = keys[i];
+	return ea_count_rows(entity->table, n, all, count);
+}
+
+int
+ea_sqlbuf_reserve(EaSqlBuf *b)
+{
+	return b->nrelations++;
+}
+
+void
+ea_sqlbuf_from_as(EaSqlBuf *b, EaEntity *entity, EaOperation op, int alias)
+{
 	ea_sqlbuf_add(b, " FROM ");
 	ea_sqlbuf_add(b, entity->table);
 	ea_sqlbuf_add(b, " t");
 	append_number(&b->text, alias);
 	add_predicates(b, entity, alias, op);
+}
+
+int
+ea_sqlbuf_from(EaSqlBuf *b, EaEntity *entity, EaOperation op)
+{
+	int			alias = ea_sqlbuf_reserve(b);
+
+	ea_sqlbuf_from_as(b, entity, op, alias);
 	return alias;
 }
 

@@ -18,6 +18,7 @@
 
 #include "catalog.h"
 #include "context.h"
+#include "count.h"
 #include "exec.h"
 
 typedef struct EaSqlBuf
@@ -69,12 +70,27 @@ extern void ea_sqlbuf_install(EaRowPolicy policy, EaHidesRows hides);
  * with set as given by the caller; ea_sqlbuf_delete() is EA_OP_DELETE.
  */
 extern int	ea_sqlbuf_from(EaSqlBuf *b, EaEntity *entity, EaOperation op);
+
+/*
+ * The same with an alias that was taken before, because something else that
+ * needs aliases stands between the select list and FROM.
+ */
+extern int	ea_sqlbuf_reserve(EaSqlBuf *b);
+extern void ea_sqlbuf_from_as(EaSqlBuf *b, EaEntity *entity, EaOperation op,
+							  int alias);
 extern int	ea_sqlbuf_update(EaSqlBuf *b, EaEntity *entity, const char *set,
 							 EaOperation op);
 extern int	ea_sqlbuf_delete(EaSqlBuf *b, EaEntity *entity);
 
 /* Rows of the entity may be hidden from the caller within the tenant. */
 extern bool ea_sqlbuf_hides_rows(EaRequest *req, EaEntity *entity);
+
+/*
+ * How many of the entity's rows that the caller may read have these values,
+ * counted without a statement; false when it takes one.
+ */
+extern bool ea_sqlbuf_count(EaRequest *req, EaEntity *entity, int nkeys,
+							const EaCountKey *keys, int64 *count);
 
 /*
  * `INSERT INTO app.invoice AS t<n> (tenant_id, `: the caller appends the

@@ -1,0 +1,37 @@
+/*-------------------------------------------------------------------------
+ *
+ * count.h
+ *	  Count the rows that have given values, by walking an index.
+ *
+ * extension/count.h
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef EA_COUNT_H
+#define EA_COUNT_H
+
+/* A column, as it is quoted in statements, and the value that rows have. */
+typedef struct EaCountKey
+{
+	const char *column;
+	Oid			type;			/* of value */
+	Datum		value;			/* not null */
+} EaCountKey;
+
+/* Values that may be asked for together, the tenant's included. */
+#define EA_COUNT_MAX_KEYS 8
+
+/*
+ * How many rows of a table (qualified and quoted) have these values, as the
+ * statement's snapshot sees them: what `SELECT count(*) ... WHERE a = $1 AND
+ * b = $2` says.  Without keys all rows count.
+ *
+ * False when that cannot be told from an index, because none begins with
+ * these columns, because the table is not one of this server's heaps, or
+ * because a serializable transaction must leave traces of what it read: then
+ * it takes the statement.  Permissions are the caller's to have.
+ */
+extern bool ea_count_rows(const char *table, int nkeys,
+						  const EaCountKey *keys, int64 *count);
+
+#endif							/* EA_COUNT_H */

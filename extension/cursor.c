@@ -1,0 +1,348 @@
+/*-------------------------------------------------------------------------
+ *
+ * cursor.c
+ *	  A place in the order of a list, as text that means nothing to clients.
+ *
+ * In base64url: a version, whether values follow, a hash that says of which
+ * order it is, the id, and for each term a byte, 0 for null, and the value.
+ * The hash is no signature.  A client can make up a cursor, and gets what a
+ * filter would have given; it cannot make one that a type does not have.
+ *
+ * Values are exact: numbers in decimal digits as they are stored, times in
+ * microseconds, and also what has no form in JSON, as infinity.
+ *
+ * extension/cursor.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "base64url.h"
+#include "common/hashfn.h"
+#include "cursor.h"
+#include "mb/pg_wchar.h"
+#include "port/pg_bswap.h"
+#include "utils/builtins.h"
+#include "utils/date.h"
+#include "utils/fmgrprotos.h"
+#include "utils/numeric.h"
+#include "utils/timestamp.h"
+
+#define CURSOR_VERSION 1
+
+/* Bytes of all values; what is longer would not fit into a URL. */
+#define MAX_VALUES 1024
+
+typedef struct Reader
+{
+	const uint8 *at;
+	const uint8 *end;
+} Reader;
+
+static bool
+take(Reader *reader, void *into, int len)
+{
+	if (reader->end - reader->at < len)
+		return false;
+	memcpy(into, reader->at, len);
+	reader->at += len;
+	return true;
+}
+
+/* -------- numbers of a fixed size, most significant byte first -------- */
+
+static void
+put_uint32(StringInfo out, uint32 number)
+{
+	number = pg_hton32(number);
+	appendBinaryStringInfo(out, (char *) &number, sizeof(number));
+}
+
+static bool
+take_uint32(Reader *reader, uint32 *number)
+{
+	if (!take(reader, number, sizeof(*number)))
+		return false;
+	*number = pg_ntoh32(*number);
+	return true;
+}
+
+static void
+write_int32(StringInfo out, Datum value)
+{
+	put_uint32(out, (uint32) DatumGetInt32(value));
+}
+
+static bool
+read_int32(Reader *reader, Datum *value)
+{
+	uint32		number;
+
+	if (!take_uint32(reader, &number))
+		return false;
+	*value = Int32GetDatum((int32) number);
+	return true;
+}
+
+static bool
+read_date(Reader *reader, Datum *value)
+{
+	DateADT		date;
+
+	if (!read_int32(reader, value))
+		return false;
+	date = DatumGetDateADT(*value);
+	return DATE_NOT_FINITE(date) || IS_VALID_DATE(date);
+}
+
+static void
+write_int64(StringInfo out, Datum value)
+{
+	uint64		number = pg_hton64((uint64) DatumGetInt64(value));
+
+	appendBinaryStringInfo(out, (char *) &number, sizeof(number));
+}
+
+static bool
+read_int64(Reader *reader, Datum *value)
+{
+	uint64		number;
+
+	if (!take(reader, &number, sizeof(number)))
+		return false;
+	*value = Int64GetDatum((int64) pg_ntoh64(number));
+	return true;
+}
+
+static bool
+read_datetime(Reader *reader, Datum *value)
+{
+	TimestampTz at;
+
+	if (!read_int64(reader, value))
+		return false;
+	at = DatumGetTimestampTz(*value);
+	return TIMESTAMP_NOT_FINITE(at) || IS_VALID_TIMESTAMP(at);
+}
+
+static void
+write_bool(StringInfo out, Datum value)
+{
+	appendStringInfoChar(out, DatumGetBool(value) ? 1 : 0);
+}
+
+static bool
+read_bool(Reader *reader, Datum *value)
+{
+	uint8		truth;
+
+	if (!take(reader, &truth, 1) || truth > 1)
+		return false;
+	*value = BoolGetDatum(truth == 1);
+	return true;
+}
+
+static void
+write_uuid(StringInfo out, Datum value)
+{
+	appendBinaryStringInfo(out, (char *) DatumGetUUIDP(value), UUID_LEN);
+}
+
+static bool
+read_uuid(Reader *reader, Datum *value)
+{
+	pg_uuid_t  *uuid = palloc(sizeof(pg_uuid_t));
+
+	*value = UUIDPGetDatum(uuid);
+	return take(reader, uuid->data, UUID_LEN);
+}
+
+/* -------- text, with its length before it -------- */
+
+static void
+put_bytes(StringInfo out, const char *bytes, int len)
+{
+	put_uint32(out, len);
+	appendBinaryStringInfo(out, bytes, len);
+}
+
+static char *
+take_bytes(Reader *reader, int *len)
+{
+	uint32		number;
+	char	   *bytes;
+
+	if (!take_uint32(reader, &number) || number > reader->end - reader->at)
+		return NULL;
+	bytes = pnstrdup((const char *) reader->at, number);
+	reader->at += number;
+	*len = number;
+	return bytes;
+}
+
+static void
+write_text(StringInfo out, Datum value)
+{
+	struct varlena *packed = PG_DETOAST_DATUM_PACKED(value);
+
+	put_bytes(out, VARDATA_ANY(packed), VARSIZE_ANY_EXHDR(packed));
+}
+
+static bool
+read_text(Reader *reader, Datum *value)
+{
+	int			len;
+	char	   *bytes = take_bytes(reader, &len);
+
+	if (bytes == NULL || strlen(bytes) != len ||
+		!pg_verify_mbstr(PG_UTF8, bytes, len, true))
+		return false;
+	*value = PointerGetDatum(cstring_to_text_with_len(bytes, len));
+	return true;
+}
+
+static void
+write_decimal(StringInfo out, Datum value)
+{
+	char	   *digits = DatumGetCString(DirectFunctionCall1(numeric_out,
+															 value));
+
+	put_bytes(out, digits, strlen(digits));
+}
+
+static bool
+read_decimal(Reader *reader, Datum *value)
+{
+	static const char *const words[] = {"NaN", "Infinity", "-Infinity"};
+	int			len;
+	char	   *digits = take_bytes(reader, &len);
+	const char *why;
+
+	if (digits == NULL)
+		return false;
+	for (int i = 0; i < lengthof(words); i++)
+	{
+		if (len == strlen(words[i]) && memcmp(digits, words[i], len) == 0)
+		{
+			*value = DirectFunctionCall3(numeric_in, CStringGetDatum(digits),
+										 ObjectIdGetDatum(InvalidOid),
+										 Int32GetDatum(-1));
+			return true;
+		}
+	}
+	return ea_types[EA_TYPE_DECIMAL].read(digits, len, false, value, &why);
+}
+
+/* By EaTypeId; json cannot be sorted by. */
+static const struct
+{
+	void		(*write) (StringInfo out, Datum value);
+	bool		(*read) (Reader *reader, Datum *value);
+}			forms[] =
+{
+	[EA_TYPE_STRING] = {write_text, read_text},
+	[EA_TYPE_TEXT] = {write_text, read_text},
+	[EA_TYPE_INTEGER] = {write_int32, read_int32},
+	[EA_TYPE_LONG] = {write_int64, read_int64},
+	[EA_TYPE_DECIMAL] = {write_decimal, read_decimal},
+	[EA_TYPE_BOOLEAN] = {write_bool, read_bool},
+	[EA_TYPE_DATE] = {write_int32, read_date},
+	[EA_TYPE_DATETIME] = {write_int64, read_datetime},
+	[EA_TYPE_UUID] = {write_uuid, read_uuid},
+};
+
+/* -------- the whole -------- */
+
+/* Which order it is: the entity, the terms, their directions and types. */
+static uint32
+hash_order(const EaEntity *entity, const EaOrder *order)
+{
+	StringInfoData text;
+	uint32		hash;
+
+	initStringInfo(&text);
+	appendStringInfoString(&text, entity->name);
+	for (int i = 0; i < order->n; i++)
+		appendStringInfo(&text, ",%c%s:%u",
+						 order->terms[i].descending ? '-' : '+',
+						 order->terms[i].path, order->terms[i].type->oid);
+	hash = hash_bytes((const unsigned char *) text.data, text.len);
+	pfree(text.data);
+	return hash;
+}
+
+char *
+ea_cursor_write(const EaEntity *entity, const EaOrder *order,
+				const EaCursor *cursor)
+{
+	StringInfoData values;
+	StringInfoData bytes;
+	StringInfoData text;
+	bool		complete;
+
+	initStringInfo(&values);
+	for (int i = 0; i < order->n - 1; i++)
+	{
+		appendStringInfoChar(&values, cursor->isnull[i] ? 0 : 1);
+		if (!cursor->isnull[i])
+			forms[order->terms[i].type->id].write(&values, cursor->values[i]);
+	}
+	complete = values.len <= MAX_VALUES;
+
+	initStringInfo(&bytes);
+	appendStringInfoChar(&bytes, CURSOR_VERSION);
+	appendStringInfoChar(&bytes, complete ? 1 : 0);
+	put_uint32(&bytes, hash_order(entity, order));
+	appendBinaryStringInfo(&bytes, (const char *) cursor->id.data, UUID_LEN);
+	if (complete)
+		appendBinaryStringInfo(&bytes, values.data, values.len);
+
+	initStringInfo(&text);
+	ea_base64url_encode(&text, bytes.data, bytes.len);
+	return text.data;
+}
+
+static bool
+read_values(Reader *reader, const EaOrder *order, EaCursor *cursor)
+{
+	for (int i = 0; i < order->n - 1; i++)
+	{
+		uint8		there;
+
+		if (!take(reader, &there, 1) || there > 1)
+			return false;
+		cursor->isnull[i] = there == 0;
+		if (there && !forms[order->terms[i].type->id].read(reader,
+														   &cursor->values[i]))
+			return false;
+	}
+	return true;
+}
+
+bool
+ea_cursor_read(const EaEntity *entity, const EaOrder *order,
+			   const char *text, EaCursor *cursor)
+{
+	int			len;
+	uint8	   *bytes = ea_base64url_decode(text, strlen(text), &len);
+	Reader		reader;
+	uint8		version;
+	uint8		complete;
+	uint32		hash;
+
+	if (bytes == NULL)
+		return false;
+	reader.at = bytes;
+	reader.end = bytes + len;
+	cursor->values = palloc0(order->n * sizeof(Datum));
+	cursor->isnull = palloc0(order->n * sizeof(bool));
+	if (!take(&reader, &version, 1) ||
+		version != CURSOR_VERSION || !take(&reader, &complete, 1) ||
+		complete > 1 || !take_uint32(&reader, &hash) ||
+		hash != hash_order(entity, order) ||
+		!take(&reader, cursor->id.data, UUID_LEN))
+		return false;
+	cursor->complete = complete == 1;
+	return (!cursor->complete || read_values(&reader, order, cursor)) &&
+		reader.at == reader.end;
+}

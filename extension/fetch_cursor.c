@@ -1,0 +1,409 @@
+/*-------------------------------------------------------------------------
+ *
+ * fetch_cursor.c
+ *	  Pages of a list that begin where another page ended.
+ *
+ * A page by number reads all rows before it and throws them away.  One by
+ * cursor begins at the row that the cursor stands at: the condition "comes
+ * after it in the order" is written so that an index which has the order is
+ * entered right there.
+ *
+ * Nulls are greater than all values.  Where the first term may be null, the
+ * rows after a cursor lie in two ranges of the index, those with a value and
+ * those without; the second is read only if the first does not fill the page.
+ *
+ * extension/fetch_cursor.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "catalog/pg_type.h"
+#include "cursor.h"
+#include "document.h"
+#include "fetch.h"
+#include "utils/datum.h"
+#include "utils/lsyscache.h"
+
+/* One page under way. */
+typedef struct CursorPage
+{
+	EaRequest  *req;
+	EaQuery    *query;
+	const EaListSource *source;
+	const EaRsql *filter;
+	EaOrder    *order;
+	EaRowSink	sink;
+	int			width;			/* columns before those of the terms */
+	bool		backwards;
+	bool		has_cursor;		/* else from the very end */
+	EaCursor	cursor;
+	int			n;				/* rows read, one more than shown at most */
+	char	   *nearest;		/* cursors of the first row read */
+	char	   *farthest;		/* and of the last one shown */
+} CursorPage;
+
+/* The condition that a page is about, while it is written. */
+typedef struct Range
+{
+	EaSqlBuf   *b;
+	const CursorPage *page;
+	int			alias;
+	int		   *params;			/* by term, 0: not there yet */
+} Range;
+
+static bool
+goes_down(const CursorPage *page, int i)
+{
+	return page->order->terms[i].descending != page->backwards;
+}
+
+/* -------- the condition -------- */
+
+static void
+write_term(Range *range, int i)
+{
+	ea_rsql_sql_term(range->b, &range->page->order->terms[i], range->alias);
+}
+
+/* The cursor's value for a term, a parameter however often it is needed. */
+static void
+write_value(Range *range, int i)
+{
+	const CursorPage *page = range->page;
+	bool		id = i == page->order->n - 1;
+
+	if (range->params[i] == 0)
+		range->params[i] =
+			ea_sqlbuf_param(range->b, page->order->terms[i].type->oid,
+							id ? UUIDPGetDatum(&page->cursor.id)
+							: page->cursor.values[i], false);
+	ea_sqlbuf_addf(range->b, "$%d", range->params[i]);
+}
+
+static void
+write_comparison(Range *range, int i, const char *up, const char *down)
+{
+	write_term(range, i);
+	ea_sqlbuf_add(range->b, goes_down(range->page, i) ? down : up);
+	write_value(range, i);
+}
+
+static bool
+is_null(const CursorPage *page, int i)
+{
+	return i < page->order->n - 1 && page->cursor.isnull[i];
+}
+
+/* Rows that come after the cursor by the terms from number i on. */
+static void
+write_after(Range *range, int i)
+{
+	const CursorPage *page = range->page;
+	bool		down = goes_down(page, i);
+
+	if (i == page->order->n - 1)
+	{
+		write_comparison(range, i, " > ", " < ");
+		return;
+	}
+	ea_sqlbuf_add(range->b, "(");
+	if (is_null(page, i))
+	{
+		/* going down, whatever is not null comes after what is */
+		write_term(range, i);
+		ea_sqlbuf_add(range->b, down ? " IS NOT NULL OR " : " IS NULL AND ");
+		write_after(range, i + 1);
+		ea_sqlbuf_add(range->b, ")");
+		return;
+	}
+	write_comparison(range, i, " > ", " < ");
+	if (!down && page->order->terms[i].nullable)
+	{
+		ea_sqlbuf_add(range->b, " OR ");
+		write_term(range, i);
+		ea_sqlbuf_add(range->b, " IS NULL");
+	}
+	ea_sqlbuf_add(range->b, " OR (");
+	write_comparison(range, i, " = ", " = ");
+	ea_sqlbuf_add(range->b, " AND ");
+	write_after(range, i + 1);
+	ea_sqlbuf_add(range->b, "))");
+}
+
+/* All terms go one way, and none is ever null: rows compare as a whole. */
+static bool
+is_uniform(const CursorPage *page)
+{
+	for (int i = 0; i < page->order->n; i++)
+	{
+		if (!page->order->terms[i].plain || page->order->terms[i].nullable ||
+			is_null(page, i) || goes_down(page, i) != goes_down(page, 0))
+			return false;
+	}
+	return true;
+}
+
+static void
+write_row_comparison(Range *range)
+{
+	int			n = range->page->order->n;
+
+	ea_sqlbuf_add(range->b, "(");
+	for (int i = 0; i < n; i++)
+	{
+		ea_sqlbuf_add(range->b, i > 0 ? ", " : "");
+		write_term(range, i);
+	}
+	ea_sqlbuf_add(range->b, goes_down(range->page, 0) ? ") < (" : ") > (");
+	for (int i = 0; i < n; i++)
+	{
+		ea_sqlbuf_add(range->b, i > 0 ? ", " : "");
+		write_value(range, i);
+	}
+	ea_sqlbuf_add(range->b, ")");
+}
+
+/* How many ranges of an index on the first term the rows lie in. */
+static int
+count_ranges(const CursorPage *page)
+{
+	const EaSortTerm *first = &page->order->terms[0];
+
+	if (!page->has_cursor || page->order->n == 1 || !first->plain ||
+		!first->nullable)
+		return 1;
+	return goes_down(page, 0) == is_null(page, 0) ? 2 : 1;
+}
+
+/*
+ * Append ` AND <condition>` for one of the ranges.  Besides what is asked
+ * the first term gets a bound of its own, which is all that an index needs
+ * where the terms go different ways.
+ */
+static void
+write_range(Range *range, int number)
+{
+	const CursorPage *page = range->page;
+	const EaSortTerm *first = &page->order->terms[0];
+
+	ea_sqlbuf_add(range->b, " AND ");
+	if (number > 0)
+	{
+		write_term(range, 0);
+		ea_sqlbuf_add(range->b,
+					  is_null(page, 0) ? " IS NOT NULL" : " IS NULL");
+	}
+	else if (is_uniform(page) && page->order->n > 1)
+		write_row_comparison(range);
+	else if (page->order->n == 1 || !first->plain)
+		write_after(range, 0);
+	else if (is_null(page, 0))
+	{
+		write_term(range, 0);
+		ea_sqlbuf_add(range->b, " IS NULL AND ");
+		write_after(range, 1);
+	}
+	else
+	{
+		write_comparison(range, 0, " >= ", " <= ");
+		ea_sqlbuf_add(range->b, " AND (");
+		write_comparison(range, 0, " > ", " < ");
+		ea_sqlbuf_add(range->b, " OR ");
+		write_after(range, 1);
+		ea_sqlbuf_add(range->b, ")");
+	}
+}
+
+/* -------- rows -------- */
+
+/* The values of the terms, from a column of the row on. */
+static EaCursor
+cursor_of_row(const CursorPage *page, TupleTableSlot *slot, int column)
+{
+	EaCursor	cursor;
+
+	cursor.id = *DatumGetUUIDP(slot->tts_values[0]);
+	cursor.complete = true;
+	cursor.values = slot->tts_values + column;
+	cursor.isnull = slot->tts_isnull + column;
+	return cursor;
+}
+
+static void
+page_row(void *arg, TupleTableSlot *slot)
+{
+	CursorPage *page = arg;
+	EaCursor	cursor;
+
+	if (page->n++ >= page->query->page_size)
+		return;
+	ea_document_row(&page->sink, slot);
+	if (page->n > 1 && page->n < page->query->page_size)
+		return;
+	cursor = cursor_of_row(page, slot, page->width);
+	page->farthest = ea_cursor_write(page->source->entity, page->order,
+									 &cursor);
+	if (page->n == 1)
+		page->nearest = page->farthest;
+}
+
+static void
+add_terms(EaSqlBuf *b, const CursorPage *page, int alias)
+{
+	for (int i = 0; i < page->order->n - 1; i++)
+	{
+		ea_sqlbuf_add(b, ", ");
+		ea_rsql_sql_term(b, &page->order->terms[i], alias);
+	}
+}
+
+static void
+read_range(CursorPage *page, int number)
+{
+	Range		range = {NULL, page};
+	EaSqlBuf	b;
+
+	ea_sqlbuf_init(&b, page->req);
+	range.b = &b;
+	range.alias = ea_sqlbuf_reserve(&b);
+	range.params = palloc0(page->order->n * sizeof(int));
+	ea_sqlbuf_add(&b, "SELECT ");
+	ea_document_columns(&b, page->sink.shape, range.alias);
+	add_terms(&b, page, range.alias);
+	ea_fetch_source(&b, page->source, page->filter, range.alias);
+	if (page->has_cursor)
+		write_range(&range, number);
+	ea_rsql_sql_order(&b, page->order, range.alias, page->width + 1,
+					  page->backwards);
+
+	/* one more says whether there are more */
+	ea_sqlbuf_addf(&b, " LIMIT %d", page->query->page_size + 1);
+	ea_sqlbuf_run(&b, EA_EXEC_READ, false, page_row, page);
+}
+
+/* -------- the cursor -------- */
+
+static EA_NORETURN void refuse_cursor(const CursorPage *page, const char *why)
+			EA_NORETURN_END;
+
+static void
+refuse_cursor(const CursorPage *page, const char *why)
+{
+	const char *parameter = page->backwards ? "page[before]" : "page[after]";
+
+	ea_errors_throw(page->req, EA_ERR_INVALID_PAGE, EA_AT_PARAMETER,
+					parameter, "%s %s", parameter, why);
+}
+
+static void
+keep_values(void *arg, TupleTableSlot *slot)
+{
+	CursorPage *page = arg;
+
+	for (int i = 0; i < page->order->n - 1; i++)
+	{
+		int16		len;
+		bool		byval;
+
+		get_typlenbyval(page->order->terms[i].type->oid, &len, &byval);
+		page->cursor.isnull[i] = slot->tts_isnull[i + 1];
+		if (!page->cursor.isnull[i])
+			page->cursor.values[i] = datumCopy(slot->tts_values[i + 1],
+											   byval, len);
+	}
+	page->cursor.complete = true;
+}
+
+/* Ask the row for the values that were too long for the cursor. */
+static void
+complete_cursor(CursorPage *page)
+{
+	EaSqlBuf	b;
+	int			alias;
+
+	ea_sqlbuf_init(&b, page->req);
+	alias = ea_sqlbuf_reserve(&b);
+	ea_sqlbuf_addf(&b, "SELECT t%d.id", alias);
+	add_terms(&b, page, alias);
+	ea_sqlbuf_from_as(&b, page->source->entity, EA_OP_READ, alias);
+	ea_sqlbuf_addf(&b, " AND t%d.id = ", alias);
+	ea_sqlbuf_value(&b, UUIDOID, UUIDPGetDatum(&page->cursor.id), false);
+	ea_sqlbuf_run(&b, EA_EXEC_READ, true, keep_values, page);
+	if (!page->cursor.complete)
+		refuse_cursor(page, "stands at a resource that is no longer there.");
+}
+
+static void
+read_cursor(CursorPage *page)
+{
+	const char *text = page->query->page_after;
+
+	if (page->backwards)
+		text = page->query->page_before;
+	if (strcmp(text, page->backwards ? EA_CURSOR_END : EA_CURSOR_START) == 0)
+		return;
+	page->has_cursor = true;
+	if (!ea_cursor_read(page->source->entity, page->order, text,
+						&page->cursor))
+		refuse_cursor(page, psprintf("must be \"%s\" or a cursor of this list in this order.",
+									 page->backwards ? EA_CURSOR_END
+									 : EA_CURSOR_START));
+	if (!page->cursor.complete)
+		complete_cursor(page);
+}
+
+/* -------- the answer -------- */
+
+static void
+reverse(EaResourceList *list)
+{
+	for (int i = 0; i < list->n / 2; i++)
+	{
+		EaResource *other = list->items[list->n - 1 - i];
+
+		list->items[list->n - 1 - i] = list->items[i];
+		list->items[i] = other;
+	}
+}
+
+static void
+write_page(const CursorPage *page, const char *path, int64 total)
+{
+	bool		more = page->n > page->query->page_size;
+	const char *onward = more ? page->farthest : NULL;
+	const char *back = NULL;
+
+	/* where the cursor stands there was something, on its other side */
+	if (page->has_cursor)
+		back = page->n > 0 ? page->nearest
+			: page->backwards ? EA_CURSOR_START : EA_CURSOR_END;
+	ea_document_write_cursors(page->sink.doc, path,
+							  page->backwards ? onward : back,
+							  page->backwards ? back : onward, total);
+}
+
+void
+ea_fetch_cursor_page(EaRowSink *sink, const EaListSource *source,
+					 const EaRsql *filter, const char *path)
+{
+	EaDocument *doc = sink->doc;
+	CursorPage	page = {doc->req, doc->query, source, filter};
+
+	page.sink = *sink;
+	page.width = ea_document_width(sink->shape);
+	page.backwards = doc->query->page_before != NULL;
+	page.order = ea_rsql_sql_sort(doc->req, source->entity, doc->query->sort,
+								  doc->query->nsort);
+	read_cursor(&page);
+	for (int i = 0; i < count_ranges(&page) &&
+		 page.n <= doc->query->page_size; i++)
+		read_range(&page, i);
+	if (page.backwards)
+		reverse(&doc->primary);
+	ea_document_complete(doc);
+
+	doc->req->status = 200;
+	write_page(&page, path, doc->query->totals
+			   ? ea_fetch_count(doc->req, source, filter) : -1);
+}

@@ -1,0 +1,238 @@
+/*-------------------------------------------------------------------------
+ *
+ * rsql_sql_order.c
+ *	  Sort keys to SQL over an entity's relation.
+ *
+ * A key of the row itself is its column, one through relationships a scalar
+ * sub-select with the predicates of the entities it crosses.  The id closes
+ * every order, so that no two rows are equal in it.
+ *
+ * extension/rsql_sql_order.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "rsql_sql.h"
+#include "rsql_sql_path.h"
+
+/* One relationship of a path without branches. */
+typedef struct Hop
+{
+	EaField    *field;
+	int			member;
+} Hop;
+
+/* Writing the values of one sort key, which one-of paths make several. */
+typedef struct SortPath
+{
+	EaSqlBuf   *b;
+	int			alias;
+	Hop			hops[EA_RSQL_MAX_HOPS];
+	int			nwritten;
+} SortPath;
+
+/*
+ * A column at the end of nhops relationships.  Written from the far end: the
+ * value that the far row is found by is such a column itself, one hop nearer.
+ */
+static void
+write_scalar(EaSqlBuf *b, const Hop *hops, int nhops, const char *column,
+			 int alias)
+{
+	const Hop  *hop = &hops[nhops - 1];
+	const char *owner;
+	bool		inverse;
+	int			far;
+
+	if (nhops == 0)
+	{
+		ea_sqlbuf_addf(b, "t%d.%s", alias, column);
+		return;
+	}
+	owner = hop->field->members[hop->member].column;
+	inverse = hop->field->kind == EA_TO_ONE_INVERSE;
+
+	far = b->nrelations;
+	ea_sqlbuf_addf(b, "(SELECT t%d.%s", far, column);
+	ea_sqlbuf_from(b, ea_catalog_target(hop->field, hop->member),
+				   EA_OP_READ);
+	ea_sqlbuf_addf(b, " AND t%d.%s = ", far, inverse ? owner : "id");
+	write_scalar(b, hops, nhops - 1, inverse ? "id" : owner, alias);
+	ea_sqlbuf_add(b, ")");
+}
+
+/* All values a step leads to, with commas between them. */
+static void
+write_values(SortPath *path, const EaStep *step, int nhops)
+{
+	int			i;
+
+	if (step->nbranches == 0)
+	{
+		if (path->nwritten++ > 0)
+			ea_sqlbuf_add(path->b, ", ");
+		write_scalar(path->b, path->hops, nhops, ea_rsql_sql_column(step),
+					 path->alias);
+		return;
+	}
+	for (i = 0; i < step->nbranches; i++)
+	{
+		path->hops[nhops].field = step->field;
+		path->hops[nhops].member = step->branches[i].member;
+		write_values(path, step->branches[i].rest, nhops + 1);
+	}
+}
+
+/*
+ * The type that all ends of a path have, counting them; NULL when they
+ * differ.
+ */
+static const EaType *
+common_type(const EaStep *step, int *ends)
+{
+	const EaType *type = NULL;
+	int			i;
+
+	if (step->nbranches == 0)
+	{
+		(*ends)++;
+		return step->type;
+	}
+	for (i = 0; i < step->nbranches; i++)
+	{
+		const EaType *other = common_type(step->branches[i].rest, ends);
+
+		if (other == NULL || (type != NULL && type->oid != other->oid))
+			return NULL;
+		type = other;
+	}
+	return type;
+}
+
+static EA_NORETURN void refuse_sort(EaRequest *req, const char *path,
+									const char *why) EA_NORETURN_END;
+
+static void
+refuse_sort(EaRequest *req, const char *path, const char *why)
+{
+	ea_errors_throw(req, EA_ERR_INVALID_SORT, EA_AT_PARAMETER, "sort",
+					"sort: \"%s\": %s", path, why);
+}
+
+/* The names of a dotted path; one more than allowed at most. */
+static int
+split_path(const char *path, const char **names, int max)
+{
+	char	   *rest = pstrdup(path);
+	int			count = 0;
+
+	while (rest != NULL && count < max)
+		names[count++] = strsep(&rest, ".");
+	return count;
+}
+
+/* A key that the row itself has, and whether it may be null there. */
+static void
+fill_term(EaSortTerm *term, const EaStep *step)
+{
+	term->step = step;
+	term->plain = step->nbranches == 0;
+	term->nullable = !term->plain ||
+		(step->field != NULL && !step->field->required);
+}
+
+static void
+resolve_key(EaRequest *req, EaEntity *entity, const EaSortKey *key,
+			int *crossings, EaSortTerm *term)
+{
+	const char *names[EA_RSQL_MAX_HOPS + 2];
+	EaStep	   *step;
+	const char *why;
+	int			offset;
+	int			nnames;
+
+	nnames = split_path(key->path, names, lengthof(names));
+	if (nnames == lengthof(names))
+		refuse_sort(req, key->path, "path is too long");
+	step = ea_rsql_sql_resolve(req, entity, names, nnames, NULL, crossings,
+							   &why, &offset);
+	if (step == NULL)
+		refuse_sort(req, key->path, why);
+	term->path = key->path;
+	term->descending = key->descending;
+	term->type = common_type(step, &term->ends);
+	if (term->type == NULL)
+		refuse_sort(req, key->path,
+					"has different types, depending on the member");
+	fill_term(term, step);
+}
+
+EaOrder *
+ea_rsql_sql_sort(EaRequest *req, EaEntity *entity, const EaSortKey *keys,
+				 int nkeys)
+{
+	EaOrder    *order = palloc0(sizeof(EaOrder));
+	EaSortKey	id = {"id", false};
+	int			crossings = 0;
+	bool		by_id = false;
+
+	order->terms = palloc0((nkeys + 1) * sizeof(EaSortTerm));
+	for (int i = 0; i < nkeys; i++)
+	{
+		EaSortTerm	term = {0};
+
+		for (int j = 0; j < i; j++)
+		{
+			if (strcmp(keys[i].path, keys[j].path) == 0)
+				refuse_sort(req, keys[i].path, "given more than once");
+		}
+		resolve_key(req, entity, &keys[i], &crossings, &term);
+
+		/* what comes after the id orders nothing */
+		if (!by_id)
+			order->terms[order->n++] = term;
+		by_id |= strcmp(keys[i].path, "id") == 0;
+	}
+	if (!by_id)
+		resolve_key(req, entity, &id, &crossings, &order->terms[order->n++]);
+	return order;
+}
+
+void
+ea_rsql_sql_term(EaSqlBuf *b, const EaSortTerm *term, int alias)
+{
+	SortPath	path = {0};
+
+	path.b = b;
+	path.alias = alias;
+	if (term->ends > 1)
+		ea_sqlbuf_add(b, "COALESCE(");
+	write_values(&path, term->step, 0);
+	if (term->ends > 1)
+		ea_sqlbuf_add(b, ")");
+}
+
+/*
+ * Nulls come last going up and first going down (contract section 4), as
+ * PostgreSQL has it; so going backwards is the other direction for each term.
+ */
+void
+ea_rsql_sql_order(EaSqlBuf *b, const EaOrder *order, int alias, int position,
+				  bool backwards)
+{
+	ea_sqlbuf_add(b, " ORDER BY ");
+	for (int i = 0; i < order->n; i++)
+	{
+		const EaSortTerm *term = &order->terms[i];
+
+		if (i > 0)
+			ea_sqlbuf_add(b, ", ");
+		if (position > 0 && i < order->n - 1)
+			ea_sqlbuf_addf(b, "%d", position + i);
+		else
+			ea_rsql_sql_term(b, term, alias);
+		if (term->descending != backwards)
+			ea_sqlbuf_add(b, " DESC");
+	}
+}
