@@ -34,6 +34,11 @@
 
 PG_FUNCTION_INFO_V1(ea_sql_openapi);
 
+/* A checksum of the sources, from the Makefile. */
+#ifndef EA_SOURCES
+#define EA_SOURCES "0"
+#endif
+
 /* Characters of a tag: enough of a hash that no two documents share it. */
 #define ETAG_LENGTH 32
 
@@ -58,7 +63,8 @@ static struct
 static char *
 made_for(const EaCatalog *catalog)
 {
-	return psprintf("%s %d %d %d %d %d %s", EA_VERSION, catalog->revision,
+	return psprintf("%s %s %d %d %d %d %d %s", EA_VERSION, EA_SOURCES,
+					catalog->revision,
 					ea_guc_credential_validator[0] != '\0',
 					ea_guc_max_filter_length, ea_guc_max_page_size,
 					ea_guc_max_operations, ea_guc_base_url);

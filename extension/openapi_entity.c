@@ -61,7 +61,7 @@ static void
 begin_schema(EaApi *api, const EaEntity *entity, const EaField *field,
 			 const char *suffix)
 {
-	ea_openapi_put(api->out, "%,%q:{'type':'object',",
+	ea_openapi_put(api->out, "%,%q:{'type':'object'",
 				   ea_openapi_schema(api, entity, field, suffix));
 }
 
@@ -245,7 +245,7 @@ write_relationship(EaApi *api, const EaEntity *entity, EaField *field,
 
 	begin_schema(api, entity, field, "RelationshipData");
 	put_description(api, field, json);
-	ea_openapi_put(api->out, "%,'required':['type','id'],'properties':"
+	ea_openapi_put(api->out, ",'required':['type','id'],'properties':"
 				   "{'type':{'type':'string','enum':[");
 	for (int i = 0; i < field->nmembers; i++)
 	{
@@ -256,7 +256,7 @@ write_relationship(EaApi *api, const EaEntity *entity, EaField *field,
 
 	/* a long list is replaced by its length */
 	begin_schema(api, entity, field, "Relationship");
-	ea_openapi_put(api->out, "'required':['links'%s],'properties':{'links':",
+	ea_openapi_put(api->out, ",'required':['links'%s],'properties':{'links':",
 				   many ? "" : ",\"data\"");
 	ea_openapi_refer(api, "schemas/RelationshipLinks");
 	ea_openapi_put(api->out, ",'data':");
@@ -268,7 +268,7 @@ write_relationship(EaApi *api, const EaEntity *entity, EaField *field,
 	ea_openapi_put(api->out, "}}");
 
 	begin_schema(api, entity, field, "RelationshipDocument");
-	ea_openapi_put(api->out, "'required':['data'],'properties':{'jsonapi':");
+	ea_openapi_put(api->out, ",'required':['data'],'properties':{'jsonapi':");
 	ea_openapi_refer(api, "schemas/JsonApi");
 	ea_openapi_put(api->out, ",'links':");
 	ea_openapi_refer(api, "schemas/RelationshipLinks");
@@ -333,8 +333,8 @@ write_resource(EaApi *api, const EaApiEntity *item)
 
 	begin_schema(api, entity, NULL, "Resource");
 	if (description != NULL)
-		ea_openapi_put(api->out, "'description':%q,", description);
-	ea_openapi_put(api->out, "'required':['type','id','links'%s],"
+		ea_openapi_put(api->out, ",'description':%q", description);
+	ea_openapi_put(api->out, ",'required':['type','id','links'%s],"
 				   "'properties':{'type':{'type':'string','const':%q},"
 				   "'id':{'type':'string','format':'uuid'},'attributes':",
 				   entity->locking ? ",\"meta\"" : "", entity->type);
@@ -356,7 +356,7 @@ static void
 write_answer(EaApi *api, const EaEntity *entity, bool list)
 {
 	begin_schema(api, entity, NULL, list ? "ListDocument" : "Document");
-	ea_openapi_put(api->out, "'required':['links','data'%s],'properties':"
+	ea_openapi_put(api->out, ",'required':['links','data'%s],'properties':"
 				   "{'jsonapi':", list ? ",\"meta\"" : "");
 	ea_openapi_refer(api, "schemas/JsonApi");
 	ea_openapi_put(api->out, ",'links':");
@@ -384,7 +384,7 @@ write_input(EaApi *api, const EaApiEntity *item, Purpose purpose)
 
 	begin_schema(api, entity, NULL,
 				 update ? "UpdateDocument" : "CreateDocument");
-	ea_openapi_put(api->out, "'required':['data'],'properties':{'data':"
+	ea_openapi_put(api->out, ",'required':['data'],'properties':{'data':"
 				   "{'type':'object','properties':{'type':{'type':'string',"
 				   "'const':%q}", entity->type);
 	if (update)
