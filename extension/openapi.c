@@ -93,6 +93,8 @@ make_etag(const char *text, char *etag)
 static void
 keep(int version, const char *state)
 {
+	/* taken first: what changes meanwhile outdates it again */
+	uint64		generation = ea_invalidate_generation();
 	MemoryContext old;
 
 	if (kept.mcxt != NULL)
@@ -100,17 +102,18 @@ keep(int version, const char *state)
 	kept.mcxt = NULL;
 	kept.mcxt = AllocSetContextCreate(TopMemoryContext, "entityapi openapi",
 									  ALLOCSET_SMALL_SIZES);
-	kept.generation = 0;
+	kept.version = 0;
 	old = MemoryContextSwitchTo(kept.mcxt);
 	kept.document.text = ea_openapi_write(version, false);
 	kept.document.len = strlen(kept.document.text);
+	kept.document.text = repalloc(kept.document.text, kept.document.len + 1);
 	make_etag(kept.document.text, kept.document.etag);
 	kept.made_for = pstrdup(state);
-	kept.version = version;
+	kept.generation = generation;
 	MemoryContextSwitchTo(old);
 
 	/* complete only now: whatever fails above leaves nothing to be used */
-	kept.generation = ea_invalidate_generation();
+	kept.version = version;
 }
 
 static const Document *
