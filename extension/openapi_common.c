@@ -186,7 +186,8 @@ static const Component schemas[] = {
 	&ea_guc_max_operations},
 	{"schemas/AtomicReference",
 		"{'type':'object','required':['type'],'description':'Either id or "
-		"lid','properties':{'type':{'$ref':'#/components/schemas/ResourceType'},"
+		"lid','properties':{'type':{'$ref':"
+		"'#/components/schemas/ResourceType'},"
 		"'id':{'type':'string','format':'uuid'},'lid':{'type':'string'},"
 	"'relationship':{'type':'string'},'meta':{'$ref':"
 	"'#/components/schemas/Version'}}}"},
@@ -203,7 +204,8 @@ static const Component schemas[] = {
 	"'integer','format':'int64','minimum':0}}}}}"},
 	{"schemas/AtomicIdentifier",
 		"{'type':'object','required':['type'],'description':'Either id or "
-		"lid','properties':{'type':{'$ref':'#/components/schemas/ResourceType'},"
+		"lid','properties':{'type':{'$ref':"
+		"'#/components/schemas/ResourceType'},"
 	"'id':{'type':'string','format':'uuid'},'lid':{'type':'string'}}}"},
 	{"schemas/AtomicResults",
 		"{'type':'object','required':['atomic:results'],'properties':{"

@@ -82,7 +82,8 @@ is_portable(const char *pattern)
 			return false;
 		if (*p == '[' && p[1] != '\0' && strchr(":.=", p[1]) != NULL)
 			return false;
-		if (*p == '\\' && (p[1] == '\0' || strchr("^$\\.*+?()[]{}|/", p[1]) == NULL))
+		if (*p == '\\' &&
+			(p[1] == '\0' || strchr("^$\\.*+?()[]{}|/", p[1]) == NULL))
 			return false;
 		if (*p == '\\')
 			p++;

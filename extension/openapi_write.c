@@ -223,7 +223,8 @@ write_document(EaApi *api)
 				   "system and the management of their tenants. HEAD answers "
 				   "as GET does, without a body. Every answer has an "
 				   "X-Request-Id, which is that of the request if it sent "
-				   "one.'},'servers':[{'url':%q}],'security':[{'bearerAuth':[]}",
+				   "one.'},'servers':[{'url':%q}],"
+				   "'security':[{'bearerAuth':[]}",
 				   api->version,
 				   ea_guc_base_url[0] != '\0' ? ea_guc_base_url : "/");
 	if (ea_guc_credential_validator[0] == '\0')
