@@ -3,12 +3,13 @@
  * openapi.c
  *	  Serving the description of the API.
  *
- * The documents are made when declarations are applied, and stored.  So each
- * backend answers at once, and none holds text that is asked for seldom.
- * What is stored counts as long as it was made for the present revision, by
+ * The documents are made when declarations are applied, and stored, so that a
+ * fresh backend answers at once.  A backend that was asked keeps the one it
+ * served last: putting it together from its pieces in the table is most of
+ * the work.  What is stored counts as long as it was made for the present revision, by
  * this program, under the settings of this session; otherwise, or when there
  * is nothing stored (a restored database, a version that nobody applied
- * anything to), the backend makes the document itself and keeps that one.
+ * anything to), the backend makes the document itself.
  *
  * extension/openapi.c
  *
@@ -49,7 +50,7 @@ typedef struct Document
 	int			len;
 } Document;
 
-/* The one that this backend has made last. */
+/* The one that this backend has served last. */
 static struct
 {
 	MemoryContext mcxt;			/* NULL: none */
@@ -88,6 +89,51 @@ make_etag(const char *text, char *etag)
 	strcpy(p, "\"");
 }
 
+/* -------- in the database -------- */
+
+static void
+read_etag(void *arg, TupleTableSlot *slot)
+{
+	Document   *document = arg;
+
+	text_to_cstring_buffer(DatumGetTextPP(slot->tts_values[0]),
+						   document->etag, sizeof(document->etag));
+}
+
+static void
+read_text(void *arg, TupleTableSlot *slot)
+{
+	*(char **) arg = TextDatumGetCString(slot->tts_values[0]);
+}
+
+static void
+find_stored(const char *state, int version, Document *document)
+{
+	static const Oid types[] = {INT4OID, TEXTOID};
+	Datum		values[] = {
+		Int32GetDatum(version), CStringGetTextDatum(state)
+	};
+
+	document->etag[0] = '\0';
+	ea_exec_run("SELECT etag FROM entityapi.openapi_document"
+				" WHERE version = $1 AND made_for = $2",
+				lengthof(types), types, values, NULL, EA_EXEC_READ, true,
+				read_etag, document);
+}
+
+static char *
+stored_text(int version)
+{
+	static const Oid types[] = {INT4OID};
+	Datum		values[] = {Int32GetDatum(version)};
+	char	   *text = NULL;
+
+	ea_exec_run("SELECT document FROM entityapi.openapi_document"
+				" WHERE version = $1", lengthof(types), types, values, NULL,
+				EA_EXEC_READ, true, read_text, &text);
+	return text;
+}
+
 /* -------- in this backend -------- */
 
 static void
@@ -104,10 +150,16 @@ keep(int version, const char *state)
 									  ALLOCSET_SMALL_SIZES);
 	kept.version = 0;
 	old = MemoryContextSwitchTo(kept.mcxt);
-	kept.document.text = ea_openapi_write(version, false);
+	find_stored(state, version, &kept.document);
+	if (kept.document.etag[0] != '\0')
+		kept.document.text = stored_text(version);
+	else
+	{
+		kept.document.text = ea_openapi_write(version, false);
+		make_etag(kept.document.text, kept.document.etag);
+	}
 	kept.document.len = strlen(kept.document.text);
 	kept.document.text = repalloc(kept.document.text, kept.document.len + 1);
-	make_etag(kept.document.text, kept.document.etag);
 	kept.made_for = pstrdup(state);
 	kept.generation = generation;
 	MemoryContextSwitchTo(old);
@@ -126,52 +178,6 @@ kept_document(EaCatalog *catalog, int version)
 		strcmp(kept.made_for, state) != 0)
 		keep(version, state);
 	return &kept.document;
-}
-
-/* -------- in the database -------- */
-
-static void
-read_etag(void *arg, TupleTableSlot *slot)
-{
-	Document   *document = arg;
-
-	text_to_cstring_buffer(DatumGetTextPP(slot->tts_values[0]),
-						   document->etag, sizeof(document->etag));
-}
-
-static void
-read_text(void *arg, TupleTableSlot *slot)
-{
-	StringInfo	out = arg;
-	text	   *value = DatumGetTextPP(slot->tts_values[0]);
-
-	appendBinaryStringInfo(out, VARDATA_ANY(value), VARSIZE_ANY_EXHDR(value));
-}
-
-static void
-find_stored(const EaCatalog *catalog, int version, Document *document)
-{
-	static const Oid types[] = {INT4OID, TEXTOID};
-	Datum		values[] = {
-		Int32GetDatum(version), CStringGetTextDatum(made_for(catalog))
-	};
-
-	document->etag[0] = '\0';
-	ea_exec_run("SELECT etag FROM entityapi.openapi_document"
-				" WHERE version = $1 AND made_for = $2",
-				lengthof(types), types, values, NULL, EA_EXEC_READ, true,
-				read_etag, document);
-}
-
-static void
-append_stored(StringInfo out, int version)
-{
-	static const Oid types[] = {INT4OID};
-	Datum		values[] = {Int32GetDatum(version)};
-
-	ea_exec_run("SELECT document FROM entityapi.openapi_document"
-				" WHERE version = $1", lengthof(types), types, values, NULL,
-				EA_EXEC_READ, true, read_text, out);
 }
 
 static void
@@ -259,24 +265,18 @@ is_known(EaRequest *req, const char *etag)
 void
 ea_openapi_show(EaRequest *req)
 {
-	const Document *made = NULL;
-	Document	stored;
+	const Document *document;
 
 	ea_params_read(req, 0);
-	find_stored(req->catalog, req->version, &stored);
-	if (stored.etag[0] == '\0')
-		made = kept_document(req->catalog, req->version);
-	ea_context_answer(req, "etag", pstrdup(made ? made->etag : stored.etag));
-	if (is_known(req, made ? made->etag : stored.etag))
+	document = kept_document(req->catalog, req->version);
+	ea_context_answer(req, "etag", pstrdup(document->etag));
+	if (is_known(req, document->etag))
 	{
 		req->status = 304;
 		return;
 	}
 	req->status = 200;
-	if (made != NULL)
-		appendBinaryStringInfo(req->out, made->text, made->len);
-	else
-		append_stored(req->out, req->version);
+	appendBinaryStringInfo(req->out, document->text, document->len);
 }
 
 /*
@@ -298,14 +298,9 @@ ea_sql_openapi(PG_FUNCTION_ARGS)
 	catalog = ea_catalog_acquire();
 	PG_TRY();
 	{
-		Document	stored;
-
-		find_stored(catalog, version, &stored);
-		if (stored.etag[0] != '\0')
-			append_stored(&out, version);
-		else if (ea_catalog_version(catalog, version) != NULL)
+		if (ea_catalog_version(catalog, version) != NULL)
 			appendStringInfoString(&out,
-								   ea_openapi_write(version, false));
+								   kept_document(catalog, version)->text);
 	}
 	PG_FINALLY();
 	{
