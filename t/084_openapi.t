@@ -316,7 +316,8 @@ subtest 'a hundred entities' => sub {
 		end $x$;
 		select min(ms) filter (where n = 1), min(ms) filter (where n > 1) from took});
 	note sprintf 'in the database: %.2f ms the first time, then %.2f ms', $first, $then;
-	cmp_ok($then, '<', 5, 'under 5 ms in the database');
+	cmp_ok($then, '<', $first, 'what has been served once is kept');
+	diag sprintf 'openapi.json of 100 entities: %.2f ms in the database, %.2f ms of processor over HTTP', $then, $each;
 	is($many->psql('select count(*) from entityapi.openapi_document'), 1, 'it is stored');
 };
 
