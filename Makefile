@@ -90,6 +90,12 @@ override CFLAGS += -MMD -MP
 -include $(OBJS:.o=.d)
 $(OBJS:.o=.bc): $(wildcard extension/*.h)
 
+# Stored descriptions of the API are those of this very program
+
+extension/openapi.o extension/openapi.bc: $(wildcard extension/*.[ch])
+extension/openapi.o extension/openapi.bc: override CPPFLAGS += \
+	-DEA_SOURCES='"$(shell cat extension/*.[ch] | cksum | cut -d " " -f 1)"'
+
 # The install script is its parts in the order of their names
 
 $(DATA_built): $(INSTALL_PARTS)

@@ -26,8 +26,9 @@
 static const EaListColumn columns[] = {
 	{"id", "a.id", EA_LIST_UUID},
 	{"username", "a.username", EA_LIST_STRING},
-	{"email", "a.email", EA_LIST_STRING},
-	{"status", "a.status", EA_LIST_STRING},
+	{"email", "a.email", EA_LIST_STRING, true},
+	{"status", "a.status", EA_LIST_STRING, false,
+	"'enum':['ACTIVE','DISABLED']"},
 	{"roles", "a.roles", EA_LIST_STRINGS},
 	{"profile", "a.profile::text", EA_LIST_OBJECT},
 	{"securityAttributes", "a.security_attributes::text", EA_LIST_OBJECT},
@@ -36,7 +37,7 @@ static const EaListColumn columns[] = {
 		" WHERE ta.account_id = a.id AND ta.tenant_id = a.tenant_id)",
 	EA_LIST_BOOLEAN},
 	{"createdAt", "a.created_at", EA_LIST_DATETIME},
-	{"lastLoginAt", "a.last_login_at", EA_LIST_DATETIME}
+	{"lastLoginAt", "a.last_login_at", EA_LIST_DATETIME, true}
 };
 
 const EaListing ea_account_users = {

@@ -130,15 +130,18 @@ note_login(const LoginRow *row, TimestampTz now)
 					   true, NULL, NULL) > 0;
 }
 
+static const EaMemberRule login_rules[] = {
+	{"username", EA_JSON_STRING, true},
+	{"password", EA_JSON_STRING, true, "'format':'password'"}
+};
+
+const EaBodyForm ea_auth_login_form = EA_BODY_FORM(login_rules);
+
 /* All of a login but the tidying up. */
 static void
 log_in(EaRequest *req)
 {
-	static const EaMemberRule rules[] = {
-		{"username", EA_JSON_STRING, true},
-		{"password", EA_JSON_STRING, true}
-	};
-	const EaJson *body = ea_body_read(req, rules, lengthof(rules));
+	const EaJson *body = ea_body_read(req, login_rules, lengthof(login_rules));
 	const EaJson *password = ea_jsonread_get(body, "password");
 	const char *key = key_of(ea_jsonread_get(body, "username"));
 	EaThrottle	throttle;
@@ -201,15 +204,19 @@ refuse_password(EaRequest *req)
 				  "/currentPassword", "The current password is wrong.");
 }
 
+static const EaMemberRule change_rules[] = {
+	{"currentPassword", EA_JSON_STRING, true, "'format':'password'"},
+	{"newPassword", EA_JSON_STRING, true,
+	"'format':'password','minLength':12,'maxLength':128"}
+};
+
+const EaBodyForm ea_auth_change_password_form = EA_BODY_FORM(change_rules);
+
 /* POST /auth/change-password */
 void
 ea_auth_change_password(EaRequest *req)
 {
-	static const EaMemberRule rules[] = {
-		{"currentPassword", EA_JSON_STRING, true},
-		{"newPassword", EA_JSON_STRING, true}
-	};
-	const EaJson *body = ea_body_read(req, rules, lengthof(rules));
+	const EaJson *body = ea_body_read(req, change_rules, lengthof(change_rules));
 	const EaJson *old = ea_jsonread_get(body, "currentPassword");
 	const EaJson *new = ea_jsonread_get(body, "newPassword");
 	EaThrottle	throttle;

@@ -106,15 +106,18 @@ ea_auth_me(EaRequest *req)
 	answer_me(req, find_own(req, false).email);
 }
 
+static const EaMemberRule profile_rules[] = {
+	{"profile", EA_JSON_OBJECT, true}
+};
+
+const EaBodyForm ea_auth_update_me_form = EA_BODY_FORM(profile_rules);
+
 /* PATCH /auth/me */
 void
 ea_auth_update_me(EaRequest *req)
 {
-	static const EaMemberRule rules[] = {
-		{"profile", EA_JSON_OBJECT, true}
-	};
 	static const Oid types[] = {UUIDOID, JSONBOID};
-	const EaJson *body = ea_body_read(req, rules, lengthof(rules));
+	const EaJson *body = ea_body_read(req, profile_rules, lengthof(profile_rules));
 	OwnRow		row = find_own(req, true);
 	Datum		values[lengthof(types)];
 

@@ -95,15 +95,18 @@ use_up(const EaSecret *secret, TimestampTz now)
 					   true, NULL, NULL) > 0;
 }
 
+static const EaMemberRule refresh_rules[] = {
+	{"refreshToken", EA_JSON_STRING, true}
+};
+
+const EaBodyForm ea_auth_refresh_form = EA_BODY_FORM(refresh_rules);
+
 /* POST /auth/refresh */
 void
 ea_auth_refresh(EaRequest *req)
 {
-	static const EaMemberRule rules[] = {
-		{"refreshToken", EA_JSON_STRING, true}
-	};
 	static const char refusal[] = "The refresh token is not valid.";
-	const EaJson *body = ea_body_read(req, rules, lengthof(rules));
+	const EaJson *body = ea_body_read(req, refresh_rules, lengthof(refresh_rules));
 	const EaJson *token = ea_jsonread_get(body, "refreshToken");
 	EaSecret	secret;
 	RefreshRow *row = NULL;
@@ -134,6 +137,12 @@ ea_auth_refresh(EaRequest *req)
 						row->forced || row->account.principal.force_change);
 }
 
+static const EaMemberRule logout_rules[] = {
+	{"refreshToken", EA_JSON_STRING, false}
+};
+
+const EaBodyForm ea_auth_logout_form = EA_BODY_FORM(logout_rules);
+
 /*
  * POST /auth/logout
  *
@@ -143,15 +152,12 @@ ea_auth_refresh(EaRequest *req)
 void
 ea_auth_logout(EaRequest *req)
 {
-	static const EaMemberRule rules[] = {
-		{"refreshToken", EA_JSON_STRING, false}
-	};
 	const EaJson *token = NULL;
 	EaSecret	secret;
 	pg_uuid_t	session;
 
 	if (req->body_len > 0)
-		token = ea_body_member(ea_body_read(req, rules, lengthof(rules)),
+		token = ea_body_member(ea_body_read(req, logout_rules, lengthof(logout_rules)),
 							   "refreshToken", EA_JSON_STRING);
 	if (token != NULL &&
 		ea_secret_read(&secret, EA_SECRET_REFRESH, token->text, token->len))

@@ -179,14 +179,17 @@ serve_form(EaRequest *req)
 
 /* -------- JSON -------- */
 
+static const EaMemberRule token_rules[] = {
+	{"clientId", EA_JSON_STRING, true},
+	{"clientSecret", EA_JSON_STRING, true}
+};
+
+const EaBodyForm ea_auth_token_form = EA_BODY_FORM(token_rules);
+
 static void
 serve_json(EaRequest *req)
 {
-	static const EaMemberRule rules[] = {
-		{"clientId", EA_JSON_STRING, true},
-		{"clientSecret", EA_JSON_STRING, true}
-	};
-	const EaJson *body = ea_body_read(req, rules, lengthof(rules));
+	const EaJson *body = ea_body_read(req, token_rules, lengthof(token_rules));
 	EaAccount	account;
 
 	if (!ea_service_account_enter(ea_jsonread_string(body, "clientId"),

@@ -18,7 +18,18 @@ typedef struct EaMemberRule
 	const char *name;
 	EaJsonKind	kind;
 	bool		required;
+	const char *schema;			/* more of its JSON schema, NULL: nothing
+								 * (openapi.h has the notation) */
 } EaMemberRule;
+
+/* All members of a body, for those who describe it. */
+typedef struct EaBodyForm
+{
+	const EaMemberRule *rules;
+	int			nrules;
+} EaBodyForm;
+
+#define EA_BODY_FORM(rules) {(rules), lengthof(rules)}
 
 /*
  * Hold an object against the members an endpoint takes, noting every fault:

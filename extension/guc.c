@@ -43,6 +43,7 @@ int			ea_guc_login_free_failures;
 int			ea_guc_login_delay;
 int			ea_guc_login_max_delay;
 int			ea_guc_login_address_failures;
+bool		ea_guc_openapi;
 char	   *ea_guc_issuer;
 char	   *ea_guc_audience;
 char	   *ea_guc_base_url;
@@ -148,6 +149,18 @@ static const struct
 	&ea_guc_issuer, "entityapi"}
 };
 
+static const struct
+{
+	const char *name;
+	const char *description;
+	bool	   *variable;
+	bool		initial;
+}			booleans[] =
+{
+	{"entityapi.openapi", "Whether openapi.json is served.",
+	&ea_guc_openapi, true}
+};
+
 void
 ea_guc_define(void)
 {
@@ -163,6 +176,12 @@ ea_guc_define(void)
 								   NULL, strings[i].variable,
 								   strings[i].initial, PGC_SUSET, 0,
 								   NULL, NULL, NULL);
+
+	for (int i = 0; i < lengthof(booleans); i++)
+		DefineCustomBoolVariable(booleans[i].name, booleans[i].description,
+								 NULL, booleans[i].variable,
+								 booleans[i].initial, PGC_SUSET, 0,
+								 NULL, NULL, NULL);
 
 	MarkGUCPrefixReserved("entityapi");
 }

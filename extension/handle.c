@@ -439,12 +439,12 @@ static void
 set_headers(EaRequest *req)
 {
 	EaMedia		media = answer_media(req);
-	bool		entity = media == EA_MEDIA_JSONAPI || media == EA_MEDIA_ATOMIC;
+	bool		secret = media == EA_MEDIA_JSON || media == EA_MEDIA_JSON_OR_FORM;
 
 	ea_context_answer(req, "x-request-id", req->request_id);
 	ea_context_answer(req, "x-content-type-options", "nosniff");
 	ea_context_answer(req, "cache-control",
-					  entity ? "private, no-cache" : "no-store");
+					  secret ? "no-store" : "private, no-cache");
 	ea_context_answer(req, "vary", "Accept, Authorization, X-API-Key");
 	if (req->out->len > 0)
 		ea_context_answer(req, "content-type", ea_media_answer(media));

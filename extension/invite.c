@@ -40,12 +40,13 @@ static const EaListColumn columns[] = {
 	{"username", "i.username", EA_LIST_STRING},
 	{"roles", "i.roles", EA_LIST_STRINGS},
 	{"status", "CASE WHEN i.status = 'PENDING' AND i.expires_at <= $2"
-	" THEN 'EXPIRED' ELSE i.status END", EA_LIST_STRING},
+	" THEN 'EXPIRED' ELSE i.status END", EA_LIST_STRING, false,
+	"'enum':['PENDING','ACCEPTED','EXPIRED']"},
 	{"expiresAt", "i.expires_at", EA_LIST_DATETIME},
 	{"createdAt", "i.created_at", EA_LIST_DATETIME}
 };
 
-static const EaListing invites = {
+const EaListing ea_invite_records = {
 	"entityapi.invite i WHERE i.tenant_id = $1",
 	lengthof(columns), columns
 };
@@ -104,16 +105,19 @@ insert_invite(EaRequest *req, const EaNewAccount *account,
 				NULL, NULL);
 }
 
+static const EaMemberRule invite_rules[] = {
+	{"email", EA_JSON_STRING, true, "'maxLength':254"},
+	{"username", EA_JSON_STRING, true},
+	{"roles", EA_JSON_ARRAY, true},
+	{"expiresInHours", EA_JSON_NUMBER, false, "'minimum':1"}
+};
+
+const EaBodyForm ea_invite_form = EA_BODY_FORM(invite_rules);
+
 /* POST /manage/tenants/{id}/invites */
 void
 ea_invite_create(EaRequest *req)
 {
-	static const EaMemberRule rules[] = {
-		{"email", EA_JSON_STRING, true},
-		{"username", EA_JSON_STRING, true},
-		{"roles", EA_JSON_ARRAY, true},
-		{"expiresInHours", EA_JSON_NUMBER, false}
-	};
 	const EaJson *body = ea_context_json(req);
 	EaNewAccount account = {0};
 	TimestampTz expires_at;
@@ -122,7 +126,7 @@ ea_invite_create(EaRequest *req)
 	pg_uuid_t	id;
 
 	ea_manage_tenant(req, &account.tenant);
-	ea_body_check(req, body, "", rules, lengthof(rules));
+	ea_body_check(req, body, "", invite_rules, lengthof(invite_rules));
 	ea_account_describe(req, body, "", &account);
 	expires_at = read_expiry(req, body);
 	ea_errors_check(req);
@@ -131,7 +135,7 @@ ea_invite_create(EaRequest *req)
 	ea_uuid_make(&id);
 	insert_invite(req, &account, expires_at, &secret, &id);
 	ea_audit_made(req, &id);
-	ea_listing_record(req, &invites, &account.tenant, &id, "token", shown);
+	ea_listing_record(req, &ea_invite_records, &account.tenant, &id, "token", shown);
 	req->status = 201;
 }
 
@@ -142,7 +146,7 @@ ea_invite_list(EaRequest *req)
 	pg_uuid_t	tenant;
 
 	ea_manage_tenant(req, &tenant);
-	ea_listing_page(req, &invites, &tenant);
+	ea_listing_page(req, &ea_invite_records, &tenant);
 }
 
 /* DELETE /manage/tenants/{id}/invites/{inviteId} */
@@ -304,17 +308,21 @@ note_subject(EaRequest *req, const EaNewAccount *account, const pg_uuid_t *id)
 	ea_audit_subject(req, &subject);
 }
 
+static const EaMemberRule accept_rules[] = {
+	{"token", EA_JSON_STRING, true},
+	{"username", EA_JSON_STRING, true},
+	{"password", EA_JSON_STRING, true,
+	"'format':'password','minLength':12,'maxLength':128"},
+	{"profile", EA_JSON_OBJECT, false}
+};
+
+const EaBodyForm ea_invite_accept_form = EA_BODY_FORM(accept_rules);
+
 /* POST /auth/accept-invite */
 void
 ea_invite_accept(EaRequest *req)
 {
-	static const EaMemberRule rules[] = {
-		{"token", EA_JSON_STRING, true},
-		{"username", EA_JSON_STRING, true},
-		{"password", EA_JSON_STRING, true},
-		{"profile", EA_JSON_OBJECT, false}
-	};
-	const EaJson *body = ea_body_read(req, rules, lengthof(rules));
+	const EaJson *body = ea_body_read(req, accept_rules, lengthof(accept_rules));
 	EaNewAccount account = {0};
 	InviteRow	row = {0};
 	EaSecret	secret;

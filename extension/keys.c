@@ -46,16 +46,17 @@
 #define KEY_COLUMNS \
 	{"id", "k.id", EA_LIST_UUID}, \
 	{"name", "k.name", EA_LIST_STRING}, \
-	{"status", KEY_STATUS, EA_LIST_STRING}, \
-	{"expiresAt", "k.expires_at", EA_LIST_DATETIME}, \
+	{"status", KEY_STATUS, EA_LIST_STRING, false, \
+	"'enum':['ACTIVE','DISABLED','REVOKED','EXPIRED']"}, \
+	{"expiresAt", "k.expires_at", EA_LIST_DATETIME, true}, \
 	{"createdAt", "k.created_at", EA_LIST_DATETIME}, \
-	{"lastUsedAt", "k.last_used_at", EA_LIST_DATETIME}, \
+	{"lastUsedAt", "k.last_used_at", EA_LIST_DATETIME, true}, \
 	{"domainRoles", "k.roles", EA_LIST_STRINGS}, \
 	{"securityAttributes", "k.security_attributes::text", EA_LIST_OBJECT}
 
 static const EaListColumn own_columns[] = {KEY_COLUMNS};
 
-static const EaListing own_keys = {
+const EaListing ea_keys_own = {
 	"entityapi.personal_api_key k WHERE k.account_id = $1",
 	lengthof(own_columns), own_columns
 };
@@ -66,7 +67,7 @@ static const EaListColumn tenant_columns[] = {
 	{"ownerUsername", "a.username", EA_LIST_STRING}
 };
 
-static const EaListing tenant_keys = {
+const EaListing ea_keys_of_tenant = {
 	"entityapi.personal_api_key k JOIN entityapi.account a"
 	" ON a.id = k.account_id WHERE a.tenant_id = $1",
 	lengthof(tenant_columns), tenant_columns
@@ -299,19 +300,22 @@ read_expiry(EaRequest *req, const EaJson *value, bool needed, NewKey *key)
 	key->expires_at = DatumGetTimestampTz(at);
 }
 
+static const EaMemberRule key_rules[] = {
+	{"name", EA_JSON_STRING, true, "'minLength':1"},
+	{"domainRoles", EA_JSON_ARRAY, false},
+	{"securityAttributes", EA_JSON_OBJECT, false},
+	{"expiresAt", EA_JSON_STRING, false, "'format':'date-time'"}
+};
+
+const EaBodyForm ea_keys_form = EA_BODY_FORM(key_rules);
+
 static void
 read_new_key(EaRequest *req, const EaKeySettings *settings, NewKey *key)
 {
-	static const EaMemberRule rules[] = {
-		{"name", EA_JSON_STRING, true},
-		{"domainRoles", EA_JSON_ARRAY, false},
-		{"securityAttributes", EA_JSON_OBJECT, false},
-		{"expiresAt", EA_JSON_STRING, false}
-	};
 	const EaJson *body = ea_context_json(req);
 	const EaJson *name = ea_body_member(body, "name", EA_JSON_STRING);
 
-	ea_body_check(req, body, "", rules, lengthof(rules));
+	ea_body_check(req, body, "", key_rules, lengthof(key_rules));
 	if (name != NULL)
 		key->name = ea_username_clean(name->text, name->len);
 	if (name != NULL && key->name == NULL)
@@ -400,7 +404,7 @@ ea_keys_create(EaRequest *req)
 	ea_uuid_make(&id);
 	insert_key(req, &key, &secret, &id);
 	ea_audit_made(req, &id);
-	ea_listing_record(req, &own_keys, &principal->account, &id, "key", shown);
+	ea_listing_record(req, &ea_keys_own, &principal->account, &id, "key", shown);
 	req->status = 201;
 }
 
@@ -408,7 +412,7 @@ ea_keys_create(EaRequest *req)
 void
 ea_keys_list(EaRequest *req)
 {
-	ea_listing_page(req, &own_keys, &req->principal->account);
+	ea_listing_page(req, &ea_keys_own, &req->principal->account);
 }
 
 /* POST /auth/me/api-keys/{keyId}/disable */
@@ -425,7 +429,7 @@ ea_keys_disable(EaRequest *req)
 				" WHERE id = $1 AND account_id = $2 AND status = 'ACTIVE'",
 				lengthof(types), types, values, NULL, EA_EXEC_WRITE, true,
 				NULL, NULL);
-	if (!ea_listing_record(req, &own_keys, owner, &id, NULL, NULL))
+	if (!ea_listing_record(req, &ea_keys_own, owner, &id, NULL, NULL))
 		ea_manage_not_found(req);
 	req->status = 200;
 }
@@ -437,7 +441,7 @@ ea_keys_list_tenant(EaRequest *req)
 	pg_uuid_t	tenant;
 
 	ea_manage_tenant(req, &tenant);
-	ea_listing_page(req, &tenant_keys, &tenant);
+	ea_listing_page(req, &ea_keys_of_tenant, &tenant);
 }
 
 /* POST /manage/tenants/{id}/personal-api-keys/{keyId}/revoke */
@@ -456,7 +460,7 @@ ea_keys_revoke(EaRequest *req)
 				" AND a.id = k.account_id AND a.tenant_id = $2",
 				lengthof(types), types, values, NULL, EA_EXEC_WRITE, true,
 				NULL, NULL);
-	if (!ea_listing_record(req, &tenant_keys, &tenant, &id, NULL, NULL))
+	if (!ea_listing_record(req, &ea_keys_of_tenant, &tenant, &id, NULL, NULL))
 		ea_manage_not_found(req);
 	req->status = 200;
 }

@@ -10,7 +10,9 @@
 #ifndef EA_KEYS_H
 #define EA_KEYS_H
 
+#include "body.h"
 #include "context.h"
+#include "listing.h"
 
 /* What holds for the keys of a user. */
 typedef struct EaKeySettings
@@ -48,14 +50,21 @@ extern void ea_keys_create(EaRequest *req);
 extern void ea_keys_list(EaRequest *req);
 extern void ea_keys_disable(EaRequest *req);
 
+extern const EaBodyForm ea_keys_form;
+extern const EaListing ea_keys_own;
+
 /* /manage/tenants/{id}/personal-api-keys */
 extern void ea_keys_list_tenant(EaRequest *req);
 extern void ea_keys_revoke(EaRequest *req);
+
+extern const EaListing ea_keys_of_tenant;
 
 /* .../settings/personal-api-keys, of a tenant and of all */
 extern void ea_keys_show_tenant(EaRequest *req);
 extern void ea_keys_set_tenant(EaRequest *req);
 extern void ea_keys_show_global(EaRequest *req);
 extern void ea_keys_set_global(EaRequest *req);
+
+extern const EaBodyForm ea_keys_settings_form;
 
 #endif							/* EA_KEYS_H */

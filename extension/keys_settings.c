@@ -127,24 +127,27 @@ ea_keys_show_tenant(EaRequest *req)
 	show_tenant(req, &tenant);
 }
 
+static const EaMemberRule setting_rules[] = {
+	{"enabled", EA_JSON_BOOL, false},
+	{"allowNonExpiring", EA_JSON_BOOL, false}
+};
+
+const EaBodyForm ea_keys_settings_form = EA_BODY_FORM(setting_rules);
+
 /* A member that is absent or null is inherited from now on. */
 static void
 replace(EaRequest *req, const pg_uuid_t *tenant)
 {
-	static const EaMemberRule rules[] = {
-		{"enabled", EA_JSON_BOOL, false},
-		{"allowNonExpiring", EA_JSON_BOOL, false}
-	};
 	static const Oid types[] = {UUIDOID, BOOLOID, BOOLOID};
-	const EaJson *body = ea_body_read(req, rules, lengthof(rules));
+	const EaJson *body = ea_body_read(req, setting_rules, lengthof(setting_rules));
 	Datum		values[lengthof(types)];
 	bool		isnull[lengthof(types)];
 
 	values[0] = UUIDPGetDatum(tenant);
 	isnull[0] = tenant == NULL;
-	for (int i = 0; i < lengthof(rules); i++)
+	for (int i = 0; i < lengthof(setting_rules); i++)
 	{
-		const EaJson *member = ea_body_member(body, rules[i].name,
+		const EaJson *member = ea_body_member(body, setting_rules[i].name,
 											  EA_JSON_BOOL);
 
 		isnull[i + 1] = member == NULL;

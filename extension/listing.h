@@ -28,6 +28,9 @@ typedef struct EaListColumn
 	const char *name;			/* member of the record */
 	const char *sql;			/* expression over the tables */
 	EaListKind	kind;
+	bool		nullable;
+	const char *schema;			/* more of its JSON schema, NULL: nothing
+								 * (openapi.h has the notation) */
 } EaListColumn;
 
 /*

@@ -84,24 +84,28 @@ ea_manage_insert_user(EaRequest *req, const EaNewAccount *account,
 						"This username is taken.");
 }
 
+static const EaMemberRule user_rules[] = {
+	{"username", EA_JSON_STRING, true},
+	{"email", EA_JSON_STRING, false, "'maxLength':254"},
+	{"roles", EA_JSON_ARRAY, false},
+	{"securityAttributes", EA_JSON_OBJECT, false},
+	{"profile", EA_JSON_OBJECT, false},
+	{"temporaryPassword", EA_JSON_STRING, false,
+	"'format':'password','minLength':12,'maxLength':128"}
+};
+
+const EaBodyForm ea_manage_user_form = EA_BODY_FORM(user_rules);
+
 /* POST /manage/tenants/{id}/users */
 void
 ea_manage_create_user(EaRequest *req)
 {
-	static const EaMemberRule rules[] = {
-		{"username", EA_JSON_STRING, true},
-		{"email", EA_JSON_STRING, false},
-		{"roles", EA_JSON_ARRAY, false},
-		{"securityAttributes", EA_JSON_OBJECT, false},
-		{"profile", EA_JSON_OBJECT, false},
-		{"temporaryPassword", EA_JSON_STRING, false}
-	};
 	const EaJson *body = ea_context_json(req);
 	EaNewAccount account = {.has_tenant = true};
 	pg_uuid_t	id;
 
 	ea_manage_tenant(req, &account.tenant);
-	ea_body_check(req, body, "", rules, lengthof(rules));
+	ea_body_check(req, body, "", user_rules, lengthof(user_rules));
 	ea_account_describe(req, body, "", &account);
 	ea_errors_check(req);
 
@@ -126,13 +130,16 @@ note_roles(void *arg, TupleTableSlot *slot)
 						TextDatumGetCString(slot->tts_values[1]), true);
 }
 
+static const EaMemberRule role_rules[] = {
+	{"roles", EA_JSON_ARRAY, true}
+};
+
+const EaBodyForm ea_manage_roles_form = EA_BODY_FORM(role_rules);
+
 /* PUT /manage/tenants/{id}/users/{uid}/roles */
 void
 ea_manage_set_roles(EaRequest *req)
 {
-	static const EaMemberRule rules[] = {
-		{"roles", EA_JSON_ARRAY, true}
-	};
 	static const Oid types[] = {UUIDOID, UUIDOID, TEXTARRAYOID};
 	const EaJson *body = ea_context_json(req);
 	const EaJson *roles = ea_body_member(body, "roles", EA_JSON_ARRAY);
@@ -144,7 +151,7 @@ ea_manage_set_roles(EaRequest *req)
 	require_row(req,
 				"SELECT 1 FROM entityapi.account WHERE tenant_id = $1"
 				" AND id = $2 AND kind = 'USER' FOR NO KEY UPDATE", 2, ids);
-	ea_body_check(req, body, "", rules, lengthof(rules));
+	ea_body_check(req, body, "", role_rules, lengthof(role_rules));
 	if (roles != NULL)
 		values[2] = ea_account_roles(req, roles, "/roles");
 	ea_errors_check(req);
@@ -229,17 +236,21 @@ store_state(EaRequest *req, const pg_uuid_t *id, const EaAccountState *state)
 				NULL, NULL);
 }
 
+static const EaMemberRule change_rules[] = {
+	{"email", EA_JSON_STRING, false, "'maxLength':254"},
+	{"status", EA_JSON_STRING, false, "'enum':['ACTIVE','DISABLED',null]"},
+	{"securityAttributes", EA_JSON_OBJECT, false},
+	{"profile", EA_JSON_OBJECT, false},
+	{"temporaryPassword", EA_JSON_STRING, false,
+	"'format':'password','minLength':12,'maxLength':128"}
+};
+
+const EaBodyForm ea_manage_user_change_form = EA_BODY_FORM(change_rules);
+
 /* PATCH /manage/tenants/{id}/users/{uid} */
 void
 ea_manage_update_user(EaRequest *req)
 {
-	static const EaMemberRule rules[] = {
-		{"email", EA_JSON_STRING, false},
-		{"status", EA_JSON_STRING, false},
-		{"securityAttributes", EA_JSON_OBJECT, false},
-		{"profile", EA_JSON_OBJECT, false},
-		{"temporaryPassword", EA_JSON_STRING, false}
-	};
 	static const Oid types[] = {UUIDOID, UUIDOID};
 	const EaJson *body = ea_context_json(req);
 	Datum		values[lengthof(types)];
@@ -258,7 +269,7 @@ ea_manage_update_user(EaRequest *req)
 					lengthof(types), types, values, NULL, EA_EXEC_WRITE, true,
 					read_state, &before) == 0)
 		ea_manage_not_found(req);
-	ea_body_check(req, body, "", rules, lengthof(rules));
+	ea_body_check(req, body, "", change_rules, lengthof(change_rules));
 	after = before;
 	ea_account_change(req, body, &after);
 	ea_errors_check(req);

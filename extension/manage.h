@@ -13,6 +13,7 @@
 #define EA_MANAGE_H
 
 #include "account.h"
+#include "body.h"
 
 /* For the endpoints below /manage. */
 
@@ -43,6 +44,11 @@ extern void ea_manage_list_tenants(EaRequest *req);
 extern void ea_manage_show_tenant(EaRequest *req);
 extern void ea_manage_update_tenant(EaRequest *req);
 
+extern const EaBodyForm ea_manage_tenant_form;
+extern const EaBodyForm ea_manage_tenant_admin_form;
+extern const EaBodyForm ea_manage_tenant_change_form;
+extern const EaListing ea_manage_tenants;
+
 /* their users: manage.c */
 extern void ea_manage_create_user(EaRequest *req);
 extern void ea_manage_list_users(EaRequest *req);
@@ -51,5 +57,9 @@ extern void ea_manage_delete_user(EaRequest *req);
 extern void ea_manage_set_roles(EaRequest *req);
 extern void ea_manage_grant_admin(EaRequest *req);
 extern void ea_manage_revoke_admin(EaRequest *req);
+
+extern const EaBodyForm ea_manage_user_form;
+extern const EaBodyForm ea_manage_user_change_form;
+extern const EaBodyForm ea_manage_roles_form;
 
 #endif							/* EA_MANAGE_H */

@@ -32,12 +32,13 @@ static const EaListColumn columns[] = {
 	{"id", "t.id", EA_LIST_UUID},
 	{"name", "t.name", EA_LIST_STRING},
 	{"slug", "t.slug", EA_LIST_STRING},
-	{"status", "t.status", EA_LIST_STRING},
+	{"status", "t.status", EA_LIST_STRING, false,
+	"'enum':['ACTIVE','SUSPENDED']"},
 	{"attributes", "t.attributes::text", EA_LIST_OBJECT},
 	{"createdAt", "t.created_at", EA_LIST_DATETIME}
 };
 
-static const EaListing tenants = {
+const EaListing ea_manage_tenants = {
 	"entityapi.tenant t WHERE $1 IS NULL", lengthof(columns), columns
 };
 
@@ -130,27 +131,35 @@ insert_tenant(EaRequest *req, NewTenant *tenant)
 	ea_errors_check(req);
 }
 
+static const EaMemberRule admin_rules[] = {
+	{"username", EA_JSON_STRING, true},
+	{"email", EA_JSON_STRING, false, "'maxLength':254"},
+	{"temporaryPassword", EA_JSON_STRING, false,
+	"'format':'password','minLength':12,'maxLength':128"}
+};
+
+const EaBodyForm ea_manage_tenant_admin_form = EA_BODY_FORM(admin_rules);
+
+static const EaMemberRule tenant_rules[] = {
+	{"name", EA_JSON_STRING, true, "'minLength':1"},
+	{"slug", EA_JSON_STRING, true, "'pattern':'^[a-z0-9-]{1,63}$'"},
+	{"admin", EA_JSON_OBJECT, false,
+	"'$ref':'#/components/schemas/TenantAdminCreation'"}
+};
+
+const EaBodyForm ea_manage_tenant_form = EA_BODY_FORM(tenant_rules);
+
 /* POST /manage/tenants */
 void
 ea_manage_create_tenant(EaRequest *req)
 {
-	static const EaMemberRule rules[] = {
-		{"name", EA_JSON_STRING, true},
-		{"slug", EA_JSON_STRING, true},
-		{"admin", EA_JSON_OBJECT, false}
-	};
-	static const EaMemberRule admin_rules[] = {
-		{"username", EA_JSON_STRING, true},
-		{"email", EA_JSON_STRING, false},
-		{"temporaryPassword", EA_JSON_STRING, false}
-	};
 	const EaJson *body = ea_context_json(req);
 	const EaJson *admin = ea_body_member(body, "admin", EA_JSON_OBJECT);
 	NewTenant	tenant = {0};
 	EaNewAccount account = {0};
 	pg_uuid_t	id;
 
-	ea_body_check(req, body, "", rules, lengthof(rules));
+	ea_body_check(req, body, "", tenant_rules, lengthof(tenant_rules));
 	read_tenant(req, body, &tenant);
 	if (admin != NULL)
 	{
@@ -161,7 +170,7 @@ ea_manage_create_tenant(EaRequest *req)
 	ea_errors_check(req);
 
 	insert_tenant(req, &tenant);
-	ea_listing_record(req, &tenants, NULL, &tenant.id, NULL, NULL);
+	ea_listing_record(req, &ea_manage_tenants, NULL, &tenant.id, NULL, NULL);
 	if (admin != NULL)
 	{
 		account.has_tenant = true;
@@ -187,7 +196,7 @@ ea_manage_create_tenant(EaRequest *req)
 void
 ea_manage_list_tenants(EaRequest *req)
 {
-	ea_listing_page(req, &tenants, NULL);
+	ea_listing_page(req, &ea_manage_tenants, NULL);
 }
 
 /* GET /manage/tenants/{id} */
@@ -197,7 +206,7 @@ ea_manage_show_tenant(EaRequest *req)
 	pg_uuid_t	id;
 
 	ea_manage_id(req, 0, &id);
-	if (!ea_listing_record(req, &tenants, NULL, &id, NULL, NULL))
+	if (!ea_listing_record(req, &ea_manage_tenants, NULL, &id, NULL, NULL))
 		ea_manage_not_found(req);
 	req->status = 200;
 }
@@ -272,15 +281,18 @@ store_state(EaRequest *req, const pg_uuid_t *id, const TenantState *state)
 				NULL, NULL);
 }
 
+static const EaMemberRule change_rules[] = {
+	{"name", EA_JSON_STRING, false, "'minLength':1"},
+	{"status", EA_JSON_STRING, false, "'enum':['ACTIVE','SUSPENDED',null]"},
+	{"attributes", EA_JSON_OBJECT, false}
+};
+
+const EaBodyForm ea_manage_tenant_change_form = EA_BODY_FORM(change_rules);
+
 /* PATCH /manage/tenants/{id} */
 void
 ea_manage_update_tenant(EaRequest *req)
 {
-	static const EaMemberRule rules[] = {
-		{"name", EA_JSON_STRING, false},
-		{"status", EA_JSON_STRING, false},
-		{"attributes", EA_JSON_OBJECT, false}
-	};
 	static const Oid types[] = {UUIDOID};
 	const EaJson *body = ea_context_json(req);
 	Datum		values[lengthof(types)];
@@ -298,7 +310,7 @@ ea_manage_update_tenant(EaRequest *req)
 					lengthof(types), types, values, NULL, EA_EXEC_WRITE, true,
 					read_state, &before) == 0)
 		ea_manage_not_found(req);
-	ea_body_check(req, body, "", rules, lengthof(rules));
+	ea_body_check(req, body, "", change_rules, lengthof(change_rules));
 	after = before;
 	change_state(req, body, &after);
 	ea_errors_check(req);
@@ -308,6 +320,6 @@ ea_manage_update_tenant(EaRequest *req)
 	ea_manage_note_change(req, "status", before.status, after.status, false);
 	ea_manage_note_change(req, "attributes", before.attributes,
 						  after.attributes, true);
-	ea_listing_record(req, &tenants, NULL, &id, NULL, NULL);
+	ea_listing_record(req, &ea_manage_tenants, NULL, &id, NULL, NULL);
 	req->status = 200;
 }

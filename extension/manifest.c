@@ -22,6 +22,7 @@
 #include "invalidate.h"
 #include "manifest.h"
 #include "miscadmin.h"
+#include "openapi.h"
 #include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
 #include "utils/jsonb.h"
@@ -391,6 +392,8 @@ ea_sql_apply_manifest(PG_FUNCTION_ARGS)
 							   list_length(stored.names) !=
 							   list_length(m->entities)))
 		store(m, &stored, &wanted, statements);
+	if (!PG_GETARG_BOOL(1))
+		ea_openapi_store();
 
 	foreach(lc, statements)
 	{

@@ -148,6 +148,7 @@ fits_body(const MediaType *type, EaMedia media)
 				return !type->foreign || type->charset_utf8;
 			/* FALLTHROUGH */
 		case EA_MEDIA_JSON:
+		case EA_MEDIA_OPENAPI:
 			return strcmp(type->name, JSON) == 0 &&
 				(!type->foreign || type->charset_utf8) && !type->has_ext;
 	}

@@ -26,7 +26,8 @@ typedef enum EaMedia
 	EA_MEDIA_JSONAPI,			/* /api */
 	EA_MEDIA_ATOMIC,			/* /api/v{n}/operations */
 	EA_MEDIA_JSON,				/* /auth, /manage, /actuator */
-	EA_MEDIA_JSON_OR_FORM		/* /auth/token */
+	EA_MEDIA_JSON_OR_FORM,		/* /auth/token */
+	EA_MEDIA_OPENAPI			/* /api/v{n}/openapi.json */
 } EaMedia;
 
 typedef void (*EaHandler) (EaRequest *req);
@@ -35,6 +36,7 @@ typedef void (*EaHandler) (EaRequest *req);
 #define EA_ROUTE_FORCED		0x01	/* open during a forced password change */
 #define EA_ROUTE_POOL		0x02	/* exists in POOL mode only */
 #define EA_ROUTE_USER		0x04	/* for users with a session only */
+#define EA_ROUTE_OPENAPI	0x08	/* exists unless entityapi.openapi is off */
 
 typedef struct EaRoute
 {
@@ -46,5 +48,9 @@ typedef struct EaRoute
 	int			flags;
 	EaHandler	handler;
 } EaRoute;
+
+/* The table itself, which router.c holds; others describe what is in it. */
+extern const EaRoute ea_routes[];
+extern const int ea_nroutes;
 
 #endif							/* EA_ROUTE_H */

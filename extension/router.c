@@ -24,6 +24,7 @@
 #include "keys.h"
 #include "manage.h"
 #include "migration.h"
+#include "openapi.h"
 #include "params.h"
 #include "relationship.h"
 #include "router.h"
@@ -36,7 +37,7 @@
 #define RELATIONSHIP \
 	"/api/v{n}/{entities}/{id}/relationships/{relationship}"
 
-static const EaRoute routes[] = {
+const EaRoute ea_routes[] = {
 	{EA_POST, "/auth/login", EA_ANYBODY, 0,
 	EA_MEDIA_JSON, 0, ea_auth_login},
 	{EA_POST, "/auth/refresh", EA_ANYBODY, 0,
@@ -120,6 +121,8 @@ static const EaRoute routes[] = {
 	{EA_GET, "/actuator/health/readiness", EA_ANYBODY, 0,
 	EA_MEDIA_JSON, 0, ea_health_probe},
 
+	{EA_GET, "/api/v{n}/openapi.json", EA_ANYBODY, 0,
+	EA_MEDIA_OPENAPI, EA_ROUTE_OPENAPI, ea_openapi_show},
 	{EA_POST, "/api/v{n}/operations", EA_CALLER, 0,
 	EA_MEDIA_ATOMIC, 0, ea_atomic_run},
 	{EA_GET, "/api/v{n}/{entities}", EA_CALLER, EA_OP_READ,
@@ -143,6 +146,8 @@ static const EaRoute routes[] = {
 	{EA_GET, "/api/v{n}/{entities}/{id}/{relationship}", EA_CALLER,
 	EA_OP_READ, EA_MEDIA_JSONAPI, 0, ea_relationship_related}
 };
+
+const int	ea_nroutes = lengthof(ea_routes);
 
 /* In the order in which Allow lists them. */
 static const struct
@@ -315,15 +320,17 @@ ea_router_match(EaRequest *req, EaMethod method)
 	Path		path;
 
 	split(req, &path);
-	for (int i = 0; i < lengthof(routes); i++)
+	for (int i = 0; i < ea_nroutes; i++)
 	{
-		const EaRoute *route = &routes[i];
+		const EaRoute *route = &ea_routes[i];
 		char	   *args[MAX_SEGMENTS];
 		int			nargs;
 
 		if (!matches(route->pattern, &path, args, &nargs))
 			continue;
 		if ((route->flags & EA_ROUTE_POOL) && req->catalog->single)
+			continue;
+		if ((route->flags & EA_ROUTE_OPENAPI) && !ea_guc_openapi)
 			continue;
 		if (ea_guc_credential_validator[0] != '\0' &&
 			strncmp(route->pattern, "/auth/", 6) == 0)

@@ -29,12 +29,13 @@ static const EaListColumn columns[] = {
 	{"name", "a.username", EA_LIST_STRING},
 	{"roles", "a.roles", EA_LIST_STRINGS},
 	{"securityAttributes", "a.security_attributes::text", EA_LIST_OBJECT},
-	{"status", "a.status", EA_LIST_STRING},
+	{"status", "a.status", EA_LIST_STRING, false,
+	"'enum':['ACTIVE','DISABLED']"},
 	{"createdAt", "a.created_at", EA_LIST_DATETIME},
-	{"lastUsedAt", "sa.last_used_at", EA_LIST_DATETIME}
+	{"lastUsedAt", "sa.last_used_at", EA_LIST_DATETIME, true}
 };
 
-static const EaListing service_accounts = {
+const EaListing ea_service_account_records = {
 	"entityapi.account a JOIN entityapi.service_account sa"
 	" ON sa.account_id = a.id WHERE a.tenant_id = $1"
 	" AND a.kind = 'SERVICE_ACCOUNT'",
@@ -86,15 +87,18 @@ read_name(EaRequest *req, const EaJson *body, EaNewAccount *account)
 					  " invisible ones.", EA_USERNAME_MAX);
 }
 
+static const EaMemberRule account_rules[] = {
+	{"name", EA_JSON_STRING, true, "'minLength':1"},
+	{"roles", EA_JSON_ARRAY, false},
+	{"securityAttributes", EA_JSON_OBJECT, false}
+};
+
+const EaBodyForm ea_service_account_form = EA_BODY_FORM(account_rules);
+
 /* POST /manage/tenants/{id}/service-accounts */
 void
 ea_service_account_create(EaRequest *req)
 {
-	static const EaMemberRule rules[] = {
-		{"name", EA_JSON_STRING, true},
-		{"roles", EA_JSON_ARRAY, false},
-		{"securityAttributes", EA_JSON_OBJECT, false}
-	};
 	const EaJson *body = ea_context_json(req);
 	EaNewAccount account = {0};
 	EaSecret	secret;
@@ -102,7 +106,7 @@ ea_service_account_create(EaRequest *req)
 	pg_uuid_t	id;
 
 	ea_manage_tenant(req, &account.tenant);
-	ea_body_check(req, body, "", rules, lengthof(rules));
+	ea_body_check(req, body, "", account_rules, lengthof(account_rules));
 	ea_account_describe(req, body, "", &account);
 	read_name(req, body, &account);
 	ea_errors_check(req);
@@ -114,7 +118,7 @@ ea_service_account_create(EaRequest *req)
 	ea_uuid_make(&id);
 	insert_account(req, &account, &secret, &id);
 	ea_audit_made(req, &id);
-	ea_listing_record(req, &service_accounts, &account.tenant, &id,
+	ea_listing_record(req, &ea_service_account_records, &account.tenant, &id,
 					  "clientSecret", shown);
 	req->status = 201;
 }
@@ -126,7 +130,7 @@ ea_service_account_list(EaRequest *req)
 	pg_uuid_t	tenant;
 
 	ea_manage_tenant(req, &tenant);
-	ea_listing_page(req, &service_accounts, &tenant);
+	ea_listing_page(req, &ea_service_account_records, &tenant);
 }
 
 /* Set the status of the account in the path and end its sessions. */
@@ -158,7 +162,7 @@ ea_service_account_disable(EaRequest *req)
 
 	set_status(req, "DISABLED", &tenant, &id);
 	ea_session_end_all(&id, req->now);
-	ea_listing_record(req, &service_accounts, &tenant, &id, NULL, NULL);
+	ea_listing_record(req, &ea_service_account_records, &tenant, &id, NULL, NULL);
 	req->status = 200;
 }
 
@@ -187,7 +191,7 @@ ea_service_account_rotate(EaRequest *req)
 				lengthof(types), types, values, NULL, EA_EXEC_WRITE, true,
 				NULL, NULL);
 	ea_session_end_all(&id, req->now);
-	ea_listing_record(req, &service_accounts, &tenant, &id, "clientSecret",
+	ea_listing_record(req, &ea_service_account_records, &tenant, &id, "clientSecret",
 					  shown);
 	req->status = 200;
 }

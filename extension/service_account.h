@@ -11,11 +11,15 @@
 #define EA_SERVICE_ACCOUNT_H
 
 #include "account.h"
+#include "body.h"
 
 extern void ea_service_account_create(EaRequest *req);
 extern void ea_service_account_list(EaRequest *req);
 extern void ea_service_account_disable(EaRequest *req);
 extern void ea_service_account_rotate(EaRequest *req);
+
+extern const EaBodyForm ea_service_account_form;
+extern const EaListing ea_service_account_records;
 
 /*
  * The active account of a client, noting its use; false when there is none

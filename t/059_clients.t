@@ -7,21 +7,12 @@ use JSON::PP ();
 use Test::More;
 
 use EntityApi::Test::Conformance;
+use EntityApi::Test::Node;
 
 my $folder = EntityApi::Test::checkout() . '/t/clients';
 
-plan skip_all => 'node (18 or later) and npm are not there'
-  if (`node --version 2>/dev/null` || '') !~ /^v(\d+)/ || $1 < 18 || !`npm --version 2>/dev/null`;
-
-# What is installed is what the lock file says, or it is installed anew.
-my ($wanted, $installed) = map { (stat "$folder/$_")[9] // 0 } qw(package-lock.json node_modules/.package-lock.json);
-if ($installed < $wanted)
-{
-	my $npm = EntityApi::Test::run(
-		[ qw(timeout 90 npm ci --ignore-scripts --no-audit --no-fund --no-update-notifier --prefix), $folder ]);
-	plan skip_all => 'npm cannot install the clients: ' . ($npm->{err} =~ /^(npm err.*)$/mi ? $1 : "status $npm->{status}")
-	  if $npm->{status} != 0;
-}
+my $why = EntityApi::Test::Node::install($folder);
+plan skip_all => $why if defined $why;
 
 my $editor = EntityApi::Test::Conformance->begin('library');
 my $result = EntityApi::Test::run(

@@ -32,9 +32,23 @@ CREATE TABLE entityapi.service (
 COMMENT ON TABLE entityapi.service IS
 	'Compiled declarations of the service as a whole';
 
+CREATE TABLE entityapi.openapi_document (
+	version integer PRIMARY KEY,
+	made_for text NOT NULL,
+	etag text NOT NULL,
+	document text NOT NULL
+);
+
+/* read whole, and often: unpacking would take longer than reading more */
+ALTER TABLE entityapi.openapi_document ALTER COLUMN document SET STORAGE EXTERNAL;
+
+COMMENT ON TABLE entityapi.openapi_document IS
+	'The description of each version, as made when manifests were last applied; made_for says what from';
+
 SELECT pg_catalog.pg_extension_config_dump('entityapi.revision', '');
 SELECT pg_catalog.pg_extension_config_dump('entityapi.entity', '');
 SELECT pg_catalog.pg_extension_config_dump('entityapi.service', '');
+SELECT pg_catalog.pg_extension_config_dump('entityapi.openapi_document', '');
 
 CREATE FUNCTION entityapi.apply_manifest(
 		documents jsonb,
@@ -63,3 +77,11 @@ CREATE FUNCTION entityapi.export_manifest() RETURNS jsonb
 
 COMMENT ON FUNCTION entityapi.export_manifest() IS
 	'The documents in force; applying them changes nothing';
+
+CREATE FUNCTION entityapi.openapi(version integer DEFAULT 1) RETURNS json
+	LANGUAGE c STABLE STRICT SECURITY DEFINER PARALLEL UNSAFE
+	SET search_path = pg_catalog, pg_temp
+	AS 'MODULE_PATHNAME', 'ea_sql_openapi';
+
+COMMENT ON FUNCTION entityapi.openapi(integer) IS
+	'The OpenAPI 3.1 document of a version of the API; null when it is not declared';

@@ -75,7 +75,7 @@ sub call
 	$options{headers} = { 'Content-Type' => $base_type, %{ $options{headers} // {} } }
 	  if defined $options{body};
 	return $self->{shim}->http($method,
-		$target =~ m{^/(?:api|auth|manage)\b} ? $target : "$self->{base}$target", \%options);
+		$target =~ m{^/(?:api|auth|manage|actuator)\b} ? $target : "$self->{base}$target", \%options);
 }
 
 =head2 good($status, $method, $target, %options)

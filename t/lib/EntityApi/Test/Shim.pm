@@ -190,12 +190,68 @@ sub http
 	my $type = $answer->{headers}{'content-type'} // '';
 	my $decoded = $type =~ m{[/+]json} ? eval { $json->decode($content) } : undef;
 
+	$self->_record($method, $target, \%headers, $body, $answer)
+	  if defined $ENV{ENTITYAPI_RECORD};
 	return {
 		status  => $answer->{status},
 		headers => $answer->{headers},
 		body    => $content,
 		json    => $decoded,
 	};
+}
+
+# With ENTITYAPI_RECORD, a folder: keep what was asked and answered, and the
+# description of the API as it was at that time, for t/openapi/answers.mjs.
+sub _record
+{
+	my ($self, $method, $target, $headers, $body, $answer) = @_;
+	my ($version) = $target =~ m{^/api/v(\d+)/};
+	my $path = sprintf '/api/v%d/openapi.json', $version // 1;
+
+	return if $method eq 'HEAD' || $target =~ m{/openapi\.json$};
+	my $client = $self->{recorder} //= HTTP::Tiny->new(keep_alive => 1, timeout => 60);
+	my $known = $self->{described}{$path};
+	my $document = $client->get("$self->{url}$path",
+		{ $known ? (headers => { 'If-None-Match' => qq("$known") }) : () });
+	_send_at_once($client);
+	if ($document->{status} == 200)
+	{
+		($known) = $document->{headers}{etag} =~ /^"(\w+)"$/ or die "$path has no ETag\n";
+		_append("$ENV{ENTITYAPI_RECORD}/$known.json", '>', $document->{content});
+		$self->{described}{$path} = $known;
+	}
+
+	# a version that is not there, or a shim whose database is away
+	return if $document->{status} != 200 && $document->{status} != 304;
+	_append("$ENV{ENTITYAPI_RECORD}/$$.jsonl", '>>', $json->encode({
+		document => $known,
+		method   => $method,
+		target   => $target,
+		request  => { type => $headers->{'content-type'}, body => _text($body) },
+		status   => $answer->{status} + 0,
+		headers  => $answer->{headers},
+		body     => _text($answer->{content} // '') }) . "\n");
+	return;
+}
+
+# Bytes as text, if they are any
+sub _text
+{
+	my ($bytes) = @_;
+
+	return undef unless defined $bytes && !ref $bytes;
+	utf8::decode($bytes) unless utf8::is_utf8($bytes);
+	return $bytes;
+}
+
+sub _append
+{
+	my ($path, $mode, $bytes) = @_;
+
+	open my $file, "$mode:raw", $path or die "$path: $!\n";
+	print $file EntityApi::Test::utf8_bytes($bytes);
+	close $file or die "$path: $!\n";
+	return;
 }
 
 =head2 raw($bytes, %options)

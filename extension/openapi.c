@@ -1,0 +1,319 @@
+/*-------------------------------------------------------------------------
+ *
+ * openapi.c
+ *	  Serving the description of the API.
+ *
+ * The documents are made when declarations are applied, and stored, so that a
+ * fresh backend answers at once.  A backend that was asked keeps the one it
+ * served last: putting it together from its pieces in the table is most of
+ * the work.  What is stored counts as long as it was made for the present revision, by
+ * this program, under the settings of this session; otherwise, or when there
+ * is nothing stored (a restored database, a version that nobody applied
+ * anything to), the backend makes the document itself.
+ *
+ * extension/openapi.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "catalog.h"
+#include "catalog/pg_type.h"
+#include "common/cryptohash.h"
+#include "common/sha2.h"
+#include "etag.h"
+#include "exec.h"
+#include "executor/spi.h"
+#include "fmgr.h"
+#include "guc.h"
+#include "invalidate.h"
+#include "openapi.h"
+#include "openapi_part.h"
+#include "params.h"
+#include "utils/builtins.h"
+#include "utils/memutils.h"
+
+PG_FUNCTION_INFO_V1(ea_sql_openapi);
+
+/* A checksum of the sources, from the Makefile. */
+#ifndef EA_SOURCES
+#define EA_SOURCES "0"
+#endif
+
+/* Characters of a tag: enough of a hash that no two documents share it. */
+#define ETAG_LENGTH 32
+
+typedef struct Document
+{
+	char		etag[ETAG_LENGTH + 3];	/* with its quotes; "": none */
+	char	   *text;
+	int			len;
+} Document;
+
+/* The one that this backend has served last. */
+static struct
+{
+	MemoryContext mcxt;			/* NULL: none */
+	uint64		generation;
+	int			version;
+	char	   *made_for;
+	Document	document;
+}			kept;
+
+/* All that a document depends on but the version. */
+static char *
+made_for(const EaCatalog *catalog)
+{
+	return psprintf("%s %s %d %d %d %d %d %s", EA_VERSION, EA_SOURCES,
+					catalog->revision,
+					ea_guc_credential_validator[0] != '\0',
+					ea_guc_max_filter_length, ea_guc_max_page_size,
+					ea_guc_max_operations, ea_guc_base_url);
+}
+
+static void
+make_etag(const char *text, char *etag)
+{
+	pg_cryptohash_ctx *ctx = pg_cryptohash_create(PG_SHA256);
+	uint8		hash[PG_SHA256_DIGEST_LENGTH];
+	char	   *p = etag;
+
+	if (ctx == NULL || pg_cryptohash_init(ctx) < 0 ||
+		pg_cryptohash_update(ctx, (const uint8 *) text, strlen(text)) < 0 ||
+		pg_cryptohash_final(ctx, hash, sizeof(hash)) < 0)
+		elog(ERROR, "could not hash a document");
+	pg_cryptohash_free(ctx);
+	*p++ = '"';
+	for (int i = 0; i < ETAG_LENGTH / 2; i++)
+		p += sprintf(p, "%02x", hash[i]);
+	strcpy(p, "\"");
+}
+
+/* -------- in the database -------- */
+
+static void
+read_etag(void *arg, TupleTableSlot *slot)
+{
+	Document   *document = arg;
+
+	text_to_cstring_buffer(DatumGetTextPP(slot->tts_values[0]),
+						   document->etag, sizeof(document->etag));
+}
+
+static void
+read_text(void *arg, TupleTableSlot *slot)
+{
+	*(char **) arg = TextDatumGetCString(slot->tts_values[0]);
+}
+
+static void
+find_stored(const char *state, int version, Document *document)
+{
+	static const Oid types[] = {INT4OID, TEXTOID};
+	Datum		values[] = {
+		Int32GetDatum(version), CStringGetTextDatum(state)
+	};
+
+	document->etag[0] = '\0';
+	ea_exec_run("SELECT etag FROM entityapi.openapi_document"
+				" WHERE version = $1 AND made_for = $2",
+				lengthof(types), types, values, NULL, EA_EXEC_READ, true,
+				read_etag, document);
+}
+
+static char *
+stored_text(int version)
+{
+	static const Oid types[] = {INT4OID};
+	Datum		values[] = {Int32GetDatum(version)};
+	char	   *text = NULL;
+
+	ea_exec_run("SELECT document FROM entityapi.openapi_document"
+				" WHERE version = $1", lengthof(types), types, values, NULL,
+				EA_EXEC_READ, true, read_text, &text);
+	return text;
+}
+
+/* -------- in this backend -------- */
+
+static void
+keep(int version, const char *state)
+{
+	/* taken first: what changes meanwhile outdates it again */
+	uint64		generation = ea_invalidate_generation();
+	MemoryContext old;
+
+	if (kept.mcxt != NULL)
+		MemoryContextDelete(kept.mcxt);
+	kept.mcxt = NULL;
+	kept.mcxt = AllocSetContextCreate(TopMemoryContext, "entityapi openapi",
+									  ALLOCSET_SMALL_SIZES);
+	kept.version = 0;
+	old = MemoryContextSwitchTo(kept.mcxt);
+	find_stored(state, version, &kept.document);
+	if (kept.document.etag[0] != '\0')
+		kept.document.text = stored_text(version);
+	else
+	{
+		kept.document.text = ea_openapi_write(version, false);
+		make_etag(kept.document.text, kept.document.etag);
+	}
+	kept.document.len = strlen(kept.document.text);
+	kept.document.text = repalloc(kept.document.text, kept.document.len + 1);
+	kept.made_for = pstrdup(state);
+	kept.generation = generation;
+	MemoryContextSwitchTo(old);
+
+	/* complete only now: whatever fails above leaves nothing to be used */
+	kept.version = version;
+}
+
+static const Document *
+kept_document(EaCatalog *catalog, int version)
+{
+	char	   *state = made_for(catalog);
+
+	if (kept.mcxt == NULL || kept.version != version ||
+		kept.generation != ea_invalidate_generation() ||
+		strcmp(kept.made_for, state) != 0)
+		keep(version, state);
+	return &kept.document;
+}
+
+static void
+store(int version, const char *state)
+{
+	static const Oid types[] = {INT4OID, TEXTOID, TEXTOID, TEXTOID};
+	Datum		values[lengthof(types)];
+	char	   *text = ea_openapi_write(version, true);
+	char		etag[ETAG_LENGTH + 3];
+
+	make_etag(text, etag);
+	values[0] = Int32GetDatum(version);
+	values[1] = CStringGetTextDatum(state);
+	values[2] = CStringGetTextDatum(etag);
+	values[3] = CStringGetTextDatum(text);
+	ea_exec_run("INSERT INTO entityapi.openapi_document"
+				" (version, made_for, etag, document)"
+				" VALUES ($1, $2, $3, $4)"
+				" ON CONFLICT (version) DO UPDATE SET made_for = $2,"
+				" etag = $3, document = $4",
+				lengthof(types), types, values, NULL, EA_EXEC_WRITE, true,
+				NULL, NULL);
+	pfree(text);
+}
+
+static void
+keep_definition(void *arg, TupleTableSlot *slot)
+{
+	*(char **) arg = TextDatumGetCString(slot->tts_values[0]);
+}
+
+/* What has just been applied: the backend's own catalog may be older. */
+static EaCatalog *
+applied_service(void)
+{
+	char	   *service = NULL;
+
+	ea_exec_run("SELECT definition FROM entityapi.service", 0, NULL, NULL,
+				NULL, EA_EXEC_WRITE, true, keep_definition, &service);
+	return service == NULL ? NULL : ea_catalog_make(service, NIL);
+}
+
+static void
+note_current(void *arg, TupleTableSlot *slot)
+{
+	*(int64 *) arg = DatumGetInt64(slot->tts_values[0]);
+}
+
+void
+ea_openapi_store(void)
+{
+	static const Oid types[] = {TEXTOID};
+	EaCatalog  *catalog = applied_service();
+	char	   *state;
+	Datum		values[lengthof(types)];
+	int64		current = 0;
+
+	if (catalog == NULL)
+		return;
+	state = made_for(catalog);
+	values[0] = CStringGetTextDatum(state);
+	ea_exec_run("SELECT count(*) FROM entityapi.openapi_document"
+				" WHERE made_for = $1", lengthof(types), types, values, NULL,
+				EA_EXEC_WRITE, true, note_current, &current);
+	if (current == catalog->nversions)
+		return;
+	ea_exec_run("DELETE FROM entityapi.openapi_document", 0, NULL, NULL,
+				NULL, EA_EXEC_WRITE, false, NULL, NULL);
+	for (int i = 0; i < catalog->nversions; i++)
+		store(catalog->versions[i].number, state);
+}
+
+/* -------- to callers -------- */
+
+/* If-None-Match names it: tags hold no quotes, so it can only stand whole. */
+static bool
+is_known(EaRequest *req, const char *etag)
+{
+	const char *header = ea_context_header(req, "if-none-match", NULL);
+
+	return header != NULL &&
+		(strcmp(header, "*") == 0 || strstr(header, etag) != NULL);
+}
+
+void
+ea_openapi_show(EaRequest *req)
+{
+	const Document *document;
+
+	ea_params_read(req, 0);
+	document = kept_document(req->catalog, req->version);
+	ea_context_answer(req, "etag", pstrdup(document->etag));
+	if (is_known(req, document->etag))
+	{
+		req->status = 304;
+		return;
+	}
+	req->status = 200;
+	appendBinaryStringInfo(req->out, document->text, document->len);
+}
+
+/*
+ * openapi(version int) returns json
+ *
+ * NULL for a version that is not declared.
+ */
+Datum
+ea_sql_openapi(PG_FUNCTION_ARGS)
+{
+	MemoryContext caller = CurrentMemoryContext;
+	int			version = PG_GETARG_INT32(0);
+	EaCatalog  *catalog;
+	text	   *volatile result = NULL;
+	StringInfoData out;
+
+	SPI_connect();
+	initStringInfo(&out);
+	catalog = ea_catalog_acquire();
+	PG_TRY();
+	{
+		if (ea_catalog_version(catalog, version) != NULL)
+			appendStringInfoString(&out,
+								   kept_document(catalog, version)->text);
+	}
+	PG_FINALLY();
+	{
+		ea_catalog_release(catalog);
+	}
+	PG_END_TRY();
+	if (out.len > 0)
+	{
+		MemoryContextSwitchTo(caller);
+		result = cstring_to_text_with_len(out.data, out.len);
+	}
+	SPI_finish();
+	if (result == NULL)
+		PG_RETURN_NULL();
+	PG_RETURN_TEXT_P(result);
+}

@@ -1,0 +1,426 @@
+/*-------------------------------------------------------------------------
+ *
+ * openapi_entity.c
+ *	  The schemas of entities: resources, documents, relationships.
+ *
+ * For an entity E: EAttributes, EResource, EDocument, EListDocument,
+ * ECreateDocument, EUpdateDocument; for a relationship F of it:
+ * EFRelationshipData (a resource identifier, whose type is one of those
+ * that F may lead to), EFRelationship (within a resource) and
+ * EFRelationshipDocument (alone).
+ *
+ * In answers nothing is required but what no caller can be denied and no
+ * sparse fieldset leaves out.
+ *
+ * extension/openapi_entity.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "jsonwrite.h"
+#include "miscadmin.h"
+#include "openapi_part.h"
+
+/* What a field is shown for. */
+typedef enum Purpose
+{
+	FOR_ANSWER,
+	FOR_CREATE,
+	FOR_UPDATE
+} Purpose;
+
+/* In the order of EaTypeId; json takes anything. */
+static const struct
+{
+	const char *type;
+	const char *more;
+}			types[] =
+{
+	[EA_TYPE_STRING] = {"string", ""},
+	[EA_TYPE_TEXT] = {"string", ""},
+	[EA_TYPE_INTEGER] = {"integer", ",'format':'int32'"},
+	[EA_TYPE_LONG] = {"integer", ",'format':'int64'"},
+	[EA_TYPE_DECIMAL] = {"number", ""},
+	[EA_TYPE_BOOLEAN] = {"boolean", ""},
+	[EA_TYPE_DATE] = {"string", ",'format':'date'"},
+	[EA_TYPE_DATETIME] = {"string", ",'format':'date-time'"},
+	[EA_TYPE_UUID] = {"string", ",'format':'uuid'"},
+	[EA_TYPE_JSON] = {NULL, ""}
+};
+
+static void
+put_schema(EaApi *api, const EaEntity *entity, const EaField *field,
+		   const char *suffix)
+{
+	ea_openapi_put(api->out, "{'$ref':'#/components/schemas/%s'}",
+				   ea_openapi_schema(api, entity, field, suffix));
+}
+
+static void
+begin_schema(EaApi *api, const EaEntity *entity, const EaField *field,
+			 const char *suffix)
+{
+	ea_openapi_put(api->out, "%,%q:{'type':'object'",
+				   ea_openapi_schema(api, entity, field, suffix));
+}
+
+/* -------- attributes -------- */
+
+/*
+ * The same in the regular expressions of PostgreSQL and of ECMAScript: no
+ * classes by name, no escapes but of punctuation, no options.
+ */
+static bool
+is_portable(const char *pattern)
+{
+	if (strncmp(pattern, "***", 3) == 0 || strstr(pattern, "(?") != NULL)
+		return false;
+	for (const char *p = pattern; *p; p++)
+	{
+		if ((unsigned char) *p >= 0x80)
+			return false;
+		if (*p == '[' && p[1] != '\0' && strchr(":.=", p[1]) != NULL)
+			return false;
+		if (*p == '\\' &&
+			(p[1] == '\0' || strchr("^$\\.*+?()[]{}|/", p[1]) == NULL))
+			return false;
+		if (*p == '\\')
+			p++;
+	}
+	return true;
+}
+
+static void
+put_value(EaApi *api, const EaField *field, const char *key, Datum value)
+{
+	ea_openapi_put(api->out, ",'%s':", key);
+	field->type->write(api->out, value);
+}
+
+/* Limits that JSON schema knows: not those of dates. */
+static void
+put_limits(EaApi *api, const EaField *field)
+{
+	EaTypeId	type = field->type->id;
+
+	if (field->min_length > 0)
+		ea_openapi_put(api->out, ",'minLength':%d", field->min_length);
+	if (field->max_length >= 0)
+		ea_openapi_put(api->out, ",'maxLength':%d", field->max_length);
+	if (field->pattern != NULL && is_portable(field->pattern))
+		ea_openapi_put(api->out, ",'pattern':%q", field->pattern);
+	if (type == EA_TYPE_DATE || type == EA_TYPE_DATETIME)
+		return;
+	if (field->has_minimum)
+		put_value(api, field, "minimum", field->minimum);
+	if (field->has_maximum)
+		put_value(api, field, "maximum", field->maximum);
+}
+
+static void
+add_note(StringInfo text, const char *note)
+{
+	if (text->len > 0)
+		appendStringInfoChar(text, ' ');
+	appendStringInfoString(text, note);
+}
+
+/* What the manifest says, and what the schema cannot. */
+static void
+put_description(EaApi *api, const EaField *field, const EaJson *json)
+{
+	const char *told = ea_jsonread_string(json, "description");
+	const char *preset = ea_jsonread_string(json, "default");
+	EaTypeId	type = field->kind == EA_ATTRIBUTE ? field->type->id :
+	EA_TYPE_JSON;
+	StringInfoData text;
+
+	initStringInfo(&text);
+	if (told != NULL)
+		appendStringInfoString(&text, told);
+	if (type == EA_TYPE_DECIMAL)
+		add_note(&text, psprintf("At most %d digits, %d of them after the "
+								 "point.", field->precision, field->scale));
+	if ((type == EA_TYPE_DATE || type == EA_TYPE_DATETIME) &&
+		field->has_minimum)
+		add_note(&text, psprintf("Not before %s.",
+								 ea_jsonread_string(json, "minimum")));
+	if ((type == EA_TYPE_DATE || type == EA_TYPE_DATETIME) &&
+		field->has_maximum)
+		add_note(&text, psprintf("Not after %s.",
+								 ea_jsonread_string(json, "maximum")));
+	if (field->kind == EA_ATTRIBUTE && field->pattern != NULL &&
+		!is_portable(field->pattern))
+		add_note(&text, psprintf("Matches %s (a regular expression of "
+								 "PostgreSQL).", field->pattern));
+	if (field->unique)
+		add_note(&text, "Unique.");
+	if (field->write_once)
+		add_note(&text, "Set on creation only.");
+	if (preset != NULL)
+		add_note(&text, psprintf("Default: %s.", preset));
+	if (field->read_roles != NULL)
+		add_note(&text, "Not shown to every caller.");
+	if (text.len > 0)
+		ea_openapi_put(api->out, "%,'description':%q", text.data);
+}
+
+static void
+put_attribute(EaApi *api, const EaField *field, const EaJson *json,
+			  Purpose purpose)
+{
+	const char *type = types[field->type->id].type;
+	bool		decimal = field->type->id == EA_TYPE_DECIMAL;
+
+	ea_openapi_put(api->out, "%,%q:{", field->name);
+	if (type != NULL && decimal && purpose != FOR_ANSWER)
+		ea_openapi_put(api->out, "'type':['number','string'%s],'pattern':"
+					   "'^-?[0-9]+(\\\\.[0-9]+)?([eE][+-]?[0-9]+)?$'",
+					   field->required ? "" : ",\"null\"");
+	else if (type != NULL)
+		ea_openapi_put(api->out, field->required ? "'type':'%s'" :
+					   "'type':['%s','null']", type);
+	ea_openapi_put(api->out, types[field->type->id].more);
+	if (field->nenum > 0)
+	{
+		ea_openapi_put(api->out, ",'enum':[");
+		for (int i = 0; i < field->nenum; i++)
+			ea_openapi_put(api->out, "%,%q", field->enum_values[i]);
+		ea_openapi_put(api->out, field->required ? "]" : ",null]");
+	}
+	put_limits(api, field);
+	if (purpose == FOR_ANSWER && field->read_only)
+		ea_openapi_put(api->out, "%,'readOnly':true");
+	if (purpose != FOR_UPDATE)
+		put_description(api, field, json);
+	ea_openapi_put(api->out, "}");
+}
+
+/* -------- relationships -------- */
+
+/* The field that is written when this one is: of the side that has it. */
+static const EaField *
+owning_side(EaField *field)
+{
+	const EaField *side = NULL;
+
+	if (field->mapped_by != NULL)
+		side = ea_catalog_field(ea_catalog_target(field, 0), field->mapped_by,
+								strlen(field->mapped_by));
+	return side != NULL ? side : field;
+}
+
+static bool
+may_write(EaField *field, Purpose purpose)
+{
+	const EaField *side = field->kind == EA_ATTRIBUTE ? field
+		: owning_side(field);
+
+	if (side->read_only)
+		return false;
+	return !side->write_once || (purpose == FOR_CREATE && side == field);
+}
+
+/* The value of "data": one identifier or null, or a list. */
+static void
+put_linkage(EaApi *api, const EaEntity *entity, EaField *field)
+{
+	if (ea_catalog_is_to_many(field))
+	{
+		ea_openapi_put(api->out, "{'type':'array','items':");
+		put_schema(api, entity, field, "RelationshipData");
+		ea_openapi_put(api->out, "}");
+		return;
+	}
+	ea_openapi_put(api->out, "{'anyOf':[");
+	put_schema(api, entity, field, "RelationshipData");
+	ea_openapi_put(api->out, ",{'type':'null'}]}");
+}
+
+static void
+write_relationship(EaApi *api, const EaEntity *entity, EaField *field,
+				   const EaJson *json)
+{
+	bool		many = ea_catalog_is_to_many(field);
+
+	begin_schema(api, entity, field, "RelationshipData");
+	put_description(api, field, json);
+	ea_openapi_put(api->out, ",'required':['type','id'],'properties':"
+				   "{'type':{'type':'string','enum':[");
+	for (int i = 0; i < field->nmembers; i++)
+	{
+		if (ea_openapi_shows_target(api, field, i))
+			ea_openapi_put(api->out, "%,%q", field->members[i].type);
+	}
+	ea_openapi_put(api->out, "]},'id':{'type':'string','format':'uuid'}}}");
+
+	/* a long list is replaced by its length */
+	begin_schema(api, entity, field, "Relationship");
+	ea_openapi_put(api->out, ",'required':['links'%s],'properties':{'links':",
+				   many ? "" : ",\"data\"");
+	ea_openapi_refer(api, "schemas/RelationshipLinks");
+	ea_openapi_put(api->out, ",'data':");
+	put_linkage(api, entity, field);
+	if (many)
+		ea_openapi_put(api->out, ",'meta':{'type':'object','required':"
+					   "['count'],'properties':{'count':{'type':'integer',"
+					   "'format':'int64'}}}");
+	ea_openapi_put(api->out, "}}");
+
+	begin_schema(api, entity, field, "RelationshipDocument");
+	ea_openapi_put(api->out, ",'required':['data'],'properties':{'jsonapi':");
+	ea_openapi_refer(api, "schemas/JsonApi");
+	ea_openapi_put(api->out, ",'links':");
+	ea_openapi_refer(api, "schemas/RelationshipLinks");
+	ea_openapi_put(api->out, ",'data':");
+	put_linkage(api, entity, field);
+	ea_openapi_put(api->out, "}}");
+}
+
+/* -------- resources -------- */
+
+/*
+ * The fields of a kind that serve the purpose, as an object's schema without
+ * its opening.  Returns whether some of them are required.
+ */
+static bool
+put_fields(EaApi *api, const EaApiEntity *item, bool attributes,
+		   Purpose purpose)
+{
+	EaEntity   *entity = item->entity;
+	const EaJson *json = ea_jsonread_get(item->json, "fields")->first;
+	StringInfoData required;
+
+	initStringInfo(&required);
+	ea_openapi_put(api->out, "{'type':'object','additionalProperties':false,"
+				   "'properties':{");
+	for (int i = 0; i < entity->nfields; i++, json = json->next)
+	{
+		EaField    *field = &entity->fields[i];
+
+		if ((field->kind == EA_ATTRIBUTE) != attributes ||
+			!ea_openapi_shows(api, field) ||
+			(purpose != FOR_ANSWER && !may_write(field, purpose)))
+			continue;
+		if (attributes)
+			put_attribute(api, field, json, purpose);
+		else
+		{
+			ea_openapi_put(api->out, "%,%q:", field->name);
+			put_schema(api, entity, field, purpose == FOR_ANSWER
+					   ? "Relationship" : "RelationshipDocument");
+		}
+		if (field->required && !field->has_default && purpose == FOR_CREATE)
+			ea_openapi_put(&required, "%s%q", required.len > 0 ? "," : "",
+						   field->name);
+	}
+	ea_openapi_put(api->out, "}");
+	if (required.len > 0)
+		ea_openapi_put(api->out, ",'required':[%s]", required.data);
+	ea_openapi_put(api->out, "}");
+	return required.len > 0;
+}
+
+static void
+write_resource(EaApi *api, const EaApiEntity *item)
+{
+	EaEntity   *entity = item->entity;
+	const char *description = ea_jsonread_string(item->json, "description");
+
+	ea_openapi_put(api->out, "%,%q:", ea_openapi_schema(api, entity, NULL,
+														"Attributes"));
+	put_fields(api, item, true, FOR_ANSWER);
+
+	begin_schema(api, entity, NULL, "Resource");
+	if (description != NULL)
+		ea_openapi_put(api->out, ",'description':%q", description);
+	ea_openapi_put(api->out, ",'required':['type','id','links'%s],"
+				   "'properties':{'type':{'type':'string','const':%q},"
+				   "'id':{'type':'string','format':'uuid'},'attributes':",
+				   entity->locking ? ",\"meta\"" : "", entity->type);
+	put_schema(api, entity, NULL, "Attributes");
+	ea_openapi_put(api->out, ",'relationships':");
+	put_fields(api, item, false, FOR_ANSWER);
+	ea_openapi_put(api->out, ",'links':");
+	ea_openapi_refer(api, "schemas/SelfLink");
+	if (entity->locking)
+	{
+		ea_openapi_put(api->out, ",'meta':");
+		ea_openapi_refer(api, "schemas/Version");
+	}
+	ea_openapi_put(api->out, "},'additionalProperties':false}");
+}
+
+/* One resource, or a list of them. */
+static void
+write_answer(EaApi *api, const EaEntity *entity, bool list)
+{
+	begin_schema(api, entity, NULL, list ? "ListDocument" : "Document");
+	ea_openapi_put(api->out, ",'required':['links','data'%s],'properties':"
+				   "{'jsonapi':", list ? ",\"meta\"" : "");
+	ea_openapi_refer(api, "schemas/JsonApi");
+	ea_openapi_put(api->out, ",'links':");
+	ea_openapi_refer(api, list ? "schemas/ListLinks" : "schemas/SelfLink");
+	ea_openapi_put(api->out, list ? ",'data':{'type':'array','items':" :
+				   ",'data':");
+	put_schema(api, entity, NULL, "Resource");
+	ea_openapi_put(api->out, list ? "},'included':" : ",'included':");
+	ea_openapi_refer(api, "schemas/Included");
+	if (list)
+	{
+		ea_openapi_put(api->out, ",'meta':");
+		ea_openapi_refer(api, "schemas/PageMeta");
+	}
+	ea_openapi_put(api->out, "},'additionalProperties':false}");
+}
+
+static void
+write_input(EaApi *api, const EaApiEntity *item, Purpose purpose)
+{
+	EaEntity   *entity = item->entity;
+	bool		update = purpose == FOR_UPDATE;
+	bool		attributes;
+	bool		relationships;
+
+	begin_schema(api, entity, NULL,
+				 update ? "UpdateDocument" : "CreateDocument");
+	ea_openapi_put(api->out, ",'required':['data'],'properties':{'data':"
+				   "{'type':'object','properties':{'type':{'type':'string',"
+				   "'const':%q}", entity->type);
+	if (update)
+		ea_openapi_put(api->out, ",'id':{'type':'string','format':'uuid'}");
+	ea_openapi_put(api->out, ",'attributes':");
+	attributes = put_fields(api, item, true, purpose);
+	ea_openapi_put(api->out, ",'relationships':");
+	relationships = put_fields(api, item, false, purpose);
+	ea_openapi_put(api->out, "},'required':['type'%s%s%s]}}}",
+				   update ? ",\"id\"" : "",
+				   attributes ? ",\"attributes\"" : "",
+				   relationships ? ",\"relationships\"" : "");
+}
+
+void
+ea_openapi_entities(EaApi *api)
+{
+	for (int e = 0; e < api->nentities; e++)
+	{
+		const EaApiEntity *item = &api->entities[e];
+		EaEntity   *entity = item->entity;
+		const EaJson *json = ea_jsonread_get(item->json, "fields")->first;
+
+		CHECK_FOR_INTERRUPTS();
+		write_resource(api, item);
+		write_answer(api, entity, false);
+		write_answer(api, entity, true);
+		write_input(api, item, FOR_CREATE);
+		write_input(api, item, FOR_UPDATE);
+		for (int i = 0; i < entity->nfields; i++, json = json->next)
+		{
+			EaField    *field = &entity->fields[i];
+
+			if (field->kind != EA_ATTRIBUTE && ea_openapi_shows(api, field))
+				write_relationship(api, entity, field, json);
+		}
+	}
+}

@@ -1,0 +1,636 @@
+/*-------------------------------------------------------------------------
+ *
+ * openapi_path.c
+ *	  From the route table to paths and operations.
+ *
+ * What follows from a route for all alike (credentials, errors, media
+ * types, parameters of the path) is derived from its row; the rest is the
+ * table of openapi_route.c.
+ *
+ * extension/openapi_path.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "guc.h"
+#include "jsonwrite.h"
+#include "media.h"
+#include "miscadmin.h"
+#include "openapi_part.h"
+#include "params.h"
+
+#define ENTITY_PREFIX "/api/v{n}/{entities}"
+
+/* An operation that is being written. */
+typedef struct Operation
+{
+	EaApi	   *api;
+	const EaRoute *route;
+	const EaApiRoute *told;		/* NULL: nothing */
+	EaEntity   *entity;			/* of an /api path, or NULL */
+	EaField    *field;			/* its relationship, or NULL */
+} Operation;
+
+static const struct
+{
+	EaMethod	method;
+	const char *name;
+}			methods[] =
+{
+	{EA_GET, "get"},
+	{EA_POST, "post"},
+	{EA_PATCH, "patch"},
+	{EA_PUT, "put"},
+	{EA_DELETE, "delete"}
+};
+
+/* Parameters of the query, by who takes them. */
+static const struct
+{
+	const char *name;
+	int			group;			/* EA_TAKES_* */
+}			parameters[] =
+{
+	{"parameters/filter", EA_TAKES_LIST | EA_TAKES_KEYSET},
+	{"parameters/sort", EA_TAKES_LIST},
+	{"parameters/pageNumber", EA_TAKES_LIST},
+	{"parameters/pageSize", EA_TAKES_LIST | EA_TAKES_KEYSET},
+	{"parameters/pageTotals", EA_TAKES_LIST},
+	{"parameters/pageAfter", EA_TAKES_KEYSET},
+	{"parameters/include", EA_TAKES_SHAPE},
+	{"parameters/fields", EA_TAKES_SHAPE}
+};
+
+bool
+ea_openapi_has_route(EaApi *api, const EaRoute *route)
+{
+	if ((route->flags & EA_ROUTE_POOL) && api->catalog->single)
+		return false;
+	return ea_guc_credential_validator[0] == '\0' ||
+		strncmp(route->pattern, "/auth/", 6) != 0;
+}
+
+static bool
+is_entity_route(const EaRoute *route)
+{
+	return strncmp(route->pattern, ENTITY_PREFIX,
+				   strlen(ENTITY_PREFIX)) == 0;
+}
+
+static bool
+is_api_route(const EaRoute *route)
+{
+	return strncmp(route->pattern, "/api/", 5) == 0;
+}
+
+/* -------- texts with names in them -------- */
+
+/* What a name in braces stands for; NULL: itself. */
+static const char *
+find_word(Operation *op, const char *name, int len)
+{
+	const char *const words[][2] = {
+		{"Entity", op->entity->name},
+		{"Entities", ea_openapi_capital(op->entity->collection)},
+		{"entities", op->entity->collection},
+		{"entity", op->entity->name},
+		{"Field", op->field ? ea_openapi_capital(op->field->name) : NULL},
+		{"field", op->field ? op->field->name : NULL}
+	};
+
+	for (int i = 0; i < lengthof(words); i++)
+	{
+		if (strncmp(words[i][0], name, len) == 0 && words[i][0][len] == '\0')
+			return words[i][1];
+	}
+	return NULL;
+}
+
+static char *
+fill_in(Operation *op, const char *form)
+{
+	StringInfoData text;
+
+	if (op->entity == NULL)
+		return pstrdup(form);
+	initStringInfo(&text);
+	while (*form)
+	{
+		int			len = strcspn(form, "{");
+
+		appendBinaryStringInfo(&text, form, len);
+		form += len;
+		if (*form == '{')
+		{
+			const char *word;
+
+			len = strcspn(++form, "}");
+			word = find_word(op, form, len);
+			if (word != NULL)
+				appendStringInfoString(&text, word);
+			form += len + 1;
+		}
+	}
+	return text.data;
+}
+
+/* The address: {id} and its like stay, the rest is filled in. */
+static char *
+write_address(EaApi *api, const char *pattern, const EaEntity *entity,
+			  const EaField *field)
+{
+	static const char version[] = "v{n}";
+	static const char entities[] = "{entities}";
+	static const char relationship[] = "{relationship}";
+	StringInfoData text;
+
+	initStringInfo(&text);
+	while (*pattern)
+	{
+		if (strncmp(pattern, version, strlen(version)) == 0)
+		{
+			appendStringInfo(&text, "v%d", api->version);
+			pattern += strlen(version);
+		}
+		else if (strncmp(pattern, entities, strlen(entities)) == 0)
+		{
+			appendStringInfoString(&text, entity->collection);
+			pattern += strlen(entities);
+		}
+		else if (strncmp(pattern, relationship, strlen(relationship)) == 0)
+		{
+			appendStringInfoString(&text, field->name);
+			pattern += strlen(relationship);
+		}
+		else
+			appendStringInfoChar(&text, *pattern++);
+	}
+	return text.data;
+}
+
+/* -------- parts of an operation -------- */
+
+/* A reference to a schema of the entity, or to one that is named in full. */
+static void
+write_schema(Operation *op, const char *name)
+{
+	EaApi	   *api = op->api;
+
+	if (op->entity == NULL)
+		ea_openapi_refer(api, psprintf("schemas/%s", name));
+	else
+		ea_openapi_put(api->out, "{'$ref':'#/components/schemas/%s'}",
+					   ea_openapi_schema(api, op->entity, op->field, name));
+}
+
+/* What a relationship leads to, as a document of its own. */
+static void
+write_related(Operation *op)
+{
+	EaApi	   *api = op->api;
+	EaField    *field = op->field;
+
+	if (ea_catalog_is_to_many(field))
+	{
+		ea_openapi_put(api->out, "{'$ref':'#/components/schemas/%s'}",
+					   ea_openapi_schema(api, ea_catalog_target(field, 0),
+										 NULL, "ListDocument"));
+		return;
+	}
+	ea_openapi_put(api->out, "{'type':'object','required':['links','data'],"
+				   "'properties':{'jsonapi':");
+	ea_openapi_refer(api, "schemas/JsonApi");
+	ea_openapi_put(api->out, ",'links':");
+	ea_openapi_refer(api, "schemas/SelfLink");
+	ea_openapi_put(api->out, ",'data':{'anyOf':[");
+	for (int i = 0; i < field->nmembers; i++)
+	{
+		if (ea_openapi_shows_target(api, field, i))
+			ea_openapi_put(api->out, "{'$ref':'#/components/schemas/%s'},",
+						   ea_openapi_schema(api, ea_catalog_target(field, i),
+											 NULL, "Resource"));
+	}
+	ea_openapi_put(api->out, "{'type':'null'}]},'included':");
+	ea_openapi_refer(api, "schemas/Included");
+	ea_openapi_put(api->out, "}}");
+}
+
+static void
+write_content(Operation *op, const char *name)
+{
+	EaApi	   *api = op->api;
+	EaMedia		media = op->route->media;
+
+	ea_openapi_put(api->out, "'content':{%q:{'schema':",
+				   ea_media_answer(media));
+	if (strcmp(name, "RelatedDocument") == 0)
+		write_related(op);
+	else
+		write_schema(op, name);
+	ea_openapi_put(api->out, "}");
+}
+
+static void
+write_request(Operation *op)
+{
+	EaApi	   *api = op->api;
+
+	if (op->told->request == NULL)
+		return;
+	ea_openapi_put(api->out, ",'requestBody':{'required':%s,",
+				   (op->told->flags & EA_API_NO_BODY) ? "false" : "true");
+	write_content(op, op->told->request);
+	if (op->route->media == EA_MEDIA_JSON_OR_FORM)
+	{
+		ea_openapi_put(api->out, ",'application/x-www-form-urlencoded':"
+					   "{'schema':");
+		ea_openapi_refer(api, "schemas/ClientCredentials");
+		ea_openapi_put(api->out, "}");
+	}
+	ea_openapi_put(api->out, "}}");
+}
+
+static void
+refer_to_parameter(EaApi *api, const char *name)
+{
+	ea_openapi_put(api->out, "%,");
+	ea_openapi_refer(api, name);
+}
+
+static bool
+asks_for(const Operation *op, int flags)
+{
+	return op->entity != NULL && op->entity->locking &&
+		(op->told->flags & flags) != 0;
+}
+
+static void
+write_parameters(Operation *op)
+{
+	EaApi	   *api = op->api;
+	int			flags = op->told->flags;
+	int			before;
+
+	ea_openapi_put(api->out, ",'parameters':[");
+	before = api->out->len;
+	for (int i = 0; i < lengthof(parameters); i++)
+	{
+		if (parameters[i].group & op->told->takes)
+			refer_to_parameter(api, parameters[i].name);
+	}
+	if (asks_for(op, EA_API_IF_MATCH))
+		refer_to_parameter(api, "parameters/ifMatch");
+	else if (asks_for(op, EA_API_MAY_IF_MATCH))
+		refer_to_parameter(api, "parameters/mayIfMatch");
+	if ((flags & EA_API_IF_NONE_MATCH) &&
+		(op->entity == NULL || op->entity->locking))
+		refer_to_parameter(api, "parameters/ifNoneMatch");
+
+	/* most have none: then the member goes as well */
+	if (api->out->len == before)
+		api->out->len -= strlen(",\"parameters\":[");
+	else
+		ea_openapi_put(api->out, "]");
+	api->out->data[api->out->len] = '\0';
+}
+
+/* -------- answers -------- */
+
+static bool
+has_etag(const Operation *op)
+{
+	if (op->told->flags & EA_API_TARGET_ETAG)
+	{
+		for (int i = 0; i < op->field->nmembers; i++)
+		{
+			if (!ea_catalog_is_to_many(op->field) &&
+				ea_catalog_target(op->field, i)->locking)
+				return true;
+		}
+		return false;
+	}
+	return asks_for(op, EA_API_ETAG) ||
+		(op->entity == NULL && (op->told->flags & EA_API_IF_NONE_MATCH));
+}
+
+static void
+refer_to_header(EaApi *api, const char *name)
+{
+	ea_openapi_put(api->out, "%,%q:", strchr(name, '/') + 1);
+	ea_openapi_refer(api, name);
+}
+
+static void
+write_headers(Operation *op)
+{
+	EaApi	   *api = op->api;
+	bool		etag = has_etag(op);
+	bool		location = (op->told->flags & EA_API_LOCATION) != 0;
+	bool		sunset = api->sunset && is_api_route(op->route);
+
+	if (!etag && !location && !sunset)
+		return;
+	ea_openapi_put(api->out, ",'headers':{");
+	if (location)
+		refer_to_header(api, "headers/Location");
+	if (etag)
+		refer_to_header(api, "headers/ETag");
+	if (sunset)
+	{
+		refer_to_header(api, "headers/Deprecation");
+		refer_to_header(api, "headers/Sunset");
+	}
+	ea_openapi_put(api->out, "}");
+}
+
+static const char *
+meaning_of(int status)
+{
+	switch (status)
+	{
+		case 201:
+			return "Created";
+		case 204:
+			return "Done";
+		default:
+			return "OK";
+	}
+}
+
+static bool
+has_variable(const char *pattern)
+{
+	const char *p = strchr(pattern, '{');
+
+	if (p != NULL && p[1] == 'n')
+		p = strchr(p + 1, '{');
+	return p != NULL;
+}
+
+static bool
+is_told(const Operation *op, const char *status)
+{
+	return op->told->errors != NULL &&
+		strstr(op->told->errors, status) != NULL;
+}
+
+/* The errors that an operation may answer with. */
+static bool
+may_answer(const Operation *op, const char *status)
+{
+	bool		known = op->route->authority != EA_ANYBODY;
+
+	switch (atoi(status))
+	{
+		case 400:
+			return known || op->told->request != NULL;
+		case 401:
+		case 403:
+			return known || is_told(op, status);
+		case 404:
+			return has_variable(op->route->pattern) ||
+				is_api_route(op->route) || is_told(op, status);
+		case 412:
+			return asks_for(op, EA_API_IF_MATCH | EA_API_MAY_IF_MATCH) ||
+				is_told(op, status);
+		case 415:
+			return op->told->request != NULL;
+		case 428:
+			return asks_for(op, EA_API_IF_MATCH);
+		case 429:
+			return (op->told->flags & EA_API_RETRY) != 0;
+		default:
+			return is_told(op, status);
+	}
+}
+
+/* The shared answer of a status: of JSON:API, or of one of its relatives. */
+static void
+write_error(Operation *op, const char *status)
+{
+	const char *kind = "";
+
+	if (op->route->media == EA_MEDIA_ATOMIC)
+		kind = "Atomic";
+	else if (op->route->media == EA_MEDIA_JSON_OR_FORM)
+		kind = "Token";
+	else if (strncmp(op->route->pattern, "/actuator/", 10) == 0)
+		kind = "Actuator";
+	else if (op->entity == NULL)
+		kind = "Plain";
+	ea_openapi_put(op->api->out, ",%q:", status);
+	ea_openapi_refer(op->api, psprintf("responses/%s%s", kind, status));
+}
+
+static void
+write_responses(Operation *op)
+{
+	static const char *const statuses[] = {
+		"400", "401", "403", "404", "409", "412", "415", "428", "429", "503"
+	};
+	EaApi	   *api = op->api;
+	const EaApiRoute *told = op->told;
+
+	ea_openapi_put(api->out, ",'responses':{'%d':{'description':%q",
+				   told->status, meaning_of(told->status));
+	write_headers(op);
+	if (told->response != NULL)
+	{
+		ea_openapi_put(api->out, ",");
+		write_content(op, told->response);
+		ea_openapi_put(api->out, "}");
+	}
+	ea_openapi_put(api->out, "}");
+	if ((told->flags & EA_API_IF_NONE_MATCH) && has_etag(op))
+	{
+		ea_openapi_put(api->out, ",'304':");
+		ea_openapi_refer(api, "responses/304");
+	}
+	for (int i = 0; i < lengthof(statuses); i++)
+	{
+		if (may_answer(op, statuses[i]))
+			write_error(op, statuses[i]);
+	}
+	write_error(op, "default");
+	ea_openapi_put(api->out, "}");
+}
+
+/* -------- operations -------- */
+
+static const char *
+tag_of(const Operation *op)
+{
+	if (op->entity != NULL)
+		return op->entity->name;
+	if (is_api_route(op->route))
+		return "api";
+	return pnstrdup(op->route->pattern + 1,
+					strcspn(op->route->pattern + 1, "/"));
+}
+
+/* Without a credential, with a token only, or as the document says. */
+static void
+write_security(Operation *op)
+{
+	if (op->route->authority == EA_ANYBODY)
+		ea_openapi_put(op->api->out, ",'security':[]");
+	else if (ea_guc_credential_validator[0] == '\0' &&
+			 ((op->route->flags & EA_ROUTE_USER) ||
+			  strncmp(op->route->pattern, "/manage/", 8) == 0))
+		ea_openapi_put(op->api->out, ",'security':[{'bearerAuth':[]}]");
+}
+
+static const char *
+unique_id(EaApi *api, char *wanted)
+{
+	char	   *id = wanted;
+
+	for (int i = 2; !ea_names_map_put(api->ids, id, id); i++)
+		id = psprintf("%s%d", wanted, i);
+	return id;
+}
+
+static void
+write_operation(Operation *op)
+{
+	/* a route that nothing is said about is shown nevertheless */
+	static const EaApiRoute untold = {0, NULL, "undescribed", "", 0, 0, NULL,
+	200, NULL, NULL};
+	EaApi	   *api = op->api;
+
+	op->told = ea_openapi_route(op->route);
+	if (op->told == NULL)
+		op->told = &untold;
+	ea_openapi_put(api->out, "{'operationId':%q,'summary':%q,'tags':[%q]",
+				   unique_id(api, fill_in(op, op->told->id)),
+				   op->told == &untold ? op->route->pattern
+				   : fill_in(op, op->told->summary), tag_of(op));
+	if (op->told == &untold)
+		ea_openapi_put(api->out, ",'x-undescribed':true");
+	if (api->sunset && is_api_route(op->route))
+		ea_openapi_put(api->out, ",'deprecated':true");
+	write_security(op);
+	write_parameters(op);
+	write_request(op);
+	write_responses(op);
+	ea_openapi_put(api->out, "}");
+}
+
+/* -------- paths -------- */
+
+/* Parameters that all methods of an address share. */
+static void
+write_shared(EaApi *api, const EaRoute *route, const EaEntity *entity)
+{
+	bool		tenant = !api->catalog->single &&
+		(entity != NULL ? entity->tenant_scoped
+		 : route->media == EA_MEDIA_ATOMIC);
+	const char *p = strchr(route->pattern, '{');
+	bool		any = false;
+
+	for (; p != NULL; p = strchr(p + 1, '{'))
+	{
+		char	   *name = pnstrdup(p + 1, strcspn(p + 1, "}"));
+
+		if (strcmp(name, "n") == 0 || strcmp(name, "entities") == 0 ||
+			strcmp(name, "relationship") == 0)
+			continue;
+		ea_openapi_put(api->out, "%s", any ? "" : "\"parameters\":[");
+		refer_to_parameter(api, psprintf("parameters/%s", name));
+		any = true;
+	}
+	if (tenant)
+	{
+		ea_openapi_put(api->out, "%s", any ? "" : "\"parameters\":[");
+		refer_to_parameter(api, "parameters/tenant");
+		any = true;
+	}
+	if (any)
+		ea_openapi_put(api->out, "]");
+}
+
+/*
+ * One address with its methods.  Those that do not exist for a relationship
+ * that leads to one resource are left out.
+ */
+static void
+write_path(EaApi *api, const EaRoute *first, EaEntity *entity, EaField *field)
+{
+	ea_openapi_put(api->out, "%,%q:{",
+				   write_address(api, first->pattern, entity, field));
+	write_shared(api, first, entity);
+	for (int m = 0; m < lengthof(methods); m++)
+	{
+		for (const EaRoute *route = first; route < ea_routes + ea_nroutes;
+			 route++)
+		{
+			Operation	op = {api, route, NULL, entity, field};
+			const EaApiRoute *told;
+
+			if (route->method != methods[m].method ||
+				strcmp(route->pattern, first->pattern) != 0)
+				continue;
+			told = ea_openapi_route(route);
+			if (told != NULL && (told->flags & EA_API_TO_MANY) &&
+				!ea_catalog_is_to_many(field))
+				continue;
+			ea_openapi_put(api->out, "%,'%s':", methods[m].name);
+			write_operation(&op);
+		}
+	}
+	ea_openapi_put(api->out, "}");
+}
+
+/* The address has been met before, by another method. */
+static bool
+is_repeated(const EaRoute *route)
+{
+	for (const EaRoute *before = ea_routes; before < route; before++)
+	{
+		if (strcmp(before->pattern, route->pattern) == 0)
+			return true;
+	}
+	return false;
+}
+
+static void
+write_entity_path(EaApi *api, const EaRoute *route, EaEntity *entity)
+{
+	if (strstr(route->pattern, "{relationship}") == NULL)
+	{
+		write_path(api, route, entity, NULL);
+		return;
+	}
+	for (int i = 0; i < entity->nfields; i++)
+	{
+		EaField    *field = &entity->fields[i];
+
+		if (field->kind != EA_ATTRIBUTE && ea_openapi_shows(api, field))
+			write_path(api, route, entity, field);
+	}
+}
+
+void
+ea_openapi_paths(EaApi *api)
+{
+	for (int i = 0; i < ea_nroutes; i++)
+	{
+		const EaRoute *route = &ea_routes[i];
+
+		if (!is_entity_route(route) && !is_repeated(route) &&
+			ea_openapi_has_route(api, route))
+			write_path(api, route, NULL, NULL);
+	}
+	for (int e = 0; e < api->nentities; e++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		for (int i = 0; i < ea_nroutes; i++)
+		{
+			const EaRoute *route = &ea_routes[i];
+
+			if (is_entity_route(route) && !is_repeated(route))
+				write_entity_path(api, route, api->entities[e].entity);
+		}
+	}
+}
