@@ -67,24 +67,22 @@ static struct
  * could be many, so that what its foreign keys take along is little.
  */
 #define SOME_ACCOUNTS \
-	"SELECT id FROM entityapi.account WHERE tenant_id = $1" \
-	" ORDER BY id LIMIT " CppAsString2(ACCOUNTS)
+	"(SELECT id FROM entityapi.account WHERE tenant_id = $1" \
+	" ORDER BY id LIMIT " CppAsString2(ACCOUNTS) ")"
+#define DELETE_SOME(table, ids) \
+	"DELETE FROM entityapi." table " WHERE id = ANY (ARRAY(" ids " LIMIT $2))"
 
 static const char *const account_parts[] = {
-	"DELETE FROM entityapi.refresh_token WHERE id = ANY (ARRAY("
-	"SELECT r.id FROM (" SOME_ACCOUNTS ") a"
-	" JOIN entityapi.session s ON s.account_id = a.id"
-	" JOIN entityapi.refresh_token r ON r.session_id = s.id LIMIT $2))",
-	"DELETE FROM entityapi.session WHERE id = ANY (ARRAY("
-	"SELECT s.id FROM (" SOME_ACCOUNTS ") a"
-	" JOIN entityapi.session s ON s.account_id = a.id LIMIT $2))",
-	"DELETE FROM entityapi.personal_api_key WHERE id = ANY (ARRAY("
-	"SELECT k.id FROM (" SOME_ACCOUNTS ") a"
-	" JOIN entityapi.personal_api_key k ON k.account_id = a.id LIMIT $2))",
-	"DELETE FROM entityapi.account WHERE tenant_id = $1 AND id = ANY (ARRAY("
-	"SELECT a.id FROM (" SOME_ACCOUNTS ") a LIMIT $2))",
-	"DELETE FROM entityapi.invite WHERE id = ANY (ARRAY("
-	"SELECT id FROM entityapi.invite WHERE tenant_id = $1 LIMIT $2))"
+	DELETE_SOME("refresh_token", "SELECT r.id FROM " SOME_ACCOUNTS " a"
+				" JOIN entityapi.session s ON s.account_id = a.id"
+				" JOIN entityapi.refresh_token r ON r.session_id = s.id"),
+	DELETE_SOME("session", "SELECT s.id FROM " SOME_ACCOUNTS " a"
+				" JOIN entityapi.session s ON s.account_id = a.id"),
+	DELETE_SOME("personal_api_key", "SELECT k.id FROM " SOME_ACCOUNTS " a"
+				" JOIN entityapi.personal_api_key k ON k.account_id = a.id"),
+	DELETE_SOME("account", "SELECT a.id FROM " SOME_ACCOUNTS " a"),
+	DELETE_SOME("invite", "SELECT id FROM entityapi.invite"
+				" WHERE tenant_id = $1")
 };
 
 static int64

@@ -428,8 +428,8 @@ server_run(const struct config_source *source, struct config *config)
 	}
 
 	drain(&server);
-	sweeper_stop(server.sweeper);
 	stop_civetweb(&server);
+	sweeper_stop(server.sweeper);
 	pool_destroy(server.pool);
 	config = atomic_load(&server.config);
 	if (config->pid_file[0] != '\0')
