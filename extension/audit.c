@@ -404,7 +404,7 @@ ea_audit_by_role(const char *action, const pg_uuid_t *tenant,
 	EaAuditRecord *record;
 
 	req->mcxt = CurrentMemoryContext;
-	req->now = GetCurrentTimestamp();
+	req->now = ea_context_clock();
 	frame.username = GetUserNameFromId(GetSessionUserId(), false);
 	frame.has_tenant = tenant != NULL;
 	if (tenant != NULL)

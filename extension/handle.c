@@ -91,17 +91,6 @@ set_request_id(EaRequest *req)
 	}
 }
 
-static TimestampTz
-read_clock(void)
-{
-	if (ea_guc_clock[0] == '\0')
-		return GetCurrentTimestamp();
-	return DatumGetTimestampTz(DirectFunctionCall3(timestamptz_in,
-												   CStringGetDatum(ea_guc_clock),
-												   ObjectIdGetDatum(InvalidOid),
-												   Int32GetDatum(-1)));
-}
-
 static EaRequest *
 start_request(MemoryContext mcxt)
 {
@@ -109,7 +98,7 @@ start_request(MemoryContext mcxt)
 
 	req->mcxt = mcxt;
 	req->out = makeStringInfo();
-	req->now = read_clock();
+	req->now = ea_context_clock();
 	return req;
 }
 

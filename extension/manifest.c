@@ -320,8 +320,7 @@ store(EaManifest *m, Stored *stored, Wanted *wanted, List *statements)
 	store_revision(wanted, revision, statements);
 	ea_audit_by_role(EA_AUDIT_MANIFEST_APPLIED, NULL, "manifest",
 					 psprintf("%d", revision),
-					 psprintf("checksum %s, %d statements", wanted->checksum,
-							  list_length(statements)));
+					 psprintf("%d statements", list_length(statements)));
 	ea_invalidate_catalog();
 }
 
