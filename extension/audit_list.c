@@ -6,6 +6,11 @@
  * Pages follow the key (at, id), never a number of rows, so that a late page
  * costs what the first does, and records that arrive meanwhile move nothing.
  *
+ * Every index ends in that key, so that records can be read in order by one
+ * condition: the narrowest there is, the driver.  The rest of a filter is
+ * asked of each record that is read, and a request that has read for long
+ * enough ends its page there, full or not.
+ *
  * extension/audit_list.c
  *
  *-------------------------------------------------------------------------
@@ -24,24 +29,43 @@
 #include "types.h"
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
+#include "uuid.h"
 
-/* What may be filtered by. */
+/* What may be filtered by, and how well equality with it drives. */
+typedef enum Drive
+{
+	DRIVES_NOT,
+	DRIVES_PLATFORM,			/* a SuperAdmin's list: it has many records */
+	DRIVES_TENANT,				/* many, and a TenantAdmin's is always there */
+	DRIVES_REFUSALS,			/* what is not SUCCESS has indexes */
+	DRIVES_ACTOR,
+	DRIVES
+} Drive;
+
 static const struct
 {
 	const char *name;
 	const char *column;
 	const char *type;			/* of ea_types */
+	Drive		drive;
 }			selectors[] =
 {
-	{"at", "at", "datetime"},
-	{"tenantId", "tenant_id", "uuid"},
-	{"actorId", "actor_id", "text"},
-	{"action", "action", "text"},
-	{"outcome", "outcome", "text"},
-	{"targetType", "target_type", "text"},
-	{"targetId", "target_id", "text"},
-	{"requestId", "request_id", "text"}
+	{"at", "at", "datetime", DRIVES_NOT},
+	{"tenantId", "tenant_id", "uuid", DRIVES_TENANT},
+	{"actorId", "actor_id", "text", DRIVES_ACTOR},
+	{"action", "action", "text", DRIVES_PLATFORM},
+	{"outcome", "outcome", "text", DRIVES_REFUSALS},
+	{"targetType", "target_type", "text", DRIVES_NOT},
+	{"targetId", "target_id", "text", DRIVES},
+	{"requestId", "request_id", "text", DRIVES}
 };
+
+/* Records read at once, at first and later, when not all will be shown. */
+#define FIRST_READ 500
+#define NEXT_READ 2000
+
+/* A page that has taken so long ends. */
+#define READ_MS 8
 
 /* Operators in SQL, around the parameter, and what a type must be able to. */
 static const struct
@@ -94,21 +118,28 @@ add_param(Select *select, Oid type, Datum value)
 
 /* -------- filter -------- */
 
+/* Its place among the selectors, -1 if it is none. */
+static int
+find_selector(const EaRsql *comparison)
+{
+	for (int i = 0; i < lengthof(selectors); i++)
+	{
+		if (comparison->nhops == 1 &&
+			strcmp(selectors[i].name, comparison->hops[0]) == 0)
+			return i;
+	}
+	return -1;
+}
+
 static void
 add_comparison(Select *select, const EaRsql *comparison)
 {
 	const EaType *type;
 	Oid			param_type;
 	Datum		value;
-	int			i;
+	int			i = find_selector(comparison);
 
-	for (i = 0; i < lengthof(selectors); i++)
-	{
-		if (comparison->nhops == 1 &&
-			strcmp(selectors[i].name, comparison->hops[0]) == 0)
-			break;
-	}
-	if (i == lengthof(selectors))
+	if (i < 0)
 		ea_rsql_literal_refuse(select->req,
 							   psprintf("unknown attribute \"%s\"",
 										comparison->hops[0]),
@@ -155,20 +186,174 @@ add_tree(Select *select, const EaRsql *tree)
 	appendStringInfoChar(&select->text, ')');
 }
 
-static void
-add_filter(Select *select, const EaQuery *query)
+static EaRsql *
+parse_filter(EaRequest *req, const EaQuery *query)
 {
 	EaRsqlLimits limits = ea_rsql_limits();
 	EaRsqlFault fault;
 	EaRsql	   *tree;
 
 	if (query->filter == NULL)
-		return;
+		return NULL;
 	tree = ea_rsql_parse(query->filter, query->filter_len, &limits, &fault);
 	if (tree == NULL)
-		ea_rsql_literal_refuse(select->req, fault.message, fault.offset);
-	appendStringInfoString(&select->text, " AND ");
-	add_tree(select, tree);
+		ea_rsql_literal_refuse(req, fault.message, fault.offset);
+	return tree;
+}
+
+/*
+ * All that an account has done was done in its tenant, unless it is a
+ * SuperAdmin's: then it may be all over the log.
+ */
+static bool
+is_of_tenant(EaRequest *req, const char *actor, int len)
+{
+	static const Oid types[] = {UUIDOID, UUIDOID};
+	Datum		values[lengthof(types)];
+	pg_uuid_t	id;
+
+	if (!ea_uuid_parse(actor, len, &id))
+		return false;
+	values[0] = UUIDPGetDatum(&id);
+	values[1] = UUIDPGetDatum(&req->principal->tenant);
+	return ea_exec_run("SELECT 1 FROM entityapi.account WHERE id = $1"
+					   " AND tenant_id = $2", lengthof(types), types, values,
+					   NULL, EA_EXEC_READ, true, NULL, NULL) > 0;
+}
+
+/* How well a condition that must hold drives. */
+static Drive
+drive_of(EaRequest *req, const EaRsql *condition)
+{
+	int			i = condition->kind == EA_RSQL_COMPARISON
+		? find_selector(condition) : -1;
+	const char *value;
+	int			len;
+
+	if (i < 0 || condition->nvalues != 1)
+		return DRIVES_NOT;
+	value = condition->values[0].text;
+	len = condition->values[0].len;
+	if (selectors[i].drive == DRIVES_REFUSALS)
+	{
+		bool		success = strcmp(value, "SUCCESS") == 0;
+
+		return condition->op == (success ? EA_RSQL_NE : EA_RSQL_EQ)
+			? DRIVES_REFUSALS : DRIVES_NOT;
+	}
+	if (condition->op != EA_RSQL_EQ)
+		return DRIVES_NOT;
+	switch (selectors[i].drive)
+	{
+		case DRIVES_PLATFORM:
+		case DRIVES_TENANT:
+			return req->principal->super_admin ? selectors[i].drive
+				: DRIVES_NOT;
+		case DRIVES_ACTOR:
+			return req->principal->super_admin ||
+				is_of_tenant(req, value, len) ? DRIVES_ACTOR : DRIVES_NOT;
+		default:
+			return selectors[i].drive;
+	}
+}
+
+static bool
+is_about_time(const EaRsql *condition)
+{
+	int			i = condition->kind == EA_RSQL_COMPARISON
+		? find_selector(condition) : -1;
+
+	return i >= 0 && strcmp(selectors[i].name, "at") == 0 &&
+		(operators[condition->op].needs == EA_CAN_ORDER ||
+		 condition->op == EA_RSQL_EQ);
+}
+
+/*
+ * The filter, as it is put into a statement: conditions that all must hold,
+ * which of them is the driver, and whether others are left to be asked of
+ * each record.
+ */
+typedef struct Conditions
+{
+	int			n;
+	EaRsql	  **all;
+	int			driver;			/* -1: none but the order, or the tenant */
+	Drive		drive;
+	bool		rest;
+} Conditions;
+
+static bool
+is_rest(const Conditions *conditions, int i)
+{
+	const EaRsql *condition = conditions->all[i];
+
+	if (is_about_time(condition))
+		return false;
+	if (conditions->drive != DRIVES_REFUSALS)
+		return i != conditions->driver;
+
+	/* refusals have an index by tenant, but none by which refusal it is */
+	return condition->kind != EA_RSQL_COMPARISON ||
+		condition->op != EA_RSQL_EQ ||
+		find_selector(condition) < 0 ||
+		selectors[find_selector(condition)].drive != DRIVES_TENANT;
+}
+
+static void
+find_driver(EaRequest *req, EaRsql **tree, Conditions *conditions)
+{
+	memset(conditions, 0, sizeof(Conditions));
+	conditions->driver = -1;
+	if (*tree == NULL)
+		return;
+	conditions->n = (*tree)->kind == EA_RSQL_AND ? (*tree)->nchildren : 1;
+	conditions->all = (*tree)->kind == EA_RSQL_AND ? (*tree)->children : tree;
+	for (int i = 0; i < conditions->n; i++)
+	{
+		Drive		drive = drive_of(req, conditions->all[i]);
+
+		if (drive > conditions->drive)
+		{
+			conditions->driver = i;
+			conditions->drive = drive;
+		}
+	}
+	for (int i = 0; i < conditions->n; i++)
+		conditions->rest |= is_rest(conditions, i);
+}
+
+/* `, <what is left>`, the last column: whether a record is to be shown. */
+static void
+add_rest(Select *select, const Conditions *conditions)
+{
+	bool		first = true;
+
+	appendStringInfoString(&select->text, ", ");
+	for (int i = 0; i < conditions->n; i++)
+	{
+		if (!is_rest(conditions, i))
+			continue;
+		appendStringInfoString(&select->text, first ? "" : " AND ");
+		add_tree(select, conditions->all[i]);
+		first = false;
+	}
+	if (first)
+		appendStringInfoString(&select->text, "true");
+}
+
+/* What the index goes by, and from when to when. */
+static void
+add_driver(Select *select, const Conditions *conditions)
+{
+	for (int i = 0; i < conditions->n; i++)
+	{
+		if (is_rest(conditions, i))
+			continue;
+		appendStringInfoString(&select->text, " AND ");
+		add_tree(select, conditions->all[i]);
+	}
+	if (conditions->drive == DRIVES_REFUSALS)
+		appendStringInfoString(&select->text, " AND outcome <> 'SUCCESS'");
 }
 
 /* -------- cursor -------- */
@@ -193,24 +378,29 @@ write_cursor(StringInfo out, const Cursor *cursor)
 	appendStringInfoChar(out, '"');
 }
 
-static void
-add_cursor(Select *select, const EaQuery *query)
+/* Where the page begins; false for the first one. */
+static bool
+read_cursor(EaRequest *req, const EaQuery *query, Cursor *cursor)
 {
-	Cursor	   *cursor = palloc(sizeof(Cursor));
 	uint8	   *bytes;
 	int			len;
 
 	if (query->page_after == NULL)
-		return;
+		return false;
 	bytes = ea_base64url_decode(query->page_after, strlen(query->page_after),
 								&len);
 	if (bytes == NULL || len != CURSOR_LENGTH)
-		ea_errors_throw(select->req, EA_ERR_INVALID_PAGE, EA_AT_PARAMETER,
+		ea_errors_throw(req, EA_ERR_INVALID_PAGE, EA_AT_PARAMETER,
 						"page[after]",
 						"page[after] must be a cursor of this list.");
 	memcpy(&cursor->at, bytes, sizeof(TimestampTz));
 	memcpy(cursor->id.data, bytes + sizeof(TimestampTz), UUID_LEN);
+	return true;
+}
 
+static void
+add_cursor(Select *select, const Cursor *cursor)
+{
 	/* the first condition says less, but partitions are left out by it */
 	appendStringInfoString(&select->text, " AND at <= ");
 	add_param(select, TIMESTAMPTZOID, TimestampTzGetDatum(cursor->at));
@@ -234,15 +424,16 @@ enum
 	COLUMN_ID, COLUMN_AT, COLUMN_TENANT_ID, COLUMN_ACTOR_ID,
 	COLUMN_ACTOR_KIND, COLUMN_ACTOR_USERNAME, COLUMN_ACTOR_KEY_ID,
 	COLUMN_ACTION, COLUMN_OUTCOME, COLUMN_TARGET_TYPE, COLUMN_TARGET_ID,
-	COLUMN_CHANGES, COLUMN_REQUEST_ID, COLUMN_IP, COLUMN_DETAIL
+	COLUMN_CHANGES, COLUMN_REQUEST_ID, COLUMN_IP, COLUMN_DETAIL, COLUMN_SHOWN
 };
 
 typedef struct ListPage
 {
 	EaRequest  *req;
 	int			size;
-	int			n;				/* rows seen, one more than shown at most */
-	Cursor		last;			/* row shown */
+	int			n;				/* records to be shown, one more at most */
+	Cursor		shown;			/* the last one shown, */
+	Cursor		read;			/* and read */
 } ListPage;
 
 static void
@@ -286,17 +477,22 @@ write_record(void *arg, TupleTableSlot *slot)
 	ListPage   *page = arg;
 	StringInfo	out = page->req->out;
 
-	if (page->n++ == page->size)
+	page->read.id = *DatumGetUUIDP(slot->tts_values[COLUMN_ID]);
+	page->read.at = DatumGetTimestampTz(slot->tts_values[COLUMN_AT]);
+
+	/* what is not known to hold does not */
+	if (page->n > page->size || slot->tts_isnull[COLUMN_SHOWN] ||
+		!DatumGetBool(slot->tts_values[COLUMN_SHOWN]) ||
+		page->n++ == page->size)
 		return;
-	page->last.id = *DatumGetUUIDP(slot->tts_values[COLUMN_ID]);
-	page->last.at = DatumGetTimestampTz(slot->tts_values[COLUMN_AT]);
+	page->shown = page->read;
 
 	ea_jsonwrite_comma(out);
 	appendStringInfoChar(out, '{');
 	ea_jsonwrite_key(out, "id");
-	ea_jsonwrite_uuid(out, &page->last.id);
+	ea_jsonwrite_uuid(out, &page->shown.id);
 	ea_jsonwrite_key(out, "at");
-	ea_jsonwrite_timestamp(out, page->last.at);
+	ea_jsonwrite_timestamp(out, page->shown.at);
 	ea_jsonwrite_key(out, "tenantId");
 	if (slot->tts_isnull[COLUMN_TENANT_ID])
 		ea_jsonwrite_lit(out, "null");
@@ -318,34 +514,78 @@ write_record(void *arg, TupleTableSlot *slot)
 	appendStringInfoChar(out, '}');
 }
 
-void
-ea_audit_list(EaRequest *req)
+/* Read at most so many records; returns how many there were. */
+static int
+read_records(ListPage *page, const Conditions *conditions,
+			 const Cursor *after, int limit)
 {
-	EaQuery    *query = ea_params_read(req, EA_TAKES_KEYSET);
-	ListPage	page = {req, query->page_size};
+	EaRequest  *req = page->req;
 	Select		select = {req};
 
 	initStringInfo(&select.text);
-	appendStringInfoString(&select.text, "SELECT " COLUMNS
-						   " FROM entityapi.audit WHERE true");
+	appendStringInfoString(&select.text, "SELECT " COLUMNS);
+	add_rest(&select, conditions);
+	appendStringInfoString(&select.text, " FROM entityapi.audit WHERE true");
 	if (!req->principal->super_admin)
 	{
 		appendStringInfoString(&select.text, " AND tenant_id = ");
 		add_param(&select, UUIDOID, UUIDPGetDatum(&req->principal->tenant));
 	}
-	add_filter(&select, query);
-	add_cursor(&select, query);
+	add_driver(&select, conditions);
+	if (after != NULL)
+		add_cursor(&select, after);
 	appendStringInfo(&select.text, " ORDER BY at DESC, id DESC LIMIT %d",
-					 query->page_size + 1);
+					 limit);
+	return ea_exec_run(select.text.data, select.nparams, select.types,
+					   select.values, NULL, EA_EXEC_READ, false,
+					   write_record, page);
+}
 
+/* Fill the page; false if it ends before it is full and before the log does. */
+static bool
+read_page(ListPage *page, const Conditions *conditions, const Cursor *after)
+{
+	TimestampTz started = GetCurrentTimestamp();
+	int			limit = conditions->rest ? FIRST_READ : page->size + 1;
+	Cursor		next;
+
+	for (;;)
+	{
+		int			n = read_records(page, conditions, after, limit);
+
+		if (n < limit || page->n > page->size)
+			return true;
+		if (TimestampDifferenceExceeds(started, GetCurrentTimestamp(),
+									   READ_MS))
+			return false;
+		CHECK_FOR_INTERRUPTS();
+		next = page->read;
+		after = &next;
+		limit = NEXT_READ;
+	}
+}
+
+void
+ea_audit_list(EaRequest *req)
+{
+	EaQuery    *query = ea_params_read(req, EA_TAKES_KEYSET);
+	ListPage	page = {req, query->page_size};
+	EaRsql	   *tree = parse_filter(req, query);
+	Conditions	conditions;
+	Cursor		after;
+	bool		has_after = read_cursor(req, query, &after);
+	bool		complete;
+
+	find_driver(req, &tree, &conditions);
 	ea_jsonwrite_lit(req->out, "{\"data\":[");
-	ea_exec_run(select.text.data, select.nparams, select.types, select.values,
-				NULL, EA_EXEC_READ, false, write_record, &page);
+	complete = read_page(&page, &conditions, has_after ? &after : NULL);
 	ea_jsonwrite_lit(req->out, "],\"meta\":{\"page\":{\"size\":");
 	ea_jsonwrite_int64(req->out, page.size);
 	ea_jsonwrite_key(req->out, "after");
 	if (page.n > page.size)
-		write_cursor(req->out, &page.last);
+		write_cursor(req->out, &page.shown);
+	else if (!complete)
+		write_cursor(req->out, &page.read);
 	else
 		ea_jsonwrite_lit(req->out, "null");
 	ea_jsonwrite_lit(req->out, "}}}");
