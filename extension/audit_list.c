@@ -39,7 +39,8 @@ typedef enum Drive
 	DRIVES_TENANT,				/* many, and a TenantAdmin's is always there */
 	DRIVES_REFUSALS,			/* what is not SUCCESS has indexes */
 	DRIVES_ACTOR,
-	DRIVES
+	DRIVES,
+	DRIVES_ALONE				/* so few that their order needs no index */
 } Drive;
 
 static const struct
@@ -57,7 +58,7 @@ static const struct
 	{"outcome", "outcome", "text", DRIVES_REFUSALS},
 	{"targetType", "target_type", "text", DRIVES_NOT},
 	{"targetId", "target_id", "text", DRIVES},
-	{"requestId", "request_id", "text", DRIVES}
+	{"requestId", "request_id", "text", DRIVES_ALONE}
 };
 
 /* Records read at once, at first and later, when not all will be shown. */
@@ -279,6 +280,7 @@ typedef struct Conditions
 	EaRsql	  **all;
 	int			driver;			/* -1: none but the order, or the tenant */
 	Drive		drive;
+	bool		platform;		/* a SuperAdmin asks */
 	bool		rest;
 } Conditions;
 
@@ -293,7 +295,7 @@ is_rest(const Conditions *conditions, int i)
 		return i != conditions->driver;
 
 	/* refusals have an index by tenant, but none by which refusal it is */
-	return condition->kind != EA_RSQL_COMPARISON ||
+	return !conditions->platform || condition->kind != EA_RSQL_COMPARISON ||
 		condition->op != EA_RSQL_EQ ||
 		find_selector(condition) < 0 ||
 		selectors[find_selector(condition)].drive != DRIVES_TENANT;
@@ -304,6 +306,7 @@ find_driver(EaRequest *req, EaRsql **tree, Conditions *conditions)
 {
 	memset(conditions, 0, sizeof(Conditions));
 	conditions->driver = -1;
+	conditions->platform = req->principal->super_admin;
 	if (*tree == NULL)
 		return;
 	conditions->n = (*tree)->kind == EA_RSQL_AND ? (*tree)->nchildren : 1;
@@ -322,13 +325,24 @@ find_driver(EaRequest *req, EaRsql **tree, Conditions *conditions)
 		conditions->rest |= is_rest(conditions, i);
 }
 
-/* `, <what is left>`, the last column: whether a record is to be shown. */
+/*
+ * `, <what is left>`, the last column: whether a record is to be shown.  That
+ * it belongs to the caller's tenant is part of it, unless nothing else is
+ * read.
+ */
 static void
-add_rest(Select *select, const Conditions *conditions)
+add_rest(Select *select, const Conditions *conditions, bool of_tenant)
 {
+	const EaPrincipal *principal = select->req->principal;
 	bool		first = true;
 
 	appendStringInfoString(&select->text, ", ");
+	if (!principal->super_admin && !of_tenant)
+	{
+		appendStringInfoString(&select->text, "tenant_id = ");
+		add_param(select, UUIDOID, UUIDPGetDatum(&principal->tenant));
+		first = false;
+	}
 	for (int i = 0; i < conditions->n; i++)
 	{
 		if (!is_rest(conditions, i))
@@ -339,21 +353,6 @@ add_rest(Select *select, const Conditions *conditions)
 	}
 	if (first)
 		appendStringInfoString(&select->text, "true");
-}
-
-/* What the index goes by, and from when to when. */
-static void
-add_driver(Select *select, const Conditions *conditions)
-{
-	for (int i = 0; i < conditions->n; i++)
-	{
-		if (is_rest(conditions, i))
-			continue;
-		appendStringInfoString(&select->text, " AND ");
-		add_tree(select, conditions->all[i]);
-	}
-	if (conditions->drive == DRIVES_REFUSALS)
-		appendStringInfoString(&select->text, " AND outcome <> 'SUCCESS'");
 }
 
 /* -------- cursor -------- */
@@ -398,17 +397,158 @@ read_cursor(EaRequest *req, const EaQuery *query, Cursor *cursor)
 	return true;
 }
 
-static void
-add_cursor(Select *select, const Cursor *cursor)
+/* -------- which records to read -------- */
+
+/* The records of an index to read: all with one value of a column, or all. */
+typedef struct Range
 {
-	/* the first condition says less, but partitions are left out by it */
-	appendStringInfoString(&select->text, " AND at <= ");
-	add_param(select, TIMESTAMPTZOID, TimestampTzGetDatum(cursor->at));
-	appendStringInfoString(&select->text, " AND (at, id) < (");
-	add_param(select, TIMESTAMPTZOID, TimestampTzGetDatum(cursor->at));
-	appendStringInfoString(&select->text, ", ");
-	add_param(select, UUIDOID, UUIDPGetDatum(&cursor->id));
+	const char *column;			/* NULL: the order is all */
+	int			condition;		/* that says so, -1: none */
+	bool		of_tenant;		/* none of another than the caller's */
+	Oid			type;
+	Datum		value;
+	bool		has_first;		/* newest: what is before the cursor */
+	Cursor		first;
+	bool		has_last;		/* oldest: of this time or later */
+	TimestampTz last;
+} Range;
+
+/* Conditions about time make the range smaller; they are asked, too. */
+static void
+limit_range(EaRequest *req, const Conditions *conditions, Range *range)
+{
+	for (int i = 0; i < conditions->n; i++)
+	{
+		const EaRsql *condition = conditions->all[i];
+		TimestampTz at;
+		Oid			type;
+
+		if (!is_about_time(condition))
+			continue;
+		at = DatumGetTimestampTz(ea_rsql_literal_read(req, condition,
+													  ea_types_find("datetime"),
+													  &type));
+		if (condition->op != EA_RSQL_GT && condition->op != EA_RSQL_GE &&
+			(!range->has_first || at < range->first.at))
+		{
+			range->has_first = true;
+			range->first.at = at;
+			memset(range->first.id.data, 0xff, UUID_LEN);
+		}
+		if (condition->op != EA_RSQL_LT && condition->op != EA_RSQL_LE &&
+			(!range->has_last || at > range->last))
+		{
+			range->has_last = true;
+			range->last = at;
+		}
+	}
+}
+
+/*
+ * The range as the driver makes it.  Without a better one a TenantAdmin reads
+ * what his tenant has.  For refusals the planner may choose: all that it can
+ * choose from are few.
+ */
+static void
+find_range(EaRequest *req, Conditions *conditions, Range *range)
+{
+	Drive		drive = conditions->drive;
+
+	range->condition = -1;
+	range->of_tenant = !req->principal->super_admin &&
+		drive <= DRIVES_REFUSALS;
+	if (range->of_tenant && drive != DRIVES_REFUSALS)
+	{
+		range->column = "tenant_id";
+		range->type = UUIDOID;
+		range->value = UUIDPGetDatum(&req->principal->tenant);
+	}
+	else if (drive != DRIVES_REFUSALS && drive != DRIVES_ALONE)
+		range->condition = conditions->driver;
+
+	if (range->condition >= 0)
+	{
+		const EaRsql *condition = conditions->all[range->condition];
+		int			i = find_selector(condition);
+
+		range->column = selectors[i].column;
+		range->value = ea_rsql_literal_read(req, condition,
+											ea_types_find(selectors[i].type),
+											&range->type);
+	}
+	limit_range(req, conditions, range);
+	conditions->rest |= !req->principal->super_admin && !range->of_tenant;
+}
+
+/* `([<column>, ]at[, id]) <operator> ([<value>, ]<at>[, <id>])` */
+static void
+add_bound(Select *select, const Range *range, const char *operator,
+		  TimestampTz at, const pg_uuid_t *id)
+{
+	appendStringInfo(&select->text, " AND (%s%sat%s) %s (",
+					 range->column != NULL ? range->column : "",
+					 range->column != NULL ? ", " : "",
+					 id != NULL ? ", id" : "", operator);
+	if (range->column != NULL)
+	{
+		add_param(select, range->type, range->value);
+		appendStringInfoString(&select->text, ", ");
+	}
+	add_param(select, TIMESTAMPTZOID, TimestampTzGetDatum(at));
+	if (id != NULL)
+	{
+		appendStringInfoString(&select->text, ", ");
+		add_param(select, UUIDOID, UUIDPGetDatum(id));
+	}
 	appendStringInfoChar(&select->text, ')');
+}
+
+/*
+ * Equality would leave it to the planner which index to read in order, and
+ * it takes what is rare for what is common.  As a range, with the column in
+ * the order, there is one index that fits.  What is said about `at` alone
+ * besides leaves out partitions.
+ */
+static void
+add_range(Select *select, const Range *range)
+{
+	if (range->column != NULL)
+	{
+		appendStringInfo(&select->text, " AND %s >= ", range->column);
+		add_param(select, range->type, range->value);
+		appendStringInfo(&select->text, " AND %s <= ", range->column);
+		add_param(select, range->type, range->value);
+	}
+	if (range->has_first)
+	{
+		appendStringInfoString(&select->text, " AND at <= ");
+		add_param(select, TIMESTAMPTZOID,
+				  TimestampTzGetDatum(range->first.at));
+		add_bound(select, range, "<", range->first.at, &range->first.id);
+	}
+	if (range->has_last)
+	{
+		appendStringInfoString(&select->text, " AND at >= ");
+		add_param(select, TIMESTAMPTZOID, TimestampTzGetDatum(range->last));
+		add_bound(select, range, ">=", range->last, NULL);
+	}
+}
+
+/* What is known of all that is read. */
+static void
+add_known(Select *select, const Conditions *conditions,
+		  const Range *range)
+{
+	for (int i = 0; i < conditions->n; i++)
+	{
+		if (is_rest(conditions, i) ||
+			i == range->condition)
+			continue;
+		appendStringInfoString(&select->text, " AND ");
+		add_tree(select, conditions->all[i]);
+	}
+	if (conditions->drive == DRIVES_REFUSALS)
+		appendStringInfoString(&select->text, " AND outcome <> 'SUCCESS'");
 }
 
 /* -------- the answer -------- */
@@ -434,6 +574,7 @@ typedef struct ListPage
 	int			n;				/* records to be shown, one more at most */
 	Cursor		shown;			/* the last one shown, */
 	Cursor		read;			/* and read */
+	bool		foreign;		/* that is not of the caller's tenant */
 } ListPage;
 
 static void
@@ -480,8 +621,14 @@ write_record(void *arg, TupleTableSlot *slot)
 	page->read.id = *DatumGetUUIDP(slot->tts_values[COLUMN_ID]);
 	page->read.at = DatumGetTimestampTz(slot->tts_values[COLUMN_AT]);
 
+	page->foreign = !page->req->principal->super_admin &&
+		(slot->tts_isnull[COLUMN_TENANT_ID] ||
+		 !ea_uuid_equal(DatumGetUUIDP(slot->tts_values[COLUMN_TENANT_ID]),
+						&page->req->principal->tenant));
+
 	/* what is not known to hold does not */
-	if (page->n > page->size || slot->tts_isnull[COLUMN_SHOWN] ||
+	if (page->n > page->size || page->foreign ||
+		slot->tts_isnull[COLUMN_SHOWN] ||
 		!DatumGetBool(slot->tts_values[COLUMN_SHOWN]) ||
 		page->n++ == page->size)
 		return;
@@ -517,25 +664,26 @@ write_record(void *arg, TupleTableSlot *slot)
 /* Read at most so many records; returns how many there were. */
 static int
 read_records(ListPage *page, const Conditions *conditions,
-			 const Cursor *after, int limit)
+			 const Range *range, int limit)
 {
 	EaRequest  *req = page->req;
 	Select		select = {req};
+	const char *column = range->column;
 
 	initStringInfo(&select.text);
 	appendStringInfoString(&select.text, "SELECT " COLUMNS);
-	add_rest(&select, conditions);
+	add_rest(&select, conditions, range->of_tenant);
 	appendStringInfoString(&select.text, " FROM entityapi.audit WHERE true");
-	if (!req->principal->super_admin)
+	if (range->of_tenant && column == NULL)
 	{
 		appendStringInfoString(&select.text, " AND tenant_id = ");
 		add_param(&select, UUIDOID, UUIDPGetDatum(&req->principal->tenant));
 	}
-	add_driver(&select, conditions);
-	if (after != NULL)
-		add_cursor(&select, after);
-	appendStringInfo(&select.text, " ORDER BY at DESC, id DESC LIMIT %d",
-					 limit);
+	add_known(&select, conditions, range);
+	add_range(&select, range);
+	appendStringInfo(&select.text, " ORDER BY %s%sat DESC, id DESC LIMIT %d",
+					 column != NULL ? column : "",
+					 column != NULL ? " DESC, " : "", limit);
 	return ea_exec_run(select.text.data, select.nparams, select.types,
 					   select.values, NULL, EA_EXEC_READ, false,
 					   write_record, page);
@@ -543,24 +691,25 @@ read_records(ListPage *page, const Conditions *conditions,
 
 /* Fill the page; false if it ends before it is full and before the log does. */
 static bool
-read_page(ListPage *page, const Conditions *conditions, const Cursor *after)
+read_page(ListPage *page, const Conditions *conditions, Range *range)
 {
 	TimestampTz started = GetCurrentTimestamp();
 	int			limit = conditions->rest ? FIRST_READ : page->size + 1;
-	Cursor		next;
 
 	for (;;)
 	{
-		int			n = read_records(page, conditions, after, limit);
+		int			n = read_records(page, conditions, range, limit);
 
 		if (n < limit || page->n > page->size)
 			return true;
-		if (TimestampDifferenceExceeds(started, GetCurrentTimestamp(),
+		/* where somebody else's record is, is nobody's business */
+		if (!page->foreign &&
+			TimestampDifferenceExceeds(started, GetCurrentTimestamp(),
 									   READ_MS))
 			return false;
 		CHECK_FOR_INTERRUPTS();
-		next = page->read;
-		after = &next;
+		range->has_first = true;
+		range->first = page->read;
 		limit = NEXT_READ;
 	}
 }
@@ -572,13 +721,14 @@ ea_audit_list(EaRequest *req)
 	ListPage	page = {req, query->page_size};
 	EaRsql	   *tree = parse_filter(req, query);
 	Conditions	conditions;
-	Cursor		after;
-	bool		has_after = read_cursor(req, query, &after);
+	Range		range = {0};
 	bool		complete;
 
+	range.has_first = read_cursor(req, query, &range.first);
 	find_driver(req, &tree, &conditions);
+	find_range(req, &conditions, &range);
 	ea_jsonwrite_lit(req->out, "{\"data\":[");
-	complete = read_page(&page, &conditions, has_after ? &after : NULL);
+	complete = read_page(&page, &conditions, &range);
 	ea_jsonwrite_lit(req->out, "],\"meta\":{\"page\":{\"size\":");
 	ea_jsonwrite_int64(req->out, page.size);
 	ea_jsonwrite_key(req->out, "after");
