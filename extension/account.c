@@ -10,6 +10,7 @@
 #include "postgres.h"
 
 #include "account.h"
+#include "audit.h"
 #include "catalog/pg_type.h"
 #include "exec.h"
 #include "executor/spi.h"
@@ -202,6 +203,8 @@ ea_sql_create_superadmin(PG_FUNCTION_ARGS)
 		ereport(ERROR,
 				(errcode(ERRCODE_UNIQUE_VIOLATION),
 				 errmsg("this username is taken")));
+	ea_audit_by_role(EA_AUDIT_SUPERADMIN_CREATED, NULL, "user",
+					 ea_uuid_text(id), NULL);
 	SPI_finish();
 	PG_RETURN_UUID_P(id);
 }

@@ -17,6 +17,7 @@
 #include "exec.h"
 #include "executor/spi.h"
 #include "jsonwrite.h"
+#include "miscadmin.h"
 #include "pgtime.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
@@ -296,7 +297,8 @@ common_values(EaRequest *req, const EaAuditFrame *frame, Datum *values,
 	set_text(&values[5], &isnull[5],
 			 actor && actor->has_key ? ea_uuid_text(&actor->key) : NULL);
 	set_text(&values[6], &isnull[6], frame->outcome);
-	set_text(&values[7], &isnull[7], req->request_id);
+	set_text(&values[7], &isnull[7],
+			 req->request_id[0] != '\0' ? req->request_id : NULL);
 	isnull[8] = req->remote == NULL;
 	values[8] = isnull[8] ? (Datum) 0 :
 		DirectFunctionCall1(inet_in, CStringGetDatum(req->remote));
@@ -390,4 +392,27 @@ ea_audit_write(EaRequest *req, const EaAuditFrame *frame)
 		write_many(audit, types, values, isnull);
 	audit->n = 0;
 	audit->open = NULL;
+}
+
+void
+ea_audit_by_role(const char *action, const pg_uuid_t *tenant,
+				 const char *target_type, const char *target_id,
+				 const char *detail)
+{
+	EaRequest  *req = palloc0(sizeof(EaRequest));
+	EaAuditFrame frame = {"SUCCESS"};
+	EaAuditRecord *record;
+
+	req->mcxt = CurrentMemoryContext;
+	req->now = ea_context_clock();
+	frame.username = GetUserNameFromId(GetSessionUserId(), false);
+	frame.has_tenant = tenant != NULL;
+	if (tenant != NULL)
+		frame.tenant = *tenant;
+	record = ea_audit_note(req, action, target_type, NULL);
+	record->target_id = target_id;
+	record->detail = psprintf("%s%sby a role of the database",
+							  detail != NULL ? detail : "",
+							  detail != NULL ? ", " : "");
+	ea_audit_write(req, &frame);
 }

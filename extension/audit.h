@@ -31,6 +31,12 @@
 #define EA_AUDIT_REFRESH_REUSED			"REFRESH_REUSED"
 #define EA_AUDIT_AUTHENTICATION			"AUTHENTICATION"
 #define EA_AUDIT_ACCESS_DENIED			"ACCESS_DENIED"
+#define EA_AUDIT_TENANT_ERASED			"TENANT_ERASED"
+#define EA_AUDIT_SUPERADMIN_CREATED		"SUPERADMIN_CREATED"
+#define EA_AUDIT_SIGNING_KEY_ROTATED	"SIGNING_KEY_ROTATED"
+#define EA_AUDIT_SIGNING_KEY_REVOKED	"SIGNING_KEY_REVOKED"
+#define EA_AUDIT_MANIFEST_APPLIED		"MANIFEST_APPLIED"
+#define EA_AUDIT_ROLE_MAPPED			"ROLE_MAPPED"
 
 typedef struct EaAuditRecord
 {
@@ -107,6 +113,16 @@ extern void ea_audit_action(EaRequest *req, const char *action);
 extern void ea_audit_own_change(EaRequest *req, const char *field,
 								const char *before, const char *after,
 								bool json);
+
+/* -------- for functions that are called with plain SQL -------- */
+
+/*
+ * Write a record of what the session's role did; target_id, tenant and detail
+ * may be NULL.  SPI must be connected.  No declaration switches it off.
+ */
+extern void ea_audit_by_role(const char *action, const pg_uuid_t *tenant,
+							 const char *target_type, const char *target_id,
+							 const char *detail);
 
 /* -------- for the guard, in handle.c -------- */
 

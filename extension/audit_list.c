@@ -6,6 +6,11 @@
  * Pages follow the key (at, id), never a number of rows, so that a late page
  * costs what the first does, and records that arrive meanwhile move nothing.
  *
+ * Every index ends in that key, so that records can be read in order by one
+ * condition: the narrowest there is, the driver.  The rest of a filter is
+ * asked of each record that is read, and a request that has read for long
+ * enough ends its page there, full or not.
+ *
  * extension/audit_list.c
  *
  *-------------------------------------------------------------------------
@@ -24,24 +29,44 @@
 #include "types.h"
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
+#include "uuid.h"
 
-/* What may be filtered by. */
+/* What may be filtered by, and how well equality with it drives. */
+typedef enum Drive
+{
+	DRIVES_NOT,
+	DRIVES_PLATFORM,			/* a SuperAdmin's list: it has many records */
+	DRIVES_TENANT,				/* many, and a TenantAdmin's is always there */
+	DRIVES_REFUSALS,			/* what is not SUCCESS has indexes */
+	DRIVES_ACTOR,
+	DRIVES,
+	DRIVES_ALONE				/* so few that their order needs no index */
+} Drive;
+
 static const struct
 {
 	const char *name;
 	const char *column;
 	const char *type;			/* of ea_types */
+	Drive		drive;
 }			selectors[] =
 {
-	{"at", "at", "datetime"},
-	{"tenantId", "tenant_id", "uuid"},
-	{"actorId", "actor_id", "text"},
-	{"action", "action", "text"},
-	{"outcome", "outcome", "text"},
-	{"targetType", "target_type", "text"},
-	{"targetId", "target_id", "text"},
-	{"requestId", "request_id", "text"}
+	{"at", "at", "datetime", DRIVES_NOT},
+	{"tenantId", "tenant_id", "uuid", DRIVES_TENANT},
+	{"actorId", "actor_id", "text", DRIVES_ACTOR},
+	{"action", "action", "text", DRIVES_PLATFORM},
+	{"outcome", "outcome", "text", DRIVES_REFUSALS},
+	{"targetType", "target_type", "text", DRIVES_NOT},
+	{"targetId", "target_id", "text", DRIVES},
+	{"requestId", "request_id", "text", DRIVES_ALONE}
 };
+
+/* Records read at once, at first and later, when not all will be shown. */
+#define FIRST_READ 500
+#define NEXT_READ 2000
+
+/* A page that has taken so long ends. */
+#define READ_MS 8
 
 /* Operators in SQL, around the parameter, and what a type must be able to. */
 static const struct
@@ -94,21 +119,28 @@ add_param(Select *select, Oid type, Datum value)
 
 /* -------- filter -------- */
 
+/* Its place among the selectors, -1 if it is none. */
+static int
+find_selector(const EaRsql *comparison)
+{
+	for (int i = 0; i < lengthof(selectors); i++)
+	{
+		if (comparison->nhops == 1 &&
+			strcmp(selectors[i].name, comparison->hops[0]) == 0)
+			return i;
+	}
+	return -1;
+}
+
 static void
 add_comparison(Select *select, const EaRsql *comparison)
 {
 	const EaType *type;
 	Oid			param_type;
 	Datum		value;
-	int			i;
+	int			i = find_selector(comparison);
 
-	for (i = 0; i < lengthof(selectors); i++)
-	{
-		if (comparison->nhops == 1 &&
-			strcmp(selectors[i].name, comparison->hops[0]) == 0)
-			break;
-	}
-	if (i == lengthof(selectors))
+	if (i < 0)
 		ea_rsql_literal_refuse(select->req,
 							   psprintf("unknown attribute \"%s\"",
 										comparison->hops[0]),
@@ -155,20 +187,172 @@ add_tree(Select *select, const EaRsql *tree)
 	appendStringInfoChar(&select->text, ')');
 }
 
-static void
-add_filter(Select *select, const EaQuery *query)
+static EaRsql *
+parse_filter(EaRequest *req, const EaQuery *query)
 {
 	EaRsqlLimits limits = ea_rsql_limits();
 	EaRsqlFault fault;
 	EaRsql	   *tree;
 
 	if (query->filter == NULL)
-		return;
+		return NULL;
 	tree = ea_rsql_parse(query->filter, query->filter_len, &limits, &fault);
 	if (tree == NULL)
-		ea_rsql_literal_refuse(select->req, fault.message, fault.offset);
-	appendStringInfoString(&select->text, " AND ");
-	add_tree(select, tree);
+		ea_rsql_literal_refuse(req, fault.message, fault.offset);
+	return tree;
+}
+
+/*
+ * All that an account has done was done in its tenant, unless it is a
+ * SuperAdmin's: then it may be all over the log.
+ */
+static bool
+is_of_tenant(EaRequest *req, const char *actor, int len)
+{
+	static const Oid types[] = {UUIDOID, UUIDOID};
+	Datum		values[lengthof(types)];
+	pg_uuid_t	id;
+
+	if (!ea_uuid_parse(actor, len, &id))
+		return false;
+	values[0] = UUIDPGetDatum(&id);
+	values[1] = UUIDPGetDatum(&req->principal->tenant);
+	return ea_exec_run("SELECT 1 FROM entityapi.account WHERE id = $1"
+					   " AND tenant_id = $2", lengthof(types), types, values,
+					   NULL, EA_EXEC_READ, true, NULL, NULL) > 0;
+}
+
+/* How well a condition that must hold drives. */
+static Drive
+drive_of(EaRequest *req, const EaRsql *condition)
+{
+	int			i = condition->kind == EA_RSQL_COMPARISON
+		? find_selector(condition) : -1;
+	const char *value;
+	int			len;
+
+	if (i < 0 || condition->nvalues != 1)
+		return DRIVES_NOT;
+	value = condition->values[0].text;
+	len = condition->values[0].len;
+	if (selectors[i].drive == DRIVES_REFUSALS)
+	{
+		bool		success = strcmp(value, "SUCCESS") == 0;
+
+		return condition->op == (success ? EA_RSQL_NE : EA_RSQL_EQ)
+			? DRIVES_REFUSALS : DRIVES_NOT;
+	}
+	if (condition->op != EA_RSQL_EQ)
+		return DRIVES_NOT;
+	switch (selectors[i].drive)
+	{
+		case DRIVES_PLATFORM:
+		case DRIVES_TENANT:
+			return req->principal->super_admin ? selectors[i].drive
+				: DRIVES_NOT;
+		case DRIVES_ACTOR:
+			return req->principal->super_admin ||
+				is_of_tenant(req, value, len) ? DRIVES_ACTOR : DRIVES_NOT;
+		default:
+			return selectors[i].drive;
+	}
+}
+
+static bool
+is_about_time(const EaRsql *condition)
+{
+	int			i = condition->kind == EA_RSQL_COMPARISON
+		? find_selector(condition) : -1;
+
+	return i >= 0 && strcmp(selectors[i].name, "at") == 0 &&
+		(operators[condition->op].needs == EA_CAN_ORDER ||
+		 condition->op == EA_RSQL_EQ);
+}
+
+/*
+ * The filter, as it is put into a statement: conditions that all must hold,
+ * which of them is the driver, and whether others are left to be asked of
+ * each record.
+ */
+typedef struct Conditions
+{
+	int			n;
+	EaRsql	  **all;
+	int			driver;			/* -1: none but the order, or the tenant */
+	Drive		drive;
+	bool		platform;		/* a SuperAdmin asks */
+	bool		rest;
+} Conditions;
+
+static bool
+is_rest(const Conditions *conditions, int i)
+{
+	const EaRsql *condition = conditions->all[i];
+
+	if (is_about_time(condition))
+		return false;
+	if (conditions->drive != DRIVES_REFUSALS)
+		return i != conditions->driver;
+
+	/* refusals have an index by tenant, but none by which refusal it is */
+	return !conditions->platform || condition->kind != EA_RSQL_COMPARISON ||
+		condition->op != EA_RSQL_EQ ||
+		find_selector(condition) < 0 ||
+		selectors[find_selector(condition)].drive != DRIVES_TENANT;
+}
+
+static void
+find_driver(EaRequest *req, EaRsql **tree, Conditions *conditions)
+{
+	memset(conditions, 0, sizeof(Conditions));
+	conditions->driver = -1;
+	conditions->platform = req->principal->super_admin;
+	if (*tree == NULL)
+		return;
+	conditions->n = (*tree)->kind == EA_RSQL_AND ? (*tree)->nchildren : 1;
+	conditions->all = (*tree)->kind == EA_RSQL_AND ? (*tree)->children : tree;
+	for (int i = 0; i < conditions->n; i++)
+	{
+		Drive		drive = drive_of(req, conditions->all[i]);
+
+		if (drive > conditions->drive)
+		{
+			conditions->driver = i;
+			conditions->drive = drive;
+		}
+	}
+	for (int i = 0; i < conditions->n; i++)
+		conditions->rest |= is_rest(conditions, i);
+}
+
+/*
+ * `, <what is left>`, the last column: whether a record is to be shown.  That
+ * it belongs to the caller's tenant is part of it, unless nothing else is
+ * read.
+ */
+static void
+add_rest(Select *select, const Conditions *conditions, bool of_tenant)
+{
+	const EaPrincipal *principal = select->req->principal;
+	bool		first = true;
+
+	appendStringInfoString(&select->text, ", ");
+	if (!principal->super_admin && !of_tenant)
+	{
+		appendStringInfoString(&select->text, "tenant_id = ");
+		add_param(select, UUIDOID, UUIDPGetDatum(&principal->tenant));
+		first = false;
+	}
+	for (int i = 0; i < conditions->n; i++)
+	{
+		if (!is_rest(conditions, i))
+			continue;
+		appendStringInfoString(&select->text, first ? "" : " AND ");
+		add_tree(select, conditions->all[i]);
+		first = false;
+	}
+	if (first)
+		appendStringInfoString(&select->text, "true");
 }
 
 /* -------- cursor -------- */
@@ -193,32 +377,178 @@ write_cursor(StringInfo out, const Cursor *cursor)
 	appendStringInfoChar(out, '"');
 }
 
-static void
-add_cursor(Select *select, const EaQuery *query)
+/* Where the page begins; false for the first one. */
+static bool
+read_cursor(EaRequest *req, const EaQuery *query, Cursor *cursor)
 {
-	Cursor	   *cursor = palloc(sizeof(Cursor));
 	uint8	   *bytes;
 	int			len;
 
 	if (query->page_after == NULL)
-		return;
+		return false;
 	bytes = ea_base64url_decode(query->page_after, strlen(query->page_after),
 								&len);
 	if (bytes == NULL || len != CURSOR_LENGTH)
-		ea_errors_throw(select->req, EA_ERR_INVALID_PAGE, EA_AT_PARAMETER,
+		ea_errors_throw(req, EA_ERR_INVALID_PAGE, EA_AT_PARAMETER,
 						"page[after]",
 						"page[after] must be a cursor of this list.");
 	memcpy(&cursor->at, bytes, sizeof(TimestampTz));
 	memcpy(cursor->id.data, bytes + sizeof(TimestampTz), UUID_LEN);
+	return true;
+}
 
-	/* the first condition says less, but partitions are left out by it */
-	appendStringInfoString(&select->text, " AND at <= ");
-	add_param(select, TIMESTAMPTZOID, TimestampTzGetDatum(cursor->at));
-	appendStringInfoString(&select->text, " AND (at, id) < (");
-	add_param(select, TIMESTAMPTZOID, TimestampTzGetDatum(cursor->at));
-	appendStringInfoString(&select->text, ", ");
-	add_param(select, UUIDOID, UUIDPGetDatum(&cursor->id));
+/* -------- which records to read -------- */
+
+/* The records of an index to read: all with one value of a column, or all. */
+typedef struct Range
+{
+	const char *column;			/* NULL: the order is all */
+	int			condition;		/* that says so, -1: none */
+	bool		of_tenant;		/* none of another than the caller's */
+	Oid			type;
+	Datum		value;
+	bool		has_first;		/* newest: what is before the cursor */
+	Cursor		first;
+	bool		has_last;		/* oldest: of this time or later */
+	TimestampTz last;
+} Range;
+
+/* Conditions about time make the range smaller; they are asked, too. */
+static void
+limit_range(EaRequest *req, const Conditions *conditions, Range *range)
+{
+	for (int i = 0; i < conditions->n; i++)
+	{
+		const EaRsql *condition = conditions->all[i];
+		TimestampTz at;
+		Oid			type;
+
+		if (!is_about_time(condition))
+			continue;
+		at = DatumGetTimestampTz(ea_rsql_literal_read(req, condition,
+													  ea_types_find("datetime"),
+													  &type));
+		if (condition->op != EA_RSQL_GT && condition->op != EA_RSQL_GE &&
+			(!range->has_first || at < range->first.at))
+		{
+			range->has_first = true;
+			range->first.at = at;
+			memset(range->first.id.data, 0xff, UUID_LEN);
+		}
+		if (condition->op != EA_RSQL_LT && condition->op != EA_RSQL_LE &&
+			(!range->has_last || at > range->last))
+		{
+			range->has_last = true;
+			range->last = at;
+		}
+	}
+}
+
+/*
+ * The range as the driver makes it.  Without a better one a TenantAdmin reads
+ * what his tenant has.  For refusals the planner may choose: all that it can
+ * choose from are few.
+ */
+static void
+find_range(EaRequest *req, Conditions *conditions, Range *range)
+{
+	Drive		drive = conditions->drive;
+
+	range->condition = -1;
+	range->of_tenant = !req->principal->super_admin &&
+		drive <= DRIVES_REFUSALS;
+	if (range->of_tenant && drive != DRIVES_REFUSALS)
+	{
+		range->column = "tenant_id";
+		range->type = UUIDOID;
+		range->value = UUIDPGetDatum(&req->principal->tenant);
+	}
+	else if (drive != DRIVES_REFUSALS && drive != DRIVES_ALONE)
+		range->condition = conditions->driver;
+
+	if (range->condition >= 0)
+	{
+		const EaRsql *condition = conditions->all[range->condition];
+		int			i = find_selector(condition);
+
+		range->column = selectors[i].column;
+		range->value = ea_rsql_literal_read(req, condition,
+											ea_types_find(selectors[i].type),
+											&range->type);
+	}
+	limit_range(req, conditions, range);
+	conditions->rest |= !req->principal->super_admin && !range->of_tenant;
+}
+
+/* `([<column>, ]at[, id]) <operator> ([<value>, ]<at>[, <id>])` */
+static void
+add_bound(Select *select, const Range *range, const char *operator,
+		  TimestampTz at, const pg_uuid_t *id)
+{
+	appendStringInfo(&select->text, " AND (%s%sat%s) %s (",
+					 range->column != NULL ? range->column : "",
+					 range->column != NULL ? ", " : "",
+					 id != NULL ? ", id" : "", operator);
+	if (range->column != NULL)
+	{
+		add_param(select, range->type, range->value);
+		appendStringInfoString(&select->text, ", ");
+	}
+	add_param(select, TIMESTAMPTZOID, TimestampTzGetDatum(at));
+	if (id != NULL)
+	{
+		appendStringInfoString(&select->text, ", ");
+		add_param(select, UUIDOID, UUIDPGetDatum(id));
+	}
 	appendStringInfoChar(&select->text, ')');
+}
+
+/*
+ * Equality would leave it to the planner which index to read in order, and
+ * it takes what is rare for what is common.  As a range, with the column in
+ * the order, there is one index that fits.  What is said about `at` alone
+ * besides leaves out partitions.
+ */
+static void
+add_range(Select *select, const Range *range)
+{
+	if (range->column != NULL)
+	{
+		appendStringInfo(&select->text, " AND %s >= ", range->column);
+		add_param(select, range->type, range->value);
+		appendStringInfo(&select->text, " AND %s <= ", range->column);
+		add_param(select, range->type, range->value);
+	}
+	if (range->has_first)
+	{
+		appendStringInfoString(&select->text, " AND at <= ");
+		add_param(select, TIMESTAMPTZOID,
+				  TimestampTzGetDatum(range->first.at));
+		add_bound(select, range, "<", range->first.at, &range->first.id);
+	}
+	if (range->has_last)
+	{
+		appendStringInfoString(&select->text, " AND at >= ");
+		add_param(select, TIMESTAMPTZOID, TimestampTzGetDatum(range->last));
+		add_bound(select, range, ">=", range->last, NULL);
+	}
+}
+
+/* What is known of all that is read. */
+static void
+add_known(Select *select, const Conditions *conditions,
+		  const Range *range)
+{
+	for (int i = 0; i < conditions->n; i++)
+	{
+		if (is_rest(conditions, i) ||
+			i == range->condition)
+			continue;
+		appendStringInfoString(&select->text, " AND ");
+		add_tree(select, conditions->all[i]);
+	}
+	if (conditions->drive == DRIVES_REFUSALS)
+		appendStringInfoString(&select->text, " AND outcome <> 'SUCCESS'");
 }
 
 /* -------- the answer -------- */
@@ -234,15 +564,17 @@ enum
 	COLUMN_ID, COLUMN_AT, COLUMN_TENANT_ID, COLUMN_ACTOR_ID,
 	COLUMN_ACTOR_KIND, COLUMN_ACTOR_USERNAME, COLUMN_ACTOR_KEY_ID,
 	COLUMN_ACTION, COLUMN_OUTCOME, COLUMN_TARGET_TYPE, COLUMN_TARGET_ID,
-	COLUMN_CHANGES, COLUMN_REQUEST_ID, COLUMN_IP, COLUMN_DETAIL
+	COLUMN_CHANGES, COLUMN_REQUEST_ID, COLUMN_IP, COLUMN_DETAIL, COLUMN_SHOWN
 };
 
 typedef struct ListPage
 {
 	EaRequest  *req;
 	int			size;
-	int			n;				/* rows seen, one more than shown at most */
-	Cursor		last;			/* row shown */
+	int			n;				/* records to be shown, one more at most */
+	Cursor		shown;			/* the last one shown, */
+	Cursor		read;			/* and read */
+	bool		foreign;		/* that is not of the caller's tenant */
 } ListPage;
 
 static void
@@ -286,17 +618,28 @@ write_record(void *arg, TupleTableSlot *slot)
 	ListPage   *page = arg;
 	StringInfo	out = page->req->out;
 
-	if (page->n++ == page->size)
+	page->read.id = *DatumGetUUIDP(slot->tts_values[COLUMN_ID]);
+	page->read.at = DatumGetTimestampTz(slot->tts_values[COLUMN_AT]);
+
+	page->foreign = !page->req->principal->super_admin &&
+		(slot->tts_isnull[COLUMN_TENANT_ID] ||
+		 !ea_uuid_equal(DatumGetUUIDP(slot->tts_values[COLUMN_TENANT_ID]),
+						&page->req->principal->tenant));
+
+	/* what is not known to hold does not */
+	if (page->n > page->size || page->foreign ||
+		slot->tts_isnull[COLUMN_SHOWN] ||
+		!DatumGetBool(slot->tts_values[COLUMN_SHOWN]) ||
+		page->n++ == page->size)
 		return;
-	page->last.id = *DatumGetUUIDP(slot->tts_values[COLUMN_ID]);
-	page->last.at = DatumGetTimestampTz(slot->tts_values[COLUMN_AT]);
+	page->shown = page->read;
 
 	ea_jsonwrite_comma(out);
 	appendStringInfoChar(out, '{');
 	ea_jsonwrite_key(out, "id");
-	ea_jsonwrite_uuid(out, &page->last.id);
+	ea_jsonwrite_uuid(out, &page->shown.id);
 	ea_jsonwrite_key(out, "at");
-	ea_jsonwrite_timestamp(out, page->last.at);
+	ea_jsonwrite_timestamp(out, page->shown.at);
 	ea_jsonwrite_key(out, "tenantId");
 	if (slot->tts_isnull[COLUMN_TENANT_ID])
 		ea_jsonwrite_lit(out, "null");
@@ -318,34 +661,81 @@ write_record(void *arg, TupleTableSlot *slot)
 	appendStringInfoChar(out, '}');
 }
 
+/* Read at most so many records; returns how many there were. */
+static int
+read_records(ListPage *page, const Conditions *conditions,
+			 const Range *range, int limit)
+{
+	EaRequest  *req = page->req;
+	Select		select = {req};
+	const char *column = range->column;
+
+	initStringInfo(&select.text);
+	appendStringInfoString(&select.text, "SELECT " COLUMNS);
+	add_rest(&select, conditions, range->of_tenant);
+	appendStringInfoString(&select.text, " FROM entityapi.audit WHERE true");
+	if (range->of_tenant && column == NULL)
+	{
+		appendStringInfoString(&select.text, " AND tenant_id = ");
+		add_param(&select, UUIDOID, UUIDPGetDatum(&req->principal->tenant));
+	}
+	add_known(&select, conditions, range);
+	add_range(&select, range);
+	appendStringInfo(&select.text, " ORDER BY %s%sat DESC, id DESC LIMIT %d",
+					 column != NULL ? column : "",
+					 column != NULL ? " DESC, " : "", limit);
+	return ea_exec_run(select.text.data, select.nparams, select.types,
+					   select.values, NULL, EA_EXEC_READ, false,
+					   write_record, page);
+}
+
+/* Fill the page; false if it ends before it is full and before the log does. */
+static bool
+read_page(ListPage *page, const Conditions *conditions, Range *range)
+{
+	TimestampTz started = GetCurrentTimestamp();
+	int			limit = conditions->rest ? FIRST_READ : page->size + 1;
+
+	for (;;)
+	{
+		int			n = read_records(page, conditions, range, limit);
+
+		if (n < limit || page->n > page->size)
+			return true;
+		/* where somebody else's record is, is nobody's business */
+		if (!page->foreign &&
+			TimestampDifferenceExceeds(started, GetCurrentTimestamp(),
+									   READ_MS))
+			return false;
+		CHECK_FOR_INTERRUPTS();
+		range->has_first = true;
+		range->first = page->read;
+		limit = NEXT_READ;
+	}
+}
+
 void
 ea_audit_list(EaRequest *req)
 {
 	EaQuery    *query = ea_params_read(req, EA_TAKES_KEYSET);
 	ListPage	page = {req, query->page_size};
-	Select		select = {req};
+	EaRsql	   *tree = parse_filter(req, query);
+	Conditions	conditions;
+	Range		range = {0};
+	bool		complete;
 
-	initStringInfo(&select.text);
-	appendStringInfoString(&select.text, "SELECT " COLUMNS
-						   " FROM entityapi.audit WHERE true");
-	if (!req->principal->super_admin)
-	{
-		appendStringInfoString(&select.text, " AND tenant_id = ");
-		add_param(&select, UUIDOID, UUIDPGetDatum(&req->principal->tenant));
-	}
-	add_filter(&select, query);
-	add_cursor(&select, query);
-	appendStringInfo(&select.text, " ORDER BY at DESC, id DESC LIMIT %d",
-					 query->page_size + 1);
-
+	range.has_first = read_cursor(req, query, &range.first);
+	find_driver(req, &tree, &conditions);
+	find_range(req, &conditions, &range);
 	ea_jsonwrite_lit(req->out, "{\"data\":[");
-	ea_exec_run(select.text.data, select.nparams, select.types, select.values,
-				NULL, EA_EXEC_READ, false, write_record, &page);
+	complete = read_page(&page, &conditions, &range);
 	ea_jsonwrite_lit(req->out, "],\"meta\":{\"page\":{\"size\":");
 	ea_jsonwrite_int64(req->out, page.size);
 	ea_jsonwrite_key(req->out, "after");
 	if (page.n > page.size)
-		write_cursor(req->out, &page.last);
+		write_cursor(req->out, &page.shown);
+	else if (!complete)
+		write_cursor(req->out, &page.read);
 	else
 		ea_jsonwrite_lit(req->out, "null");
 	ea_jsonwrite_lit(req->out, "}}}");

@@ -130,7 +130,8 @@ tenant_exists(const pg_uuid_t *tenant)
 	Oid			type = UUIDOID;
 	Datum		value = UUIDPGetDatum(tenant);
 
-	return ea_exec_run("SELECT 1 FROM entityapi.tenant WHERE id = $1",
+	return ea_exec_run("SELECT 1 FROM entityapi.tenant WHERE id = $1"
+					   " AND status <> 'DELETED'",
 					   1, &type, &value, NULL, EA_EXEC_READ, true,
 					   NULL, NULL) > 0;
 }

@@ -11,6 +11,8 @@
 
 #include "context.h"
 #include "guc.h"
+#include "utils/fmgrprotos.h"
+#include "utils/timestamp.h"
 
 const char *
 ea_context_header(const EaRequest *req, const char *name, bool *repeated)
@@ -66,4 +68,15 @@ ea_context_json(EaRequest *req)
 						"%s, at byte %d of the body.",
 						fault.message, fault.offset + 1);
 	return root;
+}
+
+TimestampTz
+ea_context_clock(void)
+{
+	if (ea_guc_clock[0] == '\0')
+		return GetCurrentTimestamp();
+	return DatumGetTimestampTz(DirectFunctionCall3(timestamptz_in,
+												   CStringGetDatum(ea_guc_clock),
+												   ObjectIdGetDatum(InvalidOid),
+												   Int32GetDatum(-1)));
 }

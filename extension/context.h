@@ -131,4 +131,7 @@ extern void ea_context_answer(EaRequest *req, const char *name,
  */
 extern EaJson *ea_context_json(EaRequest *req);
 
+/* The time, or what entityapi.clock says it is. */
+extern TimestampTz ea_context_clock(void);
+
 #endif							/* EA_CONTEXT_H */

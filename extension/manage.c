@@ -67,11 +67,11 @@ ea_manage_tenant(EaRequest *req, pg_uuid_t *tenant)
 
 	/* a standby can lock nothing, and has nothing to keep the tenant for */
 	if (req->method == EA_GET)
-		require_row(req, "SELECT 1 FROM entityapi.tenant WHERE id = $1",
-					1, tenant);
+		require_row(req, "SELECT 1 FROM entityapi.tenant WHERE id = $1"
+					" AND status <> 'DELETED'", 1, tenant);
 	else
 		require_row(req, "SELECT 1 FROM entityapi.tenant WHERE id = $1"
-					" FOR KEY SHARE", 1, tenant);
+					" AND status <> 'DELETED' FOR KEY SHARE", 1, tenant);
 }
 
 void
@@ -146,7 +146,7 @@ ea_manage_set_roles(EaRequest *req)
 	Datum		values[lengthof(types)];
 	pg_uuid_t	ids[2];
 
-	ea_manage_id(req, 0, &ids[0]);
+	ea_manage_tenant(req, &ids[0]);
 	ea_manage_id(req, 1, &ids[1]);
 	require_row(req,
 				"SELECT 1 FROM entityapi.account WHERE tenant_id = $1"

@@ -43,6 +43,7 @@ extern void ea_manage_create_tenant(EaRequest *req);
 extern void ea_manage_list_tenants(EaRequest *req);
 extern void ea_manage_show_tenant(EaRequest *req);
 extern void ea_manage_update_tenant(EaRequest *req);
+extern void ea_manage_delete_tenant(EaRequest *req);
 
 extern const EaBodyForm ea_manage_tenant_form;
 extern const EaBodyForm ea_manage_tenant_admin_form;

@@ -1,10 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * manage_tenant.c
- *	  Tenants: their making, their records, their suspension.
+ *	  Tenants: their making, their records, their suspension, their end.
  *
  * A tenant's status is looked at by every request of every credential, so
- * that a suspension needs nothing but the status.
+ * that a suspension needs nothing but the status, nor does a deletion: with
+ * DELETED the tenant is gone, and erase.c takes its data away afterwards.
  *
  * extension/manage_tenant.c
  *
@@ -12,6 +13,7 @@
  */
 #include "postgres.h"
 
+#include "audit.h"
 #include "body.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_type.h"
@@ -39,7 +41,8 @@ static const EaListColumn columns[] = {
 };
 
 const EaListing ea_manage_tenants = {
-	"entityapi.tenant t WHERE $1 IS NULL", lengthof(columns), columns
+	"entityapi.tenant t WHERE $1 IS NULL AND t.status <> 'DELETED'",
+	lengthof(columns), columns
 };
 
 /* A slug is fit for a DNS label (RFC 1035 section 2.3.4). */
@@ -306,7 +309,8 @@ ea_manage_update_tenant(EaRequest *req)
 					ShareRowExclusiveLock);
 	values[0] = UUIDPGetDatum(&id);
 	if (ea_exec_run("SELECT name, status, attributes::text"
-					" FROM entityapi.tenant WHERE id = $1 FOR NO KEY UPDATE",
+					" FROM entityapi.tenant WHERE id = $1"
+					" AND status <> 'DELETED' FOR NO KEY UPDATE",
 					lengthof(types), types, values, NULL, EA_EXEC_WRITE, true,
 					read_state, &before) == 0)
 		ea_manage_not_found(req);
@@ -322,4 +326,48 @@ ea_manage_update_tenant(EaRequest *req)
 						  after.attributes, true);
 	ea_listing_record(req, &ea_manage_tenants, NULL, &id, NULL, NULL);
 	req->status = 200;
+}
+
+/* Row: name, slug and status, as they were. */
+static void
+note_end(void *arg, TupleTableSlot *slot)
+{
+	static const char *const fields[] = {"name", "slug", "status"};
+
+	for (int i = 0; i < lengthof(fields); i++)
+		ea_audit_own_change(arg, fields[i],
+							TextDatumGetCString(slot->tts_values[i]), NULL,
+							false);
+}
+
+/*
+ * DELETE /manage/tenants/{id}
+ *
+ * Name and slug become what nobody can ask for, and so are free again.  They
+ * are keys, so the update waits for those who are adding to the tenant right
+ * now, and they for it.
+ */
+void
+ea_manage_delete_tenant(EaRequest *req)
+{
+	static const Oid types[] = {UUIDOID, TIMESTAMPTZOID};
+	Datum		values[lengthof(types)];
+	pg_uuid_t	id;
+
+	ea_manage_id(req, 0, &id);
+	values[0] = UUIDPGetDatum(&id);
+	values[1] = TimestampTzGetDatum(req->now);
+	if (ea_exec_run("SELECT name, slug, status FROM entityapi.tenant"
+					" WHERE id = $1 AND status <> 'DELETED' FOR UPDATE",
+					1, types, values, NULL, EA_EXEC_WRITE, true,
+					note_end, req) == 0)
+		ea_manage_not_found(req);
+	ea_exec_run("UPDATE entityapi.tenant SET status = 'DELETED',"
+				" name = pg_catalog.chr(1) || id, slug = '.' || id,"
+				" attributes = '{}',"
+				" deleted_at = $2, deleted_by = pg_current_xact_id()"
+				" WHERE id = $1",
+				lengthof(types), types, values, NULL, EA_EXEC_WRITE, true,
+				NULL, NULL);
+	req->status = 204;
 }

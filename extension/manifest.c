@@ -12,6 +12,7 @@
  */
 #include "postgres.h"
 
+#include "audit.h"
 #include "catalog/pg_type.h"
 #include "ddl.h"
 #include "errors.h"
@@ -318,6 +319,9 @@ store(EaManifest *m, Stored *stored, Wanted *wanted, List *statements)
 	run("INSERT INTO entityapi.service (definition) VALUES ($1) ON CONFLICT (singleton) DO UPDATE SET definition = excluded.definition",
 		1, &type, &value);
 	store_revision(wanted, revision, statements);
+	ea_audit_by_role(EA_AUDIT_MANIFEST_APPLIED, NULL, "manifest",
+					 psprintf("%d", revision),
+					 psprintf("%d statements", list_length(statements)));
 	ea_invalidate_catalog();
 }
 

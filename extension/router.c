@@ -69,6 +69,8 @@ const EaRoute ea_routes[] = {
 	EA_MEDIA_JSON, EA_ROUTE_POOL, ea_manage_show_tenant},
 	{EA_PATCH, TENANT, EA_SUPER_ADMIN, 0,
 	EA_MEDIA_JSON, EA_ROUTE_POOL, ea_manage_update_tenant},
+	{EA_DELETE, TENANT, EA_SUPER_ADMIN, 0,
+	EA_MEDIA_JSON, EA_ROUTE_POOL, ea_manage_delete_tenant},
 	{EA_POST, TENANT "/users", EA_TENANT_ADMIN_OF, 0,
 	EA_MEDIA_JSON, 0, ea_manage_create_user},
 	{EA_GET, TENANT "/users", EA_TENANT_ADMIN_OF, 0,

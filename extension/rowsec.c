@@ -19,6 +19,7 @@
 
 #include "access/xact.h"
 #include "account.h"
+#include "audit.h"
 #include "authz.h"
 #include "catalog/pg_type.h"
 #include "exec.h"
@@ -172,7 +173,7 @@ ea_sql_map_role(PG_FUNCTION_ARGS)
 {
 	static const Oid types[] = {TEXTOID, TEXTOID};
 	Datum		values[2];
-	char	   *username;
+	char	   *username = NULL;
 
 	if (PG_ARGISNULL(0))
 		ereport(ERROR,
@@ -200,6 +201,10 @@ ea_sql_map_role(PG_FUNCTION_ARGS)
 					(errcode(ERRCODE_UNDEFINED_OBJECT),
 					 errmsg("there is no such user")));
 	}
+	ea_audit_by_role(EA_AUDIT_ROLE_MAPPED, NULL, "role",
+					 TextDatumGetCString(values[0]),
+					 username == NULL ? "nobody" :
+					 psprintf("to %s", username));
 	SPI_finish();
 	PG_RETURN_VOID();
 }

@@ -13,11 +13,15 @@
  */
 #include "postgres.h"
 
+#include "access/xact.h"
+#include "catalog.h"
 #include "catalog/pg_type.h"
+#include "erase.h"
 #include "exec.h"
 #include "executor/spi.h"
 #include "fmgr.h"
 #include "guc.h"
+#include "jsonwrite.h"
 #include "sweep.h"
 #include "utils/timestamp.h"
 
@@ -86,6 +90,58 @@ ea_sweep_run(TimestampTz now, int max_rows)
 	return deleted;
 }
 
+/* Rows of each kind that a call of the service's own deletes. */
+#define MAINTENANCE_STEP 1000
+
+void
+ea_sweep_serve(EaRequest *req)
+{
+	int64		deleted;
+	bool		more = false;
+
+	if (XactReadOnly)
+		deleted = 0;
+	else
+	{
+		deleted = ea_erase_step(req, &more);
+		deleted += ea_sweep_run(req->now, MAINTENANCE_STEP);
+	}
+	ea_jsonwrite_lit(req->out, "{");
+	ea_jsonwrite_key(req->out, "deleted");
+	ea_jsonwrite_int64(req->out, deleted);
+	ea_jsonwrite_key(req->out, "more");
+	ea_jsonwrite_bool(req->out, more || deleted >= MAINTENANCE_STEP);
+	ea_jsonwrite_lit(req->out, "}");
+	req->status = 200;
+}
+
+/* A step for deleted tenants, outside of any request. */
+static int64
+erase(void)
+{
+	EaRequest  *req = palloc0(sizeof(EaRequest));
+	volatile int64 erased = 0;
+
+	req->mcxt = CurrentMemoryContext;
+	req->now = GetCurrentTimestamp();
+	req->out = makeStringInfo();
+	req->catalog = ea_catalog_acquire();
+	PG_TRY();
+	{
+		bool		more;
+
+		/* an end that leaves nothing to count is work, too */
+		erased = ea_erase_step(req, &more);
+		erased += erased == 0 && more;
+	}
+	PG_FINALLY();
+	{
+		ea_catalog_release(req->catalog);
+	}
+	PG_END_TRY();
+	return erased;
+}
+
 PG_FUNCTION_INFO_V1(ea_sql_sweep);
 
 /* entityapi.sweep(max_rows int) returns bigint */
@@ -100,7 +156,8 @@ ea_sql_sweep(PG_FUNCTION_ARGS)
 				 errmsg("max_rows must be positive")));
 	if (SPI_connect() != SPI_OK_CONNECT)
 		elog(ERROR, "could not connect to SPI");
-	deleted = ea_sweep_run(GetCurrentTimestamp(), PG_GETARG_INT32(0));
+	deleted = erase();
+	deleted += ea_sweep_run(GetCurrentTimestamp(), PG_GETARG_INT32(0));
 	SPI_finish();
 	PG_RETURN_INT64(deleted);
 }

@@ -99,6 +99,8 @@ static const struct setting settings[] =
 			"how long an idle client connection is kept"),
 	INTEGER(drain_timeout_ms, "10000", 0, 600000, RELOADABLE,
 			"time that requests under way get at the end"),
+	INTEGER(sweep_interval_ms, "5000", 0, 3600000, RELOADABLE,
+			"how often the database deletes what is over; 0: never"),
 	STRING(trusted_proxies, "", RELOADABLE,
 		   "networks (CIDR, comma separated) whose X-Forwarded-For is "
 		   "believed"),

@@ -51,6 +51,7 @@ struct config
 	long		keep_alive_timeout_ms;
 	long		drain_timeout_ms;
 	long		statement_timeout_ms;
+	long		sweep_interval_ms;
 	bool		access_log;
 
 	/* Derived from the settings above. */

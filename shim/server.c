@@ -31,6 +31,7 @@
 #include "reply.h"
 #include "request.h"
 #include "server.h"
+#include "sweep.h"
 
 /*
  * civetweb's buffer for a request's head (and what comes with it): the most
@@ -53,6 +54,7 @@ struct server
 {
 	_Atomic(struct config *) config;
 	struct pool *pool;
+	struct sweeper *sweeper;
 	struct mg_context *context;
 	atomic_int	under_way;		/* requests being answered */
 	atomic_bool started;
@@ -414,6 +416,10 @@ server_run(const struct config_source *source, struct config *config)
 	}
 	atomic_store(&server.started, true);
 	announce(&server);
+	server.sweeper = sweeper_start(&server.config, server.pool);
+	if (server.sweeper == NULL)
+		log_event(LOG_ERROR, "start", NULL, NULL,
+				  "no thread for sweeping: what is over is not deleted");
 
 	while (signal_number != SIGTERM && signal_number != SIGINT)
 	{
@@ -423,6 +429,7 @@ server_run(const struct config_source *source, struct config *config)
 
 	drain(&server);
 	stop_civetweb(&server);
+	sweeper_stop(server.sweeper);
 	pool_destroy(server.pool);
 	config = atomic_load(&server.config);
 	if (config->pid_file[0] != '\0')

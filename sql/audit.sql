@@ -69,7 +69,7 @@ CREATE TEMP TABLE seen (id uuid);
 CREATE FUNCTION pg_temp.news() RETURNS SETOF text LANGUAGE plpgsql AS $$
 BEGIN
 	RETURN QUERY SELECT pg_temp.named(concat_ws(' ', action, outcome, coalesce(target_type, '-'),
-			coalesce(target_id, '-'), 'by ' || coalesce(actor_username, '-'), '(' || actor_kind || ')',
+			coalesce(target_id, '-'), 'by ' || coalesce(nullif(actor_username, session_user), CASE WHEN actor_username IS NULL THEN '-' ELSE 'the operator' END), '(' || actor_kind || ')',
 			CASE WHEN actor_id IS NULL THEN 'unproven' END, 'in ' || coalesce(tenant_id::text, '-'), detail, changes))
 		FROM entityapi.audit WHERE id NOT IN (SELECT id FROM seen) ORDER BY at, id;
 	DELETE FROM seen;
@@ -288,6 +288,14 @@ SELECT pg_temp.named(a.status::text) FROM entityapi.handle('GET', '/api/v1/rooms
 COMMIT;
 SELECT pg_temp.news();
 
+\echo === Functions for operators
+SELECT entityapi.rotate_signing_key() AS kid \gset
+SELECT entityapi.revoke_signing_key(:'kid'), entityapi.revoke_signing_key('none');
+CREATE ROLE audit_report LOGIN IN ROLE entityapi_reader;
+SELECT entityapi.map_role('audit_report', 'bob'), entityapi.map_role('audit_report', NULL);
+DROP ROLE audit_report;
+SELECT count(*) > 0 FROM entityapi.apply_manifest(entityapi.export_manifest());
+SELECT replace(n, :'kid', '<kid>') FROM pg_temp.news() n;
 \echo === Append-only, whoever asks
 SELECT DISTINCT pg_temp.named(tableoid::regclass::text) FROM entityapi.audit;
 CREATE FUNCTION pg_temp.try(sql text) RETURNS text LANGUAGE plpgsql AS $$

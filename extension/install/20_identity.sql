@@ -3,14 +3,24 @@
 -- Nobody but the owner has any right on these tables.  Their rows belong to
 -- the database, not to the extension, so dumps hold them.
 
+-- A tenant that is DELETED does not exist for anybody; its row, without name
+-- and slug, stays until its data are gone.  Requests that began before
+-- deleted_by, the transaction that deleted it, had ended may still add to
+-- them; it becomes NULL when there is none any more.
 CREATE TABLE entityapi.tenant (
 	id uuid PRIMARY KEY,
 	name text NOT NULL UNIQUE,
 	slug text NOT NULL UNIQUE,
-	status text NOT NULL CHECK (status IN ('ACTIVE', 'SUSPENDED')),
+	status text NOT NULL CHECK (status IN ('ACTIVE', 'SUSPENDED', 'DELETED')),
 	attributes jsonb NOT NULL,
-	created_at timestamptz NOT NULL
+	created_at timestamptz NOT NULL,
+	deleted_at timestamptz,
+	deleted_by xid8,
+	CHECK ((status = 'DELETED') = (deleted_at IS NOT NULL))
 );
+
+CREATE INDEX tenant_deleted_at ON entityapi.tenant (deleted_at, id)
+	WHERE deleted_at IS NOT NULL;
 
 -- Whoever can have a credential.  A SuperAdmin belongs to no tenant, anybody
 -- else to one.  username_key is the username as it is compared, without
@@ -56,8 +66,7 @@ CREATE TABLE entityapi.session (
 	forced boolean NOT NULL
 );
 
-CREATE INDEX session_account_id ON entityapi.session (account_id)
-	WHERE revoked_at IS NULL;
+CREATE INDEX session_account_id ON entityapi.session (account_id);
 
 CREATE TABLE entityapi.refresh_token (
 	id text COLLATE "C" PRIMARY KEY,

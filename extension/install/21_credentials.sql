@@ -101,4 +101,4 @@ CREATE FUNCTION entityapi.sweep(max_rows int DEFAULT 1000) RETURNS bigint
 	AS 'MODULE_PATHNAME', 'ea_sql_sweep';
 
 COMMENT ON FUNCTION entityapi.sweep(int) IS
-	'Delete ended sessions, used-up tokens and forgotten failures, at most so many of each';
+	'Delete ended sessions, used-up tokens and forgotten failures, at most so many of each, and some rows of deleted tenants; 0 when nothing is left';

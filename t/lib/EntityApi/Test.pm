@@ -82,7 +82,7 @@ C<conf>, further lines of postgresql.conf.
 =head2 shim($cluster, %flags)
 
 Start a shim on a free port.  Flags become those of the command line, with C<->
-for C<_>; C<env> is a hash of further environment variables, and C<wait> of 0
+for C<_> (nothing is swept, unless C<sweep_interval_ms> says so); C<env> is a hash of further environment variables, and C<wait> of 0
 does not wait for it to answer UP.
 
 =cut

@@ -79,6 +79,7 @@ sub begin
 	my %flags = (
 		listen   => "127.0.0.1:$self->{port}",
 		database => $self->{cluster}->conninfo('entityapi_shim'),
+		sweep_interval_ms => 0,
 		%{ $self->{flags} });
 	my @flags;
 

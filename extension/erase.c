@@ -1,0 +1,291 @@
+/*-------------------------------------------------------------------------
+ *
+ * erase.c
+ *	  Take away what deleted tenants leave behind, step by step.
+ *
+ * A deleted tenant is its row in entityapi.tenant and whatever else still
+ * has its id.  That is all there is to know: a step looks for rows, deletes
+ * some, and commits.  So it does not matter who makes the next one, or when.
+ *
+ * Requests of the tenant that began before it was deleted may still write.
+ * When none of them is left, what is found then is all, and the tenant's row
+ * goes with the rest.
+ *
+ * extension/erase.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/transam.h"
+#include "access/xact.h"
+#include "audit.h"
+#include "catalog/namespace.h"
+#include "catalog/pg_type.h"
+#include "erase.h"
+#include "exec.h"
+#include "miscadmin.h"
+#include "storage/lock.h"
+#include "storage/proc.h"
+#include "storage/procarray.h"
+#include "utils/builtins.h"
+#include "utils/fmgrprotos.h"
+#include "utils/lsyscache.h"
+#include "utils/timestamp.h"
+#include "utils/xid8.h"
+#include "uuid.h"
+
+/* Rows that one statement deletes. */
+#define BATCH 500
+
+/* Accounts that are taken away together, after all that belongs to them. */
+#define ACCOUNTS 100
+
+/* Deleted tenants that are looked at, the oldest first. */
+#define TENANTS 32
+
+/*
+ * Where the last step of this backend stopped, so that the next one does not
+ * look at all the rows again that are gone but not yet vacuumed.  Of no
+ * other use: without it a step begins at the beginning.
+ */
+static struct
+{
+	bool		valid;
+	pg_uuid_t	tenant;
+	int			revision;		/* of the manifest */
+	int			next;			/* of the plan; behind it, accounts */
+	bool		clean;			/* nothing found since the beginning */
+	bool		has_position;
+	pg_uuid_t	position;
+} place;
+
+/* -------- what identity knows of a tenant -------- */
+
+/*
+ * $1 is the tenant, $2 the limit.  An account goes when nothing is left that
+ * could be many, so that what its foreign keys take along is little.
+ */
+#define SOME_ACCOUNTS \
+	"(SELECT id FROM entityapi.account WHERE tenant_id = $1" \
+	" ORDER BY id LIMIT " CppAsString2(ACCOUNTS) ")"
+#define DELETE_SOME(table, ids) \
+	"DELETE FROM entityapi." table " WHERE id = ANY (ARRAY(" ids " LIMIT $2))"
+
+static const char *const account_parts[] = {
+	DELETE_SOME("refresh_token", "SELECT r.id FROM " SOME_ACCOUNTS " a"
+				" JOIN entityapi.session s ON s.account_id = a.id"
+				" JOIN entityapi.refresh_token r ON r.session_id = s.id"),
+	DELETE_SOME("session", "SELECT s.id FROM " SOME_ACCOUNTS " a"
+				" JOIN entityapi.session s ON s.account_id = a.id"),
+	DELETE_SOME("personal_api_key", "SELECT k.id FROM " SOME_ACCOUNTS " a"
+				" JOIN entityapi.personal_api_key k ON k.account_id = a.id"),
+	DELETE_SOME("account", "SELECT a.id FROM " SOME_ACCOUNTS " a"),
+	DELETE_SOME("invite", "SELECT id FROM entityapi.invite"
+				" WHERE tenant_id = $1")
+};
+
+static int64
+erase_accounts(EaRequest *req, int limit)
+{
+	static const Oid types[] = {UUIDOID, INT4OID};
+	Datum		values[] = {
+		UUIDPGetDatum(&req->tenant), Int32GetDatum(limit)
+	};
+	int64		n = 0;
+
+	for (int i = 0; i < lengthof(account_parts) && n == 0; i++)
+		n = ea_exec_run(account_parts[i], lengthof(types), types, values,
+						NULL, EA_EXEC_WRITE, true, NULL, NULL);
+	return n;
+}
+
+/* -------- which tenant -------- */
+
+typedef struct Deleted
+{
+	pg_uuid_t	id;
+	bool		settled;		/* nobody writes there any more */
+	FullTransactionId by;
+} Deleted;
+
+typedef struct DeletedList
+{
+	int			n;
+	Deleted		tenants[TENANTS];
+} DeletedList;
+
+static void
+read_deleted(void *arg, TupleTableSlot *slot)
+{
+	DeletedList *list = arg;
+	Deleted    *deleted = &list->tenants[list->n++];
+
+	deleted->id = *DatumGetUUIDP(slot->tts_values[0]);
+	deleted->settled = slot->tts_isnull[1];
+	if (!deleted->settled)
+		deleted->by = DatumGetFullTransactionId(slot->tts_values[1]);
+}
+
+/* Only one session at a time; the others have better things to do. */
+static bool
+lock_turn(void)
+{
+	Oid			schema = get_namespace_oid("entityapi", false);
+	int64		key = get_relname_relid("tenant", schema);
+
+	return DatumGetBool(DirectFunctionCall1(pg_try_advisory_xact_lock_int8,
+											Int64GetDatum(key)));
+}
+
+/*
+ * A transaction that may not have seen the deletion has a snapshot at least
+ * as old as that.  A number of another cluster, from a dump, says nothing,
+ * and nobody of that time is left.
+ */
+static bool
+has_old_requests(FullTransactionId by)
+{
+	FullTransactionId next = ReadNextFullTransactionId();
+	int			n;
+
+	if (!FullTransactionIdPrecedes(by, next) ||
+		U64FromFullTransactionId(next) - U64FromFullTransactionId(by) >=
+		(UINT64CONST(1) << 31))
+		return false;
+	GetCurrentVirtualXIDs(XidFromFullTransactionId(by), true, false,
+						  PROC_IN_VACUUM, &n);
+	return n > 0;
+}
+
+static void
+settle(const pg_uuid_t *tenant)
+{
+	Oid			type = UUIDOID;
+	Datum		value = UUIDPGetDatum(tenant);
+
+	ea_exec_run("UPDATE entityapi.tenant SET deleted_by = NULL WHERE id = $1",
+				1, &type, &value, NULL, EA_EXEC_WRITE, true, NULL, NULL);
+}
+
+/* The last of it, and a record of that. */
+static void
+finish(EaRequest *req)
+{
+	Oid			type = UUIDOID;
+	Datum		value = UUIDPGetDatum(&req->tenant);
+
+	ea_exec_run("DELETE FROM entityapi.tenant WHERE id = $1"
+				" AND status = 'DELETED'", 1, &type, &value, NULL,
+				EA_EXEC_WRITE, true, NULL, NULL);
+	ea_audit_by_role(EA_AUDIT_TENANT_ERASED, &req->tenant, "tenant",
+					 ea_uuid_text(&req->tenant), NULL);
+}
+
+/* -------- a step -------- */
+
+static bool
+is_place_of(EaRequest *req)
+{
+	return place.valid && place.revision == req->catalog->revision &&
+		ea_uuid_equal(&place.tenant, &req->tenant);
+}
+
+static bool
+is_over(TimestampTz started)
+{
+	return TimestampDifferenceExceeds(started, GetCurrentTimestamp(),
+									  EA_ERASE_STEP_MS);
+}
+
+/*
+ * Work through the plan from the place on.  Returns the rows met; *done is
+ * set when the end was reached.
+ */
+static int64
+erase_some(EaRequest *req, TimestampTz started, bool *done)
+{
+	List	   *plan = ea_erase_plan(req);
+	int64		total = 0;
+
+	*done = false;
+	while (!is_over(started))
+	{
+		int64		n;
+
+		CHECK_FOR_INTERRUPTS();
+		if (place.next < list_length(plan))
+			n = ea_erase_run(req, list_nth(plan, place.next), BATCH,
+							 &place.has_position, &place.position);
+		else
+			n = erase_accounts(req, BATCH);
+		total += n;
+		if (n > 0)
+			continue;
+		place.has_position = false;
+		if (place.next++ == list_length(plan))
+		{
+			*done = true;
+			break;
+		}
+	}
+	return total;
+}
+
+static int64
+erase_tenant(EaRequest *req, const Deleted *deleted, bool *more)
+{
+	TimestampTz started = GetCurrentTimestamp();
+	bool		done;
+	int64		n;
+
+	req->tenant = deleted->id;
+	req->has_tenant = true;
+	if (!is_place_of(req))
+	{
+		memset(&place, 0, sizeof(place));
+		place.tenant = req->tenant;
+		place.revision = req->catalog->revision;
+		place.clean = deleted->settled;
+	}
+
+	/* if anything fails, the next step begins at the beginning */
+	place.valid = false;
+	n = erase_some(req, started, &done);
+	place.clean &= n == 0;
+	place.valid = !done;
+	*more = true;
+	if (!done)
+		return n;
+
+	/* all was looked at after the last writer had gone: there is nothing */
+	if (place.clean)
+		finish(req);
+	else if (!deleted->settled)
+	{
+		*more = !has_old_requests(deleted->by);
+		if (*more)
+			settle(&req->tenant);
+	}
+	return n;
+}
+
+int64
+ea_erase_step(EaRequest *req, bool *more)
+{
+	DeletedList list = {0};
+	int64		n = 0;
+
+	*more = false;
+	if (XactReadOnly || !lock_turn())
+		return 0;
+	ea_exec_run("SELECT id, deleted_by FROM entityapi.tenant"
+				" WHERE deleted_at IS NOT NULL ORDER BY deleted_at, id"
+				" LIMIT " CppAsString2(TENANTS),
+				0, NULL, NULL, NULL, EA_EXEC_WRITE, true, read_deleted, &list);
+
+	/* one that has to wait for others' transactions keeps nobody waiting */
+	for (int i = 0; i < list.n && n == 0 && !*more; i++)
+		n = erase_tenant(req, &list.tenants[i], more);
+	return n;
+}

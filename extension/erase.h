@@ -1,0 +1,62 @@
+/*-------------------------------------------------------------------------
+ *
+ * erase.h
+ *	  Take away what deleted tenants leave behind, step by step.
+ *
+ * extension/erase.h
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef EA_ERASE_H
+#define EA_ERASE_H
+
+#include "catalog.h"
+#include "context.h"
+
+/*
+ * One step for the tenant that was deleted first: so many rows at a time
+ * until EA_ERASE_STEP_MS have passed.  Nobody but requests of that tenant
+ * waits for it, and it leaves at once if another session is at it.  Returns
+ * the number of rows taken away; *more says whether the next step has work
+ * to do now.  SPI must be connected.  A step that fails says so by an error;
+ * a later one begins where it is needed.
+ */
+extern int64 ea_erase_step(EaRequest *req, bool *more);
+
+#define EA_ERASE_STEP_MS 50
+
+/* -------- between erase.c and erase_entity.c -------- */
+
+typedef enum EaEraseKind
+{
+	EA_ERASE_LINKS,				/* rows of a join table */
+	EA_ERASE_LOOSEN,			/* references of rows become null */
+	EA_ERASE_ROWS,				/* rows that nothing refers to any more */
+	EA_ERASE_KNOT				/* rows that cannot be without one another */
+} EaEraseKind;
+
+/* What to do with one table, or with some. */
+typedef struct EaErase
+{
+	EaEraseKind kind;
+	List	   *entities;		/* one, but for a knot */
+	EaField    *field;			/* LINKS */
+	char	   *set;			/* LOOSEN: `a = NULL, b = NULL`, */
+	char	   *where;			/* and `t0.a IS NOT NULL OR ...` */
+} EaErase;
+
+/*
+ * Everything to be done with the rows of a tenant, in an order that no
+ * foreign key objects to.  A list of EaErase.
+ */
+extern List *ea_erase_plan(EaRequest *req);
+
+/*
+ * Do it for at most `limit` rows of req->tenant, the newest first, from
+ * *position on if has_position is set, and move that.  Returns the rows it
+ * met; less than limit, and there are no more.  A knot ignores both.
+ */
+extern int64 ea_erase_run(EaRequest *req, const EaErase *erase, int limit,
+						  bool *has_position, pg_uuid_t *position);
+
+#endif							/* EA_ERASE_H */

@@ -1,0 +1,146 @@
+/*-------------------------------------------------------------------------
+ *
+ * sweep.c
+ *	  A thread that has the database look after itself.
+ *
+ * What is over is deleted in short steps, each a transaction of its own, and
+ * nothing in PostgreSQL would start them.  Any number of shims may do so: a
+ * step that another one is at does nothing.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "call.h"
+#include "log.h"
+#include "sweep.h"
+
+/* What entityapi.handle() takes for it; no client's request is like this. */
+#define METHOD "SWEEP"
+#define MESSAGE METHOD " * -\n\n"
+
+/* How often the settings are looked at while it is switched off. */
+#define OFF_MS 1000
+
+struct sweeper
+{
+	_Atomic(struct config *) *config;
+	struct pool *pool;
+	struct request request;
+	pthread_t	thread;
+	pthread_mutex_t mutex;
+	pthread_cond_t woken;
+	bool		stopping;
+};
+
+/* Waits; false if the thread is to end. */
+static bool
+rest(struct sweeper *sweeper, uint64_t micros)
+{
+	struct timespec until;
+	int			failure = 0;
+	bool		stopping;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += (time_t) (micros / 1000000);
+	until.tv_nsec += (long) (micros % 1000000) * 1000;
+	if (until.tv_nsec >= 1000000000)
+	{
+		until.tv_sec++;
+		until.tv_nsec -= 1000000000;
+	}
+	pthread_mutex_lock(&sweeper->mutex);
+	while (!sweeper->stopping && failure != ETIMEDOUT)
+		failure = pthread_cond_timedwait(&sweeper->woken, &sweeper->mutex,
+										 &until);
+	stopping = sweeper->stopping;
+	pthread_mutex_unlock(&sweeper->mutex);
+	return !stopping;
+}
+
+/* One step; true if there is more to do. */
+static bool
+sweep(struct sweeper *sweeper, const struct config *config)
+{
+	struct answer answer = {0};
+	bool		more;
+
+	request_start(&sweeper->request);
+	sweeper->request.method = METHOD;
+	buffer_string(&sweeper->request.message, MESSAGE);
+	sweeper->request.body_start = sweeper->request.message.length;
+	more = !sweeper->request.message.failed &&
+		call_handle(sweeper->pool, config, &sweeper->request, &answer) == NULL &&
+		answer.status == 200 && strstr(answer.body, "\"more\":true") != NULL;
+	PQclear(answer.result);
+	return more;
+}
+
+static void *
+run(void *argument)
+{
+	struct sweeper *sweeper = argument;
+	uint64_t	pause = OFF_MS * 1000;
+
+	do
+	{
+		const struct config *config = atomic_load(sweeper->config);
+		uint64_t	started;
+
+		if (config->sweep_interval_ms == 0)
+		{
+			pause = OFF_MS * 1000;
+			continue;
+		}
+		started = now_micros();
+		pause = (uint64_t) config->sweep_interval_ms * 1000;
+
+		/* requests get at least half of the time */
+		if (sweep(sweeper, config))
+			pause = now_micros() - started;
+	} while (rest(sweeper, pause));
+	return NULL;
+}
+
+struct sweeper *
+sweeper_start(_Atomic(struct config *) *config, struct pool *pool)
+{
+	struct sweeper *sweeper = calloc(1, sizeof(*sweeper));
+	pthread_condattr_t attributes;
+
+	if (sweeper == NULL)
+		return NULL;
+	sweeper->config = config;
+	sweeper->pool = pool;
+	pthread_mutex_init(&sweeper->mutex, NULL);
+	pthread_condattr_init(&attributes);
+	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+	pthread_cond_init(&sweeper->woken, &attributes);
+	pthread_condattr_destroy(&attributes);
+	if (pthread_create(&sweeper->thread, NULL, run, sweeper) == 0)
+		return sweeper;
+	pthread_cond_destroy(&sweeper->woken);
+	pthread_mutex_destroy(&sweeper->mutex);
+	free(sweeper);
+	return NULL;
+}
+
+void
+sweeper_stop(struct sweeper *sweeper)
+{
+	if (sweeper == NULL)
+		return;
+	pthread_mutex_lock(&sweeper->mutex);
+	sweeper->stopping = true;
+	pthread_cond_signal(&sweeper->woken);
+	pthread_mutex_unlock(&sweeper->mutex);
+	pthread_join(sweeper->thread, NULL);
+	pthread_cond_destroy(&sweeper->woken);
+	pthread_mutex_destroy(&sweeper->mutex);
+	request_free(&sweeper->request);
+	free(sweeper);
+}

@@ -1,0 +1,290 @@
+# The end of a tenant: gone with the request, for everybody and at once; its
+# data removed afterwards in short steps, whatever refers to what, by any shim,
+# also after a crash.
+
+use strict;
+use warnings;
+
+use JSON::PP ();
+use Test::More;
+use Time::HiRes qw(sleep time);
+
+use EntityApi::Test;
+
+my $rows = $ENV{ENTITYAPI_ROWS} // 100_000;
+my $true = JSON::PP::true;
+
+sub ref_to { my ($target, @more) = @_; return { type => 'ref', target => $target, relation => 'ManyToOne', @more } }
+sub many { my ($target) = @_; return { type => 'ref', target => $target, relation => 'ManyToMany' } }
+
+# References in circles: optional ones (author, book), required ones (hen,
+# egg), to oneself, through a one-of, across two of them
+my %fields = (
+	Author => { name => { type => 'string' }, best => ref_to('Book'), mentor => ref_to('Author') },
+	Book => { title => { type => 'string' }, author => ref_to('Author', required => $true), tags => many('Tag'),
+		languages => many('Language'), spoken => ref_to('Language') },
+	Hen => { egg => ref_to('Egg', required => $true), farm => ref_to('Farm', required => $true) },
+	Egg => { hen => ref_to('Hen', required => $true) },
+	Farm => { neighbour => ref_to('Farm', required => $true), pride => ref_to('Hen') },
+	Tag => { name => { type => 'string' } },
+	Note => { about => { type => 'oneof', target => 'Subject', required => $true }, reply => ref_to('Note') },
+	Line => { amount => { type => 'integer' }, book => ref_to('Book', required => $true, onDelete => 'cascade') },
+	Language => { code => { type => 'string' } });
+
+my $manifest = JSON::PP->new->encode([ map { { apiVersion => 'entityapi/v1', %$_ } }
+	{ kind => 'Service', metadata => { name => 's' }, spec => { schema => 'app' } },
+	{ kind => 'Roles', metadata => { name => 'r' }, spec => { roles => { Any => undef } } },
+	{ kind => 'OneOf', metadata => { name => 'Subject' }, spec => { members => [qw(Author Book Farm)] } },
+	map { {
+		kind => 'Entity', metadata => { name => $_ }, spec => { fields => $fields{$_},
+			permissions => { Any => [qw(create read update delete)] },
+			$_ eq 'Language' ? (tenantScoped => JSON::PP::false) : (), $_ eq 'Note' ? (softDelete => $true) : () } } }
+	  sort keys %fields ]);
+
+my $cluster = EntityApi::Test->cluster;
+$cluster->psql("select count(*) from entityapi.apply_manifest(\$json\$$manifest\$json\$)");
+my $shim = EntityApi::Test->shim($cluster);
+my $root = $shim->superadmin;
+my ($doomed, $other) = map { $shim->tenant($_)->{id} } qw(doomed other);
+my ($ann, $bob) = ($shim->user($doomed, 'ann', ['Any']), $shim->user($other, 'bob', ['Any']));
+
+# -------- as many rows as are asked for, and some of everything --------
+
+sub fill
+{
+	my ($tenant, $lines, $crowd) = @_;
+	my $id = sub { "entityapi_id('$_[0]', $_[1])" };
+
+	$cluster->psql(<<~SQL);
+		set session_replication_role = replica;
+		create or replace function pg_temp.entityapi_id(kind text, n bigint) returns uuid language sql immutable as
+		\$\$ select (substr(md5('$tenant' || kind), 1, 8) || '-0000-7000-8000-' || lpad(to_hex(n), 12, '0'))::uuid \$\$;
+		set search_path = pg_temp, app;
+		create function pg_temp.own(variadic cols text[]) returns void language plpgsql as \$\$ begin
+			execute format('insert into app.%s (tenant_id, created_at, updated_at, id%s) select %L, now(), now(), %s from generate_series(1, %s) i',
+				cols[1], cols[2], '$tenant', cols[3], cols[4]); end \$\$;
+		insert into language (id, created_at, updated_at) select gen_random_uuid(), now(), now() from generate_series(1, 3);
+		select pg_temp.own('author', ', best_id, mentor_id',
+			\$\$ pg_temp.entityapi_id('author', i), pg_temp.entityapi_id('book', i), pg_temp.entityapi_id('author', 1 + (i * 7) % 1000) \$\$, '1000'),
+			pg_temp.own('book', ', author_id, spoken_id', \$\$ pg_temp.entityapi_id('book', i), pg_temp.entityapi_id('author', 1 + i % 1000),
+				(select id from app.language limit 1) \$\$, '2000'),
+			pg_temp.own('tag', '', \$\$ pg_temp.entityapi_id('tag', i) \$\$, '50'),
+			pg_temp.own('farm', ', neighbour_id, pride_id', \$\$ pg_temp.entityapi_id('farm', i), pg_temp.entityapi_id('farm', 1 + i % 700),
+				pg_temp.entityapi_id('hen', i) \$\$, '700'),
+			pg_temp.own('hen', ', egg_id, farm_id', \$\$ pg_temp.entityapi_id('hen', i), pg_temp.entityapi_id('egg', i),
+				pg_temp.entityapi_id('farm', 1 + i % 700) \$\$, '1500'),
+			pg_temp.own('egg', ', hen_id', \$\$ pg_temp.entityapi_id('egg', i), pg_temp.entityapi_id('hen', 1 + i % 1500) \$\$, '1500'),
+			pg_temp.own('note', ', about_farm_id, reply_id, deleted_at',
+				\$\$ pg_temp.entityapi_id('note', i), pg_temp.entityapi_id('farm', 1 + i % 700), pg_temp.entityapi_id('note', 1 + i % 900),
+					case when i % 2 = 0 then now() end \$\$, '900'),
+			pg_temp.own('line', ', amount, book_id', \$\$ pg_temp.entityapi_id('line', i), i, pg_temp.entityapi_id('book', 1 + i % 2000) \$\$, '$lines');
+		insert into book_tags select '$tenant', b.id, t.id from book b, tag t where b.tenant_id = '$tenant' and t.tenant_id = '$tenant'
+			and ('x' || right(b.id::text, 2))::bit(8)::int % 20 = ('x' || right(t.id::text, 2))::bit(8)::int % 20;
+		insert into book_languages select '$tenant', b.id, l.id from book b, language l where b.tenant_id = '$tenant';
+		insert into entityapi.account (id, tenant_id, kind, username, username_key, status, roles, profile, security_attributes,
+				password_change_required, is_super_admin, created_at)
+			select pg_temp.entityapi_id('account', i), '$tenant', 'USER', '$tenant' || i, '$tenant' || i, 'ACTIVE', '{}', '{}', '{}', false, false, now()
+			from generate_series(1, $crowd) i;
+		insert into entityapi.session select pg_temp.entityapi_id('session', i), pg_temp.entityapi_id('account', 1 + i % 3), now(), now() + '1 day',
+			null, false from generate_series(1, $crowd) i;
+		insert into entityapi.refresh_token select '$tenant' || i, pg_temp.entityapi_id('session', 1 + i % 5), '\\x', now() + '1 day'
+			from generate_series(1, $crowd) i;
+		insert into entityapi.invite select pg_temp.entityapi_id('invite', i), '$tenant', '$tenant' || i, '\\x', 'a\@b', 'x', '{}', 'PENDING',
+			now() + '1 day', now() from generate_series(1, $crowd) i;
+		insert into entityapi.personal_api_key_setting values ('$tenant', true, true);
+		reset session_replication_role;
+		analyze;
+		SQL
+	return;
+}
+
+# Rows of a tenant in every table that knows tenants, the log but for
+sub left
+{
+	my ($tenant) = @_;
+	my $union = $cluster->psql(<<~SQL);
+		select string_agg(format('select count(*) from %s where tenant_id = %L', c.oid::regclass, '$tenant'), ' union all ')
+		from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attname = 'tenant_id'
+		where c.relkind = 'r' and c.relname !~ '^audit'
+		SQL
+	return $cluster->psql("select sum(count) from ($union) u");
+}
+
+sub orphans
+{
+	return $cluster->psql('select (select count(*) from entityapi.session where account_id not in (select id from entityapi.account))'
+		. ' + (select count(*) from entityapi.refresh_token where session_id not in (select id from entityapi.session))');
+}
+
+sub step { return $cluster->psql("select body from entityapi.handle('SWEEP', '*', null, null, null)") }
+sub wait_for_end { my ($id) = @_; return EntityApi::Test::wait_until(60, sub { !$cluster->psql("select count(*) from entityapi.tenant where id = '$id'") }) }
+
+fill($doomed, $rows, 3000);
+fill($other, 500, 20);
+my $theirs = left($other);
+cmp_ok(left($doomed), '>', $rows, 'there is much of it');
+is($cluster->psql("select count(*) from entityapi.tenant where id = '$doomed'"), 1, 'and it is there');
+
+my $key = $shim->must(201, POST => '/auth/me/api-keys', { token => $ann, json => { name => 'k', expiresAt => '2099-01-01T00:00:00Z' } });
+my $usual = $shim->must(200, GET => '/api/v1/lines?page[size]=1&page[totals]=false', { token => $bob });
+
+subtest 'gone with the request' => sub {
+	my $path = "/manage/tenants/$doomed";
+	my $started = time;
+	is($shim->http(DELETE => $path, { token => $root })->{status}, 204, 'deleted');
+	cmp_ok(time - $started, '<', 2, 'at once');
+	is($shim->http(DELETE => $path, { token => $root })->{status}, 404, 'again');
+	cmp_ok(left($doomed), '>', $rows, 'the data are still there');
+
+	is($shim->http(GET => '/auth/me', { token => $ann })->{status}, 401, 'no token');
+	is($shim->http(GET => '/auth/me', { headers => { 'x-api-key' => $key->{key} } })->{status}, 401, 'no key');
+	is($shim->http(POST => '/auth/refresh', { json => { refreshToken => $ann->{refreshToken} } })->{status}, 401, 'no refresh');
+	my $nowhere = '00000000-0000-4000-8000-000000000000';
+	for my $case ([ GET => '' ], [ PATCH => '', {} ], [ DELETE => '' ], [ GET => '/users' ], [ POST => '/users', { username => 'u' } ],
+		[ PATCH => "/users/$ann->{id}", {} ], [ DELETE => "/users/$ann->{id}" ], [ PUT => "/users/$ann->{id}/roles", { roles => [] } ],
+		[ POST => "/tenant-admins/$ann->{id}" ], [ DELETE => "/tenant-admins/$ann->{id}" ], [ GET => '/invites' ],
+		[ POST => '/invites', { email => 'a@b', username => 'x', roles => [] } ], [ GET => '/service-accounts' ],
+		[ POST => '/service-accounts', { name => 'x' } ], [ GET => '/personal-api-keys' ],
+		[ POST => "/personal-api-keys/$key->{id}/revoke" ], [ GET => '/settings/personal-api-keys' ],
+		[ PUT => '/settings/personal-api-keys', {} ])
+	{
+		my ($method, $suffix, $json) = @$case;
+		my @answers = map { my $a = $shim->http($method => "/manage/tenants/$_$suffix",
+					{ token => $root, headers => { 'x-request-id' => 'same' }, $json ? (json => $json) : () });
+			"$a->{status} $a->{body}" } $doomed, $nowhere;
+		like($answers[0], qr/^404 /, "$method $suffix");
+		is($answers[0], $answers[1], 'as an invented one');
+	}
+	is($shim->http(GET => '/api/v1/lines', { token => $root, headers => { 'x-tenant-id' => $doomed } })->{status}, 400, 'nobody acts there');
+	unlike($shim->http(GET => '/manage/tenants', { token => $root })->{body}, qr/\Q$doomed\E/, 'not listed');
+	is($shim->must(201, POST => '/manage/tenants', { token => $root, json => { name => 'doomed', slug => 'doomed' } })->{name},
+		'doomed', 'name and slug are free');
+	my $record = $shim->must(200, GET => "/manage/audit?filter=targetId==$doomed;action==TENANT_DELETED;outcome==SUCCESS", { token => $root });
+	is_deeply($record->{data}[0]{changes}{slug}, [ 'doomed', undef ], 'on record');
+};
+
+subtest 'in short steps, beside the others' => sub {
+	my $before = left($doomed);
+	my ($longest, $steps) = (0, 0);
+	while ($steps++ < 5)
+	{
+		my $started = time;
+		like(step(), qr/^\{"deleted":[1-9]\d*,"more":true\}$/, 'a step has done something');
+		my $took = time - $started;
+		$longest = $took if $took > $longest;
+	}
+	cmp_ok(left($doomed), '<', $before, 'there is less');
+	cmp_ok(left($doomed), '>', $before / 10, 'but much is left');
+	cmp_ok($longest, '<', 3, 'none took long');
+
+	# somebody else at it, who does not come to an end: nobody waits for him
+	my $pid = fork // die;
+	if (!$pid)
+	{
+		$cluster->psql("begin; select 1 from entityapi.handle('SWEEP', '*', null, null, null); select pg_sleep(2); rollback");
+		require POSIX;
+		POSIX::_exit(0);
+	}
+	sleep 0.7;
+	like(step(), qr/"deleted":0,"more":false/, 'two do not get into each other\'s way');
+	is($shim->http(GET => '/api/v1/lines?page[size]=1', { token => $bob })->{status}, 200, 'others read');
+	is($shim->http(POST => '/api/v1/tags', { token => $bob, json => { data => { type => 'tags', attributes => { name => 'x' } } } })->{status},
+		201, 'and write');
+	waitpid $pid, 0;
+};
+
+subtest 'a crash half-way' => sub {
+	my $pid = fork // die;
+	if (!$pid)
+	{
+		$cluster->try_psql("select entityapi.handle('SWEEP', '*', null, null, null), pg_sleep(5)");
+		require POSIX;
+		POSIX::_exit(0);
+	}
+	sleep 0.5;
+	my $before = left($doomed);
+	$cluster->stop('immediate');
+	waitpid $pid, 0;
+	$cluster->start;
+	is(left($doomed), $before, 'the step under way has never been');
+	is($shim->http(GET => '/auth/me', { token => $ann })->{status}, 401, 'still gone');
+	like(step(), qr/"more":true/, 'and it goes on');
+};
+
+subtest 'shims see to it' => sub {
+	# two of them, a killed one, and requests of another tenant meanwhile
+	my @sweepers = map { EntityApi::Test->shim($cluster, sweep_interval_ms => 50) } 1 .. 2;
+	my ($worst, $transaction, $strong) = (0, 0, 0);
+	my $started = time;
+	my $killed;
+
+	while (time - $started < 60 && $cluster->psql("select count(*) from entityapi.tenant where id = '$doomed'"))
+	{
+		my $asked = time;
+		my $answer = $shim->http(GET => '/api/v1/lines?page[size]=1&page[totals]=false', { token => $bob });
+		my $took = time - $asked;
+		is($answer->{status}, 200, 'an answer') if $answer->{status} != 200;
+		$worst = $took if $took > $worst;
+		my ($age, $locks) = split /\|/, $cluster->psql("select coalesce(max(extract(epoch from clock_timestamp() - a.xact_start)), 0),"
+			. " (select count(*) from pg_locks l where l.pid <> pg_backend_pid() and l.locktype = 'relation' and l.database <> 0"
+			. "  and l.mode in ('ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock') and l.pid in"
+			. "   (select pid from pg_stat_activity where usename = 'entityapi_shim'))"
+			. " from pg_stat_activity a where a.usename = 'entityapi_shim' and a.state <> 'idle'");
+		$transaction = $age if $age > $transaction;
+		$strong += $locks;
+		if (!$killed && time - $started > 0.3)
+		{
+			$sweepers[0]->stop('KILL');
+			$killed = 1;
+		}
+	}
+	ok(wait_for_end($doomed), 'all done');
+	diag sprintf 'removed %d rows in %.1f s, longest request %.0f ms, longest transaction %.0f ms', $rows, time - $started, $worst * 1000,
+	  $transaction * 1000;
+	cmp_ok($worst, '<', 3, 'nobody had to wait');
+	cmp_ok($transaction, '<', 3, 'no long transaction, however busy the machine');
+	is($strong, 0, 'no table was locked against writers');
+	is(left($doomed), 0, 'nothing is left');
+	is(orphans(), 0, 'nor of what hung on it');
+	is(left($other) - $theirs, 1, 'others lost nothing');
+	is($cluster->psql("select count(*) from entityapi.account where username = 'ann'"), 0, 'the name is free');
+	like($cluster->psql("select detail from entityapi.audit where action = 'TENANT_ERASED' and tenant_id = '$doomed'"),
+		qr/by a role of the database/, 'on record');
+	cmp_ok($cluster->psql("select count(*) from entityapi.audit where tenant_id = '$doomed'"), '>', 3, 'the log stays');
+	is($shim->http(GET => '/auth/me', { token => $ann })->{status}, 401, 'its token is nobody\'s for ever');
+	is($sweepers[1]->stop, 0, 'a shim that sweeps ends well');
+};
+
+subtest 'requests that were under way' => sub {
+	my $late = $shim->tenant('late')->{id};
+	my $user = $shim->user($late, 'late', ['Any']);
+	my $pid = fork // die;
+	if (!$pid)
+	{
+		# begins before the deletion, and writes after the rest is gone
+		$cluster->psql("begin isolation level repeatable read; select count(*) from app.tag; select pg_sleep(3);"
+			. " insert into app.tag (tenant_id, id, created_at, updated_at) values ('$late', gen_random_uuid(), now(), now()); commit");
+		require POSIX;
+		POSIX::_exit(0);
+	}
+	sleep 0.5;
+	is($shim->http(DELETE => "/manage/tenants/$late", { token => $root })->{status}, 204, 'deleted');
+	step() for 1 .. 5;
+	is($cluster->psql("select count(*) from entityapi.tenant where id = '$late'"), 1, 'waits for what it does not see yet');
+	is($cluster->psql("select count(*) from entityapi.account where tenant_id = '$late'"), 0, 'without keeping anything');
+	waitpid $pid, 0;
+	is(left($late), 1, 'there it is');
+	$cluster->psql('select entityapi.sweep()') for 1 .. 5;
+	is($cluster->psql("select count(*) from entityapi.tenant where id = '$late'"), 0, 'gone, by hand');
+	is(left($late), 0, 'with all');
+};
+
+subtest 'no way in from outside' => sub {
+	like($shim->http(SWEEP => '/actuator/health', {})->{status}, qr/^40[05]$/, 'not with the method');
+	my $socket = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $shim->port);
+	print $socket "SWEEP * HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+	local $/;
+	like(<$socket>, qr{^HTTP/1.1 (?:400|404|405|501) }, 'not with the target it takes');
+};
+
+done_testing;
