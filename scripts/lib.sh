@@ -121,7 +121,7 @@ server_packages()
 missing_packages()
 {
 	local wanted=(gcc libc6-dev libjansson-dev libcivetweb-dev libyaml-dev
-		libpq-dev perl libipc-run-perl curl ca-certificates)
+		libpq-dev zlib1g-dev perl libipc-run-perl curl ca-certificates)
 
 	printf '%s\n' "${wanted[@]}" | grep -vxF -f <(
 		dpkg-query -W -f '${db:Status-Status} ${Package}\n' "${wanted[@]}" \

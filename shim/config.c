@@ -61,8 +61,13 @@ struct setting
 static const struct setting settings[] =
 {
 	STRING(listen, "127.0.0.1:8080", 0,
-		   "addresses to listen on, host:port[,host:port...]; host is an IPv4 "
-		   "address or *"),
+		   "addresses to listen on, separated by commas: host:port, where host "
+		   "is an IPv4 address or *, or unix:/path"),
+	STRING(admin_listen, "", 0,
+		   "addresses, as above, that answer /actuator/* only: health, and "
+		   "always metrics"),
+	STRING(socket_mode, "0660", 0,
+		   "permissions of Unix sockets, octal"),
 	STRING(database, "", SECRET,
 		   "libpq connection string or URI; empty: PGHOST, PGDATABASE, ..."),
 	INTEGER(pool_size, NULL, 1, 1000, 0,
@@ -94,7 +99,7 @@ static const struct setting settings[] =
 			"time in which the headers must have arrived"),
 	STRING(keep_alive, "auto", 0,
 		   "reuse of client connections: yes, no, or auto (yes unless "
-		   "trusted_proxies is set)"),
+		   "trusted_proxies is set or listen has a Unix socket)"),
 	INTEGER(keep_alive_timeout_ms, "5000", 100, 600000, 0,
 			"how long an idle client connection is kept"),
 	INTEGER(drain_timeout_ms, "10000", 0, 600000, RELOADABLE,
@@ -104,6 +109,21 @@ static const struct setting settings[] =
 		   "believed"),
 	BOOLEAN(access_log, "true", RELOADABLE,
 			"write a JSON line for each request to stdout"),
+	INTEGER(access_log_delay_ms, "100", 0, 10000, 0,
+			"longest time that a line of it waits for others; 0: none"),
+	BOOLEAN(metrics, "false", RELOADABLE,
+			"show metrics at the addresses of listen, too"),
+	BOOLEAN(server_timing, "false", RELOADABLE,
+			"tell clients in Server-Timing where the time went"),
+	BOOLEAN(compression, "true", RELOADABLE,
+			"compress answers for clients that ask for gzip"),
+	INTEGER(compression_min, "1024", 1, 1073741824, RELOADABLE,
+			"bytes of an answer from which on it is compressed"),
+	STRING(cors_origins, "", RELOADABLE,
+		   "origins (comma separated) whose web pages may use the service; "
+		   "empty: no CORS"),
+	INTEGER(cors_max_age_s, "600", 0, 86400, RELOADABLE,
+			"how long browsers may keep the answer to a preflight"),
 	STRING(pid_file, "", 0, "file that gets the process id")
 };
 

@@ -36,6 +36,9 @@ struct config
 	char	   *trusted_proxies;
 	char	   *keep_alive;
 	char	   *pid_file;
+	char	   *admin_listen;
+	char	   *socket_mode;
+	char	   *cors_origins;
 	long		pool_size;
 	long		pool_wait_ms;
 	long		login_pool_share;
@@ -51,10 +54,17 @@ struct config
 	long		keep_alive_timeout_ms;
 	long		drain_timeout_ms;
 	long		statement_timeout_ms;
+	long		access_log_delay_ms;
+	long		compression_min;
+	long		cors_max_age_s;
 	bool		access_log;
+	bool		metrics;
+	bool		compression;
+	bool		server_timing;
 
 	/* Derived from the settings above. */
 	bool		reuse_connections;
+	long		socket_mode_bits;
 	struct network *networks;
 	size_t		network_count;
 

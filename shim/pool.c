@@ -18,6 +18,7 @@
 #include <time.h>
 
 #include "log.h"
+#include "metrics.h"
 #include "pool.h"
 
 #define HANDLE_SQL "select entityapi.handle($1)"
@@ -112,7 +113,8 @@ prepare_session(struct pool *pool, PGconn *connection)
 	if (!set_up(connection, sql) ||
 		!set_up(connection, "set client_min_messages = error") ||
 		!set_up(connection, "set timezone = 'UTC'") ||
-		!set_up(connection, "set search_path = pg_catalog, pg_temp"))
+		!set_up(connection, "set search_path = pg_catalog, pg_temp") ||
+		!set_up(connection, "set entityapi.report_counters = on"))
 	{
 		log_failure(pool, "cannot set up a session",
 					PQerrorMessage(connection));
@@ -133,7 +135,7 @@ prepare_session(struct pool *pool, PGconn *connection)
 }
 
 static PGconn *
-open_connection(struct pool *pool)
+connect_session(struct pool *pool)
 {
 	const char *names[] =
 	{"dbname", "connect_timeout", "application_name", "client_encoding",
@@ -165,6 +167,24 @@ open_connection(struct pool *pool)
 		return NULL;
 	}
 	return connection;
+}
+
+static PGconn *
+open_connection(struct pool *pool)
+{
+	PGconn	   *connection = connect_session(pool);
+
+	metrics_add(connection ? METRIC_CONNECTIONS_OPENED :
+				METRIC_CONNECTIONS_FAILED, 1);
+	return connection;
+}
+
+/* Closes one that is of no more use. */
+static void
+discard(PGconn *connection)
+{
+	metrics_add(METRIC_CONNECTIONS_DISCARDED, 1);
+	PQfinish(connection);
 }
 
 /*
@@ -274,7 +294,7 @@ pool_acquire(struct pool *pool, const struct config *config,
 
 	while (found != NULL && !is_alive(found))
 	{
-		PQfinish(found);
+		discard(found);
 		pthread_mutex_lock(&pool->mutex);
 		found = pop_idle(pool);
 		pthread_mutex_unlock(&pool->mutex);
@@ -297,10 +317,21 @@ pool_release(struct pool *pool, enum pool_lane lane, PGconn *connection,
 	if (!usable || PQstatus(connection) != CONNECTION_OK ||
 		PQtransactionStatus(connection) != PQTRANS_IDLE)
 	{
-		PQfinish(connection);
+		discard(connection);
 		connection = NULL;
 	}
 	give_back(pool, lane, connection);
+}
+
+void
+pool_report(struct pool *pool, struct pool_report *report)
+{
+	pthread_mutex_lock(&pool->mutex);
+	report->size = pool->config->pool_size;
+	report->idle = pool->idle_count;
+	report->lent = pool->lent;
+	report->waiting = pool->waiting[LANE_DATA] + pool->waiting[LANE_LOGIN];
+	pthread_mutex_unlock(&pool->mutex);
 }
 
 void

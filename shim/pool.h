@@ -54,6 +54,17 @@ extern enum pool_outcome pool_acquire(struct pool *pool,
 extern void pool_release(struct pool *pool, enum pool_lane lane,
 						 PGconn *connection, bool usable);
 
+struct pool_report
+{
+	long		size;
+	long		idle;
+	long		lent;
+	long		waiting;		/* requests that wait for one */
+};
+
+/* How it stands at this moment. */
+extern void pool_report(struct pool *pool, struct pool_report *report);
+
 /* Closes all; nothing may be lent out any more. */
 extern void pool_destroy(struct pool *pool);
 

@@ -8,7 +8,7 @@
 #include "refusal.h"
 
 #define DEFINE_REFUSAL(name, status, code, title, detail) \
-	const struct refusal refusal_##name = {status, code, title, detail}
+	const struct refusal refusal_##name = {#name, status, code, title, detail}
 #define BAD_REQUEST(name, detail) \
 	DEFINE_REFUSAL(name, 400, "MALFORMED_REQUEST", "Malformed request", detail)
 
@@ -41,6 +41,10 @@ DEFINE_REFUSAL(length_required, 411, "LENGTH_REQUIRED", "Length required",
 			   "The request needs a Content-Length.");
 DEFINE_REFUSAL(expectation, 400, "MALFORMED_REQUEST", "Malformed request",
 			   "The only expectation that can be met is 100-continue.");
+DEFINE_REFUSAL(not_found, 404, "NOT_FOUND", "Not found",
+			   "There is nothing at this address.");
+DEFINE_REFUSAL(method, 405, "METHOD_NOT_ALLOWED", "Method not allowed",
+			   "This address takes GET, HEAD.");
 BAD_REQUEST(bad_line, "The request line or a header line is not well-formed.");
 BAD_REQUEST(bad_target, "The target of the request must be an absolute path.");
 BAD_REQUEST(bad_encoding, "A header is not valid UTF-8.");

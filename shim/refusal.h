@@ -11,6 +11,7 @@
 /* Why a request is answered without, or in spite of, the database. */
 struct refusal
 {
+	const char *kind;			/* its name in the metrics */
 	int			status;
 	const char *code;
 	const char *title;
@@ -38,5 +39,7 @@ extern const struct refusal refusal_bad_length;
 extern const struct refusal refusal_bad_transfer;
 extern const struct refusal refusal_upgrade;
 extern const struct refusal refusal_bad_body;
+extern const struct refusal refusal_not_found;
+extern const struct refusal refusal_method;
 
 #endif							/* REFUSAL_H */

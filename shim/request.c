@@ -99,13 +99,8 @@ hex_value(char c)
 	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/*
- * Whether the path of a target is "path", or starts with it and goes on with
- * a slash.  Percent-escapes count as what they stand for, because they do so
- * behind entityapi.handle(), too.
- */
-static bool
-path_is(const char *target, const char *path, bool prefix)
+const char *
+request_path_rest(const char *target, const char *path)
 {
 	for (; *path != '\0'; path++)
 	{
@@ -117,9 +112,23 @@ path_is(const char *target, const char *path, bool prefix)
 			target += 2;
 		}
 		if (c != *path)
-			return false;
+			return NULL;
 	}
-	return *target == '\0' || *target == '?' || (prefix && *target == '/');
+	return target;
+}
+
+/*
+ * Whether the path of a target is "path", or starts with it and goes on with
+ * a slash.  Percent-escapes count as what they stand for, because they do so
+ * behind entityapi.handle(), too.
+ */
+static bool
+path_is(const char *target, const char *path, bool prefix)
+{
+	const char *rest = request_path_rest(target, path);
+
+	return rest != NULL &&
+		(*rest == '\0' || *rest == '?' || (prefix && *rest == '/'));
 }
 
 static enum request_area
@@ -275,7 +284,8 @@ parse_forwarded(const char *start, const char *end, char *address)
 
 /*
  * The client's address: the peer's; or, if the peer is a trusted proxy, the
- * right-most address of X-Forwarded-For that is not one.  What cannot be read
+ * right-most address of X-Forwarded-For that is not one.  The peer of a Unix
+ * socket has no address, and is trusted, as its file lets it in.  What cannot be read
  * ends the chain of trust at the proxy that wrote it.
  */
 static void
@@ -286,7 +296,7 @@ read_remote(struct request *request, const struct head *head,
 	int			i;
 
 	snprintf(request->remote, ADDRESS_SIZE, "%s", info->remote_addr);
-	if (!config_trusts(config, request->remote))
+	if (request->remote[0] != '\0' && !config_trusts(config, request->remote))
 		return;
 
 	for (i = head->count - 1; i >= 0; i--)
@@ -366,6 +376,7 @@ request_read(struct request *request, struct mg_connection *connection,
 	if ((refusal = head_read(&head, info, config)) != NULL)
 		return refusal;
 	read_id(request, &head);
+	extra_read(&request->extra, &head, request->method);
 	/* Who waits for a 100 (Continue) sends nothing that could be discarded. */
 	if (head.known[HEADER_EXPECT] != NULL)
 		request->body_unread = false;

@@ -15,6 +15,7 @@
 
 #include "buffer.h"
 #include "config.h"
+#include "extra.h"
 #include "pool.h"
 #include "refusal.h"
 
@@ -49,12 +50,19 @@ struct request
 	enum request_area area;
 	enum pool_lane lane;
 	const struct probe *probe;	/* NULL: it asks for something else */
+	struct extra extra;			/* start it with extra_start() */
 	struct buffer target;		/* undecoded, with its query */
 
 	/* The message for entityapi.handle(); its body begins at body_start. */
 	struct buffer message;
 	size_t		body_start;
 };
+
+/*
+ * If the path of a target begins with "path", what follows it, else NULL.
+ * Percent-escapes count as what they stand for.
+ */
+extern const char *request_path_rest(const char *target, const char *path);
 
 /* Empties a request and gives it a new id. */
 extern void request_start(struct request *request);

@@ -17,16 +17,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <civetweb.h>
 #include <libpq-fe.h>
 
+#include "actuator.h"
 #include "call.h"
+#include "cors.h"
+#include "listen.h"
 #include "log.h"
+#include "metrics.h"
 #include "pool.h"
 #include "reply.h"
 #include "request.h"
@@ -39,7 +41,13 @@
  */
 #define HEAD_BUFFER (64 * 1024)
 
+/* Memory of a compressed body that a thread keeps for its next one. */
+#define KEEP_COMPRESSED (64 * 1024)
+
 #define DRAIN_STEP_MS 10
+
+/* For probes and scrapers: a few, whatever the service itself is busy with. */
+#define ADMIN_THREADS 4
 
 /* What a thread of civetweb uses again and again. */
 struct worker
@@ -47,17 +55,29 @@ struct worker
 	struct request request;
 	struct reply reply;
 	struct buffer line;
+	struct buffer compressed;
+};
+
+/* An instance of civetweb: its threads, queue and addresses are its own. */
+struct door
+{
+	struct server *server;
+	bool		is_admin;
+	const char *addresses;		/* of the configuration */
+	struct mg_context *context;
+	struct listener listener;
 };
 
 struct server
 {
 	_Atomic(struct config *) config;
 	struct pool *pool;
-	struct mg_context *context;
-	atomic_int	under_way;		/* requests being answered */
+	struct door main;
+	struct door admin;			/* without a context, if there is none */
+	atomic_int	under_way;		/* requests at the main door */
 	atomic_bool started;
 	atomic_bool draining;
-	int			parked[2];		/* a pipe, see stop_accepting() */
+	int			parked[2];		/* a pipe, see open_doors() */
 };
 
 static void
@@ -78,55 +98,153 @@ log_request(struct worker *worker, const struct config *config, int status,
 		.total_micros = now_micros() - started,
 		.wait_micros = answer->wait_micros,
 		.database_micros = answer->database_micros,
+		.trace_id = request->extra.trace.trace_id,
+		.span_id = request->extra.trace.span_id,
 	};
 
+	metrics_request(reply->route, request->method, status,
+					record.total_micros);
+	if (reply->counters[0] != '\0')
+		metrics_reported(reply->counters);
 	if (config->access_log)
 		log_access(&worker->line, &record);
 }
 
+static void
+read_gauges(struct server *server, struct metrics_gauges *gauges)
+{
+	struct pool_report report;
+
+	pool_report(server->pool, &report);
+	gauges->pool_size = report.size;
+	gauges->pool_in_use = report.lent;
+	gauges->pool_idle = report.idle;
+	gauges->pool_waiting = report.waiting;
+	gauges->requests_in_flight = atomic_load(&server->under_way);
+	gauges->draining = atomic_load(&server->draining);
+}
+
+/*
+ * Answers what is not for entityapi.handle().  Returns the status, or 0 for
+ * nothing sent: then the refusal says why, if there is one.
+ */
+static int
+serve_own(const struct door *door, struct worker *worker,
+		  struct mg_connection *connection, const struct refusal **refusal)
+{
+	struct request *request = &worker->request;
+	struct metrics_gauges gauges;
+	struct page page = {0};
+	int			status = 0;
+
+	if (request->extra.preflight)
+	{
+		struct buffer head = {0};
+
+		cors_write_preflight(&head, request->extra.config);
+		if (!head.failed)
+			status = reply_page(&worker->reply, request, connection, "",
+								204, head.data, &page.body);
+		buffer_free(&head);
+	}
+	else if (actuator_concerns(request, door->is_admin))
+	{
+		read_gauges(door->server, &gauges);
+		if (actuator_serve(request, door->is_admin, &gauges, &page,
+						   refusal) == ACTUATOR_PAGE)
+			status = reply_page(&worker->reply, request, connection,
+								page.route, 200, page.headers, &page.body);
+		buffer_free(&page.body);
+	}
+	return status;
+}
+
+/* Compresses the body of an answer, where that is wanted. */
+static void
+compress(struct worker *worker, struct answer *answer)
+{
+	buffer_trim(&worker->compressed, KEEP_COMPRESSED);
+	if (extra_compress(&worker->request.extra, &worker->compressed,
+					   answer->headers, answer->headers_length,
+					   answer->body, answer->length))
+	{
+		answer->body = worker->compressed.data;
+		answer->length = worker->compressed.length;
+	}
+}
+
 /* Answers the request on the connection; returns the status it got. */
 static int
-serve(struct server *server, struct worker *worker,
+serve(struct door *door, struct worker *worker,
 	  const struct config *config, struct mg_connection *connection,
 	  struct answer *answer)
 {
+	struct server *server = door->server;
 	struct request *request = &worker->request;
 	const struct refusal *refusal = request_read(request, connection, config);
+	int			status;
 
-	if (refusal == NULL)
-		refusal = call_handle(server->pool, config, request, answer);
 	if (!config->reuse_connections || atomic_load(&server->draining))
 		request->keep_alive = false;
 	if (refusal == NULL)
 	{
+		status = serve_own(door, worker, connection, &refusal);
+		if (status != 0)
+			return status;
+	}
+	if (refusal == NULL)
+		refusal = call_handle(server->pool, config, request, answer);
+	if (atomic_load(&server->draining))
+		request->keep_alive = false;
+	request->extra.wait_micros = answer->wait_micros;
+	request->extra.database_micros = answer->database_micros;
+	if (refusal == NULL)
+	{
+		compress(worker, answer);
 		reply_answer(&worker->reply, request, connection, answer);
 		return answer->status;
 	}
+	metrics_refused(refusal);
 	return reply_refusal(&worker->reply, request, connection, refusal);
+}
+
+/*
+ * Whether a connection may be served: what came over TCP must have come to a
+ * port of the configuration, and not to the place of a Unix socket.
+ */
+static bool
+is_welcome(const struct door *door, const struct mg_connection *connection)
+{
+	const struct mg_request_info *info = mg_get_request_info(connection);
+
+	return info->remote_addr[0] == '\0' ||
+		listen_knows(&door->listener, info->server_port);
 }
 
 static int
 begin_request(struct mg_connection *connection)
 {
-	struct server *server = mg_get_user_data(mg_get_context(connection));
+	struct door *door = mg_get_user_data(mg_get_context(connection));
+	struct server *server = door->server;
 	struct worker *worker = mg_get_thread_pointer(connection);
 	struct config *config = atomic_load(&server->config);
 	struct answer answer = {0};
 	uint64_t	started = now_micros();
 	int			status;
 
-	if (worker == NULL)
+	if (worker == NULL || !is_welcome(door, connection))
 	{
 		mg_disable_connection_keep_alive(connection);
 		return 500;
 	}
-	atomic_fetch_add(&server->under_way, 1);
+	atomic_fetch_add(&server->under_way, door->is_admin ? 0 : 1);
 	request_start(&worker->request);
-	status = serve(server, worker, config, connection, &answer);
+	extra_start(&worker->request.extra, config, started);
+	status = serve(door, worker, config, connection, &answer);
 	PQclear(answer.result);
 	log_request(worker, config, status, &answer, started);
 	request_discard(&worker->request, connection);
-	atomic_fetch_sub(&server->under_way, 1);
+	atomic_fetch_sub(&server->under_way, door->is_admin ? 0 : 1);
 	return status;
 }
 
@@ -134,9 +252,9 @@ begin_request(struct mg_connection *connection)
 static int
 http_error(struct mg_connection *connection, int status, const char *message)
 {
-	struct server *server = mg_get_user_data(mg_get_context(connection));
+	struct door *door = mg_get_user_data(mg_get_context(connection));
 	struct worker *worker = mg_get_thread_pointer(connection);
-	struct config *config = atomic_load(&server->config);
+	struct config *config = atomic_load(&door->server->config);
 	const struct refusal *refusal = &refusal_malformed;
 	struct answer answer = {0};
 
@@ -149,6 +267,8 @@ http_error(struct mg_connection *connection, int status, const char *message)
 	else if (status == 505)
 		refusal = &refusal_version;
 	request_start(&worker->request);
+	extra_start(&worker->request.extra, config, now_micros());
+	metrics_refused(refusal);
 	reply_refusal(&worker->reply, &worker->request, connection, refusal);
 	log_request(worker, config, refusal->status, &answer, now_micros());
 	return 0;
@@ -161,9 +281,9 @@ http_error(struct mg_connection *connection, int status, const char *message)
 static int
 log_message(const struct mg_connection *connection, const char *message)
 {
-	struct server *server = mg_get_user_data(mg_get_context(connection));
+	struct door *door = mg_get_user_data(mg_get_context(connection));
 
-	if (server != NULL && !atomic_load(&server->started))
+	if (door != NULL && !atomic_load(&door->server->started))
 		log_event(LOG_WARNING, "start", NULL, NULL, "%s", message);
 	return 1;
 }
@@ -187,26 +307,12 @@ exit_thread(const struct mg_context *context, int type, void *pointer)
 	request_free(&worker->request);
 	reply_free(&worker->reply);
 	buffer_free(&worker->line);
+	buffer_free(&worker->compressed);
 	free(worker);
 }
 
-/* "*:8080" is "8080" to civetweb. */
-static void
-civetweb_ports(const char *listen, struct buffer *ports)
-{
-	const char *p;
-
-	for (p = listen; *p != '\0'; p++)
-	{
-		if (p[0] == '*' && p[1] == ':')
-			p++;
-		else
-			buffer_char(ports, *p);
-	}
-}
-
-static struct mg_context *
-start_civetweb(struct server *server, const struct config *config)
+static bool
+start_civetweb(struct door *door, const struct config *config)
 {
 	struct mg_callbacks callbacks = {
 		.begin_request = begin_request,
@@ -220,17 +326,17 @@ start_civetweb(struct server *server, const struct config *config)
 	char		head_buffer[16];
 	char		request_timeout[16];
 	char		keep_alive_timeout[16];
-	struct mg_context *context;
+	bool		fine = false;
 
-	snprintf(threads, sizeof(threads), "%ld", config->threads);
+	snprintf(threads, sizeof(threads), "%ld",
+			 door->is_admin ? ADMIN_THREADS : config->threads);
 	snprintf(head_buffer, sizeof(head_buffer), "%d", HEAD_BUFFER);
 	snprintf(request_timeout, sizeof(request_timeout), "%ld",
 			 config->request_timeout_ms);
 	snprintf(keep_alive_timeout, sizeof(keep_alive_timeout), "%ld",
 			 config->keep_alive_timeout_ms);
-	civetweb_ports(config->listen, &ports);
-	if (ports.failed)
-		return NULL;
+	if (listen_open(&door->listener, door->addresses,
+					config->socket_mode_bits, &ports))
 	{
 		const char *options[] = {
 			"listening_ports", ports.data,
@@ -250,49 +356,52 @@ start_civetweb(struct server *server, const struct config *config)
 			NULL
 		};
 
-		context = mg_start(&callbacks, server, options);
+		door->context = mg_start(&callbacks, door, options);
+		fine = door->context != NULL &&
+			listen_attach(&door->listener, door->context);
 	}
 	buffer_free(&ports);
-	return context;
+	if (!fine)
+		log_event(LOG_ERROR, "start", NULL, NULL, "cannot listen on %s",
+				  door->addresses);
+	return fine;
 }
 
 /*
- * Stops accepting connections while those that are open go on, for which
- * civetweb has no function.  Its listening sockets are found among all
- * descriptors; shutdown() ends them for the clients, and a pipe that nobody
- * writes to takes their place, so that civetweb's master thread sleeps on.
+ * Starts civetweb at all addresses.  It has no function to stop accepting
+ * connections while those that are open go on, so its listening descriptors
+ * are to be replaced by that of a pipe that nobody writes to, on which its
+ * master thread sleeps on.
  */
-static void
-stop_accepting(struct server *server)
+static bool
+open_doors(struct server *server, const struct config *config)
 {
-	struct rlimit limit;
-	int			file;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || pipe(server->parked) != 0)
-		return;
-	for (file = 3; file < (int) limit.rlim_cur && file < 65536; file++)
-	{
-		int			listens = 0;
-		socklen_t	size = sizeof(listens);
-
-		if (getsockopt(file, SOL_SOCKET, SO_ACCEPTCONN, &listens,
-					   &size) != 0 || !listens)
-			continue;
-		shutdown(file, SHUT_RDWR);
-		dup2(server->parked[0], file);
-	}
+	server->main.server = server->admin.server = server;
+	server->main.addresses = config->listen;
+	server->admin.addresses = config->admin_listen;
+	server->admin.is_admin = true;
+	if (pipe2(server->parked, O_CLOEXEC) != 0)
+		return false;
+	return start_civetweb(&server->main, config) &&
+		(config->admin_listen[0] == '\0' ||
+		 start_civetweb(&server->admin, config));
 }
 
 /*
- * Stops civetweb.  The end of the pipe wakes its master thread, which looks at
- * its stop flag only every other second while nothing happens.
+ * Stops civetweb.  The end of the pipe wakes its master threads, which look at
+ * their stop flag only every other second while nothing happens.
  */
 static void
-stop_civetweb(struct server *server)
+close_doors(struct server *server)
 {
+	listen_stop(&server->main.listener, server->parked[0]);
+	listen_stop(&server->admin.listener, server->parked[0]);
 	if (server->parked[1] >= 0)
 		close(server->parked[1]);
-	mg_stop(server->context);
+	if (server->main.context != NULL)
+		mg_stop(server->main.context);
+	if (server->admin.context != NULL)
+		mg_stop(server->admin.context);
 	mg_exit_library();
 	if (server->parked[0] >= 0)
 		close(server->parked[0]);
@@ -321,7 +430,7 @@ drain(struct server *server)
 	int			quiet = 0;
 
 	atomic_store(&server->draining, true);
-	stop_accepting(server);
+	listen_stop(&server->main.listener, server->parked[0]);
 	log_event(LOG_INFO, "drain", NULL, NULL, "%d requests under way",
 			  atomic_load(&server->under_way));
 	while (quiet < 10 && now_micros() < deadline)
@@ -369,18 +478,6 @@ write_pid_file(const char *path)
 	return true;
 }
 
-static void
-announce(struct server *server)
-{
-	struct mg_server_port ports[16];
-	int			count = mg_get_server_ports(server->context, 16, ports);
-	int			i;
-
-	for (i = 0; i < count; i++)
-		log_event(LOG_INFO, "start", NULL, NULL, "listening on port %d",
-				  ports[i].port);
-}
-
 int
 server_run(const struct config_source *source, struct config *config)
 {
@@ -401,19 +498,20 @@ server_run(const struct config_source *source, struct config *config)
 	atomic_store(&server.config, config);
 	server.pool = pool_create(config);
 	mg_init_library(0);
-	if (server.pool != NULL && write_pid_file(config->pid_file))
-		server.context = start_civetweb(&server, config);
-	if (server.context == NULL)
+	if (server.pool == NULL || !write_pid_file(config->pid_file) ||
+		!log_start(config->access_log_delay_ms) ||
+		!open_doors(&server, config))
 	{
-		log_event(LOG_ERROR, "start", NULL, NULL, "cannot listen on %s",
-				  config->listen);
+		close_doors(&server);
+		log_stop();
 		pool_destroy(server.pool);
-		mg_exit_library();
 		config_free(config);
 		return 1;
 	}
 	atomic_store(&server.started, true);
-	announce(&server);
+	listen_announce(&server.main.listener, server.main.context);
+	if (server.admin.context != NULL)
+		listen_announce(&server.admin.listener, server.admin.context);
 
 	while (signal_number != SIGTERM && signal_number != SIGINT)
 	{
@@ -422,7 +520,9 @@ server_run(const struct config_source *source, struct config *config)
 	}
 
 	drain(&server);
-	stop_civetweb(&server);
+	close_doors(&server);
+	log_stop();
+	encoding_stop();
 	pool_destroy(server.pool);
 	config = atomic_load(&server.config);
 	if (config->pid_file[0] != '\0')
