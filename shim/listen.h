@@ -39,6 +39,7 @@ struct listener
 	struct listen_address addresses[LISTEN_MAX];
 	int			files[LISTEN_MAX];	/* civetweb's listening descriptors */
 	int			file_count;
+	int			stopped_count;	/* then "files" are copies of what they were */
 	int			others[LISTEN_MAX * 4];	/* listening ones of others */
 	int			other_count;
 };
@@ -79,5 +80,8 @@ extern void listen_announce(const struct listener *listener,
  * takes the descriptors' places, for civetweb to sleep on.
  */
 extern void listen_stop(struct listener *listener, int parked);
+
+/* Lets civetweb's master thread see at once that "parked" has ended. */
+extern void listen_wake(struct listener *listener);
 
 #endif							/* LISTEN_H */

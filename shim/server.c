@@ -398,6 +398,8 @@ close_doors(struct server *server)
 	listen_stop(&server->admin.listener, server->parked[0]);
 	if (server->parked[1] >= 0)
 		close(server->parked[1]);
+	listen_wake(&server->main.listener);
+	listen_wake(&server->admin.listener);
 	if (server->main.context != NULL)
 		mg_stop(server->main.context);
 	if (server->admin.context != NULL)

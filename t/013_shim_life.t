@@ -150,8 +150,11 @@ sub logged_answers
 }
 
 subtest 'drain under load' => sub {
-	my $shim = EntityApi::Test->shim($cluster, keep_alive => 'yes');
-	my $before = logged_answers($shim);
+	my $shim = EntityApi::Test->shim($cluster, keep_alive => 'yes', access_log_delay_ms => 0);
+	my $before;
+
+	# the line of the first answer, UP, comes after the answer
+	EntityApi::Test::wait_until(5, sub { $before = logged_answers($shim) });
 	my @children;
 
 	for my $child (1 .. 4)
@@ -194,7 +197,7 @@ subtest 'drain under load' => sub {
 
 subtest 'reload' => sub {
 	my $file = write_file('reload.json', '{"max_body": 100000}');
-	my $shim = EntityApi::Test->shim($cluster, config => $file, max_headers => 20);
+	my $shim = EntityApi::Test->shim($cluster, config => $file, max_headers => 20, access_log_delay_ms => 0);
 	my $large = { body => 'x' x 90_000 };
 	my $reloads = 0;
 	my $reload = sub {
@@ -217,9 +220,11 @@ subtest 'reload' => sub {
 	is($shim->http(POST => '/x', $large)->{status}, 413, 'a broken file changes nothing');
 	$reload->('{"max_body": 100000, "access_log": false}');
 	is($shim->http(POST => '/x', $large)->{status}, 200, 'and back');
-	my $size = -s $shim->log;
-	$shim->http(GET => '/x');
-	is(-s $shim->log, $size, 'the access log is off');
+	$shim->http(GET => '/x', { headers => { 'X-Request-Id' => 'unlogged' } });
+	$reload->('{"max_body": 100000}');
+	$shim->http(GET => '/x', { headers => { 'X-Request-Id' => 'logged' } });
+	ok(EntityApi::Test::wait_until(5, sub { EntityApi::Test::slurp($shim->log) =~ /"logged"/ }), 'the access log is on');
+	unlike(EntityApi::Test::slurp($shim->log), qr/"unlogged"/, 'it was off');
 	is($shim->stop('INT'), 0, 'SIGINT ends it with 0');
 };
 
