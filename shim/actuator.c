@@ -85,7 +85,7 @@ actuator_serve(const struct request *request, bool is_admin,
 	bool		shown = is_admin || request->extra.config->metrics;
 
 	*refusal = NULL;
-	if (gauges->draining && request->probe != NULL &&
+	if (!gauges->ready && request->probe != NULL &&
 		is_whole(request_path_rest(target, "/actuator/health/readiness")))
 		*refusal = &refusal_unavailable;
 	else if (shown && write_page(target, gauges, page))

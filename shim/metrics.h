@@ -56,6 +56,7 @@ struct metrics_gauges
 	long		pool_waiting;
 	long		requests_in_flight;
 	bool		draining;
+	bool		ready;
 };
 
 extern void metrics_add(enum metric_counter counter, uint64_t count);

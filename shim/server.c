@@ -122,6 +122,7 @@ read_gauges(struct server *server, struct metrics_gauges *gauges)
 	gauges->pool_waiting = report.waiting;
 	gauges->requests_in_flight = atomic_load(&server->under_way);
 	gauges->draining = atomic_load(&server->draining);
+	gauges->ready = atomic_load(&server->started) && !gauges->draining;
 }
 
 /*
@@ -382,9 +383,11 @@ open_doors(struct server *server, const struct config *config)
 	server->admin.is_admin = true;
 	if (pipe2(server->parked, O_CLOEXEC) != 0)
 		return false;
-	return start_civetweb(&server->main, config) &&
-		(config->admin_listen[0] == '\0' ||
-		 start_civetweb(&server->admin, config));
+
+	/* operators first, who then see the rest come up */
+	return (config->admin_listen[0] == '\0' ||
+			start_civetweb(&server->admin, config)) &&
+		start_civetweb(&server->main, config);
 }
 
 /*

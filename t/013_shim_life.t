@@ -150,7 +150,7 @@ sub logged_answers
 }
 
 subtest 'drain under load' => sub {
-	my $shim = EntityApi::Test->shim($cluster, keep_alive => 'yes', access_log_delay_ms => 0);
+	my $shim = EntityApi::Test->shim($cluster, keep_alive => 'yes');
 	my $before;
 
 	# the line of the first answer, UP, comes after the answer
@@ -197,7 +197,7 @@ subtest 'drain under load' => sub {
 
 subtest 'reload' => sub {
 	my $file = write_file('reload.json', '{"max_body": 100000}');
-	my $shim = EntityApi::Test->shim($cluster, config => $file, max_headers => 20, access_log_delay_ms => 0);
+	my $shim = EntityApi::Test->shim($cluster, config => $file, max_headers => 20);
 	my $large = { body => 'x' x 90_000 };
 	my $reloads = 0;
 	my $reload = sub {
