@@ -69,6 +69,9 @@ static const struct setting settings[] =
 			"database connections; default four times the cores, 8 to 32"),
 	INTEGER(pool_wait_ms, "2000", 1, 60000, RELOADABLE,
 			"longest wait for a free connection, then 503"),
+	INTEGER(pool_queue, NULL, 1, 10000, 0,
+			"requests that may wait for a connection, the others get 503 at "
+			"once; default half of the threads"),
 	INTEGER(login_pool_share, NULL, 1, 1000, RELOADABLE,
 			"connections that logins may hold at once; default a quarter of "
 			"the pool"),
@@ -76,8 +79,11 @@ static const struct setting settings[] =
 			"longest time to open a database connection"),
 	INTEGER(statement_timeout_ms, "5000", 0, 600000, 0,
 			"longest time of one request in the database, then 503; 0: none"),
-	INTEGER(threads, "256", 1, 1000, 0,
-			"client connections that are served at once"),
+	INTEGER(threads, "512", 1, 4000, 0,
+			"client connections that are open at once"),
+	INTEGER(max_connections_per_address, "0", 0, 100000, RELOADABLE,
+			"the same from one address, then 429; 0: no limit; trusted "
+			"proxies have none"),
 	INTEGER(max_body, "1048576", 1024, 1073741824, RELOADABLE,
 			"bytes of a request body, then 413"),
 	INTEGER(max_body_auth, "65536", 1024, 1073741824, RELOADABLE,
@@ -90,6 +96,9 @@ static const struct setting settings[] =
 			"number of request headers, then 431"),
 	INTEGER(body_timeout_ms, "30000", 100, 600000, RELOADABLE,
 			"time in which a body must have arrived, then 408"),
+	INTEGER(write_timeout_ms, "60000", 100, 3600000, RELOADABLE,
+			"time in which a client must have taken an answer, then it is "
+			"cut off"),
 	INTEGER(request_timeout_ms, "3000", 100, 600000, 0,
 			"time in which the headers must have arrived"),
 	STRING(keep_alive, "auto", 0,

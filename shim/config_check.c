@@ -43,6 +43,8 @@ apply_computed(struct config *config)
 	if (config->login_pool_share == 0)
 		config->login_pool_share =
 			config->pool_size >= 8 ? config->pool_size / 4 : 1;
+	if (config->pool_queue == 0)
+		config->pool_queue = config->threads > 1 ? config->threads / 2 : 1;
 	config->reuse_connections = strcmp(config->keep_alive, "yes") == 0 ||
 		(strcmp(config->keep_alive, "auto") == 0 &&
 		 config->network_count == 0);

@@ -200,8 +200,10 @@ wait_for_room(struct pool *pool, enum pool_lane lane, long wait_ms)
 		return true;
 
 	/* each that waits holds a thread, and data requests need some */
-	if (lane == LANE_LOGIN &&
-		pool->waiting[LANE_LOGIN] >= pool->config->threads / 2)
+	if (pool->waiting[LANE_DATA] + pool->waiting[LANE_LOGIN] >=
+		pool->config->pool_queue ||
+		(lane == LANE_LOGIN &&
+		 pool->waiting[LANE_LOGIN] >= (pool->config->pool_queue + 1) / 2))
 		return false;
 	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_sec += wait_ms / 1000;

@@ -203,7 +203,7 @@ reply_refusal(struct reply *reply, struct request *request,
 	buffer_printf(head, "X-Request-Id: %s\r\n"
 				  "X-Content-Type-Options: nosniff\r\n"
 				  "Vary: Accept, Authorization, X-API-Key\r\n", request->id);
-	if (status == 503)
+	if (status == 503 || status == 429)
 		buffer_printf(head, "Retry-After: %d\r\n", RETRY_AFTER);
 	buffer_string(head, "\r\n");
 	if (body.failed)

@@ -46,6 +46,8 @@ struct request
 	bool		is_head;
 	bool		body_unread;	/* the client may still be sending it */
 	bool		keep_alive;		/* the connection may serve another one */
+	bool		may_block;		/* somebody else watches over slow bodies */
+	size_t		wire_length;	/* of head and body, once they are read */
 	enum request_area area;
 	enum pool_lane lane;
 	const struct probe *probe;	/* NULL: it asks for something else */

@@ -26,6 +26,7 @@
 #include <libpq-fe.h>
 
 #include "call.h"
+#include "clients.h"
 #include "log.h"
 #include "pool.h"
 #include "reply.h"
@@ -41,9 +42,13 @@
 
 #define DRAIN_STEP_MS 10
 
+/* How often it is looked whether a client takes too long. */
+#define TICK_MS 200
+
 /* What a thread of civetweb uses again and again. */
 struct worker
 {
+	struct client client;
 	struct request request;
 	struct reply reply;
 	struct buffer line;
@@ -53,6 +58,7 @@ struct server
 {
 	_Atomic(struct config *) config;
 	struct pool *pool;
+	struct clients *clients;
 	struct mg_context *context;
 	atomic_int	under_way;		/* requests being answered */
 	atomic_bool started;
@@ -91,12 +97,19 @@ serve(struct server *server, struct worker *worker,
 	  struct answer *answer)
 {
 	struct request *request = &worker->request;
-	const struct refusal *refusal = request_read(request, connection, config);
+	const struct refusal *refusal;
 
+	request->may_block = worker->client.watched;
+	client_note(&worker->client, CLIENT_SENDING);
+	refusal = request_read(request, connection, config);
+	if (worker->client.refused)
+		refusal = &refusal_too_many;
+	client_note(&worker->client, CLIENT_SERVED);
 	if (refusal == NULL)
 		refusal = call_handle(server->pool, config, request, answer);
 	if (!config->reuse_connections || atomic_load(&server->draining))
 		request->keep_alive = false;
+	client_note(&worker->client, CLIENT_TAKING);
 	if (refusal == NULL)
 	{
 		reply_answer(&worker->reply, request, connection, answer);
@@ -121,13 +134,53 @@ begin_request(struct mg_connection *connection)
 		return 500;
 	}
 	atomic_fetch_add(&server->under_way, 1);
+	clients_greet(server->clients, &worker->client, connection, config);
 	request_start(&worker->request);
 	status = serve(server, worker, config, connection, &answer);
 	PQclear(answer.result);
 	log_request(worker, config, status, &answer, started);
+	client_note(&worker->client, CLIENT_LEAVING);
 	request_discard(&worker->request, connection);
+	worker->client.requests++;
+	worker->client.consumed += worker->request.wire_length;
+	client_note(&worker->client, CLIENT_WAITING);
 	atomic_fetch_sub(&server->under_way, 1);
 	return status;
+}
+
+/* Answers what never became a request, and ends the connection. */
+static void
+refuse(struct mg_connection *connection, const struct refusal *refusal)
+{
+	struct server *server = mg_get_user_data(mg_get_context(connection));
+	struct worker *worker = mg_get_thread_pointer(connection);
+	struct config *config = atomic_load(&server->config);
+	struct answer answer = {0};
+
+	mg_disable_connection_keep_alive(connection);
+	worker->client.failed = true;
+	client_note(&worker->client, CLIENT_TAKING);
+	request_start(&worker->request);
+	worker->request.may_block = worker->client.watched;
+	reply_refusal(&worker->reply, &worker->request, connection, refusal);
+	log_request(worker, config, refusal->status, &answer, now_micros());
+}
+
+/* Why civetweb could not read a head: it tells one status for all reasons. */
+static const struct refusal *
+refusal_of_head(struct server *server, struct client *client)
+{
+	const struct config *config = atomic_load(&server->config);
+	long		allowed_ms = client->requests == 0 ?
+		config->request_timeout_ms : config->keep_alive_timeout_ms;
+
+	if (clients_unparsed(server->clients, client) >
+		(size_t) (config->max_headers_bytes + config->max_url))
+		return &refusal_headers_too_large;
+	if (atomic_load(&client->cut) || now_micros() >
+		atomic_load(&client->since) + (uint64_t) allowed_ms * 1000)
+		return &refusal_head_too_slow;
+	return &refusal_malformed;
 }
 
 /* civetweb could not read a request: it has no method, target or headers. */
@@ -136,22 +189,60 @@ http_error(struct mg_connection *connection, int status, const char *message)
 {
 	struct server *server = mg_get_user_data(mg_get_context(connection));
 	struct worker *worker = mg_get_thread_pointer(connection);
-	struct config *config = atomic_load(&server->config);
 	const struct refusal *refusal = &refusal_malformed;
-	struct answer answer = {0};
 
-	(void) message;
-	mg_disable_connection_keep_alive(connection);
 	if (worker == NULL)
 		return 0;
-	if (status == 413)
+	if (worker->client.refused)
+		refusal = &refusal_too_many;
+	else if (status == 413)
 		refusal = &refusal_headers_too_large;
 	else if (status == 505)
 		refusal = &refusal_version;
-	request_start(&worker->request);
-	reply_refusal(&worker->reply, &worker->request, connection, refusal);
-	log_request(worker, config, refusal->status, &answer, now_micros());
+	else if (strcmp(message, "Malformed message") == 0)
+		refusal = refusal_of_head(server, &worker->client);
+	refuse(connection, refusal);
 	return 0;
+}
+
+static int
+init_connection(const struct mg_connection *connection, void **data)
+{
+	struct server *server = mg_get_user_data(mg_get_context(connection));
+	struct worker *worker = mg_get_thread_pointer(connection);
+
+	(void) data;
+	if (worker != NULL)
+		clients_open(server->clients, &worker->client, connection,
+					 atomic_load(&server->config));
+	return 0;
+}
+
+/*
+ * A connection ends.  civetweb gives up without a word on requests whose
+ * target is "*" or on another server: these have a target and no path.
+ */
+static void
+connection_close(const struct mg_connection *ending)
+{
+	struct mg_connection *connection = (struct mg_connection *) ending;
+	struct server *server = mg_get_user_data(mg_get_context(connection));
+	struct worker *worker = mg_get_thread_pointer(connection);
+	const struct mg_request_info *info = mg_get_request_info(connection);
+
+	if (worker == NULL)
+		return;
+	if (info != NULL)
+		clients_learn(server->clients, connection, info);
+	if (info != NULL && info->request_uri != NULL &&
+		info->local_uri == NULL && !worker->client.failed)
+	{
+		refuse(connection, &refusal_bad_target);
+		worker->request.body_unread = true;
+		client_note(&worker->client, CLIENT_LEAVING);
+		request_discard(&worker->request, connection);
+	}
+	clients_close(server->clients, &worker->client);
 }
 
 /*
@@ -171,19 +262,24 @@ log_message(const struct mg_connection *connection, const char *message)
 static void *
 init_thread(const struct mg_context *context, int type)
 {
-	(void) context;
-	return type == 1 ? calloc(1, sizeof(struct worker)) : NULL;
+	struct server *server = mg_get_user_data(context);
+	struct worker *worker = type == 1 ? calloc(1, sizeof(*worker)) : NULL;
+
+	if (worker != NULL)
+		clients_add(server->clients, &worker->client);
+	return worker;
 }
 
 static void
 exit_thread(const struct mg_context *context, int type, void *pointer)
 {
+	struct server *server = mg_get_user_data(context);
 	struct worker *worker = pointer;
 
-	(void) context;
 	(void) type;
 	if (worker == NULL)
 		return;
+	clients_remove(server->clients, &worker->client);
 	request_free(&worker->request);
 	reply_free(&worker->reply);
 	buffer_free(&worker->line);
@@ -211,6 +307,8 @@ start_civetweb(struct server *server, const struct config *config)
 	struct mg_callbacks callbacks = {
 		.begin_request = begin_request,
 		.http_error = http_error,
+		.init_connection = init_connection,
+		.connection_close = connection_close,
 		.log_message = log_message,
 		.init_thread = init_thread,
 		.exit_thread = exit_thread
@@ -327,8 +425,11 @@ drain(struct server *server)
 	while (quiet < 10 && now_micros() < deadline)
 	{
 		quiet = atomic_load(&server->under_way) == 0 ? quiet + 1 : 0;
+		clients_tick(server->clients, config);
 		sleep_ms(DRAIN_STEP_MS);
 	}
+	/* civetweb's threads look at its flag every other second only */
+	clients_close_waiting(server->clients);
 	if (atomic_load(&server->under_way) > 0)
 		log_event(LOG_WARNING, "drain", NULL, NULL,
 				  "%d requests did not end in time",
@@ -381,6 +482,18 @@ announce(struct server *server)
 				  ports[i].port);
 }
 
+/* Clients and database together may need more than the usual 1024. */
+static void
+allow_descriptors(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 int
 server_run(const struct config_source *source, struct config *config)
 {
@@ -399,15 +512,18 @@ server_run(const struct config_source *source, struct config *config)
 	memset(&server, 0, sizeof(server));
 	server.parked[0] = server.parked[1] = -1;
 	atomic_store(&server.config, config);
+	allow_descriptors();
 	server.pool = pool_create(config);
+	server.clients = clients_create(config->threads);
 	mg_init_library(0);
-	if (server.pool != NULL && write_pid_file(config->pid_file))
+	if (server.pool != NULL && server.clients != NULL && write_pid_file(config->pid_file))
 		server.context = start_civetweb(&server, config);
 	if (server.context == NULL)
 	{
 		log_event(LOG_ERROR, "start", NULL, NULL, "cannot listen on %s",
 				  config->listen);
 		pool_destroy(server.pool);
+		clients_destroy(server.clients);
 		mg_exit_library();
 		config_free(config);
 		return 1;
@@ -417,13 +533,18 @@ server_run(const struct config_source *source, struct config *config)
 
 	while (signal_number != SIGTERM && signal_number != SIGINT)
 	{
-		if (sigwait(&signals, &signal_number) == 0 && signal_number == SIGHUP)
+		const struct timespec tick = {0, TICK_MS * 1000000};
+
+		signal_number = sigtimedwait(&signals, NULL, &tick);
+		if (signal_number == SIGHUP)
 			reload(&server, source);
+		clients_tick(server.clients, atomic_load(&server.config));
 	}
 
 	drain(&server);
 	stop_civetweb(&server);
 	pool_destroy(server.pool);
+	clients_destroy(server.clients);
 	config = atomic_load(&server.config);
 	if (config->pid_file[0] != '\0')
 		unlink(config->pid_file);
