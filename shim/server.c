@@ -28,6 +28,7 @@
 #include "call.h"
 #include "clients.h"
 #include "log.h"
+#include "notify.h"
 #include "pool.h"
 #include "reply.h"
 #include "request.h"
@@ -418,6 +419,7 @@ drain(struct server *server)
 		now_micros() + (uint64_t) config->drain_timeout_ms * 1000;
 	int			quiet = 0;
 
+	notify_send("STOPPING=1\nSTATUS=Draining");
 	atomic_store(&server->draining, true);
 	stop_accepting(server);
 	log_event(LOG_INFO, "drain", NULL, NULL, "%d requests under way",
@@ -439,9 +441,12 @@ drain(struct server *server)
 static void
 reload(struct server *server, const struct config_source *source)
 {
-	struct config *config = config_reload(source,
-										  atomic_load(&server->config));
+	struct config *config;
 
+	notify_send("RELOADING=1\nMONOTONIC_USEC=%llu",
+				(unsigned long long) now_micros());
+	config = config_reload(source, atomic_load(&server->config));
+	notify_send("READY=1");
 	if (config == NULL)
 	{
 		log_event(LOG_ERROR, "reload", NULL, NULL,
@@ -482,6 +487,24 @@ announce(struct server *server)
 				  ports[i].port);
 }
 
+/*
+ * Ready is who listens.  The database is tried before, so that it is known to
+ * be there as well, or that it is not: then a restart would not help.
+ */
+static void
+notify_ready(struct server *server)
+{
+	const struct config *config = atomic_load(&server->config);
+	PGconn	   *connection = NULL;
+	bool		found = pool_acquire(server->pool, config, LANE_DATA,
+									 &connection) == POOL_READY;
+
+	if (found)
+		pool_release(server->pool, LANE_DATA, connection, true);
+	notify_send("READY=1\nSTATUS=%s", found ? "Serving" :
+				"Serving, but the database cannot be reached");
+}
+
 /* Clients and database together may need more than the usual 1024. */
 static void
 allow_descriptors(void)
@@ -510,6 +533,7 @@ server_run(const struct config_source *source, struct config *config)
 	signal(SIGPIPE, SIG_IGN);
 
 	memset(&server, 0, sizeof(server));
+	notify_start();
 	server.parked[0] = server.parked[1] = -1;
 	atomic_store(&server.config, config);
 	allow_descriptors();
@@ -530,6 +554,7 @@ server_run(const struct config_source *source, struct config *config)
 	}
 	atomic_store(&server.started, true);
 	announce(&server);
+	notify_ready(&server);
 
 	while (signal_number != SIGTERM && signal_number != SIGINT)
 	{
@@ -539,6 +564,7 @@ server_run(const struct config_source *source, struct config *config)
 		if (signal_number == SIGHUP)
 			reload(&server, source);
 		clients_tick(server.clients, atomic_load(&server.config));
+		notify_alive();
 	}
 
 	drain(&server);
