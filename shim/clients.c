@@ -250,6 +250,8 @@ make_room(struct clients *clients, const struct client *newest)
 		clients->capacity;
 	int			i;
 
+	if (wanted <= 0)
+		return;
 	/* those that have been cut before need a moment to go */
 	for (i = 0; i < clients->count; i++)
 	{
@@ -353,8 +355,7 @@ clients_open(struct clients *clients, struct client *client,
 	client_note(client, CLIENT_WAITING);
 	admit(clients, client, config);
 	clients->open++;
-	if (clients->open > clients->capacity - clients->reserve)
-		make_room(clients, client);
+	make_room(clients, client);
 	pthread_mutex_unlock(&clients->mutex);
 }
 
@@ -403,6 +404,8 @@ clients_tick(struct clients *clients, const struct config *config)
 			now > atomic_load(&client->since) + allowed)
 			cut(clients, client, how);
 	}
+	/* without a free thread no connection begins that could see to it */
+	make_room(clients, NULL);
 	pthread_mutex_unlock(&clients->mutex);
 }
 
