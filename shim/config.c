@@ -35,6 +35,7 @@ enum setting_type
 
 #define SECRET 1				/* masked when shown; has a *_FILE form */
 #define RELOADABLE 2			/* SIGHUP changes it */
+#define LIST 4					/* may be an array in the file */
 
 struct setting
 {
@@ -65,6 +66,16 @@ static const struct setting settings[] =
 		   "address or *"),
 	STRING(database, "", SECRET,
 		   "libpq connection string or URI; empty: PGHOST, PGDATABASE, ..."),
+	STRING(replicas, "", SECRET | LIST,
+		   "connection strings of hot standbys for reading, separated by "
+		   "semicolons or newlines; an array in the file"),
+	STRING(replica_staleness, "refused", 0,
+		   "refused: standbys are used only if the primary waits for them "
+		   "(synchronous_commit = remote_apply); allowed: they may be behind"),
+	INTEGER(replica_max_lag_ms, "1000", 200, 60000, 0,
+			"how far behind a standby may be"),
+	INTEGER(read_your_writes_ms, "2000", 0, 600000, 0,
+			"how long the primary answers whoever has written something"),
 	INTEGER(pool_size, NULL, 1, 1000, 0,
 			"database connections; default four times the cores, 8 to 32"),
 	INTEGER(pool_wait_ms, "2000", 1, 60000, RELOADABLE,
@@ -400,6 +411,37 @@ text_of_member(const struct setting *setting, const json_t *member,
 	return true;
 }
 
+/* Arrays of text become one text, an item a line. */
+static void
+join_lists(json_t *root)
+{
+	size_t		i;
+
+	for (i = 0; i < SETTING_COUNT; i++)
+	{
+		const json_t *list = json_object_get(root, settings[i].name);
+		struct buffer text = {0};
+		size_t		k;
+
+		if (!(settings[i].flags & LIST) || !json_is_array(list))
+			continue;
+		for (k = 0; k < json_array_size(list); k++)
+		{
+			const char *item = json_string_value(json_array_get(list, k));
+
+			/* what is no text makes it the wrong type, which is told later */
+			if (item == NULL)
+				break;
+			buffer_string(&text, item);
+			buffer_char(&text, '\n');
+		}
+		if (k == json_array_size(list) && !text.failed)
+			json_object_set_new(root, settings[i].name,
+								json_string(text.data ? text.data : ""));
+		buffer_free(&text);
+	}
+}
+
 static bool
 load_members(struct config *config, json_t *root, const char *path)
 {
@@ -408,6 +450,7 @@ load_members(struct config *config, json_t *root, const char *path)
 	bool		fine = true;
 	size_t		i;
 
+	join_lists(root);
 	json_object_foreach(root, key, member)
 	{
 		bool		known = false;

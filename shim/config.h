@@ -33,6 +33,8 @@ struct config
 {
 	char	   *listen;
 	char	   *database;
+	char	   *replicas;
+	char	   *replica_staleness;
 	char	   *trusted_proxies;
 	char	   *keep_alive;
 	char	   *pid_file;
@@ -41,6 +43,8 @@ struct config
 	long		login_pool_share;
 	long		connect_timeout_s;
 	long		pool_queue;
+	long		replica_max_lag_ms;
+	long		read_your_writes_ms;
 	long		threads;
 	long		max_connections_per_address;
 	long		max_body;

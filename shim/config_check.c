@@ -167,6 +167,29 @@ check_contradictions(const struct config *config)
 				 config->keep_alive);
 		fine = false;
 	}
+	if (strcmp(config->replica_staleness, "refused") != 0 &&
+		strcmp(config->replica_staleness, "allowed") != 0)
+	{
+		complain("replica_staleness: \"%s\" is not refused or allowed",
+				 config->replica_staleness);
+		fine = false;
+	}
+	if (config->replicas[0] != '\0' &&
+		config->read_your_writes_ms < config->replica_max_lag_ms)
+	{
+		complain("read_your_writes_ms (%ld) is less than replica_max_lag_ms "
+				 "(%ld): a client might not see what it wrote",
+				 config->read_your_writes_ms, config->replica_max_lag_ms);
+		fine = false;
+	}
+	if (config->replicas[0] != '\0' && config->statement_timeout_ms > 0 &&
+		config->replica_max_lag_ms >= config->statement_timeout_ms)
+	{
+		complain("replica_max_lag_ms (%ld) must be less than "
+				 "statement_timeout_ms (%ld)", config->replica_max_lag_ms,
+				 config->statement_timeout_ms);
+		fine = false;
+	}
 	if (config->pool_size > config->threads)
 	{
 		complain("pool_size (%ld) is more than threads (%ld) can use",

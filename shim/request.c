@@ -81,6 +81,8 @@ request_start(struct request *request)
 	request->keep_alive = false;
 	request->may_block = false;
 	request->wire_length = 0;
+	request->has_key = false;
+	request->credential = 0;
 	request->area = AREA_OTHER;
 	request->lane = LANE_DATA;
 	request->probe = NULL;
@@ -200,6 +202,28 @@ read_id(struct request *request, const struct head *head)
 	}
 	memcpy(request->id, header->value, header->value_length);
 	request->id[header->value_length] = '\0';
+}
+
+/* FNV-1a over what tells one session from another. */
+static void
+read_credential(struct request *request, const struct head *head)
+{
+	int			i;
+
+	for (i = 0; i < head->count; i++)
+	{
+		const struct header *header = &head->headers[i];
+		bool		is_key = strcasecmp(header->name, "x-api-key") == 0;
+		uint64_t	hash = 0xcbf29ce484222325u;
+		size_t		k;
+
+		if (!is_key && strcasecmp(header->name, "authorization") != 0)
+			continue;
+		for (k = 0; k < header->value_length; k++)
+			hash = (hash ^ (unsigned char) header->value[k]) * 0x100000001b3u;
+		request->credential ^= hash;
+		request->has_key = request->has_key || is_key;
+	}
 }
 
 /*
@@ -415,6 +439,8 @@ request_read(struct request *request, struct mg_connection *connection,
 	}
 
 	request->keep_alive = head_allows_reuse(&head, is_http_11);
+	if (config->replicas[0] != '\0')
+		read_credential(request, &head);
 	read_remote(request, &head, info, config);
 	if ((refusal = write_head(request, &head)) != NULL)
 		return refusal;

@@ -30,6 +30,7 @@
 #include "log.h"
 #include "notify.h"
 #include "pool.h"
+#include "replicas.h"
 #include "reply.h"
 #include "request.h"
 #include "server.h"
@@ -44,7 +45,7 @@
 #define DRAIN_STEP_MS 10
 
 /* How often it is looked whether a client takes too long. */
-#define TICK_MS 200
+#define TICK_MS 100
 
 /* What a thread of civetweb uses again and again. */
 struct worker
@@ -59,6 +60,7 @@ struct server
 {
 	_Atomic(struct config *) config;
 	struct pool *pool;
+	struct replicas *replicas;
 	struct clients *clients;
 	struct mg_context *context;
 	atomic_int	under_way;		/* requests being answered */
@@ -107,7 +109,8 @@ serve(struct server *server, struct worker *worker,
 		refusal = &refusal_too_many;
 	client_note(&worker->client, CLIENT_SERVED);
 	if (refusal == NULL)
-		refusal = call_handle(server->pool, config, request, answer);
+		refusal = replicas_call(server->replicas, server->pool, config,
+								request, answer);
 	if (!config->reuse_connections || atomic_load(&server->draining))
 		request->keep_alive = false;
 	client_note(&worker->client, CLIENT_TAKING);
@@ -537,15 +540,18 @@ server_run(const struct config_source *source, struct config *config)
 	server.parked[0] = server.parked[1] = -1;
 	atomic_store(&server.config, config);
 	allow_descriptors();
-	server.pool = pool_create(config);
+	server.pool = pool_create(config, NULL);
+	server.replicas = replicas_create(config);
 	server.clients = clients_create(config->threads);
 	mg_init_library(0);
-	if (server.pool != NULL && server.clients != NULL && write_pid_file(config->pid_file))
+	if (server.pool != NULL && server.replicas != NULL &&
+		server.clients != NULL && write_pid_file(config->pid_file))
 		server.context = start_civetweb(&server, config);
 	if (server.context == NULL)
 	{
 		log_event(LOG_ERROR, "start", NULL, NULL, "cannot listen on %s",
 				  config->listen);
+		replicas_destroy(server.replicas);
 		pool_destroy(server.pool);
 		clients_destroy(server.clients);
 		mg_exit_library();
@@ -569,6 +575,7 @@ server_run(const struct config_source *source, struct config *config)
 
 	drain(&server);
 	stop_civetweb(&server);
+	replicas_destroy(server.replicas);
 	pool_destroy(server.pool);
 	clients_destroy(server.clients);
 	config = atomic_load(&server.config);
