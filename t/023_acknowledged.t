@@ -20,7 +20,7 @@ my $folder = EntityApi::Test::folder();
 $cluster->psql(<<~'SQL');
 	create table written (value text not null);
 	create sequence conflicts;
-	alter function entityapi.handle rename to stand_in;
+	alter function entityapi.handle(text, text, jsonb, bytea, inet) rename to stand_in;
 	create function entityapi.handle(method text, target text, in_headers jsonb,
 		in_body bytea, remote inet, out status int, out headers jsonb, out body text)
 	language plpgsql security definer set search_path = public as $$

@@ -147,7 +147,7 @@ subtest 'smuggling' => sub {
 
 	$cluster->psql(<<~'SQL');
 		create sequence smuggled;
-		alter function entityapi.handle rename to stand_in;
+		alter function entityapi.handle(text, text, jsonb, bytea, inet) rename to stand_in;
 		create function entityapi.handle(method text, target text, in_headers jsonb,
 			in_body bytea, remote inet, out status int, out headers jsonb, out body text)
 		language sql security definer set search_path = public as
