@@ -296,6 +296,9 @@ replicas_call(struct replicas *replicas, struct pool *primary,
 		refusal = call_handle(replica->pool, config, request, answer);
 		if (refusal == NULL && answer->status < 400)
 			return NULL;
+		/* the primary would need as long */
+		if (refusal == &refusal_timeout)
+			return refusal;
 		/* until its thread has looked at it again */
 		if (refusal == &refusal_unavailable)
 			atomic_store(&replica->usable, false);
