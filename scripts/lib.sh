@@ -155,6 +155,34 @@ need_packages()
 		die "PostgreSQL's files are still not found (PG_CONFIG=$PG_CONFIG)."
 }
 
+# Packages that single tests want and are skipped without.  Theirs are services
+# that would start by themselves, which a policy prevents meanwhile.
+want_packages()
+{
+	local missing=() name policy=/usr/sbin/policy-rc.d become=()
+
+	for name in "$@"; do
+		dpkg-query -W -f '${db:Status-Status}' "$name" 2>/dev/null |
+			grep -qx installed || missing+=("$name")
+	done
+	((${#missing[@]} > 0)) || return 0
+	command -v apt-get >/dev/null || return 0
+	if ((EUID != 0)); then
+		sudo -n true 2>/dev/null || return 0
+		become=(sudo)
+	fi
+	(
+		if [[ ! -e $policy ]]; then
+			trap '"${become[@]}" rm -f "$policy"' EXIT
+			printf '#!/bin/sh\nexit 101\n' | "${become[@]}" tee "$policy" >/dev/null
+			"${become[@]}" chmod 755 "$policy"
+		fi
+		"${become[@]}" apt-get -q update &&
+			"${become[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q \
+				install -y --no-install-recommends "${missing[@]}"
+	) >/dev/null 2>&1 || say "Not installed: ${missing[*]}; tests that want it are skipped."
+}
+
 # Part of need_packages, in a subshell of its own, whose end runs the trap.  The
 # package of a server starts a cluster, which nobody asked for; a setting of its
 # administration tools, present during the installation only, prevents that.

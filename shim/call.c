@@ -47,6 +47,7 @@ static const struct
 	{"40P01", VERDICT_RETRY},
 	{"57014", VERDICT_TIMEOUT},
 	{"57P0", VERDICT_UNAVAILABLE},
+	{"25006", VERDICT_UNAVAILABLE}, /* the primary is one no longer */
 	{"08", VERDICT_UNAVAILABLE},
 	{"53", VERDICT_UNAVAILABLE}
 };

@@ -45,6 +45,8 @@ apply_computed(struct config *config)
 	if (config->login_pool_share == 0)
 		config->login_pool_share =
 			config->pool_size >= 8 ? config->pool_size / 4 : 1;
+	if (config->pool_queue == 0)
+		config->pool_queue = config->threads > 1 ? config->threads / 2 : 1;
 	config->reuse_connections = strcmp(config->keep_alive, "yes") == 0 ||
 		(strcmp(config->keep_alive, "auto") == 0 &&
 		 config->network_count == 0 && !listen_has_socket(config->listen));
@@ -136,6 +138,29 @@ check_contradictions(const struct config *config)
 	{
 		complain("keep_alive: \"%s\" is not yes, no or auto",
 				 config->keep_alive);
+		fine = false;
+	}
+	if (strcmp(config->replica_staleness, "refused") != 0 &&
+		strcmp(config->replica_staleness, "allowed") != 0)
+	{
+		complain("replica_staleness: \"%s\" is not refused or allowed",
+				 config->replica_staleness);
+		fine = false;
+	}
+	if (config->replicas[0] != '\0' &&
+		config->read_your_writes_ms < config->replica_max_lag_ms)
+	{
+		complain("read_your_writes_ms (%ld) is less than replica_max_lag_ms "
+				 "(%ld): a client might not see what it wrote",
+				 config->read_your_writes_ms, config->replica_max_lag_ms);
+		fine = false;
+	}
+	if (config->replicas[0] != '\0' && config->statement_timeout_ms > 0 &&
+		config->replica_max_lag_ms >= config->statement_timeout_ms)
+	{
+		complain("replica_max_lag_ms (%ld) must be less than "
+				 "statement_timeout_ms (%ld)", config->replica_max_lag_ms,
+				 config->statement_timeout_ms);
 		fine = false;
 	}
 	if (config->pool_size > config->threads)

@@ -32,6 +32,7 @@
 struct pool
 {
 	const struct config *config;	/* as it was at the start */
+	const char *standby;		/* NULL: the primary */
 	pthread_mutex_t mutex;
 	pthread_cond_t freed[2];	/* one for each lane */
 	int			waiting[2];
@@ -44,7 +45,7 @@ struct pool
 };
 
 struct pool *
-pool_create(const struct config *config)
+pool_create(const struct config *config, const char *standby)
 {
 	struct pool *pool = calloc(1, sizeof(*pool));
 	pthread_condattr_t attributes;
@@ -52,6 +53,7 @@ pool_create(const struct config *config)
 	if (pool == NULL)
 		return NULL;
 	pool->config = config;
+	pool->standby = standby;
 	pool->login_share = (int) config->login_pool_share;
 	pool->idle = calloc((size_t) config->pool_size, sizeof(PGconn *));
 	if (pool->idle == NULL)
@@ -114,7 +116,9 @@ prepare_session(struct pool *pool, PGconn *connection)
 		!set_up(connection, "set client_min_messages = error") ||
 		!set_up(connection, "set timezone = 'UTC'") ||
 		!set_up(connection, "set search_path = pg_catalog, pg_temp") ||
-		!set_up(connection, "set entityapi.report_counters = on"))
+		!set_up(connection, "set entityapi.report_counters = on") ||
+		(pool->standby != NULL &&
+		 !set_up(connection, "set default_transaction_read_only = on")))
 	{
 		log_failure(pool, "cannot set up a session",
 					PQerrorMessage(connection));
@@ -137,20 +141,22 @@ prepare_session(struct pool *pool, PGconn *connection)
 static PGconn *
 connect_session(struct pool *pool)
 {
+	/* of several hosts the one that can write; the string may say otherwise */
 	const char *names[] =
-	{"dbname", "connect_timeout", "application_name", "client_encoding",
-	"tcp_user_timeout", NULL};
-	const char *values[6] = {0};
+	{"target_session_attrs", "dbname", "connect_timeout",
+	"application_name", "client_encoding", "tcp_user_timeout", NULL};
+	const char *values[7] = {0};
 	char		timeout[16];
 	PGconn	   *connection;
 
 	snprintf(timeout, sizeof(timeout), "%ld",
 			 pool->config->connect_timeout_s);
-	values[0] = pool->config->database;
-	values[1] = timeout;
-	values[2] = "entityapi-shim";
-	values[3] = "UTF8";
-	values[4] = "10000";
+	values[0] = pool->standby ? "any" : "read-write";
+	values[1] = pool->standby ? pool->standby : pool->config->database;
+	values[2] = timeout;
+	values[3] = "entityapi-shim";
+	values[4] = "UTF8";
+	values[5] = "10000";
 	connection = PQconnectdbParams(names, values, 1);
 	if (PQstatus(connection) != CONNECTION_OK)
 	{
@@ -220,8 +226,10 @@ wait_for_room(struct pool *pool, enum pool_lane lane, long wait_ms)
 		return true;
 
 	/* each that waits holds a thread, and data requests need some */
-	if (lane == LANE_LOGIN &&
-		pool->waiting[LANE_LOGIN] >= pool->config->threads / 2)
+	if (pool->waiting[LANE_DATA] + pool->waiting[LANE_LOGIN] >=
+		pool->config->pool_queue ||
+		(lane == LANE_LOGIN &&
+		 pool->waiting[LANE_LOGIN] >= (pool->config->pool_queue + 1) / 2))
 		return false;
 	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_sec += wait_ms / 1000;

@@ -35,8 +35,13 @@ enum pool_outcome
 	POOL_DOWN					/* the database cannot be reached */
 };
 
-/* Returns NULL when out of memory; opens no connection. */
-extern struct pool *pool_create(const struct config *config);
+/*
+ * A pool for a server: the primary for NULL, else a standby by its connection
+ * string, which stays the caller's.  Returns NULL when out of memory; opens no
+ * connection.
+ */
+extern struct pool *pool_create(const struct config *config,
+								const char *standby);
 
 /*
  * Lends a connection that is known to be alive, waiting at most

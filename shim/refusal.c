@@ -22,8 +22,7 @@ DEFINE_REFUSAL(internal, 500, "INTERNAL_ERROR", "Internal error",
 			   "The request failed for a reason that the log of the service "
 			   "holds under the id of the request.");
 DEFINE_REFUSAL(malformed, 400, "MALFORMED_REQUEST", "Malformed request",
-			   "The request is not well-formed HTTP, or did not arrive in "
-			   "time.");
+			   "The request is not well-formed HTTP.");
 DEFINE_REFUSAL(headers_too_large, 431, "HEADERS_TOO_LARGE",
 			   "Request header fields too large",
 			   "The headers are too many or too large.");
@@ -37,6 +36,10 @@ DEFINE_REFUSAL(body_too_large, 413, "PAYLOAD_TOO_LARGE", "Payload too large",
 			   "The body of the request is too large.");
 DEFINE_REFUSAL(body_too_slow, 408, "REQUEST_TIMEOUT", "Request timeout",
 			   "The body of the request did not arrive in time.");
+DEFINE_REFUSAL(head_too_slow, 408, "REQUEST_TIMEOUT", "Request timeout",
+			   "The head of the request did not arrive in time.");
+DEFINE_REFUSAL(too_many, 429, "THROTTLED", "Too many requests",
+			   "Too many connections from this address are open.");
 DEFINE_REFUSAL(length_required, 411, "LENGTH_REQUIRED", "Length required",
 			   "The request needs a Content-Length.");
 DEFINE_REFUSAL(expectation, 400, "MALFORMED_REQUEST", "Malformed request",

@@ -28,6 +28,8 @@ extern const struct refusal refusal_version;
 extern const struct refusal refusal_target_too_long;
 extern const struct refusal refusal_body_too_large;
 extern const struct refusal refusal_body_too_slow;
+extern const struct refusal refusal_head_too_slow;
+extern const struct refusal refusal_too_many;
 extern const struct refusal refusal_length_required;
 extern const struct refusal refusal_expectation;
 extern const struct refusal refusal_bad_line;

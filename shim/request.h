@@ -11,6 +11,8 @@
 #ifndef REQUEST_H
 #define REQUEST_H
 
+#include <stdint.h>
+
 #include <civetweb.h>
 
 #include "buffer.h"
@@ -47,6 +49,10 @@ struct request
 	bool		is_head;
 	bool		body_unread;	/* the client may still be sending it */
 	bool		keep_alive;		/* the connection may serve another one */
+	bool		may_block;		/* somebody else watches over slow bodies */
+	size_t		wire_length;	/* of head and body, once they are read */
+	bool		has_key;		/* the credential is a personal key */
+	uint64_t	credential;		/* a hash of it; 0: there is none */
 	enum request_area area;
 	enum pool_lane lane;
 	const struct probe *probe;	/* NULL: it asks for something else */

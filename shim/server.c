@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -25,11 +26,14 @@
 
 #include "actuator.h"
 #include "call.h"
+#include "clients.h"
 #include "cors.h"
 #include "listen.h"
 #include "log.h"
 #include "metrics.h"
+#include "notify.h"
 #include "pool.h"
+#include "replicas.h"
 #include "reply.h"
 #include "request.h"
 #include "server.h"
@@ -48,10 +52,13 @@
 
 /* For probes and scrapers: a few, whatever the service itself is busy with. */
 #define ADMIN_THREADS 4
+/* How often it is looked whether a client takes too long. */
+#define TICK_MS 100
 
 /* What a thread of civetweb uses again and again. */
 struct worker
 {
+	struct client client;
 	struct request request;
 	struct reply reply;
 	struct buffer line;
@@ -66,12 +73,14 @@ struct door
 	const char *addresses;		/* of the configuration */
 	struct mg_context *context;
 	struct listener listener;
+	struct clients *clients;	/* connections of its threads */
 };
 
 struct server
 {
 	_Atomic(struct config *) config;
 	struct pool *pool;
+	struct replicas *replicas;
 	struct door main;
 	struct door admin;			/* without a context, if there is none */
 	atomic_int	under_way;		/* requests at the main door */
@@ -182,9 +191,15 @@ serve(struct door *door, struct worker *worker,
 {
 	struct server *server = door->server;
 	struct request *request = &worker->request;
-	const struct refusal *refusal = request_read(request, connection, config);
+	const struct refusal *refusal;
 	int			status;
 
+	request->may_block = worker->client.watched;
+	client_note(&worker->client, CLIENT_SENDING);
+	refusal = request_read(request, connection, config);
+	if (worker->client.refused)
+		refusal = &refusal_too_many;
+	client_note(&worker->client, CLIENT_SERVED);
 	if (!config->reuse_connections || atomic_load(&server->draining))
 		request->keep_alive = false;
 	if (refusal == NULL)
@@ -194,11 +209,13 @@ serve(struct door *door, struct worker *worker,
 			return status;
 	}
 	if (refusal == NULL)
-		refusal = call_handle(server->pool, config, request, answer);
+		refusal = replicas_call(server->replicas, server->pool, config,
+								request, answer);
 	if (atomic_load(&server->draining))
 		request->keep_alive = false;
 	request->extra.wait_micros = answer->wait_micros;
 	request->extra.database_micros = answer->database_micros;
+	client_note(&worker->client, CLIENT_TAKING);
 	if (refusal == NULL)
 	{
 		compress(worker, answer);
@@ -239,14 +256,56 @@ begin_request(struct mg_connection *connection)
 		return 500;
 	}
 	atomic_fetch_add(&server->under_way, door->is_admin ? 0 : 1);
+	clients_greet(door->clients, &worker->client, connection, config);
 	request_start(&worker->request);
 	extra_start(&worker->request.extra, config, started);
 	status = serve(door, worker, config, connection, &answer);
 	PQclear(answer.result);
 	log_request(worker, config, status, &answer, started);
+	client_note(&worker->client, CLIENT_LEAVING);
 	request_discard(&worker->request, connection);
+	worker->client.requests++;
+	worker->client.consumed += worker->request.wire_length;
+	client_note(&worker->client, CLIENT_WAITING);
 	atomic_fetch_sub(&server->under_way, door->is_admin ? 0 : 1);
 	return status;
+}
+
+/* Answers what never became a request, and ends the connection. */
+static void
+refuse(struct mg_connection *connection, const struct refusal *refusal)
+{
+	struct door *door = mg_get_user_data(mg_get_context(connection));
+	struct worker *worker = mg_get_thread_pointer(connection);
+	struct config *config = atomic_load(&door->server->config);
+	struct answer answer = {0};
+
+	mg_disable_connection_keep_alive(connection);
+	worker->client.failed = true;
+	client_note(&worker->client, CLIENT_TAKING);
+	request_start(&worker->request);
+	extra_start(&worker->request.extra, config, now_micros());
+	worker->request.may_block = worker->client.watched;
+	metrics_refused(refusal);
+	reply_refusal(&worker->reply, &worker->request, connection, refusal);
+	log_request(worker, config, refusal->status, &answer, now_micros());
+}
+
+/* Why civetweb could not read a head: it tells one status for all reasons. */
+static const struct refusal *
+refusal_of_head(const struct door *door, struct client *client)
+{
+	const struct config *config = atomic_load(&door->server->config);
+	long		allowed_ms = client->requests == 0 ?
+		config->request_timeout_ms : config->keep_alive_timeout_ms;
+
+	if (clients_unparsed(door->clients, client) >
+		(size_t) (config->max_headers_bytes + config->max_url))
+		return &refusal_headers_too_large;
+	if (atomic_load(&client->cut) || now_micros() >
+		atomic_load(&client->since) + (uint64_t) allowed_ms * 1000)
+		return &refusal_head_too_slow;
+	return &refusal_malformed;
 }
 
 /* civetweb could not read a request: it has no method, target or headers. */
@@ -255,24 +314,60 @@ http_error(struct mg_connection *connection, int status, const char *message)
 {
 	struct door *door = mg_get_user_data(mg_get_context(connection));
 	struct worker *worker = mg_get_thread_pointer(connection);
-	struct config *config = atomic_load(&door->server->config);
 	const struct refusal *refusal = &refusal_malformed;
-	struct answer answer = {0};
 
-	(void) message;
-	mg_disable_connection_keep_alive(connection);
 	if (worker == NULL)
 		return 0;
-	if (status == 413)
+	if (worker->client.refused)
+		refusal = &refusal_too_many;
+	else if (status == 413)
 		refusal = &refusal_headers_too_large;
 	else if (status == 505)
 		refusal = &refusal_version;
-	request_start(&worker->request);
-	extra_start(&worker->request.extra, config, now_micros());
-	metrics_refused(refusal);
-	reply_refusal(&worker->reply, &worker->request, connection, refusal);
-	log_request(worker, config, refusal->status, &answer, now_micros());
+	else if (strcmp(message, "Malformed message") == 0)
+		refusal = refusal_of_head(door, &worker->client);
+	refuse(connection, refusal);
 	return 0;
+}
+
+static int
+init_connection(const struct mg_connection *connection, void **data)
+{
+	struct door *door = mg_get_user_data(mg_get_context(connection));
+	struct worker *worker = mg_get_thread_pointer(connection);
+
+	(void) data;
+	if (worker != NULL)
+		clients_open(door->clients, &worker->client, connection,
+					 atomic_load(&door->server->config));
+	return 0;
+}
+
+/*
+ * A connection ends.  civetweb gives up without a word on requests whose
+ * target is "*" or on another server: these have a target and no path.
+ */
+static void
+connection_close(const struct mg_connection *ending)
+{
+	struct mg_connection *connection = (struct mg_connection *) ending;
+	struct door *door = mg_get_user_data(mg_get_context(connection));
+	struct worker *worker = mg_get_thread_pointer(connection);
+	const struct mg_request_info *info = mg_get_request_info(connection);
+
+	if (worker == NULL)
+		return;
+	if (info != NULL)
+		clients_learn(door->clients, connection, info);
+	if (info != NULL && info->request_uri != NULL &&
+		info->local_uri == NULL && !worker->client.failed)
+	{
+		refuse(connection, &refusal_bad_target);
+		worker->request.body_unread = true;
+		client_note(&worker->client, CLIENT_LEAVING);
+		request_discard(&worker->request, connection);
+	}
+	clients_close(door->clients, &worker->client);
 }
 
 /*
@@ -292,19 +387,24 @@ log_message(const struct mg_connection *connection, const char *message)
 static void *
 init_thread(const struct mg_context *context, int type)
 {
-	(void) context;
-	return type == 1 ? calloc(1, sizeof(struct worker)) : NULL;
+	struct door *door = mg_get_user_data(context);
+	struct worker *worker = type == 1 ? calloc(1, sizeof(*worker)) : NULL;
+
+	if (worker != NULL)
+		clients_add(door->clients, &worker->client);
+	return worker;
 }
 
 static void
 exit_thread(const struct mg_context *context, int type, void *pointer)
 {
+	struct door *door = mg_get_user_data(context);
 	struct worker *worker = pointer;
 
-	(void) context;
 	(void) type;
 	if (worker == NULL)
 		return;
+	clients_remove(door->clients, &worker->client);
 	request_free(&worker->request);
 	reply_free(&worker->reply);
 	buffer_free(&worker->line);
@@ -318,6 +418,8 @@ start_civetweb(struct door *door, const struct config *config)
 	struct mg_callbacks callbacks = {
 		.begin_request = begin_request,
 		.http_error = http_error,
+		.init_connection = init_connection,
+		.connection_close = connection_close,
 		.log_message = log_message,
 		.init_thread = init_thread,
 		.exit_thread = exit_thread
@@ -327,16 +429,18 @@ start_civetweb(struct door *door, const struct config *config)
 	char		head_buffer[16];
 	char		request_timeout[16];
 	char		keep_alive_timeout[16];
+	long		thread_count = door->is_admin ? ADMIN_THREADS : config->threads;
 	bool		fine = false;
 
-	snprintf(threads, sizeof(threads), "%ld",
-			 door->is_admin ? ADMIN_THREADS : config->threads);
+	snprintf(threads, sizeof(threads), "%ld", thread_count);
 	snprintf(head_buffer, sizeof(head_buffer), "%d", HEAD_BUFFER);
 	snprintf(request_timeout, sizeof(request_timeout), "%ld",
 			 config->request_timeout_ms);
 	snprintf(keep_alive_timeout, sizeof(keep_alive_timeout), "%ld",
 			 config->keep_alive_timeout_ms);
-	if (listen_open(&door->listener, door->addresses,
+	door->clients = clients_create(thread_count);
+	if (door->clients != NULL &&
+		listen_open(&door->listener, door->addresses,
 					config->socket_mode_bits, &ports))
 	{
 		const char *options[] = {
@@ -403,6 +507,8 @@ close_doors(struct server *server)
 		close(server->parked[1]);
 	listen_wake(&server->main.listener);
 	listen_wake(&server->admin.listener);
+	if (server->admin.context != NULL)
+		clients_close_waiting(server->admin.clients);
 	if (server->main.context != NULL)
 		mg_stop(server->main.context);
 	if (server->admin.context != NULL)
@@ -410,6 +516,24 @@ close_doors(struct server *server)
 	mg_exit_library();
 	if (server->parked[0] >= 0)
 		close(server->parked[0]);
+}
+
+/* Ends the connections that take longer than they may. */
+static void
+tick_clients(struct server *server)
+{
+	const struct config *config = atomic_load(&server->config);
+
+	clients_tick(server->main.clients, config);
+	if (server->admin.clients != NULL)
+		clients_tick(server->admin.clients, config);
+}
+
+static void
+destroy_clients(struct server *server)
+{
+	clients_destroy(server->main.clients);
+	clients_destroy(server->admin.clients);
 }
 
 static void
@@ -434,6 +558,7 @@ drain(struct server *server)
 		now_micros() + (uint64_t) config->drain_timeout_ms * 1000;
 	int			quiet = 0;
 
+	notify_send("STOPPING=1\nSTATUS=Draining");
 	atomic_store(&server->draining, true);
 	listen_stop(&server->main.listener, server->parked[0]);
 	log_event(LOG_INFO, "drain", NULL, NULL, "%d requests under way",
@@ -441,8 +566,11 @@ drain(struct server *server)
 	while (quiet < 10 && now_micros() < deadline)
 	{
 		quiet = atomic_load(&server->under_way) == 0 ? quiet + 1 : 0;
+		tick_clients(server);
 		sleep_ms(DRAIN_STEP_MS);
 	}
+	/* civetweb's threads look at its flag every other second only */
+	clients_close_waiting(server->main.clients);
 	if (atomic_load(&server->under_way) > 0)
 		log_event(LOG_WARNING, "drain", NULL, NULL,
 				  "%d requests did not end in time",
@@ -452,9 +580,12 @@ drain(struct server *server)
 static void
 reload(struct server *server, const struct config_source *source)
 {
-	struct config *config = config_reload(source,
-										  atomic_load(&server->config));
+	struct config *config;
 
+	notify_send("RELOADING=1\nMONOTONIC_USEC=%llu",
+				(unsigned long long) now_micros());
+	config = config_reload(source, atomic_load(&server->config));
+	notify_send("READY=1");
 	if (config == NULL)
 	{
 		log_event(LOG_ERROR, "reload", NULL, NULL,
@@ -483,6 +614,36 @@ write_pid_file(const char *path)
 	return true;
 }
 
+/*
+ * Ready is who listens.  The database is tried before, so that it is known to
+ * be there as well, or that it is not: then a restart would not help.
+ */
+static void
+notify_ready(struct server *server)
+{
+	const struct config *config = atomic_load(&server->config);
+	PGconn	   *connection = NULL;
+	bool		found = pool_acquire(server->pool, config, LANE_DATA,
+									 &connection) == POOL_READY;
+
+	if (found)
+		pool_release(server->pool, LANE_DATA, connection, true);
+	notify_send("READY=1\nSTATUS=%s", found ? "Serving" :
+				"Serving, but the database cannot be reached");
+}
+
+/* Clients and database together may need more than the usual 1024. */
+static void
+allow_descriptors(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 int
 server_run(const struct config_source *source, struct config *config)
 {
@@ -499,17 +660,23 @@ server_run(const struct config_source *source, struct config *config)
 	signal(SIGPIPE, SIG_IGN);
 
 	memset(&server, 0, sizeof(server));
+	notify_start();
 	server.parked[0] = server.parked[1] = -1;
 	atomic_store(&server.config, config);
-	server.pool = pool_create(config);
+	allow_descriptors();
+	server.pool = pool_create(config, NULL);
+	server.replicas = replicas_create(config);
 	mg_init_library(0);
-	if (server.pool == NULL || !write_pid_file(config->pid_file) ||
+	if (server.pool == NULL || server.replicas == NULL ||
+		!write_pid_file(config->pid_file) ||
 		!log_start(config->access_log_delay_ms) ||
 		!open_doors(&server, config))
 	{
 		close_doors(&server);
 		log_stop();
+		replicas_destroy(server.replicas);
 		pool_destroy(server.pool);
+		destroy_clients(&server);
 		config_free(config);
 		return 1;
 	}
@@ -517,18 +684,26 @@ server_run(const struct config_source *source, struct config *config)
 	listen_announce(&server.main.listener, server.main.context);
 	if (server.admin.context != NULL)
 		listen_announce(&server.admin.listener, server.admin.context);
+	notify_ready(&server);
 
 	while (signal_number != SIGTERM && signal_number != SIGINT)
 	{
-		if (sigwait(&signals, &signal_number) == 0 && signal_number == SIGHUP)
+		const struct timespec tick = {0, TICK_MS * 1000000};
+
+		signal_number = sigtimedwait(&signals, NULL, &tick);
+		if (signal_number == SIGHUP)
 			reload(&server, source);
+		tick_clients(&server);
+		notify_alive();
 	}
 
 	drain(&server);
 	close_doors(&server);
 	log_stop();
 	encoding_stop();
+	replicas_destroy(server.replicas);
 	pool_destroy(server.pool);
+	destroy_clients(&server);
 	config = atomic_load(&server.config);
 	if (config->pid_file[0] != '\0')
 		unlink(config->pid_file);

@@ -63,6 +63,9 @@ subtest 'where settings come from' => sub {
 		$result = shim_run([ 'serve', @$form, '--print-config' ]);
 		unlike($result->{out}, qr/hush/, "hidden from $form->[0] too");
 	}
+	my $list = write_file('list.json', '{"replicas": ["host=a password=hush", "host=b"]}');
+	$result = shim_run([ 'serve', '--config', $list, '--print-config' ]);
+	is(decode_json($result->{out})->{replicas}, '********', 'a list of secrets');
 	$result = shim_run([ 'serve', '--print-config' ], ENTITYAPI_CONFIG => $file);
 	is(decode_json($result->{out})->{pool_wait_ms}, 77, 'ENTITYAPI_CONFIG');
 };
@@ -79,6 +82,10 @@ subtest 'faults stop the start' => sub {
 		[ [ '--login-pool-share=9', '--pool-size=8' ], qr/login_pool_share/ ],
 		[ ['--max-body-auth=2000000'], qr/max_body_auth/ ],
 		[ ['--keep-alive=maybe'], qr/keep_alive/ ],
+		[ ['--replica-staleness=maybe'], qr/replica_staleness/ ],
+		[ [ '--replicas=host=a', '--read-your-writes-ms=100' ], qr/read_your_writes_ms \(100\) is less/ ],
+		[ [ '--replicas=host=a', '--statement-timeout-ms=900' ], qr/must be less than statement_timeout_ms/ ],
+		[ [ '--config', write_file('f.json', '{"replicas": ["host=a", 5]}') ], qr/wrong type/ ],
 		[ ['--access-log=1'], qr/neither true nor false/ ],
 		[ ['--listen=8080'], qr/not host:port/ ],
 		[ ['--listen=127.0.0.1:99999'], qr/not a port/ ],
