@@ -19,7 +19,7 @@
 
 #include "metrics_cells.h"
 
-#define SHARDS 8				/* a power of two */
+#define SHARDS 4				/* a power of two */
 #define TABLE_SIZE 2048			/* a power of two, at least twice MAX_SERIES */
 #define MAX_SERIES 1000
 #define MAX_REFUSALS 96
