@@ -15,7 +15,7 @@ use Test::More;
 use Time::HiRes qw(time);
 
 my $total = $ENV{ENTITYAPI_REQUESTS} // ($ENV{SANITIZER} ? 1500 : 6000);
-my $beginning = $total >= 100_000 ? 10_000 : int($total / 3);
+my $beginning = $total >= 100_000 ? 10_000 : int($total * 2 / 3);
 my $long = $total >= 100_000;
 my $children = 4;
 
