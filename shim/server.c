@@ -12,6 +12,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -38,9 +39,15 @@
 /*
  * civetweb's buffer for a request's head (and what comes with it): the most
  * that max_url and max_headers_bytes allow, and room to spare, so that it is
- * always us who find a head too large.
+ * mostly us who find a head too large.
  */
-#define HEAD_BUFFER (64 * 1024)
+#define HEAD_ROOM (8 * 1024)
+
+/* What a thread's stack will be used for. */
+#define STACK_USE (40 * 1024)
+
+/* What a thread keeps of its buffers from one connection to the next. */
+#define KEEP_IDLE 4096
 
 #define DRAIN_STEP_MS 10
 
@@ -247,6 +254,11 @@ connection_close(const struct mg_connection *ending)
 		request_discard(&worker->request, connection);
 	}
 	clients_close(server->clients, &worker->client);
+
+	/* Its buffers were as large as this client's requests and answers. */
+	buffer_trim(&worker->request.message, KEEP_IDLE);
+	buffer_trim(&worker->request.target, KEEP_IDLE);
+	buffer_trim(&worker->reply.head, KEEP_IDLE);
 }
 
 /*
@@ -263,6 +275,20 @@ log_message(const struct mg_connection *connection, const char *message)
 	return 1;
 }
 
+/*
+ * Threads take turns, so each would take its memory sometime later, when there
+ * may be none: it does so now.
+ */
+static void
+touch_stack(void)
+{
+	volatile char pages[STACK_USE];
+	size_t		i;
+
+	for (i = 0; i < sizeof(pages); i += 1024)
+		pages[i] = 0;
+}
+
 static void *
 init_thread(const struct mg_context *context, int type)
 {
@@ -271,6 +297,7 @@ init_thread(const struct mg_context *context, int type)
 
 	if (worker != NULL)
 		clients_add(server->clients, &worker->client);
+	touch_stack();
 	return worker;
 }
 
@@ -319,13 +346,14 @@ start_civetweb(struct server *server, const struct config *config)
 	};
 	struct buffer ports = {0};
 	char		threads[16];
-	char		head_buffer[16];
+	char		head_buffer[24];
 	char		request_timeout[16];
 	char		keep_alive_timeout[16];
 	struct mg_context *context;
 
 	snprintf(threads, sizeof(threads), "%ld", config->threads);
-	snprintf(head_buffer, sizeof(head_buffer), "%d", HEAD_BUFFER);
+	snprintf(head_buffer, sizeof(head_buffer), "%ld",
+			 config->max_url + config->max_headers_bytes + HEAD_ROOM);
 	snprintf(request_timeout, sizeof(request_timeout), "%ld",
 			 config->request_timeout_ms);
 	snprintf(keep_alive_timeout, sizeof(keep_alive_timeout), "%ld",
@@ -508,6 +536,21 @@ notify_ready(struct server *server)
 				"Serving, but the database cannot be reached");
 }
 
+/*
+ * Threads come and go with clients, so memory that one has freed should be of
+ * use to the next: a few arenas, and large pieces go back to the system.
+ */
+static void
+bound_memory(void)
+{
+	mallopt(M_ARENA_MAX, 4);
+	mallopt(M_MMAP_THRESHOLD, 128 * 1024);
+	mallopt(M_TRIM_THRESHOLD, 256 * 1024);
+
+	/* fills what is allocated, so that civetweb's buffers are there, too */
+	mallopt(M_PERTURB, 1);
+}
+
 /* Clients and database together may need more than the usual 1024. */
 static void
 allow_descriptors(void)
@@ -539,6 +582,7 @@ server_run(const struct config_source *source, struct config *config)
 	notify_start();
 	server.parked[0] = server.parked[1] = -1;
 	atomic_store(&server.config, config);
+	bound_memory();
 	allow_descriptors();
 	server.pool = pool_create(config, NULL);
 	server.replicas = replicas_create(config);
@@ -561,6 +605,7 @@ server_run(const struct config_source *source, struct config *config)
 	atomic_store(&server.started, true);
 	announce(&server);
 	notify_ready(&server);
+	mallopt(M_PERTURB, 0);
 
 	while (signal_number != SIGTERM && signal_number != SIGINT)
 	{
