@@ -12,7 +12,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <malloc.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -34,6 +33,7 @@
 #include "replicas.h"
 #include "reply.h"
 #include "request.h"
+#include "resources.h"
 #include "server.h"
 
 /*
@@ -42,12 +42,6 @@
  * mostly us who find a head too large.
  */
 #define HEAD_ROOM (8 * 1024)
-
-/* What a thread's stack will be used for. */
-#define STACK_USE (40 * 1024)
-
-/* What a thread keeps of its buffers from one connection to the next. */
-#define KEEP_IDLE 4096
 
 #define DRAIN_STEP_MS 10
 
@@ -256,9 +250,8 @@ connection_close(const struct mg_connection *ending)
 	clients_close(server->clients, &worker->client);
 
 	/* Its buffers were as large as this client's requests and answers. */
-	buffer_trim(&worker->request.message, KEEP_IDLE);
-	buffer_trim(&worker->request.target, KEEP_IDLE);
-	buffer_trim(&worker->reply.head, KEEP_IDLE);
+	request_free(&worker->request);
+	reply_free(&worker->reply);
 }
 
 /*
@@ -275,20 +268,6 @@ log_message(const struct mg_connection *connection, const char *message)
 	return 1;
 }
 
-/*
- * Threads take turns, so each would take its memory sometime later, when there
- * may be none: it does so now.
- */
-static void
-touch_stack(void)
-{
-	volatile char pages[STACK_USE];
-	size_t		i;
-
-	for (i = 0; i < sizeof(pages); i += 1024)
-		pages[i] = 0;
-}
-
 static void *
 init_thread(const struct mg_context *context, int type)
 {
@@ -297,7 +276,7 @@ init_thread(const struct mg_context *context, int type)
 
 	if (worker != NULL)
 		clients_add(server->clients, &worker->client);
-	touch_stack();
+	resources_touch_stack();
 	return worker;
 }
 
@@ -536,33 +515,6 @@ notify_ready(struct server *server)
 				"Serving, but the database cannot be reached");
 }
 
-/*
- * Threads come and go with clients, so memory that one has freed should be of
- * use to the next: a few arenas, and large pieces go back to the system.
- */
-static void
-bound_memory(void)
-{
-	mallopt(M_ARENA_MAX, 4);
-	mallopt(M_MMAP_THRESHOLD, 128 * 1024);
-	mallopt(M_TRIM_THRESHOLD, 256 * 1024);
-
-	/* fills what is allocated, so that civetweb's buffers are there, too */
-	mallopt(M_PERTURB, 1);
-}
-
-/* Clients and database together may need more than the usual 1024. */
-static void
-allow_descriptors(void)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
-		return;
-	limit.rlim_cur = limit.rlim_max;
-	setrlimit(RLIMIT_NOFILE, &limit);
-}
-
 int
 server_run(const struct config_source *source, struct config *config)
 {
@@ -582,8 +534,7 @@ server_run(const struct config_source *source, struct config *config)
 	notify_start();
 	server.parked[0] = server.parked[1] = -1;
 	atomic_store(&server.config, config);
-	bound_memory();
-	allow_descriptors();
+	resources_prepare();
 	server.pool = pool_create(config, NULL);
 	server.replicas = replicas_create(config);
 	server.clients = clients_create(config->threads);
@@ -605,7 +556,7 @@ server_run(const struct config_source *source, struct config *config)
 	atomic_store(&server.started, true);
 	announce(&server);
 	notify_ready(&server);
-	mallopt(M_PERTURB, 0);
+	resources_settle();
 
 	while (signal_number != SIGTERM && signal_number != SIGINT)
 	{
