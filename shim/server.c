@@ -43,6 +43,9 @@
  */
 #define HEAD_ROOM (8 * 1024)
 
+/* The most that a thread keeps of a buffer between connections. */
+#define KEEP_IDLE 4096
+
 #define DRAIN_STEP_MS 10
 
 /* How often it is looked whether a client takes too long. */
@@ -67,6 +70,7 @@ struct server
 	atomic_int	under_way;		/* requests being answered */
 	atomic_bool started;
 	atomic_bool draining;
+	atomic_bool ending;			/* nothing is executed any more */
 	int			parked[2];		/* a pipe, see stop_accepting() */
 };
 
@@ -109,6 +113,8 @@ serve(struct server *server, struct worker *worker,
 	if (worker->client.refused)
 		refusal = &refusal_too_many;
 	client_note(&worker->client, CLIENT_SERVED);
+	if (refusal == NULL && atomic_load(&server->ending))
+		refusal = &refusal_unavailable;
 	if (refusal == NULL)
 		refusal = replicas_call(server->replicas, server->pool, config,
 								request, answer);
@@ -224,6 +230,26 @@ init_connection(const struct mg_connection *connection, void **data)
 }
 
 /*
+ * Makes the buffers of a thread as large as most requests need, for good, so
+ * that neither small nor large ones leave anything behind.
+ */
+static void
+settle_buffers(struct worker *worker)
+{
+	struct buffer *const buffers[] = {
+		&worker->request.target, &worker->request.message,
+		&worker->reply.head, &worker->line
+	};
+	size_t		i;
+
+	for (i = 0; i < sizeof(buffers) / sizeof(buffers[0]); i++)
+	{
+		buffer_trim(buffers[i], KEEP_IDLE);
+		buffer_reserve(buffers[i], KEEP_IDLE / 2);
+	}
+}
+
+/*
  * A connection ends.  civetweb gives up without a word on requests whose
  * target is "*" or on another server: these have a target and no path.
  */
@@ -250,8 +276,7 @@ connection_close(const struct mg_connection *ending)
 	clients_close(server->clients, &worker->client);
 
 	/* Its buffers were as large as this client's requests and answers. */
-	request_free(&worker->request);
-	reply_free(&worker->reply);
+	settle_buffers(worker);
 }
 
 /*
@@ -275,7 +300,10 @@ init_thread(const struct mg_context *context, int type)
 	struct worker *worker = type == 1 ? calloc(1, sizeof(*worker)) : NULL;
 
 	if (worker != NULL)
+	{
+		settle_buffers(worker);
 		clients_add(server->clients, &worker->client);
+	}
 	resources_touch_stack();
 	return worker;
 }
@@ -440,6 +468,10 @@ drain(struct server *server)
 		clients_tick(server->clients, config);
 		sleep_ms(DRAIN_STEP_MS);
 	}
+	/* What comes this late could not be answered, so it is not executed. */
+	atomic_store(&server->ending, true);
+	while (atomic_load(&server->under_way) > 0 && now_micros() < deadline)
+		sleep_ms(DRAIN_STEP_MS);
 	/* civetweb's threads look at its flag every other second only */
 	clients_close_waiting(server->clients);
 	if (atomic_load(&server->under_way) > 0)
