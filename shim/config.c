@@ -95,7 +95,7 @@ static const struct setting settings[] =
 			"longest time to open a database connection"),
 	INTEGER(statement_timeout_ms, "5000", 0, 600000, 0,
 			"longest time of one request in the database, then 503; 0: none"),
-	INTEGER(threads, "512", 1, 4000, 0,
+	INTEGER(threads, "256", 1, 4000, 0,
 			"client connections that are open at once"),
 	INTEGER(max_connections_per_address, "0", 0, 100000, RELOADABLE,
 			"the same from one address, then 429; 0: no limit; trusted "

@@ -36,14 +36,18 @@
 #include "replicas.h"
 #include "reply.h"
 #include "request.h"
+#include "resources.h"
 #include "server.h"
 
 /*
  * civetweb's buffer for a request's head (and what comes with it): the most
  * that max_url and max_headers_bytes allow, and room to spare, so that it is
- * always us who find a head too large.
+ * mostly us who find a head too large.
  */
-#define HEAD_BUFFER (64 * 1024)
+#define HEAD_ROOM (8 * 1024)
+
+/* The most that a thread keeps of a buffer between connections. */
+#define KEEP_IDLE 4096
 
 /* Memory of a compressed body that a thread keeps for its next one. */
 #define KEEP_COMPRESSED (64 * 1024)
@@ -86,6 +90,7 @@ struct server
 	atomic_int	under_way;		/* requests at the main door */
 	atomic_bool started;
 	atomic_bool draining;
+	atomic_bool ending;			/* nothing is executed any more */
 	int			parked[2];		/* a pipe, see open_doors() */
 };
 
@@ -208,6 +213,8 @@ serve(struct door *door, struct worker *worker,
 		if (status != 0)
 			return status;
 	}
+	if (refusal == NULL && atomic_load(&server->ending))
+		refusal = &refusal_unavailable;
 	if (refusal == NULL)
 		refusal = replicas_call(server->replicas, server->pool, config,
 								request, answer);
@@ -344,6 +351,26 @@ init_connection(const struct mg_connection *connection, void **data)
 }
 
 /*
+ * Makes the buffers of a thread as large as most requests need, for good, so
+ * that neither small nor large ones leave anything behind.
+ */
+static void
+settle_buffers(struct worker *worker)
+{
+	struct buffer *const buffers[] = {
+		&worker->request.target, &worker->request.message,
+		&worker->reply.head, &worker->line, &worker->compressed
+	};
+	size_t		i;
+
+	for (i = 0; i < sizeof(buffers) / sizeof(buffers[0]); i++)
+	{
+		buffer_trim(buffers[i], KEEP_IDLE);
+		buffer_reserve(buffers[i], KEEP_IDLE / 2);
+	}
+}
+
+/*
  * A connection ends.  civetweb gives up without a word on requests whose
  * target is "*" or on another server: these have a target and no path.
  */
@@ -368,6 +395,9 @@ connection_close(const struct mg_connection *ending)
 		request_discard(&worker->request, connection);
 	}
 	clients_close(door->clients, &worker->client);
+
+	/* Its buffers were as large as this client's requests and answers. */
+	settle_buffers(worker);
 }
 
 /*
@@ -391,7 +421,11 @@ init_thread(const struct mg_context *context, int type)
 	struct worker *worker = type == 1 ? calloc(1, sizeof(*worker)) : NULL;
 
 	if (worker != NULL)
+	{
+		settle_buffers(worker);
 		clients_add(door->clients, &worker->client);
+	}
+	resources_touch_stack();
 	return worker;
 }
 
@@ -426,14 +460,15 @@ start_civetweb(struct door *door, const struct config *config)
 	};
 	struct buffer ports = {0};
 	char		threads[16];
-	char		head_buffer[16];
+	char		head_buffer[24];
 	char		request_timeout[16];
 	char		keep_alive_timeout[16];
 	long		thread_count = door->is_admin ? ADMIN_THREADS : config->threads;
 	bool		fine = false;
 
 	snprintf(threads, sizeof(threads), "%ld", thread_count);
-	snprintf(head_buffer, sizeof(head_buffer), "%d", HEAD_BUFFER);
+	snprintf(head_buffer, sizeof(head_buffer), "%ld",
+			 config->max_url + config->max_headers_bytes + HEAD_ROOM);
 	snprintf(request_timeout, sizeof(request_timeout), "%ld",
 			 config->request_timeout_ms);
 	snprintf(keep_alive_timeout, sizeof(keep_alive_timeout), "%ld",
@@ -569,6 +604,10 @@ drain(struct server *server)
 		tick_clients(server);
 		sleep_ms(DRAIN_STEP_MS);
 	}
+	/* What comes this late could not be answered, so it is not executed. */
+	atomic_store(&server->ending, true);
+	while (atomic_load(&server->under_way) > 0 && now_micros() < deadline)
+		sleep_ms(DRAIN_STEP_MS);
 	/* civetweb's threads look at its flag every other second only */
 	clients_close_waiting(server->main.clients);
 	if (atomic_load(&server->under_way) > 0)
@@ -632,18 +671,6 @@ notify_ready(struct server *server)
 				"Serving, but the database cannot be reached");
 }
 
-/* Clients and database together may need more than the usual 1024. */
-static void
-allow_descriptors(void)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
-		return;
-	limit.rlim_cur = limit.rlim_max;
-	setrlimit(RLIMIT_NOFILE, &limit);
-}
-
 int
 server_run(const struct config_source *source, struct config *config)
 {
@@ -663,7 +690,7 @@ server_run(const struct config_source *source, struct config *config)
 	notify_start();
 	server.parked[0] = server.parked[1] = -1;
 	atomic_store(&server.config, config);
-	allow_descriptors();
+	resources_prepare();
 	server.pool = pool_create(config, NULL);
 	server.replicas = replicas_create(config);
 	mg_init_library(0);
@@ -685,6 +712,7 @@ server_run(const struct config_source *source, struct config *config)
 	if (server.admin.context != NULL)
 		listen_announce(&server.admin.listener, server.admin.context);
 	notify_ready(&server);
+	resources_settle();
 
 	while (signal_number != SIGTERM && signal_number != SIGINT)
 	{

@@ -91,7 +91,7 @@ sub statuses
 	return map { /^HTTP\/1.1 (\d+) / ? $1 : 'none' } @_;
 }
 
-for my $threads (512, 48)
+for my $threads (256, 48)
 {
 	subtest "500 idle and 50 dripping clients, $threads threads" => sub {
 		my $shim = EntityApi::Test->shim($cluster, threads => $threads, pool_size => 4,

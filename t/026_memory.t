@@ -21,7 +21,7 @@ my $children = 4;
 
 my $cluster = EntityApi::Test->cluster;
 $cluster->apply(map { EntityApi::Test::checkout() . "/t/entities/$_.yaml" } qw(service values));
-my $shim = EntityApi::Test->shim($cluster, pool_size => 4, keep_alive => 'yes',
+my $shim = EntityApi::Test->shim($cluster, pool_size => 2, keep_alive => 'yes',
 	$long ? () : (threads => 16), access_log => 'false');
 my $tenant = $shim->tenant('ours')->{id};
 my $ann = $shim->user($tenant, 'ann', ['Editor']);
@@ -132,7 +132,8 @@ my $started = time;
 run_requests($beginning);
 my @pids = ($shim->pid, backends());
 my %before = map { $_ => memory($_) } @pids;
-run_requests($total - $beginning);
+run_requests(int(($total - $beginning) / 4)), $long && diag(sprintf 'the shim: %d kB', memory($shim->pid))
+  for 1 .. 4;
 my %after = map { $_ => -e "/proc/$_" ? memory($_) : 0 } @pids;
 diag(sprintf '%d requests in %.0f s', $total, time - $started) if $long;
 
