@@ -43,7 +43,7 @@ endif
 
 EXTRA_CLEAN = $(OBJS:.o=.d)
 
-.PHONY: run up down test bench bench-growth shim install-shim uninstall-shim clean-shim \
+.PHONY: run up down test bench bench-growth sanitize shim install-shim uninstall-shim clean-shim \
 	print-cflags print-regress print-specs
 
 # The scripts need no PGXS: on a bare machine there is none yet.  DATA means
@@ -54,7 +54,7 @@ override undefine DATA
 
 export PG_CONFIG PORT MANIFESTS DEMO TESTS
 
-run up down test bench:
+run up down test bench sanitize:
 	@exec env DATA='$(ENTITYAPI_DATA)' scripts/$@
 
 bench-growth:

@@ -35,6 +35,8 @@ typedef struct EntityEntry
 
 static EaCatalog *current = NULL;
 static uint64 current_generation;
+static int64 hits = 0;
+static int64 loads = 0;
 
 static void
 keep_definition(void *arg, TupleTableSlot *slot)
@@ -155,9 +157,19 @@ ea_catalog_acquire(void)
 		catalog->valid = true;
 		current = catalog;
 		current_generation = generation;
+		loads++;
 	}
+	else
+		hits++;
 	current->users++;
 	return current;
+}
+
+void
+ea_catalog_stats(int64 *hit_count, int64 *load_count)
+{
+	*hit_count = hits;
+	*load_count = loads;
 }
 
 void

@@ -234,6 +234,9 @@ struct EaCatalog
 extern EaCatalog *ea_catalog_acquire(void);
 extern void ea_catalog_release(EaCatalog *catalog);
 
+/* How often this backend found it loaded, and had to load it. */
+extern void ea_catalog_stats(int64 *hit_count, int64 *load_count);
+
 /*
  * A catalog of its own from definitions (char *) that need not be stored, in
  * the current memory context: it goes with that.  service may be NULL.

@@ -44,6 +44,7 @@ int			ea_guc_login_delay;
 int			ea_guc_login_max_delay;
 int			ea_guc_login_address_failures;
 bool		ea_guc_openapi;
+bool		ea_guc_report_counters;
 char	   *ea_guc_issuer;
 char	   *ea_guc_audience;
 char	   *ea_guc_base_url;
@@ -182,6 +183,12 @@ ea_guc_define(void)
 								 NULL, booleans[i].variable,
 								 booleans[i].initial, PGC_SUSET, 0,
 								 NULL, NULL, NULL);
+
+	/* what it tells is no secret: whoever asks may have it */
+	DefineCustomBoolVariable("entityapi.report_counters",
+							 "Whether answers tell at times what was counted.",
+							 NULL, &ea_guc_report_counters, false,
+							 PGC_USERSET, 0, NULL, NULL, NULL);
 
 	MarkGUCPrefixReserved("entityapi");
 }

@@ -39,6 +39,7 @@ extern int	ea_guc_login_delay; /* s, 10 */
 extern int	ea_guc_login_max_delay; /* s, 900 */
 extern int	ea_guc_login_address_failures;	/* a minute, 60 */
 extern bool ea_guc_openapi;		/* openapi.json is served, true */
+extern bool ea_guc_report_counters; /* off; the shim sets it */
 extern char *ea_guc_issuer;		/* "entityapi" */
 extern char *ea_guc_audience;	/* "entityapi" */
 extern char *ea_guc_base_url;	/* "": links are path-absolute */

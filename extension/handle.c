@@ -23,6 +23,7 @@
 #include "catalog.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_proc.h"
+#include "counters.h"
 #include "credential.h"
 #include "executor/spi.h"
 #include "fmgr.h"
@@ -35,6 +36,7 @@
 #include "miscadmin.h"
 #include "router.h"
 #include "sweep.h"
+#include "trace.h"
 #include "utils/fmgrprotos.h"
 #include "utils/guc.h"
 #include "utils/memutils.h"
@@ -363,9 +365,12 @@ must_throw_on(const ErrorData *edata)
 static void
 log_failure(EaRequest *req, const ErrorData *edata)
 {
+	char	   *trace = ea_trace_id(req);
+
 	ereport(LOG,
 			(errcode(edata->sqlerrcode),
-			 errmsg("entityapi request %s failed: %s", req->request_id,
+			 errmsg("entityapi request %s%s%s failed: %s", req->request_id,
+					trace ? " of trace " : "", trace ? trace : "",
 					edata->message),
 			 edata->context ? errcontext("%s", edata->context) : 0,
 			 errhidestmt(true)));
@@ -464,6 +469,7 @@ set_headers(EaRequest *req)
 		ea_context_answer(req, "x-entityapi-principal-kind",
 						  ea_account_kind(req->principal->kind));
 	}
+	ea_counters_report(req);
 }
 
 /* -------- from call to call -------- */

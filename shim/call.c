@@ -17,6 +17,7 @@
 
 #include "call.h"
 #include "log.h"
+#include "metrics.h"
 
 #define MAX_RETRIES 2
 
@@ -46,6 +47,7 @@ static const struct
 	{"40P01", VERDICT_RETRY},
 	{"57014", VERDICT_TIMEOUT},
 	{"57P0", VERDICT_UNAVAILABLE},
+	{"25006", VERDICT_UNAVAILABLE}, /* the primary is one no longer */
 	{"08", VERDICT_UNAVAILABLE},
 	{"53", VERDICT_UNAVAILABLE}
 };
@@ -184,6 +186,9 @@ call_handle(struct pool *pool, const struct config *config,
 	switch (pool_acquire(pool, config, request->lane, &connection))
 	{
 		case POOL_BUSY:
+			metrics_add(request->lane == LANE_LOGIN ?
+						METRIC_POOL_TIMEOUTS_LOGIN :
+						METRIC_POOL_TIMEOUTS_DATA, 1);
 			answer->wait_micros = now_micros() - started;
 			return &refusal_busy;
 		case POOL_DOWN:
@@ -193,6 +198,7 @@ call_handle(struct pool *pool, const struct config *config,
 			break;
 	}
 	answer->wait_micros = now_micros() - started;
+	metrics_observe(METRIC_POOL_WAIT, answer->wait_micros);
 
 	do
 	{
@@ -201,11 +207,14 @@ call_handle(struct pool *pool, const struct config *config,
 								 timeout_ms ? timeout_ms + GRACE_MS : 0);
 		verdict = judge(connection, request, answer);
 	} while (verdict == VERDICT_RETRY && tries++ < MAX_RETRIES);
+	if (tries > 0)
+		metrics_add(METRIC_RETRIES, (uint64_t) tries);
 
 	/* Without a result nobody knows what the connection is busy with. */
 	pool_release(pool, request->lane, connection,
 				 answer->result != NULL && verdict != VERDICT_UNAVAILABLE);
 	answer->database_micros = now_micros() - started - answer->wait_micros;
+	metrics_observe(METRIC_DATABASE, answer->database_micros);
 
 	switch (verdict)
 	{

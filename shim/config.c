@@ -35,6 +35,7 @@ enum setting_type
 
 #define SECRET 1				/* masked when shown; has a *_FILE form */
 #define RELOADABLE 2			/* SIGHUP changes it */
+#define LIST 4					/* may be an array in the file */
 
 struct setting
 {
@@ -61,14 +62,32 @@ struct setting
 static const struct setting settings[] =
 {
 	STRING(listen, "127.0.0.1:8080", 0,
-		   "addresses to listen on, host:port[,host:port...]; host is an IPv4 "
-		   "address or *"),
+		   "addresses to listen on, separated by commas: host:port, where host "
+		   "is an IPv4 address or *, or unix:/path"),
+	STRING(admin_listen, "", 0,
+		   "addresses, as above, that answer /actuator/* only: health, and "
+		   "always metrics"),
+	STRING(socket_mode, "0660", 0,
+		   "permissions of Unix sockets, octal"),
 	STRING(database, "", SECRET,
 		   "libpq connection string or URI; empty: PGHOST, PGDATABASE, ..."),
+	STRING(replicas, "", SECRET | LIST,
+		   "connection strings of hot standbys for reading, separated by "
+		   "semicolons or newlines; an array in the file"),
+	STRING(replica_staleness, "refused", 0,
+		   "refused: standbys are used only if the primary waits for them "
+		   "(synchronous_commit = remote_apply); allowed: they may be behind"),
+	INTEGER(replica_max_lag_ms, "1000", 200, 60000, 0,
+			"how far behind a standby may be"),
+	INTEGER(read_your_writes_ms, "2000", 0, 600000, 0,
+			"how long the primary answers whoever has written something"),
 	INTEGER(pool_size, NULL, 1, 1000, 0,
 			"database connections; default four times the cores, 8 to 32"),
 	INTEGER(pool_wait_ms, "2000", 1, 60000, RELOADABLE,
 			"longest wait for a free connection, then 503"),
+	INTEGER(pool_queue, NULL, 1, 10000, 0,
+			"requests that may wait for a connection, the others get 503 at "
+			"once; default half of the threads"),
 	INTEGER(login_pool_share, NULL, 1, 1000, RELOADABLE,
 			"connections that logins may hold at once; default a quarter of "
 			"the pool"),
@@ -76,8 +95,11 @@ static const struct setting settings[] =
 			"longest time to open a database connection"),
 	INTEGER(statement_timeout_ms, "5000", 0, 600000, 0,
 			"longest time of one request in the database, then 503; 0: none"),
-	INTEGER(threads, "256", 1, 1000, 0,
-			"client connections that are served at once"),
+	INTEGER(threads, "256", 1, 4000, 0,
+			"client connections that are open at once"),
+	INTEGER(max_connections_per_address, "0", 0, 100000, RELOADABLE,
+			"the same from one address, then 429; 0: no limit; trusted "
+			"proxies have none"),
 	INTEGER(max_body, "1048576", 1024, 1073741824, RELOADABLE,
 			"bytes of a request body, then 413"),
 	INTEGER(max_body_auth, "65536", 1024, 1073741824, RELOADABLE,
@@ -90,11 +112,14 @@ static const struct setting settings[] =
 			"number of request headers, then 431"),
 	INTEGER(body_timeout_ms, "30000", 100, 600000, RELOADABLE,
 			"time in which a body must have arrived, then 408"),
+	INTEGER(write_timeout_ms, "60000", 100, 3600000, RELOADABLE,
+			"time in which a client must have taken an answer, then it is "
+			"cut off"),
 	INTEGER(request_timeout_ms, "3000", 100, 600000, 0,
 			"time in which the headers must have arrived"),
 	STRING(keep_alive, "auto", 0,
 		   "reuse of client connections: yes, no, or auto (yes unless "
-		   "trusted_proxies is set)"),
+		   "trusted_proxies is set or listen has a Unix socket)"),
 	INTEGER(keep_alive_timeout_ms, "5000", 100, 600000, 0,
 			"how long an idle client connection is kept"),
 	INTEGER(drain_timeout_ms, "10000", 0, 600000, RELOADABLE,
@@ -106,6 +131,21 @@ static const struct setting settings[] =
 		   "believed"),
 	BOOLEAN(access_log, "true", RELOADABLE,
 			"write a JSON line for each request to stdout"),
+	INTEGER(access_log_delay_ms, "100", 0, 10000, 0,
+			"longest time that a line of it waits for others; 0: none"),
+	BOOLEAN(metrics, "false", RELOADABLE,
+			"show metrics at the addresses of listen, too"),
+	BOOLEAN(server_timing, "false", RELOADABLE,
+			"tell clients in Server-Timing where the time went"),
+	BOOLEAN(compression, "true", RELOADABLE,
+			"compress answers for clients that ask for gzip"),
+	INTEGER(compression_min, "1024", 1, 1073741824, RELOADABLE,
+			"bytes of an answer from which on it is compressed"),
+	STRING(cors_origins, "", RELOADABLE,
+		   "origins (comma separated) whose web pages may use the service; "
+		   "empty: no CORS"),
+	INTEGER(cors_max_age_s, "600", 0, 86400, RELOADABLE,
+			"how long browsers may keep the answer to a preflight"),
 	STRING(pid_file, "", 0, "file that gets the process id")
 };
 
@@ -393,6 +433,37 @@ text_of_member(const struct setting *setting, const json_t *member,
 	return true;
 }
 
+/* Arrays of text become one text, an item a line. */
+static void
+join_lists(json_t *root)
+{
+	size_t		i;
+
+	for (i = 0; i < SETTING_COUNT; i++)
+	{
+		const json_t *list = json_object_get(root, settings[i].name);
+		struct buffer text = {0};
+		size_t		k;
+
+		if (!(settings[i].flags & LIST) || !json_is_array(list))
+			continue;
+		for (k = 0; k < json_array_size(list); k++)
+		{
+			const char *item = json_string_value(json_array_get(list, k));
+
+			/* what is no text makes it the wrong type, which is told later */
+			if (item == NULL)
+				break;
+			buffer_string(&text, item);
+			buffer_char(&text, '\n');
+		}
+		if (k == json_array_size(list) && !text.failed)
+			json_object_set_new(root, settings[i].name,
+								json_string(text.data ? text.data : ""));
+		buffer_free(&text);
+	}
+}
+
 static bool
 load_members(struct config *config, json_t *root, const char *path)
 {
@@ -401,6 +472,7 @@ load_members(struct config *config, json_t *root, const char *path)
 	bool		fine = true;
 	size_t		i;
 
+	join_lists(root);
 	json_object_foreach(root, key, member)
 	{
 		bool		known = false;

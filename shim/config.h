@@ -33,29 +33,46 @@ struct config
 {
 	char	   *listen;
 	char	   *database;
+	char	   *replicas;
+	char	   *replica_staleness;
 	char	   *trusted_proxies;
 	char	   *keep_alive;
 	char	   *pid_file;
+	char	   *admin_listen;
+	char	   *socket_mode;
+	char	   *cors_origins;
 	long		pool_size;
 	long		pool_wait_ms;
 	long		login_pool_share;
 	long		connect_timeout_s;
+	long		pool_queue;
+	long		replica_max_lag_ms;
+	long		read_your_writes_ms;
 	long		threads;
+	long		max_connections_per_address;
 	long		max_body;
 	long		max_body_auth;
 	long		max_url;
 	long		max_headers_bytes;
 	long		max_headers;
 	long		body_timeout_ms;
+	long		write_timeout_ms;
 	long		request_timeout_ms;
 	long		keep_alive_timeout_ms;
 	long		drain_timeout_ms;
 	long		statement_timeout_ms;
 	long		sweep_interval_ms;
+	long		access_log_delay_ms;
+	long		compression_min;
+	long		cors_max_age_s;
 	bool		access_log;
+	bool		metrics;
+	bool		compression;
+	bool		server_timing;
 
 	/* Derived from the settings above. */
 	bool		reuse_connections;
+	long		socket_mode_bits;
 	struct network *networks;
 	size_t		network_count;
 

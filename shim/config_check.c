@@ -14,6 +14,8 @@
 #include <unistd.h>
 
 #include "config_check.h"
+#include "cors.h"
+#include "listen.h"
 
 void
 complain(const char *format,...)
@@ -43,9 +45,11 @@ apply_computed(struct config *config)
 	if (config->login_pool_share == 0)
 		config->login_pool_share =
 			config->pool_size >= 8 ? config->pool_size / 4 : 1;
+	if (config->pool_queue == 0)
+		config->pool_queue = config->threads > 1 ? config->threads / 2 : 1;
 	config->reuse_connections = strcmp(config->keep_alive, "yes") == 0 ||
 		(strcmp(config->keep_alive, "auto") == 0 &&
-		 config->network_count == 0);
+		 config->network_count == 0 && !listen_has_socket(config->listen));
 }
 
 static bool
@@ -104,58 +108,29 @@ parse_networks(struct config *config)
 	return fine;
 }
 
-/* Each item of "listen" is host:port, the host an IPv4 address or "*". */
+/* Three or four octal digits */
 static bool
-check_listen(const char *listen)
+parse_mode(struct config *config)
 {
-	char	   *list = strdup(listen);
-	char	   *state = NULL;
-	char	   *item;
-	int			count = 0;
-	bool		fine = list != NULL;
+	const char *text = config->socket_mode;
+	size_t		length = strlen(text);
 
-	for (item = fine ? strtok_r(list, ",", &state) : NULL; item != NULL;
-		 item = strtok_r(NULL, ",", &state))
-	{
-		char	   *colon = strrchr(item, ':');
-		struct in_addr address;
-		char	   *end;
-		long		port;
-
-		count++;
-		if (colon == NULL)
-		{
-			complain("listen: \"%s\" is not host:port", item);
-			fine = false;
-			continue;
-		}
-		*colon = '\0';
-		port = strtol(colon + 1, &end, 10);
-		if (!isdigit((unsigned char) colon[1]) || *end != '\0' ||
-			port > 65535)
-		{
-			complain("listen: \"%s\" is not a port", colon + 1);
-			fine = false;
-		}
-		if (strcmp(item, "*") != 0 && inet_pton(AF_INET, item, &address) != 1)
-		{
-			complain("listen: \"%s\" is neither an IPv4 address nor *", item);
-			fine = false;
-		}
-	}
-	if (count == 0)
-	{
-		complain("listen: no address");
-		fine = false;
-	}
-	free(list);
-	return fine;
+	config->socket_mode_bits = strtol(text, NULL, 8);
+	if (length >= 3 && length <= 4 && strspn(text, "01234567") == length &&
+		config->socket_mode_bits <= 0777)
+		return true;
+	complain("socket_mode: \"%s\" is not an octal number like 0660", text);
+	return false;
 }
 
 static bool
 check_contradictions(const struct config *config)
 {
-	bool		fine = check_listen(config->listen);
+	bool		fine = listen_check("listen", config->listen);
+
+	if (config->admin_listen[0] != '\0')
+		fine = listen_check("admin_listen", config->admin_listen) && fine;
+	fine = cors_check(config->cors_origins) && fine;
 
 	if (strcmp(config->keep_alive, "auto") != 0 &&
 		strcmp(config->keep_alive, "yes") != 0 &&
@@ -163,6 +138,29 @@ check_contradictions(const struct config *config)
 	{
 		complain("keep_alive: \"%s\" is not yes, no or auto",
 				 config->keep_alive);
+		fine = false;
+	}
+	if (strcmp(config->replica_staleness, "refused") != 0 &&
+		strcmp(config->replica_staleness, "allowed") != 0)
+	{
+		complain("replica_staleness: \"%s\" is not refused or allowed",
+				 config->replica_staleness);
+		fine = false;
+	}
+	if (config->replicas[0] != '\0' &&
+		config->read_your_writes_ms < config->replica_max_lag_ms)
+	{
+		complain("read_your_writes_ms (%ld) is less than replica_max_lag_ms "
+				 "(%ld): a client might not see what it wrote",
+				 config->read_your_writes_ms, config->replica_max_lag_ms);
+		fine = false;
+	}
+	if (config->replicas[0] != '\0' && config->statement_timeout_ms > 0 &&
+		config->replica_max_lag_ms >= config->statement_timeout_ms)
+	{
+		complain("replica_max_lag_ms (%ld) must be less than "
+				 "statement_timeout_ms (%ld)", config->replica_max_lag_ms,
+				 config->statement_timeout_ms);
 		fine = false;
 	}
 	if (config->pool_size > config->threads)
@@ -189,7 +187,7 @@ check_contradictions(const struct config *config)
 bool
 config_check(struct config *config)
 {
-	if (!parse_networks(config))
+	if (!parse_networks(config) || !parse_mode(config))
 		return false;
 	apply_computed(config);
 	return check_contradictions(config);

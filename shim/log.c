@@ -5,6 +5,8 @@
  *
  *-------------------------------------------------------------------------
  */
+#include <errno.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,8 +14,33 @@
 #include <unistd.h>
 
 #include "log.h"
+#include "metrics.h"
 
 #define MESSAGE_SIZE 2048
+
+/* Waiting lines that are so long together are written at once. */
+#define WAITING_BYTES (64 * 1024)
+
+/*
+ * Lines of the access log that wait.  Who writes holds "writing" from before it
+ * takes the lines until they are out, so that they stay in order.
+ */
+static struct
+{
+	pthread_mutex_t writing;	/* taken before the other one */
+	pthread_mutex_t mutex;		/* guards all below but "taken" */
+	pthread_cond_t changed;
+	pthread_t	thread;
+	bool		running;
+	bool		stopping;
+	long		delay_ms;
+	int			count;
+	struct buffer lines;
+	struct buffer taken;		/* guarded by "writing" */
+}			waiting = {
+	.writing = PTHREAD_MUTEX_INITIALIZER,
+	.mutex = PTHREAD_MUTEX_INITIALIZER
+};
 
 uint64_t
 now_micros(void)
@@ -46,25 +73,136 @@ append_member(struct buffer *line, const char *name, const char *value)
 	buffer_json_string(line, value);
 }
 
-/* A log that cannot be written must not take the service with it. */
-static void
-write_line(int file, struct buffer *line)
+/*
+ * Writes all bytes; false if that fails.  A log that cannot be written must not
+ * take the service with it.
+ */
+static bool
+write_bytes(int file, const struct buffer *bytes)
 {
 	size_t		done = 0;
 
-	buffer_string(line, "}\n");
-	if (line->failed)
-		return;
-	while (done < line->length)
+	while (done < bytes->length)
 	{
-		ssize_t		written = write(file, line->data + done,
-									line->length - done);
+		ssize_t		written = write(file, bytes->data + done,
+									bytes->length - done);
 
+		if (written < 0 && errno == EINTR)
+			continue;
 		if (written <= 0)
-			return;
+			return false;
 		done += (size_t) written;
 	}
+	return true;
 }
+
+/* -------- waiting lines -------- */
+
+/* Writes the lines that wait. */
+static void
+flush(void)
+{
+	struct buffer emptied;
+	int			count;
+
+	pthread_mutex_lock(&waiting.writing);
+	buffer_clear(&waiting.taken);
+	pthread_mutex_lock(&waiting.mutex);
+	emptied = waiting.taken;
+	waiting.taken = waiting.lines;
+	waiting.lines = emptied;
+	count = waiting.count;
+	waiting.count = 0;
+	pthread_mutex_unlock(&waiting.mutex);
+	if (!write_bytes(STDOUT_FILENO, &waiting.taken))
+		metrics_add(METRIC_LOG_LINES_LOST, (uint64_t) count);
+	pthread_mutex_unlock(&waiting.writing);
+}
+
+/* Lets lines gather for a while once there is one, then writes them. */
+static void *
+flush_regularly(void *nothing)
+{
+	(void) nothing;
+	pthread_mutex_lock(&waiting.mutex);
+	while (!waiting.stopping)
+	{
+		struct timespec until;
+		int			state = 0;
+
+		if (waiting.count == 0)
+		{
+			pthread_cond_wait(&waiting.changed, &waiting.mutex);
+			continue;
+		}
+		clock_gettime(CLOCK_MONOTONIC, &until);
+		until.tv_nsec += waiting.delay_ms % 1000 * 1000000;
+		until.tv_sec += waiting.delay_ms / 1000 +
+			until.tv_nsec / 1000000000;
+		until.tv_nsec %= 1000000000;
+		while (!waiting.stopping && state == 0)
+			state = pthread_cond_timedwait(&waiting.changed, &waiting.mutex,
+										   &until);
+		pthread_mutex_unlock(&waiting.mutex);
+		flush();
+		pthread_mutex_lock(&waiting.mutex);
+	}
+	pthread_mutex_unlock(&waiting.mutex);
+	return NULL;
+}
+
+bool
+log_start(long delay_ms)
+{
+	pthread_condattr_t attributes;
+
+	if (delay_ms == 0)
+		return true;
+	pthread_condattr_init(&attributes);
+	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+	pthread_cond_init(&waiting.changed, &attributes);
+	pthread_condattr_destroy(&attributes);
+	waiting.delay_ms = delay_ms;
+	waiting.stopping = false;
+	waiting.running = pthread_create(&waiting.thread, NULL, flush_regularly,
+									 NULL) == 0;
+	return waiting.running;
+}
+
+void
+log_stop(void)
+{
+	if (!waiting.running)
+		return;
+	pthread_mutex_lock(&waiting.mutex);
+	waiting.stopping = true;
+	pthread_cond_signal(&waiting.changed);
+	pthread_mutex_unlock(&waiting.mutex);
+	pthread_join(waiting.thread, NULL);
+	pthread_cond_destroy(&waiting.changed);
+	waiting.running = false;
+	flush();
+	buffer_free(&waiting.lines);
+	buffer_free(&waiting.taken);
+}
+
+/* Adds a line to those that wait; a full buffer is written by who fills it. */
+static void
+add_waiting(const struct buffer *line)
+{
+	bool		full;
+
+	pthread_mutex_lock(&waiting.mutex);
+	buffer_append(&waiting.lines, line->data, line->length);
+	if (++waiting.count == 1)
+		pthread_cond_signal(&waiting.changed);
+	full = waiting.lines.length >= WAITING_BYTES || waiting.lines.failed;
+	pthread_mutex_unlock(&waiting.mutex);
+	if (full)
+		flush();
+}
+
+/* -------- lines -------- */
 
 void
 log_access(struct buffer *line, const struct access_record *record)
@@ -83,7 +221,17 @@ log_access(struct buffer *line, const struct access_record *record)
 				  (unsigned long long) record->database_micros);
 	append_member(line, "principalId", record->principal_id);
 	append_member(line, "principalKind", record->principal_kind);
-	write_line(STDOUT_FILENO, line);
+	if (record->trace_id[0] != '\0')
+	{
+		append_member(line, "traceId", record->trace_id);
+		append_member(line, "spanId", record->span_id);
+	}
+	buffer_string(line, "}\n");
+	if (line->failed || (!waiting.running &&
+						 !write_bytes(STDOUT_FILENO, line)))
+		metrics_add(METRIC_LOG_LINES_LOST, 1);
+	else if (waiting.running)
+		add_waiting(line);
 }
 
 void
@@ -123,6 +271,8 @@ log_event(enum log_level level, const char *event, const char *request_id,
 	if (sqlstate != NULL)
 		append_member(&line, "sqlstate", sqlstate);
 	append_member(&line, "message", message);
-	write_line(STDERR_FILENO, &line);
+	buffer_string(&line, "}\n");
+	if (!line.failed)
+		write_bytes(STDERR_FILENO, &line);
 	buffer_free(&line);
 }

@@ -3,7 +3,10 @@
  * log.h
  *	  The access log on stdout and the event log on stderr, JSON lines.
  *
- * Each line is one write(2), so that lines of different threads never mix.
+ * Lines of different threads never mix.  Those of the event log are written at
+ * once, one write(2) each.  Those of the access log may wait for others for a
+ * moment and go out together, because a write costs more than all else that is
+ * done for them; a process that is killed loses the ones that wait.
  * Neither log ever holds a header, a body, a query string or a parameter.
  *
  *-------------------------------------------------------------------------
@@ -11,6 +14,7 @@
 #ifndef LOG_H
 #define LOG_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -24,6 +28,8 @@ struct access_record
 	const char *route;			/* the template, never the target itself */
 	const char *principal_id;
 	const char *principal_kind;
+	const char *trace_id;		/* both empty without a trace */
+	const char *span_id;
 	int			status;
 	size_t		bytes;			/* of the answer's body */
 	uint64_t	total_micros;
@@ -40,6 +46,15 @@ enum log_level
 
 /* Microseconds of a clock that never goes back. */
 extern uint64_t now_micros(void);
+
+/*
+ * From here on, lines of the access log wait for at most that time; 0: not at
+ * all, as before this call.  False if there can be no thread for it.
+ */
+extern bool log_start(long delay_ms);
+
+/* Writes what waits, and goes back to writing at once. */
+extern void log_stop(void);
 
 /* Writes one line of the access log; "line" is scratch space. */
 extern void log_access(struct buffer *line,

@@ -18,6 +18,7 @@
 #include <time.h>
 
 #include "log.h"
+#include "metrics.h"
 #include "pool.h"
 
 #define HANDLE_SQL "select entityapi.handle($1)"
@@ -31,6 +32,7 @@
 struct pool
 {
 	const struct config *config;	/* as it was at the start */
+	const char *standby;		/* NULL: the primary */
 	pthread_mutex_t mutex;
 	pthread_cond_t freed[2];	/* one for each lane */
 	int			waiting[2];
@@ -43,7 +45,7 @@ struct pool
 };
 
 struct pool *
-pool_create(const struct config *config)
+pool_create(const struct config *config, const char *standby)
 {
 	struct pool *pool = calloc(1, sizeof(*pool));
 	pthread_condattr_t attributes;
@@ -51,6 +53,7 @@ pool_create(const struct config *config)
 	if (pool == NULL)
 		return NULL;
 	pool->config = config;
+	pool->standby = standby;
 	pool->login_share = (int) config->login_pool_share;
 	pool->idle = calloc((size_t) config->pool_size, sizeof(PGconn *));
 	if (pool->idle == NULL)
@@ -112,7 +115,10 @@ prepare_session(struct pool *pool, PGconn *connection)
 	if (!set_up(connection, sql) ||
 		!set_up(connection, "set client_min_messages = error") ||
 		!set_up(connection, "set timezone = 'UTC'") ||
-		!set_up(connection, "set search_path = pg_catalog, pg_temp"))
+		!set_up(connection, "set search_path = pg_catalog, pg_temp") ||
+		!set_up(connection, "set entityapi.report_counters = on") ||
+		(pool->standby != NULL &&
+		 !set_up(connection, "set default_transaction_read_only = on")))
 	{
 		log_failure(pool, "cannot set up a session",
 					PQerrorMessage(connection));
@@ -133,22 +139,24 @@ prepare_session(struct pool *pool, PGconn *connection)
 }
 
 static PGconn *
-open_connection(struct pool *pool)
+connect_session(struct pool *pool)
 {
+	/* of several hosts the one that can write; the string may say otherwise */
 	const char *names[] =
-	{"dbname", "connect_timeout", "application_name", "client_encoding",
-	"tcp_user_timeout", NULL};
-	const char *values[6] = {0};
+	{"target_session_attrs", "dbname", "connect_timeout",
+	"application_name", "client_encoding", "tcp_user_timeout", NULL};
+	const char *values[7] = {0};
 	char		timeout[16];
 	PGconn	   *connection;
 
 	snprintf(timeout, sizeof(timeout), "%ld",
 			 pool->config->connect_timeout_s);
-	values[0] = pool->config->database;
-	values[1] = timeout;
-	values[2] = "entityapi-shim";
-	values[3] = "UTF8";
-	values[4] = "10000";
+	values[0] = pool->standby ? "any" : "read-write";
+	values[1] = pool->standby ? pool->standby : pool->config->database;
+	values[2] = timeout;
+	values[3] = "entityapi-shim";
+	values[4] = "UTF8";
+	values[5] = "10000";
 	connection = PQconnectdbParams(names, values, 1);
 	if (PQstatus(connection) != CONNECTION_OK)
 	{
@@ -165,6 +173,24 @@ open_connection(struct pool *pool)
 		return NULL;
 	}
 	return connection;
+}
+
+static PGconn *
+open_connection(struct pool *pool)
+{
+	PGconn	   *connection = connect_session(pool);
+
+	metrics_add(connection ? METRIC_CONNECTIONS_OPENED :
+				METRIC_CONNECTIONS_FAILED, 1);
+	return connection;
+}
+
+/* Closes one that is of no more use. */
+static void
+discard(PGconn *connection)
+{
+	metrics_add(METRIC_CONNECTIONS_DISCARDED, 1);
+	PQfinish(connection);
 }
 
 /*
@@ -200,8 +226,10 @@ wait_for_room(struct pool *pool, enum pool_lane lane, long wait_ms)
 		return true;
 
 	/* each that waits holds a thread, and data requests need some */
-	if (lane == LANE_LOGIN &&
-		pool->waiting[LANE_LOGIN] >= pool->config->threads / 2)
+	if (pool->waiting[LANE_DATA] + pool->waiting[LANE_LOGIN] >=
+		pool->config->pool_queue ||
+		(lane == LANE_LOGIN &&
+		 pool->waiting[LANE_LOGIN] >= (pool->config->pool_queue + 1) / 2))
 		return false;
 	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_sec += wait_ms / 1000;
@@ -274,7 +302,7 @@ pool_acquire(struct pool *pool, const struct config *config,
 
 	while (found != NULL && !is_alive(found))
 	{
-		PQfinish(found);
+		discard(found);
 		pthread_mutex_lock(&pool->mutex);
 		found = pop_idle(pool);
 		pthread_mutex_unlock(&pool->mutex);
@@ -297,10 +325,21 @@ pool_release(struct pool *pool, enum pool_lane lane, PGconn *connection,
 	if (!usable || PQstatus(connection) != CONNECTION_OK ||
 		PQtransactionStatus(connection) != PQTRANS_IDLE)
 	{
-		PQfinish(connection);
+		discard(connection);
 		connection = NULL;
 	}
 	give_back(pool, lane, connection);
+}
+
+void
+pool_report(struct pool *pool, struct pool_report *report)
+{
+	pthread_mutex_lock(&pool->mutex);
+	report->size = pool->config->pool_size;
+	report->idle = pool->idle_count;
+	report->lent = pool->lent;
+	report->waiting = pool->waiting[LANE_DATA] + pool->waiting[LANE_LOGIN];
+	pthread_mutex_unlock(&pool->mutex);
 }
 
 void

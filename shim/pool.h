@@ -35,8 +35,13 @@ enum pool_outcome
 	POOL_DOWN					/* the database cannot be reached */
 };
 
-/* Returns NULL when out of memory; opens no connection. */
-extern struct pool *pool_create(const struct config *config);
+/*
+ * A pool for a server: the primary for NULL, else a standby by its connection
+ * string, which stays the caller's.  Returns NULL when out of memory; opens no
+ * connection.
+ */
+extern struct pool *pool_create(const struct config *config,
+								const char *standby);
 
 /*
  * Lends a connection that is known to be alive, waiting at most
@@ -53,6 +58,17 @@ extern enum pool_outcome pool_acquire(struct pool *pool,
  */
 extern void pool_release(struct pool *pool, enum pool_lane lane,
 						 PGconn *connection, bool usable);
+
+struct pool_report
+{
+	long		size;
+	long		idle;
+	long		lent;
+	long		waiting;		/* requests that wait for one */
+};
+
+/* How it stands at this moment. */
+extern void pool_report(struct pool *pool, struct pool_report *report);
 
 /* Closes all; nothing may be lent out any more. */
 extern void pool_destroy(struct pool *pool);

@@ -34,7 +34,8 @@ static const struct
 	{"x-entityapi-principal: ", offsetof(struct reply, principal_id),
 	PRINCIPAL_SIZE},
 	{"x-entityapi-principal-kind: ", offsetof(struct reply, principal_kind),
-	PRINCIPAL_SIZE}
+	PRINCIPAL_SIZE},
+	{"x-entityapi-counters: ", offsetof(struct reply, counters), COUNTERS_SIZE}
 };
 
 #define LENGTH_OF(array) (sizeof(array) / sizeof((array)[0]))
@@ -87,6 +88,7 @@ start_head(struct reply *reply, const struct request *request,
 		mg_disable_connection_keep_alive(connection);
 		buffer_string(head, "Connection: close\r\n");
 	}
+	extra_write(&request->extra, head);
 }
 
 /* Keeps the notes, lines of "name: value"; long values are cut. */
@@ -141,6 +143,7 @@ start_reply(struct reply *reply)
 	reply->route[0] = '\0';
 	reply->principal_id[0] = '\0';
 	reply->principal_kind[0] = '\0';
+	reply->counters[0] = '\0';
 }
 
 void
@@ -203,7 +206,9 @@ reply_refusal(struct reply *reply, struct request *request,
 	buffer_printf(head, "X-Request-Id: %s\r\n"
 				  "X-Content-Type-Options: nosniff\r\n"
 				  "Vary: Accept, Authorization, X-API-Key\r\n", request->id);
-	if (status == 503)
+	if (status == 405)
+		buffer_string(head, "Allow: GET, HEAD\r\n");
+	if (status == 503 || status == 429)
 		buffer_printf(head, "Retry-After: %d\r\n", RETRY_AFTER);
 	buffer_string(head, "\r\n");
 	if (body.failed)
@@ -211,6 +216,27 @@ reply_refusal(struct reply *reply, struct request *request,
 	send_reply(reply, connection, body.data,
 			   request->is_head ? 0 : body.length);
 	buffer_free(&body);
+	return status;
+}
+
+int
+reply_page(struct reply *reply, const struct request *request,
+		   struct mg_connection *connection, const char *route, int status,
+		   const char *headers, const struct buffer *body)
+{
+	struct buffer *head = &reply->head;
+
+	start_reply(reply);
+	snprintf(reply->route, ROUTE_SIZE, "%s", route);
+	start_head(reply, request, connection, status, body->length);
+	buffer_printf(head, "X-Request-Id: %s\r\n"
+				  "X-Content-Type-Options: nosniff\r\n", request->id);
+	buffer_string(head, headers);
+	buffer_string(head, "\r\n");
+	if (body->failed)
+		head->failed = true;
+	send_reply(reply, connection, body->data,
+			   request->is_head || !has_body(status) ? 0 : body->length);
 	return status;
 }
 

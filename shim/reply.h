@@ -18,6 +18,7 @@
 
 #define ROUTE_SIZE 256
 #define PRINCIPAL_SIZE 64
+#define COUNTERS_SIZE 128
 
 /*
  * An answer on its way.  What entityapi.handle() says to the shim alone, for
@@ -30,6 +31,7 @@ struct reply
 	char		route[ROUTE_SIZE];
 	char		principal_id[PRINCIPAL_SIZE];
 	char		principal_kind[PRINCIPAL_SIZE];
+	char		counters[COUNTERS_SIZE];	/* what the backend counted */
 	time_t		date_second;	/* which "date" is the text of */
 	char		date[40];
 };
@@ -47,6 +49,15 @@ extern void reply_answer(struct reply *reply, const struct request *request,
 extern int	reply_refusal(struct reply *reply, struct request *request,
 						  struct mg_connection *connection,
 						  const struct refusal *refusal);
+
+/*
+ * Sends an answer of the shim's own; "headers" are whole lines, "route" is for
+ * the log.  Returns the status.
+ */
+extern int	reply_page(struct reply *reply, const struct request *request,
+					   struct mg_connection *connection, const char *route,
+					   int status, const char *headers,
+					   const struct buffer *body);
 
 extern void reply_free(struct reply *reply);
 

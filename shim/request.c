@@ -21,9 +21,11 @@
 /*
  * A call of mg_read() that waits for the network ends only when all bytes
  * asked for are there, however slowly they drip.  Small slices let us look at
- * the clock in between.
+ * the clock in between, where nobody else would cut the connection.
  */
 #define SLICE 16
+#define LARGE_SLICE (16 * 1024)
+#define DISCARD_SLICE 4096
 
 /*
  * Random bytes that a thread has in store: a system call for sixteen ids.  No
@@ -91,6 +93,10 @@ request_start(struct request *request)
 	request->is_head = false;
 	request->body_unread = false;
 	request->keep_alive = false;
+	request->may_block = false;
+	request->wire_length = 0;
+	request->has_key = false;
+	request->credential = 0;
 	request->area = AREA_OTHER;
 	request->lane = LANE_DATA;
 	request->probe = NULL;
@@ -113,13 +119,8 @@ hex_value(char c)
 	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/*
- * Whether the path of a target is "path", or starts with it and goes on with
- * a slash.  Percent-escapes count as what they stand for, because they do so
- * behind entityapi.handle(), too.
- */
-static bool
-path_is(const char *target, const char *path, bool prefix)
+const char *
+request_path_rest(const char *target, const char *path)
 {
 	for (; *path != '\0'; path++)
 	{
@@ -131,9 +132,23 @@ path_is(const char *target, const char *path, bool prefix)
 			target += 2;
 		}
 		if (c != *path)
-			return false;
+			return NULL;
 	}
-	return *target == '\0' || *target == '?' || (prefix && *target == '/');
+	return target;
+}
+
+/*
+ * Whether the path of a target is "path", or starts with it and goes on with
+ * a slash.  Percent-escapes count as what they stand for, because they do so
+ * behind entityapi.handle(), too.
+ */
+static bool
+path_is(const char *target, const char *path, bool prefix)
+{
+	const char *rest = request_path_rest(target, path);
+
+	return rest != NULL &&
+		(*rest == '\0' || *rest == '?' || (prefix && *rest == '/'));
 }
 
 static enum request_area
@@ -210,6 +225,28 @@ read_id(struct request *request, const struct head *head)
 	}
 	memcpy(request->id, header->value, header->value_length);
 	request->id[header->value_length] = '\0';
+}
+
+/* FNV-1a over what tells one session from another. */
+static void
+read_credential(struct request *request, const struct head *head)
+{
+	int			i;
+
+	for (i = 0; i < head->count; i++)
+	{
+		const struct header *header = &head->headers[i];
+		bool		is_key = strcasecmp(header->name, "x-api-key") == 0;
+		uint64_t	hash = 0xcbf29ce484222325u;
+		size_t		k;
+
+		if (!is_key && strcasecmp(header->name, "authorization") != 0)
+			continue;
+		for (k = 0; k < header->value_length; k++)
+			hash = (hash ^ (unsigned char) header->value[k]) * 0x100000001b3u;
+		request->credential ^= hash;
+		request->has_key = request->has_key || is_key;
+	}
 }
 
 /*
@@ -289,7 +326,8 @@ parse_forwarded(const char *start, const char *end, char *address)
 
 /*
  * The client's address: the peer's; or, if the peer is a trusted proxy, the
- * right-most address of X-Forwarded-For that is not one.  What cannot be read
+ * right-most address of X-Forwarded-For that is not one.  The peer of a Unix
+ * socket has no address, and is trusted, as its file lets it in.  What cannot be read
  * ends the chain of trust at the proxy that wrote it.
  */
 static void
@@ -300,7 +338,7 @@ read_remote(struct request *request, const struct head *head,
 	int			i;
 
 	snprintf(request->remote, ADDRESS_SIZE, "%s", info->remote_addr);
-	if (!config_trusts(config, request->remote))
+	if (request->remote[0] != '\0' && !config_trusts(config, request->remote))
 		return;
 
 	for (i = head->count - 1; i >= 0; i--)
@@ -326,35 +364,54 @@ read_remote(struct request *request, const struct head *head,
 	}
 }
 
+/* The bytes of a head from its first word on. */
+static size_t
+head_size(const struct head *head, const struct mg_request_info *info)
+{
+	const struct mg_header *last;
+
+	if (head->count == 0)
+		return 0;
+	last = &info->http_headers[head->count - 1];
+	return (size_t) (last->value + strlen(last->value) -
+					 info->request_method) + strlen("\r\n\r\n");
+}
+
 /* Reads a body whose length is known, or whose chunks say when it ends. */
 static const struct refusal *
 read_body(struct request *request, struct mg_connection *connection,
-		  const struct head *head, long limit, long timeout_ms)
+		  const struct head *head, long limit, const struct config *config)
 {
 	struct buffer *message = &request->message;
 	size_t		length = 0;
-	uint64_t	deadline = now_micros() + (uint64_t) timeout_ms * 1000;
+	uint64_t	deadline =
+		now_micros() + (uint64_t) config->body_timeout_ms * 1000;
+	uint64_t	patience = (uint64_t) config->request_timeout_ms * 1000;
 
 	if (!head->is_chunked && !buffer_reserve(message, (size_t) head->length))
 		return &refusal_internal;
 	while (head->is_chunked || length < (size_t) head->length)
 	{
+		size_t		slice = request->may_block ? LARGE_SLICE : SLICE;
+		uint64_t	before = now_micros();
 		int			got;
 
-		if (!buffer_reserve(message, SLICE))
+		if (!buffer_reserve(message, slice))
 			return &refusal_internal;
-		got = mg_read(connection, message->data + message->length, SLICE);
-		if (got < 0)
-			return &refusal_bad_body;
+		got = mg_read(connection, message->data + message->length, slice);
 		if (got == 0 && head->is_chunked)
 			break;
-		message->length += (size_t) got;
-		length += (size_t) got;
+		if (got > 0)
+		{
+			message->length += (size_t) got;
+			length += (size_t) got;
+		}
 		if (length > (size_t) limit)
 			return &refusal_body_too_large;
-		if (now_micros() > deadline)
+		if (now_micros() > deadline ||
+			(got <= 0 && now_micros() > before + patience))
 			return &refusal_body_too_slow;
-		if (got == 0)
+		if (got <= 0)
 			return &refusal_bad_body;
 	}
 	message->data[message->length] = '\0';
@@ -380,6 +437,7 @@ request_read(struct request *request, struct mg_connection *connection,
 	if ((refusal = head_read(&head, info, config)) != NULL)
 		return refusal;
 	read_id(request, &head);
+	extra_read(&request->extra, &head, request->method);
 	/* Who waits for a 100 (Continue) sends nothing that could be discarded. */
 	if (head.known[HEADER_EXPECT] != NULL)
 		request->body_unread = false;
@@ -406,23 +464,30 @@ request_read(struct request *request, struct mg_connection *connection,
 	}
 
 	request->keep_alive = head_allows_reuse(&head, is_http_11);
+	if (config->replicas[0] != '\0')
+		read_credential(request, &head);
 	read_remote(request, &head, info, config);
 	if ((refusal = write_head(request, &head)) != NULL)
 		return refusal;
-	return read_body(request, connection, &head, limit,
-					 config->body_timeout_ms);
+	if ((refusal = read_body(request, connection, &head, limit,
+							 config)) != NULL)
+		return refusal;
+	request->wire_length = head_size(&head, info) +
+		request->message.length - request->body_start;
+	return NULL;
 }
 
 void
 request_discard(struct request *request, struct mg_connection *connection)
 {
 	uint64_t	deadline = now_micros() + DISCARD_MICROS;
-	char		slice[SLICE];
+	char		slice[DISCARD_SLICE];
+	size_t		size = request->may_block ? DISCARD_SLICE : SLICE;
 	size_t		total = 0;
 
 	while (request->body_unread && total < DISCARD_BYTES)
 	{
-		int			got = mg_read(connection, slice, sizeof(slice));
+		int			got = mg_read(connection, slice, size);
 
 		if (got <= 0 || now_micros() > deadline)
 			break;

@@ -11,10 +11,13 @@
 #ifndef REQUEST_H
 #define REQUEST_H
 
+#include <stdint.h>
+
 #include <civetweb.h>
 
 #include "buffer.h"
 #include "config.h"
+#include "extra.h"
 #include "pool.h"
 #include "refusal.h"
 
@@ -46,15 +49,26 @@ struct request
 	bool		is_head;
 	bool		body_unread;	/* the client may still be sending it */
 	bool		keep_alive;		/* the connection may serve another one */
+	bool		may_block;		/* somebody else watches over slow bodies */
+	size_t		wire_length;	/* of head and body, once they are read */
+	bool		has_key;		/* the credential is a personal key */
+	uint64_t	credential;		/* a hash of it; 0: there is none */
 	enum request_area area;
 	enum pool_lane lane;
 	const struct probe *probe;	/* NULL: it asks for something else */
+	struct extra extra;			/* start it with extra_start() */
 	struct buffer target;		/* undecoded, with its query */
 
 	/* The message for entityapi.handle(); its body begins at body_start. */
 	struct buffer message;
 	size_t		body_start;
 };
+
+/*
+ * If the path of a target begins with "path", what follows it, else NULL.
+ * Percent-escapes count as what they stand for.
+ */
+extern const char *request_path_rest(const char *target, const char *path);
 
 /* Empties a request and gives it a new id. */
 extern void request_start(struct request *request);

@@ -18,36 +18,67 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <civetweb.h>
 #include <libpq-fe.h>
 
+#include "actuator.h"
 #include "call.h"
+#include "clients.h"
+#include "cors.h"
+#include "listen.h"
 #include "log.h"
+#include "metrics.h"
+#include "notify.h"
 #include "pool.h"
+#include "replicas.h"
 #include "reply.h"
 #include "request.h"
+#include "resources.h"
 #include "server.h"
 #include "sweep.h"
 
 /*
  * civetweb's buffer for a request's head (and what comes with it): the most
  * that max_url and max_headers_bytes allow, and room to spare, so that it is
- * always us who find a head too large.
+ * mostly us who find a head too large.
  */
-#define HEAD_BUFFER (64 * 1024)
+#define HEAD_ROOM (8 * 1024)
+
+/* The most that a thread keeps of a buffer between connections. */
+#define KEEP_IDLE 4096
+
+/* Memory of a compressed body that a thread keeps for its next one. */
+#define KEEP_COMPRESSED (64 * 1024)
 
 #define DRAIN_STEP_MS 10
+
+/* For probes and scrapers: a few, whatever the service itself is busy with. */
+#define ADMIN_THREADS 4
+/* How often it is looked whether a client takes too long. */
+#define TICK_MS 100
 
 /* What a thread of civetweb uses again and again. */
 struct worker
 {
+	struct client client;
 	struct request request;
 	struct reply reply;
 	struct buffer line;
+	struct buffer compressed;
+};
+
+/* An instance of civetweb: its threads, queue and addresses are its own. */
+struct door
+{
+	struct server *server;
+	bool		is_admin;
+	const char *addresses;		/* of the configuration */
+	struct mg_context *context;
+	struct listener listener;
+	struct clients *clients;	/* connections of its threads */
 };
 
 struct server
@@ -55,11 +86,14 @@ struct server
 	_Atomic(struct config *) config;
 	struct pool *pool;
 	struct sweeper *sweeper;
-	struct mg_context *context;
-	atomic_int	under_way;		/* requests being answered */
+	struct replicas *replicas;
+	struct door main;
+	struct door admin;			/* without a context, if there is none */
+	atomic_int	under_way;		/* requests at the main door */
 	atomic_bool started;
 	atomic_bool draining;
-	int			parked[2];		/* a pipe, see stop_accepting() */
+	atomic_bool ending;			/* nothing is executed any more */
+	int			parked[2];		/* a pipe, see open_doors() */
 };
 
 static void
@@ -80,80 +114,292 @@ log_request(struct worker *worker, const struct config *config, int status,
 		.total_micros = now_micros() - started,
 		.wait_micros = answer->wait_micros,
 		.database_micros = answer->database_micros,
+		.trace_id = request->extra.trace.trace_id,
+		.span_id = request->extra.trace.span_id,
 	};
 
+	metrics_request(reply->route, request->method, status,
+					record.total_micros);
+	if (reply->counters[0] != '\0')
+		metrics_reported(reply->counters);
 	if (config->access_log)
 		log_access(&worker->line, &record);
 }
 
+static void
+read_gauges(struct server *server, struct metrics_gauges *gauges)
+{
+	struct pool_report report;
+
+	pool_report(server->pool, &report);
+	gauges->pool_size = report.size;
+	gauges->pool_in_use = report.lent;
+	gauges->pool_idle = report.idle;
+	gauges->pool_waiting = report.waiting;
+	gauges->requests_in_flight = atomic_load(&server->under_way);
+	gauges->draining = atomic_load(&server->draining);
+	gauges->ready = atomic_load(&server->started) && !gauges->draining;
+}
+
+/*
+ * Answers what is not for entityapi.handle().  Returns the status, or 0 for
+ * nothing sent: then the refusal says why, if there is one.
+ */
+static int
+serve_own(const struct door *door, struct worker *worker,
+		  struct mg_connection *connection, const struct refusal **refusal)
+{
+	struct request *request = &worker->request;
+	struct metrics_gauges gauges;
+	struct page page = {0};
+	int			status = 0;
+
+	if (request->extra.preflight)
+	{
+		struct buffer head = {0};
+
+		cors_write_preflight(&head, request->extra.config);
+		if (!head.failed)
+			status = reply_page(&worker->reply, request, connection, "",
+								204, head.data, &page.body);
+		buffer_free(&head);
+	}
+	else if (actuator_concerns(request, door->is_admin))
+	{
+		read_gauges(door->server, &gauges);
+		if (actuator_serve(request, door->is_admin, &gauges, &page,
+						   refusal) == ACTUATOR_PAGE)
+			status = reply_page(&worker->reply, request, connection,
+								page.route, 200, page.headers, &page.body);
+		buffer_free(&page.body);
+	}
+	return status;
+}
+
+/* Compresses the body of an answer, where that is wanted. */
+static void
+compress(struct worker *worker, struct answer *answer)
+{
+	buffer_trim(&worker->compressed, KEEP_COMPRESSED);
+	if (extra_compress(&worker->request.extra, &worker->compressed,
+					   answer->headers, answer->headers_length,
+					   answer->body, answer->length))
+	{
+		answer->body = worker->compressed.data;
+		answer->length = worker->compressed.length;
+	}
+}
+
 /* Answers the request on the connection; returns the status it got. */
 static int
-serve(struct server *server, struct worker *worker,
+serve(struct door *door, struct worker *worker,
 	  const struct config *config, struct mg_connection *connection,
 	  struct answer *answer)
 {
+	struct server *server = door->server;
 	struct request *request = &worker->request;
-	const struct refusal *refusal = request_read(request, connection, config);
+	const struct refusal *refusal;
+	int			status;
 
-	if (refusal == NULL)
-		refusal = call_handle(server->pool, config, request, answer);
+	request->may_block = worker->client.watched;
+	client_note(&worker->client, CLIENT_SENDING);
+	refusal = request_read(request, connection, config);
+	if (worker->client.refused)
+		refusal = &refusal_too_many;
+	client_note(&worker->client, CLIENT_SERVED);
 	if (!config->reuse_connections || atomic_load(&server->draining))
 		request->keep_alive = false;
 	if (refusal == NULL)
 	{
+		status = serve_own(door, worker, connection, &refusal);
+		if (status != 0)
+			return status;
+	}
+	if (refusal == NULL && atomic_load(&server->ending))
+		refusal = &refusal_unavailable;
+	if (refusal == NULL)
+		refusal = replicas_call(server->replicas, server->pool, config,
+								request, answer);
+	if (atomic_load(&server->draining))
+		request->keep_alive = false;
+	request->extra.wait_micros = answer->wait_micros;
+	request->extra.database_micros = answer->database_micros;
+	client_note(&worker->client, CLIENT_TAKING);
+	if (refusal == NULL)
+	{
+		compress(worker, answer);
 		reply_answer(&worker->reply, request, connection, answer);
 		return answer->status;
 	}
+	metrics_refused(refusal);
 	return reply_refusal(&worker->reply, request, connection, refusal);
+}
+
+/*
+ * Whether a connection may be served: what came over TCP must have come to a
+ * port of the configuration, and not to the place of a Unix socket.
+ */
+static bool
+is_welcome(const struct door *door, const struct mg_connection *connection)
+{
+	const struct mg_request_info *info = mg_get_request_info(connection);
+
+	return info->remote_addr[0] == '\0' ||
+		listen_knows(&door->listener, info->server_port);
 }
 
 static int
 begin_request(struct mg_connection *connection)
 {
-	struct server *server = mg_get_user_data(mg_get_context(connection));
+	struct door *door = mg_get_user_data(mg_get_context(connection));
+	struct server *server = door->server;
 	struct worker *worker = mg_get_thread_pointer(connection);
 	struct config *config = atomic_load(&server->config);
 	struct answer answer = {0};
 	uint64_t	started = now_micros();
 	int			status;
 
-	if (worker == NULL)
+	if (worker == NULL || !is_welcome(door, connection))
 	{
 		mg_disable_connection_keep_alive(connection);
 		return 500;
 	}
-	atomic_fetch_add(&server->under_way, 1);
+	atomic_fetch_add(&server->under_way, door->is_admin ? 0 : 1);
+	clients_greet(door->clients, &worker->client, connection, config);
 	request_start(&worker->request);
-	status = serve(server, worker, config, connection, &answer);
+	extra_start(&worker->request.extra, config, started);
+	status = serve(door, worker, config, connection, &answer);
 	PQclear(answer.result);
 	log_request(worker, config, status, &answer, started);
+	client_note(&worker->client, CLIENT_LEAVING);
 	request_discard(&worker->request, connection);
-	atomic_fetch_sub(&server->under_way, 1);
+	worker->client.requests++;
+	worker->client.consumed += worker->request.wire_length;
+	client_note(&worker->client, CLIENT_WAITING);
+	atomic_fetch_sub(&server->under_way, door->is_admin ? 0 : 1);
 	return status;
+}
+
+/* Answers what never became a request, and ends the connection. */
+static void
+refuse(struct mg_connection *connection, const struct refusal *refusal)
+{
+	struct door *door = mg_get_user_data(mg_get_context(connection));
+	struct worker *worker = mg_get_thread_pointer(connection);
+	struct config *config = atomic_load(&door->server->config);
+	struct answer answer = {0};
+
+	mg_disable_connection_keep_alive(connection);
+	worker->client.failed = true;
+	client_note(&worker->client, CLIENT_TAKING);
+	request_start(&worker->request);
+	extra_start(&worker->request.extra, config, now_micros());
+	worker->request.may_block = worker->client.watched;
+	metrics_refused(refusal);
+	reply_refusal(&worker->reply, &worker->request, connection, refusal);
+	log_request(worker, config, refusal->status, &answer, now_micros());
+}
+
+/* Why civetweb could not read a head: it tells one status for all reasons. */
+static const struct refusal *
+refusal_of_head(const struct door *door, struct client *client)
+{
+	const struct config *config = atomic_load(&door->server->config);
+	long		allowed_ms = client->requests == 0 ?
+		config->request_timeout_ms : config->keep_alive_timeout_ms;
+
+	if (clients_unparsed(door->clients, client) >
+		(size_t) (config->max_headers_bytes + config->max_url))
+		return &refusal_headers_too_large;
+	if (atomic_load(&client->cut) || now_micros() >
+		atomic_load(&client->since) + (uint64_t) allowed_ms * 1000)
+		return &refusal_head_too_slow;
+	return &refusal_malformed;
 }
 
 /* civetweb could not read a request: it has no method, target or headers. */
 static int
 http_error(struct mg_connection *connection, int status, const char *message)
 {
-	struct server *server = mg_get_user_data(mg_get_context(connection));
+	struct door *door = mg_get_user_data(mg_get_context(connection));
 	struct worker *worker = mg_get_thread_pointer(connection);
-	struct config *config = atomic_load(&server->config);
 	const struct refusal *refusal = &refusal_malformed;
-	struct answer answer = {0};
 
-	(void) message;
-	mg_disable_connection_keep_alive(connection);
 	if (worker == NULL)
 		return 0;
-	if (status == 413)
+	if (worker->client.refused)
+		refusal = &refusal_too_many;
+	else if (status == 413)
 		refusal = &refusal_headers_too_large;
 	else if (status == 505)
 		refusal = &refusal_version;
-	request_start(&worker->request);
-	reply_refusal(&worker->reply, &worker->request, connection, refusal);
-	log_request(worker, config, refusal->status, &answer, now_micros());
+	else if (strcmp(message, "Malformed message") == 0)
+		refusal = refusal_of_head(door, &worker->client);
+	refuse(connection, refusal);
 	return 0;
+}
+
+static int
+init_connection(const struct mg_connection *connection, void **data)
+{
+	struct door *door = mg_get_user_data(mg_get_context(connection));
+	struct worker *worker = mg_get_thread_pointer(connection);
+
+	(void) data;
+	if (worker != NULL)
+		clients_open(door->clients, &worker->client, connection,
+					 atomic_load(&door->server->config));
+	return 0;
+}
+
+/*
+ * Makes the buffers of a thread as large as most requests need, for good, so
+ * that neither small nor large ones leave anything behind.
+ */
+static void
+settle_buffers(struct worker *worker)
+{
+	struct buffer *const buffers[] = {
+		&worker->request.target, &worker->request.message,
+		&worker->reply.head, &worker->line, &worker->compressed
+	};
+	size_t		i;
+
+	for (i = 0; i < sizeof(buffers) / sizeof(buffers[0]); i++)
+	{
+		buffer_trim(buffers[i], KEEP_IDLE);
+		buffer_reserve(buffers[i], KEEP_IDLE / 2);
+	}
+}
+
+/*
+ * A connection ends.  civetweb gives up without a word on requests whose
+ * target is "*" or on another server: these have a target and no path.
+ */
+static void
+connection_close(const struct mg_connection *ending)
+{
+	struct mg_connection *connection = (struct mg_connection *) ending;
+	struct door *door = mg_get_user_data(mg_get_context(connection));
+	struct worker *worker = mg_get_thread_pointer(connection);
+	const struct mg_request_info *info = mg_get_request_info(connection);
+
+	if (worker == NULL)
+		return;
+	if (info != NULL)
+		clients_learn(door->clients, connection, info);
+	if (info != NULL && info->request_uri != NULL &&
+		info->local_uri == NULL && !worker->client.failed)
+	{
+		refuse(connection, &refusal_bad_target);
+		worker->request.body_unread = true;
+		client_note(&worker->client, CLIENT_LEAVING);
+		request_discard(&worker->request, connection);
+	}
+	clients_close(door->clients, &worker->client);
+
+	/* Its buffers were as large as this client's requests and answers. */
+	settle_buffers(worker);
 }
 
 /*
@@ -163,9 +409,9 @@ http_error(struct mg_connection *connection, int status, const char *message)
 static int
 log_message(const struct mg_connection *connection, const char *message)
 {
-	struct server *server = mg_get_user_data(mg_get_context(connection));
+	struct door *door = mg_get_user_data(mg_get_context(connection));
 
-	if (server != NULL && !atomic_load(&server->started))
+	if (door != NULL && !atomic_load(&door->server->started))
 		log_event(LOG_WARNING, "start", NULL, NULL, "%s", message);
 	return 1;
 }
@@ -173,66 +419,66 @@ log_message(const struct mg_connection *connection, const char *message)
 static void *
 init_thread(const struct mg_context *context, int type)
 {
-	(void) context;
-	return type == 1 ? calloc(1, sizeof(struct worker)) : NULL;
+	struct door *door = mg_get_user_data(context);
+	struct worker *worker = type == 1 ? calloc(1, sizeof(*worker)) : NULL;
+
+	if (worker != NULL)
+	{
+		settle_buffers(worker);
+		clients_add(door->clients, &worker->client);
+	}
+	resources_touch_stack();
+	return worker;
 }
 
 static void
 exit_thread(const struct mg_context *context, int type, void *pointer)
 {
+	struct door *door = mg_get_user_data(context);
 	struct worker *worker = pointer;
 
-	(void) context;
 	(void) type;
 	if (worker == NULL)
 		return;
+	clients_remove(door->clients, &worker->client);
 	request_free(&worker->request);
 	reply_free(&worker->reply);
 	buffer_free(&worker->line);
+	buffer_free(&worker->compressed);
 	free(worker);
 }
 
-/* "*:8080" is "8080" to civetweb. */
-static void
-civetweb_ports(const char *listen, struct buffer *ports)
-{
-	const char *p;
-
-	for (p = listen; *p != '\0'; p++)
-	{
-		if (p[0] == '*' && p[1] == ':')
-			p++;
-		else
-			buffer_char(ports, *p);
-	}
-}
-
-static struct mg_context *
-start_civetweb(struct server *server, const struct config *config)
+static bool
+start_civetweb(struct door *door, const struct config *config)
 {
 	struct mg_callbacks callbacks = {
 		.begin_request = begin_request,
 		.http_error = http_error,
+		.init_connection = init_connection,
+		.connection_close = connection_close,
 		.log_message = log_message,
 		.init_thread = init_thread,
 		.exit_thread = exit_thread
 	};
 	struct buffer ports = {0};
 	char		threads[16];
-	char		head_buffer[16];
+	char		head_buffer[24];
 	char		request_timeout[16];
 	char		keep_alive_timeout[16];
-	struct mg_context *context;
+	long		thread_count = door->is_admin ? ADMIN_THREADS : config->threads;
+	bool		fine = false;
 
-	snprintf(threads, sizeof(threads), "%ld", config->threads);
-	snprintf(head_buffer, sizeof(head_buffer), "%d", HEAD_BUFFER);
+	snprintf(threads, sizeof(threads), "%ld", thread_count);
+	snprintf(head_buffer, sizeof(head_buffer), "%ld",
+			 config->max_url + config->max_headers_bytes + HEAD_ROOM);
 	snprintf(request_timeout, sizeof(request_timeout), "%ld",
 			 config->request_timeout_ms);
 	snprintf(keep_alive_timeout, sizeof(keep_alive_timeout), "%ld",
 			 config->keep_alive_timeout_ms);
-	civetweb_ports(config->listen, &ports);
-	if (ports.failed)
-		return NULL;
+	door->clients = clients_create(thread_count);
+	if (door->clients != NULL &&
+		listen_open(&door->listener, door->addresses,
+					config->socket_mode_bits, &ports))
 	{
 		const char *options[] = {
 			"listening_ports", ports.data,
@@ -252,52 +498,79 @@ start_civetweb(struct server *server, const struct config *config)
 			NULL
 		};
 
-		context = mg_start(&callbacks, server, options);
+		door->context = mg_start(&callbacks, door, options);
+		fine = door->context != NULL &&
+			listen_attach(&door->listener, door->context);
 	}
 	buffer_free(&ports);
-	return context;
+	if (!fine)
+		log_event(LOG_ERROR, "start", NULL, NULL, "cannot listen on %s",
+				  door->addresses);
+	return fine;
 }
 
 /*
- * Stops accepting connections while those that are open go on, for which
- * civetweb has no function.  Its listening sockets are found among all
- * descriptors; shutdown() ends them for the clients, and a pipe that nobody
- * writes to takes their place, so that civetweb's master thread sleeps on.
+ * Starts civetweb at all addresses.  It has no function to stop accepting
+ * connections while those that are open go on, so its listening descriptors
+ * are to be replaced by that of a pipe that nobody writes to, on which its
+ * master thread sleeps on.
  */
-static void
-stop_accepting(struct server *server)
+static bool
+open_doors(struct server *server, const struct config *config)
 {
-	struct rlimit limit;
-	int			file;
+	server->main.server = server->admin.server = server;
+	server->main.addresses = config->listen;
+	server->admin.addresses = config->admin_listen;
+	server->admin.is_admin = true;
+	if (pipe2(server->parked, O_CLOEXEC) != 0)
+		return false;
 
-	if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || pipe(server->parked) != 0)
-		return;
-	for (file = 3; file < (int) limit.rlim_cur && file < 65536; file++)
-	{
-		int			listens = 0;
-		socklen_t	size = sizeof(listens);
-
-		if (getsockopt(file, SOL_SOCKET, SO_ACCEPTCONN, &listens,
-					   &size) != 0 || !listens)
-			continue;
-		shutdown(file, SHUT_RDWR);
-		dup2(server->parked[0], file);
-	}
+	/* operators first, who then see the rest come up */
+	return (config->admin_listen[0] == '\0' ||
+			start_civetweb(&server->admin, config)) &&
+		start_civetweb(&server->main, config);
 }
 
 /*
- * Stops civetweb.  The end of the pipe wakes its master thread, which looks at
- * its stop flag only every other second while nothing happens.
+ * Stops civetweb.  The end of the pipe wakes its master threads, which look at
+ * their stop flag only every other second while nothing happens.
  */
 static void
-stop_civetweb(struct server *server)
+close_doors(struct server *server)
 {
+	listen_stop(&server->main.listener, server->parked[0]);
+	listen_stop(&server->admin.listener, server->parked[0]);
 	if (server->parked[1] >= 0)
 		close(server->parked[1]);
-	mg_stop(server->context);
+	listen_wake(&server->main.listener);
+	listen_wake(&server->admin.listener);
+	if (server->admin.context != NULL)
+		clients_close_waiting(server->admin.clients);
+	if (server->main.context != NULL)
+		mg_stop(server->main.context);
+	if (server->admin.context != NULL)
+		mg_stop(server->admin.context);
 	mg_exit_library();
 	if (server->parked[0] >= 0)
 		close(server->parked[0]);
+}
+
+/* Ends the connections that take longer than they may. */
+static void
+tick_clients(struct server *server)
+{
+	const struct config *config = atomic_load(&server->config);
+
+	clients_tick(server->main.clients, config);
+	if (server->admin.clients != NULL)
+		clients_tick(server->admin.clients, config);
+}
+
+static void
+destroy_clients(struct server *server)
+{
+	clients_destroy(server->main.clients);
+	clients_destroy(server->admin.clients);
 }
 
 static void
@@ -322,15 +595,23 @@ drain(struct server *server)
 		now_micros() + (uint64_t) config->drain_timeout_ms * 1000;
 	int			quiet = 0;
 
+	notify_send("STOPPING=1\nSTATUS=Draining");
 	atomic_store(&server->draining, true);
-	stop_accepting(server);
+	listen_stop(&server->main.listener, server->parked[0]);
 	log_event(LOG_INFO, "drain", NULL, NULL, "%d requests under way",
 			  atomic_load(&server->under_way));
 	while (quiet < 10 && now_micros() < deadline)
 	{
 		quiet = atomic_load(&server->under_way) == 0 ? quiet + 1 : 0;
+		tick_clients(server);
 		sleep_ms(DRAIN_STEP_MS);
 	}
+	/* What comes this late could not be answered, so it is not executed. */
+	atomic_store(&server->ending, true);
+	while (atomic_load(&server->under_way) > 0 && now_micros() < deadline)
+		sleep_ms(DRAIN_STEP_MS);
+	/* civetweb's threads look at its flag every other second only */
+	clients_close_waiting(server->main.clients);
 	if (atomic_load(&server->under_way) > 0)
 		log_event(LOG_WARNING, "drain", NULL, NULL,
 				  "%d requests did not end in time",
@@ -340,9 +621,12 @@ drain(struct server *server)
 static void
 reload(struct server *server, const struct config_source *source)
 {
-	struct config *config = config_reload(source,
-										  atomic_load(&server->config));
+	struct config *config;
 
+	notify_send("RELOADING=1\nMONOTONIC_USEC=%llu",
+				(unsigned long long) now_micros());
+	config = config_reload(source, atomic_load(&server->config));
+	notify_send("READY=1");
 	if (config == NULL)
 	{
 		log_event(LOG_ERROR, "reload", NULL, NULL,
@@ -371,16 +655,22 @@ write_pid_file(const char *path)
 	return true;
 }
 
+/*
+ * Ready is who listens.  The database is tried before, so that it is known to
+ * be there as well, or that it is not: then a restart would not help.
+ */
 static void
-announce(struct server *server)
+notify_ready(struct server *server)
 {
-	struct mg_server_port ports[16];
-	int			count = mg_get_server_ports(server->context, 16, ports);
-	int			i;
+	const struct config *config = atomic_load(&server->config);
+	PGconn	   *connection = NULL;
+	bool		found = pool_acquire(server->pool, config, LANE_DATA,
+									 &connection) == POOL_READY;
 
-	for (i = 0; i < count; i++)
-		log_event(LOG_INFO, "start", NULL, NULL, "listening on port %d",
-				  ports[i].port);
+	if (found)
+		pool_release(server->pool, LANE_DATA, connection, true);
+	notify_send("READY=1\nSTATUS=%s", found ? "Serving" :
+				"Serving, but the database cannot be reached");
 }
 
 int
@@ -399,38 +689,56 @@ server_run(const struct config_source *source, struct config *config)
 	signal(SIGPIPE, SIG_IGN);
 
 	memset(&server, 0, sizeof(server));
+	notify_start();
 	server.parked[0] = server.parked[1] = -1;
 	atomic_store(&server.config, config);
-	server.pool = pool_create(config);
+	resources_prepare();
+	server.pool = pool_create(config, NULL);
+	server.replicas = replicas_create(config);
 	mg_init_library(0);
-	if (server.pool != NULL && write_pid_file(config->pid_file))
-		server.context = start_civetweb(&server, config);
-	if (server.context == NULL)
+	if (server.pool == NULL || server.replicas == NULL ||
+		!write_pid_file(config->pid_file) ||
+		!log_start(config->access_log_delay_ms) ||
+		!open_doors(&server, config))
 	{
-		log_event(LOG_ERROR, "start", NULL, NULL, "cannot listen on %s",
-				  config->listen);
+		close_doors(&server);
+		log_stop();
+		replicas_destroy(server.replicas);
 		pool_destroy(server.pool);
-		mg_exit_library();
+		destroy_clients(&server);
 		config_free(config);
 		return 1;
 	}
 	atomic_store(&server.started, true);
-	announce(&server);
+	listen_announce(&server.main.listener, server.main.context);
+	if (server.admin.context != NULL)
+		listen_announce(&server.admin.listener, server.admin.context);
 	server.sweeper = sweeper_start(&server.config, server.pool);
 	if (server.sweeper == NULL)
 		log_event(LOG_ERROR, "start", NULL, NULL,
 				  "no thread for sweeping: what is over is not deleted");
+	notify_ready(&server);
+	resources_settle();
 
 	while (signal_number != SIGTERM && signal_number != SIGINT)
 	{
-		if (sigwait(&signals, &signal_number) == 0 && signal_number == SIGHUP)
+		const struct timespec tick = {0, TICK_MS * 1000000};
+
+		signal_number = sigtimedwait(&signals, NULL, &tick);
+		if (signal_number == SIGHUP)
 			reload(&server, source);
+		tick_clients(&server);
+		notify_alive();
 	}
 
 	drain(&server);
-	stop_civetweb(&server);
+	close_doors(&server);
 	sweeper_stop(server.sweeper);
+	log_stop();
+	encoding_stop();
+	replicas_destroy(server.replicas);
 	pool_destroy(server.pool);
+	destroy_clients(&server);
 	config = atomic_load(&server.config);
 	if (config->pid_file[0] != '\0')
 		unlink(config->pid_file);

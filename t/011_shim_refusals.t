@@ -72,9 +72,53 @@ my @refused = (
 	[ '100 headers, the key last', 431, $get . $host . join('', map { "X-$_: 1\r\n" } 1 .. 98) . "X-API-Key: a\r\n\r\n" ],
 	[ '61 headers', 431, $get . $host . join('', map { "X-$_: 1\r\n" } 1 .. 60) . "\r\n" ],
 	[ '17 KiB of headers', 431, $get . $host . 'X-A: ' . 'a' x 17_000 . "\r\n\r\n" ],
-	[ '200 KiB of headers', 400, $get . $host . 'X-A: ' . 'a' x 200_000 . "\r\n\r\n" ],
+	[ '70 KiB of headers', 431, $get . $host . 'X-A: ' . 'a' x 70_000 . "\r\n\r\n" ],
+	[ '200 KiB of headers', 431, $get . $host . 'X-A: ' . 'a' x 200_000 . "\r\n\r\n" ],
 	[ '9 KiB of target', 414, 'GET /api/v1/' . 'a' x 9_000 . " HTTP/1.1\r\n$host\r\n" ],
 	[ '9 KiB of query', 414, 'GET /api/v1/x?' . 'a' x 9_000 . " HTTP/1.1\r\n$host\r\n" ],
+	[ 'absolute form', 400, "GET http://a/api/v1/x HTTP/1.1\r\n$host\r\n" ],
+	[ 'absolute form with a port', 400, "GET http://a:80/api/v1/x HTTP/1.1\r\n$host\r\n" ],
+	[ 'absolute form of this server', 400, "GET http://127.0.0.1:PORT/api/v1/x HTTP/1.1\r\nHost: 127.0.0.1:PORT\r\n\r\n" ],
+	[ 'absolute form without a path', 400, "GET http://a HTTP/1.1\r\n$host\r\n" ],
+	[ 'absolute form, https', 400, "GET https://a/ HTTP/1.1\r\n$host\r\n" ],
+	[ 'absolute form with a body', 400, "POST http://b/api/v1/x HTTP/1.1\r\n$host$body" ],
+	[ 'another scheme', 400, "GET ftp://a/ HTTP/1.1\r\n$host\r\n" ],
+	[ 'the target *', 400, "OPTIONS * HTTP/1.1\r\n$host\r\n" ],
+	[ 'GET *', 400, "GET * HTTP/1.1\r\n$host\r\n" ],
+	[ 'a target without a slash', 400, "GET x HTTP/1.1\r\n$host\r\n" ],
+	[ 'no target', 400, "GET HTTP/1.1\r\n$host\r\n" ],
+	[ 'HTTP/0.9', 400, "GET /x\r\n\r\n" ],
+	[ 'no protocol', 400, "GET /x \r\n$host\r\n" ],
+	[ 'another protocol', 400, "GET /x HTCPCP/1.0\r\n$host\r\n" ],
+	[ 'HTTP/1.2', 505, "GET /x HTTP/1.2\r\n$host\r\n" ],
+	[ 'the preface of HTTP/2', 400, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" ],
+	[ 'a tab in the request line', 400, "GET\t/x HTTP/1.1\r\n$host\r\n" ],
+	[ 'a space in the target', 400, "GET /x y HTTP/1.1\r\n$host\r\n" ],
+	[ 'a method in small letters', 400, "get /x HTTP/1.1\r\n$host\r\n" ],
+	[ 'a tab before the colon', 400, $get . $host . "X-A\t: 1\r\n\r\n" ],
+	[ 'a line folded by a tab', 400, $get . $host . "X-A: 1\r\n\t2\r\nX-B: 3\r\n\r\n" ],
+	[ 'a folded last line', 400, $get . $host . "X-A: 1\r\n 2\r\n\r\n" ],
+	[ 'a folded coding', 400, $post . $host . "Transfer-Encoding:\r\n chunked\r\nContent-Length: 3\r\n\r\nabc" ],
+	[ 'a folded length', 400, $post . $host . "Content-Length:\r\n 3\r\n\r\nabc" ],
+	[ 'a header without a name', 400, $get . $host . ": 1\r\n\r\n" ],
+	[ 'a bare carriage return', 400, $get . $host . "X-A: 1\rX-B: 2\r\n\r\n" ],
+	[ 'a length behind a bare carriage return', 400, $post . $host . "X-A: 1\rContent-Length: 3\r\n\r\nabc" ],
+	[ 'a length of nothing', 400, $post . $host . "Content-Length: \r\n\r\nabc" ],
+	[ 'length -3', 400, $post . $host . "Content-Length: -3\r\n\r\nabc" ],
+	[ 'length 3.0', 400, $post . $host . "Content-Length: 3.0\r\n\r\nabc" ],
+	[ 'length "3"', 400, $post . $host . "Content-Length: \"3\"\r\n\r\nabc" ],
+	[ 'lengths that differ in case of their names', 400, $post . $host . "Content-Length: 3\r\ncontent-length: 30\r\n\r\nabc" ],
+	[ 'coding xchunked', 400, $post . $host . "Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n" ],
+	[ 'coding "chunked"', 400, $post . $host . "Transfer-Encoding: \"chunked\"\r\n\r\n0\r\n\r\n" ],
+	[ 'coding chunked, chunked', 400, $post . $host . "Transfer-Encoding: chunked, chunked\r\n\r\n0\r\n\r\n" ],
+	[ 'coding chunked, identity', 400, $post . $host . "Transfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n" ],
+	[ 'coding with a vertical tab', 400, $post . $host . "Transfer-Encoding: \x0bchunked\r\n\r\n0\r\n\r\n" ],
+	[ 'an empty coding', 400, $post . $host . "Transfer-Encoding: \r\nContent-Length: 3\r\n\r\nabc" ],
+	[ 'a coding of a GET', 400, $get . $host . "Transfer-Encoding: chunked\r\nContent-Length: 0\r\n\r\n0\r\n\r\n" ],
+	[ 'two expectations', 400, $post . $host . "Expect: 100-continue\r\nExpect: 100-continue\r\n$body" ],
+	[ 'a host with a user', 400, $get . "Host: u\@a\r\n\r\n" ],
+	[ 'two hosts in one', 400, $get . "Host: a, b\r\n\r\n" ],
+	[ '70 KiB of target', 431, 'GET /api/v1/' . 'a' x 70_000 . " HTTP/1.1\r\n$host\r\n" ],
 	[ 'a body over its limit', 413, $post . $host . "Content-Length: 1048577\r\n\r\n" ],
 	[ 'a body of 9 GB', 413, $post . $host . "Content-Length: 9999999999\r\n\r\n" ],
 	[ 'a body over the limit of /auth', 413, "POST /auth/x HTTP/1.1\r\n${host}Content-Length: 65537\r\n\r\n" ],
@@ -85,6 +129,14 @@ my @refused = (
 	[ 'a negative chunk size', 400, $post . $host . "Transfer-Encoding: chunked\r\n\r\n-3\r\nabc\r\n0\r\n\r\n" ],
 	[ 'a huge chunk size', 400, $post . $host . "Transfer-Encoding: chunked\r\n\r\nffffffffffffffff0\r\nabc\r\n0\r\n\r\n" ],
 	[ 'a chunk extension', 400, $post . $host . "Transfer-Encoding: chunked\r\n\r\n3;a=b\r\nabc\r\n0\r\n\r\n" ],
+	[ 'a chunk size with a sign', 400, $post . $host . "Transfer-Encoding: chunked\r\n\r\n+3\r\nabc\r\n0\r\n\r\n" ],
+	[ 'a chunk size 0x3', 400, $post . $host . "Transfer-Encoding: chunked\r\n\r\n0x3\r\nabc\r\n0\r\n\r\n" ],
+	[ 'a chunk size with a space', 400, $post . $host . "Transfer-Encoding: chunked\r\n\r\n3 \r\nabc\r\n0\r\n\r\n" ],
+	[ 'no chunk size', 400, $post . $host . "Transfer-Encoding: chunked\r\n\r\n\r\nabc\r\n0\r\n\r\n" ],
+	[ 'a chunk size ended by a line feed', 400, $post . $host . "Transfer-Encoding: chunked\r\n\r\n3\nabc\r\n0\r\n\r\n" ],
+	[ 'a chunk size as large as a number gets', 400, $post . $host . "Transfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\nabc\r\n0\r\n\r\n" ],
+	[ 'a chunk shorter than said', 400, $post . $host . "Transfer-Encoding: chunked\r\n\r\n5\r\nabc\r\n0\r\n\r\n" ],
+	[ 'an endless chunk', 413, $post . $host . "Transfer-Encoding: chunked\r\n\r\n7fffffffffffffff\r\n" . 'a' x 1_100_000 ],
 	[ 'a chunk longer than said', 400, $post . $host . "Transfer-Encoding: chunked\r\n\r\n3\r\nabcd\r\n0\r\n\r\n" ]);
 
 my $before = $cluster->calls;
@@ -94,7 +146,7 @@ for my $case (@refused)
 	my ($name, $status, $request) = @$case;
 
 	subtest $name => sub {
-		my $answer = $shim->raw($request . $smuggled);
+		my $answer = $shim->raw($request =~ s/PORT/@{[ $shim->port ]}/gr . $smuggled);
 		my ($head, $document) = split /\r\n\r\n/, $answer, 2;
 
 		like($answer, qr/^HTTP\/1.1 $status /, "status $status");
@@ -109,15 +161,6 @@ for my $case (@refused)
 		is(length $document, $length, 'and nothing after it');
 	};
 }
-
-subtest 'forms that are closed without an answer' => sub {
-	for my $target ('http://a/api/v1/x', 'https://a/', '*', 'x')
-	{
-		my $answer = $shim->raw("GET $target HTTP/1.1\r\n$host\r\n$smuggled");
-
-		unlike($answer, qr/^HTTP\/1.1 2/m, $target);
-	}
-};
 
 subtest 'bodies that do not arrive' => sub {
 	my $answer = $shim->raw($post . $host . "Content-Length: 10\r\n\r\nabc", half_close => 1);

@@ -79,6 +79,11 @@ Start a cluster that holds the database "entityapi" with the extension and the
 shim's role "entityapi_shim".  Options: C<bare>, without the extension;
 C<conf>, further lines of postgresql.conf.
 
+=head2 standby($cluster, $name, %options)
+
+Start a hot standby that streams from the cluster, with that C<cluster_name>.
+Options as above, but for C<bare>.
+
 =head2 shim($cluster, %flags)
 
 Start a shim on a free port.  Flags become those of the command line, with C<->
@@ -95,6 +100,16 @@ sub cluster
 	push @started, $cluster;
 	$cluster->begin;
 	return $cluster;
+}
+
+sub standby
+{
+	my ($class, $cluster, $name, %options) = @_;
+	my $standby = EntityApi::Test::Cluster->new(%options);
+
+	push @started, $standby;
+	$standby->follow($cluster, $name);
+	return $standby;
 }
 
 sub shim

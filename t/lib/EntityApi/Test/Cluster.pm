@@ -222,6 +222,33 @@ sub begin
 	return $self;
 }
 
+# Start as a hot standby of another one.
+sub follow
+{
+	my ($self, $primary, $name) = @_;
+
+	_must_as_service(EntityApi::Test::server_program('pg_basebackup'), '-R',
+		'-X', 'stream', '-c', 'fast', '-N', '-D', $self->{data},
+		'-d', $primary->conninfo(undef, 'postgres'));
+	$self->_configure("cluster_name = '$name'", 'wal_receiver_timeout = 5s',
+		'wal_retrieve_retry_interval = 200ms', @{ $self->{options}{conf} // [] });
+	return $self->start;
+}
+
+=head2 promote
+
+Make a standby a primary.
+
+=cut
+
+sub promote
+{
+	my ($self) = @_;
+
+	$self->_pg_ctl('promote');
+	return $self;
+}
+
 sub discard
 {
 	my ($self) = @_;

@@ -80,6 +80,9 @@ sub begin
 		listen   => "127.0.0.1:$self->{port}",
 		database => $self->{cluster}->conninfo('entityapi_shim'),
 		sweep_interval_ms => 0,
+
+		# so that what a test has done is in the log when it looks
+		access_log_delay_ms => 0,
 		%{ $self->{flags} });
 	my @flags;
 

@@ -1,0 +1,64 @@
+/*-------------------------------------------------------------------------
+ *
+ * counters.c
+ *	  What this backend has counted, told to the shim now and then.
+ *
+ * The service needs no shared memory, so the shim adds up what backends tell.
+ * Most answers tell nothing: a backend speaks after so many requests, when a
+ * second has passed, or when something was missing, which is rare once a
+ * backend has warmed up.
+ *
+ * extension/counters.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "catalog.h"
+#include "counters.h"
+#include "guc.h"
+#include "plancache.h"
+#include "utils/timestamp.h"
+
+#define REPORT_REQUESTS 64
+#define REPORT_USECS USECS_PER_SEC
+
+typedef struct EaCounters
+{
+	int64		plan_hits;
+	int64		plan_misses;
+	int64		catalog_hits;
+	int64		catalog_loads;
+} EaCounters;
+
+static EaCounters told;
+static int	requests = 0;		/* since then */
+static TimestampTz told_at = 0;
+
+void
+ea_counters_report(EaRequest *req)
+{
+	EaCounters	now;
+
+	if (!ea_guc_report_counters)
+		return;
+	ea_plancache_stats(&now.plan_hits, &now.plan_misses);
+	ea_catalog_stats(&now.catalog_hits, &now.catalog_loads);
+	requests++;
+	if (requests < REPORT_REQUESTS &&
+		now.plan_misses == told.plan_misses &&
+		now.catalog_loads == told.catalog_loads &&
+		req->now >= told_at && req->now < told_at + REPORT_USECS)
+		return;
+
+	ea_context_answer(req, "x-entityapi-counters",
+					  psprintf(INT64_FORMAT " " INT64_FORMAT " " INT64_FORMAT
+							   " " INT64_FORMAT,
+							   now.plan_hits - told.plan_hits,
+							   now.plan_misses - told.plan_misses,
+							   now.catalog_hits - told.catalog_hits,
+							   now.catalog_loads - told.catalog_loads));
+	told = now;
+	told_at = req->now;
+	requests = 0;
+}

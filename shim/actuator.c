@@ -1,0 +1,101 @@
+/*-------------------------------------------------------------------------
+ *
+ * actuator.c
+ *	  What the shim answers by itself: metrics, and who may ask what where.
+ *
+ * Metrics are for operators.  They are never shown at the addresses of
+ * "listen" unless "metrics" says so; then, and always at those of
+ * "admin_listen", whoever can connect may read them.  Where they are not shown,
+ * entityapi.handle() answers as for any address that there is not.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include <string.h>
+
+#include "actuator.h"
+
+#define METRICS "/actuator/metrics"
+#define PROMETHEUS "/actuator/prometheus"
+#define MAX_NAME 128
+
+#define JSON_HEADERS \
+	"Content-Type: application/json\r\nCache-Control: no-store\r\n"
+#define TEXT_HEADERS \
+	"Content-Type: text/plain; version=0.0.4; charset=utf-8\r\n" \
+	"Cache-Control: no-store\r\n"
+
+/* What follows a path must be nothing, or a query, which says nothing here. */
+static bool
+is_whole(const char *rest)
+{
+	return rest != NULL && (*rest == '\0' || *rest == '?');
+}
+
+bool
+actuator_concerns(const struct request *request, bool is_admin)
+{
+	return is_admin ||
+		(request->area == AREA_OTHER &&
+		 (request_path_rest(request->target.data, METRICS) != NULL ||
+		  request_path_rest(request->target.data, PROMETHEUS) != NULL));
+}
+
+/* Fills the page for a metrics path; false if there is no such page. */
+static bool
+write_page(const char *target, const struct metrics_gauges *gauges,
+		   struct page *page)
+{
+	const char *rest;
+	char		name[MAX_NAME];
+	size_t		length;
+
+	page->headers = JSON_HEADERS;
+	if (is_whole(request_path_rest(target, PROMETHEUS)))
+	{
+		page->route = PROMETHEUS;
+		page->headers = TEXT_HEADERS;
+		metrics_write_text(&page->body, gauges);
+		return true;
+	}
+	rest = request_path_rest(target, METRICS);
+	if (is_whole(rest))
+	{
+		page->route = METRICS;
+		metrics_write_names(&page->body);
+		return true;
+	}
+	if (rest == NULL || *rest++ != '/')
+		return false;
+	length = strcspn(rest, "?");
+	if (length >= sizeof(name))
+		return false;
+	memcpy(name, rest, length);
+	name[length] = '\0';
+	page->route = METRICS "/{name}";
+	return metrics_write_one(&page->body, name, gauges);
+}
+
+enum actuator_verdict
+actuator_serve(const struct request *request, bool is_admin,
+			   const struct metrics_gauges *gauges, struct page *page,
+			   const struct refusal **refusal)
+{
+	const char *target = request->target.data;
+	const char *rest = request_path_rest(target, "/actuator");
+	bool		shown = is_admin || request->extra.config->metrics;
+
+	*refusal = NULL;
+	if (!gauges->ready && request->probe != NULL &&
+		is_whole(request_path_rest(target, "/actuator/health/readiness")))
+		*refusal = &refusal_unavailable;
+	else if (shown && write_page(target, gauges, page))
+	{
+		if (!request->is_head && strcmp(request->method, "GET") != 0)
+			*refusal = &refusal_method;
+	}
+	else if (is_admin && (rest == NULL || *rest != '/'))
+		*refusal = &refusal_not_found;
+	else
+		return ACTUATOR_PASS;
+	return *refusal != NULL ? ACTUATOR_REFUSED : ACTUATOR_PAGE;
+}

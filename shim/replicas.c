@@ -1,0 +1,311 @@
+/*-------------------------------------------------------------------------
+ *
+ * replicas.c
+ *	  Reads on hot standbys, without believing what is no longer true.
+ *
+ * Each standby has a thread that compares it with the primary, over two
+ * connections of its own.  The order is what makes it right: first it notes
+ * the time and how many requests to /auth and /manage have been answered, then
+ * it asks the primary for the end of its log, and when the standby has
+ * replayed that, it knows all that was committed before.  Requests only read
+ * what the thread has noted.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "log.h"
+#include "replica_watch.h"
+#include "replicas.h"
+
+/* Marks of sessions; two that share one are both sent to the primary. */
+#define MARKS 65536
+
+/* How often a standby is compared, and after a failure. */
+#define WATCH_MS 100
+#define WATCH_FAILED_MS 1000
+
+/* A personal key's use is written down by the primary, once a minute. */
+#define KEY_MICROS 50000000
+
+struct replica
+{
+	struct replicas *owner;
+	int			number;			/* in the configuration, from 1 */
+	char	   *conninfo;
+	struct pool *pool;
+	pthread_t	thread;
+	bool		runs;
+	atomic_bool usable;
+	atomic_uint_fast64_t fresh_at;	/* it has what was committed then */
+	atomic_uint_fast64_t applied;	/* ... and these account requests */
+};
+
+struct replicas
+{
+	const struct config *config;	/* as it was at the start */
+	int			count;
+	struct replica list[MAX_REPLICAS];
+	atomic_uint next;			/* whose turn it is */
+	atomic_uint_fast64_t accounts;	/* /auth and /manage, answered */
+	atomic_uint_fast64_t *marks;	/* until when to ask the primary */
+	atomic_uint_fast64_t *keys; /* when a key last asked the primary */
+	pthread_mutex_t mutex;
+	pthread_cond_t wake;
+	bool		ending;
+};
+
+/* Waits for the time, or less if there is something to look at. */
+static bool
+pause_watch(struct replicas *replicas, const struct replica *replica,
+			long milliseconds)
+{
+	struct timespec until;
+	int			failure = 0;
+	bool		ending;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_nsec += milliseconds % 1000 * 1000000;
+	until.tv_sec += milliseconds / 1000 + until.tv_nsec / 1000000000;
+	until.tv_nsec %= 1000000000;
+	pthread_mutex_lock(&replicas->mutex);
+	while (!replicas->ending && failure == 0 &&
+		   (!atomic_load(&replica->usable) ||
+			atomic_load(&replica->applied) ==
+			atomic_load(&replicas->accounts)))
+		failure = pthread_cond_timedwait(&replicas->wake, &replicas->mutex,
+										 &until);
+	ending = replicas->ending;
+	pthread_mutex_unlock(&replicas->mutex);
+	return !ending;
+}
+
+/* The life of a thread: compare, note, wait. */
+static void *
+watch(void *argument)
+{
+	struct replica *replica = argument;
+	struct replicas *replicas = replica->owner;
+	struct replica_watch *state = replica_watch_create(replicas->config,
+													   replica->conninfo,
+													   replica->number);
+	long		wait_ms = WATCH_MS;
+
+	while (state != NULL && pause_watch(replicas, replica, wait_ms))
+	{
+		uint64_t	now = now_micros();
+		uint64_t	accounts = atomic_load(&replicas->accounts);
+		enum watch_outcome outcome = replica_watch_compare(state);
+
+		if (outcome == WATCH_REACHED)
+		{
+			atomic_store(&replica->fresh_at, now);
+			atomic_store(&replica->applied, accounts);
+		}
+		if (outcome != WATCH_BEHIND)
+			atomic_store(&replica->usable, outcome == WATCH_REACHED);
+		/* what lags is asked again soon, but not all the time */
+		wait_ms = outcome == WATCH_FAILED ? WATCH_FAILED_MS : WATCH_MS;
+	}
+	atomic_store(&replica->usable, false);
+	replica_watch_free(state);
+	return NULL;
+}
+
+/* One item of the list, cut at newlines and semicolons. */
+static bool
+add_replica(struct replicas *replicas, const char *start, size_t length)
+{
+	struct replica *replica = &replicas->list[replicas->count];
+
+	if (replicas->count == MAX_REPLICAS)
+		return false;
+	replica->owner = replicas;
+	replica->number = replicas->count + 1;
+	replica->conninfo = strndup(start, length);
+	if (replica->conninfo == NULL)
+		return false;
+	replicas->count++;
+	replica->pool = pool_create(replicas->config, replica->conninfo);
+	return replica->pool != NULL;
+}
+
+struct replicas *
+replicas_create(const struct config *config)
+{
+	struct replicas *replicas = calloc(1, sizeof(*replicas));
+	pthread_condattr_t attributes;
+	const char *p = config->replicas;
+	int			i;
+
+	if (replicas == NULL)
+		return NULL;
+	replicas->config = config;
+	pthread_mutex_init(&replicas->mutex, NULL);
+	pthread_condattr_init(&attributes);
+	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+	pthread_cond_init(&replicas->wake, &attributes);
+	pthread_condattr_destroy(&attributes);
+
+	for (p += strspn(p, REPLICA_SEPARATORS); *p != '\0';
+		 p += strspn(p, REPLICA_SEPARATORS))
+	{
+		size_t		length = strcspn(p, ";\n");
+
+		if (!add_replica(replicas, p, length))
+		{
+			replicas_destroy(replicas);
+			return NULL;
+		}
+		p += length;
+	}
+	if (replicas->count == 0)
+		return replicas;
+
+	replicas->marks = calloc(MARKS, sizeof(*replicas->marks));
+	replicas->keys = calloc(MARKS, sizeof(*replicas->keys));
+	if (replicas->marks == NULL || replicas->keys == NULL)
+	{
+		replicas_destroy(replicas);
+		return NULL;
+	}
+	for (i = 0; i < replicas->count; i++)
+		replicas->list[i].runs = pthread_create(&replicas->list[i].thread,
+												NULL, watch,
+												&replicas->list[i]) == 0;
+	return replicas;
+}
+
+void
+replicas_destroy(struct replicas *replicas)
+{
+	int			i;
+
+	if (replicas == NULL)
+		return;
+	pthread_mutex_lock(&replicas->mutex);
+	replicas->ending = true;
+	pthread_cond_broadcast(&replicas->wake);
+	pthread_mutex_unlock(&replicas->mutex);
+	for (i = 0; i < replicas->count; i++)
+	{
+		if (replicas->list[i].runs)
+			pthread_join(replicas->list[i].thread, NULL);
+		pool_destroy(replicas->list[i].pool);
+		free(replicas->list[i].conninfo);
+	}
+	pthread_cond_destroy(&replicas->wake);
+	pthread_mutex_destroy(&replicas->mutex);
+	free(replicas->marks);
+	free(replicas->keys);
+	free(replicas);
+}
+
+static bool
+is_read(const struct request *request)
+{
+	return request->is_head || strcmp(request->method, "GET") == 0;
+}
+
+/*
+ * A key that has not asked the primary for a while does so, because a standby
+ * cannot write down that it was used.
+ */
+static bool
+key_is_due(struct replicas *replicas, const struct request *request,
+		   uint64_t now)
+{
+	atomic_uint_fast64_t *asked =
+		&replicas->keys[request->credential % MARKS];
+
+	if (!request->has_key ||
+		(atomic_load(asked) != 0 && now < atomic_load(asked) + KEY_MICROS))
+		return false;
+	atomic_store(asked, now);
+	return true;
+}
+
+/* A standby that may answer the request, or NULL. */
+static struct replica *
+choose(struct replicas *replicas, const struct request *request)
+{
+	const struct config *config = replicas->config;
+	uint64_t	lag = (uint64_t) config->replica_max_lag_ms * 1000;
+	uint64_t	now = now_micros();
+	uint64_t	accounts = atomic_load(&replicas->accounts);
+	unsigned	first;
+	int			i;
+
+	if (request->area != AREA_API || !is_read(request) ||
+		now < atomic_load(&replicas->marks[request->credential % MARKS]) ||
+		key_is_due(replicas, request, now))
+		return NULL;
+	first = atomic_fetch_add(&replicas->next, 1);
+	for (i = 0; i < replicas->count; i++)
+	{
+		struct replica *replica =
+			&replicas->list[(first + (unsigned) i) %
+							(unsigned) replicas->count];
+
+		if (atomic_load(&replica->usable) &&
+			now <= atomic_load(&replica->fresh_at) + lag &&
+			atomic_load(&replica->applied) >= accounts)
+			return replica;
+	}
+	return NULL;
+}
+
+/*
+ * Something was written, or may have been: this session reads it from the
+ * primary, and if it was about accounts, everybody does until the standbys
+ * have it.  This comes before the answer goes out.
+ */
+static void
+note_write(struct replicas *replicas, const struct request *request)
+{
+	atomic_store(&replicas->marks[request->credential % MARKS],
+				 now_micros() +
+				 (uint64_t) replicas->config->read_your_writes_ms * 1000);
+	if (request->area != AREA_ACCOUNTS)
+		return;
+	pthread_mutex_lock(&replicas->mutex);
+	atomic_fetch_add(&replicas->accounts, 1);
+	pthread_cond_broadcast(&replicas->wake);
+	pthread_mutex_unlock(&replicas->mutex);
+}
+
+const struct refusal *
+replicas_call(struct replicas *replicas, struct pool *primary,
+			  const struct config *config, const struct request *request,
+			  struct answer *answer)
+{
+	const struct refusal *refusal;
+	struct replica *replica;
+
+	if (replicas->count == 0)
+		return call_handle(primary, config, request, answer);
+
+	replica = choose(replicas, request);
+	if (replica != NULL)
+	{
+		refusal = call_handle(replica->pool, config, request, answer);
+		if (refusal == NULL && answer->status < 400)
+			return NULL;
+		/* the primary would need as long */
+		if (refusal == &refusal_timeout)
+			return refusal;
+		/* until its thread has looked at it again */
+		if (refusal == &refusal_unavailable)
+			atomic_store(&replica->usable, false);
+		PQclear(answer->result);
+	}
+	refusal = call_handle(primary, config, request, answer);
+	if (!is_read(request))
+		note_write(replicas, request);
+	return refusal;
+}

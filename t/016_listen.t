@@ -1,0 +1,257 @@
+# Where the shim listens: Unix sockets, and addresses for operators alone.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::Bin/lib";
+
+use EntityApi::Shim;
+use IO::Socket::INET;
+use IO::Socket::UNIX;
+use JSON::PP;
+use POSIX ();
+use Test::More;
+use Time::HiRes qw(sleep time);
+
+my $cluster = EntityApi::Shim->cluster;
+my $folder = EntityApi::Test::folder();
+my $program = EntityApi::Test::private_program('entityapi-shim');
+
+# Sends bytes to a socket or port; returns all that comes back.
+sub talk
+{
+	my ($to, $bytes) = @_;
+	my $socket = $to =~ m{^/}
+	  ? IO::Socket::UNIX->new(Peer => $to)
+	  : IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $to, Timeout => 5);
+	return undef unless $socket;
+
+	local $SIG{PIPE} = 'IGNORE';
+	$socket->autoflush(1);
+	print $socket $bytes;
+	local $/;
+	my $answer = <$socket> // '';
+	close $socket;
+	return $answer;
+}
+
+sub get
+{
+	my ($to, $target, @headers) = @_;
+	my $answer = talk($to, join("\r\n", "GET $target HTTP/1.1", 'Host: a', 'Connection: close', @headers, '', ''));
+	return undef unless defined $answer;
+	my ($status, $head, $body) = $answer =~ m{^HTTP/1\.1 (\d+) (.*?)\r\n\r\n(.*)}s;
+
+	return { status => $status // 0, head => $head // '', body => $body // '',
+		json => scalar eval { decode_json($body) } };
+}
+
+sub free_port
+{
+	my $socket = IO::Socket::INET->new(LocalAddr => '127.0.0.1', LocalPort => 0, Listen => 1);
+	return $socket->sockport;
+}
+
+# A shim that the library does not wait for by TCP
+sub shim_at
+{
+	my ($probe, %flags) = @_;
+	my $shim = EntityApi::Test->shim($cluster, wait => 0, %flags);
+
+	EntityApi::Test::wait_until(10, sub {
+			die EntityApi::Test::slurp($shim->err) if $shim->has_ended;
+			my $answer = get($probe, '/actuator/health');
+			$answer && $answer->{status} == 200 })
+	  or die "no answer:\n" . EntityApi::Test::slurp($shim->err);
+	return $shim;
+}
+
+sub must_not_start
+{
+	my ($name, $like, @flags) = @_;
+	my $result = EntityApi::Test::run(
+		[ $program, 'serve', '--database', $cluster->conninfo('entityapi_shim'), @flags ], service => 1);
+
+	isnt($result->{status}, 0, "$name: no start");
+	like($result->{err}, $like, 'with a clear line');
+	return;
+}
+
+subtest 'a Unix socket alone' => sub {
+	my $path = "$folder/main";
+	my $shim = shim_at($path, listen => "unix:$path", access_log_delay_ms => 0);
+	my $own = IO::Socket::INET->new(LocalAddr => '127.0.0.1', LocalPort => 0, Listen => 1);
+	my @ports = map { /^\s*\d+: 0100007F:(\w{4}) 00000000:0000 0A(?:\s+\S+){6}\s+(\d+)/ ? [ hex $1, $2 ] : () }
+	  split /\n/, EntityApi::Test::slurp('/proc/net/tcp');
+	my %inode = map { (readlink($_) // '') =~ /socket:\[(\d+)\]/ ? ($1 => 1) : () } glob "/proc/@{[$shim->pid]}/fd/*";
+
+	is(scalar(grep { $_->[0] == $own->sockport } @ports), 1, 'ports that somebody listens on are seen');
+	is_deeply([ grep { $inode{ $_->[1] } } @ports ], [], 'of this one none is left open');
+	is(sprintf('%04o', (stat $path)[2] & 07777), '0660', 'mode');
+	my $answer = get($path, '/api/v1/x?y=1');
+	is($answer->{status}, 200, 'a request');
+	is($answer->{json}{target}, '/api/v1/x?y=1', 'arrives');
+	is($answer->{json}{remote}, undef, 'the peer has no address');
+	is(get($path, '/x', 'X-Forwarded-For: 198.51.100.7')->{json}{remote}, '198.51.100.7',
+		'a proxy says whose request it is');
+	is(get($path, '/x', 'X-Forwarded-For: 198.51.100.7, nonsense')->{json}{remote}, undef,
+		'nonsense is nobody');
+	my $post = talk($path, "POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello");
+	like($post, qr/^Connection: close\r$/m, 'connections are not reused');
+	like($post, qr/"body": ?"aGVsbG8="/, 'a body');
+	is(get($path, '/big/3000000')->{body}, 'x' x 3_000_000, 'a large answer');
+	like(talk($path, "GET /x HTTP/1.1\r\n\r\n"), qr/^HTTP\/1.1 400 /, 'refusals');
+	my $curl = EntityApi::Test::run([ 'curl', '-sS', '--unix-socket', $path, 'http://a/actuator/health' ]);
+	like($curl->{out}, qr/"target"/, 'curl --unix-socket') or diag $curl->{err};
+
+	my @children = map {
+		my $pid = open(my $out, '-|') // die "fork: $!\n";
+		if ($pid == 0)
+		{
+			my $fine = grep { (get($path, "/big/$_") // { status => 0 })->{status} == 200 } 1 .. 50;
+			syswrite STDOUT, $fine;
+			POSIX::_exit(0);
+		}
+		$out;
+	} 1 .. 8;
+	is_deeply([ map { scalar <$_> } @children ], [ (50) x 8 ], 'many at once');
+
+	my $busy = IO::Socket::UNIX->new(Peer => $path);
+	$busy->autoflush(1);
+	print $busy "GET /sleep/1 HTTP/1.1\r\nHost: a\r\n\r\n";
+	sleep 0.3;
+	kill TERM => $shim->pid;
+	sleep 0.3;
+	is(IO::Socket::UNIX->new(Peer => $path), undef, 'no new connection while it ends');
+	ok(!-e $path, 'the file is gone');
+	like(do { local $/; <$busy> }, qr/^HTTP\/1.1 200 OK/, 'what was under way is answered');
+	is($shim->stop(0), 0, 'ends with 0');
+};
+
+subtest 'files' => sub {
+	my $path = "$folder/stale";
+	my $first = shim_at($path, listen => "unix:$path", socket_mode => '600');
+
+	is(sprintf('%04o', (stat $path)[2] & 07777), '0600', 'another mode');
+	must_not_start('a socket in use', qr/cannot listen on \\"\Q$path\E\\": somebody listens there/, "--listen=unix:$path");
+	is(get($path, '/x')->{status}, 200, 'the first goes on');
+	$first->stop('KILL');
+	ok(-S $path, 'killed, it leaves its file');
+	my $second = shim_at($path, listen => "unix:$path");
+	is(get($path, '/x')->{status}, 200, 'which the next one replaces');
+
+	# somebody has put another file there: it is not ours to remove
+	rename $path, "$path.moved";
+	open my $other, '>', $path or die "$path: $!\n";
+	close $other;
+	is($second->stop, 0, 'ends with 0');
+	ok(-e $path, 'a file that is not its own stays');
+	must_not_start('a plain file', qr/not a socket/, "--listen=unix:$path");
+	unlink $path;
+	must_not_start('no folder', qr/No such file/, "--listen=unix:$folder/none/x");
+	mkdir "$folder/locked", 0555;
+	must_not_start('no right', qr/Permission denied/, "--listen=unix:$folder/locked/x");
+};
+
+subtest 'both kinds of addresses' => sub {
+	my ($path, $port) = ("$folder/both", free_port());
+	my $shim = shim_at($path, listen => "unix:$path,127.0.0.1:$port", trusted_proxies => '10.0.0.0/8');
+
+	is(get($port, '/x')->{json}{remote}, '127.0.0.1', 'TCP');
+	is(get($port, '/x', 'X-Forwarded-For: 198.51.100.7')->{json}{remote}, '127.0.0.1', 'whose peers must be trusted');
+	is(get($path, '/x', 'X-Forwarded-For: 198.51.100.7, 10.1.1.1')->{json}{remote}, '198.51.100.7', 'the socket');
+	my $log = EntityApi::Test::slurp($shim->err);
+	like($log, qr/listening on port $port/, 'both are announced');
+	like($log, qr/listening on \Q$path\E/, 'both are announced');
+	is($shim->stop, 0, 'ends with 0');
+	ok(!-e $path, 'the file is gone');
+};
+
+subtest 'addresses for operators' => sub {
+	my $admin = free_port();
+	my $shim = EntityApi::Test->shim($cluster, admin_listen => "127.0.0.1:$admin", threads => 8, pool_size => 2);
+
+	is(get($admin, '/actuator/health')->{status}, 200, 'health');
+	like(get($admin, '/actuator/prometheus')->{body}, qr/^# TYPE entityapi_http_requests_total counter$/m, 'metrics');
+	is(get($admin, '/actuator/metrics')->{json}{names}[0], 'entityapi_http_requests_total', 'their names');
+	for my $target ('/', '/api/v1/x', '/auth/login', '/manage/tenants', '/actuator', '/actuatorx',
+		'/actuator%2Fhealth', '/ACTUATOR/health', '/api/../actuator/health')
+	{
+		my $before = $cluster->calls;
+		my $answer = get($admin, $target);
+
+		is($answer->{status}, 404, "$target: 404");
+		is($answer->{json}{errors}[0]{code}, 'NOT_FOUND', 'with an error document');
+		is($cluster->calls, $before, 'nobody is asked');
+	}
+	my $before = $cluster->calls;
+	like(talk($admin, "POST /auth/login HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n{}"), qr/^HTTP\/1.1 404 /, 'POST');
+	is($cluster->calls, $before, 'nor is a POST passed on');
+	is($shim->http(GET => '/actuator/metrics')->{json}{target}, '/actuator/metrics', 'the other address shows no metrics');
+	is($shim->http(GET => '/actuator/prometheus')->{json}{target}, '/actuator/prometheus', 'in no form');
+
+	# all threads of the service are busy: its operators do not notice
+	my @busy = map {
+		my $socket = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $shim->port);
+		$socket->autoflush(1);
+		print $socket "GET /sleep/2 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+		$socket;
+	} 1 .. 12;
+	sleep 0.4;
+	my $started = time;
+	my $busy = get($admin, '/actuator/prometheus')->{body};
+	cmp_ok(time - $started, '<', 0.5, 'metrics under load');
+	like($busy, qr/^entityapi_http_requests_in_flight [4-8]$/m, 'say so');
+	like($busy, qr/^entityapi_pool_connections\{state="in_use"\} 2$/m, 'of the pool');
+	like($busy, qr/^entityapi_pool_waiting [2-6]$/m, 'and of those who wait');
+	is(get($admin, '/actuator/health/liveness')->{status}, 200, 'it lives');
+	close $_ for @busy;
+	sleep 2.2;
+
+	my $last = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $shim->port);
+	$last->autoflush(1);
+	print $last "GET /sleep/1.5 HTTP/1.1\r\nHost: a\r\n\r\n";
+	sleep 0.3;
+	is(get($admin, '/actuator/health/readiness')->{status}, 200, 'ready');
+	kill TERM => $shim->pid;
+	sleep 0.3;
+	is(get($admin, '/actuator/health/readiness')->{status}, 503, 'not ready while it ends');
+	like(get($admin, '/actuator/prometheus')->{body}, qr/^entityapi_draining 1$/m, 'which the metrics say, too');
+	like(do { local $/; <$last> }, qr/^HTTP\/1.1 200 OK/, 'what was under way is answered');
+	is($shim->stop(0), 0, 'ends with 0');
+	is(get($admin, '/actuator/health'), undef, 'and nobody listens');
+};
+
+subtest 'a socket for operators' => sub {
+	my ($path, $admin) = ("$folder/m", "$folder/a");
+	my $shim = shim_at($path, listen => "unix:$path", admin_listen => "unix:$admin", metrics => 'true');
+
+	is(get($admin, '/actuator/health')->{status}, 200, 'health');
+	is(get($admin, '/api/v1/x')->{status}, 404, 'nothing else');
+	is(get($path, '/api/v1/x')->{status}, 200, 'which the other one serves');
+	is(get($path, '/actuator/prometheus')->{status}, 200, 'with metrics, if so configured');
+	is($shim->stop, 0, 'ends with 0');
+	ok(!-e $path && !-e $admin, 'both files are gone');
+};
+
+subtest 'settings' => sub {
+	my $port = free_port();
+	my @cases = (
+		[ 'a relative path',    qr/listen: "unix:x" is not an absolute path/, '--listen=unix:x' ],
+		[ 'no path',            qr/not an absolute path/,         '--listen=unix:' ],
+		[ 'a long path',        qr/longer than a socket/,         '--listen=unix:/' . 'x' x 200 ],
+		[ 'an admin address',   qr/admin_listen: "9090" is not host:port/, '--admin-listen=9090' ],
+		[ 'port 0 beside one',  qr/needs a port/,                 "--listen=unix:$folder/x,127.0.0.1:0" ],
+		[ 'the same twice',     qr/cannot listen on/,             "--listen=127.0.0.1:$port", "--admin-listen=127.0.0.1:$port" ],
+		[ 'the same socket',    qr/somebody listens there/,       "--listen=unix:$folder/x", "--admin-listen=unix:$folder/x" ],
+		[ 'too many',           qr/too many/,                     '--listen=' . join ',', map { "127.0.0.1:$_" } 2000 .. 2020 ],
+		[ 'a mode of letters',  qr/socket_mode: "rw"/,            '--socket-mode=rw' ],
+		[ 'a mode of decimals', qr/socket_mode/,                  '--socket-mode=0680' ],
+		[ 'a wide mode',        qr/socket_mode/,                  '--socket-mode=7777' ]);
+
+	must_not_start(@$_) for @cases;
+	ok(!-e "$folder/x", 'no file is left');
+};
+
+done_testing;

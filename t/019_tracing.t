@@ -1,0 +1,150 @@
+# What a request leaves behind: trace, timing, lines of the access log.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::Bin/lib";
+
+use EntityApi::Shim;
+use EntityApi::Test;
+use JSON::PP;
+use Test::More;
+use Time::HiRes qw(sleep time);
+
+my $cluster = EntityApi::Shim->cluster;
+my $shim = EntityApi::Test->shim($cluster, server_timing => 'true');
+my ($trace, $span) = ('4bf92f3577b34da6a3ce929d0e0e4736', '00f067aa0ba902b7');
+
+sub record
+{
+	my ($id, $of) = @_;
+	my $line;
+
+	EntityApi::Test::wait_until(5, sub {
+			($line) = EntityApi::Test::slurp(($of // $shim)->log) =~ /^(.*"$id".*)$/m });
+	return decode_json($line // die "no line for $id\n");
+}
+
+subtest 'traceparent' => sub {
+	my %good = (
+		plain   => "00-$trace-$span-01",
+		flags   => "00-$trace-$span-ff",
+		later   => "cc-$trace-$span-00",
+		longer  => "cc-$trace-$span-00-what-comes-then");
+	my %bad = (
+		none      => undef,
+		empty     => '',
+		short     => "00-$trace-$span-0",
+		long      => "00-$trace-$span-01-x",
+		longer    => "cc-$trace-$span-01x",
+		upper     => '00-' . uc($trace) . "-$span-01",
+		version   => "ff-$trace-$span-01",
+		hex       => '00-' . ('g' x 32) . "-$span-01",
+		trace     => '00-' . ('0' x 32) . "-$span-01",
+		span      => "00-$trace-" . ('0' x 16) . '-01',
+		dashes    => "00_${trace}_${span}_01",
+		quotes    => "00-\"},{\"evil\":\"" . 'a' x 19 . "-$span-01",
+		spaces    => "00 $trace $span 01",
+		twice     => [ "00-$trace-$span-01", "00-$trace-$span-01" ]);
+
+	for my $name (sort keys %good)
+	{
+		$shim->http(GET => '/x', { headers => { 'X-Request-Id' => "good-$name", traceparent => $good{$name} } });
+		my $record = record("good-$name");
+
+		is_deeply([ @$record{qw(traceId spanId)} ], [ $trace, $span ], "$name: in the log");
+	}
+	for my $name (sort keys %bad)
+	{
+		$shim->http(GET => '/x', { headers => { 'X-Request-Id' => "bad-$name",
+					defined $bad{$name} ? (traceparent => $bad{$name}) : () } });
+		my $record = record("bad-$name");
+
+		ok(!exists $record->{traceId} && !exists $record->{spanId}, "$name: there is none");
+	}
+	$shim->raw("POST /x HTTP/1.1\r\nHost: a\r\nX-Request-Id: refused-1\r\nTraceparent: 00-$trace-$span-01\r\n\r\n");
+	is(record('refused-1')->{traceId}, $trace, 'a refusal has it, too');
+};
+
+subtest 'the log of the server' => sub {
+	my $real = EntityApi::Test->cluster;
+	my $api = EntityApi::Test->shim($real);
+	my $ann = $api->superadmin;
+
+	# a fault inside: the table that a list of management reads is gone
+	$real->psql('alter table entityapi.tenant rename column slug to slug_away');
+	my $answer = $api->http(GET => '/manage/tenants', { token => $ann,
+			headers => { 'X-Request-Id' => 'inside-1', traceparent => "00-$trace-$span-01" } });
+	$api->http(GET => '/manage/tenants', { token => $ann,
+			headers => { 'X-Request-Id' => 'inside-2', traceparent => "00-$trace-$span-01\\n" } });
+	$real->psql('alter table entityapi.tenant rename column slug_away to slug');
+	my $log = EntityApi::Test::slurp($real->log);
+
+	is($answer->{status}, 500, 'an unexpected failure');
+	like($log, qr/entityapi request inside-1 of trace $trace failed: /, 'names request and trace');
+	like($log, qr/entityapi request inside-2(?: of trace $trace)? failed: /, 'or the request alone');
+	unlike($log, qr/00-$trace/, 'never what was sent');
+};
+
+subtest 'Server-Timing' => sub {
+	my $number = qr/\d+\.\d{3}/;
+	my $slow = $shim->http(GET => '/sleep/0.2');
+	my ($total, $wait, $db) = $slow->{headers}{'server-timing'} =~
+	  /^total;dur=($number), wait;dur=($number), db;dur=($number)$/;
+
+	cmp_ok($db, '>=', 200, 'time in the database, in milliseconds');
+	cmp_ok($total, '>=', $db + $wait, 'is part of the whole');
+	cmp_ok($total, '<', 5000, 'which is of that size');
+	like($shim->raw("POST /x HTTP/1.1\r\nHost: a\r\n\r\n"), qr/^Server-Timing: total;dur=$number, wait;dur=0\.000, db;dur=0\.000\r$/m,
+		'refusals, too');
+	my $plain = EntityApi::Test->shim($cluster);
+	is($plain->http(GET => '/x')->{headers}{'server-timing'}, undef, 'not by default');
+};
+
+subtest 'lines wait for others' => sub {
+	my $slow = EntityApi::Test->shim($cluster, access_log_delay_ms => 2000);
+	my $count = sub { scalar(() = EntityApi::Test::slurp($slow->log) =~ /"wait-\d+"/g) };
+
+	EntityApi::Test::wait_until(5, sub { EntityApi::Test::slurp($slow->log) =~ /health|stand-in/ });
+	$slow->http(GET => '/x', { headers => { 'X-Request-Id' => "wait-$_" } }) for 1 .. 5;
+	is($count->(), 0, 'for a while');
+	ok(EntityApi::Test::wait_until(4, sub { $count->() == 5 }), 'not for ever');
+	$slow->http(GET => '/x', { headers => { 'X-Request-Id' => "wait-$_" } }) for 6 .. 9;
+	is($slow->stop, 0, 'an end');
+	is($count->(), 9, 'writes them');
+
+	my $many = EntityApi::Test->shim($cluster, access_log_delay_ms => 10_000);
+	$many->http(GET => '/x', { headers => { 'X-Request-Id' => "many-$_" } }) for 1 .. 400;
+	my $text = EntityApi::Test::slurp($many->log);
+	cmp_ok(length $text, '>=', 65_536, 'a full buffer is written');
+	is($many->stop, 0, 'ends with 0');
+	my @ids = EntityApi::Test::slurp($many->log) =~ /"many-(\d+)"/g;
+	is_deeply(\@ids, [ 1 .. 400 ], 'all lines, in order');
+	is(scalar(grep { !eval { decode_json($_) } } split /\n/, EntityApi::Test::slurp($many->log)), 0, 'all of them whole');
+
+	my $now = EntityApi::Test->shim($cluster, access_log_delay_ms => 0);
+	$now->http(GET => '/x', { headers => { 'X-Request-Id' => 'now-1' } });
+	ok(EntityApi::Test::wait_until(1, sub { EntityApi::Test::slurp($now->log) =~ /"now-1"/ }), '0 is at once');
+};
+
+subtest 'a log that cannot be written' => sub {
+	my $port = do {
+		IO::Socket::INET->new(LocalAddr => '127.0.0.1', LocalPort => 0, Listen => 1)->sockport };
+	my $pid = EntityApi::Test::start(
+		[ EntityApi::Test::private_program('entityapi-shim'), 'serve', '--listen', "127.0.0.1:$port", '--metrics', 'true',
+			'--access-log-delay-ms', 10, '--database', $cluster->conninfo('entityapi_shim') ],
+		out => '/dev/full', err => '/dev/null', service => 1);
+	my $client = HTTP::Tiny->new(timeout => 5);
+	my $get = sub { $client->get("http://127.0.0.1:$port$_[0]") };
+
+	ok(EntityApi::Test::wait_until(10, sub { $get->('/actuator/health')->{status} == 200 }), 'serves');
+	is($get->('/x')->{status}, 200, 'and goes on');
+	ok(EntityApi::Test::wait_until(5, sub {
+				$get->('/actuator/prometheus')->{content} =~ /^entityapi_log_lines_lost_total [1-9]/m }), 'and counts what is lost');
+	kill TERM => $pid;
+	waitpid $pid, 0;
+	is($?, 0, 'ends with 0');
+};
+
+done_testing;

@@ -1,0 +1,258 @@
+# Slow clients, many clients, and what they must not do to others.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::Bin/lib";
+
+use EntityApi::Shim;
+use Errno ();
+use IO::Socket::INET;
+use JSON::PP;
+use POSIX ();
+use Socket qw(SOL_SOCKET SO_RCVBUF);
+use Test::More;
+use Time::HiRes qw(time sleep);
+
+my $cluster = EntityApi::Shim->cluster;
+my $host = "Host: a\r\n";
+my $get = "GET /x HTTP/1.1\r\n$host";
+
+# Builds with a sanitizer are slow; they are asked for its reports.
+my $slack = $ENV{SANITIZER} ? 8 : 1;
+
+local $SIG{PIPE} = 'IGNORE';
+
+sub connected
+{
+	my ($shim, $bytes) = @_;
+	my $socket = IO::Socket::INET->new(
+		PeerAddr => '127.0.0.1', PeerPort => $shim->port, Timeout => 5)
+	  or die "cannot connect: $@\n";
+
+	$socket->autoflush(1);
+	print $socket $bytes if defined $bytes;
+	return $socket;
+}
+
+# All that comes within the time.
+sub answer_of
+{
+	my ($socket, $seconds) = @_;
+	my $end = time + $seconds;
+	my $answer = '';
+
+	while ((my $left = $end - time) > 0)
+	{
+		my $ready = '';
+
+		vec($ready, fileno($socket), 1) = 1;
+		last unless select $ready, undef, undef, $left;
+		last unless sysread $socket, $answer, 65536, length $answer;
+	}
+	return $answer;
+}
+
+# Sends one byte more on each of them.
+sub drip
+{
+	$_->blocking(0), syswrite $_, 'a' for @_;
+	return;
+}
+
+# The longest that a healthy client waits, with something done in between.
+sub longest_wait
+{
+	my ($shim, $seconds, $meanwhile) = @_;
+	my $end = time + $seconds;
+	my $longest = 0;
+	my $failed = 0;
+	my $count = 0;
+
+	while (time < $end)
+	{
+		my $started = time;
+		my $answer = $shim->raw("${get}Connection: close\r\n\r\n");
+		my $took = time - $started;
+
+		$count++;
+		$failed++ if $answer !~ /^HTTP\/1.1 200 /;
+		$longest = $took if $took > $longest;
+		$meanwhile->();
+		sleep 0.02;
+	}
+	note sprintf '%d requests, the slowest took %.0f ms', $count, $longest * 1000;
+	return ($longest, $failed);
+}
+
+sub statuses
+{
+	return map { /^HTTP\/1.1 (\d+) / ? $1 : 'none' } @_;
+}
+
+for my $threads (256, 48)
+{
+	subtest "500 idle and 50 dripping clients, $threads threads" => sub {
+		my $shim = EntityApi::Test->shim($cluster, threads => $threads, pool_size => 4,
+			keep_alive => 'yes');
+		my @idle = map { connected($shim) } 1 .. 250;
+		my @kept = map { connected($shim, "$get\r\n") } 1 .. 250;
+		my @heads = map { connected($shim, "${get}X-A: ") } 1 .. 25;
+		my @bodies = map { connected($shim, "POST /x HTTP/1.1\r\n${host}Content-Length: 100000\r\n\r\n") } 1 .. 25;
+		my ($longest, $failed) = longest_wait($shim, 2.5, sub { drip(@heads, @bodies) });
+
+		is($failed, 0, 'a healthy client is answered');
+		cmp_ok($longest, '<', 1 * $slack, 'within a second, always');
+		close $_ for @idle, @kept, @heads, @bodies;
+		is($shim->stop, 0, 'ends with 0');
+	};
+}
+
+subtest 'a thousand requests in one go' => sub {
+	my $shim = EntityApi::Test->shim($cluster, keep_alive => 'yes');
+	my $answer = $shim->raw("${get}\r\n" x 999 . "${get}Connection: close\r\n\r\n", timeout => 20);
+
+	is(scalar(() = $answer =~ /HTTP\/1.1 200 /g), 1000, 'are all answered');
+};
+
+my $shim = EntityApi::Test->shim($cluster, threads => 20, pool_size => 2, pool_queue => 4,
+	pool_wait_ms => 1000, request_timeout_ms => 800, body_timeout_ms => 1200,
+	write_timeout_ms => 1000, keep_alive => 'yes');
+
+subtest 'heads and bodies that drip' => sub {
+	my %slow = (
+		head => connected($shim, "${get}X-A: "),
+		body => connected($shim, "POST /x HTTP/1.1\r\n${host}Content-Length: 100000\r\n\r\n"),
+		chunk => connected($shim, "POST /x HTTP/1.1\r\n${host}Transfer-Encoding: chunked\r\n\r\nffff\r\n"));
+	my $calls = $cluster->calls;
+	my $started = time;
+	my %took;
+
+	while (keys %took < keys %slow && time < $started + 10)
+	{
+		for my $name (grep { !$took{$_} } keys %slow)
+		{
+			drip($slow{$name});
+			my $answer = answer_of($slow{$name}, 0.05);
+			next if $answer eq '';
+			$took{$name} = time - $started;
+			like($answer, qr/^HTTP\/1.1 408 .*"REQUEST_TIMEOUT"/s, "$name: 408");
+			like($answer, qr/^Connection: close\r$/m, 'and closed');
+		}
+	}
+	is(scalar keys %took, 3, 'all are cut');
+	cmp_ok($took{head} // 99, '<', 1.6 * $slack, 'the head at its deadline');
+	cmp_ok($took{$_} // 99, '<', 2 * $slack, "the $_ at its deadline") for qw(body chunk);
+	is($cluster->calls, $calls, 'nothing of them was executed');
+	is((statuses(answer_of(connected($shim, "${get}X-A: "), 3)))[0], 408, 'silence in a head');
+};
+
+subtest 'a body in pieces that come in time' => sub {
+	my $body = 'x' x 200_000;
+	my $socket = connected($shim, "POST /x HTTP/1.1\r\n${host}Connection: close\r\nContent-Length: 200000\r\n\r\n");
+
+	for my $piece (0 .. 3)
+	{
+		print $socket substr $body, $piece * 50_000, 50_000;
+		sleep 0.1;
+	}
+	my $answer = answer_of($socket, 3);
+	like($answer, qr/^HTTP\/1.1 200 /, 'is taken');
+	like($answer, qr/"body": "eHh4/, 'as it is');
+};
+
+subtest 'a client that does not take its answer' => sub {
+	my $socket = IO::Socket::INET->new(Proto => 'tcp');
+	setsockopt $socket, SOL_SOCKET, SO_RCVBUF, 4096;
+	connect $socket, Socket::pack_sockaddr_in($shim->port, Socket::inet_aton('127.0.0.1'));
+	$socket->autoflush(1);
+	print $socket "GET /big/20000000 HTTP/1.1\r\n$host\r\n";
+	my $line;
+	my $started = time;
+
+	# It takes a little, now and then, and would go on for an hour.
+	EntityApi::Test::wait_until(8 * $slack, sub {
+			sysread $socket, my $some, 4096;
+			($line) = EntityApi::Test::slurp($shim->log) =~ /^(.*"bytes":20000000.*)$/m;
+		});
+	ok($line, 'is cut off');
+	cmp_ok(time - $started, '<', 5 * $slack, 'in time');
+};
+
+# Requests of a status each, at the same time.
+sub at_once
+{
+	my (@requests) = @_;
+	my @sockets = map { connected($shim, $_) } @requests;
+
+	return map { answer_of($_, 8) } @sockets;
+}
+
+subtest 'a bounded queue, a bounded wait' => sub {
+	my $slow = "GET /sleep/3 HTTP/1.1\r\n${host}Connection: close\r\n\r\n";
+	my @busy = map { connected($shim, $slow) } 1 .. 2;
+
+	sleep 0.3;
+	my $started = time;
+	my @waiting = map { connected($shim, "${get}Connection: close\r\n\r\n") } 1 .. 4;
+	sleep 0.3;
+	my $before = time;
+	my $answer = $shim->raw("${get}Connection: close\r\n\r\n");
+	cmp_ok(time - $before, '<', 0.5 * $slack, 'who finds the queue full is told at once');
+	like($answer, qr/^HTTP\/1.1 503 .*^Retry-After: 1\r$/ms, '503, Retry-After');
+	my @answers = map { answer_of($_, 5) } @waiting;
+	is_deeply([ statuses(@answers) ], [ (503) x 4 ], 'who waits too long, too');
+	cmp_ok(time - $started, '<', 2 * $slack, 'when the wait is over');
+	is_deeply([ statuses(map { answer_of($_, 5) } @busy) ], [ 200, 200 ],
+		'those before them are answered');
+	is_deeply([ statuses(at_once(("${get}Connection: close\r\n\r\n") x 5)) ], [ (200) x 5 ],
+		'and on it goes');
+};
+
+subtest 'connections of one address' => sub {
+	my $limited = EntityApi::Test->shim($cluster, max_connections_per_address => 3,
+		keep_alive => 'yes');
+	$limited->http(GET => '/x');
+	my @kept;
+
+	# The one of the http() above is kept as well.
+	EntityApi::Test::wait_until(2, sub {
+			@kept = map { connected($limited, "${get}\r\n") } 1 .. 2;
+			my @got = statuses(map { answer_of($_, 0.3) } @kept);
+			return 1 if "@got" eq '200 200';
+			close $_ for @kept;
+			return 0;
+		});
+	my $answer = $limited->raw("${get}\r\n");
+	my ($head, $body) = split /\r\n\r\n/, $answer, 2;
+	like($head, qr/^HTTP\/1.1 429 /, 'one too many: 429');
+	like($head, qr/^Retry-After: 1\r?$/m, 'Retry-After');
+	like($head, qr/^Connection: close\r?$/m, 'closed');
+	is(decode_json($body)->{errors}[0]{code}, 'THROTTLED', 'error document');
+	my $started = time;
+	is(answer_of(connected($limited), 5), '', 'one that asks nothing');
+	cmp_ok(time - $started, '<', 2.5 * $slack, 'goes soon');
+	print { $kept[0] } "${get}\r\n";
+	is((statuses(answer_of($kept[0], 1)))[0], 200, 'those that are there stay');
+	close $_ for @kept;
+	ok(EntityApi::Test::wait_until(3, sub {
+				(statuses($limited->raw("${get}Connection: close\r\n\r\n")))[0] eq '200' }),
+		'and when they are gone others may come');
+
+	my $behind = EntityApi::Test->shim($cluster, max_connections_per_address => 2,
+		trusted_proxies => '127.0.0.1', keep_alive => 'yes');
+	@kept = map { connected($behind, "${get}\r\n") } 1 .. 6;
+	is_deeply([ statuses(map { answer_of($_, 0.3) } @kept) ], [ (200) x 6 ],
+		'a trusted proxy has no limit');
+};
+
+subtest 'the end, with idle connections' => sub {
+	my @kept = map { connected($shim, "${get}\r\n") } 1 .. 10;
+	answer_of($_, 0.1) for @kept;
+	my $started = time;
+	is($shim->stop, 0, 'ends with 0');
+	cmp_ok(time - $started, '<', 1.8 * $slack, 'without waiting for them');
+};
+
+done_testing;
