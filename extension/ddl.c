@@ -4,8 +4,8 @@
  *	  From the stored state of the tables to the new one.
  *
  * Statements are collected by phase, because references need both their
- * tables, and whatever is in the way has to go first.  They run as the
- * owner of the tables, with names quoted by ddl_table.c.
+ * tables, and whatever is in the way has to go first.  Names are quoted by
+ * ddl_table.c.
  *
  * extension/ddl.c
  *
@@ -16,7 +16,6 @@
 #include "catalog/namespace.h"
 #include "ddl.h"
 #include "errors.h"
-#include "executor/spi.h"
 #include "manifest.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
@@ -60,11 +59,11 @@ find_pointer(EaManifest *m, const char *entity, const char *field)
 		ea_errors_pointer("/spec/fields", field) : "/spec/fields";
 }
 
-void
+EaDdlStatement *
 ea_ddl_add(EaDdlPlan *plan, EaDdlPhase phase, const EaDdlTable *table,
 		   const char *field, const char *fmt,...)
 {
-	EaDdlStatement *statement = palloc(sizeof(EaDdlStatement));
+	EaDdlStatement *statement = palloc0(sizeof(EaDdlStatement));
 	int			needed = 0;
 
 	do
@@ -78,7 +77,10 @@ ea_ddl_add(EaDdlPlan *plan, EaDdlPhase phase, const EaDdlTable *table,
 	statement->label = table ? find_label(plan->m, table->entity) : "";
 	statement->pointer = table ?
 		find_pointer(plan->m, table->entity, field) : "";
+	statement->table = table;
+	statement->deferred = phase == EA_DDL_LATER;
 	plan->phases[phase] = lappend(plan->phases[phase], statement);
+	return statement;
 }
 
 void
@@ -126,6 +128,8 @@ add_object(EaDdlPlan *plan, EaDdlTable *table, EaDdlObject *object)
 static void
 drop_object(EaDdlPlan *plan, EaDdlTable *table, EaDdlObject *object)
 {
+	if (ea_ddl_drop_pending(plan, table, object))
+		return;
 	if (object->kind == EA_DDL_PLAIN_INDEX)
 		ea_ddl_add(plan, EA_DDL_DROP_OBJECTS, table, object->field,
 				   "DROP INDEX %s",
@@ -256,9 +260,13 @@ compare_objects(EaDdlPlan *plan, EaDdlTable *from, EaDdlTable *to)
 		EaDdlObject *stored = ea_names_map_get(from->by_object, object->name);
 
 		if (stays(plan, from, stored, object))
+		{
+			ea_ddl_keep_pending(plan, from, to, object);
 			continue;
+		}
 		check_object(plan, from, to, object);
-		add_object(plan, to, object);
+		if (!ea_ddl_is_live(from) || !ea_ddl_add_online(plan, to, object))
+			add_object(plan, to, object);
 	}
 }
 
@@ -358,7 +366,7 @@ create_schemas(EaDdlPlan *plan)
 
 List *
 ea_ddl_plan(EaManifest *m, const EaDdlSource *stored,
-			const EaDdlSource *wanted, EaNameMap *allowed)
+			const EaDdlSource *wanted, EaNameMap *allowed, List **steps)
 {
 	EaDdlPlan	plan = {m, allowed};
 	List	   *statements = NIL;
@@ -366,6 +374,7 @@ ea_ddl_plan(EaManifest *m, const EaDdlSource *stored,
 
 	plan.from = ea_ddl_state(stored->trees);
 	plan.to = ea_ddl_state(wanted->trees);
+	plan.pending = stored->pending;
 	create_schemas(&plan);
 	find_dropped(&plan);
 	drop_tables(&plan);
@@ -390,46 +399,7 @@ ea_ddl_plan(EaManifest *m, const EaDdlSource *stored,
 	ea_ddl_secure(&plan, stored->catalog, wanted->catalog);
 	for (int i = 0; i < EA_DDL_NPHASES; i++)
 		statements = list_concat(statements, plan.phases[i]);
+	ea_ddl_note_effects(&plan, statements);
+	*steps = plan.steps;
 	return statements;
-}
-
-void
-ea_ddl_run(EaManifest *m, List *statements)
-{
-	MemoryContext mcxt = CurrentMemoryContext;
-	ListCell   *lc;
-
-	foreach(lc, statements)
-	{
-		EaDdlStatement *statement = lfirst(lc);
-
-		CHECK_FOR_INTERRUPTS();
-		PG_TRY();
-		{
-			int			result = SPI_execute(statement->sql, false, 0);
-
-			if (result < 0)
-				elog(ERROR, "\"%s\" failed: %s", statement->sql,
-					 SPI_result_code_string(result));
-		}
-		PG_CATCH();
-		{
-			ErrorData  *error;
-			int			class;
-
-			MemoryContextSwitchTo(mcxt);
-			error = CopyErrorData();
-			class = ERRCODE_TO_CATEGORY(error->sqlerrcode);
-			if (class != ERRCODE_DATA_EXCEPTION &&
-				class != ERRCODE_INTEGRITY_CONSTRAINT_VIOLATION)
-				PG_RE_THROW();
-			FlushErrorState();
-			ea_manifest_fault(m, statement->label, statement->pointer,
-							  "change the rows first",
-							  "the rows that are there stand against it: %s",
-							  error->message);
-			ea_manifest_throw(m);
-		}
-		PG_END_TRY();
-	}
 }

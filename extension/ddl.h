@@ -19,6 +19,7 @@
 #include "jsonread.h"
 #include "names.h"
 #include "nodes/pg_list.h"
+#include "storage/lockdefs.h"
 #include "types.h"
 
 /* How names of constraints and indexes end. */
@@ -31,6 +32,7 @@
 #define EA_DDL_MINIMUM "minimum"
 #define EA_DDL_MAXIMUM "maximum"
 #define EA_DDL_ONE_OF "one_of"
+#define EA_DDL_FILLED "filled"
 
 typedef struct EaDdlColumn
 {
@@ -86,6 +88,7 @@ typedef struct EaDdlTable
 	EaNameMap  *by_object;
 	bool		replaced;		/* of the stored state: dropped and made anew */
 	int			has_rows;		/* -1: not looked yet */
+	int			is_live;		/* -1: not looked yet */
 	const char *after;			/* SQL of the rows as they will be */
 	const char *policy;			/* condition of row-level security */
 	const char *granted;		/* columns that readers may see; "": all */
@@ -102,7 +105,27 @@ typedef struct EaDdlStatement
 	const char *sql;
 	const char *label;			/* document it comes from */
 	const char *pointer;
+	const EaDdlTable *table;	/* as it will be; NULL: of no single one */
+	bool		rewrites;		/* a new type whose values are stored anew */
+	bool		deferred;		/* runs by itself, after the transaction */
+
+	/* filled in by ddl_effect.c */
+	const EaDdlTable *stored;	/* the table as it is, NULL: it is new */
+	LOCKMODE	lock;			/* on it, NoLock if none */
+	const char *effect;			/* why it takes time, or NULL */
+	double		rows;			/* estimate; -1: of no interest */
 } EaDdlStatement;
+
+/* What is left for after the transaction: statements about one object. */
+typedef struct EaDdlStep
+{
+	const char *kind;			/* index, unique, validate, required */
+	const EaDdlTable *table;
+	const char *field;			/* NULL: of no single field */
+	const char *name;			/* of the index or constraint */
+	const char *column;			/* that is required, else NULL */
+	const char *definition;		/* the CREATE INDEX, else NULL */
+} EaDdlStep;
 
 /* The order in which statements run; each phase needs those before. */
 typedef enum EaDdlPhase
@@ -120,6 +143,7 @@ typedef enum EaDdlPhase
 	EA_DDL_ADD_OBJECTS,
 	EA_DDL_ADD_REFERENCES,
 	EA_DDL_ADD_POLICIES,
+	EA_DDL_LATER,				/* after the transaction */
 	EA_DDL_NPHASES
 } EaDdlPhase;
 
@@ -131,6 +155,8 @@ typedef struct EaDdlPlan
 	EaNameMap  *allowed;		/* Entity, Entity.field whose loss is allowed */
 	EaDdlState *from;
 	EaDdlState *to;
+	EaNameMap  *pending;		/* of the stored state: what is not yet there */
+	List	   *steps;			/* of EaDdlStep *, old ones that stay and new */
 	List	   *phases[EA_DDL_NPHASES]; /* of EaDdlStatement * */
 } EaDdlPlan;
 
@@ -151,6 +177,9 @@ extern void ea_ddl_columns(EaDdlPlan *plan, EaDdlTable *from, EaDdlTable *to);
 /* in ddl_data.c; all look at the stored table through SPI */
 extern bool ea_ddl_has_rows(EaDdlTable *table);
 
+/* Has it so many rows that nobody may wait until all are looked at? */
+extern bool ea_ddl_is_live(EaDdlTable *table);
+
 /* Some row of a table that stays, as it will be, meets the condition. */
 extern bool ea_ddl_some_row(EaDdlTable *to, const char *condition);
 
@@ -163,11 +192,57 @@ extern bool ea_ddl_has_duplicates(EaDdlTable *to, EaDdlObject *object);
 extern void ea_ddl_secure(EaDdlPlan *plan, EaCatalog *stored,
 						  EaCatalog *wanted);
 
+/* in ddl_online.c */
+
+/* Schemas and names of what the stored state still lacks; needs SPI. */
+extern EaNameMap *ea_ddl_load_pending(void);
+
+/* Is an index or a constraint of the stored state not there yet? */
+extern bool ea_ddl_is_pending(EaDdlPlan *plan, const EaDdlTable *from,
+							  const char *name);
+
+/* Add an object to a live table; false: only the transaction can. */
+extern bool ea_ddl_add_online(EaDdlPlan *plan, EaDdlTable *to,
+							  EaDdlObject *object);
+
+/* An object that stays is pending and stays so, if it is. */
+extern void ea_ddl_keep_pending(EaDdlPlan *plan, EaDdlTable *from,
+								EaDdlTable *to, EaDdlObject *object);
+
+/* Drop what may not be there yet; false: it is there. */
+extern bool ea_ddl_drop_pending(EaDdlPlan *plan, EaDdlTable *from,
+								EaDdlObject *object);
+
+/*
+ * Was a column required in the stored state, and is it to be so still?  If
+ * that is pending it stays so, or what was made for it goes.
+ */
+extern bool ea_ddl_keep_required(EaDdlPlan *plan, EaDdlTable *from,
+								 EaDdlTable *to, EaDdlColumn *stored,
+								 EaDdlColumn *column);
+
+/* A column of a live table is required from now on. */
+extern void ea_ddl_require_online(EaDdlPlan *plan, EaDdlTable *to,
+								  EaDdlColumn *column);
+
+/* Make steps the ones that are pending; needs SPI. */
+extern void ea_ddl_store_steps(List *steps, int revision);
+
+/* in ddl_effect.c */
+
+/* What each statement locks, and why it takes time. */
+extern void ea_ddl_note_effects(EaDdlPlan *plan, List *statements);
+
+/* A lock as LOCK TABLE calls it. */
+extern const char *ea_ddl_lock_name(LOCKMODE lock);
+
 /* in ddl.c */
 
-extern void ea_ddl_add(EaDdlPlan *plan, EaDdlPhase phase,
-					   const EaDdlTable *table, const char *field,
-					   const char *fmt,...) pg_attribute_printf(5, 6);
+/* Returns the statement, which may be described further. */
+extern EaDdlStatement *ea_ddl_add(EaDdlPlan *plan, EaDdlPhase phase,
+								  const EaDdlTable *table, const char *field,
+								  const char *fmt,...)
+			pg_attribute_printf(5, 6);
 
 /* A fault at a field of an entity, or at the entity. */
 extern void ea_ddl_fault(EaDdlPlan *plan, const EaDdlTable *table,
@@ -183,17 +258,27 @@ typedef struct EaDdlSource
 {
 	List	   *trees;
 	EaCatalog  *catalog;
+	EaNameMap  *pending;		/* of the stored state */
 } EaDdlSource;
 
 /*
  * Statements (EaDdlStatement) from the stored definitions to the new ones,
- * in order; what cannot be done is noted as faults in m.  SPI must be
- * connected.
+ * in order, and the steps that are pending then; what cannot be done is noted
+ * as faults in m.  SPI must be connected.
  */
 extern List *ea_ddl_plan(struct EaManifest *m, const EaDdlSource *stored,
-						 const EaDdlSource *wanted, EaNameMap *allowed);
+						 const EaDdlSource *wanted, EaNameMap *allowed,
+						 List **steps);
 
-/* Run them; an error that the data cause is thrown as a fault. */
+/* in ddl_run.c */
+
+/* How long the statements of this call wait for a lock, in milliseconds. */
+extern void ea_ddl_limit_waits(int timeout);
+
+/*
+ * Run those of the transaction.  An error that the data cause is thrown as a
+ * fault; ERRCODE_LOCK_NOT_AVAILABLE when the tables are in use.
+ */
 extern void ea_ddl_run(struct EaManifest *m, List *statements);
 
 #endif							/* EA_DDL_H */

@@ -127,6 +127,20 @@ drop_column(EaDdlPlan *plan, EaDdlTable *to, EaDdlColumn *column)
 			   quote_identifier(column->name));
 }
 
+/* PostgreSQL leaves values alone that are stored the same way before and after. */
+static bool
+is_stored_anew(const EaDdlColumn *stored, const EaDdlColumn *column,
+			   Change change)
+{
+	EaTypeId	type = stored->type->id;
+
+	if (change != WIDER)
+		return true;
+	if (type == EA_TYPE_DECIMAL)
+		return stored->scale != column->scale;
+	return type != EA_TYPE_STRING && type != EA_TYPE_TEXT;
+}
+
 static void
 change_type(EaDdlPlan *plan, EaDdlTable *to, EaDdlColumn *stored,
 			EaDdlColumn *column, Change change)
@@ -147,7 +161,8 @@ change_type(EaDdlPlan *plan, EaDdlTable *to, EaDdlColumn *stored,
 	/* an explicit cast cuts strings and rounds decimals, as was allowed */
 	ea_ddl_add(plan, EA_DDL_CHANGE_COLUMNS, to, column->field,
 			   "ALTER TABLE %s ALTER COLUMN %s TYPE %s USING %s::%s",
-			   to->qualified, quoted, column->sql, quoted, column->sql);
+			   to->qualified, quoted, column->sql, quoted,
+			   column->sql)->rewrites = is_stored_anew(stored, column, change);
 }
 
 /* A column that continues a stored one of a type that leads to its own. */
@@ -168,16 +183,20 @@ continue_column(EaDdlPlan *plan, EaDdlTable *from, EaDdlTable *to,
 		ea_ddl_add(plan, EA_DDL_CHANGE_COLUMNS, to, column->field,
 				   "ALTER TABLE %s ALTER COLUMN %s DROP NOT NULL",
 				   to->qualified, quoted);
-	if (stored->not_null || !column->not_null)
+	if (ea_ddl_keep_required(plan, from, to, stored, column) ||
+		!column->not_null)
 		return;
 	if (ea_ddl_has_rows(from) &&
 		ea_ddl_some_row(to, psprintf("%s IS NULL", quoted)))
 		ea_ddl_fault(plan, to, column->field, "fill them first",
 					 "is required now, and rows of %s have no value for it",
 					 to->entity);
-	ea_ddl_add(plan, EA_DDL_CHANGE_COLUMNS, to, column->field,
-			   "ALTER TABLE %s ALTER COLUMN %s SET NOT NULL",
-			   to->qualified, quoted);
+	if (ea_ddl_is_live(from))
+		ea_ddl_require_online(plan, to, column);
+	else
+		ea_ddl_add(plan, EA_DDL_CHANGE_COLUMNS, to, column->field,
+				   "ALTER TABLE %s ALTER COLUMN %s SET NOT NULL",
+				   to->qualified, quoted);
 }
 
 /* A column's type for a message. */

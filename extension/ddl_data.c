@@ -15,6 +15,7 @@
 
 #include "ddl.h"
 #include "executor/spi.h"
+#include "guc.h"
 #include "lib/stringinfo.h"
 #include "utils/builtins.h"
 
@@ -36,6 +37,18 @@ ea_ddl_has_rows(EaDdlTable *table)
 		table->has_rows = finds(psprintf("SELECT 1 FROM %s LIMIT 1",
 										 table->qualified));
 	return table->has_rows;
+}
+
+bool
+ea_ddl_is_live(EaDdlTable *table)
+{
+	if (ea_guc_online_rows == 0)
+		return false;
+	if (table->is_live < 0)
+		table->is_live = finds(psprintf("SELECT 1 FROM %s OFFSET %d LIMIT 1",
+										table->qualified,
+										ea_guc_online_rows - 1));
+	return table->is_live;
 }
 
 bool

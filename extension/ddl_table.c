@@ -62,6 +62,7 @@ make_table(Builder *b, const char *entity, const char *field,
 	table->by_column = ea_names_map_create(32);
 	table->by_object = ea_names_map_create(16);
 	table->has_rows = -1;
+	table->is_live = -1;
 	b->state->tables = lappend(b->state->tables, table);
 	ea_names_map_put(b->state->by_key, table->key, table);
 	return table;

@@ -19,6 +19,7 @@
 #include "executor/spi.h"
 #include "fmgr.h"
 #include "funcapi.h"
+#include "guc.h"
 #include "invalidate.h"
 #include "manifest.h"
 #include "miscadmin.h"
@@ -29,6 +30,9 @@
 
 /* Key of the advisory lock that serialises changes of the declarations. */
 #define APPLY_LOCK INT64CONST(0x656e746974796170)
+
+/* How long one change waits for another, in milliseconds. */
+#define APPLY_WAIT 5000
 
 /* What is applied at present. */
 typedef struct Stored
@@ -41,6 +45,7 @@ typedef struct Stored
 	List	   *trees;			/* the same, EaJson * */
 	List	   *texts;			/* the same, char * */
 	List	   *names;			/* of entities, char * */
+	EaNameMap  *pending;		/* what the tables lack so far */
 } Stored;
 
 /* What is to be. */
@@ -119,6 +124,7 @@ load_stored(Stored *stored)
 		stored->trees = lappend(stored->trees, parse_definition(definition));
 		stored->texts = lappend(stored->texts, definition);
 	}
+	stored->pending = ea_ddl_load_pending();
 }
 
 static char *
@@ -298,7 +304,8 @@ store_revision(Wanted *wanted, int revision, List *statements)
 }
 
 static void
-store(EaManifest *m, Stored *stored, Wanted *wanted, List *statements)
+store(EaManifest *m, Stored *stored, Wanted *wanted, List *statements,
+	  List *steps)
 {
 	int			revision = stored->revision + 1;
 	Oid			type = TEXTOID;
@@ -317,18 +324,21 @@ store(EaManifest *m, Stored *stored, Wanted *wanted, List *statements)
 	run("INSERT INTO entityapi.service (definition) VALUES ($1) ON CONFLICT (singleton) DO UPDATE SET definition = excluded.definition",
 		1, &type, &value);
 	store_revision(wanted, revision, statements);
+	ea_ddl_store_steps(steps, revision);
 	ea_invalidate_catalog();
 }
 
 static List *
-plan_tables(EaManifest *m, Stored *stored, Wanted *wanted, EaNameMap *allowed)
+plan_tables(EaManifest *m, Stored *stored, Wanted *wanted, EaNameMap *allowed,
+			List **steps)
 {
 	EaDdlSource from = {stored->trees};
 	EaDdlSource to = {wanted->trees};
 
 	from.catalog = ea_catalog_make(stored->service, stored->texts);
 	to.catalog = ea_catalog_make(wanted->service, wanted->definitions);
-	return ea_ddl_plan(m, &from, &to, allowed);
+	from.pending = stored->pending;
+	return ea_ddl_plan(m, &from, &to, allowed, steps);
 }
 
 static EaNameMap *
@@ -343,12 +353,48 @@ read_allowed(Datum array)
 	return allowed;
 }
 
+/* One change at a time; while it waits here, nobody waits for it. */
+static void
+lock_declarations(void)
+{
+	ea_ddl_limit_waits(APPLY_WAIT);
+	DirectFunctionCall1(pg_advisory_xact_lock_int8, Int64GetDatum(APPLY_LOCK));
+	ea_ddl_limit_waits(ea_guc_apply_lock_timeout);
+}
+
+static void
+return_statement(ReturnSetInfo *rsinfo, int step,
+				 const EaDdlStatement *statement)
+{
+	Datum		values[6];
+	bool		nulls[6] = {false};
+
+	values[0] = Int32GetDatum(step);
+	values[1] = CStringGetTextDatum(statement->sql);
+	values[2] = BoolGetDatum(statement->deferred);
+	if (statement->lock == NoLock)
+		nulls[3] = true;
+	else
+		values[3] = CStringGetTextDatum(ea_ddl_lock_name(statement->lock));
+	if (statement->effect == NULL)
+		nulls[4] = true;
+	else
+		values[4] = CStringGetTextDatum(statement->effect);
+	nulls[5] = statement->rows < 0;
+	values[5] = Int64GetDatum((int64) statement->rows);
+	tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+}
+
 /*
  * apply_manifest(documents jsonb, dry_run boolean, allow_data_loss text[])
  *
  * Makes the documents the whole declared state.  Returns the statements, in
- * order, that this took, or with dry_run would take; none when nothing is to
- * be done.  Refuses with JA400 and all faults as DETAIL.
+ * order, that this took, or with dry_run would take, and what they do to
+ * those who use the tables; none when nothing is to be done.  The deferred
+ * ones are left to be run afterwards, from entityapi.pending_steps.
+ *
+ * Refuses with JA400 and all faults as DETAIL; with 55P03 when the tables are
+ * in use for longer than entityapi.apply_lock_timeout.
  */
 Datum
 ea_sql_apply_manifest(PG_FUNCTION_ARGS)
@@ -361,6 +407,7 @@ ea_sql_apply_manifest(PG_FUNCTION_ARGS)
 	Stored		stored;
 	Wanted		wanted;
 	List	   *statements;
+	List	   *steps;
 	ListCell   *lc;
 
 	for (int i = 0; i < 3; i++)
@@ -380,29 +427,20 @@ ea_sql_apply_manifest(PG_FUNCTION_ARGS)
 	ea_manifest_throw(m);
 
 	allowed = read_allowed(PG_GETARG_DATUM(2));
-	DirectFunctionCall1(pg_advisory_xact_lock_int8, Int64GetDatum(APPLY_LOCK));
+	lock_declarations();
 	load_stored(&stored);
 	check_tenancy(m, &stored);
 	compile(m, &stored, &wanted);
-	statements = plan_tables(m, &stored, &wanted, allowed);
+	statements = plan_tables(m, &stored, &wanted, allowed, &steps);
 	ea_manifest_throw(m);
 
 	if (!PG_GETARG_BOOL(1) && (wanted.changed || statements != NIL ||
 							   list_length(stored.names) !=
 							   list_length(m->entities)))
-		store(m, &stored, &wanted, statements);
+		store(m, &stored, &wanted, statements, steps);
 
 	foreach(lc, statements)
-	{
-		EaDdlStatement *statement = lfirst(lc);
-		Datum		values[2];
-		bool		nulls[2] = {false, false};
-
-		values[0] = Int32GetDatum(foreach_current_index(lc) + 1);
-		values[1] = CStringGetTextDatum(statement->sql);
-		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values,
-							 nulls);
-	}
+		return_statement(rsinfo, foreach_current_index(lc) + 1, lfirst(lc));
 	SPI_finish();
 	return (Datum) 0;
 }
