@@ -24,6 +24,7 @@ END $$;
 CREATE FUNCTION pg_temp.change(entity text, fields jsonb) RETURNS void LANGUAGE sql AS $$
 	UPDATE shop SET spec = jsonb_set(spec, '{fields}', spec->'fields' || fields) WHERE name = entity
 $$;
+SELECT count(*) > 0 AS made FROM pg_temp.apply();
 -- What is there of constraints and indexes, and whether it can be relied upon
 CREATE TEMP VIEW made AS
 SELECT conname::text AS name, CASE WHEN convalidated THEN '' ELSE 'NOT VALID ' END || contype::text AS state
@@ -35,7 +36,6 @@ UNION ALL
 SELECT attname, 'NOT NULL' FROM pg_attribute
 WHERE attrelid = 'online_test.dog'::regclass AND attnotnull AND attnum > 0 AND attname !~ '_at$|id$';
 
-SELECT count(*) > 0 AS made FROM pg_temp.apply();
 INSERT INTO online_test.dog (tenant_id, id, name, chip, age, kind, created_at, updated_at)
 SELECT '00000000-0000-0000-0000-000000000001', ('00000000-0000-0000-0000-00000000001' || i)::uuid,
 	'Dog ' || i, i, i, 'POODLE', now(), now() FROM generate_series(1, 3) i;
@@ -110,6 +110,7 @@ SELECT conname::text AS name, pg_get_constraintdef(oid) AS definition FROM pg_co
 UNION ALL SELECT indexrelid::regclass::text, pg_get_indexdef(indexrelid) FROM pg_index WHERE indrelid = 'online_test.dog'::regclass
 UNION ALL SELECT attname, format_type(atttypid, atttypmod) || ' ' || attnotnull FROM pg_attribute
 WHERE attrelid = 'online_test.dog'::regclass AND attnum > 0;
+DROP VIEW made;
 SELECT count(*) > 0 AS dropped FROM entityapi.apply_manifest('[]', false, '{Dog,Owner}');
 SELECT count(*) FROM entityapi.pending_step;
 SELECT count(*) > 0 AS made FROM pg_temp.apply();
