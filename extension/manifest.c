@@ -357,8 +357,25 @@ read_allowed(Datum array)
 static void
 lock_declarations(void)
 {
+	MemoryContext mcxt = CurrentMemoryContext;
+
 	ea_ddl_limit_waits(APPLY_WAIT);
-	DirectFunctionCall1(pg_advisory_xact_lock_int8, Int64GetDatum(APPLY_LOCK));
+	PG_TRY();
+	{
+		DirectFunctionCall1(pg_advisory_xact_lock_int8,
+							Int64GetDatum(APPLY_LOCK));
+	}
+	PG_CATCH();
+	{
+		MemoryContextSwitchTo(mcxt);
+		if (geterrcode() != ERRCODE_LOCK_NOT_AVAILABLE)
+			PG_RE_THROW();
+		FlushErrorState();
+		ereport(ERROR,
+				(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
+				 errmsg("another change of the declarations is under way")));
+	}
+	PG_END_TRY();
 	ea_ddl_limit_waits(ea_guc_apply_lock_timeout);
 }
 

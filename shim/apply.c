@@ -412,11 +412,15 @@ print_statement(const PGresult *result, int row, bool dry_run)
 	putchar('\n');
 }
 
-/* The statements of the transaction; in a dry run those for later, too. */
-static void
+/*
+ * The statements of the transaction; in a dry run those for later, too.  True
+ * if there are any of these.
+ */
+static bool
 print_plan(const PGresult *result, bool dry_run)
 {
 	bool		later = false;
+	bool		any = false;
 	int			row;
 
 	if (PQntuples(result) == 0)
@@ -425,6 +429,7 @@ print_plan(const PGresult *result, bool dry_run)
 	{
 		bool		deferred = PQgetvalue(result, row, DEFERRED)[0] == 't';
 
+		any = any || deferred;
 		if (deferred && !dry_run)
 			continue;
 		if (deferred && !later)
@@ -433,12 +438,13 @@ print_plan(const PGresult *result, bool dry_run)
 		print_statement(result, row, dry_run);
 	}
 	fflush(stdout);
+	return any;
 }
 
 /* The transaction, which is tried again while the tables are in use. */
 static bool
 apply_documents(PGconn *connection, const char *documents,
-				const struct apply_options *options)
+				const struct apply_options *options, bool *later)
 {
 	const char *values[3] = {documents, options->dry_run ? "true" : "false",
 	options->data_loss.data};
@@ -454,7 +460,7 @@ apply_documents(PGconn *connection, const char *documents,
 	} while (retry_lock(&retry, result));
 	fine = PQresultStatus(result) == PGRES_TUPLES_OK;
 	if (fine)
-		print_plan(result, options->dry_run);
+		*later = print_plan(result, options->dry_run);
 	else
 		print_failure("apply", connection, result);
 	PQclear(result);
@@ -467,15 +473,16 @@ apply(const struct config *config, const char *documents,
 	  const struct apply_options *options)
 {
 	PGconn	   *connection = connect_once("apply", config);
+	bool		later = options->resume;
 	bool		fine;
 
 	if (connection == NULL)
 		return 1;
 	fine = options->dry_run || steps_claim(connection);
 	if (fine && documents != NULL)
-		fine = apply_documents(connection, documents, options);
+		fine = apply_documents(connection, documents, options, &later);
 	if (fine && !options->dry_run && !options->defer)
-		fine = steps_run(connection, options->wait);
+		fine = steps_run(connection, options->wait, later);
 	PQfinish(connection);
 	return fine ? 0 : 1;
 }

@@ -21,8 +21,10 @@ extern bool steps_claim(PGconn *connection);
 /*
  * Run the statements of entityapi.pending_steps, printing each; those that
  * were left by an earlier run, too.  limit: seconds to try again for when a
- * table is in use.  False when not all is done then, which stderr says.
+ * table is in use.  expected: there are some, so that it is a failure when
+ * the login may not run any.  False when not all is done then, which stderr
+ * says.
  */
-extern bool steps_run(PGconn *connection, int limit);
+extern bool steps_run(PGconn *connection, int limit, bool expected);
 
 #endif							/* STEPS_H */

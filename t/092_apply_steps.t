@@ -212,6 +212,28 @@ subtest 'tables in use' => sub {
 	%fields = (%fields, @more);
 };
 
+subtest 'who applies' => sub {
+	$cluster->psql('create role deployer login; grant usage on schema entityapi to deployer;
+		grant execute on function entityapi.apply_manifest(jsonb, boolean, text[]) to deployer');
+	my $deploy = sub {
+		return EntityApi::Test::run([ EntityApi::Test::private_program('entityapi-shim'),
+				'apply', '--database', $cluster->conninfo('deployer'), @_ ]);
+	};
+	is($deploy->(file(extra => { type => 'string' }))->{status}, 0, 'nothing is left for later');
+	my $result = $deploy->(file(extra => { type => 'string', index => JSON::PP::true }));
+	is($result->{status}, 1, 'what is left takes more');
+	like($result->{err}, qr/takes a member of entityapi_owner/, 'as it says');
+	is(status()->{status}, 'PENDING', 'and is pending');
+	$cluster->psql('grant entityapi_owner to deployer');
+	is($deploy->('--resume')->{status}, 0, 'as a member');
+	is($cluster->psql("select relowner::regrole from pg_class where relname = 'item__extra_idx'"), 'entityapi_owner', 'owned as all is');
+	is($cluster->apply('--allow-data-loss', 'Item.extra', file()), "DROP INDEX app.item__extra_idx;\nALTER TABLE app.item DROP COLUMN extra;\n", 'away');
+
+	my $release = hold("select pg_advisory_xact_lock(x'656e746974796170'::bigint)");
+	like($cluster->try_psql("select entityapi.apply_manifest('[]')")->{err}, qr/another change of the declarations is under way/, 'one at a time');
+	$release->();
+};
+
 subtest 'dry run' => sub {
 	$cluster->psql('analyze app.item');
 	my $result = $cluster->try_apply('--dry-run', file(
