@@ -124,6 +124,7 @@ struct EaDeclEntity
 	char	   *name;
 	char	   *description;
 	char	   *plural;
+	char	   *renamed_from;
 	bool		tenant_scoped;
 	bool		locking;
 	bool		soft_delete;
