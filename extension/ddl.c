@@ -216,6 +216,24 @@ check_object(EaDdlPlan *plan, EaDdlTable *from, EaDdlTable *to,
 					 to->entity, n);
 }
 
+/* Does a column of what stays lose digits or characters? */
+static bool
+is_cut(EaDdlTable *from, EaDdlTable *to, EaDdlObject *object)
+{
+	ListCell   *lc;
+
+	foreach(lc, object->columns)
+	{
+		EaDdlColumn *stored = ea_names_map_get(from->by_column, lfirst(lc));
+		EaDdlColumn *column = ea_names_map_get(to->by_column, lfirst(lc));
+
+		if (stored && column && column->type &&
+			ea_ddl_compare_types(stored, column) == EA_DDL_NARROWER)
+			return true;
+	}
+	return false;
+}
+
 static void
 compare_objects(EaDdlPlan *plan, EaDdlTable *from, EaDdlTable *to)
 {
@@ -232,12 +250,14 @@ compare_objects(EaDdlPlan *plan, EaDdlTable *from, EaDdlTable *to)
 	foreach(lc, to->objects)
 	{
 		EaDdlObject *object = lfirst(lc);
+		bool		stays =
+		ea_ddl_stays(from, ea_names_map_get(from->by_object, object->name),
+					 to, object);
 
-		if (ea_ddl_stays(from, ea_names_map_get(from->by_object, object->name),
-						 to, object))
-			continue;
-		check_object(plan, from, to, object);
-		add_object(plan, to, object);
+		if (!stays || is_cut(from, to, object))
+			check_object(plan, from, to, object);
+		if (!stays)
+			add_object(plan, to, object);
 	}
 }
 
@@ -289,27 +309,6 @@ drop_tables(EaDdlPlan *plan)
 	if (buf.len > 0)
 		ea_ddl_add(plan, EA_DDL_DROP_TABLES, NULL, NULL, "DROP TABLE %s",
 				   buf.data);
-}
-
-/*
- * Hidden rows go in one statement, because they may refer to each other.
- * Links of theirs are gone since they were deleted.
- */
-static void
-purge_rows(EaDdlPlan *plan)
-{
-	StringInfoData buf;
-	ListCell   *lc;
-
-	if (plan->purged == NIL)
-		return;
-	initStringInfo(&buf);
-	foreach(lc, plan->purged)
-		appendStringInfo(&buf, "%s d%d AS (DELETE FROM %s WHERE deleted_at IS NOT NULL)",
-						 buf.len > 0 ? "," : "", foreach_current_index(lc),
-						 ((EaDdlTable *) lfirst(lc))->was->qualified);
-	ea_ddl_add(plan, EA_DDL_PURGE_ROWS, llast(plan->purged), NULL,
-			   "WITH%s SELECT", buf.data);
 }
 
 /* Schemas that tables are made in or moved to. */
@@ -367,7 +366,7 @@ ea_ddl_plan(EaManifest *m, const EaDdlSource *stored,
 		else
 			change_table(&plan, to->other, to);
 	}
-	purge_rows(&plan);
+	ea_ddl_purge(&plan);
 	ea_ddl_secure(&plan, stored->catalog, wanted->catalog);
 	for (int i = 0; i < EA_DDL_NPHASES; i++)
 		statements = list_concat(statements, plan.phases[i]);

@@ -229,6 +229,15 @@ extern const char *ea_ddl_cuts(const EaDdlColumn *from, const EaDdlColumn *to,
 /* Columns of a table that stays; sets to->after. */
 extern void ea_ddl_columns(EaDdlPlan *plan, EaDdlTable *from, EaDdlTable *to);
 
+/* in ddl_purge.c */
+
+/* A table that stays and hides no rows any more: refuse, or note it. */
+extern void ea_ddl_check_hidden(EaDdlPlan *plan, EaDdlTable *from,
+								EaDdlTable *to);
+
+/* Hidden rows of all noted tables go. */
+extern void ea_ddl_purge(EaDdlPlan *plan);
+
 /* in ddl_data.c; all look at the stored table through SPI */
 extern bool ea_ddl_has_rows(EaDdlTable *table);
 

@@ -202,29 +202,6 @@ drop_columns(EaDdlPlan *plan, EaDdlTable *from, EaDdlTable *to)
 	}
 }
 
-/* Rows that softDelete hid appear again, or go when that is allowed. */
-static void
-check_hidden(EaDdlPlan *plan, EaDdlTable *from, EaDdlTable *to)
-{
-	int64		n;
-
-	if (ea_names_map_get(from->by_column, "deleted_at") == NULL ||
-		ea_names_map_get(to->by_column, "deleted_at") != NULL ||
-		!ea_ddl_has_rows(from))
-		return;
-	n = ea_ddl_count(from->was->qualified, "deleted_at IS NOT NULL");
-	if (n == 0)
-		return;
-	if (ea_ddl_may_lose(plan, to->entity, NULL))
-		plan->purged = lappend(plan->purged, from);
-	else
-		ea_ddl_fault(plan, to, NULL,
-					 psprintf("remove them first, or allow data loss for \"%s\"",
-							  to->entity),
-					 "without softDelete, deleted rows would appear again: now " INT64_FORMAT,
-					 n);
-}
-
 /* What a column will hold, in terms of the stored table. */
 static const char *
 value_after(EaDdlColumn *stored, EaDdlColumn *column)
@@ -277,7 +254,7 @@ ea_ddl_columns(EaDdlPlan *plan, EaDdlTable *from, EaDdlTable *to)
 {
 	ListCell   *lc;
 
-	check_hidden(plan, from, to);
+	ea_ddl_check_hidden(plan, from, to);
 	to->after = rows_after(plan, from, to);
 	foreach(lc, to->columns)
 	{

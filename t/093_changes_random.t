@@ -13,7 +13,7 @@ use EntityApi::Test;
 use EntityApi::Test::Manifests;
 
 my $first = $ENV{ENTITYAPI_SEED} // 1;
-my $pairs = $ENV{ENTITYAPI_PAIRS} // 24;
+my $pairs = $ENV{ENTITYAPI_PAIRS} // 12;
 my $json = JSON::PP->new->canonical->ascii;
 my $cluster = EntityApi::Test->cluster;
 

@@ -51,13 +51,13 @@ $$;
 
 -- Statements, or faults as "document pointer: message (hint)"; what else goes
 -- wrong is thrown.
-CREATE FUNCTION changes.apply(documents jsonb, allowed text[] DEFAULT '{}', OUT statements text[], OUT faults text[])
+CREATE FUNCTION changes.apply(documents jsonb, allowed text[] DEFAULT '{}', dry_run bool DEFAULT false, OUT statements text[], OUT faults text[])
 LANGUAGE plpgsql AS $$
 DECLARE
 	detail text;
 BEGIN
 	SELECT coalesce(array_agg(a.statement ORDER BY a.step), '{}') INTO statements
-	FROM entityapi.apply_manifest(documents, false, allowed) a;
+	FROM entityapi.apply_manifest(documents, dry_run, allowed) a;
 EXCEPTION WHEN SQLSTATE 'JA400' THEN
 	GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL;
 	SELECT array_agg(format('%s %s: %s (%s)', f->>'document', f->>'pointer', f->>'message', f->>'hint'))
