@@ -19,6 +19,7 @@
 #define BUILDS "builds an index"
 #define READS "reads all rows"
 #define REWRITES "rewrites the table"
+#define WRITES "writes rows"
 
 /*
  * What statements begin with, names left out, and what they may contain
@@ -37,6 +38,8 @@ static const struct
 	{"CREATE UNIQUE INDEX CONCURRENTLY", NULL, ShareUpdateExclusiveLock, BUILDS},
 	{"CREATE INDEX", NULL, ShareLock, BUILDS},
 	{"CREATE UNIQUE INDEX", NULL, ShareLock, BUILDS},
+	{"UPDATE ", NULL, RowExclusiveLock, WRITES},
+	{"WITH ", NULL, RowExclusiveLock, WRITES},
 	{"GRANT", NULL, NoLock, NULL},
 	{"REVOKE", NULL, NoLock, NULL},
 	{"CREATE SCHEMA", NULL, NoLock, NULL},
@@ -132,13 +135,13 @@ ea_ddl_note_effects(EaDdlPlan *plan, List *statements)
 			ea_names_map_get(plan->from->by_key, statement->table->key);
 
 		statement->rows = -1;
-		if (stored != NULL && !stored->replaced)
-			statement->stored = stored;
+		if (stored != NULL && stored->other != NULL)
+			statement->stored = stored->was;
 		else if (!begins_with(statement->sql, "DROP "))
 			continue;			/* nobody else knows the table */
 		classify(statement);
 		if (statement->effect != NULL && stored != NULL)
-			statement->rows = estimate(stored);
+			statement->rows = estimate(stored->was);
 	}
 }
 

@@ -50,11 +50,12 @@ ea_ddl_load_pending(void)
 	return pending;
 }
 
-bool
-ea_ddl_is_pending(EaDdlPlan *plan, const EaDdlTable *from, const char *name)
+/* from: of the stored state; name: as it is in the database */
+static bool
+is_pending(EaDdlPlan *plan, const EaDdlTable *from, const char *name)
 {
 	return plan->pending != NULL &&
-		ea_names_map_get(plan->pending, pending_key(from->schema,
+		ea_names_map_get(plan->pending, pending_key(from->was->schema,
 													name)) != NULL;
 }
 
@@ -140,25 +141,40 @@ ea_ddl_add_online(EaDdlPlan *plan, EaDdlTable *to, EaDdlObject *object)
 	return true;
 }
 
+bool
+ea_ddl_is_promised(EaDdlPlan *plan, EaDdlTable *from, EaDdlObject *object)
+{
+	/* what only has to be validated is there */
+	return is_index(object) && is_pending(plan, from, object->was->name);
+}
+
 void
 ea_ddl_keep_pending(EaDdlPlan *plan, EaDdlTable *from, EaDdlTable *to,
-					EaDdlObject *object)
+					EaDdlObject *stored, EaDdlObject *object)
 {
-	if (ea_ddl_is_pending(plan, from, object->name))
+	if (!is_pending(plan, from, stored->was->name))
+		return;
+	if (is_index(object) && strcmp(stored->was->name, object->name) != 0)
+	{
+		/* there may be nothing to rename, so it is promised anew */
+		(void) ea_ddl_drop_pending(plan, from, stored);
+		(void) ea_ddl_add_online(plan, to, object);
+	}
+	else
 		(void) make_step(plan, to, object);
 }
 
 bool
 ea_ddl_drop_pending(EaDdlPlan *plan, EaDdlTable *from, EaDdlObject *object)
 {
-	/* what only has to be validated is there */
-	if (!is_index(object) || !ea_ddl_is_pending(plan, from, object->name))
+	if (!ea_ddl_is_promised(plan, from, object))
 		return false;
 
 	/* it may be half made; a constraint is there only when it is done */
 	ea_ddl_add(plan, EA_DDL_DROP_OBJECTS, from, object->field,
 			   "DROP INDEX IF EXISTS %s",
-			   quote_qualified_identifier(from->schema, object->name));
+			   quote_qualified_identifier(from->was->schema,
+										  object->was->name));
 	return true;
 }
 
@@ -169,47 +185,63 @@ filled_name(const EaDdlTable *table, const EaDdlColumn *column)
 	return ea_ddl_name(table->name, column->name, EA_DDL_FILLED);
 }
 
-static void
+static EaDdlStep *
 add_required(EaDdlPlan *plan, EaDdlTable *to, EaDdlColumn *column,
-			 char *name)
+			 char *name, bool fill)
 {
-	add_step(plan, to, "required", column->field, name)->column =
-		column->name;
+	EaDdlStep  *step = add_step(plan, to, "required", column->field, name);
+	const char *quoted = quote_identifier(column->name);
+
+	step->column = column->name;
+	if (fill)
+		step->definition = psprintf("UPDATE %s SET %s = %s WHERE %s IS NULL",
+									to->qualified, quoted, column->fill,
+									quoted);
+	return step;
 }
 
 bool
 ea_ddl_keep_required(EaDdlPlan *plan, EaDdlTable *from, EaDdlTable *to,
 					 EaDdlColumn *stored, EaDdlColumn *column)
 {
-	char	   *old = filled_name(from, stored);
+	char	   *old = filled_name(from->was, stored->was);
 	char	   *new = filled_name(to, column);
 
 	if (!stored->not_null)
 		return false;
-	if (!ea_ddl_is_pending(plan, from, old))
+	if (!is_pending(plan, from, old))
 		return true;
 	if (column->not_null && strcmp(old, new) == 0)
 	{
-		add_required(plan, to, column, new);
+		(void) add_required(plan, to, column, new, column->fill != NULL);
 		return true;
 	}
 
 	/* it is not, under that name, what is wanted; SET NOT NULL comes anew */
 	ea_ddl_add(plan, EA_DDL_DROP_OBJECTS, from, stored->field,
 			   "ALTER TABLE %s DROP CONSTRAINT IF EXISTS %s",
-			   from->qualified, quote_identifier(old));
+			   from->was->qualified, quote_identifier(old));
 	return false;
 }
 
 void
-ea_ddl_require_online(EaDdlPlan *plan, EaDdlTable *to, EaDdlColumn *column)
+ea_ddl_require_online(EaDdlPlan *plan, EaDdlTable *to, EaDdlColumn *column,
+					  bool fill)
 {
 	char	   *name = filled_name(to, column);
 	const char *constraint = quote_identifier(name);
 	const char *quoted = quote_identifier(column->name);
+	EaDdlStep  *step = add_required(plan, to, column, name, fill);
 
-	add_required(plan, to, column, name);
-	ea_ddl_add(plan, EA_DDL_ADD_OBJECTS, to, column->field,
+	/*
+	 * A row that lacks the value could not be changed any more while the
+	 * check is there, so that rows are filled before.
+	 */
+	if (fill)
+		ea_ddl_add(plan, EA_DDL_LATER, to, column->field, "%s",
+				   step->definition);
+	ea_ddl_add(plan, fill ? EA_DDL_LATER : EA_DDL_ADD_OBJECTS, to,
+			   column->field,
 			   "ALTER TABLE %s ADD CONSTRAINT %s CHECK (%s IS NOT NULL) NOT VALID",
 			   to->qualified, constraint, quoted);
 	ea_ddl_add(plan, EA_DDL_LATER, to, column->field,

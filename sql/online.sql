@@ -121,6 +121,27 @@ SELECT coalesce(a.name, b.name) AS name, a.definition, b.definition AS anew FROM
 	WHERE attrelid = 'online_test.dog'::regclass AND attnum > 0) b ON a.name = b.name AND a.definition = b.definition
 WHERE a.name IS NULL OR b.name IS NULL;
 
+-- Rows that lack what is required are filled first, and can be changed until then
+INSERT INTO online_test.dog (tenant_id, id, label, size, created_at, updated_at)
+SELECT '00000000-0000-0000-0000-000000000001', gen_random_uuid(), 'Rex ' || i, 'S', now(), now() FROM generate_series(1, 2) i;
+SELECT pg_temp.change('Dog', '{"kind": {"type": "string", "required": true, "default": "PUG", "enum": ["POODLE", "PUG"]},
+	"chip": {"type": "integer", "index": true, "minimum": 0}}');
+SELECT statement, deferred, lock, effect FROM pg_temp.apply();
+UPDATE online_test.dog SET age = 1;
+
+-- An entity that is renamed takes along what is pending
+UPDATE shop SET name = 'Hound', spec = spec || '{"renamedFrom": "Dog"}' WHERE name = 'Dog';
+SELECT statement, deferred FROM pg_temp.apply() WHERE statement !~ '^(CREATE|DROP) POLICY|RENAME CONSTRAINT|^ALTER INDEX';
+SELECT step, part, statement FROM entityapi.pending_steps;
+SELECT statement FROM entityapi.pending_steps \gexec
+SELECT * FROM entityapi.pending_steps;
+SELECT DISTINCT kind, age FROM online_test.hound;
+SELECT indexrelid::regclass, indisvalid FROM pg_index WHERE indrelid = 'online_test.hound'::regclass ORDER BY indexrelid::regclass::text;
+SELECT conname, convalidated FROM pg_constraint WHERE conrelid = 'online_test.hound'::regclass ORDER BY 1;
+UPDATE shop SET name = 'Dog', spec = jsonb_set(spec, '{renamedFrom}', '"Hound"') WHERE name = 'Hound';
+SELECT count(*) FILTER (WHERE deferred) AS deferred FROM pg_temp.apply();
+DELETE FROM online_test.dog;
+
 -- What a dry run says of changes that cannot wait
 INSERT INTO online_test.dog (tenant_id, id, label, size, created_at, updated_at)
 VALUES ('00000000-0000-0000-0000-000000000001', gen_random_uuid(), 'Rex', 'S', now(), now());

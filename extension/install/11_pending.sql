@@ -41,11 +41,16 @@ CROSS JOIN LATERAL (VALUES
 	(2, p.kind IN ('index', 'unique') AND i.indisvalid IS NOT TRUE, 'SHARE UPDATE EXCLUSIVE', p.definition),
 	(3, p.kind = 'unique' AND c.oid IS NULL, 'ACCESS EXCLUSIVE',
 		pg_catalog.format('ALTER TABLE %I.%I ADD CONSTRAINT %I UNIQUE USING INDEX %I', p.schema_name, p.table_name, p.name, p.name)),
-	(4, p.kind IN ('validate', 'required') AND NOT c.convalidated, 'SHARE UPDATE EXCLUSIVE',
+	(4, p.kind = 'required' AND NOT a.attnotnull AND c.convalidated IS NOT TRUE AND p.definition IS NOT NULL, 'ROW EXCLUSIVE', p.definition),
+	(5, p.kind = 'required' AND NOT a.attnotnull AND c.oid IS NULL, 'ACCESS EXCLUSIVE',
+		pg_catalog.format('ALTER TABLE %I.%I ADD CONSTRAINT %I CHECK (%I IS NOT NULL) NOT VALID', p.schema_name, p.table_name, p.name,
+			coalesce(p.column_name, ''))),
+	(6, CASE p.kind WHEN 'validate' THEN NOT c.convalidated WHEN 'required' THEN NOT a.attnotnull AND c.convalidated IS NOT TRUE END,
+		'SHARE UPDATE EXCLUSIVE',
 		pg_catalog.format('ALTER TABLE %I.%I VALIDATE CONSTRAINT %I', p.schema_name, p.table_name, p.name)),
-	(5, p.kind = 'required' AND NOT a.attnotnull, 'ACCESS EXCLUSIVE',
+	(7, p.kind = 'required' AND NOT a.attnotnull, 'ACCESS EXCLUSIVE',
 		pg_catalog.format('ALTER TABLE %I.%I ALTER COLUMN %I SET NOT NULL', p.schema_name, p.table_name, coalesce(p.column_name, ''))),
-	(6, p.kind = 'required' AND c.oid IS NOT NULL, 'ACCESS EXCLUSIVE',
+	(8, p.kind = 'required' AND (c.oid IS NOT NULL OR NOT a.attnotnull), 'ACCESS EXCLUSIVE',
 		pg_catalog.format('ALTER TABLE %I.%I DROP CONSTRAINT %I', p.schema_name, p.table_name, p.name))
 ) s(part, needed, lock, statement)
 WHERE s.needed
