@@ -397,7 +397,7 @@ return_statement(ReturnSetInfo *rsinfo, int step,
 		nulls[4] = true;
 	else
 		values[4] = CStringGetTextDatum(statement->effect);
-	nulls[5] = statement->rows < 0;
+	nulls[5] = statement->effect == NULL || statement->rows < 0;
 	values[5] = Int64GetDatum((int64) statement->rows);
 	tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
 }

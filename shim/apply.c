@@ -412,6 +412,12 @@ print_statement(const PGresult *result, int row, bool dry_run)
 	putchar('\n');
 }
 
+static bool
+is_deferred(const PGresult *result, int row)
+{
+	return PQgetvalue(result, row, DEFERRED)[0] == 't';
+}
+
 /*
  * The statements of the transaction; in a dry run those for later, too.  True
  * if there are any of these.
@@ -419,7 +425,6 @@ print_statement(const PGresult *result, int row, bool dry_run)
 static bool
 print_plan(const PGresult *result, bool dry_run)
 {
-	bool		later = false;
 	bool		any = false;
 	int			row;
 
@@ -427,15 +432,17 @@ print_plan(const PGresult *result, bool dry_run)
 		puts("nothing to change");
 	for (row = 0; row < PQntuples(result); row++)
 	{
-		bool		deferred = PQgetvalue(result, row, DEFERRED)[0] == 't';
-
-		any = any || deferred;
-		if (deferred && !dry_run)
-			continue;
-		if (deferred && !later)
-			puts("-- then, one by one, while requests are served:");
-		later = deferred;
-		print_statement(result, row, dry_run);
+		if (is_deferred(result, row))
+			any = true;
+		else
+			print_statement(result, row, dry_run);
+	}
+	if (any && dry_run)
+		puts("-- then, one by one, while requests are served:");
+	for (row = 0; dry_run && row < PQntuples(result); row++)
+	{
+		if (is_deferred(result, row))
+			print_statement(result, row, true);
 	}
 	fflush(stdout);
 	return any;

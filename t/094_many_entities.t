@@ -63,7 +63,8 @@ sub least
 	return $sorted[0];
 }
 
-my $cluster = EntityApi::Test->cluster;
+# a transaction that makes thousands of tables holds a lock on each
+my $cluster = EntityApi::Test->cluster(conf => [ 'max_locks_per_transaction = 1024' ]);
 my %apply;
 
 $cluster->apply(file($few));
