@@ -143,8 +143,8 @@ SELECT count(*) FILTER (WHERE deferred) AS deferred FROM pg_temp.apply();
 DELETE FROM online_test.dog;
 
 -- What a dry run says of changes that cannot wait
-INSERT INTO online_test.dog (tenant_id, id, label, size, created_at, updated_at)
-VALUES ('00000000-0000-0000-0000-000000000001', gen_random_uuid(), 'Rex', 'S', now(), now());
+INSERT INTO online_test.dog (tenant_id, id, label, kind, size, created_at, updated_at)
+VALUES ('00000000-0000-0000-0000-000000000001', gen_random_uuid(), 'Rex', 'PUG', 'S', now(), now());
 SELECT pg_temp.change('Dog', '{"chip": {"type": "long"}, "label": {"type": "text", "maxLength": 300, "unique": true, "required": true}}');
 UPDATE shop SET spec = spec || '{"softDelete": true}' WHERE name = 'Dog';
 SELECT * FROM pg_temp.apply(true) WHERE lock IS NOT NULL;
