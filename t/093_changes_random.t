@@ -59,6 +59,6 @@ for my $line (split /\n/, $cluster->psql($sql))
 	diag($answer =~ s/\\n/\n/gr, "\nfrom $from{$seed}\nto $to{$seed}");
 }
 is($answered, 2 * $pairs, "$pairs pairs, without and with rows");
-cmp_ok($refused, '<', $pairs / 2, "rows stand against few of them ($refused)");
+cmp_ok($refused, '<', $pairs / 2, "rows stand against few of them ($refused)") if $pairs >= 8;
 
 done_testing;
