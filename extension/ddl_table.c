@@ -261,11 +261,11 @@ add_reference(Builder *b, EaDdlTable *table, const char *field,
 	add_object(table, EA_DDL_FOREIGN_KEY, name, field,
 			   list_make1((char *) column),
 			   psprintf("FOREIGN KEY (%s%s) REFERENCES %s (%sid) DEFERRABLE INITIALLY IMMEDIATE",
-								 tenant ? "tenant_id, " : "",
-								 quote_identifier(column),
-								 entity_table(b, target, &target_schema,
-											  &target_table),
-								 tenant ? "tenant_id, " : ""));
+						tenant ? "tenant_id, " : "",
+						quote_identifier(column),
+						entity_table(b, target, &target_schema,
+									 &target_table),
+						tenant ? "tenant_id, " : ""));
 
 	if (lookup)
 		add_index(table, field, list_make2((char *) column, "id"),

@@ -190,6 +190,45 @@ for my $case (@cases)
 		}
 	};
 }
+# Who calls sees the same rows under new names, from the next request on.
+subtest 'over HTTP' => sub {
+	my $manifest = sub {
+		my ($name, $field, %more) = @_;
+		my ($renamed, $was) = @more{qw(entity field)};
+
+		return documents({ -roles => $more{roles} // [qw(Clerk Guest)],
+			$name => { fields => { $field => { type => 'string', maxLength => 20, $was ? (renamedFrom => $was) : () } },
+				permissions => { Clerk => [qw(create read)] }, $renamed ? (renamedFrom => $renamed) : () } });
+	};
+	my $apply = sub {
+		my ($documents, $allowed) = @_;
+		return $cluster->psql("SELECT faults FROM changes.apply($documents, '{$allowed}')");
+	};
+
+	$cluster->psql("SELECT changes.apply('[]', ARRAY(SELECT name FROM entityapi.entity) || '{SecurityAttributes/region}'::text[]);"
+		  . "DELETE FROM entityapi.account");
+	is($apply->($manifest->('Item', 'label'), ''), '', 'declared');
+	my $shim = EntityApi::Test->shim($cluster);
+	my $tenant = $shim->tenant('acme');
+	my $user = $shim->user($tenant->{id}, 'ann', ['Clerk']);
+	my $made = $shim->http(POST => '/api/v1/items',
+		{ token => $user, json => { data => { type => 'items', attributes => { label => 'one' } } },
+			headers => { 'Content-Type' => 'application/vnd.api+json' } });
+	is($made->{status}, 201, 'made');
+
+	is($apply->($manifest->('Thing', 'title', entity => 'Item', field => 'label'), ''), '', 'renamed');
+	my $list = $shim->http(GET => '/api/v1/things', { token => $user })->{json}{data};
+	is_deeply([ map { [ $_->{id}, $_->{attributes} ] } @$list ], [ [ $made->{json}{data}{id}, { title => 'one' } ] ], 'the same row');
+	is($shim->http(GET => '/api/v1/items', { token => $user })->{status}, 404, 'the old path is gone');
+
+	my $without = $manifest->('Thing', 'title', entity => 'Item', field => 'label', roles => ['Guest']) =~ s/Clerk/Guest/gr;
+	like($apply->($without, ''), qr/accounts have the role/, 'a role that is held stays');
+	is($apply->($without, 'Roles/Clerk'), '', 'unless that is allowed');
+	is($shim->http(GET => '/api/v1/things', { token => $user })->{status}, 403, 'then it is gone at once');
+	is($apply->($manifest->('Thing', 'title', entity => 'Item', field => 'label'), ''), '', 'declared again');
+	is($shim->http(GET => '/api/v1/things', { token => $user })->{status}, 403, 'it is nobody\'s');
+};
+
 cmp_ok(scalar @cases, '>=', 60, scalar(@cases) . " cases, of which $refused are refused");
 if ($ENV{ENTITYAPI_ACCEPT})
 {

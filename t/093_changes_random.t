@@ -27,6 +27,9 @@ sub quoted
 
 sub list { return quoted('{' . join(',', @_) . '}') }
 
+is($cluster->psql(q(SELECT changes.difference('{"tables": {"a": "x"}}', '{"tables": {"a": "y", "b": "z"}}')) . q( =
+	E'- tables a x\\n+ tables a y\\n+ tables b z')), 't', 'a difference is told');
+
 note("seeds $first to " . ($first + $pairs - 1));
 my (%from, %to);
 my $sql = "SET client_min_messages = warning; SELECT setseed(0.5);\n";
@@ -56,6 +59,6 @@ for my $line (split /\n/, $cluster->psql($sql))
 	diag($answer =~ s/\\n/\n/gr, "\nfrom $from{$seed}\nto $to{$seed}");
 }
 is($answered, 2 * $pairs, "$pairs pairs, without and with rows");
-cmp_ok($refused, '<', $pairs / 2, "rows stand against few of them ($refused)");
+cmp_ok($refused, '<', $pairs / 2, "rows stand against few of them ($refused)") if $pairs >= 8;
 
 done_testing;
