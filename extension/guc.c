@@ -15,6 +15,7 @@
 #include "jsonread.h"
 #include "utils/guc.h"
 
+int			ea_guc_apply_lock_timeout;
 int			ea_guc_default_page_size;
 int			ea_guc_max_page_size;
 int			ea_guc_max_linkage;
@@ -30,6 +31,7 @@ int			ea_guc_max_filter_comparisons;
 int			ea_guc_max_filter_items;
 int			ea_guc_max_like_length;
 int			ea_guc_max_operations;
+int			ea_guc_online_rows;
 int			ea_guc_plan_cache_size;
 int			ea_guc_access_token_ttl;
 int			ea_guc_forced_token_ttl;
@@ -64,6 +66,9 @@ static const struct
 {
 	{"entityapi.access_token_ttl", "Lifetime of an access token.",
 	&ea_guc_access_token_ttl, 900, 1, 86400, GUC_UNIT_S},
+	{"entityapi.apply_lock_timeout",
+		"How long a change of the tables waits for them, and others behind it.",
+	&ea_guc_apply_lock_timeout, 500, 1, 3600000, GUC_UNIT_MS},
 	{"entityapi.bcrypt_cost", "Cost of a password hash, as a power of two.",
 	&ea_guc_bcrypt_cost, 12, 10, 31, 0},
 	{"entityapi.default_page_size", "Size of a page that names none.",
@@ -121,6 +126,9 @@ static const struct
 	&ea_guc_max_page_size, 100, 1, 10000, 0},
 	{"entityapi.max_url", "Bytes of a request target.",
 	&ea_guc_max_url, 8192, 256, 65536, GUC_UNIT_BYTE},
+	{"entityapi.online_rows",
+		"Rows from which on a table gets indexes and checked constraints later, without a lock that others notice; 0: never.",
+	&ea_guc_online_rows, 1, 0, INT_MAX, 0},
 	{"entityapi.plan_cache_size", "Plans a backend keeps.",
 	&ea_guc_plan_cache_size, 256, 8, 65536, 0},
 	{"entityapi.refresh_idle_ttl", "Lifetime of an unused refresh token.",

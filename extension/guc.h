@@ -10,6 +10,7 @@
 #ifndef EA_GUC_H
 #define EA_GUC_H
 
+extern int	ea_guc_apply_lock_timeout;	/* ms, 500 */
 extern int	ea_guc_default_page_size;	/* 20 */
 extern int	ea_guc_max_page_size;	/* 100 */
 extern int	ea_guc_max_linkage; /* 1000 */
@@ -25,6 +26,7 @@ extern int	ea_guc_max_filter_comparisons;	/* 256 */
 extern int	ea_guc_max_filter_items;	/* 1000 */
 extern int	ea_guc_max_like_length; /* 256 */
 extern int	ea_guc_max_operations;	/* 1000 */
+extern int	ea_guc_online_rows; /* 1: every table that has any */
 extern int	ea_guc_plan_cache_size; /* plans a backend, 256 */
 extern int	ea_guc_access_token_ttl;	/* s, 900 */
 extern int	ea_guc_forced_token_ttl;	/* s, 600 */

@@ -20,6 +20,7 @@
 #include "executor/spi.h"
 #include "fmgr.h"
 #include "funcapi.h"
+#include "guc.h"
 #include "invalidate.h"
 #include "manifest.h"
 #include "miscadmin.h"
@@ -32,6 +33,9 @@
 /* Key of the advisory lock that serialises changes of the declarations. */
 #define APPLY_LOCK INT64CONST(0x656e746974796170)
 
+/* How long one change waits for another, in milliseconds. */
+#define APPLY_WAIT 5000
+
 /* What is applied at present. */
 typedef struct Stored
 {
@@ -43,6 +47,7 @@ typedef struct Stored
 	List	   *trees;			/* the same, EaJson * */
 	List	   *texts;			/* the same, char * */
 	List	   *names;			/* of entities, char * */
+	EaNameMap  *pending;		/* what the tables lack so far */
 } Stored;
 
 /* What is to be. */
@@ -121,6 +126,7 @@ load_stored(Stored *stored)
 		stored->trees = lappend(stored->trees, parse_definition(definition));
 		stored->texts = lappend(stored->texts, definition);
 	}
+	stored->pending = ea_ddl_load_pending();
 }
 
 static char *
@@ -300,7 +306,8 @@ store_revision(Wanted *wanted, int revision, List *statements)
 }
 
 static void
-store(EaManifest *m, Stored *stored, Wanted *wanted, List *statements)
+store(EaManifest *m, Stored *stored, Wanted *wanted, List *statements,
+	  List *steps)
 {
 	int			revision = stored->revision + 1;
 	Oid			type = TEXTOID;
@@ -322,18 +329,21 @@ store(EaManifest *m, Stored *stored, Wanted *wanted, List *statements)
 	ea_audit_by_role(EA_AUDIT_MANIFEST_APPLIED, NULL, "manifest",
 					 psprintf("%d", revision),
 					 psprintf("%d statements", list_length(statements)));
+	ea_ddl_store_steps(steps, revision);
 	ea_invalidate_catalog();
 }
 
 static List *
-plan_tables(EaManifest *m, Stored *stored, Wanted *wanted, EaNameMap *allowed)
+plan_tables(EaManifest *m, Stored *stored, Wanted *wanted, EaNameMap *allowed,
+			List **steps)
 {
 	EaDdlSource from = {stored->trees};
 	EaDdlSource to = {wanted->trees};
 
 	from.catalog = ea_catalog_make(stored->service, stored->texts);
 	to.catalog = ea_catalog_make(wanted->service, wanted->definitions);
-	return ea_ddl_plan(m, &from, &to, allowed);
+	from.pending = stored->pending;
+	return ea_ddl_plan(m, &from, &to, allowed, steps);
 }
 
 static EaNameMap *
@@ -348,12 +358,65 @@ read_allowed(Datum array)
 	return allowed;
 }
 
+/* One change at a time; while it waits here, nobody waits for it. */
+static void
+lock_declarations(void)
+{
+	MemoryContext mcxt = CurrentMemoryContext;
+
+	ea_ddl_limit_waits(APPLY_WAIT);
+	PG_TRY();
+	{
+		DirectFunctionCall1(pg_advisory_xact_lock_int8,
+							Int64GetDatum(APPLY_LOCK));
+	}
+	PG_CATCH();
+	{
+		MemoryContextSwitchTo(mcxt);
+		if (geterrcode() != ERRCODE_LOCK_NOT_AVAILABLE)
+			PG_RE_THROW();
+		FlushErrorState();
+		ereport(ERROR,
+				(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
+				 errmsg("another change of the declarations is under way")));
+	}
+	PG_END_TRY();
+	ea_ddl_limit_waits(ea_guc_apply_lock_timeout);
+}
+
+static void
+return_statement(ReturnSetInfo *rsinfo, int step,
+				 const EaDdlStatement *statement)
+{
+	Datum		values[6];
+	bool		nulls[6] = {false};
+
+	values[0] = Int32GetDatum(step);
+	values[1] = CStringGetTextDatum(statement->sql);
+	values[2] = BoolGetDatum(statement->deferred);
+	if (statement->lock == NoLock)
+		nulls[3] = true;
+	else
+		values[3] = CStringGetTextDatum(ea_ddl_lock_name(statement->lock));
+	if (statement->effect == NULL)
+		nulls[4] = true;
+	else
+		values[4] = CStringGetTextDatum(statement->effect);
+	nulls[5] = statement->effect == NULL || statement->rows < 0;
+	values[5] = Int64GetDatum((int64) statement->rows);
+	tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+}
+
 /*
  * apply_manifest(documents jsonb, dry_run boolean, allow_data_loss text[])
  *
  * Makes the documents the whole declared state.  Returns the statements, in
- * order, that this took, or with dry_run would take; none when nothing is to
- * be done.  Refuses with JA400 and all faults as DETAIL.
+ * order, that this took, or with dry_run would take, and what they do to
+ * those who use the tables; none when nothing is to be done.  The deferred
+ * ones are left to be run afterwards, from entityapi.pending_steps.
+ *
+ * Refuses with JA400 and all faults as DETAIL; with 55P03 when the tables are
+ * in use for longer than entityapi.apply_lock_timeout.
  */
 Datum
 ea_sql_apply_manifest(PG_FUNCTION_ARGS)
@@ -366,6 +429,7 @@ ea_sql_apply_manifest(PG_FUNCTION_ARGS)
 	Stored		stored;
 	Wanted		wanted;
 	List	   *statements;
+	List	   *steps;
 	ListCell   *lc;
 
 	for (int i = 0; i < 3; i++)
@@ -385,31 +449,25 @@ ea_sql_apply_manifest(PG_FUNCTION_ARGS)
 	ea_manifest_throw(m);
 
 	allowed = read_allowed(PG_GETARG_DATUM(2));
-	DirectFunctionCall1(pg_advisory_xact_lock_int8, Int64GetDatum(APPLY_LOCK));
+	lock_declarations();
 	load_stored(&stored);
 	check_tenancy(m, &stored);
 	compile(m, &stored, &wanted);
-	statements = plan_tables(m, &stored, &wanted, allowed);
+	statements = plan_tables(m, &stored, &wanted, allowed, &steps);
+	statements = list_concat(statements,
+							 ea_manifest_check_assigned(m, stored.service_tree,
+														allowed));
 	ea_manifest_throw(m);
 
 	if (!PG_GETARG_BOOL(1) && (wanted.changed || statements != NIL ||
 							   list_length(stored.names) !=
 							   list_length(m->entities)))
-		store(m, &stored, &wanted, statements);
+		store(m, &stored, &wanted, statements, steps);
 	if (!PG_GETARG_BOOL(1))
 		ea_openapi_store();
 
 	foreach(lc, statements)
-	{
-		EaDdlStatement *statement = lfirst(lc);
-		Datum		values[2];
-		bool		nulls[2] = {false, false};
-
-		values[0] = Int32GetDatum(foreach_current_index(lc) + 1);
-		values[1] = CStringGetTextDatum(statement->sql);
-		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values,
-							 nulls);
-	}
+		return_statement(rsinfo, foreach_current_index(lc) + 1, lfirst(lc));
 	SPI_finish();
 	return (Datum) 0;
 }

@@ -59,7 +59,9 @@ write_scalar(EaSqlBuf *b, const Hop *hops, int nhops, const char *column,
 				   EA_OP_READ);
 	ea_sqlbuf_addf(b, " AND t%d.%s = ", far, inverse ? owner : "id");
 	write_scalar(b, hops, nhops - 1, inverse ? "id" : owner, alias);
-	ea_sqlbuf_add(b, ")");
+
+	/* there may be several until the unique index has been built */
+	ea_sqlbuf_add(b, inverse ? " LIMIT 1)" : ")");
 }
 
 /* All values a step leads to, with commas between them. */

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * apply.c
- *	  The commands that talk to the database once: apply and openapi.
+ *	  The commands that end: apply and openapi.
  *
  *-------------------------------------------------------------------------
  */
@@ -17,10 +17,12 @@
 
 #include "apply.h"
 #include "manifest_yaml.h"
+#include "retry.h"
+#include "steps.h"
 
 #define APPLY_SQL \
-	"select statement from entityapi.apply_manifest($1::jsonb, $2::bool, " \
-	"$3::text[]) order by step"
+	"select statement, deferred, lock, effect, rows from " \
+	"entityapi.apply_manifest($1::jsonb, $2::bool, $3::text[]) order by step"
 #define OPENAPI_SQL "select entityapi.openapi($1)"
 
 /* SQLSTATE of manifests that are not valid; the faults are in the DETAIL. */
@@ -39,9 +41,16 @@ struct file_list
 	size_t		count;
 };
 
+/* Seconds for which tables that are in use are tried again. */
+#define DEFAULT_WAIT 60
+#define MAX_WAIT (24 * 3600)
+
 struct apply_options
 {
 	bool		dry_run;
+	bool		resume;			/* only what is pending */
+	bool		defer;			/* leave what is pending alone */
+	int			wait;
 	struct buffer data_loss;	/* a text[] literal */
 	struct file_list files;
 };
@@ -163,17 +172,62 @@ add_data_loss(struct buffer *array, const char *name)
 }
 
 static bool
+parse_wait(struct apply_options *options, const char *value)
+{
+	char	   *end;
+	long		seconds = strtol(value, &end, 10);
+
+	if (*value == '\0' || *end != '\0' || seconds < 0 || seconds > MAX_WAIT)
+	{
+		fprintf(stderr, "entityapi-shim apply: --wait takes seconds, at most "
+				"%d\n", MAX_WAIT);
+		return false;
+	}
+	options->wait = seconds;
+	return true;
+}
+
+/* Do the options go together? */
+static bool
+check_options(const struct apply_options *options)
+{
+	if (options->resume && (options->dry_run || options->defer ||
+							options->files.count > 0))
+	{
+		fprintf(stderr, "entityapi-shim apply: --resume goes without "
+				"manifests, --dry-run and --defer\n");
+		return false;
+	}
+	if (!options->resume && options->files.count == 0)
+	{
+		fprintf(stderr, "entityapi-shim apply: no manifest found\n");
+		return false;
+	}
+	return !options->data_loss.failed;
+}
+
+static bool
 parse_options(struct apply_options *options, int argc, char **argv)
 {
 	static const char loss[] = "--allow-data-loss";
 	int			i;
 
+	options->wait = DEFAULT_WAIT;
 	for (i = 0; i < argc; i++)
 	{
 		const char *argument = argv[i];
 
 		if (strcmp(argument, "--dry-run") == 0)
 			options->dry_run = true;
+		else if (strcmp(argument, "--resume") == 0)
+			options->resume = true;
+		else if (strcmp(argument, "--defer") == 0)
+			options->defer = true;
+		else if (strcmp(argument, "--wait") == 0 && i + 1 < argc)
+		{
+			if (!parse_wait(options, argv[++i]))
+				return false;
+		}
 		else if (strcmp(argument, loss) == 0 && i + 1 < argc)
 			add_data_loss(&options->data_loss, argv[++i]);
 		else if (strncmp(argument, loss, strlen(loss)) == 0 &&
@@ -190,12 +244,7 @@ parse_options(struct apply_options *options, int argc, char **argv)
 	}
 	buffer_string(&options->data_loss,
 				  options->data_loss.length == 0 ? "{}" : "}");
-	if (options->files.count == 0)
-	{
-		fprintf(stderr, "entityapi-shim apply: no manifest found\n");
-		return false;
-	}
-	return !options->data_loss.failed;
+	return check_options(options);
 }
 
 static bool
@@ -339,44 +388,108 @@ connect_once(const char *command, const struct config *config)
 	return NULL;
 }
 
-/* One statement a step; each ends with a semicolon. */
-static void
-print_plan(const PGresult *result)
+/* Columns of APPLY_SQL */
+enum
 {
+	STATEMENT, DEFERRED, LOCK, EFFECT, ROWS
+};
+
+/* A statement, and in a dry run what those notice who use its table. */
+static void
+print_statement(const PGresult *result, int row, bool dry_run)
+{
+	const char *statement = PQgetvalue(result, row, STATEMENT);
+	size_t		length = strlen(statement);
+
+	printf("%s%s", statement,
+		   length > 0 && statement[length - 1] == ';' ? "" : ";");
+	if (dry_run && !PQgetisnull(result, row, LOCK))
+		printf(" -- %s lock", PQgetvalue(result, row, LOCK));
+	if (dry_run && !PQgetisnull(result, row, EFFECT))
+		printf(", %s", PQgetvalue(result, row, EFFECT));
+	if (dry_run && !PQgetisnull(result, row, ROWS))
+		printf(", about %s", PQgetvalue(result, row, ROWS));
+	putchar('\n');
+}
+
+static bool
+is_deferred(const PGresult *result, int row)
+{
+	return PQgetvalue(result, row, DEFERRED)[0] == 't';
+}
+
+/*
+ * The statements of the transaction; in a dry run those for later, too.  True
+ * if there are any of these.
+ */
+static bool
+print_plan(const PGresult *result, bool dry_run)
+{
+	bool		any = false;
 	int			row;
 
 	if (PQntuples(result) == 0)
 		puts("nothing to change");
 	for (row = 0; row < PQntuples(result); row++)
 	{
-		const char *statement = PQgetvalue(result, row, 0);
-		size_t		length = strlen(statement);
-
-		printf("%s%s\n", statement,
-			   length > 0 && statement[length - 1] == ';' ? "" : ";");
+		if (is_deferred(result, row))
+			any = true;
+		else
+			print_statement(result, row, dry_run);
 	}
+	if (any && dry_run)
+		puts("-- then, one by one, while requests are served:");
+	for (row = 0; dry_run && row < PQntuples(result); row++)
+	{
+		if (is_deferred(result, row))
+			print_statement(result, row, true);
+	}
+	fflush(stdout);
+	return any;
 }
 
-static int
-apply_documents(const struct config *config, const char *documents,
-				const struct apply_options *options)
+/* The transaction, which is tried again while the tables are in use. */
+static bool
+apply_documents(PGconn *connection, const char *documents,
+				const struct apply_options *options, bool *later)
 {
 	const char *values[3] = {documents, options->dry_run ? "true" : "false",
 	options->data_loss.data};
+	struct retry retry = {.limit = options->wait};
+	PGresult   *result = NULL;
+	bool		fine;
+
+	do
+	{
+		PQclear(result);
+		result = PQexecParams(connection, APPLY_SQL, 3, NULL, values, NULL,
+							  NULL, 0);
+	} while (retry_lock(&retry, result));
+	fine = PQresultStatus(result) == PGRES_TUPLES_OK;
+	if (fine)
+		*later = print_plan(result, options->dry_run);
+	else
+		print_failure("apply", connection, result);
+	PQclear(result);
+	return fine;
+}
+
+/* documents: NULL to go on with what is pending. */
+static int
+apply(const struct config *config, const char *documents,
+	  const struct apply_options *options)
+{
 	PGconn	   *connection = connect_once("apply", config);
-	PGresult   *result;
+	bool		later = options->resume;
 	bool		fine;
 
 	if (connection == NULL)
 		return 1;
-	result = PQexecParams(connection, APPLY_SQL, 3, NULL, values, NULL, NULL,
-						  0);
-	fine = PQresultStatus(result) == PGRES_TUPLES_OK;
-	if (fine)
-		print_plan(result);
-	else
-		print_failure("apply", connection, result);
-	PQclear(result);
+	fine = options->dry_run || steps_claim(connection);
+	if (fine && documents != NULL)
+		fine = apply_documents(connection, documents, options, &later);
+	if (fine && !options->dry_run && !options->defer)
+		fine = steps_run(connection, options->wait, later);
 	PQfinish(connection);
 	return fine ? 0 : 1;
 }
@@ -389,8 +502,13 @@ apply_command(const struct config *config, int argc, char **argv)
 	int			status = 2;
 
 	if (parse_options(&options, argc, argv))
-		status = read_documents(&options.files, &documents) ?
-			apply_documents(config, documents.data, &options) : 1;
+	{
+		if (options.resume)
+			status = apply(config, NULL, &options);
+		else
+			status = read_documents(&options.files, &documents) ?
+				apply(config, documents.data, &options) : 1;
+	}
 
 	while (options.files.count > 0)
 		free(options.files.paths[--options.files.count]);

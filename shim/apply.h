@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * apply.h
- *	  The commands that talk to the database once: apply and openapi.
+ *	  The commands that end: apply and openapi.
  *
  *-------------------------------------------------------------------------
  */
@@ -12,6 +12,8 @@
 
 /*
  * apply DIR|FILE... [--dry-run] [--allow-data-loss NAME]...
+ *		 [--wait SECONDS] [--defer]
+ * apply --resume [--wait SECONDS]
  * Returns the exit status of the process.
  */
 extern int	apply_command(const struct config *config, int argc,

@@ -1,5 +1,8 @@
 -- Applying manifests: from nothing, again, and with every kind of change
 
+-- Everything within the transaction; sql/online is about the rest
+SET entityapi.online_rows = 0;
+
 CREATE FUNCTION pg_temp.document(kind text, name text, spec jsonb)
 RETURNS jsonb LANGUAGE sql AS $$
 	SELECT jsonb_build_object('apiVersion', 'entityapi/v1', 'kind', kind,

@@ -24,7 +24,8 @@ WHERE p.pronamespace = 'entityapi'::regnamespace AND p.proowner <> 'entityapi_ow
 
 -- the shim's role may call handle() and touch nothing else
 SELECT p.oid::regprocedure AS client_may FROM pg_proc p, aclexplode(p.proacl) a
-WHERE p.pronamespace = 'entityapi'::regnamespace AND a.grantee = 'entityapi_client'::regrole ORDER BY p.pronargs DESC;
+WHERE p.pronamespace = 'entityapi'::regnamespace AND a.grantee = 'entityapi_client'::regrole
+ORDER BY p.oid::regprocedure::text;
 SELECT c.oid::regclass AS client_may, a.privilege_type FROM pg_class c, aclexplode(c.relacl) a
 WHERE c.relnamespace = 'entityapi'::regnamespace AND a.grantee = 'entityapi_client'::regrole;
 

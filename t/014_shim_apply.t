@@ -20,7 +20,7 @@ my $json = JSON::PP->new->allow_nonref->allow_bignum;
 $cluster->psql(<<~'SQL');
 	create function entityapi.apply_manifest(documents jsonb, dry_run bool default false,
 		allow_data_loss text[] default '{}')
-	returns table(step int, statement text) language plpgsql as $$
+	returns table(step int, statement text, deferred bool, lock text, effect text, rows bigint) language plpgsql as $$
 	declare
 		document jsonb;
 	begin
@@ -38,10 +38,14 @@ $cluster->psql(<<~'SQL');
 				return;
 			end if;
 		end loop;
-		return query select 2, to_jsonb(allow_data_loss)::text || ' ' || dry_run || ';';
-		return query select 1, jsonb_pretty(documents) where false;
-		return query select 1, documents::text;
+		return query select 2, to_jsonb(allow_data_loss)::text || ' ' || dry_run || ';', false, null, null, null::bigint;
+		return query select 1, documents::text, false, null, null, null::bigint;
 	end $$;
+	create role entityapi_owner;
+	grant usage on schema entityapi to entityapi_owner;
+	create view entityapi.pending_steps as
+	select 0 as step, 0 as part, '' as statement, '' as lock where false;
+	grant select on entityapi.pending_steps to entityapi_owner;
 	SQL
 
 sub write_file

@@ -274,14 +274,16 @@ subtest 'migrations' => sub {
 		  . " where extname = 'entityapi' order by revision desc limit 1");
 
 	is_deeply([ @$status{qw(status extensionVersion manifestRevision applied pending)} ],
-		[ 'UP_TO_DATE', $version, $revision + 0, $cluster->psql('select count(*) from entityapi.revision') + 0, 0 ], 'all applied');
+		[ 'UP_TO_DATE', $version, $revision + 0, $cluster->psql('select count(*) from entityapi.revision') + 0, [] ], 'all applied');
 	is_deeply([ @{ $status->{revisions}[0] }{qw(revision checksum)}, scalar @{ $status->{revisions}[0]{statements} } ],
 		[ $revision + 0, $checksum, $n + 0 ], 'the newest revision');
 	cmp_ok($n, '>', 10, 'with its statements');
 	like($status->{revisions}[0]{appliedAt}, qr/^20.*Z$/, 'and time');
 	$cluster->psql("update pg_extension set extversion = '0.9' where extname = 'entityapi'");
-	is_deeply([ @{ $shim->must(200, GET => '/manage/migrations/status', { token => $root }) }{qw(status pending extensionVersion)} ],
-		[ 'PENDING', 1, '0.9' ], 'a library newer than the database');
+	$status = $shim->must(200, GET => '/manage/migrations/status', { token => $root });
+	is_deeply([ @$status{qw(status extensionVersion)}, map { @$_{qw(status what statements)} } @{ $status->{pending} } ],
+		[ 'PENDING', '0.9', 'PENDING', "extension 0.9 to $version", ['ALTER EXTENSION entityapi UPDATE'] ],
+		'a library newer than the database');
 	$cluster->psql("update pg_extension set extversion = '$version' where extname = 'entityapi'");
 };
 

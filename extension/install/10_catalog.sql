@@ -55,11 +55,15 @@ CREATE FUNCTION entityapi.apply_manifest(
 		dry_run boolean DEFAULT false,
 		allow_data_loss text[] DEFAULT '{}',
 		OUT step integer,
-		OUT statement text)
+		OUT statement text,
+		OUT deferred boolean,
+		OUT lock text,
+		OUT effect text,
+		OUT rows bigint)
 	RETURNS SETOF record
 	LANGUAGE c VOLATILE SECURITY DEFINER PARALLEL UNSAFE
 	SET search_path = pg_catalog, pg_temp
-	SET lock_timeout = '5s'
+	SET client_min_messages = 'warning'
 	AS 'MODULE_PATHNAME', 'ea_sql_apply_manifest';
 
 COMMENT ON FUNCTION entityapi.apply_manifest(jsonb, boolean, text[]) IS

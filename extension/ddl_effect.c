@@ -1,0 +1,159 @@
+/*-------------------------------------------------------------------------
+ *
+ * ddl_effect.c
+ *	  What the statements of a plan do to those who use the tables.
+ *
+ * extension/ddl_effect.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/table.h"
+#include "catalog/namespace.h"
+#include "ddl.h"
+#include "optimizer/plancat.h"
+#include "utils/lsyscache.h"
+#include "utils/rel.h"
+
+#define BUILDS "builds an index"
+#define READS "reads all rows"
+#define REWRITES "rewrites the table"
+#define WRITES "writes rows"
+
+/*
+ * What statements begin with, names left out, and what they may contain
+ * besides; the first that fits counts.  ALTER TABLE comes without a lock
+ * weaker than the strongest unless it is named here.
+ */
+static const struct
+{
+	const char *begin;
+	const char *contains;
+	LOCKMODE	lock;
+	const char *effect;
+}			effects[] =
+{
+	{"CREATE INDEX CONCURRENTLY", NULL, ShareUpdateExclusiveLock, BUILDS},
+	{"CREATE UNIQUE INDEX CONCURRENTLY", NULL, ShareUpdateExclusiveLock, BUILDS},
+	{"CREATE INDEX", NULL, ShareLock, BUILDS},
+	{"CREATE UNIQUE INDEX", NULL, ShareLock, BUILDS},
+	{"UPDATE ", NULL, RowExclusiveLock, WRITES},
+	{"WITH ", NULL, RowExclusiveLock, WRITES},
+	{"GRANT", NULL, NoLock, NULL},
+	{"REVOKE", NULL, NoLock, NULL},
+	{"CREATE SCHEMA", NULL, NoLock, NULL},
+	{"COMMENT", NULL, NoLock, NULL},
+	{"VALIDATE CONSTRAINT", NULL, ShareUpdateExclusiveLock, READS},
+	{"ADD CONSTRAINT ", " NOT VALID", AccessExclusiveLock, NULL},
+	{"ADD CONSTRAINT ", " UNIQUE USING INDEX ", AccessExclusiveLock, NULL},
+	{"ADD CONSTRAINT ", " UNIQUE (", AccessExclusiveLock, BUILDS},
+	{"ADD CONSTRAINT ", " PRIMARY KEY (", AccessExclusiveLock, BUILDS},
+	{"ADD CONSTRAINT ", NULL, AccessExclusiveLock, READS},
+	{"ALTER COLUMN ", " SET NOT NULL", AccessExclusiveLock, READS},
+	{"", NULL, AccessExclusiveLock, NULL}
+};
+
+static bool
+begins_with(const char *text, const char *prefix)
+{
+	return strncmp(text, prefix, strlen(prefix)) == 0;
+}
+
+/* What comes after ALTER TABLE and the table's name. */
+static const char *
+action(const EaDdlStatement *statement)
+{
+	static const char alter[] = "ALTER TABLE ";
+	const char *sql = statement->sql;
+	const EaDdlTable *tables[] = {statement->table, statement->stored};
+
+	if (!begins_with(sql, alter))
+		return sql;
+	sql += strlen(alter);
+	for (int i = 0; i < lengthof(tables); i++)
+	{
+		if (tables[i] != NULL && begins_with(sql, tables[i]->qualified))
+			return sql + strlen(tables[i]->qualified) + 1;
+	}
+	return sql;
+}
+
+static void
+classify(EaDdlStatement *statement)
+{
+	const char *what = action(statement);
+	int			i = 0;
+
+	while (!begins_with(what, effects[i].begin) ||
+		   (effects[i].contains != NULL &&
+			strstr(what, effects[i].contains) == NULL))
+		i++;
+	statement->lock = effects[i].lock;
+	statement->effect = statement->rewrites ? REWRITES : effects[i].effect;
+
+	/* a new foreign key only keeps writers away */
+	if (statement->lock == AccessExclusiveLock &&
+		begins_with(what, "ADD CONSTRAINT ") &&
+		strstr(what, " FOREIGN KEY (") != NULL)
+		statement->lock = ShareRowExclusiveLock;
+
+	/* after a check that has been validated there is nothing left to read */
+	if (statement->deferred && statement->lock == AccessExclusiveLock)
+		statement->effect = NULL;
+}
+
+/* Rows, by what PostgreSQL knows without looking. */
+static double
+estimate(const EaDdlTable *table)
+{
+	Oid			namespace = get_namespace_oid(table->schema, true);
+	Oid			relid = OidIsValid(namespace) ?
+		get_relname_relid(table->name, namespace) : InvalidOid;
+	Relation	relation = OidIsValid(relid) ?
+		try_table_open(relid, AccessShareLock) : NULL;
+	BlockNumber pages;
+	double		tuples;
+	double		visible;
+
+	if (relation == NULL)
+		return -1;
+	estimate_rel_size(relation, NULL, &pages, &tuples, &visible);
+	table_close(relation, NoLock);
+	return tuples;
+}
+
+void
+ea_ddl_note_effects(EaDdlPlan *plan, List *statements)
+{
+	ListCell   *lc;
+
+	foreach(lc, statements)
+	{
+		EaDdlStatement *statement = lfirst(lc);
+		EaDdlTable *stored = statement->table == NULL ? NULL :
+			ea_names_map_get(plan->from->by_key, statement->table->key);
+
+		statement->rows = -1;
+		if (stored != NULL && stored->other != NULL)
+			statement->stored = stored->was;
+		else if (!begins_with(statement->sql, "DROP "))
+			continue;			/* nobody else knows the table */
+		classify(statement);
+		if (statement->effect != NULL && stored != NULL)
+			statement->rows = estimate(stored->was);
+	}
+}
+
+const char *
+ea_ddl_lock_name(LOCKMODE lock)
+{
+	static const char *const names[] = {
+		NULL, "ACCESS SHARE", "ROW SHARE", "ROW EXCLUSIVE",
+		"SHARE UPDATE EXCLUSIVE", "SHARE", "SHARE ROW EXCLUSIVE",
+		"EXCLUSIVE", "ACCESS EXCLUSIVE"
+	};
+
+	Assert(lock < lengthof(names));
+	return names[lock];
+}

@@ -1,0 +1,298 @@
+/*-------------------------------------------------------------------------
+ *
+ * ddl_online.c
+ *	  Changes of tables that are in use: what is left for later.
+ *
+ * Building an index, or looking at all rows for a constraint, under a lock
+ * of the transaction would stop requests for as long as it takes.  On a live
+ * table the transaction only promises it, as a row of pending_step, with
+ * constraints that hold for new rows only; the statements that keep it run
+ * afterwards, one by one, each with a lock that no request notices.  Which
+ * of them are left, the view pending_steps reads off the tables themselves,
+ * so that it does not matter who ran them or where they were interrupted.
+ *
+ * extension/ddl_online.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "catalog/pg_type.h"
+#include "ddl.h"
+#include "executor/spi.h"
+#include "utils/builtins.h"
+
+static char *
+pending_key(const char *schema, const char *name)
+{
+	return psprintf("%s.%s", schema, name);
+}
+
+EaNameMap *
+ea_ddl_load_pending(void)
+{
+	EaNameMap  *pending = ea_names_map_create(16);
+	int			result = SPI_execute("SELECT DISTINCT schema_name, name FROM entityapi.pending_steps",
+									 false, 0);
+
+	if (result != SPI_OK_SELECT)
+		elog(ERROR, "could not read the pending steps: %s",
+			 SPI_result_code_string(result));
+	for (uint64 i = 0; i < SPI_processed; i++)
+	{
+		HeapTuple	row = SPI_tuptable->vals[i];
+		TupleDesc	desc = SPI_tuptable->tupdesc;
+		char	   *key = pending_key(SPI_getvalue(row, desc, 1),
+									  SPI_getvalue(row, desc, 2));
+
+		ea_names_map_put(pending, key, key);
+	}
+	return pending;
+}
+
+/* from: of the stored state; name: as it is in the database */
+static bool
+is_pending(EaDdlPlan *plan, const EaDdlTable *from, const char *name)
+{
+	return plan->pending != NULL &&
+		ea_names_map_get(plan->pending, pending_key(from->was->schema,
+													name)) != NULL;
+}
+
+static EaDdlStep *
+add_step(EaDdlPlan *plan, const EaDdlTable *to, const char *kind,
+		 const char *field, const char *name)
+{
+	EaDdlStep  *step = palloc0(sizeof(EaDdlStep));
+
+	step->kind = kind;
+	step->table = to;
+	step->field = field;
+	step->name = name;
+	plan->steps = lappend(plan->steps, step);
+	return step;
+}
+
+/* The statement of an index that no transaction may run. */
+static const char *
+concurrently(const EaDdlTable *to, const EaDdlObject *object)
+{
+	static const char unique[] = "UNIQUE ";
+	const char *rest = strstr(object->body, " INDEX ");
+
+	if (object->kind == EA_DDL_CONSTRAINT)
+		return psprintf("CREATE UNIQUE INDEX CONCURRENTLY %s ON %s %s",
+						quote_identifier(object->name), to->qualified,
+						object->body + strlen(unique));
+	return psprintf("CREATE %sINDEX CONCURRENTLY %s",
+					object->unique ? unique : "",
+					rest + strlen(" INDEX "));
+}
+
+static bool
+is_index(const EaDdlObject *object)
+{
+	return object->kind == EA_DDL_PLAIN_INDEX || object->unique;
+}
+
+/* What an object needs after the transaction; NULL: nothing can be later. */
+static EaDdlStep *
+make_step(EaDdlPlan *plan, EaDdlTable *to, EaDdlObject *object)
+{
+	EaDdlStep  *step;
+
+	if (is_index(object))
+	{
+		step = add_step(plan, to, object->kind == EA_DDL_PLAIN_INDEX ?
+						"index" : "unique", object->field, object->name);
+		step->definition = concurrently(to, object);
+		return step;
+	}
+	if (object->kind == EA_DDL_FOREIGN_KEY || object->condition != NULL)
+		return add_step(plan, to, "validate", object->field, object->name);
+	return NULL;
+}
+
+bool
+ea_ddl_add_online(EaDdlPlan *plan, EaDdlTable *to, EaDdlObject *object)
+{
+	EaDdlStep  *step = make_step(plan, to, object);
+	const char *name = quote_identifier(object->name);
+
+	if (step == NULL)
+		return false;
+	if (step->definition == NULL)
+	{
+		ea_ddl_add(plan, object->kind == EA_DDL_FOREIGN_KEY ?
+				   EA_DDL_ADD_REFERENCES : EA_DDL_ADD_OBJECTS,
+				   to, object->field,
+				   "ALTER TABLE %s ADD CONSTRAINT %s %s NOT VALID",
+				   to->qualified, name, object->body);
+		ea_ddl_add(plan, EA_DDL_LATER, to, object->field,
+				   "ALTER TABLE %s VALIDATE CONSTRAINT %s", to->qualified,
+				   name);
+		return true;
+	}
+	ea_ddl_add(plan, EA_DDL_LATER, to, object->field, "%s", step->definition);
+	if (object->kind == EA_DDL_CONSTRAINT)
+		ea_ddl_add(plan, EA_DDL_LATER, to, object->field,
+				   "ALTER TABLE %s ADD CONSTRAINT %s UNIQUE USING INDEX %s",
+				   to->qualified, name, name);
+	return true;
+}
+
+bool
+ea_ddl_is_promised(EaDdlPlan *plan, EaDdlTable *from, EaDdlObject *object)
+{
+	/* what only has to be validated is there */
+	return is_index(object) && is_pending(plan, from, object->was->name);
+}
+
+void
+ea_ddl_keep_pending(EaDdlPlan *plan, EaDdlTable *from, EaDdlTable *to,
+					EaDdlObject *stored, EaDdlObject *object)
+{
+	if (!is_pending(plan, from, stored->was->name))
+		return;
+	if (is_index(object) && strcmp(stored->was->name, object->name) != 0)
+	{
+		/* there may be nothing to rename, so it is promised anew */
+		(void) ea_ddl_drop_pending(plan, from, stored);
+		(void) ea_ddl_add_online(plan, to, object);
+	}
+	else
+		(void) make_step(plan, to, object);
+}
+
+bool
+ea_ddl_drop_pending(EaDdlPlan *plan, EaDdlTable *from, EaDdlObject *object)
+{
+	if (!ea_ddl_is_promised(plan, from, object))
+		return false;
+
+	/* it may be half made; a constraint is there only when it is done */
+	ea_ddl_add(plan, EA_DDL_DROP_OBJECTS, from, object->field,
+			   "DROP INDEX IF EXISTS %s",
+			   quote_qualified_identifier(from->was->schema,
+										  object->was->name));
+	return true;
+}
+
+/* The check that stands in for NOT NULL until it has been validated. */
+static char *
+filled_name(const EaDdlTable *table, const EaDdlColumn *column)
+{
+	return ea_ddl_name(table->name, column->name, EA_DDL_FILLED);
+}
+
+static EaDdlStep *
+add_required(EaDdlPlan *plan, EaDdlTable *to, EaDdlColumn *column,
+			 char *name, bool fill)
+{
+	EaDdlStep  *step = add_step(plan, to, "required", column->field, name);
+	const char *quoted = quote_identifier(column->name);
+
+	step->column = column->name;
+	if (fill)
+		step->definition = psprintf("UPDATE %s SET %s = %s WHERE %s IS NULL",
+									to->qualified, quoted, column->fill,
+									quoted);
+	return step;
+}
+
+bool
+ea_ddl_keep_required(EaDdlPlan *plan, EaDdlTable *from, EaDdlTable *to,
+					 EaDdlColumn *stored, EaDdlColumn *column)
+{
+	char	   *old = filled_name(from->was, stored->was);
+	char	   *new = filled_name(to, column);
+
+	if (!stored->not_null)
+		return false;
+	if (!is_pending(plan, from, old))
+		return true;
+	if (column->not_null && strcmp(old, new) == 0)
+	{
+		(void) add_required(plan, to, column, new, column->fill != NULL);
+		return true;
+	}
+
+	/* it is not, under that name, what is wanted; SET NOT NULL comes anew */
+	ea_ddl_add(plan, EA_DDL_DROP_OBJECTS, from, stored->field,
+			   "ALTER TABLE %s DROP CONSTRAINT IF EXISTS %s",
+			   from->was->qualified, quote_identifier(old));
+	return false;
+}
+
+void
+ea_ddl_require_online(EaDdlPlan *plan, EaDdlTable *to, EaDdlColumn *column,
+					  bool fill)
+{
+	char	   *name = filled_name(to, column);
+	const char *constraint = quote_identifier(name);
+	const char *quoted = quote_identifier(column->name);
+	EaDdlStep  *step = add_required(plan, to, column, name, fill);
+
+	/*
+	 * A row that lacks the value could not be changed any more while the
+	 * check is there, so that rows are filled before.
+	 */
+	if (fill)
+		ea_ddl_add(plan, EA_DDL_LATER, to, column->field, "%s",
+				   step->definition);
+	ea_ddl_add(plan, fill ? EA_DDL_LATER : EA_DDL_ADD_OBJECTS, to,
+			   column->field,
+			   "ALTER TABLE %s ADD CONSTRAINT %s CHECK (%s IS NOT NULL) NOT VALID",
+			   to->qualified, constraint, quoted);
+	ea_ddl_add(plan, EA_DDL_LATER, to, column->field,
+			   "ALTER TABLE %s VALIDATE CONSTRAINT %s", to->qualified,
+			   constraint);
+	ea_ddl_add(plan, EA_DDL_LATER, to, column->field,
+			   "ALTER TABLE %s ALTER COLUMN %s SET NOT NULL", to->qualified,
+			   quoted);
+	ea_ddl_add(plan, EA_DDL_LATER, to, column->field,
+			   "ALTER TABLE %s DROP CONSTRAINT %s", to->qualified,
+			   constraint);
+}
+
+/* -------- the table of steps -------- */
+
+static Datum
+text_or_null(const char *value, char *null)
+{
+	*null = value == NULL ? 'n' : ' ';
+	return value == NULL ? (Datum) 0 : CStringGetTextDatum(value);
+}
+
+void
+ea_ddl_store_steps(List *steps, int revision)
+{
+	Oid			types[] = {INT4OID, TEXTOID, TEXTOID, TEXTOID, TEXTOID,
+	TEXTOID, TEXTOID, TEXTOID, TEXTOID, INT4OID};
+	Datum		values[lengthof(types)];
+	char		nulls[lengthof(types) + 1] = "          ";
+	ListCell   *lc;
+
+	if (SPI_execute("DELETE FROM entityapi.pending_step", false, 0) < 0)
+		elog(ERROR, "could not forget the pending steps");
+	foreach(lc, steps)
+	{
+		EaDdlStep  *step = lfirst(lc);
+
+		values[0] = Int32GetDatum(foreach_current_index(lc) + 1);
+		values[1] = CStringGetTextDatum(step->table->entity);
+		values[2] = text_or_null(step->field, &nulls[2]);
+		values[3] = CStringGetTextDatum(step->kind);
+		values[4] = CStringGetTextDatum(step->table->schema);
+		values[5] = CStringGetTextDatum(step->table->name);
+		values[6] = CStringGetTextDatum(step->name);
+		values[7] = text_or_null(step->column, &nulls[7]);
+		values[8] = text_or_null(step->definition, &nulls[8]);
+		values[9] = Int32GetDatum(revision);
+		if (SPI_execute_with_args("INSERT INTO entityapi.pending_step (step, entity, field, kind, schema_name, table_name, name, column_name, definition, revision)"
+								  " VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
+								  lengthof(types), types, values, nulls,
+								  false, 0) < 0)
+			elog(ERROR, "could not note a pending step");
+	}
+}

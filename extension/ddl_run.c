@@ -1,0 +1,173 @@
+/*-------------------------------------------------------------------------
+ *
+ * ddl_run.c
+ *	  Running the statements of a plan, as the owner of the tables.
+ *
+ * Whoever waits for an exclusive lock makes all that come after it wait, too.
+ * So the locks are taken before anything is done, all within one short time;
+ * when that is over the transaction gives up, everybody goes on, and the
+ * caller may try again.
+ *
+ * extension/ddl_run.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "ddl.h"
+#include "errors.h"
+#include "executor/spi.h"
+#include "guc.h"
+#include "manifest.h"
+#include "miscadmin.h"
+#include "utils/guc.h"
+#include "utils/timestamp.h"
+
+/* The strongest lock that the statements take on a table. */
+typedef struct Lock
+{
+	const EaDdlTable *table;
+	LOCKMODE	mode;
+} Lock;
+
+void
+ea_ddl_limit_waits(int timeout)
+{
+	/* undone when the function that was called returns */
+	(void) set_config_option("lock_timeout", psprintf("%d", timeout),
+							 PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE,
+							 true, 0, false);
+}
+
+static void
+execute(const char *sql)
+{
+	int			result = SPI_execute(sql, false, 0);
+
+	if (result < 0)
+		elog(ERROR, "\"%s\" failed: %s", sql, SPI_result_code_string(result));
+}
+
+static void
+throw_in_use(const char *tables)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
+			 errmsg("other transactions did not release %s within %d ms",
+					tables, ea_guc_apply_lock_timeout),
+			 errdetail("Nothing was changed, so that no request has to wait longer."),
+			 errhint("Apply again, or end the transactions that last so long.")));
+}
+
+static List *
+collect_locks(List *statements)
+{
+	EaNameMap  *by_table = ea_names_map_create(64);
+	List	   *locks = NIL;
+	ListCell   *lc;
+
+	foreach(lc, statements)
+	{
+		EaDdlStatement *statement = lfirst(lc);
+		Lock	   *lock;
+
+		if (statement->deferred || statement->stored == NULL ||
+			statement->lock == NoLock)
+			continue;
+		lock = ea_names_map_get(by_table, statement->stored->qualified);
+		if (lock == NULL)
+		{
+			lock = palloc0(sizeof(Lock));
+			lock->table = statement->stored;
+			ea_names_map_put(by_table, lock->table->qualified, lock);
+			locks = lappend(locks, lock);
+		}
+		lock->mode = Max(lock->mode, statement->lock);
+	}
+	return locks;
+}
+
+/* Take all locks, or throw when the time for it is over. */
+static void
+take_locks(List *locks)
+{
+	MemoryContext mcxt = CurrentMemoryContext;
+	TimestampTz end = TimestampTzPlusMilliseconds(GetCurrentTimestamp(),
+												  ea_guc_apply_lock_timeout);
+	ListCell   *lc;
+
+	foreach(lc, locks)
+	{
+		Lock	   *lock = lfirst(lc);
+		long		left = TimestampDifferenceMilliseconds(GetCurrentTimestamp(),
+														   end);
+
+		CHECK_FOR_INTERRUPTS();
+		ea_ddl_limit_waits(Max(left, 1));
+		PG_TRY();
+		{
+			execute(psprintf("LOCK TABLE %s IN %s MODE",
+							 lock->table->qualified,
+							 ea_ddl_lock_name(lock->mode)));
+		}
+		PG_CATCH();
+		{
+			MemoryContextSwitchTo(mcxt);
+			if (geterrcode() != ERRCODE_LOCK_NOT_AVAILABLE)
+				PG_RE_THROW();
+			FlushErrorState();
+			throw_in_use(lock->table->qualified);
+		}
+		PG_END_TRY();
+	}
+	ea_ddl_limit_waits(ea_guc_apply_lock_timeout);
+}
+
+static void
+run_statement(EaManifest *m, EaDdlStatement *statement)
+{
+	MemoryContext mcxt = CurrentMemoryContext;
+
+	PG_TRY();
+	{
+		execute(statement->sql);
+	}
+	PG_CATCH();
+	{
+		ErrorData  *error;
+		int			class;
+
+		MemoryContextSwitchTo(mcxt);
+		error = CopyErrorData();
+		class = ERRCODE_TO_CATEGORY(error->sqlerrcode);
+		if (class != ERRCODE_DATA_EXCEPTION &&
+			class != ERRCODE_INTEGRITY_CONSTRAINT_VIOLATION &&
+			error->sqlerrcode != ERRCODE_LOCK_NOT_AVAILABLE)
+			PG_RE_THROW();
+		FlushErrorState();
+		if (error->sqlerrcode == ERRCODE_LOCK_NOT_AVAILABLE)
+			throw_in_use("what it takes");
+		ea_manifest_fault(m, statement->label, statement->pointer,
+						  "change the rows first",
+						  "the rows that are there stand against it: %s",
+						  error->message);
+		ea_manifest_throw(m);
+	}
+	PG_END_TRY();
+}
+
+void
+ea_ddl_run(EaManifest *m, List *statements)
+{
+	ListCell   *lc;
+
+	take_locks(collect_locks(statements));
+	foreach(lc, statements)
+	{
+		EaDdlStatement *statement = lfirst(lc);
+
+		CHECK_FOR_INTERRUPTS();
+		if (!statement->deferred)
+			run_statement(m, statement);
+	}
+}

@@ -1,0 +1,61 @@
+/*-------------------------------------------------------------------------
+ *
+ * retry.c
+ *	  Trying again what failed only because others were at work.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "retry.h"
+
+#define LOCK_NOT_AVAILABLE "55P03"
+#define DEADLOCK_DETECTED "40P01"
+
+#define FIRST_PAUSE 100			/* ms, doubled each time */
+#define LONGEST_PAUSE 2000
+
+double
+retry_clock(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec + now.tv_nsec / 1e9;
+}
+
+void
+retry_sleep(int milliseconds)
+{
+	struct timespec pause = {milliseconds / 1000,
+	milliseconds % 1000 * 1000000L};
+
+	nanosleep(&pause, NULL);
+}
+
+bool
+retry_lock(struct retry *retry, const PGresult *result)
+{
+	const char *sqlstate = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+	int			pause = FIRST_PAUSE;
+	int			i;
+
+	if (sqlstate == NULL || (strcmp(sqlstate, LOCK_NOT_AVAILABLE) != 0 &&
+							 strcmp(sqlstate, DEADLOCK_DETECTED) != 0))
+		return false;
+	if (retry->since == 0)
+		retry->since = retry_clock();
+	if (retry_clock() - retry->since > retry->limit)
+		return false;
+	for (i = 0; i < retry->tries && pause < LONGEST_PAUSE; i++)
+		pause *= 2;
+	if (pause > LONGEST_PAUSE)
+		pause = LONGEST_PAUSE;
+	retry->tries++;
+	fprintf(stderr, "entityapi-shim apply: in use, trying again (%d): %s\n",
+			retry->tries, PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY));
+	retry_sleep(pause);
+	return true;
+}
