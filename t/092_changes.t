@@ -21,7 +21,7 @@ my $folder = EntityApi::Test::checkout() . '/t/changes';
 my @cases = do "$folder/cases.pl" or die "$folder/cases.pl: " . ($@ || $!) . "\n";
 my $json = JSON::PP->new->canonical->ascii->pretty(0);
 
-# all within the transaction; what is left for later is the matter of 092_apply_steps.t
+# all within the transaction; what is left for later is the matter of 097_apply_steps.t
 my $cluster = EntityApi::Test->cluster(conf => [ 'entityapi.online_rows = 0' ]);
 
 $cluster->psql(EntityApi::Test::slurp("$folder/functions.sql"));
