@@ -144,16 +144,20 @@ create_table(EaDdlPlan *plan, EaDdlTable *table)
 	StringInfoData buf;
 	ListCell   *lc;
 
+	EaDdlTable *from = ea_names_map_get(plan->from->by_key, table->key);
+
 	if (OidIsValid(namespace) &&
 		OidIsValid(get_relname_relid(table->name, namespace)) &&
-		ea_names_map_get(plan->from->by_key, table->key) == NULL)
+		(from == NULL || from->existing))
 	{
 		bool		ours = false;
 
 		foreach(lc, plan->from->tables)
 		{
-			if (strcmp(((EaDdlTable *) lfirst(lc))->qualified,
-					   table->qualified) == 0)
+			EaDdlTable *other = lfirst(lc);
+
+			if (!other->existing &&
+				strcmp(other->qualified, table->qualified) == 0)
 				ours = true;
 		}
 		if (!ours)
@@ -269,6 +273,9 @@ same_shape(EaDdlTable *from, EaDdlTable *to)
 	ListCell   *a;
 	ListCell   *b;
 
+	if (from->existing || to->existing)
+		return from->existing && to->existing &&
+			strcmp(from->qualified, to->qualified) == 0;
 	if (from->tenant_scoped != to->tenant_scoped)
 		return false;
 	if (from->field == NULL)
@@ -300,11 +307,14 @@ find_dropped(EaDdlPlan *plan)
 
 		CHECK_FOR_INTERRUPTS();
 		table->replaced = wanted == NULL || !same_shape(table, wanted);
-		if (!table->replaced)
+
+		/* an existing table stays as it is, whatever becomes of the entity */
+		if (!table->replaced || table->existing)
 			continue;
+		ea_ddl_check_dropped(plan, table);
 		if (wanted != NULL && !ea_ddl_has_rows(table))
 			continue;
-		if (wanted != NULL && table->field == NULL)
+		if (wanted != NULL && table->field == NULL && !wanted->existing)
 			ea_ddl_fault(plan, wanted, NULL, "empty the table first",
 						 "tenantScoped cannot change while %s has rows",
 						 table->entity);
@@ -329,7 +339,7 @@ drop_tables(EaDdlPlan *plan)
 	{
 		EaDdlTable *table = lfirst(lc);
 
-		if (table->replaced)
+		if (table->replaced && !table->existing)
 			appendStringInfo(&buf, "%s%s", buf.len > 0 ? ", " : "",
 							 table->qualified);
 	}
@@ -349,7 +359,8 @@ create_schemas(EaDdlPlan *plan)
 	{
 		EaDdlTable *table = lfirst(lc);
 
-		if (ea_names_map_put(seen, table->schema, table) &&
+		if (!table->existing &&
+			ea_names_map_put(seen, table->schema, table) &&
 			!OidIsValid(get_namespace_oid(table->schema, true)))
 			ea_ddl_add(plan, EA_DDL_SCHEMA, NULL, NULL, "CREATE SCHEMA %s",
 					   quote_identifier(table->schema));
@@ -375,6 +386,11 @@ ea_ddl_plan(EaManifest *m, const EaDdlSource *stored,
 		EaDdlTable *from = ea_names_map_get(plan.from->by_key, to->key);
 
 		CHECK_FOR_INTERRUPTS();
+		if (to->existing)
+		{
+			ea_ddl_check_existing(&plan, to);
+			continue;
+		}
 		if (from == NULL || from->replaced)
 		{
 			create_table(&plan, to);

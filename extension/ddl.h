@@ -80,6 +80,10 @@ typedef struct EaDdlTable
 	const char *name;
 	const char *qualified;		/* quoted */
 	bool		tenant_scoped;
+	bool		existing;		/* others made it: only looked at */
+	const char *id_column;
+	const char *tenant_column;
+	const char *deleted_column; /* NULL: nothing is deleted softly */
 	List	   *columns;		/* of EaDdlColumn * */
 	List	   *objects;		/* of EaDdlObject * */
 	EaNameMap  *by_column;
@@ -156,6 +160,17 @@ extern bool ea_ddl_some_row(EaDdlTable *to, const char *condition);
 
 /* Two rows have equal values where a unique object wants them different. */
 extern bool ea_ddl_has_duplicates(EaDdlTable *to, EaDdlObject *object);
+
+/* in ddl_existing.c */
+
+/* All that an existing table lacks, as faults; statements come from no one. */
+extern void ea_ddl_check_existing(EaDdlPlan *plan, EaDdlTable *table);
+
+/* Tables that go must not be referred to by others'. */
+extern void ea_ddl_check_dropped(EaDdlPlan *plan, EaDdlTable *table);
+
+/* The table as it is now, InvalidOid when there is none. */
+extern Oid	ea_ddl_relation(const EaDdlTable *table);
 
 /* in ddl_security.c */
 

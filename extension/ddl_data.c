@@ -55,7 +55,7 @@ ea_ddl_has_duplicates(EaDdlTable *to, EaDdlObject *object)
 	initStringInfo(&columns);
 	initStringInfo(&filled);
 	if (to->tenant_scoped)
-		appendStringInfoString(&columns, "tenant_id");
+		appendStringInfoString(&columns, quote_identifier(to->tenant_column));
 	foreach(lc, object->columns)
 	{
 		const char *quoted = quote_identifier(lfirst(lc));

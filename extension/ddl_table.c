@@ -46,6 +46,15 @@ need(const EaJson *json, const char *name)
 	return value;
 }
 
+/* A column that is no field's; only existing tables store their names. */
+static const char *
+system_column(const EaJson *definition, const char *key, const char *usual)
+{
+	const EaJson *columns = ea_jsonread_get(definition, "columns");
+
+	return columns == NULL ? usual : ea_jsonread_string(columns, key);
+}
+
 static EaDdlTable *
 make_table(Builder *b, const char *entity, const char *field,
 		   const char *schema, const char *name, bool tenant_scoped)
@@ -59,6 +68,8 @@ make_table(Builder *b, const char *entity, const char *field,
 	table->name = name;
 	table->qualified = quote_qualified_identifier(schema, name);
 	table->tenant_scoped = tenant_scoped;
+	table->id_column = "id";
+	table->tenant_column = "tenant_id";
 	table->by_column = ea_names_map_create(32);
 	table->by_object = ea_names_map_create(16);
 	table->has_rows = -1;
@@ -110,7 +121,7 @@ column_list(const EaDdlTable *table, List *columns)
 	initStringInfo(&buf);
 	appendStringInfoChar(&buf, '(');
 	if (table->tenant_scoped)
-		appendStringInfoString(&buf, "tenant_id");
+		appendStringInfoString(&buf, quote_identifier(table->tenant_column));
 	foreach(lc, columns)
 	{
 		if (buf.len > 1)
@@ -157,9 +168,10 @@ add_unique(EaDdlTable *table, const char *field, const char *column,
 
 	if (soft)
 		object = add_object(table, EA_DDL_PLAIN_INDEX, name, field, columns,
-							psprintf("CREATE UNIQUE INDEX %s ON %s %s WHERE deleted_at IS NULL",
+							psprintf("CREATE UNIQUE INDEX %s ON %s %s WHERE %s IS NULL",
 									 quote_identifier(name),
-									 table->qualified, list));
+									 table->qualified, list,
+									 quote_identifier(table->deleted_column)));
 	else
 		object = add_object(table, EA_DDL_CONSTRAINT, name, field, columns,
 							psprintf("UNIQUE %s", list));
@@ -194,16 +206,20 @@ add_reference(Builder *b, EaDdlTable *table, const char *field,
 			 target_name);
 	object = add_object(table, EA_DDL_FOREIGN_KEY, name, field,
 						list_make1((char *) column),
-						psprintf("FOREIGN KEY (%s%s) REFERENCES %s (%sid) DEFERRABLE INITIALLY IMMEDIATE",
-								 tenant ? "tenant_id, " : "",
+						psprintf("FOREIGN KEY (%s%s%s) REFERENCES %s (%s%s%s) DEFERRABLE INITIALLY IMMEDIATE",
+								 tenant ? quote_identifier(table->tenant_column) : "",
+								 tenant ? ", " : "",
 								 quote_identifier(column),
 								 quote_qualified_identifier(need(target, "schema"),
 															need(target, "table")),
-								 tenant ? "tenant_id, " : ""));
+								 tenant ? quote_identifier(system_column(target, "tenantId", "tenant_id")) : "",
+								 tenant ? ", " : "",
+								 quote_identifier(system_column(target, "id", "id"))));
 	object->target = target_name;
 
 	if (lookup)
-		add_index(table, field, list_make2((char *) column, "id"),
+		add_index(table, field, list_make2((char *) column,
+										   (char *) table->id_column),
 				  EA_DDL_INDEX);
 
 	/* deleting a target without a tenant looks in all tenants at once */
@@ -370,16 +386,23 @@ build_entity(Builder *b, const EaJson *json)
 	bool		tenant = ea_jsonread_bool(json, "tenantScoped", true);
 	bool		soft = ea_jsonread_bool(json, "softDelete", false);
 	const EaJson *indexes = ea_jsonread_get(json, "indexes");
+	const char *name;
+	List	   *key;
 	EaDdlTable *table = make_table(b, entity, NULL, need(json, "schema"),
 								   need(json, "table"), tenant);
 
+	table->existing = ea_jsonread_get(json, "columns") != NULL;
+	table->id_column = system_column(json, "id", "id");
+	table->tenant_column = system_column(json, "tenantId", "tenant_id");
+	if (soft)
+		table->deleted_column = system_column(json, "deletedAt", "deleted_at");
 	if (tenant)
-		add_column(table, "tenant_id", NULL, "uuid", true);
-	add_column(table, "id", NULL, "uuid", true);
+		add_column(table, table->tenant_column, NULL, "uuid", true);
+	add_column(table, table->id_column, NULL, "uuid", true);
+	key = list_make1((char *) table->id_column);
 	add_object(table, EA_DDL_CONSTRAINT,
 			   ea_ddl_name(table->name, NULL, EA_DDL_PRIMARY), NULL, NIL,
-			   psprintf("PRIMARY KEY %s", column_list(table,
-													  list_make1("id"))));
+			   psprintf("PRIMARY KEY %s", column_list(table, key)));
 
 	for (EaJson *field = ea_jsonread_get(json, "fields")->first;
 		 field != NULL; field = field->next)
@@ -399,15 +422,19 @@ build_entity(Builder *b, const EaJson *json)
 
 	if (ea_jsonread_bool(json, "optimisticLocking", false))
 	{
-		EaDdlColumn *version = add_column(table, "version", NULL, "int8",
-										  true);
+		EaDdlColumn *version = add_column(table,
+										  system_column(json, "version",
+														"version"),
+										  NULL, "int8", true);
 
 		version->fill = version->sql_default = "0";
 	}
-	add_column(table, "created_at", NULL, "timestamptz", true);
-	add_column(table, "updated_at", NULL, "timestamptz", true);
+	if ((name = system_column(json, "createdAt", "created_at")) != NULL)
+		add_column(table, name, NULL, "timestamptz", true);
+	if ((name = system_column(json, "updatedAt", "updated_at")) != NULL)
+		add_column(table, name, NULL, "timestamptz", true);
 	if (soft)
-		add_column(table, "deleted_at", NULL, "timestamptz", false);
+		add_column(table, table->deleted_column, NULL, "timestamptz", false);
 
 	for (EaJson *index = indexes ? indexes->first : NULL; index != NULL;
 		 index = index->next)

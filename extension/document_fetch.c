@@ -118,9 +118,9 @@ has_column(const EaField *field)
 void
 ea_document_columns(EaSqlBuf *b, EaShape *shape, int alias)
 {
-	ea_sqlbuf_addf(b, "t%d.id", alias);
+	ea_sqlbuf_addf(b, "t%d.%s", alias, shape->entity->id_column);
 	if (shape->entity->locking)
-		ea_sqlbuf_addf(b, ", t%d.version", alias);
+		ea_sqlbuf_addf(b, ", t%d.%s", alias, shape->entity->version_column);
 	for (int i = 0; i < shape->nattributes; i++)
 		ea_sqlbuf_addf(b, ", t%d.%s", alias, shape->attributes[i]->column);
 	for (int i = 0; i < shape->nrels; i++)
@@ -284,8 +284,8 @@ add_links(EaSqlBuf *b, LinkageSink *sink, pg_uuid_t *ids, int n)
 
 		ea_sqlbuf_add(b, " AND EXISTS (SELECT 1");
 		far = ea_sqlbuf_from(b, target, EA_OP_READ);
-		ea_sqlbuf_addf(b, " AND t%d.id = t%d.%s)", far, alias,
-					   field->join_far);
+		ea_sqlbuf_addf(b, " AND t%d.%s = t%d.%s)", far, target->id_column,
+					   alias, field->join_far);
 	}
 	return alias;
 }
@@ -329,12 +329,13 @@ fetch_inverse(LinkageSink *sink, pg_uuid_t *ids, int n)
 	}
 	else
 	{
-		ea_sqlbuf_addf(&b, "t0.%s, t0.id", column);
+		ea_sqlbuf_addf(&b, "t0.%s, t0.%s", column, target->id_column);
 		sink->near = 0;
 		sink->far = 1;
 	}
 	alias = add_links(&b, sink, ids, n);
-	ea_sqlbuf_addf(&b, " ORDER BY t%d.%s, t%d.id", alias, column, alias);
+	ea_sqlbuf_addf(&b, " ORDER BY t%d.%s, t%d.%s", alias, column, alias,
+				   target->id_column);
 	run_links(&b, sink);
 }
 
@@ -451,9 +452,9 @@ hide_invisible(EaDocument *doc, EaShape *shape, int rel, int member,
 
 	sink.ids = palloc(n * sizeof(pg_uuid_t));
 	ea_sqlbuf_init(&b, doc->req);
-	ea_sqlbuf_add(&b, "SELECT t0.id");
+	ea_sqlbuf_addf(&b, "SELECT t0.%s", target->id_column);
 	alias = ea_sqlbuf_from(&b, target, EA_OP_READ);
-	ea_sqlbuf_addf(&b, " AND t%d.id = ANY (", alias);
+	ea_sqlbuf_addf(&b, " AND t%d.%s = ANY (", alias, target->id_column);
 	ea_sqlbuf_value(&b, UUIDARRAYOID, uuid_array(ids, n), false);
 	ea_sqlbuf_add(&b, ")");
 	ea_sqlbuf_run(&b, doc->mode, true, visible_row, &sink);
@@ -624,10 +625,11 @@ fetch_wanted(EaDocument *doc, Wanted *wanted, EaResourceList *fresh)
 	ea_sqlbuf_add(&b, "SELECT ");
 	ea_document_columns(&b, shape, 0);
 	alias = ea_sqlbuf_from(&b, wanted->entity, EA_OP_READ);
-	ea_sqlbuf_addf(&b, " AND t%d.id = ANY (", alias);
+	ea_sqlbuf_addf(&b, " AND t%d.%s = ANY (", alias,
+				   wanted->entity->id_column);
 	ea_sqlbuf_value(&b, UUIDARRAYOID, uuid_array(wanted->ids, wanted->n),
 					false);
-	ea_sqlbuf_addf(&b, ") ORDER BY t%d.id", alias);
+	ea_sqlbuf_addf(&b, ") ORDER BY t%d.%s", alias, wanted->entity->id_column);
 	ea_sqlbuf_run(&b, doc->mode, true, included_row, &sink);
 }
 

@@ -109,7 +109,7 @@ ea_rsql_sql_parse(EaRequest *req, EaEntity *entity, const char *filter,
 static const char *
 column_of(const EaStep *end)
 {
-	return end->field == NULL ? "id" : end->field->column;
+	return end->field == NULL ? end->entity->id_column : end->field->column;
 }
 
 /* The comparison at the end of a path. */
@@ -239,6 +239,7 @@ write_scalar(EaSqlBuf *b, const Hop *hops, int nhops, const char *column,
 			 int alias)
 {
 	const Hop  *hop = &hops[nhops - 1];
+	EaEntity   *target;
 	const char *owner;
 	bool		inverse;
 	int			far;
@@ -250,13 +251,15 @@ write_scalar(EaSqlBuf *b, const Hop *hops, int nhops, const char *column,
 	}
 	owner = hop->field->members[hop->member].column;
 	inverse = hop->field->kind == EA_TO_ONE_INVERSE;
+	target = ea_catalog_target(hop->field, hop->member);
 
 	far = b->nrelations;
 	ea_sqlbuf_addf(b, "(SELECT t%d.%s", far, column);
-	ea_sqlbuf_from(b, ea_catalog_target(hop->field, hop->member),
-				   EA_OP_READ);
-	ea_sqlbuf_addf(b, " AND t%d.%s = ", far, inverse ? owner : "id");
-	write_scalar(b, hops, nhops - 1, inverse ? "id" : owner, alias);
+	ea_sqlbuf_from(b, target, EA_OP_READ);
+	ea_sqlbuf_addf(b, " AND t%d.%s = ", far,
+				   inverse ? owner : target->id_column);
+	write_scalar(b, hops, nhops - 1,
+				 inverse ? hop->field->entity->id_column : owner, alias);
 	ea_sqlbuf_add(b, ")");
 }
 
@@ -392,5 +395,6 @@ ea_rsql_sql_order(EaSqlBuf *b, EaEntity *entity, int alias,
 			by_id = true;
 	}
 	if (!by_id)
-		ea_sqlbuf_addf(b, "%st%d.id", nkeys > 0 ? ", " : "", alias);
+		ea_sqlbuf_addf(b, "%st%d.%s", nkeys > 0 ? ", " : "", alias,
+					   entity->id_column);
 }

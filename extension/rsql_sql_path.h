@@ -28,6 +28,7 @@ typedef struct EaBranch
 
 struct EaStep
 {
+	EaEntity   *entity;			/* whose field or id it is */
 	EaField    *field;			/* NULL: the id */
 	const EaType *type;			/* of the attribute or id that the path ends
 								 * at; NULL: of a relationship */

@@ -80,11 +80,13 @@ add_predicates(EaSqlBuf *b, EaEntity *entity, int alias, EaOperation op)
 {
 	ea_sqlbuf_add(b, " WHERE ");
 	if (entity->tenant_scoped)
-		ea_sqlbuf_addf(b, "t%d.tenant_id = $%d", alias, ea_sqlbuf_tenant(b));
+		ea_sqlbuf_addf(b, "t%d.%s = $%d", alias, entity->tenant_column,
+					   ea_sqlbuf_tenant(b));
 	else
 		ea_sqlbuf_add(b, "true");
 	if (entity->soft_delete && !b->deleted_too)
-		ea_sqlbuf_addf(b, " AND t%d.deleted_at IS NULL", alias);
+		ea_sqlbuf_addf(b, " AND t%d.%s IS NULL", alias,
+					   entity->deleted_column);
 	if (op == EA_OP_DELETE)
 		return;
 	if (row_policy == NULL)
@@ -135,8 +137,9 @@ ea_sqlbuf_insert(EaSqlBuf *b, EaEntity *entity)
 {
 	int			alias = b->nrelations++;
 
-	ea_sqlbuf_addf(b, "INSERT INTO %s AS t%d (%s", entity->table, alias,
-				   entity->tenant_scoped ? "tenant_id, " : "");
+	ea_sqlbuf_addf(b, "INSERT INTO %s AS t%d (", entity->table, alias);
+	if (entity->tenant_scoped)
+		ea_sqlbuf_addf(b, "%s, ", entity->tenant_column);
 	return alias;
 }
 
@@ -200,18 +203,21 @@ ea_sqlbuf_hop(EaSqlBuf *b, EaField *field, int member, int from)
 	{
 		case EA_TO_ONE:
 		case EA_ONE_OF:
-			ea_sqlbuf_addf(b, " AND t%d.id = t%d.%s", alias, from, column);
+			ea_sqlbuf_addf(b, " AND t%d.%s = t%d.%s", alias,
+						   target->id_column, from, column);
 			break;
 		case EA_TO_ONE_INVERSE:
 		case EA_TO_MANY:
-			ea_sqlbuf_addf(b, " AND t%d.%s = t%d.id", alias, column, from);
+			ea_sqlbuf_addf(b, " AND t%d.%s = t%d.%s", alias, column, from,
+						   field->entity->id_column);
 			break;
 		case EA_MANY_TO_MANY:
 			ea_sqlbuf_add(b, " AND EXISTS (SELECT 1");
 			join = ea_sqlbuf_join_from(b, field);
-			ea_sqlbuf_addf(b, " AND t%d.%s = t%d.id AND t%d.%s = t%d.id)",
+			ea_sqlbuf_addf(b, " AND t%d.%s = t%d.%s AND t%d.%s = t%d.%s)",
 						   join, field->join_near, from,
-						   join, field->join_far, alias);
+						   field->entity->id_column, join, field->join_far,
+						   alias, target->id_column);
 			break;
 		case EA_ATTRIBUTE:
 			elog(ERROR, "an attribute leads nowhere");
