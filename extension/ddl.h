@@ -68,6 +68,7 @@ typedef struct EaDdlObject
 	const char *condition;		/* of a check */
 	bool		unique;
 	bool		partial;		/* unique among rows that are not deleted */
+	bool		implied;		/* serves a reference, not asked for */
 	const char *target;			/* entity of a foreign key */
 } EaDdlObject;
 

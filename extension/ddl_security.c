@@ -179,13 +179,20 @@ open_existing(EaDdlPlan *plan, EaDdlTable *table)
 	Oid			relid = ea_ddl_relation(table);
 	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relid));
 	bool		secured;
+	bool		by_us;
 
 	if (!HeapTupleIsValid(tuple))
 		return;					/* said already */
 	secured = ((Form_pg_class) GETSTRUCT(tuple))->relrowsecurity;
 	ReleaseSysCache(tuple);
-	if (secured)
+
+	/* by an entity that had the table, and is closed before this runs */
+	by_us = OidIsValid(get_relation_policy_oid(relid, OTHERS, true));
+	if (secured && !by_us)
 		return;
+	if (by_us)
+		ea_ddl_add(plan, EA_DDL_ADD_POLICIES, table, NULL,
+				   "DROP POLICY IF EXISTS " OTHERS " ON %s", table->qualified);
 	ea_ddl_add(plan, EA_DDL_ADD_POLICIES, table, NULL,
 			   "CREATE POLICY " OTHERS " ON %s TO PUBLIC USING (true) WITH CHECK (true)",
 			   table->qualified);

@@ -145,15 +145,16 @@ joined(List *columns)
 	return buf.data;
 }
 
-static void
+static EaDdlObject *
 add_index(EaDdlTable *table, const char *field, List *columns,
 		  const char *suffix)
 {
 	char	   *name = ea_ddl_name(table->name, joined(columns), suffix);
 
-	add_object(table, EA_DDL_PLAIN_INDEX, name, field, columns,
-			   psprintf("CREATE INDEX %s ON %s %s", quote_identifier(name),
-						table->qualified, column_list(table, columns)));
+	return add_object(table, EA_DDL_PLAIN_INDEX, name, field, columns,
+					  psprintf("CREATE INDEX %s ON %s %s",
+							   quote_identifier(name), table->qualified,
+							   column_list(table, columns)));
 }
 
 /* Unique values; among rows that are not deleted when soft. */
@@ -220,7 +221,7 @@ add_reference(Builder *b, EaDdlTable *table, const char *field,
 	if (lookup)
 		add_index(table, field, list_make2((char *) column,
 										   (char *) table->id_column),
-				  EA_DDL_INDEX);
+				  EA_DDL_INDEX)->implied = true;
 
 	/* deleting a target without a tenant looks in all tenants at once */
 	if (table->tenant_scoped && !tenant)
@@ -230,7 +231,7 @@ add_reference(Builder *b, EaDdlTable *table, const char *field,
 				   list_make1((char *) column),
 				   psprintf("CREATE INDEX %s ON %s (%s)",
 							quote_identifier(name), table->qualified,
-							quote_identifier(column)));
+							quote_identifier(column)))->implied = true;
 	}
 }
 
