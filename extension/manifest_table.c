@@ -80,6 +80,7 @@ read_name(EaManifest *m, EaDeclEntity *entity)
 	{"pg_catalog", "pg_toast", "information_schema", "entityapi"};
 	const char *at = entity->existing_table;
 
+	entity->table = NULL;
 	entity->schema = take_part(&at);
 	if (entity->schema != NULL && *at == '.')
 	{
