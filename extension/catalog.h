@@ -168,6 +168,9 @@ struct EaEntity
 	char	   *table;			/* qualified and quoted: app.line_item */
 	bool		existing;		/* the table was there before, and may have
 								 * columns, triggers and writers of its own */
+	char	   *schema_name;	/* of it, unquoted */
+	char	   *table_name;
+	struct TupleDescData *seen; /* its columns when last looked at */
 
 	/* the columns that are no fields', quoted */
 	char	   *id_column;

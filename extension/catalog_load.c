@@ -320,8 +320,9 @@ load_constraints(EaEntity *entity, const EaJson *json)
  * table, where those that are not named do not exist.
  */
 static void
-load_columns(EaEntity *entity, const EaJson *json)
+load_columns(EaEntity *entity, const EaJson *definition)
 {
+	const EaJson *json = ea_jsonread_get(definition, "columns");
 	static const struct
 	{
 		const char *key;
@@ -338,6 +339,11 @@ load_columns(EaEntity *entity, const EaJson *json)
 	};
 
 	entity->existing = json != NULL;
+	if (entity->existing)
+	{
+		entity->schema_name = need_string(definition, "schema");
+		entity->table_name = need_string(definition, "table");
+	}
 	for (int i = 0; i < lengthof(columns); i++)
 	{
 		const char *name = json == NULL ? columns[i].name :
@@ -371,7 +377,7 @@ ea_catalog_load_entity(EaCatalog *catalog, const char *definition)
 	entity->tenant_scoped = ea_jsonread_bool(json, "tenantScoped", true);
 	entity->locking = ea_jsonread_bool(json, "optimisticLocking", false);
 	entity->soft_delete = ea_jsonread_bool(json, "softDelete", false);
-	load_columns(entity, ea_jsonread_get(json, "columns"));
+	load_columns(entity, json);
 	entity->since = ea_jsonread_int(json, "since", 0);
 	entity->removed_in = ea_jsonread_int(json, "removedIn", INT_MAX);
 	if (fields != NULL)

@@ -159,6 +159,9 @@ extern bool ea_ddl_has_rows(EaDdlTable *table);
 /* Some row of a table that stays, as it will be, meets the condition. */
 extern bool ea_ddl_some_row(EaDdlTable *to, const char *condition);
 
+/* A table that goes must not be referred to by one of others: a fault. */
+extern void ea_ddl_check_dropped(EaDdlPlan *plan, EaDdlTable *table);
+
 /* Two rows have equal values where a unique object wants them different. */
 extern bool ea_ddl_has_duplicates(EaDdlTable *to, EaDdlObject *object);
 
@@ -166,9 +169,6 @@ extern bool ea_ddl_has_duplicates(EaDdlTable *to, EaDdlObject *object);
 
 /* All that an existing table lacks, as faults; statements come from no one. */
 extern void ea_ddl_check_existing(EaDdlPlan *plan, EaDdlTable *table);
-
-/* Tables that go must not be referred to by others'. */
-extern void ea_ddl_check_dropped(EaDdlPlan *plan, EaDdlTable *table);
 
 /* The table as it is now, InvalidOid when there is none. */
 extern Oid	ea_ddl_relation(const EaDdlTable *table);

@@ -70,3 +70,34 @@ ea_ddl_has_duplicates(EaDdlTable *to, EaDdlObject *object)
 						  object->partial ? " AND deleted_at IS NULL" : "",
 						  columns.data));
 }
+
+void
+ea_ddl_check_dropped(EaDdlPlan *plan, EaDdlTable *table)
+{
+	Oid			relid = ea_ddl_relation(table);
+	StringInfoData ours;
+	ListCell   *lc;
+
+	if (!OidIsValid(relid))
+		return;
+	initStringInfo(&ours);
+	foreach(lc, plan->from->tables)
+	{
+		EaDdlTable *other = lfirst(lc);
+
+		if (!other->existing)
+			appendStringInfo(&ours, "%s%u", ours.len > 0 ? ", " : "",
+							 ea_ddl_relation(other));
+	}
+	if (finds(psprintf("SELECT f.conname, f.conrelid::pg_catalog.regclass::text FROM pg_constraint f"
+					   " WHERE f.contype = 'f' AND f.confrelid = %u AND f.conrelid <> ALL (ARRAY[%s]::oid[])",
+					   relid, ours.data)))
+		ea_ddl_fault(plan, table, table->field,
+					 "drop that foreign key first",
+					 "the foreign key \"%s\" of %s refers to the table %s, which goes",
+					 SPI_getvalue(SPI_tuptable->vals[0],
+								  SPI_tuptable->tupdesc, 1),
+					 SPI_getvalue(SPI_tuptable->vals[0],
+								  SPI_tuptable->tupdesc, 2),
+					 table->qualified);
+}

@@ -257,7 +257,12 @@ check_column(Look *look, Form_pg_attribute att, const EaDdlColumn *column,
 					 alter(look, psprintf("ALTER COLUMN %s SET NOT NULL",
 										  quoted)),
 					 "must be not null");
-	if (!column->not_null && !read_only && att->attnotnull)
+
+	/* the times of creation and update are always written */
+	if (!column->not_null && !read_only && att->attnotnull &&
+		(column->field != NULL ||
+		 strcmp(column->name, look->table->deleted_column ?
+				look->table->deleted_column : "") == 0))
 		column_lacks(look, column,
 					 column->field ? "make the field required" :
 					 alter(look, psprintf("ALTER COLUMN %s DROP NOT NULL",
@@ -581,35 +586,4 @@ ea_ddl_check_existing(EaDdlPlan *plan, EaDdlTable *table)
 		check_code(&look);
 	}
 	relation_close(rel, NoLock);
-}
-
-void
-ea_ddl_check_dropped(EaDdlPlan *plan, EaDdlTable *table)
-{
-	Oid			relid = ea_ddl_relation(table);
-	StringInfoData ours;
-	ListCell   *lc;
-
-	if (!OidIsValid(relid))
-		return;
-	initStringInfo(&ours);
-	foreach(lc, plan->from->tables)
-	{
-		EaDdlTable *other = lfirst(lc);
-
-		if (!other->existing)
-			appendStringInfo(&ours, "%s%u", ours.len > 0 ? ", " : "",
-							 ea_ddl_relation(other));
-	}
-	if (finds(psprintf("SELECT f.conname, f.conrelid::regclass::text FROM pg_constraint f"
-					   " WHERE f.contype = 'f' AND f.confrelid = %u AND f.conrelid <> ALL (ARRAY[%s]::oid[])",
-					   relid, ours.data)))
-		ea_ddl_fault(plan, table, table->field,
-					 "drop that foreign key first",
-					 "the foreign key \"%s\" of %s refers to the table %s, which goes",
-					 SPI_getvalue(SPI_tuptable->vals[0],
-								  SPI_tuptable->tupdesc, 1),
-					 SPI_getvalue(SPI_tuptable->vals[0],
-								  SPI_tuptable->tupdesc, 2),
-					 table->qualified);
 }

@@ -204,8 +204,15 @@ static void
 close_existing(EaDdlPlan *plan, EaDdlTable *table)
 {
 	Oid			relid = ea_ddl_relation(table);
+	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relid));
+	bool		ours;
 
-	if (!OidIsValid(relid))
+	/* whoever has it by now, it is his */
+	if (!HeapTupleIsValid(tuple))
+		return;
+	ours = ((Form_pg_class) GETSTRUCT(tuple))->relowner == GetUserId();
+	ReleaseSysCache(tuple);
+	if (!ours)
 		return;
 	ea_ddl_add(plan, EA_DDL_DROP_POLICIES, table, NULL,
 			   "REVOKE ALL ON %s FROM " READER, table->qualified);

@@ -431,9 +431,9 @@ build_entity(Builder *b, const EaJson *json)
 		version->fill = version->sql_default = "0";
 	}
 	if ((name = system_column(json, "createdAt", "created_at")) != NULL)
-		add_column(table, name, NULL, "timestamptz", true);
+		add_column(table, name, NULL, "timestamptz", !table->existing);
 	if ((name = system_column(json, "updatedAt", "updated_at")) != NULL)
-		add_column(table, name, NULL, "timestamptz", true);
+		add_column(table, name, NULL, "timestamptz", !table->existing);
 	if (soft)
 		add_column(table, table->deleted_column, NULL, "timestamptz", false);
 

@@ -14,6 +14,7 @@
 #include "postgres.h"
 
 #include "catalog/pg_type.h"
+#include "existing.h"
 #include "sqlbuf.h"
 
 #define FIRST_PARAMS 16
@@ -74,6 +75,15 @@ ea_sqlbuf_tenant(EaSqlBuf *b)
 	return b->tenant_param;
 }
 
+/* The alias of the next relation, which is an entity's table. */
+static int
+next_alias(EaSqlBuf *b, EaEntity *entity)
+{
+	if (entity->existing)
+		ea_existing_hold(entity);
+	return b->nrelations++;
+}
+
 /* ` WHERE <predicates>` for alias t<n>: never empty, so ` AND` may follow. */
 static void
 add_predicates(EaSqlBuf *b, EaEntity *entity, int alias, EaOperation op)
@@ -104,7 +114,7 @@ ea_sqlbuf_hides_rows(EaRequest *req, EaEntity *entity)
 int
 ea_sqlbuf_from(EaSqlBuf *b, EaEntity *entity, EaOperation op)
 {
-	int			alias = b->nrelations++;
+	int			alias = next_alias(b, entity);
 
 	ea_sqlbuf_addf(b, " FROM %s t%d", entity->table, alias);
 	add_predicates(b, entity, alias, op);
@@ -115,7 +125,7 @@ int
 ea_sqlbuf_update(EaSqlBuf *b, EaEntity *entity, const char *set,
 				 EaOperation op)
 {
-	int			alias = b->nrelations++;
+	int			alias = next_alias(b, entity);
 
 	ea_sqlbuf_addf(b, "UPDATE %s t%d SET %s", entity->table, alias, set);
 	add_predicates(b, entity, alias, op);
@@ -125,7 +135,7 @@ ea_sqlbuf_update(EaSqlBuf *b, EaEntity *entity, const char *set,
 int
 ea_sqlbuf_delete(EaSqlBuf *b, EaEntity *entity)
 {
-	int			alias = b->nrelations++;
+	int			alias = next_alias(b, entity);
 
 	ea_sqlbuf_addf(b, "DELETE FROM %s t%d", entity->table, alias);
 	add_predicates(b, entity, alias, EA_OP_DELETE);
@@ -135,7 +145,7 @@ ea_sqlbuf_delete(EaSqlBuf *b, EaEntity *entity)
 int
 ea_sqlbuf_insert(EaSqlBuf *b, EaEntity *entity)
 {
-	int			alias = b->nrelations++;
+	int			alias = next_alias(b, entity);
 
 	ea_sqlbuf_addf(b, "INSERT INTO %s AS t%d (", entity->table, alias);
 	if (entity->tenant_scoped)

@@ -185,6 +185,25 @@ subtest 'together with made tables' => sub {
 	is($cluster->psql(q{select count(*) from app.customer_likes}), 0, 'links too');
 };
 
+subtest 'changed behind the back' => sub {
+	my $status = sub { return $eve->call(GET => '/customers')->{status} };
+
+	for my $change (
+		[ 'drop constraint "no one", alter "user" type int using 7',      'alter "user" type text using \'Bob\'' ],
+		[ 'rename rating to grade',             'rename grade to rating' ],
+		[ 'rename to "Gone"',                   undef, 'alter table "Sales"."Gone" rename to "Customer"' ])
+	{
+		is($status->(), 200, 'before');
+		$cluster->psql(qq{alter table "Sales"."Customer" $change->[0]});
+		is($status->(), 500, "$change->[0]: no answer, and no crash");
+		$cluster->psql($change->[2] // qq{alter table "Sales"."Customer" $change->[1]});
+		is($status->(), 200, 'and back');
+	}
+	$cluster->psql('alter table "Sales"."Customer" add extra int, alter "user" type varchar(90)');
+	is($status->(), 200, 'what does no harm');
+	unlike(EntityApi::Test::slurp($cluster->log), qr/terminated by signal/, 'the server lives on');
+};
+
 subtest 'plain SQL' => sub {
 	$cluster->psql(q{create role analyst login in role entityapi_reader; select entityapi.map_role('analyst', 'eve')});
 	my $read = sub { $cluster->try_psql($_[0], user => 'analyst') };
