@@ -123,49 +123,52 @@ add_object(EaDdlPlan *plan, EaDdlTable *table, EaDdlObject *object)
 				   quote_identifier(object->name), object->body);
 }
 
+/* table, object: of the stored state */
 static void
 drop_object(EaDdlPlan *plan, EaDdlTable *table, EaDdlObject *object)
 {
+	const char *name = object->was->name;
+
 	if (object->kind == EA_DDL_PLAIN_INDEX)
 		ea_ddl_add(plan, EA_DDL_DROP_OBJECTS, table, object->field,
 				   "DROP INDEX %s",
-				   quote_qualified_identifier(table->schema, object->name));
+				   quote_qualified_identifier(table->was->schema, name));
 	else
 		ea_ddl_add(plan, object->kind == EA_DDL_FOREIGN_KEY ?
 				   EA_DDL_DROP_REFERENCES : EA_DDL_DROP_OBJECTS,
 				   table, object->field, "ALTER TABLE %s DROP CONSTRAINT %s",
-				   table->qualified, quote_identifier(object->name));
+				   table->was->qualified, quote_identifier(name));
+}
+
+/* A name that a table gets must be free, or that of a table made here. */
+static void
+check_free(EaDdlPlan *plan, EaDdlTable *table)
+{
+	Oid			namespace = get_namespace_oid(table->schema, true);
+	ListCell   *lc;
+
+	if (!OidIsValid(namespace) ||
+		!OidIsValid(get_relname_relid(table->name, namespace)))
+		return;
+	foreach(lc, plan->stored->tables)
+	{
+		EaDdlTable *stored = lfirst(lc);
+
+		if (!stored->existing &&
+			strcmp(stored->qualified, table->qualified) == 0)
+			return;
+	}
+	ea_ddl_fault(plan, table, table->field, "rename it, or use another schema",
+				 "there is a relation %s already", table->qualified);
 }
 
 static void
 create_table(EaDdlPlan *plan, EaDdlTable *table)
 {
-	Oid			namespace = get_namespace_oid(table->schema, true);
 	StringInfoData buf;
 	ListCell   *lc;
 
-	EaDdlTable *from = ea_names_map_get(plan->from->by_key, table->key);
-
-	if (OidIsValid(namespace) &&
-		OidIsValid(get_relname_relid(table->name, namespace)) &&
-		(from == NULL || from->existing))
-	{
-		bool		ours = false;
-
-		foreach(lc, plan->from->tables)
-		{
-			EaDdlTable *other = lfirst(lc);
-
-			if (!other->existing &&
-				strcmp(other->qualified, table->qualified) == 0)
-				ours = true;
-		}
-		if (!ours)
-			ea_ddl_fault(plan, table, table->field,
-						 "rename it, or use another schema",
-						 "there is a relation %s already", table->qualified);
-	}
-
+	check_free(plan, table);
 	initStringInfo(&buf);
 	foreach(lc, table->columns)
 	{
@@ -193,52 +196,44 @@ create_table(EaDdlPlan *plan, EaDdlTable *table)
 			   "ALTER TABLE %s ENABLE ROW LEVEL SECURITY", table->qualified);
 }
 
-/* Does a table, or a column, that goes or is made anew bear this object? */
-static bool
-loses_ground(EaDdlPlan *plan, EaDdlTable *from, EaDdlObject *object)
-{
-	EaDdlTable *target;
-	ListCell   *lc;
-
-	foreach(lc, object->columns)
-	{
-		EaDdlColumn *column = ea_names_map_get(from->by_column, lfirst(lc));
-
-		if (column != NULL && column->dropped)
-			return true;
-	}
-	if (object->target == NULL)
-		return false;
-	target = ea_names_map_get(plan->from->by_key, object->target);
-	return target == NULL || target->replaced;
-}
-
-/* Is a stored object what is wanted, and can it stay? */
-static bool
-stays(EaDdlPlan *plan, EaDdlTable *from, EaDdlObject *stored,
-	  EaDdlObject *wanted)
-{
-	return stored != NULL && wanted != NULL &&
-		stored->kind == wanted->kind &&
-		strcmp(stored->body, wanted->body) == 0 &&
-		!loses_ground(plan, from, stored);
-}
-
 static void
 check_object(EaDdlPlan *plan, EaDdlTable *from, EaDdlTable *to,
 			 EaDdlObject *object)
 {
+	int64		n;
+
 	if ((object->condition == NULL && !object->unique) ||
 		!ea_ddl_has_rows(from))
 		return;
-	if (object->condition != NULL &&
-		ea_ddl_some_row(to, psprintf("NOT (%s)", object->condition)))
+	n = object->condition == NULL ? 0 :
+		ea_ddl_count(to->after, psprintf("NOT (%s)", object->condition));
+	if (n > 0)
 		ea_ddl_fault(plan, to, object->field, "change them first",
-					 "rows of %s would break it: %s", to->entity,
-					 object->condition);
-	if (object->unique && ea_ddl_has_duplicates(to, object))
+					 "rows of %s break %s: now " INT64_FORMAT, to->entity,
+					 object->condition, n);
+	n = object->unique ? ea_ddl_count_duplicates(to, object) : 0;
+	if (n > 0)
 		ea_ddl_fault(plan, to, object->field, "change them first",
-					 "rows of %s have equal values", to->entity);
+					 "rows of %s have equal values: now " INT64_FORMAT " values in more than one",
+					 to->entity, n);
+}
+
+/* Does a column of what stays lose digits or characters? */
+static bool
+is_cut(EaDdlTable *from, EaDdlTable *to, EaDdlObject *object)
+{
+	ListCell   *lc;
+
+	foreach(lc, object->columns)
+	{
+		EaDdlColumn *stored = ea_names_map_get(from->by_column, lfirst(lc));
+		EaDdlColumn *column = ea_names_map_get(to->by_column, lfirst(lc));
+
+		if (stored && column && column->type &&
+			ea_ddl_compare_types(stored, column) == EA_DDL_NARROWER)
+			return true;
+	}
+	return false;
 }
 
 static void
@@ -249,83 +244,49 @@ compare_objects(EaDdlPlan *plan, EaDdlTable *from, EaDdlTable *to)
 	foreach(lc, from->objects)
 	{
 		EaDdlObject *object = lfirst(lc);
-		EaDdlObject *wanted = ea_names_map_get(to->by_object, object->name);
 
-		if (!stays(plan, from, object, wanted))
+		if (!ea_ddl_stays(from, object, to,
+						  ea_names_map_get(to->by_object, object->name)))
 			drop_object(plan, from, object);
 	}
 	foreach(lc, to->objects)
 	{
 		EaDdlObject *object = lfirst(lc);
-		EaDdlObject *stored = ea_names_map_get(from->by_object, object->name);
+		bool		stays =
+		ea_ddl_stays(from, ea_names_map_get(from->by_object, object->name),
+					 to, object);
 
-		if (stays(plan, from, stored, object))
-			continue;
-		check_object(plan, from, to, object);
-		add_object(plan, to, object);
+		if (!stays || is_cut(from, to, object))
+			check_object(plan, from, to, object);
+		if (!stays)
+			add_object(plan, to, object);
 	}
 }
 
-/* A join table has no life of its own: any change makes it anew. */
-static bool
-same_shape(EaDdlTable *from, EaDdlTable *to)
-{
-	ListCell   *a;
-	ListCell   *b;
-
-	if (from->existing || to->existing)
-		return from->existing && to->existing &&
-			strcmp(from->qualified, to->qualified) == 0;
-	if (from->tenant_scoped != to->tenant_scoped)
-		return false;
-	if (from->field == NULL)
-		return true;
-	if (list_length(from->columns) != list_length(to->columns))
-		return false;
-	forboth(a, from->columns, b, to->columns)
-	{
-		EaDdlColumn *one = lfirst(a);
-		EaDdlColumn *other = lfirst(b);
-
-		if (strcmp(one->name, other->name) != 0 ||
-			(one->target && strcmp(one->target, other->target) != 0))
-			return false;
-	}
-	return true;
-}
-
-/* Stored tables that go, or that have to be made anew. */
+/* The loss of a table that nothing continues. */
 static void
-find_dropped(EaDdlPlan *plan)
+check_loss(EaDdlPlan *plan, EaDdlTable *table)
 {
-	ListCell   *lc;
+	EaDdlTable *wanted = table->gone ? NULL :
+		ea_names_map_get(plan->to->by_key, table->key);
 
-	foreach(lc, plan->from->tables)
-	{
-		EaDdlTable *table = lfirst(lc);
-		EaDdlTable *wanted = ea_names_map_get(plan->to->by_key, table->key);
-
-		CHECK_FOR_INTERRUPTS();
-		table->replaced = wanted == NULL || !same_shape(table, wanted);
-
-		/* an existing table stays as it is, whatever becomes of the entity */
-		if (!table->replaced || table->existing)
-			continue;
-		ea_ddl_check_dropped(plan, table);
-		if (wanted != NULL && !ea_ddl_has_rows(table))
-			continue;
-		if (wanted != NULL && table->field == NULL && !wanted->existing)
-			ea_ddl_fault(plan, wanted, NULL, "empty the table first",
-						 "tenantScoped cannot change while %s has rows",
-						 table->entity);
-		else if (!ea_ddl_may_lose(plan, table->entity, table->field) &&
-				 !(table->field &&
-				   ea_names_map_get(plan->to->by_key, table->entity) == NULL))
-			ea_ddl_fault(plan, table, table->field,
-						 psprintf("allow data loss for \"%s\"", table->key),
-						 table->field ? "the links of %s would be lost" :
-						 "the rows of %s would be lost", table->key);
-	}
+	/* the links of an entity go along with it */
+	if (table->gone && table->field != NULL)
+		return;
+	if (wanted != NULL && !ea_ddl_has_rows(table))
+		return;
+	if (wanted != NULL && table->field == NULL && !wanted->existing)
+		ea_ddl_fault(plan, wanted, NULL, "empty the table first",
+					 "tenantScoped cannot change while %s has rows",
+					 table->entity);
+	else if (!ea_ddl_may_lose(plan, table->entity, table->field))
+		ea_ddl_fault(plan, table, table->field,
+					 psprintf("allow data loss for \"%s\"%s", table->key,
+							  table->field ? "" :
+							  ", or name the new entity's renamedFrom"),
+					 "the %s of %s would be lost: now " INT64_FORMAT,
+					 table->field ? "links" : "rows", table->key,
+					 ea_ddl_count(table->was->qualified, "true"));
 }
 
 static void
@@ -339,9 +300,18 @@ drop_tables(EaDdlPlan *plan)
 	{
 		EaDdlTable *table = lfirst(lc);
 
-		if (table->replaced && !table->existing)
-			appendStringInfo(&buf, "%s%s", buf.len > 0 ? ", " : "",
-							 table->qualified);
+		CHECK_FOR_INTERRUPTS();
+		if (table->other != NULL)
+			continue;
+		table->touched = true;
+
+		/* an existing table stays as it is, whatever becomes of the entity */
+		if (table->existing)
+			continue;
+		ea_ddl_check_dropped(plan, table->was);
+		check_loss(plan, table);
+		appendStringInfo(&buf, "%s%s", buf.len > 0 ? ", " : "",
+						 table->was->qualified);
 	}
 	if (buf.len > 0)
 		ea_ddl_add(plan, EA_DDL_DROP_TABLES, NULL, NULL, "DROP TABLE %s",
@@ -367,6 +337,21 @@ create_schemas(EaDdlPlan *plan)
 	}
 }
 
+/* A table that stays, whatever it is called. */
+static void
+change_table(EaDdlPlan *plan, EaDdlTable *from, EaDdlTable *to)
+{
+	if (strcmp(from->was->name, to->name) != 0 ||
+		strcmp(from->was->schema, to->schema) != 0)
+		check_free(plan, to);
+	if (strcmp(from->was->schema, to->schema) != 0)
+		ea_ddl_add(plan, EA_DDL_MOVE_TABLES, to, to->field,
+				   "ALTER TABLE %s SET SCHEMA %s", from->was->qualified,
+				   quote_identifier(to->schema));
+	ea_ddl_columns(plan, from, to);
+	compare_objects(plan, from, to);
+}
+
 List *
 ea_ddl_plan(EaManifest *m, const EaDdlSource *stored,
 			const EaDdlSource *wanted, EaNameMap *allowed)
@@ -375,34 +360,23 @@ ea_ddl_plan(EaManifest *m, const EaDdlSource *stored,
 	List	   *statements = NIL;
 	ListCell   *lc;
 
-	plan.from = ea_ddl_state(stored->trees);
-	plan.to = ea_ddl_state(wanted->trees);
+	ea_ddl_match(&plan, stored->trees, wanted->trees);
 	create_schemas(&plan);
-	find_dropped(&plan);
 	drop_tables(&plan);
+	ea_ddl_rename(&plan);
 	foreach(lc, plan.to->tables)
 	{
 		EaDdlTable *to = lfirst(lc);
-		EaDdlTable *from = ea_names_map_get(plan.from->by_key, to->key);
 
 		CHECK_FOR_INTERRUPTS();
 		if (to->existing)
-		{
 			ea_ddl_check_existing(&plan, to);
-			continue;
-		}
-		if (from == NULL || from->replaced)
-		{
+		else if (to->other == NULL)
 			create_table(&plan, to);
-			continue;
-		}
-		if (strcmp(from->schema, to->schema) != 0)
-			ea_ddl_add(&plan, EA_DDL_MOVE_TABLES, to, to->field,
-					   "ALTER TABLE %s SET SCHEMA %s", from->qualified,
-					   quote_identifier(to->schema));
-		ea_ddl_columns(&plan, from, to);
-		compare_objects(&plan, from, to);
+		else
+			change_table(&plan, to->other, to);
 	}
+	ea_ddl_purge(&plan);
 	ea_ddl_secure(&plan, stored->catalog, wanted->catalog);
 	for (int i = 0; i < EA_DDL_NPHASES; i++)
 		statements = list_concat(statements, plan.phases[i]);

@@ -5,8 +5,15 @@
  *
  * ddl_table.c derives what should exist from stored definitions; the stored
  * state and the new one pass through the same code, so that comparing the
- * two results says what to do.  ddl.c compares, ddl_column.c decides about
- * columns, ddl_data.c looks at the rows that are there.
+ * two results says what to do.  ddl_match.c says what continues what under
+ * which name, ddl.c compares, ddl_column.c decides about columns,
+ * ddl_convert.c about their types, ddl_data.c looks at the rows that are
+ * there.
+ *
+ * The stored state is derived twice: as it is, and as it will be called.  The
+ * second one is compared with the new state, so that nothing but ddl_match.c
+ * and ddl_rename.c needs to think of renaming; "was" leads from there to the
+ * names that the database knows.
  *
  * extension/ddl.h
  *
@@ -35,8 +42,8 @@
 typedef struct EaDdlColumn
 {
 	const char *name;
-	const char *renamed_from;	/* the column it was, or NULL */
 	const char *field;			/* NULL: a column that every table has */
+	bool		field_gone;		/* of the stored state: no field continues it */
 	const EaType *type;			/* of an attribute, else NULL */
 	int			length;			/* string: characters */
 	int			precision;		/* decimal */
@@ -46,7 +53,7 @@ typedef struct EaDdlColumn
 	bool		not_null;
 	const char *fill;			/* SQL of what existing rows get, or NULL */
 	const char *sql_default;	/* SQL that stays as the default, or NULL */
-	bool		dropped;		/* of the stored state: goes, with all on it */
+	struct EaDdlColumn *was;	/* of the stored state, as it is */
 } EaDdlColumn;
 
 typedef enum EaDdlObjectKind
@@ -70,6 +77,7 @@ typedef struct EaDdlObject
 	bool		partial;		/* unique among rows that are not deleted */
 	bool		implied;		/* serves a reference, not asked for */
 	const char *target;			/* entity of a foreign key */
+	struct EaDdlObject *was;	/* of the stored state, as it is */
 } EaDdlObject;
 
 typedef struct EaDdlTable
@@ -89,7 +97,11 @@ typedef struct EaDdlTable
 	List	   *objects;		/* of EaDdlObject * */
 	EaNameMap  *by_column;
 	EaNameMap  *by_object;
-	bool		replaced;		/* of the stored state: dropped and made anew */
+	struct EaDdlTable *was;		/* of the stored state, as it is */
+	struct EaDdlTable *other;	/* what continues it, what it continues */
+	bool		gone;			/* of the stored state: with its entity */
+	bool		touched;		/* columns are renamed, change type or go */
+	bool		reshaped;		/* columns are added or renamed */
 	int			has_rows;		/* -1: not looked yet */
 	const char *after;			/* SQL of the rows as they will be */
 	const char *policy;			/* condition of row-level security */
@@ -101,6 +113,27 @@ typedef struct EaDdlState
 	List	   *tables;			/* of EaDdlTable * */
 	EaNameMap  *by_key;
 } EaDdlState;
+
+/*
+ * What a stored entity will be called.  A field or a column that is missing
+ * in its map goes, and so does a join table.
+ */
+typedef struct EaDdlAlias
+{
+	const char *entity;			/* NULL: the entity goes */
+	bool		replaced;		/* its table is dropped and made anew */
+	EaDdlTable *table;			/* that continues it, if not replaced */
+	EaNameMap  *fields;			/* names by names */
+	EaNameMap  *columns;
+	EaNameMap  *joins;			/* EaDdlJoin * by field */
+} EaDdlAlias;
+
+/* The same of a join table; turned: its ends have changed places. */
+typedef struct EaDdlJoin
+{
+	EaDdlTable *table;
+	bool		turned;
+} EaDdlJoin;
 
 typedef struct EaDdlStatement
 {
@@ -117,9 +150,10 @@ typedef enum EaDdlPhase
 	EA_DDL_DROP_REFERENCES,
 	EA_DDL_DROP_OBJECTS,
 	EA_DDL_DROP_TABLES,
-	EA_DDL_MOVE_TABLES,
-	EA_DDL_RENAME_COLUMNS,
+	EA_DDL_PURGE_ROWS,
 	EA_DDL_DROP_COLUMNS,
+	EA_DDL_MOVE_TABLES,
+	EA_DDL_RENAME,
 	EA_DDL_CREATE_TABLES,
 	EA_DDL_CHANGE_COLUMNS,
 	EA_DDL_ADD_OBJECTS,
@@ -134,8 +168,10 @@ typedef struct EaDdlPlan
 {
 	struct EaManifest *m;		/* takes the faults */
 	EaNameMap  *allowed;		/* Entity, Entity.field whose loss is allowed */
-	EaDdlState *from;
+	EaDdlState *stored;			/* as it is */
+	EaDdlState *from;			/* the same, as it will be called */
 	EaDdlState *to;
+	List	   *purged;			/* tables that lose their hidden rows */
 	List	   *phases[EA_DDL_NPHASES]; /* of EaDdlStatement * */
 } EaDdlPlan;
 
@@ -145,25 +181,83 @@ typedef struct EaDdlPlan
 extern char *ea_ddl_name(const char *table, const char *columns,
 						 const char *suffix);
 
-/* definitions: EaJson trees of entity.definition. */
-extern EaDdlState *ea_ddl_state(List *definitions);
+/*
+ * definitions: EaJson trees of entity.definition; aliases: EaDdlAlias by
+ * entity, or NULL to leave all names as they are.
+ */
+extern EaDdlState *ea_ddl_state(List *definitions, EaNameMap *aliases);
+
+/* in ddl_match.c */
+
+/*
+ * What continues what: sets from and to of the plan, and "other" of their
+ * tables.  Needs nothing but the definitions.
+ */
+extern void ea_ddl_match(EaDdlPlan *plan, List *stored, List *wanted);
+
+/* in ddl_rename.c */
+
+/* New names of tables, columns, constraints and indexes that stay. */
+extern void ea_ddl_rename(EaDdlPlan *plan);
+
+/* Is a stored object what is wanted, but perhaps for its name? */
+extern bool ea_ddl_stays(EaDdlTable *from, EaDdlObject *stored,
+						 EaDdlTable *to, EaDdlObject *wanted);
+
+/* in ddl_convert.c */
+
+typedef enum EaDdlChange
+{
+	EA_DDL_SAME,
+	EA_DDL_WIDER,				/* every value has a place */
+	EA_DDL_NARROWER,			/* some values may not */
+	EA_DDL_OTHER				/* no way from one to the other */
+} EaDdlChange;
+
+/* From one attribute's type to another's. */
+extern EaDdlChange ea_ddl_compare_types(const EaDdlColumn *from,
+										const EaDdlColumn *to);
+
+/* The value in SQL as one of the new type. */
+extern const char *ea_ddl_convert(const EaDdlColumn *from,
+								  const EaDdlColumn *to, const char *value);
+
+/* SQL that holds for values with a place in the new type; NULL: for all. */
+extern const char *ea_ddl_fits(const EaDdlColumn *from, const EaDdlColumn *to,
+							   const char *value);
+
+/* SQL that holds for values that are cut or rounded. */
+extern const char *ea_ddl_cuts(const EaDdlColumn *from, const EaDdlColumn *to,
+							   const char *value);
 
 /* in ddl_column.c */
 
 /* Columns of a table that stays; sets to->after. */
 extern void ea_ddl_columns(EaDdlPlan *plan, EaDdlTable *from, EaDdlTable *to);
 
+/* in ddl_purge.c */
+
+/* A table that stays and hides no rows any more: refuse, or note it. */
+extern void ea_ddl_check_hidden(EaDdlPlan *plan, EaDdlTable *from,
+								EaDdlTable *to);
+
+/* Hidden rows of all noted tables go. */
+extern void ea_ddl_purge(EaDdlPlan *plan);
+
 /* in ddl_data.c; all look at the stored table through SPI */
 extern bool ea_ddl_has_rows(EaDdlTable *table);
 
-/* Some row of a table that stays, as it will be, meets the condition. */
-extern bool ea_ddl_some_row(EaDdlTable *to, const char *condition);
+/* Rows that meet the condition; rows: a table, or a query in parentheses. */
+extern int64 ea_ddl_count(const char *rows, const char *condition);
 
 /* A table that goes must not be referred to by one of others: a fault. */
 extern void ea_ddl_check_dropped(EaDdlPlan *plan, EaDdlTable *table);
 
-/* Two rows have equal values where a unique object wants them different. */
-extern bool ea_ddl_has_duplicates(EaDdlTable *to, EaDdlObject *object);
+/*
+ * Values that two rows or more of a table that stays would have, where a
+ * unique object wants them different.
+ */
+extern int64 ea_ddl_count_duplicates(EaDdlTable *to, EaDdlObject *object);
 
 /* in ddl_existing.c */
 

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * ddl_column.c
- *	  Columns of a table that stays: add, rename, change, drop.
+ *	  Columns of a table that stays: add, change, drop.
  *
  * extension/ddl_column.c
  *
@@ -13,89 +13,13 @@
 #include "lib/stringinfo.h"
 #include "utils/builtins.h"
 
-typedef enum Change
-{
-	SAME,
-	WIDER,						/* every value has a place */
-	NARROWER,					/* some values may not */
-	OTHER						/* no way from one to the other */
-} Change;
-
-static Change
-compare_strings(const EaDdlColumn *from, const EaDdlColumn *to)
-{
-	bool		from_text = from->type->id == EA_TYPE_TEXT;
-	bool		to_text = to->type->id == EA_TYPE_TEXT;
-
-	if (from_text && to_text)
-		return SAME;
-	if (to_text)
-		return WIDER;
-	if (from_text || from->length > to->length)
-		return NARROWER;
-	return from->length == to->length ? SAME : WIDER;
-}
-
-static Change
-compare_decimals(const EaDdlColumn *from, const EaDdlColumn *to)
-{
-	if (from->precision == to->precision && from->scale == to->scale)
-		return SAME;
-	if (to->scale >= from->scale &&
-		to->precision - to->scale >= from->precision - from->scale)
-		return WIDER;
-	return NARROWER;
-}
-
-static Change
-compare(const EaDdlColumn *from, const EaDdlColumn *to)
-{
-	EaTypeId	a;
-	EaTypeId	b;
-
-	if (from->type == NULL || to->type == NULL)
-	{
-		/* a reference must go on pointing at the same entity */
-		if (from->type != to->type || (from->target == NULL) !=
-			(to->target == NULL))
-			return OTHER;
-		return from->target == NULL ||
-			strcmp(from->target, to->target) == 0 ? SAME : OTHER;
-	}
-
-	a = from->type->id;
-	b = to->type->id;
-	if ((a == EA_TYPE_STRING || a == EA_TYPE_TEXT) &&
-		(b == EA_TYPE_STRING || b == EA_TYPE_TEXT))
-		return compare_strings(from, to);
-	if (a == EA_TYPE_DECIMAL && b == EA_TYPE_DECIMAL)
-		return compare_decimals(from, to);
-	if (a == EA_TYPE_INTEGER && b == EA_TYPE_LONG)
-		return WIDER;
-	if (a == EA_TYPE_LONG && b == EA_TYPE_INTEGER)
-		return NARROWER;
-	return a == b ? SAME : OTHER;
-}
-
-/* The stored column that a new one continues, or NULL. */
-static EaDdlColumn *
-find_stored(EaDdlTable *from, EaDdlTable *to, EaDdlColumn *column)
-{
-	EaDdlColumn *stored = ea_names_map_get(from->by_column, column->name);
-
-	if (stored != NULL || column->renamed_from == NULL ||
-		ea_names_map_get(to->by_column, column->renamed_from) != NULL)
-		return stored;
-	stored = ea_names_map_get(from->by_column, column->renamed_from);
-	return stored && stored->field ? stored : NULL;
-}
-
 static void
 add_column(EaDdlPlan *plan, EaDdlTable *from, EaDdlTable *to,
 		   EaDdlColumn *column)
 {
 	const char *quoted = quote_identifier(column->name);
 
+	from->reshaped = true;
 	if (column->not_null && column->fill == NULL && ea_ddl_has_rows(from))
 	{
 		ea_ddl_fault(plan, to, column->field,
@@ -117,37 +41,39 @@ add_column(EaDdlPlan *plan, EaDdlTable *from, EaDdlTable *to,
 				   to->qualified, quoted);
 }
 
-/* A field's column goes, with what is in it. */
+/* A column goes, with what is in it. */
 static void
-drop_column(EaDdlPlan *plan, EaDdlTable *to, EaDdlColumn *column)
+drop_column(EaDdlPlan *plan, EaDdlTable *from, EaDdlColumn *column)
 {
-	column->dropped = true;
-	ea_ddl_add(plan, EA_DDL_DROP_COLUMNS, to, column->field,
-			   "ALTER TABLE %s DROP COLUMN %s", to->qualified,
-			   quote_identifier(column->name));
+	from->touched = true;
+	ea_ddl_add(plan, EA_DDL_DROP_COLUMNS, from, column->field,
+			   "ALTER TABLE %s DROP COLUMN %s", from->was->qualified,
+			   quote_identifier(column->was->name));
 }
 
+/* A narrower type has no place for some values, and cuts others. */
 static void
-change_type(EaDdlPlan *plan, EaDdlTable *to, EaDdlColumn *stored,
-			EaDdlColumn *column, Change change)
+check_narrowing(EaDdlPlan *plan, EaDdlTable *from, EaDdlTable *to,
+				EaDdlColumn *stored, EaDdlColumn *column)
 {
-	const char *quoted = quote_identifier(column->name);
+	const char *value = quote_identifier(stored->was->name);
+	const char *fits = ea_ddl_fits(stored, column, value);
+	const char *rows = from->was->qualified;
+	int64		n;
 
-	if (change == NARROWER &&
-		!ea_ddl_may_lose(plan, to->entity, column->field))
-	{
-		ea_ddl_fault(plan, to, column->field,
-					 psprintf("allow data loss for \"%s.%s\"", to->entity,
-							  column->field),
-					 "narrowing %s to %s may cut values", stored->sql,
-					 column->sql);
+	n = fits == NULL ? 0 : ea_ddl_count(rows, psprintf("NOT (%s)", fits));
+	if (n > 0)
+		ea_ddl_fault(plan, to, column->field, "change them first",
+					 "values of %s have no place in %s: now in " INT64_FORMAT " rows",
+					 to->entity, column->sql, n);
+	if (ea_ddl_may_lose(plan, to->entity, column->field))
 		return;
-	}
-
-	/* an explicit cast cuts strings and rounds decimals, as was allowed */
-	ea_ddl_add(plan, EA_DDL_CHANGE_COLUMNS, to, column->field,
-			   "ALTER TABLE %s ALTER COLUMN %s TYPE %s USING %s::%s",
-			   to->qualified, quoted, column->sql, quoted, column->sql);
+	n = ea_ddl_count(rows, ea_ddl_cuts(stored, column, value));
+	ea_ddl_fault(plan, to, column->field,
+				 psprintf("allow data loss for \"%s.%s\"", to->entity,
+						  column->field),
+				 "narrowing %s to %s may cut values: now in " INT64_FORMAT " rows",
+				 stored->sql, column->sql, n);
 }
 
 /* A column that continues a stored one of a type that leads to its own. */
@@ -156,85 +82,153 @@ continue_column(EaDdlPlan *plan, EaDdlTable *from, EaDdlTable *to,
 				EaDdlColumn *stored, EaDdlColumn *column)
 {
 	const char *quoted = quote_identifier(column->name);
-	Change		change = compare(stored, column);
+	EaDdlChange change = column->type == NULL ? EA_DDL_SAME :
+		ea_ddl_compare_types(stored, column);
 
-	if (strcmp(stored->name, column->name) != 0)
-		ea_ddl_add(plan, EA_DDL_RENAME_COLUMNS, to, column->field,
-				   "ALTER TABLE %s RENAME COLUMN %s TO %s", to->qualified,
-				   quote_identifier(stored->name), quoted);
-	if (change != SAME)
-		change_type(plan, to, stored, column, change);
+	if (change == EA_DDL_NARROWER)
+		check_narrowing(plan, from, to, stored, column);
+	if (change != EA_DDL_SAME)
+	{
+		/* an explicit cast cuts strings and rounds decimals, as allowed */
+		from->touched = true;
+		ea_ddl_add(plan, EA_DDL_CHANGE_COLUMNS, to, column->field,
+				   "ALTER TABLE %s ALTER COLUMN %s TYPE %s USING %s",
+				   to->qualified, quoted, column->sql,
+				   ea_ddl_convert(stored, column, quoted));
+	}
 	if (stored->not_null && !column->not_null)
 		ea_ddl_add(plan, EA_DDL_CHANGE_COLUMNS, to, column->field,
 				   "ALTER TABLE %s ALTER COLUMN %s DROP NOT NULL",
 				   to->qualified, quoted);
 	if (stored->not_null || !column->not_null)
 		return;
-	if (ea_ddl_has_rows(from) &&
-		ea_ddl_some_row(to, psprintf("%s IS NULL", quoted)))
-		ea_ddl_fault(plan, to, column->field, "fill them first",
-					 "is required now, and rows of %s have no value for it",
-					 to->entity);
+	if (ea_ddl_has_rows(from))
+	{
+		int64		n = ea_ddl_count(from->was->qualified,
+									 psprintf("%s IS NULL",
+											  quote_identifier(stored->was->name)));
+
+		if (n > 0 && column->fill)
+			ea_ddl_add(plan, EA_DDL_CHANGE_COLUMNS, to, column->field,
+					   "UPDATE %s SET %s = %s WHERE %s IS NULL",
+					   to->qualified, quoted, column->fill, quoted);
+		else if (n > 0)
+			ea_ddl_fault(plan, to, column->field, column->type ?
+						 "fill them first, or give it a default" :
+						 "fill them first",
+						 "is required now, and rows of %s have no value for it: now " INT64_FORMAT,
+						 to->entity, n);
+	}
 	ea_ddl_add(plan, EA_DDL_CHANGE_COLUMNS, to, column->field,
 			   "ALTER TABLE %s ALTER COLUMN %s SET NOT NULL",
 			   to->qualified, quoted);
 }
 
-/* A column's type for a message. */
+/* A field's type for a message, by one of its columns if it has any. */
 static const char *
 describe(const EaDdlColumn *column)
 {
+	if (column == NULL)
+		return "a relationship without a column";
 	return column->target ? psprintf("a reference to %s", column->target) :
 		column->sql;
 }
 
+/* The first column of the field that a stored column was of, or NULL. */
+static const EaDdlColumn *
+find_successor(EaDdlTable *to, const EaDdlColumn *column)
+{
+	ListCell   *lc;
+
+	foreach(lc, to->columns)
+	{
+		EaDdlColumn *other = lfirst(lc);
+
+		if (other->field && strcmp(other->field, column->field) == 0)
+			return other;
+	}
+	return NULL;
+}
+
+/*
+ * The loss of a column that no column continues.  Of a reference that points
+ * elsewhere from now on, or that leaves a member out, nothing is lost while
+ * no row has a value.
+ */
+static void
+refuse_loss(EaDdlPlan *plan, EaDdlTable *from, EaDdlTable *to,
+			EaDdlColumn *column)
+{
+	int64		n = ea_ddl_count(from->was->qualified,
+								 psprintf("%s IS NOT NULL",
+										  quote_identifier(column->was->name)));
+
+	if (column->field_gone)
+		ea_ddl_fault(plan, to, column->field,
+					 psprintf("allow data loss for \"%s.%s\", or name the new field's renamedFrom",
+							  to->entity, column->field),
+					 "the values of %s.%s would be lost: now in " INT64_FORMAT " rows",
+					 to->entity, column->field, n);
+	else if (column->target != NULL && n > 0)
+		ea_ddl_fault(plan, to, column->field,
+					 psprintf("allow data loss for \"%s.%s\"", to->entity,
+							  column->field),
+					 "the references of %s.%s to %s would be lost: now in " INT64_FORMAT " rows",
+					 to->entity, column->field, column->target, n);
+	else if (column->target == NULL)
+		ea_ddl_fault(plan, to, column->field,
+					 psprintf("allow data loss for \"%s.%s\", or use another name",
+							  to->entity, column->field),
+					 "%s cannot become %s, its values would be lost: now in " INT64_FORMAT " rows",
+					 describe(column), describe(find_successor(to, column)), n);
+}
+
 /* What becomes of stored columns that nothing continues. */
 static void
-drop_columns(EaDdlPlan *plan, EaDdlTable *from, EaDdlTable *to,
-			 EaNameMap *kept)
+drop_columns(EaDdlPlan *plan, EaDdlTable *from, EaDdlTable *to)
 {
-	EaNameMap  *refused = ea_names_map_create(8);
 	ListCell   *lc;
 
 	foreach(lc, from->columns)
 	{
 		EaDdlColumn *column = lfirst(lc);
 
-		if (ea_names_map_get(kept, column->name) != NULL)
+		if (ea_names_map_get(to->by_column, column->name) != NULL)
 			continue;
-		if (column->field == NULL)
-		{
-			if (strcmp(column->name, "deleted_at") == 0 &&
-				ea_ddl_has_rows(from) &&
-				ea_ddl_some_row(from, "deleted_at IS NOT NULL"))
-				ea_ddl_fault(plan, to, NULL, "remove the hidden rows first",
-							 "without softDelete, deleted rows would appear again");
-			drop_column(plan, to, column);
-		}
-		else if (ea_ddl_may_lose(plan, to->entity, column->field))
-			drop_column(plan, to, column);
-		else if (!ea_names_map_put(refused, column->field, column))
-			continue;
-		else if (ea_names_map_get(to->by_column, column->name) != NULL)
-			ea_ddl_fault(plan, to, column->field,
-						 psprintf("allow data loss for \"%s.%s\", or use another name",
-								  to->entity, column->field),
-						 "%s cannot become %s, its values would be lost",
-						 describe(column),
-						 describe(ea_names_map_get(to->by_column,
-												   column->name)));
-		else
-			ea_ddl_fault(plan, to, column->field,
-						 psprintf("allow data loss for \"%s.%s\", or name the new field's renamedFrom",
-								  to->entity, column->field),
-						 "the values of %s.%s would be lost",
-						 to->entity, column->field);
+		if (column->field != NULL &&
+			!ea_ddl_may_lose(plan, to->entity, column->field))
+			refuse_loss(plan, from, to, column);
+		drop_column(plan, from, column);
 	}
+}
+
+/* What a column will hold, in terms of the stored table. */
+static const char *
+value_after(EaDdlColumn *stored, EaDdlColumn *column)
+{
+	const char *value;
+	const char *fits;
+
+	if (stored == NULL)
+		return psprintf("%s::%s", column->fill ? column->fill : "NULL",
+						column->sql);
+	value = quote_identifier(stored->was->name);
+	if (column->type == NULL)
+		return value;
+
+	/* what has no place is refused by itself */
+	fits = ea_ddl_fits(stored, column, value);
+	value = ea_ddl_convert(stored, column, value);
+	if (fits)
+		value = psprintf("CASE WHEN %s THEN %s END", fits, value);
+	if (column->fill && !stored->not_null)
+		value = psprintf("coalesce(%s, %s)", value, column->fill);
+	return value;
 }
 
 /* `(SELECT <old> AS <new>, ... FROM <table>)`: rows as they will be. */
 static const char *
-rows_after(EaDdlTable *from, EaDdlTable *to)
+rows_after(EaDdlPlan *plan, EaDdlTable *from, EaDdlTable *to)
 {
 	StringInfoData buf;
 	ListCell   *lc;
@@ -243,43 +237,34 @@ rows_after(EaDdlTable *from, EaDdlTable *to)
 	foreach(lc, to->columns)
 	{
 		EaDdlColumn *column = lfirst(lc);
-		EaDdlColumn *stored = find_stored(from, to, column);
 
-		appendStringInfoString(&buf, buf.len > 0 ? ", " : "(SELECT ");
-		if (stored && compare(stored, column) != OTHER)
-			appendStringInfoString(&buf, quote_identifier(stored->name));
-		else
-			appendStringInfo(&buf, "%s::%s",
-							 column->fill ? column->fill : "NULL",
-							 column->sql);
-		appendStringInfo(&buf, " AS %s", quote_identifier(column->name));
+		appendStringInfo(&buf, "%s%s AS %s", buf.len > 0 ? ", " : "(SELECT ",
+						 value_after(ea_names_map_get(from->by_column,
+													  column->name), column),
+						 quote_identifier(column->name));
 	}
-	appendStringInfo(&buf, " FROM %s)", from->qualified);
+	appendStringInfo(&buf, " FROM %s%s)", from->was->qualified,
+					 list_member_ptr(plan->purged, from) ?
+					 " WHERE deleted_at IS NULL" : "");
 	return buf.data;
 }
 
 void
 ea_ddl_columns(EaDdlPlan *plan, EaDdlTable *from, EaDdlTable *to)
 {
-	EaNameMap  *kept = ea_names_map_create(32);
 	ListCell   *lc;
 
-	from->after = from->qualified;
-	to->after = rows_after(from, to);
+	ea_ddl_check_hidden(plan, from, to);
+	to->after = rows_after(plan, from, to);
 	foreach(lc, to->columns)
 	{
 		EaDdlColumn *column = lfirst(lc);
-		EaDdlColumn *stored = find_stored(from, to, column);
+		EaDdlColumn *stored = ea_names_map_get(from->by_column, column->name);
 
 		if (stored == NULL)
 			add_column(plan, from, to, column);
-		else if (compare(stored, column) != OTHER)
-		{
-			ea_names_map_put(kept, stored->name, column);
-			continue_column(plan, from, to, stored, column);
-		}
 		else
-			add_column(plan, from, to, column);
+			continue_column(plan, from, to, stored, column);
 	}
-	drop_columns(plan, from, to, kept);
+	drop_columns(plan, from, to);
 }

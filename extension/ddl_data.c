@@ -32,21 +32,37 @@ finds(const char *sql)
 bool
 ea_ddl_has_rows(EaDdlTable *table)
 {
-	if (table->has_rows < 0)
-		table->has_rows = finds(psprintf("SELECT 1 FROM %s LIMIT 1",
-										 table->qualified));
-	return table->has_rows;
+	EaDdlTable *stored = table->was;
+
+	if (stored->has_rows < 0)
+		stored->has_rows = finds(psprintf("SELECT 1 FROM %s LIMIT 1",
+										  stored->qualified));
+	return stored->has_rows;
 }
 
-bool
-ea_ddl_some_row(EaDdlTable *to, const char *condition)
+/* The one number that a query gives. */
+static int64
+count(const char *sql)
 {
-	return finds(psprintf("SELECT 1 FROM %s r WHERE %s LIMIT 1", to->after,
+	bool		isnull;
+	int			result = SPI_execute(sql, false, 0);
+
+	if (result != SPI_OK_SELECT || SPI_processed != 1)
+		elog(ERROR, "a look at the data failed: %s",
+			 SPI_result_code_string(result));
+	return DatumGetInt64(SPI_getbinval(SPI_tuptable->vals[0],
+									   SPI_tuptable->tupdesc, 1, &isnull));
+}
+
+int64
+ea_ddl_count(const char *rows, const char *condition)
+{
+	return count(psprintf("SELECT count(*) FROM %s r WHERE %s", rows,
 						  condition));
 }
 
-bool
-ea_ddl_has_duplicates(EaDdlTable *to, EaDdlObject *object)
+int64
+ea_ddl_count_duplicates(EaDdlTable *to, EaDdlObject *object)
 {
 	StringInfoData columns;
 	StringInfoData filled;
@@ -65,7 +81,7 @@ ea_ddl_has_duplicates(EaDdlTable *to, EaDdlObject *object)
 		appendStringInfo(&filled, "%s%s IS NOT NULL",
 						 filled.len > 0 ? " AND " : "", quoted);
 	}
-	return finds(psprintf("SELECT 1 FROM %s r WHERE %s%s GROUP BY %s HAVING count(*) > 1 LIMIT 1",
+	return count(psprintf("SELECT count(*) FROM (SELECT 1 FROM %s r WHERE %s%s GROUP BY %s HAVING count(*) > 1) d",
 						  to->after, filled.data,
 						  object->partial ? " AND deleted_at IS NULL" : "",
 						  columns.data));
@@ -81,7 +97,7 @@ ea_ddl_check_dropped(EaDdlPlan *plan, EaDdlTable *table)
 	if (!OidIsValid(relid))
 		return;
 	initStringInfo(&ours);
-	foreach(lc, plan->from->tables)
+	foreach(lc, plan->stored->tables)
 	{
 		EaDdlTable *other = lfirst(lc);
 

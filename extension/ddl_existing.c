@@ -545,7 +545,7 @@ is_made_by_us(Look *look)
 {
 	ListCell   *lc;
 
-	foreach(lc, look->plan->from->tables)
+	foreach(lc, look->plan->stored->tables)
 	{
 		EaDdlTable *table = lfirst(lc);
 

@@ -146,22 +146,24 @@ derive(EaDdlState *state, EaCatalog *catalog)
  * keys only, which change with their tables.
  */
 static bool
-is_in_the_way(EaDdlPlan *plan, const EaDdlTable *table)
+is_in_the_way(List *touched, const EaDdlTable *table)
 {
-	static const EaDdlPhase phases[] = {
-		EA_DDL_DROP_TABLES, EA_DDL_MOVE_TABLES, EA_DDL_RENAME_COLUMNS,
-		EA_DDL_DROP_COLUMNS, EA_DDL_CHANGE_COLUMNS
-	};
-
-	if (table->field != NULL)
-		return plan->phases[EA_DDL_DROP_TABLES] != NIL;
+	ListCell   *lc;
 
 	/* without policies of its own it looks at the tenant alone */
-	if (strstr(table->policy, "caller_bypasses") == NULL)
+	if (table->field == NULL &&
+		strstr(table->was->policy, "caller_bypasses") == NULL)
 		return false;
-	for (int i = 0; i < lengthof(phases); i++)
+	foreach(lc, touched)
 	{
-		if (plan->phases[phases[i]] != NIL)
+		EaDdlTable *other = lfirst(lc);
+
+		if (table->field != NULL && other->other != NULL)
+			continue;
+
+		/* a part of a longer name only costs a statement */
+		if (other == table ||
+			strstr(table->was->policy, other->was->qualified) != NULL)
 			return true;
 	}
 	return false;
@@ -229,30 +231,42 @@ close_existing(EaDdlPlan *plan, EaDdlTable *table)
 }
 
 static void
-secure_table(EaDdlPlan *plan, EaDdlTable *from, EaDdlTable *to)
+secure_policy(EaDdlPlan *plan, List *touched, EaDdlTable *from,
+			  EaDdlTable *to)
 {
-	bool		stays = from != NULL && !from->replaced;
-	bool		anew = !stays || strcmp(from->policy, to->policy) != 0 ||
-		is_in_the_way(plan, from);
-
-	if (stays && anew)
-		ea_ddl_add(plan, EA_DDL_DROP_POLICIES, to, to->field,
-				   "DROP POLICY IF EXISTS " POLICY " ON %s", from->qualified);
-	if (anew)
-		ea_ddl_add(plan, EA_DDL_ADD_POLICIES, to, to->field,
-				   "CREATE POLICY " POLICY " ON %s %sFOR SELECT TO " READER " USING (%s)",
-				   to->qualified, to->existing ? "AS RESTRICTIVE " : "",
-				   to->policy);
-	if (to->existing && !stays)
+	if (from != NULL)
+	{
+		if (strcmp(from->was->policy, to->policy) == 0 &&
+			!is_in_the_way(touched, from))
+			return;
+		ea_ddl_add(plan, EA_DDL_DROP_POLICIES, from, from->field,
+				   "DROP POLICY IF EXISTS " POLICY " ON %s",
+				   from->was->qualified);
+	}
+	ea_ddl_add(plan, EA_DDL_ADD_POLICIES, to, to->field,
+			   "CREATE POLICY " POLICY " ON %s %sFOR SELECT TO " READER " USING (%s)",
+			   to->qualified, to->existing ? "AS RESTRICTIVE " : "",
+			   to->policy);
+	if (to->existing && from == NULL)
 	{
 		ea_ddl_add(plan, EA_DDL_ADD_POLICIES, to, to->field,
 				   "CREATE POLICY " READER " ON %s FOR SELECT TO " READER " USING (true)",
 				   to->qualified);
 		open_existing(plan, to);
 	}
-	if (stays && strcmp(from->granted, to->granted) == 0)
-		return;
-	if (stays || to->existing)
+}
+
+/* A column that is renamed keeps its right, and a new one has none. */
+static void
+secure_rights(EaDdlPlan *plan, EaDdlTable *from, EaDdlTable *to)
+{
+	if (from != NULL)
+	{
+		if (strcmp(from->was->granted, to->granted) == 0 &&
+			(*to->granted == '\0' || !from->reshaped))
+			return;
+	}
+	if (from != NULL || to->existing)
 		ea_ddl_add(plan, EA_DDL_ADD_POLICIES, to, to->field,
 				   "REVOKE ALL ON %s FROM " READER, to->qualified);
 	ea_ddl_add(plan, EA_DDL_ADD_POLICIES, to, to->field,
@@ -263,18 +277,21 @@ void
 ea_ddl_secure(EaDdlPlan *plan, EaCatalog *stored, EaCatalog *wanted)
 {
 	EaNameMap  *schemas = ea_names_map_create(4);
+	List	   *touched = NIL;
 	ListCell   *lc;
 
-	derive(plan->from, stored);
+	derive(plan->stored, stored);
 	derive(plan->to, wanted);
 	foreach(lc, plan->from->tables)
 	{
 		EaDdlTable *from = lfirst(lc);
 
-		if (from->existing && from->replaced)
-			close_existing(plan, from);
+		if (from->existing && from->other == NULL)
+			close_existing(plan, from->was);
 		if (!from->existing)
-			ea_names_map_put(schemas, from->schema, plan);
+			ea_names_map_put(schemas, from->was->schema, plan);
+		if (from->touched)
+			touched = lappend(touched, from);
 	}
 
 	/* tables that go take their policies along */
@@ -282,7 +299,9 @@ ea_ddl_secure(EaDdlPlan *plan, EaCatalog *stored, EaCatalog *wanted)
 	{
 		EaDdlTable *to = lfirst(lc);
 
-		secure_table(plan, ea_names_map_get(plan->from->by_key, to->key), to);
+		CHECK_FOR_INTERRUPTS();
+		secure_policy(plan, touched, to->other, to);
+		secure_rights(plan, to->other, to);
 		if (!to->existing && ea_names_map_put(schemas, to->schema, plan))
 			ea_ddl_add(plan, EA_DDL_ADD_POLICIES, NULL, NULL,
 					   "GRANT USAGE ON SCHEMA %s TO " READER,

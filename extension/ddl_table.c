@@ -26,7 +26,11 @@ typedef struct Builder
 {
 	EaDdlState *state;
 	EaNameMap  *definitions;	/* of entities, EaJson * */
+	EaNameMap  *aliases;		/* NULL: names stay as they are */
 } Builder;
+
+/* What goes gets a name that nothing can have, and so equals nothing. */
+#define GONE(name) psprintf("%s goes", name)
 
 char *
 ea_ddl_name(const char *table, const char *columns, const char *suffix)
@@ -55,14 +59,74 @@ system_column(const EaJson *definition, const char *key, const char *usual)
 	return columns == NULL ? usual : ea_jsonread_string(columns, key);
 }
 
+static EaDdlAlias *
+alias_of(Builder *b, const char *entity)
+{
+	return b->aliases ? ea_names_map_get(b->aliases, entity) : NULL;
+}
+
+/* A name as a map of an alias tells it. */
+static const char *
+renamed(EaNameMap *map, const char *name)
+{
+	const char *other = ea_names_map_get(map, name);
+
+	return other ? other : GONE(name);
+}
+
+/* Name of a field, and whether no field continues it. */
+static const char *
+field_name(EaDdlAlias *alias, const char *name, bool *gone)
+{
+	const char *other = alias ? ea_names_map_get(alias->fields, name) : name;
+
+	*gone = other == NULL;
+	return other ? other : name;
+}
+
+static const char *
+column_name(EaDdlAlias *alias, const char *name)
+{
+	return alias ? renamed(alias->columns, name) : name;
+}
+
+static const char *
+entity_name(Builder *b, const char *name)
+{
+	EaDdlAlias *alias = alias_of(b, name);
+
+	return alias && alias->entity ? alias->entity : name;
+}
+
+/* The table of an entity, quoted. */
+static const char *
+entity_table(Builder *b, const EaJson *entity, const char **schema,
+			 const char **table)
+{
+	EaDdlAlias *alias = alias_of(b, need(entity, "name"));
+
+	*schema = need(entity, "schema");
+	*table = need(entity, "table");
+	if (alias && alias->table)
+	{
+		*schema = alias->table->schema;
+		*table = alias->table->name;
+	}
+	else if (alias)
+		*table = GONE(*table);
+	return quote_qualified_identifier(*schema, *table);
+}
+
+/* gone: nothing continues the entity */
 static EaDdlTable *
-make_table(Builder *b, const char *entity, const char *field,
+make_table(Builder *b, const char *entity, bool gone, const char *field,
 		   const char *schema, const char *name, bool tenant_scoped)
 {
 	EaDdlTable *table = palloc0(sizeof(EaDdlTable));
 
 	table->key = field ? psprintf("%s.%s", entity, field) : entity;
 	table->entity = entity;
+	table->gone = gone;
 	table->field = field;
 	table->schema = schema;
 	table->name = name;
@@ -200,6 +264,8 @@ add_reference(Builder *b, EaDdlTable *table, const char *field,
 	const EaJson *target = ea_names_map_get(b->definitions, target_name);
 	bool		tenant = ea_jsonread_bool(target, "tenantScoped", true);
 	char	   *name = ea_ddl_name(table->name, column, EA_DDL_REFERENCE);
+	const char *target_schema;
+	const char *target_table;
 	EaDdlObject *object;
 
 	if (target == NULL)
@@ -211,12 +277,12 @@ add_reference(Builder *b, EaDdlTable *table, const char *field,
 								 tenant ? quote_identifier(table->tenant_column) : "",
 								 tenant ? ", " : "",
 								 quote_identifier(column),
-								 quote_qualified_identifier(need(target, "schema"),
-															need(target, "table")),
+								 entity_table(b, target, &target_schema,
+											  &target_table),
 								 tenant ? quote_identifier(system_column(target, "tenantId", "tenant_id")) : "",
 								 tenant ? ", " : "",
 								 quote_identifier(system_column(target, "id", "id"))));
-	object->target = target_name;
+	object->target = entity_name(b, target_name);
 
 	if (lookup)
 		add_index(table, field, list_make2((char *) column,
@@ -260,13 +326,14 @@ literal(const EaType *type, const char *value)
 }
 
 static void
-build_attribute(EaDdlTable *table, const EaJson *json, bool soft)
+build_attribute(EaDdlTable *table, const EaJson *json, EaDdlAlias *alias,
+				bool soft)
 {
-	const char *field = need(json, "name");
-	const char *name = need(json, "column");
+	bool		gone;
+	const char *field = field_name(alias, need(json, "name"), &gone);
+	const char *name = column_name(alias, need(json, "column"));
 	const char *quoted = quote_identifier(name);
 	const EaType *type = ea_types_find(need(json, "type"));
-	const char *renamed = ea_jsonread_string(json, "renamedFrom");
 	const char *value;
 	const EaJson *members = ea_jsonread_get(json, "enum");
 	EaDdlColumn *column;
@@ -275,13 +342,12 @@ build_attribute(EaDdlTable *table, const EaJson *json, bool soft)
 		elog(ERROR, "a stored definition has an unknown type");
 	column = add_column(table, name, field, NULL,
 						ea_jsonread_bool(json, "required", false));
+	column->field_gone = gone;
 	column->type = type;
 	column->length = ea_jsonread_int(json, "maxLength", 0);
 	column->precision = ea_jsonread_int(json, "precision", 0);
 	column->scale = ea_jsonread_int(json, "scale", 0);
 	column->sql = type_sql(column);
-	if (renamed)
-		column->renamed_from = ea_names_identifier(ea_names_snake(renamed));
 	if ((value = ea_jsonread_string(json, "default")) != NULL &&
 		column->not_null)
 		column->fill = literal(type, value);
@@ -312,10 +378,10 @@ build_attribute(EaDdlTable *table, const EaJson *json, bool soft)
 /* A to-one or one-of field: its columns, references and, last, its check. */
 static void
 build_reference(Builder *b, EaDdlTable *table, const EaJson *json,
-				bool one_of, bool soft)
+				EaDdlAlias *alias, bool one_of, bool soft)
 {
-	const char *field = need(json, "name");
-	const char *renamed = ea_jsonread_string(json, "renamedFrom");
+	bool		gone;
+	const char *field = field_name(alias, need(json, "name"), &gone);
 	bool		required = ea_jsonread_bool(json, "required", false);
 	bool		unique = ea_jsonread_bool(json, "unique", false);
 	List	   *names = NIL;
@@ -325,20 +391,13 @@ build_reference(Builder *b, EaDdlTable *table, const EaJson *json,
 	for (EaJson *member = ea_jsonread_get(json, "members")->first;
 		 member != NULL; member = member->next)
 	{
-		const char *name = need(member, "column");
+		const char *name = column_name(alias, need(member, "column"));
 		const char *target = need(member, "entity");
 		EaDdlColumn *column = add_column(table, name, field, "uuid",
 										 required && !one_of);
 
-		column->target = target;
-		if (renamed)
-			column->renamed_from =
-				ea_names_identifier(one_of ?
-									psprintf("%s_%s_id",
-											 ea_names_snake(renamed),
-											 ea_names_snake(target)) :
-									psprintf("%s_id",
-											 ea_names_snake(renamed)));
+		column->field_gone = gone;
+		column->target = entity_name(b, target);
 		if (unique)
 			add_unique(table, field, name, soft);
 		add_reference(b, table, field, name, target, !unique || soft);
@@ -347,7 +406,8 @@ build_reference(Builder *b, EaDdlTable *table, const EaJson *json,
 						 quote_identifier(name));
 	}
 	if (one_of)
-		add_check(table, field, ea_names_snake(field), EA_DDL_ONE_OF, names,
+		add_check(table, field, gone ? GONE(field) : ea_names_snake(field),
+				  EA_DDL_ONE_OF, names,
 				  psprintf("num_nonnulls(%s) %s 1", columns.data,
 						   required ? "=" : "<="));
 }
@@ -356,19 +416,44 @@ static void
 build_join(Builder *b, const char *entity, const EaJson *json,
 		   bool tenant_scoped)
 {
-	const char *field = need(json, "name");
+	EaDdlAlias *alias = alias_of(b, entity);
+	bool		field_gone;
+	const char *field = field_name(alias, need(json, "name"), &field_gone);
 	const EaJson *join = ea_jsonread_get(json, "join");
+	const char *schema = need(join, "schema");
+	const char *name = need(join, "table");
 	const char *near = need(join, "near");
 	const char *far = need(join, "far");
+	const char *owner = entity_name(b, entity);
 	const char *target = need(ea_jsonread_get(json, "members")->first,
 							  "entity");
-	EaDdlTable *table = make_table(b, entity, field, need(join, "schema"),
-								   need(join, "table"), tenant_scoped);
+	EaDdlJoin  *other = alias ? ea_names_map_get(alias->joins,
+												 need(json, "name")) : NULL;
+	EaDdlTable *table;
+
+	if (other)
+	{
+		EaDdlColumn *one = list_nth(other->table->columns, tenant_scoped);
+		EaDdlColumn *two = list_nth(other->table->columns, tenant_scoped + 1);
+
+		schema = other->table->schema;
+		name = other->table->name;
+		owner = other->table->entity;
+		field = other->table->field;
+		near = other->turned ? two->name : one->name;
+		far = other->turned ? one->name : two->name;
+	}
+	else if (alias)
+		name = GONE(name);
+	table = make_table(b, owner, alias && alias->entity == NULL, field, schema,
+					   name, tenant_scoped);
 
 	if (tenant_scoped)
 		add_column(table, "tenant_id", NULL, "uuid", true);
-	add_column(table, near, field, "uuid", true)->target = entity;
-	add_column(table, far, field, "uuid", true)->target = target;
+	add_column(table, near, field, "uuid", true)->target =
+		entity_name(b, entity);
+	add_column(table, far, field, "uuid", true)->target =
+		entity_name(b, target);
 	add_object(table, EA_DDL_CONSTRAINT,
 			   ea_ddl_name(table->name, NULL, EA_DDL_PRIMARY), NULL, NIL,
 			   psprintf("PRIMARY KEY %s",
@@ -387,11 +472,16 @@ build_entity(Builder *b, const EaJson *json)
 	bool		tenant = ea_jsonread_bool(json, "tenantScoped", true);
 	bool		soft = ea_jsonread_bool(json, "softDelete", false);
 	const EaJson *indexes = ea_jsonread_get(json, "indexes");
+	EaDdlAlias *alias = alias_of(b, entity);
+	const char *schema;
 	const char *name;
+	EaDdlTable *table;
 	List	   *key;
-	EaDdlTable *table = make_table(b, entity, NULL, need(json, "schema"),
-								   need(json, "table"), tenant);
 
+	entity_table(b, json, &schema, &name);
+	table = make_table(b, entity_name(b, entity),
+					   alias && alias->entity == NULL, NULL, schema, name,
+					   tenant);
 	table->existing = ea_jsonread_get(json, "columns") != NULL;
 	table->id_column = system_column(json, "id", "id");
 	table->tenant_column = system_column(json, "tenantId", "tenant_id");
@@ -411,11 +501,11 @@ build_entity(Builder *b, const EaJson *json)
 		const char *kind = need(field, "kind");
 
 		if (strcmp(kind, "attribute") == 0)
-			build_attribute(table, field, soft);
+			build_attribute(table, field, alias, soft);
 		else if (strcmp(kind, "toOne") == 0)
-			build_reference(b, table, field, false, soft);
+			build_reference(b, table, field, alias, false, soft);
 		else if (strcmp(kind, "oneOf") == 0)
-			build_reference(b, table, field, true, soft);
+			build_reference(b, table, field, alias, true, soft);
 		else if (strcmp(kind, "manyToMany") == 0 &&
 				 ea_jsonread_string(field, "mappedBy") == NULL)
 			build_join(b, entity, field, tenant);
@@ -443,17 +533,20 @@ build_entity(Builder *b, const EaJson *json)
 		List	   *columns = NIL;
 
 		for (EaJson *column = index->first; column; column = column->next)
-			columns = lappend(columns, column->text);
+			columns = lappend(columns,
+							  unconstify(char *,
+										 column_name(alias, column->text)));
 		add_index(table, NULL, columns, EA_DDL_INDEX);
 	}
 }
 
 EaDdlState *
-ea_ddl_state(List *definitions)
+ea_ddl_state(List *definitions, EaNameMap *aliases)
 {
 	Builder		b;
 	ListCell   *lc;
 
+	b.aliases = aliases;
 	b.state = palloc0(sizeof(EaDdlState));
 	b.state->by_key = ea_names_map_create(256);
 	b.definitions = ea_names_map_create(256);

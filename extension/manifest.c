@@ -385,6 +385,9 @@ ea_sql_apply_manifest(PG_FUNCTION_ARGS)
 	check_tenancy(m, &stored);
 	compile(m, &stored, &wanted);
 	statements = plan_tables(m, &stored, &wanted, allowed);
+	statements = list_concat(statements,
+							 ea_manifest_check_assigned(m, stored.service_tree,
+														allowed));
 	ea_manifest_throw(m);
 
 	if (!PG_GETARG_BOOL(1) && (wanted.changed || statements != NIL ||

@@ -137,6 +137,7 @@ struct EaDeclEntity
 	char	   *name;
 	char	   *description;
 	char	   *plural;
+	char	   *renamed_from;
 	bool		tenant_scoped;
 	bool		locking;
 	bool		soft_delete;
@@ -352,6 +353,16 @@ extern void ea_manifest_check_roles(EaManifest *m, const char *label,
 extern void ea_manifest_check_lifetime(EaManifest *m, const char *label,
 									   const char *pointer,
 									   int since, int removed_in);
+
+/* in manifest_assigned.c */
+
+/*
+ * Statements (EaDdlStatement) that take from accounts what is not declared
+ * any more; faults where that is not allowed.  stored: the definition of the
+ * service, or NULL.  Looks at accounts through SPI.
+ */
+extern List *ea_manifest_check_assigned(EaManifest *m, const EaJson *stored,
+										EaNameMap *allowed);
 
 /* in manifest_compile.c */
 

@@ -74,11 +74,38 @@ check_policies(EaManifest *m, EaDeclEntity *entity)
 	}
 }
 
+/*
+ * A renaming: of one thing only, which is either gone or renamed itself, so
+ * that names can be exchanged.  renamed: names given away, by whom; still: a
+ * renamedFrom of what is still called so, or NULL when nothing is.
+ */
+static void
+check_renaming(EaManifest *m, const char *label, const char *pointer,
+			   const char *name, const char *from, EaNameMap *renamed,
+			   bool declared, const char *still)
+{
+	const char *other;
+
+	if (from == NULL)
+		return;
+	pointer = ea_errors_pointer(pointer, "renamedFrom");
+	other = ea_names_map_get(renamed, from);
+	if (!ea_names_map_put(renamed, from, unconstify(char *, name)))
+		ea_manifest_fault(m, label, pointer, NULL,
+						  "\"%s\" was renamed to \"%s\" already", from, other);
+	if (strcmp(from, name) == 0 || (declared && still == NULL))
+		ea_manifest_fault(m, label, pointer,
+						  strcmp(from, name) == 0 ? NULL :
+						  "leave it out once the renaming is applied",
+						  "\"%s\" is still declared", from);
+}
+
 static void
 check_field(EaManifest *m, EaDeclField *field, EaNameMap *renamed)
 {
 	const char *label = field->entity->document->label;
-	EaDeclField *other;
+	EaDeclField *still = field->renamed_from == NULL ? NULL :
+		ea_names_map_get(field->entity->by_name, field->renamed_from);
 
 	ea_manifest_check_keys(m, field);
 	ea_manifest_check_roles(m, label,
@@ -91,19 +118,9 @@ check_field(EaManifest *m, EaDeclField *field, EaNameMap *renamed)
 							   field->since, field->removed_in);
 	if (field->type != NULL)
 		ea_manifest_check_attribute(m, field);
-	if (field->renamed_from == NULL)
-		return;
-	other = ea_names_map_get(renamed, field->renamed_from);
-	if (!ea_names_map_put(renamed, field->renamed_from, field))
-		ea_manifest_fault(m, label,
-						  ea_errors_pointer(field->pointer, "renamedFrom"),
-						  NULL, "\"%s\" was renamed to \"%s\" already",
-						  field->renamed_from, other->name);
-	if (ea_names_map_get(field->entity->by_name, field->renamed_from))
-		ea_manifest_fault(m, label,
-						  ea_errors_pointer(field->pointer, "renamedFrom"),
-						  NULL, "\"%s\" is still declared",
-						  field->renamed_from);
+	check_renaming(m, label, field->pointer, field->name,
+				   field->renamed_from, renamed, still != NULL,
+				   still ? still->renamed_from : NULL);
 }
 
 static char *
@@ -149,11 +166,16 @@ check_unique(EaManifest *m, EaDeclEntity *entity, EaNameMap *types,
 }
 
 static void
-check_entity(EaManifest *m, EaDeclEntity *entity)
+check_entity(EaManifest *m, EaDeclEntity *entity, EaNameMap *entities)
 {
 	EaNameMap  *renamed = ea_names_map_create(8);
+	EaDeclEntity *still = entity->renamed_from == NULL ? NULL :
+		ea_names_map_get(m->by_entity, entity->renamed_from);
 	ListCell   *lc;
 
+	check_renaming(m, entity->document->label, "/spec", entity->name,
+				   entity->renamed_from, entities, still != NULL,
+				   still ? still->renamed_from : NULL);
 	ea_manifest_check_lifetime(m, entity->document->label, "/spec",
 							   entity->since, entity->removed_in);
 	check_permissions(m, entity);
@@ -379,6 +401,7 @@ ea_manifest_check(EaManifest *m)
 {
 	EaNameMap  *types = ea_names_map_create(256);
 	EaNameMap  *tables = ea_names_map_create(256);
+	EaNameMap  *renamed = ea_names_map_create(16);
 	ListCell   *lc;
 
 	ea_manifest_check_service(m);
@@ -386,7 +409,7 @@ ea_manifest_check(EaManifest *m)
 	{
 		CHECK_FOR_INTERRUPTS();
 		check_unique(m, lfirst(lc), types, tables);
-		check_entity(m, lfirst(lc));
+		check_entity(m, lfirst(lc), renamed);
 	}
 	ea_manifest_check_relations(m);
 	foreach(lc, m->entities)

@@ -380,6 +380,7 @@ ea_manifest_compile_entity(EaManifest *m, EaDeclEntity *entity)
 	write_string(&buf, "name", entity->name);
 	write_string(&buf, "collection", entity->collection);
 	write_string(&buf, "type", entity->type);
+	write_string(&buf, "renamedFrom", entity->renamed_from);
 	write_string(&buf, "schema", entity->schema ? entity->schema :
 				 m->service.schema);
 	write_string(&buf, "table", entity->table);

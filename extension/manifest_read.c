@@ -54,6 +54,7 @@ static const EaKey entity_keys[] =
 {
 	KEY("description", EA_KEY_TEXT, description),
 	KEY("plural", EA_KEY_STRING, plural),
+	KEY("renamedFrom", EA_KEY_STRING, renamed_from),
 	KEY("tenantScoped", EA_KEY_BOOL, tenant_scoped),
 	KEY("optimisticLocking", EA_KEY_BOOL, locking),
 	KEY("softDelete", EA_KEY_BOOL, soft_delete),

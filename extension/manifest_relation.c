@@ -170,9 +170,6 @@ settle_relation(EaManifest *m, EaDeclField *field, EaDeclEntity *target)
 		target->references = lappend(target->references, field);
 		check_on_delete(m, field);
 	}
-	if (field->renamed_from && field->kind == EA_MANY_TO_MANY && !inverse)
-		fault(m, field, "renamedFrom", NULL,
-			  "renaming a ManyToMany is not supported yet");
 	check_scope(m, field, target);
 }
 

@@ -1,0 +1,157 @@
+/*-------------------------------------------------------------------------
+ *
+ * ddl_purge.c
+ *	  Rows that softDelete has hidden, when it is taken away.
+ *
+ * They would appear again, which nobody has asked for; so they go when their
+ * loss is allowed, and with them their links.  What still refers to them,
+ * such as a hidden row of another entity, is left to whoever applies.
+ *
+ * extension/ddl_purge.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "ddl.h"
+#include "lib/stringinfo.h"
+#include "miscadmin.h"
+#include "utils/builtins.h"
+
+void
+ea_ddl_check_hidden(EaDdlPlan *plan, EaDdlTable *from, EaDdlTable *to)
+{
+	int64		n;
+
+	if (ea_names_map_get(from->by_column, "deleted_at") == NULL ||
+		ea_names_map_get(to->by_column, "deleted_at") != NULL ||
+		!ea_ddl_has_rows(from))
+		return;
+	n = ea_ddl_count(from->was->qualified, "deleted_at IS NOT NULL");
+	if (n == 0)
+		return;
+	if (ea_ddl_may_lose(plan, to->entity, NULL))
+		plan->purged = lappend(plan->purged, from);
+	else
+		ea_ddl_fault(plan, to, NULL,
+					 psprintf("remove them first, or allow data loss for \"%s\"",
+							  to->entity),
+					 "without softDelete, deleted rows would appear again: now " INT64_FORMAT,
+					 n);
+}
+
+static EaDdlTable *
+find_purged(EaDdlPlan *plan, const char *entity)
+{
+	ListCell   *lc;
+
+	foreach(lc, plan->purged)
+	{
+		EaDdlTable *table = lfirst(lc);
+
+		if (strcmp(table->entity, entity) == 0)
+			return table;
+	}
+	return NULL;
+}
+
+/* SQL that holds for rows r that refer to a hidden one of a table. */
+static char *
+refers(const EaDdlColumn *column, const EaDdlTable *target)
+{
+	return psprintf("EXISTS (SELECT 1 FROM %s h WHERE %sh.id = r.%s AND h.deleted_at IS NOT NULL)",
+					target->was->qualified, target->tenant_scoped ?
+					"h.tenant_id = r.tenant_id AND " : "",
+					quote_identifier(column->was->name));
+}
+
+/* References of a table that stays to rows that go. */
+static void
+check_references(EaDdlPlan *plan, EaDdlTable *from)
+{
+	bool		purged = list_member_ptr(plan->purged, from);
+	ListCell   *lc;
+
+	foreach(lc, from->columns)
+	{
+		EaDdlColumn *column = lfirst(lc);
+		EaDdlTable *target = column->target == NULL ? NULL :
+			find_purged(plan, column->target);
+		int64		n;
+
+		/* the reference of a column that goes is gone by then */
+		if (target == NULL ||
+			ea_names_map_get(from->other->by_column, column->name) == NULL)
+			continue;
+		n = ea_ddl_count(from->was->qualified,
+						 psprintf("%s%s", purged ? "r.deleted_at IS NULL AND " : "",
+								  refers(column, target)));
+		if (n > 0)
+			ea_ddl_fault(plan, from->other, column->field,
+						 "change or remove the rows first",
+						 "rows of %s refer to deleted ones of %s, which would go: now " INT64_FORMAT,
+						 from->entity, target->entity, n);
+	}
+}
+
+/* `, d1 AS (DELETE ...)` */
+static void
+add_delete(StringInfo buf, int *n, const EaDdlTable *table,
+		   const char *condition)
+{
+	appendStringInfo(buf, "%s d%d AS (DELETE FROM %s r WHERE %s)",
+					 buf->len > 0 ? "," : "", ++*n, table->was->qualified,
+					 condition);
+}
+
+static void
+add_links(EaDdlPlan *plan, StringInfo buf, int *n, EaDdlTable *join)
+{
+	StringInfoData condition;
+	ListCell   *lc;
+
+	initStringInfo(&condition);
+	foreach(lc, join->columns)
+	{
+		EaDdlColumn *column = lfirst(lc);
+		EaDdlTable *target = column->target == NULL ? NULL :
+			find_purged(plan, column->target);
+
+		if (target != NULL)
+			appendStringInfo(&condition, "%s%s",
+							 condition.len > 0 ? " OR " : "",
+							 refers(column, target));
+	}
+	if (condition.len > 0)
+		add_delete(buf, n, join, condition.data);
+}
+
+void
+ea_ddl_purge(EaDdlPlan *plan)
+{
+	StringInfoData buf;
+	int			n = 0;
+	ListCell   *lc;
+
+	if (plan->purged == NIL)
+		return;
+	initStringInfo(&buf);
+	foreach(lc, plan->from->tables)
+	{
+		EaDdlTable *from = lfirst(lc);
+
+		CHECK_FOR_INTERRUPTS();
+		if (from->other == NULL)
+			continue;
+		if (from->field == NULL)
+			check_references(plan, from);
+		else
+			add_links(plan, &buf, &n, from);
+	}
+
+	/* in one statement, because they may refer to each other */
+	foreach(lc, plan->purged)
+		add_delete(&buf, &n, lfirst(lc), "r.deleted_at IS NOT NULL");
+	ea_ddl_add(plan, EA_DDL_PURGE_ROWS, llast(plan->purged), NULL,
+			   "WITH%s SELECT", buf.data);
+}

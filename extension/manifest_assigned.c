@@ -1,0 +1,183 @@
+/*-------------------------------------------------------------------------
+ *
+ * manifest_assigned.c
+ *	  Roles and security attributes that accounts hold and nobody declares.
+ *
+ * A role that is declared again later must not come back to those who had it
+ * long ago, and a policy must not meet a value of another type.  So whoever
+ * takes a declaration away says what becomes of what is assigned: it is
+ * taken away as well when that is allowed by name.  Keys need what their
+ * owners hold, and invites need declared roles, so that both end by
+ * themselves.
+ *
+ * extension/manifest_assigned.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "ddl.h"
+#include "errors.h"
+#include "jsonwrite.h"
+#include "lib/stringinfo.h"
+#include "manifest.h"
+#include "utils/builtins.h"
+
+#define ACCOUNTS "entityapi.account"
+
+/* A declaration of the service that accounts lean on. */
+typedef struct Taken
+{
+	EaManifest *m;
+	EaNameMap  *allowed;
+	EaDeclKind	kind;
+	const char *document;		/* Roles, SecurityAttributes */
+	const char *member;			/* of its spec */
+	List	   *statements;
+} Taken;
+
+/* The document to blame: that which declares it, or any of the kind. */
+static const char *
+find_label(Taken *taken, EaDeclDocument *document)
+{
+	ListCell   *lc;
+
+	foreach(lc, taken->m->documents)
+	{
+		EaDeclDocument *other = lfirst(lc);
+
+		if (document == NULL && other->kind == taken->kind)
+			document = other;
+	}
+	return document ? document->label : taken->document;
+}
+
+/*
+ * Accounts that meet the condition lose something: refuse, or change them.
+ * change: what follows SET; what: is lost, for a message.
+ */
+static void
+take_away(Taken *taken, const char *name, EaDeclDocument *document,
+		  const char *condition, const char *change, const char *what)
+{
+	const char *key = psprintf("%s/%s", taken->document, name);
+	const char *label = find_label(taken, document);
+	const char *pointer = psprintf("/spec/%s", taken->member);
+	EaDdlStatement *statement;
+	int64		n = ea_ddl_count(ACCOUNTS, condition);
+
+	if (n == 0)
+		return;
+	if (document != NULL)
+		pointer = ea_errors_pointer(pointer, name);
+	if (ea_names_map_get(taken->allowed, key) == NULL)
+	{
+		ea_manifest_fault(taken->m, label, pointer,
+						  psprintf("take it from them, or allow data loss for \"%s\"",
+								   key),
+						  "accounts have %s \"%s\": now " INT64_FORMAT, what, name,
+						  n);
+		return;
+	}
+	statement = palloc0(sizeof(EaDdlStatement));
+	statement->sql = psprintf("UPDATE " ACCOUNTS " SET %s WHERE %s", change,
+							  condition);
+	statement->label = label;
+	statement->pointer = pointer;
+	taken->statements = lappend(taken->statements, statement);
+}
+
+static void
+check_role(Taken *taken, const char *role)
+{
+	const char *quoted = quote_literal_cstr(role);
+
+	if (ea_names_map_get(taken->m->by_role, role) != NULL)
+		return;
+	take_away(taken, role, NULL, psprintf("%s = ANY (roles)", quoted),
+			  psprintf("roles = array_remove(roles, %s)", quoted),
+			  "the role");
+}
+
+/* SQL that holds for values that an attribute may have; v is the value. */
+static char *
+fitting(const EaJson *declared)
+{
+	static const struct
+	{
+		const char *type;
+		const char *condition;
+	}			types[] =
+	{
+		{"string", "jsonb_typeof(v) = 'string'"},
+		{"boolean", "jsonb_typeof(v) = 'boolean'"},
+		{"number", "jsonb_typeof(v) = 'number'"},
+		{"integer", "CASE jsonb_typeof(v) WHEN 'number' THEN v::numeric % 1 = 0 ELSE false END"},
+		{"string[]", "jsonb_typeof(v) = 'array' AND NOT jsonb_path_exists(v, '$[*] ? (@.type() <> \"string\")')"},
+	};
+	const char *type = ea_jsonread_string(declared, "type");
+	const EaJson *values = ea_jsonread_get(declared, "allowedValues");
+	StringInfoData buf;
+
+	initStringInfo(&buf);
+	for (int i = 0; i < lengthof(types); i++)
+	{
+		if (strcmp(types[i].type, type) == 0)
+			appendStringInfoString(&buf, types[i].condition);
+	}
+	if (values != NULL)
+	{
+		StringInfoData list;
+
+		initStringInfo(&list);
+		ea_jsonwrite_tree(&list, values);
+		appendStringInfo(&buf, " AND %s::jsonb @> v",
+						 quote_literal_cstr(list.data));
+	}
+	return buf.data;
+}
+
+static void
+check_attribute(Taken *taken, const EaJson *before)
+{
+	const char *name = ea_jsonread_string(before, "name");
+	const char *quoted = quote_literal_cstr(name);
+	const char *change =
+	psprintf("security_attributes = security_attributes - %s", quoted);
+	ListCell   *lc;
+
+	foreach(lc, taken->m->service.attributes)
+	{
+		const EaJson *declared = lfirst(lc);
+
+		if (strcmp(declared->key, name) != 0)
+			continue;
+		take_away(taken, name,
+				  ea_names_map_get(taken->m->by_attribute, name),
+				  psprintf("EXISTS (SELECT 1 FROM (SELECT security_attributes -> %s) x (v) WHERE v IS NOT NULL AND NOT (%s))",
+						   quoted, fitting(declared)), change,
+				  "a value that does not fit any more of");
+		return;
+	}
+	take_away(taken, name, NULL, psprintf("security_attributes ? %s", quoted),
+			  change, "a value of");
+}
+
+List *
+ea_manifest_check_assigned(EaManifest *m, const EaJson *stored,
+						   EaNameMap *allowed)
+{
+	Taken		roles = {m, allowed, EA_DECL_ROLES, "Roles", "roles"};
+	Taken		attributes = {m, allowed, EA_DECL_SECURITY_ATTRIBUTES,
+	"SecurityAttributes", "attributes"};
+	const EaJson *before = ea_jsonread_get(stored, "roles");
+
+	for (EaJson *role = before ? before->first : NULL; role;
+		 role = role->next)
+		check_role(&roles, role->text);
+	before = ea_jsonread_get(stored, "securityAttributes");
+	for (EaJson *attribute = before ? before->first : NULL; attribute;
+		 attribute = attribute->next)
+		check_attribute(&attributes, attribute);
+	return list_concat(roles.statements, attributes.statements);
+}
