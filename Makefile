@@ -20,10 +20,17 @@ EXTVERSION := $(shell sed -n "s/^default_version *= *'\(.*\)'.*/\1/p" \
 	entityapi.control)
 MODULE_big = entityapi
 OBJS = $(patsubst %.c,%.o,$(sort $(wildcard extension/*.c)))
-DATA_built = entityapi--$(EXTVERSION).sql
+DATA_built = entityapi--$(EXTVERSION).sql $(UPDATE_SCRIPT)
 PGFILEDESC = "entityapi - multi-tenant JSON:API service"
 
 INSTALL_PARTS = $(sort $(wildcard extension/install/*.sql))
+
+# What has been released stays as it was, in extension/versions, and the last of
+# it has a way to what the parts make now.
+
+RELEASED := $(shell ls extension/versions | \
+	sed -n 's/^entityapi--\([^-]*\)\.sql$$/\1/p' | sort -V | tail -n 1)
+UPDATE_SCRIPT = entityapi--$(RELEASED)--$(EXTVERSION).sql
 
 # The warnings are for our own files, so PostgreSQL's headers are the system's.
 PG_CPPFLAGS = -DEA_VERSION='"$(EXTVERSION)"' \
@@ -81,6 +88,8 @@ endif
 
 all: shim
 
+override DATA := $(wildcard extension/versions/*.sql)
+
 include $(PGXS)
 
 # Servers are commonly built without dependency tracking, and then PGXS does
@@ -98,8 +107,11 @@ extension/openapi.o extension/openapi.bc: override CPPFLAGS += \
 
 # The install script is its parts in the order of their names
 
-$(DATA_built): $(INSTALL_PARTS)
+entityapi--$(EXTVERSION).sql: $(INSTALL_PARTS)
 	cat $(INSTALL_PARTS) > $@
+
+$(UPDATE_SCRIPT): extension/update.sql $(INSTALL_PARTS) scripts/update-script
+	scripts/update-script extension/update.sql $(INSTALL_PARTS) > $@
 
 # The shim has its own Makefile; PGXS builds one thing only.
 

@@ -121,9 +121,9 @@ read_image(EaRequest *req, Image *image, const pg_uuid_t *id)
 		for (int m = 0; is_shown(field) && m < field->nmembers; m++)
 			ea_sqlbuf_addf(&b, "t0.%s, ", field->members[m].column);
 	}
-	ea_sqlbuf_add(&b, "t0.id");
+	ea_sqlbuf_addf(&b, "t0.%s", image->entity->id_column);
 	alias = ea_sqlbuf_from(&b, image->entity, EA_OP_DELETE);
-	ea_sqlbuf_addf(&b, " AND t%d.id = ", alias);
+	ea_sqlbuf_addf(&b, " AND t%d.%s = ", alias, image->entity->id_column);
 	ea_sqlbuf_value(&b, UUIDOID, UUIDPGetDatum(id), false);
 	return ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, image_row, image) > 0;
 }

@@ -166,6 +166,19 @@ struct EaEntity
 	char	   *collection;		/* lineItems */
 	char	   *type;			/* lineitems */
 	char	   *table;			/* qualified and quoted: app.line_item */
+	bool		existing;		/* the table was there before, and may have
+								 * columns, triggers and writers of its own */
+	char	   *schema_name;	/* of it, unquoted */
+	char	   *table_name;
+	struct TupleDescData *seen; /* its columns when last looked at */
+
+	/* the columns that are no fields', quoted */
+	char	   *id_column;
+	char	   *tenant_column;	/* of what is tenant-scoped */
+	char	   *version_column; /* of what is locked optimistically */
+	char	   *deleted_column; /* of what is deleted softly */
+	char	   *created_column; /* NULL: an existing table has none */
+	char	   *updated_column; /* the same */
 	bool		tenant_scoped;
 	bool		locking;
 	bool		soft_delete;
@@ -265,6 +278,10 @@ extern const EaVersion *ea_catalog_version(EaCatalog *catalog, int number);
 extern bool ea_catalog_has_role(EaCatalog *catalog, const char *role);
 extern const EaAttribute *ea_catalog_attribute(EaCatalog *catalog,
 											   const char *name);
+
+/* An existing table gives the column its value: no INSERT names it. */
+#define ea_catalog_is_filled(field) \
+	((field)->entity->existing && (field)->read_only && !(field)->has_default)
 
 #define ea_catalog_is_to_many(field) \
 	((field)->kind == EA_TO_MANY || (field)->kind == EA_MANY_TO_MANY)

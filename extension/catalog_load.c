@@ -315,6 +315,52 @@ load_constraints(EaEntity *entity, const EaJson *json)
 	}
 }
 
+/*
+ * The columns of the entity that no field has; stored only for an existing
+ * table, where those that are not named do not exist.
+ */
+static void
+load_columns(EaEntity *entity, const EaJson *definition)
+{
+	const EaJson *json = ea_jsonread_get(definition, "columns");
+	static const struct
+	{
+		const char *key;
+		const char *name;
+		size_t		offset;
+	}			columns[] =
+	{
+		{"id", "id", offsetof(EaEntity, id_column)},
+		{"tenantId", "tenant_id", offsetof(EaEntity, tenant_column)},
+		{"version", "version", offsetof(EaEntity, version_column)},
+		{"createdAt", "created_at", offsetof(EaEntity, created_column)},
+		{"updatedAt", "updated_at", offsetof(EaEntity, updated_column)},
+		{"deletedAt", "deleted_at", offsetof(EaEntity, deleted_column)},
+	};
+
+	entity->existing = json != NULL;
+	if (entity->existing)
+	{
+		entity->schema_name = need_string(definition, "schema");
+		entity->table_name = need_string(definition, "table");
+	}
+	for (int i = 0; i < lengthof(columns); i++)
+	{
+		const char *name = json == NULL ? columns[i].name :
+			ea_jsonread_string(json, columns[i].key);
+
+		if (name != NULL)
+			*(char **) ((char *) entity + columns[i].offset) =
+				pstrdup(quote_identifier(name));
+	}
+	if (entity->id_column == NULL ||
+		(entity->tenant_scoped && entity->tenant_column == NULL) ||
+		(entity->locking && entity->version_column == NULL) ||
+		(entity->soft_delete && entity->deleted_column == NULL))
+		elog(ERROR, "the stored definition of \"%s\" lacks a column",
+			 entity->name);
+}
+
 EaEntity *
 ea_catalog_load_entity(EaCatalog *catalog, const char *definition)
 {
@@ -331,6 +377,7 @@ ea_catalog_load_entity(EaCatalog *catalog, const char *definition)
 	entity->tenant_scoped = ea_jsonread_bool(json, "tenantScoped", true);
 	entity->locking = ea_jsonread_bool(json, "optimisticLocking", false);
 	entity->soft_delete = ea_jsonread_bool(json, "softDelete", false);
+	load_columns(entity, json);
 	entity->since = ea_jsonread_int(json, "since", 0);
 	entity->removed_in = ea_jsonread_int(json, "removedIn", INT_MAX);
 	if (fields != NULL)

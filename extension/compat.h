@@ -89,6 +89,15 @@
 #define ea_compat_test_snapshot(snapshot, relation, page) ((void) 0)
 #endif
 
+/* Privileges of all kinds of objects are asked for in one way since 16. */
+#if PG_VERSION_NUM < 160000
+#define ea_compat_schema_aclcheck(schema, role, mode) \
+	pg_namespace_aclcheck(schema, role, mode)
+#else
+#define ea_compat_schema_aclcheck(schema, role, mode) \
+	object_aclcheck(NamespaceRelationId, schema, role, mode)
+#endif
+
 /* A function that never returns is marked in front since 18. */
 #if PG_VERSION_NUM < 180000
 #define EA_NORETURN

@@ -156,8 +156,10 @@ check_free(EaDdlPlan *plan, EaDdlTable *table)
 		return;
 	foreach(lc, plan->stored->tables)
 	{
-		if (strcmp(((EaDdlTable *) lfirst(lc))->qualified,
-				   table->qualified) == 0)
+		EaDdlTable *stored = lfirst(lc);
+
+		if (!stored->existing &&
+			strcmp(stored->qualified, table->qualified) == 0)
 			return;
 	}
 	ea_ddl_fault(plan, table, table->field, "rename it, or use another schema",
@@ -279,7 +281,7 @@ check_loss(EaDdlPlan *plan, EaDdlTable *table)
 		return;
 	if (wanted != NULL && !ea_ddl_has_rows(table))
 		return;
-	if (wanted != NULL && table->field == NULL)
+	if (wanted != NULL && table->field == NULL && !wanted->existing)
 		ea_ddl_fault(plan, wanted, NULL, "empty the table first",
 					 "tenantScoped cannot change while %s has rows",
 					 table->entity);
@@ -307,8 +309,13 @@ drop_tables(EaDdlPlan *plan)
 		CHECK_FOR_INTERRUPTS();
 		if (table->other != NULL)
 			continue;
-		check_loss(plan, table);
 		table->touched = true;
+
+		/* an existing table stays as it is, whatever becomes of the entity */
+		if (table->existing)
+			continue;
+		ea_ddl_check_dropped(plan, table->was);
+		check_loss(plan, table);
 		appendStringInfo(&buf, "%s%s", buf.len > 0 ? ", " : "",
 						 table->was->qualified);
 	}
@@ -328,7 +335,8 @@ create_schemas(EaDdlPlan *plan)
 	{
 		EaDdlTable *table = lfirst(lc);
 
-		if (ea_names_map_put(seen, table->schema, table) &&
+		if (!table->existing &&
+			ea_names_map_put(seen, table->schema, table) &&
 			!OidIsValid(get_namespace_oid(table->schema, true)))
 			ea_ddl_add(plan, EA_DDL_SCHEMA, NULL, NULL, "CREATE SCHEMA %s",
 					   quote_identifier(table->schema));
@@ -368,7 +376,9 @@ ea_ddl_plan(EaManifest *m, const EaDdlSource *stored,
 		EaDdlTable *to = lfirst(lc);
 
 		CHECK_FOR_INTERRUPTS();
-		if (to->other == NULL)
+		if (to->existing)
+			ea_ddl_check_existing(&plan, to);
+		else if (to->other == NULL)
 			create_table(&plan, to);
 		else
 			change_table(&plan, to->other, to);

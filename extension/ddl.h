@@ -77,6 +77,8 @@ typedef struct EaDdlObject
 	const char *condition;		/* of a check */
 	bool		unique;
 	bool		partial;		/* unique among rows that are not deleted */
+	bool		implied;		/* serves a reference, not asked for */
+	const char *target;			/* entity of a foreign key */
 	struct EaDdlObject *was;	/* of the stored state, as it is */
 } EaDdlObject;
 
@@ -89,6 +91,10 @@ typedef struct EaDdlTable
 	const char *name;
 	const char *qualified;		/* quoted */
 	bool		tenant_scoped;
+	bool		existing;		/* others made it: only looked at */
+	const char *id_column;
+	const char *tenant_column;
+	const char *deleted_column; /* NULL: nothing is deleted softly */
 	List	   *columns;		/* of EaDdlColumn * */
 	List	   *objects;		/* of EaDdlObject * */
 	EaNameMap  *by_column;
@@ -274,11 +280,22 @@ extern bool ea_ddl_is_live(EaDdlTable *table);
 /* Rows that meet the condition; rows: a table, or a query in parentheses. */
 extern int64 ea_ddl_count(const char *rows, const char *condition);
 
+/* A table that goes must not be referred to by one of others: a fault. */
+extern void ea_ddl_check_dropped(EaDdlPlan *plan, EaDdlTable *table);
+
 /*
  * Values that two rows or more of a table that stays would have, where a
  * unique object wants them different.
  */
 extern int64 ea_ddl_count_duplicates(EaDdlTable *to, EaDdlObject *object);
+
+/* in ddl_existing.c */
+
+/* All that an existing table lacks, as faults; statements come from no one. */
+extern void ea_ddl_check_existing(EaDdlPlan *plan, EaDdlTable *table);
+
+/* The table as it is now, InvalidOid when there is none. */
+extern Oid	ea_ddl_relation(const EaDdlTable *table);
 
 /* in ddl_security.c */
 

@@ -268,7 +268,8 @@ rows_after(EaDdlPlan *plan, EaDdlTable *from, EaDdlTable *to)
 	}
 	appendStringInfo(&buf, " FROM %s%s)", from->was->qualified,
 					 list_member_ptr(plan->purged, from) ?
-					 " WHERE deleted_at IS NULL" : "");
+					 psprintf(" WHERE %s IS NULL",
+							  quote_identifier(from->deleted_column)) : "");
 	return buf.data;
 }
 

@@ -86,7 +86,7 @@ ea_ddl_count_duplicates(EaDdlTable *to, EaDdlObject *object)
 	initStringInfo(&columns);
 	initStringInfo(&filled);
 	if (to->tenant_scoped)
-		appendStringInfoString(&columns, "tenant_id");
+		appendStringInfoString(&columns, quote_identifier(to->tenant_column));
 	foreach(lc, object->columns)
 	{
 		const char *quoted = quote_identifier(lfirst(lc));
@@ -98,6 +98,37 @@ ea_ddl_count_duplicates(EaDdlTable *to, EaDdlObject *object)
 	}
 	return count(psprintf("SELECT count(*) FROM (SELECT 1 FROM %s r WHERE %s%s GROUP BY %s HAVING count(*) > 1) d",
 						  to->after, filled.data,
-						  object->partial ? " AND deleted_at IS NULL" : "",
+						  object->partial ? psprintf(" AND %s IS NULL", quote_identifier(to->deleted_column)) : "",
 						  columns.data));
+}
+
+void
+ea_ddl_check_dropped(EaDdlPlan *plan, EaDdlTable *table)
+{
+	Oid			relid = ea_ddl_relation(table);
+	StringInfoData ours;
+	ListCell   *lc;
+
+	if (!OidIsValid(relid))
+		return;
+	initStringInfo(&ours);
+	foreach(lc, plan->stored->tables)
+	{
+		EaDdlTable *other = lfirst(lc);
+
+		if (!other->existing)
+			appendStringInfo(&ours, "%s%u", ours.len > 0 ? ", " : "",
+							 ea_ddl_relation(other));
+	}
+	if (finds(psprintf("SELECT f.conname, f.conrelid::pg_catalog.regclass::text FROM pg_constraint f"
+					   " WHERE f.contype = 'f' AND f.confrelid = %u AND f.conrelid <> ALL (ARRAY[%s]::oid[])",
+					   relid, ours.data)))
+		ea_ddl_fault(plan, table, table->field,
+					 "drop that foreign key first",
+					 "the foreign key \"%s\" of %s refers to the table %s, which goes",
+					 SPI_getvalue(SPI_tuptable->vals[0],
+								  SPI_tuptable->tupdesc, 1),
+					 SPI_getvalue(SPI_tuptable->vals[0],
+								  SPI_tuptable->tupdesc, 2),
+					 table->qualified);
 }

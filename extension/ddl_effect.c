@@ -131,17 +131,21 @@ ea_ddl_note_effects(EaDdlPlan *plan, List *statements)
 	foreach(lc, statements)
 	{
 		EaDdlStatement *statement = lfirst(lc);
-		EaDdlTable *stored = statement->table == NULL ? NULL :
-			ea_names_map_get(plan->from->by_key, statement->table->key);
+		const EaDdlTable *to = statement->table;
+		EaDdlTable *stored = to == NULL ? NULL :
+			ea_names_map_get(plan->from->by_key, to->key);
 
 		statement->rows = -1;
 		if (stored != NULL && stored->other != NULL)
 			statement->stored = stored->was;
+		else if (to != NULL && to->existing)
+			statement->stored = to;
 		else if (!begins_with(statement->sql, "DROP "))
 			continue;			/* nobody else knows the table */
 		classify(statement);
-		if (statement->effect != NULL && stored != NULL)
-			statement->rows = estimate(stored->was);
+		if (statement->effect != NULL && (stored || statement->stored))
+			statement->rows = estimate(statement->stored ?
+									   statement->stored : stored->was);
 	}
 }
 

@@ -264,7 +264,10 @@ match_entities(Matcher *at, List *stored, List *wanted)
 		from = ea_names_map_get(at->plan->stored->by_key, name_of(was));
 		alias = make_alias(at, name_of(was));
 		alias->entity = name_of(tree);
-		alias->replaced = from->tenant_scoped != to->tenant_scoped;
+		alias->replaced = from->existing || to->existing ?
+			!from->existing || !to->existing ||
+			strcmp(from->qualified, to->qualified) != 0 :
+			from->tenant_scoped != to->tenant_scoped;
 		if (!alias->replaced)
 			alias->table = to;
 	}

@@ -18,16 +18,23 @@
 #include "miscadmin.h"
 #include "utils/builtins.h"
 
+/* SQL that holds for rows that a table hides; existing ones are not asked. */
+static char *
+hidden(const char *row, const EaDdlTable *table)
+{
+	return psprintf("%s.%s IS NOT NULL", row,
+					quote_identifier(table->deleted_column));
+}
+
 void
 ea_ddl_check_hidden(EaDdlPlan *plan, EaDdlTable *from, EaDdlTable *to)
 {
 	int64		n;
 
-	if (ea_names_map_get(from->by_column, "deleted_at") == NULL ||
-		ea_names_map_get(to->by_column, "deleted_at") != NULL ||
+	if (from->deleted_column == NULL || to->deleted_column != NULL ||
 		!ea_ddl_has_rows(from))
 		return;
-	n = ea_ddl_count(from->was->qualified, "deleted_at IS NOT NULL");
+	n = ea_ddl_count(from->was->qualified, hidden("r", from));
 	if (n == 0)
 		return;
 	if (ea_ddl_may_lose(plan, to->entity, NULL))
@@ -55,14 +62,20 @@ find_purged(EaDdlPlan *plan, const char *entity)
 	return NULL;
 }
 
-/* SQL that holds for rows r that refer to a hidden one of a table. */
+/* SQL that holds for rows r of a table that refer to a hidden one. */
 static char *
-refers(const EaDdlColumn *column, const EaDdlTable *target)
+refers(const EaDdlTable *from, const EaDdlColumn *column,
+	   const EaDdlTable *target)
 {
-	return psprintf("EXISTS (SELECT 1 FROM %s h WHERE %sh.id = r.%s AND h.deleted_at IS NOT NULL)",
-					target->was->qualified, target->tenant_scoped ?
-					"h.tenant_id = r.tenant_id AND " : "",
-					quote_identifier(column->was->name));
+	const char *tenant = target->tenant_scoped ?
+		psprintf("h.%s = r.%s AND ", quote_identifier(target->tenant_column),
+				 quote_identifier(from->was->tenant_column)) : "";
+
+	return psprintf("EXISTS (SELECT 1 FROM %s h WHERE %sh.%s = r.%s AND %s)",
+					target->was->qualified, tenant,
+					quote_identifier(target->id_column),
+					quote_identifier(column->was->name),
+					hidden("h", target));
 }
 
 /* References of a table that stays to rows that go. */
@@ -84,8 +97,8 @@ check_references(EaDdlPlan *plan, EaDdlTable *from)
 			ea_names_map_get(from->other->by_column, column->name) == NULL)
 			continue;
 		n = ea_ddl_count(from->was->qualified,
-						 psprintf("%s%s", purged ? "r.deleted_at IS NULL AND " : "",
-								  refers(column, target)));
+						 psprintf("%s%s", purged ? psprintf("NOT %s AND ", hidden("r", from)) : "",
+								  refers(from, column, target)));
 		if (n > 0)
 			ea_ddl_fault(plan, from->other, column->field,
 						 "change or remove the rows first",
@@ -120,7 +133,7 @@ add_links(EaDdlPlan *plan, StringInfo buf, int *n, EaDdlTable *join)
 		if (target != NULL)
 			appendStringInfo(&condition, "%s%s",
 							 condition.len > 0 ? " OR " : "",
-							 refers(column, target));
+							 refers(join, column, target));
 	}
 	if (condition.len > 0)
 		add_delete(buf, n, join, condition.data);
@@ -151,7 +164,11 @@ ea_ddl_purge(EaDdlPlan *plan)
 
 	/* in one statement, because they may refer to each other */
 	foreach(lc, plan->purged)
-		add_delete(&buf, &n, lfirst(lc), "r.deleted_at IS NOT NULL");
+	{
+		EaDdlTable *table = lfirst(lc);
+
+		add_delete(&buf, &n, table, hidden("r", table));
+	}
 	ea_ddl_add(plan, EA_DDL_PURGE_ROWS, llast(plan->purged), NULL,
 			   "WITH%s SELECT", buf.data);
 }

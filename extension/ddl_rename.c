@@ -152,7 +152,7 @@ ea_ddl_rename(EaDdlPlan *plan)
 		EaDdlTable *from = lfirst(lc);
 		EaDdlTable *to = from->other;
 
-		if (to == NULL)
+		if (to == NULL || to->existing)
 			continue;
 		tables = add_renaming(tables, to, NULL, NULL, from->was->name,
 							  to->name);
@@ -168,7 +168,7 @@ ea_ddl_rename(EaDdlPlan *plan)
 		List	   *columns = NIL;
 
 		CHECK_FOR_INTERRUPTS();
-		if (to == NULL)
+		if (to == NULL || to->existing)
 			continue;
 		foreach(cell, from->columns)
 		{

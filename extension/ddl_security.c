@@ -17,14 +17,19 @@
  */
 #include "postgres.h"
 
+#include "access/htup_details.h"
+#include "catalog/pg_class.h"
+#include "commands/policy.h"
 #include "ddl.h"
 #include "lib/stringinfo.h"
 #include "miscadmin.h"
 #include "policy_sql.h"
 #include "utils/builtins.h"
+#include "utils/syscache.h"
 
 #define POLICY "entityapi_read"
 #define READER "entityapi_reader"
+#define OTHERS "entityapi_others"
 
 /* The condition of an entity's table. */
 static char *
@@ -36,10 +41,11 @@ entity_condition(EaEntity *entity)
 
 	initStringInfo(&buf);
 	if (entity->tenant_scoped)
-		appendStringInfoString(&buf,
-							   "tenant_id = (SELECT entityapi.current_tenant()) AND ");
+		appendStringInfo(&buf,
+						 "%s = (SELECT entityapi.current_tenant()) AND ",
+						 entity->tenant_column);
 	if (entity->soft_delete)
-		appendStringInfoString(&buf, "deleted_at IS NULL AND ");
+		appendStringInfo(&buf, "%s IS NULL AND ", entity->deleted_column);
 	if (strcmp(policies, "true") == 0)
 		appendStringInfo(&buf, "(SELECT entityapi.caller_reads(%s))", name);
 	else
@@ -54,10 +60,13 @@ static void
 add_end(StringInfo buf, const EaDdlTable *join, EaEntity *end,
 		const char *column)
 {
-	appendStringInfo(buf, "EXISTS (SELECT 1 FROM %s t0 WHERE %st0.id = %s.%s)",
-					 end->table, end->tenant_scoped ?
-					 "t0.tenant_id = (SELECT entityapi.current_tenant()) AND " :
-					 "", join->qualified, column);
+	appendStringInfo(buf, "EXISTS (SELECT 1 FROM %s t0 WHERE ", end->table);
+	if (end->tenant_scoped)
+		appendStringInfo(buf,
+						 "t0.%s = (SELECT entityapi.current_tenant()) AND ",
+						 end->tenant_column);
+	appendStringInfo(buf, "t0.%s = %s.%s)", end->id_column, join->qualified,
+					 column);
 }
 
 static char *
@@ -86,12 +95,15 @@ is_restricted(EaEntity *entity, const EaDdlColumn *column)
 	return field != NULL && field->read_roles != NULL;
 }
 
-/* ` (a, b)` when not all columns may be read, else nothing. */
+/*
+ * ` (a, b)` when not all columns may be read, else nothing.  An existing
+ * table may have more columns than the entity.
+ */
 static char *
 granted_columns(EaDdlTable *table, EaEntity *entity)
 {
 	StringInfoData buf;
-	bool		restricted = false;
+	bool		restricted = table->existing;
 	ListCell   *lc;
 
 	if (table->field != NULL)
@@ -157,6 +169,67 @@ is_in_the_way(List *touched, const EaDdlTable *table)
 	return false;
 }
 
+/*
+ * Plain SQL on an existing table goes on as it did: whoever is no reader may
+ * do what he has been granted, and readers see what their policy says,
+ * whatever other policies there are.  Row-level security that was there stays
+ * when the entity goes, and what was switched on here is switched off.
+ */
+static void
+open_existing(EaDdlPlan *plan, EaDdlTable *table)
+{
+	Oid			relid = ea_ddl_relation(table);
+	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relid));
+	bool		secured;
+	bool		by_us;
+
+	if (!HeapTupleIsValid(tuple))
+		return;					/* said already */
+	secured = ((Form_pg_class) GETSTRUCT(tuple))->relrowsecurity;
+	ReleaseSysCache(tuple);
+
+	/* by an entity that had the table, and is closed before this runs */
+	by_us = OidIsValid(get_relation_policy_oid(relid, OTHERS, true));
+	if (secured && !by_us)
+		return;
+	if (by_us)
+		ea_ddl_add(plan, EA_DDL_ADD_POLICIES, table, NULL,
+				   "DROP POLICY IF EXISTS " OTHERS " ON %s", table->qualified);
+	ea_ddl_add(plan, EA_DDL_ADD_POLICIES, table, NULL,
+			   "CREATE POLICY " OTHERS " ON %s TO PUBLIC USING (true) WITH CHECK (true)",
+			   table->qualified);
+	ea_ddl_add(plan, EA_DDL_ADD_POLICIES, table, NULL,
+			   "ALTER TABLE %s ENABLE ROW LEVEL SECURITY", table->qualified);
+}
+
+static void
+close_existing(EaDdlPlan *plan, EaDdlTable *table)
+{
+	Oid			relid = ea_ddl_relation(table);
+	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relid));
+	bool		ours;
+
+	/* whoever has it by now, it is his */
+	if (!HeapTupleIsValid(tuple))
+		return;
+	ours = ((Form_pg_class) GETSTRUCT(tuple))->relowner == GetUserId();
+	ReleaseSysCache(tuple);
+	if (!ours)
+		return;
+	ea_ddl_add(plan, EA_DDL_DROP_POLICIES, table, NULL,
+			   "REVOKE ALL ON %s FROM " READER, table->qualified);
+	ea_ddl_add(plan, EA_DDL_DROP_POLICIES, table, NULL,
+			   "DROP POLICY IF EXISTS " POLICY " ON %s", table->qualified);
+	ea_ddl_add(plan, EA_DDL_DROP_POLICIES, table, NULL,
+			   "DROP POLICY IF EXISTS " READER " ON %s", table->qualified);
+	if (!OidIsValid(get_relation_policy_oid(relid, OTHERS, true)))
+		return;
+	ea_ddl_add(plan, EA_DDL_DROP_POLICIES, table, NULL,
+			   "DROP POLICY " OTHERS " ON %s", table->qualified);
+	ea_ddl_add(plan, EA_DDL_DROP_POLICIES, table, NULL,
+			   "ALTER TABLE %s DISABLE ROW LEVEL SECURITY", table->qualified);
+}
+
 static void
 secure_policy(EaDdlPlan *plan, List *touched, EaDdlTable *from,
 			  EaDdlTable *to)
@@ -171,8 +244,16 @@ secure_policy(EaDdlPlan *plan, List *touched, EaDdlTable *from,
 				   from->was->qualified);
 	}
 	ea_ddl_add(plan, EA_DDL_ADD_POLICIES, to, to->field,
-			   "CREATE POLICY " POLICY " ON %s FOR SELECT TO " READER " USING (%s)",
-			   to->qualified, to->policy);
+			   "CREATE POLICY " POLICY " ON %s %sFOR SELECT TO " READER " USING (%s)",
+			   to->qualified, to->existing ? "AS RESTRICTIVE " : "",
+			   to->policy);
+	if (to->existing && from == NULL)
+	{
+		ea_ddl_add(plan, EA_DDL_ADD_POLICIES, to, to->field,
+				   "CREATE POLICY " READER " ON %s FOR SELECT TO " READER " USING (true)",
+				   to->qualified);
+		open_existing(plan, to);
+	}
 }
 
 /* A column that is renamed keeps its right, and a new one has none. */
@@ -184,9 +265,10 @@ secure_rights(EaDdlPlan *plan, EaDdlTable *from, EaDdlTable *to)
 		if (strcmp(from->was->granted, to->granted) == 0 &&
 			(*to->granted == '\0' || !from->reshaped))
 			return;
+	}
+	if (from != NULL || to->existing)
 		ea_ddl_add(plan, EA_DDL_ADD_POLICIES, to, to->field,
 				   "REVOKE ALL ON %s FROM " READER, to->qualified);
-	}
 	ea_ddl_add(plan, EA_DDL_ADD_POLICIES, to, to->field,
 			   "GRANT SELECT%s ON %s TO " READER, to->granted, to->qualified);
 }
@@ -204,7 +286,10 @@ ea_ddl_secure(EaDdlPlan *plan, EaCatalog *stored, EaCatalog *wanted)
 	{
 		EaDdlTable *from = lfirst(lc);
 
-		ea_names_map_put(schemas, from->was->schema, plan);
+		if (from->existing && from->other == NULL)
+			close_existing(plan, from->was);
+		if (!from->existing)
+			ea_names_map_put(schemas, from->was->schema, plan);
 		if (from->touched)
 			touched = lappend(touched, from);
 	}
@@ -217,7 +302,7 @@ ea_ddl_secure(EaDdlPlan *plan, EaCatalog *stored, EaCatalog *wanted)
 		CHECK_FOR_INTERRUPTS();
 		secure_policy(plan, touched, to->other, to);
 		secure_rights(plan, to->other, to);
-		if (ea_names_map_put(schemas, to->schema, plan))
+		if (!to->existing && ea_names_map_put(schemas, to->schema, plan))
 			ea_ddl_add(plan, EA_DDL_ADD_POLICIES, NULL, NULL,
 					   "GRANT USAGE ON SCHEMA %s TO " READER,
 					   quote_identifier(to->schema));

@@ -50,6 +50,15 @@ need(const EaJson *json, const char *name)
 	return value;
 }
 
+/* A column that is no field's; only existing tables store their names. */
+static const char *
+system_column(const EaJson *definition, const char *key, const char *usual)
+{
+	const EaJson *columns = ea_jsonread_get(definition, "columns");
+
+	return columns == NULL ? usual : ea_jsonread_string(columns, key);
+}
+
 static EaDdlAlias *
 alias_of(Builder *b, const char *entity)
 {
@@ -123,6 +132,8 @@ make_table(Builder *b, const char *entity, bool gone, const char *field,
 	table->name = name;
 	table->qualified = quote_qualified_identifier(schema, name);
 	table->tenant_scoped = tenant_scoped;
+	table->id_column = "id";
+	table->tenant_column = "tenant_id";
 	table->by_column = ea_names_map_create(32);
 	table->by_object = ea_names_map_create(16);
 	table->has_rows = -1;
@@ -175,7 +186,7 @@ column_list(const EaDdlTable *table, List *columns)
 	initStringInfo(&buf);
 	appendStringInfoChar(&buf, '(');
 	if (table->tenant_scoped)
-		appendStringInfoString(&buf, "tenant_id");
+		appendStringInfoString(&buf, quote_identifier(table->tenant_column));
 	foreach(lc, columns)
 	{
 		if (buf.len > 1)
@@ -199,15 +210,16 @@ joined(List *columns)
 	return buf.data;
 }
 
-static void
+static EaDdlObject *
 add_index(EaDdlTable *table, const char *field, List *columns,
 		  const char *suffix)
 {
 	char	   *name = ea_ddl_name(table->name, joined(columns), suffix);
 
-	add_object(table, EA_DDL_PLAIN_INDEX, name, field, columns,
-			   psprintf("CREATE INDEX %s ON %s %s", quote_identifier(name),
-						table->qualified, column_list(table, columns)));
+	return add_object(table, EA_DDL_PLAIN_INDEX, name, field, columns,
+					  psprintf("CREATE INDEX %s ON %s %s",
+							   quote_identifier(name), table->qualified,
+							   column_list(table, columns)));
 }
 
 /* Unique values; among rows that are not deleted when soft. */
@@ -222,9 +234,10 @@ add_unique(EaDdlTable *table, const char *field, const char *column,
 
 	if (soft)
 		object = add_object(table, EA_DDL_PLAIN_INDEX, name, field, columns,
-							psprintf("CREATE UNIQUE INDEX %s ON %s %s WHERE deleted_at IS NULL",
+							psprintf("CREATE UNIQUE INDEX %s ON %s %s WHERE %s IS NULL",
 									 quote_identifier(name),
-									 table->qualified, list));
+									 table->qualified, list,
+									 quote_identifier(table->deleted_column)));
 	else
 		object = add_object(table, EA_DDL_CONSTRAINT, name, field, columns,
 							psprintf("UNIQUE %s", list));
@@ -254,22 +267,28 @@ add_reference(Builder *b, EaDdlTable *table, const char *field,
 	char	   *name = ea_ddl_name(table->name, column, EA_DDL_REFERENCE);
 	const char *target_schema;
 	const char *target_table;
+	EaDdlObject *object;
 
 	if (target == NULL)
 		elog(ERROR, "a stored definition points at the missing entity \"%s\"",
 			 target_name);
-	add_object(table, EA_DDL_FOREIGN_KEY, name, field,
-			   list_make1((char *) column),
-			   psprintf("FOREIGN KEY (%s%s) REFERENCES %s (%sid) DEFERRABLE INITIALLY IMMEDIATE",
-						tenant ? "tenant_id, " : "",
-						quote_identifier(column),
-						entity_table(b, target, &target_schema,
-									 &target_table),
-						tenant ? "tenant_id, " : ""));
+	object = add_object(table, EA_DDL_FOREIGN_KEY, name, field,
+						list_make1((char *) column),
+						psprintf("FOREIGN KEY (%s%s%s) REFERENCES %s (%s%s%s) DEFERRABLE INITIALLY IMMEDIATE",
+								 tenant ? quote_identifier(table->tenant_column) : "",
+								 tenant ? ", " : "",
+								 quote_identifier(column),
+								 entity_table(b, target, &target_schema,
+											  &target_table),
+								 tenant ? quote_identifier(system_column(target, "tenantId", "tenant_id")) : "",
+								 tenant ? ", " : "",
+								 quote_identifier(system_column(target, "id", "id"))));
+	object->target = entity_name(b, target_name);
 
 	if (lookup)
-		add_index(table, field, list_make2((char *) column, "id"),
-				  EA_DDL_INDEX);
+		add_index(table, field, list_make2((char *) column,
+										   (char *) table->id_column),
+				  EA_DDL_INDEX)->implied = true;
 
 	/* deleting a target without a tenant looks in all tenants at once */
 	if (table->tenant_scoped && !tenant)
@@ -279,7 +298,7 @@ add_reference(Builder *b, EaDdlTable *table, const char *field,
 				   list_make1((char *) column),
 				   psprintf("CREATE INDEX %s ON %s (%s)",
 							quote_identifier(name), table->qualified,
-							quote_identifier(column)));
+							quote_identifier(column)))->implied = true;
 	}
 }
 
@@ -458,18 +477,24 @@ build_entity(Builder *b, const EaJson *json)
 	const char *schema;
 	const char *name;
 	EaDdlTable *table;
+	List	   *key;
 
 	entity_table(b, json, &schema, &name);
 	table = make_table(b, entity_name(b, entity),
 					   alias && alias->entity == NULL, NULL, schema, name,
 					   tenant);
+	table->existing = ea_jsonread_get(json, "columns") != NULL;
+	table->id_column = system_column(json, "id", "id");
+	table->tenant_column = system_column(json, "tenantId", "tenant_id");
+	if (soft)
+		table->deleted_column = system_column(json, "deletedAt", "deleted_at");
 	if (tenant)
-		add_column(table, "tenant_id", NULL, "uuid", true);
-	add_column(table, "id", NULL, "uuid", true);
+		add_column(table, table->tenant_column, NULL, "uuid", true);
+	add_column(table, table->id_column, NULL, "uuid", true);
+	key = list_make1((char *) table->id_column);
 	add_object(table, EA_DDL_CONSTRAINT,
 			   ea_ddl_name(table->name, NULL, EA_DDL_PRIMARY), NULL, NIL,
-			   psprintf("PRIMARY KEY %s", column_list(table,
-													  list_make1("id"))));
+			   psprintf("PRIMARY KEY %s", column_list(table, key)));
 
 	for (EaJson *field = ea_jsonread_get(json, "fields")->first;
 		 field != NULL; field = field->next)
@@ -489,15 +514,19 @@ build_entity(Builder *b, const EaJson *json)
 
 	if (ea_jsonread_bool(json, "optimisticLocking", false))
 	{
-		EaDdlColumn *version = add_column(table, "version", NULL, "int8",
-										  true);
+		EaDdlColumn *version = add_column(table,
+										  system_column(json, "version",
+														"version"),
+										  NULL, "int8", true);
 
 		version->fill = version->sql_default = "0";
 	}
-	add_column(table, "created_at", NULL, "timestamptz", true);
-	add_column(table, "updated_at", NULL, "timestamptz", true);
+	if ((name = system_column(json, "createdAt", "created_at")) != NULL)
+		add_column(table, name, NULL, "timestamptz", !table->existing);
+	if ((name = system_column(json, "updatedAt", "updated_at")) != NULL)
+		add_column(table, name, NULL, "timestamptz", !table->existing);
 	if (soft)
-		add_column(table, "deleted_at", NULL, "timestamptz", false);
+		add_column(table, table->deleted_column, NULL, "timestamptz", false);
 
 	for (EaJson *index = indexes ? indexes->first : NULL; index != NULL;
 		 index = index->next)

@@ -94,12 +94,13 @@ typedef enum Which
 } Which;
 
 static void
-add_referring(EaSqlBuf *b, int alias, const char *column,
+add_referring(EaSqlBuf *b, EaEntity *child, int alias, const char *column,
 			  const Doomed *doomed, Which which)
 {
 	add_among(b, alias, column, doomed->ids);
 	if (which == SOFT_DELETED)
-		ea_sqlbuf_addf(b, " AND t%d.deleted_at IS NOT NULL", alias);
+		ea_sqlbuf_addf(b, " AND t%d.%s IS NOT NULL", alias,
+					   child->deleted_column);
 }
 
 static bool
@@ -150,13 +151,13 @@ cascade(EaRequest *req, EaEntity *child, const char *column,
 
 	ea_sqlbuf_init(&b, req);
 	b.deleted_too = which != VISIBLE;
-	ea_sqlbuf_add(&b, "SELECT t0.id");
+	ea_sqlbuf_addf(&b, "SELECT t0.%s", child->id_column);
 	alias = ea_sqlbuf_from(&b, child, EA_OP_DELETE);
-	add_referring(&b, alias, column, doomed, which);
+	add_referring(&b, child, alias, column, doomed, which);
 	if (child == doomed->entity)
 	{
 		/* a row that refers to itself is being deleted already */
-		ea_sqlbuf_addf(&b, " AND t%d.id <> ALL (", alias);
+		ea_sqlbuf_addf(&b, " AND t%d.%s <> ALL (", alias, child->id_column);
 		ea_sqlbuf_value(&b, UUIDARRAYOID, id_array(doomed->ids), false);
 		ea_sqlbuf_add(&b, ")");
 	}
@@ -179,7 +180,7 @@ set_null(EaRequest *req, EaField *field, const char *column,
 	{
 		alias = ea_write_audit_owners(&b, req, field, EA_OP_DELETE,
 									  which != VISIBLE);
-		add_referring(&b, alias, column, doomed, which);
+		add_referring(&b, child, alias, column, doomed, which);
 		if (ea_write_audit_run_owners(&b, field, NULL, NULL) == 0)
 			return;
 	}
@@ -190,7 +191,7 @@ set_null(EaRequest *req, EaField *field, const char *column,
 	b.deleted_too = which != VISIBLE;
 	ea_relate_touch(&b, &set, child);
 	alias = ea_sqlbuf_update(&b, child, set.data, EA_OP_DELETE);
-	add_referring(&b, alias, column, doomed, which);
+	add_referring(&b, child, alias, column, doomed, which);
 	ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, NULL, NULL);
 }
 
@@ -217,7 +218,7 @@ restrict_hidden(EaRequest *req, EaEntity *child, const char *column,
 	ea_sqlbuf_init(&b, req);
 	ea_sqlbuf_add(&b, "SELECT 1");
 	alias = ea_sqlbuf_from(&b, child, EA_OP_DELETE);
-	add_referring(&b, alias, column, doomed, VISIBLE);
+	add_referring(&b, child, alias, column, doomed, VISIBLE);
 	ea_sqlbuf_add(&b, " LIMIT 1");
 	if (ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, NULL, NULL) > 0)
 		refuse(req);
@@ -336,14 +337,14 @@ delete_rows(EaRequest *req, const Doomed *doomed)
 	else
 	{
 		initStringInfo(&set);
-		appendStringInfo(&set, "deleted_at = $%d",
+		appendStringInfo(&set, "%s = $%d", entity->deleted_column,
 						 ea_sqlbuf_param(&b, TIMESTAMPTZOID,
 										 TimestampTzGetDatum(req->now),
 										 false));
 		ea_relate_touch(&b, &set, entity);
 		alias = ea_sqlbuf_update(&b, entity, set.data, EA_OP_DELETE);
 	}
-	add_among(&b, alias, "id", doomed->ids);
+	add_among(&b, alias, entity->id_column, doomed->ids);
 	if (ea_audit_entities(req))
 	{
 		ea_write_audit_columns(&b, entity, alias);

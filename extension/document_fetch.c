@@ -118,11 +118,11 @@ has_column(const EaField *field)
 void
 ea_document_columns(EaSqlBuf *b, EaShape *shape, int alias)
 {
-	ea_sqlbuf_column(b, alias, "id");
+	ea_sqlbuf_column(b, alias, shape->entity->id_column);
 	if (shape->entity->locking)
 	{
 		ea_sqlbuf_add(b, ", ");
-		ea_sqlbuf_column(b, alias, "version");
+		ea_sqlbuf_column(b, alias, shape->entity->version_column);
 	}
 	for (int i = 0; i < shape->nattributes; i++)
 	{
@@ -316,8 +316,8 @@ add_links(EaSqlBuf *b, LinkageSink *sink, pg_uuid_t *ids, int n)
 
 		ea_sqlbuf_add(b, " AND EXISTS (SELECT 1");
 		far = ea_sqlbuf_from(b, target, EA_OP_READ);
-		ea_sqlbuf_addf(b, " AND t%d.id = t%d.%s)", far, alias,
-					   field->join_far);
+		ea_sqlbuf_addf(b, " AND t%d.%s = t%d.%s)", far, target->id_column,
+					   alias, field->join_far);
 	}
 	return alias;
 }
@@ -339,6 +339,7 @@ static void
 fetch_inverse(LinkageSink *sink, pg_uuid_t *ids, int n)
 {
 	EaField    *field = sink->shape->rels[sink->rel].field;
+	EaEntity   *target = ea_catalog_target(field, 0);
 	const char *column = field->members[0].column;
 	EaSqlBuf	b;
 	int			alias;
@@ -355,7 +356,8 @@ fetch_inverse(LinkageSink *sink, pg_uuid_t *ids, int n)
 	else
 	{
 		ea_sqlbuf_column(&b, 0, column);
-		ea_sqlbuf_add(&b, ", t0.id");
+		ea_sqlbuf_add(&b, ", ");
+		ea_sqlbuf_column(&b, 0, target->id_column);
 		sink->near = 0;
 		sink->far = 1;
 	}
@@ -363,7 +365,7 @@ fetch_inverse(LinkageSink *sink, pg_uuid_t *ids, int n)
 	ea_sqlbuf_add(&b, " ORDER BY ");
 	ea_sqlbuf_column(&b, alias, column);
 	ea_sqlbuf_add(&b, ", ");
-	ea_sqlbuf_column(&b, alias, "id");
+	ea_sqlbuf_column(&b, alias, target->id_column);
 	run_links(&b, sink);
 }
 
@@ -480,9 +482,9 @@ hide_invisible(EaDocument *doc, EaShape *shape, int rel, int member,
 
 	sink.ids = palloc(n * sizeof(pg_uuid_t));
 	ea_sqlbuf_init(&b, doc->req);
-	ea_sqlbuf_add(&b, "SELECT t0.id");
+	ea_sqlbuf_addf(&b, "SELECT t0.%s", target->id_column);
 	alias = ea_sqlbuf_from(&b, target, EA_OP_READ);
-	ea_sqlbuf_addf(&b, " AND t%d.id = ANY (", alias);
+	ea_sqlbuf_addf(&b, " AND t%d.%s = ANY (", alias, target->id_column);
 	ea_sqlbuf_value(&b, UUIDARRAYOID, uuid_array(ids, n), false);
 	ea_sqlbuf_add(&b, ")");
 	ea_sqlbuf_run(&b, doc->mode, true, visible_row, &sink);
@@ -653,10 +655,11 @@ fetch_wanted(EaDocument *doc, Wanted *wanted, EaResourceList *fresh)
 	ea_sqlbuf_add(&b, "SELECT ");
 	ea_document_columns(&b, shape, 0);
 	alias = ea_sqlbuf_from(&b, wanted->entity, EA_OP_READ);
-	ea_sqlbuf_addf(&b, " AND t%d.id = ANY (", alias);
+	ea_sqlbuf_addf(&b, " AND t%d.%s = ANY (", alias,
+				   wanted->entity->id_column);
 	ea_sqlbuf_value(&b, UUIDARRAYOID, uuid_array(wanted->ids, wanted->n),
 					false);
-	ea_sqlbuf_addf(&b, ") ORDER BY t%d.id", alias);
+	ea_sqlbuf_addf(&b, ") ORDER BY t%d.%s", alias, wanted->entity->id_column);
 	ea_sqlbuf_run(&b, doc->mode, true, included_row, &sink);
 }
 

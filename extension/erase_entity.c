@@ -337,14 +337,15 @@ find_rows(EaRequest *req, EaEntity *entity, int limit,
 
 	ea_sqlbuf_init(&b, req);
 	b.deleted_too = true;
-	ea_sqlbuf_add(&b, "SELECT t0.id");
+	ea_sqlbuf_addf(&b, "SELECT t0.%s", entity->id_column);
 	alias = ea_sqlbuf_from(&b, entity, EA_OP_DELETE);
 	if (position != NULL)
 	{
-		ea_sqlbuf_addf(&b, " AND t%d.id < ", alias);
+		ea_sqlbuf_addf(&b, " AND t%d.%s < ", alias, entity->id_column);
 		ea_sqlbuf_value(&b, UUIDOID, UUIDPGetDatum(position), false);
 	}
-	ea_sqlbuf_addf(&b, " ORDER BY t%d.id DESC LIMIT %d", alias, limit);
+	ea_sqlbuf_addf(&b, " ORDER BY t%d.%s DESC LIMIT %d", alias,
+				   entity->id_column, limit);
 	ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, id_row, ids);
 }
 
@@ -357,7 +358,7 @@ delete_rows(EaRequest *req, EaEntity *entity, const Ids *ids)
 	req->deleting = true;
 	ea_sqlbuf_init(&b, req);
 	b.deleted_too = true;
-	add_among(&b, ea_sqlbuf_delete(&b, entity), "id", ids, 0);
+	add_among(&b, ea_sqlbuf_delete(&b, entity), entity->id_column, ids, 0);
 	ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, NULL, NULL);
 }
 
@@ -373,7 +374,7 @@ loosen_rows(EaRequest *req, EaEntity *entity, const EaErase *erase,
 	b.deleted_too = true;
 	alias = ea_sqlbuf_update(&b, entity, erase->set, EA_OP_DELETE);
 	ea_sqlbuf_addf(&b, " AND (%s)", erase->where);
-	add_among(&b, alias, "id", ids, 0);
+	add_among(&b, alias, entity->id_column, ids, 0);
 	ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, NULL, NULL);
 }
 
@@ -450,12 +451,13 @@ pull(EaRequest *req, Strand *strand, const char *column, const Strand *by)
 
 	ea_sqlbuf_init(&b, req);
 	b.deleted_too = true;
-	ea_sqlbuf_add(&b, "SELECT t0.id");
+	ea_sqlbuf_addf(&b, "SELECT t0.%s", strand->entity->id_column);
 	alias = ea_sqlbuf_from(&b, strand->entity, EA_OP_DELETE);
 	add_among(&b, alias, column, &by->ids, by->fresh);
 	if (before > 0)
 	{
-		ea_sqlbuf_addf(&b, " AND t%d.id <> ALL (", alias);
+		ea_sqlbuf_addf(&b, " AND t%d.%s <> ALL (", alias,
+					   strand->entity->id_column);
 		add_array(&b, &strand->ids, 0);
 		ea_sqlbuf_add(&b, ")");
 	}

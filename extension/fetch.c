@@ -52,8 +52,9 @@ ea_fetch_source(EaSqlBuf *b, const EaListSource *source,
 
 		ea_sqlbuf_add(b, " AND EXISTS (SELECT 1");
 		join = ea_sqlbuf_join_from(b, field);
-		ea_sqlbuf_addf(b, " AND t%d.%s = t%d.id AND t%d.%s = ", join,
-					   field->join_far, alias, join, field->join_near);
+		ea_sqlbuf_addf(b, " AND t%d.%s = t%d.%s AND t%d.%s = ", join,
+					   field->join_far, alias, source->entity->id_column,
+					   join, field->join_near);
 		ea_sqlbuf_value(b, UUIDOID, UUIDPGetDatum(source->parent), false);
 		ea_sqlbuf_add(b, ")");
 	}
@@ -192,7 +193,8 @@ ea_fetch_row(EaRowSink *sink, const pg_uuid_t *id, EaExecMode mode)
 	ea_document_columns(&b, sink->shape, 0);
 	alias = ea_sqlbuf_from(&b, sink->shape->entity, EA_OP_READ);
 	ea_sqlbuf_add(&b, " AND ");
-	ea_sqlbuf_column(&b, alias, "id = ");
+	ea_sqlbuf_column(&b, alias, sink->shape->entity->id_column);
+	ea_sqlbuf_add(&b, " = ");
 	ea_sqlbuf_value(&b, UUIDOID, UUIDPGetDatum(id), false);
 	ea_sqlbuf_run(&b, mode, true, ea_document_row, sink);
 }

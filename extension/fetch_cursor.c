@@ -324,10 +324,12 @@ complete_cursor(CursorPage *page)
 
 	ea_sqlbuf_init(&b, page->req);
 	alias = ea_sqlbuf_reserve(&b);
-	ea_sqlbuf_addf(&b, "SELECT t%d.id", alias);
+	ea_sqlbuf_addf(&b, "SELECT t%d.%s", alias,
+				   page->source->entity->id_column);
 	add_terms(&b, page, alias);
 	ea_sqlbuf_from_as(&b, page->source->entity, EA_OP_READ, alias);
-	ea_sqlbuf_addf(&b, " AND t%d.id = ", alias);
+	ea_sqlbuf_addf(&b, " AND t%d.%s = ", alias,
+				   page->source->entity->id_column);
 	ea_sqlbuf_value(&b, UUIDOID, UUIDPGetDatum(&page->cursor.id), false);
 	ea_sqlbuf_run(&b, EA_EXEC_READ, true, keep_values, page);
 	if (!page->cursor.complete)

@@ -45,6 +45,7 @@
 #include "utils/timestamp.h"
 #include "uuid.h"
 #include "validator.h"
+#include "violation.h"
 
 PG_FUNCTION_INFO_V1(ea_sql_handle);
 PG_FUNCTION_INFO_V1(ea_sql_handle_message);
@@ -253,21 +254,6 @@ serve(EaRequest *req, const char *method_name)
 
 /* -------- errors -------- */
 
-/* The failed statement's field, by the constraint's name. */
-static EaField *
-field_at_fault(EaRequest *req, const ErrorData *edata)
-{
-	if (req->writing == NULL || edata->constraint_name == NULL)
-		return NULL;
-	for (int i = 0; i < req->writing->nconstraints; i++)
-	{
-		if (strcmp(req->writing->constraints[i].name,
-				   edata->constraint_name) == 0)
-			return req->writing->constraints[i].field;
-	}
-	return NULL;
-}
-
 /*
  * A pointer must lead to something that was sent (JSON:API "source"), so one
  * that does not is cut back to the nearest parent that exists.
@@ -322,9 +308,11 @@ field_pointer(EaRequest *req, const EaField *field)
 static bool
 note_violation(EaRequest *req, const ErrorData *edata)
 {
-	EaField    *field = field_at_fault(req, edata);
+	EaField    *field = ea_violation_field(req->writing, edata);
+	bool		taken = edata->sqlerrcode == ERRCODE_UNIQUE_VIOLATION ||
+	edata->sqlerrcode == ERRCODE_EXCLUSION_VIOLATION;
 
-	if (edata->sqlerrcode == ERRCODE_UNIQUE_VIOLATION && field != NULL)
+	if (taken && field != NULL)
 		ea_errors_add(req, EA_ERR_UNIQUE, EA_AT_POINTER,
 					  field_pointer(req, field),
 					  "The value of \"%s\" is taken.", field->name);
@@ -341,6 +329,19 @@ note_violation(EaRequest *req, const ErrorData *edata)
 		ea_errors_add(req, EA_ERR_INVALID_VALUE, EA_AT_POINTER,
 					  field_pointer(req, field),
 					  "\"%s\" has a value that is not allowed.", field->name);
+
+	/* an existing table may be stricter than what is declared of it */
+	else if (edata->sqlerrcode == ERRCODE_NOT_NULL_VIOLATION && field != NULL)
+		ea_errors_add(req, EA_ERR_REQUIRED, EA_AT_POINTER,
+					  field_pointer(req, field), "\"%s\" is required.",
+					  field->name);
+	else if (taken && ea_violation_is_of(req->writing, edata))
+		ea_errors_add(req, EA_ERR_UNIQUE, EA_AT_NONE, NULL,
+					  "The values are taken.");
+	else if (edata->sqlerrcode == ERRCODE_CHECK_VIOLATION &&
+			 ea_violation_is_of(req->writing, edata))
+		ea_errors_add(req, EA_ERR_INVALID_VALUE, EA_AT_NONE, NULL,
+					  "The values are not allowed together.");
 	else
 		return false;
 	return true;

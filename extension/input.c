@@ -376,7 +376,7 @@ fill_missing(EaInput *input)
 		in->isnull = !field->has_default;
 		if (field->has_default)
 			in->value = field->default_value;
-		else if (field->required &&
+		else if (field->required && !ea_catalog_is_filled(field) &&
 				 !(input->complete != NULL &&
 				   input->complete(input, field, in)))
 			ea_errors_add(input->req, EA_ERR_REQUIRED, EA_AT_POINTER,
@@ -500,9 +500,9 @@ check_entity(EaInput *const *inputs, int n, EaEntity *entity)
 		return;
 	check.seen = palloc(check.n * sizeof(pg_uuid_t));
 	ea_sqlbuf_init(&b, req);
-	ea_sqlbuf_add(&b, "SELECT t0.id");
+	ea_sqlbuf_addf(&b, "SELECT t0.%s", entity->id_column);
 	alias = ea_sqlbuf_from(&b, entity, EA_OP_READ);
-	ea_sqlbuf_addf(&b, " AND t%d.id = ANY (", alias);
+	ea_sqlbuf_addf(&b, " AND t%d.%s = ANY (", alias, entity->id_column);
 	ea_sqlbuf_value(&b, UUIDARRAYOID,
 					PointerGetDatum(construct_array(check.ids, check.n,
 													UUIDOID, UUID_LEN, false,

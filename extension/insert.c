@@ -97,6 +97,20 @@ id_array(const pg_uuid_t *ids, int n)
 										   false, TYPALIGN_CHAR));
 }
 
+/* The table itself fills the column, unless a hook did. */
+static bool
+is_left_out(const EaField *field, EaInput *const *inputs, int n)
+{
+	if (!ea_catalog_is_filled(field))
+		return false;
+	for (int k = 0; k < n; k++)
+	{
+		if (inputs[k]->fields[field->index].given)
+			return false;
+	}
+	return true;
+}
+
 /* `VALUES ($1, $2, ...` */
 static void
 add_single(EaSqlBuf *b, EaEntity *entity, const pg_uuid_t *id,
@@ -129,14 +143,36 @@ add_unnest(EaSqlBuf *b, const pg_uuid_t *ids, const Column *columns,
 	ea_sqlbuf_add(b, ") u");
 }
 
-/* created_at, updated_at and version */
+/* created_at, updated_at and version: the names, and the values. */
+static void
+add_system_names(EaSqlBuf *b, EaEntity *entity)
+{
+	const char *const names[] = {
+		entity->created_column,
+		entity->updated_column,
+		entity->locking ? entity->version_column : NULL
+	};
+
+	for (int i = 0; i < lengthof(names); i++)
+	{
+		if (names[i] != NULL)
+			ea_sqlbuf_addf(b, ", %s", names[i]);
+	}
+}
+
 static void
 add_system(EaSqlBuf *b, EaEntity *entity)
 {
-	int			now = ea_sqlbuf_param(b, TIMESTAMPTZOID,
-									  TimestampTzGetDatum(b->req->now), false);
+	int			times = (entity->created_column != NULL) +
+	(entity->updated_column != NULL);
+	int			now = times == 0 ? 0 :
+	ea_sqlbuf_param(b, TIMESTAMPTZOID, TimestampTzGetDatum(b->req->now),
+					false);
 
-	ea_sqlbuf_addf(b, ", $%d, $%d%s", now, now, entity->locking ? ", 0" : "");
+	for (int i = 0; i < times; i++)
+		ea_sqlbuf_addf(b, ", $%d", now);
+	if (entity->locking)
+		ea_sqlbuf_add(b, ", 0");
 }
 
 void
@@ -158,19 +194,21 @@ ea_insert_rows(EaInput *const *inputs, const pg_uuid_t *ids, int n,
 		rows[k].values = palloc(Max(ncolumns, 1) * sizeof(Datum));
 		rows[k].isnull = palloc(Max(ncolumns, 1) * sizeof(bool));
 		for (int i = 0; i < entity->nfields; i++)
-			ea_input_columns(&entity->fields[i], &inputs[k]->fields[i],
-							 add_value, &cursor);
+		{
+			if (!is_left_out(&entity->fields[i], inputs, n))
+				ea_input_columns(&entity->fields[i], &inputs[k]->fields[i],
+								 add_value, &cursor);
+		}
 	}
 
 	req->writing = entity;
 	req->deleting = false;
 	ea_sqlbuf_init(&b, req);
 	alias = ea_sqlbuf_insert(&b, entity);
-	ea_sqlbuf_add(&b, "id");
+	ea_sqlbuf_add(&b, entity->id_column);
 	for (int i = 0; i < rows[0].n; i++)
 		ea_sqlbuf_addf(&b, ", %s", cursor.columns[i].name);
-	ea_sqlbuf_addf(&b, ", created_at, updated_at%s",
-				   entity->locking ? ", version" : "");
+	add_system_names(&b, entity);
 	if (n == 1)
 	{
 		add_single(&b, entity, ids, cursor.columns, rows);

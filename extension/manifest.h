@@ -118,6 +118,19 @@ struct EaDeclField
 	char	   *join_far;
 };
 
+/* The columns of an existing table that are no fields'. */
+typedef enum EaDeclColumn
+{
+	EA_DECL_ID,
+	EA_DECL_TENANT_ID,
+	EA_DECL_VERSION,
+	EA_DECL_CREATED_AT,
+	EA_DECL_UPDATED_AT,
+	EA_DECL_DELETED_AT
+} EaDeclColumn;
+
+#define EA_DECL_NCOLUMNS (EA_DECL_DELETED_AT + 1)
+
 struct EaDeclEntity
 {
 	EaDeclDocument *document;
@@ -139,7 +152,9 @@ struct EaDeclEntity
 
 	char	   *collection;
 	char	   *type;
+	char	   *schema;			/* of an existing table, else NULL */
 	char	   *table;
+	const char *columns[EA_DECL_NCOLUMNS];	/* of an existing table */
 	List	   *fields;			/* of EaDeclField * */
 	EaNameMap  *by_name;
 	List	   *references;		/* owning fields that may point here */
@@ -282,6 +297,25 @@ extern int	ea_manifest_operations(EaManifest *m, const char *label,
 
 /* in manifest_check.c */
 extern void ea_manifest_check(EaManifest *m);
+
+/* in manifest_table.c */
+
+/* "table" and "columns" by themselves; needs the entity's other keys. */
+extern void ea_manifest_read_table(EaManifest *m, EaDeclEntity *entity);
+
+/* Do the keys of "columns" name columns?  Needs the relations. */
+extern void ea_manifest_check_table(EaManifest *m, EaDeclEntity *entity);
+
+/* As "columns" calls it. */
+extern const char *ea_manifest_column_key(EaDeclColumn column);
+
+/*
+ * The column of a field, or of a member of a one-of: as "columns" of an
+ * existing table has it, or the usual one.
+ */
+extern char *ea_manifest_column(const EaDeclField *field,
+								const EaDeclEntity *member,
+								const char *usual);
 
 /* in manifest_field.c */
 

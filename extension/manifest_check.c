@@ -17,6 +17,7 @@
 #include "errors.h"
 #include "manifest.h"
 #include "miscadmin.h"
+#include "utils/builtins.h"
 
 #define MOST_COLUMNS 1500		/* PostgreSQL's limit is 1600 */
 
@@ -122,12 +123,20 @@ check_field(EaManifest *m, EaDeclField *field, EaNameMap *renamed)
 				   still ? still->renamed_from : NULL);
 }
 
+static char *
+qualified(EaManifest *m, const char *schema, const char *table)
+{
+	return quote_qualified_identifier(schema ? schema : m->service.schema,
+									  table);
+}
+
 /* Names by which the API, and tables, by which the database, tells apart. */
 static void
 check_unique(EaManifest *m, EaDeclEntity *entity, EaNameMap *types,
 			 EaNameMap *tables)
 {
 	EaDeclEntity *other;
+	char	   *table;
 
 	if (strcmp(entity->type, "operations") == 0)
 		ea_manifest_fault(m, entity->document->label,
@@ -143,10 +152,13 @@ check_unique(EaManifest *m, EaDeclEntity *entity, EaNameMap *types,
 						  "has the type \"%s\" of %s", entity->type,
 						  other->name);
 	}
-	if (!ea_names_map_put(tables, entity->table, entity))
+	table = qualified(m, entity->schema, entity->table);
+	if (!ea_names_map_put(tables, table, entity))
 	{
-		other = ea_names_map_get(tables, entity->table);
-		ea_manifest_fault(m, entity->document->label, "/metadata/name",
+		other = ea_names_map_get(tables, table);
+		ea_manifest_fault(m, entity->document->label,
+						  entity->schema ? "/spec/table" : "/metadata/name",
+						  entity->schema ? "each entity needs its own" :
 						  "rename one of them",
 						  "has the table \"%s\" of %s", entity->table,
 						  other->name);
@@ -187,13 +199,39 @@ claim_column(EaManifest *m, EaDeclField *field, char *column,
 	if (other->entity == NULL)
 		ea_manifest_fault(m, field->entity->document->label, field->pointer,
 						  "rename the field",
+						  field->entity->existing_table ?
+						  "its column \"%s\" is one that the service keeps itself" :
 						  "its column \"%s\" is one that every table may have",
 						  column);
 	else
 		ea_manifest_fault(m, field->entity->document->label, field->pointer,
+						  field->entity->existing_table ?
+						  "give each its own in \"columns\"" :
 						  "rename one of them",
 						  "its column \"%s\" is that of \"%s\" as well",
 						  column, other->name);
+}
+
+/* A column of an existing table that has no field. */
+static void
+claim_existing(EaManifest *m, EaDeclEntity *entity, EaDeclColumn column,
+			   EaDeclField *system_field, EaNameMap *columns)
+{
+	const char *key = ea_manifest_column_key(column);
+
+	if (entity->columns[column] != NULL &&
+		!ea_names_map_put(columns, entity->columns[column], system_field))
+		ea_manifest_fault(m, entity->document->label,
+						  ea_errors_pointer("/spec/columns", key), NULL,
+						  "the column \"%s\" is named twice",
+						  entity->columns[column]);
+	if (entity->existing_table != NULL && column != EA_DECL_ID &&
+		ea_names_map_get(entity->by_name, key) != NULL)
+		ea_manifest_fault(m, entity->document->label,
+						  ea_errors_pointer("/spec/fields", key),
+						  "rename the field",
+						  "in \"columns\", \"%s\" is the service's own column",
+						  key);
 }
 
 static void
@@ -203,8 +241,13 @@ check_columns(EaManifest *m, EaDeclEntity *entity)
 	EaNameMap  *columns = ea_names_map_create(32);
 	ListCell   *lc;
 
-	for (int i = 0; i < lengthof(system_columns); i++)
-		ea_names_map_put(columns, system_columns[i], &system_field);
+	if (entity->existing_table == NULL)
+	{
+		for (int i = 0; i < lengthof(system_columns); i++)
+			ea_names_map_put(columns, system_columns[i], &system_field);
+	}
+	for (int i = 0; i < EA_DECL_NCOLUMNS; i++)
+		claim_existing(m, entity, i, &system_field, columns);
 	foreach(lc, entity->fields)
 	{
 		EaDeclField *field = lfirst(lc);
@@ -376,13 +419,15 @@ ea_manifest_check(EaManifest *m)
 
 		CHECK_FOR_INTERRUPTS();
 		check_columns(m, entity);
+		ea_manifest_check_table(m, entity);
 		check_indexes(m, entity);
 		foreach(cell, entity->fields)
 		{
 			EaDeclField *field = lfirst(cell);
 
 			if (field->join_table == NULL ||
-				ea_names_map_put(tables, field->join_table, entity))
+				ea_names_map_put(tables, qualified(m, NULL, field->join_table),
+								 entity))
 				continue;
 			ea_manifest_fault(m, entity->document->label, field->pointer,
 							  "rename the field",

@@ -260,6 +260,9 @@ write_constraints(StringInfo buf, EaDeclEntity *entity)
 	EaNameMap  *seen = ea_names_map_create(16);
 	ListCell   *lc;
 
+	/* an existing table has names of its own, looked up when it matters */
+	if (entity->existing_table != NULL)
+		return;
 	ea_jsonwrite_key(buf, "constraints");
 	appendStringInfoChar(buf, '{');
 	foreach(lc, entity->fields)
@@ -378,8 +381,17 @@ ea_manifest_compile_entity(EaManifest *m, EaDeclEntity *entity)
 	write_string(&buf, "collection", entity->collection);
 	write_string(&buf, "type", entity->type);
 	write_string(&buf, "renamedFrom", entity->renamed_from);
-	write_string(&buf, "schema", m->service.schema);
+	write_string(&buf, "schema", entity->schema ? entity->schema :
+				 m->service.schema);
 	write_string(&buf, "table", entity->table);
+	if (entity->existing_table)
+	{
+		ea_jsonwrite_key(&buf, "columns");
+		appendStringInfoChar(&buf, '{');
+		for (int i = 0; i < EA_DECL_NCOLUMNS; i++)
+			write_string(&buf, ea_manifest_column_key(i), entity->columns[i]);
+		appendStringInfoChar(&buf, '}');
+	}
 	ea_jsonwrite_key(&buf, "tenantScoped");
 	ea_jsonwrite_bool(&buf, entity->tenant_scoped);
 	write_true(&buf, "optimisticLocking", entity->locking);

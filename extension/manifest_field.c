@@ -244,7 +244,8 @@ ea_manifest_check_attribute(EaManifest *m, EaDeclField *field)
 	const char *why;
 
 	field->kind = EA_ATTRIBUTE;
-	field->column = ea_names_identifier(ea_names_snake(field->name));
+	field->column = ea_manifest_column(field, NULL,
+									   ea_names_snake(field->name));
 	if (field->type->id == EA_TYPE_STRING || field->type->id == EA_TYPE_TEXT)
 		check_text_keys(m, field);
 	if (field->type->id == EA_TYPE_DECIMAL)

@@ -214,12 +214,6 @@ read_entity(EaManifest *m, EaDeclDocument *doc)
 	ea_manifest_keys(m, doc->label, "/spec", doc->spec, entity_keys,
 					 lengthof(entity_keys), entity);
 
-	if (entity->existing_table || entity->existing_columns)
-		ea_manifest_fault(m, doc->label,
-						  entity->existing_table ? "/spec/table" :
-						  "/spec/columns",
-						  "leave it out and a table is made for the entity",
-						  "serving an existing table is not supported yet");
 	if (entity->plural && !is_plain_name(entity->plural))
 	{
 		ea_manifest_fault(m, doc->label, "/spec/plural",
@@ -232,6 +226,7 @@ read_entity(EaManifest *m, EaDeclDocument *doc)
 	entity->collection = entity->plural ? ea_names_camel(entity->plural) :
 		ea_names_plural(ea_names_camel(entity->name));
 	entity->type = ea_names_lower(entity->collection);
+	ea_manifest_read_table(m, entity);
 	entity->by_name = ea_names_map_create(16);
 	if (entity->field_map)
 	{

@@ -33,7 +33,7 @@ add_member(EaDeclField *field, EaDeclEntity *target, const char *column)
 	EaDeclMember *member = palloc0(sizeof(EaDeclMember));
 
 	member->entity = target;
-	member->column = column ? ea_names_identifier(column) : NULL;
+	member->column = column ? pstrdup(column) : NULL;
 	field->members = lappend(field->members, member);
 }
 
@@ -83,8 +83,10 @@ check_one_of_field(EaManifest *m, EaDeclField *field)
 		EaDeclEntity *target = lfirst(lc);
 
 		add_member(field, target,
-				   psprintf("%s_%s_id", ea_names_snake(field->name),
-							ea_names_snake(target->name)));
+				   ea_manifest_column(field, target,
+									  psprintf("%s_%s_id",
+											   ea_names_snake(field->name),
+											   ea_names_snake(target->name))));
 		target->references = lappend(target->references, field);
 	}
 	if (one_of->members != NIL)
@@ -162,7 +164,9 @@ settle_relation(EaManifest *m, EaDeclField *field, EaDeclEntity *target)
 	if (field->kind == EA_TO_ONE)
 	{
 		add_member(field, target,
-				   psprintf("%s_id", ea_names_snake(field->name)));
+				   ea_manifest_column(field, NULL,
+									  psprintf("%s_id",
+											   ea_names_snake(field->name))));
 		target->references = lappend(target->references, field);
 		check_on_delete(m, field);
 	}

@@ -148,19 +148,19 @@ write_from(EaPolicyWriter *w, EaEntity *target, const char *column)
 		b->nrelations++;
 		ea_sqlbuf_addf(b, " FROM %s t%d WHERE ", target->table, alias);
 		if (target->tenant_scoped)
-			ea_sqlbuf_addf(b, "t%d.tenant_id = (SELECT entityapi.current_tenant())",
-						   alias);
+			ea_sqlbuf_addf(b, "t%d.%s = (SELECT entityapi.current_tenant())",
+						   alias, target->tenant_column);
 		else
 			ea_sqlbuf_add(b, "true");
 	}
-	ea_sqlbuf_addf(b, " AND t%d.id = ", alias);
+	ea_sqlbuf_addf(b, " AND t%d.%s = ", alias, target->id_column);
 }
 
 static const char *
-column_of(EaField *field)
+column_of(EaEntity *entity, EaField *field)
 {
 	if (field == NULL)
-		return "id";
+		return entity->id_column;
 	return field->kind == EA_ATTRIBUTE ? field->column :
 		field->members[0].column;
 }
@@ -172,8 +172,9 @@ write_path(EaPolicyWriter *w, EaField **fields, int n,
 {
 	if (n > 1)
 	{
-		write_from(w, ea_catalog_target(fields[n - 2], 0),
-				   column_of(fields[n - 1]));
+		EaEntity   *target = ea_catalog_target(fields[n - 2], 0);
+
+		write_from(w, target, column_of(target, fields[n - 1]));
 		write_path(w, fields, n - 1, operand);
 		ea_sqlbuf_add(w->b, ")");
 	}
@@ -181,9 +182,10 @@ write_path(EaPolicyWriter *w, EaField **fields, int n,
 		ea_sqlbuf_value(w->b, UUIDOID, operand->value, false);
 	else if (w->req == NULL)
 		ea_sqlbuf_addf(w->b, "%s.%s", w->entity->table,
-					   column_of(fields[0]));
+					   column_of(w->entity, fields[0]));
 	else
-		ea_sqlbuf_addf(w->b, "t%d.%s", w->alias, column_of(fields[0]));
+		ea_sqlbuf_addf(w->b, "t%d.%s", w->alias,
+					   column_of(w->entity, fields[0]));
 }
 
 /* `(SELECT entityapi.caller_text('profile', 'team'))`: asked once a scan. */

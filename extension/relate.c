@@ -43,13 +43,23 @@ ea_relate_owner(EaField *field)
 void
 ea_relate_touch(EaSqlBuf *b, StringInfo set, EaEntity *entity)
 {
-	if (set->len > 0)
-		appendStringInfoString(set, ", ");
-	appendStringInfo(set, "updated_at = $%d",
-					 ea_sqlbuf_param(b, TIMESTAMPTZOID,
-									 TimestampTzGetDatum(b->req->now), false));
+	const char *comma = set->len > 0 ? ", " : "";
+
+	if (entity->updated_column != NULL)
+		appendStringInfo(set, "%s%s = $%d", comma, entity->updated_column,
+						 ea_sqlbuf_param(b, TIMESTAMPTZOID,
+										 TimestampTzGetDatum(b->req->now),
+										 false));
+	comma = set->len > 0 ? ", " : "";
 	if (entity->locking)
-		appendStringInfo(set, ", version = t%d.version + 1", b->nrelations);
+		appendStringInfo(set, "%s%s = t%d.%s + 1", comma,
+						 entity->version_column, b->nrelations,
+						 entity->version_column);
+
+	/* an existing table may have no column that tells of a change */
+	if (set->len == 0)
+		appendStringInfo(set, "%s = t%d.%s", entity->id_column,
+						 b->nrelations, entity->id_column);
 }
 
 static void
@@ -99,17 +109,19 @@ add_joined(EaSqlBuf *b, int alias, void *arg)
 {
 	Members    *members = arg;
 	EaField    *field = members->field;
+	const char *id_column = ea_catalog_target(field, 0)->id_column;
 	bool		leaving = members->which != NULL;
 	int			join;
 
-	ea_sqlbuf_addf(b, " AND t%d.id %s (", alias,
+	ea_sqlbuf_addf(b, " AND t%d.%s %s (", alias, id_column,
 				   leaving ? members->which : "= ANY");
 	ea_sqlbuf_value(b, UUIDARRAYOID, target_array(members->targets,
 												  members->n), false);
 	ea_sqlbuf_addf(b, ") AND %sEXISTS (SELECT 1", leaving ? "" : "NOT ");
 	join = ea_sqlbuf_join_from(b, field);
-	ea_sqlbuf_addf(b, " AND t%d.%s = t%d.id AND t%d.%s = ", join,
-				   field->join_far, alias, join, field->join_near);
+	ea_sqlbuf_addf(b, " AND t%d.%s = t%d.%s AND t%d.%s = ", join,
+				   field->join_far, alias, id_column, join,
+				   field->join_near);
 	ea_sqlbuf_value(b, UUIDOID, UUIDPGetDatum(members->id), false);
 	ea_sqlbuf_add(b, ")");
 }
@@ -172,7 +184,8 @@ join_remove(EaRequest *req, EaField *field, const pg_uuid_t *id,
 
 		ea_sqlbuf_add(&b, " AND EXISTS (SELECT 1");
 		far = ea_sqlbuf_from(&b, ea_catalog_target(field, 0), EA_OP_READ);
-		ea_sqlbuf_addf(&b, " AND t%d.id = t%d.%s)", far, alias,
+		ea_sqlbuf_addf(&b, " AND t%d.%s = t%d.%s)", far,
+					   ea_catalog_target(field, 0)->id_column, alias,
 					   field->join_far);
 	}
 	ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, NULL, NULL);
@@ -185,7 +198,8 @@ add_targets(EaSqlBuf *b, int alias, void *arg)
 {
 	Members    *members = arg;
 
-	ea_sqlbuf_addf(b, " AND t%d.id = ANY (", alias);
+	ea_sqlbuf_addf(b, " AND t%d.%s = ANY (", alias,
+				   ea_catalog_target(members->field, 0)->id_column);
 	ea_sqlbuf_value(b, UUIDARRAYOID, target_array(members->targets,
 												  members->n), false);
 	ea_sqlbuf_addf(b, ") AND t%d.%s IS DISTINCT FROM ", alias,
@@ -216,7 +230,7 @@ inverse_add(EaRequest *req, EaField *field, const pg_uuid_t *id,
 	if (ea_audit_entities(req))
 	{
 		alias = ea_write_audit_owners(&b, req, owner, EA_OP_UPDATE, false);
-		ea_sqlbuf_addf(&b, " AND t%d.id = ANY (", alias);
+		ea_sqlbuf_addf(&b, " AND t%d.%s = ANY (", alias, target->id_column);
 		ea_sqlbuf_value(&b, UUIDARRAYOID, target_array(targets, n), false);
 		ea_sqlbuf_addf(&b, ") AND t%d.%s IS DISTINCT FROM ", alias, column);
 		ea_sqlbuf_value(&b, UUIDOID, UUIDPGetDatum(id), false);
@@ -235,7 +249,7 @@ inverse_add(EaRequest *req, EaField *field, const pg_uuid_t *id,
 	}
 	ea_relate_touch(&b, &set, target);
 	alias = ea_sqlbuf_update(&b, target, set.data, EA_OP_UPDATE);
-	ea_sqlbuf_addf(&b, " AND t%d.id = ANY (", alias);
+	ea_sqlbuf_addf(&b, " AND t%d.%s = ANY (", alias, target->id_column);
 	ea_sqlbuf_value(&b, UUIDARRAYOID, target_array(targets, n), false);
 	ea_sqlbuf_addf(&b, ") AND t%d.%s IS DISTINCT FROM $%d", alias, column,
 				   param);
@@ -248,7 +262,8 @@ add_members(EaSqlBuf *b, EaField *field, int alias, const pg_uuid_t *id,
 {
 	ea_sqlbuf_addf(b, " AND t%d.%s = ", alias, field->members[0].column);
 	ea_sqlbuf_value(b, UUIDOID, UUIDPGetDatum(id), false);
-	ea_sqlbuf_addf(b, " AND t%d.id %s (", alias, which);
+	ea_sqlbuf_addf(b, " AND t%d.%s %s (", alias,
+				   ea_catalog_target(field, 0)->id_column, which);
 	ea_sqlbuf_value(b, UUIDARRAYOID, target_array(targets, n), false);
 	ea_sqlbuf_add(b, ")");
 }
@@ -278,7 +293,7 @@ inverse_remove(EaRequest *req, EaField *field, const pg_uuid_t *id,
 	ea_sqlbuf_init(&b, req);
 	if (owner->required)
 	{
-		ea_sqlbuf_add(&b, "SELECT t0.id");
+		ea_sqlbuf_addf(&b, "SELECT t0.%s", target->id_column);
 		alias = ea_sqlbuf_from(&b, target, EA_OP_READ);
 		add_members(&b, field, alias, id, targets, n, which);
 		ea_sqlbuf_add(&b, " LIMIT 1");

@@ -174,14 +174,14 @@ touch(EaRequest *req, const pg_uuid_t *id)
 	ea_sqlbuf_init(&b, req);
 	ea_relate_touch(&b, &set, entity);
 	alias = ea_sqlbuf_update(&b, entity, set.data, EA_OP_DELETE);
-	ea_sqlbuf_addf(&b, " AND t%d.id = ", alias);
+	ea_sqlbuf_addf(&b, " AND t%d.%s = ", alias, entity->id_column);
 	ea_sqlbuf_value(&b, UUIDOID, UUIDPGetDatum(id), false);
 	if (!entity->locking)
 	{
 		ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, NULL, NULL);
 		return;
 	}
-	ea_sqlbuf_addf(&b, " RETURNING t%d.version", alias);
+	ea_sqlbuf_addf(&b, " RETURNING t%d.%s", alias, entity->version_column);
 	ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, version_row, &version);
 	answer_version(req, version);
 }

@@ -41,6 +41,7 @@ write_scalar(EaSqlBuf *b, const Hop *hops, int nhops, const char *column,
 			 int alias)
 {
 	const Hop  *hop = &hops[nhops - 1];
+	EaEntity   *target;
 	const char *owner;
 	bool		inverse;
 	int			far;
@@ -52,13 +53,15 @@ write_scalar(EaSqlBuf *b, const Hop *hops, int nhops, const char *column,
 	}
 	owner = hop->field->members[hop->member].column;
 	inverse = hop->field->kind == EA_TO_ONE_INVERSE;
+	target = ea_catalog_target(hop->field, hop->member);
 
 	far = b->nrelations;
 	ea_sqlbuf_addf(b, "(SELECT t%d.%s", far, column);
-	ea_sqlbuf_from(b, ea_catalog_target(hop->field, hop->member),
-				   EA_OP_READ);
-	ea_sqlbuf_addf(b, " AND t%d.%s = ", far, inverse ? owner : "id");
-	write_scalar(b, hops, nhops - 1, inverse ? "id" : owner, alias);
+	ea_sqlbuf_from(b, target, EA_OP_READ);
+	ea_sqlbuf_addf(b, " AND t%d.%s = ", far,
+				   inverse ? owner : target->id_column);
+	write_scalar(b, hops, nhops - 1,
+				 inverse ? hop->field->entity->id_column : owner, alias);
 
 	/* there may be several until the unique index has been built */
 	ea_sqlbuf_add(b, inverse ? " LIMIT 1)" : ")");
@@ -134,14 +137,18 @@ split_path(const char *path, const char **names, int max)
 	return count;
 }
 
-/* A key that the row itself has, and whether it may be null there. */
+/*
+ * A key that the row itself has, and whether it may be null there.  What is
+ * required of an existing table may have been given up by whoever owns it.
+ */
 static void
 fill_term(EaSortTerm *term, const EaStep *step)
 {
 	term->step = step;
 	term->plain = step->nbranches == 0;
 	term->nullable = !term->plain ||
-		(step->field != NULL && !step->field->required);
+		(step->field != NULL &&
+		 (!step->field->required || step->entity->existing));
 }
 
 static void

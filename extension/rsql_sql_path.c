@@ -291,6 +291,7 @@ resolve_name(Resolver *r, EaEntity *entity, int depth)
 	EaStep	   *step = palloc0(sizeof(EaStep));
 
 	check_stack_depth();
+	step->entity = entity;
 	if (last && strcmp(name, "id") == 0)
 	{
 		step->type = ea_types_find("uuid");

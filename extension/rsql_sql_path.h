@@ -28,6 +28,7 @@ typedef struct EaBranch
 
 struct EaStep
 {
+	EaEntity   *entity;			/* whose field or id it is */
 	EaField    *field;			/* NULL: the id */
 	const EaType *type;			/* of the attribute or id that the path ends
 								 * at; NULL: of a relationship */
@@ -53,6 +54,6 @@ extern EaStep *ea_rsql_sql_resolve(EaRequest *req, EaEntity *entity,
 
 /* The column, quoted, that a path ends at. */
 #define ea_rsql_sql_column(end) \
-	((end)->field == NULL ? "id" : (end)->field->column)
+	((end)->field == NULL ? (end)->entity->id_column : (end)->field->column)
 
 #endif							/* EA_RSQL_SQL_PATH_H */

@@ -91,7 +91,7 @@ ea_rules_check_row(EaRequest *req, EaEntity *entity, EaOperation op,
 	ea_sqlbuf_init(&b, req);
 	ea_sqlbuf_add(&b, "SELECT 1");
 	alias = ea_sqlbuf_from(&b, entity, EA_OP_READ);
-	ea_sqlbuf_addf(&b, " AND t%d.id = ", alias);
+	ea_sqlbuf_addf(&b, " AND t%d.%s = ", alias, entity->id_column);
 	ea_sqlbuf_value(&b, UUIDOID, UUIDPGetDatum(id), false);
 	ea_sqlbuf_add(&b, " AND ");
 	ea_policy_sql_write(&b, entity, alias, op, input == NULL ? NULL : &values);

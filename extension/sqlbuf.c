@@ -14,6 +14,7 @@
 #include "postgres.h"
 
 #include "catalog/pg_type.h"
+#include "existing.h"
 #include "sqlbuf.h"
 #include "utils/builtins.h"
 
@@ -94,6 +95,22 @@ ea_sqlbuf_tenant(EaSqlBuf *b)
 	return b->tenant_param;
 }
 
+/* A table that others may change stays as it is from here on. */
+static void
+hold(EaEntity *entity)
+{
+	if (entity->existing)
+		ea_existing_hold(entity);
+}
+
+/* The alias of the next relation, which is an entity's table. */
+static int
+next_alias(EaSqlBuf *b, EaEntity *entity)
+{
+	hold(entity);
+	return ea_sqlbuf_reserve(b);
+}
+
 /* ` WHERE <predicates>` for alias t<n>: never empty, so ` AND` may follow. */
 static void
 add_predicates(EaSqlBuf *b, EaEntity *entity, int alias, EaOperation op)
@@ -101,13 +118,15 @@ add_predicates(EaSqlBuf *b, EaEntity *entity, int alias, EaOperation op)
 	ea_sqlbuf_add(b, " WHERE ");
 	if (entity->tenant_scoped)
 	{
-		ea_sqlbuf_column(b, alias, "tenant_id = $");
+		ea_sqlbuf_column(b, alias, entity->tenant_column);
+		ea_sqlbuf_add(b, " = $");
 		append_number(&b->text, ea_sqlbuf_tenant(b));
 	}
 	else
 		ea_sqlbuf_add(b, "true");
 	if (entity->soft_delete && !b->deleted_too)
-		ea_sqlbuf_addf(b, " AND t%d.deleted_at IS NULL", alias);
+		ea_sqlbuf_addf(b, " AND t%d.%s IS NULL", alias,
+					   entity->deleted_column);
 	if (op == EA_OP_DELETE)
 		return;
 	if (row_policy == NULL)
@@ -136,12 +155,13 @@ ea_sqlbuf_count(EaRequest *req, EaEntity *entity, int nkeys,
 	{
 		if (!req->has_tenant)
 			elog(ERROR, "count of a tenant's rows without a tenant");
-		all[n].column = "tenant_id";
+		all[n].column = entity->tenant_column;
 		all[n].type = UUIDOID;
 		all[n++].value = UUIDPGetDatum(&req->tenant);
 	}
 	for (int i = 0; i < nkeys; i++)
 		all[n++] = keys[i];
+	hold(entity);
 	return ea_count_rows(entity->table, n, all, count);
 }
 
@@ -154,6 +174,7 @@ ea_sqlbuf_reserve(EaSqlBuf *b)
 void
 ea_sqlbuf_from_as(EaSqlBuf *b, EaEntity *entity, EaOperation op, int alias)
 {
+	hold(entity);
 	ea_sqlbuf_add(b, " FROM ");
 	ea_sqlbuf_add(b, entity->table);
 	ea_sqlbuf_add(b, " t");
@@ -174,7 +195,7 @@ int
 ea_sqlbuf_update(EaSqlBuf *b, EaEntity *entity, const char *set,
 				 EaOperation op)
 {
-	int			alias = b->nrelations++;
+	int			alias = next_alias(b, entity);
 
 	ea_sqlbuf_addf(b, "UPDATE %s t%d SET %s", entity->table, alias, set);
 	add_predicates(b, entity, alias, op);
@@ -184,7 +205,7 @@ ea_sqlbuf_update(EaSqlBuf *b, EaEntity *entity, const char *set,
 int
 ea_sqlbuf_delete(EaSqlBuf *b, EaEntity *entity)
 {
-	int			alias = b->nrelations++;
+	int			alias = next_alias(b, entity);
 
 	ea_sqlbuf_addf(b, "DELETE FROM %s t%d", entity->table, alias);
 	add_predicates(b, entity, alias, EA_OP_DELETE);
@@ -194,10 +215,11 @@ ea_sqlbuf_delete(EaSqlBuf *b, EaEntity *entity)
 int
 ea_sqlbuf_insert(EaSqlBuf *b, EaEntity *entity)
 {
-	int			alias = b->nrelations++;
+	int			alias = next_alias(b, entity);
 
-	ea_sqlbuf_addf(b, "INSERT INTO %s AS t%d (%s", entity->table, alias,
-				   entity->tenant_scoped ? "tenant_id, " : "");
+	ea_sqlbuf_addf(b, "INSERT INTO %s AS t%d (", entity->table, alias);
+	if (entity->tenant_scoped)
+		ea_sqlbuf_addf(b, "%s, ", entity->tenant_column);
 	return alias;
 }
 
@@ -261,18 +283,21 @@ ea_sqlbuf_hop(EaSqlBuf *b, EaField *field, int member, int from)
 	{
 		case EA_TO_ONE:
 		case EA_ONE_OF:
-			ea_sqlbuf_addf(b, " AND t%d.id = t%d.%s", alias, from, column);
+			ea_sqlbuf_addf(b, " AND t%d.%s = t%d.%s", alias,
+						   target->id_column, from, column);
 			break;
 		case EA_TO_ONE_INVERSE:
 		case EA_TO_MANY:
-			ea_sqlbuf_addf(b, " AND t%d.%s = t%d.id", alias, column, from);
+			ea_sqlbuf_addf(b, " AND t%d.%s = t%d.%s", alias, column, from,
+						   field->entity->id_column);
 			break;
 		case EA_MANY_TO_MANY:
 			ea_sqlbuf_add(b, " AND EXISTS (SELECT 1");
 			join = ea_sqlbuf_join_from(b, field);
-			ea_sqlbuf_addf(b, " AND t%d.%s = t%d.id AND t%d.%s = t%d.id)",
+			ea_sqlbuf_addf(b, " AND t%d.%s = t%d.%s AND t%d.%s = t%d.%s)",
 						   join, field->join_near, from,
-						   join, field->join_far, alias);
+						   field->entity->id_column, join, field->join_far,
+						   alias, target->id_column);
 			break;
 		case EA_ATTRIBUTE:
 			elog(ERROR, "an attribute leads nowhere");

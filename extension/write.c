@@ -65,10 +65,12 @@ ea_write_check_row(EaRequest *req, EaEntity *entity, const pg_uuid_t *id,
 	int			alias;
 
 	ea_sqlbuf_init(&b, req);
-	ea_sqlbuf_add(&b, entity->locking ? "SELECT t0.version"
-				  : "SELECT 0::pg_catalog.int8");
+	if (entity->locking)
+		ea_sqlbuf_addf(&b, "SELECT t0.%s", entity->version_column);
+	else
+		ea_sqlbuf_add(&b, "SELECT 0::pg_catalog.int8");
 	alias = ea_sqlbuf_from(&b, entity, EA_OP_READ);
-	ea_sqlbuf_addf(&b, " AND t%d.id = ", alias);
+	ea_sqlbuf_addf(&b, " AND t%d.%s = ", alias, entity->id_column);
 	ea_sqlbuf_value(&b, UUIDOID, UUIDPGetDatum(id), false);
 	if (lock)
 		ea_sqlbuf_add(&b, " FOR UPDATE");
@@ -246,11 +248,12 @@ set_row(EaInput *input, EaRowSink *sink, const pg_uuid_t *id,
 	}
 	ea_relate_touch(&b, &set.text, entity);
 	alias = ea_sqlbuf_update(&b, entity, set.text.data, EA_OP_UPDATE);
-	ea_sqlbuf_addf(&b, " AND t%d.id = ", alias);
+	ea_sqlbuf_addf(&b, " AND t%d.%s = ", alias, entity->id_column);
 	ea_sqlbuf_value(&b, UUIDOID, UUIDPGetDatum(id), false);
 	if (match->given && !match->any)
 	{
-		ea_sqlbuf_addf(&b, " AND t%d.version = ANY (", alias);
+		ea_sqlbuf_addf(&b, " AND t%d.%s = ANY (", alias,
+					   entity->version_column);
 		ea_sqlbuf_value(&b, INT8ARRAYOID, version_array(match), false);
 		ea_sqlbuf_add(&b, ")");
 	}
@@ -265,7 +268,7 @@ set_row(EaInput *input, EaRowSink *sink, const pg_uuid_t *id,
 		return true;
 	}
 	if (entity->locking)
-		ea_sqlbuf_addf(&b, " RETURNING t%d.version", alias);
+		ea_sqlbuf_addf(&b, " RETURNING t%d.%s", alias, entity->version_column);
 	return ea_sqlbuf_run(&b, EA_EXEC_WRITE, true,
 						 entity->locking ? version_row : NULL, version) > 0;
 }

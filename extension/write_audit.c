@@ -223,7 +223,7 @@ ea_write_audit_before(EaInput *input, const pg_uuid_t *id, bool lock)
 	if (!ea_audit_entities(input->req))
 		return NULL;
 	ea_sqlbuf_init(&b, input->req);
-	ea_sqlbuf_add(&b, "SELECT t0.id");
+	ea_sqlbuf_addf(&b, "SELECT t0.%s", entity->id_column);
 	for (int i = 0; i < entity->nfields; i++)
 	{
 		if (!input->fields[i].given || !in_row(&entity->fields[i]))
@@ -238,7 +238,7 @@ ea_write_audit_before(EaInput *input, const pg_uuid_t *id, bool lock)
 	before->columns = palloc(ncolumns * sizeof(Column));
 	before->values = palloc0(entity->nfields * sizeof(char *));
 	alias = ea_sqlbuf_from(&b, entity, EA_OP_READ);
-	ea_sqlbuf_addf(&b, " AND t%d.id = ", alias);
+	ea_sqlbuf_addf(&b, " AND t%d.%s = ", alias, entity->id_column);
 	ea_sqlbuf_value(&b, UUIDOID, UUIDPGetDatum(id), false);
 	if (lock)
 		ea_sqlbuf_add(&b, " FOR NO KEY UPDATE");
@@ -280,7 +280,7 @@ ea_write_audit_updated(EaInput *input, const pg_uuid_t *id,
 void
 ea_write_audit_columns(EaSqlBuf *b, EaEntity *entity, int alias)
 {
-	ea_sqlbuf_addf(b, " RETURNING t%d.id", alias);
+	ea_sqlbuf_addf(b, " RETURNING t%d.%s", alias, entity->id_column);
 	for (int i = 0; i < entity->nfields; i++)
 	{
 		if (in_row(&entity->fields[i]))
@@ -339,7 +339,7 @@ ea_write_audit_owners(EaSqlBuf *b, EaRequest *req, EaField *owner,
 {
 	ea_sqlbuf_init(b, req);
 	b->deleted_too = deleted_too;
-	ea_sqlbuf_add(b, "SELECT t0.id");
+	ea_sqlbuf_addf(b, "SELECT t0.%s", owner->entity->id_column);
 	add_columns(b, owner, 0);
 	return ea_sqlbuf_from(b, owner->entity, op);
 }
@@ -423,7 +423,8 @@ read_links(EaRequest *req, EaField *field, const pg_uuid_t *id, Links *links)
 	int			alias;
 
 	ea_sqlbuf_init(&b, req);
-	ea_sqlbuf_addf(&b, "SELECT t0.%s", joined ? field->join_far : "id");
+	ea_sqlbuf_addf(&b, "SELECT t0.%s", joined ? field->join_far
+				   : ea_catalog_target(field, 0)->id_column);
 	alias = joined ? ea_sqlbuf_join_from(&b, field)
 		: ea_sqlbuf_from(&b, ea_catalog_target(field, 0), EA_OP_DELETE);
 	ea_sqlbuf_addf(&b, " AND t%d.%s = ", alias,

@@ -304,13 +304,13 @@ build()
 # Is STATE/root what would be installed now?
 private_root_is_current()
 {
-	local ext
+	local ext scripts=(entityapi--*.sql)
 
 	ext=$STATE/root$("$PG_CONFIG" --sharedir)/extension
 	cmp -s "$SERVER_BIN/postgres" "$PRIVATE_BIN/postgres" &&
 		cmp -s entityapi.so "$STATE/root$("$PG_CONFIG" --pkglibdir)/entityapi.so" &&
 		cmp -s entityapi.control "$ext/entityapi.control" &&
-		cmp -s "$INSTALL_SCRIPT" "$ext/$INSTALL_SCRIPT" &&
+		cmp -s <(cat entityapi--*.sql) <(cd "$ext" && cat "${scripts[@]}") &&
 		cmp -s shim/entityapi-shim "$PRIVATE_BIN/entityapi-shim"
 }
 

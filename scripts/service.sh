@@ -12,16 +12,20 @@ URL=http://127.0.0.1:$PORT
 # for long nor put the values of a request into the server's log.
 prepare_database()
 {
-	local sum
+	local sum installed
 
 	[[ $(sql -d postgres -c "select count(*) from pg_database where datname = '$PGDATABASE'") == 1 ]] ||
 		sql -d postgres -c "create database $PGDATABASE"
 
-	# There are no upgrade scripts before the first release.
+	# A version under way may change without a script that leads there.
 	sum=$(sha256sum <"$INSTALL_SCRIPT")
-	if [[ $(sql -c "select count(*) from pg_extension where extname = 'entityapi'") == 0 ]]; then
+	installed=$(sql -c "select extversion from pg_extension where extname = 'entityapi'")
+	if [[ -z $installed ]]; then
 		PGOPTIONS='-c client_min_messages=warning' \
 			sql -c 'create extension entityapi cascade'
+		say "$sum" >"$STATE/extension.sum"
+	elif [[ entityapi--$installed.sql != "$INSTALL_SCRIPT" ]]; then
+		sql -c 'alter extension entityapi update'
 		say "$sum" >"$STATE/extension.sum"
 	elif [[ $sum != "$(cat "$STATE/extension.sum" 2>/dev/null)" ]]; then
 		die "The database in $STATE/cluster was made by another version of the extension.

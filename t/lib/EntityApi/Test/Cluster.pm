@@ -19,6 +19,8 @@ use Time::HiRes ();
 use Encode ();
 use Fcntl qw(:flock);
 
+use EntityApi::Test::Mapped;
+
 sub new
 {
 	my ($class, %options) = @_;
@@ -164,6 +166,7 @@ sub apply
 	my $result = $self->try_apply(@arguments);
 
 	die "apply: $result->{out}$result->{err}\n" if $result->{status} != 0;
+	EntityApi::Test::Mapped::take_over($self) if $ENV{ENTITYAPI_TEST_MAPPED};
 	return $result->{out};
 }
 

@@ -1,0 +1,589 @@
+/*-------------------------------------------------------------------------
+ *
+ * ddl_existing.c
+ *	  Is an existing table as its entity needs it?
+ *
+ * Nothing is changed here.  All that is amiss is told at once, each with the
+ * statement that mends it.  Constraints and indexes are found by what they
+ * do, whatever their names are.
+ *
+ * Statements on the table run with the rights of entityapi_owner, and so
+ * does what hangs on it: triggers, defaults, constraints, indexes.  Whoever
+ * could put code there would have these rights, so the table belongs to that
+ * role, and such code to it or to a superuser.
+ *
+ * extension/ddl_existing.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "access/relation.h"
+#include "catalog/namespace.h"
+#include "catalog/pg_authid.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_database.h"
+#include "catalog/pg_namespace.h"
+#include "catalog/pg_type.h"
+#include "compat.h"
+#include "ddl.h"
+#include "errors.h"
+#include "executor/spi.h"
+#include "lib/stringinfo.h"
+#include "manifest.h"
+#include "miscadmin.h"
+#include "utils/acl.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/numeric.h"
+#include "utils/rel.h"
+#include "utils/syscache.h"
+
+#define READER "entityapi_reader"
+
+typedef struct Look
+{
+	EaDdlPlan  *plan;
+	EaDdlTable *table;
+	Oid			relid;
+} Look;
+
+Oid
+ea_ddl_relation(const EaDdlTable *table)
+{
+	Oid			namespace = get_namespace_oid(table->schema, true);
+
+	return OidIsValid(namespace) ?
+		get_relname_relid(table->name, namespace) : InvalidOid;
+}
+
+/* -------- the table as such -------- */
+
+/* A fault at /spec/table. */
+static void lacks(Look *look, const char *hint, const char *fmt,...)
+			pg_attribute_printf(3, 4);
+
+static void
+lacks(Look *look, const char *hint, const char *fmt,...)
+{
+	EaDeclEntity *entity = ea_names_map_get(look->plan->m->by_entity,
+											look->table->entity);
+	StringInfoData buf;
+	int			needed = 0;
+
+	initStringInfo(&buf);
+	do
+	{
+		va_list		args;
+
+		enlargeStringInfo(&buf, needed);
+		va_start(args, fmt);
+		needed = appendStringInfoVA(&buf, fmt, args);
+		va_end(args);
+	} while (needed > 0);
+	ea_manifest_fault(look->plan->m, entity->document->label, "/spec/table",
+					  hint, "%s", buf.data);
+}
+
+static char *
+alter(Look *look, const char *what)
+{
+	return psprintf("ALTER TABLE %s %s", look->table->qualified, what);
+}
+
+/* Nothing further is looked at when it is no ordinary table. */
+static bool
+is_plain_table(Look *look, Relation rel)
+{
+	const char *why = NULL;
+
+	if (rel->rd_rel->relkind != RELKIND_RELATION)
+		why = "only ordinary tables are served, not views, partitioned or foreign tables";
+	else if (rel->rd_rel->relispartition || rel->rd_rel->relhassubclass)
+		why = "tables with partitions or children, or that are such, are not served";
+	else if (rel->rd_rel->relpersistence != RELPERSISTENCE_PERMANENT)
+		why = "temporary and unlogged tables are not served";
+	if (why != NULL)
+		lacks(look, NULL, "%s: %s", look->table->qualified, why);
+	return why == NULL;
+}
+
+static void
+check_owner(Look *look, Relation rel)
+{
+	Oid			owner = GetUserId();
+	char	   *name = GetUserNameFromId(owner, false);
+
+	if (rel->rd_rel->relowner != owner)
+		lacks(look, alter(look, psprintf("OWNER TO %s",
+										 quote_identifier(name))),
+			  "the table must belong to %s", name);
+	if (rel->rd_rel->relforcerowsecurity)
+		lacks(look, alter(look, "NO FORCE ROW LEVEL SECURITY"),
+			  "row-level security is forced on the owner, so requests would not see all rows of their tenant");
+	if (rel->rd_rel->relhasrules)
+		lacks(look, "drop them, or use triggers",
+			  "rewrite rules change what the service's statements do");
+}
+
+/* Who owns the schema could put another table in this one's place. */
+static void
+check_schema(Look *look)
+{
+	const char *schema = quote_identifier(look->table->schema);
+	Oid			namespace = get_namespace_oid(look->table->schema, false);
+	HeapTuple	tuple = SearchSysCache1(NAMESPACEOID,
+										ObjectIdGetDatum(namespace));
+	Oid			owner;
+
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for schema %u", namespace);
+	owner = ((Form_pg_namespace) GETSTRUCT(tuple))->nspowner;
+	ReleaseSysCache(tuple);
+	if (owner == ROLE_PG_DATABASE_OWNER)
+	{
+		tuple = SearchSysCache1(DATABASEOID, ObjectIdGetDatum(MyDatabaseId));
+		if (!HeapTupleIsValid(tuple))
+			elog(ERROR, "cache lookup failed for database %u", MyDatabaseId);
+		owner = ((Form_pg_database) GETSTRUCT(tuple))->datdba;
+		ReleaseSysCache(tuple);
+	}
+	if (owner != GetUserId() && !superuser_arg(owner))
+		lacks(look, psprintf("ALTER SCHEMA %s OWNER TO %s", schema,
+							 quote_identifier(GetUserNameFromId(GetUserId(),
+																false))),
+			  "the schema belongs to %s, who could put another table in the place of this one",
+			  GetUserNameFromId(owner, false));
+	if (ea_compat_schema_aclcheck(namespace, GetUserId(),
+								  ACL_USAGE) != ACLCHECK_OK)
+		lacks(look, psprintf("GRANT USAGE ON SCHEMA %s TO %s", schema,
+							 quote_identifier(GetUserNameFromId(GetUserId(),
+																false))),
+			  "%s may not use the schema", GetUserNameFromId(GetUserId(),
+															 false));
+	if (ea_compat_schema_aclcheck(namespace, get_role_oid(READER, false),
+								  ACL_USAGE) != ACLCHECK_OK)
+		lacks(look, psprintf("GRANT USAGE ON SCHEMA %s TO " READER, schema),
+			  READER " may not use the schema");
+}
+
+/* -------- columns -------- */
+
+/* Why a column cannot hold the values of a field, or NULL. */
+static const char *
+type_fault(const EaDdlColumn *column, Oid type, int32 typmod)
+{
+	static const Oid bases[] = {
+		[EA_TYPE_STRING] = VARCHAROID, [EA_TYPE_TEXT] = TEXTOID,
+		[EA_TYPE_INTEGER] = INT4OID, [EA_TYPE_LONG] = INT8OID,
+		[EA_TYPE_DECIMAL] = NUMERICOID, [EA_TYPE_BOOLEAN] = BOOLOID,
+		[EA_TYPE_DATE] = DATEOID, [EA_TYPE_DATETIME] = TIMESTAMPTZOID,
+		[EA_TYPE_UUID] = UUIDOID, [EA_TYPE_JSON] = JSONBOID
+	};
+	const EaTypeId id = column->type ? column->type->id : EA_TYPE_UUID;
+	int32		most;
+	Oid			base = getBaseTypeAndTypmod(type, &typmod);
+	char	   *is = format_type_with_typemod(type, typmod);
+
+	if (column->type == NULL)
+	{
+		/* a reference, or a column without a field, whose type stands in SQL */
+		Oid			wanted = strcmp(column->sql, "int8") == 0 ? INT8OID :
+		strcmp(column->sql, "timestamptz") == 0 ? TIMESTAMPTZOID : UUIDOID;
+
+		return base == wanted ? NULL :
+			psprintf("is %s and must be %s", is, format_type_be(wanted));
+	}
+	most = typmod - VARHDRSZ;
+	if (id == EA_TYPE_STRING || id == EA_TYPE_TEXT)
+	{
+		if (base != TEXTOID && base != VARCHAROID)
+			return psprintf("is %s and must be text or character varying", is);
+		if (base == VARCHAROID && typmod >= 0 && id == EA_TYPE_TEXT)
+			return psprintf("is %s; as a text, the field may be longer", is);
+		if (base == VARCHAROID && typmod >= 0 && most < column->length)
+			return psprintf("is %s, and the field may have %d characters: give it a maxLength",
+							is, column->length);
+		return NULL;
+	}
+	if (base != bases[id])
+		return psprintf("is %s and must be %s", is, format_type_be(bases[id]));
+	if (id == EA_TYPE_DECIMAL)
+	{
+		int			precision = typmod < 0 ? -1 :
+		((typmod - VARHDRSZ) >> 16) & 0xffff;
+		int			scale = (((typmod - VARHDRSZ) & 0x7ff) ^ 1024) - 1024;
+
+		if (precision < column->precision || scale != column->scale)
+			return psprintf("is %s and must be numeric(%d,%d)", is,
+							column->precision, column->scale);
+	}
+	return NULL;
+}
+
+/* A fault at a key of /spec/columns. */
+static void
+column_lacks(Look *look, const EaDdlColumn *column, const char *hint,
+			 const char *message)
+{
+	if (column->field != NULL)
+		ea_ddl_fault(look->plan, look->table, column->field, hint,
+					 "the column \"%s\" %s", column->name, message);
+	else
+		lacks(look, hint, "the column \"%s\" %s", column->name, message);
+}
+
+static void
+check_column(Look *look, Form_pg_attribute att, const EaDdlColumn *column,
+			 bool read_only)
+{
+	const char *quoted = quote_identifier(column->name);
+	const char *why = type_fault(column, att->atttypid, att->atttypmod);
+
+	if (why != NULL)
+		column_lacks(look, column, NULL, why);
+	else if (OidIsValid(att->attcollation) &&
+			 !get_collation_isdeterministic(att->attcollation))
+		column_lacks(look, column, NULL, "has a nondeterministic collation");
+	if (!read_only &&
+		(att->attgenerated != '\0' ||
+		 att->attidentity == ATTRIBUTE_IDENTITY_ALWAYS))
+		column_lacks(look, column,
+					 column->field ? "make the field readOnly" : NULL,
+					 "is generated and cannot be written");
+	if (column->not_null && !att->attnotnull)
+		column_lacks(look, column,
+					 alter(look, psprintf("ALTER COLUMN %s SET NOT NULL",
+										  quoted)),
+					 "must be not null");
+
+	/* the times of creation and update are always written */
+	if (!column->not_null && !read_only && att->attnotnull &&
+		(column->field != NULL ||
+		 strcmp(column->name, look->table->deleted_column ?
+				look->table->deleted_column : "") == 0))
+		column_lacks(look, column,
+					 column->field ? "make the field required" :
+					 alter(look, psprintf("ALTER COLUMN %s DROP NOT NULL",
+										  quoted)),
+					 "takes no null");
+}
+
+static bool
+is_read_only(Look *look, const EaDdlColumn *column)
+{
+	EaDeclEntity *entity = ea_names_map_get(look->plan->m->by_entity,
+											look->table->entity);
+	EaDeclField *field = column->field == NULL ? NULL :
+	ea_names_map_get(entity->by_name, column->field);
+
+	return field != NULL && field->read_only && field->default_value == NULL;
+}
+
+static void
+check_columns(Look *look, Relation rel)
+{
+	EaNameMap  *there = ea_names_map_create(32);
+	TupleDesc	desc = RelationGetDescr(rel);
+	ListCell   *lc;
+
+	for (int i = 0; i < desc->natts; i++)
+	{
+		Form_pg_attribute att = TupleDescAttr(desc, i);
+		char	   *name = NameStr(att->attname);
+		EaDdlColumn *column;
+
+		if (att->attisdropped)
+			continue;
+		ea_names_map_put(there, pstrdup(name), att);
+		column = ea_names_map_get(look->table->by_column, name);
+		if (column != NULL)
+			check_column(look, att, column, is_read_only(look, column));
+		if (att->attnotnull && !att->atthasdef && att->attidentity == '\0' &&
+			(column == NULL || is_read_only(look, column)))
+			lacks(look, alter(look, psprintf("ALTER COLUMN %s SET DEFAULT ...",
+											 quote_identifier(name))),
+				  column ? "the column \"%s\" is read-only, not null and without a default: no row could be created" :
+				  "the column \"%s\" is no field's, not null and without a default: no row could be created",
+				  name);
+	}
+	foreach(lc, look->table->columns)
+	{
+		EaDdlColumn *column = lfirst(lc);
+
+		if (ea_names_map_get(there, column->name) == NULL)
+			column_lacks(look, column, "name another one in \"columns\"",
+						 "does not exist");
+	}
+}
+
+/* -------- constraints and indexes -------- */
+
+static bool
+finds(const char *sql)
+{
+	int			result = SPI_execute(sql, true, 1);
+
+	if (result != SPI_OK_SELECT)
+		elog(ERROR, "a look at the catalogs failed: %s",
+			 SPI_result_code_string(result));
+	return SPI_processed > 0;
+}
+
+/* `ARRAY['tenant_id', 'a']` */
+static char *
+name_array(const EaDdlTable *table, bool scoped, List *columns)
+{
+	StringInfoData buf;
+	ListCell   *lc;
+
+	initStringInfo(&buf);
+	appendStringInfo(&buf, "ARRAY[%s", scoped ?
+					 quote_literal_cstr(table->tenant_column) : "");
+	foreach(lc, columns)
+		appendStringInfo(&buf, "%s%s", scoped || buf.len > 6 ? ", " : "",
+						 quote_literal_cstr(lfirst(lc)));
+	appendStringInfoString(&buf, "]::text[]");
+	return buf.data;
+}
+
+/* Names of the columns that a list of numbers means, in order. */
+#define NAMES(numbers, relation) \
+	"ARRAY(SELECT a.attname::text FROM unnest(" numbers ") WITH ORDINALITY k (attnum, n)" \
+	" JOIN pg_attribute a ON a.attrelid = " relation " AND a.attnum = k.attnum ORDER BY k.n)"
+#define KEY_NAMES \
+	"ARRAY(SELECT a.attname::text FROM unnest(i.indkey::int2[]) WITH ORDINALITY k (attnum, n)" \
+	" LEFT JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum" \
+	" WHERE k.n <= i.indnkeyatts ORDER BY k.n)"
+
+static bool
+has_unique(Look *look, List *columns, bool immediate, bool partial)
+{
+	const EaDdlTable *table = look->table;
+
+	return finds(psprintf("SELECT FROM pg_index i WHERE i.indrelid = %u AND i.indisunique AND i.indisvalid%s"
+						  " AND %s AND " KEY_NAMES " = %s",
+						  look->relid, immediate ? " AND i.indimmediate" : "",
+						  partial ? psprintf("pg_get_expr(i.indpred, i.indrelid) = %s",
+											 quote_literal_cstr(psprintf("(%s IS NULL)",
+																		 quote_identifier(table->deleted_column))))
+						  : "i.indpred IS NULL",
+						  name_array(table, table->tenant_scoped, columns)));
+}
+
+static bool
+has_index(Look *look, List *columns)
+{
+	const EaDdlTable *table = look->table;
+
+	return finds(psprintf("SELECT FROM pg_index i WHERE i.indrelid = %u AND i.indisvalid AND i.indpred IS NULL"
+						  " AND (" KEY_NAMES ")[1:%d] = %s",
+						  look->relid,
+						  list_length(columns) + table->tenant_scoped,
+						  name_array(table, table->tenant_scoped, columns)));
+}
+
+static EaDdlTable *
+target_table(Look *look, const EaDdlObject *object)
+{
+	EaDdlTable *target = ea_names_map_get(look->plan->to->by_key,
+										  object->target);
+
+	if (target == NULL)
+		elog(ERROR, "there is no table of \"%s\"", object->target);
+	return target;
+}
+
+static void
+check_reference(Look *look, EaDdlObject *object)
+{
+	EaDdlTable *target = target_table(look, object);
+	Oid			far = ea_ddl_relation(target);
+	const char *field = object->field;
+	List	   *key = list_make1(unconstify(char *, target->id_column));
+
+	if (!OidIsValid(far))
+	{
+		ea_ddl_fault(look->plan, look->table, field,
+					 psprintf("apply without the field, then %s, then add the field",
+							  alter(look, psprintf("ADD %s", object->body))),
+					 "needs a foreign key to the table of %s, which is not made yet",
+					 object->target);
+		return;
+	}
+	if (!finds(psprintf("SELECT FROM pg_constraint f WHERE f.contype = 'f' AND f.conrelid = %u AND f.confrelid = %u"
+						" AND f.condeferrable AND f.convalidated AND f.confdeltype = 'a' AND f.confupdtype = 'a'"
+						" AND " NAMES("f.conkey", "f.conrelid") " = %s"
+						" AND " NAMES("f.confkey", "f.confrelid") " = %s",
+						look->relid, far,
+						name_array(look->table, target->tenant_scoped,
+								   object->columns),
+						name_array(target, target->tenant_scoped, key))))
+		ea_ddl_fault(look->plan, look->table, field,
+					 alter(look, psprintf("ADD %s", object->body)),
+					 "needs a deferrable foreign key to %s without actions",
+					 target->qualified);
+}
+
+static void
+check_objects(Look *look)
+{
+	EaDdlTable *table = look->table;
+	List	   *key = list_make1(unconstify(char *, table->id_column));
+	ListCell   *lc;
+
+	if (!has_unique(look, key, true, false))
+		lacks(look, alter(look, psprintf("ADD PRIMARY KEY (%s%s%s)",
+										 table->tenant_scoped ?
+										 quote_identifier(table->tenant_column) : "",
+										 table->tenant_scoped ? ", " : "",
+										 quote_identifier(table->id_column))),
+			  "needs a primary key or an immediate unique constraint on %s%s\"%s\"",
+			  table->tenant_scoped ?
+			  psprintf("\"%s\"", table->tenant_column) : "",
+			  table->tenant_scoped ? " and " : "", table->id_column);
+	foreach(lc, table->objects)
+	{
+		EaDdlObject *object = lfirst(lc);
+
+		CHECK_FOR_INTERRUPTS();
+		if (object->kind == EA_DDL_FOREIGN_KEY)
+			check_reference(look, object);
+		else if (object->unique &&
+				 !has_unique(look, object->columns, false, object->partial))
+			ea_ddl_fault(look->plan, table, object->field,
+						 object->partial ? object->body :
+						 alter(look, psprintf("ADD %s", object->body)),
+						 "needs a unique index");
+
+		/* those of references are good to have, others have been asked for */
+		else if (object->kind == EA_DDL_PLAIN_INDEX && !object->unique &&
+				 !object->implied && !has_index(look, object->columns))
+			ea_ddl_fault(look->plan, table, object->field, object->body,
+						 "needs an index");
+	}
+}
+
+/* -------- what reaches across tenants, and rights -------- */
+
+/* Run a query of one or two columns, and tell of each row. */
+static void
+check_rows(Look *look, const char *hint, const char *message, const char *sql)
+{
+	int			result = SPI_execute(sql, true, 0);
+
+	if (result != SPI_OK_SELECT)
+		elog(ERROR, "a look at the catalogs failed: %s",
+			 SPI_result_code_string(result));
+	for (uint64 i = 0; i < SPI_processed; i++)
+		lacks(look, hint, message,
+			  SPI_getvalue(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, 1));
+}
+
+static void
+check_tenancy(Look *look)
+{
+	const EaDdlTable *table = look->table;
+
+	if (!table->tenant_scoped)
+		return;
+
+	/* ids are made by the service, so that none can be guessed by its error */
+	check_rows(look, "let it start with the column of the tenant",
+			   "the unique index or exclusion constraint \"%s\" would tell tenants of each other's values",
+			   psprintf("SELECT c.relname FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid"
+						" WHERE i.indrelid = %u AND (i.indisunique OR i.indisexclusion)"
+						" AND NOT (%s = ANY (" KEY_NAMES ")) AND NOT (" KEY_NAMES " = ARRAY[%s])",
+						look->relid, quote_literal_cstr(table->tenant_column),
+						quote_literal_cstr(table->id_column)));
+	check_rows(look, "let it start with the column of the tenant",
+			   "the foreign key \"%s\" reaches rows of other tenants",
+			   psprintf("SELECT f.conname FROM pg_constraint f"
+						" WHERE f.contype = 'f' AND f.conrelid = %u AND NOT (%s = ANY (" NAMES("f.conkey", "f.conrelid") "))"
+						" AND EXISTS (SELECT FROM pg_attribute t WHERE t.attrelid = f.confrelid AND t.attname IN ('tenant_id', %s)"
+						"             AND NOT t.attisdropped)",
+						look->relid, quote_literal_cstr(table->tenant_column),
+						quote_literal_cstr(table->tenant_column)));
+}
+
+static void
+check_code(Look *look)
+{
+	check_rows(look, "give it to entityapi_owner or a superuser, or make it SECURITY DEFINER",
+			   "%s is called by the table and would run with the rights of entityapi_owner, although another role owns it",
+			   psprintf("WITH parts (class, part) AS ("
+						" SELECT 'pg_class'::regclass, indexrelid FROM pg_index WHERE indrelid = %u"
+						" UNION ALL SELECT 'pg_attrdef'::regclass, oid FROM pg_attrdef WHERE adrelid = %u"
+						" UNION ALL SELECT 'pg_trigger'::regclass, oid FROM pg_trigger WHERE tgrelid = %u"
+						" UNION ALL SELECT 'pg_constraint'::regclass, oid FROM pg_constraint WHERE conrelid = %u"
+						" UNION ALL SELECT 'pg_constraint'::regclass, c.oid FROM pg_constraint c JOIN pg_attribute a"
+						"  ON a.atttypid = c.contypid WHERE a.attrelid = %u AND NOT a.attisdropped)"
+						" SELECT DISTINCT p.oid::regprocedure::text FROM parts JOIN pg_depend d ON d.classid = class AND d.objid = part"
+						" LEFT JOIN pg_operator o ON d.refclassid = 'pg_operator'::regclass AND o.oid = d.refobjid"
+						" JOIN pg_proc p ON p.oid = CASE WHEN d.refclassid = 'pg_proc'::regclass THEN d.refobjid ELSE o.oprcode END"
+						" JOIN pg_roles r ON r.oid = p.proowner"
+						" WHERE NOT p.prosecdef AND NOT r.rolsuper AND p.proowner <> %u ORDER BY 1",
+						look->relid, look->relid, look->relid, look->relid,
+						look->relid, GetUserId()));
+	check_rows(look, "REVOKE it",
+			   "the role \"%s\" has the right TRIGGER, and could run code with those of entityapi_owner",
+			   psprintf("SELECT DISTINCT r.rolname FROM pg_class c, aclexplode(c.relacl) a JOIN pg_roles r ON r.oid = a.grantee"
+						" WHERE c.oid = %u AND a.privilege_type = 'TRIGGER' AND a.grantee <> c.relowner AND NOT r.rolsuper ORDER BY 1",
+						look->relid));
+	check_rows(look, psprintf("REVOKE ALL ON %s FROM PUBLIC",
+							  look->table->qualified),
+			   "%s has rights on the table: readers of plain SQL could do more than the service lets them",
+			   psprintf("SELECT 'PUBLIC' WHERE EXISTS (SELECT FROM pg_class c, aclexplode(c.relacl) a"
+						" WHERE c.oid = %u AND a.grantee = 0)"
+						" OR EXISTS (SELECT FROM pg_attribute t, aclexplode(t.attacl) a WHERE t.attrelid = %u AND a.grantee = 0)",
+						look->relid, look->relid));
+}
+
+static bool
+is_made_by_us(Look *look)
+{
+	ListCell   *lc;
+
+	foreach(lc, look->plan->stored->tables)
+	{
+		EaDdlTable *table = lfirst(lc);
+
+		if (!table->existing &&
+			strcmp(table->qualified, look->table->qualified) == 0)
+			return true;
+	}
+	return false;
+}
+
+void
+ea_ddl_check_existing(EaDdlPlan *plan, EaDdlTable *table)
+{
+	Look		look = {plan, table, ea_ddl_relation(table)};
+	Relation	rel;
+
+	if (!OidIsValid(look.relid))
+	{
+		lacks(&look, "leave \"table\" out and one is made",
+			  "there is no table %s", table->qualified);
+		return;
+	}
+	if (is_made_by_us(&look))
+	{
+		lacks(&look, "leave \"table\" out",
+			  "%s has been made for the entities: it is no existing table",
+			  table->qualified);
+		return;
+	}
+	rel = relation_open(look.relid, AccessShareLock);
+	if (is_plain_table(&look, rel))
+	{
+		check_owner(&look, rel);
+		check_schema(&look);
+		check_columns(&look, rel);
+		check_objects(&look);
+		check_tenancy(&look);
+		check_code(&look);
+	}
+	relation_close(rel, NoLock);
+}

@@ -1,0 +1,236 @@
+/*-------------------------------------------------------------------------
+ *
+ * manifest_table.c
+ *	  Entities on existing tables: "table" and "columns".
+ *
+ * Only what the documents say is looked at here; whether the table is as the
+ * entity needs it is for ddl_existing.c.
+ *
+ * extension/manifest_table.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "errors.h"
+#include "manifest.h"
+#include "utils/builtins.h"
+
+/*
+ * The columns that are no fields', in the order of EaDeclColumn.  One without
+ * a usual name exists only if it is named.
+ */
+static const struct
+{
+	const char *key;
+	const char *usual;
+}			system_columns[EA_DECL_NCOLUMNS] =
+{
+	[EA_DECL_ID] = {"id", "id"},
+	[EA_DECL_TENANT_ID] = {"tenantId", "tenant_id"},
+	[EA_DECL_VERSION] = {"version", "version"},
+	[EA_DECL_CREATED_AT] = {"createdAt", NULL},
+	[EA_DECL_UPDATED_AT] = {"updatedAt", NULL},
+	[EA_DECL_DELETED_AT] = {"deletedAt", "deleted_at"},
+};
+
+const char *
+ea_manifest_column_key(EaDeclColumn column)
+{
+	return system_columns[column].key;
+}
+
+/*
+ * One part of "schema.name": either up to the dot, as it stands, or in
+ * quotation marks as in SQL.  NULL when there is none.
+ */
+static char *
+take_part(const char **at)
+{
+	StringInfoData part;
+	const char *p = *at;
+
+	initStringInfo(&part);
+	if (*p != '"')
+	{
+		int			len = strcspn(p, ".\"");
+
+		appendBinaryStringInfo(&part, p, len);
+		p += len;
+	}
+	else
+	{
+		for (p++; *p != '\0' && (*p != '"' || p[1] == '"'); p++)
+		{
+			appendStringInfoChar(&part, *p);
+			if (*p == '"')
+				p++;
+		}
+		if (*p++ != '"')
+			return NULL;
+	}
+	*at = p;
+	return part.len > 0 && part.len < NAMEDATALEN ? part.data : NULL;
+}
+
+static void
+read_name(EaManifest *m, EaDeclEntity *entity)
+{
+	static const char *const closed[] =
+	{"pg_catalog", "pg_toast", "information_schema", "entityapi"};
+	const char *at = entity->existing_table;
+
+	entity->table = NULL;
+	entity->schema = take_part(&at);
+	if (entity->schema != NULL && *at == '.')
+	{
+		at++;
+		entity->table = take_part(&at);
+	}
+	if (entity->schema == NULL || entity->table == NULL || *at != '\0')
+	{
+		ea_manifest_fault(m, entity->document->label, "/spec/table",
+						  "schema.name, each as it is spelled in the catalog, with quotation marks around what has a dot",
+						  "\"%s\" is no name of a table",
+						  entity->existing_table);
+		entity->schema = entity->table = "?";
+		return;
+	}
+	for (int i = 0; i < lengthof(closed); i++)
+	{
+		if (strcmp(entity->schema, closed[i]) == 0 ||
+			strncmp(entity->schema, "pg_", 3) == 0)
+		{
+			ea_manifest_fault(m, entity->document->label, "/spec/table", NULL,
+							  "tables of the schema \"%s\" are not served",
+							  entity->schema);
+			return;
+		}
+	}
+}
+
+/* The column that "columns" names for a key, or NULL. */
+static const char *
+named(const EaDeclEntity *entity, const char *key)
+{
+	const EaJson *json = entity->existing_columns == NULL ? NULL :
+		ea_jsonread_get(entity->existing_columns, key);
+
+	return json != NULL && json->kind == EA_JSON_STRING ? json->text : NULL;
+}
+
+static void
+read_columns(EaManifest *m, EaDeclEntity *entity)
+{
+	if (entity->existing_columns == NULL)
+		return;
+	for (EaJson *json = entity->existing_columns->first; json;
+		 json = json->next)
+	{
+		if (json->kind != EA_JSON_STRING || json->text[0] == '\0' ||
+			strlen(json->text) >= NAMEDATALEN)
+			ea_manifest_fault(m, entity->document->label,
+							  ea_errors_pointer("/spec/columns", json->key),
+							  NULL,
+							  "must be the name of a column, of 1 to %d bytes",
+							  NAMEDATALEN - 1);
+	}
+}
+
+void
+ea_manifest_read_table(EaManifest *m, EaDeclEntity *entity)
+{
+	const bool	needed[EA_DECL_NCOLUMNS] = {
+		[EA_DECL_ID] = true,
+		[EA_DECL_TENANT_ID] = entity->tenant_scoped,
+		[EA_DECL_VERSION] = entity->locking,
+		[EA_DECL_CREATED_AT] = true,
+		[EA_DECL_UPDATED_AT] = true,
+		[EA_DECL_DELETED_AT] = entity->soft_delete
+	};
+
+	if (entity->existing_table == NULL)
+	{
+		if (entity->existing_columns != NULL)
+			ea_manifest_fault(m, entity->document->label, "/spec/columns",
+							  "name the table, or leave it out",
+							  "goes with \"table\"");
+		return;
+	}
+	read_name(m, entity);
+	read_columns(m, entity);
+	for (int i = 0; i < EA_DECL_NCOLUMNS; i++)
+	{
+		const char *name = named(entity, system_columns[i].key);
+
+		if (needed[i])
+			entity->columns[i] = name ? name : system_columns[i].usual;
+	}
+}
+
+char *
+ea_manifest_column(const EaDeclField *field, const EaDeclEntity *member,
+				   const char *usual)
+{
+	const char *key = member == NULL ? field->name :
+		psprintf("%s.%s", field->name, member->name);
+	const char *name = field->entity->existing_table == NULL ? NULL :
+		named(field->entity, key);
+
+	return name ? pstrdup(name) : ea_names_identifier(usual);
+}
+
+/* What a key of "columns" may be: a column without a field. */
+static bool
+is_system_key(const EaDeclEntity *entity, const char *key)
+{
+	for (int i = 0; i < EA_DECL_NCOLUMNS; i++)
+	{
+		if (strcmp(key, system_columns[i].key) == 0)
+			return entity->columns[i] != NULL;
+	}
+	return false;
+}
+
+/* Or a field that has one, or a member of a one-of. */
+static bool
+is_field_key(const EaDeclEntity *entity, const char *key)
+{
+	const char *dot = strchr(key, '.');
+	EaDeclField *field = ea_names_map_get(entity->by_name, dot == NULL ? key :
+										  pnstrdup(key, dot - key));
+	ListCell   *lc;
+
+	if (field == NULL)
+		return false;
+	if (!field->sound)
+		return true;			/* said elsewhere */
+	if (dot == NULL)
+		return field->type != NULL || field->kind == EA_TO_ONE;
+	if (field->type != NULL || field->kind != EA_ONE_OF)
+		return false;
+	foreach(lc, field->members)
+	{
+		if (strcmp(((EaDeclMember *) lfirst(lc))->entity->name, dot + 1) == 0)
+			return true;
+	}
+	return false;
+}
+
+void
+ea_manifest_check_table(EaManifest *m, EaDeclEntity *entity)
+{
+	if (entity->existing_table == NULL || entity->existing_columns == NULL)
+		return;
+	for (EaJson *json = entity->existing_columns->first; json;
+		 json = json->next)
+	{
+		if (!is_system_key(entity, json->key) &&
+			!is_field_key(entity, json->key))
+			ea_manifest_fault(m, entity->document->label,
+							  ea_errors_pointer("/spec/columns", json->key),
+							  "the key is a field with a column of its own, field.Member of a one-of, or id, tenantId, version, createdAt, updatedAt, deletedAt",
+							  "%s has no use for a column of \"%s\"",
+							  entity->name, json->key);
+	}
+}

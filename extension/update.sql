@@ -1,0 +1,4 @@
+-- From the last released version to this one: what cannot be derived from the
+-- parts in extension/install, which is all about tables that are there already
+-- (new columns at the end, constraints, indexes without a name, rows) and what
+-- goes.  Nothing so far.

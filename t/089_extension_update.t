@@ -1,0 +1,91 @@
+# ALTER EXTENSION entityapi UPDATE: from every version that was released, with
+# everything in it, to catalogs that equal those of a new installation.
+
+use strict;
+use warnings;
+
+use Test::More;
+
+use EntityApi::Test;
+use EntityApi::Test::Catalog;
+
+# The updates are the matter here, not who made the tables.
+delete $ENV{ENTITYAPI_TEST_MAPPED};
+
+my $checkout = EntityApi::Test::checkout();
+my ($current) = EntityApi::Test::slurp("$checkout/entityapi.control") =~ /default_version = '(.*)'/;
+my @released = map { /entityapi--([^-]+)\.sql$/ ? $1 : () } sort glob "$checkout/extension/versions/*.sql";
+my $cluster = EntityApi::Test->cluster;
+
+ok(!(grep { $_ eq $current } @released), 'the version under way is no released one');
+is($cluster->psql(q{select entityapi.version()}), $current, 'the library is of this version');
+my $wanted = EntityApi::Test::Catalog::snapshot($cluster);
+cmp_ok(scalar @$wanted, '>', 300, 'a new installation has parts');
+
+for my $version (@released)
+{
+	subtest "from $version" => sub {
+		my $database = "from_$version";
+		my $psql = sub { $cluster->psql($_[0], database => $database) };
+
+		$cluster->psql(qq{create database "$database"}, database => 'postgres');
+		$psql->("create extension pgcrypto; create extension entityapi version '$version'");
+		is($psql->(q{select extversion from pg_extension where extname = 'entityapi'}), $version, 'installed');
+		cmp_ok(scalar EntityApi::Test::Catalog::difference($wanted, EntityApi::Test::Catalog::snapshot($cluster, $database)),
+			'>', 0, 'and it differs');
+
+		# what people have by then: records in two months, a reader, rights
+		# that were given, a user's own entry
+		$psql->(q{
+			select entityapi.extend_audit('2026-01-15', 1);
+			insert into entityapi.audit (id, at, action, outcome) values (gen_random_uuid(), '2026-01-20', 'OLD', 'SUCCESS');
+			insert into entityapi.common_password values ('our own bad password');
+			insert into entityapi.tenant values ('01980000-0000-7000-8000-000000000001', 'A', 'a', 'ACTIVE', '{}', now());
+			grant execute on function entityapi.parse_rsql(text) to entityapi_reader});
+		my $rows = q{select (table_to_xml('entityapi.audit', true, false, '')::text || table_to_xml('entityapi.tenant', true, false, '')::text
+			|| (select string_agg(password, ',' order by password) from entityapi.common_password where not built_in))};
+		my $before = $psql->($rows);
+
+		$psql->('alter extension entityapi update');
+		is($psql->(q{select extversion from pg_extension where extname = 'entityapi'}), $current, 'updated');
+		is($psql->($rows), $before, 'the rows are those of before');
+		is($psql->(q{select has_function_privilege('entityapi_reader', 'entityapi.parse_rsql(text)', 'execute')}), 't',
+			'rights that were given stay');
+		is($psql->(q{select count(*) from pg_init_privs where privtype = 'e' and initprivs::text like '%reader%'
+				and classoid = 'pg_proc'::regclass and objoid = 'entityapi.parse_rsql(text)'::regprocedure}), 0, 'and are in dumps');
+		$psql->('revoke execute on function entityapi.parse_rsql(text) from entityapi_reader');
+
+		# months are made at run time
+		my @got = grep { !/entityapi\.audit_\d{4}/ } @{ EntityApi::Test::Catalog::snapshot($cluster, $database) };
+		my @difference = EntityApi::Test::Catalog::difference([ grep { !/entityapi\.audit_\d{4}/ } @$wanted ], \@got);
+		is(join("\n", @difference), '', 'the catalogs equal those of a new installation')
+		  or diag 'what extension/install makes differently has to be done by extension/update.sql as well';
+
+		my $again = $cluster->try_psql('alter extension entityapi update', database => $database);
+		like($again->{err}, qr/already installed/, 'once');
+	};
+}
+
+# One that has been in use: manifests, users, rows, tokens of before.
+subtest 'in use' => sub {
+	my $own = EntityApi::Test->cluster(bare => 1);
+
+	$own->psql("create extension pgcrypto; create extension entityapi version '$released[0]'");
+	$own->apply("$checkout/t/entities");
+	$own->psql('alter extension entityapi update');
+	my $shim = EntityApi::Test->shim($own);
+	my $tenant = $shim->tenant('acme');
+	my $user = $shim->user($tenant->{id}, 'eve', ['Editor']);
+	my $made = $shim->must(201, POST => '/api/v1/people',
+		{   token   => $user,
+			headers => { 'Content-Type' => 'application/vnd.api+json' },
+			json    => { data => { type => 'people', attributes => { name => 'Ann' } } } });
+
+	is($shim->must(200, GET => "/api/v1/people/$made->{data}{id}", { token => $user })->{data}{attributes}{name}, 'Ann',
+		'it serves');
+	is(() = $own->apply("$checkout/t/entities") =~ /(?:CREATE|ALTER|DROP)/g, 0, 'nothing is left to apply');
+	my $checked = $own->try_psql('update entityapi.audit set action = action');
+	like($checked->{err}, qr/append-only/, 'the log is append-only');
+};
+
+done_testing();

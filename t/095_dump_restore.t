@@ -1,0 +1,216 @@
+# pg_dump and restore of the whole database: what comes back is the service as
+# it was, and it serves at once, with the credentials of before.
+
+use strict;
+use warnings;
+use utf8;
+
+use Test::More;
+
+use EntityApi::Test;
+use EntityApi::Test::Catalog;
+
+my $checkout = EntityApi::Test::checkout();
+my $cluster = EntityApi::Test->cluster;
+my $folder = EntityApi::Test::folder();
+
+# An existing table beside those that are made, a hook, a mapped role
+$cluster->psql(q{
+	set role entityapi_owner;
+	create schema legacy;
+	create table legacy."Old Things" (company uuid, "key" uuid, label varchar(50) not null, private text, primary key (company, "key"));
+	reset role;
+	grant usage on schema legacy to entityapi_reader;
+	create role old_app;
+	grant select, insert on legacy."Old Things" to old_app;
+	grant usage on schema legacy to old_app;
+	create schema hooks;
+	create function hooks.shout(context jsonb) returns jsonb language sql as
+		$$select jsonb_build_object('attributes', jsonb_build_object('label', upper(context #>> '{after,attributes,label}')))$$;
+	grant usage on schema hooks to entityapi_owner;
+	create role analyst login in role entityapi_reader;
+	grant execute on function entityapi.parse_rsql(text) to analyst;
+	insert into entityapi.common_password values ('our own bad password')});
+$cluster->apply("$checkout/t/entities", _document('things.json', {
+	apiVersion => 'entityapi/v1', kind => 'Entity', metadata => { name => 'Thing' },
+	spec => {
+		table => 'legacy.Old Things', columns => { tenantId => 'company', id => 'key' },
+		fields => { label => { type => 'string', required => JSON::PP::true, maxLength => 50 } },
+		permissions => { Editor => [qw(create read update delete)] } } }), _document('hook.json', {
+	apiVersion => 'entityapi/v1', kind => 'Hook', metadata => { name => 'shout' },
+	spec => { entity => 'Thing', phase => 'mutate', on => ['create'], function => 'hooks.shout' } }));
+
+sub _document
+{
+	my ($name, $content) = @_;
+
+	open my $file, '>', "$folder/$name" or die "$name: $!\n";
+	print {$file} JSON::PP->new->encode($content);
+	close $file;
+	return "$folder/$name";
+}
+
+my $shim = EntityApi::Test->shim($cluster);
+my $root = $shim->superadmin;
+my $tenant = $shim->tenant('acme');
+my $users = "/manage/tenants/$tenant->{id}";
+my $eve = $shim->user($tenant->{id}, 'eve', ['Editor']);
+my $second = $shim->login('eve', $eve->{password});
+my $spent = $shim->login('eve', $eve->{password});
+$shim->must(204, POST => '/auth/logout', { token => $spent, json => { refreshToken => $spent->{refreshToken} } });
+
+sub made
+{
+	my ($type, $attributes, $relationships) = @_;
+
+	return $shim->must(201, POST => "/api/v1/$type",
+		{ token => $eve, json => { data => { type => $type, attributes => $attributes, $relationships ? (relationships => $relationships) : () } } })->{data};
+}
+
+my $ann = made(people => { name => 'Ann' });
+my $bob = made(people => { name => 'Bob' }, { boss => { data => { type => 'people', id => $ann->{id} } },
+		friends => { data => [ { type => 'people', id => $ann->{id} } ] } });
+my $thing = made(things => { label => 'old' });
+is($thing->{attributes}{label}, 'OLD', 'the hook is called');
+
+my $key = $shim->must(201, POST => '/auth/me/api-keys', { token => $eve, json => { name => 'k', domainRoles => ['Editor'], expiresAt => '2030-01-01T00:00:00Z' } });
+my $account = $shim->must(201, POST => "$users/service-accounts", { token => $root, json => { name => 'robot', roles => ['Reader'] } });
+my $invite = $shim->must(201, POST => "$users/invites",
+	{ token => $root, json => { email => 'a@b.example', username => 'ivy', roles => ['Reader'] } });
+$cluster->psql(q{select entityapi.rotate_signing_key(); select entityapi.map_role('analyst', 'eve')});
+$shim->http(POST => '/auth/login', { json => { username => 'eve', password => 'wrong' } }) for 1 .. 2;
+$cluster->psql(q{insert into entityapi.audit (id, at, action, outcome) values (gen_random_uuid(), '2010-01-01', 'OLD', 'SUCCESS')});
+$shim->stop;
+
+# Everything there is, as text
+my $contents = q{
+	set timezone = 'UTC';
+	select string_agg(schemaname || '.' || tablename || ' ' || md5(table_to_xml(format('%I.%I', schemaname, tablename)::regclass, true, false, '')::text), E'\n'
+		order by schemaname, tablename)
+	from pg_tables where schemaname not in ('pg_catalog', 'information_schema') and tablename <> 'address_failure'};
+
+# table_to_xml has rows as they lie; a restore keeps their order
+sub contents { return $cluster->psql($contents, @_) }
+
+sub tool
+{
+	my ($name, @arguments) = @_;
+	my $done = EntityApi::Test::run([ EntityApi::Test::server_program($name), @arguments ]);
+
+	is($done->{status}, 0, $name) or diag $done->{err};
+	is($done->{err}, '', 'without a word');
+	return;
+}
+
+# Failed logins from an address are forgotten, and the log's parent has no rows
+# of its own; any other table of the extension has to be in dumps.
+is($cluster->psql(q{
+	select string_agg(c.relname, ' ' order by c.relname) from pg_class c
+	join pg_depend d on d.classid = 'pg_class'::regclass and d.objid = c.oid and d.deptype = 'e'
+	join pg_extension e on e.oid = d.refobjid and e.extname = 'entityapi'
+	where c.relkind in ('r', 'p', 'S') and c.oid <> all (e.extconfig)}), 'address_failure audit', 'tables that dumps leave out');
+
+my $before = contents();
+my $catalog = EntityApi::Test::Catalog::snapshot($cluster);
+my $export = $cluster->psql('select entityapi.export_manifest()');
+my $rights = q{
+	select string_agg(regexp_replace(line, '\s+', ' ', 'g'), E'\n' order by line) from (
+		select concat_ws(' ', c.oid::regclass, c.relowner::regrole, c.relrowsecurity,
+			(select string_agg(a::text, ',' order by a::text) from unnest(c.relacl) a),
+			(select string_agg(concat_ws(' ', polname, polcmd, polpermissive, polroles::regrole[], pg_get_expr(polqual, polrelid)), ';' order by polname)
+			 from pg_policy where polrelid = c.oid),
+			(select string_agg(attname || attacl::text, ',' order by attname) from pg_attribute where attrelid = c.oid and attacl is not null),
+			(select string_agg(k.conname || case k.contype when 'c' then '' else pg_get_constraintdef(k.oid) end, ',' order by k.conname) from pg_constraint k where k.conrelid = c.oid))
+		from pg_class c join pg_namespace n on n.oid = c.relnamespace where n.nspname in ('app', 'legacy') and c.relkind = 'r') l (line)};
+my $secured = $cluster->psql($rights);
+
+tool(pg_dump => '-d', $cluster->conninfo, '-Fc', '-f', "$folder/custom");
+tool(pg_dump => '-d', $cluster->conninfo, '-f', "$folder/plain.sql");
+tool(pg_dumpall => '-d', $cluster->conninfo, '--roles-only', '-f', "$folder/roles.sql");
+
+# What a restored service must be; $at is where it is.
+sub check
+{
+	my ($at) = @_;
+	my $difference = join "\n", EntityApi::Test::Catalog::difference($catalog, EntityApi::Test::Catalog::snapshot($at));
+
+	is($difference, '', 'the same catalogs');
+	is(join("\n", EntityApi::Test::Catalog::difference([ split /\n/, $before ], [ split /\n/, $at->psql($contents) ])), '',
+		'the same rows, in all tables');
+	is($at->psql('select entityapi.export_manifest()'), $export, 'the same declarations');
+	is(join("\n", EntityApi::Test::Catalog::difference([ split /\n/, $secured ], [ split /\n/, $at->psql($rights) ])), '',
+		'tables with the same owners, rights, policies and constraints');
+	is($at->psql('select count(*) from entityapi.apply_manifest(entityapi.export_manifest())'), 0, 'nothing to apply');
+
+	my $again = EntityApi::Test->shim($at);
+	my $get = sub { $again->http(GET => $_[0], $_[1]) };
+
+	is($get->("/api/v1/people/$bob->{id}?include=boss,friends", { token => $eve })->{json}{included}[0]{attributes}{name}, 'Ann',
+		'a token of before the dump is good');
+	is($get->('/api/v1/people', { token => $spent })->{status}, 401, 'and one that was not, is not');
+	is($get->('/api/v1/people', { headers => { 'X-API-Key' => $key->{key} // $key->{token} // $key->{apiKey} } })->{status}, 200, 'a key is good');
+	is($again->http(POST => '/auth/token', { json => { clientId => $account->{clientId}, clientSecret => $account->{clientSecret} } })->{status},
+		200, 'a service account is good');
+	my $refreshed = $again->must(200, POST => '/auth/refresh', { json => { refreshToken => $second->{refreshToken} } });
+	is($get->('/auth/me', { token => $refreshed })->{json}{username}, 'eve', 'a refresh token is good');
+	is($again->http(POST => '/auth/accept-invite', { json => { token => $invite->{token}, username => 'ivy',
+			password => 'plainly-for-a-test-9' } })->{status}, 201, 'an invite is good');
+	is($again->login('eve', $eve->{password})->{tokenType} // 'Bearer', 'Bearer', 'a password is good');
+	is($again->http(POST => '/api/v1/things', { token => $refreshed, json => { data => { type => 'things', attributes => { label => 'new' } } } })
+		->{json}{data}{attributes}{label}, 'NEW', 'an existing table is written, with its hook');
+	is($at->psql('set role analyst; select string_agg(name, \',\' order by name) from app.person', user => 'analyst'), 'Ann,Bob',
+		'a reader sees what he saw');
+	like($at->try_psql('select private from legacy."Old Things"', user => 'analyst')->{err}, qr/permission denied/, 'and not more');
+
+	for my $table ($at->psql(q{select string_agg(oid::regclass::text, ' ') from pg_class where relname ~ '^audit($|_)' and relkind in ('r', 'p')}) =~ /(\S+)/g)
+	{
+		like($at->try_psql($_)->{err}, qr/append-only/, "no $_")
+		  for "update $table set action = 'x'", "delete from $table", "truncate $table",
+		  "set session_replication_role = replica; delete from $table";
+	}
+	$at->psql(q{select entityapi.extend_audit('2043-05-05', 1)});
+	is($at->psql(q{select string_agg(inhrelid::regclass::text, ' ' order by 1) from pg_inherits where inhrelid::regclass::text ~ '2043'}),
+		'entityapi.audit_2043_05 entityapi.audit_2043_06', 'months are made');
+	like($at->try_psql(q{truncate entityapi.audit_2043_05})->{err}, qr/append-only/, 'as safe as the others');
+	$again->stop;
+	return;
+}
+
+subtest 'custom format, another database of the cluster' => sub {
+	$cluster->psql('create database restored', database => 'postgres');
+	tool(pg_restore => '-d', $cluster->conninfo('postgres', 'restored'), '--exit-on-error', "$folder/custom");
+
+	# the shim goes to the database of this name
+	$cluster->psql('alter database entityapi rename to original', database => 'postgres');
+	$cluster->psql('alter database restored rename to entityapi', database => 'postgres');
+	check($cluster);
+};
+
+# The extension's own tables come with their foreign keys, and jobs do not wait
+# for each other's rows.
+subtest 'custom format, several jobs for what takes long' => sub {
+	$cluster->psql('create database parallel', database => 'postgres');
+	tool(pg_restore => '-d', $cluster->conninfo('postgres', 'parallel'), '--exit-on-error', @$_, "$folder/custom")
+	  for [qw(--section=pre-data --section=data)], [qw(--section=post-data -j 3)];
+	is($cluster->psql($contents, database => 'parallel'), $before, 'the same rows');
+};
+
+subtest 'plain format, a fresh cluster' => sub {
+	my $fresh = EntityApi::Test->cluster(bare => 1);
+	my $psql = sub { EntityApi::Test::run([ EntityApi::Test::server_program('psql'), '-Xq', '-v', "ON_ERROR_STOP=$_[0]", '-d', $fresh->conninfo, '-f', $_[1] ]) };
+
+	# what a server without the roles says
+	$fresh->psql('drop owned by entityapi_owner, entityapi_client, entityapi_reader; drop role entityapi_owner, entityapi_client, entityapi_reader');
+	like($psql->(1, "$folder/plain.sql")->{err}, qr/role "\w+" does not exist/, 'the roles come first');
+	$fresh->psql('drop database entityapi', database => 'postgres');
+	$fresh->psql('create database entityapi', database => 'postgres');
+
+	# roles that are there already make no difference
+	my $roles = $psql->(0, "$folder/roles.sql");
+	is(join('', grep { !/already exists/ } split /^/, $roles->{err}), '', 'the roles');
+	my $restored = $psql->(1, "$folder/plain.sql");
+	is($restored->{status}, 0, 'the database') or diag $restored->{err};
+	check($fresh);
+};
+
+done_testing();
