@@ -113,7 +113,7 @@ sub bare_answer
 
 	delete @headers{qw(x-request-id date)};
 	(my $body = $answer->{body}) =~ s/"id":"[^"]*"/"id":""/;
-	return join "\n", $answer->{status}, $body, map { "$_: $headers{$_}" } sort grep { !/length/ || $answer->{status} != 404 || 1 } keys %headers;
+	return join "\n", $answer->{status}, $body, map { "$_: " . (ref $headers{$_} ? join ', ', @{ $headers{$_} } : $headers{$_}) } sort grep { !/length/ || $answer->{status} != 404 || 1 } keys %headers;
 }
 
 for my $method (sort keys %about)

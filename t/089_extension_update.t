@@ -41,7 +41,7 @@ for my $version (@released)
 			insert into entityapi.audit (id, at, action, outcome) values (gen_random_uuid(), '2026-01-20', 'OLD', 'SUCCESS');
 			insert into entityapi.common_password values ('our own bad password');
 			insert into entityapi.tenant values ('01980000-0000-7000-8000-000000000001', 'A', 'a', 'ACTIVE', '{}', now());
-			grant execute on function entityapi.parse_rsql(text) to entityapi_reader});
+			grant execute on function entityapi.parse_rsql(text), entityapi.apply_manifest(jsonb, boolean, text[]) to entityapi_reader});
 		my $rows = q{select (table_to_xml('entityapi.audit', true, false, '')::text || table_to_xml('entityapi.tenant', true, false, '')::text
 			|| (select string_agg(password, ',' order by password) from entityapi.common_password where not built_in))};
 		my $before = $psql->($rows);
@@ -49,11 +49,14 @@ for my $version (@released)
 		$psql->('alter extension entityapi update');
 		is($psql->(q{select extversion from pg_extension where extname = 'entityapi'}), $current, 'updated');
 		is($psql->($rows), $before, 'the rows are those of before');
-		is($psql->(q{select has_function_privilege('entityapi_reader', 'entityapi.parse_rsql(text)', 'execute')}), 't',
-			'rights that were given stay');
-		is($psql->(q{select count(*) from pg_init_privs where privtype = 'e' and initprivs::text like '%reader%'
-				and classoid = 'pg_proc'::regclass and objoid = 'entityapi.parse_rsql(text)'::regprocedure}), 0, 'and are in dumps');
-		$psql->('revoke execute on function entityapi.parse_rsql(text) from entityapi_reader');
+		for my $function ('entityapi.parse_rsql(text)', 'entityapi.apply_manifest(jsonb, boolean, text[])')
+		{
+			is($psql->("select has_function_privilege('entityapi_reader', '$function', 'execute')"), 't',
+				"rights that were given stay: $function");
+			is($psql->("select count(*) from pg_init_privs where privtype = 'e' and initprivs::text like '%reader%'
+					and classoid = 'pg_proc'::regclass and objoid = '$function'::regprocedure"), 0, 'and are in dumps');
+			$psql->("revoke execute on function $function from entityapi_reader");
+		}
 
 		# months are made at run time
 		my @got = grep { !/entityapi\.audit_\d{4}/ } @{ EntityApi::Test::Catalog::snapshot($cluster, $database) };

@@ -7,7 +7,7 @@ DECLARE
 	object record;
 BEGIN
 	FOR object IN
-		SELECT CASE c.relkind WHEN 'S' THEN 'SEQUENCE' WHEN 'v' THEN 'VIEW' ELSE 'TABLE' END AS kind,
+		SELECT CASE c.relkind WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END AS kind,
 			   c.oid::pg_catalog.regclass::text AS name, c.relowner AS owner,
 			   coalesce(c.relacl, pg_catalog.acldefault('r', c.relowner)) AS acl
 		FROM pg_catalog.pg_class c
