@@ -99,6 +99,12 @@ typedef struct EaDocument
 	EaResourceList primary;
 	EaResourceList included;
 	bool		all_linkage;	/* max_linkage does not hold */
+
+	/*
+	 * The one primary resource was made by this request: the fields (by their
+	 * index) that may link it to others.  NULL: nothing is known.
+	 */
+	const bool *linked;
 	struct resources_hash *known;	/* by entity and id; made when needed */
 } EaDocument;
 

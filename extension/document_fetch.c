@@ -526,6 +526,9 @@ fetch_linkage(EaDocument *doc, EaShape *shape, EaResourceList *level,
 				hide_invisible(doc, shape, r, m, level);
 			continue;
 		}
+		if (doc->linked != NULL && !doc->linked[field->index] &&
+			level->items == doc->primary.items)
+			continue;
 		sink.bounded = n == 1 && !shape->rels[r].followed &&
 			!doc->all_linkage;
 		if (field->kind == EA_MANY_TO_MANY)

@@ -20,6 +20,7 @@
 #include "utils/memutils.h"
 #include "utils/plancache.h"
 #include "utils/resowner.h"
+#include "utils/snapmgr.h"
 
 typedef struct RowReceiver
 {
@@ -136,10 +137,24 @@ run_by_key(EaPlan *kept, const Datum *values, const bool *isnull,
 		if (list_length(plan->stmt_list) == 1)
 			kept->scan = ea_keyscan_make(stmt, TopMemoryContext);
 	}
-	done = kept->scan != NULL;
-	if (done)
-		*n = ea_keyscan_run(kept->scan, stmt, values, isnull, row, arg);
+	done = kept->scan != NULL &&
+		ea_keyscan_run(kept->scan, stmt, values, isnull, row, arg, n);
 	ReleaseCachedPlan(plan, CurrentResourceOwner);
+	return done;
+}
+
+/* The same for a statement that sees what was committed by now. */
+static bool
+run_by_key_now(EaPlan *kept, const Datum *values, const bool *isnull,
+			   EaRowFunction row, void *arg, uint64 *n)
+{
+	bool		done;
+
+	if (!kept->one_row || row == NULL)
+		return false;
+	PushActiveSnapshot(GetTransactionSnapshot());
+	done = run_by_key(kept, values, isnull, row, arg, n);
+	PopActiveSnapshot();
 	return done;
 }
 
@@ -162,7 +177,8 @@ ea_exec_run(const char *sql, int nparams, const Oid *types,
 
 	/* SPI leaves its own context current, which dies with the connection */
 	MemoryContextSwitchTo(receiver.caller);
-	if (mode == EA_EXEC_READ && run_by_key(kept, values, isnull, row, arg, &n))
+	if (mode == EA_EXEC_READ ? run_by_key(kept, values, isnull, row, arg, &n)
+		: run_by_key_now(kept, values, isnull, row, arg, &n))
 		return n;
 
 	receiver.pub.receiveSlot = receive_row;

@@ -502,12 +502,22 @@ check_entity(EaInput *const *inputs, int n, EaEntity *entity)
 	ea_sqlbuf_init(&b, req);
 	ea_sqlbuf_addf(&b, "SELECT t0.%s", entity->id_column);
 	alias = ea_sqlbuf_from(&b, entity, EA_OP_READ);
-	ea_sqlbuf_addf(&b, " AND t%d.%s = ANY (", alias, entity->id_column);
-	ea_sqlbuf_value(&b, UUIDARRAYOID,
-					PointerGetDatum(construct_array(check.ids, check.n,
-													UUIDOID, UUID_LEN, false,
-													TYPALIGN_CHAR)), false);
-	ea_sqlbuf_add(&b, ")");
+	ea_sqlbuf_add(&b, " AND ");
+	ea_sqlbuf_column(&b, alias, entity->id_column);
+	ea_sqlbuf_add(&b, " = ");
+	if (check.n == 1)
+		ea_sqlbuf_value(&b, UUIDOID, check.ids[0], false);
+	else
+	{
+		ea_sqlbuf_add(&b, "ANY (");
+		ea_sqlbuf_value(&b, UUIDARRAYOID,
+						PointerGetDatum(construct_array(check.ids, check.n,
+														UUIDOID, UUID_LEN,
+														false,
+														TYPALIGN_CHAR)),
+						false);
+		ea_sqlbuf_add(&b, ")");
+	}
 	/* no foreign key refuses a row that is only being hidden */
 	if (entity->soft_delete)
 		ea_sqlbuf_addf(&b, " FOR SHARE OF t%d", alias);

@@ -14,6 +14,7 @@
 #include "access/table.h"
 #include "access/tableam.h"
 #include "access/visibilitymap.h"
+#include "access/xact.h"
 #include "catalog/pg_am.h"
 #include "catalog/pg_type.h"
 #include "compat.h"
@@ -49,6 +50,8 @@ struct EaKeyScan
 	bool		index_only;
 	ScanDirection direction;
 	int64		limit;			/* -1: none */
+	bool		locks;			/* SELECT ... FOR UPDATE and the like */
+	LockTupleMode lock;
 	int			nkeys;
 	ScanKeyData keys[MAX_KEYS]; /* all but the argument */
 	KeySource	sources[MAX_KEYS];
@@ -180,6 +183,37 @@ read_scan(EaKeyScan *scan, Plan *plan, List *quals, List *order, int varno)
 	return fine;
 }
 
+/* The rows are locked, each as soon as it was found. */
+static bool
+read_lock(EaKeyScan *scan, PlannedStmt *stmt)
+{
+	static const struct
+	{
+		RowMarkType mark;
+		LockTupleMode lock;
+	}			modes[] = {
+		{ROW_MARK_EXCLUSIVE, LockTupleExclusive},
+		{ROW_MARK_NOKEYEXCLUSIVE, LockTupleNoKeyExclusive},
+		{ROW_MARK_SHARE, LockTupleShare},
+		{ROW_MARK_KEYSHARE, LockTupleKeyShare}
+	};
+	PlanRowMark *mark = linitial_node(PlanRowMark, stmt->rowMarks);
+
+	if (list_length(stmt->rowMarks) != 1 || mark->isParent ||
+		mark->waitPolicy != LockWaitBlock)
+		return false;
+	scan->locks = true;
+	for (int i = 0; i < lengthof(modes); i++)
+	{
+		if (modes[i].mark == mark->markType)
+		{
+			scan->lock = modes[i].lock;
+			return true;
+		}
+	}
+	return false;
+}
+
 static bool
 read_plan(EaKeyScan *scan, PlannedStmt *stmt)
 {
@@ -187,10 +221,17 @@ read_plan(EaKeyScan *scan, PlannedStmt *stmt)
 	RangeTblEntry *rte;
 
 	if (stmt->commandType != CMD_SELECT || stmt->hasModifyingCTE ||
-		stmt->rowMarks != NIL || stmt->subplans != NIL ||
-		stmt->parallelModeNeeded)
+		stmt->subplans != NIL || stmt->parallelModeNeeded)
 		return false;
 	scan->limit = -1;
+	if (IsA(plan, LockRows))
+	{
+		if (!read_lock(scan, stmt))
+			return false;
+		plan = outerPlan(plan);
+	}
+	else if (stmt->rowMarks != NIL)
+		return false;
 	if (IsA(plan, Limit))
 	{
 		Limit	   *limit = (Limit *) plan;
@@ -215,7 +256,7 @@ read_plan(EaKeyScan *scan, PlannedStmt *stmt)
 			return false;
 		rte = rt_fetch(node->scan.scanrelid, stmt->rtable);
 	}
-	else if (IsA(plan, IndexOnlyScan))
+	else if (IsA(plan, IndexOnlyScan) && !scan->locks)
 	{
 		IndexOnlyScan *node = (IndexOnlyScan *) plan;
 
@@ -283,6 +324,8 @@ typedef struct Output
 {
 	TupleTableSlot slot;		/* as much of one as callbacks may use */
 	TupleTableSlot *tuple;		/* of the table */
+	TupleTableSlot *locked;		/* the same, once it is locked */
+	bool		lost;			/* a row was changed before it was locked */
 	Buffer		map;			/* pinned page of the visibility map */
 	Datum	   *values;			/* of an index tuple */
 	bool	   *isnull;
@@ -299,12 +342,34 @@ pick_columns(const EaKeyScan *scan, Output *out, const Datum *values,
 	}
 }
 
-/* The next row that the snapshot sees, taken from the table. */
+/* False if somebody else has changed the row meanwhile. */
+static bool
+lock_tuple(const EaKeyScan *scan, IndexScanDesc desc, Output *out)
+{
+	TM_FailureData failure;
+	ItemPointerData tid = out->tuple->tts_tid;
+
+	return table_tuple_lock(desc->heapRelation, &tid, desc->xs_snapshot,
+							out->locked, GetCurrentCommandId(true),
+							scan->lock, LockWaitBlock,
+							TUPLE_LOCK_FLAG_LOCK_UPDATE_IN_PROGRESS,
+							&failure) == TM_Ok;
+}
+
+/*
+ * The next row that the snapshot sees, taken from the table.  What becomes of
+ * one that changed before it was locked is for the executor to find out.
+ */
 static bool
 next_of_table(const EaKeyScan *scan, IndexScanDesc desc, Output *out)
 {
 	if (!index_getnext_slot(desc, scan->direction, out->tuple))
 		return false;
+	if (scan->locks && !lock_tuple(scan, desc, out))
+	{
+		out->lost = true;
+		return false;
+	}
 	slot_getsomeattrs(out->tuple, scan->last_column);
 	pick_columns(scan, out, out->tuple->tts_values, out->tuple->tts_isnull);
 	return true;
@@ -358,21 +423,22 @@ read_rows(const EaKeyScan *scan, IndexScanDesc desc, Output *out,
 	return n;
 }
 
-uint64
+bool
 ea_keyscan_run(EaKeyScan *scan, PlannedStmt *stmt, const Datum *values,
 			   const bool *isnull,
-			   void (*row) (void *arg, TupleTableSlot *slot), void *arg)
+			   void (*row) (void *arg, TupleTableSlot *slot), void *arg,
+			   uint64 *nrows)
 {
 	ScanKeyData keys[MAX_KEYS];
 	Output		out = {{0}};
 	Relation	relation;
 	Relation	index;
 	IndexScanDesc desc;
-	uint64		n;
 
 	ea_compat_check_permissions(stmt);
+	*nrows = 0;
 	if (!bind_keys(scan, keys, values, isnull))
-		return 0;
+		return true;
 
 	/* whoever has the plan locks the table */
 	relation = table_open(scan->relation, NoLock);
@@ -382,6 +448,8 @@ ea_keyscan_run(EaKeyScan *scan, PlannedStmt *stmt, const Datum *values,
 	out.slot.tts_values = palloc(Max(scan->ncolumns, 1) * sizeof(Datum));
 	out.slot.tts_isnull = palloc(Max(scan->ncolumns, 1) * sizeof(bool));
 	out.tuple = table_slot_create(relation, NULL);
+	if (scan->locks)
+		out.locked = table_slot_create(relation, NULL);
 	if (scan->index_only)
 	{
 		out.values = palloc(INDEX_MAX_KEYS * sizeof(Datum));
@@ -392,13 +460,21 @@ ea_keyscan_run(EaKeyScan *scan, PlannedStmt *stmt, const Datum *values,
 	desc->xs_want_itup = scan->index_only;
 	index_rescan(desc, keys, scan->nkeys, NULL, 0);
 
-	n = read_rows(scan, desc, &out, row, arg);
+	*nrows = read_rows(scan, desc, &out, row, arg);
 
 	if (BufferIsValid(out.map))
 		ReleaseBuffer(out.map);
 	ExecDropSingleTupleTableSlot(out.tuple);
+	if (scan->locks)
+		ExecDropSingleTupleTableSlot(out.locked);
 	index_endscan(desc);
 	index_close(index, NoLock);
 	table_close(relation, NoLock);
-	return n;
+
+	/* the rows before the lost one have been handed out already */
+	if (out.lost && *nrows > 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
+				 errmsg("could not lock a row that was changed meanwhile")));
+	return !out.lost;
 }

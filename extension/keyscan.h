@@ -36,11 +36,13 @@ extern void ea_keyscan_free(EaKeyScan *scan);
 /*
  * Run it under the active snapshot, with the plan's locks held: each row goes
  * to the function, as exec.h has it, called in the current memory context.
- * Returns the number of rows.  "stmt" is the plan that it was made of.
+ * "stmt" is the plan that it was made of.  Returns false, with no row handed
+ * out, if a row that had to be locked was changed under way: the executor knows
+ * how to go on from there.
  */
-extern uint64 ea_keyscan_run(EaKeyScan *scan, PlannedStmt *stmt,
+extern bool ea_keyscan_run(EaKeyScan *scan, PlannedStmt *stmt,
 							 const Datum *values, const bool *isnull,
 							 void (*row) (void *arg, TupleTableSlot *slot),
-							 void *arg);
+							 void *arg, uint64 *nrows);
 
 #endif							/* EA_KEYSCAN_H */

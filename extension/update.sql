@@ -11,6 +11,15 @@ WHERE p.oid = 'entityapi.apply_manifest(jsonb, boolean, text[])'::pg_catalog.reg
 
 DROP FUNCTION entityapi.apply_manifest(jsonb, boolean, text[]);
 
+ALTER TABLE entityapi.tenant ADD COLUMN deleted_at timestamptz, ADD COLUMN deleted_by xid8;
+ALTER TABLE entityapi.tenant DROP CONSTRAINT tenant_status_check;
+ALTER TABLE entityapi.tenant
+	ADD CONSTRAINT tenant_status_check CHECK (status IN ('ACTIVE', 'SUSPENDED', 'DELETED')),
+	ADD CONSTRAINT tenant_check CHECK ((status = 'DELETED') = (deleted_at IS NOT NULL));
+
+-- of all sessions, not only those that have not been ended
+DROP INDEX entityapi.session_account_id;
+
 -- After the parts
 
 -- Rights that an operator gave are his, not the extension's: dumps have them

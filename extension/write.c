@@ -156,6 +156,17 @@ read_again(EaRowSink *sink, const pg_uuid_t *ids, int n)
 		*primary = written;
 }
 
+/* What links a new resource to others: nothing can have got hold of it yet. */
+static const bool *
+linked_fields(const EaInput *input)
+{
+	bool	   *linked = palloc(input->entity->nfields * sizeof(bool));
+
+	for (int i = 0; i < input->entity->nfields; i++)
+		linked[i] = input->fields[i].given;
+	return linked;
+}
+
 void
 ea_write_finish(EaInput *const *inputs, const pg_uuid_t *ids, int n,
 				EaRowSink *sink)
@@ -173,6 +184,10 @@ ea_write_finish(EaInput *const *inputs, const pg_uuid_t *ids, int n,
 	}
 	if (back)
 		read_again(sink, ids, n);
+	/* triggers of an existing table may have linked it already */
+	if (n == 1 && inputs[0]->op == EA_OP_CREATE &&
+		!inputs[0]->entity->existing)
+		sink->doc->linked = linked_fields(inputs[0]);
 	ea_document_complete(sink->doc);
 }
 

@@ -122,10 +122,10 @@ write_timing(const struct extra *extra, struct buffer *head)
 void
 extra_write(const struct extra *extra, struct buffer *head)
 {
-	if (extra->config->compression)
-		buffer_string(head, "Vary: Accept-Encoding\r\n");
+	/* what is not compressed is fit for everybody, so it does not vary */
 	if (extra->compressed)
-		buffer_string(head, "Content-Encoding: gzip\r\n");
+		buffer_string(head, "Vary: Accept-Encoding\r\n"
+					  "Content-Encoding: gzip\r\n");
 	cors_write(head, extra->config, extra->origin, extra->origin_length);
 	if (extra->config->server_timing)
 		write_timing(extra, head);
