@@ -69,12 +69,27 @@ for my $version (@released)
 	};
 }
 
-# One that has been in use: manifests, users, rows, tokens of before.
+# One that has been in use: manifests, tables, rows of before.  The old library
+# is no more, so they are made by this one and put beside the old objects.
 subtest 'in use' => sub {
-	my $own = EntityApi::Test->cluster(bare => 1);
+	my $own = EntityApi::Test->cluster;
+	my $dump = sub {
+		my $done = EntityApi::Test::run([ EntityApi::Test::server_program('pg_dump'), '-d', $own->conninfo, @_ ]);
 
-	$own->psql("create extension pgcrypto; create extension entityapi version '$released[0]'");
+		die $done->{err} if $done->{status} != 0;
+		return $done->{out} =~ s/^CREATE SCHEMA app;$//mr;
+	};
+
 	$own->apply("$checkout/t/entities");
+	my $definitions = $dump->('--data-only', map { ('-t', "entityapi.$_") } qw(revision entity service));
+	my $tables = $dump->('-n', 'app');
+
+	like($definitions, qr/^COPY entityapi\.entity/m, 'there are definitions');
+	$own->psql("drop schema app cascade; drop extension entityapi; create extension entityapi version '$released[0]'");
+	$own->psql('create schema app authorization entityapi_owner');
+	$own->psql($tables);
+	$own->psql($definitions);
+	is($own->psql('select count(*) > 0 from entityapi.entity'), 't', 'in the old version');
 	$own->psql('alter extension entityapi update');
 	my $shim = EntityApi::Test->shim($own);
 	my $tenant = $shim->tenant('acme');
