@@ -17,10 +17,13 @@ my $cluster = EntityApi::Test->cluster;
 my $folder = EntityApi::Test::folder();
 my ($true, $false) = (JSON::PP::true, JSON::PP::false);
 
+my %specs;
+
 sub declared
 {
 	my ($name, $kind, $spec) = @_;
 
+	$specs{$name} = $spec;
 	open my $file, '>', "$folder/$name.json" or die "$name: $!\n";
 	print {$file} JSON::PP->new->encode({ apiVersion => 'entityapi/v1', kind => $kind, metadata => { name => $name }, spec => $spec });
 	close $file;
@@ -155,6 +158,10 @@ subtest 'others write as well' => sub {
 	$shop->(qq{insert into "Sales"."Customer" (company_id, "E-Mail", "user") values ('$acme', 'bob\@a.example', 'Bob'), ('$globex', 'bob\@a.example', 'Their Bob')});
 	is(join(' ', map { $_->{attributes}{name} } @{ $eve->good(200, GET => '/customers?sort=name')->{json}{data} }), 'Ann Bob', 'their rows are there');
 	is($other->good(200, GET => '/customers')->{json}{data}[0]{attributes}{name}, 'Their Bob', 'for their tenant');
+	my $page = $eve->good(200, GET => '/customers?sort=-name&page[after]=start&page[size]=1&page[totals]=true')->{json};
+	is($page->{meta}{pagination}{totalRecords}, 2, 'counted');
+	is(join(' ', map { $_->{attributes}{name} } @{ $page->{data} }, @{ $eve->good(200, GET => $page->{links}{next})->{json}{data} }),
+		'Bob Ann', 'on pages by cursor');
 	$shop->(qq{update "Sales"."Order" set net = 20, lock = lock + 1 where "Order Id" = '$order->{id}'});
 	is($eve->good(200, GET => "/orders/$order->{id}")->{json}{data}{attributes}{gross}, 24, 'their changes too');
 	$eve->refused('a version of before', 412, 'PRECONDITION_FAILED', undef, PATCH => "/orders/$order->{id}",
@@ -214,10 +221,28 @@ subtest 'plain SQL' => sub {
 	like($read->(q{delete from "Sales"."Customer"})->{err}, qr/permission denied/, 'and no write');
 };
 
+subtest 'the end of a tenant' => sub {
+	$shim->must(204, DELETE => "/manage/tenants/$globex", { token => $shim->superadmin });
+	for (1 .. 20) { last if $cluster->psql('select entityapi.sweep()') == 0 }
+	is($cluster->psql(q{select string_agg("user", ',') from "Sales"."Customer"}), 'Bob', 'its rows go, and no others');
+};
+
+subtest 'nothing is left for later' => sub {
+	$cluster->set('entityapi.online_rows', 1);
+	declared(Customer => 'Entity', { %{ $specs{Customer} }, fields => { %{ $specs{Customer}{fields} },
+		name => { type => 'text', required => $true }, rating => { type => 'integer', index => $true } } });
+	my $told = $cluster->try_apply($folder);
+
+	like($told->{err}, qr/"user" must be not null/, 'a required field is asked for');
+	like($told->{err}, qr/needs an index/, 'and so is an index');
+	is($cluster->psql('select count(*) from entityapi.pending_step'), 0, 'not promised');
+	$cluster->set('entityapi.online_rows', undef);
+};
+
 subtest 'the entities go, the tables stay' => sub {
 	unlink glob "$folder/{Customer,Order,Review,Subject}.json";
 	$cluster->apply('--allow-data-loss', 'Review', '--allow-data-loss', 'Customer.likes', $folder);
-	is($cluster->psql(q{select count(*) from "Sales"."Customer"}), 2, 'with their rows');
+	is($cluster->psql(q{select count(*) from "Sales"."Customer"}), 1, 'with their rows');
 	is($cluster->psql(q{select count(*) from pg_policy where polrelid::regclass::text like '"Sales"%'}), 0, 'without policies');
 	is($cluster->psql(q{select count(*) from pg_class where relrowsecurity and relnamespace = '"Sales"'::regnamespace}), 0, 'as they were');
 	like($cluster->try_psql(q{select * from "Sales"."Customer"}, user => 'analyst')->{err}, qr/permission denied/, 'readers have no right any more');
