@@ -208,7 +208,11 @@ static void
 list_pending(Pending *pending, const char *version)
 {
 	if (strcmp(version, EA_VERSION) != 0)
+	{
+		/* older objects may have no steps */
 		write_update(pending, version);
+		return;
+	}
 	ea_exec_run("SELECT kind, name, entity, field, revision,"
 				" array_agg(statement ORDER BY part), failed_at, failure"
 				" FROM entityapi.pending_steps"
