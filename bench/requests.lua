@@ -41,9 +41,9 @@ function init(args)
 	if body == "" then
 		body = nil
 	else
-		wrk.headers["Content-Type"] = "application/vnd.api+json"
+		wrk.headers["Content-Type"] = os.getenv("BENCH_TYPE")
 	end
-	wrk.headers["Accept"] = "application/vnd.api+json"
+	wrk.headers["Accept"] = os.getenv("BENCH_TYPE")
 	wrk.headers["Authorization"] = "Bearer " .. os.getenv("BENCH_TOKEN")
 	for i = 1, method == "POST" and 0 or 2000 do
 		made[i] = make()
