@@ -306,14 +306,13 @@ private_root_is_current()
 {
 	local ext scripts
 
-	# Scripts of earlier versions may lie around in a checkout that moved on.
+	# What was made here: an earlier version's script may still lie around.
 	ext=$STATE/root$("$PG_CONFIG" --sharedir)/extension
-	[[ -e $ext/$INSTALL_SCRIPT ]] || return 1
-	mapfile -t scripts < <(cd "$ext" && ls entityapi--*.sql)
+	scripts=("$INSTALL_SCRIPT" entityapi--*--*.sql)
 	cmp -s "$SERVER_BIN/postgres" "$PRIVATE_BIN/postgres" &&
 		cmp -s entityapi.so "$STATE/root$("$PG_CONFIG" --pkglibdir)/entityapi.so" &&
 		cmp -s entityapi.control "$ext/entityapi.control" &&
-		cmp -s <(cat "${scripts[@]}" 2>/dev/null) <(cd "$ext" && cat "${scripts[@]}") &&
+		cmp -s <(cat "${scripts[@]}") <(cd "$ext" && cat "${scripts[@]}" 2>/dev/null) &&
 		cmp -s shim/entityapi-shim "$PRIVATE_BIN/entityapi-shim"
 }
 
