@@ -51,6 +51,14 @@ static const Component parameters[] = {
 		"{'name':'page[after]','in':'query','description':'The cursor that "
 		"meta.page.after of the page before gave','schema':{'type':'string',"
 	"'minLength':1}}"},
+	{"parameters/pageAfterCursor",
+		"{'name':'page[after]','in':'query','description':'Instead of a "
+		"number: start, or the cursor in links.next of the page before',"
+	"'schema':{'type':'string','minLength':1}}"},
+	{"parameters/pageBeforeCursor",
+		"{'name':'page[before]','in':'query','description':'Instead of a "
+		"number: end, or the cursor in links.prev of the page after',"
+	"'schema':{'type':'string','minLength':1}}"},
 	{"parameters/include",
 		"{'name':'include','in':'query','description':'Paths of "
 		"relationships, separated by commas, whose resources come along in "
@@ -166,9 +174,12 @@ static const Component schemas[] = {
 	"{'type':'integer','format':'int64','minimum':0}}}"},
 	{"schemas/PageMeta",
 		"{'type':'object','required':['pagination'],'properties':"
-		"{'pagination':{'type':'object','required':['number','size'],"
-		"'properties':{'number':{'type':'integer','format':'int64',"
-		"'minimum':1},'size':{'type':'integer','minimum':1},'totalPages':"
+		"{'pagination':{'type':'object','required':['size'],'description':"
+		"'With number, or with before and after where the request used "
+		"cursors','properties':{'number':{'type':'integer','format':'int64',"
+		"'minimum':1},'size':{'type':'integer','minimum':1},"
+		"'before':{'type':['string','null']},'after':{'type':['string',"
+		"'null']},'totalPages':"
 		"{'type':'integer','format':'int64','minimum':0},'totalRecords':"
 	"{'type':'integer','format':'int64','minimum':0}}}}}"},
 	{"schemas/AtomicOperations",

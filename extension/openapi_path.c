@@ -58,6 +58,8 @@ static const struct
 	{"parameters/pageSize", EA_TAKES_LIST | EA_TAKES_KEYSET},
 	{"parameters/pageTotals", EA_TAKES_LIST},
 	{"parameters/pageAfter", EA_TAKES_KEYSET},
+	{"parameters/pageAfterCursor", EA_TAKES_CURSOR},
+	{"parameters/pageBeforeCursor", EA_TAKES_CURSOR},
 	{"parameters/include", EA_TAKES_SHAPE},
 	{"parameters/fields", EA_TAKES_SHAPE}
 };
@@ -270,13 +272,18 @@ write_parameters(Operation *op)
 {
 	EaApi	   *api = op->api;
 	int			flags = op->told->flags;
+	int			takes = op->told->takes;
 	int			before;
 
+	/* related resources are a list, if there may be many */
+	if (op->field != NULL && (takes & EA_TAKES_SHAPE) &&
+		ea_catalog_is_to_many(op->field))
+		takes |= EA_TAKES_LIST | EA_TAKES_CURSOR;
 	ea_openapi_put(api->out, ",'parameters':[");
 	before = api->out->len;
 	for (int i = 0; i < lengthof(parameters); i++)
 	{
-		if (parameters[i].group & op->told->takes)
+		if (parameters[i].group & takes)
 			refer_to_parameter(api, parameters[i].name);
 	}
 	if (asks_for(op, EA_API_IF_MATCH))

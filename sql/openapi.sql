@@ -33,7 +33,9 @@ SELECT count(*) > 0 AS applied FROM entityapi.apply_manifest('[
 		"name": {"type": "text"},
 		"part": {"type": "oneof", "target": "Part"}}}},
 	{"apiVersion": "entityapi/v1", "kind": "Entity", "metadata": {"name": "Screw"}, "spec": {"optimisticLocking": true,
-		"permissions": {"Clerk": ["create", "read", "update", "delete"]}, "fields": {"name": {"type": "string"}}}},
+		"permissions": {"Clerk": ["create", "read", "update", "delete"]}, "fields": {"name": {"type": "string"},
+		"bolts": {"type": "ref", "target": "Screw", "relation": "OneToMany", "mappedBy": "bolt"},
+		"bolt": {"type": "ref", "target": "Screw", "relation": "ManyToOne"}}}},
 	{"apiVersion": "entityapi/v1", "kind": "Entity", "metadata": {"name": "Nail"}, "spec": {"since": 2, "tenantScoped": true,
 		"permissions": {"Clerk": ["create", "read", "update", "delete"]}, "fields": {"name": {"type": "string"}}}},
 	{"apiVersion": "entityapi/v1", "kind": "OneOf", "metadata": {"name": "Part"}, "spec": {"members": ["Screw", "Nail"]}}
@@ -80,6 +82,11 @@ parts AS (
 	SELECT v, kind.key || '/' || part.key AS name FROM generate_series(1, 2) v,
 		jsonb_each(pg_temp.part(v, 'components')) kind, jsonb_each(kind.value) part WHERE kind.key <> 'securitySchemes')
 SELECT r.v AS v1, r.name AS refers, p.v AS v2, p.name AS unused FROM all_refs r FULL JOIN parts p USING (v, name) WHERE r.name IS NULL OR p.name IS NULL;
+
+-- lists take what lists take, related ones as well
+SELECT path, (SELECT string_agg(replace(p->>'$ref', '#/components/parameters/', ''), ' ')
+	FROM jsonb_array_elements(pg_temp.part(1, 'paths', path, 'get', 'parameters')) p)
+FROM (VALUES ('/api/v1/screws'), ('/api/v1/screws/{id}/bolts'), ('/api/v1/screws/{id}/bolt'), ('/manage/audit'), ('/auth/me/api-keys')) v(path);
 
 -- one tenant: no paths of tenants, no header that names one
 SELECT count(*) > 0 AS dropped FROM entityapi.apply_manifest('[]', allow_data_loss => ARRAY(SELECT name FROM entityapi.entity));
