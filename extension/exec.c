@@ -109,8 +109,8 @@ make_params(int nparams, const Oid *types, const Datum *values,
  * key.  A plan is looked at once; the cache's entry remembers what it is.
  */
 static bool
-run_by_key(EaPlan *kept, const Datum *values, const bool *isnull,
-		   EaRowFunction row, void *arg, uint64 *n)
+run_by_key(EaPlan *kept, bool nested, const Datum *values,
+		   const bool *isnull, EaRowFunction row, void *arg, uint64 *n)
 {
 	List	   *sources;
 	CachedPlanSource *source;
@@ -131,6 +131,12 @@ run_by_key(EaPlan *kept, const Datum *values, const bool *isnull,
 	stmt = linitial_node(PlannedStmt, plan->stmt_list);
 	if (kept->generation != plan->generation)
 	{
+		/* the old scan may be the one that runs around us */
+		if (nested && kept->scan != NULL)
+		{
+			ReleaseCachedPlan(plan, CurrentResourceOwner);
+			return false;
+		}
 		ea_keyscan_free(kept->scan);
 		kept->scan = NULL;
 		kept->generation = plan->generation;
@@ -145,15 +151,15 @@ run_by_key(EaPlan *kept, const Datum *values, const bool *isnull,
 
 /* The same for a statement that sees what was committed by now. */
 static bool
-run_by_key_now(EaPlan *kept, const Datum *values, const bool *isnull,
-			   EaRowFunction row, void *arg, uint64 *n)
+run_by_key_now(EaPlan *kept, bool nested, const Datum *values,
+			   const bool *isnull, EaRowFunction row, void *arg, uint64 *n)
 {
 	bool		done;
 
 	if (!kept->one_row || row == NULL)
 		return false;
 	PushActiveSnapshot(GetTransactionSnapshot());
-	done = run_by_key(kept, values, isnull, row, arg, n);
+	done = run_by_key(kept, nested, values, isnull, row, arg, n);
 	PopActiveSnapshot();
 	return done;
 }
@@ -166,6 +172,7 @@ ea_exec_run(const char *sql, int nparams, const Oid *types,
 	SPIExecuteOptions options = {0};
 	RowReceiver receiver = {0};
 	EaPlan	   *kept;
+	bool		nested;
 	uint64		n;
 	int			result;
 
@@ -177,9 +184,14 @@ ea_exec_run(const char *sql, int nparams, const Oid *types,
 
 	/* SPI leaves its own context current, which dies with the connection */
 	MemoryContextSwitchTo(receiver.caller);
-	if (mode == EA_EXEC_READ ? run_by_key(kept, values, isnull, row, arg, &n)
-		: run_by_key_now(kept, values, isnull, row, arg, &n))
+	nested = ea_plancache_enter();
+	if (mode == EA_EXEC_READ
+		? run_by_key(kept, nested, values, isnull, row, arg, &n)
+		: run_by_key_now(kept, nested, values, isnull, row, arg, &n))
+	{
+		ea_plancache_leave();
 		return n;
+	}
 
 	receiver.pub.receiveSlot = receive_row;
 	receiver.pub.rStartup = startup;
@@ -198,6 +210,7 @@ ea_exec_run(const char *sql, int nparams, const Oid *types,
 	if (result < 0)
 		elog(ERROR, "could not run a statement: %s",
 			 SPI_result_code_string(result));
+	ea_plancache_leave();
 	return SPI_processed;
 }
 

@@ -8,8 +8,11 @@
  * under the same text, when a manifest widens a column; then the plan is made
  * again.  Everything else that outdates a plan PostgreSQL notices itself.
  *
- * A plan of ours is never dropped while it runs: only one statement runs at
- * a time, because handle() refuses to be called from within itself.
+ * A plan may run while others are asked for: a trigger of the owner's can call
+ * functions of ours that run statements of their own.  So what is dropped
+ * while any statement runs is only taken out, and freed when none does.  After
+ * an error nobody tells that a statement has ended; the end of the transaction
+ * does.
  *
  * extension/plancache.c
  *
@@ -17,6 +20,7 @@
  */
 #include "postgres.h"
 
+#include "access/xact.h"
 #include "commands/extension.h"
 #include "common/hashfn.h"
 #include "guc.h"
@@ -31,17 +35,26 @@ typedef struct PlanKey
 	int			len;
 } PlanKey;
 
-typedef struct PlanEntry
+/* A plan, which stays where it is while statements use it. */
+typedef struct PlanItem
 {
-	PlanKey		key;			/* must be first; sql is owned */
 	EaPlan		kept;
+	char	   *sql;
 	int			nparams;
 	Oid		   *types;
-	dlist_node	node;			/* in lru, newest first */
+	dlist_node	node;			/* in lru, newest first, or in dropped */
+} PlanItem;
+
+typedef struct PlanEntry
+{
+	PlanKey		key;			/* must be first; the item's sql */
+	PlanItem   *item;
 } PlanEntry;
 
 static HTAB *plans = NULL;
 static dlist_head lru = DLIST_STATIC_INIT(lru);
+static dlist_head dropped = DLIST_STATIC_INIT(dropped);
+static int	running = 0;		/* statements, since the transaction began */
 static int64 hits = 0;
 static int64 misses = 0;
 
@@ -63,6 +76,12 @@ match_keys(const void *a, const void *b, Size size)
 }
 
 static void
+forget_running(XactEvent event, void *arg)
+{
+	running = 0;
+}
+
+static void
 create_table(void)
 {
 	HASHCTL		ctl = {0};
@@ -75,19 +94,54 @@ create_table(void)
 	plans = hash_create("entityapi plans", 256, &ctl,
 						HASH_ELEM | HASH_FUNCTION | HASH_COMPARE |
 						HASH_CONTEXT);
+	RegisterXactCallback(forget_running, NULL);
 }
 
 static void
-drop_plan(PlanEntry *entry)
+free_item(PlanItem *item)
 {
-	char	   *sql = (char *) entry->key.sql;
+	dlist_delete(&item->node);
+	SPI_freeplan(item->kept.plan);
+	ea_keyscan_free(item->kept.scan);
+	pfree(item->types);
+	pfree(item->sql);
+	pfree(item);
+}
 
-	dlist_delete(&entry->node);
-	SPI_freeplan(entry->kept.plan);
-	ea_keyscan_free(entry->kept.scan);
-	pfree(entry->types);
-	hash_search(plans, &entry->key, HASH_REMOVE, NULL);
-	pfree(sql);
+static void
+drop_plan(PlanItem *item)
+{
+	PlanKey		key = {item->sql, strlen(item->sql)};
+
+	hash_search(plans, &key, HASH_REMOVE, NULL);
+	if (running == 0)
+	{
+		free_item(item);
+		return;
+	}
+	dlist_delete(&item->node);
+	dlist_push_head(&dropped, &item->node);
+}
+
+static void
+free_dropped(void)
+{
+	while (running == 0 && !dlist_is_empty(&dropped))
+		free_item(dlist_head_element(PlanItem, node, &dropped));
+}
+
+bool
+ea_plancache_enter(void)
+{
+	return running++ > 0;
+}
+
+void
+ea_plancache_leave(void)
+{
+	/* it is 0 already if the transaction has ended meanwhile */
+	if (running > 0)
+		running--;
 }
 
 bool
@@ -108,13 +162,12 @@ cursor_options(bool one_row)
 	return 0;
 }
 
-static PlanEntry *
+static PlanItem *
 make_plan(const PlanKey *key, int nparams, const Oid *types, bool one_row)
 {
 	SPIPlanPtr	plan;
 	PlanEntry  *entry;
-	char	   *sql;
-	Oid		   *kept_types;
+	PlanItem   *item;
 	bool		found;
 
 	plan = SPI_prepare_cursor(key->sql, nparams, (Oid *) types,
@@ -124,22 +177,23 @@ make_plan(const PlanKey *key, int nparams, const Oid *types, bool one_row)
 			 SPI_result_code_string(SPI_result));
 
 	/* all that can fail comes before the plan leaves the transaction */
-	sql = MemoryContextStrdup(TopMemoryContext, key->sql);
-	kept_types = MemoryContextAlloc(TopMemoryContext,
-									Max(nparams, 1) * sizeof(Oid));
+	item = MemoryContextAllocZero(TopMemoryContext, sizeof(PlanItem));
+	item->sql = MemoryContextStrdup(TopMemoryContext, key->sql);
+	item->types = MemoryContextAlloc(TopMemoryContext,
+									 Max(nparams, 1) * sizeof(Oid));
 	if (nparams > 0)
-		memcpy(kept_types, types, nparams * sizeof(Oid));
+		memcpy(item->types, types, nparams * sizeof(Oid));
+	item->nparams = nparams;
+	item->kept.plan = plan;
+	item->kept.one_row =
+		(cursor_options(one_row) & CURSOR_OPT_GENERIC_PLAN) != 0;
 	entry = hash_search(plans, key, HASH_ENTER, &found);
 	Assert(!found);
-	entry->key.sql = sql;
-	memset(&entry->kept, 0, sizeof(EaPlan));
-	entry->kept.plan = plan;
-	entry->kept.one_row = (cursor_options(one_row) & CURSOR_OPT_GENERIC_PLAN) != 0;
-	entry->nparams = nparams;
-	entry->types = kept_types;
-	dlist_push_head(&lru, &entry->node);
+	entry->key.sql = item->sql;
+	entry->item = item;
+	dlist_push_head(&lru, &item->node);
 	SPI_keepplan(plan);
-	return entry;
+	return item;
 }
 
 EaPlan *
@@ -151,26 +205,27 @@ ea_plancache_get(const char *sql, int nparams, const Oid *types,
 
 	if (plans == NULL)
 		create_table();
+	free_dropped();
 
 	entry = hash_search(plans, &key, HASH_FIND, NULL);
 	if (entry != NULL &&
-		(entry->nparams != nparams ||
+		(entry->item->nparams != nparams ||
 		 (nparams > 0 &&
-		  memcmp(entry->types, types, nparams * sizeof(Oid)) != 0)))
+		  memcmp(entry->item->types, types, nparams * sizeof(Oid)) != 0)))
 	{
-		drop_plan(entry);
+		drop_plan(entry->item);
 		entry = NULL;
 	}
 	if (entry != NULL)
 	{
 		hits++;
-		dlist_move_head(&lru, &entry->node);
-		return &entry->kept;
+		dlist_move_head(&lru, &entry->item->node);
+		return &entry->item->kept;
 	}
 
 	misses++;
 	while (hash_get_num_entries(plans) >= ea_guc_plan_cache_size)
-		drop_plan(dlist_tail_element(PlanEntry, node, &lru));
+		drop_plan(dlist_tail_element(PlanItem, node, &lru));
 	return &make_plan(&key, nparams, types, one_row)->kept;
 }
 

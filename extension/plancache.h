@@ -26,10 +26,17 @@ typedef struct EaPlan
 /*
  * The plan for a statement, prepared when it is not there yet or no longer
  * valid.  It stays the cache's; the caller must not keep it beyond the next
- * call.
+ * call, unless its statement runs then.
  */
 extern EaPlan *ea_plancache_get(const char *sql, int nparams,
 								const Oid *types, bool one_row);
+
+/*
+ * A statement begins, or has ended without an error.  Plans that were got
+ * are not freed in between.  True if another statement runs already.
+ */
+extern bool ea_plancache_enter(void);
+extern void ea_plancache_leave(void);
 
 /* Hits and misses of this backend. */
 extern void ea_plancache_stats(int64 *hits, int64 *misses);
