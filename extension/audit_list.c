@@ -265,6 +265,7 @@ is_about_time(const EaRsql *condition)
 		? find_selector(condition) : -1;
 
 	return i >= 0 && strcmp(selectors[i].name, "at") == 0 &&
+		condition->op != EA_RSQL_ISNULL &&
 		(operators[condition->op].needs == EA_CAN_ORDER ||
 		 condition->op == EA_RSQL_EQ);
 }

@@ -57,7 +57,8 @@ for my $name (sort keys %column)
 	  [ "$name=ilike=%25" . lc substr($values[-1], 2), "$column ilike '%" . substr($values[-1], 2) . "'" ] if $name ne 'tenantId';
 }
 push @filters, map { [ "at=$_->[0]=$late", "at $_->[1] '$late'" ] } [ lt => '<' ], [ le => '<=' ], [ gt => '>' ], [ ge => '>=' ];
-push @filters, [ "at==$late", "at = '$late'" ], [ "at!=$late", "at <> '$late'" ], [ "at=lt=2001-01-01T00:00:00Z", 'false' ];
+push @filters, [ "at==$late", "at = '$late'" ], [ "at!=$late", "at <> '$late'" ], [ "at=lt=2001-01-01T00:00:00Z", 'false' ],
+  [ 'at=isnull=true', 'false' ], [ 'at=isnull=false', 'true' ];
 
 # Pairs: each drives with each as the rest, with and without a time, and in OR
 my @some = grep { $_->[0] =~ /^(?:tenantId|actorId|action|outcome|targetType|targetId|requestId)==/ && $_->[0] !~ /0000-4000|none|nobody/ } @filters;
