@@ -40,7 +40,7 @@ typedef enum Drive
 	DRIVES_REFUSALS,			/* what is not SUCCESS has indexes */
 	DRIVES_ACTOR,
 	DRIVES,
-	DRIVES_ALONE				/* so few that their order needs no index */
+	DRIVES_ALONE				/* mostly few; their order has no index */
 } Drive;
 
 static const struct
@@ -445,6 +445,17 @@ limit_range(EaRequest *req, const Conditions *conditions, Range *range)
 	}
 }
 
+/* What the caller's tenant has. */
+static void
+read_tenant(EaRequest *req, Range *range)
+{
+	range->column = "tenant_id";
+	range->condition = -1;
+	range->of_tenant = true;
+	range->type = UUIDOID;
+	range->value = UUIDPGetDatum(&req->principal->tenant);
+}
+
 /*
  * The range as the driver makes it.  Without a better one a TenantAdmin reads
  * what his tenant has.  For refusals the planner may choose: all that it can
@@ -459,11 +470,7 @@ find_range(EaRequest *req, Conditions *conditions, Range *range)
 	range->of_tenant = !req->principal->super_admin &&
 		drive <= DRIVES_REFUSALS;
 	if (range->of_tenant && drive != DRIVES_REFUSALS)
-	{
-		range->column = "tenant_id";
-		range->type = UUIDOID;
-		range->value = UUIDPGetDatum(&req->principal->tenant);
-	}
+		read_tenant(req, range);
 	else if (drive != DRIVES_REFUSALS && drive != DRIVES_ALONE)
 		range->condition = conditions->driver;
 
@@ -692,7 +699,7 @@ read_records(ListPage *page, const Conditions *conditions,
 
 /* Fill the page; false if it ends before it is full and before the log does. */
 static bool
-read_page(ListPage *page, const Conditions *conditions, Range *range)
+read_page(ListPage *page, Conditions *conditions, Range *range)
 {
 	TimestampTz started = GetCurrentTimestamp();
 	int			limit = conditions->rest ? FIRST_READ : page->size + 1;
@@ -703,10 +710,20 @@ read_page(ListPage *page, const Conditions *conditions, Range *range)
 
 		if (n < limit || page->n > page->size)
 			return true;
-		/* where somebody else's record is, is nobody's business */
-		if (!page->foreign &&
-			TimestampDifferenceExceeds(started, GetCurrentTimestamp(),
-									   READ_MS))
+		/*
+		 * Where somebody else's record is, is nobody's business, and how many
+		 * there are is none either: the ids are clients' to choose, so they
+		 * may be any number.  From there on it is the tenant's that are read.
+		 */
+		if (page->foreign)
+		{
+			conditions->driver = -1;
+			conditions->drive = DRIVES_NOT;
+			conditions->rest = true;
+			read_tenant(page->req, range);
+		}
+		else if (TimestampDifferenceExceeds(started, GetCurrentTimestamp(),
+											READ_MS))
 			return false;
 		CHECK_FOR_INTERRUPTS();
 		range->has_first = true;
