@@ -31,6 +31,7 @@
 #include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
 #include "utils/lsyscache.h"
+#include "utils/resowner.h"
 #include "utils/timestamp.h"
 #include "utils/xid8.h"
 #include "uuid.h"
@@ -270,6 +271,67 @@ erase_tenant(EaRequest *req, const Deleted *deleted, bool *more)
 	return n;
 }
 
+/* Nothing that another tenant would fail by, too. */
+static bool
+is_its_own(const ErrorData *edata)
+{
+	switch (ERRCODE_TO_CATEGORY(edata->sqlerrcode))
+	{
+		case ERRCODE_INSUFFICIENT_RESOURCES:
+		case ERRCODE_OPERATOR_INTERVENTION:
+		case ERRCODE_TRANSACTION_ROLLBACK:
+		case ERRCODE_SYSTEM_ERROR:
+			return false;
+	}
+	return true;
+}
+
+/*
+ * The same, in a subtransaction: what somebody's table or trigger refuses to
+ * let go keeps back this tenant, not those after it or whatever else the
+ * caller looks after.
+ */
+static int64
+try_tenant(EaRequest *req, const Deleted *deleted, bool *more)
+{
+	ResourceOwner owner = CurrentResourceOwner;
+	MemoryContext mcxt = CurrentMemoryContext;
+	volatile int64 n = 0;
+
+	BeginInternalSubTransaction(NULL);
+	MemoryContextSwitchTo(mcxt);
+	PG_TRY();
+	{
+		n = erase_tenant(req, deleted, more);
+		ReleaseCurrentSubTransaction();
+		MemoryContextSwitchTo(mcxt);
+		CurrentResourceOwner = owner;
+	}
+	PG_CATCH();
+	{
+		ErrorData  *edata;
+
+		MemoryContextSwitchTo(mcxt);
+		edata = CopyErrorData();
+		FlushErrorState();
+		RollbackAndReleaseCurrentSubTransaction();
+		MemoryContextSwitchTo(mcxt);
+		CurrentResourceOwner = owner;
+		if (!is_its_own(edata))
+			ReThrowError(edata);
+		ereport(LOG,
+				(errcode(edata->sqlerrcode),
+				 errmsg("entityapi cannot erase tenant %s: %s",
+						ea_uuid_text(&deleted->id), edata->message),
+				 edata->context ? errcontext("%s", edata->context) : 0,
+				 errhidestmt(true)));
+		n = 0;
+		*more = false;
+	}
+	PG_END_TRY();
+	return n;
+}
+
 int64
 ea_erase_step(EaRequest *req, bool *more)
 {
@@ -286,6 +348,6 @@ ea_erase_step(EaRequest *req, bool *more)
 
 	/* one that has to wait for others' transactions keeps nobody waiting */
 	for (int i = 0; i < list.n && n == 0 && !*more; i++)
-		n = erase_tenant(req, &list.tenants[i], more);
+		n = try_tenant(req, &list.tenants[i], more);
 	return n;
 }

@@ -18,8 +18,9 @@
  * until EA_ERASE_STEP_MS have passed.  Nobody but requests of that tenant
  * waits for it, and it leaves at once if another session is at it.  Returns
  * the number of rows taken away; *more says whether the next step has work
- * to do now.  SPI must be connected.  A step that fails says so by an error;
- * a later one begins where it is needed.
+ * to do now.  SPI must be connected.  A tenant whose rows
+ * cannot be deleted is told of in the server's log, and the next one's turn
+ * comes; a later step tries again.
  */
 extern int64 ea_erase_step(EaRequest *req, bool *more);
 
