@@ -52,7 +52,8 @@ buffer_reserve(struct buffer *buffer, size_t extra)
 void
 buffer_append(struct buffer *buffer, const char *bytes, size_t length)
 {
-	if (!buffer_reserve(buffer, length))
+	/* nothing may have no address, which memcpy() does not like */
+	if (!buffer_reserve(buffer, length) || length == 0)
 		return;
 	memcpy(buffer->data + buffer->length, bytes, length);
 	buffer->length += length;

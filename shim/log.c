@@ -6,10 +6,14 @@
  *-------------------------------------------------------------------------
  */
 #include <errno.h>
+#include <limits.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -21,13 +25,40 @@
 /* Waiting lines that are so long together are written at once. */
 #define WAITING_BYTES (64 * 1024)
 
+/* The most that wait while somebody else writes. */
+#define WAITING_MAX (1024 * 1024)
+
+/* How long a log may hold up those who write into it, once. */
+#define PATIENCE_MS 1000
+
+/*
+ * Where lines go.  A reader that hangs fills its pipe, and would stop all
+ * requests; so we wait for a while, and then lose lines until there is room
+ * again.  All of it is guarded by "writing".
+ */
+struct sink
+{
+	int			file;
+	mode_t		type;			/* of the file; 0: not looked at yet */
+	bool		stuck;			/* was full the last time */
+	bool		torn;			/* the last line has no end */
+};
+
+static struct sink access_sink = {.file = STDOUT_FILENO};
+static struct sink event_sink = {.file = STDERR_FILENO};
+
+/*
+ * One at a time writes, into either of the two, which may be one pipe: that
+ * there was room means that there still is.  Taken before the other mutex.
+ */
+static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER;
+
 /*
  * Lines of the access log that wait.  Who writes holds "writing" from before it
  * takes the lines until they are out, so that they stay in order.
  */
 static struct
 {
-	pthread_mutex_t writing;	/* taken before the other one */
 	pthread_mutex_t mutex;		/* guards all below but "taken" */
 	pthread_cond_t changed;
 	pthread_t	thread;
@@ -38,7 +69,6 @@ static struct
 	struct buffer lines;
 	struct buffer taken;		/* guarded by "writing" */
 }			waiting = {
-	.writing = PTHREAD_MUTEX_INITIALIZER,
 	.mutex = PTHREAD_MUTEX_INITIALIZER
 };
 
@@ -73,50 +103,104 @@ append_member(struct buffer *line, const char *name, const char *value)
 	buffer_json_string(line, value);
 }
 
-/*
- * Writes all bytes; false if that fails.  A log that cannot be written must not
- * take the service with it.
- */
+/* Whether there is room for some bytes before the time is up. */
 static bool
-write_bytes(int file, const struct buffer *bytes)
+has_room(const struct sink *sink, uint64_t deadline)
+{
+	struct pollfd file = {.fd = sink->file,.events = POLLOUT};
+	uint64_t	now = now_micros();
+	int			left_ms = now < deadline ?
+		(int) ((deadline - now + 999) / 1000) : 0;
+	int			state;
+
+	if (sink->type == S_IFREG)
+		return true;
+	while ((state = poll(&file, 1, left_ms)) < 0 && errno == EINTR)
+		;
+	return state != 0;
+}
+
+/*
+ * Writes bytes.  A pipe with any room takes PIPE_BUF of them without waiting; a
+ * socket can be told not to wait, and a file never does.  Returns how many were
+ * written.
+ */
+static size_t
+put(struct sink *sink, const char *data, size_t length, uint64_t deadline)
 {
 	size_t		done = 0;
 
-	while (done < bytes->length)
+	sink->stuck = false;
+	while (done < length)
 	{
-		ssize_t		written = write(file, bytes->data + done,
-									bytes->length - done);
+		size_t		piece = length - done;
+		ssize_t		written;
 
+		if (sink->type != S_IFREG && piece > PIPE_BUF)
+			piece = PIPE_BUF;
+		sink->stuck = !has_room(sink, deadline);
+		if (sink->stuck)
+			break;
+		if (sink->type == S_IFSOCK)
+			written = send(sink->file, data + done, piece,
+						   MSG_DONTWAIT | MSG_NOSIGNAL);
+		else
+			written = write(sink->file, data + done, piece);
 		if (written < 0 && errno == EINTR)
 			continue;
+		if (written < 0 && errno == EAGAIN && now_micros() < deadline)
+			continue;
 		if (written <= 0)
-			return false;
+			break;
 		done += (size_t) written;
 	}
-	return true;
+	return done;
+}
+
+/*
+ * Writes lines; returns how many of them were lost.  A log that cannot be
+ * written must not take the service with it.  "writing" is held.
+ */
+static uint64_t
+write_lines(struct sink *sink, const struct buffer *lines)
+{
+	uint64_t	deadline = now_micros() +
+		(sink->stuck ? 0 : PATIENCE_MS * 1000);
+	uint64_t	lost = 0;
+	size_t		done = 0;
+	struct stat status;
+
+	if (sink->type == 0 && fstat(sink->file, &status) == 0)
+		sink->type = status.st_mode & S_IFMT;
+	if (sink->torn)
+		sink->torn = put(sink, "\n", 1, deadline) == 0;
+	if (!sink->torn)
+	{
+		done = put(sink, lines->data, lines->length, deadline);
+		sink->torn = done > 0 && lines->data[done - 1] != '\n';
+	}
+	for (; done < lines->length; done++)
+		lost += lines->data[done] == '\n';
+	return lost;
 }
 
 /* -------- waiting lines -------- */
 
-/* Writes the lines that wait. */
+/* Writes the lines that wait; "writing" is held. */
 static void
 flush(void)
 {
 	struct buffer emptied;
-	int			count;
 
-	pthread_mutex_lock(&waiting.writing);
 	buffer_clear(&waiting.taken);
 	pthread_mutex_lock(&waiting.mutex);
 	emptied = waiting.taken;
 	waiting.taken = waiting.lines;
 	waiting.lines = emptied;
-	count = waiting.count;
 	waiting.count = 0;
 	pthread_mutex_unlock(&waiting.mutex);
-	if (!write_bytes(STDOUT_FILENO, &waiting.taken))
-		metrics_add(METRIC_LOG_LINES_LOST, (uint64_t) count);
-	pthread_mutex_unlock(&waiting.writing);
+	metrics_add(METRIC_LOG_LINES_LOST,
+				write_lines(&access_sink, &waiting.taken));
 }
 
 /* Lets lines gather for a while once there is one, then writes them. */
@@ -144,7 +228,9 @@ flush_regularly(void *nothing)
 			state = pthread_cond_timedwait(&waiting.changed, &waiting.mutex,
 										   &until);
 		pthread_mutex_unlock(&waiting.mutex);
+		pthread_mutex_lock(&writing);
 		flush();
+		pthread_mutex_unlock(&writing);
 		pthread_mutex_lock(&waiting.mutex);
 	}
 	pthread_mutex_unlock(&waiting.mutex);
@@ -181,25 +267,40 @@ log_stop(void)
 	pthread_join(waiting.thread, NULL);
 	pthread_cond_destroy(&waiting.changed);
 	waiting.running = false;
+	pthread_mutex_lock(&writing);
 	flush();
+	pthread_mutex_unlock(&writing);
 	buffer_free(&waiting.lines);
 	buffer_free(&waiting.taken);
 }
 
-/* Adds a line to those that wait; a full buffer is written by who fills it. */
+/*
+ * Adds a line to those that wait.  A full buffer is written by who fills it,
+ * unless somebody is at it: then lines go on to wait, within a limit.
+ */
 static void
 add_waiting(const struct buffer *line)
 {
 	bool		full;
+	bool		lost;
 
 	pthread_mutex_lock(&waiting.mutex);
-	buffer_append(&waiting.lines, line->data, line->length);
-	if (++waiting.count == 1)
+	lost = waiting.lines.length + line->length > WAITING_MAX ||
+		!buffer_reserve(&waiting.lines, line->length);
+	waiting.lines.failed = false;
+	if (!lost)
+		buffer_append(&waiting.lines, line->data, line->length);
+	if (!lost && ++waiting.count == 1)
 		pthread_cond_signal(&waiting.changed);
-	full = waiting.lines.length >= WAITING_BYTES || waiting.lines.failed;
+	full = waiting.lines.length >= WAITING_BYTES;
 	pthread_mutex_unlock(&waiting.mutex);
-	if (full)
+	if (lost)
+		metrics_add(METRIC_LOG_LINES_LOST, 1);
+	if (full && pthread_mutex_trylock(&writing) == 0)
+	{
 		flush();
+		pthread_mutex_unlock(&writing);
+	}
 }
 
 /* -------- lines -------- */
@@ -227,11 +328,20 @@ log_access(struct buffer *line, const struct access_record *record)
 		append_member(line, "spanId", record->span_id);
 	}
 	buffer_string(line, "}\n");
-	if (line->failed || (!waiting.running &&
-						 !write_bytes(STDOUT_FILENO, line)))
+	if (line->failed)
 		metrics_add(METRIC_LOG_LINES_LOST, 1);
 	else if (waiting.running)
 		add_waiting(line);
+	else
+	{
+		uint64_t	lost;
+
+		pthread_mutex_lock(&writing);
+		lost = write_lines(&access_sink, line);
+		pthread_mutex_unlock(&writing);
+		if (lost > 0)
+			metrics_add(METRIC_LOG_LINES_LOST, lost);
+	}
 }
 
 void
@@ -273,6 +383,10 @@ log_event(enum log_level level, const char *event, const char *request_id,
 	append_member(&line, "message", message);
 	buffer_string(&line, "}\n");
 	if (!line.failed)
-		write_bytes(STDERR_FILENO, &line);
+	{
+		pthread_mutex_lock(&writing);
+		write_lines(&event_sink, &line);
+		pthread_mutex_unlock(&writing);
+	}
 	buffer_free(&line);
 }

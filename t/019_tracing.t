@@ -8,7 +8,9 @@ use lib "$FindBin::Bin/lib";
 
 use EntityApi::Shim;
 use EntityApi::Test;
+use Fcntl qw(O_NONBLOCK O_RDWR);
 use JSON::PP;
+use POSIX ();
 use Test::More;
 use Time::HiRes qw(sleep time);
 
@@ -146,5 +148,52 @@ subtest 'a log that cannot be written' => sub {
 	waitpid $pid, 0;
 	is($?, 0, 'ends with 0');
 };
+
+# Nobody reads what the shim writes into a full pipe, as happens when whoever
+# collects logs hangs.
+for my $delay (0, 10)
+{
+	subtest "a log that nobody reads, lines waiting for $delay ms" => sub {
+		my $folder = File::Temp->newdir;
+		my $pipe = "$folder/pipe";
+		POSIX::mkfifo($pipe, 0600) or die "mkfifo: $!\n";
+		sysopen my $reader, $pipe, O_RDWR | O_NONBLOCK or die "$pipe: $!\n";
+		fcntl $reader, 1031, 4096 or die "F_SETPIPE_SZ: $!\n";
+
+		my $port = do {
+			IO::Socket::INET->new(LocalAddr => '127.0.0.1', LocalPort => 0, Listen => 1)->sockport };
+		my $pid = EntityApi::Test::start(
+			[ EntityApi::Test::private_program('entityapi-shim'), 'serve', '--listen', "127.0.0.1:$port", '--metrics', 'true',
+				'--access-log-delay-ms', $delay, '--database', $cluster->conninfo('entityapi_shim') ],
+			out => $pipe, service => 1);
+		my $client = HTTP::Tiny->new(timeout => 10, keep_alive => 0);
+		my $get = sub { $client->get("http://127.0.0.1:$port$_[0]", { headers => { 'X-Request-Id' => $_[1] // 'x' } }) };
+
+		ok(EntityApi::Test::wait_until(10, sub { $get->('/actuator/health')->{status} == 200 }), 'serves');
+		my $started = time;
+		my @wrong = grep { $get->('/x')->{status} != 200 } 1 .. 400;
+		is(scalar @wrong, 0, 'answers, although the pipe is full');
+		cmp_ok(time - $started, '<', 20, 'and soon');
+		ok(EntityApi::Test::wait_until(5, sub {
+					$get->('/actuator/prometheus')->{content} =~ /^entityapi_log_lines_lost_total [1-9]/m }), 'what is lost is counted');
+
+		my $read = sub {
+			my $text = '';
+			while (sysread $reader, my $piece, 65536) { $text .= $piece }
+			return $text;
+		};
+		my $text = $read->();
+		ok(EntityApi::Test::wait_until(5, sub {
+					$get->('/x', 'again'); $text .= $read->(); $text =~ /"again".*\n/ }), 'what is written later, arrives');
+		my @broken = grep { !eval { decode_json($_) } } split /\n/, $text =~ s/[^\n]*\z//r;
+		cmp_ok(scalar @broken, '<=', 2, 'and stands on lines of its own');
+		$get->('/x') for 1 .. 100;
+		$started = time;
+		kill TERM => $pid;
+		ok(EntityApi::Test::wait_until(8, sub { waitpid($pid, POSIX::WNOHANG()) > 0 }), 'it ends, too')
+		  or kill KILL => $pid;
+		is($?, 0, 'with 0');
+	};
+}
 
 done_testing;
