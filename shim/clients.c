@@ -38,8 +38,12 @@
 /* So many closed descriptors in a row mean that there are no more. */
 #define MAX_GAP 1024
 
-/* A connection of civetweb is some kilobytes large. */
-#define MAX_DISTANCE 65536
+/*
+ * The versions of civetweb in which what mg_get_request_info() gives is a
+ * member of the connection, with the addresses in it before init_connection is
+ * called: their sources have been read.
+ */
+static const char *const versions[] = {"1.15", "1.16"};
 
 struct clients
 {
@@ -49,6 +53,7 @@ struct clients
 	int			capacity;
 	int			open;
 	int			reserve;		/* threads that should be free */
+	bool		may_learn;		/* this civetweb is one that we know */
 	atomic_long distance;		/* see clients_learn(); 0: not known */
 };
 
@@ -61,6 +66,22 @@ enum rank
 	RANK_REFUSED
 };
 
+bool
+clients_know_civetweb(void)
+{
+	size_t		i;
+
+	/* what it was built with tells how the members' members lie */
+	if (strcmp(mg_version(), CIVETWEB_VERSION) != 0)
+		return false;
+	for (i = 0; i < sizeof(versions) / sizeof(versions[0]); i++)
+	{
+		if (strcmp(mg_version(), versions[i]) == 0)
+			return true;
+	}
+	return false;
+}
+
 struct clients *
 clients_create(long threads)
 {
@@ -68,6 +89,7 @@ clients_create(long threads)
 
 	if (clients == NULL)
 		return NULL;
+	clients->may_learn = clients_know_civetweb();
 	clients->capacity = (int) threads;
 	clients->reserve = threads >= 16 ? (int) threads / 8 : 1;
 	clients->records = calloc((size_t) threads, sizeof(struct client *));
@@ -126,43 +148,42 @@ client_note(struct client *client, enum client_state state)
 
 /*
  * civetweb's mg_get_request_info() gives nothing for a connection that has not
- * asked anything.  It is a part of the connection, so what one of them tells
- * holds for all: the distance between the two.  Should that ever differ, we do
- * without.
+ * asked anything.  In the versions above it is a part of the connection, so
+ * what one of them tells holds for all: the distance between the two.  With
+ * another one nothing is learnt, and nothing is read that it did not give us:
+ * then a connection is known from its first request on.
  */
 void
 clients_learn(struct clients *clients, const struct mg_connection *connection,
 			  const struct mg_request_info *info)
 {
-	long		distance = (const char *) info - (const char *) connection;
-	long		known = atomic_load_explicit(&clients->distance,
-											 memory_order_relaxed);
-
-	if (known == distance || known < 0)
-		return;
-	if (known != 0 || distance <= 0 || distance > MAX_DISTANCE)
-		distance = -1;
-	atomic_store(&clients->distance, distance);
+	if (clients->may_learn)
+		atomic_store_explicit(&clients->distance,
+							  (const char *) info - (const char *) connection,
+							  memory_order_relaxed);
 }
 
-/* Finds out who is at the other end; the mutex is held. */
+/* Notes who is at the other end; the mutex is held. */
 static void
-identify(const struct clients *clients, struct client *client,
-		 const struct config *config)
+note_peer(struct client *client, const struct mg_request_info *info)
 {
-	const struct mg_request_info *info;
-	long		distance = atomic_load(&clients->distance);
-
-	if (client->is_known || distance <= 0 || client->connection == NULL)
-		return;
-	info = (const struct mg_request_info *)
-		((const char *) client->connection + distance);
 	client->is_known =
 		inet_pton(AF_INET, info->remote_addr, &client->address) == 1;
 	client->port = htons((in_port_t) info->remote_port);
 	client->own_port = htons((in_port_t) info->server_port);
-	if (config != NULL)
-		client->is_exempt = config_trusts(config, info->remote_addr);
+}
+
+/* Finds out who is at the other end; the mutex is held. */
+static void
+identify(const struct clients *clients, struct client *client)
+{
+	long		distance = atomic_load_explicit(&clients->distance,
+												memory_order_relaxed);
+
+	if (client->is_known || distance == 0 || client->connection == NULL)
+		return;
+	note_peer(client, (const struct mg_request_info *)
+			  ((const char *) client->connection + distance));
 }
 
 /* The descriptor of a connection, or -1; the mutex is held. */
@@ -172,7 +193,7 @@ find_socket(const struct clients *clients, struct client *client)
 	int			file;
 	int			gap = 0;
 
-	identify(clients, client, NULL);
+	identify(clients, client);
 	if (client->socket >= 0 || !client->is_known)
 		return client->socket;
 	for (file = 3; gap < MAX_GAP; file++)
@@ -308,6 +329,17 @@ count_of(const struct clients *clients, struct in_addr address)
 	return count;
 }
 
+/* Whether a connection is a trusted proxy's. */
+static bool
+is_exempt(const struct client *client, const struct config *config)
+{
+	char		address[INET_ADDRSTRLEN];
+
+	return inet_ntop(AF_INET, &client->address, address,
+					 sizeof(address)) != NULL &&
+		config_trusts(config, address);
+}
+
 /* Finds out whether a connection is one too many; the mutex is held. */
 static void
 admit(const struct clients *clients, struct client *client,
@@ -315,12 +347,13 @@ admit(const struct clients *clients, struct client *client,
 {
 	if (client->watched)
 		return;
-	identify(clients, client, config);
+	identify(clients, client);
 	client->watched = client->is_known;
-	client->refused = client->is_known && !client->is_exempt &&
+	client->refused = client->is_known &&
 		config->max_connections_per_address > 0 &&
 		count_of(clients, client->address) >
-		config->max_connections_per_address;
+		config->max_connections_per_address &&
+		!is_exempt(client, config);
 }
 
 void
@@ -328,10 +361,13 @@ clients_greet(struct clients *clients, struct client *client,
 			  const struct mg_connection *connection,
 			  const struct config *config)
 {
-	clients_learn(clients, connection, mg_get_request_info(connection));
+	const struct mg_request_info *info = mg_get_request_info(connection);
+
+	clients_learn(clients, connection, info);
 	if (client->watched || client->requests > 0)
 		return;
 	pthread_mutex_lock(&clients->mutex);
+	note_peer(client, info);
 	admit(clients, client, config);
 	pthread_mutex_unlock(&clients->mutex);
 }
@@ -344,7 +380,6 @@ clients_open(struct clients *clients, struct client *client,
 	pthread_mutex_lock(&clients->mutex);
 	client->connection = connection;
 	client->is_known = false;
-	client->is_exempt = false;
 	client->socket = -1;
 	client->watched = false;
 	client->refused = false;

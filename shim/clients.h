@@ -48,7 +48,6 @@ struct client
 	in_port_t	port;
 	in_port_t	own_port;
 	bool		is_known;		/* the addresses are there */
-	bool		is_exempt;		/* a proxy that is trusted */
 	int			socket;			/* -1: not looked for yet */
 
 	atomic_int	state;
@@ -70,6 +69,12 @@ extern void clients_destroy(struct clients *clients);
 /* A thread with its record, at its start and at its end. */
 extern void clients_add(struct clients *clients, struct client *client);
 extern void clients_remove(struct clients *clients, struct client *client);
+
+/*
+ * Whether civetweb is of a version whose connections can be known before they
+ * have asked anything.
+ */
+extern bool clients_know_civetweb(void);
 
 /*
  * Tells where civetweb keeps what it knows of a connection, whenever it has

@@ -141,7 +141,6 @@ replicas_create(const struct config *config)
 	struct replicas *replicas = calloc(1, sizeof(*replicas));
 	pthread_condattr_t attributes;
 	const char *p = config->replicas;
-	int			i;
 
 	if (replicas == NULL)
 		return NULL;
@@ -174,11 +173,18 @@ replicas_create(const struct config *config)
 		replicas_destroy(replicas);
 		return NULL;
 	}
+	return replicas;
+}
+
+void
+replicas_start(struct replicas *replicas)
+{
+	int			i;
+
 	for (i = 0; i < replicas->count; i++)
 		replicas->list[i].runs = pthread_create(&replicas->list[i].thread,
 												NULL, watch,
 												&replicas->list[i]) == 0;
-	return replicas;
 }
 
 void

@@ -33,10 +33,14 @@
 struct replicas;
 
 /*
- * Starts to watch the standbys of the configuration; NULL when out of memory.
- * Without any in it, all that follows is a call of the primary.
+ * For the standbys of the configuration; NULL when out of memory.  Without any
+ * in it, all that follows is a call of the primary.
  */
 extern struct replicas *replicas_create(const struct config *config);
+
+/* Begins to watch them; until then none is read from. */
+extern void replicas_start(struct replicas *replicas);
+
 extern void replicas_destroy(struct replicas *replicas);
 
 /*

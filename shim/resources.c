@@ -17,7 +17,9 @@
 /*
  * Memory that one thread has freed should be of use to the next: a few arenas,
  * and large pieces go back to the system.  Filling what is allocated makes
- * civetweb's buffers, which are out of our reach, take their pages.
+ * civetweb's buffers, which are out of our reach, take their pages.  The end of
+ * that must not meet a calloc() in another thread: it would leave out to clear
+ * what malloc() has just filled.
  *
  * Clients and database together may need more than the usual 1024 descriptors.
  */

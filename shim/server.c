@@ -55,6 +55,9 @@
 
 #define DRAIN_STEP_MS 10
 
+/* How long civetweb's threads may take to begin. */
+#define SETTLE_MICROS 2000000
+
 /* For probes and scrapers: a few, whatever the service itself is busy with. */
 #define ADMIN_THREADS 4
 /* How often it is looked whether a client takes too long. */
@@ -90,6 +93,8 @@ struct server
 	struct door main;
 	struct door admin;			/* without a context, if there is none */
 	atomic_int	under_way;		/* requests at the main door */
+	atomic_int	threads;		/* of civetweb, that have begun */
+	atomic_bool settled;		/* connections may be served */
 	atomic_bool started;
 	atomic_bool draining;
 	atomic_bool ending;			/* nothing is executed any more */
@@ -339,6 +344,15 @@ http_error(struct mg_connection *connection, int status, const char *message)
 	return 0;
 }
 
+static void
+sleep_ms(long milliseconds)
+{
+	struct timespec time = {milliseconds / 1000,
+	milliseconds % 1000 * 1000000};
+
+	nanosleep(&time, NULL);
+}
+
 static int
 init_connection(const struct mg_connection *connection, void **data)
 {
@@ -346,6 +360,8 @@ init_connection(const struct mg_connection *connection, void **data)
 	struct worker *worker = mg_get_thread_pointer(connection);
 
 	(void) data;
+	while (!atomic_load(&door->server->settled))
+		sleep_ms(1);
 	if (worker != NULL)
 		clients_open(door->clients, &worker->client, connection,
 					 atomic_load(&door->server->config));
@@ -428,6 +444,8 @@ init_thread(const struct mg_context *context, int type)
 		clients_add(door->clients, &worker->client);
 	}
 	resources_touch_stack();
+	if (type == 1)
+		atomic_fetch_add(&door->server->threads, 1);
 	return worker;
 }
 
@@ -532,12 +550,32 @@ open_doors(struct server *server, const struct config *config)
 }
 
 /*
+ * Ends what is for the start alone, while no thread does anything but begin:
+ * connections wait for this.
+ */
+static void
+settle(struct server *server, const struct config *config)
+{
+	uint64_t	deadline = now_micros() + SETTLE_MICROS;
+	long		expected = config->threads +
+		(server->admin.context != NULL ? ADMIN_THREADS : 0);
+
+	while (atomic_load(&server->threads) < expected &&
+		   now_micros() < deadline)
+		sleep_ms(1);
+	resources_settle();
+	atomic_store(&server->settled, true);
+}
+
+/*
  * Stops civetweb.  The end of the pipe wakes its master threads, which look at
  * their stop flag only every other second while nothing happens.
  */
 static void
 close_doors(struct server *server)
 {
+	/* if it has come to nothing, threads may still wait for that */
+	atomic_store(&server->settled, true);
 	listen_stop(&server->main.listener, server->parked[0]);
 	listen_stop(&server->admin.listener, server->parked[0]);
 	if (server->parked[1] >= 0)
@@ -571,15 +609,6 @@ destroy_clients(struct server *server)
 {
 	clients_destroy(server->main.clients);
 	clients_destroy(server->admin.clients);
-}
-
-static void
-sleep_ms(long milliseconds)
-{
-	struct timespec time = {milliseconds / 1000,
-	milliseconds % 1000 * 1000000};
-
-	nanosleep(&time, NULL);
 }
 
 /*
@@ -709,7 +738,13 @@ server_run(const struct config_source *source, struct config *config)
 		config_free(config);
 		return 1;
 	}
+	settle(&server, config);
+	replicas_start(server.replicas);
 	atomic_store(&server.started, true);
+	if (!clients_know_civetweb())
+		log_event(LOG_WARNING, "start", NULL, NULL,
+				  "civetweb %s, headers of %s: connections without a request "
+				  "end by their time only", mg_version(), CIVETWEB_VERSION);
 	listen_announce(&server.main.listener, server.main.context);
 	if (server.admin.context != NULL)
 		listen_announce(&server.admin.listener, server.admin.context);
@@ -718,7 +753,6 @@ server_run(const struct config_source *source, struct config *config)
 		log_event(LOG_ERROR, "start", NULL, NULL,
 				  "no thread for sweeping: what is over is not deleted");
 	notify_ready(&server);
-	resources_settle();
 
 	while (signal_number != SIGTERM && signal_number != SIGINT)
 	{

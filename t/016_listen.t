@@ -211,7 +211,7 @@ subtest 'addresses for operators' => sub {
 
 	my $last = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $shim->port);
 	$last->autoflush(1);
-	print $last "GET /sleep/1.5 HTTP/1.1\r\nHost: a\r\n\r\n";
+	print $last "GET /sleep/3 HTTP/1.1\r\nHost: a\r\n\r\n";
 	sleep 0.3;
 	is(get($admin, '/actuator/health/readiness')->{status}, 200, 'ready');
 	kill TERM => $shim->pid;

@@ -8,6 +8,7 @@ use lib "$FindBin::Bin/lib";
 
 use EntityApi::Shim;
 use Errno ();
+use File::Temp;
 use IO::Socket::INET;
 use JSON::PP;
 use POSIX ();
@@ -245,6 +246,39 @@ subtest 'connections of one address' => sub {
 	@kept = map { connected($behind, "${get}\r\n") } 1 .. 6;
 	is_deeply([ statuses(map { answer_of($_, 0.3) } @kept) ], [ (200) x 6 ],
 		'a trusted proxy has no limit');
+};
+
+# The parts of a connection are where they are in the versions of civetweb that
+# the shim knows; with any other it reads what civetweb tells it only.
+subtest 'another civetweb' => sub {
+	plan skip_all => 'a sanitizer has to be the first library' if $ENV{SANITIZER};
+	my $folder = File::Temp->newdir;
+	open my $source, '>', "$folder/version.c" or die "version.c: $!\n";
+	print $source 'const char *mg_version(void) { return "9.9"; }';
+	close $source;
+	is(system(qw(cc -shared -fPIC -o), "$folder/version.so", "$folder/version.c"), 0, 'stands in');
+	chmod 0755, "$folder";
+	my $shim = EntityApi::Test->shim($cluster, max_connections_per_address => 3,
+		keep_alive => 'yes', threads => 8, body_timeout_ms => 1000, env => { LD_PRELOAD => "$folder/version.so" });
+
+	like(EntityApi::Test::slurp($shim->err), qr/civetweb 9\.9, headers of 1\.\d+: connections without/, 'the log says so');
+	$shim->http(GET => '/x');
+	my @kept;
+	EntityApi::Test::wait_until(2, sub {
+			@kept = map { connected($shim, "${get}\r\n") } 1 .. 2;
+			my @got = statuses(map { answer_of($_, 0.3) } @kept);
+			return 1 if "@got" eq '200 200';
+			close $_ for @kept;
+			return 0;
+		});
+	is((statuses($shim->raw("${get}\r\n")))[0], 429, 'one too many is known by its request');
+	my @idle = map { connected($shim) } 1 .. 3;
+	print { $kept[0] } "POST /x HTTP/1.1\r\n${host}Content-Length: 9\r\n\r\nabc";
+	is((statuses(answer_of($kept[0], 5)))[0], 408, 'a body in pieces ends by its time');
+	print { $kept[1] } "${get}\r\n";
+	is((statuses(answer_of($kept[1], 1)))[0], 200, 'the others go on');
+	close $_ for @kept, @idle;
+	is($shim->stop, 0, 'ends with 0');
 };
 
 subtest 'the end, with idle connections' => sub {
