@@ -13,9 +13,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <libpq-fe.h>
+
 #include "config_check.h"
 #include "cors.h"
 #include "listen.h"
+#include "replica_watch.h"
 
 void
 complain(const char *format,...)
@@ -123,22 +126,50 @@ parse_mode(struct config *config)
 	return false;
 }
 
+/*
+ * A standby's connections must all lead to one server: what the shim knows of
+ * the one that it has compared would not hold for another one.  Nothing of the
+ * text is told, it may hold a password.
+ */
 static bool
-check_contradictions(const struct config *config)
+check_replica(const char *conninfo, int number)
 {
-	bool		fine = listen_check("listen", config->listen);
+	PQconninfoOption *options = PQconninfoParse(conninfo, NULL);
+	const PQconninfoOption *option = options;
+	bool		fine = options != NULL;
 
-	if (config->admin_listen[0] != '\0')
-		fine = listen_check("admin_listen", config->admin_listen) && fine;
-	fine = cors_check(config->cors_origins) && fine;
-
-	if (strcmp(config->keep_alive, "auto") != 0 &&
-		strcmp(config->keep_alive, "yes") != 0 &&
-		strcmp(config->keep_alive, "no") != 0)
+	if (!fine)
+		complain("replicas: number %d is no connection string", number);
+	for (; option != NULL && option->keyword != NULL; option++)
 	{
-		complain("keep_alive: \"%s\" is not yes, no or auto",
-				 config->keep_alive);
-		fine = false;
+		if (strncmp(option->keyword, "host", 4) == 0 &&
+			option->val != NULL && strchr(option->val, ',') != NULL)
+		{
+			complain("replicas: number %d names several hosts; each standby "
+					 "is an item of its own", number);
+			fine = false;
+		}
+	}
+	PQconninfoFree(options);
+	return fine;
+}
+
+static bool
+check_replicas(const struct config *config)
+{
+	const char *p = config->replicas;
+	int			number = 0;
+	bool		fine = true;
+
+	for (p += strspn(p, REPLICA_SEPARATORS); *p != '\0';
+		 p += strspn(p, REPLICA_SEPARATORS))
+	{
+		size_t		length = strcspn(p, ";\n");
+		char	   *item = strndup(p, length);
+
+		fine = item != NULL && check_replica(item, ++number) && fine;
+		free(item);
+		p += length;
 	}
 	if (strcmp(config->replica_staleness, "refused") != 0 &&
 		strcmp(config->replica_staleness, "allowed") != 0)
@@ -163,6 +194,27 @@ check_contradictions(const struct config *config)
 				 config->statement_timeout_ms);
 		fine = false;
 	}
+	return fine;
+}
+
+static bool
+check_contradictions(const struct config *config)
+{
+	bool		fine = listen_check("listen", config->listen);
+
+	if (config->admin_listen[0] != '\0')
+		fine = listen_check("admin_listen", config->admin_listen) && fine;
+	fine = cors_check(config->cors_origins) && fine;
+
+	if (strcmp(config->keep_alive, "auto") != 0 &&
+		strcmp(config->keep_alive, "yes") != 0 &&
+		strcmp(config->keep_alive, "no") != 0)
+	{
+		complain("keep_alive: \"%s\" is not yes, no or auto",
+				 config->keep_alive);
+		fine = false;
+	}
+	fine = check_replicas(config) && fine;
 	if (config->pool_size > config->threads)
 	{
 		complain("pool_size (%ld) is more than threads (%ld) can use",

@@ -267,17 +267,34 @@ choose(struct replicas *replicas, const struct request *request)
 }
 
 /*
+ * Whether a request may have ended what a credential can do.  A login that
+ * fails does not; anybody can make any number of these, and would have the
+ * standbys left out by them.
+ */
+static bool
+may_revoke(const struct request *request, const struct refusal *refusal,
+		   const struct answer *answer)
+{
+	bool		failed = refusal == NULL && answer->status >= 400 &&
+		answer->status < 500;
+
+	return request->area == AREA_ACCOUNTS &&
+		!(request->lane == LANE_LOGIN && failed);
+}
+
+/*
  * Something was written, or may have been: this session reads it from the
  * primary, and if it was about accounts, everybody does until the standbys
  * have it.  This comes before the answer goes out.
  */
 static void
-note_write(struct replicas *replicas, const struct request *request)
+note_write(struct replicas *replicas, const struct request *request,
+		   bool revokes)
 {
 	atomic_store(&replicas->marks[request->credential % MARKS],
 				 now_micros() +
 				 (uint64_t) replicas->config->read_your_writes_ms * 1000);
-	if (request->area != AREA_ACCOUNTS)
+	if (!revokes)
 		return;
 	pthread_mutex_lock(&replicas->mutex);
 	atomic_fetch_add(&replicas->accounts, 1);
@@ -312,6 +329,7 @@ replicas_call(struct replicas *replicas, struct pool *primary,
 	}
 	refusal = call_handle(primary, config, request, answer);
 	if (!is_read(request))
-		note_write(replicas, request);
+		note_write(replicas, request,
+				   may_revoke(request, refusal, answer));
 	return refusal;
 }

@@ -124,6 +124,22 @@ subtest 'a credential that is revoked here' => sub {
 	is($shim->http(GET => '/api/v1/specimens', { token => $eve })->{status}, 401, 'who refuses it, too');
 };
 
+subtest 'what anybody can do' => sub {
+	my $patient = shim(replica_staleness => 'allowed', replica_max_lag_ms => 4500, read_your_writes_ms => 4600);
+	ok(until_read_there($patient, $bob), 'read from');
+	$standby->psql('select pg_wal_replay_pause()');
+	is($patient->http(POST => '/auth/login', { json => { username => 'nobody', password => 'wrong' } })->{status}, 401,
+		'a login that fails');
+	my ($there) = asked($patient, GET => '/api/v1/specimens', { token => $bob });
+	ok($there, 'keeps nobody from the standby');
+	is($patient->http(POST => '/auth/refresh', { json => { refreshToken => 'ear_nonsense' } })->{status}, 401,
+		'a token used again could end a session');
+	($there) = asked($patient, GET => '/api/v1/specimens', { token => $bob });
+	ok(!$there, 'so this does');
+	$standby->psql('select pg_wal_replay_resume()');
+	is($patient->stop, 0, 'ends');
+};
+
 subtest 'a standby that lags' => sub {
 	$standby->psql('select pg_wal_replay_pause()');
 	$primary->psql("update entityapi.account set status = 'DISABLED' where id = '$ann->{id}'");
