@@ -18,18 +18,22 @@
 #include "config_check.h"
 #include "cors.h"
 #include "listen.h"
+#include "log.h"
 #include "replica_watch.h"
+
+/* What is longer is cut. */
+#define MAX_FAULT 4096
 
 void
 complain(const char *format,...)
 {
+	char		fault[MAX_FAULT];
 	va_list		arguments;
 
-	fputs("entityapi-shim: ", stderr);
 	va_start(arguments, format);
-	vfprintf(stderr, format, arguments);
+	vsnprintf(fault, sizeof(fault), format, arguments);
 	va_end(arguments);
-	fputc('\n', stderr);
+	log_plain("entityapi-shim: ", fault);
 }
 
 /* The defaults that depend on the machine or on other settings. */

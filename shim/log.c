@@ -344,6 +344,19 @@ log_access(struct buffer *line, const struct access_record *record)
 	}
 }
 
+/* Writes a line to the event log and frees it. */
+static void
+write_event(struct buffer *line)
+{
+	if (!line->failed)
+	{
+		pthread_mutex_lock(&writing);
+		write_lines(&event_sink, line);
+		pthread_mutex_unlock(&writing);
+	}
+	buffer_free(line);
+}
+
 void
 log_event(enum log_level level, const char *event, const char *request_id,
 		  const char *sqlstate, const char *format,...)
@@ -382,11 +395,14 @@ log_event(enum log_level level, const char *event, const char *request_id,
 		append_member(&line, "sqlstate", sqlstate);
 	append_member(&line, "message", message);
 	buffer_string(&line, "}\n");
-	if (!line.failed)
-	{
-		pthread_mutex_lock(&writing);
-		write_lines(&event_sink, &line);
-		pthread_mutex_unlock(&writing);
-	}
-	buffer_free(&line);
+	write_event(&line);
+}
+
+void
+log_plain(const char *prefix, const char *text)
+{
+	struct buffer line = {0};
+
+	buffer_printf(&line, "%s%s\n", prefix, text);
+	write_event(&line);
 }

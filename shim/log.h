@@ -69,4 +69,10 @@ extern void log_event(enum log_level level, const char *event,
 					  const char *format,...)
 			__attribute__((format(printf, 5, 6)));
 
+/*
+ * Writes a line of text to the event log, for who starts or configures the
+ * service.
+ */
+extern void log_plain(const char *prefix, const char *text);
+
 #endif							/* LOG_H */
