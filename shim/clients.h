@@ -50,9 +50,10 @@ struct client
 	bool		is_known;		/* the addresses are there */
 	int			socket;			/* -1: not looked for yet */
 
+	/* "cut" apart from the third part, which may be read as one word */
 	atomic_int	state;
-	atomic_uint_fast64_t since; /* when it got into that state */
 	atomic_bool cut;
+	atomic_uint_fast64_t since; /* when it got into that state */
 
 	bool		watched;		/* it is cut when it takes too long */
 	bool		refused;		/* one connection of its address too many */
