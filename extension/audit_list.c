@@ -22,6 +22,7 @@
 #include "catalog/pg_type.h"
 #include "exec.h"
 #include "jsonwrite.h"
+#include "optimizer/cost.h"
 #include "miscadmin.h"
 #include "params.h"
 #include "rsql.h"
@@ -669,6 +670,32 @@ write_record(void *arg, TupleTableSlot *slot)
 	appendStringInfoChar(out, '}');
 }
 
+/*
+ * Run the statement in the order of an index, however few records the planner
+ * expects: where it expects too few it would read all of them and sort.  Only
+ * the index of request ids is in no order, and its records are few.
+ */
+static int
+run_in_order(Select *select, const Conditions *conditions, ListPage *page)
+{
+	bool		sort = enable_sort;
+	volatile int n = 0;
+
+	enable_sort = sort && conditions->drive == DRIVES_ALONE;
+	PG_TRY();
+	{
+		n = ea_exec_run(select->text.data, select->nparams, select->types,
+						select->values, NULL, EA_EXEC_READ, false,
+						write_record, page);
+	}
+	PG_FINALLY();
+	{
+		enable_sort = sort;
+	}
+	PG_END_TRY();
+	return n;
+}
+
 /* Read at most so many records; returns how many there were. */
 static int
 read_records(ListPage *page, const Conditions *conditions,
@@ -692,9 +719,7 @@ read_records(ListPage *page, const Conditions *conditions,
 	appendStringInfo(&select.text, " ORDER BY %s%sat DESC, id DESC LIMIT %d",
 					 column != NULL ? column : "",
 					 column != NULL ? " DESC, " : "", limit);
-	return ea_exec_run(select.text.data, select.nparams, select.types,
-					   select.values, NULL, EA_EXEC_READ, false,
-					   write_record, page);
+	return run_in_order(&select, conditions, page);
 }
 
 /* Fill the page; false if it ends before it is full and before the log does. */
