@@ -17,6 +17,7 @@
 #include "fmgr.h"
 #include "guc.h"
 #include "jsonwrite.h"
+#include "owner.h"
 #include "password.h"
 #include "username.h"
 #include "utils/builtins.h"
@@ -185,11 +186,8 @@ super_admin(const text *username, const text *password)
 	return account;
 }
 
-PG_FUNCTION_INFO_V1(ea_sql_create_superadmin);
-
 /* entityapi.create_superadmin(username text, password text) returns uuid */
-Datum
-ea_sql_create_superadmin(PG_FUNCTION_ARGS)
+EA_OWNER_FUNCTION(ea_sql_create_superadmin)
 {
 	text	   *username = PG_GETARG_TEXT_PP(0);
 	text	   *password = PG_GETARG_TEXT_PP(1);

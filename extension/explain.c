@@ -19,6 +19,7 @@
 #include "fmgr.h"
 #include "funcapi.h"
 #include "handle.h"
+#include "owner.h"
 #include "principal.h"
 #include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
@@ -133,11 +134,8 @@ run_request(Datum method, Datum target, EaPrincipal *principal)
 							  2));
 }
 
-PG_FUNCTION_INFO_V1(ea_sql_explain);
-
 /* entityapi.explain(method text, target text, principal jsonb) */
-Datum
-ea_sql_explain(PG_FUNCTION_ARGS)
+EA_OWNER_FUNCTION(ea_sql_explain)
 {
 	MemoryContext mcxt = CurrentMemoryContext;
 	ResourceOwner owner = CurrentResourceOwner;

@@ -15,14 +15,11 @@
  */
 #include "postgres.h"
 
-#include "access/htup_details.h"
 #include "access/xact.h"
 #include "account.h"
 #include "audit.h"
 #include "authz.h"
 #include "catalog.h"
-#include "catalog/namespace.h"
-#include "catalog/pg_proc.h"
 #include "counters.h"
 #include "credential.h"
 #include "executor/spi.h"
@@ -34,23 +31,19 @@
 #include "media.h"
 #include "message.h"
 #include "miscadmin.h"
+#include "owner.h"
 #include "router.h"
 #include "sweep.h"
 #include "trace.h"
 #include "utils/fmgrprotos.h"
-#include "utils/guc.h"
 #include "utils/memutils.h"
 #include "utils/resowner.h"
-#include "utils/syscache.h"
 #include "utils/timestamp.h"
 #include "uuid.h"
 #include "validator.h"
 #include "violation.h"
 
-PG_FUNCTION_INFO_V1(ea_sql_handle);
 PG_FUNCTION_INFO_V1(ea_sql_handle_message);
-
-#define EA_SEARCH_PATH "pg_catalog, pg_temp"
 
 static const struct
 {
@@ -537,8 +530,7 @@ answer_call(const Form *form, FunctionCallInfo fcinfo)
 }
 
 /* entityapi.handle(method, target, headers, body, remote) */
-Datum
-ea_sql_handle(PG_FUNCTION_ARGS)
+EA_OWNER_FUNCTION(ea_sql_handle)
 {
 	static const Form form = {
 		ea_message_read_arguments, ea_message_write_record
@@ -559,49 +551,20 @@ write_message(EaRequest *req, FunctionCallInfo fcinfo)
 	return PointerGetDatum(ea_message_write(req));
 }
 
-/* Who owns the function that was called */
-static Oid
-owner_of(Oid function)
-{
-	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
-	Oid			owner;
-
-	if (!HeapTupleIsValid(tuple))
-		elog(ERROR, "cache lookup failed for function %u", function);
-	owner = ((Form_pg_proc) GETSTRUCT(tuple))->proowner;
-	ReleaseSysCache(tuple);
-	return owner;
-}
-
 /*
  * entityapi.handle(message)
  *
- * This is SECURITY DEFINER with a pinned search path, done by hand.  Declared,
- * the two cost every request 4 us, most of it for the path, which the shim's
- * sessions have pinned already.  If this fails, the end of the (sub)transaction
- * restores user and path.
+ * Whatever caller and path are, this is the owner's, and after an error, too.
  */
 Datum
 ea_sql_handle_message(PG_FUNCTION_ARGS)
 {
 	static const Form form = {read_message, write_message};
-	Oid			user;
-	int			context;
-	int			nest = 0;
+	EaOwner		before;
 	Datum		answer;
 
-	GetUserIdAndSecContext(&user, &context);
-	SetUserIdAndSecContext(owner_of(fcinfo->flinfo->fn_oid),
-						   context | SECURITY_LOCAL_USERID_CHANGE);
-	if (strcmp(namespace_search_path, EA_SEARCH_PATH) != 0)
-	{
-		nest = NewGUCNestLevel();
-		set_config_option("search_path", EA_SEARCH_PATH, PGC_USERSET,
-						  PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
-	}
+	ea_owner_enter(&before);
 	answer = answer_call(&form, fcinfo);
-	if (nest != 0)
-		AtEOXact_GUC(true, nest);
-	SetUserIdAndSecContext(user, context);
+	ea_owner_leave(&before);
 	return answer;
 }

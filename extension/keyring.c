@@ -23,6 +23,7 @@
 #include "guc.h"
 #include "invalidate.h"
 #include "keyring.h"
+#include "owner.h"
 #include "utils/builtins.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
@@ -197,11 +198,8 @@ ea_keyring_rotate(TimestampTz now)
 	return kid;
 }
 
-PG_FUNCTION_INFO_V1(ea_sql_rotate_signing_key);
-
 /* entityapi.rotate_signing_key() returns text */
-Datum
-ea_sql_rotate_signing_key(PG_FUNCTION_ARGS)
+EA_OWNER_FUNCTION(ea_sql_rotate_signing_key)
 {
 	MemoryContext caller = CurrentMemoryContext;
 	text	   *result;
@@ -218,15 +216,12 @@ ea_sql_rotate_signing_key(PG_FUNCTION_ARGS)
 	PG_RETURN_TEXT_P(result);
 }
 
-PG_FUNCTION_INFO_V1(ea_sql_revoke_signing_key);
-
 /*
  * entityapi.revoke_signing_key(kid text) returns boolean
  *
  * If it was the only active one, the next login makes another.
  */
-Datum
-ea_sql_revoke_signing_key(PG_FUNCTION_ARGS)
+EA_OWNER_FUNCTION(ea_sql_revoke_signing_key)
 {
 	static const Oid types[] = {TEXTOID};
 	Datum		values[] = {PG_GETARG_DATUM(0)};

@@ -25,13 +25,11 @@
 #include "manifest.h"
 #include "miscadmin.h"
 #include "openapi.h"
+#include "owner.h"
+#include "turn.h"
 #include "utils/builtins.h"
-#include "utils/fmgrprotos.h"
 #include "utils/jsonb.h"
 #include "uuid.h"
-
-/* Key of the advisory lock that serialises changes of the declarations. */
-#define APPLY_LOCK INT64CONST(0x656e746974796170)
 
 /* How long one change waits for another, in milliseconds. */
 #define APPLY_WAIT 5000
@@ -62,8 +60,6 @@ typedef struct Wanted
 	List	   *trees;
 	bool		changed;
 } Wanted;
-
-PG_FUNCTION_INFO_V1(ea_sql_apply_manifest);
 
 static void
 run(const char *sql, int nargs, Oid *types, Datum *values)
@@ -367,8 +363,7 @@ lock_declarations(void)
 	ea_ddl_limit_waits(APPLY_WAIT);
 	PG_TRY();
 	{
-		DirectFunctionCall1(pg_advisory_xact_lock_int8,
-							Int64GetDatum(APPLY_LOCK));
+		ea_turn_take(EA_TURN_DECLARATIONS, true);
 	}
 	PG_CATCH();
 	{
@@ -418,8 +413,7 @@ return_statement(ReturnSetInfo *rsinfo, int step,
  * Refuses with JA400 and all faults as DETAIL; with 55P03 when the tables are
  * in use for longer than entityapi.apply_lock_timeout.
  */
-Datum
-ea_sql_apply_manifest(PG_FUNCTION_ARGS)
+EA_OWNER_FUNCTION(ea_sql_apply_manifest)
 {
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
 	Jsonb	   *documents;

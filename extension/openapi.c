@@ -29,11 +29,10 @@
 #include "invalidate.h"
 #include "openapi.h"
 #include "openapi_part.h"
+#include "owner.h"
 #include "params.h"
 #include "utils/builtins.h"
 #include "utils/memutils.h"
-
-PG_FUNCTION_INFO_V1(ea_sql_openapi);
 
 /* A checksum of the sources, from the Makefile. */
 #ifndef EA_SOURCES
@@ -293,8 +292,7 @@ ea_openapi_show(EaRequest *req)
  *
  * NULL for a version that is not declared.
  */
-Datum
-ea_sql_openapi(PG_FUNCTION_ARGS)
+EA_OWNER_FUNCTION(ea_sql_openapi)
 {
 	MemoryContext caller = CurrentMemoryContext;
 	int			version = PG_GETARG_INT32(0);

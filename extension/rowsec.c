@@ -26,6 +26,7 @@
 #include "executor/spi.h"
 #include "fmgr.h"
 #include "miscadmin.h"
+#include "owner.h"
 #include "policy_sql.h"
 #include "principal.h"
 #include "username.h"
@@ -63,15 +64,19 @@ static EaPrincipal *
 find_mapped(void)
 {
 	EaAccount  *account = palloc0(sizeof(EaAccount));
-	Oid			type = TEXTOID;
-	Datum		role = CStringGetTextDatum(GetUserNameFromId(GetSessionUserId(),
-															 false));
+	static const Oid types[] = {TEXTOID, OIDOID};
+	Datum		role[2];
+
+	role[0] = CStringGetTextDatum(GetUserNameFromId(GetSessionUserId(),
+													false));
+	role[1] = ObjectIdGetDatum(GetSessionUserId());
 
 	if (ea_exec_run("SELECT " EA_ACCOUNT_COLUMNS
 					" FROM entityapi.mapped_role m"
 					" CROSS JOIN " EA_ACCOUNT_TABLES
-					" WHERE m.role = $1 AND a.id = m.account_id",
-					1, &type, &role, NULL, EA_EXEC_READ, true,
+					" WHERE m.role = $1 AND m.role_oid = $2"
+					" AND a.id = m.account_id",
+					lengthof(types), types, role, NULL, EA_EXEC_READ, true,
 					account_row, account) == 0 ||
 		!account->active || account->principal.force_change)
 		return NULL;
@@ -165,21 +170,23 @@ ea_sql_set_principal(PG_FUNCTION_ARGS)
 	PG_RETURN_VOID();
 }
 
-PG_FUNCTION_INFO_V1(ea_sql_map_role);
-
-/* entityapi.map_role(role name, username text); a null username unmaps */
-Datum
-ea_sql_map_role(PG_FUNCTION_ARGS)
+/*
+ * entityapi.map_role(role name, username text); a null username unmaps
+ *
+ * It is this very role that is mapped, not whatever has its name later.
+ */
+EA_OWNER_FUNCTION(ea_sql_map_role)
 {
-	static const Oid types[] = {TEXTOID, TEXTOID};
-	Datum		values[2];
+	static const Oid types[] = {TEXTOID, OIDOID, TEXTOID};
+	Datum		values[3];
 	char	   *username = NULL;
 
 	if (PG_ARGISNULL(0))
 		ereport(ERROR,
 				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
 				 errmsg("the role must not be null")));
-	get_role_oid(NameStr(*PG_GETARG_NAME(0)), false);
+	values[1] = ObjectIdGetDatum(get_role_oid(NameStr(*PG_GETARG_NAME(0)),
+											  false));
 	values[0] = CStringGetTextDatum(NameStr(*PG_GETARG_NAME(0)));
 	connect();
 	forget();
@@ -191,12 +198,13 @@ ea_sql_map_role(PG_FUNCTION_ARGS)
 
 		username = ea_username_clean(VARDATA_ANY(given_name),
 									 VARSIZE_ANY_EXHDR(given_name));
-		values[1] = CStringGetTextDatum(username == NULL ? "" :
+		values[2] = CStringGetTextDatum(username == NULL ? "" :
 										ea_username_key(username));
-		if (ea_exec_run("INSERT INTO entityapi.mapped_role (role, account_id)"
-						" SELECT $1, id FROM entityapi.account"
-						" WHERE username_key = $2", 2, types, values, NULL,
-						EA_EXEC_WRITE, true, NULL, NULL) == 0)
+		if (ea_exec_run("INSERT INTO entityapi.mapped_role"
+						" (role, role_oid, account_id)"
+						" SELECT $1, $2, id FROM entityapi.account"
+						" WHERE username_key = $3", lengthof(types), types,
+						values, NULL, EA_EXEC_WRITE, true, NULL, NULL) == 0)
 			ereport(ERROR,
 					(errcode(ERRCODE_UNDEFINED_OBJECT),
 					 errmsg("there is no such user")));
@@ -209,11 +217,8 @@ ea_sql_map_role(PG_FUNCTION_ARGS)
 	PG_RETURN_VOID();
 }
 
-PG_FUNCTION_INFO_V1(ea_sql_current_tenant);
-
 /* entityapi.current_tenant() returns uuid */
-Datum
-ea_sql_current_tenant(PG_FUNCTION_ARGS)
+EA_OWNER_FUNCTION(ea_sql_current_tenant)
 {
 	EaPrincipal *principal;
 
@@ -266,20 +271,14 @@ reads(EaRequest *req, EaEntity *entity)
 	return ea_authz_allows(req, entity, EA_OP_READ);
 }
 
-PG_FUNCTION_INFO_V1(ea_sql_caller_reads);
-
 /* entityapi.caller_reads(entity text): roles allow it */
-Datum
-ea_sql_caller_reads(PG_FUNCTION_ARGS)
+EA_OWNER_FUNCTION(ea_sql_caller_reads)
 {
 	PG_RETURN_BOOL(ask_authz(fcinfo, reads));
 }
 
-PG_FUNCTION_INFO_V1(ea_sql_caller_bypasses);
-
 /* entityapi.caller_bypasses(entity text): neither roles nor policies count */
-Datum
-ea_sql_caller_bypasses(PG_FUNCTION_ARGS)
+EA_OWNER_FUNCTION(ea_sql_caller_bypasses)
 {
 	PG_RETURN_BOOL(ask_authz(fcinfo, ea_authz_bypasses));
 }
@@ -312,9 +311,7 @@ caller_value(FunctionCallInfo fcinfo, EaPolicyType type)
 }
 
 #define CALLER_FUNCTION(name, type) \
-PG_FUNCTION_INFO_V1(name); \
-Datum \
-name(PG_FUNCTION_ARGS) \
+EA_OWNER_FUNCTION(name) \
 { \
 	return caller_value(fcinfo, type); \
 } \

@@ -22,6 +22,7 @@
 #include "fmgr.h"
 #include "guc.h"
 #include "jsonwrite.h"
+#include "owner.h"
 #include "sweep.h"
 #include "utils/timestamp.h"
 
@@ -142,11 +143,8 @@ erase(void)
 	return erased;
 }
 
-PG_FUNCTION_INFO_V1(ea_sql_sweep);
-
 /* entityapi.sweep(max_rows int) returns bigint */
-Datum
-ea_sql_sweep(PG_FUNCTION_ARGS)
+EA_OWNER_FUNCTION(ea_sql_sweep)
 {
 	int64		deleted;
 

@@ -20,7 +20,7 @@
 #define PREPARE_SQL \
 	"set role entityapi_owner; set search_path = pg_catalog, pg_temp; " \
 	"set statement_timeout = 0; set idle_in_transaction_session_timeout = 0"
-#define CLAIM_SQL "select pg_catalog.pg_try_advisory_lock(7309475736147749999)"
+#define CLAIM_SQL "select entityapi.claim_steps()"
 #define NEXT_SQL \
 	"select step, part, statement, lock from entityapi.pending_steps " \
 	"where step <> all ($1::int[]) order by step, part limit 1"

@@ -1,0 +1,51 @@
+/*-------------------------------------------------------------------------
+ *
+ * owner.h
+ *	  The rights of entityapi_owner.
+ *
+ * The functions of the extension belong to whoever installed it, so that no
+ * member of entityapi_owner can change what a superuser calls, and none of
+ * them is SECURITY DEFINER: those that look at tables take the rights of
+ * entityapi_owner here, whoever calls, and a pinned search path with them.
+ *
+ * extension/owner.h
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef EA_OWNER_H
+#define EA_OWNER_H
+
+#include "fmgr.h"
+
+#define EA_OWNER "entityapi_owner"
+
+/* Who it was before. */
+typedef struct EaOwner
+{
+	Oid			user;
+	int			security;
+	int			nest;			/* of settings; 0: the path was pinned already */
+} EaOwner;
+
+/*
+ * Between the two all is done as the owner.  After an error, the end of the
+ * (sub)transaction restores user and path.
+ */
+extern void ea_owner_enter(EaOwner *before);
+extern void ea_owner_leave(const EaOwner *before);
+
+extern Datum ea_owner_call(PGFunction body, FunctionCallInfo fcinfo);
+
+/* Stands before the body of a function that SQL calls. */
+#define EA_OWNER_FUNCTION(name) \
+PG_FUNCTION_INFO_V1(name); \
+static Datum name##_as_owner(PG_FUNCTION_ARGS); \
+Datum \
+name(PG_FUNCTION_ARGS) \
+{ \
+	return ea_owner_call(name##_as_owner, fcinfo); \
+} \
+static Datum \
+name##_as_owner(PG_FUNCTION_ARGS)
+
+#endif							/* EA_OWNER_H */
