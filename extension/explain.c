@@ -62,6 +62,7 @@ static void
 explain_statement(const char *sql, int nparams, const Oid *types,
 				  const Datum *values, const bool *isnull)
 {
+	MemoryContext old = CurrentMemoryContext;
 	char	   *nulls;
 
 	if (nparams < 0)
@@ -80,6 +81,9 @@ explain_statement(const char *sql, int nparams, const Oid *types,
 		put_line(psprintf("    %s", SPI_getvalue(SPI_tuptable->vals[i],
 												 SPI_tuptable->tupdesc, 1)));
 	SPI_freetuptable(SPI_tuptable);
+
+	/* SPI leaves its own context current, which dies with the connection */
+	MemoryContextSwitchTo(old);
 }
 
 static EaPrincipal *

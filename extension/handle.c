@@ -21,7 +21,6 @@
 #include "audit.h"
 #include "authz.h"
 #include "catalog.h"
-#include "catalog/namespace.h"
 #include "catalog/pg_proc.h"
 #include "counters.h"
 #include "credential.h"
@@ -34,11 +33,12 @@
 #include "media.h"
 #include "message.h"
 #include "miscadmin.h"
+#include "pin.h"
+#include "relate.h"
 #include "router.h"
 #include "sweep.h"
 #include "trace.h"
 #include "utils/fmgrprotos.h"
-#include "utils/guc.h"
 #include "utils/memutils.h"
 #include "utils/resowner.h"
 #include "utils/syscache.h"
@@ -49,8 +49,6 @@
 
 PG_FUNCTION_INFO_V1(ea_sql_handle);
 PG_FUNCTION_INFO_V1(ea_sql_handle_message);
-
-#define EA_SEARCH_PATH "pg_catalog, pg_temp"
 
 static const struct
 {
@@ -245,6 +243,7 @@ serve(EaRequest *req, const char *method_name)
 	if (req->route->operation != 0)
 		ea_authz_tenant(req, req->entity->tenant_scoped);
 	req->route->handler(req);
+	ea_relate_settle(req);
 
 	/* a handler may refuse and yet keep what it wrote */
 	if (req->nproblems > 0)
@@ -493,6 +492,8 @@ answer_call(const Form *form, FunctionCallInfo fcinfo)
 	EaRequest  *volatile req = NULL;
 	volatile Datum answer = (Datum) 0;
 	bool		jit = jit_enabled;
+	bool		guest = assumed == NULL && ea_handle_door(fcinfo->flinfo);
+	EaPin		pin;
 
 	if (GetDatabaseEncoding() != PG_UTF8)
 		ereport(ERROR,
@@ -506,6 +507,8 @@ answer_call(const Form *form, FunctionCallInfo fcinfo)
 	mcxt = AllocSetContextCreate(caller, "entityapi request",
 								 ALLOCSET_DEFAULT_SIZES);
 	running = true;
+	ea_pin_begin(&pin);
+	ea_handle_settings(guest);
 
 	/* no statement of a request runs long enough to be worth compiling */
 	jit_enabled = false;
@@ -532,6 +535,7 @@ answer_call(const Form *form, FunctionCallInfo fcinfo)
 			ea_catalog_release(req->catalog);
 	}
 	PG_END_TRY();
+	ea_pin_end(&pin);
 	MemoryContextDelete(mcxt);
 	return answer;
 }
@@ -576,10 +580,10 @@ owner_of(Oid function)
 /*
  * entityapi.handle(message)
  *
- * This is SECURITY DEFINER with a pinned search path, done by hand.  Declared,
- * the two cost every request 4 us, most of it for the path, which the shim's
- * sessions have pinned already.  If this fails, the end of the (sub)transaction
- * restores user and path.
+ * This is SECURITY DEFINER, done by hand, and all calls pin the search path.
+ * Declared, the two cost every request 4 us, most of it for the path, which
+ * the shim's sessions have pinned already.  If this fails, the end of the
+ * (sub)transaction restores the user.
  */
 Datum
 ea_sql_handle_message(PG_FUNCTION_ARGS)
@@ -587,21 +591,12 @@ ea_sql_handle_message(PG_FUNCTION_ARGS)
 	static const Form form = {read_message, write_message};
 	Oid			user;
 	int			context;
-	int			nest = 0;
 	Datum		answer;
 
 	GetUserIdAndSecContext(&user, &context);
 	SetUserIdAndSecContext(owner_of(fcinfo->flinfo->fn_oid),
 						   context | SECURITY_LOCAL_USERID_CHANGE);
-	if (strcmp(namespace_search_path, EA_SEARCH_PATH) != 0)
-	{
-		nest = NewGUCNestLevel();
-		set_config_option("search_path", EA_SEARCH_PATH, PGC_USERSET,
-						  PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
-	}
 	answer = answer_call(&form, fcinfo);
-	if (nest != 0)
-		AtEOXact_GUC(true, nest);
 	SetUserIdAndSecContext(user, context);
 	return answer;
 }
