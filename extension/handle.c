@@ -376,6 +376,22 @@ log_failure(EaRequest *req, const ErrorData *edata)
 			 errhidestmt(true)));
 }
 
+/*
+ * The statement at which it ended may tell what the answer would have been,
+ * while nothing of the request is kept: that is for the server's log.
+ */
+static void
+throw_on(ErrorData *edata)
+{
+	if (edata->context != NULL)
+		edata->detail_log = psprintf("%s%s%s",
+									 edata->detail_log ? edata->detail_log : "",
+									 edata->detail_log ? "\n" : "",
+									 edata->context);
+	edata->context = NULL;
+	ReThrowError(edata);
+}
+
 static void
 answer_error(EaRequest *req, ErrorData *edata)
 {
@@ -383,7 +399,7 @@ answer_error(EaRequest *req, ErrorData *edata)
 	req->nproblems > 0;
 
 	if (must_throw_on(edata))
-		ReThrowError(edata);
+		throw_on(edata);
 	if (!refused)
 	{
 		req->nproblems = 0;

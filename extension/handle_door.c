@@ -126,8 +126,8 @@ why_not_alone(const FmgrInfo *function)
 	if (IsInTransactionBlock(true) ||
 		TransactionIdIsValid(GetTopTransactionIdIfAny()))
 		return "Other statements belong to its transaction.";
-	if (IsolationIsSerializable())
-		return "A serializable transaction may fail at its end.";
+	if (IsolationUsesXactSnapshot())
+		return "Its transaction does not see what others commit, or may fail at its end.";
 	return NULL;
 }
 
