@@ -156,12 +156,14 @@ ea_sql_explain(PG_FUNCTION_ARGS)
 	principal = read_principal(PG_GETARG_JSONB_P(2));
 	if (SPI_connect() != SPI_OK_CONNECT)
 		elog(ERROR, "could not connect to SPI");
+	BeginInternalSubTransaction(NULL);
+	MemoryContextSwitchTo(mcxt);
+
+	/* nothing fails from here on that does not take this back */
 	sink = (ReturnSetInfo *) fcinfo->resultinfo;
 	sink_context = mcxt;
 	ea_handle_assume(principal);
 	ea_exec_observe(explain_statement);
-	BeginInternalSubTransaction(NULL);
-	MemoryContextSwitchTo(mcxt);
 	PG_TRY();
 	{
 		run_request(PG_GETARG_DATUM(0), PG_GETARG_DATUM(1), principal);

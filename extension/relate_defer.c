@@ -124,11 +124,13 @@ set_constraints(const List *constraints, const char *mode)
 
 /* -------- those of a request -------- */
 
+/* A table by its name as it stands in statements. */
 static Oid
-table_oid(const EaEntity *entity)
+table_oid(const char *qualified)
 {
-	return get_relname_relid(entity->table_name,
-							 get_namespace_oid(entity->schema_name, false));
+	List	   *names = ea_compat_qualified_name(qualified);
+
+	return RangeVarGetRelid(makeRangeVarFromNameList(names), NoLock, true);
 }
 
 /* Whether a column, quoted as in a statement, is one of the key's. */
@@ -184,7 +186,7 @@ find_keys(Oid relid, const char *column, const List *known)
 void
 ea_relate_defer(EaRequest *req, const EaEntity *entity, const char *column)
 {
-	List	   *keys = find_keys(table_oid(entity), column, req->deferred);
+	List	   *keys = find_keys(table_oid(entity->table), column, req->deferred);
 	MemoryContext old = MemoryContextSwitchTo(req->mcxt);
 
 	req->deferred = list_concat(req->deferred, keys);
@@ -225,15 +227,13 @@ add_waiting(List *keys, Oid relid)
 static List *
 add_waiting_of(List *keys, const EaEntity *entity)
 {
-	keys = add_waiting(keys, table_oid(entity));
+	keys = add_waiting(keys, table_oid(entity->table));
 	for (int i = 0; i < entity->nfields; i++)
 	{
 		const char *join = entity->fields[i].join_table;
 
 		if (join != NULL)
-			keys = add_waiting(keys,
-							   RangeVarGetRelid(makeRangeVarFromNameList(ea_compat_qualified_name(join)),
-												NoLock, true));
+			keys = add_waiting(keys, table_oid(join));
 	}
 	return keys;
 }

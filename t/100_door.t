@@ -35,8 +35,7 @@ sub login { my ($name) = @_; return "entityapi.handle('POST', '/auth/login', '{\
 
 # -------- what it may send --------
 
-for my $sql ('select status from %s', 'select * from %s', 'select headers, body, status from %s h', 'select %s', 'with a as (select * from %s) select status from a',
-	'table pg_temp.v')
+for my $sql ('select status from %s', 'select * from %s', 'select headers, body, status from %s h', 'select %s', 'table pg_temp.v')
 {
 	my $name = name();
 	my $call = login($name);
@@ -77,6 +76,7 @@ my %other = (
 	'a join' => 'select 1 from generate_series(1, 50), lateral %s',
 	'several functions' => "select * from rows from (%s, generate_series(1, 2))",
 	'a sub-select' => 'select (select status from %s)',
+	'a CTE' => 'with a as (select * from %s) select status from a',
 	'a kept CTE' => 'with a as materialized (select * from %s) select status from a',
 	'a union' => 'select status from %s union all select 1',
 	'computed arguments' => "select status from entityapi.handle('GET', '/' || now(), '{}', null, null)",
@@ -108,7 +108,7 @@ for my $what (sort keys %other)
 {
 	my $name = name();
 	my $sql = $other{$what};
-	my $result = as_shim(sprintf $sql, login($name)) // {};
+	my $result = as_shim($sql =~ s/%(?:1\$)?s/login($name)/ger);
 
 	like($result->{err}, $alone, $what) or diag $result->{out};
 	unlike($result->{out}, qr/401/, 'without an answer');
