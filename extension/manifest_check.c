@@ -370,7 +370,7 @@ check_hook_function(EaManifest *m, const char *label, const char *name)
 
 	if (why != NULL)
 		ea_manifest_fault(m, label, "/spec/function",
-						  psprintf("CREATE FUNCTION %s(jsonb) RETURNS jsonb; GRANT USAGE on its schema and EXECUTE on it TO %s",
+						  psprintf("CREATE FUNCTION %s(jsonb) RETURNS jsonb, granted to %s",
 								   name, GetUserNameFromId(GetUserId(), false)),
 						  "the function \"%s\" cannot be called: %s",
 						  name, why);

@@ -24,6 +24,7 @@ $cluster->psql(<<~'SQL');
 	create schema mallory authorization mallory;
 	grant usage on schema mallory to public;
 	create schema sales authorization entityapi_owner;
+	grant usage on schema sales to entityapi_reader;
 	create schema ops;
 	grant usage on schema ops to public;
 	set role mallory;

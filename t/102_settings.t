@@ -19,6 +19,7 @@ my $permissions = { Any => [qw(create read update delete)] };
 $cluster->psql(<<~'SQL');
 	alter database entityapi set entityapi.bcrypt_cost = 10;
 	create schema sales authorization entityapi_owner;
+	grant usage on schema sales to entityapi_reader;
 	create table sales.ord (tenant_id uuid not null, id uuid not null, "No" text unique, at timestamptz, amount numeric(10,2), extra jsonb, primary key (tenant_id, id));
 	alter table sales.ord drop constraint "ord_No_key";
 	alter table sales.ord owner to entityapi_owner;
@@ -26,12 +27,12 @@ $cluster->psql(<<~'SQL');
 my $manifest = $json->encode([ map { { apiVersion => 'entityapi/v1', %$_ } }
 	{ kind => 'Service', metadata => { name => 's' }, spec => { schema => 'app' } },
 	{ kind => 'Roles', metadata => { name => 'r' }, spec => { roles => { Any => undef } } },
-	{ kind => 'Policy', metadata => { name => 'Named' }, spec => { expression => '#record.name != null' } },
+	{ kind => 'Policy', metadata => { name => 'Named' }, spec => { expression => "#record.name != null and #record.name != 'x'" } },
 	{ kind => 'Entity', metadata => { name => 'Thing' }, spec => { fields => {
 			name => { type => 'string', pattern => '^[a-z\\\\ \']+$' }, at => { type => 'datetime' }, day => { type => 'date' }, amount => { type => 'decimal', precision => 12, scale => 2 },
 			ratio => { type => 'decimal', precision => 30, scale => 10 }, extra => { type => 'json' }, flag => { type => 'boolean' }, next => { type => 'ref', target => 'Thing' },
 			others => { type => 'ref', target => 'Thing', relation => 'ManyToMany' } },
-			policies => { read => ['Named'] }, permissions => $permissions } },
+			policies => { Named => ['read'] }, permissions => $permissions } },
 	{ kind => 'Entity', metadata => { name => 'Ord' }, spec => { table => 'sales.ord', columns => { number => 'No' }, permissions => $permissions, fields => {
 			number => { type => 'text' }, at => { type => 'datetime' }, amount => { type => 'decimal', precision => 10, scale => 2 }, extra => { type => 'json' } } } }]);
 $cluster->psql("select count(*) from entityapi.apply_manifest(\$json\$$manifest\$json\$)");
