@@ -202,7 +202,8 @@ complete_later(EaInput *input, EaField *field, EaInputField *in)
 		!ea_atomic_later(input->req, run->ops, run->current, field,
 						 op->lid->text, &target))
 		return false;
-	ea_relate_defer(run->req);
+	for (int m = 0; m < field->nmembers; m++)
+		ea_relate_defer(run->req, field->entity, field->members[m].column);
 	in->targets = palloc(sizeof(EaTarget));
 	in->targets[0] = target;
 	in->ntargets = 1;

@@ -248,6 +248,19 @@ ea_catalog_type(EaCatalog *catalog, const char *type)
 				"SELECT definition FROM entityapi.entity WHERE type = $1");
 }
 
+List *
+ea_catalog_loaded(EaCatalog *catalog)
+{
+	List	   *entities = NIL;
+	HASH_SEQ_STATUS scan;
+	EntityEntry *entry;
+
+	hash_seq_init(&scan, catalog->by_name);
+	while ((entry = hash_seq_search(&scan)) != NULL)
+		entities = lappend(entities, entry->entity);
+	return entities;
+}
+
 EaField *
 ea_catalog_field(EaEntity *entity, const char *name, int len)
 {

@@ -266,6 +266,9 @@ extern EaEntity *ea_catalog_collection(EaCatalog *catalog,
 									   const char *segment);
 extern EaEntity *ea_catalog_type(EaCatalog *catalog, const char *type);
 
+/* The entities that were asked for so far. */
+extern List *ea_catalog_loaded(EaCatalog *catalog);
+
 /* A field by name, len bytes; NULL when there is none. */
 extern EaField *ea_catalog_field(EaEntity *entity, const char *name, int len);
 

@@ -492,6 +492,18 @@ pull_all(EaRequest *req, Strand *strands, int n, Strand *by)
 	return found;
 }
 
+static void
+defer_references(EaRequest *req, EaEntity *entity)
+{
+	for (int i = 0; i < entity->nfields; i++)
+	{
+		EaField    *field = &entity->fields[i];
+
+		for (int m = 0; has_column(field) && m < field->nmembers; m++)
+			ea_relate_defer(req, entity, field->members[m].column);
+	}
+}
+
 /*
  * Some rows and whatever cannot be without them, however much that is.  The
  * newest come first, because what refers to them is mostly newer still.
@@ -526,7 +538,8 @@ erase_knot(EaRequest *req, List *entities, int limit)
 	} while (found);
 
 	total = 0;
-	ea_relate_defer(req);
+	for (int s = 0; s < n; s++)
+		defer_references(req, strands[s].entity);
 	for (int s = 0; s < n; s++)
 	{
 		if (strands[s].ids.n > 0)

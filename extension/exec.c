@@ -13,6 +13,7 @@
 #include "exec.h"
 #include "executor/spi.h"
 #include "nodes/params.h"
+#include "pin.h"
 #include "plancache.h"
 #include "tcop/dest.h"
 #include "utils/array.h"
@@ -171,12 +172,14 @@ ea_exec_run(const char *sql, int nparams, const Oid *types,
 {
 	SPIExecuteOptions options = {0};
 	RowReceiver receiver = {0};
+	EaPin		pin;
 	EaPlan	   *kept;
 	bool		nested;
 	uint64		n;
 	int			result;
 
 	statements++;
+	ea_pin_begin(&pin);
 	if (observer != NULL)
 		observer(sql, nparams, types, values, isnull);
 	receiver.caller = CurrentMemoryContext;
@@ -190,6 +193,7 @@ ea_exec_run(const char *sql, int nparams, const Oid *types,
 		: run_by_key_now(kept, nested, values, isnull, row, arg, &n))
 	{
 		ea_plancache_leave();
+		ea_pin_end(&pin);
 		return n;
 	}
 
@@ -211,6 +215,7 @@ ea_exec_run(const char *sql, int nparams, const Oid *types,
 		elog(ERROR, "could not run a statement: %s",
 			 SPI_result_code_string(result));
 	ea_plancache_leave();
+	ea_pin_end(&pin);
 	return SPI_processed;
 }
 

@@ -32,6 +32,8 @@
 #include "message.h"
 #include "miscadmin.h"
 #include "owner.h"
+#include "pin.h"
+#include "relate.h"
 #include "router.h"
 #include "sweep.h"
 #include "trace.h"
@@ -238,6 +240,7 @@ serve(EaRequest *req, const char *method_name)
 	if (req->route->operation != 0)
 		ea_authz_tenant(req, req->entity->tenant_scoped);
 	req->route->handler(req);
+	ea_relate_settle(req);
 
 	/* a handler may refuse and yet keep what it wrote */
 	if (req->nproblems > 0)
@@ -370,6 +373,22 @@ log_failure(EaRequest *req, const ErrorData *edata)
 			 errhidestmt(true)));
 }
 
+/*
+ * The statement at which it ended may tell what the answer would have been,
+ * while nothing of the request is kept: that is for the server's log.
+ */
+static void
+throw_on(ErrorData *edata)
+{
+	if (edata->context != NULL)
+		edata->detail_log = psprintf("%s%s%s",
+									 edata->detail_log ? edata->detail_log : "",
+									 edata->detail_log ? "\n" : "",
+									 edata->context);
+	edata->context = NULL;
+	ReThrowError(edata);
+}
+
 static void
 answer_error(EaRequest *req, ErrorData *edata)
 {
@@ -377,7 +396,7 @@ answer_error(EaRequest *req, ErrorData *edata)
 	req->nproblems > 0;
 
 	if (must_throw_on(edata))
-		ReThrowError(edata);
+		throw_on(edata);
 	if (!refused)
 	{
 		req->nproblems = 0;
@@ -486,6 +505,8 @@ answer_call(const Form *form, FunctionCallInfo fcinfo)
 	EaRequest  *volatile req = NULL;
 	volatile Datum answer = (Datum) 0;
 	bool		jit = jit_enabled;
+	bool		guest = assumed == NULL && ea_handle_door(fcinfo->flinfo);
+	EaPin		pin;
 
 	if (GetDatabaseEncoding() != PG_UTF8)
 		ereport(ERROR,
@@ -499,6 +520,8 @@ answer_call(const Form *form, FunctionCallInfo fcinfo)
 	mcxt = AllocSetContextCreate(caller, "entityapi request",
 								 ALLOCSET_DEFAULT_SIZES);
 	running = true;
+	ea_pin_begin(&pin);
+	ea_handle_settings(guest);
 
 	/* no statement of a request runs long enough to be worth compiling */
 	jit_enabled = false;
@@ -525,6 +548,7 @@ answer_call(const Form *form, FunctionCallInfo fcinfo)
 			ea_catalog_release(req->catalog);
 	}
 	PG_END_TRY();
+	ea_pin_end(&pin);
 	MemoryContextDelete(mcxt);
 	return answer;
 }
@@ -560,7 +584,7 @@ Datum
 ea_sql_handle_message(PG_FUNCTION_ARGS)
 {
 	static const Form form = {read_message, write_message};
-	EaOwner		before;
+	EaPin		before;
 	Datum		answer;
 
 	ea_owner_enter(&before);

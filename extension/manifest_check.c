@@ -17,6 +17,7 @@
 #include "errors.h"
 #include "manifest.h"
 #include "miscadmin.h"
+#include "udf.h"
 #include "utils/builtins.h"
 
 #define MOST_COLUMNS 1500		/* PostgreSQL's limit is 1600 */
@@ -359,6 +360,22 @@ is_function_name(const char *name)
 	return dots == 1 && name[strlen(name) - 1] != '.';
 }
 
+/* As the role that will call it, which runs this, too. */
+static void
+check_hook_function(EaManifest *m, const char *label, const char *name)
+{
+	const char *dot = strchr(name, '.');
+	const char *why = ea_udf_fault(pnstrdup(name, dot - name), dot + 1,
+								   GetUserId());
+
+	if (why != NULL)
+		ea_manifest_fault(m, label, "/spec/function",
+						  psprintf("CREATE FUNCTION %s(jsonb) RETURNS jsonb, granted to %s",
+								   name, GetUserNameFromId(GetUserId(), false)),
+						  "the function \"%s\" cannot be called: %s",
+						  name, why);
+}
+
 static void
 check_hook(EaManifest *m, EaDeclHook *hook)
 {
@@ -394,6 +411,8 @@ check_hook(EaManifest *m, EaDeclHook *hook)
 	if (hook->function && !is_function_name(hook->function))
 		ea_manifest_fault(m, label, "/spec/function", NULL,
 						  "must be schema.name");
+	else if (hook->function)
+		check_hook_function(m, label, hook->function);
 }
 
 void

@@ -14,41 +14,28 @@
  */
 #include "postgres.h"
 
-#include "catalog/namespace.h"
 #include "miscadmin.h"
 #include "owner.h"
 #include "utils/acl.h"
-#include "utils/guc.h"
-
-#define SEARCH_PATH "pg_catalog, pg_temp"
 
 void
-ea_owner_enter(EaOwner *before)
+ea_owner_enter(EaPin *before)
 {
-	GetUserIdAndSecContext(&before->user, &before->security);
-	before->nest = 0;
+	ea_pin_begin(before);
 	SetUserIdAndSecContext(get_role_oid(EA_OWNER, false),
 						   before->security | SECURITY_LOCAL_USERID_CHANGE);
-	if (strcmp(namespace_search_path, SEARCH_PATH) != 0)
-	{
-		before->nest = NewGUCNestLevel();
-		set_config_option("search_path", SEARCH_PATH, PGC_USERSET,
-						  PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
-	}
 }
 
 void
-ea_owner_leave(const EaOwner *before)
+ea_owner_leave(const EaPin *before)
 {
-	if (before->nest != 0)
-		AtEOXact_GUC(true, before->nest);
-	SetUserIdAndSecContext(before->user, before->security);
+	ea_pin_end(before);
 }
 
 Datum
 ea_owner_call(PGFunction body, FunctionCallInfo fcinfo)
 {
-	EaOwner		before;
+	EaPin		before;
 	Datum		result;
 
 	ea_owner_enter(&before);

@@ -16,23 +16,16 @@
 #define EA_OWNER_H
 
 #include "fmgr.h"
+#include "pin.h"
 
 #define EA_OWNER "entityapi_owner"
-
-/* Who it was before. */
-typedef struct EaOwner
-{
-	Oid			user;
-	int			security;
-	int			nest;			/* of settings; 0: the path was pinned already */
-} EaOwner;
 
 /*
  * Between the two all is done as the owner.  After an error, the end of the
  * (sub)transaction restores user and path.
  */
-extern void ea_owner_enter(EaOwner *before);
-extern void ea_owner_leave(const EaOwner *before);
+extern void ea_owner_enter(EaPin *before);
+extern void ea_owner_leave(const EaPin *before);
 
 extern Datum ea_owner_call(PGFunction body, FunctionCallInfo fcinfo);
 

@@ -63,28 +63,6 @@ ea_relate_touch(EaSqlBuf *b, StringInfo set, EaEntity *entity)
 }
 
 static void
-set_constraints(const char *sql)
-{
-	ea_exec_run(sql, 0, NULL, NULL, NULL, EA_EXEC_WRITE, false, NULL, NULL);
-}
-
-void
-ea_relate_defer(EaRequest *req)
-{
-	if (!req->deferred)
-		set_constraints("SET CONSTRAINTS ALL DEFERRED");
-	req->deferred = true;
-}
-
-void
-ea_relate_check_deferred(EaRequest *req)
-{
-	if (req->deferred)
-		set_constraints("SET CONSTRAINTS ALL IMMEDIATE");
-	req->deferred = false;
-}
-
-static void
 writing(EaRequest *req, EaEntity *entity)
 {
 	req->writing = entity;

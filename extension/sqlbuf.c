@@ -97,17 +97,19 @@ ea_sqlbuf_tenant(EaSqlBuf *b)
 
 /* A table that others may change stays as it is from here on. */
 static void
-hold(EaEntity *entity)
+hold(EaRequest *req, EaEntity *entity)
 {
-	if (entity->existing)
-		ea_existing_hold(entity);
+	if (!entity->existing)
+		return;
+	ea_existing_hold(entity);
+	req->strangers = true;
 }
 
 /* The alias of the next relation, which is an entity's table. */
 static int
 next_alias(EaSqlBuf *b, EaEntity *entity)
 {
-	hold(entity);
+	hold(b->req, entity);
 	return ea_sqlbuf_reserve(b);
 }
 
@@ -161,7 +163,7 @@ ea_sqlbuf_count(EaRequest *req, EaEntity *entity, int nkeys,
 	}
 	for (int i = 0; i < nkeys; i++)
 		all[n++] = keys[i];
-	hold(entity);
+	hold(req, entity);
 	return ea_count_rows(entity->table, n, all, count);
 }
 
@@ -174,7 +176,7 @@ ea_sqlbuf_reserve(EaSqlBuf *b)
 void
 ea_sqlbuf_from_as(EaSqlBuf *b, EaEntity *entity, EaOperation op, int alias)
 {
-	hold(entity);
+	hold(b->req, entity);
 	ea_sqlbuf_add(b, " FROM ");
 	ea_sqlbuf_add(b, entity->table);
 	ea_sqlbuf_add(b, " t");

@@ -325,6 +325,8 @@ ea_throttle_enter(EaRequest *req, EaThrottle *throttle,
 	int			address_others = 0;
 	Failures	failures;
 
+	/* a failure must count before its outcome shows */
+	PreventCommandIfReadOnly("a login");
 	hash_name(username_key, throttle->name_hash);
 	read_address(req, throttle);
 

@@ -115,6 +115,8 @@ prepare_session(struct pool *pool, PGconn *connection)
 	if (!set_up(connection, sql) ||
 		!set_up(connection, "set client_min_messages = error") ||
 		!set_up(connection, "set timezone = 'UTC'") ||
+		!set_up(connection,
+				"set default_transaction_isolation = 'read committed'") ||
 		!set_up(connection, "set search_path = pg_catalog, pg_temp") ||
 		!set_up(connection, "set entityapi.report_counters = on") ||
 		(pool->standby != NULL &&
