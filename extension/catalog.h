@@ -170,7 +170,6 @@ struct EaEntity
 								 * columns, triggers and writers of its own */
 	char	   *schema_name;	/* of it, unquoted */
 	char	   *table_name;
-	struct TupleDescData *seen; /* its columns when last looked at */
 
 	/* the columns that are no fields', quoted */
 	char	   *id_column;
@@ -258,6 +257,15 @@ extern EaCatalog *ea_catalog_make(const char *service, List *definitions);
 
 /* Another manifest has been applied since this state was loaded. */
 extern bool ea_catalog_is_stale(EaCatalog *catalog);
+
+/*
+ * The state is still the one that holds, as far as this backend has heard; it
+ * hears of changes whenever it locks a table.
+ */
+extern bool ea_catalog_is_current(EaCatalog *catalog);
+
+/* The entities (EaEntity *) that have been looked for by now. */
+extern List *ea_catalog_loaded(EaCatalog *catalog);
 
 /* An entity by name, by path segment (camelCase plural or its lower-case
  * form), or by resource type; NULL when none is declared. */

@@ -72,7 +72,7 @@ find_mapped(void)
 					" CROSS JOIN " EA_ACCOUNT_TABLES
 					" WHERE m.role = $1 AND a.id = m.account_id",
 					1, &type, &role, NULL, EA_EXEC_READ, true,
-					account_row, account) == 0 ||
+					EA_READER(account_row, EA_ACCOUNT_TYPES), account) == 0 ||
 		!account->active || account->principal.force_change)
 		return NULL;
 	return &account->principal;
