@@ -285,8 +285,9 @@ ea_exec_run_held(const EaHeld *held, const char *sql, int nparams,
 	uint64		n;
 	int			result;
 
-	statements++;
-	if (observer != NULL)
+	if (mode != EA_EXEC_LOOK)
+		statements++;
+	if (observer != NULL && mode != EA_EXEC_LOOK)
 		observer(sql, nparams, types, values, isnull);
 	receiver.caller = CurrentMemoryContext;
 	kept = get_plan(held, sql, nparams, types, one_row);
@@ -294,9 +295,9 @@ ea_exec_run_held(const EaHeld *held, const char *sql, int nparams,
 	/* SPI leaves its own context current, which dies with the connection */
 	MemoryContextSwitchTo(receiver.caller);
 	nested = ea_plancache_enter();
-	if (mode == EA_EXEC_READ
-		? run_by_key(kept, nested, values, isnull, reader, arg, &n)
-		: run_by_key_now(kept, nested, values, isnull, reader, arg, &n))
+	if (mode == EA_EXEC_WRITE
+		? run_by_key_now(kept, nested, values, isnull, reader, arg, &n)
+		: run_by_key(kept, nested, values, isnull, reader, arg, &n))
 	{
 		ea_plancache_leave();
 		return n;
@@ -311,7 +312,7 @@ ea_exec_run_held(const EaHeld *held, const char *sql, int nparams,
 	receiver.arg = arg;
 
 	options.params = make_params(nparams, types, values, isnull);
-	options.read_only = mode == EA_EXEC_READ;
+	options.read_only = mode != EA_EXEC_WRITE;
 	options.dest = reader == NULL ? NULL : &receiver.pub;
 
 	result = SPI_execute_plan_extended(kept->plan, &options);

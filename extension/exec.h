@@ -44,7 +44,9 @@ typedef struct EaReader
 typedef enum EaExecMode
 {
 	EA_EXEC_READ,				/* the statement's snapshot, no writes */
-	EA_EXEC_WRITE				/* sees all that is committed by now */
+	EA_EXEC_WRITE,				/* sees all that is committed by now */
+	EA_EXEC_LOOK				/* a read that is the service's own affair:
+								 * neither counted nor observed */
 } EaExecMode;
 
 /*

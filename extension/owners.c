@@ -206,7 +206,7 @@ ea_owners_faults(Oid relid)
 	values[0] = ObjectIdGetDatum(relid);
 	values[1] = ObjectIdGetDatum(GetUserId());
 	PushActiveSnapshot(GetLatestSnapshot());
-	ea_exec_run(statement, lengthof(types), types, values, NULL, EA_EXEC_READ,
+	ea_exec_run(statement, lengthof(types), types, values, NULL, EA_EXEC_LOOK,
 				true, EA_READER(note_part, INT4OID, TEXTOID, TEXTOID, OIDOID,
 								OIDOID, BOOLOID), &look);
 	PopActiveSnapshot();
