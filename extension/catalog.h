@@ -5,8 +5,8 @@
  *
  * A catalog is one consistent state of the declarations, kept per backend
  * and filled entity by entity as requests use them.  A request acquires it,
- * holds it to its end, and so finishes on the state it began with although
- * another session applies a manifest meanwhile.
+ * holds it to its end, and begins again if another session applies a manifest
+ * before its last statement.
  *
  * All strings and structs belong to the catalog's memory context.
  *

@@ -187,6 +187,8 @@ before_row(void *arg, TupleTableSlot *slot)
 	EaEntity   *entity = before->input->entity;
 	int			first = 1;
 
+	/* one row, but an existing table may have lost the key that says so */
+	before->ncolumns = 0;
 	for (int i = 0; i < entity->nfields; i++)
 	{
 		EaField    *field = &entity->fields[i];

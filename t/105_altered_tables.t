@@ -42,12 +42,14 @@ grant insert on evil.loot to public;
 
 -- whatever calls them, they tell as whom
 set role mallory;
+create function evil.note(text) returns void language plpgsql as
+	$$ begin insert into evil.loot values (current_user, $1); end $$;
 create function evil.trg() returns trigger language plpgsql as
 	$$ begin insert into evil.loot values (current_user, 'trigger'); return new; end $$;
 create function evil.ok(text) returns boolean language plpgsql immutable as
-	$$ begin insert into evil.loot values (current_user, 'check'); return true; end $$;
+	$$ begin perform evil.note('check'); return true; end $$;
 create function evil.val(text) returns text language plpgsql immutable as
-	$$ begin insert into evil.loot values (current_user, 'value'); return $1; end $$;
+	$$ begin perform evil.note('value'); return $1; end $$;
 SQL
 
 declared(Thing => Entity => { permissions => \%all, optimisticLocking => $true, fields => {
@@ -164,8 +166,8 @@ sub loot { return $cluster->psql('select string_agg(distinct who || $$ $$ || wha
 # Of a made table, then of one that was there: what is done, and undone
 my $domain = 'set role mallory; create domain evil.plain as text; reset role; alter table %1$s add column d evil.plain default $$x$$;';
 my @takeovers = (
-	[ 'the schema', 'alter schema %2$s owner to mallory', 'alter schema %2$s owner to entityapi_owner' ],
-	[ 'the table', 'alter table %1$s owner to mallory', 'alter table %1$s owner to entityapi_owner' ],
+	[ 'the schema', 'alter schema %2$s owner to mallory; grant all on schema %2$s to entityapi_owner', 'alter schema %2$s owner to entityapi_owner' ],
+	[ 'the table', 'alter table %1$s owner to mallory; grant all on %1$s to entityapi_owner', 'alter table %1$s owner to entityapi_owner' ],
 	[ 'a trigger', 'create trigger t before insert or update on %1$s for each row execute function evil.trg()', 'drop trigger t on %1$s' ],
 	[ 'the right to make triggers', 'grant trigger on %1$s to mallory', 'revoke trigger on %1$s from mallory' ],
 	[ 'a default', 'alter table %1$s add column d text default evil.val($$x$$)', 'alter table %1$s drop column d' ],
@@ -266,6 +268,8 @@ my %to = (relationships => { ord => { data => { type => 'ords', id => $ord } } }
 is($ann->call(POST => '/things', data => { type => 'things', attributes => { name => 'new' }, %to })->{status}, 201, 'refer to an id that is there more than once');
 is($ann->call(GET => "/things/$thing")->{status}, 200, 'show a reference to it');
 is($ann->call(GET => '/things?include=ord')->{status}, 200, 'include it');
+is($ann->call(PATCH => "/ords/$ord", data => { type => 'ords', id => $ord, attributes => { no => 'two' } })->{status}, 200, 'change it');
+is($ann->call(DELETE => "/ords/$ord")->{status}, 204, 'and delete it');
 is(crashes(), 0, 'nothing crashed');
 
 done_testing;

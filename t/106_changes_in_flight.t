@@ -70,7 +70,6 @@ is($applied->{status}, 0, 'applied') or BAIL_OUT($applied->{err});
 my $shim = EntityApi::Test->shim($cluster, pool_size => CLIENTS);
 my $tenant = $shim->tenant('acme')->{id};
 my $vera = EntityApi::Test::Cases->new($shim, $shim->user($tenant, 'vera', ['Viewer']), '/api/v1');
-my $ann = $cluster->psql("select id from entityapi.account where username = 'vera'");
 my $doc = '01980000-0000-7000-8000-000000000001';
 my $folder_id = '01980000-0000-7000-8000-0000000000ff';
 
@@ -80,7 +79,7 @@ insert into app.doc (tenant_id, id, title, size, alpha, beta, nick, code, folder
 select '$tenant', ('01980000-0000-7000-8000-' || lpad(i::text, 12, '0'))::uuid, 'title', 777, 'hello', 123456, 'PUBLIC', 'SECRET', '$folder_id', now(), now()
 from generate_series(1, 20) i;
 create role reader login in role entityapi_reader;
-select entityapi.map_role('reader', '$ann');
+select entityapi.map_role('reader', 'vera');
 SQL
 
 # --- what may be answered ---------------------------------------------------------
