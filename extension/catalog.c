@@ -112,7 +112,8 @@ load(void)
 		char	   *definition = NULL;
 
 		ea_exec_run("SELECT definition FROM entityapi.service", 0, NULL, NULL,
-					NULL, EA_EXEC_READ, true, EA_READER(keep_definition, TEXTOID), &definition);
+					NULL, EA_EXEC_READ, true,
+					EA_READER(keep_definition, TEXTOID), &definition);
 		if (definition != NULL)
 			ea_catalog_load_service(catalog, definition);
 		if (catalog->nversions == 0)

@@ -61,7 +61,8 @@ load(EaRequest *req, Graph *graph)
 
 	memset(graph, 0, sizeof(Graph));
 	ea_exec_run("SELECT name FROM entityapi.entity ORDER BY name",
-				0, NULL, NULL, NULL, EA_EXEC_READ, true, EA_READER(read_name, TEXTOID), &names);
+				0, NULL, NULL, NULL, EA_EXEC_READ, true,
+				EA_READER(read_name, TEXTOID), &names);
 	graph->vertices = palloc0(Max(list_length(names), 1) * sizeof(Vertex));
 	foreach(cell, names)
 	{

@@ -100,7 +100,8 @@ load_keys(void)
 	ea_exec_run("SELECT kid, algorithm, secret, state = 'ACTIVE', retired_at"
 				" FROM entityapi.signing_key WHERE state <> 'REVOKED'"
 				" ORDER BY created_at DESC, kid DESC",
-				0, NULL, NULL, NULL, EA_EXEC_WRITE, false, EA_READER(add_key, TEXTOID, TEXTOID, BYTEAOID, BOOLOID,
+				0, NULL, NULL, NULL, EA_EXEC_WRITE, false,
+				EA_READER(add_key, TEXTOID, TEXTOID, BYTEAOID, BOOLOID,
 						  TIMESTAMPTZOID), &tail);
 	ring_generation = generation;
 }

@@ -125,7 +125,8 @@ insert_tenant(EaRequest *req, NewTenant *tenant)
 	ea_exec_run("SELECT coalesce(bool_or(name = $1), false),"
 				" coalesce(bool_or(slug = $2), false)"
 				" FROM entityapi.tenant WHERE name = $1 OR slug = $2",
-				2, types, values, NULL, EA_EXEC_WRITE, true, EA_READER(note_taken, BOOLOID, BOOLOID), req);
+				2, types, values, NULL, EA_EXEC_WRITE, true,
+				EA_READER(note_taken, BOOLOID, BOOLOID), req);
 
 	/* what was in the way may be gone by now, but it was */
 	if (req->nproblems == 0)

@@ -216,7 +216,8 @@ applied_service(void)
 	char	   *service = NULL;
 
 	ea_exec_run("SELECT definition FROM entityapi.service", 0, NULL, NULL,
-				NULL, EA_EXEC_WRITE, true, EA_READER(keep_definition, TEXTOID), &service);
+				NULL, EA_EXEC_WRITE, true,
+				EA_READER(keep_definition, TEXTOID), &service);
 	return service == NULL ? NULL : ea_catalog_make(service, NIL);
 }
 
@@ -248,13 +249,15 @@ ea_openapi_store(void)
 	values[0] = CStringGetTextDatum(state);
 	ea_exec_run("SELECT count(*) FROM entityapi.openapi_document"
 				" WHERE made_for = $1", lengthof(types), types, values, NULL,
-				EA_EXEC_WRITE, true, EA_READER(note_current, INT8OID), &current);
+				EA_EXEC_WRITE, true,
+				EA_READER(note_current, INT8OID), &current);
 	if (current == catalog->nversions)
 		return;
 	ea_exec_run("DELETE FROM entityapi.openapi_document", 0, NULL, NULL,
 				NULL, EA_EXEC_WRITE, false, NULL, NULL);
 	ea_exec_run("SELECT count(*) FROM entityapi.entity", 0, NULL, NULL,
-				NULL, EA_EXEC_WRITE, true, EA_READER(note_current, INT8OID), &entities);
+				NULL, EA_EXEC_WRITE, true,
+				EA_READER(note_current, INT8OID), &entities);
 	for (int i = 0; entities <= MAX_STORED && i < catalog->nversions; i++)
 		store(catalog->versions[i].number, state);
 }
