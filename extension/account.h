@@ -35,6 +35,9 @@ typedef struct EaAccount
 	" THEN a.tenant_id IS NULL ELSE t.status IS NOT NULL" \
 	" AND t.status = 'ACTIVE' END"
 #define EA_ACCOUNT_NCOLUMNS 11
+#define EA_ACCOUNT_TYPES \
+	UUIDOID, TEXTOID, UUIDOID, TEXTOID, TEXTARRAYOID, TEXTOID, TEXTOID, \
+	BOOLOID, BOOLOID, BOOLOID, BOOLOID
 #define EA_ACCOUNT_TABLES \
 	"entityapi.account a" \
 	" LEFT JOIN entityapi.tenant t ON t.id = a.tenant_id" \

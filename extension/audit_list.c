@@ -568,6 +568,10 @@ add_known(Select *select, const Conditions *conditions,
 	" action, outcome, target_type, target_id, changes," \
 	" request_id, host(ip), detail"
 
+#define COLUMN_TYPES \
+	UUIDOID, TIMESTAMPTZOID, UUIDOID, TEXTOID, TEXTOID, TEXTOID, TEXTOID, \
+	TEXTOID, TEXTOID, TEXTOID, TEXTOID, JSONOID, TEXTOID, TEXTOID, TEXTOID
+
 enum
 {
 	COLUMN_ID, COLUMN_AT, COLUMN_TENANT_ID, COLUMN_ACTOR_ID,
@@ -686,7 +690,7 @@ run_in_order(Select *select, const Conditions *conditions, ListPage *page)
 	{
 		n = ea_exec_run(select->text.data, select->nparams, select->types,
 						select->values, NULL, EA_EXEC_READ, false,
-						write_record, page);
+						EA_READER(write_record, COLUMN_TYPES, BOOLOID), page);
 	}
 	PG_FINALLY();
 	{

@@ -67,7 +67,7 @@ find_login(const char *username_key)
 				" FROM " EA_ACCOUNT_TABLES
 				" WHERE a.username_key = $1 AND a.kind = 'USER'",
 				lengthof(types), types, values, NULL, EA_EXEC_READ, true,
-				read_login, row);
+				EA_READER(read_login, EA_ACCOUNT_TYPES, TEXTOID), row);
 	return row;
 }
 
@@ -82,7 +82,7 @@ own_login(EaRequest *req)
 				" FROM " EA_ACCOUNT_TABLES
 				" WHERE a.id = $1 AND a.kind = 'USER'",
 				lengthof(types), types, values, NULL, EA_EXEC_READ, true,
-				read_login, row);
+				EA_READER(read_login, EA_ACCOUNT_TYPES, TEXTOID), row);
 	return row;
 }
 

@@ -48,7 +48,8 @@ find_own(EaRequest *req, bool lock)
 
 	ea_exec_run(lock ? OWN_ROW " FOR NO KEY UPDATE" : OWN_ROW,
 				lengthof(types), types, values, NULL,
-				lock ? EA_EXEC_WRITE : EA_EXEC_READ, true, read_own, &row);
+				lock ? EA_EXEC_WRITE : EA_EXEC_READ, true,
+				EA_READER(read_own, TEXTOID, TEXTOID), &row);
 	return row;
 }
 

@@ -73,7 +73,8 @@ find_refresh(const EaSecret *secret, TimestampTz now)
 				" CROSS JOIN " EA_ACCOUNT_TABLES
 				" WHERE r.id = $1 AND a.id = s.account_id",
 				lengthof(types), types, values, NULL, EA_EXEC_READ, true,
-				read_refresh, row);
+				EA_READER(read_refresh, EA_ACCOUNT_TYPES, BYTEAOID, UUIDOID,
+						  TIMESTAMPTZOID, BOOLOID, BOOLOID, BOOLOID), row);
 	return row->matches ? row : NULL;
 }
 

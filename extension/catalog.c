@@ -112,7 +112,8 @@ load(void)
 		char	   *definition = NULL;
 
 		ea_exec_run("SELECT definition FROM entityapi.service", 0, NULL, NULL,
-					NULL, EA_EXEC_READ, true, keep_definition, &definition);
+					NULL, EA_EXEC_READ, true,
+					EA_READER(keep_definition, TEXTOID), &definition);
 		if (definition != NULL)
 			ea_catalog_load_service(catalog, definition);
 		if (catalog->nversions == 0)
@@ -187,6 +188,26 @@ ea_catalog_is_stale(EaCatalog *catalog)
 		current_generation != ea_invalidate_generation();
 }
 
+bool
+ea_catalog_is_current(EaCatalog *catalog)
+{
+	return catalog == current &&
+		current_generation == ea_invalidate_generation();
+}
+
+List *
+ea_catalog_loaded(EaCatalog *catalog)
+{
+	List	   *entities = NIL;
+	HASH_SEQ_STATUS status;
+	EntityEntry *entry;
+
+	hash_seq_init(&status, catalog->by_name);
+	while ((entry = hash_seq_search(&status)) != NULL)
+		entities = lappend(entities, entry->entity);
+	return entities;
+}
+
 /* Look in one table, else load by the query and enter into all three. */
 static EaEntity *
 find(EaCatalog *catalog, HTAB *table, const char *key, const char *sql)
@@ -205,7 +226,7 @@ find(EaCatalog *catalog, HTAB *table, const char *key, const char *sql)
 
 	value = CStringGetTextDatum(key);
 	ea_exec_run(sql, 1, &type, &value, NULL, EA_EXEC_READ, true,
-				keep_definition, &definition);
+				EA_READER(keep_definition, TEXTOID), &definition);
 	if (definition == NULL)
 		return NULL;
 	entity = ea_catalog_load_entity(catalog, definition);
@@ -246,19 +267,6 @@ ea_catalog_type(EaCatalog *catalog, const char *type)
 {
 	return find(catalog, catalog->by_type, type,
 				"SELECT definition FROM entityapi.entity WHERE type = $1");
-}
-
-List *
-ea_catalog_loaded(EaCatalog *catalog)
-{
-	List	   *entities = NIL;
-	HASH_SEQ_STATUS scan;
-	EntityEntry *entry;
-
-	hash_seq_init(&scan, catalog->by_name);
-	while ((entry = hash_seq_search(&scan)) != NULL)
-		entities = lappend(entities, entry->entity);
-	return entities;
 }
 
 EaField *

@@ -5,8 +5,8 @@
  *
  * A catalog is one consistent state of the declarations, kept per backend
  * and filled entity by entity as requests use them.  A request acquires it,
- * holds it to its end, and so finishes on the state it began with although
- * another session applies a manifest meanwhile.
+ * holds it to its end, and begins again if another session applies a manifest
+ * before its last statement.
  *
  * All strings and structs belong to the catalog's memory context.
  *
@@ -170,7 +170,6 @@ struct EaEntity
 								 * columns, triggers and writers of its own */
 	char	   *schema_name;	/* of it, unquoted */
 	char	   *table_name;
-	struct TupleDescData *seen; /* its columns when last looked at */
 
 	/* the columns that are no fields', quoted */
 	char	   *id_column;
@@ -259,15 +258,21 @@ extern EaCatalog *ea_catalog_make(const char *service, List *definitions);
 /* Another manifest has been applied since this state was loaded. */
 extern bool ea_catalog_is_stale(EaCatalog *catalog);
 
+/*
+ * The state is still the one that holds, as far as this backend has heard; it
+ * hears of changes whenever it locks a table.
+ */
+extern bool ea_catalog_is_current(EaCatalog *catalog);
+
+/* The entities (EaEntity *) that have been looked for by now. */
+extern List *ea_catalog_loaded(EaCatalog *catalog);
+
 /* An entity by name, by path segment (camelCase plural or its lower-case
  * form), or by resource type; NULL when none is declared. */
 extern EaEntity *ea_catalog_entity(EaCatalog *catalog, const char *name);
 extern EaEntity *ea_catalog_collection(EaCatalog *catalog,
 									   const char *segment);
 extern EaEntity *ea_catalog_type(EaCatalog *catalog, const char *type);
-
-/* The entities that were asked for so far. */
-extern List *ea_catalog_loaded(EaCatalog *catalog);
 
 /* A field by name, len bytes; NULL when there is none. */
 extern EaField *ea_catalog_field(EaEntity *entity, const char *name, int len);

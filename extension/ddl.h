@@ -294,6 +294,13 @@ extern int64 ea_ddl_count_duplicates(EaDdlTable *to, EaDdlObject *object);
 /* All that an existing table lacks, as faults; statements come from no one. */
 extern void ea_ddl_check_existing(EaDdlPlan *plan, EaDdlTable *table);
 
+/*
+ * Whose the schema of a made table is, and the table that is there under the
+ * name that it has so far (NULL: none yet), with all that it calls.
+ */
+extern void ea_ddl_check_made(EaDdlPlan *plan, const EaDdlTable *table,
+							  const EaDdlTable *there);
+
 /* The table as it is now, InvalidOid when there is none. */
 extern Oid	ea_ddl_relation(const EaDdlTable *table);
 

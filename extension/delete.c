@@ -151,7 +151,8 @@ cascade(EaRequest *req, EaEntity *child, const char *column,
 
 	ea_sqlbuf_init(&b, req);
 	b.deleted_too = which != VISIBLE;
-	ea_sqlbuf_addf(&b, "SELECT t0.%s", child->id_column);
+	ea_sqlbuf_add(&b, "SELECT ");
+	ea_sqlbuf_select(&b, 0, child->id_column, UUIDOID);
 	alias = ea_sqlbuf_from(&b, child, EA_OP_DELETE);
 	add_referring(&b, child, alias, column, doomed, which);
 	if (child == doomed->entity)

@@ -118,16 +118,17 @@ has_column(const EaField *field)
 void
 ea_document_columns(EaSqlBuf *b, EaShape *shape, int alias)
 {
-	ea_sqlbuf_column(b, alias, shape->entity->id_column);
+	ea_sqlbuf_select(b, alias, shape->entity->id_column, UUIDOID);
 	if (shape->entity->locking)
 	{
 		ea_sqlbuf_add(b, ", ");
-		ea_sqlbuf_column(b, alias, shape->entity->version_column);
+		ea_sqlbuf_select(b, alias, shape->entity->version_column, INT8OID);
 	}
 	for (int i = 0; i < shape->nattributes; i++)
 	{
 		ea_sqlbuf_add(b, ", ");
-		ea_sqlbuf_column(b, alias, shape->attributes[i]->column);
+		ea_sqlbuf_select(b, alias, shape->attributes[i]->column,
+						 shape->attributes[i]->type->oid);
 	}
 	for (int i = 0; i < shape->nrels; i++)
 	{
@@ -136,7 +137,7 @@ ea_document_columns(EaSqlBuf *b, EaShape *shape, int alias)
 		for (int m = 0; has_column(field) && m < field->nmembers; m++)
 		{
 			ea_sqlbuf_add(b, ", ");
-			ea_sqlbuf_column(b, alias, field->members[m].column);
+			ea_sqlbuf_select(b, alias, field->members[m].column, UUIDOID);
 		}
 	}
 }
@@ -351,13 +352,14 @@ fetch_inverse(LinkageSink *sink, pg_uuid_t *ids, int n)
 		ea_document_columns(&b, sink->target, 0);
 		sink->far = 0;
 		sink->near = ea_document_width(sink->target);
-		ea_sqlbuf_addf(&b, ", t0.%s", column);
+		ea_sqlbuf_add(&b, ", ");
+		ea_sqlbuf_select(&b, 0, column, UUIDOID);
 	}
 	else
 	{
-		ea_sqlbuf_column(&b, 0, column);
+		ea_sqlbuf_select(&b, 0, column, UUIDOID);
 		ea_sqlbuf_add(&b, ", ");
-		ea_sqlbuf_column(&b, 0, target->id_column);
+		ea_sqlbuf_select(&b, 0, target->id_column, UUIDOID);
 		sink->near = 0;
 		sink->far = 1;
 	}
@@ -377,8 +379,10 @@ fetch_joined(LinkageSink *sink, pg_uuid_t *ids, int n)
 	int			alias;
 
 	ea_sqlbuf_init(&b, sink->doc->req);
-	ea_sqlbuf_addf(&b, "SELECT t0.%s, t0.%s", field->join_near,
-				   field->join_far);
+	ea_sqlbuf_add(&b, "SELECT ");
+	ea_sqlbuf_select(&b, 0, field->join_near, UUIDOID);
+	ea_sqlbuf_add(&b, ", ");
+	ea_sqlbuf_select(&b, 0, field->join_far, UUIDOID);
 	alias = add_links(&b, sink, ids, n);
 	ea_sqlbuf_addf(&b, " ORDER BY t%d.%s, t%d.%s", alias, field->join_near,
 				   alias, field->join_far);
@@ -403,6 +407,7 @@ count_links(LinkageSink *sink, EaLinkage *linkage, pg_uuid_t *id)
 		return;
 	ea_sqlbuf_init(&b, sink->doc->req);
 	ea_sqlbuf_add(&b, "SELECT pg_catalog.count(*)");
+	ea_sqlbuf_reads(&b, INT8OID);
 	add_links(&b, sink, id, 1);
 	ea_sqlbuf_run(&b, sink->doc->mode, true, count_row, &linkage->count);
 }
@@ -439,6 +444,7 @@ typedef struct VisibleSink
 {
 	pg_uuid_t  *ids;
 	int			n;
+	int			max;
 } VisibleSink;
 
 static void
@@ -446,6 +452,12 @@ visible_row(void *arg, TupleTableSlot *slot)
 {
 	VisibleSink *sink = arg;
 
+	/* an existing table may have lost the key that made ids unique */
+	if (sink->n == sink->max)
+	{
+		sink->max *= 2;
+		sink->ids = repalloc_huge(sink->ids, sink->max * sizeof(pg_uuid_t));
+	}
 	sink->ids[sink->n++] = *DatumGetUUIDP(slot->tts_values[0]);
 }
 
@@ -480,9 +492,11 @@ hide_invisible(EaDocument *doc, EaShape *shape, int rel, int member,
 	if (n == 0)
 		return;
 
+	sink.max = n;
 	sink.ids = palloc(n * sizeof(pg_uuid_t));
 	ea_sqlbuf_init(&b, doc->req);
-	ea_sqlbuf_addf(&b, "SELECT t0.%s", target->id_column);
+	ea_sqlbuf_add(&b, "SELECT ");
+	ea_sqlbuf_select(&b, 0, target->id_column, UUIDOID);
 	alias = ea_sqlbuf_from(&b, target, EA_OP_READ);
 	ea_sqlbuf_addf(&b, " AND t%d.%s = ANY (", alias, target->id_column);
 	ea_sqlbuf_value(&b, UUIDARRAYOID, uuid_array(ids, n), false);

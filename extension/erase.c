@@ -331,7 +331,8 @@ ea_erase_step(EaRequest *req, bool *more)
 	ea_exec_run("SELECT id, deleted_by FROM entityapi.tenant"
 				" WHERE deleted_at IS NOT NULL ORDER BY deleted_at, id"
 				" LIMIT " CppAsString2(TENANTS),
-				0, NULL, NULL, NULL, EA_EXEC_WRITE, true, read_deleted, &list);
+				0, NULL, NULL, NULL, EA_EXEC_WRITE, true,
+				EA_READER(read_deleted, UUIDOID, XID8OID), &list);
 
 	/* one that has to wait for others' transactions keeps nobody waiting */
 	for (int i = 0; i < list.n && n == 0 && !*more; i++)

@@ -369,6 +369,7 @@ log_failure(EaRequest *req, const ErrorData *edata)
 			 errmsg("entityapi request %s%s%s failed: %s", req->request_id,
 					trace ? " of trace " : "", trace ? trace : "",
 					edata->message),
+			 edata->hint ? errhint("%s", edata->hint) : 0,
 			 edata->context ? errcontext("%s", edata->context) : 0,
 			 errhidestmt(true)));
 }

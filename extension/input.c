@@ -447,6 +447,7 @@ typedef struct TargetCheck
 	int			max;
 	pg_uuid_t  *seen;
 	int			nseen;
+	int			maxseen;
 } TargetCheck;
 
 static void
@@ -471,6 +472,13 @@ target_row(void *arg, TupleTableSlot *slot)
 {
 	TargetCheck *check = arg;
 
+	/* an existing table may have lost the key that made ids unique */
+	if (check->nseen == check->maxseen)
+	{
+		check->maxseen *= 2;
+		check->seen = repalloc_huge(check->seen,
+									check->maxseen * sizeof(pg_uuid_t));
+	}
 	check->seen[check->nseen++] = *DatumGetUUIDP(slot->tts_values[0]);
 }
 
@@ -498,9 +506,11 @@ check_entity(EaInput *const *inputs, int n, EaEntity *entity)
 	each_target(inputs, n, collect_target, &check);
 	if (check.n == 0)
 		return;
+	check.maxseen = check.n;
 	check.seen = palloc(check.n * sizeof(pg_uuid_t));
 	ea_sqlbuf_init(&b, req);
-	ea_sqlbuf_addf(&b, "SELECT t0.%s", entity->id_column);
+	ea_sqlbuf_add(&b, "SELECT ");
+	ea_sqlbuf_select(&b, 0, entity->id_column, UUIDOID);
 	alias = ea_sqlbuf_from(&b, entity, EA_OP_READ);
 	ea_sqlbuf_add(&b, " AND ");
 	ea_sqlbuf_column(&b, alias, entity->id_column);

@@ -228,7 +228,8 @@ find_invite(EaRequest *req, const EaJson *token, EaSecret *secret,
 				" JOIN entityapi.tenant t ON t.id = i.tenant_id"
 				" WHERE i.token_id = $1",
 				lengthof(types), types, values, NULL, EA_EXEC_READ, true,
-				read_invite, row);
+				EA_READER(read_invite, BYTEAOID, BOOLOID, UUIDOID, UUIDOID,
+						  TEXTOID, TEXTARRAYOID), row);
 	return row->usable && has_declared_roles(req, row);
 }
 

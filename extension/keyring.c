@@ -101,7 +101,9 @@ load_keys(void)
 	ea_exec_run("SELECT kid, algorithm, secret, state = 'ACTIVE', retired_at"
 				" FROM entityapi.signing_key WHERE state <> 'REVOKED'"
 				" ORDER BY created_at DESC, kid DESC",
-				0, NULL, NULL, NULL, EA_EXEC_WRITE, false, add_key, &tail);
+				0, NULL, NULL, NULL, EA_EXEC_WRITE, false,
+				EA_READER(add_key, TEXTOID, TEXTOID, BYTEAOID, BOOLOID,
+						  TIMESTAMPTZOID), &tail);
 	ring_generation = generation;
 }
 

@@ -132,7 +132,10 @@ find_key(const EaSecret *secret, TimestampTz now, KeyRow *row)
 					   " WHERE k.token_id = $1 AND a.id = k.account_id"
 					   " AND a.kind = 'USER'",
 					   lengthof(types), types, values, NULL, EA_EXEC_READ,
-					   true, read_key, row) == 1 &&
+					   true,
+					   EA_READER(read_key, EA_ACCOUNT_TYPES, UUIDOID, BYTEAOID,
+								 BOOLOID, BOOLOID, TEXTARRAYOID, TEXTOID),
+					   row) == 1 &&
 		row->matches && row->holds && row->owner.active;
 }
 
@@ -263,7 +266,7 @@ read_attributes(EaRequest *req, const EaJson *object)
 	ea_exec_run("SELECT e.key FROM jsonb_each($1) e"
 				" WHERE $2->e.key IS DISTINCT FROM e.value",
 				lengthof(types), types, values, NULL, EA_EXEC_READ, true,
-				note_attribute, req);
+				EA_READER(note_attribute, TEXTOID), req);
 	return values[0];
 }
 

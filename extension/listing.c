@@ -183,11 +183,24 @@ start(EaSqlBuf *b, EaRequest *req, const pg_uuid_t *scope)
 	ea_sqlbuf_add(b, "SELECT ");
 }
 
+/* The type that a column is read by. */
+static Oid
+column_type(const EaListColumn *column)
+{
+	if (column->kind == EA_LIST_STRINGS)
+		return TEXTARRAYOID;
+	return column->kind == EA_LIST_OBJECT ? TEXTOID :
+		ea_types_find(type_names[column->kind])->oid;
+}
+
 static void
 add_columns(EaSqlBuf *b, const EaListing *listing)
 {
 	for (int i = 0; i < listing->ncolumns; i++)
+	{
 		ea_sqlbuf_addf(b, "%s%s", i > 0 ? ", " : "", listing->columns[i].sql);
+		ea_sqlbuf_reads(b, column_type(&listing->columns[i]));
+	}
 	ea_sqlbuf_addf(b, " FROM %s", listing->from);
 }
 
@@ -284,6 +297,7 @@ count_records(EaRequest *req, const EaListing *listing,
 		return before + rows;
 	start(&b, req, scope);
 	ea_sqlbuf_addf(&b, "pg_catalog.count(*) FROM %s", listing->from);
+	ea_sqlbuf_reads(&b, INT8OID);
 	add_filter(&b, listing, query);
 	ea_sqlbuf_run(&b, EA_EXEC_READ, false, read_count, &count);
 	return count;

@@ -162,7 +162,7 @@ ea_manage_set_roles(EaRequest *req)
 				" array_to_json($3)::text FROM entityapi.account"
 				" WHERE tenant_id = $1 AND id = $2",
 				lengthof(types), types, values, NULL, EA_EXEC_WRITE, true,
-				note_roles, req);
+				EA_READER(note_roles, TEXTOID, TEXTOID), req);
 	ea_exec_run("UPDATE entityapi.account SET roles = $3"
 				" WHERE tenant_id = $1 AND id = $2",
 				lengthof(types), types, values, NULL, EA_EXEC_WRITE, true,
@@ -267,7 +267,8 @@ ea_manage_update_user(EaRequest *req)
 					" FROM entityapi.account WHERE tenant_id = $1"
 					" AND id = $2 AND kind = 'USER' FOR NO KEY UPDATE",
 					lengthof(types), types, values, NULL, EA_EXEC_WRITE, true,
-					read_state, &before) == 0)
+					EA_READER(read_state, TEXTOID, TEXTOID, TEXTOID, TEXTOID,
+							  TEXTOID), &before) == 0)
 		ea_manage_not_found(req);
 	ea_body_check(req, body, "", change_rules, lengthof(change_rules));
 	after = before;

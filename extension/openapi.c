@@ -117,7 +117,7 @@ find_stored(const char *state, int version, Document *document)
 	ea_exec_run("SELECT etag FROM entityapi.openapi_document"
 				" WHERE version = $1 AND made_for = $2",
 				lengthof(types), types, values, NULL, EA_EXEC_READ, true,
-				read_etag, document);
+				EA_READER(read_etag, TEXTOID), document);
 }
 
 static char *
@@ -129,7 +129,7 @@ stored_text(int version)
 
 	ea_exec_run("SELECT document FROM entityapi.openapi_document"
 				" WHERE version = $1", lengthof(types), types, values, NULL,
-				EA_EXEC_READ, true, read_text, &text);
+				EA_EXEC_READ, true, EA_READER(read_text, TEXTOID), &text);
 	return text;
 }
 
@@ -215,7 +215,8 @@ applied_service(void)
 	char	   *service = NULL;
 
 	ea_exec_run("SELECT definition FROM entityapi.service", 0, NULL, NULL,
-				NULL, EA_EXEC_WRITE, true, keep_definition, &service);
+				NULL, EA_EXEC_WRITE, true,
+				EA_READER(keep_definition, TEXTOID), &service);
 	return service == NULL ? NULL : ea_catalog_make(service, NIL);
 }
 
@@ -247,13 +248,15 @@ ea_openapi_store(void)
 	values[0] = CStringGetTextDatum(state);
 	ea_exec_run("SELECT count(*) FROM entityapi.openapi_document"
 				" WHERE made_for = $1", lengthof(types), types, values, NULL,
-				EA_EXEC_WRITE, true, note_current, &current);
+				EA_EXEC_WRITE, true,
+				EA_READER(note_current, INT8OID), &current);
 	if (current == catalog->nversions)
 		return;
 	ea_exec_run("DELETE FROM entityapi.openapi_document", 0, NULL, NULL,
 				NULL, EA_EXEC_WRITE, false, NULL, NULL);
 	ea_exec_run("SELECT count(*) FROM entityapi.entity", 0, NULL, NULL,
-				NULL, EA_EXEC_WRITE, true, note_current, &entities);
+				NULL, EA_EXEC_WRITE, true,
+				EA_READER(note_current, INT8OID), &entities);
 	for (int i = 0; entities <= MAX_STORED && i < catalog->nversions; i++)
 		store(catalog->versions[i].number, state);
 }

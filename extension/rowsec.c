@@ -77,7 +77,7 @@ find_mapped(void)
 					" WHERE m.role = $1 AND m.role_oid = $2"
 					" AND a.id = m.account_id",
 					lengthof(types), types, role, NULL, EA_EXEC_READ, true,
-					account_row, account) == 0 ||
+					EA_READER(account_row, EA_ACCOUNT_TYPES), account) == 0 ||
 		!account->active || account->principal.force_change)
 		return NULL;
 	return &account->principal;

@@ -250,6 +250,6 @@ ea_service_account_enter(const char *client_id, const char *sent,
 				" CROSS JOIN " EA_ACCOUNT_TABLES
 				" WHERE sa.client_id = $1 AND a.id = sa.account_id",
 				lengthof(types), types, values, NULL, EA_EXEC_READ, true,
-				read_client, &row);
+				EA_READER(read_client, EA_ACCOUNT_TYPES, BYTEAOID), &row);
 	return row.matches && account->active && note_use(account, &secret, now);
 }

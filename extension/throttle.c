@@ -236,7 +236,8 @@ count_failures(EaRequest *req, const EaThrottle *throttle)
 				" LEFT JOIN entityapi.login_throttle t"
 				" ON t.username_hash = $1",
 				lengthof(types), types, values, isnull, EA_EXEC_WRITE, true,
-				read_failures, &failures);
+				EA_READER(read_failures, INT4OID, TIMESTAMPTZOID, INT8OID,
+						  TIMESTAMPTZOID), &failures);
 	return failures;
 }
 
