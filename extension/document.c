@@ -289,7 +289,8 @@ ea_document_cause(const EaDocument *doc)
 {
 	const EaShape *shape = doc->shapes;
 
-	if (doc->query == NULL || shape == NULL)
+	/* of a whole linkage nothing can be left out */
+	if (doc->query == NULL || shape == NULL || doc->all_linkage)
 		return NULL;
 	if (doc->query->has_include)
 		return "include";

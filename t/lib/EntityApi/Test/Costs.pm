@@ -42,14 +42,18 @@ sub new
 	$cluster->psql(<<~'SQL');
 		vacuum analyze;
 		create function visited() returns bigint language sql as
-		$$ select sum(pg_stat_get_xact_tuples_returned(oid) + pg_stat_get_xact_tuples_fetched(oid))::bigint
+		$$ select sum(pg_stat_get_xact_tuples_returned(oid))::bigint
 			from pg_class where relkind in ('r', 'i') and relnamespace = 'app'::regnamespace $$;
-		create function cost(method text, target text, headers jsonb, body text, out status int, out bytes int, out ms float, out rows bigint, out code text, out place text)
+		-- processor time of this backend, in ms
+		create function spent() returns float language sql as
+		$$ select 10 * (f[12]::float + f[13]::float) from string_to_array(regexp_replace(pg_read_file('/proc/self/stat'), '^.*\) ', ''), ' ') f $$;
+		create function cost(method text, target text, headers jsonb, body text, out status int, out bytes int, out ms float, out cpu float, out rows bigint, out code text, out place text)
 		language plpgsql as $$
 		declare
 			answer record;
 			began timestamptz;
 			before bigint := visited();
+			spent_before float := spent();
 		begin
 			began := clock_timestamp();
 			begin
@@ -60,6 +64,7 @@ sub new
 				status := 503;
 			end;
 			ms := extract(epoch from clock_timestamp() - began) * 1000;
+			cpu := spent() - spent_before;
 			rows := visited() - before;
 			if status >= 400 and status <> 503 then
 				code := answer.body::jsonb->'errors'->0->>'code';
@@ -89,10 +94,10 @@ sub of
 
 	# what it changes is undone; a plan is made as often as it is in service
 	my $line = $self->{cluster}->psql("$self->{set}set jit = off; set statement_timeout = $timeout_ms; begin;\n"
-		  . "select array_to_json(array[status::text, bytes::text, round(ms)::text, rows::text, code, place]) from $call;\nrollback;");
+		  . "select array_to_json(array[status::text, bytes::text, round(ms)::text, round(cpu)::text, rows::text, code, place]) from $call;\nrollback;");
 	my %cost;
 
-	@cost{qw(status bytes ms rows code place)} = @{ $json->decode((split /\n/, $line)[-1]) };
+	@cost{qw(status bytes ms cpu rows code place)} = @{ $json->decode((split /\n/, $line)[-1]) };
 	return \%cost;
 }
 
@@ -100,7 +105,7 @@ sub quote
 {
 	my ($self, $text) = @_;
 
-	return q(E') . ($text =~ s/([\\'])/\\$1/gr) . q(');
+	return "E'" . ($text =~ s/([\\'])/\\$1/gr) . "'";
 }
 
 1;
