@@ -29,7 +29,7 @@ my $json = JSON::PP->new->canonical->utf8;
 sub new
 {
 	my ($class, %settings) = @_;
-	my $cluster = EntityApi::Test->cluster(conf => "max_wal_size = '4GB'\nfsync = off");
+	my $cluster = EntityApi::Test->cluster(conf => ['max_wal_size = 4GB', 'fsync = off']);
 
 	$cluster->apply(EntityApi::Test::checkout() . '/examples/billing');
 	my $shim = EntityApi::Test->shim($cluster);
