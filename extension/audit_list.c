@@ -17,8 +17,10 @@
  */
 #include "postgres.h"
 
+#include "access/detoast.h"
 #include "audit_list.h"
 #include "base64url.h"
+#include "bounds.h"
 #include "catalog/pg_type.h"
 #include "exec.h"
 #include "jsonwrite.h"
@@ -613,16 +615,27 @@ write_actor(StringInfo out, TupleTableSlot *slot)
 	appendStringInfoChar(out, '}');
 }
 
-/* The changes are JSON already. */
+/* The changes are JSON already, and may be long. */
 static void
-write_changes(StringInfo out, TupleTableSlot *slot)
+write_changes(EaRequest *req, TupleTableSlot *slot)
 {
+	Datum		value = slot->tts_values[COLUMN_CHANGES];
+	StringInfo	out = req->out;
+	text	   *changes;
+
 	ea_jsonwrite_key(out, "changes");
 	if (slot->tts_isnull[COLUMN_CHANGES])
+	{
 		ea_jsonwrite_lit(out, "{}");
-	else
-		appendStringInfoString(out,
-							   TextDatumGetCString(slot->tts_values[COLUMN_CHANGES]));
+		return;
+	}
+	ea_bounds_answer(req, out->len + toast_raw_datum_size(value),
+					 "page[size]");
+	changes = DatumGetTextPP(value);
+	appendBinaryStringInfo(out, VARDATA_ANY(changes),
+						   VARSIZE_ANY_EXHDR(changes));
+	if ((Pointer) changes != DatumGetPointer(value))
+		pfree(changes);
 }
 
 static void
@@ -667,7 +680,7 @@ write_record(void *arg, TupleTableSlot *slot)
 	write_text(out, "type", slot, COLUMN_TARGET_TYPE);
 	write_text(out, "id", slot, COLUMN_TARGET_ID);
 	appendStringInfoChar(out, '}');
-	write_changes(out, slot);
+	write_changes(page->req, slot);
 	write_text(out, "requestId", slot, COLUMN_REQUEST_ID);
 	write_text(out, "ip", slot, COLUMN_IP);
 	write_text(out, "detail", slot, COLUMN_DETAIL);

@@ -19,6 +19,7 @@
 #include "account.h"
 #include "audit.h"
 #include "authz.h"
+#include "bounds.h"
 #include "catalog.h"
 #include "counters.h"
 #include "credential.h"
@@ -245,6 +246,10 @@ serve(EaRequest *req, const char *method_name)
 	/* a handler may refuse and yet keep what it wrote */
 	if (req->nproblems > 0)
 		ea_errors_write(req);
+
+	/* what describes the service is as large as the service is */
+	if (req->route->authority != EA_ANYBODY)
+		ea_bounds_answer(req, req->out->len, NULL);
 	ea_audit_keep(req);
 }
 

@@ -432,6 +432,7 @@ each_target(EaInput *const *inputs, int n, TargetFunction fn, void *arg)
 		{
 			EaInputField *in = &inputs[k]->fields[i];
 
+			CHECK_FOR_INTERRUPTS();
 			for (int t = 0; t < in->ntargets; t++)
 				fn(inputs[k], i, &in->targets[t], arg);
 		}

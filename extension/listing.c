@@ -14,6 +14,7 @@
 #include "postgres.h"
 
 #include "account.h"
+#include "bounds.h"
 #include "catalog/pg_type.h"
 #include "jsonwrite.h"
 #include "listing.h"
@@ -221,8 +222,8 @@ write_strings(StringInfo out, Datum array)
 
 typedef struct RowWriter
 {
+	EaRequest  *req;
 	const EaListing *listing;
-	StringInfo	out;
 	bool		open;			/* the record is left without its brace */
 	int			rows;
 } RowWriter;
@@ -231,8 +232,9 @@ static void
 write_row(void *arg, TupleTableSlot *slot)
 {
 	RowWriter  *writer = arg;
-	StringInfo	out = writer->out;
+	StringInfo	out = writer->req->out;
 
+	ea_bounds_answer(writer->req, out->len, "page[size]");
 	if (writer->rows++ > 0)
 		appendStringInfoChar(out, ',');
 	appendStringInfoChar(out, '{');
@@ -260,7 +262,7 @@ ea_listing_record(EaRequest *req, const EaListing *listing,
 				  const pg_uuid_t *scope, const pg_uuid_t *id,
 				  const char *extra, const char *value)
 {
-	RowWriter	writer = {listing, req->out, true, 0};
+	RowWriter	writer = {req, listing, true, 0};
 	EaSqlBuf	b;
 
 	start(&b, req, scope);
@@ -316,7 +318,7 @@ ea_listing_page(EaRequest *req, const EaListing *listing,
 {
 	EaQuery    *query = ea_params_read(req, EA_TAKES_LIST);
 	StringInfo	out = req->out;
-	RowWriter	writer = {listing, out, false, 0};
+	RowWriter	writer = {req, listing, false, 0};
 	EaSqlBuf	b;
 
 	ea_jsonwrite_lit(out, "{\"data\":[");

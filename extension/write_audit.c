@@ -14,6 +14,7 @@
 #include "catalog/pg_type.h"
 #include "fmgr.h"
 #include "jsonwrite.h"
+#include "miscadmin.h"
 #include "utils/datum.h"
 #include "utils/fmgrprotos.h"
 #include "utils/lsyscache.h"
@@ -475,6 +476,7 @@ follow_links(const Links *before, const Links *named, EaWriteLinks how,
 {
 	for (int i = 0; i < before->n; i++)
 	{
+		CHECK_FOR_INTERRUPTS();
 		if (how != EA_LINKS_REPLACE && !has_link(named, &before->ids[i]))
 			add_link(after, &before->ids[i]);
 	}

@@ -27,6 +27,12 @@
  */
 #define GRACE_MS 3000
 
+/*
+ * A connection, and the session behind it, keeps the memory of the largest
+ * answer it has carried; after a larger one than this it is closed.
+ */
+#define KEEP_ANSWER (8 * 1024 * 1024)
+
 enum verdict
 {
 	VERDICT_ANSWERED,
@@ -52,16 +58,37 @@ static const struct
 	{"53", VERDICT_UNAVAILABLE}
 };
 
-/* Asks the server to give up; the connection is closed afterwards anyway. */
-static void
-cancel(PGconn *connection)
+/*
+ * Waits until the next result can be had without waiting, also for a server
+ * that does not read what is sent to it.  False if the time is up.
+ */
+static bool
+wait_for_result(PGconn *connection, uint64_t deadline)
 {
-	PGcancel   *handle = PQgetCancel(connection);
-	char		error[256];
+	int			unsent;
 
-	if (handle != NULL)
-		PQcancel(handle, error, sizeof(error));
-	PQfreeCancel(handle);
+	while ((unsent = PQflush(connection)) > 0 || PQisBusy(connection))
+	{
+		struct pollfd socket = {.fd = PQsocket(connection),.events = POLLIN};
+		int			wait_ms = -1;
+
+		if (unsent < 0)
+			break;
+		if (unsent > 0)
+			socket.events |= POLLOUT;
+		if (deadline > 0)
+		{
+			uint64_t	now = now_micros();
+
+			if (now >= deadline)
+				return false;
+			wait_ms = (int) ((deadline - now) / 1000) + 1;
+		}
+		if (poll(&socket, 1, wait_ms) > 0 && socket.revents != POLLOUT &&
+			!PQconsumeInput(connection))
+			break;
+	}
+	return true;
 }
 
 /*
@@ -74,37 +101,28 @@ execute(PGconn *connection, const struct request *request, long timeout_ms)
 	const char *values[1] = {request->message.data};
 	const int	lengths[1] = {(int) request->message.length};
 	static const int binary[1] = {1};
-	uint64_t	deadline = now_micros() + (uint64_t) timeout_ms * 1000;
-	PGresult   *result;
+	uint64_t	deadline = timeout_ms > 0 ?
+		now_micros() + (uint64_t) timeout_ms * 1000 : 0;
+	PGresult   *result = NULL;
 	PGresult   *next;
 
 	if (!PQsendQueryPrepared(connection, HANDLE_STATEMENT, 1, values, lengths,
 							 binary, 1))
 		return NULL;
-	while (PQisBusy(connection))
+
+	/* the end of the transaction comes after its result */
+	while (wait_for_result(connection, deadline))
 	{
-		struct pollfd socket = {.fd = PQsocket(connection),.events = POLLIN};
-		int			wait_ms = -1;
-
-		if (timeout_ms > 0)
-		{
-			uint64_t	now = now_micros();
-
-			if (now >= deadline)
-			{
-				cancel(connection);
-				return NULL;
-			}
-			wait_ms = (int) ((deadline - now) / 1000) + 1;
-		}
-		if (poll(&socket, 1, wait_ms) > 0 && !PQconsumeInput(connection))
-			break;
+		next = PQgetResult(connection);
+		if (next == NULL)
+			return result;
+		if (result == NULL)
+			result = next;
+		else
+			PQclear(next);
 	}
-
-	result = PQgetResult(connection);
-	while (result != NULL && (next = PQgetResult(connection)) != NULL)
-		PQclear(next);
-	return result;
+	PQclear(result);
+	return NULL;
 }
 
 /* Reads the result, a message, into the answer; false if it is unfit. */
@@ -212,7 +230,8 @@ call_handle(struct pool *pool, const struct config *config,
 
 	/* Without a result nobody knows what the connection is busy with. */
 	pool_release(pool, request->lane, connection,
-				 answer->result != NULL && verdict != VERDICT_UNAVAILABLE);
+				 answer->result != NULL && verdict != VERDICT_UNAVAILABLE &&
+				 answer->length <= KEEP_ANSWER);
 	answer->database_micros = now_micros() - started - answer->wait_micros;
 	metrics_observe(METRIC_DATABASE, answer->database_micros);
 

@@ -138,8 +138,9 @@ read_gauges(struct server *server, struct metrics_gauges *gauges)
 
 	pool_report(server->pool, &report);
 	gauges->pool_size = report.size;
-	gauges->pool_in_use = report.lent;
+	gauges->pool_in_use = report.lent - report.given_up;
 	gauges->pool_idle = report.idle;
+	gauges->pool_given_up = report.given_up;
 	gauges->pool_waiting = report.waiting;
 	gauges->requests_in_flight = atomic_load(&server->under_way);
 	gauges->draining = atomic_load(&server->draining);
