@@ -91,7 +91,8 @@ sub is_right
 	my $size = $attributes->{size};
 	my ($alpha, $beta) = @$attributes{qw(alpha beta)};
 
-	return "size " . ($size // 'null') if exists $attributes->{size} && ($size // '') !~ /^777(?:\.00)?$/;
+	# a text that becomes a number begins anew, empty, until it is filled
+	return "size $size" if defined $size && $size !~ /^777(?:\.00)?$/;
 	return "alpha, beta: " . join(',', map { $_ // 'null' } $alpha, $beta)
 	  if exists $attributes->{alpha} && join(' ', sort map { $_ // 'null' } $alpha, $beta) ne '123456 hello';
 	for my $word (qw(nick code))
@@ -188,7 +189,7 @@ sub reader
 sub another_size
 {
 	$state{size} = ($state{size} + 1 + int rand(@sizes - 1)) % @sizes;
-	return application(\%state);
+	return application(\%state) . "update app.doc set size = 777 where title = 'title' and size is null;\n";
 }
 
 # The words of a renaming are carried out once, so they go in between.
@@ -204,7 +205,7 @@ my @types = ('int4', 'int8', 'numeric(12,2)', 'text');
 my @by_hand = (
 	sub {
 		my $other = $types[ ($state{size} + 1 + int rand(@types - 1)) % @types ];
-		return ("alter table app.doc alter size type $other using size::text::$other;\n", "alter table app.doc alter size type $types[$state{size}] using size::text::$types[$state{size}];\n");
+		return ("alter table app.doc alter size type $other using size::text::numeric::$other;\n", "alter table app.doc alter size type $types[$state{size}] using size::text::numeric::$types[$state{size}];\n");
 	},
 	sub { return ("alter table app.doc rename size to other;\n", "alter table app.doc rename other to size;\n") },
 	sub { return ("alter table app.doc add column more text default 'x';\n", "alter table app.doc drop column more;\n") },
