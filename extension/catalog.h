@@ -259,6 +259,9 @@ extern EaCatalog *ea_catalog_make(const char *service, List *definitions);
 /* Another manifest has been applied since this state was loaded. */
 extern bool ea_catalog_is_stale(EaCatalog *catalog);
 
+/* Throw 40001 then: the same request may do better. */
+extern void ea_catalog_require_current(EaCatalog *catalog);
+
 /* An entity by name, by path segment (camelCase plural or its lower-case
  * form), or by resource type; NULL when none is declared. */
 extern EaEntity *ea_catalog_entity(EaCatalog *catalog, const char *name);

@@ -152,6 +152,7 @@ ea_manage_set_roles(EaRequest *req)
 				"SELECT 1 FROM entityapi.account WHERE tenant_id = $1"
 				" AND id = $2 AND kind = 'USER' FOR NO KEY UPDATE", 2, ids);
 	ea_body_check(req, body, "", role_rules, lengthof(role_rules));
+	ea_account_hold_declarations(req);
 	if (roles != NULL)
 		values[2] = ea_account_roles(req, roles, "/roles");
 	ea_errors_check(req);
