@@ -137,7 +137,7 @@ void
 ea_account_hold_declarations(EaRequest *req)
 {
 	if (!XactReadOnly)
-		LockRelationOid(get_relname_relid("account",
+		LockRelationOid(get_relname_relid("service",
 										  get_namespace_oid("entityapi",
 															false)),
 						RowExclusiveLock);

@@ -61,9 +61,10 @@ extern bool ea_account_of_session(const pg_uuid_t *session,
 extern void ea_account_hold_own(EaRequest *req);
 
 /*
- * Before declared roles and attributes are given to an account: whoever takes
- * one out of the declarations waits for this transaction, and then takes it
- * from the account as well.  Throws 40001 when he came first.
+ * Before declared roles and attributes are given to an account, and before
+ * its row is held: whoever takes one out of the declarations waits for this
+ * transaction, and then sees that the account has it.  Throws 40001 when he
+ * came first.
  */
 extern void ea_account_hold_declarations(EaRequest *req);
 

@@ -471,10 +471,7 @@ ea_account_change(EaRequest *req, const EaJson *object, EaAccountState *state)
 		ea_errors_add(req, EA_ERR_INVALID_VALUE, EA_AT_POINTER, "/status",
 					  "A status is ACTIVE or DISABLED.");
 	if (attributes != NULL)
-	{
-		ea_account_hold_declarations(req);
 		check_attributes(req, attributes, "/securityAttributes", true);
-	}
 	merge_member(req, object, "securityAttributes", "/securityAttributes",
 				 &state->attributes);
 	merge_member(req, object, "profile", "/profile", &state->profile);

@@ -30,12 +30,13 @@
 
 /*
  * Nobody is given anything from here on: requests that know the declarations
- * of before wait, and start again (ea_account_hold_declarations).
+ * of before wait, and start again (ea_account_hold_declarations).  The lock is
+ * on the table of the declarations, as logins write accounts, too.
  */
 static void
-lock_accounts(void)
+stop_giving(void)
 {
-	LockRelationOid(get_relname_relid("account",
+	LockRelationOid(get_relname_relid("service",
 									  get_namespace_oid("entityapi", false)),
 					ShareRowExclusiveLock);
 }
@@ -109,7 +110,7 @@ check_role(Taken *taken, const char *role)
 
 	if (ea_names_map_get(taken->m->by_role, role) != NULL)
 		return;
-	lock_accounts();
+	stop_giving();
 	take_away(taken, role, NULL, psprintf("%s = ANY (roles)", quoted),
 			  psprintf("roles = array_remove(roles, %s)", quoted),
 			  "the role");
@@ -169,7 +170,7 @@ check_attribute(Taken *taken, const EaJson *before)
 		if (strcmp(declared->key, name) != 0)
 			continue;
 		if (strcmp(fitting(declared), fitting(before)) != 0)
-			lock_accounts();
+			stop_giving();
 		take_away(taken, name,
 				  ea_names_map_get(taken->m->by_attribute, name),
 				  psprintf("EXISTS (SELECT 1 FROM (SELECT security_attributes -> %s) x (v) WHERE v IS NOT NULL AND NOT (%s))",
@@ -177,7 +178,7 @@ check_attribute(Taken *taken, const EaJson *before)
 				  "a value that does not fit any more of");
 		return;
 	}
-	lock_accounts();
+	stop_giving();
 	take_away(taken, name, NULL, psprintf("security_attributes ? %s", quoted),
 			  change, "a value of");
 }
