@@ -220,7 +220,10 @@ find(EaCatalog *catalog, HTAB *table, const char *key, const char *sql)
 
 	value = CStringGetTextDatum(key);
 	ea_exec_run_latest(sql, 1, &type, &value, keep_definition, &definition);
-	ea_catalog_require_current(catalog);
+
+	/* one made of definitions has no state that it could have missed */
+	if (catalog->users > 0)
+		ea_catalog_require_current(catalog);
 	if (definition == NULL)
 		return NULL;
 	entity = ea_catalog_load_entity(catalog, definition);
