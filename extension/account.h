@@ -56,6 +56,21 @@ extern bool ea_account_of_session(const pg_uuid_t *session,
 								  const pg_uuid_t *id, TimestampTz now,
 								  EaAccount *account);
 
+/*
+ * Before the caller changes what is his own: hold his account and his session,
+ * in this order, and read again what he has.  Throws 401 when one of them has
+ * ended since the request began.
+ */
+extern void ea_account_hold_own(EaRequest *req);
+
+/*
+ * Before declared roles and attributes are given to an account, and before
+ * its row is held: whoever takes one out of the declarations waits for this
+ * transaction, and then sees that the account has it.  Throws 40001 when he
+ * came first.
+ */
+extern void ea_account_hold_declarations(EaRequest *req);
+
 /* "USER", ..., and back. */
 extern const char *ea_account_kind(EaKind kind);
 extern EaKind ea_account_find_kind(const char *name);

@@ -415,6 +415,7 @@ ea_account_describe(EaRequest *req, const EaJson *object, const char *base,
 											  EA_JSON_OBJECT);
 	char	   *where = ea_errors_pointer(base, "securityAttributes");
 
+	ea_account_hold_declarations(req);
 	read_username(req, object, ea_errors_pointer(base, "username"), account);
 
 	account->email = email == NULL ? NULL : email->text;

@@ -91,15 +91,14 @@ own_login(EaRequest *req)
  * the hash of another or of the same one.
  */
 static bool
-replace_password(const LoginRow *row, const char *password, int len,
-				 bool change_required)
+replace_password(const LoginRow *row, const char *hash, bool change_required)
 {
 	static const Oid types[] = {UUIDOID, TEXTOID, TEXTOID, BOOLOID};
 	Datum		values[lengthof(types)];
 
 	values[0] = UUIDPGetDatum(&row->account.principal.account);
 	values[1] = CStringGetTextDatum(row->password_hash);
-	values[2] = CStringGetTextDatum(ea_password_hash(password, len));
+	values[2] = CStringGetTextDatum(hash);
 	values[3] = BoolGetDatum(change_required);
 	return ea_exec_run("UPDATE entityapi.account"
 					   " SET password_hash = $3, password_change_required = $4"
@@ -166,7 +165,7 @@ log_in(EaRequest *req)
 
 	ea_throttle_succeeded(req, &throttle);
 	if (ea_password_outdated(row->password_hash))
-		replace_password(row, password->text, password->len,
+		replace_password(row, ea_password_hash(password->text, password->len),
 						 row->account.principal.force_change);
 	ea_session_begin(req, &row->account);
 }
@@ -221,6 +220,7 @@ ea_auth_change_password(EaRequest *req)
 	const EaJson *new = ea_jsonread_get(body, "newPassword");
 	EaThrottle	throttle;
 	LoginRow   *row;
+	char	   *hash;
 
 	ea_throttle_enter(req, &throttle,
 					  ea_username_key(req->principal->username));
@@ -235,8 +235,15 @@ ea_auth_change_password(EaRequest *req)
 	}
 	ea_errors_check(req);
 
+	/*
+	 * The account may have been disabled, or this session ended, during the
+	 * two hashes; from here on both wait, and end the new session as well.
+	 */
+	hash = ea_password_hash(new->text, new->len);
+	ea_account_hold_own(req);
+
 	/* another change came first: what was sent is not current any more */
-	if (!replace_password(row, new->text, new->len, false))
+	if (!replace_password(row, hash, false))
 	{
 		refuse_password(req);
 		return;

@@ -111,9 +111,9 @@ load(void)
 	{
 		char	   *definition = NULL;
 
-		ea_exec_run("SELECT definition FROM entityapi.service", 0, NULL, NULL,
-					NULL, EA_EXEC_READ, true,
-					EA_READER(keep_definition, TEXTOID), &definition);
+		ea_exec_run_latest("SELECT definition FROM entityapi.service", 0, NULL,
+						   NULL, EA_READER(keep_definition, TEXTOID),
+						   &definition);
 		if (definition != NULL)
 			ea_catalog_load_service(catalog, definition);
 		if (catalog->nversions == 0)
@@ -135,9 +135,15 @@ drop_if_unused(EaCatalog *catalog)
 		MemoryContextDelete(catalog->mcxt);
 }
 
+/*
+ * What is loaded is kept for others who come later, so it is read as it is by
+ * now and not as the statement sees it that called.  News are asked for, as a
+ * transaction that has its locks already would not hear of any.
+ */
 EaCatalog *
 ea_catalog_acquire(void)
 {
+	AcceptInvalidationMessages();
 	if (current != NULL && current_generation != ea_invalidate_generation())
 	{
 		EaCatalog  *old = current;
@@ -195,6 +201,15 @@ ea_catalog_is_current(EaCatalog *catalog)
 		current_generation == ea_invalidate_generation();
 }
 
+void
+ea_catalog_require_current(EaCatalog *catalog)
+{
+	if (ea_catalog_is_stale(catalog))
+		ereport(ERROR,
+				(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
+				 errmsg("the declarations changed during the request")));
+}
+
 List *
 ea_catalog_loaded(EaCatalog *catalog)
 {
@@ -225,8 +240,12 @@ find(EaCatalog *catalog, HTAB *table, const char *key, const char *sql)
 		return entry->entity;
 
 	value = CStringGetTextDatum(key);
-	ea_exec_run(sql, 1, &type, &value, NULL, EA_EXEC_READ, true,
-				EA_READER(keep_definition, TEXTOID), &definition);
+	ea_exec_run_latest(sql, 1, &type, &value,
+					   EA_READER(keep_definition, TEXTOID), &definition);
+
+	/* one made of definitions has no state that it could have missed */
+	if (catalog->users > 0)
+		ea_catalog_require_current(catalog);
 	if (definition == NULL)
 		return NULL;
 	entity = ea_catalog_load_entity(catalog, definition);

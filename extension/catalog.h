@@ -266,6 +266,8 @@ extern bool ea_catalog_is_current(EaCatalog *catalog);
 
 /* The entities (EaEntity *) that have been looked for by now. */
 extern List *ea_catalog_loaded(EaCatalog *catalog);
+/* Throw 40001 then: the same request may do better. */
+extern void ea_catalog_require_current(EaCatalog *catalog);
 
 /* An entity by name, by path segment (camelCase plural or its lower-case
  * form), or by resource type; NULL when none is declared. */

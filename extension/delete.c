@@ -162,6 +162,9 @@ cascade(EaRequest *req, EaEntity *child, const char *column,
 		ea_sqlbuf_value(&b, UUIDARRAYOID, id_array(doomed->ids), false);
 		ea_sqlbuf_add(&b, ")");
 	}
+
+	/* held, or it could be moved away before it is deleted */
+	ea_sqlbuf_addf(&b, " ORDER BY t%d.%s FOR UPDATE", alias, child->id_column);
 	ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, id_row, &ids);
 	leave_out_doomed(req, child, column, &ids, doomed->parent);
 	if (ids.n > 0)

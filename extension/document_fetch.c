@@ -483,7 +483,6 @@ visible_row(void *arg, TupleTableSlot *slot)
 {
 	VisibleSink *sink = arg;
 
-	/* an existing table may have lost the key that made ids unique */
 	if (sink->n == sink->max)
 	{
 		sink->max *= 2;

@@ -338,6 +338,24 @@ ea_exec_run(const char *sql, int nparams, const Oid *types,
 							one_row, reader, arg);
 }
 
+/*
+ * A snapshot as for reading system catalogs: it is taken anew, which no other
+ * may be in parallel mode.
+ */
+uint64
+ea_exec_run_latest(const char *sql, int nparams, const Oid *types,
+				   const Datum *values, const EaReader *reader, void *arg)
+{
+	uint64		n;
+
+	InvalidateCatalogSnapshot();
+	PushActiveSnapshot(GetCatalogSnapshot(InvalidOid));
+	n = ea_exec_run(sql, nparams, types, values, NULL, EA_EXEC_READ, true,
+					reader, arg);
+	PopActiveSnapshot();
+	return n;
+}
+
 int
 ea_exec_count(void)
 {

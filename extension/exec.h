@@ -72,6 +72,15 @@ extern uint64 ea_exec_run_held(const EaHeld *held, const char *sql,
 							   const EaReader *reader, void *arg);
 
 /*
+ * The same for a look-up by key that sees what is committed by now, in any
+ * isolation level, within a statement of the caller's and while parallel
+ * workers run: for what a session keeps, and for who may still do what.
+ */
+extern uint64 ea_exec_run_latest(const char *sql, int nparams,
+								 const Oid *types, const Datum *values,
+								 const EaReader *reader, void *arg);
+
+/*
  * Call fn with each statement before it runs; NULL ends it.  What fn runs
  * itself is not observed.  What ea_exec_tell() says comes with nparams -1.
  */

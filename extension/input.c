@@ -449,7 +449,15 @@ typedef struct TargetCheck
 	pg_uuid_t  *seen;
 	int			nseen;
 	int			maxseen;
+	bool		written;		/* some of them will be, for the reference */
 } TargetCheck;
+
+/* The relationship is kept in the rows of its targets. */
+static bool
+is_kept_there(const EaField *field)
+{
+	return field->kind == EA_TO_MANY || field->kind == EA_TO_ONE_INVERSE;
+}
 
 static void
 collect_target(EaInput *input, int field, const EaTarget *target, void *arg)
@@ -458,6 +466,7 @@ collect_target(EaInput *input, int field, const EaTarget *target, void *arg)
 
 	if (!must_look(input, field, target, check->entity))
 		return;
+	check->written |= is_kept_there(&input->entity->fields[field]);
 	if (check->n == check->max)
 	{
 		check->max = Max(2 * check->max, 16);
@@ -496,6 +505,23 @@ note_missing(EaInput *input, int field, const EaTarget *target, void *arg)
 					  "There is no such resource.");
 }
 
+/*
+ * No foreign key refuses a row that is only being hidden, be it by a deletion
+ * that leaves it or by a change that takes it out of a read policy.  So where
+ * rows may be hidden they are held; in the order of their ids, so that two who
+ * hold the same ones do not deadlock, and at once as what is written needs it.
+ */
+static void
+add_lock(EaSqlBuf *b, EaEntity *entity, const TargetCheck *check, int alias)
+{
+	if (!ea_sqlbuf_hides_rows(b->req, entity))
+		return;
+	if (check->n > 1)
+		ea_sqlbuf_addf(b, " ORDER BY t%d.%s", alias, entity->id_column);
+	ea_sqlbuf_addf(b, " FOR %s OF t%d", check->written ? "NO KEY UPDATE"
+				   : "SHARE", alias);
+}
+
 static void
 check_entity(EaInput *const *inputs, int n, EaEntity *entity)
 {
@@ -529,9 +555,7 @@ check_entity(EaInput *const *inputs, int n, EaEntity *entity)
 						false);
 		ea_sqlbuf_add(&b, ")");
 	}
-	/* no foreign key refuses a row that is only being hidden */
-	if (entity->soft_delete)
-		ea_sqlbuf_addf(&b, " FOR SHARE OF t%d", alias);
+	add_lock(&b, entity, &check, alias);
 	ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, target_row, &check);
 	qsort(check.seen, check.nseen, sizeof(pg_uuid_t), ea_uuid_compare);
 	each_target(inputs, n, note_missing, &check);

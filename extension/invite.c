@@ -250,6 +250,22 @@ use_up(const InviteRow *row, TimestampTz now)
 					   true, NULL, NULL) > 0;
 }
 
+/*
+ * Hold the tenant, which may have ended or been suspended meanwhile; its end
+ * waits from here on.
+ */
+static bool
+hold_tenant(const InviteRow *row)
+{
+	static const Oid types[] = {UUIDOID};
+	Datum		values[] = {UUIDPGetDatum(&row->tenant)};
+
+	return ea_exec_run("SELECT 1 FROM entityapi.tenant WHERE id = $1"
+					   " AND status = 'ACTIVE' FOR KEY SHARE",
+					   lengthof(types), types, values, NULL, EA_EXEC_WRITE,
+					   true, NULL, NULL) > 0;
+}
+
 /* The account as the invitee and the invite have it; notes faults. */
 static void
 describe(EaRequest *req, const EaJson *body, const InviteRow *row,
@@ -335,7 +351,7 @@ ea_invite_accept(EaRequest *req)
 	ea_errors_check(req);
 
 	/* before the hash, so that one request at a time comes to it */
-	if (!use_up(&row, req->now))
+	if (!use_up(&row, req->now) || !hold_tenant(&row))
 		refuse_invite(req);
 	ea_throttle_hash(req);
 	if (!ea_account_insert(&account, req->now, &id))

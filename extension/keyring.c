@@ -82,10 +82,10 @@ forget_keys(void)
 /*
  * Have the current keys in the ring.
  *
- * The statement takes a snapshot of its own, after its lock on the table has
- * let invalidations in: with the snapshot of the request, which may be older,
- * outdated keys could be kept as current.  The generation of before counts,
- * so that a change that arrives meanwhile leads to another reading.
+ * The statement takes a snapshot of its own: with that of the request, or of
+ * its transaction, which may be older, outdated keys could be kept as current.
+ * The generation of before counts, so that a change that arrives meanwhile
+ * leads to another reading.
  */
 static void
 load_keys(void)
@@ -98,12 +98,13 @@ load_keys(void)
 	forget_keys();
 	ea_invalidate_watch();
 	generation = ea_invalidate_generation();
-	ea_exec_run("SELECT kid, algorithm, secret, state = 'ACTIVE', retired_at"
-				" FROM entityapi.signing_key WHERE state <> 'REVOKED'"
-				" ORDER BY created_at DESC, kid DESC",
-				0, NULL, NULL, NULL, EA_EXEC_WRITE, false,
-				EA_READER(add_key, TEXTOID, TEXTOID, BYTEAOID, BOOLOID,
-						  TIMESTAMPTZOID), &tail);
+	ea_exec_run_latest("SELECT kid, algorithm, secret, state = 'ACTIVE',"
+					   " retired_at FROM entityapi.signing_key"
+					   " WHERE state <> 'REVOKED'"
+					   " ORDER BY created_at DESC, kid DESC",
+					   0, NULL, NULL,
+					   EA_READER(add_key, TEXTOID, TEXTOID, BYTEAOID, BOOLOID,
+								 TIMESTAMPTZOID), &tail);
 	ring_generation = generation;
 }
 

@@ -148,6 +148,7 @@ ea_manage_set_roles(EaRequest *req)
 
 	ea_manage_tenant(req, &ids[0]);
 	ea_manage_id(req, 1, &ids[1]);
+	ea_account_hold_declarations(req);
 	require_row(req,
 				"SELECT 1 FROM entityapi.account WHERE tenant_id = $1"
 				" AND id = $2 AND kind = 'USER' FOR NO KEY UPDATE", 2, ids);
@@ -262,6 +263,8 @@ ea_manage_update_user(EaRequest *req)
 	ea_manage_id(req, 1, &ids[1]);
 	values[0] = UUIDPGetDatum(&ids[0]);
 	values[1] = UUIDPGetDatum(&ids[1]);
+	if (ea_body_member(body, "securityAttributes", EA_JSON_OBJECT) != NULL)
+		ea_account_hold_declarations(req);
 	if (ea_exec_run("SELECT username_key, email, status,"
 					" security_attributes::text, profile::text"
 					" FROM entityapi.account WHERE tenant_id = $1"

@@ -217,7 +217,10 @@ read_client(void *arg, TupleTableSlot *slot)
 									 VARSIZE_ANY_EXHDR(hash));
 }
 
-/* False when the secret has been rotated meanwhile. */
+/*
+ * False when the secret has been rotated or the account disabled meanwhile;
+ * from here on both wait for this token, and then end it.
+ */
 static bool
 note_use(const EaAccount *account, const EaSecret *secret, TimestampTz now)
 {
@@ -227,11 +230,15 @@ note_use(const EaAccount *account, const EaSecret *secret, TimestampTz now)
 	values[0] = UUIDPGetDatum(&account->principal.account);
 	values[1] = ea_secret_stored(secret);
 	values[2] = TimestampTzGetDatum(now);
-	return ea_exec_run("UPDATE entityapi.service_account"
-					   " SET last_used_at = $3"
-					   " WHERE account_id = $1 AND secret_hash = $2",
-					   lengthof(types), types, values, NULL, EA_EXEC_WRITE,
-					   true, NULL, NULL) > 0;
+	return ea_exec_run("SELECT 1 FROM entityapi.account"
+					   " WHERE id = $1 AND status = 'ACTIVE' FOR SHARE",
+					   1, types, values, NULL, EA_EXEC_WRITE, true, NULL,
+					   NULL) > 0 &&
+		ea_exec_run("UPDATE entityapi.service_account"
+					" SET last_used_at = $3"
+					" WHERE account_id = $1 AND secret_hash = $2",
+					lengthof(types), types, values, NULL, EA_EXEC_WRITE,
+					true, NULL, NULL) > 0;
 }
 
 bool

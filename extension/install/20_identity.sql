@@ -97,6 +97,9 @@ CREATE TRIGGER announce_keys
 	BEFORE INSERT OR UPDATE OR DELETE ON entityapi.signing_key
 	FOR EACH STATEMENT EXECUTE FUNCTION entityapi.announce_keys();
 
+-- also where rows come by replication: a key that is revoked is to be forgotten
+ALTER TABLE entityapi.signing_key ENABLE ALWAYS TRIGGER announce_keys;
+
 -- Lower case.  Built-in rows come with the extension, not with a dump.
 CREATE TABLE entityapi.common_password (
 	password text COLLATE "C" PRIMARY KEY,

@@ -82,3 +82,6 @@ ALTER TABLE entityapi.mapped_role ADD COLUMN role_oid oid;
 UPDATE entityapi.mapped_role m SET role_oid = r.oid FROM pg_catalog.pg_roles r WHERE r.rolname = m.role;
 
 -- After the parts
+
+-- a signing key that is revoked where rows come by replication
+ALTER TABLE entityapi.signing_key ENABLE ALWAYS TRIGGER announce_keys;
