@@ -238,11 +238,11 @@ store_state(EaRequest *req, const pg_uuid_t *id, const EaAccountState *state)
 
 static const EaMemberRule change_rules[] = {
 	{"email", EA_JSON_STRING, false, "'maxLength':254"},
-	{"status", EA_JSON_STRING, false, "'enum':['ACTIVE','DISABLED',null]"},
-	{"securityAttributes", EA_JSON_OBJECT, false},
-	{"profile", EA_JSON_OBJECT, false},
+	{"status", EA_JSON_STRING, false, "'enum':['ACTIVE','DISABLED']", true},
+	{"securityAttributes", EA_JSON_OBJECT, false, NULL, true},
+	{"profile", EA_JSON_OBJECT, false, NULL, true},
 	{"temporaryPassword", EA_JSON_STRING, false,
-	"'format':'password','minLength':12,'maxLength':128"}
+	"'format':'password','minLength':12,'maxLength':128", true}
 };
 
 const EaBodyForm ea_manage_user_change_form = EA_BODY_FORM(change_rules);
