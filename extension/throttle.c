@@ -177,10 +177,15 @@ name_datum(const EaThrottle *throttle)
 	return PointerGetDatum(hash);
 }
 
-/* The network of a client: an IPv6 host may have a whole /64 to itself. */
+/*
+ * The network of a client: an IPv6 host may have a whole /64 to itself.  Where
+ * a translator gives hosts of IPv4 addresses of IPv6 (RFC 6052, section 2.1),
+ * each is a network.
+ */
 static void
 read_address(EaRequest *req, EaThrottle *throttle)
 {
+	static const unsigned char translated[12] = {0x00, 0x64, 0xff, 0x9b};
 	Datum		address;
 	int			bits = 32;
 
@@ -189,7 +194,8 @@ read_address(EaRequest *req, EaThrottle *throttle)
 		return;
 	address = DirectFunctionCall1(inet_in, CStringGetDatum(req->remote));
 	if (ip_family(DatumGetInetPP(address)) == PGSQL_AF_INET6)
-		bits = 64;
+		bits = memcmp(ip_addr(DatumGetInetPP(address)), translated,
+					  sizeof(translated)) == 0 ? 128 : 64;
 	address = DirectFunctionCall2(inet_set_masklen, address,
 								  Int32GetDatum(bits));
 	throttle->address = DirectFunctionCall1(network_network, address);

@@ -14,6 +14,7 @@
 #include <strings.h>
 #include <sys/random.h>
 
+#include "address.h"
 #include "head.h"
 #include "log.h"
 #include "request.h"
@@ -286,6 +287,18 @@ write_head(struct request *request, const struct head *head)
 	return message->failed ? &refusal_internal : NULL;
 }
 
+/* Copies an address in its one form; false if it is none. */
+static bool
+take_address(const char *text, char *address)
+{
+	struct address parsed;
+
+	if (!address_parse(text, &parsed))
+		return false;
+	address_write(&parsed, address);
+	return true;
+}
+
 /*
  * The address in one element of X-Forwarded-For, which may carry a port or the
  * brackets of IPv6.  False if there is none.
@@ -293,7 +306,7 @@ write_head(struct request *request, const struct head *head)
 static bool
 parse_forwarded(const char *start, const char *end, char *address)
 {
-	unsigned char bytes[16];
+	char		text[INET6_ADDRSTRLEN];
 	const char *colon;
 	size_t		length;
 
@@ -318,10 +331,9 @@ parse_forwarded(const char *start, const char *end, char *address)
 	length = (size_t) (end - start);
 	if (length == 0 || length >= INET6_ADDRSTRLEN)
 		return false;
-	memcpy(address, start, length);
-	address[length] = '\0';
-	return inet_pton(strchr(address, ':') ? AF_INET6 : AF_INET, address,
-					 bytes) == 1;
+	memcpy(text, start, length);
+	text[length] = '\0';
+	return take_address(text, address);
 }
 
 /*
@@ -337,8 +349,9 @@ read_remote(struct request *request, const struct head *head,
 	char		address[INET6_ADDRSTRLEN];
 	int			i;
 
-	snprintf(request->remote, ADDRESS_SIZE, "%s", info->remote_addr);
-	if (request->remote[0] != '\0' && !config_trusts(config, request->remote))
+	if (info->remote_addr[0] != '\0' &&
+		(!take_address(info->remote_addr, request->remote) ||
+		 !config_trusts(config, request->remote)))
 		return;
 
 	for (i = head->count - 1; i >= 0; i--)
