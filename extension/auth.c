@@ -44,28 +44,35 @@ read_login(void *arg, TupleTableSlot *slot)
 }
 
 /*
- * The key of a name as it was typed.  No user has the empty one, which stands
- * for all impossible names.
+ * The name as it was typed.  No user has the empty one, which stands for all
+ * impossible names.
  */
 static const char *
-key_of(const EaJson *username)
+name_of(const EaJson *username)
 {
-	char	   *name = ea_username_clean(username->text, username->len);
+	char	   *name = ea_username_typed(username->text, username->len);
 
-	return name == NULL ? "" : ea_username_key(name);
+	return name == NULL ? "" : name;
 }
 
-/* The user of a key; an empty row when there is none. */
+/*
+ * The user of a name; an empty row when there is none.  A database restored
+ * from a dump of version 1.1 has keys of that version.
+ */
 static LoginRow *
-find_login(const char *username_key)
+find_login(const char *name)
 {
-	static const Oid types[] = {TEXTOID};
-	Datum		values[] = {CStringGetTextDatum(username_key)};
+	static const Oid types[] = {TEXTOID, TEXTOID};
+	Datum		values[] = {
+		CStringGetTextDatum(ea_username_key(name)),
+		CStringGetTextDatum(ea_username_old_key(name))
+	};
 	LoginRow   *row = palloc0(sizeof(LoginRow));
 
 	ea_exec_run("SELECT " EA_ACCOUNT_COLUMNS ", a.password_hash"
 				" FROM " EA_ACCOUNT_TABLES
-				" WHERE a.username_key = $1 AND a.kind = 'USER'",
+				" WHERE a.username_key IN ($1, $2) AND a.kind = 'USER'"
+				" ORDER BY a.username_key = $2 DESC LIMIT 1",
 				lengthof(types), types, values, NULL, EA_EXEC_READ, true,
 				read_login, row);
 	return row;
@@ -143,14 +150,14 @@ log_in(EaRequest *req)
 {
 	const EaJson *body = ea_body_read(req, login_rules, lengthof(login_rules));
 	const EaJson *password = ea_jsonread_get(body, "password");
-	const char *key = key_of(ea_jsonread_get(body, "username"));
+	const char *name = name_of(ea_jsonread_get(body, "username"));
 	EaThrottle	throttle;
 	LoginRow   *row;
 	bool		known;
 
-	ea_throttle_enter(req, &throttle, key);
+	ea_throttle_enter(req, &throttle, ea_username_key(name));
 	ea_throttle_hash(req);
-	row = find_login(key);
+	row = find_login(name);
 	if (row->account.principal.user_id != NULL)
 		ea_audit_subject(req, &row->account.principal);
 	known = ea_password_verify(password->text, password->len,
