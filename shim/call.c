@@ -45,6 +45,7 @@ static const struct
 {
 	{"40001", VERDICT_RETRY},
 	{"40P01", VERDICT_RETRY},
+	{"55P03", VERDICT_RETRY},	/* lock_timeout, if somebody has set it */
 	{"57014", VERDICT_TIMEOUT},
 	{"57P0", VERDICT_UNAVAILABLE},
 	{"25006", VERDICT_UNAVAILABLE}, /* the primary is one no longer */
