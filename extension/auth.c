@@ -93,6 +93,26 @@ own_login(EaRequest *req)
 	return row;
 }
 
+static void
+read_cost(void *arg, TupleTableSlot *slot)
+{
+	*(int *) arg = atoi(TextDatumGetCString(slot->tts_values[0]));
+}
+
+/* The highest cost that any user's hash has; found at an end of an index. */
+static int
+highest_cost(void)
+{
+	int			cost = 0;
+
+	ea_exec_run("SELECT substr(password_hash, 5, 2) COLLATE \"C\""
+				" FROM entityapi.account WHERE password_hash IS NOT NULL"
+				" ORDER BY substr(password_hash, 5, 2) COLLATE \"C\" DESC"
+				" LIMIT 1",
+				0, NULL, NULL, NULL, EA_EXEC_READ, true, read_cost, &cost);
+	return cost;
+}
+
 /*
  * Replace a password, if it still is what it was when it was verified, by
  * the hash of another or of the same one.
@@ -156,12 +176,12 @@ log_in(EaRequest *req)
 	bool		known;
 
 	ea_throttle_enter(req, &throttle, ea_username_key(name));
-	ea_throttle_hash(req);
+	ea_throttle_hash(req, &throttle);
 	row = find_login(name);
 	if (row->account.principal.user_id != NULL)
 		ea_audit_subject(req, &row->account.principal);
 	known = ea_password_verify(password->text, password->len,
-							   row->password_hash);
+							   row->password_hash, highest_cost());
 	if (!known || !row->account.active || !note_login(row, req->now))
 	{
 		/* only noted: a thrown refusal would take the count back */
@@ -171,7 +191,7 @@ log_in(EaRequest *req)
 		return;
 	}
 
-	ea_throttle_succeeded(req, &throttle);
+	ea_throttle_succeeded(req, &throttle, &row->account.principal.account);
 	if (ea_password_outdated(row->password_hash))
 		replace_password(row, password->text, password->len,
 						 row->account.principal.force_change);
@@ -231,10 +251,11 @@ ea_auth_change_password(EaRequest *req)
 
 	ea_throttle_enter(req, &throttle,
 					  ea_username_key(req->principal->username));
-	ea_throttle_hash(req);
+	ea_throttle_hash(req, &throttle);
 	row = own_login(req);
 	check_new_password(req, old, new, req->principal->username);
-	if (!ea_password_verify(old->text, old->len, row->password_hash))
+	if (!ea_password_verify(old->text, old->len, row->password_hash,
+							highest_cost()))
 	{
 		ea_throttle_failed(req, &throttle);
 		refuse_password(req);
@@ -248,7 +269,7 @@ ea_auth_change_password(EaRequest *req)
 		refuse_password(req);
 		return;
 	}
-	ea_throttle_succeeded(req, &throttle);
+	ea_throttle_succeeded(req, &throttle, &row->account.principal.account);
 	row->account.principal.force_change = false;
 	ea_session_end_all(&row->account.principal.account, req->now);
 	ea_session_begin(req, &row->account);

@@ -78,7 +78,7 @@ void
 ea_manage_insert_user(EaRequest *req, const EaNewAccount *account,
 					  const char *pointer, pg_uuid_t *id)
 {
-	ea_throttle_hash(req);
+	ea_throttle_hash_new(req);
 	if (!ea_account_insert(account, req->now, id))
 		ea_errors_throw(req, EA_ERR_UNIQUE, EA_AT_POINTER, pointer,
 						"This username is taken.");
@@ -216,7 +216,7 @@ store_state(EaRequest *req, const pg_uuid_t *id, const EaAccountState *state)
 
 	if (state->password != NULL)
 	{
-		ea_throttle_hash(req);
+		ea_throttle_hash_new(req);
 		texts[5] = ea_password_hash(state->password,
 									strlen(state->password));
 	}

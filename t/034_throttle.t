@@ -36,7 +36,7 @@ sub clock
 	return;
 }
 
-sub forget { $cluster->psql('delete from entityapi.login_throttle; delete from entityapi.address_failure') }
+sub forget { $cluster->psql('delete from entityapi.login_throttle; delete from entityapi.address_failure; delete from entityapi.login_origin') }
 
 sub statuses
 {
