@@ -353,7 +353,7 @@ ea_invite_accept(EaRequest *req)
 	/* before the hash, so that one request at a time comes to it */
 	if (!use_up(&row, req->now) || !hold_tenant(&row))
 		refuse_invite(req);
-	ea_throttle_hash(req);
+	ea_throttle_hash_new(req);
 	if (!ea_account_insert(&account, req->now, &id))
 		ea_errors_throw(req, EA_ERR_UNIQUE, EA_AT_POINTER, "/username",
 						"This username is taken.");

@@ -78,7 +78,7 @@ void
 ea_manage_insert_user(EaRequest *req, const EaNewAccount *account,
 					  const char *pointer, pg_uuid_t *id)
 {
-	ea_throttle_hash(req);
+	ea_throttle_hash_new(req);
 	if (!ea_account_insert(account, req->now, id))
 		ea_errors_throw(req, EA_ERR_UNIQUE, EA_AT_POINTER, pointer,
 						"This username is taken.");
@@ -217,7 +217,7 @@ store_state(EaRequest *req, const pg_uuid_t *id, const EaAccountState *state)
 
 	if (state->password != NULL)
 	{
-		ea_throttle_hash(req);
+		ea_throttle_hash_new(req);
 		texts[5] = ea_password_hash(state->password,
 									strlen(state->password));
 	}
@@ -239,11 +239,11 @@ store_state(EaRequest *req, const pg_uuid_t *id, const EaAccountState *state)
 
 static const EaMemberRule change_rules[] = {
 	{"email", EA_JSON_STRING, false, "'maxLength':254"},
-	{"status", EA_JSON_STRING, false, "'enum':['ACTIVE','DISABLED',null]"},
-	{"securityAttributes", EA_JSON_OBJECT, false},
-	{"profile", EA_JSON_OBJECT, false},
+	{"status", EA_JSON_STRING, false, "'enum':['ACTIVE','DISABLED']", true},
+	{"securityAttributes", EA_JSON_OBJECT, false, NULL, true},
+	{"profile", EA_JSON_OBJECT, false, NULL, true},
 	{"temporaryPassword", EA_JSON_STRING, false,
-	"'format':'password','minLength':12,'maxLength':128"}
+	"'format':'password','minLength':12,'maxLength':128", true}
 };
 
 const EaBodyForm ea_manage_user_change_form = EA_BODY_FORM(change_rules);

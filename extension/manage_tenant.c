@@ -286,9 +286,9 @@ store_state(EaRequest *req, const pg_uuid_t *id, const TenantState *state)
 }
 
 static const EaMemberRule change_rules[] = {
-	{"name", EA_JSON_STRING, false, "'minLength':1"},
-	{"status", EA_JSON_STRING, false, "'enum':['ACTIVE','SUSPENDED',null]"},
-	{"attributes", EA_JSON_OBJECT, false}
+	{"name", EA_JSON_STRING, false, "'minLength':1", true},
+	{"status", EA_JSON_STRING, false, "'enum':['ACTIVE','SUSPENDED']", true},
+	{"attributes", EA_JSON_OBJECT, false, NULL, true}
 };
 
 const EaBodyForm ea_manage_tenant_change_form = EA_BODY_FORM(change_rules);

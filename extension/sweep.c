@@ -24,6 +24,7 @@
 #include "jsonwrite.h"
 #include "owner.h"
 #include "sweep.h"
+#include "throttle.h"
 #include "utils/timestamp.h"
 
 /* $1 is a time before which rows are over, $2 how many go at most. */
@@ -36,7 +37,8 @@ typedef enum Age
 {
 	NOW,						/* rows hold the time they end */
 	WINDOW,						/* failures of an address */
-	FORGOTTEN					/* failures of a username */
+	FORGOTTEN,					/* failures of a username */
+	ORIGIN						/* logins from an address */
 } Age;
 
 static const struct
@@ -49,7 +51,8 @@ static const struct
 	{DELETE_FROM("session", "revoked_at < $1"), NOW},
 	{DELETE_FROM("refresh_token", "expires_at < $1"), NOW},
 	{DELETE_FROM("address_failure", "failed_at < $1"), WINDOW},
-	{DELETE_FROM("login_throttle", "last_failure_at < $1"), FORGOTTEN}
+	{DELETE_FROM("login_throttle", "last_failure_at < $1"), FORGOTTEN},
+	{DELETE_FROM("login_origin", "succeeded_at < $1"), ORIGIN}
 };
 
 /*
@@ -68,6 +71,8 @@ seconds(Age age)
 		case FORGOTTEN:
 			return (int64) ea_guc_login_max_delay *
 				(ea_guc_login_free_failures + 32);
+		case ORIGIN:
+			return EA_THROTTLE_ORIGIN_LIFETIME;
 	}
 	return 0;
 }

@@ -7,10 +7,12 @@
  */
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <jansson.h>
 #include <libpq-fe.h>
@@ -101,6 +103,16 @@ skip_hidden(const struct dirent *entry)
 	return entry->d_name[0] != '.';
 }
 
+/* Only a regular file is read: others may never end, or never begin. */
+static bool
+is_readable(const char *path, const struct stat *status)
+{
+	if (S_ISREG(status->st_mode))
+		return true;
+	fprintf(stderr, "%s: neither a regular file nor a folder\n", path);
+	return false;
+}
+
 /*
  * Adds a file, or the manifests below a folder in the order of their names.
  * What lies in a folder is called by its path from there on.
@@ -124,7 +136,8 @@ add_path(struct file_list *files, const char *path, size_t label_offset,
 	{
 		if (depth > 0 && !has_manifest_suffix(path))
 			return true;
-		return add_file(files, path, label_offset);
+		return is_readable(path, &status) &&
+			add_file(files, path, label_offset);
 	}
 	if (depth == MAX_FOLDER_DEPTH)
 	{
@@ -250,12 +263,24 @@ parse_options(struct apply_options *options, int argc, char **argv)
 static bool
 read_file(const char *path, struct buffer *text)
 {
-	FILE	   *file = fopen(path, "r");
+	int			descriptor = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	FILE	   *file = descriptor < 0 ? NULL : fdopen(descriptor, "r");
+	struct stat status;
 	size_t		got = 1;
 
-	if (file == NULL)
+	if (file == NULL || fstat(descriptor, &status) != 0)
 	{
 		fprintf(stderr, "%s: %s\n", path, strerror(errno));
+		if (file != NULL)
+			fclose(file);
+		else if (descriptor >= 0)
+			close(descriptor);
+		return false;
+	}
+	/* it may have become something else since it was found */
+	if (!is_readable(path, &status))
+	{
+		fclose(file);
 		return false;
 	}
 	while (got > 0 && text->length <= MAX_FILE && buffer_reserve(text, 65536))

@@ -17,6 +17,7 @@
 
 #include "call.h"
 #include "log.h"
+#include "logins.h"
 #include "metrics.h"
 
 #define MAX_RETRIES 2
@@ -51,6 +52,7 @@ static const struct
 {
 	{"40001", VERDICT_RETRY},
 	{"40P01", VERDICT_RETRY},
+	{"55P03", VERDICT_RETRY},	/* lock_timeout, if somebody has set it */
 	{"57014", VERDICT_TIMEOUT},
 	{"57P0", VERDICT_UNAVAILABLE},
 	{"25006", VERDICT_UNAVAILABLE}, /* the primary is one no longer */
@@ -190,17 +192,16 @@ judge(PGconn *connection, const struct request *request,
 	return verdict;
 }
 
-const struct refusal *
-call_handle(struct pool *pool, const struct config *config,
-			const struct request *request, struct answer *answer)
+static const struct refusal *
+call_placed(struct pool *pool, const struct config *config,
+			const struct request *request, struct answer *answer,
+			uint64_t started)
 {
 	long		timeout_ms = config->statement_timeout_ms;
 	enum verdict verdict;
-	uint64_t	started = now_micros();
 	PGconn	   *connection = NULL;
 	int			tries = 0;
 
-	memset(answer, 0, sizeof(*answer));
 	switch (pool_acquire(pool, config, request->lane, &connection))
 	{
 		case POOL_BUSY:
@@ -252,4 +253,26 @@ call_handle(struct pool *pool, const struct config *config,
 			break;
 	}
 	return &refusal_internal;
+}
+
+const struct refusal *
+call_handle(struct pool *pool, const struct config *config,
+			const struct request *request, struct answer *answer)
+{
+	uint64_t	started = now_micros();
+	const struct refusal *refusal;
+	struct login login;
+
+	memset(answer, 0, sizeof(*answer));
+	if (request->lane != LANE_LOGIN)
+		return call_placed(pool, config, request, answer, started);
+	if (!logins_enter(&login, request, config))
+	{
+		metrics_add(METRIC_POOL_TIMEOUTS_LOGIN, 1);
+		answer->wait_micros = now_micros() - started;
+		return &refusal_busy;
+	}
+	refusal = call_placed(pool, config, request, answer, started);
+	logins_leave(&login);
+	return refusal;
 }

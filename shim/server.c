@@ -39,6 +39,7 @@
 #include "resources.h"
 #include "server.h"
 #include "sweep.h"
+#include "wire.h"
 
 /*
  * civetweb's buffer for a request's head (and what comes with it): the most
@@ -363,6 +364,7 @@ init_connection(const struct mg_connection *connection, void **data)
 	(void) data;
 	while (!atomic_load(&door->server->settled))
 		sleep_ms(1);
+	wire_begin();
 	if (worker != NULL)
 		clients_open(door->clients, &worker->client, connection,
 					 atomic_load(&door->server->config));
