@@ -126,7 +126,7 @@ load_stored(Stored *stored)
 		stored->trees = lappend(stored->trees, parse_definition(definition));
 		stored->texts = lappend(stored->texts, definition);
 	}
-	stored->pending = ea_ddl_load_pending();
+	stored->pending = ea_ddl_load_pending(stored->trees);
 }
 
 static char *
@@ -413,7 +413,7 @@ return_statement(ReturnSetInfo *rsinfo, int step,
  * Makes the documents the whole declared state.  Returns the statements, in
  * order, that this took, or with dry_run would take, and what they do to
  * those who use the tables; none when nothing is to be done.  The deferred
- * ones are left to be run afterwards, from entityapi.pending_steps.
+ * ones are left to be run afterwards, by entityapi-shim apply.
  *
  * Refuses with JA400 and all faults as DETAIL; with 55P03 when the tables are
  * in use for longer than entityapi.apply_lock_timeout.
@@ -430,6 +430,7 @@ ea_sql_apply_manifest(PG_FUNCTION_ARGS)
 	Wanted		wanted;
 	List	   *statements;
 	List	   *steps;
+	EaDdlCaller caller;
 	ListCell   *lc;
 
 	for (int i = 0; i < 3; i++)
@@ -442,6 +443,7 @@ ea_sql_apply_manifest(PG_FUNCTION_ARGS)
 	InitMaterializedSRF(fcinfo, 0);
 	documents = PG_GETARG_JSONB_P(0);
 
+	ea_ddl_become_owner(&caller);
 	SPI_connect();
 	source = JsonbToCString(NULL, &documents->root, VARSIZE(documents));
 	m = ea_manifest_read(source, strlen(source));
@@ -469,5 +471,6 @@ ea_sql_apply_manifest(PG_FUNCTION_ARGS)
 	foreach(lc, statements)
 		return_statement(rsinfo, foreach_current_index(lc) + 1, lfirst(lc));
 	SPI_finish();
+	ea_ddl_become_caller(&caller);
 	return (Datum) 0;
 }

@@ -20,10 +20,16 @@
 #include "retry.h"
 #include "steps.h"
 
+/*
+ * Whoever calls may be a superuser, so nothing is looked for but where it must
+ * be, and by its exact arguments.
+ */
+#define PIN_SQL "set search_path = pg_catalog, pg_temp"
+
 #define APPLY_SQL \
 	"select statement, deferred, lock, effect, rows from " \
 	"entityapi.apply_manifest($1::jsonb, $2::bool, $3::text[]) order by step"
-#define OPENAPI_SQL "select entityapi.openapi($1)"
+#define OPENAPI_SQL "select entityapi.openapi($1::int4)"
 
 /* SQLSTATE of manifests that are not valid; the faults are in the DETAIL. */
 #define INVALID_MANIFEST "JA400"
@@ -379,8 +385,13 @@ connect_once(const char *command, const struct config *config)
 
 	if (PQstatus(connection) == CONNECTION_OK)
 	{
+		PGresult   *result = PQexec(connection, PIN_SQL);
+		bool		pinned = PQresultStatus(result) == PGRES_COMMAND_OK;
+
+		PQclear(result);
 		PQsetNoticeProcessor(connection, print_notice, NULL);
-		return connection;
+		if (pinned)
+			return connection;
 	}
 	fprintf(stderr, "entityapi-shim %s: %s", command,
 			connection ? PQerrorMessage(connection) : "out of memory\n");
