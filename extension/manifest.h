@@ -212,12 +212,14 @@ typedef struct EaManifest
 	List	   *policies;
 	List	   *hooks;
 	List	   *role_names;		/* of char *, in order */
+	List	   *super_roles;	/* those that only a SuperAdmin assigns */
 	EaDeclService service;
 	EaNameMap  *by_document;	/* Kind/Name */
 	EaNameMap  *by_entity;
 	EaNameMap  *by_one_of;
 	EaNameMap  *by_policy;
 	EaNameMap  *by_role;
+	EaNameMap  *by_super_role;
 	EaNameMap  *by_attribute;
 	int			nfaults;
 	StringInfoData faults;		/* members of a JSON array */
