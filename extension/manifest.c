@@ -36,6 +36,9 @@
 /* How long one change waits for another, in milliseconds. */
 #define APPLY_WAIT 5000
 
+/* The effect of what changes in the declarations and in no table. */
+#define DECLARED "declaration"
+
 /* What is applied at present. */
 typedef struct Stored
 {
@@ -346,6 +349,30 @@ plan_tables(EaManifest *m, Stored *stored, Wanted *wanted, EaNameMap *allowed,
 	return ea_ddl_plan(m, &from, &to, allowed, steps);
 }
 
+/*
+ * The differences that take no statement: as such, each a comment, that come
+ * after the others.
+ */
+static List *
+list_changes(Stored *stored, Wanted *wanted)
+{
+	EaManifestState before = {stored->service_tree, stored->trees};
+	EaManifestState after = {parse_definition(wanted->service), wanted->trees};
+	List	   *statements = NIL;
+	ListCell   *lc;
+
+	foreach(lc, ea_manifest_changes(&before, &after))
+	{
+		EaDdlStatement *statement = palloc0(sizeof(EaDdlStatement));
+
+		statement->sql = psprintf("-- %s", (char *) lfirst(lc));
+		statement->effect = DECLARED;
+		statement->rows = -1;
+		statements = lappend(statements, statement);
+	}
+	return statements;
+}
+
 static EaNameMap *
 read_allowed(Datum array)
 {
@@ -412,7 +439,8 @@ return_statement(ReturnSetInfo *rsinfo, int step,
  *
  * Makes the documents the whole declared state.  Returns the statements, in
  * order, that this took, or with dry_run would take, and what they do to
- * those who use the tables; none when nothing is to be done.  The deferred
+ * those who use the tables, then as comments what changes in the declarations
+ * only; none when nothing is to be done.  The deferred
  * ones are left to be run afterwards, by entityapi-shim apply.
  *
  * Refuses with JA400 and all faults as DETAIL; with 55P03 when the tables are
@@ -468,6 +496,7 @@ ea_sql_apply_manifest(PG_FUNCTION_ARGS)
 	if (!PG_GETARG_BOOL(1))
 		ea_openapi_store();
 
+	statements = list_concat(statements, list_changes(&stored, &wanted));
 	foreach(lc, statements)
 		return_statement(rsinfo, foreach_current_index(lc) + 1, lfirst(lc));
 	SPI_finish();

@@ -196,7 +196,7 @@ typedef struct EaDeclService
 	int			tenancy;		/* 0: POOL, 1: SINGLE */
 	char	   *schema;
 	List	   *default_roles;
-	bool		tenant_admin_bypass;
+	const EaJson *tenant_admin_bypass;	/* true if it is left out */
 	const EaJson *audit;
 	bool		audit_entities;
 	bool		audit_identity;
@@ -365,6 +365,19 @@ extern void ea_manifest_check_lifetime(EaManifest *m, const char *label,
  */
 extern List *ea_manifest_check_assigned(EaManifest *m, const EaJson *stored,
 										EaNameMap *allowed);
+
+/* in manifest_changes.c */
+
+/* Definitions, as trees. */
+typedef struct EaManifestState
+{
+	const EaJson *service;		/* NULL: there is none yet */
+	List	   *entities;
+} EaManifestState;
+
+/* What differs and is not seen in tables: lines (char *), for people. */
+extern List *ea_manifest_changes(const EaManifestState *before,
+								 const EaManifestState *after);
 
 /* in manifest_compile.c */
 

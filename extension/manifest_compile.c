@@ -468,7 +468,7 @@ ea_manifest_compile_service(EaManifest *m, int revision,
 	write_number(&buf, "revision", revision);
 	write_string(&buf, "tenancy", service->tenancy == 1 ? "SINGLE" : "POOL");
 	write_string(&buf, "singleTenant", single_tenant);
-	write_true(&buf, "tenantAdminBypass", service->tenant_admin_bypass);
+	write_tree(&buf, "tenantAdminBypass", service->tenant_admin_bypass);
 	write_names(&buf, "defaultRoles", service->default_roles);
 	ea_jsonwrite_key(&buf, "audit");
 	appendStringInfoChar(&buf, '{');

@@ -31,7 +31,7 @@ static const EaKey service_keys[] =
 	{"tenancy", EA_KEY_CHOICE, 0, offsetof(EaDeclService, tenancy), tenancies},
 	{"schema", EA_KEY_STRING, 0, offsetof(EaDeclService, schema)},
 	{"defaultRoles", EA_KEY_NAMES, 0, offsetof(EaDeclService, default_roles)},
-	{"tenantAdminBypass", EA_KEY_BOOL, 0,
+	{"tenantAdminBypass", EA_KEY_VALUE, 0,
 	offsetof(EaDeclService, tenant_admin_bypass)},
 	{"audit", EA_KEY_OBJECT, 0, offsetof(EaDeclService, audit)},
 };
@@ -238,6 +238,12 @@ read_service(EaManifest *m, EaDeclDocument *doc)
 	if (service->audit)
 		ea_manifest_keys(m, doc->label, "/spec/audit", service->audit,
 						 audit_keys, lengthof(audit_keys), service);
+
+	if (service->tenant_admin_bypass &&
+		service->tenant_admin_bypass->kind != EA_JSON_BOOL)
+		ea_manifest_fault(m, doc->label, "/spec/tenantAdminBypass", NULL,
+						  "must be true or false, not %s",
+						  ea_jsonread_kind(service->tenant_admin_bypass));
 
 	schema = service->schema;
 	if (strspn(schema, "abcdefghijklmnopqrstuvwxyz0123456789_") !=

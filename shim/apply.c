@@ -31,6 +31,9 @@
 	"entityapi.apply_manifest($1::jsonb, $2::bool, $3::text[]) order by step"
 #define OPENAPI_SQL "select entityapi.openapi($1::int4)"
 
+/* The effect of what is no statement. */
+#define DECLARED "declaration"
+
 /* SQLSTATE of manifests that are not valid; the faults are in the DETAIL. */
 #define INVALID_MANIFEST "JA400"
 #define UNDEFINED_FUNCTION "42883"
@@ -411,6 +414,13 @@ print_statement(const PGresult *result, int row, bool dry_run)
 {
 	const char *statement = PQgetvalue(result, row, STATEMENT);
 	size_t		length = strlen(statement);
+
+	/* a comment on what changes in the declarations only */
+	if (strcmp(PQgetvalue(result, row, EFFECT), DECLARED) == 0)
+	{
+		puts(statement);
+		return;
+	}
 
 	printf("%s%s", statement,
 		   length > 0 && statement[length - 1] == ';' ? "" : ";");

@@ -175,6 +175,17 @@ subtest 'a role that gets reach' => sub {
 	is(put_roles($admin, $admin, 'Editor')->{status}, 200, 'and as it was');
 };
 
+subtest 'tenantAdminBypass' => sub {
+	my $note = sub { return $shim->http(POST => '/api/v1/notes', { token => $admin->{accessToken}, json => { data => { type => 'notes', attributes => { text => 'x' } } } })->{status} };
+
+	is(put_roles($root, $admin, 'Viewer')->{status}, 200, 'without the role that writes');
+	is($note->(), 201, 'true: passes');
+	$cluster->apply(file(service => { tenantAdminBypass => JSON::PP::false }));
+	is($note->(), 403, 'false: does not');
+	$cluster->apply(file());
+	is(put_roles($root, $admin, 'Editor')->{status}, 200, 'as it was');
+};
+
 subtest 'declared before there was reach' => sub {
 	# as an older version left it
 	$cluster->psql(q{update entityapi.entity set definition = replace(definition, '"PlatformEditor":[', '"Editor":[') where name = 'Country';
