@@ -117,6 +117,7 @@ typedef struct EaAccountState
 	const char *username_key;
 	const char *email;			/* or NULL */
 	const char *status;
+	Datum		roles;			/* text[], those there are */
 	const char *attributes;		/* JSON text, of jsonb */
 	const char *profile;
 	const char *password;		/* a new one, else NULL */
@@ -140,10 +141,19 @@ extern Datum ea_account_merge(EaRequest *req, const char *stored,
 
 /*
  * Read an array of declared roles into a text[] without repetitions.  Notes
- * a fault for each member that is none, at <pointer>/<index>.
+ * a fault for each member that is none, or that the caller may not assign, at
+ * <pointer>/<index>.  held: a text[] of those that the account has, which may
+ * stay, or 0.
  */
 extern Datum ea_account_roles(EaRequest *req, const EaJson *array,
-							  const char *pointer);
+							  const char *pointer, Datum held);
+
+/*
+ * May the caller get at what an account with these roles (text[]) may do, by
+ * a new password or secret?  Nobody but a SuperAdmin gets so at roles that
+ * only a SuperAdmin assigns.
+ */
+extern bool ea_account_may_enter(EaRequest *req, Datum roles);
 
 /*
  * JSON text of an object to be stored to a jsonb Datum, or a fault noted at

@@ -109,7 +109,8 @@ highest_cost(void)
 				" FROM entityapi.account WHERE password_hash IS NOT NULL"
 				" ORDER BY substr(password_hash, 5, 2) COLLATE \"C\" DESC"
 				" LIMIT 1",
-				0, NULL, NULL, NULL, EA_EXEC_READ, true, read_cost, &cost);
+				0, NULL, NULL, NULL, EA_EXEC_READ, true,
+				EA_READER(read_cost, TEXTOID), &cost);
 	return cost;
 }
 

@@ -324,15 +324,27 @@ ea_catalog_version(EaCatalog *catalog, int number)
 	return NULL;
 }
 
-bool
-ea_catalog_has_role(EaCatalog *catalog, const char *role)
+static bool
+is_listed(char **names, int n, const char *name)
 {
-	for (int i = 0; i < catalog->nroles; i++)
+	for (int i = 0; i < n; i++)
 	{
-		if (strcmp(catalog->roles[i], role) == 0)
+		if (strcmp(names[i], name) == 0)
 			return true;
 	}
 	return false;
+}
+
+bool
+ea_catalog_has_role(EaCatalog *catalog, const char *role)
+{
+	return is_listed(catalog->roles, catalog->nroles, role);
+}
+
+bool
+ea_catalog_is_super_role(EaCatalog *catalog, const char *role)
+{
+	return is_listed(catalog->super_roles, catalog->nsuper_roles, role);
 }
 
 const EaAttribute *

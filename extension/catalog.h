@@ -229,6 +229,8 @@ struct EaCatalog
 	EaVersion  *versions;
 	int			nroles;
 	char	  **roles;			/* declared domain roles */
+	int			nsuper_roles;
+	char	  **super_roles;	/* those that only a SuperAdmin assigns */
 	int			ndefault_roles;
 	char	  **default_roles;
 	int			nattributes;
@@ -286,6 +288,9 @@ extern EaEntity *ea_catalog_target(EaField *field, int member);
 extern const EaVersion *ea_catalog_version(EaCatalog *catalog, int number);
 
 extern bool ea_catalog_has_role(EaCatalog *catalog, const char *role);
+
+/* Is it one that only a SuperAdmin assigns? */
+extern bool ea_catalog_is_super_role(EaCatalog *catalog, const char *role);
 extern const EaAttribute *ea_catalog_attribute(EaCatalog *catalog,
 											   const char *name);
 

@@ -387,23 +387,33 @@ fill_missing(EaInput *input)
 	}
 }
 
-void
-ea_input_values(EaInput *input)
+/*
+ * Each member but those whose names begin with "@", which JSON:API 1.1 wants
+ * ignored: no field is called so.
+ */
+static void
+read_members(EaInput *input, const EaJson *object, const char *name,
+			 void (*read) (EaInput *input, const EaJson *member,
+						   const char *parent))
 {
 	char	   *parent;
 
-	if (input->attributes != NULL)
+	if (object == NULL)
+		return;
+	parent = ea_errors_pointer(input->pointer, name);
+	for (EaJson *m = object->first; m; m = m->next)
 	{
-		parent = ea_errors_pointer(input->pointer, "attributes");
-		for (EaJson *m = input->attributes->first; m; m = m->next)
-			read_attribute(input, m, parent);
+		if (m->key[0] != '@')
+			read(input, m, parent);
 	}
-	if (input->relationships != NULL)
-	{
-		parent = ea_errors_pointer(input->pointer, "relationships");
-		for (EaJson *m = input->relationships->first; m; m = m->next)
-			read_relationship(input, m, parent);
-	}
+}
+
+void
+ea_input_values(EaInput *input)
+{
+	read_members(input, input->attributes, "attributes", read_attribute);
+	read_members(input, input->relationships, "relationships",
+				 read_relationship);
 	if (input->op == EA_OP_CREATE)
 		fill_missing(input);
 }

@@ -34,6 +34,9 @@
 /* How long one change waits for another, in milliseconds. */
 #define APPLY_WAIT 5000
 
+/* The effect of what changes in the declarations and in no table. */
+#define DECLARED "declaration"
+
 /* What is applied at present. */
 typedef struct Stored
 {
@@ -122,7 +125,7 @@ load_stored(Stored *stored)
 		stored->trees = lappend(stored->trees, parse_definition(definition));
 		stored->texts = lappend(stored->texts, definition);
 	}
-	stored->pending = ea_ddl_load_pending();
+	stored->pending = ea_ddl_load_pending(stored->trees);
 }
 
 static char *
@@ -342,6 +345,30 @@ plan_tables(EaManifest *m, Stored *stored, Wanted *wanted, EaNameMap *allowed,
 	return ea_ddl_plan(m, &from, &to, allowed, steps);
 }
 
+/*
+ * The differences that take no statement: as such, each a comment, that come
+ * after the others.
+ */
+static List *
+list_changes(Stored *stored, Wanted *wanted)
+{
+	EaManifestState before = {stored->service_tree, stored->trees};
+	EaManifestState after = {parse_definition(wanted->service), wanted->trees};
+	List	   *statements = NIL;
+	ListCell   *lc;
+
+	foreach(lc, ea_manifest_changes(&before, &after))
+	{
+		EaDdlStatement *statement = palloc0(sizeof(EaDdlStatement));
+
+		statement->sql = psprintf("-- %s", (char *) lfirst(lc));
+		statement->effect = DECLARED;
+		statement->rows = -1;
+		statements = lappend(statements, statement);
+	}
+	return statements;
+}
+
 static EaNameMap *
 read_allowed(Datum array)
 {
@@ -407,13 +434,17 @@ return_statement(ReturnSetInfo *rsinfo, int step,
  *
  * Makes the documents the whole declared state.  Returns the statements, in
  * order, that this took, or with dry_run would take, and what they do to
- * those who use the tables; none when nothing is to be done.  The deferred
- * ones are left to be run afterwards, from entityapi.pending_steps.
+ * those who use the tables, then as comments what changes in the declarations
+ * only; none when nothing is to be done.  The deferred
+ * ones are left to be run afterwards, by entityapi-shim apply.
  *
  * Refuses with JA400 and all faults as DETAIL; with 55P03 when the tables are
  * in use for longer than entityapi.apply_lock_timeout.
  */
-EA_OWNER_FUNCTION(ea_sql_apply_manifest)
+PG_FUNCTION_INFO_V1(ea_sql_apply_manifest);
+
+Datum
+ea_sql_apply_manifest(PG_FUNCTION_ARGS)
 {
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
 	Jsonb	   *documents;
@@ -424,6 +455,7 @@ EA_OWNER_FUNCTION(ea_sql_apply_manifest)
 	Wanted		wanted;
 	List	   *statements;
 	List	   *steps;
+	EaPin		caller;
 	ListCell   *lc;
 
 	for (int i = 0; i < 3; i++)
@@ -436,6 +468,7 @@ EA_OWNER_FUNCTION(ea_sql_apply_manifest)
 	InitMaterializedSRF(fcinfo, 0);
 	documents = PG_GETARG_JSONB_P(0);
 
+	ea_owner_confine(&caller);
 	SPI_connect();
 	source = JsonbToCString(NULL, &documents->root, VARSIZE(documents));
 	m = ea_manifest_read(source, strlen(source));
@@ -460,8 +493,10 @@ EA_OWNER_FUNCTION(ea_sql_apply_manifest)
 	if (!PG_GETARG_BOOL(1))
 		ea_openapi_store();
 
+	statements = list_concat(statements, list_changes(&stored, &wanted));
 	foreach(lc, statements)
 		return_statement(rsinfo, foreach_current_index(lc) + 1, lfirst(lc));
 	SPI_finish();
+	ea_owner_leave(&caller);
 	return (Datum) 0;
 }

@@ -215,7 +215,7 @@ list_pending(Pending *pending, const char *version)
 	}
 	ea_exec_run("SELECT kind, name, entity, field, revision,"
 				" array_agg(statement ORDER BY part), failed_at, failure"
-				" FROM entityapi.pending_steps"
+				" FROM entityapi.list_steps()"
 				" GROUP BY step, kind, name, entity, field, revision,"
 				" failed_at, failure ORDER BY step",
 				0, NULL, NULL, NULL, EA_EXEC_READ, false,

@@ -27,6 +27,17 @@ ea_owner_enter(EaPin *before)
 }
 
 void
+ea_owner_confine(EaPin *before)
+{
+	Oid			owner;
+	int			security;
+
+	ea_owner_enter(before);
+	GetUserIdAndSecContext(&owner, &security);
+	SetUserIdAndSecContext(owner, security | SECURITY_RESTRICTED_OPERATION);
+}
+
+void
 ea_owner_leave(const EaPin *before)
 {
 	ea_pin_end(before);

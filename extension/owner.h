@@ -27,6 +27,12 @@
 extern void ea_owner_enter(EaPin *before);
 extern void ea_owner_leave(const EaPin *before);
 
+/*
+ * As ea_owner_enter(), and so that no code that runs meanwhile gets to other
+ * rights, neither at once nor by what it leaves for the transaction's end.
+ */
+extern void ea_owner_confine(EaPin *before);
+
 extern Datum ea_owner_call(PGFunction body, FunctionCallInfo fcinfo);
 
 /* Stands before the body of a function that SQL calls. */

@@ -166,6 +166,27 @@ ea_service_account_disable(EaRequest *req)
 	req->status = 200;
 }
 
+/* Row: the roles that whoever gets the secret will have. */
+static void
+check_entry(void *arg, TupleTableSlot *slot)
+{
+	if (!ea_account_may_enter(arg, slot->tts_values[0]))
+		ea_errors_throw(arg, EA_ERR_FORBIDDEN, EA_AT_NONE, NULL,
+						"This account has a role that only a SuperAdmin"
+						" assigns.");
+}
+
+static void
+check_roles(EaRequest *req, const pg_uuid_t *id)
+{
+	Oid			type = UUIDOID;
+	Datum		value = UUIDPGetDatum(id);
+
+	ea_exec_run("SELECT roles FROM entityapi.account WHERE id = $1",
+				1, &type, &value, NULL, EA_EXEC_WRITE, true,
+				EA_READER(check_entry, TEXTARRAYOID), req);
+}
+
 /*
  * POST /manage/tenants/{id}/service-accounts/{accountId}/rotate-secret
  *
@@ -183,6 +204,7 @@ ea_service_account_rotate(EaRequest *req)
 	pg_uuid_t	id;
 
 	set_status(req, "ACTIVE", &tenant, &id);
+	check_roles(req, &id);
 	shown = ea_secret_make(&secret, EA_SECRET_SERVICE);
 	values[0] = UUIDPGetDatum(&id);
 	values[1] = ea_secret_stored(&secret);

@@ -30,6 +30,7 @@
 #include "common/cryptohash.h"
 #include "exec.h"
 #include "guc.h"
+#include "miscadmin.h"
 #include "throttle.h"
 #include "throttle_slot.h"
 #include "utils/builtins.h"

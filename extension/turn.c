@@ -39,11 +39,11 @@ ea_sql_take_audit_turn(PG_FUNCTION_ARGS)
 	PG_RETURN_BOOL(take(EA_TURN_AUDIT, false, PG_GETARG_BOOL(0)));
 }
 
-PG_FUNCTION_INFO_V1(ea_sql_claim_steps);
+PG_FUNCTION_INFO_V1(ea_sql_claim_apply);
 
-/* entityapi.claim_steps() returns boolean; it lasts as long as the session */
+/* entityapi.claim_apply() returns boolean; it lasts as long as the session */
 Datum
-ea_sql_claim_steps(PG_FUNCTION_ARGS)
+ea_sql_claim_apply(PG_FUNCTION_ARGS)
 {
 	PG_RETURN_BOOL(take(EA_TURN_STEPS, true, false));
 }

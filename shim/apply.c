@@ -22,10 +22,19 @@
 #include "retry.h"
 #include "steps.h"
 
+/*
+ * Whoever calls may be a superuser, so nothing is looked for but where it must
+ * be, and by its exact arguments.
+ */
+#define PIN_SQL "set search_path = pg_catalog, pg_temp"
+
 #define APPLY_SQL \
 	"select statement, deferred, lock, effect, rows from " \
 	"entityapi.apply_manifest($1::jsonb, $2::bool, $3::text[]) order by step"
-#define OPENAPI_SQL "select entityapi.openapi($1)"
+#define OPENAPI_SQL "select entityapi.openapi($1::int4)"
+
+/* The effect of what is no statement. */
+#define DECLARED "declaration"
 
 /* SQLSTATE of manifests that are not valid; the faults are in the DETAIL. */
 #define INVALID_MANIFEST "JA400"
@@ -404,8 +413,13 @@ connect_once(const char *command, const struct config *config)
 
 	if (PQstatus(connection) == CONNECTION_OK)
 	{
+		PGresult   *result = PQexec(connection, PIN_SQL);
+		bool		pinned = PQresultStatus(result) == PGRES_COMMAND_OK;
+
+		PQclear(result);
 		PQsetNoticeProcessor(connection, print_notice, NULL);
-		return connection;
+		if (pinned)
+			return connection;
 	}
 	fprintf(stderr, "entityapi-shim %s: %s", command,
 			connection ? PQerrorMessage(connection) : "out of memory\n");
@@ -425,6 +439,13 @@ print_statement(const PGresult *result, int row, bool dry_run)
 {
 	const char *statement = PQgetvalue(result, row, STATEMENT);
 	size_t		length = strlen(statement);
+
+	/* a comment on what changes in the declarations only */
+	if (strcmp(PQgetvalue(result, row, EFFECT), DECLARED) == 0)
+	{
+		puts(statement);
+		return;
+	}
 
 	printf("%s%s", statement,
 		   length > 0 && statement[length - 1] == ';' ? "" : ";");

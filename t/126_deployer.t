@@ -86,7 +86,7 @@ subtest 'rights' => sub {
 	  for 'select count(*) from entityapi.apply_manifest(entityapi.export_manifest())', 'select entityapi.rotate_signing_key()', 'select entityapi.sweep()',
 	  "select entityapi.create_superadmin('by-deployer', 'correct horse battery')", "select entityapi.extend_audit('2044-01-01', 1)",
 	  "select entityapi.purge_audit('2001-01-01')", "select entityapi.map_role('analyst', null)", 'select * from entityapi.pending_steps',
-	  'select entityapi.claim_steps()', "select entityapi.explain('GET', '/api/v1/people', '{\"kind\": \"USER\"}')" x 0 || 'select entityapi.version()',
+	  'select entityapi.claim_apply()', "select entityapi.explain('GET', '/api/v1/people', '{\"kind\": \"USER\"}')" x 0 || 'select entityapi.version()',
 	  'insert into entityapi.common_password values (\'their own bad password\')', 'select count(*) from entityapi.audit_2044_02';
 };
 
@@ -98,7 +98,7 @@ my %calls = (
 	'export_manifest' => 'select entityapi.export_manifest()',
 	'openapi' => 'select entityapi.openapi(1)',
 	'note_step' => q{select entityapi.note_step(1, '57014')},
-	'claim_steps' => 'select entityapi.claim_steps()',
+	'claim_apply' => 'select entityapi.claim_apply()',
 	'announce_keys' => q{update entityapi.signing_key set kid = kid},
 	'create_superadmin' => q{select entityapi.create_superadmin('root' || pg_catalog.pg_backend_pid(), 'correct horse battery')},
 	'rotate_signing_key' => 'select entityapi.rotate_signing_key()',

@@ -62,7 +62,7 @@ subtest 'all locks that have a name are held' => sub {
 		select pg_advisory_lock(k), pg_advisory_lock(0, k) from unnest(array[0, 59904, 59905, 59906, 59907, 59920, 59921, 59922, 59923]) k});
 
 	is($cluster->try_psql('select count(*) from entityapi.apply_manifest(entityapi.export_manifest())')->{out}, 0, 'declarations are applied');
-	is($cluster->psql('select entityapi.claim_steps()'), 't', 'pending steps are claimed');
+	is($cluster->psql('select entityapi.claim_apply()'), 't', 'pending steps are claimed');
 	$cluster->psql(q{insert into entityapi.tenant values (gen_random_uuid(), 'x', 'x', 'DELETED', '{}', now(), now(), null)});
 	EntityApi::Test::wait_until(20, sub { $cluster->psql('select entityapi.sweep() = 0') eq 't' });
 	is($cluster->psql(q{select count(*) from entityapi.tenant where status = 'DELETED'}), 0, 'deleted tenants are erased');
@@ -78,10 +78,10 @@ subtest 'one at a time' => sub {
 	like($cluster->try_psql('select entityapi.apply_manifest(entityapi.export_manifest())')->{err}, qr/another change of the declarations is under way/, 'changes');
 	$release->();
 
-	$release = hold('deployer', 'select entityapi.claim_steps()');
-	is($cluster->psql('select entityapi.claim_steps()'), 'f', 'steps');
+	$release = hold('deployer', 'select entityapi.claim_apply()');
+	is($cluster->psql('select entityapi.claim_apply()'), 'f', 'steps');
 	$release->();
-	is($cluster->psql('select entityapi.claim_steps()'), 't', 'until the session has ended');
+	is($cluster->psql('select entityapi.claim_apply()'), 't', 'until the session has ended');
 
 	$release = hold('deployer', q{select entityapi.purge_audit('2001-01-01')});
 	like($cluster->try_psql(q{select entityapi.extend_audit('2048-01-01', 0)})->{err}, qr/lock timeout/, 'months that are missing');

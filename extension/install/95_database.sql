@@ -24,14 +24,3 @@ BEGIN
 	END LOOP;
 END
 $$;
-
--- The turn of those who run pending steps, for as long as the session lasts:
--- no other session can be given it meanwhile, and no role that may not run
--- them can hold it
-CREATE FUNCTION entityapi.claim_steps() RETURNS boolean
-	LANGUAGE c VOLATILE PARALLEL UNSAFE
-	SET search_path = pg_catalog, pg_temp
-	AS 'MODULE_PATHNAME', 'ea_sql_claim_steps';
-
-COMMENT ON FUNCTION entityapi.claim_steps() IS
-	'Have the turn to run pending steps, until the session ends; false while another session has it';
