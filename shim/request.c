@@ -301,7 +301,9 @@ parse_forwarded(const char *start, const char *end, char *address)
 		start++;
 	while (end > start && end[-1] == ' ')
 		end--;
-	if (start < end && *start == '[')
+	if (start >= end)
+		return false;
+	if (*start == '[')
 	{
 		start++;
 		end = memchr(start, ']', (size_t) (end - start));
