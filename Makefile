@@ -2,7 +2,7 @@
 #
 # Two kinds of targets.  The usual PGXS ones (all, install, installcheck,
 # clean) build for the server that PG_CONFIG belongs to.  The others (run, up,
-# down, test, bench) are scripts that need nothing prepared: they install
+# down, test, bench, matrix) are scripts that need nothing prepared: they install
 # missing packages, then work in private folders below DATA.
 
 PG_CONFIG ?= pg_config
@@ -56,7 +56,7 @@ endif
 
 EXTRA_CLEAN = $(OBJS:.o=.d) extension/.strict
 
-.PHONY: run up down test bench bench-growth sanitize shim install-shim uninstall-shim clean-shim \
+.PHONY: run up down test bench bench-growth sanitize matrix shim install-shim uninstall-shim clean-shim \
 	check-needs print-cflags print-regress print-specs FORCE
 
 # The scripts need no PGXS: on a bare machine there is none yet.  DATA means
@@ -65,9 +65,10 @@ EXTRA_CLEAN = $(OBJS:.o=.d) extension/.strict
 ENTITYAPI_DATA := $(DATA)
 override undefine DATA
 
-export PG_CONFIG PORT MANIFESTS DEMO TESTS ANY_MINOR WERROR
+export PG_CONFIG PORT MANIFESTS DEMO TESTS ANY_MINOR WERROR \
+	RELEASES POSTGRES_SOURCE MIRROR
 
-run up down test bench sanitize:
+run up down test bench sanitize matrix:
 	@exec env DATA='$(ENTITYAPI_DATA)' scripts/$@
 
 bench-growth:
