@@ -15,6 +15,7 @@
 #include <sys/random.h>
 
 #include "head.h"
+#include "listen.h"
 #include "log.h"
 #include "request.h"
 
@@ -339,7 +340,8 @@ read_remote(struct request *request, const struct head *head,
 	char		address[INET6_ADDRSTRLEN];
 	int			i;
 
-	snprintf(request->remote, ADDRESS_SIZE, "%s", info->remote_addr);
+	snprintf(request->remote, ADDRESS_SIZE, "%s",
+			 listen_is_unix(info) ? "" : info->remote_addr);
 	if (request->remote[0] != '\0' && !config_trusts(config, request->remote))
 		return;
 
