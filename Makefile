@@ -2,7 +2,7 @@
 #
 # Two kinds of targets.  The usual PGXS ones (all, install, installcheck,
 # clean) build for the server that PG_CONFIG belongs to.  The others (run, up,
-# down, test, bench) are scripts that need nothing prepared: they install
+# down, test, bench, matrix) are scripts that need nothing prepared: they install
 # missing packages, then work in private folders below DATA.
 
 PG_CONFIG ?= pg_config
@@ -39,10 +39,16 @@ hands_from = $(shell printf 'extension/update/%s.sql\n' $(RELEASED) | \
 
 # The warnings are for our own files, so PostgreSQL's headers are the system's.
 PG_CPPFLAGS = -DEA_VERSION='"$(EXTVERSION)"' \
+	$(if $(filter-out 0,$(ANY_MINOR)),-DEA_ANY_MINOR) \
 	-isystem $(shell $(PG_CONFIG) --includedir-server 2>/dev/null)
-PG_CFLAGS = -Wall -Wextra -Werror -Wno-unused-parameter -Wno-sign-compare \
+WARNINGS = -Wall -Wextra -Wno-unused-parameter -Wno-sign-compare \
 	-Wno-missing-field-initializers -Wshadow -Wstrict-prototypes \
 	-Wdeclaration-after-statement
+PG_CFLAGS = $(shell scripts/known-flags '$(CC)' $(WARNINGS))
+
+# A warning is an error where we look at it, with WERROR=1 as scripts/test has
+# it: the next compiler will have new ones, and a user's build is to go on.
+STRICT := $(filter-out 0,$(WERROR))
 
 # The tests of pg_regress, "setup" first, and the isolation tests
 
@@ -53,10 +59,10 @@ ifneq ($(SPECS),)
 ISOLATION = $(SPECS)
 endif
 
-EXTRA_CLEAN = $(OBJS:.o=.d)
+EXTRA_CLEAN = $(OBJS:.o=.d) extension/.strict
 
-.PHONY: run up down test bench bench-growth sanitize shim install-shim uninstall-shim clean-shim \
-	print-cflags print-regress print-specs
+.PHONY: run up down test bench bench-growth sanitize matrix shim install-shim uninstall-shim clean-shim \
+	check-needs print-cflags print-regress print-specs FORCE
 
 # The scripts need no PGXS: on a bare machine there is none yet.  DATA means
 # something else to PGXS, so it goes by another name from here on.
@@ -64,9 +70,10 @@ EXTRA_CLEAN = $(OBJS:.o=.d)
 ENTITYAPI_DATA := $(DATA)
 override undefine DATA
 
-export PG_CONFIG PORT MANIFESTS DEMO TESTS
+export PG_CONFIG PORT MANIFESTS DEMO TESTS ANY_MINOR WERROR \
+	RELEASES POSTGRES_SOURCE MIRROR
 
-run up down test bench sanitize:
+run up down test bench sanitize matrix:
 	@exec env DATA='$(ENTITYAPI_DATA)' scripts/$@
 
 bench-growth:
@@ -100,9 +107,26 @@ include $(PGXS)
 # Servers are commonly built without dependency tracking, and then PGXS does
 # not rebuild after an edit of a header.
 
-override CFLAGS += -MMD -MP
+override CFLAGS += -MMD -MP $(if $(STRICT),-Werror,-Wno-error)
 -include $(OBJS:.o=.d)
 $(OBJS:.o=.bc): $(wildcard extension/*.h)
+
+# What is missing is said by name, before the compiler says it in its words.
+
+check-needs:
+	@CC='$(CC)' scripts/check-needs extension shim
+$(OBJS) $(OBJS:.o=.bc) shim: | check-needs
+
+# A strict build does not trust what was made since the last one.
+
+ifneq ($(STRICT),)
+LENIENT := $(shell find extension -name '*.o' \
+	$(if $(wildcard extension/.strict),-newer extension/.strict))
+$(LENIENT): FORCE
+all: extension/.strict
+extension/.strict: $(OBJS)
+	@touch $@
+endif
 
 # Stored descriptions of the API are those of this very program
 

@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * compat.h
- *	  Differences between PostgreSQL 15 and 18, in one place.
+ *	  Differences between PostgreSQL 15 and 18, in one place, each with the
+ *	  versions it is about.
  *
  * Every other file is written against the newest spelling defined here and
  * never tests PG_VERSION_NUM itself.
@@ -13,13 +14,33 @@
 #ifndef EA_COMPAT_H
 #define EA_COMPAT_H
 
-#include "common/jsonapi.h"
-#if PG_VERSION_NUM >= 160000
-#include "varatt.h"
+/*
+ * What is supported, first of all, so that nothing else is complained about.
+ * scripts/check-needs prints these lines before anything is built.
+ *
+ * The minors: before them a plan could keep the row security of another role
+ * (CVE-2024-10976), and the minor right before grew a struct that extensions
+ * are compiled with (ResultRelInfo), so that builds for it fit no other.
+ */
+#if PG_VERSION_NUM < 150000
+#error entityapi needs PostgreSQL 15 to 18; this one is older
+#elif PG_VERSION_NUM >= 190000
+#error entityapi needs PostgreSQL 15 to 18; this one is newer
+#elif !defined(EA_ANY_MINOR)
+#if PG_VERSION_NUM < 150010
+#error entityapi needs PostgreSQL 15.10, for CVE-2024-10976 and the struct ResultRelInfo; ANY_MINOR=1 builds all the same
+#elif PG_VERSION_NUM >= 160000 && PG_VERSION_NUM < 160006
+#error entityapi needs PostgreSQL 16.6, for CVE-2024-10976 and the struct ResultRelInfo; ANY_MINOR=1 builds all the same
+#elif PG_VERSION_NUM >= 170000 && PG_VERSION_NUM < 170002
+#error entityapi needs PostgreSQL 17.2, for CVE-2024-10976 and the struct ResultRelInfo; ANY_MINOR=1 builds all the same
+#endif
 #endif
 
-#if PG_VERSION_NUM < 150000
-#error "entityapi needs PostgreSQL 15 or newer"
+#include "common/jsonapi.h"
+
+/* The macros of variable-length values: of postgres.h in 15, a header since. */
+#if PG_VERSION_NUM >= 160000
+#include "varatt.h"
 #endif
 
 /*
@@ -114,5 +135,26 @@
 #define EA_NORETURN pg_noreturn
 #define EA_NORETURN_END
 #endif
+
+/* Bytes to be encoded as base64 are of type char until 17, of uint8 since. */
+#define ea_compat_b64_encode(bytes, len, text, size) \
+	pg_b64_encode((const void *) (bytes), (len), (text), (size))
+
+/*
+ * Comparing secrets in constant time: PostgreSQL has timingsafe_bcmp() since
+ * 15.18, 16.14, 17.10 and 18.4 only, and what is built with a newer minor runs
+ * with an older one.  So it is made here for all; 0 if the bytes are the same.
+ */
+static inline int
+ea_compat_timingsafe_bcmp(const void *a, const void *b, size_t len)
+{
+	const volatile unsigned char *left = a;
+	const volatile unsigned char *right = b;
+	unsigned char differ = 0;
+
+	for (size_t i = 0; i < len; i++)
+		differ |= left[i] ^ right[i];
+	return differ;
+}
 
 #endif							/* EA_COMPAT_H */

@@ -15,6 +15,7 @@
 #include "postgres.h"
 
 #include "common/hashfn.h"
+#include "compat.h"
 #include "credential_cache.h"
 #include "guc.h"
 #include "keyring.h"
@@ -64,7 +65,7 @@ ea_credential_cache_find(const char *token, int len, TimestampTz now,
 
 	if (entry->generation == 0 || entry->hash != hash || entry->len != len ||
 		entry->generation != ea_keyring_generation() ||
-		timingsafe_bcmp(entry->token, token, len) != 0 ||
+		ea_compat_timingsafe_bcmp(entry->token, token, len) != 0 ||
 		seconds < entry->issued_at || seconds >= entry->expires_at)
 		return false;
 	*subject = entry->subject;

@@ -75,7 +75,7 @@ static void
 run_renamings(EaDdlPlan *plan, List *renamings)
 {
 	EaNameMap  *waiting = ea_names_map_create(Max(list_length(renamings), 8));
-	int			left = list_length(renamings);
+	int			left PG_USED_FOR_ASSERTS_ONLY = list_length(renamings);
 	int			between = 0;
 	ListCell   *lc;
 

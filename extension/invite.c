@@ -156,10 +156,12 @@ ea_invite_delete(EaRequest *req)
 	static const Oid types[] = {UUIDOID, UUIDOID};
 	pg_uuid_t	tenant;
 	pg_uuid_t	id;
-	Datum		values[] = {UUIDPGetDatum(&id), UUIDPGetDatum(&tenant)};
+	Datum		values[2];
 
 	ea_manage_tenant(req, &tenant);
 	ea_manage_id(req, 1, &id);
+	values[0] = UUIDPGetDatum(&id);
+	values[1] = UUIDPGetDatum(&tenant);
 	if (ea_exec_run("DELETE FROM entityapi.invite"
 					" WHERE id = $1 AND tenant_id = $2",
 					lengthof(types), types, values, NULL, EA_EXEC_WRITE, true,

@@ -18,6 +18,7 @@
 #include "base64url.h"
 #include "common/hmac.h"
 #include "common/sha2.h"
+#include "compat.h"
 #include "jsonwrite.h"
 #include "jwt.h"
 #include "utils/timestamp.h"
@@ -145,7 +146,7 @@ ea_jwt_verify(const char *token, int len, EaJwtLookup lookup, void *arg)
 	if (given == NULL || given_len != sizeof(expected))
 		return NULL;
 	compute_signature(key, token, second - token, expected);
-	if (timingsafe_bcmp(given, expected, sizeof(expected)) != 0)
+	if (ea_compat_timingsafe_bcmp(given, expected, sizeof(expected)) != 0)
 		return NULL;
 	return parse_segment(first + 1, second - (first + 1), CLAIMS_DEPTH);
 }

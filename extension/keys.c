@@ -424,9 +424,11 @@ ea_keys_disable(EaRequest *req)
 	static const Oid types[] = {UUIDOID, UUIDOID};
 	const pg_uuid_t *owner = &req->principal->account;
 	pg_uuid_t	id;
-	Datum		values[] = {UUIDPGetDatum(&id), UUIDPGetDatum(owner)};
+	Datum		values[2];
 
 	ea_manage_id(req, 0, &id);
+	values[0] = UUIDPGetDatum(&id);
+	values[1] = UUIDPGetDatum(owner);
 	ea_exec_run("UPDATE entityapi.personal_api_key SET status = 'DISABLED'"
 				" WHERE id = $1 AND account_id = $2 AND status = 'ACTIVE'",
 				lengthof(types), types, values, NULL, EA_EXEC_WRITE, true,
@@ -453,10 +455,12 @@ ea_keys_revoke(EaRequest *req)
 	static const Oid types[] = {UUIDOID, UUIDOID};
 	pg_uuid_t	tenant;
 	pg_uuid_t	id;
-	Datum		values[] = {UUIDPGetDatum(&id), UUIDPGetDatum(&tenant)};
+	Datum		values[2];
 
 	ea_manage_tenant(req, &tenant);
 	ea_manage_id(req, 1, &id);
+	values[0] = UUIDPGetDatum(&id);
+	values[1] = UUIDPGetDatum(&tenant);
 	ea_exec_run("UPDATE entityapi.personal_api_key k SET status = 'REVOKED'"
 				" FROM entityapi.account a WHERE k.id = $1"
 				" AND a.id = k.account_id AND a.tenant_id = $2",

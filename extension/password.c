@@ -33,7 +33,7 @@
 /* Any salt: of the hash made with it only the time is of interest. */
 #define NOBODYS_SALT HASH_PREFIX "%02d$7q0Zr3mW5uXcN1vB8kLhTe"
 
-/* Base64 of a SHA-256, and room for pg_b64_encode() to end it */
+/* Base64 of a SHA-256, and room for the encoder to end it */
 #define PREHASH_SIZE (4 * ((PG_SHA256_DIGEST_LENGTH + 2) / 3) + 1)
 
 static PGFunction
@@ -61,8 +61,8 @@ prehash(const char *password, int len, char *result)
 		elog(ERROR, "could not compute a password hash");
 	}
 	pg_cryptohash_free(ctx);
-	n = pg_b64_encode((const char *) digest, sizeof(digest), result,
-					  PREHASH_SIZE);
+	n = ea_compat_b64_encode(digest, sizeof(digest), result,
+							 PREHASH_SIZE);
 	if (n < 0)
 		elog(ERROR, "could not encode a password hash");
 	result[n] = '\0';
@@ -164,7 +164,7 @@ ea_password_verify(const char *password, int len, const char *hash,
 		char	   *computed = bcrypt(password, len, hash);
 
 		matches = strlen(computed) == HASH_LENGTH &&
-			timingsafe_bcmp(computed, hash, HASH_LENGTH) == 0;
+			ea_compat_timingsafe_bcmp(computed, hash, HASH_LENGTH) == 0;
 
 		/* 2^n and all of 2^n, 2^(n+1), ... 2^(m-1) make 2^m */
 		for (int cost = cost_of(hash); cost < goal; cost++)

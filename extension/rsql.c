@@ -23,6 +23,7 @@
 #include "utils/builtins.h"
 #include "utils/jsonb.h"
 
+#include "compat.h"
 #include "guc.h"
 #include "jsonwrite.h"
 #include "rsql.h"

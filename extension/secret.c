@@ -14,6 +14,7 @@
 #include "postgres.h"
 
 #include "common/cryptohash.h"
+#include "compat.h"
 #include "secret.h"
 #include "utils/pg_crc.h"
 
@@ -142,7 +143,7 @@ bool
 ea_secret_matches(const EaSecret *secret, const uint8 *stored, int len)
 {
 	return len == sizeof(secret->hash) &&
-		timingsafe_bcmp(secret->hash, stored, sizeof(secret->hash)) == 0;
+		ea_compat_timingsafe_bcmp(secret->hash, stored, sizeof(secret->hash)) == 0;
 }
 
 Datum

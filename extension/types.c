@@ -27,6 +27,7 @@
 #include "utils/numeric.h"
 #include "utils/timestamp.h"
 
+#include "compat.h"
 #include "jsonwrite.h"
 #include "types.h"
 #include "uuid.h"

@@ -111,11 +111,9 @@ server_packages()
 			sed -n 's/^postgresql-server-dev-\([0-9]*\) .*/\1/p' |
 			sort -n | tail -n 1
 	)
-	if [[ -n $major ]]; then
-		say "postgresql-$major" "postgresql-server-dev-$major"
-	else
-		say postgresql postgresql-server-dev-all
-	fi
+	[[ -n $major ]] || die "This release has no package of PostgreSQL 15 to 18.
+PostgreSQL's own repository has them: https://wiki.postgresql.org/wiki/Apt"
+	say "postgresql-$major" "postgresql-server-dev-$major"
 }
 
 missing_packages()
@@ -130,9 +128,22 @@ missing_packages()
 	server_is_complete || say server
 }
 
+# What is there decides more than the names of packages: a server or a library
+# may be too old, or come from elsewhere.
 need_packages()
 {
-	local missing become=()
+	need_names
+	CC=${CC:-gcc} scripts/check-needs extension shim || die "Nothing has been built."
+}
+
+need_names()
+{
+	local missing major become=()
+
+	major=$("$PG_CONFIG" --version 2>/dev/null |
+		sed -n 's/^[^0-9]*\([0-9]*\).*/\1/p') || true
+	[[ -z $major ]] || ((major >= 15 && major <= 18)) ||
+		die "PostgreSQL 15 to 18 is needed, and $PG_CONFIG is of $major."
 
 	if ! command -v apt-get >/dev/null; then
 		server_is_complete ||
@@ -292,6 +303,13 @@ prepare_socket()
 
 
 # --- building and installing ------------------------------------------------
+
+# clang, or the one that PostgreSQL's development files come with
+clang_program()
+{
+	command -v clang || command -v "$(sed -n 's/^CLANG *= *//p' \
+		"$(dirname "$("$PG_CONFIG" --pgxs)")/../Makefile.global")"
+}
 
 build()
 {

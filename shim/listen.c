@@ -359,6 +359,13 @@ listen_attach(struct listener *listener, struct mg_context *context)
 }
 
 bool
+listen_is_unix(const struct mg_request_info *info)
+{
+	return info->remote_addr[0] == '\0' ||
+		strcmp(info->remote_addr, "*") == 0;
+}
+
+bool
 listen_knows(const struct listener *listener, int port)
 {
 	bool		has_socket = false;

@@ -66,6 +66,13 @@ extern bool listen_attach(struct listener *listener,
 						  struct mg_context *context);
 
 /*
+ * Whether a connection came over a Unix socket.  civetweb has no address for
+ * its peer then, or "*" if it was built to listen on such sockets itself, as
+ * Debian's is since 1.16+dfsg-5.
+ */
+extern bool listen_is_unix(const struct mg_request_info *info);
+
+/*
  * Whether a connection that came over TCP came to a port that is configured.
  * For a moment it can come to one that holds a Unix socket's place.
  */

@@ -11,6 +11,7 @@
 #include "apply.h"
 #include "buffer.h"
 #include "config.h"
+#include "needs.h"
 #include "server.h"
 
 static const char usage[] =

@@ -16,6 +16,7 @@
 
 #include "address.h"
 #include "head.h"
+#include "listen.h"
 #include "log.h"
 #include "request.h"
 #include "wire.h"
@@ -318,7 +319,9 @@ parse_forwarded(const char *start, const char *end, char *address)
 		start++;
 	while (end > start && end[-1] == ' ')
 		end--;
-	if (start < end && *start == '[')
+	if (start >= end)
+		return false;
+	if (*start == '[')
 	{
 		start++;
 		end = memchr(start, ']', (size_t) (end - start));
@@ -353,7 +356,7 @@ read_remote(struct request *request, const struct head *head,
 	char		address[INET6_ADDRSTRLEN];
 	int			i;
 
-	if (info->remote_addr[0] != '\0' &&
+	if (!listen_is_unix(info) &&
 		(!take_address(info->remote_addr, request->remote) ||
 		 !config_trusts(config, request->remote)))
 		return;

@@ -251,7 +251,7 @@ is_welcome(const struct door *door, const struct mg_connection *connection)
 {
 	const struct mg_request_info *info = mg_get_request_info(connection);
 
-	return info->remote_addr[0] == '\0' ||
+	return listen_is_unix(info) ||
 		listen_knows(&door->listener, info->server_port);
 }
 

@@ -125,7 +125,8 @@ SELECT count(*) AS again FROM mapped, entityapi.apply_manifest(jsonb_build_array
 SELECT count(*) AS exported FROM entityapi.apply_manifest(entityapi.export_manifest());
 
 CREATE VIEW pg_temp.state AS
-SELECT c.relrowsecurity, c.relacl,
+-- Without MAINTAIN, which all rights of an owner have in them since 17
+SELECT c.relrowsecurity, replace(c.relacl::text, 'arwdDxtm/', 'arwdDxt/') AS relacl,
 	(SELECT string_agg(polname || ' ' || polcmd::text || CASE WHEN polpermissive THEN '' ELSE ' restrictive' END, ', ' ORDER BY polname)
 	 FROM pg_policy WHERE polrelid = c.oid) AS policies,
 	(SELECT string_agg(attname, ', ' ORDER BY attnum) FROM pg_attribute

@@ -7,4 +7,5 @@ BEGIN
 END
 $$;
 SELECT entityapi.version();
-SELECT extname, extversion FROM pg_extension WHERE extname IN ('entityapi', 'pgcrypto') ORDER BY 1;
+SELECT extname, CASE extname WHEN 'entityapi' THEN extversion END AS extversion
+FROM pg_extension WHERE extname IN ('entityapi', 'pgcrypto') ORDER BY 1;

@@ -48,7 +48,7 @@ for my $version (@released)
 			insert into entityapi.common_password values ('our own bad password');
 			insert into entityapi.tenant values ('01980000-0000-7000-8000-000000000001', 'A', 'a', 'ACTIVE', '{}', now());
 			grant execute on function entityapi.parse_rsql(text), entityapi.apply_manifest(jsonb, boolean, text[]) to entityapi_reader});
-		my $rows = q{select (table_to_xml('entityapi.audit', true, false, '')::text || table_to_xml('entityapi.tenant', false, false, '')::text
+		my $rows = q{select ((select jsonb_agg(a) from entityapi.audit a)::text || (select jsonb_agg(jsonb_strip_nulls(to_jsonb(t))) from entityapi.tenant t)::text
 			|| (select string_agg(password, ',' order by password) from entityapi.common_password where not built_in))};
 		my $before = $psql->($rows);
 

@@ -85,11 +85,13 @@ $shim->stop;
 # Everything there is, as text
 my $contents = q{
 	set timezone = 'UTC';
-	select string_agg(schemaname || '.' || tablename || ' ' || md5(table_to_xml(format('%I.%I', schemaname, tablename)::regclass, true, false, '')::text), E'\n'
+	create function pg_temp.rows_of(regclass, out rows text) language plpgsql as
+		'begin execute format(''select string_agg(t::text, chr(10)) from %s t'', $1) into rows; end';
+	select string_agg(schemaname || '.' || tablename || ' ' || coalesce(md5(pg_temp.rows_of(format('%I.%I', schemaname, tablename)::regclass)), ''), E'\n'
 		order by schemaname, tablename)
 	from pg_tables where schemaname not in ('pg_catalog', 'information_schema') and tablename <> 'address_failure'};
 
-# table_to_xml has rows as they lie; a restore keeps their order
+# Rows are read as they lie; a restore keeps their order
 sub contents { return $cluster->psql($contents, @_) }
 
 sub tool
