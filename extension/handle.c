@@ -512,6 +512,7 @@ answer_call(const Form *form, FunctionCallInfo fcinfo)
 		set_request_id(req);
 		SPI_connect();
 		run_guarded(req, method);
+		ea_owner_settle();
 		SPI_finish();
 		set_headers(req);
 		MemoryContextSwitchTo(caller);

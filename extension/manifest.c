@@ -462,6 +462,7 @@ EA_OWNER_FUNCTION(ea_sql_apply_manifest)
 
 	foreach(lc, statements)
 		return_statement(rsinfo, foreach_current_index(lc) + 1, lfirst(lc));
+	ea_owner_settle();
 	SPI_finish();
 	return (Datum) 0;
 }

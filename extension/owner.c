@@ -15,6 +15,7 @@
 #include "postgres.h"
 
 #include "catalog/namespace.h"
+#include "executor/spi.h"
 #include "miscadmin.h"
 #include "owner.h"
 #include "utils/acl.h"
@@ -43,6 +44,18 @@ ea_owner_leave(const EaOwner *before)
 	if (before->nest != 0)
 		AtEOXact_GUC(true, before->nest);
 	SetUserIdAndSecContext(before->user, before->security);
+}
+
+/* At the commit it is the role that was set last, or what RESET ROLE leads to. */
+void
+ea_owner_settle(void)
+{
+	if (!superuser_arg(GetOuterUserId()) &&
+		!superuser_arg(GetSessionUserId()))
+		return;
+	if (SPI_execute("SET CONSTRAINTS ALL IMMEDIATE", false, 0) !=
+		SPI_OK_UTILITY)
+		elog(ERROR, "could not run deferred triggers");
 }
 
 Datum

@@ -34,6 +34,13 @@ typedef struct EaOwner
 extern void ea_owner_enter(EaOwner *before);
 extern void ea_owner_leave(const EaOwner *before);
 
+/*
+ * To be called as the owner after writes to tables of entities: triggers of
+ * theirs that are deferred run now and not at the commit, if that would be
+ * with the rights of a superuser.  SPI must be connected.
+ */
+extern void ea_owner_settle(void);
+
 extern Datum ea_owner_call(PGFunction body, FunctionCallInfo fcinfo);
 
 /* Stands before the body of a function that SQL calls. */

@@ -156,6 +156,7 @@ EA_OWNER_FUNCTION(ea_sql_sweep)
 		elog(ERROR, "could not connect to SPI");
 	deleted = erase();
 	deleted += ea_sweep_run(GetCurrentTimestamp(), PG_GETARG_INT32(0));
+	ea_owner_settle();
 	SPI_finish();
 	PG_RETURN_INT64(deleted);
 }
