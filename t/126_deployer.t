@@ -101,27 +101,25 @@ subtest 'deferred triggers of a deployer' => sub {
 
 # What is left to a deployer, and works
 subtest 'rights' => sub {
-	my $sum = 'select count(*) from ';
-
 	is(as_deployer($_)->{err}, '', $_)
 	  for 'select count(*) from entityapi.apply_manifest(entityapi.export_manifest())', 'select entityapi.rotate_signing_key()', 'select entityapi.sweep()',
 	  "select entityapi.create_superadmin('by-deployer', 'correct horse battery')", "select entityapi.extend_audit('2044-01-01', 1)",
 	  "select entityapi.purge_audit('2001-01-01')", "select entityapi.map_role('analyst', null)", 'select * from entityapi.pending_steps',
-	  'select entityapi.claim_steps()', "select entityapi.explain('GET', '/api/v1/people', '{\"kind\": \"USER\"}')" x 0 || 'select entityapi.version()',
+	  'select entityapi.claim_steps()', 'select entityapi.version()',
 	  'insert into entityapi.common_password values (\'their own bad password\')', 'select count(*) from entityapi.audit_2044_02';
 };
 
 # Each function as it may be called, by those who may, with traps before
 # PostgreSQL's own on the path.  Who writes more functions adds them here.
 my %calls = (
-	'apply_manifest' => q{select count(*) from entityapi.apply_manifest(entityapi.export_manifest() || '[{"apiVersion": "entityapi/v1", "kind": "Entity",
+	'apply_manifest' => q{select count(*) from entityapi.apply_manifest(entityapi.export_manifest() operator(pg_catalog.||) '[{"apiVersion": "entityapi/v1", "kind": "Entity",
 		"metadata": {"name": "Trapped"}, "spec": {"fields": {"a": {"type": "string", "index": true, "maxLength": 7, "pattern": "a.*"}}}}]', false, '{Trapped}')},
 	'export_manifest' => 'select entityapi.export_manifest()',
 	'openapi' => 'select entityapi.openapi(1)',
 	'note_step' => q{select entityapi.note_step(1, '57014')},
 	'claim_steps' => 'select entityapi.claim_steps()',
 	'announce_keys' => q{update entityapi.signing_key set kid = kid},
-	'create_superadmin' => q{select entityapi.create_superadmin('root' || pg_catalog.pg_backend_pid(), 'correct horse battery')},
+	'create_superadmin' => q{select entityapi.create_superadmin(pg_catalog.concat('root', pg_catalog.pg_backend_pid()), 'correct horse battery')},
 	'rotate_signing_key' => 'select entityapi.rotate_signing_key()',
 	'revoke_signing_key' => q{select entityapi.revoke_signing_key('none')},
 	'sweep' => 'select entityapi.sweep(10)',
@@ -141,7 +139,7 @@ my %calls = (
 	'caller_bypasses' => q{select entityapi.caller_bypasses('Person')},
 	(map { ("caller_$_" => "select entityapi.caller_$_('username', 'x')") } qw(boolean number text uuid date datetime texts known)),
 	'handle' => q{select entityapi.handle('POST', '/auth/login', '{"content-type": "application/json"}', '{"username": "eve", "password": "wrong"}', '127.0.0.1');
-		select entityapi.handle('\x474554202f6865616c746820' || '\x2d0a0a')},
+		select entityapi.handle('\x474554202f6865616c7468202d0a0a')},
 	'version' => 'select entityapi.version()',
 	'statement_count' => 'select entityapi.statement_count()',
 	'explain' => q{select entityapi.explain('GET', '/api/v1/people?sort=name', '{"userId": "u", "kind": "USER", "username": "u", "domainRoles": ["Editor"],
@@ -159,7 +157,6 @@ subtest 'traps on the way' => sub {
 	delete @missing{ keys %calls };
 	is(join(' ', sort keys %missing), '', 'every function is called');
 	EntityApi::Test::Traps::set($cluster, 'entityapi', 'traps');
-	$cluster->psql('create schema public2; grant usage on schema traps to public');
 	like($cluster->try_psql("set search_path = traps, pg_catalog; select 'a'::text || 'b'::text", user => 'mallory')->{out}, qr/ab/, 'the traps work');
 	is(EntityApi::Test::Traps::caught($cluster, 'entityapi'), 'mallory', 'and tell');
 	$cluster->psql('truncate public.caught');
