@@ -24,6 +24,7 @@
 #include "erase.h"
 #include "exec.h"
 #include "miscadmin.h"
+#include "relate.h"
 #include "storage/lock.h"
 #include "storage/proc.h"
 #include "storage/procarray.h"
@@ -205,6 +206,7 @@ erase_some(EaRequest *req, TimestampTz started, bool *done)
 		if (place.next < list_length(plan))
 			n = ea_erase_run(req, list_nth(plan, place.next), BATCH,
 							 &place.has_position, &place.position);
+			ea_relate_settle(req);
 		else
 			n = erase_accounts(req, BATCH);
 		total += n;
