@@ -55,7 +55,7 @@ endif
 
 EXTRA_CLEAN = $(OBJS:.o=.d)
 
-.PHONY: run up down test bench bench-growth sanitize shim install-shim uninstall-shim clean-shim \
+.PHONY: run up down test bench bench-growth sanitize check-memory shim install-shim uninstall-shim clean-shim \
 	print-cflags print-regress print-specs
 
 # The scripts need no PGXS: on a bare machine there is none yet.  DATA means
@@ -66,7 +66,7 @@ override undefine DATA
 
 export PG_CONFIG PORT MANIFESTS DEMO TESTS
 
-run up down test bench sanitize:
+run up down test bench sanitize check-memory:
 	@exec env DATA='$(ENTITYAPI_DATA)' scripts/$@
 
 bench-growth:
