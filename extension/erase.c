@@ -206,9 +206,9 @@ erase_some(EaRequest *req, TimestampTz started, bool *done)
 		if (place.next < list_length(plan))
 			n = ea_erase_run(req, list_nth(plan, place.next), BATCH,
 							 &place.has_position, &place.position);
-			ea_relate_settle(req);
 		else
 			n = erase_accounts(req, BATCH);
+		ea_relate_settle(req);
 		total += n;
 		if (n > 0)
 			continue;
