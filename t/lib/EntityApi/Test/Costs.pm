@@ -86,7 +86,7 @@ sub of
 	my $atomic = $request->{target} eq '/operations';
 	my $type = 'application/vnd.api+json' . ($atomic ? ';ext="https://jsonapi.org/ext/atomic"' : '');
 	my $headers = $json->encode({ authorization => "Bearer $self->{token}", accept => $type,
-		$request->{body} ? ('content-type' => $type) : () });
+		$request->{body} ? ('content-type' => $type, 'if-match' => '*') : () });
 	my $body = $request->{body} ? $self->quote($json->encode($request->{body})) : 'null';
 	my $call = 'cost(' . join(', ', $self->quote($request->{method}), $self->quote("/api/v1$request->{target}"),
 		$self->quote($headers), $body) . ')';
