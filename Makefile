@@ -20,17 +20,22 @@ EXTVERSION := $(shell sed -n "s/^default_version *= *'\(.*\)'.*/\1/p" \
 	entityapi.control)
 MODULE_big = entityapi
 OBJS = $(patsubst %.c,%.o,$(sort $(wildcard extension/*.c)))
-DATA_built = entityapi--$(EXTVERSION).sql $(UPDATE_SCRIPT)
+DATA_built = entityapi--$(EXTVERSION).sql $(UPDATE_SCRIPTS)
 PGFILEDESC = "entityapi - multi-tenant JSON:API service"
 
 INSTALL_PARTS = $(sort $(wildcard extension/install/*.sql))
 
-# What has been released stays as it was, in extension/versions, and the last of
-# it has a way to what the parts make now.
+# What has been released stays as it was, in extension/versions, for tests only:
+# its faults are not installed.  Each of these versions has a way of one step to
+# what the parts make now, so that no step goes through the script of another.
 
 RELEASED := $(shell ls extension/versions | \
-	sed -n 's/^entityapi--\([^-]*\)\.sql$$/\1/p' | sort -V | tail -n 1)
-UPDATE_SCRIPT = entityapi--$(RELEASED)--$(EXTVERSION).sql
+	sed -n 's/^entityapi--\([^-]*\)\.sql$$/\1/p' | sort -V)
+UPDATE_SCRIPTS = $(RELEASED:%=entityapi--%--$(EXTVERSION).sql)
+
+# What was changed by hand, in each version from that one on
+hands_from = $(shell printf 'extension/update/%s.sql\n' $(RELEASED) | \
+	sed -n '\,/$(subst .,\.,$(1))\.sql$$,,$$p')
 
 # The warnings are for our own files, so PostgreSQL's headers are the system's.
 PG_CPPFLAGS = -DEA_VERSION='"$(EXTVERSION)"' \
@@ -95,7 +100,7 @@ endif
 
 all: shim
 
-override DATA := $(wildcard extension/versions/*.sql)
+override undefine DATA
 
 include $(PGXS)
 
@@ -129,13 +134,19 @@ extension/openapi.o extension/openapi.bc: $(wildcard extension/*.[ch])
 extension/openapi.o extension/openapi.bc: override CPPFLAGS += \
 	-DEA_SOURCES='"$(shell cat extension/*.[ch] | cksum | cut -d " " -f 1)"'
 
+# What tells the version
+
+extension/entityapi.o extension/migration.o extension/openapi.o \
+extension/entityapi.bc extension/migration.bc extension/openapi.bc: entityapi.control
+
 # The install script is its parts in the order of their names
 
 entityapi--$(EXTVERSION).sql: $(INSTALL_PARTS)
 	cat $(INSTALL_PARTS) > $@
 
-$(UPDATE_SCRIPT): extension/update.sql $(INSTALL_PARTS) scripts/update-script
-	scripts/update-script extension/update.sql $(INSTALL_PARTS) > $@
+$(UPDATE_SCRIPTS): entityapi--%--$(EXTVERSION).sql: $(INSTALL_PARTS) \
+		$(wildcard extension/update/*.sql) scripts/update-script
+	scripts/update-script $(call hands_from,$*) -- $(INSTALL_PARTS) > $@
 
 # The shim has its own Makefile; PGXS builds one thing only.
 

@@ -9,18 +9,24 @@
  */
 #include "postgres.h"
 
+#include "access/xact.h"
 #include "account.h"
 #include "audit.h"
+#include "catalog.h"
+#include "catalog/namespace.h"
 #include "catalog/pg_type.h"
 #include "exec.h"
 #include "executor/spi.h"
 #include "fmgr.h"
 #include "guc.h"
 #include "jsonwrite.h"
+#include "owner.h"
 #include "password.h"
+#include "storage/lmgr.h"
 #include "username.h"
 #include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
+#include "utils/lsyscache.h"
 #include "utils/timestamp.h"
 #include "uuid.h"
 
@@ -89,6 +95,54 @@ ea_account_read(EaAccount *account, TupleTableSlot *slot)
 	principal->tenant_admin = DatumGetBool(values[8]);
 	principal->force_change = DatumGetBool(values[9]);
 	account->active = DatumGetBool(values[10]);
+}
+
+static void
+own_row(void *arg, TupleTableSlot *slot)
+{
+	ea_account_read(arg, slot);
+}
+
+void
+ea_account_hold_own(EaRequest *req)
+{
+	static const Oid types[] = {UUIDOID, UUIDOID, TIMESTAMPTZOID};
+	EaPrincipal *principal = req->principal;
+	EaAccount	account = {0};
+	Datum		values[] = {
+		UUIDPGetDatum(&principal->account),
+		UUIDPGetDatum(&principal->session), TimestampTzGetDatum(req->now)
+	};
+
+	/* the second statement sees what whoever held the row before has done */
+	if (ea_exec_run("SELECT 1 FROM entityapi.account WHERE id = $1"
+					" FOR NO KEY UPDATE",
+					1, types, values, NULL, EA_EXEC_WRITE, true,
+					NULL, NULL) == 0 ||
+		ea_exec_run("SELECT " EA_ACCOUNT_COLUMNS " FROM entityapi.session s"
+					" CROSS JOIN " EA_ACCOUNT_TABLES
+					" WHERE s.id = $2 AND s.account_id = $1 AND a.id = $1"
+					" AND s.revoked_at IS NULL AND s.expires_at > $3"
+					" FOR NO KEY UPDATE OF s",
+					lengthof(types), types, values, NULL, EA_EXEC_WRITE, true,
+					EA_READER(own_row, EA_ACCOUNT_TYPES), &account) == 0 ||
+		!account.active)
+		ea_errors_throw(req, EA_ERR_INVALID_CREDENTIAL, EA_AT_HEADER,
+						"Authorization", "The credential is not valid.");
+	principal->roles = account.principal.roles;
+	principal->nroles = account.principal.nroles;
+	principal->attributes = account.principal.attributes;
+}
+
+void
+ea_account_hold_declarations(EaRequest *req)
+{
+	if (!XactReadOnly)
+		LockRelationOid(get_relname_relid("service",
+										  get_namespace_oid("entityapi",
+															false)),
+						RowExclusiveLock);
+	ea_catalog_require_current(req->catalog);
 }
 
 bool
@@ -185,11 +239,8 @@ super_admin(const text *username, const text *password)
 	return account;
 }
 
-PG_FUNCTION_INFO_V1(ea_sql_create_superadmin);
-
 /* entityapi.create_superadmin(username text, password text) returns uuid */
-Datum
-ea_sql_create_superadmin(PG_FUNCTION_ARGS)
+EA_OWNER_FUNCTION(ea_sql_create_superadmin)
 {
 	text	   *username = PG_GETARG_TEXT_PP(0);
 	text	   *password = PG_GETARG_TEXT_PP(1);

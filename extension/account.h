@@ -35,6 +35,9 @@ typedef struct EaAccount
 	" THEN a.tenant_id IS NULL ELSE t.status IS NOT NULL" \
 	" AND t.status = 'ACTIVE' END"
 #define EA_ACCOUNT_NCOLUMNS 11
+#define EA_ACCOUNT_TYPES \
+	UUIDOID, TEXTOID, UUIDOID, TEXTOID, TEXTARRAYOID, TEXTOID, TEXTOID, \
+	BOOLOID, BOOLOID, BOOLOID, BOOLOID
 #define EA_ACCOUNT_TABLES \
 	"entityapi.account a" \
 	" LEFT JOIN entityapi.tenant t ON t.id = a.tenant_id" \
@@ -52,6 +55,21 @@ extern void ea_account_read(EaAccount *account, TupleTableSlot *slot);
 extern bool ea_account_of_session(const pg_uuid_t *session,
 								  const pg_uuid_t *id, TimestampTz now,
 								  EaAccount *account);
+
+/*
+ * Before the caller changes what is his own: hold his account and his session,
+ * in this order, and read again what he has.  Throws 401 when one of them has
+ * ended since the request began.
+ */
+extern void ea_account_hold_own(EaRequest *req);
+
+/*
+ * Before declared roles and attributes are given to an account, and before
+ * its row is held: whoever takes one out of the declarations waits for this
+ * transaction, and then sees that the account has it.  Throws 40001 when he
+ * came first.
+ */
+extern void ea_account_hold_declarations(EaRequest *req);
 
 /* "USER", ..., and back. */
 extern const char *ea_account_kind(EaKind kind);
@@ -99,6 +117,7 @@ typedef struct EaAccountState
 	const char *username_key;
 	const char *email;			/* or NULL */
 	const char *status;
+	Datum		roles;			/* text[], those there are */
 	const char *attributes;		/* JSON text, of jsonb */
 	const char *profile;
 	const char *password;		/* a new one, else NULL */
@@ -122,10 +141,19 @@ extern Datum ea_account_merge(EaRequest *req, const char *stored,
 
 /*
  * Read an array of declared roles into a text[] without repetitions.  Notes
- * a fault for each member that is none, at <pointer>/<index>.
+ * a fault for each member that is none, or that the caller may not assign, at
+ * <pointer>/<index>.  held: a text[] of those that the account has, which may
+ * stay, or 0.
  */
 extern Datum ea_account_roles(EaRequest *req, const EaJson *array,
-							  const char *pointer);
+							  const char *pointer, Datum held);
+
+/*
+ * May the caller get at what an account with these roles (text[]) may do, by
+ * a new password or secret?  Nobody but a SuperAdmin gets so at roles that
+ * only a SuperAdmin assigns.
+ */
+extern bool ea_account_may_enter(EaRequest *req, Datum roles);
 
 /*
  * JSON text of an object to be stored to a jsonb Datum, or a fault noted at

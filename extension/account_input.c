@@ -71,11 +71,37 @@ contains(char *const *items, int n, const char *item)
 	return false;
 }
 
+/* May the caller have a say in who holds this role? */
+static bool
+may_assign(EaRequest *req, const char *role)
+{
+	return (req->principal != NULL && req->principal->super_admin) ||
+		!ea_catalog_is_super_role(req->catalog, role);
+}
+
+bool
+ea_account_may_enter(EaRequest *req, Datum roles)
+{
+	int			n;
+	char	  **held = ea_exec_array_text(roles, &n);
+
+	for (int i = 0; i < n; i++)
+	{
+		if (!may_assign(req, held[i]))
+			return false;
+	}
+	return true;
+}
+
 Datum
-ea_account_roles(EaRequest *req, const EaJson *array, const char *pointer)
+ea_account_roles(EaRequest *req, const EaJson *array, const char *pointer,
+				 Datum held)
 {
 	char	  **roles = palloc(Max(array->count, 1) * sizeof(char *));
 	int			nroles = 0;
+	int			nkept = 0;
+	char	  **kept = held == (Datum) 0 ? NULL :
+		ea_exec_array_text(held, &nkept);
 	int			index = 0;
 
 	for (const EaJson *item = array->first; item; item = item->next, index++)
@@ -93,6 +119,11 @@ ea_account_roles(EaRequest *req, const EaJson *array, const char *pointer)
 		if (why != NULL)
 			ea_errors_add(req, EA_ERR_INVALID_VALUE, EA_AT_POINTER,
 						  ea_errors_index(pointer, index), "%s", why);
+		else if (!may_assign(req, item->text) &&
+				 !contains(kept, nkept, item->text))
+			ea_errors_add(req, EA_ERR_FORBIDDEN, EA_AT_POINTER,
+						  ea_errors_index(pointer, index),
+						  "Only a SuperAdmin assigns this role.");
 		else if (!contains(roles, nroles, item->text))
 			roles[nroles++] = item->text;
 	}
@@ -415,6 +446,7 @@ ea_account_describe(EaRequest *req, const EaJson *object, const char *base,
 											  EA_JSON_OBJECT);
 	char	   *where = ea_errors_pointer(base, "securityAttributes");
 
+	ea_account_hold_declarations(req);
 	read_username(req, object, ea_errors_pointer(base, "username"), account);
 
 	account->email = email == NULL ? NULL : email->text;
@@ -423,7 +455,8 @@ ea_account_describe(EaRequest *req, const EaJson *object, const char *base,
 	account->roles = roles == NULL ?
 		ea_exec_text_array(req->catalog->default_roles,
 						   req->catalog->ndefault_roles) :
-		ea_account_roles(req, roles, ea_errors_pointer(base, "roles"));
+		ea_account_roles(req, roles, ea_errors_pointer(base, "roles"),
+						 (Datum) 0);
 
 	if (attributes != NULL)
 		check_attributes(req, attributes, where, false);
@@ -479,6 +512,11 @@ ea_account_change(EaRequest *req, const EaJson *object, EaAccountState *state)
 		state->password = password->text;
 		check_password(req, password, "/temporaryPassword",
 					   state->username_key);
+		if (!ea_account_may_enter(req, state->roles))
+			ea_errors_add(req, EA_ERR_FORBIDDEN, EA_AT_POINTER,
+						  "/temporaryPassword",
+						  "This user has a role that only a SuperAdmin"
+						  " assigns.");
 	}
 }
 

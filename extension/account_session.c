@@ -22,6 +22,7 @@
 #include "access/table.h"
 #include "account.h"
 #include "catalog/namespace.h"
+#include "catalog/pg_type.h"
 #include "exec.h"
 #include "invalidate.h"
 #include "storage/bufmgr.h"
@@ -82,6 +83,17 @@ typedef struct Row
 	bool	   *isnull;
 } Row;
 
+/* The types of these columns, as far as they are read. */
+static const Oid session_types[] = {
+	UUIDOID, UUIDOID, TIMESTAMPTZOID, TIMESTAMPTZOID, TIMESTAMPTZOID, BOOLOID
+};
+static const Oid account_types[] = {
+	UUIDOID, UUIDOID, TEXTOID, TEXTOID, TEXTOID, TEXTOID, TEXTOID,
+	TEXTARRAYOID, JSONBOID, JSONBOID, TEXTOID, BOOLOID, BOOLOID
+};
+static const Oid tenant_types[] = {UUIDOID, TEXTOID, TEXTOID, TEXTOID};
+static const Oid tenant_admin_types[] = {UUIDOID, UUIDOID};
+
 /* The tables that are looked into, and the index for it. */
 typedef enum Table
 {
@@ -96,12 +108,18 @@ static const struct
 	const char *name;
 	const char *index;
 	int			key;			/* column of that index, which is unique */
+	const Oid  *types;
+	int			ntypes;
 }			tables[] =
 {
-	{"session", "session_pkey", SESSION_ID},
-	{"account", "account_pkey", ACCOUNT_ID},
-	{"tenant", "tenant_pkey", TENANT_ID},
-	{"tenant_admin", "tenant_admin_account_id_key", TENANT_ADMIN_ACCOUNT_ID}
+	{"session", "session_pkey", SESSION_ID, session_types,
+	lengthof(session_types)},
+	{"account", "account_pkey", ACCOUNT_ID, account_types,
+	lengthof(account_types)},
+	{"tenant", "tenant_pkey", TENANT_ID, tenant_types,
+	lengthof(tenant_types)},
+	{"tenant_admin", "tenant_admin_account_id_key", TENANT_ADMIN_ACCOUNT_ID,
+	tenant_admin_types, lengthof(tenant_admin_types)}
 };
 
 /*
@@ -200,6 +218,21 @@ find_by_index(Relation relation, Table table, const pg_uuid_t *id,
 	return HeapTupleIsValid(tuple);
 }
 
+/* As for every statement: no value is read by another type than it has. */
+static void
+check_types(Table table, TupleDesc desc)
+{
+	const Oid  *types = tables[table].types;
+	int			n = tables[table].ntypes;
+
+	for (int i = 0; i < n; i++)
+	{
+		if (i >= desc->natts || TupleDescAttr(desc, i)->atttypid != types[i])
+			elog(ERROR, "the columns of entityapi.%s are not what they were",
+				 tables[table].name);
+	}
+}
+
 /* The row with an id in the column that has the unique index. */
 static bool
 find_row(Table table, const pg_uuid_t *id, Row *row)
@@ -208,6 +241,7 @@ find_row(Table table, const pg_uuid_t *id, Row *row)
 	int			place = place_of(table, id);
 	bool		found;
 
+	check_types(table, RelationGetDescr(relation));
 	found = find_in_place(relation, place, tables[table].key, id, row) ||
 		find_by_index(relation, table, id, place, row);
 	table_close(relation, NoLock);

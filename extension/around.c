@@ -117,11 +117,17 @@ read_image(EaRequest *req, Image *image, const pg_uuid_t *id)
 		EaField    *field = &image->entity->fields[i];
 
 		if (field->kind == EA_ATTRIBUTE)
-			ea_sqlbuf_addf(&b, "t0.%s, ", field->column);
+		{
+			ea_sqlbuf_select(&b, 0, field->column, field->type->oid);
+			ea_sqlbuf_add(&b, ", ");
+		}
 		for (int m = 0; is_shown(field) && m < field->nmembers; m++)
-			ea_sqlbuf_addf(&b, "t0.%s, ", field->members[m].column);
+		{
+			ea_sqlbuf_select(&b, 0, field->members[m].column, UUIDOID);
+			ea_sqlbuf_add(&b, ", ");
+		}
 	}
-	ea_sqlbuf_addf(&b, "t0.%s", image->entity->id_column);
+	ea_sqlbuf_select(&b, 0, image->entity->id_column, UUIDOID);
 	alias = ea_sqlbuf_from(&b, image->entity, EA_OP_DELETE);
 	ea_sqlbuf_addf(&b, " AND t%d.%s = ", alias, image->entity->id_column);
 	ea_sqlbuf_value(&b, UUIDOID, UUIDPGetDatum(id), false);

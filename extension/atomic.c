@@ -18,6 +18,7 @@
 #include "around.h"
 #include "atomic.h"
 #include "authz.h"
+#include "bounds.h"
 #include "delete.h"
 #include "fetch.h"
 #include "insert.h"
@@ -73,6 +74,7 @@ write_resources(EaDocument *doc)
 		ea_document_write_resource(doc, req->out, doc->primary.items[i]);
 		ea_jsonwrite_lit(req->out, "}");
 	}
+	ea_document_forget_text(doc);
 }
 
 static void
@@ -202,7 +204,8 @@ complete_later(EaInput *input, EaField *field, EaInputField *in)
 		!ea_atomic_later(input->req, run->ops, run->current, field,
 						 op->lid->text, &target))
 		return false;
-	ea_relate_defer(run->req);
+	for (int m = 0; m < field->nmembers; m++)
+		ea_relate_defer(run->req, field->entity, field->members[m].column);
 	in->targets = palloc(sizeof(EaTarget));
 	in->targets[0] = target;
 	in->ntargets = 1;
@@ -365,6 +368,7 @@ run_operation(Run *run, EaAtomicOp *op)
 
 	CHECK_FOR_INTERRUPTS();
 	req->operation = op->pointer;
+	ea_bounds_memory(req, NULL);
 	req->pointer = ea_errors_pointer(op->pointer, "data");
 	run->ops->lids->operation = run->current;
 	if (op->verb != EA_ATOMIC_ADD || op->relationship != NULL)

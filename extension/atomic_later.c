@@ -15,6 +15,7 @@
 #include "postgres.h"
 
 #include "atomic.h"
+#include "miscadmin.h"
 #include "uuid.h"
 
 typedef struct Search
@@ -146,6 +147,7 @@ ea_atomic_later(EaRequest *req, EaAtomicOps *ops, int after, EaField *field,
 
 	for (int i = after + 1; i < ops->n; i++)
 	{
+		CHECK_FOR_INTERRUPTS();
 		if (check_operation(&search, &ops->items[i]))
 			return true;
 	}

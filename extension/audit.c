@@ -18,6 +18,7 @@
 #include "executor/spi.h"
 #include "jsonwrite.h"
 #include "miscadmin.h"
+#include "owner.h"
 #include "pgtime.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
@@ -415,4 +416,18 @@ ea_audit_by_role(const char *action, const pg_uuid_t *tenant,
 							  detail != NULL ? detail : "",
 							  detail != NULL ? ", " : "");
 	ea_audit_write(req, &frame);
+}
+
+/*
+ * entityapi.note_purge(detail text): months of the log were dropped.  Their
+ * number is told by the function that did it; the record is written with the
+ * rights of the owner, as all of them.
+ */
+EA_OWNER_FUNCTION(ea_sql_note_purge)
+{
+	SPI_connect();
+	ea_audit_by_role(EA_AUDIT_PURGED, NULL, "audit", NULL,
+					 text_to_cstring(PG_GETARG_TEXT_PP(0)));
+	SPI_finish();
+	PG_RETURN_VOID();
 }

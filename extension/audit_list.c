@@ -17,8 +17,10 @@
  */
 #include "postgres.h"
 
+#include "access/detoast.h"
 #include "audit_list.h"
 #include "base64url.h"
+#include "bounds.h"
 #include "catalog/pg_type.h"
 #include "exec.h"
 #include "jsonwrite.h"
@@ -568,6 +570,10 @@ add_known(Select *select, const Conditions *conditions,
 	" action, outcome, target_type, target_id, changes," \
 	" request_id, host(ip), detail"
 
+#define COLUMN_TYPES \
+	UUIDOID, TIMESTAMPTZOID, UUIDOID, TEXTOID, TEXTOID, TEXTOID, TEXTOID, \
+	TEXTOID, TEXTOID, TEXTOID, TEXTOID, JSONOID, TEXTOID, TEXTOID, TEXTOID
+
 enum
 {
 	COLUMN_ID, COLUMN_AT, COLUMN_TENANT_ID, COLUMN_ACTOR_ID,
@@ -609,16 +615,27 @@ write_actor(StringInfo out, TupleTableSlot *slot)
 	appendStringInfoChar(out, '}');
 }
 
-/* The changes are JSON already. */
+/* The changes are JSON already, and may be long. */
 static void
-write_changes(StringInfo out, TupleTableSlot *slot)
+write_changes(EaRequest *req, TupleTableSlot *slot)
 {
+	Datum		value = slot->tts_values[COLUMN_CHANGES];
+	StringInfo	out = req->out;
+	text	   *changes;
+
 	ea_jsonwrite_key(out, "changes");
 	if (slot->tts_isnull[COLUMN_CHANGES])
+	{
 		ea_jsonwrite_lit(out, "{}");
-	else
-		appendStringInfoString(out,
-							   TextDatumGetCString(slot->tts_values[COLUMN_CHANGES]));
+		return;
+	}
+	ea_bounds_answer(req, out->len + toast_raw_datum_size(value),
+					 "page[size]");
+	changes = DatumGetTextPP(value);
+	appendBinaryStringInfo(out, VARDATA_ANY(changes),
+						   VARSIZE_ANY_EXHDR(changes));
+	if ((Pointer) changes != DatumGetPointer(value))
+		pfree(changes);
 }
 
 static void
@@ -663,7 +680,7 @@ write_record(void *arg, TupleTableSlot *slot)
 	write_text(out, "type", slot, COLUMN_TARGET_TYPE);
 	write_text(out, "id", slot, COLUMN_TARGET_ID);
 	appendStringInfoChar(out, '}');
-	write_changes(out, slot);
+	write_changes(page->req, slot);
 	write_text(out, "requestId", slot, COLUMN_REQUEST_ID);
 	write_text(out, "ip", slot, COLUMN_IP);
 	write_text(out, "detail", slot, COLUMN_DETAIL);
@@ -686,7 +703,7 @@ run_in_order(Select *select, const Conditions *conditions, ListPage *page)
 	{
 		n = ea_exec_run(select->text.data, select->nparams, select->types,
 						select->values, NULL, EA_EXEC_READ, false,
-						write_record, page);
+						EA_READER(write_record, COLUMN_TYPES, BOOLOID), page);
 	}
 	PG_FINALLY();
 	{

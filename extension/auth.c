@@ -44,30 +44,37 @@ read_login(void *arg, TupleTableSlot *slot)
 }
 
 /*
- * The key of a name as it was typed.  No user has the empty one, which stands
- * for all impossible names.
+ * The name as it was typed.  No user has the empty one, which stands for all
+ * impossible names.
  */
 static const char *
-key_of(const EaJson *username)
+name_of(const EaJson *username)
 {
-	char	   *name = ea_username_clean(username->text, username->len);
+	char	   *name = ea_username_typed(username->text, username->len);
 
-	return name == NULL ? "" : ea_username_key(name);
+	return name == NULL ? "" : name;
 }
 
-/* The user of a key; an empty row when there is none. */
+/*
+ * The user of a name; an empty row when there is none.  A database restored
+ * from a dump of version 1.1 has keys of that version.
+ */
 static LoginRow *
-find_login(const char *username_key)
+find_login(const char *name)
 {
-	static const Oid types[] = {TEXTOID};
-	Datum		values[] = {CStringGetTextDatum(username_key)};
+	static const Oid types[] = {TEXTOID, TEXTOID};
+	Datum		values[] = {
+		CStringGetTextDatum(ea_username_key(name)),
+		CStringGetTextDatum(ea_username_old_key(name))
+	};
 	LoginRow   *row = palloc0(sizeof(LoginRow));
 
 	ea_exec_run("SELECT " EA_ACCOUNT_COLUMNS ", a.password_hash"
 				" FROM " EA_ACCOUNT_TABLES
-				" WHERE a.username_key = $1 AND a.kind = 'USER'",
+				" WHERE a.username_key IN ($1, $2) AND a.kind = 'USER'"
+				" ORDER BY a.username_key = $2 DESC LIMIT 1",
 				lengthof(types), types, values, NULL, EA_EXEC_READ, true,
-				read_login, row);
+				EA_READER(read_login, EA_ACCOUNT_TYPES, TEXTOID), row);
 	return row;
 }
 
@@ -82,8 +89,29 @@ own_login(EaRequest *req)
 				" FROM " EA_ACCOUNT_TABLES
 				" WHERE a.id = $1 AND a.kind = 'USER'",
 				lengthof(types), types, values, NULL, EA_EXEC_READ, true,
-				read_login, row);
+				EA_READER(read_login, EA_ACCOUNT_TYPES, TEXTOID), row);
 	return row;
+}
+
+static void
+read_cost(void *arg, TupleTableSlot *slot)
+{
+	*(int *) arg = atoi(TextDatumGetCString(slot->tts_values[0]));
+}
+
+/* The highest cost that any user's hash has; found at an end of an index. */
+static int
+highest_cost(void)
+{
+	int			cost = 0;
+
+	ea_exec_run("SELECT substr(password_hash, 5, 2) COLLATE \"C\""
+				" FROM entityapi.account WHERE password_hash IS NOT NULL"
+				" ORDER BY substr(password_hash, 5, 2) COLLATE \"C\" DESC"
+				" LIMIT 1",
+				0, NULL, NULL, NULL, EA_EXEC_READ, true,
+				EA_READER(read_cost, TEXTOID), &cost);
+	return cost;
 }
 
 /*
@@ -91,15 +119,14 @@ own_login(EaRequest *req)
  * the hash of another or of the same one.
  */
 static bool
-replace_password(const LoginRow *row, const char *password, int len,
-				 bool change_required)
+replace_password(const LoginRow *row, const char *hash, bool change_required)
 {
 	static const Oid types[] = {UUIDOID, TEXTOID, TEXTOID, BOOLOID};
 	Datum		values[lengthof(types)];
 
 	values[0] = UUIDPGetDatum(&row->account.principal.account);
 	values[1] = CStringGetTextDatum(row->password_hash);
-	values[2] = CStringGetTextDatum(ea_password_hash(password, len));
+	values[2] = CStringGetTextDatum(hash);
 	values[3] = BoolGetDatum(change_required);
 	return ea_exec_run("UPDATE entityapi.account"
 					   " SET password_hash = $3, password_change_required = $4"
@@ -143,18 +170,18 @@ log_in(EaRequest *req)
 {
 	const EaJson *body = ea_body_read(req, login_rules, lengthof(login_rules));
 	const EaJson *password = ea_jsonread_get(body, "password");
-	const char *key = key_of(ea_jsonread_get(body, "username"));
+	const char *name = name_of(ea_jsonread_get(body, "username"));
 	EaThrottle	throttle;
 	LoginRow   *row;
 	bool		known;
 
-	ea_throttle_enter(req, &throttle, key);
-	ea_throttle_hash(req);
-	row = find_login(key);
+	ea_throttle_enter(req, &throttle, ea_username_key(name));
+	ea_throttle_hash(req, &throttle);
+	row = find_login(name);
 	if (row->account.principal.user_id != NULL)
 		ea_audit_subject(req, &row->account.principal);
 	known = ea_password_verify(password->text, password->len,
-							   row->password_hash);
+							   row->password_hash, highest_cost());
 	if (!known || !row->account.active || !note_login(row, req->now))
 	{
 		/* only noted: a thrown refusal would take the count back */
@@ -164,9 +191,9 @@ log_in(EaRequest *req)
 		return;
 	}
 
-	ea_throttle_succeeded(req, &throttle);
+	ea_throttle_succeeded(req, &throttle, &row->account.principal.account);
 	if (ea_password_outdated(row->password_hash))
-		replace_password(row, password->text, password->len,
+		replace_password(row, ea_password_hash(password->text, password->len),
 						 row->account.principal.force_change);
 	ea_session_begin(req, &row->account);
 }
@@ -221,13 +248,15 @@ ea_auth_change_password(EaRequest *req)
 	const EaJson *new = ea_jsonread_get(body, "newPassword");
 	EaThrottle	throttle;
 	LoginRow   *row;
+	char	   *hash;
 
 	ea_throttle_enter(req, &throttle,
 					  ea_username_key(req->principal->username));
-	ea_throttle_hash(req);
+	ea_throttle_hash(req, &throttle);
 	row = own_login(req);
 	check_new_password(req, old, new, req->principal->username);
-	if (!ea_password_verify(old->text, old->len, row->password_hash))
+	if (!ea_password_verify(old->text, old->len, row->password_hash,
+							highest_cost()))
 	{
 		ea_throttle_failed(req, &throttle);
 		refuse_password(req);
@@ -235,13 +264,20 @@ ea_auth_change_password(EaRequest *req)
 	}
 	ea_errors_check(req);
 
+	/*
+	 * The account may have been disabled, or this session ended, during the
+	 * two hashes; from here on both wait, and end the new session as well.
+	 */
+	hash = ea_password_hash(new->text, new->len);
+	ea_account_hold_own(req);
+
 	/* another change came first: what was sent is not current any more */
-	if (!replace_password(row, new->text, new->len, false))
+	if (!replace_password(row, hash, false))
 	{
 		refuse_password(req);
 		return;
 	}
-	ea_throttle_succeeded(req, &throttle);
+	ea_throttle_succeeded(req, &throttle, &row->account.principal.account);
 	row->account.principal.force_change = false;
 	ea_session_end_all(&row->account.principal.account, req->now);
 	ea_session_begin(req, &row->account);

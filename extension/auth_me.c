@@ -35,20 +35,18 @@ read_own(void *arg, TupleTableSlot *slot)
 	row->profile = TextDatumGetCString(slot->tts_values[1]);
 }
 
-#define OWN_ROW \
-	"SELECT email, profile::text FROM entityapi.account WHERE id = $1"
-
-/* What the principal does not hold, or, to be changed, under a lock. */
+/* What the principal does not hold. */
 static OwnRow
-find_own(EaRequest *req, bool lock)
+find_own(EaRequest *req)
 {
 	static const Oid types[] = {UUIDOID};
 	Datum		values[] = {UUIDPGetDatum(&req->principal->account)};
 	OwnRow		row = {0};
 
-	ea_exec_run(lock ? OWN_ROW " FOR NO KEY UPDATE" : OWN_ROW,
-				lengthof(types), types, values, NULL,
-				lock ? EA_EXEC_WRITE : EA_EXEC_READ, true, read_own, &row);
+	ea_exec_run("SELECT email, profile::text FROM entityapi.account"
+				" WHERE id = $1", lengthof(types), types, values, NULL,
+				req->method == EA_GET ? EA_EXEC_READ : EA_EXEC_WRITE, true,
+				EA_READER(read_own, TEXTOID, TEXTOID), &row);
 	return row;
 }
 
@@ -103,7 +101,7 @@ answer_me(EaRequest *req, const char *email)
 void
 ea_auth_me(EaRequest *req)
 {
-	answer_me(req, find_own(req, false).email);
+	answer_me(req, find_own(req).email);
 }
 
 static const EaMemberRule profile_rules[] = {
@@ -118,9 +116,11 @@ ea_auth_update_me(EaRequest *req)
 {
 	static const Oid types[] = {UUIDOID, JSONBOID};
 	const EaJson *body = ea_body_read(req, profile_rules, lengthof(profile_rules));
-	OwnRow		row = find_own(req, true);
 	Datum		values[lengthof(types)];
+	OwnRow		row;
 
+	ea_account_hold_own(req);
+	row = find_own(req);
 	values[0] = UUIDPGetDatum(&req->principal->account);
 	values[1] = ea_account_merge(req, row.profile,
 								 ea_jsonread_get(body, "profile"),

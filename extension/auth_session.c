@@ -73,8 +73,28 @@ find_refresh(const EaSecret *secret, TimestampTz now)
 				" CROSS JOIN " EA_ACCOUNT_TABLES
 				" WHERE r.id = $1 AND a.id = s.account_id",
 				lengthof(types), types, values, NULL, EA_EXEC_READ, true,
-				read_refresh, row);
+				EA_READER(read_refresh, EA_ACCOUNT_TYPES, BYTEAOID, UUIDOID,
+						  TIMESTAMPTZOID, BOOLOID, BOOLOID, BOOLOID), row);
 	return row->matches ? row : NULL;
+}
+
+/*
+ * Hold a session, unless it has ended meanwhile: whoever ends it waits, and
+ * then ends what is issued now as well.  Several may hold it at once.
+ */
+static bool
+hold_session(const pg_uuid_t *session, TimestampTz now)
+{
+	static const Oid types[] = {UUIDOID, TIMESTAMPTZOID};
+	Datum		values[] = {
+		UUIDPGetDatum(session), TimestampTzGetDatum(now)
+	};
+
+	return ea_exec_run("SELECT 1 FROM entityapi.session WHERE id = $1"
+					   " AND revoked_at IS NULL AND expires_at > $2"
+					   " FOR SHARE",
+					   lengthof(types), types, values, NULL, EA_EXEC_WRITE,
+					   true, NULL, NULL) > 0;
 }
 
 /*
@@ -130,7 +150,7 @@ ea_auth_refresh(EaRequest *req)
 		return;
 	}
 	if (row == NULL || !row->alive || !row->account.active ||
-		!use_up(&secret, req->now))
+		!hold_session(&row->session, req->now) || !use_up(&secret, req->now))
 		ea_errors_throw(req, EA_ERR_INVALID_CREDENTIAL, EA_AT_NONE, NULL,
 						"%s", refusal);
 	ea_session_continue(req, &row->account, &row->session, row->session_end,

@@ -39,7 +39,8 @@ check_member(EaRequest *req, const EaJson *member, const char *base,
 	else if (member->kind == EA_JSON_NULL && rule->required)
 		ea_errors_add(req, EA_ERR_REQUIRED, EA_AT_POINTER, pointer,
 					  "The member \"%s\" is required.", rule->name);
-	else if (member->kind != rule->kind && member->kind != EA_JSON_NULL)
+	else if (member->kind != rule->kind &&
+			 (member->kind != EA_JSON_NULL || rule->never_null))
 		ea_errors_add(req, EA_ERR_INVALID_VALUE, EA_AT_POINTER, pointer,
 					  "The member \"%s\" must be %s.", rule->name,
 					  kind_names[rule->kind]);

@@ -20,6 +20,9 @@ typedef struct EaMemberRule
 	bool		required;
 	const char *schema;			/* more of its JSON schema, NULL: nothing
 								 * (openapi.h has the notation) */
+	bool		never_null;		/* optional, but null is not a way to leave it
+								 * out: in a change that would mean to empty
+								 * what cannot be empty */
 } EaMemberRule;
 
 /* All members of a body, for those who describe it. */
@@ -33,7 +36,8 @@ typedef struct EaBodyForm
 
 /*
  * Hold an object against the members an endpoint takes, noting every fault:
- * unknown members, required ones that are missing or null, wrong kinds.
+ * unknown members, required ones that are missing or null, nulls where
+ * there can be none, wrong kinds.
  * base is the pointer to the object, "" for the whole body.  Throws 400 when
  * it is no object.  Whoever goes on to look for further faults reads the
  * members with ea_body_member(), and those that are not there have been
@@ -49,7 +53,8 @@ extern const EaJson *ea_body_read(EaRequest *req, const EaMemberRule *rules,
 
 /*
  * A member that is there, is of its kind, and is not null; or else NULL.
- * An optional member may be null, which is as good as absent.
+ * An optional member may be null, which is as good as absent, unless its rule
+ * says that it is never null.
  */
 extern const EaJson *ea_body_member(const EaJson *object, const char *name,
 									EaJsonKind kind);

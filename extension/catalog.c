@@ -111,8 +111,9 @@ load(void)
 	{
 		char	   *definition = NULL;
 
-		ea_exec_run("SELECT definition FROM entityapi.service", 0, NULL, NULL,
-					NULL, EA_EXEC_READ, true, keep_definition, &definition);
+		ea_exec_run_latest("SELECT definition FROM entityapi.service", 0, NULL,
+						   NULL, EA_READER(keep_definition, TEXTOID),
+						   &definition);
 		if (definition != NULL)
 			ea_catalog_load_service(catalog, definition);
 		if (catalog->nversions == 0)
@@ -134,9 +135,15 @@ drop_if_unused(EaCatalog *catalog)
 		MemoryContextDelete(catalog->mcxt);
 }
 
+/*
+ * What is loaded is kept for others who come later, so it is read as it is by
+ * now and not as the statement sees it that called.  News are asked for, as a
+ * transaction that has its locks already would not hear of any.
+ */
 EaCatalog *
 ea_catalog_acquire(void)
 {
+	AcceptInvalidationMessages();
 	if (current != NULL && current_generation != ea_invalidate_generation())
 	{
 		EaCatalog  *old = current;
@@ -187,6 +194,35 @@ ea_catalog_is_stale(EaCatalog *catalog)
 		current_generation != ea_invalidate_generation();
 }
 
+bool
+ea_catalog_is_current(EaCatalog *catalog)
+{
+	return catalog == current &&
+		current_generation == ea_invalidate_generation();
+}
+
+void
+ea_catalog_require_current(EaCatalog *catalog)
+{
+	if (ea_catalog_is_stale(catalog))
+		ereport(ERROR,
+				(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
+				 errmsg("the declarations changed during the request")));
+}
+
+List *
+ea_catalog_loaded(EaCatalog *catalog)
+{
+	List	   *entities = NIL;
+	HASH_SEQ_STATUS status;
+	EntityEntry *entry;
+
+	hash_seq_init(&status, catalog->by_name);
+	while ((entry = hash_seq_search(&status)) != NULL)
+		entities = lappend(entities, entry->entity);
+	return entities;
+}
+
 /* Look in one table, else load by the query and enter into all three. */
 static EaEntity *
 find(EaCatalog *catalog, HTAB *table, const char *key, const char *sql)
@@ -204,8 +240,12 @@ find(EaCatalog *catalog, HTAB *table, const char *key, const char *sql)
 		return entry->entity;
 
 	value = CStringGetTextDatum(key);
-	ea_exec_run(sql, 1, &type, &value, NULL, EA_EXEC_READ, true,
-				keep_definition, &definition);
+	ea_exec_run_latest(sql, 1, &type, &value,
+					   EA_READER(keep_definition, TEXTOID), &definition);
+
+	/* one made of definitions has no state that it could have missed */
+	if (catalog->users > 0)
+		ea_catalog_require_current(catalog);
 	if (definition == NULL)
 		return NULL;
 	entity = ea_catalog_load_entity(catalog, definition);
@@ -284,15 +324,27 @@ ea_catalog_version(EaCatalog *catalog, int number)
 	return NULL;
 }
 
-bool
-ea_catalog_has_role(EaCatalog *catalog, const char *role)
+static bool
+is_listed(char **names, int n, const char *name)
 {
-	for (int i = 0; i < catalog->nroles; i++)
+	for (int i = 0; i < n; i++)
 	{
-		if (strcmp(catalog->roles[i], role) == 0)
+		if (strcmp(names[i], name) == 0)
 			return true;
 	}
 	return false;
+}
+
+bool
+ea_catalog_has_role(EaCatalog *catalog, const char *role)
+{
+	return is_listed(catalog->roles, catalog->nroles, role);
+}
+
+bool
+ea_catalog_is_super_role(EaCatalog *catalog, const char *role)
+{
+	return is_listed(catalog->super_roles, catalog->nsuper_roles, role);
 }
 
 const EaAttribute *

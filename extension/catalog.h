@@ -5,8 +5,8 @@
  *
  * A catalog is one consistent state of the declarations, kept per backend
  * and filled entity by entity as requests use them.  A request acquires it,
- * holds it to its end, and so finishes on the state it began with although
- * another session applies a manifest meanwhile.
+ * holds it to its end, and begins again if another session applies a manifest
+ * before its last statement.
  *
  * All strings and structs belong to the catalog's memory context.
  *
@@ -170,7 +170,6 @@ struct EaEntity
 								 * columns, triggers and writers of its own */
 	char	   *schema_name;	/* of it, unquoted */
 	char	   *table_name;
-	struct TupleDescData *seen; /* its columns when last looked at */
 
 	/* the columns that are no fields', quoted */
 	char	   *id_column;
@@ -230,6 +229,8 @@ struct EaCatalog
 	EaVersion  *versions;
 	int			nroles;
 	char	  **roles;			/* declared domain roles */
+	int			nsuper_roles;
+	char	  **super_roles;	/* those that only a SuperAdmin assigns */
 	int			ndefault_roles;
 	char	  **default_roles;
 	int			nattributes;
@@ -259,6 +260,17 @@ extern EaCatalog *ea_catalog_make(const char *service, List *definitions);
 /* Another manifest has been applied since this state was loaded. */
 extern bool ea_catalog_is_stale(EaCatalog *catalog);
 
+/*
+ * The state is still the one that holds, as far as this backend has heard; it
+ * hears of changes whenever it locks a table.
+ */
+extern bool ea_catalog_is_current(EaCatalog *catalog);
+
+/* The entities (EaEntity *) that have been looked for by now. */
+extern List *ea_catalog_loaded(EaCatalog *catalog);
+/* Throw 40001 then: the same request may do better. */
+extern void ea_catalog_require_current(EaCatalog *catalog);
+
 /* An entity by name, by path segment (camelCase plural or its lower-case
  * form), or by resource type; NULL when none is declared. */
 extern EaEntity *ea_catalog_entity(EaCatalog *catalog, const char *name);
@@ -276,6 +288,9 @@ extern EaEntity *ea_catalog_target(EaField *field, int member);
 extern const EaVersion *ea_catalog_version(EaCatalog *catalog, int number);
 
 extern bool ea_catalog_has_role(EaCatalog *catalog, const char *role);
+
+/* Is it one that only a SuperAdmin assigns? */
+extern bool ea_catalog_is_super_role(EaCatalog *catalog, const char *role);
 extern const EaAttribute *ea_catalog_attribute(EaCatalog *catalog,
 											   const char *name);
 

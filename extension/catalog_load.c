@@ -464,6 +464,8 @@ ea_catalog_load_service(EaCatalog *catalog, const char *definition)
 	catalog->audit_entities = ea_jsonread_bool(audit, "entities", true);
 	catalog->audit_identity = ea_jsonread_bool(audit, "identity", true);
 	catalog->roles = copy_list(json, "roles", &catalog->nroles);
+	catalog->super_roles = copy_list(json, "superRoles",
+									 &catalog->nsuper_roles);
 	catalog->default_roles = copy_list(json, "defaultRoles",
 									   &catalog->ndefault_roles);
 	if ((part = ea_jsonread_get(json, "versions")) != NULL)

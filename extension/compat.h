@@ -119,6 +119,14 @@
 	object_aclcheck(NamespaceRelationId, schema, role, mode)
 #endif
 
+#if PG_VERSION_NUM < 160000
+#define ea_compat_function_aclcheck(function, role, mode) \
+	pg_proc_aclcheck(function, role, mode)
+#else
+#define ea_compat_function_aclcheck(function, role, mode) \
+	object_aclcheck(ProcedureRelationId, function, role, mode)
+#endif
+
 /* A function that never returns is marked in front since 18. */
 #if PG_VERSION_NUM < 180000
 #define EA_NORETURN

@@ -99,7 +99,8 @@ struct EaRequest
 	const char *pointer;		/* the written resource object in the body */
 	const char *operation;		/* pointer of the atomic operation, or NULL */
 	struct EaLids *lids;		/* its local ids, within atomic operations */
-	bool		deferred;		/* foreign keys are checked at the end */
+	struct List *deferred;		/* foreign keys that are checked at the end */
+	bool		strangers;		/* code of others ran in it */
 	struct EaAudit *audit;		/* what it did so far, NULL: nothing */
 
 	/* faults so far */

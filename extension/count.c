@@ -446,8 +446,8 @@ is_plain_heap(Relation heap)
 }
 
 bool
-ea_count_rows(const char *table, int nkeys, const EaCountKey *keys,
-			  int64 *count)
+ea_count_rows(const EaHeld *held, const char *table, int nkeys,
+			  const EaCountKey *keys, int64 *count)
 {
 	Relation	heap;
 	Relation	index = NULL;
@@ -457,6 +457,7 @@ ea_count_rows(const char *table, int nkeys, const EaCountKey *keys,
 		return false;
 	heap = table_openrv(makeRangeVarFromNameList(ea_compat_qualified_name(table)),
 						AccessShareLock);
+	ea_held_table(held, RelationGetRelid(heap));
 	if (is_plain_heap(heap))
 		index = open_index(heap, nkeys, keys);
 	if (index != NULL)

@@ -10,6 +10,8 @@
 #ifndef EA_COUNT_H
 #define EA_COUNT_H
 
+#include "held.h"
+
 /* A column, as it is quoted in statements, and the value that rows have. */
 typedef struct EaCountKey
 {
@@ -29,9 +31,10 @@ typedef struct EaCountKey
  * False when that cannot be told from an index, because none begins with
  * these columns, because the table is not one of this server's heaps, or
  * because a serializable transaction must leave traces of what it read: then
- * it takes the statement.  Permissions are the caller's to have.
+ * it takes the statement.  Permissions are the caller's to have; the table is
+ * held to what it must be, as by a statement.
  */
-extern bool ea_count_rows(const char *table, int nkeys,
+extern bool ea_count_rows(const EaHeld *held, const char *table, int nkeys,
 						  const EaCountKey *keys, int64 *count);
 
 #endif							/* EA_COUNT_H */

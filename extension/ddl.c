@@ -379,9 +379,15 @@ ea_ddl_plan(EaManifest *m, const EaDdlSource *stored,
 		if (to->existing)
 			ea_ddl_check_existing(&plan, to);
 		else if (to->other == NULL)
+		{
+			ea_ddl_check_made(&plan, to, NULL);
 			create_table(&plan, to);
+		}
 		else
+		{
+			ea_ddl_check_made(&plan, to, to->other->was);
 			change_table(&plan, to->other, to);
+		}
 	}
 	ea_ddl_purge(&plan);
 	ea_ddl_secure(&plan, stored->catalog, wanted->catalog);

@@ -163,7 +163,8 @@ typedef struct EaDdlStep
 	const char *name;			/* of the index or constraint */
 	const char *column;			/* that is required, else NULL */
 	const char *definition;		/* the CREATE INDEX, or the UPDATE that fills a
-								 * column; NULL: there is none */
+								 * column; NULL: there is none.  Kept to be
+								 * looked at, not to be run */
 } EaDdlStep;
 
 /* The order in which statements run; each phase needs those before. */
@@ -294,6 +295,13 @@ extern int64 ea_ddl_count_duplicates(EaDdlTable *to, EaDdlObject *object);
 /* All that an existing table lacks, as faults; statements come from no one. */
 extern void ea_ddl_check_existing(EaDdlPlan *plan, EaDdlTable *table);
 
+/*
+ * Whose the schema of a made table is, and the table that is there under the
+ * name that it has so far (NULL: none yet), with all that it calls.
+ */
+extern void ea_ddl_check_made(EaDdlPlan *plan, const EaDdlTable *table,
+							  const EaDdlTable *there);
+
 /* The table as it is now, InvalidOid when there is none. */
 extern Oid	ea_ddl_relation(const EaDdlTable *table);
 
@@ -305,8 +313,23 @@ extern void ea_ddl_secure(EaDdlPlan *plan, EaCatalog *stored,
 
 /* in ddl_online.c */
 
-/* Schemas and names of what the stored state still lacks; needs SPI. */
-extern EaNameMap *ea_ddl_load_pending(void);
+/* As schemas and names of what is pending are kept together. */
+extern char *ea_ddl_pending_key(const char *schema, const char *name);
+
+/* index, unique, validate; NULL for what cannot be left for later. */
+extern const char *ea_ddl_step_kind(const EaDdlObject *object);
+
+/* The statement of an index that no transaction may run. */
+extern const char *ea_ddl_concurrently(const EaDdlTable *to,
+									   const EaDdlObject *object);
+
+/* The check that stands in for NOT NULL until it has been validated. */
+extern char *ea_ddl_filled_name(const EaDdlTable *table,
+								const EaDdlColumn *column);
+
+/* The statement that gives rows without a value the default. */
+extern const char *ea_ddl_fill(const EaDdlTable *to,
+							   const EaDdlColumn *column);
 
 /* Add an object to a live table; false: only the transaction can. */
 extern bool ea_ddl_add_online(EaDdlPlan *plan, EaDdlTable *to,
@@ -339,6 +362,14 @@ extern void ea_ddl_require_online(EaDdlPlan *plan, EaDdlTable *to,
 
 /* Make steps the ones that are pending; needs SPI. */
 extern void ea_ddl_store_steps(List *steps, int revision);
+
+/* in ddl_step.c */
+
+/*
+ * Schemas and names of what is promised and not done; trees: the definitions
+ * in force.  Needs SPI.
+ */
+extern EaNameMap *ea_ddl_load_pending(List *trees);
 
 /* in ddl_effect.c */
 

@@ -18,12 +18,9 @@
  */
 #include "postgres.h"
 
-#include "access/htup_details.h"
 #include "access/relation.h"
 #include "catalog/namespace.h"
-#include "catalog/pg_authid.h"
 #include "catalog/pg_class.h"
-#include "catalog/pg_database.h"
 #include "catalog/pg_namespace.h"
 #include "catalog/pg_type.h"
 #include "compat.h"
@@ -33,12 +30,12 @@
 #include "lib/stringinfo.h"
 #include "manifest.h"
 #include "miscadmin.h"
+#include "owners.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/numeric.h"
 #include "utils/rel.h"
-#include "utils/syscache.h"
 
 #define READER "entityapi_reader"
 
@@ -133,23 +130,9 @@ check_schema(Look *look)
 {
 	const char *schema = quote_identifier(look->table->schema);
 	Oid			namespace = get_namespace_oid(look->table->schema, false);
-	HeapTuple	tuple = SearchSysCache1(NAMESPACEOID,
-										ObjectIdGetDatum(namespace));
-	Oid			owner;
+	Oid			owner = ea_owners_of_schema(namespace);
 
-	if (!HeapTupleIsValid(tuple))
-		elog(ERROR, "cache lookup failed for schema %u", namespace);
-	owner = ((Form_pg_namespace) GETSTRUCT(tuple))->nspowner;
-	ReleaseSysCache(tuple);
-	if (owner == ROLE_PG_DATABASE_OWNER)
-	{
-		tuple = SearchSysCache1(DATABASEOID, ObjectIdGetDatum(MyDatabaseId));
-		if (!HeapTupleIsValid(tuple))
-			elog(ERROR, "cache lookup failed for database %u", MyDatabaseId);
-		owner = ((Form_pg_database) GETSTRUCT(tuple))->datdba;
-		ReleaseSysCache(tuple);
-	}
-	if (owner != GetUserId() && !superuser_arg(owner))
+	if (OidIsValid(owner))
 		lacks(look, psprintf("ALTER SCHEMA %s OWNER TO %s", schema,
 							 quote_identifier(GetUserNameFromId(GetUserId(),
 																false))),
@@ -510,27 +493,18 @@ check_tenancy(Look *look)
 static void
 check_code(Look *look)
 {
-	check_rows(look, "give it to entityapi_owner or a superuser, or make it SECURITY DEFINER",
-			   "%s is called by the table and would run with the rights of entityapi_owner, although another role owns it",
-			   psprintf("WITH parts (class, part) AS ("
-						" SELECT 'pg_class'::regclass, indexrelid FROM pg_index WHERE indrelid = %u"
-						" UNION ALL SELECT 'pg_attrdef'::regclass, oid FROM pg_attrdef WHERE adrelid = %u"
-						" UNION ALL SELECT 'pg_trigger'::regclass, oid FROM pg_trigger WHERE tgrelid = %u"
-						" UNION ALL SELECT 'pg_constraint'::regclass, oid FROM pg_constraint WHERE conrelid = %u"
-						" UNION ALL SELECT 'pg_constraint'::regclass, c.oid FROM pg_constraint c JOIN pg_attribute a"
-						"  ON a.atttypid = c.contypid WHERE a.attrelid = %u AND NOT a.attisdropped)"
-						" SELECT DISTINCT p.oid::regprocedure::text FROM parts JOIN pg_depend d ON d.classid = class AND d.objid = part"
-						" LEFT JOIN pg_operator o ON d.refclassid = 'pg_operator'::regclass AND o.oid = d.refobjid"
-						" JOIN pg_proc p ON p.oid = CASE WHEN d.refclassid = 'pg_proc'::regclass THEN d.refobjid ELSE o.oprcode END"
-						" JOIN pg_roles r ON r.oid = p.proowner"
-						" WHERE NOT p.prosecdef AND NOT r.rolsuper AND p.proowner <> %u ORDER BY 1",
-						look->relid, look->relid, look->relid, look->relid,
-						look->relid, GetUserId()));
-	check_rows(look, "REVOKE it",
-			   "the role \"%s\" has the right TRIGGER, and could run code with those of entityapi_owner",
-			   psprintf("SELECT DISTINCT r.rolname FROM pg_class c, aclexplode(c.relacl) a JOIN pg_roles r ON r.oid = a.grantee"
-						" WHERE c.oid = %u AND a.privilege_type = 'TRIGGER' AND a.grantee <> c.relowner AND NOT r.rolsuper ORDER BY 1",
-						look->relid));
+	ListCell   *lc;
+
+	foreach(lc, ea_owners_faults(look->relid))
+	{
+		EaOwnersFault *fault = lfirst(lc);
+
+		/* these have been told of in other words */
+		if (fault->part != EA_OWNERS_TABLE &&
+			fault->part != EA_OWNERS_SCHEMA &&
+			fault->part != EA_OWNERS_CHILDREN)
+			lacks(look, fault->hint, "%s", fault->message);
+	}
 	check_rows(look, psprintf("REVOKE ALL ON %s FROM PUBLIC",
 							  look->table->qualified),
 			   "%s has rights on the table: readers of plain SQL could do more than the service lets them",
@@ -538,6 +512,39 @@ check_code(Look *look)
 						" WHERE c.oid = %u AND a.grantee = 0)"
 						" OR EXISTS (SELECT FROM pg_attribute t, aclexplode(t.attacl) a WHERE t.attrelid = %u AND a.grantee = 0)",
 						look->relid, look->relid));
+}
+
+/*
+ * The same of a table that is made for its entity: who owns the schema can
+ * have put another one there, and what hangs on it may have been added.
+ */
+void
+ea_ddl_check_made(EaDdlPlan *plan, const EaDdlTable *table,
+				  const EaDdlTable *there)
+{
+	Oid			namespace = get_namespace_oid(table->schema, true);
+	Oid			relid = there ? ea_ddl_relation(there) : InvalidOid;
+	Oid			owner = OidIsValid(namespace) ?
+	ea_owners_of_schema(namespace) : InvalidOid;
+	ListCell   *lc;
+
+	if (OidIsValid(owner))
+		ea_ddl_fault(plan, table, NULL,
+					 psprintf("ALTER SCHEMA %s OWNER TO %s",
+							  quote_identifier(table->schema),
+							  GetUserNameFromId(GetUserId(), false)),
+					 "the schema \"%s\" belongs to %s, who could put other tables in the place of the service's",
+					 table->schema, GetUserNameFromId(owner, false));
+	if (!OidIsValid(relid))
+		return;
+	foreach(lc, ea_owners_faults(relid))
+	{
+		EaOwnersFault *fault = lfirst(lc);
+
+		if (fault->part != EA_OWNERS_SCHEMA || !OidIsValid(owner))
+			ea_ddl_fault(plan, table, table->field, fault->hint, "%s",
+						 fault->message);
+	}
 }
 
 static bool

@@ -8,8 +8,8 @@
  * table the transaction only promises it, as a row of pending_step, with
  * constraints that hold for new rows only; the statements that keep it run
  * afterwards, one by one, each with a lock that no request notices.  Which
- * of them are left, the view pending_steps reads off the tables themselves,
- * so that it does not matter who ran them or where they were interrupted.
+ * of them are left, ddl_step.c reads off the tables themselves, so that it
+ * does not matter who ran them or where they were interrupted.
  *
  * extension/ddl_online.c
  *
@@ -22,32 +22,10 @@
 #include "executor/spi.h"
 #include "utils/builtins.h"
 
-static char *
-pending_key(const char *schema, const char *name)
+char *
+ea_ddl_pending_key(const char *schema, const char *name)
 {
 	return psprintf("%s.%s", schema, name);
-}
-
-EaNameMap *
-ea_ddl_load_pending(void)
-{
-	EaNameMap  *pending = ea_names_map_create(16);
-	int			result = SPI_execute("SELECT DISTINCT schema_name, name FROM entityapi.pending_steps",
-									 false, 0);
-
-	if (result != SPI_OK_SELECT)
-		elog(ERROR, "could not read the pending steps: %s",
-			 SPI_result_code_string(result));
-	for (uint64 i = 0; i < SPI_processed; i++)
-	{
-		HeapTuple	row = SPI_tuptable->vals[i];
-		TupleDesc	desc = SPI_tuptable->tupdesc;
-		char	   *key = pending_key(SPI_getvalue(row, desc, 1),
-									  SPI_getvalue(row, desc, 2));
-
-		ea_names_map_put(pending, key, key);
-	}
-	return pending;
 }
 
 /* from: of the stored state; name: as it is in the database */
@@ -55,8 +33,8 @@ static bool
 is_pending(EaDdlPlan *plan, const EaDdlTable *from, const char *name)
 {
 	return plan->pending != NULL &&
-		ea_names_map_get(plan->pending, pending_key(from->was->schema,
-													name)) != NULL;
+		ea_names_map_get(plan->pending,
+						 ea_ddl_pending_key(from->was->schema, name)) != NULL;
 }
 
 static EaDdlStep *
@@ -73,9 +51,8 @@ add_step(EaDdlPlan *plan, const EaDdlTable *to, const char *kind,
 	return step;
 }
 
-/* The statement of an index that no transaction may run. */
-static const char *
-concurrently(const EaDdlTable *to, const EaDdlObject *object)
+const char *
+ea_ddl_concurrently(const EaDdlTable *to, const EaDdlObject *object)
 {
 	static const char unique[] = "UNIQUE ";
 	const char *rest = strstr(object->body, " INDEX ");
@@ -95,22 +72,30 @@ is_index(const EaDdlObject *object)
 	return object->kind == EA_DDL_PLAIN_INDEX || object->unique;
 }
 
+const char *
+ea_ddl_step_kind(const EaDdlObject *object)
+{
+	if (object->kind == EA_DDL_PLAIN_INDEX)
+		return "index";
+	if (object->unique)
+		return "unique";
+	return object->kind == EA_DDL_FOREIGN_KEY || object->condition != NULL ?
+		"validate" : NULL;
+}
+
 /* What an object needs after the transaction; NULL: nothing can be later. */
 static EaDdlStep *
 make_step(EaDdlPlan *plan, EaDdlTable *to, EaDdlObject *object)
 {
+	const char *kind = ea_ddl_step_kind(object);
 	EaDdlStep  *step;
 
+	if (kind == NULL)
+		return NULL;
+	step = add_step(plan, to, kind, object->field, object->name);
 	if (is_index(object))
-	{
-		step = add_step(plan, to, object->kind == EA_DDL_PLAIN_INDEX ?
-						"index" : "unique", object->field, object->name);
-		step->definition = concurrently(to, object);
-		return step;
-	}
-	if (object->kind == EA_DDL_FOREIGN_KEY || object->condition != NULL)
-		return add_step(plan, to, "validate", object->field, object->name);
-	return NULL;
+		step->definition = ea_ddl_concurrently(to, object);
+	return step;
 }
 
 bool
@@ -178,11 +163,19 @@ ea_ddl_drop_pending(EaDdlPlan *plan, EaDdlTable *from, EaDdlObject *object)
 	return true;
 }
 
-/* The check that stands in for NOT NULL until it has been validated. */
-static char *
-filled_name(const EaDdlTable *table, const EaDdlColumn *column)
+char *
+ea_ddl_filled_name(const EaDdlTable *table, const EaDdlColumn *column)
 {
 	return ea_ddl_name(table->name, column->name, EA_DDL_FILLED);
+}
+
+const char *
+ea_ddl_fill(const EaDdlTable *to, const EaDdlColumn *column)
+{
+	const char *quoted = quote_identifier(column->name);
+
+	return psprintf("UPDATE %s SET %s = %s WHERE %s IS NULL", to->qualified,
+					quoted, column->fill, quoted);
 }
 
 static EaDdlStep *
@@ -190,13 +183,10 @@ add_required(EaDdlPlan *plan, EaDdlTable *to, EaDdlColumn *column,
 			 char *name, bool fill)
 {
 	EaDdlStep  *step = add_step(plan, to, "required", column->field, name);
-	const char *quoted = quote_identifier(column->name);
 
 	step->column = column->name;
 	if (fill)
-		step->definition = psprintf("UPDATE %s SET %s = %s WHERE %s IS NULL",
-									to->qualified, quoted, column->fill,
-									quoted);
+		step->definition = ea_ddl_fill(to, column);
 	return step;
 }
 
@@ -204,8 +194,8 @@ bool
 ea_ddl_keep_required(EaDdlPlan *plan, EaDdlTable *from, EaDdlTable *to,
 					 EaDdlColumn *stored, EaDdlColumn *column)
 {
-	char	   *old = filled_name(from->was, stored->was);
-	char	   *new = filled_name(to, column);
+	char	   *old = ea_ddl_filled_name(from->was, stored->was);
+	char	   *new = ea_ddl_filled_name(to, column);
 
 	if (!stored->not_null)
 		return false;
@@ -228,7 +218,7 @@ void
 ea_ddl_require_online(EaDdlPlan *plan, EaDdlTable *to, EaDdlColumn *column,
 					  bool fill)
 {
-	char	   *name = filled_name(to, column);
+	char	   *name = ea_ddl_filled_name(to, column);
 	const char *constraint = quote_identifier(name);
 	const char *quoted = quote_identifier(column->name);
 	EaDdlStep  *step = add_required(plan, to, column, name, fill);

@@ -50,6 +50,16 @@ need(const EaJson *json, const char *name)
 	return value;
 }
 
+static const EaJson *
+need_tree(const EaJson *json, const char *name)
+{
+	const EaJson *tree = ea_jsonread_get(json, name);
+
+	if (tree == NULL)
+		elog(ERROR, "a stored definition lacks \"%s\"", name);
+	return tree;
+}
+
 /* A column that is no field's; only existing tables store their names. */
 static const char *
 system_column(const EaJson *definition, const char *key, const char *usual)
@@ -389,7 +399,7 @@ build_reference(Builder *b, EaDdlTable *table, const EaJson *json,
 	StringInfoData columns;
 
 	initStringInfo(&columns);
-	for (EaJson *member = ea_jsonread_get(json, "members")->first;
+	for (EaJson *member = need_tree(json, "members")->first;
 		 member != NULL; member = member->next)
 	{
 		const char *name = column_name(alias, need(member, "column"));
@@ -426,8 +436,7 @@ build_join(Builder *b, const char *entity, const EaJson *json,
 	const char *near = need(join, "near");
 	const char *far = need(join, "far");
 	const char *owner = entity_name(b, entity);
-	const char *target = need(ea_jsonread_get(json, "members")->first,
-							  "entity");
+	const char *target = need(need_tree(json, "members")->first, "entity");
 	EaDdlJoin  *other = alias ? ea_names_map_get(alias->joins,
 												 need(json, "name")) : NULL;
 	EaDdlTable *table;
@@ -496,7 +505,7 @@ build_entity(Builder *b, const EaJson *json)
 			   ea_ddl_name(table->name, NULL, EA_DDL_PRIMARY), NULL, NIL,
 			   psprintf("PRIMARY KEY %s", column_list(table, key)));
 
-	for (EaJson *field = ea_jsonread_get(json, "fields")->first;
+	for (EaJson *field = need_tree(json, "fields")->first;
 		 field != NULL; field = field->next)
 	{
 		const char *kind = need(field, "kind");

@@ -123,8 +123,8 @@ is_doomed(EaEntity *entity, Datum id, const Doomed *doomed)
  * deleted anyway, and no order of deletion suits the foreign keys.
  */
 static void
-leave_out_doomed(EaRequest *req, EaEntity *entity, IdList *ids,
-				 const Doomed *doomed)
+leave_out_doomed(EaRequest *req, EaEntity *entity, const char *column,
+				 IdList *ids, const Doomed *doomed)
 {
 	int			n = 0;
 
@@ -135,7 +135,7 @@ leave_out_doomed(EaRequest *req, EaEntity *entity, IdList *ids,
 			ids->ids[n++] = ids->ids[i];
 	}
 	if (n < ids->n)
-		ea_relate_defer(req);
+		ea_relate_defer(req, entity, column);
 	ids->n = n;
 }
 
@@ -151,7 +151,8 @@ cascade(EaRequest *req, EaEntity *child, const char *column,
 
 	ea_sqlbuf_init(&b, req);
 	b.deleted_too = which != VISIBLE;
-	ea_sqlbuf_addf(&b, "SELECT t0.%s", child->id_column);
+	ea_sqlbuf_add(&b, "SELECT ");
+	ea_sqlbuf_select(&b, 0, child->id_column, UUIDOID);
 	alias = ea_sqlbuf_from(&b, child, EA_OP_DELETE);
 	add_referring(&b, child, alias, column, doomed, which);
 	if (child == doomed->entity)
@@ -161,8 +162,11 @@ cascade(EaRequest *req, EaEntity *child, const char *column,
 		ea_sqlbuf_value(&b, UUIDARRAYOID, id_array(doomed->ids), false);
 		ea_sqlbuf_add(&b, ")");
 	}
+
+	/* held, or it could be moved away before it is deleted */
+	ea_sqlbuf_addf(&b, " ORDER BY t%d.%s FOR UPDATE", alias, child->id_column);
 	ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, id_row, &ids);
-	leave_out_doomed(req, child, &ids, doomed->parent);
+	leave_out_doomed(req, child, column, &ids, doomed->parent);
 	if (ids.n > 0)
 		delete_rows(req, &children);
 }
@@ -360,7 +364,7 @@ ea_delete_resource(EaRequest *req, EaEntity *entity, const pg_uuid_t *id,
 	Datum		first = UUIDPGetDatum(id);
 	IdList		ids = {1, 1, &first};
 	Doomed		doomed = {entity, &ids, !entity->soft_delete, 0, NULL};
-	bool		deferred = req->deferred;
+	bool		deferred = req->deferred != NIL;
 	EaAround	around;
 
 	ea_around_guard(&around, req, entity, EA_OP_DELETE, id, NULL);

@@ -13,8 +13,12 @@
 #include "document.h"
 #include "guc.h"
 #include "jsonwrite.h"
+#include "miscadmin.h"
 #include "utils/builtins.h"
 #include "uuid.h"
+
+/* Text of so many bytes is given back before the answer is passed on. */
+#define LARGE_TEXT (1024 * 1024)
 
 #define append_text(out, str) appendBinaryStringInfo((out), (str), strlen(str))
 
@@ -280,6 +284,32 @@ ea_document_create(EaRequest *req, EaQuery *query, EaEntity *entity,
 	return doc;
 }
 
+const char *
+ea_document_cause(const EaDocument *doc)
+{
+	const EaShape *shape = doc->shapes;
+
+	/* of a whole linkage nothing can be left out */
+	if (doc->query == NULL || shape == NULL || doc->all_linkage)
+		return NULL;
+	if (doc->query->has_include)
+		return "include";
+	if (doc->primary.n > 1)
+		return "page[size]";
+	while (shape->next != NULL)
+		shape = shape->next;
+	return psprintf("fields[%s]", shape->entity->type);
+}
+
+void
+ea_document_forget_text(EaDocument *doc)
+{
+	if (doc->text.maxlen < LARGE_TEXT)
+		return;
+	pfree(doc->text.data);
+	initStringInfo(&doc->text);
+}
+
 /* -------- text -------- */
 
 static void
@@ -332,6 +362,8 @@ write_linkage(EaDocument *doc, StringInfo out, const EaShapeRel *rel,
 	ea_jsonwrite_lit(out, ",\"data\":[");
 	for (int i = 0; i < linkage->n; i++)
 	{
+		CHECK_FOR_INTERRUPTS();
+		ea_document_bound(doc, out->len);
 		if (i > 0)
 			ea_jsonwrite_lit(out, ",");
 		ea_document_write_identifier(out,
@@ -377,6 +409,9 @@ ea_document_write_resource(EaDocument *doc, StringInfo out,
 {
 	const EaShape *shape = resource->shape;
 
+	CHECK_FOR_INTERRUPTS();
+	ea_document_bound(doc, (Size) out->len + resource->end -
+					  resource->start);
 	append_text(out, shape->head);
 	write_id(out, &resource->id);
 	ea_jsonwrite_lit(out, "\"");
@@ -414,13 +449,16 @@ write_resources(EaDocument *doc, StringInfo out, EaResourceList *list)
 	ea_jsonwrite_lit(out, "]");
 }
 
+/* The last that is written of resources. */
 static void
 write_included(EaDocument *doc, StringInfo out)
 {
-	if (doc->query == NULL || !doc->query->has_include)
-		return;
-	ea_jsonwrite_lit(out, ",\"included\":");
-	write_resources(doc, out, &doc->included);
+	if (doc->query != NULL && doc->query->has_include)
+	{
+		ea_jsonwrite_lit(out, ",\"included\":");
+		write_resources(doc, out, &doc->included);
+	}
+	ea_document_forget_text(doc);
 }
 
 /*

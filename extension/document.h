@@ -18,6 +18,7 @@
 #ifndef EA_DOCUMENT_H
 #define EA_DOCUMENT_H
 
+#include "bounds.h"
 #include "catalog.h"
 #include "context.h"
 #include "params.h"
@@ -71,6 +72,7 @@ typedef struct EaResource
 	int64		version;
 	int			start;			/* attributes: [start, end) of doc->text */
 	int			end;
+	int			visit;			/* the last include step that began here */
 	EaLinkage  *linkage;		/* one for each of shape->rels */
 } EaResource;
 
@@ -99,6 +101,8 @@ typedef struct EaDocument
 	EaResourceList primary;
 	EaResourceList included;
 	bool		all_linkage;	/* max_linkage does not hold */
+	int			visits;			/* include steps gone so far */
+	unsigned	kept;			/* rows kept of statements, to be bounded */
 
 	/*
 	 * The one primary resource was made by this request: the fields (by their
@@ -142,9 +146,29 @@ extern EaResource *ea_document_add(EaDocument *doc, EaShape *shape,
 								   EaResourceList *list,
 								   TupleTableSlot *slot);
 
-/* Append one resource object to out. */
+/* The parameter that makes the answer smaller, NULL if there is none. */
+extern const char *ea_document_cause(const EaDocument *doc);
+
+/* Refuse an answer that has, or will have, more bytes than are allowed. */
+static inline void
+ea_document_bound(EaDocument *doc, Size len)
+{
+	if (unlikely(len > (Size) ea_guc_max_answer))
+		ea_bounds_refuse(doc->req, ea_document_cause(doc));
+}
+
+/*
+ * Append one resource object to out; refuses an answer that gets larger than
+ * is allowed.
+ */
 extern void ea_document_write_resource(EaDocument *doc, StringInfo out,
 									   EaResource *resource);
+
+/*
+ * What the resources were made of is in the answer, and with large texts it
+ * is as large: give it back.  Nothing of this document is written again.
+ */
+extern void ea_document_forget_text(EaDocument *doc);
 
 /*
  * The whole document into req->out: a single resource (or null), a list with

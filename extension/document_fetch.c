@@ -15,14 +15,19 @@
  */
 #include "postgres.h"
 
+#include "access/detoast.h"
 #include "catalog/pg_type.h"
 #include "common/hashfn.h"
 #include "document.h"
 #include "guc.h"
 #include "jsonwrite.h"
 #include "miscadmin.h"
+#include "types.h"
 #include "utils/array.h"
 #include "uuid.h"
+
+/* Memory is looked at once for so many rows. */
+#define ROWS_A_LOOK 256
 
 typedef struct ResourceKey
 {
@@ -33,7 +38,7 @@ typedef struct ResourceKey
 typedef struct ResourceEntry
 {
 	ResourceKey key;
-	EaResource *resource;
+	EaResource *resource;		/* NULL: asked for, and not there so far */
 	char		status;
 } ResourceEntry;
 
@@ -52,7 +57,7 @@ typedef struct ResourceEntry
 #include "lib/simplehash.h"
 #pragma GCC diagnostic pop
 
-/* Resources from which an include step goes on to node's children. */
+/* Resources, each once, from which an include step goes on to node's children. */
 typedef struct Visit
 {
 	EaIncludeNode *node;
@@ -90,6 +95,15 @@ append_resource(EaResourceList *list, EaResource *resource)
 	list->items[list->n++] = resource;
 }
 
+/* One row more is kept; what all of them take is looked at now and then. */
+static void
+keep_row(EaDocument *doc)
+{
+	CHECK_FOR_INTERRUPTS();
+	if (++doc->kept % ROWS_A_LOOK == 0)
+		ea_bounds_memory(doc->req, ea_document_cause(doc));
+}
+
 static void
 add_target(EaLinkage *linkage, int member, const pg_uuid_t *id, int keep)
 {
@@ -118,16 +132,17 @@ has_column(const EaField *field)
 void
 ea_document_columns(EaSqlBuf *b, EaShape *shape, int alias)
 {
-	ea_sqlbuf_column(b, alias, shape->entity->id_column);
+	ea_sqlbuf_select(b, alias, shape->entity->id_column, UUIDOID);
 	if (shape->entity->locking)
 	{
 		ea_sqlbuf_add(b, ", ");
-		ea_sqlbuf_column(b, alias, shape->entity->version_column);
+		ea_sqlbuf_select(b, alias, shape->entity->version_column, INT8OID);
 	}
 	for (int i = 0; i < shape->nattributes; i++)
 	{
 		ea_sqlbuf_add(b, ", ");
-		ea_sqlbuf_column(b, alias, shape->attributes[i]->column);
+		ea_sqlbuf_select(b, alias, shape->attributes[i]->column,
+						 shape->attributes[i]->type->oid);
 	}
 	for (int i = 0; i < shape->nrels; i++)
 	{
@@ -136,7 +151,7 @@ ea_document_columns(EaSqlBuf *b, EaShape *shape, int alias)
 		for (int m = 0; has_column(field) && m < field->nmembers; m++)
 		{
 			ea_sqlbuf_add(b, ", ");
-			ea_sqlbuf_column(b, alias, field->members[m].column);
+			ea_sqlbuf_select(b, alias, field->members[m].column, UUIDOID);
 		}
 	}
 }
@@ -156,6 +171,15 @@ ea_document_width(const EaShape *shape)
 	return width;
 }
 
+/* A text that is kept outside of its row is not fetched if it is too long. */
+static inline void
+bound_text(EaDocument *doc, const EaField *field, Datum value)
+{
+	if (field->type->oid == TEXTOID &&
+		VARATT_IS_EXTERNAL(DatumGetPointer(value)))
+		ea_document_bound(doc, doc->text.len + toast_raw_datum_size(value));
+}
+
 static void
 write_attributes(EaDocument *doc, EaShape *shape, TupleTableSlot *slot,
 				 int column)
@@ -172,7 +196,11 @@ write_attributes(EaDocument *doc, EaShape *shape, TupleTableSlot *slot,
 		if (slot->tts_isnull[column])
 			ea_jsonwrite_lit(out, "null");
 		else
+		{
+			bound_text(doc, field, slot->tts_values[column]);
 			field->type->write(out, slot->tts_values[column]);
+			ea_document_bound(doc, out->len);
+		}
 	}
 }
 
@@ -220,6 +248,7 @@ ea_document_row(void *arg, TupleTableSlot *slot)
 {
 	EaRowSink  *sink = arg;
 
+	keep_row(sink->doc);
 	ea_document_add(sink->doc, sink->shape, &sink->doc->primary, slot);
 }
 
@@ -276,6 +305,7 @@ linkage_row(void *arg, TupleTableSlot *slot)
 	EaResource *near;
 	EaLinkage  *linkage;
 
+	keep_row(sink->doc);
 	near = known(sink->doc, sink->shape->entity,
 				 DatumGetUUIDP(slot->tts_values[sink->near]));
 	if (near == NULL)
@@ -351,13 +381,14 @@ fetch_inverse(LinkageSink *sink, pg_uuid_t *ids, int n)
 		ea_document_columns(&b, sink->target, 0);
 		sink->far = 0;
 		sink->near = ea_document_width(sink->target);
-		ea_sqlbuf_addf(&b, ", t0.%s", column);
+		ea_sqlbuf_add(&b, ", ");
+		ea_sqlbuf_select(&b, 0, column, UUIDOID);
 	}
 	else
 	{
-		ea_sqlbuf_column(&b, 0, column);
+		ea_sqlbuf_select(&b, 0, column, UUIDOID);
 		ea_sqlbuf_add(&b, ", ");
-		ea_sqlbuf_column(&b, 0, target->id_column);
+		ea_sqlbuf_select(&b, 0, target->id_column, UUIDOID);
 		sink->near = 0;
 		sink->far = 1;
 	}
@@ -377,8 +408,10 @@ fetch_joined(LinkageSink *sink, pg_uuid_t *ids, int n)
 	int			alias;
 
 	ea_sqlbuf_init(&b, sink->doc->req);
-	ea_sqlbuf_addf(&b, "SELECT t0.%s, t0.%s", field->join_near,
-				   field->join_far);
+	ea_sqlbuf_add(&b, "SELECT ");
+	ea_sqlbuf_select(&b, 0, field->join_near, UUIDOID);
+	ea_sqlbuf_add(&b, ", ");
+	ea_sqlbuf_select(&b, 0, field->join_far, UUIDOID);
 	alias = add_links(&b, sink, ids, n);
 	ea_sqlbuf_addf(&b, " ORDER BY t%d.%s, t%d.%s", alias, field->join_near,
 				   alias, field->join_far);
@@ -403,6 +436,7 @@ count_links(LinkageSink *sink, EaLinkage *linkage, pg_uuid_t *id)
 		return;
 	ea_sqlbuf_init(&b, sink->doc->req);
 	ea_sqlbuf_add(&b, "SELECT pg_catalog.count(*)");
+	ea_sqlbuf_reads(&b, INT8OID);
 	add_links(&b, sink, id, 1);
 	ea_sqlbuf_run(&b, sink->doc->mode, true, count_row, &linkage->count);
 }
@@ -425,6 +459,7 @@ mark_followed(Visit *visits, int nvisits, EaShape *shape, int rel)
 			steps = strcmp(visits[v].node->children[c]->name, name) == 0;
 		for (int i = 0; steps && i < visits[v].from.n; i++)
 		{
+			CHECK_FOR_INTERRUPTS();
 			if (visits[v].from.items[i]->shape != shape)
 				continue;
 			visits[v].from.items[i]->linkage[rel].followed = true;
@@ -439,13 +474,20 @@ typedef struct VisibleSink
 {
 	pg_uuid_t  *ids;
 	int			n;
+	int			max;
 } VisibleSink;
 
+/* An existing table whose key was dropped may have an id more than once. */
 static void
 visible_row(void *arg, TupleTableSlot *slot)
 {
 	VisibleSink *sink = arg;
 
+	if (sink->n == sink->max)
+	{
+		sink->max *= 2;
+		sink->ids = repalloc_huge(sink->ids, sink->max * sizeof(pg_uuid_t));
+	}
 	sink->ids[sink->n++] = *DatumGetUUIDP(slot->tts_values[0]);
 }
 
@@ -462,7 +504,7 @@ hide_invisible(EaDocument *doc, EaShape *shape, int rel, int member,
 {
 	EaEntity   *target = ea_catalog_target(shape->rels[rel].field, member);
 	pg_uuid_t  *ids = palloc(Max(fresh->n, 1) * sizeof(pg_uuid_t));
-	VisibleSink sink = {NULL, 0};
+	VisibleSink sink = {NULL, 0, 0};
 	EaSqlBuf	b;
 	int			n = 0;
 	int			alias;
@@ -480,9 +522,11 @@ hide_invisible(EaDocument *doc, EaShape *shape, int rel, int member,
 	if (n == 0)
 		return;
 
+	sink.max = n;
 	sink.ids = palloc(n * sizeof(pg_uuid_t));
 	ea_sqlbuf_init(&b, doc->req);
-	ea_sqlbuf_addf(&b, "SELECT t0.%s", target->id_column);
+	ea_sqlbuf_add(&b, "SELECT ");
+	ea_sqlbuf_select(&b, 0, target->id_column, UUIDOID);
 	alias = ea_sqlbuf_from(&b, target, EA_OP_READ);
 	ea_sqlbuf_addf(&b, " AND t%d.%s = ANY (", alias, target->id_column);
 	ea_sqlbuf_value(&b, UUIDARRAYOID, uuid_array(ids, n), false);
@@ -506,10 +550,14 @@ fetch_linkage(EaDocument *doc, EaShape *shape, EaResourceList *level,
 			  Visit *visits, int nvisits, EaResourceList *fresh)
 {
 	pg_uuid_t  *ids = palloc(Max(level->n, 1) * sizeof(pg_uuid_t));
+	const bool *linked = NULL;	/* by fields of the primary entity alone */
 	int			n = 0;
 
+	if (level->items == doc->primary.items)
+		linked = doc->linked;
 	for (int i = 0; i < level->n; i++)
 	{
+		CHECK_FOR_INTERRUPTS();
 		if (level->items[i]->shape == shape)
 			ids[n++] = level->items[i]->id;
 	}
@@ -526,8 +574,7 @@ fetch_linkage(EaDocument *doc, EaShape *shape, EaResourceList *level,
 				hide_invisible(doc, shape, r, m, level);
 			continue;
 		}
-		if (doc->linked != NULL && !doc->linked[field->index] &&
-			level->items == doc->primary.items)
+		if (linked != NULL && !linked[field->index])
 			continue;
 		sink.bounded = n == 1 && !shape->rels[r].followed &&
 			!doc->all_linkage;
@@ -560,6 +607,7 @@ included_row(void *arg, TupleTableSlot *slot)
 {
 	IncludeSink *sink = arg;
 
+	keep_row(sink->doc);
 	include_row(sink->doc, sink->shape, sink->fresh, slot);
 }
 
@@ -622,19 +670,31 @@ each_target(EaDocument *doc, EaResourceList *from, const char *name,
 			if (strcmp(rel->field->name, name) != 0)
 				continue;
 			for (int t = 0; t < linkage->n; t++)
+			{
+				CHECK_FOR_INTERRUPTS();
 				fn(doc, ea_catalog_target(rel->field,
 										  linkage->items[t].member),
 				   &linkage->items[t].id, arg);
+			}
 		}
 	}
 }
 
+/* A target is asked for once: what was not there then is not there later. */
 static void
 want_unknown(EaDocument *doc, EaEntity *entity, const pg_uuid_t *id,
 			 void *arg)
 {
-	if (known(doc, entity, id) == NULL)
-		want(arg, entity, id);
+	ResourceKey key = {entity, *id};
+	ResourceEntry *entry;
+	bool		found;
+
+	entry = resources_insert(doc->known, key, &found);
+	if (found)
+		return;
+	entry->resource = NULL;
+	want(arg, entity, id);
+	keep_row(doc);
 }
 
 static void
@@ -642,8 +702,10 @@ go_on_from(EaDocument *doc, EaEntity *entity, const pg_uuid_t *id, void *arg)
 {
 	EaResource *resource = known(doc, entity, id);
 
-	if (resource != NULL)
-		append_resource(arg, resource);
+	if (resource == NULL || resource->visit == doc->visits)
+		return;
+	resource->visit = doc->visits;
+	append_resource(arg, resource);
 }
 
 static void
@@ -663,6 +725,10 @@ fetch_wanted(EaDocument *doc, Wanted *wanted, EaResourceList *fresh)
 	ea_sqlbuf_value(&b, UUIDARRAYOID, uuid_array(wanted->ids, wanted->n),
 					false);
 	ea_sqlbuf_addf(&b, ") ORDER BY t%d.%s", alias, wanted->entity->id_column);
+
+	/* the first row that is too many refuses the request */
+	if (wanted->n > ea_guc_max_included)
+		ea_sqlbuf_addf(&b, " LIMIT %d", ea_guc_max_included + 1);
 	ea_sqlbuf_run(&b, doc->mode, true, included_row, &sink);
 }
 
@@ -697,6 +763,7 @@ follow(EaDocument *doc, Visit *visits, int nvisits, int *nnext,
 			if (child->nchildren == 0)
 				continue;
 			next[*nnext].node = child;
+			doc->visits++;
 			each_target(doc, &visits[v].from, child->name, go_on_from,
 						&next[*nnext].from);
 			(*nnext)++;

@@ -28,6 +28,7 @@ void
 _PG_init(void)
 {
 	ea_guc_define();
+	ea_held_init();
 	ea_invalidate_init();
 	ea_policy_sql_init();
 }

@@ -20,7 +20,6 @@
 #include "access/transam.h"
 #include "access/xact.h"
 #include "audit.h"
-#include "catalog/namespace.h"
 #include "catalog/pg_type.h"
 #include "erase.h"
 #include "exec.h"
@@ -28,9 +27,8 @@
 #include "storage/lock.h"
 #include "storage/proc.h"
 #include "storage/procarray.h"
+#include "turn.h"
 #include "utils/builtins.h"
-#include "utils/fmgrprotos.h"
-#include "utils/lsyscache.h"
 #include "utils/resowner.h"
 #include "utils/timestamp.h"
 #include "utils/xid8.h"
@@ -126,17 +124,6 @@ read_deleted(void *arg, TupleTableSlot *slot)
 	deleted->settled = slot->tts_isnull[1];
 	if (!deleted->settled)
 		deleted->by = DatumGetFullTransactionId(slot->tts_values[1]);
-}
-
-/* Only one session at a time; the others have better things to do. */
-static bool
-lock_turn(void)
-{
-	Oid			schema = get_namespace_oid("entityapi", false);
-	int64		key = get_relname_relid("tenant", schema);
-
-	return DatumGetBool(DirectFunctionCall1(pg_try_advisory_xact_lock_int8,
-											Int64GetDatum(key)));
 }
 
 /*
@@ -339,12 +326,13 @@ ea_erase_step(EaRequest *req, bool *more)
 	int64		n = 0;
 
 	*more = false;
-	if (XactReadOnly || !lock_turn())
+	if (XactReadOnly || !ea_turn_take(EA_TURN_ERASURE, false))
 		return 0;
 	ea_exec_run("SELECT id, deleted_by FROM entityapi.tenant"
 				" WHERE deleted_at IS NOT NULL ORDER BY deleted_at, id"
 				" LIMIT " CppAsString2(TENANTS),
-				0, NULL, NULL, NULL, EA_EXEC_WRITE, true, read_deleted, &list);
+				0, NULL, NULL, NULL, EA_EXEC_WRITE, true,
+				EA_READER(read_deleted, UUIDOID, XID8OID), &list);
 
 	/* one that has to wait for others' transactions keeps nobody waiting */
 	for (int i = 0; i < list.n && n == 0 && !*more; i++)

@@ -61,7 +61,8 @@ load(EaRequest *req, Graph *graph)
 
 	memset(graph, 0, sizeof(Graph));
 	ea_exec_run("SELECT name FROM entityapi.entity ORDER BY name",
-				0, NULL, NULL, NULL, EA_EXEC_READ, true, read_name, &names);
+				0, NULL, NULL, NULL, EA_EXEC_READ, true,
+				EA_READER(read_name, TEXTOID), &names);
 	graph->vertices = palloc0(Max(list_length(names), 1) * sizeof(Vertex));
 	foreach(cell, names)
 	{
@@ -337,7 +338,8 @@ find_rows(EaRequest *req, EaEntity *entity, int limit,
 
 	ea_sqlbuf_init(&b, req);
 	b.deleted_too = true;
-	ea_sqlbuf_addf(&b, "SELECT t0.%s", entity->id_column);
+	ea_sqlbuf_add(&b, "SELECT ");
+	ea_sqlbuf_select(&b, 0, entity->id_column, UUIDOID);
 	alias = ea_sqlbuf_from(&b, entity, EA_OP_DELETE);
 	if (position != NULL)
 	{
@@ -403,8 +405,10 @@ erase_links(EaRequest *req, EaField *field, int limit, bool *has_position,
 	int			alias;
 
 	ea_sqlbuf_init(&b, req);
-	ea_sqlbuf_addf(&b, "SELECT t0.%s, t0.%s", field->join_near,
-				   field->join_far);
+	ea_sqlbuf_add(&b, "SELECT ");
+	ea_sqlbuf_select(&b, 0, field->join_near, UUIDOID);
+	ea_sqlbuf_add(&b, ", ");
+	ea_sqlbuf_select(&b, 0, field->join_far, UUIDOID);
 	alias = ea_sqlbuf_join_from(&b, field);
 	if (*has_position)
 	{
@@ -451,7 +455,8 @@ pull(EaRequest *req, Strand *strand, const char *column, const Strand *by)
 
 	ea_sqlbuf_init(&b, req);
 	b.deleted_too = true;
-	ea_sqlbuf_addf(&b, "SELECT t0.%s", strand->entity->id_column);
+	ea_sqlbuf_add(&b, "SELECT ");
+	ea_sqlbuf_select(&b, 0, strand->entity->id_column, UUIDOID);
 	alias = ea_sqlbuf_from(&b, strand->entity, EA_OP_DELETE);
 	add_among(&b, alias, column, &by->ids, by->fresh);
 	if (before > 0)
@@ -492,6 +497,18 @@ pull_all(EaRequest *req, Strand *strands, int n, Strand *by)
 	return found;
 }
 
+static void
+defer_references(EaRequest *req, EaEntity *entity)
+{
+	for (int i = 0; i < entity->nfields; i++)
+	{
+		EaField    *field = &entity->fields[i];
+
+		for (int m = 0; has_column(field) && m < field->nmembers; m++)
+			ea_relate_defer(req, entity, field->members[m].column);
+	}
+}
+
 /*
  * Some rows and whatever cannot be without them, however much that is.  The
  * newest come first, because what refers to them is mostly newer still.
@@ -526,7 +543,8 @@ erase_knot(EaRequest *req, List *entities, int limit)
 	} while (found);
 
 	total = 0;
-	ea_relate_defer(req);
+	for (int s = 0; s < n; s++)
+		defer_references(req, strands[s].entity);
 	for (int s = 0; s < n; s++)
 	{
 		if (strands[s].ids.n > 0)

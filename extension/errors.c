@@ -43,6 +43,7 @@ static const EaErrorKind ea_error_table[] = {
 	{400, "INVITE_INVALID", "Invalid invite"},
 	{400, "TENANT_REQUIRED", "Tenant required"},
 	{400, "TWO_CREDENTIALS", "Ambiguous credentials"},
+	{400, "ANSWER_TOO_LARGE", "Answer too large"},
 	{401, "UNAUTHENTICATED", "Authentication required"},
 	{401, "INVALID_CREDENTIAL", "Invalid credential"},
 	{401, "LOGIN_FAILED", "Login failed"},

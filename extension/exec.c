@@ -13,10 +13,13 @@
 #include "exec.h"
 #include "executor/spi.h"
 #include "nodes/params.h"
+#include "pin.h"
 #include "plancache.h"
+#include "storage/lmgr.h"
 #include "tcop/dest.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
+#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/plancache.h"
 #include "utils/resowner.h"
@@ -25,7 +28,7 @@
 typedef struct RowReceiver
 {
 	DestReceiver pub;			/* must be first */
-	EaRowFunction row;
+	const EaReader *reader;
 	void	   *arg;
 	MemoryContext caller;
 } RowReceiver;
@@ -62,6 +65,105 @@ ea_exec_tell(const char *fmt,...)
 	observer(line.data, -1, NULL, NULL, NULL);
 }
 
+/* -------- what a statement is held to -------- */
+
+/* A column has the type that it is read by. */
+static bool
+is_of(Oid type, Oid wanted)
+{
+	if (type == wanted)
+		return true;
+	type = getBaseType(type);
+	return type == wanted || (type == VARCHAROID && wanted == TEXTOID);
+}
+
+/* Held against the rows' description, before the first of them is read. */
+static void
+check_description(const EaReader *reader, TupleDesc desc)
+{
+	if (desc == NULL || desc->natts != reader->ntypes)
+		ereport(ERROR,
+				(errcode(ERRCODE_DATATYPE_MISMATCH),
+				 errmsg("a statement has %d columns, not the %d that are read",
+						desc == NULL ? 0 : desc->natts, reader->ntypes)));
+	for (int i = 0; i < reader->ntypes; i++)
+	{
+		Form_pg_attribute att = TupleDescAttr(desc, i);
+
+		if (!is_of(att->atttypid, reader->types[i]))
+			ereport(ERROR,
+					(errcode(ERRCODE_DATATYPE_MISMATCH),
+					 errmsg("column %s of a statement is %s, and not %s as it is read",
+							NameStr(att->attname),
+							format_type_be(att->atttypid),
+							format_type_be(reader->types[i]))));
+	}
+}
+
+static void
+lock_tables(const EaPlan *kept)
+{
+	for (int i = 0; i < kept->ntables; i++)
+		LockRelationOid(kept->tables[i].relid, kept->tables[i].mode);
+}
+
+static bool
+knows_tables(const EaPlan *kept)
+{
+	for (int i = 0; i < kept->ntables; i++)
+	{
+		if (!ea_held_is_known(kept->tables[i].relid))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * The plan, with its tables locked and as they must be.  They are locked as
+ * the plan itself locks them, so what was looked at stays till the end of the
+ * transaction.  While nothing changes that is to compare two numbers; else
+ * names are resolved anew, since they may mean other tables by now.
+ */
+static EaPlan *
+get_plan(const EaHeld *held, const char *sql, int nparams, const Oid *types,
+		 bool one_row)
+{
+	EaPlan	   *kept = ea_plancache_get(sql, nparams, types, one_row);
+	bool		fresh = kept->fresh;
+	uint64		epoch;
+
+	kept->fresh = false;
+	if (kept->ntables == 0)
+		return kept;
+	if (held == NULL)
+		elog(ERROR, "a statement over a table that is no entity's");
+	lock_tables(kept);
+	if (!held->is_current(held->arg))
+		ea_held_throw();
+	if (kept->epoch == ea_held_epoch())
+		return kept;
+
+	if (!fresh && !knows_tables(kept))
+	{
+		ea_plancache_forget(kept);
+		kept = ea_plancache_get(sql, nparams, types, one_row);
+		kept->fresh = false;
+	}
+	epoch = ea_held_epoch();
+
+	/* looking runs statements, too, for which no plan may go */
+	ea_plancache_enter();
+	for (int i = 0; i < kept->ntables; i++)
+		ea_held_table(held, kept->tables[i].relid);
+	ea_plancache_leave();
+	if (epoch != ea_held_epoch())
+		ea_held_throw();
+	kept->epoch = epoch;
+	return kept;
+}
+
+/* -------- rows -------- */
+
 static bool
 receive_row(TupleTableSlot *slot, DestReceiver *self)
 {
@@ -70,7 +172,7 @@ receive_row(TupleTableSlot *slot, DestReceiver *self)
 
 	slot_getallattrs(slot);
 	old = MemoryContextSwitchTo(receiver->caller);
-	receiver->row(receiver->arg, slot);
+	receiver->reader->row(receiver->arg, slot);
 	MemoryContextSwitchTo(old);
 	return true;
 }
@@ -78,6 +180,7 @@ receive_row(TupleTableSlot *slot, DestReceiver *self)
 static void
 startup(DestReceiver *self, int operation, TupleDesc desc)
 {
+	check_description(((RowReceiver *) self)->reader, desc);
 }
 
 static void
@@ -110,7 +213,7 @@ make_params(int nparams, const Oid *types, const Datum *values,
  */
 static bool
 run_by_key(EaPlan *kept, bool nested, const Datum *values,
-		   const bool *isnull, EaRowFunction row, void *arg, uint64 *n)
+		   const bool *isnull, const EaReader *reader, void *arg, uint64 *n)
 {
 	List	   *sources;
 	CachedPlanSource *source;
@@ -118,7 +221,7 @@ run_by_key(EaPlan *kept, bool nested, const Datum *values,
 	PlannedStmt *stmt;
 	bool		done;
 
-	if (!kept->one_row || row == NULL || !ea_keyscan_is_open())
+	if (!kept->one_row || reader == NULL || !ea_keyscan_is_open())
 		return false;
 	sources = SPI_plan_get_plan_sources(kept->plan);
 	source = linitial(sources);
@@ -143,8 +246,13 @@ run_by_key(EaPlan *kept, bool nested, const Datum *values,
 		if (list_length(plan->stmt_list) == 1)
 			kept->scan = ea_keyscan_make(stmt, TopMemoryContext);
 	}
-	done = kept->scan != NULL &&
-		ea_keyscan_run(kept->scan, stmt, values, isnull, row, arg, n);
+	done = kept->scan != NULL;
+	if (done)
+	{
+		check_description(reader, source->resultDesc);
+		done = ea_keyscan_run(kept->scan, stmt, values, isnull, reader->row,
+							  arg, n);
+	}
 	ReleaseCachedPlan(plan, CurrentResourceOwner);
 	return done;
 }
@@ -152,44 +260,50 @@ run_by_key(EaPlan *kept, bool nested, const Datum *values,
 /* The same for a statement that sees what was committed by now. */
 static bool
 run_by_key_now(EaPlan *kept, bool nested, const Datum *values,
-			   const bool *isnull, EaRowFunction row, void *arg, uint64 *n)
+			   const bool *isnull, const EaReader *reader, void *arg,
+			   uint64 *n)
 {
 	bool		done;
 
-	if (!kept->one_row || row == NULL)
+	if (!kept->one_row || reader == NULL)
 		return false;
 	PushActiveSnapshot(GetTransactionSnapshot());
-	done = run_by_key(kept, nested, values, isnull, row, arg, n);
+	done = run_by_key(kept, nested, values, isnull, reader, arg, n);
 	PopActiveSnapshot();
 	return done;
 }
 
 uint64
-ea_exec_run(const char *sql, int nparams, const Oid *types,
-			const Datum *values, const bool *isnull,
-			EaExecMode mode, bool one_row, EaRowFunction row, void *arg)
+ea_exec_run_held(const EaHeld *held, const char *sql, int nparams,
+				 const Oid *types, const Datum *values, const bool *isnull,
+				 EaExecMode mode, bool one_row, const EaReader *reader,
+				 void *arg)
 {
 	SPIExecuteOptions options = {0};
 	RowReceiver receiver = {0};
+	EaPin		pin;
 	EaPlan	   *kept;
 	bool		nested;
 	uint64		n;
 	int			result;
 
-	statements++;
-	if (observer != NULL)
+	if (mode != EA_EXEC_LOOK)
+		statements++;
+	ea_pin_begin(&pin);
+	if (observer != NULL && mode != EA_EXEC_LOOK)
 		observer(sql, nparams, types, values, isnull);
 	receiver.caller = CurrentMemoryContext;
-	kept = ea_plancache_get(sql, nparams, types, one_row);
+	kept = get_plan(held, sql, nparams, types, one_row);
 
 	/* SPI leaves its own context current, which dies with the connection */
 	MemoryContextSwitchTo(receiver.caller);
 	nested = ea_plancache_enter();
-	if (mode == EA_EXEC_READ
-		? run_by_key(kept, nested, values, isnull, row, arg, &n)
-		: run_by_key_now(kept, nested, values, isnull, row, arg, &n))
+	if (mode == EA_EXEC_WRITE
+		? run_by_key_now(kept, nested, values, isnull, reader, arg, &n)
+		: run_by_key(kept, nested, values, isnull, reader, arg, &n))
 	{
 		ea_plancache_leave();
+		ea_pin_end(&pin);
 		return n;
 	}
 
@@ -198,12 +312,12 @@ ea_exec_run(const char *sql, int nparams, const Oid *types,
 	receiver.pub.rShutdown = finish;
 	receiver.pub.rDestroy = finish;
 	receiver.pub.mydest = DestTuplestore;	/* any but DestSPI */
-	receiver.row = row;
+	receiver.reader = reader;
 	receiver.arg = arg;
 
 	options.params = make_params(nparams, types, values, isnull);
-	options.read_only = mode == EA_EXEC_READ;
-	options.dest = row == NULL ? NULL : &receiver.pub;
+	options.read_only = mode != EA_EXEC_WRITE;
+	options.dest = reader == NULL ? NULL : &receiver.pub;
 
 	result = SPI_execute_plan_extended(kept->plan, &options);
 	MemoryContextSwitchTo(receiver.caller);
@@ -211,7 +325,35 @@ ea_exec_run(const char *sql, int nparams, const Oid *types,
 		elog(ERROR, "could not run a statement: %s",
 			 SPI_result_code_string(result));
 	ea_plancache_leave();
+	ea_pin_end(&pin);
 	return SPI_processed;
+}
+
+uint64
+ea_exec_run(const char *sql, int nparams, const Oid *types,
+			const Datum *values, const bool *isnull,
+			EaExecMode mode, bool one_row, const EaReader *reader, void *arg)
+{
+	return ea_exec_run_held(NULL, sql, nparams, types, values, isnull, mode,
+							one_row, reader, arg);
+}
+
+/*
+ * A snapshot as for reading system catalogs: it is taken anew, which no other
+ * may be in parallel mode.
+ */
+uint64
+ea_exec_run_latest(const char *sql, int nparams, const Oid *types,
+				   const Datum *values, const EaReader *reader, void *arg)
+{
+	uint64		n;
+
+	InvalidateCatalogSnapshot();
+	PushActiveSnapshot(GetCatalogSnapshot(InvalidOid));
+	n = ea_exec_run(sql, nparams, types, values, NULL, EA_EXEC_READ, true,
+					reader, arg);
+	PopActiveSnapshot();
+	return n;
 }
 
 int

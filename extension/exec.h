@@ -15,6 +15,7 @@
 
 #include "context.h"
 #include "executor/tuptable.h"
+#include "held.h"
 
 /*
  * Called for each row with all attributes deformed, in the context that was
@@ -23,24 +24,61 @@
  */
 typedef void (*EaRowFunction) (void *arg, TupleTableSlot *slot);
 
+/*
+ * Who reads a statement's rows: the function, and the types of the columns
+ * that it takes them to have.  There is no other way to rows, so none is read
+ * by another type than it has.  A varchar may stand for a text, and a domain
+ * for its type.
+ */
+typedef struct EaReader
+{
+	EaRowFunction row;
+	int			ntypes;
+	const Oid  *types;
+} EaReader;
+
+#define EA_READER(function, ...) \
+	(&(const EaReader) {(function), lengthof(((const Oid[]) {__VA_ARGS__})), \
+		(const Oid[]) {__VA_ARGS__}})
+
 typedef enum EaExecMode
 {
 	EA_EXEC_READ,				/* the statement's snapshot, no writes */
-	EA_EXEC_WRITE				/* sees all that is committed by now */
+	EA_EXEC_WRITE,				/* sees all that is committed by now */
+	EA_EXEC_LOOK				/* a read that is the service's own affair:
+								 * neither counted nor observed */
 } EaExecMode;
 
 /*
  * Run sql, a string that also is the key of the plan cache: with equal text
  * the types must be equal, and no value of a request may stand in the text.
- * isnull may be NULL when no value is null; row may be NULL.  Returns the
+ * isnull may be NULL when no value is null; reader may be NULL.  Returns the
  * number of rows processed.  SPI must be connected.
+ *
+ * Only tables of the extension and of the system may stand in it.  Those of
+ * entities take ea_exec_run_held(), which locks them, then sees to it that they
+ * are what the statement was written for, and only then runs it.
  *
  * A generic plan is forced for look-ups by key (one_row), never for others.
  */
 extern uint64 ea_exec_run(const char *sql, int nparams, const Oid *types,
 						  const Datum *values, const bool *isnull,
 						  EaExecMode mode, bool one_row,
-						  EaRowFunction row, void *arg);
+						  const EaReader *reader, void *arg);
+extern uint64 ea_exec_run_held(const EaHeld *held, const char *sql,
+							   int nparams, const Oid *types,
+							   const Datum *values, const bool *isnull,
+							   EaExecMode mode, bool one_row,
+							   const EaReader *reader, void *arg);
+
+/*
+ * The same for a look-up by key that sees what is committed by now, in any
+ * isolation level, within a statement of the caller's and while parallel
+ * workers run: for what a session keeps, and for who may still do what.
+ */
+extern uint64 ea_exec_run_latest(const char *sql, int nparams,
+								 const Oid *types, const Datum *values,
+								 const EaReader *reader, void *arg);
 
 /*
  * Call fn with each statement before it runs; NULL ends it.  What fn runs

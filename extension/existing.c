@@ -1,10 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * existing.c
- *	  Existing tables, which others may change at any time.
+ *	  Tables as they are, which others may change at any time.
  *
- * A statement locks its tables anyway; here the lock comes before it, so that
- * what has been looked at stays.  The look is short while nothing changes.
+ * Statements are written, and their rows read, by the types of the fields.
+ * That a table still has them is looked at here, for tables that were made for
+ * their entities as for those that were there before.
  *
  * extension/existing.c
  *
@@ -12,111 +13,188 @@
  */
 #include "postgres.h"
 
-#include "access/relation.h"
 #include "access/tupdesc.h"
-#include "catalog/namespace.h"
 #include "catalog/pg_type.h"
 #include "existing.h"
+#include "owners.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 
-static bool
-is_as_seen(TupleDesc seen, TupleDesc now)
+/* A column as a statement takes it to be. */
+typedef struct Wanted
 {
-	if (seen == NULL || seen->natts != now->natts)
-		return false;
-	for (int i = 0; i < now->natts; i++)
-	{
-		Form_pg_attribute a = TupleDescAttr(seen, i);
-		Form_pg_attribute b = TupleDescAttr(now, i);
+	const char *table;			/* quoted, as the column is */
+	const char *column;
+	const char *whose;			/* entity */
+	Oid			type;
+	bool		not_null;
+	const EaField *field;		/* what limits its values, or NULL */
+} Wanted;
 
-		if (a->atttypid != b->atttypid || a->attnotnull != b->attnotnull ||
-			a->attisdropped != b->attisdropped ||
-			strcmp(NameStr(a->attname), NameStr(b->attname)) != 0)
-			return false;
-	}
+/* What is written is stored as it is, neither cut nor rounded. */
+static bool
+holds_values(const EaField *field, Oid type, int32 typmod)
+{
+	if (field == NULL || typmod < (int32) VARHDRSZ)
+		return true;
+	typmod -= VARHDRSZ;
+	if (type == NUMERICOID)
+		return ((typmod >> 16) & 0xffff) >= field->precision &&
+			((typmod & 0x7ff) ^ 1024) - 1024 == field->scale;
+	if (type == VARCHAROID)
+		return typmod >= field->max_length;
 	return true;
 }
 
+static bool
+is_as_wanted(Form_pg_attribute att, const Wanted *wanted)
+{
+	int32		typmod = att->atttypmod;
+	Oid			type = getBaseTypeAndTypmod(att->atttypid, &typmod);
+
+	return (type == wanted->type ||
+			(type == VARCHAROID && wanted->type == TEXTOID)) &&
+		(att->attnotnull || !wanted->not_null) &&
+		holds_values(wanted->field, type, typmod);
+}
+
 static void
-check_column(EaEntity *entity, TupleDesc desc, const char *quoted, Oid wanted,
-			 bool not_null)
+check_column(TupleDesc desc, const Wanted *wanted)
 {
 	for (int i = 0; i < desc->natts; i++)
 	{
 		Form_pg_attribute att = TupleDescAttr(desc, i);
-		Oid			type;
 
 		if (att->attisdropped ||
-			strcmp(quote_identifier(NameStr(att->attname)), quoted) != 0)
+			strcmp(quote_identifier(NameStr(att->attname)),
+				   wanted->column) != 0)
 			continue;
-		type = getBaseType(att->atttypid);
-		if (type == VARCHAROID)
-			type = TEXTOID;
-		if (type == wanted && (att->attnotnull || !not_null))
+		if (is_as_wanted(att, wanted))
 			return;
 		break;
 	}
 	ereport(ERROR,
 			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-			 errmsg("column %s of table %s is not what entity \"%s\" needs",
-					quoted, entity->table, entity->name),
-			 errhint("Applying the manifests again tells what the table lacks.")));
+			 errmsg("column %s of table %s is not what entity \"%s\" needs: %s%s",
+					wanted->column, wanted->table, wanted->whose,
+					format_type_be(wanted->type),
+					wanted->not_null ? " not null" : ""),
+			 errhint("It was altered by hand.  Applying the manifests again tells what an existing table lacks; one that was made for its entity needs the column back as it was.")));
 }
 
 static void
-check_columns(EaEntity *entity, TupleDesc desc)
+check_system_columns(const EaEntity *entity, TupleDesc desc)
 {
-	check_column(entity, desc, entity->id_column, UUIDOID, true);
-	if (entity->tenant_scoped)
-		check_column(entity, desc, entity->tenant_column, UUIDOID, true);
-	if (entity->locking)
-		check_column(entity, desc, entity->version_column, INT8OID, true);
-	if (entity->soft_delete)
-		check_column(entity, desc, entity->deleted_column, TIMESTAMPTZOID,
-					 false);
-	for (int i = 0; i < entity->nfields; i++)
+	const struct
 	{
-		EaField    *field = &entity->fields[i];
+		const char *column;
+		Oid			type;
+		bool		not_null;
+	}			columns[] = {
+		{entity->id_column, UUIDOID, true},
+		{entity->tenant_scoped ? entity->tenant_column : NULL, UUIDOID, true},
+		{entity->locking ? entity->version_column : NULL, INT8OID, true},
+		{entity->soft_delete ? entity->deleted_column : NULL, TIMESTAMPTZOID,
+		false},
+		{entity->created_column, TIMESTAMPTZOID, false},
+		{entity->updated_column, TIMESTAMPTZOID, false}
+	};
 
-		if (field->kind == EA_ATTRIBUTE)
-			check_column(entity, desc, field->column, field->type->oid, false);
-		if (field->kind != EA_TO_ONE && field->kind != EA_ONE_OF)
-			continue;
-		for (int m = 0; m < field->nmembers; m++)
-			check_column(entity, desc, field->members[m].column, UUIDOID,
-						 false);
+	for (int i = 0; i < lengthof(columns); i++)
+	{
+		const Wanted wanted = {
+			entity->table, columns[i].column, entity->name, columns[i].type,
+			columns[i].not_null, NULL
+		};
+
+		if (wanted.column != NULL)
+			check_column(desc, &wanted);
 	}
 }
 
-void
-ea_existing_hold(EaEntity *entity)
+static void
+check_entity(const EaEntity *entity, TupleDesc desc)
 {
-	Oid			namespace = get_namespace_oid(entity->schema_name, true);
-	Oid			relid = OidIsValid(namespace) ?
-	get_relname_relid(entity->table_name, namespace) : InvalidOid;
-	Relation	rel = OidIsValid(relid) ?
-	try_relation_open(relid, AccessShareLock) : NULL;
+	Wanted		wanted = {entity->table, NULL, entity->name};
 
-	if (rel == NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_UNDEFINED_TABLE),
-				 errmsg("the table %s of entity \"%s\" is gone",
-						entity->table, entity->name)));
-	if (!is_as_seen(entity->seen, RelationGetDescr(rel)))
+	check_system_columns(entity, desc);
+	for (int i = 0; i < entity->nfields; i++)
 	{
-		MemoryContext old;
+		const EaField *field = &entity->fields[i];
 
-		check_columns(entity, RelationGetDescr(rel));
-		old = MemoryContextSwitchTo(entity->catalog->mcxt);
-		entity->seen = CreateTupleDescCopy(RelationGetDescr(rel));
-		MemoryContextSwitchTo(old);
-
-		/* the copy has no constraints, not null among them */
-		for (int i = 0; i < entity->seen->natts; i++)
-			TupleDescAttr(entity->seen, i)->attnotnull =
-				TupleDescAttr(RelationGetDescr(rel), i)->attnotnull;
+		wanted.field = NULL;
+		wanted.type = UUIDOID;
+		if (field->kind == EA_ATTRIBUTE)
+		{
+			wanted.field = field;
+			wanted.type = field->type->oid;
+			wanted.column = field->column;
+			check_column(desc, &wanted);
+		}
+		if (field->kind != EA_TO_ONE && field->kind != EA_ONE_OF)
+			continue;
+		for (int m = 0; m < field->nmembers; m++)
+		{
+			wanted.column = field->members[m].column;
+			check_column(desc, &wanted);
+		}
 	}
-	relation_close(rel, NoLock);
+}
+
+/* The table of a many-to-many relationship. */
+static void
+check_join(const EaField *field, TupleDesc desc)
+{
+	const char *const columns[] = {
+		field->join_near, field->join_far,
+		field->entity->tenant_scoped ? "tenant_id" : NULL
+	};
+	Wanted		wanted = {
+		field->join_table, NULL, field->entity->name, UUIDOID, true, NULL
+	};
+
+	for (int i = 0; i < lengthof(columns); i++)
+	{
+		wanted.column = columns[i];
+		if (wanted.column != NULL)
+			check_column(desc, &wanted);
+	}
+}
+
+/* Hold the table against an entity, if it is one of its tables. */
+static bool
+check_against(const EaEntity *entity, const char *table, TupleDesc desc)
+{
+	bool		known = strcmp(entity->table, table) == 0;
+
+	if (known)
+		check_entity(entity, desc);
+	for (int i = 0; i < entity->nfields; i++)
+	{
+		const EaField *field = &entity->fields[i];
+
+		if (field->kind != EA_MANY_TO_MANY ||
+			strcmp(field->join_table, table) != 0)
+			continue;
+		check_join(field, desc);
+		known = true;
+	}
+	return known;
+}
+
+void
+ea_existing_check(EaCatalog *catalog, Relation rel)
+{
+	char	   *table = quote_qualified_identifier(get_namespace_name(RelationGetNamespace(rel)),
+												   RelationGetRelationName(rel));
+	bool		known = false;
+	ListCell   *lc;
+
+	foreach(lc, ea_catalog_loaded(catalog))
+		known |= check_against(lfirst(lc), table, RelationGetDescr(rel));
+	if (!known)
+		elog(ERROR, "a statement over the table %s, which is no entity's",
+			 table);
+	ea_owners_check(rel);
 }

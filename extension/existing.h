@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * existing.h
- *	  Existing tables, which others may change at any time.
+ *	  Tables as they are, which others may change at any time.
  *
  * extension/existing.h
  *
@@ -11,12 +11,13 @@
 #define EA_EXISTING_H
 
 #include "catalog.h"
+#include "utils/relcache.h"
 
 /*
- * Hold an entity's existing table as it is until the transaction ends.  An
- * error when its columns have other types by now than their fields, since
- * values are read by the types of the fields.
+ * An error unless the table is one that the declarations know, its columns
+ * have the types of their fields, and nobody who could take the rights of
+ * whoever uses it has a hand in it (owners.h).  It is locked.
  */
-extern void ea_existing_hold(EaEntity *entity);
+extern void ea_existing_check(EaCatalog *catalog, Relation rel);
 
 #endif							/* EA_EXISTING_H */

@@ -19,6 +19,7 @@
 #include "fmgr.h"
 #include "funcapi.h"
 #include "handle.h"
+#include "owner.h"
 #include "principal.h"
 #include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
@@ -62,6 +63,7 @@ static void
 explain_statement(const char *sql, int nparams, const Oid *types,
 				  const Datum *values, const bool *isnull)
 {
+	MemoryContext old = CurrentMemoryContext;
 	char	   *nulls;
 
 	if (nparams < 0)
@@ -80,6 +82,9 @@ explain_statement(const char *sql, int nparams, const Oid *types,
 		put_line(psprintf("    %s", SPI_getvalue(SPI_tuptable->vals[i],
 												 SPI_tuptable->tupdesc, 1)));
 	SPI_freetuptable(SPI_tuptable);
+
+	/* SPI leaves its own context current, which dies with the connection */
+	MemoryContextSwitchTo(old);
 }
 
 static EaPrincipal *
@@ -133,11 +138,8 @@ run_request(Datum method, Datum target, EaPrincipal *principal)
 							  2));
 }
 
-PG_FUNCTION_INFO_V1(ea_sql_explain);
-
 /* entityapi.explain(method text, target text, principal jsonb) */
-Datum
-ea_sql_explain(PG_FUNCTION_ARGS)
+EA_OWNER_FUNCTION(ea_sql_explain)
 {
 	MemoryContext mcxt = CurrentMemoryContext;
 	ResourceOwner owner = CurrentResourceOwner;
@@ -152,12 +154,14 @@ ea_sql_explain(PG_FUNCTION_ARGS)
 	principal = read_principal(PG_GETARG_JSONB_P(2));
 	if (SPI_connect() != SPI_OK_CONNECT)
 		elog(ERROR, "could not connect to SPI");
+	BeginInternalSubTransaction(NULL);
+	MemoryContextSwitchTo(mcxt);
+
+	/* nothing fails from here on that does not take this back */
 	sink = (ReturnSetInfo *) fcinfo->resultinfo;
 	sink_context = mcxt;
 	ea_handle_assume(principal);
 	ea_exec_observe(explain_statement);
-	BeginInternalSubTransaction(NULL);
-	MemoryContextSwitchTo(mcxt);
 	PG_TRY();
 	{
 		run_request(PG_GETARG_DATUM(0), PG_GETARG_DATUM(1), principal);

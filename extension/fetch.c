@@ -102,6 +102,7 @@ ea_fetch_count(EaRequest *req, const EaListSource *source,
 		return count;
 	ea_sqlbuf_init(&b, req);
 	ea_sqlbuf_add(&b, "SELECT pg_catalog.count(*)");
+	ea_sqlbuf_reads(&b, INT8OID);
 	ea_fetch_source(&b, source, filter, ea_sqlbuf_reserve(&b));
 	ea_sqlbuf_run(&b, EA_EXEC_READ, false, count_row, &count);
 	return count;

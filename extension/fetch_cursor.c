@@ -255,6 +255,7 @@ add_terms(EaSqlBuf *b, const CursorPage *page, int alias)
 	{
 		ea_sqlbuf_add(b, ", ");
 		ea_rsql_sql_term(b, &page->order->terms[i], alias);
+		ea_sqlbuf_reads(b, page->order->terms[i].type->oid);
 	}
 }
 
@@ -324,8 +325,8 @@ complete_cursor(CursorPage *page)
 
 	ea_sqlbuf_init(&b, page->req);
 	alias = ea_sqlbuf_reserve(&b);
-	ea_sqlbuf_addf(&b, "SELECT t%d.%s", alias,
-				   page->source->entity->id_column);
+	ea_sqlbuf_add(&b, "SELECT ");
+	ea_sqlbuf_select(&b, alias, page->source->entity->id_column, UUIDOID);
 	add_terms(&b, page, alias);
 	ea_sqlbuf_from_as(&b, page->source->entity, EA_OP_READ, alias);
 	ea_sqlbuf_addf(&b, " AND t%d.%s = ", alias,

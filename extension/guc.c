@@ -31,6 +31,9 @@ int			ea_guc_max_filter_comparisons;
 int			ea_guc_max_filter_items;
 int			ea_guc_max_like_length;
 int			ea_guc_max_operations;
+int			ea_guc_max_answer;
+int			ea_guc_max_memory;
+int			ea_guc_max_include_paths;
 int			ea_guc_online_rows;
 int			ea_guc_plan_cache_size;
 int			ea_guc_access_token_ttl;
@@ -93,6 +96,9 @@ static const struct
 	{"entityapi.login_max_delay",
 		"Longest delay, and time in which one failure is forgotten.",
 	&ea_guc_login_max_delay, 900, 1, 86400, GUC_UNIT_S},
+	{"entityapi.max_answer", "Bytes of an answer.",
+	&ea_guc_max_answer, 64 * 1024 * 1024, 64 * 1024, 512 * 1024 * 1024,
+	GUC_UNIT_BYTE},
 	{"entityapi.max_body", "Bytes of a request body below /api.",
 	&ea_guc_max_body, 1024 * 1024, 1024, 256 * 1024 * 1024, GUC_UNIT_BYTE},
 	{"entityapi.max_body_auth",
@@ -111,6 +117,8 @@ static const struct
 	&ea_guc_max_hashes, 0, 0, 1024, 0},
 	{"entityapi.max_include_depth", "Hops of one path.",
 	&ea_guc_max_include_depth, 5, 1, 20, 0},
+	{"entityapi.max_include_paths", "Paths of one include parameter.",
+	&ea_guc_max_include_paths, 64, 1, 10000, 0},
 	{"entityapi.max_included", "Included resources of one answer.",
 	&ea_guc_max_included, 10000, 1, 1000000, 0},
 	{"entityapi.max_json_depth", "Nesting of a JSON body.",
@@ -120,6 +128,9 @@ static const struct
 	{"entityapi.max_linkage",
 		"Members of a to-many relationship shown inside a resource.",
 	&ea_guc_max_linkage, 1000, 0, 1000000, 0},
+	{"entityapi.max_memory",
+		"Memory that one request may take for what it has read.",
+	&ea_guc_max_memory, 256 * 1024, 1024, INT_MAX, GUC_UNIT_KB},
 	{"entityapi.max_operations", "Operations of one atomic request.",
 	&ea_guc_max_operations, 1000, 1, 100000, 0},
 	{"entityapi.max_page_size", "Largest page a list may be asked for.",

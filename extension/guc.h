@@ -26,6 +26,9 @@ extern int	ea_guc_max_filter_comparisons;	/* 256 */
 extern int	ea_guc_max_filter_items;	/* 1000 */
 extern int	ea_guc_max_like_length; /* 256 */
 extern int	ea_guc_max_operations;	/* 1000 */
+extern int	ea_guc_max_answer;	/* bytes, 64 MiB */
+extern int	ea_guc_max_memory;	/* kB, 256 MiB */
+extern int	ea_guc_max_include_paths;	/* 64 */
 extern int	ea_guc_online_rows; /* 1: every table that has any */
 extern int	ea_guc_plan_cache_size; /* plans a backend, 256 */
 extern int	ea_guc_access_token_ttl;	/* s, 900 */

@@ -15,14 +15,12 @@
  */
 #include "postgres.h"
 
-#include "access/htup_details.h"
 #include "access/xact.h"
 #include "account.h"
 #include "audit.h"
 #include "authz.h"
+#include "bounds.h"
 #include "catalog.h"
-#include "catalog/namespace.h"
-#include "catalog/pg_proc.h"
 #include "counters.h"
 #include "credential.h"
 #include "executor/spi.h"
@@ -34,23 +32,21 @@
 #include "media.h"
 #include "message.h"
 #include "miscadmin.h"
+#include "owner.h"
+#include "pin.h"
+#include "relate.h"
 #include "router.h"
 #include "sweep.h"
 #include "trace.h"
 #include "utils/fmgrprotos.h"
-#include "utils/guc.h"
 #include "utils/memutils.h"
 #include "utils/resowner.h"
-#include "utils/syscache.h"
 #include "utils/timestamp.h"
 #include "uuid.h"
 #include "validator.h"
 #include "violation.h"
 
-PG_FUNCTION_INFO_V1(ea_sql_handle);
 PG_FUNCTION_INFO_V1(ea_sql_handle_message);
-
-#define EA_SEARCH_PATH "pg_catalog, pg_temp"
 
 static const struct
 {
@@ -245,10 +241,15 @@ serve(EaRequest *req, const char *method_name)
 	if (req->route->operation != 0)
 		ea_authz_tenant(req, req->entity->tenant_scoped);
 	req->route->handler(req);
+	ea_relate_settle(req);
 
 	/* a handler may refuse and yet keep what it wrote */
 	if (req->nproblems > 0)
 		ea_errors_write(req);
+
+	/* what describes the service is as large as the service is */
+	if (req->route->authority != EA_ANYBODY)
+		ea_bounds_answer(req, req->out->len, NULL);
 	ea_audit_keep(req);
 }
 
@@ -373,8 +374,25 @@ log_failure(EaRequest *req, const ErrorData *edata)
 			 errmsg("entityapi request %s%s%s failed: %s", req->request_id,
 					trace ? " of trace " : "", trace ? trace : "",
 					edata->message),
+			 edata->hint ? errhint("%s", edata->hint) : 0,
 			 edata->context ? errcontext("%s", edata->context) : 0,
 			 errhidestmt(true)));
+}
+
+/*
+ * The statement at which it ended may tell what the answer would have been,
+ * while nothing of the request is kept: that is for the server's log.
+ */
+static void
+throw_on(ErrorData *edata)
+{
+	if (edata->context != NULL)
+		edata->detail_log = psprintf("%s%s%s",
+									 edata->detail_log ? edata->detail_log : "",
+									 edata->detail_log ? "\n" : "",
+									 edata->context);
+	edata->context = NULL;
+	ReThrowError(edata);
 }
 
 static void
@@ -384,7 +402,7 @@ answer_error(EaRequest *req, ErrorData *edata)
 	req->nproblems > 0;
 
 	if (must_throw_on(edata))
-		ReThrowError(edata);
+		throw_on(edata);
 	if (!refused)
 	{
 		req->nproblems = 0;
@@ -493,6 +511,8 @@ answer_call(const Form *form, FunctionCallInfo fcinfo)
 	EaRequest  *volatile req = NULL;
 	volatile Datum answer = (Datum) 0;
 	bool		jit = jit_enabled;
+	bool		guest = assumed == NULL && ea_handle_door(fcinfo->flinfo);
+	EaPin		pin;
 
 	if (GetDatabaseEncoding() != PG_UTF8)
 		ereport(ERROR,
@@ -506,6 +526,8 @@ answer_call(const Form *form, FunctionCallInfo fcinfo)
 	mcxt = AllocSetContextCreate(caller, "entityapi request",
 								 ALLOCSET_DEFAULT_SIZES);
 	running = true;
+	ea_pin_begin(&pin);
+	ea_handle_settings(guest);
 
 	/* no statement of a request runs long enough to be worth compiling */
 	jit_enabled = false;
@@ -532,13 +554,13 @@ answer_call(const Form *form, FunctionCallInfo fcinfo)
 			ea_catalog_release(req->catalog);
 	}
 	PG_END_TRY();
+	ea_pin_end(&pin);
 	MemoryContextDelete(mcxt);
 	return answer;
 }
 
 /* entityapi.handle(method, target, headers, body, remote) */
-Datum
-ea_sql_handle(PG_FUNCTION_ARGS)
+EA_OWNER_FUNCTION(ea_sql_handle)
 {
 	static const Form form = {
 		ea_message_read_arguments, ea_message_write_record
@@ -559,49 +581,20 @@ write_message(EaRequest *req, FunctionCallInfo fcinfo)
 	return PointerGetDatum(ea_message_write(req));
 }
 
-/* Who owns the function that was called */
-static Oid
-owner_of(Oid function)
-{
-	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
-	Oid			owner;
-
-	if (!HeapTupleIsValid(tuple))
-		elog(ERROR, "cache lookup failed for function %u", function);
-	owner = ((Form_pg_proc) GETSTRUCT(tuple))->proowner;
-	ReleaseSysCache(tuple);
-	return owner;
-}
-
 /*
  * entityapi.handle(message)
  *
- * This is SECURITY DEFINER with a pinned search path, done by hand.  Declared,
- * the two cost every request 4 us, most of it for the path, which the shim's
- * sessions have pinned already.  If this fails, the end of the (sub)transaction
- * restores user and path.
+ * Whatever caller and path are, this is the owner's, and after an error, too.
  */
 Datum
 ea_sql_handle_message(PG_FUNCTION_ARGS)
 {
 	static const Form form = {read_message, write_message};
-	Oid			user;
-	int			context;
-	int			nest = 0;
+	EaPin		before;
 	Datum		answer;
 
-	GetUserIdAndSecContext(&user, &context);
-	SetUserIdAndSecContext(owner_of(fcinfo->flinfo->fn_oid),
-						   context | SECURITY_LOCAL_USERID_CHANGE);
-	if (strcmp(namespace_search_path, EA_SEARCH_PATH) != 0)
-	{
-		nest = NewGUCNestLevel();
-		set_config_option("search_path", EA_SEARCH_PATH, PGC_USERSET,
-						  PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
-	}
+	ea_owner_enter(&before);
 	answer = answer_call(&form, fcinfo);
-	if (nest != 0)
-		AtEOXact_GUC(true, nest);
-	SetUserIdAndSecContext(user, context);
+	ea_owner_leave(&before);
 	return answer;
 }

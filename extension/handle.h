@@ -11,8 +11,18 @@
 #define EA_HANDLE_H
 
 #include "context.h"
+#include "fmgr.h"
 
 /* Requests have this principal, whatever credential they bring; NULL ends it. */
 extern void ea_handle_assume(EaPrincipal *principal);
+
+/*
+ * Throw unless this call may be made here and now.  Returns true for callers
+ * who are not of the service's own role.  The service's role must be current.
+ */
+extern bool ea_handle_door(const FmgrInfo *function);
+
+/* Settings of the session that a request does not run with, until unpinned. */
+extern void ea_handle_settings(bool guest);
 
 #endif							/* EA_HANDLE_H */

@@ -387,23 +387,33 @@ fill_missing(EaInput *input)
 	}
 }
 
-void
-ea_input_values(EaInput *input)
+/*
+ * Each member but those whose names begin with "@", which JSON:API 1.1 wants
+ * ignored: no field is called so.
+ */
+static void
+read_members(EaInput *input, const EaJson *object, const char *name,
+			 void (*read) (EaInput *input, const EaJson *member,
+						   const char *parent))
 {
 	char	   *parent;
 
-	if (input->attributes != NULL)
+	if (object == NULL)
+		return;
+	parent = ea_errors_pointer(input->pointer, name);
+	for (EaJson *m = object->first; m; m = m->next)
 	{
-		parent = ea_errors_pointer(input->pointer, "attributes");
-		for (EaJson *m = input->attributes->first; m; m = m->next)
-			read_attribute(input, m, parent);
+		if (m->key[0] != '@')
+			read(input, m, parent);
 	}
-	if (input->relationships != NULL)
-	{
-		parent = ea_errors_pointer(input->pointer, "relationships");
-		for (EaJson *m = input->relationships->first; m; m = m->next)
-			read_relationship(input, m, parent);
-	}
+}
+
+void
+ea_input_values(EaInput *input)
+{
+	read_members(input, input->attributes, "attributes", read_attribute);
+	read_members(input, input->relationships, "relationships",
+				 read_relationship);
 	if (input->op == EA_OP_CREATE)
 		fill_missing(input);
 }
@@ -432,6 +442,7 @@ each_target(EaInput *const *inputs, int n, TargetFunction fn, void *arg)
 		{
 			EaInputField *in = &inputs[k]->fields[i];
 
+			CHECK_FOR_INTERRUPTS();
 			for (int t = 0; t < in->ntargets; t++)
 				fn(inputs[k], i, &in->targets[t], arg);
 		}
@@ -447,7 +458,16 @@ typedef struct TargetCheck
 	int			max;
 	pg_uuid_t  *seen;
 	int			nseen;
+	int			maxseen;
+	bool		written;		/* some of them will be, for the reference */
 } TargetCheck;
+
+/* The relationship is kept in the rows of its targets. */
+static bool
+is_kept_there(const EaField *field)
+{
+	return field->kind == EA_TO_MANY || field->kind == EA_TO_ONE_INVERSE;
+}
 
 static void
 collect_target(EaInput *input, int field, const EaTarget *target, void *arg)
@@ -456,6 +476,7 @@ collect_target(EaInput *input, int field, const EaTarget *target, void *arg)
 
 	if (!must_look(input, field, target, check->entity))
 		return;
+	check->written |= is_kept_there(&input->entity->fields[field]);
 	if (check->n == check->max)
 	{
 		check->max = Max(2 * check->max, 16);
@@ -471,6 +492,13 @@ target_row(void *arg, TupleTableSlot *slot)
 {
 	TargetCheck *check = arg;
 
+	/* an existing table may have lost the key that made ids unique */
+	if (check->nseen == check->maxseen)
+	{
+		check->maxseen *= 2;
+		check->seen = repalloc_huge(check->seen,
+									check->maxseen * sizeof(pg_uuid_t));
+	}
 	check->seen[check->nseen++] = *DatumGetUUIDP(slot->tts_values[0]);
 }
 
@@ -487,6 +515,23 @@ note_missing(EaInput *input, int field, const EaTarget *target, void *arg)
 					  "There is no such resource.");
 }
 
+/*
+ * No foreign key refuses a row that is only being hidden, be it by a deletion
+ * that leaves it or by a change that takes it out of a read policy.  So where
+ * rows may be hidden they are held; in the order of their ids, so that two who
+ * hold the same ones do not deadlock, and at once as what is written needs it.
+ */
+static void
+add_lock(EaSqlBuf *b, EaEntity *entity, const TargetCheck *check, int alias)
+{
+	if (!ea_sqlbuf_hides_rows(b->req, entity))
+		return;
+	if (check->n > 1)
+		ea_sqlbuf_addf(b, " ORDER BY t%d.%s", alias, entity->id_column);
+	ea_sqlbuf_addf(b, " FOR %s OF t%d", check->written ? "NO KEY UPDATE"
+				   : "SHARE", alias);
+}
+
 static void
 check_entity(EaInput *const *inputs, int n, EaEntity *entity)
 {
@@ -498,9 +543,11 @@ check_entity(EaInput *const *inputs, int n, EaEntity *entity)
 	each_target(inputs, n, collect_target, &check);
 	if (check.n == 0)
 		return;
+	check.maxseen = check.n;
 	check.seen = palloc(check.n * sizeof(pg_uuid_t));
 	ea_sqlbuf_init(&b, req);
-	ea_sqlbuf_addf(&b, "SELECT t0.%s", entity->id_column);
+	ea_sqlbuf_add(&b, "SELECT ");
+	ea_sqlbuf_select(&b, 0, entity->id_column, UUIDOID);
 	alias = ea_sqlbuf_from(&b, entity, EA_OP_READ);
 	ea_sqlbuf_add(&b, " AND ");
 	ea_sqlbuf_column(&b, alias, entity->id_column);
@@ -518,9 +565,7 @@ check_entity(EaInput *const *inputs, int n, EaEntity *entity)
 						false);
 		ea_sqlbuf_add(&b, ")");
 	}
-	/* no foreign key refuses a row that is only being hidden */
-	if (entity->soft_delete)
-		ea_sqlbuf_addf(&b, " FOR SHARE OF t%d", alias);
+	add_lock(&b, entity, &check, alias);
 	ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, target_row, &check);
 	qsort(check.seen, check.nseen, sizeof(pg_uuid_t), ea_uuid_compare);
 	each_target(inputs, n, note_missing, &check);

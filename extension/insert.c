@@ -15,6 +15,7 @@
 
 #include "catalog/pg_type.h"
 #include "insert.h"
+#include "miscadmin.h"
 #include "utils/array.h"
 #include "utils/lsyscache.h"
 #include "utils/timestamp.h"
@@ -189,6 +190,7 @@ ea_insert_rows(EaInput *const *inputs, const pg_uuid_t *ids, int n,
 
 	for (int k = 0; k < n; k++)
 	{
+		CHECK_FOR_INTERRUPTS();
 		cursor.row = &rows[k];
 		rows[k].n = 0;
 		rows[k].values = palloc(Max(ncolumns, 1) * sizeof(Datum));

@@ -15,6 +15,7 @@
 #include "postgres.h"
 
 #include "catalog/namespace.h"
+#include "held.h"
 #include "invalidate.h"
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
@@ -31,6 +32,7 @@ static uint64 generation = 1;
 static void
 relation_changed(Datum arg, Oid relid)
 {
+	ea_held_relation_changed(relid);
 	if (relid == InvalidOid)
 	{
 		generation++;
@@ -41,6 +43,10 @@ relation_changed(Datum arg, Oid relid)
 		if (watched[i] == relid)
 			generation++;
 	}
+
+	/* other declarations want other tables */
+	if (watched[WATCHED_ENTITY] == relid)
+		ea_held_all_changed();
 }
 
 void

@@ -230,7 +230,8 @@ find_invite(EaRequest *req, const EaJson *token, EaSecret *secret,
 				" JOIN entityapi.tenant t ON t.id = i.tenant_id"
 				" WHERE i.token_id = $1",
 				lengthof(types), types, values, NULL, EA_EXEC_READ, true,
-				read_invite, row);
+				EA_READER(read_invite, BYTEAOID, BOOLOID, UUIDOID, UUIDOID,
+						  TEXTOID, TEXTARRAYOID), row);
 	return row->usable && has_declared_roles(req, row);
 }
 
@@ -247,6 +248,22 @@ use_up(const InviteRow *row, TimestampTz now)
 	return ea_exec_run("UPDATE entityapi.invite SET status = 'ACCEPTED'"
 					   " WHERE id = $1 AND status = 'PENDING'"
 					   " AND expires_at > $2",
+					   lengthof(types), types, values, NULL, EA_EXEC_WRITE,
+					   true, NULL, NULL) > 0;
+}
+
+/*
+ * Hold the tenant, which may have ended or been suspended meanwhile; its end
+ * waits from here on.
+ */
+static bool
+hold_tenant(const InviteRow *row)
+{
+	static const Oid types[] = {UUIDOID};
+	Datum		values[] = {UUIDPGetDatum(&row->tenant)};
+
+	return ea_exec_run("SELECT 1 FROM entityapi.tenant WHERE id = $1"
+					   " AND status = 'ACTIVE' FOR KEY SHARE",
 					   lengthof(types), types, values, NULL, EA_EXEC_WRITE,
 					   true, NULL, NULL) > 0;
 }
@@ -336,9 +353,9 @@ ea_invite_accept(EaRequest *req)
 	ea_errors_check(req);
 
 	/* before the hash, so that one request at a time comes to it */
-	if (!use_up(&row, req->now))
+	if (!use_up(&row, req->now) || !hold_tenant(&row))
 		refuse_invite(req);
-	ea_throttle_hash(req);
+	ea_throttle_hash_new(req);
 	if (!ea_account_insert(&account, req->now, &id))
 		ea_errors_throw(req, EA_ERR_UNIQUE, EA_AT_POINTER, "/username",
 						"This username is taken.");

@@ -76,6 +76,7 @@ add_node(ReadState *state, EaJsonKind kind)
 {
 	EaJson	   *node = palloc0(sizeof(EaJson));
 
+	CHECK_FOR_INTERRUPTS();
 	node->kind = kind;
 	if (state->depth == 0)
 		state->root = node;

@@ -43,6 +43,7 @@ ea_jsonwrite_string(StringInfo buf, const char *str, int len)
 
 		if (likely(escape == 0))
 			continue;
+		CHECK_FOR_INTERRUPTS();
 		appendBinaryStringInfo(buf, run, p - run);
 		run = p + 1;
 		if (escape == 'u')

@@ -23,6 +23,7 @@
 #include "guc.h"
 #include "invalidate.h"
 #include "keyring.h"
+#include "owner.h"
 #include "utils/builtins.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
@@ -81,10 +82,10 @@ forget_keys(void)
 /*
  * Have the current keys in the ring.
  *
- * The statement takes a snapshot of its own, after its lock on the table has
- * let invalidations in: with the snapshot of the request, which may be older,
- * outdated keys could be kept as current.  The generation of before counts,
- * so that a change that arrives meanwhile leads to another reading.
+ * The statement takes a snapshot of its own: with that of the request, or of
+ * its transaction, which may be older, outdated keys could be kept as current.
+ * The generation of before counts, so that a change that arrives meanwhile
+ * leads to another reading.
  */
 static void
 load_keys(void)
@@ -97,10 +98,13 @@ load_keys(void)
 	forget_keys();
 	ea_invalidate_watch();
 	generation = ea_invalidate_generation();
-	ea_exec_run("SELECT kid, algorithm, secret, state = 'ACTIVE', retired_at"
-				" FROM entityapi.signing_key WHERE state <> 'REVOKED'"
-				" ORDER BY created_at DESC, kid DESC",
-				0, NULL, NULL, NULL, EA_EXEC_WRITE, false, add_key, &tail);
+	ea_exec_run_latest("SELECT kid, algorithm, secret, state = 'ACTIVE',"
+					   " retired_at FROM entityapi.signing_key"
+					   " WHERE state <> 'REVOKED'"
+					   " ORDER BY created_at DESC, kid DESC",
+					   0, NULL, NULL,
+					   EA_READER(add_key, TEXTOID, TEXTOID, BYTEAOID, BOOLOID,
+								 TIMESTAMPTZOID), &tail);
 	ring_generation = generation;
 }
 
@@ -197,11 +201,8 @@ ea_keyring_rotate(TimestampTz now)
 	return kid;
 }
 
-PG_FUNCTION_INFO_V1(ea_sql_rotate_signing_key);
-
 /* entityapi.rotate_signing_key() returns text */
-Datum
-ea_sql_rotate_signing_key(PG_FUNCTION_ARGS)
+EA_OWNER_FUNCTION(ea_sql_rotate_signing_key)
 {
 	MemoryContext caller = CurrentMemoryContext;
 	text	   *result;
@@ -218,15 +219,12 @@ ea_sql_rotate_signing_key(PG_FUNCTION_ARGS)
 	PG_RETURN_TEXT_P(result);
 }
 
-PG_FUNCTION_INFO_V1(ea_sql_revoke_signing_key);
-
 /*
  * entityapi.revoke_signing_key(kid text) returns boolean
  *
  * If it was the only active one, the next login makes another.
  */
-Datum
-ea_sql_revoke_signing_key(PG_FUNCTION_ARGS)
+EA_OWNER_FUNCTION(ea_sql_revoke_signing_key)
 {
 	static const Oid types[] = {TEXTOID};
 	Datum		values[] = {PG_GETARG_DATUM(0)};

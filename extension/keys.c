@@ -132,7 +132,10 @@ find_key(const EaSecret *secret, TimestampTz now, KeyRow *row)
 					   " WHERE k.token_id = $1 AND a.id = k.account_id"
 					   " AND a.kind = 'USER'",
 					   lengthof(types), types, values, NULL, EA_EXEC_READ,
-					   true, read_key, row) == 1 &&
+					   true,
+					   EA_READER(read_key, EA_ACCOUNT_TYPES, UUIDOID, BYTEAOID,
+								 BOOLOID, BOOLOID, TEXTARRAYOID, TEXTOID),
+					   row) == 1 &&
 		row->matches && row->holds && row->owner.active;
 }
 
@@ -263,7 +266,7 @@ read_attributes(EaRequest *req, const EaJson *object)
 	ea_exec_run("SELECT e.key FROM jsonb_each($1) e"
 				" WHERE $2->e.key IS DISTINCT FROM e.value",
 				lengthof(types), types, values, NULL, EA_EXEC_READ, true,
-				note_attribute, req);
+				EA_READER(note_attribute, TEXTOID), req);
 	return values[0];
 }
 
@@ -332,7 +335,6 @@ read_new_key(EaRequest *req, const EaKeySettings *settings, NewKey *key)
 	ea_errors_check(req);
 }
 
-/* The lock on the owner lets one request at a time count his keys. */
 static void
 check_limit(EaRequest *req)
 {
@@ -341,9 +343,6 @@ check_limit(EaRequest *req)
 		UUIDPGetDatum(&req->principal->account), TimestampTzGetDatum(req->now)
 	};
 
-	ea_exec_run("SELECT 1 FROM entityapi.account WHERE id = $1"
-				" FOR NO KEY UPDATE",
-				1, types, values, NULL, EA_EXEC_WRITE, true, NULL, NULL);
 	if (ea_exec_run("SELECT 1 FROM entityapi.personal_api_key"
 					" WHERE account_id = $1 AND status = 'ACTIVE'"
 					" AND (expires_at IS NULL OR expires_at > $2)",
@@ -388,13 +387,16 @@ void
 ea_keys_create(EaRequest *req)
 {
 	const EaPrincipal *principal = req->principal;
-	EaKeySettings settings = ea_keys_settings(principal->has_tenant ?
-											  &principal->tenant : NULL);
+	EaKeySettings settings;
 	NewKey		key = {0};
 	EaSecret	secret;
 	char	   *shown;
 	pg_uuid_t	id;
 
+	/* this also lets one request at a time count his keys */
+	ea_account_hold_own(req);
+	settings = ea_keys_settings(principal->has_tenant ?
+								&principal->tenant : NULL);
 	if (!settings.enabled)
 		ea_errors_throw(req, EA_ERR_FORBIDDEN, EA_AT_NONE, NULL,
 						"Personal API keys are switched off.");

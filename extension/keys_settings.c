@@ -49,7 +49,7 @@ ea_keys_settings(const pg_uuid_t *tenant)
 	ea_exec_run("SELECT " EA_KEYS_ENABLED("$1") ", "
 				EA_KEYS_NON_EXPIRING("$1"),
 				lengthof(types), types, values, isnull, EA_EXEC_WRITE, true,
-				read_effective, &settings);
+				EA_READER(read_effective, BOOLOID, BOOLOID), &settings);
 	return settings;
 }
 
@@ -96,7 +96,7 @@ show_tenant(EaRequest *req, const pg_uuid_t *tenant)
 				" FROM entityapi.personal_api_key_setting"
 				" WHERE tenant_id = $1",
 				lengthof(types), types, values, NULL, EA_EXEC_WRITE, true,
-				read_own, &row);
+				EA_READER(read_own, BOOLOID, BOOLOID), &row);
 	appendStringInfoChar(req->out, '{');
 	write_setting(req->out, "enabled", row.enabled);
 	write_setting(req->out, "allowNonExpiring", row.allow_non_expiring);

@@ -16,7 +16,6 @@
 #include "access/visibilitymap.h"
 #include "access/xact.h"
 #include "catalog/pg_am.h"
-#include "catalog/pg_type.h"
 #include "compat.h"
 #include "executor/executor.h"
 #include "keyscan.h"
@@ -149,15 +148,19 @@ read_columns(EaKeyScan *scan, List *targets, int varno)
 
 /*
  * A btree stores the columns of an index-only scan as the table has them,
- * names excepted.
+ * names excepted: the type says so, and nothing is read by another one.
  */
 static bool
 returns_columns(EaKeyScan *scan, Relation index)
 {
 	for (int i = 0; i < scan->ncolumns; i++)
 	{
-		if (TupleDescAttr(RelationGetDescr(index),
-						  scan->columns[i] - 1)->atttypid == CSTRINGOID)
+		int			n = scan->columns[i] - 1;
+		AttrNumber	column = index->rd_index->indkey.values[n];
+
+		if (column < 1 ||
+			TupleDescAttr(RelationGetDescr(index), n)->atttypid !=
+			get_atttype(index->rd_index->indrelid, column))
 			return false;
 	}
 	return true;

@@ -14,6 +14,7 @@
 #include "postgres.h"
 
 #include "account.h"
+#include "bounds.h"
 #include "catalog/pg_type.h"
 #include "jsonwrite.h"
 #include "listing.h"
@@ -183,11 +184,24 @@ start(EaSqlBuf *b, EaRequest *req, const pg_uuid_t *scope)
 	ea_sqlbuf_add(b, "SELECT ");
 }
 
+/* The type that a column is read by. */
+static Oid
+column_type(const EaListColumn *column)
+{
+	if (column->kind == EA_LIST_STRINGS)
+		return TEXTARRAYOID;
+	return column->kind == EA_LIST_OBJECT ? TEXTOID :
+		ea_types_find(type_names[column->kind])->oid;
+}
+
 static void
 add_columns(EaSqlBuf *b, const EaListing *listing)
 {
 	for (int i = 0; i < listing->ncolumns; i++)
+	{
 		ea_sqlbuf_addf(b, "%s%s", i > 0 ? ", " : "", listing->columns[i].sql);
+		ea_sqlbuf_reads(b, column_type(&listing->columns[i]));
+	}
 	ea_sqlbuf_addf(b, " FROM %s", listing->from);
 }
 
@@ -208,8 +222,8 @@ write_strings(StringInfo out, Datum array)
 
 typedef struct RowWriter
 {
+	EaRequest  *req;
 	const EaListing *listing;
-	StringInfo	out;
 	bool		open;			/* the record is left without its brace */
 	int			rows;
 } RowWriter;
@@ -218,8 +232,9 @@ static void
 write_row(void *arg, TupleTableSlot *slot)
 {
 	RowWriter  *writer = arg;
-	StringInfo	out = writer->out;
+	StringInfo	out = writer->req->out;
 
+	ea_bounds_answer(writer->req, out->len, "page[size]");
 	if (writer->rows++ > 0)
 		appendStringInfoChar(out, ',');
 	appendStringInfoChar(out, '{');
@@ -247,7 +262,7 @@ ea_listing_record(EaRequest *req, const EaListing *listing,
 				  const pg_uuid_t *scope, const pg_uuid_t *id,
 				  const char *extra, const char *value)
 {
-	RowWriter	writer = {listing, req->out, true, 0};
+	RowWriter	writer = {req, listing, true, 0};
 	EaSqlBuf	b;
 
 	start(&b, req, scope);
@@ -284,6 +299,7 @@ count_records(EaRequest *req, const EaListing *listing,
 		return before + rows;
 	start(&b, req, scope);
 	ea_sqlbuf_addf(&b, "pg_catalog.count(*) FROM %s", listing->from);
+	ea_sqlbuf_reads(&b, INT8OID);
 	add_filter(&b, listing, query);
 	ea_sqlbuf_run(&b, EA_EXEC_READ, false, read_count, &count);
 	return count;
@@ -302,7 +318,7 @@ ea_listing_page(EaRequest *req, const EaListing *listing,
 {
 	EaQuery    *query = ea_params_read(req, EA_TAKES_LIST);
 	StringInfo	out = req->out;
-	RowWriter	writer = {listing, out, false, 0};
+	RowWriter	writer = {req, listing, false, 0};
 	EaSqlBuf	b;
 
 	ea_jsonwrite_lit(out, "{\"data\":[");

@@ -20,6 +20,7 @@
 #include "password.h"
 #include "session.h"
 #include "throttle.h"
+#include "utils/array.h"
 #include "utils/builtins.h"
 #include "uuid.h"
 
@@ -78,7 +79,7 @@ void
 ea_manage_insert_user(EaRequest *req, const EaNewAccount *account,
 					  const char *pointer, pg_uuid_t *id)
 {
-	ea_throttle_hash(req);
+	ea_throttle_hash_new(req);
 	if (!ea_account_insert(account, req->now, id))
 		ea_errors_throw(req, EA_ERR_UNIQUE, EA_AT_POINTER, pointer,
 						"This username is taken.");
@@ -136,6 +137,14 @@ static const EaMemberRule role_rules[] = {
 
 const EaBodyForm ea_manage_roles_form = EA_BODY_FORM(role_rules);
 
+/* The row's array outlives its slot. */
+static void
+read_roles(void *arg, TupleTableSlot *slot)
+{
+	*(Datum *) arg =
+		PointerGetDatum(DatumGetArrayTypePCopy(slot->tts_values[0]));
+}
+
 /* PUT /manage/tenants/{id}/users/{uid}/roles */
 void
 ea_manage_set_roles(EaRequest *req)
@@ -144,25 +153,29 @@ ea_manage_set_roles(EaRequest *req)
 	const EaJson *body = ea_context_json(req);
 	const EaJson *roles = ea_body_member(body, "roles", EA_JSON_ARRAY);
 	Datum		values[lengthof(types)];
+	Datum		held;
 	pg_uuid_t	ids[2];
 
 	ea_manage_tenant(req, &ids[0]);
 	ea_manage_id(req, 1, &ids[1]);
-	require_row(req,
-				"SELECT 1 FROM entityapi.account WHERE tenant_id = $1"
-				" AND id = $2 AND kind = 'USER' FOR NO KEY UPDATE", 2, ids);
-	ea_body_check(req, body, "", role_rules, lengthof(role_rules));
-	if (roles != NULL)
-		values[2] = ea_account_roles(req, roles, "/roles");
-	ea_errors_check(req);
-
+	ea_account_hold_declarations(req);
 	values[0] = UUIDPGetDatum(&ids[0]);
 	values[1] = UUIDPGetDatum(&ids[1]);
+	if (ea_exec_run("SELECT roles FROM entityapi.account WHERE tenant_id = $1"
+					" AND id = $2 AND kind = 'USER' FOR NO KEY UPDATE",
+					2, types, values, NULL, EA_EXEC_WRITE, true,
+					EA_READER(read_roles, TEXTARRAYOID), &held) == 0)
+		ea_manage_not_found(req);
+	ea_body_check(req, body, "", role_rules, lengthof(role_rules));
+	if (roles != NULL)
+		values[2] = ea_account_roles(req, roles, "/roles", held);
+	ea_errors_check(req);
+
 	ea_exec_run("SELECT array_to_json(roles)::text,"
 				" array_to_json($3)::text FROM entityapi.account"
 				" WHERE tenant_id = $1 AND id = $2",
 				lengthof(types), types, values, NULL, EA_EXEC_WRITE, true,
-				note_roles, req);
+				EA_READER(note_roles, TEXTOID, TEXTOID), req);
 	ea_exec_run("UPDATE entityapi.account SET roles = $3"
 				" WHERE tenant_id = $1 AND id = $2",
 				lengthof(types), types, values, NULL, EA_EXEC_WRITE, true,
@@ -198,6 +211,8 @@ read_state(void *arg, TupleTableSlot *slot)
 	state->status = text_or_null(slot, 2);
 	state->attributes = text_or_null(slot, 3);
 	state->profile = text_or_null(slot, 4);
+	state->roles =
+		PointerGetDatum(DatumGetArrayTypePCopy(slot->tts_values[5]));
 }
 
 /* Write it.  A temporary password has to be changed at the next login. */
@@ -216,7 +231,7 @@ store_state(EaRequest *req, const pg_uuid_t *id, const EaAccountState *state)
 
 	if (state->password != NULL)
 	{
-		ea_throttle_hash(req);
+		ea_throttle_hash_new(req);
 		texts[5] = ea_password_hash(state->password,
 									strlen(state->password));
 	}
@@ -238,11 +253,11 @@ store_state(EaRequest *req, const pg_uuid_t *id, const EaAccountState *state)
 
 static const EaMemberRule change_rules[] = {
 	{"email", EA_JSON_STRING, false, "'maxLength':254"},
-	{"status", EA_JSON_STRING, false, "'enum':['ACTIVE','DISABLED',null]"},
-	{"securityAttributes", EA_JSON_OBJECT, false},
-	{"profile", EA_JSON_OBJECT, false},
+	{"status", EA_JSON_STRING, false, "'enum':['ACTIVE','DISABLED']", true},
+	{"securityAttributes", EA_JSON_OBJECT, false, NULL, true},
+	{"profile", EA_JSON_OBJECT, false, NULL, true},
 	{"temporaryPassword", EA_JSON_STRING, false,
-	"'format':'password','minLength':12,'maxLength':128"}
+	"'format':'password','minLength':12,'maxLength':128", true}
 };
 
 const EaBodyForm ea_manage_user_change_form = EA_BODY_FORM(change_rules);
@@ -262,12 +277,15 @@ ea_manage_update_user(EaRequest *req)
 	ea_manage_id(req, 1, &ids[1]);
 	values[0] = UUIDPGetDatum(&ids[0]);
 	values[1] = UUIDPGetDatum(&ids[1]);
+	if (ea_body_member(body, "securityAttributes", EA_JSON_OBJECT) != NULL)
+		ea_account_hold_declarations(req);
 	if (ea_exec_run("SELECT username_key, email, status,"
-					" security_attributes::text, profile::text"
+					" security_attributes::text, profile::text, roles"
 					" FROM entityapi.account WHERE tenant_id = $1"
 					" AND id = $2 AND kind = 'USER' FOR NO KEY UPDATE",
 					lengthof(types), types, values, NULL, EA_EXEC_WRITE, true,
-					read_state, &before) == 0)
+					EA_READER(read_state, TEXTOID, TEXTOID, TEXTOID, TEXTOID,
+							  TEXTOID, TEXTARRAYOID), &before) == 0)
 		ea_manage_not_found(req);
 	ea_body_check(req, body, "", change_rules, lengthof(change_rules));
 	after = before;

@@ -125,7 +125,8 @@ insert_tenant(EaRequest *req, NewTenant *tenant)
 	ea_exec_run("SELECT coalesce(bool_or(name = $1), false),"
 				" coalesce(bool_or(slug = $2), false)"
 				" FROM entityapi.tenant WHERE name = $1 OR slug = $2",
-				2, types, values, NULL, EA_EXEC_WRITE, true, note_taken, req);
+				2, types, values, NULL, EA_EXEC_WRITE, true,
+				EA_READER(note_taken, BOOLOID, BOOLOID), req);
 
 	/* what was in the way may be gone by now, but it was */
 	if (req->nproblems == 0)
@@ -285,9 +286,9 @@ store_state(EaRequest *req, const pg_uuid_t *id, const TenantState *state)
 }
 
 static const EaMemberRule change_rules[] = {
-	{"name", EA_JSON_STRING, false, "'minLength':1"},
-	{"status", EA_JSON_STRING, false, "'enum':['ACTIVE','SUSPENDED',null]"},
-	{"attributes", EA_JSON_OBJECT, false}
+	{"name", EA_JSON_STRING, false, "'minLength':1", true},
+	{"status", EA_JSON_STRING, false, "'enum':['ACTIVE','SUSPENDED']", true},
+	{"attributes", EA_JSON_OBJECT, false, NULL, true}
 };
 
 const EaBodyForm ea_manage_tenant_change_form = EA_BODY_FORM(change_rules);
@@ -312,7 +313,7 @@ ea_manage_update_tenant(EaRequest *req)
 					" FROM entityapi.tenant WHERE id = $1"
 					" AND status <> 'DELETED' FOR NO KEY UPDATE",
 					lengthof(types), types, values, NULL, EA_EXEC_WRITE, true,
-					read_state, &before) == 0)
+					EA_READER(read_state, TEXTOID, TEXTOID, TEXTOID), &before) == 0)
 		ea_manage_not_found(req);
 	ea_body_check(req, body, "", change_rules, lengthof(change_rules));
 	after = before;
@@ -360,7 +361,7 @@ ea_manage_delete_tenant(EaRequest *req)
 	if (ea_exec_run("SELECT name, slug, status FROM entityapi.tenant"
 					" WHERE id = $1 AND status <> 'DELETED' FOR UPDATE",
 					1, types, values, NULL, EA_EXEC_WRITE, true,
-					note_end, req) == 0)
+					EA_READER(note_end, TEXTOID, TEXTOID, TEXTOID), req) == 0)
 		ea_manage_not_found(req);
 	ea_exec_run("UPDATE entityapi.tenant SET status = 'DELETED',"
 				" name = pg_catalog.chr(1) || id, slug = '.' || id,"

@@ -25,16 +25,17 @@
 #include "manifest.h"
 #include "miscadmin.h"
 #include "openapi.h"
+#include "owner.h"
+#include "turn.h"
 #include "utils/builtins.h"
-#include "utils/fmgrprotos.h"
 #include "utils/jsonb.h"
 #include "uuid.h"
 
-/* Key of the advisory lock that serialises changes of the declarations. */
-#define APPLY_LOCK INT64CONST(0x656e746974796170)
-
 /* How long one change waits for another, in milliseconds. */
 #define APPLY_WAIT 5000
+
+/* The effect of what changes in the declarations and in no table. */
+#define DECLARED "declaration"
 
 /* What is applied at present. */
 typedef struct Stored
@@ -62,8 +63,6 @@ typedef struct Wanted
 	List	   *trees;
 	bool		changed;
 } Wanted;
-
-PG_FUNCTION_INFO_V1(ea_sql_apply_manifest);
 
 static void
 run(const char *sql, int nargs, Oid *types, Datum *values)
@@ -126,7 +125,7 @@ load_stored(Stored *stored)
 		stored->trees = lappend(stored->trees, parse_definition(definition));
 		stored->texts = lappend(stored->texts, definition);
 	}
-	stored->pending = ea_ddl_load_pending();
+	stored->pending = ea_ddl_load_pending(stored->trees);
 }
 
 static char *
@@ -346,6 +345,30 @@ plan_tables(EaManifest *m, Stored *stored, Wanted *wanted, EaNameMap *allowed,
 	return ea_ddl_plan(m, &from, &to, allowed, steps);
 }
 
+/*
+ * The differences that take no statement: as such, each a comment, that come
+ * after the others.
+ */
+static List *
+list_changes(Stored *stored, Wanted *wanted)
+{
+	EaManifestState before = {stored->service_tree, stored->trees};
+	EaManifestState after = {parse_definition(wanted->service), wanted->trees};
+	List	   *statements = NIL;
+	ListCell   *lc;
+
+	foreach(lc, ea_manifest_changes(&before, &after))
+	{
+		EaDdlStatement *statement = palloc0(sizeof(EaDdlStatement));
+
+		statement->sql = psprintf("-- %s", (char *) lfirst(lc));
+		statement->effect = DECLARED;
+		statement->rows = -1;
+		statements = lappend(statements, statement);
+	}
+	return statements;
+}
+
 static EaNameMap *
 read_allowed(Datum array)
 {
@@ -367,8 +390,7 @@ lock_declarations(void)
 	ea_ddl_limit_waits(APPLY_WAIT);
 	PG_TRY();
 	{
-		DirectFunctionCall1(pg_advisory_xact_lock_int8,
-							Int64GetDatum(APPLY_LOCK));
+		ea_turn_take(EA_TURN_DECLARATIONS, true);
 	}
 	PG_CATCH();
 	{
@@ -412,12 +434,15 @@ return_statement(ReturnSetInfo *rsinfo, int step,
  *
  * Makes the documents the whole declared state.  Returns the statements, in
  * order, that this took, or with dry_run would take, and what they do to
- * those who use the tables; none when nothing is to be done.  The deferred
- * ones are left to be run afterwards, from entityapi.pending_steps.
+ * those who use the tables, then as comments what changes in the declarations
+ * only; none when nothing is to be done.  The deferred
+ * ones are left to be run afterwards, by entityapi-shim apply.
  *
  * Refuses with JA400 and all faults as DETAIL; with 55P03 when the tables are
  * in use for longer than entityapi.apply_lock_timeout.
  */
+PG_FUNCTION_INFO_V1(ea_sql_apply_manifest);
+
 Datum
 ea_sql_apply_manifest(PG_FUNCTION_ARGS)
 {
@@ -430,6 +455,7 @@ ea_sql_apply_manifest(PG_FUNCTION_ARGS)
 	Wanted		wanted;
 	List	   *statements;
 	List	   *steps;
+	EaPin		caller;
 	ListCell   *lc;
 
 	for (int i = 0; i < 3; i++)
@@ -442,6 +468,7 @@ ea_sql_apply_manifest(PG_FUNCTION_ARGS)
 	InitMaterializedSRF(fcinfo, 0);
 	documents = PG_GETARG_JSONB_P(0);
 
+	ea_owner_confine(&caller);
 	SPI_connect();
 	source = JsonbToCString(NULL, &documents->root, VARSIZE(documents));
 	m = ea_manifest_read(source, strlen(source));
@@ -466,8 +493,10 @@ ea_sql_apply_manifest(PG_FUNCTION_ARGS)
 	if (!PG_GETARG_BOOL(1))
 		ea_openapi_store();
 
+	statements = list_concat(statements, list_changes(&stored, &wanted));
 	foreach(lc, statements)
 		return_statement(rsinfo, foreach_current_index(lc) + 1, lfirst(lc));
 	SPI_finish();
+	ea_owner_leave(&caller);
 	return (Datum) 0;
 }

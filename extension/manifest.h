@@ -196,7 +196,7 @@ typedef struct EaDeclService
 	int			tenancy;		/* 0: POOL, 1: SINGLE */
 	char	   *schema;
 	List	   *default_roles;
-	bool		tenant_admin_bypass;
+	const EaJson *tenant_admin_bypass;	/* true if it is left out */
 	const EaJson *audit;
 	bool		audit_entities;
 	bool		audit_identity;
@@ -212,12 +212,14 @@ typedef struct EaManifest
 	List	   *policies;
 	List	   *hooks;
 	List	   *role_names;		/* of char *, in order */
+	List	   *super_roles;	/* those that only a SuperAdmin assigns */
 	EaDeclService service;
 	EaNameMap  *by_document;	/* Kind/Name */
 	EaNameMap  *by_entity;
 	EaNameMap  *by_one_of;
 	EaNameMap  *by_policy;
 	EaNameMap  *by_role;
+	EaNameMap  *by_super_role;
 	EaNameMap  *by_attribute;
 	int			nfaults;
 	StringInfoData faults;		/* members of a JSON array */
@@ -363,6 +365,19 @@ extern void ea_manifest_check_lifetime(EaManifest *m, const char *label,
  */
 extern List *ea_manifest_check_assigned(EaManifest *m, const EaJson *stored,
 										EaNameMap *allowed);
+
+/* in manifest_changes.c */
+
+/* Definitions, as trees. */
+typedef struct EaManifestState
+{
+	const EaJson *service;		/* NULL: there is none yet */
+	List	   *entities;
+} EaManifestState;
+
+/* What differs and is not seen in tables: lines (char *), for people. */
+extern List *ea_manifest_changes(const EaManifestState *before,
+								 const EaManifestState *after);
 
 /* in manifest_compile.c */
 

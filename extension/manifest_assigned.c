@@ -16,14 +16,30 @@
  */
 #include "postgres.h"
 
+#include "catalog/namespace.h"
 #include "ddl.h"
 #include "errors.h"
 #include "jsonwrite.h"
 #include "lib/stringinfo.h"
 #include "manifest.h"
+#include "storage/lmgr.h"
 #include "utils/builtins.h"
+#include "utils/lsyscache.h"
 
 #define ACCOUNTS "entityapi.account"
+
+/*
+ * Nobody is given anything from here on: requests that know the declarations
+ * of before wait, and start again (ea_account_hold_declarations).  The lock is
+ * on the table of the declarations, as logins write accounts, too.
+ */
+static void
+stop_giving(void)
+{
+	LockRelationOid(get_relname_relid("service",
+									  get_namespace_oid("entityapi", false)),
+					ShareRowExclusiveLock);
+}
 
 /* A declaration of the service that accounts lean on. */
 typedef struct Taken
@@ -94,6 +110,7 @@ check_role(Taken *taken, const char *role)
 
 	if (ea_names_map_get(taken->m->by_role, role) != NULL)
 		return;
+	stop_giving();
 	take_away(taken, role, NULL, psprintf("%s = ANY (roles)", quoted),
 			  psprintf("roles = array_remove(roles, %s)", quoted),
 			  "the role");
@@ -152,6 +169,8 @@ check_attribute(Taken *taken, const EaJson *before)
 
 		if (strcmp(declared->key, name) != 0)
 			continue;
+		if (strcmp(fitting(declared), fitting(before)) != 0)
+			stop_giving();
 		take_away(taken, name,
 				  ea_names_map_get(taken->m->by_attribute, name),
 				  psprintf("EXISTS (SELECT 1 FROM (SELECT security_attributes -> %s) x (v) WHERE v IS NOT NULL AND NOT (%s))",
@@ -159,6 +178,7 @@ check_attribute(Taken *taken, const EaJson *before)
 				  "a value that does not fit any more of");
 		return;
 	}
+	stop_giving();
 	take_away(taken, name, NULL, psprintf("security_attributes ? %s", quoted),
 			  change, "a value of");
 }

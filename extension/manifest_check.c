@@ -17,12 +17,34 @@
 #include "errors.h"
 #include "manifest.h"
 #include "miscadmin.h"
+#include "udf.h"
 #include "utils/builtins.h"
 
 #define MOST_COLUMNS 1500		/* PostgreSQL's limit is 1600 */
 
 static const char *const system_columns[] =
 {"tenant_id", "id", "version", "created_at", "updated_at", "deleted_at"};
+
+/*
+ * What all tenants share is written by nobody whom one of them appoints: a
+ * TenantAdmin gives himself any other role.
+ */
+static void
+check_reach(EaManifest *m, EaDeclEntity *entity, const char *pointer,
+			const char *role)
+{
+	bool		everybody = strcmp(role, "*") == 0;
+
+	if (entity->tenant_scoped ||
+		ea_names_map_get(m->by_super_role, role) != NULL ||
+		(!everybody && ea_names_map_get(m->by_role, role) == NULL))
+		return;
+	ea_manifest_fault(m, entity->document->label, pointer,
+					  everybody ?
+					  "name a role that is declared with assignableBy: superAdmin" :
+					  "declare the role with assignableBy: superAdmin, or make the entity tenantScoped",
+					  "\"%s\" would write what all tenants share", role);
+}
 
 static void
 check_permissions(EaManifest *m, EaDeclEntity *entity)
@@ -36,7 +58,9 @@ check_permissions(EaManifest *m, EaDeclEntity *entity)
 		const char *pointer = ea_errors_pointer("/spec/permissions",
 												json->key);
 
-		ea_manifest_operations(m, label, pointer, json);
+		if ((ea_manifest_operations(m, label, pointer, json) &
+			 ~EA_OP_READ) != 0)
+			check_reach(m, entity, pointer, json->key);
 		if (strcmp(json->key, "*") == 0 ||
 			ea_names_map_get(m->by_role, json->key) != NULL)
 			continue;
@@ -106,14 +130,18 @@ check_field(EaManifest *m, EaDeclField *field, EaNameMap *renamed)
 	const char *label = field->entity->document->label;
 	EaDeclField *still = field->renamed_from == NULL ? NULL :
 		ea_names_map_get(field->entity->by_name, field->renamed_from);
+	const char *writers = ea_errors_pointer(field->pointer, "writeRoles");
+	ListCell   *lc;
 
 	ea_manifest_check_keys(m, field);
 	ea_manifest_check_roles(m, label,
 							ea_errors_pointer(field->pointer, "readRoles"),
 							field->read_roles);
-	ea_manifest_check_roles(m, label,
-							ea_errors_pointer(field->pointer, "writeRoles"),
-							field->write_roles);
+	ea_manifest_check_roles(m, label, writers, field->write_roles);
+	foreach(lc, field->write_roles)
+		check_reach(m, field->entity,
+					ea_errors_index(writers, foreach_current_index(lc)),
+					lfirst(lc));
 	ea_manifest_check_lifetime(m, label, field->pointer,
 							   field->since, field->removed_in);
 	if (field->type != NULL)
@@ -359,6 +387,22 @@ is_function_name(const char *name)
 	return dots == 1 && name[strlen(name) - 1] != '.';
 }
 
+/* As the role that will call it, which runs this, too. */
+static void
+check_hook_function(EaManifest *m, const char *label, const char *name)
+{
+	const char *dot = strchr(name, '.');
+	const char *why = ea_udf_fault(pnstrdup(name, dot - name), dot + 1,
+								   GetUserId());
+
+	if (why != NULL)
+		ea_manifest_fault(m, label, "/spec/function",
+						  psprintf("CREATE FUNCTION %s(jsonb) RETURNS jsonb, granted to %s",
+								   name, GetUserNameFromId(GetUserId(), false)),
+						  "the function \"%s\" cannot be called: %s",
+						  name, why);
+}
+
 static void
 check_hook(EaManifest *m, EaDeclHook *hook)
 {
@@ -394,6 +438,8 @@ check_hook(EaManifest *m, EaDeclHook *hook)
 	if (hook->function && !is_function_name(hook->function))
 		ea_manifest_fault(m, label, "/spec/function", NULL,
 						  "must be schema.name");
+	else if (hook->function)
+		check_hook_function(m, label, hook->function);
 }
 
 void

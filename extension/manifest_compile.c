@@ -461,13 +461,14 @@ ea_manifest_compile_service(EaManifest *m, int revision,
 	StringInfoData buf;
 
 	list_sort(m->role_names, compare_names);
+	list_sort(m->super_roles, compare_names);
 	list_sort(service->attributes, compare_keys);
 	initStringInfo(&buf);
 	appendStringInfoChar(&buf, '{');
 	write_number(&buf, "revision", revision);
 	write_string(&buf, "tenancy", service->tenancy == 1 ? "SINGLE" : "POOL");
 	write_string(&buf, "singleTenant", single_tenant);
-	write_true(&buf, "tenantAdminBypass", service->tenant_admin_bypass);
+	write_tree(&buf, "tenantAdminBypass", service->tenant_admin_bypass);
 	write_names(&buf, "defaultRoles", service->default_roles);
 	ea_jsonwrite_key(&buf, "audit");
 	appendStringInfoChar(&buf, '{');
@@ -482,6 +483,7 @@ ea_manifest_compile_service(EaManifest *m, int revision,
 		ea_jsonwrite_lit(&buf,
 						 ",\"versions\":[{\"number\":1,\"status\":\"ACTIVE\"}]");
 	write_names(&buf, "roles", m->role_names);
+	write_names(&buf, "superRoles", m->super_roles);
 	write_keyed(&buf, "securityAttributes", "name", false,
 				service->attributes);
 	appendStringInfoChar(&buf, '}');

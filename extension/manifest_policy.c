@@ -245,15 +245,21 @@ ea_manifest_check_policies(EaManifest *m)
 	foreach(lc, m->policies)
 	{
 		EaDeclPolicy *policy = lfirst(lc);
+		EaPolicy   *tree;
 		EaPolicyFault fault;
 
 		if (!policy->used)
 			ea_manifest_fault(m, policy->document->label, "/metadata/name",
 							  "name it under policies of an entity",
 							  "the policy is used by no entity");
-		if (policy->expression != NULL && *policy->expression != '\0' &&
-			ea_policy_parse(policy->expression, &fault) == NULL)
+		if (policy->expression == NULL || *policy->expression == '\0')
+			continue;
+		tree = ea_policy_parse(policy->expression, &fault);
+		if (tree == NULL)
 			note_fault(m, policy, &fault, "");
+		else
+			ea_policy_warn_profile(tree, psprintf("policy \"%s\"",
+												  policy->name));
 	}
 	foreach(lc, m->entities)
 	{

@@ -430,6 +430,7 @@ ea_manifest_read(const char *source, int len)
 	m->by_one_of = ea_names_map_create(16);
 	m->by_policy = ea_names_map_create(16);
 	m->by_role = ea_names_map_create(16);
+	m->by_super_role = ea_names_map_create(16);
 	m->by_attribute = ea_names_map_create(16);
 	m->service.schema = "app";
 	m->service.audit_entities = m->service.audit_identity = true;

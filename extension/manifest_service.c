@@ -31,7 +31,7 @@ static const EaKey service_keys[] =
 	{"tenancy", EA_KEY_CHOICE, 0, offsetof(EaDeclService, tenancy), tenancies},
 	{"schema", EA_KEY_STRING, 0, offsetof(EaDeclService, schema)},
 	{"defaultRoles", EA_KEY_NAMES, 0, offsetof(EaDeclService, default_roles)},
-	{"tenantAdminBypass", EA_KEY_BOOL, 0,
+	{"tenantAdminBypass", EA_KEY_VALUE, 0,
 	offsetof(EaDeclService, tenant_admin_bypass)},
 	{"audit", EA_KEY_OBJECT, 0, offsetof(EaDeclService, audit)},
 };
@@ -69,14 +69,20 @@ static const EaKey attribute_keys[] =
 	{"description", EA_KEY_TEXT, 0, offsetof(Attribute, description)},
 };
 
+/* Who gives a role to accounts; in the order of Role.assignable_by. */
+static const char *const assigners[] = {"tenantAdmin", "superAdmin", NULL};
+
 typedef struct Role
 {
 	char	   *description;
+	int			assignable_by;
 } Role;
 
 static const EaKey role_keys[] =
 {
 	{"description", EA_KEY_TEXT, 0, offsetof(Role, description)},
+	{"assignableBy", EA_KEY_CHOICE, 0, offsetof(Role, assignable_by),
+	assigners},
 };
 
 /* A letter first, then letters, digits and _ - . */
@@ -115,7 +121,14 @@ read_role(EaManifest *m, EaDeclDocument *doc, const char *pointer,
 		ea_manifest_fault(m, doc->label, pointer, NULL,
 						  "role \"%s\" is declared twice", json->key);
 	else
+	{
 		m->role_names = lappend(m->role_names, json->key);
+		if (role.assignable_by == 1)
+		{
+			m->super_roles = lappend(m->super_roles, json->key);
+			ea_names_map_put(m->by_super_role, json->key, doc);
+		}
+	}
 }
 
 /* Does a value have the type of a security attribute? */
@@ -226,6 +239,12 @@ read_service(EaManifest *m, EaDeclDocument *doc)
 		ea_manifest_keys(m, doc->label, "/spec/audit", service->audit,
 						 audit_keys, lengthof(audit_keys), service);
 
+	if (service->tenant_admin_bypass &&
+		service->tenant_admin_bypass->kind != EA_JSON_BOOL)
+		ea_manifest_fault(m, doc->label, "/spec/tenantAdminBypass", NULL,
+						  "must be true or false, not %s",
+						  ea_jsonread_kind(service->tenant_admin_bypass));
+
 	schema = service->schema;
 	if (strspn(schema, "abcdefghijklmnopqrstuvwxyz0123456789_") !=
 		strlen(schema) || !isalpha((unsigned char) *schema) ||
@@ -313,6 +332,27 @@ ea_manifest_check_roles(EaManifest *m, const char *label,
 	}
 }
 
+/* New users of tenants get these, whoever makes them. */
+static void
+check_default_roles(EaManifest *m)
+{
+	const char *label = m->service.document->label;
+	ListCell   *lc;
+
+	ea_manifest_check_roles(m, label, "/spec/defaultRoles",
+							m->service.default_roles);
+	foreach(lc, m->service.default_roles)
+	{
+		if (ea_names_map_get(m->by_super_role, lfirst(lc)) != NULL)
+			ea_manifest_fault(m, label,
+							  ea_errors_index("/spec/defaultRoles",
+											  foreach_current_index(lc)),
+							  "leave it out, or let tenantAdmin assign it",
+							  "role \"%s\" is assigned by the SuperAdmin only",
+							  (char *) lfirst(lc));
+	}
+}
+
 static int
 compare_versions(const ListCell *a, const ListCell *b)
 {
@@ -327,9 +367,7 @@ ea_manifest_check_service(EaManifest *m)
 {
 	list_sort(m->service.versions, compare_versions);
 	if (m->service.document)
-		ea_manifest_check_roles(m, m->service.document->label,
-								"/spec/defaultRoles",
-								m->service.default_roles);
+		check_default_roles(m);
 }
 
 static bool

@@ -9,6 +9,8 @@
  */
 #include "postgres.h"
 
+#include <sys/socket.h>
+
 #include "access/htup_details.h"
 #include "funcapi.h"
 #include "jsonwrite.h"
@@ -18,6 +20,7 @@
 #include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
+#include "utils/inet.h"
 #include "utils/jsonb.h"
 
 /* Headers with this prefix tell the shim something, and go no further. */
@@ -33,6 +36,33 @@ static const struct
 	{"etag", "ETag"},
 	{"www-authenticate", "WWW-Authenticate"}
 };
+
+/*
+ * The client's address.  One of IPv4 that is written as one of IPv6, as
+ * systems do that listen for both (RFC 4291, section 2.5.5.2), is the one of
+ * IPv4 from here on: otherwise all clients would be one network.
+ */
+static void
+take_remote(EaRequest *req, Datum remote)
+{
+	static const unsigned char mapped[12] = {[10] = 0xff, [11] = 0xff};
+	inet	   *address = DatumGetInetPP(remote);
+
+	if (ip_family(address) == PGSQL_AF_INET6 &&
+		ip_bits(address) >= BITS_PER_BYTE * sizeof(mapped) &&
+		memcmp(ip_addr(address), mapped, sizeof(mapped)) == 0)
+	{
+		inet	   *plain = palloc0(sizeof(inet));
+
+		ip_family(plain) = PGSQL_AF_INET;
+		ip_bits(plain) = ip_bits(address) - BITS_PER_BYTE * sizeof(mapped);
+		memcpy(ip_addr(plain), ip_addr(address) + sizeof(mapped), 4);
+		SET_INET_VARSIZE(plain);
+		address = plain;
+	}
+	req->remote = DatumGetCString(DirectFunctionCall1(inet_out,
+													  InetPGetDatum(address)));
+}
 
 /* -------- as SQL has it -------- */
 
@@ -117,8 +147,7 @@ ea_message_read_arguments(EaRequest *req, FunctionCallInfo fcinfo)
 		req->body_len = VARSIZE_ANY_EXHDR(body);
 	}
 	if (!PG_ARGISNULL(4))
-		req->remote = DatumGetCString(DirectFunctionCall1(inet_out,
-														  PG_GETARG_DATUM(4)));
+		take_remote(req, PG_GETARG_DATUM(4));
 	return text_to_cstring(PG_GETARG_TEXT_PP(0));
 }
 
@@ -231,10 +260,8 @@ ea_message_read(EaRequest *req, bytea *message)
 	req->target = take_word(&p, ' ');
 	remote = take_word(&p, '\n');
 	if (strcmp(remote, "-") != 0)
-		req->remote =
-			DatumGetCString(DirectFunctionCall1(inet_out,
-												DirectFunctionCall1(inet_in,
-																	CStringGetDatum(remote))));
+		take_remote(req, DirectFunctionCall1(inet_in,
+											 CStringGetDatum(remote)));
 	read_header_lines(req, p, nlines);
 	if (size > head + 1)
 	{

@@ -215,10 +215,12 @@ list_pending(Pending *pending, const char *version)
 	}
 	ea_exec_run("SELECT kind, name, entity, field, revision,"
 				" array_agg(statement ORDER BY part), failed_at, failure"
-				" FROM entityapi.pending_steps"
+				" FROM entityapi.list_steps()"
 				" GROUP BY step, kind, name, entity, field, revision,"
 				" failed_at, failure ORDER BY step",
-				0, NULL, NULL, NULL, EA_EXEC_READ, false, write_step,
+				0, NULL, NULL, NULL, EA_EXEC_READ, false,
+				EA_READER(write_step, TEXTOID, TEXTOID, TEXTOID, TEXTOID,
+						  INT4OID, TEXTARRAYOID, TIMESTAMPTZOID, TEXTOID),
 				pending);
 }
 
@@ -234,7 +236,8 @@ ea_migration_status(EaRequest *req)
 				" FROM pg_catalog.pg_extension e,"
 				" (SELECT max(revision) AS last, count(*) AS applied"
 				" FROM entityapi.revision) r WHERE e.extname = 'entityapi'",
-				0, NULL, NULL, NULL, EA_EXEC_READ, true, read_installed,
+				0, NULL, NULL, NULL, EA_EXEC_READ, true,
+				EA_READER(read_installed, TEXTOID, INT4OID, INT8OID),
 				&installed);
 	list_pending(&pending, installed.version);
 
@@ -255,7 +258,9 @@ ea_migration_status(EaRequest *req)
 	appendStringInfoChar(out, '[');
 	ea_exec_run("SELECT revision, applied_at, checksum, extension_version,"
 				" statements FROM entityapi.revision ORDER BY revision DESC",
-				0, NULL, NULL, NULL, EA_EXEC_READ, false, write_revision,
+				0, NULL, NULL, NULL, EA_EXEC_READ, false,
+				EA_READER(write_revision, INT4OID, TIMESTAMPTZOID, TEXTOID,
+						  TEXTOID, TEXTARRAYOID),
 				out);
 	ea_jsonwrite_lit(out, "]}");
 	req->status = 200;

@@ -4,9 +4,10 @@
  *	  Serving the description of the API.
  *
  * The documents are made when declarations are applied, and stored, so that a
- * fresh backend answers at once.  A backend that was asked keeps the one it
- * served last: putting it together from its pieces in the table is most of
- * the work.  What is stored counts as long as it was made for the present revision, by
+ * fresh backend answers at once.  A backend that was asked keeps what it
+ * served: putting it together from its pieces in the table is most of the
+ * work, and anybody may ask for any version, without a credential and as
+ * often as he likes.  What is stored counts as long as it was made for the present revision, by
  * this program, under the settings of this session; otherwise, or when there
  * is nothing stored (a restored database, a version that nobody applied
  * anything to), the backend makes the document itself.
@@ -27,13 +28,13 @@
 #include "fmgr.h"
 #include "guc.h"
 #include "invalidate.h"
+#include "lib/ilist.h"
 #include "openapi.h"
 #include "openapi_part.h"
+#include "owner.h"
 #include "params.h"
 #include "utils/builtins.h"
 #include "utils/memutils.h"
-
-PG_FUNCTION_INFO_V1(ea_sql_openapi);
 
 /* A checksum of the sources, from the Makefile. */
 #ifndef EA_SOURCES
@@ -50,15 +51,30 @@ typedef struct Document
 	int			len;
 } Document;
 
-/* The one that this backend has served last. */
+/* A document that this backend has served; it lies in its own context. */
+typedef struct Kept
+{
+	dlist_node	node;
+	MemoryContext mcxt;
+	int			version;
+	Document	document;
+} Kept;
+
+/* All of them, of one state of the declarations. */
 static struct
 {
-	MemoryContext mcxt;			/* NULL: none */
+	MemoryContext mcxt;			/* parent of theirs; NULL: nothing is kept */
 	uint64		generation;
-	int			version;
 	char	   *made_for;
-	Document	document;
+	dlist_head	documents;		/* the one served last comes first */
+	Size		size;
 }			kept;
+
+/*
+ * Bytes of documents that a backend keeps.  Half a dozen versions of a
+ * thousand entities fit; where more are declared those asked for least go.
+ */
+#define MAX_KEPT ((Size) 64 * 1024 * 1024)
 
 /* All that a document depends on but the version. */
 static char *
@@ -118,7 +134,7 @@ find_stored(const char *state, int version, Document *document)
 	ea_exec_run("SELECT etag FROM entityapi.openapi_document"
 				" WHERE version = $1 AND made_for = $2",
 				lengthof(types), types, values, NULL, EA_EXEC_READ, true,
-				read_etag, document);
+				EA_READER(read_etag, TEXTOID), document);
 }
 
 static char *
@@ -130,54 +146,97 @@ stored_text(int version)
 
 	ea_exec_run("SELECT document FROM entityapi.openapi_document"
 				" WHERE version = $1", lengthof(types), types, values, NULL,
-				EA_EXEC_READ, true, read_text, &text);
+				EA_EXEC_READ, true, EA_READER(read_text, TEXTOID), &text);
 	return text;
 }
 
 /* -------- in this backend -------- */
 
+/* Begin anew, with nothing. */
 static void
-keep(int version, const char *state)
+forget(const char *state, uint64 generation)
 {
-	/* taken first: what changes meanwhile outdates it again */
-	uint64		generation = ea_invalidate_generation();
-	MemoryContext old;
-
 	if (kept.mcxt != NULL)
 		MemoryContextDelete(kept.mcxt);
 	kept.mcxt = NULL;
 	kept.mcxt = AllocSetContextCreate(TopMemoryContext, "entityapi openapi",
 									  ALLOCSET_SMALL_SIZES);
-	kept.version = 0;
-	old = MemoryContextSwitchTo(kept.mcxt);
-	find_stored(state, version, &kept.document);
-	if (kept.document.etag[0] != '\0')
-		kept.document.text = stored_text(version);
+	dlist_init(&kept.documents);
+	kept.size = 0;
+	kept.generation = generation;
+	kept.made_for = NULL;
+	kept.made_for = MemoryContextStrdup(kept.mcxt, state);
+}
+
+static Kept *
+make(int version, const char *state)
+{
+	/* a child of the request's, until it is complete */
+	MemoryContext mcxt = AllocSetContextCreate(CurrentMemoryContext,
+											   "entityapi openapi document",
+											   ALLOCSET_SMALL_SIZES);
+	MemoryContext old = MemoryContextSwitchTo(mcxt);
+	Kept	   *made = palloc0(sizeof(Kept));
+	Document   *document = &made->document;
+
+	made->mcxt = mcxt;
+	made->version = version;
+	find_stored(state, version, document);
+	if (document->etag[0] != '\0')
+		document->text = stored_text(version);
 	else
 	{
-		kept.document.text = ea_openapi_write(version, false);
-		make_etag(kept.document.text, kept.document.etag);
+		document->text = ea_openapi_write(version, false);
+		make_etag(document->text, document->etag);
 	}
-	kept.document.len = strlen(kept.document.text);
-	kept.document.text = repalloc(kept.document.text, kept.document.len + 1);
-	kept.made_for = pstrdup(state);
-	kept.generation = generation;
+	document->len = strlen(document->text);
+	document->text = repalloc(document->text, document->len + 1);
 	MemoryContextSwitchTo(old);
+	return made;
+}
 
-	/* complete only now: whatever fails above leaves nothing to be used */
-	kept.version = version;
+/* Keep a document, in place of those that were served least lately. */
+static void
+keep(Kept *made)
+{
+	while (!dlist_is_empty(&kept.documents) &&
+		   kept.size + made->document.len > MAX_KEPT)
+	{
+		Kept	   *last = dlist_tail_element(Kept, node, &kept.documents);
+
+		dlist_delete(&last->node);
+		kept.size -= last->document.len;
+		MemoryContextDelete(last->mcxt);
+	}
+	MemoryContextSetParent(made->mcxt, kept.mcxt);
+	dlist_push_head(&kept.documents, &made->node);
+	kept.size += made->document.len;
 }
 
 static const Document *
 kept_document(EaCatalog *catalog, int version)
 {
+	/* taken first: what changes meanwhile outdates it again */
+	uint64		generation = ea_invalidate_generation();
 	char	   *state = made_for(catalog);
+	dlist_iter	iter;
+	Kept	   *made;
 
-	if (kept.mcxt == NULL || kept.version != version ||
-		kept.generation != ea_invalidate_generation() ||
-		strcmp(kept.made_for, state) != 0)
-		keep(version, state);
-	return &kept.document;
+	if (kept.mcxt == NULL || kept.generation != generation ||
+		kept.made_for == NULL || strcmp(kept.made_for, state) != 0)
+		forget(state, generation);
+	dlist_foreach(iter, &kept.documents)
+	{
+		made = dlist_container(Kept, node, iter.cur);
+		if (made->version == version)
+		{
+			dlist_move_head(&kept.documents, &made->node);
+			return &made->document;
+		}
+	}
+	made = make(version, state);
+	keep(made);
+	return &made->document;
 }
 
 static void
@@ -216,7 +275,8 @@ applied_service(void)
 	char	   *service = NULL;
 
 	ea_exec_run("SELECT definition FROM entityapi.service", 0, NULL, NULL,
-				NULL, EA_EXEC_WRITE, true, keep_definition, &service);
+				NULL, EA_EXEC_WRITE, true,
+				EA_READER(keep_definition, TEXTOID), &service);
 	return service == NULL ? NULL : ea_catalog_make(service, NIL);
 }
 
@@ -248,13 +308,15 @@ ea_openapi_store(void)
 	values[0] = CStringGetTextDatum(state);
 	ea_exec_run("SELECT count(*) FROM entityapi.openapi_document"
 				" WHERE made_for = $1", lengthof(types), types, values, NULL,
-				EA_EXEC_WRITE, true, note_current, &current);
+				EA_EXEC_WRITE, true,
+				EA_READER(note_current, INT8OID), &current);
 	if (current == catalog->nversions)
 		return;
 	ea_exec_run("DELETE FROM entityapi.openapi_document", 0, NULL, NULL,
 				NULL, EA_EXEC_WRITE, false, NULL, NULL);
 	ea_exec_run("SELECT count(*) FROM entityapi.entity", 0, NULL, NULL,
-				NULL, EA_EXEC_WRITE, true, note_current, &entities);
+				NULL, EA_EXEC_WRITE, true,
+				EA_READER(note_current, INT8OID), &entities);
 	for (int i = 0; entities <= MAX_STORED && i < catalog->nversions; i++)
 		store(catalog->versions[i].number, state);
 }
@@ -293,8 +355,7 @@ ea_openapi_show(EaRequest *req)
  *
  * NULL for a version that is not declared.
  */
-Datum
-ea_sql_openapi(PG_FUNCTION_ARGS)
+EA_OWNER_FUNCTION(ea_sql_openapi)
 {
 	MemoryContext caller = CurrentMemoryContext;
 	int			version = PG_GETARG_INT32(0);

@@ -280,8 +280,9 @@ write_member(EaApi *api, const EaMemberRule *rule)
 	}
 
 	/* null is as good as absent, where that may be */
-	ea_openapi_put(api->out, rule->required ? "%,%q:{'type':'%s'"
-				   : "%,%q:{'type':['%s','null']", rule->name, form->type);
+	ea_openapi_put(api->out, rule->required || rule->never_null
+				   ? "%,%q:{'type':'%s'" : "%,%q:{'type':['%s','null']",
+				   rule->name, form->type);
 	ea_openapi_put(api->out, form->more);
 	if (rule->schema != NULL)
 	{

@@ -9,6 +9,7 @@
  */
 #include "postgres.h"
 
+#include "catalog/pg_type.h"
 #include <ctype.h>
 
 #include "exec.h"
@@ -176,9 +177,11 @@ load(EaApi *api, bool fresh)
 	ListCell   *lc;
 
 	ea_exec_run("SELECT definition FROM entityapi.service", 0, NULL, NULL,
-				NULL, mode, true, keep_definition, &service);
+				NULL, mode, true,
+				EA_READER(keep_definition, TEXTOID), &service);
 	ea_exec_run("SELECT definition FROM entityapi.entity ORDER BY name", 0,
-				NULL, NULL, NULL, mode, false, keep_definition, &definitions);
+				NULL, NULL, NULL, mode, false,
+				EA_READER(keep_definition, TEXTOID), &definitions);
 	api->catalog = ea_catalog_make(service == NIL ? NULL : linitial(service),
 								   definitions);
 	version = ea_catalog_version(api->catalog, api->version);

@@ -263,6 +263,13 @@ read_include(EaRequest *req, EaQuery *query, const EaParam *param)
 
 	query->has_include = true;
 	query->include = split_list(param->value, &query->ninclude);
+	if (query->ninclude > ea_guc_max_include_paths)
+	{
+		ea_errors_add(req, EA_ERR_INVALID_INCLUDE, EA_AT_PARAMETER,
+					  param->name, "include: more than %d paths",
+					  ea_guc_max_include_paths);
+		return;
+	}
 	for (i = 0; i < query->ninclude; i++)
 	{
 		const char *path = query->include[i];

@@ -69,6 +69,15 @@ prehash(const char *password, int len, char *result)
 	explicit_bzero(digest, sizeof(digest));
 }
 
+/* Rounds of bcrypt that this backend has done, a measure of its time. */
+static uint64 rounds = 0;
+
+static int
+cost_of(const char *hash)
+{
+	return atoi(hash + strlen(HASH_PREFIX));
+}
+
 /* bcrypt of the password with a salt, which may be a whole hash. */
 static char *
 bcrypt(const char *password, int len, const char *salt)
@@ -80,6 +89,7 @@ bcrypt(const char *password, int len, const char *salt)
 
 	if (crypt_function == NULL)
 		crypt_function = pgcrypto_function("pg_crypt");
+	rounds += UINT64CONST(1) << cost_of(salt);
 	prehash(password, len, input);
 	arg = cstring_to_text(input);
 	result = DirectFunctionCall2(crypt_function, PointerGetDatum(arg),
@@ -111,7 +121,7 @@ ea_password_fault(const char *password, int len, const char *username_key)
 	if (n < EA_PASSWORD_MIN || n > EA_PASSWORD_MAX)
 		return psprintf("A password has %d to %d characters.",
 						EA_PASSWORD_MIN, EA_PASSWORD_MAX);
-	name = ea_username_clean(password, len);
+	name = ea_username_typed(password, len);
 	if (name != NULL && strcmp(ea_username_key(name), username_key) == 0)
 		return "The username cannot be the password.";
 	return NULL;
@@ -130,21 +140,42 @@ ea_password_hash(const char *password, int len)
 	return bcrypt(password, len, TextDatumGetCString(salt));
 }
 
+/* Work for nobody: the time of a hash of that cost. */
+static void
+idle(const char *password, int len, int cost)
+{
+	(void) bcrypt(password, len, psprintf(NOBODYS_SALT, cost));
+}
+
 bool
-ea_password_verify(const char *password, int len, const char *hash)
+ea_password_verify(const char *password, int len, const char *hash,
+				   int highest_cost)
 {
 	bool		usable = hash != NULL && strlen(hash) == HASH_LENGTH &&
 		strncmp(hash, HASH_PREFIX, strlen(HASH_PREFIX)) == 0;
-	char	   *computed;
+	int			goal = Max(highest_cost, ea_guc_bcrypt_cost);
+	uint64		before = rounds;
+	bool		matches = false;
 
-	computed = bcrypt(password, len, usable ? hash :
-					  psprintf(NOBODYS_SALT, ea_guc_bcrypt_cost));
-	return usable && strlen(computed) == HASH_LENGTH &&
-		ea_compat_timingsafe_bcmp(computed, hash, HASH_LENGTH) == 0;
+	if (!usable)
+		idle(password, len, goal);
+	else
+	{
+		char	   *computed = bcrypt(password, len, hash);
+
+		matches = strlen(computed) == HASH_LENGTH &&
+			ea_compat_timingsafe_bcmp(computed, hash, HASH_LENGTH) == 0;
+
+		/* 2^n and all of 2^n, 2^(n+1), ... 2^(m-1) make 2^m */
+		for (int cost = cost_of(hash); cost < goal; cost++)
+			idle(password, len, cost);
+	}
+	elog(DEBUG1, "a password took " UINT64_FORMAT " rounds", rounds - before);
+	return matches;
 }
 
 bool
 ea_password_outdated(const char *hash)
 {
-	return atoi(hash + strlen(HASH_PREFIX)) != ea_guc_bcrypt_cost;
+	return cost_of(hash) != ea_guc_bcrypt_cost;
 }

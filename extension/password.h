@@ -26,12 +26,13 @@ extern const char *ea_password_fault(const char *password, int len,
 extern char *ea_password_hash(const char *password, int len);
 
 /*
- * Does the password belong to the hash?  With NULL, or what is no hash, it
- * does the work of one at the current cost and says no, so that the answer
- * takes as long for a user that does not exist.
+ * Does the password belong to the hash?  The work is that of one hash of the
+ * given cost, the highest there is, or of the settings' cost if that is more,
+ * whatever the hash's own cost is.  So it is with NULL and what is no hash,
+ * and the time of an answer tells nothing of a user, nor that there is one.
  */
 extern bool ea_password_verify(const char *password, int len,
-							   const char *hash);
+							   const char *hash, int highest_cost);
 
 /* The hash was made with another cost than the current one. */
 extern bool ea_password_outdated(const char *hash);

@@ -21,13 +21,18 @@
 #include "postgres.h"
 
 #include "access/xact.h"
+#include "catalog/namespace.h"
+#include "catalog/pg_namespace.h"
 #include "commands/extension.h"
 #include "common/hashfn.h"
 #include "guc.h"
 #include "lib/ilist.h"
+#include "nodes/nodeFuncs.h"
 #include "plancache.h"
 #include "utils/hsearch.h"
+#include "utils/lsyscache.h"
 #include "utils/memutils.h"
+#include "utils/plancache.h"
 
 typedef struct PlanKey
 {
@@ -38,7 +43,7 @@ typedef struct PlanKey
 /* A plan, which stays where it is while statements use it. */
 typedef struct PlanItem
 {
-	EaPlan		kept;
+	EaPlan		kept;			/* must be first */
 	char	   *sql;
 	int			nparams;
 	Oid		   *types;
@@ -103,6 +108,7 @@ free_item(PlanItem *item)
 	dlist_delete(&item->node);
 	SPI_freeplan(item->kept.plan);
 	ea_keyscan_free(item->kept.scan);
+	pfree(item->kept.tables);
 	pfree(item->types);
 	pfree(item->sql);
 	pfree(item);
@@ -121,6 +127,12 @@ drop_plan(PlanItem *item)
 	}
 	dlist_delete(&item->node);
 	dlist_push_head(&dropped, &item->node);
+}
+
+void
+ea_plancache_forget(EaPlan *plan)
+{
+	drop_plan((PlanItem *) plan);
 }
 
 static void
@@ -162,12 +174,83 @@ cursor_options(bool one_row)
 	return 0;
 }
 
+/* Tables as a statement names them, wherever in it. */
+typedef struct Tables
+{
+	int			n;
+	int			max;
+	EaPlanTable *items;
+	Oid			own;			/* the extension's schema */
+} Tables;
+
+static void
+note_table(Tables *tables, Oid relid, LOCKMODE mode)
+{
+	Oid			namespace = get_rel_namespace(relid);
+
+	if (namespace == tables->own || namespace == PG_CATALOG_NAMESPACE)
+		return;
+	for (int i = 0; i < tables->n; i++)
+	{
+		if (tables->items[i].relid == relid)
+		{
+			tables->items[i].mode = Max(tables->items[i].mode, mode);
+			return;
+		}
+	}
+	if (tables->n == tables->max)
+	{
+		tables->max *= 2;
+		tables->items = repalloc(tables->items,
+								 tables->max * sizeof(EaPlanTable));
+	}
+	tables->items[tables->n].relid = relid;
+	tables->items[tables->n++].mode = mode;
+}
+
+static bool
+note_tables(Node *node, void *arg)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, RangeTblEntry))
+	{
+		RangeTblEntry *rte = (RangeTblEntry *) node;
+
+		if (rte->rtekind == RTE_RELATION)
+			note_table(arg, rte->relid, rte->rellockmode);
+		return false;
+	}
+	if (IsA(node, Query))
+		return query_tree_walker((Query *) node, note_tables, arg,
+								 QTW_EXAMINE_RTES_BEFORE);
+	return expression_tree_walker(node, note_tables, arg);
+}
+
+/* What the statement is over, into the transaction's memory. */
+static Tables
+find_tables(SPIPlanPtr plan)
+{
+	Tables		tables = {0, 4, palloc(4 * sizeof(EaPlanTable)),
+	get_namespace_oid("entityapi", true)};
+	ListCell   *cell;
+
+	foreach(cell, SPI_plan_get_plan_sources(plan))
+	{
+		CachedPlanSource *source = lfirst(cell);
+
+		note_tables((Node *) source->query_list, &tables);
+	}
+	return tables;
+}
+
 static PlanItem *
 make_plan(const PlanKey *key, int nparams, const Oid *types, bool one_row)
 {
 	SPIPlanPtr	plan;
 	PlanEntry  *entry;
 	PlanItem   *item;
+	Tables		tables;
 	bool		found;
 
 	plan = SPI_prepare_cursor(key->sql, nparams, (Oid *) types,
@@ -175,6 +258,7 @@ make_plan(const PlanKey *key, int nparams, const Oid *types, bool one_row)
 	if (plan == NULL)
 		elog(ERROR, "could not prepare a statement: %s",
 			 SPI_result_code_string(SPI_result));
+	tables = find_tables(plan);
 
 	/* all that can fail comes before the plan leaves the transaction */
 	item = MemoryContextAllocZero(TopMemoryContext, sizeof(PlanItem));
@@ -185,6 +269,12 @@ make_plan(const PlanKey *key, int nparams, const Oid *types, bool one_row)
 		memcpy(item->types, types, nparams * sizeof(Oid));
 	item->nparams = nparams;
 	item->kept.plan = plan;
+	item->kept.fresh = true;
+	item->kept.ntables = tables.n;
+	item->kept.tables = MemoryContextAlloc(TopMemoryContext,
+										   Max(tables.n, 1) *
+										   sizeof(EaPlanTable));
+	memcpy(item->kept.tables, tables.items, tables.n * sizeof(EaPlanTable));
 	item->kept.one_row =
 		(cursor_options(one_row) & CURSOR_OPT_GENERIC_PLAN) != 0;
 	entry = hash_search(plans, key, HASH_ENTER, &found);

@@ -12,11 +12,25 @@
 
 #include "executor/spi.h"
 #include "keyscan.h"
+#include "storage/lockdefs.h"
+
+/* A table that a statement is over, and how it locks it. */
+typedef struct EaPlanTable
+{
+	Oid			relid;
+	LOCKMODE	mode;
+} EaPlanTable;
 
 typedef struct EaPlan
 {
 	SPIPlanPtr	plan;
 	bool		one_row;		/* prepared with a generic plan */
+
+	/* tables that are neither the extension's nor the system's */
+	int			ntables;
+	EaPlanTable *tables;
+	bool		fresh;			/* just made: names mean what they meant */
+	uint64		epoch;			/* when they were known to be as they must */
 
 	/* what exec.c found out about the plan of that generation */
 	int			generation;
@@ -30,6 +44,9 @@ typedef struct EaPlan
  */
 extern EaPlan *ea_plancache_get(const char *sql, int nparams,
 								const Oid *types, bool one_row);
+
+/* Forget a plan, whose names may mean other tables by now. */
+extern void ea_plancache_forget(EaPlan *plan);
 
 /*
  * A statement begins, or has ended without an error.  Plans that were got

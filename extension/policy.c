@@ -623,6 +623,7 @@ ea_sql_check_expression(PG_FUNCTION_ARGS)
 				 errmsg("expression: %s at position %d", fault.message,
 						fault.offset + 1),
 				 fault.hint ? errhint("%s", fault.hint) : 0));
+	ea_policy_warn_profile(tree, "expression");
 	initStringInfo(&buf);
 	ea_policy_write(&buf, tree);
 	PG_RETURN_DATUM(DirectFunctionCall1(jsonb_in,

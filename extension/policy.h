@@ -120,6 +120,12 @@ struct EaPolicyScope
 extern bool ea_policy_check(EaPolicy *tree, EaPolicyScope *scope,
 							EaPolicyFault *fault);
 
+/*
+ * Say so where an expression asks for what users write themselves: whoever
+ * it is meant to bind could choose what it meets.
+ */
+extern void ea_policy_warn_profile(const EaPolicy *tree, const char *what);
+
 /* The text of a literal stands for a value of the type. */
 extern bool ea_policy_reads(EaPolicyType type, const char *text);
 

@@ -384,3 +384,26 @@ ea_policy_check(EaPolicy *tree, EaPolicyScope *scope, EaPolicyFault *fault)
 	memset(fault, 0, sizeof(*fault));
 	return check_condition(&c, tree);
 }
+
+static bool
+asks_profile(const EaPolicy *node)
+{
+	if (node->kind == EA_POLICY_USER && strcmp(node->text, "profile") == 0)
+		return true;
+	for (int i = 0; i < node->nchildren; i++)
+	{
+		if (asks_profile(node->children[i]))
+			return true;
+	}
+	return false;
+}
+
+void
+ea_policy_warn_profile(const EaPolicy *tree, const char *what)
+{
+	if (asks_profile(tree))
+		ereport(NOTICE,
+				(errmsg("%s asks for #user.profile, which users write themselves",
+						what),
+				 errhint("Keep what decides in securityAttributes.")));
+}

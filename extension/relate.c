@@ -63,28 +63,6 @@ ea_relate_touch(EaSqlBuf *b, StringInfo set, EaEntity *entity)
 }
 
 static void
-set_constraints(const char *sql)
-{
-	ea_exec_run(sql, 0, NULL, NULL, NULL, EA_EXEC_WRITE, false, NULL, NULL);
-}
-
-void
-ea_relate_defer(EaRequest *req)
-{
-	if (!req->deferred)
-		set_constraints("SET CONSTRAINTS ALL DEFERRED");
-	req->deferred = true;
-}
-
-void
-ea_relate_check_deferred(EaRequest *req)
-{
-	if (req->deferred)
-		set_constraints("SET CONSTRAINTS ALL IMMEDIATE");
-	req->deferred = false;
-}
-
-static void
 writing(EaRequest *req, EaEntity *entity)
 {
 	req->writing = entity;
@@ -128,34 +106,41 @@ add_joined(EaSqlBuf *b, int alias, void *arg)
 
 /*
  * From the mirroring side, links are a relationship of the targets, and their
- * policies have a say.
+ * policies have a say.  Their rows are not written, so they are shared.
  */
 static void
-check_joined(EaRequest *req, EaField *field, const pg_uuid_t *id,
-			 const EaTarget *targets, int n, const char *which)
+hold_joined(EaRequest *req, EaField *field, const pg_uuid_t *id,
+			const EaTarget *targets, int n, const char *which,
+			EaRulesHeld *held)
 {
 	Members		members = {field, id, targets, n, which};
 
+	memset(held, 0, sizeof(*held));
 	if (field->mapped_by != NULL)
-		ea_rules_check_members(req, ea_relate_owner(field), NULL, add_joined,
-							   &members);
+		ea_rules_hold_members(req, ea_relate_owner(field), NULL, "FOR SHARE",
+							  add_joined, &members, held);
 }
 
 static void
 join_add(EaRequest *req, EaField *field, const pg_uuid_t *id,
 		 const EaTarget *targets, int n)
 {
+	EaRulesHeld held;
 	EaSqlBuf	b;
 
 	if (n == 0)
 		return;
-	check_joined(req, field, id, targets, n, NULL);
+	hold_joined(req, field, id, targets, n, NULL, &held);
+	if (ea_rules_none_held(&held))
+		return;
 	writing(req, field->entity);
 	ea_sqlbuf_init(&b, req);
 	ea_sqlbuf_join_insert(&b, field);
 	ea_sqlbuf_value(&b, UUIDOID, UUIDPGetDatum(id), false);
 	ea_sqlbuf_add(&b, ", pg_catalog.unnest(");
-	ea_sqlbuf_value(&b, UUIDARRAYOID, target_array(targets, n), false);
+	ea_sqlbuf_value(&b, UUIDARRAYOID,
+					held.asked ? ea_rules_held_array(&held)
+					: target_array(targets, n), false);
 	ea_sqlbuf_add(&b, ") ON CONFLICT DO NOTHING");
 	ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, NULL, NULL);
 }
@@ -165,10 +150,13 @@ static void
 join_remove(EaRequest *req, EaField *field, const pg_uuid_t *id,
 			const EaTarget *targets, int n, const char *which)
 {
+	EaRulesHeld held;
 	EaSqlBuf	b;
 	int			alias;
 
-	check_joined(req, field, id, targets, n, which);
+	hold_joined(req, field, id, targets, n, which, &held);
+	if (ea_rules_none_held(&held))
+		return;
 	writing(req, field->entity);
 	ea_sqlbuf_init(&b, req);
 	alias = ea_sqlbuf_join_delete(&b, field);
@@ -177,6 +165,7 @@ join_remove(EaRequest *req, EaField *field, const pg_uuid_t *id,
 	ea_sqlbuf_addf(&b, " AND t%d.%s %s (", alias, field->join_far, which);
 	ea_sqlbuf_value(&b, UUIDARRAYOID, target_array(targets, n), false);
 	ea_sqlbuf_add(&b, ")");
+	ea_rules_only_held(&b, alias, field->join_far, &held);
 	if (ea_sqlbuf_hides_rows(req, ea_catalog_target(field, 0)))
 	{
 		/* links to what the caller does not see are not his to cut */
@@ -219,6 +208,7 @@ inverse_add(EaRequest *req, EaField *field, const pg_uuid_t *id,
 	EaField    *owner = ea_relate_owner(field);
 	const char *column = field->members[0].column;
 	Members		members = {field, id, targets, n};
+	EaRulesHeld held;
 	StringInfoData set;
 	EaSqlBuf	b;
 	int			alias;
@@ -226,14 +216,15 @@ inverse_add(EaRequest *req, EaField *field, const pg_uuid_t *id,
 
 	if (n == 0)
 		return;
-	ea_rules_check_members(req, owner, id, add_targets, &members);
+	ea_rules_hold_members(req, owner, id, "FOR NO KEY UPDATE", add_targets,
+						  &members, &held);
+	if (ea_rules_none_held(&held))
+		return;
 	if (ea_audit_entities(req))
 	{
 		alias = ea_write_audit_owners(&b, req, owner, EA_OP_UPDATE, false);
-		ea_sqlbuf_addf(&b, " AND t%d.%s = ANY (", alias, target->id_column);
-		ea_sqlbuf_value(&b, UUIDARRAYOID, target_array(targets, n), false);
-		ea_sqlbuf_addf(&b, ") AND t%d.%s IS DISTINCT FROM ", alias, column);
-		ea_sqlbuf_value(&b, UUIDOID, UUIDPGetDatum(id), false);
+		add_targets(&b, alias, &members);
+		ea_rules_only_held(&b, alias, target->id_column, &held);
 		if (ea_write_audit_run_owners(&b, owner, field->entity->type, id) == 0)
 			return;
 	}
@@ -253,6 +244,7 @@ inverse_add(EaRequest *req, EaField *field, const pg_uuid_t *id,
 	ea_sqlbuf_value(&b, UUIDARRAYOID, target_array(targets, n), false);
 	ea_sqlbuf_addf(&b, ") AND t%d.%s IS DISTINCT FROM $%d", alias, column,
 				   param);
+	ea_rules_only_held(&b, alias, target->id_column, &held);
 	ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, NULL, NULL);
 }
 
@@ -286,6 +278,7 @@ inverse_remove(EaRequest *req, EaField *field, const pg_uuid_t *id,
 	EaEntity   *target = ea_catalog_target(field, 0);
 	EaField    *owner = ea_relate_owner(field);
 	Members		members = {field, id, targets, n, which};
+	EaRulesHeld held;
 	StringInfoData set;
 	EaSqlBuf	b;
 	int			alias;
@@ -303,12 +296,16 @@ inverse_remove(EaRequest *req, EaField *field, const pg_uuid_t *id,
 							field->name, field->mapped_by);
 		return;
 	}
-	ea_rules_check_members(req, owner, NULL, add_leaving, &members);
+	ea_rules_hold_members(req, owner, NULL, "FOR NO KEY UPDATE", add_leaving,
+						  &members, &held);
+	if (ea_rules_none_held(&held))
+		return;
 	if (ea_audit_entities(req))
 	{
 		alias = ea_write_audit_owners(&b, req, ea_relate_owner(field),
 									  EA_OP_UPDATE, false);
 		add_members(&b, field, alias, id, targets, n, which);
+		ea_rules_only_held(&b, alias, target->id_column, &held);
 		if (ea_write_audit_run_owners(&b, ea_relate_owner(field), NULL,
 									  NULL) == 0)
 			return;
@@ -320,6 +317,7 @@ inverse_remove(EaRequest *req, EaField *field, const pg_uuid_t *id,
 	ea_relate_touch(&b, &set, target);
 	alias = ea_sqlbuf_update(&b, target, set.data, EA_OP_UPDATE);
 	add_members(&b, field, alias, id, targets, n, which);
+	ea_rules_only_held(&b, alias, target->id_column, &held);
 	ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, NULL, NULL);
 }
 

@@ -42,11 +42,18 @@ extern void ea_relate_remove(EaRequest *req, EaField *field,
 extern EaField *ea_relate_owner(EaField *field);
 
 /*
- * Let foreign keys wait, and have them checked after all.  The check throws
- * as a violated constraint does.
+ * Let the foreign keys of a column wait, and have all of them checked after
+ * all.  The check throws as a violated constraint does.
  */
-extern void ea_relate_defer(EaRequest *req);
+extern void ea_relate_defer(EaRequest *req, const EaEntity *entity,
+							const char *column);
 extern void ea_relate_check_deferred(EaRequest *req);
+
+/*
+ * Check what waits because code of others said SET CONSTRAINTS: nothing is
+ * to be found out after the answer.
+ */
+extern void ea_relate_settle(EaRequest *req);
 
 /*
  * `, updated_at = $n` and, for locking entities, `, version = version + 1`:

@@ -181,7 +181,8 @@ touch(EaRequest *req, const pg_uuid_t *id)
 		ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, NULL, NULL);
 		return;
 	}
-	ea_sqlbuf_addf(&b, " RETURNING t%d.%s", alias, entity->version_column);
+	ea_sqlbuf_add(&b, " RETURNING ");
+	ea_sqlbuf_select(&b, alias, entity->version_column, INT8OID);
 	ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, version_row, &version);
 	answer_version(req, version);
 }

@@ -6,8 +6,9 @@
  * Plain SQL has a principal in one of two ways: the login of the session is
  * mapped to an account, or a trusted middleware has set one.  Both live in
  * this backend's memory, where no SET reaches.  Accounts and tenants are
- * looked at again with each statement of the client, so that what is taken
- * away is gone with the next one.
+ * looked at again with each statement, also one within a function, as they
+ * are by then whatever the statement itself sees: what is taken away is gone
+ * with the next one, in loops and in repeatable-read transactions, too.
  *
  * The functions run as the owner; each is called once a scan.
  *
@@ -17,7 +18,6 @@
  */
 #include "postgres.h"
 
-#include "access/xact.h"
 #include "account.h"
 #include "audit.h"
 #include "authz.h"
@@ -26,30 +26,54 @@
 #include "executor/spi.h"
 #include "fmgr.h"
 #include "miscadmin.h"
+#include "nodes/memnodes.h"
+#include "owner.h"
 #include "policy_sql.h"
 #include "principal.h"
 #include "username.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
+#include "utils/datum.h"
 #include "utils/jsonb.h"
 #include "utils/memutils.h"
+#include "utils/snapmgr.h"
 #include "utils/timestamp.h"
 
 /* Set by set_principal(), until the next call or the end of the session. */
 static MemoryContext given_context = NULL;
 static EaPrincipal *given = NULL;
 
-/* Found for the statement that began at this time, in this transaction. */
+/*
+ * Found for the statement that is being executed: functions of one statement
+ * have its context in common, and forget_statement() tells when it ends.  The
+ * time it began would not do, as that is of what the client sent, which may
+ * be a loop.  An expression that a procedural language keeps evaluating in one
+ * context is told apart by what its snapshot sees.
+ */
 static MemoryContext found_context = NULL;
 static EaPrincipal *found = NULL;
-static TimestampTz found_at = 0;
-static Oid	found_for = InvalidOid;
+static struct
+{
+	MemoryContext statement;	/* NULL: nothing is found */
+	Oid			user;
+	TransactionId xmax;
+	uint32		xcnt;
+	int32		subxcnt;
+	CommandId	curcid;
+}			found_for;
 
 static void
 forget(void)
 {
 	found = NULL;
-	found_at = 0;
+	memset(&found_for, 0, sizeof(found_for));
+}
+
+static void
+forget_statement(void *arg)
+{
+	if (found_for.statement == arg)
+		forget();
 }
 
 static void
@@ -63,16 +87,21 @@ static EaPrincipal *
 find_mapped(void)
 {
 	EaAccount  *account = palloc0(sizeof(EaAccount));
-	Oid			type = TEXTOID;
-	Datum		role = CStringGetTextDatum(GetUserNameFromId(GetSessionUserId(),
-															 false));
+	static const Oid types[] = {TEXTOID, OIDOID};
+	Datum		role[2];
 
-	if (ea_exec_run("SELECT " EA_ACCOUNT_COLUMNS
-					" FROM entityapi.mapped_role m"
-					" CROSS JOIN " EA_ACCOUNT_TABLES
-					" WHERE m.role = $1 AND a.id = m.account_id",
-					1, &type, &role, NULL, EA_EXEC_READ, true,
-					account_row, account) == 0 ||
+	role[0] = CStringGetTextDatum(GetUserNameFromId(GetSessionUserId(),
+													false));
+	role[1] = ObjectIdGetDatum(GetSessionUserId());
+
+	if (ea_exec_run_latest("SELECT " EA_ACCOUNT_COLUMNS
+						   " FROM entityapi.mapped_role m"
+						   " CROSS JOIN " EA_ACCOUNT_TABLES
+						   " WHERE m.role = $1 AND m.role_oid = $2"
+						   " AND a.id = m.account_id",
+						   lengthof(types), types, role,
+						   EA_READER(account_row, EA_ACCOUNT_TYPES),
+						   account) == 0 ||
 		!account->active || account->principal.force_change)
 		return NULL;
 	return &account->principal;
@@ -92,23 +121,57 @@ check_given(void)
 	if (given->force_change)
 		return NULL;
 	if (given->has_tenant &&
-		ea_exec_run("SELECT 1 FROM entityapi.tenant"
-					" WHERE id = $1 AND status = 'ACTIVE'",
-					1, &type, &tenant, NULL, EA_EXEC_READ, true,
-					NULL, NULL) == 0)
+		ea_exec_run_latest("SELECT 1 FROM entityapi.tenant"
+						   " WHERE id = $1 AND status = 'ACTIVE'",
+						   1, &type, &tenant, NULL, NULL) == 0)
 		return NULL;
 	*copy = *given;
 	return copy;
 }
 
+static bool
+is_found(MemoryContext statement)
+{
+	Snapshot	snapshot = GetActiveSnapshot();
+
+	return found_for.statement != NULL && found_for.statement == statement &&
+		found_for.user == GetSessionUserId() &&
+		found_for.xmax == snapshot->xmax &&
+		found_for.xcnt == snapshot->xcnt &&
+		found_for.subxcnt == snapshot->subxcnt &&
+		found_for.curcid == snapshot->curcid;
+}
+
+static void
+note_found(MemoryContext statement)
+{
+	Snapshot	snapshot = GetActiveSnapshot();
+	MemoryContextCallback *callback = statement->reset_cbs;
+
+	found_for.statement = statement;
+	found_for.user = GetSessionUserId();
+	found_for.xmax = snapshot->xmax;
+	found_for.xcnt = snapshot->xcnt;
+	found_for.subxcnt = snapshot->subxcnt;
+	found_for.curcid = snapshot->curcid;
+	while (callback != NULL && callback->func != forget_statement)
+		callback = callback->next;
+	if (callback != NULL)
+		return;
+	callback = MemoryContextAlloc(statement, sizeof(MemoryContextCallback));
+	callback->func = forget_statement;
+	callback->arg = statement;
+	MemoryContextRegisterResetCallback(statement, callback);
+}
+
 /* Who asks, or NULL.  SPI must be connected. */
 static EaPrincipal *
-current(void)
+current(FunctionCallInfo fcinfo)
 {
-	TimestampTz now = GetCurrentStatementStartTimestamp();
+	MemoryContext statement = fcinfo->flinfo->fn_mcxt;
 	MemoryContext old;
 
-	if (found_at == now && found_for == GetSessionUserId())
+	if (is_found(statement))
 		return found;
 	forget();
 	if (found_context == NULL)
@@ -119,8 +182,7 @@ current(void)
 	old = MemoryContextSwitchTo(found_context);
 	found = given != NULL ? check_given() : find_mapped();
 	MemoryContextSwitchTo(old);
-	found_at = now;
-	found_for = GetSessionUserId();
+	note_found(statement);
 	return found;
 }
 
@@ -165,21 +227,23 @@ ea_sql_set_principal(PG_FUNCTION_ARGS)
 	PG_RETURN_VOID();
 }
 
-PG_FUNCTION_INFO_V1(ea_sql_map_role);
-
-/* entityapi.map_role(role name, username text); a null username unmaps */
-Datum
-ea_sql_map_role(PG_FUNCTION_ARGS)
+/*
+ * entityapi.map_role(role name, username text); a null username unmaps
+ *
+ * It is this very role that is mapped, not whatever has its name later.
+ */
+EA_OWNER_FUNCTION(ea_sql_map_role)
 {
-	static const Oid types[] = {TEXTOID, TEXTOID};
-	Datum		values[2];
+	static const Oid types[] = {TEXTOID, OIDOID, TEXTOID};
+	Datum		values[3];
 	char	   *username = NULL;
 
 	if (PG_ARGISNULL(0))
 		ereport(ERROR,
 				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
 				 errmsg("the role must not be null")));
-	get_role_oid(NameStr(*PG_GETARG_NAME(0)), false);
+	values[1] = ObjectIdGetDatum(get_role_oid(NameStr(*PG_GETARG_NAME(0)),
+											  false));
 	values[0] = CStringGetTextDatum(NameStr(*PG_GETARG_NAME(0)));
 	connect();
 	forget();
@@ -191,12 +255,13 @@ ea_sql_map_role(PG_FUNCTION_ARGS)
 
 		username = ea_username_clean(VARDATA_ANY(given_name),
 									 VARSIZE_ANY_EXHDR(given_name));
-		values[1] = CStringGetTextDatum(username == NULL ? "" :
+		values[2] = CStringGetTextDatum(username == NULL ? "" :
 										ea_username_key(username));
-		if (ea_exec_run("INSERT INTO entityapi.mapped_role (role, account_id)"
-						" SELECT $1, id FROM entityapi.account"
-						" WHERE username_key = $2", 2, types, values, NULL,
-						EA_EXEC_WRITE, true, NULL, NULL) == 0)
+		if (ea_exec_run("INSERT INTO entityapi.mapped_role"
+						" (role, role_oid, account_id)"
+						" SELECT $1, $2, id FROM entityapi.account"
+						" WHERE username_key = $3", lengthof(types), types,
+						values, NULL, EA_EXEC_WRITE, true, NULL, NULL) == 0)
 			ereport(ERROR,
 					(errcode(ERRCODE_UNDEFINED_OBJECT),
 					 errmsg("there is no such user")));
@@ -209,20 +274,20 @@ ea_sql_map_role(PG_FUNCTION_ARGS)
 	PG_RETURN_VOID();
 }
 
-PG_FUNCTION_INFO_V1(ea_sql_current_tenant);
-
 /* entityapi.current_tenant() returns uuid */
-Datum
-ea_sql_current_tenant(PG_FUNCTION_ARGS)
+EA_OWNER_FUNCTION(ea_sql_current_tenant)
 {
 	EaPrincipal *principal;
+	pg_uuid_t  *tenant;
 
 	connect();
-	principal = current();
+	principal = current(fcinfo);
 	SPI_finish();
 	if (principal == NULL || !principal->has_tenant)
 		PG_RETURN_NULL();
-	PG_RETURN_UUID_P(&principal->tenant);
+	tenant = palloc(sizeof(pg_uuid_t));
+	*tenant = principal->tenant;
+	PG_RETURN_UUID_P(tenant);
 }
 
 /* Ask the one place that decides about an entity, by its name. */
@@ -236,7 +301,7 @@ ask_authz(FunctionCallInfo fcinfo,
 
 	connect();
 	req.mcxt = CurrentMemoryContext;
-	req.principal = current();
+	req.principal = current(fcinfo);
 	PG_TRY();
 	{
 		if (req.principal != NULL && !PG_ARGISNULL(0))
@@ -266,22 +331,34 @@ reads(EaRequest *req, EaEntity *entity)
 	return ea_authz_allows(req, entity, EA_OP_READ);
 }
 
-PG_FUNCTION_INFO_V1(ea_sql_caller_reads);
-
 /* entityapi.caller_reads(entity text): roles allow it */
-Datum
-ea_sql_caller_reads(PG_FUNCTION_ARGS)
+EA_OWNER_FUNCTION(ea_sql_caller_reads)
 {
 	PG_RETURN_BOOL(ask_authz(fcinfo, reads));
 }
 
-PG_FUNCTION_INFO_V1(ea_sql_caller_bypasses);
-
 /* entityapi.caller_bypasses(entity text): neither roles nor policies count */
-Datum
-ea_sql_caller_bypasses(PG_FUNCTION_ARGS)
+EA_OWNER_FUNCTION(ea_sql_caller_bypasses)
 {
 	PG_RETURN_BOOL(ask_authz(fcinfo, ea_authz_bypasses));
+}
+
+/* A copy: another statement may be asked for before this one is used. */
+static Datum
+copy_value(EaPolicyType type, Datum value)
+{
+	switch (type)
+	{
+		case EA_POLICY_BOOLEAN:
+		case EA_POLICY_DATE:
+			return value;
+		case EA_POLICY_DATETIME:
+			return datumCopy(value, FLOAT8PASSBYVAL, sizeof(TimestampTz));
+		case EA_POLICY_UUID:
+			return datumCopy(value, false, UUID_LEN);
+		default:
+			return datumCopy(value, false, -1);
+	}
 }
 
 /* entityapi.caller_<type>(property text, key text): see policy.h */
@@ -294,7 +371,7 @@ caller_value(FunctionCallInfo fcinfo, EaPolicyType type)
 	bool		known;
 
 	connect();
-	principal = current();
+	principal = current(fcinfo);
 	SPI_finish();
 	MemoryContextSwitchTo(found_context);
 	known = principal != NULL && !PG_ARGISNULL(0) &&
@@ -308,13 +385,11 @@ caller_value(FunctionCallInfo fcinfo, EaPolicyType type)
 		PG_RETURN_BOOL(known);
 	if (!known)
 		PG_RETURN_NULL();
-	return value;
+	return copy_value(type, value);
 }
 
 #define CALLER_FUNCTION(name, type) \
-PG_FUNCTION_INFO_V1(name); \
-Datum \
-name(PG_FUNCTION_ARGS) \
+EA_OWNER_FUNCTION(name) \
 { \
 	return caller_value(fcinfo, type); \
 } \

@@ -11,6 +11,10 @@
 
 #include "catalog/pg_type.h"
 #include "rules.h"
+#include "utils/array.h"
+
+/* Rows that the list of those held grows by. */
+#define HELD_STEP 64
 
 void
 ea_rules_refuse(EaRequest *req)
@@ -118,9 +122,57 @@ reference_value(void *arg, EaField *field, Datum *value, bool *isnull)
 	return true;
 }
 
+static void
+held_row(void *arg, TupleTableSlot *slot)
+{
+	EaRulesHeld *held = arg;
+	pg_uuid_t  *id = palloc(sizeof(pg_uuid_t));
+
+	if (held->n % HELD_STEP == 0)
+		held->ids = held->ids == NULL ? palloc(HELD_STEP * sizeof(Datum)) :
+			repalloc(held->ids, (held->n + HELD_STEP) * sizeof(Datum));
+	*id = *DatumGetUUIDP(slot->tts_values[0]);
+	held->ids[held->n++] = UUIDPGetDatum(id);
+}
+
+/* In the order of ids, so that two who lock the same rows do not deadlock. */
+static void
+lock_members(EaRequest *req, EaEntity *entity, const char *lock,
+			 EaRulesRows add, void *arg, EaRulesHeld *held)
+{
+	EaSqlBuf	b;
+	int			alias;
+
+	ea_sqlbuf_init(&b, req);
+	ea_sqlbuf_addf(&b, "SELECT t0.%s", entity->id_column);
+	alias = ea_sqlbuf_from(&b, entity, EA_OP_READ);
+	add(&b, alias, arg);
+	ea_sqlbuf_addf(&b, " ORDER BY t%d.%s %s", alias, entity->id_column, lock);
+	ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, held_row, held);
+}
+
+Datum
+ea_rules_held_array(const EaRulesHeld *held)
+{
+	return PointerGetDatum(construct_array(held->ids, held->n, UUIDOID,
+										   UUID_LEN, false, TYPALIGN_CHAR));
+}
+
 void
-ea_rules_check_members(EaRequest *req, EaField *owner, const pg_uuid_t *id,
-					   EaRulesRows add, void *arg)
+ea_rules_only_held(EaSqlBuf *b, int alias, const char *column,
+				   const EaRulesHeld *held)
+{
+	if (!held->asked)
+		return;
+	ea_sqlbuf_addf(b, " AND t%d.%s = ANY (", alias, column);
+	ea_sqlbuf_value(b, UUIDARRAYOID, ea_rules_held_array(held), false);
+	ea_sqlbuf_add(b, ")");
+}
+
+void
+ea_rules_hold_members(EaRequest *req, EaField *owner, const pg_uuid_t *id,
+					  const char *lock, EaRulesRows add, void *arg,
+					  EaRulesHeld *held)
 {
 	EaEntity   *entity = owner->entity;
 	Reference	reference = {owner, id};
@@ -128,12 +180,19 @@ ea_rules_check_members(EaRequest *req, EaField *owner, const pg_uuid_t *id,
 	EaSqlBuf	b;
 	int			alias;
 
-	if (!ea_rules_ask(req, entity, EA_OP_UPDATE))
+	memset(held, 0, sizeof(*held));
+	held->asked = ea_rules_ask(req, entity, EA_OP_UPDATE);
+	if (!held->asked)
 		return;
+	lock_members(req, entity, lock, add, arg, held);
+	if (held->n == 0)
+		return;
+
+	/* a statement of its own: it sees the rows as they were locked */
 	ea_sqlbuf_init(&b, req);
 	ea_sqlbuf_add(&b, "SELECT 1");
-	alias = ea_sqlbuf_from(&b, entity, EA_OP_READ);
-	add(&b, alias, arg);
+	alias = ea_sqlbuf_from(&b, entity, EA_OP_DELETE);
+	ea_rules_only_held(&b, alias, entity->id_column, held);
 	ea_sqlbuf_add(&b, " AND NOT (");
 	ea_policy_sql_write(&b, entity, alias, EA_OP_UPDATE, &values);
 	ea_sqlbuf_add(&b, ") LIMIT 1");

@@ -34,15 +34,37 @@ extern void ea_rules_check_row(EaRequest *req, EaEntity *entity,
 							   EaOperation op, const pg_uuid_t *id,
 							   EaInput *input);
 
+/* Rows of an entity that are locked and have been judged. */
+typedef struct EaRulesHeld
+{
+	bool		asked;			/* otherwise no policy has a say, nor a lock */
+	int			n;
+	Datum	   *ids;
+} EaRulesHeld;
+
 /*
  * Rows of the target whose reference, field owner, is about to become id, or
- * null: add appends ` AND <which rows>`.
+ * null: add appends ` AND <which rows>`.  Where a policy has a say they are
+ * locked first, as by the clause given, so that what is judged cannot change
+ * before it is written.  Others may come to meet the condition afterwards:
+ * statements that write add ea_rules_only_held(), and leave it when none is
+ * held.
  */
 typedef void (*EaRulesRows) (EaSqlBuf *b, int alias, void *arg);
 
-extern void ea_rules_check_members(EaRequest *req, EaField *owner,
-								   const pg_uuid_t *id, EaRulesRows add,
-								   void *arg);
+extern void ea_rules_hold_members(EaRequest *req, EaField *owner,
+								  const pg_uuid_t *id, const char *lock,
+								  EaRulesRows add, void *arg,
+								  EaRulesHeld *held);
+
+/* ` AND t<alias>.<column> = ANY ($n)` with the rows held, if any was asked. */
+extern void ea_rules_only_held(EaSqlBuf *b, int alias, const char *column,
+							   const EaRulesHeld *held);
+
+/* The rows held as uuid[]. */
+extern Datum ea_rules_held_array(const EaRulesHeld *held);
+
+#define ea_rules_none_held(held) ((held)->asked && (held)->n == 0)
 
 extern EA_NORETURN void ea_rules_refuse(EaRequest *req) EA_NORETURN_END;
 

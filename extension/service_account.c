@@ -166,6 +166,27 @@ ea_service_account_disable(EaRequest *req)
 	req->status = 200;
 }
 
+/* Row: the roles that whoever gets the secret will have. */
+static void
+check_entry(void *arg, TupleTableSlot *slot)
+{
+	if (!ea_account_may_enter(arg, slot->tts_values[0]))
+		ea_errors_throw(arg, EA_ERR_FORBIDDEN, EA_AT_NONE, NULL,
+						"This account has a role that only a SuperAdmin"
+						" assigns.");
+}
+
+static void
+check_roles(EaRequest *req, const pg_uuid_t *id)
+{
+	Oid			type = UUIDOID;
+	Datum		value = UUIDPGetDatum(id);
+
+	ea_exec_run("SELECT roles FROM entityapi.account WHERE id = $1",
+				1, &type, &value, NULL, EA_EXEC_WRITE, true,
+				EA_READER(check_entry, TEXTARRAYOID), req);
+}
+
 /*
  * POST /manage/tenants/{id}/service-accounts/{accountId}/rotate-secret
  *
@@ -183,6 +204,7 @@ ea_service_account_rotate(EaRequest *req)
 	pg_uuid_t	id;
 
 	set_status(req, "ACTIVE", &tenant, &id);
+	check_roles(req, &id);
 	shown = ea_secret_make(&secret, EA_SECRET_SERVICE);
 	values[0] = UUIDPGetDatum(&id);
 	values[1] = ea_secret_stored(&secret);
@@ -217,7 +239,10 @@ read_client(void *arg, TupleTableSlot *slot)
 									 VARSIZE_ANY_EXHDR(hash));
 }
 
-/* False when the secret has been rotated meanwhile. */
+/*
+ * False when the secret has been rotated or the account disabled meanwhile;
+ * from here on both wait for this token, and then end it.
+ */
 static bool
 note_use(const EaAccount *account, const EaSecret *secret, TimestampTz now)
 {
@@ -227,11 +252,15 @@ note_use(const EaAccount *account, const EaSecret *secret, TimestampTz now)
 	values[0] = UUIDPGetDatum(&account->principal.account);
 	values[1] = ea_secret_stored(secret);
 	values[2] = TimestampTzGetDatum(now);
-	return ea_exec_run("UPDATE entityapi.service_account"
-					   " SET last_used_at = $3"
-					   " WHERE account_id = $1 AND secret_hash = $2",
-					   lengthof(types), types, values, NULL, EA_EXEC_WRITE,
-					   true, NULL, NULL) > 0;
+	return ea_exec_run("SELECT 1 FROM entityapi.account"
+					   " WHERE id = $1 AND status = 'ACTIVE' FOR SHARE",
+					   1, types, values, NULL, EA_EXEC_WRITE, true, NULL,
+					   NULL) > 0 &&
+		ea_exec_run("UPDATE entityapi.service_account"
+					" SET last_used_at = $3"
+					" WHERE account_id = $1 AND secret_hash = $2",
+					lengthof(types), types, values, NULL, EA_EXEC_WRITE,
+					true, NULL, NULL) > 0;
 }
 
 bool
@@ -250,6 +279,6 @@ ea_service_account_enter(const char *client_id, const char *sent,
 				" CROSS JOIN " EA_ACCOUNT_TABLES
 				" WHERE sa.client_id = $1 AND a.id = sa.account_id",
 				lengthof(types), types, values, NULL, EA_EXEC_READ, true,
-				read_client, &row);
+				EA_READER(read_client, EA_ACCOUNT_TYPES, BYTEAOID), &row);
 	return row.matches && account->active && note_use(account, &secret, now);
 }

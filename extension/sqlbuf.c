@@ -40,6 +40,8 @@ ea_sqlbuf_init(EaSqlBuf *b, EaRequest *req)
 	b->types = palloc(b->maxparams * sizeof(Oid));
 	b->values = palloc(b->maxparams * sizeof(Datum));
 	b->isnull = palloc(b->maxparams * sizeof(bool));
+	b->maxreads = FIRST_PARAMS;
+	b->reads = palloc(b->maxreads * sizeof(Oid));
 }
 
 /* Small numbers are most of what statements are put together from. */
@@ -58,6 +60,24 @@ ea_sqlbuf_column(EaSqlBuf *b, int alias, const char *column)
 	append_number(&b->text, alias);
 	appendStringInfoChar(&b->text, '.');
 	appendStringInfoString(&b->text, column);
+}
+
+void
+ea_sqlbuf_reads(EaSqlBuf *b, Oid type)
+{
+	if (b->nreads == b->maxreads)
+	{
+		b->maxreads *= 2;
+		b->reads = repalloc(b->reads, b->maxreads * sizeof(Oid));
+	}
+	b->reads[b->nreads++] = type;
+}
+
+void
+ea_sqlbuf_select(EaSqlBuf *b, int alias, const char *column, Oid type)
+{
+	ea_sqlbuf_column(b, alias, column);
+	ea_sqlbuf_reads(b, type);
 }
 
 int
@@ -95,21 +115,23 @@ ea_sqlbuf_tenant(EaSqlBuf *b)
 	return b->tenant_param;
 }
 
-/* A table that others may change stays as it is from here on. */
-static void
-hold(EaEntity *entity)
+/* -------- what the statement is held to -------- */
+
+static bool
+is_current(void *arg)
 {
-	if (entity->existing)
-		ea_existing_hold(entity);
+	return ea_catalog_is_current(arg);
 }
 
-/* The alias of the next relation, which is an entity's table. */
-static int
-next_alias(EaSqlBuf *b, EaEntity *entity)
+static void
+check_table(void *arg, Relation rel)
 {
-	hold(entity);
-	return ea_sqlbuf_reserve(b);
+	ea_existing_check(arg, rel);
 }
+
+#define HELD(req) {is_current, check_table, (req)->catalog}
+
+/* -------- statements -------- */
 
 /* ` WHERE <predicates>` for alias t<n>: never empty, so ` AND` may follow. */
 static void
@@ -146,6 +168,7 @@ bool
 ea_sqlbuf_count(EaRequest *req, EaEntity *entity, int nkeys,
 				const EaCountKey *keys, int64 *count)
 {
+	const EaHeld held = HELD(req);
 	EaCountKey	all[EA_COUNT_MAX_KEYS];
 	int			n = 0;
 
@@ -161,8 +184,7 @@ ea_sqlbuf_count(EaRequest *req, EaEntity *entity, int nkeys,
 	}
 	for (int i = 0; i < nkeys; i++)
 		all[n++] = keys[i];
-	hold(entity);
-	return ea_count_rows(entity->table, n, all, count);
+	return ea_count_rows(&held, entity->table, n, all, count);
 }
 
 int
@@ -174,7 +196,6 @@ ea_sqlbuf_reserve(EaSqlBuf *b)
 void
 ea_sqlbuf_from_as(EaSqlBuf *b, EaEntity *entity, EaOperation op, int alias)
 {
-	hold(entity);
 	ea_sqlbuf_add(b, " FROM ");
 	ea_sqlbuf_add(b, entity->table);
 	ea_sqlbuf_add(b, " t");
@@ -191,11 +212,19 @@ ea_sqlbuf_from(EaSqlBuf *b, EaEntity *entity, EaOperation op)
 	return alias;
 }
 
+/* A write of a table with code of others, which may change settings. */
+static int
+written_alias(EaSqlBuf *b, EaEntity *entity)
+{
+	b->req->strangers |= entity->existing;
+	return ea_sqlbuf_reserve(b);
+}
+
 int
 ea_sqlbuf_update(EaSqlBuf *b, EaEntity *entity, const char *set,
 				 EaOperation op)
 {
-	int			alias = next_alias(b, entity);
+	int			alias = written_alias(b, entity);
 
 	ea_sqlbuf_addf(b, "UPDATE %s t%d SET %s", entity->table, alias, set);
 	add_predicates(b, entity, alias, op);
@@ -205,7 +234,7 @@ ea_sqlbuf_update(EaSqlBuf *b, EaEntity *entity, const char *set,
 int
 ea_sqlbuf_delete(EaSqlBuf *b, EaEntity *entity)
 {
-	int			alias = next_alias(b, entity);
+	int			alias = written_alias(b, entity);
 
 	ea_sqlbuf_addf(b, "DELETE FROM %s t%d", entity->table, alias);
 	add_predicates(b, entity, alias, EA_OP_DELETE);
@@ -215,7 +244,7 @@ ea_sqlbuf_delete(EaSqlBuf *b, EaEntity *entity)
 int
 ea_sqlbuf_insert(EaSqlBuf *b, EaEntity *entity)
 {
-	int			alias = next_alias(b, entity);
+	int			alias = written_alias(b, entity);
 
 	ea_sqlbuf_addf(b, "INSERT INTO %s AS t%d (", entity->table, alias);
 	if (entity->tenant_scoped)
@@ -309,6 +338,10 @@ uint64
 ea_sqlbuf_run(EaSqlBuf *b, EaExecMode mode, bool one_row,
 			  EaRowFunction row, void *arg)
 {
-	return ea_exec_run(b->text.data, b->nparams, b->types, b->values,
-					   b->isnull, mode, one_row, row, arg);
+	const EaHeld held = HELD(b->req);
+	const EaReader reader = {row, b->nreads, b->reads};
+
+	return ea_exec_run_held(&held, b->text.data, b->nparams, b->types,
+							b->values, b->isnull, mode, one_row,
+							row == NULL ? NULL : &reader, arg);
 }

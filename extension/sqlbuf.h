@@ -30,6 +30,9 @@ typedef struct EaSqlBuf
 	Oid		   *types;
 	Datum	   *values;
 	bool	   *isnull;
+	int			nreads;			/* columns that are read of the rows, */
+	int			maxreads;
+	Oid		   *reads;			/* and their types */
 	int			nrelations;		/* next alias */
 	int			tenant_param;	/* number of the tenant parameter, 0: none */
 	bool		deleted_too;	/* soft-deleted rows are not left out */
@@ -44,6 +47,15 @@ extern void ea_sqlbuf_init(EaSqlBuf *b, EaRequest *req);
 
 /* Append `t<alias>.<column>`. */
 extern void ea_sqlbuf_column(EaSqlBuf *b, int alias, const char *column);
+
+/*
+ * The next column of the rows is read as one of this type; the other function
+ * appends the column as well.  A statement whose rows are read names all of
+ * them, or it does not run.
+ */
+extern void ea_sqlbuf_reads(EaSqlBuf *b, Oid type);
+extern void ea_sqlbuf_select(EaSqlBuf *b, int alias, const char *column,
+							 Oid type);
 
 /* Add a parameter; returns its number, and the macro also writes `$n`. */
 extern int	ea_sqlbuf_param(EaSqlBuf *b, Oid type, Datum value, bool isnull);

@@ -22,7 +22,9 @@
 #include "fmgr.h"
 #include "guc.h"
 #include "jsonwrite.h"
+#include "owner.h"
 #include "sweep.h"
+#include "throttle.h"
 #include "utils/timestamp.h"
 
 /* $1 is a time before which rows are over, $2 how many go at most. */
@@ -35,7 +37,8 @@ typedef enum Age
 {
 	NOW,						/* rows hold the time they end */
 	WINDOW,						/* failures of an address */
-	FORGOTTEN					/* failures of a username */
+	FORGOTTEN,					/* failures of a username */
+	ORIGIN						/* logins from an address */
 } Age;
 
 static const struct
@@ -48,7 +51,8 @@ static const struct
 	{DELETE_FROM("session", "revoked_at < $1"), NOW},
 	{DELETE_FROM("refresh_token", "expires_at < $1"), NOW},
 	{DELETE_FROM("address_failure", "failed_at < $1"), WINDOW},
-	{DELETE_FROM("login_throttle", "last_failure_at < $1"), FORGOTTEN}
+	{DELETE_FROM("login_throttle", "last_failure_at < $1"), FORGOTTEN},
+	{DELETE_FROM("login_origin", "succeeded_at < $1"), ORIGIN}
 };
 
 /*
@@ -67,6 +71,8 @@ seconds(Age age)
 		case FORGOTTEN:
 			return (int64) ea_guc_login_max_delay *
 				(ea_guc_login_free_failures + 32);
+		case ORIGIN:
+			return EA_THROTTLE_ORIGIN_LIFETIME;
 	}
 	return 0;
 }
@@ -142,11 +148,8 @@ erase(void)
 	return erased;
 }
 
-PG_FUNCTION_INFO_V1(ea_sql_sweep);
-
 /* entityapi.sweep(max_rows int) returns bigint */
-Datum
-ea_sql_sweep(PG_FUNCTION_ARGS)
+EA_OWNER_FUNCTION(ea_sql_sweep)
 {
 	int64		deleted;
 

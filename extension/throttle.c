@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * throttle.c
- *	  How often passwords may be tried, and how many be hashed at once.
+ *	  How often passwords may be tried.
  *
  * A try has to count before its password is hashed, or else parallel ones
  * slip through; but a request is one transaction, so what it writes counts
@@ -14,8 +14,9 @@
  * each try is found at one place at least.  A gate lets one in at a time; it
  * is held for that count only.
  *
- * All locks are advisory ones of classes that SQL functions cannot reach,
- * and end with the transaction, whatever becomes of it.
+ * Where a user has logged in lately, his tries are counted for themselves: the
+ * failures of strangers elsewhere do not keep him out, nor do his own let them
+ * in.
  *
  * extension/throttle.c
  *
@@ -24,40 +25,31 @@
 #include "postgres.h"
 
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "catalog/pg_type.h"
 #include "common/cryptohash.h"
-#include "common/hashfn.h"
 #include "exec.h"
 #include "guc.h"
 #include "miscadmin.h"
-#include "storage/latch.h"
-#include "storage/lock.h"
 #include "throttle.h"
+#include "throttle_slot.h"
 #include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
 #include "utils/inet.h"
 #include "utils/timestamp.h"
-#include "utils/wait_event.h"
-
-/* Classes of advisory locks; those of SQL functions are 1 and 2. */
-#define LOCK_GATE 0xEA00
-#define LOCK_USERNAME 0xEA01
-#define LOCK_ADDRESS 0xEA02
-#define LOCK_HASH 0xEA03
-
-/* Tries at once of one username, of one address. */
-#define MAX_SLOTS 64
 
 #define ADDRESS_WINDOW 60		/* s */
 
-/* How often a waiting login looks for a free slot. */
-#define POLL_MS 10
+/* How long a login counts for where it came from, s */
+#define ORIGIN_LIFETIME EA_THROTTLE_ORIGIN_LIFETIME
 
-/* What is known about the failures of a username and an address. */
+/*
+ * What is known about the failures of a username and an address; of the two
+ * together where the user has logged in from there.
+ */
 typedef struct Failures
 {
+	bool		known;			/* he has */
 	int			username;
 	TimestampTz last;			/* of the username */
 	int64		address;		/* within the window, up to its limit */
@@ -65,27 +57,6 @@ typedef struct Failures
 } Failures;
 
 /* -------- slots -------- */
-
-static bool
-take(uint16 class, uint64 name, int slot, bool wait)
-{
-	LOCKTAG		tag;
-
-	SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, (uint32) (name >> 32),
-						 (uint32) name + slot, class);
-	return LockAcquire(&tag, ExclusiveLock, false, !wait) !=
-		LOCKACQUIRE_NOT_AVAIL;
-}
-
-static void
-give_back(uint16 class, uint64 name, int slot)
-{
-	LOCKTAG		tag;
-
-	SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, (uint32) (name >> 32),
-						 (uint32) name + slot, class);
-	LockRelease(&tag, ExclusiveLock, false);
-}
 
 /*
  * Take the first free of n slots and return how many others are taken; n if
@@ -99,58 +70,21 @@ take_slot(uint16 class, uint64 name, int n)
 
 	for (int slot = 0; slot < n; slot++)
 	{
-		if (!take(class, name, slot, false))
+		if (!ea_slot_take(class, name, slot, false))
 			taken++;
 		else if (have)
-			give_back(class, name, slot);
+			ea_slot_give_back(class, name, slot);
 		else
 			have = true;
 	}
 	return taken;
 }
 
-/* The number that the slots of a name start from. */
-static uint64
-slots_of(const void *name, int len)
-{
-	uint64		hash = hash_bytes_extended(name, len, 0);
-
-	return hash - hash % MAX_SLOTS;
-}
-
-void
-ea_throttle_hash(EaRequest *req)
-{
-	int			slots = ea_guc_max_hashes;
-	TimestampTz end = TimestampTzPlusMilliseconds(GetCurrentTimestamp(),
-												  ea_guc_hash_wait);
-
-	if (slots == 0)
-		slots = Max(1, (int) sysconf(_SC_NPROCESSORS_ONLN) / 2);
-	for (;;)
-	{
-		for (int slot = 0; slot < slots; slot++)
-		{
-			if (take(LOCK_HASH, 0, slot, false))
-				return;
-		}
-		if (GetCurrentTimestamp() >= end)
-			break;
-		(void) WaitLatch(MyLatch,
-						 WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-						 POLL_MS, PG_WAIT_EXTENSION);
-		ResetLatch(MyLatch);
-		CHECK_FOR_INTERRUPTS();
-	}
-	ea_context_answer(req, "retry-after", "1");
-	ea_errors_throw(req, EA_ERR_UNAVAILABLE, EA_AT_NONE, NULL,
-					"Too many passwords are being checked; try again soon.");
-}
-
 /* -------- failures -------- */
 
 static void
-hash_name(const char *name, uint8 *hash)
+hash_bytes_of(const void *first, int first_len, const void *second,
+			  int second_len, uint8 *hash)
 {
 	pg_cryptohash_ctx *ctx = pg_cryptohash_create(PG_SHA256);
 
@@ -158,7 +92,8 @@ hash_name(const char *name, uint8 *hash)
 		ereport(ERROR,
 				(errcode(ERRCODE_OUT_OF_MEMORY), errmsg("out of memory")));
 	if (pg_cryptohash_init(ctx) < 0 ||
-		pg_cryptohash_update(ctx, (const uint8 *) name, strlen(name)) < 0 ||
+		pg_cryptohash_update(ctx, first, first_len) < 0 ||
+		pg_cryptohash_update(ctx, second, second_len) < 0 ||
 		pg_cryptohash_final(ctx, hash, PG_SHA256_DIGEST_LENGTH) < 0)
 	{
 		pg_cryptohash_free(ctx);
@@ -168,19 +103,24 @@ hash_name(const char *name, uint8 *hash)
 }
 
 static Datum
-name_datum(const EaThrottle *throttle)
+hash_datum(const uint8 *hash)
 {
-	bytea	   *hash = palloc(VARHDRSZ + sizeof(throttle->name_hash));
+	bytea	   *stored = palloc(VARHDRSZ + PG_SHA256_DIGEST_LENGTH);
 
-	SET_VARSIZE(hash, VARHDRSZ + sizeof(throttle->name_hash));
-	memcpy(VARDATA(hash), throttle->name_hash, sizeof(throttle->name_hash));
-	return PointerGetDatum(hash);
+	SET_VARSIZE(stored, VARHDRSZ + PG_SHA256_DIGEST_LENGTH);
+	memcpy(VARDATA(stored), hash, PG_SHA256_DIGEST_LENGTH);
+	return PointerGetDatum(stored);
 }
 
-/* The network of a client: an IPv6 host may have a whole /64 to itself. */
+/*
+ * The network of a client: an IPv6 host may have a whole /64 to itself.  Where
+ * a translator gives hosts of IPv4 addresses of IPv6 (RFC 6052, section 2.1),
+ * each is a network.
+ */
 static void
 read_address(EaRequest *req, EaThrottle *throttle)
 {
+	static const unsigned char translated[12] = {0x00, 0x64, 0xff, 0x9b};
 	Datum		address;
 	int			bits = 32;
 
@@ -189,10 +129,33 @@ read_address(EaRequest *req, EaThrottle *throttle)
 		return;
 	address = DirectFunctionCall1(inet_in, CStringGetDatum(req->remote));
 	if (ip_family(DatumGetInetPP(address)) == PGSQL_AF_INET6)
-		bits = 64;
+		bits = memcmp(ip_addr(DatumGetInetPP(address)), translated,
+					  sizeof(translated)) == 0 ? 128 : 64;
 	address = DirectFunctionCall2(inet_set_masklen, address,
 								  Int32GetDatum(bits));
 	throttle->address = DirectFunctionCall1(network_network, address);
+}
+
+void
+ea_throttle_read(EaRequest *req, EaThrottle *throttle, const char *name)
+{
+	inet	   *address;
+
+	memset(throttle, 0, sizeof(*throttle));
+	hash_bytes_of(name, strlen(name), "", 0, throttle->name_hash);
+	read_address(req, throttle);
+	if (!throttle->has_address)
+		return;
+	address = DatumGetInetPP(throttle->address);
+	hash_bytes_of(throttle->name_hash, sizeof(throttle->name_hash),
+				  VARDATA_ANY(address), VARSIZE_ANY_EXHDR(address),
+				  throttle->origin_hash);
+}
+
+const uint8 *
+ea_throttle_subject(const EaThrottle *throttle)
+{
+	return throttle->known ? throttle->origin_hash : throttle->name_hash;
 }
 
 static void
@@ -201,10 +164,15 @@ read_failures(void *arg, TupleTableSlot *slot)
 	Failures   *failures = arg;
 	Datum	   *values = slot->tts_values;
 
-	if (!slot->tts_isnull[0])
+	int			username = 0;
+
+	failures->known = !slot->tts_isnull[4];
+	if (failures->known)
+		username = 4;
+	if (!slot->tts_isnull[username + 1])
 	{
-		failures->username = DatumGetInt32(values[0]);
-		failures->last = DatumGetTimestampTz(values[1]);
+		failures->username = DatumGetInt32(values[username]);
+		failures->last = DatumGetTimestampTz(values[username + 1]);
 	}
 	failures->address = DatumGetInt64(values[2]);
 	failures->oldest = slot->tts_isnull[3] ? 0 :
@@ -216,27 +184,35 @@ static Failures
 count_failures(EaRequest *req, const EaThrottle *throttle)
 {
 	static const Oid types[] = {
-		BYTEAOID, INETOID, TIMESTAMPTZOID, INT4OID
+		BYTEAOID, INETOID, TIMESTAMPTZOID, INT4OID, BYTEAOID, TIMESTAMPTZOID
 	};
 	Datum		values[lengthof(types)];
 	bool		isnull[lengthof(types)] = {false};
 	Failures	failures = {0};
 
-	values[0] = name_datum(throttle);
+	values[0] = hash_datum(throttle->name_hash);
 	values[1] = throttle->address;
 	isnull[1] = !throttle->has_address;
 	values[2] = TimestampTzGetDatum(req->now -
 									ADDRESS_WINDOW * USECS_PER_SEC);
 	values[3] = Int32GetDatum(ea_guc_login_address_failures);
-	ea_exec_run("SELECT t.failures, t.last_failure_at, f.n, f.oldest"
+	values[4] = hash_datum(throttle->origin_hash);
+	isnull[4] = !throttle->has_address;
+	values[5] = TimestampTzGetDatum(req->now -
+									ORIGIN_LIFETIME * USECS_PER_SEC);
+	ea_exec_run("SELECT t.failures, t.last_failure_at, f.n, f.oldest,"
+				" o.failures, o.failed_at"
 				" FROM (SELECT count(*) AS n, min(w.failed_at) AS oldest"
 				" FROM (SELECT failed_at FROM entityapi.address_failure"
 				" WHERE address = $2 AND failed_at > $3"
 				" ORDER BY failed_at DESC LIMIT $4) w) f"
 				" LEFT JOIN entityapi.login_throttle t"
-				" ON t.username_hash = $1",
+				" ON t.username_hash = $1"
+				" LEFT JOIN entityapi.login_origin o"
+				" ON o.origin_hash = $5 AND o.succeeded_at > $6",
 				lengthof(types), types, values, isnull, EA_EXEC_WRITE, true,
-				read_failures, &failures);
+				EA_READER(read_failures, INT4OID, TIMESTAMPTZOID, INT8OID,
+						  TIMESTAMPTZOID), &failures);
 	return failures;
 }
 
@@ -325,35 +301,65 @@ ea_throttle_enter(EaRequest *req, EaThrottle *throttle,
 	int			address_others = 0;
 	Failures	failures;
 
-	hash_name(username_key, throttle->name_hash);
-	read_address(req, throttle);
+	/* a failure must count before its outcome shows */
+	PreventCommandIfReadOnly("a login");
+	ea_throttle_read(req, throttle, username_key);
 
 	/* most refusals need no gate */
 	failures = count_failures(req, throttle);
 	check_failures(req, &failures, 0, 0);
+	throttle->known = failures.known;
 
-	take(LOCK_GATE, 0, 0, true);
-	username_others = take_slot(LOCK_USERNAME,
-								slots_of(throttle->name_hash,
-										 sizeof(throttle->name_hash)),
-								Min(ea_guc_login_free_failures, MAX_SLOTS));
+	ea_slot_take(EA_LOCK_GATE, 0, 0, true);
+	username_others = take_slot(EA_LOCK_USERNAME,
+								ea_slots_of(ea_throttle_subject(throttle),
+											PG_SHA256_DIGEST_LENGTH),
+								Min(ea_guc_login_free_failures,
+									EA_MAX_SLOTS));
 	if (throttle->has_address)
 	{
 		inet	   *address = DatumGetInetPP(throttle->address);
 
-		address_others = take_slot(LOCK_ADDRESS,
-								   slots_of(VARDATA_ANY(address),
-											VARSIZE_ANY_EXHDR(address)),
+		address_others = take_slot(EA_LOCK_ADDRESS,
+								   ea_slots_of(VARDATA_ANY(address),
+											   VARSIZE_ANY_EXHDR(address)),
 								   Min(ea_guc_login_address_failures,
-									   MAX_SLOTS));
+									   EA_MAX_SLOTS));
 	}
 	failures = count_failures(req, throttle);
-	give_back(LOCK_GATE, 0, 0);
+	ea_slot_give_back(EA_LOCK_GATE, 0, 0);
 	check_failures(req, &failures, username_others, address_others);
 
 	/* without a slot this try would not be seen by others */
-	if (username_others == MAX_SLOTS || address_others == MAX_SLOTS)
+	if (username_others == EA_MAX_SLOTS ||
+		address_others == EA_MAX_SLOTS)
 		refuse(req, USECS_PER_SEC);
+}
+
+#define FORGETTING(failures, last) \
+	"least($3, 1 + greatest(0, " failures " - greatest(0," \
+	" floor(extract(epoch FROM $2 - " last ") / $4))))"
+
+/* A failure where the user has logged in from, and is not to keep out of. */
+static void
+count_origin(const Datum *values, const Oid *types, int n)
+{
+	ea_exec_run("UPDATE entityapi.login_origin SET failures = "
+				FORGETTING("failures", "coalesce(failed_at, $2)") ","
+				" failed_at = $2 WHERE origin_hash = $1",
+				n, types, values, NULL, EA_EXEC_WRITE, true, NULL, NULL);
+}
+
+static void
+count_username(const Datum *values, const Oid *types, int n)
+{
+	ea_exec_run("INSERT INTO entityapi.login_throttle AS t"
+				" (username_hash, failures, last_failure_at)"
+				" VALUES ($1, 1, $2) ON CONFLICT (username_hash) DO UPDATE"
+				" SET failures = " FORGETTING("t.failures",
+											  "t.last_failure_at") ","
+				" last_failure_at = $2",
+				n, types, values, NULL, EA_EXEC_WRITE, true, NULL, NULL);
 }
 
 void
@@ -365,19 +371,14 @@ ea_throttle_failed(EaRequest *req, const EaThrottle *throttle)
 	static const Oid address_types[] = {INETOID, TIMESTAMPTZOID};
 	Datum		values[lengthof(types)];
 
-	values[0] = name_datum(throttle);
+	values[0] = hash_datum(ea_throttle_subject(throttle));
 	values[1] = TimestampTzGetDatum(req->now);
 	values[2] = Int32GetDatum(failures_kept());
 	values[3] = Int32GetDatum(ea_guc_login_max_delay);
-	ea_exec_run("INSERT INTO entityapi.login_throttle AS t"
-				" (username_hash, failures, last_failure_at)"
-				" VALUES ($1, 1, $2) ON CONFLICT (username_hash) DO UPDATE"
-				" SET failures = least($3, 1 + greatest(0, t.failures"
-				" - greatest(0, floor(extract(epoch FROM"
-				" $2 - t.last_failure_at) / $4)))),"
-				" last_failure_at = $2",
-				lengthof(types), types, values, NULL, EA_EXEC_WRITE, true,
-				NULL, NULL);
+	if (throttle->known)
+		count_origin(values, types, lengthof(types));
+	else
+		count_username(values, types, lengthof(types));
 	if (!throttle->has_address)
 		return;
 
@@ -388,12 +389,41 @@ ea_throttle_failed(EaRequest *req, const EaThrottle *throttle)
 				EA_EXEC_WRITE, true, NULL, NULL);
 }
 
+/* From here the user has logged in, and failed no time since. */
+static void
+note_origin(EaRequest *req, const EaThrottle *throttle,
+			const pg_uuid_t *account)
+{
+	static const Oid types[] = {BYTEAOID, UUIDOID, TIMESTAMPTZOID};
+	Datum		values[] = {
+		hash_datum(throttle->origin_hash), UUIDPGetDatum(account),
+		TimestampTzGetDatum(req->now)
+	};
+
+	ea_exec_run("INSERT INTO entityapi.login_origin"
+				" (origin_hash, account_id, succeeded_at, failures)"
+				" VALUES ($1, $2, $3, 0) ON CONFLICT (origin_hash) DO UPDATE"
+				" SET account_id = $2, succeeded_at = $3, failures = 0,"
+				" failed_at = NULL",
+				lengthof(types), types, values, NULL, EA_EXEC_WRITE, true,
+				NULL, NULL);
+}
+
+/*
+ * A user who came in past the failures of strangers has not made up for them:
+ * they would get new guesses whenever he logs in.
+ */
 void
-ea_throttle_succeeded(EaRequest *req, const EaThrottle *throttle)
+ea_throttle_succeeded(EaRequest *req, const EaThrottle *throttle,
+					  const pg_uuid_t *account)
 {
 	static const Oid types[] = {BYTEAOID};
-	Datum		values[] = {name_datum(throttle)};
+	Datum		values[] = {hash_datum(throttle->name_hash)};
 
+	if (throttle->has_address)
+		note_origin(req, throttle, account);
+	if (throttle->known)
+		return;
 	ea_exec_run("DELETE FROM entityapi.login_throttle"
 				" WHERE username_hash = $1",
 				lengthof(types), types, values, NULL, EA_EXEC_WRITE, true,

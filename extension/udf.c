@@ -3,7 +3,7 @@
  * udf.c
  *	  Functions of the deployment, from jsonb to jsonb, called as their owners.
  *
- * What such a function raises goes to the server's log and nowhere else.
+ * EXECUTE is asked of the caller, as for a call from SQL.  What such a function raises goes to the server's log and nowhere else.
  *
  * extension/udf.c
  *
@@ -12,17 +12,28 @@
 #include "postgres.h"
 
 #include "access/htup_details.h"
+#include "catalog/namespace.h"
+#include "catalog/pg_namespace.h"
 #include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
+#include "compat.h"
 #include "fmgr.h"
 #include "miscadmin.h"
-#include "nodes/value.h"
-#include "parser/parse_func.h"
+#include "pin.h"
 #include "storage/latch.h"
 #include "udf.h"
+#include "utils/acl.h"
+#include "utils/builtins.h"
 #include "utils/jsonb.h"
 #include "utils/syscache.h"
 #include "utils/timeout.h"
+
+typedef struct Callee
+{
+	Oid			oid;
+	Oid			owner;
+	bool		definer;
+} Callee;
 
 static TimeoutId timeout_id = MAX_TIMEOUTS;
 static volatile sig_atomic_t timed_out = false;
@@ -37,53 +48,84 @@ note_timeout(void)
 	SetLatch(MyLatch);
 }
 
-/* The function; an error unless it is one that takes and returns jsonb. */
-static Oid
-find_function(const char *schema, const char *function, Oid *owner)
+/*
+ * Look the function up for the role that is to call it.  Returns why it
+ * cannot, or NULL.
+ */
+static const char *
+find_function(const char *schema, const char *function, Oid caller,
+			  Callee *callee)
 {
 	Oid			argument = JSONBOID;
-	List	   *name = list_make2(makeString(pstrdup(schema)),
-								  makeString(pstrdup(function)));
-	Oid			oid = LookupFuncName(name, 1, &argument, true);
-	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(oid));
-	bool		fits = false;
+	Oid			namespace = get_namespace_oid(schema, true);
+	HeapTuple	tuple;
+	Form_pg_proc proc;
+	bool		fits;
 
-	if (HeapTupleIsValid(tuple))
-	{
-		Form_pg_proc proc = (Form_pg_proc) GETSTRUCT(tuple);
-
-		*owner = proc->proowner;
-		fits = proc->prorettype == JSONBOID && !proc->proretset &&
-			proc->prokind == PROKIND_FUNCTION;
-		ReleaseSysCache(tuple);
-	}
+	if (!OidIsValid(namespace))
+		return "there is no such schema";
+	tuple = SearchSysCache3(PROCNAMEARGSNSP, CStringGetDatum(function),
+							PointerGetDatum(buildoidvector(&argument, 1)),
+							ObjectIdGetDatum(namespace));
+	if (!HeapTupleIsValid(tuple))
+		return "there is no such function of one jsonb";
+	proc = (Form_pg_proc) GETSTRUCT(tuple);
+	callee->oid = proc->oid;
+	callee->owner = proc->proowner;
+	callee->definer = proc->prosecdef;
+	fits = proc->prorettype == JSONBOID && !proc->proretset &&
+		proc->prokind == PROKIND_FUNCTION;
+	ReleaseSysCache(tuple);
 	if (!fits)
-		ereport(ERROR,
-				(errcode(ERRCODE_UNDEFINED_FUNCTION),
-				 errmsg("there is no function %s.%s (jsonb) returns jsonb",
-						schema, function)));
-	return oid;
+		return "it is not a function that returns one jsonb";
+	if (ea_compat_schema_aclcheck(namespace, caller, ACL_USAGE) != ACLCHECK_OK)
+		return "its schema is not granted";
+	if (ea_compat_function_aclcheck(callee->oid, caller,
+									ACL_EXECUTE) != ACLCHECK_OK)
+		return "it is not granted";
+	return NULL;
+}
+
+const char *
+ea_udf_fault(const char *schema, const char *function, Oid caller)
+{
+	Callee		callee;
+
+	return find_function(schema, function, caller, &callee);
+}
+
+/*
+ * Whom a function runs as: its owner, since it is his code.  One that is not
+ * SECURITY DEFINER was not written to lend the rights of a superuser, so that
+ * owner's runs as whoever calls, as it would from SQL.
+ */
+static Oid
+user_for(const Callee *callee)
+{
+	if (!callee->definer && superuser_arg(callee->owner))
+		return GetUserId();
+	return callee->owner;
 }
 
 /* The function's answer as text, NULL for null. */
 static char *
-call_as_owner(Oid function, Oid owner, Datum context)
+call_function(const Callee *callee, Datum context)
 {
 	LOCAL_FCINFO(fcinfo, 1);
 	FmgrInfo	flinfo;
-	Oid			user;
-	int			security;
+	EaPin		pin;
 	Datum		result;
 	Jsonb	   *jsonb;
 
-	GetUserIdAndSecContext(&user, &security);
-	SetUserIdAndSecContext(owner, security | SECURITY_LOCAL_USERID_CHANGE);
-	fmgr_info(function, &flinfo);
+	ea_pin_begin(&pin);
+	SetUserIdAndSecContext(user_for(callee),
+						   pin.security | SECURITY_LOCAL_USERID_CHANGE);
+	fmgr_info(callee->oid, &flinfo);
 	InitFunctionCallInfoData(*fcinfo, &flinfo, 1, InvalidOid, NULL, NULL);
 	fcinfo->args[0].value = context;
 	fcinfo->args[0].isnull = false;
 	result = FunctionCallInvoke(fcinfo);
-	SetUserIdAndSecContext(user, security);
+	ea_pin_end(&pin);
 	if (fcinfo->isnull)
 		return NULL;
 	jsonb = DatumGetJsonbP(result);
@@ -115,14 +157,21 @@ ea_udf_call(EaRequest *req, const char *label, const char *schema,
 	if (timeout_id == MAX_TIMEOUTS)
 		timeout_id = RegisterTimeout(USER_TIMEOUT, note_timeout);
 	timed_out = false;
+	req->strangers = true;
 	if (timeout_ms > 0)
 		enable_timeout_after(timeout_id, timeout_ms);
 	PG_TRY();
 	{
-		Oid			owner = InvalidOid;
-		Oid			oid = find_function(schema, function, &owner);
+		Callee		callee;
+		const char *why = find_function(schema, function, GetUserId(),
+										&callee);
 
-		*answer = call_as_owner(oid, owner, argument);
+		if (why != NULL)
+			ereport(ERROR,
+					(errcode(ERRCODE_UNDEFINED_FUNCTION),
+					 errmsg("%s.%s (jsonb) cannot be called: %s",
+							schema, function, why)));
+		*answer = call_function(&callee, argument);
 		disable_timeout(timeout_id, false);
 		CHECK_FOR_INTERRUPTS();
 	}

@@ -19,6 +19,10 @@ typedef enum EaUdfOutcome
 	EA_UDF_TIMEOUT
 } EaUdfOutcome;
 
+/* Why the role could not call the function, or NULL if it could. */
+extern const char *ea_udf_fault(const char *schema, const char *function,
+								Oid caller);
+
 /*
  * Call schema.function(argument); *answer is its result as JSON text, NULL
  * for null.  label names it in the log.  timeout_ms of 0 leaves the limit of

@@ -1,11 +1,13 @@
 /*-------------------------------------------------------------------------
  *
  * username.c
- *	  Names that people type, in one form: NFC, trimmed, compared without
- *	  case.
+ *	  Names that people type, in one form: NFC, trimmed; compared without
+ *	  case and without differences of mere form, as of width (NFKC).
  *
  * The database's encoding is UTF-8.  Case is folded as the default collation
- * of the database has it.
+ * of the database has it.  Which characters a name may hold is told by a table
+ * of our own, as servers know the properties of characters from version 17 on
+ * only, and each another Unicode.
  *
  * extension/username.c
  *
@@ -37,37 +39,47 @@ static const CharRange spaces[] = {
 	{0x202F, 0x202F}, {0x205F, 0x205F}, {0x3000, 0x3000}
 };
 
-/*
- * Controls (Cc), line and paragraph separators, and invisible or
- * direction-changing formats, with which one name could pass for another.
- */
-static const CharRange forbidden[] = {
-	{0x0000, 0x001F}, {0x007F, 0x009F}, {0x00AD, 0x00AD}, {0x061C, 0x061C},
-	{0x180E, 0x180E}, {0x200B, 0x200F}, {0x2028, 0x202E}, {0x2060, 0x206F},
-	{0xFEFF, 0xFEFF}, {0xFFF9, 0xFFFB}, {0xE0000, 0xE0FFF}
-};
+#include "username_chars.h"
 
 static bool
 in_ranges(pg_wchar c, const CharRange *ranges, int n)
 {
-	for (int i = 0; i < n; i++)
+	int			low = 0;
+
+	while (low < n)
 	{
-		if (c >= ranges[i].first && c <= ranges[i].last)
+		int			middle = low + (n - low) / 2;
+
+		if (c > ranges[middle].last)
+			low = middle + 1;
+		else if (c < ranges[middle].first)
+			n = middle;
+		else
 			return true;
 	}
 	return false;
 }
 
-/* Zero-terminated code points of len bytes, in NFC. */
+static int
+count_chars(const pg_wchar *chars)
+{
+	int			n = 0;
+
+	while (chars[n] != 0)
+		n++;
+	return n;
+}
+
+/* Zero-terminated code points of len bytes, in a normal form. */
 static pg_wchar *
-normalize(const char *name, int len)
+normalize(UnicodeNormalizationForm form, const char *name, int len)
 {
 	pg_wchar   *input = palloc((len + 1) * sizeof(pg_wchar));
 	int			n;
 
 	n = pg_encoding_mb2wchar_with_len(PG_UTF8, name, input, len);
 	input[n] = 0;
-	return unicode_normalize(UNICODE_NFC, input);
+	return unicode_normalize(form, input);
 }
 
 static char *
@@ -79,38 +91,75 @@ to_utf8(const pg_wchar *chars, int n)
 	return result;
 }
 
-char *
-ea_username_clean(const char *name, int len)
+/* The characters of a name without the spaces around it; NULL: not 1 to 128 */
+static pg_wchar *
+read_name(const char *name, int len, int *n)
 {
 	pg_wchar   *chars;
-	int			n = 0;
 
 	if (len > MAX_BYTES)
 		return NULL;
-	chars = normalize(name, len);
+	chars = normalize(UNICODE_NFC, name, len);
 	while (in_ranges(*chars, spaces, lengthof(spaces)))
 		chars++;
-	while (chars[n] != 0)
+	*n = count_chars(chars);
+	while (*n > 0 && in_ranges(chars[*n - 1], spaces, lengthof(spaces)))
+		(*n)--;
+	chars[*n] = 0;
+	return *n > 0 && *n <= EA_USERNAME_MAX ? chars : NULL;
+}
+
+char *
+ea_username_typed(const char *name, int len)
+{
+	int			n;
+	pg_wchar   *chars = read_name(name, len, &n);
+
+	return chars == NULL ? NULL : to_utf8(chars, n);
+}
+
+char *
+ea_username_clean(const char *name, int len)
+{
+	int			n;
+	pg_wchar   *chars = read_name(name, len, &n);
+
+	if (chars == NULL)
+		return NULL;
+	for (int i = 0; i < n; i++)
 	{
-		if (in_ranges(chars[n], forbidden, lengthof(forbidden)))
+		if (!in_ranges(chars[i], username_chars, lengthof(username_chars)))
 			return NULL;
-		n++;
 	}
-	while (n > 0 && in_ranges(chars[n - 1], spaces, lengthof(spaces)))
-		n--;
-	if (n == 0 || n > EA_USERNAME_MAX)
+
+	/* one character may stand for eighteen, and keys have to fit an index */
+	if (count_chars(unicode_normalize(UNICODE_NFKC, chars)) >
+		EA_USERNAME_MAX)
 		return NULL;
 	return to_utf8(chars, n);
+}
+
+/* In lower case of the database, in a normal form. */
+static char *
+fold(UnicodeNormalizationForm form, const char *name)
+{
+	char	   *lower = str_tolower(name, strlen(name), DEFAULT_COLLATION_OID);
+	pg_wchar   *chars = normalize(form, lower, strlen(lower));
+
+	return to_utf8(chars, count_chars(chars));
 }
 
 char *
 ea_username_key(const char *name)
 {
-	char	   *lower = str_tolower(name, strlen(name), DEFAULT_COLLATION_OID);
-	pg_wchar   *chars = normalize(lower, strlen(lower));
-	int			n = 0;
+	pg_wchar   *chars = normalize(UNICODE_NFKC, name, strlen(name));
 
-	while (chars[n] != 0)
-		n++;
-	return to_utf8(chars, n);
+	/* some capitals show only then; and lower case may have to be composed */
+	return fold(UNICODE_NFKC, to_utf8(chars, count_chars(chars)));
+}
+
+char *
+ea_username_old_key(const char *name)
+{
+	return fold(UNICODE_NFC, name);
 }

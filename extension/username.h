@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * username.h
- *	  Names that people type, in one form: NFC, trimmed, compared without
- *	  case.
+ *	  Names that people type, in one form: NFC, trimmed; compared without
+ *	  case and without differences of mere form, as of width (NFKC).
  *
  * extension/username.h
  *
@@ -16,12 +16,21 @@
 
 /*
  * The name as it is stored: normalised to NFC and without spaces around it.
- * NULL unless that leaves 1 to EA_USERNAME_MAX characters, none of them a
- * control or an invisible one.  The text is valid UTF-8.
+ * NULL unless that leaves 1 to EA_USERNAME_MAX characters, all of them such
+ * that can be seen, or plain spaces.  The text is valid UTF-8.
  */
 extern char *ea_username_clean(const char *name, int len);
 
-/* What two spellings of one name have in common; of a clean name. */
+/*
+ * The same for a name that is only looked for: it may be one of those that
+ * were taken when more characters were allowed.
+ */
+extern char *ea_username_typed(const char *name, int len);
+
+/* What two spellings of one name have in common; of a clean or typed name. */
 extern char *ea_username_key(const char *name);
+
+/* The key that version 1.1 gave a name: width made a difference. */
+extern char *ea_username_old_key(const char *name);
 
 #endif							/* EA_USERNAME_H */

@@ -69,6 +69,7 @@ ea_write_check_row(EaRequest *req, EaEntity *entity, const pg_uuid_t *id,
 		ea_sqlbuf_addf(&b, "SELECT t0.%s", entity->version_column);
 	else
 		ea_sqlbuf_add(&b, "SELECT 0::pg_catalog.int8");
+	ea_sqlbuf_reads(&b, INT8OID);
 	alias = ea_sqlbuf_from(&b, entity, EA_OP_READ);
 	ea_sqlbuf_addf(&b, " AND t%d.%s = ", alias, entity->id_column);
 	ea_sqlbuf_value(&b, UUIDOID, UUIDPGetDatum(id), false);
@@ -283,7 +284,10 @@ set_row(EaInput *input, EaRowSink *sink, const pg_uuid_t *id,
 		return true;
 	}
 	if (entity->locking)
-		ea_sqlbuf_addf(&b, " RETURNING t%d.%s", alias, entity->version_column);
+	{
+		ea_sqlbuf_add(&b, " RETURNING ");
+		ea_sqlbuf_select(&b, alias, entity->version_column, INT8OID);
+	}
 	return ea_sqlbuf_run(&b, EA_EXEC_WRITE, true,
 						 entity->locking ? version_row : NULL, version) > 0;
 }

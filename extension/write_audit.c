@@ -14,6 +14,7 @@
 #include "catalog/pg_type.h"
 #include "fmgr.h"
 #include "jsonwrite.h"
+#include "miscadmin.h"
 #include "utils/datum.h"
 #include "utils/fmgrprotos.h"
 #include "utils/lsyscache.h"
@@ -101,11 +102,15 @@ static void
 add_columns(EaSqlBuf *b, const EaField *field, int alias)
 {
 	if (field->kind == EA_ATTRIBUTE)
-		ea_sqlbuf_addf(b, ", t%d.%s", alias, field->column);
-	else
 	{
-		for (int m = 0; m < field->nmembers; m++)
-			ea_sqlbuf_addf(b, ", t%d.%s", alias, field->members[m].column);
+		ea_sqlbuf_add(b, ", ");
+		ea_sqlbuf_select(b, alias, field->column, field->type->oid);
+		return;
+	}
+	for (int m = 0; m < field->nmembers; m++)
+	{
+		ea_sqlbuf_add(b, ", ");
+		ea_sqlbuf_select(b, alias, field->members[m].column, UUIDOID);
 	}
 }
 
@@ -183,6 +188,8 @@ before_row(void *arg, TupleTableSlot *slot)
 	EaEntity   *entity = before->input->entity;
 	int			first = 1;
 
+	/* one row, but an existing table may have lost the key that says so */
+	before->ncolumns = 0;
 	for (int i = 0; i < entity->nfields; i++)
 	{
 		EaField    *field = &entity->fields[i];
@@ -223,7 +230,8 @@ ea_write_audit_before(EaInput *input, const pg_uuid_t *id, bool lock)
 	if (!ea_audit_entities(input->req))
 		return NULL;
 	ea_sqlbuf_init(&b, input->req);
-	ea_sqlbuf_addf(&b, "SELECT t0.%s", entity->id_column);
+	ea_sqlbuf_add(&b, "SELECT ");
+	ea_sqlbuf_select(&b, 0, entity->id_column, UUIDOID);
 	for (int i = 0; i < entity->nfields; i++)
 	{
 		if (!input->fields[i].given || !in_row(&entity->fields[i]))
@@ -280,7 +288,8 @@ ea_write_audit_updated(EaInput *input, const pg_uuid_t *id,
 void
 ea_write_audit_columns(EaSqlBuf *b, EaEntity *entity, int alias)
 {
-	ea_sqlbuf_addf(b, " RETURNING t%d.%s", alias, entity->id_column);
+	ea_sqlbuf_add(b, " RETURNING ");
+	ea_sqlbuf_select(b, alias, entity->id_column, UUIDOID);
 	for (int i = 0; i < entity->nfields; i++)
 	{
 		if (in_row(&entity->fields[i]))
@@ -339,7 +348,8 @@ ea_write_audit_owners(EaSqlBuf *b, EaRequest *req, EaField *owner,
 {
 	ea_sqlbuf_init(b, req);
 	b->deleted_too = deleted_too;
-	ea_sqlbuf_addf(b, "SELECT t0.%s", owner->entity->id_column);
+	ea_sqlbuf_add(b, "SELECT ");
+	ea_sqlbuf_select(b, 0, owner->entity->id_column, UUIDOID);
 	add_columns(b, owner, 0);
 	return ea_sqlbuf_from(b, owner->entity, op);
 }
@@ -423,8 +433,9 @@ read_links(EaRequest *req, EaField *field, const pg_uuid_t *id, Links *links)
 	int			alias;
 
 	ea_sqlbuf_init(&b, req);
-	ea_sqlbuf_addf(&b, "SELECT t0.%s", joined ? field->join_far
-				   : ea_catalog_target(field, 0)->id_column);
+	ea_sqlbuf_add(&b, "SELECT ");
+	ea_sqlbuf_select(&b, 0, joined ? field->join_far
+					 : ea_catalog_target(field, 0)->id_column, UUIDOID);
 	alias = joined ? ea_sqlbuf_join_from(&b, field)
 		: ea_sqlbuf_from(&b, ea_catalog_target(field, 0), EA_OP_DELETE);
 	ea_sqlbuf_addf(&b, " AND t%d.%s = ", alias,
@@ -465,6 +476,7 @@ follow_links(const Links *before, const Links *named, EaWriteLinks how,
 {
 	for (int i = 0; i < before->n; i++)
 	{
+		CHECK_FOR_INTERRUPTS();
 		if (how != EA_LINKS_REPLACE && !has_link(named, &before->ids[i]))
 			add_link(after, &before->ids[i]);
 	}

@@ -326,7 +326,7 @@ private_root_is_current()
 
 	# What was made here: an earlier version's script may still lie around.
 	ext=$STATE/root$("$PG_CONFIG" --sharedir)/extension
-	scripts=("$INSTALL_SCRIPT" entityapi--*--*.sql)
+	scripts=("$INSTALL_SCRIPT" entityapi--*--"${INSTALL_SCRIPT#entityapi--}")
 	cmp -s "$SERVER_BIN/postgres" "$PRIVATE_BIN/postgres" &&
 		cmp -s entityapi.so "$STATE/root$("$PG_CONFIG" --pkglibdir)/entityapi.so" &&
 		cmp -s entityapi.control "$ext/entityapi.control" &&

@@ -7,10 +7,12 @@
  */
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <jansson.h>
 #include <libpq-fe.h>
@@ -20,10 +22,19 @@
 #include "retry.h"
 #include "steps.h"
 
+/*
+ * Whoever calls may be a superuser, so nothing is looked for but where it must
+ * be, and by its exact arguments.
+ */
+#define PIN_SQL "set search_path = pg_catalog, pg_temp"
+
 #define APPLY_SQL \
 	"select statement, deferred, lock, effect, rows from " \
 	"entityapi.apply_manifest($1::jsonb, $2::bool, $3::text[]) order by step"
-#define OPENAPI_SQL "select entityapi.openapi($1)"
+#define OPENAPI_SQL "select entityapi.openapi($1::int4)"
+
+/* The effect of what is no statement. */
+#define DECLARED "declaration"
 
 /* SQLSTATE of manifests that are not valid; the faults are in the DETAIL. */
 #define INVALID_MANIFEST "JA400"
@@ -101,6 +112,16 @@ skip_hidden(const struct dirent *entry)
 	return entry->d_name[0] != '.';
 }
 
+/* Only a regular file is read: others may never end, or never begin. */
+static bool
+is_readable(const char *path, const struct stat *status)
+{
+	if (S_ISREG(status->st_mode))
+		return true;
+	fprintf(stderr, "%s: neither a regular file nor a folder\n", path);
+	return false;
+}
+
 /*
  * Adds a file, or the manifests below a folder in the order of their names.
  * What lies in a folder is called by its path from there on.
@@ -124,7 +145,8 @@ add_path(struct file_list *files, const char *path, size_t label_offset,
 	{
 		if (depth > 0 && !has_manifest_suffix(path))
 			return true;
-		return add_file(files, path, label_offset);
+		return is_readable(path, &status) &&
+			add_file(files, path, label_offset);
 	}
 	if (depth == MAX_FOLDER_DEPTH)
 	{
@@ -250,12 +272,24 @@ parse_options(struct apply_options *options, int argc, char **argv)
 static bool
 read_file(const char *path, struct buffer *text)
 {
-	FILE	   *file = fopen(path, "r");
+	int			descriptor = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	FILE	   *file = descriptor < 0 ? NULL : fdopen(descriptor, "r");
+	struct stat status;
 	size_t		got = 1;
 
-	if (file == NULL)
+	if (file == NULL || fstat(descriptor, &status) != 0)
 	{
 		fprintf(stderr, "%s: %s\n", path, strerror(errno));
+		if (file != NULL)
+			fclose(file);
+		else if (descriptor >= 0)
+			close(descriptor);
+		return false;
+	}
+	/* it may have become something else since it was found */
+	if (!is_readable(path, &status))
+	{
+		fclose(file);
 		return false;
 	}
 	while (got > 0 && text->length <= MAX_FILE && buffer_reserve(text, 65536))
@@ -379,8 +413,13 @@ connect_once(const char *command, const struct config *config)
 
 	if (PQstatus(connection) == CONNECTION_OK)
 	{
+		PGresult   *result = PQexec(connection, PIN_SQL);
+		bool		pinned = PQresultStatus(result) == PGRES_COMMAND_OK;
+
+		PQclear(result);
 		PQsetNoticeProcessor(connection, print_notice, NULL);
-		return connection;
+		if (pinned)
+			return connection;
 	}
 	fprintf(stderr, "entityapi-shim %s: %s", command,
 			connection ? PQerrorMessage(connection) : "out of memory\n");
@@ -400,6 +439,13 @@ print_statement(const PGresult *result, int row, bool dry_run)
 {
 	const char *statement = PQgetvalue(result, row, STATEMENT);
 	size_t		length = strlen(statement);
+
+	/* a comment on what changes in the declarations only */
+	if (strcmp(PQgetvalue(result, row, EFFECT), DECLARED) == 0)
+	{
+		puts(statement);
+		return;
+	}
 
 	printf("%s%s", statement,
 		   length > 0 && statement[length - 1] == ';' ? "" : ";");

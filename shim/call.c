@@ -17,6 +17,7 @@
 
 #include "call.h"
 #include "log.h"
+#include "logins.h"
 #include "metrics.h"
 
 #define MAX_RETRIES 2
@@ -26,6 +27,12 @@
  * long the shim waits before it believes that the server is gone.
  */
 #define GRACE_MS 3000
+
+/*
+ * A connection, and the session behind it, keeps the memory of the largest
+ * answer it has carried; after a larger one than this it is closed.
+ */
+#define KEEP_ANSWER (8 * 1024 * 1024)
 
 enum verdict
 {
@@ -45,6 +52,7 @@ static const struct
 {
 	{"40001", VERDICT_RETRY},
 	{"40P01", VERDICT_RETRY},
+	{"55P03", VERDICT_RETRY},	/* lock_timeout, if somebody has set it */
 	{"57014", VERDICT_TIMEOUT},
 	{"57P0", VERDICT_UNAVAILABLE},
 	{"25006", VERDICT_UNAVAILABLE}, /* the primary is one no longer */
@@ -52,16 +60,37 @@ static const struct
 	{"53", VERDICT_UNAVAILABLE}
 };
 
-/* Asks the server to give up; the connection is closed afterwards anyway. */
-static void
-cancel(PGconn *connection)
+/*
+ * Waits until the next result can be had without waiting, also for a server
+ * that does not read what is sent to it.  False if the time is up.
+ */
+static bool
+wait_for_result(PGconn *connection, uint64_t deadline)
 {
-	PGcancel   *handle = PQgetCancel(connection);
-	char		error[256];
+	int			unsent;
 
-	if (handle != NULL)
-		PQcancel(handle, error, sizeof(error));
-	PQfreeCancel(handle);
+	while ((unsent = PQflush(connection)) > 0 || PQisBusy(connection))
+	{
+		struct pollfd socket = {.fd = PQsocket(connection),.events = POLLIN};
+		int			wait_ms = -1;
+
+		if (unsent < 0)
+			break;
+		if (unsent > 0)
+			socket.events |= POLLOUT;
+		if (deadline > 0)
+		{
+			uint64_t	now = now_micros();
+
+			if (now >= deadline)
+				return false;
+			wait_ms = (int) ((deadline - now) / 1000) + 1;
+		}
+		if (poll(&socket, 1, wait_ms) > 0 && socket.revents != POLLOUT &&
+			!PQconsumeInput(connection))
+			break;
+	}
+	return true;
 }
 
 /*
@@ -74,37 +103,28 @@ execute(PGconn *connection, const struct request *request, long timeout_ms)
 	const char *values[1] = {request->message.data};
 	const int	lengths[1] = {(int) request->message.length};
 	static const int binary[1] = {1};
-	uint64_t	deadline = now_micros() + (uint64_t) timeout_ms * 1000;
-	PGresult   *result;
+	uint64_t	deadline = timeout_ms > 0 ?
+		now_micros() + (uint64_t) timeout_ms * 1000 : 0;
+	PGresult   *result = NULL;
 	PGresult   *next;
 
 	if (!PQsendQueryPrepared(connection, HANDLE_STATEMENT, 1, values, lengths,
 							 binary, 1))
 		return NULL;
-	while (PQisBusy(connection))
+
+	/* the end of the transaction comes after its result */
+	while (wait_for_result(connection, deadline))
 	{
-		struct pollfd socket = {.fd = PQsocket(connection),.events = POLLIN};
-		int			wait_ms = -1;
-
-		if (timeout_ms > 0)
-		{
-			uint64_t	now = now_micros();
-
-			if (now >= deadline)
-			{
-				cancel(connection);
-				return NULL;
-			}
-			wait_ms = (int) ((deadline - now) / 1000) + 1;
-		}
-		if (poll(&socket, 1, wait_ms) > 0 && !PQconsumeInput(connection))
-			break;
+		next = PQgetResult(connection);
+		if (next == NULL)
+			return result;
+		if (result == NULL)
+			result = next;
+		else
+			PQclear(next);
 	}
-
-	result = PQgetResult(connection);
-	while (result != NULL && (next = PQgetResult(connection)) != NULL)
-		PQclear(next);
-	return result;
+	PQclear(result);
+	return NULL;
 }
 
 /* Reads the result, a message, into the answer; false if it is unfit. */
@@ -172,17 +192,16 @@ judge(PGconn *connection, const struct request *request,
 	return verdict;
 }
 
-const struct refusal *
-call_handle(struct pool *pool, const struct config *config,
-			const struct request *request, struct answer *answer)
+static const struct refusal *
+call_placed(struct pool *pool, const struct config *config,
+			const struct request *request, struct answer *answer,
+			uint64_t started)
 {
 	long		timeout_ms = config->statement_timeout_ms;
 	enum verdict verdict;
-	uint64_t	started = now_micros();
 	PGconn	   *connection = NULL;
 	int			tries = 0;
 
-	memset(answer, 0, sizeof(*answer));
 	switch (pool_acquire(pool, config, request->lane, &connection))
 	{
 		case POOL_BUSY:
@@ -212,7 +231,8 @@ call_handle(struct pool *pool, const struct config *config,
 
 	/* Without a result nobody knows what the connection is busy with. */
 	pool_release(pool, request->lane, connection,
-				 answer->result != NULL && verdict != VERDICT_UNAVAILABLE);
+				 answer->result != NULL && verdict != VERDICT_UNAVAILABLE &&
+				 answer->length <= KEEP_ANSWER);
 	answer->database_micros = now_micros() - started - answer->wait_micros;
 	metrics_observe(METRIC_DATABASE, answer->database_micros);
 
@@ -233,4 +253,26 @@ call_handle(struct pool *pool, const struct config *config,
 			break;
 	}
 	return &refusal_internal;
+}
+
+const struct refusal *
+call_handle(struct pool *pool, const struct config *config,
+			const struct request *request, struct answer *answer)
+{
+	uint64_t	started = now_micros();
+	const struct refusal *refusal;
+	struct login login;
+
+	memset(answer, 0, sizeof(*answer));
+	if (request->lane != LANE_LOGIN)
+		return call_placed(pool, config, request, answer, started);
+	if (!logins_enter(&login, request, config))
+	{
+		metrics_add(METRIC_POOL_TIMEOUTS_LOGIN, 1);
+		answer->wait_micros = now_micros() - started;
+		return &refusal_busy;
+	}
+	refusal = call_placed(pool, config, request, answer, started);
+	logins_leave(&login);
+	return refusal;
 }

@@ -26,6 +26,7 @@
 /* not <netinet/tcp.h>: its struct tcp_info has no count of bytes */
 #include <linux/tcp.h>
 
+#include "address.h"
 #include "clients.h"
 #include "log.h"
 
@@ -167,8 +168,12 @@ clients_learn(struct clients *clients, const struct mg_connection *connection,
 static void
 note_peer(struct client *client, const struct mg_request_info *info)
 {
-	client->is_known =
-		inet_pton(AF_INET, info->remote_addr, &client->address) == 1;
+	struct address address;
+
+	client->is_known = address_parse(info->remote_addr, &address) &&
+		address.family == AF_INET;
+	if (client->is_known)
+		memcpy(&client->address, address.bytes, sizeof(client->address));
 	client->port = htons((in_port_t) info->remote_port);
 	client->own_port = htons((in_port_t) info->server_port);
 }

@@ -19,14 +19,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "address.h"
 #include "buffer.h"
 
 /* A network, as in "trusted_proxies": IPv4 or IPv6, with its prefix length. */
 struct network
 {
-	int			family;
-	unsigned char address[16];
-	int			prefix;
+	struct address address;
+	int			bits;
 };
 
 struct config

@@ -5,7 +5,6 @@
  *
  *-------------------------------------------------------------------------
  */
-#include <arpa/inet.h>
 #include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -60,36 +59,6 @@ apply_computed(struct config *config)
 }
 
 static bool
-parse_network(const char *text, struct network *network)
-{
-	char		address[INET6_ADDRSTRLEN + 1];
-	const char *slash = strchr(text, '/');
-	size_t		length = slash ? (size_t) (slash - text) : strlen(text);
-	int			bits;
-	char	   *end;
-
-	if (length >= sizeof(address))
-		return false;
-	memcpy(address, text, length);
-	address[length] = '\0';
-	network->family = strchr(address, ':') ? AF_INET6 : AF_INET;
-	if (inet_pton(network->family, address, network->address) != 1)
-		return false;
-	bits = network->family == AF_INET6 ? 128 : 32;
-	network->prefix = bits;
-	if (slash != NULL)
-	{
-		long		prefix = strtol(slash + 1, &end, 10);
-
-		if (!isdigit((unsigned char) slash[1]) || *end != '\0' ||
-			prefix > bits)
-			return false;
-		network->prefix = (int) prefix;
-	}
-	return true;
-}
-
-static bool
 parse_networks(struct config *config)
 {
 	char	   *list = strdup(config->trusted_proxies);
@@ -103,7 +72,9 @@ parse_networks(struct config *config)
 	for (item = fine ? strtok_r(list, ", ", &state) : NULL; item != NULL;
 		 item = strtok_r(NULL, ", ", &state))
 	{
-		if (parse_network(item, &config->networks[config->network_count]))
+		struct network *network = &config->networks[config->network_count];
+
+		if (address_parse_network(item, &network->address, &network->bits))
 			config->network_count++;
 		else
 		{
@@ -252,22 +223,16 @@ config_check(struct config *config)
 bool
 config_trusts(const struct config *config, const char *address)
 {
-	unsigned char bytes[16];
-	int			family = strchr(address, ':') ? AF_INET6 : AF_INET;
+	struct address parsed;
 	size_t		i;
 
-	if (config->network_count == 0 || inet_pton(family, address, bytes) != 1)
+	if (config->network_count == 0 || !address_parse(address, &parsed))
 		return false;
 	for (i = 0; i < config->network_count; i++)
 	{
 		const struct network *network = &config->networks[i];
-		int			whole = network->prefix / 8;
-		int			rest = network->prefix % 8;
 
-		if (network->family == family &&
-			memcmp(network->address, bytes, (size_t) whole) == 0 &&
-			(rest == 0 ||
-			 ((network->address[whole] ^ bytes[whole]) >> (8 - rest)) == 0))
+		if (address_within(&parsed, &network->address, network->bits))
 			return true;
 	}
 	return false;

@@ -5,12 +5,14 @@
  *
  * libyaml reports events; each is written as JSON at once.  Nesting lives in
  * an array of frames, not on the stack, and has a limit, as the output has:
- * aliases copy the text of their anchor, and could multiply it.
+ * aliases copy the text of their anchor, and could multiply it.  Keys and
+ * anchors lie in balanced trees, so that no file makes us slow.
  *
  *-------------------------------------------------------------------------
  */
 #include <ctype.h>
 #include <errno.h>
+#include <search.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,23 +25,23 @@
 #define MAX_DEPTH 64
 #define MAX_OUTPUT (16 * 1024 * 1024)
 
-/* A collection that is open. */
-struct frame
-{
-	bool		is_mapping;
-	bool		after_key;		/* of a mapping: a value comes next */
-	size_t		items;
-	char	  **keys;			/* of a mapping, to find duplicates */
-	size_t		key_count;
-	int			anchor;			/* index of its anchor, or -1 */
-};
-
 /* The text of an anchored node: a part of the output. */
 struct anchor
 {
 	char	   *name;
 	size_t		start;
 	size_t		end;			/* 0 while the node is open */
+	struct anchor *before;		/* the one that was noted before this one */
+};
+
+/* A collection that is open. */
+struct frame
+{
+	bool		is_mapping;
+	bool		after_key;		/* of a mapping: a value comes next */
+	size_t		items;
+	void	   *keys;			/* of a mapping, a tree to find duplicates */
+	struct anchor *anchor;		/* NULL: none */
 };
 
 struct converter
@@ -48,8 +50,8 @@ struct converter
 	struct buffer *out;
 	struct frame frames[MAX_DEPTH];
 	int			depth;
-	struct anchor *anchors;
-	int			anchor_count;
+	struct anchor *last_anchor;
+	void	   *anchors;		/* a tree: of each name the last one */
 	int			document;		/* number of the current one */
 	bool		has_root;
 	size_t		line;			/* of the current event, from 1 */
@@ -205,89 +207,93 @@ begin_item(struct converter *converter, bool is_scalar)
 	return true;
 }
 
-/* Notes an anchor at the end of the output; returns its index, or -1. */
 static int
+compare_keys(const void *a, const void *b)
+{
+	return strcmp(a, b);
+}
+
+static int
+compare_anchors(const void *a, const void *b)
+{
+	return strcmp(((const struct anchor *) a)->name,
+				  ((const struct anchor *) b)->name);
+}
+
+/* Notes an anchor at the end of the output; NULL if there is none. */
+static struct anchor *
 open_anchor(struct converter *converter, const yaml_char_t *name)
 {
-	struct anchor *anchors;
+	struct anchor *anchor;
+	struct anchor **place = NULL;
 
 	if (name == NULL)
-		return -1;
-	anchors = realloc(converter->anchors, sizeof(struct anchor) *
-					  (size_t) (converter->anchor_count + 1));
-	if (anchors == NULL)
+		return NULL;
+	anchor = calloc(1, sizeof(*anchor));
+	if (anchor != NULL)
 	{
-		converter->out->failed = true;
-		return -1;
+		anchor->before = converter->last_anchor;
+		converter->last_anchor = anchor;
+		anchor->start = converter->out->length;
+		anchor->name = strdup((const char *) name);
+		if (anchor->name != NULL)
+			place = tsearch(anchor, &converter->anchors, compare_anchors);
 	}
-	converter->anchors = anchors;
-	anchors += converter->anchor_count;
-	anchors->name = strdup((const char *) name);
-	anchors->start = converter->out->length;
-	anchors->end = 0;
-	if (anchors->name == NULL)
-	{
+	if (place == NULL)
 		converter->out->failed = true;
-		return -1;
-	}
-	return converter->anchor_count++;
+	else
+		*place = anchor;		/* from here on the name means this one */
+	return anchor;
 }
 
 static void
-close_anchor(struct converter *converter, int anchor)
+close_anchor(struct converter *converter, struct anchor *anchor)
 {
-	if (anchor >= 0)
-		converter->anchors[anchor].end = converter->out->length;
+	if (anchor != NULL)
+		anchor->end = converter->out->length;
 }
 
 static bool
-write_alias(struct converter *converter, const char *name)
+write_alias(struct converter *converter, char *name)
 {
 	struct buffer *out = converter->out;
-	int			i;
+	const struct anchor wanted = {.name = name};
+	struct anchor **place;
+	const struct anchor *anchor;
 
 	if (!begin_item(converter, true))
 		return false;
-	for (i = converter->anchor_count - 1; i >= 0; i--)
-	{
-		const struct anchor *anchor = &converter->anchors[i];
-
-		if (strcmp(anchor->name, name) != 0)
-			continue;
-		if (anchor->end == 0)
-			return fail(converter, "the alias *%s stands inside of its own "
-						"anchor", name);
-		/* The copy must not move what it copies from. */
-		if (buffer_reserve(out, anchor->end - anchor->start))
-			buffer_append(out, out->data + anchor->start,
-						  anchor->end - anchor->start);
-		return true;
-	}
-	return fail(converter, "the alias *%s has no anchor", name);
+	place = tfind(&wanted, &converter->anchors, compare_anchors);
+	if (place == NULL)
+		return fail(converter, "the alias *%s has no anchor", name);
+	anchor = *place;
+	if (anchor->end == 0)
+		return fail(converter, "the alias *%s stands inside of its own "
+					"anchor", name);
+	/* The copy must not move what it copies from. */
+	if (buffer_reserve(out, anchor->end - anchor->start))
+		buffer_append(out, out->data + anchor->start,
+					  anchor->end - anchor->start);
+	return true;
 }
 
 static bool
 write_key(struct converter *converter, const char *key, size_t length)
 {
 	struct frame *frame = &converter->frames[converter->depth - 1];
-	char	  **keys;
-	size_t		i;
+	char	   *copy;
+	char	  **place;
 
-	for (i = 0; i < frame->key_count; i++)
-	{
-		if (strcmp(frame->keys[i], key) == 0)
-			return fail(converter, "the key \"%s\" is repeated", key);
-	}
 	if (converter->depth == 1 && strcmp(key, "source") == 0)
 		return fail(converter, "\"source\" is not a key of a document");
-	keys = realloc(frame->keys, sizeof(char *) * (frame->key_count + 1));
-	if (keys == NULL)
-		return fail(converter, "out of memory");
-	frame->keys = keys;
-	keys[frame->key_count] = strdup(key);
-	if (keys[frame->key_count] == NULL)
-		return fail(converter, "out of memory");
-	frame->key_count++;
+	copy = strdup(key);
+	place = copy ? tsearch(copy, &frame->keys, compare_keys) : NULL;
+	if (place == NULL || *place != copy)
+	{
+		free(copy);
+		return place == NULL ? fail(converter, "out of memory") :
+			fail(converter, "the key \"%s\" is repeated", key);
+	}
 	if (frame->items++ > 0)
 		buffer_char(converter->out, ',');
 	buffer_json(converter->out, key, length);
@@ -318,7 +324,7 @@ write_scalar(struct converter *converter, const yaml_event_t *event)
 	bool		is_plain = event->data.scalar.style ==
 		YAML_PLAIN_SCALAR_STYLE;
 	bool		is_string;
-	int			anchor;
+	struct anchor *anchor;
 
 	if (!check_tag(converter, event->data.scalar.tag, &is_string))
 		return false;
@@ -386,9 +392,7 @@ open_collection(struct converter *converter, bool is_mapping,
 static void
 free_keys(struct frame *frame)
 {
-	while (frame->key_count > 0)
-		free(frame->keys[--frame->key_count]);
-	free(frame->keys);
+	tdestroy(frame->keys, free);
 	frame->keys = NULL;
 }
 
@@ -403,14 +407,26 @@ close_collection(struct converter *converter)
 	return true;
 }
 
+static void
+keep_node(void *node)
+{
+	(void) node;
+}
+
 /* Anchors do not reach beyond their document. */
 static void
 forget_anchors(struct converter *converter)
 {
-	while (converter->anchor_count > 0)
-		free(converter->anchors[--converter->anchor_count].name);
-	free(converter->anchors);
+	tdestroy(converter->anchors, keep_node);
 	converter->anchors = NULL;
+	while (converter->last_anchor != NULL)
+	{
+		struct anchor *anchor = converter->last_anchor;
+
+		converter->last_anchor = anchor->before;
+		free(anchor->name);
+		free(anchor);
+	}
 }
 
 static bool
@@ -431,7 +447,7 @@ convert_event(struct converter *converter, const yaml_event_t *event)
 			return write_scalar(converter, event);
 		case YAML_ALIAS_EVENT:
 			return write_alias(converter,
-							   (const char *) event->data.alias.anchor);
+							   (char *) event->data.alias.anchor);
 		case YAML_MAPPING_START_EVENT:
 			return open_collection(converter, true,
 								   event->data.mapping_start.anchor,

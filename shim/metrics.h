@@ -24,6 +24,7 @@ enum metric_counter
 	METRIC_CONNECTIONS_OPENED,
 	METRIC_CONNECTIONS_FAILED,
 	METRIC_CONNECTIONS_DISCARDED,
+	METRIC_CONNECTIONS_GIVEN_UP,
 	METRIC_POOL_TIMEOUTS_DATA,
 	METRIC_POOL_TIMEOUTS_LOGIN,
 	METRIC_RETRIES,
@@ -53,6 +54,7 @@ struct metrics_gauges
 	long		pool_size;
 	long		pool_in_use;
 	long		pool_idle;
+	long		pool_given_up;
 	long		pool_waiting;
 	long		requests_in_flight;
 	bool		draining;

@@ -335,9 +335,11 @@ write_pool(struct writer *writer)
 	const struct metrics_gauges *gauges = writer->gauges;
 	const struct label in_use[] = {{"state", "in_use"}, {NULL, NULL}};
 	const struct label idle[] = {{"state", "idle"}, {NULL, NULL}};
+	const struct label given_up[] = {{"state", "given_up"}, {NULL, NULL}};
 
 	sample(writer, "", in_use, (uint64_t) gauges->pool_in_use);
 	sample(writer, "", idle, (uint64_t) gauges->pool_idle);
+	sample(writer, "", given_up, (uint64_t) gauges->pool_given_up);
 }
 
 enum gauge
@@ -457,6 +459,9 @@ static const struct family families[] =
 	{"entityapi_database_connections_discarded_total", "counter",
 		"Database connections given up as broken.",
 	write_counter, METRIC_CONNECTIONS_DISCARDED},
+	{"entityapi_database_connections_given_up_total", "counter",
+		"Database connections given up before the server had answered.",
+	write_counter, METRIC_CONNECTIONS_GIVEN_UP},
 	{"entityapi_database_retries_total", "counter",
 		"Calls repeated after a conflict with another transaction.",
 	write_counter, METRIC_RETRIES},

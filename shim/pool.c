@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "given_up.h"
 #include "log.h"
 #include "metrics.h"
 #include "pool.h"
@@ -40,9 +41,12 @@ struct pool
 	int			idle_count;
 	int			lent;
 	int			lent_to_logins;
+	struct given_up *given_up;	/* each has a place among those lent */
 	int			login_share;	/* of the request that asked last */
 	atomic_uint_fast64_t logged_at;
 };
+
+static void end_given_up(void *argument, int lane);
 
 struct pool *
 pool_create(const struct config *config, const char *standby)
@@ -56,8 +60,11 @@ pool_create(const struct config *config, const char *standby)
 	pool->standby = standby;
 	pool->login_share = (int) config->login_pool_share;
 	pool->idle = calloc((size_t) config->pool_size, sizeof(PGconn *));
-	if (pool->idle == NULL)
+	pool->given_up = given_up_create(config->pool_size, end_given_up, pool);
+	if (pool->idle == NULL || pool->given_up == NULL)
 	{
+		given_up_destroy(pool->given_up);
+		free(pool->idle);
 		free(pool);
 		return NULL;
 	}
@@ -115,6 +122,8 @@ prepare_session(struct pool *pool, PGconn *connection)
 	if (!set_up(connection, sql) ||
 		!set_up(connection, "set client_min_messages = error") ||
 		!set_up(connection, "set timezone = 'UTC'") ||
+		!set_up(connection,
+				"set default_transaction_isolation = 'read committed'") ||
 		!set_up(connection, "set search_path = pg_catalog, pg_temp") ||
 		!set_up(connection, "set entityapi.report_counters = on") ||
 		(pool->standby != NULL &&
@@ -167,7 +176,8 @@ connect_session(struct pool *pool)
 		return NULL;
 	}
 	PQsetNoticeReceiver(connection, ignore_notice, NULL);
-	if (!prepare_session(pool, connection))
+	if (!prepare_session(pool, connection) ||
+		PQsetnonblocking(connection, 1) != 0)
 	{
 		PQfinish(connection);
 		return NULL;
@@ -280,6 +290,25 @@ give_back(struct pool *pool, enum pool_lane lane, PGconn *connection)
 	pthread_mutex_unlock(&pool->mutex);
 }
 
+static void
+end_given_up(void *argument, int lane)
+{
+	metrics_add(METRIC_CONNECTIONS_DISCARDED, 1);
+	give_back(argument, (enum pool_lane) lane, NULL);
+}
+
+/*
+ * Nobody waits for its answer any more, but the server is at work on it: it
+ * keeps its place.  What has not been sent whole will not be run.
+ */
+static bool
+is_at_work(PGconn *connection)
+{
+	return PQstatus(connection) == CONNECTION_OK &&
+		PQtransactionStatus(connection) == PQTRANS_ACTIVE &&
+		PQflush(connection) == 0;
+}
+
 enum pool_outcome
 pool_acquire(struct pool *pool, const struct config *config,
 			 enum pool_lane lane, PGconn **connection)
@@ -322,6 +351,9 @@ void
 pool_release(struct pool *pool, enum pool_lane lane, PGconn *connection,
 			 bool usable)
 {
+	if (!usable && is_at_work(connection) &&
+		given_up_add(pool->given_up, connection, (int) lane))
+		return;
 	if (!usable || PQstatus(connection) != CONNECTION_OK ||
 		PQtransactionStatus(connection) != PQTRANS_IDLE)
 	{
@@ -338,6 +370,7 @@ pool_report(struct pool *pool, struct pool_report *report)
 	report->size = pool->config->pool_size;
 	report->idle = pool->idle_count;
 	report->lent = pool->lent;
+	report->given_up = given_up_count(pool->given_up);
 	report->waiting = pool->waiting[LANE_DATA] + pool->waiting[LANE_LOGIN];
 	pthread_mutex_unlock(&pool->mutex);
 }
@@ -347,6 +380,7 @@ pool_destroy(struct pool *pool)
 {
 	if (pool == NULL)
 		return;
+	given_up_destroy(pool->given_up);
 	while (pool->idle_count > 0)
 		PQfinish(pool->idle[--pool->idle_count]);
 	pthread_cond_destroy(&pool->freed[LANE_DATA]);

@@ -54,7 +54,8 @@ extern enum pool_outcome pool_acquire(struct pool *pool,
 
 /*
  * Takes a connection back; one that is broken, in a transaction or not
- * "usable" any more is closed.
+ * "usable" any more is closed.  If the server is still at work on it, it keeps
+ * its place until the server has ended that.
  */
 extern void pool_release(struct pool *pool, enum pool_lane lane,
 						 PGconn *connection, bool usable);
@@ -63,7 +64,8 @@ struct pool_report
 {
 	long		size;
 	long		idle;
-	long		lent;
+	long		lent;			/* with those given up */
+	long		given_up;		/* the server has not ended them yet */
 	long		waiting;		/* requests that wait for one */
 };
 

@@ -14,10 +14,12 @@
 #include <strings.h>
 #include <sys/random.h>
 
+#include "address.h"
 #include "head.h"
 #include "listen.h"
 #include "log.h"
 #include "request.h"
+#include "wire.h"
 
 /*
  * A call of mg_read() that waits for the network ends only when all bytes
@@ -27,6 +29,7 @@
 #define SLICE 16
 #define LARGE_SLICE (16 * 1024)
 #define DISCARD_SLICE 4096
+#define CHUNKS_SLICE (16 * 1024)
 
 /*
  * Random bytes that a thread has in store: a system call for sixteen ids.  No
@@ -95,6 +98,8 @@ request_start(struct request *request)
 	request->body_unread = false;
 	request->keep_alive = false;
 	request->may_block = false;
+	request->is_chunked = false;
+	chunks_begin(&request->chunks, 0);
 	request->wire_length = 0;
 	request->has_key = false;
 	request->credential = 0;
@@ -287,6 +292,18 @@ write_head(struct request *request, const struct head *head)
 	return message->failed ? &refusal_internal : NULL;
 }
 
+/* Copies an address in its one form; false if it is none. */
+static bool
+take_address(const char *text, char *address)
+{
+	struct address parsed;
+
+	if (!address_parse(text, &parsed))
+		return false;
+	address_write(&parsed, address);
+	return true;
+}
+
 /*
  * The address in one element of X-Forwarded-For, which may carry a port or the
  * brackets of IPv6.  False if there is none.
@@ -294,7 +311,7 @@ write_head(struct request *request, const struct head *head)
 static bool
 parse_forwarded(const char *start, const char *end, char *address)
 {
-	unsigned char bytes[16];
+	char		text[INET6_ADDRSTRLEN];
 	const char *colon;
 	size_t		length;
 
@@ -321,10 +338,9 @@ parse_forwarded(const char *start, const char *end, char *address)
 	length = (size_t) (end - start);
 	if (length == 0 || length >= INET6_ADDRSTRLEN)
 		return false;
-	memcpy(address, start, length);
-	address[length] = '\0';
-	return inet_pton(strchr(address, ':') ? AF_INET6 : AF_INET, address,
-					 bytes) == 1;
+	memcpy(text, start, length);
+	text[length] = '\0';
+	return take_address(text, address);
 }
 
 /*
@@ -340,9 +356,9 @@ read_remote(struct request *request, const struct head *head,
 	char		address[INET6_ADDRSTRLEN];
 	int			i;
 
-	snprintf(request->remote, ADDRESS_SIZE, "%s",
-			 listen_is_unix(info) ? "" : info->remote_addr);
-	if (request->remote[0] != '\0' && !config_trusts(config, request->remote))
+	if (!listen_is_unix(info) &&
+		(!take_address(info->remote_addr, request->remote) ||
+		 !config_trusts(config, request->remote)))
 		return;
 
 	for (i = head->count - 1; i >= 0; i--)
@@ -370,21 +386,80 @@ read_remote(struct request *request, const struct head *head,
 
 /* The bytes of a head from its first word on. */
 static size_t
-head_size(const struct head *head, const struct mg_request_info *info)
+head_bytes(const struct mg_request_info *info)
 {
 	const struct mg_header *last;
 
-	if (head->count == 0)
-		return 0;
-	last = &info->http_headers[head->count - 1];
+	if (info->num_headers == 0)
+		return (size_t) (info->http_version + strlen(info->http_version) -
+						 info->request_method) + strlen("\r\n\r\n");
+	last = &info->http_headers[info->num_headers - 1];
 	return (size_t) (last->value + strlen(last->value) -
 					 info->request_method) + strlen("\r\n\r\n");
 }
 
-/* Reads a body whose length is known, or whose chunks say when it ends. */
+/* The end of the head, which head_read() has found to be well-formed. */
+static const char *
+head_end(const struct mg_request_info *info)
+{
+	return info->request_method + head_bytes(info);
+}
+
+static const struct refusal *
+refusal_of(const struct chunks *chunks)
+{
+	switch (chunks->state)
+	{
+		case CHUNKS_COMPLETE:
+			return NULL;
+		case CHUNKS_TOO_LARGE:
+			return &refusal_body_too_large;
+		default:
+			return &refusal_bad_body;
+	}
+}
+
+/*
+ * Reads a body in chunks from the connection itself: what civetweb makes of
+ * them differs from version to version (wire.c).  The connection ends with
+ * this request, so what follows the last chunk, trailers or anything else, is
+ * nobody's.
+ */
+static const struct refusal *
+read_chunks(struct request *request, const struct mg_request_info *info,
+			long limit, const struct config *config)
+{
+	uint64_t	deadline =
+		now_micros() + (uint64_t) config->body_timeout_ms * 1000;
+	uint64_t	patience = (uint64_t) config->request_timeout_ms * 1000;
+	struct chunks *chunks = &request->chunks;
+	char		bytes[CHUNKS_SLICE];
+	const char *rest;
+	size_t		length;
+
+	if (!wire_rest(head_end(info), &rest, &length))
+		return &refusal_length_required;
+	chunks_begin(chunks, (size_t) limit);
+	chunks_take(chunks, rest, length, &request->message);
+	while (chunks->state < CHUNKS_COMPLETE)
+	{
+		uint64_t	until = now_micros() + patience;
+		long		got = wire_read(bytes, sizeof(bytes),
+									until < deadline ? until : deadline);
+
+		if (got < 0 || (got == 0 && now_micros() > deadline))
+			return &refusal_body_too_slow;
+		if (got == 0)
+			return &refusal_bad_body;
+		chunks_take(chunks, bytes, (size_t) got, &request->message);
+	}
+	return request->message.failed ? &refusal_internal : refusal_of(chunks);
+}
+
+/* Reads a body whose length is known. */
 static const struct refusal *
 read_body(struct request *request, struct mg_connection *connection,
-		  const struct head *head, long limit, const struct config *config)
+		  const struct head *head, const struct config *config)
 {
 	struct buffer *message = &request->message;
 	size_t		length = 0;
@@ -392,9 +467,9 @@ read_body(struct request *request, struct mg_connection *connection,
 		now_micros() + (uint64_t) config->body_timeout_ms * 1000;
 	uint64_t	patience = (uint64_t) config->request_timeout_ms * 1000;
 
-	if (!head->is_chunked && !buffer_reserve(message, (size_t) head->length))
+	if (!buffer_reserve(message, (size_t) head->length))
 		return &refusal_internal;
-	while (head->is_chunked || length < (size_t) head->length)
+	while (length < (size_t) head->length)
 	{
 		size_t		slice = request->may_block ? LARGE_SLICE : SLICE;
 		uint64_t	before = now_micros();
@@ -403,23 +478,17 @@ read_body(struct request *request, struct mg_connection *connection,
 		if (!buffer_reserve(message, slice))
 			return &refusal_internal;
 		got = mg_read(connection, message->data + message->length, slice);
-		if (got == 0 && head->is_chunked)
-			break;
 		if (got > 0)
 		{
 			message->length += (size_t) got;
 			length += (size_t) got;
 		}
-		if (length > (size_t) limit)
-			return &refusal_body_too_large;
 		if (now_micros() > deadline ||
 			(got <= 0 && now_micros() > before + patience))
 			return &refusal_body_too_slow;
 		if (got <= 0)
 			return &refusal_bad_body;
 	}
-	message->data[message->length] = '\0';
-	request->body_unread = false;
 	return NULL;
 }
 
@@ -437,10 +506,12 @@ request_read(struct request *request, struct mg_connection *connection,
 	request->is_head = strcmp(request->method, "HEAD") == 0;
 	request->area = area_of(info->request_uri);
 	request->body_unread = true;
+	wire_next();
 
 	if ((refusal = head_read(&head, info, config)) != NULL)
 		return refusal;
 	read_id(request, &head);
+	request->is_chunked = head.known[HEADER_TRANSFER_ENCODING] != NULL;
 	extra_read(&request->extra, &head, request->method);
 	/* Who waits for a 100 (Continue) sends nothing that could be discarded. */
 	if (head.known[HEADER_EXPECT] != NULL)
@@ -473,12 +544,47 @@ request_read(struct request *request, struct mg_connection *connection,
 	read_remote(request, &head, info, config);
 	if ((refusal = write_head(request, &head)) != NULL)
 		return refusal;
-	if ((refusal = read_body(request, connection, &head, limit,
-							 config)) != NULL)
+	refusal = head.is_chunked ? read_chunks(request, info, limit, config) :
+		read_body(request, connection, &head, config);
+	if (refusal != NULL)
 		return refusal;
-	request->wire_length = head_size(&head, info) +
-		request->message.length - request->body_start;
+	if (!buffer_reserve(&request->message, 1))
+		return &refusal_internal;
+	request->message.data[request->message.length] = '\0';
+	if (!head.is_chunked)
+	{
+		size_t		length = request->message.length - request->body_start;
+
+		request->body_unread = false;
+		request->wire_length = head_bytes(info) + length;
+		wire_note(head_end(info), length);
+	}
 	return NULL;
+}
+
+/*
+ * What comes of a body in chunks, up to its end.  Who sends what is none is
+ * not waited for.
+ */
+static void
+discard_chunks(struct request *request)
+{
+	struct chunks *chunks = &request->chunks;
+	uint64_t	deadline = now_micros() +
+		(chunks->state == CHUNKS_MALFORMED ? 1000 : DISCARD_MICROS);
+	char		slice[DISCARD_SLICE];
+	size_t		total = 0;
+
+	while (!chunks->ended && total < DISCARD_BYTES)
+	{
+		long		got = wire_read(slice, sizeof(slice), deadline);
+
+		if (got <= 0)
+			break;
+		if (chunks->state == CHUNKS_COMPLETE)
+			chunks_take(chunks, slice, (size_t) got, &request->message);
+		total += (size_t) got;
+	}
 }
 
 void
@@ -489,13 +595,18 @@ request_discard(struct request *request, struct mg_connection *connection)
 	size_t		size = request->may_block ? DISCARD_SLICE : SLICE;
 	size_t		total = 0;
 
-	while (request->body_unread && total < DISCARD_BYTES)
+	if (request->body_unread && request->is_chunked)
+		discard_chunks(request);
+	else
 	{
-		int			got = mg_read(connection, slice, size);
+		while (request->body_unread && total < DISCARD_BYTES)
+		{
+			int			got = mg_read(connection, slice, size);
 
-		if (got <= 0 || now_micros() > deadline)
-			break;
-		total += (size_t) got;
+			if (got <= 0 || now_micros() > deadline)
+				break;
+			total += (size_t) got;
+		}
 	}
 	request->body_unread = false;
 }

@@ -16,6 +16,7 @@
 #include <civetweb.h>
 
 #include "buffer.h"
+#include "chunks.h"
 #include "config.h"
 #include "extra.h"
 #include "pool.h"
@@ -62,6 +63,9 @@ struct request
 	/* The message for entityapi.handle(); its body begins at body_start. */
 	struct buffer message;
 	size_t		body_start;
+
+	bool		is_chunked;
+	struct chunks chunks;		/* of a body that came in chunks */
 };
 
 /*

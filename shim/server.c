@@ -39,6 +39,7 @@
 #include "resources.h"
 #include "server.h"
 #include "sweep.h"
+#include "wire.h"
 
 /*
  * civetweb's buffer for a request's head (and what comes with it): the most
@@ -138,8 +139,9 @@ read_gauges(struct server *server, struct metrics_gauges *gauges)
 
 	pool_report(server->pool, &report);
 	gauges->pool_size = report.size;
-	gauges->pool_in_use = report.lent;
+	gauges->pool_in_use = report.lent - report.given_up;
 	gauges->pool_idle = report.idle;
+	gauges->pool_given_up = report.given_up;
 	gauges->pool_waiting = report.waiting;
 	gauges->requests_in_flight = atomic_load(&server->under_way);
 	gauges->draining = atomic_load(&server->draining);
@@ -362,6 +364,7 @@ init_connection(const struct mg_connection *connection, void **data)
 	(void) data;
 	while (!atomic_load(&door->server->settled))
 		sleep_ms(1);
+	wire_begin();
 	if (worker != NULL)
 		clients_open(door->clients, &worker->client, connection,
 					 atomic_load(&door->server->config));

@@ -3,8 +3,15 @@
  * steps.c
  *	  What a change of the manifests leaves for after its transaction.
  *
- * The database says what is left by looking at its tables, so nothing is
- * kept here: each round asks for the next statement and runs it by itself.
+ * The database says what is left by looking at its declarations and tables,
+ * so nothing is kept here: each round asks for the next statement and has it
+ * run by itself.
+ *
+ * The login may be a superuser, and those who may write the tables could have
+ * prepared something for him.  So whatever can run within a transaction is run
+ * by the extension, out of reach of the login's rights, and nothing is called
+ * here but its functions in C.  What is sent as a statement makes or drops an
+ * index; no code but PostgreSQL's runs with the rights of this session then.
  *
  *-------------------------------------------------------------------------
  */
@@ -16,15 +23,26 @@
 #include "retry.h"
 #include "steps.h"
 
-/* The statements run as the owner of the tables, even for a superuser. */
+/* The statements sent run as the owner of the tables, even for a superuser. */
 #define PREPARE_SQL \
-	"set role entityapi_owner; set search_path = pg_catalog, pg_temp; " \
+	"set role entityapi_owner; " \
 	"set statement_timeout = 0; set idle_in_transaction_session_timeout = 0"
-#define CLAIM_SQL "select pg_catalog.pg_try_advisory_lock(7309475736147749999)"
-#define NEXT_SQL \
-	"select step, part, statement, lock from entityapi.pending_steps " \
-	"where step <> all ($1::int[]) order by step, part limit 1"
-#define NOTE_SQL "select entityapi.note_step($1::int, $2)"
+#define CLAIM_SQL "select entityapi.claim_apply()"
+#define LIST_SQL \
+	"select step, part, statement, lock, alone from entityapi.list_steps()"
+#define RUN_SQL "select entityapi.run_step($1::pg_catalog.int4, $2::pg_catalog.int4)"
+#define NOTE_SQL "select entityapi.note_step($1::pg_catalog.int4, $2::pg_catalog.text)"
+
+/* Columns of LIST_SQL */
+enum
+{
+	STEP, PART, STATEMENT, LOCK, ALONE
+};
+
+#define DROP_REMAINS "1"		/* the part that does */
+#define WRITES_ROWS "ROW EXCLUSIVE"
+
+#define INSUFFICIENT_PRIVILEGE "42501"
 
 /*
  * A lock that others notice is waited for shortly, so that nobody queues up
@@ -41,15 +59,19 @@
 struct step
 {
 	char		number[16];
+	char		part[16];
 	char	   *statement;
 	bool		exclusive;
+	bool		writes;
+	bool		alone;			/* no transaction may run it */
 };
 
 struct run
 {
 	PGconn	   *connection;
 	int			limit;
-	struct buffer failed;		/* a int[] literal, without the last brace */
+	struct buffer failed;		/* numbers of steps, a space around each */
+	struct buffer filled;		/* the same of those whose rows were written */
 	int			failures;
 	char	   *last;			/* the statement that was run before */
 };
@@ -84,9 +106,13 @@ steps_claim(PGconn *connection)
 	for (;;)
 	{
 		PGresult   *result = PQexec(connection, CLAIM_SQL);
+		const char *sqlstate = PQresultErrorField(result, PG_DIAG_SQLSTATE);
 		bool		fine = PQresultStatus(result) == PGRES_TUPLES_OK;
 		bool		got = fine && strcmp(PQgetvalue(result, 0, 0), "t") == 0;
 
+		/* who may not claim it cannot do what it is about */
+		if (sqlstate != NULL && strcmp(sqlstate, INSUFFICIENT_PRIVILEGE) == 0)
+			fine = got = true;
 		PQclear(result);
 		if (!fine)
 			fprintf(stderr, "entityapi-shim apply: %s",
@@ -100,33 +126,83 @@ steps_claim(PGconn *connection)
 	}
 }
 
+static void
+add_number(struct buffer *numbers, const char *number)
+{
+	buffer_char(numbers, ' ');
+	buffer_string(numbers, number);
+	buffer_char(numbers, ' ');
+}
+
+static bool
+has_number(const struct buffer *numbers, const char *number)
+{
+	char		word[20];
+
+	snprintf(word, sizeof(word), " %s ", number);
+	return numbers->length > 0 && strstr(numbers->data, word) != NULL;
+}
+
+/*
+ * Not of those that failed.  That rows were written leaves nothing to be read
+ * off the tables, so it is known here only.
+ */
+static bool
+can_run(const struct run *run, const PGresult *result, int row)
+{
+	const char *number = PQgetvalue(result, row, STEP);
+
+	return !has_number(&run->failed, number) &&
+		(strcmp(PQgetvalue(result, row, LOCK), WRITES_ROWS) != 0 ||
+		 !has_number(&run->filled, number));
+}
+
+static bool
+take_step(const PGresult *result, int row, struct step *step)
+{
+	snprintf(step->number, sizeof(step->number), "%s",
+			 PQgetvalue(result, row, STEP));
+	snprintf(step->part, sizeof(step->part), "%s",
+			 PQgetvalue(result, row, PART));
+	step->statement = strdup(PQgetvalue(result, row, STATEMENT));
+	step->exclusive = strcmp(PQgetvalue(result, row, LOCK),
+							 "ACCESS EXCLUSIVE") == 0;
+	step->writes = strcmp(PQgetvalue(result, row, LOCK), WRITES_ROWS) == 0;
+	step->alone = strcmp(PQgetvalue(result, row, ALONE), "t") == 0;
+	return step->statement != NULL;
+}
+
 /* The statement to run next; false: none, or an error that was told. */
 static bool
 next_step(struct run *run, struct step *step, bool *fine)
 {
-	const char *values[1];
-	PGresult   *result;
-	bool		found;
+	PGresult   *result = PQexec(run->connection, LIST_SQL);
+	bool		found = false;
+	int			row;
 
-	buffer_char(&run->failed, '}');
-	values[0] = run->failed.data;
-	result = PQexecParams(run->connection, NEXT_SQL, 1, NULL, values, NULL,
-						  NULL, 0);
-	run->failed.data[--run->failed.length] = '\0';
 	*fine = PQresultStatus(result) == PGRES_TUPLES_OK;
 	if (!*fine)
 		complain(run, "the pending steps cannot be read");
-	found = *fine && PQntuples(result) > 0;
-	if (found)
+	for (row = 0; *fine && !found && row < PQntuples(result); row++)
 	{
-		snprintf(step->number, sizeof(step->number), "%s",
-				 PQgetvalue(result, 0, 0));
-		step->statement = strdup(PQgetvalue(result, 0, 2));
-		step->exclusive = strcmp(PQgetvalue(result, 0, 3),
-								 "ACCESS EXCLUSIVE") == 0;
+		if (can_run(run, result, row))
+			found = *fine = take_step(result, row, step);
 	}
 	PQclear(result);
-	return found && step->statement != NULL;
+	return found;
+}
+
+/* In a form that takes one statement and no more. */
+static PGresult *
+send_step(const struct run *run, const struct step *step)
+{
+	const char *values[] = {step->number, step->part};
+
+	if (step->alone)
+		return PQexecParams(run->connection, step->statement, 0, NULL, NULL,
+							NULL, NULL, 0);
+	return PQexecParams(run->connection, RUN_SQL, 2, NULL, values, NULL, NULL,
+						0);
 }
 
 static bool
@@ -148,16 +224,22 @@ note(const struct run *run, const struct step *step, const char *sqlstate)
 static void
 drop_remains(const struct run *run, const struct step *step)
 {
-	const char *values[] = {step->number};
+	struct step remains = {.statement = NULL};
 	PGresult   *result;
+	int			row;
 
 	run_quietly(run, SHARED_SQL);
-	result = PQexecParams(run->connection,
-						  "select statement from entityapi.pending_steps "
-						  "where step = $1::int and part = 1", 1, NULL,
-						  values, NULL, NULL, 0);
-	if (PQresultStatus(result) == PGRES_TUPLES_OK && PQntuples(result) > 0)
-		run_quietly(run, PQgetvalue(result, 0, 0));
+	result = PQexec(run->connection, LIST_SQL);
+	for (row = 0; PQresultStatus(result) == PGRES_TUPLES_OK &&
+		 row < PQntuples(result); row++)
+	{
+		if (strcmp(PQgetvalue(result, row, STEP), step->number) != 0 ||
+			strcmp(PQgetvalue(result, row, PART), DROP_REMAINS) != 0 ||
+			!take_step(result, row, &remains))
+			continue;
+		PQclear(send_step(run, &remains));
+		free(remains.statement);
+	}
 	PQclear(result);
 }
 
@@ -173,9 +255,8 @@ give_up(struct run *run, const struct step *step, const char *sqlstate,
 	if (!note(run, step, sqlstate))
 		return complain(run, "the failure cannot be noted");
 	drop_remains(run, step);
-	if (run->failures++ > 0)
-		buffer_char(&run->failed, ',');
-	buffer_string(&run->failed, step->number);
+	run->failures++;
+	add_number(&run->failed, step->number);
 	return !run->failed.failed;
 }
 
@@ -195,16 +276,19 @@ run_step(struct run *run, const struct step *step)
 	printf("%s;\n", step->statement);
 	fflush(stdout);
 	run_quietly(run, step->exclusive ? EXCLUSIVE_SQL : SHARED_SQL);
-	result = PQexec(run->connection, step->statement);
+	result = send_step(run, step);
 	while (retry_lock(&retry, result))
 	{
 		PQclear(result);
-		result = PQexec(run->connection, step->statement);
+		result = send_step(run, step);
 	}
-	if (PQresultStatus(result) == PGRES_COMMAND_OK)
+	if (PQresultStatus(result) == (step->alone ? PGRES_COMMAND_OK :
+								   PGRES_TUPLES_OK))
 	{
 		printf("-- done in %.1f s\n", retry_clock() - start);
 		fflush(stdout);
+		if (step->writes)
+			add_number(&run->filled, step->number);
 		free(run->last);
 		run->last = strdup(step->statement);
 	}
@@ -228,7 +312,6 @@ steps_run(PGconn *connection, int limit, bool expected)
 	struct step step = {.statement = NULL};
 	bool		fine;
 
-	buffer_char(&run.failed, '{');
 	if (!run_quietly(&run, PREPARE_SQL))
 	{
 		buffer_free(&run.failed);
@@ -248,5 +331,6 @@ steps_run(PGconn *connection, int limit, bool expected)
 				"run \"entityapi-shim apply --resume\".\n", run.failures);
 	free(run.last);
 	buffer_free(&run.failed);
+	buffer_free(&run.filled);
 	return fine && run.failures == 0;
 }

@@ -19,7 +19,7 @@
 extern bool steps_claim(PGconn *connection);
 
 /*
- * Run the statements of entityapi.pending_steps, printing each; those that
+ * Run the statements of entityapi.list_steps(), printing each; those that
  * were left by an earlier run, too.  limit: seconds to try again for when a
  * table is in use.  expected: there are some, so that it is a failure when
  * the login may not run any.  False when not all is done then, which stderr

@@ -79,7 +79,7 @@ $$;
 
 SELECT count(*) > 0 AS applied FROM entityapi.apply_manifest('[
 	{"apiVersion": "entityapi/v1", "kind": "Service", "metadata": {"name": "service"}, "spec": {"schema": "audit_test"}},
-	{"apiVersion": "entityapi/v1", "kind": "Roles", "metadata": {"name": "roles"}, "spec": {"roles": {"Editor": {}, "Reader": {}}}},
+	{"apiVersion": "entityapi/v1", "kind": "Roles", "metadata": {"name": "roles"}, "spec": {"roles": {"Editor": {"assignableBy": "superAdmin"}, "Reader": {}}}},
 	{"apiVersion": "entityapi/v1", "kind": "OneOf", "metadata": {"name": "Place"}, "spec": {"members": ["Room", "Garden"]}},
 	{"apiVersion": "entityapi/v1", "kind": "Entity", "metadata": {"name": "Room"}, "spec": {"fields": {
 		"number": {"type": "integer", "unique": true}},

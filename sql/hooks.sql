@@ -47,6 +47,7 @@ CREATE FUNCTION hooks_code.closed(context jsonb) RETURNS jsonb
 LANGUAGE sql SET search_path = pg_catalog AS $$
 	SELECT CASE WHEN context->'after'->'attributes'->>'name' = 'guarded' THEN '{"reject": "closed"}'::jsonb END
 $$;
+CREATE FUNCTION hooks_code.missing(context jsonb) RETURNS jsonb LANGUAGE sql AS 'SELECT NULL::jsonb';
 ALTER FUNCTION hooks_code.note(jsonb) OWNER TO regress_hooks_owner;
 GRANT INSERT ON hooks_code.log TO regress_hooks_owner;
 GRANT USAGE ON SCHEMA hooks_code TO regress_hooks_owner;
@@ -130,7 +131,8 @@ SELECT status FROM pg_temp.ask('POST', '/api/v1/operations', '{"atomic:operation
 SELECT name, slug FROM hooks_test.thing WHERE slug IS NOT NULL ORDER BY id;
 SELECT context->>'entity' AS entity, context->'after'->'attributes'->>'name' AS name FROM hooks_code.log ORDER BY n DESC LIMIT 3;
 
--- A function that is not there
+-- A function that is not there any more
+DROP FUNCTION hooks_code.missing(jsonb);
 SELECT o.* FROM hooks_test.other x, pg_temp.ask('DELETE', '/api/v1/others/' || x.id) o;
 
 SELECT count(*) > 0 AS dropped FROM entityapi.apply_manifest('[]', allow_data_loss => ARRAY(SELECT name FROM entityapi.entity));

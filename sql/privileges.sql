@@ -15,12 +15,42 @@ SELECT c.oid::regclass AS public_relation, a.privilege_type
 FROM pg_class c, aclexplode(coalesce(c.relacl, acldefault('r', c.relowner))) a
 WHERE c.relnamespace = 'entityapi'::regnamespace AND c.relkind IN ('r', 'p', 'v') AND a.grantee = 0;
 
--- all belongs to the owner, who cannot log in
+-- all belongs to the installer, a superuser, and nothing to the owner, who
+-- cannot log in and makes nothing here
 SELECT rolname, rolcanlogin, rolsuper, rolbypassrls FROM pg_roles WHERE rolname LIKE 'entityapi\_%' AND NOT rolcanlogin ORDER BY 1;
+CREATE TEMP VIEW installer AS SELECT r.oid FROM pg_extension e JOIN pg_roles r ON r.oid = e.extowner WHERE e.extname = 'entityapi' AND r.rolsuper;
+SELECT count(*) FROM installer;
+SELECT n.nspname AS of_another FROM pg_namespace n WHERE n.nspname = 'entityapi' AND n.nspowner <> (SELECT oid FROM installer);
 SELECT c.oid::regclass AS of_another FROM pg_class c
-WHERE c.relnamespace = 'entityapi'::regnamespace AND c.relkind IN ('r', 'p', 'v') AND c.relowner <> 'entityapi_owner'::regrole;
+WHERE c.relnamespace = 'entityapi'::regnamespace AND c.relowner <> (SELECT oid FROM installer);
 SELECT p.oid::regprocedure AS of_another FROM pg_proc p
-WHERE p.pronamespace = 'entityapi'::regnamespace AND p.proowner <> 'entityapi_owner'::regrole;
+WHERE p.pronamespace = 'entityapi'::regnamespace AND p.proowner <> (SELECT oid FROM installer);
+SELECT t.oid::regtype AS of_another FROM pg_type t
+WHERE t.typnamespace = 'entityapi'::regnamespace AND t.typowner <> (SELECT oid FROM installer);
+SELECT r.rolname AS makes_objects FROM pg_roles r
+WHERE r.rolname LIKE 'entityapi\_%' AND has_schema_privilege(r.oid, 'entityapi', 'CREATE');
+
+-- with the installer's rights runs what has to drop or make months of the log,
+-- and reads one column; all else takes those of the owner
+SELECT p.oid::regprocedure AS as_installer FROM pg_proc p
+WHERE p.pronamespace = 'entityapi'::regnamespace AND p.prosecdef ORDER BY p.proname;
+
+-- the owner calls all but triggers and what others call, and reads and writes
+SELECT p.oid::regprocedure AS owner_may_not FROM pg_proc p
+WHERE p.pronamespace = 'entityapi'::regnamespace AND NOT has_function_privilege('entityapi_owner', p.oid, 'EXECUTE') ORDER BY p.proname;
+SELECT privilege_type AS owner_may,
+	string_agg(DISTINCT relname, ' ') FILTER (WHERE relname LIKE 'audit%' OR relname = 'tenant') AS among_them
+FROM (SELECT c.relname, string_agg(a.privilege_type, ',' ORDER BY a.privilege_type) AS privilege_type
+	FROM pg_class c, aclexplode(c.relacl) a
+	WHERE c.relnamespace = 'entityapi'::regnamespace AND c.relname !~ '^audit_\d{4}' AND a.grantee = 'entityapi_owner'::regrole GROUP BY c.oid) r
+GROUP BY privilege_type ORDER BY 1;
+
+-- nobody makes temporary objects, or holds locks that he names himself
+SELECT has_database_privilege(r.rolname, current_database(), 'TEMP') AS temp,
+	EXISTS (SELECT FROM pg_proc p WHERE p.proname ~ '^pg_(try_)?advisory_.*lock(_shared)?$' AND p.proname !~ 'unlock'
+		AND has_function_privilege(r.oid, p.oid, 'EXECUTE')) AS locks
+FROM pg_roles r WHERE r.rolname LIKE 'entityapi\_%' AND NOT r.rolcanlogin;
+SELECT count(*) > 0 AS unlocks FROM pg_proc p WHERE p.proname ~ '^pg_advisory_unlock' AND has_function_privilege('entityapi_client', p.oid, 'EXECUTE');
 
 -- the shim's role may call handle() and touch nothing else
 SELECT p.oid::regprocedure AS client_may FROM pg_proc p, aclexplode(p.proacl) a

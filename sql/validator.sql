@@ -12,7 +12,7 @@ LANGUAGE sql IMMUTABLE STRICT SET search_path = pg_catalog AS $$
 $$;
 
 CREATE FUNCTION issuer.validate(request jsonb) RETURNS jsonb
-LANGUAGE plpgsql STABLE SET search_path = pg_catalog, public AS $$
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, public AS $$
 DECLARE
 	parts text[] := regexp_match(request->'headers'->>'authorization',
 		'^Bearer ([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]{43})$');

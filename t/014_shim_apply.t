@@ -43,9 +43,9 @@ $cluster->psql(<<~'SQL');
 	end $$;
 	create role entityapi_owner;
 	grant usage on schema entityapi to entityapi_owner;
-	create view entityapi.pending_steps as
-	select 0 as step, 0 as part, '' as statement, '' as lock where false;
-	grant select on entityapi.pending_steps to entityapi_owner;
+	create function entityapi.claim_apply() returns bool language sql as 'select true';
+	create function entityapi.list_steps() returns table(step int, part int, statement text, lock text, alone bool)
+	language sql as $$ select 0, 0, '', '', false where false $$;
 	SQL
 
 sub write_file

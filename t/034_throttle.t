@@ -36,7 +36,7 @@ sub clock
 	return;
 }
 
-sub forget { $cluster->psql('delete from entityapi.login_throttle; delete from entityapi.address_failure') }
+sub forget { $cluster->psql('delete from entityapi.login_throttle; delete from entityapi.address_failure; delete from entityapi.login_origin') }
 
 sub statuses
 {
@@ -119,6 +119,13 @@ subtest 'addresses' => sub {
 		  . " '{\"username\": \"x\", \"password\": \"y\"}', '$_')") for '2001:db8::1', '2001:db8::ffff:2', '192.0.2.1';
 	is($cluster->psql('select address, count(*) from entityapi.address_failure group by 1 order by 1'),
 		"192.0.2.1|1\n2001:db8::/64|2", 'a network of IPv6 is one address');
+
+	forget();
+	$cluster->psql("select entityapi.handle('POST', '/auth/login', '{\"content-type\": \"application/json\"}',"
+		  . " '{\"username\": \"x\", \"password\": \"y\"}', '$_')")
+	  for '::ffff:192.0.2.1', '192.0.2.1', '::ffff:192.0.2.2', '64:ff9b::192.0.2.1', '64:ff9b::192.0.2.2';
+	is($cluster->psql('select address, count(*) from entityapi.address_failure group by 1 order by 1'),
+		"192.0.2.1|2\n192.0.2.2|1\n64:ff9b::c000:201|1\n64:ff9b::c000:202|1", 'one of IPv4 is one, however it is written');
 };
 
 subtest 'change of the password' => sub {

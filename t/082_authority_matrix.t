@@ -23,7 +23,9 @@ for my $i (0 .. 11)
 
 	for my $role (rand() < 0.3 ? '*' : (), grep { rand() < 0.7 } @roles)
 	{
-		my @operations = grep { rand() < 0.5 } qw(create read update delete);
+		# what is common to all tenants is written by roles that only a
+		# SuperAdmin assigns, and by nobody else
+		my @operations = grep { rand() < 0.5 } $role eq '*' && $i % 4 == 3 ? 'read' : qw(create read update delete);
 		$permissions{$role} = \@operations if @operations;
 	}
 	$entity{"Thing$i"} = { plural => "Things$i", type => "things$i", tenantScoped => $i % 4 != 3, permissions => \%permissions };
@@ -31,7 +33,7 @@ for my $i (0 .. 11)
 
 my $manifest = JSON::PP->new->encode([ map { { apiVersion => 'entityapi/v1', %$_ } }
 	{ kind => 'Service', metadata => { name => 's' }, spec => { schema => 'app' } },
-	{ kind => 'Roles', metadata => { name => 'r' }, spec => { roles => { map { $_ => undef } @roles } } },
+	{ kind => 'Roles', metadata => { name => 'r' }, spec => { roles => { map { $_ => { assignableBy => 'superAdmin' } } @roles } } },
 	map { {
 		kind => 'Entity', metadata => { name => $_ }, spec => {
 			plural => $entity{$_}{plural}, permissions => $entity{$_}{permissions},

@@ -8,16 +8,22 @@ use Test::More;
 
 use EntityApi::Test;
 use EntityApi::Test::Catalog;
+use EntityApi::Test::Released;
 
 # The updates are the matter here, not who made the tables.
 delete $ENV{ENTITYAPI_TEST_MAPPED};
 
 my $checkout = EntityApi::Test::checkout();
 my ($current) = EntityApi::Test::slurp("$checkout/entityapi.control") =~ /default_version = '(.*)'/;
-my @released = map { /entityapi--([^-]+)\.sql$/ ? $1 : () } sort glob "$checkout/extension/versions/*.sql";
+my @released = EntityApi::Test::Released::versions();
 my $cluster = EntityApi::Test->cluster;
 
 ok(!(grep { $_ eq $current } @released), 'the version under way is no released one');
+EntityApi::Test::Released::install($cluster)
+  or plan skip_all => 'released versions are installed beside what scripts/test makes only';
+is($cluster->psql(q{select string_agg(source || '-' || target, ' ' order by source) from pg_extension_update_paths('entityapi')
+		where path = source || '--' || target and source <> target}), join(' ', map { "$_-$current" } @released),
+	'each has one step to the current version, and there are no others');
 is($cluster->psql(q{select entityapi.version()}), $current, 'the library is of this version');
 my $wanted = EntityApi::Test::Catalog::snapshot($cluster);
 cmp_ok(scalar @$wanted, '>', 300, 'a new installation has parts');
@@ -62,7 +68,7 @@ for my $version (@released)
 		my @got = grep { !/entityapi\.audit_\d{4}/ } @{ EntityApi::Test::Catalog::snapshot($cluster, $database) };
 		my @difference = EntityApi::Test::Catalog::difference([ grep { !/entityapi\.audit_\d{4}/ } @$wanted ], \@got);
 		is(join("\n", @difference), '', 'the catalogs equal those of a new installation')
-		  or diag 'what extension/install makes differently has to be done by extension/update.sql as well';
+		  or diag 'what extension/install makes differently has to be done by extension/update as well';
 
 		my $again = $cluster->try_psql('alter extension entityapi update', database => $database);
 		like($again->{err}, qr/already installed/, 'once');
@@ -71,7 +77,11 @@ for my $version (@released)
 
 # One that has been in use: manifests, tables, rows of before.  The old library
 # is no more, so they are made by this one and put beside the old objects.
-subtest 'in use' => sub {
+subtest "in use, from $_" => \&in_use, $_ for @released;
+
+sub in_use
+{
+	my ($version) = @_;
 	my $own = EntityApi::Test->cluster;
 	my $dump = sub {
 		my $done = EntityApi::Test::run([ EntityApi::Test::server_program('pg_dump'), '-d', $own->conninfo, @_ ]);
@@ -85,7 +95,7 @@ subtest 'in use' => sub {
 	my $tables = $dump->('-n', 'app');
 
 	like($definitions, qr/^COPY entityapi\.entity/m, 'there are definitions');
-	$own->psql("drop schema app cascade; drop extension entityapi; create extension entityapi version '$released[0]'");
+	$own->psql("drop schema app cascade; drop extension entityapi; create extension entityapi version '$version'");
 	$own->psql('create schema app authorization entityapi_owner');
 	$own->psql($tables);
 	$own->psql($definitions);
@@ -104,6 +114,7 @@ subtest 'in use' => sub {
 	is(() = $own->apply("$checkout/t/entities") =~ /(?:CREATE|ALTER|DROP)/g, 0, 'nothing is left to apply');
 	my $checked = $own->try_psql('update entityapi.audit set action = action');
 	like($checked->{err}, qr/append-only/, 'the log is append-only');
-};
+	return;
+}
 
 done_testing();

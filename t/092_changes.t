@@ -29,6 +29,9 @@ $cluster->psql(<<~'SQL');
 	CREATE FUNCTION id(n int) RETURNS uuid LANGUAGE sql AS $$
 		SELECT ('00000000-0000-0000-0000-' || lpad(n::text, 12, '0'))::uuid
 	$$;
+	CREATE SCHEMA checks;
+	GRANT USAGE ON SCHEMA checks TO entityapi_owner;
+	CREATE FUNCTION checks.check(context jsonb) RETURNS jsonb LANGUAGE sql AS 'SELECT NULL::jsonb';
 	INSERT INTO entityapi.tenant VALUES (id(999), 'kept', 'kept', 'ACTIVE', '{}', now());
 	SQL
 

@@ -133,7 +133,7 @@ tool(pg_dumpall => '-d', $cluster->conninfo, '--roles-only', '-f', "$folder/role
 # What a restored service must be; $at is where it is.
 sub check
 {
-	my ($at) = @_;
+	my ($at, %options) = @_;
 	my $difference = join "\n", EntityApi::Test::Catalog::difference($catalog, EntityApi::Test::Catalog::snapshot($at));
 
 	is($difference, '', 'the same catalogs');
@@ -160,6 +160,11 @@ sub check
 	is($again->login('eve', $eve->{password})->{tokenType} // 'Bearer', 'Bearer', 'a password is good');
 	is($again->http(POST => '/api/v1/things', { token => $refreshed, json => { data => { type => 'things', attributes => { label => 'new' } } } })
 		->{json}{data}{attributes}{label}, 'NEW', 'an existing table is written, with its hook');
+	if ($options{other_roles})
+	{
+		is($at->psql('set role analyst; select count(*) from app.person', user => 'analyst'), 0, 'a role of the same name is another one');
+		$at->psql(q{select entityapi.map_role('analyst', 'eve')});
+	}
 	is($at->psql('set role analyst; select string_agg(name, \',\' order by name) from app.person', user => 'analyst'), 'Ann,Bob',
 		'a reader sees what he saw');
 	like($at->try_psql('select private from legacy."Old Things"', user => 'analyst')->{err}, qr/permission denied/, 'and not more');
@@ -212,7 +217,7 @@ subtest 'plain format, a fresh cluster' => sub {
 	is(join('', grep { !/already exists/ } split /^/, $roles->{err}), '', 'the roles');
 	my $restored = $psql->(1, "$folder/plain.sql");
 	is($restored->{status}, 0, 'the database') or diag $restored->{err};
-	check($fresh);
+	check($fresh, other_roles => 1);
 };
 
 done_testing();

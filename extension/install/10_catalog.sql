@@ -61,7 +61,7 @@ CREATE FUNCTION entityapi.apply_manifest(
 		OUT effect text,
 		OUT rows bigint)
 	RETURNS SETOF record
-	LANGUAGE c VOLATILE SECURITY DEFINER PARALLEL UNSAFE
+	LANGUAGE c VOLATILE PARALLEL UNSAFE
 	SET search_path = pg_catalog, pg_temp
 	SET client_min_messages = 'warning'
 	AS 'MODULE_PATHNAME', 'ea_sql_apply_manifest';
@@ -83,7 +83,7 @@ COMMENT ON FUNCTION entityapi.export_manifest() IS
 	'The documents in force; applying them changes nothing';
 
 CREATE FUNCTION entityapi.openapi(version integer DEFAULT 1) RETURNS json
-	LANGUAGE c STABLE STRICT SECURITY DEFINER PARALLEL UNSAFE
+	LANGUAGE c STABLE STRICT PARALLEL UNSAFE
 	SET search_path = pg_catalog, pg_temp
 	AS 'MODULE_PATHNAME', 'ea_sql_openapi';
 

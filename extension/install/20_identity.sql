@@ -48,6 +48,12 @@ CREATE TABLE entityapi.account (
 
 CREATE INDEX account_tenant_id ON entityapi.account (tenant_id, id);
 
+-- The costs of password hashes: a login of anybody takes as long as one of the
+-- highest of them.
+CREATE INDEX account_hash_cost ON entityapi.account
+	((pg_catalog.substr(password_hash, 5, 2) COLLATE "C"))
+	WHERE password_hash IS NOT NULL;
+
 -- Authority over a tenant is kept apart from roles.
 CREATE TABLE entityapi.tenant_admin (
 	tenant_id uuid NOT NULL REFERENCES entityapi.tenant ON DELETE CASCADE,
@@ -96,6 +102,9 @@ CREATE FUNCTION entityapi.announce_keys() RETURNS trigger
 CREATE TRIGGER announce_keys
 	BEFORE INSERT OR UPDATE OR DELETE ON entityapi.signing_key
 	FOR EACH STATEMENT EXECUTE FUNCTION entityapi.announce_keys();
+
+-- also where rows come by replication: a key that is revoked is to be forgotten
+ALTER TABLE entityapi.signing_key ENABLE ALWAYS TRIGGER announce_keys;
 
 -- Lower case.  Built-in rows come with the extension, not with a dump.
 CREATE TABLE entityapi.common_password (

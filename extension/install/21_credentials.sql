@@ -74,6 +74,21 @@ CREATE INDEX address_failure_address
 CREATE INDEX address_failure_failed_at
 	ON entityapi.address_failure (failed_at);
 
+-- Where users have logged in from, which the failures of others do not close
+-- to them: a hash of the username and the address together, so neither can be
+-- read from it.
+CREATE TABLE entityapi.login_origin (
+	origin_hash bytea PRIMARY KEY,
+	account_id uuid NOT NULL REFERENCES entityapi.account ON DELETE CASCADE,
+	succeeded_at timestamptz NOT NULL,
+	failures int NOT NULL,
+	failed_at timestamptz
+);
+
+CREATE INDEX login_origin_account_id ON entityapi.login_origin (account_id);
+CREATE INDEX login_origin_succeeded_at
+	ON entityapi.login_origin (succeeded_at);
+
 -- What has ended is looked for by its end.
 CREATE INDEX session_expires_at ON entityapi.session (expires_at);
 CREATE INDEX session_revoked_at ON entityapi.session (revoked_at)
@@ -86,6 +101,7 @@ SELECT pg_catalog.pg_extension_config_dump('entityapi.personal_api_key_setting',
 										   '');
 SELECT pg_catalog.pg_extension_config_dump('entityapi.invite', '');
 SELECT pg_catalog.pg_extension_config_dump('entityapi.login_throttle', '');
+SELECT pg_catalog.pg_extension_config_dump('entityapi.login_origin', '');
 
 CREATE FUNCTION entityapi.revoke_signing_key(kid text) RETURNS boolean
 	LANGUAGE c STRICT

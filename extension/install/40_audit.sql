@@ -63,11 +63,30 @@ ALTER TABLE entityapi.audit_default ENABLE ALWAYS TRIGGER append_only;
 
 SELECT pg_catalog.pg_extension_config_dump('entityapi.audit_default', '');
 
+-- The log is the installer's, its owner's only to read and to add to.  So the
+-- functions that make and drop its months run with the installer's rights, and
+-- under settings that leave nothing to the session that calls: bounds pass
+-- through text.
+
+-- One session at a time makes or drops months.  False: another one does.
+CREATE FUNCTION entityapi.take_audit_turn(wait boolean) RETURNS boolean
+	LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE
+	AS 'MODULE_PATHNAME', 'ea_sql_take_audit_turn';
+
+CREATE FUNCTION entityapi.note_purge(detail text) RETURNS void
+	LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE
+	SET search_path = pg_catalog, pg_temp
+	AS 'MODULE_PATHNAME', 'ea_sql_note_purge';
+
 -- The partition of a month, given by its first moment in UTC.  Records of the
 -- month that had to go to audit_default move over.
 CREATE FUNCTION entityapi.make_audit_partition(month timestamp) RETURNS void
 	LANGUAGE plpgsql
 	SET search_path = pg_catalog, pg_temp
+	SET datestyle = 'ISO, YMD'
+	SET timezone = 'UTC'
+	SET default_tablespace = ''
+	SET default_table_access_method = 'heap'
 	AS $$
 DECLARE
 	name text := to_char(month, '"audit_"YYYY_MM');
@@ -87,6 +106,7 @@ BEGIN
 	EXECUTE format('CREATE TRIGGER append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON entityapi.%I'
 				   ' FOR EACH STATEMENT EXECUTE FUNCTION entityapi.refuse_audit_change()', name);
 	EXECUTE format('ALTER TABLE entityapi.%I ENABLE ALWAYS TRIGGER append_only', name);
+	EXECUTE format('GRANT SELECT ON entityapi.%I TO entityapi_owner', name);
 	EXECUTE format('ALTER TABLE entityapi.audit ATTACH PARTITION entityapi.%I FOR VALUES FROM (%L) TO (%L)',
 				   name, first, beyond);
 END
@@ -98,14 +118,19 @@ CREATE FUNCTION entityapi.extend_audit(at timestamptz, ahead int)
 	RETURNS void
 	LANGUAGE plpgsql SECURITY DEFINER
 	SET search_path = pg_catalog, pg_temp
+	SET timezone = 'UTC'
 	SET lock_timeout = '1s'
 	AS $$
 DECLARE
 	month timestamp := date_trunc('month', at AT TIME ZONE 'UTC');
 BEGIN
+	IF ahead NOT BETWEEN 0 AND 120 THEN
+		RAISE EXCEPTION 'extend_audit makes 120 months ahead at most'
+			USING ERRCODE = 'invalid_parameter_value';
+	END IF;
 	IF to_regclass('entityapi.' || to_char(month, '"audit_"YYYY_MM')) IS NULL THEN
-		PERFORM pg_advisory_xact_lock('entityapi.audit'::regclass::oid::bigint);
-	ELSIF NOT pg_try_advisory_xact_lock('entityapi.audit'::regclass::oid::bigint) THEN
+		PERFORM entityapi.take_audit_turn(true);
+	ELSIF NOT entityapi.take_audit_turn(false) THEN
 		RETURN;
 	END IF;
 	FOR i IN 0 .. ahead LOOP
@@ -123,6 +148,7 @@ COMMENT ON FUNCTION entityapi.extend_audit(timestamptz, int) IS
 CREATE FUNCTION entityapi.purge_audit(before timestamptz) RETURNS SETOF text
 	LANGUAGE plpgsql SECURITY DEFINER
 	SET search_path = pg_catalog, pg_temp
+	SET timezone = 'UTC'
 	SET lock_timeout = '10s'
 	AS $$
 DECLARE
@@ -137,7 +163,7 @@ BEGIN
 		RAISE EXCEPTION 'purge_audit needs the time before which records may go'
 			USING ERRCODE = 'null_value_not_allowed';
 	END IF;
-	PERFORM pg_advisory_xact_lock('entityapi.audit'::regclass::oid::bigint);
+	PERFORM entityapi.take_audit_turn(true);
 
 	-- what is in audit_default goes by months as well
 	FOREACH month IN ARRAY ARRAY(
@@ -165,10 +191,8 @@ BEGIN
 		RETURN NEXT name;
 	END LOOP;
 
-	INSERT INTO entityapi.audit (id, at, actor_username, action, outcome, target_type, detail)
-	VALUES (gen_random_uuid(), clock_timestamp(), session_user, 'AUDIT_PURGED', 'SUCCESS', 'audit',
-			format('%s months with %s records, all from before %s, by a role of the database',
-				   partitions, total, to_char(bound, 'YYYY-MM-DD"T"HH24:MI:SS"Z"')));
+	PERFORM entityapi.note_purge(format('%s months with %s records, all from before %s',
+										partitions, total, to_char(bound, 'YYYY-MM-DD"T"HH24:MI:SS"Z"')));
 END
 $$;
 

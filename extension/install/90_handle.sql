@@ -1,21 +1,21 @@
-/* The whole API. */
+/* The whole API, as entityapi_owner whoever calls: extension/owner.h. */
 CREATE FUNCTION entityapi.handle(method text, target text, headers jsonb, body bytea, remote inet,
 								 OUT status int, OUT headers jsonb, OUT body text)
 	RETURNS record
-	LANGUAGE C VOLATILE SECURITY DEFINER
+	LANGUAGE C VOLATILE
 	SET search_path = pg_catalog, pg_temp
 	AS 'MODULE_PATHNAME', 'ea_sql_handle';
 
 /*
  * The same for the shim, as one message each way: extension/message.h has the
- * form.  It runs as its owner with a pinned search path, though not declared so.
+ * form.
  */
 CREATE FUNCTION entityapi.handle(message bytea) RETURNS bytea
 	LANGUAGE C VOLATILE STRICT
 	AS 'MODULE_PATHNAME', 'ea_sql_handle_message';
 
 COMMENT ON FUNCTION entityapi.handle(bytea) IS
-	'handle() for the shim: the same requests and answers, each as one message; runs as its owner';
+	'handle() for the shim: the same requests and answers, each as one message';
 
 CREATE FUNCTION entityapi.version() RETURNS text
 	LANGUAGE C IMMUTABLE PARALLEL SAFE
@@ -27,7 +27,7 @@ CREATE FUNCTION entityapi.statement_count() RETURNS int
 	AS 'MODULE_PATHNAME', 'ea_sql_statement_count';
 
 CREATE FUNCTION entityapi.explain(method text, target text, principal jsonb) RETURNS SETOF text
-	LANGUAGE C VOLATILE STRICT SECURITY DEFINER
+	LANGUAGE C VOLATILE STRICT
 	SET search_path = pg_catalog, pg_temp
 	AS 'MODULE_PATHNAME', 'ea_sql_explain';
 

@@ -240,7 +240,7 @@ return (
 		rows => \@tagged, kept => 'SELECT item_id, tag_id FROM kept.item_tags' },
 	{ name => 'versions', from => item(str(10)), to => { %{ item(str(10, since => 2), removedIn => 3) }, -versions => { 1 => {}, 2 => {} } }, rows => [ [ item => @three ] ], kept => $values },
 	{ name => 'version no longer declared', from => { %{ item(str(10, since => 2)) }, -versions => { 1 => {}, 2 => {} } }, to => item(str(10, since => 2)), rows => [ [ item => @three ] ], kept => $values },
-	{ name => 'hook', from => item(str(10)), to => { %{ item(str(10)) }, -hook => { entity => 'Item', phase => 'validate', on => ['create'], function => 'kept.check' } }, rows => [ [ item => @three ] ], kept => $values },
+	{ name => 'hook', from => item(str(10)), to => { %{ item(str(10)) }, -hook => { entity => 'Item', phase => 'validate', on => ['create'], function => 'checks.check' } }, rows => [ [ item => @three ] ], kept => $values },
 
 	# the service
 	{ name => 'schema', from => tagged(tags => many_to_many('Tag')), to => tagged(tags => many_to_many('Tag'), -service => { schema => 'moved' }), rows => \@tagged,

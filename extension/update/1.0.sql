@@ -1,7 +1,6 @@
--- From the last released version to this one: what cannot be derived from the
--- parts in extension/install, which is all about tables that are there already
--- (new columns at the end, constraints, indexes without a name, rows) and what
--- goes.
+-- What 1.1 changed of 1.0 that cannot be derived from the parts in
+-- extension/install, which is all about tables that are there already (new
+-- columns at the end, constraints, indexes without a name, rows) and what goes.
 
 -- apply_manifest returns more columns, so it is made anew; who may call it
 -- stands in a setting until then

@@ -1,0 +1,38 @@
+/*-------------------------------------------------------------------------
+ *
+ * bounds.h
+ *	  What one request may take: bytes of its answer, and memory.
+ *
+ * Whoever writes a piece of an answer, or keeps what was read for it, asks
+ * here on the way, so that a request that would take too much ends long before
+ * it has.  The parameter is the one that can make the answer smaller, the
+ * place of the refusal: "include", "page[size]"; NULL: there is none.
+ *
+ * extension/bounds.h
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef EA_BOUNDS_H
+#define EA_BOUNDS_H
+
+#include "context.h"
+#include "guc.h"
+
+/* Refuse an answer of more bytes than are allowed. */
+extern EA_NORETURN void ea_bounds_refuse(EaRequest *req,
+										 const char *parameter) EA_NORETURN_END;
+
+static inline void
+ea_bounds_answer(EaRequest *req, Size len, const char *parameter)
+{
+	if (unlikely(len > (Size) ea_guc_max_answer))
+		ea_bounds_refuse(req, parameter);
+}
+
+/*
+ * Refuse a request that has taken more memory than is allowed.  This walks
+ * the contexts of the request, so it is asked once for many rows.
+ */
+extern void ea_bounds_memory(EaRequest *req, const char *parameter);
+
+#endif							/* EA_BOUNDS_H */

@@ -1,0 +1,60 @@
+/*-------------------------------------------------------------------------
+ *
+ * held.h
+ *	  What is known of the tables that statements are over, until it changes.
+ *
+ * A statement is written for tables of some form: columns of these types,
+ * whose owners may be trusted.  Whether a table has it is looked at once and
+ * remembered here.  PostgreSQL's invalidation messages say when to look again;
+ * while none comes, a statement compares one number.
+ *
+ * extension/held.h
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef EA_HELD_H
+#define EA_HELD_H
+
+#include "compat.h"
+#include "utils/relcache.h"
+
+/* How a statement wants its tables. */
+typedef struct EaHeld
+{
+	/* what the statement was written from still holds */
+	bool		(*is_current) (void *arg);
+
+	/* throws unless the table, which is locked, is as it must be */
+	void		(*check) (void *arg, Relation rel);
+	void	   *arg;
+} EaHeld;
+
+/* Registers the callbacks; called from _PG_init. */
+extern void ea_held_init(void);
+
+/* For invalidate.c, whose callback hears of relations; 0: all of them. */
+extern void ea_held_relation_changed(Oid relid);
+extern void ea_held_all_changed(void);
+
+/* Grows whenever something changes that a table was looked at for. */
+extern uint64 ea_held_epoch(void);
+
+/* Nothing has changed since the table was found to be as it must be. */
+extern bool ea_held_is_known(Oid relid);
+
+/*
+ * See to it that a table is as it must be.  It is locked already, and a look
+ * is taken only if it is not known.  An error that lets the request be
+ * repeated, if anything moved meanwhile or the snapshot is older than the
+ * table's present form: then it may see no rows.
+ */
+extern void ea_held_table(const EaHeld *held, Oid relid);
+
+/* A type, or a relation, on which the tables depend changes them. */
+extern void ea_held_watch_type(Oid type);
+extern void ea_held_watch_relation(Oid relid);
+
+/* The declarations have moved, or what was looked at: try again. */
+extern EA_NORETURN void ea_held_throw(void) EA_NORETURN_END;
+
+#endif							/* EA_HELD_H */

@@ -1,0 +1,385 @@
+/*-------------------------------------------------------------------------
+ *
+ * manifest_changes.c
+ *	  What a change of the declarations does besides statements.
+ *
+ * Who may do what, what policies and hooks there are, what a version shows:
+ * none of it is seen in the tables.  Here the stored definitions are compared
+ * with the new ones, member by member, and each difference becomes a line, so
+ * that whoever reviews a change has seen all of it.
+ *
+ * extension/manifest_changes.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "jsonwrite.h"
+#include "lib/stringinfo.h"
+#include "manifest.h"
+#include "miscadmin.h"
+
+typedef struct Changes
+{
+	List	   *lines;			/* of char * */
+	EaNameMap  *seen;			/* a hook of all entities is told once */
+} Changes;
+
+static const char *const operations[] = {"create", "read", "update", "delete"};
+
+/* Members that are told otherwise, or by the statements. */
+static const char *const service_own[] =
+{"revision", "singleTenant", "roles", "superRoles", "defaultRoles", "versions",
+"securityAttributes", NULL};
+static const char *const entity_own[] =
+{"name", "renamedFrom", "schema", "table", "columns", "permissions",
+	"policies", "hooks", "fields", "indexes", "references", "constraints",
+NULL};
+static const char *const field_own[] =
+{"name", "kind", "column", "members", "join", "renamedFrom", "readRoles",
+"writeRoles", NULL};
+static const char *const nothing_own[] = {"name", "number", NULL};
+
+static void add_line(Changes *changes, const char *fmt,...)
+			pg_attribute_printf(2, 3);
+
+static void
+add_line(Changes *changes, const char *fmt,...)
+{
+	StringInfoData line;
+	int			needed = 0;
+
+	initStringInfo(&line);
+	do
+	{
+		va_list		args;
+
+		enlargeStringInfo(&line, needed);
+		va_start(args, fmt);
+		needed = appendStringInfoVA(&line, fmt, args);
+		va_end(args);
+	} while (needed > 0);
+	if (ea_names_map_put(changes->seen, line.data, line.data))
+		changes->lines = lappend(changes->lines, line.data);
+}
+
+static const char *
+text_of(const EaJson *json)
+{
+	StringInfoData text;
+
+	if (json == NULL)
+		return "none";
+	if (json->kind == EA_JSON_STRING)
+		return json->text;
+	initStringInfo(&text);
+	ea_jsonwrite_tree(&text, json);
+	return text.data;
+}
+
+static bool
+is_named(const char *name, const char *const *names)
+{
+	while (*names != NULL && strcmp(*names, name) != 0)
+		names++;
+	return *names != NULL;
+}
+
+static bool
+has_item(const EaJson *list, const char *item)
+{
+	for (const EaJson *at = list ? list->first : NULL; at; at = at->next)
+	{
+		if (at->kind == EA_JSON_STRING && strcmp(at->text, item) == 0)
+			return true;
+	}
+	return false;
+}
+
+static void
+append_item(StringInfo out, const char *sign, const char *item)
+{
+	appendStringInfo(out, "%s%s %s", out->len > 0 ? ", " : "", sign, item);
+}
+
+/* What comes to a list of names and what goes from it: "+ A, - B". */
+static void
+compare_lists(Changes *changes, const char *what, const EaJson *before,
+			  const EaJson *after)
+{
+	StringInfoData items;
+
+	initStringInfo(&items);
+	for (const EaJson *at = after ? after->first : NULL; at; at = at->next)
+	{
+		if (!has_item(before, at->text))
+			append_item(&items, "+", at->text);
+	}
+	for (const EaJson *at = before ? before->first : NULL; at; at = at->next)
+	{
+		if (!has_item(after, at->text))
+			append_item(&items, "-", at->text);
+	}
+	if (items.len > 0)
+		add_line(changes, "%s: %s", what, items.data);
+}
+
+static void
+compare_member(Changes *changes, const char *what, const char *key,
+			   const EaJson *before, const EaJson *after)
+{
+	const char *old = text_of(before);
+	const char *new = text_of(after);
+
+	if (strcmp(old, new) != 0)
+		add_line(changes, "%s: %s %s -> %s", what, key, old, new);
+}
+
+/* Members of two objects, but for some. */
+static void
+compare_members(Changes *changes, const char *what, const EaJson *before,
+				const EaJson *after, const char *const *but)
+{
+	for (const EaJson *at = after->first; at; at = at->next)
+	{
+		if (!is_named(at->key, but))
+			compare_member(changes, what, at->key,
+						   ea_jsonread_get(before, at->key), at);
+	}
+	for (const EaJson *at = before->first; at; at = at->next)
+	{
+		if (!is_named(at->key, but) && !ea_jsonread_get(after, at->key))
+			compare_member(changes, what, at->key, at, NULL);
+	}
+}
+
+/* The object of an array that has this value as that member. */
+static const EaJson *
+find_object(const EaJson *array, const char *key, const char *value)
+{
+	for (const EaJson *at = array ? array->first : NULL; at; at = at->next)
+	{
+		if (strcmp(text_of(ea_jsonread_get(at, key)), value) == 0)
+			return at;
+	}
+	return NULL;
+}
+
+/* Arrays of objects with names; what: one of them, before its name. */
+static void
+compare_named(Changes *changes, const char *what, const char *key,
+			  const EaJson *before, const EaJson *after,
+			  const char *(*describe) (const EaJson *object))
+{
+	for (const EaJson *at = after ? after->first : NULL; at; at = at->next)
+	{
+		const char *name = text_of(ea_jsonread_get(at, key));
+		const EaJson *old = find_object(before, key, name);
+
+		CHECK_FOR_INTERRUPTS();
+		if (old == NULL)
+			add_line(changes, "%s %s: + %s", what, name, describe(at));
+		else
+			compare_members(changes, psprintf("%s %s", what, name), old, at,
+							nothing_own);
+	}
+	for (const EaJson *at = before ? before->first : NULL; at; at = at->next)
+	{
+		const char *name = text_of(ea_jsonread_get(at, key));
+
+		if (find_object(after, key, name) == NULL)
+			add_line(changes, "%s %s: - %s", what, name, describe(at));
+	}
+}
+
+static const char *
+describe_policy(const EaJson *policy)
+{
+	return psprintf("%s: %s", text_of(ea_jsonread_get(policy, "operations")),
+					text_of(ea_jsonread_get(policy, "expression")));
+}
+
+static const char *
+describe_hook(const EaJson *hook)
+{
+	return psprintf("%s %s: %s.%s", text_of(ea_jsonread_get(hook, "phase")),
+					text_of(ea_jsonread_get(hook, "on")),
+					text_of(ea_jsonread_get(hook, "schema")),
+					text_of(ea_jsonread_get(hook, "function")));
+}
+
+/* Roles that have an operation, as a list of its own. */
+static EaJson *
+roles_with(const EaJson *permissions, const char *operation)
+{
+	EaJson	   *list = palloc0(sizeof(EaJson));
+	EaJson	  **end = &list->first;
+
+	list->kind = EA_JSON_ARRAY;
+	for (const EaJson *at = permissions ? permissions->first : NULL; at;
+		 at = at->next)
+	{
+		if (!has_item(at, operation))
+			continue;
+		*end = palloc0(sizeof(EaJson));
+		(*end)->kind = EA_JSON_STRING;
+		(*end)->text = at->key;
+		end = &(*end)->next;
+	}
+	return list;
+}
+
+/* Roles of a field; without a list it is everybody. */
+static void
+compare_field_roles(Changes *changes, const char *what, const char *key,
+					const EaJson *before, const EaJson *after)
+{
+	const EaJson *old = ea_jsonread_get(before, key);
+	const EaJson *new = ea_jsonread_get(after, key);
+
+	if (old != NULL && new != NULL)
+		compare_lists(changes, psprintf("%s: %s", what, key), old, new);
+	else if (old != NULL || new != NULL)
+		add_line(changes, "%s: %s %s -> %s", what, key,
+				 old ? text_of(old) : "everybody",
+				 new ? text_of(new) : "everybody");
+}
+
+static void
+compare_fields(Changes *changes, const char *entity, const EaJson *before,
+			   const EaJson *after)
+{
+	for (const EaJson *at = after->first; at; at = at->next)
+	{
+		const char *name = ea_jsonread_string(at, "name");
+		const EaJson *old = find_object(before, "name", name);
+		char	   *what = psprintf("field %s.%s", entity, name);
+
+		CHECK_FOR_INTERRUPTS();
+		compare_field_roles(changes, what, "readRoles", old, at);
+		compare_field_roles(changes, what, "writeRoles", old, at);
+		if (old != NULL)
+			compare_members(changes, what, old, at, field_own);
+	}
+}
+
+/* before: NULL for an entity that is new */
+static void
+compare_entity(Changes *changes, const EaJson *before, const EaJson *after)
+{
+	const char *name = ea_jsonread_string(after, "name");
+
+	for (int i = 0; i < lengthof(operations); i++)
+		compare_lists(changes, psprintf("permission %s.%s", name, operations[i]),
+					  roles_with(ea_jsonread_get(before, "permissions"),
+								 operations[i]),
+					  roles_with(ea_jsonread_get(after, "permissions"),
+								 operations[i]));
+	compare_named(changes, psprintf("policy of %s", name), "name",
+				  ea_jsonread_get(before, "policies"),
+				  ea_jsonread_get(after, "policies"), describe_policy);
+	compare_named(changes, psprintf("hook of %s", name), "name",
+				  ea_jsonread_get(before, "hooks"),
+				  ea_jsonread_get(after, "hooks"), describe_hook);
+	compare_fields(changes, name, ea_jsonread_get(before, "fields"),
+				   ea_jsonread_get(after, "fields"));
+	if (before != NULL)
+		compare_members(changes, psprintf("entity %s", name), before, after,
+						entity_own);
+}
+
+/* Who assigns a role, as the lists of a service tell it. */
+static const char *
+assigner(const EaJson *service, const char *role)
+{
+	if (!has_item(ea_jsonread_get(service, "roles"), role))
+		return NULL;
+	return has_item(ea_jsonread_get(service, "superRoles"), role) ?
+		"superAdmin" : "tenantAdmin";
+}
+
+static void
+compare_roles(Changes *changes, const EaJson *before, const EaJson *after)
+{
+	const EaJson *roles = ea_jsonread_get(after, "roles");
+
+	for (const EaJson *at = roles ? roles->first : NULL; at; at = at->next)
+	{
+		const char *old = assigner(before, at->text);
+		const char *new = assigner(after, at->text);
+
+		if (old == NULL || strcmp(old, new) != 0)
+			add_line(changes, "role %s:%s assignable by %s", at->text,
+					 old ? "" : " +", new);
+	}
+	roles = ea_jsonread_get(before, "roles");
+	for (const EaJson *at = roles ? roles->first : NULL; at; at = at->next)
+	{
+		if (assigner(after, at->text) == NULL)
+			add_line(changes, "role %s: -", at->text);
+	}
+}
+
+static void
+compare_service(Changes *changes, const EaJson *before, const EaJson *after)
+{
+	compare_roles(changes, before, after);
+	compare_lists(changes, "service: defaultRoles",
+				  ea_jsonread_get(before, "defaultRoles"),
+				  ea_jsonread_get(after, "defaultRoles"));
+
+	/* what a service is at first stands in its documents */
+	if (before == NULL)
+		return;
+	compare_named(changes, "version", "number",
+				  ea_jsonread_get(before, "versions"),
+				  ea_jsonread_get(after, "versions"), text_of);
+	compare_named(changes, "security attribute", "name",
+				  ea_jsonread_get(before, "securityAttributes"),
+				  ea_jsonread_get(after, "securityAttributes"), text_of);
+	compare_members(changes, "service", before, after, service_own);
+}
+
+static EaNameMap *
+by_name(List *trees)
+{
+	EaNameMap  *map = ea_names_map_create(256);
+	ListCell   *lc;
+
+	foreach(lc, trees)
+		ea_names_map_put(map, ea_jsonread_string(lfirst(lc), "name"),
+						 lfirst(lc));
+	return map;
+}
+
+List *
+ea_manifest_changes(const EaManifestState *before,
+					const EaManifestState *after)
+{
+	Changes		changes = {NIL, ea_names_map_create(64)};
+	EaNameMap  *old = by_name(before->entities);
+	EaNameMap  *new = by_name(after->entities);
+	ListCell   *lc;
+
+	compare_service(&changes, before->service, after->service);
+	foreach(lc, after->entities)
+	{
+		const EaJson *tree = lfirst(lc);
+		const char *from = ea_jsonread_string(tree, "renamedFrom");
+		const EaJson *was = ea_names_map_get(old, ea_jsonread_string(tree,
+																	 "name"));
+
+		CHECK_FOR_INTERRUPTS();
+		if (was == NULL && from != NULL)
+			was = ea_names_map_get(old, from);
+		compare_entity(&changes, was, tree);
+	}
+	foreach(lc, before->entities)
+	{
+		const char *name = ea_jsonread_string(lfirst(lc), "name");
+
+		if (ea_names_map_get(new, name) == NULL)
+			add_line(&changes, "entity %s: -", name);
+	}
+	return changes.lines;
+}

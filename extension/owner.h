@@ -1,0 +1,50 @@
+/*-------------------------------------------------------------------------
+ *
+ * owner.h
+ *	  The rights of entityapi_owner.
+ *
+ * The functions of the extension belong to whoever installed it, so that no
+ * member of entityapi_owner can change what a superuser calls, and none of
+ * them is SECURITY DEFINER: those that look at tables take the rights of
+ * entityapi_owner here, whoever calls, and a pinned search path with them.
+ *
+ * extension/owner.h
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef EA_OWNER_H
+#define EA_OWNER_H
+
+#include "fmgr.h"
+#include "pin.h"
+
+#define EA_OWNER "entityapi_owner"
+
+/*
+ * Between the two all is done as the owner.  After an error, the end of the
+ * (sub)transaction restores user and path.
+ */
+extern void ea_owner_enter(EaPin *before);
+extern void ea_owner_leave(const EaPin *before);
+
+/*
+ * As ea_owner_enter(), and so that no code that runs meanwhile gets to other
+ * rights, neither at once nor by what it leaves for the transaction's end.
+ */
+extern void ea_owner_confine(EaPin *before);
+
+extern Datum ea_owner_call(PGFunction body, FunctionCallInfo fcinfo);
+
+/* Stands before the body of a function that SQL calls. */
+#define EA_OWNER_FUNCTION(name) \
+PG_FUNCTION_INFO_V1(name); \
+static Datum name##_as_owner(PG_FUNCTION_ARGS); \
+Datum \
+name(PG_FUNCTION_ARGS) \
+{ \
+	return ea_owner_call(name##_as_owner, fcinfo); \
+} \
+static Datum \
+name##_as_owner(PG_FUNCTION_ARGS)
+
+#endif							/* EA_OWNER_H */

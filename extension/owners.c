@@ -1,0 +1,252 @@
+/*-------------------------------------------------------------------------
+ *
+ * owners.c
+ *	  Whose a table is, and what statements over it call.
+ *
+ * The system catalogs are asked, with the latest snapshot: what is looked for
+ * may just have been committed.
+ *
+ * extension/owners.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "catalog/pg_authid.h"
+#include "catalog/pg_database.h"
+#include "catalog/pg_namespace.h"
+#include "catalog/pg_type.h"
+#include "exec.h"
+#include "held.h"
+#include "miscadmin.h"
+#include "owners.h"
+#include "utils/acl.h"
+#include "utils/builtins.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
+#include "utils/syscache.h"
+
+/*
+ * The types of the columns and all that these are made of: domains' bases,
+ * elements, attributes, subtypes.  Types of the system are its own.
+ */
+#define TYPES \
+	"WITH RECURSIVE used (oid) AS (" \
+	" SELECT a.atttypid FROM pg_attribute a" \
+	" WHERE a.attrelid = $1 AND a.attnum > 0 AND NOT a.attisdropped" \
+	" UNION SELECT p.oid FROM used u JOIN pg_type t ON t.oid = u.oid" \
+	" CROSS JOIN LATERAL (SELECT t.typbasetype UNION ALL SELECT t.typelem" \
+	" UNION ALL SELECT g.rngsubtype FROM pg_range g WHERE g.rngtypid = t.oid" \
+	" UNION ALL SELECT g.rngtypid FROM pg_range g" \
+	" WHERE g.rngmultitypid = t.oid" \
+	" UNION ALL SELECT a.atttypid FROM pg_attribute a" \
+	" WHERE a.attrelid = t.typrelid AND a.attnum > 0" \
+	" AND NOT a.attisdropped) p (oid)" \
+	" WHERE p.oid <> 0 AND t.oid >= 16384)"
+
+/* What may call functions: each as pg_depend knows it. */
+#define PARTS \
+	" parts (class, part) AS (" \
+	" SELECT 'pg_class'::regclass, indexrelid FROM pg_index" \
+	" WHERE indrelid = $1" \
+	" UNION ALL SELECT 'pg_attrdef'::regclass, oid FROM pg_attrdef" \
+	" WHERE adrelid = $1" \
+	" UNION ALL SELECT 'pg_trigger'::regclass, oid FROM pg_trigger" \
+	" WHERE tgrelid = $1" \
+	" UNION ALL SELECT 'pg_constraint'::regclass, oid FROM pg_constraint" \
+	" WHERE conrelid = $1" \
+	" UNION ALL SELECT 'pg_constraint'::regclass, c.oid FROM pg_constraint c" \
+	" JOIN used u ON u.oid = c.contypid" \
+	" UNION ALL SELECT 'pg_type'::regclass, oid FROM used" \
+	" UNION ALL SELECT 'pg_statistic_ext'::regclass, oid" \
+	" FROM pg_statistic_ext WHERE stxrelid = $1" \
+	" UNION ALL SELECT 'pg_policy'::regclass, oid FROM pg_policy" \
+	" WHERE polrelid = $1" \
+	" UNION ALL SELECT 'pg_rewrite'::regclass, oid FROM pg_rewrite" \
+	" WHERE ev_class = $1)"
+
+/* Somebody who is neither $2 nor a superuser. */
+#define FOREIGN(owner) \
+	"EXISTS (SELECT FROM pg_roles r WHERE r.oid = " owner \
+	" AND r.oid <> $2 AND NOT r.rolsuper)"
+
+#define OWNER_OF_SCHEMA \
+	"CASE WHEN n.nspowner = 'pg_database_owner'::regrole THEN" \
+	" (SELECT datdba FROM pg_database WHERE datname = current_database())" \
+	" ELSE n.nspowner END"
+
+/*
+ * Rows of a part, its name, its owner, and of types the type and its relation.
+ * Types come whether or not they are at fault, so as to be watched.
+ */
+static const char statement[] =
+TYPES "," PARTS
+" SELECT 0, c.oid::regclass::text, c.relowner::regrole::text,"
+" 0::oid, 0::oid, true FROM pg_class c"
+" WHERE c.oid = $1 AND " FOREIGN("c.relowner")
+" UNION ALL SELECT 1, n.oid::regnamespace::text,"
+" (" OWNER_OF_SCHEMA ")::regrole::text, 0, 0, true"
+" FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"
+" WHERE c.oid = $1 AND " FOREIGN(OWNER_OF_SCHEMA)
+" UNION ALL SELECT 2, t.oid::regtype::text, t.typowner::regrole::text,"
+" t.oid, t.typrelid, " FOREIGN("t.typowner")
+" FROM used u JOIN pg_type t ON t.oid = u.oid WHERE t.oid >= 16384"
+" UNION ALL (SELECT DISTINCT 3, p.oid::regprocedure::text,"
+" p.proowner::regrole::text, 0::oid, 0::oid, true FROM parts"
+" JOIN pg_depend d ON d.classid = class AND d.objid = part"
+" LEFT JOIN pg_operator o ON d.refclassid = 'pg_operator'::regclass"
+" AND o.oid = d.refobjid"
+" JOIN pg_proc p ON p.oid = CASE"
+" WHEN d.refclassid = 'pg_proc'::regclass THEN d.refobjid"
+" ELSE o.oprcode END"
+" WHERE NOT p.prosecdef AND " FOREIGN("p.proowner") " ORDER BY 2)"
+" UNION ALL (SELECT DISTINCT 4, c.oid::regclass::text,"
+" CASE WHEN a.grantee = 0 THEN 'public' ELSE a.grantee::regrole::text END,"
+" 0::oid, 0::oid, true"
+" FROM pg_class c CROSS JOIN aclexplode(c.relacl) a"
+" WHERE c.oid = $1 AND a.privilege_type = 'TRIGGER'"
+" AND a.grantee <> c.relowner"
+" AND (a.grantee = 0 OR " FOREIGN("a.grantee") ") ORDER BY 3)"
+" UNION ALL SELECT 5, i.inhrelid::regclass::text, '', 0, 0, true"
+" FROM pg_inherits i WHERE i.inhparent = $1";
+
+/* Words of each part: %1$s is its name, %2$s its owner, %3$s our role. */
+static const struct
+{
+	const char *message;
+	const char *hint;
+}			words[] = {
+	[EA_OWNERS_TABLE] = {
+		"the table %1$s belongs to %2$s, and statements on it run with the rights of %3$s",
+		"ALTER TABLE %1$s OWNER TO %3$s"
+	},
+	[EA_OWNERS_SCHEMA] = {
+		"the schema %1$s belongs to %2$s, who could put another table in the place of the service's",
+		"ALTER SCHEMA %1$s OWNER TO %3$s"
+	},
+	[EA_OWNERS_TYPE] = {
+		"the type %1$s belongs to %2$s, who could give it a check that would run with the rights of %3$s",
+		"ALTER TYPE %1$s OWNER TO %3$s"
+	},
+	[EA_OWNERS_CODE] = {
+		"%1$s is called by the table and would run with the rights of %3$s, although another role owns it",
+		"give it to %3$s or a superuser, or make it SECURITY DEFINER"
+	},
+	[EA_OWNERS_TRIGGER] = {
+		"the role \"%2$s\" has the right TRIGGER, and could run code with those of %3$s",
+		"REVOKE it"
+	},
+	[EA_OWNERS_CHILDREN] = {
+		"the table %1$s inherits from it",
+		"ALTER TABLE %1$s NO INHERIT ..."
+	}
+};
+
+typedef struct Look
+{
+	List	   *faults;
+	const char *role;
+} Look;
+
+/* The words with the three names put in. */
+static char *
+put_in(const char *text, const char *const names[3])
+{
+	StringInfoData buf;
+
+	initStringInfo(&buf);
+	for (; *text != '\0'; text++)
+	{
+		if (text[0] == '%' && text[1] >= '1' && text[1] <= '3')
+		{
+			appendStringInfoString(&buf, names[text[1] - '1']);
+			text += strlen("1$s");
+		}
+		else
+			appendStringInfoChar(&buf, *text);
+	}
+	return buf.data;
+}
+
+static void
+note_part(void *arg, TupleTableSlot *slot)
+{
+	Look	   *look = arg;
+	int			part = DatumGetInt32(slot->tts_values[0]);
+	const char *const names[3] = {
+		TextDatumGetCString(slot->tts_values[1]),
+		TextDatumGetCString(slot->tts_values[2]),
+		look->role
+	};
+	Oid			type = DatumGetObjectId(slot->tts_values[3]);
+	Oid			relation = DatumGetObjectId(slot->tts_values[4]);
+	EaOwnersFault *fault;
+
+	if (OidIsValid(type))
+		ea_held_watch_type(type);
+	if (OidIsValid(relation))
+		ea_held_watch_relation(relation);
+	if (!DatumGetBool(slot->tts_values[5]))
+		return;
+	fault = palloc(sizeof(EaOwnersFault));
+	fault->part = part;
+	fault->message = put_in(words[part].message, names);
+	fault->hint = put_in(words[part].hint, names);
+	look->faults = lappend(look->faults, fault);
+}
+
+List *
+ea_owners_faults(Oid relid)
+{
+	static const Oid types[] = {OIDOID, OIDOID};
+	Datum		values[lengthof(types)];
+	Look		look = {NIL, GetUserNameFromId(GetUserId(), false)};
+
+	values[0] = ObjectIdGetDatum(relid);
+	values[1] = ObjectIdGetDatum(GetUserId());
+	PushActiveSnapshot(GetLatestSnapshot());
+	ea_exec_run(statement, lengthof(types), types, values, NULL, EA_EXEC_LOOK,
+				true, EA_READER(note_part, INT4OID, TEXTOID, TEXTOID, OIDOID,
+								OIDOID, BOOLOID), &look);
+	PopActiveSnapshot();
+	return look.faults;
+}
+
+void
+ea_owners_check(Relation rel)
+{
+	List	   *faults = ea_owners_faults(RelationGetRelid(rel));
+	EaOwnersFault *first;
+
+	if (faults == NIL)
+		return;
+	first = linitial(faults);
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("the table %s is not used: %s",
+					RelationGetRelationName(rel), first->message),
+			 errhint("%s", first->hint)));
+}
+
+Oid
+ea_owners_of_schema(Oid schema)
+{
+	HeapTuple	tuple = SearchSysCache1(NAMESPACEOID,
+										ObjectIdGetDatum(schema));
+	Oid			owner;
+
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for schema %u", schema);
+	owner = ((Form_pg_namespace) GETSTRUCT(tuple))->nspowner;
+	ReleaseSysCache(tuple);
+	if (owner == ROLE_PG_DATABASE_OWNER)
+	{
+		tuple = SearchSysCache1(DATABASEOID, ObjectIdGetDatum(MyDatabaseId));
+		if (!HeapTupleIsValid(tuple))
+			elog(ERROR, "cache lookup failed for database %u", MyDatabaseId);
+		owner = ((Form_pg_database) GETSTRUCT(tuple))->datdba;
+		ReleaseSysCache(tuple);
+	}
+	return owner == GetUserId() || superuser_arg(owner) ? InvalidOid : owner;
+}

@@ -1,0 +1,50 @@
+/*-------------------------------------------------------------------------
+ *
+ * owners.h
+ *	  Whose a table is, and what statements over it call.
+ *
+ * Statements run with the rights of entityapi_owner, and so does what hangs on
+ * their tables.  Whoever could put a table in another's place, or code of
+ * theirs on it, would have these rights: so all of it belongs to that role, or
+ * to a superuser, who needs no such way.
+ *
+ * extension/owners.h
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef EA_OWNERS_H
+#define EA_OWNERS_H
+
+#include "nodes/pg_list.h"
+#include "utils/relcache.h"
+
+typedef enum EaOwnersPart
+{
+	EA_OWNERS_TABLE,
+	EA_OWNERS_SCHEMA,
+	EA_OWNERS_TYPE,				/* of a column, or what it is made of */
+	EA_OWNERS_CODE,				/* a function that the table calls */
+	EA_OWNERS_TRIGGER,			/* the right to make triggers */
+	EA_OWNERS_CHILDREN			/* tables that inherit from it */
+} EaOwnersPart;
+
+typedef struct EaOwnersFault
+{
+	EaOwnersPart part;
+	char	   *message;
+	char	   *hint;
+} EaOwnersFault;
+
+/* All that is amiss with a table (EaOwnersFault *), as of now. */
+extern List *ea_owners_faults(Oid relid);
+
+/* An error if anything is. */
+extern void ea_owners_check(Relation rel);
+
+/*
+ * Another role than the current user that owns a schema and is no superuser,
+ * or InvalidOid.
+ */
+extern Oid	ea_owners_of_schema(Oid schema);
+
+#endif							/* EA_OWNERS_H */

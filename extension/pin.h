@@ -1,0 +1,31 @@
+/*-------------------------------------------------------------------------
+ *
+ * pin.h
+ *	  Settings and user, held where code of others may run.
+ *
+ * What that code sets is undone with ea_pin_end(), be it with SET, SET LOCAL,
+ * set_config() or RESET, and so is who it became.  After an error the end of
+ * the (sub)transaction does the same.
+ *
+ * extension/pin.h
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef EA_PIN_H
+#define EA_PIN_H
+
+typedef struct EaPin
+{
+	int			nest;
+	Oid			user;
+	int			security;
+} EaPin;
+
+/* Also sees to it that the search path is the one all statements rely on. */
+extern void ea_pin_begin(EaPin *pin);
+extern void ea_pin_end(const EaPin *pin);
+
+/* Another value for a setting, until the end of the innermost pin. */
+extern void ea_pin_set(const char *name, const char *value);
+
+#endif							/* EA_PIN_H */

@@ -1,0 +1,252 @@
+/*-------------------------------------------------------------------------
+ *
+ * relate_defer.c
+ *	  Foreign keys that are checked later than their statements.
+ *
+ * Constraints are always named.  SET CONSTRAINTS ALL would run whatever
+ * trigger of anybody waits in this transaction, and before PostgreSQL 18 as
+ * the role of the moment, which is the owner of everything.
+ *
+ * extension/relate_defer.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/genam.h"
+#include "access/htup_details.h"
+#include "access/table.h"
+#include "catalog/namespace.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_constraint.h"
+#include "commands/trigger.h"
+#include "compat.h"
+#include "exec.h"
+#include "nodes/makefuncs.h"
+#include "relate.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
+#include "utils/regproc.h"
+#include "utils/rel.h"
+#include "utils/syscache.h"
+
+/* -------- naming them -------- */
+
+static Oid
+table_owner(Oid relid)
+{
+	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relid));
+	Oid			owner = InvalidOid;
+
+	if (HeapTupleIsValid(tuple))
+	{
+		owner = ((Form_pg_class) GETSTRUCT(tuple))->relowner;
+		ReleaseSysCache(tuple);
+	}
+	return owner;
+}
+
+/*
+ * A name in a schema can be that of several constraints, and SET CONSTRAINTS
+ * means all of them.  Foreign keys of the same owner do no harm.
+ */
+static void
+check_name(Form_pg_constraint ours)
+{
+	Relation	rel = table_open(ConstraintRelationId, AccessShareLock);
+	ScanKeyData keys[2];
+	SysScanDesc scan;
+	HeapTuple	tuple;
+
+	ScanKeyInit(&keys[0], Anum_pg_constraint_conname, BTEqualStrategyNumber,
+				F_NAMEEQ, NameGetDatum(&ours->conname));
+	ScanKeyInit(&keys[1], Anum_pg_constraint_connamespace,
+				BTEqualStrategyNumber, F_OIDEQ,
+				ObjectIdGetDatum(ours->connamespace));
+	scan = systable_beginscan(rel, ConstraintNameNspIndexId, true, NULL,
+							  lengthof(keys), keys);
+	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
+	{
+		Form_pg_constraint other = (Form_pg_constraint) GETSTRUCT(tuple);
+
+		if (other->oid == ours->oid || !other->condeferrable ||
+			(other->contype == CONSTRAINT_FOREIGN &&
+			 table_owner(other->conrelid) == table_owner(ours->conrelid)))
+			continue;
+		ereport(ERROR,
+				(errcode(ERRCODE_DUPLICATE_OBJECT),
+				 errmsg("another constraint of its schema is called \"%s\", too",
+						NameStr(ours->conname))));
+	}
+	systable_endscan(scan);
+	table_close(rel, AccessShareLock);
+}
+
+static void
+append_constraint(StringInfo sql, Oid constraint)
+{
+	HeapTuple	tuple = SearchSysCache1(CONSTROID,
+										ObjectIdGetDatum(constraint));
+	Form_pg_constraint form;
+
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for constraint %u", constraint);
+	form = (Form_pg_constraint) GETSTRUCT(tuple);
+	check_name(form);
+	appendStringInfoString(sql,
+						   quote_qualified_identifier(get_namespace_name(form->connamespace),
+													  NameStr(form->conname)));
+	ReleaseSysCache(tuple);
+}
+
+static void
+set_constraints(const List *constraints, const char *mode)
+{
+	StringInfoData sql;
+	ListCell   *lc;
+
+	if (constraints == NIL)
+		return;
+	initStringInfo(&sql);
+	appendStringInfoString(&sql, "SET CONSTRAINTS ");
+	foreach(lc, constraints)
+	{
+		if (foreach_current_index(lc) > 0)
+			appendStringInfoString(&sql, ", ");
+		append_constraint(&sql, lfirst_oid(lc));
+	}
+	appendStringInfo(&sql, " %s", mode);
+	ea_exec_run(sql.data, 0, NULL, NULL, NULL, EA_EXEC_WRITE, false, NULL,
+				NULL);
+}
+
+/* -------- those of a request -------- */
+
+/* A table by its name as it stands in statements. */
+static Oid
+table_oid(const char *qualified)
+{
+	List	   *names = ea_compat_qualified_name(qualified);
+
+	return RangeVarGetRelid(makeRangeVarFromNameList(names), NoLock, true);
+}
+
+/* Whether a column, quoted as in a statement, is one of the key's. */
+static bool
+has_column(Relation rel, HeapTuple constraint, Oid relid, const char *column)
+{
+	AttrNumber	wanted =
+		get_attnum(relid, strVal(linitial(ea_compat_qualified_name(column))));
+	bool		isnull;
+	Datum		key = heap_getattr(constraint, Anum_pg_constraint_conkey,
+								   RelationGetDescr(rel), &isnull);
+	ArrayType  *numbers;
+
+	if (isnull)
+		return false;
+	numbers = DatumGetArrayTypeP(key);
+	for (int i = 0; i < ArrayGetNItems(ARR_NDIM(numbers), ARR_DIMS(numbers)); i++)
+	{
+		if (((int16 *) ARR_DATA_PTR(numbers))[i] == wanted)
+			return true;
+	}
+	return false;
+}
+
+/* The deferrable foreign keys of a column that do not wait yet. */
+static List *
+find_keys(Oid relid, const char *column, const List *known)
+{
+	Relation	rel = table_open(ConstraintRelationId, AccessShareLock);
+	List	   *found = NIL;
+	ScanKeyData key;
+	SysScanDesc scan;
+	HeapTuple	tuple;
+
+	ScanKeyInit(&key, Anum_pg_constraint_conrelid, BTEqualStrategyNumber,
+				F_OIDEQ, ObjectIdGetDatum(relid));
+	scan = systable_beginscan(rel, ConstraintRelidTypidNameIndexId, true, NULL,
+							  1, &key);
+	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
+	{
+		Form_pg_constraint form = (Form_pg_constraint) GETSTRUCT(tuple);
+
+		if (form->contype == CONSTRAINT_FOREIGN && form->condeferrable &&
+			!list_member_oid(known, form->oid) &&
+			has_column(rel, tuple, relid, column))
+			found = lappend_oid(found, form->oid);
+	}
+	systable_endscan(scan);
+	table_close(rel, AccessShareLock);
+	return found;
+}
+
+void
+ea_relate_defer(EaRequest *req, const EaEntity *entity, const char *column)
+{
+	List	   *keys = find_keys(table_oid(entity->table), column, req->deferred);
+	MemoryContext old = MemoryContextSwitchTo(req->mcxt);
+
+	req->deferred = list_concat(req->deferred, keys);
+	MemoryContextSwitchTo(old);
+	set_constraints(keys, "DEFERRED");
+}
+
+void
+ea_relate_check_deferred(EaRequest *req)
+{
+	set_constraints(req->deferred, "IMMEDIATE");
+	req->deferred = NIL;
+}
+
+/* -------- those that others let wait -------- */
+
+/* The foreign keys on both sides of which a check of this table may wait. */
+static List *
+add_waiting(List *keys, Oid relid)
+{
+	Relation	rel;
+
+	if (!OidIsValid(relid) || !AfterTriggerPendingOnRel(relid))
+		return keys;
+	rel = table_open(relid, AccessShareLock);
+	for (int i = 0; rel->trigdesc != NULL && i < rel->trigdesc->numtriggers; i++)
+	{
+		const Trigger *trigger = &rel->trigdesc->triggers[i];
+
+		if (trigger->tgdeferrable && OidIsValid(trigger->tgconstraint) &&
+			RI_FKey_trigger_type(trigger->tgfoid) != RI_TRIGGER_NONE)
+			keys = list_append_unique_oid(keys, trigger->tgconstraint);
+	}
+	table_close(rel, AccessShareLock);
+	return keys;
+}
+
+static List *
+add_waiting_of(List *keys, const EaEntity *entity)
+{
+	keys = add_waiting(keys, table_oid(entity->table));
+	for (int i = 0; i < entity->nfields; i++)
+	{
+		const char *join = entity->fields[i].join_table;
+
+		if (join != NULL)
+			keys = add_waiting(keys, table_oid(join));
+	}
+	return keys;
+}
+
+void
+ea_relate_settle(EaRequest *req)
+{
+	List	   *keys = NIL;
+	ListCell   *lc;
+
+	if (!req->strangers || req->method == EA_GET)
+		return;
+	foreach(lc, ea_catalog_loaded(req->catalog))
+		keys = add_waiting_of(keys, lfirst(lc));
+	set_constraints(keys, "IMMEDIATE");
+}

@@ -1,0 +1,239 @@
+/*-------------------------------------------------------------------------
+ *
+ * logins.c
+ *	  Requests that hash passwords: so many at once, in a fair order.
+ *
+ * A hash is slow on purpose, so whoever asks for many at once makes all others
+ * wait.  Of the places for logins one address, and one name, gets half at most,
+ * and who waits is not served in the order of arrival but by how many others of
+ * his address and of his name were there before him, in a place or waiting: the
+ * first one of an address comes before the fortieth of another.  When too many
+ * wait, the one who would be the last goes.
+ *
+ * A name is what a body calls "username", as it is written.  There may be a
+ * better name for it, or none; the extension knows who is meant, and limits
+ * hashes by that.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include <time.h>
+
+#include <jansson.h>
+
+#include "address.h"
+#include "logins.h"
+
+/* FNV-1a */
+#define HASH_START 0xcbf29ce484222325u
+#define HASH_FACTOR 0x100000001b3u
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static struct login *first = NULL;	/* in the order in which they came */
+static int	share = 0;			/* of the request that asked last */
+
+static uint64_t
+hash(const void *bytes, size_t length)
+{
+	const unsigned char *p = bytes;
+	uint64_t	result = HASH_START;
+
+	while (length-- > 0)
+		result = (result ^ *p++) * HASH_FACTOR;
+	return result;
+}
+
+/* The client's network: an IPv6 host may have a whole /64 to itself. */
+static uint64_t
+address_of(const struct request *request)
+{
+	struct address address;
+
+	if (!address_parse(request->remote, &address))
+		return 0;
+	return hash(address.bytes, address.family == AF_INET6 ? 8 : 4);
+}
+
+/* The name in the body; one that has none counts by its address alone. */
+static uint64_t
+name_of(const struct request *request, uint64_t otherwise)
+{
+	static const char *const members[] = {"username", "clientId"};
+	json_t	   *body = json_loadb(request->message.data + request->body_start,
+								  request->message.length -
+								  request->body_start, 0, NULL);
+	uint64_t	name = otherwise;
+	size_t		i;
+
+	for (i = 0; i < sizeof(members) / sizeof(members[0]); i++)
+	{
+		json_t	   *member = json_object_get(body, members[i]);
+
+		if (json_is_string(member))
+			name = hash(json_string_value(member),
+						json_string_length(member));
+	}
+	json_decref(body);
+	return name;
+}
+
+/* How many have the address and how many the name; the mutex is held. */
+static void
+count_alike(const struct login *login, bool placed_only, int *address,
+			int *name)
+{
+	const struct login *other;
+
+	*address = 0;
+	*name = 0;
+	for (other = first; other != NULL; other = other->next)
+	{
+		if (placed_only && other->state != LOGIN_PLACED)
+			continue;
+		*address += other->address == login->address;
+		*name += other->name == login->name;
+	}
+}
+
+static int
+count_in(int state)
+{
+	const struct login *login;
+	int			count = 0;
+
+	for (login = first; login != NULL; login = login->next)
+		count += (int) login->state == state;
+	return count;
+}
+
+static bool
+has_share_left(const struct login *login)
+{
+	int			half = share > 1 ? share / 2 : 1;
+	int			address;
+	int			name;
+
+	count_alike(login, true, &address, &name);
+	return address < half && name < half;
+}
+
+/* Gives away the free places; the mutex is held. */
+static void
+place(void)
+{
+	struct login *login;
+	struct login *best;
+
+	while (count_in(LOGIN_PLACED) < share)
+	{
+		best = NULL;
+		for (login = first; login != NULL; login = login->next)
+		{
+			if (login->state == LOGIN_WAITS &&
+				(best == NULL || login->before < best->before) &&
+				has_share_left(login))
+				best = login;
+		}
+		if (best == NULL)
+			return;
+		best->state = LOGIN_PLACED;
+		pthread_cond_signal(&best->decided);
+	}
+}
+
+/* Refuses those who would be last, if too many wait; the mutex is held. */
+static void
+refuse(const struct config *config)
+{
+	while (count_in(LOGIN_WAITS) > (config->pool_queue + 1) / 2)
+	{
+		struct login *worst = NULL;
+		struct login *login;
+
+		for (login = first; login != NULL; login = login->next)
+		{
+			if (login->state == LOGIN_WAITS &&
+				(worst == NULL || login->before >= worst->before))
+				worst = login;
+		}
+		worst->state = LOGIN_REFUSED;
+		pthread_cond_signal(&worst->decided);
+	}
+}
+
+/* The mutex is held. */
+static void
+add(struct login *login)
+{
+	struct login **end = &first;
+	int			address;
+	int			name;
+
+	count_alike(login, false, &address, &name);
+	login->before = address + name;
+	login->state = LOGIN_WAITS;
+	login->next = NULL;
+	while (*end != NULL)
+		end = &(*end)->next;
+	*end = login;
+}
+
+/* The mutex is held. */
+static void
+take_out(struct login *login)
+{
+	struct login **link = &first;
+
+	while (*link != login)
+		link = &(*link)->next;
+	*link = login->next;
+}
+
+bool
+logins_enter(struct login *login, const struct request *request,
+			 const struct config *config)
+{
+	pthread_condattr_t attributes;
+	struct timespec until;
+	int			failure = 0;
+	bool		placed;
+
+	login->address = address_of(request);
+	login->name = name_of(request, login->address);
+	pthread_condattr_init(&attributes);
+	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+	pthread_cond_init(&login->decided, &attributes);
+	pthread_condattr_destroy(&attributes);
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += config->pool_wait_ms / 1000;
+	until.tv_nsec += config->pool_wait_ms % 1000 * 1000000;
+	if (until.tv_nsec >= 1000000000)
+	{
+		until.tv_sec++;
+		until.tv_nsec -= 1000000000;
+	}
+
+	pthread_mutex_lock(&mutex);
+	share = (int) config->login_pool_share;
+	add(login);
+	place();
+	refuse(config);
+	while (login->state == LOGIN_WAITS && failure == 0)
+		failure = pthread_cond_timedwait(&login->decided, &mutex, &until);
+	placed = login->state == LOGIN_PLACED;
+	if (!placed)
+		take_out(login);
+	pthread_mutex_unlock(&mutex);
+	if (!placed)
+		pthread_cond_destroy(&login->decided);
+	return placed;
+}
+
+void
+logins_leave(struct login *login)
+{
+	pthread_mutex_lock(&mutex);
+	take_out(login);
+	place();
+	pthread_mutex_unlock(&mutex);
+	pthread_cond_destroy(&login->decided);
+}

@@ -1,0 +1,39 @@
+/*-------------------------------------------------------------------------
+ *
+ * wire.h
+ *	  The bytes of a client's connection, as they come.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef WIRE_H
+#define WIRE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* This thread begins to serve a connection. */
+extern void wire_begin(void);
+
+/*
+ * A request of it has been read, so many bytes from where its head ends.  Has
+ * to be told for every one, or else wire_rest() knows nothing any more.
+ */
+extern void wire_note(const char *head_end, size_t body_length);
+
+/* A request is about to be read. */
+extern void wire_next(void);
+
+/*
+ * What has come in behind the head of the request and was not read yet.  False
+ * if that is not known.
+ */
+extern bool wire_rest(const char *head_end, const char **rest, size_t *length);
+
+/*
+ * Reads what comes after that.  Returns the number of bytes, 0 at the end of
+ * the stream, -1 when the time (of now_micros()) is over.
+ */
+extern long wire_read(char *bytes, size_t size, uint64_t deadline);
+
+#endif							/* WIRE_H */

@@ -1,0 +1,164 @@
+# What a superuser calls, nobody else can change: a member of entityapi_owner
+# tries with every object of the extension, and whoever calls a function of it
+# runs nothing that others made, whatever his search path is.
+
+use strict;
+use warnings;
+
+use JSON::PP ();
+use Test::More;
+
+use EntityApi::Test;
+use EntityApi::Test::Traps;
+
+delete $ENV{ENTITYAPI_TEST_MAPPED};
+
+my $checkout = EntityApi::Test::checkout();
+my $cluster = EntityApi::Test->cluster;
+
+$cluster->psql('create role mallory login; create role deployer login; grant entityapi_owner to deployer;
+	create role analyst login in role entityapi_reader');
+$cluster->apply("$checkout/t/entities");
+
+my @functions = split /\n/, $cluster->psql(q{
+	select p.oid::regprocedure from pg_proc p where p.pronamespace = 'entityapi'::regnamespace order by 1});
+my @relations = split /\n/, $cluster->psql(q{
+	select case c.relkind when 'v' then 'view ' else 'table ' end || c.oid::regclass from pg_class c
+	where c.relnamespace = 'entityapi'::regnamespace and c.relkind in ('r', 'p', 'v') order by 1});
+
+sub as_deployer
+{
+	return $cluster->try_psql($_[0], user => 'deployer');
+}
+
+subtest 'functions' => sub {
+	cmp_ok(scalar @functions, '>', 30, 'there are some');
+	for my $function (@functions)
+	{
+		my $replaced = $cluster->psql("select replace(pg_get_functiondef('$function'::regprocedure), ' STRICT', '')");
+		my @left = grep { as_deployer($_)->{err} !~ /must be owner|permission denied|must be superuser/ } $replaced,
+		  map({ "alter function $function $_" } 'security definer', 'security invoker', "set search_path = 'x'", 'reset all', 'owner to deployer',
+			'rename to other', 'set schema public', 'depends on extension pgcrypto'),
+		  "drop function $function cascade", "comment on function $function is 'x'", "alter extension entityapi drop function $function",
+		  "grant execute on function $function to mallory with grant option; do \$\$ begin if not has_function_privilege('mallory', '$function', 'execute')
+			then raise exception 'permission denied'; end if; end \$\$";
+
+		is(join("\n", @left), '', $function);
+	}
+};
+
+subtest 'tables and views' => sub {
+	as_deployer('create schema deployed; create function deployed.f() returns trigger language plpgsql as $$ begin return null; end $$');
+	for my $relation (@relations)
+	{
+		my ($name) = $relation =~ /(entityapi\S+)/;
+		my @left = grep { as_deployer($_)->{err} !~ /must be owner|permission denied|must be superuser|is not a (?:table|view)|cannot create / }
+		  "alter $relation owner to deployer", "alter table $name add column x int", "alter table $name rename to x", "alter table $name set schema public",
+		  "alter table $name enable row level security", "create policy p on $name using (true)", "create index on $name ((1))",
+		  "create trigger t before insert on $name for each statement execute function deployed.f()", "create rule r as on insert to $name do also select 1",
+		  "create rule \"_RETURN\" as on select to $name do instead select 1", "create table deployed.x () inherits ($name)", "drop $relation cascade",
+		  "create statistics deployed.s on (1), (2) from $name", "alter extension entityapi drop $relation", "alter table $name disable trigger all",
+		  "truncate $name cascade", "comment on $relation is 'x'";
+
+		is(join("\n", @left), '', $relation);
+	}
+	like(as_deployer($_)->{err}, qr/must be owner|permission denied/, $_)
+	  for 'create table entityapi.x ()', 'create function entityapi.x() returns int language sql as $$ select 1 $$', 'create type entityapi.x as enum ()',
+	  'create view entityapi.audit_2099_01 as select 1', 'alter schema entityapi owner to deployer', 'alter schema entityapi rename to x', 'drop schema entityapi cascade',
+	  'drop extension entityapi', 'alter extension entityapi update', "grant usage on schema entityapi to mallory with grant option; create schema entityapi",
+	  'drop owned by entityapi_client cascade', 'set role entityapi_owner; create table entityapi.x ()', 'set role postgres';
+};
+
+# As it was found: an operator that fits better, one's own function under the
+# name of one that a superuser is told to call
+subtest 'the steps that were found' => sub {
+	as_deployer('create or replace function entityapi.create_superadmin(username text, password text) returns uuid language plpgsql as
+		$$ begin execute \'alter role deployer superuser\'; return gen_random_uuid(); end $$');
+	like($cluster->psql(q{select entityapi.create_superadmin('root2', 'correct horse battery')}), qr/^[0-9a-f-]{36}$/, 'it is the true one');
+	is($cluster->psql('select string_agg(rolname, \' \') from pg_roles where rolsuper'), 'postgres', 'nobody has risen');
+};
+
+# What is left to a deployer, and works
+subtest 'rights' => sub {
+	my $sum = 'select count(*) from ';
+
+	is(as_deployer($_)->{err}, '', $_)
+	  for 'select count(*) from entityapi.apply_manifest(entityapi.export_manifest())', 'select entityapi.rotate_signing_key()', 'select entityapi.sweep()',
+	  "select entityapi.create_superadmin('by-deployer', 'correct horse battery')", "select entityapi.extend_audit('2044-01-01', 1)",
+	  "select entityapi.purge_audit('2001-01-01')", "select entityapi.map_role('analyst', null)", 'select * from entityapi.pending_steps',
+	  'select entityapi.claim_apply()', "select entityapi.explain('GET', '/api/v1/people', '{\"kind\": \"USER\"}')" x 0 || 'select entityapi.version()',
+	  'insert into entityapi.common_password values (\'their own bad password\')', 'select count(*) from entityapi.audit_2044_02';
+};
+
+# Each function as it may be called, by those who may, with traps before
+# PostgreSQL's own on the path.  Who writes more functions adds them here.
+my %calls = (
+	'apply_manifest' => q{select count(*) from entityapi.apply_manifest(entityapi.export_manifest() || '[{"apiVersion": "entityapi/v1", "kind": "Entity",
+		"metadata": {"name": "Trapped"}, "spec": {"fields": {"a": {"type": "string", "index": true, "maxLength": 7, "pattern": "a.*"}}}}]', false, '{Trapped}')},
+	'export_manifest' => 'select entityapi.export_manifest()',
+	'openapi' => 'select entityapi.openapi(1)',
+	'note_step' => q{select entityapi.note_step(1, '57014')},
+	'claim_apply' => 'select entityapi.claim_apply()',
+	'announce_keys' => q{update entityapi.signing_key set kid = kid},
+	'create_superadmin' => q{select entityapi.create_superadmin('root' || pg_catalog.pg_backend_pid(), 'correct horse battery')},
+	'rotate_signing_key' => 'select entityapi.rotate_signing_key()',
+	'revoke_signing_key' => q{select entityapi.revoke_signing_key('none')},
+	'sweep' => 'select entityapi.sweep(10)',
+	'parse_rsql' => q{select entityapi.parse_rsql('a==1;b=in=(2,3)')},
+	'check_expression' => q{select entityapi.check_expression('#record.a == 1')},
+	'refuse_audit_change' => q{delete from entityapi.audit},
+	'make_audit_partition' => q{select entityapi.make_audit_partition('2050-01-01')},
+	'take_audit_turn' => 'select entityapi.take_audit_turn(true)',
+	'note_purge' => q{select entityapi.note_purge('x')},
+	'extend_audit' => q{select entityapi.extend_audit('2046-01-01', 1)},
+	'purge_audit' => q{insert into entityapi.audit (id, at, action, outcome) values ('00000000-0000-0000-0000-000000000001', '2001-02-03', 'OLD', 'SUCCESS');
+		select entityapi.purge_audit('2002-01-01')},
+	'map_role' => q{select entityapi.map_role('analyst', 'eve')},
+	'set_principal' => q{select entityapi.set_principal(null)},
+	'current_tenant' => 'select entityapi.current_tenant()',
+	'caller_reads' => q{select entityapi.caller_reads('Person')},
+	'caller_bypasses' => q{select entityapi.caller_bypasses('Person')},
+	(map { ("caller_$_" => "select entityapi.caller_$_('username', 'x')") } qw(boolean number text uuid date datetime texts known)),
+	'handle' => q{select entityapi.handle('POST', '/auth/login', '{"content-type": "application/json"}', '{"username": "eve", "password": "wrong"}', '127.0.0.1');
+		select entityapi.handle('\x474554202f6865616c746820' || '\x2d0a0a')},
+	'version' => 'select entityapi.version()',
+	'statement_count' => 'select entityapi.statement_count()',
+	'explain' => q{select entityapi.explain('GET', '/api/v1/people?sort=name', '{"userId": "u", "kind": "USER", "username": "u", "domainRoles": ["Editor"],
+		"tenantId": "018f0000-0000-7000-8000-000000000001"}')},
+	'pending_steps' => 'select * from entityapi.pending_steps',
+);
+
+subtest 'traps on the way' => sub {
+	my $shim = EntityApi::Test->shim($cluster);
+	my $tenant = $shim->tenant('acme');
+	my $eve = $shim->user($tenant->{id}, 'eve', ['Editor']);
+	my %missing = map { (/entityapi\.(\w+)/)[0] => 1 } @functions;
+
+	$shim->stop;
+	delete @missing{ keys %calls };
+	is(join(' ', sort keys %missing), '', 'every function is called');
+	EntityApi::Test::Traps::set($cluster, 'entityapi', 'traps');
+	$cluster->psql('create schema public2; grant usage on schema traps to public');
+	like($cluster->try_psql("set search_path = traps, pg_catalog; select 'a'::text || 'b'::text", user => 'mallory')->{out}, qr/ab/, 'the traps work');
+	is(EntityApi::Test::Traps::caught($cluster, 'entityapi'), 'mallory', 'and tell');
+	$cluster->psql('truncate public.caught');
+
+	$cluster->psql(q{select entityapi.map_role('analyst', 'eve')});
+	my %unharmed;
+	for my $user (qw(postgres deployer analyst))
+	{
+		for my $name (sort keys %calls)
+		{
+			my $done = $cluster->try_psql("set search_path = traps, pg_catalog, public; set datestyle = 'German'; set intervalstyle = 'sql_standard'; $calls{$name}", user => $user);
+			my $caught = EntityApi::Test::Traps::caught($cluster, 'entityapi') =~ s/\b\Q$user\E\b//r;
+
+			$unharmed{$user}++ if $done->{err} !~ /ERROR/;
+			is($caught, '', "$name, called by $user") or diag $done->{err};
+		}
+	}
+	cmp_ok($unharmed{postgres}, '>', 30, 'most calls succeed');
+	cmp_ok($unharmed{analyst}, '>=', 11, 'also of a reader');
+	is($cluster->psql(q{select string_agg(distinct who::text, ' ') from public.caught where who in ('postgres', 'entityapi_owner')}), '', 'no superuser, and not the owner');
+};
+
+done_testing();

@@ -1,0 +1,243 @@
+# A superuser applies manifests and runs what is pending, in a database where
+# a member of entityapi_owner has prepared everything such a member can: no
+# code of his runs with rights that he has not got, and honest steps still run.
+
+use strict;
+use warnings;
+
+use JSON::PP;
+use Test::More;
+
+use EntityApi::Test;
+use EntityApi::Test::Cases;
+
+my $json = JSON::PP->new->canonical;
+my $cluster = EntityApi::Test->cluster;
+my $folder = EntityApi::Test::folder();
+my %fields = (code => { type => 'string' }, size => { type => 'integer' });
+my $files = 0;
+
+sub file
+{
+	my (%more) = @_;
+	my $name = "$folder/" . ++$files . '.json';
+	my $document = { apiVersion => 'entityapi/v1', kind => 'Entity', metadata => { name => 'Item' },
+		spec => { fields => { %fields, %more }, permissions => { '*' => [qw(create read)] } } };
+
+	open my $out, '>', $name or die "$name: $!\n";
+	print $out $json->encode([$document]);
+	close $out;
+	return $name;
+}
+
+$cluster->apply(file());
+my $shim = EntityApi::Test->shim($cluster);
+my $tenant = $shim->tenant('acme');
+my $ann = EntityApi::Test::Cases->new($shim, $shim->user($tenant->{id}, 'ann'), '/api/v1');
+$ann->good(201, POST => '/items', data => { type => 'items', attributes => { code => "c$_", size => $_ } }) for 1 .. 3;
+
+# Who may do all that the owner of the tables may, and a function that tries
+# to get further and tells as whom it ran
+$cluster->psql('create role deployer login; grant entityapi_owner to deployer');
+
+sub deploy { return $cluster->try_psql($_[0], user => 'deployer') }
+
+sub must_deploy
+{
+	my $result = deploy($_[0]);
+
+	is($result->{status}, 0, 'prepared') or diag $result->{err};
+	return;
+}
+
+must_deploy(<<~'SQL');
+	set role entityapi_owner;
+	create schema trap;
+	create table trap.ran (what text, as_role name, role_reset bool);
+	create function trap.rise(what text) returns boolean language plpgsql volatile as $$
+	declare
+		way text;
+		raised bool := false;
+	begin
+		foreach way in array array['reset role', 'reset session authorization', 'set session authorization postgres',
+			$q$select set_config('role', 'none', false)$q$, 'alter role deployer superuser',
+			$q$select set_config('search_path', 'trap', false)$q$] loop
+			begin
+				execute way;
+				raised := raised or way ~ 'role';
+			exception when others then
+				null;
+			end;
+		end loop;
+		insert into trap.ran values (what, current_user, raised);
+		return true;
+	end $$;
+	create function trap.row() returns trigger language plpgsql as $$
+	begin
+		perform trap.rise(tg_name::text);
+		return new;
+	end $$;
+	SQL
+
+sub as_superuser
+{
+	my $result = $cluster->try_apply(@_);
+
+	is($cluster->psql("select rolsuper from pg_roles where rolname = 'deployer'"), 'f', 'nobody rose');
+	is($cluster->psql('select count(*) from trap.ran where role_reset'), 0, 'no role was taken off');
+	$cluster->psql('alter role deployer nosuperuser');
+	return $result;
+}
+
+# As whom the trap went off; - if it did not
+sub ran { return $cluster->psql("select coalesce(string_agg(distinct as_role, ','), '-') from trap.ran where what ~ '$_[0]'") }
+
+# Promise an index, let it be tampered with, then go on as a superuser
+sub tampered
+{
+	my ($name, $sql, %want) = @_;
+
+	subtest $name => sub {
+		if ($want{lacking})
+		{
+			$cluster->apply(file(added => { type => 'string' }));
+			$cluster->psql('update app.item set added = null');
+		}
+		$cluster->psql('truncate trap.ran');
+		is($cluster->try_apply('--defer', file(%{ $want{fields} // { code => { type => 'string', index => JSON::PP::true } } }))->{status}, 0, 'promised');
+		my $done = deploy($sql);
+		is($done->{status} == 0 ? 'done' : 'refused', $want{tampering} // 'done', 'tampered with') or diag $done->{err};
+		my $result = as_superuser('--resume');
+		is($result->{status}, $want{status} // 0, 'went on') or diag $result->{err};
+		like($result->{out} . $result->{err}, $want{said}, 'and says so') if $want{said};
+		$want{then}->($result) if $want{then};
+		must_deploy($want{clean}) if $want{clean};
+		my $clean = $cluster->try_apply('--allow-data-loss', 'Item.added', file());
+		is($clean->{status}, 0, 'back again') or diag $clean->{err};
+	};
+	return;
+}
+
+my $built = sub { is($cluster->psql("select count(*) from pg_index where indexrelid = to_regclass('app.item__code_idx') and indisvalid"), 1, 'what was promised is there') };
+
+tampered('statements in a row', "update entityapi.pending_step set definition = 'reset role; alter role deployer superuser'", then => $built);
+tampered('a single DO', q{update entityapi.pending_step set definition = 'do $$ begin reset role; alter role deployer superuser; end $$'}, then => $built);
+tampered('set_config', <<~'SQL', then => $built);
+	update entityapi.pending_step set definition =
+		'do $$ begin perform set_config(''role'', ''none'', false); alter role deployer superuser; end $$'
+	SQL
+tampered('a row of one\'s own', <<~'SQL', then => $built, clean => 'delete from entityapi.pending_step where step = 77');
+	insert into entityapi.pending_step (step, entity, kind, schema_name, table_name, name, definition, revision)
+	values (77, 'Item', 'index', 'app', 'item', 'no_such_index', 'alter role deployer superuser', 1)
+	SQL
+tampered('names that are SQL', <<~'SQL', then => $built, clean => 'delete from entityapi.pending_step where step = 78');
+	insert into entityapi.pending_step (step, entity, kind, schema_name, table_name, name, column_name, revision)
+	values (78, 'Item', 'required', 'app', 'item', 'x; alter role deployer superuser', 'size; reset role', 1)
+	SQL
+tampered('a declaration of one\'s own', <<~'SQL', said => qr/FAILED|does not exist/, status => 1,
+	update entityapi.entity set definition = replace(definition, '"column":"code"', '"column":"code\"); alter role deployer superuser; --"')
+	where name = 'Item' and definition ~ '"column":"code"';
+	update entityapi.pending_step set name = 'item__code"); alter role deployer superuser; --_idx'
+	SQL
+	clean => q{update entityapi.entity set definition = replace(definition, 'code\"); alter role deployer superuser; --', 'code');
+		update entityapi.pending_step set name = 'item__code_idx'});
+tampered('a view of one\'s own', <<~'SQL', then => $built,
+	begin;
+	alter view entityapi.pending_steps rename to pending_steps_kept;
+	create view entityapi.pending_steps as select *, trap.rise('view') from entityapi.pending_steps_kept;
+	commit
+	SQL
+	clean => 'drop view entityapi.pending_steps; alter view entityapi.pending_steps_kept rename to pending_steps');
+tampered('functions of one\'s own', <<~'SQL', tampering => 'refused', then => $built);
+	create or replace function entityapi.note_step(step int, sqlstate text) returns void language sql as $$
+		select trap.rise('function') $$
+	SQL
+tampered("functions of one's own: $_->[0]", "create or replace function entityapi.$_->[0] as \$\$ select null \$\$ language sql", tampering => 'refused', then => $built)
+  for [ 'run_step(step int, part int) returns void' ], [ 'claim_apply() returns boolean' ];
+tampered('a trigger on the steps', <<~'SQL', then => sub {
+	create trigger on_steps before update or insert or delete on entityapi.pending_step for each row execute function trap.row();
+	create constraint trigger deferred after update on entityapi.pending_step deferrable initially deferred
+		for each row execute function trap.row();
+	SQL
+		isnt(ran('on_steps'), 'postgres', 'not as a superuser');
+		is(ran('deferred'), '-', 'and nothing afterwards');
+	}, status => 1, clean => 'drop trigger on_steps on entityapi.pending_step; drop trigger deferred on entityapi.pending_step');
+
+tampered('the function of a CHECK', <<~'SQL', fields => { size => { type => 'integer', minimum => 0 } },
+	alter table app.item drop constraint item__size_minimum;
+	alter table app.item add constraint item__size_minimum check (trap.rise('check')) not valid
+	SQL
+	then => sub { is(ran('check'), 'entityapi_owner', 'which is run as the owner') },
+	clean => 'alter table app.item drop constraint item__size_minimum; alter table app.item add constraint item__size_minimum check (size >= 0)');
+
+my %added = (added => { type => 'string', required => JSON::PP::true, default => 'x' });
+tampered('nothing, so that rows are filled', 'select 1', fields => \%added, lacking => 1, then => sub {
+	is($_[0]{out} =~ s/-- done.*\n//gr, <<~'OUT', 'each once');
+		UPDATE app.item SET added = 'x'::varchar WHERE added IS NULL;
+		ALTER TABLE app.item ADD CONSTRAINT item__added_filled CHECK (added IS NOT NULL) NOT VALID;
+		ALTER TABLE app.item VALIDATE CONSTRAINT item__added_filled;
+		ALTER TABLE app.item ALTER COLUMN added SET NOT NULL;
+		ALTER TABLE app.item DROP CONSTRAINT item__added_filled;
+		OUT
+	is($cluster->psql("select count(*) from app.item where added = 'x'"), 3, 'filled');
+});
+tampered('triggers of a table', <<~'SQL', fields => \%added, lacking => 1, status => 0,
+	create trigger on_item before update on app.item for each row execute function trap.row()
+	SQL
+	then => sub { is(ran('on_item'), 'entityapi_owner', 'which run as the owner') },
+	clean => 'drop trigger on_item on app.item');
+tampered('triggers of a table, deferred', <<~'SQL', fields => \%added, lacking => 1, status => 1, said => qr/security-restricted operation/,
+	create constraint trigger on_item after update on app.item deferrable initially deferred
+		for each row execute function trap.row()
+	SQL
+	then => sub { is(ran('on_item'), '-', 'which do not run') },
+	clean => 'drop trigger on_item on app.item');
+tampered('another table by that name', <<~'SQL', fields => \%added, lacking => 1, status => 1, said => qr/FAILED/,
+	begin;
+	grant usage, create on schema app to deployer;
+	alter table app.item rename to item_kept;
+	reset role;
+	create table app.item (id uuid, tenant_id uuid, code text, size int, added text);
+	insert into app.item select id, tenant_id, code, size, null from app.item_kept;
+	grant all on app.item to entityapi_owner;
+	create trigger on_item before update on app.item for each row execute function trap.row();
+	commit
+	SQL
+	then => sub { is(ran('on_item'), '-', 'its triggers do not run') },
+	clean => 'drop table app.item; alter table app.item_kept rename to item');
+tampered('a table of others', <<~'SQL', status => 1, said => qr/must be owner/,
+	update entityapi.entity set definition = replace(definition, '"schema":"app","table":"item"', '"schema":"public","table":"precious"') where name = 'Item';
+	update entityapi.pending_step set schema_name = 'public', table_name = 'precious', name = 'precious__code_idx'
+	SQL
+	then => sub { is($cluster->psql("select count(*) from pg_index where indrelid = 'public.precious'::regclass"), 0, 'it stays as it is') },
+	clean => q{update entityapi.entity set definition = replace(definition, '"schema":"public","table":"precious"', '"schema":"app","table":"item"');
+		update entityapi.pending_step set schema_name = 'app', table_name = 'item', name = 'item__code_idx'})
+  if defined $cluster->psql('create table public.precious (id uuid, tenant_id uuid, code text)');
+
+subtest 'triggers on what applying writes' => sub {
+	for my $table (qw(entity revision service pending_step openapi_document))
+	{
+		$cluster->psql('truncate trap.ran');
+		must_deploy("set role entityapi_owner; create trigger at_once after insert or update or delete on entityapi.$table for each row execute function trap.row()");
+		$fields{"at$files"} = { type => 'string' };
+		my $result = as_superuser('--defer', file(code => { type => 'string', index => JSON::PP::true }));
+		is($result->{status}, 0, "$table: applied") or diag $result->{err};
+		unlike(ran('at_once'), qr/postgres/, "$table: not as a superuser");
+		must_deploy("set role entityapi_owner; drop trigger at_once on entityapi.$table;
+			create constraint trigger later after insert or update on entityapi.$table deferrable initially deferred for each row execute function trap.row()");
+		$fields{"at$files"} = { type => 'string' };
+		as_superuser('--defer', file());
+		is(ran('later'), '-', "$table: nothing runs after it");
+		must_deploy("set role entityapi_owner; drop trigger later on entityapi.$table");
+	}
+};
+
+subtest 'settings of whoever applies' => sub {
+	must_deploy('set role entityapi_owner; create trigger at_once after insert on entityapi.revision for each row execute function trap.row()');
+	my $path = $cluster->psql("set search_path = public; select count(*) > 0 from entityapi.apply_manifest(
+		'[{\"apiVersion\": \"entityapi/v1\", \"kind\": \"Entity\", \"metadata\": {\"name\": \"Other\"}, \"spec\": {\"fields\": {\"a\": {\"type\": \"string\"}}}}]',
+		false, array['Item']); show search_path");
+	is((split /\n/, $path)[-1], 'public', 'stay as they are');
+};
+
+done_testing;
