@@ -61,8 +61,8 @@ endif
 
 EXTRA_CLEAN = $(OBJS:.o=.d) extension/.strict
 
-.PHONY: run up down test bench bench-growth sanitize matrix shim install-shim uninstall-shim clean-shim \
-	check-needs print-cflags print-regress print-specs FORCE
+.PHONY: run up down test bench bench-growth sanitize check-memory matrix shim install-shim uninstall-shim \
+	clean-shim check-needs print-cflags print-regress print-specs FORCE
 
 # The scripts need no PGXS: on a bare machine there is none yet.  DATA means
 # something else to PGXS, so it goes by another name from here on.
@@ -73,7 +73,7 @@ override undefine DATA
 export PG_CONFIG PORT MANIFESTS DEMO TESTS ANY_MINOR WERROR \
 	RELEASES POSTGRES_SOURCE MIRROR
 
-run up down test bench sanitize matrix:
+run up down test bench sanitize check-memory matrix:
 	@exec env DATA='$(ENTITYAPI_DATA)' scripts/$@
 
 bench-growth:

@@ -24,6 +24,7 @@
 #include "erase.h"
 #include "exec.h"
 #include "miscadmin.h"
+#include "relate.h"
 #include "storage/lock.h"
 #include "storage/proc.h"
 #include "storage/procarray.h"
@@ -207,6 +208,7 @@ erase_some(EaRequest *req, TimestampTz started, bool *done)
 							 &place.has_position, &place.position);
 		else
 			n = erase_accounts(req, BATCH);
+		ea_relate_settle(req);
 		total += n;
 		if (n > 0)
 			continue;

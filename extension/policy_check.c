@@ -402,7 +402,7 @@ void
 ea_policy_warn_profile(const EaPolicy *tree, const char *what)
 {
 	if (asks_profile(tree))
-		ereport(NOTICE,
+		ereport(WARNING,
 				(errmsg("%s asks for #user.profile, which users write themselves",
 						what),
 				 errhint("Keep what decides in securityAttributes.")));

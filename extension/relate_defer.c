@@ -22,6 +22,7 @@
 #include "commands/trigger.h"
 #include "compat.h"
 #include "exec.h"
+#include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "relate.h"
 #include "utils/array.h"
@@ -203,9 +204,20 @@ ea_relate_check_deferred(EaRequest *req)
 
 /* -------- those that others let wait -------- */
 
-/* The foreign keys on both sides of which a check of this table may wait. */
+/* Triggers that wait for the commit then run as whoever the session is of. */
+static bool
+commits_as_superuser(void)
+{
+	return superuser_arg(GetSessionUserId()) ||
+		superuser_arg(GetOuterUserId());
+}
+
+/*
+ * The foreign keys on both sides of which a check of this table may wait; or
+ * everything that may.
+ */
 static List *
-add_waiting(List *keys, Oid relid)
+add_waiting(List *keys, Oid relid, bool all)
 {
 	Relation	rel;
 
@@ -217,7 +229,8 @@ add_waiting(List *keys, Oid relid)
 		const Trigger *trigger = &rel->trigdesc->triggers[i];
 
 		if (trigger->tgdeferrable && OidIsValid(trigger->tgconstraint) &&
-			RI_FKey_trigger_type(trigger->tgfoid) != RI_TRIGGER_NONE)
+			(all ||
+			 RI_FKey_trigger_type(trigger->tgfoid) != RI_TRIGGER_NONE))
 			keys = list_append_unique_oid(keys, trigger->tgconstraint);
 	}
 	table_close(rel, AccessShareLock);
@@ -225,15 +238,15 @@ add_waiting(List *keys, Oid relid)
 }
 
 static List *
-add_waiting_of(List *keys, const EaEntity *entity)
+add_waiting_of(List *keys, const EaEntity *entity, bool all)
 {
-	keys = add_waiting(keys, table_oid(entity->table));
+	keys = add_waiting(keys, table_oid(entity->table), all);
 	for (int i = 0; i < entity->nfields; i++)
 	{
 		const char *join = entity->fields[i].join_table;
 
 		if (join != NULL)
-			keys = add_waiting(keys, table_oid(join));
+			keys = add_waiting(keys, table_oid(join), all);
 	}
 	return keys;
 }
@@ -242,11 +255,15 @@ void
 ea_relate_settle(EaRequest *req)
 {
 	List	   *keys = NIL;
+	bool		all;
 	ListCell   *lc;
 
-	if (!req->strangers || req->method == EA_GET)
+	if (req->method == EA_GET)
+		return;
+	all = commits_as_superuser();
+	if (!all && !req->strangers)
 		return;
 	foreach(lc, ea_catalog_loaded(req->catalog))
-		keys = add_waiting_of(keys, lfirst(lc));
+		keys = add_waiting_of(keys, lfirst(lc), all);
 	set_constraints(keys, "IMMEDIATE");
 }

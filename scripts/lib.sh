@@ -372,7 +372,7 @@ cluster_running()
 # Arguments are further lines for the cluster's configuration.
 cluster_start()
 {
-	local version locale=C
+	local version locale=C program
 
 	version=$("$PG_CONFIG" --version | sed 's/[^0-9]*\([0-9]*\).*/\1/')
 	if [[ ! -d $STATE/cluster ]]; then
@@ -410,12 +410,21 @@ cluster_start()
 			cluster_name = 'entityapi'
 		CONF
 		printf '%s\n' "$@"
+		[[ -z ${POSTGRES_CONF-} ]] || printf '%s\n' "$POSTGRES_CONF"
 	} | as_service sh -c 'cat >"$1"' - "$STATE/cluster/entityapi.conf"
 
+	# POSTGRES_UNDER is a program to run the server under, with its options.
+	program=$PRIVATE_BIN/postgres
+	if [[ -n ${POSTGRES_UNDER-} ]]; then
+		program=$PRIVATE_BIN/postgres-under
+		printf '#!/bin/sh\nexec %s %s "$@"\n' "$POSTGRES_UNDER" \
+			"$PRIVATE_BIN/postgres" >"$program"
+		chmod 755 "$program"
+	fi
 	touch "$STATE/postgresql.log"
 	((EUID != 0)) || chown postgres: "$STATE/postgresql.log"
 	if ! as_service "$SERVER_BIN/pg_ctl" -D "$STATE/cluster" -w -s -t 60 \
-		-p "$PRIVATE_BIN/postgres" -l "$STATE/postgresql.log" start 9>&-; then
+		-p "$program" -l "$STATE/postgresql.log" start 9>&-; then
 		tail -n 20 "$STATE/postgresql.log" >&2
 		die "PostgreSQL does not start; see $STATE/postgresql.log"
 	fi

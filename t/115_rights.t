@@ -56,13 +56,13 @@ subtest 'an invite' => sub {
 
 subtest 'what users write themselves' => sub {
 	my $said = sub { return $cluster->try_psql(@_)->{err} };
-	my $check = sub { return $said->("select entityapi.check_expression('#user." . $_[0] . "[''team''] == ''a'')") };
+	my $check = sub { return $said->("select entityapi.check_expression('#user." . $_[0] . "[''team'' == ''a''')") };
 
-	like($check->('profile'), qr/NOTICE: .*#user\.profile, which users write themselves/, 'is told of in an expression');
-	unlike($check->('securityAttributes'), qr/NOTICE/, 'and nothing else is');
+	like($check->('profile'), qr/WARNING: .*#user\.profile, which users write themselves/, 'is told of in an expression');
+	unlike($check->('securityAttributes'), qr/WARNING/, 'and nothing else is');
 	for my $dry (qw(true false))
 	{
-		like($said->(<<"SQL"), qr/NOTICE: .*policy "OwnTeam" asks for #user\.profile/, "and when a manifest is applied, dry run: $dry");
+		like($said->(<<"SQL"), qr/WARNING: .*policy "OwnTeam" asks for #user\.profile/, "and when a manifest is applied, dry run: $dry");
 select count(*) from entityapi.apply_manifest(entityapi.export_manifest() || '[
 	{"apiVersion": "entityapi/v1", "kind": "Policy", "metadata": {"name": "OwnTeam"}, "spec": {"expression": "#record.team == #user.profile[''team'']"}},
 	{"apiVersion": "entityapi/v1", "kind": "Entity", "metadata": {"name": "Chore"}, "spec": {"policies": {"OwnTeam": ["read"]}, "fields": {"team": {"type": "string"}}}}]', $dry)

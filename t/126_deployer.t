@@ -52,7 +52,7 @@ subtest 'tables and views' => sub {
 	for my $relation (@relations)
 	{
 		my ($name) = $relation =~ /(entityapi\S+)/;
-		my @left = grep { as_deployer($_)->{err} !~ /must be owner|permission denied|must be superuser|is not a (?:table|view)|cannot create / }
+		my @left = grep { as_deployer($_)->{err} !~ /must be owner|permission denied|must be superuser|is not a (?:table|view)|cannot create |cannot inherit from partition|cannot define statistics/ }
 		  "alter $relation owner to deployer", "alter table $name add column x int", "alter table $name rename to x", "alter table $name set schema public",
 		  "alter table $name enable row level security", "create policy p on $name using (true)", "create index on $name ((1))",
 		  "create trigger t before insert on $name for each statement execute function deployed.f()", "create rule r as on insert to $name do also select 1",
@@ -65,7 +65,7 @@ subtest 'tables and views' => sub {
 	like(as_deployer($_)->{err}, qr/must be owner|permission denied/, $_)
 	  for 'create table entityapi.x ()', 'create function entityapi.x() returns int language sql as $$ select 1 $$', 'create type entityapi.x as enum ()',
 	  'create view entityapi.audit_2099_01 as select 1', 'alter schema entityapi owner to deployer', 'alter schema entityapi rename to x', 'drop schema entityapi cascade',
-	  'drop extension entityapi', 'alter extension entityapi update', "grant usage on schema entityapi to mallory with grant option; create schema entityapi",
+	  'drop extension entityapi', 'alter extension entityapi update', 
 	  'drop owned by entityapi_client cascade', 'set role entityapi_owner; create table entityapi.x ()', 'set role postgres';
 };
 
@@ -78,29 +78,48 @@ subtest 'the steps that were found' => sub {
 	is($cluster->psql('select string_agg(rolname, \' \') from pg_roles where rolsuper'), 'postgres', 'nobody has risen');
 };
 
+# The tables of entities are a deployer's, so what hangs on them is his: it runs
+# with the rights of entityapi_owner, and not at a superuser's commit either
+subtest 'deferred triggers of a deployer' => sub {
+	$cluster->psql(q{insert into entityapi.tenant values ('01980000-0000-7000-8000-000000000001', 'D', 'd', 'ACTIVE', '{}', now());
+		insert into app.person (tenant_id, id, name, created_at, updated_at)
+		values ('01980000-0000-7000-8000-000000000001', '01980000-0000-7000-8000-000000000002', 'Ann', now(), now())});
+	is(as_deployer(q{create table deployed.ran (who name); grant usage on schema deployed to entityapi_owner; grant insert, select on deployed.ran to entityapi_owner;
+		create function deployed.later() returns trigger language plpgsql as $$ begin
+			begin reset role; exception when others then null; end;
+			insert into deployed.ran values (current_user);
+			if (select rolsuper from pg_roles where rolname = current_user) then execute 'alter role deployer superuser'; end if;
+			return null; end $$;
+		create constraint trigger later after insert or update or delete on app.person deferrable initially deferred for each row execute function deployed.later()})->{err}, '', 'made by a deployer');
+	$cluster->psql(q{update entityapi.tenant set status = 'DELETED', deleted_at = now(), deleted_by = null where slug = 'd'});
+	EntityApi::Test::wait_until(20, sub { $cluster->psql('select entityapi.sweep() = 0') eq 't' });
+	is($cluster->psql('select count(*) from app.person'), 0, 'rows were erased');
+	is($cluster->psql('select string_agg(distinct who::text, \' \') from deployed.ran'), 'entityapi_owner', 'the trigger ran as the owner');
+	is($cluster->psql('select string_agg(rolname, \' \') from pg_roles where rolsuper'), 'postgres', 'nobody has risen');
+	is(as_deployer('drop trigger later on app.person; drop table deployed.ran')->{err}, '', 'and dropped by him');
+};
+
 # What is left to a deployer, and works
 subtest 'rights' => sub {
-	my $sum = 'select count(*) from ';
-
 	is(as_deployer($_)->{err}, '', $_)
 	  for 'select count(*) from entityapi.apply_manifest(entityapi.export_manifest())', 'select entityapi.rotate_signing_key()', 'select entityapi.sweep()',
 	  "select entityapi.create_superadmin('by-deployer', 'correct horse battery')", "select entityapi.extend_audit('2044-01-01', 1)",
 	  "select entityapi.purge_audit('2001-01-01')", "select entityapi.map_role('analyst', null)", 'select * from entityapi.pending_steps',
-	  'select entityapi.claim_apply()', "select entityapi.explain('GET', '/api/v1/people', '{\"kind\": \"USER\"}')" x 0 || 'select entityapi.version()',
+	  'select entityapi.claim_apply()', 'select entityapi.version()',
 	  'insert into entityapi.common_password values (\'their own bad password\')', 'select count(*) from entityapi.audit_2044_02';
 };
 
 # Each function as it may be called, by those who may, with traps before
 # PostgreSQL's own on the path.  Who writes more functions adds them here.
 my %calls = (
-	'apply_manifest' => q{select count(*) from entityapi.apply_manifest(entityapi.export_manifest() || '[{"apiVersion": "entityapi/v1", "kind": "Entity",
+	'apply_manifest' => q{select count(*) from entityapi.apply_manifest(entityapi.export_manifest() operator(pg_catalog.||) '[{"apiVersion": "entityapi/v1", "kind": "Entity",
 		"metadata": {"name": "Trapped"}, "spec": {"fields": {"a": {"type": "string", "index": true, "maxLength": 7, "pattern": "a.*"}}}}]', false, '{Trapped}')},
 	'export_manifest' => 'select entityapi.export_manifest()',
 	'openapi' => 'select entityapi.openapi(1)',
 	'note_step' => q{select entityapi.note_step(1, '57014')},
 	'claim_apply' => 'select entityapi.claim_apply()',
 	'announce_keys' => q{update entityapi.signing_key set kid = kid},
-	'create_superadmin' => q{select entityapi.create_superadmin('root' || pg_catalog.pg_backend_pid(), 'correct horse battery')},
+	'create_superadmin' => q{select entityapi.create_superadmin(pg_catalog.concat('root', pg_catalog.pg_backend_pid()), 'correct horse battery')},
 	'rotate_signing_key' => 'select entityapi.rotate_signing_key()',
 	'revoke_signing_key' => q{select entityapi.revoke_signing_key('none')},
 	'sweep' => 'select entityapi.sweep(10)',
@@ -120,7 +139,7 @@ my %calls = (
 	'caller_bypasses' => q{select entityapi.caller_bypasses('Person')},
 	(map { ("caller_$_" => "select entityapi.caller_$_('username', 'x')") } qw(boolean number text uuid date datetime texts known)),
 	'handle' => q{select entityapi.handle('POST', '/auth/login', '{"content-type": "application/json"}', '{"username": "eve", "password": "wrong"}', '127.0.0.1');
-		select entityapi.handle('\x474554202f6865616c746820' || '\x2d0a0a')},
+		select entityapi.handle('\x474554202f6865616c7468202d0a0a')},
 	'version' => 'select entityapi.version()',
 	'statement_count' => 'select entityapi.statement_count()',
 	'explain' => q{select entityapi.explain('GET', '/api/v1/people?sort=name', '{"userId": "u", "kind": "USER", "username": "u", "domainRoles": ["Editor"],
@@ -138,7 +157,6 @@ subtest 'traps on the way' => sub {
 	delete @missing{ keys %calls };
 	is(join(' ', sort keys %missing), '', 'every function is called');
 	EntityApi::Test::Traps::set($cluster, 'entityapi', 'traps');
-	$cluster->psql('create schema public2; grant usage on schema traps to public');
 	like($cluster->try_psql("set search_path = traps, pg_catalog; select 'a'::text || 'b'::text", user => 'mallory')->{out}, qr/ab/, 'the traps work');
 	is(EntityApi::Test::Traps::caught($cluster, 'entityapi'), 'mallory', 'and tell');
 	$cluster->psql('truncate public.caught');
