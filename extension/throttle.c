@@ -212,7 +212,8 @@ count_failures(EaRequest *req, const EaThrottle *throttle)
 				" ON o.origin_hash = $5 AND o.succeeded_at > $6",
 				lengthof(types), types, values, isnull, EA_EXEC_WRITE, true,
 				EA_READER(read_failures, INT4OID, TIMESTAMPTZOID, INT8OID,
-						  TIMESTAMPTZOID), &failures);
+						  TIMESTAMPTZOID, INT4OID, TIMESTAMPTZOID),
+				&failures);
 	return failures;
 }
 
