@@ -38,7 +38,15 @@ NULL};
 static const char *const field_own[] =
 {"name", "kind", "column", "members", "join", "renamedFrom", "readRoles",
 "writeRoles", NULL};
-static const char *const nothing_own[] = {"name", "number", NULL};
+
+/* More that statements tell, where the table is made here. */
+static const char *const entity_made[] =
+{"tenantScoped", "softDelete", "optimisticLocking", NULL};
+static const char *const field_made[] =
+{"type", "required", "unique", "index", "enum", "minimum", "maximum",
+"precision", "scale", NULL};
+static const char *const named_own[] = {"name", "number", NULL};
+static const char *const none[] = {NULL};
 
 static void add_line(Changes *changes, const char *fmt,...)
 			pg_attribute_printf(2, 3);
@@ -135,20 +143,22 @@ compare_member(Changes *changes, const char *what, const char *key,
 		add_line(changes, "%s: %s %s -> %s", what, key, old, new);
 }
 
-/* Members of two objects, but for some. */
+/* Members of two objects, but for some, and for others. */
 static void
 compare_members(Changes *changes, const char *what, const EaJson *before,
-				const EaJson *after, const char *const *but)
+				const EaJson *after, const char *const *but,
+				const char *const *nor)
 {
 	for (const EaJson *at = after->first; at; at = at->next)
 	{
-		if (!is_named(at->key, but))
+		if (!is_named(at->key, but) && !is_named(at->key, nor))
 			compare_member(changes, what, at->key,
 						   ea_jsonread_get(before, at->key), at);
 	}
 	for (const EaJson *at = before->first; at; at = at->next)
 	{
-		if (!is_named(at->key, but) && !ea_jsonread_get(after, at->key))
+		if (!is_named(at->key, but) && !is_named(at->key, nor) &&
+			!ea_jsonread_get(after, at->key))
 			compare_member(changes, what, at->key, at, NULL);
 	}
 }
@@ -181,7 +191,7 @@ compare_named(Changes *changes, const char *what, const char *key,
 			add_line(changes, "%s %s: + %s", what, name, describe(at));
 		else
 			compare_members(changes, psprintf("%s %s", what, name), old, at,
-							nothing_own);
+							named_own, none);
 	}
 	for (const EaJson *at = before ? before->first : NULL; at; at = at->next)
 	{
@@ -247,7 +257,7 @@ compare_field_roles(Changes *changes, const char *what, const char *key,
 
 static void
 compare_fields(Changes *changes, const char *entity, const EaJson *before,
-			   const EaJson *after)
+			   const EaJson *after, bool existing)
 {
 	for (const EaJson *at = after->first; at; at = at->next)
 	{
@@ -259,7 +269,8 @@ compare_fields(Changes *changes, const char *entity, const EaJson *before,
 		compare_field_roles(changes, what, "readRoles", old, at);
 		compare_field_roles(changes, what, "writeRoles", old, at);
 		if (old != NULL)
-			compare_members(changes, what, old, at, field_own);
+			compare_members(changes, what, old, at, field_own,
+							existing ? none : field_made);
 	}
 }
 
@@ -268,6 +279,7 @@ static void
 compare_entity(Changes *changes, const EaJson *before, const EaJson *after)
 {
 	const char *name = ea_jsonread_string(after, "name");
+	bool		existing = ea_jsonread_get(after, "columns") != NULL;
 
 	for (int i = 0; i < lengthof(operations); i++)
 		compare_lists(changes, psprintf("permission %s.%s", name, operations[i]),
@@ -282,10 +294,10 @@ compare_entity(Changes *changes, const EaJson *before, const EaJson *after)
 				  ea_jsonread_get(before, "hooks"),
 				  ea_jsonread_get(after, "hooks"), describe_hook);
 	compare_fields(changes, name, ea_jsonread_get(before, "fields"),
-				   ea_jsonread_get(after, "fields"));
+				   ea_jsonread_get(after, "fields"), existing);
 	if (before != NULL)
 		compare_members(changes, psprintf("entity %s", name), before, after,
-						entity_own);
+						entity_own, existing ? none : entity_made);
 }
 
 /* Who assigns a role, as the lists of a service tell it. */
@@ -337,7 +349,7 @@ compare_service(Changes *changes, const EaJson *before, const EaJson *after)
 	compare_named(changes, "security attribute", "name",
 				  ea_jsonread_get(before, "securityAttributes"),
 				  ea_jsonread_get(after, "securityAttributes"), text_of);
-	compare_members(changes, "service", before, after, service_own);
+	compare_members(changes, "service", before, after, service_own, none);
 }
 
 static EaNameMap *
@@ -370,8 +382,13 @@ ea_manifest_changes(const EaManifestState *before,
 																	 "name"));
 
 		CHECK_FOR_INTERRUPTS();
-		if (was == NULL && from != NULL)
-			was = ea_names_map_get(old, from);
+		if (was == NULL && from != NULL &&
+			(was = ea_names_map_get(old, from)) != NULL)
+		{
+			add_line(&changes, "entity %s: renamed from %s",
+					 ea_jsonread_string(tree, "name"), from);
+			ea_names_map_put(new, from, lfirst(lc));
+		}
 		compare_entity(&changes, was, tree);
 	}
 	foreach(lc, before->entities)

@@ -144,7 +144,8 @@ lock_members(EaRequest *req, EaEntity *entity, const char *lock,
 	int			alias;
 
 	ea_sqlbuf_init(&b, req);
-	ea_sqlbuf_addf(&b, "SELECT t0.%s", entity->id_column);
+	ea_sqlbuf_add(&b, "SELECT ");
+	ea_sqlbuf_select(&b, 0, entity->id_column, UUIDOID);
 	alias = ea_sqlbuf_from(&b, entity, EA_OP_READ);
 	add(&b, alias, arg);
 	ea_sqlbuf_addf(&b, " ORDER BY t%d.%s %s", alias, entity->id_column, lock);

@@ -33,7 +33,7 @@ my %fields = (
 
 my $manifest = JSON::PP->new->encode([ map { { apiVersion => 'entityapi/v1', %$_ } }
 	{ kind => 'Service', metadata => { name => 's' }, spec => { schema => 'app' } },
-	{ kind => 'Roles', metadata => { name => 'r' }, spec => { roles => { Any => undef } } },
+	{ kind => 'Roles', metadata => { name => 'r' }, spec => { roles => { Any => { assignableBy => 'superAdmin' } } } },
 	{ kind => 'OneOf', metadata => { name => 'Subject' }, spec => { members => [qw(Author Book Farm)] } },
 	map { {
 		kind => 'Entity', metadata => { name => $_ }, spec => { fields => $fields{$_},

@@ -252,7 +252,7 @@ subtest 'settings of a hook' => sub {
 		must_apply([ hook('A', 'Tag', 'guard', 'ops.look', 'update'), hook('B', 'Tag', 'guard', "ops.set_$as", 'update'), hook('C', 'Tag', 'guard', 'ops.look', 'update'),
 			hook('D', 'Tag', 'mutate', "ops.set_$as", 'update'), hook('E', 'Tag', 'after', 'ops.look', 'update') ]);
 		$cluster->psql('truncate ops.seen');
-		my $out = $cluster->psql("load 'entityapi'; set timezone = 'UTC'; create temp table t as $settings;"
+		my $out = $cluster->psql("load 'entityapi'; load 'plpgsql'; set timezone = 'UTC'; create temp table t as $settings;"
 			  . 'select status from ' . request(PATCH => "tags/$tag", { data => { type => 'tags', id => $tag, attributes => { name => $what } } })
 			  . ";\nselect s is not distinct from ($settings) from t");
 

@@ -79,7 +79,7 @@ sub answers
 
 	# what a guess leaves, so that each round meets the same
 	$cluster->psql('delete from entityapi.login_throttle; delete from entityapi.address_failure');
-	return $cluster->try_psql(join("\n", $settings, map { "select entityapi.handle('\\x$_');" } @messages), user => 'entityapi_shim');
+	return $cluster->try_psql(join("\n", $settings, map { "select entityapi.handle(e'\\\\x$_');" } @messages), user => 'entityapi_shim');
 }
 
 answers('') for 1 .. 2;
@@ -95,7 +95,7 @@ my @settings = (
 	(map { "set $_ = off" } qw(row_security array_nulls standard_conforming_strings check_function_bodies synchronous_commit backslash_quote jit debug_pretty_print
 		geqo parallel_leader_participation optimize_bounded_sort enable_seqscan enable_indexscan enable_bitmapscan enable_indexonlyscan enable_nestloop enable_hashjoin enable_mergejoin
 		enable_hashagg enable_sort enable_material enable_memoize enable_incremental_sort enable_tidscan enable_partition_pruning)),
-	"set datestyle = 'SQL, DMY'", "set datestyle = 'Postgres, MDY'", "set timezone = 'Asia/Kathmandu'", "set timezone = '-13:59:59'", "set intervalstyle = 'sql_standard'", 'set extra_float_digits = -15',
+	"set datestyle = 'SQL, DMY'", "set datestyle = 'Postgres, MDY'", "set timezone = 'Asia/Kathmandu'", "set timezone = '+14'", "set intervalstyle = 'sql_standard'", 'set extra_float_digits = -15',
 	"set xmlbinary = hex", 'set xmloption = document', "set client_min_messages = debug5", "set client_min_messages = log", "set lc_monetary = 'C'",
 	"set lc_numeric = 'C'", "set lc_time = 'C'", "set search_path = pg_temp, public", "set search_path = ''", 'set plan_cache_mode = force_generic_plan', 'set plan_cache_mode = force_custom_plan',
 	'set work_mem = 64', 'set temp_buffers = 100', 'set default_tablespace = pg_default', 'set temp_tablespaces = pg_default', "set default_table_access_method = 'heap'", "set default_toast_compression = 'pglz'",
@@ -133,7 +133,7 @@ my $from = -s $cluster->log;
 my $waited = $cluster->try_psql("set lock_timeout = 100;\nselect entityapi.handle('\\x$patch');", user => 'entityapi_shim');
 like($waited->{err}, qr/canceling statement due to lock timeout/, 'it waits for a lock, and gives up');
 unlike($waited->{err}, qr/CONTEXT|DETAIL|app\.thing/, 'without saying where');
-like(substr(EntityApi::Test::slurp($cluster->log), $from), qr/DETAIL: .*app\.thing/, 'the log does');
+like(substr(EntityApi::Test::slurp($cluster->log), $from), qr/DETAIL: .*relation "thing"/, 'the log does');
 $holder->close;
 
 # A login makes a signing key when there is none, and reads a hash

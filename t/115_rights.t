@@ -56,7 +56,7 @@ subtest 'an invite' => sub {
 
 subtest 'what users write themselves' => sub {
 	my $said = sub { return $cluster->try_psql(@_)->{err} };
-	my $check = sub { return $said->("select entityapi.check_expression('#user." . $_[0] . "[''team'' == ''a''')") };
+	my $check = sub { return $said->("select entityapi.check_expression('#user." . $_[0] . "[''team''] == ''a''')") };
 
 	like($check->('profile'), qr/WARNING: .*#user\.profile, which users write themselves/, 'is told of in an expression');
 	unlike($check->('securityAttributes'), qr/WARNING/, 'and nothing else is');

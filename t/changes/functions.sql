@@ -61,7 +61,8 @@ DECLARE
 	left_over text;
 BEGIN
 	SELECT coalesce(array_agg(a.statement ORDER BY a.step), '{}') INTO statements
-	FROM entityapi.apply_manifest(documents, dry_run, allowed) a;
+	FROM entityapi.apply_manifest(documents, dry_run, allowed) a
+	WHERE a.effect IS DISTINCT FROM 'declaration';
 	IF finish AND NOT dry_run THEN
 		FOR left_over IN SELECT p.statement FROM entityapi.pending_steps p LOOP
 			EXECUTE replace(left_over, ' CONCURRENTLY', '');

@@ -371,7 +371,7 @@ sub documents
 	my ($m) = @_;
 	my @documents = (
 		_document('Service', 'service', { schema => $m->{schema} }),
-		_document('Roles',   'roles',   { roles => { Clerk => {}, Auditor => {} } }),
+		_document('Roles',   'roles',   { roles => { Clerk => { assignableBy => 'superAdmin' }, Auditor => {} } }),
 	);
 
 	for my $name (sort keys %{ $m->{entities} })
