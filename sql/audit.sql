@@ -323,6 +323,7 @@ SELECT pg_temp.try('DELETE FROM entityapi.audit'), pg_temp.try('TRUNCATE entitya
 SET ROLE entityapi_client;
 SELECT pg_temp.try('SELECT FROM entityapi.audit'), pg_temp.try('SELECT entityapi.purge_audit(now())'), pg_temp.try('DELETE FROM entityapi.audit');
 RESET ROLE;
+DO $$ BEGIN EXECUTE format('REVOKE TEMP ON DATABASE %I FROM entityapi_owner', current_database()); END $$;
 
 \echo === Months
 SELECT relname FROM pg_class WHERE relnamespace = 'entityapi'::regnamespace AND relname LIKE 'audit_2%' AND relkind = 'r' ORDER BY 1;
