@@ -11,6 +11,7 @@ use lib "$FindBin::Bin/lib";
 use EntityApi::Test;
 use JSON::PP;
 use POSIX ();
+use List::Util ();
 use Test::More;
 use Time::HiRes qw(time);
 
@@ -146,7 +147,9 @@ for my $pid (@pids)
 	next if $ENV{SANITIZER} && $pid == $shim->pid;
 	my $text = sprintf '%s: %d kB, then %d kB (%+.1f %%)', $name, $before{$pid}, $after{$pid}, $growth;
 
-	cmp_ok($growth, '<', 5, $text);
+	# threads meet in other arenas of malloc as chance has it; leaks of less than
+	# 250 bytes a request are for the long run to find
+	cmp_ok($after{$pid} - $before{$pid}, '<', List::Util::max(512, 0.05 * $before{$pid}), $text);
 	diag($text) if $long;
 }
 is($shim->stop, 0, 'ends with 0');

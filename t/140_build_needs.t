@@ -25,6 +25,9 @@ sub put
 	return;
 }
 
+# What is tested here may itself be older than what is allowed.
+my $any_minor = $ENV{ANY_MINOR} // '';
+
 # Run a shell's command in a folder, with further variables of the environment:
 # its status and all that it says.
 sub run
@@ -34,7 +37,7 @@ sub run
 	local @ENV{ keys %env } = values %env;
 	delete local @ENV{qw(MAKEFLAGS MFLAGS MAKELEVEL WERROR ANY_MINOR)};
 	$ENV{WERROR} = $env{WERROR} if exists $env{WERROR};
-	$ENV{ANY_MINOR} = $env{ANY_MINOR} if exists $env{ANY_MINOR};
+	$ENV{ANY_MINOR} = $env{ANY_MINOR} // $any_minor;
 	my $said = qx{cd '$where' && ($command) 2>&1 </dev/null};
 	return { status => $? >> 8, said => $said };
 }
@@ -101,7 +104,7 @@ for my $case (
 	[ 170_001, 'PostgreSQL 17\.2, for CVE-2024-10976' ])
 {
 	my ($number, $text) = @$case;
-	my $answer = needs(PG_CONFIG => server_of($number));
+	my $answer = needs(PG_CONFIG => server_of($number), ANY_MINOR => '');
 
 	isnt($answer->{status}, 0, "$number is refused");
 	like($answer->{said}, qr/^entityapi needs $text.*\n\z/, 'in one line');
@@ -138,7 +141,7 @@ like($both->{said}, qr/\A.*no \S+none.*\n.*zlib.*\n\z/, 'all is said at once');
 
 # Said before anything is built
 
-my $make = run($checkout, "make all PG_CONFIG='$folder/170001/pg_config'");
+my $make = run($checkout, "make all PG_CONFIG='$folder/170001/pg_config'", ANY_MINOR => '');
 isnt($make->{status}, 0, 'make stops');
 like($make->{said}, qr/needs PostgreSQL 17\.2/, 'and says why');
 unlike($make->{said}, qr/ -c /, 'before it compiles anything');
