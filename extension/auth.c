@@ -55,24 +55,17 @@ name_of(const EaJson *username)
 	return name == NULL ? "" : name;
 }
 
-/*
- * The user of a name; an empty row when there is none.  A database restored
- * from a dump of version 1.1 has keys of that version.
- */
+/* The user of a name; an empty row when there is none. */
 static LoginRow *
 find_login(const char *name)
 {
-	static const Oid types[] = {TEXTOID, TEXTOID};
-	Datum		values[] = {
-		CStringGetTextDatum(ea_username_key(name)),
-		CStringGetTextDatum(ea_username_old_key(name))
-	};
+	static const Oid types[] = {TEXTOID};
+	Datum		values[] = {CStringGetTextDatum(ea_username_key(name))};
 	LoginRow   *row = palloc0(sizeof(LoginRow));
 
 	ea_exec_run("SELECT " EA_ACCOUNT_COLUMNS ", a.password_hash"
 				" FROM " EA_ACCOUNT_TABLES
-				" WHERE a.username_key IN ($1, $2) AND a.kind = 'USER'"
-				" ORDER BY a.username_key = $2 DESC LIMIT 1",
+				" WHERE a.username_key = $1 AND a.kind = 'USER'",
 				lengthof(types), types, values, NULL, EA_EXEC_READ, true,
 				EA_READER(read_login, EA_ACCOUNT_TYPES, TEXTOID), row);
 	return row;

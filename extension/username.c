@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * username.c
- *	  Names that people type, in one form: NFC, trimmed; compared without
- *	  case and without differences of mere form, as of width (NFKC).
+ *	  Names that people type, in one form: NFC, trimmed, compared without
+ *	  case.
  *
  * The database's encoding is UTF-8.  Case is folded as the default collation
  * of the database has it.  Which characters a name may hold is told by a table
@@ -70,16 +70,16 @@ count_chars(const pg_wchar *chars)
 	return n;
 }
 
-/* Zero-terminated code points of len bytes, in a normal form. */
+/* Zero-terminated code points of len bytes, in NFC. */
 static pg_wchar *
-normalize(UnicodeNormalizationForm form, const char *name, int len)
+normalize(const char *name, int len)
 {
 	pg_wchar   *input = palloc((len + 1) * sizeof(pg_wchar));
 	int			n;
 
 	n = pg_encoding_mb2wchar_with_len(PG_UTF8, name, input, len);
 	input[n] = 0;
-	return unicode_normalize(form, input);
+	return unicode_normalize(UNICODE_NFC, input);
 }
 
 static char *
@@ -99,7 +99,7 @@ read_name(const char *name, int len, int *n)
 
 	if (len > MAX_BYTES)
 		return NULL;
-	chars = normalize(UNICODE_NFC, name, len);
+	chars = normalize(name, len);
 	while (in_ranges(*chars, spaces, lengthof(spaces)))
 		chars++;
 	*n = count_chars(chars);
@@ -131,35 +131,15 @@ ea_username_clean(const char *name, int len)
 		if (!in_ranges(chars[i], username_chars, lengthof(username_chars)))
 			return NULL;
 	}
-
-	/* one character may stand for eighteen, and keys have to fit an index */
-	if (count_chars(unicode_normalize(UNICODE_NFKC, chars)) >
-		EA_USERNAME_MAX)
-		return NULL;
 	return to_utf8(chars, n);
-}
-
-/* In lower case of the database, in a normal form. */
-static char *
-fold(UnicodeNormalizationForm form, const char *name)
-{
-	char	   *lower = str_tolower(name, strlen(name), DEFAULT_COLLATION_OID);
-	pg_wchar   *chars = normalize(form, lower, strlen(lower));
-
-	return to_utf8(chars, count_chars(chars));
 }
 
 char *
 ea_username_key(const char *name)
 {
-	pg_wchar   *chars = normalize(UNICODE_NFKC, name, strlen(name));
+	char	   *lower = str_tolower(name, strlen(name), DEFAULT_COLLATION_OID);
+	pg_wchar   *chars = normalize(lower, strlen(lower));
 
-	/* some capitals show only then; and lower case may have to be composed */
-	return fold(UNICODE_NFKC, to_utf8(chars, count_chars(chars)));
-}
-
-char *
-ea_username_old_key(const char *name)
-{
-	return fold(UNICODE_NFC, name);
+	/* lower case may have to be composed */
+	return to_utf8(chars, count_chars(chars));
 }

@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * username.h
- *	  Names that people type, in one form: NFC, trimmed; compared without
- *	  case and without differences of mere form, as of width (NFKC).
+ *	  Names that people type, in one form: NFC, trimmed, compared without
+ *	  case.
  *
  * extension/username.h
  *
@@ -29,8 +29,5 @@ extern char *ea_username_typed(const char *name, int len);
 
 /* What two spellings of one name have in common; of a clean or typed name. */
 extern char *ea_username_key(const char *name);
-
-/* The key that version 1.1 gave a name: width made a difference. */
-extern char *ea_username_old_key(const char *name);
 
 #endif							/* EA_USERNAME_H */
