@@ -258,23 +258,29 @@ subtest 'shims see to it' => sub {
 subtest 'requests that were under way' => sub {
 	my $late = $shim->tenant('late')->{id};
 	my $user = $shim->user($late, 'late', ['Any']);
+	my $go = EntityApi::Test::folder('late') . '/go';
 	my $pid = fork // die;
 	if (!$pid)
 	{
 		# begins before the deletion, and writes after the rest is gone
-		$cluster->psql("begin isolation level repeatable read; select count(*) from app.tag; select pg_sleep(3);"
+		$cluster->psql("begin isolation level repeatable read; select count(*) from app.tag;"
+			. " do 'begin while pg_stat_file(''$go'', true) is null loop perform pg_sleep(0.05); end loop; end';"
 			. " insert into app.tag (tenant_id, id, created_at, updated_at) values ('$late', gen_random_uuid(), now(), now()); commit");
 		require POSIX;
 		POSIX::_exit(0);
 	}
-	sleep 0.5;
+	ok(EntityApi::Test::wait_until(60, sub { $cluster->psql("select count(*) from pg_stat_activity where query like '%pg_stat_file%' and pid <> pg_backend_pid()") }),
+		'one has begun');
 	is($shim->http(DELETE => "/manage/tenants/$late", { token => $root })->{status}, 204, 'deleted');
-	step() for 1 .. 5;
+
+	# in one session: a step is as long as it may be, however much that is
+	$cluster->psql("select body from entityapi.handle('SWEEP', '*', null, null, null);" x 40);
 	is($cluster->psql("select count(*) from entityapi.tenant where id = '$late'"), 1, 'waits for what it does not see yet');
 	is($cluster->psql("select count(*) from entityapi.account where tenant_id = '$late'"), 0, 'without keeping anything');
+	open my $file, '>', $go or die "$go: $!";
 	waitpid $pid, 0;
 	is(left($late), 1, 'there it is');
-	$cluster->psql('select entityapi.sweep()') for 1 .. 5;
+	$cluster->psql('select entityapi.sweep();' x 40);
 	is($cluster->psql("select count(*) from entityapi.tenant where id = '$late'"), 0, 'gone, by hand');
 	is(left($late), 0, 'with all');
 };
