@@ -21,6 +21,7 @@
 #include "held.h"
 #include "miscadmin.h"
 #include "owners.h"
+#include "pin.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/rel.h"
@@ -203,6 +204,14 @@ ea_owners_faults(Oid relid)
 	Datum		values[lengthof(types)];
 	Look		look = {NIL, GetUserNameFromId(GetUserId(), false)};
 
+	EaPin		pin;
+
+	/* all that is looked up is few of many, which no estimate knows */
+	ea_pin_begin(&pin);
+	ea_pin_set("enable_seqscan", "off");
+	ea_pin_set("enable_hashjoin", "off");
+	ea_pin_set("enable_mergejoin", "off");
+
 	values[0] = ObjectIdGetDatum(relid);
 	values[1] = ObjectIdGetDatum(GetUserId());
 	PushActiveSnapshot(GetLatestSnapshot());
@@ -210,6 +219,7 @@ ea_owners_faults(Oid relid)
 				true, EA_READER(note_part, INT4OID, TEXTOID, TEXTOID, OIDOID,
 								OIDOID, BOOLOID), &look);
 	PopActiveSnapshot();
+	ea_pin_end(&pin);
 	return look.faults;
 }
 

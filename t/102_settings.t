@@ -78,7 +78,7 @@ sub answers
 	my ($settings) = @_;
 
 	# what a guess leaves, so that each round meets the same
-	$cluster->psql('delete from entityapi.login_throttle; delete from entityapi.address_failure');
+	$cluster->psql('delete from entityapi.login_throttle; delete from entityapi.login_origin; delete from entityapi.address_failure');
 	return $cluster->try_psql(join("\n", $settings, map { "select entityapi.handle(e'\\\\x$_');" } @messages), user => 'entityapi_shim');
 }
 

@@ -90,6 +90,7 @@ subtest 'deferred triggers of a deployer' => sub {
 			insert into deployed.ran values (current_user);
 			if (select rolsuper from pg_roles where rolname = current_user) then execute 'alter role deployer superuser'; end if;
 			return null; end $$;
+		grant create on schema deployed to entityapi_owner; alter function deployed.later() owner to entityapi_owner;
 		create constraint trigger later after insert or update or delete on app.person deferrable initially deferred for each row execute function deployed.later()})->{err}, '', 'made by a deployer');
 	$cluster->psql(q{update entityapi.tenant set status = 'DELETED', deleted_at = now(), deleted_by = null where slug = 'd'});
 	EntityApi::Test::wait_until(20, sub { $cluster->psql('select entityapi.sweep() = 0') eq 't' });
@@ -117,6 +118,8 @@ my %calls = (
 	'export_manifest' => 'select entityapi.export_manifest()',
 	'openapi' => 'select entityapi.openapi(1)',
 	'note_step' => q{select entityapi.note_step(1, '57014')},
+	'list_steps' => 'select count(*) from entityapi.list_steps()',
+	'run_step' => 'select entityapi.run_step(77, 1)',
 	'claim_apply' => 'select entityapi.claim_apply()',
 	'announce_keys' => q{update entityapi.signing_key set kid = kid},
 	'create_superadmin' => q{select entityapi.create_superadmin(pg_catalog.concat('root', pg_catalog.pg_backend_pid()), 'correct horse battery')},
