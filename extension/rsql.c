@@ -37,6 +37,7 @@ typedef struct Parser
 	char	   *pool;			/* free room for names and values */
 	int			depth;			/* open parentheses */
 	int			ncomparisons;
+	int			npatterns;
 	const EaRsqlLimits *limits;
 	EaRsqlFault *fault;
 } Parser;
@@ -366,6 +367,22 @@ parse_arguments(Parser *p, EaRsql *comparison, bool list)
 	return true;
 }
 
+/*
+ * A pattern may go through the whole of a text, for each row: a few of them
+ * cost more than all else that a filter can ask.
+ */
+static bool
+count_pattern(Parser *p, const EaRsql *comparison)
+{
+	if (comparison->op != EA_RSQL_LIKE && comparison->op != EA_RSQL_ILIKE)
+		return true;
+	if (p->npatterns++ < p->limits->max_patterns)
+		return true;
+	fail(p, comparison->offset, psprintf("more than %d patterns",
+										 p->limits->max_patterns));
+	return false;
+}
+
 static EaRsql *
 parse_comparison(Parser *p)
 {
@@ -381,6 +398,7 @@ parse_comparison(Parser *p)
 	}
 	if (!parse_selector(p, comparison) ||
 		!parse_operator(p, &comparison->op, &list) ||
+		!count_pattern(p, comparison) ||
 		!parse_arguments(p, comparison, list))
 		return NULL;
 	return comparison;
@@ -568,6 +586,7 @@ ea_rsql_limits(void)
 	limits.max_length = ea_guc_max_filter_length;
 	limits.max_depth = ea_guc_max_filter_depth;
 	limits.max_comparisons = ea_guc_max_filter_comparisons;
+	limits.max_patterns = ea_guc_max_filter_patterns;
 	limits.max_items = ea_guc_max_filter_items;
 	limits.max_hops = EA_RSQL_MAX_HOPS;
 	return limits;

@@ -133,11 +133,10 @@ check_table(void *arg, Relation rel)
 
 /* -------- statements -------- */
 
-/* ` WHERE <predicates>` for alias t<n>: never empty, so ` AND` may follow. */
+/* The predicates for alias t<n>: never empty, so ` AND` may follow. */
 static void
 add_predicates(EaSqlBuf *b, EaEntity *entity, int alias, EaOperation op)
 {
-	ea_sqlbuf_add(b, " WHERE ");
 	if (entity->tenant_scoped)
 	{
 		ea_sqlbuf_column(b, alias, entity->tenant_column);
@@ -193,6 +192,48 @@ ea_sqlbuf_reserve(EaSqlBuf *b)
 	return b->nrelations++;
 }
 
+int
+ea_sqlbuf_left_join(EaSqlBuf *b, EaEntity *target, int from,
+					const char *column)
+{
+	EaSqlJoin  *join;
+	ListCell   *cell;
+
+	foreach(cell, b->joins)
+	{
+		join = lfirst(cell);
+		if (join->entity == target && join->from == from &&
+			strcmp(join->column, column) == 0)
+			return join->alias;
+	}
+	join = palloc(sizeof(EaSqlJoin));
+	join->entity = target;
+	join->alias = ea_sqlbuf_reserve(b);
+	join->from = from;
+	join->column = column;
+	b->joins = lappend(b->joins, join);
+	return join->alias;
+}
+
+/* What the relation just written is joined with. */
+static void
+add_joins(EaSqlBuf *b)
+{
+	ListCell   *cell;
+
+	foreach(cell, b->joins)
+	{
+		const EaSqlJoin *join = lfirst(cell);
+
+		ea_sqlbuf_addf(b, " LEFT JOIN %s t%d ON ", join->entity->table,
+					   join->alias);
+		add_predicates(b, join->entity, join->alias, EA_OP_READ);
+		ea_sqlbuf_addf(b, " AND t%d.%s = t%d.%s", join->alias,
+					   join->entity->id_column, join->from, join->column);
+	}
+	b->joins = NIL;
+}
+
 void
 ea_sqlbuf_from_as(EaSqlBuf *b, EaEntity *entity, EaOperation op, int alias)
 {
@@ -200,6 +241,9 @@ ea_sqlbuf_from_as(EaSqlBuf *b, EaEntity *entity, EaOperation op, int alias)
 	ea_sqlbuf_add(b, entity->table);
 	ea_sqlbuf_add(b, " t");
 	append_number(&b->text, alias);
+	if (b->joins != NIL)
+		add_joins(b);
+	ea_sqlbuf_add(b, " WHERE ");
 	add_predicates(b, entity, alias, op);
 }
 
@@ -226,7 +270,8 @@ ea_sqlbuf_update(EaSqlBuf *b, EaEntity *entity, const char *set,
 {
 	int			alias = written_alias(b, entity);
 
-	ea_sqlbuf_addf(b, "UPDATE %s t%d SET %s", entity->table, alias, set);
+	ea_sqlbuf_addf(b, "UPDATE %s t%d SET %s WHERE ", entity->table, alias,
+				   set);
 	add_predicates(b, entity, alias, op);
 	return alias;
 }
@@ -236,7 +281,7 @@ ea_sqlbuf_delete(EaSqlBuf *b, EaEntity *entity)
 {
 	int			alias = written_alias(b, entity);
 
-	ea_sqlbuf_addf(b, "DELETE FROM %s t%d", entity->table, alias);
+	ea_sqlbuf_addf(b, "DELETE FROM %s t%d WHERE ", entity->table, alias);
 	add_predicates(b, entity, alias, EA_OP_DELETE);
 	return alias;
 }
