@@ -131,7 +131,7 @@ static const struct
 	&ea_guc_max_included, 10000, 1, 1000000, 0},
 	{"entityapi.max_json_depth", "Nesting of a JSON body.",
 	&ea_guc_max_json_depth, EA_JSON_MAX_DEPTH, 8, 1000, 0},
-	{"entityapi.max_like_length", "Characters of one LIKE pattern.",
+	{"entityapi.max_like_length", "Characters of the LIKE patterns of one filter.",
 	&ea_guc_max_like_length, 256, 1, 10000, 0},
 	{"entityapi.max_linkage",
 		"Members of a to-many relationship shown inside a resource.",

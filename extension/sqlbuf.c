@@ -305,17 +305,23 @@ ea_sqlbuf_insert_row(EaSqlBuf *b, EaEntity *entity)
 		ea_sqlbuf_addf(b, "$%d, ", ea_sqlbuf_tenant(b));
 }
 
-/* The join table of a field: it has the tenant of the side it is seen from. */
+/* A join table has the tenant of the side that it is seen from. */
+static void
+add_join_predicates(EaSqlBuf *b, EaField *field, int alias)
+{
+	if (field->entity->tenant_scoped && !b->all_tenants)
+		ea_sqlbuf_addf(b, "t%d.tenant_id = $%d", alias, ea_sqlbuf_tenant(b));
+	else
+		ea_sqlbuf_add(b, "true");
+}
+
 static int
 add_join(EaSqlBuf *b, const char *verb, EaField *field)
 {
 	int			alias = b->nrelations++;
 
 	ea_sqlbuf_addf(b, "%s %s t%d WHERE ", verb, field->join_table, alias);
-	if (field->entity->tenant_scoped && !b->all_tenants)
-		ea_sqlbuf_addf(b, "t%d.tenant_id = $%d", alias, ea_sqlbuf_tenant(b));
-	else
-		ea_sqlbuf_add(b, "true");
+	add_join_predicates(b, field, alias);
 	return alias;
 }
 
@@ -343,39 +349,46 @@ ea_sqlbuf_join_insert(EaSqlBuf *b, EaField *field)
 		ea_sqlbuf_addf(b, "$%d, ", ea_sqlbuf_tenant(b));
 }
 
+/*
+ * Rows of the far side and their links to row t<from>.  Both stand side by
+ * side, since a condition on the row around that lies deeper than the WHERE of
+ * EXISTS keeps the planner from reading all links once: it looks for them
+ * again with each row.
+ */
+static int
+add_linked(EaSqlBuf *b, EaField *field, EaEntity *target, int from)
+{
+	int			alias = ea_sqlbuf_reserve(b);
+	int			join = ea_sqlbuf_reserve(b);
+
+	ea_sqlbuf_addf(b, " FROM %s t%d, %s t%d WHERE ", target->table, alias,
+				   field->join_table, join);
+	add_predicates(b, target, alias, EA_OP_READ);
+	ea_sqlbuf_add(b, " AND ");
+	add_join_predicates(b, field, join);
+	ea_sqlbuf_addf(b, " AND t%d.%s = t%d.%s AND t%d.%s = t%d.%s", join,
+				   field->join_near, from, field->entity->id_column, join,
+				   field->join_far, alias, target->id_column);
+	return alias;
+}
+
 int
 ea_sqlbuf_hop(EaSqlBuf *b, EaField *field, int member, int from)
 {
 	EaEntity   *target = ea_catalog_target(field, member);
 	const char *column = field->members[member].column;
 	int			alias;
-	int			join;
 
 	ea_sqlbuf_add(b, " EXISTS (SELECT 1");
+	if (field->kind == EA_MANY_TO_MANY)
+		return add_linked(b, field, target, from);
 	alias = ea_sqlbuf_from(b, target, EA_OP_READ);
-	switch (field->kind)
-	{
-		case EA_TO_ONE:
-		case EA_ONE_OF:
-			ea_sqlbuf_addf(b, " AND t%d.%s = t%d.%s", alias,
-						   target->id_column, from, column);
-			break;
-		case EA_TO_ONE_INVERSE:
-		case EA_TO_MANY:
-			ea_sqlbuf_addf(b, " AND t%d.%s = t%d.%s", alias, column, from,
-						   field->entity->id_column);
-			break;
-		case EA_MANY_TO_MANY:
-			ea_sqlbuf_add(b, " AND EXISTS (SELECT 1");
-			join = ea_sqlbuf_join_from(b, field);
-			ea_sqlbuf_addf(b, " AND t%d.%s = t%d.%s AND t%d.%s = t%d.%s)",
-						   join, field->join_near, from,
-						   field->entity->id_column, join, field->join_far,
-						   alias, target->id_column);
-			break;
-		case EA_ATTRIBUTE:
-			elog(ERROR, "an attribute leads nowhere");
-	}
+	if (field->kind == EA_TO_ONE || field->kind == EA_ONE_OF)
+		ea_sqlbuf_addf(b, " AND t%d.%s = t%d.%s", alias, target->id_column,
+					   from, column);
+	else
+		ea_sqlbuf_addf(b, " AND t%d.%s = t%d.%s", alias, column, from,
+					   field->entity->id_column);
 	return alias;
 }
 

@@ -7,7 +7,7 @@
 #	perl -It/lib t/fuzz/costliest.pl [--seconds N] [--seed N] [--by ms|rows|bytes]
 #
 # The environment is that of the TAP tests.  Prints the worst, one JSON object a
-# line; t/costs/corpus.jsonl keeps what was found, t/114_costs.t holds it.
+# line; t/costs/corpus.jsonl keeps what was found, t/113_costs.t holds it.
 
 use strict;
 use warnings;
@@ -26,6 +26,7 @@ srand $seed;
 print "seed $seed\n";
 
 my $json = JSON::PP->new->canonical->utf8;
+$ENV{ENTITYAPI_COSTS_ROWS} //= 100_000;
 my $costs = EntityApi::Test::Costs->new;
 
 # Attributes with literals, and relationships with what they lead to
@@ -89,12 +90,50 @@ sub fresh
 {
 	my $collection = any(sort keys %entities);
 
+	return { collection => 'operations', writes => [ write_of() ] } if rand() < 0.2;
 	return { collection => $collection, filter => [], sort => [], include => [], size => 100 };
+}
+
+sub id { return sprintf '01900000-0000-7%03d-8000-%012x', @_ }
+
+# Identifiers of some of the first so many
+sub identifiers
+{
+	my ($type, $kind, $n, $of) = @_;
+
+	return [ map { { type => $type, id => id($kind, 1 + ($_ * 7) % $of) } } 1 .. $n ];
+}
+
+# One write; the same for a request of its own and as an operation
+sub write_of
+{
+	my $n = any(1, 20, 100);
+
+	return any(
+		{ op => 'add', data => { type => 'tags', attributes => { name => 'made-' . int rand 1e9 } } },
+		{ op => 'update', data => { type => 'invoices', id => id(3, 1 + int rand 1000), attributes => { note => 'n' x any(1, 1000) }, relationships => { tags => { data => identifiers('tags', 8, $n, 100) } } } },
+		{ op => any(qw(add update remove)), ref => { type => 'invoices', id => id(3, 1 + int rand 1000), relationship => 'tags' }, data => identifiers('tags', 8, $n, 100) },
+		{ op => any(qw(add remove)), ref => { type => 'tags', id => id(8, 1 + int rand 100), relationship => 'invoices' }, data => identifiers('invoices', 3, 10 * $n, 100_000) },
+		{ op => 'remove', ref => { type => 'tags', id => id(8, 1 + int rand 100) } });
+}
+
+sub changed_writes
+{
+	my ($old) = @_;
+	my @writes = @{ $old->{writes} };
+
+	any(sub { push @writes, map { write_of() } 1 .. any(1, 10, 100) },
+		sub { push @writes, @writes[ 0 .. $#writes ] },
+		sub { splice @writes, rand @writes, 1 if @writes > 1 },
+		sub { @writes = shuffle @writes })->();
+	splice @writes, 1000 if @writes > 1000;
+	return { collection => 'operations', writes => \@writes };
 }
 
 sub changed
 {
 	my ($old) = @_;
+	return changed_writes($old) if $old->{writes};
 	my $new = $json->decode($json->encode($old));
 	my $c = $new->{collection};
 	my @changes = (
@@ -121,6 +160,16 @@ sub changed
 sub request
 {
 	my ($parts) = @_;
+	if (my $writes = $parts->{writes})
+	{
+		my ($only) = @$writes;
+
+		# a write of a relationship alone has an endpoint of its own
+		return { method => { add => 'POST', update => 'PATCH', remove => 'DELETE' }->{ $only->{op} },
+			target => "/$only->{ref}{type}/$only->{ref}{id}/relationships/$only->{ref}{relationship}", body => { data => $only->{data} } }
+		  if @$writes == 1 && $only->{ref} && $only->{ref}{relationship};
+		return { method => 'POST', target => '/operations', body => { 'atomic:operations' => $writes } };
+	}
 	my @query = 'page[size]=' . $parts->{size};
 
 	push @query, 'filter=' . join $parts->{joint} // ';', @{ $parts->{filter} } if @{ $parts->{filter} };
@@ -142,10 +191,11 @@ while (time < $end)
 	my $parts = @best && rand() < 0.8 ? changed((any(@best))->{parts}) : changed(fresh());
 	my $request = request($parts);
 
-	next if length $request->{target} > 8000 || $tried{ $request->{target} }++;
+	next if length $request->{target} > 8000 || length($json->encode($request)) > 1_000_000
+	  || (!$request->{body} && $tried{ $request->{target} }++);
 	my $cost = $costs->of($request);
 	$asked++;
-	if ($cost->{status} != 200 && $cost->{status} != 503)
+	if ($cost->{status} >= 300 && $cost->{status} != 503)
 	{
 		$refused++;
 		die $json->encode([ $request, $cost ]) if $cost->{status} >= 500;
@@ -153,7 +203,7 @@ while (time < $end)
 	}
 
 	# the worst of each kind of request is kept, so that not all are the same
-	my $kind = join ' ', $parts->{collection}, map { $_->[0] && @{ $parts->{ $_->[1] } } ? $_->[1] : () } [ 1, 'filter' ], [ 1, 'sort' ], [ 1, 'include' ];
+	my $kind = join ' ', $parts->{collection}, grep { @{ $parts->{$_} // [] } } qw(filter sort include);
 	my $same = first { $_->{kind} eq $kind } @best;
 	my $found = { kind => $kind, parts => $parts, request => $request, cost => $cost };
 	if (!$same)

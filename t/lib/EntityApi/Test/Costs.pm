@@ -2,7 +2,7 @@ package EntityApi::Test::Costs;
 
 =head1 NAME
 
-EntityApi::Test::Costs - what a request costs, on 100 000 rows
+EntityApi::Test::Costs - what a request costs, on many rows
 
 =head1 SYNOPSIS
 
@@ -13,7 +13,9 @@ EntityApi::Test::Costs - what a request costs, on 100 000 rows
 =head1 DESCRIPTION
 
 A cluster with examples/billing and t/costs/rows.sql, and one session that asks
-entityapi.handle() as an Accountant.  C<rows> are the rows that the tables'
+entityapi.handle() as an Accountant.  There are as many invoices as
+ENTITYAPI_COSTS_ROWS says, 5000 without it.  Other arguments of C<new> are
+settings of the session.  C<rows> of a request are the rows that the tables'
 scans have returned, with those of indexes; nothing else has an influence on
 them.
 =cut
@@ -37,7 +39,10 @@ sub new
 	my $user = $shim->user($tenant, 'ann', ['Accountant']);
 	my $rows = EntityApi::Test::slurp(EntityApi::Test::checkout() . '/t/costs/rows.sql');
 
+	my $n = $ENV{ENTITYAPI_COSTS_ROWS} // 5000;
+
 	$rows =~ s/:'tenant'/'$tenant'/g;
+	$rows =~ s/:n\b/$n/g;
 	$cluster->psql($rows);
 	$cluster->psql(<<~'SQL');
 		vacuum analyze;
@@ -72,12 +77,27 @@ sub new
 			end if;
 		end $$;
 		SQL
-	return bless { cluster => $cluster, shim => $shim, tenant => $tenant, token => $user->{accessToken},
-		set => join '', map { "set entityapi.$_ = '$settings{$_}';\n" } sort keys %settings }, $class;
+	return bless { cluster => $cluster, shim => $shim, tenant => $tenant, n => $n, token => $user->{accessToken}, set => settings(%settings) }, $class;
+}
+
+sub settings
+{
+	my (%settings) = @_;
+
+	return join '', map { "set entityapi.$_ = '$settings{$_}';\n" } sort keys %settings;
+}
+
+# The same cluster with other settings
+sub with
+{
+	my ($self, %settings) = @_;
+
+	return bless { %$self, set => settings(%settings) }, ref $self;
 }
 
 sub cluster { return $_[0]{cluster} }
 sub tenant  { return $_[0]{tenant} }
+sub n       { return $_[0]{n} }
 
 # Statement timeout in ms, 0 for none; the default is the shim's.
 sub of
@@ -86,7 +106,8 @@ sub of
 	my $atomic = $request->{target} eq '/operations';
 	my $type = 'application/vnd.api+json' . ($atomic ? ';ext="https://jsonapi.org/ext/atomic"' : '');
 	my $headers = $json->encode({ authorization => "Bearer $self->{token}", accept => $type,
-		$request->{body} ? ('content-type' => $type, 'if-match' => '*') : () });
+		$request->{body} ? ('content-type' => $type) : (),
+		$request->{method} eq 'GET' ? () : ('if-match' => '*') });
 	my $body = $request->{body} ? $self->quote($json->encode($request->{body})) : 'null';
 	my $call = 'cost(' . join(', ', $self->quote($request->{method}), $self->quote("/api/v1$request->{target}"),
 		$self->quote($headers), $body) . ')';
