@@ -40,7 +40,7 @@ for my $request (@corpus)
 my @limits = (
 	[ 'patterns', 'filter', sub { 'filter=' . join ',', map { "note=ilike='%25z$_%25'" } 1 .. $_[0] }, 8 ],
 	[ 'relationships of a filter', 'filter', sub { 'filter=' . join ',', map { "customer.city==x$_" } 1 .. $_[0] }, 32 ],
-	[ 'relationships of a sort', 'sort', sub { 'sort=' . join ',', (map { "customer.$_" } qw(name city email region active customerSince createdAt updatedAt id))[ 0 .. $_[0] - 1 ] }, 8 ]);
+	[ 'relationships of a sort', 'sort', sub { 'sort=' . join ',', (map { "customer.$_" } qw(name city email region active customerSince creditLimit id country.code))[ 0 .. $_[0] - 1 ] }, 8 ]);
 for (@limits)
 {
 	my ($name, $place, $query, $limit) = @$_;

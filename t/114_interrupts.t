@@ -95,7 +95,9 @@ subtest 'manifests' => sub {
 				permissions => { '*' => ['read'] } } }
 	} 1 .. 2000;
 
-	$cluster->psql(<<~'SQL' . 'create table manifests as select ' . $costs->quote($json->encode(\@documents)) . '::jsonb documents');
+	my $empty = EntityApi::Test->cluster;
+
+	$empty->psql(<<~'SQL' . 'create table manifests as select ' . $costs->quote($json->encode(\@documents)) . '::jsonb documents');
 		create function applied(documents jsonb, out ms float, out ended text) language plpgsql as $$
 		begin
 			begin
@@ -111,7 +113,7 @@ subtest 'manifests' => sub {
 	{
 		my $ended;
 		my $late = late(sub {
-			my ($ms, $how) = split /\|/, $cluster->psql("set statement_timeout = $timeout; select a.* from manifests, applied(documents) a");
+			my ($ms, $how) = split /\|/, $empty->psql("set statement_timeout = $timeout; select a.* from manifests, applied(documents) a");
 			$ended = $how;
 			return $ms;
 		}, $timeout);
