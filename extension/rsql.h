@@ -49,7 +49,6 @@ struct EaRsql
 	EaRsqlValue *values;
 	int			offset;			/* of the selector, for messages */
 	void	   *bound;			/* rsql_sql.c: what the selector stands for */
-	int			crossings;		/* rsql_sql.c: at the top, of all selectors */
 };
 
 typedef struct EaRsqlLimits

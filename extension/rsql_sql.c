@@ -45,13 +45,6 @@ static const struct
 	[EA_RSQL_ILIKE] = {" ILIKE ", ""},
 };
 
-/*
- * The planner makes joins of EXISTS between ANDs, which is best for a few.
- * Of many it finds no order, and their sizes are guesses upon guesses; with
- * more crossings than these each EXISTS is planned for itself.
- */
-#define MAX_PULLED 8
-
 /* Filters */
 
 static EA_NORETURN void refuse_filter(EaRequest *req, const char *why,
@@ -109,7 +102,6 @@ ea_rsql_sql_parse(EaRequest *req, EaEntity *entity, const char *filter,
 	if (tree == NULL)
 		refuse_filter(req, fault.message, fault.offset);
 	bind_tree(req, entity, tree, &crossings);
-	tree->crossings = crossings;
 	return tree;
 }
 
@@ -176,7 +168,7 @@ write_step(EaSqlBuf *b, const EaRsql *comparison, Test test,
 
 /* The result stands between ANDs and ORs as it is. */
 static void
-write_tree(EaSqlBuf *b, const EaRsql *tree, int alias, bool apart)
+write_tree(EaSqlBuf *b, const EaRsql *tree, int alias)
 {
 	Test		test = TEST_MATCH;
 	int			i;
@@ -189,8 +181,6 @@ write_tree(EaSqlBuf *b, const EaRsql *tree, int alias, bool apart)
 			test = strcmp(tree->values->text, "true") == 0 ?
 				TEST_NULL : TEST_NOT_NULL;
 		write_step(b, tree, test, tree->bound, alias);
-		if (apart && ((const EaStep *) tree->bound)->nbranches > 0)
-			ea_sqlbuf_add(b, " IS TRUE");
 		return;
 	}
 	for (i = 0; i < tree->nchildren; i++)
@@ -199,7 +189,7 @@ write_tree(EaSqlBuf *b, const EaRsql *tree, int alias, bool apart)
 			ea_sqlbuf_add(b, "(");
 		else
 			ea_sqlbuf_add(b, tree->kind == EA_RSQL_AND ? " AND " : " OR ");
-		write_tree(b, tree->children[i], alias, apart);
+		write_tree(b, tree->children[i], alias);
 	}
 	ea_sqlbuf_add(b, ")");
 }
@@ -212,7 +202,7 @@ ea_rsql_sql_where(EaSqlBuf *b, EaEntity *entity, int alias,
 	if (tree == NULL)
 		return;
 	ea_sqlbuf_add(b, " AND ");
-	write_tree(b, tree, alias, tree->crossings > MAX_PULLED);
+	write_tree(b, tree, alias);
 }
 
 static bool
