@@ -102,6 +102,7 @@ insert_one_by_one(Batch *batch, EaRowSink *sink)
 
 	for (int i = 0; i < batch->n; i++)
 	{
+		CHECK_FOR_INTERRUPTS();
 		point_at(req, batch->ops[i]);
 		ea_insert_rows(&batch->inputs[i], &batch->ids[i], 1, sink);
 	}
@@ -158,6 +159,7 @@ check_targets(Batch *batch)
 	ea_errors_check(req);
 	for (int i = 0; i < batch->n; i++)
 	{
+		CHECK_FOR_INTERRUPTS();
 		point_at(req, batch->ops[i]);
 		ea_rules_check_create(batch->inputs[i]);
 	}

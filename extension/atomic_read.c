@@ -12,6 +12,7 @@
 #include "atomic.h"
 #include "authz.h"
 #include "guc.h"
+#include "miscadmin.h"
 #include "params.h"
 #include "uuid.h"
 
@@ -277,6 +278,7 @@ read_lids(EaRequest *req, EaAtomicOps *ops)
 		EaAtomicOp *op = &ops->items[i];
 		EaLid	   *lid;
 
+		CHECK_FOR_INTERRUPTS();
 		if (op->verb != EA_ATOMIC_ADD || op->relationship != NULL ||
 			op->lid == NULL)
 			continue;
@@ -327,6 +329,7 @@ ea_atomic_read(EaRequest *req)
 	{
 		EaAtomicOp *op = &ops->items[ops->n];
 
+		CHECK_FOR_INTERRUPTS();
 		op->pointer = ea_errors_index("/atomic:operations", ops->n++);
 		op->json = item;
 		read_operation(req, op);

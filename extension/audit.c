@@ -11,6 +11,7 @@
 
 #include "access/xact.h"
 #include "audit.h"
+#include "bounds.h"
 #include "catalog.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_type.h"
@@ -34,6 +35,9 @@
 /* After a month could not be made, the next attempt waits so long. */
 #define RETRY_MS 60000
 
+/* Records between two looks at the memory that they take. */
+#define RECORDS_PER_LOOK 256
+
 static EaAudit *
 audit_of(EaRequest *req)
 {
@@ -55,6 +59,9 @@ ea_audit_note(EaRequest *req, const char *action, const char *target_type,
 	EaAudit    *audit = audit_of(req);
 	EaAuditRecord *record = palloc0(sizeof(EaAuditRecord));
 
+	/* a cascade notes one for each row */
+	if (audit->n > 0 && audit->n % RECORDS_PER_LOOK == 0)
+		ea_bounds_memory(req, NULL);
 	if (audit->n == audit->max)
 	{
 		audit->max = Max(2 * audit->max, 8);
@@ -346,14 +353,18 @@ write_many(EaAudit *audit, Oid *types, Datum *values, bool *isnull)
 	int			bounds[1] = {1};
 
 	for (int i = 0; i < audit->n; i++)
+	{
+		CHECK_FOR_INTERRUPTS();
 		own_values(audit->records[i], own + i * OWN_COLUMNS,
 				   own_null + i * OWN_COLUMNS);
+	}
 	for (int c = 0; c < OWN_COLUMNS; c++)
 	{
 		bool		is_id = own_types[c] == UUIDOID;
 
 		for (int i = 0; i < audit->n; i++)
 		{
+			CHECK_FOR_INTERRUPTS();
 			column[i] = own[i * OWN_COLUMNS + c];
 			column_null[i] = own_null[i * OWN_COLUMNS + c];
 		}

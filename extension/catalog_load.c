@@ -16,6 +16,7 @@
 
 #include "catalog_load.h"
 #include "jsonwrite.h"
+#include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/datetime.h"
 #include "uuid.h"
@@ -385,6 +386,7 @@ ea_catalog_load_entity(EaCatalog *catalog, const char *definition)
 		entity->fields = palloc0(Max(fields->count, 1) * sizeof(EaField));
 		for (EaJson *item = fields->first; item; item = item->next)
 		{
+			CHECK_FOR_INTERRUPTS();
 			load_field(entity, &entity->fields[entity->nfields], item);
 			entity->nfields++;
 		}

@@ -16,6 +16,7 @@
 #include "postgres.h"
 
 #include "around.h"
+#include "bounds.h"
 #include "catalog/pg_type.h"
 #include "delete.h"
 #include "fetch.h"
@@ -32,11 +33,15 @@
 /* How far a cascade goes from entity to entity. */
 #define MAX_CASCADE_DEPTH 64
 
+/* Ids between two looks at the memory that they take. */
+#define IDS_PER_LOOK 256
+
 typedef struct IdList
 {
 	int			n;
 	int			max;
 	Datum	   *ids;
+	EaRequest  *req;
 } IdList;
 
 static void
@@ -51,6 +56,8 @@ id_row(void *arg, TupleTableSlot *slot)
 		list->ids = list->ids == NULL ? palloc(list->max * sizeof(Datum))
 			: repalloc(list->ids, list->max * sizeof(Datum));
 	}
+	if (list->n % IDS_PER_LOOK == 0)
+		ea_bounds_memory(list->req, NULL);
 	*id = *DatumGetUUIDP(slot->tts_values[0]);
 	list->ids[list->n++] = UUIDPGetDatum(id);
 }
@@ -143,7 +150,7 @@ static void
 cascade(EaRequest *req, EaEntity *child, const char *column,
 		const Doomed *doomed, Which which)
 {
-	IdList		ids = {0};
+	IdList		ids = {.req = req};
 	Doomed		children = {child, &ids, doomed->hard || !child->soft_delete,
 	doomed->depth + 1, doomed};
 	EaSqlBuf	b;
@@ -362,7 +369,7 @@ ea_delete_resource(EaRequest *req, EaEntity *entity, const pg_uuid_t *id,
 				   const EaIfMatch *match)
 {
 	Datum		first = UUIDPGetDatum(id);
-	IdList		ids = {1, 1, &first};
+	IdList		ids = {1, 1, &first, req};
 	Doomed		doomed = {entity, &ids, !entity->soft_delete, 0, NULL};
 	bool		deferred = req->deferred != NIL;
 	EaAround	around;

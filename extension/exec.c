@@ -12,6 +12,7 @@
 #include "catalog/pg_type.h"
 #include "exec.h"
 #include "executor/spi.h"
+#include "miscadmin.h"
 #include "nodes/params.h"
 #include "pin.h"
 #include "plancache.h"
@@ -374,7 +375,10 @@ ea_exec_text_array(char *const *items, int n)
 	Datum	   *elements = palloc(Max(n, 1) * sizeof(Datum));
 
 	for (int i = 0; i < n; i++)
+	{
+		CHECK_FOR_INTERRUPTS();
 		elements[i] = CStringGetTextDatum(items[i]);
+	}
 	return PointerGetDatum(construct_array(elements, n, TEXTOID, -1, false,
 										   TYPALIGN_INT));
 }
@@ -390,6 +394,9 @@ ea_exec_array_text(Datum array, int *n)
 					  TYPALIGN_INT, &elements, &nulls, n);
 	items = palloc(Max(*n, 1) * sizeof(char *));
 	for (int i = 0; i < *n; i++)
+	{
+		CHECK_FOR_INTERRUPTS();
 		items[i] = nulls[i] ? pstrdup("") : TextDatumGetCString(elements[i]);
+	}
 	return items;
 }

@@ -133,6 +133,7 @@ ea_fetch_page(EaRequest *req, EaQuery *query, const EaListSource *source,
 										 EA_EXEC_READ);
 	EaRowSink	sink = {doc, ea_document_shape(doc, source->entity)};
 	EaRsql	   *filter = NULL;
+	EaOrder    *order;
 	EaSqlBuf	b;
 	int			alias;
 
@@ -145,13 +146,14 @@ ea_fetch_page(EaRequest *req, EaQuery *query, const EaListSource *source,
 		return;
 	}
 
+	order = ea_rsql_sql_sort(req, source->entity, query->sort, query->nsort);
 	ea_sqlbuf_init(&b, req);
 	alias = ea_sqlbuf_reserve(&b);
+	ea_rsql_sql_join(&b, order, alias);
 	ea_sqlbuf_add(&b, "SELECT ");
 	ea_document_columns(&b, sink.shape, alias);
 	ea_fetch_source(&b, source, filter, alias);
-	ea_rsql_sql_order(&b, ea_rsql_sql_sort(req, source->entity, query->sort,
-										   query->nsort), alias, 0, false);
+	ea_rsql_sql_order(&b, order, alias, 0, false);
 
 	/*
 	 * The page size is few different numbers and the planner must know it;

@@ -269,6 +269,7 @@ read_range(CursorPage *page, int number)
 	range.b = &b;
 	range.alias = ea_sqlbuf_reserve(&b);
 	range.params = palloc0(page->order->n * sizeof(int));
+	ea_rsql_sql_join(&b, page->order, range.alias);
 	ea_sqlbuf_add(&b, "SELECT ");
 	ea_document_columns(&b, page->sink.shape, range.alias);
 	add_terms(&b, page, range.alias);

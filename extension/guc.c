@@ -29,6 +29,9 @@ int			ea_guc_max_filter_length;
 int			ea_guc_max_filter_depth;
 int			ea_guc_max_filter_comparisons;
 int			ea_guc_max_filter_items;
+int			ea_guc_max_filter_patterns;
+int			ea_guc_max_filter_crossings;
+int			ea_guc_max_sort_crossings;
 int			ea_guc_max_like_length;
 int			ea_guc_max_operations;
 int			ea_guc_max_answer;
@@ -106,12 +109,17 @@ static const struct
 	&ea_guc_max_body_auth, 64 * 1024, 1024, 16 * 1024 * 1024, GUC_UNIT_BYTE},
 	{"entityapi.max_filter_comparisons", "Comparisons in one filter.",
 	&ea_guc_max_filter_comparisons, 256, 1, 10000, 0},
+	{"entityapi.max_filter_crossings",
+		"Relationships that the paths of one filter cross.",
+	&ea_guc_max_filter_crossings, 32, 1, 256, 0},
 	{"entityapi.max_filter_depth", "Nested parentheses in one filter.",
 	&ea_guc_max_filter_depth, 64, 1, 1000, 0},
 	{"entityapi.max_filter_items", "Items of one list in a filter.",
 	&ea_guc_max_filter_items, 1000, 1, 100000, 0},
 	{"entityapi.max_filter_length", "Bytes of one filter, decoded.",
 	&ea_guc_max_filter_length, 4096, 16, 1024 * 1024, GUC_UNIT_BYTE},
+	{"entityapi.max_filter_patterns", "LIKE patterns of one filter.",
+	&ea_guc_max_filter_patterns, 8, 0, 10000, 0},
 	{"entityapi.max_hashes",
 		"Password hashes at once; 0: half as many as there are processors.",
 	&ea_guc_max_hashes, 0, 0, 1024, 0},
@@ -123,7 +131,7 @@ static const struct
 	&ea_guc_max_included, 10000, 1, 1000000, 0},
 	{"entityapi.max_json_depth", "Nesting of a JSON body.",
 	&ea_guc_max_json_depth, EA_JSON_MAX_DEPTH, 8, 1000, 0},
-	{"entityapi.max_like_length", "Characters of one LIKE pattern.",
+	{"entityapi.max_like_length", "Characters of the LIKE patterns of one filter.",
 	&ea_guc_max_like_length, 256, 1, 10000, 0},
 	{"entityapi.max_linkage",
 		"Members of a to-many relationship shown inside a resource.",
@@ -135,6 +143,9 @@ static const struct
 	&ea_guc_max_operations, 1000, 1, 100000, 0},
 	{"entityapi.max_page_size", "Largest page a list may be asked for.",
 	&ea_guc_max_page_size, 100, 1, 10000, 0},
+	{"entityapi.max_sort_crossings",
+		"Relationships that the keys of one sort cross.",
+	&ea_guc_max_sort_crossings, 8, 0, 256, 0},
 	{"entityapi.max_url", "Bytes of a request target.",
 	&ea_guc_max_url, 8192, 256, 65536, GUC_UNIT_BYTE},
 	{"entityapi.online_rows",

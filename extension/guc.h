@@ -24,6 +24,9 @@ extern int	ea_guc_max_filter_length;	/* 4 KiB */
 extern int	ea_guc_max_filter_depth;	/* 64 */
 extern int	ea_guc_max_filter_comparisons;	/* 256 */
 extern int	ea_guc_max_filter_items;	/* 1000 */
+extern int	ea_guc_max_filter_patterns;
+extern int	ea_guc_max_filter_crossings;
+extern int	ea_guc_max_sort_crossings;
 extern int	ea_guc_max_like_length; /* 256 */
 extern int	ea_guc_max_operations;	/* 1000 */
 extern int	ea_guc_max_answer;	/* bytes, 64 MiB */

@@ -276,6 +276,7 @@ drop_duplicates(EaInputField *in)
 	qsort(in->targets, in->ntargets, sizeof(EaTarget), compare_targets);
 	for (int i = 0; i < in->ntargets; i++)
 	{
+		CHECK_FOR_INTERRUPTS();
 		if (i == 0 || memcmp(&in->targets[n - 1], &in->targets[i],
 							 sizeof(EaTarget)) != 0)
 			in->targets[n++] = in->targets[i];

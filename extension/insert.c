@@ -79,6 +79,7 @@ column_array(const Row *rows, int nrows, int column, Oid type)
 
 	for (int i = 0; i < nrows; i++)
 	{
+		CHECK_FOR_INTERRUPTS();
 		values[i] = rows[i].values[column];
 		isnull[i] = rows[i].isnull[column];
 	}

@@ -166,6 +166,7 @@ ea_jsonwrite_tree(StringInfo buf, const EaJson *value)
 			for (const EaJson *member = value->first; member;
 				 member = member->next)
 			{
+				CHECK_FOR_INTERRUPTS();
 				if (value->kind == EA_JSON_OBJECT)
 					ea_jsonwrite_key(buf, member->key);
 				else if (member != value->first)

@@ -10,6 +10,7 @@
 #include "postgres.h"
 
 #include "lid.h"
+#include "miscadmin.h"
 #include "uuid.h"
 
 static int
@@ -28,6 +29,7 @@ ea_lid_sort(EaLids *lids)
 	qsort(lids->items, lids->n, sizeof(EaLid), compare_lids);
 	for (int i = 1; i < lids->n; i++)
 	{
+		CHECK_FOR_INTERRUPTS();
 		if (compare_lids(&lids->items[i - 1], &lids->items[i]) == 0)
 			return Max(lids->items[i - 1].operation, lids->items[i].operation);
 	}

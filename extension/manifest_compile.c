@@ -17,6 +17,7 @@
 #include "ddl.h"
 #include "jsonwrite.h"
 #include "manifest.h"
+#include "miscadmin.h"
 
 /* In the order of EaFieldKind, and of EaOnDelete. */
 static const char *const kind_names[] =
@@ -292,6 +293,7 @@ write_references(StringInfo buf, EaDeclEntity *entity)
 	{
 		EaDeclField *field = lfirst(lc);
 
+		CHECK_FOR_INTERRUPTS();
 		ea_jsonwrite_comma(buf);
 		appendStringInfoChar(buf, '{');
 		write_string(buf, "entity", field->entity->name);
@@ -515,6 +517,7 @@ ea_manifest_documents(EaManifest *m)
 	{
 		const EaJson *json = ((EaDeclDocument *) lfirst(lc))->json;
 
+		CHECK_FOR_INTERRUPTS();
 		ea_jsonwrite_comma(&buf);
 		appendStringInfoChar(&buf, '{');
 		for (EaJson *value = json->first; value; value = value->next)

@@ -15,6 +15,7 @@
 #include "guc.h"
 #include "jsonwrite.h"
 #include "media.h"
+#include "miscadmin.h"
 #include "openapi_part.h"
 
 /* A component, as JSON with ' for "; %d is the limit, when there is one. */
@@ -395,9 +396,12 @@ write_unions(EaApi *api)
 	ea_openapi_put(api->out, api->nentities > 0 ? "'anyOf':["
 				   : "'type':'object'}");
 	for (int i = 0; i < api->nentities; i++)
+	{
+		CHECK_FOR_INTERRUPTS();
 		ea_openapi_put(api->out, "%,{'$ref':'#/components/schemas/%s'}",
 					   ea_openapi_schema(api, api->entities[i].entity, NULL,
 										 "Resource"));
+	}
 	if (api->nentities > 0)
 		ea_openapi_put(api->out, "]}");
 }

@@ -15,6 +15,7 @@
 #include "exec.h"
 #include "guc.h"
 #include "jsonwrite.h"
+#include "miscadmin.h"
 #include "openapi_part.h"
 #include "utils/builtins.h"
 #include "utils/memutils.h"
@@ -189,7 +190,10 @@ load(EaApi *api, bool fresh)
 	api->entities = palloc0(Max(list_length(definitions), 1) *
 							sizeof(EaApiEntity));
 	foreach(lc, definitions)
+	{
+		CHECK_FOR_INTERRUPTS();
 		load_entity(api, lfirst(lc));
+	}
 }
 
 /* -------- the document -------- */

@@ -264,6 +264,9 @@ ea_relate_settle(EaRequest *req)
 	if (!all && !req->strangers)
 		return;
 	foreach(lc, ea_catalog_loaded(req->catalog))
+	{
+		CHECK_FOR_INTERRUPTS();
 		keys = add_waiting_of(keys, lfirst(lc), all);
+	}
 	set_constraints(keys, "IMMEDIATE");
 }

@@ -18,6 +18,7 @@
 #include "postgres.h"
 
 #include "fmgr.h"
+#include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "nodes/pg_list.h"
 #include "utils/builtins.h"
@@ -37,6 +38,8 @@ typedef struct Parser
 	char	   *pool;			/* free room for names and values */
 	int			depth;			/* open parentheses */
 	int			ncomparisons;
+	int			npatterns;
+	int			pattern_length; /* of all of them, in characters */
 	const EaRsqlLimits *limits;
 	EaRsqlFault *fault;
 } Parser;
@@ -366,6 +369,30 @@ parse_arguments(Parser *p, EaRsql *comparison, bool list)
 	return true;
 }
 
+/*
+ * A pattern may go through the whole of a text with each of its characters,
+ * for each row, and nothing ends that before the row is done: a few of them
+ * cost more than all else that a filter can ask.
+ */
+static bool
+check_patterns(Parser *p, const EaRsql *comparison)
+{
+	const EaRsqlValue *value = comparison->values;
+
+	if (comparison->op != EA_RSQL_LIKE && comparison->op != EA_RSQL_ILIKE)
+		return true;
+	p->pattern_length += pg_mbstrlen_with_len(value->text, value->len);
+	if (++p->npatterns > p->limits->max_patterns)
+		fail(p, comparison->offset, psprintf("more than %d patterns",
+											 p->limits->max_patterns));
+	else if (p->npatterns > 1 &&
+			 p->pattern_length > p->limits->max_pattern_length)
+		fail(p, value->offset,
+			 psprintf("patterns longer than %d characters together",
+					  p->limits->max_pattern_length));
+	return p->fault->message == NULL;
+}
+
 static EaRsql *
 parse_comparison(Parser *p)
 {
@@ -381,7 +408,8 @@ parse_comparison(Parser *p)
 	}
 	if (!parse_selector(p, comparison) ||
 		!parse_operator(p, &comparison->op, &list) ||
-		!parse_arguments(p, comparison, list))
+		!parse_arguments(p, comparison, list) ||
+		!check_patterns(p, comparison))
 		return NULL;
 	return comparison;
 }
@@ -568,6 +596,8 @@ ea_rsql_limits(void)
 	limits.max_length = ea_guc_max_filter_length;
 	limits.max_depth = ea_guc_max_filter_depth;
 	limits.max_comparisons = ea_guc_max_filter_comparisons;
+	limits.max_patterns = ea_guc_max_filter_patterns;
+	limits.max_pattern_length = ea_guc_max_like_length;
 	limits.max_items = ea_guc_max_filter_items;
 	limits.max_hops = EA_RSQL_MAX_HOPS;
 	return limits;

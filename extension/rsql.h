@@ -56,6 +56,8 @@ typedef struct EaRsqlLimits
 	int			max_length;		/* bytes */
 	int			max_depth;		/* parentheses */
 	int			max_comparisons;
+	int			max_patterns;	/* comparisons with LIKE or ILIKE */
+	int			max_pattern_length; /* characters of all of them */
 	int			max_items;		/* of one list */
 	int			max_hops;		/* relationships of one path */
 } EaRsqlLimits;

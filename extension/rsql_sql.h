@@ -59,6 +59,12 @@ typedef struct EaOrder
 extern EaOrder *ea_rsql_sql_sort(EaRequest *req, EaEntity *entity,
 								 const EaSortKey *keys, int nkeys);
 
+/*
+ * Have the relation with alias t<alias>, which is written after this, joined
+ * with what the terms are read of.  Comes before all that follows.
+ */
+extern void ea_rsql_sql_join(EaSqlBuf *b, const EaOrder *order, int alias);
+
 /* Append the value of a term, for the relation with alias t<alias>. */
 extern void ea_rsql_sql_term(EaSqlBuf *b, const EaSortTerm *term, int alias);
 

@@ -3,9 +3,12 @@
  * rsql_sql_order.c
  *	  Sort keys to SQL over an entity's relation.
  *
- * A key of the row itself is its column, one through relationships a scalar
- * sub-select with the predicates of the entities it crosses.  The id closes
- * every order, so that no two rows are equal in it.
+ * A key of the row itself is its column.  One through relationships is that of
+ * a row which is joined, with the predicates of its entity: the planner may
+ * read both tables once instead of one for each row of the other.  From an
+ * inverse side on it is a scalar sub-select, as there may be several rows until
+ * the unique index has been built.  The id closes every order, so that no two
+ * rows are equal in it.
  *
  * extension/rsql_sql_order.c
  *
@@ -13,6 +16,7 @@
  */
 #include "postgres.h"
 
+#include "miscadmin.h"
 #include "rsql_sql.h"
 #include "rsql_sql_path.h"
 
@@ -21,6 +25,7 @@ typedef struct Hop
 {
 	EaField    *field;
 	int			member;
+	int			joined;			/* alias of the target, 0: it has none */
 } Hop;
 
 /* Writing the values of one sort key, which one-of paths make several. */
@@ -40,15 +45,15 @@ static void
 write_scalar(EaSqlBuf *b, const Hop *hops, int nhops, const char *column,
 			 int alias)
 {
-	const Hop  *hop = &hops[nhops - 1];
+	const Hop  *hop = nhops > 0 ? &hops[nhops - 1] : NULL;
 	EaEntity   *target;
 	const char *owner;
 	bool		inverse;
 	int			far;
 
-	if (nhops == 0)
+	if (hop == NULL || hop->joined > 0)
 	{
-		ea_sqlbuf_addf(b, "t%d.%s", alias, column);
+		ea_sqlbuf_addf(b, "t%d.%s", hop == NULL ? alias : hop->joined, column);
 		return;
 	}
 	owner = hop->field->members[hop->member].column;
@@ -63,7 +68,6 @@ write_scalar(EaSqlBuf *b, const Hop *hops, int nhops, const char *column,
 	write_scalar(b, hops, nhops - 1,
 				 inverse ? hop->field->entity->id_column : owner, alias);
 
-	/* there may be several until the unique index has been built */
 	ea_sqlbuf_add(b, inverse ? " LIMIT 1)" : ")");
 }
 
@@ -85,6 +89,7 @@ write_values(SortPath *path, const EaStep *step, int nhops)
 	{
 		path->hops[nhops].field = step->field;
 		path->hops[nhops].member = step->branches[i].member;
+		path->hops[nhops].joined = step->branches[i].joined;
 		write_values(path, step->branches[i].rest, nhops + 1);
 	}
 }
@@ -206,6 +211,32 @@ ea_rsql_sql_sort(EaRequest *req, EaEntity *entity, const EaSortKey *keys,
 	if (!by_id)
 		resolve_key(req, entity, &id, &crossings, &order->terms[order->n++]);
 	return order;
+}
+
+/* Join what a step leads to, as far as there is one row for each. */
+static void
+join_step(EaSqlBuf *b, const EaStep *step, int alias)
+{
+	check_stack_depth();
+	for (int i = 0; i < step->nbranches; i++)
+	{
+		EaBranch   *branch = &step->branches[i];
+
+		if (step->field->kind == EA_TO_ONE_INVERSE)
+			return;
+		branch->joined =
+			ea_sqlbuf_left_join(b, ea_catalog_target(step->field,
+													 branch->member), alias,
+								step->field->members[branch->member].column);
+		join_step(b, branch->rest, branch->joined);
+	}
+}
+
+void
+ea_rsql_sql_join(EaSqlBuf *b, const EaOrder *order, int alias)
+{
+	for (int i = 0; i < order->n; i++)
+		join_step(b, order->terms[i].step, alias);
 }
 
 void

@@ -27,12 +27,6 @@
 #include "guc.h"
 #include "rsql_sql_path.h"
 
-/*
- * Relationships that all paths of one filter or sort together may cross,
- * each member of a one-of counted: planning time grows with them.
- */
-#define MAX_CROSSINGS 256
-
 /* A path being resolved. */
 typedef struct Resolver
 {
@@ -237,6 +231,17 @@ check_relationship(Resolver *r, EaStep *step)
 	return step;
 }
 
+/*
+ * Relationships that all paths of one filter or sort together may cross, each
+ * member of a one-of counted: each may be a walk through a whole table.
+ */
+static int
+max_crossings(const Resolver *r)
+{
+	return r->comparison == NULL ? ea_guc_max_sort_crossings
+		: ea_guc_max_filter_crossings;
+}
+
 static EaStep *resolve_name(Resolver *r, EaEntity *entity, int depth);
 
 /* Go through a relationship, by each member that the caller can follow. */
@@ -254,7 +259,7 @@ resolve_hop(Resolver *r, EaStep *step, int depth)
 		return fail_selector(r, "cannot sort through to-many relationship "
 							 "\"%s\"", field->name);
 	step->to_many = ea_catalog_is_to_many(field);
-	step->branches = palloc(field->nmembers * sizeof(EaBranch));
+	step->branches = palloc0(field->nmembers * sizeof(EaBranch));
 	for (i = 0; i < field->nmembers; i++)
 	{
 		EaEntity   *target = ea_catalog_target(field, i);
@@ -263,7 +268,7 @@ resolve_hop(Resolver *r, EaStep *step, int depth)
 		if (!ea_catalog_shows(target, r->req->version) ||
 			!ea_authz_allows(r->req, target, EA_OP_READ))
 			continue;
-		if (++*r->crossings > MAX_CROSSINGS)
+		if (++*r->crossings > max_crossings(r))
 			return fail_selector(r, "too many relationships to follow, "
 								 "up to \"%s\"", field->name);
 		branch->member = i;

@@ -24,6 +24,8 @@ typedef struct EaBranch
 {
 	int			member;
 	EaStep	   *rest;			/* NULL: the path ends at the relationship */
+	int			joined;			/* alias of the target in the statement at
+								 * hand, 0: it has none */
 } EaBranch;
 
 struct EaStep

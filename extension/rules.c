@@ -9,6 +9,7 @@
  */
 #include "postgres.h"
 
+#include "bounds.h"
 #include "catalog/pg_type.h"
 #include "rules.h"
 #include "utils/array.h"
@@ -129,8 +130,11 @@ held_row(void *arg, TupleTableSlot *slot)
 	pg_uuid_t  *id = palloc(sizeof(pg_uuid_t));
 
 	if (held->n % HELD_STEP == 0)
+	{
+		ea_bounds_memory(held->req, NULL);
 		held->ids = held->ids == NULL ? palloc(HELD_STEP * sizeof(Datum)) :
 			repalloc(held->ids, (held->n + HELD_STEP) * sizeof(Datum));
+	}
 	*id = *DatumGetUUIDP(slot->tts_values[0]);
 	held->ids[held->n++] = UUIDPGetDatum(id);
 }
@@ -182,6 +186,7 @@ ea_rules_hold_members(EaRequest *req, EaField *owner, const pg_uuid_t *id,
 	int			alias;
 
 	memset(held, 0, sizeof(*held));
+	held->req = req;
 	held->asked = ea_rules_ask(req, entity, EA_OP_UPDATE);
 	if (!held->asked)
 		return;

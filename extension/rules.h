@@ -37,6 +37,7 @@ extern void ea_rules_check_row(EaRequest *req, EaEntity *entity,
 /* Rows of an entity that are locked and have been judged. */
 typedef struct EaRulesHeld
 {
+	EaRequest  *req;
 	bool		asked;			/* otherwise no policy has a say, nor a lock */
 	int			n;
 	Datum	   *ids;

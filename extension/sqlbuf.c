@@ -133,11 +133,10 @@ check_table(void *arg, Relation rel)
 
 /* -------- statements -------- */
 
-/* ` WHERE <predicates>` for alias t<n>: never empty, so ` AND` may follow. */
+/* The predicates for alias t<n>: never empty, so ` AND` may follow. */
 static void
 add_predicates(EaSqlBuf *b, EaEntity *entity, int alias, EaOperation op)
 {
-	ea_sqlbuf_add(b, " WHERE ");
 	if (entity->tenant_scoped)
 	{
 		ea_sqlbuf_column(b, alias, entity->tenant_column);
@@ -193,6 +192,48 @@ ea_sqlbuf_reserve(EaSqlBuf *b)
 	return b->nrelations++;
 }
 
+int
+ea_sqlbuf_left_join(EaSqlBuf *b, EaEntity *target, int from,
+					const char *column)
+{
+	EaSqlJoin  *join;
+	ListCell   *cell;
+
+	foreach(cell, b->joins)
+	{
+		join = lfirst(cell);
+		if (join->entity == target && join->from == from &&
+			strcmp(join->column, column) == 0)
+			return join->alias;
+	}
+	join = palloc(sizeof(EaSqlJoin));
+	join->entity = target;
+	join->alias = ea_sqlbuf_reserve(b);
+	join->from = from;
+	join->column = column;
+	b->joins = lappend(b->joins, join);
+	return join->alias;
+}
+
+/* What the relation just written is joined with. */
+static void
+add_joins(EaSqlBuf *b)
+{
+	ListCell   *cell;
+
+	foreach(cell, b->joins)
+	{
+		const EaSqlJoin *join = lfirst(cell);
+
+		ea_sqlbuf_addf(b, " LEFT JOIN %s t%d ON ", join->entity->table,
+					   join->alias);
+		add_predicates(b, join->entity, join->alias, EA_OP_READ);
+		ea_sqlbuf_addf(b, " AND t%d.%s = t%d.%s", join->alias,
+					   join->entity->id_column, join->from, join->column);
+	}
+	b->joins = NIL;
+}
+
 void
 ea_sqlbuf_from_as(EaSqlBuf *b, EaEntity *entity, EaOperation op, int alias)
 {
@@ -200,6 +241,9 @@ ea_sqlbuf_from_as(EaSqlBuf *b, EaEntity *entity, EaOperation op, int alias)
 	ea_sqlbuf_add(b, entity->table);
 	ea_sqlbuf_add(b, " t");
 	append_number(&b->text, alias);
+	if (b->joins != NIL)
+		add_joins(b);
+	ea_sqlbuf_add(b, " WHERE ");
 	add_predicates(b, entity, alias, op);
 }
 
@@ -226,7 +270,8 @@ ea_sqlbuf_update(EaSqlBuf *b, EaEntity *entity, const char *set,
 {
 	int			alias = written_alias(b, entity);
 
-	ea_sqlbuf_addf(b, "UPDATE %s t%d SET %s", entity->table, alias, set);
+	ea_sqlbuf_addf(b, "UPDATE %s t%d SET %s WHERE ", entity->table, alias,
+				   set);
 	add_predicates(b, entity, alias, op);
 	return alias;
 }
@@ -236,7 +281,7 @@ ea_sqlbuf_delete(EaSqlBuf *b, EaEntity *entity)
 {
 	int			alias = written_alias(b, entity);
 
-	ea_sqlbuf_addf(b, "DELETE FROM %s t%d", entity->table, alias);
+	ea_sqlbuf_addf(b, "DELETE FROM %s t%d WHERE ", entity->table, alias);
 	add_predicates(b, entity, alias, EA_OP_DELETE);
 	return alias;
 }
@@ -260,17 +305,23 @@ ea_sqlbuf_insert_row(EaSqlBuf *b, EaEntity *entity)
 		ea_sqlbuf_addf(b, "$%d, ", ea_sqlbuf_tenant(b));
 }
 
-/* The join table of a field: it has the tenant of the side it is seen from. */
+/* A join table has the tenant of the side that it is seen from. */
+static void
+add_join_predicates(EaSqlBuf *b, EaField *field, int alias)
+{
+	if (field->entity->tenant_scoped && !b->all_tenants)
+		ea_sqlbuf_addf(b, "t%d.tenant_id = $%d", alias, ea_sqlbuf_tenant(b));
+	else
+		ea_sqlbuf_add(b, "true");
+}
+
 static int
 add_join(EaSqlBuf *b, const char *verb, EaField *field)
 {
 	int			alias = b->nrelations++;
 
 	ea_sqlbuf_addf(b, "%s %s t%d WHERE ", verb, field->join_table, alias);
-	if (field->entity->tenant_scoped && !b->all_tenants)
-		ea_sqlbuf_addf(b, "t%d.tenant_id = $%d", alias, ea_sqlbuf_tenant(b));
-	else
-		ea_sqlbuf_add(b, "true");
+	add_join_predicates(b, field, alias);
 	return alias;
 }
 
@@ -298,39 +349,46 @@ ea_sqlbuf_join_insert(EaSqlBuf *b, EaField *field)
 		ea_sqlbuf_addf(b, "$%d, ", ea_sqlbuf_tenant(b));
 }
 
+/*
+ * Rows of the far side and their links to row t<from>.  Both stand side by
+ * side, since a condition on the row around that lies deeper than the WHERE of
+ * EXISTS keeps the planner from reading all links once: it looks for them
+ * again with each row.
+ */
+static int
+add_linked(EaSqlBuf *b, EaField *field, EaEntity *target, int from)
+{
+	int			alias = ea_sqlbuf_reserve(b);
+	int			join = ea_sqlbuf_reserve(b);
+
+	ea_sqlbuf_addf(b, " FROM %s t%d, %s t%d WHERE ", target->table, alias,
+				   field->join_table, join);
+	add_predicates(b, target, alias, EA_OP_READ);
+	ea_sqlbuf_add(b, " AND ");
+	add_join_predicates(b, field, join);
+	ea_sqlbuf_addf(b, " AND t%d.%s = t%d.%s AND t%d.%s = t%d.%s", join,
+				   field->join_near, from, field->entity->id_column, join,
+				   field->join_far, alias, target->id_column);
+	return alias;
+}
+
 int
 ea_sqlbuf_hop(EaSqlBuf *b, EaField *field, int member, int from)
 {
 	EaEntity   *target = ea_catalog_target(field, member);
 	const char *column = field->members[member].column;
 	int			alias;
-	int			join;
 
 	ea_sqlbuf_add(b, " EXISTS (SELECT 1");
+	if (field->kind == EA_MANY_TO_MANY)
+		return add_linked(b, field, target, from);
 	alias = ea_sqlbuf_from(b, target, EA_OP_READ);
-	switch (field->kind)
-	{
-		case EA_TO_ONE:
-		case EA_ONE_OF:
-			ea_sqlbuf_addf(b, " AND t%d.%s = t%d.%s", alias,
-						   target->id_column, from, column);
-			break;
-		case EA_TO_ONE_INVERSE:
-		case EA_TO_MANY:
-			ea_sqlbuf_addf(b, " AND t%d.%s = t%d.%s", alias, column, from,
-						   field->entity->id_column);
-			break;
-		case EA_MANY_TO_MANY:
-			ea_sqlbuf_add(b, " AND EXISTS (SELECT 1");
-			join = ea_sqlbuf_join_from(b, field);
-			ea_sqlbuf_addf(b, " AND t%d.%s = t%d.%s AND t%d.%s = t%d.%s)",
-						   join, field->join_near, from,
-						   field->entity->id_column, join, field->join_far,
-						   alias, target->id_column);
-			break;
-		case EA_ATTRIBUTE:
-			elog(ERROR, "an attribute leads nowhere");
-	}
+	if (field->kind == EA_TO_ONE || field->kind == EA_ONE_OF)
+		ea_sqlbuf_addf(b, " AND t%d.%s = t%d.%s", alias, target->id_column,
+					   from, column);
+	else
+		ea_sqlbuf_addf(b, " AND t%d.%s = t%d.%s", alias, column, from,
+					   field->entity->id_column);
 	return alias;
 }
 

@@ -21,6 +21,15 @@
 #include "count.h"
 #include "exec.h"
 
+/* A row that another one refers to, or none. */
+typedef struct EaSqlJoin
+{
+	EaEntity   *entity;
+	int			alias;
+	int			from;			/* the alias that refers to it, */
+	const char *column;			/* by this column */
+} EaSqlJoin;
+
 typedef struct EaSqlBuf
 {
 	EaRequest  *req;
@@ -34,6 +43,7 @@ typedef struct EaSqlBuf
 	int			maxreads;
 	Oid		   *reads;			/* and their types */
 	int			nrelations;		/* next alias */
+	List	   *joins;			/* EaSqlJoin, for the next relation */
 	int			tenant_param;	/* number of the tenant parameter, 0: none */
 	bool		deleted_too;	/* soft-deleted rows are not left out */
 	bool		all_tenants;	/* of join tables only: links to a global row */
@@ -90,6 +100,16 @@ extern int	ea_sqlbuf_from(EaSqlBuf *b, EaEntity *entity, EaOperation op);
 extern int	ea_sqlbuf_reserve(EaSqlBuf *b);
 extern void ea_sqlbuf_from_as(EaSqlBuf *b, EaEntity *entity, EaOperation op,
 							  int alias);
+
+/*
+ * The relation that is written next is followed by ` LEFT JOIN <target> t<n>
+ * ON <predicates> AND t<n>.id = t<from>.<column>`: what a to-one refers to if
+ * the caller may read it, else nulls.  Asked for again, it is the same one.
+ * Returns n.
+ */
+extern int	ea_sqlbuf_left_join(EaSqlBuf *b, EaEntity *target, int from,
+								const char *column);
+
 extern int	ea_sqlbuf_update(EaSqlBuf *b, EaEntity *entity, const char *set,
 							 EaOperation op);
 extern int	ea_sqlbuf_delete(EaSqlBuf *b, EaEntity *entity);

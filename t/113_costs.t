@@ -1,0 +1,53 @@
+# What the costliest requests visit: each row that t/costs/rows.sql makes a
+# number of times that does not grow with them, told by "rows" in
+# t/costs/corpus.jsonl for each invoice that there is.  t/fuzz/costliest.pl looks
+# for others.  What would cost more is refused, at its place.
+#
+# ENTITYAPI_COSTS_ROWS chooses how many invoices there are (5000).
+
+use strict;
+use warnings;
+
+use JSON::PP ();
+use Test::More;
+
+use EntityApi::Test::Costs;
+
+my $costs = EntityApi::Test::Costs->new;
+my @corpus = map { JSON::PP::decode_json($_) } split /\n/, EntityApi::Test::slurp(EntityApi::Test::checkout() . '/t/costs/corpus.jsonl');
+
+for my $request (@corpus)
+{
+	my $name = "$request->{method} " . substr $request->{target}, 0, 100;
+	my $cost = $costs->of($request, 60_000);
+	my $text = join ' ', map { "$_=" . ($cost->{$_} // '-') } qw(status ms cpu rows bytes code place);
+
+	note("$name: $text");
+	if ($request->{code})
+	{
+		is($cost->{status}, 400, "$name: refused");
+		is($cost->{code}, $request->{code}, "$name: its code");
+		is($cost->{place}, $request->{place}, "$name: its place");
+		cmp_ok($cost->{rows}, '<', 100, "$name: before anything is read");
+		next;
+	}
+	is($cost->{status}, 200, "$name: answered");
+	cmp_ok($cost->{rows}, '<=', $request->{rows} * $costs->n, "$name: rows visited");
+	cmp_ok($cost->{bytes}, '<=', 64 * 1024 * 1024, "$name: bytes");
+}
+
+# The limits themselves, each one below what is refused
+my @limits = (
+	[ 'patterns', 'filter', sub { 'filter=' . join ',', map { "note=ilike='%25z$_%25'" } 1 .. $_[0] }, 8 ],
+	[ 'relationships of a filter', 'filter', sub { 'filter=' . join ',', map { "customer.city==x$_" } 1 .. $_[0] }, 32 ],
+	[ 'relationships of a sort', 'sort', sub { 'sort=' . join ',', (map { "customer.$_" } qw(name city email region active customerSince creditLimit id country.code))[ 0 .. $_[0] - 1 ] }, 8 ]);
+for (@limits)
+{
+	my ($name, $place, $query, $limit) = @$_;
+	my $refused = $costs->of({ method => 'GET', target => '/invoices?' . $query->($limit + 1) });
+
+	is($costs->of({ method => 'GET', target => '/invoices?' . $query->($limit) }, 60_000)->{status}, 200, "$limit $name");
+	is($refused->{status}, 400, "more $name");
+	is($refused->{place}, $place, "more $name: the place");
+}
+done_testing;
