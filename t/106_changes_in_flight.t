@@ -77,6 +77,7 @@ sub application
 $cluster->psql(<<'SQL');
 create role mallory;
 create schema sales authorization entityapi_owner;
+grant usage on schema sales to entityapi_reader;
 create table sales.old (tenant_id uuid not null, id uuid not null, title varchar(50) default 'title', size int4, word text, number int4,
 	public varchar(50), secret varchar(50), primary key (tenant_id, id));
 alter table sales.old owner to entityapi_owner;
@@ -84,7 +85,7 @@ SQL
 
 my %state = map { $_ => 0 } qw(size names words old_size old_names old_words);
 my $applied = $cluster->try_psql(application(\%state));
-is($applied->{status}, 0, 'applied') or BAIL_OUT($applied->{err});
+is($applied->{status}, 0, 'applied') or diag($applied->{err}), BAIL_OUT('nothing to test');
 my $shim = EntityApi::Test->shim($cluster, pool_size => CLIENTS + 1, sweep_interval_ms => 100);
 my $root = $shim->superadmin;
 my $tenant = $shim->tenant('acme')->{id};
@@ -99,7 +100,6 @@ select '$tenant', ('01980000-0000-7000-8000-' || lpad(i::text, 12, '0'))::uuid, 
 from generate_series(1, 20) i;
 insert into sales.old (tenant_id, id, size, word, number, public, secret)
 select '$tenant', ('01980000-0000-7000-8000-' || lpad(i::text, 12, '0'))::uuid, 777, 'hello', 123456, 'PUBLIC', 'SECRET' from generate_series(1, 20) i;
-grant usage on schema sales to entityapi_reader;
 create role reader login in role entityapi_reader;
 select entityapi.map_role('reader', 'vera');
 SQL
@@ -128,7 +128,8 @@ sub attributes_of
 {
 	my ($document) = @_;
 
-	return map { $_->{attributes} // () } map { ref eq 'ARRAY' ? @$_ : $_ // () } $document->{data}, $document->{included};
+	# those that clients make are not filled
+	return map { $_->{attributes} // () } grep { ($_->{id} // '') =~ /^01980000/ } map { ref eq 'ARRAY' ? @$_ : $_ // () } $document->{data}, $document->{included};
 }
 
 # Statuses that are in order: 400 and 403 where a field may not be the viewer's
@@ -179,8 +180,10 @@ sub faults
 
 	push @faults, grep { defined } map { is_right($_) } attributes_of($answer->{json});
 	push @faults, "found: $answer->{body}" if $target =~ /SECRET/ && @{ $answer->{json}{data} };
+
+	# beyond a cursor there is nothing if the values have moved before it
 	push @faults, "a row is missing: $answer->{body}"
-	  if ref $answer->{json}{data} eq 'ARRAY' && $target !~ /SECRET/ && !@{ $answer->{json}{data} };
+	  if $target !~ /^.api/ && ref $answer->{json}{data} eq 'ARRAY' && $target !~ /SECRET/ && !@{ $answer->{json}{data} };
 	push @faults, "members are missing: $answer->{body}" if $target =~ /include/ && @{ $answer->{json}{included} // [] } < 20;
 	push @faults, "total: $answer->{body}" if $target =~ /totals/ && ($answer->{json}{meta}{page}{totalElements} // 20) < 20;
 	return @faults;
@@ -402,7 +405,7 @@ sub play
 	is_deeply(\%records, { map { $_ => $statuses{$_} // 0 } keys %records }, "$name: a record of each write, and no other")
 	  unless $statuses{0};
 	is($cluster->psql(<<'SQL'), '', "$name: no other value in the records, either");
-select string_agg(distinct changes::text, ', ') from entityapi.audit, jsonb_each(changes) c, jsonb_array_elements_text(c.value) v
+select string_agg(distinct changes::text, ', ') from entityapi.audit, json_each(changes) c, json_array_elements_text(c.value) v
 where target_type in ('docs', 'olds') and c.key <> 'folder' and v.value is not null
 and v.value !~ '^(777(\.00)?|hello|123456|PUBLIC|SECRET|title|new)$'
 SQL
@@ -423,12 +426,13 @@ play('by hand as well', $third, 1);
 $cluster->psql("alter system set shared_preload_libraries = 'pg_stat_statements'");
 $cluster->restart;
 $cluster->psql('create extension pg_stat_statements');
-EntityApi::Test::wait_until(sub { $vera->call(GET => "/docs/$doc")->{status} == 200 });
+$cluster->set('pg_stat_statements.track' => 'all');
+EntityApi::Test::wait_until(30, sub { $vera->call(GET => "/docs/$doc")->{status} == 200 });
 play('with hooks of others', $third, 1);
 cmp_ok($cluster->psql(q{select count(*) from pg_stat_statements where query ~ 'app\.doc t0'}), '>', 5, 'which saw the statements');
 
 # No row of a tenant that has ended stays
-ok(EntityApi::Test::wait_until(sub {
+ok(EntityApi::Test::wait_until(30, sub {
 	$cluster->psql(q{select (select count(*) from app.doc d where not exists (select from entityapi.tenant t where t.id = d.tenant_id and t.status = 'ACTIVE'))
 		+ (select count(*) from sales.old d where not exists (select from entityapi.tenant t where t.id = d.tenant_id and t.status = 'ACTIVE'))}) == 0;
 }), 'tenants that ended leave nothing');
