@@ -96,6 +96,17 @@ sub requests
 
 sub logged { return substr EntityApi::Test::slurp($cluster->log), $_[0] }
 
+# A failure on our side, and not one word of why
+sub is_plain
+{
+	my ($answer) = @_;
+	my @errors = @{ $answer->{json}{errors} };
+	my $id = delete $errors[0]{id};
+
+	return @errors == 1 && $id eq $answer->{headers}{'x-request-id'} &&
+	  eq_hash($errors[0], { status => '500', code => 'INTERNAL_ERROR', title => 'Internal error', detail => 'The request failed for a reason on our side.' });
+}
+
 # --- types --------------------------------------------------------------------
 
 # Each column with what it is altered to, and back
@@ -137,8 +148,7 @@ for my $case (@alterations)
 		my $about = "$request->[1]" =~ m{^/tags} ? 200 : 500;
 
 		push @wrong, "@$request[0, 1]: $answer->{status} $answer->{body}"
-		  if $answer->{status} != $about || ($about == 500 && ($answer->{json}{errors}[0]{code} // '') ne 'INTERNAL_ERROR') ||
-			$answer->{body} =~ /\b\Q$column\E\b|ERROR:|SQLSTATE|does not exist|cannot|app\.|type /;
+		  if $answer->{status} != $about || ($about == 500 && !is_plain($answer));
 	}
 	is(crashes(), 0, "$name: nothing crashes") or BAIL_OUT('the cluster crashed');
 	is("@wrong", '', "$name: nothing is told or done");

@@ -321,7 +321,7 @@ sub anew
 	my ($table) = @_;
 	my ($schema, $name) = split /\./, $table;
 
-	return "begin; create table $schema.copy (like $table including all); insert into $schema.copy select * from $table; drop table $table cascade;"
+	return "begin; lock table $table; create table $schema.copy (like $table including all); insert into $schema.copy select * from $table; drop table $table cascade;"
 	  . " alter table $schema.copy rename to $name; alter table $table owner to entityapi_owner; commit;\n";
 }
 
