@@ -202,6 +202,10 @@ type_fault(const EaDdlColumn *column, Oid type, int32 typmod)
 			return psprintf("is %s and must be numeric(%d,%d)", is,
 							column->precision, column->scale);
 	}
+	if (id == EA_TYPE_DATETIME && typmod >= 0 &&
+		typmod < MAX_TIMESTAMP_PRECISION)
+		return psprintf("is %s, which rounds, and must be %s", is,
+						format_type_be(base));
 	return NULL;
 }
 

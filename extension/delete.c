@@ -183,6 +183,7 @@ set_null(EaRequest *req, EaField *field, const char *column,
 		 const Doomed *doomed, Which which)
 {
 	EaEntity   *child = field->entity;
+	EaWriteOwners *owners = NULL;
 	StringInfoData set;
 	EaSqlBuf	b;
 	int			alias;
@@ -192,7 +193,8 @@ set_null(EaRequest *req, EaField *field, const char *column,
 		alias = ea_write_audit_owners(&b, req, field, EA_OP_DELETE,
 									  which != VISIBLE);
 		add_referring(&b, child, alias, column, doomed, which);
-		if (ea_write_audit_run_owners(&b, field, NULL, NULL) == 0)
+		owners = ea_write_audit_hold_owners(&b, field);
+		if (owners == NULL)
 			return;
 	}
 	req->writing = child;
@@ -203,7 +205,7 @@ set_null(EaRequest *req, EaField *field, const char *column,
 	ea_relate_touch(&b, &set, child);
 	alias = ea_sqlbuf_update(&b, child, set.data, EA_OP_DELETE);
 	add_referring(&b, child, alias, column, doomed, which);
-	ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, NULL, NULL);
+	ea_write_audit_run_owners(&b, alias, owners, NULL, NULL, NULL);
 }
 
 static EA_NORETURN void refuse(EaRequest *req) EA_NORETURN_END;

@@ -72,7 +72,8 @@ ea_exec_tell(const char *fmt,...)
 static bool
 is_of(Oid type, Oid wanted)
 {
-	if (type == wanted)
+	/* most are; only a domain has to be looked up */
+	if (type == wanted || (type == VARCHAROID && wanted == TEXTOID))
 		return true;
 	type = getBaseType(type);
 	return type == wanted || (type == VARCHAROID && wanted == TEXTOID);

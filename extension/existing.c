@@ -20,6 +20,7 @@
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
+#include "utils/timestamp.h"
 
 /* A column as a statement takes it to be. */
 typedef struct Wanted
@@ -36,15 +37,24 @@ typedef struct Wanted
 static bool
 holds_values(const EaField *field, Oid type, int32 typmod)
 {
-	if (field == NULL || typmod < (int32) VARHDRSZ)
+	int32		most = typmod - VARHDRSZ;
+
+	if (field == NULL)
 		return true;
-	typmod -= VARHDRSZ;
-	if (type == NUMERICOID)
-		return ((typmod >> 16) & 0xffff) >= field->precision &&
-			((typmod & 0x7ff) ^ 1024) - 1024 == field->scale;
-	if (type == VARCHAROID)
-		return typmod >= field->max_length;
-	return true;
+	switch (type)
+	{
+		case NUMERICOID:
+			return typmod >= 0 &&
+				((most >> 16) & 0xffff) >= field->precision &&
+				((most & 0x7ff) ^ 1024) - 1024 == field->scale;
+		case VARCHAROID:
+			return typmod < 0 || (field->type->id == EA_TYPE_STRING &&
+								  most >= field->max_length);
+		case TIMESTAMPTZOID:
+			return typmod < 0 || typmod >= MAX_TIMESTAMP_PRECISION;
+		default:
+			return true;
+	}
 }
 
 static bool

@@ -123,7 +123,7 @@ hold_joined(EaRequest *req, EaField *field, const pg_uuid_t *id,
 
 static void
 join_add(EaRequest *req, EaField *field, const pg_uuid_t *id,
-		 const EaTarget *targets, int n)
+		 const EaTarget *targets, int n, EaWriteMoved *moved)
 {
 	EaRulesHeld held;
 	EaSqlBuf	b;
@@ -142,13 +142,15 @@ join_add(EaRequest *req, EaField *field, const pg_uuid_t *id,
 					held.asked ? ea_rules_held_array(&held)
 					: target_array(targets, n), false);
 	ea_sqlbuf_add(&b, ") ON CONFLICT DO NOTHING");
-	ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, NULL, NULL);
+	ea_write_audit_run_links(&b, field->join_far,
+							 moved == NULL ? NULL : &moved->added);
 }
 
 /* Delete the links to the targets, or to all others. */
 static void
 join_remove(EaRequest *req, EaField *field, const pg_uuid_t *id,
-			const EaTarget *targets, int n, const char *which)
+			const EaTarget *targets, int n, const char *which,
+			EaWriteMoved *moved)
 {
 	EaRulesHeld held;
 	EaSqlBuf	b;
@@ -177,7 +179,8 @@ join_remove(EaRequest *req, EaField *field, const pg_uuid_t *id,
 					   ea_catalog_target(field, 0)->id_column, alias,
 					   field->join_far);
 	}
-	ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, NULL, NULL);
+	ea_write_audit_run_links(&b, field->join_far,
+							 moved == NULL ? NULL : &moved->removed);
 }
 
 /* -------- columns of the target -------- */
@@ -202,12 +205,13 @@ add_targets(EaSqlBuf *b, int alias, void *arg)
  */
 static void
 inverse_add(EaRequest *req, EaField *field, const pg_uuid_t *id,
-			const EaTarget *targets, int n)
+			const EaTarget *targets, int n, EaWriteMoved *moved)
 {
 	EaEntity   *target = ea_catalog_target(field, 0);
 	EaField    *owner = ea_relate_owner(field);
 	const char *column = field->members[0].column;
 	Members		members = {field, id, targets, n};
+	EaWriteOwners *owners = NULL;
 	EaRulesHeld held;
 	StringInfoData set;
 	EaSqlBuf	b;
@@ -220,12 +224,13 @@ inverse_add(EaRequest *req, EaField *field, const pg_uuid_t *id,
 						  &members, &held);
 	if (ea_rules_none_held(&held))
 		return;
-	if (ea_audit_entities(req))
+	if (moved != NULL)
 	{
 		alias = ea_write_audit_owners(&b, req, owner, EA_OP_UPDATE, false);
 		add_targets(&b, alias, &members);
 		ea_rules_only_held(&b, alias, target->id_column, &held);
-		if (ea_write_audit_run_owners(&b, owner, field->entity->type, id) == 0)
+		owners = ea_write_audit_hold_owners(&b, owner);
+		if (owners == NULL)
 			return;
 	}
 	writing(req, target);
@@ -245,7 +250,9 @@ inverse_add(EaRequest *req, EaField *field, const pg_uuid_t *id,
 	ea_sqlbuf_addf(&b, ") AND t%d.%s IS DISTINCT FROM $%d", alias, column,
 				   param);
 	ea_rules_only_held(&b, alias, target->id_column, &held);
-	ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, NULL, NULL);
+	ea_write_audit_only_owners(&b, alias, owners);
+	ea_write_audit_run_owners(&b, alias, owners, field->entity->type, id,
+							  moved == NULL ? NULL : &moved->added);
 }
 
 static void
@@ -273,11 +280,12 @@ add_leaving(EaSqlBuf *b, int alias, void *arg)
 static void
 inverse_remove(EaRequest *req, EaField *field, const pg_uuid_t *id,
 			   const EaTarget *targets, int n, const char *which,
-			   const char *pointer)
+			   const char *pointer, EaWriteMoved *moved)
 {
 	EaEntity   *target = ea_catalog_target(field, 0);
 	EaField    *owner = ea_relate_owner(field);
 	Members		members = {field, id, targets, n, which};
+	EaWriteOwners *owners = NULL;
 	EaRulesHeld held;
 	StringInfoData set;
 	EaSqlBuf	b;
@@ -300,14 +308,13 @@ inverse_remove(EaRequest *req, EaField *field, const pg_uuid_t *id,
 						  &members, &held);
 	if (ea_rules_none_held(&held))
 		return;
-	if (ea_audit_entities(req))
+	if (moved != NULL)
 	{
-		alias = ea_write_audit_owners(&b, req, ea_relate_owner(field),
-									  EA_OP_UPDATE, false);
+		alias = ea_write_audit_owners(&b, req, owner, EA_OP_UPDATE, false);
 		add_members(&b, field, alias, id, targets, n, which);
 		ea_rules_only_held(&b, alias, target->id_column, &held);
-		if (ea_write_audit_run_owners(&b, ea_relate_owner(field), NULL,
-									  NULL) == 0)
+		owners = ea_write_audit_hold_owners(&b, owner);
+		if (owners == NULL)
 			return;
 		ea_sqlbuf_init(&b, req);
 	}
@@ -318,41 +325,69 @@ inverse_remove(EaRequest *req, EaField *field, const pg_uuid_t *id,
 	alias = ea_sqlbuf_update(&b, target, set.data, EA_OP_UPDATE);
 	add_members(&b, field, alias, id, targets, n, which);
 	ea_rules_only_held(&b, alias, target->id_column, &held);
-	ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, NULL, NULL);
+	ea_write_audit_only_owners(&b, alias, owners);
+	ea_write_audit_run_owners(&b, alias, owners, NULL, NULL,
+							  moved == NULL ? NULL : &moved->removed);
 }
 
 static void
 take_out(EaRequest *req, EaField *field, const pg_uuid_t *id,
 		 const EaTarget *targets, int n, const char *which,
-		 const char *pointer)
+		 const char *pointer, EaWriteMoved *moved)
 {
 	if (field->kind == EA_MANY_TO_MANY)
-		join_remove(req, field, id, targets, n, which);
+		join_remove(req, field, id, targets, n, which, moved);
 	else
-		inverse_remove(req, field, id, targets, n, which, pointer);
+		inverse_remove(req, field, id, targets, n, which, pointer, moved);
+}
+
+static void
+put_in(EaRequest *req, EaField *field, const pg_uuid_t *id,
+	   const EaTarget *targets, int n, EaWriteMoved *moved)
+{
+	if (field->kind == EA_MANY_TO_MANY)
+		join_add(req, field, id, targets, n, moved);
+	else
+		inverse_add(req, field, id, targets, n, moved);
+}
+
+void
+ea_relate_first(EaRequest *req, EaField *field, const pg_uuid_t *id,
+				const EaTarget *targets, int n)
+{
+	EaWriteMoved *moved = ea_write_audit_moved(req);
+
+	put_in(req, field, id, targets, n, moved);
+	ea_write_audit_links(req, field, id, EA_LINKS_FIRST, moved);
 }
 
 void
 ea_relate_replace(EaRequest *req, EaField *field, const pg_uuid_t *id,
 				  const EaTarget *targets, int n, const char *pointer)
 {
-	take_out(req, field, id, targets, n, "<> ALL", pointer);
-	ea_relate_add(req, field, id, targets, n);
+	EaWriteMoved *moved = ea_write_audit_moved(req);
+
+	take_out(req, field, id, targets, n, "<> ALL", pointer, moved);
+	put_in(req, field, id, targets, n, moved);
+	ea_write_audit_links(req, field, id, EA_LINKS_REPLACE, moved);
 }
 
 void
 ea_relate_remove(EaRequest *req, EaField *field, const pg_uuid_t *id,
 				 const EaTarget *targets, int n, const char *pointer)
 {
-	take_out(req, field, id, targets, n, "= ANY", pointer);
+	EaWriteMoved *moved = ea_write_audit_moved(req);
+
+	take_out(req, field, id, targets, n, "= ANY", pointer, moved);
+	ea_write_audit_links(req, field, id, EA_LINKS_REMOVE, moved);
 }
 
 void
 ea_relate_add(EaRequest *req, EaField *field, const pg_uuid_t *id,
 			  const EaTarget *targets, int n)
 {
-	if (field->kind == EA_MANY_TO_MANY)
-		join_add(req, field, id, targets, n);
-	else
-		inverse_add(req, field, id, targets, n);
+	EaWriteMoved *moved = ea_write_audit_moved(req);
+
+	put_in(req, field, id, targets, n, moved);
+	ea_write_audit_links(req, field, id, EA_LINKS_ADD, moved);
 }

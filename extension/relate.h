@@ -25,7 +25,16 @@ extern void ea_relate_replace(EaRequest *req, EaField *field,
 							  const pg_uuid_t *id, const EaTarget *targets,
 							  int n, const char *pointer);
 
-/* Add the targets to the members; those already there stay. */
+/*
+ * All of these tell the open record, if there is one, which members there were
+ * and are.
+ *
+ * Add the targets to the members; those already there stay.  "first": a new
+ * resource has had none.
+ */
+extern void ea_relate_first(EaRequest *req, EaField *field,
+							const pg_uuid_t *id, const EaTarget *targets,
+							int n);
 extern void ea_relate_add(EaRequest *req, EaField *field,
 						  const pg_uuid_t *id, const EaTarget *targets,
 						  int n);

@@ -197,17 +197,10 @@ change_members(EaRequest *req, EaRelationshipVerb verb,
 		[EA_RELATIONSHIP_REPLACE] = EA_AUDIT_RELATIONSHIP_REPLACE,
 		[EA_RELATIONSHIP_REMOVE] = EA_AUDIT_RELATIONSHIP_REMOVE
 	};
-	static const EaWriteLinks links[] = {
-		[EA_RELATIONSHIP_ADD] = EA_LINKS_ADD,
-		[EA_RELATIONSHIP_REPLACE] = EA_LINKS_REPLACE,
-		[EA_RELATIONSHIP_REMOVE] = EA_LINKS_REMOVE
-	};
 	EaField    *field = req->field;
 
 	if (ea_audit_entities(req))
 		ea_audit_open(req, actions[verb], req->entity->type, id);
-	ea_write_audit_links(req, field, id, links[verb], in->targets,
-						 in->ntargets);
 	switch (verb)
 	{
 		case EA_RELATIONSHIP_ADD:

@@ -56,9 +56,11 @@ append_number(StringInfo text, int number)
 void
 ea_sqlbuf_column(EaSqlBuf *b, int alias, const char *column)
 {
-	appendStringInfoChar(&b->text, 't');
-	append_number(&b->text, alias);
-	appendStringInfoChar(&b->text, '.');
+	char		qualifier[MAXINT8LEN + 3] = "t";
+	int			len = 1 + pg_ltoa(alias, qualifier + 1);
+
+	qualifier[len++] = '.';
+	appendBinaryStringInfo(&b->text, qualifier, len);
 	appendStringInfoString(&b->text, column);
 }
 

@@ -128,11 +128,8 @@ write_elsewhere(EaInput *input, const pg_uuid_t *id)
 			field->kind == EA_TO_ONE || field->kind == EA_ONE_OF)
 			continue;
 		back = back || reaches_back(field);
-		ea_write_audit_links(input->req, field, id,
-							 input->op == EA_OP_CREATE ? EA_LINKS_FIRST
-							 : EA_LINKS_REPLACE, in->targets, in->ntargets);
 		if (input->op == EA_OP_CREATE)
-			ea_relate_add(input->req, field, id, in->targets, in->ntargets);
+			ea_relate_first(input->req, field, id, in->targets, in->ntargets);
 		else
 			ea_relate_replace(input->req, field, id, in->targets,
 							  in->ntargets, in->pointer);

@@ -15,6 +15,7 @@
 #include "fmgr.h"
 #include "jsonwrite.h"
 #include "miscadmin.h"
+#include "utils/array.h"
 #include "utils/datum.h"
 #include "utils/fmgrprotos.h"
 #include "utils/lsyscache.h"
@@ -319,27 +320,89 @@ ea_write_audit_deleted_row(void *arg, TupleTableSlot *slot)
 	}
 }
 
+/* -------- lists of ids -------- */
+
+static void
+add_id(EaWriteIds *list, const pg_uuid_t *id)
+{
+	if (list->n == list->max)
+	{
+		list->max = Max(2 * list->max, 16);
+		list->ids = list->ids == NULL
+			? palloc(list->max * sizeof(pg_uuid_t))
+			: repalloc(list->ids, list->max * sizeof(pg_uuid_t));
+	}
+	list->ids[list->n++] = *id;
+}
+
+static void
+id_row(void *arg, TupleTableSlot *slot)
+{
+	add_id(arg, DatumGetUUIDP(slot->tts_values[0]));
+}
+
+static int
+compare_ids(const void *a, const void *b)
+{
+	return memcmp(a, b, sizeof(pg_uuid_t));
+}
+
+static bool
+has_id(const EaWriteIds *list, const pg_uuid_t *id)
+{
+	return list->n > 0 &&
+		bsearch(id, list->ids, list->n, sizeof(pg_uuid_t),
+				compare_ids) != NULL;
+}
+
+static void
+sort_ids(EaWriteIds *list)
+{
+	if (list->n > 1)
+		qsort(list->ids, list->n, sizeof(pg_uuid_t), compare_ids);
+}
+
+EaWriteMoved *
+ea_write_audit_moved(EaRequest *req)
+{
+	return ea_audit_entities(req) ? palloc0(sizeof(EaWriteMoved)) : NULL;
+}
+
 /* -------- columns of other rows -------- */
 
-typedef struct OwnerRows
+typedef struct OwnerRow
 {
-	EaRequest  *req;
+	pg_uuid_t	id;				/* must be first, as lists are sorted by it */
+	const char *before;
+	bool		changed;
+} OwnerRow;
+
+struct EaWriteOwners
+{
 	EaField    *owner;
-	const char *after;
-} OwnerRows;
+	int			n;
+	int			max;
+	OwnerRow   *rows;
+};
 
 static void
 owner_row(void *arg, TupleTableSlot *slot)
 {
-	OwnerRows  *rows = arg;
-	EaAuditRecord *record;
+	EaWriteOwners *owners = arg;
+	OwnerRow   *row;
 	int			column = 1;
 
-	record = ea_audit_note(rows->req, EA_AUDIT_ENTITY_UPDATE,
-						   rows->owner->entity->type,
-						   DatumGetUUIDP(slot->tts_values[0]));
-	ea_audit_change(record, rows->owner->name,
-					stored_json(rows->owner, slot, &column), rows->after);
+	if (owners->n == owners->max)
+	{
+		owners->max = Max(2 * owners->max, 16);
+		owners->rows = owners->rows == NULL
+			? palloc(owners->max * sizeof(OwnerRow))
+			: repalloc(owners->rows, owners->max * sizeof(OwnerRow));
+	}
+	row = &owners->rows[owners->n++];
+	row->id = *DatumGetUUIDP(slot->tts_values[0]);
+	row->before = stored_json(owners->owner, slot, &column);
+	row->changed = false;
 }
 
 int
@@ -354,79 +417,113 @@ ea_write_audit_owners(EaSqlBuf *b, EaRequest *req, EaField *owner,
 	return ea_sqlbuf_from(b, owner->entity, op);
 }
 
-uint64
-ea_write_audit_run_owners(EaSqlBuf *b, EaField *owner, const char *after_type,
-						  const pg_uuid_t *after)
+EaWriteOwners *
+ea_write_audit_hold_owners(EaSqlBuf *b, EaField *owner)
 {
-	OwnerRows	rows = {b->req, owner, "null"};
+	EaWriteOwners *owners = palloc0(sizeof(EaWriteOwners));
 
-	if (after != NULL)
-	{
-		StringInfoData buf;
-
-		initStringInfo(&buf);
-		write_identifier(&buf, after_type, after);
-		rows.after = buf.data;
-	}
+	owners->owner = owner;
 	ea_sqlbuf_add(b, " FOR NO KEY UPDATE");
-	return ea_sqlbuf_run(b, EA_EXEC_WRITE, true, owner_row, &rows);
+	if (ea_sqlbuf_run(b, EA_EXEC_WRITE, true, owner_row, owners) == 0)
+		return NULL;
+	qsort(owners->rows, owners->n, sizeof(OwnerRow), compare_ids);
+	return owners;
+}
+
+void
+ea_write_audit_only_owners(EaSqlBuf *b, int alias,
+						   const EaWriteOwners *owners)
+{
+	Datum	   *ids;
+
+	if (owners == NULL)
+		return;
+	ids = palloc(owners->n * sizeof(Datum));
+	for (int i = 0; i < owners->n; i++)
+		ids[i] = UUIDPGetDatum(&owners->rows[i].id);
+	ea_sqlbuf_addf(b, " AND t%d.%s = ANY (", alias,
+				   owners->owner->entity->id_column);
+	ea_sqlbuf_value(b, UUIDARRAYOID,
+					PointerGetDatum(construct_array(ids, owners->n, UUIDOID,
+													UUID_LEN, false,
+													TYPALIGN_CHAR)), false);
+	ea_sqlbuf_add(b, ")");
+}
+
+static void
+changed_row(void *arg, TupleTableSlot *slot)
+{
+	EaWriteOwners *owners = arg;
+	OwnerRow   *row = bsearch(DatumGetUUIDP(slot->tts_values[0]),
+							  owners->rows, owners->n, sizeof(OwnerRow),
+							  compare_ids);
+
+	if (row == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
+				 errmsg("a row came to refer to a resource while references to it were changed")));
+	row->changed = true;
+}
+
+void
+ea_write_audit_run_owners(EaSqlBuf *b, int alias, EaWriteOwners *owners,
+						  const char *after_type, const pg_uuid_t *after,
+						  EaWriteIds *moved)
+{
+	EaEntity   *entity;
+	StringInfoData json;
+
+	if (owners == NULL)
+	{
+		ea_sqlbuf_run(b, EA_EXEC_WRITE, true, NULL, NULL);
+		return;
+	}
+	entity = owners->owner->entity;
+	ea_sqlbuf_add(b, " RETURNING ");
+	ea_sqlbuf_select(b, alias, entity->id_column, UUIDOID);
+	ea_sqlbuf_run(b, EA_EXEC_WRITE, true, changed_row, owners);
+
+	initStringInfo(&json);
+	if (after == NULL)
+		ea_jsonwrite_lit(&json, "null");
+	else
+		write_identifier(&json, after_type, after);
+	for (int i = 0; i < owners->n; i++)
+	{
+		const OwnerRow *row = &owners->rows[i];
+
+		CHECK_FOR_INTERRUPTS();
+		if (!row->changed)
+			continue;
+		ea_audit_change(ea_audit_note(b->req, EA_AUDIT_ENTITY_UPDATE,
+									  entity->type, &row->id),
+						owners->owner->name, row->before, json.data);
+		if (moved != NULL)
+			add_id(moved, &row->id);
+	}
 }
 
 /* -------- links kept elsewhere -------- */
 
-typedef struct Links
+void
+ea_write_audit_run_links(EaSqlBuf *b, const char *column, EaWriteIds *moved)
 {
-	int			n;
-	int			max;
-	pg_uuid_t  *ids;
-} Links;
-
-static void
-add_link(Links *links, const pg_uuid_t *id)
-{
-	if (links->n == links->max)
+	if (moved != NULL)
 	{
-		links->max = Max(2 * links->max, 16);
-		links->ids = links->ids == NULL
-			? palloc(links->max * sizeof(pg_uuid_t))
-			: repalloc(links->ids, links->max * sizeof(pg_uuid_t));
+		ea_sqlbuf_addf(b, " RETURNING %s", column);
+		ea_sqlbuf_reads(b, UUIDOID);
 	}
-	links->ids[links->n++] = *id;
-}
-
-static void
-link_row(void *arg, TupleTableSlot *slot)
-{
-	add_link(arg, DatumGetUUIDP(slot->tts_values[0]));
-}
-
-static int
-compare_links(const void *a, const void *b)
-{
-	return memcmp(a, b, sizeof(pg_uuid_t));
-}
-
-static bool
-has_link(const Links *links, const pg_uuid_t *id)
-{
-	return links->n > 0 &&
-		bsearch(id, links->ids, links->n, sizeof(pg_uuid_t),
-				compare_links) != NULL;
-}
-
-static void
-sort_links(Links *links)
-{
-	if (links->n > 1)
-		qsort(links->ids, links->n, sizeof(pg_uuid_t), compare_links);
+	ea_sqlbuf_run(b, EA_EXEC_WRITE, true, moved == NULL ? NULL : id_row,
+				  moved);
 }
 
 /*
- * The members that a relationship has, whether or not the caller sees them;
- * one more than are kept at most.
+ * The members that a relationship has, whether or not the caller sees them,
+ * up to the limit.
  */
 static void
-read_links(EaRequest *req, EaField *field, const pg_uuid_t *id, Links *links)
+read_links(EaRequest *req, EaField *field, const pg_uuid_t *id, int limit,
+		   EaWriteIds *links)
 {
 	bool		joined = field->kind == EA_MANY_TO_MANY;
 	EaSqlBuf	b;
@@ -441,12 +538,12 @@ read_links(EaRequest *req, EaField *field, const pg_uuid_t *id, Links *links)
 	ea_sqlbuf_addf(&b, " AND t%d.%s = ", alias,
 				   joined ? field->join_near : field->members[0].column);
 	ea_sqlbuf_value(&b, UUIDOID, UUIDPGetDatum(id), false);
-	ea_sqlbuf_addf(&b, " LIMIT %d", MAX_LINKS + 1);
-	ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, link_row, links);
+	ea_sqlbuf_addf(&b, " LIMIT %d", limit);
+	ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, id_row, links);
 }
 
 static const char *
-links_json(EaField *field, Links *links)
+links_json(EaField *field, EaWriteIds *links)
 {
 	StringInfoData buf;
 
@@ -458,7 +555,7 @@ links_json(EaField *field, Links *links)
 		write_identifier(&buf, field->members[0].type, &links->ids[0]);
 		return buf.data;
 	}
-	sort_links(links);
+	sort_ids(links);
 	appendStringInfoCharMacro(&buf, '[');
 	for (int i = 0; i < Min(links->n, MAX_LINKS); i++)
 	{
@@ -469,52 +566,62 @@ links_json(EaField *field, Links *links)
 	return buf.data;
 }
 
-/* What there will be, from what there is. */
+/* What there was, from what there is. */
 static void
-follow_links(const Links *before, const Links *named, EaWriteLinks how,
-			 Links *after)
+trace_back(const EaWriteIds *after, const EaWriteMoved *moved,
+		   EaWriteIds *before)
 {
-	for (int i = 0; i < before->n; i++)
+	for (int i = 0; i < after->n; i++)
 	{
 		CHECK_FOR_INTERRUPTS();
-		if (how != EA_LINKS_REPLACE && !has_link(named, &before->ids[i]))
-			add_link(after, &before->ids[i]);
+		if (!has_id(&moved->added, &after->ids[i]))
+			add_id(before, &after->ids[i]);
 	}
-	for (int i = 0; i < named->n && how != EA_LINKS_REMOVE; i++)
-		add_link(after, &named->ids[i]);
+	for (int i = 0; i < moved->removed.n; i++)
+		add_id(before, &moved->removed.ids[i]);
+}
+
+/* How many members to look at: few numbers, as they stand in the text. */
+static int
+enough_links(const EaWriteMoved *moved)
+{
+	int			limit = MAX_LINKS + 1;
+
+	while (limit <= MAX_LINKS + moved->added.n)
+		limit *= 2;
+	return limit;
 }
 
 void
 ea_write_audit_links(EaRequest *req, EaField *field, const pg_uuid_t *id,
-					 EaWriteLinks how, const EaTarget *targets, int n)
+					 EaWriteLinks how, EaWriteMoved *moved)
 {
 	EaAuditRecord *record = req->audit == NULL ? NULL : req->audit->open;
-	Links		before = {0};
-	Links		named = {0};
-	Links		after = {0};
+	EaWriteIds	before = {0};
+	EaWriteIds	after = {0};
+	int			limit;
 
-	if (!ea_audit_entities(req) || record == NULL)
+	if (moved == NULL || record == NULL)
 		return;
-	for (int i = 0; i < n; i++)
-		add_link(&named, &targets[i].id);
-	sort_links(&named);
-	if (how != EA_LINKS_FIRST)
-		read_links(req, field, id, &before);
-
-	if (before.n > MAX_LINKS && how != EA_LINKS_REPLACE)
+	limit = enough_links(moved);
+	sort_ids(&moved->added);
+	if (how == EA_LINKS_FIRST)
+		after = moved->added;
+	else
+	{
+		read_links(req, field, id, limit, &after);
+		trace_back(&after, moved, &before);
+	}
+	if (before.n > MAX_LINKS &&
+		(how != EA_LINKS_REPLACE || after.n >= limit))
 	{
 		/* too many to tell what stays: only what is put in or taken out */
-		Links		none = {0};
-		bool		adds = how == EA_LINKS_ADD;
-
 		ea_audit_change(record, field->name,
-						links_json(field, adds ? &none : &named),
-						links_json(field, adds ? &named : &none));
+						links_json(field, &moved->removed),
+						links_json(field, &moved->added));
 		record->detail = members_left_out;
 		return;
 	}
-	sort_links(&before);
-	follow_links(&before, &named, how, &after);
 	if (before.n > MAX_LINKS || after.n > MAX_LINKS)
 		record->detail = members_left_out;
 	ea_audit_change(record, field->name, links_json(field, &before),

@@ -52,17 +52,55 @@ extern void ea_write_audit_columns(EaSqlBuf *b, EaEntity *entity, int alias);
 extern void ea_write_audit_deleted_row(void *deleted, TupleTableSlot *slot);
 
 /*
+ * What statements put into a relationship and took out of it, by what they
+ * returned: others may have come or gone since anybody looked.
+ */
+typedef struct EaWriteIds
+{
+	int			n;
+	int			max;
+	pg_uuid_t  *ids;
+} EaWriteIds;
+
+typedef struct EaWriteMoved
+{
+	EaWriteIds	added;
+	EaWriteIds	removed;
+} EaWriteMoved;
+
+/* NULL where nobody asks. */
+extern EaWriteMoved *ea_write_audit_moved(EaRequest *req);
+
+/* Run a statement that writes links, and note the `column` of each. */
+extern void ea_write_audit_run_links(EaSqlBuf *b, const char *column,
+									 EaWriteIds *moved);
+
+/*
  * Rows whose owning field a write elsewhere is about to change: begin the
  * statement that locks and reads them, for the same operation as the write,
- * the caller adds its conditions, and run it.  Each row gets a record in which the field becomes the resource
- * `after`, or null.
+ * the caller adds its conditions, and run it.  NULL if there is no such row.
  */
+typedef struct EaWriteOwners EaWriteOwners;
+
 extern int	ea_write_audit_owners(EaSqlBuf *b, EaRequest *req,
 								  EaField *owner, EaOperation op,
 								  bool deleted_too);
-extern uint64 ea_write_audit_run_owners(EaSqlBuf *b, EaField *owner,
-										const char *after_type,
-										const pg_uuid_t *after);
+extern EaWriteOwners *ea_write_audit_hold_owners(EaSqlBuf *b, EaField *owner);
+
+/*
+ * Then the write itself: ` AND t<alias>.<id> = ANY ($n)` with the rows held,
+ * which may be left out where none may escape, and run it.  Each row that it
+ * changes gets a record in which the field becomes the resource `after`, or
+ * null.  A row that was not held lets the request be repeated.  Without owners
+ * the statement is just run.
+ */
+extern void ea_write_audit_only_owners(EaSqlBuf *b, int alias,
+									   const EaWriteOwners *owners);
+extern void ea_write_audit_run_owners(EaSqlBuf *b, int alias,
+									  EaWriteOwners *owners,
+									  const char *after_type,
+									  const pg_uuid_t *after,
+									  EaWriteIds *moved);
 
 /* How a relationship that is not a column of the row changes. */
 typedef enum EaWriteLinks
@@ -73,9 +111,9 @@ typedef enum EaWriteLinks
 	EA_LINKS_REMOVE
 } EaWriteLinks;
 
-/* About to happen: add the members before and after to the open record. */
+/* It has: add the members before and after to the open record. */
 extern void ea_write_audit_links(EaRequest *req, EaField *field,
 								 const pg_uuid_t *id, EaWriteLinks how,
-								 const EaTarget *targets, int n);
+								 EaWriteMoved *moved);
 
 #endif							/* EA_WRITE_AUDIT_H */
