@@ -38,7 +38,7 @@ my $ann = $shim->user($acme, 'ann', ['Editor']);
 for my $what (sort keys %leaves)
 {
 	$cluster->psql("set role mallory; create or replace function mallory.hook(c jsonb) returns jsonb language plpgsql as \$\$ begin $leaves{$what}; return null; end \$\$");
-	my @done = map { $shim->http(POST => '/api/v1/people', { token => $ann, json => { data => { type => 'people', attributes => { name => $_ } } } })->{status} } 1 .. 4;
+	my @done = map { $shim->http(POST => '/api/v1/people', { token => $ann, json => { data => { type => 'people', attributes => { name => "n$_" } } } })->{status} } 1 .. 4;
 	like("@done", qr/^(?:(?:201|500) ?){4}$/, "$what: (@done)");
 	$cluster->psql('set role mallory; create or replace function mallory.hook(c jsonb) returns jsonb language plpgsql as $$ begin return null; end $$');
 
