@@ -126,6 +126,8 @@ why_not_alone(const FmgrInfo *function)
 	if (IsInTransactionBlock(true) ||
 		TransactionIdIsValid(GetTopTransactionIdIfAny()))
 		return "Other statements belong to its transaction.";
+	if (!ThereAreNoReadyPortals())
+		return "A cursor is open, which could fail at the end of the transaction.";
 	if (IsolationUsesXactSnapshot())
 		return "Its transaction does not see what others commit, or may fail at its end.";
 	return NULL;

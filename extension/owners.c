@@ -28,27 +28,9 @@
 #include "utils/snapmgr.h"
 #include "utils/syscache.h"
 
-/*
- * The types of the columns and all that these are made of: domains' bases,
- * elements, attributes, subtypes.  Types of the system are its own.
- */
-#define TYPES \
-	"WITH RECURSIVE used (oid) AS (" \
-	" SELECT a.atttypid FROM pg_attribute a" \
-	" WHERE a.attrelid = $1 AND a.attnum > 0 AND NOT a.attisdropped" \
-	" UNION SELECT p.oid FROM used u JOIN pg_type t ON t.oid = u.oid" \
-	" CROSS JOIN LATERAL (SELECT t.typbasetype UNION ALL SELECT t.typelem" \
-	" UNION ALL SELECT g.rngsubtype FROM pg_range g WHERE g.rngtypid = t.oid" \
-	" UNION ALL SELECT g.rngtypid FROM pg_range g" \
-	" WHERE g.rngmultitypid = t.oid" \
-	" UNION ALL SELECT a.atttypid FROM pg_attribute a" \
-	" WHERE a.attrelid = t.typrelid AND a.attnum > 0" \
-	" AND NOT a.attisdropped) p (oid)" \
-	" WHERE p.oid <> 0 AND t.oid >= 16384)"
-
-/* What may call functions: each as pg_depend knows it. */
-#define PARTS \
-	" parts (class, part) AS (" \
+/* What of the table may call functions: each as pg_depend knows it. */
+#define OWN \
+	"WITH RECURSIVE own (class, part) AS (" \
 	" SELECT 'pg_class'::regclass, indexrelid FROM pg_index" \
 	" WHERE indrelid = $1" \
 	" UNION ALL SELECT 'pg_attrdef'::regclass, oid FROM pg_attrdef" \
@@ -57,15 +39,77 @@
 	" WHERE tgrelid = $1" \
 	" UNION ALL SELECT 'pg_constraint'::regclass, oid FROM pg_constraint" \
 	" WHERE conrelid = $1" \
-	" UNION ALL SELECT 'pg_constraint'::regclass, c.oid FROM pg_constraint c" \
-	" JOIN used u ON u.oid = c.contypid" \
-	" UNION ALL SELECT 'pg_type'::regclass, oid FROM used" \
 	" UNION ALL SELECT 'pg_statistic_ext'::regclass, oid" \
 	" FROM pg_statistic_ext WHERE stxrelid = $1" \
 	" UNION ALL SELECT 'pg_policy'::regclass, oid FROM pg_policy" \
 	" WHERE polrelid = $1" \
 	" UNION ALL SELECT 'pg_rewrite'::regclass, oid FROM pg_rewrite" \
 	" WHERE ev_class = $1)"
+
+/* The types that an expression names. */
+#define TYPES_OF(class, part) \
+	"SELECT d.refobjid FROM pg_depend d WHERE d.classid = " class \
+	" AND d.objid = " part " AND d.refclassid = 'pg_type'::regclass"
+
+/*
+ * The types of columns and expressions, and all that these are made of:
+ * domains' bases and checks, elements, attributes, subtypes.  Types of the
+ * system are its own.
+ */
+#define TYPES \
+	" used (oid) AS (" \
+	"(SELECT a.atttypid FROM pg_attribute a" \
+	" WHERE a.attrelid = $1 AND a.attnum > 0 AND NOT a.attisdropped" \
+	" UNION ALL SELECT x.refobjid FROM own CROSS JOIN LATERAL (" \
+	TYPES_OF("own.class", "own.part") ") x)" \
+	" UNION SELECT p.oid FROM used u JOIN pg_type t ON t.oid = u.oid" \
+	" CROSS JOIN LATERAL (SELECT t.typbasetype UNION ALL SELECT t.typelem" \
+	" UNION ALL SELECT g.rngsubtype FROM pg_range g WHERE g.rngtypid = t.oid" \
+	" UNION ALL SELECT g.rngtypid FROM pg_range g" \
+	" WHERE g.rngmultitypid = t.oid" \
+	" UNION ALL SELECT a.atttypid FROM pg_attribute a" \
+	" WHERE a.attrelid = t.typrelid AND a.attnum > 0" \
+	" AND NOT a.attisdropped" \
+	" UNION ALL " TYPES_OF("'pg_type'::regclass", "t.oid") \
+	" UNION ALL SELECT x.refobjid FROM pg_constraint c CROSS JOIN LATERAL (" \
+	TYPES_OF("'pg_constraint'::regclass", "c.oid") ") x" \
+	" WHERE c.contypid = t.oid) p (oid)" \
+	" WHERE p.oid <> 0 AND t.oid >= 16384)"
+
+#define PARTS \
+	" parts (class, part) AS (SELECT class, part FROM own" \
+	" UNION ALL SELECT 'pg_constraint'::regclass, c.oid FROM pg_constraint c" \
+	" JOIN used u ON u.oid = c.contypid" \
+	" UNION ALL SELECT 'pg_type'::regclass, oid FROM used)"
+
+/* The functions of the system that expressions call: pg_depend has none. */
+#define CALLED \
+	" called (oid) AS (SELECT DISTINCT f[1]::oid FROM (" \
+	"SELECT adbin FROM pg_attrdef WHERE adrelid = $1" \
+	" UNION ALL SELECT conbin FROM pg_constraint WHERE conrelid = $1" \
+	" UNION ALL SELECT c.conbin FROM pg_constraint c" \
+	" JOIN used u ON u.oid = c.contypid" \
+	" UNION ALL SELECT t.typdefaultbin FROM pg_type t" \
+	" JOIN used u ON u.oid = t.oid WHERE t.oid >= 16384" \
+	" UNION ALL SELECT tgqual FROM pg_trigger WHERE tgrelid = $1" \
+	" UNION ALL SELECT polqual FROM pg_policy WHERE polrelid = $1" \
+	" UNION ALL SELECT polwithcheck FROM pg_policy WHERE polrelid = $1" \
+	") x (tree) CROSS JOIN LATERAL" \
+	" regexp_matches(tree::text, ':(?:op)?funcid (\\d+)', 'g') f)"
+
+/*
+ * Of these, such as take SQL, a relation or a type as a value, and thus run
+ * what others have made, unseen, or change the session: those with effects,
+ * but for the known good, those that make XML of queries, and those that are
+ * not for expressions.
+ */
+#define RUNS_ANYTHING(p) \
+	"(" p ".provolatile = 'v' AND " p ".proname NOT IN ('nextval', 'currval'," \
+	" 'lastval', 'random', 'random_normal', 'clock_timestamp', 'timeofday'," \
+	" 'gen_random_uuid', 'uuidv4', 'uuidv7')" \
+	" OR " p ".proname ~ '_to_xml'" \
+	" OR " p ".proname IN ('pg_input_is_valid', 'pg_input_error_info')" \
+	" OR " p ".proargtypes::oid[] && '{cstring,internal}'::regtype[]::oid[])"
 
 /* Somebody who is neither $2 nor a superuser. */
 #define FOREIGN(owner) \
@@ -82,7 +126,7 @@
  * Types come whether or not they are at fault, so as to be watched.
  */
 static const char statement[] =
-TYPES "," PARTS
+OWN "," TYPES "," PARTS "," CALLED
 " SELECT 0, c.oid::regclass::text, c.relowner::regrole::text,"
 " 0::oid, 0::oid, true FROM pg_class c"
 " WHERE c.oid = $1 AND " FOREIGN("c.relowner")
@@ -110,7 +154,10 @@ TYPES "," PARTS
 " AND a.grantee <> c.relowner"
 " AND (a.grantee = 0 OR " FOREIGN("a.grantee") ") ORDER BY 3)"
 " UNION ALL SELECT 5, i.inhrelid::regclass::text, '', 0, 0, true"
-" FROM pg_inherits i WHERE i.inhparent = $1";
+" FROM pg_inherits i WHERE i.inhparent = $1"
+" UNION ALL (SELECT 6, p.oid::regprocedure::text, '', 0, 0, true"
+" FROM called c JOIN pg_proc p ON p.oid = c.oid"
+" WHERE p.oid < 16384 AND " RUNS_ANYTHING("p") " ORDER BY 2)";
 
 /* Words of each part: %1$s is its name, %2$s its owner, %3$s our role. */
 static const struct
@@ -141,6 +188,10 @@ static const struct
 	[EA_OWNERS_CHILDREN] = {
 		"the table %1$s inherits from it",
 		"ALTER TABLE %1$s NO INHERIT ..."
+	},
+	[EA_OWNERS_RUNS] = {
+		"%1$s is called by the table, and what it is given could be code of others, which would run with the rights of %3$s",
+		"let a trigger do that, with a function that is SECURITY DEFINER"
 	}
 };
 

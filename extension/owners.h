@@ -25,7 +25,8 @@ typedef enum EaOwnersPart
 	EA_OWNERS_TYPE,				/* of a column, or what it is made of */
 	EA_OWNERS_CODE,				/* a function that the table calls */
 	EA_OWNERS_TRIGGER,			/* the right to make triggers */
-	EA_OWNERS_CHILDREN			/* tables that inherit from it */
+	EA_OWNERS_CHILDREN,			/* tables that inherit from it */
+	EA_OWNERS_RUNS				/* a function that runs what it is given */
 } EaOwnersPart;
 
 typedef struct EaOwnersFault

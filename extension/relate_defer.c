@@ -16,6 +16,7 @@
 #include "access/genam.h"
 #include "access/htup_details.h"
 #include "access/table.h"
+#include "access/xact.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_constraint.h"
@@ -24,11 +25,14 @@
 #include "exec.h"
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"
+#include "pin.h"
 #include "relate.h"
+#include "utils/acl.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
+#include "utils/portal.h"
 #include "utils/regproc.h"
 #include "utils/rel.h"
 #include "utils/syscache.h"
@@ -251,22 +255,62 @@ add_waiting_of(List *keys, const EaEntity *entity, bool all)
 	return keys;
 }
 
+/*
+ * What is kept until the commit is run then with the rights of the session,
+ * and settings that it leaves stay.
+ */
+static void
+check_cursors(void)
+{
+	/* the usual case, in which none is open */
+	if (ThereAreNoReadyPortals())
+		return;
+	if (ea_exec_run("SELECT 1 FROM pg_catalog.pg_cursors WHERE is_holdable",
+					0, NULL, NULL, NULL, EA_EXEC_LOOK, false, NULL, NULL) > 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_CURSOR_STATE),
+				 errmsg("a cursor WITH HOLD is open where code of others ran"),
+				 errhint("Close it before the call.")));
+}
+
+/*
+ * All else that waits is of tables that are no entity's.  It runs with rights
+ * that whoever calls the service has, those of the shim, and can leave
+ * nothing for later.
+ */
+static void
+run_waiting(void)
+{
+	ConstraintsSetStmt *all = makeNode(ConstraintsSetStmt);
+	EaPin		pin;
+
+	ea_pin_begin(&pin);
+	SetUserIdAndSecContext(get_role_oid("entityapi_client", false),
+						   pin.security | SECURITY_LOCAL_USERID_CHANGE |
+						   SECURITY_RESTRICTED_OPERATION);
+	CommandCounterIncrement();
+	AfterTriggerSetState(all);
+	ea_pin_end(&pin);
+	check_cursors();
+}
+
 void
 ea_relate_settle(EaRequest *req)
 {
 	List	   *keys = NIL;
-	bool		all;
+	bool		all = commits_as_superuser();
 	ListCell   *lc;
 
-	if (req->method == EA_GET)
-		return;
-	all = commits_as_superuser();
 	if (!all && !req->strangers)
 		return;
-	foreach(lc, ea_catalog_loaded(req->catalog))
+	if (req->method != EA_GET)
 	{
-		CHECK_FOR_INTERRUPTS();
-		keys = add_waiting_of(keys, lfirst(lc), all);
+		foreach(lc, ea_catalog_loaded(req->catalog))
+		{
+			CHECK_FOR_INTERRUPTS();
+			keys = add_waiting_of(keys, lfirst(lc), all);
+		}
+		set_constraints(keys, "IMMEDIATE");
 	}
-	set_constraints(keys, "IMMEDIATE");
+	run_waiting();
 }

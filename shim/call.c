@@ -229,9 +229,14 @@ call_placed(struct pool *pool, const struct config *config,
 	if (tries > 0)
 		metrics_add(METRIC_RETRIES, (uint64_t) tries);
 
-	/* Without a result nobody knows what the connection is busy with. */
+	/*
+	 * Without a result nobody knows what the connection is busy with; and
+	 * handle() has an answer for all that fails within it, so whatever else
+	 * does may be due to what a hook left in the session, as DEALLOCATE does.
+	 */
 	pool_release(pool, request->lane, connection,
 				 answer->result != NULL && verdict != VERDICT_UNAVAILABLE &&
+				 verdict != VERDICT_FAILED &&
 				 answer->length <= KEEP_ANSWER);
 	answer->database_micros = now_micros() - started - answer->wait_micros;
 	metrics_observe(METRIC_DATABASE, answer->database_micros);
