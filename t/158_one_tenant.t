@@ -26,8 +26,8 @@ sub status_of
 	  : 'nothing';
 }
 
-is(status_of($root, $here), 201, 'a SuperAdmin names a tenant');
-is(status_of($root, @$_), 400, 'and no two') for [ $here, $there ], [ $there, $here ], [ $here, $here ];
+is(status_of($root->{accessToken}, $here), 201, 'a SuperAdmin names a tenant');
+is(status_of($root->{accessToken}, @$_), 400, 'and no two') for [ $here, $there ], [ $there, $here ], [ $here, $here ];
 is(status_of($ann, $here), 201, 'a user may name his own');
 is(status_of($ann, @$_), 403, 'and nothing else') for [$there], [ $here, $there ], [ $there, $here ];
 is($cluster->psql("select count(*) from app.customer where tenant_id = '$there'"), 0, 'nothing came there');
