@@ -482,6 +482,27 @@ merge_member(EaRequest *req, const EaJson *object, const char *name,
 		*stored = DatumGetCString(DirectFunctionCall1(jsonb_out, merged));
 }
 
+/* Who has a role that the caller cannot assign is not let in by him either. */
+static void
+check_entry(EaRequest *req, const EaAccountState *state, const char *pointer)
+{
+	if (!ea_account_may_enter(req, state->roles))
+		ea_errors_add(req, EA_ERR_FORBIDDEN, EA_AT_POINTER, pointer,
+					  "This user has a role that only a SuperAdmin assigns.");
+}
+
+static void
+change_status(EaRequest *req, const char *status, EaAccountState *state)
+{
+	if (strcmp(status, "ACTIVE") != 0 && strcmp(status, "DISABLED") != 0)
+		ea_errors_add(req, EA_ERR_INVALID_VALUE, EA_AT_POINTER, "/status",
+					  "A status is ACTIVE or DISABLED.");
+	else if (strcmp(status, "ACTIVE") == 0 &&
+			 strcmp(state->status, "ACTIVE") != 0)
+		check_entry(req, state, "/status");
+	state->status = status;
+}
+
 void
 ea_account_change(EaRequest *req, const EaJson *object, EaAccountState *state)
 {
@@ -497,11 +518,7 @@ ea_account_change(EaRequest *req, const EaJson *object, EaAccountState *state)
 		state->email = email == NULL ? NULL : email->text;
 	check_email(req, email, "/email");
 	if (status != NULL)
-		state->status = status->text;
-	if (strcmp(state->status, "ACTIVE") != 0 &&
-		strcmp(state->status, "DISABLED") != 0)
-		ea_errors_add(req, EA_ERR_INVALID_VALUE, EA_AT_POINTER, "/status",
-					  "A status is ACTIVE or DISABLED.");
+		change_status(req, status->text, state);
 	if (attributes != NULL)
 		check_attributes(req, attributes, "/securityAttributes", true);
 	merge_member(req, object, "securityAttributes", "/securityAttributes",
@@ -512,11 +529,7 @@ ea_account_change(EaRequest *req, const EaJson *object, EaAccountState *state)
 		state->password = password->text;
 		check_password(req, password, "/temporaryPassword",
 					   state->username_key);
-		if (!ea_account_may_enter(req, state->roles))
-			ea_errors_add(req, EA_ERR_FORBIDDEN, EA_AT_POINTER,
-						  "/temporaryPassword",
-						  "This user has a role that only a SuperAdmin"
-						  " assigns.");
+		check_entry(req, state, "/temporaryPassword");
 	}
 }
 

@@ -79,14 +79,23 @@ ea_authz_require(EaRequest *req, EaEntity *entity, EaOperation op)
 						"Your roles do not allow this operation.");
 }
 
+static bool
+is_for_caller(EaRequest *req, EaField *field)
+{
+	return field->read_roles == NULL ||
+		ea_authz_bypasses(req, field->entity) ||
+		has_any_role(req->principal, field->read_roles, field->nread_roles);
+}
+
+/* What a field mirrors would be told by it, too. */
 bool
 ea_authz_shown(EaRequest *req, EaField *field)
 {
 	if (!ea_catalog_shows(field, req->version))
 		return false;
-	return field->read_roles == NULL ||
-		ea_authz_bypasses(req, field->entity) ||
-		has_any_role(req->principal, field->read_roles, field->nread_roles);
+	return is_for_caller(req, field) &&
+		(field->mapped_by == NULL ||
+		 is_for_caller(req, ea_catalog_mirrored(field)));
 }
 
 bool
@@ -140,9 +149,10 @@ void
 ea_authz_tenant(EaRequest *req, bool needed)
 {
 	EaPrincipal *principal = req->principal;
-	const char *header = ea_context_header(req, "x-tenant-id", NULL);
+	bool		repeated;
+	const char *header = ea_context_header(req, "x-tenant-id", &repeated);
 	pg_uuid_t	named;
-	bool		is_uuid = header != NULL &&
+	bool		is_uuid = header != NULL && !repeated &&
 		ea_uuid_parse(header, strlen(header), &named);
 
 	if (!principal->super_admin)

@@ -301,6 +301,18 @@ ea_catalog_field(EaEntity *entity, const char *name, int len)
 	return NULL;
 }
 
+EaField *
+ea_catalog_mirrored(EaField *field)
+{
+	EaField    *mirrored = ea_catalog_field(ea_catalog_target(field, 0),
+											field->mapped_by,
+											strlen(field->mapped_by));
+
+	if (mirrored == NULL)
+		elog(ERROR, "relationship \"%s\" mirrors no field", field->name);
+	return mirrored;
+}
+
 EaEntity *
 ea_catalog_target(EaField *field, int member)
 {

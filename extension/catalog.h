@@ -284,6 +284,9 @@ extern EaField *ea_catalog_field(EaEntity *entity, const char *name, int len);
 /* The entity a member points at (never NULL). */
 extern EaEntity *ea_catalog_target(EaField *field, int member);
 
+/* The field of the target that one with mapped_by mirrors (never NULL). */
+extern EaField *ea_catalog_mirrored(EaField *field);
+
 /* A declared version, or NULL. */
 extern const EaVersion *ea_catalog_version(EaCatalog *catalog, int number);
 

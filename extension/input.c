@@ -149,7 +149,10 @@ writable_field(EaInput *input, const EaJson *member, bool attribute,
 	return ea_input_writable(input, field, pointer) ? field : NULL;
 }
 
-/* A field may be written as far as the one that it mirrors may. */
+/*
+ * A field may be written as far as the one that it mirrors may, which is
+ * another entity's: its rows are what is changed then.
+ */
 static bool
 is_writable(EaInput *input, EaField *field, EaField *side,
 			const char *pointer)
@@ -164,7 +167,8 @@ is_writable(EaInput *input, EaField *field, EaField *side,
 					  : "\"%s\" can only be set on creation.", field->name);
 		return false;
 	}
-	if (!ea_authz_writable(req, side))
+	if (!ea_authz_writable(req, side) ||
+		(side != field && !ea_authz_allows(req, side->entity, EA_OP_UPDATE)))
 	{
 		ea_errors_add(req, EA_ERR_FORBIDDEN, EA_AT_POINTER, pointer,
 					  "Your roles do not allow setting \"%s\".", field->name);

@@ -31,13 +31,7 @@ target_array(const EaTarget *targets, int n)
 EaField *
 ea_relate_owner(EaField *field)
 {
-	EaField    *owner = ea_catalog_field(ea_catalog_target(field, 0),
-										 field->mapped_by,
-										 strlen(field->mapped_by));
-
-	if (owner == NULL)
-		elog(ERROR, "relationship \"%s\" mirrors no field", field->name);
-	return owner;
+	return ea_catalog_mirrored(field);
 }
 
 void

@@ -53,17 +53,52 @@ address_of(const struct request *request)
 	return hash(address.bytes, address.family == AF_INET6 ? 8 : 4);
 }
 
-/* The name in the body; one that has none counts by its address alone. */
+static json_t *
+body_of(const struct request *request)
+{
+	return json_loadb(request->message.data + request->body_start,
+					  request->message.length - request->body_start, 0, NULL);
+}
+
+/*
+ * Administrators make accounts and passwords, which are hashed as those of
+ * logins are; what they do otherwise, to end an account for one, never waits
+ * for logins.
+ */
+bool
+logins_concern(const struct request *request)
+{
+	static const char *const members[] =
+	{"username", "admin", "temporaryPassword"};
+	json_t	   *body;
+	bool		concerned = request->lane == LANE_LOGIN;
+	size_t		i;
+
+	if (concerned || request->message.length == request->body_start ||
+		request_path_rest(request->target.data, "/manage/tenants") == NULL)
+		return concerned;
+	body = body_of(request);
+	for (i = 0; i < sizeof(members) / sizeof(members[0]); i++)
+		concerned |= json_object_get(body, members[i]) != NULL;
+	json_decref(body);
+	return concerned;
+}
+
+/*
+ * The name in the body; one that has none counts by its address alone, and an
+ * administrator by what he makes himself known with.
+ */
 static uint64_t
 name_of(const struct request *request, uint64_t otherwise)
 {
 	static const char *const members[] = {"username", "clientId"};
-	json_t	   *body = json_loadb(request->message.data + request->body_start,
-								  request->message.length -
-								  request->body_start, 0, NULL);
+	json_t	   *body;
 	uint64_t	name = otherwise;
 	size_t		i;
 
+	if (request_path_rest(request->target.data, "/manage") != NULL)
+		return request->credential != 0 ? request->credential : otherwise;
+	body = body_of(request);
 	for (i = 0; i < sizeof(members) / sizeof(members[0]); i++)
 	{
 		json_t	   *member = json_object_get(body, members[i]);

@@ -28,6 +28,9 @@ struct login
 	struct login *next;
 };
 
+/* Whether a request, read wholly, may hash a password. */
+extern bool logins_concern(const struct request *request);
+
 /*
  * Waits until a request may have a connection of those for logins
  * (login_pool_share), at most pool_wait_ms; false when it may not.  One that

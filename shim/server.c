@@ -30,6 +30,7 @@
 #include "cors.h"
 #include "listen.h"
 #include "log.h"
+#include "logins.h"
 #include "metrics.h"
 #include "notify.h"
 #include "pool.h"
@@ -211,6 +212,8 @@ serve(struct door *door, struct worker *worker,
 	request->may_block = worker->client.watched;
 	client_note(&worker->client, CLIENT_SENDING);
 	refusal = request_read(request, connection, config);
+	if (refusal == NULL && logins_concern(request))
+		request->lane = LANE_LOGIN;
 	if (worker->client.refused)
 		refusal = &refusal_too_many;
 	client_note(&worker->client, CLIENT_SERVED);
