@@ -62,6 +62,36 @@ for my $name (sort keys %news)
 	};
 }
 
+# What a table does use is heard of at once, each time.
+subtest 'news of what is in use' => sub {
+	my $status = sub { $shim->http(GET => '/api/v1/customers', { token => $ann })->{status} };
+	my $table = $cluster->psql("select oid::regclass from pg_class where relname = 'customer' and relkind = 'r'");
+	my ($schema) = $table =~ /^(.*)[.]/;
+	my $granted = "grant usage on schema $schema to entityapi_owner";
+
+	$cluster->psql(<<~"SQL");
+		create role boss superuser;
+		create role keeper superuser;
+		create schema used;
+		create function used.holds(uuid) returns boolean language sql immutable as 'select true';
+		alter function used.holds owner to keeper;
+		alter table $table add constraint held check (used.holds(id));
+		SQL
+	is($status->(), 200, 'a function of a superuser');
+	for my $news ([ 'alter role keeper nosuperuser', 'alter role keeper superuser' ],
+		[ 'alter function used.holds owner to stranger', 'alter function used.holds owner to keeper' ],
+		[ "alter schema $schema owner to stranger; $granted", "alter schema $schema owner to boss; $granted" ],
+		[ 'alter role boss nosuperuser', 'alter role boss superuser' ])
+	{
+		my ($bad, $good) = @$news;
+
+		$cluster->psql($bad);
+		is($status->(), 500, $bad);
+		$cluster->psql($good);
+		is($status->(), 200, $good);
+	}
+};
+
 is($shim->stop, 0, 'ends with 0');
 my $repeated = () = EntityApi::Test::slurp($shim->err) =~ /given up after/g;
 is($repeated, 0, 'none was given up');
