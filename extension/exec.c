@@ -160,7 +160,8 @@ get_plan(const EaHeld *held, const char *sql, int nparams, const Oid *types,
 	ea_plancache_leave();
 	if (epoch != ea_held_epoch())
 		ea_held_throw();
-	kept->epoch = epoch;
+	if (knows_tables(kept))
+		kept->epoch = epoch;
 	return kept;
 }
 

@@ -525,9 +525,11 @@ answer_call(const Form *form, FunctionCallInfo fcinfo)
 
 	mcxt = AllocSetContextCreate(caller, "entityapi request",
 								 ALLOCSET_DEFAULT_SIZES);
-	running = true;
 	ea_pin_begin(&pin);
 	ea_handle_settings(guest);
+
+	/* what can fail from here on takes it back */
+	running = true;
 
 	/* no statement of a request runs long enough to be worth compiling */
 	jit_enabled = false;

@@ -9,6 +9,10 @@
  * function, a role, a type in use.  What was found out before it is not known
  * any more.
  *
+ * Only what is in use counts.  Anybody who may connect makes news without
+ * pause, by changing his own password or making functions of his own for a
+ * moment; if these counted, no request would come to an end.
+ *
  * extension/held.c
  *
  *-------------------------------------------------------------------------
@@ -33,19 +37,24 @@ typedef struct HeldTable
 	uint64		known;			/* epoch when it was looked at; 0: never */
 } HeldTable;
 
-/* Any change of these concerns all tables. */
+/* Of these, objects in use concern all tables. */
 static const int watched_caches[] = {
-	AUTHOID, DATABASEOID, NAMESPACEOID, PROCOID
+	AUTHOID, DATABASEOID, NAMESPACEOID, PROCOID, TYPEOID
 };
 
-/* More than a database's own types in columns. */
-#define MAX_TYPES 64
+/* An object in use, as messages name it: a hash key without padding. */
+typedef struct Watched
+{
+	int32		cache;
+	uint32		hash;
+} Watched;
 
 static HTAB *tables = NULL;
+static HTAB *watched = NULL;
 static uint64 epoch = 1;
 static uint64 since = 1;
-static uint32 types[MAX_TYPES];
-static int	ntypes = 0;
+static uint64 news = 0;			/* changes of anything, in use or not */
+static uint64 watches = 0;		/* what was found to be in use so far */
 
 void
 ea_held_all_changed(void)
@@ -59,6 +68,7 @@ ea_held_relation_changed(Oid relid)
 {
 	HeldTable  *table;
 
+	news++;
 	if (!OidIsValid(relid))
 		ea_held_all_changed();
 	if (!OidIsValid(relid) || tables == NULL)
@@ -75,20 +85,13 @@ ea_held_relation_changed(Oid relid)
 static void
 object_changed(Datum arg, int cache, uint32 hash)
 {
-	ea_held_all_changed();
-}
+	const Watched key = {cache, hash};
 
-static void
-type_changed(Datum arg, int cache, uint32 hash)
-{
-	for (int i = 0; i < ntypes; i++)
-	{
-		if (hash == 0 || types[i] == hash || ntypes == MAX_TYPES)
-		{
-			ea_held_all_changed();
-			return;
-		}
-	}
+	news++;
+	if (hash == 0 ||
+		(watched != NULL &&
+		 hash_search(watched, &key, HASH_FIND, NULL) != NULL))
+		ea_held_all_changed();
 }
 
 void
@@ -97,7 +100,6 @@ ea_held_init(void)
 	for (int i = 0; i < lengthof(watched_caches); i++)
 		CacheRegisterSyscacheCallback(watched_caches[i], object_changed,
 									  (Datum) 0);
-	CacheRegisterSyscacheCallback(TYPEOID, type_changed, (Datum) 0);
 }
 
 uint64
@@ -114,6 +116,17 @@ ea_held_throw(void)
 			 errmsg("the declarations or their tables changed during the request")));
 }
 
+static HTAB *
+make_table(const char *name, Size key, Size entry)
+{
+	HASHCTL		ctl = {0};
+
+	ctl.keysize = key;
+	ctl.entrysize = entry;
+	ctl.hcxt = TopMemoryContext;
+	return hash_create(name, 64, &ctl, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+}
+
 static HeldTable *
 enter(Oid relid)
 {
@@ -121,15 +134,8 @@ enter(Oid relid)
 	bool		found;
 
 	if (tables == NULL)
-	{
-		HASHCTL		ctl = {0};
-
-		ctl.keysize = sizeof(Oid);
-		ctl.entrysize = sizeof(HeldTable);
-		ctl.hcxt = TopMemoryContext;
-		tables = hash_create("entityapi tables", 64, &ctl,
-							 HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
-	}
+		tables = make_table("entityapi tables", sizeof(Oid),
+							sizeof(HeldTable));
 	table = hash_search(tables, &relid, HASH_ENTER, &found);
 	if (!found)
 	{
@@ -142,22 +148,27 @@ enter(Oid relid)
 void
 ea_held_watch_relation(Oid relid)
 {
-	enter(relid)->of_all = true;
+	HeldTable  *table = enter(relid);
+
+	watches += !table->of_all;
+	table->of_all = true;
 }
 
 void
-ea_held_watch_type(Oid type)
+ea_held_watch(int cache, Oid oid)
 {
-	uint32		hash = GetSysCacheHashValue1(TYPEOID, ObjectIdGetDatum(type));
+	Watched		key;
+	bool		found;
 
-	for (int i = 0; i < ntypes; i++)
-	{
-		if (types[i] == hash)
-			return;
-	}
-	/* when there are too many, all of them count */
-	if (ntypes < MAX_TYPES)
-		types[ntypes++] = hash;
+	if (!OidIsValid(oid))
+		return;
+	key.cache = cache;
+	key.hash = GetSysCacheHashValue1(cache, ObjectIdGetDatum(oid));
+	if (watched == NULL)
+		watched = make_table("entityapi objects", sizeof(Watched),
+							 sizeof(Watched));
+	(void) hash_search(watched, &key, HASH_ENTER, &found);
+	watches += !found;
 }
 
 bool
@@ -193,6 +204,8 @@ ea_held_table(const EaHeld *held, Oid relid)
 {
 	Relation	rel;
 	uint64		now;
+	uint64		news_before;
+	uint64		watches_before;
 
 	if (!held->is_current(held->arg))
 		ea_held_throw();
@@ -202,6 +215,8 @@ ea_held_table(const EaHeld *held, Oid relid)
 	/* entered first: changes are heard of from here on */
 	enter(relid);
 	now = epoch;
+	news_before = news;
+	watches_before = watches;
 	rel = try_relation_open(relid, NoLock);
 	if (rel == NULL || is_older_than(GetActiveSnapshot(), relid))
 		ea_held_throw();
@@ -209,5 +224,8 @@ ea_held_table(const EaHeld *held, Oid relid)
 	relation_close(rel, NoLock);
 	if (now != epoch || !held->is_current(held->arg))
 		ea_held_throw();
-	enter(relid)->known = now;
+
+	/* what this look found to be in use may have changed before it was watched */
+	if (news == news_before || watches == watches_before)
+		enter(relid)->known = now;
 }

@@ -50,8 +50,11 @@ extern bool ea_held_is_known(Oid relid);
  */
 extern void ea_held_table(const EaHeld *held, Oid relid);
 
-/* A type, or a relation, on which the tables depend changes them. */
-extern void ea_held_watch_type(Oid type);
+/*
+ * An object on which the tables depend changes them: by its oid, of one of the
+ * caches of roles, databases, schemas, functions and types; or a relation.
+ */
+extern void ea_held_watch(int cache, Oid oid);
 extern void ea_held_watch_relation(Oid relid);
 
 /* The declarations have moved, or what was looked at: try again. */

@@ -215,7 +215,10 @@ read_state(void *arg, TupleTableSlot *slot)
 		PointerGetDatum(DatumGetArrayTypePCopy(slot->tts_values[5]));
 }
 
-/* Write it.  A temporary password has to be changed at the next login. */
+/*
+ * Write it.  A temporary password has to be changed at the next login.  Its
+ * hash has been asked for before any row was locked.
+ */
 static void
 store_state(EaRequest *req, const pg_uuid_t *id, const EaAccountState *state)
 {
@@ -230,11 +233,8 @@ store_state(EaRequest *req, const pg_uuid_t *id, const EaAccountState *state)
 	bool		isnull[lengthof(types)];
 
 	if (state->password != NULL)
-	{
-		ea_throttle_hash_new(req);
 		texts[5] = ea_password_hash(state->password,
 									strlen(state->password));
-	}
 	for (int i = 1; i < lengthof(types); i++)
 	{
 		isnull[i] = texts[i] == NULL;
@@ -277,6 +277,10 @@ ea_manage_update_user(EaRequest *req)
 	ea_manage_id(req, 1, &ids[1]);
 	values[0] = UUIDPGetDatum(&ids[0]);
 	values[1] = UUIDPGetDatum(&ids[1]);
+
+	/* a login of this user keeps the hash that it has while it waits for us */
+	if (ea_jsonread_get(body, "temporaryPassword") != NULL)
+		ea_throttle_hash_new(req);
 	if (ea_body_member(body, "securityAttributes", EA_JSON_OBJECT) != NULL)
 		ea_account_hold_declarations(req);
 	if (ea_exec_run("SELECT username_key, email, status,"

@@ -122,42 +122,53 @@
 	" ELSE n.nspowner END"
 
 /*
- * Rows of a part, its name, its owner, and of types the type and its relation.
- * Types come whether or not they are at fault, so as to be watched.
+ * Rows of a part, its name, its owner, their oids, the relation of a type, and
+ * whether it is at fault.  What is not comes, too, so as to be watched; but of
+ * functions the system's own.
  */
 static const char statement[] =
 OWN "," TYPES "," PARTS "," CALLED
 " SELECT 0, c.oid::regclass::text, c.relowner::regrole::text,"
-" 0::oid, 0::oid, true FROM pg_class c"
-" WHERE c.oid = $1 AND " FOREIGN("c.relowner")
-" UNION ALL SELECT 1, n.oid::regnamespace::text,"
-" (" OWNER_OF_SCHEMA ")::regrole::text, 0, 0, true"
+" 0::oid, c.relowner, 0::oid, " FOREIGN("c.relowner")
+" FROM pg_class c WHERE c.oid = $1"
+" UNION ALL SELECT 1, s.oid::regnamespace::text, s.owner::regrole::text,"
+" s.oid, s.owner, 0, " FOREIGN("s.owner")
+" FROM (SELECT n.oid, " OWNER_OF_SCHEMA " AS owner"
 " FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"
-" WHERE c.oid = $1 AND " FOREIGN(OWNER_OF_SCHEMA)
+" WHERE c.oid = $1) s"
 " UNION ALL SELECT 2, t.oid::regtype::text, t.typowner::regrole::text,"
-" t.oid, t.typrelid, " FOREIGN("t.typowner")
+" t.oid, t.typowner, t.typrelid, " FOREIGN("t.typowner")
 " FROM used u JOIN pg_type t ON t.oid = u.oid WHERE t.oid >= 16384"
 " UNION ALL (SELECT DISTINCT 3, p.oid::regprocedure::text,"
-" p.proowner::regrole::text, 0::oid, 0::oid, true FROM parts"
-" JOIN pg_depend d ON d.classid = class AND d.objid = part"
+" p.proowner::regrole::text, p.oid, p.proowner, 0::oid,"
+" NOT p.prosecdef AND " FOREIGN("p.proowner")
+" FROM parts JOIN pg_depend d ON d.classid = class AND d.objid = part"
 " LEFT JOIN pg_operator o ON d.refclassid = 'pg_operator'::regclass"
 " AND o.oid = d.refobjid"
 " JOIN pg_proc p ON p.oid = CASE"
 " WHEN d.refclassid = 'pg_proc'::regclass THEN d.refobjid"
 " ELSE o.oprcode END"
-" WHERE NOT p.prosecdef AND " FOREIGN("p.proowner") " ORDER BY 2)"
+" WHERE p.oid >= 16384 OR NOT p.prosecdef AND " FOREIGN("p.proowner")
+" ORDER BY 2)"
 " UNION ALL (SELECT DISTINCT 4, c.oid::regclass::text,"
 " CASE WHEN a.grantee = 0 THEN 'public' ELSE a.grantee::regrole::text END,"
-" 0::oid, 0::oid, true"
+" 0::oid, a.grantee, 0::oid, a.grantee = 0 OR " FOREIGN("a.grantee")
 " FROM pg_class c CROSS JOIN aclexplode(c.relacl) a"
 " WHERE c.oid = $1 AND a.privilege_type = 'TRIGGER'"
-" AND a.grantee <> c.relowner"
-" AND (a.grantee = 0 OR " FOREIGN("a.grantee") ") ORDER BY 3)"
-" UNION ALL SELECT 5, i.inhrelid::regclass::text, '', 0, 0, true"
+" AND a.grantee <> c.relowner ORDER BY 3)"
+" UNION ALL SELECT 5, i.inhrelid::regclass::text, '', 0, 0, 0, true"
 " FROM pg_inherits i WHERE i.inhparent = $1"
-" UNION ALL (SELECT 6, p.oid::regprocedure::text, '', 0, 0, true"
+" UNION ALL (SELECT 6, p.oid::regprocedure::text, '', 0, 0, 0, true"
 " FROM called c JOIN pg_proc p ON p.oid = c.oid"
 " WHERE p.oid < 16384 AND " RUNS_ANYTHING("p") " ORDER BY 2)";
+
+/* The cache that the object of a part is of. */
+static const int caches[] = {
+	[EA_OWNERS_SCHEMA] = NAMESPACEOID,
+	[EA_OWNERS_TYPE] = TYPEOID,
+	[EA_OWNERS_CODE] = PROCOID,
+	[EA_OWNERS_RUNS] = -1		/* has none, nor have the others */
+};
 
 /* Words of each part: %1$s is its name, %2$s its owner, %3$s our role. */
 static const struct
@@ -231,15 +242,14 @@ note_part(void *arg, TupleTableSlot *slot)
 		TextDatumGetCString(slot->tts_values[2]),
 		look->role
 	};
-	Oid			type = DatumGetObjectId(slot->tts_values[3]);
-	Oid			relation = DatumGetObjectId(slot->tts_values[4]);
+	Oid			relation = DatumGetObjectId(slot->tts_values[5]);
 	EaOwnersFault *fault;
 
-	if (OidIsValid(type))
-		ea_held_watch_type(type);
+	ea_held_watch(caches[part], DatumGetObjectId(slot->tts_values[3]));
+	ea_held_watch(AUTHOID, DatumGetObjectId(slot->tts_values[4]));
 	if (OidIsValid(relation))
 		ea_held_watch_relation(relation);
-	if (!DatumGetBool(slot->tts_values[5]))
+	if (!DatumGetBool(slot->tts_values[6]))
 		return;
 	fault = palloc(sizeof(EaOwnersFault));
 	fault->part = part;
@@ -254,7 +264,6 @@ ea_owners_faults(Oid relid)
 	static const Oid types[] = {OIDOID, OIDOID};
 	Datum		values[lengthof(types)];
 	Look		look = {NIL, GetUserNameFromId(GetUserId(), false)};
-
 	EaPin		pin;
 
 	/* all that is looked up is few of many, which no estimate knows */
@@ -265,10 +274,13 @@ ea_owners_faults(Oid relid)
 
 	values[0] = ObjectIdGetDatum(relid);
 	values[1] = ObjectIdGetDatum(GetUserId());
+
+	/* its owner may be that of a schema */
+	ea_held_watch(DATABASEOID, MyDatabaseId);
 	PushActiveSnapshot(GetLatestSnapshot());
 	ea_exec_run(statement, lengthof(types), types, values, NULL, EA_EXEC_LOOK,
 				true, EA_READER(note_part, INT4OID, TEXTOID, TEXTOID, OIDOID,
-								OIDOID, BOOLOID), &look);
+								OIDOID, OIDOID, BOOLOID), &look);
 	PopActiveSnapshot();
 	ea_pin_end(&pin);
 	return look.faults;
