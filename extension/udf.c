@@ -90,8 +90,12 @@ const char *
 ea_udf_fault(const char *schema, const char *function, Oid caller)
 {
 	Callee		callee;
+	const char *why = find_function(schema, function, caller, &callee);
 
-	return find_function(schema, function, caller, &callee);
+	/* one that was not written to lend its owner's rights */
+	if (why == NULL && !callee.definer && superuser_arg(callee.owner))
+		return "it belongs to a superuser and is not SECURITY DEFINER";
+	return why;
 }
 
 /*

@@ -6,13 +6,13 @@ GRANT USAGE ON SCHEMA hooks_code TO entityapi_owner;
 CREATE TABLE hooks_code.log (n int GENERATED ALWAYS AS IDENTITY, who text, context jsonb);
 
 CREATE FUNCTION hooks_code.note(context jsonb) RETURNS jsonb
-LANGUAGE plpgsql SET search_path = pg_catalog AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
 BEGIN
 	INSERT INTO hooks_code.log (who, context) VALUES (current_user, context);
 	RETURN NULL;
 END $$;
 CREATE FUNCTION hooks_code.check_name(context jsonb) RETURNS jsonb
-LANGUAGE plpgsql SET search_path = pg_catalog AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
 DECLARE
 	name text := context->'after'->'attributes'->>'name';
 BEGIN
@@ -30,24 +30,24 @@ BEGIN
 	RETURN NULL;
 END $$;
 CREATE FUNCTION hooks_code.fill(context jsonb) RETURNS jsonb
-LANGUAGE sql SET search_path = pg_catalog AS $$
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog AS $$
 	SELECT CASE WHEN context->'after'->'attributes'->>'name' = 'unfit' THEN '{"attributes": {"size": "x"}}'
 		WHEN context->'after'->'attributes'->>'name' = 'unknown' THEN '{"attributes": {"nothing": 1}}'
 		ELSE jsonb_build_object('attributes', jsonb_build_object('slug', upper(context->'after'->'attributes'->>'name'))) END
 $$;
 CREATE FUNCTION hooks_code.no_delete(context jsonb) RETURNS jsonb
-LANGUAGE sql SET search_path = pg_catalog AS $$
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog AS $$
 	SELECT CASE WHEN context->'before'->'attributes'->>'name' = 'kept' THEN '{"reject": "it is kept"}'::jsonb END
 $$;
 CREATE FUNCTION hooks_code.after_name(context jsonb) RETURNS jsonb
-LANGUAGE sql SET search_path = pg_catalog AS $$
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog AS $$
 	SELECT CASE WHEN context->'after'->'attributes'->>'name' = 'late' THEN '{"reject": "too late"}'::jsonb END
 $$;
 CREATE FUNCTION hooks_code.closed(context jsonb) RETURNS jsonb
-LANGUAGE sql SET search_path = pg_catalog AS $$
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog AS $$
 	SELECT CASE WHEN context->'after'->'attributes'->>'name' = 'guarded' THEN '{"reject": "closed"}'::jsonb END
 $$;
-CREATE FUNCTION hooks_code.missing(context jsonb) RETURNS jsonb LANGUAGE sql AS 'SELECT NULL::jsonb';
+CREATE FUNCTION hooks_code.missing(context jsonb) RETURNS jsonb LANGUAGE sql SECURITY DEFINER AS 'SELECT NULL::jsonb';
 ALTER FUNCTION hooks_code.note(jsonb) OWNER TO regress_hooks_owner;
 GRANT INSERT ON hooks_code.log TO regress_hooks_owner;
 GRANT USAGE ON SCHEMA hooks_code TO regress_hooks_owner;

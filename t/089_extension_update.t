@@ -47,7 +47,10 @@ for my $version (@released)
 			insert into entityapi.audit (id, at, action, outcome) values (gen_random_uuid(), '2026-01-20', 'OLD', 'SUCCESS');
 			insert into entityapi.common_password values ('our own bad password');
 			insert into entityapi.tenant values ('01980000-0000-7000-8000-000000000001', 'A', 'a', 'ACTIVE', '{}', now());
-			grant execute on function entityapi.parse_rsql(text), entityapi.apply_manifest(jsonb, boolean, text[]) to entityapi_reader});
+			grant execute on function entityapi.parse_rsql(text), entityapi.apply_manifest(jsonb, boolean, text[]) to entityapi_reader;
+			set role entityapi_owner;
+			grant trigger, references, truncate on entityapi.account to entityapi_client;
+			reset role});
 		my $rows = q{select ((select jsonb_agg(a) from entityapi.audit a)::text || (select jsonb_agg(jsonb_strip_nulls(to_jsonb(t))) from entityapi.tenant t)::text
 			|| (select string_agg(password, ',' order by password) from entityapi.common_password where not built_in))};
 		my $before = $psql->($rows);
@@ -55,6 +58,8 @@ for my $version (@released)
 		$psql->('alter extension entityapi update');
 		is($psql->(q{select extversion from pg_extension where extname = 'entityapi'}), $current, 'updated');
 		is($psql->($rows), $before, 'the rows are those of before');
+		is($psql->("select has_table_privilege('entityapi_client', 'entityapi.account', 'trigger, references, truncate')"), 'f',
+			'nobody can hang anything onto a table');
 		for my $function ('entityapi.parse_rsql(text)', 'entityapi.apply_manifest(jsonb, boolean, text[])')
 		{
 			is($psql->("select has_function_privilege('entityapi_reader', '$function', 'execute')"), 't',

@@ -31,7 +31,7 @@ $cluster->psql(<<~'SQL');
 	$$;
 	CREATE SCHEMA checks;
 	GRANT USAGE ON SCHEMA checks TO entityapi_owner;
-	CREATE FUNCTION checks.check(context jsonb) RETURNS jsonb LANGUAGE sql AS 'SELECT NULL::jsonb';
+	CREATE FUNCTION checks.check(context jsonb) RETURNS jsonb LANGUAGE sql SECURITY DEFINER AS 'SELECT NULL::jsonb';
 	INSERT INTO entityapi.tenant VALUES (id(999), 'kept', 'kept', 'ACTIVE', '{}', now());
 	SQL
 

@@ -25,7 +25,7 @@ $cluster->psql(q{
 	grant select, insert on legacy."Old Things" to old_app;
 	grant usage on schema legacy to old_app;
 	create schema hooks;
-	create function hooks.shout(context jsonb) returns jsonb language sql as
+	create function hooks.shout(context jsonb) returns jsonb language sql security definer as
 		$$select jsonb_build_object('attributes', jsonb_build_object('label', upper(context #>> '{after,attributes,label}')))$$;
 	grant usage on schema hooks to entityapi_owner;
 	create role analyst login in role entityapi_reader;

@@ -355,12 +355,18 @@ subtest 'whom a function runs as' => sub {
 	my $ran = sub { return $cluster->psql('select string_agg(who, \' \') from ops.ran') };
 
 	$cluster->psql('grant execute on function ops.run(jsonb) to entityapi_owner');
+	my $refused = apply([ hook('Mal', 'Tag', 'guard', 'ops.run', 'create') ]);
+	like($refused->{err}, qr/belongs to a superuser and is not SECURITY DEFINER/, "a superuser's function that does not lend his rights is refused");
+	like($refused->{err}, $where, 'at its place');
+
+	$cluster->psql('alter function ops.run(jsonb) security definer');
 	must_apply([ hook('Mal', 'Tag', 'guard', 'ops.run', 'create') ]);
-	is(ask(POST => 'tags', $rise)->{status}, 500, "a superuser's function that is not SECURITY DEFINER does not lend his rights");
+	$cluster->psql('alter function ops.run(jsonb) security invoker');
+	is(ask(POST => 'tags', $rise)->{status}, 500, 'and does not run when it becomes one');
 	is($cluster->psql("select rolsuper from pg_roles where rolname = 'deployer'"), 'f', 'nobody has risen');
 	$rise->{data}{attributes}{name} = 'select 1';
-	is(ask(POST => 'tags', $rise)->{status}, 201, 'it runs');
-	is($ran->(), 'entityapi_owner', 'as who calls it');
+	is(ask(POST => 'tags', $rise)->{status}, 500, 'whatever it would do');
+	is($ran->(), '', 'it did not');
 
 	$cluster->psql('truncate ops.ran; alter function ops.run(jsonb) security definer');
 	is(ask(POST => 'tags', $rise)->{status}, 201, 'one that is');

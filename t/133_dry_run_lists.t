@@ -22,7 +22,7 @@ my %documents = (
 	Hook => { Look => { entity => 'Tag', phase => 'after', on => ['create'], function => 'ops.one' } },
 	Entity => { Tag => { fields => { name => { type => 'string' }, rest => { type => 'string', readRoles => ['Clerk'] } },
 		permissions => { Clerk => ['read'], Editor => [qw(read create)] }, policies => { Open => ['update'] } } });
-$cluster->psql($_) for 'create schema ops', map { "create function ops.$_(jsonb) returns jsonb language sql as 'select null::jsonb'" } qw(one two);
+$cluster->psql($_) for 'create schema ops', map { "create function ops.$_(jsonb) returns jsonb language sql security definer as 'select null::jsonb'" } qw(one two);
 $cluster->psql('grant usage on schema ops to entityapi_owner');
 
 sub file

@@ -58,6 +58,14 @@ BEGIN
 			OR EXISTS (SELECT FROM pg_catalog.aclexplode(object.acl) a WHERE a.grantee = 0) THEN
 			EXECUTE pg_catalog.format('REVOKE ALL ON %s %s FROM PUBLIC', object.kind, object.name);
 		END IF;
+		-- who could hang something onto a table would have it run for others
+		IF object.kind = 'TABLE' THEN
+			EXECUTE coalesce((
+				SELECT 'REVOKE TRIGGER, REFERENCES, TRUNCATE ON ' || object.name || ' FROM '
+					|| pg_catalog.string_agg(DISTINCT a.grantee::pg_catalog.regrole::text, ', ') || ' CASCADE'
+				FROM pg_catalog.aclexplode(object.acl) a
+				WHERE a.privilege_type IN ('TRIGGER', 'REFERENCES', 'TRUNCATE') AND a.grantee <> 0 AND a.grantee <> object.owner), 'SELECT');
+		END IF;
 		IF object.kind = 'SCHEMA' THEN
 			EXECUTE coalesce((
 				SELECT 'REVOKE CREATE ON SCHEMA entityapi FROM '
