@@ -355,9 +355,9 @@ subtest 'whom a function runs as' => sub {
 	my $ran = sub { return $cluster->psql('select string_agg(who, \' \') from ops.ran') };
 
 	$cluster->psql('grant execute on function ops.run(jsonb) to entityapi_owner');
-	my $refused = apply([ hook('Mal', 'Tag', 'guard', 'ops.run', 'create') ]);
-	like($refused->{err}, qr/belongs to a superuser and is not SECURITY DEFINER/, "a superuser's function that does not lend his rights is refused");
-	like($refused->{err}, $where, 'at its place');
+	my $declined = apply([ hook('Mal', 'Tag', 'guard', 'ops.run', 'create') ]);
+	like($declined->{err}, qr/belongs to a superuser and is not SECURITY DEFINER/, "a superuser's function that does not lend his rights is refused");
+	like($declined->{err}, $where, 'at its place');
 
 	$cluster->psql('alter function ops.run(jsonb) security definer');
 	must_apply([ hook('Mal', 'Tag', 'guard', 'ops.run', 'create') ]);
