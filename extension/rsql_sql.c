@@ -59,7 +59,8 @@ refuse_filter(EaRequest *req, const char *why, int offset)
 
 /* Resolve all selectors of a tree. */
 static void
-bind_tree(EaRequest *req, EaEntity *entity, EaRsql *tree, int *crossings)
+bind_tree(EaRequest *req, EaEntity *entity, EaRsql *tree,
+		  EaCrossings *crossings)
 {
 	const EaRsqlValue *value = tree->values;
 	const char *why;
@@ -96,7 +97,7 @@ ea_rsql_sql_parse(EaRequest *req, EaEntity *entity, const char *filter,
 	EaRsqlLimits limits = ea_rsql_limits();
 	EaRsqlFault fault;
 	EaRsql	   *tree;
-	int			crossings = 0;
+	EaCrossings crossings = {0};
 
 	tree = ea_rsql_parse(filter, len, &limits, &fault);
 	if (tree == NULL)

@@ -156,9 +156,27 @@ fill_term(EaSortTerm *term, const EaStep *step)
 		 (!step->field->required || step->entity->existing));
 }
 
+/* How many hops a path begins with that one of the n keys begins with, too. */
+static int
+shared_hops(const char *path, const EaSortKey *keys, int n)
+{
+	int			most = 0;
+
+	for (int i = 0; i < n; i++)
+	{
+		const char *other = keys[i].path;
+		int			hops = 0;
+
+		for (int at = 0; path[at] != '\0' && path[at] == other[at]; at++)
+			hops += path[at] == '.';
+		most = Max(most, hops);
+	}
+	return most;
+}
+
 static void
 resolve_key(EaRequest *req, EaEntity *entity, const EaSortKey *key,
-			int *crossings, EaSortTerm *term)
+			EaCrossings *crossings, EaSortTerm *term)
 {
 	const char *names[EA_RSQL_MAX_HOPS + 2];
 	EaStep	   *step;
@@ -188,7 +206,7 @@ ea_rsql_sql_sort(EaRequest *req, EaEntity *entity, const EaSortKey *keys,
 {
 	EaOrder    *order = palloc0(sizeof(EaOrder));
 	EaSortKey	id = {"id", false};
-	int			crossings = 0;
+	EaCrossings crossings = {0};
 	bool		by_id = false;
 
 	order->terms = palloc0((nkeys + 1) * sizeof(EaSortTerm));
@@ -201,6 +219,7 @@ ea_rsql_sql_sort(EaRequest *req, EaEntity *entity, const EaSortKey *keys,
 			if (strcmp(keys[i].path, keys[j].path) == 0)
 				refuse_sort(req, keys[i].path, "given more than once");
 		}
+		crossings.shared = shared_hops(keys[i].path, keys, i);
 		resolve_key(req, entity, &keys[i], &crossings, &term);
 
 		/* what comes after the id orders nothing */

@@ -34,7 +34,7 @@ typedef struct Resolver
 	int			nnames;
 	const char *const *names;
 	const EaRsql *comparison;	/* NULL: a sort key */
-	int		   *crossings;
+	EaCrossings *crossings;
 	const char *unknown;		/* the first name that leads nowhere */
 	const char *why;			/* what else was found wrong first */
 	int			offset;			/* where, in the filter */
@@ -233,13 +233,20 @@ check_relationship(Resolver *r, EaStep *step)
 
 /*
  * Relationships that all paths of one filter or sort together may cross, each
- * member of a one-of counted: each may be a walk through a whole table.
+ * member of a one-of counted: each may be a walk through a whole table.  What
+ * sort keys have in common is walked through once; sub-selects, from an
+ * inverse side on, have nothing in common.
  */
-static int
-max_crossings(const Resolver *r)
+static bool
+may_cross(Resolver *r, const EaField *field, int depth)
 {
-	return r->comparison == NULL ? ea_guc_max_sort_crossings
+	EaCrossings *crossings = r->crossings;
+	int			max = r->comparison == NULL ? ea_guc_max_sort_crossings
 		: ea_guc_max_filter_crossings;
+
+	if (field->kind == EA_TO_ONE_INVERSE)
+		crossings->shared = Min(crossings->shared, depth);
+	return depth < crossings->shared || ++crossings->n <= max;
 }
 
 static EaStep *resolve_name(Resolver *r, EaEntity *entity, int depth);
@@ -268,7 +275,7 @@ resolve_hop(Resolver *r, EaStep *step, int depth)
 		if (!ea_catalog_shows(target, r->req->version) ||
 			!ea_authz_allows(r->req, target, EA_OP_READ))
 			continue;
-		if (++*r->crossings > max_crossings(r))
+		if (!may_cross(r, field, depth))
 			return fail_selector(r, "too many relationships to follow, "
 								 "up to \"%s\"", field->name);
 		branch->member = i;
@@ -319,7 +326,8 @@ resolve_name(Resolver *r, EaEntity *entity, int depth)
 EaStep *
 ea_rsql_sql_resolve(EaRequest *req, EaEntity *entity,
 					const char *const *names, int nnames,
-					const EaRsql *comparison, int *crossings,
+					const EaRsql *comparison,
+					EaCrossings *crossings,
 					const char **why, int *offset)
 {
 	Resolver	r = {0};

@@ -28,6 +28,14 @@ typedef struct EaBranch
 								 * hand, 0: it has none */
 } EaBranch;
 
+/* Relationships that the paths of one filter or sort cross. */
+typedef struct EaCrossings
+{
+	int			n;
+	int			shared;			/* hops of the next path, from its first on,
+								 * whose rows an earlier one has joined */
+} EaCrossings;
+
 struct EaStep
 {
 	EaEntity   *entity;			/* whose field or id it is */
@@ -44,14 +52,15 @@ struct EaStep
 
 /*
  * Resolve a path from entity on, for a comparison or, when that is NULL, for
- * a sort key: then it crosses no to-many relationship.  *crossings counts the
- * relationships of all paths of one filter or sort.  Returns NULL, with *why
- * and *offset (characters into the filter), for what the caller may not see
- * or the path cannot be used for.  Lives in the current memory context.
+ * a sort key: then it crosses no to-many relationship.  crossings counts what
+ * all paths of one filter or sort go through.  Returns NULL, with *why and
+ * *offset (characters into the filter), for what the caller may not see or
+ * the path cannot be used for.  Lives in the current memory context.
  */
 extern EaStep *ea_rsql_sql_resolve(EaRequest *req, EaEntity *entity,
 								   const char *const *names, int nnames,
-								   const EaRsql *comparison, int *crossings,
+								   const EaRsql *comparison,
+								   EaCrossings *crossings,
 								   const char **why, int *offset);
 
 /* The column, quoted, that a path ends at. */
