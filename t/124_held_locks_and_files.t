@@ -58,13 +58,11 @@ subtest 'lock_timeout' => sub {
 sub apply
 {
 	my ($path, $limit) = @_;
-	my $started = time;
-	my $pid = EntityApi::Test::start(
+	my $done = EntityApi::Test::run(
 		[ 'timeout', $limit, EntityApi::Test::private_program('entityapi-shim'), 'apply', '--dry-run', $path ],
-		env => { ENTITYAPI_DATABASE => $cluster->conninfo('postgres') }, out => '/dev/null', err => "$path.err");
+		env => { ENTITYAPI_DATABASE => $cluster->conninfo('postgres') });
 
-	waitpid $pid, 0;
-	return ($? >> 8, EntityApi::Test::slurp("$path.err"));
+	return ($done->{status}, $done->{err});
 }
 
 subtest 'files that are none' => sub {

@@ -196,8 +196,8 @@ sub own
 =head2 start(\@command, %options)
 
 Start a program and return its process id.  Options: C<in> (text for its
-standard input), C<out>, C<err> (files, default /dev/null), C<env> (a hash),
-C<service> (true: as the server's user).
+standard input), C<out>, C<err> (paths or open files, default /dev/null),
+C<env> (a hash), C<service> (true: as the server's user).
 
 =head2 run(\@command, %options)
 
@@ -209,32 +209,25 @@ sub start
 {
 	my ($command, %options) = @_;
 	my @command = @$command;
-	my $in = '/dev/null';
-	my $text;
+	my $in;
 
 	unshift @command, qw(setpriv --reuid=postgres --regid=postgres --init-groups)
 	  if $options{service} && $> == 0;
 	if (defined $options{in})
 	{
-		$text = File::Temp->new;
-		binmode $text;
-		print $text utf8_bytes($options{in});
-		close $text;
-		$in = "$text";
+		$in = _nameless();
+		print $in utf8_bytes($options{in});
+		$in->flush;
+		sysseek $in, 0, 0;
 	}
 
 	my $pid = fork // die "fork: $!\n";
-	if ($pid)
-	{
-		# The child may open the file later than this returns.
-		push @folders, $text if $text;
-		return $pid;
-	}
+	return $pid if $pid;
 
 	# From here on in the child: _exit skips the END blocks of the parent.
-	my $ready = open(STDIN, '<', $in)
-	  && open(STDOUT, '>>', $options{out} // '/dev/null')
-	  && open(STDERR, '>>', $options{err} // $options{out} // '/dev/null');
+	my $ready = ($in ? open(STDIN, '<&', $in) : open(STDIN, '<', '/dev/null'))
+	  && _append(\*STDOUT, $options{out})
+	  && _append(\*STDERR, $options{err} // $options{out});
 	if ($ready)
 	{
 		%ENV = (%ENV, %{ $options{env} // {} });
@@ -249,12 +242,37 @@ sub start
 sub run
 {
 	my ($command, %options) = @_;
-	my $out = File::Temp->new;
-	my $err = File::Temp->new;
-	my $pid = start($command, %options, out => "$out", err => "$err");
+	my $out = _nameless();
+	my $err = _nameless();
+	my $pid = start($command, %options, out => $out, err => $err);
 
 	waitpid $pid, 0;
-	return { status => $? >> 8 || $?, out => slurp("$out"), err => slurp("$err") };
+	my $status = $? >> 8 || $?;
+	return { status => $status, out => _all_of($out), err => _all_of($err) };
+}
+
+# A file without a name: nothing is left of it, however a test ends.
+sub _nameless
+{
+	open my $file, '+>:raw', undef or die "a temporary file: $!\n";
+	return $file;
+}
+
+sub _all_of
+{
+	my ($file) = @_;
+
+	seek $file, 0, 0;
+	local $/;
+	return scalar(<$file>) // '';
+}
+
+# Write at the end of a file: its path, or itself while it is open.
+sub _append
+{
+	my ($handle, $to) = @_;
+
+	return ref $to ? open($handle, '>&', $to) : open($handle, '>>', $to // '/dev/null');
 }
 
 sub slurp
