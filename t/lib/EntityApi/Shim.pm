@@ -47,7 +47,7 @@ END
 
 	if ($$ == $owner)
 	{
-		$_->stop('immediate') for @clusters;
+		$_->stop(EntityApi::Test::end_of_cluster()) for @clusters;
 	}
 	$? = $status;
 }

@@ -281,6 +281,18 @@ sub utf8_bytes
 	return $text;
 }
 
+=head2 end_of_cluster
+
+The mode in which what a test leaves is stopped: at once, or, with
+ENTITYAPI_TEST_GENTLY, so that processes write down what they have counted.
+
+=cut
+
+sub end_of_cluster
+{
+	return $ENV{ENTITYAPI_TEST_GENTLY} ? 'fast' : 'immediate';
+}
+
 =head2 json
 
 An object that reads and writes JSON as JSON::PP does: bytes, keys in order.

@@ -149,7 +149,7 @@ sub discard
 {
 	my ($self) = @_;
 
-	$self->stop('KILL');
+	$self->stop($ENV{ENTITYAPI_TEST_GENTLY} ? 'TERM' : 'KILL');
 	return;
 }
 
