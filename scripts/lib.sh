@@ -319,6 +319,13 @@ build()
 	fi
 }
 
+# A tree of its own, as objects of one compiler's flags are not those of another
+copy_of_tree()
+{
+	mkdir -p "$1"
+	git -C "$CHECKOUT" ls-files -z | (cd "$CHECKOUT" && xargs -0 cp --parents -u -t "$1")
+}
+
 # Is STATE/root what would be installed now?
 private_root_is_current()
 {

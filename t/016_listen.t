@@ -12,7 +12,6 @@ use IO::Socket::UNIX;
 use JSON::PP;
 use POSIX ();
 use Test::More;
-use Time::HiRes qw(sleep time);
 
 my $cluster = EntityApi::Shim->cluster;
 my $folder = EntityApi::Test::folder();
@@ -80,7 +79,7 @@ sub must_not_start
 
 subtest 'a Unix socket alone' => sub {
 	my $path = "$folder/main";
-	my $shim = shim_at($path, listen => "unix:$path", access_log_delay_ms => 0);
+	my $shim = shim_at($path, listen => "unix:$path", access_log_delay_ms => 0, statement_timeout_ms => 60_000);
 	my $own = IO::Socket::INET->new(LocalAddr => '127.0.0.1', LocalPort => 0, Listen => 1);
 	my @ports = map { /^\s*\d+: 0100007F:(\w{4}) 00000000:0000 0A(?:\s+\S+){6}\s+(\d+)/ ? [ hex $1, $2 ] : () }
 	  split /\n/, EntityApi::Test::slurp('/proc/net/tcp');
@@ -119,12 +118,13 @@ subtest 'a Unix socket alone' => sub {
 
 	my $busy = IO::Socket::UNIX->new(Peer => $path);
 	$busy->autoflush(1);
-	print $busy "GET /sleep/1 HTTP/1.1\r\nHost: a\r\n\r\n";
-	sleep 0.3;
+	$cluster->hold;
+	print $busy "GET /hold HTTP/1.1\r\nHost: a\r\n\r\n";
+	$cluster->at_work(1);
 	kill TERM => $shim->pid;
-	sleep 0.3;
-	is(IO::Socket::UNIX->new(Peer => $path), undef, 'no new connection while it ends');
+	ok(EntityApi::Test::wait_until(60, sub { !IO::Socket::UNIX->new(Peer => $path) }), 'no new connection while it ends');
 	ok(!-e $path, 'the file is gone');
+	$cluster->release;
 	like(do { local $/; <$busy> }, qr/^HTTP\/1.1 200 OK/, 'what was under way is answered');
 	is($shim->stop(0), 0, 'ends with 0');
 };
@@ -170,7 +170,8 @@ subtest 'both kinds of addresses' => sub {
 
 subtest 'addresses for operators' => sub {
 	my $admin = free_port();
-	my $shim = EntityApi::Test->shim($cluster, admin_listen => "127.0.0.1:$admin", threads => 8, pool_size => 2);
+	my $shim = EntityApi::Test->shim($cluster, admin_listen => "127.0.0.1:$admin", threads => 8, pool_size => 2,
+		pool_wait_ms => 60_000, statement_timeout_ms => 60_000, drain_timeout_ms => 60_000);
 
 	is(get($admin, '/actuator/health')->{status}, 200, 'health');
 	like(get($admin, '/actuator/prometheus')->{body}, qr/^# TYPE entityapi_http_requests_total counter$/m, 'metrics');
@@ -192,32 +193,36 @@ subtest 'addresses for operators' => sub {
 	is($shim->http(GET => '/actuator/prometheus')->{json}{target}, '/actuator/prometheus', 'in no form');
 
 	# all threads of the service are busy: its operators do not notice
+	$cluster->hold;
 	my @busy = map {
 		my $socket = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $shim->port);
 		$socket->autoflush(1);
-		print $socket "GET /sleep/2 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+		print $socket "GET /hold HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
 		$socket;
 	} 1 .. 12;
-	sleep 0.4;
-	my $started = time;
-	my $busy = get($admin, '/actuator/prometheus')->{body};
-	cmp_ok(time - $started, '<', 0.5, 'metrics under load');
-	like($busy, qr/^entityapi_http_requests_in_flight [4-8]$/m, 'say so');
-	like($busy, qr/^entityapi_pool_connections\{state="in_use"\} 2$/m, 'of the pool');
-	like($busy, qr/^entityapi_pool_waiting [2-6]$/m, 'and of those who wait');
+	$cluster->at_work(2);
+	my $busy;
+	ok(EntityApi::Test::wait_until(60, sub {
+				$busy = get($admin, '/actuator/prometheus')->{body};
+				$busy =~ /^entityapi_pool_waiting [2-6]$/m }),
+		'metrics under load say how many wait');
+	like($busy, qr/^entityapi_http_requests_in_flight [4-8]$/m, 'how many there are');
+	like($busy, qr/^entityapi_pool_connections\{state="in_use"\} 2$/m, 'and of the pool');
 	is(get($admin, '/actuator/health/liveness')->{status}, 200, 'it lives');
-	close $_ for @busy;
-	sleep 2.2;
+	$cluster->release;
+	cmp_ok(scalar(grep { (do { local $/; <$_> } // '') =~ /^HTTP\/1.1 200 / } @busy), '>=', 2, 'those at work are answered then');
 
 	my $last = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $shim->port);
 	$last->autoflush(1);
-	print $last "GET /sleep/3 HTTP/1.1\r\nHost: a\r\n\r\n";
-	sleep 0.3;
+	$cluster->hold;
+	print $last "GET /hold HTTP/1.1\r\nHost: a\r\n\r\n";
+	$cluster->at_work(1);
 	is(get($admin, '/actuator/health/readiness')->{status}, 200, 'ready');
 	kill TERM => $shim->pid;
-	sleep 0.3;
-	is(get($admin, '/actuator/health/readiness')->{status}, 503, 'not ready while it ends');
+	ok(EntityApi::Test::wait_until(60, sub { get($admin, '/actuator/health/readiness')->{status} == 503 }),
+		'not ready while it ends');
 	like(get($admin, '/actuator/prometheus')->{body}, qr/^entityapi_draining 1$/m, 'which the metrics say, too');
+	$cluster->release;
 	like(do { local $/; <$last> }, qr/^HTTP\/1.1 200 OK/, 'what was under way is answered');
 	is($shim->stop(0), 0, 'ends with 0');
 	is(get($admin, '/actuator/health'), undef, 'and nobody listens');

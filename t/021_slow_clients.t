@@ -20,8 +20,6 @@ my $cluster = EntityApi::Shim->cluster;
 my $host = "Host: a\r\n";
 my $get = "GET /x HTTP/1.1\r\n$host";
 
-# Builds with a sanitizer are slow; they are asked for its reports.
-my $slack = $ENV{SANITIZER} ? 8 : 1;
 
 local $SIG{PIPE} = 'IGNORE';
 
@@ -62,29 +60,35 @@ sub drip
 	return;
 }
 
-# The longest that a healthy client waits, with something done in between.
-sub longest_wait
+# The requests of a healthy client that go wrong, with something done in between.
+sub failures
 {
 	my ($shim, $seconds, $meanwhile) = @_;
 	my $end = time + $seconds;
-	my $longest = 0;
 	my $failed = 0;
 	my $count = 0;
 
-	while (time < $end)
+	while (time < $end || $count < 20)
 	{
-		my $started = time;
-		my $answer = $shim->raw("${get}Connection: close\r\n\r\n");
-		my $took = time - $started;
+		my $answer = $shim->raw("${get}Connection: close\r\n\r\n", timeout => 60);
 
 		$count++;
 		$failed++ if $answer !~ /^HTTP\/1.1 200 /;
-		$longest = $took if $took > $longest;
 		$meanwhile->();
 		sleep 0.02;
 	}
-	note sprintf '%d requests, the slowest took %.0f ms', $count, $longest * 1000;
-	return ($longest, $failed);
+	return $failed;
+}
+
+# Those of them that have not been answered, nor left behind
+sub waiting
+{
+	return grep {
+		my $ready = '';
+
+		vec($ready, fileno($_), 1) = 1;
+		!select $ready, undef, undef, 0;
+	} @_;
 }
 
 sub statuses
@@ -101,10 +105,9 @@ for my $threads (256, 48)
 		my @kept = map { connected($shim, "$get\r\n") } 1 .. 250;
 		my @heads = map { connected($shim, "${get}X-A: ") } 1 .. 25;
 		my @bodies = map { connected($shim, "POST /x HTTP/1.1\r\n${host}Content-Length: 100000\r\n\r\n") } 1 .. 25;
-		my ($longest, $failed) = longest_wait($shim, 2.5, sub { drip(@heads, @bodies) });
+		my $failed = failures($shim, 2, sub { drip(@heads, @bodies) });
 
 		is($failed, 0, 'a healthy client is answered');
-		cmp_ok($longest, '<', 1 * $slack, 'within a second, always');
 		close $_ for @idle, @kept, @heads, @bodies;
 		is($shim->stop, 0, 'ends with 0');
 	};
@@ -128,25 +131,34 @@ subtest 'heads and bodies that drip' => sub {
 		chunk => connected($shim, "POST /x HTTP/1.1\r\n${host}Transfer-Encoding: chunked\r\n\r\nffff\r\n"));
 	my $calls = $cluster->calls;
 	my $started = time;
-	my %took;
+	my %cut;
 
-	while (keys %took < keys %slow && time < $started + 10)
+	# for ever, if a byte more were time more
+	while (keys %cut < keys %slow && time < $started + 60)
 	{
-		for my $name (grep { !$took{$_} } keys %slow)
+		for my $name (grep { !$cut{$_} } keys %slow)
 		{
 			drip($slow{$name});
 			my $answer = answer_of($slow{$name}, 0.05);
 			next if $answer eq '';
-			$took{$name} = time - $started;
+			$cut{$name} = 1;
 			like($answer, qr/^HTTP\/1.1 408 .*"REQUEST_TIMEOUT"/s, "$name: 408");
 			like($answer, qr/^Connection: close\r$/m, 'and closed');
 		}
 	}
-	is(scalar keys %took, 3, 'all are cut');
-	cmp_ok($took{head} // 99, '<', 1.6 * $slack, 'the head at its deadline');
-	cmp_ok($took{$_} // 99, '<', 2 * $slack, "the $_ at its deadline") for qw(body chunk);
+	is(scalar keys %cut, 3, 'all are cut');
 	is($cluster->calls, $calls, 'nothing of them was executed');
-	is((statuses(answer_of(connected($shim, "${get}X-A: "), 3)))[0], 408, 'silence in a head');
+	is((statuses(answer_of(connected($shim, "${get}X-A: "), 60)))[0], 408, 'silence in a head');
+};
+
+subtest 'each by its own deadline' => sub {
+	my $shim = EntityApi::Test->shim($cluster, body_timeout_ms => 500, request_timeout_ms => 600_000);
+	my $head = connected($shim, "${get}X-A: ");
+	my $body = connected($shim, "POST /x HTTP/1.1\r\n${host}Content-Length: 100000\r\n\r\n");
+
+	like(answer_of($body, 60), qr/^HTTP\/1.1 408 /, 'a body is cut');
+	is(scalar waiting($head), 1, 'a head, which came before it, is not');
+	$shim->stop('KILL');
 };
 
 subtest 'a body in pieces that come in time' => sub {
@@ -158,7 +170,7 @@ subtest 'a body in pieces that come in time' => sub {
 		print $socket substr $body, $piece * 50_000, 50_000;
 		sleep 0.1;
 	}
-	my $answer = answer_of($socket, 3);
+	my $answer = answer_of($socket, 60);
 	like($answer, qr/^HTTP\/1.1 200 /, 'is taken');
 	like($answer, qr/"body": "eHh4/, 'as it is');
 };
@@ -170,15 +182,13 @@ subtest 'a client that does not take its answer' => sub {
 	$socket->autoflush(1);
 	print $socket "GET /big/20000000 HTTP/1.1\r\n$host\r\n";
 	my $line;
-	my $started = time;
 
 	# It takes a little, now and then, and would go on for an hour.
-	EntityApi::Test::wait_until(8 * $slack, sub {
+	EntityApi::Test::wait_until(60, sub {
 			sysread $socket, my $some, 4096;
 			($line) = EntityApi::Test::slurp($shim->log) =~ /^(.*"bytes":20000000.*)$/m;
 		});
 	ok($line, 'is cut off');
-	cmp_ok(time - $started, '<', 5 * $slack, 'in time');
 };
 
 # Requests of a status each, at the same time.
@@ -187,25 +197,29 @@ sub at_once
 	my (@requests) = @_;
 	my @sockets = map { connected($shim, $_) } @requests;
 
-	return map { answer_of($_, 8) } @sockets;
+	return map { answer_of($_, 60) } @sockets;
 }
 
 subtest 'a bounded queue, a bounded wait' => sub {
-	my $slow = "GET /sleep/3 HTTP/1.1\r\n${host}Connection: close\r\n\r\n";
-	my @busy = map { connected($shim, $slow) } 1 .. 2;
+	my $slow = "GET /hold HTTP/1.1\r\n${host}Connection: close\r\n\r\n";
+	my $shim = EntityApi::Test->shim($cluster, pool_size => 2, pool_queue => 4, pool_wait_ms => 3000,
+		statement_timeout_ms => 60_000, metrics => 'true');
 
-	sleep 0.3;
-	my $started = time;
+	$cluster->hold;
+	my @busy = map { connected($shim, $slow) } 1 .. 2;
+	$cluster->at_work(2);
 	my @waiting = map { connected($shim, "${get}Connection: close\r\n\r\n") } 1 .. 4;
-	sleep 0.3;
-	my $before = time;
-	my $answer = $shim->raw("${get}Connection: close\r\n\r\n");
-	cmp_ok(time - $before, '<', 0.5 * $slack, 'who finds the queue full is told at once');
-	like($answer, qr/^HTTP\/1.1 503 .*^Retry-After: 1\r$/ms, '503, Retry-After');
-	my @answers = map { answer_of($_, 5) } @waiting;
+	# On a machine that is so slow that those four have been told meanwhile, this
+	# one is in their place.
+	EntityApi::Test::wait_until(60, sub { $shim->http(GET => '/actuator/prometheus')->{body} =~ /^entityapi_pool_waiting 4$/m });
+	my $answer = answer_of(connected($shim, "${get}Connection: close\r\n\r\n"), 60);
+	like($answer, qr/^HTTP\/1.1 503 .*^Retry-After: 1\r$/ms, 'who finds the queue full: 503, Retry-After');
+	is(scalar waiting(@waiting), 4, 'at once, before those who wait');
+	my @answers = map { answer_of($_, 60) } @waiting;
 	is_deeply([ statuses(@answers) ], [ (503) x 4 ], 'who waits too long, too');
-	cmp_ok(time - $started, '<', 2 * $slack, 'when the wait is over');
-	is_deeply([ statuses(map { answer_of($_, 5) } @busy) ], [ 200, 200 ],
+	is(scalar waiting(@busy), 2, 'not when somebody else has done');
+	$cluster->release;
+	is_deeply([ statuses(map { answer_of($_, 60) } @busy) ], [ 200, 200 ],
 		'those before them are answered');
 	is_deeply([ statuses(at_once(("${get}Connection: close\r\n\r\n") x 5)) ], [ (200) x 5 ],
 		'and on it goes');
@@ -231,9 +245,9 @@ subtest 'connections of one address' => sub {
 	like($head, qr/^Retry-After: 1\r?$/m, 'Retry-After');
 	like($head, qr/^Connection: close\r?$/m, 'closed');
 	is(decode_json($body)->{errors}[0]{code}, 'THROTTLED', 'error document');
-	my $started = time;
-	is(answer_of(connected($limited), 5), '', 'one that asks nothing');
-	cmp_ok(time - $started, '<', 2.5 * $slack, 'goes soon');
+	my $mute = connected($limited);
+	is(answer_of($mute, 60), '', 'one that asks nothing');
+	ok(!waiting($mute), 'goes');
 	print { $kept[0] } "${get}\r\n";
 	is((statuses(answer_of($kept[0], 1)))[0], 200, 'those that are there stay');
 	close $_ for @kept;
@@ -284,9 +298,8 @@ subtest 'another civetweb' => sub {
 subtest 'the end, with idle connections' => sub {
 	my @kept = map { connected($shim, "${get}\r\n") } 1 .. 10;
 	answer_of($_, 0.1) for @kept;
-	my $started = time;
 	is($shim->stop, 0, 'ends with 0');
-	cmp_ok(time - $started, '<', 1.8 * $slack, 'without waiting for them');
+	is(scalar(grep { sysread($_, my $nothing, 1) } @kept), 0, 'and leaves them');
 };
 
 done_testing;

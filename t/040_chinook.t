@@ -83,7 +83,8 @@ sub tenant
 
 my @tenants = (tenant('north'), tenant('south'));
 
-# Each tenant has a client process of its own.
+# Each tenant has a client process of its own; one creates resources one by one,
+# the other many at once.
 my $began = time;
 my @clients;
 for my $tenant (@tenants)
@@ -93,7 +94,7 @@ for my $tenant (@tenants)
 
 	if ($pid == 0)
 	{
-		my $done = eval { Storable::store(load($shim, $tenant->{manager}), $file); 1 };
+		my $done = eval { Storable::store(load($shim, $tenant->{manager}, $tenant == $tenants[1] ? 50 : undef), $file); 1 };
 		print STDERR $@ unless $done;
 		POSIX::_exit($done ? 0 : 1);
 	}

@@ -19,12 +19,15 @@ of the target:
 	/fail/SQLSTATE     raises that error
 	/retry/N           raises 40001 the first N times
 	/sleep/SECONDS     sleeps
+	/hold              waits until C<release>
 	/big/N             a body of N bytes
 	/status/N          an empty body with that status
 	/header/NAME/VALUE a header more, the value a JSON string without quotes
 	anything else      what it was called with, as a JSON object
 
-C<calls> tells how often it was called, rolled back or not.
+C<calls> tells how often it was called, rolled back or not.  C<hold> makes
+requests for /hold wait from now on, C<release> ends that, and C<at_work(N)>
+waits until so many of its requests are in the database.
 
 =cut
 
@@ -44,7 +47,7 @@ END
 
 	if ($$ == $owner)
 	{
-		$_->stop('immediate') for @clusters;
+		$_->stop(EntityApi::Test::end_of_cluster()) for @clusters;
 	}
 	$? = $status;
 }
@@ -69,6 +72,28 @@ sub calls
 {
 	my ($self) = @_;
 	return $self->psql('select calls()');
+}
+
+sub hold
+{
+	my ($self) = @_;
+	return $self->psql("select setval('held', 2)");
+}
+
+sub release
+{
+	my ($self) = @_;
+	return $self->psql("select setval('held', 1)");
+}
+
+sub at_work
+{
+	my ($self, $count) = @_;
+
+	EntityApi::Test::wait_until(60, sub {
+			$self->psql("select count(*) from pg_stat_activity where application_name = 'entityapi-shim' and state = 'active'") >= $count })
+	  or die "$count requests are not at work\n";
+	return;
 }
 
 sub _initdb
@@ -101,6 +126,8 @@ sub _stand_in
 		grant usage on schema entityapi to entityapi_shim;
 		create sequence handle_calls;
 		create sequence retries;
+		-- seen at once, whatever snapshot one has
+		create sequence held;
 		create function calls() returns bigint language sql as
 		$$ select case when is_called then last_value else 0 end from handle_calls $$;
 		create function entityapi.handle(method text, target text, in_headers jsonb,
@@ -126,6 +153,10 @@ sub _stand_in
 						raise exception 'conflict' using errcode = '40001';
 					end if;
 				when 'sleep' then perform pg_sleep(path[3]::float);
+				when 'hold' then
+					while (select last_value from held) > 1 loop
+						perform pg_sleep(0.02);
+					end loop;
 				when 'big' then body := repeat('x', path[3]::int);
 				when 'status' then status := path[3]::int;
 				when 'header' then

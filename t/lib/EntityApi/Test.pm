@@ -21,7 +21,8 @@ EntityApi::Test - private clusters, shims and requests for TAP tests
 =head1 DESCRIPTION
 
 Whatever a test starts is stopped and removed at its end, also when it dies.
-Core modules only.  As root, PostgreSQL and the shim run as "postgres".
+Core modules only; JSON::XS is used where it is installed, as it is many times
+faster.  As root, PostgreSQL and the shim run as "postgres".
 
 L<EntityApi::Test::Cluster> and L<EntityApi::Test::Shim> tell what the objects can
 do.
@@ -39,8 +40,11 @@ use warnings;
 use Cwd ();
 use File::Basename ();
 use File::Temp ();
+use JSON::PP   ();
 use POSIX      ();
 use Time::HiRes qw(sleep time);
+
+use constant PATIENCE => 60;
 
 use EntityApi::Test::Cluster;
 use EntityApi::Test::Shim;
@@ -295,16 +299,42 @@ sub utf8_bytes
 	return $text;
 }
 
+=head2 end_of_cluster
+
+The mode in which what a test leaves is stopped: at once, or, with
+ENTITYAPI_TEST_GENTLY, so that processes write down what they have counted.
+
+=cut
+
+sub end_of_cluster
+{
+	return $ENV{ENTITYAPI_TEST_GENTLY} ? 'fast' : 'immediate';
+}
+
+=head2 json
+
+An object that reads and writes JSON as JSON::PP does: bytes, keys in order.
+
+=cut
+
+sub json
+{
+	my $class = eval { require JSON::XS; 'JSON::XS' } // 'JSON::PP';
+
+	return $class->new->utf8->canonical->allow_nonref;
+}
+
 =head2 wait_until($seconds, $condition)
 
-Call the condition until it is true; false when the time is over.
+Call the condition until it is true; false when the time is over, which is a
+minute at least, as the machine may be busy.
 
 =cut
 
 sub wait_until
 {
 	my ($seconds, $condition) = @_;
-	my $end = time + $seconds;
+	my $end = time + ($seconds > PATIENCE ? $seconds : PATIENCE);
 
 	while (time < $end)
 	{

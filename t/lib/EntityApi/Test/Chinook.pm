@@ -17,7 +17,6 @@ use warnings;
 use utf8;
 
 use Exporter qw(import);
-use JSON::PP ();
 
 use EntityApi::Test;
 
@@ -41,7 +40,7 @@ sub read_source
 {
 	my ($path) = @_;
 
-	$chinook = JSON::PP->new->utf8->decode(EntityApi::Test::slurp($path));
+	$chinook = EntityApi::Test::json()->decode(EntityApi::Test::slurp($path));
 	for my $kind (keys %$chinook)
 	{
 		for my $row (@{ $chinook->{$kind} })
@@ -209,27 +208,39 @@ sub resource
 	return \%resource;
 }
 
-=head2 load($shim, $token)
+=head2 load($shim, $token, $batch)
 
-Create everything; returns the new ids by kind and old id.
+Create everything; returns the new ids by kind and old id.  With C<$batch>,
+requests create so many resources each, as atomic operations; those with many
+references are created one by one all the same.
 
 =cut
 
 sub load
 {
-	my ($shim, $token) = @_;
+	my ($shim, $token, $batch) = @_;
+	my $type = 'application/vnd.api+json;ext="https://jsonapi.org/ext/atomic"';
 	my %ids;
 
 	for my $kind (@kinds)
 	{
 		my ($name, $collection) = @$kind;
 
-		for my $row (@{ $chinook->{$name} })
-		{
-			my $document = $shim->must(201, POST => "/api/v1/$collection",
-				{ token => $token, json => { data => resource(\%ids, $kind, $row) } });
+		my @rows = @{ $chinook->{$name} };
 
-			$ids{$name}{ $row->{"${name}Id"} } = $document->{data}{id};
+		# an employee may refer to one before
+		while (my @some = splice @rows, 0, $batch && $name !~ /^(?:Playlist|Employee)$/ ? $batch : 1)
+		{
+			my @resources = map { resource(\%ids, $kind, $_) } @some;
+			my $document = @some == 1
+			  ? $shim->must(201, POST => "/api/v1/$collection", { token => $token, json => { data => $resources[0] } })
+			  : $shim->must(200, POST => '/api/v1/operations', {
+				token => $token,
+				headers => { 'Content-Type' => $type, Accept => $type },
+				json => { 'atomic:operations' => [ map { { op => 'add', data => $_ } } @resources ] } });
+			my @made = @some == 1 ? $document->{data} : map { $_->{data} } @{ $document->{'atomic:results'} };
+
+			$ids{$name}{ $some[$_]{"${name}Id"} } = $made[$_]{id} for 0 .. $#some;
 		}
 	}
 	return \%ids;

@@ -256,7 +256,7 @@ sub discard
 {
 	my ($self) = @_;
 
-	$self->stop('immediate');
+	$self->stop(EntityApi::Test::end_of_cluster());
 	return;
 }
 
