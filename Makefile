@@ -61,7 +61,7 @@ endif
 
 EXTRA_CLEAN = $(OBJS:.o=.d) extension/.strict
 
-.PHONY: run up down test bench bench-growth sanitize check-memory coverage matrix shim install-shim uninstall-shim \
+.PHONY: run up down test crash bench bench-growth sanitize check-memory coverage matrix shim install-shim uninstall-shim \
 	clean-shim check-needs print-cflags print-regress print-specs FORCE
 
 # The scripts need no PGXS: on a bare machine there is none yet.  DATA means
@@ -71,9 +71,9 @@ ENTITYAPI_DATA := $(DATA)
 override undefine DATA
 
 export PG_CONFIG PORT MANIFESTS DEMO TESTS ANY_MINOR WERROR \
-	RELEASES POSTGRES_SOURCE MIRROR
+	RELEASES POSTGRES_SOURCE MIRROR RUNS
 
-run up down test bench sanitize check-memory coverage matrix:
+run up down test crash bench sanitize check-memory coverage matrix:
 	@exec env DATA='$(ENTITYAPI_DATA)' scripts/$@
 
 bench-growth:

@@ -6,7 +6,8 @@
  * Four look-ups by a unique key need no planner and no executor; done on the
  * indexes themselves they take a third of the time, and a third of that where
  * the row is found in the place it was found in before.  They see what the
- * statement sees that called us.
+ * statement sees that called us.  Where entityapi.direct_scans is off they are
+ * statements.
  *
  * extension/account_session.c
  *
@@ -24,9 +25,11 @@
 #include "catalog/namespace.h"
 #include "catalog/pg_type.h"
 #include "exec.h"
+#include "guc.h"
 #include "invalidate.h"
 #include "storage/bufmgr.h"
 #include "utils/builtins.h"
+#include "utils/datum.h"
 #include "utils/fmgroids.h"
 #include "utils/jsonb.h"
 #include "utils/lsyscache.h"
@@ -79,6 +82,7 @@ enum
 
 typedef struct Row
 {
+	const Oid  *types;			/* of one that a statement has read */
 	Datum	   *values;
 	bool	   *isnull;
 } Row;
@@ -108,17 +112,27 @@ static const struct
 	const char *name;
 	const char *index;
 	int			key;			/* column of that index, which is unique */
+	const char *sql;			/* the same as a statement */
 	const Oid  *types;
 	int			ntypes;
 }			tables[] =
 {
-	{"session", "session_pkey", SESSION_ID, session_types,
-	lengthof(session_types)},
-	{"account", "account_pkey", ACCOUNT_ID, account_types,
-	lengthof(account_types)},
-	{"tenant", "tenant_pkey", TENANT_ID, tenant_types,
-	lengthof(tenant_types)},
+	{"session", "session_pkey", SESSION_ID,
+		"SELECT id, account_id, created_at, expires_at, revoked_at, forced"
+		" FROM entityapi.session WHERE id = $1",
+	session_types, lengthof(session_types)},
+	{"account", "account_pkey", ACCOUNT_ID,
+		"SELECT id, tenant_id, kind, username, username_key, email, status,"
+		" roles, profile, security_attributes, password_hash,"
+		" password_change_required, is_super_admin"
+		" FROM entityapi.account WHERE id = $1",
+	account_types, lengthof(account_types)},
+	{"tenant", "tenant_pkey", TENANT_ID,
+		"SELECT id, name, slug, status FROM entityapi.tenant WHERE id = $1",
+	tenant_types, lengthof(tenant_types)},
 	{"tenant_admin", "tenant_admin_account_id_key", TENANT_ADMIN_ACCOUNT_ID,
+		"SELECT tenant_id, account_id FROM entityapi.tenant_admin"
+		" WHERE account_id = $1",
 	tenant_admin_types, lengthof(tenant_admin_types)}
 };
 
@@ -233,9 +247,41 @@ check_types(Table table, TupleDesc desc)
 	}
 }
 
-/* The row with an id in the column that has the unique index. */
+static void
+copy_row(void *arg, TupleTableSlot *slot)
+{
+	Row		   *row = arg;
+
+	for (int i = 0; i < slot->tts_nvalid; i++)
+	{
+		int16		len;
+		bool		by_value;
+
+		row->isnull[i] = slot->tts_isnull[i];
+		if (row->isnull[i])
+			continue;
+		get_typlenbyval(row->types[i], &len, &by_value);
+		row->values[i] = datumCopy(slot->tts_values[i], by_value, len);
+	}
+}
+
 static bool
-find_row(Table table, const pg_uuid_t *id, Row *row)
+find_by_statement(Table table, const pg_uuid_t *id, Row *row)
+{
+	static const Oid type = UUIDOID;
+	Datum		value = UUIDPGetDatum(id);
+	int			n = tables[table].ntypes;
+	EaReader	reader = {copy_row, n, tables[table].types};
+
+	row->types = tables[table].types;
+	row->values = palloc0(n * sizeof(Datum));
+	row->isnull = palloc0(n * sizeof(bool));
+	return ea_exec_run(tables[table].sql, 1, &type, &value, NULL,
+					   EA_EXEC_LOOK, true, &reader, row) > 0;
+}
+
+static bool
+find_directly(Table table, const pg_uuid_t *id, Row *row)
 {
 	Relation	relation = table_open(table_oid(table), AccessShareLock);
 	int			place = place_of(table, id);
@@ -246,6 +292,14 @@ find_row(Table table, const pg_uuid_t *id, Row *row)
 		find_by_index(relation, table, id, place, row);
 	table_close(relation, NoLock);
 	return found;
+}
+
+/* The row with an id in the column that has the unique index. */
+static bool
+find_row(Table table, const pg_uuid_t *id, Row *row)
+{
+	return ea_guc_direct_scans ? find_directly(table, id, row)
+		: find_by_statement(table, id, row);
 }
 
 static bool

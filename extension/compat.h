@@ -36,6 +36,16 @@
 #endif
 #endif
 
+/*
+ * Majors on which all that goes past the executor was held against it, by the
+ * tests and by t/185_direct_scans.t among them.  It leans on what PostgreSQL's
+ * own scans do, which another major may do in another way: there it is off
+ * unless a superuser wants it (entityapi.direct_scans).
+ */
+#ifndef EA_COMPAT_TESTED_MAJORS
+#define EA_COMPAT_TESTED_MAJORS 15, 16, 17, 18
+#endif
+
 #include "common/jsonapi.h"
 
 /* The macros of variable-length values: of postgres.h in 15, a header since. */

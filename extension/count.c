@@ -45,6 +45,7 @@
 #include "compat.h"
 #include "count.h"
 #include "exec.h"
+#include "guc.h"
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "plancache.h"
@@ -452,7 +453,7 @@ ea_count_rows(const EaHeld *held, const char *table, int nkeys,
 	Relation	heap;
 	Relation	index = NULL;
 
-	if (nkeys > EA_COUNT_MAX_KEYS || IsolationIsSerializable() ||
+	if (!ea_guc_direct_scans || nkeys > EA_COUNT_MAX_KEYS || IsolationIsSerializable() ||
 		!IsMVCCSnapshot(GetActiveSnapshot()) || ea_plancache_distributes())
 		return false;
 	heap = table_openrv(makeRangeVarFromNameList(ea_compat_qualified_name(table)),

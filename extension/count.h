@@ -29,7 +29,7 @@ typedef struct EaCountKey
  * b = $2` says.  Without keys all rows count.
  *
  * False when that cannot be told from an index, because none begins with
- * these columns, because the table is not one of this server's heaps, or
+ * these columns, because entityapi.direct_scans is off, because the table is not one of this server's heaps, or
  * because a serializable transaction must leave traces of what it read: then
  * it takes the statement.  Permissions are the caller's to have; the table is
  * held to what it must be, as by a statement.

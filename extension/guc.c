@@ -11,6 +11,8 @@
 
 #include <limits.h>
 
+#include "access/parallel.h"
+#include "compat.h"
 #include "guc.h"
 #include "jsonread.h"
 #include "utils/guc.h"
@@ -51,6 +53,7 @@ int			ea_guc_login_free_failures;
 int			ea_guc_login_delay;
 int			ea_guc_login_max_delay;
 int			ea_guc_login_address_failures;
+bool		ea_guc_direct_scans;
 bool		ea_guc_openapi;
 bool		ea_guc_report_counters;
 char	   *ea_guc_issuer;
@@ -192,6 +195,37 @@ static const struct
 	&ea_guc_openapi, true}
 };
 
+static const int tested_majors[] = {EA_COMPAT_TESTED_MAJORS};
+
+static bool
+is_tested(int major)
+{
+	for (int i = 0; i < lengthof(tested_majors); i++)
+	{
+		if (tested_majors[i] == major)
+			return true;
+	}
+	return false;
+}
+
+/* A library fits one major, so the one it was compiled with is the server's. */
+static void
+define_direct_scans(void)
+{
+	const int	major = PG_VERSION_NUM / 10000;
+
+	DefineCustomBoolVariable("entityapi.direct_scans",
+							 "Whether look-ups by key and counts go past the executor.",
+							 NULL, &ea_guc_direct_scans, is_tested(major),
+							 PGC_SUSET, 0, NULL, NULL, NULL);
+	if (!is_tested(major) && !ea_guc_direct_scans && !IsParallelWorker())
+		ereport(WARNING,
+				(errmsg("entityapi was not tested with PostgreSQL %d: its direct scans are off",
+						major),
+				 errdetail("Look-ups by key and counts go through the executor, which is slower."),
+				 errhint("A superuser can set entityapi.direct_scans.")));
+}
+
 void
 ea_guc_define(void)
 {
@@ -213,6 +247,8 @@ ea_guc_define(void)
 								 NULL, booleans[i].variable,
 								 booleans[i].initial, PGC_SUSET, 0,
 								 NULL, NULL, NULL);
+
+	define_direct_scans();
 
 	/* what it tells is no secret: whoever asks may have it */
 	DefineCustomBoolVariable("entityapi.report_counters",

@@ -18,6 +18,7 @@
 #include "catalog/pg_am.h"
 #include "compat.h"
 #include "executor/executor.h"
+#include "guc.h"
 #include "keyscan.h"
 #include "miscadmin.h"
 #include "optimizer/planner.h"
@@ -62,7 +63,7 @@ struct EaKeyScan
 bool
 ea_keyscan_is_open(void)
 {
-	return planner_hook == NULL && ExecutorStart_hook == NULL &&
+	return ea_guc_direct_scans && planner_hook == NULL && ExecutorStart_hook == NULL &&
 		ExecutorRun_hook == NULL && ExecutorFinish_hook == NULL &&
 		ExecutorEnd_hook == NULL && ExecutorCheckPerms_hook == NULL;
 }

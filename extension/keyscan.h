@@ -9,7 +9,7 @@
  * recognised here and the scan is made as the executor would make it: same
  * plan, same locks and permissions, same snapshot.  Everything else is the
  * executor's, and all is while somebody else watches or replaces it
- * (pg_stat_statements, auto_explain, Citus).
+ * (pg_stat_statements, auto_explain, Citus), or entityapi.direct_scans is off.
  *
  * extension/keyscan.h
  *
@@ -23,7 +23,10 @@
 
 typedef struct EaKeyScan EaKeyScan;
 
-/* False while an extension has a hook on planner or executor. */
+/*
+ * False while an extension has a hook on planner or executor, or where
+ * entityapi.direct_scans is off.
+ */
 extern bool ea_keyscan_is_open(void);
 
 /*

@@ -1,0 +1,252 @@
+# What goes past the executor against the executor: key scans, counts on an
+# index, the look-up of a session, and pages by cursor.  Each comparison is one
+# request twice in one snapshot, with entityapi.direct_scans on and off, answers
+# compared byte by byte; or a count beside count(*), or a walk by cursors beside
+# one ordered statement.
+#
+# Meanwhile rows are inserted, updated (HOT and not), deleted, put back under the
+# ids of before; work is undone, in whole and in subtransactions; transactions are
+# prepared, and end one way or the other; tables are vacuumed, truncated by vacuum
+# and by TRUNCATE, rewritten, indexes built and dropped; a hot standby looks on,
+# which cancels whoever stands in replay's way.
+#
+# ENTITYAPI_MODEL_COMPARISONS goes on until there have been so many.
+
+use strict;
+use warnings;
+
+use FindBin;
+use POSIX ();
+use Test::More;
+use Time::HiRes qw(sleep time);
+
+use EntityApi::Test;
+
+my $wanted = $ENV{ENTITYAPI_MODEL_COMPARISONS} // 0;
+my $slice = $wanted ? 10 : 1.5;
+my $checkout = EntityApi::Test::checkout();
+my (%sum, @problems);
+
+sub prepare
+{
+	my ($cluster) = @_;
+
+	$cluster->apply("$checkout/t/lists");
+	my $shim = EntityApi::Test->shim($cluster);
+	my @tenants = map { $shim->tenant("t$_")->{id} } 1 .. 3;
+	my @users = map { $shim->user($tenants[ $_ ? $_ % 3 : 0 ], "u$_", [ $_ % 3 ? 'Reader' : 'Editor' ]) } 0 .. 5;
+	my $made = $cluster->psql('set client_min_messages = warning; ' . EntityApi::Test::slurp("$FindBin::Bin/model/model.sql"));
+
+	for my $user (@users)
+	{
+		$cluster->psql("insert into token (name, access, session, account, tenant) select username, '$user->{accessToken}',
+			(select id from entityapi.session where account_id = a.id and not forced order by created_at desc limit 1), id, tenant_id
+			from entityapi.account a where id = '$user->{id}'");
+	}
+	$cluster->psql(<<~"SQL");
+		insert into app.group (tenant_id, id, title, created_at, updated_at) select t, gen_random_uuid(), 'g' || i, now(), now()
+			from unnest('{@{[join ',', @tenants]}}'::uuid[]) t, generate_series(1, 5) i;
+		insert into pool (item, grp, tenant)
+			select gen_random_uuid(), (select id from app.group g where g.tenant_id = t order by id offset i % 5 limit 1), t
+			from unnest('{@{[join ',', @tenants]}}'::uuid[]) with ordinality x(t, o), generate_series(1, 60) i order by o = 1 desc, i;
+		select put_back(p) from pool p;
+		select insert_some(t, 500) from unnest('{@{[join ',', @tenants]}}'::uuid[]) t;
+		insert into app.label (tenant_id, id, word, created_at, updated_at) select '$tenants[0]', gen_random_uuid(), 'l' || i, now(), now() from generate_series(1, 4) i;
+		vacuum analyze;
+		SQL
+	$shim->stop;
+	return $tenants[0];
+}
+
+# -------- what goes on --------
+
+# Transactions that are prepared cannot be of a function.
+sub prepared
+{
+	my @work = (
+		"update app.item set rank = floor(random() * 50), note = 'p' where id in (select item from pool where n % 17 = floor(random() * 17))",
+		"delete from app.item where id in (select item from pool where n % 29 = floor(random() * 29))",
+		"select insert_some((select tenant from pool limit 1), 40)",
+		"select put_back(p) from pool p where n % 7 = floor(random() * 7)",
+		"update entityapi.account set email = 'p' || random() where id in (select account from token where n > 1 order by random() limit 1)",
+		"update entityapi.session set expires_at = expires_at + interval '1 s' where id in (select session from token where n > 1 order by random() limit 1)",
+		"savepoint a; update app.item set note = 'gone' where rank < 3; rollback to a; update app.item set note = 'stays' where rank = 4");
+	my $sql = '';
+
+	for my $i (1 .. 15)
+	{
+		my $end = rand() < 0.5 ? 'commit' : 'rollback';
+		my ($one, $two) = @work[ rand @work, rand @work ];
+
+		$sql .= "begin; $one; $two; prepare transaction 'p'; select pg_sleep(0.01); $end prepared 'p';\n";
+	}
+	return $sql;
+}
+
+sub maintenance
+{
+	my @work = ((map { "vacuum $_;" } 'app.item', 'entityapi.session', 'entityapi.account', 'entityapi.tenant_admin', 'entityapi.tenant'),
+		'call thin_out(); vacuum (truncate on) app.item;', 'vacuum (freeze) app.item;', 'vacuum full app.item;', 'vacuum (index_cleanup off) app.item;',
+		'truncate app.item cascade; select put_back(p) from pool p; select insert_some(tenant, 300) from (select distinct tenant from pool) t;',
+		'begin; truncate app.item cascade; select pg_sleep(0.02); rollback;',
+		'reindex table app.item;', 'reindex index concurrently app.item__pkey;', 'reindex table entityapi.session;', 'reindex index concurrently entityapi.account_pkey;',
+		'cluster app.item using item__rank_idx;', 'vacuum full entityapi.account;',
+		'create index other on app.item (tenant_id, rank); select pg_sleep(0.1); drop index app.other;',
+		'create index concurrently other on app.item (rank, tenant_id); select pg_sleep(0.1); drop index concurrently app.other;',
+		'analyze app.item;', 'checkpoint;', 'select txid_current(); select pg_switch_wal();');
+
+	# half of it are plain vacuums: what they do is what matters most
+	my $sql = "set lock_timeout = '400ms';\n\\set ON_ERROR_STOP off\n";
+	$sql .= ($_ % 2 ? $work[ rand 6 ] : $work[ rand @work ]) . " select pg_sleep(0.02);\n" for 1 .. 16;
+	return $sql;
+}
+
+# The server has thrown somebody out: replay needed what he held.
+my $thrown_out = qr/conflict with recovery|terminating connection|server closed|connection to server was lost/;
+
+# What a process does: its statements, for the seconds that are left.  Who only
+# compares begins anew.
+sub work
+{
+	my ($job, $end) = @_;
+	my $said = '';
+	my $result;
+
+	srand(time ^ $$);
+	do
+	{
+		$result = $job->{cluster}->try_psql("set application_name = 'model'; " . $job->{sql}->($end - time));
+		$said .= $result->{err};
+	} while ($result->{status} != 0 && $job->{name} && $result->{err} =~ $thrown_out && time < $end - 0.1);
+	return "$result->{status}\n$said";
+}
+
+# Run all of these at the same time.  Those with a name are comparers.
+sub at_once
+{
+	my ($seconds, @jobs) = @_;
+	my $end = time + $seconds;
+
+	for my $job (@jobs)
+	{
+		pipe my $in, my $out or die "pipe: $!";
+		my $pid = fork // die "fork: $!";
+		if ($pid == 0)
+		{
+			print {$out} work($job, $end);
+			close $out;
+			POSIX::_exit(0);
+		}
+		close $out;
+		@$job{qw(pid in)} = ($pid, $in);
+	}
+	for my $job (@jobs)
+	{
+		local $/;
+		my ($status, $said) = split /\n/, readline($job->{in}) // '', 2;
+		my $name = $job->{name};
+
+		waitpid $job->{pid}, 0;
+		push @problems, ($name // 'worker') . ": $said"
+		  if $said =~ /DIFFERENT/ || $status != 0 && !$job->{loose} && !($name && $said =~ $thrown_out);
+		next unless $name;
+		my $sum = $sum{$name} //= [ 0, 0, 0, 0 ];
+		while ($said =~ /COMPARED (\d+) good (\d+) again (\d+)/g)
+		{
+			$sum->[0] += $1;
+			$sum->[1] += $2;
+			$sum->[2] += $3;
+			$sum{all} += $1;
+		}
+		$sum->[3]++ while $said =~ /FATAL/g;
+	}
+	return;
+}
+
+sub comparer
+{
+	my ($cluster, $name, $kind, $level, $batch) = @_;
+
+	return { cluster => $cluster, name => "$name, $kind, $level", sql => sub {
+			"set statement_timeout = '60s'; set lock_timeout = '5s'; set default_transaction_isolation = '$level'; call compare_for($_[0], '$kind', $batch)" } };
+}
+
+sub round
+{
+	my ($primary, $standby, $seconds) = @_;
+	my $patient = "set lock_timeout = '2s'";
+	my $careless = "\\set ON_ERROR_STOP off\n";
+	my $turn = $sum{rounds}++;
+	my $name = $standby ? 'logical' : 'minimal';
+	my @jobs = (
+		(map { { cluster => $primary, sql => sub { "$patient; call write_for($_[0])" } } } 1, 2),
+		{ cluster => $primary, sql => sub { "$patient; call sessions_for($_[0])" } },
+		{ cluster => $primary, sql => sub { "$patient; $careless" . join '', map { prepared() } 1 .. 1 + $_[0] / 1.5 }, loose => 1 },
+		{ cluster => $primary, sql => sub { $careless . join '', map { maintenance() } 1 .. 1 + $_[0] / 3 }, loose => 1 },
+		comparer($primary, $name, 'answer', 'read committed', 1),
+		comparer($primary, $name, 'answer', (('repeatable read', 'serializable')[ $turn / 2 % 2 ]), 20),
+		comparer($primary, $name, (qw(write count walk))[ $turn % 3 ], 'repeatable read', 5));
+
+	push @jobs, comparer($standby, 'standby', 'answer', 'read committed', 1),
+	  comparer($standby, 'standby', 'answer', 'repeatable read', 20),
+	  comparer($standby, 'standby', (qw(count walk))[ $turn / 2 % 2 ], 'read committed', 1)
+	  if $standby;
+	at_once($seconds, @jobs);
+
+	# nothing may stay prepared
+	$primary->psql("select format('rollback prepared %L', gid) from pg_prepared_xacts \\gexec");
+	return;
+}
+
+# -------- clusters --------
+
+my @common = ('max_prepared_transactions = 10', 'autovacuum = off', 'entityapi.access_token_ttl = 86400', 'deadlock_timeout = 100ms');
+
+# With data checksums, which a cluster that is stopped can be given
+sub with_checksums
+{
+	my (@conf) = @_;
+	my $cluster = EntityApi::Test->cluster(conf => [ @common, @conf ]);
+
+	$cluster->stop;
+	my $result = EntityApi::Test::run([ EntityApi::Test::server_program('pg_checksums'), '--enable', '-N', '-D', $cluster->data ], service => 1);
+	die "pg_checksums: $result->{err}\n" if $result->{status} != 0;
+	return $cluster->start;
+}
+
+my $logical = with_checksums('wal_level = logical');
+is($logical->psql('show data_checksums'), 'on', 'data checksums');
+prepare($logical);
+my $standby = EntityApi::Test->standby($logical, 'model', conf => [ 'hot_standby_feedback = off', 'max_standby_streaming_delay = 200ms',
+		'max_prepared_transactions = 10' ]);
+is($standby->psql('select pg_is_in_recovery()'), 't', 'a hot standby');
+my $minimal = EntityApi::Test->cluster(conf => [ @common, 'wal_level = minimal', 'max_wal_senders = 0' ]);
+prepare($minimal);
+is($minimal->psql('show wal_level'), 'minimal', 'wal_level minimal');
+
+my $started = time;
+do
+{
+	round($logical, $standby, $slice);
+	round($minimal, undef, $slice);
+	diag sprintf '%d comparisons in %d s, %d problems', $sum{all}, time - $started, scalar @problems if $wanted && $sum{rounds} % 10 == 0;
+} until ($sum{all} // 0) >= $wanted || @problems > 20;
+
+is(scalar @problems, 0, 'no difference') or diag map { substr($_, 0, 3000) . "\n" } @problems[ 0 .. ($#problems < 4 ? $#problems : 4) ];
+cmp_ok($sum{all}, '>=', $wanted || 100, 'of so many comparisons');
+for my $name (sort grep { ref $sum{$_} } keys %sum)
+{
+	my $text = sprintf '%s: %d comparisons, %d of them 2xx, %d times anew, %d times thrown out', $name, @{ $sum{$name} };
+
+	$wanted ? diag $text : note $text;
+}
+diag sprintf '%d comparisons in %d s', $sum{all}, time - $started if $wanted;
+cmp_ok($sum{'logical, answer, read committed'}[1], '>', 20, 'most of them of answers that have something in them');
+
+# what went on did go on
+my $stats = $logical->psql("select n_tup_hot_upd > 100, n_tup_upd > n_tup_hot_upd, n_tup_del > 100, vacuum_count > 1 from pg_stat_user_tables where relid = 'app.item'::regclass");
+is($stats, 't|t|t|t', 'HOT updates, others, deletions, vacuums');
+unlike(EntityApi::Test::slurp($_->log), qr/PANIC|TRAP:|signal \d+:|page verification failed|invalid page/, 'nothing worse in the log')
+  for $logical, $minimal, $standby;
+
+done_testing;

@@ -1,0 +1,124 @@
+# entityapi.direct_scans: with it off nothing goes past the executor, and
+# answers are the same; on a major version that was not tested it is off, which
+# is said once.
+
+use strict;
+use warnings;
+
+use File::Temp ();
+use Test::More;
+
+use EntityApi::Test;
+
+my $checkout = EntityApi::Test::checkout();
+my $cluster = EntityApi::Test->cluster;
+$cluster->apply("$checkout/t/lists");
+my $shim = EntityApi::Test->shim($cluster, pool_size => 1);
+my $tenant = $shim->tenant('acme')->{id};
+my $ed = $shim->user($tenant, 'ed', ['Editor']);
+$cluster->psql(<<"SQL");
+insert into app.item (tenant_id, id, name, rank, created_at, updated_at)
+	select '$tenant', gen_random_uuid(), 'n' || i, i % 7, now(), now() from generate_series(1, 200) i;
+analyze app.item;
+SQL
+
+subtest 'who may' => sub {
+	is($cluster->psql('load \'entityapi\'; show entityapi.direct_scans'), 'on', 'on, where it was tested');
+	my $other = $cluster->try_psql("select entityapi.version(); set entityapi.direct_scans = off", user => 'entityapi_shim');
+	isnt($other->{status}, 0, 'not for anybody');
+	like($other->{err}, qr/permission denied/, 'to change');
+};
+
+my $id = $cluster->psql("select id from app.item where tenant_id = '$tenant' limit 1");
+my @targets = ("/api/v1/items/$id", '/api/v1/items?page[size]=5&sort=rank', '/api/v1/items?filter=rank==3&page[size]=2',
+	'/auth/me', "/api/v1/items/$id/labels");
+
+subtest 'off and on' => sub {
+	my $request = sub {
+		my ($switch) = @_;
+		my $token = $ed->{accessToken};
+
+		return $cluster->psql("set entityapi.direct_scans = $switch;\n" . join "\n",
+			map { "select status, headers->>'etag', body from entityapi.handle('GET', '$_', '{\"authorization\": \"Bearer $token\", \"x-request-id\": \"r\"}', null, null);" } @targets);
+	};
+	my ($on, $off) = map { $request->($_) } qw(on off);
+
+	is($off, $on, 'the answers are the same');
+	is(() = $on =~ /^200\|/mg, scalar @targets, 'and good');
+	my $way = "select coalesce(string_agg(x, ';'), 'statement') from entityapi.explain('GET', '/api/v1/items?page[size]=5',
+		'{\"kind\": \"USER\", \"userId\": \"$ed->{id}\", \"username\": \"ed\", \"roles\": [\"Editor\"], \"tenantId\": \"$tenant\"}') x where x like 'count:%'";
+	like($cluster->psql($way), qr/^count: all entries/, 'on: counted on the index');
+	is($cluster->psql("load 'entityapi'; set entityapi.direct_scans = off; $way"), 'statement', 'off: by a statement');
+};
+
+# Where something is, auto_explain says so.  It is a hook, so that key scans end in
+# any case; the look-up of the session does not ask for hooks.
+subtest 'nothing goes past the executor' => sub {
+	my $token = $ed->{accessToken};
+	my $run = sub {
+		my ($switch) = @_;
+		my $result = $cluster->try_psql(<<~"SQL");
+			load 'entityapi'; load 'auto_explain';
+			set entityapi.direct_scans = $switch;
+			select 1 from entityapi.handle('GET', '/api/v1/items/$id', '{"authorization": "Bearer $token"}', null, null);
+			set client_min_messages = log;
+			set auto_explain.log_nested_statements = on;
+			set auto_explain.log_min_duration = 0;
+			select status from entityapi.handle('GET', '/api/v1/items/$id', '{"authorization": "Bearer $token"}', null, null);
+			SQL
+		return join ' ', sort $result->{err} =~ /(entityapi\.(?:session|account|tenant_admin|tenant)|app\.item) (?:t\d )?WHERE/gi;
+	};
+	plan skip_all => 'auto_explain is not installed'
+	  unless $cluster->try_psql("load 'auto_explain'")->{status} == 0;
+	is($run->('off'), 'app.item entityapi.account entityapi.session entityapi.tenant entityapi.tenant_admin', 'off: every look-up is a statement');
+	unlike($run->('on'), qr/session|account/, 'on: the session is not');
+};
+
+# Whoever reads tables without the executor asks.  The system's own catalogs are
+# read as PostgreSQL reads them.
+subtest 'every place asks' => sub {
+	my $direct = qr/\b(?:index_beginscan|ea_compat_index_beginscan|index_getnext_\w+|heap_fetch\w*|heap_hot_search\w*|table_beginscan\w*|heap_beginscan|table_index_fetch\w*|table_tuple_fetch\w*|systable_begin\w+|_bt_\w+|ea_compat_bt_\w+)\s*\(/;
+	my %catalogs = ('relate_defer.c' => 1);
+	my @past;
+
+	for my $path (glob "$checkout/extension/*.c")
+	{
+		my ($name) = $path =~ m{([^/]+)$};
+		my $text = EntityApi::Test::slurp($path);
+
+		next unless $text =~ $direct && !$catalogs{$name};
+		push @past, $name;
+		like($text, qr/\bea_guc_direct_scans\b/, $name);
+	}
+	is("@past", 'account_session.c count.c keyscan.c', 'which are all');
+};
+
+# The same library, as it would be on a major that is not in the table
+subtest 'a major that was not tested' => sub {
+	my $folder = EntityApi::Test::folder();
+	my $make = qx{cd '$checkout' && make -s -n -W extension/guc.c entityapi.so 2>/dev/null};
+	my ($compile) = $make =~ /^(\S.* -c -o extension\/guc\.o extension\/guc\.c)$/m;
+	my ($link) = $make =~ /^(\S.* -shared -o entityapi\.so .*)$/m;
+
+	plan skip_all => 'the objects are others' if $ENV{SANITIZER};
+	plan skip_all => 'the objects are not here' unless $compile && $link && -e "$checkout/extension/count.o";
+	$compile =~ s{-o extension/guc\.o}{-DEA_COMPAT_TESTED_MAJORS=14,99 -o $folder/guc.o};
+	$compile =~ s{ -MMD -MP}{}g;
+	$link =~ s{ -MMD -MP}{}g;
+	$link =~ s{-o entityapi\.so}{-o $folder/entityapi.so};
+	$link =~ s{ extension/guc\.o}{ $folder/guc.o};
+	my $said = qx{cd '$checkout' && ($compile && $link) 2>&1};
+	is($?, 0, 'made') or diag $said;
+	chmod 0755, "$folder/entityapi.so";
+
+	my $load = $cluster->try_psql("load '$folder/entityapi.so'; load '$folder/entityapi.so'; show entityapi.direct_scans");
+	is($load->{out}, 'off', 'off');
+	is(() = $load->{err} =~ /WARNING/g, 1, 'said once');
+	like($load->{err}, qr/WARNING:  entityapi was not tested with PostgreSQL \d+: its direct scans are off/, 'in words');
+	$load = $cluster->try_psql("set entityapi.direct_scans = on; load '$folder/entityapi.so'; show entityapi.direct_scans");
+	is($load->{out}, 'on', 'on if a superuser wants it');
+	is($load->{err}, '', 'who is told nothing then');
+};
+
+is($shim->stop, 0, 'ends with 0');
+done_testing;
