@@ -17,6 +17,7 @@
 #include "constraints.h"
 #include "jsonwrite.h"
 #include "sqlbuf.h"
+#include "types.h"
 #include "uuid.h"
 
 #define PHASE(name) (1 << EA_HOOK_##name)
@@ -196,6 +197,13 @@ image_text(const Image *image, const pg_uuid_t *id)
 
 /* -------- phases -------- */
 
+/* JSON:API 1.1 wants members ignored whose names begin with "@". */
+static bool
+is_ignored(const EaJson *member)
+{
+	return member->key[0] == '@';
+}
+
 /* What came, before it is known to be sound. */
 static char *
 raw_text(EaEntity *entity, const pg_uuid_t *id, const EaJson *attributes)
@@ -214,10 +222,37 @@ raw_text(EaEntity *entity, const pg_uuid_t *id, const EaJson *attributes)
 	if (attributes != NULL)
 	{
 		ea_jsonwrite_key(&buf, "attributes");
-		ea_jsonwrite_tree(&buf, attributes);
+		appendStringInfoChar(&buf, '{');
+		for (const EaJson *json = attributes->first; json; json = json->next)
+		{
+			if (is_ignored(json))
+				continue;
+			ea_jsonwrite_key(&buf, json->key);
+			ea_jsonwrite_tree(&buf, json);
+		}
+		appendStringInfoChar(&buf, '}');
 	}
 	appendStringInfoChar(&buf, '}');
 	return buf.data;
+}
+
+/* A hook is told in jsonb, which does not hold every number that JSON has. */
+static void
+check_raw(EaRequest *req, const EaJson *attributes)
+{
+	const char *why;
+
+	for (const EaJson *json = attributes ? attributes->first : NULL; json;
+		 json = json->next)
+	{
+		if (!is_ignored(json) && !ea_types_fits_jsonb(json, &why))
+			ea_errors_add(req, EA_ERR_INVALID_VALUE, EA_AT_POINTER,
+						  ea_errors_pointer(ea_errors_pointer(req->pointer,
+															  "attributes"),
+											json->key),
+						  "\"%s\" %s.", json->key, why);
+	}
+	ea_errors_check(req);
 }
 
 void
@@ -232,6 +267,7 @@ ea_around_guard(EaAround *around, EaRequest *req, EaEntity *entity,
 	around->op = op;
 	if (!ea_hooks_wait(entity, op, PHASE(GUARD)))
 		return;
+	check_raw(req, attributes);
 	call.after = raw_text(entity, id, attributes);
 	for (int n = 0; ea_hooks_run(&call, EA_HOOK_GUARD, n, NULL); n++)
 		;

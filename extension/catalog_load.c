@@ -102,18 +102,37 @@ need_string(const EaJson *object, const char *name)
 	return value;
 }
 
+/* An array or object, or NULL if there is none. */
+static EaJson *
+get_part(const EaJson *object, const char *name, EaJsonKind kind)
+{
+	EaJson	   *part = ea_jsonread_get(object, name);
+
+	if (part != NULL && part->kind != kind)
+		elog(ERROR, "a stored definition has a wrong \"%s\"", name);
+	return part;
+}
+
+static const char *
+text_of(const EaJson *scalar)
+{
+	if (scalar->text == NULL)
+		elog(ERROR, "a stored definition has more than a word in a list");
+	return scalar->text;
+}
+
 static char **
 copy_list(const EaJson *object, const char *name, int *n)
 {
-	EaJson	   *list = ea_jsonread_get(object, name);
+	EaJson	   *list = get_part(object, name, EA_JSON_ARRAY);
 	char	  **items;
 
 	*n = 0;
-	if (list == NULL || list->kind != EA_JSON_ARRAY)
+	if (list == NULL)
 		return NULL;
 	items = palloc(Max(list->count, 1) * sizeof(char *));
 	for (EaJson *item = list->first; item; item = item->next)
-		items[(*n)++] = pstrdup(item->text);
+		items[(*n)++] = pstrdup(text_of(item));
 	return items;
 }
 
@@ -122,8 +141,10 @@ read_mask(const EaJson *list)
 {
 	int			mask = 0;
 
+	if (list == NULL || list->kind != EA_JSON_ARRAY)
+		elog(ERROR, "a stored definition lacks a list of operations");
 	for (EaJson *item = list->first; item; item = item->next)
-		mask |= word_value(operations, item->text);
+		mask |= word_value(operations, text_of(item));
 	return mask;
 }
 
@@ -178,7 +199,7 @@ load_attribute(EaField *field, const EaJson *json)
 static void
 load_relationship(EaField *field, const EaJson *json)
 {
-	EaJson	   *members = ea_jsonread_get(json, "members");
+	EaJson	   *members = get_part(json, "members", EA_JSON_ARRAY);
 	EaJson	   *join = ea_jsonread_get(json, "join");
 	const char *on_delete = ea_jsonread_string(json, "onDelete");
 
@@ -195,6 +216,10 @@ load_relationship(EaField *field, const EaJson *json)
 	}
 	field->one_of = copy_string(json, "oneOf");
 	field->mapped_by = copy_string(json, "mappedBy");
+	if ((field->kind == EA_ONE_OF && field->one_of == NULL) ||
+		((field->kind == EA_TO_ONE_INVERSE || field->kind == EA_TO_MANY) &&
+		 field->mapped_by == NULL))
+		elog(ERROR, "a stored relationship lacks its other side");
 	field->on_delete = on_delete == NULL
 		? EA_RESTRICT : word_value(on_delete_words, on_delete);
 	if (field->kind == EA_MANY_TO_MANY)
@@ -307,7 +332,7 @@ load_constraints(EaEntity *entity, const EaJson *json)
 	entity->constraints = palloc0(Max(json->count, 1) * sizeof(EaConstraint));
 	for (EaJson *item = json->first; item; item = item->next)
 	{
-		EaField    *field = ea_catalog_field(entity, item->text, item->len);
+		EaField    *field = ea_catalog_field(entity, text_of(item), item->len);
 
 		if (field == NULL)
 			continue;			/* of the table as a whole */
@@ -366,7 +391,7 @@ EaEntity *
 ea_catalog_load_entity(EaCatalog *catalog, const char *definition)
 {
 	EaJson	   *json = parse(definition);
-	EaJson	   *fields = ea_jsonread_get(json, "fields");
+	EaJson	   *fields = get_part(json, "fields", EA_JSON_ARRAY);
 	MemoryContext old = MemoryContextSwitchTo(catalog->mcxt);
 	EaEntity   *entity = palloc0(sizeof(EaEntity));
 
@@ -391,11 +416,11 @@ ea_catalog_load_entity(EaCatalog *catalog, const char *definition)
 			entity->nfields++;
 		}
 	}
-	load_permissions(entity, ea_jsonread_get(json, "permissions"));
-	load_rules(entity, ea_jsonread_get(json, "policies"));
-	load_hooks(entity, ea_jsonread_get(json, "hooks"));
-	load_references(entity, ea_jsonread_get(json, "references"));
-	load_constraints(entity, ea_jsonread_get(json, "constraints"));
+	load_permissions(entity, get_part(json, "permissions", EA_JSON_OBJECT));
+	load_rules(entity, get_part(json, "policies", EA_JSON_ARRAY));
+	load_hooks(entity, get_part(json, "hooks", EA_JSON_ARRAY));
+	load_references(entity, get_part(json, "references", EA_JSON_ARRAY));
+	load_constraints(entity, get_part(json, "constraints", EA_JSON_OBJECT));
 	MemoryContextSwitchTo(old);
 	return entity;
 }
@@ -410,6 +435,8 @@ http_date(const char *date)
 
 	if (date == NULL || sscanf(date, "%4d-%2d-%2d", &year, &month, &day) != 3)
 		return NULL;
+	if (month < 1 || month > MONTHS_PER_YEAR)
+		elog(ERROR, "a stored definition has a bad date");
 	return psprintf("%.3s, %02d %s %04d 00:00:00 GMT",
 					days[j2day(date2j(year, month, day))], day,
 					months[month - 1], year);
@@ -470,9 +497,9 @@ ea_catalog_load_service(EaCatalog *catalog, const char *definition)
 									 &catalog->nsuper_roles);
 	catalog->default_roles = copy_list(json, "defaultRoles",
 									   &catalog->ndefault_roles);
-	if ((part = ea_jsonread_get(json, "versions")) != NULL)
+	if ((part = get_part(json, "versions", EA_JSON_ARRAY)) != NULL)
 		load_versions(catalog, part);
-	if ((part = ea_jsonread_get(json, "securityAttributes")) != NULL)
+	if ((part = get_part(json, "securityAttributes", EA_JSON_ARRAY)) != NULL)
 		load_attributes(catalog, part);
 	MemoryContextSwitchTo(old);
 }

@@ -39,6 +39,7 @@ read_bearer(EaRequest *req, const char *value, EaTokenSubject *subject)
 {
 	static const char scheme[] = "Bearer ";
 	const EaJson *claims;
+	uint64		generation;
 	int			len;
 
 	if (pg_strncasecmp(value, scheme, strlen(scheme)) != 0)
@@ -49,13 +50,15 @@ read_bearer(EaRequest *req, const char *value, EaTokenSubject *subject)
 	if (ea_credential_cache_find(value, len, req->now, subject))
 		return true;
 
+	/* taken first: a key that goes while it is used outdates what it vouched for */
+	generation = ea_keyring_generation();
 	claims = ea_jwt_verify(value, len, ea_keyring_find, &req->now);
 	if (claims == NULL ||
 		!ea_jwt_holds(claims, ea_guc_issuer, ea_guc_audience, req->now) ||
 		!read_uuid(claims, "sid", &subject->session) ||
 		!read_uuid(claims, "sub", &subject->account))
 		return false;
-	ea_credential_cache_keep(value, len, claims, subject);
+	ea_credential_cache_keep(value, len, generation, claims, subject);
 	return true;
 }
 

@@ -86,8 +86,8 @@ read_seconds(const EaJson *claims, const char *name, int64 *seconds)
 }
 
 void
-ea_credential_cache_keep(const char *token, int len, const EaJson *claims,
-						 const EaTokenSubject *subject)
+ea_credential_cache_keep(const char *token, int len, uint64 generation,
+						 const EaJson *claims, const EaTokenSubject *subject)
 {
 	uint64		hash = hash_of(token, len);
 	Entry	   *entry = &entries[hash % SLOTS];
@@ -107,7 +107,7 @@ ea_credential_cache_keep(const char *token, int len, const EaJson *claims,
 		explicit_bzero(entry->token, entry->len);
 		pfree(entry->token);
 	}
-	entry->generation = ea_keyring_generation();
+	entry->generation = generation;
 	entry->hash = hash;
 	entry->len = len;
 	entry->token = copy;

@@ -26,8 +26,12 @@ extern bool ea_credential_cache_find(const char *token, int len,
 									 TimestampTz now,
 									 EaTokenSubject *subject);
 
-/* Keep one that has been verified, with its claims. */
+/*
+ * Keep one that has been verified, with its claims; generation: that of the
+ * keys from before it was.
+ */
 extern void ea_credential_cache_keep(const char *token, int len,
+									 uint64 generation,
 									 const EaJson *claims,
 									 const EaTokenSubject *subject);
 

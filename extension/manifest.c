@@ -311,6 +311,7 @@ store(EaManifest *m, Stored *stored, Wanted *wanted, List *statements,
 	int			revision = stored->revision + 1;
 	Oid			type = TEXTOID;
 	Datum		value;
+	EaPin		pin;
 
 	if (wanted->new_tenant)
 	{
@@ -319,12 +320,14 @@ store(EaManifest *m, Stored *stored, Wanted *wanted, List *statements,
 			1, &type, &value);
 	}
 	ea_ddl_run(m, statements);
+	ea_owner_install(&pin);
 	store_entities(m, stored, wanted);
 	value = CStringGetTextDatum(ea_manifest_compile_service(m, revision,
 															wanted->single_tenant));
 	run("INSERT INTO entityapi.service (definition) VALUES ($1) ON CONFLICT (singleton) DO UPDATE SET definition = excluded.definition",
 		1, &type, &value);
 	store_revision(wanted, revision, statements);
+	ea_owner_leave(&pin);
 	ea_audit_by_role(EA_AUDIT_MANIFEST_APPLIED, NULL, "manifest",
 					 psprintf("%d", revision),
 					 psprintf("%d statements", list_length(statements)));

@@ -14,9 +14,14 @@
  */
 #include "postgres.h"
 
+#include "access/htup_details.h"
+#include "catalog/namespace.h"
+#include "catalog/pg_class.h"
 #include "miscadmin.h"
 #include "owner.h"
 #include "utils/acl.h"
+#include "utils/lsyscache.h"
+#include "utils/syscache.h"
 
 void
 ea_owner_enter(EaPin *before)
@@ -35,6 +40,24 @@ ea_owner_confine(EaPin *before)
 	ea_owner_enter(before);
 	GetUserIdAndSecContext(&owner, &security);
 	SetUserIdAndSecContext(owner, security | SECURITY_RESTRICTED_OPERATION);
+}
+
+void
+ea_owner_install(EaPin *before)
+{
+	Oid			table = get_relname_relid("entity",
+										  get_namespace_oid("entityapi", false));
+	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(table));
+	Oid			installer;
+
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for relation %u", table);
+	installer = ((Form_pg_class) GETSTRUCT(tuple))->relowner;
+	ReleaseSysCache(tuple);
+	ea_pin_begin(before);
+	SetUserIdAndSecContext(installer,
+						   before->security | SECURITY_LOCAL_USERID_CHANGE |
+						   SECURITY_RESTRICTED_OPERATION);
 }
 
 void

@@ -33,6 +33,12 @@ extern void ea_owner_leave(const EaPin *before);
  */
 extern void ea_owner_confine(EaPin *before);
 
+/*
+ * As whoever installed the extension, for what belongs to nobody else: the
+ * declarations, which are read without doubting them.
+ */
+extern void ea_owner_install(EaPin *before);
+
 extern Datum ea_owner_call(PGFunction body, FunctionCallInfo fcinfo);
 
 /* Stands before the body of a function that SQL calls. */

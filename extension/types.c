@@ -472,9 +472,9 @@ write_uuid(StringInfo buf, Datum value)
 
 /* JSON */
 
-/* Numbers of any size are JSON, but not all of them fit into jsonb. */
-static bool
-check_numbers(const EaJson *json, const char **why)
+/* Numbers of any size are JSON, but not all of them fit. */
+bool
+ea_types_fits_jsonb(const EaJson *json, const char **why)
 {
 	const EaJson *member;
 
@@ -487,7 +487,7 @@ check_numbers(const EaJson *json, const char **why)
 	{
 		for (member = json->first; member != NULL; member = member->next)
 		{
-			if (!check_numbers(member, why))
+			if (!ea_types_fits_jsonb(member, why))
 				return false;
 		}
 	}
@@ -501,7 +501,7 @@ make_jsonb(const EaJson *json, const char *source, Datum *value,
 {
 	char	   *slice;
 
-	if (!check_numbers(json, why))
+	if (!ea_types_fits_jsonb(json, why))
 		return false;
 	slice = pnstrdup(source + json->start, json->end - json->start);
 	*value = DirectFunctionCall1(jsonb_in, CStringGetDatum(slice));

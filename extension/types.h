@@ -62,6 +62,9 @@ extern const int ea_ntypes;
 /* By manifest name; NULL when there is none (ref and oneof are no types). */
 extern const EaType *ea_types_find(const char *name);
 
+/* Whether jsonb holds all numbers of a JSON value; else why not. */
+extern bool ea_types_fits_jsonb(const EaJson *json, const char **why);
+
 /*
  * A JSON value of a document to a Datum of the type, by json_kinds and
  * read().  source is the text the tree was parsed from (json attributes keep
