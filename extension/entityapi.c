@@ -11,6 +11,7 @@
 
 #include "exec.h"
 #include "fmgr.h"
+#include "guard.h"
 #include "guc.h"
 #include "invalidate.h"
 #include "plancache.h"
@@ -28,6 +29,7 @@ void
 _PG_init(void)
 {
 	ea_guc_define();
+	ea_guard_init();
 	ea_held_init();
 	ea_invalidate_init();
 	ea_policy_sql_init();

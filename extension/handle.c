@@ -25,6 +25,7 @@
 #include "credential.h"
 #include "executor/spi.h"
 #include "fmgr.h"
+#include "guard.h"
 #include "guc.h"
 #include "handle.h"
 #include "jit/jit.h"
@@ -527,6 +528,8 @@ answer_call(const Form *form, FunctionCallInfo fcinfo)
 								 ALLOCSET_DEFAULT_SIZES);
 	ea_pin_begin(&pin);
 	ea_handle_settings(guest);
+
+	ea_guard_forget_code();
 
 	/* what can fail from here on takes it back */
 	running = true;

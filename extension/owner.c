@@ -17,6 +17,7 @@
 #include "access/htup_details.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_class.h"
+#include "guard.h"
 #include "miscadmin.h"
 #include "owner.h"
 #include "utils/acl.h"
@@ -28,7 +29,8 @@ ea_owner_enter(EaPin *before)
 {
 	ea_pin_begin(before);
 	SetUserIdAndSecContext(get_role_oid(EA_OWNER, false),
-						   before->security | SECURITY_LOCAL_USERID_CHANGE);
+						   (before->security & ~EA_GUARD_CODE) |
+						   SECURITY_LOCAL_USERID_CHANGE | EA_GUARD_SERVICE);
 }
 
 void

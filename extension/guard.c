@@ -1,0 +1,219 @@
+/*-------------------------------------------------------------------------
+ *
+ * guard.c
+ *	  What code of others may do while the service works.
+ *
+ * Tables of the service may call functions of others that are SECURITY
+ * DEFINER.  That they are is looked at before a statement (owners.c); but
+ * their owners can alter them while it runs, and choose the moment, since an
+ * earlier trigger may be theirs, too.  So it is looked at again where
+ * PostgreSQL looks a function up to call it: with the rights of
+ * entityapi_owner none runs that belongs to anybody else but a superuser.
+ * What such a function calls in turn is up to whoever wrote it.
+ *
+ * What a function sets is undone (pin.h), what it defers runs before the
+ * answer (relate_defer.c).  But prepared statements belong to the session:
+ * who could put another one in the place of the shim's would be sent the
+ * requests of everybody.  Commands of that kind are refused to whatever runs
+ * on behalf of the service; PostgreSQL refuses them in its own
+ * security-restricted operations, which would not let foreign keys wait.
+ *
+ * extension/guard.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "catalog/pg_language.h"
+#include "catalog/pg_proc.h"
+#include "fmgr.h"
+#include "guard.h"
+#include "miscadmin.h"
+#include "nodes/parsenodes.h"
+#include "owner.h"
+#include "tcop/cmdtag.h"
+#include "tcop/utility.h"
+#include "utils/acl.h"
+#include "utils/regproc.h"
+#include "utils/syscache.h"
+
+static needs_fmgr_hook_type next_needs = NULL;
+static fmgr_hook_type next_called = NULL;
+static ProcessUtility_hook_type next_utility = NULL;
+
+static bool code_ran = false;
+
+static int
+security_context(void)
+{
+	Oid			user;
+	int			security;
+
+	GetUserIdAndSecContext(&user, &security);
+	return security;
+}
+
+/* -------- functions -------- */
+
+/* What the service calls, not what that calls. */
+static bool
+service_calls(void)
+{
+	return (security_context() & (EA_GUARD_SERVICE | EA_GUARD_CODE)) ==
+		EA_GUARD_SERVICE;
+}
+
+static bool
+would_lend_to(const FormData_pg_proc *proc, Oid user)
+{
+	return !proc->prosecdef && proc->proowner != user &&
+		!superuser_arg(proc->proowner) &&
+		user == get_role_oid(EA_OWNER, true);
+}
+
+/*
+ * PostgreSQL asks before it calls a function, or puts its text in the place
+ * of the call.
+ */
+static bool
+needs(Oid function)
+{
+	bool		wanted = next_needs != NULL && next_needs(function);
+	HeapTuple	tuple;
+	Form_pg_proc proc;
+
+	if (!service_calls())
+		return wanted;
+	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
+	if (!HeapTupleIsValid(tuple))
+		return wanted;
+	proc = (Form_pg_proc) GETSTRUCT(tuple);
+	if (would_lend_to(proc, GetUserId()))
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("%s would run with the rights of " EA_OWNER ", although another role owns it",
+						format_procedure(function))));
+	wanted |= proc->prolang != INTERNALlanguageId &&
+		proc->prolang != ClanguageId;
+	ReleaseSysCache(tuple);
+	return wanted;
+}
+
+static void
+set_within_code(bool within)
+{
+	Oid			user;
+	int			security;
+
+	GetUserIdAndSecContext(&user, &security);
+	SetUserIdAndSecContext(user, within ? security | EA_GUARD_CODE :
+						   security & ~EA_GUARD_CODE);
+}
+
+/* Of one place that calls, as it may be come upon again on the way. */
+typedef struct Place
+{
+	int			calls;
+	Datum		next;
+} Place;
+
+static Place *
+make_place(const FmgrInfo *flinfo)
+{
+	return MemoryContextAllocZero(flinfo->fn_mcxt, sizeof(Place));
+}
+
+static void
+called(FmgrHookEventType event, FmgrInfo *flinfo, Datum *private)
+{
+	Place	   *place = (Place *) DatumGetPointer(*private);
+	bool		by_service = event == FHET_START && service_calls();
+
+	if (place == NULL)
+	{
+		if (!by_service && next_called == NULL)
+			return;
+		place = make_place(flinfo);
+		*private = PointerGetDatum(place);
+	}
+	if (by_service)
+	{
+		place->calls = 1;
+		code_ran = true;
+		set_within_code(true);
+	}
+	else if (event == FHET_START)
+		place->calls += place->calls > 0;
+	else if (place->calls > 0 && --place->calls == 0 && event == FHET_END)
+		set_within_code(false);
+	if (next_called != NULL)
+		next_called(event, flinfo, &place->next);
+}
+
+void
+ea_guard_forget_code(void)
+{
+	code_ran = false;
+}
+
+bool
+ea_guard_code_ran(void)
+{
+	return code_ran;
+}
+
+/* -------- commands -------- */
+
+/* What would stay in the session, or change what the session has. */
+static bool
+outlives_call(const Node *command)
+{
+	switch (nodeTag(command))
+	{
+		case T_PrepareStmt:
+		case T_DeallocateStmt:
+		case T_ListenStmt:
+		case T_UnlistenStmt:
+		case T_DiscardStmt:
+		case T_LoadStmt:
+		case T_ClosePortalStmt:
+			return true;
+		case T_DeclareCursorStmt:
+			return (((const DeclareCursorStmt *) command)->options &
+					CURSOR_OPT_HOLD) != 0;
+		default:
+			return false;
+	}
+}
+
+static void
+utility(PlannedStmt *stmt, const char *source, bool read_only_tree,
+		ProcessUtilityContext context, ParamListInfo params,
+		QueryEnvironment *environment, DestReceiver *dest,
+		QueryCompletion *completion)
+{
+	if ((security_context() & EA_GUARD_SERVICE) &&
+		outlives_call(stmt->utilityStmt))
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				 errmsg("%s is not possible within a request",
+						GetCommandTagName(CreateCommandTag(stmt->utilityStmt)))));
+	if (next_utility != NULL)
+		next_utility(stmt, source, read_only_tree, context, params,
+					 environment, dest, completion);
+	else
+		standard_ProcessUtility(stmt, source, read_only_tree, context, params,
+								environment, dest, completion);
+}
+
+void
+ea_guard_init(void)
+{
+	next_needs = needs_fmgr_hook;
+	needs_fmgr_hook = needs;
+	next_called = fmgr_hook;
+	fmgr_hook = called;
+	next_utility = ProcessUtility_hook;
+	ProcessUtility_hook = utility;
+}

@@ -1,0 +1,26 @@
+/*-------------------------------------------------------------------------
+ *
+ * guard.h
+ *	  What code of others may do while the service works.
+ *
+ * extension/guard.h
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef EA_GUARD_H
+#define EA_GUARD_H
+
+/*
+ * Bits of the security context, beside PostgreSQL's own (miscadmin.h), which
+ * keeps, hands down and restores them all with the current user.
+ */
+#define EA_GUARD_SERVICE	0x10000000	/* the service works */
+#define EA_GUARD_CODE		0x20000000	/* within a function it has called */
+
+extern void ea_guard_init(void);
+
+/* Whether a function in a procedural language has been called since then. */
+extern void ea_guard_forget_code(void);
+extern bool ea_guard_code_ran(void);
+
+#endif							/* EA_GUARD_H */
