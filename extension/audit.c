@@ -117,9 +117,13 @@ void
 ea_audit_subject(EaRequest *req, const EaPrincipal *subject)
 {
 	EaPrincipal *copy = MemoryContextAlloc(req->mcxt, sizeof(EaPrincipal));
+	EaAudit    *audit = audit_of(req);
 
 	*copy = *subject;
-	audit_of(req)->subject = copy;
+	if (audit->subject != NULL &&
+		strcmp(audit->subject->user_id, subject->user_id) != 0)
+		audit->others = lappend(audit->others, (void *) audit->subject);
+	audit->subject = copy;
 }
 
 void
@@ -132,6 +136,12 @@ void
 ea_audit_action(EaRequest *req, const char *action)
 {
 	audit_of(req)->action = action;
+}
+
+EaAuditRecord *
+ea_audit_own(EaRequest *req)
+{
+	return &audit_of(req)->own;
 }
 
 /* Text as JSON, or JSON as it is. */

@@ -19,6 +19,7 @@
 #define EA_AUDIT_H
 
 #include "context.h"
+#include "nodes/pg_list.h"
 #include "utils/uuid.h"
 
 /* Actions that code names; those of whole routes are in audit_event.c. */
@@ -38,6 +39,8 @@
 #define EA_AUDIT_MANIFEST_APPLIED		"MANIFEST_APPLIED"
 #define EA_AUDIT_ROLE_MAPPED			"ROLE_MAPPED"
 #define EA_AUDIT_PURGED					"AUDIT_PURGED"
+#define EA_AUDIT_USER_CREATED			"USER_CREATED"
+#define EA_AUDIT_TENANT_ADMIN_GRANTED	"TENANT_ADMIN_GRANTED"
 
 typedef struct EaAuditRecord
 {
@@ -69,6 +72,7 @@ typedef struct EaAudit
 	/* the request itself, as far as its route does not say */
 	const char *action;
 	const EaPrincipal *subject;
+	List	   *others;			/* further subjects (EaPrincipal) */
 	const char *made;
 	EaAuditRecord own;			/* its changes and detail */
 } EaAudit;
@@ -101,6 +105,7 @@ extern StringInfo ea_audit_begin_change(EaAuditRecord *record,
 /*
  * The account that a request without a credential turned out to be about: the
  * actor if it succeeds, its target if not.  Copied, but for what it points to.
+ * Each account has a record of its own, if there are several.
  */
 extern void ea_audit_subject(EaRequest *req, const EaPrincipal *subject);
 
@@ -109,6 +114,9 @@ extern void ea_audit_made(EaRequest *req, const pg_uuid_t *id);
 
 /* The request is something else than what its route is for. */
 extern void ea_audit_action(EaRequest *req, const char *action);
+
+/* The record of the request itself, for what is noted of it in one go. */
+extern EaAuditRecord *ea_audit_own(EaRequest *req);
 
 /* What the request changed: text or, with json set, JSON; NULL is null. */
 extern void ea_audit_own_change(EaRequest *req, const char *field,

@@ -54,12 +54,12 @@ static const Event events[] = {
 	{EA_POST, "/manage/tenants", "TENANT_CREATED", "tenant", AT_LOCATION},
 	{EA_PATCH, TENANT, "TENANT_UPDATED", "tenant", 0},
 	{EA_DELETE, TENANT, "TENANT_DELETED", "tenant", 0},
-	{EA_POST, TENANT "/users", "USER_CREATED", "user", AT_LOCATION},
+	{EA_POST, TENANT "/users", EA_AUDIT_USER_CREATED, "user", AT_LOCATION},
 	{EA_PATCH, TENANT "/users/{uid}", "USER_UPDATED", "user", 1},
 	{EA_DELETE, TENANT "/users/{uid}", "USER_DELETED", "user", 1},
 	{EA_PUT, TENANT "/users/{uid}/roles", "ROLES_CHANGED", "user", 1},
-	{EA_POST, TENANT "/tenant-admins/{uid}", "TENANT_ADMIN_GRANTED", "user",
-	1},
+	{EA_POST, TENANT "/tenant-admins/{uid}", EA_AUDIT_TENANT_ADMIN_GRANTED,
+	"user", 1},
 	{EA_DELETE, TENANT "/tenant-admins/{uid}", "TENANT_ADMIN_REVOKED", "user",
 	1},
 	{EA_POST, TENANT "/invites", "INVITE_CREATED", "invite", AT_LOCATION},
@@ -307,6 +307,23 @@ is_noise(EaRequest *req)
 	return false;
 }
 
+/* What the request was about besides, in the tenants of these accounts. */
+static void
+write_others(EaRequest *req)
+{
+	ListCell   *cell;
+
+	req->audit->own.changes = NULL;
+	foreach(cell, req->audit->others)
+	{
+		EaAuditFrame frame = {outcome_of(req)};
+
+		req->audit->subject = lfirst(cell);
+		set_actor(req, &frame);
+		write_event(req, find_event(req->route), &frame, detail_of(req));
+	}
+}
+
 void
 ea_audit_keep(EaRequest *req)
 {
@@ -333,6 +350,7 @@ ea_audit_keep(EaRequest *req)
 		 strcmp(find_event(req->route)->action, "LOGOUT") == 0))
 		return;
 	write_event(req, find_event(req->route), &frame, detail_of(req));
+	write_others(req);
 }
 
 void

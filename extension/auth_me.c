@@ -16,6 +16,7 @@
 #include "catalog/pg_type.h"
 #include "exec.h"
 #include "jsonwrite.h"
+#include "manage.h"
 #include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
 
@@ -131,5 +132,7 @@ ea_auth_update_me(EaRequest *req)
 				NULL, NULL);
 	req->principal->profile =
 		DatumGetCString(DirectFunctionCall1(jsonb_out, values[1]));
+	ea_manage_note_change(req, "profile", row.profile,
+						  req->principal->profile, true);
 	answer_me(req, row.email);
 }

@@ -134,6 +134,10 @@ ea_document_shape(EaDocument *doc, EaEntity *entity)
 	}
 
 	shape = new_shape(doc, entity);
+
+	/* who may write and not read is told what he wrote to, and no more */
+	if (!ea_authz_allows(req, entity, EA_OP_READ))
+		return shape;
 	fieldset = find_fieldset(doc->query, entity->type);
 	for (int i = 0; i < entity->nfields; i++)
 	{
@@ -197,6 +201,10 @@ add_include(EaDocument *doc, EaEntity *entity, const char *path)
 	EaIncludeNode *node = doc->root;
 	const char *hop = path;
 
+	/* of what is only written, too, nothing is read */
+	if (!ea_authz_allows(req, entity, EA_OP_READ))
+		ea_errors_throw(req, EA_ERR_FORBIDDEN, EA_AT_PARAMETER, "include",
+						"Your roles do not allow reading \"%s\".", path);
 	for (;;)
 	{
 		int			len = strcspn(hop, ".");

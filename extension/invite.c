@@ -135,6 +135,8 @@ ea_invite_create(EaRequest *req)
 	ea_uuid_make(&id);
 	insert_invite(req, &account, expires_at, &secret, &id);
 	ea_audit_made(req, &id);
+	ea_listing_note(req, &ea_invite_records, &account.tenant, &id, true,
+					ea_audit_own(req));
 	ea_listing_record(req, &ea_invite_records, &account.tenant, &id, "token", shown);
 	req->status = 201;
 }
@@ -162,6 +164,8 @@ ea_invite_delete(EaRequest *req)
 	ea_manage_id(req, 1, &id);
 	values[0] = UUIDPGetDatum(&id);
 	values[1] = UUIDPGetDatum(&tenant);
+	ea_listing_note(req, &ea_invite_records, &tenant, &id, false,
+					ea_audit_own(req));
 	if (ea_exec_run("DELETE FROM entityapi.invite"
 					" WHERE id = $1 AND tenant_id = $2",
 					lengthof(types), types, values, NULL, EA_EXEC_WRITE, true,
@@ -360,6 +364,9 @@ ea_invite_accept(EaRequest *req)
 		ea_errors_throw(req, EA_ERR_UNIQUE, EA_AT_POINTER, "/username",
 						"This username is taken.");
 	note_subject(req, &account, &id);
+	ea_audit_own_change(req, "invite", NULL, ea_uuid_text(&row.id), false);
+	ea_listing_note(req, &ea_account_users, &account.tenant, &id, true,
+					ea_audit_own(req));
 	write_account(req->out, &account, &id);
 	req->status = 201;
 }

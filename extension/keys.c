@@ -406,6 +406,8 @@ ea_keys_create(EaRequest *req)
 	ea_uuid_make(&id);
 	insert_key(req, &key, &secret, &id);
 	ea_audit_made(req, &id);
+	ea_listing_note(req, &ea_keys_own, &principal->account, &id, true,
+					ea_audit_own(req));
 	ea_listing_record(req, &ea_keys_own, &principal->account, &id, "key", shown);
 	req->status = 201;
 }

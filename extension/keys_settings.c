@@ -64,6 +64,39 @@ read_own(void *arg, TupleTableSlot *slot)
 	row->allow_non_expiring.value = DatumGetBool(slot->tts_values[1]);
 }
 
+/* What is stored for a tenant, or for all that have nothing: as it is held. */
+static SettingRow
+find_own(const pg_uuid_t *tenant)
+{
+	static const Oid types[] = {UUIDOID};
+	Datum		values[] = {UUIDPGetDatum(tenant)};
+	bool		isnull[] = {tenant == NULL};
+	SettingRow	row = {{true}, {true}};
+
+	ea_exec_run("SELECT enabled, allow_non_expiring"
+				" FROM entityapi.personal_api_key_setting"
+				" WHERE tenant_id IS NOT DISTINCT FROM $1 FOR NO KEY UPDATE",
+				lengthof(types), types, values, isnull, EA_EXEC_WRITE, true,
+				EA_READER(read_own, BOOLOID, BOOLOID), &row);
+	return row;
+}
+
+static const char *
+setting_text(Setting setting)
+{
+	return setting.isnull ? "null" : setting.value ? "true" : "false";
+}
+
+static void
+note_change(EaRequest *req, const char *name, Setting before,
+			const EaJson *after)
+{
+	Setting		now = {after == NULL, after != NULL && after->truth};
+
+	ea_manage_note_change(req, name, setting_text(before), setting_text(now),
+						  true);
+}
+
 static void
 write_setting(StringInfo out, const char *key, Setting setting)
 {
@@ -142,6 +175,8 @@ replace(EaRequest *req, const pg_uuid_t *tenant)
 	const EaJson *body = ea_body_read(req, setting_rules, lengthof(setting_rules));
 	Datum		values[lengthof(types)];
 	bool		isnull[lengthof(types)];
+	SettingRow	row = find_own(tenant);
+	Setting		before[] = {row.enabled, row.allow_non_expiring};
 
 	values[0] = UUIDPGetDatum(tenant);
 	isnull[0] = tenant == NULL;
@@ -152,6 +187,7 @@ replace(EaRequest *req, const pg_uuid_t *tenant)
 
 		isnull[i + 1] = member == NULL;
 		values[i + 1] = BoolGetDatum(member != NULL && member->truth);
+		note_change(req, setting_rules[i].name, before[i], member);
 	}
 	ea_exec_run("INSERT INTO entityapi.personal_api_key_setting"
 				" (tenant_id, enabled, allow_non_expiring)"

@@ -228,6 +228,18 @@ typedef struct RowWriter
 	int			rows;
 } RowWriter;
 
+/* A value that is not null. */
+static void
+write_value(StringInfo out, const EaListColumn *column, Datum value)
+{
+	if (column->kind == EA_LIST_STRINGS)
+		write_strings(out, value);
+	else if (column->kind == EA_LIST_OBJECT)
+		ea_account_write_object(out, TextDatumGetCString(value));
+	else
+		ea_types_find(type_names[column->kind])->write(out, value);
+}
+
 static void
 write_row(void *arg, TupleTableSlot *slot)
 {
@@ -241,20 +253,66 @@ write_row(void *arg, TupleTableSlot *slot)
 	for (int i = 0; i < writer->listing->ncolumns; i++)
 	{
 		const EaListColumn *column = &writer->listing->columns[i];
-		Datum		value = slot->tts_values[i];
 
 		ea_jsonwrite_key(out, column->name);
 		if (slot->tts_isnull[i])
 			ea_jsonwrite_lit(out, "null");
-		else if (column->kind == EA_LIST_STRINGS)
-			write_strings(out, value);
-		else if (column->kind == EA_LIST_OBJECT)
-			ea_account_write_object(out, TextDatumGetCString(value));
 		else
-			ea_types_find(type_names[column->kind])->write(out, value);
+			write_value(out, column, slot->tts_values[i]);
 	}
 	if (!writer->open)
 		appendStringInfoChar(out, '}');
+}
+
+/* Read one record; the number of rows, one or none. */
+static uint64
+run_record(EaRequest *req, const EaListing *listing, const pg_uuid_t *scope,
+		   const pg_uuid_t *id, EaRowFunction row, void *arg)
+{
+	EaSqlBuf	b;
+
+	start(&b, req, scope);
+	add_columns(&b, listing);
+	ea_sqlbuf_addf(&b, " AND %s = ", listing->columns[0].sql);
+	ea_sqlbuf_value(&b, UUIDOID, UUIDPGetDatum(id), false);
+	return ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, row, arg);
+}
+
+typedef struct RowNoter
+{
+	const EaListing *listing;
+	bool		made;
+	EaAuditRecord *record;
+} RowNoter;
+
+static void
+note_row(void *arg, TupleTableSlot *slot)
+{
+	RowNoter   *noter = arg;
+
+	for (int i = 1; i < noter->listing->ncolumns; i++)
+	{
+		const EaListColumn *column = &noter->listing->columns[i];
+		StringInfoData value;
+
+		if (slot->tts_isnull[i])
+			continue;
+		initStringInfo(&value);
+		write_value(&value, column, slot->tts_values[i]);
+		ea_audit_change(noter->record, column->name,
+						noter->made ? "null" : value.data,
+						noter->made ? value.data : "null");
+	}
+}
+
+void
+ea_listing_note(EaRequest *req, const EaListing *listing,
+				const pg_uuid_t *scope, const pg_uuid_t *id, bool made,
+				EaAuditRecord *record)
+{
+	RowNoter	noter = {listing, made, record};
+
+	run_record(req, listing, scope, id, note_row, &noter);
 }
 
 bool
@@ -263,13 +321,8 @@ ea_listing_record(EaRequest *req, const EaListing *listing,
 				  const char *extra, const char *value)
 {
 	RowWriter	writer = {req, listing, true, 0};
-	EaSqlBuf	b;
 
-	start(&b, req, scope);
-	add_columns(&b, listing);
-	ea_sqlbuf_addf(&b, " AND %s = ", listing->columns[0].sql);
-	ea_sqlbuf_value(&b, UUIDOID, UUIDPGetDatum(id), false);
-	if (ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, write_row, &writer) == 0)
+	if (run_record(req, listing, scope, id, write_row, &writer) == 0)
 		return false;
 	if (extra != NULL)
 	{

@@ -11,6 +11,7 @@
 #ifndef EA_LISTING_H
 #define EA_LISTING_H
 
+#include "audit.h"
 #include "context.h"
 
 typedef enum EaListKind
@@ -60,5 +61,13 @@ extern void ea_listing_page(EaRequest *req, const EaListing *listing,
 extern bool ea_listing_record(EaRequest *req, const EaListing *listing,
 							  const pg_uuid_t *scope, const pg_uuid_t *id,
 							  const char *extra, const char *value);
+
+/*
+ * Note all members of a record but its id and those that are null: as what
+ * was made, or as what is about to go.
+ */
+extern void ea_listing_note(EaRequest *req, const EaListing *listing,
+							const pg_uuid_t *scope, const pg_uuid_t *id,
+							bool made, EaAuditRecord *record);
 
 #endif							/* EA_LISTING_H */

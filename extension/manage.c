@@ -111,6 +111,8 @@ ea_manage_create_user(EaRequest *req)
 	ea_errors_check(req);
 
 	ea_manage_insert_user(req, &account, "/username", &id);
+	ea_listing_note(req, &ea_account_users, &account.tenant, &id, true,
+					ea_audit_own(req));
 	ea_listing_record(req, &ea_account_users, &account.tenant, &id,
 					  account.generated ? "temporaryPassword" : NULL,
 					  account.password);
@@ -328,6 +330,8 @@ ea_manage_delete_user(EaRequest *req)
 	pg_uuid_t	ids[2];
 
 	find_user(req, ids);
+	ea_listing_note(req, &ea_account_users, &ids[0], &ids[1], false,
+					ea_audit_own(req));
 	require_row(req, "DELETE FROM entityapi.account WHERE tenant_id = $1"
 				" AND id = $2", 2, ids);
 	req->status = 204;

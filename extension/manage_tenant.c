@@ -153,6 +153,20 @@ static const EaMemberRule tenant_rules[] = {
 
 const EaBodyForm ea_manage_tenant_form = EA_BODY_FORM(tenant_rules);
 
+/* The first administrator, who is made and given his authority on the way. */
+static void
+insert_admin(EaRequest *req, const NewTenant *tenant, EaNewAccount *account,
+			 pg_uuid_t *id)
+{
+	account->has_tenant = true;
+	account->tenant = tenant->id;
+	ea_manage_insert_user(req, account, "/admin/username", id);
+	ea_listing_note(req, &ea_account_users, &tenant->id, id, true,
+					ea_audit_note(req, EA_AUDIT_USER_CREATED, "user", id));
+	ea_account_make_admin(&tenant->id, id);
+	ea_audit_note(req, EA_AUDIT_TENANT_ADMIN_GRANTED, "user", id);
+}
+
 /* POST /manage/tenants */
 void
 ea_manage_create_tenant(EaRequest *req)
@@ -174,13 +188,12 @@ ea_manage_create_tenant(EaRequest *req)
 	ea_errors_check(req);
 
 	insert_tenant(req, &tenant);
+	ea_listing_note(req, &ea_manage_tenants, NULL, &tenant.id, true,
+					ea_audit_own(req));
 	ea_listing_record(req, &ea_manage_tenants, NULL, &tenant.id, NULL, NULL);
 	if (admin != NULL)
 	{
-		account.has_tenant = true;
-		account.tenant = tenant.id;
-		ea_manage_insert_user(req, &account, "/admin/username", &id);
-		ea_account_make_admin(&tenant.id, &id);
+		insert_admin(req, &tenant, &account, &id);
 
 		/* the record goes on with one more member */
 		req->out->data[--req->out->len] = '\0';

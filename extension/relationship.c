@@ -86,6 +86,19 @@ related_list(EaRequest *req, EaQuery *query, EaResource *parent)
 	ea_fetch_page(req, query, &source, related_path(req, parent));
 }
 
+/* Whose kind an empty relationship is: one that the caller may read. */
+static EaEntity *
+readable_target(EaRequest *req, EaField *field)
+{
+	int			member = 0;
+
+	while (member < field->nmembers - 1 &&
+		   !ea_authz_allows(req, ea_catalog_target(field, member),
+							EA_OP_READ))
+		member++;
+	return ea_catalog_target(field, member);
+}
+
 static void
 related_one(EaRequest *req, EaQuery *query, EaDocument *parents)
 {
@@ -98,8 +111,9 @@ related_one(EaRequest *req, EaQuery *query, EaDocument *parents)
 	/* an inverse to-one is found by its linkage, too */
 	ea_document_complete(parents);
 	linkage = &parent->linkage[0];
-	target = ea_catalog_target(field, linkage->n > 0
-							   ? linkage->items[0].member : 0);
+	target = linkage->n > 0
+		? ea_catalog_target(field, linkage->items[0].member)
+		: readable_target(req, field);
 	doc = ea_document_create(req, query, target, EA_EXEC_READ);
 	if (linkage->n > 0)
 	{

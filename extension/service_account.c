@@ -118,6 +118,8 @@ ea_service_account_create(EaRequest *req)
 	ea_uuid_make(&id);
 	insert_account(req, &account, &secret, &id);
 	ea_audit_made(req, &id);
+	ea_listing_note(req, &ea_service_account_records, &account.tenant, &id,
+					true, ea_audit_own(req));
 	ea_listing_record(req, &ea_service_account_records, &account.tenant, &id,
 					  "clientSecret", shown);
 	req->status = 201;
@@ -133,6 +135,12 @@ ea_service_account_list(EaRequest *req)
 	ea_listing_page(req, &ea_service_account_records, &tenant);
 }
 
+static void
+read_status(void *arg, TupleTableSlot *slot)
+{
+	*(char **) arg = TextDatumGetCString(slot->tts_values[0]);
+}
+
 /* Set the status of the account in the path and end its sessions. */
 static void
 set_status(EaRequest *req, const char *status, pg_uuid_t *tenant,
@@ -140,17 +148,24 @@ set_status(EaRequest *req, const char *status, pg_uuid_t *tenant,
 {
 	static const Oid types[] = {UUIDOID, UUIDOID, TEXTOID};
 	Datum		values[lengthof(types)];
+	char	   *before;
 
 	ea_manage_tenant(req, tenant);
 	ea_manage_id(req, 1, id);
 	values[0] = UUIDPGetDatum(id);
 	values[1] = UUIDPGetDatum(tenant);
 	values[2] = CStringGetTextDatum(status);
-	if (ea_exec_run("UPDATE entityapi.account SET status = $3 WHERE id = $1"
-					" AND tenant_id = $2 AND kind = 'SERVICE_ACCOUNT'",
-					lengthof(types), types, values, NULL, EA_EXEC_WRITE, true,
-					NULL, NULL) == 0)
+	if (ea_exec_run("SELECT status FROM entityapi.account WHERE id = $1"
+					" AND tenant_id = $2 AND kind = 'SERVICE_ACCOUNT'"
+					" FOR NO KEY UPDATE",
+					2, types, values, NULL, EA_EXEC_WRITE, true,
+					EA_READER(read_status, TEXTOID), &before) == 0)
 		ea_manage_not_found(req);
+	ea_exec_run("UPDATE entityapi.account SET status = $3 WHERE id = $1"
+				" AND tenant_id = $2",
+				lengthof(types), types, values, NULL, EA_EXEC_WRITE, true,
+				NULL, NULL);
+	ea_manage_note_change(req, "status", before, status, false);
 }
 
 /* POST /manage/tenants/{id}/service-accounts/{accountId}/disable */

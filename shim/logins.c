@@ -78,6 +78,9 @@ logins_concern(const struct request *request)
 		request_path_rest(request->target.data, "/manage/tenants") == NULL)
 		return concerned;
 	body = body_of(request);
+
+	/* numbers may be larger there than they may be here */
+	concerned = body == NULL;
 	for (i = 0; i < sizeof(members) / sizeof(members[0]); i++)
 		concerned |= json_object_get(body, members[i]) != NULL;
 	json_decref(body);

@@ -39,7 +39,7 @@ sub holding
 sub sent
 {
 	my ($method, $path, $body) = @_;
-	my $text = JSON::PP->new->encode($body);
+	my $text = ref $body ? JSON::PP->new->encode($body) : $body;
 	my $socket = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $shim->port, Timeout => 5) or die "cannot connect: $@\n";
 
 	$socket->autoflush(1);
@@ -59,6 +59,7 @@ my $n = 0;
 my %requests = (
 	'a new user'              => sub { return (POST => "/manage/tenants/$here/users", { username => 'u' . ++$n }) },
 	'a path with escapes'     => sub { return (POST => "/manage/%74enants/$here/%75sers", { username => 'u' . ++$n }) },
+	'a number beyond doubles' => sub { return (POST => "/manage/tenants/$here/users", '{"username": "u' . ++$n . '", "profile": {"n": 99999999999999999999}}') },
 	'a temporary password'    => sub { return (PATCH => "/manage/tenants/$here/users/$bob->{id}", { temporaryPassword => 'a pass phrase of some length' }) },
 );
 
