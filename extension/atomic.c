@@ -137,7 +137,7 @@ insert_together(Batch *batch, EaRowSink *sink)
 		RollbackAndReleaseCurrentSubTransaction();
 		if (ERRCODE_TO_CATEGORY(edata->sqlerrcode) !=
 			ERRCODE_INTEGRITY_CONSTRAINT_VIOLATION)
-			ReThrowError(edata);
+			ea_errors_rethrow(edata);
 		violated = true;
 	}
 	PG_END_TRY();

@@ -232,7 +232,7 @@ try_to_make_months(TimestampTz at)
 		MemoryContextSwitchTo(mcxt);
 		if (ERRCODE_TO_CATEGORY(edata->sqlerrcode) ==
 			ERRCODE_OPERATOR_INTERVENTION)
-			ReThrowError(edata);
+			ea_errors_rethrow(edata);
 		ereport(LOG,
 				(errcode(edata->sqlerrcode),
 				 errmsg("entityapi could not make a partition of the audit log: %s",

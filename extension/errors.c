@@ -12,6 +12,7 @@
 #include "context.h"
 #include "errors.h"
 #include "jsonwrite.h"
+#include "utils/memutils.h"
 
 typedef struct EaErrorKind
 {
@@ -247,4 +248,28 @@ char *
 ea_errors_index(const char *base, int index)
 {
 	return psprintf("%s/%d", base, index);
+}
+
+/* -------- errors of PostgreSQL's -------- */
+
+/*
+ * What says where an error was raised are constants as a rule, so ReThrowError()
+ * hands the pointers on.  In a copy they are copies, too, since PostgreSQL
+ * 15.14, and gone with its memory: an SQL function or a block of PL/pgSQL that
+ * is left frees what was allocated within it before the error is told.
+ */
+void
+ea_errors_rethrow(ErrorData *edata)
+{
+	const char **const where[] = {
+		&edata->filename, &edata->funcname, &edata->domain,
+		&edata->context_domain, &edata->message_id
+	};
+
+	for (int i = 0; i < lengthof(where); i++)
+	{
+		if (*where[i] != NULL)
+			*where[i] = MemoryContextStrdup(ErrorContext, *where[i]);
+	}
+	ReThrowError(edata);
 }

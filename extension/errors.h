@@ -135,4 +135,10 @@ extern char *ea_errors_pointer(const char *base, const char *token);
 /* The same for an array index. */
 extern char *ea_errors_index(const char *base, int index);
 
+/*
+ * ReThrowError() for an error that CopyErrorData() has copied, wherever that
+ * lies: all that it says lives as long as it is told.
+ */
+extern EA_NORETURN void ea_errors_rethrow(ErrorData *edata) EA_NORETURN_END;
+
 #endif							/* EA_ERRORS_H */

@@ -181,7 +181,7 @@ EA_OWNER_FUNCTION(ea_sql_explain)
 	MemoryContextSwitchTo(mcxt);
 	CurrentResourceOwner = owner;
 	if (error != NULL)
-		ReThrowError(error);
+		ea_errors_rethrow(error);
 	SPI_finish();
 	return (Datum) 0;
 }

@@ -393,7 +393,7 @@ throw_on(ErrorData *edata)
 									 edata->detail_log ? "\n" : "",
 									 edata->context);
 	edata->context = NULL;
-	ReThrowError(edata);
+	ea_errors_rethrow(edata);
 }
 
 static void

@@ -91,7 +91,7 @@ wait_for_turn(TimestampTz end)
 		MemoryContextSwitchTo(mcxt);
 		CurrentResourceOwner = owner;
 		if (edata->sqlerrcode != ERRCODE_LOCK_NOT_AVAILABLE)
-			ReThrowError(edata);
+			ea_errors_rethrow(edata);
 		mine = false;
 	}
 	PG_END_TRY();
