@@ -19,7 +19,9 @@
 #include "catalog/pg_type.h"
 #include "catalog_load.h"
 #include "exec.h"
+#include "held.h"
 #include "invalidate.h"
+#include "plancache.h"
 #include "utils/builtins.h"
 #include "utils/inval.h"
 #include "utils/memutils.h"
@@ -42,6 +44,28 @@ static void
 keep_definition(void *arg, TupleTableSlot *slot)
 {
 	*(char **) arg = TextDatumGetCString(slot->tts_values[0]);
+}
+
+/*
+ * What tells one state of the declarations from all others, of which some may
+ * have been undone: whoever applies a manifest writes the service anew.
+ */
+#define STATE "s.tableoid::text || ' ' || s.xmin::text || ' '" \
+	" || hashtextextended(s.definition, 0)::text"
+
+typedef struct Service
+{
+	char	   *definition;
+	char	   *state;
+} Service;
+
+static void
+keep_service(void *arg, TupleTableSlot *slot)
+{
+	Service    *service = arg;
+
+	service->definition = TextDatumGetCString(slot->tts_values[0]);
+	service->state = TextDatumGetCString(slot->tts_values[1]);
 }
 
 static HTAB *
@@ -109,13 +133,16 @@ load(void)
 
 	PG_TRY();
 	{
-		char	   *definition = NULL;
+		Service		service = {NULL, ""};
 
-		ea_exec_run_latest("SELECT definition FROM entityapi.service", 0, NULL,
-						   NULL, EA_READER(keep_definition, TEXTOID),
-						   &definition);
-		if (definition != NULL)
-			ea_catalog_load_service(catalog, definition);
+		ea_exec_run_latest("SELECT s.definition, " STATE
+						   " FROM entityapi.service s", 0, NULL, NULL,
+						   EA_EXEC_READ,
+						   EA_READER(keep_service, TEXTOID, TEXTOID),
+						   &service);
+		if (service.definition != NULL)
+			ea_catalog_load_service(catalog, service.definition);
+		catalog->state = MemoryContextStrdup(mcxt, service.state);
 		if (catalog->nversions == 0)
 			set_defaults(catalog);
 	}
@@ -136,6 +163,35 @@ drop_if_unused(EaCatalog *catalog)
 }
 
 /*
+ * Does the current one still say what is declared?  News of its tables tell
+ * that something was done to them, and that may have been a vacuum: so what is
+ * there by now is compared, once for all news that have come.
+ */
+static bool
+still_holds(void)
+{
+	uint64		generation = ea_invalidate_generation();
+	char	   *state = "";
+
+	if (current_generation == generation)
+		return true;
+
+	/* who asks may have a plan in hand, which the look must not push out */
+	ea_plancache_enter();
+	ea_invalidate_watch();
+	ea_exec_run_latest("SELECT " STATE " FROM entityapi.service s", 0, NULL,
+					   NULL, EA_EXEC_LOOK,
+					   EA_READER(keep_definition, TEXTOID), &state);
+	ea_plancache_leave();
+	if (strcmp(state, current->state) != 0)
+		return false;
+
+	/* that of before: what came during the look is looked at again */
+	current_generation = generation;
+	return true;
+}
+
+/*
  * What is loaded is kept for others who come later, so it is read as it is by
  * now and not as the statement sees it that called.  News are asked for, as a
  * transaction that has its locks already would not hear of any.
@@ -144,13 +200,16 @@ EaCatalog *
 ea_catalog_acquire(void)
 {
 	AcceptInvalidationMessages();
-	if (current != NULL && current_generation != ea_invalidate_generation())
+	if (current != NULL && !still_holds())
 	{
 		EaCatalog  *old = current;
 
 		current = NULL;
 		old->valid = false;
 		drop_if_unused(old);
+
+		/* other declarations want other tables */
+		ea_held_all_changed();
 	}
 	if (current == NULL)
 	{
@@ -190,15 +249,13 @@ bool
 ea_catalog_is_stale(EaCatalog *catalog)
 {
 	AcceptInvalidationMessages();
-	return catalog != current ||
-		current_generation != ea_invalidate_generation();
+	return !ea_catalog_is_current(catalog);
 }
 
 bool
 ea_catalog_is_current(EaCatalog *catalog)
 {
-	return catalog == current &&
-		current_generation == ea_invalidate_generation();
+	return catalog == current && still_holds();
 }
 
 void
@@ -240,7 +297,7 @@ find(EaCatalog *catalog, HTAB *table, const char *key, const char *sql)
 		return entry->entity;
 
 	value = CStringGetTextDatum(key);
-	ea_exec_run_latest(sql, 1, &type, &value,
+	ea_exec_run_latest(sql, 1, &type, &value, EA_EXEC_READ,
 					   EA_READER(keep_definition, TEXTOID), &definition);
 
 	/* one made of definitions has no state that it could have missed */

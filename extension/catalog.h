@@ -217,6 +217,7 @@ struct EaCatalog
 	MemoryContext mcxt;
 	int			users;			/* requests that hold it */
 	bool		valid;
+	char	   *state;			/* as it was stored, in a word */
 	int			revision;		/* 0: no manifest applied yet */
 
 	/* of the Service, Versions, Roles and SecurityAttributes documents */

@@ -458,8 +458,7 @@ ea_count_rows(const EaHeld *held, const char *table, int nkeys,
 		return false;
 	heap = table_openrv(makeRangeVarFromNameList(ea_compat_qualified_name(table)),
 						AccessShareLock);
-	ea_held_table(held, RelationGetRelid(heap));
-	if (is_plain_heap(heap))
+	if (ea_held_table(held, RelationGetRelid(heap)) && is_plain_heap(heap))
 		index = open_index(heap, nkeys, keys);
 	if (index != NULL)
 	{

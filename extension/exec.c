@@ -120,6 +120,41 @@ knows_tables(const EaPlan *kept)
 	return true;
 }
 
+/* Names mean the tables that they meant when the plan was last looked at. */
+static bool
+means_same(const EaPlan *kept)
+{
+	for (int i = 0; i < kept->ntables; i++)
+	{
+		if (!ea_held_means_same(kept->tables[i].relid, kept->epoch))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Look at the tables that are not known.  News of themselves that come
+ * meanwhile leave them unknown, no more: their locks keep them as they are.
+ */
+static bool
+look(const EaHeld *held, EaPlan *kept)
+{
+	uint64		epoch = ea_held_epoch();
+	bool		good = true;
+
+	/* looking runs statements, too, for which no plan may go */
+	ea_plancache_enter();
+	for (int i = 0; good && i < kept->ntables; i++)
+		good = ea_held_table(held, kept->tables[i].relid);
+	ea_plancache_leave();
+	if (good && epoch == ea_held_epoch() && knows_tables(kept))
+		kept->epoch = epoch;
+	return good;
+}
+
+/* Who changes something in use more often than that is given way to. */
+#define MOST_LOOKS 10
+
 /*
  * The plan, with its tables locked and as they must be.  They are locked as
  * the plan itself locks them, so what was looked at stays till the end of the
@@ -130,39 +165,27 @@ static EaPlan *
 get_plan(const EaHeld *held, const char *sql, int nparams, const Oid *types,
 		 bool one_row)
 {
-	EaPlan	   *kept = ea_plancache_get(sql, nparams, types, one_row);
-	bool		fresh = kept->fresh;
-	uint64		epoch;
-
-	kept->fresh = false;
-	if (kept->ntables == 0)
-		return kept;
-	if (held == NULL)
-		elog(ERROR, "a statement over a table that is no entity's");
-	lock_tables(kept);
-	if (!held->is_current(held->arg))
-		ea_held_throw();
-	if (kept->epoch == ea_held_epoch())
-		return kept;
-
-	if (!fresh && !knows_tables(kept))
+	for (int looks = 0;; looks++)
 	{
-		ea_plancache_forget(kept);
-		kept = ea_plancache_get(sql, nparams, types, one_row);
-		kept->fresh = false;
-	}
-	epoch = ea_held_epoch();
+		uint64		since = ea_held_since();
+		EaPlan	   *kept = ea_plancache_get(sql, nparams, types, one_row);
+		bool		fresh = kept->fresh;
 
-	/* looking runs statements, too, for which no plan may go */
-	ea_plancache_enter();
-	for (int i = 0; i < kept->ntables; i++)
-		ea_held_table(held, kept->tables[i].relid);
-	ea_plancache_leave();
-	if (epoch != ea_held_epoch())
-		ea_held_throw();
-	if (knows_tables(kept))
-		kept->epoch = epoch;
-	return kept;
+		kept->fresh = false;
+		if (kept->ntables == 0)
+			return kept;
+		if (held == NULL)
+			elog(ERROR, "a statement over a table that is no entity's");
+		lock_tables(kept);
+		if (!held->is_current(held->arg) || looks > MOST_LOOKS)
+			ea_held_throw();
+		if (kept->epoch == ea_held_epoch())
+			return kept;
+		if ((fresh || means_same(kept)) && look(held, kept) &&
+			since == ea_held_since())
+			return kept;
+		ea_plancache_forget(kept);
+	}
 }
 
 /* -------- rows -------- */
@@ -347,14 +370,15 @@ ea_exec_run(const char *sql, int nparams, const Oid *types,
  */
 uint64
 ea_exec_run_latest(const char *sql, int nparams, const Oid *types,
-				   const Datum *values, const EaReader *reader, void *arg)
+				   const Datum *values, EaExecMode mode,
+				   const EaReader *reader, void *arg)
 {
 	uint64		n;
 
+	Assert(mode != EA_EXEC_WRITE);
 	InvalidateCatalogSnapshot();
 	PushActiveSnapshot(GetCatalogSnapshot(InvalidOid));
-	n = ea_exec_run(sql, nparams, types, values, NULL, EA_EXEC_READ, true,
-					reader, arg);
+	n = ea_exec_run(sql, nparams, types, values, NULL, mode, true, reader, arg);
 	PopActiveSnapshot();
 	return n;
 }

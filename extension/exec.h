@@ -78,7 +78,8 @@ extern uint64 ea_exec_run_held(const EaHeld *held, const char *sql,
  */
 extern uint64 ea_exec_run_latest(const char *sql, int nparams,
 								 const Oid *types, const Datum *values,
-								 const EaReader *reader, void *arg);
+								 EaExecMode mode, const EaReader *reader,
+								 void *arg);
 
 /*
  * Call fn with each statement before it runs; NULL ends it.  What fn runs

@@ -9,6 +9,10 @@
  * function, a role, a type in use.  What was found out before it is not known
  * any more.
  *
+ * A change that was heard of may be none: a vacuum makes news as an ALTER TABLE
+ * does.  So it never fails a request.  It is a reason to look, and what is found
+ * then under the tables' locks decides.
+ *
  * Only what is in use counts.  Anybody who may connect makes news without
  * pause, by changing his own password or making functions of his own for a
  * moment; if these counted, no request would come to an end.
@@ -19,10 +23,15 @@
  */
 #include "postgres.h"
 
+#include "access/genam.h"
 #include "access/htup_details.h"
+#include "access/multixact.h"
 #include "access/relation.h"
+#include "access/table.h"
 #include "access/xact.h"
+#include "catalog/pg_class.h"
 #include "held.h"
+#include "utils/fmgroids.h"
 #include "utils/hsearch.h"
 #include "utils/inval.h"
 #include "utils/memutils.h"
@@ -35,6 +44,7 @@ typedef struct HeldTable
 	Oid			relid;			/* hash key - must be first */
 	bool		of_all;			/* no table, but what tables depend on */
 	uint64		known;			/* epoch when it was looked at; 0: never */
+	uint64		changed;		/* epoch of the last news of it */
 } HeldTable;
 
 /* Of these, objects in use concern all tables. */
@@ -76,7 +86,7 @@ ea_held_relation_changed(Oid relid)
 	table = hash_search(tables, &relid, HASH_FIND, NULL);
 	if (table == NULL)
 		return;
-	epoch++;
+	table->changed = ++epoch;
 	table->known = 0;
 	if (table->of_all)
 		since = epoch;
@@ -106,6 +116,12 @@ uint64
 ea_held_epoch(void)
 {
 	return epoch;
+}
+
+uint64
+ea_held_since(void)
+{
+	return since;
 }
 
 void
@@ -141,6 +157,7 @@ enter(Oid relid)
 	{
 		table->of_all = false;
 		table->known = 0;
+		table->changed = epoch;
 	}
 	return table;
 }
@@ -180,6 +197,64 @@ ea_held_is_known(Oid relid)
 	return table != NULL && table->known >= since;
 }
 
+bool
+ea_held_means_same(Oid relid, uint64 then)
+{
+	HeldTable  *table = tables == NULL ? NULL :
+		hash_search(tables, &relid, HASH_FIND, NULL);
+
+	return table != NULL && table->changed <= then && since <= then;
+}
+
+/* -------- looking -------- */
+
+/* What maintenance and grants change, which mean nothing to rows. */
+static void
+level(Form_pg_class form)
+{
+	form->relpages = 0;
+	form->reltuples = 0;
+	form->relallvisible = 0;
+#if PG_VERSION_NUM >= 180000
+	form->relallfrozen = 0;
+#endif
+	form->relhasindex = false;
+	form->relhastriggers = false;
+	form->relfrozenxid = InvalidTransactionId;
+	form->relminmxid = InvalidMultiXactId;
+}
+
+/* What the snapshot sees of the table's description is what it is by now. */
+static bool
+is_same_to(Snapshot snapshot, Oid relid, HeapTuple now)
+{
+	Relation	classes = table_open(RelationRelationId, AccessShareLock);
+	ScanKeyData key;
+	SysScanDesc scan;
+	HeapTuple	then;
+	FormData_pg_class forms[2];
+	bool		found;
+
+	ScanKeyInit(&key, Anum_pg_class_oid, BTEqualStrategyNumber, F_OIDEQ,
+				ObjectIdGetDatum(relid));
+	scan = systable_beginscan(classes, ClassOidIndexId, true, snapshot, 1,
+							  &key);
+	then = systable_getnext(scan);
+	found = HeapTupleIsValid(then);
+	if (found)
+	{
+		memset(forms, 0, sizeof(forms));
+		memcpy(&forms[0], GETSTRUCT(then), CLASS_TUPLE_SIZE);
+		memcpy(&forms[1], GETSTRUCT(now), CLASS_TUPLE_SIZE);
+		level(&forms[0]);
+		level(&forms[1]);
+		found = memcmp(&forms[0], &forms[1], CLASS_TUPLE_SIZE) == 0;
+	}
+	systable_endscan(scan);
+	table_close(classes, AccessShareLock);
+	return found;
+}
+
 /*
  * A table that was written anew keeps no rows for snapshots from before, and
  * one that was altered since may have meant something else to them.
@@ -187,30 +262,34 @@ ea_held_is_known(Oid relid)
 static bool
 is_older_than(Snapshot snapshot, Oid relid)
 {
-	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relid));
+	HeapTuple	tuple = SearchSysCacheCopy1(RELOID, ObjectIdGetDatum(relid));
 	TransactionId changed;
+	bool		older;
 
 	if (!HeapTupleIsValid(tuple))
 		return true;
 	changed = HeapTupleHeaderGetXmin(tuple->t_data);
-	ReleaseSysCache(tuple);
-	return TransactionIdIsNormal(changed) && IsMVCCSnapshot(snapshot) &&
+	older = TransactionIdIsNormal(changed) && IsMVCCSnapshot(snapshot) &&
 		!TransactionIdIsCurrentTransactionId(changed) &&
-		XidInMVCCSnapshot(changed, snapshot);
+		XidInMVCCSnapshot(changed, snapshot) &&
+		!is_same_to(snapshot, relid, tuple);
+	heap_freetuple(tuple);
+	return older;
 }
 
-void
+bool
 ea_held_table(const EaHeld *held, Oid relid)
 {
 	Relation	rel;
 	uint64		now;
+	uint64		objects = since;
 	uint64		news_before;
 	uint64		watches_before;
 
 	if (!held->is_current(held->arg))
 		ea_held_throw();
 	if (ea_held_is_known(relid))
-		return;
+		return objects == since;
 
 	/* entered first: changes are heard of from here on */
 	enter(relid);
@@ -222,10 +301,11 @@ ea_held_table(const EaHeld *held, Oid relid)
 		ea_held_throw();
 	held->check(held->arg, rel);
 	relation_close(rel, NoLock);
-	if (now != epoch || !held->is_current(held->arg))
+	if (!held->is_current(held->arg))
 		ea_held_throw();
 
 	/* what this look found to be in use may have changed before it was watched */
-	if (news == news_before || watches == watches_before)
+	if (now == epoch && (news == news_before || watches == watches_before))
 		enter(relid)->known = now;
+	return objects == since;
 }

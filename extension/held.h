@@ -36,19 +36,27 @@ extern void ea_held_init(void);
 extern void ea_held_relation_changed(Oid relid);
 extern void ea_held_all_changed(void);
 
-/* Grows whenever something changes that a table was looked at for. */
+/*
+ * Grows whenever there is news of something that a table was looked at for;
+ * and its value at the last news that concerned all tables.
+ */
 extern uint64 ea_held_epoch(void);
+extern uint64 ea_held_since(void);
 
 /* Nothing has changed since the table was found to be as it must be. */
 extern bool ea_held_is_known(Oid relid);
 
+/* The table has the name that it had in that epoch. */
+extern bool ea_held_means_same(Oid relid, uint64 then);
+
 /*
  * See to it that a table is as it must be.  It is locked already, and a look
  * is taken only if it is not known.  An error that lets the request be
- * repeated, if anything moved meanwhile or the snapshot is older than the
- * table's present form: then it may see no rows.
+ * repeated, if the declarations are others by now, or the snapshot is older
+ * than the table's present form: then it may see no rows.  False if what all
+ * tables depend upon was changed meanwhile, which the look may have missed.
  */
-extern void ea_held_table(const EaHeld *held, Oid relid);
+extern bool ea_held_table(const EaHeld *held, Oid relid);
 
 /*
  * An object on which the tables depend changes them: by its oid, of one of the

@@ -43,10 +43,6 @@ relation_changed(Datum arg, Oid relid)
 		if (watched[i] == relid)
 			generation++;
 	}
-
-	/* other declarations want other tables */
-	if (watched[WATCHED_ENTITY] == relid)
-		ea_held_all_changed();
 }
 
 void

@@ -102,7 +102,7 @@ load_keys(void)
 					   " retired_at FROM entityapi.signing_key"
 					   " WHERE state <> 'REVOKED'"
 					   " ORDER BY created_at DESC, kid DESC",
-					   0, NULL, NULL,
+					   0, NULL, NULL, EA_EXEC_LOOK,
 					   EA_READER(add_key, TEXTOID, TEXTOID, BYTEAOID, BOOLOID,
 								 TIMESTAMPTZOID), &tail);
 	ring_generation = generation;

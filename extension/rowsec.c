@@ -99,7 +99,7 @@ find_mapped(void)
 						   " CROSS JOIN " EA_ACCOUNT_TABLES
 						   " WHERE m.role = $1 AND m.role_oid = $2"
 						   " AND a.id = m.account_id",
-						   lengthof(types), types, role,
+						   lengthof(types), types, role, EA_EXEC_READ,
 						   EA_READER(account_row, EA_ACCOUNT_TYPES),
 						   account) == 0 ||
 		!account->active || account->principal.force_change)
@@ -123,7 +123,7 @@ check_given(void)
 	if (given->has_tenant &&
 		ea_exec_run_latest("SELECT 1 FROM entityapi.tenant"
 						   " WHERE id = $1 AND status = 'ACTIVE'",
-						   1, &type, &tenant, NULL, NULL) == 0)
+						   1, &type, &tenant, EA_EXEC_READ, NULL, NULL) == 0)
 		return NULL;
 	*copy = *given;
 	return copy;
