@@ -197,8 +197,9 @@ erase_some(EaRequest *req, TimestampTz started, bool *done)
 	List	   *plan = ea_erase_plan(req);
 	int64		total = 0;
 
+	/* a new session begins anew, so the time is asked for behind some work */
 	*done = false;
-	while (!is_over(started))
+	while (total == 0 || !is_over(started))
 	{
 		int64		n;
 
@@ -307,7 +308,7 @@ try_tenant(EaRequest *req, const Deleted *deleted, bool *more)
 		MemoryContextSwitchTo(mcxt);
 		CurrentResourceOwner = owner;
 		if (!is_its_own(edata))
-			ReThrowError(edata);
+			ea_errors_rethrow(edata);
 		ereport(LOG,
 				(errcode(edata->sqlerrcode),
 				 errmsg("entityapi cannot erase tenant %s: %s",

@@ -15,7 +15,7 @@
 
 /*
  * One step for the tenant that was deleted first: so many rows at a time
- * until EA_ERASE_STEP_MS have passed.  Nobody but requests of that tenant
+ * until EA_ERASE_STEP_MS have passed, and once at least.  Nobody but requests of that tenant
  * waits for it, and it leaves at once if another session is at it.  Returns
  * the number of rows taken away; *more says whether the next step has work
  * to do now.  SPI must be connected.  A tenant whose rows

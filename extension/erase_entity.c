@@ -328,9 +328,9 @@ add_among(EaSqlBuf *b, int alias, const char *column, const Ids *ids,
 	ea_sqlbuf_add(b, ")");
 }
 
-/* The newest rows behind the position. */
+/* The newest rows behind the position of which there is something to do. */
 static void
-find_rows(EaRequest *req, EaEntity *entity, int limit,
+find_rows(EaRequest *req, EaEntity *entity, const char *where, int limit,
 		  const pg_uuid_t *position, Ids *ids)
 {
 	EaSqlBuf	b;
@@ -341,6 +341,8 @@ find_rows(EaRequest *req, EaEntity *entity, int limit,
 	ea_sqlbuf_add(&b, "SELECT ");
 	ea_sqlbuf_select(&b, 0, entity->id_column, UUIDOID);
 	alias = ea_sqlbuf_from(&b, entity, EA_OP_DELETE);
+	if (where != NULL)
+		ea_sqlbuf_addf(&b, " AND (%s)", where);
 	if (position != NULL)
 	{
 		ea_sqlbuf_addf(&b, " AND t%d.%s < ", alias, entity->id_column);
@@ -525,7 +527,8 @@ erase_knot(EaRequest *req, List *entities, int limit)
 		strands[s].entity = list_nth(entities, s);
 	for (int s = 0; s < n && total == 0; s++)
 	{
-		find_rows(req, strands[s].entity, limit, NULL, &strands[s].ids);
+		find_rows(req, strands[s].entity, NULL, limit, NULL,
+				  &strands[s].ids);
 		total += strands[s].ids.n;
 	}
 	if (total == 0)
@@ -567,7 +570,8 @@ ea_erase_run(EaRequest *req, const EaErase *erase, int limit,
 	if (erase->kind == EA_ERASE_KNOT)
 		return erase_knot(req, erase->entities, limit);
 
-	find_rows(req, entity, limit, *has_position ? position : NULL, &ids);
+	find_rows(req, entity, erase->where, limit,
+			  *has_position ? position : NULL, &ids);
 	if (ids.n == 0)
 		return 0;
 	if (erase->kind == EA_ERASE_LOOSEN)
