@@ -124,7 +124,12 @@ CREATE FUNCTION entityapi.extend_audit(at timestamptz, ahead int)
 DECLARE
 	month timestamp := date_trunc('month', at AT TIME ZONE 'UTC');
 BEGIN
-	IF ahead NOT BETWEEN 0 AND 120 THEN
+	-- with these a month has a name, and so have those after it
+	IF (at >= '0001-01-01 00:00:00+00' AND at < '9900-01-01 00:00:00+00') IS NOT TRUE THEN
+		RAISE EXCEPTION 'extend_audit makes months of the years 1 to 9899'
+			USING ERRCODE = 'invalid_parameter_value';
+	END IF;
+	IF (ahead BETWEEN 0 AND 120) IS NOT TRUE THEN
 		RAISE EXCEPTION 'extend_audit makes 120 months ahead at most'
 			USING ERRCODE = 'invalid_parameter_value';
 	END IF;
@@ -153,8 +158,10 @@ CREATE FUNCTION entityapi.purge_audit(before timestamptz) RETURNS SETOF text
 	AS $$
 DECLARE
 	bound timestamp := least(before, now()) AT TIME ZONE 'UTC';
+	kept timestamptz := date_trunc('month', bound) AT TIME ZONE 'UTC';
 	month timestamp;
 	name text;
+	names text[];
 	records bigint;
 	partitions bigint := 0;
 	total bigint := 0;
@@ -165,15 +172,21 @@ BEGIN
 	END IF;
 	PERFORM entityapi.take_audit_turn(true);
 
-	-- what is in audit_default goes by months as well
-	FOREACH month IN ARRAY ARRAY(
-		SELECT DISTINCT date_trunc('month', d.at AT TIME ZONE 'UTC')
-		FROM entityapi.audit_default d
-		WHERE d.at < bound AT TIME ZONE 'UTC') LOOP
-		IF to_regclass('entityapi.' || to_char(month, '"audit_"YYYY_MM')) IS NULL THEN
-			PERFORM entityapi.make_audit_partition(month);
-		END IF;
-	END LOOP;
+	-- what is in audit_default goes by months as well, of whatever time it says
+	-- to be: a table of its own for each is what not every time can have
+	IF EXISTS (SELECT FROM entityapi.audit_default d WHERE d.at < kept) THEN
+		ALTER TABLE entityapi.audit_default DISABLE TRIGGER append_only;
+		WITH gone AS (
+			DELETE FROM entityapi.audit_default d WHERE d.at < kept
+			RETURNING to_char(d.at AT TIME ZONE 'UTC', '"audit_"YYYY_MM') AS month
+		), counted AS (
+			SELECT coalesce(g.month, 'audit_default') AS month, count(*) AS n FROM gone g GROUP BY 1
+		)
+		SELECT array_agg(c.month ORDER BY c.month), sum(c.n) INTO names, total FROM counted c;
+		ALTER TABLE entityapi.audit_default ENABLE ALWAYS TRIGGER append_only;
+		partitions := cardinality(names);
+		RETURN QUERY SELECT unnest(names);
+	END IF;
 
 	FOREACH name IN ARRAY ARRAY(
 		SELECT c.relname
