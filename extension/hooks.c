@@ -17,7 +17,6 @@
 #include "fmgr.h"
 #include "hooks.h"
 #include "jsonwrite.h"
-#include "miscadmin.h"
 #include "udf.h"
 #include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
@@ -154,14 +153,10 @@ run(const EaHookCall *call, const EaHook *hook, EaHookChange *change)
 	EaJson	   *root;
 	EaJson	   *part;
 	char	   *answer = NULL;
-	const char *why = ea_udf_fault(hook->schema, hook->function,
-								   GetUserId());
 
-	if (why != NULL)
-		ea_hooks_fail(req, hook, why);
 	switch (ea_udf_call(req, psprintf("hook %s", hook->name), hook->schema,
-						hook->function, hook->timeout_ms, make_context(call),
-						&answer))
+						hook->function, true, hook->timeout_ms,
+						make_context(call), &answer))
 	{
 		case EA_UDF_DONE:
 			break;

@@ -54,7 +54,7 @@ note_timeout(void)
  */
 static const char *
 find_function(const char *schema, const char *function, Oid caller,
-			  Callee *callee)
+			  bool as_owner, Callee *callee)
 {
 	Oid			argument = JSONBOID;
 	Oid			namespace = get_namespace_oid(schema, true);
@@ -83,6 +83,10 @@ find_function(const char *schema, const char *function, Oid caller,
 	if (ea_compat_function_aclcheck(callee->oid, caller,
 									ACL_EXECUTE) != ACLCHECK_OK)
 		return "it is not granted";
+
+	/* one that was not written to lend its owner's rights */
+	if (as_owner && !callee->definer && superuser_arg(callee->owner))
+		return "it belongs to a superuser and is not SECURITY DEFINER";
 	return NULL;
 }
 
@@ -90,12 +94,8 @@ const char *
 ea_udf_fault(const char *schema, const char *function, Oid caller)
 {
 	Callee		callee;
-	const char *why = find_function(schema, function, caller, &callee);
 
-	/* one that was not written to lend its owner's rights */
-	if (why == NULL && !callee.definer && superuser_arg(callee.owner))
-		return "it belongs to a superuser and is not SECURITY DEFINER";
-	return why;
+	return find_function(schema, function, caller, true, &callee);
 }
 
 /*
@@ -152,8 +152,8 @@ must_rethrow(const ErrorData *error)
 
 EaUdfOutcome
 ea_udf_call(EaRequest *req, const char *label, const char *schema,
-			const char *function, int timeout_ms, Datum argument,
-			char **answer)
+			const char *function, bool as_owner, int timeout_ms,
+			Datum argument, char **answer)
 {
 	MemoryContext mcxt = CurrentMemoryContext;
 	volatile EaUdfOutcome outcome = EA_UDF_DONE;
@@ -168,7 +168,7 @@ ea_udf_call(EaRequest *req, const char *label, const char *schema,
 	{
 		Callee		callee;
 		const char *why = find_function(schema, function, GetUserId(),
-										&callee);
+										as_owner, &callee);
 
 		if (why != NULL)
 			ereport(ERROR,
@@ -196,7 +196,7 @@ ea_udf_call(EaRequest *req, const char *label, const char *schema,
 		if (timed_out && error->sqlerrcode == ERRCODE_QUERY_CANCELED)
 			outcome = EA_UDF_TIMEOUT;
 		else if (must_rethrow(error))
-			ReThrowError(error);
+			ea_errors_rethrow(error);
 	}
 	PG_END_TRY();
 	MemoryContextSwitchTo(mcxt);

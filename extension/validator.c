@@ -117,7 +117,7 @@ call(EaRequest *req)
 
 	if (dot == NULL ||
 		ea_udf_call(req, "credential validator", pnstrdup(name, dot - name),
-					dot + 1, 0, describe(req), &answer) != EA_UDF_DONE)
+					dot + 1, false, 0, describe(req), &answer) != EA_UDF_DONE)
 		return NULL;
 	return answer;
 }
