@@ -371,6 +371,7 @@ ea_ddl_plan(EaManifest *m, const EaDdlSource *stored,
 	create_schemas(&plan);
 	drop_tables(&plan);
 	ea_ddl_rename(&plan);
+	ea_ddl_look_at_made(&plan);
 	foreach(lc, plan.to->tables)
 	{
 		EaDdlTable *to = lfirst(lc);

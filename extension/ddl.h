@@ -200,6 +200,7 @@ typedef struct EaDdlPlan
 	EaNameMap  *pending;		/* of the stored state: what is not yet there */
 	List	   *steps;			/* of EaDdlStep *, old ones that stay and new */
 	List	   *purged;			/* tables that lose their hidden rows */
+	List	   *made_faults;		/* of EaOwnersFault *, of made tables */
 	List	   *phases[EA_DDL_NPHASES]; /* of EaDdlStatement * */
 } EaDdlPlan;
 
@@ -299,6 +300,7 @@ extern void ea_ddl_check_existing(EaDdlPlan *plan, EaDdlTable *table);
  * Whose the schema of a made table is, and the table that is there under the
  * name that it has so far (NULL: none yet), with all that it calls.
  */
+extern void ea_ddl_look_at_made(EaDdlPlan *plan);
 extern void ea_ddl_check_made(EaDdlPlan *plan, const EaDdlTable *table,
 							  const EaDdlTable *there);
 

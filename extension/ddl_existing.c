@@ -499,7 +499,7 @@ check_code(Look *look)
 {
 	ListCell   *lc;
 
-	foreach(lc, ea_owners_faults(look->relid))
+	foreach(lc, ea_owners_faults(1, &look->relid))
 	{
 		EaOwnersFault *fault = lfirst(lc);
 
@@ -516,6 +516,27 @@ check_code(Look *look)
 						" WHERE c.oid = %u AND a.grantee = 0)"
 						" OR EXISTS (SELECT FROM pg_attribute t, aclexplode(t.attacl) a WHERE t.attrelid = %u AND a.grantee = 0)",
 						look->relid, look->relid));
+}
+
+/* One statement for all tables: a thousand would take a second. */
+void
+ea_ddl_look_at_made(EaDdlPlan *plan)
+{
+	Oid		   *relids = palloc(Max(list_length(plan->to->tables), 1) *
+								sizeof(Oid));
+	int			n = 0;
+	ListCell   *lc;
+
+	foreach(lc, plan->to->tables)
+	{
+		EaDdlTable *to = lfirst(lc);
+		Oid			relid = to->existing || to->other == NULL ? InvalidOid :
+			ea_ddl_relation(to->other->was);
+
+		if (OidIsValid(relid))
+			relids[n++] = relid;
+	}
+	plan->made_faults = ea_owners_faults(n, relids);
 }
 
 /*
@@ -541,11 +562,12 @@ ea_ddl_check_made(EaDdlPlan *plan, const EaDdlTable *table,
 					 table->schema, GetUserNameFromId(owner, false));
 	if (!OidIsValid(relid))
 		return;
-	foreach(lc, ea_owners_faults(relid))
+	foreach(lc, plan->made_faults)
 	{
 		EaOwnersFault *fault = lfirst(lc);
 
-		if (fault->part != EA_OWNERS_SCHEMA || !OidIsValid(owner))
+		if (fault->relid == relid &&
+			(fault->part != EA_OWNERS_SCHEMA || !OidIsValid(owner)))
 			ea_ddl_fault(plan, table, table->field, fault->hint, "%s",
 						 fault->message);
 	}

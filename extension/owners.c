@@ -23,6 +23,7 @@
 #include "owners.h"
 #include "pin.h"
 #include "utils/acl.h"
+#include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
@@ -32,19 +33,19 @@
 #define OWN \
 	"WITH RECURSIVE own (class, part) AS (" \
 	" SELECT 'pg_class'::regclass, indexrelid FROM pg_index" \
-	" WHERE indrelid = $1" \
+	" WHERE indrelid = asked.rel" \
 	" UNION ALL SELECT 'pg_attrdef'::regclass, oid FROM pg_attrdef" \
-	" WHERE adrelid = $1" \
+	" WHERE adrelid = asked.rel" \
 	" UNION ALL SELECT 'pg_trigger'::regclass, oid FROM pg_trigger" \
-	" WHERE tgrelid = $1" \
+	" WHERE tgrelid = asked.rel" \
 	" UNION ALL SELECT 'pg_constraint'::regclass, oid FROM pg_constraint" \
-	" WHERE conrelid = $1" \
+	" WHERE conrelid = asked.rel" \
 	" UNION ALL SELECT 'pg_statistic_ext'::regclass, oid" \
-	" FROM pg_statistic_ext WHERE stxrelid = $1" \
+	" FROM pg_statistic_ext WHERE stxrelid = asked.rel" \
 	" UNION ALL SELECT 'pg_policy'::regclass, oid FROM pg_policy" \
-	" WHERE polrelid = $1" \
+	" WHERE polrelid = asked.rel" \
 	" UNION ALL SELECT 'pg_rewrite'::regclass, oid FROM pg_rewrite" \
-	" WHERE ev_class = $1)"
+	" WHERE ev_class = asked.rel)"
 
 /* The types that an expression names. */
 #define TYPES_OF(class, part) \
@@ -59,7 +60,7 @@
 #define TYPES \
 	" used (oid) AS (" \
 	"(SELECT a.atttypid FROM pg_attribute a" \
-	" WHERE a.attrelid = $1 AND a.attnum > 0 AND NOT a.attisdropped" \
+	" WHERE a.attrelid = asked.rel AND a.attnum > 0 AND NOT a.attisdropped" \
 	" UNION ALL SELECT x.refobjid FROM own CROSS JOIN LATERAL (" \
 	TYPES_OF("own.class", "own.part") ") x)" \
 	" UNION SELECT p.oid FROM used u JOIN pg_type t ON t.oid = u.oid" \
@@ -85,15 +86,15 @@
 /* The functions of the system that expressions call: pg_depend has none. */
 #define CALLED \
 	" called (oid) AS (SELECT DISTINCT f[1]::oid FROM (" \
-	"SELECT adbin FROM pg_attrdef WHERE adrelid = $1" \
-	" UNION ALL SELECT conbin FROM pg_constraint WHERE conrelid = $1" \
+	"SELECT adbin FROM pg_attrdef WHERE adrelid = asked.rel" \
+	" UNION ALL SELECT conbin FROM pg_constraint WHERE conrelid = asked.rel" \
 	" UNION ALL SELECT c.conbin FROM pg_constraint c" \
 	" JOIN used u ON u.oid = c.contypid" \
 	" UNION ALL SELECT t.typdefaultbin FROM pg_type t" \
 	" JOIN used u ON u.oid = t.oid WHERE t.oid >= 16384" \
-	" UNION ALL SELECT tgqual FROM pg_trigger WHERE tgrelid = $1" \
-	" UNION ALL SELECT polqual FROM pg_policy WHERE polrelid = $1" \
-	" UNION ALL SELECT polwithcheck FROM pg_policy WHERE polrelid = $1" \
+	" UNION ALL SELECT tgqual FROM pg_trigger WHERE tgrelid = asked.rel" \
+	" UNION ALL SELECT polqual FROM pg_policy WHERE polrelid = asked.rel" \
+	" UNION ALL SELECT polwithcheck FROM pg_policy WHERE polrelid = asked.rel" \
 	") x (tree) CROSS JOIN LATERAL" \
 	" regexp_matches(tree::text, ':(?:op)?funcid (\\d+)', 'g') f)"
 
@@ -122,20 +123,22 @@
 	" ELSE n.nspowner END"
 
 /*
- * Rows of a part, its name, its owner, their oids, the relation of a type, and
- * whether it is at fault.  What is not comes, too, so as to be watched; but of
- * functions the system's own.
+ * Rows of a part, its name, its owner, their oids, the relation of a type,
+ * whether it is at fault, and the table it is of: $1 are their oids.  What is
+ * not at fault comes, too, so as to be watched; but of functions the system's
+ * own.
  */
 static const char statement[] =
+"SELECT f.*, asked.rel FROM unnest($1) asked (rel) CROSS JOIN LATERAL ("
 OWN "," TYPES "," PARTS "," CALLED
 " SELECT 0, c.oid::regclass::text, c.relowner::regrole::text,"
 " 0::oid, c.relowner, 0::oid, " FOREIGN("c.relowner")
-" FROM pg_class c WHERE c.oid = $1"
+" FROM pg_class c WHERE c.oid = asked.rel"
 " UNION ALL SELECT 1, s.oid::regnamespace::text, s.owner::regrole::text,"
 " s.oid, s.owner, 0, " FOREIGN("s.owner")
 " FROM (SELECT n.oid, " OWNER_OF_SCHEMA " AS owner"
 " FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"
-" WHERE c.oid = $1) s"
+" WHERE c.oid = asked.rel) s"
 " UNION ALL SELECT 2, t.oid::regtype::text, t.typowner::regrole::text,"
 " t.oid, t.typowner, t.typrelid, " FOREIGN("t.typowner")
 " FROM used u JOIN pg_type t ON t.oid = u.oid WHERE t.oid >= 16384"
@@ -154,13 +157,13 @@ OWN "," TYPES "," PARTS "," CALLED
 " CASE WHEN a.grantee = 0 THEN 'public' ELSE a.grantee::regrole::text END,"
 " 0::oid, a.grantee, 0::oid, a.grantee = 0 OR " FOREIGN("a.grantee")
 " FROM pg_class c CROSS JOIN aclexplode(c.relacl) a"
-" WHERE c.oid = $1 AND a.privilege_type = 'TRIGGER'"
+" WHERE c.oid = asked.rel AND a.privilege_type = 'TRIGGER'"
 " AND a.grantee <> c.relowner ORDER BY 3)"
 " UNION ALL SELECT 5, i.inhrelid::regclass::text, '', 0, 0, 0, true"
-" FROM pg_inherits i WHERE i.inhparent = $1"
+" FROM pg_inherits i WHERE i.inhparent = asked.rel"
 " UNION ALL (SELECT 6, p.oid::regprocedure::text, '', 0, 0, 0, true"
 " FROM called c JOIN pg_proc p ON p.oid = c.oid"
-" WHERE p.oid < 16384 AND " RUNS_ANYTHING("p") " ORDER BY 2)";
+" WHERE p.oid < 16384 AND " RUNS_ANYTHING("p") " ORDER BY 2)) f";
 
 /* The cache that the object of a part is of. */
 static const int caches[] = {
@@ -252,6 +255,7 @@ note_part(void *arg, TupleTableSlot *slot)
 	if (!DatumGetBool(slot->tts_values[6]))
 		return;
 	fault = palloc(sizeof(EaOwnersFault));
+	fault->relid = DatumGetObjectId(slot->tts_values[7]);
 	fault->part = part;
 	fault->message = put_in(words[part].message, names);
 	fault->hint = put_in(words[part].hint, names);
@@ -259,10 +263,11 @@ note_part(void *arg, TupleTableSlot *slot)
 }
 
 List *
-ea_owners_faults(Oid relid)
+ea_owners_faults(int n, const Oid *relids)
 {
-	static const Oid types[] = {OIDOID, OIDOID};
+	static const Oid types[] = {OIDARRAYOID, OIDOID};
 	Datum		values[lengthof(types)];
+	Datum	   *oids;
 	Look		look = {NIL, GetUserNameFromId(GetUserId(), false)};
 	EaPin		pin;
 
@@ -272,7 +277,11 @@ ea_owners_faults(Oid relid)
 	ea_pin_set("enable_hashjoin", "off");
 	ea_pin_set("enable_mergejoin", "off");
 
-	values[0] = ObjectIdGetDatum(relid);
+	oids = palloc(Max(n, 1) * sizeof(Datum));
+	for (int i = 0; i < n; i++)
+		oids[i] = ObjectIdGetDatum(relids[i]);
+	values[0] = PointerGetDatum(construct_array(oids, n, OIDOID, sizeof(Oid),
+												true, TYPALIGN_INT));
 	values[1] = ObjectIdGetDatum(GetUserId());
 
 	/* its owner may be that of a schema */
@@ -280,7 +289,7 @@ ea_owners_faults(Oid relid)
 	PushActiveSnapshot(GetLatestSnapshot());
 	ea_exec_run(statement, lengthof(types), types, values, NULL, EA_EXEC_LOOK,
 				true, EA_READER(note_part, INT4OID, TEXTOID, TEXTOID, OIDOID,
-								OIDOID, OIDOID, BOOLOID), &look);
+								OIDOID, OIDOID, BOOLOID, OIDOID), &look);
 	PopActiveSnapshot();
 	ea_pin_end(&pin);
 	return look.faults;
@@ -289,7 +298,8 @@ ea_owners_faults(Oid relid)
 void
 ea_owners_check(Relation rel)
 {
-	List	   *faults = ea_owners_faults(RelationGetRelid(rel));
+	Oid			relid = RelationGetRelid(rel);
+	List	   *faults = ea_owners_faults(1, &relid);
 	EaOwnersFault *first;
 
 	if (faults == NIL)

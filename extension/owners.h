@@ -31,13 +31,14 @@ typedef enum EaOwnersPart
 
 typedef struct EaOwnersFault
 {
+	Oid			relid;			/* of the table */
 	EaOwnersPart part;
 	char	   *message;
 	char	   *hint;
 } EaOwnersFault;
 
-/* All that is amiss with a table (EaOwnersFault *), as of now. */
-extern List *ea_owners_faults(Oid relid);
+/* All that is amiss with some tables (EaOwnersFault *), as of now. */
+extern List *ea_owners_faults(int n, const Oid *relids);
 
 /* An error if anything is. */
 extern void ea_owners_check(Relation rel);
