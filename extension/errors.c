@@ -254,9 +254,9 @@ ea_errors_index(const char *base, int index)
 
 /*
  * What says where an error was raised are constants as a rule, so ReThrowError()
- * hands the pointers on.  In a copy they are copies, too, since PostgreSQL
- * 15.14, and gone with its memory: an SQL function or a block of PL/pgSQL that
- * is left frees what was allocated within it before the error is told.
+ * hands the pointers on.  In a copy they may be copies, too (15.20 makes such),
+ * and gone with its memory: an SQL function or a block of PL/pgSQL that is left
+ * frees what was allocated within it before the error is told.
  */
 void
 ea_errors_rethrow(ErrorData *edata)
