@@ -119,12 +119,16 @@ ea_jsonwrite_timestamp(StringInfo buf, TimestampTz at)
 	char		str[MAXDATELEN + 1];
 	int			len;
 
-	/* without a zone argument the fields come out in UTC */
+	/*
+	 * Without a zone argument the fields come out in UTC.  What only plain SQL
+	 * can store has no form: it takes nothing else of an answer with it.
+	 */
 	if (TIMESTAMP_NOT_FINITE(at) ||
 		timestamp2tm(at, NULL, &tm, &fraction, NULL, NULL) != 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_DATETIME_VALUE_OUT_OF_RANGE),
-				 errmsg("timestamp out of range")));
+	{
+		ea_jsonwrite_lit(buf, "null");
+		return;
+	}
 
 	len = snprintf(str, sizeof(str), "\"%04d-%02d-%02dT%02d:%02d:%02d",
 				   tm.tm_year, tm.tm_mon, tm.tm_mday,

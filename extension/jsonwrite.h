@@ -40,7 +40,10 @@ extern void ea_jsonwrite_bool(StringInfo buf, bool value);
 /* Quoted 8-4-4-4-12 lower-case form. */
 extern void ea_jsonwrite_uuid(StringInfo buf, const pg_uuid_t *uuid);
 
-/* Quoted UTC date-time, fraction only if not zero, no trailing zeros. */
+/*
+ * Quoted UTC date-time, fraction only if not zero, no trailing zeros; null for
+ * infinity.
+ */
 extern void ea_jsonwrite_timestamp(StringInfo buf, TimestampTz at);
 
 /* A tree as compact JSON, numbers as they were written. */

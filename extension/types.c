@@ -439,12 +439,7 @@ read_datetime(const char *in, int len, bool in_document, Datum *value,
 static void
 write_datetime(StringInfo buf, Datum value)
 {
-	TimestampTz at = DatumGetTimestampTz(value);
-
-	if (TIMESTAMP_NOT_FINITE(at))
-		ea_jsonwrite_lit(buf, "null");
-	else
-		ea_jsonwrite_timestamp(buf, at);
+	ea_jsonwrite_timestamp(buf, DatumGetTimestampTz(value));
 }
 
 /* Identifiers */
