@@ -72,6 +72,37 @@ would_lend_to(const FormData_pg_proc *proc, Oid user)
 		user == get_role_oid(EA_OWNER, true);
 }
 
+static void
+check_lent(const FormData_pg_proc *proc, Oid user)
+{
+	if (would_lend_to(proc, user))
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("%s would run with the rights of " EA_OWNER ", although another role owns it",
+						format_procedure(proc->oid))));
+}
+
+/*
+ * A function is looked up long before it is called, together with others of
+ * the same statement that may alter it.  Whose rights it has is found out once
+ * more with its first call, and here it has them: as the owner of the service
+ * none runs now that is somebody else's, SECURITY DEFINER or not.
+ */
+static void
+check_call(const FmgrInfo *flinfo)
+{
+	HeapTuple	tuple = SearchSysCache1(PROCOID,
+										ObjectIdGetDatum(flinfo->fn_oid));
+	FormData_pg_proc proc;
+
+	if (!HeapTupleIsValid(tuple))
+		return;
+	proc = *(Form_pg_proc) GETSTRUCT(tuple);
+	ReleaseSysCache(tuple);
+	proc.prosecdef = false;
+	check_lent(&proc, GetUserId());
+}
+
 /*
  * PostgreSQL asks before it calls a function, or puts its text in the place
  * of the call.
@@ -89,11 +120,7 @@ needs(Oid function)
 	if (!HeapTupleIsValid(tuple))
 		return wanted;
 	proc = (Form_pg_proc) GETSTRUCT(tuple);
-	if (would_lend_to(proc, GetUserId()))
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("%s would run with the rights of " EA_OWNER ", although another role owns it",
-						format_procedure(function))));
+	check_lent(proc, GetUserId());
 	wanted |= proc->prolang != INTERNALlanguageId &&
 		proc->prolang != ClanguageId;
 	ReleaseSysCache(tuple);
@@ -139,6 +166,7 @@ called(FmgrHookEventType event, FmgrInfo *flinfo, Datum *private)
 	}
 	if (by_service)
 	{
+		check_call(flinfo);
 		place->calls = 1;
 		code_ran = true;
 		set_within_code(true);
