@@ -30,6 +30,6 @@ for (1 .. 50)
 	$after = "&page[after]=$next";
 }
 is_deeply($seen{ENDLESS}, { null => 2 }, 'both are there');
-ok($seen{TENANT_CREATE}, 'and so is what lies between them') or diag(join ' ', sort keys %seen);
+ok($seen{TENANT_CREATED}, 'and so is what lies between them') or diag(join ' ', sort keys %seen);
 
 done_testing();
