@@ -7,8 +7,9 @@
  * long ago, and a policy must not meet a value of another type.  So whoever
  * takes a declaration away says what becomes of what is assigned: it is
  * taken away as well when that is allowed by name.  Keys need what their
- * owners hold, and invites need declared roles, so that both end by
- * themselves.
+ * owners hold, so they end by themselves.  Invites are offers only: those with
+ * a role that goes end with it, and those with one that only a SuperAdmin
+ * assigns from now on, since anybody may have made them.
  *
  * extension/manifest_assigned.c
  *
@@ -27,6 +28,7 @@
 #include "utils/lsyscache.h"
 
 #define ACCOUNTS "entityapi.account"
+#define INVITES "entityapi.invite"
 
 /*
  * Nobody is given anything from here on: requests that know the declarations
@@ -68,6 +70,18 @@ find_label(Taken *taken, EaDeclDocument *document)
 	return document ? document->label : taken->document;
 }
 
+/* Do so, at the place in the documents that is the reason. */
+static void
+add_statement(Taken *taken, const char *label, const char *pointer, char *sql)
+{
+	EaDdlStatement *statement = palloc0(sizeof(EaDdlStatement));
+
+	statement->sql = sql;
+	statement->label = label;
+	statement->pointer = pointer;
+	taken->statements = lappend(taken->statements, statement);
+}
+
 /*
  * Accounts that meet the condition lose something: refuse, or change them.
  * change: what follows SET; what: is lost, for a message.
@@ -79,7 +93,6 @@ take_away(Taken *taken, const char *name, EaDeclDocument *document,
 	const char *key = psprintf("%s/%s", taken->document, name);
 	const char *label = find_label(taken, document);
 	const char *pointer = psprintf("/spec/%s", taken->member);
-	EaDdlStatement *statement;
 	int64		n = ea_ddl_count(ACCOUNTS, condition);
 
 	if (n == 0)
@@ -95,22 +108,52 @@ take_away(Taken *taken, const char *name, EaDeclDocument *document,
 						  n);
 		return;
 	}
-	statement = palloc0(sizeof(EaDdlStatement));
-	statement->sql = psprintf("UPDATE " ACCOUNTS " SET %s WHERE %s", change,
-							  condition);
-	statement->label = label;
-	statement->pointer = pointer;
-	taken->statements = lappend(taken->statements, statement);
+	add_statement(taken, label, pointer,
+				  psprintf("UPDATE " ACCOUNTS " SET %s WHERE %s", change,
+						   condition));
 }
 
+static bool
+is_among(const EaJson *names, const char *name)
+{
+	const EaJson *item = names == NULL ? NULL : names->first;
+
+	while (item != NULL && strcmp(item->text, name) != 0)
+		item = item->next;
+	return item != NULL;
+}
+
+/* Of those that are a tenant's offer still. */
 static void
-check_role(Taken *taken, const char *role)
+end_invites(Taken *taken, const char *role, EaDeclDocument *document)
+{
+	char	   *condition =
+	psprintf("status = 'PENDING' AND expires_at > now() AND %s = ANY (roles)",
+			 quote_literal_cstr(role));
+	const char *pointer = psprintf("/spec/%s", taken->member);
+
+	if (document != NULL)
+		pointer = ea_errors_pointer(pointer, role);
+	if (ea_ddl_count(INVITES, condition) > 0)
+		add_statement(taken, find_label(taken, document), pointer,
+					  psprintf("UPDATE " INVITES " SET expires_at = now() WHERE %s",
+							   condition));
+}
+
+/* before: the roles that only a SuperAdmin assigned. */
+static void
+check_role(Taken *taken, const char *role, const EaJson *before)
 {
 	const char *quoted = quote_literal_cstr(role);
+	EaDeclDocument *rises = ea_names_map_get(taken->m->by_super_role, role);
+	bool		goes = ea_names_map_get(taken->m->by_role, role) == NULL;
 
-	if (ea_names_map_get(taken->m->by_role, role) != NULL)
+	if (!goes && (rises == NULL || is_among(before, role)))
 		return;
 	stop_giving();
+	end_invites(taken, role, rises);
+	if (!goes)
+		return;
 	take_away(taken, role, NULL, psprintf("%s = ANY (roles)", quoted),
 			  psprintf("roles = array_remove(roles, %s)", quoted),
 			  "the role");
@@ -194,7 +237,8 @@ ea_manifest_check_assigned(EaManifest *m, const EaJson *stored,
 
 	for (EaJson *role = before ? before->first : NULL; role;
 		 role = role->next)
-		check_role(&roles, role->text);
+		check_role(&roles, role->text,
+				   ea_jsonread_get(stored, "superRoles"));
 	before = ea_jsonread_get(stored, "securityAttributes");
 	for (EaJson *attribute = before ? before->first : NULL; attribute;
 		 attribute = attribute->next)
