@@ -21,6 +21,19 @@ BEGIN
 			USING ERRCODE = 'insufficient_privilege', HINT = 'Drop the schema, or give it to a superuser.';
 	END IF;
 
+	-- Trusted extensions belong to whoever made them, and who drops one takes all
+	-- along that needs it.  The database's owner could drop that as well.
+	SELECT pg_catalog.string_agg(pg_catalog.format('%I of %I', e.extname, r.rolname), ', ' ORDER BY e.extname) INTO found
+	FROM pg_catalog.pg_extension e
+	JOIN pg_catalog.pg_roles r ON r.oid = e.extowner
+	JOIN pg_catalog.pg_database d ON d.datname = pg_catalog.current_database()
+	WHERE e.extname IN ('pgcrypto', 'plpgsql') AND NOT r.rolsuper AND r.oid <> d.datdba;
+	IF found IS NOT NULL THEN
+		RAISE EXCEPTION 'who owns an extension that this one needs could drop the service with it: %', found
+			USING ERRCODE = 'insufficient_privilege',
+				  HINT = 'Drop that extension and make it as a superuser, or give it to one: REASSIGN OWNED BY the role TO a superuser.';
+	END IF;
+
 	-- all that a schema holds depends on it: members apart, and the months of
 	-- the audit log, which are made at run time
 	SELECT pg_catalog.string_agg(pg_catalog.pg_describe_object(d.classid, d.objid, d.objsubid), ', ' ORDER BY d.classid, d.objid)
