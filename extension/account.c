@@ -240,7 +240,7 @@ super_admin(const text *username, const text *password)
 }
 
 /* entityapi.create_superadmin(username text, password text) returns uuid */
-EA_OWNER_FUNCTION(ea_sql_create_superadmin)
+EA_CONFINED_FUNCTION(ea_sql_create_superadmin)
 {
 	text	   *username = PG_GETARG_TEXT_PP(0);
 	text	   *password = PG_GETARG_TEXT_PP(1);

@@ -444,7 +444,7 @@ ea_audit_by_role(const char *action, const pg_uuid_t *tenant,
  * number is told by the function that did it; the record is written with the
  * rights of the owner, as all of them.
  */
-EA_OWNER_FUNCTION(ea_sql_note_purge)
+EA_CONFINED_FUNCTION(ea_sql_note_purge)
 {
 	SPI_connect();
 	ea_audit_by_role(EA_AUDIT_PURGED, NULL, "audit", NULL,

@@ -202,7 +202,7 @@ ea_keyring_rotate(TimestampTz now)
 }
 
 /* entityapi.rotate_signing_key() returns text */
-EA_OWNER_FUNCTION(ea_sql_rotate_signing_key)
+EA_CONFINED_FUNCTION(ea_sql_rotate_signing_key)
 {
 	MemoryContext caller = CurrentMemoryContext;
 	text	   *result;
@@ -224,7 +224,7 @@ EA_OWNER_FUNCTION(ea_sql_rotate_signing_key)
  *
  * If it was the only active one, the next login makes another.
  */
-EA_OWNER_FUNCTION(ea_sql_revoke_signing_key)
+EA_CONFINED_FUNCTION(ea_sql_revoke_signing_key)
 {
 	static const Oid types[] = {TEXTOID};
 	Datum		values[] = {PG_GETARG_DATUM(0)};

@@ -79,3 +79,15 @@ ea_owner_call(PGFunction body, FunctionCallInfo fcinfo)
 	ea_owner_leave(&before);
 	return result;
 }
+
+Datum
+ea_owner_call_confined(PGFunction body, FunctionCallInfo fcinfo)
+{
+	EaPin		before;
+	Datum		result;
+
+	ea_owner_confine(&before);
+	result = body(fcinfo);
+	ea_owner_leave(&before);
+	return result;
+}

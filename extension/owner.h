@@ -40,17 +40,23 @@ extern void ea_owner_confine(EaPin *before);
 extern void ea_owner_install(EaPin *before);
 
 extern Datum ea_owner_call(PGFunction body, FunctionCallInfo fcinfo);
+extern Datum ea_owner_call_confined(PGFunction body, FunctionCallInfo fcinfo);
 
-/* Stands before the body of a function that SQL calls. */
-#define EA_OWNER_FUNCTION(name) \
+#define EA_FUNCTION_BY(call, name) \
 PG_FUNCTION_INFO_V1(name); \
 static Datum name##_as_owner(PG_FUNCTION_ARGS); \
 Datum \
 name(PG_FUNCTION_ARGS) \
 { \
-	return ea_owner_call(name##_as_owner, fcinfo); \
+	return call(name##_as_owner, fcinfo); \
 } \
 static Datum \
 name##_as_owner(PG_FUNCTION_ARGS)
+
+/* Stands before the body of a function that SQL calls. */
+#define EA_OWNER_FUNCTION(name) EA_FUNCTION_BY(ea_owner_call, name)
+
+/* The same of one that superusers call, and that lets nothing wait. */
+#define EA_CONFINED_FUNCTION(name) EA_FUNCTION_BY(ea_owner_call_confined, name)
 
 #endif							/* EA_OWNER_H */

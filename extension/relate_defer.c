@@ -300,11 +300,12 @@ ea_relate_settle(EaRequest *req)
 {
 	List	   *keys = NIL;
 	bool		all = commits_as_superuser();
+	bool		strangers = all || req->strangers || ea_guard_code_ran();
 	ListCell   *lc;
 
-	if (!all && !req->strangers && !ea_guard_code_ran())
+	if (req->method == EA_GET && !strangers)
 		return;
-	if (req->method != EA_GET)
+	if (req->method != EA_GET && strangers)
 	{
 		foreach(lc, ea_catalog_loaded(req->catalog))
 		{
@@ -313,5 +314,7 @@ ea_relate_settle(EaRequest *req)
 		}
 		set_constraints(keys, "IMMEDIATE");
 	}
+
+	/* a table of others can refer to one of ours, and be written with it */
 	run_waiting();
 }

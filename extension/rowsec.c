@@ -232,7 +232,7 @@ ea_sql_set_principal(PG_FUNCTION_ARGS)
  *
  * It is this very role that is mapped, not whatever has its name later.
  */
-EA_OWNER_FUNCTION(ea_sql_map_role)
+EA_CONFINED_FUNCTION(ea_sql_map_role)
 {
 	static const Oid types[] = {TEXTOID, OIDOID, TEXTOID};
 	Datum		values[3];

@@ -23,6 +23,7 @@
 #include "guc.h"
 #include "jsonwrite.h"
 #include "owner.h"
+#include "relate.h"
 #include "sweep.h"
 #include "throttle.h"
 #include "utils/timestamp.h"
@@ -111,6 +112,7 @@ ea_sweep_serve(EaRequest *req)
 	{
 		deleted = ea_erase_step(req, &more);
 		deleted += ea_sweep_run(req->now, MAINTENANCE_STEP);
+		ea_relate_settle(req);
 	}
 	ea_jsonwrite_lit(req->out, "{");
 	ea_jsonwrite_key(req->out, "deleted");
@@ -121,12 +123,12 @@ ea_sweep_serve(EaRequest *req)
 	req->status = 200;
 }
 
-/* A step for deleted tenants, outside of any request. */
+/* The same outside of any request. */
 static int64
-erase(void)
+sweep(int max_rows)
 {
 	EaRequest  *req = palloc0(sizeof(EaRequest));
-	volatile int64 erased = 0;
+	volatile int64 deleted = 0;
 
 	req->mcxt = CurrentMemoryContext;
 	req->now = GetCurrentTimestamp();
@@ -137,15 +139,17 @@ erase(void)
 		bool		more;
 
 		/* an end that leaves nothing to count is work, too */
-		erased = ea_erase_step(req, &more);
-		erased += erased == 0 && more;
+		deleted = ea_erase_step(req, &more);
+		deleted += deleted == 0 && more;
+		deleted += ea_sweep_run(req->now, max_rows);
+		ea_relate_settle(req);
 	}
 	PG_FINALLY();
 	{
 		ea_catalog_release(req->catalog);
 	}
 	PG_END_TRY();
-	return erased;
+	return deleted;
 }
 
 /* entityapi.sweep(max_rows int) returns bigint */
@@ -159,8 +163,7 @@ EA_OWNER_FUNCTION(ea_sql_sweep)
 				 errmsg("max_rows must be positive")));
 	if (SPI_connect() != SPI_OK_CONNECT)
 		elog(ERROR, "could not connect to SPI");
-	deleted = erase();
-	deleted += ea_sweep_run(GetCurrentTimestamp(), PG_GETARG_INT32(0));
+	deleted = sweep(PG_GETARG_INT32(0));
 	SPI_finish();
 	PG_RETURN_INT64(deleted);
 }

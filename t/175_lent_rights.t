@@ -74,7 +74,7 @@ my @documents = (
 	{ kind => 'Service', metadata => { name => 's' }, spec => { schema => 'app' } },
 	{ kind => 'Roles', metadata => { name => 'r' }, spec => { roles => { Any => undef } } },
 	{ kind => 'Entity', metadata => { name => 'Tag' }, spec => { fields => { name => { type => 'string' } }, permissions => { '*' => [qw(create read)] } } },
-	{ kind => 'Entity', metadata => { name => 'Made' }, spec => { fields => { name => { type => 'string' } }, permissions => { '*' => [qw(create read)] } } },
+	{ kind => 'Entity', metadata => { name => 'Made' }, spec => { fields => { name => { type => 'string' } }, permissions => { '*' => [qw(create read delete)] } } },
 	{ kind => 'Hook', metadata => { name => 'Mal' }, spec => { entity => 'Tag', phase => 'after', on => ['create'], function => 'mallory.hook' } });
 for (@tables)
 {
@@ -132,6 +132,17 @@ subtest 'prepared statements of the session' => sub {
 	through('a hook, at the end of the transaction', tags => 'name');
 	$cluster->psql('create trigger bait before insert on app.made for each row execute function mallory.sets_bait()');
 	through('a trigger of a made table, at the end of the transaction', mades => 'name');
+
+	# her own table goes along with what it refers to
+	$cluster->psql(q{drop trigger bait on app.made; grant references, select on app.made to mallory; grant usage on schema app to mallory});
+	$cluster->psql(<<~'SQL', user => 'mallory');
+		create table mallory.along (tenant uuid, id uuid, foreign key (tenant, id) references app.made on delete cascade);
+		create constraint trigger springs after delete on mallory.along deferrable initially deferred for each row execute function mallory.springs();
+		SQL
+	$cluster->psql('insert into mallory.along select tenant_id, id from app.made');
+	my @gone = map { $shim->http(DELETE => "/api/v1/mades/$_->{id}", { token => $ann })->{status} } @{ $shim->http(GET => '/api/v1/mades', { token => $ann })->{json}{data} };
+	is("@gone", '204 204 204 204', 'what takes her rows along is deleted');
+	through('rows of hers that went along', tags => 'name');
 };
 
 subtest 'other commands that outlive the request' => sub {

@@ -63,10 +63,16 @@ BEGIN
 		-- who could hang something onto a table would have it run for others
 		IF object.kind = 'TABLE' THEN
 			EXECUTE coalesce((
-				SELECT 'REVOKE TRIGGER, REFERENCES, TRUNCATE ON ' || object.name || ' FROM '
-					|| pg_catalog.string_agg(DISTINCT a.grantee::pg_catalog.regrole::text, ', ') || ' CASCADE'
-				FROM pg_catalog.aclexplode(object.acl) a
-				WHERE a.privilege_type IN ('TRIGGER', 'REFERENCES', 'TRUNCATE') AND a.grantee <> 0 AND a.grantee <> object.owner), 'SELECT');
+				SELECT pg_catalog.string_agg(pg_catalog.format('REVOKE %s ON %s FROM %s CASCADE', g.rights, object.name,
+						CASE g.grantee WHEN 0 THEN 'PUBLIC' ELSE g.grantee::pg_catalog.regrole::text END), '; ')
+				FROM (
+					SELECT a.privilege_type, a.grantee FROM pg_catalog.aclexplode(object.acl) a
+					WHERE a.privilege_type NOT IN ('SELECT', 'INSERT', 'UPDATE', 'DELETE') AND a.grantee NOT IN (0, object.owner)
+					UNION ALL
+					SELECT pg_catalog.format('REFERENCES (%I)', t.attname), a.grantee
+					FROM pg_catalog.pg_attribute t, pg_catalog.aclexplode(t.attacl) a
+					WHERE t.attrelid = object.id AND NOT t.attisdropped AND a.privilege_type = 'REFERENCES'
+					  AND a.grantee NOT IN (object.owner, installer::pg_catalog.regrole)) g (rights, grantee)), 'SELECT');
 		END IF;
 		IF object.kind = 'SCHEMA' THEN
 			EXECUTE coalesce((
