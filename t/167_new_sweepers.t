@@ -21,7 +21,7 @@ my $documents = $json->encode([ map { { apiVersion => 'entityapi/v1', kind => 'E
 	# these need one another, so references are taken away first
 	{ metadata => { name => 'Hen' }, spec => { %all, fields => { egg => { type => 'ref', target => 'Egg', relation => 'ManyToOne', onDelete => 'setNull' } } } },
 	{ metadata => { name => 'Egg' }, spec => { %all, fields => { hen => { type => 'ref', target => 'Hen', relation => 'ManyToOne', onDelete => 'setNull' } } } } ]);
-$cluster->psql("select count(*) from entityapi.apply_manifest(\$m\$$documents\$m\$::jsonb, false, null)");
+$cluster->psql("select count(*) from entityapi.apply_manifest(\$m\$$documents\$m\$::jsonb)");
 my $shim = EntityApi::Test->shim($cluster, sweep_interval_ms => 3_600_000);
 my $tenant = $shim->tenant('acme')->{id};
 my @tables = map { lc "app.$_" } @names[ 0, ENTITIES / 2, ENTITIES - 1 ];
