@@ -228,7 +228,9 @@ sub _record
 
 	# a version that is not there, or a shim whose database is away
 	return if $document->{status} != 200 && $document->{status} != 304;
-	_append("$ENV{ENTITYAPI_RECORD}/$$.jsonl", '>>', $json->encode({
+	# which takes any text, as what was sent may be none
+	my $any = JSON::PP->new->utf8->canonical->allow_nonref;
+	_append("$ENV{ENTITYAPI_RECORD}/$$.jsonl", '>>', $any->encode({
 		document => $known,
 		method   => $method,
 		target   => $target,
