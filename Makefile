@@ -70,7 +70,7 @@ EXTRA_CLEAN = $(OBJS:.o=.d) extension/.strict
 ENTITYAPI_DATA := $(DATA)
 override undefine DATA
 
-export PG_CONFIG PORT MANIFESTS DEMO TESTS ANY_MINOR WERROR \
+export PG_CONFIG PORT MANIFESTS DEMO TESTS ADD ANY_MINOR WERROR \
 	RELEASES POSTGRES_SOURCE MIRROR RUNS
 
 run up down test crash bench sanitize check-memory coverage matrix:

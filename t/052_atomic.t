@@ -547,10 +547,10 @@ subtest 'media type and methods' => sub {
 
 subtest 'size' => sub {
 	my $before = $editor->total('authors');
-	my $start = time;
+	my $start = $editor->cluster->processor;
 	my @results = results('1000 operations', map { add(authors => { name => "big $_", rank => $_ }) } 1 .. 1000);
 
-	cmp_ok(time - $start, '<', 10, 'in reasonable time');
+	cmp_ok($editor->cluster->processor - $start, '<', 10, 'in reasonable time');
 	is(scalar @results, 1000, '1000 results');
 	is_deeply([ map { $_->{data}{attributes}{rank} } @results ], [ 1 .. 1000 ], 'in order');
 	is($editor->total('authors'), $before + 1000, '1000 rows');

@@ -460,19 +460,19 @@ subtest 'excess' => sub {
 
 	for my $name (sort keys %target)
 	{
-		my $start = time;
+		my $start = $cluster->processor;
 		my $answer = $ours->call(GET => $target{$name});
 
 		like($answer->{status}, qr/^4(?:00|14)$/, "$name: status");
-		cmp_ok(time - $start, '<', 1, "$name: at once");
+		cmp_ok($cluster->processor - $start, '<', 1, "$name: with little work");
 	}
 	for my $name (sort keys %body)
 	{
-		my $start = time;
+		my $start = $cluster->processor;
 		my $answer = $ours->call(POST => $name eq 'identifiers' ? '/boxes' : '/specimens', body => $body{$name});
 
 		like($answer->{status}, $name eq 'identifiers' ? qr/^40[04]$/ : qr/^400$/, "$name: status") or diag substr $answer->{body}, 0, 500;
-		cmp_ok(time - $start, '<', 3, "$name: at once");
+		cmp_ok($cluster->processor - $start, '<', 3, "$name: with little work");
 	}
 	is($ours->call(POST => '/specimens', body => '"' . 'x' x 3_000_000 . '"')->{status}, 413, 'size');
 	my @operations = map { { op => 'add', data => { type => 'books', attributes => { title => "b$_" } } } } 1 .. 1001;

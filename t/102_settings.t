@@ -12,8 +12,7 @@ use EntityApi::Test::Wire;
 
 delete $ENV{ENTITYAPI_TEST_MAPPED};
 
-# Statistics that come meanwhile make a request be repeated, by the shim only.
-my $cluster = EntityApi::Test->cluster(conf => ['autovacuum = off']);
+my $cluster = EntityApi::Test->cluster;
 my $json = JSON::PP->new->canonical;
 my $permissions = { Any => [qw(create read update delete)] };
 

@@ -17,7 +17,9 @@ use Time::HiRes qw(sleep time);
 use EntityApi::Test;
 
 my $cluster = EntityApi::Shim->cluster;
-my $shim = EntityApi::Test->shim($cluster, keep_alive => 'yes', max_body => 4096, max_body_auth => 4096);
+# Whoever is answered before the end of his body is not answered for waiting.
+my $shim = EntityApi::Test->shim($cluster, keep_alive => 'yes', max_body => 4096, max_body_auth => 4096,
+	body_timeout_ms => 600_000, request_timeout_ms => 600_000);
 my $head = "POST /api/v1/x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
 
 sub body_of
@@ -96,12 +98,10 @@ subtest 'what is none' => sub {
 
 	for my $sent (@bad)
 	{
-		my $started = time;
-		my $answer = $shim->raw($head . $sent, timeout => 30);
+		my $answer = $shim->raw($head . $sent, timeout => 60);
 		my $shown = $sent =~ s/[^ -~]/./gr;
 
 		like($answer, qr{^HTTP/1\.1 400 .*^Connection: close\r$}ms, "400 and the end: $shown");
-		cmp_ok(time - $started, '<', 5, 'at once');
 	}
 	for my $sent ("7fffffffffffffff\r\n", "1001\r\n", "fff\r\n" . 'x' x 4095 . "\r\n2\r\n")
 	{

@@ -313,7 +313,7 @@ sub end_of_cluster
 
 =head2 json
 
-An object that reads and writes JSON as JSON::PP does: bytes, keys in order.
+An object that reads JSON, bytes, as JSON::PP does.
 
 =cut
 
@@ -321,7 +321,7 @@ sub json
 {
 	my $class = eval { require JSON::XS; 'JSON::XS' } // 'JSON::PP';
 
-	return $class->new->utf8->canonical->allow_nonref;
+	return $class->new->utf8->allow_nonref;
 }
 
 =head2 wait_until($seconds, $condition)

@@ -17,6 +17,7 @@ use warnings;
 
 use Time::HiRes ();
 use Encode ();
+use POSIX ();
 use Fcntl qw(:flock);
 
 use EntityApi::Test::Mapped;
@@ -238,6 +239,30 @@ sub follow
 	return $self->start;
 }
 
+=head2 processor
+
+Seconds of processor time that the server has taken so far, what has ended
+included.  Unlike the clock it does not tell what else the machine does.
+
+=cut
+
+sub processor
+{
+	my ($self) = @_;
+	my ($postmaster) = EntityApi::Test::slurp("$self->{data}/postmaster.pid") =~ /^(\d+)/;
+	my $ticks = 0;
+
+	for my $file (glob '/proc/[0-9]*/stat')
+	{
+		my $text = eval { EntityApi::Test::slurp($file) } // next;
+		my ($pid, $parent, @times) = $text =~ /^(\d+) .*\) \S (\d+)(?: \S+){9} (\d+) (\d+) (\d+) (\d+) / or next;
+
+		if ($pid == $postmaster) { $ticks += $_ for @times }
+		elsif ($parent == $postmaster) { $ticks += $_ for @times[ 0, 1 ] }
+	}
+	return $ticks / POSIX::sysconf(POSIX::_SC_CLK_TCK());
+}
+
 =head2 promote
 
 Make a standby a primary.
@@ -269,7 +294,11 @@ sub _configure
 	  'jit = off', 'max_connections = 60', 'shared_buffers = 64MB',
 	  "log_line_prefix = '%m [%p] %q%u@%d '",
 	  'log_parameter_max_length = 0', 'log_parameter_max_length_on_error = 0',
-	  'entityapi.bcrypt_cost = 10', @lines, $ENV{ENTITYAPI_TEST_CONF} // '', '';
+	  'entityapi.bcrypt_cost = 10',
+
+	  # its snapshots make erasure wait, its statistics plans be made again: not
+	  # in the midst of a test, just because the machine is busy
+	  'autovacuum = off', @lines, $ENV{ENTITYAPI_TEST_CONF} // '', '';
 
 	my $result = EntityApi::Test::run(
 		[ 'sh', '-c', 'cat >"$1"', '-', "$self->{data}/entityapi.conf" ],
