@@ -269,7 +269,7 @@ sub _configure
 	  'jit = off', 'max_connections = 60', 'shared_buffers = 64MB',
 	  "log_line_prefix = '%m [%p] %q%u@%d '",
 	  'log_parameter_max_length = 0', 'log_parameter_max_length_on_error = 0',
-	  'entityapi.bcrypt_cost = 10', @lines, $ENV{ENTITYAPI_TEST_CONF} // '', '';
+	  'entityapi.bcrypt_cost = 10', $ENV{ENTITYAPI_TEST_CONF} // '', @lines, '';
 
 	my $result = EntityApi::Test::run(
 		[ 'sh', '-c', 'cat >"$1"', '-', "$self->{data}/entityapi.conf" ],
