@@ -24,6 +24,10 @@ use EntityApi::Test;
 
 my $wanted = $ENV{ENTITYAPI_MODEL_COMPARISONS} // 0;
 my $slice = $wanted ? 10 : 1.5;
+
+# After each of these everybody plans anew, which is not what is to be done a
+# million times.
+my $pause = $wanted ? 0.1 : 0.02;
 my $checkout = EntityApi::Test::checkout();
 my (%sum, @problems);
 
@@ -97,7 +101,7 @@ sub maintenance
 
 	# half of it are plain vacuums: what they do is what matters most
 	my $sql = "set lock_timeout = '400ms';\n\\set ON_ERROR_STOP off\n";
-	$sql .= ($_ % 2 ? $work[ rand 6 ] : $work[ rand @work ]) . " select pg_sleep(0.02);\n" for 1 .. 16;
+	$sql .= ($_ % 2 ? $work[ rand 6 ] : $work[ rand @work ]) . " select pg_sleep($pause);\n" for 1 .. 16;
 	return $sql;
 }
 
