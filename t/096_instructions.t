@@ -21,6 +21,7 @@ my ($server) = qx(@{[EntityApi::Test::server_program('postgres')]} --version) =~
 my $valgrind = qx(valgrind --version 2>&1) // '';
 
 plan skip_all => "valgrind is not there" if $valgrind !~ /^valgrind/;
+plan skip_all => 'the executor takes more' if ($ENV{ENTITYAPI_TEST_CONF} // '') =~ /direct_scans/;
 
 # --- the requests -----------------------------------------------------------
 

@@ -30,7 +30,8 @@ do.
 The environment, set by scripts/test: ENTITYAPI_PRIVATE_BIN, the folder of the
 postgres and entityapi-shim executables to test; ENTITYAPI_TEST_DIR, where the
 cluster lies that all test files copy.  Without them the installation of
-PG_CONFIG (default: pg_config) is tested.
+PG_CONFIG (default: pg_config) is tested.  ENTITYAPI_TEST_CONF, lines for every
+cluster's configuration, holds where the test says nothing else.
 
 =cut
 

@@ -298,7 +298,7 @@ sub _configure
 
 	  # its snapshots make erasure wait, its statistics plans be made again: not
 	  # in the midst of a test, just because the machine is busy
-	  'autovacuum = off', @lines, $ENV{ENTITYAPI_TEST_CONF} // '', '';
+	  'autovacuum = off', $ENV{ENTITYAPI_TEST_CONF} // '', @lines, '';
 
 	my $result = EntityApi::Test::run(
 		[ 'sh', '-c', 'cat >"$1"', '-', "$self->{data}/entityapi.conf" ],
