@@ -18,7 +18,6 @@
 use strict;
 use warnings;
 
-use Digest::MD5 ();
 use JSON::PP;
 use Test::More;
 
@@ -265,7 +264,7 @@ sub escaped
 	return $text;
 }
 
-# What reads answered, to be asked once more in another way
+# Reads to be asked once more in another way
 my @reads;
 
 sub list
@@ -289,7 +288,7 @@ sub list
 		fault("$row->{id} does not belong there", $target, $answer) unless $there{ $row->{id} };
 		must_be($tenant, $row->{id}, $row, $target, $answer);
 	}
-	push @reads, [ $tenant, $target, $answer->{body} ] if rand() < 0.3;
+	push @reads, [ $tenant, $target ] if rand() < 0.3;
 	walk($tenant, "$target&page[totals]=false", \%there, $size) if rand() < 0.15 && $n < 12 * $size;
 	return;
 }
@@ -320,7 +319,9 @@ sub atomic
 	my ($tenant) = @_;
 	my ($sent, $read) = attributes('name');
 	my ($change, $changed) = attributes();
-	my $answer = ask(atomic => $tenant, POST => '/api/v1/operations', { json => { 'atomic:operations' => [
+	my $answer = ask(atomic => $tenant, POST => '/api/v1/operations',
+		{   headers => { 'Content-Type' => 'application/vnd.api+json;ext="https://jsonapi.org/ext/atomic"' },
+			json => { 'atomic:operations' => [
 		{ op => 'add', data => { type => 'specimens', lid => 'l', attributes => $sent } },
 		{ op => 'update', ref => { type => 'specimens', lid => 'l' }, data => { type => 'specimens', lid => 'l', attributes => $change } } ] } });
 
@@ -459,24 +460,24 @@ sub raw
 
 # -------- without the look-ups past the executor --------
 
-# A session with a hook on the executor reads the same.
+# A session with a hook on the executor reads the same as one without.
 sub compare_reads
 {
 	my @asked = splice @reads;
 
 	return unless @asked;
-	my $sql = "load 'auto_explain';\nset standard_conforming_strings = on;\n" . join '', map {
+	my $sql = join '', map {
 		my ($tenant, $target) = @$_;
 		my $headers = $json->encode({ authorization => 'Bearer ' . fresh($tenant) });
 		s/'/''/g for $target, $headers;
-		"select status || ' ' || md5(body) from entityapi.handle('GET', '$target', '$headers', null, '127.0.0.1');\n"
+		"select status || ' ' || body from entityapi.handle('GET', '$target', '$headers', null, '127.0.0.1');\n"
 	} @asked;
-	my @answers = split /\n/, $cluster->psql($sql);
+	my ($direct, $executed) = map { [ split /\n/, $cluster->psql($_) ] } $sql, "load 'auto_explain';\n$sql";
 	for my $i (0 .. $#asked)
 	{
 		$kinds{compared}++;
-		fault("executor and look-up differ: $answers[$i]", $asked[$i][1], { status => 200, body => $asked[$i][2] })
-		  if $answers[$i] ne '200 ' . Digest::MD5::md5_hex($asked[$i][2]);
+		fault("the executor reads $executed->[$i]", $asked[$i][1], { status => $direct->[$i], body => '' })
+		  if $direct->[$i] !~ /^200 / || $direct->[$i] ne $executed->[$i];
 	}
 	return;
 }
@@ -509,7 +510,7 @@ compare_reads();
 
 for my $tenant (@tenants)
 {
-	my $rows = $cluster->psql("select count(*) from specimen where tenant_id = '$tenant->{id}'");
+	my $rows = $cluster->psql("select count(*) from app.specimen where tenant_id = '$tenant->{id}'");
 
 	fault("count(*) is $rows, not " . keys %{ $tenant->{specimens} }, $tenant->{id}) if $rows != keys %{ $tenant->{specimens} };
 }
