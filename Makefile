@@ -61,7 +61,7 @@ endif
 
 EXTRA_CLEAN = $(OBJS:.o=.d) extension/.strict
 
-.PHONY: run up down test crash bench bench-growth sanitize check-memory coverage matrix shim install-shim uninstall-shim \
+.PHONY: run up down test crash bench bench-growth fuzz sanitize check-memory coverage matrix shim install-shim uninstall-shim \
 	clean-shim check-needs print-cflags print-regress print-specs FORCE
 
 # The scripts need no PGXS: on a bare machine there is none yet.  DATA means
@@ -75,6 +75,9 @@ export PG_CONFIG PORT MANIFESTS DEMO TESTS ADD ANY_MINOR WERROR \
 
 run up down test crash bench sanitize check-memory coverage matrix:
 	@exec env DATA='$(ENTITYAPI_DATA)' scripts/$@
+
+fuzz:
+	@exec env DATA='$(ENTITYAPI_DATA)' FUZZ_SECONDS='$(SECONDS)' scripts/fuzz
 
 bench-growth:
 	@exec env DATA='$(ENTITYAPI_DATA)' BENCH_PARTS=growth scripts/bench

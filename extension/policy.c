@@ -557,12 +557,24 @@ write_path(StringInfo buf, const EaPolicy *node)
 	ea_jsonwrite_cstring(buf, path.data);
 }
 
+/* A number may begin with zeros here, but not in JSON. */
+static void
+write_number(StringInfo buf, const char *text)
+{
+	if (*text == '-')
+		appendStringInfoChar(buf, *text++);
+	while (text[0] == '0' && isdigit((unsigned char) text[1]))
+		text++;
+	appendStringInfoString(buf, text);
+}
+
 static void
 write_literal(StringInfo buf, const EaPolicy *node)
 {
 	ea_jsonwrite_key(buf, "value");
-	if (node->type == EA_POLICY_NULL || node->type == EA_POLICY_BOOLEAN ||
-		node->type == EA_POLICY_NUMBER)
+	if (node->type == EA_POLICY_NUMBER)
+		write_number(buf, node->text);
+	else if (node->type == EA_POLICY_NULL || node->type == EA_POLICY_BOOLEAN)
 		appendStringInfoString(buf, node->text);
 	else
 		ea_jsonwrite_cstring(buf, node->text);

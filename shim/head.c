@@ -107,8 +107,9 @@ read_lines(const struct mg_request_info *info, const struct config *config,
 			   header->value[header->value_length - 1] == ' ')
 			header->value_length--;
 	}
-	if (head->count > 0 &&
-		(line_end[1] != '\0' || line_end[2] != '\r' || line_end[3] != '\0'))
+	/* The request line's end swallows an empty line that follows at once. */
+	if (line_end[1] != '\0' || line_end[2] != (head->count > 0 ? '\r' : '\0') ||
+		line_end[3] != '\0')
 		return &refusal_bad_line;
 	return NULL;
 }

@@ -34,6 +34,7 @@ my @refused = (
 	[ 'coding identity', 400, $post . $host . "Transfer-Encoding: identity\r\n\r\nabc" ],
 	[ 'coding gzip, chunked', 400, $post . $host . "Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n" ],
 	[ 'two codings', 400, $post . $host . "Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n0\r\n\r\n" ],
+	[ 'line feeds alone, without headers', 400, "GET /api/v1/x HTTP/1.0\n\n" ],
 	[ 'chunks in HTTP/1.0', 400, "POST /x HTTP/1.0\r\n${host}Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n" ],
 	[ 'no length', 411, $post . $host . "\r\n" ],
 	[ 'no host', 400, $get . "\r\n" ],
