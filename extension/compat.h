@@ -46,6 +46,16 @@
 #define EA_COMPAT_TESTED_MAJORS 15, 16, 17, 18
 #endif
 
+/* A library fits one major, so the one it was compiled with is the server's. */
+#define EA_COMPAT_MAJOR (PG_VERSION_NUM / 10000)
+
+/* The statistics of a pg_class row, which 18 has one more of. */
+#if PG_VERSION_NUM >= 180000
+#define ea_compat_forget_frozen(form) ((form)->relallfrozen = 0)
+#else
+#define ea_compat_forget_frozen(form) ((void) 0)
+#endif
+
 #include "common/jsonapi.h"
 
 /* The macros of variable-length values: of postgres.h in 15, a header since. */

@@ -208,11 +208,10 @@ is_tested(int major)
 	return false;
 }
 
-/* A library fits one major, so the one it was compiled with is the server's. */
 static void
 define_direct_scans(void)
 {
-	const int	major = PG_VERSION_NUM / 10000;
+	const int	major = EA_COMPAT_MAJOR;
 
 	DefineCustomBoolVariable("entityapi.direct_scans",
 							 "Whether look-ups by key and counts go past the executor.",

@@ -215,9 +215,7 @@ level(Form_pg_class form)
 	form->relpages = 0;
 	form->reltuples = 0;
 	form->relallvisible = 0;
-#if PG_VERSION_NUM >= 180000
-	form->relallfrozen = 0;
-#endif
+	ea_compat_forget_frozen(form);
 	form->relhasindex = false;
 	form->relhastriggers = false;
 	form->relfrozenxid = InvalidTransactionId;
