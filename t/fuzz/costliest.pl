@@ -227,6 +227,7 @@ sub found
 
 	# what ends by the timeout, or by a limit on memory, is legal
 	die $json->encode([ $request, $cost ]) if $cost->{status} >= 500 && $cost->{status} != 503;
+	print 'given up: ', $json->encode([ $request, $cost ]), "\n" if $cost->{ended};
 	return { kind => $kind, parts => $parts, request => $request, cost => $cost };
 }
 

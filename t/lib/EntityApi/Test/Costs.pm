@@ -181,11 +181,14 @@ sub asked
 		headers => $self->headers($request),
 		$request->{body} ? (body => $json->encode($request->{body})) : () });
 	my $error = $answer->{json} && $answer->{json}{errors} ? $answer->{json}{errors}[0] : {};
-	my $largest = own_memory($pid, 'VmHWM') - $memory;
+
+	# a shim that gives up a request ends its connection, and the backend ends
+	my $ended = !-e "/proc/$pid/status";
+	my $largest = $ended ? 0 : own_memory($pid, 'VmHWM') - $memory;
 
 	return {
 		status => $answer->{status}, bytes => length $answer->{body}, ms => int(1000 * (Time::HiRes::time() - $began)),
-		cpu => int(spent($pid) - $spent), memory => $largest > 0 ? $largest : 0, code => $error->{code},
+		cpu => $ended ? 0 : int(spent($pid) - $spent), ended => $ended ? JSON::PP::true : JSON::PP::false, memory => $largest > 0 ? $largest : 0, code => $error->{code},
 		place => $error->{source} && ($error->{source}{parameter} // $error->{source}{pointer}) };
 }
 
