@@ -32,6 +32,7 @@ typedef struct RowReceiver
 	const EaReader *reader;
 	void	   *arg;
 	MemoryContext caller;
+	EaPin		planning;
 } RowReceiver;
 
 static int	statements = 0;
@@ -203,10 +204,50 @@ receive_row(TupleTableSlot *slot, DestReceiver *self)
 	return true;
 }
 
+/* What is set while a statement is planned; by EA_PLAN_... */
+static const struct
+{
+	int			planning;
+	const char *name;
+	const char *value;
+}			planned_with[] =
+{
+	{EA_PLAN_NO_LOOPS, "enable_nestloop", "off"},
+	{EA_PLAN_AS_WRITTEN, "join_collapse_limit", "1"},
+};
+
+/*
+ * A plan is made where it is run, and anew whenever it has become invalid, so
+ * this is in force each time.
+ */
+static void
+begin_planning(const EaReader *reader, EaPin *pin)
+{
+	if (reader == NULL || reader->planning == 0)
+		return;
+	ea_pin_begin(pin);
+	for (int i = 0; i < lengthof(planned_with); i++)
+	{
+		if (reader->planning & planned_with[i].planning)
+			ea_pin_set(planned_with[i].name, planned_with[i].value);
+	}
+}
+
+/* What runs within the statement is planned as ever. */
+static void
+end_planning(const EaReader *reader, const EaPin *pin)
+{
+	if (reader != NULL && reader->planning != 0)
+		ea_pin_end(pin);
+}
+
 static void
 startup(DestReceiver *self, int operation, TupleDesc desc)
 {
-	check_description(((RowReceiver *) self)->reader, desc);
+	RowReceiver *receiver = (RowReceiver *) self;
+
+	end_planning(receiver->reader, &receiver->planning);
+	check_description(receiver->reader, desc);
 }
 
 static void
@@ -317,9 +358,14 @@ ea_exec_run_held(const EaHeld *held, const char *sql, int nparams,
 		statements++;
 	ea_pin_begin(&pin);
 	if (observer != NULL && mode != EA_EXEC_LOOK)
+	{
+		begin_planning(reader, &receiver.planning);
 		observer(sql, nparams, types, values, isnull);
+		end_planning(reader, &receiver.planning);
+	}
 	receiver.caller = CurrentMemoryContext;
 	kept = get_plan(held, sql, nparams, types, one_row);
+	begin_planning(reader, &receiver.planning);
 
 	/* SPI leaves its own context current, which dies with the connection */
 	MemoryContextSwitchTo(receiver.caller);

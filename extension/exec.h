@@ -25,6 +25,13 @@
 typedef void (*EaRowFunction) (void *arg, TupleTableSlot *slot);
 
 /*
+ * How a statement is planned that would cost too much else.  That has to follow
+ * from its text alone, as the plan may be kept.
+ */
+#define EA_PLAN_NO_LOOPS	0x01	/* no nested loops */
+#define EA_PLAN_AS_WRITTEN	0x02	/* tables are joined in the order written */
+
+/*
  * Who reads a statement's rows: the function, and the types of the columns
  * that it takes them to have.  There is no other way to rows, so none is read
  * by another type than it has.  A varchar may stand for a text, and a domain
@@ -35,6 +42,7 @@ typedef struct EaReader
 	EaRowFunction row;
 	int			ntypes;
 	const Oid  *types;
+	int			planning;		/* EA_PLAN_... */
 } EaReader;
 
 #define EA_READER(function, ...) \

@@ -114,7 +114,7 @@ static const struct
 	&ea_guc_max_filter_comparisons, 256, 1, 10000, 0},
 	{"entityapi.max_filter_crossings",
 		"Relationships that the paths of one filter cross.",
-	&ea_guc_max_filter_crossings, 32, 1, 256, 0},
+	&ea_guc_max_filter_crossings, 32, 1, 4096, 0},
 	{"entityapi.max_filter_depth", "Nested parentheses in one filter.",
 	&ea_guc_max_filter_depth, 64, 1, 1000, 0},
 	{"entityapi.max_filter_items", "Items of one list in a filter.",

@@ -195,13 +195,62 @@ write_tree(EaSqlBuf *b, const EaRsql *tree, int alias)
 	ea_sqlbuf_add(b, ")");
 }
 
+/* What the planner has to do with a filter. */
+typedef struct Burden
+{
+	int			crossings;		/* relationships, in all of its paths */
+	int			behind;			/* to-many ones, one behind the other */
+} Burden;
+
+/*
+ * From more than two on the estimates are worth nothing: a loop over what were
+ * to be a few rows reads a table for each of a hundred thousand.
+ */
+#define ESTIMATED_BEHIND 2
+
+/*
+ * The time and memory of the planner grow with the orders that there are to
+ * join so many tables in: to a second for 16, and some 2 GB for 32.
+ */
+#define ORDERED_CROSSINGS 4
+
+static void
+weigh_step(const EaStep *step, int behind, Burden *burden)
+{
+	if (step == NULL || step->nbranches == 0)
+		return;
+	check_stack_depth();
+	behind += ea_catalog_is_to_many(step->field);
+	burden->behind = Max(burden->behind, behind);
+	burden->crossings += step->nbranches;
+	for (int i = 0; i < step->nbranches; i++)
+		weigh_step(step->branches[i].rest, behind, burden);
+}
+
+static void
+weigh_tree(const EaRsql *tree, Burden *burden)
+{
+	check_stack_depth();
+	if (tree->kind == EA_RSQL_COMPARISON)
+		weigh_step(tree->bound, 0, burden);
+	for (int i = 0; i < tree->nchildren; i++)
+		weigh_tree(tree->children[i], burden);
+}
+
 /* Append a bound filter; see rsql_sql.h.  NULL appends nothing. */
 void
 ea_rsql_sql_where(EaSqlBuf *b, EaEntity *entity, int alias,
 				  const EaRsql *tree)
 {
+	Burden		burden = {0};
+
 	if (tree == NULL)
 		return;
+	weigh_tree(tree, &burden);
+	if (burden.behind > ESTIMATED_BEHIND)
+		b->planning |= EA_PLAN_NO_LOOPS;
+	if (burden.crossings > ORDERED_CROSSINGS)
+		b->planning |= EA_PLAN_AS_WRITTEN;
 	ea_sqlbuf_add(b, " AND ");
 	write_tree(b, tree, alias);
 }

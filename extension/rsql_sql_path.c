@@ -231,6 +231,9 @@ check_relationship(Resolver *r, EaStep *step)
 	return step;
 }
 
+/* A to-many relationship is walked through with all of its members. */
+#define TO_MANY_WEIGHT 4
+
 /*
  * Relationships that all paths of one filter or sort together may cross, each
  * member of a one-of counted: each may be a walk through a whole table.  What
@@ -246,7 +249,9 @@ may_cross(Resolver *r, const EaField *field, int depth)
 
 	if (field->kind == EA_TO_ONE_INVERSE)
 		crossings->shared = Min(crossings->shared, depth);
-	return depth < crossings->shared || ++crossings->n <= max;
+	if (depth >= crossings->shared)
+		crossings->n += ea_catalog_is_to_many(field) ? TO_MANY_WEIGHT : 1;
+	return crossings->n <= max;
 }
 
 static EaStep *resolve_name(Resolver *r, EaEntity *entity, int depth);

@@ -399,7 +399,7 @@ ea_sqlbuf_run(EaSqlBuf *b, EaExecMode mode, bool one_row,
 			  EaRowFunction row, void *arg)
 {
 	const EaHeld held = HELD(b->req);
-	const EaReader reader = {row, b->nreads, b->reads};
+	const EaReader reader = {row, b->nreads, b->reads, b->planning};
 
 	return ea_exec_run_held(&held, b->text.data, b->nparams, b->types,
 							b->values, b->isnull, mode, one_row,

@@ -45,6 +45,7 @@ typedef struct EaSqlBuf
 	int			nrelations;		/* next alias */
 	List	   *joins;			/* EaSqlJoin, for the next relation */
 	int			tenant_param;	/* number of the tenant parameter, 0: none */
+	int			planning;		/* EA_PLAN_... of exec.h */
 	bool		deleted_too;	/* soft-deleted rows are not left out */
 	bool		all_tenants;	/* of join tables only: links to a global row */
 } EaSqlBuf;

@@ -19,7 +19,7 @@ binmode Test::More->builder->$_, ':encoding(UTF-8)' for qw(output failure_output
 
 my $cluster = EntityApi::Test->cluster(
 	# what expressions mean is the matter here, not what they may cost
-	conf => [ 'entityapi.max_filter_crossings = 256', 'entityapi.max_filter_patterns = 256', 'entityapi.max_like_length = 4096' ]);
+	conf => [ 'entityapi.max_filter_crossings = 4096', 'entityapi.max_filter_patterns = 256', 'entityapi.max_like_length = 4096' ]);
 $cluster->apply(EntityApi::Test::checkout() . '/t/rsql');
 my $shim = EntityApi::Test->shim($cluster);
 my ($ours, $theirs) = map { $shim->tenant($_)->{id} } qw(ours theirs);

@@ -4,7 +4,12 @@
 # keys, includes, fields, pages, operations and relationship writes of
 # examples/billing, changed at random; what costs more is changed on.
 #
-#	perl -It/lib t/fuzz/costliest.pl [--seconds N] [--seed N] [--by ms|rows|bytes]
+#	SECONDS=600 perl -It/lib t/fuzz/costliest.pl [--seed N] [--by cpu,memory] [--keep FILE]
+#
+# Reads go through a shim; writes are asked of handle() and undone, so that all
+# requests meet the same rows.  --by says which figures are to grow: cpu, memory,
+# ms, bytes.  The seed repeats the choices as far as the costs repeat; with
+# --keep the next run goes on from what this one has found.
 #
 # The environment is that of the TAP tests.  Prints the worst, one JSON object a
 # line; t/costs/corpus.jsonl keeps what was found, t/113_costs.t holds it.
@@ -14,14 +19,15 @@ use warnings;
 
 use Getopt::Long;
 use JSON::PP ();
-use List::Util qw(first max shuffle);
+use List::Util qw(first shuffle);
 use Time::HiRes qw(time);
 
 use EntityApi::Test::Costs;
 
-my ($seconds, $seed, $by) = (300, time, 'ms');
-GetOptions('seconds=i' => \$seconds, 'seed=i' => \$seed, 'by=s' => \$by)
-  or die "usage: $0 [--seconds N] [--seed N] [--by ms|rows|bytes]\n";
+my ($seconds, $seed, $by, $keep) = ($ENV{SECONDS} // 300, time, 'cpu,memory');
+GetOptions('seconds=i' => \$seconds, 'seed=i' => \$seed, 'by=s' => \$by, 'keep=s' => \$keep)
+  or die "usage: $0 [--seconds N] [--seed N] [--by cpu,memory,ms,bytes] [--keep FILE]\n";
+my @figures = split /,/, $by;
 srand $seed;
 print "seed $seed\n";
 
@@ -31,18 +37,26 @@ my $costs = EntityApi::Test::Costs->new;
 
 # Attributes with literals, and relationships with what they lead to
 my %entities = (
-	customers => [ { name => [ 'Customer x', '%a%' ], city => [ 'City 1', '%7%' ], email => [ 'c1@example.com', '%9%' ], customerSince => ['2022-01-01'] },
+	customers => [ { region => ['NORTH'], active => ['true'], creditLimit => ['5'], name => [ 'Customer x', '%a%' ], city => [ 'City 1', '%7%' ], email => [ 'c1@example.com', '%9%' ], customerSince => ['2022-01-01'] },
 		{ country => 'countries', invoices => 'invoices' }, [] ],
 	countries => [ { code => [ 'AA', '%B%' ], name => [ 'Country 1', '%try%' ] }, {}, [] ],
 	invoices => [ { number => [ 'big-7', '%g-%7%' ], status => ['PAID'], total => ['17.5'], note => [ 'x', '%e%a%c%' ], dueOn => ['2024-06-01'], issuedAt => ['2024-06-01'] },
 		{ customer => 'customers', lineItems => 'lineItems', payments => 'payments', tags => 'tags' }, [] ],
 	lineItems => [ { position => ['2'], description => [ 'Line', '%ab%' ], quantity => ['5'], unitPrice => ['50'] },
-		{ invoice => 'invoices' }, ['billable'] ],
+		{ invoice => 'invoices', billable => 'billables' }, [] ],
+	billables => [ { name => [ 'Product 1', '%a%7%' ] }, {}, [] ],
+	products => [ { sku => [ 'big-1', '%g%1%' ], name => [ 'Product 1', '%o%1' ], inStock => ['5'] }, {}, [] ],
 	payments => [ { amount => ['17'], reference => [ 'ref 7', '%7' ], paidOn => ['2024-06-01'] }, { invoice => 'invoices' }, [] ],
-	tags => [ { name => [ 'big-1', '%g%1%' ] }, { invoices => 'invoices' }, [] ]);
+	tags => [ { name => [ 'big-1', '%g%1%' ], colour => [ '#00ff00', '%f%' ] }, { invoices => 'invoices' }, [] ]);
+my %number = (customers => 2, countries => 1, invoices => 3, products => 4, lineItems => 6, payments => 7, tags => 8);
+my @collections = sort keys %number;
+
+# no type that has an order, or that can be listed
+my %unordered = map { $_ => 1 } qw(id active status region);
 my %to_many = map { $_ => 1 } qw(invoices lineItems payments tags);
 
 sub any { return $_[ rand @_ ] }
+sub id { return sprintf '01900000-0000-7%03d-8000-%012x', @_ }
 
 # A path of at most so many hops; returns it and where it leads
 sub path
@@ -69,12 +83,15 @@ sub comparison
 	my $attribute = any(sort keys %{ $entities{$end}[0] });
 	my $literals = $entities{$end}[0]{$attribute};
 	my $selector = join '.', @$path, $attribute;
-	my $operator = any($literals->[1] ? qw(=ilike= =like= =ilike=) : (), qw(== != =gt= =le= =in= =out= =isnull=));
+	my $operator = any($literals->[1] ? qw(=ilike= =like= =ilike=) : (), qw(== != =in= =out= =isnull=),
+		$unordered{$attribute} ? () : qw(=gt= =ge= =lt= =le=));
+
+	# one that fits all, or none, or an absence that is nowhere
+	my $literal = rand() < 0.6 || $unordered{$attribute} || $literals->[0] =~ /^[\d.-]+$/ ? $literals->[0] : 'x' . int rand 1e6;
 
 	return "$selector=isnull=" . any(qw(true false)) if $operator eq '=isnull=';
-	$operator = '==' if $operator =~ /gt|le/ && $attribute eq 'status';
-	return "$selector$operator('" . join("','", map { "$literals->[0]" } 1 .. 1 + rand 3) . "')" if $operator =~ /in|out/;
-	return "$selector$operator'" . ($operator =~ /like/ ? $literals->[1] =~ s/%/%25/gr : $literals->[0]) . "'";
+	return "$selector$operator('" . join("','", ($literal) x (1 + rand any(3, 100))) . "')" if $operator =~ /in|out/;
+	return "$selector$operator'" . ($operator =~ /like/ ? $literals->[1] =~ s/%/%25/gr : $literal) . "'";
 }
 
 sub sort_key
@@ -88,13 +105,24 @@ sub sort_key
 # A request is a tree of parts; changing one part gives another request.
 sub fresh
 {
-	my $collection = any(sort keys %entities);
+	my $collection = any(@collections);
 
 	return { collection => 'operations', writes => [ write_of() ] } if rand() < 0.2;
-	return { collection => $collection, filter => [], sort => [], include => [], size => 100 };
+	return { collection => $collection, filter => [], sort => [], include => [], size => 100, under => under($collection) };
 }
 
-sub id { return sprintf '01900000-0000-7%03d-8000-%012x', @_ }
+
+# A list is the whole one or that of a relationship
+sub under
+{
+	my ($collection) = @_;
+	my @from = grep { ($entities{ $_->[0] }[1]{ $_->[1] } // '') eq $collection && $to_many{ $_->[1] } && $number{ $_->[0] } }
+	  map { my $from = $_; map { [ $from, $_ ] } sort keys %{ $entities{$from}[1] } } @collections;
+
+	return $collection if !@from || rand() < 0.7;
+	my ($from, $name) = @{ any(@from) };
+	return "$from/" . id($number{$from}, 1) . any('/', '/relationships/') . $name;
+}
 
 # Identifiers of some of the first so many
 sub identifiers
@@ -114,6 +142,11 @@ sub write_of
 		{ op => 'update', data => { type => 'invoices', id => id(3, 1 + int rand 1000), attributes => { note => 'n' x any(1, 1000) }, relationships => { tags => { data => identifiers('tags', 8, $n, 100) } } } },
 		{ op => any(qw(add update remove)), ref => { type => 'invoices', id => id(3, 1 + int rand 1000), relationship => 'tags' }, data => identifiers('tags', 8, $n, 100) },
 		{ op => any(qw(add remove)), ref => { type => 'tags', id => id(8, 1 + int rand 100), relationship => 'invoices' }, data => identifiers('invoices', 3, 10 * $n, 100_000) },
+		{ op => 'add', data => { type => 'invoices', attributes => { number => 'made-' . int rand 1e9, currency => 'EUR', note => 'n' x any(1, 10_000) },
+				relationships => { customer => { data => { type => 'customers', id => id(2, 1) } }, tags => { data => identifiers('tags', 8, $n, 100) } } } },
+		{ op => 'update', data => { type => 'tags', id => id(8, 1 + int rand 100), attributes => { colour => '#ff0000' }, relationships => { invoices => { data => identifiers('invoices', 3, any(1, 100, 10_000), 100_000) } } } },
+		{ op => 'update', ref => { type => 'tags', id => id(8, 1), relationship => 'invoices' }, data => identifiers('invoices', 3, any(1, 100, 10_000), 100_000) },
+		{ op => 'remove', ref => { type => 'invoices', id => id(3, 5 * (1 + int rand 100)) } },
 		{ op => 'remove', ref => { type => 'tags', id => id(8, 1 + int rand 100) } });
 }
 
@@ -141,6 +174,7 @@ sub changed
 		sub { splice @{ $new->{filter} }, rand @{ $new->{filter} }, 1 },
 		sub { push @{ $new->{filter} }, (any(@{ $new->{filter} })) x any(1, 4) if @{ $new->{filter} } },
 		sub { $new->{joint} = any(';', ',') },
+		sub { $new->{under} = under($c) },
 		sub { push @{ $new->{sort} }, map { sort_key($c) } 1 .. any(1, 2, 8) },
 		sub { splice @{ $new->{sort} }, rand @{ $new->{sort} }, 1 },
 		sub { push @{ $new->{include} }, map { join '.', @{ (path($c, 5))[0] } } 1 .. any(1, 3, 20) },
@@ -178,44 +212,62 @@ sub request
 	push @query, $parts->{cursor} ? $parts->{cursor} : $parts->{number} ? "page[number]=$parts->{number}" : ();
 	push @query, 'page[totals]=' . $parts->{totals} if $parts->{totals};
 	push @query, "fields[invoices]=$parts->{fields}" if $parts->{fields};
-	return { method => 'GET', target => "/$parts->{collection}?" . join('&', @query) =~ s/ /%20/gr };
+	return { method => 'GET', target => "/$parts->{under}?" . join('&', @query) =~ s/ /%20/gr };
 }
 
-my @best;
+# What is asked, with what it costs
+sub found
+{
+	my ($parts) = @_;
+	my $request = request($parts);
+
+	return if length $request->{target} > 8000 || length($json->encode($request)) > 1_000_000;
+	my $cost = $parts->{writes} ? $costs->of($request) : $costs->asked($request);
+	my $kind = join ' ', $parts->{under} // $parts->{collection}, grep { @{ $parts->{$_} // [] } } qw(filter sort include);
+
+	# what ends by the timeout, or by a limit on memory, is legal
+	die $json->encode([ $request, $cost ]) if $cost->{status} >= 500 && $cost->{status} != 503;
+	print 'given up: ', $json->encode([ $request, $cost ]), "\n" if $cost->{ended};
+	return { kind => $kind, parts => $parts, request => $request, cost => $cost };
+}
+
+# The worst of each kind of request are kept, so that not all are the same.
+sub keep
+{
+	my ($best, $figure, $found) = @_;
+	my $same = first { $_->{kind} eq $found->{kind} } @$best;
+
+	if (!$same) { push @$best, $found }
+	elsif (($same->{cost}{$figure} // 0) < ($found->{cost}{$figure} // 0)) { $best = [ map { $_ == $same ? $found : $_ } @$best ] }
+	my @sorted = sort { ($b->{cost}{$figure} // 0) <=> ($a->{cost}{$figure} // 0) } @$best;
+	return [ splice @sorted, 0, 16 ];
+}
+
+my %best = map { $_ => [] } @figures;
 my %tried;
 my ($asked, $refused) = (0, 0);
 my $end = time + $seconds;
+my @kept = $keep && -e $keep ? map { $json->decode($_) } split /\n/, EntityApi::Test::slurp($keep) : ();
 
 while (time < $end)
 {
-	my $parts = @best && rand() < 0.8 ? changed((any(@best))->{parts}) : changed(fresh());
-	my $request = request($parts);
+	my $from = $best{ any(@figures) };
+	my $parts = @kept ? shift @kept : @$from && rand() < 0.8 ? changed(any(@$from)->{parts}) : changed(fresh());
 
-	next if length $request->{target} > 8000 || length($json->encode($request)) > 1_000_000
-	  || (!$request->{body} && $tried{ $request->{target} }++);
-	my $cost = $costs->of($request);
+	next if $tried{ $json->encode($parts) }++;
+	my $found = found($parts) or next;
 	$asked++;
-	if ($cost->{status} >= 300 && $cost->{status} != 503)
-	{
-		$refused++;
-		die $json->encode([ $request, $cost ]) if $cost->{status} >= 500;
-		next;
-	}
-
-	# the worst of each kind of request is kept, so that not all are the same
-	my $kind = join ' ', $parts->{collection}, grep { @{ $parts->{$_} // [] } } qw(filter sort include);
-	my $same = first { $_->{kind} eq $kind } @best;
-	my $found = { kind => $kind, parts => $parts, request => $request, cost => $cost };
-	if (!$same)
-	{
-		push @best, $found;
-	}
-	elsif (($same->{cost}{$by} // 0) < ($cost->{$by} // 0))
-	{
-		%$same = %$found;
-	}
-	@best = sort { ($b->{cost}{$by} // 0) <=> ($a->{cost}{$by} // 0) } @best;
-	splice @best, 16 if @best > 16;
+	if ($found->{cost}{status} >= 300 && $found->{cost}{status} != 503) { $refused++; next }
+	$best{$_} = keep($best{$_}, $_, $found) for @figures;
 }
+
 print "$asked asked, $refused refused\n";
-print $json->encode({ %{ $_->{request} }, cost => $_->{cost} }), "\n" for @best;
+my %shown;
+my @worst = grep { !$shown{ $json->encode($_->{request}) }++ } map { @$_ } @best{@figures};
+print $json->encode({ %{ $_->{request} }, cost => $_->{cost} }), "\n" for @worst;
+if ($keep)
+{
+	open my $file, '>', $keep or die "$keep: $!\n";
+	print $file $json->encode($_->{parts}), "\n" for @worst;
+	close $file or die "$keep: $!\n";
+}

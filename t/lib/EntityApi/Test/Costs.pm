@@ -17,7 +17,11 @@ entityapi.handle() as an Accountant.  There are as many invoices as
 ENTITYAPI_COSTS_ROWS says, 5000 without it.  Other arguments of C<new> are
 settings of the session.  C<rows> of a request are the rows that the tables'
 scans have returned, with those of indexes; nothing else has an influence on
-them.
+them.  C<cpu> is the processor time of the backend in ms, C<memory> by how many
+bytes it was larger at its largest than before, without what it shares.
+
+C<asked> is the same request through a shim with one connection, as a client
+asks it: what it writes stays.  It knows no C<rows>.
 =cut
 
 use strict;
@@ -25,6 +29,7 @@ use warnings;
 
 use EntityApi::Test;
 use JSON::PP ();
+use Time::HiRes ();
 
 my $json = JSON::PP->new->canonical->utf8;
 
@@ -34,7 +39,7 @@ sub new
 	my $cluster = EntityApi::Test->cluster(conf => ['max_wal_size = 4GB', 'fsync = off']);
 
 	$cluster->apply(EntityApi::Test::checkout() . '/examples/billing');
-	my $shim = EntityApi::Test->shim($cluster);
+	my $shim = EntityApi::Test->shim($cluster, pool_size => 1);
 	my $tenant = $shim->tenant('acme')->{id};
 	my $user = $shim->user($tenant, 'ann', ['Accountant']);
 	my $rows = EntityApi::Test::slurp(EntityApi::Test::checkout() . '/t/costs/rows.sql');
@@ -51,14 +56,20 @@ sub new
 			from pg_class where relkind in ('r', 'i') and relnamespace = 'app'::regnamespace $$;
 		-- processor time of this backend, in ms
 		create function spent() returns float language sql as
-		$$ select 10 * (f[12]::float + f[13]::float) from string_to_array(regexp_replace(pg_read_file('/proc/self/stat'), '^.*\) ', ''), ' ') f $$;
-		create function cost(method text, target text, headers jsonb, body text, out status int, out bytes int, out ms float, out cpu float, out rows bigint, out code text, out place text)
+		$$ select coalesce(split_part(pg_read_file('/proc/self/schedstat', 0, 100, true), ' ', 1)::float / 1e6,
+			10 * (f[12]::float + f[13]::float)) from string_to_array(regexp_replace(pg_read_file('/proc/self/stat'), '^.*\) ', ''), ' ') f $$;
+		create function memory(kind text) returns bigint language sql as
+		$$ select 1024 * (regexp_match(pg_read_file('/proc/self/status'), kind || ':\s+(\d+)'))[1]::bigint $$;
+		create function own_memory(kind text) returns bigint language sql as
+		$$ select memory(kind) - memory('RssShmem') - memory('RssFile') $$;
+		create function cost(method text, target text, headers jsonb, body text, out status int, out bytes int, out ms float, out cpu float, out rows bigint, out memory bigint, out code text, out place text)
 		language plpgsql as $$
 		declare
 			answer record;
 			began timestamptz;
 			before bigint := visited();
 			spent_before float := spent();
+			memory_before bigint := own_memory('VmRSS');
 		begin
 			began := clock_timestamp();
 			begin
@@ -70,6 +81,7 @@ sub new
 			end;
 			ms := extract(epoch from clock_timestamp() - began) * 1000;
 			cpu := spent() - spent_before;
+			memory := greatest(own_memory('VmHWM') - memory_before, 0);
 			rows := visited() - before;
 			if status >= 400 and status <> 503 then
 				code := answer.body::jsonb->'errors'->0->>'code';
@@ -77,7 +89,7 @@ sub new
 			end if;
 		end $$;
 		SQL
-	return bless { cluster => $cluster, shim => $shim, tenant => $tenant, n => $n, token => $user->{accessToken}, set => settings(%settings) }, $class;
+	return bless { cluster => $cluster, shim => $shim, tenant => $tenant, n => $n, user => $user, token => $user->{accessToken}, since => time, set => settings(%settings) }, $class;
 }
 
 sub settings
@@ -103,29 +115,99 @@ sub n       { return $_[0]{n} }
 sub of
 {
 	my ($self, $request, $timeout) = @_;
-	my $atomic = $request->{target} eq '/operations';
-	my $type = 'application/vnd.api+json' . ($atomic ? ';ext="https://jsonapi.org/ext/atomic"' : '');
-	my $headers = $json->encode({ authorization => "Bearer $self->{token}", accept => $type,
-		$request->{body} ? ('content-type' => $type) : (),
-		$request->{method} eq 'GET' ? () : ('if-match' => '*') });
-	my $body = $request->{body} ? $self->quote($json->encode($request->{body})) : 'null';
-	my $call = 'cost(' . join(', ', $self->quote($request->{method}), $self->quote("/api/v1$request->{target}"),
-		$self->quote($headers), $body) . ')';
+	my $call = 'cost(' . $self->arguments($request) . ')';
 	my $timeout_ms = $timeout // 5000;
 
 	# what it changes is undone; a plan is made as often as it is in service
 	my $line = $self->{cluster}->psql("$self->{set}set jit = off; set statement_timeout = $timeout_ms; begin;\n"
-		  . "select array_to_json(array[status::text, bytes::text, round(ms)::text, round(cpu)::text, rows::text, code, place]) from $call;\nrollback;");
+		  . "select array_to_json(array[status::text, bytes::text, round(ms)::text, round(cpu)::text, rows::text, memory::text, code, place]) from $call;\nrollback;");
 	my %cost;
 
-	@cost{qw(status bytes ms cpu rows code place)} = @{ $json->decode((split /\n/, $line)[-1]) };
+	@cost{qw(status bytes ms cpu rows memory code place)} = @{ $json->decode((split /\n/, $line)[-1]) };
 	return \%cost;
+}
+
+sub arguments
+{
+	my ($self, $request) = @_;
+
+	return join ', ', map { $self->quote($_) } $request->{method}, "/api/v1$request->{target}",
+	  $json->encode($self->headers($request)), $request->{body} ? $json->encode($request->{body}) : undef;
+}
+
+# What PostgreSQL says of the plans that it uses, while one session asks so many
+# times; before each time the statistics change, and so the plans are invalid.
+sub plans
+{
+	my ($self, $request, $times) = @_;
+	my $log = $self->{cluster}->log;
+	my $old = -s $log;
+
+	$self->{cluster}->psql("$self->{set}load 'auto_explain'; set auto_explain.log_min_duration = 0; set auto_explain.log_nested_statements = on;\n"
+		  . ('analyze app.invoice, app.invoice_tags; select status from cost(' . $self->arguments($request) . ");\n") x $times);
+	return substr EntityApi::Test::slurp($log), $old;
+}
+
+# The figures of a process, as spent() and own_memory() have them.
+sub spent
+{
+	my ($pid) = @_;
+	return -e "/proc/$pid/schedstat" ? (split ' ', EntityApi::Test::slurp("/proc/$pid/schedstat"))[0] / 1e6
+	  : 10 * eval { join '+', (split ' ', EntityApi::Test::slurp("/proc/$pid/stat") =~ s/^.*\) //sr)[ 11, 12 ] };
+}
+
+sub own_memory
+{
+	my ($pid, $kind) = @_;
+	my %figure = EntityApi::Test::slurp("/proc/$pid/status") =~ /^(\w+):\s+(\d+) kB$/mg;
+
+	return 1024 * ($figure{$kind} - $figure{RssShmem} - $figure{RssFile});
+}
+
+sub asked
+{
+	my ($self, $request) = @_;
+	my $shim = $self->{shim};
+
+	# tokens do not live as long as a search may take
+	@$self{qw(token since)} = ($shim->login(@{ $self->{user} }{qw(username password)})->{accessToken}, time)
+	  if time - $self->{since} > 600;
+	my $pid = $self->{cluster}->psql("select pid from pg_stat_activity where usename = 'entityapi_shim'");
+
+	# the largest size from now on, where one may begin it
+	if (open my $refs, '>', "/proc/$pid/clear_refs") { print $refs 5; close $refs }
+	my ($spent, $memory, $began) = (spent($pid), own_memory($pid, 'VmRSS'), Time::HiRes::time());
+	my $answer = $shim->http($request->{method}, "/api/v1$request->{target}", {
+		headers => $self->headers($request),
+		$request->{body} ? (body => $json->encode($request->{body})) : () });
+	my $error = $answer->{json} && $answer->{json}{errors} ? $answer->{json}{errors}[0] : {};
+
+	# a shim that gives up a request ends its connection, and the backend ends
+	my $ended = !-e "/proc/$pid/status";
+	my $largest = $ended ? 0 : own_memory($pid, 'VmHWM') - $memory;
+
+	return {
+		status => $answer->{status}, bytes => length $answer->{body}, ms => int(1000 * (Time::HiRes::time() - $began)),
+		cpu => $ended ? 0 : int(spent($pid) - $spent), ended => $ended ? JSON::PP::true : JSON::PP::false, memory => $largest > 0 ? $largest : 0, code => $error->{code},
+		place => $error->{source} && ($error->{source}{parameter} // $error->{source}{pointer}) };
+}
+
+sub headers
+{
+	my ($self, $request) = @_;
+	my $atomic = $request->{target} eq '/operations';
+	my $type = 'application/vnd.api+json' . ($atomic ? ';ext="https://jsonapi.org/ext/atomic"' : '');
+
+	return { authorization => "Bearer $self->{token}", accept => $type,
+		$request->{body} ? ('content-type' => $type) : (),
+		$request->{method} eq 'GET' ? () : ('if-match' => '*') };
 }
 
 sub quote
 {
 	my ($self, $text) = @_;
 
+	return 'null' unless defined $text;
 	return "E'" . ($text =~ s/([\\'])/\\$1/gr) . "'";
 }
 
