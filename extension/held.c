@@ -30,6 +30,7 @@
 #include "access/table.h"
 #include "access/xact.h"
 #include "catalog/pg_class.h"
+#include "compat.h"
 #include "held.h"
 #include "utils/fmgroids.h"
 #include "utils/hsearch.h"

@@ -51,8 +51,8 @@ my @adversarial = (
 
 push @adversarial, map { [ substr($_->{target}, 0, 60) => $_ ] } grep { !$_->{code} } @corpus;
 
-# How long after its timeout a request has ended; what else the machine does
-# only adds, so the best of three attempts counts.
+# How much longer than its timeout a request has worked: the time of the
+# processor, which does not pass while the machine does something else.
 sub late
 {
 	my ($run, $timeout) = @_;
@@ -82,7 +82,7 @@ for (@adversarial)
 		cmp_ok($whole->{ms}, '<', 1000, "$name: short as it is");
 		next;
 	}
-	cmp_ok(late(sub { $costs->of($request, $timeout)->{ms} }, $timeout), '<', 1000, "$name: ended in time");
+	cmp_ok(late(sub { $costs->of($request, $timeout)->{cpu} }, $timeout), '<', 1000, "$name: ended in time");
 }
 
 # Two thousand entities, in a call that cannot do them within a second
@@ -97,8 +97,11 @@ subtest 'manifests' => sub {
 
 	my $empty = EntityApi::Test->cluster(conf => ['max_locks_per_transaction = 1024']);
 
+	$empty->psql(EntityApi::Test::Costs::SPENT);
 	$empty->psql(<<~'SQL' . 'create table manifests as select ' . $costs->quote($json->encode(\@documents)) . '::jsonb documents');
 		create function applied(documents jsonb, out ms float, out ended text) language plpgsql as $$
+		declare
+			spent_before float := spent();
 		begin
 			begin
 				perform entityapi.apply_manifest(documents);
@@ -106,7 +109,7 @@ subtest 'manifests' => sub {
 			exception when query_canceled then
 				ended := 'cut';
 			end;
-			ms := extract(epoch from clock_timestamp() - statement_timestamp()) * 1000;
+			ms := spent() - spent_before;
 		end $$;
 		SQL
 	for my $timeout (100, 300, 1000)

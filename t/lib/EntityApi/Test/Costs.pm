@@ -33,6 +33,13 @@ use Time::HiRes ();
 
 my $json = JSON::PP->new->canonical->utf8;
 
+# Processor time of a backend, in ms
+use constant SPENT => <<'SQL';
+create function spent() returns float language sql as
+$$ select coalesce(split_part(pg_read_file('/proc/self/schedstat', 0, 100, true), ' ', 1)::float / 1e6,
+	10 * (f[12]::float + f[13]::float)) from string_to_array(regexp_replace(pg_read_file('/proc/self/stat'), '^.*\) ', ''), ' ') f $$;
+SQL
+
 sub new
 {
 	my ($class, %settings) = @_;
@@ -49,15 +56,11 @@ sub new
 	$rows =~ s/:'tenant'/'$tenant'/g;
 	$rows =~ s/:n\b/$n/g;
 	$cluster->psql($rows);
-	$cluster->psql(<<~'SQL');
+	$cluster->psql(SPENT . <<~'SQL');
 		vacuum analyze;
 		create function visited() returns bigint language sql as
 		$$ select sum(pg_stat_get_xact_tuples_returned(oid))::bigint
 			from pg_class where relkind in ('r', 'i') and relnamespace = 'app'::regnamespace $$;
-		-- processor time of this backend, in ms
-		create function spent() returns float language sql as
-		$$ select coalesce(split_part(pg_read_file('/proc/self/schedstat', 0, 100, true), ' ', 1)::float / 1e6,
-			10 * (f[12]::float + f[13]::float)) from string_to_array(regexp_replace(pg_read_file('/proc/self/stat'), '^.*\) ', ''), ' ') f $$;
 		create function memory(kind text) returns bigint language sql as
 		$$ select 1024 * (regexp_match(pg_read_file('/proc/self/status'), kind || ':\s+(\d+)'))[1]::bigint $$;
 		create function own_memory(kind text) returns bigint language sql as
