@@ -590,6 +590,7 @@ typedef struct ListPage
 	Cursor		shown;			/* the last one shown, */
 	Cursor		read;			/* and read */
 	bool		foreign;		/* that is not of the caller's tenant */
+	List	   *sights;			/* EaAuditSight, of the types so far */
 } ListPage;
 
 static void
@@ -615,12 +616,21 @@ write_actor(StringInfo out, TupleTableSlot *slot)
 	appendStringInfoChar(out, '}');
 }
 
+static char *
+get_text(TupleTableSlot *slot, int column)
+{
+	return slot->tts_isnull[column] ? ""
+		: TextDatumGetCString(slot->tts_values[column]);
+}
+
 /* The changes are JSON already, and may be long. */
 static void
-write_changes(EaRequest *req, TupleTableSlot *slot)
+write_changes(ListPage *page, TupleTableSlot *slot)
 {
+	EaRequest  *req = page->req;
 	Datum		value = slot->tts_values[COLUMN_CHANGES];
 	StringInfo	out = req->out;
+	const EaAuditSight *sight;
 	text	   *changes;
 
 	ea_jsonwrite_key(out, "changes");
@@ -629,11 +639,23 @@ write_changes(EaRequest *req, TupleTableSlot *slot)
 		ea_jsonwrite_lit(out, "{}");
 		return;
 	}
+	sight = ea_audit_list_sight(req, &page->sights,
+								get_text(slot, COLUMN_ACTION),
+								get_text(slot, COLUMN_TARGET_TYPE));
+	if (!sight->all && sight->entity == NULL)
+	{
+		ea_jsonwrite_lit(out, "{}");
+		return;
+	}
 	ea_bounds_answer(req, out->len + toast_raw_datum_size(value),
 					 "page[size]");
 	changes = DatumGetTextPP(value);
-	appendBinaryStringInfo(out, VARDATA_ANY(changes),
-						   VARSIZE_ANY_EXHDR(changes));
+	if (sight->all)
+		appendBinaryStringInfo(out, VARDATA_ANY(changes),
+							   VARSIZE_ANY_EXHDR(changes));
+	else
+		ea_audit_list_fields(req, sight->entity, VARDATA_ANY(changes),
+							 VARSIZE_ANY_EXHDR(changes));
 	if ((Pointer) changes != DatumGetPointer(value))
 		pfree(changes);
 }
@@ -680,7 +702,7 @@ write_record(void *arg, TupleTableSlot *slot)
 	write_text(out, "type", slot, COLUMN_TARGET_TYPE);
 	write_text(out, "id", slot, COLUMN_TARGET_ID);
 	appendStringInfoChar(out, '}');
-	write_changes(page->req, slot);
+	write_changes(page, slot);
 	write_text(out, "requestId", slot, COLUMN_REQUEST_ID);
 	write_text(out, "ip", slot, COLUMN_IP);
 	write_text(out, "detail", slot, COLUMN_DETAIL);

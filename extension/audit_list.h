@@ -10,6 +10,7 @@
 #ifndef EA_AUDIT_LIST_H
 #define EA_AUDIT_LIST_H
 
+#include "catalog.h"
 #include "context.h"
 
 /*
@@ -18,5 +19,24 @@
  * filter or page[...].
  */
 extern void ea_audit_list(EaRequest *req);
+
+/* -------- within the module -------- */
+
+/* What the caller sees of values of one type, in records of one kind. */
+typedef struct EaAuditSight
+{
+	const char *type;
+	bool		all;			/* else single fields, of the entity */
+	EaEntity   *entity;			/* NULL: none */
+} EaAuditSight;
+
+/* Those are kept in the list, so that each type is looked up once. */
+extern const EaAuditSight *ea_audit_list_sight(EaRequest *req, List **known,
+											   const char *action,
+											   const char *type);
+
+/* Append the fields of `{"name":[before,after],...}` that are for him. */
+extern void ea_audit_list_fields(EaRequest *req, EaEntity *entity,
+								 const char *changes, int len);
 
 #endif							/* EA_AUDIT_LIST_H */

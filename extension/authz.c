@@ -89,13 +89,17 @@ is_for_caller(EaRequest *req, EaField *field)
 
 /* What a field mirrors would be told by it, too. */
 bool
-ea_authz_shown(EaRequest *req, EaField *field)
+ea_authz_open(EaRequest *req, EaField *field)
 {
-	if (!ea_catalog_shows(field, req->version))
-		return false;
 	return is_for_caller(req, field) &&
 		(field->mapped_by == NULL ||
 		 is_for_caller(req, ea_catalog_mirrored(field)));
+}
+
+bool
+ea_authz_shown(EaRequest *req, EaField *field)
+{
+	return ea_catalog_shows(field, req->version) && ea_authz_open(req, field);
 }
 
 bool

@@ -31,6 +31,9 @@ extern void ea_authz_require(EaRequest *req, EaEntity *entity,
 extern EaField *ea_authz_field(EaRequest *req, EaEntity *entity,
 							   const char *name, int len);
 
+/* The field's own read roles let the caller see it, in some version. */
+extern bool ea_authz_open(EaRequest *req, EaField *field);
+
 /* The field's own version window and read roles let the caller see it. */
 extern bool ea_authz_shown(EaRequest *req, EaField *field);
 

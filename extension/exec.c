@@ -340,11 +340,10 @@ run_by_key_now(EaPlan *kept, bool nested, const Datum *values,
 	return done;
 }
 
-uint64
-ea_exec_run_held(const EaHeld *held, const char *sql, int nparams,
-				 const Oid *types, const Datum *values, const bool *isnull,
-				 EaExecMode mode, bool one_row, const EaReader *reader,
-				 void *arg)
+static uint64
+run(const EaHeld *held, const char *sql, int nparams, const Oid *types,
+	const Datum *values, const bool *isnull, EaExecMode mode, bool one_row,
+	const EaReader *reader, void *arg)
 {
 	SPIExecuteOptions options = {0};
 	RowReceiver receiver = {0};
@@ -399,6 +398,33 @@ ea_exec_run_held(const EaHeld *held, const char *sql, int nparams,
 	ea_plancache_leave();
 	ea_pin_end(&pin);
 	return SPI_processed;
+}
+
+/*
+ * SPI empties the memory of its connection at the end of each statement that
+ * it prepares or runs, so one that begins while another hands out its rows
+ * needs a connection of its own.
+ */
+uint64
+ea_exec_run_held(const EaHeld *held, const char *sql, int nparams,
+				 const Oid *types, const Datum *values, const bool *isnull,
+				 EaExecMode mode, bool one_row, const EaReader *reader,
+				 void *arg)
+{
+	bool		nested = ea_plancache_is_running();
+	MemoryContext caller = CurrentMemoryContext;
+	uint64		n;
+
+	if (nested)
+	{
+		SPI_connect();
+		MemoryContextSwitchTo(caller);
+	}
+	n = run(held, sql, nparams, types, values, isnull, mode, one_row, reader,
+			arg);
+	if (nested)
+		SPI_finish();
+	return n;
 }
 
 uint64

@@ -143,6 +143,12 @@ free_dropped(void)
 }
 
 bool
+ea_plancache_is_running(void)
+{
+	return running > 0;
+}
+
+bool
 ea_plancache_enter(void)
 {
 	return running++ > 0;

@@ -55,6 +55,9 @@ extern void ea_plancache_forget(EaPlan *plan);
 extern bool ea_plancache_enter(void);
 extern void ea_plancache_leave(void);
 
+/* A statement runs already. */
+extern bool ea_plancache_is_running(void);
+
 /* Hits and misses of this backend. */
 extern void ea_plancache_stats(int64 *hits, int64 *misses);
 

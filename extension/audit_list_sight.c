@@ -1,0 +1,112 @@
+/*-------------------------------------------------------------------------
+ *
+ * audit_list_sight.c
+ *	  Which values of the audit log its reader may see.
+ *
+ * The log tells an administrator who did what, and the API whom it shows which
+ * values.  Who would not see a value there does not see it here: fields of
+ * others' roles, entities of others, rows that a policy may hide.  Then the
+ * record is shown without it.
+ *
+ * extension/audit_list_sight.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "audit_list.h"
+#include "authz.h"
+#include "guc.h"
+#include "jsonwrite.h"
+#include "policy_sql.h"
+
+/* Accounts, keys and the like are administrators' business. */
+static bool
+is_about_entity(const char *action)
+{
+	return strncmp(action, "ENTITY_", 7) == 0 ||
+		strncmp(action, "RELATIONSHIP_", 13) == 0;
+}
+
+/* All rows are for the caller, though maybe not all of their fields. */
+static bool
+sees_rows(EaRequest *req, EaEntity *entity)
+{
+	return ea_authz_allows(req, entity, EA_OP_READ) &&
+		ea_policy_sql_judge(req, entity, EA_OP_READ, NULL) == EA_VERDICT_YES;
+}
+
+/* Whatever a relationship points at is for the caller, too. */
+static bool
+sees_field(EaRequest *req, EaField *field)
+{
+	if (!ea_authz_open(req, field))
+		return false;
+	for (int i = 0; i < field->nmembers; i++)
+	{
+		if (!sees_rows(req, ea_catalog_target(field, i)))
+			return false;
+	}
+	return true;
+}
+
+/* Of what is declared no more nobody can tell for whom it was. */
+static EaAuditSight *
+look(EaRequest *req, const char *type)
+{
+	EaAuditSight *sight = palloc0(sizeof(EaAuditSight));
+	EaEntity   *entity = ea_catalog_type(req->catalog, type);
+
+	sight->type = pstrdup(type);
+	if (entity == NULL)
+		return sight;
+	sight->all = ea_authz_bypasses(req, entity);
+	if (!sight->all && sees_rows(req, entity))
+		sight->entity = entity;
+	return sight;
+}
+
+const EaAuditSight *
+ea_audit_list_sight(EaRequest *req, List **known, const char *action,
+					const char *type)
+{
+	static const EaAuditSight everything = {.all = true};
+	EaAuditSight *sight;
+	ListCell   *lc;
+
+	if (req->principal->super_admin || !is_about_entity(action))
+		return &everything;
+	foreach(lc, *known)
+	{
+		sight = lfirst(lc);
+		if (strcmp(sight->type, type) == 0)
+			return sight;
+	}
+	sight = look(req, type);
+	*known = lappend(*known, sight);
+	return sight;
+}
+
+void
+ea_audit_list_fields(EaRequest *req, EaEntity *entity, const char *changes,
+					 int len)
+{
+	EaJsonFault fault;
+	int			depth = Max(ea_guc_max_json_depth, EA_JSON_MAX_DEPTH);
+	EaJson	   *tree = ea_jsonread_parse(changes, len, depth, &fault);
+
+	appendStringInfoChar(req->out, '{');
+	for (EaJson *member = tree ? tree->first : NULL; member;
+		 member = member->next)
+	{
+		EaField    *field = ea_catalog_field(entity, member->key,
+											 strlen(member->key));
+
+		if (field == NULL || !sees_field(req, field))
+			continue;
+		ea_jsonwrite_key(req->out, member->key);
+		appendBinaryStringInfo(req->out, changes + member->start,
+							   member->end - member->start);
+	}
+	appendStringInfoChar(req->out, '}');
+}
