@@ -110,6 +110,9 @@ for my $client (@clients)
 }
 note sprintf 'loaded in %.1f s', time - $began;
 
+# As autovacuum does, which tests go without
+$cluster->psql('analyze');
+
 my ($north, $south) = @tenants;
 my $manager = $north->{manager};
 my $ids = $north->{ids};

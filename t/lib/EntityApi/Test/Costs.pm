@@ -122,11 +122,19 @@ sub of
 	my $timeout_ms = $timeout // 5000;
 
 	# what it changes is undone; a plan is made as often as it is in service
-	my $line = $self->{cluster}->psql("$self->{set}set jit = off; set statement_timeout = $timeout_ms; begin;\n"
-		  . "select array_to_json(array[status::text, bytes::text, round(ms)::text, round(cpu)::text, rows::text, memory::text, code, place]) from $call;\nrollback;");
-	my %cost;
+	my $sql = "$self->{set}set jit = off; set statement_timeout = $timeout_ms; begin;\n"
+	  . "select array_to_json(array[status::text, bytes::text, round(ms)::text, round(cpu)::text, rows::text, memory::text, code, place]) from $call;\nrollback;";
+	my ($done, %cost);
 
-	@cost{qw(status bytes ms cpu rows memory code place)} = @{ $json->decode((split /\n/, $line)[-1]) };
+	# the time may also be over between the answer and the last figure
+	for (1 .. 10)
+	{
+		$done = $self->{cluster}->try_psql($sql);
+		last if $done->{err} !~ /statement timeout/;
+	}
+	die "psql: $done->{err}\n" if $done->{status} != 0;
+
+	@cost{qw(status bytes ms cpu rows memory code place)} = @{ $json->decode((split /\n/, $done->{out})[-1]) };
 	return \%cost;
 }
 
