@@ -29,6 +29,7 @@ use warnings;
 
 use EntityApi::Test;
 use JSON::PP ();
+use List::Util ();
 use Time::HiRes ();
 
 my $json = JSON::PP->new->canonical->utf8;
@@ -164,7 +165,7 @@ sub spent
 {
 	my ($pid) = @_;
 	return -e "/proc/$pid/schedstat" ? (split ' ', EntityApi::Test::slurp("/proc/$pid/schedstat"))[0] / 1e6
-	  : 10 * eval { join '+', (split ' ', EntityApi::Test::slurp("/proc/$pid/stat") =~ s/^.*\) //sr)[ 11, 12 ] };
+	  : 10 * List::Util::sum((split ' ', EntityApi::Test::slurp("/proc/$pid/stat") =~ s/^.*\) //sr)[ 11, 12 ]);
 }
 
 sub own_memory
@@ -175,6 +176,21 @@ sub own_memory
 	return 1024 * ($figure{$kind} - $figure{RssShmem} - $figure{RssFile});
 }
 
+# The backend that the shim asks: one, which comes with the first request after
+# another was given up.
+sub backend
+{
+	my ($self) = @_;
+	my $pid;
+
+	EntityApi::Test::wait_until(60, sub {
+			($pid) = $self->{cluster}->psql("select pid from pg_stat_activity where usename = 'entityapi_shim'") =~ /^(\d+)$/;
+			$self->{shim}->http(GET => '/api/v1/tags?page[size]=1', { headers => $self->headers({ method => 'GET', target => '/tags' }) }) if !$pid;
+			return $pid;
+		}) or die "the shim has no backend\n";
+	return $pid;
+}
+
 sub asked
 {
 	my ($self, $request) = @_;
@@ -183,7 +199,7 @@ sub asked
 	# tokens do not live as long as a search may take
 	@$self{qw(token since)} = ($shim->login(@{ $self->{user} }{qw(username password)})->{accessToken}, time)
 	  if time - $self->{since} > 600;
-	my $pid = $self->{cluster}->psql("select pid from pg_stat_activity where usename = 'entityapi_shim'");
+	my $pid = $self->backend;
 
 	# the largest size from now on, where one may begin it
 	if (open my $refs, '>', "/proc/$pid/clear_refs") { print $refs 5; close $refs }
