@@ -10,14 +10,15 @@
 #include "grow.h"
 #include "utils/memutils.h"
 
-#define FIRST_ITEMS 16
+/* There are many arrays of few items: what a small chunk of memory holds. */
+#define FIRST_BYTES 128
 
 void *
 ea_grow(void *items, int *max, size_t size)
 {
 	if (items == NULL)
 	{
-		*max = FIRST_ITEMS;
+		*max = Max(FIRST_BYTES / size, 4);
 		return palloc(*max * size);
 	}
 	if (*max > PG_INT32_MAX / 2 || (Size) *max * 2 > MaxAllocHugeSize / size)
