@@ -106,25 +106,22 @@ own_row(void *arg, TupleTableSlot *slot)
 void
 ea_account_hold_own(EaRequest *req)
 {
-	static const Oid types[] = {UUIDOID, UUIDOID, TIMESTAMPTZOID};
 	EaPrincipal *principal = req->principal;
 	EaAccount	account = {0};
-	Datum		values[] = {
-		UUIDPGetDatum(&principal->account),
-		UUIDPGetDatum(&principal->session), TimestampTzGetDatum(req->now)
-	};
 
 	/* the second statement sees what whoever held the row before has done */
-	if (ea_exec_run("SELECT 1 FROM entityapi.account WHERE id = $1"
-					" FOR NO KEY UPDATE",
-					1, types, values, NULL, EA_EXEC_WRITE, true,
-					NULL, NULL) == 0 ||
-		ea_exec_run("SELECT " EA_ACCOUNT_COLUMNS " FROM entityapi.session s"
+	if (ea_exec_write("SELECT 1 FROM entityapi.account WHERE id = $1"
+					  " FOR NO KEY UPDATE",
+					  ea_params(EA_UUID(&principal->account))) == 0 ||
+		ea_exec_one(EA_EXEC_WRITE,
+					"SELECT " EA_ACCOUNT_COLUMNS " FROM entityapi.session s"
 					" CROSS JOIN " EA_ACCOUNT_TABLES
 					" WHERE s.id = $2 AND s.account_id = $1 AND a.id = $1"
 					" AND s.revoked_at IS NULL AND s.expires_at > $3"
 					" FOR NO KEY UPDATE OF s",
-					lengthof(types), types, values, NULL, EA_EXEC_WRITE, true,
+					ea_params(EA_UUID(&principal->account),
+							  EA_UUID(&principal->session),
+							  EA_TIMESTAMP(req->now)),
 					EA_READER(own_row, EA_ACCOUNT_TYPES), &account) == 0 ||
 		!account.active)
 		ea_errors_throw(req, EA_ERR_INVALID_CREDENTIAL, EA_AT_HEADER,
@@ -148,50 +145,36 @@ ea_account_hold_declarations(EaRequest *req)
 bool
 ea_account_insert(const EaNewAccount *account, TimestampTz now, pg_uuid_t *id)
 {
-	static const Oid types[] = {
-		UUIDOID, UUIDOID, TEXTOID, TEXTOID, TEXTOID, TEXTARRAYOID, JSONBOID,
-		JSONBOID, TEXTOID, BOOLOID, TIMESTAMPTZOID
-	};
-	Datum		values[lengthof(types)];
-	bool		isnull[lengthof(types)] = {false};
 	char	   *hash = ea_password_hash(account->password,
 										strlen(account->password));
 
 	ea_uuid_make(id);
-	isnull[1] = !account->has_tenant;
-	isnull[4] = account->email == NULL;
-	values[0] = UUIDPGetDatum(id);
-	values[1] = UUIDPGetDatum(&account->tenant);
-	values[2] = CStringGetTextDatum(account->username);
-	values[3] = CStringGetTextDatum(account->username_key);
-	values[4] = isnull[4] ? (Datum) 0 : CStringGetTextDatum(account->email);
-	values[5] = account->roles;
-	values[6] = account->profile;
-	values[7] = account->attributes;
-	values[8] = CStringGetTextDatum(hash);
-	values[9] = BoolGetDatum(account->temporary);
-	values[10] = TimestampTzGetDatum(now);
-	return ea_exec_run("INSERT INTO entityapi.account (id, tenant_id, kind,"
-					   " username, username_key, email, status, roles,"
-					   " profile, security_attributes, password_hash,"
-					   " password_change_required, is_super_admin,"
-					   " created_at) VALUES ($1, $2, 'USER', $3, $4, $5,"
-					   " 'ACTIVE', $6, $7, $8, $9, $10, $2 IS NULL, $11)"
-					   " ON CONFLICT (username_key) DO NOTHING",
-					   lengthof(types), types, values, isnull,
-					   EA_EXEC_WRITE, true, NULL, NULL) > 0;
+	return ea_exec_write("INSERT INTO entityapi.account (id, tenant_id, kind,"
+						 " username, username_key, email, status, roles,"
+						 " profile, security_attributes, password_hash,"
+						 " password_change_required, is_super_admin,"
+						 " created_at) VALUES ($1, $2, 'USER', $3, $4, $5,"
+						 " 'ACTIVE', $6, $7, $8, $9, $10, $2 IS NULL, $11)"
+						 " ON CONFLICT (username_key) DO NOTHING",
+						 ea_params(EA_UUID(id),
+								   EA_NULL_IF(!account->has_tenant,
+											  EA_UUID(&account->tenant)),
+								   EA_TEXT(account->username),
+								   EA_TEXT(account->username_key),
+								   EA_NULLABLE_TEXT(account->email),
+								   EA_TEXTS(account->roles),
+								   EA_JSONB(account->profile),
+								   EA_JSONB(account->attributes),
+								   EA_TEXT(hash), EA_BOOL(account->temporary),
+								   EA_TIMESTAMP(now))) > 0;
 }
 
 void
 ea_account_make_admin(const pg_uuid_t *tenant, const pg_uuid_t *id)
 {
-	static const Oid types[] = {UUIDOID, UUIDOID};
-	Datum		values[] = {UUIDPGetDatum(tenant), UUIDPGetDatum(id)};
-
-	ea_exec_run("INSERT INTO entityapi.tenant_admin (tenant_id, account_id)"
-				" VALUES ($1, $2) ON CONFLICT DO NOTHING",
-				lengthof(types), types, values, NULL, EA_EXEC_WRITE, true,
-				NULL, NULL);
+	ea_exec_write("INSERT INTO entityapi.tenant_admin (tenant_id, account_id)"
+				  " VALUES ($1, $2) ON CONFLICT DO NOTHING",
+				  ea_params(EA_UUID(tenant), EA_UUID(id)));
 }
 
 void

@@ -23,6 +23,7 @@
 #include "jsonwrite.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
+#include "names.h"
 #include "password.h"
 #include "secret.h"
 #include "username.h"
@@ -55,17 +56,6 @@ is_reserved(const char *role)
 	for (int i = 0; i < lengthof(reserved_roles); i++)
 	{
 		if (strcmp(folded, reserved_roles[i]) == 0)
-			return true;
-	}
-	return false;
-}
-
-static bool
-contains(char *const *items, int n, const char *item)
-{
-	for (int i = 0; i < n; i++)
-	{
-		if (strcmp(items[i], item) == 0)
 			return true;
 	}
 	return false;
@@ -120,11 +110,11 @@ ea_account_roles(EaRequest *req, const EaJson *array, const char *pointer,
 			ea_errors_add(req, EA_ERR_INVALID_VALUE, EA_AT_POINTER,
 						  ea_errors_index(pointer, index), "%s", why);
 		else if (!may_assign(req, item->text) &&
-				 !contains(kept, nkept, item->text))
+				 !ea_names_contain(kept, nkept, item->text))
 			ea_errors_add(req, EA_ERR_FORBIDDEN, EA_AT_POINTER,
 						  ea_errors_index(pointer, index),
 						  "Only a SuperAdmin assigns this role.");
-		else if (!contains(roles, nroles, item->text))
+		else if (!ea_names_contain(roles, nroles, item->text))
 			roles[nroles++] = item->text;
 	}
 	return ea_exec_text_array(roles, nroles);
@@ -537,18 +527,15 @@ const char *
 ea_account_password_fault(const char *password, int len,
 						  const char *username_key)
 {
-	static const Oid types[] = {TEXTOID};
 	const char *fault = ea_password_fault(password, len, username_key);
-	Datum		values[1];
+	char	   *key;
 
 	if (fault != NULL)
 		return fault;
-	values[0] = CStringGetTextDatum(str_tolower(password, len,
-												DEFAULT_COLLATION_OID));
-	if (ea_exec_run("SELECT 1 FROM entityapi.common_password"
+	key = str_tolower(password, len, DEFAULT_COLLATION_OID);
+	if (ea_exec_one(EA_EXEC_READ, "SELECT 1 FROM entityapi.common_password"
 					" WHERE password = $1",
-					lengthof(types), types, values, NULL, EA_EXEC_READ, true,
-					NULL, NULL) > 0)
+					ea_params(EA_TEXT(key)), NULL, NULL) > 0)
 		return "This password is one of the most common ones.";
 	return NULL;
 }

@@ -268,16 +268,14 @@ copy_row(void *arg, TupleTableSlot *slot)
 static bool
 find_by_statement(Table table, const pg_uuid_t *id, Row *row)
 {
-	static const Oid type = UUIDOID;
-	Datum		value = UUIDPGetDatum(id);
 	int			n = tables[table].ntypes;
 	EaReader	reader = {copy_row, n, tables[table].types};
 
 	row->types = tables[table].types;
 	row->values = palloc0(n * sizeof(Datum));
 	row->isnull = palloc0(n * sizeof(bool));
-	return ea_exec_run(tables[table].sql, 1, &type, &value, NULL,
-					   EA_EXEC_LOOK, true, &reader, row) > 0;
+	return ea_exec_one(EA_EXEC_LOOK, tables[table].sql, ea_params(EA_UUID(id)),
+					   &reader, row) > 0;
 }
 
 static bool

@@ -292,7 +292,7 @@ target_id(EaRequest *req, EaAtomicOp *op, pg_uuid_t *id)
 			ea_errors_check(req);
 	}
 	else if (!ea_uuid_parse(op->id, strlen(op->id), id))
-		ea_fetch_not_found(req);
+		ea_errors_not_found(req);
 }
 
 /* meta.version protects as If-Match does, where the entity has versions. */

@@ -17,6 +17,7 @@
 #include "catalog/pg_type.h"
 #include "exec.h"
 #include "executor/spi.h"
+#include "grow.h"
 #include "jsonwrite.h"
 #include "miscadmin.h"
 #include "owner.h"
@@ -62,18 +63,11 @@ ea_audit_note(EaRequest *req, const char *action, const char *target_type,
 	/* a cascade notes one for each row */
 	if (audit->n > 0 && audit->n % RECORDS_PER_LOOK == 0)
 		ea_bounds_memory(req, NULL);
-	if (audit->n == audit->max)
-	{
-		audit->max = Max(2 * audit->max, 8);
-		audit->records = audit->records == NULL
-			? palloc(audit->max * sizeof(EaAuditRecord *))
-			: repalloc(audit->records, audit->max * sizeof(EaAuditRecord *));
-	}
 	record->action = action;
 	record->target_type = target_type;
 	if (target_id != NULL)
 		record->target_id = ea_uuid_text(target_id);
-	audit->records[audit->n++] = record;
+	*EA_GROW_ARRAY(audit->records, audit->n, audit->max) = record;
 	return record;
 }
 
@@ -278,10 +272,6 @@ prepare_months(TimestampTz at)
 	" actor_username, actor_key_id, outcome, request_id, ip," \
 	" id, action, target_type, target_id, changes, detail)"
 
-static const Oid own_types[OWN_COLUMNS] = {
-	UUIDOID, TEXTOID, TEXTOID, TEXTOID, JSONOID, TEXTOID
-};
-
 static const Oid own_array_types[OWN_COLUMNS] = {
 	UUIDARRAYOID, TEXTARRAYOID, TEXTARRAYOID, TEXTARRAYOID, JSONARRAYOID,
 	TEXTARRAYOID
@@ -292,71 +282,58 @@ static const char *const kind_names[] = {
 };
 
 static void
-set_text(Datum *value, bool *isnull, const char *text)
-{
-	*isnull = text == NULL;
-	*value = *isnull ? (Datum) 0 : CStringGetTextDatum(text);
-}
-
-static void
-common_values(EaRequest *req, const EaAuditFrame *frame, Datum *values,
-			  bool *isnull)
+common_values(EaRequest *req, const EaAuditFrame *frame, EaValue *values)
 {
 	const EaPrincipal *actor = frame->actor;
+	Datum		remote = (Datum) 0;
 
-	values[0] = TimestampTzGetDatum(req->now);
-	isnull[0] = false;
-	values[1] = UUIDPGetDatum(&frame->tenant);
-	isnull[1] = !frame->has_tenant;
-	set_text(&values[2], &isnull[2], actor ? actor->user_id : NULL);
-	set_text(&values[3], &isnull[3], actor ? kind_names[actor->kind] : NULL);
-	set_text(&values[4], &isnull[4],
-			 actor ? actor->username : frame->username);
-	set_text(&values[5], &isnull[5],
-			 actor && actor->has_key ? ea_uuid_text(&actor->key) : NULL);
-	set_text(&values[6], &isnull[6], frame->outcome);
-	set_text(&values[7], &isnull[7],
-			 req->request_id[0] != '\0' ? req->request_id : NULL);
-	isnull[8] = req->remote == NULL;
-	values[8] = isnull[8] ? (Datum) 0 :
-		DirectFunctionCall1(inet_in, CStringGetDatum(req->remote));
+	if (req->remote != NULL)
+		remote = DirectFunctionCall1(inet_in, CStringGetDatum(req->remote));
+	values[0] = EA_TIMESTAMP(req->now);
+	values[1] = EA_NULL_IF(!frame->has_tenant, EA_UUID(&frame->tenant));
+	values[2] = EA_NULLABLE_TEXT(actor ? actor->user_id : NULL);
+	values[3] = EA_NULLABLE_TEXT(actor ? kind_names[actor->kind] : NULL);
+	values[4] = EA_NULLABLE_TEXT(actor ? actor->username : frame->username);
+	values[5] = EA_NULLABLE_TEXT(actor && actor->has_key ?
+								 ea_uuid_text(&actor->key) : NULL);
+	values[6] = EA_NULLABLE_TEXT(frame->outcome);
+	values[7] = EA_NULLABLE_TEXT(req->request_id[0] != '\0' ?
+								 req->request_id : NULL);
+	values[8] = EA_NULL_IF(req->remote == NULL, EA_VALUE(INETOID, remote));
 }
 
 static void
-own_values(EaAuditRecord *record, Datum *values, bool *isnull)
+own_values(EaAuditRecord *record, EaValue *values)
 {
 	pg_uuid_t  *id = palloc(sizeof(pg_uuid_t));
 
 	ea_uuid_make(id);
 	if (record->changes != NULL)
 		appendStringInfoCharMacro(record->changes, '}');
-	values[0] = UUIDPGetDatum(id);
-	isnull[0] = false;
-	set_text(&values[1], &isnull[1], record->action);
-	set_text(&values[2], &isnull[2], record->target_type);
-	set_text(&values[3], &isnull[3], record->target_id);
-	set_text(&values[4], &isnull[4],
-			 record->changes ? record->changes->data : NULL);
-	set_text(&values[5], &isnull[5], record->detail);
+	values[0] = EA_UUID(id);
+	values[1] = EA_NULLABLE_TEXT(record->action);
+	values[2] = EA_NULLABLE_TEXT(record->target_type);
+	values[3] = EA_NULLABLE_TEXT(record->target_id);
+	values[4] = EA_NULLABLE_TEXT(record->changes ? record->changes->data :
+								 NULL);
+	values[4].type = JSONOID;
+	values[5] = EA_NULLABLE_TEXT(record->detail);
 }
 
 static void
-write_one(EaAuditRecord *record, Oid *types, Datum *values, bool *isnull)
+write_one(EaAuditRecord *record, EaValue *values)
 {
-	memcpy(types + COMMON_COLUMNS, own_types, sizeof(own_types));
-	own_values(record, values + COMMON_COLUMNS, isnull + COMMON_COLUMNS);
-	ea_exec_run(INSERT_AUDIT " VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9,"
-				" $10, $11, $12, $13, $14, $15)",
-				COMMON_COLUMNS + OWN_COLUMNS, types, values, isnull,
-				EA_EXEC_WRITE, true, NULL, NULL);
+	own_values(record, values + COMMON_COLUMNS);
+	ea_exec_write(INSERT_AUDIT " VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9,"
+				  " $10, $11, $12, $13, $14, $15)",
+				  (EaParams) {COMMON_COLUMNS + OWN_COLUMNS, values});
 }
 
 /* Each column is one array, so that the text does not depend on the number. */
 static void
-write_many(EaAudit *audit, Oid *types, Datum *values, bool *isnull)
+write_many(EaAudit *audit, EaValue *values)
 {
-	Datum	   *own = palloc(audit->n * OWN_COLUMNS * sizeof(Datum));
-	bool	   *own_null = palloc(audit->n * OWN_COLUMNS * sizeof(bool));
+	EaValue    *own = palloc(audit->n * OWN_COLUMNS * sizeof(EaValue));
 	Datum	   *column = palloc(audit->n * sizeof(Datum));
 	bool	   *column_null = palloc(audit->n * sizeof(bool));
 	int			dims[1] = {audit->n};
@@ -365,53 +342,47 @@ write_many(EaAudit *audit, Oid *types, Datum *values, bool *isnull)
 	for (int i = 0; i < audit->n; i++)
 	{
 		CHECK_FOR_INTERRUPTS();
-		own_values(audit->records[i], own + i * OWN_COLUMNS,
-				   own_null + i * OWN_COLUMNS);
+		own_values(audit->records[i], own + i * OWN_COLUMNS);
 	}
 	for (int c = 0; c < OWN_COLUMNS; c++)
 	{
-		bool		is_id = own_types[c] == UUIDOID;
+		Oid			type = own[c].type;
+		bool		is_id = type == UUIDOID;
 
 		for (int i = 0; i < audit->n; i++)
 		{
 			CHECK_FOR_INTERRUPTS();
-			column[i] = own[i * OWN_COLUMNS + c];
-			column_null[i] = own_null[i * OWN_COLUMNS + c];
+			column[i] = own[i * OWN_COLUMNS + c].value;
+			column_null[i] = own[i * OWN_COLUMNS + c].isnull;
 		}
-		types[COMMON_COLUMNS + c] = own_array_types[c];
-		isnull[COMMON_COLUMNS + c] = false;
 		values[COMMON_COLUMNS + c] =
-			PointerGetDatum(construct_md_array(column, column_null, 1, dims,
-											   bounds, own_types[c],
-											   is_id ? UUID_LEN : -1, false,
-											   is_id ? TYPALIGN_CHAR
-											   : TYPALIGN_INT));
+			EA_VALUE(own_array_types[c],
+					 PointerGetDatum(construct_md_array(column, column_null, 1,
+														dims, bounds, type,
+														is_id ? UUID_LEN : -1,
+														false,
+														is_id ? TYPALIGN_CHAR
+														: TYPALIGN_INT)));
 	}
 
 	/* unnest() of several arrays is only known by its bare name */
-	ea_exec_run(INSERT_AUDIT " SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, u.*"
-				" FROM unnest($10, $11, $12, $13, $14, $15) u",
-				COMMON_COLUMNS + OWN_COLUMNS, types, values, isnull,
-				EA_EXEC_WRITE, true, NULL, NULL);
+	ea_exec_write(INSERT_AUDIT " SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9,"
+				  " u.* FROM unnest($10, $11, $12, $13, $14, $15) u",
+				  (EaParams) {COMMON_COLUMNS + OWN_COLUMNS, values});
 }
 
 void
 ea_audit_write(EaRequest *req, const EaAuditFrame *frame)
 {
-	Oid			types[COMMON_COLUMNS + OWN_COLUMNS] = {
-		TIMESTAMPTZOID, UUIDOID, TEXTOID, TEXTOID, TEXTOID, TEXTOID, TEXTOID,
-		TEXTOID, INETOID
-	};
-	Datum		values[lengthof(types)];
-	bool		isnull[lengthof(types)];
+	EaValue		values[COMMON_COLUMNS + OWN_COLUMNS];
 	EaAudit    *audit = req->audit;
 
 	prepare_months(req->now);
-	common_values(req, frame, values, isnull);
+	common_values(req, frame, values);
 	if (audit->n == 1)
-		write_one(audit->records[0], types, values, isnull);
+		write_one(audit->records[0], values);
 	else
-		write_many(audit, types, values, isnull);
+		write_many(audit, values);
 	audit->n = 0;
 	audit->open = NULL;
 }

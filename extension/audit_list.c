@@ -23,6 +23,7 @@
 #include "bounds.h"
 #include "catalog/pg_type.h"
 #include "exec.h"
+#include "grow.h"
 #include "jsonwrite.h"
 #include "optimizer/cost.h"
 #include "miscadmin.h"
@@ -98,25 +99,14 @@ typedef struct Select
 	StringInfoData text;
 	int			nparams;
 	int			max;
-	Oid		   *types;
-	Datum	   *values;
+	EaValue    *params;
 } Select;
 
 static void
 add_param(Select *select, Oid type, Datum value)
 {
-	if (select->nparams == select->max)
-	{
-		select->max = Max(2 * select->max, 16);
-		select->types = select->nparams == 0
-			? palloc(select->max * sizeof(Oid))
-			: repalloc(select->types, select->max * sizeof(Oid));
-		select->values = select->nparams == 0
-			? palloc(select->max * sizeof(Datum))
-			: repalloc(select->values, select->max * sizeof(Datum));
-	}
-	select->types[select->nparams] = type;
-	select->values[select->nparams++] = value;
+	*EA_GROW_ARRAY(select->params, select->nparams, select->max) =
+		EA_VALUE(type, value);
 	appendStringInfo(&select->text, "$%d", select->nparams);
 }
 
@@ -212,17 +202,16 @@ parse_filter(EaRequest *req, const EaQuery *query)
 static bool
 is_of_tenant(EaRequest *req, const char *actor, int len)
 {
-	static const Oid types[] = {UUIDOID, UUIDOID};
-	Datum		values[lengthof(types)];
 	pg_uuid_t	id;
 
 	if (!ea_uuid_parse(actor, len, &id))
 		return false;
-	values[0] = UUIDPGetDatum(&id);
-	values[1] = UUIDPGetDatum(&req->principal->tenant);
-	return ea_exec_run("SELECT 1 FROM entityapi.account WHERE id = $1"
-					   " AND tenant_id = $2", lengthof(types), types, values,
-					   NULL, EA_EXEC_READ, true, NULL, NULL) > 0;
+	return ea_exec_one(EA_EXEC_READ,
+					   "SELECT 1 FROM entityapi.account WHERE id = $1"
+					   " AND tenant_id = $2",
+					   ea_params(EA_UUID(&id),
+								 EA_UUID(&req->principal->tenant)), NULL,
+					   NULL) > 0;
 }
 
 /* How well a condition that must hold drives. */
@@ -723,9 +712,9 @@ run_in_order(Select *select, const Conditions *conditions, ListPage *page)
 	enable_sort = sort && conditions->drive == DRIVES_ALONE;
 	PG_TRY();
 	{
-		n = ea_exec_run(select->text.data, select->nparams, select->types,
-						select->values, NULL, EA_EXEC_READ, false,
-						EA_READER(write_record, COLUMN_TYPES, BOOLOID), page);
+		n = ea_exec_each(EA_EXEC_READ, select->text.data,
+						 (EaParams) {select->nparams, select->params},
+						 EA_READER(write_record, COLUMN_TYPES, BOOLOID), page);
 	}
 	PG_FINALLY();
 	{

@@ -59,14 +59,12 @@ name_of(const EaJson *username)
 static LoginRow *
 find_login(const char *name)
 {
-	static const Oid types[] = {TEXTOID};
-	Datum		values[] = {CStringGetTextDatum(ea_username_key(name))};
 	LoginRow   *row = palloc0(sizeof(LoginRow));
 
-	ea_exec_run("SELECT " EA_ACCOUNT_COLUMNS ", a.password_hash"
+	ea_exec_one(EA_EXEC_READ, "SELECT " EA_ACCOUNT_COLUMNS ", a.password_hash"
 				" FROM " EA_ACCOUNT_TABLES
 				" WHERE a.username_key = $1 AND a.kind = 'USER'",
-				lengthof(types), types, values, NULL, EA_EXEC_READ, true,
+				ea_params(EA_TEXT(ea_username_key(name))),
 				EA_READER(read_login, EA_ACCOUNT_TYPES, TEXTOID), row);
 	return row;
 }
@@ -74,14 +72,12 @@ find_login(const char *name)
 static LoginRow *
 own_login(EaRequest *req)
 {
-	static const Oid types[] = {UUIDOID};
-	Datum		values[] = {UUIDPGetDatum(&req->principal->account)};
 	LoginRow   *row = palloc0(sizeof(LoginRow));
 
-	ea_exec_run("SELECT " EA_ACCOUNT_COLUMNS ", a.password_hash"
+	ea_exec_one(EA_EXEC_READ, "SELECT " EA_ACCOUNT_COLUMNS ", a.password_hash"
 				" FROM " EA_ACCOUNT_TABLES
 				" WHERE a.id = $1 AND a.kind = 'USER'",
-				lengthof(types), types, values, NULL, EA_EXEC_READ, true,
+				ea_params(EA_UUID(&req->principal->account)),
 				EA_READER(read_login, EA_ACCOUNT_TYPES, TEXTOID), row);
 	return row;
 }
@@ -98,12 +94,12 @@ highest_cost(void)
 {
 	int			cost = 0;
 
-	ea_exec_run("SELECT substr(password_hash, 5, 2) COLLATE \"C\""
+	ea_exec_one(EA_EXEC_READ,
+				"SELECT substr(password_hash, 5, 2) COLLATE \"C\""
 				" FROM entityapi.account WHERE password_hash IS NOT NULL"
 				" ORDER BY substr(password_hash, 5, 2) COLLATE \"C\" DESC"
-				" LIMIT 1",
-				0, NULL, NULL, NULL, EA_EXEC_READ, true,
-				EA_READER(read_cost, TEXTOID), &cost);
+				" LIMIT 1", EA_NO_PARAMS, EA_READER(read_cost, TEXTOID),
+				&cost);
 	return cost;
 }
 
@@ -114,18 +110,13 @@ highest_cost(void)
 static bool
 replace_password(const LoginRow *row, const char *hash, bool change_required)
 {
-	static const Oid types[] = {UUIDOID, TEXTOID, TEXTOID, BOOLOID};
-	Datum		values[lengthof(types)];
-
-	values[0] = UUIDPGetDatum(&row->account.principal.account);
-	values[1] = CStringGetTextDatum(row->password_hash);
-	values[2] = CStringGetTextDatum(hash);
-	values[3] = BoolGetDatum(change_required);
-	return ea_exec_run("UPDATE entityapi.account"
-					   " SET password_hash = $3, password_change_required = $4"
-					   " WHERE id = $1 AND password_hash = $2",
-					   lengthof(types), types, values, NULL, EA_EXEC_WRITE,
-					   true, NULL, NULL) > 0;
+	return ea_exec_write("UPDATE entityapi.account"
+						 " SET password_hash = $3,"
+						 " password_change_required = $4"
+						 " WHERE id = $1 AND password_hash = $2",
+						 ea_params(EA_UUID(&row->account.principal.account),
+								   EA_TEXT(row->password_hash), EA_TEXT(hash),
+								   EA_BOOL(change_required))) > 0;
 }
 
 /*
@@ -136,18 +127,12 @@ replace_password(const LoginRow *row, const char *hash, bool change_required)
 static bool
 note_login(const LoginRow *row, TimestampTz now)
 {
-	static const Oid types[] = {UUIDOID, TIMESTAMPTZOID, TEXTOID};
-	Datum		values[] = {
-		UUIDPGetDatum(&row->account.principal.account),
-		TimestampTzGetDatum(now),
-		CStringGetTextDatum(row->password_hash)
-	};
-
-	return ea_exec_run("UPDATE entityapi.account SET last_login_at = $2"
-					   " WHERE id = $1 AND password_hash = $3"
-					   " AND status = 'ACTIVE'",
-					   lengthof(types), types, values, NULL, EA_EXEC_WRITE,
-					   true, NULL, NULL) > 0;
+	return ea_exec_write("UPDATE entityapi.account SET last_login_at = $2"
+						 " WHERE id = $1 AND password_hash = $3"
+						 " AND status = 'ACTIVE'",
+						 ea_params(EA_UUID(&row->account.principal.account),
+								   EA_TIMESTAMP(now),
+								   EA_TEXT(row->password_hash))) > 0;
 }
 
 static const EaMemberRule login_rules[] = {

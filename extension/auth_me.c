@@ -40,13 +40,11 @@ read_own(void *arg, TupleTableSlot *slot)
 static OwnRow
 find_own(EaRequest *req)
 {
-	static const Oid types[] = {UUIDOID};
-	Datum		values[] = {UUIDPGetDatum(&req->principal->account)};
 	OwnRow		row = {0};
 
-	ea_exec_run("SELECT email, profile::text FROM entityapi.account"
-				" WHERE id = $1", lengthof(types), types, values, NULL,
-				req->method == EA_GET ? EA_EXEC_READ : EA_EXEC_WRITE, true,
+	ea_exec_one(req->method == EA_GET ? EA_EXEC_READ : EA_EXEC_WRITE,
+				"SELECT email, profile::text FROM entityapi.account"
+				" WHERE id = $1", ea_params(EA_UUID(&req->principal->account)),
 				EA_READER(read_own, TEXTOID, TEXTOID), &row);
 	return row;
 }
@@ -115,23 +113,20 @@ const EaBodyForm ea_auth_update_me_form = EA_BODY_FORM(profile_rules);
 void
 ea_auth_update_me(EaRequest *req)
 {
-	static const Oid types[] = {UUIDOID, JSONBOID};
 	const EaJson *body = ea_body_read(req, profile_rules, lengthof(profile_rules));
-	Datum		values[lengthof(types)];
+	Datum		profile;
 	OwnRow		row;
 
 	ea_account_hold_own(req);
 	row = find_own(req);
-	values[0] = UUIDPGetDatum(&req->principal->account);
-	values[1] = ea_account_merge(req, row.profile,
-								 ea_jsonread_get(body, "profile"),
-								 "/profile");
+	profile = ea_account_merge(req, row.profile,
+							   ea_jsonread_get(body, "profile"), "/profile");
 	ea_errors_check(req);
-	ea_exec_run("UPDATE entityapi.account SET profile = $2 WHERE id = $1",
-				lengthof(types), types, values, NULL, EA_EXEC_WRITE, true,
-				NULL, NULL);
+	ea_exec_write("UPDATE entityapi.account SET profile = $2 WHERE id = $1",
+				  ea_params(EA_UUID(&req->principal->account),
+							EA_JSONB(profile)));
 	req->principal->profile =
-		DatumGetCString(DirectFunctionCall1(jsonb_out, values[1]));
+		DatumGetCString(DirectFunctionCall1(jsonb_out, profile));
 	ea_manage_note_change(req, "profile", row.profile,
 						  req->principal->profile, true);
 	answer_me(req, row.email);

@@ -57,14 +57,11 @@ read_refresh(void *arg, TupleTableSlot *slot)
 static RefreshRow *
 find_refresh(const EaSecret *secret, TimestampTz now)
 {
-	static const Oid types[] = {TEXTOID, TIMESTAMPTZOID};
-	Datum		values[] = {
-		CStringGetTextDatum(secret->id), TimestampTzGetDatum(now)
-	};
 	RefreshRow *row = palloc0(sizeof(RefreshRow));
 
 	row->secret = secret;
-	ea_exec_run("SELECT " EA_ACCOUNT_COLUMNS ", r.secret_hash, s.id,"
+	ea_exec_one(EA_EXEC_READ,
+				"SELECT " EA_ACCOUNT_COLUMNS ", r.secret_hash, s.id,"
 				" s.expires_at, s.forced, r.used_at IS NOT NULL,"
 				" r.expires_at > $2 AND s.expires_at > $2"
 				" AND s.revoked_at IS NULL"
@@ -72,7 +69,7 @@ find_refresh(const EaSecret *secret, TimestampTz now)
 				" JOIN entityapi.session s ON s.id = r.session_id"
 				" CROSS JOIN " EA_ACCOUNT_TABLES
 				" WHERE r.id = $1 AND a.id = s.account_id",
-				lengthof(types), types, values, NULL, EA_EXEC_READ, true,
+				ea_params(EA_TEXT(secret->id), EA_TIMESTAMP(now)),
 				EA_READER(read_refresh, EA_ACCOUNT_TYPES, BYTEAOID, UUIDOID,
 						  TIMESTAMPTZOID, BOOLOID, BOOLOID, BOOLOID), row);
 	return row->matches ? row : NULL;
@@ -85,16 +82,10 @@ find_refresh(const EaSecret *secret, TimestampTz now)
 static bool
 hold_session(const pg_uuid_t *session, TimestampTz now)
 {
-	static const Oid types[] = {UUIDOID, TIMESTAMPTZOID};
-	Datum		values[] = {
-		UUIDPGetDatum(session), TimestampTzGetDatum(now)
-	};
-
-	return ea_exec_run("SELECT 1 FROM entityapi.session WHERE id = $1"
-					   " AND revoked_at IS NULL AND expires_at > $2"
-					   " FOR SHARE",
-					   lengthof(types), types, values, NULL, EA_EXEC_WRITE,
-					   true, NULL, NULL) > 0;
+	return ea_exec_write("SELECT 1 FROM entityapi.session WHERE id = $1"
+						 " AND revoked_at IS NULL AND expires_at > $2"
+						 " FOR SHARE",
+						 ea_params(EA_UUID(session), EA_TIMESTAMP(now))) > 0;
 }
 
 /*
@@ -104,15 +95,10 @@ hold_session(const pg_uuid_t *session, TimestampTz now)
 static bool
 use_up(const EaSecret *secret, TimestampTz now)
 {
-	static const Oid types[] = {TEXTOID, TIMESTAMPTZOID};
-	Datum		values[] = {
-		CStringGetTextDatum(secret->id), TimestampTzGetDatum(now)
-	};
-
-	return ea_exec_run("UPDATE entityapi.refresh_token SET used_at = $2"
-					   " WHERE id = $1 AND used_at IS NULL",
-					   lengthof(types), types, values, NULL, EA_EXEC_WRITE,
-					   true, NULL, NULL) > 0;
+	return ea_exec_write("UPDATE entityapi.refresh_token SET used_at = $2"
+						 " WHERE id = $1 AND used_at IS NULL",
+						 ea_params(EA_TEXT(secret->id),
+								   EA_TIMESTAMP(now))) > 0;
 }
 
 static const EaMemberRule refresh_rules[] = {

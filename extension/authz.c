@@ -140,13 +140,10 @@ ea_authz_field(EaRequest *req, EaEntity *entity, const char *name, int len)
 static bool
 tenant_exists(const pg_uuid_t *tenant)
 {
-	Oid			type = UUIDOID;
-	Datum		value = UUIDPGetDatum(tenant);
-
-	return ea_exec_run("SELECT 1 FROM entityapi.tenant WHERE id = $1"
+	return ea_exec_one(EA_EXEC_READ,
+					   "SELECT 1 FROM entityapi.tenant WHERE id = $1"
 					   " AND status <> 'DELETED'",
-					   1, &type, &value, NULL, EA_EXEC_READ, true,
-					   NULL, NULL) > 0;
+					   ea_params(EA_UUID(tenant)), NULL, NULL) > 0;
 }
 
 void

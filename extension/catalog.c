@@ -135,11 +135,9 @@ load(void)
 	{
 		Service		service = {NULL, ""};
 
-		ea_exec_run_latest("SELECT s.definition, " STATE
-						   " FROM entityapi.service s", 0, NULL, NULL,
-						   EA_EXEC_READ,
-						   EA_READER(keep_service, TEXTOID, TEXTOID),
-						   &service);
+		ea_exec_latest(EA_EXEC_READ, "SELECT s.definition, " STATE
+					   " FROM entityapi.service s", EA_NO_PARAMS,
+					   EA_READER(keep_service, TEXTOID, TEXTOID), &service);
 		if (service.definition != NULL)
 			ea_catalog_load_service(catalog, service.definition);
 		catalog->state = MemoryContextStrdup(mcxt, service.state);
@@ -179,9 +177,8 @@ still_holds(void)
 	/* who asks may have a plan in hand, which the look must not push out */
 	ea_plancache_enter();
 	ea_invalidate_watch();
-	ea_exec_run_latest("SELECT " STATE " FROM entityapi.service s", 0, NULL,
-					   NULL, EA_EXEC_LOOK,
-					   EA_READER(keep_definition, TEXTOID), &state);
+	ea_exec_latest(EA_EXEC_LOOK, "SELECT " STATE " FROM entityapi.service s",
+				   EA_NO_PARAMS, EA_READER(keep_definition, TEXTOID), &state);
 	ea_plancache_leave();
 	if (strcmp(state, current->state) != 0)
 		return false;
@@ -286,8 +283,6 @@ find(EaCatalog *catalog, HTAB *table, const char *key, const char *sql)
 {
 	EntityEntry *entry;
 	EaEntity   *entity;
-	Oid			type = TEXTOID;
-	Datum		value;
 	char	   *definition = NULL;
 
 	if (strlen(key) >= KEY_SIZE)
@@ -296,9 +291,8 @@ find(EaCatalog *catalog, HTAB *table, const char *key, const char *sql)
 	if (entry != NULL)
 		return entry->entity;
 
-	value = CStringGetTextDatum(key);
-	ea_exec_run_latest(sql, 1, &type, &value, EA_EXEC_READ,
-					   EA_READER(keep_definition, TEXTOID), &definition);
+	ea_exec_latest(EA_EXEC_READ, sql, ea_params(EA_TEXT(key)),
+				   EA_READER(keep_definition, TEXTOID), &definition);
 
 	/* one made of definitions has no state that it could have missed */
 	if (catalog->users > 0)

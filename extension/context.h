@@ -110,7 +110,6 @@ struct EaRequest
 	/* the answer */
 	int			status;
 	StringInfo	out;			/* body; empty: none */
-	const char *content_type;
 	EaHeader	answer[EA_MAX_HEADERS];
 	int			nanswer;
 };

@@ -20,6 +20,7 @@
 #include "catalog/pg_type.h"
 #include "delete.h"
 #include "fetch.h"
+#include "grow.h"
 #include "miscadmin.h"
 #include "relate.h"
 #include "rules.h"
@@ -50,16 +51,10 @@ id_row(void *arg, TupleTableSlot *slot)
 	IdList	   *list = arg;
 	pg_uuid_t  *id = palloc(sizeof(pg_uuid_t));
 
-	if (list->n == list->max)
-	{
-		list->max = Max(2 * list->max, 16);
-		list->ids = list->ids == NULL ? palloc(list->max * sizeof(Datum))
-			: repalloc(list->ids, list->max * sizeof(Datum));
-	}
 	if (list->n % IDS_PER_LOOK == 0)
 		ea_bounds_memory(list->req, NULL);
 	*id = *DatumGetUUIDP(slot->tts_values[0]);
-	list->ids[list->n++] = UUIDPGetDatum(id);
+	*EA_GROW_ARRAY(list->ids, list->n, list->max) = UUIDPGetDatum(id);
 }
 
 static Datum

@@ -329,9 +329,8 @@ write_id(StringInfo out, const pg_uuid_t *id)
 	out->data[out->len] = '\0';
 }
 
-void
-ea_document_write_identifier(StringInfo out, const char *type,
-							 const pg_uuid_t *id)
+static void
+write_identifier(StringInfo out, const char *type, const pg_uuid_t *id)
 {
 	ea_jsonwrite_lit(out, "{\"type\":\"");
 	append_text(out, type);
@@ -352,9 +351,9 @@ write_linkage(EaDocument *doc, StringInfo out, const EaShapeRel *rel,
 		if (linkage->n == 0)
 			ea_jsonwrite_lit(out, "null");
 		else
-			ea_document_write_identifier(out,
-										 field->members[linkage->items[0].member].type,
-										 &linkage->items[0].id);
+			write_identifier(out,
+							 field->members[linkage->items[0].member].type,
+							 &linkage->items[0].id);
 		return;
 	}
 
@@ -374,9 +373,9 @@ write_linkage(EaDocument *doc, StringInfo out, const EaShapeRel *rel,
 		ea_document_bound(doc, out->len);
 		if (i > 0)
 			ea_jsonwrite_lit(out, ",");
-		ea_document_write_identifier(out,
-									 field->members[linkage->items[i].member].type,
-									 &linkage->items[i].id);
+		write_identifier(out,
+						 field->members[linkage->items[i].member].type,
+						 &linkage->items[i].id);
 	}
 	ea_jsonwrite_lit(out, "]");
 }

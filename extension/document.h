@@ -141,11 +141,6 @@ extern void ea_document_row(void *sink, TupleTableSlot *slot);
 /* Fetch linkage and included resources (document_fetch.c). */
 extern void ea_document_complete(EaDocument *doc);
 
-/* Make a resource of a row and append it to a list (document_fetch.c). */
-extern EaResource *ea_document_add(EaDocument *doc, EaShape *shape,
-								   EaResourceList *list,
-								   TupleTableSlot *slot);
-
 /* The parameter that makes the answer smaller, NULL if there is none. */
 extern const char *ea_document_cause(const EaDocument *doc);
 
@@ -192,10 +187,6 @@ extern void ea_document_write_cursors(EaDocument *doc, const char *path,
 /* What the cursors of the first and the last page are called. */
 #define EA_CURSOR_START "start"
 #define EA_CURSOR_END "end"
-
-/* Append a resource identifier object. */
-extern void ea_document_write_identifier(StringInfo out, const char *type,
-										 const pg_uuid_t *id);
 
 /* `/api/v1/invoices`, with the base URL if one is set. */
 extern char *ea_document_path(EaRequest *req, EaEntity *entity);

@@ -19,6 +19,7 @@
 #include "catalog/pg_type.h"
 #include "common/hashfn.h"
 #include "document.h"
+#include "grow.h"
 #include "guc.h"
 #include "jsonwrite.h"
 #include "miscadmin.h"
@@ -85,14 +86,7 @@ remember(EaDocument *doc, EaResource *resource)
 static void
 append_resource(EaResourceList *list, EaResource *resource)
 {
-	if (list->n == list->max)
-	{
-		list->max = Max(2 * list->max, 32);
-		list->items = list->items == NULL
-			? palloc(list->max * sizeof(EaResource *))
-			: repalloc(list->items, list->max * sizeof(EaResource *));
-	}
-	list->items[list->n++] = resource;
+	*EA_GROW(list) = resource;
 }
 
 /* One row more is kept; what all of them take is looked at now and then. */
@@ -107,18 +101,14 @@ keep_row(EaDocument *doc)
 static void
 add_target(EaLinkage *linkage, int member, const pg_uuid_t *id, int keep)
 {
+	EaTarget   *target;
+
 	linkage->count++;
 	if (linkage->n >= keep)
 		return;
-	if (linkage->n == linkage->max)
-	{
-		linkage->max = Max(2 * linkage->max, 4);
-		linkage->items = linkage->items == NULL
-			? palloc(linkage->max * sizeof(EaTarget))
-			: repalloc(linkage->items, linkage->max * sizeof(EaTarget));
-	}
-	linkage->items[linkage->n].member = member;
-	linkage->items[linkage->n++].id = *id;
+	target = EA_GROW(linkage);
+	target->member = member;
+	target->id = *id;
 }
 
 /* The relationship's column or columns stand in the resource's own row. */
@@ -223,9 +213,9 @@ read_to_one(EaShape *shape, EaResource *resource, TupleTableSlot *slot,
 	}
 }
 
-EaResource *
-ea_document_add(EaDocument *doc, EaShape *shape, EaResourceList *list,
-				TupleTableSlot *slot)
+static EaResource *
+add_resource(EaDocument *doc, EaShape *shape, EaResourceList *list,
+			 TupleTableSlot *slot)
 {
 	EaResource *resource = palloc0(sizeof(EaResource));
 	int			column = 0;
@@ -249,7 +239,7 @@ ea_document_row(void *arg, TupleTableSlot *slot)
 	EaRowSink  *sink = arg;
 
 	keep_row(sink->doc);
-	ea_document_add(sink->doc, sink->shape, &sink->doc->primary, slot);
+	add_resource(sink->doc, sink->shape, &sink->doc->primary, slot);
 }
 
 static Datum
@@ -292,7 +282,7 @@ include_row(EaDocument *doc, EaShape *shape, EaResourceList *fresh,
 		ea_errors_throw(doc->req, EA_ERR_INVALID_INCLUDE, EA_AT_PARAMETER,
 						"include", "More than %d resources would be included.",
 						ea_guc_max_included);
-	resource = ea_document_add(doc, shape, &doc->included, slot);
+	resource = add_resource(doc, shape, &doc->included, slot);
 	remember(doc, resource);
 	append_resource(fresh, resource);
 	return resource;
@@ -420,12 +410,6 @@ fetch_joined(LinkageSink *sink, pg_uuid_t *ids, int n)
 	run_links(&b, sink);
 }
 
-static void
-count_row(void *arg, TupleTableSlot *slot)
-{
-	*(int64 *) arg = DatumGetInt64(slot->tts_values[0]);
-}
-
 /* Where more members were found than are shown, only their number is. */
 static void
 count_links(LinkageSink *sink, EaLinkage *linkage, pg_uuid_t *id)
@@ -438,7 +422,8 @@ count_links(LinkageSink *sink, EaLinkage *linkage, pg_uuid_t *id)
 	ea_sqlbuf_add(&b, "SELECT pg_catalog.count(*)");
 	ea_sqlbuf_reads(&b, INT8OID);
 	add_links(&b, sink, id, 1);
-	ea_sqlbuf_run(&b, sink->doc->mode, true, count_row, &linkage->count);
+	ea_sqlbuf_run(&b, sink->doc->mode, true, ea_exec_read_int64,
+				  &linkage->count);
 }
 
 /*
@@ -483,12 +468,8 @@ visible_row(void *arg, TupleTableSlot *slot)
 {
 	VisibleSink *sink = arg;
 
-	if (sink->n == sink->max)
-	{
-		sink->max *= 2;
-		sink->ids = repalloc_huge(sink->ids, sink->max * sizeof(pg_uuid_t));
-	}
-	sink->ids[sink->n++] = *DatumGetUUIDP(slot->tts_values[0]);
+	*EA_GROW_ARRAY(sink->ids, sink->n, sink->max) =
+		*DatumGetUUIDP(slot->tts_values[0]);
 }
 
 static bool
@@ -635,16 +616,9 @@ want(List **wanted, EaEntity *entity, const pg_uuid_t *id)
 	{
 		found = palloc0(sizeof(Wanted));
 		found->entity = entity;
-		found->max = 32;
-		found->ids = palloc(found->max * sizeof(pg_uuid_t));
 		*wanted = lappend(*wanted, found);
 	}
-	if (found->n == found->max)
-	{
-		found->max *= 2;
-		found->ids = repalloc(found->ids, found->max * sizeof(pg_uuid_t));
-	}
-	found->ids[found->n++] = *id;
+	*EA_GROW_ARRAY(found->ids, found->n, found->max) = *id;
 }
 
 /*

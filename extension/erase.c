@@ -88,15 +88,11 @@ static const char *const account_parts[] = {
 static int64
 erase_accounts(EaRequest *req, int limit)
 {
-	static const Oid types[] = {UUIDOID, INT4OID};
-	Datum		values[] = {
-		UUIDPGetDatum(&req->tenant), Int32GetDatum(limit)
-	};
 	int64		n = 0;
 
 	for (int i = 0; i < lengthof(account_parts) && n == 0; i++)
-		n = ea_exec_run(account_parts[i], lengthof(types), types, values,
-						NULL, EA_EXEC_WRITE, true, NULL, NULL);
+		n = ea_exec_write(account_parts[i],
+						  ea_params(EA_UUID(&req->tenant), EA_INT4(limit)));
 	return n;
 }
 
@@ -150,23 +146,16 @@ has_old_requests(FullTransactionId by)
 static void
 settle(const pg_uuid_t *tenant)
 {
-	Oid			type = UUIDOID;
-	Datum		value = UUIDPGetDatum(tenant);
-
-	ea_exec_run("UPDATE entityapi.tenant SET deleted_by = NULL WHERE id = $1",
-				1, &type, &value, NULL, EA_EXEC_WRITE, true, NULL, NULL);
+	ea_exec_write("UPDATE entityapi.tenant SET deleted_by = NULL"
+				  " WHERE id = $1", ea_params(EA_UUID(tenant)));
 }
 
 /* The last of it, and a record of that. */
 static void
 finish(EaRequest *req)
 {
-	Oid			type = UUIDOID;
-	Datum		value = UUIDPGetDatum(&req->tenant);
-
-	ea_exec_run("DELETE FROM entityapi.tenant WHERE id = $1"
-				" AND status = 'DELETED'", 1, &type, &value, NULL,
-				EA_EXEC_WRITE, true, NULL, NULL);
+	ea_exec_write("DELETE FROM entityapi.tenant WHERE id = $1"
+				  " AND status = 'DELETED'", ea_params(EA_UUID(&req->tenant)));
 	ea_audit_by_role(EA_AUDIT_TENANT_ERASED, &req->tenant, "tenant",
 					 ea_uuid_text(&req->tenant), NULL);
 }
@@ -331,10 +320,9 @@ ea_erase_step(EaRequest *req, bool *more)
 	*more = false;
 	if (XactReadOnly || !ea_turn_take(EA_TURN_ERASURE, false))
 		return 0;
-	ea_exec_run("SELECT id, deleted_by FROM entityapi.tenant"
+	ea_exec_one(EA_EXEC_WRITE, "SELECT id, deleted_by FROM entityapi.tenant"
 				" WHERE deleted_at IS NOT NULL ORDER BY deleted_at, id"
-				" LIMIT " CppAsString2(TENANTS),
-				0, NULL, NULL, NULL, EA_EXEC_WRITE, true,
+				" LIMIT " CppAsString2(TENANTS), EA_NO_PARAMS,
 				EA_READER(read_deleted, UUIDOID, XID8OID), &list);
 
 	/* one that has to wait for others' transactions keeps nobody waiting */

@@ -17,6 +17,7 @@
 #include "catalog/pg_type.h"
 #include "erase.h"
 #include "exec.h"
+#include "grow.h"
 #include "miscadmin.h"
 #include "relate.h"
 #include "sqlbuf.h"
@@ -60,9 +61,9 @@ load(EaRequest *req, Graph *graph)
 	ListCell   *cell;
 
 	memset(graph, 0, sizeof(Graph));
-	ea_exec_run("SELECT name FROM entityapi.entity ORDER BY name",
-				0, NULL, NULL, NULL, EA_EXEC_READ, true,
-				EA_READER(read_name, TEXTOID), &names);
+	ea_exec_one(EA_EXEC_READ,
+				"SELECT name FROM entityapi.entity ORDER BY name",
+				EA_NO_PARAMS, EA_READER(read_name, TEXTOID), &names);
 	graph->vertices = palloc0(Max(list_length(names), 1) * sizeof(Vertex));
 	foreach(cell, names)
 	{
@@ -293,14 +294,8 @@ add_id(Ids *ids, Datum id)
 {
 	pg_uuid_t  *copy = palloc(sizeof(pg_uuid_t));
 
-	if (ids->n == ids->max)
-	{
-		ids->max = Max(2 * ids->max, 64);
-		ids->ids = ids->ids == NULL ? palloc(ids->max * sizeof(Datum))
-			: repalloc_huge(ids->ids, ids->max * sizeof(Datum));
-	}
 	*copy = *DatumGetUUIDP(id);
-	ids->ids[ids->n++] = UUIDPGetDatum(copy);
+	*EA_GROW_ARRAY(ids->ids, ids->n, ids->max) = UUIDPGetDatum(copy);
 }
 
 static void

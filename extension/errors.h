@@ -114,6 +114,10 @@ extern EA_NORETURN void ea_errors_throw(EaRequest *req, EaErrorCode code,
 										const char *fmt,...)
 			pg_attribute_printf(5, 6) EA_NORETURN_END;
 
+/* The one answer for what is absent, another tenant's or hidden. */
+#define EA_NO_SUCH_RESOURCE "There is no such resource."
+extern EA_NORETURN void ea_errors_not_found(EaRequest *req) EA_NORETURN_END;
+
 /* Give up if faults have been noted. */
 extern void ea_errors_check(EaRequest *req);
 

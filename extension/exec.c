@@ -64,7 +64,7 @@ ea_exec_tell(const char *fmt,...)
 			break;
 		enlargeStringInfo(&line, needed);
 	}
-	observer(line.data, -1, NULL, NULL, NULL);
+	observer(line.data, NULL);
 }
 
 /* -------- what a statement is held to -------- */
@@ -163,13 +163,12 @@ look(const EaHeld *held, EaPlan *kept)
  * names are resolved anew, since they may mean other tables by now.
  */
 static EaPlan *
-get_plan(const EaHeld *held, const char *sql, int nparams, const Oid *types,
-		 bool one_row)
+get_plan(const EaHeld *held, const char *sql, EaParams params, bool one_row)
 {
 	for (int looks = 0;; looks++)
 	{
 		uint64		since = ea_held_since();
-		EaPlan	   *kept = ea_plancache_get(sql, nparams, types, one_row);
+		EaPlan	   *kept = ea_plancache_get(sql, params, one_row);
 		bool		fresh = kept->fresh;
 
 		kept->fresh = false;
@@ -256,22 +255,21 @@ finish(DestReceiver *self)
 }
 
 static ParamListInfo
-make_params(int nparams, const Oid *types, const Datum *values,
-			const bool *isnull)
+make_param_list(EaParams params)
 {
-	ParamListInfo params;
+	ParamListInfo list;
 
-	if (nparams == 0)
+	if (params.n == 0)
 		return NULL;
-	params = makeParamList(nparams);
-	for (int i = 0; i < nparams; i++)
+	list = makeParamList(params.n);
+	for (int i = 0; i < params.n; i++)
 	{
-		params->params[i].value = values[i];
-		params->params[i].isnull = isnull != NULL && isnull[i];
-		params->params[i].pflags = PARAM_FLAG_CONST;
-		params->params[i].ptype = types[i];
+		list->params[i].value = params.items[i].value;
+		list->params[i].isnull = params.items[i].isnull;
+		list->params[i].pflags = PARAM_FLAG_CONST;
+		list->params[i].ptype = params.items[i].type;
 	}
-	return params;
+	return list;
 }
 
 /*
@@ -279,8 +277,8 @@ make_params(int nparams, const Oid *types, const Datum *values,
  * key.  A plan is looked at once; the cache's entry remembers what it is.
  */
 static bool
-run_by_key(EaPlan *kept, bool nested, const Datum *values,
-		   const bool *isnull, const EaReader *reader, void *arg, uint64 *n)
+run_by_key(EaPlan *kept, bool nested, EaParams params,
+		   const EaReader *reader, void *arg, uint64 *n)
 {
 	List	   *sources;
 	CachedPlanSource *source;
@@ -317,8 +315,8 @@ run_by_key(EaPlan *kept, bool nested, const Datum *values,
 	if (done)
 	{
 		check_description(reader, source->resultDesc);
-		done = ea_keyscan_run(kept->scan, stmt, values, isnull, reader->row,
-							  arg, n);
+		done = ea_keyscan_run(kept->scan, stmt, params.items, reader->row, arg,
+							  n);
 	}
 	ReleaseCachedPlan(plan, CurrentResourceOwner);
 	return done;
@@ -326,24 +324,22 @@ run_by_key(EaPlan *kept, bool nested, const Datum *values,
 
 /* The same for a statement that sees what was committed by now. */
 static bool
-run_by_key_now(EaPlan *kept, bool nested, const Datum *values,
-			   const bool *isnull, const EaReader *reader, void *arg,
-			   uint64 *n)
+run_by_key_now(EaPlan *kept, bool nested, EaParams params,
+			   const EaReader *reader, void *arg, uint64 *n)
 {
 	bool		done;
 
 	if (!kept->one_row || reader == NULL)
 		return false;
 	PushActiveSnapshot(GetTransactionSnapshot());
-	done = run_by_key(kept, nested, values, isnull, reader, arg, n);
+	done = run_by_key(kept, nested, params, reader, arg, n);
 	PopActiveSnapshot();
 	return done;
 }
 
 static uint64
-run(const EaHeld *held, const char *sql, int nparams, const Oid *types,
-	const Datum *values, const bool *isnull, EaExecMode mode, bool one_row,
-	const EaReader *reader, void *arg)
+run(const EaHeld *held, EaExecMode mode, bool one_row, const char *sql,
+	EaParams params, const EaReader *reader, void *arg)
 {
 	SPIExecuteOptions options = {0};
 	RowReceiver receiver = {0};
@@ -359,19 +355,19 @@ run(const EaHeld *held, const char *sql, int nparams, const Oid *types,
 	if (observer != NULL && mode != EA_EXEC_LOOK)
 	{
 		begin_planning(reader, &receiver.planning);
-		observer(sql, nparams, types, values, isnull);
+		observer(sql, &params);
 		end_planning(reader, &receiver.planning);
 	}
 	receiver.caller = CurrentMemoryContext;
-	kept = get_plan(held, sql, nparams, types, one_row);
+	kept = get_plan(held, sql, params, one_row);
 	begin_planning(reader, &receiver.planning);
 
 	/* SPI leaves its own context current, which dies with the connection */
 	MemoryContextSwitchTo(receiver.caller);
 	nested = ea_plancache_enter();
 	if (mode == EA_EXEC_WRITE
-		? run_by_key_now(kept, nested, values, isnull, reader, arg, &n)
-		: run_by_key(kept, nested, values, isnull, reader, arg, &n))
+		? run_by_key_now(kept, nested, params, reader, arg, &n)
+		: run_by_key(kept, nested, params, reader, arg, &n))
 	{
 		ea_plancache_leave();
 		ea_pin_end(&pin);
@@ -386,7 +382,7 @@ run(const EaHeld *held, const char *sql, int nparams, const Oid *types,
 	receiver.reader = reader;
 	receiver.arg = arg;
 
-	options.params = make_params(nparams, types, values, isnull);
+	options.params = make_param_list(params);
 	options.read_only = mode != EA_EXEC_WRITE;
 	options.dest = reader == NULL ? NULL : &receiver.pub;
 
@@ -406,10 +402,9 @@ run(const EaHeld *held, const char *sql, int nparams, const Oid *types,
  * needs a connection of its own.
  */
 uint64
-ea_exec_run_held(const EaHeld *held, const char *sql, int nparams,
-				 const Oid *types, const Datum *values, const bool *isnull,
-				 EaExecMode mode, bool one_row, const EaReader *reader,
-				 void *arg)
+ea_exec_held(const EaHeld *held, EaExecMode mode, bool one_row,
+			 const char *sql, EaParams params, const EaReader *reader,
+			 void *arg)
 {
 	bool		nested = ea_plancache_is_running();
 	MemoryContext caller = CurrentMemoryContext;
@@ -420,20 +415,46 @@ ea_exec_run_held(const EaHeld *held, const char *sql, int nparams,
 		SPI_connect();
 		MemoryContextSwitchTo(caller);
 	}
-	n = run(held, sql, nparams, types, values, isnull, mode, one_row, reader,
-			arg);
+	n = run(held, mode, one_row, sql, params, reader, arg);
 	if (nested)
 		SPI_finish();
 	return n;
 }
 
 uint64
-ea_exec_run(const char *sql, int nparams, const Oid *types,
-			const Datum *values, const bool *isnull,
-			EaExecMode mode, bool one_row, const EaReader *reader, void *arg)
+ea_exec_write(const char *sql, EaParams params)
 {
-	return ea_exec_run_held(NULL, sql, nparams, types, values, isnull, mode,
-							one_row, reader, arg);
+	return ea_exec_held(NULL, EA_EXEC_WRITE, true, sql, params, NULL, NULL);
+}
+
+uint64
+ea_exec_one(EaExecMode mode, const char *sql, EaParams params,
+			const EaReader *reader, void *arg)
+{
+	return ea_exec_held(NULL, mode, true, sql, params, reader, arg);
+}
+
+uint64
+ea_exec_each(EaExecMode mode, const char *sql, EaParams params,
+			 const EaReader *reader, void *arg)
+{
+	return ea_exec_held(NULL, mode, false, sql, params, reader, arg);
+}
+
+void
+ea_exec_read_int64(void *arg, TupleTableSlot *slot)
+{
+	*(int64 *) arg = DatumGetInt64(slot->tts_values[0]);
+}
+
+int64
+ea_exec_int64(EaExecMode mode, const char *sql, EaParams params)
+{
+	int64		value = 0;
+
+	ea_exec_one(mode, sql, params, EA_READER(ea_exec_read_int64, INT8OID),
+				&value);
+	return value;
 }
 
 /*
@@ -441,16 +462,15 @@ ea_exec_run(const char *sql, int nparams, const Oid *types,
  * may be in parallel mode.
  */
 uint64
-ea_exec_run_latest(const char *sql, int nparams, const Oid *types,
-				   const Datum *values, EaExecMode mode,
-				   const EaReader *reader, void *arg)
+ea_exec_latest(EaExecMode mode, const char *sql, EaParams params,
+			   const EaReader *reader, void *arg)
 {
 	uint64		n;
 
 	Assert(mode != EA_EXEC_WRITE);
 	InvalidateCatalogSnapshot();
 	PushActiveSnapshot(GetCatalogSnapshot(InvalidOid));
-	n = ea_exec_run(sql, nparams, types, values, NULL, mode, true, reader, arg);
+	n = ea_exec_one(mode, sql, params, reader, arg);
 	PopActiveSnapshot();
 	return n;
 }

@@ -14,12 +14,13 @@
 #define EA_EXEC_H
 
 #include "context.h"
+#include "exec_params.h"
 #include "executor/tuptable.h"
 #include "held.h"
 
 /*
  * Called for each row with all attributes deformed, in the context that was
- * current when ea_exec_run() was called.  What it allocates is its own.
+ * current when the statement was run.  What it allocates is its own.
  * Values passed by reference die with the row: copy what you keep.
  */
 typedef void (*EaRowFunction) (void *arg, TupleTableSlot *slot);
@@ -60,42 +61,46 @@ typedef enum EaExecMode
 /*
  * Run sql, a string that also is the key of the plan cache: with equal text
  * the types must be equal, and no value of a request may stand in the text.
- * isnull may be NULL when no value is null; reader may be NULL.  Returns the
- * number of rows processed.  SPI must be connected.
+ * The reader may be NULL.  Returns the number of rows processed.  SPI must be
+ * connected.
  *
  * Only tables of the extension and of the system may stand in it.  Those of
- * entities take ea_exec_run_held(), which locks them, then sees to it that they
+ * entities take ea_exec_held(), which locks them, then sees to it that they
  * are what the statement was written for, and only then runs it.
  *
- * A generic plan is forced for look-ups by key (one_row), never for others.
+ * ea_exec_one() is for look-ups by key, for which a generic plan is forced,
+ * ea_exec_each() for all others; ea_exec_write() changes or locks rows by
+ * key and reads none.
  */
-extern uint64 ea_exec_run(const char *sql, int nparams, const Oid *types,
-						  const Datum *values, const bool *isnull,
-						  EaExecMode mode, bool one_row,
+extern uint64 ea_exec_write(const char *sql, EaParams params);
+extern uint64 ea_exec_one(EaExecMode mode, const char *sql, EaParams params,
 						  const EaReader *reader, void *arg);
-extern uint64 ea_exec_run_held(const EaHeld *held, const char *sql,
-							   int nparams, const Oid *types,
-							   const Datum *values, const bool *isnull,
-							   EaExecMode mode, bool one_row,
-							   const EaReader *reader, void *arg);
+extern uint64 ea_exec_each(EaExecMode mode, const char *sql, EaParams params,
+						   const EaReader *reader, void *arg);
+extern uint64 ea_exec_held(const EaHeld *held, EaExecMode mode, bool one_row,
+						   const char *sql, EaParams params,
+						   const EaReader *reader, void *arg);
+
+/* The int8 of the one row that a look-up finds; 0 if it finds none. */
+extern int64 ea_exec_int64(EaExecMode mode, const char *sql, EaParams params);
+
+/* Keeps the int8 of a row in the int64 that is its argument. */
+extern void ea_exec_read_int64(void *arg, TupleTableSlot *slot);
 
 /*
- * The same for a look-up by key that sees what is committed by now, in any
- * isolation level, within a statement of the caller's and while parallel
- * workers run: for what a session keeps, and for who may still do what.
+ * A look-up by key that sees what is committed by now, in any isolation
+ * level, within a statement of the caller's and while parallel workers run:
+ * for what a session keeps, and for who may still do what.
  */
-extern uint64 ea_exec_run_latest(const char *sql, int nparams,
-								 const Oid *types, const Datum *values,
-								 EaExecMode mode, const EaReader *reader,
-								 void *arg);
+extern uint64 ea_exec_latest(EaExecMode mode, const char *sql,
+							 EaParams params, const EaReader *reader,
+							 void *arg);
 
 /*
  * Call fn with each statement before it runs; NULL ends it.  What fn runs
- * itself is not observed.  What ea_exec_tell() says comes with nparams -1.
+ * itself is not observed.  What ea_exec_tell() says comes with NULL.
  */
-typedef void (*EaExecObserver) (const char *sql, int nparams,
-								const Oid *types, const Datum *values,
-								const bool *isnull);
+typedef void (*EaExecObserver) (const char *sql, const EaParams *params);
 
 extern void ea_exec_observe(EaExecObserver fn);
 

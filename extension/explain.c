@@ -60,23 +60,29 @@ is_interesting(const char *sql)
 }
 
 static void
-explain_statement(const char *sql, int nparams, const Oid *types,
-				  const Datum *values, const bool *isnull)
+explain_statement(const char *sql, const EaParams *params)
 {
 	MemoryContext old = CurrentMemoryContext;
+	Oid		   *types;
+	Datum	   *values;
 	char	   *nulls;
 
-	if (nparams < 0)
+	if (params == NULL)
 		put_line(sql);
-	if (nparams < 0 || !is_interesting(sql))
+	if (params == NULL || !is_interesting(sql))
 		return;
-	nulls = palloc(nparams + 1);
-	for (int i = 0; i < nparams; i++)
-		nulls[i] = isnull != NULL && isnull[i] ? 'n' : ' ';
+	types = palloc((params->n + 1) * sizeof(Oid));
+	values = palloc((params->n + 1) * sizeof(Datum));
+	nulls = palloc(params->n + 1);
+	for (int i = 0; i < params->n; i++)
+	{
+		types[i] = params->items[i].type;
+		values[i] = params->items[i].value;
+		nulls[i] = params->items[i].isnull ? 'n' : ' ';
+	}
 	put_line(sql);
-	if (SPI_execute_with_args(psprintf("EXPLAIN %s", sql), nparams,
-							  (Oid *) types, (Datum *) values, nulls, false,
-							  0) < 0)
+	if (SPI_execute_with_args(psprintf("EXPLAIN %s", sql), params->n,
+							  types, values, nulls, false, 0) < 0)
 		elog(ERROR, "could not explain a statement");
 	for (uint64 i = 0; i < SPI_processed; i++)
 		put_line(psprintf("    %s", SPI_getvalue(SPI_tuptable->vals[i],

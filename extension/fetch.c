@@ -18,25 +18,12 @@
 #include "uuid.h"
 
 void
-ea_fetch_not_found(EaRequest *req)
-{
-	ea_errors_throw(req, EA_ERR_NOT_FOUND, EA_AT_NONE, NULL,
-					"There is no such resource.");
-}
-
-void
 ea_fetch_path_id(EaRequest *req, pg_uuid_t *id)
 {
 	const char *segment = req->args[2];
 
 	if (!ea_uuid_parse(segment, strlen(segment), id))
-		ea_fetch_not_found(req);
-}
-
-static void
-count_row(void *arg, TupleTableSlot *slot)
-{
-	*(int64 *) arg = DatumGetInt64(slot->tts_values[0]);
+		ea_errors_not_found(req);
 }
 
 void
@@ -104,7 +91,7 @@ ea_fetch_count(EaRequest *req, const EaListSource *source,
 	ea_sqlbuf_add(&b, "SELECT pg_catalog.count(*)");
 	ea_sqlbuf_reads(&b, INT8OID);
 	ea_fetch_source(&b, source, filter, ea_sqlbuf_reserve(&b));
-	ea_sqlbuf_run(&b, EA_EXEC_READ, false, count_row, &count);
+	ea_sqlbuf_run(&b, EA_EXEC_READ, false, ea_exec_read_int64, &count);
 	return count;
 }
 
@@ -214,7 +201,7 @@ ea_fetch_one(EaRequest *req)
 	ea_fetch_path_id(req, &id);
 	ea_fetch_row(&sink, &id, EA_EXEC_READ);
 	if (doc->primary.n == 0)
-		ea_fetch_not_found(req);
+		ea_errors_not_found(req);
 
 	if (entity->locking)
 	{

@@ -57,7 +57,4 @@ extern void ea_fetch_row(EaRowSink *sink, const pg_uuid_t *id,
  */
 extern void ea_fetch_path_id(EaRequest *req, pg_uuid_t *id);
 
-/* The one answer for absent, foreign and hidden resources. */
-extern EA_NORETURN void ea_fetch_not_found(EaRequest *req) EA_NORETURN_END;
-
 #endif							/* EA_FETCH_H */

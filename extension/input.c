@@ -12,6 +12,7 @@
 #include "authz.h"
 #include "catalog/pg_type.h"
 #include "constraints.h"
+#include "grow.h"
 #include "input.h"
 #include "lid.h"
 #include "miscadmin.h"
@@ -125,31 +126,6 @@ ea_input_form(EaRequest *req, EaEntity *entity, EaOperation op,
 }
 
 /*
- * A field as a writer may name it.  What the caller can neither read nor was
- * given leave to write answers as an unknown one.
- */
-static EaField *
-writable_field(EaInput *input, const EaJson *member, bool attribute,
-			   const char *pointer)
-{
-	EaRequest  *req = input->req;
-	EaField    *field = ea_catalog_field(input->entity, member->key,
-										 strlen(member->key));
-
-	if (field == NULL || (field->kind == EA_ATTRIBUTE) != attribute ||
-		!ea_catalog_shows(field, req->version) ||
-		!(ea_authz_readable(req, field) ||
-		  (field->write_roles != NULL && ea_authz_writable(req, field))))
-	{
-		ea_errors_add(req, EA_ERR_UNKNOWN_FIELD, EA_AT_POINTER, pointer,
-					  "There is no %s \"%s\".",
-					  attribute ? "attribute" : "relationship", member->key);
-		return NULL;
-	}
-	return ea_input_writable(input, field, pointer) ? field : NULL;
-}
-
-/*
  * A field may be written as far as the one that it mirrors may, which is
  * another entity's: its rows are what is changed then.
  */
@@ -177,12 +153,41 @@ is_writable(EaInput *input, EaField *field, EaField *side,
 	return true;
 }
 
-bool
-ea_input_writable(EaInput *input, EaField *field, const char *pointer)
+/*
+ * The field may be set by this caller, here and now; notes the fault that it
+ * answers with otherwise.
+ */
+static bool
+may_set(EaInput *input, EaField *field, const char *pointer)
 {
 	return is_writable(input, field, field, pointer) &&
 		(field->mapped_by == NULL ||
 		 is_writable(input, field, ea_relate_owner(field), pointer));
+}
+
+/*
+ * A field as a writer may name it.  What the caller can neither read nor was
+ * given leave to write answers as an unknown one.
+ */
+static EaField *
+writable_field(EaInput *input, const EaJson *member, bool attribute,
+			   const char *pointer)
+{
+	EaRequest  *req = input->req;
+	EaField    *field = ea_catalog_field(input->entity, member->key,
+										 strlen(member->key));
+
+	if (field == NULL || (field->kind == EA_ATTRIBUTE) != attribute ||
+		!ea_catalog_shows(field, req->version) ||
+		!(ea_authz_readable(req, field) ||
+		  (field->write_roles != NULL && ea_authz_writable(req, field))))
+	{
+		ea_errors_add(req, EA_ERR_UNKNOWN_FIELD, EA_AT_POINTER, pointer,
+					  "There is no %s \"%s\".",
+					  attribute ? "attribute" : "relationship", member->key);
+		return NULL;
+	}
+	return may_set(input, field, pointer) ? field : NULL;
 }
 
 static void
@@ -259,7 +264,7 @@ read_identifier(EaRequest *req, EaField *field, const EaJson *json,
 	{
 		if (!removing)
 			ea_errors_add(req, EA_ERR_RELATED_NOT_FOUND, EA_AT_POINTER, pointer,
-						  "There is no such resource.");
+						  EA_NO_SUCH_RESOURCE);
 		return false;
 	}
 	return true;
@@ -359,7 +364,7 @@ ea_input_relationship(EaRequest *req, EaField *field, const EaJson *json,
 	EaInput    *input = new_input(req, field->entity, EA_OP_UPDATE);
 
 	input->pointer = pointer;
-	if (ea_input_writable(input, field, pointer))
+	if (may_set(input, field, pointer))
 		read_linkage(req, field, json, pointer, removing,
 					 &input->fields[field->index]);
 	return input;
@@ -482,14 +487,8 @@ collect_target(EaInput *input, int field, const EaTarget *target, void *arg)
 	if (!must_look(input, field, target, check->entity))
 		return;
 	check->written |= is_kept_there(&input->entity->fields[field]);
-	if (check->n == check->max)
-	{
-		check->max = Max(2 * check->max, 16);
-		check->ids = check->ids == NULL
-			? palloc(check->max * sizeof(Datum))
-			: repalloc(check->ids, check->max * sizeof(Datum));
-	}
-	check->ids[check->n++] = UUIDPGetDatum(&target->id);
+	*EA_GROW_ARRAY(check->ids, check->n, check->max) =
+		UUIDPGetDatum(&target->id);
 }
 
 static void
@@ -498,13 +497,8 @@ target_row(void *arg, TupleTableSlot *slot)
 	TargetCheck *check = arg;
 
 	/* an existing table may have lost the key that made ids unique */
-	if (check->nseen == check->maxseen)
-	{
-		check->maxseen *= 2;
-		check->seen = repalloc_huge(check->seen,
-									check->maxseen * sizeof(pg_uuid_t));
-	}
-	check->seen[check->nseen++] = *DatumGetUUIDP(slot->tts_values[0]);
+	*EA_GROW_ARRAY(check->seen, check->nseen, check->maxseen) =
+		*DatumGetUUIDP(slot->tts_values[0]);
 }
 
 static void
@@ -517,7 +511,7 @@ note_missing(EaInput *input, int field, const EaTarget *target, void *arg)
 				ea_uuid_compare) == NULL)
 		ea_errors_add(input->req, EA_ERR_RELATED_NOT_FOUND, EA_AT_POINTER,
 					  input->fields[field].pointer,
-					  "There is no such resource.");
+					  EA_NO_SUCH_RESOURCE);
 }
 
 /*

@@ -98,11 +98,4 @@ extern EaInput *ea_input_relationship(EaRequest *req, EaField *field,
 									  const EaJson *json,
 									  const char *pointer, bool removing);
 
-/*
- * The field may be set by this caller, here and now; notes the fault that it
- * answers with otherwise.
- */
-extern bool ea_input_writable(EaInput *input, EaField *field,
-							  const char *pointer);
-
 #endif							/* EA_INPUT_H */

@@ -82,27 +82,17 @@ insert_invite(EaRequest *req, const EaNewAccount *account,
 			  TimestampTz expires_at, const EaSecret *secret,
 			  const pg_uuid_t *id)
 {
-	static const Oid types[] = {
-		UUIDOID, UUIDOID, TEXTOID, BYTEAOID, TEXTOID, TEXTOID, TEXTARRAYOID,
-		TIMESTAMPTZOID, TIMESTAMPTZOID
-	};
-	Datum		values[lengthof(types)];
-
-	values[0] = UUIDPGetDatum(id);
-	values[1] = UUIDPGetDatum(&account->tenant);
-	values[2] = CStringGetTextDatum(secret->id);
-	values[3] = ea_secret_stored(secret);
-	values[4] = CStringGetTextDatum(account->email);
-	values[5] = CStringGetTextDatum(account->username);
-	values[6] = account->roles;
-	values[7] = TimestampTzGetDatum(expires_at);
-	values[8] = TimestampTzGetDatum(req->now);
-	ea_exec_run("INSERT INTO entityapi.invite (id, tenant_id, token_id,"
-				" secret_hash, email, username, roles, status, expires_at,"
-				" created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, 'PENDING',"
-				" $8, $9)",
-				lengthof(types), types, values, NULL, EA_EXEC_WRITE, true,
-				NULL, NULL);
+	ea_exec_write("INSERT INTO entityapi.invite (id, tenant_id, token_id,"
+				  " secret_hash, email, username, roles, status, expires_at,"
+				  " created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, 'PENDING',"
+				  " $8, $9)",
+				  ea_params(EA_UUID(id), EA_UUID(&account->tenant),
+							EA_TEXT(secret->id),
+							EA_BYTEA(ea_secret_stored(secret)),
+							EA_TEXT(account->email),
+							EA_TEXT(account->username),
+							EA_TEXTS(account->roles), EA_TIMESTAMP(expires_at),
+							EA_TIMESTAMP(req->now)));
 }
 
 static const EaMemberRule invite_rules[] = {
@@ -155,22 +145,17 @@ ea_invite_list(EaRequest *req)
 void
 ea_invite_delete(EaRequest *req)
 {
-	static const Oid types[] = {UUIDOID, UUIDOID};
 	pg_uuid_t	tenant;
 	pg_uuid_t	id;
-	Datum		values[2];
 
 	ea_manage_tenant(req, &tenant);
 	ea_manage_id(req, 1, &id);
-	values[0] = UUIDPGetDatum(&id);
-	values[1] = UUIDPGetDatum(&tenant);
 	ea_listing_note(req, &ea_invite_records, &tenant, &id, false,
 					ea_audit_own(req));
-	if (ea_exec_run("DELETE FROM entityapi.invite"
-					" WHERE id = $1 AND tenant_id = $2",
-					lengthof(types), types, values, NULL, EA_EXEC_WRITE, true,
-					NULL, NULL) == 0)
-		ea_manage_not_found(req);
+	if (ea_exec_write("DELETE FROM entityapi.invite"
+					  " WHERE id = $1 AND tenant_id = $2",
+					  ea_params(EA_UUID(&id), EA_UUID(&tenant))) == 0)
+		ea_errors_not_found(req);
 	req->status = 204;
 }
 
@@ -219,21 +204,16 @@ static bool
 find_invite(EaRequest *req, const EaJson *token, EaSecret *secret,
 			InviteRow *row)
 {
-	static const Oid types[] = {TEXTOID, TIMESTAMPTZOID};
-	Datum		values[lengthof(types)];
-
 	if (!ea_secret_read(secret, EA_SECRET_INVITE, token->text, token->len))
 		return false;
 	row->secret = secret;
-	values[0] = CStringGetTextDatum(secret->id);
-	values[1] = TimestampTzGetDatum(req->now);
-	ea_exec_run("SELECT i.secret_hash, i.status = 'PENDING'"
+	ea_exec_one(EA_EXEC_READ, "SELECT i.secret_hash, i.status = 'PENDING'"
 				" AND i.expires_at > $2 AND t.status = 'ACTIVE',"
 				" i.id, i.tenant_id, i.email, i.roles"
 				" FROM entityapi.invite i"
 				" JOIN entityapi.tenant t ON t.id = i.tenant_id"
 				" WHERE i.token_id = $1",
-				lengthof(types), types, values, NULL, EA_EXEC_READ, true,
+				ea_params(EA_TEXT(secret->id), EA_TIMESTAMP(req->now)),
 				EA_READER(read_invite, BYTEAOID, BOOLOID, UUIDOID, UUIDOID,
 						  TEXTOID, TEXTARRAYOID), row);
 	return row->usable && has_declared_roles(req, row);
@@ -244,16 +224,10 @@ find_invite(EaRequest *req, const EaJson *token, EaSecret *secret,
 static bool
 use_up(const InviteRow *row, TimestampTz now)
 {
-	static const Oid types[] = {UUIDOID, TIMESTAMPTZOID};
-	Datum		values[] = {
-		UUIDPGetDatum(&row->id), TimestampTzGetDatum(now)
-	};
-
-	return ea_exec_run("UPDATE entityapi.invite SET status = 'ACCEPTED'"
-					   " WHERE id = $1 AND status = 'PENDING'"
-					   " AND expires_at > $2",
-					   lengthof(types), types, values, NULL, EA_EXEC_WRITE,
-					   true, NULL, NULL) > 0;
+	return ea_exec_write("UPDATE entityapi.invite SET status = 'ACCEPTED'"
+						 " WHERE id = $1 AND status = 'PENDING'"
+						 " AND expires_at > $2",
+						 ea_params(EA_UUID(&row->id), EA_TIMESTAMP(now))) > 0;
 }
 
 /*
@@ -263,13 +237,9 @@ use_up(const InviteRow *row, TimestampTz now)
 static bool
 hold_tenant(const InviteRow *row)
 {
-	static const Oid types[] = {UUIDOID};
-	Datum		values[] = {UUIDPGetDatum(&row->tenant)};
-
-	return ea_exec_run("SELECT 1 FROM entityapi.tenant WHERE id = $1"
-					   " AND status = 'ACTIVE' FOR KEY SHARE",
-					   lengthof(types), types, values, NULL, EA_EXEC_WRITE,
-					   true, NULL, NULL) > 0;
+	return ea_exec_write("SELECT 1 FROM entityapi.tenant WHERE id = $1"
+						 " AND status = 'ACTIVE' FOR KEY SHARE",
+						 ea_params(EA_UUID(&row->tenant))) > 0;
 }
 
 /* The account as the invitee and the invite have it; notes faults. */

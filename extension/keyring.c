@@ -98,13 +98,13 @@ load_keys(void)
 	forget_keys();
 	ea_invalidate_watch();
 	generation = ea_invalidate_generation();
-	ea_exec_run_latest("SELECT kid, algorithm, secret, state = 'ACTIVE',"
-					   " retired_at FROM entityapi.signing_key"
-					   " WHERE state <> 'REVOKED'"
-					   " ORDER BY created_at DESC, kid DESC",
-					   0, NULL, NULL, EA_EXEC_LOOK,
-					   EA_READER(add_key, TEXTOID, TEXTOID, BYTEAOID, BOOLOID,
-								 TIMESTAMPTZOID), &tail);
+	ea_exec_latest(EA_EXEC_LOOK,
+				   "SELECT kid, algorithm, secret, state = 'ACTIVE',"
+				   " retired_at FROM entityapi.signing_key"
+				   " WHERE state <> 'REVOKED'"
+				   " ORDER BY created_at DESC, kid DESC", EA_NO_PARAMS,
+				   EA_READER(add_key, TEXTOID, TEXTOID, BYTEAOID, BOOLOID,
+							 TIMESTAMPTZOID), &tail);
 	ring_generation = generation;
 }
 
@@ -120,6 +120,35 @@ find_active(void)
 	return NULL;
 }
 
+/* Make a new signing key and retire the others.  Returns its kid. */
+static char *
+rotate(TimestampTz now)
+{
+	bytea	   *secret = palloc(VARHDRSZ + KEY_BYTES);
+	pg_uuid_t	id;
+	char	   *kid;
+
+	ea_uuid_make(&id);
+	kid = ea_uuid_text(&id);
+	SET_VARSIZE(secret, VARHDRSZ + KEY_BYTES);
+	if (!pg_strong_random(VARDATA(secret), KEY_BYTES))
+		ereport(ERROR,
+				(errcode(ERRCODE_INTERNAL_ERROR),
+				 errmsg("could not generate random values")));
+
+	ea_exec_write("UPDATE entityapi.signing_key"
+				  " SET state = 'RETIRED', retired_at = $1"
+				  " WHERE state = 'ACTIVE'", ea_params(EA_TIMESTAMP(now)));
+	ea_exec_write("INSERT INTO entityapi.signing_key"
+				  " (kid, algorithm, secret, state, created_at)"
+				  " VALUES ($1, $2, $3, 'ACTIVE', $4)",
+				  ea_params(EA_TEXT(kid), EA_TEXT(EA_JWT_ALGORITHM),
+							EA_BYTEA(PointerGetDatum(secret)),
+							EA_TIMESTAMP(now)));
+	explicit_bzero(VARDATA(secret), KEY_BYTES);
+	return kid;
+}
+
 const EaJwtKey *
 ea_keyring_signer(TimestampTz now)
 {
@@ -127,7 +156,7 @@ ea_keyring_signer(TimestampTz now)
 
 	if (key == NULL)
 	{
-		ea_keyring_rotate(now);
+		rotate(now);
 		key = find_active();
 		if (key == NULL)
 			elog(ERROR, "there is no signing key");
@@ -163,44 +192,6 @@ ea_keyring_generation(void)
 	return ring_generation;
 }
 
-char *
-ea_keyring_rotate(TimestampTz now)
-{
-	static const Oid types[] = {
-		TEXTOID, TEXTOID, BYTEAOID, TIMESTAMPTZOID
-	};
-	Datum		values[lengthof(types)];
-	bytea	   *secret = palloc(VARHDRSZ + KEY_BYTES);
-	pg_uuid_t	id;
-	char	   *kid;
-
-	ea_uuid_make(&id);
-	kid = ea_uuid_text(&id);
-	SET_VARSIZE(secret, VARHDRSZ + KEY_BYTES);
-	if (!pg_strong_random(VARDATA(secret), KEY_BYTES))
-		ereport(ERROR,
-				(errcode(ERRCODE_INTERNAL_ERROR),
-				 errmsg("could not generate random values")));
-
-	values[0] = TimestampTzGetDatum(now);
-	ea_exec_run("UPDATE entityapi.signing_key"
-				" SET state = 'RETIRED', retired_at = $1"
-				" WHERE state = 'ACTIVE'",
-				1, &types[3], values, NULL, EA_EXEC_WRITE, false, NULL, NULL);
-
-	values[0] = CStringGetTextDatum(kid);
-	values[1] = CStringGetTextDatum(EA_JWT_ALGORITHM);
-	values[2] = PointerGetDatum(secret);
-	values[3] = TimestampTzGetDatum(now);
-	ea_exec_run("INSERT INTO entityapi.signing_key"
-				" (kid, algorithm, secret, state, created_at)"
-				" VALUES ($1, $2, $3, 'ACTIVE', $4)",
-				lengthof(types), types, values, NULL, EA_EXEC_WRITE, false,
-				NULL, NULL);
-	explicit_bzero(VARDATA(secret), KEY_BYTES);
-	return kid;
-}
-
 /* entityapi.rotate_signing_key() returns text */
 EA_CONFINED_FUNCTION(ea_sql_rotate_signing_key)
 {
@@ -210,7 +201,7 @@ EA_CONFINED_FUNCTION(ea_sql_rotate_signing_key)
 
 	if (SPI_connect() != SPI_OK_CONNECT)
 		elog(ERROR, "could not connect to SPI");
-	kid = ea_keyring_rotate(GetCurrentTimestamp());
+	kid = rotate(GetCurrentTimestamp());
 	ea_audit_by_role(EA_AUDIT_SIGNING_KEY_ROTATED, NULL, "signing-key", kid,
 					 NULL);
 	MemoryContextSwitchTo(caller);
@@ -226,19 +217,17 @@ EA_CONFINED_FUNCTION(ea_sql_rotate_signing_key)
  */
 EA_CONFINED_FUNCTION(ea_sql_revoke_signing_key)
 {
-	static const Oid types[] = {TEXTOID};
-	Datum		values[] = {PG_GETARG_DATUM(0)};
+	Datum		kid = PG_GETARG_DATUM(0);
 	bool		found;
 
 	if (SPI_connect() != SPI_OK_CONNECT)
 		elog(ERROR, "could not connect to SPI");
-	found = ea_exec_run("UPDATE entityapi.signing_key SET state = 'REVOKED'"
-						" WHERE kid = $1",
-						lengthof(types), types, values, NULL, EA_EXEC_WRITE,
-						true, NULL, NULL) > 0;
+	found = ea_exec_write("UPDATE entityapi.signing_key SET state = 'REVOKED'"
+						  " WHERE kid = $1",
+						  ea_params(EA_TEXT_DATUM(kid))) > 0;
 	if (found)
 		ea_audit_by_role(EA_AUDIT_SIGNING_KEY_REVOKED, NULL, "signing-key",
-						 TextDatumGetCString(values[0]), NULL);
+						 TextDatumGetCString(kid), NULL);
 	SPI_finish();
 	PG_RETURN_BOOL(found);
 }

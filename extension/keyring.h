@@ -30,7 +30,4 @@ extern const EaJwtKey *ea_keyring_find(const char *kid, void *arg);
  */
 extern uint64 ea_keyring_generation(void);
 
-/* Make a new signing key and retire the others.  Returns its kid. */
-extern char *ea_keyring_rotate(TimestampTz now);
-
 #endif							/* EA_KEYRING_H */

@@ -24,6 +24,7 @@
 #include "listing.h"
 #include "manage.h"
 #include "miscadmin.h"
+#include "names.h"
 #include "secret.h"
 #include "types.h"
 #include "username.h"
@@ -109,13 +110,9 @@ read_key(void *arg, TupleTableSlot *slot)
 static bool
 find_key(const EaSecret *secret, TimestampTz now, KeyRow *row)
 {
-	static const Oid types[] = {TEXTOID, TIMESTAMPTZOID};
-	Datum		values[] = {
-		CStringGetTextDatum(secret->id), TimestampTzGetDatum(now)
-	};
-
 	row->secret = secret;
-	return ea_exec_run("SELECT " EA_ACCOUNT_COLUMNS ", k.id, k.secret_hash,"
+	return ea_exec_one(EA_EXEC_READ,
+					   "SELECT " EA_ACCOUNT_COLUMNS ", k.id, k.secret_hash,"
 					   " k.status = 'ACTIVE'"
 					   " AND (k.expires_at IS NULL OR k.expires_at > $2)"
 					   " AND " EA_KEYS_ENABLED("a.tenant_id")
@@ -131,8 +128,7 @@ find_key(const EaSecret *secret, TimestampTz now, KeyRow *row)
 					   " CROSS JOIN " EA_ACCOUNT_TABLES
 					   " WHERE k.token_id = $1 AND a.id = k.account_id"
 					   " AND a.kind = 'USER'",
-					   lengthof(types), types, values, NULL, EA_EXEC_READ,
-					   true,
+					   ea_params(EA_TEXT(secret->id), EA_TIMESTAMP(now)),
 					   EA_READER(read_key, EA_ACCOUNT_TYPES, UUIDOID, BYTEAOID,
 								 BOOLOID, BOOLOID, TEXTARRAYOID, TEXTOID),
 					   row) == 1 &&
@@ -146,18 +142,14 @@ find_key(const EaSecret *secret, TimestampTz now, KeyRow *row)
 static void
 note_use(const pg_uuid_t *id, TimestampTz now)
 {
-	static const Oid types[] = {UUIDOID, TIMESTAMPTZOID};
-	Datum		values[] = {UUIDPGetDatum(id), TimestampTzGetDatum(now)};
-
 	if (XactReadOnly || RecoveryInProgress())
 		return;
-	ea_exec_run("UPDATE entityapi.personal_api_key SET last_used_at = $2"
-				" WHERE id = (SELECT id FROM entityapi.personal_api_key"
-				" WHERE id = $1 AND (last_used_at IS NULL"
-				" OR last_used_at <= $2 - interval '1 minute')"
-				" FOR NO KEY UPDATE SKIP LOCKED)",
-				lengthof(types), types, values, NULL, EA_EXEC_WRITE, true,
-				NULL, NULL);
+	ea_exec_write("UPDATE entityapi.personal_api_key SET last_used_at = $2"
+				  " WHERE id = (SELECT id FROM entityapi.personal_api_key"
+				  " WHERE id = $1 AND (last_used_at IS NULL"
+				  " OR last_used_at <= $2 - interval '1 minute')"
+				  " FOR NO KEY UPDATE SKIP LOCKED)",
+				  ea_params(EA_UUID(id), EA_TIMESTAMP(now)));
 }
 
 EaPrincipal *
@@ -195,17 +187,6 @@ typedef struct NewKey
 	TimestampTz expires_at;
 } NewKey;
 
-static bool
-contains(char *const *items, int n, const char *item)
-{
-	for (int i = 0; i < n; i++)
-	{
-		if (strcmp(items[i], item) == 0)
-			return true;
-	}
-	return false;
-}
-
 static Datum
 read_roles(EaRequest *req, const EaJson *array)
 {
@@ -224,9 +205,10 @@ read_roles(EaRequest *req, const EaJson *array)
 		CHECK_FOR_INTERRUPTS();
 		if (item->kind != EA_JSON_STRING)
 			why = "A role is named by a string.";
-		else if (!contains(principal->roles, principal->nroles, item->text))
+		else if (!ea_names_contain(principal->roles, principal->nroles,
+								   item->text))
 			why = "You do not have this role.";
-		else if (contains(roles, nroles, item->text))
+		else if (ea_names_contain(roles, nroles, item->text))
 			why = "This role is named twice.";
 		else
 			roles[nroles++] = item->text;
@@ -250,24 +232,24 @@ note_attribute(void *arg, TupleTableSlot *slot)
 static Datum
 read_attributes(EaRequest *req, const EaJson *object)
 {
-	static const Oid types[] = {JSONBOID, JSONBOID};
-	Datum		values[lengthof(types)];
 	const char *json = "{}";
 	int			before = req->nproblems;
+	Datum		wanted;
+	Datum		held;
 
 	if (object != NULL)
 		json = pnstrdup(req->body + object->start,
 						object->end - object->start);
-	values[0] = ea_account_object(req, json, "/securityAttributes");
+	wanted = ea_account_object(req, json, "/securityAttributes");
 	if (req->nproblems > before)
 		return (Datum) 0;
-	values[1] = DirectFunctionCall1(jsonb_in,
-									CStringGetDatum(req->principal->attributes));
-	ea_exec_run("SELECT e.key FROM jsonb_each($1) e"
+	held = DirectFunctionCall1(jsonb_in,
+							   CStringGetDatum(req->principal->attributes));
+	ea_exec_one(EA_EXEC_READ, "SELECT e.key FROM jsonb_each($1) e"
 				" WHERE $2->e.key IS DISTINCT FROM e.value",
-				lengthof(types), types, values, NULL, EA_EXEC_READ, true,
+				ea_params(EA_JSONB(wanted), EA_JSONB(held)),
 				EA_READER(note_attribute, TEXTOID), req);
-	return values[0];
+	return wanted;
 }
 
 static void
@@ -338,16 +320,11 @@ read_new_key(EaRequest *req, const EaKeySettings *settings, NewKey *key)
 static void
 check_limit(EaRequest *req)
 {
-	static const Oid types[] = {UUIDOID, TIMESTAMPTZOID};
-	Datum		values[] = {
-		UUIDPGetDatum(&req->principal->account), TimestampTzGetDatum(req->now)
-	};
-
-	if (ea_exec_run("SELECT 1 FROM entityapi.personal_api_key"
-					" WHERE account_id = $1 AND status = 'ACTIVE'"
-					" AND (expires_at IS NULL OR expires_at > $2)",
-					lengthof(types), types, values, NULL, EA_EXEC_WRITE, true,
-					NULL, NULL) >= MAX_KEYS)
+	if (ea_exec_write("SELECT 1 FROM entityapi.personal_api_key"
+					  " WHERE account_id = $1 AND status = 'ACTIVE'"
+					  " AND (expires_at IS NULL OR expires_at > $2)",
+					  ea_params(EA_UUID(&req->principal->account),
+								EA_TIMESTAMP(req->now))) >= MAX_KEYS)
 		ea_errors_throw(req, EA_ERR_INVALID_VALUE, EA_AT_NONE, NULL,
 						"You have %d active keys, and more are not possible.",
 						MAX_KEYS);
@@ -357,29 +334,18 @@ static void
 insert_key(EaRequest *req, const NewKey *key, const EaSecret *secret,
 		   const pg_uuid_t *id)
 {
-	static const Oid types[] = {
-		UUIDOID, UUIDOID, TEXTOID, BYTEAOID, TEXTOID, TEXTARRAYOID, JSONBOID,
-		TIMESTAMPTZOID, TIMESTAMPTZOID
-	};
-	Datum		values[lengthof(types)];
-	bool		isnull[lengthof(types)] = {false};
-
-	values[0] = UUIDPGetDatum(id);
-	values[1] = UUIDPGetDatum(&req->principal->account);
-	values[2] = CStringGetTextDatum(secret->id);
-	values[3] = ea_secret_stored(secret);
-	values[4] = CStringGetTextDatum(key->name);
-	values[5] = key->roles;
-	values[6] = key->attributes;
-	values[7] = TimestampTzGetDatum(key->expires_at);
-	isnull[7] = !key->expires;
-	values[8] = TimestampTzGetDatum(req->now);
-	ea_exec_run("INSERT INTO entityapi.personal_api_key (id, account_id,"
-				" token_id, secret_hash, name, status, roles,"
-				" security_attributes, expires_at, created_at)"
-				" VALUES ($1, $2, $3, $4, $5, 'ACTIVE', $6, $7, $8, $9)",
-				lengthof(types), types, values, isnull, EA_EXEC_WRITE, true,
-				NULL, NULL);
+	ea_exec_write("INSERT INTO entityapi.personal_api_key (id, account_id,"
+				  " token_id, secret_hash, name, status, roles,"
+				  " security_attributes, expires_at, created_at)"
+				  " VALUES ($1, $2, $3, $4, $5, 'ACTIVE', $6, $7, $8, $9)",
+				  ea_params(EA_UUID(id), EA_UUID(&req->principal->account),
+							EA_TEXT(secret->id),
+							EA_BYTEA(ea_secret_stored(secret)),
+							EA_TEXT(key->name), EA_TEXTS(key->roles),
+							EA_JSONB(key->attributes),
+							EA_NULL_IF(!key->expires,
+									   EA_TIMESTAMP(key->expires_at)),
+							EA_TIMESTAMP(req->now)));
 }
 
 /* POST /auth/me/api-keys */
@@ -423,20 +389,15 @@ ea_keys_list(EaRequest *req)
 void
 ea_keys_disable(EaRequest *req)
 {
-	static const Oid types[] = {UUIDOID, UUIDOID};
 	const pg_uuid_t *owner = &req->principal->account;
 	pg_uuid_t	id;
-	Datum		values[2];
 
 	ea_manage_id(req, 0, &id);
-	values[0] = UUIDPGetDatum(&id);
-	values[1] = UUIDPGetDatum(owner);
-	ea_exec_run("UPDATE entityapi.personal_api_key SET status = 'DISABLED'"
-				" WHERE id = $1 AND account_id = $2 AND status = 'ACTIVE'",
-				lengthof(types), types, values, NULL, EA_EXEC_WRITE, true,
-				NULL, NULL);
+	ea_exec_write("UPDATE entityapi.personal_api_key SET status = 'DISABLED'"
+				  " WHERE id = $1 AND account_id = $2 AND status = 'ACTIVE'",
+				  ea_params(EA_UUID(&id), EA_UUID(owner)));
 	if (!ea_listing_record(req, &ea_keys_own, owner, &id, NULL, NULL))
-		ea_manage_not_found(req);
+		ea_errors_not_found(req);
 	req->status = 200;
 }
 
@@ -454,21 +415,16 @@ ea_keys_list_tenant(EaRequest *req)
 void
 ea_keys_revoke(EaRequest *req)
 {
-	static const Oid types[] = {UUIDOID, UUIDOID};
 	pg_uuid_t	tenant;
 	pg_uuid_t	id;
-	Datum		values[2];
 
 	ea_manage_tenant(req, &tenant);
 	ea_manage_id(req, 1, &id);
-	values[0] = UUIDPGetDatum(&id);
-	values[1] = UUIDPGetDatum(&tenant);
-	ea_exec_run("UPDATE entityapi.personal_api_key k SET status = 'REVOKED'"
-				" FROM entityapi.account a WHERE k.id = $1"
-				" AND a.id = k.account_id AND a.tenant_id = $2",
-				lengthof(types), types, values, NULL, EA_EXEC_WRITE, true,
-				NULL, NULL);
+	ea_exec_write("UPDATE entityapi.personal_api_key k SET status = 'REVOKED'"
+				  " FROM entityapi.account a WHERE k.id = $1"
+				  " AND a.id = k.account_id AND a.tenant_id = $2",
+				  ea_params(EA_UUID(&id), EA_UUID(&tenant)));
 	if (!ea_listing_record(req, &ea_keys_of_tenant, &tenant, &id, NULL, NULL))
-		ea_manage_not_found(req);
+		ea_errors_not_found(req);
 	req->status = 200;
 }

@@ -41,14 +41,11 @@ read_effective(void *arg, TupleTableSlot *slot)
 EaKeySettings
 ea_keys_settings(const pg_uuid_t *tenant)
 {
-	static const Oid types[] = {UUIDOID};
-	Datum		values[] = {UUIDPGetDatum(tenant)};
-	bool		isnull[] = {tenant == NULL};
 	EaKeySettings settings;
 
-	ea_exec_run("SELECT " EA_KEYS_ENABLED("$1") ", "
+	ea_exec_one(EA_EXEC_WRITE, "SELECT " EA_KEYS_ENABLED("$1") ", "
 				EA_KEYS_NON_EXPIRING("$1"),
-				lengthof(types), types, values, isnull, EA_EXEC_WRITE, true,
+				ea_params(EA_NULLABLE_UUID(tenant)),
 				EA_READER(read_effective, BOOLOID, BOOLOID), &settings);
 	return settings;
 }
@@ -68,15 +65,12 @@ read_own(void *arg, TupleTableSlot *slot)
 static SettingRow
 find_own(const pg_uuid_t *tenant)
 {
-	static const Oid types[] = {UUIDOID};
-	Datum		values[] = {UUIDPGetDatum(tenant)};
-	bool		isnull[] = {tenant == NULL};
 	SettingRow	row = {{true}, {true}};
 
-	ea_exec_run("SELECT enabled, allow_non_expiring"
+	ea_exec_one(EA_EXEC_WRITE, "SELECT enabled, allow_non_expiring"
 				" FROM entityapi.personal_api_key_setting"
 				" WHERE tenant_id IS NOT DISTINCT FROM $1 FOR NO KEY UPDATE",
-				lengthof(types), types, values, isnull, EA_EXEC_WRITE, true,
+				ea_params(EA_NULLABLE_UUID(tenant)),
 				EA_READER(read_own, BOOLOID, BOOLOID), &row);
 	return row;
 }
@@ -121,14 +115,11 @@ write_effective(StringInfo out, const pg_uuid_t *tenant)
 static void
 show_tenant(EaRequest *req, const pg_uuid_t *tenant)
 {
-	static const Oid types[] = {UUIDOID};
-	Datum		values[] = {UUIDPGetDatum(tenant)};
 	SettingRow	row = {{true}, {true}};
 
-	ea_exec_run("SELECT enabled, allow_non_expiring"
+	ea_exec_one(EA_EXEC_WRITE, "SELECT enabled, allow_non_expiring"
 				" FROM entityapi.personal_api_key_setting"
-				" WHERE tenant_id = $1",
-				lengthof(types), types, values, NULL, EA_EXEC_WRITE, true,
+				" WHERE tenant_id = $1", ea_params(EA_UUID(tenant)),
 				EA_READER(read_own, BOOLOID, BOOLOID), &row);
 	appendStringInfoChar(req->out, '{');
 	write_setting(req->out, "enabled", row.enabled);
@@ -171,30 +162,26 @@ const EaBodyForm ea_keys_settings_form = EA_BODY_FORM(setting_rules);
 static void
 replace(EaRequest *req, const pg_uuid_t *tenant)
 {
-	static const Oid types[] = {UUIDOID, BOOLOID, BOOLOID};
-	const EaJson *body = ea_body_read(req, setting_rules, lengthof(setting_rules));
-	Datum		values[lengthof(types)];
-	bool		isnull[lengthof(types)];
+	const EaJson *body = ea_body_read(req, setting_rules,
+									  lengthof(setting_rules));
+	EaValue		values[lengthof(setting_rules)];
 	SettingRow	row = find_own(tenant);
 	Setting		before[] = {row.enabled, row.allow_non_expiring};
 
-	values[0] = UUIDPGetDatum(tenant);
-	isnull[0] = tenant == NULL;
 	for (int i = 0; i < lengthof(setting_rules); i++)
 	{
 		const EaJson *member = ea_body_member(body, setting_rules[i].name,
 											  EA_JSON_BOOL);
 
-		isnull[i + 1] = member == NULL;
-		values[i + 1] = BoolGetDatum(member != NULL && member->truth);
+		values[i] = EA_NULL_IF(member == NULL,
+							   EA_BOOL(member != NULL && member->truth));
 		note_change(req, setting_rules[i].name, before[i], member);
 	}
-	ea_exec_run("INSERT INTO entityapi.personal_api_key_setting"
-				" (tenant_id, enabled, allow_non_expiring)"
-				" VALUES ($1, $2, $3) ON CONFLICT (tenant_id) DO UPDATE"
-				" SET enabled = $2, allow_non_expiring = $3",
-				lengthof(types), types, values, isnull, EA_EXEC_WRITE, true,
-				NULL, NULL);
+	ea_exec_write("INSERT INTO entityapi.personal_api_key_setting"
+				  " (tenant_id, enabled, allow_non_expiring)"
+				  " VALUES ($1, $2, $3) ON CONFLICT (tenant_id) DO UPDATE"
+				  " SET enabled = $2, allow_non_expiring = $3",
+				  ea_params(EA_NULLABLE_UUID(tenant), values[0], values[1]));
 }
 
 /* PUT /manage/tenants/{id}/settings/personal-api-keys */

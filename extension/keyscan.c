@@ -307,19 +307,18 @@ ea_keyscan_free(EaKeyScan *scan)
 
 /* Fill in the arguments; false when one is null, which nothing equals. */
 static bool
-bind_keys(const EaKeyScan *scan, ScanKey keys, const Datum *values,
-		  const bool *isnull)
+bind_keys(const EaKeyScan *scan, ScanKey keys, const EaValue *params)
 {
 	for (int i = 0; i < scan->nkeys; i++)
 	{
 		const KeySource *source = &scan->sources[i];
 
 		if (source->param < 0 ? source->isnull :
-			isnull != NULL && isnull[source->param])
+			params[source->param].isnull)
 			return false;
 		keys[i] = scan->keys[i];
 		keys[i].sk_argument = source->param < 0 ? source->value :
-			values[source->param];
+			params[source->param].value;
 	}
 	return true;
 }
@@ -428,8 +427,7 @@ read_rows(const EaKeyScan *scan, IndexScanDesc desc, Output *out,
 }
 
 bool
-ea_keyscan_run(EaKeyScan *scan, PlannedStmt *stmt, const Datum *values,
-			   const bool *isnull,
+ea_keyscan_run(EaKeyScan *scan, PlannedStmt *stmt, const EaValue *params,
 			   void (*row) (void *arg, TupleTableSlot *slot), void *arg,
 			   uint64 *nrows)
 {
@@ -441,7 +439,7 @@ ea_keyscan_run(EaKeyScan *scan, PlannedStmt *stmt, const Datum *values,
 
 	ea_compat_check_permissions(stmt);
 	*nrows = 0;
-	if (!bind_keys(scan, keys, values, isnull))
+	if (!bind_keys(scan, keys, params))
 		return true;
 
 	/* whoever has the plan locks the table */

@@ -18,6 +18,7 @@
 #ifndef EA_KEYSCAN_H
 #define EA_KEYSCAN_H
 
+#include "exec_params.h"
 #include "executor/tuptable.h"
 #include "nodes/plannodes.h"
 
@@ -44,8 +45,8 @@ extern void ea_keyscan_free(EaKeyScan *scan);
  * how to go on from there.
  */
 extern bool ea_keyscan_run(EaKeyScan *scan, PlannedStmt *stmt,
-							 const Datum *values, const bool *isnull,
-							 void (*row) (void *arg, TupleTableSlot *slot),
-							 void *arg, uint64 *nrows);
+						   const EaValue *params,
+						   void (*row) (void *arg, TupleTableSlot *slot),
+						   void *arg, uint64 *nrows);
 
 #endif							/* EA_KEYSCAN_H */

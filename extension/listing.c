@@ -333,12 +333,6 @@ ea_listing_record(EaRequest *req, const EaListing *listing,
 	return true;
 }
 
-static void
-read_count(void *arg, TupleTableSlot *slot)
-{
-	*(int64 *) arg = DatumGetInt64(slot->tts_values[0]);
-}
-
 /* How many records the filter leaves; a page that is not full tells. */
 static int64
 count_records(EaRequest *req, const EaListing *listing,
@@ -354,7 +348,7 @@ count_records(EaRequest *req, const EaListing *listing,
 	ea_sqlbuf_addf(&b, "pg_catalog.count(*) FROM %s", listing->from);
 	ea_sqlbuf_reads(&b, INT8OID);
 	add_filter(&b, listing, query);
-	ea_sqlbuf_run(&b, EA_EXEC_READ, false, read_count, &count);
+	ea_sqlbuf_run(&b, EA_EXEC_READ, false, ea_exec_read_int64, &count);
 	return count;
 }
 

@@ -25,17 +25,10 @@
 #include "uuid.h"
 
 void
-ea_manage_not_found(EaRequest *req)
-{
-	ea_errors_throw(req, EA_ERR_NOT_FOUND, EA_AT_NONE, NULL,
-					"There is no such resource.");
-}
-
-void
 ea_manage_id(EaRequest *req, int arg, pg_uuid_t *id)
 {
 	if (!ea_uuid_parse(req->args[arg], strlen(req->args[arg]), id))
-		ea_manage_not_found(req);
+		ea_errors_not_found(req);
 }
 
 void
@@ -47,18 +40,12 @@ ea_manage_note_change(EaRequest *req, const char *field, const char *before,
 		ea_audit_own_change(req, field, before, after, json);
 }
 
-/* 404 unless the statement finds a row for the ids. */
+/* 404 unless the statement finds a row. */
 static void
-require_row(EaRequest *req, const char *sql, int nids, const pg_uuid_t *ids)
+require_row(EaRequest *req, const char *sql, EaParams params)
 {
-	static const Oid types[] = {UUIDOID, UUIDOID};
-	Datum		values[lengthof(types)];
-
-	for (int i = 0; i < nids; i++)
-		values[i] = UUIDPGetDatum(&ids[i]);
-	if (ea_exec_run(sql, nids, types, values, NULL, EA_EXEC_WRITE, true,
-					NULL, NULL) == 0)
-		ea_manage_not_found(req);
+	if (ea_exec_write(sql, params) == 0)
+		ea_errors_not_found(req);
 }
 
 void
@@ -69,10 +56,11 @@ ea_manage_tenant(EaRequest *req, pg_uuid_t *tenant)
 	/* a standby can lock nothing, and has nothing to keep the tenant for */
 	if (req->method == EA_GET)
 		require_row(req, "SELECT 1 FROM entityapi.tenant WHERE id = $1"
-					" AND status <> 'DELETED'", 1, tenant);
+					" AND status <> 'DELETED'", ea_params(EA_UUID(tenant)));
 	else
 		require_row(req, "SELECT 1 FROM entityapi.tenant WHERE id = $1"
-					" AND status <> 'DELETED' FOR KEY SHARE", 1, tenant);
+					" AND status <> 'DELETED' FOR KEY SHARE",
+					ea_params(EA_UUID(tenant)));
 }
 
 void
@@ -151,37 +139,36 @@ read_roles(void *arg, TupleTableSlot *slot)
 void
 ea_manage_set_roles(EaRequest *req)
 {
-	static const Oid types[] = {UUIDOID, UUIDOID, TEXTARRAYOID};
 	const EaJson *body = ea_context_json(req);
 	const EaJson *roles = ea_body_member(body, "roles", EA_JSON_ARRAY);
-	Datum		values[lengthof(types)];
 	Datum		held;
+	Datum		given = (Datum) 0;
 	pg_uuid_t	ids[2];
 
 	ea_manage_tenant(req, &ids[0]);
 	ea_manage_id(req, 1, &ids[1]);
 	ea_account_hold_declarations(req);
-	values[0] = UUIDPGetDatum(&ids[0]);
-	values[1] = UUIDPGetDatum(&ids[1]);
-	if (ea_exec_run("SELECT roles FROM entityapi.account WHERE tenant_id = $1"
+	if (ea_exec_one(EA_EXEC_WRITE,
+					"SELECT roles FROM entityapi.account WHERE tenant_id = $1"
 					" AND id = $2 AND kind = 'USER' FOR NO KEY UPDATE",
-					2, types, values, NULL, EA_EXEC_WRITE, true,
+					ea_params(EA_UUID(&ids[0]), EA_UUID(&ids[1])),
 					EA_READER(read_roles, TEXTARRAYOID), &held) == 0)
-		ea_manage_not_found(req);
+		ea_errors_not_found(req);
 	ea_body_check(req, body, "", role_rules, lengthof(role_rules));
 	if (roles != NULL)
-		values[2] = ea_account_roles(req, roles, "/roles", held);
+		given = ea_account_roles(req, roles, "/roles", held);
 	ea_errors_check(req);
 
-	ea_exec_run("SELECT array_to_json(roles)::text,"
+	ea_exec_one(EA_EXEC_WRITE, "SELECT array_to_json(roles)::text,"
 				" array_to_json($3)::text FROM entityapi.account"
 				" WHERE tenant_id = $1 AND id = $2",
-				lengthof(types), types, values, NULL, EA_EXEC_WRITE, true,
+				ea_params(EA_UUID(&ids[0]), EA_UUID(&ids[1]),
+						  EA_TEXTS(given)),
 				EA_READER(note_roles, TEXTOID, TEXTOID), req);
-	ea_exec_run("UPDATE entityapi.account SET roles = $3"
-				" WHERE tenant_id = $1 AND id = $2",
-				lengthof(types), types, values, NULL, EA_EXEC_WRITE, true,
-				NULL, NULL);
+	ea_exec_write("UPDATE entityapi.account SET roles = $3"
+				  " WHERE tenant_id = $1 AND id = $2",
+				  ea_params(EA_UUID(&ids[0]), EA_UUID(&ids[1]),
+							EA_TEXTS(given)));
 	ea_listing_record(req, &ea_account_users, &ids[0], &ids[1], NULL, NULL);
 	req->status = 200;
 }
@@ -224,33 +211,18 @@ read_state(void *arg, TupleTableSlot *slot)
 static void
 store_state(EaRequest *req, const pg_uuid_t *id, const EaAccountState *state)
 {
-	static const Oid types[] = {
-		UUIDOID, TEXTOID, TEXTOID, TEXTOID, TEXTOID, TEXTOID
-	};
-	const char *texts[] = {
-		NULL, state->email, state->status, state->attributes, state->profile,
-		NULL
-	};
-	Datum		values[lengthof(types)];
-	bool		isnull[lengthof(types)];
+	const char *hash = NULL;
 
 	if (state->password != NULL)
-		texts[5] = ea_password_hash(state->password,
-									strlen(state->password));
-	for (int i = 1; i < lengthof(types); i++)
-	{
-		isnull[i] = texts[i] == NULL;
-		values[i] = isnull[i] ? (Datum) 0 : CStringGetTextDatum(texts[i]);
-	}
-	isnull[0] = false;
-	values[0] = UUIDPGetDatum(id);
-	ea_exec_run("UPDATE entityapi.account SET email = $2, status = $3,"
-				" security_attributes = $4::jsonb, profile = $5::jsonb,"
-				" password_hash = coalesce($6, password_hash),"
-				" password_change_required ="
-				" password_change_required OR $6 IS NOT NULL WHERE id = $1",
-				lengthof(types), types, values, isnull, EA_EXEC_WRITE, true,
-				NULL, NULL);
+		hash = ea_password_hash(state->password, strlen(state->password));
+	ea_exec_write("UPDATE entityapi.account SET email = $2, status = $3,"
+				  " security_attributes = $4::jsonb, profile = $5::jsonb,"
+				  " password_hash = coalesce($6, password_hash),"
+				  " password_change_required ="
+				  " password_change_required OR $6 IS NOT NULL WHERE id = $1",
+				  ea_params(EA_UUID(id), EA_NULLABLE_TEXT(state->email),
+							EA_TEXT(state->status), EA_TEXT(state->attributes),
+							EA_TEXT(state->profile), EA_NULLABLE_TEXT(hash)));
 }
 
 static const EaMemberRule change_rules[] = {
@@ -268,31 +240,27 @@ const EaBodyForm ea_manage_user_change_form = EA_BODY_FORM(change_rules);
 void
 ea_manage_update_user(EaRequest *req)
 {
-	static const Oid types[] = {UUIDOID, UUIDOID};
 	const EaJson *body = ea_context_json(req);
-	Datum		values[lengthof(types)];
 	EaAccountState before = {0};
 	EaAccountState after;
 	pg_uuid_t	ids[2];
 
 	ea_manage_tenant(req, &ids[0]);
 	ea_manage_id(req, 1, &ids[1]);
-	values[0] = UUIDPGetDatum(&ids[0]);
-	values[1] = UUIDPGetDatum(&ids[1]);
 
 	/* a login of this user keeps the hash that it has while it waits for us */
 	if (ea_jsonread_get(body, "temporaryPassword") != NULL)
 		ea_throttle_hash_new(req);
 	if (ea_body_member(body, "securityAttributes", EA_JSON_OBJECT) != NULL)
 		ea_account_hold_declarations(req);
-	if (ea_exec_run("SELECT username_key, email, status,"
+	if (ea_exec_one(EA_EXEC_WRITE, "SELECT username_key, email, status,"
 					" security_attributes::text, profile::text, roles"
 					" FROM entityapi.account WHERE tenant_id = $1"
 					" AND id = $2 AND kind = 'USER' FOR NO KEY UPDATE",
-					lengthof(types), types, values, NULL, EA_EXEC_WRITE, true,
+					ea_params(EA_UUID(&ids[0]), EA_UUID(&ids[1])),
 					EA_READER(read_state, TEXTOID, TEXTOID, TEXTOID, TEXTOID,
 							  TEXTOID, TEXTARRAYOID), &before) == 0)
-		ea_manage_not_found(req);
+		ea_errors_not_found(req);
 	ea_body_check(req, body, "", change_rules, lengthof(change_rules));
 	after = before;
 	ea_account_change(req, body, &after);
@@ -320,7 +288,8 @@ find_user(EaRequest *req, pg_uuid_t ids[2])
 	ea_manage_id(req, 1, &ids[1]);
 	require_row(req,
 				"SELECT 1 FROM entityapi.account WHERE tenant_id = $1"
-				" AND id = $2 AND kind = 'USER' FOR UPDATE", 2, ids);
+				" AND id = $2 AND kind = 'USER' FOR UPDATE",
+				ea_params(EA_UUID(&ids[0]), EA_UUID(&ids[1])));
 }
 
 /* DELETE /manage/tenants/{id}/users/{uid} */
@@ -333,7 +302,8 @@ ea_manage_delete_user(EaRequest *req)
 	ea_listing_note(req, &ea_account_users, &ids[0], &ids[1], false,
 					ea_audit_own(req));
 	require_row(req, "DELETE FROM entityapi.account WHERE tenant_id = $1"
-				" AND id = $2", 2, ids);
+				" AND id = $2",
+				ea_params(EA_UUID(&ids[0]), EA_UUID(&ids[1])));
 	req->status = 204;
 }
 
@@ -352,16 +322,11 @@ ea_manage_grant_admin(EaRequest *req)
 void
 ea_manage_revoke_admin(EaRequest *req)
 {
-	static const Oid types[] = {UUIDOID, UUIDOID};
-	Datum		values[lengthof(types)];
 	pg_uuid_t	ids[2];
 
 	find_user(req, ids);
-	values[0] = UUIDPGetDatum(&ids[0]);
-	values[1] = UUIDPGetDatum(&ids[1]);
-	ea_exec_run("DELETE FROM entityapi.tenant_admin WHERE tenant_id = $1"
-				" AND account_id = $2",
-				lengthof(types), types, values, NULL, EA_EXEC_WRITE, true,
-				NULL, NULL);
+	ea_exec_write("DELETE FROM entityapi.tenant_admin WHERE tenant_id = $1"
+				  " AND account_id = $2",
+				  ea_params(EA_UUID(&ids[0]), EA_UUID(&ids[1])));
 	req->status = 204;
 }

@@ -17,9 +17,6 @@
 
 /* For the endpoints below /manage. */
 
-/* 404, whatever it is that is not there. */
-extern EA_NORETURN void ea_manage_not_found(EaRequest *req) EA_NORETURN_END;
-
 /* The {id} at a position of the path; 404 for what cannot be one. */
 extern void ea_manage_id(EaRequest *req, int arg, pg_uuid_t *id);
 

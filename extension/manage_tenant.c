@@ -106,26 +106,20 @@ note_taken(void *arg, TupleTableSlot *slot)
 static void
 insert_tenant(EaRequest *req, NewTenant *tenant)
 {
-	static const Oid types[] = {TEXTOID, TEXTOID, UUIDOID, TIMESTAMPTZOID};
-	Datum		values[lengthof(types)];
-
 	ea_uuid_make(&tenant->id);
-	values[0] = CStringGetTextDatum(tenant->name);
-	values[1] = CStringGetTextDatum(tenant->slug);
-	values[2] = UUIDPGetDatum(&tenant->id);
-	values[3] = TimestampTzGetDatum(req->now);
-	if (ea_exec_run("INSERT INTO entityapi.tenant"
-					" (name, slug, id, status, attributes, created_at)"
-					" VALUES ($1, $2, $3, 'ACTIVE', '{}', $4)"
-					" ON CONFLICT DO NOTHING",
-					lengthof(types), types, values, NULL, EA_EXEC_WRITE,
-					true, NULL, NULL) > 0)
+	if (ea_exec_write("INSERT INTO entityapi.tenant"
+					  " (name, slug, id, status, attributes, created_at)"
+					  " VALUES ($1, $2, $3, 'ACTIVE', '{}', $4)"
+					  " ON CONFLICT DO NOTHING",
+					  ea_params(EA_TEXT(tenant->name), EA_TEXT(tenant->slug),
+								EA_UUID(&tenant->id),
+								EA_TIMESTAMP(req->now))) > 0)
 		return;
 
-	ea_exec_run("SELECT coalesce(bool_or(name = $1), false),"
+	ea_exec_one(EA_EXEC_WRITE, "SELECT coalesce(bool_or(name = $1), false),"
 				" coalesce(bool_or(slug = $2), false)"
 				" FROM entityapi.tenant WHERE name = $1 OR slug = $2",
-				2, types, values, NULL, EA_EXEC_WRITE, true,
+				ea_params(EA_TEXT(tenant->name), EA_TEXT(tenant->slug)),
 				EA_READER(note_taken, BOOLOID, BOOLOID), req);
 
 	/* what was in the way may be gone by now, but it was */
@@ -224,7 +218,7 @@ ea_manage_show_tenant(EaRequest *req)
 
 	ea_manage_id(req, 0, &id);
 	if (!ea_listing_record(req, &ea_manage_tenants, NULL, &id, NULL, NULL))
-		ea_manage_not_found(req);
+		ea_errors_not_found(req);
 	req->status = 200;
 }
 
@@ -279,23 +273,16 @@ change_state(EaRequest *req, const EaJson *body, TenantState *state)
 static void
 store_state(EaRequest *req, const pg_uuid_t *id, const TenantState *state)
 {
-	static const Oid types[] = {UUIDOID, TEXTOID, TEXTOID, TEXTOID};
-	Datum		values[lengthof(types)];
-
-	values[0] = UUIDPGetDatum(id);
-	values[1] = CStringGetTextDatum(state->name);
-	values[2] = CStringGetTextDatum(state->status);
-	values[3] = CStringGetTextDatum(state->attributes);
-	if (ea_exec_run("SELECT 1 FROM entityapi.tenant"
-					" WHERE name = $2 AND id <> $1",
-					2, types, values, NULL, EA_EXEC_WRITE, true,
-					NULL, NULL) > 0)
+	if (ea_exec_write("SELECT 1 FROM entityapi.tenant"
+					  " WHERE name = $2 AND id <> $1",
+					  ea_params(EA_UUID(id), EA_TEXT(state->name))) > 0)
 		ea_errors_throw(req, EA_ERR_UNIQUE, EA_AT_POINTER, "/name",
 						"This name is taken.");
-	ea_exec_run("UPDATE entityapi.tenant SET name = $2, status = $3,"
-				" attributes = $4::jsonb WHERE id = $1",
-				lengthof(types), types, values, NULL, EA_EXEC_WRITE, true,
-				NULL, NULL);
+	ea_exec_write("UPDATE entityapi.tenant SET name = $2, status = $3,"
+				  " attributes = $4::jsonb WHERE id = $1",
+				  ea_params(EA_UUID(id), EA_TEXT(state->name),
+							EA_TEXT(state->status),
+							EA_TEXT(state->attributes)));
 }
 
 static const EaMemberRule change_rules[] = {
@@ -310,9 +297,7 @@ const EaBodyForm ea_manage_tenant_change_form = EA_BODY_FORM(change_rules);
 void
 ea_manage_update_tenant(EaRequest *req)
 {
-	static const Oid types[] = {UUIDOID};
 	const EaJson *body = ea_context_json(req);
-	Datum		values[lengthof(types)];
 	TenantState before;
 	TenantState after;
 	pg_uuid_t	id;
@@ -321,13 +306,13 @@ ea_manage_update_tenant(EaRequest *req)
 	LockRelationOid(get_relname_relid("tenant",
 									  get_namespace_oid("entityapi", false)),
 					ShareRowExclusiveLock);
-	values[0] = UUIDPGetDatum(&id);
-	if (ea_exec_run("SELECT name, status, attributes::text"
+	if (ea_exec_one(EA_EXEC_WRITE, "SELECT name, status, attributes::text"
 					" FROM entityapi.tenant WHERE id = $1"
 					" AND status <> 'DELETED' FOR NO KEY UPDATE",
-					lengthof(types), types, values, NULL, EA_EXEC_WRITE, true,
-					EA_READER(read_state, TEXTOID, TEXTOID, TEXTOID), &before) == 0)
-		ea_manage_not_found(req);
+					ea_params(EA_UUID(&id)),
+					EA_READER(read_state, TEXTOID, TEXTOID, TEXTOID),
+					&before) == 0)
+		ea_errors_not_found(req);
 	ea_body_check(req, body, "", change_rules, lengthof(change_rules));
 	after = before;
 	change_state(req, body, &after);
@@ -364,24 +349,20 @@ note_end(void *arg, TupleTableSlot *slot)
 void
 ea_manage_delete_tenant(EaRequest *req)
 {
-	static const Oid types[] = {UUIDOID, TIMESTAMPTZOID};
-	Datum		values[lengthof(types)];
 	pg_uuid_t	id;
 
 	ea_manage_id(req, 0, &id);
-	values[0] = UUIDPGetDatum(&id);
-	values[1] = TimestampTzGetDatum(req->now);
-	if (ea_exec_run("SELECT name, slug, status FROM entityapi.tenant"
+	if (ea_exec_one(EA_EXEC_WRITE,
+					"SELECT name, slug, status FROM entityapi.tenant"
 					" WHERE id = $1 AND status <> 'DELETED' FOR UPDATE",
-					1, types, values, NULL, EA_EXEC_WRITE, true,
+					ea_params(EA_UUID(&id)),
 					EA_READER(note_end, TEXTOID, TEXTOID, TEXTOID), req) == 0)
-		ea_manage_not_found(req);
-	ea_exec_run("UPDATE entityapi.tenant SET status = 'DELETED',"
-				" name = pg_catalog.chr(1) || id, slug = '.' || id,"
-				" attributes = '{}',"
-				" deleted_at = $2, deleted_by = pg_current_xact_id()"
-				" WHERE id = $1",
-				lengthof(types), types, values, NULL, EA_EXEC_WRITE, true,
-				NULL, NULL);
+		ea_errors_not_found(req);
+	ea_exec_write("UPDATE entityapi.tenant SET status = 'DELETED',"
+				  " name = pg_catalog.chr(1) || id, slug = '.' || id,"
+				  " attributes = '{}',"
+				  " deleted_at = $2, deleted_by = pg_current_xact_id()"
+				  " WHERE id = $1",
+				  ea_params(EA_UUID(&id), EA_TIMESTAMP(req->now)));
 	req->status = 204;
 }

@@ -213,15 +213,14 @@ list_pending(Pending *pending, const char *version)
 		write_update(pending, version);
 		return;
 	}
-	ea_exec_run("SELECT kind, name, entity, field, revision,"
-				" array_agg(statement ORDER BY part), failed_at, failure"
-				" FROM entityapi.list_steps()"
-				" GROUP BY step, kind, name, entity, field, revision,"
-				" failed_at, failure ORDER BY step",
-				0, NULL, NULL, NULL, EA_EXEC_READ, false,
-				EA_READER(write_step, TEXTOID, TEXTOID, TEXTOID, TEXTOID,
-						  INT4OID, TEXTARRAYOID, TIMESTAMPTZOID, TEXTOID),
-				pending);
+	ea_exec_each(EA_EXEC_READ, "SELECT kind, name, entity, field, revision,"
+				 " array_agg(statement ORDER BY part), failed_at, failure"
+				 " FROM entityapi.list_steps()"
+				 " GROUP BY step, kind, name, entity, field, revision,"
+				 " failed_at, failure ORDER BY step", EA_NO_PARAMS,
+				 EA_READER(write_step, TEXTOID, TEXTOID, TEXTOID, TEXTOID,
+						   INT4OID, TEXTARRAYOID, TIMESTAMPTZOID, TEXTOID),
+				 pending);
 }
 
 /* GET /manage/migrations/status */
@@ -232,11 +231,11 @@ ea_migration_status(EaRequest *req)
 	Installed	installed;
 	Pending		pending = {makeStringInfo()};
 
-	ea_exec_run("SELECT e.extversion, r.last, r.applied"
+	ea_exec_one(EA_EXEC_READ, "SELECT e.extversion, r.last, r.applied"
 				" FROM pg_catalog.pg_extension e,"
 				" (SELECT max(revision) AS last, count(*) AS applied"
 				" FROM entityapi.revision) r WHERE e.extname = 'entityapi'",
-				0, NULL, NULL, NULL, EA_EXEC_READ, true,
+				EA_NO_PARAMS,
 				EA_READER(read_installed, TEXTOID, INT4OID, INT8OID),
 				&installed);
 	list_pending(&pending, installed.version);
@@ -256,12 +255,12 @@ ea_migration_status(EaRequest *req)
 	appendStringInfo(out, "[%s]", pending.out->data);
 	ea_jsonwrite_key(out, "revisions");
 	appendStringInfoChar(out, '[');
-	ea_exec_run("SELECT revision, applied_at, checksum, extension_version,"
-				" statements FROM entityapi.revision ORDER BY revision DESC",
-				0, NULL, NULL, NULL, EA_EXEC_READ, false,
-				EA_READER(write_revision, INT4OID, TIMESTAMPTZOID, TEXTOID,
-						  TEXTOID, TEXTARRAYOID),
-				out);
+	ea_exec_each(EA_EXEC_READ,
+				 "SELECT revision, applied_at, checksum, extension_version,"
+				 " statements FROM entityapi.revision ORDER BY revision DESC",
+				 EA_NO_PARAMS,
+				 EA_READER(write_revision, INT4OID, TIMESTAMPTZOID, TEXTOID,
+						   TEXTOID, TEXTARRAYOID), out);
 	ea_jsonwrite_lit(out, "]}");
 	req->status = 200;
 }

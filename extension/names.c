@@ -192,6 +192,17 @@ entry_match(const void *one, const void *other, Size keysize)
 	return strcmp(*(const char *const *) one, *(const char *const *) other);
 }
 
+bool
+ea_names_contain(char *const *names, int n, const char *name)
+{
+	for (int i = 0; i < n; i++)
+	{
+		if (strcmp(names[i], name) == 0)
+			return true;
+	}
+	return false;
+}
+
 EaNameMap *
 ea_names_map_create(long size)
 {

@@ -37,6 +37,9 @@ extern char *ea_names_identifier(const char *name);
 extern const char *ea_names_nearest(const char *name,
 									const char *const *candidates, int n);
 
+/* One of the n names is this one. */
+extern bool ea_names_contain(char *const *names, int n, const char *name);
+
 /* A map from names to pointers; names are not copied. */
 typedef struct HTAB EaNameMap;
 

@@ -125,28 +125,21 @@ read_text(void *arg, TupleTableSlot *slot)
 static void
 find_stored(const char *state, int version, Document *document)
 {
-	static const Oid types[] = {INT4OID, TEXTOID};
-	Datum		values[] = {
-		Int32GetDatum(version), CStringGetTextDatum(state)
-	};
-
 	document->etag[0] = '\0';
-	ea_exec_run("SELECT etag FROM entityapi.openapi_document"
+	ea_exec_one(EA_EXEC_READ, "SELECT etag FROM entityapi.openapi_document"
 				" WHERE version = $1 AND made_for = $2",
-				lengthof(types), types, values, NULL, EA_EXEC_READ, true,
+				ea_params(EA_INT4(version), EA_TEXT(state)),
 				EA_READER(read_etag, TEXTOID), document);
 }
 
 static char *
 stored_text(int version)
 {
-	static const Oid types[] = {INT4OID};
-	Datum		values[] = {Int32GetDatum(version)};
 	char	   *text = NULL;
 
-	ea_exec_run("SELECT document FROM entityapi.openapi_document"
-				" WHERE version = $1", lengthof(types), types, values, NULL,
-				EA_EXEC_READ, true, EA_READER(read_text, TEXTOID), &text);
+	ea_exec_one(EA_EXEC_READ, "SELECT document FROM entityapi.openapi_document"
+				" WHERE version = $1", ea_params(EA_INT4(version)),
+				EA_READER(read_text, TEXTOID), &text);
 	return text;
 }
 
@@ -242,23 +235,17 @@ kept_document(EaCatalog *catalog, int version)
 static void
 store(int version, const char *state)
 {
-	static const Oid types[] = {INT4OID, TEXTOID, TEXTOID, TEXTOID};
-	Datum		values[lengthof(types)];
 	char	   *text = ea_openapi_write(version, true);
 	char		etag[ETAG_LENGTH + 3];
 
 	make_etag(text, etag);
-	values[0] = Int32GetDatum(version);
-	values[1] = CStringGetTextDatum(state);
-	values[2] = CStringGetTextDatum(etag);
-	values[3] = CStringGetTextDatum(text);
-	ea_exec_run("INSERT INTO entityapi.openapi_document"
-				" (version, made_for, etag, document)"
-				" VALUES ($1, $2, $3, $4)"
-				" ON CONFLICT (version) DO UPDATE SET made_for = $2,"
-				" etag = $3, document = $4",
-				lengthof(types), types, values, NULL, EA_EXEC_WRITE, true,
-				NULL, NULL);
+	ea_exec_write("INSERT INTO entityapi.openapi_document"
+				  " (version, made_for, etag, document)"
+				  " VALUES ($1, $2, $3, $4)"
+				  " ON CONFLICT (version) DO UPDATE SET made_for = $2,"
+				  " etag = $3, document = $4",
+				  ea_params(EA_INT4(version), EA_TEXT(state), EA_TEXT(etag),
+							EA_TEXT(text)));
 	pfree(text);
 }
 
@@ -274,9 +261,8 @@ applied_service(void)
 {
 	char	   *service = NULL;
 
-	ea_exec_run("SELECT definition FROM entityapi.service", 0, NULL, NULL,
-				NULL, EA_EXEC_WRITE, true,
-				EA_READER(keep_definition, TEXTOID), &service);
+	ea_exec_one(EA_EXEC_WRITE, "SELECT definition FROM entityapi.service",
+				EA_NO_PARAMS, EA_READER(keep_definition, TEXTOID), &service);
 	return service == NULL ? NULL : ea_catalog_make(service, NIL);
 }
 
@@ -286,37 +272,25 @@ applied_service(void)
  */
 #define MAX_STORED 500
 
-static void
-note_current(void *arg, TupleTableSlot *slot)
-{
-	*(int64 *) arg = DatumGetInt64(slot->tts_values[0]);
-}
-
 void
 ea_openapi_store(void)
 {
-	static const Oid types[] = {TEXTOID};
 	EaCatalog  *catalog = applied_service();
 	char	   *state;
-	Datum		values[lengthof(types)];
-	int64		current = 0;
-	int64		entities = 0;
+	int64		entities;
 
 	if (catalog == NULL)
 		return;
 	state = made_for(catalog);
-	values[0] = CStringGetTextDatum(state);
-	ea_exec_run("SELECT count(*) FROM entityapi.openapi_document"
-				" WHERE made_for = $1", lengthof(types), types, values, NULL,
-				EA_EXEC_WRITE, true,
-				EA_READER(note_current, INT8OID), &current);
-	if (current == catalog->nversions)
+	if (ea_exec_int64(EA_EXEC_WRITE,
+					  "SELECT count(*) FROM entityapi.openapi_document"
+					  " WHERE made_for = $1",
+					  ea_params(EA_TEXT(state))) == catalog->nversions)
 		return;
-	ea_exec_run("DELETE FROM entityapi.openapi_document", 0, NULL, NULL,
-				NULL, EA_EXEC_WRITE, false, NULL, NULL);
-	ea_exec_run("SELECT count(*) FROM entityapi.entity", 0, NULL, NULL,
-				NULL, EA_EXEC_WRITE, true,
-				EA_READER(note_current, INT8OID), &entities);
+	ea_exec_write("DELETE FROM entityapi.openapi_document", EA_NO_PARAMS);
+	entities = ea_exec_int64(EA_EXEC_WRITE,
+							 "SELECT count(*) FROM entityapi.entity",
+							 EA_NO_PARAMS);
 	for (int i = 0; entities <= MAX_STORED && i < catalog->nversions; i++)
 		store(catalog->versions[i].number, state);
 }

@@ -117,9 +117,6 @@ extern const EaApiRoute *ea_openapi_route(const EaRoute *route);
 /* The members of "paths". */
 extern void ea_openapi_paths(EaApi *api);
 
-/* The route is part of this document. */
-extern bool ea_openapi_has_route(EaApi *api, const EaRoute *route);
-
 /* -------- openapi_entity.c -------- */
 
 /* The schemas of all entities, members of "schemas". */

@@ -64,8 +64,8 @@ static const struct
 	{"parameters/fields", EA_TAKES_SHAPE}
 };
 
-bool
-ea_openapi_has_route(EaApi *api, const EaRoute *route)
+static bool
+has_route(EaApi *api, const EaRoute *route)
 {
 	if ((route->flags & EA_ROUTE_POOL) && api->catalog->single)
 		return false;
@@ -626,7 +626,7 @@ ea_openapi_paths(EaApi *api)
 		const EaRoute *route = &ea_routes[i];
 
 		if (!is_entity_route(route) && !is_repeated(route) &&
-			ea_openapi_has_route(api, route))
+			has_route(api, route))
 			write_path(api, route, NULL, NULL);
 	}
 	for (int e = 0; e < api->nentities; e++)

@@ -177,12 +177,11 @@ load(EaApi *api, bool fresh)
 	List	   *definitions = NIL;
 	ListCell   *lc;
 
-	ea_exec_run("SELECT definition FROM entityapi.service", 0, NULL, NULL,
-				NULL, mode, true,
+	ea_exec_one(mode, "SELECT definition FROM entityapi.service", EA_NO_PARAMS,
 				EA_READER(keep_definition, TEXTOID), &service);
-	ea_exec_run("SELECT definition FROM entityapi.entity ORDER BY name", 0,
-				NULL, NULL, NULL, mode, false,
-				EA_READER(keep_definition, TEXTOID), &definitions);
+	ea_exec_each(mode, "SELECT definition FROM entityapi.entity ORDER BY name",
+				 EA_NO_PARAMS, EA_READER(keep_definition, TEXTOID),
+				 &definitions);
 	api->catalog = ea_catalog_make(service == NIL ? NULL : linitial(service),
 								   definitions);
 	version = ea_catalog_version(api->catalog, api->version);

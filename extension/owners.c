@@ -265,9 +265,8 @@ note_part(void *arg, TupleTableSlot *slot)
 List *
 ea_owners_faults(int n, const Oid *relids)
 {
-	static const Oid types[] = {OIDARRAYOID, OIDOID};
-	Datum		values[lengthof(types)];
 	Datum	   *oids;
+	ArrayType  *array;
 	Look		look = {NIL, GetUserNameFromId(GetUserId(), false)};
 	EaPin		pin;
 
@@ -280,16 +279,16 @@ ea_owners_faults(int n, const Oid *relids)
 	oids = palloc(Max(n, 1) * sizeof(Datum));
 	for (int i = 0; i < n; i++)
 		oids[i] = ObjectIdGetDatum(relids[i]);
-	values[0] = PointerGetDatum(construct_array(oids, n, OIDOID, sizeof(Oid),
-												true, TYPALIGN_INT));
-	values[1] = ObjectIdGetDatum(GetUserId());
+	array = construct_array(oids, n, OIDOID, sizeof(Oid), true, TYPALIGN_INT);
 
 	/* its owner may be that of a schema */
 	ea_held_watch(DATABASEOID, MyDatabaseId);
 	PushActiveSnapshot(GetLatestSnapshot());
-	ea_exec_run(statement, lengthof(types), types, values, NULL, EA_EXEC_LOOK,
-				true, EA_READER(note_part, INT4OID, TEXTOID, TEXTOID, OIDOID,
-								OIDOID, OIDOID, BOOLOID, OIDOID), &look);
+	ea_exec_one(EA_EXEC_LOOK, statement,
+				ea_params(EA_VALUE(OIDARRAYOID, PointerGetDatum(array)),
+						  EA_OID(GetUserId())),
+				EA_READER(note_part, INT4OID, TEXTOID, TEXTOID, OIDOID, OIDOID,
+						  OIDOID, BOOLOID, OIDOID), &look);
 	PopActiveSnapshot();
 	ea_pin_end(&pin);
 	return look.faults;

@@ -18,6 +18,7 @@
 
 #include "guc.h"
 #include "params.h"
+#include "uuid.h"
 
 /* Sort keys beyond this many order nothing that anybody could see. */
 #define MAX_SORT_KEYS 32
@@ -31,18 +32,6 @@ typedef struct Known
 	void		(*read) (EaRequest *req, EaQuery *query,
 						 const EaParam *param);
 } Known;
-
-static int
-hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	if (c >= 'A' && c <= 'F')
-		return c - 'A' + 10;
-	return -1;
-}
 
 /*
  * Percent-decode (RFC 3986 section 2.1; with plus also the form encoding of
@@ -61,8 +50,8 @@ ea_params_decode(const char *in, int len, bool plus, int *decoded)
 
 		if (c == '%')
 		{
-			int			high = i + 1 < len ? hex_digit(in[i + 1]) : -1;
-			int			low = i + 2 < len ? hex_digit(in[i + 2]) : -1;
+			int			high = i + 1 < len ? ea_uuid_hex_digit(in[i + 1]) : -1;
+			int			low = i + 2 < len ? ea_uuid_hex_digit(in[i + 2]) : -1;
 
 			if (high < 0 || low < 0)
 				return NULL;

@@ -25,6 +25,7 @@
 #include "catalog/pg_namespace.h"
 #include "commands/extension.h"
 #include "common/hashfn.h"
+#include "grow.h"
 #include "guc.h"
 #include "lib/ilist.h"
 #include "nodes/nodeFuncs.h"
@@ -204,14 +205,7 @@ note_table(Tables *tables, Oid relid, LOCKMODE mode)
 			return;
 		}
 	}
-	if (tables->n == tables->max)
-	{
-		tables->max *= 2;
-		tables->items = repalloc(tables->items,
-								 tables->max * sizeof(EaPlanTable));
-	}
-	tables->items[tables->n].relid = relid;
-	tables->items[tables->n++].mode = mode;
+	*EA_GROW(tables) = (EaPlanTable) {relid, mode};
 }
 
 static bool
@@ -237,8 +231,7 @@ note_tables(Node *node, void *arg)
 static Tables
 find_tables(SPIPlanPtr plan)
 {
-	Tables		tables = {0, 4, palloc(4 * sizeof(EaPlanTable)),
-	get_namespace_oid("entityapi", true)};
+	Tables		tables = {0, 0, NULL, get_namespace_oid("entityapi", true)};
 	ListCell   *cell;
 
 	foreach(cell, SPI_plan_get_plan_sources(plan))
@@ -250,16 +243,41 @@ find_tables(SPIPlanPtr plan)
 	return tables;
 }
 
-static PlanItem *
-make_plan(const PlanKey *key, int nparams, const Oid *types, bool one_row)
+/* The types alone, as SPI takes them. */
+static Oid *
+copy_types(EaParams params)
 {
+	Oid		   *types = palloc(Max(params.n, 1) * sizeof(Oid));
+
+	for (int i = 0; i < params.n; i++)
+		types[i] = params.items[i].type;
+	return types;
+}
+
+static bool
+has_types(const PlanItem *item, EaParams params)
+{
+	if (item->nparams != params.n)
+		return false;
+	for (int i = 0; i < params.n; i++)
+	{
+		if (item->types[i] != params.items[i].type)
+			return false;
+	}
+	return true;
+}
+
+static PlanItem *
+make_plan(const PlanKey *key, EaParams params, bool one_row)
+{
+	Oid		   *types = copy_types(params);
 	SPIPlanPtr	plan;
 	PlanEntry  *entry;
 	PlanItem   *item;
 	Tables		tables;
 	bool		found;
 
-	plan = SPI_prepare_cursor(key->sql, nparams, (Oid *) types,
+	plan = SPI_prepare_cursor(key->sql, params.n, types,
 							  cursor_options(one_row));
 	if (plan == NULL)
 		elog(ERROR, "could not prepare a statement: %s",
@@ -270,17 +288,18 @@ make_plan(const PlanKey *key, int nparams, const Oid *types, bool one_row)
 	item = MemoryContextAllocZero(TopMemoryContext, sizeof(PlanItem));
 	item->sql = MemoryContextStrdup(TopMemoryContext, key->sql);
 	item->types = MemoryContextAlloc(TopMemoryContext,
-									 Max(nparams, 1) * sizeof(Oid));
-	if (nparams > 0)
-		memcpy(item->types, types, nparams * sizeof(Oid));
-	item->nparams = nparams;
+									 Max(params.n, 1) * sizeof(Oid));
+	memcpy(item->types, types, params.n * sizeof(Oid));
+	item->nparams = params.n;
 	item->kept.plan = plan;
 	item->kept.fresh = true;
 	item->kept.ntables = tables.n;
 	item->kept.tables = MemoryContextAlloc(TopMemoryContext,
 										   Max(tables.n, 1) *
 										   sizeof(EaPlanTable));
-	memcpy(item->kept.tables, tables.items, tables.n * sizeof(EaPlanTable));
+	if (tables.n > 0)
+		memcpy(item->kept.tables, tables.items,
+			   tables.n * sizeof(EaPlanTable));
 	item->kept.one_row =
 		(cursor_options(one_row) & CURSOR_OPT_GENERIC_PLAN) != 0;
 	entry = hash_search(plans, key, HASH_ENTER, &found);
@@ -293,8 +312,7 @@ make_plan(const PlanKey *key, int nparams, const Oid *types, bool one_row)
 }
 
 EaPlan *
-ea_plancache_get(const char *sql, int nparams, const Oid *types,
-				 bool one_row)
+ea_plancache_get(const char *sql, EaParams params, bool one_row)
 {
 	PlanKey		key = {sql, strlen(sql)};
 	PlanEntry  *entry;
@@ -304,10 +322,7 @@ ea_plancache_get(const char *sql, int nparams, const Oid *types,
 	free_dropped();
 
 	entry = hash_search(plans, &key, HASH_FIND, NULL);
-	if (entry != NULL &&
-		(entry->item->nparams != nparams ||
-		 (nparams > 0 &&
-		  memcmp(entry->item->types, types, nparams * sizeof(Oid)) != 0)))
+	if (entry != NULL && !has_types(entry->item, params))
 	{
 		drop_plan(entry->item);
 		entry = NULL;
@@ -322,7 +337,7 @@ ea_plancache_get(const char *sql, int nparams, const Oid *types,
 	misses++;
 	while (hash_get_num_entries(plans) >= ea_guc_plan_cache_size)
 		drop_plan(dlist_tail_element(PlanItem, node, &lru));
-	return &make_plan(&key, nparams, types, one_row)->kept;
+	return &make_plan(&key, params, one_row)->kept;
 }
 
 void

@@ -10,6 +10,7 @@
 #ifndef EA_PLANCACHE_H
 #define EA_PLANCACHE_H
 
+#include "exec_params.h"
 #include "executor/spi.h"
 #include "keyscan.h"
 #include "storage/lockdefs.h"
@@ -42,8 +43,8 @@ typedef struct EaPlan
  * valid.  It stays the cache's; the caller must not keep it beyond the next
  * call, unless its statement runs then.
  */
-extern EaPlan *ea_plancache_get(const char *sql, int nparams,
-								const Oid *types, bool one_row);
+extern EaPlan *ea_plancache_get(const char *sql, EaParams params,
+								bool one_row);
 
 /* Forget a plan, whose names may mean other tables by now. */
 extern void ea_plancache_forget(EaPlan *plan);

@@ -126,9 +126,6 @@ extern bool ea_policy_check(EaPolicy *tree, EaPolicyScope *scope,
  */
 extern void ea_policy_warn_profile(const EaPolicy *tree, const char *what);
 
-/* The text of a literal stands for a value of the type. */
-extern bool ea_policy_reads(EaPolicyType type, const char *text);
-
 /* The type of values of an attribute type (types.h), by its name. */
 extern EaPolicyType ea_policy_type_of(const char *type_name);
 

@@ -87,8 +87,8 @@ ea_policy_type_of(const char *type_name)
 	return EA_POLICY_UNKNOWN;
 }
 
-bool
-ea_policy_reads(EaPolicyType type, const char *text)
+static bool
+reads(EaPolicyType type, const char *text)
 {
 	const EaType *reader = types[type].type == NULL ? NULL :
 		ea_types_find(types[type].type);
@@ -171,7 +171,7 @@ adopt(Checker *c, EaPolicy *node, EaPolicyType type)
 		 type != EA_POLICY_DATETIME) ||
 		(node->kind != EA_POLICY_LITERAL && node->kind != EA_POLICY_USER))
 		return node->type == type;
-	if (node->kind == EA_POLICY_LITERAL && !ea_policy_reads(type, node->text))
+	if (node->kind == EA_POLICY_LITERAL && !reads(type, node->text))
 		return fail(c, node, psprintf("the text is not %s",
 									  types[type].name), NULL);
 	node->type = type;

@@ -59,8 +59,8 @@ resolve_attribute(EaPolicyScope *scope, const char *key, const char **message,
 		ea_policy_type_of(attribute->type);
 }
 
-EaPolicy *
-ea_policy_sql_tree(EaEntity *entity, EaRule *rule, EaOperation op)
+static EaPolicy *
+checked_tree(EaEntity *entity, EaRule *rule, EaOperation op)
 {
 	Scope		scope = {{resolve_path, resolve_attribute,
 	op != EA_OP_CREATE, op == EA_OP_CREATE || op == EA_OP_UPDATE}, entity};
@@ -94,7 +94,7 @@ must_ask(EaRequest *req, EaEntity *entity)
 static EaVerdict
 judge_rule(EaPolicyWriter *w, EaRule *rule)
 {
-	w->tree = ea_policy_sql_tree(w->entity, rule, w->op);
+	w->tree = checked_tree(w->entity, rule, w->op);
 	return ea_policy_verdict(w);
 }
 
@@ -150,7 +150,7 @@ write_rules(EaPolicyWriter *w)
 		if ((rule->operations & w->op) == 0)
 			continue;
 		if (w->input == NULL &&
-			ea_policy_mentions_input(ea_policy_sql_tree(w->entity, rule,
+			ea_policy_mentions_input(checked_tree(w->entity, rule,
 														w->op), NULL))
 			continue;
 		w->moved = false;

@@ -72,8 +72,4 @@ extern bool ea_policy_sql_caller(EaPrincipal *principal, const char *property,
 								 const char *key, EaPolicyType type,
 								 Datum *value);
 
-/* Of the trees: checked for the operation, in the catalog's memory. */
-extern EaPolicy *ea_policy_sql_tree(EaEntity *entity, EaRule *rule,
-									EaOperation op);
-
 #endif							/* EA_POLICY_SQL_H */

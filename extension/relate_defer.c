@@ -124,8 +124,7 @@ set_constraints(const List *constraints, const char *mode)
 		append_constraint(&sql, lfirst_oid(lc));
 	}
 	appendStringInfo(&sql, " %s", mode);
-	ea_exec_run(sql.data, 0, NULL, NULL, NULL, EA_EXEC_WRITE, false, NULL,
-				NULL);
+	ea_exec_write(sql.data, EA_NO_PARAMS);
 }
 
 /* -------- those of a request -------- */
@@ -266,8 +265,9 @@ check_cursors(void)
 	/* the usual case, in which none is open */
 	if (ThereAreNoReadyPortals())
 		return;
-	if (ea_exec_run("SELECT 1 FROM pg_catalog.pg_cursors WHERE is_holdable",
-					0, NULL, NULL, NULL, EA_EXEC_LOOK, false, NULL, NULL) > 0)
+	if (ea_exec_each(EA_EXEC_LOOK,
+					 "SELECT 1 FROM pg_catalog.pg_cursors WHERE is_holdable",
+					 EA_NO_PARAMS, NULL, NULL) > 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_CURSOR_STATE),
 				 errmsg("a cursor WITH HOLD is open where code of others ran"),

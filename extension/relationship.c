@@ -43,7 +43,7 @@ fetch_parent(EaDocument *doc, EaExecMode mode)
 	ea_fetch_path_id(req, &id);
 	ea_fetch_row(&sink, &id, mode);
 	if (doc->primary.n == 0)
-		ea_fetch_not_found(req);
+		ea_errors_not_found(req);
 	return doc->primary.items[0];
 }
 
@@ -159,12 +159,6 @@ ea_relationship_check_verb(EaRequest *req, EaRelationshipVerb verb)
 						req->field->name);
 }
 
-static void
-version_row(void *arg, TupleTableSlot *slot)
-{
-	*(int64 *) arg = DatumGetInt64(slot->tts_values[0]);
-}
-
 /* An answer to several operations has no version of its own. */
 static void
 answer_version(EaRequest *req, int64 version)
@@ -197,7 +191,7 @@ touch(EaRequest *req, const pg_uuid_t *id)
 	}
 	ea_sqlbuf_add(&b, " RETURNING ");
 	ea_sqlbuf_select(&b, alias, entity->version_column, INT8OID);
-	ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, version_row, &version);
+	ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, ea_exec_read_int64, &version);
 	answer_version(req, version);
 }
 

@@ -87,21 +87,17 @@ static EaPrincipal *
 find_mapped(void)
 {
 	EaAccount  *account = palloc0(sizeof(EaAccount));
-	static const Oid types[] = {TEXTOID, OIDOID};
-	Datum		role[2];
+	Oid			role = GetSessionUserId();
 
-	role[0] = CStringGetTextDatum(GetUserNameFromId(GetSessionUserId(),
-													false));
-	role[1] = ObjectIdGetDatum(GetSessionUserId());
-
-	if (ea_exec_run_latest("SELECT " EA_ACCOUNT_COLUMNS
-						   " FROM entityapi.mapped_role m"
-						   " CROSS JOIN " EA_ACCOUNT_TABLES
-						   " WHERE m.role = $1 AND m.role_oid = $2"
-						   " AND a.id = m.account_id",
-						   lengthof(types), types, role, EA_EXEC_READ,
-						   EA_READER(account_row, EA_ACCOUNT_TYPES),
-						   account) == 0 ||
+	if (ea_exec_latest(EA_EXEC_READ, "SELECT " EA_ACCOUNT_COLUMNS
+					   " FROM entityapi.mapped_role m"
+					   " CROSS JOIN " EA_ACCOUNT_TABLES
+					   " WHERE m.role = $1 AND m.role_oid = $2"
+					   " AND a.id = m.account_id",
+					   ea_params(EA_TEXT(GetUserNameFromId(role, false)),
+								 EA_OID(role)),
+					   EA_READER(account_row, EA_ACCOUNT_TYPES),
+					   account) == 0 ||
 		!account->active || account->principal.force_change)
 		return NULL;
 	return &account->principal;
@@ -115,15 +111,13 @@ static EaPrincipal *
 check_given(void)
 {
 	EaPrincipal *copy = palloc(sizeof(EaPrincipal));
-	Oid			type = UUIDOID;
-	Datum		tenant = UUIDPGetDatum(&given->tenant);
 
 	if (given->force_change)
 		return NULL;
 	if (given->has_tenant &&
-		ea_exec_run_latest("SELECT 1 FROM entityapi.tenant"
-						   " WHERE id = $1 AND status = 'ACTIVE'",
-						   1, &type, &tenant, EA_EXEC_READ, NULL, NULL) == 0)
+		ea_exec_latest(EA_EXEC_READ, "SELECT 1 FROM entityapi.tenant"
+					   " WHERE id = $1 AND status = 'ACTIVE'",
+					   ea_params(EA_UUID(&given->tenant)), NULL, NULL) == 0)
 		return NULL;
 	*copy = *given;
 	return copy;
@@ -234,40 +228,39 @@ ea_sql_set_principal(PG_FUNCTION_ARGS)
  */
 EA_CONFINED_FUNCTION(ea_sql_map_role)
 {
-	static const Oid types[] = {TEXTOID, OIDOID, TEXTOID};
-	Datum		values[3];
+	const char *name;
+	Oid			role;
 	char	   *username = NULL;
 
 	if (PG_ARGISNULL(0))
 		ereport(ERROR,
 				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
 				 errmsg("the role must not be null")));
-	values[1] = ObjectIdGetDatum(get_role_oid(NameStr(*PG_GETARG_NAME(0)),
-											  false));
-	values[0] = CStringGetTextDatum(NameStr(*PG_GETARG_NAME(0)));
+	name = NameStr(*PG_GETARG_NAME(0));
+	role = get_role_oid(name, false);
 	connect();
 	forget();
-	ea_exec_run("DELETE FROM entityapi.mapped_role WHERE role = $1", 1, types,
-				values, NULL, EA_EXEC_WRITE, true, NULL, NULL);
+	ea_exec_write("DELETE FROM entityapi.mapped_role WHERE role = $1",
+				  ea_params(EA_TEXT(name)));
 	if (!PG_ARGISNULL(1))
 	{
 		text	   *given_name = PG_GETARG_TEXT_PP(1);
+		const char *key;
 
 		username = ea_username_clean(VARDATA_ANY(given_name),
 									 VARSIZE_ANY_EXHDR(given_name));
-		values[2] = CStringGetTextDatum(username == NULL ? "" :
-										ea_username_key(username));
-		if (ea_exec_run("INSERT INTO entityapi.mapped_role"
-						" (role, role_oid, account_id)"
-						" SELECT $1, $2, id FROM entityapi.account"
-						" WHERE username_key = $3", lengthof(types), types,
-						values, NULL, EA_EXEC_WRITE, true, NULL, NULL) == 0)
+		key = username == NULL ? "" : ea_username_key(username);
+		if (ea_exec_write("INSERT INTO entityapi.mapped_role"
+						  " (role, role_oid, account_id)"
+						  " SELECT $1, $2, id FROM entityapi.account"
+						  " WHERE username_key = $3",
+						  ea_params(EA_TEXT(name), EA_OID(role),
+									EA_TEXT(key))) == 0)
 			ereport(ERROR,
 					(errcode(ERRCODE_UNDEFINED_OBJECT),
 					 errmsg("there is no such user")));
 	}
-	ea_audit_by_role(EA_AUDIT_ROLE_MAPPED, NULL, "role",
-					 TextDatumGetCString(values[0]),
+	ea_audit_by_role(EA_AUDIT_ROLE_MAPPED, NULL, "role", name,
 					 username == NULL ? "nobody" :
 					 psprintf("to %s", username));
 	SPI_finish();

@@ -46,31 +46,21 @@ static void
 insert_account(EaRequest *req, const EaNewAccount *account,
 			   const EaSecret *secret, const pg_uuid_t *id)
 {
-	static const Oid types[] = {
-		UUIDOID, UUIDOID, TEXTOID, TEXTARRAYOID, JSONBOID, TIMESTAMPTZOID,
-		TEXTOID, BYTEAOID
-	};
-	Datum		values[lengthof(types)];
-
-	values[0] = UUIDPGetDatum(id);
-	values[1] = UUIDPGetDatum(&account->tenant);
-	values[2] = CStringGetTextDatum(account->username);
-	values[3] = account->roles;
-	values[4] = account->attributes;
-	values[5] = TimestampTzGetDatum(req->now);
-	values[6] = CStringGetTextDatum(ea_secret_word());
-	values[7] = ea_secret_stored(secret);
-	ea_exec_run("WITH made AS (INSERT INTO entityapi.account (id, tenant_id,"
-				" kind, username, status, roles, profile,"
-				" security_attributes, password_change_required,"
-				" is_super_admin, created_at)"
-				" VALUES ($1, $2, 'SERVICE_ACCOUNT', $3, 'ACTIVE', $4, '{}',"
-				" $5, false, false, $6) RETURNING id)"
-				" INSERT INTO entityapi.service_account"
-				" (account_id, client_id, secret_hash)"
-				" SELECT id, $7, $8 FROM made",
-				lengthof(types), types, values, NULL, EA_EXEC_WRITE, true,
-				NULL, NULL);
+	ea_exec_write("WITH made AS (INSERT INTO entityapi.account (id, tenant_id,"
+				  " kind, username, status, roles, profile,"
+				  " security_attributes, password_change_required,"
+				  " is_super_admin, created_at)"
+				  " VALUES ($1, $2, 'SERVICE_ACCOUNT', $3, 'ACTIVE', $4, '{}',"
+				  " $5, false, false, $6) RETURNING id)"
+				  " INSERT INTO entityapi.service_account"
+				  " (account_id, client_id, secret_hash)"
+				  " SELECT id, $7, $8 FROM made",
+				  ea_params(EA_UUID(id), EA_UUID(&account->tenant),
+							EA_TEXT(account->username),
+							EA_TEXTS(account->roles),
+							EA_JSONB(account->attributes),
+							EA_TIMESTAMP(req->now), EA_TEXT(ea_secret_word()),
+							EA_BYTEA(ea_secret_stored(secret))));
 }
 
 static void
@@ -146,25 +136,20 @@ static void
 set_status(EaRequest *req, const char *status, pg_uuid_t *tenant,
 		   pg_uuid_t *id)
 {
-	static const Oid types[] = {UUIDOID, UUIDOID, TEXTOID};
-	Datum		values[lengthof(types)];
 	char	   *before;
 
 	ea_manage_tenant(req, tenant);
 	ea_manage_id(req, 1, id);
-	values[0] = UUIDPGetDatum(id);
-	values[1] = UUIDPGetDatum(tenant);
-	values[2] = CStringGetTextDatum(status);
-	if (ea_exec_run("SELECT status FROM entityapi.account WHERE id = $1"
+	if (ea_exec_one(EA_EXEC_WRITE,
+					"SELECT status FROM entityapi.account WHERE id = $1"
 					" AND tenant_id = $2 AND kind = 'SERVICE_ACCOUNT'"
 					" FOR NO KEY UPDATE",
-					2, types, values, NULL, EA_EXEC_WRITE, true,
+					ea_params(EA_UUID(id), EA_UUID(tenant)),
 					EA_READER(read_status, TEXTOID), &before) == 0)
-		ea_manage_not_found(req);
-	ea_exec_run("UPDATE entityapi.account SET status = $3 WHERE id = $1"
-				" AND tenant_id = $2",
-				lengthof(types), types, values, NULL, EA_EXEC_WRITE, true,
-				NULL, NULL);
+		ea_errors_not_found(req);
+	ea_exec_write("UPDATE entityapi.account SET status = $3 WHERE id = $1"
+				  " AND tenant_id = $2",
+				  ea_params(EA_UUID(id), EA_UUID(tenant), EA_TEXT(status)));
 	ea_manage_note_change(req, "status", before, status, false);
 }
 
@@ -194,12 +179,10 @@ check_entry(void *arg, TupleTableSlot *slot)
 static void
 check_roles(EaRequest *req, const pg_uuid_t *id)
 {
-	Oid			type = UUIDOID;
-	Datum		value = UUIDPGetDatum(id);
-
-	ea_exec_run("SELECT roles FROM entityapi.account WHERE id = $1",
-				1, &type, &value, NULL, EA_EXEC_WRITE, true,
-				EA_READER(check_entry, TEXTARRAYOID), req);
+	ea_exec_one(EA_EXEC_WRITE,
+				"SELECT roles FROM entityapi.account WHERE id = $1",
+				ea_params(EA_UUID(id)), EA_READER(check_entry, TEXTARRAYOID),
+				req);
 }
 
 /*
@@ -211,8 +194,6 @@ check_roles(EaRequest *req, const pg_uuid_t *id)
 void
 ea_service_account_rotate(EaRequest *req)
 {
-	static const Oid types[] = {UUIDOID, BYTEAOID};
-	Datum		values[lengthof(types)];
 	EaSecret	secret;
 	char	   *shown;
 	pg_uuid_t	tenant;
@@ -221,12 +202,10 @@ ea_service_account_rotate(EaRequest *req)
 	set_status(req, "ACTIVE", &tenant, &id);
 	check_roles(req, &id);
 	shown = ea_secret_make(&secret, EA_SECRET_SERVICE);
-	values[0] = UUIDPGetDatum(&id);
-	values[1] = ea_secret_stored(&secret);
-	ea_exec_run("UPDATE entityapi.service_account SET secret_hash = $2"
-				" WHERE account_id = $1",
-				lengthof(types), types, values, NULL, EA_EXEC_WRITE, true,
-				NULL, NULL);
+	ea_exec_write("UPDATE entityapi.service_account SET secret_hash = $2"
+				  " WHERE account_id = $1",
+				  ea_params(EA_UUID(&id),
+							EA_BYTEA(ea_secret_stored(&secret))));
 	ea_session_end_all(&id, req->now);
 	ea_listing_record(req, &ea_service_account_records, &tenant, &id, "clientSecret",
 					  shown);
@@ -261,39 +240,33 @@ read_client(void *arg, TupleTableSlot *slot)
 static bool
 note_use(const EaAccount *account, const EaSecret *secret, TimestampTz now)
 {
-	static const Oid types[] = {UUIDOID, BYTEAOID, TIMESTAMPTZOID};
-	Datum		values[lengthof(types)];
+	const pg_uuid_t *id = &account->principal.account;
 
-	values[0] = UUIDPGetDatum(&account->principal.account);
-	values[1] = ea_secret_stored(secret);
-	values[2] = TimestampTzGetDatum(now);
-	return ea_exec_run("SELECT 1 FROM entityapi.account"
-					   " WHERE id = $1 AND status = 'ACTIVE' FOR SHARE",
-					   1, types, values, NULL, EA_EXEC_WRITE, true, NULL,
-					   NULL) > 0 &&
-		ea_exec_run("UPDATE entityapi.service_account"
-					" SET last_used_at = $3"
-					" WHERE account_id = $1 AND secret_hash = $2",
-					lengthof(types), types, values, NULL, EA_EXEC_WRITE,
-					true, NULL, NULL) > 0;
+	return ea_exec_write("SELECT 1 FROM entityapi.account"
+						 " WHERE id = $1 AND status = 'ACTIVE' FOR SHARE",
+						 ea_params(EA_UUID(id))) > 0 &&
+		ea_exec_write("UPDATE entityapi.service_account"
+					  " SET last_used_at = $3"
+					  " WHERE account_id = $1 AND secret_hash = $2",
+					  ea_params(EA_UUID(id),
+								EA_BYTEA(ea_secret_stored(secret)),
+								EA_TIMESTAMP(now))) > 0;
 }
 
 bool
 ea_service_account_enter(const char *client_id, const char *sent,
 						 TimestampTz now, EaAccount *account)
 {
-	static const Oid types[] = {TEXTOID};
-	Datum		values[] = {CStringGetTextDatum(client_id)};
 	EaSecret	secret;
 	ClientRow	row = {&secret, account, false};
 
 	if (!ea_secret_read(&secret, EA_SECRET_SERVICE, sent, strlen(sent)))
 		return false;
-	ea_exec_run("SELECT " EA_ACCOUNT_COLUMNS ", sa.secret_hash"
+	ea_exec_one(EA_EXEC_READ, "SELECT " EA_ACCOUNT_COLUMNS ", sa.secret_hash"
 				" FROM entityapi.service_account sa"
 				" CROSS JOIN " EA_ACCOUNT_TABLES
 				" WHERE sa.client_id = $1 AND a.id = sa.account_id",
-				lengthof(types), types, values, NULL, EA_EXEC_READ, true,
+				ea_params(EA_TEXT(client_id)),
 				EA_READER(read_client, EA_ACCOUNT_TYPES, BYTEAOID), &row);
 	return row.matches && account->active && note_use(account, &secret, now);
 }

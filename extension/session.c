@@ -153,22 +153,16 @@ static char *
 refresh_token(EaRequest *req, const pg_uuid_t *session,
 			  TimestampTz session_end)
 {
-	static const Oid types[] = {TEXTOID, UUIDOID, BYTEAOID, TIMESTAMPTZOID};
-	Datum		values[lengthof(types)];
 	EaSecret	secret;
 	char	   *token = ea_secret_make(&secret, EA_SECRET_REFRESH);
+	TimestampTz idle_end = later(req->now, ea_guc_refresh_idle_ttl);
 
-	values[0] = CStringGetTextDatum(secret.id);
-	values[1] = UUIDPGetDatum(session);
-	values[2] = ea_secret_stored(&secret);
-	values[3] = TimestampTzGetDatum(Min(later(req->now,
-											  ea_guc_refresh_idle_ttl),
-										session_end));
-	ea_exec_run("INSERT INTO entityapi.refresh_token"
-				" (id, session_id, secret_hash, expires_at)"
-				" VALUES ($1, $2, $3, $4)",
-				lengthof(types), types, values, NULL, EA_EXEC_WRITE, true,
-				NULL, NULL);
+	ea_exec_write("INSERT INTO entityapi.refresh_token"
+				  " (id, session_id, secret_hash, expires_at)"
+				  " VALUES ($1, $2, $3, $4)",
+				  ea_params(EA_TEXT(secret.id), EA_UUID(session),
+							EA_BYTEA(ea_secret_stored(&secret)),
+							EA_TIMESTAMP(Min(idle_end, session_end))));
 	return token;
 }
 
@@ -199,23 +193,15 @@ static void
 insert_session(EaRequest *req, const EaAccount *account,
 			   TimestampTz expires_at, pg_uuid_t *session)
 {
-	static const Oid types[] = {
-		UUIDOID, UUIDOID, TIMESTAMPTZOID, TIMESTAMPTZOID, BOOLOID
-	};
 	const EaPrincipal *principal = &account->principal;
-	Datum		values[lengthof(types)];
 
 	ea_uuid_make(session);
-	values[0] = UUIDPGetDatum(session);
-	values[1] = UUIDPGetDatum(&principal->account);
-	values[2] = TimestampTzGetDatum(req->now);
-	values[3] = TimestampTzGetDatum(expires_at);
-	values[4] = BoolGetDatum(principal->force_change);
-	ea_exec_run("INSERT INTO entityapi.session"
-				" (id, account_id, created_at, expires_at, forced)"
-				" VALUES ($1, $2, $3, $4, $5)",
-				lengthof(types), types, values, NULL, EA_EXEC_WRITE, true,
-				NULL, NULL);
+	ea_exec_write("INSERT INTO entityapi.session"
+				  " (id, account_id, created_at, expires_at, forced)"
+				  " VALUES ($1, $2, $3, $4, $5)",
+				  ea_params(EA_UUID(session), EA_UUID(&principal->account),
+							EA_TIMESTAMP(req->now), EA_TIMESTAMP(expires_at),
+							EA_BOOL(principal->force_change)));
 }
 
 void
@@ -249,11 +235,7 @@ ea_session_client(EaRequest *req, const EaAccount *account, bool oauth)
 static void
 end_sessions(const char *sql, const pg_uuid_t *id, TimestampTz now)
 {
-	static const Oid types[] = {UUIDOID, TIMESTAMPTZOID};
-	Datum		values[] = {UUIDPGetDatum(id), TimestampTzGetDatum(now)};
-
-	ea_exec_run(sql, lengthof(types), types, values, NULL, EA_EXEC_WRITE,
-				true, NULL, NULL);
+	ea_exec_write(sql, ea_params(EA_UUID(id), EA_TIMESTAMP(now)));
 }
 
 void

@@ -15,10 +15,9 @@
 
 #include "catalog/pg_type.h"
 #include "existing.h"
+#include "grow.h"
 #include "sqlbuf.h"
 #include "utils/builtins.h"
-
-#define FIRST_PARAMS 16
 
 static EaRowPolicy row_policy = NULL;
 static EaHidesRows policy_hides = NULL;
@@ -36,12 +35,6 @@ ea_sqlbuf_init(EaSqlBuf *b, EaRequest *req)
 	memset(b, 0, sizeof(*b));
 	b->req = req;
 	initStringInfo(&b->text);
-	b->maxparams = FIRST_PARAMS;
-	b->types = palloc(b->maxparams * sizeof(Oid));
-	b->values = palloc(b->maxparams * sizeof(Datum));
-	b->isnull = palloc(b->maxparams * sizeof(bool));
-	b->maxreads = FIRST_PARAMS;
-	b->reads = palloc(b->maxreads * sizeof(Oid));
 }
 
 /* Small numbers are most of what statements are put together from. */
@@ -67,12 +60,7 @@ ea_sqlbuf_column(EaSqlBuf *b, int alias, const char *column)
 void
 ea_sqlbuf_reads(EaSqlBuf *b, Oid type)
 {
-	if (b->nreads == b->maxreads)
-	{
-		b->maxreads *= 2;
-		b->reads = repalloc(b->reads, b->maxreads * sizeof(Oid));
-	}
-	b->reads[b->nreads++] = type;
+	*EA_GROW_ARRAY(b->reads, b->nreads, b->maxreads) = type;
 }
 
 void
@@ -85,17 +73,9 @@ ea_sqlbuf_select(EaSqlBuf *b, int alias, const char *column, Oid type)
 int
 ea_sqlbuf_param(EaSqlBuf *b, Oid type, Datum value, bool isnull)
 {
-	if (b->nparams == b->maxparams)
-	{
-		b->maxparams *= 2;
-		b->types = repalloc(b->types, b->maxparams * sizeof(Oid));
-		b->values = repalloc(b->values, b->maxparams * sizeof(Datum));
-		b->isnull = repalloc(b->isnull, b->maxparams * sizeof(bool));
-	}
-	b->types[b->nparams] = type;
-	b->values[b->nparams] = value;
-	b->isnull[b->nparams] = isnull;
-	return ++b->nparams;
+	*EA_GROW_ARRAY(b->params, b->nparams, b->maxparams) =
+		ea_value(type, value, isnull);
+	return b->nparams;
 }
 
 void
@@ -401,7 +381,7 @@ ea_sqlbuf_run(EaSqlBuf *b, EaExecMode mode, bool one_row,
 	const EaHeld held = HELD(b->req);
 	const EaReader reader = {row, b->nreads, b->reads, b->planning};
 
-	return ea_exec_run_held(&held, b->text.data, b->nparams, b->types,
-							b->values, b->isnull, mode, one_row,
-							row == NULL ? NULL : &reader, arg);
+	return ea_exec_held(&held, mode, one_row, b->text.data,
+						(EaParams) {b->nparams, b->params},
+						row == NULL ? NULL : &reader, arg);
 }

@@ -36,9 +36,7 @@ typedef struct EaSqlBuf
 	StringInfoData text;
 	int			nparams;
 	int			maxparams;
-	Oid		   *types;
-	Datum	   *values;
-	bool	   *isnull;
+	EaValue    *params;
 	int			nreads;			/* columns that are read of the rows, */
 	int			maxreads;
 	Oid		   *reads;			/* and their types */

@@ -81,18 +81,15 @@ seconds(Age age)
 int64
 ea_sweep_run(TimestampTz now, int max_rows)
 {
-	static const Oid types[] = {TIMESTAMPTZOID, INT4OID};
 	int64		deleted = 0;
 
 	for (int i = 0; i < lengthof(sweeps); i++)
 	{
 		int64		before = now - seconds(sweeps[i].age) * USECS_PER_SEC;
-		Datum		values[] = {
-			TimestampTzGetDatum(before), Int32GetDatum(max_rows)
-		};
 
-		deleted += ea_exec_run(sweeps[i].sql, lengthof(types), types, values,
-							   NULL, EA_EXEC_WRITE, true, NULL, NULL);
+		deleted += ea_exec_write(sweeps[i].sql,
+								 ea_params(EA_TIMESTAMP(before),
+										   EA_INT4(max_rows)));
 	}
 	return deleted;
 }

@@ -183,24 +183,13 @@ read_failures(void *arg, TupleTableSlot *slot)
 static Failures
 count_failures(EaRequest *req, const EaThrottle *throttle)
 {
-	static const Oid types[] = {
-		BYTEAOID, INETOID, TIMESTAMPTZOID, INT4OID, BYTEAOID, TIMESTAMPTZOID
-	};
-	Datum		values[lengthof(types)];
-	bool		isnull[lengthof(types)] = {false};
+	TimestampTz window = req->now - ADDRESS_WINDOW * USECS_PER_SEC;
+	TimestampTz lifetime = req->now - ORIGIN_LIFETIME * USECS_PER_SEC;
+	Datum		origin = hash_datum(throttle->origin_hash);
 	Failures	failures = {0};
 
-	values[0] = hash_datum(throttle->name_hash);
-	values[1] = throttle->address;
-	isnull[1] = !throttle->has_address;
-	values[2] = TimestampTzGetDatum(req->now -
-									ADDRESS_WINDOW * USECS_PER_SEC);
-	values[3] = Int32GetDatum(ea_guc_login_address_failures);
-	values[4] = hash_datum(throttle->origin_hash);
-	isnull[4] = !throttle->has_address;
-	values[5] = TimestampTzGetDatum(req->now -
-									ORIGIN_LIFETIME * USECS_PER_SEC);
-	ea_exec_run("SELECT t.failures, t.last_failure_at, f.n, f.oldest,"
+	ea_exec_one(EA_EXEC_WRITE,
+				"SELECT t.failures, t.last_failure_at, f.n, f.oldest,"
 				" o.failures, o.failed_at"
 				" FROM (SELECT count(*) AS n, min(w.failed_at) AS oldest"
 				" FROM (SELECT failed_at FROM entityapi.address_failure"
@@ -210,10 +199,15 @@ count_failures(EaRequest *req, const EaThrottle *throttle)
 				" ON t.username_hash = $1"
 				" LEFT JOIN entityapi.login_origin o"
 				" ON o.origin_hash = $5 AND o.succeeded_at > $6",
-				lengthof(types), types, values, isnull, EA_EXEC_WRITE, true,
+				ea_params(EA_BYTEA(hash_datum(throttle->name_hash)),
+						  EA_NULL_IF(!throttle->has_address,
+									 EA_VALUE(INETOID, throttle->address)),
+						  EA_TIMESTAMP(window),
+						  EA_INT4(ea_guc_login_address_failures),
+						  EA_NULL_IF(!throttle->has_address, EA_BYTEA(origin)),
+						  EA_TIMESTAMP(lifetime)),
 				EA_READER(read_failures, INT4OID, TIMESTAMPTZOID, INT8OID,
-						  TIMESTAMPTZOID, INT4OID, TIMESTAMPTZOID),
-				&failures);
+						  TIMESTAMPTZOID, INT4OID, TIMESTAMPTZOID), &failures);
 	return failures;
 }
 
@@ -343,51 +337,41 @@ ea_throttle_enter(EaRequest *req, EaThrottle *throttle,
 
 /* A failure where the user has logged in from, and is not to keep out of. */
 static void
-count_origin(const Datum *values, const Oid *types, int n)
+count_origin(EaParams params)
 {
-	ea_exec_run("UPDATE entityapi.login_origin SET failures = "
-				FORGETTING("failures", "coalesce(failed_at, $2)") ","
-				" failed_at = $2 WHERE origin_hash = $1",
-				n, types, values, NULL, EA_EXEC_WRITE, true, NULL, NULL);
+	ea_exec_write("UPDATE entityapi.login_origin SET failures = "
+				  FORGETTING("failures", "coalesce(failed_at, $2)") ","
+				  " failed_at = $2 WHERE origin_hash = $1", params);
 }
 
 static void
-count_username(const Datum *values, const Oid *types, int n)
+count_username(EaParams params)
 {
-	ea_exec_run("INSERT INTO entityapi.login_throttle AS t"
-				" (username_hash, failures, last_failure_at)"
-				" VALUES ($1, 1, $2) ON CONFLICT (username_hash) DO UPDATE"
-				" SET failures = " FORGETTING("t.failures",
-											  "t.last_failure_at") ","
-				" last_failure_at = $2",
-				n, types, values, NULL, EA_EXEC_WRITE, true, NULL, NULL);
+	ea_exec_write("INSERT INTO entityapi.login_throttle AS t"
+				  " (username_hash, failures, last_failure_at)"
+				  " VALUES ($1, 1, $2) ON CONFLICT (username_hash) DO UPDATE"
+				  " SET failures = " FORGETTING("t.failures",
+												"t.last_failure_at") ","
+				  " last_failure_at = $2", params);
 }
 
 void
 ea_throttle_failed(EaRequest *req, const EaThrottle *throttle)
 {
-	static const Oid types[] = {
-		BYTEAOID, TIMESTAMPTZOID, INT4OID, INT4OID
-	};
-	static const Oid address_types[] = {INETOID, TIMESTAMPTZOID};
-	Datum		values[lengthof(types)];
+	EaParams	params =
+		ea_params(EA_BYTEA(hash_datum(ea_throttle_subject(throttle))),
+				  EA_TIMESTAMP(req->now), EA_INT4(failures_kept()),
+				  EA_INT4(ea_guc_login_max_delay));
 
-	values[0] = hash_datum(ea_throttle_subject(throttle));
-	values[1] = TimestampTzGetDatum(req->now);
-	values[2] = Int32GetDatum(failures_kept());
-	values[3] = Int32GetDatum(ea_guc_login_max_delay);
 	if (throttle->known)
-		count_origin(values, types, lengthof(types));
+		count_origin(params);
 	else
-		count_username(values, types, lengthof(types));
-	if (!throttle->has_address)
-		return;
-
-	values[0] = throttle->address;
-	ea_exec_run("INSERT INTO entityapi.address_failure (address, failed_at)"
-				" VALUES ($1, $2)",
-				lengthof(address_types), address_types, values, NULL,
-				EA_EXEC_WRITE, true, NULL, NULL);
+		count_username(params);
+	if (throttle->has_address)
+		ea_exec_write("INSERT INTO entityapi.address_failure"
+					  " (address, failed_at) VALUES ($1, $2)",
+					  ea_params(EA_VALUE(INETOID, throttle->address),
+								EA_TIMESTAMP(req->now)));
 }
 
 /* From here the user has logged in, and failed no time since. */
@@ -395,19 +379,13 @@ static void
 note_origin(EaRequest *req, const EaThrottle *throttle,
 			const pg_uuid_t *account)
 {
-	static const Oid types[] = {BYTEAOID, UUIDOID, TIMESTAMPTZOID};
-	Datum		values[] = {
-		hash_datum(throttle->origin_hash), UUIDPGetDatum(account),
-		TimestampTzGetDatum(req->now)
-	};
-
-	ea_exec_run("INSERT INTO entityapi.login_origin"
-				" (origin_hash, account_id, succeeded_at, failures)"
-				" VALUES ($1, $2, $3, 0) ON CONFLICT (origin_hash) DO UPDATE"
-				" SET account_id = $2, succeeded_at = $3, failures = 0,"
-				" failed_at = NULL",
-				lengthof(types), types, values, NULL, EA_EXEC_WRITE, true,
-				NULL, NULL);
+	ea_exec_write("INSERT INTO entityapi.login_origin"
+				  " (origin_hash, account_id, succeeded_at, failures)"
+				  " VALUES ($1, $2, $3, 0) ON CONFLICT (origin_hash) DO UPDATE"
+				  " SET account_id = $2, succeeded_at = $3, failures = 0,"
+				  " failed_at = NULL",
+				  ea_params(EA_BYTEA(hash_datum(throttle->origin_hash)),
+							EA_UUID(account), EA_TIMESTAMP(req->now)));
 }
 
 /*
@@ -418,15 +396,11 @@ void
 ea_throttle_succeeded(EaRequest *req, const EaThrottle *throttle,
 					  const pg_uuid_t *account)
 {
-	static const Oid types[] = {BYTEAOID};
-	Datum		values[] = {hash_datum(throttle->name_hash)};
-
 	if (throttle->has_address)
 		note_origin(req, throttle, account);
 	if (throttle->known)
 		return;
-	ea_exec_run("DELETE FROM entityapi.login_throttle"
-				" WHERE username_hash = $1",
-				lengthof(types), types, values, NULL, EA_EXEC_WRITE, true,
-				NULL, NULL);
+	ea_exec_write("DELETE FROM entityapi.login_throttle"
+				  " WHERE username_hash = $1",
+				  ea_params(EA_BYTEA(hash_datum(throttle->name_hash))));
 }

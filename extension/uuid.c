@@ -66,8 +66,8 @@ ea_uuid_make(pg_uuid_t *uuid)
 	uuid->data[8] = 0x80 | (uuid->data[8] & 0x3F);
 }
 
-static int
-hex_digit(char c)
+int
+ea_uuid_hex_digit(char c)
 {
 	if (c >= '0' && c <= '9')
 		return c - '0';
@@ -95,8 +95,8 @@ ea_uuid_parse(const char *str, int len, pg_uuid_t *uuid)
 			if (*p++ != '-')
 				return false;
 		}
-		high = hex_digit(*p++);
-		low = hex_digit(*p++);
+		high = ea_uuid_hex_digit(*p++);
+		low = ea_uuid_hex_digit(*p++);
 		if (high < 0 || low < 0)
 			return false;
 		uuid->data[i] = high << 4 | low;

@@ -35,4 +35,7 @@ extern int	ea_uuid_compare(const void *a, const void *b);
 
 #define ea_uuid_equal(a, b) (memcmp((a)->data, (b)->data, UUID_LEN) == 0)
 
+/* The value of a hexadecimal digit, -1 if it is none. */
+extern int	ea_uuid_hex_digit(char c);
+
 #endif							/* EA_UUID_H */

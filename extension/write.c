@@ -28,12 +28,6 @@
 #include "write.h"
 #include "write_audit.h"
 
-static void
-version_row(void *arg, TupleTableSlot *slot)
-{
-	*(int64 *) arg = DatumGetInt64(slot->tts_values[0]);
-}
-
 void
 ea_write_precondition(EaRequest *req, EaEntity *entity, EaIfMatch *match)
 {
@@ -75,10 +69,11 @@ ea_write_check_row(EaRequest *req, EaEntity *entity, const pg_uuid_t *id,
 	ea_sqlbuf_value(&b, UUIDOID, UUIDPGetDatum(id), false);
 	if (lock)
 		ea_sqlbuf_add(&b, " FOR UPDATE");
-	if (ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, version_row, &version) == 0)
+	if (ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, ea_exec_read_int64,
+					  &version) == 0)
 	{
 		req->nproblems = 0;
-		ea_fetch_not_found(req);
+		ea_errors_not_found(req);
 	}
 	if (!ea_etag_matches(match, version))
 	{
@@ -286,7 +281,8 @@ set_row(EaInput *input, EaRowSink *sink, const pg_uuid_t *id,
 		ea_sqlbuf_select(&b, alias, entity->version_column, INT8OID);
 	}
 	return ea_sqlbuf_run(&b, EA_EXEC_WRITE, true,
-						 entity->locking ? version_row : NULL, version) > 0;
+						 entity->locking ? ea_exec_read_int64 : NULL,
+						 version) > 0;
 }
 
 int64

@@ -13,6 +13,7 @@
 
 #include "catalog/pg_type.h"
 #include "fmgr.h"
+#include "grow.h"
 #include "jsonwrite.h"
 #include "miscadmin.h"
 #include "utils/array.h"
@@ -325,14 +326,7 @@ ea_write_audit_deleted_row(void *arg, TupleTableSlot *slot)
 static void
 add_id(EaWriteIds *list, const pg_uuid_t *id)
 {
-	if (list->n == list->max)
-	{
-		list->max = Max(2 * list->max, 16);
-		list->ids = list->ids == NULL
-			? palloc(list->max * sizeof(pg_uuid_t))
-			: repalloc(list->ids, list->max * sizeof(pg_uuid_t));
-	}
-	list->ids[list->n++] = *id;
+	*EA_GROW_ARRAY(list->ids, list->n, list->max) = *id;
 }
 
 static void
@@ -392,14 +386,7 @@ owner_row(void *arg, TupleTableSlot *slot)
 	OwnerRow   *row;
 	int			column = 1;
 
-	if (owners->n == owners->max)
-	{
-		owners->max = Max(2 * owners->max, 16);
-		owners->rows = owners->rows == NULL
-			? palloc(owners->max * sizeof(OwnerRow))
-			: repalloc(owners->rows, owners->max * sizeof(OwnerRow));
-	}
-	row = &owners->rows[owners->n++];
+	row = EA_GROW_ARRAY(owners->rows, owners->n, owners->max);
 	row->id = *DatumGetUUIDP(slot->tts_values[0]);
 	row->before = stored_json(owners->owner, slot, &column);
 	row->changed = false;
