@@ -12,9 +12,7 @@ use EntityApi::Test;
 
 my $cluster = EntityApi::Test->cluster(conf => ['deadlock_timeout = 100ms']);
 $cluster->apply(EntityApi::Test::checkout() . '/t/entities');
-
-# Many log in at once, and each is to be answered, however long it takes.
-my $shim = EntityApi::Test->shim($cluster, pool_wait_ms => 60_000, statement_timeout_ms => 60_000);
+my $shim = EntityApi::Test->shim($cluster);
 my $root = $shim->superadmin;
 my $acme = $shim->tenant('acme');
 my $beta = $shim->tenant('beta');
