@@ -277,7 +277,9 @@ check_cursors(void)
 /*
  * All else that waits is of tables that are no entity's.  It runs with rights
  * that whoever calls the service has, those of the shim, and can leave
- * nothing for later.
+ * nothing for later.  Since PostgreSQL 18 a trigger runs as the role that has
+ * written instead; where that is the owner of the service, guard.c sees to it
+ * that no function of others has its rights.
  */
 static void
 run_waiting(void)

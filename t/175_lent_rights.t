@@ -101,11 +101,14 @@ sub loot
 	return $loot;
 }
 
+# Who waits runs as nobody until 17.  Since 18 it would run as who has written.
+my $waits = $cluster->psql('show server_version_num') >= 180000 ? 500 : 201;
+
 subtest 'a function that loses SECURITY DEFINER while the statement runs' => sub {
 	for my $name (map { $_->[0] } @tables[ 0 .. 3 ])
 	{
 		$cluster->psql('alter function mallory.spies() security definer; alter function mallory.checks(text) security definer');
-		is(post(lc "${name}s", no => 'x'), $name eq 'Waits' ? 201 : 500, "$name: the request fails, or who waits runs as nobody");
+		is(post(lc "${name}s", no => 'x'), $name eq 'Waits' ? $waits : 500, "$name: the request fails, or who waits runs as nobody");
 		unlike(loot(), qr/owner|has loot/, 'and it was not called with the rights of entityapi_owner');
 	}
 	like(EntityApi::Test::slurp($cluster->log), qr/mallory\.spies\(\) would run with the rights of entityapi_owner, although another role owns it/, 'the log tells');

@@ -14,6 +14,7 @@
 
 #include "postgres.h"
 
+#include "compat.h"
 #include "context.h"
 
 /* SQLSTATEs that a target may throw, at most. */
@@ -32,8 +33,8 @@ extern const Target language_targets[];
 extern const int nlanguage_targets;
 
 /* What must hold does not: say it and end the process. */
-extern void target_fault(const char *what, const char *more)
-			pg_attribute_noreturn();
+extern EA_NORETURN void target_fault(const char *what, const char *more)
+			EA_NORETURN_END;
 
 #define must_hold(condition, more) \
 	((condition) ? (void) 0 : target_fault(#condition, (more)))

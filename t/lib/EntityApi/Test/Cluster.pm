@@ -296,6 +296,9 @@ sub _configure
 	  'log_parameter_max_length = 0', 'log_parameter_max_length_on_error = 0',
 	  'entityapi.bcrypt_cost = 10',
 
+	  # many log in at once, and each is to be answered, however long it takes
+	  'entityapi.hash_wait = 60000',
+
 	  # its snapshots make erasure wait, its statistics plans be made again: not
 	  # in the midst of a test, just because the machine is busy
 	  'autovacuum = off', $ENV{ENTITYAPI_TEST_CONF} // '', @lines, '';

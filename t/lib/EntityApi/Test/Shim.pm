@@ -87,6 +87,10 @@ sub begin
 
 		# so that what a test has done is in the log when it looks
 		access_log_delay_ms => 0,
+
+		# a machine on which much else goes on takes longer than a service may
+		pool_wait_ms => 60_000,
+		statement_timeout_ms => 60_000,
 		%{ $self->{flags} });
 	my @flags;
 
