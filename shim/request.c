@@ -510,6 +510,8 @@ request_read(struct request *request, struct mg_connection *connection,
 
 	if ((refusal = head_read(&head, info, config)) != NULL)
 		return refusal;
+	if (!wire_lines_are_good(head_end(info)))
+		return &refusal_bad_line;
 	read_id(request, &head);
 	request->is_chunked = head.known[HEADER_TRANSFER_ENCODING] != NULL;
 	extra_read(&request->extra, &head, request->method);

@@ -7,7 +7,8 @@
  * extensions of a chunk and leaves trailers behind, 1.16 skips both unseen) and
  * gives no way to the bytes.  It gets them by recv(), though, and that of the
  * program goes before that of the C library.  So we see which socket a thread
- * serves, where the buffer for heads begins, and how much has come.
+ * serves, where the buffer for heads begins, and how much has come.  And we see
+ * how lines of a head end, before civetweb overwrites that.
  *
  *-------------------------------------------------------------------------
  */
@@ -29,7 +30,27 @@ static _Thread_local struct
 	uint64_t	received;
 	uint64_t	consumed;		/* by requests before this one */
 	bool		known;			/* that holds */
+	uint64_t	checked;		/* so much has been looked at for line ends */
+	bool		broken;			/* and the last of it is a wrong one */
+	char		last;			/* byte of that */
 } wire;
+
+/*
+ * Looks how lines end.  Stops at the first CR or LF that has not the other at
+ * its side: if that is not in the head, nothing in the head is.
+ */
+static void
+check_lines(const char *bytes, size_t size)
+{
+	size_t		i;
+
+	for (i = 0; i < size && !wire.broken; i++)
+	{
+		wire.broken = (wire.last == '\r') != (bytes[i] == '\n');
+		wire.last = bytes[i];
+		wire.checked++;
+	}
+}
 
 /*
  * The first bytes that a thread gets for a connection are those of a head; no
@@ -48,7 +69,12 @@ recv(int socket, void *bytes, size_t size, int flags)
 			wire.buffer = bytes;
 		}
 		if (wire.socket == socket)
+		{
+			/* not before the head has come, and not of a body that came later */
+			if (wire.known)
+				check_lines(bytes, (size_t) got);
 			wire.received += (uint64_t) got;
+		}
 	}
 	return got;
 }
@@ -62,6 +88,9 @@ wire_begin(void)
 	wire.received = 0;
 	wire.consumed = 0;
 	wire.known = true;
+	wire.checked = 0;
+	wire.broken = false;
+	wire.last = '\0';
 }
 
 void
@@ -77,6 +106,25 @@ wire_note(const char *head_end, size_t body_length)
 {
 	wire.consumed += (uint64_t) (head_end - wire.buffer) + body_length;
 	wire.known = wire.open;
+
+	/* What there is already of the next one lies behind this one. */
+	wire.checked = wire.consumed;
+	wire.broken = false;
+	wire.last = '\0';
+	if (wire.known && wire.received > wire.consumed)
+		check_lines(head_end + body_length,
+					(size_t) (wire.received - wire.consumed));
+}
+
+bool
+wire_lines_are_good(const char *head_end)
+{
+	uint64_t	head;
+
+	if (!wire.open || wire.socket < 0 || head_end < wire.buffer)
+		return false;
+	head = wire.consumed + (uint64_t) (head_end - wire.buffer);
+	return wire.checked >= head && (!wire.broken || wire.checked > head);
 }
 
 bool

@@ -8,6 +8,7 @@ use lib "$FindBin::Bin/lib";
 
 use EntityApi::Shim;
 use JSON::PP;
+use Socket qw(IPPROTO_TCP TCP_NODELAY);
 use Test::More;
 
 my $cluster = EntityApi::Shim->cluster;
@@ -56,6 +57,13 @@ my @refused = (
 	[ 'a space before the first header', 400, $get . " $host\r\n" ],
 	[ 'a bare line feed', 400, $get . "Host: a\nX-A: 1\r\n\r\n" ],
 	[ 'bare line feeds only', 400, "GET /x HTTP/1.1\nHost: a\n\n" ],
+	[ 'a request line ended by LF CR', 400, "GET /api/v1/x HTTP/1.1\n\r$host\r\n" ],
+	[ 'a request line ended by CR CR', 400, "GET /api/v1/x HTTP/1.1\r\r$host\r\n" ],
+	[ 'a request line ended by CR SP', 400, "GET /api/v1/x HTTP/1.1\r $host\r\n" ],
+	[ 'a request line ended by LF SP', 400, "GET /api/v1/x HTTP/1.1\n $host\r\n" ],
+	[ 'a head ended by LF LF before CR NUL', 400, $post . "Content-Length: 2\r\nHost: a\n\n\r\0" ],
+	[ 'the same without a body', 400, $get . "Host: a\n\n\r\0" ],
+	[ 'a line feed alone before the request', 400, "\n$get$host\r\n" ],
 	[ 'a line without a colon', 400, $get . $host . "nonsense\r\n\r\n" ],
 	[ 'a strange header name', 400, $get . $host . "X(A): 1\r\n\r\n" ],
 	[ 'a header that is not UTF-8', 400, $get . $host . "X-A: \xc3\x28\r\n\r\n" ],
@@ -212,6 +220,57 @@ subtest 'what looks odd and is allowed' => sub {
 	like($shim->raw($post . $host . "Connection: close\r\nExpect: 100-continue\r\n$body"),
 		qr/^HTTP\/1.1 100 Continue\r\n\r\nHTTP\/1.1 200 /, '100 comes first');
 };
+
+subtest 'line ends on a connection that is kept' => sub {
+	my $kept = EntityApi::Test->shim($cluster, keep_alive => 'yes');
+	my $good = $post . $host . "Content-Length: 6\r\n\r\n\n\r\r\n\r\0";
+	my $last = $get . $host . "Connection: close\r\n\r\n";
+	my $statuses = sub { join ' ', $_[0] =~ /HTTP\/1\.1 (\d+)/g };
+
+	is($statuses->($kept->raw("$good$good\r\n$good$last")), '200 200 200 200', 'bodies may be anything');
+	is($statuses->($kept->raw($good . $_ . $smuggled)), '200 400', 'a bad one behind a good one: ' . s/\r/CR/gr =~ s/\n/LF/gr =~ s/\0/NUL/gr)
+	  for "GET /x HTTP/1.1\n\r$host\r\n", "GET /x HTTP/1.1\r\r$host\r\n", $get . "Host: a\n\n\r\0", "\n$get$host\r\n";
+
+	# wherever the network cuts them
+	my $both = "$good$last";
+	my $bad = "${good}GET /x HTTP/1.1\n\r$host\r\n$smuggled";
+	my @wrong;
+	for my $cut (1 .. length($both) - 1)
+	{
+		last if @wrong > 3;
+		push @wrong, "good at $cut" if $statuses->(in_two($kept, substr($both, 0, $cut), substr $both, $cut)) ne '200 200';
+		push @wrong, "bad at $cut" if $statuses->(in_two($kept, substr($bad, 0, $cut), substr $bad, $cut)) ne '200 400';
+	}
+	is_deeply(\@wrong, [], 'in two pieces');
+	is($kept->stop, 0, 'ends with 0');
+};
+
+# Both parts, the second when the first has most likely been read
+sub in_two
+{
+	my ($shim, @parts) = @_;
+	my $socket = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $shim->port, Timeout => 5)
+	  or die "cannot connect: $@\n";
+	my $answer = '';
+
+	local $SIG{PIPE} = 'IGNORE';
+	setsockopt $socket, IPPROTO_TCP, TCP_NODELAY, 1;
+	$socket->autoflush(1);
+	for my $part (@parts)
+	{
+		print $socket $part;
+		select undef, undef, undef, 0.003;
+	}
+	for (;;)
+	{
+		my $ready = '';
+
+		vec($ready, fileno($socket), 1) = 1;
+		last unless select $ready, undef, undef, 5;
+		last unless sysread $socket, $answer, 65536, length $answer;
+	}
+	return $answer;
+}
 
 subtest 'no CORS' => sub {
 	my $answer = $shim->raw("OPTIONS /api/v1/x HTTP/1.1\r\n${host}Connection: close\r\n"

@@ -52,6 +52,7 @@ my $conf = write_file('nginx.conf', <<~"CONF");
 	events { worker_connections 256; }
 	http {
 		access_log off;
+		keepalive_timeout 1s;
 		client_body_temp_path $folder/body;
 		proxy_temp_path $folder/proxy;
 		fastcgi_temp_path $folder/fastcgi;
@@ -81,7 +82,7 @@ END
 sub ask
 {
 	my ($target, @more) = @_;
-	my $result = EntityApi::Test::run([ qw(curl -sS -i -k --max-time 10 --path-as-is --http1.1
+	my $result = EntityApi::Test::run([ qw(curl -sS -i -k --max-time 60 --path-as-is --http1.1
 			--connect-to), "api.example.com:443:127.0.0.1:$port", @more,
 			"https://api.example.com$target" ]);
 	my $answer = $result->{out} =~ s/^HTTP\/1\.1 100 .*?\r\n\r\n//sr;
@@ -92,12 +93,12 @@ sub ask
 		json => scalar eval { decode_json($body) } };
 }
 
-# Bytes as they are, through TLS.
+# Bytes as they are, through TLS.  nginx ends a connection that it would keep
+# after a second.
 sub raw
 {
 	my ($bytes) = @_;
-	my $result = EntityApi::Test::run([ 'sh', '-c',
-			"(cat; sleep 1) | timeout 10 $openssl s_client -quiet -connect 127.0.0.1:$port -servername api.example.com" ],
+	my $result = EntityApi::Test::run([ qw(timeout 60), $openssl, qw(s_client -quiet -ign_eof -connect), "127.0.0.1:$port", qw(-servername api.example.com) ],
 		in => $bytes);
 
 	return $result->{out};

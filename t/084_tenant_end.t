@@ -203,37 +203,34 @@ subtest 'a crash half-way' => sub {
 };
 
 subtest 'shims see to it' => sub {
-	# two of them, a killed one, and requests of another tenant meanwhile
+	# two of them, a killed one, and requests of another tenant meanwhile; they
+	# are held up until there were some, so that a busy machine has time for them
+	my $holder = EntityApi::Test::Wire->new($cluster, 'postgres');
+	$holder->query("begin; select 1 from entityapi.handle('SWEEP', '*', null, null, null)")->send->answers;
 	my @sweepers = map { EntityApi::Test->shim($cluster, sweep_interval_ms => 50) } 1 .. 2;
-	my ($worst, $transaction, $strong, $asked_for) = (0, 0, 0, 0);
+	my ($strong, $asked_for) = (0, 0);
+	my %statuses;
 	my $started = time;
-	my $killed;
 
-	while (time - $started < 300 && $cluster->psql("select count(*) from entityapi.tenant where id = '$doomed'"))
+	while ($asked_for < 5 || time - $started < 300 && $cluster->psql("select count(*) from entityapi.tenant where id = '$doomed'"))
 	{
-		my $asked = time;
 		my $answer = $shim->http(GET => '/api/v1/lines?page[size]=1&page[totals]=false', { token => $bob });
-		my $took = time - $asked;
-		is($answer->{status}, 200, 'an answer') if $answer->{status} != 200;
-		$worst = $took if $took > $worst;
+		$statuses{ $answer->{status} }++;
 		$asked_for++;
-		my ($age, $locks) = split /\|/, $cluster->psql("select coalesce(max(extract(epoch from clock_timestamp() - a.xact_start)), 0),"
+		my ($locks) = $cluster->psql("select"
 			. " (select count(*) from pg_locks l where l.pid <> pg_backend_pid() and l.locktype = 'relation' and l.database <> 0"
 			. "  and l.mode in ('ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock') and l.pid in"
-			. "   (select pid from pg_stat_activity where usename = 'entityapi_shim'))"
-			. " from pg_stat_activity a where a.usename = 'entityapi_shim' and a.state <> 'idle'");
-		$transaction = $age if $age > $transaction;
+			. "   (select pid from pg_stat_activity where usename = 'entityapi_shim'))");
 		$strong += $locks;
-		if (!$killed && time - $started > 0.3)
+		if ($asked_for == 3)
 		{
-			$sweepers[0]->stop('KILL');
-			$killed = 1;
+			$holder->query('rollback')->send->answers;
+			$holder->close;
 		}
+		$sweepers[0]->stop('KILL') if $asked_for == 5;
 	}
 	ok(wait_for_end($doomed), 'all done');
-	diag sprintf 'removed %d rows in %.1f s, longest request %.0f ms, longest transaction %.0f ms', $rows, time - $started, $worst * 1000,
-	  $transaction * 1000;
-	cmp_ok($asked_for, '>', 2, 'others were answered meanwhile');
+	is_deeply([ keys %statuses ], [200], "others were answered meanwhile ($asked_for times)");
 	is($strong, 0, 'no table was locked against writers');
 	is(left($doomed), 0, 'nothing is left');
 	is(orphans(), 0, 'nor of what hung on it');

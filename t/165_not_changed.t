@@ -14,7 +14,7 @@ use Time::HiRes qw(time);
 use EntityApi::Test;
 use EntityApi::Test::Cases;
 
-my $seconds = $ENV{ENTITYAPI_MAINTENANCE_SECONDS} || 6;
+my $seconds = $ENV{ENTITYAPI_MAINTENANCE_SECONDS} || 4;
 my $cluster = EntityApi::Test->cluster(conf => [ 'autovacuum = off' ]);
 $cluster->apply(EntityApi::Test::checkout() . '/t/lists');
 my $shim = EntityApi::Test->shim($cluster, pool_size => 3);

@@ -145,7 +145,7 @@ $cluster->psql("delete from app.part where tenant_id = '$tenant'; delete from ap
 sub children
 {
 	my ($pid) = @_;
-	return grep { /^\d+$/ } split /\s+/, `ps -o pid= --ppid $pid`;
+	return map { (eval { EntityApi::Test::slurp($_) } // '') =~ /^(\d+) .*\) \S $pid /s ? $1 : () } glob '/proc/[0-9]*/stat';
 }
 
 sub postmaster { my ($pid) = EntityApi::Test::slurp($cluster->data . '/postmaster.pid') =~ /^(\d+)/; return $pid }

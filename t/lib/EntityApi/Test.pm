@@ -31,7 +31,9 @@ The environment, set by scripts/test: ENTITYAPI_PRIVATE_BIN, the folder of the
 postgres and entityapi-shim executables to test; ENTITYAPI_TEST_DIR, where the
 cluster lies that all test files copy.  Without them the installation of
 PG_CONFIG (default: pg_config) is tested.  ENTITYAPI_TEST_CONF, lines for every
-cluster's configuration, holds where the test says nothing else.
+cluster's configuration, holds where the test says nothing else.  With
+ENTITYAPI_RECORD, a folder, requests and answers are kept; ENTITYAPI_RECORDED
+(scripts/tap) is such a folder for some tests.
 
 =cut
 
@@ -43,6 +45,7 @@ use File::Basename ();
 use File::Temp ();
 use JSON::PP   ();
 use POSIX      ();
+use Test::Builder ();
 use Time::HiRes qw(sleep time);
 
 use constant PATIENCE => 60;
@@ -62,6 +65,29 @@ my @started;
 my @folders;
 my $owner = $$;
 
+# Tests whose answers t/088_openapi_answers.t looks at.  When the suite runs them
+# all, they are recorded as they run, in this folder; no child of them is.
+my $recorded = delete $ENV{ENTITYAPI_RECORDED};
+my $name = File::Basename::basename($0, '.t');
+
+$ENV{ENTITYAPI_RECORD} = $recorded
+  if defined $recorded && grep { $_ eq $name } recorded_tests();
+
+sub recorded { return $recorded }
+sub recorded_tests { return split ' ', slurp("$checkout/t/openapi/recorded.txt") }
+
+# Leave word that this test has ended, and how.
+sub _recorded
+{
+	my ($status) = @_;
+
+	open my $file, '>', "$recorded/$name.new" or die "$recorded/$name.new: $!\n";
+	print $file $status == 0 && Test::Builder->new->is_passing ? 0 : 1;
+	close $file;
+	rename "$recorded/$name.new", "$recorded/$name.ended";
+	return;
+}
+
 $SIG{$_} = sub { exit 1 }
   for qw(INT TERM HUP);
 
@@ -72,6 +98,7 @@ END
 	if ($$ == $owner)
 	{
 		$_->discard for reverse grep { defined } @started;
+		_recorded($status) if defined $recorded && defined $ENV{ENTITYAPI_RECORD};
 	}
 	$? = $status;
 }

@@ -22,6 +22,8 @@ use Fcntl qw(:flock);
 
 use EntityApi::Test::Mapped;
 
+use constant { SUPERADMIN_PASSWORD => 'plainly-for-a-test-1', USER_PASSWORD => 'plainly-for-a-test-2' };
+
 sub new
 {
 	my ($class, %options) = @_;
@@ -202,12 +204,23 @@ sub superadmin
 
 	$self->{superadmin} //= do
 	{
-		my $admin = { username => 'superadmin', password => 'plainly-for-a-test-1' };
-
-		$self->psql("select entityapi.create_superadmin('$admin->{username}', '$admin->{password}')");
-		$admin;
+		$self->psql(EntityApi::Test::slurp(_template() . '.superadmin'));
+		{ username => 'superadmin', password => SUPERADMIN_PASSWORD };
 	};
 	return $self->{superadmin};
+}
+
+=head2 user_hash
+
+What the password of all users that tests make is stored as.
+
+=cut
+
+sub user_hash
+{
+	my ($self) = @_;
+
+	return $self->{user_hash} //= EntityApi::Test::slurp(_template() . '.user_hash');
 }
 
 # Make the data folder and start.
@@ -340,6 +353,7 @@ sub _template
 			create role entityapi_shim login;
 			grant entityapi_client to entityapi_shim;
 			SQL
+		_keep_hashes($self, $template);
 		1;
 	};
 	my $error = $@;
@@ -348,6 +362,38 @@ sub _template
 	_must('cp', '-a', $self->{data}, "$template.new");
 	rename "$template.new", $template or die "$template: $!\n";
 	return $template;
+}
+
+# Hashing is slow, and all clusters have the same passwords: what it takes to
+# have a SuperAdmin, and what a user's password becomes.
+sub _keep_hashes
+{
+	my ($self, $template) = @_;
+	my $made = $self->psql(<<~"SQL");
+		begin;
+		select entityapi.create_superadmin('superadmin', '@{[SUPERADMIN_PASSWORD]}') \\g /dev/null
+		select format('insert into entityapi.account select * from json_populate_record(null::entityapi.account, %L);', row_to_json(a))
+		from entityapi.account a;
+		select format('insert into entityapi.audit select (json_populate_record(null::entityapi.audit, %L)).*;', row_to_json(a))
+		from entityapi.audit a;
+		rollback;
+		SQL
+	my $hash = $self->psql(<<~"SQL");
+		begin;
+		select entityapi.create_superadmin('user', '@{[USER_PASSWORD]}') \\g /dev/null
+		select password_hash from entityapi.account;
+		rollback;
+		SQL
+
+	for ([ superadmin => $made ], [ user_hash => $hash ])
+	{
+		my ($name, $text) = @$_;
+
+		open my $file, '>', "$template.$name" or die "$template.$name: $!\n";
+		print $file $text;
+		close $file or die "$template.$name: $!\n";
+	}
+	return;
 }
 
 sub _locale

@@ -15,7 +15,8 @@ EntityApi::Test::Costs - what a request costs, on many rows
 A cluster with examples/billing and t/costs/rows.sql, and one session that asks
 entityapi.handle() as an Accountant.  There are as many invoices as
 ENTITYAPI_COSTS_ROWS says, 5000 without it.  Other arguments of C<new> are
-settings of the session.  C<rows> of a request are the rows that the tables'
+settings of the session.  A request's C<body> is a structure; who asks with a large
+one again and again gives its C<text>, too.  C<rows> of a request are the rows that the tables'
 scans have returned, with those of indexes; nothing else has an influence on
 them.  C<cpu> is the processor time of the backend in ms, C<memory> by how many
 bytes it was larger at its largest than before, without what it shares.
@@ -144,7 +145,7 @@ sub arguments
 	my ($self, $request) = @_;
 
 	return join ', ', map { $self->quote($_) } $request->{method}, "/api/v1$request->{target}",
-	  $json->encode($self->headers($request)), $request->{body} ? $json->encode($request->{body}) : undef;
+	  $json->encode($self->headers($request)), $request->{text} // ($request->{body} ? $json->encode($request->{body}) : undef);
 }
 
 # What PostgreSQL says of the plans that it uses, while one session asks so many

@@ -391,21 +391,12 @@ sub tenant
 sub user
 {
 	my ($self, $tenant_id, $username, $roles, %members) = @_;
-	my $password = 'plainly-for-a-test-2';
-
-	# Hashing is slow, and all have the same password: one hash will do.
-	my $hash = $self->{cluster}{user_hash};
+	my $password = EntityApi::Test::Cluster::USER_PASSWORD;
 	my $user = $self->must(201, POST => "/manage/tenants/$tenant_id/users",
-		{   token => $self->superadmin,
-			json  => {
-				username          => $username,
-				roles             => $roles // [],
-				defined $hash ? () : (temporaryPassword => $password),
-				%members } });
-	$self->{cluster}{user_hash} //= $self->{cluster}->psql(
-		"update entityapi.account set password_change_required = false where id = '$user->{id}' returning password_hash");
-	$self->{cluster}->psql("update entityapi.account set password_change_required = false, password_hash = '$hash' where id = '$user->{id}'")
-	  if defined $hash;
+		{ token => $self->superadmin, json => { username => $username, roles => $roles // [], %members } });
+	my $hash = $self->{cluster}->user_hash;
+
+	$self->{cluster}->psql("update entityapi.account set password_change_required = false, password_hash = '$hash' where id = '$user->{id}'");
 	my $tokens = $self->login($username, $password);
 
 	return { %$tokens, id => $user->{id}, username => $username, password => $password };
