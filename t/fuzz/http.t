@@ -5,6 +5,7 @@
 #	a list has the rows, in number and in page, that the model says
 #	no answer has an id of another tenant
 #	a read answers the same without the look-ups past the executor
+#	of some, the answer is as the description of the API has it
 #	no answer 500, no text of SQL, no growth of memory
 #
 # Not one of "make test": it looks for new faults, with another seed each time.
@@ -12,22 +13,30 @@
 #
 #	FUZZ_COUNT=5000 make test TESTS=t/fuzz/http.t
 #
-# with FUZZ_SECONDS instead of a number, and FUZZ_SEED.  With ENTITYAPI_RECORD,
-# a folder, exchanges are kept for t/openapi/answers.mjs.
+# with FUZZ_SECONDS instead of a number, and FUZZ_SEED.
 
 use strict;
 use warnings;
 
+use File::Temp ();
 use JSON::PP;
 use Test::More;
 
 use EntityApi::Test;
+use EntityApi::Test::Node;
 
 my $seconds = $ENV{FUZZ_SECONDS} || 0;
 my $count = $ENV{FUZZ_COUNT} || ($seconds ? 0 : 3000);
 my $seed = $ENV{FUZZ_SEED} || time;
 srand $seed;
 diag("seed $seed");
+
+# Those that are held against the description: enough of few requests, and not
+# too much of many, as each is preceded by a look whether it is still the same.
+my $described = EntityApi::Test::checkout() . '/t/openapi';
+my $no_node = EntityApi::Test::Node::install($described);
+my $record = File::Temp->newdir;
+my $share = $no_node ? 0 : !$count || $count > 50_000 ? 0.02 : $count > 1000 ? 1000 / $count : 1;
 
 my $json = JSON::PP->new->canonical->allow_nonref->utf8;
 my $uuid = qr/[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}/;
@@ -78,6 +87,7 @@ sub ask
 {
 	my ($kind, $tenant, $method, $target, $options) = @_;
 	my $request = [ $method, $target, $options ];
+	local $ENV{ENTITYAPI_RECORD} = "$record" if rand() < $share;
 	my $answer = eval { $shim->http($method, $target, { token => fresh($tenant), %{ $options // {} } }) };
 
 	$sent++;
@@ -483,6 +493,18 @@ sub compare_reads
 	return;
 }
 
+# -------- against the description --------
+
+# How many answers were as described, and what was not
+sub held
+{
+	my $checked = EntityApi::Test::run([ 'node', "$described/answers.mjs", "$record" ]);
+	my $result = eval { JSON::PP->new->utf8->decode($checked->{out}) };
+
+	return (0, "nothing was held against it: $checked->{err}") if !$result;
+	return ($result->{held}, @{ $result->{faults} });
+}
+
 # kB of memory of its own: of the shim, and of the largest of its backends
 sub memory
 {
@@ -526,6 +548,14 @@ my @causes = $log =~ /(PANIC.*|TRAP.*|.*AddressSanitizer.*|.*runtime error.*|.*t
 is($faults, 0, 'no answer is other than it must be');
 cmp_ok($good * 2, '>', $sent, 'more than half are answered 2xx');
 is(scalar @causes, 0, 'nothing in the server\'s log') or diag(map { "$_\n" } @causes[ 0 .. ($#causes > 9 ? 9 : $#causes) ]);
+SKIP:
+{
+	skip "the description of the API: $no_node", 2 if $no_node;
+	my ($held, @other) = held();
+	is(scalar @other, 0, 'answers are as described') or diag(map { utf8::encode(my $text = $_); "$text\n" } @other[ 0 .. ($#other > 9 ? 9 : $#other) ]);
+	cmp_ok($held, '>', $sent * $share / 3, 'so many were held against the description');
+	diag("$held answers held against the description");
+}
 diag(sprintf '%d requests, %.1f %% answered 2xx', $sent, 100 * $good / ($sent || 1));
 diag('statuses: ', join ' ', map { "$_:$statuses{$_}" } sort keys %statuses);
 diag('kinds: ', join ' ', map { "$_:$kinds{$_}" } sort keys %kinds);
