@@ -152,6 +152,9 @@ check_authority(EaRequest *req)
 
 	switch (req->route->authority)
 	{
+		case EA_NOBODY:
+			allowed = false;
+			break;
 		case EA_ANYBODY:
 		case EA_CALLER:
 			break;
