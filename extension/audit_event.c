@@ -193,8 +193,8 @@ detail_of(EaRequest *req)
 		return req->route == NULL || req->route->action != NULL
 			? NULL : req->route->pattern;
 	word = ea_errors_word(req->problems[0].code);
-	return req->operation == NULL ? word
-		: psprintf("%s at %s", word, req->operation);
+	return req->writing.operation == NULL ? word
+		: psprintf("%s at %s", word, req->writing.operation);
 }
 
 /* Written from a standby or in a read-only transaction there are none. */
