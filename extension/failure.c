@@ -152,10 +152,8 @@ static void
 throw_on(ErrorData *edata)
 {
 	if (edata->context != NULL)
-		edata->detail_log = psprintf("%s%s%s",
-									 edata->detail_log ? edata->detail_log : "",
-									 edata->detail_log ? "\n" : "",
-									 edata->context);
+		edata->detail_log = edata->detail_log == NULL ? edata->context :
+			psprintf("%s\n%s", edata->detail_log, edata->context);
 	edata->context = NULL;
 	ea_errors_rethrow(edata);
 }

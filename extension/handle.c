@@ -200,7 +200,8 @@ static void
 set_headers(EaRequest *req)
 {
 	EaMedia		media = answer_media(req);
-	bool		secret = media == EA_MEDIA_JSON || media == EA_MEDIA_JSON_OR_FORM;
+	bool		secret = media == EA_MEDIA_JSON ||
+		media == EA_MEDIA_JSON_OR_FORM;
 
 	ea_context_answer(req, "x-request-id", req->request_id);
 	ea_context_answer(req, "x-content-type-options", "nosniff");

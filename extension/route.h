@@ -43,11 +43,11 @@ typedef enum EaMedia
 typedef void (*EaHandler) (EaRequest *req);
 
 /* Further properties of a route. */
-#define EA_ROUTE_FORCED			0x0001	/* before a forced change of password */
+#define EA_ROUTE_FORCED			0x0001	/* before a forced password change */
 #define EA_ROUTE_POOL			0x0002	/* exists in POOL mode only */
 #define EA_ROUTE_USER			0x0004	/* for users with a session only */
 #define EA_ROUTE_OPENAPI		0x0008	/* not if entityapi.openapi is off */
-#define EA_ROUTE_OF_ACCOUNT		0x0010	/* no event unless an account is known */
+#define EA_ROUTE_OF_ACCOUNT		0x0010	/* no event without its account */
 
 /* What only the description of the API tells of them. */
 #define EA_ROUTE_IF_MATCH		0x0100	/* needed on locking entities */

@@ -256,7 +256,8 @@ judge(PGconn *connection, const struct statement *statement,
 
 static const struct refusal *
 call_placed(struct pool *pool, const struct config *config,
-			const struct statement *statement, const struct request *request, struct answer *answer,
+			const struct statement *statement,
+			const struct request *request, struct answer *answer,
 			uint64_t started)
 {
 	long		timeout_ms = config->statement_timeout_ms;
