@@ -247,7 +247,7 @@ check_raw(EaRequest *req, const EaJson *attributes)
 	{
 		if (!is_ignored(json) && !ea_types_fits_jsonb(json, &why))
 			ea_errors_add(req, EA_ERR_INVALID_VALUE, EA_AT_POINTER,
-						  ea_errors_pointer(ea_errors_pointer(req->pointer,
+						  ea_errors_pointer(ea_errors_pointer(req->writing.pointer,
 															  "attributes"),
 											json->key),
 						  "\"%s\" %s.", json->key, why);

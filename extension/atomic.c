@@ -89,10 +89,9 @@ write_empty(EaRequest *req)
 static void
 point_at(EaRequest *req, EaAtomicOp *op)
 {
-	req->operation = op->pointer;
+	ea_writing_at(req, op->pointer, ea_errors_pointer(op->pointer, "data"));
 	req->entity = op->entity;
 	req->field = op->field;
-	req->pointer = ea_errors_pointer(op->pointer, "data");
 }
 
 static void
@@ -253,7 +252,7 @@ run_add(Run *run, EaAtomicOp *op)
 		point_at(req, op);
 	}
 	input = ea_input_object(req, op->entity, EA_OP_CREATE, op->data,
-							req->pointer);
+							req->writing.pointer);
 	input->complete = complete_later;
 	input->complete_arg = run;
 	ea_around_guard(&batch->around, req, op->entity, EA_OP_CREATE, NULL,
@@ -334,7 +333,7 @@ run_update(EaRequest *req, EaAtomicOp *op, const pg_uuid_t *id,
 										 EA_EXEC_WRITE);
 	EaRowSink	sink = {doc, ea_document_shape(doc, op->entity)};
 	EaInput    *input = ea_input_object(req, op->entity, EA_OP_UPDATE,
-										op->data, req->pointer);
+										op->data, req->writing.pointer);
 
 	ea_write_update_resource(input, &sink, id, match);
 	write_resources(doc);
@@ -352,7 +351,7 @@ authorize(Run *run, EaAtomicOp *op)
 
 	if (!ea_atomic_lookup(req, op))
 		ea_errors_throw(req, EA_ERR_NOT_FOUND, EA_AT_POINTER,
-						op->target ? op->target : req->pointer,
+						op->target ? op->target : req->writing.pointer,
 						"There is no such resource type or relationship.");
 	ea_authz_require(req, op->entity, op->relationship != NULL
 					 ? EA_OP_UPDATE : operations[op->verb]);
@@ -365,19 +364,18 @@ static void
 run_operation(Run *run, EaAtomicOp *op)
 {
 	EaRequest  *req = run->req;
+	const char *pointer = ea_errors_pointer(op->pointer, "data");
 	EaIfMatch	match;
 	pg_uuid_t	id;
 
 	CHECK_FOR_INTERRUPTS();
-	req->operation = op->pointer;
+	ea_writing_at(req, op->pointer, pointer);
 	ea_bounds_memory(req, NULL);
-	req->pointer = ea_errors_pointer(op->pointer, "data");
 	run->ops->lids->operation = run->current;
 	if (op->verb != EA_ATOMIC_ADD || op->relationship != NULL)
 	{
 		flush(run);
-		req->operation = op->pointer;
-		req->pointer = ea_errors_pointer(op->pointer, "data");
+		ea_writing_at(req, op->pointer, pointer);
 	}
 	authorize(run, op);
 	point_at(req, op);

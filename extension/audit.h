@@ -22,7 +22,7 @@
 #include "nodes/pg_list.h"
 #include "utils/uuid.h"
 
-/* Actions that code names; those of whole routes are in audit_event.c. */
+/* Actions that code names; those of whole routes are in routes.c. */
 #define EA_AUDIT_ENTITY_CREATE			"ENTITY_CREATE"
 #define EA_AUDIT_ENTITY_UPDATE			"ENTITY_UPDATE"
 #define EA_AUDIT_ENTITY_DELETE			"ENTITY_DELETE"

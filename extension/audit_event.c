@@ -4,8 +4,8 @@
  *	  A request as an event of the audit log: its action, target, outcome.
  *
  * What a request did to entities is noted by those who do it.  Everything
- * else follows from its route: one table names the action, and where its
- * target is found.
+ * else follows from its route, which names the action, and where its target
+ * is found.
  *
  * extension/audit_event.c
  *
@@ -19,117 +19,36 @@
 #include "route.h"
 #include "uuid.h"
 
-/* Where the id of the target is found, unless in that argument of the path */
-#define AT_SUBJECT	(-1)		/* the account that the request is about */
-#define AT_LOCATION	(-2)		/* the last segment of the Location header */
-#define AT_NOWHERE	(-3)
-
 typedef struct Event
 {
-	EaMethod	method;
-	const char *pattern;		/* names in braces do not matter */
 	const char *action;
 	const char *target_type;	/* NULL: that of the entity in the path */
-	int			target;			/* argument of the path, or AT_* */
+	int			target;			/* EA_TARGET_* */
 } Event;
 
-#define TENANT "/manage/tenants/{id}"
-#define RELATIONSHIP \
-	"/api/v{n}/{entities}/{id}/relationships/{relationship}"
-
-static const Event events[] = {
-	{EA_POST, "/auth/login", "LOGIN", "user", AT_SUBJECT},
-	{EA_POST, "/auth/refresh", "TOKEN_REFRESH", "user", AT_SUBJECT},
-	{EA_POST, "/auth/logout", "LOGOUT", "user", AT_SUBJECT},
-	{EA_POST, "/auth/token", "TOKEN_ISSUED", "service-account", AT_SUBJECT},
-	{EA_POST, "/auth/accept-invite", "INVITE_ACCEPTED", "user", AT_SUBJECT},
-	{EA_PATCH, "/auth/me", "PROFILE_UPDATED", "user", AT_SUBJECT},
-	{EA_POST, "/auth/change-password", "PASSWORD_CHANGED", "user",
-	AT_SUBJECT},
-	{EA_POST, "/auth/me/api-keys", "API_KEY_CREATED", "personal-api-key",
-	AT_LOCATION},
-	{EA_POST, "/auth/me/api-keys/{keyId}/disable", "API_KEY_DISABLED",
-	"personal-api-key", 0},
-
-	{EA_POST, "/manage/tenants", "TENANT_CREATED", "tenant", AT_LOCATION},
-	{EA_PATCH, TENANT, "TENANT_UPDATED", "tenant", 0},
-	{EA_DELETE, TENANT, "TENANT_DELETED", "tenant", 0},
-	{EA_POST, TENANT "/users", EA_AUDIT_USER_CREATED, "user", AT_LOCATION},
-	{EA_PATCH, TENANT "/users/{uid}", "USER_UPDATED", "user", 1},
-	{EA_DELETE, TENANT "/users/{uid}", "USER_DELETED", "user", 1},
-	{EA_PUT, TENANT "/users/{uid}/roles", "ROLES_CHANGED", "user", 1},
-	{EA_POST, TENANT "/tenant-admins/{uid}", EA_AUDIT_TENANT_ADMIN_GRANTED,
-	"user", 1},
-	{EA_DELETE, TENANT "/tenant-admins/{uid}", "TENANT_ADMIN_REVOKED", "user",
-	1},
-	{EA_POST, TENANT "/invites", "INVITE_CREATED", "invite", AT_LOCATION},
-	{EA_DELETE, TENANT "/invites/{inviteId}", "INVITE_DELETED", "invite", 1},
-	{EA_POST, TENANT "/service-accounts", "SERVICE_ACCOUNT_CREATED",
-	"service-account", AT_LOCATION},
-	{EA_POST, TENANT "/service-accounts/{accountId}/disable",
-	"SERVICE_ACCOUNT_DISABLED", "service-account", 1},
-	{EA_POST, TENANT "/service-accounts/{accountId}/rotate-secret",
-	"SERVICE_ACCOUNT_SECRET_ROTATED", "service-account", 1},
-	{EA_POST, TENANT "/personal-api-keys/{keyId}/revoke", "API_KEY_REVOKED",
-	"personal-api-key", 1},
-	{EA_PUT, TENANT "/settings/personal-api-keys", "API_KEY_SETTINGS_CHANGED",
-	"tenant", 0},
-	{EA_PUT, "/manage/settings/personal-api-keys", "API_KEY_SETTINGS_CHANGED",
-	"settings", AT_NOWHERE},
-
-	{EA_POST, "/api/v{n}/operations", "OPERATIONS", NULL, AT_NOWHERE},
-	{EA_POST, "/api/v{n}/{entities}", EA_AUDIT_ENTITY_CREATE, NULL,
-	AT_NOWHERE},
-	{EA_PATCH, "/api/v{n}/{entities}/{id}", EA_AUDIT_ENTITY_UPDATE, NULL, 2},
-	{EA_DELETE, "/api/v{n}/{entities}/{id}", EA_AUDIT_ENTITY_DELETE, NULL, 2},
-	{EA_POST, RELATIONSHIP, EA_AUDIT_RELATIONSHIP_ADD, NULL, 2},
-	{EA_PATCH, RELATIONSHIP, EA_AUDIT_RELATIONSHIP_REPLACE, NULL, 2},
-	{EA_DELETE, RELATIONSHIP, EA_AUDIT_RELATIONSHIP_REMOVE, NULL, 2}
-};
-
-/* No request that changes something goes without a name. */
-static const Event unnamed = {0, "", "REQUEST", NULL, AT_NOWHERE};
-
 /* Reading; of interest only when it is denied. */
-static const Event reading = {
-	EA_GET, "", EA_AUDIT_ACCESS_DENIED, NULL, AT_NOWHERE
-};
+static const Event reading = {EA_AUDIT_ACCESS_DENIED};
 
 /* A credential that was not believed, whatever it was sent for. */
-static const Event authentication = {
-	0, "", EA_AUDIT_AUTHENTICATION, NULL, AT_NOWHERE
-};
+static const Event authentication = {EA_AUDIT_AUTHENTICATION};
 
-/* Equal but for the names in braces. */
-static bool
-same_pattern(const char *a, const char *b)
+/* No request that changes something goes without a name. */
+static Event
+event_of(const EaRoute *route)
 {
-	for (; *a != '\0' && *a == *b; a++, b++)
-	{
-		if (*a != '{')
-			continue;
-		a += strcspn(a, "}");
-		b += strcspn(b, "}");
-	}
-	return *a == *b;
-}
+	Event		event = {
+		route->action, route->target_type, route->target
+	};
 
-static const Event *
-find_event(const EaRoute *route)
-{
-	for (int i = 0; i < lengthof(events); i++)
-	{
-		if (events[i].method == route->method &&
-			same_pattern(events[i].pattern, route->pattern))
-			return &events[i];
-	}
-	return &unnamed;
+	if (event.action == NULL)
+		event.action = "REQUEST";
+	return event;
 }
 
 static bool
 is_entity_request(EaRequest *req)
 {
-	return strncmp(req->route->pattern, "/api/", 5) == 0;
+	return req->route->area == EA_AREA_API;
 }
 
 static const EaPrincipal *
@@ -169,9 +88,11 @@ target_id(EaRequest *req, const Event *event)
 		return req->audit->made;
 	switch (event->target)
 	{
-		case AT_SUBJECT:
+		case EA_TARGET_NOWHERE:
+			return NULL;
+		case EA_TARGET_SUBJECT:
 			return subject == NULL ? NULL : subject->user_id;
-		case AT_LOCATION:
+		case EA_TARGET_LOCATION:
 			for (int i = 0; i < req->nanswer && !has_failed(req); i++)
 			{
 				if (strcmp(req->answer[i].name, "location") == 0)
@@ -179,10 +100,8 @@ target_id(EaRequest *req, const Event *event)
 			}
 			location = location == NULL ? NULL : strrchr(location, '/');
 			return location == NULL ? NULL : location + 1;
-		case AT_NOWHERE:
-			return NULL;
 		default:
-			return uuid_argument(req, event->target);
+			return uuid_argument(req, event->target - EA_TARGET_ARGUMENT(0));
 	}
 }
 
@@ -200,8 +119,7 @@ set_tenant(EaRequest *req, EaAuditFrame *frame, const char *id,
 
 	if (!denied && id != NULL && type != NULL && strcmp(type, "tenant") == 0)
 		frame->has_tenant = ea_uuid_parse(id, strlen(id), &frame->tenant);
-	else if (!denied &&
-			 strncmp(req->route->pattern, "/manage/tenants/{", 17) == 0 &&
+	else if (!denied && req->route->area == EA_AREA_TENANT &&
 			 uuid_argument(req, 0) != NULL)
 		frame->has_tenant = ea_uuid_parse(req->args[0], strlen(req->args[0]),
 										  &frame->tenant);
@@ -272,11 +190,11 @@ detail_of(EaRequest *req)
 	const char *word;
 
 	if (req->nproblems == 0)
-		return req->route == NULL || find_event(req->route) != &unnamed
+		return req->route == NULL || req->route->action != NULL
 			? NULL : req->route->pattern;
 	word = ea_errors_word(req->problems[0].code);
-	return req->operation == NULL ? word
-		: psprintf("%s at %s", word, req->operation);
+	return req->writing.operation == NULL ? word
+		: psprintf("%s at %s", word, req->writing.operation);
 }
 
 /* Written from a standby or in a read-only transaction there are none. */
@@ -311,6 +229,7 @@ is_noise(EaRequest *req)
 static void
 write_others(EaRequest *req)
 {
+	Event		event = event_of(req->route);
 	ListCell   *cell;
 
 	req->audit->own.changes = NULL;
@@ -320,7 +239,7 @@ write_others(EaRequest *req)
 
 		req->audit->subject = lfirst(cell);
 		set_actor(req, &frame);
-		write_event(req, find_event(req->route), &frame, detail_of(req));
+		write_event(req, &event, &frame, detail_of(req));
 	}
 }
 
@@ -329,6 +248,7 @@ ea_audit_keep(EaRequest *req)
 {
 	EaAuditFrame frame = {outcome_of(req)};
 	const EaPrincipal *subject;
+	Event		event;
 
 	if (!can_write(req) || req->method == EA_GET)
 		return;
@@ -346,10 +266,10 @@ ea_audit_keep(EaRequest *req)
 	/* to end a session that nobody has is no event */
 	if (!req->catalog->audit_identity ||
 		(req->route->authority == EA_ANYBODY && is_noise(req)) ||
-		(subject == NULL &&
-		 strcmp(find_event(req->route)->action, "LOGOUT") == 0))
+		(subject == NULL && (req->route->flags & EA_ROUTE_OF_ACCOUNT)))
 		return;
-	write_event(req, find_event(req->route), &frame, detail_of(req));
+	event = event_of(req->route);
+	write_event(req, &event, &frame, detail_of(req));
 	write_others(req);
 }
 
@@ -357,13 +277,14 @@ void
 ea_audit_refuse(EaRequest *req)
 {
 	EaAuditFrame frame = {outcome_of(req)};
-	const Event *event;
+	Event		event;
+	bool		unknown = false;
 
 	if (!can_write(req) || req->nproblems == 0)
 		return;
 	if (req->audit != NULL)
 		req->audit->n = 0;
-	event = find_event(req->route);
+	event = event_of(req->route);
 	if (req->route->authority == EA_ANYBODY)
 	{
 		if (is_noise(req) || req->method == EA_GET)
@@ -373,16 +294,17 @@ ea_audit_refuse(EaRequest *req)
 	{
 		if (req->problems[0].code != EA_ERR_INVALID_CREDENTIAL)
 			return;
-		event = &authentication;
+		event = authentication;
+		unknown = true;
 	}
 	else if (req->method == EA_GET)
 	{
 		if (req->status != 403)
 			return;
-		event = &reading;
+		event = reading;
 	}
 	set_actor(req, &frame);
-	if (event != &authentication && is_entity_request(req)
+	if (!unknown && is_entity_request(req)
 		? req->catalog->audit_entities : req->catalog->audit_identity)
-		write_event(req, event, &frame, detail_of(req));
+		write_event(req, &event, &frame, detail_of(req));
 }

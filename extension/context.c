@@ -70,6 +70,21 @@ ea_context_json(EaRequest *req)
 	return root;
 }
 
+void
+ea_writing_begin(EaRequest *req, struct EaEntity *entity, EaWritingHow how)
+{
+	req->writing.entity = entity;
+	req->writing.field = req->field;
+	req->writing.deleting = how == EA_WRITING_DELETES;
+}
+
+void
+ea_writing_at(EaRequest *req, const char *operation, const char *pointer)
+{
+	req->writing.operation = operation;
+	req->writing.pointer = pointer;
+}
+
 TimestampTz
 ea_context_clock(void)
 {

@@ -63,6 +63,25 @@ typedef struct EaHeader
 	const char *value;
 } EaHeader;
 
+/*
+ * What is being written, and where in the body it was sent: what a violated
+ * constraint means for the caller.
+ */
+typedef struct EaWriting
+{
+	const char *operation;		/* pointer of the atomic operation, or NULL */
+	const char *pointer;		/* of the resource object; NULL: "/data" */
+	struct EaEntity *entity;	/* whose table is changed; NULL: none yet */
+	struct EaField *field;		/* the relationship that alone is written */
+	bool		deleting;
+} EaWriting;
+
+typedef enum EaWritingHow
+{
+	EA_WRITING_ROWS,
+	EA_WRITING_DELETES			/* or takes references to what is deleted */
+} EaWritingHow;
+
 #define EA_MAX_ARGS 4
 #define EA_MAX_HEADERS 16
 
@@ -91,14 +110,11 @@ struct EaRequest
 	int			nargs;
 	int			version;		/* API version, 0 outside /api */
 	struct EaEntity *entity;	/* of an /api path */
-	struct EaField *field;		/* its relationship, if the path names one */
+	struct EaField *field;		/* its relationship, if one is named */
 	bool		has_tenant;		/* tenant the request acts in */
 	pg_uuid_t	tenant;
-	struct EaEntity *writing;	/* whose table a write is changing, */
-	bool		deleting;		/* and how: to name a constraint's field */
-	const char *pointer;		/* the written resource object in the body */
-	const char *operation;		/* pointer of the atomic operation, or NULL */
-	struct EaLids *lids;		/* its local ids, within atomic operations */
+	EaWriting	writing;
+	struct EaLids *lids;		/* local ids, within atomic operations */
 	struct List *deferred;		/* foreign keys that are checked at the end */
 	bool		strangers;		/* code of others ran in it */
 	struct EaAudit *audit;		/* what it did so far, NULL: nothing */
@@ -115,8 +131,9 @@ struct EaRequest
 };
 
 /*
- * Value of a request header by its lower-case name, or NULL when absent.  A header sent more than once sets *repeated (which may
- * be NULL) and gives the first value.
+ * Value of a request header by its lower-case name, or NULL when absent.  A
+ * header sent more than once sets *repeated (which may be NULL) and gives the
+ * first value.
  */
 extern const char *ea_context_header(const EaRequest *req, const char *name,
 									 bool *repeated);
@@ -124,6 +141,17 @@ extern const char *ea_context_header(const EaRequest *req, const char *name,
 /* Set an answer header; value is not copied.  A second call replaces. */
 extern void ea_context_answer(EaRequest *req, const char *name,
 							  const char *value);
+
+/*
+ * From here on a statement changes the table of an entity; what is written is
+ * req->field alone, where one is named.
+ */
+extern void ea_writing_begin(EaRequest *req, struct EaEntity *entity,
+							 EaWritingHow how);
+
+/* What comes next was sent there; operation as in EaWriting. */
+extern void ea_writing_at(EaRequest *req, const char *operation,
+						  const char *pointer);
 
 /*
  * The body as a JSON tree.  Throws MALFORMED_JSON (400) when it is missing

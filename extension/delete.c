@@ -192,7 +192,7 @@ set_null(EaRequest *req, EaField *field, const char *column,
 		if (owners == NULL)
 			return;
 	}
-	req->writing = child;
+	ea_writing_begin(req, child, EA_WRITING_DELETES);
 	initStringInfo(&set);
 	appendStringInfo(&set, "%s = NULL", column);
 	ea_sqlbuf_init(&b, req);
@@ -334,8 +334,7 @@ delete_rows(EaRequest *req, const Doomed *doomed)
 		refuse(req);
 
 	release(req, doomed);
-	req->writing = entity;
-	req->deleting = true;
+	ea_writing_begin(req, entity, EA_WRITING_DELETES);
 	ea_sqlbuf_init(&b, req);
 	if (doomed->hard)
 	{

@@ -14,8 +14,10 @@
 #include "guard.h"
 #include "guc.h"
 #include "invalidate.h"
+#include "openapi.h"
 #include "plancache.h"
 #include "policy_sql.h"
+#include "routes.h"
 #include "utils/builtins.h"
 
 PG_MODULE_MAGIC;
@@ -33,6 +35,7 @@ _PG_init(void)
 	ea_held_init();
 	ea_invalidate_init();
 	ea_policy_sql_init();
+	ea_openapi_install(ea_routes, ea_nroutes);
 }
 
 Datum

@@ -353,8 +353,7 @@ delete_rows(EaRequest *req, EaEntity *entity, const Ids *ids)
 {
 	EaSqlBuf	b;
 
-	req->writing = entity;
-	req->deleting = true;
+	ea_writing_begin(req, entity, EA_WRITING_DELETES);
 	ea_sqlbuf_init(&b, req);
 	b.deleted_too = true;
 	add_among(&b, ea_sqlbuf_delete(&b, entity), entity->id_column, ids, 0);
@@ -368,7 +367,7 @@ loosen_rows(EaRequest *req, EaEntity *entity, const EaErase *erase,
 	EaSqlBuf	b;
 	int			alias;
 
-	req->writing = entity;
+	ea_writing_begin(req, entity, EA_WRITING_DELETES);
 	ea_sqlbuf_init(&b, req);
 	b.deleted_too = true;
 	alias = ea_sqlbuf_update(&b, entity, erase->set, EA_OP_DELETE);

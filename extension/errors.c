@@ -106,10 +106,10 @@ note(EaRequest *req, EaErrorCode code, EaSource source, const char *where,
 	problem->code = code;
 
 	/* within atomic operations every fault is one of an operation's */
-	if (req->operation != NULL && source != EA_AT_POINTER)
+	if (req->writing.operation != NULL && source != EA_AT_POINTER)
 	{
 		source = EA_AT_POINTER;
-		where = req->operation;
+		where = req->writing.operation;
 	}
 	problem->source = source;
 	problem->where = where == NULL ? NULL : pstrdup(where);

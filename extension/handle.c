@@ -3,11 +3,8 @@
  * handle.c
  *	  entityapi.handle(): one request from arguments to answer.
  *
- * The work runs inside an internal subtransaction.  When it fails, what it
- * wrote is undone and the error becomes an answer, while the transaction
- * itself goes on and commits.  Errors that say that this transaction cannot
- * go on, or that the same request may succeed later, are thrown on instead:
- * the shim repeats the request or answers 503.
+ * Here is the order of checks.  What each call runs in is call.c's, what its
+ * failure means failure.c's.
  *
  * extension/handle.c
  *
@@ -15,37 +12,26 @@
  */
 #include "postgres.h"
 
-#include "access/xact.h"
 #include "account.h"
 #include "audit.h"
 #include "authz.h"
 #include "bounds.h"
+#include "call.h"
 #include "catalog.h"
 #include "counters.h"
 #include "credential.h"
-#include "executor/spi.h"
 #include "fmgr.h"
-#include "guard.h"
 #include "guc.h"
 #include "handle.h"
-#include "jit/jit.h"
-#include "mb/pg_wchar.h"
+#include "housekeeping.h"
 #include "media.h"
 #include "message.h"
-#include "miscadmin.h"
 #include "owner.h"
 #include "pin.h"
 #include "relate.h"
 #include "router.h"
-#include "sweep.h"
-#include "trace.h"
-#include "utils/fmgrprotos.h"
-#include "utils/memutils.h"
-#include "utils/resowner.h"
-#include "utils/timestamp.h"
 #include "uuid.h"
 #include "validator.h"
-#include "violation.h"
 
 PG_FUNCTION_INFO_V1(ea_sql_handle_message);
 
@@ -63,46 +49,7 @@ static const struct
 	{"DELETE", EA_DELETE}
 };
 
-/* -------- what came in -------- */
-
-static bool
-is_request_id(const char *id)
-{
-	size_t		len = strlen(id);
-
-	return len >= 1 && len <= 64 &&
-		strspn(id, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-			   "0123456789._-") == len;
-}
-
-static void
-set_request_id(EaRequest *req)
-{
-	const char *sent = ea_context_header(req, "x-request-id", NULL);
-
-	if (sent != NULL && is_request_id(sent))
-		strlcpy(req->request_id, sent, sizeof(req->request_id));
-	else
-	{
-		pg_uuid_t	id;
-
-		ea_uuid_make(&id);
-		ea_uuid_format(&id, req->request_id);
-	}
-}
-
-static EaRequest *
-start_request(MemoryContext mcxt)
-{
-	EaRequest  *req = palloc0(sizeof(EaRequest));
-
-	req->mcxt = mcxt;
-	req->out = makeStringInfo();
-	req->now = ea_context_clock();
-	return req;
-}
-
-/* -------- the checks, in the order of contract section 1.1 -------- */
+/* -------- the checks, in their order -------- */
 
 static bool
 is_below(const char *target, const char *prefix)
@@ -152,6 +99,9 @@ check_authority(EaRequest *req)
 
 	switch (req->route->authority)
 	{
+		case EA_NOBODY:
+			allowed = false;
+			break;
 		case EA_ANYBODY:
 		case EA_CALLER:
 			break;
@@ -208,35 +158,16 @@ check_caller(EaRequest *req)
 	check_authority(req);
 }
 
-/*
- * Nobody asks, the service looks after itself.  It harms nobody who gets to
- * call it; a shim sends no request of a client without headers.
- */
-static bool
-is_sweep(EaRequest *req, const char *method_name)
-{
-	return req->nheaders == 0 && req->remote == NULL &&
-		strcmp(method_name, EA_SWEEP_METHOD) == 0 &&
-		strcmp(req->target, EA_SWEEP_TARGET) == 0;
-}
-
 static void
 serve(EaRequest *req, const char *method_name)
 {
-	EaMethod	method = read_method(req, method_name);
-
+	req->method = read_method(req, method_name);
 	check_limits(req);
 	req->query = strchr(req->target, '?');
 	if (req->query != NULL)
 		req->query++;
 	req->catalog = ea_catalog_acquire();
-	req->method = method;
-	if (method == 0 && is_sweep(req, method_name))
-	{
-		ea_sweep_serve(req);
-		return;
-	}
-	ea_router_match(req, method);
+	ea_router_match(req, req->method);
 	check_caller(req);
 	ea_media_check(req);
 	if (req->route->operation != 0)
@@ -254,208 +185,6 @@ serve(EaRequest *req, const char *method_name)
 	ea_audit_keep(req);
 }
 
-/* -------- errors -------- */
-
-/*
- * A pointer must lead to something that was sent (JSON:API "source"), so one
- * that does not is cut back to the nearest parent that exists.
- */
-static char *
-nearest_sent(EaRequest *req, char *pointer)
-{
-	EaJsonFault fault;
-	EaJson	   *at = ea_jsonread_parse(req->body, req->body_len,
-									   ea_guc_max_json_depth, &fault);
-	char	   *end = pointer;
-
-	while (at != NULL && *end == '/')
-	{
-		int			len = strcspn(end + 1, "/");
-		char	   *token = pnstrdup(end + 1, len);
-
-		if (at->kind == EA_JSON_ARRAY)
-		{
-			int			index = atoi(token);
-
-			for (at = at->first; at != NULL && index > 0; index--)
-				at = at->next;
-		}
-		else
-			at = ea_jsonread_get(at, token);
-		if (at != NULL)
-			end += len + 1;
-	}
-	*end = '\0';
-	return pointer;
-}
-
-static char *
-field_pointer(EaRequest *req, const EaField *field)
-{
-	const char *base = req->pointer == NULL ? "/data" : req->pointer;
-
-	/* where a relationship is written, data is its value */
-	if (req->field != NULL)
-		return ea_errors_pointer(req->operation == NULL ? ""
-								 : req->operation, "data");
-	base = ea_errors_pointer(base, field->kind == EA_ATTRIBUTE
-							 ? "attributes" : "relationships");
-	return nearest_sent(req, ea_errors_pointer(base, field->name));
-}
-
-/*
- * Violated constraints are refusals.  Returns false for everything that is
- * no caller's fault.
- */
-static bool
-note_violation(EaRequest *req, const ErrorData *edata)
-{
-	EaField    *field = ea_violation_field(req->writing, edata);
-	bool		taken = edata->sqlerrcode == ERRCODE_UNIQUE_VIOLATION ||
-	edata->sqlerrcode == ERRCODE_EXCLUSION_VIOLATION;
-
-	if (taken && field != NULL)
-		ea_errors_add(req, EA_ERR_UNIQUE, EA_AT_POINTER,
-					  field_pointer(req, field),
-					  "The value of \"%s\" is taken.", field->name);
-	else if (edata->sqlerrcode == ERRCODE_FOREIGN_KEY_VIOLATION &&
-			 req->deleting)
-		ea_errors_add(req, EA_ERR_REFERENCED, EA_AT_NONE, NULL,
-					  "Other resources still refer to this one.");
-	else if (edata->sqlerrcode == ERRCODE_FOREIGN_KEY_VIOLATION)
-		ea_errors_add(req, EA_ERR_RELATED_NOT_FOUND,
-					  field == NULL ? EA_AT_NONE : EA_AT_POINTER,
-					  field == NULL ? NULL : field_pointer(req, field),
-					  "There is no such resource.");
-	else if (edata->sqlerrcode == ERRCODE_CHECK_VIOLATION && field != NULL)
-		ea_errors_add(req, EA_ERR_INVALID_VALUE, EA_AT_POINTER,
-					  field_pointer(req, field),
-					  "\"%s\" has a value that is not allowed.", field->name);
-
-	/* an existing table may be stricter than what is declared of it */
-	else if (edata->sqlerrcode == ERRCODE_NOT_NULL_VIOLATION && field != NULL)
-		ea_errors_add(req, EA_ERR_REQUIRED, EA_AT_POINTER,
-					  field_pointer(req, field), "\"%s\" is required.",
-					  field->name);
-	else if (taken && ea_violation_is_of(req->writing, edata))
-		ea_errors_add(req, EA_ERR_UNIQUE, EA_AT_NONE, NULL,
-					  "The values are taken.");
-	else if (edata->sqlerrcode == ERRCODE_CHECK_VIOLATION &&
-			 ea_violation_is_of(req->writing, edata))
-		ea_errors_add(req, EA_ERR_INVALID_VALUE, EA_AT_NONE, NULL,
-					  "The values are not allowed together.");
-	else
-		return false;
-	return true;
-}
-
-/* The transaction is lost, or the same request may do better. */
-static bool
-must_throw_on(const ErrorData *edata)
-{
-	switch (ERRCODE_TO_CATEGORY(edata->sqlerrcode))
-	{
-		case ERRCODE_INSUFFICIENT_RESOURCES:
-		case ERRCODE_OPERATOR_INTERVENTION:
-		case ERRCODE_TRANSACTION_ROLLBACK:
-		case ERRCODE_SYSTEM_ERROR:
-			return true;
-	}
-	return edata->sqlerrcode == ERRCODE_LOCK_NOT_AVAILABLE ||
-		edata->sqlerrcode == ERRCODE_READ_ONLY_SQL_TRANSACTION;
-}
-
-static void
-log_failure(EaRequest *req, const ErrorData *edata)
-{
-	char	   *trace = ea_trace_id(req);
-
-	ereport(LOG,
-			(errcode(edata->sqlerrcode),
-			 errmsg("entityapi request %s%s%s failed: %s", req->request_id,
-					trace ? " of trace " : "", trace ? trace : "",
-					edata->message),
-			 edata->hint ? errhint("%s", edata->hint) : 0,
-			 edata->context ? errcontext("%s", edata->context) : 0,
-			 errhidestmt(true)));
-}
-
-/*
- * The statement at which it ended may tell what the answer would have been,
- * while nothing of the request is kept: that is for the server's log.
- */
-static void
-throw_on(ErrorData *edata)
-{
-	if (edata->context != NULL)
-		edata->detail_log = psprintf("%s%s%s",
-									 edata->detail_log ? edata->detail_log : "",
-									 edata->detail_log ? "\n" : "",
-									 edata->context);
-	edata->context = NULL;
-	ea_errors_rethrow(edata);
-}
-
-static void
-answer_error(EaRequest *req, ErrorData *edata)
-{
-	bool		refused = edata->sqlerrcode == ERRCODE_EA_REFUSED &&
-	req->nproblems > 0;
-
-	if (must_throw_on(edata))
-		throw_on(edata);
-	if (!refused)
-	{
-		req->nproblems = 0;
-		if (req->catalog != NULL && ea_catalog_is_stale(req->catalog))
-			ereport(ERROR,
-					(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
-					 errmsg("the declarations changed during the request")));
-		if (!note_violation(req, edata))
-		{
-			log_failure(req, edata);
-			ea_errors_add(req, EA_ERR_INTERNAL, EA_AT_NONE, NULL,
-						  "The request failed for a reason on our side.");
-		}
-	}
-	ea_errors_write(req);
-}
-
-static void
-run_guarded(EaRequest *req, const char *method_name)
-{
-	ResourceOwner owner = CurrentResourceOwner;
-	volatile bool failed = false;
-
-	BeginInternalSubTransaction(NULL);
-	MemoryContextSwitchTo(req->mcxt);
-	PG_TRY();
-	{
-		serve(req, method_name);
-		ReleaseCurrentSubTransaction();
-		MemoryContextSwitchTo(req->mcxt);
-		CurrentResourceOwner = owner;
-	}
-	PG_CATCH();
-	{
-		ErrorData  *edata;
-
-		MemoryContextSwitchTo(req->mcxt);
-		edata = CopyErrorData();
-		FlushErrorState();
-		RollbackAndReleaseCurrentSubTransaction();
-		MemoryContextSwitchTo(req->mcxt);
-		CurrentResourceOwner = owner;
-		answer_error(req, edata);
-		failed = true;
-	}
-	PG_END_TRY();
-
-	/* the work is undone: this record stays */
-	if (failed)
-		ea_audit_refuse(req);
-}
-
 /* -------- the answer -------- */
 
 static EaMedia
@@ -466,12 +195,13 @@ answer_media(EaRequest *req)
 	return is_below(req->target, "/api") ? EA_MEDIA_JSONAPI : EA_MEDIA_JSON;
 }
 
-/* Headers of every answer (contract section 1.3), and those for the shim. */
+/* Headers of every answer, and those for the shim. */
 static void
 set_headers(EaRequest *req)
 {
 	EaMedia		media = answer_media(req);
-	bool		secret = media == EA_MEDIA_JSON || media == EA_MEDIA_JSON_OR_FORM;
+	bool		secret = media == EA_MEDIA_JSON ||
+		media == EA_MEDIA_JSON_OR_FORM;
 
 	ea_context_answer(req, "x-request-id", req->request_id);
 	ea_context_answer(req, "x-content-type-options", "nosniff");
@@ -492,86 +222,28 @@ set_headers(EaRequest *req)
 	ea_counters_report(req);
 }
 
-/* -------- from call to call -------- */
+/* -------- to SQL -------- */
 
-/* A request that runs: there is never more than one in a backend. */
-static bool running = false;
+#define NAME "entityapi.handle()"
 
-/* Where a request is read from, and its answer written to. */
-typedef struct Form
+static bool
+is_guest(FunctionCallInfo fcinfo)
 {
-	char	   *(*read) (EaRequest *req, FunctionCallInfo fcinfo);
-	Datum		(*write) (EaRequest *req, FunctionCallInfo fcinfo);
-} Form;
-
-static Datum
-answer_call(const Form *form, FunctionCallInfo fcinfo)
-{
-	MemoryContext caller = CurrentMemoryContext;
-	MemoryContext mcxt;
-	EaRequest  *volatile req = NULL;
-	volatile Datum answer = (Datum) 0;
-	bool		jit = jit_enabled;
-	bool		guest = assumed == NULL && ea_handle_door(fcinfo->flinfo);
-	EaPin		pin;
-
-	if (GetDatabaseEncoding() != PG_UTF8)
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("entityapi needs a database with encoding UTF8")));
-	if (running)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_IN_USE),
-				 errmsg("entityapi.handle() cannot be called from within itself")));
-
-	mcxt = AllocSetContextCreate(caller, "entityapi request",
-								 ALLOCSET_DEFAULT_SIZES);
-	ea_pin_begin(&pin);
-	ea_handle_settings(guest);
-
-	ea_guard_forget_code();
-
-	/* what can fail from here on takes it back */
-	running = true;
-
-	/* no statement of a request runs long enough to be worth compiling */
-	jit_enabled = false;
-	PG_TRY();
-	{
-		char	   *method;
-
-		MemoryContextSwitchTo(mcxt);
-		req = start_request(mcxt);
-		method = form->read(req, fcinfo);
-		set_request_id(req);
-		SPI_connect();
-		run_guarded(req, method);
-		SPI_finish();
-		set_headers(req);
-		MemoryContextSwitchTo(caller);
-		answer = form->write(req, fcinfo);
-	}
-	PG_FINALLY();
-	{
-		running = false;
-		jit_enabled = jit;
-		if (req != NULL && req->catalog != NULL)
-			ea_catalog_release(req->catalog);
-	}
-	PG_END_TRY();
-	ea_pin_end(&pin);
-	MemoryContextDelete(mcxt);
-	return answer;
+	return assumed == NULL &&
+		ea_handle_door(fcinfo->flinfo, NAME,
+					   "SELECT entityapi.handle($1) or SELECT * FROM"
+					   " entityapi.handle($1, $2, $3, $4, $5)");
 }
 
 /* entityapi.handle(method, target, headers, body, remote) */
 EA_OWNER_FUNCTION(ea_sql_handle)
 {
-	static const Form form = {
-		ea_message_read_arguments, ea_message_write_record
+	static const EaCall call = {
+		NAME, ea_message_read_arguments, serve, set_headers,
+		ea_message_write_record
 	};
 
-	return answer_call(&form, fcinfo);
+	return ea_call_run(&call, fcinfo, is_guest(fcinfo));
 }
 
 static char *
@@ -594,12 +266,17 @@ write_message(EaRequest *req, FunctionCallInfo fcinfo)
 Datum
 ea_sql_handle_message(PG_FUNCTION_ARGS)
 {
-	static const Form form = {read_message, write_message};
+	static const EaCall request = {
+		NAME, read_message, serve, set_headers, write_message
+	};
+	const EaCall *call = ea_housekeeping_asked(PG_GETARG_BYTEA_PP(0));
 	EaPin		before;
 	Datum		answer;
 
+	if (call == NULL)
+		call = &request;
 	ea_owner_enter(&before);
-	answer = answer_call(&form, fcinfo);
+	answer = ea_call_run(call, fcinfo, is_guest(fcinfo));
 	ea_owner_leave(&before);
 	return answer;
 }

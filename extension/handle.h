@@ -13,14 +13,18 @@
 #include "context.h"
 #include "fmgr.h"
 
-/* Requests have this principal, whatever credential they bring; NULL ends it. */
+/*
+ * Requests have this principal, whatever credential they bring; NULL ends it.
+ */
 extern void ea_handle_assume(EaPrincipal *principal);
 
 /*
  * Throw unless this call may be made here and now.  Returns true for callers
  * who are not of the service's own role.  The service's role must be current.
+ * name is the function's, usage how guests may call it.
  */
-extern bool ea_handle_door(const FmgrInfo *function);
+extern bool ea_handle_door(const FmgrInfo *function, const char *name,
+						   const char *usage);
 
 /* Settings of the session that a request does not run with, until unpinned. */
 extern void ea_handle_settings(bool guest);

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * handle_door.c
- *	  Who may call entityapi.handle(), from where, and with what settings.
+ *	  Who may call the service, from where, and with what settings.
  *
  * Members of the role that owns the service call it as they like.  For all
  * others, the shim's role first, a call is a statement of its own in a
@@ -134,21 +134,22 @@ why_not_alone(const FmgrInfo *function)
 }
 
 static void
-check_alone(const FmgrInfo *function)
+check_alone(const FmgrInfo *function, const char *name, const char *usage)
 {
 	const char *why = why_not_alone(function);
 
 	if (why != NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
-				 errmsg("entityapi.handle() must be a statement and a transaction of its own"),
+				 errmsg("%s must be a statement and a transaction of its own",
+						name),
 				 errdetail_internal("%s", why),
-				 errhint("Send SELECT entityapi.handle($1) or SELECT * FROM entityapi.handle($1, $2, $3, $4, $5), read committed, and nothing with it; only members of %s may call it otherwise.",
-						 quote_identifier(GetUserNameFromId(GetUserId(),
+				 errhint("Send %s, read committed, and nothing with it; only members of %s may call it otherwise.",
+						 usage, quote_identifier(GetUserNameFromId(GetUserId(),
 															false)))));
 
 	/* a pipeline commits before it goes on, even if less was asked for */
-	PreventInTransactionBlock(true, "entityapi.handle()");
+	PreventInTransactionBlock(true, name);
 	ActivePortal->atEnd = true;
 }
 
@@ -191,11 +192,11 @@ ea_handle_settings(bool guest)
 }
 
 bool
-ea_handle_door(const FmgrInfo *function)
+ea_handle_door(const FmgrInfo *function, const char *name, const char *usage)
 {
 	bool		guest = !has_privs_of_role(GetSessionUserId(), GetUserId());
 
 	if (guest)
-		check_alone(function);
+		check_alone(function, name, usage);
 	return guest;
 }

@@ -86,7 +86,7 @@ new_input(EaRequest *req, EaEntity *entity, EaOperation op)
 	input->req = req;
 	input->entity = entity;
 	input->op = op;
-	input->operation = req->operation;
+	input->operation = req->writing.operation;
 	input->fields = palloc0(Max(entity->nfields, 1) * sizeof(EaInputField));
 	return input;
 }
@@ -97,7 +97,8 @@ ea_input_object(EaRequest *req, EaEntity *entity, EaOperation op,
 {
 	EaInput    *input = new_input(req, entity, op);
 
-	input->pointer = req->pointer = pointer;
+	input->pointer = pointer;
+	ea_writing_at(req, req->writing.operation, pointer);
 	check_type(input, data);
 	input->attributes = object_member(input, data, "attributes");
 	input->relationships = object_member(input, data, "relationships");

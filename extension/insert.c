@@ -204,8 +204,7 @@ ea_insert_rows(EaInput *const *inputs, const pg_uuid_t *ids, int n,
 		}
 	}
 
-	req->writing = entity;
-	req->deleting = false;
+	ea_writing_begin(req, entity, EA_WRITING_ROWS);
 	ea_sqlbuf_init(&b, req);
 	alias = ea_sqlbuf_insert(&b, entity);
 	ea_sqlbuf_add(&b, entity->id_column);

@@ -18,7 +18,10 @@
 #ifndef EA_OPENAPI_H
 #define EA_OPENAPI_H
 
-#include "context.h"
+#include "route.h"
+
+/* What is described: the table of routes, which is of a higher layer. */
+extern void ea_openapi_install(const EaRoute *table, int n);
 
 /* GET /api/v{n}/openapi.json */
 extern void ea_openapi_show(EaRequest *req);

@@ -284,9 +284,9 @@ write_path_parameters(EaApi *api)
 {
 	EaNameMap  *seen = ea_names_map_create(16);
 
-	for (int i = 0; i < ea_nroutes; i++)
+	for (int i = 0; i < api->nroutes; i++)
 	{
-		const char *p = ea_routes[i].pattern;
+		const char *p = api->routes[i].pattern;
 
 		while ((p = strchr(p, '{')) != NULL)
 		{

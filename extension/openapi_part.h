@@ -26,6 +26,8 @@ typedef struct EaApiEntity
 typedef struct EaApi
 {
 	StringInfo	out;
+	const EaRoute *routes;		/* all that there are */
+	int			nroutes;
 	EaCatalog  *catalog;		/* of its own, everything loaded */
 	int			version;
 	bool		sunset;
@@ -76,41 +78,6 @@ extern bool ea_openapi_shows(EaApi *api, EaField *field);
 
 /* A target of a relationship that the version shows. */
 extern bool ea_openapi_shows_target(EaApi *api, EaField *field, int member);
-
-/* -------- openapi_route.c -------- */
-
-#define EA_API_IF_MATCH			0x01	/* needed on locking entities */
-#define EA_API_MAY_IF_MATCH		0x02	/* honoured there */
-#define EA_API_IF_NONE_MATCH	0x04	/* and 304 */
-#define EA_API_ETAG				0x08	/* of locking entities */
-#define EA_API_TARGET_ETAG		0x10	/* of a locking target */
-#define EA_API_LOCATION			0x20
-#define EA_API_NO_BODY			0x40	/* the body may be left out */
-#define EA_API_TO_MANY			0x80	/* not on to-one relationships */
-#define EA_API_RETRY			0x100	/* 429 */
-
-/*
- * What is to be said of a route.  In id and summary {Entity}, {Entities},
- * {entities}, {entity}, {Field}, {field} are replaced.  request and response
- * are schemas, for routes of entities without the entity's name: see
- * openapi_entity.c; NULL: no body.
- */
-typedef struct EaApiRoute
-{
-	EaMethod	method;
-	const char *pattern;
-	const char *id;
-	const char *summary;
-	int			takes;			/* EA_TAKES_* of params.h */
-	int			flags;			/* EA_API_* */
-	const char *request;
-	int			status;			/* of success */
-	const char *response;
-	const char *errors;			/* statuses that follow from nothing else */
-} EaApiRoute;
-
-/* NULL when nothing is said about it. */
-extern const EaApiRoute *ea_openapi_route(const EaRoute *route);
 
 /* -------- openapi_path.c -------- */
 

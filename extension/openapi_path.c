@@ -4,8 +4,8 @@
  *	  From the route table to paths and operations.
  *
  * What follows from a route for all alike (credentials, errors, media
- * types, parameters of the path) is derived from its row; the rest is the
- * table of openapi_route.c.
+ * types, parameters of the path) is derived from its row; the rest is said
+ * there.
  *
  * extension/openapi_path.c
  *
@@ -20,14 +20,11 @@
 #include "openapi_part.h"
 #include "params.h"
 
-#define ENTITY_PREFIX "/api/v{n}/{entities}"
-
 /* An operation that is being written. */
 typedef struct Operation
 {
 	EaApi	   *api;
 	const EaRoute *route;
-	const EaApiRoute *told;		/* NULL: nothing */
 	EaEntity   *entity;			/* of an /api path, or NULL */
 	EaField    *field;			/* its relationship, or NULL */
 } Operation;
@@ -70,20 +67,19 @@ has_route(EaApi *api, const EaRoute *route)
 	if ((route->flags & EA_ROUTE_POOL) && api->catalog->single)
 		return false;
 	return ea_guc_credential_validator[0] == '\0' ||
-		strncmp(route->pattern, "/auth/", 6) != 0;
+		route->area != EA_AREA_AUTH;
 }
 
 static bool
 is_entity_route(const EaRoute *route)
 {
-	return strncmp(route->pattern, ENTITY_PREFIX,
-				   strlen(ENTITY_PREFIX)) == 0;
+	return route->operation != 0;
 }
 
 static bool
 is_api_route(const EaRoute *route)
 {
-	return strncmp(route->pattern, "/api/", 5) == 0;
+	return route->area == EA_AREA_API;
 }
 
 /* -------- texts with names in them -------- */
@@ -238,11 +234,11 @@ write_request(Operation *op)
 {
 	EaApi	   *api = op->api;
 
-	if (op->told->request == NULL)
+	if (op->route->request == NULL)
 		return;
 	ea_openapi_put(api->out, ",'requestBody':{'required':%s,",
-				   (op->told->flags & EA_API_NO_BODY) ? "false" : "true");
-	write_content(op, op->told->request);
+				   (op->route->flags & EA_ROUTE_NO_BODY) ? "false" : "true");
+	write_content(op, op->route->request);
 	if (op->route->media == EA_MEDIA_JSON_OR_FORM)
 	{
 		ea_openapi_put(api->out, ",'application/x-www-form-urlencoded':"
@@ -264,15 +260,15 @@ static bool
 asks_for(const Operation *op, int flags)
 {
 	return op->entity != NULL && op->entity->locking &&
-		(op->told->flags & flags) != 0;
+		(op->route->flags & flags) != 0;
 }
 
 static void
 write_parameters(Operation *op)
 {
 	EaApi	   *api = op->api;
-	int			flags = op->told->flags;
-	int			takes = op->told->takes;
+	int			flags = op->route->flags;
+	int			takes = op->route->takes;
 	int			before;
 
 	/* related resources are a list, if there may be many */
@@ -286,11 +282,11 @@ write_parameters(Operation *op)
 		if (parameters[i].group & takes)
 			refer_to_parameter(api, parameters[i].name);
 	}
-	if (asks_for(op, EA_API_IF_MATCH))
+	if (asks_for(op, EA_ROUTE_IF_MATCH))
 		refer_to_parameter(api, "parameters/ifMatch");
-	else if (asks_for(op, EA_API_MAY_IF_MATCH))
+	else if (asks_for(op, EA_ROUTE_MAY_IF_MATCH))
 		refer_to_parameter(api, "parameters/mayIfMatch");
-	if ((flags & EA_API_IF_NONE_MATCH) &&
+	if ((flags & EA_ROUTE_IF_NONE_MATCH) &&
 		(op->entity == NULL || op->entity->locking))
 		refer_to_parameter(api, "parameters/ifNoneMatch");
 
@@ -307,7 +303,7 @@ write_parameters(Operation *op)
 static bool
 has_etag(const Operation *op)
 {
-	if (op->told->flags & EA_API_TARGET_ETAG)
+	if (op->route->flags & EA_ROUTE_TARGET_ETAG)
 	{
 		for (int i = 0; i < op->field->nmembers; i++)
 		{
@@ -317,8 +313,8 @@ has_etag(const Operation *op)
 		}
 		return false;
 	}
-	return asks_for(op, EA_API_ETAG) ||
-		(op->entity == NULL && (op->told->flags & EA_API_IF_NONE_MATCH));
+	return asks_for(op, EA_ROUTE_ETAG) ||
+		(op->entity == NULL && (op->route->flags & EA_ROUTE_IF_NONE_MATCH));
 }
 
 static void
@@ -333,7 +329,7 @@ write_headers(Operation *op)
 {
 	EaApi	   *api = op->api;
 	bool		etag = has_etag(op);
-	bool		location = (op->told->flags & EA_API_LOCATION) != 0;
+	bool		location = (op->route->flags & EA_ROUTE_LOCATION) != 0;
 	bool		sunset = api->sunset && is_api_route(op->route);
 
 	if (!etag && !location && !sunset)
@@ -378,8 +374,8 @@ has_variable(const char *pattern)
 static bool
 is_told(const Operation *op, const char *status)
 {
-	return op->told->errors != NULL &&
-		strstr(op->told->errors, status) != NULL;
+	return op->route->errors != NULL &&
+		strstr(op->route->errors, status) != NULL;
 }
 
 /* The errors that an operation may answer with. */
@@ -391,7 +387,7 @@ may_answer(const Operation *op, const char *status)
 	switch (atoi(status))
 	{
 		case 400:
-			return known || op->told->request != NULL;
+			return known || op->route->request != NULL;
 		case 401:
 		case 403:
 			return known || is_told(op, status);
@@ -399,14 +395,14 @@ may_answer(const Operation *op, const char *status)
 			return has_variable(op->route->pattern) ||
 				is_api_route(op->route) || is_told(op, status);
 		case 412:
-			return asks_for(op, EA_API_IF_MATCH | EA_API_MAY_IF_MATCH) ||
+			return asks_for(op, EA_ROUTE_IF_MATCH | EA_ROUTE_MAY_IF_MATCH) ||
 				is_told(op, status);
 		case 415:
-			return op->told->request != NULL;
+			return op->route->request != NULL;
 		case 428:
-			return asks_for(op, EA_API_IF_MATCH);
+			return asks_for(op, EA_ROUTE_IF_MATCH);
 		case 429:
-			return (op->told->flags & EA_API_RETRY) != 0;
+			return (op->route->flags & EA_ROUTE_RETRY) != 0;
 		default:
 			return is_told(op, status);
 	}
@@ -422,7 +418,7 @@ write_error(Operation *op, const char *status)
 		kind = "Atomic";
 	else if (op->route->media == EA_MEDIA_JSON_OR_FORM)
 		kind = "Token";
-	else if (strncmp(op->route->pattern, "/actuator/", 10) == 0)
+	else if (op->route->area == EA_AREA_ACTUATOR)
 		kind = "Actuator";
 	else if (op->entity == NULL)
 		kind = "Plain";
@@ -437,19 +433,20 @@ write_responses(Operation *op)
 		"400", "401", "403", "404", "409", "412", "415", "428", "429", "503"
 	};
 	EaApi	   *api = op->api;
-	const EaApiRoute *told = op->told;
+	const EaRoute *route = op->route;
+	int			status = route->status != 0 ? route->status : 200;
 
-	ea_openapi_put(api->out, ",'responses':{'%d':{'description':%q",
-				   told->status, meaning_of(told->status));
+	ea_openapi_put(api->out, ",'responses':{'%d':{'description':%q", status,
+				   meaning_of(status));
 	write_headers(op);
-	if (told->response != NULL)
+	if (route->response != NULL)
 	{
 		ea_openapi_put(api->out, ",");
-		write_content(op, told->response);
+		write_content(op, route->response);
 		ea_openapi_put(api->out, "}");
 	}
 	ea_openapi_put(api->out, "}");
-	if ((told->flags & EA_API_IF_NONE_MATCH) && has_etag(op))
+	if ((route->flags & EA_ROUTE_IF_NONE_MATCH) && has_etag(op))
 	{
 		ea_openapi_put(api->out, ",'304':");
 		ea_openapi_refer(api, "responses/304");
@@ -484,7 +481,8 @@ write_security(Operation *op)
 		ea_openapi_put(op->api->out, ",'security':[]");
 	else if (ea_guc_credential_validator[0] == '\0' &&
 			 ((op->route->flags & EA_ROUTE_USER) ||
-			  strncmp(op->route->pattern, "/manage/", 8) == 0))
+			  op->route->area == EA_AREA_MANAGE ||
+			  op->route->area == EA_AREA_TENANT))
 		ea_openapi_put(op->api->out, ",'security':[{'bearerAuth':[]}]");
 }
 
@@ -501,19 +499,16 @@ unique_id(EaApi *api, char *wanted)
 static void
 write_operation(Operation *op)
 {
-	/* a route that nothing is said about is shown nevertheless */
-	static const EaApiRoute untold = {0, NULL, "undescribed", "", 0, 0, NULL,
-	200, NULL, NULL};
 	EaApi	   *api = op->api;
+	const EaRoute *route = op->route;
 
-	op->told = ea_openapi_route(op->route);
-	if (op->told == NULL)
-		op->told = &untold;
+	/* a route that says nothing of itself is shown nevertheless */
 	ea_openapi_put(api->out, "{'operationId':%q,'summary':%q,'tags':[%q]",
-				   unique_id(api, fill_in(op, op->told->id)),
-				   op->told == &untold ? op->route->pattern
-				   : fill_in(op, op->told->summary), tag_of(op));
-	if (op->told == &untold)
+				   unique_id(api, fill_in(op, route->id != NULL ? route->id
+										  : "undescribed")),
+				   route->summary != NULL ? fill_in(op, route->summary)
+				   : route->pattern, tag_of(op));
+	if (route->id == NULL)
 		ea_openapi_put(api->out, ",'x-undescribed':true");
 	if (api->sunset && is_api_route(op->route))
 		ea_openapi_put(api->out, ",'deprecated':true");
@@ -569,18 +564,15 @@ write_path(EaApi *api, const EaRoute *first, EaEntity *entity, EaField *field)
 	write_shared(api, first, entity);
 	for (int m = 0; m < lengthof(methods); m++)
 	{
-		for (const EaRoute *route = first; route < ea_routes + ea_nroutes;
+		for (const EaRoute *route = first; route < api->routes + api->nroutes;
 			 route++)
 		{
-			Operation	op = {api, route, NULL, entity, field};
-			const EaApiRoute *told;
+			Operation	op = {api, route, entity, field};
 
 			if (route->method != methods[m].method ||
-				strcmp(route->pattern, first->pattern) != 0)
-				continue;
-			told = ea_openapi_route(route);
-			if (told != NULL && (told->flags & EA_API_TO_MANY) &&
-				!ea_catalog_is_to_many(field))
+				strcmp(route->pattern, first->pattern) != 0 ||
+				((route->flags & EA_ROUTE_TO_MANY) &&
+				 !ea_catalog_is_to_many(field)))
 				continue;
 			ea_openapi_put(api->out, "%,'%s':", methods[m].name);
 			write_operation(&op);
@@ -591,9 +583,9 @@ write_path(EaApi *api, const EaRoute *first, EaEntity *entity, EaField *field)
 
 /* The address has been met before, by another method. */
 static bool
-is_repeated(const EaRoute *route)
+is_repeated(EaApi *api, const EaRoute *route)
 {
-	for (const EaRoute *before = ea_routes; before < route; before++)
+	for (const EaRoute *before = api->routes; before < route; before++)
 	{
 		if (strcmp(before->pattern, route->pattern) == 0)
 			return true;
@@ -621,22 +613,22 @@ write_entity_path(EaApi *api, const EaRoute *route, EaEntity *entity)
 void
 ea_openapi_paths(EaApi *api)
 {
-	for (int i = 0; i < ea_nroutes; i++)
+	for (int i = 0; i < api->nroutes; i++)
 	{
-		const EaRoute *route = &ea_routes[i];
+		const EaRoute *route = &api->routes[i];
 
-		if (!is_entity_route(route) && !is_repeated(route) &&
+		if (!is_entity_route(route) && !is_repeated(api, route) &&
 			has_route(api, route))
 			write_path(api, route, NULL, NULL);
 	}
 	for (int e = 0; e < api->nentities; e++)
 	{
 		CHECK_FOR_INTERRUPTS();
-		for (int i = 0; i < ea_nroutes; i++)
+		for (int i = 0; i < api->nroutes; i++)
 		{
-			const EaRoute *route = &ea_routes[i];
+			const EaRoute *route = &api->routes[i];
 
-			if (is_entity_route(route) && !is_repeated(route))
+			if (is_entity_route(route) && !is_repeated(api, route))
 				write_entity_path(api, route, api->entities[e].entity);
 		}
 	}

@@ -16,6 +16,7 @@
 #include "guc.h"
 #include "jsonwrite.h"
 #include "miscadmin.h"
+#include "openapi.h"
 #include "openapi_part.h"
 #include "utils/builtins.h"
 #include "utils/memutils.h"
@@ -250,13 +251,25 @@ write_document(EaApi *api)
 	ea_openapi_put(api->out, "}}}");
 }
 
+static const EaRoute *routes = NULL;
+static int	nroutes = 0;
+
+void
+ea_openapi_install(const EaRoute *table, int n)
+{
+	routes = table;
+	nroutes = n;
+}
+
 char *
 ea_openapi_write(int version, bool fresh)
 {
 	MemoryContext caller = CurrentMemoryContext;
 	MemoryContext mcxt = AllocSetContextCreate(caller, "entityapi openapi",
 											   ALLOCSET_DEFAULT_SIZES);
-	EaApi		api = {.version = version};
+	EaApi		api = {
+		.routes = routes, .nroutes = nroutes, .version = version
+	};
 	StringInfoData out;
 
 	initStringInfo(&out);

@@ -56,13 +56,6 @@ ea_relate_touch(EaSqlBuf *b, StringInfo set, EaEntity *entity)
 						 b->nrelations, entity->id_column);
 }
 
-static void
-writing(EaRequest *req, EaEntity *entity)
-{
-	req->writing = entity;
-	req->deleting = false;
-}
-
 /* The rows of the target that a change is about. */
 typedef struct Members
 {
@@ -127,7 +120,7 @@ join_add(EaRequest *req, EaField *field, const pg_uuid_t *id,
 	hold_joined(req, field, id, targets, n, NULL, &held);
 	if (ea_rules_none_held(&held))
 		return;
-	writing(req, field->entity);
+	ea_writing_begin(req, field->entity, EA_WRITING_ROWS);
 	ea_sqlbuf_init(&b, req);
 	ea_sqlbuf_join_insert(&b, field);
 	ea_sqlbuf_value(&b, UUIDOID, UUIDPGetDatum(id), false);
@@ -153,7 +146,7 @@ join_remove(EaRequest *req, EaField *field, const pg_uuid_t *id,
 	hold_joined(req, field, id, targets, n, which, &held);
 	if (ea_rules_none_held(&held))
 		return;
-	writing(req, field->entity);
+	ea_writing_begin(req, field->entity, EA_WRITING_ROWS);
 	ea_sqlbuf_init(&b, req);
 	alias = ea_sqlbuf_join_delete(&b, field);
 	ea_sqlbuf_addf(&b, " AND t%d.%s = ", alias, field->join_near);
@@ -227,7 +220,7 @@ inverse_add(EaRequest *req, EaField *field, const pg_uuid_t *id,
 		if (owners == NULL)
 			return;
 	}
-	writing(req, target);
+	ea_writing_begin(req, target, EA_WRITING_ROWS);
 	ea_sqlbuf_init(&b, req);
 	initStringInfo(&set);
 	param = ea_sqlbuf_param(&b, UUIDOID, UUIDPGetDatum(id), false);
@@ -312,7 +305,7 @@ inverse_remove(EaRequest *req, EaField *field, const pg_uuid_t *id,
 			return;
 		ea_sqlbuf_init(&b, req);
 	}
-	writing(req, target);
+	ea_writing_begin(req, target, EA_WRITING_ROWS);
 	initStringInfo(&set);
 	appendStringInfo(&set, "%s = NULL", field->members[0].column);
 	ea_relate_touch(&b, &set, target);

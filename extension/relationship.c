@@ -163,7 +163,7 @@ ea_relationship_check_verb(EaRequest *req, EaRelationshipVerb verb)
 static void
 answer_version(EaRequest *req, int64 version)
 {
-	if (req->entity->locking && req->operation == NULL)
+	if (req->entity->locking && req->writing.operation == NULL)
 		ea_etag_answer(req, version);
 }
 
@@ -177,7 +177,7 @@ touch(EaRequest *req, const pg_uuid_t *id)
 	int64		version = 0;
 	int			alias;
 
-	req->writing = entity;
+	ea_writing_begin(req, entity, EA_WRITING_ROWS);
 	initStringInfo(&set);
 	ea_sqlbuf_init(&b, req);
 	ea_relate_touch(&b, &set, entity);
@@ -266,7 +266,7 @@ handle_write(EaRequest *req, EaRelationshipVerb verb)
 	check_readable(req);
 	ea_relationship_check_verb(req, verb);
 	ea_params_read(req, 0);
-	req->pointer = "";
+	ea_writing_at(req, NULL, "");
 	input = ea_input_relationship(req, req->field, ea_context_json(req), "",
 								  verb == EA_RELATIONSHIP_REMOVE);
 	if (verb == EA_RELATIONSHIP_ADD)

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * router.c
- *	  The route table, and matching a path against it.
+ *	  From a path to its row of the route table.
  *
  * A pattern's {segments}, and v{n}, become req->args in order; the version,
  * {entities} and {relationship} are looked up as well.
@@ -12,144 +12,13 @@
  */
 #include "postgres.h"
 
-#include "atomic.h"
-#include "audit_list.h"
-#include "auth.h"
 #include "catalog.h"
-#include "delete.h"
-#include "fetch.h"
 #include "guc.h"
-#include "health.h"
-#include "invite.h"
-#include "keys.h"
-#include "manage.h"
-#include "migration.h"
-#include "openapi.h"
 #include "params.h"
-#include "relationship.h"
 #include "router.h"
-#include "service_account.h"
-#include "write.h"
+#include "routes.h"
 
 #define MAX_SEGMENTS 8
-
-#define TENANT "/manage/tenants/{id}"
-#define RELATIONSHIP \
-	"/api/v{n}/{entities}/{id}/relationships/{relationship}"
-
-const EaRoute ea_routes[] = {
-	{EA_POST, "/auth/login", EA_ANYBODY, 0,
-	EA_MEDIA_JSON, 0, ea_auth_login},
-	{EA_POST, "/auth/refresh", EA_ANYBODY, 0,
-	EA_MEDIA_JSON, 0, ea_auth_refresh},
-	{EA_POST, "/auth/logout", EA_ANYBODY, 0,
-	EA_MEDIA_JSON, 0, ea_auth_logout},
-	{EA_POST, "/auth/token", EA_ANYBODY, 0,
-	EA_MEDIA_JSON_OR_FORM, 0, ea_auth_token},
-	{EA_POST, "/auth/accept-invite", EA_ANYBODY, 0,
-	EA_MEDIA_JSON, 0, ea_invite_accept},
-	{EA_GET, "/auth/me", EA_CALLER, 0,
-	EA_MEDIA_JSON, 0, ea_auth_me},
-	{EA_PATCH, "/auth/me", EA_CALLER, 0,
-	EA_MEDIA_JSON, EA_ROUTE_USER, ea_auth_update_me},
-	{EA_POST, "/auth/change-password", EA_CALLER, 0,
-	EA_MEDIA_JSON, EA_ROUTE_FORCED | EA_ROUTE_USER, ea_auth_change_password},
-	{EA_GET, "/auth/me/api-keys", EA_CALLER, 0,
-	EA_MEDIA_JSON, 0, ea_keys_list},
-	{EA_POST, "/auth/me/api-keys", EA_CALLER, 0,
-	EA_MEDIA_JSON, EA_ROUTE_USER, ea_keys_create},
-	{EA_POST, "/auth/me/api-keys/{keyId}/disable", EA_CALLER, 0,
-	EA_MEDIA_JSON, 0, ea_keys_disable},
-
-	{EA_POST, "/manage/tenants", EA_SUPER_ADMIN, 0,
-	EA_MEDIA_JSON, EA_ROUTE_POOL, ea_manage_create_tenant},
-	{EA_GET, "/manage/tenants", EA_SUPER_ADMIN, 0,
-	EA_MEDIA_JSON, EA_ROUTE_POOL, ea_manage_list_tenants},
-	{EA_GET, TENANT, EA_SUPER_ADMIN, 0,
-	EA_MEDIA_JSON, EA_ROUTE_POOL, ea_manage_show_tenant},
-	{EA_PATCH, TENANT, EA_SUPER_ADMIN, 0,
-	EA_MEDIA_JSON, EA_ROUTE_POOL, ea_manage_update_tenant},
-	{EA_DELETE, TENANT, EA_SUPER_ADMIN, 0,
-	EA_MEDIA_JSON, EA_ROUTE_POOL, ea_manage_delete_tenant},
-	{EA_POST, TENANT "/users", EA_TENANT_ADMIN_OF, 0,
-	EA_MEDIA_JSON, 0, ea_manage_create_user},
-	{EA_GET, TENANT "/users", EA_TENANT_ADMIN_OF, 0,
-	EA_MEDIA_JSON, 0, ea_manage_list_users},
-	{EA_PATCH, TENANT "/users/{uid}", EA_TENANT_ADMIN_OF, 0,
-	EA_MEDIA_JSON, 0, ea_manage_update_user},
-	{EA_DELETE, TENANT "/users/{uid}", EA_TENANT_ADMIN_OF, 0,
-	EA_MEDIA_JSON, 0, ea_manage_delete_user},
-	{EA_PUT, TENANT "/users/{uid}/roles", EA_TENANT_ADMIN_OF, 0,
-	EA_MEDIA_JSON, 0, ea_manage_set_roles},
-	{EA_POST, TENANT "/tenant-admins/{uid}", EA_SUPER_ADMIN, 0,
-	EA_MEDIA_JSON, 0, ea_manage_grant_admin},
-	{EA_DELETE, TENANT "/tenant-admins/{uid}", EA_SUPER_ADMIN, 0,
-	EA_MEDIA_JSON, 0, ea_manage_revoke_admin},
-	{EA_GET, TENANT "/invites", EA_TENANT_ADMIN_OF, 0,
-	EA_MEDIA_JSON, 0, ea_invite_list},
-	{EA_POST, TENANT "/invites", EA_TENANT_ADMIN_OF, 0,
-	EA_MEDIA_JSON, 0, ea_invite_create},
-	{EA_DELETE, TENANT "/invites/{inviteId}", EA_TENANT_ADMIN_OF, 0,
-	EA_MEDIA_JSON, 0, ea_invite_delete},
-	{EA_GET, TENANT "/service-accounts", EA_TENANT_ADMIN_OF, 0,
-	EA_MEDIA_JSON, 0, ea_service_account_list},
-	{EA_POST, TENANT "/service-accounts", EA_TENANT_ADMIN_OF, 0,
-	EA_MEDIA_JSON, 0, ea_service_account_create},
-	{EA_POST, TENANT "/service-accounts/{accountId}/disable",
-		EA_TENANT_ADMIN_OF, 0, EA_MEDIA_JSON, 0, ea_service_account_disable},
-	{EA_POST, TENANT "/service-accounts/{accountId}/rotate-secret",
-		EA_TENANT_ADMIN_OF, 0, EA_MEDIA_JSON, 0, ea_service_account_rotate},
-	{EA_GET, TENANT "/personal-api-keys", EA_TENANT_ADMIN_OF, 0,
-	EA_MEDIA_JSON, 0, ea_keys_list_tenant},
-	{EA_POST, TENANT "/personal-api-keys/{keyId}/revoke", EA_TENANT_ADMIN_OF,
-	0, EA_MEDIA_JSON, 0, ea_keys_revoke},
-	{EA_GET, TENANT "/settings/personal-api-keys", EA_TENANT_ADMIN_OF, 0,
-	EA_MEDIA_JSON, 0, ea_keys_show_tenant},
-	{EA_PUT, TENANT "/settings/personal-api-keys", EA_TENANT_ADMIN_OF, 0,
-	EA_MEDIA_JSON, 0, ea_keys_set_tenant},
-	{EA_GET, "/manage/settings/personal-api-keys", EA_SUPER_ADMIN, 0,
-	EA_MEDIA_JSON, 0, ea_keys_show_global},
-	{EA_PUT, "/manage/settings/personal-api-keys", EA_SUPER_ADMIN, 0,
-	EA_MEDIA_JSON, 0, ea_keys_set_global},
-	{EA_GET, "/manage/audit", EA_ANY_ADMIN, 0,
-	EA_MEDIA_JSON, 0, ea_audit_list},
-	{EA_GET, "/manage/migrations/status", EA_SUPER_ADMIN, 0,
-	EA_MEDIA_JSON, 0, ea_migration_status},
-
-	{EA_GET, "/actuator/health", EA_ANYBODY, 0,
-	EA_MEDIA_JSON, 0, ea_health_show},
-	{EA_GET, "/actuator/health/liveness", EA_ANYBODY, 0,
-	EA_MEDIA_JSON, 0, ea_health_probe},
-	{EA_GET, "/actuator/health/readiness", EA_ANYBODY, 0,
-	EA_MEDIA_JSON, 0, ea_health_probe},
-
-	{EA_GET, "/api/v{n}/openapi.json", EA_ANYBODY, 0,
-	EA_MEDIA_OPENAPI, EA_ROUTE_OPENAPI, ea_openapi_show},
-	{EA_POST, "/api/v{n}/operations", EA_CALLER, 0,
-	EA_MEDIA_ATOMIC, 0, ea_atomic_run},
-	{EA_GET, "/api/v{n}/{entities}", EA_CALLER, EA_OP_READ,
-	EA_MEDIA_JSONAPI, 0, ea_fetch_list},
-	{EA_POST, "/api/v{n}/{entities}", EA_CALLER, EA_OP_CREATE,
-	EA_MEDIA_JSONAPI, 0, ea_write_create},
-	{EA_GET, "/api/v{n}/{entities}/{id}", EA_CALLER, EA_OP_READ,
-	EA_MEDIA_JSONAPI, 0, ea_fetch_one},
-	{EA_PATCH, "/api/v{n}/{entities}/{id}", EA_CALLER, EA_OP_UPDATE,
-	EA_MEDIA_JSONAPI, 0, ea_write_update},
-	{EA_DELETE, "/api/v{n}/{entities}/{id}", EA_CALLER, EA_OP_DELETE,
-	EA_MEDIA_JSONAPI, 0, ea_delete_one},
-	{EA_GET, RELATIONSHIP, EA_CALLER, EA_OP_READ,
-	EA_MEDIA_JSONAPI, 0, ea_relationship_get},
-	{EA_POST, RELATIONSHIP, EA_CALLER, EA_OP_UPDATE,
-	EA_MEDIA_JSONAPI, 0, ea_relationship_add},
-	{EA_PATCH, RELATIONSHIP, EA_CALLER, EA_OP_UPDATE,
-	EA_MEDIA_JSONAPI, 0, ea_relationship_replace},
-	{EA_DELETE, RELATIONSHIP, EA_CALLER, EA_OP_UPDATE,
-	EA_MEDIA_JSONAPI, 0, ea_relationship_remove},
-	{EA_GET, "/api/v{n}/{entities}/{id}/{relationship}", EA_CALLER,
-	EA_OP_READ, EA_MEDIA_JSONAPI, 0, ea_relationship_related}
-};
-
-const int	ea_nroutes = lengthof(ea_routes);
 
 /* In the order in which Allow lists them. */
 static const struct
@@ -269,11 +138,11 @@ announce_sunset(EaRequest *req, const EaVersion *version)
 
 /* Version, entity and relationship of an /api path. */
 static void
-resolve(EaRequest *req, const char *pattern)
+resolve(EaRequest *req)
 {
 	const EaVersion *version;
 
-	if (strncmp(pattern, "/api/", 5) != 0)
+	if (req->route->area != EA_AREA_API)
 		return;
 	req->version = version_number(req->args[0]);
 	version = ea_catalog_version(req->catalog, req->version);
@@ -335,7 +204,7 @@ ea_router_match(EaRequest *req, EaMethod method)
 		if ((route->flags & EA_ROUTE_OPENAPI) && !ea_guc_openapi)
 			continue;
 		if (ea_guc_credential_validator[0] != '\0' &&
-			strncmp(route->pattern, "/auth/", 6) == 0)
+			route->area == EA_AREA_AUTH)
 			continue;
 
 		/* a literal pattern comes before one with a segment in its place */
@@ -353,7 +222,7 @@ ea_router_match(EaRequest *req, EaMethod method)
 	if (found == NULL)
 		no_route(req);
 	req->route = found;
-	resolve(req, found->pattern);
+	resolve(req);
 	if ((allowed & method) == 0)
 		method_not_allowed(req, allowed);
 }

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * router.h
- *	  The route table: method, pattern, authority, handler.
+ *	  From a path to its row of the route table.
  *
  * extension/router.h
  *

@@ -13,17 +13,9 @@
  */
 #include "postgres.h"
 
-#include "access/xact.h"
-#include "catalog.h"
 #include "catalog/pg_type.h"
-#include "erase.h"
 #include "exec.h"
-#include "executor/spi.h"
-#include "fmgr.h"
 #include "guc.h"
-#include "jsonwrite.h"
-#include "owner.h"
-#include "relate.h"
 #include "sweep.h"
 #include "throttle.h"
 #include "utils/timestamp.h"
@@ -92,75 +84,4 @@ ea_sweep_run(TimestampTz now, int max_rows)
 										   EA_INT4(max_rows)));
 	}
 	return deleted;
-}
-
-/* Rows of each kind that a call of the service's own deletes. */
-#define MAINTENANCE_STEP 1000
-
-void
-ea_sweep_serve(EaRequest *req)
-{
-	int64		deleted;
-	bool		more = false;
-
-	if (XactReadOnly)
-		deleted = 0;
-	else
-	{
-		deleted = ea_erase_step(req, &more);
-		deleted += ea_sweep_run(req->now, MAINTENANCE_STEP);
-		ea_relate_settle(req);
-	}
-	ea_jsonwrite_lit(req->out, "{");
-	ea_jsonwrite_key(req->out, "deleted");
-	ea_jsonwrite_int64(req->out, deleted);
-	ea_jsonwrite_key(req->out, "more");
-	ea_jsonwrite_bool(req->out, more || deleted >= MAINTENANCE_STEP);
-	ea_jsonwrite_lit(req->out, "}");
-	req->status = 200;
-}
-
-/* The same outside of any request. */
-static int64
-sweep(int max_rows)
-{
-	EaRequest  *req = palloc0(sizeof(EaRequest));
-	volatile int64 deleted = 0;
-
-	req->mcxt = CurrentMemoryContext;
-	req->now = GetCurrentTimestamp();
-	req->out = makeStringInfo();
-	req->catalog = ea_catalog_acquire();
-	PG_TRY();
-	{
-		bool		more;
-
-		/* an end that leaves nothing to count is work, too */
-		deleted = ea_erase_step(req, &more);
-		deleted += deleted == 0 && more;
-		deleted += ea_sweep_run(req->now, max_rows);
-		ea_relate_settle(req);
-	}
-	PG_FINALLY();
-	{
-		ea_catalog_release(req->catalog);
-	}
-	PG_END_TRY();
-	return deleted;
-}
-
-/* entityapi.sweep(max_rows int) returns bigint */
-EA_OWNER_FUNCTION(ea_sql_sweep)
-{
-	int64		deleted;
-
-	if (PG_GETARG_INT32(0) < 1)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("max_rows must be positive")));
-	if (SPI_connect() != SPI_OK_CONNECT)
-		elog(ERROR, "could not connect to SPI");
-	deleted = sweep(PG_GETARG_INT32(0));
-	SPI_finish();
-	PG_RETURN_INT64(deleted);
 }

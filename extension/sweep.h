@@ -21,15 +21,4 @@
  */
 extern int64 ea_sweep_run(TimestampTz now, int max_rows);
 
-/*
- * What the shim asks for again and again: a step of the above and one for
- * deleted tenants.  Answers 200 with {"deleted": n, "more": true or false};
- * with more there is work to do at once.
- */
-extern void ea_sweep_serve(EaRequest *req);
-
-/* Method and target of that: nothing that HTTP could bring (RFC 9112, 3.2). */
-#define EA_SWEEP_METHOD "SWEEP"
-#define EA_SWEEP_TARGET "*"
-
 #endif							/* EA_SWEEP_H */

@@ -169,8 +169,7 @@ ea_write_finish(EaInput *const *inputs, const pg_uuid_t *ids, int n,
 
 	for (int i = 0; i < n; i++)
 	{
-		req->operation = inputs[i]->operation;
-		req->pointer = inputs[i]->pointer;
+		ea_writing_at(req, inputs[i]->operation, inputs[i]->pointer);
 		if (inputs[i]->op == EA_OP_CREATE)
 			ea_write_audit_created(inputs[i], &ids[i]);
 		back = write_elsewhere(inputs[i], &ids[i]) || back;
@@ -245,7 +244,7 @@ set_row(EaInput *input, EaRowSink *sink, const pg_uuid_t *id,
 	SetList		set = {&b};
 	int			alias;
 
-	input->req->writing = entity;
+	ea_writing_begin(input->req, entity, EA_WRITING_ROWS);
 	initStringInfo(&set.text);
 	ea_sqlbuf_init(&b, input->req);
 	for (int i = 0; i < entity->nfields; i++)

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * call.c
- *	  One call of entityapi.handle(), with its retries and its failures.
+ *	  One call of the service, with its retries and its failures.
  *
  * The call is one prepared statement outside of any transaction block: its
  * own transaction is the request's.  It is repeated only where PostgreSQL has
@@ -60,6 +60,18 @@ static const struct
 	{"53", VERDICT_UNAVAILABLE}
 };
 
+/* What is called: how it is sent, and its result read into the answer. */
+struct statement
+{
+	const char *name;			/* for the log */
+	const char *missing;		/* what it means that there is none, or NULL */
+	int			(*send) (PGconn *connection, const struct request *request);
+	bool		(*read) (struct answer *answer);
+};
+
+/* PostgreSQL's word for a function that is not there. */
+#define UNDEFINED_FUNCTION "42883"
+
 /*
  * Waits until the next result can be had without waiting, also for a server
  * that does not read what is sent to it.  False if the time is up.
@@ -94,22 +106,19 @@ wait_for_result(PGconn *connection, uint64_t deadline)
 }
 
 /*
- * Runs the prepared statement and waits for its result, at most timeout_ms (0:
- * for ever).  Returns NULL if the result did not come.
+ * Runs the statement and waits for its result, at most timeout_ms (0: for
+ * ever).  Returns NULL if the result did not come.
  */
 static PGresult *
-execute(PGconn *connection, const struct request *request, long timeout_ms)
+execute(PGconn *connection, const struct statement *statement,
+		const struct request *request, long timeout_ms)
 {
-	const char *values[1] = {request->message.data};
-	const int	lengths[1] = {(int) request->message.length};
-	static const int binary[1] = {1};
 	uint64_t	deadline = timeout_ms > 0 ?
 		now_micros() + (uint64_t) timeout_ms * 1000 : 0;
 	PGresult   *result = NULL;
 	PGresult   *next;
 
-	if (!PQsendQueryPrepared(connection, HANDLE_STATEMENT, 1, values, lengths,
-							 binary, 1))
+	if (!statement->send(connection, request))
 		return NULL;
 
 	/* the end of the transaction comes after its result */
@@ -125,6 +134,19 @@ execute(PGconn *connection, const struct request *request, long timeout_ms)
 	}
 	PQclear(result);
 	return NULL;
+}
+
+/* -------- entityapi.handle() -------- */
+
+static int
+send_request(PGconn *connection, const struct request *request)
+{
+	const char *values[1] = {request->message.data};
+	const int	lengths[1] = {(int) request->message.length};
+	static const int binary[1] = {1};
+
+	return PQsendQueryPrepared(connection, HANDLE_STATEMENT, 1, values,
+							   lengths, binary, 1);
 }
 
 /* Reads the result, a message, into the answer; false if it is unfit. */
@@ -155,9 +177,46 @@ read_answer(struct answer *answer)
 	return true;
 }
 
+static const struct statement handle = {
+	"handle", NULL, send_request, read_answer
+};
+
+/* -------- entityapi.housekeep() -------- */
+
+static int
+send_housekeeping(PGconn *connection, const struct request *request)
+{
+	(void) request;
+	return PQsendQueryParams(connection,
+							 "select more from entityapi.housekeep()", 0,
+							 NULL, NULL, NULL, NULL, 0);
+}
+
+/* Null if it failed: the server's log tells of that. */
+static bool
+read_housekeeping(struct answer *answer)
+{
+	const PGresult *result = answer->result;
+
+	if (PQntuples(result) != 1 || PQnfields(result) != 1)
+		return false;
+	answer->status = PQgetisnull(result, 0, 0) ? 500 : 200;
+	answer->body = PQgetvalue(result, 0, 0);
+	return true;
+}
+
+static const struct statement housekeep = {
+	"housekeeping",
+	"the extension in the database is older than this shim: what is over is"
+	" not deleted until ALTER EXTENSION entityapi UPDATE",
+	send_housekeeping, read_housekeeping
+};
+
+/* -------- both -------- */
+
 static enum verdict
-judge(PGconn *connection, const struct request *request,
-	  struct answer *answer)
+judge(PGconn *connection, const struct statement *statement,
+	  const struct request *request, struct answer *answer)
 {
 	const char *sqlstate = NULL;
 	const char *message;
@@ -166,10 +225,10 @@ judge(PGconn *connection, const struct request *request,
 
 	if (PQresultStatus(answer->result) == PGRES_TUPLES_OK)
 	{
-		if (read_answer(answer))
+		if (statement->read(answer))
 			return VERDICT_ANSWERED;
-		log_event(LOG_ERROR, "handle", request->id, NULL,
-				  "entityapi.handle returned no usable answer");
+		log_event(LOG_ERROR, statement->name, request->id, NULL,
+				  "entityapi.%s returned no usable answer", statement->name);
 		return VERDICT_FAILED;
 	}
 
@@ -186,14 +245,18 @@ judge(PGconn *connection, const struct request *request,
 	message = sqlstate ?
 		PQresultErrorField(answer->result, PG_DIAG_MESSAGE_PRIMARY) :
 		PQerrorMessage(connection);
+	if (statement->missing != NULL && sqlstate != NULL &&
+		strcmp(sqlstate, UNDEFINED_FUNCTION) == 0)
+		message = statement->missing;
 	if (verdict != VERDICT_RETRY)
-		log_event(LOG_ERROR, "handle", request->id, sqlstate, "%s",
+		log_event(LOG_ERROR, statement->name, request->id, sqlstate, "%s",
 				  message && *message ? message : "no answer in time");
 	return verdict;
 }
 
 static const struct refusal *
 call_placed(struct pool *pool, const struct config *config,
+			const struct statement *statement,
 			const struct request *request, struct answer *answer,
 			uint64_t started)
 {
@@ -222,9 +285,9 @@ call_placed(struct pool *pool, const struct config *config,
 	do
 	{
 		PQclear(answer->result);
-		answer->result = execute(connection, request,
+		answer->result = execute(connection, statement, request,
 								 timeout_ms ? timeout_ms + GRACE_MS : 0);
-		verdict = judge(connection, request, answer);
+		verdict = judge(connection, statement, request, answer);
 	} while (verdict == VERDICT_RETRY && tries++ < MAX_RETRIES);
 	if (tries > 0)
 		metrics_add(METRIC_RETRIES, (uint64_t) tries);
@@ -246,7 +309,7 @@ call_placed(struct pool *pool, const struct config *config,
 		case VERDICT_ANSWERED:
 			return NULL;
 		case VERDICT_RETRY:
-			log_event(LOG_WARNING, "handle", request->id, NULL,
+			log_event(LOG_WARNING, statement->name, request->id, NULL,
 					  "given up after %d conflicts with other transactions",
 					  tries);
 			return &refusal_busy;
@@ -270,14 +333,28 @@ call_handle(struct pool *pool, const struct config *config,
 
 	memset(answer, 0, sizeof(*answer));
 	if (request->lane != LANE_LOGIN)
-		return call_placed(pool, config, request, answer, started);
+		return call_placed(pool, config, &handle, request, answer, started);
 	if (!logins_enter(&login, request, config))
 	{
 		metrics_add(METRIC_POOL_TIMEOUTS_LOGIN, 1);
 		answer->wait_micros = now_micros() - started;
 		return &refusal_busy;
 	}
-	refusal = call_placed(pool, config, request, answer, started);
+	refusal = call_placed(pool, config, &handle, request, answer, started);
 	logins_leave(&login);
 	return refusal;
+}
+
+bool
+call_housekeeping(struct pool *pool, const struct config *config,
+				  const struct request *request)
+{
+	struct answer answer = {0};
+	bool		more;
+
+	more = call_placed(pool, config, &housekeep, request, &answer,
+					   now_micros()) == NULL &&
+		answer.status == 200 && strcmp(answer.body, "t") == 0;
+	PQclear(answer.result);
+	return more;
 }

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * call.h
- *	  One call of entityapi.handle(), with its retries and its failures.
+ *	  One call of the service, with its retries and its failures.
  *
  *-------------------------------------------------------------------------
  */
@@ -42,5 +42,12 @@ extern const struct refusal *call_handle(struct pool *pool,
 										 const struct config *config,
 										 const struct request *request,
 										 struct answer *answer);
+
+/*
+ * Has the database do a step of its housekeeping; true if there is more to do
+ * at once.  Of the request, the id and the lane count.
+ */
+extern bool call_housekeeping(struct pool *pool, const struct config *config,
+							  const struct request *request);
 
 #endif							/* CALL_H */

@@ -19,10 +19,6 @@
 #include "log.h"
 #include "sweep.h"
 
-/* What entityapi.handle() takes for it; no client's request is like this. */
-#define METHOD "SWEEP"
-#define MESSAGE METHOD " * -\n\n"
-
 /* How often the settings are looked at while it is switched off. */
 #define OFF_MS 1000
 
@@ -66,18 +62,8 @@ rest(struct sweeper *sweeper, uint64_t micros)
 static bool
 sweep(struct sweeper *sweeper, const struct config *config)
 {
-	struct answer answer = {0};
-	bool		more;
-
 	request_start(&sweeper->request);
-	sweeper->request.method = METHOD;
-	buffer_string(&sweeper->request.message, MESSAGE);
-	sweeper->request.body_start = sweeper->request.message.length;
-	more = !sweeper->request.message.failed &&
-		call_handle(sweeper->pool, config, &sweeper->request, &answer) == NULL &&
-		answer.status == 200 && strstr(answer.body, "\"more\":true") != NULL;
-	PQclear(answer.result);
-	return more;
+	return call_housekeeping(sweeper->pool, config, &sweeper->request);
 }
 
 static void *

@@ -16,10 +16,10 @@
 struct sweeper;
 
 /*
- * Starts the thread.  Every sweep_interval_ms it calls entityapi.handle() with
- * a method of its own, over and over while there is work to do.  The interval
- * is read anew each time from *config, which must outlive the thread, as the
- * pool must.  Returns NULL if there can be no thread.
+ * Starts the thread.  Every sweep_interval_ms it calls entityapi.housekeep(),
+ * over and over while there is work to do.  The interval is read anew each
+ * time from *config, which must outlive the thread, as the pool must.  Returns
+ * NULL if there can be no thread.
  */
 extern struct sweeper *sweeper_start(_Atomic(struct config *) *config,
 									 struct pool *pool);

@@ -52,7 +52,7 @@ SELECT has_database_privilege(r.rolname, current_database(), 'TEMP') AS temp,
 FROM pg_roles r WHERE r.rolname LIKE 'entityapi\_%' AND NOT r.rolcanlogin;
 SELECT count(*) > 0 AS unlocks FROM pg_proc p WHERE p.proname ~ '^pg_advisory_unlock' AND has_function_privilege('entityapi_client', p.oid, 'EXECUTE');
 
--- the shim's role may call handle() and touch nothing else
+-- the shim's role may call handle() and housekeep(), and touch nothing else
 SELECT p.oid::regprocedure AS client_may FROM pg_proc p, aclexplode(p.proacl) a
 WHERE p.pronamespace = 'entityapi'::regnamespace AND a.grantee = 'entityapi_client'::regrole
 ORDER BY p.oid::regprocedure::text;

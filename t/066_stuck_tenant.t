@@ -32,10 +32,10 @@ $shim->must(204, DELETE => "/manage/tenants/$_", { token => $root }) for $stuck,
 $cluster->psql("insert into entityapi.session select '$session', id, now() - interval '2 days', now() - interval '1 day', null, false"
 	. " from entityapi.account where is_super_admin limit 1");
 
-sub step { return $cluster->psql("select status from entityapi.handle('SWEEP', '*', null, null, null)") }
+sub step { return $cluster->psql('select deleted is not null from entityapi.housekeep()') }
 sub tenants { return $cluster->psql("select count(*) from entityapi.tenant where id = '$_[0]'") }
 
-is(step(), 200, 'a step is made although a tenant is stuck');
+is(step(), 't', 'a step is made although a tenant is stuck');
 ok(EntityApi::Test::wait_until(30, sub { step(); !tenants($next) }), 'the next tenant goes');
 is($cluster->psql("select count(*) from entityapi.session where id = '$session'"), 0, 'and what else has ended');
 is(tenants($stuck), 1, 'the stuck one stays');

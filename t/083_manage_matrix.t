@@ -19,10 +19,10 @@ my $soon = '2099-01-01T00:00:00Z';
 
 my @routes = do
 {
-	my $source = EntityApi::Test::slurp(EntityApi::Test::checkout() . '/extension/router.c');
+	my $source = EntityApi::Test::slurp(EntityApi::Test::checkout() . '/extension/routes.c');
 	my ($tenant) = $source =~ /#define TENANT "([^"]+)"/ or die;
 	my @found;
-	while ($source =~ /\{\s*EA_(GET|POST|PUT|PATCH|DELETE),\s*(TENANT)?\s*(?:"([^"]*)")?\s*,/g)
+	while ($source =~ /\.method = EA_(\w+),\s*\.pattern = (TENANT)?\s*(?:"([^"]*)")?\s*,/g)
 	{
 		my ($method, $path) = ($1, ($2 ? $tenant : '') . ($3 // ''));
 		push @found, "$method $path" if $path =~ m{^/manage};

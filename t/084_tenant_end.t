@@ -117,7 +117,8 @@ sub orphans
 		. ' + (select count(*) from entityapi.refresh_token where session_id not in (select id from entityapi.session))');
 }
 
-sub step { return $cluster->psql("select body from entityapi.handle('SWEEP', '*', null, null, null)") }
+my $step = q(select format('{"deleted":%s,"more":%s}', deleted, more::text) from entityapi.housekeep());
+sub step { return $cluster->psql($step) }
 sub wait_for_end { my ($id) = @_; return EntityApi::Test::wait_until(60, sub { !$cluster->psql("select count(*) from entityapi.tenant where id = '$id'") }) }
 
 fill($doomed, $rows, 3000);
@@ -181,7 +182,7 @@ subtest 'in short steps, beside the others' => sub {
 
 	# somebody else at it, who does not come to an end: nobody waits for him
 	my $other = EntityApi::Test::Wire->new($cluster, 'postgres');
-	$other->query("begin; select 1 from entityapi.handle('SWEEP', '*', null, null, null)")->send->answers;
+	$other->query("begin; select 1 from entityapi.housekeep()")->send->answers;
 	like(step(), qr/"deleted":0,"more":false/, 'two do not get into each other\'s way');
 	is($shim->http(GET => '/api/v1/lines?page[size]=1', { token => $bob })->{status}, 200, 'others read');
 	is($shim->http(POST => '/api/v1/tags', { token => $bob, json => { data => { type => 'tags', attributes => { name => 'x' } } } })->{status},
@@ -192,7 +193,7 @@ subtest 'in short steps, beside the others' => sub {
 
 subtest 'a crash half-way' => sub {
 	my $other = EntityApi::Test::Wire->new($cluster, 'postgres');
-	$other->query("begin; select 1 from entityapi.handle('SWEEP', '*', null, null, null)")->send->answers;
+	$other->query("begin; select 1 from entityapi.housekeep()")->send->answers;
 	my $before = left($doomed);
 	$cluster->stop('immediate');
 	$other->close;
@@ -262,7 +263,7 @@ subtest 'requests that were under way' => sub {
 	is($shim->http(DELETE => "/manage/tenants/$late", { token => $root })->{status}, 204, 'deleted');
 
 	# in one session: a step is as long as it may be, however much that is
-	$cluster->psql("select body from entityapi.handle('SWEEP', '*', null, null, null);" x 40);
+	$cluster->psql("$step;" x 40);
 	is($cluster->psql("select count(*) from entityapi.tenant where id = '$late'"), 1, 'waits for what it does not see yet');
 	is($cluster->psql("select count(*) from entityapi.account where tenant_id = '$late'"), 0, 'without keeping anything');
 	open my $file, '>', $go or die "$go: $!";
@@ -271,6 +272,35 @@ subtest 'requests that were under way' => sub {
 	$cluster->psql('select entityapi.sweep();' x 40);
 	is($cluster->psql("select count(*) from entityapi.tenant where id = '$late'"), 0, 'gone, by hand');
 	is(left($late), 0, 'with all');
+};
+
+subtest 'who keeps house' => sub {
+	my $as = sub { $cluster->try_psql($_[1], user => $_[0]) };
+	$cluster->psql('create role nobody_special login');
+	my $call = 'select deleted, more from entityapi.housekeep()';
+	is($as->(entityapi_shim => "$call;")->{out}, '0|f', 'the role of shims, as they call handle()');
+	for my $sql ("begin; $call; commit", 'select count(*) from entityapi.housekeep()',
+		"do 'begin perform entityapi.housekeep(); end'", 'select more, deleted / 0 from entityapi.housekeep()')
+	{
+		like($as->(entityapi_shim => "$sql;")->{err}, qr/housekeep\(\) must be a statement and a transaction of its own/, $sql);
+	}
+	like($as->(nobody_special => "$call;")->{err}, qr/permission denied/, 'nobody else');
+	like($as->(entityapi_shim => 'select entityapi.sweep()')->{err}, qr/permission denied/, 'and no other way');
+
+	# what a shim of 1.1 sends, and reads
+	my $old = unpack 'H*', "SWEEP * -\n\n";
+	my $answer = $as->(entityapi_shim => "select entityapi.handle('\\x$old');");
+	is(pack('H*', $answer->{out} =~ s/^\\x//r), qq(200\n\n\r\n\r\n{"more":false}), 'an older shim, too');
+	is($cluster->psql("select status from entityapi.handle('SWEEP', '*', null, null, null)"), 400, 'which is no request');
+
+	# a newer shim, on a database that has not been updated
+	$cluster->psql('alter function entityapi.housekeep() rename to other');
+	my $new = EntityApi::Test->shim($cluster, sweep_interval_ms => 50);
+	ok(EntityApi::Test::wait_until(30, sub { (EntityApi::Test::slurp($new->err) . EntityApi::Test::slurp($new->log)) =~ /older than this shim/ }),
+		'a newer one says what is wrong');
+	is($new->http(GET => '/actuator/health')->{status}, 200, 'and serves');
+	$new->stop;
+	$cluster->psql('alter function entityapi.other() rename to housekeep');
 };
 
 subtest 'no way in from outside' => sub {

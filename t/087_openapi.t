@@ -44,19 +44,19 @@ subtest 'served' => sub {
 };
 
 subtest 'every route is described' => sub {
-	open my $source, '<', "$checkout/extension/router.c" or die "router.c: $!\n";
+	open my $source, '<', "$checkout/extension/routes.c" or die "routes.c: $!\n";
 	my $text = do { local $/; <$source> };
-	my %macro = $text =~ /^#define (\w+)\s*\\?\s*("[^"]*")/mg;
+	my %macro = $text =~ /^#define (\w+) (\S.*)$/mg;
 	my ($table) = $text =~ /ea_routes\[\] = \{(.*?)\n\};/s;
 	my @routes;
 
-	while ($table =~ /\{EA_([A-Z]+),\s*((?:\w+|"[^"]*")(?:\s+"[^"]*")*)\s*,/g)
+	while ($table =~ /\.method = EA_([A-Z]+),\s*\.pattern = ((?:\w+|"[^"]*")(?:\s+"[^"]*")*)\s*,/g)
 	{
 		my ($method, $pattern) = (lc $1, $2);
-		$pattern =~ s/\b(TENANT|RELATIONSHIP)\b/$macro{$1}/;
+		1 while $pattern =~ s/\b([A-Z]{2,})\b/$macro{$1}/;
 		push @routes, [ $method, join '', $pattern =~ /"([^"]*)"/g ];
 	}
-	cmp_ok(scalar @routes, '>', 45, 'routes of router.c');
+	cmp_ok(scalar @routes, '>', 45, 'routes of routes.c');
 	for my $route (@routes)
 	{
 		my ($method, $path) = @$route;

@@ -17,6 +17,15 @@ CREATE FUNCTION entityapi.handle(message bytea) RETURNS bytea
 COMMENT ON FUNCTION entityapi.handle(bytea) IS
 	'handle() for the shim: the same requests and answers, each as one message';
 
+CREATE FUNCTION entityapi.housekeep(OUT deleted bigint, OUT more boolean)
+	RETURNS record
+	LANGUAGE C VOLATILE
+	SET search_path = pg_catalog, pg_temp
+	AS 'MODULE_PATHNAME', 'ea_sql_housekeep';
+
+COMMENT ON FUNCTION entityapi.housekeep() IS
+	'A step of what the service does when nobody asks, for the shim: deletes what is over; null if it failed, which the log tells of';
+
 CREATE FUNCTION entityapi.version() RETURNS text
 	LANGUAGE C IMMUTABLE PARALLEL SAFE
 	AS 'MODULE_PATHNAME', 'ea_sql_version';

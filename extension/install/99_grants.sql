@@ -101,7 +101,8 @@ BEGIN
 END
 $$;
 
-GRANT EXECUTE ON FUNCTION entityapi.handle(text, text, jsonb, bytea, inet), entityapi.handle(bytea) TO entityapi_client;
+GRANT EXECUTE ON FUNCTION entityapi.handle(text, text, jsonb, bytea, inet), entityapi.handle(bytea), entityapi.housekeep()
+	TO entityapi_client;
 
 GRANT EXECUTE ON FUNCTION
 	entityapi.current_tenant(),

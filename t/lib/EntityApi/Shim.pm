@@ -173,6 +173,8 @@ sub _stand_in
 							'application_name', current_setting('application_name')));
 			end case;
 		end $$;
+		create function entityapi.housekeep(out deleted bigint, out more boolean)
+		language sql as 'select 0::bigint, false';
 		-- the messages of extension/message.h, from and to the above
 		create function entityapi.handle(message bytea) returns bytea
 		language plpgsql security definer set search_path = public as $$

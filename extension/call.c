@@ -1,0 +1,164 @@
+/*-------------------------------------------------------------------------
+ *
+ * call.c
+ *	  One call of the service, by whichever function: what it runs in.
+ *
+ * The work runs inside an internal subtransaction.  When it fails, what it
+ * wrote is undone and the error becomes an answer, while the transaction
+ * itself goes on and commits, unless failure.c throws the error on.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "audit.h"
+#include "call.h"
+#include "catalog.h"
+#include "executor/spi.h"
+#include "failure.h"
+#include "guard.h"
+#include "handle.h"
+#include "jit/jit.h"
+#include "mb/pg_wchar.h"
+#include "pin.h"
+#include "utils/memutils.h"
+#include "utils/resowner.h"
+#include "uuid.h"
+
+static bool
+is_request_id(const char *id)
+{
+	size_t		len = strlen(id);
+
+	return len >= 1 && len <= 64 &&
+		strspn(id, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+			   "0123456789._-") == len;
+}
+
+static void
+set_request_id(EaRequest *req)
+{
+	const char *sent = ea_context_header(req, "x-request-id", NULL);
+
+	if (sent != NULL && is_request_id(sent))
+		strlcpy(req->request_id, sent, sizeof(req->request_id));
+	else
+	{
+		pg_uuid_t	id;
+
+		ea_uuid_make(&id);
+		ea_uuid_format(&id, req->request_id);
+	}
+}
+
+static EaRequest *
+start_request(MemoryContext mcxt)
+{
+	EaRequest  *req = palloc0(sizeof(EaRequest));
+
+	req->mcxt = mcxt;
+	req->out = makeStringInfo();
+	req->now = ea_context_clock();
+	return req;
+}
+
+static void
+run_guarded(const EaCall *call, EaRequest *req, const char *method)
+{
+	ResourceOwner owner = CurrentResourceOwner;
+	volatile bool failed = false;
+
+	BeginInternalSubTransaction(NULL);
+	MemoryContextSwitchTo(req->mcxt);
+	PG_TRY();
+	{
+		call->serve(req, method);
+		ReleaseCurrentSubTransaction();
+		MemoryContextSwitchTo(req->mcxt);
+		CurrentResourceOwner = owner;
+	}
+	PG_CATCH();
+	{
+		ErrorData  *edata;
+
+		MemoryContextSwitchTo(req->mcxt);
+		edata = CopyErrorData();
+		FlushErrorState();
+		RollbackAndReleaseCurrentSubTransaction();
+		MemoryContextSwitchTo(req->mcxt);
+		CurrentResourceOwner = owner;
+		ea_failure_answer(req, edata);
+		failed = true;
+	}
+	PG_END_TRY();
+
+	/* the work is undone: this record stays */
+	if (failed)
+		ea_audit_refuse(req);
+}
+
+/* A request that runs: there is never more than one in a backend. */
+static bool running = false;
+
+Datum
+ea_call_run(const EaCall *call, FunctionCallInfo fcinfo, bool guest)
+{
+	MemoryContext caller = CurrentMemoryContext;
+	MemoryContext mcxt;
+	EaRequest  *volatile req = NULL;
+	volatile Datum answer = (Datum) 0;
+	bool		jit = jit_enabled;
+	EaPin		pin;
+
+	if (GetDatabaseEncoding() != PG_UTF8)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("entityapi needs a database with encoding UTF8")));
+	if (running)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_IN_USE),
+				 errmsg("%s cannot be called from within itself",
+						call->name)));
+
+	mcxt = AllocSetContextCreate(caller, "entityapi request",
+								 ALLOCSET_DEFAULT_SIZES);
+	ea_pin_begin(&pin);
+	ea_handle_settings(guest);
+
+	ea_guard_forget_code();
+
+	/* what can fail from here on takes it back */
+	running = true;
+
+	/* no statement of a request runs long enough to be worth compiling */
+	jit_enabled = false;
+	PG_TRY();
+	{
+		char	   *method = NULL;
+
+		MemoryContextSwitchTo(mcxt);
+		req = start_request(mcxt);
+		if (call->read != NULL)
+			method = call->read(req, fcinfo);
+		set_request_id(req);
+		SPI_connect();
+		run_guarded(call, req, method);
+		SPI_finish();
+		if (call->finish != NULL)
+			call->finish(req);
+		MemoryContextSwitchTo(caller);
+		answer = call->write(req, fcinfo);
+	}
+	PG_FINALLY();
+	{
+		running = false;
+		jit_enabled = jit;
+		if (req != NULL && req->catalog != NULL)
+			ea_catalog_release(req->catalog);
+	}
+	PG_END_TRY();
+	ea_pin_end(&pin);
+	MemoryContextDelete(mcxt);
+	return answer;
+}

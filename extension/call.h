@@ -1,0 +1,35 @@
+/*-------------------------------------------------------------------------
+ *
+ * call.h
+ *	  One call of the service, by whichever function: what it runs in.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef EA_CALL_H
+#define EA_CALL_H
+
+#include "context.h"
+#include "fmgr.h"
+
+/*
+ * What is called, where it is read from and its answer written to.  read may
+ * be NULL, and returns the method as it was sent; finish, too, and is called
+ * for what was refused as well.
+ */
+typedef struct EaCall
+{
+	const char *name;			/* "entityapi.handle()" */
+	char	   *(*read) (EaRequest *req, FunctionCallInfo fcinfo);
+	void		(*serve) (EaRequest *req, const char *method);
+	void		(*finish) (EaRequest *req);
+	Datum		(*write) (EaRequest *req, FunctionCallInfo fcinfo);
+} EaCall;
+
+/*
+ * Run it: there is never more than one in a backend.  The service's role must
+ * be current; guest is what ea_handle_door() said.
+ */
+extern Datum ea_call_run(const EaCall *call, FunctionCallInfo fcinfo,
+						 bool guest);
+
+#endif							/* EA_CALL_H */

@@ -1,0 +1,151 @@
+/*-------------------------------------------------------------------------
+ *
+ * housekeeping.c
+ *	  What the service does when nobody asks: sweep, and erase tenants.
+ *
+ * Nothing in PostgreSQL would start it, so the shim does, again and again.
+ * What it calls is open to whoever may call handle(), from where handle() may
+ * be called: it harms nobody who gets to call it, and it runs code of others
+ * as a request does.  sweep() is for those who have no shim.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "access/xact.h"
+#include "catalog.h"
+#include "erase.h"
+#include "executor/spi.h"
+#include "funcapi.h"
+#include "handle.h"
+#include "housekeeping.h"
+#include "owner.h"
+#include "relate.h"
+#include "sweep.h"
+#include "utils/builtins.h"
+#include "utils/timestamp.h"
+
+/* Rows of each kind that a step deletes. */
+#define STEP 1000
+
+#define NAME "entityapi.housekeep()"
+
+/* What the step under way has done; there is never more than one. */
+static int64 deleted;
+static bool more;
+
+static void
+serve(EaRequest *req, const char *method)
+{
+	deleted = 0;
+	more = false;
+	req->catalog = ea_catalog_acquire();
+	if (!XactReadOnly)
+	{
+		deleted = ea_erase_step(req, &more);
+		deleted += ea_sweep_run(req->now, STEP);
+		ea_relate_settle(req);
+		more = more || deleted >= STEP;
+	}
+	req->status = 200;
+}
+
+static Datum
+write_record(EaRequest *req, FunctionCallInfo fcinfo)
+{
+	bool		failed = req->status != 200;
+	Datum		values[] = {Int64GetDatum(deleted), BoolGetDatum(more)};
+	bool		isnull[] = {failed, failed};
+	TupleDesc	desc;
+
+	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "housekeep() must return a record");
+	return HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc), values,
+											 isnull));
+}
+
+/* entityapi.housekeep(OUT deleted bigint, OUT more boolean) */
+EA_OWNER_FUNCTION(ea_sql_housekeep)
+{
+	static const EaCall call = {NAME, NULL, serve, NULL, write_record};
+
+	return ea_call_run(&call, fcinfo,
+					   ea_handle_door(fcinfo->flinfo, NAME,
+									  "SELECT * FROM " NAME));
+}
+
+/* -------- for shims of 1.1 -------- */
+
+/*
+ * They call handle() with this, which no request of a client is, and look for
+ * the word in the answer.  They are there while new files are installed, and
+ * until they are started anew.
+ */
+#define OLD_MESSAGE "SWEEP * -\n\n"
+#define OLD_ANSWER "%d\n\n\r\n\r\n{\"more\":%s}"
+
+static Datum
+write_old_answer(EaRequest *req, FunctionCallInfo fcinfo)
+{
+	return PointerGetDatum(cstring_to_text(psprintf(OLD_ANSWER, req->status,
+													more ? "true" : "false")));
+}
+
+const EaCall *
+ea_housekeeping_asked(const bytea *message)
+{
+	static const EaCall call = {NAME, NULL, serve, NULL, write_old_answer};
+
+	if (VARSIZE_ANY_EXHDR(message) != strlen(OLD_MESSAGE) ||
+		memcmp(VARDATA_ANY(message), OLD_MESSAGE, strlen(OLD_MESSAGE)) != 0)
+		return NULL;
+	return &call;
+}
+
+/* -------- by hand -------- */
+
+/* The same, in whatever transaction it is. */
+static int64
+sweep(int max_rows)
+{
+	EaRequest  *req = palloc0(sizeof(EaRequest));
+	volatile int64 n = 0;
+
+	req->mcxt = CurrentMemoryContext;
+	req->now = GetCurrentTimestamp();
+	req->out = makeStringInfo();
+	req->catalog = ea_catalog_acquire();
+	PG_TRY();
+	{
+		bool		again;
+
+		/* an end that leaves nothing to count is work, too */
+		n = ea_erase_step(req, &again);
+		n += n == 0 && again;
+		n += ea_sweep_run(req->now, max_rows);
+		ea_relate_settle(req);
+	}
+	PG_FINALLY();
+	{
+		ea_catalog_release(req->catalog);
+	}
+	PG_END_TRY();
+	return n;
+}
+
+/* entityapi.sweep(max_rows int) returns bigint */
+EA_OWNER_FUNCTION(ea_sql_sweep)
+{
+	int64		n;
+
+	if (PG_GETARG_INT32(0) < 1)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("max_rows must be positive")));
+	if (SPI_connect() != SPI_OK_CONNECT)
+		elog(ERROR, "could not connect to SPI");
+	n = sweep(PG_GETARG_INT32(0));
+	SPI_finish();
+	PG_RETURN_INT64(n);
+}

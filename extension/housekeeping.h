@@ -1,0 +1,19 @@
+/*-------------------------------------------------------------------------
+ *
+ * housekeeping.h
+ *	  What the service does when nobody asks: sweep, and erase tenants.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef EA_HOUSEKEEPING_H
+#define EA_HOUSEKEEPING_H
+
+#include "call.h"
+
+/*
+ * What to run for a message to handle() by which a shim of 1.1 asks for
+ * housekeeping; NULL for all others.
+ */
+extern const EaCall *ea_housekeeping_asked(const bytea *message);
+
+#endif							/* EA_HOUSEKEEPING_H */

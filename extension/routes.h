@@ -1,0 +1,16 @@
+/*-------------------------------------------------------------------------
+ *
+ * routes.h
+ *	  The table of routes: one row says all about each.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef EA_ROUTES_H
+#define EA_ROUTES_H
+
+#include "route.h"
+
+extern const EaRoute ea_routes[];
+extern const int ea_nroutes;
+
+#endif							/* EA_ROUTES_H */
