@@ -139,11 +139,14 @@ subtest 'change of the password' => sub {
 				{ token => $ann, json => { currentPassword => $_[0], newPassword => 'another-good-one' } }));
 	};
 
+	# by the true clock, so a delay that does not pass meanwhile
 	$cluster->set('entityapi.clock');
+	$cluster->set("entityapi.login_$_", 900) for 'max_delay', 'delay';
 	$ann = { %$ann, %{ $shim->login('ann', $ann->{password}) } };
 	is($change->('wrong'), '400', 'wrong') for 1 .. 5;
-	is($change->('wrong'), '429 10', 'is a guess like another');
-	is(said(try_login('ann', $ann->{password})), '429 10', 'and counted with them');
+	like($change->('wrong'), qr/^429 (?:900|8\d\d)$/, 'is a guess like another');
+	like(said(try_login('ann', $ann->{password})), qr/^429 (?:900|8\d\d)$/, 'and counted with them');
+	$cluster->set("entityapi.login_$_", undef) for 'delay', 'max_delay';
 	forget();
 	is($change->($ann->{password}), '200', 'right');
 };
@@ -160,7 +163,7 @@ subtest 'hashes at once' => sub {
 	cmp_ok($statuses->{200}, '>=', 1, 'some come in');
 	cmp_ok($statuses->{503}, '>=', 1, 'some do not');
 	like((grep { m{^HTTP/1\.1 503} } @answers)[0], qr/\r\nRetry-After: 1\r\n/i, 'and may come back');
-	$cluster->set('entityapi.hash_wait', 5000);
+	$cluster->set('entityapi.hash_wait', 60000);
 	$statuses = statuses($shim->at_once(16, '/auth/login',
 			JSON::PP::encode_json({ username => 'bob', password => $bob->{password} })));
 	cmp_ok($statuses->{200}, '>=', 5, 'waiting helps') or diag explain $statuses;

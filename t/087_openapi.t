@@ -15,7 +15,10 @@ use EntityApi::Test::Node;
 
 my $checkout = EntityApi::Test::checkout();
 my $json = JSON::PP->new->utf8;
-my $editor = EntityApi::Test::Conformance->begin('library');
+
+# The proxy keeps connections while it works, however long that takes.
+my $editor = EntityApi::Test::Conformance->begin('library',
+	shim => { keep_alive_timeout_ms => 600_000, request_timeout_ms => 600_000 });
 my ($cluster, $shim) = ($editor->cluster, $editor->shim);
 
 sub document
@@ -131,7 +134,7 @@ SKIP:
 		redocly  => [ "$bin/redocly", 'lint', $file, '--extends=recommended' ],
 		spectral => [ "$bin/spectral", 'lint', $file, '--ruleset', $ruleset, '--fail-severity=error' ],
 		types    => [ 'sh', '-c', '"$0/openapi-typescript" "$1/openapi.json" -o "$1/api.ts" && '
-			  . '"$0/tsc" --strict --noEmit --target es2022 --typeRoots "$1" "$1/use.ts" "$1/api.ts"', $bin, $folder ]);
+			  . '"$0/tsc" --strict --noEmit --skipLibCheck --target es2022 --typeRoots "$1" "$1/use.ts" "$1/api.ts"', $bin, $folder ]);
 	my %running = map { EntityApi::Test::start($command{$_}, out => "$folder/$_.log", env => \%environment) => $_ } keys %command;
 
 	my $port = EntityApi::Test::Shim::_free_port();
@@ -320,7 +323,7 @@ subtest 'a hundred entities' => sub {
 		select pg_temp.served(1), pg_temp.served(40);
 		SQL
 	cmp_ok($first, '>', 0, 'the first call reads the table');
-	cmp_ok($then, '<=', 40, 'what has been served once is kept');
+	is($then, 0, 'what has been served once is kept');
 	diag sprintf 'openapi.json of 100 entities: %.2f ms of processor over HTTP; scans %d, then %d', $each, $first, $then;
 	is($many->psql('select count(*) from entityapi.openapi_document'), 1, 'it is stored');
 };
