@@ -27,8 +27,10 @@
 #include "actuator.h"
 #include "call.h"
 #include "clients.h"
+#include "clock.h"
 #include "cors.h"
 #include "listen.h"
+#include "load.h"
 #include "log.h"
 #include "logins.h"
 #include "metrics.h"
@@ -347,15 +349,6 @@ http_error(struct mg_connection *connection, int status, const char *message)
 		refusal = refusal_of_head(door, &worker->client);
 	refuse(connection, refusal);
 	return 0;
-}
-
-static void
-sleep_ms(long milliseconds)
-{
-	struct timespec time = {milliseconds / 1000,
-	milliseconds % 1000 * 1000000};
-
-	nanosleep(&time, NULL);
 }
 
 static int

@@ -9,6 +9,7 @@
 #define SERVER_H
 
 #include "config.h"
+#include "load.h"
 
 /*
  * Serves until SIGTERM or SIGINT; SIGHUP reloads the configuration.  Takes
