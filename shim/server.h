@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * server.h
- *	  The running service: civetweb, its callbacks, signals and the drain.
+ *	  The running service: its start, signals and the drain.
  *
  *-------------------------------------------------------------------------
  */
