@@ -30,7 +30,7 @@
 #include "invalidate.h"
 #include "lib/ilist.h"
 #include "openapi.h"
-#include "openapi_part.h"
+#include "openapi_write.h"
 #include "owner.h"
 #include "params.h"
 #include "utils/builtins.h"

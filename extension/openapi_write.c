@@ -17,7 +17,11 @@
 #include "jsonwrite.h"
 #include "miscadmin.h"
 #include "openapi.h"
-#include "openapi_part.h"
+#include "openapi_common.h"
+#include "openapi_entity.h"
+#include "openapi_path.h"
+#include "openapi_record.h"
+#include "openapi_write.h"
 #include "utils/builtins.h"
 #include "utils/memutils.h"
 
