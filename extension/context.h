@@ -16,6 +16,7 @@
 #include "errors.h"
 #include "jsonread.h"
 #include "datatype/timestamp.h"
+#include "principal.h"
 #include "utils/uuid.h"
 
 typedef enum EaMethod
@@ -26,36 +27,6 @@ typedef enum EaMethod
 	EA_PUT = 1 << 3,
 	EA_DELETE = 1 << 4
 } EaMethod;
-
-typedef enum EaKind
-{
-	EA_KIND_USER,
-	EA_KIND_SERVICE_ACCOUNT,
-	EA_KIND_PERSONAL_API_KEY
-} EaKind;
-
-/* Who asks (service.md 2.2).  Filled by credential.c from the database. */
-typedef struct EaPrincipal
-{
-	EaKind		kind;
-	char	   *user_id;		/* text form */
-	pg_uuid_t	account;		/* the same, binary, for built-in subjects */
-	pg_uuid_t	session;		/* session of the token, all zero without */
-	bool		has_key;		/* PERSONAL_API_KEY: it came with this key */
-	pg_uuid_t	key;
-	bool		has_tenant;		/* false for a SuperAdmin */
-	pg_uuid_t	tenant;
-	char	   *username;
-	int			nroles;
-	char	  **roles;
-	bool		super_admin;
-	bool		tenant_admin;
-	bool		force_change;	/* only change-password is open */
-	const char *profile;		/* JSON text of an object */
-	const char *attributes;		/* JSON text: securityAttributes */
-	EaJson	   *profile_tree;	/* of the two, once a policy asked for them */
-	EaJson	   *attribute_tree;
-} EaPrincipal;
 
 typedef struct EaHeader
 {

@@ -20,7 +20,7 @@
 #include "funcapi.h"
 #include "handle.h"
 #include "owner.h"
-#include "principal.h"
+#include "principal_json.h"
 #include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
 #include "utils/jsonb.h"
