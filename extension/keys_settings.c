@@ -9,6 +9,7 @@
  */
 #include "postgres.h"
 
+#include "audit.h"
 #include "body.h"
 #include "catalog/pg_type.h"
 #include "exec.h"

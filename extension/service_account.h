@@ -12,6 +12,7 @@
 
 #include "account.h"
 #include "body.h"
+#include "listing.h"
 
 extern void ea_service_account_create(EaRequest *req);
 extern void ea_service_account_list(EaRequest *req);
