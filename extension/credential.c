@@ -15,11 +15,11 @@
 #include "postgres.h"
 
 #include "account.h"
+#include "api_key.h"
 #include "credential.h"
 #include "credential_cache.h"
 #include "guc.h"
 #include "keyring.h"
-#include "keys.h"
 #include "uuid.h"
 
 static bool

@@ -17,6 +17,7 @@
 #include "body.h"
 #include "invite.h"
 #include "keys.h"
+#include "keys_settings.h"
 #include "listing.h"
 #include "manage.h"
 #include "openapi_record.h"

@@ -20,6 +20,7 @@
 #include "health.h"
 #include "invite.h"
 #include "keys.h"
+#include "keys_settings.h"
 #include "manage.h"
 #include "migration.h"
 #include "openapi.h"
