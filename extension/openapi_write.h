@@ -68,10 +68,4 @@ extern bool ea_openapi_shows(EaApi *api, EaField *field);
 /* A target of a relationship that the version shows. */
 extern bool ea_openapi_shows_target(EaApi *api, EaField *field, int member);
 
-/*
- * The document of a version as palloc'd text.  fresh: read declarations as of
- * now, instead of by the statement's snapshot.
- */
-extern char *ea_openapi_write(int version, bool fresh);
-
 #endif							/* EA_OPENAPI_WRITE_H */
