@@ -14,6 +14,7 @@
 #include "catalog.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_type.h"
+#include "errors.h"
 #include "exec.h"
 #include "password.h"
 #include "storage/lmgr.h"

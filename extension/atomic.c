@@ -20,6 +20,7 @@
 #include "authz.h"
 #include "bounds.h"
 #include "delete.h"
+#include "errors.h"
 #include "fetch.h"
 #include "insert.h"
 #include "jsonwrite.h"

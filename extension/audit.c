@@ -15,6 +15,7 @@
 #include "catalog.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_type.h"
+#include "errors.h"
 #include "exec.h"
 #include "executor/spi.h"
 #include "grow.h"

@@ -15,6 +15,7 @@
 #include "catalog.h"
 #include "body.h"
 #include "catalog/pg_type.h"
+#include "errors.h"
 #include "exec.h"
 #include "jsonwrite.h"
 #include "utils/builtins.h"

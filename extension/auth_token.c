@@ -17,6 +17,7 @@
 #include "base64url.h"
 #include "body.h"
 #include "client.h"
+#include "errors.h"
 #include "jsonwrite.h"
 #include "media.h"
 #include "params.h"

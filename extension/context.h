@@ -13,10 +13,11 @@
 #ifndef EA_CONTEXT_H
 #define EA_CONTEXT_H
 
-#include "errors.h"
-#include "jsonread.h"
 #include "datatype/timestamp.h"
+#include "jsonread.h"
+#include "lib/stringinfo.h"
 #include "principal.h"
+#include "problem.h"
 #include "utils/uuid.h"
 
 typedef enum EaMethod
@@ -55,6 +56,8 @@ typedef enum EaWritingHow
 
 #define EA_MAX_ARGS 4
 #define EA_MAX_HEADERS 16
+
+typedef struct EaRequest EaRequest;
 
 struct EaRequest
 {
@@ -123,12 +126,6 @@ extern void ea_writing_begin(EaRequest *req, struct EaEntity *entity,
 /* What comes next was sent there; operation as in EaWriting. */
 extern void ea_writing_at(EaRequest *req, const char *operation,
 						  const char *pointer);
-
-/*
- * The body as a JSON tree.  Throws MALFORMED_JSON (400) when it is missing
- * or no JSON as jsonread.h has it.
- */
-extern EaJson *ea_context_json(EaRequest *req);
 
 /* The time, or what entityapi.clock says it is. */
 extern TimestampTz ea_context_clock(void);

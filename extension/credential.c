@@ -18,6 +18,7 @@
 #include "api_key.h"
 #include "credential.h"
 #include "credential_cache.h"
+#include "errors.h"
 #include "guc.h"
 #include "keyring.h"
 #include "uuid.h"

@@ -19,6 +19,7 @@
 #include "bounds.h"
 #include "catalog/pg_type.h"
 #include "delete.h"
+#include "errors.h"
 #include "fetch.h"
 #include "grow.h"
 #include "miscadmin.h"

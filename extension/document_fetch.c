@@ -19,6 +19,7 @@
 #include "catalog/pg_type.h"
 #include "common/hashfn.h"
 #include "document.h"
+#include "errors.h"
 #include "grow.h"
 #include "guc.h"
 #include "jsonwrite.h"

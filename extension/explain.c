@@ -14,6 +14,7 @@
 
 #include "access/xact.h"
 #include "catalog/pg_type.h"
+#include "errors.h"
 #include "exec.h"
 #include "executor/spi.h"
 #include "fmgr.h"

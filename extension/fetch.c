@@ -12,6 +12,7 @@
 #include "authz.h"
 #include "catalog/pg_type.h"
 #include "document.h"
+#include "errors.h"
 #include "etag.h"
 #include "fetch.h"
 #include "rsql_sql.h"

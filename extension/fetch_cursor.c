@@ -21,6 +21,7 @@
 #include "catalog/pg_type.h"
 #include "cursor.h"
 #include "document.h"
+#include "errors.h"
 #include "fetch.h"
 #include "utils/datum.h"
 #include "utils/lsyscache.h"

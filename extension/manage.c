@@ -13,6 +13,7 @@
 #include "audit.h"
 #include "body.h"
 #include "catalog/pg_type.h"
+#include "errors.h"
 #include "exec.h"
 #include "guc.h"
 #include "listing.h"

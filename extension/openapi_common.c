@@ -12,6 +12,7 @@
  */
 #include "postgres.h"
 
+#include "errors.h"
 #include "guc.h"
 #include "jsonwrite.h"
 #include "media.h"

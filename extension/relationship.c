@@ -11,8 +11,10 @@
 
 #include "around.h"
 #include "authz.h"
+#include "body.h"
 #include "catalog/pg_type.h"
 #include "document.h"
+#include "errors.h"
 #include "etag.h"
 #include "fetch.h"
 #include "input.h"

@@ -12,6 +12,7 @@
 #include "audit.h"
 #include "body.h"
 #include "catalog/pg_type.h"
+#include "errors.h"
 #include "exec.h"
 #include "listing.h"
 #include "manage.h"

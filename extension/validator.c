@@ -12,6 +12,7 @@
  */
 #include "postgres.h"
 
+#include "errors.h"
 #include "fmgr.h"
 #include "guc.h"
 #include "jsonwrite.h"

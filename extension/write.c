@@ -17,6 +17,7 @@
 #include "authz.h"
 #include "catalog/pg_type.h"
 #include "document.h"
+#include "errors.h"
 #include "fetch.h"
 #include "input.h"
 #include "insert.h"
