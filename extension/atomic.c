@@ -21,7 +21,6 @@
 #include "bounds.h"
 #include "delete.h"
 #include "errors.h"
-#include "fetch.h"
 #include "insert.h"
 #include "jsonwrite.h"
 #include "miscadmin.h"

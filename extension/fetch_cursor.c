@@ -22,7 +22,8 @@
 #include "cursor.h"
 #include "document.h"
 #include "errors.h"
-#include "fetch.h"
+#include "fetch_cursor.h"
+#include "list_source.h"
 #include "utils/datum.h"
 #include "utils/lsyscache.h"
 
