@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * write.h
- *	  Create and update resources.
+ *	  Update resources, and what all writes of resources share.
  *
  * extension/write.h
  *
@@ -15,9 +15,6 @@
 #include "document.h"
 #include "etag.h"
 #include "input.h"
-
-/* POST /api/v{n}/{entities} */
-extern void ea_write_create(EaRequest *req);
 
 /* PATCH /api/v{n}/{entities}/{id} */
 extern void ea_write_update(EaRequest *req);
