@@ -21,6 +21,7 @@
 #include "bounds.h"
 #include "create.h"
 #include "delete.h"
+#include "document_rows.h"
 #include "errors.h"
 #include "jsonwrite.h"
 #include "miscadmin.h"

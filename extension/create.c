@@ -13,6 +13,7 @@
 #include "around.h"
 #include "catalog/pg_type.h"
 #include "create.h"
+#include "document_rows.h"
 #include "errors.h"
 #include "etag.h"
 #include "miscadmin.h"
@@ -91,17 +92,6 @@ column_array(const Row *rows, int nrows, int column, Oid type)
 											  type, len, byval, align));
 }
 
-static Datum
-id_array(const pg_uuid_t *ids, int n)
-{
-	Datum	   *values = palloc(n * sizeof(Datum));
-
-	for (int i = 0; i < n; i++)
-		values[i] = UUIDPGetDatum(&ids[i]);
-	return PointerGetDatum(construct_array(values, n, UUIDOID, UUID_LEN,
-										   false, TYPALIGN_CHAR));
-}
-
 /* The table itself fills the column, unless a hook did. */
 static bool
 is_left_out(const EaField *field, EaInput *const *inputs, int n)
@@ -138,7 +128,7 @@ add_unnest(EaSqlBuf *b, const pg_uuid_t *ids, const Column *columns,
 {
 	/* unnest() of several arrays is only known by its bare name */
 	ea_sqlbuf_add(b, " FROM unnest(");
-	ea_sqlbuf_value(b, UUIDARRAYOID, id_array(ids, n), false);
+	ea_sqlbuf_value(b, UUIDARRAYOID, ea_uuid_array(ids, n), false);
 	for (int i = 0; i < rows[0].n; i++)
 	{
 		ea_sqlbuf_add(b, ", ");

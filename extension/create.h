@@ -8,6 +8,7 @@
 #define EA_CREATE_H
 
 #include "document.h"
+#include "document_rows.h"
 #include "input.h"
 
 /*

@@ -193,6 +193,9 @@ extern EaField *ea_catalog_field(EaEntity *entity, const char *name, int len);
 #define ea_catalog_is_filled(field) \
 	((field)->entity->existing && (field)->read_only && !(field)->has_default)
 
+/* Its column or columns stand in the row of the resource itself. */
+#define ea_catalog_has_column(field) \
+	((field)->kind == EA_TO_ONE || (field)->kind == EA_ONE_OF)
 #define ea_catalog_is_to_many(field) \
 	((field)->kind == EA_TO_MANY || (field)->kind == EA_MANY_TO_MANY)
 #define ea_catalog_shows(thing, number) \

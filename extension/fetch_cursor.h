@@ -8,6 +8,7 @@
 #define EA_FETCH_CURSOR_H
 
 #include "document.h"
+#include "document_rows.h"
 #include "list_source.h"
 #include "rsql.h"
 

@@ -8,7 +8,9 @@
 
 #include "catalog/pg_type.h"
 #include "document.h"
+#include "document_rows.h"
 #include "fetch_cursor.h"
+#include "include.h"
 #include "list.h"
 #include "rsql_sql.h"
 

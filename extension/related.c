@@ -8,8 +8,10 @@
 
 #include "authz.h"
 #include "document.h"
+#include "document_rows.h"
 #include "errors.h"
 #include "etag.h"
+#include "include.h"
 #include "list.h"
 #include "list_source.h"
 #include "related.h"

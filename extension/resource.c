@@ -8,8 +8,10 @@
 
 #include "catalog/pg_type.h"
 #include "document.h"
+#include "document_rows.h"
 #include "errors.h"
 #include "etag.h"
+#include "include.h"
 #include "resource.h"
 #include "uuid.h"
 

@@ -9,6 +9,7 @@
 
 #include "context.h"
 #include "document.h"
+#include "document_rows.h"
 
 /* GET /api/v{n}/{entities}/{id} */
 extern void ea_fetch_one(EaRequest *req);

@@ -13,6 +13,7 @@
 #include "catalog.h"
 #include "context.h"
 #include "document.h"
+#include "document_rows.h"
 #include "etag.h"
 #include "input.h"
 
