@@ -39,13 +39,15 @@ linkage_row(void *arg, TupleTableSlot *slot)
 
 	ea_document_keep_row(sink->doc);
 	near = ea_document_known(sink->doc, sink->shape->entity,
-				 DatumGetUUIDP(slot->tts_values[sink->near]));
+							 DatumGetUUIDP(slot->tts_values[sink->near]));
 	if (near == NULL)
 		return;
 	linkage = &near->linkage[sink->rel];
-	ea_document_add_target(linkage, 0, DatumGetUUIDP(slot->tts_values[sink->far]),
-			   sink->shape->rels[sink->rel].followed || sink->doc->all_linkage
-			   ? PG_INT32_MAX : ea_guc_max_linkage);
+	ea_document_add_target(linkage, 0,
+						   DatumGetUUIDP(slot->tts_values[sink->far]),
+						   sink->shape->rels[sink->rel].followed ||
+						   sink->doc->all_linkage
+						   ? PG_INT32_MAX : ea_guc_max_linkage);
 	if (sink->target != NULL && linkage->followed)
 		ea_document_include_row(sink->doc, sink->target, sink->fresh, slot);
 }
@@ -312,7 +314,8 @@ ea_document_fetch_linkage(EaDocument *doc, EaShape *shape,
 			fetch_inverse(&sink, ids, n);
 		}
 		if (sink.bounded)
-			count_links(&sink, &ea_document_known(doc, shape->entity, ids)->linkage[r],
-						ids);
+			count_links(&sink,
+						&ea_document_known(doc, shape->entity,
+										   ids)->linkage[r], ids);
 	}
 }

@@ -99,7 +99,8 @@ ea_document_keep_row(EaDocument *doc)
 }
 
 void
-ea_document_add_target(EaLinkage *linkage, int member, const pg_uuid_t *id, int keep)
+ea_document_add_target(EaLinkage *linkage, int member, const pg_uuid_t *id,
+					   int keep)
 {
 	EaTarget   *target;
 
@@ -131,7 +132,9 @@ ea_document_columns(EaSqlBuf *b, EaShape *shape, int alias)
 	{
 		EaField    *field = shape->rels[i].field;
 
-		for (int m = 0; ea_catalog_has_column(field) && m < field->nmembers; m++)
+		if (!ea_catalog_has_column(field))
+			continue;
+		for (int m = 0; m < field->nmembers; m++)
 		{
 			ea_sqlbuf_add(b, ", ");
 			ea_sqlbuf_select(b, alias, field->members[m].column, UUIDOID);
@@ -201,7 +204,8 @@ read_to_one(EaShape *shape, EaResource *resource, TupleTableSlot *slot,
 		{
 			if (!slot->tts_isnull[column] && rel->visible[m])
 				ea_document_add_target(&resource->linkage[i], m,
-						   DatumGetUUIDP(slot->tts_values[column]), 1);
+									   DatumGetUUIDP(slot->tts_values[column]),
+									   1);
 		}
 	}
 }
@@ -235,14 +239,15 @@ ea_document_row(void *arg, TupleTableSlot *slot)
 	add_resource(sink->doc, sink->shape, &sink->doc->primary, slot);
 }
 
-/* Included resources of one answer are bounded (contract section 13). */
+/* Included resources of one answer are bounded by a setting. */
 EaResource *
 ea_document_include_row(EaDocument *doc, EaShape *shape, EaResourceList *fresh,
-			TupleTableSlot *slot)
+						TupleTableSlot *slot)
 {
 	EaResource *resource;
 
-	resource = ea_document_known(doc, shape->entity, DatumGetUUIDP(slot->tts_values[0]));
+	resource = ea_document_known(doc, shape->entity,
+								 DatumGetUUIDP(slot->tts_values[0]));
 	if (resource != NULL)
 		return resource;
 	if (doc->included.n >= ea_guc_max_included)

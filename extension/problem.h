@@ -37,7 +37,7 @@ typedef enum EaErrorCode
 	EA_ERR_INVITE_INVALID,		/* 400 */
 	EA_ERR_TENANT_REQUIRED,		/* 400 X-Tenant-Id missing or unknown */
 	EA_ERR_TWO_CREDENTIALS,		/* 400 */
-	EA_ERR_ANSWER_TOO_LARGE,	/* 400 more than an answer or its making may take */
+	EA_ERR_ANSWER_TOO_LARGE,	/* 400 an answer, or its making, takes more */
 	EA_ERR_UNAUTHENTICATED,		/* 401 no credential */
 	EA_ERR_INVALID_CREDENTIAL,	/* 401 a rejected one */
 	EA_ERR_LOGIN_FAILED,		/* 401 username or password */

@@ -30,7 +30,8 @@ super_admin(const text *username, const text *password)
 	if (account.username == NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("a username has 1 to %d characters and no control characters",
+				 errmsg("a username has 1 to %d characters and no control "
+						"characters",
 						EA_USERNAME_MAX)));
 	account.username_key = ea_username_key(account.username);
 	account.password = text_to_cstring(password);

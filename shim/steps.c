@@ -317,7 +317,8 @@ steps_run(PGconn *connection, int limit, bool expected)
 	{
 		buffer_free(&run.failed);
 		return (!expected && PQstatus(connection) == CONNECTION_OK) ||
-			note_trouble(&run, "what is pending takes a member of entityapi_owner");
+			note_trouble(&run,
+						 "what is pending takes a member of entityapi_owner");
 	}
 	while (next_step(&run, &step, &fine))
 	{
