@@ -11,46 +11,17 @@
 
 #include "access/xact.h"
 #include "account.h"
-#include "audit.h"
 #include "catalog.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_type.h"
+#include "errors.h"
 #include "exec.h"
-#include "executor/spi.h"
-#include "fmgr.h"
-#include "guc.h"
-#include "jsonwrite.h"
-#include "owner.h"
 #include "password.h"
 #include "storage/lmgr.h"
-#include "username.h"
 #include "utils/builtins.h"
-#include "utils/fmgrprotos.h"
 #include "utils/lsyscache.h"
 #include "utils/timestamp.h"
 #include "uuid.h"
-
-static const EaListColumn columns[] = {
-	{"id", "a.id", EA_LIST_UUID},
-	{"username", "a.username", EA_LIST_STRING},
-	{"email", "a.email", EA_LIST_STRING, true},
-	{"status", "a.status", EA_LIST_STRING, false,
-	"'enum':['ACTIVE','DISABLED']"},
-	{"roles", "a.roles", EA_LIST_STRINGS},
-	{"profile", "a.profile::text", EA_LIST_OBJECT},
-	{"securityAttributes", "a.security_attributes::text", EA_LIST_OBJECT},
-	{"passwordChangeRequired", "a.password_change_required", EA_LIST_BOOLEAN},
-	{"isTenantAdmin", "EXISTS (SELECT 1 FROM entityapi.tenant_admin ta"
-		" WHERE ta.account_id = a.id AND ta.tenant_id = a.tenant_id)",
-	EA_LIST_BOOLEAN},
-	{"createdAt", "a.created_at", EA_LIST_DATETIME},
-	{"lastLoginAt", "a.last_login_at", EA_LIST_DATETIME, true}
-};
-
-const EaListing ea_account_users = {
-	"entityapi.account a WHERE a.tenant_id = $1 AND a.kind = 'USER'",
-	lengthof(columns), columns
-};
 
 /* In the order of EaKind, as tables, tokens and answers spell them. */
 static const char *const kind_names[] = {
@@ -175,70 +146,4 @@ ea_account_make_admin(const pg_uuid_t *tenant, const pg_uuid_t *id)
 	ea_exec_write("INSERT INTO entityapi.tenant_admin (tenant_id, account_id)"
 				  " VALUES ($1, $2) ON CONFLICT DO NOTHING",
 				  ea_params(EA_UUID(tenant), EA_UUID(id)));
-}
-
-void
-ea_account_write_object(StringInfo out, const char *stored)
-{
-	EaJsonFault fault;
-	EaJson	   *tree;
-
-	tree = ea_jsonread_parse(stored, strlen(stored), ea_guc_max_json_depth,
-							 &fault);
-
-	/* the limit may have been lowered since; the text is JSON in any case */
-	if (tree == NULL)
-		appendStringInfoString(out, stored);
-	else
-		ea_jsonwrite_tree(out, tree);
-}
-
-static EaNewAccount
-super_admin(const text *username, const text *password)
-{
-	EaNewAccount account = {0};
-	const char *fault;
-
-	account.username = ea_username_clean(VARDATA_ANY(username),
-										 VARSIZE_ANY_EXHDR(username));
-	if (account.username == NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("a username has 1 to %d characters and no control characters",
-						EA_USERNAME_MAX)));
-	account.username_key = ea_username_key(account.username);
-	account.password = text_to_cstring(password);
-	fault = ea_account_password_fault(account.password,
-									  strlen(account.password),
-									  account.username_key);
-	if (fault != NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("this password cannot be used"),
-				 errdetail("%s", fault)));
-	account.roles = ea_exec_text_array(NULL, 0);
-	account.profile = DirectFunctionCall1(jsonb_in, CStringGetDatum("{}"));
-	account.attributes = account.profile;
-	return account;
-}
-
-/* entityapi.create_superadmin(username text, password text) returns uuid */
-EA_CONFINED_FUNCTION(ea_sql_create_superadmin)
-{
-	text	   *username = PG_GETARG_TEXT_PP(0);
-	text	   *password = PG_GETARG_TEXT_PP(1);
-	pg_uuid_t  *id = palloc(sizeof(pg_uuid_t));
-	EaNewAccount account;
-
-	if (SPI_connect() != SPI_OK_CONNECT)
-		elog(ERROR, "could not connect to SPI");
-	account = super_admin(username, password);
-	if (!ea_account_insert(&account, GetCurrentTimestamp(), id))
-		ereport(ERROR,
-				(errcode(ERRCODE_UNIQUE_VIOLATION),
-				 errmsg("this username is taken")));
-	ea_audit_by_role(EA_AUDIT_SUPERADMIN_CREATED, NULL, "user",
-					 ea_uuid_text(id), NULL);
-	SPI_finish();
-	PG_RETURN_UUID_P(id);
 }

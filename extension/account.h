@@ -12,7 +12,6 @@
 
 #include "context.h"
 #include "executor/tuptable.h"
-#include "listing.h"
 
 /* Bytes of a profile, of security attributes, as compact JSON. */
 #define EA_ACCOUNT_OBJECT_MAX 4096
@@ -108,9 +107,6 @@ extern bool ea_account_insert(const EaNewAccount *account, TimestampTz now,
 extern void ea_account_make_admin(const pg_uuid_t *tenant,
 								  const pg_uuid_t *id);
 
-/* The users of a tenant, as contract section 7 shows them. */
-extern const EaListing ea_account_users;
-
 /* What is to become of an account that is being changed. */
 typedef struct EaAccountState
 {
@@ -161,9 +157,6 @@ extern bool ea_account_may_enter(EaRequest *req, Datum roles);
  */
 extern Datum ea_account_object(EaRequest *req, const char *json,
 							   const char *pointer);
-
-/* Append the text of a stored object as compact JSON. */
-extern void ea_account_write_object(StringInfo out, const char *stored);
 
 /*
  * What is wrong with a new password of the user with this username key, the

@@ -18,6 +18,7 @@
 #include "catalog.h"
 #include "catalog/pg_collation.h"
 #include "catalog/pg_type.h"
+#include "errors.h"
 #include "exec.h"
 #include "guc.h"
 #include "jsonwrite.h"

@@ -15,6 +15,7 @@
 #include "around.h"
 #include "catalog/pg_type.h"
 #include "constraints.h"
+#include "errors.h"
 #include "jsonwrite.h"
 #include "sqlbuf.h"
 #include "types.h"

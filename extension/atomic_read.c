@@ -11,6 +11,8 @@
 
 #include "atomic.h"
 #include "authz.h"
+#include "body.h"
+#include "errors.h"
 #include "guc.h"
 #include "miscadmin.h"
 #include "params.h"

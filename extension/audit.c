@@ -15,6 +15,7 @@
 #include "catalog.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_type.h"
+#include "errors.h"
 #include "exec.h"
 #include "executor/spi.h"
 #include "grow.h"
@@ -422,4 +423,13 @@ EA_CONFINED_FUNCTION(ea_sql_note_purge)
 					 text_to_cstring(PG_GETARG_TEXT_PP(0)));
 	SPI_finish();
 	PG_RETURN_VOID();
+}
+
+void
+ea_manage_note_change(EaRequest *req, const char *field, const char *before,
+					  const char *after, bool json)
+{
+	if (before == NULL ? after != NULL :
+		after == NULL || strcmp(before, after) != 0)
+		ea_audit_own_change(req, field, before, after, json);
 }

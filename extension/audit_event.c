@@ -16,6 +16,7 @@
 #include "access/xact.h"
 #include "audit.h"
 #include "catalog.h"
+#include "errors.h"
 #include "route.h"
 #include "uuid.h"
 

@@ -22,6 +22,7 @@
 #include "base64url.h"
 #include "bounds.h"
 #include "catalog/pg_type.h"
+#include "errors.h"
 #include "exec.h"
 #include "grow.h"
 #include "jsonwrite.h"

@@ -18,6 +18,7 @@
 #include "auth.h"
 #include "body.h"
 #include "catalog/pg_type.h"
+#include "errors.h"
 #include "exec.h"
 #include "password.h"
 #include "session.h"

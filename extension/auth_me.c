@@ -10,13 +10,14 @@
 #include "postgres.h"
 
 #include "account.h"
+#include "audit.h"
 #include "auth.h"
 #include "catalog.h"
 #include "body.h"
 #include "catalog/pg_type.h"
+#include "errors.h"
 #include "exec.h"
 #include "jsonwrite.h"
-#include "manage.h"
 #include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
 

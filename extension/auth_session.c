@@ -17,6 +17,7 @@
 #include "body.h"
 #include "catalog/pg_type.h"
 #include "credential.h"
+#include "errors.h"
 #include "exec.h"
 #include "secret.h"
 #include "session.h"

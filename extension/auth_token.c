@@ -16,10 +16,11 @@
 #include "auth.h"
 #include "base64url.h"
 #include "body.h"
+#include "client.h"
+#include "errors.h"
 #include "jsonwrite.h"
 #include "media.h"
 #include "params.h"
-#include "service_account.h"
 #include "session.h"
 #include "sweep.h"
 

@@ -14,6 +14,7 @@
 
 #include "authz.h"
 #include "catalog/pg_type.h"
+#include "errors.h"
 #include "exec.h"
 #include "uuid.h"
 

@@ -10,6 +10,8 @@
 #include "postgres.h"
 
 #include "body.h"
+#include "errors.h"
+#include "guc.h"
 
 static const char *const kind_names[] = {
 	"null", "a boolean", "a number", "a string", "an array", "an object"
@@ -81,4 +83,23 @@ ea_body_member(const EaJson *object, const char *name, EaJsonKind kind)
 	const EaJson *member = ea_jsonread_get(object, name);
 
 	return member != NULL && member->kind == kind ? member : NULL;
+}
+
+EaJson *
+ea_context_json(EaRequest *req)
+{
+	EaJsonFault fault;
+	EaJson	   *root;
+
+	if (req->body_len == 0)
+		ea_errors_throw(req, EA_ERR_MALFORMED_JSON, EA_AT_NONE, NULL,
+						"The request needs a body.");
+
+	root = ea_jsonread_parse(req->body, req->body_len, ea_guc_max_json_depth,
+							 &fault);
+	if (root == NULL)
+		ea_errors_throw(req, EA_ERR_MALFORMED_JSON, EA_AT_NONE, NULL,
+						"%s, at byte %d of the body.",
+						fault.message, fault.offset + 1);
+	return root;
 }

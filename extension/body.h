@@ -59,4 +59,10 @@ extern const EaJson *ea_body_read(EaRequest *req, const EaMemberRule *rules,
 extern const EaJson *ea_body_member(const EaJson *object, const char *name,
 									EaJsonKind kind);
 
+/*
+ * The body as a JSON tree.  Throws MALFORMED_JSON (400) when it is missing
+ * or no JSON as jsonread.h has it.
+ */
+extern EaJson *ea_context_json(EaRequest *req);
+
 #endif							/* EA_BODY_H */

@@ -10,6 +10,7 @@
 #include "postgres.h"
 
 #include "bounds.h"
+#include "errors.h"
 #include "utils/memutils.h"
 
 void

@@ -15,6 +15,7 @@
 #ifndef EA_BOUNDS_H
 #define EA_BOUNDS_H
 
+#include "compat.h"
 #include "context.h"
 #include "guc.h"
 

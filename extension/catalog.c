@@ -18,6 +18,7 @@
 #include "catalog.h"
 #include "catalog/pg_type.h"
 #include "catalog_load.h"
+#include "entity.h"
 #include "exec.h"
 #include "held.h"
 #include "invalidate.h"
@@ -337,19 +338,6 @@ ea_catalog_type(EaCatalog *catalog, const char *type)
 {
 	return find(catalog, catalog->by_type, type,
 				"SELECT definition FROM entityapi.entity WHERE type = $1");
-}
-
-EaField *
-ea_catalog_field(EaEntity *entity, const char *name, int len)
-{
-	for (int i = 0; i < entity->nfields; i++)
-	{
-		EaField    *field = &entity->fields[i];
-
-		if (strncmp(field->name, name, len) == 0 && field->name[len] == '\0')
-			return field;
-	}
-	return NULL;
 }
 
 EaField *

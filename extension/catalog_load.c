@@ -15,6 +15,7 @@
 #include <limits.h>
 
 #include "catalog_load.h"
+#include "entity.h"
 #include "jsonwrite.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"

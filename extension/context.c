@@ -51,25 +51,6 @@ ea_context_answer(EaRequest *req, const char *name, const char *value)
 		req->nanswer++;
 }
 
-EaJson *
-ea_context_json(EaRequest *req)
-{
-	EaJsonFault fault;
-	EaJson	   *root;
-
-	if (req->body_len == 0)
-		ea_errors_throw(req, EA_ERR_MALFORMED_JSON, EA_AT_NONE, NULL,
-						"The request needs a body.");
-
-	root = ea_jsonread_parse(req->body, req->body_len, ea_guc_max_json_depth,
-							 &fault);
-	if (root == NULL)
-		ea_errors_throw(req, EA_ERR_MALFORMED_JSON, EA_AT_NONE, NULL,
-						"%s, at byte %d of the body.",
-						fault.message, fault.offset + 1);
-	return root;
-}
-
 void
 ea_writing_begin(EaRequest *req, struct EaEntity *entity, EaWritingHow how)
 {

@@ -13,9 +13,11 @@
 #ifndef EA_CONTEXT_H
 #define EA_CONTEXT_H
 
-#include "errors.h"
-#include "jsonread.h"
 #include "datatype/timestamp.h"
+#include "jsonread.h"
+#include "lib/stringinfo.h"
+#include "principal.h"
+#include "problem.h"
 #include "utils/uuid.h"
 
 typedef enum EaMethod
@@ -26,36 +28,6 @@ typedef enum EaMethod
 	EA_PUT = 1 << 3,
 	EA_DELETE = 1 << 4
 } EaMethod;
-
-typedef enum EaKind
-{
-	EA_KIND_USER,
-	EA_KIND_SERVICE_ACCOUNT,
-	EA_KIND_PERSONAL_API_KEY
-} EaKind;
-
-/* Who asks (service.md 2.2).  Filled by credential.c from the database. */
-typedef struct EaPrincipal
-{
-	EaKind		kind;
-	char	   *user_id;		/* text form */
-	pg_uuid_t	account;		/* the same, binary, for built-in subjects */
-	pg_uuid_t	session;		/* session of the token, all zero without */
-	bool		has_key;		/* PERSONAL_API_KEY: it came with this key */
-	pg_uuid_t	key;
-	bool		has_tenant;		/* false for a SuperAdmin */
-	pg_uuid_t	tenant;
-	char	   *username;
-	int			nroles;
-	char	  **roles;
-	bool		super_admin;
-	bool		tenant_admin;
-	bool		force_change;	/* only change-password is open */
-	const char *profile;		/* JSON text of an object */
-	const char *attributes;		/* JSON text: securityAttributes */
-	EaJson	   *profile_tree;	/* of the two, once a policy asked for them */
-	EaJson	   *attribute_tree;
-} EaPrincipal;
 
 typedef struct EaHeader
 {
@@ -84,6 +56,8 @@ typedef enum EaWritingHow
 
 #define EA_MAX_ARGS 4
 #define EA_MAX_HEADERS 16
+
+typedef struct EaRequest EaRequest;
 
 struct EaRequest
 {
@@ -152,12 +126,6 @@ extern void ea_writing_begin(EaRequest *req, struct EaEntity *entity,
 /* What comes next was sent there; operation as in EaWriting. */
 extern void ea_writing_at(EaRequest *req, const char *operation,
 						  const char *pointer);
-
-/*
- * The body as a JSON tree.  Throws MALFORMED_JSON (400) when it is missing
- * or no JSON as jsonread.h has it.
- */
-extern EaJson *ea_context_json(EaRequest *req);
 
 /* The time, or what entityapi.clock says it is. */
 extern TimestampTz ea_context_clock(void);

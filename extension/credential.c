@@ -15,11 +15,12 @@
 #include "postgres.h"
 
 #include "account.h"
+#include "api_key.h"
 #include "credential.h"
 #include "credential_cache.h"
+#include "errors.h"
 #include "guc.h"
 #include "keyring.h"
-#include "keys.h"
 #include "uuid.h"
 
 static bool

@@ -3,9 +3,7 @@
  * ddl.c
  *	  From the stored state of the tables to the new one.
  *
- * Statements are collected by phase, because references need both their
- * tables, and whatever is in the way has to go first.  Names are quoted by
- * ddl_table.c.
+ * Names are quoted by ddl_table.c.
  *
  * extension/ddl.c
  *
@@ -15,101 +13,23 @@
 
 #include "catalog/namespace.h"
 #include "ddl.h"
+#include "ddl_column.h"
+#include "ddl_convert.h"
+#include "ddl_data.h"
+#include "ddl_effect.h"
+#include "ddl_existing.h"
+#include "ddl_match.h"
+#include "ddl_online.h"
+#include "ddl_purge.h"
+#include "ddl_rename.h"
+#include "ddl_security.h"
+#include "ddl_table.h"
 #include "errors.h"
 #include "manifest.h"
 #include "miscadmin.h"
+#include "plan.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
-
-static char *format(const char *fmt, va_list args, int *needed)
-			pg_attribute_printf(1, 0);
-
-/* A formatted string; *needed is not 0 when it takes another attempt. */
-static char *
-format(const char *fmt, va_list args, int *needed)
-{
-	StringInfoData buf;
-
-	initStringInfo(&buf);
-	enlargeStringInfo(&buf, *needed);
-	*needed = appendStringInfoVA(&buf, fmt, args);
-	return buf.data;
-}
-
-/* The document that declares an entity, and the field's place in it. */
-static const char *
-find_label(EaManifest *m, const char *entity)
-{
-	EaDeclEntity *declared = ea_names_map_get(m->by_entity, entity);
-
-	return declared ? declared->document->label :
-		psprintf("Entity/%s", entity);
-}
-
-static const char *
-find_pointer(EaManifest *m, const char *entity, const char *field)
-{
-	EaDeclEntity *declared = ea_names_map_get(m->by_entity, entity);
-
-	if (declared == NULL)
-		return "";
-	if (field == NULL)
-		return "/spec";
-	return ea_names_map_get(declared->by_name, field) ?
-		ea_errors_pointer("/spec/fields", field) : "/spec/fields";
-}
-
-EaDdlStatement *
-ea_ddl_add(EaDdlPlan *plan, EaDdlPhase phase, const EaDdlTable *table,
-		   const char *field, const char *fmt,...)
-{
-	EaDdlStatement *statement = palloc0(sizeof(EaDdlStatement));
-	int			needed = 0;
-
-	do
-	{
-		va_list		args;
-
-		va_start(args, fmt);
-		statement->sql = format(fmt, args, &needed);
-		va_end(args);
-	} while (needed > 0);
-	statement->label = table ? find_label(plan->m, table->entity) : "";
-	statement->pointer = table ?
-		find_pointer(plan->m, table->entity, field) : "";
-	statement->table = table;
-	statement->deferred = phase == EA_DDL_LATER;
-	plan->phases[phase] = lappend(plan->phases[phase], statement);
-	return statement;
-}
-
-void
-ea_ddl_fault(EaDdlPlan *plan, const EaDdlTable *table, const char *field,
-			 const char *hint, const char *fmt,...)
-{
-	char	   *message;
-	int			needed = 0;
-
-	do
-	{
-		va_list		args;
-
-		va_start(args, fmt);
-		message = format(fmt, args, &needed);
-		va_end(args);
-	} while (needed > 0);
-	ea_manifest_fault(plan->m, find_label(plan->m, table->entity),
-					  find_pointer(plan->m, table->entity, field), hint,
-					  "%s", message);
-}
-
-bool
-ea_ddl_may_lose(EaDdlPlan *plan, const char *entity, const char *field)
-{
-	const char *name = field ? psprintf("%s.%s", entity, field) : entity;
-
-	return ea_names_map_get(plan->allowed, name) != NULL;
-}
 
 static void
 add_object(EaDdlPlan *plan, EaDdlTable *table, EaDdlObject *object)

@@ -9,8 +9,14 @@
  */
 #include "postgres.h"
 
-#include "ddl.h"
+#include "ddl_column.h"
+#include "ddl_convert.h"
+#include "ddl_data.h"
+#include "ddl_online.h"
+#include "ddl_purge.h"
+#include "ddl_table.h"
 #include "lib/stringinfo.h"
+#include "plan.h"
 #include "utils/builtins.h"
 
 static void

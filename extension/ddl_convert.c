@@ -12,7 +12,9 @@
  */
 #include "postgres.h"
 
-#include "ddl.h"
+#include "ddl_convert.h"
+#include "ddl_table.h"
+
 
 /* Digits before the decimal point that values may have. */
 static int

@@ -13,11 +13,15 @@
  */
 #include "postgres.h"
 
-#include "ddl.h"
+#include "catalog/namespace.h"
+#include "ddl_data.h"
+#include "ddl_table.h"
 #include "executor/spi.h"
 #include "guc.h"
 #include "lib/stringinfo.h"
+#include "plan.h"
 #include "utils/builtins.h"
+#include "utils/lsyscache.h"
 
 static bool
 finds(const char *sql)
@@ -131,4 +135,13 @@ ea_ddl_check_dropped(EaDdlPlan *plan, EaDdlTable *table)
 					 SPI_getvalue(SPI_tuptable->vals[0],
 								  SPI_tuptable->tupdesc, 2),
 					 table->qualified);
+}
+
+Oid
+ea_ddl_relation(const EaDdlTable *table)
+{
+	Oid			namespace = get_namespace_oid(table->schema, true);
+
+	return OidIsValid(namespace) ?
+		get_relname_relid(table->name, namespace) : InvalidOid;
 }

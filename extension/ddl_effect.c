@@ -11,8 +11,10 @@
 
 #include "access/table.h"
 #include "catalog/namespace.h"
-#include "ddl.h"
+#include "ddl_effect.h"
+#include "ddl_table.h"
 #include "optimizer/plancat.h"
+#include "plan.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 

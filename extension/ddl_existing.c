@@ -24,13 +24,17 @@
 #include "catalog/pg_namespace.h"
 #include "catalog/pg_type.h"
 #include "compat.h"
-#include "ddl.h"
+#include "ddl_data.h"
+#include "ddl_existing.h"
+#include "ddl_table.h"
 #include "errors.h"
 #include "executor/spi.h"
 #include "lib/stringinfo.h"
 #include "manifest.h"
+#include "manifest_fault.h"
 #include "miscadmin.h"
 #include "owners.h"
+#include "plan.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
@@ -45,15 +49,6 @@ typedef struct Look
 	EaDdlTable *table;
 	Oid			relid;
 } Look;
-
-Oid
-ea_ddl_relation(const EaDdlTable *table)
-{
-	Oid			namespace = get_namespace_oid(table->schema, true);
-
-	return OidIsValid(namespace) ?
-		get_relname_relid(table->name, namespace) : InvalidOid;
-}
 
 /* -------- the table as such -------- */
 

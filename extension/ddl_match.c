@@ -14,8 +14,11 @@
  */
 #include "postgres.h"
 
-#include "ddl.h"
+#include "ddl_convert.h"
+#include "ddl_match.h"
+#include "ddl_table.h"
 #include "miscadmin.h"
+#include "plan.h"
 
 /* Rounds over all fields */
 enum

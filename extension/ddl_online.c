@@ -18,8 +18,11 @@
 #include "postgres.h"
 
 #include "catalog/pg_type.h"
-#include "ddl.h"
+#include "constraint_names.h"
+#include "ddl_online.h"
+#include "ddl_table.h"
 #include "executor/spi.h"
+#include "plan.h"
 #include "utils/builtins.h"
 
 char *

@@ -13,9 +13,12 @@
  */
 #include "postgres.h"
 
-#include "ddl.h"
+#include "ddl_data.h"
+#include "ddl_purge.h"
+#include "ddl_table.h"
 #include "lib/stringinfo.h"
 #include "miscadmin.h"
+#include "plan.h"
 #include "utils/builtins.h"
 
 /* SQL that holds for rows that a table hides; existing ones are not asked. */

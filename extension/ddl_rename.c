@@ -13,8 +13,11 @@
  */
 #include "postgres.h"
 
-#include "ddl.h"
+#include "ddl_online.h"
+#include "ddl_rename.h"
+#include "ddl_table.h"
 #include "miscadmin.h"
+#include "plan.h"
 #include "utils/builtins.h"
 
 typedef struct Renaming

@@ -14,12 +14,16 @@
  */
 #include "postgres.h"
 
-#include "ddl.h"
+#include "ddl_effect.h"
+#include "ddl_run.h"
+#include "ddl_table.h"
 #include "errors.h"
 #include "executor/spi.h"
 #include "guc.h"
 #include "manifest.h"
+#include "manifest_fault.h"
 #include "miscadmin.h"
+#include "plan.h"
 #include "utils/guc.h"
 #include "utils/timestamp.h"
 

@@ -16,7 +16,8 @@
  */
 #include "postgres.h"
 
-#include "ddl.h"
+#include "constraint_names.h"
+#include "ddl_table.h"
 #include "lib/stringinfo.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
@@ -31,14 +32,6 @@ typedef struct Builder
 
 /* What goes gets a name that nothing can have, and so equals nothing. */
 #define GONE(name) psprintf("%s goes", name)
-
-char *
-ea_ddl_name(const char *table, const char *columns, const char *suffix)
-{
-	return ea_names_identifier(columns ?
-							   psprintf("%s__%s_%s", table, columns, suffix) :
-							   psprintf("%s__%s", table, suffix));
-}
 
 static const char *
 need(const EaJson *json, const char *name)

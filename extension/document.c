@@ -11,6 +11,7 @@
 
 #include "authz.h"
 #include "document.h"
+#include "errors.h"
 #include "guc.h"
 #include "jsonwrite.h"
 #include "miscadmin.h"

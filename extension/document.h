@@ -125,22 +125,6 @@ extern EaShape *ea_document_shape(EaDocument *doc, EaEntity *entity);
 /* Show nothing of an entity but one relationship; before any other shape. */
 extern EaShape *ea_document_only(EaDocument *doc, EaField *field);
 
-/* Append the columns of a shape, for alias t<n>; and how many they are. */
-extern void ea_document_columns(EaSqlBuf *b, EaShape *shape, int alias);
-extern int	ea_document_width(const EaShape *shape);
-
-/* A callback for ea_sqlbuf_run(): keeps a primary resource. */
-typedef struct EaRowSink
-{
-	EaDocument *doc;
-	EaShape    *shape;
-} EaRowSink;
-
-extern void ea_document_row(void *sink, TupleTableSlot *slot);
-
-/* Fetch linkage and included resources (document_fetch.c). */
-extern void ea_document_complete(EaDocument *doc);
-
 /* The parameter that makes the answer smaller, NULL if there is none. */
 extern const char *ea_document_cause(const EaDocument *doc);
 

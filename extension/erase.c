@@ -22,6 +22,7 @@
 #include "audit.h"
 #include "catalog/pg_type.h"
 #include "erase.h"
+#include "errors.h"
 #include "exec.h"
 #include "miscadmin.h"
 #include "relate.h"

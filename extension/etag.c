@@ -9,6 +9,7 @@
  */
 #include "postgres.h"
 
+#include "errors.h"
 #include "etag.h"
 
 typedef struct Tag

@@ -13,6 +13,7 @@
 #include "postgres.h"
 
 #include "catalog.h"
+#include "errors.h"
 #include "failure.h"
 #include "guc.h"
 #include "trace.h"

@@ -21,7 +21,11 @@
 #include "catalog/pg_type.h"
 #include "cursor.h"
 #include "document.h"
-#include "fetch.h"
+#include "document_rows.h"
+#include "errors.h"
+#include "fetch_cursor.h"
+#include "include.h"
+#include "list_source.h"
 #include "utils/datum.h"
 #include "utils/lsyscache.h"
 

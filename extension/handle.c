@@ -20,6 +20,7 @@
 #include "catalog.h"
 #include "counters.h"
 #include "credential.h"
+#include "errors.h"
 #include "fmgr.h"
 #include "guc.h"
 #include "handle.h"

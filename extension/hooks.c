@@ -14,6 +14,7 @@
  */
 #include "postgres.h"
 
+#include "errors.h"
 #include "fmgr.h"
 #include "hooks.h"
 #include "jsonwrite.h"

@@ -11,6 +11,7 @@
 #define EA_HOOKS_H
 
 #include "catalog.h"
+#include "compat.h"
 #include "context.h"
 
 /* A write as its hooks see it: JSON texts, or NULL for null. */

@@ -10,8 +10,10 @@
 #include "postgres.h"
 
 #include "authz.h"
+#include "body.h"
 #include "catalog/pg_type.h"
 #include "constraints.h"
+#include "errors.h"
 #include "grow.h"
 #include "input.h"
 #include "lid.h"

@@ -19,6 +19,7 @@
 #include "body.h"
 #include "catalog.h"
 #include "catalog/pg_type.h"
+#include "errors.h"
 #include "exec.h"
 #include "guc.h"
 #include "invite.h"

@@ -9,6 +9,7 @@
  */
 #include "postgres.h"
 
+#include "guc.h"
 #include "jsonwrite.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
@@ -181,4 +182,20 @@ ea_jsonwrite_tree(StringInfo buf, const EaJson *value)
 									  value->kind == EA_JSON_ARRAY ? ']' : '}');
 			break;
 	}
+}
+
+void
+ea_account_write_object(StringInfo out, const char *stored)
+{
+	EaJsonFault fault;
+	EaJson	   *tree;
+
+	tree = ea_jsonread_parse(stored, strlen(stored), ea_guc_max_json_depth,
+							 &fault);
+
+	/* the limit may have been lowered since; the text is JSON in any case */
+	if (tree == NULL)
+		appendStringInfoString(out, stored);
+	else
+		ea_jsonwrite_tree(out, tree);
 }

@@ -49,4 +49,7 @@ extern void ea_jsonwrite_timestamp(StringInfo buf, TimestampTz at);
 /* A tree as compact JSON, numbers as they were written. */
 extern void ea_jsonwrite_tree(StringInfo buf, const EaJson *value);
 
+/* Append the text of a stored object as compact JSON. */
+extern void ea_account_write_object(StringInfo out, const char *stored);
+
 #endif							/* EA_JSONWRITE_H */

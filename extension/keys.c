@@ -3,24 +3,20 @@
  * keys.c
  *	  Personal API keys: delegations of a user's identity.
  *
- * What a key carries is held against what its owner has whenever it is used,
- * in the statement that finds it, so that a right that is taken away is gone
- * from his keys at once, and is back in them when he has it again.
- *
  * extension/keys.c
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "access/xact.h"
-#include "access/xlog.h"
 #include "account.h"
 #include "audit.h"
 #include "body.h"
 #include "catalog/pg_type.h"
+#include "errors.h"
 #include "exec.h"
 #include "keys.h"
+#include "keys_settings.h"
 #include "listing.h"
 #include "manage.h"
 #include "miscadmin.h"
@@ -73,108 +69,6 @@ const EaListing ea_keys_of_tenant = {
 	" ON a.id = k.account_id WHERE a.tenant_id = $1",
 	lengthof(tenant_columns), tenant_columns
 };
-
-/* -------- use -------- */
-
-typedef struct KeyRow
-{
-	const EaSecret *secret;		/* that was sent */
-	EaAccount	owner;
-	pg_uuid_t	id;
-	bool		matches;		/* the secret is the right one */
-	bool		holds;			/* all else does */
-	bool		stale;			/* its last use is to be noted */
-	char	  **roles;
-	int			nroles;
-	char	   *attributes;
-} KeyRow;
-
-static void
-read_key(void *arg, TupleTableSlot *slot)
-{
-	KeyRow	   *row = arg;
-	Datum	   *values = slot->tts_values + EA_ACCOUNT_NCOLUMNS;
-	bytea	   *hash = DatumGetByteaPP(values[1]);
-
-	ea_account_read(&row->owner, slot);
-	row->id = *DatumGetUUIDP(values[0]);
-	row->matches = ea_secret_matches(row->secret,
-									 (uint8 *) VARDATA_ANY(hash),
-									 VARSIZE_ANY_EXHDR(hash));
-	row->holds = DatumGetBool(values[2]);
-	row->stale = DatumGetBool(values[3]);
-	row->roles = ea_exec_array_text(values[4], &row->nroles);
-	row->attributes = TextDatumGetCString(values[5]);
-}
-
-static bool
-find_key(const EaSecret *secret, TimestampTz now, KeyRow *row)
-{
-	row->secret = secret;
-	return ea_exec_one(EA_EXEC_READ,
-					   "SELECT " EA_ACCOUNT_COLUMNS ", k.id, k.secret_hash,"
-					   " k.status = 'ACTIVE'"
-					   " AND (k.expires_at IS NULL OR k.expires_at > $2)"
-					   " AND " EA_KEYS_ENABLED("a.tenant_id")
-					   " AND a.roles @> k.roles"
-					   " AND NOT EXISTS (SELECT 1"
-					   " FROM jsonb_each(k.security_attributes) e"
-					   " WHERE a.security_attributes->e.key"
-					   " IS DISTINCT FROM e.value),"
-					   " k.last_used_at IS NULL"
-					   " OR k.last_used_at <= $2 - interval '1 minute',"
-					   " k.roles, k.security_attributes::text"
-					   " FROM entityapi.personal_api_key k"
-					   " CROSS JOIN " EA_ACCOUNT_TABLES
-					   " WHERE k.token_id = $1 AND a.id = k.account_id"
-					   " AND a.kind = 'USER'",
-					   ea_params(EA_TEXT(secret->id), EA_TIMESTAMP(now)),
-					   EA_READER(read_key, EA_ACCOUNT_TYPES, UUIDOID, BYTEAOID,
-								 BOOLOID, BOOLOID, TEXTARRAYOID, TEXTOID),
-					   row) == 1 &&
-		row->matches && row->holds && row->owner.active;
-}
-
-/*
- * Note the use of a key.  Of requests at once one does so and the others do
- * not wait; where nothing can be written it is left out.
- */
-static void
-note_use(const pg_uuid_t *id, TimestampTz now)
-{
-	if (XactReadOnly || RecoveryInProgress())
-		return;
-	ea_exec_write("UPDATE entityapi.personal_api_key SET last_used_at = $2"
-				  " WHERE id = (SELECT id FROM entityapi.personal_api_key"
-				  " WHERE id = $1 AND (last_used_at IS NULL"
-				  " OR last_used_at <= $2 - interval '1 minute')"
-				  " FOR NO KEY UPDATE SKIP LOCKED)",
-				  ea_params(EA_UUID(id), EA_TIMESTAMP(now)));
-}
-
-EaPrincipal *
-ea_keys_principal(EaRequest *req, const char *sent)
-{
-	KeyRow	   *row = palloc0(sizeof(KeyRow));
-	EaPrincipal *principal = &row->owner.principal;
-	EaSecret	secret;
-
-	if (!ea_secret_read(&secret, EA_SECRET_KEY, sent, strlen(sent)) ||
-		!find_key(&secret, req->now, row))
-		return NULL;
-	if (row->stale)
-		note_use(&row->id, req->now);
-
-	principal->kind = EA_KIND_PERSONAL_API_KEY;
-	principal->has_key = true;
-	principal->key = row->id;
-	principal->roles = row->roles;
-	principal->nroles = row->nroles;
-	principal->attributes = row->attributes;
-	principal->super_admin = false;
-	principal->tenant_admin = false;
-	return principal;
-}
 
 /* -------- making one -------- */
 

@@ -9,11 +9,13 @@
  */
 #include "postgres.h"
 
+#include "api_key.h"
+#include "audit.h"
 #include "body.h"
 #include "catalog/pg_type.h"
 #include "exec.h"
 #include "jsonwrite.h"
-#include "keys.h"
+#include "keys_settings.h"
 #include "manage.h"
 
 /* A setting as it is stored: true, false, or inherited. */

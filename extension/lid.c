@@ -9,6 +9,7 @@
  */
 #include "postgres.h"
 
+#include "errors.h"
 #include "lid.h"
 #include "miscadmin.h"
 #include "uuid.h"

@@ -16,6 +16,7 @@
 #include "account.h"
 #include "bounds.h"
 #include "catalog/pg_type.h"
+#include "errors.h"
 #include "jsonwrite.h"
 #include "listing.h"
 #include "miscadmin.h"

@@ -13,6 +13,7 @@
 #include "audit.h"
 #include "body.h"
 #include "catalog/pg_type.h"
+#include "errors.h"
 #include "exec.h"
 #include "guc.h"
 #include "listing.h"
@@ -24,20 +25,33 @@
 #include "utils/builtins.h"
 #include "uuid.h"
 
+static const EaListColumn columns[] = {
+	{"id", "a.id", EA_LIST_UUID},
+	{"username", "a.username", EA_LIST_STRING},
+	{"email", "a.email", EA_LIST_STRING, true},
+	{"status", "a.status", EA_LIST_STRING, false,
+	"'enum':['ACTIVE','DISABLED']"},
+	{"roles", "a.roles", EA_LIST_STRINGS},
+	{"profile", "a.profile::text", EA_LIST_OBJECT},
+	{"securityAttributes", "a.security_attributes::text", EA_LIST_OBJECT},
+	{"passwordChangeRequired", "a.password_change_required", EA_LIST_BOOLEAN},
+	{"isTenantAdmin", "EXISTS (SELECT 1 FROM entityapi.tenant_admin ta"
+		" WHERE ta.account_id = a.id AND ta.tenant_id = a.tenant_id)",
+	EA_LIST_BOOLEAN},
+	{"createdAt", "a.created_at", EA_LIST_DATETIME},
+	{"lastLoginAt", "a.last_login_at", EA_LIST_DATETIME, true}
+};
+
+const EaListing ea_account_users = {
+	"entityapi.account a WHERE a.tenant_id = $1 AND a.kind = 'USER'",
+	lengthof(columns), columns
+};
+
 void
 ea_manage_id(EaRequest *req, int arg, pg_uuid_t *id)
 {
 	if (!ea_uuid_parse(req->args[arg], strlen(req->args[arg]), id))
 		ea_errors_not_found(req);
-}
-
-void
-ea_manage_note_change(EaRequest *req, const char *field, const char *before,
-					  const char *after, bool json)
-{
-	if (before == NULL ? after != NULL :
-		after == NULL || strcmp(before, after) != 0)
-		ea_audit_own_change(req, field, before, after, json);
 }
 
 /* 404 unless the statement finds a row. */

@@ -14,6 +14,7 @@
 
 #include "account.h"
 #include "body.h"
+#include "listing.h"
 
 /* For the endpoints below /manage. */
 
@@ -29,11 +30,6 @@ extern void ea_manage_tenant(EaRequest *req, pg_uuid_t *tenant);
 /* Insert an account; 409 at the pointer when its username is taken. */
 extern void ea_manage_insert_user(EaRequest *req, const EaNewAccount *account,
 								  const char *pointer, pg_uuid_t *id);
-
-/* Note for the audit log what became of a field, if it has changed. */
-extern void ea_manage_note_change(EaRequest *req, const char *field,
-								  const char *before, const char *after,
-								  bool json);
 
 /* tenants: manage_tenant.c */
 extern void ea_manage_create_tenant(EaRequest *req);
@@ -59,5 +55,8 @@ extern void ea_manage_revoke_admin(EaRequest *req);
 extern const EaBodyForm ea_manage_user_form;
 extern const EaBodyForm ea_manage_user_change_form;
 extern const EaBodyForm ea_manage_roles_form;
+
+/* The users of a tenant, as answers show them. */
+extern const EaListing ea_account_users;
 
 #endif							/* EA_MANAGE_H */

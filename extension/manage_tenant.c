@@ -17,6 +17,7 @@
 #include "body.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_type.h"
+#include "errors.h"
 #include "exec.h"
 #include "guc.h"
 #include "jsonwrite.h"

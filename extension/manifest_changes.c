@@ -16,8 +16,9 @@
 
 #include "jsonwrite.h"
 #include "lib/stringinfo.h"
-#include "manifest.h"
+#include "manifest_changes.h"
 #include "miscadmin.h"
+#include "names.h"
 
 typedef struct Changes
 {

@@ -14,9 +14,12 @@
  */
 #include "postgres.h"
 
-#include "ddl.h"
+#include "constraint_names.h"
 #include "jsonwrite.h"
 #include "manifest.h"
+#include "manifest_compile.h"
+#include "manifest_field.h"
+#include "manifest_table.h"
 #include "miscadmin.h"
 
 /* In the order of EaFieldKind, and of EaOnDelete. */

@@ -12,6 +12,7 @@
 #include "errors.h"
 #include "jsonwrite.h"
 #include "manifest.h"
+#include "manifest_fault.h"
 
 void
 ea_manifest_fault(EaManifest *m, const char *label, const char *pointer,

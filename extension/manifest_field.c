@@ -12,6 +12,9 @@
 #include "constraints.h"
 #include "errors.h"
 #include "manifest.h"
+#include "manifest_fault.h"
+#include "manifest_field.h"
+#include "manifest_table.h"
 
 #define LONGEST_STRING 10485760 /* of character varying */
 #define GREATEST_PRECISION 1000

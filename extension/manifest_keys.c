@@ -11,6 +11,8 @@
 
 #include "errors.h"
 #include "manifest.h"
+#include "manifest_fault.h"
+#include "manifest_keys.h"
 
 /* What each form accepts, and how a message names it. */
 static const struct

@@ -13,6 +13,11 @@
 
 #include "errors.h"
 #include "manifest.h"
+#include "manifest_fault.h"
+#include "manifest_keys.h"
+#include "manifest_read.h"
+#include "manifest_service.h"
+#include "manifest_table.h"
 #include "miscadmin.h"
 
 #define API_VERSION "entityapi/v1"
@@ -138,21 +143,6 @@ static const EaKey hook_keys[] =
 	{"timeoutMs", EA_KEY_NUMBER, 0, offsetof(EaDeclHook, timeout_ms)},
 	{"description", EA_KEY_TEXT, 0, offsetof(EaDeclHook, description)},
 };
-
-bool
-ea_manifest_is_authority(const char *role)
-{
-	StringInfoData letters;
-
-	initStringInfo(&letters);
-	for (const char *p = role; *p != '\0'; p++)
-	{
-		if (isalnum((unsigned char) *p))
-			appendStringInfoChar(&letters, tolower((unsigned char) *p));
-	}
-	return strcmp(letters.data, "superadmin") == 0 ||
-		strcmp(letters.data, "tenantadmin") == 0;
-}
 
 /* Letters and digits, a letter first: the names others are derived from. */
 static bool

@@ -15,6 +15,9 @@
 
 #include "errors.h"
 #include "manifest.h"
+#include "manifest_fault.h"
+#include "manifest_relation.h"
+#include "manifest_table.h"
 #include "miscadmin.h"
 
 static void

@@ -16,6 +16,9 @@
 
 #include "errors.h"
 #include "manifest.h"
+#include "manifest_fault.h"
+#include "manifest_keys.h"
+#include "manifest_service.h"
 
 #define LONGEST_ROLE 63
 #define GREATEST_VERSION 999999
@@ -396,4 +399,19 @@ ea_manifest_check_lifetime(EaManifest *m, const char *label,
 	if (removed_in > 0 && removed_in <= Max(since, 1))
 		ea_manifest_fault(m, label, ea_errors_pointer(pointer, "removedIn"),
 						  NULL, "must come after version %d", Max(since, 1));
+}
+
+bool
+ea_manifest_is_authority(const char *role)
+{
+	StringInfoData letters;
+
+	initStringInfo(&letters);
+	for (const char *p = role; *p != '\0'; p++)
+	{
+		if (isalnum((unsigned char) *p))
+			appendStringInfoChar(&letters, tolower((unsigned char) *p));
+	}
+	return strcmp(letters.data, "superadmin") == 0 ||
+		strcmp(letters.data, "tenantadmin") == 0;
 }

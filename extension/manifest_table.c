@@ -14,6 +14,8 @@
 
 #include "errors.h"
 #include "manifest.h"
+#include "manifest_fault.h"
+#include "manifest_table.h"
 #include "utils/builtins.h"
 
 /*

@@ -7,10 +7,10 @@
  * fresh backend answers at once.  A backend that was asked keeps what it
  * served: putting it together from its pieces in the table is most of the
  * work, and anybody may ask for any version, without a credential and as
- * often as he likes.  What is stored counts as long as it was made for the present revision, by
- * this program, under the settings of this session; otherwise, or when there
- * is nothing stored (a restored database, a version that nobody applied
- * anything to), the backend makes the document itself.
+ * often as he likes.  What is stored counts as long as it was made for the
+ * present revision, by this program, under the settings of this session;
+ * otherwise, or when there is nothing stored (a restored database, a version
+ * that nobody applied anything to), the backend makes the document itself.
  *
  * extension/openapi.c
  *
@@ -28,9 +28,15 @@
 #include "fmgr.h"
 #include "guc.h"
 #include "invalidate.h"
+#include "jsonwrite.h"
 #include "lib/ilist.h"
+#include "miscadmin.h"
 #include "openapi.h"
-#include "openapi_part.h"
+#include "openapi_common.h"
+#include "openapi_entity.h"
+#include "openapi_path.h"
+#include "openapi_record.h"
+#include "openapi_write.h"
 #include "owner.h"
 #include "params.h"
 #include "utils/builtins.h"
@@ -103,6 +109,172 @@ make_etag(const char *text, char *etag)
 	for (int i = 0; i < ETAG_LENGTH / 2; i++)
 		p += sprintf(p, "%02x", hash[i]);
 	strcpy(p, "\"");
+}
+
+/* Of the whole service; they are of a layer above. */
+static const EaRoute *routes = NULL;
+static int	nroutes = 0;
+
+void
+ea_openapi_install(const EaRoute *table, int n)
+{
+	routes = table;
+	nroutes = n;
+}
+
+/* -------- what is declared -------- */
+
+static void
+add_definition(void *arg, TupleTableSlot *slot)
+{
+	List	  **definitions = arg;
+
+	*definitions = lappend(*definitions,
+						   TextDatumGetCString(slot->tts_values[0]));
+}
+
+static void
+load_entity(EaApi *api, const char *definition)
+{
+	EaApiEntity *item = &api->entities[api->nentities];
+	EaJsonFault fault;
+
+	item->json = ea_jsonread_parse(definition, strlen(definition),
+								   EA_JSON_MAX_DEPTH, &fault);
+	if (item->json == NULL)
+		elog(ERROR, "a stored definition is damaged: %s", fault.message);
+	item->entity = ea_catalog_entity(api->catalog,
+									 ea_jsonread_string(item->json, "name"));
+	if (ea_catalog_shows(item->entity, api->version))
+		api->nentities++;
+}
+
+/*
+ * The declarations are read anew, apart from those that requests use: these
+ * have no descriptions, and what is read here is needed once.
+ */
+static void
+load(EaApi *api, bool fresh)
+{
+	EaExecMode	mode = fresh ? EA_EXEC_WRITE : EA_EXEC_READ;
+	const EaVersion *version;
+	List	   *service = NIL;
+	List	   *definitions = NIL;
+	ListCell   *lc;
+
+	ea_exec_one(mode, "SELECT definition FROM entityapi.service", EA_NO_PARAMS,
+				EA_READER(add_definition, TEXTOID), &service);
+	ea_exec_each(mode, "SELECT definition FROM entityapi.entity ORDER BY name",
+				 EA_NO_PARAMS, EA_READER(add_definition, TEXTOID),
+				 &definitions);
+	api->catalog = ea_catalog_make(service == NIL ? NULL : linitial(service),
+								   definitions);
+	version = ea_catalog_version(api->catalog, api->version);
+	api->sunset = version != NULL && version->sunset;
+	api->entities = palloc0(Max(list_length(definitions), 1) *
+							sizeof(EaApiEntity));
+	foreach(lc, definitions)
+	{
+		CHECK_FOR_INTERRUPTS();
+		load_entity(api, lfirst(lc));
+	}
+}
+
+/* -------- the document -------- */
+
+/* A tag for what is not of an entity, by the beginning of its addresses. */
+static const struct
+{
+	const char *name;
+	const char *description;
+}			tags[] =
+{
+	{"auth", "Login, tokens, the own account and its keys"},
+	{"manage", "Tenants, users, invites, accounts, keys, audit, migrations"},
+	{"actuator", "Health of the service"},
+	{"api", "What is about several entities"}
+};
+
+static void
+write_tags(EaApi *api)
+{
+	ea_openapi_put(api->out, ",'tags':[");
+	for (int i = 0; i < lengthof(tags); i++)
+	{
+		if (i > 0 || ea_guc_credential_validator[0] == '\0')
+			ea_openapi_put(api->out, "%,{'name':%q,'description':%q}",
+						   tags[i].name, tags[i].description);
+	}
+	for (int i = 0; i < api->nentities; i++)
+	{
+		const char *name = api->entities[i].entity->name;
+		const char *text = ea_jsonread_string(api->entities[i].json,
+											  "description");
+
+		ea_openapi_put(api->out, "%,{'name':%q,'description':%q}", name,
+					   text != NULL ? text : name);
+	}
+	ea_openapi_put(api->out, "]");
+}
+
+static void
+write_document(EaApi *api)
+{
+	ea_openapi_put(api->out,
+				   "{'openapi':'3.1.0','info':{'title':'Entity API',"
+				   "'version':'%d','description':"
+				   "'Entities as JSON:API 1.1 resources, with the identity "
+				   "system and the management of their tenants. HEAD answers "
+				   "as GET does, without a body. Every answer has an "
+				   "X-Request-Id, which is that of the request if it sent "
+				   "one.'},'servers':[{'url':%q}],"
+				   "'security':[{'bearerAuth':[]}",
+				   api->version,
+				   ea_guc_base_url[0] != '\0' ? ea_guc_base_url : "/");
+	if (ea_guc_credential_validator[0] == '\0')
+		ea_openapi_put(api->out, ",{'apiKey':[]}");
+	ea_openapi_put(api->out, "]");
+	write_tags(api);
+	ea_openapi_put(api->out, ",'paths':{");
+	ea_openapi_paths(api);
+
+	/* whoever refers comes before what is referred to */
+	ea_openapi_put(api->out, "},'components':{");
+	ea_openapi_common(api);
+	ea_openapi_put(api->out, ",'schemas':{");
+	ea_openapi_entities(api);
+	ea_openapi_records(api);
+	ea_openapi_base(api);
+	ea_openapi_put(api->out, "}}}");
+}
+
+/*
+ * The document of a version as palloc'd text.  fresh: read declarations as of
+ * now, instead of by the statement's snapshot.
+ */
+static char *
+write_version(int version, bool fresh)
+{
+	MemoryContext caller = CurrentMemoryContext;
+	MemoryContext mcxt = AllocSetContextCreate(caller, "entityapi openapi",
+											   ALLOCSET_DEFAULT_SIZES);
+	EaApi		api = {
+		.routes = routes, .nroutes = nroutes, .version = version
+	};
+	StringInfoData out;
+
+	initStringInfo(&out);
+	MemoryContextSwitchTo(mcxt);
+	api.out = &out;
+	api.schemas = ea_names_map_create(256);
+	api.taken = ea_names_map_create(256);
+	api.ids = ea_names_map_create(256);
+	api.used = ea_names_map_create(256);
+	load(&api, fresh);
+	write_document(&api);
+	MemoryContextSwitchTo(caller);
+	MemoryContextDelete(mcxt);
+	return out.data;
 }
 
 /* -------- in the database -------- */
@@ -179,7 +351,7 @@ make(int version, const char *state)
 		document->text = stored_text(version);
 	else
 	{
-		document->text = ea_openapi_write(version, false);
+		document->text = write_version(version, false);
 		make_etag(document->text, document->etag);
 	}
 	document->len = strlen(document->text);
@@ -235,7 +407,7 @@ kept_document(EaCatalog *catalog, int version)
 static void
 store(int version, const char *state)
 {
-	char	   *text = ea_openapi_write(version, true);
+	char	   *text = write_version(version, true);
 	char		etag[ETAG_LENGTH + 3];
 
 	make_etag(text, etag);
@@ -249,12 +421,6 @@ store(int version, const char *state)
 	pfree(text);
 }
 
-static void
-keep_definition(void *arg, TupleTableSlot *slot)
-{
-	*(char **) arg = TextDatumGetCString(slot->tts_values[0]);
-}
-
 /* What has just been applied: the backend's own catalog may be older. */
 static EaCatalog *
 applied_service(void)
@@ -262,7 +428,7 @@ applied_service(void)
 	char	   *service = NULL;
 
 	ea_exec_one(EA_EXEC_WRITE, "SELECT definition FROM entityapi.service",
-				EA_NO_PARAMS, EA_READER(keep_definition, TEXTOID), &service);
+				EA_NO_PARAMS, EA_READER(read_text, TEXTOID), &service);
 	return service == NULL ? NULL : ea_catalog_make(service, NIL);
 }
 

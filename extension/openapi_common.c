@@ -12,11 +12,14 @@
  */
 #include "postgres.h"
 
+#include "errors.h"
 #include "guc.h"
 #include "jsonwrite.h"
 #include "media.h"
 #include "miscadmin.h"
-#include "openapi_part.h"
+#include "openapi_common.h"
+#include "openapi_write.h"
+#include "route.h"
 
 /* A component, as JSON with ' for "; %d is the limit, when there is one. */
 typedef struct Component

@@ -20,7 +20,8 @@
 
 #include "jsonwrite.h"
 #include "miscadmin.h"
-#include "openapi_part.h"
+#include "openapi_entity.h"
+#include "openapi_write.h"
 
 /* What a field is shown for. */
 typedef enum Purpose

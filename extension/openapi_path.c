@@ -17,8 +17,10 @@
 #include "jsonwrite.h"
 #include "media.h"
 #include "miscadmin.h"
-#include "openapi_part.h"
+#include "openapi_path.h"
+#include "openapi_write.h"
 #include "params.h"
+#include "route.h"
 
 /* An operation that is being written. */
 typedef struct Operation
@@ -61,6 +63,7 @@ static const struct
 	{"parameters/fields", EA_TAKES_SHAPE}
 };
 
+/* The route is part of this document. */
 static bool
 has_route(EaApi *api, const EaRoute *route)
 {

@@ -17,9 +17,11 @@
 #include "body.h"
 #include "invite.h"
 #include "keys.h"
+#include "keys_settings.h"
 #include "listing.h"
 #include "manage.h"
-#include "openapi_part.h"
+#include "openapi_record.h"
+#include "openapi_write.h"
 #include "service_account.h"
 
 /* A record; more: members that are not of the listing, or NULL. */

@@ -13,6 +13,7 @@
 #include "postgres.h"
 
 #include "common/int.h"
+#include "errors.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
 

@@ -1,25 +1,43 @@
 /*-------------------------------------------------------------------------
  *
- * principal.h
- *	  A principal that comes as JSON (service.md 2.2), from whoever vouches
- *	  for it: a credential validator, a trusted middleware, an operator.
- *
- * extension/principal.h
+ * Who asks.
  *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_PRINCIPAL_H
 #define EA_PRINCIPAL_H
 
-#include "context.h"
+#include "jsonread.h"
+#include "utils/uuid.h"
 
-/*
- * Read an object of the fields userId, tenantId, username, roles, kind,
- * profile, securityAttributes, scopes, superAdmin, tenantAdmin; source is the
- * text it was parsed from.  Unknown members are ignored, a wrong type never
- * is.  Returns NULL with *why; lives in the current memory context.
- */
-extern EaPrincipal *ea_principal_read(const EaJson *json, const char *source,
-									  const char **why);
+typedef enum EaKind
+{
+	EA_KIND_USER,
+	EA_KIND_SERVICE_ACCOUNT,
+	EA_KIND_PERSONAL_API_KEY
+} EaKind;
+
+/* Filled from the database, or from JSON that somebody vouches for. */
+typedef struct EaPrincipal
+{
+	EaKind		kind;
+	char	   *user_id;		/* text form */
+	pg_uuid_t	account;		/* the same, binary, for built-in subjects */
+	pg_uuid_t	session;		/* session of the token, all zero without */
+	bool		has_key;		/* PERSONAL_API_KEY: it came with this key */
+	pg_uuid_t	key;
+	bool		has_tenant;		/* false for a SuperAdmin */
+	pg_uuid_t	tenant;
+	char	   *username;
+	int			nroles;
+	char	  **roles;
+	bool		super_admin;
+	bool		tenant_admin;
+	bool		force_change;	/* only change-password is open */
+	const char *profile;		/* JSON text of an object */
+	const char *attributes;		/* JSON text: securityAttributes */
+	EaJson	   *profile_tree;	/* of the two, once a policy asked for them */
+	EaJson	   *attribute_tree;
+} EaPrincipal;
 
 #endif							/* EA_PRINCIPAL_H */

@@ -10,6 +10,7 @@
 #include "postgres.h"
 
 #include "catalog/pg_type.h"
+#include "errors.h"
 #include "relate.h"
 #include "rules.h"
 #include "sqlbuf.h"

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * relationship.c
- *	  Relationship endpoints and related resources.
+ *	  Writes at relationship endpoints.
  *
  * extension/relationship.c
  *
@@ -10,145 +10,19 @@
 #include "postgres.h"
 
 #include "around.h"
-#include "authz.h"
+#include "body.h"
 #include "catalog/pg_type.h"
-#include "document.h"
+#include "errors.h"
 #include "etag.h"
-#include "fetch.h"
 #include "input.h"
 #include "relate.h"
+#include "related.h"
 #include "relationship.h"
+#include "resource.h"
 #include "rules.h"
 #include "utils/timestamp.h"
 #include "write.h"
 #include "write_audit.h"
-
-/* A relationship the caller may not read is one that does not exist. */
-static void
-check_readable(EaRequest *req)
-{
-	if (!ea_authz_readable(req, req->field))
-		ea_errors_throw(req, EA_ERR_NOT_FOUND, EA_AT_NONE, NULL,
-						"There is nothing at this address.");
-}
-
-/* The resource of the path with nothing but the relationship, or 404. */
-static EaResource *
-fetch_parent(EaDocument *doc, EaExecMode mode)
-{
-	EaRequest  *req = doc->req;
-	EaRowSink	sink = {doc, ea_document_only(doc, req->field)};
-	pg_uuid_t	id;
-
-	ea_fetch_path_id(req, &id);
-	ea_fetch_row(&sink, &id, mode);
-	if (doc->primary.n == 0)
-		ea_errors_not_found(req);
-	return doc->primary.items[0];
-}
-
-void
-ea_relationship_get(EaRequest *req)
-{
-	EaDocument *doc;
-	EaResource *parent;
-
-	check_readable(req);
-	doc = ea_document_create(req, ea_params_read(req, 0), req->entity,
-							 EA_EXEC_READ);
-	doc->all_linkage = true;
-	parent = fetch_parent(doc, EA_EXEC_READ);
-	ea_document_complete(doc);
-	if (req->entity->locking)
-		ea_etag_answer(req, parent->version);
-	req->status = 200;
-	ea_document_write_linkage(doc);
-}
-
-/* -------- related resources -------- */
-
-static char *
-related_path(EaRequest *req, EaResource *parent)
-{
-	return psprintf("%s/%s", ea_document_resource_path(parent),
-					req->field->name);
-}
-
-/* The members of a to-many: a list as any other, within the parent's. */
-static void
-related_list(EaRequest *req, EaQuery *query, EaResource *parent)
-{
-	EaField    *field = req->field;
-	EaEntity   *target = ea_catalog_target(field, 0);
-	EaListSource source = {target, field, &parent->id};
-
-	ea_authz_require(req, target, EA_OP_READ);
-	ea_fetch_page(req, query, &source, related_path(req, parent));
-}
-
-/* Whose kind an empty relationship is: one that the caller may read. */
-static EaEntity *
-readable_target(EaRequest *req, EaField *field)
-{
-	int			member = 0;
-
-	while (member < field->nmembers - 1 &&
-		   !ea_authz_allows(req, ea_catalog_target(field, member),
-							EA_OP_READ))
-		member++;
-	return ea_catalog_target(field, member);
-}
-
-static void
-related_one(EaRequest *req, EaQuery *query, EaDocument *parents)
-{
-	EaField    *field = req->field;
-	EaResource *parent = parents->primary.items[0];
-	EaLinkage  *linkage;
-	EaDocument *doc;
-	EaEntity   *target;
-
-	/* an inverse to-one is found by its linkage, too */
-	ea_document_complete(parents);
-	linkage = &parent->linkage[0];
-	target = linkage->n > 0
-		? ea_catalog_target(field, linkage->items[0].member)
-		: readable_target(req, field);
-	doc = ea_document_create(req, query, target, EA_EXEC_READ);
-	if (linkage->n > 0)
-	{
-		EaRowSink	sink = {doc, ea_document_shape(doc, target)};
-
-		ea_fetch_row(&sink, &linkage->items[0].id, EA_EXEC_READ);
-		ea_document_complete(doc);
-	}
-	if (doc->primary.n > 0 && target->locking)
-		ea_etag_answer(req, doc->primary.items[0]->version);
-	req->status = 200;
-	ea_document_write_one(doc, related_path(req, parent));
-}
-
-void
-ea_relationship_related(EaRequest *req)
-{
-	bool		to_many;
-	EaQuery    *query;
-	EaDocument *doc;
-	EaResource *parent;
-
-	check_readable(req);
-	to_many = ea_catalog_is_to_many(req->field);
-	query = ea_params_read(req, EA_TAKES_SHAPE |
-						   (to_many ? EA_TAKES_LIST | EA_TAKES_CURSOR : 0));
-	doc = ea_document_create(req, NULL, req->entity, EA_EXEC_READ);
-	parent = fetch_parent(doc, EA_EXEC_READ);
-	if (to_many)
-		related_list(req, query, parent);
-	else
-		related_one(req, query, doc);
-}
-
-/* -------- writes -------- */
 
 void
 ea_relationship_check_verb(EaRequest *req, EaRelationshipVerb verb)
@@ -263,7 +137,7 @@ handle_write(EaRequest *req, EaRelationshipVerb verb)
 	EaInput    *input;
 	pg_uuid_t	id;
 
-	check_readable(req);
+	ea_related_require(req);
 	ea_relationship_check_verb(req, verb);
 	ea_params_read(req, 0);
 	ea_writing_at(req, NULL, "");

@@ -1,8 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * relationship.h
- *	  Relationship endpoints and related resources (JSON:API "Fetching
- *	  Relationships", "Updating Relationships").
+ *	  Writes at relationship endpoints (JSON:API "Updating Relationships").
  *
  * extension/relationship.h
  *
@@ -16,13 +15,9 @@
 #include "input.h"
 
 /* .../{id}/relationships/{relationship} */
-extern void ea_relationship_get(EaRequest *req);
 extern void ea_relationship_add(EaRequest *req);
 extern void ea_relationship_replace(EaRequest *req);
 extern void ea_relationship_remove(EaRequest *req);
-
-/* GET .../{id}/{relationship} */
-extern void ea_relationship_related(EaRequest *req);
 
 typedef enum EaRelationshipVerb
 {

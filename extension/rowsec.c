@@ -29,7 +29,7 @@
 #include "nodes/memnodes.h"
 #include "owner.h"
 #include "policy_sql.h"
-#include "principal.h"
+#include "principal_json.h"
 #include "username.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"

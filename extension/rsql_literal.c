@@ -9,6 +9,7 @@
  */
 #include "postgres.h"
 
+#include "errors.h"
 #include "guc.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"

@@ -13,6 +13,7 @@
 #ifndef EA_RSQL_LITERAL_H
 #define EA_RSQL_LITERAL_H
 
+#include "compat.h"
 #include "context.h"
 #include "rsql.h"
 #include "types.h"

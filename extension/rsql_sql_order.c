@@ -16,6 +16,7 @@
  */
 #include "postgres.h"
 
+#include "errors.h"
 #include "miscadmin.h"
 #include "rsql_sql.h"
 #include "rsql_sql_path.h"

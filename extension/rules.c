@@ -11,6 +11,7 @@
 
 #include "bounds.h"
 #include "catalog/pg_type.h"
+#include "errors.h"
 #include "rules.h"
 #include "utils/array.h"
 

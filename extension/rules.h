@@ -14,6 +14,7 @@
 #ifndef EA_RULES_H
 #define EA_RULES_H
 
+#include "compat.h"
 #include "input.h"
 #include "policy_sql.h"
 

@@ -12,6 +12,7 @@
 
 #include "account.h"
 #include "body.h"
+#include "listing.h"
 
 extern void ea_service_account_create(EaRequest *req);
 extern void ea_service_account_list(EaRequest *req);
@@ -20,13 +21,5 @@ extern void ea_service_account_rotate(EaRequest *req);
 
 extern const EaBodyForm ea_service_account_form;
 extern const EaListing ea_service_account_records;
-
-/*
- * The active account of a client, noting its use; false when there is none
- * or the secret is not its current one.
- */
-extern bool ea_service_account_enter(const char *client_id,
-									 const char *secret, TimestampTz now,
-									 EaAccount *account);
 
 #endif							/* EA_SERVICE_ACCOUNT_H */

@@ -28,6 +28,7 @@
 
 #include "catalog/pg_type.h"
 #include "common/cryptohash.h"
+#include "errors.h"
 #include "exec.h"
 #include "guc.h"
 #include "miscadmin.h"

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "access/xact.h"
+#include "errors.h"
 #include "guc.h"
 #include "miscadmin.h"
 #include "storage/latch.h"

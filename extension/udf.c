@@ -17,6 +17,7 @@
 #include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
 #include "compat.h"
+#include "errors.h"
 #include "fmgr.h"
 #include "miscadmin.h"
 #include "pin.h"

@@ -9,6 +9,8 @@
  */
 #include "postgres.h"
 
+#include "catalog/pg_type.h"
+#include "utils/array.h"
 #include "utils/timestamp.h"
 #include "uuid.h"
 
@@ -132,4 +134,15 @@ int
 ea_uuid_compare(const void *a, const void *b)
 {
 	return memcmp(a, b, sizeof(pg_uuid_t));
+}
+
+Datum
+ea_uuid_array(const pg_uuid_t *ids, int n)
+{
+	Datum	   *elements = palloc(Max(n, 1) * sizeof(Datum));
+
+	for (int i = 0; i < n; i++)
+		elements[i] = UUIDPGetDatum(&ids[i]);
+	return PointerGetDatum(construct_array(elements, n, UUIDOID, UUID_LEN,
+										   false, TYPALIGN_CHAR));
 }

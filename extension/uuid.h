@@ -35,6 +35,9 @@ extern int	ea_uuid_compare(const void *a, const void *b);
 
 #define ea_uuid_equal(a, b) (memcmp((a)->data, (b)->data, UUID_LEN) == 0)
 
+/* A uuid[] of them, palloc'd. */
+extern Datum ea_uuid_array(const pg_uuid_t *ids, int n);
+
 /* The value of a hexadecimal digit, -1 if it is none. */
 extern int	ea_uuid_hex_digit(char c);
 

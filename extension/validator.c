@@ -12,11 +12,12 @@
  */
 #include "postgres.h"
 
+#include "errors.h"
 #include "fmgr.h"
 #include "guc.h"
 #include "jsonwrite.h"
 #include "mb/pg_wchar.h"
-#include "principal.h"
+#include "principal_json.h"
 #include "udf.h"
 #include "utils/builtins.h"
 #include "utils/fmgrprotos.h"

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * write.c
- *	  Create and update resources.
+ *	  Update resources, and what all writes of resources share.
  *
  * The check of If-Match stands in the UPDATE itself, so that of two writers
  * with one version exactly one changes a row.  Only when a write finds
@@ -17,14 +17,15 @@
 #include "authz.h"
 #include "catalog/pg_type.h"
 #include "document.h"
-#include "fetch.h"
+#include "document_rows.h"
+#include "errors.h"
+#include "include.h"
 #include "input.h"
-#include "insert.h"
 #include "relate.h"
+#include "resource.h"
 #include "rules.h"
 #include "utils/array.h"
 #include "utils/timestamp.h"
-#include "uuid.h"
 #include "write.h"
 #include "write_audit.h"
 
@@ -181,42 +182,6 @@ ea_write_finish(EaInput *const *inputs, const pg_uuid_t *ids, int n,
 		!inputs[0]->entity->existing)
 		sink->doc->linked = linked_fields(inputs[0]);
 	ea_document_complete(sink->doc);
-}
-
-void
-ea_write_create(EaRequest *req)
-{
-	EaEntity   *entity = req->entity;
-	EaQuery    *query = ea_params_read(req, EA_TAKES_SHAPE);
-	EaDocument *doc = ea_document_create(req, query, entity, EA_EXEC_WRITE);
-	EaRowSink	sink = {doc, ea_document_shape(doc, entity)};
-	EaInput    *input = ea_input_form(req, entity, EA_OP_CREATE, NULL);
-	EaAround	around;
-	pg_uuid_t	id;
-
-	ea_around_guard(&around, req, entity, EA_OP_CREATE, NULL,
-					input->attributes);
-	if (ea_rules_refuse_create(req, entity))
-		ea_rules_refuse(req);
-	ea_input_values(input);
-	ea_errors_check(req);
-	ea_input_targets(&input, 1);
-	ea_errors_check(req);
-	ea_rules_check_create(input);
-
-	ea_uuid_make(&id);
-	ea_around_before(&around, input, &id);
-	ea_insert_rows(&input, &id, 1, &sink);
-	ea_write_finish(&input, &id, 1, &sink);
-	ea_around_after(&around);
-
-	req->status = 201;
-	ea_context_answer(req, "location",
-					  psprintf("%s%s", sink.shape->path, ea_uuid_text(&id)));
-	if (entity->locking)
-		ea_etag_answer(req, doc->primary.items[0]->version);
-	ea_document_write_one(doc,
-						  ea_document_resource_path(doc->primary.items[0]));
 }
 
 static Datum

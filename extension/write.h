@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * write.h
- *	  Create and update resources.
+ *	  Update resources, and what all writes of resources share.
  *
  * extension/write.h
  *
@@ -13,11 +13,9 @@
 #include "catalog.h"
 #include "context.h"
 #include "document.h"
+#include "document_rows.h"
 #include "etag.h"
 #include "input.h"
-
-/* POST /api/v{n}/{entities} */
-extern void ea_write_create(EaRequest *req);
 
 /* PATCH /api/v{n}/{entities}/{id} */
 extern void ea_write_update(EaRequest *req);

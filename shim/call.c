@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "call.h"
+#include "clock.h"
 #include "log.h"
 #include "logins.h"
 #include "metrics.h"

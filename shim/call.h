@@ -8,30 +8,10 @@
 #ifndef CALL_H
 #define CALL_H
 
-#include <stdint.h>
-
-#include <libpq-fe.h>
-
+#include "answer.h"
 #include "config.h"
 #include "pool.h"
 #include "request.h"
-
-/*
- * What came back.  "result" belongs to the caller, who frees it with
- * PQclear(); the other pointers point into it.
- */
-struct answer
-{
-	PGresult   *result;
-	int			status;
-	const char *notes;			/* status line and headers for us alone */
-	const char *headers;		/* lines as they go out, headers_length bytes */
-	size_t		headers_length;
-	const char *body;
-	size_t		length;
-	uint64_t	wait_micros;
-	uint64_t	database_micros;
-};
 
 /*
  * Calls entityapi.handle() on a connection of the pool.  Returns NULL and

@@ -28,7 +28,8 @@
 
 #include "address.h"
 #include "clients.h"
-#include "log.h"
+#include "clock.h"
+#include "proxies.h"
 
 /* How long those may stay that are to go anyway. */
 #define LEAVE_MICROS 1000000

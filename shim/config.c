@@ -20,6 +20,7 @@
 
 #include "config.h"
 #include "config_check.h"
+#include "load.h"
 #include "log.h"
 
 #define MASK "********"

@@ -3,10 +3,6 @@
  * config.h
  *	  The settings of the shim.
  *
- * A setting is given by a flag (--pool-size 8), by a variable of the
- * environment (ENTITYAPI_POOL_SIZE=8) or in the JSON configuration file
- * ({"pool_size": 8}); the first of these three that names it wins.
- *
  * A struct config never changes once loaded, so that threads read it without
  * a lock; a reload makes a new one.  Old ones stay until the process ends,
  * because a request may still be looking at them.
@@ -20,7 +16,6 @@
 #include <stddef.h>
 
 #include "address.h"
-#include "buffer.h"
 
 /* A network, as in "trusted_proxies": IPv4 or IPv6, with its prefix length. */
 struct network
@@ -78,45 +73,5 @@ struct config
 
 	struct config *previous;	/* what a reload replaced */
 };
-
-/* What the command line and the environment said; kept for reloads. */
-struct config_source
-{
-	const char *file;			/* --config or ENTITYAPI_CONFIG, or NULL */
-	char	  **flags;			/* one value for each setting, or NULL */
-};
-
-/*
- * Takes the flags that are settings out of argv: on return "argc" and "argv"
- * hold what is left.  Returns false after writing a line to stderr.
- */
-extern bool config_parse_flags(int *argc, char **argv,
-							   struct config_source *source);
-
-/*
- * Loads the settings.  Returns NULL after writing one line for each fault to
- * stderr.
- */
-extern struct config *config_load(const struct config_source *source);
-
-/*
- * Loads the settings again; those that need a restart keep their value, with
- * a line in the log.  Returns NULL, and "old" goes on, if there is a fault.
- */
-extern struct config *config_reload(const struct config_source *source,
-									struct config *old);
-
-/* Writes the settings as a JSON object; secrets are masked. */
-extern void config_print(const struct config *config, struct buffer *out);
-
-/* Writes the table of settings for --help. */
-extern void config_help(struct buffer *out);
-
-/* Frees the configuration and all that it replaced. */
-extern void config_free(struct config *config);
-extern void config_source_free(struct config_source *source);
-
-/* True if the textual address lies in one of the trusted networks. */
-extern bool config_trusts(const struct config *config, const char *address);
 
 #endif							/* CONFIG_H */

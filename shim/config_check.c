@@ -6,7 +6,6 @@
  *-------------------------------------------------------------------------
  */
 #include <ctype.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,21 +18,6 @@
 #include "listen.h"
 #include "log.h"
 #include "replica_watch.h"
-
-/* What is longer is cut. */
-#define MAX_FAULT 4096
-
-void
-complain(const char *format,...)
-{
-	char		fault[MAX_FAULT];
-	va_list		arguments;
-
-	va_start(arguments, format);
-	vsnprintf(fault, sizeof(fault), format, arguments);
-	va_end(arguments);
-	log_plain("entityapi-shim: ", fault);
-}
 
 /* The defaults that depend on the machine or on other settings. */
 static void
@@ -218,22 +202,4 @@ config_check(struct config *config)
 		return false;
 	apply_computed(config);
 	return check_contradictions(config);
-}
-
-bool
-config_trusts(const struct config *config, const char *address)
-{
-	struct address parsed;
-	size_t		i;
-
-	if (config->network_count == 0 || !address_parse(address, &parsed))
-		return false;
-	for (i = 0; i < config->network_count; i++)
-	{
-		const struct network *network = &config->networks[i];
-
-		if (address_within(&parsed, &network->address, network->bits))
-			return true;
-	}
-	return false;
 }

@@ -10,10 +10,6 @@
 
 #include "config.h"
 
-/* Writes one line about a fault to stderr. */
-extern void complain(const char *format,...)
-			__attribute__((format(printf, 1, 2)));
-
 /*
  * Fills what is computed and checks what a range cannot say.  Returns false
  * after a line about each fault.

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config_check.h"
 #include "cors.h"
+#include "log.h"
 
 #define SEPARATORS ", "
 

@@ -8,9 +8,9 @@
 #include <string.h>
 #include <strings.h>
 
+#include "clock.h"
 #include "cors.h"
 #include "extra.h"
-#include "log.h"
 #include "metrics.h"
 
 void

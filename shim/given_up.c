@@ -19,6 +19,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "given_up.h"
 #include "log.h"
 #include "metrics.h"

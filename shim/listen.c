@@ -18,7 +18,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "config_check.h"
 #include "listen.h"
 #include "log.h"
 

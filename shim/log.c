@@ -17,10 +17,14 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "log.h"
 #include "metrics.h"
 
 #define MESSAGE_SIZE 2048
+
+/* What is longer of a line about a fault is cut. */
+#define MAX_FAULT 4096
 
 /* Waiting lines that are so long together are written at once. */
 #define WAITING_BYTES (64 * 1024)
@@ -71,15 +75,6 @@ static struct
 }			waiting = {
 	.mutex = PTHREAD_MUTEX_INITIALIZER
 };
-
-uint64_t
-now_micros(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t) now.tv_sec * 1000000 + (uint64_t) now.tv_nsec / 1000;
-}
 
 /* RFC 3339, UTC, with microseconds. */
 static void
@@ -405,4 +400,16 @@ log_plain(const char *prefix, const char *text)
 
 	buffer_printf(&line, "%s%s\n", prefix, text);
 	write_event(&line);
+}
+
+void
+complain(const char *format,...)
+{
+	char		fault[MAX_FAULT];
+	va_list		arguments;
+
+	va_start(arguments, format);
+	vsnprintf(fault, sizeof(fault), format, arguments);
+	va_end(arguments);
+	log_plain("entityapi-shim: ", fault);
 }

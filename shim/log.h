@@ -44,9 +44,6 @@ enum log_level
 	LOG_ERROR
 };
 
-/* Microseconds of a clock that never goes back. */
-extern uint64_t now_micros(void);
-
 /*
  * From here on, lines of the access log wait for at most that time; 0: not at
  * all, as before this call.  False if there can be no thread for it.
@@ -74,5 +71,9 @@ extern void log_event(enum log_level level, const char *event,
  * service.
  */
 extern void log_plain(const char *prefix, const char *text);
+
+/* Writes one line about a fault of the configuration to the event log. */
+extern void complain(const char *format,...)
+			__attribute__((format(printf, 1, 2)));
 
 #endif							/* LOG_H */

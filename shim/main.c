@@ -10,7 +10,7 @@
 
 #include "apply.h"
 #include "buffer.h"
-#include "config.h"
+#include "load.h"
 #include "needs.h"
 #include "server.h"
 

@@ -18,7 +18,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "log.h"
+#include "clock.h"
 #include "notify.h"
 
 /* All of this is the main thread's. */

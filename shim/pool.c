@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "clock.h"
 #include "given_up.h"
 #include "log.h"
 #include "metrics.h"

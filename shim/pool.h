@@ -16,17 +16,12 @@
 #include <libpq-fe.h>
 
 #include "config.h"
+#include "request.h"
 
 /* The prepared statement every connection of the pool has. */
 #define HANDLE_STATEMENT "handle"
 
 struct pool;
-
-enum pool_lane
-{
-	LANE_DATA,
-	LANE_LOGIN
-};
 
 enum pool_outcome
 {

@@ -18,30 +18,69 @@ struct refusal
 	const char *detail;
 };
 
-extern const struct refusal refusal_busy;
-extern const struct refusal refusal_unavailable;
-extern const struct refusal refusal_timeout;
-extern const struct refusal refusal_internal;
-extern const struct refusal refusal_malformed;
-extern const struct refusal refusal_headers_too_large;
-extern const struct refusal refusal_version;
-extern const struct refusal refusal_target_too_long;
-extern const struct refusal refusal_body_too_large;
-extern const struct refusal refusal_body_too_slow;
-extern const struct refusal refusal_head_too_slow;
-extern const struct refusal refusal_too_many;
-extern const struct refusal refusal_length_required;
-extern const struct refusal refusal_expectation;
-extern const struct refusal refusal_bad_line;
-extern const struct refusal refusal_bad_target;
-extern const struct refusal refusal_bad_encoding;
-extern const struct refusal refusal_bad_host;
-extern const struct refusal refusal_repeated_header;
-extern const struct refusal refusal_bad_length;
-extern const struct refusal refusal_bad_transfer;
-extern const struct refusal refusal_upgrade;
-extern const struct refusal refusal_bad_body;
-extern const struct refusal refusal_not_found;
-extern const struct refusal refusal_method;
+/*
+ * All of them: the name in the metrics, status, code, title and detail of the
+ * error document.
+ */
+#define REFUSALS(REFUSAL) \
+	REFUSAL(busy, 503, "UNAVAILABLE", "Service unavailable", \
+			"The service is busy. Try again soon.") \
+	REFUSAL(unavailable, 503, "UNAVAILABLE", "Service unavailable", \
+			"The database cannot be reached. Try again soon.") \
+	REFUSAL(timeout, 503, "UNAVAILABLE", "Service unavailable", \
+			"The request took too long and was given up.") \
+	REFUSAL(internal, 500, "INTERNAL_ERROR", "Internal error", \
+			"The request failed for a reason that the log of the service " \
+			"holds under the id of the request.") \
+	REFUSAL(malformed, 400, "MALFORMED_REQUEST", "Malformed request", \
+			"The request is not well-formed HTTP.") \
+	REFUSAL(headers_too_large, 431, "HEADERS_TOO_LARGE", \
+			"Request header fields too large", \
+			"The headers are too many or too large.") \
+	REFUSAL(version, 505, "HTTP_VERSION_NOT_SUPPORTED", \
+			"HTTP Version Not Supported", \
+			"Use HTTP/1.1.") \
+	REFUSAL(target_too_long, 414, "URI_TOO_LONG", "URI too long", \
+			"The target of the request is too long.") \
+	REFUSAL(body_too_large, 413, "PAYLOAD_TOO_LARGE", "Payload too large", \
+			"The body of the request is too large.") \
+	REFUSAL(body_too_slow, 408, "REQUEST_TIMEOUT", "Request timeout", \
+			"The body of the request did not arrive in time.") \
+	REFUSAL(head_too_slow, 408, "REQUEST_TIMEOUT", "Request timeout", \
+			"The head of the request did not arrive in time.") \
+	REFUSAL(too_many, 429, "THROTTLED", "Too many requests", \
+			"Too many connections from this address are open.") \
+	REFUSAL(length_required, 411, "LENGTH_REQUIRED", "Length required", \
+			"The request needs a Content-Length.") \
+	REFUSAL(expectation, 400, "MALFORMED_REQUEST", "Malformed request", \
+			"The only expectation that can be met is 100-continue.") \
+	REFUSAL(not_found, 404, "NOT_FOUND", "Not found", \
+			"There is nothing at this address.") \
+	REFUSAL(method, 405, "METHOD_NOT_ALLOWED", "Method not allowed", \
+			"This address takes GET, HEAD.") \
+	REFUSAL(bad_line, 400, "MALFORMED_REQUEST", "Malformed request", \
+			"The request line or a header line is not well-formed.") \
+	REFUSAL(bad_target, 400, "MALFORMED_REQUEST", "Malformed request", \
+			"The target of the request must be an absolute path.") \
+	REFUSAL(bad_encoding, 400, "MALFORMED_REQUEST", "Malformed request", \
+			"A header is not valid UTF-8.") \
+	REFUSAL(bad_host, 400, "MALFORMED_REQUEST", "Malformed request", \
+			"The request must have one valid Host header.") \
+	REFUSAL(repeated_header, 400, "MALFORMED_REQUEST", "Malformed request", \
+			"A header that must be unique is repeated.") \
+	REFUSAL(bad_length, 400, "MALFORMED_REQUEST", "Malformed request", \
+			"The Content-Length is not a plain number.") \
+	REFUSAL(bad_transfer, 400, "MALFORMED_REQUEST", "Malformed request", \
+			"The only transfer coding understood is chunked, in HTTP/1.1 " \
+			"and without a Content-Length.") \
+	REFUSAL(upgrade, 400, "MALFORMED_REQUEST", "Malformed request", \
+			"The protocol of the connection cannot be changed.") \
+	REFUSAL(bad_body, 400, "MALFORMED_REQUEST", "Malformed request", \
+			"The body of the request is incomplete or its chunks are not " \
+			"well-formed.")
+
+#define DECLARE_REFUSAL(name, status, code, title, detail) \
+	extern const struct refusal refusal_##name;
+REFUSALS(DECLARE_REFUSAL)
 
 #endif							/* REFUSAL_H */

@@ -19,6 +19,7 @@
 
 #include <libpq-fe.h>
 
+#include "clock.h"
 #include "log.h"
 #include "replica_watch.h"
 

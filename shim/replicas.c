@@ -19,7 +19,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "log.h"
+#include "clock.h"
 #include "replica_watch.h"
 #include "replicas.h"
 

@@ -12,8 +12,8 @@
 
 #include <civetweb.h>
 
+#include "answer.h"
 #include "buffer.h"
-#include "call.h"
 #include "request.h"
 
 #define ROUTE_SIZE 256

@@ -15,9 +15,10 @@
 #include <sys/random.h>
 
 #include "address.h"
+#include "clock.h"
 #include "head.h"
 #include "listen.h"
-#include "log.h"
+#include "proxies.h"
 #include "request.h"
 #include "wire.h"
 

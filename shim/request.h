@@ -19,7 +19,6 @@
 #include "chunks.h"
 #include "config.h"
 #include "extra.h"
-#include "pool.h"
 #include "refusal.h"
 
 #define REQUEST_ID_SIZE 65
@@ -31,6 +30,13 @@ enum request_area
 	AREA_API,
 	AREA_ACCOUNTS,				/* /auth and /manage */
 	AREA_OTHER
+};
+
+/* Which share of the pool a request may take. */
+enum pool_lane
+{
+	LANE_DATA,
+	LANE_LOGIN
 };
 
 /* What a health endpoint answers when the database cannot be asked. */

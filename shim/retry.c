@@ -9,6 +9,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "clock.h"
 #include "retry.h"
 
 #define LOCK_NOT_AVAILABLE "55P03"
@@ -24,15 +25,6 @@ retry_clock(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	return now.tv_sec + now.tv_nsec / 1e9;
-}
-
-void
-retry_sleep(int milliseconds)
-{
-	struct timespec pause = {milliseconds / 1000,
-	milliseconds % 1000 * 1000000L};
-
-	nanosleep(&pause, NULL);
 }
 
 bool
@@ -56,6 +48,6 @@ retry_lock(struct retry *retry, const PGresult *result)
 	retry->tries++;
 	fprintf(stderr, "entityapi-shim apply: in use, trying again (%d): %s\n",
 			retry->tries, PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY));
-	retry_sleep(pause);
+	sleep_ms(pause);
 	return true;
 }

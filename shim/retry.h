@@ -22,9 +22,6 @@ struct retry
 /* Seconds of a clock that only goes forward. */
 extern double retry_clock(void);
 
-/* Sleep for a moment. */
-extern void retry_sleep(int milliseconds);
-
 /*
  * Did a statement fail for a lock, and is there time for another try?  Then
  * says so on stderr, sleeps a while, longer each time, and returns true.

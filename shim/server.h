@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * server.h
- *	  The running service: civetweb, its callbacks, signals and the drain.
+ *	  The running service: its start, signals and the drain.
  *
  *-------------------------------------------------------------------------
  */
@@ -9,6 +9,7 @@
 #define SERVER_H
 
 #include "config.h"
+#include "load.h"
 
 /*
  * Serves until SIGTERM or SIGINT; SIGHUP reloads the configuration.  Takes

@@ -20,6 +20,7 @@
 #include <string.h>
 
 #include "buffer.h"
+#include "clock.h"
 #include "retry.h"
 #include "steps.h"
 
@@ -78,7 +79,7 @@ struct run
 
 /* Of what no fault of the manifests can be the cause. */
 static bool
-complain(const struct run *run, const char *about)
+note_trouble(const struct run *run, const char *about)
 {
 	fprintf(stderr, "entityapi-shim apply: %s: %s", about,
 			PQerrorMessage(run->connection));
@@ -122,7 +123,7 @@ steps_claim(PGconn *connection)
 		if (!told)
 			fputs("entityapi-shim apply: waiting for another one\n", stderr);
 		told = true;
-		retry_sleep(CLAIM_PAUSE);
+		sleep_ms(CLAIM_PAUSE);
 	}
 }
 
@@ -182,7 +183,7 @@ next_step(struct run *run, struct step *step, bool *fine)
 
 	*fine = PQresultStatus(result) == PGRES_TUPLES_OK;
 	if (!*fine)
-		complain(run, "the pending steps cannot be read");
+		note_trouble(run, "the pending steps cannot be read");
 	for (row = 0; *fine && !found && row < PQntuples(result); row++)
 	{
 		if (can_run(run, result, row))
@@ -251,9 +252,9 @@ give_up(struct run *run, const struct step *step, const char *sqlstate,
 	fprintf(stderr, "entityapi-shim apply: FAILED: %s: %s\n",
 			step->statement, message);
 	if (PQstatus(run->connection) != CONNECTION_OK)
-		return complain(run, "the connection is lost");
+		return note_trouble(run, "the connection is lost");
 	if (!note(run, step, sqlstate))
-		return complain(run, "the failure cannot be noted");
+		return note_trouble(run, "the failure cannot be noted");
 	drop_remains(run, step);
 	run->failures++;
 	add_number(&run->failed, step->number);
@@ -272,7 +273,7 @@ run_step(struct run *run, const struct step *step)
 	if (run->last != NULL && strcmp(run->last, step->statement) == 0)
 		return give_up(run, step, "XX000", "it was run, to no effect");
 	if (!note(run, step, NULL))
-		return complain(run, "the start of a step cannot be noted");
+		return note_trouble(run, "the start of a step cannot be noted");
 	printf("%s;\n", step->statement);
 	fflush(stdout);
 	run_quietly(run, step->exclusive ? EXCLUSIVE_SQL : SHARED_SQL);
@@ -316,7 +317,8 @@ steps_run(PGconn *connection, int limit, bool expected)
 	{
 		buffer_free(&run.failed);
 		return (!expected && PQstatus(connection) == CONNECTION_OK) ||
-			complain(&run, "what is pending takes a member of entityapi_owner");
+			note_trouble(&run,
+						 "what is pending takes a member of entityapi_owner");
 	}
 	while (next_step(&run, &step, &fine))
 	{

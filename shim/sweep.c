@@ -16,7 +16,7 @@
 #include <time.h>
 
 #include "call.h"
-#include "log.h"
+#include "clock.h"
 #include "sweep.h"
 
 /* How often the settings are looked at while it is switched off. */

@@ -18,7 +18,7 @@
 #include <sys/socket.h>
 #include <sys/types.h>
 
-#include "log.h"
+#include "clock.h"
 #include "wire.h"
 
 /* The connection that this thread serves. */

@@ -1,15 +1,15 @@
 /*-------------------------------------------------------------------------
  *
- * principal.c
+ * principal_json.c
  *	  A principal that comes as JSON (service.md 2.2).
  *
- * extension/principal.c
+ * extension/principal_json.c
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "principal.h"
+#include "principal_json.h"
 #include "uuid.h"
 
 /* Bytes of a user id. */

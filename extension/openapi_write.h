@@ -1,14 +1,11 @@
 /*-------------------------------------------------------------------------
  *
- * openapi_part.h
- *	  Between openapi.c and its parts.
- *
- * extension/openapi_part.h
+ * A description under way, and how its text is put together.
  *
  *-------------------------------------------------------------------------
  */
-#ifndef EA_OPENAPI_PART_H
-#define EA_OPENAPI_PART_H
+#ifndef EA_OPENAPI_WRITE_H
+#define EA_OPENAPI_WRITE_H
 
 #include "catalog.h"
 #include "lib/stringinfo.h"
@@ -38,14 +35,6 @@ typedef struct EaApi
 	EaNameMap  *ids;			/* operationIds */
 	EaNameMap  *used;			/* components that something refers to */
 } EaApi;
-
-/* -------- openapi_write.c -------- */
-
-/*
- * The document of a version as palloc'd text.  fresh: read declarations as of
- * now, instead of by the statement's snapshot.
- */
-extern char *ea_openapi_write(int version, bool fresh);
 
 /*
  * Append a form: ' becomes ", %s a text as it is, %q a quoted and escaped
@@ -79,27 +68,4 @@ extern bool ea_openapi_shows(EaApi *api, EaField *field);
 /* A target of a relationship that the version shows. */
 extern bool ea_openapi_shows_target(EaApi *api, EaField *field, int member);
 
-/* -------- openapi_path.c -------- */
-
-/* The members of "paths". */
-extern void ea_openapi_paths(EaApi *api);
-
-/* -------- openapi_entity.c -------- */
-
-/* The schemas of all entities, members of "schemas". */
-extern void ea_openapi_entities(EaApi *api);
-
-/* -------- openapi_record.c -------- */
-
-/* The schemas of /auth, /manage and /actuator. */
-extern void ea_openapi_records(EaApi *api);
-
-/* -------- openapi_common.c -------- */
-
-/* What all share: "parameters", "headers", "responses", "securitySchemes". */
-extern void ea_openapi_common(EaApi *api);
-
-/* The schemas of JSON:API's own, and of errors. */
-extern void ea_openapi_base(EaApi *api);
-
-#endif							/* EA_OPENAPI_PART_H */
+#endif							/* EA_OPENAPI_WRITE_H */

@@ -1,16 +1,14 @@
 /*-------------------------------------------------------------------------
  *
- * insert.h
- *	  New rows of an entity, one or many in one statement.
- *
- * extension/insert.h
+ * Create resources: new rows of an entity, one or many in one statement.
  *
  *-------------------------------------------------------------------------
  */
-#ifndef EA_INSERT_H
-#define EA_INSERT_H
+#ifndef EA_CREATE_H
+#define EA_CREATE_H
 
 #include "document.h"
+#include "document_rows.h"
 #include "input.h"
 
 /*
@@ -21,4 +19,7 @@
 extern void ea_insert_rows(EaInput *const *inputs, const pg_uuid_t *ids,
 						   int n, EaRowSink *sink);
 
-#endif							/* EA_INSERT_H */
+/* POST /api/v{n}/{entities} */
+extern void ea_write_create(EaRequest *req);
+
+#endif							/* EA_CREATE_H */

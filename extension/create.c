@@ -1,24 +1,28 @@
 /*-------------------------------------------------------------------------
  *
- * insert.c
- *	  New rows of an entity, one or many in one statement.
+ * Create resources: new rows of an entity, one or many in one statement.
  *
  * One row is a list of parameters.  Many rows are one array parameter for
  * each column, so that the text, and with it the plan, does not depend on
  * their number, and no limit on parameters is met.
  *
- * extension/insert.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
+#include "around.h"
 #include "catalog/pg_type.h"
-#include "insert.h"
+#include "create.h"
+#include "document_rows.h"
+#include "errors.h"
+#include "etag.h"
 #include "miscadmin.h"
+#include "rules.h"
 #include "utils/array.h"
 #include "utils/lsyscache.h"
 #include "utils/timestamp.h"
+#include "uuid.h"
+#include "write.h"
 
 /* The columns of one row, in the order of the entity's fields. */
 typedef struct Row
@@ -88,17 +92,6 @@ column_array(const Row *rows, int nrows, int column, Oid type)
 											  type, len, byval, align));
 }
 
-static Datum
-id_array(const pg_uuid_t *ids, int n)
-{
-	Datum	   *values = palloc(n * sizeof(Datum));
-
-	for (int i = 0; i < n; i++)
-		values[i] = UUIDPGetDatum(&ids[i]);
-	return PointerGetDatum(construct_array(values, n, UUIDOID, UUID_LEN,
-										   false, TYPALIGN_CHAR));
-}
-
 /* The table itself fills the column, unless a hook did. */
 static bool
 is_left_out(const EaField *field, EaInput *const *inputs, int n)
@@ -135,7 +128,7 @@ add_unnest(EaSqlBuf *b, const pg_uuid_t *ids, const Column *columns,
 {
 	/* unnest() of several arrays is only known by its bare name */
 	ea_sqlbuf_add(b, " FROM unnest(");
-	ea_sqlbuf_value(b, UUIDARRAYOID, id_array(ids, n), false);
+	ea_sqlbuf_value(b, UUIDARRAYOID, ea_uuid_array(ids, n), false);
 	for (int i = 0; i < rows[0].n; i++)
 	{
 		ea_sqlbuf_add(b, ", ");
@@ -229,4 +222,40 @@ ea_insert_rows(EaInput *const *inputs, const pg_uuid_t *ids, int n,
 	ea_sqlbuf_add(&b, " RETURNING ");
 	ea_document_columns(&b, sink->shape, alias);
 	ea_sqlbuf_run(&b, EA_EXEC_WRITE, n == 1, ea_document_row, sink);
+}
+
+void
+ea_write_create(EaRequest *req)
+{
+	EaEntity   *entity = req->entity;
+	EaQuery    *query = ea_params_read(req, EA_TAKES_SHAPE);
+	EaDocument *doc = ea_document_create(req, query, entity, EA_EXEC_WRITE);
+	EaRowSink	sink = {doc, ea_document_shape(doc, entity)};
+	EaInput    *input = ea_input_form(req, entity, EA_OP_CREATE, NULL);
+	EaAround	around;
+	pg_uuid_t	id;
+
+	ea_around_guard(&around, req, entity, EA_OP_CREATE, NULL,
+					input->attributes);
+	if (ea_rules_refuse_create(req, entity))
+		ea_rules_refuse(req);
+	ea_input_values(input);
+	ea_errors_check(req);
+	ea_input_targets(&input, 1);
+	ea_errors_check(req);
+	ea_rules_check_create(input);
+
+	ea_uuid_make(&id);
+	ea_around_before(&around, input, &id);
+	ea_insert_rows(&input, &id, 1, &sink);
+	ea_write_finish(&input, &id, 1, &sink);
+	ea_around_after(&around);
+
+	req->status = 201;
+	ea_context_answer(req, "location",
+					  psprintf("%s%s", sink.shape->path, ea_uuid_text(&id)));
+	if (entity->locking)
+		ea_etag_answer(req, doc->primary.items[0]->version);
+	ea_document_write_one(doc,
+						  ea_document_resource_path(doc->primary.items[0]));
 }

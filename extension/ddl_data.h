@@ -1,0 +1,34 @@
+/*-------------------------------------------------------------------------
+ *
+ * Looking at the rows that are there, before anything is changed.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef EA_DDL_DATA_H
+#define EA_DDL_DATA_H
+
+#include "ddl_table.h"
+#include "plan.h"
+
+/* All of these look at the stored table through SPI. */
+extern bool ea_ddl_has_rows(EaDdlTable *table);
+
+/* Has it so many rows that nobody may wait until all are looked at? */
+extern bool ea_ddl_is_live(EaDdlTable *table);
+
+/* Rows that meet the condition; rows: a table, or a query in parentheses. */
+extern int64 ea_ddl_count(const char *rows, const char *condition);
+
+/* A table that goes must not be referred to by one of others: a fault. */
+extern void ea_ddl_check_dropped(EaDdlPlan *plan, EaDdlTable *table);
+
+/*
+ * Values that two rows or more of a table that stays would have, where a
+ * unique object wants them different.
+ */
+extern int64 ea_ddl_count_duplicates(EaDdlTable *to, EaDdlObject *object);
+
+/* The table as it is now, InvalidOid when there is none. */
+extern Oid	ea_ddl_relation(const EaDdlTable *table);
+
+#endif							/* EA_DDL_DATA_H */

@@ -1,0 +1,24 @@
+/*-------------------------------------------------------------------------
+ *
+ * Is an existing table as its entity needs it?
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef EA_DDL_EXISTING_H
+#define EA_DDL_EXISTING_H
+
+#include "ddl_table.h"
+#include "plan.h"
+
+/* All that an existing table lacks, as faults; statements come from no one. */
+extern void ea_ddl_check_existing(EaDdlPlan *plan, EaDdlTable *table);
+
+/*
+ * Whose the schema of a made table is, and the table that is there under the
+ * name that it has so far (NULL: none yet), with all that it calls.
+ */
+extern void ea_ddl_look_at_made(EaDdlPlan *plan);
+extern void ea_ddl_check_made(EaDdlPlan *plan, const EaDdlTable *table,
+							  const EaDdlTable *there);
+
+#endif							/* EA_DDL_EXISTING_H */

@@ -1,0 +1,19 @@
+/*-------------------------------------------------------------------------
+ *
+ * What of the stored state continues as what of the new one.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef EA_DDL_MATCH_H
+#define EA_DDL_MATCH_H
+
+#include "nodes/pg_list.h"
+#include "plan.h"
+
+/*
+ * What continues what: sets from and to of the plan, and "other" of their
+ * tables.  Needs nothing but the definitions.
+ */
+extern void ea_ddl_match(EaDdlPlan *plan, List *stored, List *wanted);
+
+#endif							/* EA_DDL_MATCH_H */

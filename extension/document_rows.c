@@ -1,0 +1,261 @@
+/*-------------------------------------------------------------------------
+ *
+ * The rows of a document: each resource read once, and kept.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/detoast.h"
+#include "catalog/pg_type.h"
+#include "common/hashfn.h"
+#include "document_rows.h"
+#include "errors.h"
+#include "grow.h"
+#include "guc.h"
+#include "jsonwrite.h"
+#include "miscadmin.h"
+#include "types.h"
+#include "uuid.h"
+
+/* Memory is looked at once for so many rows. */
+#define ROWS_A_LOOK 256
+
+typedef struct ResourceKey
+{
+	EaEntity   *entity;
+	pg_uuid_t	id;
+} ResourceKey;
+
+typedef struct ResourceEntry
+{
+	ResourceKey key;
+	EaResource *resource;		/* NULL: asked for, and not there so far */
+	char		status;
+} ResourceEntry;
+
+#define SH_PREFIX resources
+#define SH_ELEMENT_TYPE ResourceEntry
+#define SH_KEY_TYPE ResourceKey
+#define SH_KEY key
+#define SH_HASH_KEY(tb, key) \
+	hash_bytes((const unsigned char *) &(key), sizeof(ResourceKey))
+#define SH_EQUAL(tb, a, b) (memcmp(&(a), &(b), sizeof(ResourceKey)) == 0)
+#define SH_SCOPE static inline
+#define SH_DECLARE
+#define SH_DEFINE
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow"
+#include "lib/simplehash.h"
+#pragma GCC diagnostic pop
+
+EaResource *
+ea_document_known(EaDocument *doc, EaEntity *entity, const pg_uuid_t *id)
+{
+	ResourceKey key = {entity, *id};
+	ResourceEntry *entry = resources_lookup(doc->known, key);
+
+	return entry == NULL ? NULL : entry->resource;
+}
+
+static void
+remember(EaDocument *doc, EaResource *resource)
+{
+	ResourceKey key = {resource->shape->entity, resource->id};
+	bool		found;
+
+	resources_insert(doc->known, key, &found)->resource = resource;
+}
+
+void
+ea_document_know(EaDocument *doc)
+{
+	doc->known = resources_create(CurrentMemoryContext, 2 * doc->primary.n,
+								  NULL);
+	for (int i = 0; i < doc->primary.n; i++)
+		remember(doc, doc->primary.items[i]);
+}
+
+bool
+ea_document_ask(EaDocument *doc, EaEntity *entity, const pg_uuid_t *id)
+{
+	ResourceKey key = {entity, *id};
+	ResourceEntry *entry;
+	bool		found;
+
+	entry = resources_insert(doc->known, key, &found);
+	if (!found)
+		entry->resource = NULL;
+	return !found;
+}
+
+/* One row more is kept; what all of them take is looked at now and then. */
+void
+ea_document_keep_row(EaDocument *doc)
+{
+	CHECK_FOR_INTERRUPTS();
+	if (++doc->kept % ROWS_A_LOOK == 0)
+		ea_bounds_memory(doc->req, ea_document_cause(doc));
+}
+
+void
+ea_document_add_target(EaLinkage *linkage, int member, const pg_uuid_t *id,
+					   int keep)
+{
+	EaTarget   *target;
+
+	linkage->count++;
+	if (linkage->n >= keep)
+		return;
+	target = EA_GROW(linkage);
+	target->member = member;
+	target->id = *id;
+}
+
+/* id, version of locking entities, attributes, to-one columns: in order. */
+void
+ea_document_columns(EaSqlBuf *b, EaShape *shape, int alias)
+{
+	ea_sqlbuf_select(b, alias, shape->entity->id_column, UUIDOID);
+	if (shape->entity->locking)
+	{
+		ea_sqlbuf_add(b, ", ");
+		ea_sqlbuf_select(b, alias, shape->entity->version_column, INT8OID);
+	}
+	for (int i = 0; i < shape->nattributes; i++)
+	{
+		ea_sqlbuf_add(b, ", ");
+		ea_sqlbuf_select(b, alias, shape->attributes[i]->column,
+						 shape->attributes[i]->type->oid);
+	}
+	for (int i = 0; i < shape->nrels; i++)
+	{
+		EaField    *field = shape->rels[i].field;
+
+		if (!ea_catalog_has_column(field))
+			continue;
+		for (int m = 0; m < field->nmembers; m++)
+		{
+			ea_sqlbuf_add(b, ", ");
+			ea_sqlbuf_select(b, alias, field->members[m].column, UUIDOID);
+		}
+	}
+}
+
+int
+ea_document_width(const EaShape *shape)
+{
+	int			width = 1 + (shape->entity->locking ? 1 : 0) +
+		shape->nattributes;
+
+	for (int i = 0; i < shape->nrels; i++)
+	{
+		const EaField *field = shape->rels[i].field;
+
+		width += ea_catalog_has_column(field) ? field->nmembers : 0;
+	}
+	return width;
+}
+
+/* A text that is kept outside of its row is not fetched if it is too long. */
+static inline void
+bound_text(EaDocument *doc, const EaField *field, Datum value)
+{
+	if (field->type->oid == TEXTOID &&
+		VARATT_IS_EXTERNAL(DatumGetPointer(value)))
+		ea_document_bound(doc, doc->text.len + toast_raw_datum_size(value));
+}
+
+static void
+write_attributes(EaDocument *doc, EaShape *shape, TupleTableSlot *slot,
+				 int column)
+{
+	StringInfo	out = &doc->text;
+
+	for (int i = 0; i < shape->nattributes; i++, column++)
+	{
+		EaField    *field = shape->attributes[i];
+
+		if (i > 0)
+			appendStringInfoCharMacro(out, ',');
+		appendBinaryStringInfo(out, field->key, field->key_len);
+		if (slot->tts_isnull[column])
+			ea_jsonwrite_lit(out, "null");
+		else
+		{
+			bound_text(doc, field, slot->tts_values[column]);
+			field->type->write(out, slot->tts_values[column]);
+			ea_document_bound(doc, out->len);
+		}
+	}
+}
+
+static void
+read_to_one(EaShape *shape, EaResource *resource, TupleTableSlot *slot,
+			int column)
+{
+	for (int i = 0; i < shape->nrels; i++)
+	{
+		EaShapeRel *rel = &shape->rels[i];
+
+		if (!ea_catalog_has_column(rel->field))
+			continue;
+		for (int m = 0; m < rel->field->nmembers; m++, column++)
+		{
+			if (!slot->tts_isnull[column] && rel->visible[m])
+				ea_document_add_target(&resource->linkage[i], m,
+									   DatumGetUUIDP(slot->tts_values[column]),
+									   1);
+		}
+	}
+}
+
+static EaResource *
+add_resource(EaDocument *doc, EaShape *shape, EaResourceList *list,
+			 TupleTableSlot *slot)
+{
+	EaResource *resource = palloc0(sizeof(EaResource));
+	int			column = 0;
+
+	resource->shape = shape;
+	resource->id = *DatumGetUUIDP(slot->tts_values[column++]);
+	if (shape->entity->locking)
+		resource->version = DatumGetInt64(slot->tts_values[column++]);
+	resource->linkage = palloc0(Max(shape->nrels, 1) * sizeof(EaLinkage));
+	resource->start = doc->text.len;
+	write_attributes(doc, shape, slot, column);
+	resource->end = doc->text.len;
+	read_to_one(shape, resource, slot, column + shape->nattributes);
+	*EA_GROW(list) = resource;
+	return resource;
+}
+
+void
+ea_document_row(void *arg, TupleTableSlot *slot)
+{
+	EaRowSink  *sink = arg;
+
+	ea_document_keep_row(sink->doc);
+	add_resource(sink->doc, sink->shape, &sink->doc->primary, slot);
+}
+
+/* Included resources of one answer are bounded by a setting. */
+EaResource *
+ea_document_include_row(EaDocument *doc, EaShape *shape, EaResourceList *fresh,
+						TupleTableSlot *slot)
+{
+	EaResource *resource;
+
+	resource = ea_document_known(doc, shape->entity,
+								 DatumGetUUIDP(slot->tts_values[0]));
+	if (resource != NULL)
+		return resource;
+	if (doc->included.n >= ea_guc_max_included)
+		ea_errors_throw(doc->req, EA_ERR_INVALID_INCLUDE, EA_AT_PARAMETER,
+						"include", "More than %d resources would be included.",
+						ea_guc_max_included);
+	resource = add_resource(doc, shape, &doc->included, slot);
+	remember(doc, resource);
+	*EA_GROW(fresh) = resource;
+	return resource;
+}

@@ -1,0 +1,54 @@
+/*-------------------------------------------------------------------------
+ *
+ * The rows of a document: each resource read once, and kept.
+ *
+ * Everything read is entered in doc->known, so that no resource is read or
+ * shown twice.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef EA_DOCUMENT_ROWS_H
+#define EA_DOCUMENT_ROWS_H
+
+#include "document.h"
+
+/* From here on the primary resources, and all that come, are known. */
+extern void ea_document_know(EaDocument *doc);
+
+/* The resource, NULL if it has not been read. */
+extern EaResource *ea_document_known(EaDocument *doc, EaEntity *entity,
+									 const pg_uuid_t *id);
+
+/* It is to be read: true for whoever asks first. */
+extern bool ea_document_ask(EaDocument *doc, EaEntity *entity,
+							const pg_uuid_t *id);
+
+/* One row more is kept; what all of them take is looked at now and then. */
+extern void ea_document_keep_row(EaDocument *doc);
+
+/*
+ * The resource of a row, made and included unless it is known; it goes to the
+ * fresh ones then.  Throws when the answer has too many.
+ */
+extern EaResource *ea_document_include_row(EaDocument *doc, EaShape *shape,
+										   EaResourceList *fresh,
+										   TupleTableSlot *slot);
+
+/* Count a target, and show it while there are less than so many. */
+extern void ea_document_add_target(EaLinkage *linkage, int member,
+								   const pg_uuid_t *id, int keep);
+
+/* Append the columns of a shape, for alias t<n>; and how many they are. */
+extern void ea_document_columns(EaSqlBuf *b, EaShape *shape, int alias);
+extern int	ea_document_width(const EaShape *shape);
+
+/* A callback for ea_sqlbuf_run(): keeps a primary resource. */
+typedef struct EaRowSink
+{
+	EaDocument *doc;
+	EaShape    *shape;
+} EaRowSink;
+
+extern void ea_document_row(void *sink, TupleTableSlot *slot);
+
+#endif							/* EA_DOCUMENT_ROWS_H */

@@ -1,0 +1,22 @@
+/*-------------------------------------------------------------------------
+ *
+ * A declared entity: its fields, relationships, permissions and rules.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "entity.h"
+
+EaField *
+ea_catalog_field(EaEntity *entity, const char *name, int len)
+{
+	for (int i = 0; i < entity->nfields; i++)
+	{
+		EaField    *field = &entity->fields[i];
+
+		if (strncmp(field->name, name, len) == 0 && field->name[len] == '\0')
+			return field;
+	}
+	return NULL;
+}

@@ -1,0 +1,204 @@
+/*-------------------------------------------------------------------------
+ *
+ * A declared entity: its fields, relationships, permissions and rules.
+ *
+ * All strings and structs belong to the memory context of the catalog that
+ * holds the entity.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef EA_ENTITY_H
+#define EA_ENTITY_H
+
+#include "types.h"
+
+typedef enum EaOperation
+{
+	EA_OP_CREATE = 1 << 0,
+	EA_OP_READ = 1 << 1,
+	EA_OP_UPDATE = 1 << 2,
+	EA_OP_DELETE = 1 << 3
+} EaOperation;
+
+typedef enum EaFieldKind
+{
+	EA_ATTRIBUTE,
+	EA_TO_ONE,					/* column here: ManyToOne, owning OneToOne */
+	EA_ONE_OF,					/* one column here per member */
+	EA_TO_ONE_INVERSE,			/* OneToOne, column on the target */
+	EA_TO_MANY,					/* OneToMany, column on the target */
+	EA_MANY_TO_MANY				/* join table */
+} EaFieldKind;
+
+typedef enum EaOnDelete
+{
+	EA_RESTRICT,
+	EA_CASCADE,
+	EA_SET_NULL
+} EaOnDelete;
+
+typedef struct EaEntity EaEntity;
+typedef struct EaField EaField;
+typedef struct EaCatalog EaCatalog;
+
+/* One possible target of a relationship; only one-of fields have several. */
+typedef struct EaMember
+{
+	char	   *entity_name;
+	char	   *type;			/* resource type */
+	char	   *column;			/* quoted; of the owning side's table */
+	EaEntity   *entity;			/* filled by ea_catalog_target() */
+} EaMember;
+
+struct EaField
+{
+	char	   *name;
+	char	   *key;			/* `"name":`, escaped */
+	int			key_len;
+	EaFieldKind kind;
+	int			index;			/* position in entity->fields */
+	EaEntity   *entity;			/* whose field it is */
+	int			since;			/* versions [since, removed_in) show it */
+	int			removed_in;
+	bool		required;
+	bool		unique;
+	bool		read_only;
+	bool		write_once;
+	char	  **read_roles;		/* NULL: no further limit */
+	int			nread_roles;
+	char	  **write_roles;
+	int			nwrite_roles;
+
+	/* attributes */
+	const EaType *type;
+	char	   *column;			/* quoted */
+	bool		has_default;
+	Datum		default_value;
+	int			precision;		/* decimal */
+	int			scale;
+	int			min_length;		/* characters; -1: none */
+	int			max_length;
+	char	   *pattern;		/* POSIX regular expression, or NULL */
+	bool		has_minimum;	/* minimum, maximum: of the attribute's type */
+	Datum		minimum;
+	bool		has_maximum;
+	Datum		maximum;
+	int			nenum;
+	char	  **enum_values;
+
+	/* relationships */
+	int			nmembers;
+	EaMember   *members;
+	char	   *one_of;			/* ONE_OF: name of the declaration */
+	char	   *mapped_by;		/* inverse sides: field of the target */
+	EaOnDelete	on_delete;		/* owning sides */
+	char	   *join_table;		/* MANY_TO_MANY: qualified and quoted */
+	char	   *join_near;		/* its column for this side, quoted */
+	char	   *join_far;		/* its column for the other side, quoted */
+};
+
+/*
+ * The owning field of an entity, with a column or a join table, that may
+ * point at this one.
+ */
+typedef struct EaReference
+{
+	char	   *entity_name;
+	char	   *field_name;
+} EaReference;
+
+typedef struct EaPermission
+{
+	char	   *role;			/* "*": every authenticated caller */
+	int			operations;		/* mask of EaOperation */
+} EaPermission;
+
+/* A policy, and the operations it rules (grammar.md, policy expressions). */
+typedef struct EaRule
+{
+	char	   *name;
+	int			operations;		/* mask of EaOperation */
+	char	   *expression;
+	void	   *trees[4];		/* policy_sql.c: checked, by operation */
+} EaRule;
+
+/* When a hook runs, in the order of the manifests' words. */
+typedef enum EaHookPhase
+{
+	EA_HOOK_GUARD,				/* before the row is read */
+	EA_HOOK_VALIDATE,			/* before the write */
+	EA_HOOK_MUTATE,				/* before that: may set attributes */
+	EA_HOOK_AFTER				/* after it, in the same transaction */
+} EaHookPhase;
+
+typedef struct EaHook
+{
+	char	   *name;
+	EaHookPhase phase;
+	int			operations;		/* mask of EaOperation */
+	char	   *schema;			/* of the function, unquoted */
+	char	   *function;
+	int			timeout_ms;		/* 0: the statement's own */
+} EaHook;
+
+/* A constraint of the table, for naming the field at fault. */
+typedef struct EaConstraint
+{
+	char	   *name;
+	EaField    *field;
+} EaConstraint;
+
+struct EaEntity
+{
+	EaCatalog  *catalog;
+	char	   *name;			/* LineItem */
+	char	   *collection;		/* lineItems */
+	char	   *type;			/* lineitems */
+	char	   *table;			/* qualified and quoted: app.line_item */
+	bool		existing;		/* the table was there before, and may have
+								 * columns, triggers and writers of its own */
+	char	   *schema_name;	/* of it, unquoted */
+	char	   *table_name;
+
+	/* the columns that are no fields', quoted */
+	char	   *id_column;
+	char	   *tenant_column;	/* of what is tenant-scoped */
+	char	   *version_column; /* of what is locked optimistically */
+	char	   *deleted_column; /* of what is deleted softly */
+	char	   *created_column; /* NULL: an existing table has none */
+	char	   *updated_column; /* the same */
+	bool		tenant_scoped;
+	bool		locking;
+	bool		soft_delete;
+	int			since;
+	int			removed_in;
+	int			nfields;
+	EaField    *fields;			/* in the order of the declaration */
+	int			npermissions;
+	EaPermission *permissions;
+	int			nrules;
+	EaRule	   *rules;
+	int			nhooks;
+	EaHook	   *hooks;
+	int			nreferences;
+	EaReference *references;
+	int			nconstraints;
+	EaConstraint *constraints;
+};
+
+/* A field by name, len bytes; NULL when there is none. */
+extern EaField *ea_catalog_field(EaEntity *entity, const char *name, int len);
+
+/* An existing table gives the column its value: no INSERT names it. */
+#define ea_catalog_is_filled(field) \
+	((field)->entity->existing && (field)->read_only && !(field)->has_default)
+
+/* Its column or columns stand in the row of the resource itself. */
+#define ea_catalog_has_column(field) \
+	((field)->kind == EA_TO_ONE || (field)->kind == EA_ONE_OF)
+#define ea_catalog_is_to_many(field) \
+	((field)->kind == EA_TO_MANY || (field)->kind == EA_MANY_TO_MANY)
+#define ea_catalog_shows(thing, number) \
+	((thing)->since <= (number) && (number) < (thing)->removed_in)
+
+#endif							/* EA_ENTITY_H */

@@ -1,0 +1,92 @@
+/*-------------------------------------------------------------------------
+ *
+ * A list of resources, page by page.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "catalog/pg_type.h"
+#include "document.h"
+#include "document_rows.h"
+#include "fetch_cursor.h"
+#include "include.h"
+#include "list.h"
+#include "rsql_sql.h"
+
+/*
+ * How many rows the filter leaves.  A page that is not full tells by itself;
+ * only otherwise they are counted.
+ */
+static int64
+total(EaRequest *req, EaQuery *query, const EaListSource *source,
+	  const EaRsql *filter, int rows)
+{
+	int64		before = (query->page_number - 1) * query->page_size;
+
+	if (!query->totals)
+		return -1;
+	if (rows < query->page_size && (rows > 0 || before == 0))
+		return before + rows;
+	return ea_fetch_count(req, source, filter);
+}
+
+void
+ea_fetch_page(EaRequest *req, EaQuery *query, const EaListSource *source,
+			  const char *path)
+{
+	EaDocument *doc = ea_document_create(req, query, source->entity,
+										 EA_EXEC_READ);
+	EaRowSink	sink = {doc, ea_document_shape(doc, source->entity)};
+	EaRsql	   *filter = NULL;
+	EaOrder    *order;
+	EaSqlBuf	b;
+	int			alias;
+
+	if (query->filter != NULL)
+		filter = ea_rsql_sql_parse(req, source->entity, query->filter,
+								   query->filter_len);
+	if (query->page_after != NULL || query->page_before != NULL)
+	{
+		ea_fetch_cursor_page(&sink, source, filter, path);
+		return;
+	}
+
+	order = ea_rsql_sql_sort(req, source->entity, query->sort, query->nsort);
+	ea_sqlbuf_init(&b, req);
+	alias = ea_sqlbuf_reserve(&b);
+	ea_rsql_sql_join(&b, order, alias);
+	ea_sqlbuf_add(&b, "SELECT ");
+	ea_document_columns(&b, sink.shape, alias);
+	ea_fetch_source(&b, source, filter, alias);
+	ea_rsql_sql_order(&b, order, alias, 0, false);
+
+	/*
+	 * The page size is few different numbers and the planner must know it;
+	 * the offset is many.
+	 */
+	ea_sqlbuf_addf(&b, " LIMIT %d", query->page_size);
+	if (query->page_number > 1)
+	{
+		ea_sqlbuf_add(&b, " OFFSET ");
+		ea_sqlbuf_value(&b, INT8OID,
+						Int64GetDatum((query->page_number - 1) *
+									  query->page_size), false);
+	}
+	ea_sqlbuf_run(&b, EA_EXEC_READ, false, ea_document_row, &sink);
+	ea_document_complete(doc);
+
+	req->status = 200;
+	ea_document_write_list(doc, path, total(req, query, source, filter,
+											doc->primary.n));
+}
+
+void
+ea_fetch_list(EaRequest *req)
+{
+	EaListSource source = {req->entity, NULL, NULL};
+
+	ea_fetch_page(req, ea_params_read(req, EA_TAKES_LIST | EA_TAKES_CURSOR |
+									  EA_TAKES_SHAPE),
+				  &source, ea_document_path(req, req->entity));
+}

@@ -1,0 +1,80 @@
+/*-------------------------------------------------------------------------
+ *
+ * What a list is of, and how many it has.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "catalog/pg_type.h"
+#include "list_source.h"
+#include "rsql_sql.h"
+
+void
+ea_fetch_source(EaSqlBuf *b, const EaListSource *source,
+				const EaRsql *filter, int alias)
+{
+	EaField    *field = source->field;
+
+	ea_sqlbuf_from_as(b, source->entity, EA_OP_READ, alias);
+	if (field != NULL && field->kind == EA_MANY_TO_MANY)
+	{
+		int			join;
+
+		ea_sqlbuf_add(b, " AND EXISTS (SELECT 1");
+		join = ea_sqlbuf_join_from(b, field);
+		ea_sqlbuf_addf(b, " AND t%d.%s = t%d.%s AND t%d.%s = ", join,
+					   field->join_far, alias, source->entity->id_column,
+					   join, field->join_near);
+		ea_sqlbuf_value(b, UUIDOID, UUIDPGetDatum(source->parent), false);
+		ea_sqlbuf_add(b, ")");
+	}
+	else if (field != NULL)
+	{
+		ea_sqlbuf_addf(b, " AND t%d.%s = ", alias, field->members[0].column);
+		ea_sqlbuf_value(b, UUIDOID, UUIDPGetDatum(source->parent), false);
+	}
+	if (filter != NULL)
+		ea_rsql_sql_where(b, source->entity, alias, filter);
+}
+
+/*
+ * Count by an index: all rows, those of a relationship's column, those with
+ * the values that the filter names.
+ */
+static bool
+count_by_index(EaRequest *req, const EaListSource *source,
+			   const EaRsql *filter, int64 *count)
+{
+	EaCountKey	keys[EA_COUNT_MAX_KEYS + 1];
+	int			n = filter == NULL ? 0 : ea_rsql_sql_values(filter, keys);
+
+	if (n < 0)
+		return false;
+	if (source->field != NULL)
+	{
+		if (source->field->kind != EA_TO_MANY)
+			return false;
+		keys[n].column = source->field->members[0].column;
+		keys[n].type = UUIDOID;
+		keys[n++].value = UUIDPGetDatum(source->parent);
+	}
+	return ea_sqlbuf_count(req, source->entity, n, keys, count);
+}
+
+int64
+ea_fetch_count(EaRequest *req, const EaListSource *source,
+			   const EaRsql *filter)
+{
+	int64		count = 0;
+	EaSqlBuf	b;
+
+	if (count_by_index(req, source, filter, &count))
+		return count;
+	ea_sqlbuf_init(&b, req);
+	ea_sqlbuf_add(&b, "SELECT pg_catalog.count(*)");
+	ea_sqlbuf_reads(&b, INT8OID);
+	ea_fetch_source(&b, source, filter, ea_sqlbuf_reserve(&b));
+	ea_sqlbuf_run(&b, EA_EXEC_READ, false, ea_exec_read_int64, &count);
+	return count;
+}

@@ -1,0 +1,32 @@
+/*-------------------------------------------------------------------------
+ *
+ * What a list is of, and how many it has.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef EA_LIST_SOURCE_H
+#define EA_LIST_SOURCE_H
+
+#include "rsql.h"
+#include "sqlbuf.h"
+
+/*
+ * What a list is of: an entity's resources, or those of them that are the
+ * members of a to-many relationship of one resource.
+ */
+typedef struct EaListSource
+{
+	EaEntity   *entity;
+	EaField    *field;			/* NULL: all */
+	const pg_uuid_t *parent;
+} EaListSource;
+
+/* Append ` FROM ... WHERE ...` of a list, as t<alias>, taken before. */
+extern void ea_fetch_source(EaSqlBuf *b, const EaListSource *source,
+							const EaRsql *filter, int alias);
+
+/* How many rows a list has. */
+extern int64 ea_fetch_count(EaRequest *req, const EaListSource *source,
+							const EaRsql *filter);
+
+#endif							/* EA_LIST_SOURCE_H */

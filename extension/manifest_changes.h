@@ -1,0 +1,24 @@
+/*-------------------------------------------------------------------------
+ *
+ * What a change of the declarations does besides statements.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef EA_MANIFEST_CHANGES_H
+#define EA_MANIFEST_CHANGES_H
+
+#include "jsonread.h"
+#include "nodes/pg_list.h"
+
+/* Definitions, as trees. */
+typedef struct EaManifestState
+{
+	const EaJson *service;		/* NULL: there is none yet */
+	List	   *entities;
+} EaManifestState;
+
+/* What differs and is not seen in tables: lines (char *), for people. */
+extern List *ea_manifest_changes(const EaManifestState *before,
+								 const EaManifestState *after);
+
+#endif							/* EA_MANIFEST_CHANGES_H */

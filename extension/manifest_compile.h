@@ -1,0 +1,20 @@
+/*-------------------------------------------------------------------------
+ *
+ * Checked declarations to the stored definitions.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef EA_MANIFEST_COMPILE_H
+#define EA_MANIFEST_COMPILE_H
+
+#include "manifest.h"
+
+/* The definition of an entity, and of the service, as compact JSON. */
+extern char *ea_manifest_compile_entity(EaManifest *m, EaDeclEntity *entity);
+extern char *ea_manifest_compile_service(EaManifest *m, int revision,
+										 const char *single_tenant);
+
+/* The documents as they are kept: in order of kind and name, no "source". */
+extern char *ea_manifest_documents(EaManifest *m);
+
+#endif							/* EA_MANIFEST_COMPILE_H */

@@ -1,0 +1,29 @@
+/*-------------------------------------------------------------------------
+ *
+ * Roles, SecurityAttributes, Versions and Service documents.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef EA_MANIFEST_SERVICE_H
+#define EA_MANIFEST_SERVICE_H
+
+#include "manifest.h"
+#include "nodes/pg_list.h"
+
+/* Is this SuperAdmin or TenantAdmin in some spelling? */
+extern bool ea_manifest_is_authority(const char *role);
+
+/* Roles, SecurityAttributes, Versions and Service documents. */
+extern void ea_manifest_read_service(EaManifest *m, EaDeclDocument *doc);
+extern void ea_manifest_check_service(EaManifest *m);
+
+/* Every role of a list must be declared. */
+extern void ea_manifest_check_roles(EaManifest *m, const char *label,
+									const char *pointer, List *roles);
+
+/* since and removedIn of an entity or a field. */
+extern void ea_manifest_check_lifetime(EaManifest *m, const char *label,
+									   const char *pointer,
+									   int since, int removed_in);
+
+#endif							/* EA_MANIFEST_SERVICE_H */

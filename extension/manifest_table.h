@@ -1,0 +1,29 @@
+/*-------------------------------------------------------------------------
+ *
+ * Entities on existing tables: "table" and "columns".
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef EA_MANIFEST_TABLE_H
+#define EA_MANIFEST_TABLE_H
+
+#include "manifest.h"
+
+/* "table" and "columns" by themselves; needs the entity's other keys. */
+extern void ea_manifest_read_table(EaManifest *m, EaDeclEntity *entity);
+
+/* Do the keys of "columns" name columns?  Needs the relations. */
+extern void ea_manifest_check_table(EaManifest *m, EaDeclEntity *entity);
+
+/* As "columns" calls it. */
+extern const char *ea_manifest_column_key(EaDeclColumn column);
+
+/*
+ * The column of a field, or of a member of a one-of: as "columns" of an
+ * existing table has it, or the usual one.
+ */
+extern char *ea_manifest_column(const EaDeclField *field,
+								const EaDeclEntity *member,
+								const char *usual);
+
+#endif							/* EA_MANIFEST_TABLE_H */

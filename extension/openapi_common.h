@@ -1,0 +1,18 @@
+/*-------------------------------------------------------------------------
+ *
+ * What the operations of a description share.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef EA_OPENAPI_COMMON_H
+#define EA_OPENAPI_COMMON_H
+
+#include "openapi_write.h"
+
+/* What all share: "parameters", "headers", "responses", "securitySchemes". */
+extern void ea_openapi_common(EaApi *api);
+
+/* The schemas of JSON:API's own, and of errors. */
+extern void ea_openapi_base(EaApi *api);
+
+#endif							/* EA_OPENAPI_COMMON_H */

@@ -1,0 +1,25 @@
+/*-------------------------------------------------------------------------
+ *
+ * principal_json.h
+ *	  A principal that comes as JSON (service.md 2.2), from whoever vouches
+ *	  for it: a credential validator, a trusted middleware, an operator.
+ *
+ * extension/principal_json.h
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef EA_PRINCIPAL_JSON_H
+#define EA_PRINCIPAL_JSON_H
+
+#include "context.h"
+
+/*
+ * Read an object of the fields userId, tenantId, username, roles, kind,
+ * profile, securityAttributes, scopes, superAdmin, tenantAdmin; source is the
+ * text it was parsed from.  Unknown members are ignored, a wrong type never
+ * is.  Returns NULL with *why; lives in the current memory context.
+ */
+extern EaPrincipal *ea_principal_read(const EaJson *json, const char *source,
+									  const char **why);
+
+#endif							/* EA_PRINCIPAL_JSON_H */

@@ -1,0 +1,72 @@
+/*-------------------------------------------------------------------------
+ *
+ * One resource by its id.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "catalog/pg_type.h"
+#include "document.h"
+#include "document_rows.h"
+#include "errors.h"
+#include "etag.h"
+#include "include.h"
+#include "resource.h"
+#include "uuid.h"
+
+void
+ea_fetch_path_id(EaRequest *req, pg_uuid_t *id)
+{
+	const char *segment = req->args[2];
+
+	if (!ea_uuid_parse(segment, strlen(segment), id))
+		ea_errors_not_found(req);
+}
+
+void
+ea_fetch_row(EaRowSink *sink, const pg_uuid_t *id, EaExecMode mode)
+{
+	EaSqlBuf	b;
+	int			alias;
+
+	ea_sqlbuf_init(&b, sink->doc->req);
+	ea_sqlbuf_add(&b, "SELECT ");
+	ea_document_columns(&b, sink->shape, 0);
+	alias = ea_sqlbuf_from(&b, sink->shape->entity, EA_OP_READ);
+	ea_sqlbuf_add(&b, " AND ");
+	ea_sqlbuf_column(&b, alias, sink->shape->entity->id_column);
+	ea_sqlbuf_add(&b, " = ");
+	ea_sqlbuf_value(&b, UUIDOID, UUIDPGetDatum(id), false);
+	ea_sqlbuf_run(&b, mode, true, ea_document_row, sink);
+}
+
+void
+ea_fetch_one(EaRequest *req)
+{
+	EaEntity   *entity = req->entity;
+	EaQuery    *query = ea_params_read(req, EA_TAKES_SHAPE);
+	EaDocument *doc = ea_document_create(req, query, entity, EA_EXEC_READ);
+	EaRowSink	sink = {doc, ea_document_shape(doc, entity)};
+	pg_uuid_t	id;
+
+	ea_fetch_path_id(req, &id);
+	ea_fetch_row(&sink, &id, EA_EXEC_READ);
+	if (doc->primary.n == 0)
+		ea_errors_not_found(req);
+
+	if (entity->locking)
+	{
+		ea_etag_answer(req, doc->primary.items[0]->version);
+		if (!query->has_include &&
+			ea_etag_not_modified(req, doc->primary.items[0]->version))
+		{
+			req->status = 304;
+			return;
+		}
+	}
+	ea_document_complete(doc);
+	req->status = 200;
+	ea_document_write_one(doc,
+						  ea_document_resource_path(doc->primary.items[0]));
+}

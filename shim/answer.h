@@ -1,0 +1,32 @@
+/*-------------------------------------------------------------------------
+ *
+ * What entityapi.handle() has answered.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef ANSWER_H
+#define ANSWER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <libpq-fe.h>
+
+/*
+ * What came back.  "result" belongs to the caller, who frees it with
+ * PQclear(); the other pointers point into it.
+ */
+struct answer
+{
+	PGresult   *result;
+	int			status;
+	const char *notes;			/* status line and headers for us alone */
+	const char *headers;		/* lines as they go out, headers_length bytes */
+	size_t		headers_length;
+	const char *body;
+	size_t		length;
+	uint64_t	wait_micros;
+	uint64_t	database_micros;
+};
+
+#endif							/* ANSWER_H */

@@ -1,0 +1,58 @@
+/*-------------------------------------------------------------------------
+ *
+ * One connection of a client: its requests and their answers.
+ *
+ * civetweb calls back for everything that happens on a connection, in the
+ * thread that serves it.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef WORKER_H
+#define WORKER_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include <civetweb.h>
+
+#include "clients.h"
+#include "config.h"
+#include "listen.h"
+#include "pool.h"
+#include "replicas.h"
+
+struct server;
+
+/* An instance of civetweb: its threads, queue and addresses are its own. */
+struct door
+{
+	struct server *server;
+	bool		is_admin;
+	const char *addresses;		/* of the configuration */
+	struct mg_context *context;
+	struct listener listener;
+	struct clients *clients;	/* connections of its threads */
+};
+
+/* The running service, as its threads see it. */
+struct server
+{
+	_Atomic(struct config *) config;
+	struct pool *pool;
+	struct sweeper *sweeper;
+	struct replicas *replicas;
+	struct door main;
+	struct door admin;			/* without a context, if there is none */
+	atomic_int	under_way;		/* requests at the main door */
+	atomic_int	threads;		/* of civetweb, that have begun */
+	atomic_bool settled;		/* connections may be served */
+	atomic_bool started;
+	atomic_bool draining;
+	atomic_bool ending;			/* nothing is executed any more */
+	int			parked[2];		/* a pipe, see open_doors() */
+};
+
+/* What civetweb calls; the data of its context is a struct door. */
+extern const struct mg_callbacks worker_callbacks;
+
+#endif							/* WORKER_H */
