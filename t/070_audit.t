@@ -12,7 +12,7 @@ use EntityApi::Test;
 
 my $cluster = EntityApi::Test->cluster(conf => ['deadlock_timeout = 100ms']);
 $cluster->apply(EntityApi::Test::checkout() . '/t/entities');
-my $shim = EntityApi::Test->shim($cluster);
+my $shim = EntityApi::Test->shim($cluster, pool_wait_ms => 60_000);
 my $root = $shim->superadmin;
 my $acme = $shim->tenant('acme');
 my $beta = $shim->tenant('beta');
