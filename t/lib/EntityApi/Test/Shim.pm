@@ -34,9 +34,6 @@ sub new
 	my $folder = EntityApi::Test::folder();
 	my $port = _free_port();
 
-	# A busy machine, or a server under a sanitizer, is slow and not wrong.
-	$flags{statement_timeout_ms} //= 60_000;
-
 	return bless {
 		cluster => $cluster,
 		env     => $env,
