@@ -430,7 +430,8 @@ cluster_start()
 	fi
 	touch "$STATE/postgresql.log"
 	((EUID != 0)) || chown postgres: "$STATE/postgresql.log"
-	if ! as_service "$SERVER_BIN/pg_ctl" -D "$STATE/cluster" -w -s -t 60 \
+	# It takes minutes under Valgrind; what cannot start ends at once.
+	if ! as_service "$SERVER_BIN/pg_ctl" -D "$STATE/cluster" -w -s -t 600 \
 		-p "$program" -l "$STATE/postgresql.log" start 9>&-; then
 		tail -n 20 "$STATE/postgresql.log" >&2
 		die "PostgreSQL does not start; see $STATE/postgresql.log"

@@ -12,7 +12,7 @@ use EntityApi::Test;
 
 my $cluster = EntityApi::Test->cluster(conf => ['deadlock_timeout = 100ms']);
 $cluster->apply(EntityApi::Test::checkout() . '/t/entities');
-my $shim = EntityApi::Test->shim($cluster);
+my $shim = EntityApi::Test->shim($cluster, pool_wait_ms => 60_000);
 my $root = $shim->superadmin;
 my $acme = $shim->tenant('acme');
 my $beta = $shim->tenant('beta');
@@ -328,9 +328,12 @@ subtest 'months' => sub {
 			my $bad = 0;
 			for (1 .. 3)
 			{
-				$bad++ if $client->post($shim->url . '/auth/login',
-					{ headers => { 'content-type' => 'application/json' }, content => '{"username": "nobody", "password": "y"}' })
-				  ->{status} !~ /^(401|429)$/;
+				my $answer = $client->post($shim->url . '/auth/login',
+					{ headers => { 'content-type' => 'application/json' }, content => '{"username": "nobody", "password": "y"}' });
+
+				next if $answer->{status} =~ /^(401|429)$/;
+				diag("$answer->{status} $answer->{content}");
+				$bad++;
 			}
 			require POSIX;
 			POSIX::_exit($bad);

@@ -43,7 +43,7 @@ my $uuid = qr/[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}/;
 
 my $cluster = EntityApi::Test->cluster;
 $cluster->apply(EntityApi::Test::checkout() . '/t/entities');
-my $shim = EntityApi::Test->shim($cluster, access_log => 'false');
+my $shim = EntityApi::Test->shim($cluster, access_log => 'false', pool_wait_ms => 60_000);
 
 # Each tenant with what is in it: specimens by id, their attributes as they are
 # to be read, and all ids that it has ever had.
