@@ -13,7 +13,7 @@ use Test::More;
 
 my $cluster = EntityApi::Shim->cluster;
 my $shim = EntityApi::Test->shim($cluster, trusted_proxies => '127.0.0.1,10.0.0.0/8,fd00::/9',
-	keep_alive => 'yes');
+	keep_alive => 'yes', statement_timeout_ms => 5000);
 my $uuid = qr/^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
 sub header_of

@@ -211,12 +211,6 @@ sub round
 
 my @common = ('max_prepared_transactions = 10', 'autovacuum = off', 'entityapi.access_token_ttl = 86400', 'deadlock_timeout = 100ms');
 
-# Until then a bitmap scan that needs no column could count rows that a vacuum
-# had just removed: what we compare with would be wrong.
-my ($major, $minor) = EntityApi::Test::run([ EntityApi::Test::server_program('postgres'), '--version' ])->{out} =~ /(\d+)\.(\d+)/;
-my %exact_since = (15 => 13, 16 => 9, 17 => 5);
-push @common, 'enable_bitmapscan = off' if ($minor // 0) < ($exact_since{ $major // 0 } // 0);
-
 # With data checksums, which 18 has anyway and a cluster that is stopped can be
 # given
 sub with_checksums

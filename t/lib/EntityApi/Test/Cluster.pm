@@ -298,6 +298,17 @@ sub discard
 	return;
 }
 
+# Until then a bitmap scan that needs no column could count rows that a vacuum
+# had just removed: what is compared with it would seem to be wrong.
+sub _exact_counts
+{
+	my %since = (15 => 13, 16 => 9, 17 => 5);
+	my $version = EntityApi::Test::run([ EntityApi::Test::server_program('postgres'), '--version' ])->{out};
+	my ($major, $minor) = $version =~ /(\d+)\.(\d+)/ or return ();
+
+	return $minor < ($since{$major} // 0) ? 'enable_bitmapscan = off' : ();
+}
+
 # Files below the data folder are written by their owner.
 sub _configure
 {
@@ -314,7 +325,7 @@ sub _configure
 
 	  # its snapshots make erasure wait, its statistics plans be made again: not
 	  # in the midst of a test, just because the machine is busy
-	  'autovacuum = off', $ENV{ENTITYAPI_TEST_CONF} // '', @lines, '';
+	  'autovacuum = off', _exact_counts(), $ENV{ENTITYAPI_TEST_CONF} // '', @lines, '';
 
 	my $result = EntityApi::Test::run(
 		[ 'sh', '-c', 'cat >"$1"', '-', "$self->{data}/entityapi.conf" ],
