@@ -16,16 +16,16 @@ use EntityApi::Test::Pages;
 
 # Blocks that are not run: the page, how the block begins, and why.
 my @exempt = (
+	[ 'README.md', 'make && sudo make install', 'is for a server of one\'s own; t/095 and t/140 do it' ],
 	[ 'docs/api.md', 'npx --yes', 'fetches a program from the network' ],
-	[ 'docs/operations.md', 'make && sudo make install', 'changes the machine; t/140 and t/141 build and install' ],
+	[ 'docs/operations.md', 'make && sudo make install', 'changes the machine; t/140 builds and installs' ],
 	[ 'docs/operations.md', 'create extension entityapi', 'is for a server of one\'s own; every test does it' ],
 	[ 'docs/operations.md', 'entityapi-shim apply manifests/', 'is for a server of one\'s own' ],
 	[ 'docs/operations.md', 'sudo install', 'systemd; t/022 runs the unit' ],
 	[ 'docs/operations.md', 'grant temp on', 'names roles of others' ],
 	[ 'docs/operations.md', 'psql -d postgres -f roles.sql', 'restores into another cluster; t/095 does it' ],
 	[ 'docs/operations.md', 'ALTER EXTENSION entityapi UPDATE', 'is for an older version; t/089 does it' ],
-	[ 'CONTRIBUTING.md', 'make test', 'is what runs this' ],
-);
+	[ 'CONTRIBUTING.md', 'make test', 'is what runs this' ]);
 
 my $checkout = EntityApi::Test::checkout();
 my $folder = File::Temp->newdir('eaXXXXXXXX', DIR => '/tmp');
@@ -126,7 +126,7 @@ sub run_page
 	close $file;
 	waitpid start("$folder/rest", 'bash', "$folder/script"), 0;
 	my $status = $?;
-	my $place = $page;
+	my ($place, $last) = ($page, "$folder/rest");
 
 	for my $block (@blocks)
 	{
@@ -136,14 +136,14 @@ sub run_page
 			next;
 		}
 		last if !-e $block->{out};
-		$place = "$page:$block->{line}";
+		($place, $last) = ("$page:$block->{line}", $block->{out});
 		next if !defined $block->{answer};
 		my $out = EntityApi::Test::slurp($block->{out});
 		ok(EntityApi::Test::Pages::shows($block->{answer}, $out), "$place answers as it shows")
 		  or diag "$block->{text}--- shown:\n$block->{answer}--- came:\n$out";
 	}
 	is($status, 0, "$page: " . @blocks . ' blocks run')
-	  or diag "$place: ", map { -e ? EntityApi::Test::slurp($_) : () } map { $_->{out} } grep { -e $_->{out} } $blocks[ -1 ], @blocks[ grep { -e $blocks[$_]{out} } 0 .. $#blocks ];
+	  or diag "$place and what it said:\n", map { EntityApi::Test::slurp($_) } grep { -e } $last;
 	return;
 }
 
