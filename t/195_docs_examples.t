@@ -110,10 +110,9 @@ sub run_page
 	my $script = "set -eo pipefail\n";
 	my $number = 0;
 
-	if (@blocks && $blocks[0]{text} !~ /^make (?:up|run)$|^cat > examples/m)
-	{
-		$script .= "test -e .local/env\n";
-	}
+	# What the index says of all pages but the first two
+	$script .= ". .local/env && . examples/shell.sh\n" if $page !~ /^README|tutorial/;
+
 	for my $block (@blocks)
 	{
 		$block->{out} = "$folder/" . ++$number;

@@ -50,9 +50,9 @@ sub defaults
 }
 
 subtest 'settings of the extension' => sub {
-	my @there = split /\n/, $cluster->sql(
+	my @there = split /\n/, $cluster->psql(
 		"load 'entityapi'; select name || ' ' || boot_val from pg_settings where name like 'entityapi.%'");
-	my @set = split /\n/, $cluster->sql(
+	my @set = split /\n/, $cluster->psql(
 		"load 'entityapi'; select name || ' ' || current_setting(name) from pg_settings where name like 'entityapi.%' and source = 'default'");
 	my @shown = defaults(table('docs/operations.md', 'Settings of the extension'));
 
@@ -83,7 +83,7 @@ subtest 'settings of the shim' => sub {
 };
 
 subtest 'functions' => sub {
-	my @there = split /\n/, $cluster->sql(<<~'SQL');
+	my @there = split /\n/, $cluster->psql(<<~'SQL');
 		select proname || '(' || coalesce((select string_agg(name, ', ' order by n)
 			from unnest(proargnames, proargmodes) with ordinality a(name, mode, n)
 			where coalesce(mode, 'i') = 'i'), '') || ')'
@@ -167,7 +167,7 @@ subtest 'manifests' => sub {
 	same([ grep { /^[a-z]\w+$/ } code($rows[0][1]) ], [ ($entity // '') =~ /\{"(\w+)"/g ], 'keys of entities');
 
 	my ($types) = $source =~ /\bea_types\[\] =\s*\{(.*?)\n\};/s;
-	my @types = ($types // '') =~ /\{\s*"(\w+)"/g;
+	my @types = ($types // '') =~ /\{\w+, "(\w+)"/g;
 	same([ grep { !/^(?:ref|oneof)$/ } map { code($_->[0]) } table('docs/manifests.md', 'Types') ], \@types, 'types');
 };
 
