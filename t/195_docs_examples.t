@@ -155,6 +155,13 @@ waitpid start("$folder/rest", 'bash', '-e', "$folder/script"), 0;
 is($?, 0, 'the first manifest is written');
 serve();
 
+my ($line) = EntityApi::Test::slurp("$folder/run.log") =~ /^(curl .*)$/m;
+waitpid start("$folder/line", 'bash', '-c', $line // 'false'), 0;
+like(EntityApi::Test::slurp("$folder/line"), qr/"type":"invoices".*"type":"customers"/, 'the line that it prints works when pasted')
+  or diag $line;
+my $env = EntityApi::Test::slurp("$copy/.local/env");
+is((stat "$copy/.local/env")[2] & 07777, 0600, 'the key in .local/env is closed to others');
+
 my $ran = 0;
 for my $page (EntityApi::Test::Pages::pages())
 {
@@ -165,6 +172,7 @@ for my $page (EntityApi::Test::Pages::pages())
 	$ran++;
 }
 cmp_ok($ran, '>', 5, 'pages have examples');
+is(EntityApi::Test::slurp("$copy/.local/env"), $env, 'make up meanwhile has left address and key as they were');
 is(join("\n", map { "$_->[0]: $_->[1]" } grep { !$_->[3] } @exempt), '', 'what is exempt is still there');
 
 kill INT => -$serving;

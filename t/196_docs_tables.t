@@ -163,8 +163,8 @@ subtest 'manifests' => sub {
 	my @rows = table('docs/manifests.md', 'Kinds');
 
 	same([ map { (code($_->[0]))[0] } @rows ], \@kinds, 'kinds');
-	same([ map { code($_->[0]) } table('docs/manifests.md', 'Keys of fields') ], [ ($field // '') =~ /\{"(\w+)"/g ], 'keys of fields');
-	same([ grep { /^[a-z]\w+$/ } code($rows[0][1]) ], [ ($entity // '') =~ /\{"(\w+)"/g ], 'keys of entities');
+	same([ map { code($_->[0]) } table('docs/manifests.md', 'Keys of fields') ], [ ($field // '') =~ /[{(]"(\w+)", EA_KEY/g ], 'keys of fields');
+	same([ grep { /^[a-z]\w+$/ } code($rows[0][1]) ], [ ($entity // '') =~ /[{(]"(\w+)", EA_KEY/g ], 'keys of entities');
 
 	my ($types) = $source =~ /\bea_types\[\] =\s*\{(.*?)\n\};/s;
 	my @types = ($types // '') =~ /\{\w+, "(\w+)"/g;
