@@ -50,7 +50,7 @@ sub start
 	return $pid if $pid;
 	POSIX::setsid();
 	$SIG{$_} = 'DEFAULT' for qw(INT TERM HUP);
-	delete @ENV{ 'DATA', 'MANIFESTS', 'DEMO', 'TESTS', grep { /^(?:ENTITYAPI_|MAKE|PG[A-Z]+$)/ } keys %ENV };
+	delete @ENV{ qw(DATA MANIFESTS DEMO TESTS POSTGRES_UNDER), grep { /^(?:ENTITYAPI_|MAKE|PG[A-Z]+$)/ } keys %ENV };
 	$ENV{PORT} = $port;
 	chdir $copy or POSIX::_exit(126);
 	open STDIN, '<', '/dev/null';
