@@ -180,9 +180,23 @@ write_env()
 			printf 'export ENTITYAPI_SUPERADMIN_PASSWORD=%q\n' "$SUPERADMIN_PASSWORD"
 			printf 'export PGHOST=%q PGPORT=%q PGDATABASE=%q PGUSER=%q\n' \
 				"$PGHOST" "$PGPORT" "$PGDATABASE" "$PGUSER"
+			[[ -z $KEY ]] || printf 'export ENTITYAPI_KEY=%q DEMO_PASSWORD=%q\n' \
+				"$KEY" "$DEMO_PASSWORD"
 		} >"$DATA/env.new"
 	)
 	mv "$DATA/env.new" "$DATA/env"
+}
+
+# The example data, and a key for first requests, which stays the same for as
+# long as the service believes it.
+load_demo()
+{
+	# shellcheck source=/dev/null
+	. "$DATA/env"
+	export DEMO_PASSWORD
+	scripts/demo
+	KEY=$(scripts/demo --key "${ENTITYAPI_KEY-}")
+	write_env
 }
 
 with_demo()
@@ -207,11 +221,11 @@ service_up()
 	create_superadmin
 	apply_manifests
 	shim_start
+	KEY=
+	[[ ! -e $DATA/env ]] || KEY=$(sed -n 's/^export ENTITYAPI_KEY=\([^ ]*\).*/\1/p' "$DATA/env")
+	with_demo || KEY=
 	write_env
-	if with_demo; then
-		# shellcheck source=/dev/null
-		(. "$DATA/env" && DEMO_PASSWORD=$DEMO_PASSWORD scripts/demo)
-	fi
+	! with_demo || load_demo
 }
 
 service_down()
@@ -220,22 +234,22 @@ service_down()
 	cluster_stop
 }
 
-# How to log in, and one line to paste
+# How to log in, and one line to paste.  The SuperAdmin has no key, so that its
+# line logs in first.
 print_service()
 {
-	local user=$SUPERADMIN password=$SUPERADMIN_PASSWORD path=/auth/me
-
 	say "" "entityapi answers at $URL" "" \
 		"  SuperAdmin    $SUPERADMIN / $SUPERADMIN_PASSWORD"
 	if with_demo; then
-		user=$(scripts/demo --user)
-		password=$DEMO_PASSWORD
-		path='/api/v1/invoices?include=customer&page[size]=3'
 		scripts/demo --list | while IFS=$'\t' read -r who what; do
-			printf '  %-13s %s / %s\n' "$what" "$who" "$password"
+			printf '  %-13s %s / %s\n' "$what" "$who" "$DEMO_PASSWORD"
 		done
 	fi
 	say "" "Settings for a shell: . $DATA/env" "Try:" ""
-	printf "curl -gsS '%s%s' -H \"Authorization: Bearer \$(curl -sS %s/auth/login -H 'Content-Type: application/json' -d '{\"username\":\"%s\",\"password\":\"%s\"}' | sed 's/.*\"accessToken\": *\"\\\\([^\"]*\\\\)\".*/\\\\1/')\"\n" \
-		"$URL" "$path" "$URL" "$user" "$password"
+	if with_demo; then
+		say "curl -gsS '$URL/api/v1/invoices?include=customer&page[size]=3' -H 'X-API-Key: $KEY'"
+	else
+		printf "curl -gsS '%s/auth/me' -H \"Authorization: Bearer \$(curl -sS %s/auth/login -H 'Content-Type: application/json' -d '{\"username\":\"%s\",\"password\":\"%s\"}' | sed 's/.*\"accessToken\": *\"\\\\([^\"]*\\\\)\".*/\\\\1/')\"\n" \
+			"$URL" "$URL" "$SUPERADMIN" "$SUPERADMIN_PASSWORD"
+	fi
 }
