@@ -38,6 +38,7 @@
 #include "access/table.h"
 #include "access/visibilitymap.h"
 #include "access/xact.h"
+#include "access/xlog.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_am.h"
 #include "catalog/pg_opclass.h"
@@ -55,6 +56,7 @@
 #include "utils/regproc.h"
 #include "utils/rls.h"
 #include "utils/snapmgr.h"
+#include "utils/syscache.h"
 
 /* A walk under way. */
 typedef struct Walk
@@ -114,6 +116,34 @@ is_plain_order(Relation heap, Relation index, int i, const EaCountKey *key)
 		index->rd_indcollation[i] == attribute->attcollation;
 }
 
+/* What this row of a catalog says was so before the oldest snapshot we hold. */
+static bool
+is_older_than_snapshot(HeapTuple row)
+{
+	return TransactionIdPrecedes(HeapTupleHeaderGetXmin(row->t_data),
+								 TransactionXmin);
+}
+
+/*
+ * The primary knows nothing of a standby's snapshots: an index that it makes,
+ * or makes anew, while one is held has no entries for rows that nobody there
+ * sees any more.
+ */
+static bool
+is_made_before_snapshot(Relation index)
+{
+	HeapTuple	row = SearchSysCache1(RELOID,
+									  ObjectIdGetDatum(RelationGetRelid(index)));
+	bool		before;
+
+	if (!HeapTupleIsValid(row))
+		return false;
+	before = is_older_than_snapshot(row) &&
+		is_older_than_snapshot(index->rd_indextuple);
+	ReleaseSysCache(row);
+	return before;
+}
+
 /* Every row has an entry, and our snapshot may rely on them. */
 static bool
 is_complete(Relation index)
@@ -122,9 +152,8 @@ is_complete(Relation index)
 
 	return index->rd_rel->relam == BTREE_AM_OID && form->indisvalid &&
 		heap_attisnull(index->rd_indextuple, Anum_pg_index_indpred, NULL) &&
-		(!form->indcheckxmin ||
-		 TransactionIdPrecedes(HeapTupleHeaderGetXmin(index->rd_indextuple->t_data),
-							   TransactionXmin));
+		(!form->indcheckxmin || is_older_than_snapshot(index->rd_indextuple)) &&
+		(!RecoveryInProgress() || is_made_before_snapshot(index));
 }
 
 /* The index begins with the columns of all keys, in any order. */

@@ -235,11 +235,12 @@ my $minimal = EntityApi::Test->cluster(conf => [ @common, 'wal_level = minimal',
 prepare($minimal);
 is($minimal->psql('show wal_level'), 'minimal', 'wal_level minimal');
 
-# The primary marks entries of an index as dead when it sees no rows behind them
-# any more, and with checksums these marks come along with the page.  A snapshot
-# of a standby can be older.
-subtest 'marks of the primary are not for old snapshots of a standby' => sub {
-	my $folder = EntityApi::Test::folder();
+# What a snapshot of the standby counts before and after $meanwhile on the primary,
+# which deletes what it counts.
+sub old_snapshot
+{
+	my ($name, $meanwhile) = @_;
+	my $folder = EntityApi::Test::folder() . "/$name";
 	my $tenant = $logical->psql('select tenant from token where n = 1');
 	my $caught_up = sub {
 		my $lsn = $logical->psql('select pg_current_wal_insert_lsn()');
@@ -247,6 +248,8 @@ subtest 'marks of the primary are not for old snapshots of a standby' => sub {
 	};
 	my $count = "select compare_count(1, '$tenant', 1), (select count(*) from app.item where rank = 1);";
 
+	mkdir $folder or die "$folder: $!";
+	EntityApi::Test::own($folder);
 	$logical->psql(<<~"SQL");
 		truncate app.item cascade;
 		insert into app.item (tenant_id, id, name, rank, created_at, updated_at)
@@ -269,16 +272,32 @@ subtest 'marks of the primary are not for old snapshots of a standby' => sub {
 	}
 	EntityApi::Test::wait_until(20, sub { -e "$folder/begun" });
 	$logical->psql('delete from app.item where rank = 1');
-	for (1 .. 2)
-	{
-		is($logical->psql("set enable_seqscan = off; set enable_bitmapscan = off; set enable_indexonlyscan = off; select count(*) from app.item where tenant_id = '$tenant' and rank = 1"),
-			0, 'gone on the primary');
-	}
+	$meanwhile->($tenant);
 	ok($caught_up->(), 'which the standby knows');
 	open my $done, '>', "$folder/done" or die "done: $!";
 	close $done;
 	waitpid $pid, 0;
 	is(EntityApi::Test::slurp("$folder/said"), "200|20\n200|20", 'an old snapshot sees them all the same');
+	return;
+}
+
+# The primary marks entries of an index as dead when it sees no rows behind them
+# any more, and with checksums these marks come along with the page.  A snapshot
+# of a standby can be older.
+subtest 'marks of the primary are not for old snapshots of a standby' => sub {
+	old_snapshot('marks', sub {
+			my ($tenant) = @_;
+
+			is($logical->psql("set enable_seqscan = off; set enable_bitmapscan = off; set enable_indexonlyscan = off; select count(*) from app.item where tenant_id = '$tenant' and rank = 1"),
+				0, 'gone on the primary') for 1 .. 2;
+		});
+};
+
+# An index that the primary makes has no entries for rows that nobody there sees.
+subtest 'nor are its new indexes' => sub {
+	# empty, it is the smallest
+	old_snapshot('index', sub { $logical->psql('delete from app.item; create index made_later on app.item (tenant_id, rank)') });
+	$logical->psql('drop index app.made_later');
 };
 
 # HOT updates, others, deletions, vacuums, and answers that have something in them
