@@ -24,14 +24,11 @@
 #include "catalog/pg_type.h"
 #include "errors.h"
 #include "exec.h"
-#include "grow.h"
+#include "flat_filter.h"
 #include "jsonwrite.h"
 #include "optimizer/cost.h"
 #include "miscadmin.h"
-#include "params.h"
-#include "rsql.h"
 #include "rsql_literal.h"
-#include "types.h"
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
 #include "uuid.h"
@@ -50,20 +47,18 @@ typedef enum Drive
 
 static const struct
 {
-	const char *name;
-	const char *column;
-	const char *type;			/* of ea_types */
+	EaListColumn column;
 	Drive		drive;
 }			selectors[] =
 {
-	{"at", "at", "datetime", DRIVES_NOT},
-	{"tenantId", "tenant_id", "uuid", DRIVES_TENANT},
-	{"actorId", "actor_id", "text", DRIVES_ACTOR},
-	{"action", "action", "text", DRIVES_PLATFORM},
-	{"outcome", "outcome", "text", DRIVES_REFUSALS},
-	{"targetType", "target_type", "text", DRIVES_NOT},
-	{"targetId", "target_id", "text", DRIVES},
-	{"requestId", "request_id", "text", DRIVES_ALONE}
+	{{"at", "at", EA_LIST_DATETIME}, DRIVES_NOT},
+	{{"tenantId", "tenant_id", EA_LIST_UUID}, DRIVES_TENANT},
+	{{"actorId", "actor_id", EA_LIST_STRING}, DRIVES_ACTOR},
+	{{"action", "action", EA_LIST_STRING}, DRIVES_PLATFORM},
+	{{"outcome", "outcome", EA_LIST_STRING}, DRIVES_REFUSALS},
+	{{"targetType", "target_type", EA_LIST_STRING}, DRIVES_NOT},
+	{{"targetId", "target_id", EA_LIST_STRING}, DRIVES},
+	{{"requestId", "request_id", EA_LIST_STRING}, DRIVES_ALONE}
 };
 
 /* Records read at once, at first and later, when not all will be shown. */
@@ -73,127 +68,46 @@ static const struct
 /* A page that has taken so long ends. */
 #define READ_MS 8
 
-/* Operators in SQL, around the parameter, and what a type must be able to. */
-static const struct
-{
-	const char *sql;
-	const char *close;
-	int			needs;			/* EA_CAN_* */
-}			operators[] =
-{
-	[EA_RSQL_EQ] = {" = ", "", EA_CAN_EQUAL},
-	[EA_RSQL_NE] = {" <> ", "", EA_CAN_EQUAL},
-	[EA_RSQL_GT] = {" > ", "", EA_CAN_ORDER},
-	[EA_RSQL_GE] = {" >= ", "", EA_CAN_ORDER},
-	[EA_RSQL_LT] = {" < ", "", EA_CAN_ORDER},
-	[EA_RSQL_LE] = {" <= ", "", EA_CAN_ORDER},
-	[EA_RSQL_IN] = {" = ANY (", ")", EA_CAN_EQUAL},
-	[EA_RSQL_OUT] = {" <> ALL (", ")", EA_CAN_EQUAL},
-	[EA_RSQL_LIKE] = {" LIKE ", "", EA_CAN_MATCH},
-	[EA_RSQL_ILIKE] = {" ILIKE ", "", EA_CAN_MATCH}
-};
-
-/* The statement, as it is put together. */
-typedef struct Select
-{
-	EaRequest  *req;
-	StringInfoData text;
-	int			nparams;
-	int			max;
-	EaValue    *params;
-} Select;
-
-static void
-add_param(Select *select, Oid type, Datum value)
-{
-	*EA_GROW_ARRAY(select->params, select->nparams, select->max) =
-		EA_VALUE(type, value);
-	appendStringInfo(&select->text, "$%d", select->nparams);
-}
-
 /* -------- filter -------- */
 
 /* Its place among the selectors, -1 if it is none. */
 static int
-find_selector(const EaRsql *comparison)
+find_selector(const char *name)
 {
 	for (int i = 0; i < lengthof(selectors); i++)
 	{
-		if (comparison->nhops == 1 &&
-			strcmp(selectors[i].name, comparison->hops[0]) == 0)
+		if (strcmp(selectors[i].column.name, name) == 0)
 			return i;
 	}
 	return -1;
 }
 
-static void
-add_comparison(Select *select, const EaRsql *comparison)
+/* The one that a condition is about, -1 if it is none or is no comparison. */
+static int
+selector_of(const EaRsql *condition)
 {
-	const EaType *type;
-	Oid			param_type;
-	Datum		value;
-	int			i = find_selector(comparison);
+	return condition->kind == EA_RSQL_COMPARISON && condition->nhops == 1 ?
+		find_selector(condition->hops[0]) : -1;
+}
 
-	if (i < 0)
-		ea_rsql_literal_refuse(select->req,
-							   psprintf("unknown attribute \"%s\"",
-										comparison->hops[0]),
-							   comparison->offset);
+static const EaListColumn *
+find_column(const void *arg, const char *name)
+{
+	int			i = find_selector(name);
 
-	appendStringInfoString(&select->text, selectors[i].column);
-	if (comparison->op == EA_RSQL_ISNULL)
-	{
-		appendStringInfoString(&select->text,
-							   ea_rsql_literal_isnull(select->req, comparison)
-							   ? " IS NULL" : " IS NOT NULL");
-		return;
-	}
-
-	type = ea_types_find(selectors[i].type);
-	if ((type->can & operators[comparison->op].needs) == 0)
-		ea_rsql_literal_refuse(select->req,
-							   psprintf("operator \"%s\" cannot be used with \"%s\"",
-										ea_rsql_op_name(comparison->op),
-										comparison->hops[0]),
-							   comparison->offset);
-	appendStringInfoString(&select->text, operators[comparison->op].sql);
-	value = ea_rsql_literal_read(select->req, comparison, type, &param_type);
-	add_param(select, param_type, value);
-	appendStringInfoString(&select->text, operators[comparison->op].close);
+	return i < 0 ? NULL : &selectors[i].column;
 }
 
 static void
-add_tree(Select *select, const EaRsql *tree)
+add_condition(EaSqlBuf *b, const EaRsql *condition)
 {
-	check_stack_depth();
-	CHECK_FOR_INTERRUPTS();
-	if (tree->kind == EA_RSQL_COMPARISON)
-	{
-		add_comparison(select, tree);
-		return;
-	}
-	for (int i = 0; i < tree->nchildren; i++)
-	{
-		appendStringInfoString(&select->text, i == 0 ? "(" :
-							   tree->kind == EA_RSQL_AND ? " AND " : " OR ");
-		add_tree(select, tree->children[i]);
-	}
-	appendStringInfoChar(&select->text, ')');
+	ea_flat_filter_add(b, condition, find_column, NULL);
 }
 
-static EaRsql *
-parse_filter(EaRequest *req, const EaQuery *query)
+static void
+add_param(EaSqlBuf *b, EaValue value)
 {
-	EaRsqlLimits limits = ea_rsql_limits();
-	EaRsqlFault fault;
-	EaRsql	   *tree;
-
-	if (query->filter == NULL)
-		return NULL;
-	tree = ea_rsql_parse(query->filter, query->filter_len, &limits, &fault);
-	if (tree == NULL)
-		ea_rsql_literal_refuse(req, fault.message, fault.offset);
-	return tree;
+	ea_sqlbuf_value(b, value.type, value.value, value.isnull);
 }
 
 /*
@@ -219,8 +133,7 @@ is_of_tenant(EaRequest *req, const char *actor, int len)
 static Drive
 drive_of(EaRequest *req, const EaRsql *condition)
 {
-	int			i = condition->kind == EA_RSQL_COMPARISON
-		? find_selector(condition) : -1;
+	int			i = selector_of(condition);
 	const char *value;
 	int			len;
 
@@ -254,13 +167,21 @@ drive_of(EaRequest *req, const EaRsql *condition)
 static bool
 is_about_time(const EaRsql *condition)
 {
-	int			i = condition->kind == EA_RSQL_COMPARISON
-		? find_selector(condition) : -1;
+	int			i = selector_of(condition);
 
-	return i >= 0 && strcmp(selectors[i].name, "at") == 0 &&
-		condition->op != EA_RSQL_ISNULL &&
-		(operators[condition->op].needs == EA_CAN_ORDER ||
-		 condition->op == EA_RSQL_EQ);
+	if (i < 0 || selectors[i].column.kind != EA_LIST_DATETIME)
+		return false;
+	switch (condition->op)
+	{
+		case EA_RSQL_EQ:
+		case EA_RSQL_GT:
+		case EA_RSQL_GE:
+		case EA_RSQL_LT:
+		case EA_RSQL_LE:
+			return true;
+		default:
+			return false;
+	}
 }
 
 /*
@@ -282,6 +203,7 @@ static bool
 is_rest(const Conditions *conditions, int i)
 {
 	const EaRsql *condition = conditions->all[i];
+	int			selector;
 
 	if (is_about_time(condition))
 		return false;
@@ -289,10 +211,10 @@ is_rest(const Conditions *conditions, int i)
 		return i != conditions->driver;
 
 	/* refusals have an index by tenant, but none by which refusal it is */
-	return !conditions->platform || condition->kind != EA_RSQL_COMPARISON ||
+	selector = selector_of(condition);
+	return !conditions->platform || selector < 0 ||
 		condition->op != EA_RSQL_EQ ||
-		find_selector(condition) < 0 ||
-		selectors[find_selector(condition)].drive != DRIVES_TENANT;
+		selectors[selector].drive != DRIVES_TENANT;
 }
 
 static void
@@ -325,28 +247,28 @@ find_driver(EaRequest *req, EaRsql **tree, Conditions *conditions)
  * read.
  */
 static void
-add_rest(Select *select, const Conditions *conditions, bool of_tenant)
+add_rest(EaSqlBuf *b, const Conditions *conditions, bool of_tenant)
 {
-	const EaPrincipal *principal = select->req->principal;
+	const EaPrincipal *principal = b->req->principal;
 	bool		first = true;
 
-	appendStringInfoString(&select->text, ", ");
+	ea_sqlbuf_add(b, ", ");
 	if (!principal->super_admin && !of_tenant)
 	{
-		appendStringInfoString(&select->text, "tenant_id = ");
-		add_param(select, UUIDOID, UUIDPGetDatum(&principal->tenant));
+		ea_sqlbuf_add(b, "tenant_id = ");
+		add_param(b, EA_UUID(&principal->tenant));
 		first = false;
 	}
 	for (int i = 0; i < conditions->n; i++)
 	{
 		if (!is_rest(conditions, i))
 			continue;
-		appendStringInfoString(&select->text, first ? "" : " AND ");
-		add_tree(select, conditions->all[i]);
+		ea_sqlbuf_add(b, first ? "" : " AND ");
+		add_condition(b, conditions->all[i]);
 		first = false;
 	}
 	if (first)
-		appendStringInfoString(&select->text, "true");
+		ea_sqlbuf_add(b, "true");
 }
 
 /* -------- cursor -------- */
@@ -399,8 +321,7 @@ typedef struct Range
 	const char *column;			/* NULL: the order is all */
 	int			condition;		/* that says so, -1: none */
 	bool		of_tenant;		/* none of another than the caller's */
-	Oid			type;
-	Datum		value;
+	EaValue		value;
 	bool		has_first;		/* newest: what is before the cursor */
 	Cursor		first;
 	bool		has_last;		/* oldest: of this time or later */
@@ -445,8 +366,7 @@ read_tenant(EaRequest *req, Range *range)
 	range->column = "tenant_id";
 	range->condition = -1;
 	range->of_tenant = true;
-	range->type = UUIDOID;
-	range->value = UUIDPGetDatum(&req->principal->tenant);
+	range->value = EA_UUID(&req->principal->tenant);
 }
 
 /*
@@ -470,12 +390,12 @@ find_range(EaRequest *req, Conditions *conditions, Range *range)
 	if (range->condition >= 0)
 	{
 		const EaRsql *condition = conditions->all[range->condition];
-		int			i = find_selector(condition);
+		const EaListColumn *column = find_column(NULL, condition->hops[0]);
 
-		range->column = selectors[i].column;
-		range->value = ea_rsql_literal_read(req, condition,
-											ea_types_find(selectors[i].type),
-											&range->type);
+		range->column = column->sql;
+		range->value.value = ea_rsql_literal_read(req, condition,
+												  ea_flat_filter_type(column),
+												  &range->value.type);
 	}
 	limit_range(req, conditions, range);
 	conditions->rest |= !req->principal->super_admin && !range->of_tenant;
@@ -483,25 +403,25 @@ find_range(EaRequest *req, Conditions *conditions, Range *range)
 
 /* `([<column>, ]at[, id]) <operator> ([<value>, ]<at>[, <id>])` */
 static void
-add_bound(Select *select, const Range *range, const char *operator,
+add_bound(EaSqlBuf *b, const Range *range, const char *operator,
 		  TimestampTz at, const pg_uuid_t *id)
 {
-	appendStringInfo(&select->text, " AND (%s%sat%s) %s (",
+	ea_sqlbuf_addf(b, " AND (%s%sat%s) %s (",
 					 range->column != NULL ? range->column : "",
 					 range->column != NULL ? ", " : "",
 					 id != NULL ? ", id" : "", operator);
 	if (range->column != NULL)
 	{
-		add_param(select, range->type, range->value);
-		appendStringInfoString(&select->text, ", ");
+		add_param(b, range->value);
+		ea_sqlbuf_add(b, ", ");
 	}
-	add_param(select, TIMESTAMPTZOID, TimestampTzGetDatum(at));
+	add_param(b, EA_TIMESTAMP(at));
 	if (id != NULL)
 	{
-		appendStringInfoString(&select->text, ", ");
-		add_param(select, UUIDOID, UUIDPGetDatum(id));
+		ea_sqlbuf_add(b, ", ");
+		add_param(b, EA_UUID(id));
 	}
-	appendStringInfoChar(&select->text, ')');
+	ea_sqlbuf_add(b, ")");
 }
 
 /*
@@ -511,33 +431,32 @@ add_bound(Select *select, const Range *range, const char *operator,
  * besides leaves out partitions.
  */
 static void
-add_range(Select *select, const Range *range)
+add_range(EaSqlBuf *b, const Range *range)
 {
 	if (range->column != NULL)
 	{
-		appendStringInfo(&select->text, " AND %s >= ", range->column);
-		add_param(select, range->type, range->value);
-		appendStringInfo(&select->text, " AND %s <= ", range->column);
-		add_param(select, range->type, range->value);
+		ea_sqlbuf_addf(b, " AND %s >= ", range->column);
+		add_param(b, range->value);
+		ea_sqlbuf_addf(b, " AND %s <= ", range->column);
+		add_param(b, range->value);
 	}
 	if (range->has_first)
 	{
-		appendStringInfoString(&select->text, " AND at <= ");
-		add_param(select, TIMESTAMPTZOID,
-				  TimestampTzGetDatum(range->first.at));
-		add_bound(select, range, "<", range->first.at, &range->first.id);
+		ea_sqlbuf_add(b, " AND at <= ");
+		add_param(b, EA_TIMESTAMP(range->first.at));
+		add_bound(b, range, "<", range->first.at, &range->first.id);
 	}
 	if (range->has_last)
 	{
-		appendStringInfoString(&select->text, " AND at >= ");
-		add_param(select, TIMESTAMPTZOID, TimestampTzGetDatum(range->last));
-		add_bound(select, range, ">=", range->last, NULL);
+		ea_sqlbuf_add(b, " AND at >= ");
+		add_param(b, EA_TIMESTAMP(range->last));
+		add_bound(b, range, ">=", range->last, NULL);
 	}
 }
 
 /* What is known of all that is read. */
 static void
-add_known(Select *select, const Conditions *conditions,
+add_known(EaSqlBuf *b, const Conditions *conditions,
 		  const Range *range)
 {
 	for (int i = 0; i < conditions->n; i++)
@@ -545,11 +464,11 @@ add_known(Select *select, const Conditions *conditions,
 		if (is_rest(conditions, i) ||
 			i == range->condition)
 			continue;
-		appendStringInfoString(&select->text, " AND ");
-		add_tree(select, conditions->all[i]);
+		ea_sqlbuf_add(b, " AND ");
+		add_condition(b, conditions->all[i]);
 	}
 	if (conditions->drive == DRIVES_REFUSALS)
-		appendStringInfoString(&select->text, " AND outcome <> 'SUCCESS'");
+		ea_sqlbuf_add(b, " AND outcome <> 'SUCCESS'");
 }
 
 /* -------- the answer -------- */
@@ -560,9 +479,12 @@ add_known(Select *select, const Conditions *conditions,
 	" action, outcome, target_type, target_id, changes," \
 	" request_id, host(ip), detail"
 
-#define COLUMN_TYPES \
-	UUIDOID, TIMESTAMPTZOID, UUIDOID, TEXTOID, TEXTOID, TEXTOID, TEXTOID, \
-	TEXTOID, TEXTOID, TEXTOID, TEXTOID, JSONOID, TEXTOID, TEXTOID, TEXTOID
+/* Of these columns, and of whether the record is to be shown. */
+static const Oid column_types[] = {
+	UUIDOID, TIMESTAMPTZOID, UUIDOID, TEXTOID, TEXTOID, TEXTOID, TEXTOID,
+	TEXTOID, TEXTOID, TEXTOID, TEXTOID, JSONOID, TEXTOID, TEXTOID, TEXTOID,
+	BOOLOID
+};
 
 enum
 {
@@ -705,7 +627,7 @@ write_record(void *arg, TupleTableSlot *slot)
  * the index of request ids is in no order, and its records are few.
  */
 static int
-run_in_order(Select *select, const Conditions *conditions, ListPage *page)
+run_in_order(EaSqlBuf *b, const Conditions *conditions, ListPage *page)
 {
 	bool		sort = enable_sort;
 	volatile int n = 0;
@@ -713,9 +635,7 @@ run_in_order(Select *select, const Conditions *conditions, ListPage *page)
 	enable_sort = sort && conditions->drive == DRIVES_ALONE;
 	PG_TRY();
 	{
-		n = ea_exec_each(EA_EXEC_READ, select->text.data,
-						 (EaParams) {select->nparams, select->params},
-						 EA_READER(write_record, COLUMN_TYPES, BOOLOID), page);
+		n = ea_sqlbuf_run(b, EA_EXEC_READ, false, write_record, page);
 	}
 	PG_FINALLY();
 	{
@@ -731,24 +651,26 @@ read_records(ListPage *page, const Conditions *conditions,
 			 const Range *range, int limit)
 {
 	EaRequest  *req = page->req;
-	Select		select = {req};
 	const char *column = range->column;
+	EaSqlBuf	b;
 
-	initStringInfo(&select.text);
-	appendStringInfoString(&select.text, "SELECT " COLUMNS);
-	add_rest(&select, conditions, range->of_tenant);
-	appendStringInfoString(&select.text, " FROM entityapi.audit WHERE true");
+	ea_sqlbuf_init(&b, req);
+	ea_sqlbuf_add(&b, "SELECT " COLUMNS);
+	for (int i = 0; i < lengthof(column_types); i++)
+		ea_sqlbuf_reads(&b, column_types[i]);
+	add_rest(&b, conditions, range->of_tenant);
+	ea_sqlbuf_add(&b, " FROM entityapi.audit WHERE true");
 	if (range->of_tenant && column == NULL)
 	{
-		appendStringInfoString(&select.text, " AND tenant_id = ");
-		add_param(&select, UUIDOID, UUIDPGetDatum(&req->principal->tenant));
+		ea_sqlbuf_add(&b, " AND tenant_id = ");
+		add_param(&b, EA_UUID(&req->principal->tenant));
 	}
-	add_known(&select, conditions, range);
-	add_range(&select, range);
-	appendStringInfo(&select.text, " ORDER BY %s%sat DESC, id DESC LIMIT %d",
-					 column != NULL ? column : "",
-					 column != NULL ? " DESC, " : "", limit);
-	return run_in_order(&select, conditions, page);
+	add_known(&b, conditions, range);
+	add_range(&b, range);
+	ea_sqlbuf_addf(&b, " ORDER BY %s%sat DESC, id DESC LIMIT %d",
+				   column != NULL ? column : "",
+				   column != NULL ? " DESC, " : "", limit);
+	return run_in_order(&b, conditions, page);
 }
 
 /* Fill the page; false if it ends before it is full and before the log does. */
@@ -791,7 +713,7 @@ ea_audit_list(EaRequest *req)
 {
 	EaQuery    *query = ea_params_read(req, EA_TAKES_KEYSET);
 	ListPage	page = {req, query->page_size};
-	EaRsql	   *tree = parse_filter(req, query);
+	EaRsql	   *tree = ea_flat_filter_parse(req, query);
 	Conditions	conditions;
 	Range		range = {0};
 	bool		complete;

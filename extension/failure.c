@@ -91,7 +91,7 @@ note_violation(EaRequest *req, const ErrorData *edata)
 		ea_errors_add(req, EA_ERR_RELATED_NOT_FOUND,
 					  field == NULL ? EA_AT_NONE : EA_AT_POINTER,
 					  field == NULL ? NULL : field_pointer(req, field),
-					  "There is no such resource.");
+					  EA_NO_SUCH_RESOURCE);
 	else if (edata->sqlerrcode == ERRCODE_CHECK_VIOLATION && field != NULL)
 		ea_errors_add(req, EA_ERR_INVALID_VALUE, EA_AT_POINTER,
 					  field_pointer(req, field),

@@ -25,6 +25,6 @@ ea_grow(void *items, int *max, size_t size)
 		ereport(ERROR,
 				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
 				 errmsg("more than %d items in one list", *max)));
-	*max *= 2;
+	*max = Max(2 * *max, 4);
 	return repalloc_huge(items, *max * size);
 }

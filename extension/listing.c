@@ -19,51 +19,16 @@
 #include "errors.h"
 #include "jsonwrite.h"
 #include "listing.h"
-#include "miscadmin.h"
 #include "params.h"
-#include "rsql.h"
-#include "rsql_literal.h"
 #include "sqlbuf.h"
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
 
-/* Type of a kind's values, NULL where there is no single one. */
-static const char *const type_names[] = {
-	[EA_LIST_UUID] = "uuid",
-	[EA_LIST_STRING] = "text",
-	[EA_LIST_BOOLEAN] = "boolean",
-	[EA_LIST_DATETIME] = "datetime",
-	[EA_LIST_STRINGS] = NULL,
-	[EA_LIST_OBJECT] = NULL
-};
-
-/*
- * What an operator asks of a type, and its SQL: around the parameter for a
- * single value, and for an array, which has what is asked as a member.
- */
-static const struct
-{
-	int			needs;			/* EA_CAN_* */
-	const char *sql;			/* %s is the column, $%d the parameter */
-	const char *member_sql;		/* the same over an array, or NULL */
-}			operators[] =
-{
-	[EA_RSQL_EQ] = {EA_CAN_EQUAL, "%s = $%d", "%s @> ARRAY[$%d]"},
-	[EA_RSQL_NE] = {EA_CAN_EQUAL, "%s <> $%d", "NOT %s @> ARRAY[$%d]"},
-	[EA_RSQL_GT] = {EA_CAN_ORDER, "%s > $%d", NULL},
-	[EA_RSQL_GE] = {EA_CAN_ORDER, "%s >= $%d", NULL},
-	[EA_RSQL_LT] = {EA_CAN_ORDER, "%s < $%d", NULL},
-	[EA_RSQL_LE] = {EA_CAN_ORDER, "%s <= $%d", NULL},
-	[EA_RSQL_IN] = {EA_CAN_EQUAL, "%s = ANY ($%d)", "%s && $%d"},
-	[EA_RSQL_OUT] = {EA_CAN_EQUAL, "%s <> ALL ($%d)", "NOT %s && $%d"},
-	[EA_RSQL_LIKE] = {EA_CAN_MATCH, "%s LIKE $%d", NULL},
-	[EA_RSQL_ILIKE] = {EA_CAN_MATCH, "%s ILIKE $%d", NULL},
-	[EA_RSQL_ISNULL] = {0, NULL, NULL}
-};
-
 static const EaListColumn *
-find_column(const EaListing *listing, const char *name)
+find_column(const void *arg, const char *name)
 {
+	const EaListing *listing = arg;
+
 	for (int i = 0; i < listing->ncolumns; i++)
 	{
 		if (strcmp(listing->columns[i].name, name) == 0)
@@ -72,89 +37,15 @@ find_column(const EaListing *listing, const char *name)
 	return NULL;
 }
 
-/* Type to read literals by; members of an array are text. */
-static const EaType *
-literal_type(const EaListColumn *column)
-{
-	const char *name = type_names[column->kind];
-
-	if (column->kind == EA_LIST_STRINGS)
-		name = type_names[EA_LIST_STRING];
-	return name == NULL ? NULL : ea_types_find(name);
-}
-
-static void
-add_comparison(EaSqlBuf *b, const EaListing *listing, const EaRsql *comparison)
-{
-	EaRsqlOp	op = comparison->op;
-	const char *name = comparison->hops[0];
-	const EaListColumn *column = find_column(listing, name);
-	const EaType *type;
-	const char *sql;
-	char	   *operand;
-	Oid			param_type;
-	Datum		value;
-
-	if (column == NULL || comparison->nhops > 1)
-		ea_rsql_literal_refuse(b->req, psprintf("unknown field \"%s\"", name),
-							   comparison->offset);
-	if (op == EA_RSQL_ISNULL)
-	{
-		ea_sqlbuf_addf(b, "(%s) IS %sNULL", column->sql,
-					   ea_rsql_literal_isnull(b->req, comparison)
-					   ? "" : "NOT ");
-		return;
-	}
-
-	type = literal_type(column);
-	sql = column->kind == EA_LIST_STRINGS ? operators[op].member_sql :
-		operators[op].sql;
-	if (type == NULL || sql == NULL || (type->can & operators[op].needs) == 0)
-		ea_rsql_literal_refuse(b->req,
-							   psprintf("operator \"%s\" is not possible on \"%s\"",
-										ea_rsql_op_name(op), name),
-							   comparison->offset);
-	value = ea_rsql_literal_read(b->req, comparison, type, &param_type);
-
-	operand = psprintf("(%s)", column->sql);
-	ea_sqlbuf_addf(b, sql, operand,
-				   ea_sqlbuf_param(b, param_type, value, false));
-}
-
-static void
-add_tree(EaSqlBuf *b, const EaListing *listing, const EaRsql *tree)
-{
-	check_stack_depth();
-	CHECK_FOR_INTERRUPTS();
-	if (tree->kind == EA_RSQL_COMPARISON)
-	{
-		add_comparison(b, listing, tree);
-		return;
-	}
-	ea_sqlbuf_add(b, "(");
-	for (int i = 0; i < tree->nchildren; i++)
-	{
-		if (i > 0)
-			ea_sqlbuf_add(b, tree->kind == EA_RSQL_AND ? " AND " : " OR ");
-		add_tree(b, listing, tree->children[i]);
-	}
-	ea_sqlbuf_add(b, ")");
-}
-
 static void
 add_filter(EaSqlBuf *b, const EaListing *listing, const EaQuery *query)
 {
-	EaRsqlLimits limits = ea_rsql_limits();
-	EaRsqlFault fault;
-	EaRsql	   *tree;
+	EaRsql	   *tree = ea_flat_filter_parse(b->req, query);
 
-	if (query->filter == NULL)
-		return;
-	tree = ea_rsql_parse(query->filter, query->filter_len, &limits, &fault);
 	if (tree == NULL)
-		ea_rsql_literal_refuse(b->req, fault.message, fault.offset);
+		return;
 	ea_sqlbuf_add(b, " AND ");
-	add_tree(b, listing, tree);
+	ea_flat_filter_add(b, tree, find_column, listing);
 }
 
 static void
@@ -166,7 +57,7 @@ add_order(EaSqlBuf *b, const EaListing *listing, const EaQuery *query)
 		const EaSortKey *key = &query->sort[i];
 		const EaListColumn *column = find_column(listing, key->path);
 
-		if (column == NULL || type_names[column->kind] == NULL)
+		if (column == NULL || ea_flat_filter_type(column) == NULL)
 			ea_errors_throw(b->req, EA_ERR_INVALID_SORT, EA_AT_PARAMETER,
 							"sort", "sort: cannot sort by \"%s\"", key->path);
 		ea_sqlbuf_addf(b, "(%s)%s, ", column->sql,
@@ -192,7 +83,7 @@ column_type(const EaListColumn *column)
 	if (column->kind == EA_LIST_STRINGS)
 		return TEXTARRAYOID;
 	return column->kind == EA_LIST_OBJECT ? TEXTOID :
-		ea_types_find(type_names[column->kind])->oid;
+		ea_flat_filter_type(column)->oid;
 }
 
 static void
@@ -238,7 +129,7 @@ write_value(StringInfo out, const EaListColumn *column, Datum value)
 	else if (column->kind == EA_LIST_OBJECT)
 		ea_account_write_object(out, TextDatumGetCString(value));
 	else
-		ea_types_find(type_names[column->kind])->write(out, value);
+		ea_flat_filter_type(column)->write(out, value);
 }
 
 static void

@@ -13,26 +13,7 @@
 
 #include "audit.h"
 #include "context.h"
-
-typedef enum EaListKind
-{
-	EA_LIST_UUID,
-	EA_LIST_STRING,
-	EA_LIST_BOOLEAN,
-	EA_LIST_DATETIME,
-	EA_LIST_STRINGS,			/* text[] */
-	EA_LIST_OBJECT				/* jsonb, selected as text */
-} EaListKind;
-
-typedef struct EaListColumn
-{
-	const char *name;			/* member of the record */
-	const char *sql;			/* expression over the tables */
-	EaListKind	kind;
-	bool		nullable;
-	const char *schema;			/* more of its JSON schema, NULL: nothing
-								 * (openapi.h has the notation) */
-} EaListColumn;
+#include "flat_filter.h"
 
 /*
  * In all SQL of a listing $1 is the scope, a uuid or null, and $2 the time

@@ -1,0 +1,50 @@
+/*-------------------------------------------------------------------------
+ *
+ * flat_filter.h
+ *	  Filters over a table of columns, for lists that no entity is behind.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef EA_FLAT_FILTER_H
+#define EA_FLAT_FILTER_H
+
+#include "params.h"
+#include "rsql.h"
+#include "sqlbuf.h"
+#include "types.h"
+
+typedef enum EaListKind
+{
+	EA_LIST_UUID,
+	EA_LIST_STRING,
+	EA_LIST_BOOLEAN,
+	EA_LIST_DATETIME,
+	EA_LIST_STRINGS,			/* text[] */
+	EA_LIST_OBJECT				/* jsonb, selected as text */
+} EaListKind;
+
+typedef struct EaListColumn
+{
+	const char *name;			/* member of the record */
+	const char *sql;			/* expression over the tables */
+	EaListKind	kind;
+	bool		nullable;
+	const char *schema;			/* more of its JSON schema, NULL: nothing
+								 * (openapi.h has the notation) */
+} EaListColumn;
+
+/* The column of a name, NULL if the list has none that it can be asked by. */
+typedef const EaListColumn *(*EaFindColumn) (const void *arg,
+											 const char *name);
+
+/* The type of a column's values, NULL where there is no single one. */
+extern const EaType *ea_flat_filter_type(const EaListColumn *column);
+
+/* What the query string asks for, or NULL; throws 400 for what is no RSQL. */
+extern EaRsql *ea_flat_filter_parse(EaRequest *req, const EaQuery *query);
+
+/* Append the condition that it is; throws 400 for what cannot be asked. */
+extern void ea_flat_filter_add(EaSqlBuf *b, const EaRsql *tree,
+							   EaFindColumn find, const void *arg);
+
+#endif							/* EA_FLAT_FILTER_H */
