@@ -19,17 +19,19 @@ EXTENSION = entityapi
 EXTVERSION := $(shell sed -n "s/^default_version *= *'\(.*\)'.*/\1/p" \
 	entityapi.control)
 MODULE_big = entityapi
-OBJS = $(patsubst %.c,%.o,$(sort $(wildcard extension/*.c)))
+SOURCES = $(sort $(wildcard extension/*/*.c))
+OWN_HEADERS = $(sort $(wildcard extension/*/*.h))
+OBJS = $(SOURCES:.c=.o)
 DATA_built = entityapi--$(EXTVERSION).sql $(UPDATE_SCRIPTS)
 PGFILEDESC = "entityapi - multi-tenant JSON:API service"
 
 INSTALL_PARTS = $(sort $(wildcard extension/install/*.sql))
 
-# What has been released stays as it was, in extension/versions, for tests only:
+# What has been released stays as it was, in extension/update/released, for tests only:
 # its faults are not installed.  Each of these versions has a way of one step to
 # what the parts make now, so that no step goes through the script of another.
 
-RELEASED := $(shell ls extension/versions | \
+RELEASED := $(shell ls extension/update/released | \
 	sed -n 's/^entityapi--\([^-]*\)\.sql$$/\1/p' | sort -V)
 UPDATE_SCRIPTS = $(RELEASED:%=entityapi--%--$(EXTVERSION).sql)
 
@@ -38,7 +40,7 @@ hands_from = $(shell printf 'extension/update/%s.sql\n' $(RELEASED) | \
 	sed -n '\,/$(subst .,\.,$(1))\.sql$$,,$$p')
 
 # The warnings are for our own files, so PostgreSQL's headers are the system's.
-PG_CPPFLAGS = -DEA_VERSION='"$(EXTVERSION)"' \
+PG_CPPFLAGS = -Iextension -DEA_VERSION='"$(EXTVERSION)"' \
 	$(if $(filter-out 0,$(ANY_MINOR)),-DEA_ANY_MINOR) \
 	-isystem $(shell $(PG_CONFIG) --includedir-server 2>/dev/null)
 WARNINGS = -Wall -Wextra -Wno-unused-parameter -Wno-sign-compare \
@@ -112,7 +114,7 @@ include $(PGXS)
 
 override CFLAGS += -MMD -MP $(if $(STRICT),-Werror,-Wno-error)
 -include $(OBJS:.o=.d)
-$(OBJS:.o=.bc): $(wildcard extension/*.h)
+$(OBJS:.o=.bc): $(OWN_HEADERS)
 
 # What is missing is said by name, before the compiler says it in its words.
 
@@ -133,14 +135,15 @@ endif
 
 # Stored descriptions of the API are those of this very program
 
-extension/openapi.o extension/openapi.bc: $(wildcard extension/*.[ch])
-extension/openapi.o extension/openapi.bc: override CPPFLAGS += \
-	-DEA_SOURCES='"$(shell cat extension/*.[ch] | cksum | cut -d " " -f 1)"'
+extension/openapi/openapi.o extension/openapi/openapi.bc: $(SOURCES) $(OWN_HEADERS)
+extension/openapi/openapi.o extension/openapi/openapi.bc: override CPPFLAGS += \
+	-DEA_SOURCES='"$(shell cat $(SOURCES) $(OWN_HEADERS) | cksum | cut -d " " -f 1)"'
 
 # What tells the version
 
-extension/entityapi.o extension/migration.o extension/openapi.o \
-extension/entityapi.bc extension/migration.bc extension/openapi.bc: entityapi.control
+VERSIONED = extension/entry/entityapi extension/management/migrations \
+	extension/openapi/openapi
+$(VERSIONED:=.o) $(VERSIONED:=.bc): entityapi.control
 
 # The install script is its parts in the order of their names
 

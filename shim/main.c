@@ -8,11 +8,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "apply.h"
-#include "buffer.h"
-#include "load.h"
-#include "needs.h"
-#include "server.h"
+#include "base/buffer.h"
+#include "base/needs.h"
+#include "command/apply.h"
+#include "config/load.h"
+#include "serve/server.h"
 
 static const char usage[] =
 "entityapi-shim: a JSON:API service over PostgreSQL, its HTTP side\n"

@@ -1,4 +1,4 @@
--- handle() as the shim calls it: one message each way (extension/message.h).
+-- handle() as the shim calls it: one message each way (extension/entry/message.h).
 CREATE FUNCTION pg_temp.send(message text) RETURNS text
 LANGUAGE sql AS $$
 	SELECT replace(convert_from(entityapi.handle(convert_to(message, 'UTF8')), 'UTF8'), E'\r', '<CR>')

@@ -3,25 +3,17 @@
  * audit.c
  *	  Note audit records, write them, and keep partitions ahead of them.
  *
- * extension/audit.c
+ * extension/audit/audit.c
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
 #include "access/xact.h"
-#include "audit.h"
-#include "bounds.h"
-#include "catalog.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_type.h"
-#include "errors.h"
-#include "exec.h"
 #include "executor/spi.h"
-#include "grow.h"
-#include "jsonwrite.h"
 #include "miscadmin.h"
-#include "owner.h"
 #include "pgtime.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
@@ -29,7 +21,16 @@
 #include "utils/memutils.h"
 #include "utils/resowner.h"
 #include "utils/timestamp.h"
-#include "uuid.h"
+
+#include "audit/audit.h"
+#include "base/grow.h"
+#include "base/jsonwrite.h"
+#include "base/uuid.h"
+#include "engine/exec.h"
+#include "engine/owner.h"
+#include "model/catalog.h"
+#include "request/errors.h"
+#include "request/limits.h"
 
 /* Months made ahead of the one that is written to. */
 #define MONTHS_AHEAD 2
@@ -63,7 +64,7 @@ ea_audit_note(EaRequest *req, const char *action, const char *target_type,
 
 	/* a cascade notes one for each row */
 	if (audit->n > 0 && audit->n % RECORDS_PER_LOOK == 0)
-		ea_bounds_memory(req, NULL);
+		ea_limits_memory(req, NULL);
 	record->action = action;
 	record->target_type = target_type;
 	if (target_id != NULL)
@@ -398,7 +399,7 @@ ea_audit_by_role(const char *action, const pg_uuid_t *tenant,
 	EaAuditRecord *record;
 
 	req->mcxt = CurrentMemoryContext;
-	req->now = ea_context_clock();
+	req->now = ea_request_clock();
 	frame.username = GetUserNameFromId(GetSessionUserId(), false);
 	frame.has_tenant = tenant != NULL;
 	if (tenant != NULL)
@@ -426,8 +427,8 @@ EA_CONFINED_FUNCTION(ea_sql_note_purge)
 }
 
 void
-ea_manage_note_change(EaRequest *req, const char *field, const char *before,
-					  const char *after, bool json)
+ea_users_note_change(EaRequest *req, const char *field, const char *before,
+					 const char *after, bool json)
 {
 	if (before == NULL ? after != NULL :
 		after == NULL || strcmp(before, after) != 0)

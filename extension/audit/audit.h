@@ -11,18 +11,19 @@
  * What a record may hold is decided by those who note it: never a secret, a
  * password or its hash, a token, or a name that nobody is known to have.
  *
- * extension/audit.h
+ * extension/audit/audit.h
  *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_AUDIT_H
 #define EA_AUDIT_H
 
-#include "context.h"
 #include "nodes/pg_list.h"
 #include "utils/uuid.h"
 
-/* Actions that code names; those of whole routes are in routes.c. */
+#include "request/request.h"
+
+/* Actions that code names; those of whole routes are in entry/routes.c. */
 #define EA_AUDIT_ENTITY_CREATE			"ENTITY_CREATE"
 #define EA_AUDIT_ENTITY_UPDATE			"ENTITY_UPDATE"
 #define EA_AUDIT_ENTITY_DELETE			"ENTITY_DELETE"
@@ -133,7 +134,7 @@ extern void ea_audit_by_role(const char *action, const pg_uuid_t *tenant,
 							 const char *target_type, const char *target_id,
 							 const char *detail);
 
-/* -------- for the guard, in handle.c -------- */
+/* -------- for the guard, in entry/handle.c -------- */
 
 /* The work stays: write its records. */
 extern void ea_audit_keep(EaRequest *req);
@@ -147,8 +148,8 @@ extern void ea_audit_refuse(EaRequest *req);
 extern void ea_audit_write(EaRequest *req, const EaAuditFrame *frame);
 
 /* Note for the audit log what became of a field, if it has changed. */
-extern void ea_manage_note_change(EaRequest *req, const char *field,
-								  const char *before, const char *after,
-								  bool json);
+extern void ea_users_note_change(EaRequest *req, const char *field,
+								 const char *before, const char *after,
+								 bool json);
 
 #endif							/* EA_AUDIT_H */

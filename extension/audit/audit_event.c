@@ -7,18 +7,19 @@
  * else follows from its route, which names the action, and where its target
  * is found.
  *
- * extension/audit_event.c
+ * extension/audit/audit_event.c
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
 #include "access/xact.h"
-#include "audit.h"
-#include "catalog.h"
-#include "errors.h"
-#include "route.h"
-#include "uuid.h"
+
+#include "audit/audit.h"
+#include "base/uuid.h"
+#include "model/catalog.h"
+#include "request/errors.h"
+#include "request/route.h"
 
 typedef struct Event
 {

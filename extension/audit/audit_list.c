@@ -11,27 +11,28 @@
  * asked of each record that is read, and a request that has read for long
  * enough ends its page there, full or not.
  *
- * extension/audit_list.c
+ * extension/audit/audit_list.c
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
 #include "access/detoast.h"
-#include "audit_list.h"
-#include "base64url.h"
-#include "bounds.h"
 #include "catalog/pg_type.h"
-#include "errors.h"
-#include "exec.h"
-#include "flat_filter.h"
-#include "jsonwrite.h"
 #include "optimizer/cost.h"
 #include "miscadmin.h"
-#include "rsql_literal.h"
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
-#include "uuid.h"
+
+#include "audit/audit_list.h"
+#include "base/base64url.h"
+#include "base/jsonwrite.h"
+#include "base/uuid.h"
+#include "engine/exec.h"
+#include "query/flat_filter.h"
+#include "query/rsql_literal.h"
+#include "request/errors.h"
+#include "request/limits.h"
 
 /* What may be filtered by, and how well equality with it drives. */
 typedef enum Drive
@@ -559,7 +560,7 @@ write_changes(ListPage *page, TupleTableSlot *slot)
 		ea_jsonwrite_lit(out, "{}");
 		return;
 	}
-	ea_bounds_answer(req, out->len + toast_raw_datum_size(value),
+	ea_limits_answer(req, out->len + toast_raw_datum_size(value),
 					 "page[size]");
 	changes = DatumGetTextPP(value);
 	if (sight->all)
@@ -711,7 +712,7 @@ read_page(ListPage *page, Conditions *conditions, Range *range)
 void
 ea_audit_list(EaRequest *req)
 {
-	EaQuery    *query = ea_params_read(req, EA_TAKES_KEYSET);
+	EaQuery    *query = ea_query_read(req, EA_TAKES_KEYSET);
 	ListPage	page = {req, query->page_size};
 	EaRsql	   *tree = ea_flat_filter_parse(req, query);
 	Conditions	conditions;

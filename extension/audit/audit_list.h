@@ -3,15 +3,15 @@
  * audit_list.h
  *	  GET /manage/audit: read the audit log, newest first.
  *
- * extension/audit_list.h
+ * extension/audit/audit_list.h
  *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_AUDIT_LIST_H
 #define EA_AUDIT_LIST_H
 
-#include "catalog.h"
-#include "context.h"
+#include "model/catalog.h"
+#include "request/request.h"
 
 /*
  * Answer with a page of records (contract section 8).  A SuperAdmin sees all,

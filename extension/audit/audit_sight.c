@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * audit_list_sight.c
+ * audit_sight.c
  *	  Which values of the audit log its reader may see.
  *
  * The log tells an administrator who did what, and the API whom it shows which
@@ -8,17 +8,17 @@
  * others' roles, entities of others, rows that a policy may hide.  Then the
  * record is shown without it.
  *
- * extension/audit_list_sight.c
+ * extension/audit/audit_sight.c
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "audit_list.h"
-#include "authz.h"
-#include "guc.h"
-#include "jsonwrite.h"
-#include "policy_sql.h"
+#include "audit/audit_list.h"
+#include "authz/authz.h"
+#include "authz/policy_sql.h"
+#include "base/guc.h"
+#include "base/jsonwrite.h"
 
 /* Accounts, keys and the like are administrators' business. */
 static bool

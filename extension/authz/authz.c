@@ -6,17 +6,18 @@
  * Roles and flags come from the principal, which comes from the database at
  * every request; nothing is remembered here.
  *
- * extension/authz.c
+ * extension/authz/authz.c
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "authz.h"
 #include "catalog/pg_type.h"
-#include "errors.h"
-#include "exec.h"
-#include "uuid.h"
+
+#include "authz/authz.h"
+#include "base/uuid.h"
+#include "engine/exec.h"
+#include "request/errors.h"
 
 static bool
 has_role(const EaPrincipal *principal, const char *role)
@@ -152,7 +153,7 @@ ea_authz_tenant(EaRequest *req, bool needed)
 {
 	EaPrincipal *principal = req->principal;
 	bool		repeated;
-	const char *header = ea_context_header(req, "x-tenant-id", &repeated);
+	const char *header = ea_request_header(req, "x-tenant-id", &repeated);
 	pg_uuid_t	named;
 	bool		is_uuid = header != NULL && !repeated &&
 		ea_uuid_parse(header, strlen(header), &named);

@@ -3,15 +3,15 @@
  * authz.h
  *	  May this caller?  The one place that decides.
  *
- * extension/authz.h
+ * extension/authz/authz.h
  *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_AUTHZ_H
 #define EA_AUTHZ_H
 
-#include "catalog.h"
-#include "context.h"
+#include "model/catalog.h"
+#include "request/request.h"
 
 /* Caller passes roles and policies on this entity (contract 6.3). */
 extern bool ea_authz_bypasses(EaRequest *req, EaEntity *entity);

@@ -6,7 +6,7 @@
  * A descent along the grammar.  Nothing is known but what the grammar names:
  * no methods, types or constructors can even be written.
  *
- * extension/policy.c
+ * extension/authz/policy.c
  *
  *-------------------------------------------------------------------------
  */
@@ -15,11 +15,12 @@
 #include <ctype.h>
 
 #include "fmgr.h"
-#include "jsonwrite.h"
-#include "policy.h"
-#include "types.h"
 #include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
+
+#include "authz/policy.h"
+#include "base/jsonwrite.h"
+#include "model/types.h"
 
 #define LONGEST_NUMBER 64
 

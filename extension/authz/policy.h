@@ -8,7 +8,7 @@
  * asked of a resolver, so that the same rules hold for documents under way
  * and for stored declarations.
  *
- * extension/policy.h
+ * extension/authz/policy.h
  *
  *-------------------------------------------------------------------------
  */
@@ -126,7 +126,7 @@ extern bool ea_policy_check(EaPolicy *tree, EaPolicyScope *scope,
  */
 extern void ea_policy_warn_profile(const EaPolicy *tree, const char *what);
 
-/* The type of values of an attribute type (types.h), by its name. */
+/* The type of values of an attribute type (model/types.h), by its name. */
 extern EaPolicyType ea_policy_type_of(const char *type_name);
 
 /* The tree as JSON, for entityapi.check_expression() and tests. */

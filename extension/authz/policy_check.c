@@ -7,15 +7,16 @@
  * for a uuid, a date or a date-time, because JSON knows no such values; the
  * node then takes that type.
  *
- * extension/policy_check.c
+ * extension/authz/policy_check.c
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
 #include "miscadmin.h"
-#include "policy.h"
-#include "types.h"
+
+#include "authz/policy.h"
+#include "model/types.h"
 
 typedef struct Checker
 {

@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * policy_sql_write.c
+ * policy_condition.c
  *	  One policy: what can be decided without a row, and a condition for the
  *	  rest.
  *
@@ -9,18 +9,19 @@
  * conjunctions alone a comparison with null is as good as a false one, so
  * that no test for null is written there and an index serves.
  *
- * extension/policy_sql_write.c
+ * extension/authz/policy_condition.c
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
 #include "catalog/pg_collation.h"
-#include "exec.h"
 #include "miscadmin.h"
-#include "policy_sql_part.h"
 #include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
+
+#include "authz/policy_writer.h"
+#include "engine/exec.h"
 
 /* In the order of EaPolicyOp. */
 static const char *const operators[] = {

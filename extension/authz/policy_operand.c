@@ -1,22 +1,23 @@
 /*-------------------------------------------------------------------------
  *
- * policy_sql_operand.c
+ * policy_operand.c
  *	  Values and paths of policies: what they stand for, and their SQL.
  *
- * extension/policy_sql_operand.c
+ * extension/authz/policy_operand.c
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "authz.h"
 #include "catalog/pg_type.h"
-#include "exec.h"
-#include "policy_sql_part.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/timestamp.h"
+
+#include "authz/authz.h"
+#include "authz/policy_writer.h"
+#include "engine/exec.h"
 
 bool
 ea_policy_mentions_input(const EaPolicy *tree, const char *name)

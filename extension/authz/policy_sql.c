@@ -3,14 +3,14 @@
  * policy_sql.c
  *	  Policies of an entity to predicates over its rows.
  *
- * extension/policy_sql.c
+ * extension/authz/policy_sql.c
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "authz.h"
-#include "policy_sql_part.h"
+#include "authz/authz.h"
+#include "authz/policy_writer.h"
 
 /* -------- trees -------- */
 

@@ -10,17 +10,17 @@
  *
  * A path through a reference sees what the caller may read of its target.
  *
- * extension/policy_sql.h
+ * extension/authz/policy_sql.h
  *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_POLICY_SQL_H
 #define EA_POLICY_SQL_H
 
-#include "catalog.h"
-#include "context.h"
-#include "policy.h"
-#include "sqlbuf.h"
+#include "authz/policy.h"
+#include "model/catalog.h"
+#include "model/sqlbuf.h"
+#include "request/request.h"
 
 typedef enum EaVerdict
 {

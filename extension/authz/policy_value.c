@@ -1,26 +1,27 @@
 /*-------------------------------------------------------------------------
  *
- * policy_sql_value.c
+ * policy_value.c
  *	  Values in policies: literals and what is known of the caller.
  *
  * What the caller has of another type than the policy expects is as if it
  * were not there: '5' is not 5.
  *
- * extension/policy_sql_value.c
+ * extension/authz/policy_value.c
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
 #include "catalog/pg_collation.h"
-#include "exec.h"
-#include "policy_sql.h"
-#include "policy_sql_value.h"
 #include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
 #include "utils/numeric.h"
 #include "utils/typcache.h"
-#include "uuid.h"
+
+#include "authz/policy_sql.h"
+#include "authz/policy_value.h"
+#include "base/uuid.h"
+#include "engine/exec.h"
 
 /* By EaPolicyType. */
 static const char *const type_names[] = {

@@ -1,18 +1,18 @@
 /*-------------------------------------------------------------------------
  *
- * policy_sql_value.h
+ * policy_value.h
  *	  Values in policies: literals and what is known of the caller.
  *
- * extension/policy_sql_value.h
+ * extension/authz/policy_value.h
  *
  *-------------------------------------------------------------------------
  */
-#ifndef EA_POLICY_SQL_VALUE_H
-#define EA_POLICY_SQL_VALUE_H
+#ifndef EA_POLICY_VALUE_H
+#define EA_POLICY_VALUE_H
 
-#include "context.h"
-#include "policy.h"
-#include "types.h"
+#include "authz/policy.h"
+#include "model/types.h"
+#include "request/request.h"
 
 /* The attribute type that holds values of a type; NULL for lists. */
 extern const EaType *ea_policy_value_type(EaPolicyType type);
@@ -29,4 +29,4 @@ extern Datum ea_policy_value_of(const EaType *type, Datum value);
 /* A number that is a whole one within 64 bits. */
 extern bool ea_policy_value_whole(Datum number, int64 *whole);
 
-#endif							/* EA_POLICY_SQL_VALUE_H */
+#endif							/* EA_POLICY_VALUE_H */

@@ -1,21 +1,21 @@
 /*-------------------------------------------------------------------------
  *
- * policy_sql_part.h
+ * policy_writer.h
  *	  Between the parts of policy_sql: one policy being written.
  *
  * policy_sql.c has the trees and the whole of an entity's policies,
- * policy_sql_operand.c finds out what a node stands for and writes it,
- * policy_sql_write.c decides and writes conditions.
+ * policy_operand.c finds out what a node stands for and writes it,
+ * policy_condition.c decides and writes conditions.
  *
- * extension/policy_sql_part.h
+ * extension/authz/policy_writer.h
  *
  *-------------------------------------------------------------------------
  */
-#ifndef EA_POLICY_SQL_PART_H
-#define EA_POLICY_SQL_PART_H
+#ifndef EA_POLICY_WRITER_H
+#define EA_POLICY_WRITER_H
 
-#include "policy_sql.h"
-#include "policy_sql_value.h"
+#include "authz/policy_sql.h"
+#include "authz/policy_value.h"
 
 typedef struct EaPolicyWriter
 {
@@ -61,4 +61,4 @@ extern EaVerdict ea_policy_verdict(EaPolicyWriter *w);
 /* A condition for a tree whose verdict is open; null counts as false. */
 extern void ea_policy_condition(EaPolicyWriter *w);
 
-#endif							/* EA_POLICY_SQL_PART_H */
+#endif							/* EA_POLICY_WRITER_H */

@@ -6,13 +6,13 @@
  * PostgreSQL's own coder knows the plain alphabet only, and its decoder lets
  * more than one text stand for the same bytes, which must not be for tokens.
  *
- * extension/base64url.c
+ * extension/base/base64url.c
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "base64url.h"
+#include "base/base64url.h"
 
 static const char alphabet[] =
 "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";

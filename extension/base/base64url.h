@@ -3,7 +3,7 @@
  * base64url.h
  *	  Base64 with the URL alphabet, without padding (RFC 4648 section 5).
  *
- * extension/base64url.h
+ * extension/base/base64url.h
  *
  *-------------------------------------------------------------------------
  */

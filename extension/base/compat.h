@@ -7,7 +7,7 @@
  * Every other file is written against the newest spelling defined here and
  * never tests PG_VERSION_NUM itself.
  *
- * extension/compat.h
+ * extension/base/compat.h
  *
  *-------------------------------------------------------------------------
  */
@@ -38,9 +38,9 @@
 
 /*
  * Majors on which all that goes past the executor was held against it, by the
- * tests and by t/185_direct_scans.t among them.  It leans on what PostgreSQL's
- * own scans do, which another major may do in another way: there it is off
- * unless a superuser wants it (entityapi.direct_scans).
+ * tests and by t/engine/direct_scans.t among them.  It leans on what
+ * PostgreSQL's own scans do, which another major may do in another way: there
+ * it is off unless a superuser wants it (entityapi.direct_scans).
  */
 #ifndef EA_COMPAT_TESTED_MAJORS
 #define EA_COMPAT_TESTED_MAJORS 15, 16, 17, 18

@@ -7,8 +7,9 @@
  */
 #include "postgres.h"
 
-#include "grow.h"
 #include "utils/memutils.h"
+
+#include "base/grow.h"
 
 /* There are many arrays of few items: what a small chunk of memory holds. */
 #define FIRST_BYTES 128

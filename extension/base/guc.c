@@ -3,7 +3,7 @@
  * guc.c
  *	  Settings, from one table.
  *
- * extension/guc.c
+ * extension/base/guc.c
  *
  *-------------------------------------------------------------------------
  */
@@ -12,10 +12,11 @@
 #include <limits.h>
 
 #include "access/parallel.h"
-#include "compat.h"
-#include "guc.h"
-#include "jsonread.h"
 #include "utils/guc.h"
+
+#include "base/compat.h"
+#include "base/guc.h"
+#include "base/jsonread.h"
 
 int			ea_guc_apply_lock_timeout;
 int			ea_guc_default_page_size;

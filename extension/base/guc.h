@@ -3,7 +3,7 @@
  * guc.h
  *	  Settings.  All are entityapi.*, superuser only, defined in guc.c.
  *
- * extension/guc.h
+ * extension/base/guc.h
  *
  *-------------------------------------------------------------------------
  */

@@ -7,16 +7,17 @@
  * is measured before it runs (its recursion follows the nesting), and a
  * duplicate key is remembered until it is done.
  *
- * extension/jsonread.c
+ * extension/base/jsonread.c
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "compat.h"
-#include "jsonread.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
+
+#include "base/compat.h"
+#include "base/jsonread.h"
 
 typedef struct ReadState
 {

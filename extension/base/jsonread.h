@@ -8,7 +8,7 @@
  * invalid UTF-8, U+0000, and nesting beyond a depth.  The tree lives in the
  * memory context that is current during the call.
  *
- * extension/jsonread.h
+ * extension/base/jsonread.h
  *
  *-------------------------------------------------------------------------
  */

@@ -3,18 +3,19 @@
  * jsonwrite.c
  *	  Append JSON text to a StringInfo.
  *
- * extension/jsonwrite.c
+ * extension/base/jsonwrite.c
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "guc.h"
-#include "jsonwrite.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/datetime.h"
-#include "uuid.h"
+
+#include "base/guc.h"
+#include "base/jsonwrite.h"
+#include "base/uuid.h"
 
 /*
  * What each byte becomes inside a string: 0 for itself, else the letter of

@@ -3,7 +3,7 @@
  * jsonwrite.h
  *	  Append JSON text to a StringInfo.
  *
- * extension/jsonwrite.h
+ * extension/base/jsonwrite.h
  *
  *-------------------------------------------------------------------------
  */
@@ -11,9 +11,10 @@
 #define EA_JSONWRITE_H
 
 #include "datatype/timestamp.h"
-#include "jsonread.h"
 #include "lib/stringinfo.h"
 #include "utils/uuid.h"
+
+#include "base/jsonread.h"
 
 /* Append raw bytes known at compile time. */
 #define ea_jsonwrite_lit(buf, lit) \

@@ -6,7 +6,7 @@
  * The English plural follows the spelling rules and a short table of the
  * irregular nouns that data models have; a declaration may override it.
  *
- * extension/names.c
+ * extension/base/names.c
  *
  *-------------------------------------------------------------------------
  */
@@ -16,8 +16,9 @@
 
 #include "common/hashfn.h"
 #include "lib/stringinfo.h"
-#include "names.h"
 #include "utils/varlena.h"
+
+#include "base/names.h"
 
 #define LONGEST_GUESS 127		/* bytes that similarity is computed for */
 #define HASH_SUFFIX 9			/* underscore and eight hexadecimal digits */

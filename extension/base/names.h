@@ -3,10 +3,10 @@
  * names.h
  *	  Declared names to those derived from them, and a map by name.
  *
- * Declared names are ASCII letters and digits, which manifest_read.c makes
- * sure of.  All results are palloc'd.
+ * Declared names are ASCII letters and digits, which manifest/documents.c
+ * makes sure of.  All results are palloc'd.
  *
- * extension/names.h
+ * extension/base/names.h
  *
  *-------------------------------------------------------------------------
  */

@@ -3,7 +3,7 @@
  * uuid.c
  *	  UUIDs: version 7 made here, text form read strictly.
  *
- * extension/uuid.c
+ * extension/base/uuid.c
  *
  *-------------------------------------------------------------------------
  */
@@ -12,7 +12,8 @@
 #include "catalog/pg_type.h"
 #include "utils/array.h"
 #include "utils/timestamp.h"
-#include "uuid.h"
+
+#include "base/uuid.h"
 
 #define UNIX_EPOCH_OFFSET \
 	(((int64) POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * USECS_PER_DAY)

@@ -3,7 +3,7 @@
  * uuid.h
  *	  UUIDs: version 7 made here, text form read strictly.
  *
- * extension/uuid.h
+ * extension/base/uuid.h
  *
  *-------------------------------------------------------------------------
  */

@@ -1,23 +1,24 @@
 /*-------------------------------------------------------------------------
  *
- * ddl_column.c
+ * columns.c
  *	  Columns of a table that stays: add, change, drop.
  *
- * extension/ddl_column.c
+ * extension/ddl/columns.c
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "ddl_column.h"
-#include "ddl_convert.h"
-#include "ddl_data.h"
-#include "ddl_online.h"
-#include "ddl_purge.h"
-#include "ddl_table.h"
 #include "lib/stringinfo.h"
-#include "plan.h"
 #include "utils/builtins.h"
+
+#include "ddl/columns.h"
+#include "ddl/convert.h"
+#include "ddl/hidden_rows.h"
+#include "ddl/online.h"
+#include "ddl/plan.h"
+#include "ddl/rows.h"
+#include "ddl/tables.h"
 
 static void
 add_column(EaDdlPlan *plan, EaDdlTable *from, EaDdlTable *to,

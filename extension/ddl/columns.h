@@ -4,13 +4,13 @@
  *
  *-------------------------------------------------------------------------
  */
-#ifndef EA_DDL_COLUMN_H
-#define EA_DDL_COLUMN_H
+#ifndef EA_COLUMNS_H
+#define EA_COLUMNS_H
 
-#include "ddl_table.h"
-#include "plan.h"
+#include "ddl/plan.h"
+#include "ddl/tables.h"
 
 /* Columns of a table that stays; sets to->after. */
 extern void ea_ddl_columns(EaDdlPlan *plan, EaDdlTable *from, EaDdlTable *to);
 
-#endif							/* EA_DDL_COLUMN_H */
+#endif							/* EA_COLUMNS_H */

@@ -1,19 +1,19 @@
 /*-------------------------------------------------------------------------
  *
- * ddl_convert.c
+ * convert.c
  *	  From one attribute's type to another's.
  *
  * Days and moments become each other in UTC, whatever the session's time
  * zone, and so nothing else that depends on settings is converted.
  *
- * extension/ddl_convert.c
+ * extension/ddl/convert.c
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "ddl_convert.h"
-#include "ddl_table.h"
+#include "ddl/convert.h"
+#include "ddl/tables.h"
 
 
 /* Digits before the decimal point that values may have. */

@@ -4,10 +4,10 @@
  *
  *-------------------------------------------------------------------------
  */
-#ifndef EA_DDL_CONVERT_H
-#define EA_DDL_CONVERT_H
+#ifndef EA_CONVERT_H
+#define EA_CONVERT_H
 
-#include "ddl_table.h"
+#include "ddl/tables.h"
 
 typedef enum EaDdlChange
 {
@@ -33,4 +33,4 @@ extern const char *ea_ddl_fits(const EaDdlColumn *from, const EaDdlColumn *to,
 extern const char *ea_ddl_cuts(const EaDdlColumn *from, const EaDdlColumn *to,
 							   const char *value);
 
-#endif							/* EA_DDL_CONVERT_H */
+#endif							/* EA_CONVERT_H */

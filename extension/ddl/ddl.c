@@ -3,33 +3,34 @@
  * ddl.c
  *	  From the stored state of the tables to the new one.
  *
- * Names are quoted by ddl_table.c.
+ * Names are quoted by tables.c.
  *
- * extension/ddl.c
+ * extension/ddl/ddl.c
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
 #include "catalog/namespace.h"
-#include "ddl.h"
-#include "ddl_column.h"
-#include "ddl_convert.h"
-#include "ddl_data.h"
-#include "ddl_effect.h"
-#include "ddl_existing.h"
-#include "ddl_match.h"
-#include "ddl_online.h"
-#include "ddl_purge.h"
-#include "ddl_rename.h"
-#include "ddl_security.h"
-#include "ddl_table.h"
-#include "errors.h"
-#include "manifest.h"
 #include "miscadmin.h"
-#include "plan.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
+
+#include "ddl/columns.h"
+#include "ddl/convert.h"
+#include "ddl/ddl.h"
+#include "ddl/effects.h"
+#include "ddl/existing_check.h"
+#include "ddl/hidden_rows.h"
+#include "ddl/match.h"
+#include "ddl/online.h"
+#include "ddl/plan.h"
+#include "ddl/reader_policies.h"
+#include "ddl/rename.h"
+#include "ddl/rows.h"
+#include "ddl/tables.h"
+#include "manifest/manifest.h"
+#include "request/errors.h"
 
 static void
 add_object(EaDdlPlan *plan, EaDdlTable *table, EaDdlObject *object)

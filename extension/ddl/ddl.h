@@ -3,29 +3,30 @@
  * ddl.h
  *	  Definitions to tables, and the statements from one state to the next.
  *
- * ddl_table.c derives what should exist from stored definitions; the stored
+ * tables.c derives what should exist from stored definitions; the stored
  * state and the new one pass through the same code, so that comparing the
- * two results says what to do.  ddl_match.c says what continues what under
- * which name, ddl.c compares, ddl_column.c decides about columns,
- * ddl_convert.c about their types, ddl_data.c looks at the rows that are
+ * two results says what to do.  match.c says what continues what under
+ * which name, ddl.c compares, columns.c decides about columns,
+ * convert.c about their types, rows.c looks at the rows that are
  * there.
  *
  * The stored state is derived twice: as it is, and as it will be called.  The
- * second one is compared with the new state, so that nothing but ddl_match.c
- * and ddl_rename.c needs to think of renaming; "was" leads from there to the
+ * second one is compared with the new state, so that nothing but match.c
+ * and rename.c needs to think of renaming; "was" leads from there to the
  * names that the database knows.
  *
- * extension/ddl.h
+ * extension/ddl/ddl.h
  *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_DDL_H
 #define EA_DDL_H
 
-#include "catalog.h"
-#include "manifest.h"
-#include "names.h"
 #include "nodes/pg_list.h"
+
+#include "base/names.h"
+#include "manifest/manifest.h"
+#include "model/catalog.h"
 
 /* The definitions of a state: as trees, and as a catalog. */
 typedef struct EaDdlSource

@@ -1,9 +1,9 @@
 /*-------------------------------------------------------------------------
  *
- * ddl_effect.c
+ * effects.c
  *	  What the statements of a plan do to those who use the tables.
  *
- * extension/ddl_effect.c
+ * extension/ddl/effects.c
  *
  *-------------------------------------------------------------------------
  */
@@ -11,12 +11,13 @@
 
 #include "access/table.h"
 #include "catalog/namespace.h"
-#include "ddl_effect.h"
-#include "ddl_table.h"
 #include "optimizer/plancat.h"
-#include "plan.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
+
+#include "ddl/effects.h"
+#include "ddl/plan.h"
+#include "ddl/tables.h"
 
 #define BUILDS "builds an index"
 #define READS "reads all rows"

@@ -4,12 +4,13 @@
  *
  *-------------------------------------------------------------------------
  */
-#ifndef EA_DDL_EFFECT_H
-#define EA_DDL_EFFECT_H
+#ifndef EA_EFFECTS_H
+#define EA_EFFECTS_H
 
 #include "nodes/pg_list.h"
-#include "plan.h"
 #include "storage/lockdefs.h"
+
+#include "ddl/plan.h"
 
 /* What each statement locks, and why it takes time. */
 extern void ea_ddl_note_effects(EaDdlPlan *plan, List *statements);
@@ -17,4 +18,4 @@ extern void ea_ddl_note_effects(EaDdlPlan *plan, List *statements);
 /* A lock as LOCK TABLE calls it. */
 extern const char *ea_ddl_lock_name(LOCKMODE lock);
 
-#endif							/* EA_DDL_EFFECT_H */
+#endif							/* EA_EFFECTS_H */

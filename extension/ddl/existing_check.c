@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * ddl_existing.c
+ * existing_check.c
  *	  Is an existing table as its entity needs it?
  *
  * Nothing is changed here.  All that is amiss is told at once, each with the
@@ -12,7 +12,7 @@
  * could put code there would have these rights, so the table belongs to that
  * role, and such code to it or to a superuser.
  *
- * extension/ddl_existing.c
+ * extension/ddl/existing_check.c
  *
  *-------------------------------------------------------------------------
  */
@@ -23,23 +23,24 @@
 #include "catalog/pg_class.h"
 #include "catalog/pg_namespace.h"
 #include "catalog/pg_type.h"
-#include "compat.h"
-#include "ddl_data.h"
-#include "ddl_existing.h"
-#include "ddl_table.h"
-#include "errors.h"
 #include "executor/spi.h"
 #include "lib/stringinfo.h"
-#include "manifest.h"
-#include "manifest_fault.h"
 #include "miscadmin.h"
-#include "owners.h"
-#include "plan.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/numeric.h"
 #include "utils/rel.h"
+
+#include "base/compat.h"
+#include "ddl/existing_check.h"
+#include "ddl/plan.h"
+#include "ddl/rows.h"
+#include "ddl/tables.h"
+#include "manifest/faults.h"
+#include "manifest/manifest.h"
+#include "model/table_owners.h"
+#include "request/errors.h"
 
 #define READER "entityapi_reader"
 
@@ -125,7 +126,7 @@ check_schema(Look *look)
 {
 	const char *schema = quote_identifier(look->table->schema);
 	Oid			namespace = get_namespace_oid(look->table->schema, false);
-	Oid			owner = ea_owners_of_schema(namespace);
+	Oid			owner = ea_table_owners_of_schema(namespace);
 
 	if (OidIsValid(owner))
 		lacks(look, psprintf("ALTER SCHEMA %s OWNER TO %s", schema,
@@ -494,7 +495,7 @@ check_code(Look *look)
 {
 	ListCell   *lc;
 
-	foreach(lc, ea_owners_faults(1, &look->relid))
+	foreach(lc, ea_table_owners_faults(1, &look->relid))
 	{
 		EaOwnersFault *fault = lfirst(lc);
 
@@ -531,7 +532,7 @@ ea_ddl_look_at_made(EaDdlPlan *plan)
 		if (OidIsValid(relid))
 			relids[n++] = relid;
 	}
-	plan->made_faults = ea_owners_faults(n, relids);
+	plan->made_faults = ea_table_owners_faults(n, relids);
 }
 
 /*
@@ -545,7 +546,7 @@ ea_ddl_check_made(EaDdlPlan *plan, const EaDdlTable *table,
 	Oid			namespace = get_namespace_oid(table->schema, true);
 	Oid			relid = there ? ea_ddl_relation(there) : InvalidOid;
 	Oid			owner = OidIsValid(namespace) ?
-	ea_owners_of_schema(namespace) : InvalidOid;
+	ea_table_owners_of_schema(namespace) : InvalidOid;
 	ListCell   *lc;
 
 	if (OidIsValid(owner))

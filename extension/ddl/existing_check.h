@@ -4,11 +4,11 @@
  *
  *-------------------------------------------------------------------------
  */
-#ifndef EA_DDL_EXISTING_H
-#define EA_DDL_EXISTING_H
+#ifndef EA_EXISTING_CHECK_H
+#define EA_EXISTING_CHECK_H
 
-#include "ddl_table.h"
-#include "plan.h"
+#include "ddl/plan.h"
+#include "ddl/tables.h"
 
 /* All that an existing table lacks, as faults; statements come from no one. */
 extern void ea_ddl_check_existing(EaDdlPlan *plan, EaDdlTable *table);
@@ -21,4 +21,4 @@ extern void ea_ddl_look_at_made(EaDdlPlan *plan);
 extern void ea_ddl_check_made(EaDdlPlan *plan, const EaDdlTable *table,
 							  const EaDdlTable *there);
 
-#endif							/* EA_DDL_EXISTING_H */
+#endif							/* EA_EXISTING_CHECK_H */

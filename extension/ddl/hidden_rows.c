@@ -1,25 +1,26 @@
 /*-------------------------------------------------------------------------
  *
- * ddl_purge.c
+ * hidden_rows.c
  *	  Rows that softDelete has hidden, when it is taken away.
  *
  * They would appear again, which nobody has asked for; so they go when their
  * loss is allowed, and with them their links.  What still refers to them,
  * such as a hidden row of another entity, is left to whoever applies.
  *
- * extension/ddl_purge.c
+ * extension/ddl/hidden_rows.c
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "ddl_data.h"
-#include "ddl_purge.h"
-#include "ddl_table.h"
 #include "lib/stringinfo.h"
 #include "miscadmin.h"
-#include "plan.h"
 #include "utils/builtins.h"
+
+#include "ddl/hidden_rows.h"
+#include "ddl/plan.h"
+#include "ddl/rows.h"
+#include "ddl/tables.h"
 
 /* SQL that holds for rows that a table hides; existing ones are not asked. */
 static char *

@@ -4,11 +4,11 @@
  *
  *-------------------------------------------------------------------------
  */
-#ifndef EA_DDL_PURGE_H
-#define EA_DDL_PURGE_H
+#ifndef EA_HIDDEN_ROWS_H
+#define EA_HIDDEN_ROWS_H
 
-#include "ddl_table.h"
-#include "plan.h"
+#include "ddl/plan.h"
+#include "ddl/tables.h"
 
 /* A table that stays and hides no rows any more: refuse, or note it. */
 extern void ea_ddl_check_hidden(EaDdlPlan *plan, EaDdlTable *from,
@@ -17,4 +17,4 @@ extern void ea_ddl_check_hidden(EaDdlPlan *plan, EaDdlTable *from,
 /* Hidden rows of all noted tables go. */
 extern void ea_ddl_purge(EaDdlPlan *plan);
 
-#endif							/* EA_DDL_PURGE_H */
+#endif							/* EA_HIDDEN_ROWS_H */

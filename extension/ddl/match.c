@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * ddl_match.c
+ * match.c
  *	  What of the stored state continues as what of the new one.
  *
  * An entity or a field continues the one that its renamedFrom names, if that
@@ -8,17 +8,18 @@
  * its own name.  That it was carried out is told by the stored renamedFrom,
  * so that the key may stay, and so that names can be exchanged.
  *
- * extension/ddl_match.c
+ * extension/ddl/match.c
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "ddl_convert.h"
-#include "ddl_match.h"
-#include "ddl_table.h"
 #include "miscadmin.h"
-#include "plan.h"
+
+#include "ddl/convert.h"
+#include "ddl/match.h"
+#include "ddl/plan.h"
+#include "ddl/tables.h"
 
 /* Rounds over all fields */
 enum

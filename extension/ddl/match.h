@@ -4,11 +4,12 @@
  *
  *-------------------------------------------------------------------------
  */
-#ifndef EA_DDL_MATCH_H
-#define EA_DDL_MATCH_H
+#ifndef EA_MATCH_H
+#define EA_MATCH_H
 
 #include "nodes/pg_list.h"
-#include "plan.h"
+
+#include "ddl/plan.h"
 
 /*
  * What continues what: sets from and to of the plan, and "other" of their
@@ -16,4 +17,4 @@
  */
 extern void ea_ddl_match(EaDdlPlan *plan, List *stored, List *wanted);
 
-#endif							/* EA_DDL_MATCH_H */
+#endif							/* EA_MATCH_H */

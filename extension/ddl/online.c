@@ -1,29 +1,30 @@
 /*-------------------------------------------------------------------------
  *
- * ddl_online.c
+ * online.c
  *	  Changes of tables that are in use: what is left for later.
  *
- * Building an index, or looking at all rows for a constraint, under a lock
- * of the transaction would stop requests for as long as it takes.  On a live
+ * Building an index, or looking at all rows for a constraint, under a lock of
+ * the transaction would stop requests for as long as it takes.  On a live
  * table the transaction only promises it, as a row of pending_step, with
  * constraints that hold for new rows only; the statements that keep it run
- * afterwards, one by one, each with a lock that no request notices.  Which
- * of them are left, ddl_step.c reads off the tables themselves, so that it
+ * afterwards, one by one, each with a lock that no request notices.  Which of
+ * them are left, pending_steps.c reads off the tables themselves, so that it
  * does not matter who ran them or where they were interrupted.
  *
- * extension/ddl_online.c
+ * extension/ddl/online.c
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
 #include "catalog/pg_type.h"
-#include "constraint_names.h"
-#include "ddl_online.h"
-#include "ddl_table.h"
 #include "executor/spi.h"
-#include "plan.h"
 #include "utils/builtins.h"
+
+#include "ddl/online.h"
+#include "ddl/plan.h"
+#include "ddl/tables.h"
+#include "manifest/constraint_names.h"
 
 char *
 ea_ddl_pending_key(const char *schema, const char *name)

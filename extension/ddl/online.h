@@ -4,12 +4,13 @@
  *
  *-------------------------------------------------------------------------
  */
-#ifndef EA_DDL_ONLINE_H
-#define EA_DDL_ONLINE_H
+#ifndef EA_ONLINE_H
+#define EA_ONLINE_H
 
-#include "ddl_table.h"
 #include "nodes/pg_list.h"
-#include "plan.h"
+
+#include "ddl/plan.h"
+#include "ddl/tables.h"
 
 /* As schemas and names of what is pending are kept together. */
 extern char *ea_ddl_pending_key(const char *schema, const char *name);
@@ -61,4 +62,4 @@ extern void ea_ddl_require_online(EaDdlPlan *plan, EaDdlTable *to,
 /* Make steps the ones that are pending; needs SPI. */
 extern void ea_ddl_store_steps(List *steps, int revision);
 
-#endif							/* EA_DDL_ONLINE_H */
+#endif							/* EA_ONLINE_H */

@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * ddl_step.c
+ * pending_steps.c
  *	  The statements that keep what a change promised.
  *
  * A row of pending_step names an index or a constraint.  The statements for
@@ -15,7 +15,7 @@
  * What cannot run within a transaction, the shim sends as it is given here.
  * It makes and drops indexes, and PostgreSQL itself restricts what runs then.
  *
- * extension/ddl_step.c
+ * extension/ddl/pending_steps.c
  *
  *-------------------------------------------------------------------------
  */
@@ -24,19 +24,20 @@
 #include "access/table.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_type.h"
-#include "ddl_effect.h"
-#include "ddl_online.h"
-#include "ddl_step.h"
-#include "ddl_table.h"
 #include "executor/spi.h"
 #include "fmgr.h"
 #include "funcapi.h"
-#include "manifest.h"
 #include "miscadmin.h"
-#include "owner.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
+
+#include "ddl/effects.h"
+#include "ddl/online.h"
+#include "ddl/pending_steps.h"
+#include "ddl/tables.h"
+#include "engine/owner.h"
+#include "manifest/manifest.h"
 
 /* A row of pending_step, what the database has of it, and its declaration. */
 typedef struct Promise

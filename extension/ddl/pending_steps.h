@@ -4,11 +4,12 @@
  *
  *-------------------------------------------------------------------------
  */
-#ifndef EA_DDL_STEP_H
-#define EA_DDL_STEP_H
+#ifndef EA_PENDING_STEPS_H
+#define EA_PENDING_STEPS_H
 
-#include "names.h"
 #include "nodes/pg_list.h"
+
+#include "base/names.h"
 
 /*
  * Schemas and names of what is promised and not done; trees: the definitions
@@ -16,4 +17,4 @@
  */
 extern EaNameMap *ea_ddl_load_pending(List *trees);
 
-#endif							/* EA_DDL_STEP_H */
+#endif							/* EA_PENDING_STEPS_H */

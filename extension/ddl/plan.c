@@ -9,11 +9,11 @@
  */
 #include "postgres.h"
 
-#include "ddl_table.h"
-#include "errors.h"
-#include "manifest.h"
-#include "manifest_fault.h"
-#include "plan.h"
+#include "ddl/plan.h"
+#include "ddl/tables.h"
+#include "manifest/faults.h"
+#include "manifest/manifest.h"
+#include "request/errors.h"
 
 static char *format(const char *fmt, va_list args, int *needed)
 			pg_attribute_printf(1, 0);

@@ -7,11 +7,12 @@
 #ifndef EA_PLAN_H
 #define EA_PLAN_H
 
-#include "ddl_table.h"
-#include "manifest.h"
-#include "names.h"
 #include "nodes/pg_list.h"
 #include "storage/lockdefs.h"
+
+#include "base/names.h"
+#include "ddl/tables.h"
+#include "manifest/manifest.h"
 
 typedef struct EaDdlStatement
 {
@@ -22,7 +23,7 @@ typedef struct EaDdlStatement
 	bool		rewrites;		/* a new type whose values are stored anew */
 	bool		deferred;		/* runs by itself, after the transaction */
 
-	/* filled in by ddl_effect.c */
+	/* filled in by effects.c */
 	const EaDdlTable *stored;	/* the table as it is, NULL: it is new */
 	LOCKMODE	lock;			/* on it, NoLock if none */
 	const char *effect;			/* why it takes time, or NULL */

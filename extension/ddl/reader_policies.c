@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * ddl_security.c
+ * reader_policies.c
  *	  Row-level security and rights of entityapi_reader on the tables.
  *
  * Each table has one policy: the tenant's rows, and of them those that the
@@ -11,7 +11,7 @@
  * A policy stands in the way of changes of the columns it looks at, also
  * those of other tables, and is made anew when there are any.
  *
- * extension/ddl_security.c
+ * extension/ddl/reader_policies.c
  *
  *-------------------------------------------------------------------------
  */
@@ -20,15 +20,16 @@
 #include "access/htup_details.h"
 #include "catalog/pg_class.h"
 #include "commands/policy.h"
-#include "ddl_data.h"
-#include "ddl_security.h"
-#include "ddl_table.h"
 #include "lib/stringinfo.h"
 #include "miscadmin.h"
-#include "plan.h"
-#include "policy_sql.h"
 #include "utils/builtins.h"
 #include "utils/syscache.h"
+
+#include "authz/policy_sql.h"
+#include "ddl/plan.h"
+#include "ddl/reader_policies.h"
+#include "ddl/rows.h"
+#include "ddl/tables.h"
 
 #define POLICY "entityapi_read"
 #define READER "entityapi_reader"

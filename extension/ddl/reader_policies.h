@@ -4,14 +4,14 @@
  *
  *-------------------------------------------------------------------------
  */
-#ifndef EA_DDL_SECURITY_H
-#define EA_DDL_SECURITY_H
+#ifndef EA_READER_POLICIES_H
+#define EA_READER_POLICIES_H
 
-#include "catalog.h"
-#include "plan.h"
+#include "ddl/plan.h"
+#include "model/catalog.h"
 
 /* Policies and rights; comes when all other statements are planned. */
 extern void ea_ddl_secure(EaDdlPlan *plan, EaCatalog *stored,
 						  EaCatalog *wanted);
 
-#endif							/* EA_DDL_SECURITY_H */
+#endif							/* EA_READER_POLICIES_H */

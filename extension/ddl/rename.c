@@ -1,24 +1,25 @@
 /*-------------------------------------------------------------------------
  *
- * ddl_rename.c
+ * rename.c
  *	  New names for what stays: tables, columns, constraints, indexes.
  *
  * What goes is gone by then, so that a name is in the way only while what
  * bears it waits for its own renaming.  Names that are exchanged go by a name
  * in between.
  *
- * extension/ddl_rename.c
+ * extension/ddl/rename.c
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "ddl_online.h"
-#include "ddl_rename.h"
-#include "ddl_table.h"
 #include "miscadmin.h"
-#include "plan.h"
 #include "utils/builtins.h"
+
+#include "ddl/online.h"
+#include "ddl/plan.h"
+#include "ddl/rename.h"
+#include "ddl/tables.h"
 
 typedef struct Renaming
 {

@@ -4,11 +4,11 @@
  *
  *-------------------------------------------------------------------------
  */
-#ifndef EA_DDL_RENAME_H
-#define EA_DDL_RENAME_H
+#ifndef EA_RENAME_H
+#define EA_RENAME_H
 
-#include "ddl_table.h"
-#include "plan.h"
+#include "ddl/plan.h"
+#include "ddl/tables.h"
 
 /* New names of tables, columns, constraints and indexes that stay. */
 extern void ea_ddl_rename(EaDdlPlan *plan);
@@ -17,4 +17,4 @@ extern void ea_ddl_rename(EaDdlPlan *plan);
 extern bool ea_ddl_stays(EaDdlTable *from, EaDdlObject *stored,
 						 EaDdlTable *to, EaDdlObject *wanted);
 
-#endif							/* EA_DDL_RENAME_H */
+#endif							/* EA_RENAME_H */

@@ -1,27 +1,28 @@
 /*-------------------------------------------------------------------------
  *
- * ddl_data.c
+ * rows.c
  *	  Looking at the rows that are there, before anything is changed.
  *
  * Asked before the statements run, so that a dry run refuses what the real
  * one would.  Another session may still change rows in between; then the
  * statement itself fails, and ea_ddl_run() makes a fault of that.
  *
- * extension/ddl_data.c
+ * extension/ddl/rows.c
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
 #include "catalog/namespace.h"
-#include "ddl_data.h"
-#include "ddl_table.h"
 #include "executor/spi.h"
-#include "guc.h"
 #include "lib/stringinfo.h"
-#include "plan.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
+
+#include "base/guc.h"
+#include "ddl/plan.h"
+#include "ddl/rows.h"
+#include "ddl/tables.h"
 
 static bool
 finds(const char *sql)

@@ -4,11 +4,11 @@
  *
  *-------------------------------------------------------------------------
  */
-#ifndef EA_DDL_DATA_H
-#define EA_DDL_DATA_H
+#ifndef EA_ROWS_H
+#define EA_ROWS_H
 
-#include "ddl_table.h"
-#include "plan.h"
+#include "ddl/plan.h"
+#include "ddl/tables.h"
 
 /* All of these look at the stored table through SPI. */
 extern bool ea_ddl_has_rows(EaDdlTable *table);
@@ -31,4 +31,4 @@ extern int64 ea_ddl_count_duplicates(EaDdlTable *to, EaDdlObject *object);
 /* The table as it is now, InvalidOid when there is none. */
 extern Oid	ea_ddl_relation(const EaDdlTable *table);
 
-#endif							/* EA_DDL_DATA_H */
+#endif							/* EA_ROWS_H */

@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * ddl_run.c
+ * run.c
  *	  Running the statements of a plan, as the owner of the tables.
  *
  * Whoever waits for an exclusive lock makes all that come after it wait, too.
@@ -8,24 +8,25 @@
  * when that is over the transaction gives up, everybody goes on, and the
  * caller may try again.
  *
- * extension/ddl_run.c
+ * extension/ddl/run.c
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "ddl_effect.h"
-#include "ddl_run.h"
-#include "ddl_table.h"
-#include "errors.h"
 #include "executor/spi.h"
-#include "guc.h"
-#include "manifest.h"
-#include "manifest_fault.h"
 #include "miscadmin.h"
-#include "plan.h"
 #include "utils/guc.h"
 #include "utils/timestamp.h"
+
+#include "base/guc.h"
+#include "ddl/effects.h"
+#include "ddl/plan.h"
+#include "ddl/run.h"
+#include "ddl/tables.h"
+#include "manifest/faults.h"
+#include "manifest/manifest.h"
+#include "request/errors.h"
 
 /* The strongest lock that the statements take on a table. */
 typedef struct Lock

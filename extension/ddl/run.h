@@ -4,11 +4,12 @@
  *
  *-------------------------------------------------------------------------
  */
-#ifndef EA_DDL_RUN_H
-#define EA_DDL_RUN_H
+#ifndef EA_RUN_H
+#define EA_RUN_H
 
-#include "manifest.h"
 #include "nodes/pg_list.h"
+
+#include "manifest/manifest.h"
 
 /* How long the statements of this call wait for a lock, in milliseconds. */
 extern void ea_ddl_limit_waits(int timeout);
@@ -19,4 +20,4 @@ extern void ea_ddl_limit_waits(int timeout);
  */
 extern void ea_ddl_run(EaManifest *m, List *statements);
 
-#endif							/* EA_DDL_RUN_H */
+#endif							/* EA_RUN_H */

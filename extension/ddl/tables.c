@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * ddl_table.c
+ * tables.c
  *	  Stored definitions to the tables, constraints and indexes they need.
  *
  * Names of constraints and indexes share one name space a schema with the
@@ -10,17 +10,18 @@
  * On tables of tenants, tenant_id starts every key and every index; the one
  * exception serves references to tables that have no tenant.
  *
- * extension/ddl_table.c
+ * extension/ddl/tables.c
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "constraint_names.h"
-#include "ddl_table.h"
 #include "lib/stringinfo.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
+
+#include "ddl/tables.h"
+#include "manifest/constraint_names.h"
 
 /* While tables of a state are being derived. */
 typedef struct Builder

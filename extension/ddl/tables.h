@@ -4,12 +4,13 @@
  *
  *-------------------------------------------------------------------------
  */
-#ifndef EA_DDL_TABLE_H
-#define EA_DDL_TABLE_H
+#ifndef EA_TABLES_H
+#define EA_TABLES_H
 
-#include "names.h"
 #include "nodes/pg_list.h"
-#include "types.h"
+
+#include "base/names.h"
+#include "model/types.h"
 
 typedef struct EaDdlColumn
 {
@@ -114,4 +115,4 @@ typedef struct EaDdlJoin
  */
 extern EaDdlState *ea_ddl_state(List *definitions, EaNameMap *aliases);
 
-#endif							/* EA_DDL_TABLE_H */
+#endif							/* EA_TABLES_H */

@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * manifest_assigned.c
+ * unassign.c
  *	  Roles and security attributes that accounts hold and nobody declares.
  *
  * A role that is declared again later must not come back to those who had it
@@ -11,24 +11,25 @@
  * a role that goes end with it, and those with one that only a SuperAdmin
  * assigns from now on, since anybody may have made them.
  *
- * extension/manifest_assigned.c
+ * extension/ddl/unassign.c
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
 #include "catalog/namespace.h"
-#include "ddl_data.h"
-#include "errors.h"
-#include "jsonwrite.h"
 #include "lib/stringinfo.h"
-#include "manifest.h"
-#include "manifest_assigned.h"
-#include "manifest_fault.h"
-#include "plan.h"
 #include "storage/lmgr.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
+
+#include "base/jsonwrite.h"
+#include "ddl/plan.h"
+#include "ddl/rows.h"
+#include "ddl/unassign.h"
+#include "manifest/faults.h"
+#include "manifest/manifest.h"
+#include "request/errors.h"
 
 #define ACCOUNTS "entityapi.account"
 #define INVITES "entityapi.invite"

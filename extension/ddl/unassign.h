@@ -4,13 +4,14 @@
  *
  *-------------------------------------------------------------------------
  */
-#ifndef EA_MANIFEST_ASSIGNED_H
-#define EA_MANIFEST_ASSIGNED_H
+#ifndef EA_UNASSIGN_H
+#define EA_UNASSIGN_H
 
-#include "jsonread.h"
-#include "manifest.h"
-#include "names.h"
 #include "nodes/pg_list.h"
+
+#include "base/jsonread.h"
+#include "base/names.h"
+#include "manifest/manifest.h"
 
 /*
  * Statements (EaDdlStatement) that take from accounts what is not declared
@@ -20,4 +21,4 @@
 extern List *ea_manifest_check_assigned(EaManifest *m, const EaJson *stored,
 										EaNameMap *allowed);
 
-#endif							/* EA_MANIFEST_ASSIGNED_H */
+#endif							/* EA_UNASSIGN_H */

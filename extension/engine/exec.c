@@ -3,19 +3,16 @@
  * exec.c
  *	  Run one statement on a kept plan, rows straight to a callback.
  *
- * extension/exec.c
+ * extension/engine/exec.c
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
 #include "catalog/pg_type.h"
-#include "exec.h"
 #include "executor/spi.h"
 #include "miscadmin.h"
 #include "nodes/params.h"
-#include "pin.h"
-#include "plancache.h"
 #include "storage/lmgr.h"
 #include "tcop/dest.h"
 #include "utils/array.h"
@@ -25,6 +22,10 @@
 #include "utils/plancache.h"
 #include "utils/resowner.h"
 #include "utils/snapmgr.h"
+
+#include "engine/exec.h"
+#include "engine/pin.h"
+#include "engine/plancache.h"
 
 typedef struct RowReceiver
 {

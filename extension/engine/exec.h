@@ -6,17 +6,18 @@
  * Rows never pass through a tuple table: a DestReceiver hands each slot to
  * the caller's function, which reads slot->tts_values and tts_isnull.
  *
- * extension/exec.h
+ * extension/engine/exec.h
  *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_EXEC_H
 #define EA_EXEC_H
 
-#include "context.h"
-#include "exec_params.h"
 #include "executor/tuptable.h"
-#include "held.h"
+
+#include "engine/exec_params.h"
+#include "engine/held.h"
+#include "request/request.h"
 
 /*
  * Called for each row with all attributes deformed, in the context that was
@@ -26,8 +27,8 @@
 typedef void (*EaRowFunction) (void *arg, TupleTableSlot *slot);
 
 /*
- * How a statement is planned that would cost too much else.  That has to follow
- * from its text alone, as the plan may be kept.
+ * How a statement is planned that would cost too much else.  That has to
+ * follow from its text alone, as the plan may be kept.
  */
 #define EA_PLAN_NO_LOOPS	0x01	/* no nested loops */
 #define EA_PLAN_AS_WRITTEN	0x02	/* tables are joined in the order written */

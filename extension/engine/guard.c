@@ -4,21 +4,21 @@
  *	  What code of others may do while the service works.
  *
  * Tables of the service may call functions of others that are SECURITY
- * DEFINER.  That they are is looked at before a statement (owners.c); but
- * their owners can alter them while it runs, and choose the moment, since an
- * earlier trigger may be theirs, too.  So it is looked at again where
- * PostgreSQL looks a function up to call it: with the rights of
- * entityapi_owner none runs that belongs to anybody else but a superuser.
- * What such a function calls in turn is up to whoever wrote it.
+ * DEFINER.  That they are is looked at before a statement
+ * (model/table_owners.c); but their owners can alter them while it runs, and
+ * choose the moment, since an earlier trigger may be theirs, too.  So it is
+ * looked at again where PostgreSQL looks a function up to call it: with the
+ * rights of entityapi_owner none runs that belongs to anybody else but a
+ * superuser.  What such a function calls in turn is up to whoever wrote it.
  *
  * What a function sets is undone (pin.h), what it defers runs before the
- * answer (relate_defer.c).  But prepared statements belong to the session:
- * who could put another one in the place of the shim's would be sent the
- * requests of everybody.  Commands of that kind are refused to whatever runs
- * on behalf of the service; PostgreSQL refuses them in its own
+ * answer (write/links_deferred.c).  But prepared statements belong to the
+ * session: who could put another one in the place of the shim's would be sent
+ * the requests of everybody.  Commands of that kind are refused to whatever
+ * runs on behalf of the service; PostgreSQL refuses them in its own
  * security-restricted operations, which would not let foreign keys wait.
  *
- * extension/guard.c
+ * extension/engine/guard.c
  *
  *-------------------------------------------------------------------------
  */
@@ -28,15 +28,16 @@
 #include "catalog/pg_language.h"
 #include "catalog/pg_proc.h"
 #include "fmgr.h"
-#include "guard.h"
 #include "miscadmin.h"
 #include "nodes/parsenodes.h"
-#include "owner.h"
 #include "tcop/cmdtag.h"
 #include "tcop/utility.h"
 #include "utils/acl.h"
 #include "utils/regproc.h"
 #include "utils/syscache.h"
+
+#include "engine/guard.h"
+#include "engine/owner.h"
 
 static needs_fmgr_hook_type next_needs = NULL;
 static fmgr_hook_type next_called = NULL;

@@ -3,7 +3,7 @@
  * guard.h
  *	  What code of others may do while the service works.
  *
- * extension/guard.h
+ * extension/engine/guard.h
  *
  *-------------------------------------------------------------------------
  */

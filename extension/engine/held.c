@@ -9,15 +9,15 @@
  * function, a role, a type in use.  What was found out before it is not known
  * any more.
  *
- * A change that was heard of may be none: a vacuum makes news as an ALTER TABLE
- * does.  So it never fails a request.  It is a reason to look, and what is found
- * then under the tables' locks decides.
+ * A change that was heard of may be none: a vacuum makes news as an ALTER
+ * TABLE does.  So it never fails a request.  It is a reason to look, and what
+ * is found then under the tables' locks decides.
  *
  * Only what is in use counts.  Anybody who may connect makes news without
  * pause, by changing his own password or making functions of his own for a
  * moment; if these counted, no request would come to an end.
  *
- * extension/held.c
+ * extension/engine/held.c
  *
  *-------------------------------------------------------------------------
  */
@@ -30,8 +30,6 @@
 #include "access/table.h"
 #include "access/xact.h"
 #include "catalog/pg_class.h"
-#include "compat.h"
-#include "held.h"
 #include "utils/fmgroids.h"
 #include "utils/hsearch.h"
 #include "utils/inval.h"
@@ -39,6 +37,9 @@
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
 #include "utils/syscache.h"
+
+#include "base/compat.h"
+#include "engine/held.h"
 
 typedef struct HeldTable
 {

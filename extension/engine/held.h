@@ -8,15 +8,16 @@
  * remembered here.  PostgreSQL's invalidation messages say when to look again;
  * while none comes, a statement compares one number.
  *
- * extension/held.h
+ * extension/engine/held.h
  *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_HELD_H
 #define EA_HELD_H
 
-#include "compat.h"
 #include "utils/relcache.h"
+
+#include "base/compat.h"
 
 /* How a statement wants its tables. */
 typedef struct EaHeld

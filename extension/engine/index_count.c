@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * count.c
+ * index_count.c
  *	  Count the rows that have given values, by walking an index.
  *
  * Rows of one tenant stand side by side in every index that begins with the
@@ -26,7 +26,7 @@
  *   one member is visible, and an update that is not HOT has an entry of its
  *   own.  So every visible row is reached by exactly one entry.
  *
- * extension/count.c
+ * extension/engine/index_count.c
  *
  *-------------------------------------------------------------------------
  */
@@ -43,13 +43,8 @@
 #include "catalog/pg_am.h"
 #include "catalog/pg_opclass.h"
 #include "commands/defrem.h"
-#include "compat.h"
-#include "count.h"
-#include "exec.h"
-#include "guc.h"
 #include "miscadmin.h"
 #include "pgstat.h"
-#include "plancache.h"
 #include "storage/bufmgr.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
@@ -57,6 +52,12 @@
 #include "utils/rls.h"
 #include "utils/snapmgr.h"
 #include "utils/syscache.h"
+
+#include "base/compat.h"
+#include "base/guc.h"
+#include "engine/exec.h"
+#include "engine/index_count.h"
+#include "engine/plancache.h"
 
 /* A walk under way. */
 typedef struct Walk
@@ -476,8 +477,8 @@ is_plain_heap(Relation heap)
 }
 
 bool
-ea_count_rows(const EaHeld *held, const char *table, int nkeys,
-			  const EaCountKey *keys, int64 *count)
+ea_index_count_rows(const EaHeld *held, const char *table, int nkeys,
+					const EaCountKey *keys, int64 *count)
 {
 	Relation	heap;
 	Relation	index = NULL;

@@ -1,16 +1,16 @@
 /*-------------------------------------------------------------------------
  *
- * count.h
+ * index_count.h
  *	  Count the rows that have given values, by walking an index.
  *
- * extension/count.h
+ * extension/engine/index_count.h
  *
  *-------------------------------------------------------------------------
  */
-#ifndef EA_COUNT_H
-#define EA_COUNT_H
+#ifndef EA_INDEX_COUNT_H
+#define EA_INDEX_COUNT_H
 
-#include "held.h"
+#include "engine/held.h"
 
 /* A column, as it is quoted in statements, and the value that rows have. */
 typedef struct EaCountKey
@@ -28,13 +28,13 @@ typedef struct EaCountKey
  * statement's snapshot sees them: what `SELECT count(*) ... WHERE a = $1 AND
  * b = $2` says.  Without keys all rows count.
  *
- * False when that cannot be told from an index, because none begins with
- * these columns, because entityapi.direct_scans is off, because the table is not one of this server's heaps, or
- * because a serializable transaction must leave traces of what it read: then
- * it takes the statement.  Permissions are the caller's to have; the table is
- * held to what it must be, as by a statement.
+ * False when that cannot be told from an index, because none begins with these
+ * columns, because entityapi.direct_scans is off, because the table is not one
+ * of this server's heaps, or because a serializable transaction must leave
+ * traces of what it read: then it takes the statement.  Permissions are the
+ * caller's to have; the table is held to what it must be, as by a statement.
  */
-extern bool ea_count_rows(const EaHeld *held, const char *table, int nkeys,
-						  const EaCountKey *keys, int64 *count);
+extern bool ea_index_count_rows(const EaHeld *held, const char *table, int nkeys,
+								const EaCountKey *keys, int64 *count);
 
-#endif							/* EA_COUNT_H */
+#endif							/* EA_INDEX_COUNT_H */

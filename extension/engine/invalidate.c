@@ -8,17 +8,18 @@
  * while nothing changes.  A server process has few places for callbacks and
  * none can be given back, so there is exactly one.
  *
- * extension/invalidate.c
+ * extension/engine/invalidate.c
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
 #include "catalog/namespace.h"
-#include "held.h"
-#include "invalidate.h"
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
+
+#include "engine/held.h"
+#include "engine/invalidate.h"
 
 static const char *const watched_names[] = {"entity", "signing_key"};
 

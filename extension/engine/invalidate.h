@@ -3,7 +3,7 @@
  * invalidate.h
  *	  Tell backends that declarations or signing keys have changed.
  *
- * extension/invalidate.h
+ * extension/engine/invalidate.h
  *
  *-------------------------------------------------------------------------
  */

@@ -3,7 +3,7 @@
  * keyscan.c
  *	  Plans that are one index scan, run without the executor.
  *
- * extension/keyscan.c
+ * extension/engine/keyscan.c
  *
  *-------------------------------------------------------------------------
  */
@@ -16,10 +16,7 @@
 #include "access/visibilitymap.h"
 #include "access/xact.h"
 #include "catalog/pg_am.h"
-#include "compat.h"
 #include "executor/executor.h"
-#include "guc.h"
-#include "keyscan.h"
 #include "miscadmin.h"
 #include "optimizer/planner.h"
 #include "parser/parsetree.h"
@@ -30,6 +27,10 @@
 #include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
+
+#include "base/compat.h"
+#include "base/guc.h"
+#include "engine/keyscan.h"
 
 /* More keys than any statement of ours has. */
 #define MAX_KEYS 8

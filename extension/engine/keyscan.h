@@ -4,23 +4,24 @@
  *	  Plans that are one index scan, run without the executor.
  *
  * Most statements of a request are look-ups by key: their kept plan is an
- * index scan with nothing but keys, perhaps below a limit.  Starting and ending
- * the executor for one costs three times the scan itself.  Such plans are
- * recognised here and the scan is made as the executor would make it: same
+ * index scan with nothing but keys, perhaps below a limit.  Starting and
+ * ending the executor for one costs three times the scan itself.  Such plans
+ * are recognised here and the scan is made as the executor would make it: same
  * plan, same locks and permissions, same snapshot.  Everything else is the
  * executor's, and all is while somebody else watches or replaces it
  * (pg_stat_statements, auto_explain, Citus), or entityapi.direct_scans is off.
  *
- * extension/keyscan.h
+ * extension/engine/keyscan.h
  *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_KEYSCAN_H
 #define EA_KEYSCAN_H
 
-#include "exec_params.h"
 #include "executor/tuptable.h"
 #include "nodes/plannodes.h"
+
+#include "engine/exec_params.h"
 
 typedef struct EaKeyScan EaKeyScan;
 
@@ -41,8 +42,8 @@ extern void ea_keyscan_free(EaKeyScan *scan);
  * Run it under the active snapshot, with the plan's locks held: each row goes
  * to the function, as exec.h has it, called in the current memory context.
  * "stmt" is the plan that it was made of.  Returns false, with no row handed
- * out, if a row that had to be locked was changed under way: the executor knows
- * how to go on from there.
+ * out, if a row that had to be locked was changed under way: the executor
+ * knows how to go on from there.
  */
 extern bool ea_keyscan_run(EaKeyScan *scan, PlannedStmt *stmt,
 						   const EaValue *params,

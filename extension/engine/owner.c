@@ -8,7 +8,7 @@
  * replace it, or make it run as its caller; and it would cost every request
  * 4 us, most of it for the path, which the shim's sessions have pinned.
  *
- * extension/owner.c
+ * extension/engine/owner.c
  *
  *-------------------------------------------------------------------------
  */
@@ -17,12 +17,13 @@
 #include "access/htup_details.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_class.h"
-#include "guard.h"
 #include "miscadmin.h"
-#include "owner.h"
 #include "utils/acl.h"
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
+
+#include "engine/guard.h"
+#include "engine/owner.h"
 
 void
 ea_owner_enter(EaPin *before)

@@ -8,7 +8,7 @@
  * them is SECURITY DEFINER: those that look at tables take the rights of
  * entityapi_owner here, whoever calls, and a pinned search path with them.
  *
- * extension/owner.h
+ * extension/engine/owner.h
  *
  *-------------------------------------------------------------------------
  */
@@ -16,7 +16,8 @@
 #define EA_OWNER_H
 
 #include "fmgr.h"
-#include "pin.h"
+
+#include "engine/pin.h"
 
 #define EA_OWNER "entityapi_owner"
 

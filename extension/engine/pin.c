@@ -8,7 +8,7 @@
  * path that a function left behind would give the operators of our
  * statements to whoever owns a schema on it.
  *
- * extension/pin.c
+ * extension/engine/pin.c
  *
  *-------------------------------------------------------------------------
  */
@@ -16,8 +16,9 @@
 
 #include "catalog/namespace.h"
 #include "miscadmin.h"
-#include "pin.h"
 #include "utils/guc.h"
+
+#include "engine/pin.h"
 
 #define SEARCH_PATH "pg_catalog, pg_temp"
 

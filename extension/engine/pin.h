@@ -7,7 +7,7 @@
  * set_config() or RESET, and so is who it became.  After an error the end of
  * the (sub)transaction does the same.
  *
- * extension/pin.h
+ * extension/engine/pin.h
  *
  *-------------------------------------------------------------------------
  */

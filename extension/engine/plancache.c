@@ -14,7 +14,7 @@
  * an error nobody tells that a statement has ended; the end of the transaction
  * does.
  *
- * extension/plancache.c
+ * extension/engine/plancache.c
  *
  *-------------------------------------------------------------------------
  */
@@ -25,15 +25,16 @@
 #include "catalog/pg_namespace.h"
 #include "commands/extension.h"
 #include "common/hashfn.h"
-#include "grow.h"
-#include "guc.h"
 #include "lib/ilist.h"
 #include "nodes/nodeFuncs.h"
-#include "plancache.h"
 #include "utils/hsearch.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/plancache.h"
+
+#include "base/grow.h"
+#include "base/guc.h"
+#include "engine/plancache.h"
 
 typedef struct PlanKey
 {

@@ -3,17 +3,18 @@
  * plancache.h
  *	  Kept plans by statement text, least recently used ones dropped.
  *
- * extension/plancache.h
+ * extension/engine/plancache.h
  *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_PLANCACHE_H
 #define EA_PLANCACHE_H
 
-#include "exec_params.h"
 #include "executor/spi.h"
-#include "keyscan.h"
 #include "storage/lockdefs.h"
+
+#include "engine/exec_params.h"
+#include "engine/keyscan.h"
 
 /* A table that a statement is over, and how it locks it. */
 typedef struct EaPlanTable

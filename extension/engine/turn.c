@@ -3,7 +3,7 @@
  * turn.c
  *	  Work that one session does at a time.
  *
- * extension/turn.c
+ * extension/engine/turn.c
  *
  *-------------------------------------------------------------------------
  */
@@ -12,7 +12,8 @@
 #include "fmgr.h"
 #include "miscadmin.h"
 #include "storage/lock.h"
-#include "turn.h"
+
+#include "engine/turn.h"
 
 static bool
 take(EaTurn turn, bool session, bool wait)

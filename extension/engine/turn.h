@@ -3,7 +3,7 @@
  * turn.h
  *	  Work that one session does at a time.
  *
- * extension/turn.h
+ * extension/engine/turn.h
  *
  *-------------------------------------------------------------------------
  */

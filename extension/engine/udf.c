@@ -3,9 +3,10 @@
  * udf.c
  *	  Functions of the deployment, from jsonb to jsonb, called as their owners.
  *
- * EXECUTE is asked of the caller, as for a call from SQL.  What such a function raises goes to the server's log and nowhere else.
+ * EXECUTE is asked of the caller, as for a call from SQL.  What such a
+ * function raises goes to the server's log and nowhere else.
  *
- * extension/udf.c
+ * extension/engine/udf.c
  *
  *-------------------------------------------------------------------------
  */
@@ -16,18 +17,19 @@
 #include "catalog/pg_namespace.h"
 #include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
-#include "compat.h"
-#include "errors.h"
 #include "fmgr.h"
 #include "miscadmin.h"
-#include "pin.h"
 #include "storage/latch.h"
-#include "udf.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/jsonb.h"
 #include "utils/syscache.h"
 #include "utils/timeout.h"
+
+#include "base/compat.h"
+#include "engine/pin.h"
+#include "engine/udf.h"
+#include "request/errors.h"
 
 typedef struct Callee
 {

@@ -3,14 +3,14 @@
  * udf.h
  *	  Functions of the deployment, from jsonb to jsonb, called as their owners.
  *
- * extension/udf.h
+ * extension/engine/udf.h
  *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_UDF_H
 #define EA_UDF_H
 
-#include "context.h"
+#include "request/request.h"
 
 typedef enum EaUdfOutcome
 {

@@ -1,46 +1,47 @@
 /*-------------------------------------------------------------------------
  *
- * manifest.c
+ * apply.c
  *	  entityapi.apply_manifest(): from documents to a new revision.
  *
  * Runs as the owner of the tables, in the caller's transaction.  Everything
  * is allocated in SPI's memory context and goes with SPI_finish().
  *
- * extension/manifest.c
+ * extension/entry/apply.c
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "audit.h"
 #include "catalog/pg_type.h"
-#include "ddl.h"
-#include "ddl_effect.h"
-#include "ddl_online.h"
-#include "ddl_run.h"
-#include "ddl_step.h"
-#include "errors.h"
-#include "exec.h"
 #include "executor/spi.h"
 #include "fmgr.h"
 #include "funcapi.h"
-#include "guc.h"
-#include "invalidate.h"
-#include "manifest.h"
-#include "manifest_assigned.h"
-#include "manifest_changes.h"
-#include "manifest_check.h"
-#include "manifest_compile.h"
-#include "manifest_fault.h"
-#include "manifest_read.h"
 #include "miscadmin.h"
-#include "openapi.h"
-#include "owner.h"
-#include "plan.h"
-#include "turn.h"
 #include "utils/builtins.h"
 #include "utils/jsonb.h"
-#include "uuid.h"
+
+#include "audit/audit.h"
+#include "base/guc.h"
+#include "base/uuid.h"
+#include "ddl/ddl.h"
+#include "ddl/effects.h"
+#include "ddl/online.h"
+#include "ddl/pending_steps.h"
+#include "ddl/plan.h"
+#include "ddl/run.h"
+#include "ddl/unassign.h"
+#include "engine/exec.h"
+#include "engine/invalidate.h"
+#include "engine/owner.h"
+#include "engine/turn.h"
+#include "manifest/check.h"
+#include "manifest/compile.h"
+#include "manifest/documents.h"
+#include "manifest/faults.h"
+#include "manifest/manifest.h"
+#include "manifest/rights_changes.h"
+#include "openapi/openapi.h"
+#include "request/errors.h"
 
 /* How long one change waits for another, in milliseconds. */
 #define APPLY_WAIT 5000

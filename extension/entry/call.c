@@ -12,19 +12,20 @@
 #include "postgres.h"
 
 #include "access/xact.h"
-#include "audit.h"
-#include "call.h"
-#include "catalog.h"
 #include "executor/spi.h"
-#include "failure.h"
-#include "guard.h"
-#include "handle.h"
 #include "jit/jit.h"
 #include "mb/pg_wchar.h"
-#include "pin.h"
 #include "utils/memutils.h"
 #include "utils/resowner.h"
-#include "uuid.h"
+
+#include "audit/audit.h"
+#include "base/uuid.h"
+#include "engine/guard.h"
+#include "engine/pin.h"
+#include "entry/call.h"
+#include "entry/failure.h"
+#include "entry/handle.h"
+#include "model/catalog.h"
 
 static bool
 is_request_id(const char *id)
@@ -39,7 +40,7 @@ is_request_id(const char *id)
 static void
 set_request_id(EaRequest *req)
 {
-	const char *sent = ea_context_header(req, "x-request-id", NULL);
+	const char *sent = ea_request_header(req, "x-request-id", NULL);
 
 	if (sent != NULL && is_request_id(sent))
 		strlcpy(req->request_id, sent, sizeof(req->request_id));
@@ -59,7 +60,7 @@ start_request(MemoryContext mcxt)
 
 	req->mcxt = mcxt;
 	req->out = makeStringInfo();
-	req->now = ea_context_clock();
+	req->now = ea_request_clock();
 	return req;
 }
 

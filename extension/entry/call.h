@@ -8,8 +8,9 @@
 #ifndef EA_CALL_H
 #define EA_CALL_H
 
-#include "context.h"
 #include "fmgr.h"
+
+#include "request/request.h"
 
 /*
  * What is called, where it is read from and its answer written to.  read may

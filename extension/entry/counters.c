@@ -8,17 +8,18 @@
  * second has passed, or when something was missing, which is rare once a
  * backend has warmed up.
  *
- * extension/counters.c
+ * extension/entry/counters.c
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "catalog.h"
-#include "counters.h"
-#include "guc.h"
-#include "plancache.h"
 #include "utils/timestamp.h"
+
+#include "base/guc.h"
+#include "engine/plancache.h"
+#include "entry/counters.h"
+#include "model/catalog.h"
 
 #define REPORT_REQUESTS 64
 #define REPORT_USECS USECS_PER_SEC
@@ -51,7 +52,7 @@ ea_counters_report(EaRequest *req)
 		req->now >= told_at && req->now < told_at + REPORT_USECS)
 		return;
 
-	ea_context_answer(req, "x-entityapi-counters",
+	ea_request_answer(req, "x-entityapi-counters",
 					  psprintf(INT64_FORMAT " " INT64_FORMAT " " INT64_FORMAT
 							   " " INT64_FORMAT,
 							   now.plan_hits - told.plan_hits,

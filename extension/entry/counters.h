@@ -3,14 +3,14 @@
  * counters.h
  *	  What this backend has counted, told to the shim now and then.
  *
- * extension/counters.h
+ * extension/entry/counters.h
  *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_COUNTERS_H
 #define EA_COUNTERS_H
 
-#include "context.h"
+#include "request/request.h"
 
 /*
  * Add the private answer header x-entityapi-counters, if the session wants it

@@ -3,22 +3,23 @@
  * entityapi.c
  *	  Initialisation, and what the extension tells of itself.
  *
- * extension/entityapi.c
+ * extension/entry/entityapi.c
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "exec.h"
 #include "fmgr.h"
-#include "guard.h"
-#include "guc.h"
-#include "invalidate.h"
-#include "openapi.h"
-#include "plancache.h"
-#include "policy_sql.h"
-#include "routes.h"
 #include "utils/builtins.h"
+
+#include "authz/policy_sql.h"
+#include "base/guc.h"
+#include "engine/exec.h"
+#include "engine/guard.h"
+#include "engine/invalidate.h"
+#include "engine/plancache.h"
+#include "entry/routes.h"
+#include "openapi/openapi.h"
 
 PG_MODULE_MAGIC;
 

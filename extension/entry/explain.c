@@ -6,7 +6,7 @@
  * The request runs as if the principal had sent it, each statement is
  * explained with its values before it runs, and all of it is undone.
  *
- * extension/explain.c
+ * extension/entry/explain.c
  *
  *-------------------------------------------------------------------------
  */
@@ -14,20 +14,21 @@
 
 #include "access/xact.h"
 #include "catalog/pg_type.h"
-#include "errors.h"
-#include "exec.h"
 #include "executor/spi.h"
 #include "fmgr.h"
 #include "funcapi.h"
-#include "handle.h"
-#include "owner.h"
-#include "principal_json.h"
 #include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
 #include "utils/jsonb.h"
 #include "utils/resowner.h"
 #include "utils/tuplestore.h"
-#include "uuid.h"
+
+#include "base/uuid.h"
+#include "engine/exec.h"
+#include "engine/owner.h"
+#include "entry/handle.h"
+#include "identity/principal_json.h"
+#include "request/errors.h"
 
 /* Where the lines of the running explain() go. */
 static ReturnSetInfo *sink = NULL;

@@ -12,12 +12,12 @@
  */
 #include "postgres.h"
 
-#include "catalog.h"
-#include "errors.h"
-#include "failure.h"
-#include "guc.h"
-#include "trace.h"
-#include "violation.h"
+#include "base/guc.h"
+#include "entry/failure.h"
+#include "model/catalog.h"
+#include "model/violation.h"
+#include "request/errors.h"
+#include "request/trace.h"
 
 /*
  * A pointer must lead to something that was sent (JSON:API "source"), so one

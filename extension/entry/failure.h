@@ -8,7 +8,7 @@
 #ifndef EA_FAILURE_H
 #define EA_FAILURE_H
 
-#include "context.h"
+#include "request/request.h"
 
 /*
  * Answer a request whose work has been undone, or throw the error on, without

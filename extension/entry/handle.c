@@ -6,33 +6,34 @@
  * Here is the order of checks.  What each call runs in is call.c's, what its
  * failure means failure.c's.
  *
- * extension/handle.c
+ * extension/entry/handle.c
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "account.h"
-#include "audit.h"
-#include "authz.h"
-#include "bounds.h"
-#include "call.h"
-#include "catalog.h"
-#include "counters.h"
-#include "credential.h"
-#include "errors.h"
 #include "fmgr.h"
-#include "guc.h"
-#include "handle.h"
-#include "housekeeping.h"
-#include "media.h"
-#include "message.h"
-#include "owner.h"
-#include "pin.h"
-#include "relate.h"
-#include "router.h"
-#include "uuid.h"
-#include "validator.h"
+
+#include "audit/audit.h"
+#include "authz/authz.h"
+#include "base/guc.h"
+#include "base/uuid.h"
+#include "engine/owner.h"
+#include "engine/pin.h"
+#include "entry/call.h"
+#include "entry/counters.h"
+#include "entry/handle.h"
+#include "entry/housekeeping.h"
+#include "entry/message.h"
+#include "entry/router.h"
+#include "identity/account.h"
+#include "identity/credential.h"
+#include "identity/validator.h"
+#include "model/catalog.h"
+#include "request/errors.h"
+#include "request/limits.h"
+#include "request/negotiation.h"
+#include "write/links.h"
 
 PG_FUNCTION_INFO_V1(ea_sql_handle_message);
 
@@ -170,11 +171,11 @@ serve(EaRequest *req, const char *method_name)
 	req->catalog = ea_catalog_acquire();
 	ea_router_match(req, req->method);
 	check_caller(req);
-	ea_media_check(req);
+	ea_negotiation_check(req);
 	if (req->route->operation != 0)
 		ea_authz_tenant(req, req->entity->tenant_scoped);
 	req->route->handler(req);
-	ea_relate_settle(req);
+	ea_links_settle(req);
 
 	/* a handler may refuse and yet keep what it wrote */
 	if (req->nproblems > 0)
@@ -182,7 +183,7 @@ serve(EaRequest *req, const char *method_name)
 
 	/* what describes the service is as large as the service is */
 	if (req->route->authority != EA_ANYBODY)
-		ea_bounds_answer(req, req->out->len, NULL);
+		ea_limits_answer(req, req->out->len, NULL);
 	ea_audit_keep(req);
 }
 
@@ -204,20 +205,20 @@ set_headers(EaRequest *req)
 	bool		secret = media == EA_MEDIA_JSON ||
 		media == EA_MEDIA_JSON_OR_FORM;
 
-	ea_context_answer(req, "x-request-id", req->request_id);
-	ea_context_answer(req, "x-content-type-options", "nosniff");
-	ea_context_answer(req, "cache-control",
+	ea_request_answer(req, "x-request-id", req->request_id);
+	ea_request_answer(req, "x-content-type-options", "nosniff");
+	ea_request_answer(req, "cache-control",
 					  secret ? "no-store" : "private, no-cache");
-	ea_context_answer(req, "vary", "Accept, Authorization, X-API-Key");
+	ea_request_answer(req, "vary", "Accept, Authorization, X-API-Key");
 	if (req->out->len > 0)
-		ea_context_answer(req, "content-type", ea_media_answer(media));
+		ea_request_answer(req, "content-type", ea_negotiation_answer(media));
 	if (req->route != NULL)
-		ea_context_answer(req, "x-entityapi-route", req->route->pattern);
+		ea_request_answer(req, "x-entityapi-route", req->route->pattern);
 	if (req->principal != NULL)
 	{
-		ea_context_answer(req, "x-entityapi-principal",
+		ea_request_answer(req, "x-entityapi-principal",
 						  req->principal->user_id);
-		ea_context_answer(req, "x-entityapi-principal-kind",
+		ea_request_answer(req, "x-entityapi-principal-kind",
 						  ea_account_kind(req->principal->kind));
 	}
 	ea_counters_report(req);

@@ -3,15 +3,16 @@
  * handle.h
  *	  entityapi.handle() for callers within the extension.
  *
- * extension/handle.h
+ * extension/entry/handle.h
  *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_HANDLE_H
 #define EA_HANDLE_H
 
-#include "context.h"
 #include "fmgr.h"
+
+#include "request/request.h"
 
 /*
  * Requests have this principal, whatever credential they bring; NULL ends it.

@@ -10,7 +10,7 @@
  * block, a subtransaction, a function, a pipeline or an expression that
  * divides by its result: a guess at a password would not count.
  *
- * extension/handle_door.c
+ * extension/entry/handle_door.c
  *
  *-------------------------------------------------------------------------
  */
@@ -18,13 +18,11 @@
 
 #include "access/xact.h"
 #include "executor/spi.h"
-#include "handle.h"
 #include "miscadmin.h"
 #include "nodes/plannodes.h"
 #include "nodes/primnodes.h"
 #include "parser/parse_expr.h"
 #include "parser/parser.h"
-#include "pin.h"
 #include "tcop/pquery.h"
 #include "utils/acl.h"
 #include "utils/array.h"
@@ -32,6 +30,9 @@
 #include "utils/guc.h"
 #include "utils/portal.h"
 #include "utils/rls.h"
+
+#include "engine/pin.h"
+#include "entry/handle.h"
 
 /* -------- where a call stands -------- */
 

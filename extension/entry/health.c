@@ -6,14 +6,14 @@
  * That these run at all is the finding: the database has answered.  When it
  * does not, the shim says DOWN in the same form.
  *
- * extension/health.c
+ * extension/entry/health.c
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "health.h"
-#include "jsonwrite.h"
+#include "base/jsonwrite.h"
+#include "entry/health.h"
 
 void
 ea_health_show(EaRequest *req)

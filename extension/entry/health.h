@@ -3,14 +3,14 @@
  * health.h
  *	  Health, liveness and readiness.
  *
- * extension/health.h
+ * extension/entry/health.h
  *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_HEALTH_H
 #define EA_HEALTH_H
 
-#include "context.h"
+#include "request/request.h"
 
 /* GET /actuator/health */
 extern void ea_health_show(EaRequest *req);

@@ -14,17 +14,18 @@
 
 #include "access/htup_details.h"
 #include "access/xact.h"
-#include "catalog.h"
-#include "erase.h"
 #include "executor/spi.h"
 #include "funcapi.h"
-#include "handle.h"
-#include "housekeeping.h"
-#include "owner.h"
-#include "relate.h"
-#include "sweep.h"
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
+
+#include "engine/owner.h"
+#include "entry/handle.h"
+#include "entry/housekeeping.h"
+#include "identity/sweep.h"
+#include "management/erase_tenants.h"
+#include "model/catalog.h"
+#include "write/links.h"
 
 /* Rows of each kind that a step deletes. */
 #define STEP 1000
@@ -45,7 +46,7 @@ serve(EaRequest *req, const char *method)
 	{
 		deleted = ea_erase_step(req, &more);
 		deleted += ea_sweep_run(req->now, STEP);
-		ea_relate_settle(req);
+		ea_links_settle(req);
 		more = more || deleted >= STEP;
 	}
 	req->status = 200;
@@ -124,7 +125,7 @@ sweep(int max_rows)
 		n = ea_erase_step(req, &again);
 		n += n == 0 && again;
 		n += ea_sweep_run(req->now, max_rows);
-		ea_relate_settle(req);
+		ea_links_settle(req);
 	}
 	PG_FINALLY();
 	{

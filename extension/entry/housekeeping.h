@@ -8,7 +8,7 @@
 #ifndef EA_HOUSEKEEPING_H
 #define EA_HOUSEKEEPING_H
 
-#include "call.h"
+#include "entry/call.h"
 
 /*
  * What to run for a message to handle() by which a shim of 1.1 asks for

@@ -3,7 +3,7 @@
  * message.c
  *	  A request and its answer, in the two forms that callers use.
  *
- * extension/message.c
+ * extension/entry/message.c
  *
  *-------------------------------------------------------------------------
  */
@@ -13,15 +13,16 @@
 
 #include "access/htup_details.h"
 #include "funcapi.h"
-#include "jsonwrite.h"
 #include "lib/stringinfo.h"
 #include "mb/pg_wchar.h"
-#include "message.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
 #include "utils/inet.h"
 #include "utils/jsonb.h"
+
+#include "base/jsonwrite.h"
+#include "entry/message.h"
 
 /* Headers with this prefix tell the shim something, and go no further. */
 #define PRIVATE_PREFIX "x-entityapi-"

@@ -21,15 +21,16 @@
  *		CR LF
  *		body
  *
- * extension/message.h
+ * extension/entry/message.h
  *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_MESSAGE_H
 #define EA_MESSAGE_H
 
-#include "context.h"
 #include "fmgr.h"
+
+#include "request/request.h"
 
 /*
  * Fill in what came in, all but the id and the time, from the arguments of

@@ -6,18 +6,18 @@
  * A pattern's {segments}, and v{n}, become req->args in order; the version,
  * {entities} and {relationship} are looked up as well.
  *
- * extension/router.c
+ * extension/entry/router.c
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "catalog.h"
-#include "errors.h"
-#include "guc.h"
-#include "params.h"
-#include "router.h"
-#include "routes.h"
+#include "base/guc.h"
+#include "entry/router.h"
+#include "entry/routes.h"
+#include "model/catalog.h"
+#include "request/errors.h"
+#include "request/query_string.h"
 
 #define MAX_SEGMENTS 8
 
@@ -68,7 +68,7 @@ split(EaRequest *req, Path *path)
 	{
 		int			len = strcspn(++p, "/?#");
 		int			decoded;
-		char	   *segment = ea_params_decode(p, len, false, &decoded);
+		char	   *segment = ea_query_decode(p, len, false, &decoded);
 
 		if (segment == NULL || strpbrk(segment, "/\\") != NULL)
 			ea_errors_throw(req, EA_ERR_MALFORMED_REQUEST, EA_AT_NONE, NULL,
@@ -132,9 +132,9 @@ announce_sunset(EaRequest *req, const EaVersion *version)
 {
 	if (!version->sunset)
 		return;
-	ea_context_answer(req, "deprecation", "true");
+	ea_request_answer(req, "deprecation", "true");
 	if (version->sunset_date != NULL)
-		ea_context_answer(req, "sunset", pstrdup(version->sunset_date));
+		ea_request_answer(req, "sunset", pstrdup(version->sunset_date));
 }
 
 /* Version, entity and relationship of an /api path. */
@@ -179,7 +179,7 @@ method_not_allowed(EaRequest *req, int allowed)
 			appendStringInfo(&allow, "%s%s", allow.len > 0 ? ", " : "",
 							 method_names[i].names);
 	}
-	ea_context_answer(req, "allow", allow.data);
+	ea_request_answer(req, "allow", allow.data);
 	ea_errors_throw(req, EA_ERR_METHOD_NOT_ALLOWED, EA_AT_NONE, NULL,
 					"This address takes %s.", allow.data);
 }

@@ -3,14 +3,14 @@
  * router.h
  *	  From a path to its row of the route table.
  *
- * extension/router.h
+ * extension/entry/router.h
  *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_ROUTER_H
 #define EA_ROUTER_H
 
-#include "route.h"
+#include "request/route.h"
 
 /*
  * Find the route of req->target and fill route, args, version, entity and

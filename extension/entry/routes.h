@@ -8,7 +8,7 @@
 #ifndef EA_ROUTES_H
 #define EA_ROUTES_H
 
-#include "route.h"
+#include "request/route.h"
 
 extern const EaRoute ea_routes[];
 extern const int ea_nroutes;

@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * rowsec.c
+ * sql_caller.c
  *	  Who asks, for row-level security: what the policies on the tables call.
  *
  * Plain SQL has a principal in one of two ways: the login of the session is
@@ -12,25 +12,17 @@
  *
  * The functions run as the owner; each is called once a scan.
  *
- * extension/rowsec.c
+ * extension/entry/sql_caller.c
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "account.h"
-#include "audit.h"
-#include "authz.h"
 #include "catalog/pg_type.h"
-#include "exec.h"
 #include "executor/spi.h"
 #include "fmgr.h"
 #include "miscadmin.h"
 #include "nodes/memnodes.h"
-#include "owner.h"
-#include "policy_sql.h"
-#include "principal_json.h"
-#include "username.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/datum.h"
@@ -38,6 +30,15 @@
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 #include "utils/timestamp.h"
+
+#include "audit/audit.h"
+#include "authz/authz.h"
+#include "authz/policy_sql.h"
+#include "engine/exec.h"
+#include "engine/owner.h"
+#include "identity/account.h"
+#include "identity/principal_json.h"
+#include "identity/username.h"
 
 /* Set by set_principal(), until the next call or the end of the session. */
 static MemoryContext given_context = NULL;
@@ -354,7 +355,7 @@ copy_value(EaPolicyType type, Datum value)
 	}
 }
 
-/* entityapi.caller_<type>(property text, key text): see policy.h */
+/* entityapi.caller_<type>(property text, key text): see authz/policy.h */
 static Datum
 caller_value(FunctionCallInfo fcinfo, EaPolicyType type)
 {

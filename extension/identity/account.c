@@ -3,25 +3,26 @@
  * account.c
  *	  Accounts of users: the statements about them.
  *
- * extension/account.c
+ * extension/identity/account.c
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
 #include "access/xact.h"
-#include "account.h"
-#include "catalog.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_type.h"
-#include "errors.h"
-#include "exec.h"
-#include "password.h"
 #include "storage/lmgr.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/timestamp.h"
-#include "uuid.h"
+
+#include "base/uuid.h"
+#include "engine/exec.h"
+#include "identity/account.h"
+#include "identity/password.h"
+#include "model/catalog.h"
+#include "request/errors.h"
 
 /* In the order of EaKind, as tables, tokens and answers spell them. */
 static const char *const kind_names[] = {

@@ -3,15 +3,16 @@
  * account.h
  *	  Accounts of users: reading, making, describing them.
  *
- * extension/account.h
+ * extension/identity/account.h
  *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_ACCOUNT_H
 #define EA_ACCOUNT_H
 
-#include "context.h"
 #include "executor/tuptable.h"
+
+#include "request/request.h"
 
 /* Bytes of a profile, of security attributes, as compact JSON. */
 #define EA_ACCOUNT_OBJECT_MAX 4096
@@ -51,9 +52,9 @@ extern void ea_account_read(EaAccount *account, TupleTableSlot *slot);
  * when there is none or it is not active.  Session and force_change of the
  * principal are filled, too.
  */
-extern bool ea_account_of_session(const pg_uuid_t *session,
-								  const pg_uuid_t *id, TimestampTz now,
-								  EaAccount *account);
+extern bool ea_session_lookup(const pg_uuid_t *session,
+							  const pg_uuid_t *id, TimestampTz now,
+							  EaAccount *account);
 
 /*
  * Before the caller changes what is his own: hold his account and his session,

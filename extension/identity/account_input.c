@@ -5,7 +5,7 @@
  *
  * Faults are noted with their place, so that one answer shows all of them.
  *
- * extension/account_input.c
+ * extension/identity/account_input.c
  *
  *-------------------------------------------------------------------------
  */
@@ -13,25 +13,26 @@
 
 #include <math.h>
 
-#include "account.h"
-#include "body.h"
-#include "catalog.h"
 #include "catalog/pg_collation.h"
 #include "catalog/pg_type.h"
-#include "errors.h"
-#include "exec.h"
-#include "guc.h"
-#include "jsonwrite.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
-#include "names.h"
-#include "password.h"
-#include "secret.h"
-#include "username.h"
 #include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
 #include "utils/formatting.h"
 #include "utils/jsonb.h"
+
+#include "base/guc.h"
+#include "base/jsonwrite.h"
+#include "base/names.h"
+#include "engine/exec.h"
+#include "identity/account.h"
+#include "identity/password.h"
+#include "identity/secret.h"
+#include "identity/username.h"
+#include "model/catalog.h"
+#include "request/body.h"
+#include "request/errors.h"
 
 /* RFC 5321 section 4.5.3.1.3 */
 #define EMAIL_MAX 254

@@ -12,13 +12,14 @@
 
 #include "access/xact.h"
 #include "access/xlog.h"
-#include "account.h"
-#include "api_key.h"
 #include "catalog/pg_type.h"
-#include "exec.h"
-#include "secret.h"
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
+
+#include "engine/exec.h"
+#include "identity/account.h"
+#include "identity/api_key.h"
+#include "identity/secret.h"
 
 typedef struct KeyRow
 {
@@ -97,7 +98,7 @@ note_use(const pg_uuid_t *id, TimestampTz now)
 }
 
 EaPrincipal *
-ea_keys_principal(EaRequest *req, const char *sent)
+ea_api_keys_principal(EaRequest *req, const char *sent)
 {
 	KeyRow	   *row = palloc0(sizeof(KeyRow));
 	EaPrincipal *principal = &row->owner.principal;

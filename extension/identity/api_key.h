@@ -7,7 +7,7 @@
 #ifndef EA_API_KEY_H
 #define EA_API_KEY_H
 
-#include "context.h"
+#include "request/request.h"
 
 /*
  * SQL for one setting, as it holds in a tenant: its own, or else the global
@@ -28,6 +28,6 @@
  * attributes, never with platform authority.  NULL unless the key is active
  * and its owner still has all of it.
  */
-extern EaPrincipal *ea_keys_principal(EaRequest *req, const char *sent);
+extern EaPrincipal *ea_api_keys_principal(EaRequest *req, const char *sent);
 
 #endif							/* EA_API_KEY_H */

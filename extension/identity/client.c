@@ -7,11 +7,12 @@
 #include "postgres.h"
 
 #include "catalog/pg_type.h"
-#include "client.h"
-#include "exec.h"
-#include "secret.h"
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
+
+#include "engine/exec.h"
+#include "identity/client.h"
+#include "identity/secret.h"
 
 typedef struct ClientRow
 {
@@ -53,8 +54,8 @@ note_use(const EaAccount *account, const EaSecret *secret, TimestampTz now)
 }
 
 bool
-ea_service_account_enter(const char *client_id, const char *sent,
-						 TimestampTz now, EaAccount *account)
+ea_service_accounts_enter(const char *client_id, const char *sent,
+						  TimestampTz now, EaAccount *account)
 {
 	EaSecret	secret;
 	ClientRow	row = {&secret, account, false};

@@ -8,20 +8,20 @@
  * from the database at every request, so that everything that is taken away is
  * gone with the next one.
  *
- * extension/credential.c
+ * extension/identity/credential.c
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "account.h"
-#include "api_key.h"
-#include "credential.h"
-#include "credential_cache.h"
-#include "errors.h"
-#include "guc.h"
-#include "keyring.h"
-#include "uuid.h"
+#include "base/guc.h"
+#include "base/uuid.h"
+#include "identity/account.h"
+#include "identity/api_key.h"
+#include "identity/credential.h"
+#include "identity/signing_keys.h"
+#include "identity/token_cache.h"
+#include "request/errors.h"
 
 static bool
 read_uuid(const EaJson *claims, const char *name, pg_uuid_t *uuid)
@@ -48,18 +48,18 @@ read_bearer(EaRequest *req, const char *value, EaTokenSubject *subject)
 	value += strlen(scheme);
 	value += strspn(value, " ");
 	len = strlen(value);
-	if (ea_credential_cache_find(value, len, req->now, subject))
+	if (ea_token_cache_find(value, len, req->now, subject))
 		return true;
 
 	/* taken first: a key that goes while it is used outdates what it vouched for */
-	generation = ea_keyring_generation();
-	claims = ea_jwt_verify(value, len, ea_keyring_find, &req->now);
+	generation = ea_signing_keys_generation();
+	claims = ea_jwt_verify(value, len, ea_signing_keys_find, &req->now);
 	if (claims == NULL ||
 		!ea_jwt_holds(claims, ea_guc_issuer, ea_guc_audience, req->now) ||
 		!read_uuid(claims, "sid", &subject->session) ||
 		!read_uuid(claims, "sub", &subject->account))
 		return false;
-	ea_credential_cache_keep(value, len, generation, claims, subject);
+	ea_token_cache_keep(value, len, generation, claims, subject);
 	return true;
 }
 
@@ -69,8 +69,8 @@ find_principal(EaRequest *req, const EaTokenSubject *subject)
 {
 	EaAccount  *account = palloc(sizeof(EaAccount));
 
-	if (!ea_account_of_session(&subject->session, &subject->account, req->now,
-							   account))
+	if (!ea_session_lookup(&subject->session, &subject->account, req->now,
+						   account))
 		return NULL;
 	return &account->principal;
 }
@@ -80,8 +80,8 @@ ea_credential_check(EaRequest *req)
 {
 	bool		two_bearers;
 	bool		two_keys;
-	const char *bearer = ea_context_header(req, "authorization", &two_bearers);
-	const char *key = ea_context_header(req, "x-api-key", &two_keys);
+	const char *bearer = ea_request_header(req, "authorization", &two_bearers);
+	const char *key = ea_request_header(req, "x-api-key", &two_keys);
 	EaTokenSubject subject;
 
 	if (two_bearers || two_keys || (bearer != NULL && key != NULL))
@@ -92,7 +92,7 @@ ea_credential_check(EaRequest *req)
 		return;
 
 	if (key != NULL)
-		req->principal = ea_keys_principal(req, key);
+		req->principal = ea_api_keys_principal(req, key);
 	else if (read_bearer(req, bearer, &subject))
 		req->principal = find_principal(req, &subject);
 	if (req->principal == NULL)
@@ -104,7 +104,7 @@ ea_credential_check(EaRequest *req)
 bool
 ea_credential_session(EaRequest *req, pg_uuid_t *session)
 {
-	const char *bearer = ea_context_header(req, "authorization", NULL);
+	const char *bearer = ea_request_header(req, "authorization", NULL);
 	EaTokenSubject subject;
 
 	if (bearer == NULL || !read_bearer(req, bearer, &subject))
@@ -116,7 +116,7 @@ ea_credential_session(EaRequest *req, pg_uuid_t *session)
 EaPrincipal *
 ea_credential_principal(EaRequest *req)
 {
-	const char *bearer = ea_context_header(req, "authorization", NULL);
+	const char *bearer = ea_request_header(req, "authorization", NULL);
 	EaTokenSubject subject;
 
 	if (bearer == NULL || !read_bearer(req, bearer, &subject))

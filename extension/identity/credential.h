@@ -3,14 +3,14 @@
  * credential.h
  *	  From the credential of a request to its principal.
  *
- * extension/credential.h
+ * extension/identity/credential.h
  *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_CREDENTIAL_H
 #define EA_CREDENTIAL_H
 
-#include "context.h"
+#include "request/request.h"
 
 /*
  * Fill req->principal from the credential that was sent; it stays NULL

@@ -9,19 +9,20 @@
  * algorithm is the key's; the header may only agree with it.  Nothing of the
  * payload is looked at before the signature has been verified.
  *
- * extension/jwt.c
+ * extension/identity/jwt.c
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "base64url.h"
 #include "common/hmac.h"
 #include "common/sha2.h"
-#include "compat.h"
-#include "jsonwrite.h"
-#include "jwt.h"
 #include "utils/timestamp.h"
+
+#include "base/base64url.h"
+#include "base/compat.h"
+#include "base/jsonwrite.h"
+#include "identity/jwt.h"
 
 #define TOKEN_TYPE "at+jwt"
 

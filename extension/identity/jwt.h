@@ -6,7 +6,7 @@
  * Knows the form of a token and its time and origin claims; what a token
  * gives access to is decided elsewhere, from the database.
  *
- * extension/jwt.h
+ * extension/identity/jwt.h
  *
  *-------------------------------------------------------------------------
  */
@@ -14,8 +14,9 @@
 #define EA_JWT_H
 
 #include "datatype/timestamp.h"
-#include "jsonread.h"
 #include "lib/stringinfo.h"
+
+#include "base/jsonread.h"
 
 /* No token is longer, neither made nor accepted. */
 #define EA_JWT_MAX_LENGTH 8192

@@ -1,32 +1,33 @@
 /*-------------------------------------------------------------------------
  *
- * auth.c
+ * login.c
  *	  Login and change of the password.
  *
  * A failed login is one answer after one password hash, whoever was named
  * and for whatever reason, so neither text nor time tells whether a user
  * exists.
  *
- * extension/auth.c
+ * extension/identity/login.c
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "account.h"
-#include "audit.h"
-#include "auth.h"
-#include "body.h"
 #include "catalog/pg_type.h"
-#include "errors.h"
-#include "exec.h"
-#include "password.h"
-#include "session.h"
-#include "sweep.h"
-#include "throttle.h"
-#include "username.h"
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
+
+#include "audit/audit.h"
+#include "engine/exec.h"
+#include "identity/account.h"
+#include "identity/login.h"
+#include "identity/password.h"
+#include "identity/session.h"
+#include "identity/sweep.h"
+#include "identity/throttle.h"
+#include "identity/username.h"
+#include "request/body.h"
+#include "request/errors.h"
 
 typedef struct LoginRow
 {
@@ -141,7 +142,7 @@ static const EaMemberRule login_rules[] = {
 	{"password", EA_JSON_STRING, true, "'format':'password'"}
 };
 
-const EaBodyForm ea_auth_login_form = EA_BODY_FORM(login_rules);
+const EaBodyForm ea_login_form = EA_BODY_FORM(login_rules);
 
 /* All of a login but the tidying up. */
 static void
@@ -179,7 +180,7 @@ log_in(EaRequest *req)
 
 /* POST /auth/login */
 void
-ea_auth_login(EaRequest *req)
+ea_login(EaRequest *req)
 {
 	log_in(req);
 
@@ -216,11 +217,11 @@ static const EaMemberRule change_rules[] = {
 	"'format':'password','minLength':12,'maxLength':128"}
 };
 
-const EaBodyForm ea_auth_change_password_form = EA_BODY_FORM(change_rules);
+const EaBodyForm ea_login_change_password_form = EA_BODY_FORM(change_rules);
 
 /* POST /auth/change-password */
 void
-ea_auth_change_password(EaRequest *req)
+ea_login_change_password(EaRequest *req)
 {
 	const EaJson *body = ea_body_read(req, change_rules, lengthof(change_rules));
 	const EaJson *old = ea_jsonread_get(body, "currentPassword");

@@ -1,36 +1,36 @@
 /*-------------------------------------------------------------------------
  *
- * auth.h
+ * login.h
  *	  The endpoints below /auth (contract section 6.2).
  *
- * extension/auth.h
+ * extension/identity/login.h
  *
  *-------------------------------------------------------------------------
  */
-#ifndef EA_AUTH_H
-#define EA_AUTH_H
+#ifndef EA_LOGIN_H
+#define EA_LOGIN_H
 
-#include "body.h"
-#include "context.h"
+#include "request/body.h"
+#include "request/request.h"
 
 /* Without a credential. */
-extern void ea_auth_login(EaRequest *req);
-extern void ea_auth_refresh(EaRequest *req);
-extern void ea_auth_logout(EaRequest *req);
-extern void ea_auth_token(EaRequest *req);
+extern void ea_login(EaRequest *req);
+extern void ea_refresh(EaRequest *req);
+extern void ea_refresh_logout(EaRequest *req);
+extern void ea_token_grant(EaRequest *req);
 
 /* What they take, to be described. */
-extern const EaBodyForm ea_auth_login_form;
-extern const EaBodyForm ea_auth_refresh_form;
-extern const EaBodyForm ea_auth_logout_form;
-extern const EaBodyForm ea_auth_token_form;
+extern const EaBodyForm ea_login_form;
+extern const EaBodyForm ea_refresh_form;
+extern const EaBodyForm ea_refresh_logout_form;
+extern const EaBodyForm ea_token_form;
 
 /* With req->principal. */
-extern void ea_auth_me(EaRequest *req);
-extern void ea_auth_update_me(EaRequest *req);
-extern void ea_auth_change_password(EaRequest *req);
+extern void ea_me_show(EaRequest *req);
+extern void ea_me_update(EaRequest *req);
+extern void ea_login_change_password(EaRequest *req);
 
-extern const EaBodyForm ea_auth_update_me_form;
-extern const EaBodyForm ea_auth_change_password_form;
+extern const EaBodyForm ea_me_update_form;
+extern const EaBodyForm ea_login_change_password_form;
 
-#endif							/* EA_AUTH_H */
+#endif							/* EA_LOGIN_H */

@@ -1,25 +1,26 @@
 /*-------------------------------------------------------------------------
  *
- * auth_me.c
+ * me.c
  *	  The caller's own account: what it is, and its profile.
  *
- * extension/auth_me.c
+ * extension/identity/me.c
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "account.h"
-#include "audit.h"
-#include "auth.h"
-#include "catalog.h"
-#include "body.h"
 #include "catalog/pg_type.h"
-#include "errors.h"
-#include "exec.h"
-#include "jsonwrite.h"
 #include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
+
+#include "audit/audit.h"
+#include "base/jsonwrite.h"
+#include "engine/exec.h"
+#include "identity/account.h"
+#include "identity/login.h"
+#include "model/catalog.h"
+#include "request/body.h"
+#include "request/errors.h"
 
 typedef struct OwnRow
 {
@@ -99,7 +100,7 @@ answer_me(EaRequest *req, const char *email)
 
 /* GET /auth/me */
 void
-ea_auth_me(EaRequest *req)
+ea_me_show(EaRequest *req)
 {
 	answer_me(req, find_own(req).email);
 }
@@ -108,11 +109,11 @@ static const EaMemberRule profile_rules[] = {
 	{"profile", EA_JSON_OBJECT, true}
 };
 
-const EaBodyForm ea_auth_update_me_form = EA_BODY_FORM(profile_rules);
+const EaBodyForm ea_me_update_form = EA_BODY_FORM(profile_rules);
 
 /* PATCH /auth/me */
 void
-ea_auth_update_me(EaRequest *req)
+ea_me_update(EaRequest *req)
 {
 	const EaJson *body = ea_body_read(req, profile_rules, lengthof(profile_rules));
 	Datum		profile;
@@ -128,7 +129,7 @@ ea_auth_update_me(EaRequest *req)
 							EA_JSONB(profile)));
 	req->principal->profile =
 		DatumGetCString(DirectFunctionCall1(jsonb_out, profile));
-	ea_manage_note_change(req, "profile", row.profile,
-						  req->principal->profile, true);
+	ea_users_note_change(req, "profile", row.profile,
+						 req->principal->profile, true);
 	answer_me(req, row.email);
 }

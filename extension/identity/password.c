@@ -8,23 +8,23 @@
  * is done by the C functions of pgcrypto, called directly: no search path
  * and no other schema's function of that name can come between.
  *
- * extension/password.c
+ * extension/identity/password.c
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "compat.h"
-
 #include "common/base64.h"
 #include "common/cryptohash.h"
 #include "common/sha2.h"
 #include "fmgr.h"
-#include "guc.h"
 #include "mb/pg_wchar.h"
-#include "password.h"
-#include "username.h"
 #include "utils/builtins.h"
+
+#include "base/compat.h"
+#include "base/guc.h"
+#include "identity/password.h"
+#include "identity/username.h"
 
 /* "$2a$12$", 22 characters of salt, 31 of hash */
 #define HASH_PREFIX "$2a$"

@@ -3,7 +3,7 @@
  * password.h
  *	  Passwords: policy, bcrypt hash, verification.
  *
- * extension/password.h
+ * extension/identity/password.h
  *
  *-------------------------------------------------------------------------
  */

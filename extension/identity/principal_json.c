@@ -3,14 +3,14 @@
  * principal_json.c
  *	  A principal that comes as JSON (service.md 2.2).
  *
- * extension/principal_json.c
+ * extension/identity/principal_json.c
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "principal_json.h"
-#include "uuid.h"
+#include "base/uuid.h"
+#include "identity/principal_json.h"
 
 /* Bytes of a user id. */
 #define LONGEST_ID 255

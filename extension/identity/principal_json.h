@@ -4,14 +4,14 @@
  *	  A principal that comes as JSON (service.md 2.2), from whoever vouches
  *	  for it: a credential validator, a trusted middleware, an operator.
  *
- * extension/principal_json.h
+ * extension/identity/principal_json.h
  *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_PRINCIPAL_JSON_H
 #define EA_PRINCIPAL_JSON_H
 
-#include "context.h"
+#include "request/request.h"
 
 /*
  * Read an object of the fields userId, tenantId, username, roles, kind,

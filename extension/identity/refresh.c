@@ -1,28 +1,29 @@
 /*-------------------------------------------------------------------------
  *
- * auth_session.c
+ * refresh.c
  *	  Refresh and logout.
  *
  * A refresh token works once.  Presented again it has been stolen, or its
  * successor has, so the whole session ends.
  *
- * extension/auth_session.c
+ * extension/identity/refresh.c
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "audit.h"
-#include "auth.h"
-#include "body.h"
 #include "catalog/pg_type.h"
-#include "credential.h"
-#include "errors.h"
-#include "exec.h"
-#include "secret.h"
-#include "session.h"
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
+
+#include "audit/audit.h"
+#include "engine/exec.h"
+#include "identity/credential.h"
+#include "identity/login.h"
+#include "identity/secret.h"
+#include "identity/session.h"
+#include "request/body.h"
+#include "request/errors.h"
 
 typedef struct RefreshRow
 {
@@ -106,11 +107,11 @@ static const EaMemberRule refresh_rules[] = {
 	{"refreshToken", EA_JSON_STRING, true}
 };
 
-const EaBodyForm ea_auth_refresh_form = EA_BODY_FORM(refresh_rules);
+const EaBodyForm ea_refresh_form = EA_BODY_FORM(refresh_rules);
 
 /* POST /auth/refresh */
 void
-ea_auth_refresh(EaRequest *req)
+ea_refresh(EaRequest *req)
 {
 	static const char refusal[] = "The refresh token is not valid.";
 	const EaJson *body = ea_body_read(req, refresh_rules, lengthof(refresh_rules));
@@ -148,7 +149,7 @@ static const EaMemberRule logout_rules[] = {
 	{"refreshToken", EA_JSON_STRING, false}
 };
 
-const EaBodyForm ea_auth_logout_form = EA_BODY_FORM(logout_rules);
+const EaBodyForm ea_refresh_logout_form = EA_BODY_FORM(logout_rules);
 
 /*
  * POST /auth/logout
@@ -157,7 +158,7 @@ const EaBodyForm ea_auth_logout_form = EA_BODY_FORM(logout_rules);
  * or of both.  That there is nothing to end is no fault.
  */
 void
-ea_auth_logout(EaRequest *req)
+ea_refresh_logout(EaRequest *req)
 {
 	const EaJson *token = NULL;
 	EaSecret	secret;

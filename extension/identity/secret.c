@@ -7,16 +7,17 @@
  * slow hash would be.  The checksum is CRC-32 (IEEE 802.3) of all characters
  * before it.
  *
- * extension/secret.c
+ * extension/identity/secret.c
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
 #include "common/cryptohash.h"
-#include "compat.h"
-#include "secret.h"
 #include "utils/pg_crc.h"
+
+#include "base/compat.h"
+#include "identity/secret.h"
 
 #define ID_OFFSET EA_SECRET_PREFIX_LEN
 #define BODY_OFFSET (ID_OFFSET + EA_SECRET_ID_LEN)

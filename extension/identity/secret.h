@@ -7,7 +7,7 @@
  * of the secret only its SHA-256 is stored, and the checksum lets typing
  * errors and inventions die without a query.
  *
- * extension/secret.h
+ * extension/identity/secret.h
  *
  *-------------------------------------------------------------------------
  */

@@ -8,22 +8,23 @@
  * tokens.  Its row decides whether any of them is believed, so ending it is
  * one update.
  *
- * extension/session.c
+ * extension/identity/session.c
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
 #include "catalog/pg_type.h"
-#include "exec.h"
-#include "guc.h"
-#include "jsonwrite.h"
-#include "keyring.h"
-#include "secret.h"
-#include "session.h"
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
-#include "uuid.h"
+
+#include "base/guc.h"
+#include "base/jsonwrite.h"
+#include "base/uuid.h"
+#include "engine/exec.h"
+#include "identity/secret.h"
+#include "identity/session.h"
+#include "identity/signing_keys.h"
 
 /*
  * Claims in the order in which they are left out of a token that would be
@@ -128,7 +129,7 @@ static char *
 access_token(EaRequest *req, const EaAccount *account,
 			 const pg_uuid_t *session, bool forced, int ttl)
 {
-	const EaJwtKey *key = ea_keyring_signer(req->now);
+	const EaJwtKey *key = ea_signing_keys_signer(req->now);
 
 	for (LeftOut left_out = NOTHING; left_out <= ROLES; left_out++)
 	{

@@ -4,14 +4,14 @@
  *	  Sessions: one login, the refresh tokens that follow from it, and the
  *	  access tokens issued on the way.
  *
- * extension/session.h
+ * extension/identity/session.h
  *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_SESSION_H
 #define EA_SESSION_H
 
-#include "account.h"
+#include "identity/account.h"
 
 /*
  * Begin a session for an account and answer with its first pair of tokens

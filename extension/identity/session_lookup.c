@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * account_session.c
+ * session_lookup.c
  *	  The account of a session, for every request with an access token.
  *
  * Four look-ups by a unique key need no planner and no executor; done on the
@@ -9,7 +9,7 @@
  * statement sees that called us.  Where entityapi.direct_scans is off they are
  * statements.
  *
- * extension/account_session.c
+ * extension/identity/session_lookup.c
  *
  *-------------------------------------------------------------------------
  */
@@ -21,12 +21,8 @@
 #include "access/skey.h"
 #include "access/stratnum.h"
 #include "access/table.h"
-#include "account.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_type.h"
-#include "exec.h"
-#include "guc.h"
-#include "invalidate.h"
 #include "storage/bufmgr.h"
 #include "utils/builtins.h"
 #include "utils/datum.h"
@@ -36,7 +32,12 @@
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
 #include "utils/timestamp.h"
-#include "uuid.h"
+
+#include "base/guc.h"
+#include "base/uuid.h"
+#include "engine/exec.h"
+#include "engine/invalidate.h"
+#include "identity/account.h"
 
 /* Columns, in the order of the tables; new ones come at the end. */
 enum
@@ -361,8 +362,8 @@ add_tenant(EaAccount *account)
 }
 
 bool
-ea_account_of_session(const pg_uuid_t *session, const pg_uuid_t *id,
-					  TimestampTz now, EaAccount *account)
+ea_session_lookup(const pg_uuid_t *session, const pg_uuid_t *id,
+				  TimestampTz now, EaAccount *account)
 {
 	Row			row;
 	bool		forced;

@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * keyring.c
+ * signing_keys.c
  *	  The keys that sign access tokens, cached in the backend.
  *
  * Keys are read when the relation entityapi.signing_key was invalidated
@@ -8,26 +8,27 @@
  * may be active at once, after a restored dump or when two first logins
  * meet; the newest signs and all of them verify.
  *
- * extension/keyring.c
+ * extension/identity/signing_keys.c
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "audit.h"
 #include "catalog/pg_type.h"
 #include "commands/trigger.h"
-#include "exec.h"
 #include "executor/spi.h"
 #include "fmgr.h"
-#include "guc.h"
-#include "invalidate.h"
-#include "keyring.h"
-#include "owner.h"
 #include "utils/builtins.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
-#include "uuid.h"
+
+#include "audit/audit.h"
+#include "base/guc.h"
+#include "base/uuid.h"
+#include "engine/exec.h"
+#include "engine/invalidate.h"
+#include "engine/owner.h"
+#include "identity/signing_keys.h"
 
 #define KEY_BYTES 32
 
@@ -150,7 +151,7 @@ rotate(TimestampTz now)
 }
 
 const EaJwtKey *
-ea_keyring_signer(TimestampTz now)
+ea_signing_keys_signer(TimestampTz now)
 {
 	const EaJwtKey *key = find_active();
 
@@ -165,7 +166,7 @@ ea_keyring_signer(TimestampTz now)
 }
 
 const EaJwtKey *
-ea_keyring_find(const char *kid, void *arg)
+ea_signing_keys_find(const char *kid, void *arg)
 {
 	TimestampTz now = *(TimestampTz *) arg;
 	int			longest = Max(ea_guc_access_token_ttl,
@@ -186,7 +187,7 @@ ea_keyring_find(const char *kid, void *arg)
 }
 
 uint64
-ea_keyring_generation(void)
+ea_signing_keys_generation(void)
 {
 	load_keys();
 	return ring_generation;

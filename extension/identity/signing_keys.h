@@ -1,33 +1,33 @@
 /*-------------------------------------------------------------------------
  *
- * keyring.h
+ * signing_keys.h
  *	  The keys that sign access tokens, cached in the backend.
  *
  * A key stays this module's; it may be gone after the next call.
  *
- * extension/keyring.h
+ * extension/identity/signing_keys.h
  *
  *-------------------------------------------------------------------------
  */
-#ifndef EA_KEYRING_H
-#define EA_KEYRING_H
+#ifndef EA_SIGNING_KEYS_H
+#define EA_SIGNING_KEYS_H
 
-#include "jwt.h"
+#include "identity/jwt.h"
 
 /* The key to sign with; made when there is none yet.  SPI is connected. */
-extern const EaJwtKey *ea_keyring_signer(TimestampTz now);
+extern const EaJwtKey *ea_signing_keys_signer(TimestampTz now);
 
 /*
  * The key to verify with, an EaJwtLookup; arg points to the time.  NULL for
  * an unknown or revoked one, and for a retired one of which no token can be
  * alive any more.  Writes nothing.
  */
-extern const EaJwtKey *ea_keyring_find(const char *kid, void *arg);
+extern const EaJwtKey *ea_signing_keys_find(const char *kid, void *arg);
 
 /*
  * Which keys there are: a number other than 0 that changes when they do, and
  * may at other times.
  */
-extern uint64 ea_keyring_generation(void);
+extern uint64 ea_signing_keys_generation(void);
 
-#endif							/* EA_KEYRING_H */
+#endif							/* EA_SIGNING_KEYS_H */

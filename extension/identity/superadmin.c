@@ -6,18 +6,19 @@
  */
 #include "postgres.h"
 
-#include "account.h"
-#include "audit.h"
-#include "exec.h"
 #include "executor/spi.h"
 #include "fmgr.h"
-#include "owner.h"
-#include "password.h"
-#include "username.h"
 #include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
 #include "utils/timestamp.h"
-#include "uuid.h"
+
+#include "audit/audit.h"
+#include "base/uuid.h"
+#include "engine/exec.h"
+#include "engine/owner.h"
+#include "identity/account.h"
+#include "identity/password.h"
+#include "identity/username.h"
 
 static EaNewAccount
 super_admin(const text *username, const text *password)

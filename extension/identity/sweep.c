@@ -7,18 +7,19 @@
  * its reuse is noticed; with its session it can go at once, because then it
  * is refused anyway.
  *
- * extension/sweep.c
+ * extension/identity/sweep.c
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
 #include "catalog/pg_type.h"
-#include "exec.h"
-#include "guc.h"
-#include "sweep.h"
-#include "throttle.h"
 #include "utils/timestamp.h"
+
+#include "base/guc.h"
+#include "engine/exec.h"
+#include "identity/sweep.h"
+#include "identity/throttle.h"
 
 /* $1 is a time before which rows are over, $2 how many go at most. */
 #define DELETE_FROM(table, condition) \

@@ -3,14 +3,14 @@
  * sweep.h
  *	  Delete what has ended.
  *
- * extension/sweep.h
+ * extension/identity/sweep.h
  *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_SWEEP_H
 #define EA_SWEEP_H
 
-#include "context.h"
+#include "request/request.h"
 
 /* Rows of each kind that a login deletes on its way. */
 #define EA_SWEEP_STEP 20

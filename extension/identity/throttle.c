@@ -18,7 +18,7 @@
  * failures of strangers elsewhere do not keep him out, nor do his own let them
  * in.
  *
- * extension/throttle.c
+ * extension/identity/throttle.c
  *
  *-------------------------------------------------------------------------
  */
@@ -28,16 +28,17 @@
 
 #include "catalog/pg_type.h"
 #include "common/cryptohash.h"
-#include "errors.h"
-#include "exec.h"
-#include "guc.h"
 #include "miscadmin.h"
-#include "throttle.h"
-#include "throttle_slot.h"
 #include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
 #include "utils/inet.h"
 #include "utils/timestamp.h"
+
+#include "base/guc.h"
+#include "engine/exec.h"
+#include "identity/throttle.h"
+#include "identity/throttle_slot.h"
+#include "request/errors.h"
 
 #define ADDRESS_WINDOW 60		/* s */
 
@@ -258,7 +259,7 @@ refuse(EaRequest *req, int64 wait)
 {
 	int64		seconds = Max((wait + USECS_PER_SEC - 1) / USECS_PER_SEC, 1);
 
-	ea_context_answer(req, "retry-after",
+	ea_request_answer(req, "retry-after",
 					  psprintf(INT64_FORMAT, seconds));
 	ea_errors_throw(req, EA_ERR_THROTTLED, EA_AT_NONE, NULL,
 					"There have been too many failed logins; try again later.");

@@ -3,7 +3,7 @@
  * throttle.h
  *	  How often passwords may be tried, and how many be hashed at once.
  *
- * extension/throttle.h
+ * extension/identity/throttle.h
  *
  *-------------------------------------------------------------------------
  */
@@ -11,8 +11,9 @@
 #define EA_THROTTLE_H
 
 #include "common/sha2.h"
-#include "context.h"
 #include "utils/uuid.h"
+
+#include "request/request.h"
 
 /* For so long a login counts for where it came from, in seconds. */
 #define EA_THROTTLE_ORIGIN_LIFETIME (30 * INT64CONST(86400))

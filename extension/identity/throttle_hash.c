@@ -11,7 +11,7 @@
  * at a time looks for a free one, and the server keeps the others in a queue.
  * So nobody waits for more than one hash of each other user.
  *
- * extension/throttle_hash.c
+ * extension/identity/throttle_hash.c
  *
  *-------------------------------------------------------------------------
  */
@@ -20,17 +20,18 @@
 #include <unistd.h>
 
 #include "access/xact.h"
-#include "errors.h"
-#include "guc.h"
 #include "miscadmin.h"
 #include "storage/latch.h"
 #include "storage/proc.h"
-#include "throttle.h"
-#include "throttle_slot.h"
 #include "utils/inet.h"
 #include "utils/resowner.h"
 #include "utils/timestamp.h"
 #include "utils/wait_event.h"
+
+#include "base/guc.h"
+#include "identity/throttle.h"
+#include "identity/throttle_slot.h"
+#include "request/errors.h"
 
 /* How often a waiting login looks for a free slot. */
 #define POLL_MS 10
@@ -144,7 +145,7 @@ ea_throttle_hash(EaRequest *req, const EaThrottle *throttle)
 
 	if (wait_for_hash(throttle, end))
 		return;
-	ea_context_answer(req, "retry-after", "1");
+	ea_request_answer(req, "retry-after", "1");
 	ea_errors_throw(req, EA_ERR_UNAVAILABLE, EA_AT_NONE, NULL,
 					"Too many passwords are being checked; try again soon.");
 }

@@ -3,7 +3,7 @@
  * throttle_slot.c
  *	  Slots of names: locks that others can see and need not wait for.
  *
- * extension/throttle_slot.c
+ * extension/identity/throttle_slot.c
  *
  *-------------------------------------------------------------------------
  */
@@ -12,7 +12,8 @@
 #include "common/hashfn.h"
 #include "miscadmin.h"
 #include "storage/lock.h"
-#include "throttle_slot.h"
+
+#include "identity/throttle_slot.h"
 
 bool
 ea_slot_take(uint16 class, uint64 name, int slot, bool wait)

@@ -6,7 +6,7 @@
  * All are advisory locks of classes that SQL functions cannot reach, and end
  * with the transaction, whatever becomes of it.
  *
- * extension/throttle_slot.h
+ * extension/identity/throttle_slot.h
  *
  *-------------------------------------------------------------------------
  */

@@ -1,28 +1,28 @@
 /*-------------------------------------------------------------------------
  *
- * auth_token.c
+ * token.c
  *	  Access tokens for service accounts.
  *
  * The endpoint speaks two languages: JSON as the rest of the API, and the
  * form-encoded one of OAuth 2.0 (RFC 6749), with its own errors.
  *
- * extension/auth_token.c
+ * extension/identity/token.c
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "audit.h"
-#include "auth.h"
-#include "base64url.h"
-#include "body.h"
-#include "client.h"
-#include "errors.h"
-#include "jsonwrite.h"
-#include "media.h"
-#include "params.h"
-#include "session.h"
-#include "sweep.h"
+#include "audit/audit.h"
+#include "base/base64url.h"
+#include "base/jsonwrite.h"
+#include "identity/client.h"
+#include "identity/login.h"
+#include "identity/session.h"
+#include "identity/sweep.h"
+#include "request/body.h"
+#include "request/errors.h"
+#include "request/negotiation.h"
+#include "request/query_string.h"
 
 /* Parameters of the form; others are ignored (RFC 6749 section 3.2). */
 typedef struct TokenForm
@@ -49,7 +49,7 @@ refuse(EaRequest *req, int status, const char *error, const char *why,
 	appendStringInfoChar(req->out, '}');
 	req->status = status;
 	if (status == 401)
-		ea_context_answer(req, "www-authenticate", basic ?
+		ea_request_answer(req, "www-authenticate", basic ?
 						  "Basic realm=\"entityapi\"" :
 						  "Bearer realm=\"entityapi\"");
 }
@@ -71,7 +71,7 @@ static char *
 decode(TokenForm *form, const char *str, int len)
 {
 	int			decoded;
-	char	   *text = ea_params_decode(str, len, true, &decoded);
+	char	   *text = ea_query_decode(str, len, true, &decoded);
 
 	if (text == NULL)
 		form->fault = "The form is not encoded as it should be.";
@@ -132,7 +132,7 @@ read_form(EaRequest *req, TokenForm *form)
 {
 	static const char scheme[] = "Basic ";
 	bool		repeated;
-	const char *header = ea_context_header(req, "authorization", &repeated);
+	const char *header = ea_request_header(req, "authorization", &repeated);
 	const char *end = req->body + req->body_len;
 
 	for (const char *p = req->body; p < end;)
@@ -167,8 +167,8 @@ serve_form(EaRequest *req)
 		refuse(req, 400, "unsupported_grant_type",
 			   "Only client_credentials is supported.", false);
 	else if (form.client_id == NULL || form.client_secret == NULL ||
-			 !ea_service_account_enter(form.client_id, form.client_secret,
-									   req->now, &account))
+			 !ea_service_accounts_enter(form.client_id, form.client_secret,
+										req->now, &account))
 		refuse(req, 401, "invalid_client",
 			   "The client id or the client secret is wrong.", form.basic);
 	else
@@ -185,7 +185,7 @@ static const EaMemberRule token_rules[] = {
 	{"clientSecret", EA_JSON_STRING, true}
 };
 
-const EaBodyForm ea_auth_token_form = EA_BODY_FORM(token_rules);
+const EaBodyForm ea_token_form = EA_BODY_FORM(token_rules);
 
 static void
 serve_json(EaRequest *req)
@@ -193,9 +193,9 @@ serve_json(EaRequest *req)
 	const EaJson *body = ea_body_read(req, token_rules, lengthof(token_rules));
 	EaAccount	account;
 
-	if (!ea_service_account_enter(ea_jsonread_string(body, "clientId"),
-								  ea_jsonread_string(body, "clientSecret"),
-								  req->now, &account))
+	if (!ea_service_accounts_enter(ea_jsonread_string(body, "clientId"),
+								   ea_jsonread_string(body, "clientSecret"),
+								   req->now, &account))
 		ea_errors_throw(req, EA_ERR_LOGIN_FAILED, EA_AT_NONE, NULL,
 						"The client id or the client secret is wrong.");
 	ea_audit_subject(req, &account.principal);
@@ -204,9 +204,9 @@ serve_json(EaRequest *req)
 
 /* POST /auth/token */
 void
-ea_auth_token(EaRequest *req)
+ea_token_grant(EaRequest *req)
 {
-	if (ea_media_is_form(req))
+	if (ea_negotiation_is_form(req))
 		serve_form(req);
 	else
 		serve_json(req);

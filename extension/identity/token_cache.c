@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * credential_cache.c
+ * token_cache.c
  *	  Access tokens that this backend has verified already.
  *
  * A token's signature and form do not change, so that they need to be looked
@@ -8,19 +8,20 @@
  * is no part of it: the time is compared and the session looked up whenever
  * the token is used.  A new token takes the place of another one.
  *
- * extension/credential_cache.c
+ * extension/identity/token_cache.c
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
 #include "common/hashfn.h"
-#include "compat.h"
-#include "credential_cache.h"
-#include "guc.h"
-#include "keyring.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
+
+#include "base/compat.h"
+#include "base/guc.h"
+#include "identity/signing_keys.h"
+#include "identity/token_cache.h"
 
 #define SLOTS 128
 
@@ -56,15 +57,15 @@ hash_of(const char *token, int len)
 }
 
 bool
-ea_credential_cache_find(const char *token, int len, TimestampTz now,
-						 EaTokenSubject *subject)
+ea_token_cache_find(const char *token, int len, TimestampTz now,
+					EaTokenSubject *subject)
 {
 	uint64		hash = hash_of(token, len);
 	Entry	   *entry = &entries[hash % SLOTS];
 	int64		seconds = timestamptz_to_time_t(now);
 
 	if (entry->generation == 0 || entry->hash != hash || entry->len != len ||
-		entry->generation != ea_keyring_generation() ||
+		entry->generation != ea_signing_keys_generation() ||
 		ea_compat_timingsafe_bcmp(entry->token, token, len) != 0 ||
 		seconds < entry->issued_at || seconds >= entry->expires_at)
 		return false;
@@ -86,8 +87,8 @@ read_seconds(const EaJson *claims, const char *name, int64 *seconds)
 }
 
 void
-ea_credential_cache_keep(const char *token, int len, uint64 generation,
-						 const EaJson *claims, const EaTokenSubject *subject)
+ea_token_cache_keep(const char *token, int len, uint64 generation,
+					const EaJson *claims, const EaTokenSubject *subject)
 {
 	uint64		hash = hash_of(token, len);
 	Entry	   *entry = &entries[hash % SLOTS];

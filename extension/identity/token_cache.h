@@ -1,18 +1,19 @@
 /*-------------------------------------------------------------------------
  *
- * credential_cache.h
+ * token_cache.h
  *	  Access tokens that this backend has verified already.
  *
- * extension/credential_cache.h
+ * extension/identity/token_cache.h
  *
  *-------------------------------------------------------------------------
  */
-#ifndef EA_CREDENTIAL_CACHE_H
-#define EA_CREDENTIAL_CACHE_H
+#ifndef EA_TOKEN_CACHE_H
+#define EA_TOKEN_CACHE_H
 
 #include "datatype/timestamp.h"
-#include "jsonread.h"
 #include "utils/uuid.h"
+
+#include "base/jsonread.h"
 
 /* What a token says that is of use: everything else is in the database. */
 typedef struct EaTokenSubject
@@ -22,17 +23,17 @@ typedef struct EaTokenSubject
 } EaTokenSubject;
 
 /* A token verified before, with the keys of that time, that holds now. */
-extern bool ea_credential_cache_find(const char *token, int len,
-									 TimestampTz now,
-									 EaTokenSubject *subject);
+extern bool ea_token_cache_find(const char *token, int len,
+								TimestampTz now,
+								EaTokenSubject *subject);
 
 /*
  * Keep one that has been verified, with its claims; generation: that of the
  * keys from before it was.
  */
-extern void ea_credential_cache_keep(const char *token, int len,
-									 uint64 generation,
-									 const EaJson *claims,
-									 const EaTokenSubject *subject);
+extern void ea_token_cache_keep(const char *token, int len,
+								uint64 generation,
+								const EaJson *claims,
+								const EaTokenSubject *subject);
 
-#endif							/* EA_CREDENTIAL_CACHE_H */
+#endif							/* EA_TOKEN_CACHE_H */

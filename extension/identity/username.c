@@ -9,7 +9,7 @@
  * of our own, as servers know the properties of characters from version 17 on
  * only, and each another Unicode.
  *
- * extension/username.c
+ * extension/identity/username.c
  *
  *-------------------------------------------------------------------------
  */
@@ -18,8 +18,9 @@
 #include "catalog/pg_collation.h"
 #include "common/unicode_norm.h"
 #include "mb/pg_wchar.h"
-#include "username.h"
 #include "utils/formatting.h"
+
+#include "identity/username.h"
 
 /*
  * Longer input is refused unread: putting combining marks in order takes
@@ -39,7 +40,7 @@ static const CharRange spaces[] = {
 	{0x202F, 0x202F}, {0x205F, 0x205F}, {0x3000, 0x3000}
 };
 
-#include "username_chars.h"
+#include "identity/username_chars.h"
 
 static bool
 in_ranges(pg_wchar c, const CharRange *ranges, int n)

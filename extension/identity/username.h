@@ -4,7 +4,7 @@
  *	  Names that people type, in one form: NFC, trimmed, compared without
  *	  case.
  *
- * extension/username.h
+ * extension/identity/username.h
  *
  *-------------------------------------------------------------------------
  */

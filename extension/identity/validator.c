@@ -6,22 +6,23 @@
  * Its word is all there is: no account is looked up.  Whatever is not
  * exactly a principal is a rejected credential.
  *
- * extension/validator.c
+ * extension/identity/validator.c
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "errors.h"
 #include "fmgr.h"
-#include "guc.h"
-#include "jsonwrite.h"
 #include "mb/pg_wchar.h"
-#include "principal_json.h"
-#include "udf.h"
 #include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
-#include "validator.h"
+
+#include "base/guc.h"
+#include "base/jsonwrite.h"
+#include "engine/udf.h"
+#include "identity/principal_json.h"
+#include "identity/validator.h"
+#include "request/errors.h"
 
 bool
 ea_validator_is_set(void)
@@ -58,7 +59,7 @@ write_headers(StringInfo buf, const EaRequest *req)
 		const char *first = NULL;
 		bool		repeated;
 
-		first = ea_context_header(req, name, &repeated);
+		first = ea_request_header(req, name, &repeated);
 		if (first != req->headers[i].value)
 			continue;
 		ea_jsonwrite_key(buf, name);

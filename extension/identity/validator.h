@@ -3,14 +3,14 @@
  * validator.h
  *	  A credential validator in place of the built-in one (contract 6.2).
  *
- * extension/validator.h
+ * extension/identity/validator.h
  *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_VALIDATOR_H
 #define EA_VALIDATOR_H
 
-#include "context.h"
+#include "request/request.h"
 
 /* One is set: login and keys of the service are off. */
 extern bool ea_validator_is_set(void);

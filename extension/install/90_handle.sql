@@ -1,4 +1,4 @@
-/* The whole API, as entityapi_owner whoever calls: extension/owner.h. */
+/* The whole API, as entityapi_owner whoever calls: extension/engine/owner.h. */
 CREATE FUNCTION entityapi.handle(method text, target text, headers jsonb, body bytea, remote inet,
 								 OUT status int, OUT headers jsonb, OUT body text)
 	RETURNS record
@@ -7,7 +7,7 @@ CREATE FUNCTION entityapi.handle(method text, target text, headers jsonb, body b
 	AS 'MODULE_PATHNAME', 'ea_sql_handle';
 
 /*
- * The same for the shim, as one message each way: extension/message.h has the
+ * The same for the shim, as one message each way: extension/entry/message.h has the
  * form.
  */
 CREATE FUNCTION entityapi.handle(message bytea) RETURNS bytea

@@ -1,22 +1,23 @@
 /*-------------------------------------------------------------------------
  *
- * keys_settings.c
+ * api_key_settings.c
  *	  Settings of personal API keys: of a tenant, and for all that have none.
  *
- * extension/keys_settings.c
+ * extension/management/api_key_settings.c
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "api_key.h"
-#include "audit.h"
-#include "body.h"
 #include "catalog/pg_type.h"
-#include "exec.h"
-#include "jsonwrite.h"
-#include "keys_settings.h"
-#include "manage.h"
+
+#include "audit/audit.h"
+#include "base/jsonwrite.h"
+#include "engine/exec.h"
+#include "identity/api_key.h"
+#include "management/api_key_settings.h"
+#include "management/users.h"
+#include "request/body.h"
 
 /* A setting as it is stored: true, false, or inherited. */
 typedef struct Setting
@@ -41,7 +42,7 @@ read_effective(void *arg, TupleTableSlot *slot)
 }
 
 EaKeySettings
-ea_keys_settings(const pg_uuid_t *tenant)
+ea_api_keys_settings(const pg_uuid_t *tenant)
 {
 	EaKeySettings settings;
 
@@ -89,8 +90,8 @@ note_change(EaRequest *req, const char *name, Setting before,
 {
 	Setting		now = {after == NULL, after != NULL && after->truth};
 
-	ea_manage_note_change(req, name, setting_text(before), setting_text(now),
-						  true);
+	ea_users_note_change(req, name, setting_text(before), setting_text(now),
+						 true);
 }
 
 static void
@@ -106,7 +107,7 @@ write_setting(StringInfo out, const char *key, Setting setting)
 static void
 write_effective(StringInfo out, const pg_uuid_t *tenant)
 {
-	EaKeySettings settings = ea_keys_settings(tenant);
+	EaKeySettings settings = ea_api_keys_settings(tenant);
 
 	ea_jsonwrite_key(out, "enabled");
 	ea_jsonwrite_bool(out, settings.enabled);
@@ -135,7 +136,7 @@ show_tenant(EaRequest *req, const pg_uuid_t *tenant)
 
 /* GET /manage/settings/personal-api-keys */
 void
-ea_keys_show_global(EaRequest *req)
+ea_api_keys_show_global(EaRequest *req)
 {
 	appendStringInfoChar(req->out, '{');
 	write_effective(req->out, NULL);
@@ -145,11 +146,11 @@ ea_keys_show_global(EaRequest *req)
 
 /* GET /manage/tenants/{id}/settings/personal-api-keys */
 void
-ea_keys_show_tenant(EaRequest *req)
+ea_api_keys_show_tenant(EaRequest *req)
 {
 	pg_uuid_t	tenant;
 
-	ea_manage_tenant(req, &tenant);
+	ea_users_tenant(req, &tenant);
 	show_tenant(req, &tenant);
 }
 
@@ -158,7 +159,7 @@ static const EaMemberRule setting_rules[] = {
 	{"allowNonExpiring", EA_JSON_BOOL, false}
 };
 
-const EaBodyForm ea_keys_settings_form = EA_BODY_FORM(setting_rules);
+const EaBodyForm ea_api_keys_settings_form = EA_BODY_FORM(setting_rules);
 
 /* A member that is absent or null is inherited from now on. */
 static void
@@ -188,19 +189,19 @@ replace(EaRequest *req, const pg_uuid_t *tenant)
 
 /* PUT /manage/tenants/{id}/settings/personal-api-keys */
 void
-ea_keys_set_tenant(EaRequest *req)
+ea_api_keys_set_tenant(EaRequest *req)
 {
 	pg_uuid_t	tenant;
 
-	ea_manage_tenant(req, &tenant);
+	ea_users_tenant(req, &tenant);
 	replace(req, &tenant);
 	show_tenant(req, &tenant);
 }
 
 /* PUT /manage/settings/personal-api-keys */
 void
-ea_keys_set_global(EaRequest *req)
+ea_api_keys_set_global(EaRequest *req)
 {
 	replace(req, NULL);
-	ea_keys_show_global(req);
+	ea_api_keys_show_global(req);
 }

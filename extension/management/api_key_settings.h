@@ -4,11 +4,11 @@
  *
  *-------------------------------------------------------------------------
  */
-#ifndef EA_KEYS_SETTINGS_H
-#define EA_KEYS_SETTINGS_H
+#ifndef EA_API_KEY_SETTINGS_H
+#define EA_API_KEY_SETTINGS_H
 
-#include "body.h"
-#include "context.h"
+#include "request/body.h"
+#include "request/request.h"
 
 /* What holds for the keys of a user. */
 typedef struct EaKeySettings
@@ -18,14 +18,14 @@ typedef struct EaKeySettings
 } EaKeySettings;
 
 /* The settings of a tenant, the global ones with NULL. */
-extern EaKeySettings ea_keys_settings(const pg_uuid_t *tenant);
+extern EaKeySettings ea_api_keys_settings(const pg_uuid_t *tenant);
 
 /* .../settings/personal-api-keys, of a tenant and of all */
-extern void ea_keys_show_tenant(EaRequest *req);
-extern void ea_keys_set_tenant(EaRequest *req);
-extern void ea_keys_show_global(EaRequest *req);
-extern void ea_keys_set_global(EaRequest *req);
+extern void ea_api_keys_show_tenant(EaRequest *req);
+extern void ea_api_keys_set_tenant(EaRequest *req);
+extern void ea_api_keys_show_global(EaRequest *req);
+extern void ea_api_keys_set_global(EaRequest *req);
 
-extern const EaBodyForm ea_keys_settings_form;
+extern const EaBodyForm ea_api_keys_settings_form;
 
-#endif							/* EA_KEYS_SETTINGS_H */
+#endif							/* EA_API_KEY_SETTINGS_H */

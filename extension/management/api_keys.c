@@ -1,34 +1,35 @@
 /*-------------------------------------------------------------------------
  *
- * keys.c
+ * api_keys.c
  *	  Personal API keys: delegations of a user's identity.
  *
- * extension/keys.c
+ * extension/management/api_keys.c
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "account.h"
-#include "audit.h"
-#include "body.h"
 #include "catalog/pg_type.h"
-#include "errors.h"
-#include "exec.h"
-#include "keys.h"
-#include "keys_settings.h"
-#include "listing.h"
-#include "manage.h"
 #include "miscadmin.h"
-#include "names.h"
-#include "secret.h"
-#include "types.h"
-#include "username.h"
 #include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
 #include "utils/jsonb.h"
 #include "utils/timestamp.h"
-#include "uuid.h"
+
+#include "audit/audit.h"
+#include "base/names.h"
+#include "base/uuid.h"
+#include "engine/exec.h"
+#include "identity/account.h"
+#include "identity/secret.h"
+#include "identity/username.h"
+#include "management/api_key_settings.h"
+#include "management/api_keys.h"
+#include "management/records.h"
+#include "management/users.h"
+#include "model/types.h"
+#include "request/body.h"
+#include "request/errors.h"
 
 /* Keys of one user that are active at once. */
 #define MAX_KEYS 50
@@ -53,7 +54,7 @@
 
 static const EaListColumn own_columns[] = {KEY_COLUMNS};
 
-const EaListing ea_keys_own = {
+const EaListing ea_api_keys_own = {
 	"entityapi.personal_api_key k WHERE k.account_id = $1",
 	lengthof(own_columns), own_columns
 };
@@ -64,7 +65,7 @@ static const EaListColumn tenant_columns[] = {
 	{"ownerUsername", "a.username", EA_LIST_STRING}
 };
 
-const EaListing ea_keys_of_tenant = {
+const EaListing ea_api_keys_of_tenant = {
 	"entityapi.personal_api_key k JOIN entityapi.account a"
 	" ON a.id = k.account_id WHERE a.tenant_id = $1",
 	lengthof(tenant_columns), tenant_columns
@@ -186,12 +187,12 @@ static const EaMemberRule key_rules[] = {
 	{"expiresAt", EA_JSON_STRING, false, "'format':'date-time'"}
 };
 
-const EaBodyForm ea_keys_form = EA_BODY_FORM(key_rules);
+const EaBodyForm ea_api_keys_form = EA_BODY_FORM(key_rules);
 
 static void
 read_new_key(EaRequest *req, const EaKeySettings *settings, NewKey *key)
 {
-	const EaJson *body = ea_context_json(req);
+	const EaJson *body = ea_body_json(req);
 	const EaJson *name = ea_body_member(body, "name", EA_JSON_STRING);
 
 	ea_body_check(req, body, "", key_rules, lengthof(key_rules));
@@ -244,7 +245,7 @@ insert_key(EaRequest *req, const NewKey *key, const EaSecret *secret,
 
 /* POST /auth/me/api-keys */
 void
-ea_keys_create(EaRequest *req)
+ea_api_keys_create(EaRequest *req)
 {
 	const EaPrincipal *principal = req->principal;
 	EaKeySettings settings;
@@ -255,8 +256,8 @@ ea_keys_create(EaRequest *req)
 
 	/* this also lets one request at a time count his keys */
 	ea_account_hold_own(req);
-	settings = ea_keys_settings(principal->has_tenant ?
-								&principal->tenant : NULL);
+	settings = ea_api_keys_settings(principal->has_tenant ?
+									&principal->tenant : NULL);
 	if (!settings.enabled)
 		ea_errors_throw(req, EA_ERR_FORBIDDEN, EA_AT_NONE, NULL,
 						"Personal API keys are switched off.");
@@ -266,59 +267,59 @@ ea_keys_create(EaRequest *req)
 	ea_uuid_make(&id);
 	insert_key(req, &key, &secret, &id);
 	ea_audit_made(req, &id);
-	ea_listing_note(req, &ea_keys_own, &principal->account, &id, true,
+	ea_records_note(req, &ea_api_keys_own, &principal->account, &id, true,
 					ea_audit_own(req));
-	ea_listing_record(req, &ea_keys_own, &principal->account, &id, "key", shown);
+	ea_records_one(req, &ea_api_keys_own, &principal->account, &id, "key", shown);
 	req->status = 201;
 }
 
 /* GET /auth/me/api-keys */
 void
-ea_keys_list(EaRequest *req)
+ea_api_keys_list(EaRequest *req)
 {
-	ea_listing_page(req, &ea_keys_own, &req->principal->account);
+	ea_records_page(req, &ea_api_keys_own, &req->principal->account);
 }
 
 /* POST /auth/me/api-keys/{keyId}/disable */
 void
-ea_keys_disable(EaRequest *req)
+ea_api_keys_disable(EaRequest *req)
 {
 	const pg_uuid_t *owner = &req->principal->account;
 	pg_uuid_t	id;
 
-	ea_manage_id(req, 0, &id);
+	ea_users_id(req, 0, &id);
 	ea_exec_write("UPDATE entityapi.personal_api_key SET status = 'DISABLED'"
 				  " WHERE id = $1 AND account_id = $2 AND status = 'ACTIVE'",
 				  ea_params(EA_UUID(&id), EA_UUID(owner)));
-	if (!ea_listing_record(req, &ea_keys_own, owner, &id, NULL, NULL))
+	if (!ea_records_one(req, &ea_api_keys_own, owner, &id, NULL, NULL))
 		ea_errors_not_found(req);
 	req->status = 200;
 }
 
 /* GET /manage/tenants/{id}/personal-api-keys */
 void
-ea_keys_list_tenant(EaRequest *req)
+ea_api_keys_list_tenant(EaRequest *req)
 {
 	pg_uuid_t	tenant;
 
-	ea_manage_tenant(req, &tenant);
-	ea_listing_page(req, &ea_keys_of_tenant, &tenant);
+	ea_users_tenant(req, &tenant);
+	ea_records_page(req, &ea_api_keys_of_tenant, &tenant);
 }
 
 /* POST /manage/tenants/{id}/personal-api-keys/{keyId}/revoke */
 void
-ea_keys_revoke(EaRequest *req)
+ea_api_keys_revoke(EaRequest *req)
 {
 	pg_uuid_t	tenant;
 	pg_uuid_t	id;
 
-	ea_manage_tenant(req, &tenant);
-	ea_manage_id(req, 1, &id);
+	ea_users_tenant(req, &tenant);
+	ea_users_id(req, 1, &id);
 	ea_exec_write("UPDATE entityapi.personal_api_key k SET status = 'REVOKED'"
 				  " FROM entityapi.account a WHERE k.id = $1"
 				  " AND a.id = k.account_id AND a.tenant_id = $2",
 				  ea_params(EA_UUID(&id), EA_UUID(&tenant)));
-	if (!ea_listing_record(req, &ea_keys_of_tenant, &tenant, &id, NULL, NULL))
+	if (!ea_records_one(req, &ea_api_keys_of_tenant, &tenant, &id, NULL, NULL))
 		ea_errors_not_found(req);
 	req->status = 200;
 }

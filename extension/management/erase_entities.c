@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * erase_entity.c
+ * erase_entities.c
  *	  The rows of a tenant's entities, in an order that no foreign key
  *	  objects to.
  *
@@ -8,22 +8,23 @@
  * run in a circle, those that may be null become null before; where they
  * must not, the rows that need one another go together.
  *
- * extension/erase_entity.c
+ * extension/management/erase_entities.c
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
 #include "catalog/pg_type.h"
-#include "erase.h"
-#include "exec.h"
-#include "grow.h"
 #include "miscadmin.h"
-#include "relate.h"
-#include "sqlbuf.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
-#include "uuid.h"
+
+#include "base/grow.h"
+#include "base/uuid.h"
+#include "engine/exec.h"
+#include "management/erase_tenants.h"
+#include "model/sqlbuf.h"
+#include "write/links.h"
 
 /* -------- which entity refers to which -------- */
 
@@ -501,7 +502,7 @@ defer_references(EaRequest *req, EaEntity *entity)
 		EaField    *field = &entity->fields[i];
 
 		for (int m = 0; has_column(field) && m < field->nmembers; m++)
-			ea_relate_defer(req, entity, field->members[m].column);
+			ea_links_defer(req, entity, field->members[m].column);
 	}
 }
 
@@ -548,7 +549,7 @@ erase_knot(EaRequest *req, List *entities, int limit)
 			delete_rows(req, strands[s].entity, &strands[s].ids);
 		total += strands[s].ids.n;
 	}
-	ea_relate_check_deferred(req);
+	ea_links_check_deferred(req);
 	return total;
 }
 

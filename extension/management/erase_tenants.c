@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * erase.c
+ * erase_tenants.c
  *	  Take away what deleted tenants leave behind, step by step.
  *
  * A deleted tenant is its row in entityapi.tenant and whatever else still
@@ -11,7 +11,7 @@
  * When none of them is left, what is found then is all, and the tenant's row
  * goes with the rest.
  *
- * extension/erase.c
+ * extension/management/erase_tenants.c
  *
  *-------------------------------------------------------------------------
  */
@@ -19,22 +19,23 @@
 
 #include "access/transam.h"
 #include "access/xact.h"
-#include "audit.h"
 #include "catalog/pg_type.h"
-#include "erase.h"
-#include "errors.h"
-#include "exec.h"
 #include "miscadmin.h"
-#include "relate.h"
 #include "storage/lock.h"
 #include "storage/proc.h"
 #include "storage/procarray.h"
-#include "turn.h"
 #include "utils/builtins.h"
 #include "utils/resowner.h"
 #include "utils/timestamp.h"
 #include "utils/xid8.h"
-#include "uuid.h"
+
+#include "audit/audit.h"
+#include "base/uuid.h"
+#include "engine/exec.h"
+#include "engine/turn.h"
+#include "management/erase_tenants.h"
+#include "request/errors.h"
+#include "write/links.h"
 
 /* Rows that one statement deletes. */
 #define BATCH 500
@@ -199,7 +200,7 @@ erase_some(EaRequest *req, TimestampTz started, bool *done)
 							 &place.has_position, &place.position);
 		else
 			n = erase_accounts(req, BATCH);
-		ea_relate_settle(req);
+		ea_links_settle(req);
 		total += n;
 		if (n > 0)
 			continue;

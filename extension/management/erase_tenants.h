@@ -1,32 +1,32 @@
 /*-------------------------------------------------------------------------
  *
- * erase.h
+ * erase_tenants.h
  *	  Take away what deleted tenants leave behind, step by step.
  *
- * extension/erase.h
+ * extension/management/erase_tenants.h
  *
  *-------------------------------------------------------------------------
  */
-#ifndef EA_ERASE_H
-#define EA_ERASE_H
+#ifndef EA_ERASE_TENANTS_H
+#define EA_ERASE_TENANTS_H
 
-#include "catalog.h"
-#include "context.h"
+#include "model/catalog.h"
+#include "request/request.h"
 
 /*
- * One step for the tenant that was deleted first: so many rows at a time
- * until EA_ERASE_STEP_MS have passed, and once at least.  Nobody but requests of that tenant
- * waits for it, and it leaves at once if another session is at it.  Returns
- * the number of rows taken away; *more says whether the next step has work
- * to do now.  SPI must be connected.  A tenant whose rows
- * cannot be deleted is told of in the server's log, and the next one's turn
- * comes; a later step tries again.
+ * One step for the tenant that was deleted first: so many rows at a time until
+ * EA_ERASE_STEP_MS have passed, and once at least.  Nobody but requests of
+ * that tenant waits for it, and it leaves at once if another session is at it.
+ * Returns the number of rows taken away; *more says whether the next step has
+ * work to do now.  SPI must be connected.  A tenant whose rows cannot be
+ * deleted is told of in the server's log, and the next one's turn comes; a
+ * later step tries again.
  */
 extern int64 ea_erase_step(EaRequest *req, bool *more);
 
 #define EA_ERASE_STEP_MS 50
 
-/* -------- between erase.c and erase_entity.c -------- */
+/* -------- between erase_tenants.c and erase_entities.c -------- */
 
 typedef enum EaEraseKind
 {
@@ -60,4 +60,4 @@ extern List *ea_erase_plan(EaRequest *req);
 extern int64 ea_erase_run(EaRequest *req, const EaErase *erase, int limit,
 						  bool *has_position, pg_uuid_t *position);
 
-#endif							/* EA_ERASE_H */
+#endif							/* EA_ERASE_TENANTS_H */

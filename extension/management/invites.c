@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * invite.c
+ * invites.c
  *	  Invites: a tenant's offer of an account, and its acceptance.
  *
  * An invite is used up by the update that finds it pending.  Of several that
@@ -8,29 +8,30 @@
  * that fails, the update is undone with the rest and the invite stays as it
  * was.
  *
- * extension/invite.c
+ * extension/management/invites.c
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "account.h"
-#include "audit.h"
-#include "body.h"
-#include "catalog.h"
 #include "catalog/pg_type.h"
-#include "errors.h"
-#include "exec.h"
-#include "guc.h"
-#include "invite.h"
-#include "jsonwrite.h"
-#include "listing.h"
-#include "manage.h"
-#include "secret.h"
-#include "throttle.h"
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
-#include "uuid.h"
+
+#include "audit/audit.h"
+#include "base/guc.h"
+#include "base/jsonwrite.h"
+#include "base/uuid.h"
+#include "engine/exec.h"
+#include "identity/account.h"
+#include "identity/secret.h"
+#include "identity/throttle.h"
+#include "management/invites.h"
+#include "management/records.h"
+#include "management/users.h"
+#include "model/catalog.h"
+#include "request/body.h"
+#include "request/errors.h"
 
 /* Longest life of an invite, in hours. */
 #define MAX_HOURS (366 * 24)
@@ -47,7 +48,7 @@ static const EaListColumn columns[] = {
 	{"createdAt", "i.created_at", EA_LIST_DATETIME}
 };
 
-const EaListing ea_invite_records = {
+const EaListing ea_invites_records = {
 	"entityapi.invite i WHERE i.tenant_id = $1",
 	lengthof(columns), columns
 };
@@ -103,20 +104,20 @@ static const EaMemberRule invite_rules[] = {
 	{"expiresInHours", EA_JSON_NUMBER, false, "'minimum':1"}
 };
 
-const EaBodyForm ea_invite_form = EA_BODY_FORM(invite_rules);
+const EaBodyForm ea_invites_form = EA_BODY_FORM(invite_rules);
 
 /* POST /manage/tenants/{id}/invites */
 void
-ea_invite_create(EaRequest *req)
+ea_invites_create(EaRequest *req)
 {
-	const EaJson *body = ea_context_json(req);
+	const EaJson *body = ea_body_json(req);
 	EaNewAccount account = {0};
 	TimestampTz expires_at;
 	EaSecret	secret;
 	char	   *shown;
 	pg_uuid_t	id;
 
-	ea_manage_tenant(req, &account.tenant);
+	ea_users_tenant(req, &account.tenant);
 	ea_body_check(req, body, "", invite_rules, lengthof(invite_rules));
 	ea_account_describe(req, body, "", &account);
 	expires_at = read_expiry(req, body);
@@ -126,32 +127,32 @@ ea_invite_create(EaRequest *req)
 	ea_uuid_make(&id);
 	insert_invite(req, &account, expires_at, &secret, &id);
 	ea_audit_made(req, &id);
-	ea_listing_note(req, &ea_invite_records, &account.tenant, &id, true,
+	ea_records_note(req, &ea_invites_records, &account.tenant, &id, true,
 					ea_audit_own(req));
-	ea_listing_record(req, &ea_invite_records, &account.tenant, &id, "token", shown);
+	ea_records_one(req, &ea_invites_records, &account.tenant, &id, "token", shown);
 	req->status = 201;
 }
 
 /* GET /manage/tenants/{id}/invites */
 void
-ea_invite_list(EaRequest *req)
+ea_invites_list(EaRequest *req)
 {
 	pg_uuid_t	tenant;
 
-	ea_manage_tenant(req, &tenant);
-	ea_listing_page(req, &ea_invite_records, &tenant);
+	ea_users_tenant(req, &tenant);
+	ea_records_page(req, &ea_invites_records, &tenant);
 }
 
 /* DELETE /manage/tenants/{id}/invites/{inviteId} */
 void
-ea_invite_delete(EaRequest *req)
+ea_invites_delete(EaRequest *req)
 {
 	pg_uuid_t	tenant;
 	pg_uuid_t	id;
 
-	ea_manage_tenant(req, &tenant);
-	ea_manage_id(req, 1, &id);
-	ea_listing_note(req, &ea_invite_records, &tenant, &id, false,
+	ea_users_tenant(req, &tenant);
+	ea_users_id(req, 1, &id);
+	ea_records_note(req, &ea_invites_records, &tenant, &id, false,
 					ea_audit_own(req));
 	if (ea_exec_write("DELETE FROM entityapi.invite"
 					  " WHERE id = $1 AND tenant_id = $2",
@@ -310,11 +311,11 @@ static const EaMemberRule accept_rules[] = {
 	{"profile", EA_JSON_OBJECT, false}
 };
 
-const EaBodyForm ea_invite_accept_form = EA_BODY_FORM(accept_rules);
+const EaBodyForm ea_invites_accept_form = EA_BODY_FORM(accept_rules);
 
 /* POST /auth/accept-invite */
 void
-ea_invite_accept(EaRequest *req)
+ea_invites_accept(EaRequest *req)
 {
 	const EaJson *body = ea_body_read(req, accept_rules, lengthof(accept_rules));
 	EaNewAccount account = {0};
@@ -336,7 +337,7 @@ ea_invite_accept(EaRequest *req)
 						"This username is taken.");
 	note_subject(req, &account, &id);
 	ea_audit_own_change(req, "invite", NULL, ea_uuid_text(&row.id), false);
-	ea_listing_note(req, &ea_account_users, &account.tenant, &id, true,
+	ea_records_note(req, &ea_users, &account.tenant, &id, true,
 					ea_audit_own(req));
 	write_account(req->out, &account, &id);
 	req->status = 201;

@@ -1,30 +1,30 @@
 /*-------------------------------------------------------------------------
  *
- * invite.h
+ * invites.h
  *	  Invites: a tenant's offer of an account, and its acceptance.
  *
- * extension/invite.h
+ * extension/management/invites.h
  *
  *-------------------------------------------------------------------------
  */
-#ifndef EA_INVITE_H
-#define EA_INVITE_H
+#ifndef EA_INVITES_H
+#define EA_INVITES_H
 
-#include "body.h"
-#include "context.h"
-#include "listing.h"
+#include "management/records.h"
+#include "request/body.h"
+#include "request/request.h"
 
 /* /manage/tenants/{id}/invites */
-extern void ea_invite_create(EaRequest *req);
-extern void ea_invite_list(EaRequest *req);
-extern void ea_invite_delete(EaRequest *req);
+extern void ea_invites_create(EaRequest *req);
+extern void ea_invites_list(EaRequest *req);
+extern void ea_invites_delete(EaRequest *req);
 
-extern const EaBodyForm ea_invite_form;
-extern const EaListing ea_invite_records;
+extern const EaBodyForm ea_invites_form;
+extern const EaListing ea_invites_records;
 
 /* /auth/accept-invite, without a credential */
-extern void ea_invite_accept(EaRequest *req);
+extern void ea_invites_accept(EaRequest *req);
 
-extern const EaBodyForm ea_invite_accept_form;
+extern const EaBodyForm ea_invites_accept_form;
 
-#endif							/* EA_INVITE_H */
+#endif							/* EA_INVITES_H */

@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * migration.c
+ * migrations.c
  *	  What was applied to this database.
  *
  * A manifest is applied as a whole or not at all and leaves no trace when it
@@ -8,18 +8,19 @@
  * indexes of tables that hold rows, and an update of the extension: its
  * library is newer than its objects in this database.
  *
- * extension/migration.c
+ * extension/management/migrations.c
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
 #include "catalog/pg_type.h"
-#include "exec.h"
-#include "jsonwrite.h"
-#include "migration.h"
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
+
+#include "base/jsonwrite.h"
+#include "engine/exec.h"
+#include "management/migrations.h"
 
 typedef struct Installed
 {
@@ -225,7 +226,7 @@ list_pending(Pending *pending, const char *version)
 
 /* GET /manage/migrations/status */
 void
-ea_migration_status(EaRequest *req)
+ea_migrations_status(EaRequest *req)
 {
 	StringInfo	out = req->out;
 	Installed	installed;

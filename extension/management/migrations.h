@@ -1,18 +1,18 @@
 /*-------------------------------------------------------------------------
  *
- * migration.h
+ * migrations.h
  *	  What was applied to this database (contract section 8).
  *
- * extension/migration.h
+ * extension/management/migrations.h
  *
  *-------------------------------------------------------------------------
  */
-#ifndef EA_MIGRATION_H
-#define EA_MIGRATION_H
+#ifndef EA_MIGRATIONS_H
+#define EA_MIGRATIONS_H
 
-#include "context.h"
+#include "request/request.h"
 
 /* GET /manage/migrations/status */
-extern void ea_migration_status(EaRequest *req);
+extern void ea_migrations_status(EaRequest *req);
 
-#endif							/* EA_MIGRATION_H */
+#endif							/* EA_MIGRATIONS_H */

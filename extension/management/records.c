@@ -1,28 +1,29 @@
 /*-------------------------------------------------------------------------
  *
- * listing.c
+ * records.c
  *	  Records of /manage and /auth, described by a table of columns: one of
  *	  them, or a page with filter and sort.
  *
  * All SQL text comes from the tables of this program; what a client sent
  * becomes parameters.
  *
- * extension/listing.c
+ * extension/management/records.c
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "account.h"
-#include "bounds.h"
 #include "catalog/pg_type.h"
-#include "errors.h"
-#include "jsonwrite.h"
-#include "listing.h"
-#include "params.h"
-#include "sqlbuf.h"
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
+
+#include "base/jsonwrite.h"
+#include "identity/account.h"
+#include "management/records.h"
+#include "model/sqlbuf.h"
+#include "request/errors.h"
+#include "request/limits.h"
+#include "request/query_string.h"
 
 static const EaListColumn *
 find_column(const void *arg, const char *name)
@@ -138,7 +139,7 @@ write_row(void *arg, TupleTableSlot *slot)
 	RowWriter  *writer = arg;
 	StringInfo	out = writer->req->out;
 
-	ea_bounds_answer(writer->req, out->len, "page[size]");
+	ea_limits_answer(writer->req, out->len, "page[size]");
 	if (writer->rows++ > 0)
 		appendStringInfoChar(out, ',');
 	appendStringInfoChar(out, '{');
@@ -198,7 +199,7 @@ note_row(void *arg, TupleTableSlot *slot)
 }
 
 void
-ea_listing_note(EaRequest *req, const EaListing *listing,
+ea_records_note(EaRequest *req, const EaListing *listing,
 				const pg_uuid_t *scope, const pg_uuid_t *id, bool made,
 				EaAuditRecord *record)
 {
@@ -208,9 +209,9 @@ ea_listing_note(EaRequest *req, const EaListing *listing,
 }
 
 bool
-ea_listing_record(EaRequest *req, const EaListing *listing,
-				  const pg_uuid_t *scope, const pg_uuid_t *id,
-				  const char *extra, const char *value)
+ea_records_one(EaRequest *req, const EaListing *listing,
+			   const pg_uuid_t *scope, const pg_uuid_t *id,
+			   const char *extra, const char *value)
 {
 	RowWriter	writer = {req, listing, true, 0};
 
@@ -252,10 +253,10 @@ write_number(StringInfo out, const char *key, int64 value)
 }
 
 void
-ea_listing_page(EaRequest *req, const EaListing *listing,
+ea_records_page(EaRequest *req, const EaListing *listing,
 				const pg_uuid_t *scope)
 {
-	EaQuery    *query = ea_params_read(req, EA_TAKES_LIST);
+	EaQuery    *query = ea_query_read(req, EA_TAKES_LIST);
 	StringInfo	out = req->out;
 	RowWriter	writer = {req, listing, false, 0};
 	EaSqlBuf	b;

@@ -1,19 +1,19 @@
 /*-------------------------------------------------------------------------
  *
- * listing.h
+ * records.h
  *	  Records of /manage and /auth, described by a table of columns: one of
  *	  them, or a page with filter and sort (contract section 7).
  *
- * extension/listing.h
+ * extension/management/records.h
  *
  *-------------------------------------------------------------------------
  */
-#ifndef EA_LISTING_H
-#define EA_LISTING_H
+#ifndef EA_RECORDS_H
+#define EA_RECORDS_H
 
-#include "audit.h"
-#include "context.h"
-#include "flat_filter.h"
+#include "audit/audit.h"
+#include "query/flat_filter.h"
+#include "request/request.h"
 
 /*
  * In all SQL of a listing $1 is the scope, a uuid or null, and $2 the time
@@ -31,7 +31,7 @@ typedef struct EaListing
  * filter, sort, page[number], page[size], page[totals].  Throws 400 with
  * source.parameter for what cannot be asked.
  */
-extern void ea_listing_page(EaRequest *req, const EaListing *listing,
+extern void ea_records_page(EaRequest *req, const EaListing *listing,
 							const pg_uuid_t *scope);
 
 /*
@@ -39,16 +39,16 @@ extern void ea_listing_page(EaRequest *req, const EaListing *listing,
  * of that name.  The status is the caller's to set.  False, and nothing
  * written, when there is no such record.
  */
-extern bool ea_listing_record(EaRequest *req, const EaListing *listing,
-							  const pg_uuid_t *scope, const pg_uuid_t *id,
-							  const char *extra, const char *value);
+extern bool ea_records_one(EaRequest *req, const EaListing *listing,
+						   const pg_uuid_t *scope, const pg_uuid_t *id,
+						   const char *extra, const char *value);
 
 /*
  * Note all members of a record but its id and those that are null: as what
  * was made, or as what is about to go.
  */
-extern void ea_listing_note(EaRequest *req, const EaListing *listing,
+extern void ea_records_note(EaRequest *req, const EaListing *listing,
 							const pg_uuid_t *scope, const pg_uuid_t *id,
 							bool made, EaAuditRecord *record);
 
-#endif							/* EA_LISTING_H */
+#endif							/* EA_RECORDS_H */

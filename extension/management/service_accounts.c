@@ -1,28 +1,29 @@
 /*-------------------------------------------------------------------------
  *
- * service_account.c
+ * service_accounts.c
  *	  Accounts of programs: making them, their secrets, their end.
  *
- * extension/service_account.c
+ * extension/management/service_accounts.c
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "audit.h"
-#include "body.h"
 #include "catalog/pg_type.h"
-#include "errors.h"
-#include "exec.h"
-#include "listing.h"
-#include "manage.h"
-#include "secret.h"
-#include "service_account.h"
-#include "session.h"
-#include "username.h"
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
-#include "uuid.h"
+
+#include "audit/audit.h"
+#include "base/uuid.h"
+#include "engine/exec.h"
+#include "identity/secret.h"
+#include "identity/session.h"
+#include "identity/username.h"
+#include "management/records.h"
+#include "management/service_accounts.h"
+#include "management/users.h"
+#include "request/body.h"
+#include "request/errors.h"
 
 static const EaListColumn columns[] = {
 	{"id", "a.id", EA_LIST_UUID},
@@ -36,7 +37,7 @@ static const EaListColumn columns[] = {
 	{"lastUsedAt", "sa.last_used_at", EA_LIST_DATETIME, true}
 };
 
-const EaListing ea_service_account_records = {
+const EaListing ea_service_accounts_records = {
 	"entityapi.account a JOIN entityapi.service_account sa"
 	" ON sa.account_id = a.id WHERE a.tenant_id = $1"
 	" AND a.kind = 'SERVICE_ACCOUNT'",
@@ -84,19 +85,19 @@ static const EaMemberRule account_rules[] = {
 	{"securityAttributes", EA_JSON_OBJECT, false}
 };
 
-const EaBodyForm ea_service_account_form = EA_BODY_FORM(account_rules);
+const EaBodyForm ea_service_accounts_form = EA_BODY_FORM(account_rules);
 
 /* POST /manage/tenants/{id}/service-accounts */
 void
-ea_service_account_create(EaRequest *req)
+ea_service_accounts_create(EaRequest *req)
 {
-	const EaJson *body = ea_context_json(req);
+	const EaJson *body = ea_body_json(req);
 	EaNewAccount account = {0};
 	EaSecret	secret;
 	char	   *shown;
 	pg_uuid_t	id;
 
-	ea_manage_tenant(req, &account.tenant);
+	ea_users_tenant(req, &account.tenant);
 	ea_body_check(req, body, "", account_rules, lengthof(account_rules));
 	ea_account_describe(req, body, "", &account);
 	read_name(req, body, &account);
@@ -109,21 +110,21 @@ ea_service_account_create(EaRequest *req)
 	ea_uuid_make(&id);
 	insert_account(req, &account, &secret, &id);
 	ea_audit_made(req, &id);
-	ea_listing_note(req, &ea_service_account_records, &account.tenant, &id,
+	ea_records_note(req, &ea_service_accounts_records, &account.tenant, &id,
 					true, ea_audit_own(req));
-	ea_listing_record(req, &ea_service_account_records, &account.tenant, &id,
-					  "clientSecret", shown);
+	ea_records_one(req, &ea_service_accounts_records, &account.tenant, &id,
+				   "clientSecret", shown);
 	req->status = 201;
 }
 
 /* GET /manage/tenants/{id}/service-accounts */
 void
-ea_service_account_list(EaRequest *req)
+ea_service_accounts_list(EaRequest *req)
 {
 	pg_uuid_t	tenant;
 
-	ea_manage_tenant(req, &tenant);
-	ea_listing_page(req, &ea_service_account_records, &tenant);
+	ea_users_tenant(req, &tenant);
+	ea_records_page(req, &ea_service_accounts_records, &tenant);
 }
 
 static void
@@ -139,8 +140,8 @@ set_status(EaRequest *req, const char *status, pg_uuid_t *tenant,
 {
 	char	   *before;
 
-	ea_manage_tenant(req, tenant);
-	ea_manage_id(req, 1, id);
+	ea_users_tenant(req, tenant);
+	ea_users_id(req, 1, id);
 	if (ea_exec_one(EA_EXEC_WRITE,
 					"SELECT status FROM entityapi.account WHERE id = $1"
 					" AND tenant_id = $2 AND kind = 'SERVICE_ACCOUNT'"
@@ -151,19 +152,19 @@ set_status(EaRequest *req, const char *status, pg_uuid_t *tenant,
 	ea_exec_write("UPDATE entityapi.account SET status = $3 WHERE id = $1"
 				  " AND tenant_id = $2",
 				  ea_params(EA_UUID(id), EA_UUID(tenant), EA_TEXT(status)));
-	ea_manage_note_change(req, "status", before, status, false);
+	ea_users_note_change(req, "status", before, status, false);
 }
 
 /* POST /manage/tenants/{id}/service-accounts/{accountId}/disable */
 void
-ea_service_account_disable(EaRequest *req)
+ea_service_accounts_disable(EaRequest *req)
 {
 	pg_uuid_t	tenant;
 	pg_uuid_t	id;
 
 	set_status(req, "DISABLED", &tenant, &id);
 	ea_session_end_all(&id, req->now);
-	ea_listing_record(req, &ea_service_account_records, &tenant, &id, NULL, NULL);
+	ea_records_one(req, &ea_service_accounts_records, &tenant, &id, NULL, NULL);
 	req->status = 200;
 }
 
@@ -193,7 +194,7 @@ check_roles(EaRequest *req, const pg_uuid_t *id)
  * old secret, which then end with the others.
  */
 void
-ea_service_account_rotate(EaRequest *req)
+ea_service_accounts_rotate(EaRequest *req)
 {
 	EaSecret	secret;
 	char	   *shown;
@@ -208,7 +209,7 @@ ea_service_account_rotate(EaRequest *req)
 				  ea_params(EA_UUID(&id),
 							EA_BYTEA(ea_secret_stored(&secret))));
 	ea_session_end_all(&id, req->now);
-	ea_listing_record(req, &ea_service_account_records, &tenant, &id, "clientSecret",
-					  shown);
+	ea_records_one(req, &ea_service_accounts_records, &tenant, &id, "clientSecret",
+				   shown);
 	req->status = 200;
 }

@@ -1,25 +1,25 @@
 /*-------------------------------------------------------------------------
  *
- * service_account.h
+ * service_accounts.h
  *	  Accounts of programs, under /manage/tenants/{id}/service-accounts.
  *
- * extension/service_account.h
+ * extension/management/service_accounts.h
  *
  *-------------------------------------------------------------------------
  */
-#ifndef EA_SERVICE_ACCOUNT_H
-#define EA_SERVICE_ACCOUNT_H
+#ifndef EA_SERVICE_ACCOUNTS_H
+#define EA_SERVICE_ACCOUNTS_H
 
-#include "account.h"
-#include "body.h"
-#include "listing.h"
+#include "identity/account.h"
+#include "management/records.h"
+#include "request/body.h"
 
-extern void ea_service_account_create(EaRequest *req);
-extern void ea_service_account_list(EaRequest *req);
-extern void ea_service_account_disable(EaRequest *req);
-extern void ea_service_account_rotate(EaRequest *req);
+extern void ea_service_accounts_create(EaRequest *req);
+extern void ea_service_accounts_list(EaRequest *req);
+extern void ea_service_accounts_disable(EaRequest *req);
+extern void ea_service_accounts_rotate(EaRequest *req);
 
-extern const EaBodyForm ea_service_account_form;
-extern const EaListing ea_service_account_records;
+extern const EaBodyForm ea_service_accounts_form;
+extern const EaListing ea_service_accounts_records;
 
-#endif							/* EA_SERVICE_ACCOUNT_H */
+#endif							/* EA_SERVICE_ACCOUNTS_H */

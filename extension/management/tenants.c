@@ -1,35 +1,36 @@
 /*-------------------------------------------------------------------------
  *
- * manage_tenant.c
+ * tenants.c
  *	  Tenants: their making, their records, their suspension, their end.
  *
- * A tenant's status is looked at by every request of every credential, so
- * that a suspension needs nothing but the status, nor does a deletion: with
- * DELETED the tenant is gone, and erase.c takes its data away afterwards.
+ * A tenant's status is looked at by every request of every credential, so that
+ * a suspension needs nothing but the status, nor does a deletion: with DELETED
+ * the tenant is gone, and erase_tenants.c takes its data away afterwards.
  *
- * extension/manage_tenant.c
+ * extension/management/tenants.c
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "audit.h"
-#include "body.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_type.h"
-#include "errors.h"
-#include "exec.h"
-#include "guc.h"
-#include "jsonwrite.h"
-#include "listing.h"
-#include "manage.h"
 #include "storage/lmgr.h"
-#include "username.h"
 #include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
 #include "utils/lsyscache.h"
 #include "utils/timestamp.h"
-#include "uuid.h"
+
+#include "audit/audit.h"
+#include "base/guc.h"
+#include "base/jsonwrite.h"
+#include "base/uuid.h"
+#include "engine/exec.h"
+#include "identity/username.h"
+#include "management/records.h"
+#include "management/users.h"
+#include "request/body.h"
+#include "request/errors.h"
 
 static const EaListColumn columns[] = {
 	{"id", "t.id", EA_LIST_UUID},
@@ -41,7 +42,7 @@ static const EaListColumn columns[] = {
 	{"createdAt", "t.created_at", EA_LIST_DATETIME}
 };
 
-const EaListing ea_manage_tenants = {
+const EaListing ea_tenants = {
 	"entityapi.tenant t WHERE $1 IS NULL AND t.status <> 'DELETED'",
 	lengthof(columns), columns
 };
@@ -137,7 +138,7 @@ static const EaMemberRule admin_rules[] = {
 	"'format':'password','minLength':12,'maxLength':128"}
 };
 
-const EaBodyForm ea_manage_tenant_admin_form = EA_BODY_FORM(admin_rules);
+const EaBodyForm ea_tenants_admin_form = EA_BODY_FORM(admin_rules);
 
 static const EaMemberRule tenant_rules[] = {
 	{"name", EA_JSON_STRING, true, "'minLength':1"},
@@ -146,7 +147,7 @@ static const EaMemberRule tenant_rules[] = {
 	"'$ref':'#/components/schemas/TenantAdminCreation'"}
 };
 
-const EaBodyForm ea_manage_tenant_form = EA_BODY_FORM(tenant_rules);
+const EaBodyForm ea_tenants_form = EA_BODY_FORM(tenant_rules);
 
 /* The first administrator, who is made and given his authority on the way. */
 static void
@@ -155,8 +156,8 @@ insert_admin(EaRequest *req, const NewTenant *tenant, EaNewAccount *account,
 {
 	account->has_tenant = true;
 	account->tenant = tenant->id;
-	ea_manage_insert_user(req, account, "/admin/username", id);
-	ea_listing_note(req, &ea_account_users, &tenant->id, id, true,
+	ea_users_insert(req, account, "/admin/username", id);
+	ea_records_note(req, &ea_users, &tenant->id, id, true,
 					ea_audit_note(req, EA_AUDIT_USER_CREATED, "user", id));
 	ea_account_make_admin(&tenant->id, id);
 	ea_audit_note(req, EA_AUDIT_TENANT_ADMIN_GRANTED, "user", id);
@@ -164,9 +165,9 @@ insert_admin(EaRequest *req, const NewTenant *tenant, EaNewAccount *account,
 
 /* POST /manage/tenants */
 void
-ea_manage_create_tenant(EaRequest *req)
+ea_tenants_create(EaRequest *req)
 {
-	const EaJson *body = ea_context_json(req);
+	const EaJson *body = ea_body_json(req);
 	const EaJson *admin = ea_body_member(body, "admin", EA_JSON_OBJECT);
 	NewTenant	tenant = {0};
 	EaNewAccount account = {0};
@@ -183,9 +184,9 @@ ea_manage_create_tenant(EaRequest *req)
 	ea_errors_check(req);
 
 	insert_tenant(req, &tenant);
-	ea_listing_note(req, &ea_manage_tenants, NULL, &tenant.id, true,
+	ea_records_note(req, &ea_tenants, NULL, &tenant.id, true,
 					ea_audit_own(req));
-	ea_listing_record(req, &ea_manage_tenants, NULL, &tenant.id, NULL, NULL);
+	ea_records_one(req, &ea_tenants, NULL, &tenant.id, NULL, NULL);
 	if (admin != NULL)
 	{
 		insert_admin(req, &tenant, &account, &id);
@@ -193,32 +194,32 @@ ea_manage_create_tenant(EaRequest *req)
 		/* the record goes on with one more member */
 		req->out->data[--req->out->len] = '\0';
 		ea_jsonwrite_key(req->out, "admin");
-		ea_listing_record(req, &ea_account_users, &tenant.id, &id,
-						  account.generated ? "temporaryPassword" : NULL,
-						  account.password);
+		ea_records_one(req, &ea_users, &tenant.id, &id,
+					   account.generated ? "temporaryPassword" : NULL,
+					   account.password);
 		appendStringInfoChar(req->out, '}');
 	}
 	req->status = 201;
-	ea_context_answer(req, "location",
+	ea_request_answer(req, "location",
 					  psprintf("%s/manage/tenants/%s", ea_guc_base_url,
 							   ea_uuid_text(&tenant.id)));
 }
 
 /* GET /manage/tenants */
 void
-ea_manage_list_tenants(EaRequest *req)
+ea_tenants_list(EaRequest *req)
 {
-	ea_listing_page(req, &ea_manage_tenants, NULL);
+	ea_records_page(req, &ea_tenants, NULL);
 }
 
 /* GET /manage/tenants/{id} */
 void
-ea_manage_show_tenant(EaRequest *req)
+ea_tenants_show(EaRequest *req)
 {
 	pg_uuid_t	id;
 
-	ea_manage_id(req, 0, &id);
-	if (!ea_listing_record(req, &ea_manage_tenants, NULL, &id, NULL, NULL))
+	ea_users_id(req, 0, &id);
+	if (!ea_records_one(req, &ea_tenants, NULL, &id, NULL, NULL))
 		ea_errors_not_found(req);
 	req->status = 200;
 }
@@ -292,18 +293,18 @@ static const EaMemberRule change_rules[] = {
 	{"attributes", EA_JSON_OBJECT, false, NULL, true}
 };
 
-const EaBodyForm ea_manage_tenant_change_form = EA_BODY_FORM(change_rules);
+const EaBodyForm ea_tenants_change_form = EA_BODY_FORM(change_rules);
 
 /* PATCH /manage/tenants/{id} */
 void
-ea_manage_update_tenant(EaRequest *req)
+ea_tenants_update(EaRequest *req)
 {
-	const EaJson *body = ea_context_json(req);
+	const EaJson *body = ea_body_json(req);
 	TenantState before;
 	TenantState after;
 	pg_uuid_t	id;
 
-	ea_manage_id(req, 0, &id);
+	ea_users_id(req, 0, &id);
 	LockRelationOid(get_relname_relid("tenant",
 									  get_namespace_oid("entityapi", false)),
 					ShareRowExclusiveLock);
@@ -320,11 +321,11 @@ ea_manage_update_tenant(EaRequest *req)
 	ea_errors_check(req);
 
 	store_state(req, &id, &after);
-	ea_manage_note_change(req, "name", before.name, after.name, false);
-	ea_manage_note_change(req, "status", before.status, after.status, false);
-	ea_manage_note_change(req, "attributes", before.attributes,
-						  after.attributes, true);
-	ea_listing_record(req, &ea_manage_tenants, NULL, &id, NULL, NULL);
+	ea_users_note_change(req, "name", before.name, after.name, false);
+	ea_users_note_change(req, "status", before.status, after.status, false);
+	ea_users_note_change(req, "attributes", before.attributes,
+						 after.attributes, true);
+	ea_records_one(req, &ea_tenants, NULL, &id, NULL, NULL);
 	req->status = 200;
 }
 
@@ -348,11 +349,11 @@ note_end(void *arg, TupleTableSlot *slot)
  * now, and they for it.
  */
 void
-ea_manage_delete_tenant(EaRequest *req)
+ea_tenants_delete(EaRequest *req)
 {
 	pg_uuid_t	id;
 
-	ea_manage_id(req, 0, &id);
+	ea_users_id(req, 0, &id);
 	if (ea_exec_one(EA_EXEC_WRITE,
 					"SELECT name, slug, status FROM entityapi.tenant"
 					" WHERE id = $1 AND status <> 'DELETED' FOR UPDATE",

@@ -1,29 +1,30 @@
 /*-------------------------------------------------------------------------
  *
- * manage.c
+ * users.c
  *	  The users of tenants.
  *
- * extension/manage.c
+ * extension/management/users.c
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "account.h"
-#include "audit.h"
-#include "body.h"
 #include "catalog/pg_type.h"
-#include "errors.h"
-#include "exec.h"
-#include "guc.h"
-#include "listing.h"
-#include "manage.h"
-#include "password.h"
-#include "session.h"
-#include "throttle.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
-#include "uuid.h"
+
+#include "audit/audit.h"
+#include "base/guc.h"
+#include "base/uuid.h"
+#include "engine/exec.h"
+#include "identity/account.h"
+#include "identity/password.h"
+#include "identity/session.h"
+#include "identity/throttle.h"
+#include "management/records.h"
+#include "management/users.h"
+#include "request/body.h"
+#include "request/errors.h"
 
 static const EaListColumn columns[] = {
 	{"id", "a.id", EA_LIST_UUID},
@@ -42,13 +43,13 @@ static const EaListColumn columns[] = {
 	{"lastLoginAt", "a.last_login_at", EA_LIST_DATETIME, true}
 };
 
-const EaListing ea_account_users = {
+const EaListing ea_users = {
 	"entityapi.account a WHERE a.tenant_id = $1 AND a.kind = 'USER'",
 	lengthof(columns), columns
 };
 
 void
-ea_manage_id(EaRequest *req, int arg, pg_uuid_t *id)
+ea_users_id(EaRequest *req, int arg, pg_uuid_t *id)
 {
 	if (!ea_uuid_parse(req->args[arg], strlen(req->args[arg]), id))
 		ea_errors_not_found(req);
@@ -63,9 +64,9 @@ require_row(EaRequest *req, const char *sql, EaParams params)
 }
 
 void
-ea_manage_tenant(EaRequest *req, pg_uuid_t *tenant)
+ea_users_tenant(EaRequest *req, pg_uuid_t *tenant)
 {
-	ea_manage_id(req, 0, tenant);
+	ea_users_id(req, 0, tenant);
 
 	/* a standby can lock nothing, and has nothing to keep the tenant for */
 	if (req->method == EA_GET)
@@ -78,8 +79,8 @@ ea_manage_tenant(EaRequest *req, pg_uuid_t *tenant)
 }
 
 void
-ea_manage_insert_user(EaRequest *req, const EaNewAccount *account,
-					  const char *pointer, pg_uuid_t *id)
+ea_users_insert(EaRequest *req, const EaNewAccount *account,
+				const char *pointer, pg_uuid_t *id)
 {
 	ea_throttle_hash_new(req);
 	if (!ea_account_insert(account, req->now, id))
@@ -97,29 +98,29 @@ static const EaMemberRule user_rules[] = {
 	"'format':'password','minLength':12,'maxLength':128"}
 };
 
-const EaBodyForm ea_manage_user_form = EA_BODY_FORM(user_rules);
+const EaBodyForm ea_users_form = EA_BODY_FORM(user_rules);
 
 /* POST /manage/tenants/{id}/users */
 void
-ea_manage_create_user(EaRequest *req)
+ea_users_create(EaRequest *req)
 {
-	const EaJson *body = ea_context_json(req);
+	const EaJson *body = ea_body_json(req);
 	EaNewAccount account = {.has_tenant = true};
 	pg_uuid_t	id;
 
-	ea_manage_tenant(req, &account.tenant);
+	ea_users_tenant(req, &account.tenant);
 	ea_body_check(req, body, "", user_rules, lengthof(user_rules));
 	ea_account_describe(req, body, "", &account);
 	ea_errors_check(req);
 
-	ea_manage_insert_user(req, &account, "/username", &id);
-	ea_listing_note(req, &ea_account_users, &account.tenant, &id, true,
+	ea_users_insert(req, &account, "/username", &id);
+	ea_records_note(req, &ea_users, &account.tenant, &id, true,
 					ea_audit_own(req));
-	ea_listing_record(req, &ea_account_users, &account.tenant, &id,
-					  account.generated ? "temporaryPassword" : NULL,
-					  account.password);
+	ea_records_one(req, &ea_users, &account.tenant, &id,
+				   account.generated ? "temporaryPassword" : NULL,
+				   account.password);
 	req->status = 201;
-	ea_context_answer(req, "location",
+	ea_request_answer(req, "location",
 					  psprintf("%s/manage/tenants/%s/users/%s",
 							   ea_guc_base_url,
 							   ea_uuid_text(&account.tenant),
@@ -139,7 +140,7 @@ static const EaMemberRule role_rules[] = {
 	{"roles", EA_JSON_ARRAY, true}
 };
 
-const EaBodyForm ea_manage_roles_form = EA_BODY_FORM(role_rules);
+const EaBodyForm ea_users_roles_form = EA_BODY_FORM(role_rules);
 
 /* The row's array outlives its slot. */
 static void
@@ -151,16 +152,16 @@ read_roles(void *arg, TupleTableSlot *slot)
 
 /* PUT /manage/tenants/{id}/users/{uid}/roles */
 void
-ea_manage_set_roles(EaRequest *req)
+ea_users_set_roles(EaRequest *req)
 {
-	const EaJson *body = ea_context_json(req);
+	const EaJson *body = ea_body_json(req);
 	const EaJson *roles = ea_body_member(body, "roles", EA_JSON_ARRAY);
 	Datum		held;
 	Datum		given = (Datum) 0;
 	pg_uuid_t	ids[2];
 
-	ea_manage_tenant(req, &ids[0]);
-	ea_manage_id(req, 1, &ids[1]);
+	ea_users_tenant(req, &ids[0]);
+	ea_users_id(req, 1, &ids[1]);
 	ea_account_hold_declarations(req);
 	if (ea_exec_one(EA_EXEC_WRITE,
 					"SELECT roles FROM entityapi.account WHERE tenant_id = $1"
@@ -183,18 +184,18 @@ ea_manage_set_roles(EaRequest *req)
 				  " WHERE tenant_id = $1 AND id = $2",
 				  ea_params(EA_UUID(&ids[0]), EA_UUID(&ids[1]),
 							EA_TEXTS(given)));
-	ea_listing_record(req, &ea_account_users, &ids[0], &ids[1], NULL, NULL);
+	ea_records_one(req, &ea_users, &ids[0], &ids[1], NULL, NULL);
 	req->status = 200;
 }
 
 /* GET /manage/tenants/{id}/users */
 void
-ea_manage_list_users(EaRequest *req)
+ea_users_list(EaRequest *req)
 {
 	pg_uuid_t	tenant;
 
-	ea_manage_tenant(req, &tenant);
-	ea_listing_page(req, &ea_account_users, &tenant);
+	ea_users_tenant(req, &tenant);
+	ea_records_page(req, &ea_users, &tenant);
 }
 
 static char *
@@ -248,19 +249,19 @@ static const EaMemberRule change_rules[] = {
 	"'format':'password','minLength':12,'maxLength':128", true}
 };
 
-const EaBodyForm ea_manage_user_change_form = EA_BODY_FORM(change_rules);
+const EaBodyForm ea_users_change_form = EA_BODY_FORM(change_rules);
 
 /* PATCH /manage/tenants/{id}/users/{uid} */
 void
-ea_manage_update_user(EaRequest *req)
+ea_users_update(EaRequest *req)
 {
-	const EaJson *body = ea_context_json(req);
+	const EaJson *body = ea_body_json(req);
 	EaAccountState before = {0};
 	EaAccountState after;
 	pg_uuid_t	ids[2];
 
-	ea_manage_tenant(req, &ids[0]);
-	ea_manage_id(req, 1, &ids[1]);
+	ea_users_tenant(req, &ids[0]);
+	ea_users_id(req, 1, &ids[1]);
 
 	/* a login of this user keeps the hash that it has while it waits for us */
 	if (ea_jsonread_get(body, "temporaryPassword") != NULL)
@@ -283,14 +284,14 @@ ea_manage_update_user(EaRequest *req)
 	store_state(req, &ids[1], &after);
 	if (after.password != NULL || strcmp(after.status, "ACTIVE") != 0)
 		ea_session_end_all(&ids[1], req->now);
-	ea_manage_note_change(req, "email", before.email, after.email, false);
-	ea_manage_note_change(req, "status", before.status, after.status, false);
-	ea_manage_note_change(req, "securityAttributes", before.attributes,
-						  after.attributes, true);
-	ea_manage_note_change(req, "profile", before.profile, after.profile, true);
+	ea_users_note_change(req, "email", before.email, after.email, false);
+	ea_users_note_change(req, "status", before.status, after.status, false);
+	ea_users_note_change(req, "securityAttributes", before.attributes,
+						 after.attributes, true);
+	ea_users_note_change(req, "profile", before.profile, after.profile, true);
 	if (after.password != NULL)
 		ea_audit_own_change(req, "passwordChangeRequired", NULL, "true", true);
-	ea_listing_record(req, &ea_account_users, &ids[0], &ids[1], NULL, NULL);
+	ea_records_one(req, &ea_users, &ids[0], &ids[1], NULL, NULL);
 	req->status = 200;
 }
 
@@ -298,8 +299,8 @@ ea_manage_update_user(EaRequest *req)
 static void
 find_user(EaRequest *req, pg_uuid_t ids[2])
 {
-	ea_manage_tenant(req, &ids[0]);
-	ea_manage_id(req, 1, &ids[1]);
+	ea_users_tenant(req, &ids[0]);
+	ea_users_id(req, 1, &ids[1]);
 	require_row(req,
 				"SELECT 1 FROM entityapi.account WHERE tenant_id = $1"
 				" AND id = $2 AND kind = 'USER' FOR UPDATE",
@@ -308,12 +309,12 @@ find_user(EaRequest *req, pg_uuid_t ids[2])
 
 /* DELETE /manage/tenants/{id}/users/{uid} */
 void
-ea_manage_delete_user(EaRequest *req)
+ea_users_delete(EaRequest *req)
 {
 	pg_uuid_t	ids[2];
 
 	find_user(req, ids);
-	ea_listing_note(req, &ea_account_users, &ids[0], &ids[1], false,
+	ea_records_note(req, &ea_users, &ids[0], &ids[1], false,
 					ea_audit_own(req));
 	require_row(req, "DELETE FROM entityapi.account WHERE tenant_id = $1"
 				" AND id = $2",
@@ -323,7 +324,7 @@ ea_manage_delete_user(EaRequest *req)
 
 /* POST /manage/tenants/{id}/tenant-admins/{uid} */
 void
-ea_manage_grant_admin(EaRequest *req)
+ea_users_grant_admin(EaRequest *req)
 {
 	pg_uuid_t	ids[2];
 
@@ -334,7 +335,7 @@ ea_manage_grant_admin(EaRequest *req)
 
 /* DELETE /manage/tenants/{id}/tenant-admins/{uid} */
 void
-ea_manage_revoke_admin(EaRequest *req)
+ea_users_revoke_admin(EaRequest *req)
 {
 	pg_uuid_t	ids[2];
 

@@ -1,62 +1,62 @@
 /*-------------------------------------------------------------------------
  *
- * manage.h
+ * users.h
  *	  The endpoints below /manage (contract section 7).
  *
  * The caller's authority over the tenant in args[0] has been checked.
  *
- * extension/manage.h
+ * extension/management/users.h
  *
  *-------------------------------------------------------------------------
  */
-#ifndef EA_MANAGE_H
-#define EA_MANAGE_H
+#ifndef EA_USERS_H
+#define EA_USERS_H
 
-#include "account.h"
-#include "body.h"
-#include "listing.h"
+#include "identity/account.h"
+#include "management/records.h"
+#include "request/body.h"
 
 /* For the endpoints below /manage. */
 
 /* The {id} at a position of the path; 404 for what cannot be one. */
-extern void ea_manage_id(EaRequest *req, int arg, pg_uuid_t *id);
+extern void ea_users_id(EaRequest *req, int arg, pg_uuid_t *id);
 
 /*
  * The tenant of /manage/tenants/{id}/..., 404 if there is none.  But for GET
  * it stays until the transaction ends.
  */
-extern void ea_manage_tenant(EaRequest *req, pg_uuid_t *tenant);
+extern void ea_users_tenant(EaRequest *req, pg_uuid_t *tenant);
 
 /* Insert an account; 409 at the pointer when its username is taken. */
-extern void ea_manage_insert_user(EaRequest *req, const EaNewAccount *account,
-								  const char *pointer, pg_uuid_t *id);
+extern void ea_users_insert(EaRequest *req, const EaNewAccount *account,
+							const char *pointer, pg_uuid_t *id);
 
-/* tenants: manage_tenant.c */
-extern void ea_manage_create_tenant(EaRequest *req);
-extern void ea_manage_list_tenants(EaRequest *req);
-extern void ea_manage_show_tenant(EaRequest *req);
-extern void ea_manage_update_tenant(EaRequest *req);
-extern void ea_manage_delete_tenant(EaRequest *req);
+/* tenants: tenants.c */
+extern void ea_tenants_create(EaRequest *req);
+extern void ea_tenants_list(EaRequest *req);
+extern void ea_tenants_show(EaRequest *req);
+extern void ea_tenants_update(EaRequest *req);
+extern void ea_tenants_delete(EaRequest *req);
 
-extern const EaBodyForm ea_manage_tenant_form;
-extern const EaBodyForm ea_manage_tenant_admin_form;
-extern const EaBodyForm ea_manage_tenant_change_form;
-extern const EaListing ea_manage_tenants;
+extern const EaBodyForm ea_tenants_form;
+extern const EaBodyForm ea_tenants_admin_form;
+extern const EaBodyForm ea_tenants_change_form;
+extern const EaListing ea_tenants;
 
-/* their users: manage.c */
-extern void ea_manage_create_user(EaRequest *req);
-extern void ea_manage_list_users(EaRequest *req);
-extern void ea_manage_update_user(EaRequest *req);
-extern void ea_manage_delete_user(EaRequest *req);
-extern void ea_manage_set_roles(EaRequest *req);
-extern void ea_manage_grant_admin(EaRequest *req);
-extern void ea_manage_revoke_admin(EaRequest *req);
+/* their users: users.c */
+extern void ea_users_create(EaRequest *req);
+extern void ea_users_list(EaRequest *req);
+extern void ea_users_update(EaRequest *req);
+extern void ea_users_delete(EaRequest *req);
+extern void ea_users_set_roles(EaRequest *req);
+extern void ea_users_grant_admin(EaRequest *req);
+extern void ea_users_revoke_admin(EaRequest *req);
 
-extern const EaBodyForm ea_manage_user_form;
-extern const EaBodyForm ea_manage_user_change_form;
-extern const EaBodyForm ea_manage_roles_form;
+extern const EaBodyForm ea_users_form;
+extern const EaBodyForm ea_users_change_form;
+extern const EaBodyForm ea_users_roles_form;
 
 /* The users of a tenant, as answers show them. */
-extern const EaListing ea_account_users;
+extern const EaListing ea_users;
 
-#endif							/* EA_MANAGE_H */
+#endif							/* EA_USERS_H */

@@ -1,12 +1,12 @@
 /*-------------------------------------------------------------------------
  *
- * manifest_check.c
+ * check.c
  *	  Do the documents fit together?
  *
  * All lookups go through maps, so that the cost grows with the number of
  * declarations and not with its square.
  *
- * extension/manifest_check.c
+ * extension/manifest/check.c
  *
  *-------------------------------------------------------------------------
  */
@@ -14,19 +14,20 @@
 
 #include <ctype.h>
 
-#include "errors.h"
-#include "manifest.h"
-#include "manifest_check.h"
-#include "manifest_fault.h"
-#include "manifest_field.h"
-#include "manifest_keys.h"
-#include "manifest_policy.h"
-#include "manifest_relation.h"
-#include "manifest_service.h"
-#include "manifest_table.h"
 #include "miscadmin.h"
-#include "udf.h"
 #include "utils/builtins.h"
+
+#include "engine/udf.h"
+#include "manifest/check.h"
+#include "manifest/existing_keys.h"
+#include "manifest/faults.h"
+#include "manifest/fields.h"
+#include "manifest/keys.h"
+#include "manifest/manifest.h"
+#include "manifest/policies.h"
+#include "manifest/relations.h"
+#include "manifest/service.h"
+#include "request/errors.h"
 
 #define MOST_COLUMNS 1500		/* PostgreSQL's limit is 1600 */
 

@@ -4,11 +4,11 @@
  *
  *-------------------------------------------------------------------------
  */
-#ifndef EA_MANIFEST_CHECK_H
-#define EA_MANIFEST_CHECK_H
+#ifndef EA_CHECK_H
+#define EA_CHECK_H
 
-#include "manifest.h"
+#include "manifest/manifest.h"
 
 extern void ea_manifest_check(EaManifest *m);
 
-#endif							/* EA_MANIFEST_CHECK_H */
+#endif							/* EA_CHECK_H */

@@ -1,26 +1,27 @@
 /*-------------------------------------------------------------------------
  *
- * manifest_compile.c
+ * compile.c
  *	  Checked declarations to the stored definitions.
  *
- * catalog_load.c reads what is written here, and ddl_table.c derives the
- * tables from it, those of the stored state and those of the new one alike.
- * Defaults are left out.  The order of the documents leaves no trace, so that
- * the same declarations always give the same text.
+ * model/catalog_load.c reads what is written here, and ddl/tables.c derives
+ * the tables from it, those of the stored state and those of the new one
+ * alike.  Defaults are left out.  The order of the documents leaves no trace,
+ * so that the same declarations always give the same text.
  *
- * extension/manifest_compile.c
+ * extension/manifest/compile.c
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "constraint_names.h"
-#include "jsonwrite.h"
-#include "manifest.h"
-#include "manifest_compile.h"
-#include "manifest_field.h"
-#include "manifest_table.h"
 #include "miscadmin.h"
+
+#include "base/jsonwrite.h"
+#include "manifest/compile.h"
+#include "manifest/constraint_names.h"
+#include "manifest/existing_keys.h"
+#include "manifest/fields.h"
+#include "manifest/manifest.h"
 
 /* In the order of EaFieldKind, and of EaOnDelete. */
 static const char *const kind_names[] =

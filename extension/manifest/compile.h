@@ -4,10 +4,10 @@
  *
  *-------------------------------------------------------------------------
  */
-#ifndef EA_MANIFEST_COMPILE_H
-#define EA_MANIFEST_COMPILE_H
+#ifndef EA_COMPILE_H
+#define EA_COMPILE_H
 
-#include "manifest.h"
+#include "manifest/manifest.h"
 
 /* The definition of an entity, and of the service, as compact JSON. */
 extern char *ea_manifest_compile_entity(EaManifest *m, EaDeclEntity *entity);
@@ -17,4 +17,4 @@ extern char *ea_manifest_compile_service(EaManifest *m, int revision,
 /* The documents as they are kept: in order of kind and name, no "source". */
 extern char *ea_manifest_documents(EaManifest *m);
 
-#endif							/* EA_MANIFEST_COMPILE_H */
+#endif							/* EA_COMPILE_H */

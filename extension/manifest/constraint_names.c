@@ -6,8 +6,8 @@
  */
 #include "postgres.h"
 
-#include "constraint_names.h"
-#include "names.h"
+#include "base/names.h"
+#include "manifest/constraint_names.h"
 
 char *
 ea_ddl_name(const char *table, const char *columns, const char *suffix)

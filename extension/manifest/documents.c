@@ -1,9 +1,9 @@
 /*-------------------------------------------------------------------------
  *
- * manifest_read.c
+ * documents.c
  *	  Documents to structs, each by itself, driven by tables of keys.
  *
- * extension/manifest_read.c
+ * extension/manifest/documents.c
  *
  *-------------------------------------------------------------------------
  */
@@ -11,14 +11,15 @@
 
 #include <ctype.h>
 
-#include "errors.h"
-#include "manifest.h"
-#include "manifest_fault.h"
-#include "manifest_keys.h"
-#include "manifest_read.h"
-#include "manifest_service.h"
-#include "manifest_table.h"
 #include "miscadmin.h"
+
+#include "manifest/documents.h"
+#include "manifest/existing_keys.h"
+#include "manifest/faults.h"
+#include "manifest/keys.h"
+#include "manifest/manifest.h"
+#include "manifest/service.h"
+#include "request/errors.h"
 
 #define API_VERSION "entityapi/v1"
 #define LONGEST_NAME 100

@@ -4,12 +4,12 @@
  *
  *-------------------------------------------------------------------------
  */
-#ifndef EA_MANIFEST_READ_H
-#define EA_MANIFEST_READ_H
+#ifndef EA_DOCUMENTS_H
+#define EA_DOCUMENTS_H
 
-#include "manifest.h"
+#include "manifest/manifest.h"
 
 /* documents: an array of documents, or one. */
 extern EaManifest *ea_manifest_read(const char *source, int len);
 
-#endif							/* EA_MANIFEST_READ_H */
+#endif							/* EA_DOCUMENTS_H */

@@ -1,22 +1,23 @@
 /*-------------------------------------------------------------------------
  *
- * manifest_table.c
+ * existing_keys.c
  *	  Entities on existing tables: "table" and "columns".
  *
  * Only what the documents say is looked at here; whether the table is as the
- * entity needs it is for ddl_existing.c.
+ * entity needs it is for ddl/existing_check.c.
  *
- * extension/manifest_table.c
+ * extension/manifest/existing_keys.c
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "errors.h"
-#include "manifest.h"
-#include "manifest_fault.h"
-#include "manifest_table.h"
 #include "utils/builtins.h"
+
+#include "manifest/existing_keys.h"
+#include "manifest/faults.h"
+#include "manifest/manifest.h"
+#include "request/errors.h"
 
 /*
  * The columns that are no fields', in the order of EaDeclColumn.  One without

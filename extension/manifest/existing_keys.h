@@ -4,10 +4,10 @@
  *
  *-------------------------------------------------------------------------
  */
-#ifndef EA_MANIFEST_TABLE_H
-#define EA_MANIFEST_TABLE_H
+#ifndef EA_EXISTING_KEYS_H
+#define EA_EXISTING_KEYS_H
 
-#include "manifest.h"
+#include "manifest/manifest.h"
 
 /* "table" and "columns" by themselves; needs the entity's other keys. */
 extern void ea_manifest_read_table(EaManifest *m, EaDeclEntity *entity);
@@ -26,4 +26,4 @@ extern char *ea_manifest_column(const EaDeclField *field,
 								const EaDeclEntity *member,
 								const char *usual);
 
-#endif							/* EA_MANIFEST_TABLE_H */
+#endif							/* EA_EXISTING_KEYS_H */

@@ -1,18 +1,18 @@
 /*-------------------------------------------------------------------------
  *
- * manifest_fault.c
+ * faults.c
  *	  The faults of manifests: collected one by one, thrown together.
  *
- * extension/manifest_fault.c
+ * extension/manifest/faults.c
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "errors.h"
-#include "jsonwrite.h"
-#include "manifest.h"
-#include "manifest_fault.h"
+#include "base/jsonwrite.h"
+#include "manifest/faults.h"
+#include "manifest/manifest.h"
+#include "request/errors.h"
 
 void
 ea_manifest_fault(EaManifest *m, const char *label, const char *pointer,

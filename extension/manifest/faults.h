@@ -4,11 +4,11 @@
  *
  *-------------------------------------------------------------------------
  */
-#ifndef EA_MANIFEST_FAULT_H
-#define EA_MANIFEST_FAULT_H
+#ifndef EA_FAULTS_H
+#define EA_FAULTS_H
 
-#include "manifest.h"
-#include "names.h"
+#include "base/names.h"
+#include "manifest/manifest.h"
 
 /*
  * Note one fault.  label names the document, pointer the place (RFC 6901,
@@ -31,4 +31,4 @@ extern const char *ea_manifest_guess(const char *name,
 extern const char *ea_manifest_guess_map(const char *name, EaNameMap *map,
 										 const char *otherwise);
 
-#endif							/* EA_MANIFEST_FAULT_H */
+#endif							/* EA_FAULTS_H */

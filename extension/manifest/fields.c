@@ -1,20 +1,20 @@
 /*-------------------------------------------------------------------------
  *
- * manifest_field.c
+ * fields.c
  *	  One field by itself: the keys its type allows, and their values.
  *
- * extension/manifest_field.c
+ * extension/manifest/fields.c
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "constraints.h"
-#include "errors.h"
-#include "manifest.h"
-#include "manifest_fault.h"
-#include "manifest_field.h"
-#include "manifest_table.h"
+#include "manifest/existing_keys.h"
+#include "manifest/faults.h"
+#include "manifest/fields.h"
+#include "manifest/manifest.h"
+#include "model/value_checks.h"
+#include "request/errors.h"
 
 #define LONGEST_STRING 10485760 /* of character varying */
 #define GREATEST_PRECISION 1000
@@ -180,7 +180,7 @@ check_enum(EaManifest *m, EaDeclField *field, EaField *checked)
 
 			checked->nenum = 0;
 			if (read_value(m, field, place, json, &value) &&
-				!ea_constraints_check(checked, value, &why))
+				!ea_value_check(checked, value, &why))
 				ea_manifest_fault(m, label, place, NULL, "%s", why);
 			checked->enum_values[n] = json->text;
 			checked->nenum = n + 1;
@@ -201,7 +201,7 @@ check_text_keys(EaManifest *m, EaDeclField *field)
 			  "must not be greater than maxLength");
 	if (field->pattern)
 	{
-		const char *why = ea_constraints_pattern_fault(field->pattern);
+		const char *why = ea_value_pattern_fault(field->pattern);
 
 		if (why)
 		{
@@ -265,8 +265,8 @@ ea_manifest_check_attribute(EaManifest *m, EaDeclField *field)
 	checked.has_maximum = read_limit(m, field, "maximum", field->maximum,
 									 &checked.maximum);
 	if (checked.has_minimum && checked.has_maximum &&
-		ea_constraints_compare(field->type, checked.minimum,
-							   checked.maximum) > 0)
+		ea_value_compare(field->type, checked.minimum,
+						 checked.maximum) > 0)
 		fault(m, field, "minimum", NULL, "must not be greater than maximum");
 	if (field->enum_values)
 		check_enum(m, field, &checked);
@@ -274,6 +274,6 @@ ea_manifest_check_attribute(EaManifest *m, EaDeclField *field)
 	if (field->default_value &&
 		read_value(m, field, ea_errors_pointer(field->pointer, "default"),
 				   field->default_value, &value) &&
-		!ea_constraints_check(&checked, value, &why))
+		!ea_value_check(&checked, value, &why))
 		fault(m, field, "default", NULL, why);
 }

@@ -4,12 +4,12 @@
  *
  *-------------------------------------------------------------------------
  */
-#ifndef EA_MANIFEST_FIELD_H
-#define EA_MANIFEST_FIELD_H
+#ifndef EA_FIELDS_H
+#define EA_FIELDS_H
 
-#include "jsonread.h"
-#include "manifest.h"
-#include "types.h"
+#include "base/jsonread.h"
+#include "manifest/manifest.h"
+#include "model/types.h"
 
 /* An attribute by itself: type, constraints, default. */
 extern void ea_manifest_check_attribute(EaManifest *m, EaDeclField *field);
@@ -21,4 +21,4 @@ extern void ea_manifest_check_keys(EaManifest *m, EaDeclField *field);
 extern char *ea_manifest_value_text(EaManifest *m, const EaType *type,
 									const EaJson *value);
 
-#endif							/* EA_MANIFEST_FIELD_H */
+#endif							/* EA_FIELDS_H */

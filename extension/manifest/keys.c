@@ -1,18 +1,18 @@
 /*-------------------------------------------------------------------------
  *
- * manifest_keys.c
+ * keys.c
  *	  Members of a JSON object into a struct, by a table of known keys.
  *
- * extension/manifest_keys.c
+ * extension/manifest/keys.c
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "errors.h"
-#include "manifest.h"
-#include "manifest_fault.h"
-#include "manifest_keys.h"
+#include "manifest/faults.h"
+#include "manifest/keys.h"
+#include "manifest/manifest.h"
+#include "request/errors.h"
 
 /* What each form accepts, and how a message names it. */
 static const struct

@@ -4,11 +4,11 @@
  *
  *-------------------------------------------------------------------------
  */
-#ifndef EA_MANIFEST_KEYS_H
-#define EA_MANIFEST_KEYS_H
+#ifndef EA_KEYS_H
+#define EA_KEYS_H
 
-#include "jsonread.h"
-#include "manifest.h"
+#include "base/jsonread.h"
+#include "manifest/manifest.h"
 
 typedef enum EaKeyForm
 {
@@ -49,4 +49,4 @@ extern bool ea_manifest_keys(EaManifest *m, const char *label,
 extern int	ea_manifest_operations(EaManifest *m, const char *label,
 								   const char *pointer, const EaJson *list);
 
-#endif							/* EA_MANIFEST_KEYS_H */
+#endif							/* EA_KEYS_H */

@@ -4,24 +4,25 @@
  *	  Manifests under way: what the documents declare, and their faults.
  *
  * Applying goes through these files, each leaning on the one before:
- * manifest_read.c (documents to the structs below), manifest_check.c and
- * manifest_field.c (do they fit together), manifest_compile.c (to the stored
- * definitions), ddl.c (to statements), manifest.c (the whole).  Nobody stops
- * at a fault; faults are collected here and thrown at once.
+ * documents.c (documents to the structs below), check.c and fields.c (do they
+ * fit together), compile.c (to the stored definitions), ddl/ddl.c (to
+ * statements), entry/apply.c (the whole).  Nobody stops at a fault; faults are
+ * collected here and thrown at once.
  *
  * All memory belongs to the memory context of the call.
  *
- * extension/manifest.h
+ * extension/manifest/manifest.h
  *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_MANIFEST_H
 #define EA_MANIFEST_H
 
-#include "catalog.h"
-#include "names.h"
 #include "lib/stringinfo.h"
 #include "nodes/pg_list.h"
+
+#include "base/names.h"
+#include "model/catalog.h"
 
 /* The nesting that documents may have, the array around them included. */
 #define EA_MANIFEST_MAX_DEPTH 64
@@ -73,7 +74,7 @@ typedef struct EaDeclMember
 
 /*
  * A field.  The first part is as written, with -1 or NULL for what is not;
- * the second is worked out by manifest_check.c.
+ * the second is worked out by check.c.
  */
 struct EaDeclField
 {

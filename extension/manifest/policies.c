@@ -1,23 +1,24 @@
 /*-------------------------------------------------------------------------
  *
- * manifest_policy.c
+ * policies.c
  *	  Policies of the declared entities: do their expressions fit?
  *
  * An expression is checked for each entity and operation it is named for,
  * because names and types depend on both.
  *
- * extension/manifest_policy.c
+ * extension/manifest/policies.c
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "errors.h"
-#include "manifest.h"
-#include "manifest_fault.h"
-#include "manifest_policy.h"
 #include "miscadmin.h"
-#include "policy.h"
+
+#include "authz/policy.h"
+#include "manifest/faults.h"
+#include "manifest/manifest.h"
+#include "manifest/policies.h"
+#include "request/errors.h"
 
 /* One use of a policy: by an entity, for an operation. */
 typedef struct Use

@@ -4,12 +4,12 @@
  *
  *-------------------------------------------------------------------------
  */
-#ifndef EA_MANIFEST_POLICY_H
-#define EA_MANIFEST_POLICY_H
+#ifndef EA_POLICIES_H
+#define EA_POLICIES_H
 
-#include "manifest.h"
+#include "manifest/manifest.h"
 
 /* Expressions against the entities that name them; needs their relations. */
 extern void ea_manifest_check_policies(EaManifest *m);
 
-#endif							/* EA_MANIFEST_POLICY_H */
+#endif							/* EA_POLICIES_H */

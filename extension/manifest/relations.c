@@ -1,24 +1,25 @@
 /*-------------------------------------------------------------------------
  *
- * manifest_relation.c
+ * relations.c
  *	  Relationships: targets, columns, inverse sides.
  *
  * Two passes over all fields: the first settles the owning sides, which hold
  * a column or a join table, the second looks up what each inverse side
  * mirrors.
  *
- * extension/manifest_relation.c
+ * extension/manifest/relations.c
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "errors.h"
-#include "manifest.h"
-#include "manifest_fault.h"
-#include "manifest_relation.h"
-#include "manifest_table.h"
 #include "miscadmin.h"
+
+#include "manifest/existing_keys.h"
+#include "manifest/faults.h"
+#include "manifest/manifest.h"
+#include "manifest/relations.h"
+#include "request/errors.h"
 
 static void
 fault(EaManifest *m, EaDeclField *field, const char *key, const char *hint,

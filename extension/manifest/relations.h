@@ -4,12 +4,12 @@
  *
  *-------------------------------------------------------------------------
  */
-#ifndef EA_MANIFEST_RELATION_H
-#define EA_MANIFEST_RELATION_H
+#ifndef EA_RELATIONS_H
+#define EA_RELATIONS_H
 
-#include "manifest.h"
+#include "manifest/manifest.h"
 
 /* Targets of relationships, then their inverse sides; needs all entities. */
 extern void ea_manifest_check_relations(EaManifest *m);
 
-#endif							/* EA_MANIFEST_RELATION_H */
+#endif							/* EA_RELATIONS_H */

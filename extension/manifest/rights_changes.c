@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * manifest_changes.c
+ * rights_changes.c
  *	  What a change of the declarations does besides statements.
  *
  * Who may do what, what policies and hooks there are, what a version shows:
@@ -8,17 +8,18 @@
  * with the new ones, member by member, and each difference becomes a line, so
  * that whoever reviews a change has seen all of it.
  *
- * extension/manifest_changes.c
+ * extension/manifest/rights_changes.c
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "jsonwrite.h"
 #include "lib/stringinfo.h"
-#include "manifest_changes.h"
 #include "miscadmin.h"
-#include "names.h"
+
+#include "base/jsonwrite.h"
+#include "base/names.h"
+#include "manifest/rights_changes.h"
 
 typedef struct Changes
 {

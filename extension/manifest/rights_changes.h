@@ -4,11 +4,12 @@
  *
  *-------------------------------------------------------------------------
  */
-#ifndef EA_MANIFEST_CHANGES_H
-#define EA_MANIFEST_CHANGES_H
+#ifndef EA_RIGHTS_CHANGES_H
+#define EA_RIGHTS_CHANGES_H
 
-#include "jsonread.h"
 #include "nodes/pg_list.h"
+
+#include "base/jsonread.h"
 
 /* Definitions, as trees. */
 typedef struct EaManifestState
@@ -21,4 +22,4 @@ typedef struct EaManifestState
 extern List *ea_manifest_changes(const EaManifestState *before,
 								 const EaManifestState *after);
 
-#endif							/* EA_MANIFEST_CHANGES_H */
+#endif							/* EA_RIGHTS_CHANGES_H */

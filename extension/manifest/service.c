@@ -1,12 +1,12 @@
 /*-------------------------------------------------------------------------
  *
- * manifest_service.c
+ * service.c
  *	  Roles, SecurityAttributes, Versions and Service documents.
  *
  * Roles and SecurityAttributes may be spread over several documents; of
  * Versions and Service there is one at most.
  *
- * extension/manifest_service.c
+ * extension/manifest/service.c
  *
  *-------------------------------------------------------------------------
  */
@@ -14,11 +14,11 @@
 
 #include <ctype.h>
 
-#include "errors.h"
-#include "manifest.h"
-#include "manifest_fault.h"
-#include "manifest_keys.h"
-#include "manifest_service.h"
+#include "manifest/faults.h"
+#include "manifest/keys.h"
+#include "manifest/manifest.h"
+#include "manifest/service.h"
+#include "request/errors.h"
 
 #define LONGEST_ROLE 63
 #define GREATEST_VERSION 999999

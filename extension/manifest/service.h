@@ -4,11 +4,12 @@
  *
  *-------------------------------------------------------------------------
  */
-#ifndef EA_MANIFEST_SERVICE_H
-#define EA_MANIFEST_SERVICE_H
+#ifndef EA_SERVICE_H
+#define EA_SERVICE_H
 
-#include "manifest.h"
 #include "nodes/pg_list.h"
+
+#include "manifest/manifest.h"
 
 /* Is this SuperAdmin or TenantAdmin in some spelling? */
 extern bool ea_manifest_is_authority(const char *role);
@@ -26,4 +27,4 @@ extern void ea_manifest_check_lifetime(EaManifest *m, const char *label,
 									   const char *pointer,
 									   int since, int removed_in);
 
-#endif							/* EA_MANIFEST_SERVICE_H */
+#endif							/* EA_SERVICE_H */

@@ -7,7 +7,7 @@
  * applied: requests under way keep the one they acquired, and the last to
  * release it frees it.
  *
- * extension/catalog.c
+ * extension/model/catalog.c
  *
  *-------------------------------------------------------------------------
  */
@@ -15,17 +15,18 @@
 
 #include <limits.h>
 
-#include "catalog.h"
 #include "catalog/pg_type.h"
-#include "catalog_load.h"
-#include "entity.h"
-#include "exec.h"
-#include "held.h"
-#include "invalidate.h"
-#include "plancache.h"
 #include "utils/builtins.h"
 #include "utils/inval.h"
 #include "utils/memutils.h"
+
+#include "engine/exec.h"
+#include "engine/held.h"
+#include "engine/invalidate.h"
+#include "engine/plancache.h"
+#include "model/catalog.h"
+#include "model/catalog_load.h"
+#include "model/entity.h"
 
 /* Longest name, collection or type: an SQL identifier. */
 #define KEY_SIZE 256

@@ -10,18 +10,19 @@
  *
  * All strings and structs belong to the catalog's memory context.
  *
- * extension/catalog.h
+ * extension/model/catalog.h
  *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_CATALOG_H
 #define EA_CATALOG_H
 
-#include "entity.h"
-#include "jsonread.h"
 #include "nodes/pg_list.h"
 #include "utils/hsearch.h"
 #include "utils/uuid.h"
+
+#include "base/jsonread.h"
+#include "model/entity.h"
 
 typedef struct EaVersion
 {

@@ -3,10 +3,10 @@
  * catalog_load.c
  *	  Stored definitions to structs.
  *
- * What is read here was written by manifest_compile.c and checked before it
+ * What is read here was written by manifest/compile.c and checked before it
  * was stored, so anything unexpected is a damaged catalog, not bad input.
  *
- * extension/catalog_load.c
+ * extension/model/catalog_load.c
  *
  *-------------------------------------------------------------------------
  */
@@ -14,13 +14,14 @@
 
 #include <limits.h>
 
-#include "catalog_load.h"
-#include "entity.h"
-#include "jsonwrite.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/datetime.h"
-#include "uuid.h"
+
+#include "base/jsonwrite.h"
+#include "base/uuid.h"
+#include "model/catalog_load.h"
+#include "model/entity.h"
 
 typedef struct Word
 {

@@ -3,17 +3,17 @@
  * catalog_load.h
  *	  Stored definitions to structs; for catalog.c alone.
  *
- * extension/catalog_load.h
+ * extension/model/catalog_load.h
  *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_CATALOG_LOAD_H
 #define EA_CATALOG_LOAD_H
 
-#include "catalog.h"
+#include "model/catalog.h"
 
 /*
- * Both read the JSON text that manifest_compile.c wrote and allocate in
+ * Both read the JSON text that manifest/compile.c wrote and allocate in
  * catalog->mcxt.
  */
 extern EaEntity *ea_catalog_load_entity(EaCatalog *catalog,

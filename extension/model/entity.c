@@ -6,7 +6,7 @@
  */
 #include "postgres.h"
 
-#include "entity.h"
+#include "model/entity.h"
 
 EaField *
 ea_catalog_field(EaEntity *entity, const char *name, int len)

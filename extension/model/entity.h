@@ -10,7 +10,7 @@
 #ifndef EA_ENTITY_H
 #define EA_ENTITY_H
 
-#include "types.h"
+#include "model/types.h"
 
 typedef enum EaOperation
 {
@@ -119,7 +119,7 @@ typedef struct EaRule
 	char	   *name;
 	int			operations;		/* mask of EaOperation */
 	char	   *expression;
-	void	   *trees[4];		/* policy_sql.c: checked, by operation */
+	void	   *trees[4];		/* authz/policy_sql.c: checked, by operation */
 } EaRule;
 
 /* When a hook runs, in the order of the manifests' words. */

@@ -7,17 +7,18 @@
  * those of the request, and every function that writes an entity's table
  * into a statement calls it.
  *
- * extension/sqlbuf.c
+ * extension/model/sqlbuf.c
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
 #include "catalog/pg_type.h"
-#include "existing.h"
-#include "grow.h"
-#include "sqlbuf.h"
 #include "utils/builtins.h"
+
+#include "base/grow.h"
+#include "model/sqlbuf.h"
+#include "model/table_check.h"
 
 static EaRowPolicy row_policy = NULL;
 static EaHidesRows policy_hides = NULL;
@@ -108,7 +109,7 @@ is_current(void *arg)
 static void
 check_table(void *arg, Relation rel)
 {
-	ea_existing_check(arg, rel);
+	ea_table_check(arg, rel);
 }
 
 #define HELD(req) {is_current, check_table, (req)->catalog}
@@ -165,7 +166,7 @@ ea_sqlbuf_count(EaRequest *req, EaEntity *entity, int nkeys,
 	}
 	for (int i = 0; i < nkeys; i++)
 		all[n++] = keys[i];
-	return ea_count_rows(&held, entity->table, n, all, count);
+	return ea_index_count_rows(&held, entity->table, n, all, count);
 }
 
 int

@@ -9,17 +9,17 @@
  * the caller always begin with " AND ".  Aliases are t0, t1, ... in the order
  * in which relations are added, so that equal requests give equal text.
  *
- * extension/sqlbuf.h
+ * extension/model/sqlbuf.h
  *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_SQLBUF_H
 #define EA_SQLBUF_H
 
-#include "catalog.h"
-#include "context.h"
-#include "count.h"
-#include "exec.h"
+#include "engine/exec.h"
+#include "engine/index_count.h"
+#include "model/catalog.h"
+#include "request/request.h"
 
 /* A row that another one refers to, or none. */
 typedef struct EaSqlJoin
@@ -43,7 +43,7 @@ typedef struct EaSqlBuf
 	int			nrelations;		/* next alias */
 	List	   *joins;			/* EaSqlJoin, for the next relation */
 	int			tenant_param;	/* number of the tenant parameter, 0: none */
-	int			planning;		/* EA_PLAN_... of exec.h */
+	int			planning;		/* EA_PLAN_... of engine/exec.h */
 	bool		deleted_too;	/* soft-deleted rows are not left out */
 	bool		all_tenants;	/* of join tables only: links to a global row */
 } EaSqlBuf;

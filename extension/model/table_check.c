@@ -1,13 +1,13 @@
 /*-------------------------------------------------------------------------
  *
- * existing.c
+ * table_check.c
  *	  Tables as they are, which others may change at any time.
  *
  * Statements are written, and their rows read, by the types of the fields.
  * That a table still has them is looked at here, for tables that were made for
  * their entities as for those that were there before.
  *
- * extension/existing.c
+ * extension/model/table_check.c
  *
  *-------------------------------------------------------------------------
  */
@@ -15,12 +15,13 @@
 
 #include "access/tupdesc.h"
 #include "catalog/pg_type.h"
-#include "existing.h"
-#include "owners.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 #include "utils/timestamp.h"
+
+#include "model/table_check.h"
+#include "model/table_owners.h"
 
 /* A column as a statement takes it to be. */
 typedef struct Wanted
@@ -194,7 +195,7 @@ check_against(const EaEntity *entity, const char *table, TupleDesc desc)
 }
 
 void
-ea_existing_check(EaCatalog *catalog, Relation rel)
+ea_table_check(EaCatalog *catalog, Relation rel)
 {
 	char	   *table = quote_qualified_identifier(get_namespace_name(RelationGetNamespace(rel)),
 												   RelationGetRelationName(rel));
@@ -206,5 +207,5 @@ ea_existing_check(EaCatalog *catalog, Relation rel)
 	if (!known)
 		elog(ERROR, "a statement over the table %s, which is no entity's",
 			 table);
-	ea_owners_check(rel);
+	ea_table_owners_check(rel);
 }

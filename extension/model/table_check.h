@@ -1,23 +1,24 @@
 /*-------------------------------------------------------------------------
  *
- * existing.h
+ * table_check.h
  *	  Tables as they are, which others may change at any time.
  *
- * extension/existing.h
+ * extension/model/table_check.h
  *
  *-------------------------------------------------------------------------
  */
-#ifndef EA_EXISTING_H
-#define EA_EXISTING_H
+#ifndef EA_TABLE_CHECK_H
+#define EA_TABLE_CHECK_H
 
-#include "catalog.h"
 #include "utils/relcache.h"
+
+#include "model/catalog.h"
 
 /*
  * An error unless the table is one that the declarations know, its columns
  * have the types of their fields, and nobody who could take the rights of
- * whoever uses it has a hand in it (owners.h).  It is locked.
+ * whoever uses it has a hand in it (table_owners.h).  It is locked.
  */
-extern void ea_existing_check(EaCatalog *catalog, Relation rel);
+extern void ea_table_check(EaCatalog *catalog, Relation rel);
 
-#endif							/* EA_EXISTING_H */
+#endif							/* EA_TABLE_CHECK_H */

@@ -1,12 +1,12 @@
 /*-------------------------------------------------------------------------
  *
- * owners.c
+ * table_owners.c
  *	  Whose a table is, and what statements over it call.
  *
  * The system catalogs are asked, with the latest snapshot: what is looked for
  * may just have been committed.
  *
- * extension/owners.c
+ * extension/model/table_owners.c
  *
  *-------------------------------------------------------------------------
  */
@@ -17,17 +17,18 @@
 #include "catalog/pg_database.h"
 #include "catalog/pg_namespace.h"
 #include "catalog/pg_type.h"
-#include "exec.h"
-#include "held.h"
 #include "miscadmin.h"
-#include "owners.h"
-#include "pin.h"
 #include "utils/acl.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
 #include "utils/syscache.h"
+
+#include "engine/exec.h"
+#include "engine/held.h"
+#include "engine/pin.h"
+#include "model/table_owners.h"
 
 /* What of the table may call functions: each as pg_depend knows it. */
 #define OWN \
@@ -263,7 +264,7 @@ note_part(void *arg, TupleTableSlot *slot)
 }
 
 List *
-ea_owners_faults(int n, const Oid *relids)
+ea_table_owners_faults(int n, const Oid *relids)
 {
 	Datum	   *oids;
 	ArrayType  *array;
@@ -295,10 +296,10 @@ ea_owners_faults(int n, const Oid *relids)
 }
 
 void
-ea_owners_check(Relation rel)
+ea_table_owners_check(Relation rel)
 {
 	Oid			relid = RelationGetRelid(rel);
-	List	   *faults = ea_owners_faults(1, &relid);
+	List	   *faults = ea_table_owners_faults(1, &relid);
 	EaOwnersFault *first;
 
 	if (faults == NIL)
@@ -312,7 +313,7 @@ ea_owners_check(Relation rel)
 }
 
 Oid
-ea_owners_of_schema(Oid schema)
+ea_table_owners_of_schema(Oid schema)
 {
 	HeapTuple	tuple = SearchSysCache1(NAMESPACEOID,
 										ObjectIdGetDatum(schema));

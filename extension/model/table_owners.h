@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * owners.h
+ * table_owners.h
  *	  Whose a table is, and what statements over it call.
  *
  * Statements run with the rights of entityapi_owner, and so does what hangs on
@@ -8,12 +8,12 @@
  * theirs on it, would have these rights: so all of it belongs to that role, or
  * to a superuser, who needs no such way.
  *
- * extension/owners.h
+ * extension/model/table_owners.h
  *
  *-------------------------------------------------------------------------
  */
-#ifndef EA_OWNERS_H
-#define EA_OWNERS_H
+#ifndef EA_TABLE_OWNERS_H
+#define EA_TABLE_OWNERS_H
 
 #include "nodes/pg_list.h"
 #include "utils/relcache.h"
@@ -38,15 +38,15 @@ typedef struct EaOwnersFault
 } EaOwnersFault;
 
 /* All that is amiss with some tables (EaOwnersFault *), as of now. */
-extern List *ea_owners_faults(int n, const Oid *relids);
+extern List *ea_table_owners_faults(int n, const Oid *relids);
 
 /* An error if anything is. */
-extern void ea_owners_check(Relation rel);
+extern void ea_table_owners_check(Relation rel);
 
 /*
  * Another role than the current user that owns a schema and is no superuser,
  * or InvalidOid.
  */
-extern Oid	ea_owners_of_schema(Oid schema);
+extern Oid	ea_table_owners_of_schema(Oid schema);
 
-#endif							/* EA_OWNERS_H */
+#endif							/* EA_TABLE_OWNERS_H */

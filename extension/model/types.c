@@ -10,7 +10,7 @@
  *
  * Datums made here are allocated in the current memory context.
  *
- * extension/types.c
+ * extension/model/types.c
  *
  *-------------------------------------------------------------------------
  */
@@ -27,10 +27,10 @@
 #include "utils/numeric.h"
 #include "utils/timestamp.h"
 
-#include "compat.h"
-#include "jsonwrite.h"
-#include "types.h"
-#include "uuid.h"
+#include "base/compat.h"
+#include "base/jsonwrite.h"
+#include "base/uuid.h"
+#include "model/types.h"
 
 /* A number may have so many digits on either side of its decimal point. */
 #define MAX_DIGITS 1000

@@ -3,15 +3,16 @@
  * types.h
  *	  The attribute types: one table says all about each.
  *
- * extension/types.h
+ * extension/model/types.h
  *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_TYPES_H
 #define EA_TYPES_H
 
-#include "jsonread.h"
 #include "lib/stringinfo.h"
+
+#include "base/jsonread.h"
 
 typedef enum EaTypeId
 {

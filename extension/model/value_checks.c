@@ -1,23 +1,20 @@
 /*-------------------------------------------------------------------------
  *
- * constraints.c
+ * value_checks.c
  *	  Does a value keep what its attribute declares?
  *
  * The table has check constraints of its own for limits and enums; this
  * comes first, and so every fault of a document can be named at once and in
  * its own words.  Patterns and minimal lengths exist only here.
  *
- * extension/constraints.c
+ * extension/model/value_checks.c
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "compat.h"
-
 #include "catalog/pg_collation.h"
 #include "common/int.h"
-#include "constraints.h"
 #include "mb/pg_wchar.h"
 #include "regex/regex.h"
 #include "utils/builtins.h"
@@ -26,8 +23,11 @@
 #include "utils/numeric.h"
 #include "utils/timestamp.h"
 
+#include "base/compat.h"
+#include "model/value_checks.h"
+
 int
-ea_constraints_compare(const EaType *type, Datum a, Datum b)
+ea_value_compare(const EaType *type, Datum a, Datum b)
 {
 #define COMPARE(x, y) ((x) < (y) ? -1 : (x) > (y))
 	switch (type->id)
@@ -53,7 +53,7 @@ static bool
 check_limit(const EaField *field, Datum value, Datum limit, bool lower,
 			const char **why)
 {
-	int			order = ea_constraints_compare(field->type, value, limit);
+	int			order = ea_value_compare(field->type, value, limit);
 	StringInfoData shown;
 
 	if (lower ? order >= 0 : order <= 0)
@@ -168,7 +168,7 @@ check_text(const EaField *field, Datum value, const char **why)
 }
 
 bool
-ea_constraints_check(const EaField *field, Datum value, const char **why)
+ea_value_check(const EaField *field, Datum value, const char **why)
 {
 	switch (field->type->id)
 	{
@@ -192,7 +192,7 @@ ea_constraints_check(const EaField *field, Datum value, const char **why)
 }
 
 const char *
-ea_constraints_pattern_fault(const char *pattern)
+ea_value_pattern_fault(const char *pattern)
 {
 	int			len = strlen(pattern);
 	pg_wchar   *wide = palloc(sizeof(pg_wchar) * (len + 1));

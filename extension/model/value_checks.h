@@ -1,16 +1,16 @@
 /*-------------------------------------------------------------------------
  *
- * constraints.h
+ * value_checks.h
  *	  Does a value keep what its attribute declares?
  *
- * extension/constraints.h
+ * extension/model/value_checks.h
  *
  *-------------------------------------------------------------------------
  */
-#ifndef EA_CONSTRAINTS_H
-#define EA_CONSTRAINTS_H
+#ifndef EA_VALUE_CHECKS_H
+#define EA_VALUE_CHECKS_H
 
-#include "catalog.h"
+#include "model/catalog.h"
 
 /* What a string, and a decimal, is without further declaration. */
 #define EA_STRING_LENGTH 255
@@ -22,13 +22,13 @@
  * limits, enum, precision and scale.  False with *why, a palloc'd predicate
  * such as "must be at least 0"; never throws for a value.
  */
-extern bool ea_constraints_check(const EaField *field, Datum value,
-								 const char **why);
+extern bool ea_value_check(const EaField *field, Datum value,
+						   const char **why);
 
 /* Less than, equal to or greater than 0, for types that have an order. */
-extern int	ea_constraints_compare(const EaType *type, Datum a, Datum b);
+extern int	ea_value_compare(const EaType *type, Datum a, Datum b);
 
 /* NULL, or what is wrong with a regular expression. */
-extern const char *ea_constraints_pattern_fault(const char *pattern);
+extern const char *ea_value_pattern_fault(const char *pattern);
 
-#endif							/* EA_CONSTRAINTS_H */
+#endif							/* EA_VALUE_CHECKS_H */

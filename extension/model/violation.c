@@ -7,7 +7,7 @@
  * existing table has constraints of its own, which may change their names at
  * any time, so they are looked up when one of them is violated.
  *
- * extension/violation.c
+ * extension/model/violation.c
  *
  *-------------------------------------------------------------------------
  */
@@ -22,7 +22,8 @@
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
-#include "violation.h"
+
+#include "model/violation.h"
 
 /* The first field of these columns; the key's own columns are none. */
 static EaField *

@@ -3,14 +3,14 @@
  * violation.h
  *	  A violated constraint and the field it speaks of.
  *
- * extension/violation.h
+ * extension/model/violation.h
  *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_VIOLATION_H
 #define EA_VIOLATION_H
 
-#include "catalog.h"
+#include "model/catalog.h"
 
 /*
  * The field of the entity, which was being written, that an error is about,

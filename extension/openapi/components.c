@@ -1,25 +1,26 @@
 /*-------------------------------------------------------------------------
  *
- * openapi_common.c
+ * components.c
  *	  What the operations of a description share: parameters, headers,
  *	  errors, security schemes, and the schemas of JSON:API's own.
  *
  * Only what something refers to is written.
  *
- * extension/openapi_common.c
+ * extension/openapi/components.c
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "errors.h"
-#include "guc.h"
-#include "jsonwrite.h"
-#include "media.h"
 #include "miscadmin.h"
-#include "openapi_common.h"
-#include "openapi_write.h"
-#include "route.h"
+
+#include "base/guc.h"
+#include "base/jsonwrite.h"
+#include "openapi/components.h"
+#include "openapi/writer.h"
+#include "request/errors.h"
+#include "request/negotiation.h"
+#include "request/route.h"
 
 /* A component, as JSON with ' for "; %d is the limit, when there is one. */
 typedef struct Component
@@ -342,7 +343,7 @@ write_errors(EaApi *api)
 			ea_openapi_put(api->out, request_id);
 			ea_openapi_put(api->out, errors[i].header);
 			ea_openapi_put(api->out, "},'content':{%q:{'schema':",
-						   ea_media_answer(kinds[k].media));
+						   ea_negotiation_answer(kinds[k].media));
 			ea_openapi_refer(api, down ? "schemas/Health" : kinds[k].schema);
 			ea_openapi_put(api->out, "}}}");
 		}

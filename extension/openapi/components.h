@@ -4,10 +4,10 @@
  *
  *-------------------------------------------------------------------------
  */
-#ifndef EA_OPENAPI_COMMON_H
-#define EA_OPENAPI_COMMON_H
+#ifndef EA_COMPONENTS_H
+#define EA_COMPONENTS_H
 
-#include "openapi_write.h"
+#include "openapi/writer.h"
 
 /* What all share: "parameters", "headers", "responses", "securitySchemes". */
 extern void ea_openapi_common(EaApi *api);
@@ -15,4 +15,4 @@ extern void ea_openapi_common(EaApi *api);
 /* The schemas of JSON:API's own, and of errors. */
 extern void ea_openapi_base(EaApi *api);
 
-#endif							/* EA_OPENAPI_COMMON_H */
+#endif							/* EA_COMPONENTS_H */

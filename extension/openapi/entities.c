@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * openapi_entity.c
+ * entities.c
  *	  The schemas of entities: resources, documents, relationships.
  *
  * For an entity E: EAttributes, EResource, EDocument, EListDocument,
@@ -12,16 +12,17 @@
  * In answers nothing is required but what no caller can be denied and no
  * sparse fieldset leaves out.
  *
- * extension/openapi_entity.c
+ * extension/openapi/entities.c
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "jsonwrite.h"
 #include "miscadmin.h"
-#include "openapi_entity.h"
-#include "openapi_write.h"
+
+#include "base/jsonwrite.h"
+#include "openapi/entities.h"
+#include "openapi/writer.h"
 
 /* What a field is shown for. */
 typedef enum Purpose

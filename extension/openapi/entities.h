@@ -4,12 +4,12 @@
  *
  *-------------------------------------------------------------------------
  */
-#ifndef EA_OPENAPI_ENTITY_H
-#define EA_OPENAPI_ENTITY_H
+#ifndef EA_ENTITIES_H
+#define EA_ENTITIES_H
 
-#include "openapi_write.h"
+#include "openapi/writer.h"
 
 /* The schemas of all entities, members of "schemas". */
 extern void ea_openapi_entities(EaApi *api);
 
-#endif							/* EA_OPENAPI_ENTITY_H */
+#endif							/* EA_ENTITIES_H */

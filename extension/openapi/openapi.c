@@ -12,35 +12,36 @@
  * otherwise, or when there is nothing stored (a restored database, a version
  * that nobody applied anything to), the backend makes the document itself.
  *
- * extension/openapi.c
+ * extension/openapi/openapi.c
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "catalog.h"
 #include "catalog/pg_type.h"
 #include "common/cryptohash.h"
 #include "common/sha2.h"
-#include "etag.h"
-#include "exec.h"
 #include "executor/spi.h"
 #include "fmgr.h"
-#include "guc.h"
-#include "invalidate.h"
-#include "jsonwrite.h"
 #include "lib/ilist.h"
 #include "miscadmin.h"
-#include "openapi.h"
-#include "openapi_common.h"
-#include "openapi_entity.h"
-#include "openapi_path.h"
-#include "openapi_record.h"
-#include "openapi_write.h"
-#include "owner.h"
-#include "params.h"
 #include "utils/builtins.h"
 #include "utils/memutils.h"
+
+#include "base/guc.h"
+#include "base/jsonwrite.h"
+#include "engine/exec.h"
+#include "engine/invalidate.h"
+#include "engine/owner.h"
+#include "model/catalog.h"
+#include "openapi/components.h"
+#include "openapi/entities.h"
+#include "openapi/openapi.h"
+#include "openapi/paths.h"
+#include "openapi/record_schemas.h"
+#include "openapi/writer.h"
+#include "request/etag.h"
+#include "request/query_string.h"
 
 /* A checksum of the sources, from the Makefile. */
 #ifndef EA_SOURCES
@@ -467,7 +468,7 @@ ea_openapi_store(void)
 static bool
 is_known(EaRequest *req, const char *etag)
 {
-	const char *header = ea_context_header(req, "if-none-match", NULL);
+	const char *header = ea_request_header(req, "if-none-match", NULL);
 
 	return header != NULL &&
 		(strcmp(header, "*") == 0 || strstr(header, etag) != NULL);
@@ -478,9 +479,9 @@ ea_openapi_show(EaRequest *req)
 {
 	const Document *document;
 
-	ea_params_read(req, 0);
+	ea_query_read(req, 0);
 	document = kept_document(req->catalog, req->version);
-	ea_context_answer(req, "etag", pstrdup(document->etag));
+	ea_request_answer(req, "etag", pstrdup(document->etag));
 	if (is_known(req, document->etag))
 	{
 		req->status = 304;

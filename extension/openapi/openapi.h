@@ -11,14 +11,14 @@
  * Parts of schemas are written in program text as JSON with ' in the place
  * of ", without the braces around it: "'format':'uuid','maxLength':36".
  *
- * extension/openapi.h
+ * extension/openapi/openapi.h
  *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_OPENAPI_H
 #define EA_OPENAPI_H
 
-#include "route.h"
+#include "request/route.h"
 
 /* What is described: the table of routes, which is of a higher layer. */
 extern void ea_openapi_install(const EaRoute *table, int n);

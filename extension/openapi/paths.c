@@ -1,26 +1,27 @@
 /*-------------------------------------------------------------------------
  *
- * openapi_path.c
+ * paths.c
  *	  From the route table to paths and operations.
  *
  * What follows from a route for all alike (credentials, errors, media
  * types, parameters of the path) is derived from its row; the rest is said
  * there.
  *
- * extension/openapi_path.c
+ * extension/openapi/paths.c
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "guc.h"
-#include "jsonwrite.h"
-#include "media.h"
 #include "miscadmin.h"
-#include "openapi_path.h"
-#include "openapi_write.h"
-#include "params.h"
-#include "route.h"
+
+#include "base/guc.h"
+#include "base/jsonwrite.h"
+#include "openapi/paths.h"
+#include "openapi/writer.h"
+#include "request/negotiation.h"
+#include "request/query_string.h"
+#include "request/route.h"
 
 /* An operation that is being written. */
 typedef struct Operation
@@ -224,7 +225,7 @@ write_content(Operation *op, const char *name)
 	EaMedia		media = op->route->media;
 
 	ea_openapi_put(api->out, "'content':{%q:{'schema':",
-				   ea_media_answer(media));
+				   ea_negotiation_answer(media));
 	if (strcmp(name, "RelatedDocument") == 0)
 		write_related(op);
 	else

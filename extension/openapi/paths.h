@@ -4,12 +4,12 @@
  *
  *-------------------------------------------------------------------------
  */
-#ifndef EA_OPENAPI_PATH_H
-#define EA_OPENAPI_PATH_H
+#ifndef EA_PATHS_H
+#define EA_PATHS_H
 
-#include "openapi_write.h"
+#include "openapi/writer.h"
 
 /* The members of "paths". */
 extern void ea_openapi_paths(EaApi *api);
 
-#endif							/* EA_OPENAPI_PATH_H */
+#endif							/* EA_PATHS_H */

@@ -1,28 +1,29 @@
 /*-------------------------------------------------------------------------
  *
- * openapi_record.c
+ * record_schemas.c
  *	  The schemas of /auth, /manage and /actuator.
  *
- * Records and bodies are described by the tables that listing.c and body.c
- * work by.  What is written by hand elsewhere is written by hand here.
+ * Records and bodies are described by the tables that management/records.c and
+ * request/body.c work by.  What is written by hand elsewhere is written by
+ * hand here.
  *
- * extension/openapi_record.c
+ * extension/openapi/record_schemas.c
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "account.h"
-#include "auth.h"
-#include "body.h"
-#include "invite.h"
-#include "keys.h"
-#include "keys_settings.h"
-#include "listing.h"
-#include "manage.h"
-#include "openapi_record.h"
-#include "openapi_write.h"
-#include "service_account.h"
+#include "identity/account.h"
+#include "identity/login.h"
+#include "management/api_key_settings.h"
+#include "management/api_keys.h"
+#include "management/invites.h"
+#include "management/records.h"
+#include "management/service_accounts.h"
+#include "management/users.h"
+#include "openapi/record_schemas.h"
+#include "openapi/writer.h"
+#include "request/body.h"
 
 /* A record; more: members that are not of the listing, or NULL. */
 typedef struct Record
@@ -35,25 +36,25 @@ typedef struct Record
 
 /* Those that refer come first. */
 static const Record records[] = {
-	{"schemas/NewTenant", &ea_manage_tenants,
+	{"schemas/NewTenant", &ea_tenants,
 	"'admin':{'$ref':'#/components/schemas/NewUser'}", NULL},
-	{"schemas/Tenant", &ea_manage_tenants, NULL, NULL},
-	{"schemas/NewUser", &ea_account_users,
+	{"schemas/Tenant", &ea_tenants, NULL, NULL},
+	{"schemas/NewUser", &ea_users,
 		"'temporaryPassword':{'type':'string','description':'Made, as none "
 	"was given; shown this once'}", NULL},
-	{"schemas/User", &ea_account_users, NULL, NULL},
-	{"schemas/NewInvite", &ea_invite_records,
+	{"schemas/User", &ea_users, NULL, NULL},
+	{"schemas/NewInvite", &ea_invites_records,
 	"'token':{'type':'string','description':'Shown this once'}", "token"},
-	{"schemas/Invite", &ea_invite_records, NULL, NULL},
-	{"schemas/NewServiceAccount", &ea_service_account_records,
+	{"schemas/Invite", &ea_invites_records, NULL, NULL},
+	{"schemas/NewServiceAccount", &ea_service_accounts_records,
 		"'clientSecret':{'type':'string','description':'Shown this once'}",
 	"clientSecret"},
-	{"schemas/ServiceAccount", &ea_service_account_records, NULL, NULL},
-	{"schemas/NewApiKey", &ea_keys_own,
+	{"schemas/ServiceAccount", &ea_service_accounts_records, NULL, NULL},
+	{"schemas/NewApiKey", &ea_api_keys_own,
 		"'key':{'type':'string','description':'The value of X-API-Key; shown "
 	"this once'}", "key"},
-	{"schemas/ApiKey", &ea_keys_own, NULL, NULL},
-	{"schemas/TenantApiKey", &ea_keys_of_tenant, NULL, NULL}
+	{"schemas/ApiKey", &ea_api_keys_own, NULL, NULL},
+	{"schemas/TenantApiKey", &ea_api_keys_of_tenant, NULL, NULL}
 };
 
 static const struct
@@ -62,23 +63,23 @@ static const struct
 	const EaBodyForm *form;
 }			bodies[] =
 {
-	{"schemas/LoginRequest", &ea_auth_login_form},
-	{"schemas/RefreshRequest", &ea_auth_refresh_form},
-	{"schemas/LogoutRequest", &ea_auth_logout_form},
-	{"schemas/TokenRequest", &ea_auth_token_form},
-	{"schemas/InviteAcceptance", &ea_invite_accept_form},
-	{"schemas/ProfileUpdate", &ea_auth_update_me_form},
-	{"schemas/PasswordChange", &ea_auth_change_password_form},
-	{"schemas/ApiKeyCreation", &ea_keys_form},
-	{"schemas/TenantCreation", &ea_manage_tenant_form},
-	{"schemas/TenantAdminCreation", &ea_manage_tenant_admin_form},
-	{"schemas/TenantUpdate", &ea_manage_tenant_change_form},
-	{"schemas/UserCreation", &ea_manage_user_form},
-	{"schemas/UserUpdate", &ea_manage_user_change_form},
-	{"schemas/RoleAssignment", &ea_manage_roles_form},
-	{"schemas/InviteCreation", &ea_invite_form},
-	{"schemas/ServiceAccountCreation", &ea_service_account_form},
-	{"schemas/ApiKeySettingsUpdate", &ea_keys_settings_form}
+	{"schemas/LoginRequest", &ea_login_form},
+	{"schemas/RefreshRequest", &ea_refresh_form},
+	{"schemas/LogoutRequest", &ea_refresh_logout_form},
+	{"schemas/TokenRequest", &ea_token_form},
+	{"schemas/InviteAcceptance", &ea_invites_accept_form},
+	{"schemas/ProfileUpdate", &ea_me_update_form},
+	{"schemas/PasswordChange", &ea_login_change_password_form},
+	{"schemas/ApiKeyCreation", &ea_api_keys_form},
+	{"schemas/TenantCreation", &ea_tenants_form},
+	{"schemas/TenantAdminCreation", &ea_tenants_admin_form},
+	{"schemas/TenantUpdate", &ea_tenants_change_form},
+	{"schemas/UserCreation", &ea_users_form},
+	{"schemas/UserUpdate", &ea_users_change_form},
+	{"schemas/RoleAssignment", &ea_users_roles_form},
+	{"schemas/InviteCreation", &ea_invites_form},
+	{"schemas/ServiceAccountCreation", &ea_service_accounts_form},
+	{"schemas/ApiKeySettingsUpdate", &ea_api_keys_settings_form}
 };
 
 /* In the order of EaListKind, and of EaJsonKind: type, and what goes along. */

@@ -4,12 +4,12 @@
  *
  *-------------------------------------------------------------------------
  */
-#ifndef EA_OPENAPI_RECORD_H
-#define EA_OPENAPI_RECORD_H
+#ifndef EA_RECORD_SCHEMAS_H
+#define EA_RECORD_SCHEMAS_H
 
-#include "openapi_write.h"
+#include "openapi/writer.h"
 
 /* The schemas of /auth, /manage and /actuator. */
 extern void ea_openapi_records(EaApi *api);
 
-#endif							/* EA_OPENAPI_RECORD_H */
+#endif							/* EA_RECORD_SCHEMAS_H */

@@ -1,16 +1,16 @@
 /*-------------------------------------------------------------------------
  *
- * openapi_write.c
+ * writer.c
  *	  A description under way, and how its text is put together.
  *
- * extension/openapi_write.c
+ * extension/openapi/writer.c
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "jsonwrite.h"
-#include "openapi_write.h"
+#include "base/jsonwrite.h"
+#include "openapi/writer.h"
 
 void
 ea_openapi_put(StringInfo out, const char *form,...)

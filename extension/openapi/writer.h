@@ -4,13 +4,14 @@
  *
  *-------------------------------------------------------------------------
  */
-#ifndef EA_OPENAPI_WRITE_H
-#define EA_OPENAPI_WRITE_H
+#ifndef EA_WRITER_H
+#define EA_WRITER_H
 
-#include "catalog.h"
 #include "lib/stringinfo.h"
-#include "names.h"
-#include "route.h"
+
+#include "base/names.h"
+#include "model/catalog.h"
+#include "request/route.h"
 
 /* An entity that the version shows, and its definition with all texts. */
 typedef struct EaApiEntity
@@ -68,4 +69,4 @@ extern bool ea_openapi_shows(EaApi *api, EaField *field);
 /* A target of a relationship that the version shows. */
 extern bool ea_openapi_shows_target(EaApi *api, EaField *field, int member);
 
-#endif							/* EA_OPENAPI_WRITE_H */
+#endif							/* EA_WRITER_H */

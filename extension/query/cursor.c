@@ -11,15 +11,13 @@
  * Values are exact: numbers in decimal digits as they are stored, times in
  * microseconds, and also what has no form in JSON, as infinity.
  *
- * extension/cursor.c
+ * extension/query/cursor.c
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "base64url.h"
 #include "common/hashfn.h"
-#include "cursor.h"
 #include "mb/pg_wchar.h"
 #include "port/pg_bswap.h"
 #include "utils/builtins.h"
@@ -27,6 +25,9 @@
 #include "utils/fmgrprotos.h"
 #include "utils/numeric.h"
 #include "utils/timestamp.h"
+
+#include "base/base64url.h"
+#include "query/cursor.h"
 
 #define CURSOR_VERSION 1
 

@@ -7,7 +7,7 @@
  * the row's id.  Values too long to travel are left out; then the row is
  * asked for them, if it is still there.
  *
- * extension/cursor.h
+ * extension/query/cursor.h
  *
  *-------------------------------------------------------------------------
  */
@@ -15,8 +15,9 @@
 #define EA_CURSOR_H
 
 #include "lib/stringinfo.h"
-#include "rsql_sql.h"
 #include "utils/uuid.h"
+
+#include "query/filter.h"
 
 /* Values of all terms but the id. */
 typedef struct EaCursor

@@ -1,23 +1,23 @@
 /*-------------------------------------------------------------------------
  *
- * rsql_sql.c
+ * filter.c
  *	  Filters and sort keys to SQL over an entity's relation.
  *
  * A comparison becomes nested EXISTS, one for each relationship, each with
  * the predicates of its entity.  All text is from the catalog; values are
  * parameters, and a list is one parameter whatever its length.
  *
- * extension/rsql_sql.c
+ * extension/query/filter.c
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "errors.h"
 #include "miscadmin.h"
 
-#include "rsql_sql_path.h"
-#include "rsql_sql.h"
+#include "query/filter.h"
+#include "query/path.h"
+#include "request/errors.h"
 
 /* What is asked of the end of a path. */
 typedef enum Test
@@ -81,19 +81,19 @@ bind_tree(EaRequest *req, EaEntity *entity, EaRsql *tree,
 		strcmp(value->text, "false") != 0)
 		refuse_filter(req, "operator \"=isnull=\" takes true or false",
 					  value->offset);
-	tree->bound = ea_rsql_sql_resolve(req, entity, tree->hops, tree->nhops,
-									  tree, crossings, &why, &offset);
+	tree->bound = ea_path_resolve(req, entity, tree->hops, tree->nhops,
+								  tree, crossings, &why, &offset);
 	if (tree->bound == NULL)
 		refuse_filter(req, why, offset);
 }
 
 /*
  * Parse a filter and bind it to an entity (contract sections 4 and 13).
- * Arguments, result and errors: see rsql_sql.h.
+ * Arguments, result and errors: see filter.h.
  */
 EaRsql *
-ea_rsql_sql_parse(EaRequest *req, EaEntity *entity, const char *filter,
-				  int len)
+ea_filter_parse(EaRequest *req, EaEntity *entity, const char *filter,
+				int len)
 {
 	EaRsqlLimits limits = ea_rsql_limits();
 	EaRsqlFault fault;
@@ -238,10 +238,10 @@ weigh_tree(const EaRsql *tree, Burden *burden)
 		weigh_tree(tree->children[i], burden);
 }
 
-/* Append a bound filter; see rsql_sql.h.  NULL appends nothing. */
+/* Append a bound filter; see filter.h.  NULL appends nothing. */
 void
-ea_rsql_sql_where(EaSqlBuf *b, EaEntity *entity, int alias,
-				  const EaRsql *tree)
+ea_filter_where(EaSqlBuf *b, EaEntity *entity, int alias,
+				const EaRsql *tree)
 {
 	Burden		burden = {0};
 
@@ -281,7 +281,7 @@ collect_values(const EaRsql *tree, EaCountKey *keys, int *n)
 }
 
 int
-ea_rsql_sql_values(const EaRsql *tree, EaCountKey *keys)
+ea_filter_values(const EaRsql *tree, EaCountKey *keys)
 {
 	int			n = 0;
 

@@ -1,37 +1,37 @@
 /*-------------------------------------------------------------------------
  *
- * rsql_sql.h
+ * filter.h
  *	  Filters and sort keys to SQL over an entity's relation.
  *
- * extension/rsql_sql.h
+ * extension/query/filter.h
  *
  *-------------------------------------------------------------------------
  */
-#ifndef EA_RSQL_SQL_H
-#define EA_RSQL_SQL_H
+#ifndef EA_FILTER_H
+#define EA_FILTER_H
 
-#include "params.h"
-#include "rsql.h"
-#include "sqlbuf.h"
+#include "model/sqlbuf.h"
+#include "query/rsql.h"
+#include "request/query_string.h"
 
 /*
  * Parse and check a filter against an entity: names, versions, readability,
  * operators and literals.  Throws 400 with source.parameter "filter" and the
- * position.  The tree comes back for ea_rsql_sql_where().
+ * position.  The tree comes back for ea_filter_where().
  */
-extern EaRsql *ea_rsql_sql_parse(EaRequest *req, EaEntity *entity,
-								 const char *filter, int len);
+extern EaRsql *ea_filter_parse(EaRequest *req, EaEntity *entity,
+							   const char *filter, int len);
 
 /* Append ` AND <filter>` for the relation with alias t<alias>. */
-extern void ea_rsql_sql_where(EaSqlBuf *b, EaEntity *entity, int alias,
-							  const EaRsql *tree);
+extern void ea_filter_where(EaSqlBuf *b, EaEntity *entity, int alias,
+							const EaRsql *tree);
 
 /*
  * The values that a bound filter asks for, when it says no more than that
  * some columns of the entity's own have them: keys is for EA_COUNT_MAX_KEYS.
  * Returns their number, or -1 for any other filter.
  */
-extern int	ea_rsql_sql_values(const EaRsql *tree, EaCountKey *keys);
+extern int	ea_filter_values(const EaRsql *tree, EaCountKey *keys);
 
 /* A sort key, resolved. */
 typedef struct EaSortTerm
@@ -56,23 +56,23 @@ typedef struct EaOrder
  * The order that sort keys ask for.  Throws 400 with source.parameter "sort"
  * for what cannot be sorted by.
  */
-extern EaOrder *ea_rsql_sql_sort(EaRequest *req, EaEntity *entity,
-								 const EaSortKey *keys, int nkeys);
+extern EaOrder *ea_sort_resolve(EaRequest *req, EaEntity *entity,
+								const EaSortKey *keys, int nkeys);
 
 /*
  * Have the relation with alias t<alias>, which is written after this, joined
  * with what the terms are read of.  Comes before all that follows.
  */
-extern void ea_rsql_sql_join(EaSqlBuf *b, const EaOrder *order, int alias);
+extern void ea_sort_join(EaSqlBuf *b, const EaOrder *order, int alias);
 
 /* Append the value of a term, for the relation with alias t<alias>. */
-extern void ea_rsql_sql_term(EaSqlBuf *b, const EaSortTerm *term, int alias);
+extern void ea_sort_term(EaSqlBuf *b, const EaSortTerm *term, int alias);
 
 /*
  * Append ` ORDER BY ...`.  position: where the values of the terms stand in
  * the select list, the id's excepted, from 1; 0: nowhere.
  */
-extern void ea_rsql_sql_order(EaSqlBuf *b, const EaOrder *order, int alias,
-							  int position, bool backwards);
+extern void ea_sort_order(EaSqlBuf *b, const EaOrder *order, int alias,
+						  int position, bool backwards);
 
-#endif							/* EA_RSQL_SQL_H */
+#endif							/* EA_FILTER_H */

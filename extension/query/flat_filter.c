@@ -10,9 +10,10 @@
  */
 #include "postgres.h"
 
-#include "flat_filter.h"
 #include "miscadmin.h"
-#include "rsql_literal.h"
+
+#include "query/flat_filter.h"
+#include "query/rsql_literal.h"
 
 static const char *const type_names[] = {
 	[EA_LIST_UUID] = "uuid",

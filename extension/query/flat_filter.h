@@ -8,10 +8,10 @@
 #ifndef EA_FLAT_FILTER_H
 #define EA_FLAT_FILTER_H
 
-#include "params.h"
-#include "rsql.h"
-#include "sqlbuf.h"
-#include "types.h"
+#include "model/sqlbuf.h"
+#include "model/types.h"
+#include "query/rsql.h"
+#include "request/query_string.h"
 
 typedef enum EaListKind
 {
@@ -30,7 +30,7 @@ typedef struct EaListColumn
 	EaListKind	kind;
 	bool		nullable;
 	const char *schema;			/* more of its JSON schema, NULL: nothing
-								 * (openapi.h has the notation) */
+								 * (openapi/openapi.h has the notation) */
 } EaListColumn;
 
 /* The column of a name, NULL if the list has none that it can be asked by. */

@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * rsql_sql_path.c
+ * path.c
  *	  Selectors and sort keys resolved against an entity.
  *
  * Everything that a path may not be used for is found out here, before any
@@ -10,7 +10,7 @@
  * behind it, is answered exactly as what does not exist.  A one-of knows a
  * name if some member does; the members that do not are left out.
  *
- * extension/rsql_sql_path.c
+ * extension/query/path.c
  *
  *-------------------------------------------------------------------------
  */
@@ -23,9 +23,9 @@
 #include "utils/lsyscache.h"
 #include "utils/typcache.h"
 
-#include "authz.h"
-#include "guc.h"
-#include "rsql_sql_path.h"
+#include "authz/authz.h"
+#include "base/guc.h"
+#include "query/path.h"
 
 /* A path being resolved. */
 typedef struct Resolver
@@ -326,14 +326,14 @@ resolve_name(Resolver *r, EaEntity *entity, int depth)
 }
 
 /*
- * Resolve a path from entity on.  Arguments and result: see rsql_sql_path.h.
+ * Resolve a path from entity on.  Arguments and result: see path.h.
  */
 EaStep *
-ea_rsql_sql_resolve(EaRequest *req, EaEntity *entity,
-					const char *const *names, int nnames,
-					const EaRsql *comparison,
-					EaCrossings *crossings,
-					const char **why, int *offset)
+ea_path_resolve(EaRequest *req, EaEntity *entity,
+				const char *const *names, int nnames,
+				const EaRsql *comparison,
+				EaCrossings *crossings,
+				const char **why, int *offset)
 {
 	Resolver	r = {0};
 	EaStep	   *step;

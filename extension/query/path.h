@@ -1,21 +1,21 @@
 /*-------------------------------------------------------------------------
  *
- * rsql_sql_path.h
+ * path.h
  *	  Selectors and sort keys resolved against an entity.
  *
  * A path becomes a tree of steps: one for each name, with several ways on
  * where a one-of relationship is crossed.
  *
- * extension/rsql_sql_path.h
+ * extension/query/path.h
  *
  *-------------------------------------------------------------------------
  */
-#ifndef EA_RSQL_SQL_PATH_H
-#define EA_RSQL_SQL_PATH_H
+#ifndef EA_PATH_H
+#define EA_PATH_H
 
-#include "catalog.h"
-#include "context.h"
-#include "rsql.h"
+#include "model/catalog.h"
+#include "query/rsql.h"
+#include "request/request.h"
 
 typedef struct EaStep EaStep;
 
@@ -57,14 +57,14 @@ struct EaStep
  * *offset (characters into the filter), for what the caller may not see or
  * the path cannot be used for.  Lives in the current memory context.
  */
-extern EaStep *ea_rsql_sql_resolve(EaRequest *req, EaEntity *entity,
-								   const char *const *names, int nnames,
-								   const EaRsql *comparison,
-								   EaCrossings *crossings,
-								   const char **why, int *offset);
+extern EaStep *ea_path_resolve(EaRequest *req, EaEntity *entity,
+							   const char *const *names, int nnames,
+							   const EaRsql *comparison,
+							   EaCrossings *crossings,
+							   const char **why, int *offset);
 
 /* The column, quoted, that a path ends at. */
 #define ea_rsql_sql_column(end) \
 	((end)->field == NULL ? (end)->entity->id_column : (end)->field->column)
 
-#endif							/* EA_RSQL_SQL_PATH_H */
+#endif							/* EA_PATH_H */

@@ -11,7 +11,7 @@
  * Recursion goes one level deeper with each parenthesis, which the limits
  * bound.  Positions in faults count characters, not bytes.
  *
- * extension/rsql.c
+ * extension/query/rsql.c
  *
  *-------------------------------------------------------------------------
  */
@@ -24,10 +24,10 @@
 #include "utils/builtins.h"
 #include "utils/jsonb.h"
 
-#include "compat.h"
-#include "guc.h"
-#include "jsonwrite.h"
-#include "rsql.h"
+#include "base/compat.h"
+#include "base/guc.h"
+#include "base/jsonwrite.h"
+#include "query/rsql.h"
 
 typedef struct Parser
 {

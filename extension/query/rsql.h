@@ -4,7 +4,7 @@
  *	  RSQL text (grammar.md, contract section 4) to a tree.  Pure: knows no
  *	  catalog.
  *
- * extension/rsql.h
+ * extension/query/rsql.h
  *
  *-------------------------------------------------------------------------
  */
@@ -48,7 +48,7 @@ struct EaRsql
 	int			nvalues;
 	EaRsqlValue *values;
 	int			offset;			/* of the selector, for messages */
-	void	   *bound;			/* rsql_sql.c: what the selector stands for */
+	void	   *bound;			/* filter.c: what the selector stands for */
 };
 
 typedef struct EaRsqlLimits

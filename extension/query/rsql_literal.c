@@ -3,19 +3,20 @@
  * rsql_literal.c
  *	  The values of a comparison over a column of known type.
  *
- * extension/rsql_literal.c
+ * extension/query/rsql_literal.c
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "errors.h"
-#include "guc.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
-#include "rsql_literal.h"
 #include "utils/array.h"
 #include "utils/lsyscache.h"
+
+#include "base/guc.h"
+#include "query/rsql_literal.h"
+#include "request/errors.h"
 
 void
 ea_rsql_literal_refuse(EaRequest *req, const char *why, int offset)

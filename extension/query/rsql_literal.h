@@ -6,17 +6,17 @@
  * For the lists of records; paths over entities have their own reading,
  * where a one-of gives a name several types.
  *
- * extension/rsql_literal.h
+ * extension/query/rsql_literal.h
  *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_RSQL_LITERAL_H
 #define EA_RSQL_LITERAL_H
 
-#include "compat.h"
-#include "context.h"
-#include "rsql.h"
-#include "types.h"
+#include "base/compat.h"
+#include "model/types.h"
+#include "query/rsql.h"
+#include "request/request.h"
 
 /* Throw 400 for a filter, with the position counted from 1. */
 extern EA_NORETURN void ea_rsql_literal_refuse(EaRequest *req,

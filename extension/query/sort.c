@@ -1,25 +1,26 @@
 /*-------------------------------------------------------------------------
  *
- * rsql_sql_order.c
+ * sort.c
  *	  Sort keys to SQL over an entity's relation.
  *
  * A key of the row itself is its column.  One through relationships is that of
  * a row which is joined, with the predicates of its entity: the planner may
  * read both tables once instead of one for each row of the other.  From an
- * inverse side on it is a scalar sub-select, as there may be several rows until
- * the unique index has been built.  The id closes every order, so that no two
- * rows are equal in it.
+ * inverse side on it is a scalar sub-select, as there may be several rows
+ * until the unique index has been built.  The id closes every order, so that
+ * no two rows are equal in it.
  *
- * extension/rsql_sql_order.c
+ * extension/query/sort.c
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "errors.h"
 #include "miscadmin.h"
-#include "rsql_sql.h"
-#include "rsql_sql_path.h"
+
+#include "query/filter.h"
+#include "query/path.h"
+#include "request/errors.h"
 
 /* One relationship of a path without branches. */
 typedef struct Hop
@@ -188,8 +189,8 @@ resolve_key(EaRequest *req, EaEntity *entity, const EaSortKey *key,
 	nnames = split_path(key->path, names, lengthof(names));
 	if (nnames == lengthof(names))
 		refuse_sort(req, key->path, "path is too long");
-	step = ea_rsql_sql_resolve(req, entity, names, nnames, NULL, crossings,
-							   &why, &offset);
+	step = ea_path_resolve(req, entity, names, nnames, NULL, crossings,
+						   &why, &offset);
 	if (step == NULL)
 		refuse_sort(req, key->path, why);
 	term->path = key->path;
@@ -202,8 +203,8 @@ resolve_key(EaRequest *req, EaEntity *entity, const EaSortKey *key,
 }
 
 EaOrder *
-ea_rsql_sql_sort(EaRequest *req, EaEntity *entity, const EaSortKey *keys,
-				 int nkeys)
+ea_sort_resolve(EaRequest *req, EaEntity *entity, const EaSortKey *keys,
+				int nkeys)
 {
 	EaOrder    *order = palloc0(sizeof(EaOrder));
 	EaSortKey	id = {"id", false};
@@ -253,14 +254,14 @@ join_step(EaSqlBuf *b, const EaStep *step, int alias)
 }
 
 void
-ea_rsql_sql_join(EaSqlBuf *b, const EaOrder *order, int alias)
+ea_sort_join(EaSqlBuf *b, const EaOrder *order, int alias)
 {
 	for (int i = 0; i < order->n; i++)
 		join_step(b, order->terms[i].step, alias);
 }
 
 void
-ea_rsql_sql_term(EaSqlBuf *b, const EaSortTerm *term, int alias)
+ea_sort_term(EaSqlBuf *b, const EaSortTerm *term, int alias)
 {
 	SortPath	path = {0};
 
@@ -278,8 +279,8 @@ ea_rsql_sql_term(EaSqlBuf *b, const EaSortTerm *term, int alias)
  * PostgreSQL has it; so going backwards is the other direction for each term.
  */
 void
-ea_rsql_sql_order(EaSqlBuf *b, const EaOrder *order, int alias, int position,
-				  bool backwards)
+ea_sort_order(EaSqlBuf *b, const EaOrder *order, int alias, int position,
+			  bool backwards)
 {
 	ea_sqlbuf_add(b, " ORDER BY ");
 	for (int i = 0; i < order->n; i++)
@@ -291,7 +292,7 @@ ea_rsql_sql_order(EaSqlBuf *b, const EaOrder *order, int alias, int position,
 		if (position > 0 && i < order->n - 1)
 			ea_sqlbuf_addf(b, "%d", position + i);
 		else
-			ea_rsql_sql_term(b, term, alias);
+			ea_sort_term(b, term, alias);
 		if (term->descending != backwards)
 			ea_sqlbuf_add(b, " DESC");
 	}

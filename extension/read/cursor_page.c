@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * fetch_cursor.c
+ * cursor_page.c
  *	  Pages of a list that begin where another page ended.
  *
  * A page by number reads all rows before it and throws them away.  One by
@@ -12,22 +12,23 @@
  * rows after a cursor lie in two ranges of the index, those with a value and
  * those without; the second is read only if the first does not fill the page.
  *
- * extension/fetch_cursor.c
+ * extension/read/cursor_page.c
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
 #include "catalog/pg_type.h"
-#include "cursor.h"
-#include "document.h"
-#include "document_rows.h"
-#include "errors.h"
-#include "fetch_cursor.h"
-#include "include.h"
-#include "list_source.h"
 #include "utils/datum.h"
 #include "utils/lsyscache.h"
+
+#include "query/cursor.h"
+#include "read/cursor_page.h"
+#include "read/document.h"
+#include "read/document_rows.h"
+#include "read/include.h"
+#include "read/list_source.h"
+#include "request/errors.h"
 
 /* One page under way. */
 typedef struct CursorPage
@@ -67,7 +68,7 @@ goes_down(const CursorPage *page, int i)
 static void
 write_term(Range *range, int i)
 {
-	ea_rsql_sql_term(range->b, &range->page->order->terms[i], range->alias);
+	ea_sort_term(range->b, &range->page->order->terms[i], range->alias);
 }
 
 /* The cursor's value for a term, a parameter however often it is needed. */
@@ -258,7 +259,7 @@ add_terms(EaSqlBuf *b, const CursorPage *page, int alias)
 	for (int i = 0; i < page->order->n - 1; i++)
 	{
 		ea_sqlbuf_add(b, ", ");
-		ea_rsql_sql_term(b, &page->order->terms[i], alias);
+		ea_sort_term(b, &page->order->terms[i], alias);
 		ea_sqlbuf_reads(b, page->order->terms[i].type->oid);
 	}
 }
@@ -273,15 +274,15 @@ read_range(CursorPage *page, int number)
 	range.b = &b;
 	range.alias = ea_sqlbuf_reserve(&b);
 	range.params = palloc0(page->order->n * sizeof(int));
-	ea_rsql_sql_join(&b, page->order, range.alias);
+	ea_sort_join(&b, page->order, range.alias);
 	ea_sqlbuf_add(&b, "SELECT ");
 	ea_document_columns(&b, page->sink.shape, range.alias);
 	add_terms(&b, page, range.alias);
-	ea_fetch_source(&b, page->source, page->filter, range.alias);
+	ea_list_source(&b, page->source, page->filter, range.alias);
 	if (page->has_cursor)
 		write_range(&range, number);
-	ea_rsql_sql_order(&b, page->order, range.alias, page->width + 1,
-					  page->backwards);
+	ea_sort_order(&b, page->order, range.alias, page->width + 1,
+				  page->backwards);
 
 	/* one more says whether there are more */
 	ea_sqlbuf_addf(&b, " LIMIT %d", page->query->page_size + 1);
@@ -392,8 +393,8 @@ write_page(const CursorPage *page, const char *path, int64 total)
 }
 
 void
-ea_fetch_cursor_page(EaRowSink *sink, const EaListSource *source,
-					 const EaRsql *filter, const char *path)
+ea_cursor_page(EaRowSink *sink, const EaListSource *source,
+			   const EaRsql *filter, const char *path)
 {
 	EaDocument *doc = sink->doc;
 	CursorPage	page = {doc->req, doc->query, source, filter};
@@ -401,8 +402,8 @@ ea_fetch_cursor_page(EaRowSink *sink, const EaListSource *source,
 	page.sink = *sink;
 	page.width = ea_document_width(sink->shape);
 	page.backwards = doc->query->page_before != NULL;
-	page.order = ea_rsql_sql_sort(doc->req, source->entity, doc->query->sort,
-								  doc->query->nsort);
+	page.order = ea_sort_resolve(doc->req, source->entity, doc->query->sort,
+								 doc->query->nsort);
 	read_cursor(&page);
 	for (int i = 0; i < count_ranges(&page) &&
 		 page.n <= doc->query->page_size; i++)
@@ -413,5 +414,5 @@ ea_fetch_cursor_page(EaRowSink *sink, const EaListSource *source,
 
 	doc->req->status = 200;
 	write_page(&page, path, doc->query->totals
-			   ? ea_fetch_count(doc->req, source, filter) : -1);
+			   ? ea_list_count(doc->req, source, filter) : -1);
 }

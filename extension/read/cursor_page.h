@@ -4,16 +4,16 @@
  *
  *-------------------------------------------------------------------------
  */
-#ifndef EA_FETCH_CURSOR_H
-#define EA_FETCH_CURSOR_H
+#ifndef EA_CURSOR_PAGE_H
+#define EA_CURSOR_PAGE_H
 
-#include "document.h"
-#include "document_rows.h"
-#include "list_source.h"
-#include "rsql.h"
+#include "query/rsql.h"
+#include "read/document.h"
+#include "read/document_rows.h"
+#include "read/list_source.h"
 
-/* As ea_fetch_page() by cursor; the document of the sink is the answer. */
-extern void ea_fetch_cursor_page(EaRowSink *sink, const EaListSource *source,
-								 const EaRsql *filter, const char *path);
+/* As ea_list_page() by cursor; the document of the sink is the answer. */
+extern void ea_cursor_page(EaRowSink *sink, const EaListSource *source,
+						   const EaRsql *filter, const char *path);
 
-#endif							/* EA_FETCH_CURSOR_H */
+#endif							/* EA_CURSOR_PAGE_H */

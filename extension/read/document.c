@@ -3,20 +3,21 @@
  * document.c
  *	  A JSON:API document: its shape, and its text.
  *
- * extension/document.c
+ * extension/read/document.c
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "authz.h"
-#include "document.h"
-#include "errors.h"
-#include "guc.h"
-#include "jsonwrite.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
-#include "uuid.h"
+
+#include "authz/authz.h"
+#include "base/guc.h"
+#include "base/jsonwrite.h"
+#include "base/uuid.h"
+#include "read/document.h"
+#include "request/errors.h"
 
 /* Text of so many bytes is given back before the answer is passed on. */
 #define LARGE_TEXT (1024 * 1024)
@@ -486,21 +487,21 @@ write_query(StringInfo out, const EaQuery *query, const char *name,
 
 		appendStringInfoChar(out, separator);
 		separator = '&';
-		if (name != NULL && ea_params_is_position(param->name))
+		if (name != NULL && ea_query_is_position(param->name))
 		{
-			ea_params_encode(out, name, strlen(name));
+			ea_query_encode(out, name, strlen(name));
 			appendStringInfo(out, "=%s", value);
 			placed = true;
 			continue;
 		}
-		ea_params_encode(out, param->name, strlen(param->name));
+		ea_query_encode(out, param->name, strlen(param->name));
 		appendStringInfoChar(out, '=');
-		ea_params_encode(out, param->value, param->len);
+		ea_query_encode(out, param->value, param->len);
 	}
 	if (placed)
 		return;
 	appendStringInfoChar(out, separator);
-	ea_params_encode(out, name, strlen(name));
+	ea_query_encode(out, name, strlen(name));
 	appendStringInfo(out, "=%s", value);
 }
 

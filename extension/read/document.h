@@ -11,18 +11,18 @@
  *
  * All of it lives in the memory context that is current at creation.
  *
- * extension/document.h
+ * extension/read/document.h
  *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_DOCUMENT_H
 #define EA_DOCUMENT_H
 
-#include "bounds.h"
-#include "catalog.h"
-#include "context.h"
-#include "params.h"
-#include "sqlbuf.h"
+#include "model/catalog.h"
+#include "model/sqlbuf.h"
+#include "request/limits.h"
+#include "request/query_string.h"
+#include "request/request.h"
 
 /* A resource identifier within a relationship. */
 typedef struct EaTarget
@@ -133,7 +133,7 @@ static inline void
 ea_document_bound(EaDocument *doc, Size len)
 {
 	if (unlikely(len > (Size) ea_guc_max_answer))
-		ea_bounds_refuse(doc->req, ea_document_cause(doc));
+		ea_limits_refuse(doc->req, ea_document_cause(doc));
 }
 
 /*

@@ -9,14 +9,15 @@
 #include "access/detoast.h"
 #include "catalog/pg_type.h"
 #include "common/hashfn.h"
-#include "document_rows.h"
-#include "errors.h"
-#include "grow.h"
-#include "guc.h"
-#include "jsonwrite.h"
 #include "miscadmin.h"
-#include "types.h"
-#include "uuid.h"
+
+#include "base/grow.h"
+#include "base/guc.h"
+#include "base/jsonwrite.h"
+#include "base/uuid.h"
+#include "model/types.h"
+#include "read/document_rows.h"
+#include "request/errors.h"
 
 /* Memory is looked at once for so many rows. */
 #define ROWS_A_LOOK 256
@@ -95,7 +96,7 @@ ea_document_keep_row(EaDocument *doc)
 {
 	CHECK_FOR_INTERRUPTS();
 	if (++doc->kept % ROWS_A_LOOK == 0)
-		ea_bounds_memory(doc->req, ea_document_cause(doc));
+		ea_limits_memory(doc->req, ea_document_cause(doc));
 }
 
 void

@@ -10,7 +10,7 @@
 #ifndef EA_DOCUMENT_ROWS_H
 #define EA_DOCUMENT_ROWS_H
 
-#include "document.h"
+#include "read/document.h"
 
 /* From here on the primary resources, and all that come, are known. */
 extern void ea_document_know(EaDocument *doc);

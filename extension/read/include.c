@@ -12,13 +12,14 @@
 #include "postgres.h"
 
 #include "catalog/pg_type.h"
-#include "document_fetch.h"
-#include "document_rows.h"
-#include "grow.h"
-#include "guc.h"
-#include "include.h"
 #include "miscadmin.h"
-#include "uuid.h"
+
+#include "base/grow.h"
+#include "base/guc.h"
+#include "base/uuid.h"
+#include "read/document_rows.h"
+#include "read/include.h"
+#include "read/linkage.h"
 
 typedef struct IncludeSink
 {

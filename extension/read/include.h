@@ -7,7 +7,7 @@
 #ifndef EA_INCLUDE_H
 #define EA_INCLUDE_H
 
-#include "document.h"
+#include "read/document.h"
 
 /* Fetch linkage and included resources. */
 extern void ea_document_complete(EaDocument *doc);

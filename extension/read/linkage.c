@@ -1,21 +1,22 @@
 /*-------------------------------------------------------------------------
  *
- * document_fetch.c
+ * linkage.c
  *	  Linkage: which resources the relationships of a level lead to.
  *
- * extension/document_fetch.c
+ * extension/read/linkage.c
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
 #include "catalog/pg_type.h"
-#include "document_fetch.h"
-#include "document_rows.h"
-#include "grow.h"
-#include "guc.h"
 #include "miscadmin.h"
-#include "uuid.h"
+
+#include "base/grow.h"
+#include "base/guc.h"
+#include "base/uuid.h"
+#include "read/document_rows.h"
+#include "read/linkage.h"
 
 /* One linkage statement under way. */
 typedef struct LinkageSink

@@ -4,10 +4,10 @@
  *
  *-------------------------------------------------------------------------
  */
-#ifndef EA_DOCUMENT_FETCH_H
-#define EA_DOCUMENT_FETCH_H
+#ifndef EA_LINKAGE_H
+#define EA_LINKAGE_H
 
-#include "document.h"
+#include "read/document.h"
 
 /* Resources, each once, from which an include step goes on to the children. */
 typedef struct EaVisit
@@ -25,4 +25,4 @@ extern void ea_document_fetch_linkage(EaDocument *doc, EaShape *shape,
 									  EaResourceList *level, EaVisit *visits,
 									  int nvisits, EaResourceList *fresh);
 
-#endif							/* EA_DOCUMENT_FETCH_H */
+#endif							/* EA_LINKAGE_H */

@@ -7,12 +7,13 @@
 #include "postgres.h"
 
 #include "catalog/pg_type.h"
-#include "document.h"
-#include "document_rows.h"
-#include "fetch_cursor.h"
-#include "include.h"
-#include "list.h"
-#include "rsql_sql.h"
+
+#include "query/filter.h"
+#include "read/cursor_page.h"
+#include "read/document.h"
+#include "read/document_rows.h"
+#include "read/include.h"
+#include "read/list.h"
 
 /*
  * How many rows the filter leaves.  A page that is not full tells by itself;
@@ -28,12 +29,12 @@ total(EaRequest *req, EaQuery *query, const EaListSource *source,
 		return -1;
 	if (rows < query->page_size && (rows > 0 || before == 0))
 		return before + rows;
-	return ea_fetch_count(req, source, filter);
+	return ea_list_count(req, source, filter);
 }
 
 void
-ea_fetch_page(EaRequest *req, EaQuery *query, const EaListSource *source,
-			  const char *path)
+ea_list_page(EaRequest *req, EaQuery *query, const EaListSource *source,
+			 const char *path)
 {
 	EaDocument *doc = ea_document_create(req, query, source->entity,
 										 EA_EXEC_READ);
@@ -44,22 +45,22 @@ ea_fetch_page(EaRequest *req, EaQuery *query, const EaListSource *source,
 	int			alias;
 
 	if (query->filter != NULL)
-		filter = ea_rsql_sql_parse(req, source->entity, query->filter,
-								   query->filter_len);
+		filter = ea_filter_parse(req, source->entity, query->filter,
+								 query->filter_len);
 	if (query->page_after != NULL || query->page_before != NULL)
 	{
-		ea_fetch_cursor_page(&sink, source, filter, path);
+		ea_cursor_page(&sink, source, filter, path);
 		return;
 	}
 
-	order = ea_rsql_sql_sort(req, source->entity, query->sort, query->nsort);
+	order = ea_sort_resolve(req, source->entity, query->sort, query->nsort);
 	ea_sqlbuf_init(&b, req);
 	alias = ea_sqlbuf_reserve(&b);
-	ea_rsql_sql_join(&b, order, alias);
+	ea_sort_join(&b, order, alias);
 	ea_sqlbuf_add(&b, "SELECT ");
 	ea_document_columns(&b, sink.shape, alias);
-	ea_fetch_source(&b, source, filter, alias);
-	ea_rsql_sql_order(&b, order, alias, 0, false);
+	ea_list_source(&b, source, filter, alias);
+	ea_sort_order(&b, order, alias, 0, false);
 
 	/*
 	 * The page size is few different numbers and the planner must know it;
@@ -82,11 +83,11 @@ ea_fetch_page(EaRequest *req, EaQuery *query, const EaListSource *source,
 }
 
 void
-ea_fetch_list(EaRequest *req)
+ea_list_show(EaRequest *req)
 {
 	EaListSource source = {req->entity, NULL, NULL};
 
-	ea_fetch_page(req, ea_params_read(req, EA_TAKES_LIST | EA_TAKES_CURSOR |
-									  EA_TAKES_SHAPE),
-				  &source, ea_document_path(req, req->entity));
+	ea_list_page(req, ea_query_read(req, EA_TAKES_LIST | EA_TAKES_CURSOR |
+									EA_TAKES_SHAPE),
+				 &source, ea_document_path(req, req->entity));
 }

@@ -7,12 +7,13 @@
 #include "postgres.h"
 
 #include "catalog/pg_type.h"
-#include "list_source.h"
-#include "rsql_sql.h"
+
+#include "query/filter.h"
+#include "read/list_source.h"
 
 void
-ea_fetch_source(EaSqlBuf *b, const EaListSource *source,
-				const EaRsql *filter, int alias)
+ea_list_source(EaSqlBuf *b, const EaListSource *source,
+			   const EaRsql *filter, int alias)
 {
 	EaField    *field = source->field;
 
@@ -35,7 +36,7 @@ ea_fetch_source(EaSqlBuf *b, const EaListSource *source,
 		ea_sqlbuf_value(b, UUIDOID, UUIDPGetDatum(source->parent), false);
 	}
 	if (filter != NULL)
-		ea_rsql_sql_where(b, source->entity, alias, filter);
+		ea_filter_where(b, source->entity, alias, filter);
 }
 
 /*
@@ -47,7 +48,7 @@ count_by_index(EaRequest *req, const EaListSource *source,
 			   const EaRsql *filter, int64 *count)
 {
 	EaCountKey	keys[EA_COUNT_MAX_KEYS + 1];
-	int			n = filter == NULL ? 0 : ea_rsql_sql_values(filter, keys);
+	int			n = filter == NULL ? 0 : ea_filter_values(filter, keys);
 
 	if (n < 0)
 		return false;
@@ -63,8 +64,8 @@ count_by_index(EaRequest *req, const EaListSource *source,
 }
 
 int64
-ea_fetch_count(EaRequest *req, const EaListSource *source,
-			   const EaRsql *filter)
+ea_list_count(EaRequest *req, const EaListSource *source,
+			  const EaRsql *filter)
 {
 	int64		count = 0;
 	EaSqlBuf	b;
@@ -74,7 +75,7 @@ ea_fetch_count(EaRequest *req, const EaListSource *source,
 	ea_sqlbuf_init(&b, req);
 	ea_sqlbuf_add(&b, "SELECT pg_catalog.count(*)");
 	ea_sqlbuf_reads(&b, INT8OID);
-	ea_fetch_source(&b, source, filter, ea_sqlbuf_reserve(&b));
+	ea_list_source(&b, source, filter, ea_sqlbuf_reserve(&b));
 	ea_sqlbuf_run(&b, EA_EXEC_READ, false, ea_exec_read_int64, &count);
 	return count;
 }

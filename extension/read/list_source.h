@@ -7,8 +7,8 @@
 #ifndef EA_LIST_SOURCE_H
 #define EA_LIST_SOURCE_H
 
-#include "rsql.h"
-#include "sqlbuf.h"
+#include "model/sqlbuf.h"
+#include "query/rsql.h"
 
 /*
  * What a list is of: an entity's resources, or those of them that are the
@@ -22,11 +22,11 @@ typedef struct EaListSource
 } EaListSource;
 
 /* Append ` FROM ... WHERE ...` of a list, as t<alias>, taken before. */
-extern void ea_fetch_source(EaSqlBuf *b, const EaListSource *source,
-							const EaRsql *filter, int alias);
+extern void ea_list_source(EaSqlBuf *b, const EaListSource *source,
+						   const EaRsql *filter, int alias);
 
 /* How many rows a list has. */
-extern int64 ea_fetch_count(EaRequest *req, const EaListSource *source,
-							const EaRsql *filter);
+extern int64 ea_list_count(EaRequest *req, const EaListSource *source,
+						   const EaRsql *filter);
 
 #endif							/* EA_LIST_SOURCE_H */

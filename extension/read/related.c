@@ -6,16 +6,16 @@
  */
 #include "postgres.h"
 
-#include "authz.h"
-#include "document.h"
-#include "document_rows.h"
-#include "errors.h"
-#include "etag.h"
-#include "include.h"
-#include "list.h"
-#include "list_source.h"
-#include "related.h"
-#include "resource.h"
+#include "authz/authz.h"
+#include "read/document.h"
+#include "read/document_rows.h"
+#include "read/include.h"
+#include "read/list.h"
+#include "read/list_source.h"
+#include "read/related.h"
+#include "read/resource.h"
+#include "request/errors.h"
+#include "request/etag.h"
 
 void
 ea_related_require(EaRequest *req)
@@ -33,8 +33,8 @@ fetch_parent(EaDocument *doc, EaExecMode mode)
 	EaRowSink	sink = {doc, ea_document_only(doc, req->field)};
 	pg_uuid_t	id;
 
-	ea_fetch_path_id(req, &id);
-	ea_fetch_row(&sink, &id, mode);
+	ea_resource_path_id(req, &id);
+	ea_resource_row(&sink, &id, mode);
 	if (doc->primary.n == 0)
 		ea_errors_not_found(req);
 	return doc->primary.items[0];
@@ -47,7 +47,7 @@ ea_relationship_get(EaRequest *req)
 	EaResource *parent;
 
 	ea_related_require(req);
-	doc = ea_document_create(req, ea_params_read(req, 0), req->entity,
+	doc = ea_document_create(req, ea_query_read(req, 0), req->entity,
 							 EA_EXEC_READ);
 	doc->all_linkage = true;
 	parent = fetch_parent(doc, EA_EXEC_READ);
@@ -76,7 +76,7 @@ related_list(EaRequest *req, EaQuery *query, EaResource *parent)
 	EaListSource source = {target, field, &parent->id};
 
 	ea_authz_require(req, target, EA_OP_READ);
-	ea_fetch_page(req, query, &source, related_path(req, parent));
+	ea_list_page(req, query, &source, related_path(req, parent));
 }
 
 /* Whose kind an empty relationship is: one that the caller may read. */
@@ -112,7 +112,7 @@ related_one(EaRequest *req, EaQuery *query, EaDocument *parents)
 	{
 		EaRowSink	sink = {doc, ea_document_shape(doc, target)};
 
-		ea_fetch_row(&sink, &linkage->items[0].id, EA_EXEC_READ);
+		ea_resource_row(&sink, &linkage->items[0].id, EA_EXEC_READ);
 		ea_document_complete(doc);
 	}
 	if (doc->primary.n > 0 && target->locking)
@@ -131,8 +131,8 @@ ea_relationship_related(EaRequest *req)
 
 	ea_related_require(req);
 	to_many = ea_catalog_is_to_many(req->field);
-	query = ea_params_read(req, EA_TAKES_SHAPE |
-						   (to_many ? EA_TAKES_LIST | EA_TAKES_CURSOR : 0));
+	query = ea_query_read(req, EA_TAKES_SHAPE |
+						  (to_many ? EA_TAKES_LIST | EA_TAKES_CURSOR : 0));
 	doc = ea_document_create(req, NULL, req->entity, EA_EXEC_READ);
 	parent = fetch_parent(doc, EA_EXEC_READ);
 	if (to_many)

@@ -7,7 +7,7 @@
 #ifndef EA_RELATED_H
 #define EA_RELATED_H
 
-#include "context.h"
+#include "request/request.h"
 
 /* GET .../{id}/relationships/{relationship} */
 extern void ea_relationship_get(EaRequest *req);

@@ -7,16 +7,17 @@
 #include "postgres.h"
 
 #include "catalog/pg_type.h"
-#include "document.h"
-#include "document_rows.h"
-#include "errors.h"
-#include "etag.h"
-#include "include.h"
-#include "resource.h"
-#include "uuid.h"
+
+#include "base/uuid.h"
+#include "read/document.h"
+#include "read/document_rows.h"
+#include "read/include.h"
+#include "read/resource.h"
+#include "request/errors.h"
+#include "request/etag.h"
 
 void
-ea_fetch_path_id(EaRequest *req, pg_uuid_t *id)
+ea_resource_path_id(EaRequest *req, pg_uuid_t *id)
 {
 	const char *segment = req->args[2];
 
@@ -25,7 +26,7 @@ ea_fetch_path_id(EaRequest *req, pg_uuid_t *id)
 }
 
 void
-ea_fetch_row(EaRowSink *sink, const pg_uuid_t *id, EaExecMode mode)
+ea_resource_row(EaRowSink *sink, const pg_uuid_t *id, EaExecMode mode)
 {
 	EaSqlBuf	b;
 	int			alias;
@@ -42,16 +43,16 @@ ea_fetch_row(EaRowSink *sink, const pg_uuid_t *id, EaExecMode mode)
 }
 
 void
-ea_fetch_one(EaRequest *req)
+ea_resource_show(EaRequest *req)
 {
 	EaEntity   *entity = req->entity;
-	EaQuery    *query = ea_params_read(req, EA_TAKES_SHAPE);
+	EaQuery    *query = ea_query_read(req, EA_TAKES_SHAPE);
 	EaDocument *doc = ea_document_create(req, query, entity, EA_EXEC_READ);
 	EaRowSink	sink = {doc, ea_document_shape(doc, entity)};
 	pg_uuid_t	id;
 
-	ea_fetch_path_id(req, &id);
-	ea_fetch_row(&sink, &id, EA_EXEC_READ);
+	ea_resource_path_id(req, &id);
+	ea_resource_row(&sink, &id, EA_EXEC_READ);
 	if (doc->primary.n == 0)
 		ea_errors_not_found(req);
 

@@ -3,15 +3,15 @@
  * body.c
  *	  Members of the plain JSON bodies of /auth and /manage.
  *
- * extension/body.c
+ * extension/request/body.c
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "body.h"
-#include "errors.h"
-#include "guc.h"
+#include "base/guc.h"
+#include "request/body.h"
+#include "request/errors.h"
 
 static const char *const kind_names[] = {
 	"null", "a boolean", "a number", "a string", "an array", "an object"
@@ -70,7 +70,7 @@ ea_body_check(EaRequest *req, const EaJson *object, const char *base,
 const EaJson *
 ea_body_read(EaRequest *req, const EaMemberRule *rules, int nrules)
 {
-	const EaJson *body = ea_context_json(req);
+	const EaJson *body = ea_body_json(req);
 
 	ea_body_check(req, body, "", rules, nrules);
 	ea_errors_check(req);
@@ -86,7 +86,7 @@ ea_body_member(const EaJson *object, const char *name, EaJsonKind kind)
 }
 
 EaJson *
-ea_context_json(EaRequest *req)
+ea_body_json(EaRequest *req)
 {
 	EaJsonFault fault;
 	EaJson	   *root;

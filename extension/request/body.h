@@ -3,14 +3,14 @@
  * body.h
  *	  Members of the plain JSON bodies of /auth and /manage.
  *
- * extension/body.h
+ * extension/request/body.h
  *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_BODY_H
 #define EA_BODY_H
 
-#include "context.h"
+#include "request/request.h"
 
 /* A member that an endpoint takes. */
 typedef struct EaMemberRule
@@ -19,7 +19,7 @@ typedef struct EaMemberRule
 	EaJsonKind	kind;
 	bool		required;
 	const char *schema;			/* more of its JSON schema, NULL: nothing
-								 * (openapi.h has the notation) */
+								 * (openapi/openapi.h has the notation) */
 	bool		never_null;		/* optional, but null is not a way to leave it
 								 * out: in a change that would mean to empty
 								 * what cannot be empty */
@@ -61,8 +61,8 @@ extern const EaJson *ea_body_member(const EaJson *object, const char *name,
 
 /*
  * The body as a JSON tree.  Throws MALFORMED_JSON (400) when it is missing
- * or no JSON as jsonread.h has it.
+ * or no JSON as base/jsonread.h has it.
  */
-extern EaJson *ea_context_json(EaRequest *req);
+extern EaJson *ea_body_json(EaRequest *req);
 
 #endif							/* EA_BODY_H */

@@ -3,16 +3,17 @@
  * errors.c
  *	  Refusals: the table of codes, and the error document.
  *
- * extension/errors.c
+ * extension/request/errors.c
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "context.h"
-#include "errors.h"
-#include "jsonwrite.h"
 #include "utils/memutils.h"
+
+#include "base/jsonwrite.h"
+#include "request/errors.h"
+#include "request/request.h"
 
 typedef struct EaErrorKind
 {
@@ -226,7 +227,7 @@ ea_errors_write(EaRequest *req)
 
 	/* RFC 6750 section 3 */
 	if (req->status == 401)
-		ea_context_answer(req, "www-authenticate",
+		ea_request_answer(req, "www-authenticate",
 						  req->problems[0].code == EA_ERR_INVALID_CREDENTIAL
 						  ? "Bearer realm=\"entityapi\", error=\"invalid_token\""
 						  : "Bearer realm=\"entityapi\"");
@@ -260,10 +261,11 @@ ea_errors_index(const char *base, int index)
 /* -------- errors of PostgreSQL's -------- */
 
 /*
- * What says where an error was raised are constants as a rule, so ReThrowError()
- * hands the pointers on.  In a copy they may be copies, too (15.20 makes such),
- * and gone with its memory: an SQL function or a block of PL/pgSQL that is left
- * frees what was allocated within it before the error is told.
+ * What says where an error was raised are constants as a rule, so
+ * ReThrowError() hands the pointers on.  In a copy they may be copies, too
+ * (15.20 makes such), and gone with its memory: an SQL function or a block of
+ * PL/pgSQL that is left frees what was allocated within it before the error is
+ * told.
  */
 void
 ea_errors_rethrow(ErrorData *edata)

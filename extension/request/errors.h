@@ -5,19 +5,21 @@
  *
  * A refusal is an answer of the API, not a PostgreSQL error text.  Code that
  * finds a fault adds it to the request; as soon as it cannot go on it throws.
- * The guard in handle.c catches, and ea_errors_write() makes the document.
+ * The guard in entry/handle.c catches, and ea_errors_write() makes the
+ * document.
  *
- * extension/errors.h
+ * extension/request/errors.h
  *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_ERRORS_H
 #define EA_ERRORS_H
 
-#include "compat.h"
-#include "context.h"
-#include "problem.h"
 #include "utils/elog.h"
+
+#include "base/compat.h"
+#include "request/problem.h"
+#include "request/request.h"
 
 /* SQLSTATE of a thrown refusal; the request holds what is refused. */
 #define ERRCODE_EA_REFUSED MAKE_SQLSTATE('J', 'A', '0', '0', '0')

@@ -3,14 +3,14 @@
  * etag.c
  *	  Versions of resources as entity tags.
  *
- * extension/etag.c
+ * extension/request/etag.c
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "errors.h"
-#include "etag.h"
+#include "request/errors.h"
+#include "request/etag.h"
 
 typedef struct Tag
 {
@@ -60,7 +60,7 @@ read_tag(const char *p, Tag *tag)
 void
 ea_etag_if_match(EaRequest *req, EaIfMatch *match)
 {
-	const char *p = ea_context_header(req, "if-match", NULL);
+	const char *p = ea_request_header(req, "if-match", NULL);
 
 	memset(match, 0, sizeof(*match));
 	if (p == NULL)
@@ -104,7 +104,7 @@ ea_etag_matches(const EaIfMatch *match, int64 version)
 bool
 ea_etag_not_modified(EaRequest *req, int64 version)
 {
-	const char *p = ea_context_header(req, "if-none-match", NULL);
+	const char *p = ea_request_header(req, "if-none-match", NULL);
 
 	if (p == NULL)
 		return false;
@@ -129,5 +129,5 @@ ea_etag_not_modified(EaRequest *req, int64 version)
 void
 ea_etag_answer(EaRequest *req, int64 version)
 {
-	ea_context_answer(req, "etag", psprintf("\"" INT64_FORMAT "\"", version));
+	ea_request_answer(req, "etag", psprintf("\"" INT64_FORMAT "\"", version));
 }

@@ -3,14 +3,14 @@
  * etag.h
  *	  Versions of resources as entity tags (RFC 9110 sections 8.8.3, 13.1).
  *
- * extension/etag.h
+ * extension/request/etag.h
  *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_ETAG_H
 #define EA_ETAG_H
 
-#include "context.h"
+#include "request/request.h"
 
 /* What If-Match asks for. */
 typedef struct EaIfMatch

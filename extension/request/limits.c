@@ -1,20 +1,21 @@
 /*-------------------------------------------------------------------------
  *
- * bounds.c
+ * limits.c
  *	  What one request may take: bytes of its answer, and memory.
  *
- * extension/bounds.c
+ * extension/request/limits.c
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "bounds.h"
-#include "errors.h"
 #include "utils/memutils.h"
 
+#include "request/errors.h"
+#include "request/limits.h"
+
 void
-ea_bounds_refuse(EaRequest *req, const char *parameter)
+ea_limits_refuse(EaRequest *req, const char *parameter)
 {
 	ea_errors_throw(req, EA_ERR_ANSWER_TOO_LARGE,
 					parameter != NULL ? EA_AT_PARAMETER : EA_AT_NONE,
@@ -24,7 +25,7 @@ ea_bounds_refuse(EaRequest *req, const char *parameter)
 }
 
 void
-ea_bounds_memory(EaRequest *req, const char *parameter)
+ea_limits_memory(EaRequest *req, const char *parameter)
 {
 	Size		allocated = MemoryContextMemAllocated(req->mcxt, true);
 

@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * bounds.h
+ * limits.h
  *	  What one request may take: bytes of its answer, and memory.
  *
  * Whoever writes a piece of an answer, or keeps what was read for it, asks
@@ -8,32 +8,32 @@
  * it has.  The parameter is the one that can make the answer smaller, the
  * place of the refusal: "include", "page[size]"; NULL: there is none.
  *
- * extension/bounds.h
+ * extension/request/limits.h
  *
  *-------------------------------------------------------------------------
  */
-#ifndef EA_BOUNDS_H
-#define EA_BOUNDS_H
+#ifndef EA_LIMITS_H
+#define EA_LIMITS_H
 
-#include "compat.h"
-#include "context.h"
-#include "guc.h"
+#include "base/compat.h"
+#include "base/guc.h"
+#include "request/request.h"
 
 /* Refuse an answer of more bytes than are allowed. */
-extern EA_NORETURN void ea_bounds_refuse(EaRequest *req,
+extern EA_NORETURN void ea_limits_refuse(EaRequest *req,
 										 const char *parameter) EA_NORETURN_END;
 
 static inline void
-ea_bounds_answer(EaRequest *req, Size len, const char *parameter)
+ea_limits_answer(EaRequest *req, Size len, const char *parameter)
 {
 	if (unlikely(len > (Size) ea_guc_max_answer))
-		ea_bounds_refuse(req, parameter);
+		ea_limits_refuse(req, parameter);
 }
 
 /*
  * Refuse a request that has taken more memory than is allowed.  This walks
  * the contexts of the request, so it is asked once for many rows.
  */
-extern void ea_bounds_memory(EaRequest *req, const char *parameter);
+extern void ea_limits_memory(EaRequest *req, const char *parameter);
 
-#endif							/* EA_BOUNDS_H */
+#endif							/* EA_LIMITS_H */

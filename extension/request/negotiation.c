@@ -1,17 +1,18 @@
 /*-------------------------------------------------------------------------
  *
- * media.c
+ * negotiation.c
  *	  Content negotiation.
  *
- * extension/media.c
+ * extension/request/negotiation.c
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "errors.h"
-#include "media.h"
 #include "miscadmin.h"
+
+#include "request/errors.h"
+#include "request/negotiation.h"
 
 #define JSONAPI "application/vnd.api+json"
 #define JSON "application/json"
@@ -31,7 +32,7 @@ typedef struct MediaType
 } MediaType;
 
 const char *
-ea_media_answer(EaMedia media)
+ea_negotiation_answer(EaMedia media)
 {
 	switch (media)
 	{
@@ -172,7 +173,7 @@ precision(const MediaType *type, EaMedia media)
 static void
 check_content_type(EaRequest *req)
 {
-	const char *header = ea_context_header(req, "content-type", NULL);
+	const char *header = ea_request_header(req, "content-type", NULL);
 	MediaType	type;
 
 	if (header != NULL && *read_type(header, &type) == '\0' &&
@@ -180,13 +181,13 @@ check_content_type(EaRequest *req)
 		return;
 	ea_errors_throw(req, EA_ERR_UNSUPPORTED_MEDIA_TYPE, EA_AT_HEADER,
 					"Content-Type", "The body must be sent as %s.",
-					ea_media_answer(req->route->media));
+					ea_negotiation_answer(req->route->media));
 }
 
 static void
 check_accept(EaRequest *req)
 {
-	const char *p = ea_context_header(req, "accept", NULL);
+	const char *p = ea_request_header(req, "accept", NULL);
 	MediaType	type;
 	int			best = 0;
 	bool		accepted = false;
@@ -215,11 +216,11 @@ check_accept(EaRequest *req)
 		return;
 	ea_errors_throw(req, EA_ERR_NOT_ACCEPTABLE, EA_AT_HEADER, "Accept",
 					"Only %s can be sent.",
-					ea_media_answer(req->route->media));
+					ea_negotiation_answer(req->route->media));
 }
 
 void
-ea_media_check(EaRequest *req)
+ea_negotiation_check(EaRequest *req)
 {
 	if (req->body_len > 0)
 		check_content_type(req);
@@ -227,9 +228,9 @@ ea_media_check(EaRequest *req)
 }
 
 bool
-ea_media_is_form(EaRequest *req)
+ea_negotiation_is_form(EaRequest *req)
 {
-	const char *header = ea_context_header(req, "content-type", NULL);
+	const char *header = ea_request_header(req, "content-type", NULL);
 	MediaType	type;
 
 	if (header == NULL)

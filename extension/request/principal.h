@@ -7,8 +7,9 @@
 #ifndef EA_PRINCIPAL_H
 #define EA_PRINCIPAL_H
 
-#include "jsonread.h"
 #include "utils/uuid.h"
+
+#include "base/jsonread.h"
 
 typedef enum EaKind
 {

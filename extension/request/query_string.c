@@ -1,25 +1,25 @@
 /*-------------------------------------------------------------------------
  *
- * params.c
+ * query_string.c
  *	  The query string, read as form-encoded text.
  *
  * Every fault is noted with the parameter it stands in before the request is
  * given up.  Names in faults are decoded where they can be.
  *
- * extension/params.c
+ * extension/request/query_string.c
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
 #include "common/int.h"
-#include "errors.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
 
-#include "guc.h"
-#include "params.h"
-#include "uuid.h"
+#include "base/guc.h"
+#include "base/uuid.h"
+#include "request/errors.h"
+#include "request/query_string.h"
 
 /* Sort keys beyond this many order nothing that anybody could see. */
 #define MAX_SORT_KEYS 32
@@ -36,10 +36,10 @@ typedef struct Known
 
 /*
  * Percent-decode (RFC 3986 section 2.1; with plus also the form encoding of
- * the URL standard).  Arguments and result: see params.h.
+ * the URL standard).  Arguments and result: see query_string.h.
  */
 char *
-ea_params_decode(const char *in, int len, bool plus, int *decoded)
+ea_query_decode(const char *in, int len, bool plus, int *decoded)
 {
 	char	   *out = palloc(len + 1);
 	int			n = 0;
@@ -78,7 +78,7 @@ ea_params_decode(const char *in, int len, bool plus, int *decoded)
  * the parsers of query strings.
  */
 void
-ea_params_encode(StringInfo buf, const char *in, int len)
+ea_query_encode(StringInfo buf, const char *in, int len)
 {
 	static const char hex[] = "0123456789ABCDEF";
 	int			i;
@@ -378,7 +378,7 @@ decode_param(EaRequest *req, EaQuery *query, const char *in, int len)
 	EaParam    *param = &query->params[query->nparams];
 	int			ignored;
 
-	param->name = ea_params_decode(in, name_len, true, &ignored);
+	param->name = ea_query_decode(in, name_len, true, &ignored);
 	if (param->name == NULL)
 	{
 		ea_errors_add(req, EA_ERR_INVALID_PARAMETER, EA_AT_PARAMETER,
@@ -392,8 +392,8 @@ decode_param(EaRequest *req, EaQuery *query, const char *in, int len)
 		param->len = 0;
 	}
 	else
-		param->value = ea_params_decode(equals + 1, len - name_len - 1, true,
-										&param->len);
+		param->value = ea_query_decode(equals + 1, len - name_len - 1, true,
+									   &param->len);
 	if (param->value == NULL)
 		ea_errors_add(req, EA_ERR_INVALID_PARAMETER, EA_AT_PARAMETER,
 					  param->name, "%s: is not encoded properly",
@@ -403,7 +403,7 @@ decode_param(EaRequest *req, EaQuery *query, const char *in, int len)
 }
 
 bool
-ea_params_is_position(const char *name)
+ea_query_is_position(const char *name)
 {
 	return strcmp(name, "page[number]") == 0 ||
 		strcmp(name, "page[after]") == 0 ||
@@ -432,10 +432,10 @@ check_position(EaRequest *req, EaQuery *query)
 
 /*
  * Read the query of a request (contract section 4; JSON:API "Query
- * Parameters").  Arguments, result and errors: see params.h.
+ * Parameters").  Arguments, result and errors: see query_string.h.
  */
 EaQuery *
-ea_params_read(EaRequest *req, int takes)
+ea_query_read(EaRequest *req, int takes)
 {
 	EaQuery    *query = palloc0(sizeof(EaQuery));
 	const char *at;

@@ -1,17 +1,17 @@
 /*-------------------------------------------------------------------------
  *
- * params.h
+ * query_string.h
  *	  The query string, read as form-encoded text (contract section 4), and
  *	  percent-decoding of path segments.  Pure: knows no catalog.
  *
- * extension/params.h
+ * extension/request/query_string.h
  *
  *-------------------------------------------------------------------------
  */
-#ifndef EA_PARAMS_H
-#define EA_PARAMS_H
+#ifndef EA_QUERY_STRING_H
+#define EA_QUERY_STRING_H
 
-#include "context.h"
+#include "request/request.h"
 
 typedef struct EaParam
 {
@@ -76,22 +76,22 @@ typedef struct EaQuery
  * group not taken are unknown.  With a cursor there are totals only if they
  * are asked for.  The result lives in the current memory context.
  */
-extern EaQuery *ea_params_read(EaRequest *req, int takes);
+extern EaQuery *ea_query_read(EaRequest *req, int takes);
 
 /* The parameter says where the page is: a number or a cursor. */
-extern bool ea_params_is_position(const char *name);
+extern bool ea_query_is_position(const char *name);
 
 /*
  * Percent-decode len bytes; plus: '+' is a space.  Returns a palloc'd
  * string and its length, or NULL for bad hex, a NUL byte or invalid UTF-8.
  */
-extern char *ea_params_decode(const char *str, int len, bool plus,
-							  int *decoded);
+extern char *ea_query_decode(const char *str, int len, bool plus,
+							 int *decoded);
 
 /*
  * Append text percent-encoded for a query component of a URI: all but
  * unreserved characters (RFC 3986 section 2.3) and a few harmless ones.
  */
-extern void ea_params_encode(StringInfo buf, const char *str, int len);
+extern void ea_query_encode(StringInfo buf, const char *str, int len);
 
-#endif							/* EA_PARAMS_H */
+#endif							/* EA_QUERY_STRING_H */

@@ -1,21 +1,22 @@
 /*-------------------------------------------------------------------------
  *
- * context.c
+ * request.c
  *	  Access to the parts of a request.
  *
- * extension/context.c
+ * extension/request/request.c
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "context.h"
-#include "guc.h"
 #include "utils/fmgrprotos.h"
 #include "utils/timestamp.h"
 
+#include "base/guc.h"
+#include "request/request.h"
+
 const char *
-ea_context_header(const EaRequest *req, const char *name, bool *repeated)
+ea_request_header(const EaRequest *req, const char *name, bool *repeated)
 {
 	const char *value = NULL;
 
@@ -34,7 +35,7 @@ ea_context_header(const EaRequest *req, const char *name, bool *repeated)
 }
 
 void
-ea_context_answer(EaRequest *req, const char *name, const char *value)
+ea_request_answer(EaRequest *req, const char *name, const char *value)
 {
 	int			i;
 
@@ -67,7 +68,7 @@ ea_writing_at(EaRequest *req, const char *operation, const char *pointer)
 }
 
 TimestampTz
-ea_context_clock(void)
+ea_request_clock(void)
 {
 	if (ea_guc_clock[0] == '\0')
 		return GetCurrentTimestamp();

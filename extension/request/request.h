@@ -1,24 +1,25 @@
 /*-------------------------------------------------------------------------
  *
- * context.h
+ * request.h
  *	  One request: what came in, who asks, and the answer under way.
  *
- * An EaRequest and all it points to live in req->mcxt, which handle.c makes
- * before and deletes after; nothing of it outlives the call.
+ * An EaRequest and all it points to live in req->mcxt, which entry/handle.c
+ * makes before and deletes after; nothing of it outlives the call.
  *
- * extension/context.h
+ * extension/request/request.h
  *
  *-------------------------------------------------------------------------
  */
-#ifndef EA_CONTEXT_H
-#define EA_CONTEXT_H
+#ifndef EA_REQUEST_H
+#define EA_REQUEST_H
 
 #include "datatype/timestamp.h"
-#include "jsonread.h"
 #include "lib/stringinfo.h"
-#include "principal.h"
-#include "problem.h"
 #include "utils/uuid.h"
+
+#include "base/jsonread.h"
+#include "request/principal.h"
+#include "request/problem.h"
 
 typedef enum EaMethod
 {
@@ -109,11 +110,11 @@ struct EaRequest
  * header sent more than once sets *repeated (which may be NULL) and gives the
  * first value.
  */
-extern const char *ea_context_header(const EaRequest *req, const char *name,
+extern const char *ea_request_header(const EaRequest *req, const char *name,
 									 bool *repeated);
 
 /* Set an answer header; value is not copied.  A second call replaces. */
-extern void ea_context_answer(EaRequest *req, const char *name,
+extern void ea_request_answer(EaRequest *req, const char *name,
 							  const char *value);
 
 /*
@@ -128,6 +129,6 @@ extern void ea_writing_at(EaRequest *req, const char *operation,
 						  const char *pointer);
 
 /* The time, or what entityapi.clock says it is. */
-extern TimestampTz ea_context_clock(void);
+extern TimestampTz ea_request_clock(void);
 
-#endif							/* EA_CONTEXT_H */
+#endif							/* EA_REQUEST_H */

@@ -3,14 +3,14 @@
  * route.h
  *	  What a row of the route table says.
  *
- * extension/route.h
+ * extension/request/route.h
  *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_ROUTE_H
 #define EA_ROUTE_H
 
-#include "context.h"
+#include "request/request.h"
 
 typedef enum EaArea
 {
@@ -69,7 +69,7 @@ typedef void (*EaHandler) (EaRequest *req);
 /*
  * All about a route.  In id and summary {Entity}, {Entities}, {entities},
  * {entity}, {Field}, {field} are replaced.  request and response are schemas,
- * for routes of entities without the entity's name (openapi_entity.c).
+ * for routes of entities without the entity's name (openapi/entities.c).
  */
 typedef struct EaRoute
 {
@@ -90,7 +90,7 @@ typedef struct EaRoute
 	/* in the description of the API */
 	const char *id;				/* of the operation */
 	const char *summary;
-	int			takes;			/* EA_TAKES_* of params.h */
+	int			takes;			/* EA_TAKES_* of query_string.h */
 	const char *request;		/* NULL: no body */
 	int			status;			/* of success; 0: 200 */
 	const char *response;		/* NULL: no body */

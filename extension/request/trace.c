@@ -7,13 +7,13 @@
  * sent must not write lines of its own there, so it is checked here, whoever
  * has checked it before.
  *
- * extension/trace.c
+ * extension/request/trace.c
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "trace.h"
+#include "request/trace.h"
 
 #define HEX "0123456789abcdef"
 
@@ -37,7 +37,7 @@ char *
 ea_trace_id(EaRequest *req)
 {
 	bool		repeated;
-	const char *header = ea_context_header(req, "traceparent", &repeated);
+	const char *header = ea_request_header(req, "traceparent", &repeated);
 
 	if (header == NULL || repeated || strlen(header) < TOTAL)
 		return NULL;

@@ -3,14 +3,14 @@
  * trace.h
  *	  The trace that a request belongs to (W3C Trace Context).
  *
- * extension/trace.h
+ * extension/request/trace.h
  *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_TRACE_H
 #define EA_TRACE_H
 
-#include "context.h"
+#include "request/request.h"
 
 /*
  * The trace id, 32 hexadecimal digits, of the request's traceparent header;

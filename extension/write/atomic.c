@@ -8,31 +8,32 @@
  * one statement; when that meets a violated constraint they are inserted one
  * by one, so that the operation at fault is named.
  *
- * extension/atomic.c
+ * extension/write/atomic.c
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
 #include "access/xact.h"
-#include "around.h"
-#include "atomic.h"
-#include "authz.h"
-#include "bounds.h"
-#include "create.h"
-#include "delete.h"
-#include "document_rows.h"
-#include "errors.h"
-#include "jsonwrite.h"
 #include "miscadmin.h"
-#include "params.h"
-#include "relate.h"
-#include "relationship.h"
-#include "rules.h"
 #include "utils/memutils.h"
 #include "utils/resowner.h"
-#include "uuid.h"
-#include "write.h"
+
+#include "authz/authz.h"
+#include "base/jsonwrite.h"
+#include "base/uuid.h"
+#include "read/document_rows.h"
+#include "request/errors.h"
+#include "request/limits.h"
+#include "request/query_string.h"
+#include "write/atomic.h"
+#include "write/create.h"
+#include "write/delete.h"
+#include "write/hook_phases.h"
+#include "write/links.h"
+#include "write/relationship.h"
+#include "write/update.h"
+#include "write/write_policy.h"
 
 /* Adds held back: all of one entity. */
 typedef struct Batch
@@ -104,7 +105,7 @@ insert_one_by_one(Batch *batch, EaRowSink *sink)
 	{
 		CHECK_FOR_INTERRUPTS();
 		point_at(req, batch->ops[i]);
-		ea_insert_rows(&batch->inputs[i], &batch->ids[i], 1, sink);
+		ea_create_rows(&batch->inputs[i], &batch->ids[i], 1, sink);
 	}
 }
 
@@ -124,7 +125,7 @@ insert_together(Batch *batch, EaRowSink *sink)
 	MemoryContextSwitchTo(mcxt);
 	PG_TRY();
 	{
-		ea_insert_rows(batch->inputs, batch->ids, batch->n, sink);
+		ea_create_rows(batch->inputs, batch->ids, batch->n, sink);
 		ReleaseCurrentSubTransaction();
 	}
 	PG_CATCH();
@@ -161,7 +162,7 @@ check_targets(Batch *batch)
 	{
 		CHECK_FOR_INTERRUPTS();
 		point_at(req, batch->ops[i]);
-		ea_rules_check_create(batch->inputs[i]);
+		ea_write_policy_check_create(batch->inputs[i]);
 	}
 	point_at(req, batch->ops[0]);
 }
@@ -181,15 +182,15 @@ flush(Run *run)
 	doc = ea_document_create(req, NULL, batch->entity, EA_EXEC_WRITE);
 	sink.doc = doc;
 	sink.shape = ea_document_shape(doc, batch->entity);
-	if (ea_around_waits(batch->entity, EA_OP_CREATE))
-		ea_around_before(&batch->around, batch->inputs[0], &batch->ids[0]);
+	if (ea_hook_phases_waits(batch->entity, EA_OP_CREATE))
+		ea_hook_phases_before(&batch->around, batch->inputs[0], &batch->ids[0]);
 	if (batch->n == 1)
 		insert_one_by_one(batch, &sink);
 	else
 		insert_together(batch, &sink);
-	ea_write_finish(batch->inputs, batch->ids, batch->n, &sink);
-	if (ea_around_waits(batch->entity, EA_OP_CREATE))
-		ea_around_after(&batch->around);
+	ea_update_finish(batch->inputs, batch->ids, batch->n, &sink);
+	if (ea_hook_phases_waits(batch->entity, EA_OP_CREATE))
+		ea_hook_phases_after(&batch->around);
 	batch->n = 0;
 	write_resources(doc);
 }
@@ -207,7 +208,7 @@ complete_later(EaInput *input, EaField *field, EaInputField *in)
 						 op->lid->text, &target))
 		return false;
 	for (int m = 0; m < field->nmembers; m++)
-		ea_relate_defer(run->req, field->entity, field->members[m].column);
+		ea_links_defer(run->req, field->entity, field->members[m].column);
 	in->targets = palloc(sizeof(EaTarget));
 	in->targets[0] = target;
 	in->ntargets = 1;
@@ -247,7 +248,7 @@ run_add(Run *run, EaAtomicOp *op)
 
 	/* hooks see what the operations before have done */
 	if (batch->n > 0 && (batch->entity != op->entity ||
-						 ea_around_waits(op->entity, EA_OP_CREATE)))
+						 ea_hook_phases_waits(op->entity, EA_OP_CREATE)))
 	{
 		flush(run);
 		point_at(req, op);
@@ -256,13 +257,13 @@ run_add(Run *run, EaAtomicOp *op)
 							req->writing.pointer);
 	input->complete = complete_later;
 	input->complete_arg = run;
-	ea_around_guard(&batch->around, req, op->entity, EA_OP_CREATE, NULL,
-					input->attributes);
-	if (ea_rules_refuse_create(req, op->entity))
+	ea_hook_phases_guard(&batch->around, req, op->entity, EA_OP_CREATE, NULL,
+						 input->attributes);
+	if (ea_write_policy_refuse_create(req, op->entity))
 	{
 		flush(run);
 		point_at(req, op);
-		ea_rules_refuse(req);
+		ea_write_policy_refuse(req);
 	}
 	ea_input_values(input);
 	check_in_order(run);
@@ -336,7 +337,7 @@ run_update(EaRequest *req, EaAtomicOp *op, const pg_uuid_t *id,
 	EaInput    *input = ea_input_object(req, op->entity, EA_OP_UPDATE,
 										op->data, req->writing.pointer);
 
-	ea_write_update_resource(input, &sink, id, match);
+	ea_update_apply(input, &sink, id, match);
 	write_resources(doc);
 }
 
@@ -371,7 +372,7 @@ run_operation(Run *run, EaAtomicOp *op)
 
 	CHECK_FOR_INTERRUPTS();
 	ea_writing_at(req, op->pointer, pointer);
-	ea_bounds_memory(req, NULL);
+	ea_limits_memory(req, NULL);
 	run->ops->lids->operation = run->current;
 	if (op->verb != EA_ATOMIC_ADD || op->relationship != NULL)
 	{
@@ -407,7 +408,7 @@ ea_atomic_run(EaRequest *req)
 {
 	Run			run = {req};
 
-	ea_params_read(req, 0);
+	ea_query_read(req, 0);
 	run.ops = ea_atomic_read(req);
 	req->lids = run.ops->lids;
 	run.batch.inputs = palloc(run.ops->n * sizeof(EaInput *));
@@ -420,7 +421,7 @@ ea_atomic_run(EaRequest *req)
 	for (run.current = 0; run.current < run.ops->n; run.current++)
 		run_operation(&run, &run.ops->items[run.current]);
 	flush(&run);
-	ea_relate_check_deferred(req);
+	ea_links_check_deferred(req);
 	ea_jsonwrite_lit(req->out, "]}");
 	req->status = 200;
 }

@@ -3,17 +3,17 @@
  * atomic.h
  *	  Atomic operations (JSON:API extension "Atomic Operations").
  *
- * extension/atomic.h
+ * extension/write/atomic.h
  *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_ATOMIC_H
 #define EA_ATOMIC_H
 
-#include "catalog.h"
-#include "context.h"
-#include "document.h"
-#include "lid.h"
+#include "model/catalog.h"
+#include "read/document.h"
+#include "request/request.h"
+#include "write/lid.h"
 
 /* POST /api/v{n}/operations */
 extern void ea_atomic_run(EaRequest *req);
@@ -55,7 +55,7 @@ typedef struct EaAtomicOps
 	EaLids	   *lids;
 } EaAtomicOps;
 
-/* Read the form of the body; throws 400 and 409 (atomic_read.c). */
+/* Read the form of the body; throws 400 and 409 (atomic_form.c). */
 extern EaAtomicOps *ea_atomic_read(EaRequest *req);
 
 /*

@@ -1,22 +1,23 @@
 /*-------------------------------------------------------------------------
  *
- * atomic_read.c
+ * atomic_form.c
  *	  The form of an atomic request: operations, targets, local ids.
  *
- * extension/atomic_read.c
+ * extension/write/atomic_form.c
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "atomic.h"
-#include "authz.h"
-#include "body.h"
-#include "errors.h"
-#include "guc.h"
 #include "miscadmin.h"
-#include "params.h"
-#include "uuid.h"
+
+#include "authz/authz.h"
+#include "base/guc.h"
+#include "base/uuid.h"
+#include "request/body.h"
+#include "request/errors.h"
+#include "request/query_string.h"
+#include "write/atomic.h"
 
 static const struct
 {
@@ -139,8 +140,8 @@ read_href(EaRequest *req, EaAtomicOp *op, const char *href)
 		int			decoded;
 
 		if (n == 4 || len == 0 || strpbrk(href, "?#") != NULL ||
-			(segments[n++] = ea_params_decode(href, len, false,
-											  &decoded)) == NULL)
+			(segments[n++] = ea_query_decode(href, len, false,
+											 &decoded)) == NULL)
 			malformed(req, op->target,
 					  "\"href\" must lead to a collection, a resource or a relationship of this API version.");
 		if (href[len] == '\0')
@@ -306,7 +307,7 @@ EaAtomicOps *
 ea_atomic_read(EaRequest *req)
 {
 	static const char *const excluded[] = {"data", "included", "errors"};
-	EaJson	   *root = ea_context_json(req);
+	EaJson	   *root = ea_body_json(req);
 	EaJson	   *list = ea_jsonread_get(root, "atomic:operations");
 	EaAtomicOps *ops = palloc0(sizeof(EaAtomicOps));
 

@@ -8,15 +8,16 @@
  * so it is looked up ahead; the ids of resources still to be added are known
  * already.  The later operation is carried out, and checked, all the same.
  *
- * extension/atomic_later.c
+ * extension/write/atomic_later.c
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "atomic.h"
 #include "miscadmin.h"
-#include "uuid.h"
+
+#include "base/uuid.h"
+#include "write/atomic.h"
 
 typedef struct Search
 {

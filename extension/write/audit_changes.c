@@ -1,11 +1,11 @@
 /*-------------------------------------------------------------------------
  *
- * write_audit.c
+ * audit_changes.c
  *	  What a write of an entity changes, for the audit log.
  *
  * Values are compared and kept as the JSON that the API shows of them.
  *
- * extension/write_audit.c
+ * extension/write/audit_changes.c
  *
  *-------------------------------------------------------------------------
  */
@@ -13,15 +13,16 @@
 
 #include "catalog/pg_type.h"
 #include "fmgr.h"
-#include "grow.h"
-#include "jsonwrite.h"
 #include "miscadmin.h"
 #include "utils/array.h"
 #include "utils/datum.h"
 #include "utils/fmgrprotos.h"
 #include "utils/lsyscache.h"
-#include "uuid.h"
-#include "write_audit.h"
+
+#include "base/grow.h"
+#include "base/jsonwrite.h"
+#include "base/uuid.h"
+#include "write/audit_changes.h"
 
 /* Of a relationship with more members than this, only some are kept. */
 #define MAX_LINKS 1000
@@ -119,7 +120,7 @@ add_columns(EaSqlBuf *b, const EaField *field, int alias)
 /* -------- create -------- */
 
 void
-ea_write_audit_created(EaInput *input, const pg_uuid_t *id)
+ea_changes_created(EaInput *input, const pg_uuid_t *id)
 {
 	EaEntity   *entity = input->entity;
 	EaAuditRecord *record;
@@ -208,7 +209,7 @@ before_row(void *arg, TupleTableSlot *slot)
 }
 
 void
-ea_write_audit_unchanged(EaSqlBuf *b, const EaWriteBefore *before, int alias)
+ea_changes_unchanged(EaSqlBuf *b, const EaWriteBefore *before, int alias)
 {
 	for (int i = 0; before != NULL && i < before->ncolumns; i++)
 	{
@@ -221,7 +222,7 @@ ea_write_audit_unchanged(EaSqlBuf *b, const EaWriteBefore *before, int alias)
 }
 
 EaWriteBefore *
-ea_write_audit_before(EaInput *input, const pg_uuid_t *id, bool lock)
+ea_changes_before(EaInput *input, const pg_uuid_t *id, bool lock)
 {
 	EaEntity   *entity = input->entity;
 	EaWriteBefore *before;
@@ -257,8 +258,8 @@ ea_write_audit_before(EaInput *input, const pg_uuid_t *id, bool lock)
 }
 
 void
-ea_write_audit_updated(EaInput *input, const pg_uuid_t *id,
-					   EaWriteBefore *before)
+ea_changes_updated(EaInput *input, const pg_uuid_t *id,
+				   EaWriteBefore *before)
 {
 	EaRequest  *req = input->req;
 	EaEntity   *entity = input->entity;
@@ -288,7 +289,7 @@ ea_write_audit_updated(EaInput *input, const pg_uuid_t *id,
 /* -------- delete -------- */
 
 void
-ea_write_audit_columns(EaSqlBuf *b, EaEntity *entity, int alias)
+ea_changes_columns(EaSqlBuf *b, EaEntity *entity, int alias)
 {
 	ea_sqlbuf_add(b, " RETURNING ");
 	ea_sqlbuf_select(b, alias, entity->id_column, UUIDOID);
@@ -300,7 +301,7 @@ ea_write_audit_columns(EaSqlBuf *b, EaEntity *entity, int alias)
 }
 
 void
-ea_write_audit_deleted_row(void *arg, TupleTableSlot *slot)
+ea_changes_deleted_row(void *arg, TupleTableSlot *slot)
 {
 	EaWriteDeleted *deleted = arg;
 	EaEntity   *entity = deleted->entity;
@@ -357,7 +358,7 @@ sort_ids(EaWriteIds *list)
 }
 
 EaWriteMoved *
-ea_write_audit_moved(EaRequest *req)
+ea_changes_moved(EaRequest *req)
 {
 	return ea_audit_entities(req) ? palloc0(sizeof(EaWriteMoved)) : NULL;
 }
@@ -393,8 +394,8 @@ owner_row(void *arg, TupleTableSlot *slot)
 }
 
 int
-ea_write_audit_owners(EaSqlBuf *b, EaRequest *req, EaField *owner,
-					  EaOperation op, bool deleted_too)
+ea_changes_owners(EaSqlBuf *b, EaRequest *req, EaField *owner,
+				  EaOperation op, bool deleted_too)
 {
 	ea_sqlbuf_init(b, req);
 	b->deleted_too = deleted_too;
@@ -405,7 +406,7 @@ ea_write_audit_owners(EaSqlBuf *b, EaRequest *req, EaField *owner,
 }
 
 EaWriteOwners *
-ea_write_audit_hold_owners(EaSqlBuf *b, EaField *owner)
+ea_changes_hold_owners(EaSqlBuf *b, EaField *owner)
 {
 	EaWriteOwners *owners = palloc0(sizeof(EaWriteOwners));
 
@@ -418,8 +419,8 @@ ea_write_audit_hold_owners(EaSqlBuf *b, EaField *owner)
 }
 
 void
-ea_write_audit_only_owners(EaSqlBuf *b, int alias,
-						   const EaWriteOwners *owners)
+ea_changes_only_owners(EaSqlBuf *b, int alias,
+					   const EaWriteOwners *owners)
 {
 	Datum	   *ids;
 
@@ -453,9 +454,9 @@ changed_row(void *arg, TupleTableSlot *slot)
 }
 
 void
-ea_write_audit_run_owners(EaSqlBuf *b, int alias, EaWriteOwners *owners,
-						  const char *after_type, const pg_uuid_t *after,
-						  EaWriteIds *moved)
+ea_changes_run_owners(EaSqlBuf *b, int alias, EaWriteOwners *owners,
+					  const char *after_type, const pg_uuid_t *after,
+					  EaWriteIds *moved)
 {
 	EaEntity   *entity;
 	StringInfoData json;
@@ -493,7 +494,7 @@ ea_write_audit_run_owners(EaSqlBuf *b, int alias, EaWriteOwners *owners,
 /* -------- links kept elsewhere -------- */
 
 void
-ea_write_audit_run_links(EaSqlBuf *b, const char *column, EaWriteIds *moved)
+ea_changes_run_links(EaSqlBuf *b, const char *column, EaWriteIds *moved)
 {
 	if (moved != NULL)
 	{
@@ -580,8 +581,8 @@ enough_links(const EaWriteMoved *moved)
 }
 
 void
-ea_write_audit_links(EaRequest *req, EaField *field, const pg_uuid_t *id,
-					 EaWriteLinks how, EaWriteMoved *moved)
+ea_changes_links(EaRequest *req, EaField *field, const pg_uuid_t *id,
+				 EaWriteLinks how, EaWriteMoved *moved)
 {
 	EaAuditRecord *record = req->audit == NULL ? NULL : req->audit->open;
 	EaWriteIds	before = {0};

@@ -1,26 +1,26 @@
 /*-------------------------------------------------------------------------
  *
- * write_audit.h
+ * audit_changes.h
  *	  What a write of an entity changes, for the audit log.
  *
  * All of these do nothing where the declarations ask for no records of
  * entities.  What was there before is what the write really replaces: either
  * it was read under a lock, or the write made sure that it still is there.
  *
- * extension/write_audit.h
+ * extension/write/audit_changes.h
  *
  *-------------------------------------------------------------------------
  */
-#ifndef EA_WRITE_AUDIT_H
-#define EA_WRITE_AUDIT_H
+#ifndef EA_AUDIT_CHANGES_H
+#define EA_AUDIT_CHANGES_H
 
-#include "audit.h"
-#include "catalog.h"
-#include "input.h"
-#include "sqlbuf.h"
+#include "audit/audit.h"
+#include "model/catalog.h"
+#include "model/sqlbuf.h"
+#include "write/input.h"
 
 /* A row was made from the input: its record is open from now on. */
-extern void ea_write_audit_created(EaInput *input, const pg_uuid_t *id);
+extern void ea_changes_created(EaInput *input, const pg_uuid_t *id);
 
 /*
  * Before an update: keep what the row holds in the fields given; NULL where
@@ -31,12 +31,12 @@ extern void ea_write_audit_created(EaInput *input, const pg_uuid_t *id);
  */
 typedef struct EaWriteBefore EaWriteBefore;
 
-extern EaWriteBefore *ea_write_audit_before(EaInput *input,
-											const pg_uuid_t *id, bool lock);
-extern void ea_write_audit_unchanged(EaSqlBuf *b, const EaWriteBefore *before,
-									 int alias);
-extern void ea_write_audit_updated(EaInput *input, const pg_uuid_t *id,
-								   EaWriteBefore *before);
+extern EaWriteBefore *ea_changes_before(EaInput *input,
+										const pg_uuid_t *id, bool lock);
+extern void ea_changes_unchanged(EaSqlBuf *b, const EaWriteBefore *before,
+								 int alias);
+extern void ea_changes_updated(EaInput *input, const pg_uuid_t *id,
+							   EaWriteBefore *before);
 
 /*
  * Deleted rows: the columns that the statement returns, for alias t<n>, and
@@ -48,8 +48,8 @@ typedef struct EaWriteDeleted
 	EaEntity   *entity;
 } EaWriteDeleted;
 
-extern void ea_write_audit_columns(EaSqlBuf *b, EaEntity *entity, int alias);
-extern void ea_write_audit_deleted_row(void *deleted, TupleTableSlot *slot);
+extern void ea_changes_columns(EaSqlBuf *b, EaEntity *entity, int alias);
+extern void ea_changes_deleted_row(void *deleted, TupleTableSlot *slot);
 
 /*
  * What statements put into a relationship and took out of it, by what they
@@ -69,11 +69,11 @@ typedef struct EaWriteMoved
 } EaWriteMoved;
 
 /* NULL where nobody asks. */
-extern EaWriteMoved *ea_write_audit_moved(EaRequest *req);
+extern EaWriteMoved *ea_changes_moved(EaRequest *req);
 
 /* Run a statement that writes links, and note the `column` of each. */
-extern void ea_write_audit_run_links(EaSqlBuf *b, const char *column,
-									 EaWriteIds *moved);
+extern void ea_changes_run_links(EaSqlBuf *b, const char *column,
+								 EaWriteIds *moved);
 
 /*
  * Rows whose owning field a write elsewhere is about to change: begin the
@@ -82,10 +82,10 @@ extern void ea_write_audit_run_links(EaSqlBuf *b, const char *column,
  */
 typedef struct EaWriteOwners EaWriteOwners;
 
-extern int	ea_write_audit_owners(EaSqlBuf *b, EaRequest *req,
-								  EaField *owner, EaOperation op,
-								  bool deleted_too);
-extern EaWriteOwners *ea_write_audit_hold_owners(EaSqlBuf *b, EaField *owner);
+extern int	ea_changes_owners(EaSqlBuf *b, EaRequest *req,
+							  EaField *owner, EaOperation op,
+							  bool deleted_too);
+extern EaWriteOwners *ea_changes_hold_owners(EaSqlBuf *b, EaField *owner);
 
 /*
  * Then the write itself: ` AND t<alias>.<id> = ANY ($n)` with the rows held,
@@ -94,13 +94,13 @@ extern EaWriteOwners *ea_write_audit_hold_owners(EaSqlBuf *b, EaField *owner);
  * null.  A row that was not held lets the request be repeated.  Without owners
  * the statement is just run.
  */
-extern void ea_write_audit_only_owners(EaSqlBuf *b, int alias,
-									   const EaWriteOwners *owners);
-extern void ea_write_audit_run_owners(EaSqlBuf *b, int alias,
-									  EaWriteOwners *owners,
-									  const char *after_type,
-									  const pg_uuid_t *after,
-									  EaWriteIds *moved);
+extern void ea_changes_only_owners(EaSqlBuf *b, int alias,
+								   const EaWriteOwners *owners);
+extern void ea_changes_run_owners(EaSqlBuf *b, int alias,
+								  EaWriteOwners *owners,
+								  const char *after_type,
+								  const pg_uuid_t *after,
+								  EaWriteIds *moved);
 
 /* How a relationship that is not a column of the row changes. */
 typedef enum EaWriteLinks
@@ -112,8 +112,8 @@ typedef enum EaWriteLinks
 } EaWriteLinks;
 
 /* It has: add the members before and after to the open record. */
-extern void ea_write_audit_links(EaRequest *req, EaField *field,
-								 const pg_uuid_t *id, EaWriteLinks how,
-								 EaWriteMoved *moved);
+extern void ea_changes_links(EaRequest *req, EaField *field,
+							 const pg_uuid_t *id, EaWriteLinks how,
+							 EaWriteMoved *moved);
 
-#endif							/* EA_WRITE_AUDIT_H */
+#endif							/* EA_AUDIT_CHANGES_H */

@@ -10,19 +10,20 @@
  */
 #include "postgres.h"
 
-#include "around.h"
 #include "catalog/pg_type.h"
-#include "create.h"
-#include "document_rows.h"
-#include "errors.h"
-#include "etag.h"
 #include "miscadmin.h"
-#include "rules.h"
 #include "utils/array.h"
 #include "utils/lsyscache.h"
 #include "utils/timestamp.h"
-#include "uuid.h"
-#include "write.h"
+
+#include "base/uuid.h"
+#include "read/document_rows.h"
+#include "request/errors.h"
+#include "request/etag.h"
+#include "write/create.h"
+#include "write/hook_phases.h"
+#include "write/update.h"
+#include "write/write_policy.h"
 
 /* The columns of one row, in the order of the entity's fields. */
 typedef struct Row
@@ -171,7 +172,7 @@ add_system(EaSqlBuf *b, EaEntity *entity)
 }
 
 void
-ea_insert_rows(EaInput *const *inputs, const pg_uuid_t *ids, int n,
+ea_create_rows(EaInput *const *inputs, const pg_uuid_t *ids, int n,
 			   EaRowSink *sink)
 {
 	EaRequest  *req = sink->doc->req;
@@ -225,34 +226,34 @@ ea_insert_rows(EaInput *const *inputs, const pg_uuid_t *ids, int n,
 }
 
 void
-ea_write_create(EaRequest *req)
+ea_create_resource(EaRequest *req)
 {
 	EaEntity   *entity = req->entity;
-	EaQuery    *query = ea_params_read(req, EA_TAKES_SHAPE);
+	EaQuery    *query = ea_query_read(req, EA_TAKES_SHAPE);
 	EaDocument *doc = ea_document_create(req, query, entity, EA_EXEC_WRITE);
 	EaRowSink	sink = {doc, ea_document_shape(doc, entity)};
 	EaInput    *input = ea_input_form(req, entity, EA_OP_CREATE, NULL);
 	EaAround	around;
 	pg_uuid_t	id;
 
-	ea_around_guard(&around, req, entity, EA_OP_CREATE, NULL,
-					input->attributes);
-	if (ea_rules_refuse_create(req, entity))
-		ea_rules_refuse(req);
+	ea_hook_phases_guard(&around, req, entity, EA_OP_CREATE, NULL,
+						 input->attributes);
+	if (ea_write_policy_refuse_create(req, entity))
+		ea_write_policy_refuse(req);
 	ea_input_values(input);
 	ea_errors_check(req);
 	ea_input_targets(&input, 1);
 	ea_errors_check(req);
-	ea_rules_check_create(input);
+	ea_write_policy_check_create(input);
 
 	ea_uuid_make(&id);
-	ea_around_before(&around, input, &id);
-	ea_insert_rows(&input, &id, 1, &sink);
-	ea_write_finish(&input, &id, 1, &sink);
-	ea_around_after(&around);
+	ea_hook_phases_before(&around, input, &id);
+	ea_create_rows(&input, &id, 1, &sink);
+	ea_update_finish(&input, &id, 1, &sink);
+	ea_hook_phases_after(&around);
 
 	req->status = 201;
-	ea_context_answer(req, "location",
+	ea_request_answer(req, "location",
 					  psprintf("%s%s", sink.shape->path, ea_uuid_text(&id)));
 	if (entity->locking)
 		ea_etag_answer(req, doc->primary.items[0]->version);

@@ -7,19 +7,19 @@
 #ifndef EA_CREATE_H
 #define EA_CREATE_H
 
-#include "document.h"
-#include "document_rows.h"
-#include "input.h"
+#include "read/document.h"
+#include "read/document_rows.h"
+#include "write/input.h"
 
 /*
  * Insert a row for each input, all of the sink's entity, with the given ids.
  * The rows go to the sink in the order of the inputs.  Relationships kept
  * elsewhere are not touched.
  */
-extern void ea_insert_rows(EaInput *const *inputs, const pg_uuid_t *ids,
+extern void ea_create_rows(EaInput *const *inputs, const pg_uuid_t *ids,
 						   int n, EaRowSink *sink);
 
 /* POST /api/v{n}/{entities} */
-extern void ea_write_create(EaRequest *req);
+extern void ea_create_resource(EaRequest *req);
 
 #endif							/* EA_CREATE_H */

@@ -9,28 +9,29 @@
  * found whether or not the caller sees them: a reference the caller does not
  * see must not dangle either.
  *
- * extension/delete.c
+ * extension/write/delete.c
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "around.h"
-#include "bounds.h"
 #include "catalog/pg_type.h"
-#include "delete.h"
-#include "errors.h"
-#include "grow.h"
 #include "miscadmin.h"
-#include "relate.h"
-#include "resource.h"
-#include "rules.h"
-#include "sqlbuf.h"
 #include "utils/array.h"
 #include "utils/timestamp.h"
-#include "uuid.h"
-#include "write.h"
-#include "write_audit.h"
+
+#include "base/grow.h"
+#include "base/uuid.h"
+#include "model/sqlbuf.h"
+#include "read/resource.h"
+#include "request/errors.h"
+#include "request/limits.h"
+#include "write/audit_changes.h"
+#include "write/delete.h"
+#include "write/hook_phases.h"
+#include "write/links.h"
+#include "write/update.h"
+#include "write/write_policy.h"
 
 /* How far a cascade goes from entity to entity. */
 #define MAX_CASCADE_DEPTH 64
@@ -53,7 +54,7 @@ id_row(void *arg, TupleTableSlot *slot)
 	pg_uuid_t  *id = palloc(sizeof(pg_uuid_t));
 
 	if (list->n % IDS_PER_LOOK == 0)
-		ea_bounds_memory(list->req, NULL);
+		ea_limits_memory(list->req, NULL);
 	*id = *DatumGetUUIDP(slot->tts_values[0]);
 	*EA_GROW_ARRAY(list->ids, list->n, list->max) = UUIDPGetDatum(id);
 }
@@ -138,7 +139,7 @@ leave_out_doomed(EaRequest *req, EaEntity *entity, const char *column,
 			ids->ids[n++] = ids->ids[i];
 	}
 	if (n < ids->n)
-		ea_relate_defer(req, entity, column);
+		ea_links_defer(req, entity, column);
 	ids->n = n;
 }
 
@@ -186,10 +187,10 @@ set_null(EaRequest *req, EaField *field, const char *column,
 
 	if (ea_audit_entities(req))
 	{
-		alias = ea_write_audit_owners(&b, req, field, EA_OP_DELETE,
-									  which != VISIBLE);
+		alias = ea_changes_owners(&b, req, field, EA_OP_DELETE,
+								  which != VISIBLE);
 		add_referring(&b, child, alias, column, doomed, which);
-		owners = ea_write_audit_hold_owners(&b, field);
+		owners = ea_changes_hold_owners(&b, field);
 		if (owners == NULL)
 			return;
 	}
@@ -198,10 +199,10 @@ set_null(EaRequest *req, EaField *field, const char *column,
 	appendStringInfo(&set, "%s = NULL", column);
 	ea_sqlbuf_init(&b, req);
 	b.deleted_too = which != VISIBLE;
-	ea_relate_touch(&b, &set, child);
+	ea_links_touch(&b, &set, child);
 	alias = ea_sqlbuf_update(&b, child, set.data, EA_OP_DELETE);
 	add_referring(&b, child, alias, column, doomed, which);
-	ea_write_audit_run_owners(&b, alias, owners, NULL, NULL, NULL);
+	ea_changes_run_owners(&b, alias, owners, NULL, NULL, NULL);
 }
 
 static EA_NORETURN void refuse(EaRequest *req) EA_NORETURN_END;
@@ -349,14 +350,14 @@ delete_rows(EaRequest *req, const Doomed *doomed)
 						 ea_sqlbuf_param(&b, TIMESTAMPTZOID,
 										 TimestampTzGetDatum(req->now),
 										 false));
-		ea_relate_touch(&b, &set, entity);
+		ea_links_touch(&b, &set, entity);
 		alias = ea_sqlbuf_update(&b, entity, set.data, EA_OP_DELETE);
 	}
 	add_among(&b, alias, entity->id_column, doomed->ids);
 	if (ea_audit_entities(req))
 	{
-		ea_write_audit_columns(&b, entity, alias);
-		row = ea_write_audit_deleted_row;
+		ea_changes_columns(&b, entity, alias);
+		row = ea_changes_deleted_row;
 	}
 	ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, row, &deleted);
 }
@@ -371,16 +372,16 @@ ea_delete_resource(EaRequest *req, EaEntity *entity, const pg_uuid_t *id,
 	bool		deferred = req->deferred != NIL;
 	EaAround	around;
 
-	ea_around_guard(&around, req, entity, EA_OP_DELETE, id, NULL);
+	ea_hook_phases_guard(&around, req, entity, EA_OP_DELETE, id, NULL);
 
 	/* the row is held from here on: its version cannot change any more */
-	ea_write_check_row(req, entity, id, match, true);
-	ea_rules_check_row(req, entity, EA_OP_DELETE, id, NULL);
-	ea_around_before(&around, NULL, id);
+	ea_update_check_row(req, entity, id, match, true);
+	ea_write_policy_check_row(req, entity, EA_OP_DELETE, id, NULL);
+	ea_hook_phases_before(&around, NULL, id);
 	delete_rows(req, &doomed);
 	if (!deferred)
-		ea_relate_check_deferred(req);
-	ea_around_after(&around);
+		ea_links_check_deferred(req);
+	ea_hook_phases_after(&around);
 }
 
 void
@@ -389,9 +390,9 @@ ea_delete_one(EaRequest *req)
 	EaIfMatch	match;
 	pg_uuid_t	id;
 
-	ea_params_read(req, 0);
-	ea_write_precondition(req, req->entity, &match);
-	ea_fetch_path_id(req, &id);
+	ea_query_read(req, 0);
+	ea_update_precondition(req, req->entity, &match);
+	ea_resource_path_id(req, &id);
 	ea_delete_resource(req, req->entity, &id, &match);
 	req->status = 204;
 }

@@ -3,16 +3,16 @@
  * delete.h
  *	  Delete resources, and what hangs on them.
  *
- * extension/delete.h
+ * extension/write/delete.h
  *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_DELETE_H
 #define EA_DELETE_H
 
-#include "catalog.h"
-#include "context.h"
-#include "etag.h"
+#include "model/catalog.h"
+#include "request/etag.h"
+#include "request/request.h"
 
 /* DELETE /api/v{n}/{entities}/{id} */
 extern void ea_delete_one(EaRequest *req);

@@ -1,25 +1,26 @@
 /*-------------------------------------------------------------------------
  *
- * around.c
+ * hook_phases.c
  *	  What runs around a write of one resource: its hooks, in their phases.
  *
  * Hooks see a resource as the API shows it: id, attributes, and the to-one
  * relationships.  They see all of it, whatever the caller may read.
  *
- * extension/around.c
+ * extension/write/hook_phases.c
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "around.h"
 #include "catalog/pg_type.h"
-#include "constraints.h"
-#include "errors.h"
-#include "jsonwrite.h"
-#include "sqlbuf.h"
-#include "types.h"
-#include "uuid.h"
+
+#include "base/jsonwrite.h"
+#include "base/uuid.h"
+#include "model/sqlbuf.h"
+#include "model/types.h"
+#include "model/value_checks.h"
+#include "request/errors.h"
+#include "write/hook_phases.h"
 
 #define PHASE(name) (1 << EA_HOOK_##name)
 #define ALL_PHASES \
@@ -33,7 +34,7 @@ typedef struct Image
 } Image;
 
 bool
-ea_around_waits(EaEntity *entity, EaOperation op)
+ea_hook_phases_waits(EaEntity *entity, EaOperation op)
 {
 	return ea_hooks_wait(entity, op, ALL_PHASES);
 }
@@ -257,8 +258,8 @@ check_raw(EaRequest *req, const EaJson *attributes)
 }
 
 void
-ea_around_guard(EaAround *around, EaRequest *req, EaEntity *entity,
-				EaOperation op, const pg_uuid_t *id, const EaJson *attributes)
+ea_hook_phases_guard(EaAround *around, EaRequest *req, EaEntity *entity,
+					 EaOperation op, const pg_uuid_t *id, const EaJson *attributes)
 {
 	EaHookCall	call = {req, entity, op};
 
@@ -294,7 +295,7 @@ apply_change(EaAround *around, EaInput *input, const EaHookChange *change)
 		if (in->isnull ? field->required :
 			(!ea_types_from_json(field->type, json, change->source,
 								 &in->value, &why) ||
-			 !ea_constraints_check(field, in->value, &why)))
+			 !ea_value_check(field, in->value, &why)))
 			ea_hooks_fail(around->req, change->hook,
 						  psprintf("attribute \"%s\" does not fit",
 								   field->name));
@@ -303,7 +304,7 @@ apply_change(EaAround *around, EaInput *input, const EaHookChange *change)
 }
 
 void
-ea_around_before(EaAround *around, EaInput *input, const pg_uuid_t *id)
+ea_hook_phases_before(EaAround *around, EaInput *input, const pg_uuid_t *id)
 {
 	EaHookCall	call = {around->req, around->entity, around->op};
 	Image		image = {around->entity};
@@ -334,7 +335,7 @@ ea_around_before(EaAround *around, EaInput *input, const pg_uuid_t *id)
 }
 
 void
-ea_around_after(EaAround *around)
+ea_hook_phases_after(EaAround *around)
 {
 	EaHookCall	call = {around->req, around->entity, around->op,
 	around->before};

@@ -1,17 +1,17 @@
 /*-------------------------------------------------------------------------
  *
- * around.h
+ * hook_phases.h
  *	  What runs around a write of one resource: its hooks, in their phases.
  *
- * extension/around.h
+ * extension/write/hook_phases.h
  *
  *-------------------------------------------------------------------------
  */
-#ifndef EA_AROUND_H
-#define EA_AROUND_H
+#ifndef EA_HOOK_PHASES_H
+#define EA_HOOK_PHASES_H
 
-#include "hooks.h"
-#include "input.h"
+#include "write/hooks.h"
+#include "write/input.h"
 
 typedef struct EaAround
 {
@@ -27,21 +27,21 @@ typedef struct EaAround
  * guard hooks: the form of the request is known, the row is not.  id is NULL
  * for a create, data the resource object as it came, or NULL.
  */
-extern void ea_around_guard(EaAround *around, EaRequest *req,
-							EaEntity *entity, EaOperation op,
-							const pg_uuid_t *id, const EaJson *attributes);
+extern void ea_hook_phases_guard(EaAround *around, EaRequest *req,
+								 EaEntity *entity, EaOperation op,
+								 const pg_uuid_t *id, const EaJson *attributes);
 
 /*
  * mutate and validate hooks: everything has been checked, and the row is
  * held.  Sets attributes of the input; input is NULL for a delete.
  */
-extern void ea_around_before(EaAround *around, EaInput *input,
-							 const pg_uuid_t *id);
+extern void ea_hook_phases_before(EaAround *around, EaInput *input,
+								  const pg_uuid_t *id);
 
 /* after hooks: the write is done. */
-extern void ea_around_after(EaAround *around);
+extern void ea_hook_phases_after(EaAround *around);
 
 /* Some hook waits for writes of this kind to the entity. */
-extern bool ea_around_waits(EaEntity *entity, EaOperation op);
+extern bool ea_hook_phases_waits(EaEntity *entity, EaOperation op);
 
-#endif							/* EA_AROUND_H */
+#endif							/* EA_HOOK_PHASES_H */

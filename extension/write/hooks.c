@@ -6,23 +6,24 @@
  * A hook runs as the role that owns its function, in the transaction of the
  * request.  What it raises goes to the server's log; the answer names the
  * hook and nothing more.  Whatever ends it early ends the request, and the
- * guard in handle.c undoes the work of both.
+ * guard in entry/handle.c undoes the work of both.
  *
- * extension/hooks.c
+ * extension/write/hooks.c
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "errors.h"
 #include "fmgr.h"
-#include "hooks.h"
-#include "jsonwrite.h"
-#include "udf.h"
 #include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
 #include "utils/jsonb.h"
-#include "uuid.h"
+
+#include "base/jsonwrite.h"
+#include "base/uuid.h"
+#include "engine/udf.h"
+#include "request/errors.h"
+#include "write/hooks.h"
 
 /* -------- what is there to call -------- */
 
@@ -165,7 +166,7 @@ run(const EaHookCall *call, const EaHook *hook, EaHookChange *change)
 			fail(req, hook);
 		case EA_UDF_TIMEOUT:
 			req->nproblems = 0;
-			ea_context_answer(req, "retry-after", "1");
+			ea_request_answer(req, "retry-after", "1");
 			ea_errors_throw(req, EA_ERR_UNAVAILABLE, EA_AT_NONE, NULL,
 							"The hook %s took too long.", hook->name);
 	}

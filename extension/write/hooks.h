@@ -3,16 +3,16 @@
  * hooks.h
  *	  Call the deployment's own functions around a write (manifest.md).
  *
- * extension/hooks.h
+ * extension/write/hooks.h
  *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_HOOKS_H
 #define EA_HOOKS_H
 
-#include "catalog.h"
-#include "compat.h"
-#include "context.h"
+#include "base/compat.h"
+#include "model/catalog.h"
+#include "request/request.h"
 
 /* A write as its hooks see it: JSON texts, or NULL for null. */
 typedef struct EaHookCall

@@ -3,24 +3,25 @@
  * input.c
  *	  An incoming resource object, read against its entity.
  *
- * extension/input.c
+ * extension/write/input.c
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "authz.h"
-#include "body.h"
 #include "catalog/pg_type.h"
-#include "constraints.h"
-#include "errors.h"
-#include "grow.h"
-#include "input.h"
-#include "lid.h"
 #include "miscadmin.h"
-#include "relate.h"
 #include "utils/array.h"
-#include "uuid.h"
+
+#include "authz/authz.h"
+#include "base/grow.h"
+#include "base/uuid.h"
+#include "model/value_checks.h"
+#include "request/body.h"
+#include "request/errors.h"
+#include "write/input.h"
+#include "write/lid.h"
+#include "write/links.h"
 
 /* A member that must be an object when it is there. */
 static EaJson *
@@ -112,7 +113,7 @@ EaInput *
 ea_input_form(EaRequest *req, EaEntity *entity, EaOperation op,
 			  const pg_uuid_t *id)
 {
-	EaJson	   *root = ea_context_json(req);
+	EaJson	   *root = ea_body_json(req);
 	EaJson	   *data = ea_jsonread_get(root, "data");
 	EaInput    *input;
 
@@ -165,7 +166,7 @@ may_set(EaInput *input, EaField *field, const char *pointer)
 {
 	return is_writable(input, field, field, pointer) &&
 		(field->mapped_by == NULL ||
-		 is_writable(input, field, ea_relate_owner(field), pointer));
+		 is_writable(input, field, ea_links_owner(field), pointer));
 }
 
 /*
@@ -216,7 +217,7 @@ read_attribute(EaInput *input, const EaJson *member, const char *parent)
 	}
 	else if (!ea_types_from_json(field->type, member, req->body, &in->value,
 								 &why) ||
-			 !ea_constraints_check(field, in->value, &why))
+			 !ea_value_check(field, in->value, &why))
 		ea_errors_add(req, EA_ERR_INVALID_VALUE, EA_AT_POINTER, pointer,
 					  "\"%s\" %s.", field->name, why);
 }

@@ -7,16 +7,16 @@
  * (contract section 1.1): the form of the document first, then, once the
  * caller is known to see the resource, its values.
  *
- * extension/input.h
+ * extension/write/input.h
  *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_INPUT_H
 #define EA_INPUT_H
 
-#include "catalog.h"
-#include "context.h"
-#include "document.h"
+#include "model/catalog.h"
+#include "read/document.h"
+#include "request/request.h"
 
 /* What came for one field. */
 typedef struct EaInputField

@@ -3,16 +3,17 @@
  * lid.c
  *	  Local ids of an atomic request.
  *
- * extension/lid.c
+ * extension/write/lid.c
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "errors.h"
-#include "lid.h"
 #include "miscadmin.h"
-#include "uuid.h"
+
+#include "base/uuid.h"
+#include "request/errors.h"
+#include "write/lid.h"
 
 static int
 compare_lids(const void *a, const void *b)

@@ -6,15 +6,15 @@
  * The ids of all resources that a request adds are made before its first
  * operation runs; a local id is a name for one of them.
  *
- * extension/lid.h
+ * extension/write/lid.h
  *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_LID_H
 #define EA_LID_H
 
-#include "catalog.h"
-#include "context.h"
+#include "model/catalog.h"
+#include "request/request.h"
 
 typedef struct EaLid
 {

@@ -1,22 +1,23 @@
 /*-------------------------------------------------------------------------
  *
- * relate.c
+ * links.c
  *	  Change relationships that are not columns of the resource's own row.
  *
- * extension/relate.c
+ * extension/write/links.c
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
 #include "catalog/pg_type.h"
-#include "errors.h"
-#include "relate.h"
-#include "rules.h"
-#include "sqlbuf.h"
 #include "utils/array.h"
 #include "utils/timestamp.h"
-#include "write_audit.h"
+
+#include "model/sqlbuf.h"
+#include "request/errors.h"
+#include "write/audit_changes.h"
+#include "write/links.h"
+#include "write/write_policy.h"
 
 static Datum
 target_array(const EaTarget *targets, int n)
@@ -30,13 +31,13 @@ target_array(const EaTarget *targets, int n)
 }
 
 EaField *
-ea_relate_owner(EaField *field)
+ea_links_owner(EaField *field)
 {
 	return ea_catalog_mirrored(field);
 }
 
 void
-ea_relate_touch(EaSqlBuf *b, StringInfo set, EaEntity *entity)
+ea_links_touch(EaSqlBuf *b, StringInfo set, EaEntity *entity)
 {
 	const char *comma = set->len > 0 ? ", " : "";
 
@@ -105,8 +106,8 @@ hold_joined(EaRequest *req, EaField *field, const pg_uuid_t *id,
 
 	memset(held, 0, sizeof(*held));
 	if (field->mapped_by != NULL)
-		ea_rules_hold_members(req, ea_relate_owner(field), NULL, "FOR SHARE",
-							  add_joined, &members, held);
+		ea_write_policy_hold_members(req, ea_links_owner(field), NULL, "FOR SHARE",
+									 add_joined, &members, held);
 }
 
 static void
@@ -119,7 +120,7 @@ join_add(EaRequest *req, EaField *field, const pg_uuid_t *id,
 	if (n == 0)
 		return;
 	hold_joined(req, field, id, targets, n, NULL, &held);
-	if (ea_rules_none_held(&held))
+	if (ea_write_policy_none_held(&held))
 		return;
 	ea_writing_begin(req, field->entity, EA_WRITING_ROWS);
 	ea_sqlbuf_init(&b, req);
@@ -127,11 +128,11 @@ join_add(EaRequest *req, EaField *field, const pg_uuid_t *id,
 	ea_sqlbuf_value(&b, UUIDOID, UUIDPGetDatum(id), false);
 	ea_sqlbuf_add(&b, ", pg_catalog.unnest(");
 	ea_sqlbuf_value(&b, UUIDARRAYOID,
-					held.asked ? ea_rules_held_array(&held)
+					held.asked ? ea_write_policy_held_array(&held)
 					: target_array(targets, n), false);
 	ea_sqlbuf_add(&b, ") ON CONFLICT DO NOTHING");
-	ea_write_audit_run_links(&b, field->join_far,
-							 moved == NULL ? NULL : &moved->added);
+	ea_changes_run_links(&b, field->join_far,
+						 moved == NULL ? NULL : &moved->added);
 }
 
 /* Delete the links to the targets, or to all others. */
@@ -145,7 +146,7 @@ join_remove(EaRequest *req, EaField *field, const pg_uuid_t *id,
 	int			alias;
 
 	hold_joined(req, field, id, targets, n, which, &held);
-	if (ea_rules_none_held(&held))
+	if (ea_write_policy_none_held(&held))
 		return;
 	ea_writing_begin(req, field->entity, EA_WRITING_ROWS);
 	ea_sqlbuf_init(&b, req);
@@ -155,7 +156,7 @@ join_remove(EaRequest *req, EaField *field, const pg_uuid_t *id,
 	ea_sqlbuf_addf(&b, " AND t%d.%s %s (", alias, field->join_far, which);
 	ea_sqlbuf_value(&b, UUIDARRAYOID, target_array(targets, n), false);
 	ea_sqlbuf_add(&b, ")");
-	ea_rules_only_held(&b, alias, field->join_far, &held);
+	ea_write_policy_only_held(&b, alias, field->join_far, &held);
 	if (ea_sqlbuf_hides_rows(req, ea_catalog_target(field, 0)))
 	{
 		/* links to what the caller does not see are not his to cut */
@@ -167,8 +168,8 @@ join_remove(EaRequest *req, EaField *field, const pg_uuid_t *id,
 					   ea_catalog_target(field, 0)->id_column, alias,
 					   field->join_far);
 	}
-	ea_write_audit_run_links(&b, field->join_far,
-							 moved == NULL ? NULL : &moved->removed);
+	ea_changes_run_links(&b, field->join_far,
+						 moved == NULL ? NULL : &moved->removed);
 }
 
 /* -------- columns of the target -------- */
@@ -196,7 +197,7 @@ inverse_add(EaRequest *req, EaField *field, const pg_uuid_t *id,
 			const EaTarget *targets, int n, EaWriteMoved *moved)
 {
 	EaEntity   *target = ea_catalog_target(field, 0);
-	EaField    *owner = ea_relate_owner(field);
+	EaField    *owner = ea_links_owner(field);
 	const char *column = field->members[0].column;
 	Members		members = {field, id, targets, n};
 	EaWriteOwners *owners = NULL;
@@ -208,16 +209,16 @@ inverse_add(EaRequest *req, EaField *field, const pg_uuid_t *id,
 
 	if (n == 0)
 		return;
-	ea_rules_hold_members(req, owner, id, "FOR NO KEY UPDATE", add_targets,
-						  &members, &held);
-	if (ea_rules_none_held(&held))
+	ea_write_policy_hold_members(req, owner, id, "FOR NO KEY UPDATE", add_targets,
+								 &members, &held);
+	if (ea_write_policy_none_held(&held))
 		return;
 	if (moved != NULL)
 	{
-		alias = ea_write_audit_owners(&b, req, owner, EA_OP_UPDATE, false);
+		alias = ea_changes_owners(&b, req, owner, EA_OP_UPDATE, false);
 		add_targets(&b, alias, &members);
-		ea_rules_only_held(&b, alias, target->id_column, &held);
-		owners = ea_write_audit_hold_owners(&b, owner);
+		ea_write_policy_only_held(&b, alias, target->id_column, &held);
+		owners = ea_changes_hold_owners(&b, owner);
 		if (owners == NULL)
 			return;
 	}
@@ -231,16 +232,16 @@ inverse_add(EaRequest *req, EaField *field, const pg_uuid_t *id,
 		if (strcmp(owner->members[m].column, column) != 0)
 			appendStringInfo(&set, ", %s = NULL", owner->members[m].column);
 	}
-	ea_relate_touch(&b, &set, target);
+	ea_links_touch(&b, &set, target);
 	alias = ea_sqlbuf_update(&b, target, set.data, EA_OP_UPDATE);
 	ea_sqlbuf_addf(&b, " AND t%d.%s = ANY (", alias, target->id_column);
 	ea_sqlbuf_value(&b, UUIDARRAYOID, target_array(targets, n), false);
 	ea_sqlbuf_addf(&b, ") AND t%d.%s IS DISTINCT FROM $%d", alias, column,
 				   param);
-	ea_rules_only_held(&b, alias, target->id_column, &held);
-	ea_write_audit_only_owners(&b, alias, owners);
-	ea_write_audit_run_owners(&b, alias, owners, field->entity->type, id,
-							  moved == NULL ? NULL : &moved->added);
+	ea_write_policy_only_held(&b, alias, target->id_column, &held);
+	ea_changes_only_owners(&b, alias, owners);
+	ea_changes_run_owners(&b, alias, owners, field->entity->type, id,
+						  moved == NULL ? NULL : &moved->added);
 }
 
 static void
@@ -271,7 +272,7 @@ inverse_remove(EaRequest *req, EaField *field, const pg_uuid_t *id,
 			   const char *pointer, EaWriteMoved *moved)
 {
 	EaEntity   *target = ea_catalog_target(field, 0);
-	EaField    *owner = ea_relate_owner(field);
+	EaField    *owner = ea_links_owner(field);
 	Members		members = {field, id, targets, n, which};
 	EaWriteOwners *owners = NULL;
 	EaRulesHeld held;
@@ -292,16 +293,16 @@ inverse_remove(EaRequest *req, EaField *field, const pg_uuid_t *id,
 							field->name, field->mapped_by);
 		return;
 	}
-	ea_rules_hold_members(req, owner, NULL, "FOR NO KEY UPDATE", add_leaving,
-						  &members, &held);
-	if (ea_rules_none_held(&held))
+	ea_write_policy_hold_members(req, owner, NULL, "FOR NO KEY UPDATE", add_leaving,
+								 &members, &held);
+	if (ea_write_policy_none_held(&held))
 		return;
 	if (moved != NULL)
 	{
-		alias = ea_write_audit_owners(&b, req, owner, EA_OP_UPDATE, false);
+		alias = ea_changes_owners(&b, req, owner, EA_OP_UPDATE, false);
 		add_members(&b, field, alias, id, targets, n, which);
-		ea_rules_only_held(&b, alias, target->id_column, &held);
-		owners = ea_write_audit_hold_owners(&b, owner);
+		ea_write_policy_only_held(&b, alias, target->id_column, &held);
+		owners = ea_changes_hold_owners(&b, owner);
 		if (owners == NULL)
 			return;
 		ea_sqlbuf_init(&b, req);
@@ -309,13 +310,13 @@ inverse_remove(EaRequest *req, EaField *field, const pg_uuid_t *id,
 	ea_writing_begin(req, target, EA_WRITING_ROWS);
 	initStringInfo(&set);
 	appendStringInfo(&set, "%s = NULL", field->members[0].column);
-	ea_relate_touch(&b, &set, target);
+	ea_links_touch(&b, &set, target);
 	alias = ea_sqlbuf_update(&b, target, set.data, EA_OP_UPDATE);
 	add_members(&b, field, alias, id, targets, n, which);
-	ea_rules_only_held(&b, alias, target->id_column, &held);
-	ea_write_audit_only_owners(&b, alias, owners);
-	ea_write_audit_run_owners(&b, alias, owners, NULL, NULL,
-							  moved == NULL ? NULL : &moved->removed);
+	ea_write_policy_only_held(&b, alias, target->id_column, &held);
+	ea_changes_only_owners(&b, alias, owners);
+	ea_changes_run_owners(&b, alias, owners, NULL, NULL,
+						  moved == NULL ? NULL : &moved->removed);
 }
 
 static void
@@ -340,42 +341,42 @@ put_in(EaRequest *req, EaField *field, const pg_uuid_t *id,
 }
 
 void
-ea_relate_first(EaRequest *req, EaField *field, const pg_uuid_t *id,
-				const EaTarget *targets, int n)
+ea_links_first(EaRequest *req, EaField *field, const pg_uuid_t *id,
+			   const EaTarget *targets, int n)
 {
-	EaWriteMoved *moved = ea_write_audit_moved(req);
+	EaWriteMoved *moved = ea_changes_moved(req);
 
 	put_in(req, field, id, targets, n, moved);
-	ea_write_audit_links(req, field, id, EA_LINKS_FIRST, moved);
+	ea_changes_links(req, field, id, EA_LINKS_FIRST, moved);
 }
 
 void
-ea_relate_replace(EaRequest *req, EaField *field, const pg_uuid_t *id,
-				  const EaTarget *targets, int n, const char *pointer)
+ea_links_replace(EaRequest *req, EaField *field, const pg_uuid_t *id,
+				 const EaTarget *targets, int n, const char *pointer)
 {
-	EaWriteMoved *moved = ea_write_audit_moved(req);
+	EaWriteMoved *moved = ea_changes_moved(req);
 
 	take_out(req, field, id, targets, n, "<> ALL", pointer, moved);
 	put_in(req, field, id, targets, n, moved);
-	ea_write_audit_links(req, field, id, EA_LINKS_REPLACE, moved);
+	ea_changes_links(req, field, id, EA_LINKS_REPLACE, moved);
 }
 
 void
-ea_relate_remove(EaRequest *req, EaField *field, const pg_uuid_t *id,
-				 const EaTarget *targets, int n, const char *pointer)
+ea_links_remove(EaRequest *req, EaField *field, const pg_uuid_t *id,
+				const EaTarget *targets, int n, const char *pointer)
 {
-	EaWriteMoved *moved = ea_write_audit_moved(req);
+	EaWriteMoved *moved = ea_changes_moved(req);
 
 	take_out(req, field, id, targets, n, "= ANY", pointer, moved);
-	ea_write_audit_links(req, field, id, EA_LINKS_REMOVE, moved);
+	ea_changes_links(req, field, id, EA_LINKS_REMOVE, moved);
 }
 
 void
-ea_relate_add(EaRequest *req, EaField *field, const pg_uuid_t *id,
-			  const EaTarget *targets, int n)
+ea_links_add(EaRequest *req, EaField *field, const pg_uuid_t *id,
+			 const EaTarget *targets, int n)
 {
-	EaWriteMoved *moved = ea_write_audit_moved(req);
+	EaWriteMoved *moved = ea_changes_moved(req);
 
 	put_in(req, field, id, targets, n, moved);
-	ea_write_audit_links(req, field, id, EA_LINKS_ADD, moved);
+	ea_changes_links(req, field, id, EA_LINKS_ADD, moved);
 }

@@ -1,29 +1,29 @@
 /*-------------------------------------------------------------------------
  *
- * relate.h
+ * links.h
  *	  Change relationships that are not columns of the resource's own row.
  *
  * The targets have been checked to be visible.  Rows whose column changes
  * get a new version.
  *
- * extension/relate.h
+ * extension/write/links.h
  *
  *-------------------------------------------------------------------------
  */
-#ifndef EA_RELATE_H
-#define EA_RELATE_H
+#ifndef EA_LINKS_H
+#define EA_LINKS_H
 
-#include "catalog.h"
-#include "context.h"
-#include "document.h"
+#include "model/catalog.h"
+#include "read/document.h"
+#include "request/request.h"
 
 /*
  * Make the members of a relationship of resource id exactly the targets.
  * Throws 400 at pointer when a member would lose a required relationship.
  */
-extern void ea_relate_replace(EaRequest *req, EaField *field,
-							  const pg_uuid_t *id, const EaTarget *targets,
-							  int n, const char *pointer);
+extern void ea_links_replace(EaRequest *req, EaField *field,
+							 const pg_uuid_t *id, const EaTarget *targets,
+							 int n, const char *pointer);
 
 /*
  * All of these tell the open record, if there is one, which members there were
@@ -32,42 +32,42 @@ extern void ea_relate_replace(EaRequest *req, EaField *field,
  * Add the targets to the members; those already there stay.  "first": a new
  * resource has had none.
  */
-extern void ea_relate_first(EaRequest *req, EaField *field,
-							const pg_uuid_t *id, const EaTarget *targets,
-							int n);
-extern void ea_relate_add(EaRequest *req, EaField *field,
-						  const pg_uuid_t *id, const EaTarget *targets,
-						  int n);
+extern void ea_links_first(EaRequest *req, EaField *field,
+						   const pg_uuid_t *id, const EaTarget *targets,
+						   int n);
+extern void ea_links_add(EaRequest *req, EaField *field,
+						 const pg_uuid_t *id, const EaTarget *targets,
+						 int n);
 
 /*
  * Take the targets out of the members; those that are none are left alone.
  * Throws 400 at pointer when one would lose a required relationship.
  */
-extern void ea_relate_remove(EaRequest *req, EaField *field,
-							 const pg_uuid_t *id, const EaTarget *targets,
-							 int n, const char *pointer);
+extern void ea_links_remove(EaRequest *req, EaField *field,
+							const pg_uuid_t *id, const EaTarget *targets,
+							int n, const char *pointer);
 
 /* The owning field of the target that an inverse relationship mirrors. */
-extern EaField *ea_relate_owner(EaField *field);
+extern EaField *ea_links_owner(EaField *field);
 
 /*
  * Let the foreign keys of a column wait, and have all of them checked after
  * all.  The check throws as a violated constraint does.
  */
-extern void ea_relate_defer(EaRequest *req, const EaEntity *entity,
-							const char *column);
-extern void ea_relate_check_deferred(EaRequest *req);
+extern void ea_links_defer(EaRequest *req, const EaEntity *entity,
+						   const char *column);
+extern void ea_links_check_deferred(EaRequest *req);
 
 /*
  * Check what waits because code of others said SET CONSTRAINTS: nothing is
  * to be found out after the answer.
  */
-extern void ea_relate_settle(EaRequest *req);
+extern void ea_links_settle(EaRequest *req);
 
 /*
  * `, updated_at = $n` and, for locking entities, `, version = version + 1`:
  * what every update of a row sets besides.
  */
-extern void ea_relate_touch(EaSqlBuf *b, StringInfo set, EaEntity *entity);
+extern void ea_links_touch(EaSqlBuf *b, StringInfo set, EaEntity *entity);
 
-#endif							/* EA_RELATE_H */
+#endif							/* EA_LINKS_H */

@@ -1,13 +1,13 @@
 /*-------------------------------------------------------------------------
  *
- * relate_defer.c
+ * links_deferred.c
  *	  Foreign keys that are checked later than their statements.
  *
  * Constraints are always named.  SET CONSTRAINTS ALL would run whatever
  * trigger of anybody waits in this transaction, and before PostgreSQL 18 as
  * the role of the moment, which is the owner of everything.
  *
- * extension/relate_defer.c
+ * extension/write/links_deferred.c
  *
  *-------------------------------------------------------------------------
  */
@@ -21,13 +21,8 @@
 #include "catalog/pg_class.h"
 #include "catalog/pg_constraint.h"
 #include "commands/trigger.h"
-#include "compat.h"
-#include "exec.h"
-#include "guard.h"
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"
-#include "pin.h"
-#include "relate.h"
 #include "utils/acl.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
@@ -37,6 +32,12 @@
 #include "utils/regproc.h"
 #include "utils/rel.h"
 #include "utils/syscache.h"
+
+#include "base/compat.h"
+#include "engine/exec.h"
+#include "engine/guard.h"
+#include "engine/pin.h"
+#include "write/links.h"
 
 /* -------- naming them -------- */
 
@@ -189,7 +190,7 @@ find_keys(Oid relid, const char *column, const List *known)
 }
 
 void
-ea_relate_defer(EaRequest *req, const EaEntity *entity, const char *column)
+ea_links_defer(EaRequest *req, const EaEntity *entity, const char *column)
 {
 	List	   *keys = find_keys(table_oid(entity->table), column, req->deferred);
 	MemoryContext old = MemoryContextSwitchTo(req->mcxt);
@@ -200,7 +201,7 @@ ea_relate_defer(EaRequest *req, const EaEntity *entity, const char *column)
 }
 
 void
-ea_relate_check_deferred(EaRequest *req)
+ea_links_check_deferred(EaRequest *req)
 {
 	set_constraints(req->deferred, "IMMEDIATE");
 	req->deferred = NIL;
@@ -276,9 +277,9 @@ check_cursors(void)
 
 /*
  * All else that waits is of tables that are no entity's.  It runs with rights
- * that whoever calls the service has, those of the shim, and can leave
- * nothing for later.  Since PostgreSQL 18 a trigger runs as the role that has
- * written instead; where that is the owner of the service, guard.c sees to it
+ * that whoever calls the service has, those of the shim, and can leave nothing
+ * for later.  Since PostgreSQL 18 a trigger runs as the role that has written
+ * instead; where that is the owner of the service, engine/guard.c sees to it
  * that no function of others has its rights.
  */
 static void
@@ -298,7 +299,7 @@ run_waiting(void)
 }
 
 void
-ea_relate_settle(EaRequest *req)
+ea_links_settle(EaRequest *req)
 {
 	List	   *keys = NIL;
 	bool		all = commits_as_superuser();

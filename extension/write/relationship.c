@@ -3,26 +3,27 @@
  * relationship.c
  *	  Writes at relationship endpoints.
  *
- * extension/relationship.c
+ * extension/write/relationship.c
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "around.h"
-#include "body.h"
 #include "catalog/pg_type.h"
-#include "errors.h"
-#include "etag.h"
-#include "input.h"
-#include "relate.h"
-#include "related.h"
-#include "relationship.h"
-#include "resource.h"
-#include "rules.h"
 #include "utils/timestamp.h"
-#include "write.h"
-#include "write_audit.h"
+
+#include "read/related.h"
+#include "read/resource.h"
+#include "request/body.h"
+#include "request/errors.h"
+#include "request/etag.h"
+#include "write/audit_changes.h"
+#include "write/hook_phases.h"
+#include "write/input.h"
+#include "write/links.h"
+#include "write/relationship.h"
+#include "write/update.h"
+#include "write/write_policy.h"
 
 void
 ea_relationship_check_verb(EaRequest *req, EaRelationshipVerb verb)
@@ -54,7 +55,7 @@ touch(EaRequest *req, const pg_uuid_t *id)
 	ea_writing_begin(req, entity, EA_WRITING_ROWS);
 	initStringInfo(&set);
 	ea_sqlbuf_init(&b, req);
-	ea_relate_touch(&b, &set, entity);
+	ea_links_touch(&b, &set, entity);
 	alias = ea_sqlbuf_update(&b, entity, set.data, EA_OP_DELETE);
 	ea_sqlbuf_addf(&b, " AND t%d.%s = ", alias, entity->id_column);
 	ea_sqlbuf_value(&b, UUIDOID, UUIDPGetDatum(id), false);
@@ -86,15 +87,15 @@ change_members(EaRequest *req, EaRelationshipVerb verb,
 	switch (verb)
 	{
 		case EA_RELATIONSHIP_ADD:
-			ea_relate_add(req, field, id, in->targets, in->ntargets);
+			ea_links_add(req, field, id, in->targets, in->ntargets);
 			break;
 		case EA_RELATIONSHIP_REPLACE:
-			ea_relate_replace(req, field, id, in->targets, in->ntargets,
-							  in->pointer);
+			ea_links_replace(req, field, id, in->targets, in->ntargets,
+							 in->pointer);
 			break;
 		case EA_RELATIONSHIP_REMOVE:
-			ea_relate_remove(req, field, id, in->targets, in->ntargets,
-							 in->pointer);
+			ea_links_remove(req, field, id, in->targets, in->ntargets,
+							in->pointer);
 			break;
 	}
 }
@@ -109,25 +110,25 @@ ea_relationship_write(EaRequest *req, EaRelationshipVerb verb,
 	EaIfMatch	any = {.given = false};
 	EaAround	around;
 
-	ea_around_guard(&around, req, req->entity, EA_OP_UPDATE, id, NULL);
+	ea_hook_phases_guard(&around, req, req->entity, EA_OP_UPDATE, id, NULL);
 
 	/* the row is held: what follows belongs to the version that matched */
-	ea_write_check_row(req, req->entity, id, match, true);
-	ea_rules_check_row(req, req->entity, EA_OP_UPDATE, id,
-					   req->nproblems > 0 ? NULL : input);
+	ea_update_check_row(req, req->entity, id, match, true);
+	ea_write_policy_check_row(req, req->entity, EA_OP_UPDATE, id,
+							  req->nproblems > 0 ? NULL : input);
 	ea_errors_check(req);
 	if (verb != EA_RELATIONSHIP_REMOVE)
 		ea_input_targets(&input, 1);
 	ea_errors_check(req);
 
-	ea_around_before(&around, input, id);
+	ea_hook_phases_before(&around, input, id);
 	if (!own)
 		change_members(req, verb, &input->fields[field->index], id);
 	if (own || around.changed)
-		answer_version(req, ea_write_set(input, NULL, id, own ? match : &any));
+		answer_version(req, ea_update_set(input, NULL, id, own ? match : &any));
 	else
 		touch(req, id);
-	ea_around_after(&around);
+	ea_hook_phases_after(&around);
 }
 
 static void
@@ -139,9 +140,9 @@ handle_write(EaRequest *req, EaRelationshipVerb verb)
 
 	ea_related_require(req);
 	ea_relationship_check_verb(req, verb);
-	ea_params_read(req, 0);
+	ea_query_read(req, 0);
 	ea_writing_at(req, NULL, "");
-	input = ea_input_relationship(req, req->field, ea_context_json(req), "",
+	input = ea_input_relationship(req, req->field, ea_body_json(req), "",
 								  verb == EA_RELATIONSHIP_REMOVE);
 	if (verb == EA_RELATIONSHIP_ADD)
 	{
@@ -150,8 +151,8 @@ handle_write(EaRequest *req, EaRelationshipVerb verb)
 			ea_etag_if_match(req, &match);
 	}
 	else
-		ea_write_precondition(req, req->entity, &match);
-	ea_fetch_path_id(req, &id);
+		ea_update_precondition(req, req->entity, &match);
+	ea_resource_path_id(req, &id);
 	ea_relationship_write(req, verb, input, &id, &match);
 	req->status = 204;
 }

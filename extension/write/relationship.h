@@ -3,16 +3,16 @@
  * relationship.h
  *	  Writes at relationship endpoints (JSON:API "Updating Relationships").
  *
- * extension/relationship.h
+ * extension/write/relationship.h
  *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_RELATIONSHIP_H
 #define EA_RELATIONSHIP_H
 
-#include "context.h"
-#include "etag.h"
-#include "input.h"
+#include "request/etag.h"
+#include "request/request.h"
+#include "write/input.h"
 
 /* .../{id}/relationships/{relationship} */
 extern void ea_relationship_add(EaRequest *req);

@@ -1,36 +1,37 @@
 /*-------------------------------------------------------------------------
  *
- * write.c
+ * update.c
  *	  Update resources, and what all writes of resources share.
  *
  * The check of If-Match stands in the UPDATE itself, so that of two writers
  * with one version exactly one changes a row.  Only when a write finds
  * nothing to change, or cannot go on, a second statement finds out why.
  *
- * extension/write.c
+ * extension/write/update.c
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "around.h"
-#include "authz.h"
 #include "catalog/pg_type.h"
-#include "document.h"
-#include "document_rows.h"
-#include "errors.h"
-#include "include.h"
-#include "input.h"
-#include "relate.h"
-#include "resource.h"
-#include "rules.h"
 #include "utils/array.h"
 #include "utils/timestamp.h"
-#include "write.h"
-#include "write_audit.h"
+
+#include "authz/authz.h"
+#include "read/document.h"
+#include "read/document_rows.h"
+#include "read/include.h"
+#include "read/resource.h"
+#include "request/errors.h"
+#include "write/audit_changes.h"
+#include "write/hook_phases.h"
+#include "write/input.h"
+#include "write/links.h"
+#include "write/update.h"
+#include "write/write_policy.h"
 
 void
-ea_write_precondition(EaRequest *req, EaEntity *entity, EaIfMatch *match)
+ea_update_precondition(EaRequest *req, EaEntity *entity, EaIfMatch *match)
 {
 	memset(match, 0, sizeof(*match));
 	if (!entity->locking)
@@ -52,8 +53,8 @@ stale(EaRequest *req)
 }
 
 void
-ea_write_check_row(EaRequest *req, EaEntity *entity, const pg_uuid_t *id,
-				   const EaIfMatch *match, bool lock)
+ea_update_check_row(EaRequest *req, EaEntity *entity, const pg_uuid_t *id,
+					const EaIfMatch *match, bool lock)
 {
 	int64		version = 0;
 	EaSqlBuf	b;
@@ -125,10 +126,10 @@ write_elsewhere(EaInput *input, const pg_uuid_t *id)
 			continue;
 		back = back || reaches_back(field);
 		if (input->op == EA_OP_CREATE)
-			ea_relate_first(input->req, field, id, in->targets, in->ntargets);
+			ea_links_first(input->req, field, id, in->targets, in->ntargets);
 		else
-			ea_relate_replace(input->req, field, id, in->targets,
-							  in->ntargets, in->pointer);
+			ea_links_replace(input->req, field, id, in->targets,
+							 in->ntargets, in->pointer);
 	}
 	return back;
 }
@@ -145,7 +146,7 @@ read_again(EaRowSink *sink, const pg_uuid_t *ids, int n)
 
 	memset(primary, 0, sizeof(*primary));
 	for (int i = 0; i < n; i++)
-		ea_fetch_row(sink, &ids[i], EA_EXEC_WRITE);
+		ea_resource_row(sink, &ids[i], EA_EXEC_WRITE);
 	if (primary->n < n)
 		*primary = written;
 }
@@ -162,8 +163,8 @@ linked_fields(const EaInput *input)
 }
 
 void
-ea_write_finish(EaInput *const *inputs, const pg_uuid_t *ids, int n,
-				EaRowSink *sink)
+ea_update_finish(EaInput *const *inputs, const pg_uuid_t *ids, int n,
+				 EaRowSink *sink)
 {
 	EaRequest  *req = sink->doc->req;
 	bool		back = false;
@@ -172,7 +173,7 @@ ea_write_finish(EaInput *const *inputs, const pg_uuid_t *ids, int n,
 	{
 		ea_writing_at(req, inputs[i]->operation, inputs[i]->pointer);
 		if (inputs[i]->op == EA_OP_CREATE)
-			ea_write_audit_created(inputs[i], &ids[i]);
+			ea_changes_created(inputs[i], &ids[i]);
 		back = write_elsewhere(inputs[i], &ids[i]) || back;
 	}
 	if (back)
@@ -218,7 +219,7 @@ set_row(EaInput *input, EaRowSink *sink, const pg_uuid_t *id,
 			ea_input_columns(&entity->fields[i], &input->fields[i],
 							 set_column, &set);
 	}
-	ea_relate_touch(&b, &set.text, entity);
+	ea_links_touch(&b, &set.text, entity);
 	alias = ea_sqlbuf_update(&b, entity, set.text.data, EA_OP_UPDATE);
 	ea_sqlbuf_addf(&b, " AND t%d.%s = ", alias, entity->id_column);
 	ea_sqlbuf_value(&b, UUIDOID, UUIDPGetDatum(id), false);
@@ -229,7 +230,7 @@ set_row(EaInput *input, EaRowSink *sink, const pg_uuid_t *id,
 		ea_sqlbuf_value(&b, INT8ARRAYOID, version_array(match), false);
 		ea_sqlbuf_add(&b, ")");
 	}
-	ea_write_audit_unchanged(&b, before, alias);
+	ea_changes_unchanged(&b, before, alias);
 	if (sink != NULL)
 	{
 		ea_sqlbuf_add(&b, " RETURNING ");
@@ -250,77 +251,77 @@ set_row(EaInput *input, EaRowSink *sink, const pg_uuid_t *id,
 }
 
 int64
-ea_write_set(EaInput *input, EaRowSink *sink, const pg_uuid_t *id,
-			 const EaIfMatch *match)
+ea_update_set(EaInput *input, EaRowSink *sink, const pg_uuid_t *id,
+			  const EaIfMatch *match)
 {
-	EaWriteBefore *before = ea_write_audit_before(input, id, false);
+	EaWriteBefore *before = ea_changes_before(input, id, false);
 	int64		version = 0;
 	bool		done = set_row(input, sink, id, match, before, &version);
 
 	if (!done && before != NULL)
 	{
-		before = ea_write_audit_before(input, id, true);
+		before = ea_changes_before(input, id, true);
 		done = set_row(input, sink, id, match, NULL, &version);
 	}
 	if (done)
 	{
-		ea_write_audit_updated(input, id, before);
+		ea_changes_updated(input, id, before);
 		return version;
 	}
 
 	/* not visible, or another version: or it was so when we looked */
-	ea_write_check_row(input->req, input->entity, id, match, false);
+	ea_update_check_row(input->req, input->entity, id, match, false);
 	stale(input->req);
 }
 
 void
-ea_write_update_resource(EaInput *input, EaRowSink *sink,
-						 const pg_uuid_t *id, const EaIfMatch *match)
+ea_update_apply(EaInput *input, EaRowSink *sink,
+				const pg_uuid_t *id, const EaIfMatch *match)
 {
 	EaRequest  *req = input->req;
 	EaEntity   *entity = input->entity;
-	bool		asks = ea_rules_ask(req, entity, EA_OP_UPDATE) ||
-		ea_around_waits(entity, EA_OP_UPDATE);
+	bool		asks = ea_write_policy_ask(req, entity, EA_OP_UPDATE) ||
+		ea_hook_phases_waits(entity, EA_OP_UPDATE);
 	EaAround	around;
 
-	ea_around_guard(&around, req, entity, EA_OP_UPDATE, id,
-					input->attributes);
+	ea_hook_phases_guard(&around, req, entity, EA_OP_UPDATE, id,
+						 input->attributes);
 	ea_input_values(input);
 	if (asks)
 	{
-		ea_write_check_row(req, entity, id, match, true);
-		ea_rules_check_row(req, entity, EA_OP_UPDATE, id,
-						   req->nproblems > 0 ? NULL : input);
+		ea_update_check_row(req, entity, id, match, true);
+		ea_write_policy_check_row(req, entity, EA_OP_UPDATE, id,
+								  req->nproblems > 0 ? NULL : input);
 	}
 	if (req->nproblems == 0)
 		ea_input_targets(&input, 1);
 	if (req->nproblems > 0)
 	{
 		if (!asks)
-			ea_write_check_row(req, entity, id, match, false);
+			ea_update_check_row(req, entity, id, match, false);
 		ea_errors_check(req);
 	}
-	ea_around_before(&around, input, id);
-	ea_write_set(input, sink, id, match);
-	ea_write_finish(&input, id, 1, sink);
-	ea_around_after(&around);
+	ea_hook_phases_before(&around, input, id);
+	ea_update_set(input, sink, id, match);
+	ea_update_finish(&input, id, 1, sink);
+	ea_hook_phases_after(&around);
 }
 
 void
-ea_write_update(EaRequest *req)
+ea_update_resource(EaRequest *req)
 {
 	EaEntity   *entity = req->entity;
-	EaQuery    *query = ea_params_read(req, EA_TAKES_SHAPE);
+	EaQuery    *query = ea_query_read(req, EA_TAKES_SHAPE);
 	EaDocument *doc = ea_document_create(req, query, entity, EA_EXEC_WRITE);
 	EaRowSink	sink = {doc, ea_document_shape(doc, entity)};
 	EaInput    *input;
 	EaIfMatch	match;
 	pg_uuid_t	id;
 
-	ea_fetch_path_id(req, &id);
+	ea_resource_path_id(req, &id);
 	input = ea_input_form(req, entity, EA_OP_UPDATE, &id);
-	ea_write_precondition(req, entity, &match);
-	ea_write_update_resource(input, &sink, &id, &match);
+	ea_update_precondition(req, entity, &match);
+	ea_update_apply(input, &sink, &id, &match);
 
 	req->status = 200;
 	if (entity->locking)

@@ -1,24 +1,24 @@
 /*-------------------------------------------------------------------------
  *
- * write.h
+ * update.h
  *	  Update resources, and what all writes of resources share.
  *
- * extension/write.h
+ * extension/write/update.h
  *
  *-------------------------------------------------------------------------
  */
-#ifndef EA_WRITE_H
-#define EA_WRITE_H
+#ifndef EA_UPDATE_H
+#define EA_UPDATE_H
 
-#include "catalog.h"
-#include "context.h"
-#include "document.h"
-#include "document_rows.h"
-#include "etag.h"
-#include "input.h"
+#include "model/catalog.h"
+#include "read/document.h"
+#include "read/document_rows.h"
+#include "request/etag.h"
+#include "request/request.h"
+#include "write/input.h"
 
 /* PATCH /api/v{n}/{entities}/{id} */
-extern void ea_write_update(EaRequest *req);
+extern void ea_update_resource(EaRequest *req);
 
 /*
  * Set the given fields of the row, where it is visible and its version
@@ -26,40 +26,40 @@ extern void ea_write_update(EaRequest *req);
  * is one.  Relationships kept elsewhere are not touched.  Returns the new
  * version, for a locking entity.
  */
-extern int64 ea_write_set(EaInput *input, EaRowSink *sink,
-						  const pg_uuid_t *id, const EaIfMatch *match);
+extern int64 ea_update_set(EaInput *input, EaRowSink *sink,
+						   const pg_uuid_t *id, const EaIfMatch *match);
 
 /*
  * After the rows of one entity have been written: the relationships of the
  * inputs that are kept elsewhere, and the rest of the document.  The rows are
  * read again where a relationship led back into their own table.
  */
-extern void ea_write_finish(EaInput *const *inputs, const pg_uuid_t *ids,
-							int n, EaRowSink *sink);
+extern void ea_update_finish(EaInput *const *inputs, const pg_uuid_t *ids,
+							 int n, EaRowSink *sink);
 
 /*
  * The whole of an update once its form has been read: values, the row, what
  * is kept elsewhere, and the document.
  */
-extern void ea_write_update_resource(EaInput *input, EaRowSink *sink,
-									 const pg_uuid_t *id,
-									 const EaIfMatch *match);
+extern void ea_update_apply(EaInput *input, EaRowSink *sink,
+							const pg_uuid_t *id,
+							const EaIfMatch *match);
 
 /*
  * The precondition of a write, as far as it can be told without the row:
  * throws 428 where a locking entity's write lacks If-Match, 400 where it is
  * malformed.
  */
-extern void ea_write_precondition(EaRequest *req, EaEntity *entity,
-								  EaIfMatch *match);
+extern void ea_update_precondition(EaRequest *req, EaEntity *entity,
+								   EaIfMatch *match);
 
 /*
  * Throw what stands between the caller and the row: 404 when it is not
  * visible, 412 when its version does not match.  Returns otherwise, with the
  * row locked when lock is set.
  */
-extern void ea_write_check_row(EaRequest *req, EaEntity *entity,
-							   const pg_uuid_t *id, const EaIfMatch *match,
-							   bool lock);
+extern void ea_update_check_row(EaRequest *req, EaEntity *entity,
+								const pg_uuid_t *id, const EaIfMatch *match,
+								bool lock);
 
-#endif							/* EA_WRITE_H */
+#endif							/* EA_UPDATE_H */

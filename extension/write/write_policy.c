@@ -1,25 +1,26 @@
 /*-------------------------------------------------------------------------
  *
- * rules.c
+ * write_policy.c
  *	  Policies at writes: may this caller make, change, delete this row?
  *
- * extension/rules.c
+ * extension/write/write_policy.c
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "bounds.h"
 #include "catalog/pg_type.h"
-#include "errors.h"
-#include "rules.h"
 #include "utils/array.h"
+
+#include "request/errors.h"
+#include "request/limits.h"
+#include "write/write_policy.h"
 
 /* Rows that the list of those held grows by. */
 #define HELD_STEP 64
 
 void
-ea_rules_refuse(EaRequest *req)
+ea_write_policy_refuse(EaRequest *req)
 {
 	req->nproblems = 0;
 	ea_errors_throw(req, EA_ERR_FORBIDDEN, EA_AT_NONE, NULL,
@@ -49,14 +50,14 @@ input_value(void *arg, EaField *field, Datum *value, bool *isnull)
 }
 
 bool
-ea_rules_refuse_create(EaRequest *req, EaEntity *entity)
+ea_write_policy_refuse_create(EaRequest *req, EaEntity *entity)
 {
 	return ea_policy_sql_judge(req, entity, EA_OP_CREATE, NULL) ==
 		EA_VERDICT_NO;
 }
 
 void
-ea_rules_check_create(EaInput *input)
+ea_write_policy_check_create(EaInput *input)
 {
 	EaPolicyInput values = {input_value, input};
 	EaSqlBuf	b;
@@ -67,7 +68,7 @@ ea_rules_check_create(EaInput *input)
 		case EA_VERDICT_YES:
 			return;
 		case EA_VERDICT_NO:
-			ea_rules_refuse(input->req);
+			ea_write_policy_refuse(input->req);
 		case EA_VERDICT_OPEN:
 			break;
 	}
@@ -75,24 +76,24 @@ ea_rules_check_create(EaInput *input)
 	ea_sqlbuf_add(&b, "SELECT 1 WHERE ");
 	ea_policy_sql_write(&b, input->entity, 0, EA_OP_CREATE, &values);
 	if (ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, NULL, NULL) == 0)
-		ea_rules_refuse(input->req);
+		ea_write_policy_refuse(input->req);
 }
 
 bool
-ea_rules_ask(EaRequest *req, EaEntity *entity, EaOperation op)
+ea_write_policy_ask(EaRequest *req, EaEntity *entity, EaOperation op)
 {
 	return ea_policy_sql_judge(req, entity, op, NULL) != EA_VERDICT_YES;
 }
 
 void
-ea_rules_check_row(EaRequest *req, EaEntity *entity, EaOperation op,
-				   const pg_uuid_t *id, EaInput *input)
+ea_write_policy_check_row(EaRequest *req, EaEntity *entity, EaOperation op,
+						  const pg_uuid_t *id, EaInput *input)
 {
 	EaPolicyInput values = {input_value, input};
 	EaSqlBuf	b;
 	int			alias;
 
-	if (!ea_rules_ask(req, entity, op))
+	if (!ea_write_policy_ask(req, entity, op))
 		return;
 	ea_sqlbuf_init(&b, req);
 	ea_sqlbuf_add(&b, "SELECT 1");
@@ -102,7 +103,7 @@ ea_rules_check_row(EaRequest *req, EaEntity *entity, EaOperation op,
 	ea_sqlbuf_add(&b, " AND ");
 	ea_policy_sql_write(&b, entity, alias, op, input == NULL ? NULL : &values);
 	if (ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, NULL, NULL) == 0)
-		ea_rules_refuse(req);
+		ea_write_policy_refuse(req);
 }
 
 /* A change of one reference. */
@@ -132,7 +133,7 @@ held_row(void *arg, TupleTableSlot *slot)
 
 	if (held->n % HELD_STEP == 0)
 	{
-		ea_bounds_memory(held->req, NULL);
+		ea_limits_memory(held->req, NULL);
 		held->ids = held->ids == NULL ? palloc(HELD_STEP * sizeof(Datum)) :
 			repalloc(held->ids, (held->n + HELD_STEP) * sizeof(Datum));
 	}
@@ -158,27 +159,27 @@ lock_members(EaRequest *req, EaEntity *entity, const char *lock,
 }
 
 Datum
-ea_rules_held_array(const EaRulesHeld *held)
+ea_write_policy_held_array(const EaRulesHeld *held)
 {
 	return PointerGetDatum(construct_array(held->ids, held->n, UUIDOID,
 										   UUID_LEN, false, TYPALIGN_CHAR));
 }
 
 void
-ea_rules_only_held(EaSqlBuf *b, int alias, const char *column,
-				   const EaRulesHeld *held)
+ea_write_policy_only_held(EaSqlBuf *b, int alias, const char *column,
+						  const EaRulesHeld *held)
 {
 	if (!held->asked)
 		return;
 	ea_sqlbuf_addf(b, " AND t%d.%s = ANY (", alias, column);
-	ea_sqlbuf_value(b, UUIDARRAYOID, ea_rules_held_array(held), false);
+	ea_sqlbuf_value(b, UUIDARRAYOID, ea_write_policy_held_array(held), false);
 	ea_sqlbuf_add(b, ")");
 }
 
 void
-ea_rules_hold_members(EaRequest *req, EaField *owner, const pg_uuid_t *id,
-					  const char *lock, EaRulesRows add, void *arg,
-					  EaRulesHeld *held)
+ea_write_policy_hold_members(EaRequest *req, EaField *owner, const pg_uuid_t *id,
+							 const char *lock, EaRulesRows add, void *arg,
+							 EaRulesHeld *held)
 {
 	EaEntity   *entity = owner->entity;
 	Reference	reference = {owner, id};
@@ -188,7 +189,7 @@ ea_rules_hold_members(EaRequest *req, EaField *owner, const pg_uuid_t *id,
 
 	memset(held, 0, sizeof(*held));
 	held->req = req;
-	held->asked = ea_rules_ask(req, entity, EA_OP_UPDATE);
+	held->asked = ea_write_policy_ask(req, entity, EA_OP_UPDATE);
 	if (!held->asked)
 		return;
 	lock_members(req, entity, lock, add, arg, held);
@@ -199,10 +200,10 @@ ea_rules_hold_members(EaRequest *req, EaField *owner, const pg_uuid_t *id,
 	ea_sqlbuf_init(&b, req);
 	ea_sqlbuf_add(&b, "SELECT 1");
 	alias = ea_sqlbuf_from(&b, entity, EA_OP_DELETE);
-	ea_rules_only_held(&b, alias, entity->id_column, held);
+	ea_write_policy_only_held(&b, alias, entity->id_column, held);
 	ea_sqlbuf_add(&b, " AND NOT (");
 	ea_policy_sql_write(&b, entity, alias, EA_OP_UPDATE, &values);
 	ea_sqlbuf_add(&b, ") LIMIT 1");
 	if (ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, NULL, NULL) > 0)
-		ea_rules_refuse(req);
+		ea_write_policy_refuse(req);
 }

@@ -1,39 +1,39 @@
 /*-------------------------------------------------------------------------
  *
- * rules.h
+ * write_policy.h
  *	  Policies at writes: may this caller make, change, delete this row?
  *
  * Read policies need no question: they are in every statement.  All of these
  * throw 403, and forget faults noted before, because authority comes before
  * validation (contract section 1.1).
  *
- * extension/rules.h
+ * extension/write/write_policy.h
  *
  *-------------------------------------------------------------------------
  */
-#ifndef EA_RULES_H
-#define EA_RULES_H
+#ifndef EA_WRITE_POLICY_H
+#define EA_WRITE_POLICY_H
 
-#include "compat.h"
-#include "input.h"
-#include "policy_sql.h"
+#include "authz/policy_sql.h"
+#include "base/compat.h"
+#include "write/input.h"
 
 /* Before the values of a create are read: what is refused whatever comes. */
-extern bool ea_rules_refuse_create(EaRequest *req, EaEntity *entity);
+extern bool ea_write_policy_refuse_create(EaRequest *req, EaEntity *entity);
 
 /* A create whose values and targets have been checked. */
-extern void ea_rules_check_create(EaInput *input);
+extern void ea_write_policy_check_create(EaInput *input);
 
 /* Has the row to be looked at before the operation? */
-extern bool ea_rules_ask(EaRequest *req, EaEntity *entity, EaOperation op);
+extern bool ea_write_policy_ask(EaRequest *req, EaEntity *entity, EaOperation op);
 
 /*
  * A row that is visible and held, before it is updated or deleted.  input is
  * what an update sets, or NULL when that is not sound.
  */
-extern void ea_rules_check_row(EaRequest *req, EaEntity *entity,
-							   EaOperation op, const pg_uuid_t *id,
-							   EaInput *input);
+extern void ea_write_policy_check_row(EaRequest *req, EaEntity *entity,
+									  EaOperation op, const pg_uuid_t *id,
+									  EaInput *input);
 
 /* Rows of an entity that are locked and have been judged. */
 typedef struct EaRulesHeld
@@ -49,25 +49,25 @@ typedef struct EaRulesHeld
  * null: add appends ` AND <which rows>`.  Where a policy has a say they are
  * locked first, as by the clause given, so that what is judged cannot change
  * before it is written.  Others may come to meet the condition afterwards:
- * statements that write add ea_rules_only_held(), and leave it when none is
- * held.
+ * statements that write add ea_write_policy_only_held(), and leave it when
+ * none is held.
  */
 typedef void (*EaRulesRows) (EaSqlBuf *b, int alias, void *arg);
 
-extern void ea_rules_hold_members(EaRequest *req, EaField *owner,
-								  const pg_uuid_t *id, const char *lock,
-								  EaRulesRows add, void *arg,
-								  EaRulesHeld *held);
+extern void ea_write_policy_hold_members(EaRequest *req, EaField *owner,
+										 const pg_uuid_t *id, const char *lock,
+										 EaRulesRows add, void *arg,
+										 EaRulesHeld *held);
 
 /* ` AND t<alias>.<column> = ANY ($n)` with the rows held, if any was asked. */
-extern void ea_rules_only_held(EaSqlBuf *b, int alias, const char *column,
-							   const EaRulesHeld *held);
+extern void ea_write_policy_only_held(EaSqlBuf *b, int alias, const char *column,
+									  const EaRulesHeld *held);
 
 /* The rows held as uuid[]. */
-extern Datum ea_rules_held_array(const EaRulesHeld *held);
+extern Datum ea_write_policy_held_array(const EaRulesHeld *held);
 
-#define ea_rules_none_held(held) ((held)->asked && (held)->n == 0)
+#define ea_write_policy_none_held(held) ((held)->asked && (held)->n == 0)
 
-extern EA_NORETURN void ea_rules_refuse(EaRequest *req) EA_NORETURN_END;
+extern EA_NORETURN void ea_write_policy_refuse(EaRequest *req) EA_NORETURN_END;
 
-#endif							/* EA_RULES_H */
+#endif							/* EA_WRITE_POLICY_H */

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "address.h"
+#include "base/address.h"
 
 /* RFC 4291, section 2.5.5.2 */
 static const unsigned char mapped[12] = {[10] = 0xff, [11] = 0xff};

@@ -6,7 +6,7 @@
  */
 #include <time.h>
 
-#include "clock.h"
+#include "base/clock.h"
 
 uint64_t
 now_micros(void)

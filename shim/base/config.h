@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "address.h"
+#include "base/address.h"
 
 /* A network, as in "trusted_proxies": IPv4 or IPv6, with its prefix length. */
 struct network

@@ -17,9 +17,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "clock.h"
-#include "log.h"
-#include "metrics.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/metrics.h"
 
 #define MESSAGE_SIZE 2048
 
@@ -58,8 +58,8 @@ static struct sink event_sink = {.file = STDERR_FILENO};
 static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER;
 
 /*
- * Lines of the access log that wait.  Who writes holds "writing" from before it
- * takes the lines until they are out, so that they stay in order.
+ * Lines of the access log that wait.  Who writes holds "writing" from before
+ * it takes the lines until they are out, so that they stay in order.
  */
 static struct
 {
@@ -116,9 +116,9 @@ has_room(const struct sink *sink, uint64_t deadline)
 }
 
 /*
- * Writes bytes.  A pipe with any room takes PIPE_BUF of them without waiting; a
- * socket can be told not to wait, and a file never does.  Returns how many were
- * written.
+ * Writes bytes.  A pipe with any room takes PIPE_BUF of them without waiting;
+ * a socket can be told not to wait, and a file never does.  Returns how many
+ * were written.
  */
 static size_t
 put(struct sink *sink, const char *data, size_t length, uint64_t deadline)

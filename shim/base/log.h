@@ -18,7 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "buffer.h"
+#include "base/buffer.h"
 
 /* What one request leaves behind; strings may be NULL. */
 struct access_record

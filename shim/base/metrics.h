@@ -5,8 +5,8 @@
  *
  * There is one set of metrics in a process.  Counting takes no lock: each
  * thread adds to one of a few shards, which are summed when somebody reads
- * them.  No label ever holds what a client chose: routes are templates, methods
- * those of a list, and the number of series has a limit.
+ * them.  No label ever holds what a client chose: routes are templates,
+ * methods those of a list, and the number of series has a limit.
  *
  *-------------------------------------------------------------------------
  */
@@ -16,8 +16,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "buffer.h"
-#include "refusal.h"
+#include "base/buffer.h"
+#include "base/refusal.h"
 
 enum metric_counter
 {

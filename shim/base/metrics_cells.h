@@ -8,7 +8,7 @@
 #ifndef METRICS_CELLS_H
 #define METRICS_CELLS_H
 
-#include "metrics.h"
+#include "base/metrics.h"
 
 #define BUCKET_COUNT 16			/* and one for what is above all of them */
 

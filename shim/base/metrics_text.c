@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "metrics_cells.h"
+#include "base/metrics_cells.h"
 
 #define LENGTH_OF(array) (sizeof(array) / sizeof((array)[0]))
 #define MAX_LABELS 4

@@ -4,8 +4,8 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "address.h"
-#include "proxies.h"
+#include "base/address.h"
+#include "base/proxies.h"
 
 bool
 config_trusts(const struct config *config, const char *address)

@@ -9,7 +9,7 @@
 
 #include <stdbool.h>
 
-#include "config.h"
+#include "base/config.h"
 
 /* True if the textual address lies in one of the trusted networks. */
 extern bool config_trusts(const struct config *config, const char *address);

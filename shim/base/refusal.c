@@ -5,7 +5,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "refusal.h"
+#include "base/refusal.h"
 
 #define DEFINE_REFUSAL(name, status, code, title, detail) \
 	const struct refusal refusal_##name = {#name, status, code, title, detail};

@@ -17,10 +17,10 @@
 #include <jansson.h>
 #include <libpq-fe.h>
 
-#include "apply.h"
-#include "manifest_yaml.h"
-#include "retry.h"
-#include "steps.h"
+#include "command/apply.h"
+#include "command/manifest_yaml.h"
+#include "command/pending_steps.h"
+#include "command/retry.h"
 
 /*
  * Whoever calls may be a superuser, so nothing is looked for but where it must

@@ -8,7 +8,7 @@
 #ifndef APPLY_H
 #define APPLY_H
 
-#include "config.h"
+#include "base/config.h"
 
 /*
  * apply DIR|FILE... [--dry-run] [--allow-data-loss NAME]...

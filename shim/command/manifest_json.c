@@ -14,7 +14,7 @@
 
 #include <jansson.h>
 
-#include "manifest_yaml.h"
+#include "command/manifest_yaml.h"
 
 /* The length of the JSON value at the start of valid JSON text. */
 static size_t

@@ -20,7 +20,7 @@
 
 #include <yaml.h>
 
-#include "manifest_yaml.h"
+#include "command/manifest_yaml.h"
 
 #define MAX_DEPTH 64
 #define MAX_OUTPUT (16 * 1024 * 1024)

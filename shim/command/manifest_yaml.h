@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "buffer.h"
+#include "base/buffer.h"
 
 /* A file that was read: how to call it in messages and in "source". */
 struct manifest_file

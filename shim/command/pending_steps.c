@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * steps.c
+ * pending_steps.c
  *	  What a change of the manifests leaves for after its transaction.
  *
  * The database says what is left by looking at its declarations and tables,
@@ -19,10 +19,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "buffer.h"
-#include "clock.h"
-#include "retry.h"
-#include "steps.h"
+#include "base/buffer.h"
+#include "base/clock.h"
+#include "command/pending_steps.h"
+#include "command/retry.h"
 
 /* The statements sent run as the owner of the tables, even for a superuser. */
 #define PREPARE_SQL \

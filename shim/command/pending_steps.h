@@ -1,12 +1,12 @@
 /*-------------------------------------------------------------------------
  *
- * steps.h
+ * pending_steps.h
  *	  What a change of the manifests leaves for after its transaction.
  *
  *-------------------------------------------------------------------------
  */
-#ifndef STEPS_H
-#define STEPS_H
+#ifndef PENDING_STEPS_H
+#define PENDING_STEPS_H
 
 #include <stdbool.h>
 
@@ -27,4 +27,4 @@ extern bool steps_claim(PGconn *connection);
  */
 extern bool steps_run(PGconn *connection, int limit, bool expected);
 
-#endif							/* STEPS_H */
+#endif							/* PENDING_STEPS_H */

@@ -9,8 +9,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "clock.h"
-#include "retry.h"
+#include "base/clock.h"
+#include "command/retry.h"
 
 #define LOCK_NOT_AVAILABLE "55P03"
 #define DEADLOCK_DETECTED "40P01"

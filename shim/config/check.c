@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * config_check.c
+ * check.c
  *	  Settings that depend on each other, and what is derived from them.
  *
  *-------------------------------------------------------------------------
@@ -13,11 +13,11 @@
 
 #include <libpq-fe.h>
 
-#include "config_check.h"
-#include "cors.h"
-#include "listen.h"
-#include "log.h"
-#include "replica_watch.h"
+#include "base/log.h"
+#include "config/check.h"
+#include "database/replica_watch.h"
+#include "http/cors.h"
+#include "http/listen.h"
 
 /* The defaults that depend on the machine or on other settings. */
 static void

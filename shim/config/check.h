@@ -1,14 +1,14 @@
 /*-------------------------------------------------------------------------
  *
- * config_check.h
+ * check.h
  *	  Settings that depend on each other, and what is derived from them.
  *
  *-------------------------------------------------------------------------
  */
-#ifndef CONFIG_CHECK_H
-#define CONFIG_CHECK_H
+#ifndef CHECK_H
+#define CHECK_H
 
-#include "config.h"
+#include "base/config.h"
 
 /*
  * Fills what is computed and checks what a range cannot say.  Returns false
@@ -16,4 +16,4 @@
  */
 extern bool config_check(struct config *config);
 
-#endif							/* CONFIG_CHECK_H */
+#endif							/* CHECK_H */

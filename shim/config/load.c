@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * config.c
+ * load.c
  *	  The settings of the shim: one table, three sources.
  *
  * Everything about a setting is in its row of the table below; flags, names
@@ -18,10 +18,10 @@
 
 #include <jansson.h>
 
-#include "config.h"
-#include "config_check.h"
-#include "load.h"
-#include "log.h"
+#include "base/config.h"
+#include "base/log.h"
+#include "config/check.h"
+#include "config/load.h"
 
 #define MASK "********"
 #define NAME_SIZE 64

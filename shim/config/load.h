@@ -13,8 +13,8 @@
 
 #include <stdbool.h>
 
-#include "buffer.h"
-#include "config.h"
+#include "base/buffer.h"
+#include "base/config.h"
 
 /* What the command line and the environment said; kept for reloads. */
 struct config_source

@@ -15,11 +15,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "call.h"
-#include "clock.h"
-#include "log.h"
-#include "logins.h"
-#include "metrics.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/metrics.h"
+#include "database/call.h"
+#include "database/logins.h"
 
 #define MAX_RETRIES 2
 

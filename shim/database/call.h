@@ -8,10 +8,10 @@
 #ifndef CALL_H
 #define CALL_H
 
-#include "answer.h"
-#include "config.h"
-#include "pool.h"
-#include "request.h"
+#include "base/config.h"
+#include "database/pool.h"
+#include "http/answer.h"
+#include "http/request.h"
 
 /*
  * Calls entityapi.handle() on a connection of the pool.  Returns NULL and

@@ -19,10 +19,10 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "clock.h"
-#include "given_up.h"
-#include "log.h"
-#include "metrics.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/metrics.h"
+#include "database/given_up.h"
 
 /*
  * After so long the server is not believed to end it ever: perhaps it is gone

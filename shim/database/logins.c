@@ -4,11 +4,11 @@
  *	  Requests that hash passwords: so many at once, in a fair order.
  *
  * A hash is slow on purpose, so whoever asks for many at once makes all others
- * wait.  Of the places for logins one address, and one name, gets half at most,
- * and who waits is not served in the order of arrival but by how many others of
- * his address and of his name were there before him, in a place or waiting: the
- * first one of an address comes before the fortieth of another.  When too many
- * wait, the one who would be the last goes.
+ * wait.  Of the places for logins one address, and one name, gets half at
+ * most, and who waits is not served in the order of arrival but by how many
+ * others of his address and of his name were there before him, in a place or
+ * waiting: the first one of an address comes before the fortieth of another.
+ * When too many wait, the one who would be the last goes.
  *
  * A name is what a body calls "username", as it is written.  There may be a
  * better name for it, or none; the extension knows who is meant, and limits
@@ -20,8 +20,8 @@
 
 #include <jansson.h>
 
-#include "address.h"
-#include "logins.h"
+#include "base/address.h"
+#include "database/logins.h"
 
 /* FNV-1a */
 #define HASH_START 0xcbf29ce484222325u

@@ -11,8 +11,8 @@
 #include <pthread.h>
 #include <stdint.h>
 
-#include "config.h"
-#include "request.h"
+#include "base/config.h"
+#include "http/request.h"
 
 /* A request, from logins_enter() to logins_leave(); nobody else looks in. */
 struct login

@@ -17,11 +17,11 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "clock.h"
-#include "given_up.h"
-#include "log.h"
-#include "metrics.h"
-#include "pool.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/metrics.h"
+#include "database/given_up.h"
+#include "database/pool.h"
 
 #define HANDLE_SQL "select entityapi.handle($1)"
 

@@ -15,8 +15,8 @@
 
 #include <libpq-fe.h>
 
-#include "config.h"
-#include "request.h"
+#include "base/config.h"
+#include "http/request.h"
 
 /* The prepared statement every connection of the pool has. */
 #define HANDLE_STATEMENT "handle"

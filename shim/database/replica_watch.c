@@ -19,9 +19,9 @@
 
 #include <libpq-fe.h>
 
-#include "clock.h"
-#include "log.h"
-#include "replica_watch.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "database/replica_watch.h"
 
 /* How long one statement may take. */
 #define ANSWER_MS 1000

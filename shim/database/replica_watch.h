@@ -8,7 +8,7 @@
 #ifndef REPLICA_WATCH_H
 #define REPLICA_WATCH_H
 
-#include "config.h"
+#include "base/config.h"
 
 /* What separates the items of "replicas". */
 #define REPLICA_SEPARATORS "; \n\r\t"

@@ -19,9 +19,9 @@
 #include <string.h>
 #include <time.h>
 
-#include "clock.h"
-#include "replica_watch.h"
-#include "replicas.h"
+#include "base/clock.h"
+#include "database/replica_watch.h"
+#include "database/replicas.h"
 
 /* Marks of sessions; two that share one are both sent to the primary. */
 #define MARKS 65536

@@ -23,10 +23,10 @@
 #ifndef REPLICAS_H
 #define REPLICAS_H
 
-#include "call.h"
-#include "config.h"
-#include "pool.h"
-#include "request.h"
+#include "base/config.h"
+#include "database/call.h"
+#include "database/pool.h"
+#include "http/request.h"
 
 #define MAX_REPLICAS 16
 

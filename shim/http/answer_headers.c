@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * extra.c
+ * answer_headers.c
  *	  What the shim adds to any answer, its own and others.
  *
  *-------------------------------------------------------------------------
@@ -8,10 +8,10 @@
 #include <string.h>
 #include <strings.h>
 
-#include "clock.h"
-#include "cors.h"
-#include "extra.h"
-#include "metrics.h"
+#include "base/clock.h"
+#include "base/metrics.h"
+#include "http/answer_headers.h"
+#include "http/cors.h"
 
 void
 extra_start(struct extra *extra, const struct config *config,

@@ -1,21 +1,21 @@
 /*-------------------------------------------------------------------------
  *
- * extra.h
+ * answer_headers.h
  *	  What the shim adds to any answer, its own and others, by request headers
  *	  that do not concern entityapi.handle(): CORS, compression, timing, trace.
  *
  *-------------------------------------------------------------------------
  */
-#ifndef EXTRA_H
-#define EXTRA_H
+#ifndef ANSWER_HEADERS_H
+#define ANSWER_HEADERS_H
 
 #include <stdint.h>
 
-#include "buffer.h"
-#include "config.h"
-#include "encoding.h"
-#include "head.h"
-#include "trace.h"
+#include "base/buffer.h"
+#include "base/config.h"
+#include "http/encoding.h"
+#include "http/head.h"
+#include "http/trace.h"
 
 struct extra
 {
@@ -51,4 +51,4 @@ extern bool extra_compress(struct extra *extra, struct buffer *out,
 /* Writes the header lines. */
 extern void extra_write(const struct extra *extra, struct buffer *head);
 
-#endif							/* EXTRA_H */
+#endif							/* ANSWER_HEADERS_H */

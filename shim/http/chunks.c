@@ -10,7 +10,7 @@
  */
 #include <stdint.h>
 
-#include "chunks.h"
+#include "http/chunks.h"
 
 /* Digits of a size, leading zeros included; what they may say at most. */
 #define MAX_DIGITS 16

@@ -10,7 +10,7 @@
 
 #include <stdbool.h>
 
-#include "buffer.h"
+#include "base/buffer.h"
 
 enum chunks_state
 {

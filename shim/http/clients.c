@@ -26,10 +26,10 @@
 /* not <netinet/tcp.h>: its struct tcp_info has no count of bytes */
 #include <linux/tcp.h>
 
-#include "address.h"
-#include "clients.h"
-#include "clock.h"
-#include "proxies.h"
+#include "base/address.h"
+#include "base/clock.h"
+#include "base/proxies.h"
+#include "http/clients.h"
 
 /* How long those may stay that are to go anyway. */
 #define LEAVE_MICROS 1000000

@@ -23,7 +23,7 @@
 
 #include <civetweb.h>
 
-#include "config.h"
+#include "base/config.h"
 
 /* What a connection is at, by who has to do something next. */
 enum client_state

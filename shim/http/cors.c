@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cors.h"
-#include "log.h"
+#include "base/log.h"
+#include "http/cors.h"
 
 #define SEPARATORS ", "
 

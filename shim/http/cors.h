@@ -15,8 +15,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "buffer.h"
-#include "config.h"
+#include "base/buffer.h"
+#include "base/config.h"
 
 /*
  * Checks the words of "cors_origins"; false after a line on stderr for each

@@ -16,7 +16,7 @@
 
 #include <zlib.h>
 
-#include "encoding.h"
+#include "http/encoding.h"
 
 /* The cheapest: JSON repeats itself so much that more effort gains little. */
 #define LEVEL 1

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "buffer.h"
+#include "base/buffer.h"
 
 /*
  * What Accept-Encoding says, in thousandths; -1 where it says nothing.  Begins

@@ -6,8 +6,8 @@
  * civetweb 1.15 parses the head in place: it overwrites the ends of words and
  * lines with NULs and leaves everything else where it was.  The distances
  * between its pointers therefore tell what stood between them, which is how
- * folded lines, bare line feeds and spaces before a colon are found.  How a line
- * really ended, wire.c has seen before.
+ * folded lines, bare line feeds and spaces before a colon are found.  How a
+ * line really ended, wire.c has seen before.
  *
  *-------------------------------------------------------------------------
  */
@@ -15,8 +15,8 @@
 #include <string.h>
 #include <strings.h>
 
-#include "buffer.h"
-#include "head.h"
+#include "base/buffer.h"
+#include "http/head.h"
 
 /* Headers with a meaning here, and those that must not be repeated. */
 static const struct
@@ -54,8 +54,8 @@ is_token_char(char c)
  * between the last header and the empty line.
  *
  * The last check looks at up to three bytes after the last value.  They lie in
- * civetweb's buffer: server.c makes that larger than a head within the limits
- * checked here.
+ * civetweb's buffer: serve/server.c makes that larger than a head within the
+ * limits checked here.
  */
 static const struct refusal *
 read_lines(const struct mg_request_info *info, const struct config *config,

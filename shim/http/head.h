@@ -17,8 +17,8 @@
 
 #include <civetweb.h>
 
-#include "config.h"
-#include "refusal.h"
+#include "base/config.h"
+#include "base/refusal.h"
 
 /* The headers that mean something to the shim. */
 enum known_header

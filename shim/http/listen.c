@@ -18,8 +18,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "listen.h"
-#include "log.h"
+#include "base/log.h"
+#include "http/listen.h"
 
 #define UNIX_PREFIX "unix:"
 #define UNIX_PREFIX_LENGTH 5
@@ -138,9 +138,9 @@ clear_path(const struct sockaddr_un *name, const char **fault)
 }
 
 /*
- * Binds and listens.  The folder is locked meanwhile, so that of two that start
- * at once none takes the other's new socket for one left behind.  Nobody can
- * connect before the file has its mode: that takes listen().
+ * Binds and listens.  The folder is locked meanwhile, so that of two that
+ * start at once none takes the other's new socket for one left behind.  Nobody
+ * can connect before the file has its mode: that takes listen().
  */
 static bool
 bind_socket(struct listen_address *address, long mode, const char **fault)
@@ -252,9 +252,9 @@ port_of(int file)
 /*
  * Puts a socket under the descriptor "place".  civetweb's master thread may be
  * waiting for what has been there.  The end of that wakes it up, but poll(2)
- * then looks for events under the same number once more, and goes back to sleep
- * without a look at what is new if there is none: hence a connection to the
- * socket, made before, which is closed at once.
+ * then looks for events under the same number once more, and goes back to
+ * sleep without a look at what is new if there is none: hence a connection to
+ * the socket, made before, which is closed at once.
  */
 static bool
 replace(int place, const struct listen_address *address)

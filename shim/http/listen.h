@@ -3,9 +3,9 @@
  * listen.h
  *	  Addresses to listen on: TCP ports and Unix sockets.
  *
- * civetweb 1.15 as Debian builds it knows TCP only.  For each Unix socket it is
- * told to listen on a free port of 127.0.0.1, and then finds the socket under
- * the descriptor of that port.
+ * civetweb 1.15 as Debian builds it knows TCP only.  For each Unix socket it
+ * is told to listen on a free port of 127.0.0.1, and then finds the socket
+ * under the descriptor of that port.
  *
  *-------------------------------------------------------------------------
  */
@@ -18,7 +18,7 @@
 
 #include <civetweb.h>
 
-#include "buffer.h"
+#include "base/buffer.h"
 
 #define LISTEN_MAX 16
 

@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "reply.h"
+#include "http/reply.h"
 
 /* Bodies up to this size go out together with their head. */
 #define JOIN_SIZE (64 * 1024)

@@ -12,9 +12,9 @@
 
 #include <civetweb.h>
 
-#include "answer.h"
-#include "buffer.h"
-#include "request.h"
+#include "base/buffer.h"
+#include "http/answer.h"
+#include "http/request.h"
 
 #define ROUTE_SIZE 256
 #define PRINCIPAL_SIZE 64

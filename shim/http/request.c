@@ -14,13 +14,13 @@
 #include <strings.h>
 #include <sys/random.h>
 
-#include "address.h"
-#include "clock.h"
-#include "head.h"
-#include "listen.h"
-#include "proxies.h"
-#include "request.h"
-#include "wire.h"
+#include "base/address.h"
+#include "base/clock.h"
+#include "base/proxies.h"
+#include "http/head.h"
+#include "http/listen.h"
+#include "http/request.h"
+#include "http/wire.h"
 
 /*
  * A call of mg_read() that waits for the network ends only when all bytes
@@ -347,8 +347,8 @@ parse_forwarded(const char *start, const char *end, char *address)
 /*
  * The client's address: the peer's; or, if the peer is a trusted proxy, the
  * right-most address of X-Forwarded-For that is not one.  The peer of a Unix
- * socket has no address, and is trusted, as its file lets it in.  What cannot be read
- * ends the chain of trust at the proxy that wrote it.
+ * socket has no address, and is trusted, as its file lets it in.  What cannot
+ * be read ends the chain of trust at the proxy that wrote it.
  */
 static void
 read_remote(struct request *request, const struct head *head,

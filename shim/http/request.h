@@ -15,11 +15,11 @@
 
 #include <civetweb.h>
 
-#include "buffer.h"
-#include "chunks.h"
-#include "config.h"
-#include "extra.h"
-#include "refusal.h"
+#include "base/buffer.h"
+#include "base/config.h"
+#include "base/refusal.h"
+#include "http/answer_headers.h"
+#include "http/chunks.h"
 
 #define REQUEST_ID_SIZE 65
 #define ADDRESS_SIZE 48

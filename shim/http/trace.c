@@ -10,7 +10,7 @@
  */
 #include <string.h>
 
-#include "trace.h"
+#include "http/trace.h"
 
 /* version "-" trace-id "-" parent-id "-" flags */
 #define TRACE_AT 3

@@ -4,11 +4,11 @@
  *	  The bytes of a client's connection, as they come.
  *
  * civetweb reads chunked bodies each version in another way (1.15 refuses
- * extensions of a chunk and leaves trailers behind, 1.16 skips both unseen) and
- * gives no way to the bytes.  It gets them by recv(), though, and that of the
- * program goes before that of the C library.  So we see which socket a thread
- * serves, where the buffer for heads begins, and how much has come.  And we see
- * how lines of a head end, before civetweb overwrites that.
+ * extensions of a chunk and leaves trailers behind, 1.16 skips both unseen)
+ * and gives no way to the bytes.  It gets them by recv(), though, and that of
+ * the program goes before that of the C library.  So we see which socket a
+ * thread serves, where the buffer for heads begins, and how much has come.
+ * And we see how lines of a head end, before civetweb overwrites that.
  *
  *-------------------------------------------------------------------------
  */
@@ -18,8 +18,8 @@
 #include <sys/socket.h>
 #include <sys/types.h>
 
-#include "clock.h"
-#include "wire.h"
+#include "base/clock.h"
+#include "http/wire.h"
 
 /* The connection that this thread serves. */
 static _Thread_local struct

@@ -5,14 +5,14 @@
  *
  * Metrics are for operators.  They are never shown at the addresses of
  * "listen" unless "metrics" says so; then, and always at those of
- * "admin_listen", whoever can connect may read them.  Where they are not shown,
- * entityapi.handle() answers as for any address that there is not.
+ * "admin_listen", whoever can connect may read them.  Where they are not
+ * shown, entityapi.handle() answers as for any address that there is not.
  *
  *-------------------------------------------------------------------------
  */
 #include <string.h>
 
-#include "actuator.h"
+#include "serve/actuator.h"
 
 #define METRICS "/actuator/metrics"
 #define PROMETHEUS "/actuator/prometheus"

@@ -8,9 +8,9 @@
 #ifndef ACTUATOR_H
 #define ACTUATOR_H
 
-#include "metrics.h"
-#include "refusal.h"
-#include "request.h"
+#include "base/metrics.h"
+#include "base/refusal.h"
+#include "http/request.h"
 
 /* An answer of the shim's own. */
 struct page

@@ -18,8 +18,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "clock.h"
-#include "notify.h"
+#include "base/clock.h"
+#include "serve/notify.h"
 
 /* All of this is the main thread's. */
 static struct sockaddr_un manager;

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <sys/resource.h>
 
-#include "resources.h"
+#include "serve/resources.h"
 
 /* Of the 100 kB that civetweb gives to a thread. */
 #define STACK_USE (60 * 1024)
@@ -17,9 +17,9 @@
 /*
  * Memory that one thread has freed should be of use to the next: a few arenas,
  * and large pieces go back to the system.  Filling what is allocated makes
- * civetweb's buffers, which are out of our reach, take their pages.  The end of
- * that must not meet a calloc() in another thread: it would leave out to clear
- * what malloc() has just filled.
+ * civetweb's buffers, which are out of our reach, take their pages.  The end
+ * of that must not meet a calloc() in another thread: it would leave out to
+ * clear what malloc() has just filled.
  *
  * Clients and database together may need more than the usual 1024 descriptors.
  */

@@ -17,19 +17,19 @@
 #include <civetweb.h>
 #include <libpq-fe.h>
 
-#include "clients.h"
-#include "clock.h"
-#include "encoding.h"
-#include "listen.h"
-#include "load.h"
-#include "log.h"
-#include "notify.h"
-#include "pool.h"
-#include "replicas.h"
-#include "resources.h"
-#include "server.h"
-#include "sweep.h"
-#include "worker.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "config/load.h"
+#include "database/pool.h"
+#include "database/replicas.h"
+#include "http/clients.h"
+#include "http/encoding.h"
+#include "http/listen.h"
+#include "serve/notify.h"
+#include "serve/resources.h"
+#include "serve/server.h"
+#include "serve/sweep.h"
+#include "serve/worker.h"
 
 /*
  * civetweb's buffer for a request's head (and what comes with it): the most

@@ -8,8 +8,8 @@
 #ifndef SERVER_H
 #define SERVER_H
 
-#include "config.h"
-#include "load.h"
+#include "base/config.h"
+#include "config/load.h"
 
 /*
  * Serves until SIGTERM or SIGINT; SIGHUP reloads the configuration.  Takes

@@ -15,9 +15,9 @@
 #include <string.h>
 #include <time.h>
 
-#include "call.h"
-#include "clock.h"
-#include "sweep.h"
+#include "base/clock.h"
+#include "database/call.h"
+#include "serve/sweep.h"
 
 /* How often the settings are looked at while it is switched off. */
 #define OFF_MS 1000

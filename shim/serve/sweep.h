@@ -10,8 +10,8 @@
 
 #include <stdatomic.h>
 
-#include "config.h"
-#include "pool.h"
+#include "base/config.h"
+#include "database/pool.h"
 
 struct sweeper;
 

@@ -16,21 +16,21 @@
 #include <civetweb.h>
 #include <libpq-fe.h>
 
-#include "actuator.h"
-#include "answer.h"
-#include "clients.h"
-#include "clock.h"
-#include "cors.h"
-#include "log.h"
-#include "logins.h"
-#include "metrics.h"
-#include "pool.h"
-#include "replicas.h"
-#include "reply.h"
-#include "request.h"
-#include "resources.h"
-#include "wire.h"
-#include "worker.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/metrics.h"
+#include "database/logins.h"
+#include "database/pool.h"
+#include "database/replicas.h"
+#include "http/answer.h"
+#include "http/clients.h"
+#include "http/cors.h"
+#include "http/reply.h"
+#include "http/request.h"
+#include "http/wire.h"
+#include "serve/actuator.h"
+#include "serve/resources.h"
+#include "serve/worker.h"
 
 /* The most that a thread keeps of a buffer between connections. */
 #define KEEP_IDLE 4096

@@ -15,11 +15,11 @@
 
 #include <civetweb.h>
 
-#include "clients.h"
-#include "config.h"
-#include "listen.h"
-#include "pool.h"
-#include "replicas.h"
+#include "base/config.h"
+#include "database/pool.h"
+#include "database/replicas.h"
+#include "http/clients.h"
+#include "http/listen.h"
 
 struct server;
 

@@ -11,7 +11,7 @@ use Test::More;
 use EntityApi::Test;
 
 my $cluster = EntityApi::Test->cluster(conf => ['deadlock_timeout = 100ms']);
-$cluster->apply(EntityApi::Test::checkout() . '/t/entities');
+$cluster->apply(EntityApi::Test::checkout() . '/t/data/entities');
 my $shim = EntityApi::Test->shim($cluster, pool_wait_ms => 60_000);
 my $root = $shim->superadmin;
 my $acme = $shim->tenant('acme');

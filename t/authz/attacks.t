@@ -46,7 +46,7 @@ my $more = EntityApi::Test::folder() . '/more.yaml';
 		YAML
 	close $file or die "$more: $!\n";
 }
-$cluster->apply(EntityApi::Test::checkout() . '/t/entities', $more);
+$cluster->apply(EntityApi::Test::checkout() . '/t/data/entities', $more);
 my $shim = EntityApi::Test->shim($cluster);
 my ($here, $there) = map { $shim->tenant($_) } qw(here there);
 my %user = map { $_ => $shim->user($here->{id}, lc $_, [$_]) } qw(Editor Reader Helper);

@@ -10,7 +10,7 @@ use EntityApi::Test;
 use EntityApi::Test::Cases;
 
 my $cluster = EntityApi::Test->cluster;
-$cluster->apply(EntityApi::Test::checkout() . '/t/policies');
+$cluster->apply(EntityApi::Test::checkout() . '/t/data/policies');
 my $shim = EntityApi::Test->shim($cluster);
 my ($ours, $theirs) = map { $shim->tenant($_)->{id} } qw(ours theirs);
 

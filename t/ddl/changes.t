@@ -2,11 +2,11 @@
 # what becomes of the rows; and that the result is what one gets who begins
 # with it.
 #
-# t/changes/cases.pl names the cases: from, to (entities by name; -Name is a
+# t/data/changes/cases.pl names the cases: from, to (entities by name; -Name is a
 # OneOf, -service, -roles, -policies, -attributes, -versions and -hook are what
 # they say), rows (tables in the schema "kept", values in SQL; id(n) is an id),
 # account (columns of one), allow (losses), kept (a query before, one after,
-# what the latter gives if not the same).  t/changes/cases.out has the answers;
+# what the latter gives if not the same).  t/data/changes/cases.out has the answers;
 # with ENTITYAPI_ACCEPT it is written anew, for reading the difference.
 
 use strict;
@@ -17,11 +17,11 @@ use Test::More;
 
 use EntityApi::Test;
 
-my $folder = EntityApi::Test::checkout() . '/t/changes';
+my $folder = EntityApi::Test::checkout() . '/t/data/changes';
 my @cases = do "$folder/cases.pl" or die "$folder/cases.pl: " . ($@ || $!) . "\n";
 my $json = JSON::PP->new->canonical->ascii->pretty(0);
 
-# all within the transaction; what is left for later is the matter of 097_apply_steps.t
+# all within the transaction; what is left for later is the matter of ddl/pending_steps.t
 my $cluster = EntityApi::Test->cluster(conf => [ 'entityapi.online_rows = 0' ]);
 
 $cluster->psql(EntityApi::Test::slurp("$folder/functions.sql"));

@@ -17,7 +17,7 @@ my $pairs = $ENV{ENTITYAPI_PAIRS} // 12;
 my $json = JSON::PP->new->canonical->ascii;
 my $cluster = EntityApi::Test->cluster;
 
-$cluster->psql(EntityApi::Test::slurp(EntityApi::Test::checkout() . '/t/changes/functions.sql'));
+$cluster->psql(EntityApi::Test::slurp(EntityApi::Test::checkout() . '/t/data/changes/functions.sql'));
 
 sub quoted
 {

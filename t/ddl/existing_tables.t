@@ -252,7 +252,7 @@ subtest 'the entities go, the tables stay' => sub {
 };
 
 # Tests of the service over tables that the library of tests has taken over
-for my $test (qw(050_relationships 053_locking 056_delete 080_policies 081_policies_differential))
+for my $test (qw(write/relationships write/locking write/delete authz/policies authz/policies_random))
 {
 	local $ENV{ENTITYAPI_TEST_MAPPED} = 1;
 	my $run = EntityApi::Test::run([ $^X, (map { "-I$_" } @INC), EntityApi::Test::checkout() . "/t/$test.t" ]);

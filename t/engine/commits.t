@@ -18,7 +18,7 @@ my $alone = qr/must be a statement and a transaction of its own/;
 
 $cluster->psql('alter database entityapi set entityapi.bcrypt_cost = 10; create schema lent; grant all on schema lent to entityapi_shim;
 	create role deployer login; grant entityapi_owner to deployer');
-$cluster->apply("$checkout/t/entities");
+$cluster->apply("$checkout/t/data/entities");
 
 my $five = 'select status from entityapi.handle($1, $2, $3, $4, $5)';
 my @types = (TEXT, TEXT, JSONB, BYTEA, INET);

@@ -35,11 +35,11 @@ sub prepare
 {
 	my ($cluster) = @_;
 
-	$cluster->apply("$checkout/t/lists");
+	$cluster->apply("$checkout/t/data/lists");
 	my $shim = EntityApi::Test->shim($cluster);
 	my @tenants = map { $shim->tenant("t$_")->{id} } 1 .. 3;
 	my @users = map { $shim->user($tenants[ $_ ? $_ % 3 : 0 ], "u$_", [ $_ % 3 ? 'Reader' : 'Editor' ]) } 0 .. 5;
-	my $made = $cluster->psql('set client_min_messages = warning; ' . EntityApi::Test::slurp("$FindBin::Bin/model/model.sql"));
+	my $made = $cluster->psql('set client_min_messages = warning; ' . EntityApi::Test::slurp("$FindBin::Bin/../data/model/model.sql"));
 
 	for my $user (@users)
 	{

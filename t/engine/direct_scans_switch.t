@@ -12,7 +12,7 @@ use EntityApi::Test;
 
 my $checkout = EntityApi::Test::checkout();
 my $cluster = EntityApi::Test->cluster;
-$cluster->apply("$checkout/t/lists");
+$cluster->apply("$checkout/t/data/lists");
 my $shim = EntityApi::Test->shim($cluster, pool_size => 1);
 my $tenant = $shim->tenant('acme')->{id};
 my $ed = $shim->user($tenant, 'ed', ['Editor']);
@@ -78,10 +78,10 @@ subtest 'nothing goes past the executor' => sub {
 # read as PostgreSQL reads them.
 subtest 'every place asks' => sub {
 	my $direct = qr/\b(?:index_beginscan|ea_compat_index_beginscan|index_getnext_\w+|heap_fetch\w*|heap_hot_search\w*|table_beginscan\w*|heap_beginscan|table_index_fetch\w*|table_tuple_fetch\w*|systable_begin\w+|_bt_\w+|ea_compat_bt_\w+)\s*\(/;
-	my %catalogs = map { $_ => 1 } qw(held.c relate_defer.c);
+	my %catalogs = map { $_ => 1 } qw(held.c links_deferred.c);
 	my @past;
 
-	for my $path (glob "$checkout/extension/*.c")
+	for my $path (sort { $a =~ s{.*/}{}r cmp $b =~ s{.*/}{}r } glob "$checkout/extension/*/*.c")
 	{
 		my ($name) = $path =~ m{([^/]+)$};
 		my $text = EntityApi::Test::slurp($path);
@@ -91,23 +91,23 @@ subtest 'every place asks' => sub {
 		push @past, $name;
 		like($text, qr/\bea_guc_direct_scans\b/, $name);
 	}
-	is("@past", 'account_session.c count.c keyscan.c', 'which are all');
+	is("@past", 'index_count.c keyscan.c session_lookup.c', 'which are all');
 };
 
 # The same library, as it would be on a major that is not in the table
 subtest 'a major that was not tested' => sub {
 	my $folder = EntityApi::Test::folder();
-	my $make = qx{cd '$checkout' && make -s -n -W extension/guc.c entityapi.so 2>/dev/null};
-	my ($compile) = $make =~ /^(\S.* -c -o extension\/guc\.o extension\/guc\.c)$/m;
+	my $make = qx{cd '$checkout' && make -s -n -W extension/base/guc.c entityapi.so 2>/dev/null};
+	my ($compile) = $make =~ /^(\S.* -c -o extension\/base\/guc\.o extension\/base\/guc\.c)$/m;
 	my ($link) = $make =~ /^(\S.* -shared -o entityapi\.so .*)$/m;
 
 	plan skip_all => 'the objects are others' if $ENV{SANITIZER};
-	plan skip_all => 'the objects are not here' unless $compile && $link && -e "$checkout/extension/count.o";
-	$compile =~ s{-o extension/guc\.o}{-DEA_COMPAT_TESTED_MAJORS=14,99 -o $folder/guc.o};
+	plan skip_all => 'the objects are not here' unless $compile && $link && -e "$checkout/extension/engine/index_count.o";
+	$compile =~ s{-o extension/base/guc\.o}{-DEA_COMPAT_TESTED_MAJORS=14,99 -o $folder/guc.o};
 	$compile =~ s{ -MMD -MP}{}g;
 	$link =~ s{ -MMD -MP}{}g;
 	$link =~ s{-o entityapi\.so}{-o $folder/entityapi.so};
-	$link =~ s{ extension/guc\.o}{ $folder/guc.o};
+	$link =~ s{ extension/base/guc\.o}{ $folder/guc.o};
 	my $said = qx{cd '$checkout' && ($compile && $link) 2>&1};
 	is($?, 0, 'made') or diag $said;
 	chmod 0755, "$folder/entityapi.so";

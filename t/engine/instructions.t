@@ -3,7 +3,7 @@
 # may grow by more than a tenth over bench/instructions.txt, unless that file is
 # changed on purpose:
 #
-#	INSTRUCTIONS=write make test TESTS=t/096_instructions.t
+#	INSTRUCTIONS=write make test TESTS=t/engine/instructions.t
 
 use strict;
 use warnings;
@@ -108,7 +108,7 @@ my ($version) = $kept =~ /PostgreSQL (\d+)/;
 if (($ENV{INSTRUCTIONS} // '') eq 'write')
 {
 	open my $out, '>', $file or die "$file: $!\n";
-	print $out "# Instructions inside of entityapi.handle(), PostgreSQL $server (t/096_instructions.t)\n",
+	print $out "# Instructions inside of entityapi.handle(), PostgreSQL $server (t/engine/instructions.t)\n",
 	  map { sprintf "%-24s %9d\n", $_->[0], $count{ $_->[0] } } @requests;
 	close $out;
 	pass('written anew');

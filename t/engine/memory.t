@@ -10,7 +10,7 @@ use EntityApi::Test;
 use EntityApi::Test::Cases;
 
 my $cluster = EntityApi::Test->cluster;
-$cluster->apply(EntityApi::Test::checkout() . '/t/lists');
+$cluster->apply(EntityApi::Test::checkout() . '/t/data/lists');
 my $shim = EntityApi::Test->shim($cluster);
 my $tenant = $shim->tenant('t1')->{id};
 my $editor = EntityApi::Test::Cases->new($shim, $shim->user($tenant, 'ed', ['Editor']), '/api/v1');

@@ -16,7 +16,7 @@ use EntityApi::Test::Cases;
 
 my $seconds = $ENV{ENTITYAPI_MAINTENANCE_SECONDS} || 4;
 my $cluster = EntityApi::Test->cluster(conf => [ 'autovacuum = off' ]);
-$cluster->apply(EntityApi::Test::checkout() . '/t/lists');
+$cluster->apply(EntityApi::Test::checkout() . '/t/data/lists');
 my $shim = EntityApi::Test->shim($cluster, pool_size => 3);
 my $tenant = $shim->tenant('acme')->{id};
 my $ed = EntityApi::Test::Cases->new($shim, $shim->user($tenant, 'ed', ['Editor']), '/api/v1');

@@ -16,7 +16,7 @@ my $holders = 0;
 
 $cluster->psql('create role nobody1 login; create role reader1 login in role entityapi_reader; create role client1 login in role entityapi_client;
 	create role deployer login; grant entityapi_owner to deployer');
-$cluster->apply("$checkout/t/entities");
+$cluster->apply("$checkout/t/data/entities");
 
 # A session that does something and stays in its transaction
 sub hold

@@ -13,7 +13,7 @@ delete $ENV{ENTITYAPI_TEST_MAPPED};
 my $checkout = EntityApi::Test::checkout();
 my $cluster = EntityApi::Test->cluster;
 
-$cluster->apply("$checkout/t/entities");
+$cluster->apply("$checkout/t/data/entities");
 my $shim = EntityApi::Test->shim($cluster);
 my $tenant = $shim->tenant('acme');
 my $eve = $shim->user($tenant->{id}, 'eve', ['Editor']);

@@ -12,7 +12,7 @@ use EntityApi::Test;
 use EntityApi::Test::Cases;
 
 my $cluster = EntityApi::Test->cluster;
-$cluster->apply(EntityApi::Test::checkout() . '/t/lists');
+$cluster->apply(EntityApi::Test::checkout() . '/t/data/lists');
 my $shim = EntityApi::Test->shim($cluster);
 my $ed = EntityApi::Test::Cases->new($shim, $shim->user($shim->tenant('acme')->{id}, 'ed', ['Editor']), '/api/v1');
 

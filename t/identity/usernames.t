@@ -24,7 +24,7 @@ sub create
 # table's Unicode is its own.
 subtest 'the table' => sub {
 	require Unicode::UCD;
-	my $text = EntityApi::Test::slurp("$checkout/extension/username_chars.h");
+	my $text = EntityApi::Test::slurp("$checkout/extension/identity/username_chars.h");
 	my ($version) = $text =~ /Unicode ([\d.]+)\./ or die "no version\n";
 	my $own = Unicode::UCD::UnicodeVersion();
 	my %blank = map { $_ => 1 } 0x2800, 0x1D159, 0x16FE4;

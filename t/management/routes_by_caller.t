@@ -19,7 +19,7 @@ my $soon = '2099-01-01T00:00:00Z';
 
 my @routes = do
 {
-	my $source = EntityApi::Test::slurp(EntityApi::Test::checkout() . '/extension/routes.c');
+	my $source = EntityApi::Test::slurp(EntityApi::Test::checkout() . '/extension/entry/routes.c');
 	my ($tenant) = $source =~ /#define TENANT "([^"]+)"/ or die;
 	my @found;
 	while ($source =~ /\.method = EA_(\w+),\s*\.pattern = (TENANT)?\s*(?:"([^"]*)")?\s*,/g)

@@ -12,7 +12,7 @@ my $checkout = EntityApi::Test::checkout();
 my $cluster = EntityApi::Test->cluster;
 
 $cluster->psql('create role deployer login in role entityapi_owner');
-$cluster->apply("$checkout/t/entities");
+$cluster->apply("$checkout/t/data/entities");
 
 sub as_deployer
 {

@@ -12,7 +12,7 @@ use Test::More;
 use EntityApi::Test;
 use EntityApi::Test::Node;
 
-my $folder = EntityApi::Test::checkout() . '/t/openapi';
+my $folder = EntityApi::Test::checkout() . '/t/tools/openapi';
 my $why = EntityApi::Test::Node::install($folder);
 plan skip_all => $why if defined $why;
 
@@ -24,8 +24,8 @@ if (defined $record)
 	# they run, or have run, beside this one
 	for my $file (@files)
 	{
-		EntityApi::Test::wait_until(1200, sub { -e "$record/$file.ended" });
-		is(eval { EntityApi::Test::slurp("$record/$file.ended") }, 0, "$file passes while it is recorded");
+		EntityApi::Test::wait_until(1200, sub { -e "$record/" . $file =~ tr{/}{-}r . '.ended' });
+		is(eval { EntityApi::Test::slurp("$record/" . $file =~ tr{/}{-}r . '.ended') }, 0, "$file passes while it is recorded");
 	}
 }
 else
@@ -47,7 +47,7 @@ sub run_them
 			my $file = shift @left;
 			my $pid = EntityApi::Test::start(
 				[ $^X, '-I' . EntityApi::Test::checkout() . '/t/lib', EntityApi::Test::checkout() . "/t/$file.t" ],
-				out => "$record/$file.log", err => "$record/$file.err",
+				out => "$record/" . $file =~ tr{/}{-}r . '.log', err => "$record/" . $file =~ tr{/}{-}r . '.err',
 				env => { ENTITYAPI_RECORD => "$record" });
 			$running{$pid} = $file;
 			next;
@@ -55,7 +55,7 @@ sub run_them
 		my $pid = waitpid -1, 0;
 		last if $pid < 0;
 		my $file = delete $running{$pid} or next;
-		is($?, 0, "$file passes while it is recorded") or diag EntityApi::Test::slurp("$record/$file.err");
+		is($?, 0, "$file passes while it is recorded") or diag EntityApi::Test::slurp("$record/" . $file =~ tr{/}{-}r . '.err');
 	}
 	return;
 }

@@ -47,7 +47,7 @@ subtest 'served' => sub {
 };
 
 subtest 'every route is described' => sub {
-	open my $source, '<', "$checkout/extension/routes.c" or die "routes.c: $!\n";
+	open my $source, '<', "$checkout/extension/entry/routes.c" or die "routes.c: $!\n";
 	my $text = do { local $/; <$source> };
 	my %macro = $text =~ /^#define (\w+) (\S.*)$/mg;
 	my ($table) = $text =~ /ea_routes\[\] = \{(.*?)\n\};/s;
@@ -98,7 +98,7 @@ subtest 'what is said of entities' => sub {
 
 # -------- tools --------
 
-my $tools = "$checkout/t/openapi";
+my $tools = "$checkout/t/tools/openapi";
 my $why = EntityApi::Test::Node::install($tools);
 
 SKIP:

@@ -20,7 +20,7 @@ binmode Test::More->builder->$_, ':encoding(UTF-8)' for qw(output failure_output
 my $cluster = EntityApi::Test->cluster(
 	# what expressions mean is the matter here, not what they may cost
 	conf => [ 'entityapi.max_filter_crossings = 4096', 'entityapi.max_filter_patterns = 256', 'entityapi.max_like_length = 4096' ]);
-$cluster->apply(EntityApi::Test::checkout() . '/t/rsql');
+$cluster->apply(EntityApi::Test::checkout() . '/t/data/rsql');
 my $shim = EntityApi::Test->shim($cluster);
 my ($ours, $theirs) = map { $shim->tenant($_)->{id} } qw(ours theirs);
 my $token = $shim->user($ours, 'reader', ['Reader'])->{accessToken};

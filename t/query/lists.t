@@ -12,7 +12,7 @@ use EntityApi::Test;
 use EntityApi::Test::Cases;
 
 my $cluster = EntityApi::Test->cluster;
-$cluster->apply(EntityApi::Test::checkout() . '/t/entities');
+$cluster->apply(EntityApi::Test::checkout() . '/t/data/entities');
 my $shim = EntityApi::Test->shim($cluster);
 my $tenant = $shim->tenant('acme');
 my $editor = EntityApi::Test::Cases->new($shim, $shim->user($tenant->{id}, 'ed', ['Editor']), '/api/v1');

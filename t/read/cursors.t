@@ -13,7 +13,7 @@ use EntityApi::Test;
 use EntityApi::Test::Cases;
 
 my $cluster = EntityApi::Test->cluster;
-$cluster->apply(EntityApi::Test::checkout() . '/t/lists');
+$cluster->apply(EntityApi::Test::checkout() . '/t/data/lists');
 my $shim = EntityApi::Test->shim($cluster);
 my @tenants = map { $shim->tenant("t$_") } 1 .. 2;
 my $tenant = $tenants[0]{id};

@@ -14,7 +14,7 @@ use EntityApi::Test::Cases;
 my $seconds = $ENV{ENTITYAPI_TOTALS_SECONDS} || 4;
 
 my $cluster = EntityApi::Test->cluster(conf => [ 'entityapi.direct_scans = on', 'autovacuum = off', 'entityapi.access_token_ttl = 3600' ]);
-$cluster->apply(EntityApi::Test::checkout() . '/t/lists');
+$cluster->apply(EntityApi::Test::checkout() . '/t/data/lists');
 my $shim = EntityApi::Test->shim($cluster);
 my @tenants = map { $shim->tenant("t$_") } 1 .. 3;
 my $tenant = $tenants[1]{id};

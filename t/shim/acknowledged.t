@@ -5,15 +5,15 @@ use strict;
 use warnings;
 
 use FindBin;
-use lib "$FindBin::Bin/lib";
+use lib "$FindBin::Bin/../lib";
 
-use EntityApi::Shim;
+use EntityApi::Test::StandIn;
 use HTTP::Tiny;
 use POSIX ();
 use Test::More;
 use Time::HiRes qw(time sleep);
 
-my $cluster = EntityApi::Shim->cluster;
+my $cluster = EntityApi::Test::StandIn->cluster;
 my $folder = EntityApi::Test::folder();
 
 # /write/VALUE stores it; every third one meets a conflict first.

@@ -4,15 +4,15 @@ use strict;
 use warnings;
 
 use FindBin;
-use lib "$FindBin::Bin/lib";
+use lib "$FindBin::Bin/../lib";
 
-use EntityApi::Shim;
+use EntityApi::Test::StandIn;
 use File::Path qw(make_path);
 use File::Basename qw(dirname);
 use JSON::PP;
 use Test::More;
 
-my $cluster = EntityApi::Shim->cluster;
+my $cluster = EntityApi::Test::StandIn->cluster;
 my $folder = EntityApi::Test::folder();
 my $json = JSON::PP->new->allow_nonref->allow_bignum;
 

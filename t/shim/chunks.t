@@ -5,9 +5,9 @@ use strict;
 use warnings;
 
 use FindBin;
-use lib "$FindBin::Bin/lib";
+use lib "$FindBin::Bin/../lib";
 
-use EntityApi::Shim;
+use EntityApi::Test::StandIn;
 use JSON::PP;
 use IO::Socket::INET;
 use MIME::Base64;
@@ -16,7 +16,7 @@ use Time::HiRes qw(sleep time);
 
 use EntityApi::Test;
 
-my $cluster = EntityApi::Shim->cluster;
+my $cluster = EntityApi::Test::StandIn->cluster;
 # Whoever is answered before the end of his body is not answered for waiting.
 my $shim = EntityApi::Test->shim($cluster, keep_alive => 'yes', max_body => 4096, max_body_auth => 4096,
 	body_timeout_ms => 600_000, request_timeout_ms => 600_000);

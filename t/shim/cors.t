@@ -4,12 +4,12 @@ use strict;
 use warnings;
 
 use FindBin;
-use lib "$FindBin::Bin/lib";
+use lib "$FindBin::Bin/../lib";
 
-use EntityApi::Shim;
+use EntityApi::Test::StandIn;
 use Test::More;
 
-my $cluster = EntityApi::Shim->cluster;
+my $cluster = EntityApi::Test::StandIn->cluster;
 my $program = EntityApi::Test::private_program('entityapi-shim');
 my ($app, $local) = ('https://app.example.com', 'http://localhost:3000');
 my $shim = EntityApi::Test->shim($cluster, cors_origins => "$app, $local", cors_max_age_s => 300, server_timing => 'true');

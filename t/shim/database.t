@@ -4,14 +4,14 @@ use strict;
 use warnings;
 
 use FindBin;
-use lib "$FindBin::Bin/lib";
+use lib "$FindBin::Bin/../lib";
 
-use EntityApi::Shim;
+use EntityApi::Test::StandIn;
 use JSON::PP;
 use POSIX ();
 use Test::More;
 
-my $cluster = EntityApi::Shim->cluster;
+my $cluster = EntityApi::Test::StandIn->cluster;
 my $shim = EntityApi::Test->shim($cluster, pool_size => 3, login_pool_share => 1,
 	pool_wait_ms => 500, statement_timeout_ms => 1500, keep_alive => 'yes');
 

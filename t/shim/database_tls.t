@@ -6,9 +6,9 @@ use strict;
 use warnings;
 
 use FindBin;
-use lib "$FindBin::Bin/lib";
+use lib "$FindBin::Bin/../lib";
 
-use EntityApi::Shim;
+use EntityApi::Test::StandIn;
 use IO::Select;
 use IO::Socket::INET;
 use IO::Socket::UNIX;
@@ -24,7 +24,7 @@ my $made = EntityApi::Test::run([ $openssl, qw(req -x509 -newkey rsa:2048 -nodes
 		-subj /CN=localhost), '-keyout', "$folder/server.key", '-out', "$folder/server.crt" ]);
 die $made->{err} if $made->{status} != 0;
 
-my $cluster = EntityApi::Shim->cluster;
+my $cluster = EntityApi::Test::StandIn->cluster;
 
 sub conninfo
 {

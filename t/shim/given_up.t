@@ -6,14 +6,14 @@ use strict;
 use warnings;
 
 use FindBin;
-use lib "$FindBin::Bin/lib";
+use lib "$FindBin::Bin/../lib";
 
-use EntityApi::Shim;
+use EntityApi::Test::StandIn;
 use POSIX ();
 use Test::More;
 use Time::HiRes qw(time sleep);
 
-my $cluster = EntityApi::Shim->cluster;
+my $cluster = EntityApi::Test::StandIn->cluster;
 
 # /stubborn takes no notice of being cancelled, and goes on until it may end
 $cluster->psql(<<~'SQL');

@@ -4,9 +4,9 @@ use strict;
 use warnings;
 
 use FindBin;
-use lib "$FindBin::Bin/lib";
+use lib "$FindBin::Bin/../lib";
 
-use EntityApi::Shim;
+use EntityApi::Test::StandIn;
 use File::Temp;
 use JSON::PP;
 use POSIX ();
@@ -115,7 +115,7 @@ subtest 'faults stop the start' => sub {
 	like($result->{err}, qr/^entityapi-shim: ENTITYAPI_THREADS: "many"/, 'variables too');
 };
 
-my $cluster = EntityApi::Shim->cluster;
+my $cluster = EntityApi::Test::StandIn->cluster;
 
 subtest 'an address in use' => sub {
 	my $shim = EntityApi::Test->shim($cluster);

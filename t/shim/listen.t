@@ -4,16 +4,16 @@ use strict;
 use warnings;
 
 use FindBin;
-use lib "$FindBin::Bin/lib";
+use lib "$FindBin::Bin/../lib";
 
-use EntityApi::Shim;
+use EntityApi::Test::StandIn;
 use IO::Socket::INET;
 use IO::Socket::UNIX;
 use JSON::PP;
 use POSIX ();
 use Test::More;
 
-my $cluster = EntityApi::Shim->cluster;
+my $cluster = EntityApi::Test::StandIn->cluster;
 my $folder = EntityApi::Test::folder();
 my $program = EntityApi::Test::private_program('entityapi-shim');
 

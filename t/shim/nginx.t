@@ -4,9 +4,9 @@ use strict;
 use warnings;
 
 use FindBin;
-use lib "$FindBin::Bin/lib";
+use lib "$FindBin::Bin/../lib";
 
-use EntityApi::Shim;
+use EntityApi::Test::StandIn;
 use JSON::PP;
 use MIME::Base64;
 use Test::More;
@@ -19,7 +19,7 @@ plan skip_all => 'nginx is not installed' unless $nginx;
 plan skip_all => 'openssl is not installed' unless $openssl;
 
 my $folder = EntityApi::Test::folder();
-my $cluster = EntityApi::Shim->cluster;
+my $cluster = EntityApi::Test::StandIn->cluster;
 my $shim = EntityApi::Test->shim($cluster, trusted_proxies => '127.0.0.1');
 my $port = EntityApi::Test::Shim::_free_port();
 my $example = EntityApi::Test::slurp(EntityApi::Test::checkout() . '/examples/nginx/entityapi.conf');

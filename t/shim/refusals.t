@@ -4,14 +4,14 @@ use strict;
 use warnings;
 
 use FindBin;
-use lib "$FindBin::Bin/lib";
+use lib "$FindBin::Bin/../lib";
 
-use EntityApi::Shim;
+use EntityApi::Test::StandIn;
 use JSON::PP;
 use Socket qw(IPPROTO_TCP TCP_NODELAY);
 use Test::More;
 
-my $cluster = EntityApi::Shim->cluster;
+my $cluster = EntityApi::Test::StandIn->cluster;
 my $shim = EntityApi::Test->shim($cluster, body_timeout_ms => 1000, request_timeout_ms => 1000);
 
 my $get = "GET /api/v1/x HTTP/1.1\r\n";

@@ -5,14 +5,14 @@ use strict;
 use warnings;
 
 use FindBin;
-use lib "$FindBin::Bin/lib";
+use lib "$FindBin::Bin/../lib";
 
 use EntityApi::Test;
 use Test::More;
 use Time::HiRes qw(time sleep);
 
 my $primary = EntityApi::Test->cluster;
-$primary->apply(map { EntityApi::Test::checkout() . "/t/entities/$_.yaml" } qw(service values));
+$primary->apply(map { EntityApi::Test::checkout() . "/t/data/entities/$_.yaml" } qw(service values));
 my $standby = EntityApi::Test->standby($primary, 'near');
 my $reader_of_standby = $standby->conninfo('entityapi_shim');
 

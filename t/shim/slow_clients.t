@@ -4,9 +4,9 @@ use strict;
 use warnings;
 
 use FindBin;
-use lib "$FindBin::Bin/lib";
+use lib "$FindBin::Bin/../lib";
 
-use EntityApi::Shim;
+use EntityApi::Test::StandIn;
 use Errno ();
 use File::Temp;
 use IO::Socket::INET;
@@ -16,7 +16,7 @@ use Socket qw(SOL_SOCKET SO_RCVBUF);
 use Test::More;
 use Time::HiRes qw(time sleep);
 
-my $cluster = EntityApi::Shim->cluster;
+my $cluster = EntityApi::Test::StandIn->cluster;
 my $host = "Host: a\r\n";
 my $get = "GET /x HTTP/1.1\r\n$host";
 

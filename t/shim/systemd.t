@@ -4,9 +4,9 @@ use strict;
 use warnings;
 
 use FindBin;
-use lib "$FindBin::Bin/lib";
+use lib "$FindBin::Bin/../lib";
 
-use EntityApi::Shim;
+use EntityApi::Test::StandIn;
 use File::Temp;
 use IO::Select;
 use IO::Socket::UNIX;
@@ -14,7 +14,7 @@ use Socket;
 use Test::More;
 use Time::HiRes qw(time sleep);
 
-my $cluster = EntityApi::Shim->cluster;
+my $cluster = EntityApi::Test::StandIn->cluster;
 my $folder = EntityApi::Test::folder();
 
 # A socket like the service manager's, and what arrives there.

@@ -4,9 +4,9 @@ use strict;
 use warnings;
 
 use FindBin;
-use lib "$FindBin::Bin/lib";
+use lib "$FindBin::Bin/../lib";
 
-use EntityApi::Shim;
+use EntityApi::Test::StandIn;
 use EntityApi::Test;
 use Fcntl qw(O_NONBLOCK O_RDWR);
 use JSON::PP;
@@ -14,7 +14,7 @@ use POSIX ();
 use Test::More;
 use Time::HiRes qw(sleep time);
 
-my $cluster = EntityApi::Shim->cluster;
+my $cluster = EntityApi::Test::StandIn->cluster;
 my $shim = EntityApi::Test->shim($cluster, server_timing => 'true');
 my ($trace, $span) = ('4bf92f3577b34da6a3ce929d0e0e4736', '00f067aa0ba902b7');
 

@@ -155,7 +155,7 @@ my $copy = "$folder/copy";
 mkdir $copy or die "$copy: $!\n";
 run($checkout, "tar -cf - --exclude='*.[od]' --exclude='*.bc' --exclude=.strict "
 	  . "Makefile entityapi.control extension shim scripts | tar -C '$copy' -xf -");
-for my $case ([ '.', 'extension/etag', '' ], [ 'shim', 'shim/buffer', '-C shim' ])
+for my $case ([ '.', 'extension/request/etag', '' ], [ 'shim', 'shim/base/buffer', '-C shim' ])
 {
 	my ($under, $name, $options) = @$case;
 	my $source = "$copy/$name.c";
@@ -174,7 +174,7 @@ for my $case ([ '.', 'extension/etag', '' ], [ 'shim', 'shim/buffer', '-C shim' 
 
 # Differences between versions stay where they are told
 
-my %text = map { m{([^/]+)$} => EntityApi::Test::slurp($_) } glob "$checkout/extension/*.[ch]";
+my %text = map { m{([^/]+/[^/]+)$} => EntityApi::Test::slurp($_) } glob "$checkout/extension/*/*.[ch]";
 
 sub reaches
 {
@@ -183,17 +183,17 @@ sub reaches
 	return 1 if $file eq $goal;
 	return 0 if $seen->{$file}++ || !exists $text{$file};
 	return scalar grep { reaches($_, $goal, $seen) }
-	  $text{$file} =~ /^#include "([^"\/]+)"/mg;
+	  $text{$file} =~ /^#include "([^"]+)"/mg;
 }
 
-my @files = sort grep { $_ ne 'compat.h' } keys %text;
+my @files = sort grep { $_ ne 'base/compat.h' } keys %text;
 is(join(' ', grep { $text{$_} =~ /\bPG_VERSION_NUM\b/ } @files), '',
 	'only compat.h asks for the version');
 is(join(' ', grep { $text{$_} =~ /(?<!ea_compat_)\btimingsafe_bcmp\s*\(/ } @files), '',
 	'nobody calls what older minors lack');
 
 my $varatt = qr/\b(?:SET_)?VAR(?:DATA|SIZE)(?:_\w+)?\s*\(/;
-is(join(' ', grep { /\.c$/ && $text{$_} =~ $varatt && !reaches($_, 'compat.h', {}) } @files), '',
+is(join(' ', grep { /\.c$/ && $text{$_} =~ $varatt && !reaches($_, 'base/compat.h', {}) } @files), '',
 	'who handles variable-length values includes compat.h');
 
 done_testing();

@@ -29,7 +29,7 @@ my $nobody = '01980000-0000-7000-8000-000000000000';
 # --- the tenants ------------------------------------------------------------
 
 my $cluster = EntityApi::Test->cluster;
-$cluster->apply("$checkout/t/chinook");
+$cluster->apply("$checkout/t/data/chinook");
 my $shim = EntityApi::Test->shim($cluster);
 
 # Log in with a temporary password, be stopped, change it.

@@ -1,4 +1,4 @@
-# JSON:API clients from npm, as they are: t/clients/run.mjs uses them.
+# JSON:API clients from npm, as they are: t/tools/clients/run.mjs uses them.
 
 use strict;
 use warnings;
@@ -9,7 +9,7 @@ use Test::More;
 use EntityApi::Test::Conformance;
 use EntityApi::Test::Node;
 
-my $folder = EntityApi::Test::checkout() . '/t/clients';
+my $folder = EntityApi::Test::checkout() . '/t/tools/clients';
 
 my $why = EntityApi::Test::Node::install($folder);
 plan skip_all => $why if defined $why;

@@ -1,6 +1,6 @@
-# What the costliest requests visit: each row that t/costs/rows.sql makes a
+# What the costliest requests visit: each row that t/data/costs/rows.sql makes a
 # number of times that does not grow with them, told by "rows" in
-# t/costs/corpus.jsonl for each invoice that there is.  t/fuzz/costliest.pl looks
+# t/data/costs/corpus.jsonl for each invoice that there is.  t/tools/fuzz/costliest.pl looks
 # for others.  Nor do they take more of the processor than some readings of the
 # largest table do, in the same backend, or more memory than they may.  What would
 # cost more is refused, at its place.
@@ -17,7 +17,7 @@ use Test::More;
 use EntityApi::Test::Costs;
 
 my $costs = EntityApi::Test::Costs->new;
-my @corpus = map { JSON::PP::decode_json($_) } split /\n/, EntityApi::Test::slurp(EntityApi::Test::checkout() . '/t/costs/corpus.jsonl');
+my @corpus = map { JSON::PP::decode_json($_) } split /\n/, EntityApi::Test::slurp(EntityApi::Test::checkout() . '/t/data/costs/corpus.jsonl');
 
 # Once through the texts of all invoices; what else the machine does only adds
 my $scan = min(map { $costs->of({ method => 'GET', target => "/invoices?filter=note=ilike='%25zzz%25'" }, 60_000)->{cpu} } 1 .. 3);

@@ -14,7 +14,7 @@ use strict;
 use warnings;
 
 use FindBin;
-use lib "$FindBin::Bin/crash";
+use lib "$FindBin::Bin/../tools/crash";
 
 use JSON::PP ();
 use POSIX ();

@@ -19,7 +19,7 @@ my $cluster = EntityApi::Test->cluster;
 
 $cluster->psql('create role mallory login; create role deployer login; grant entityapi_owner to deployer;
 	create role analyst login in role entityapi_reader');
-$cluster->apply("$checkout/t/entities");
+$cluster->apply("$checkout/t/data/entities");
 
 my @functions = split /\n/, $cluster->psql(q{
 	select p.oid::regprocedure from pg_proc p where p.pronamespace = 'entityapi'::regnamespace order by 1});

@@ -16,15 +16,15 @@ use EntityApi::Test::Pages;
 
 # Blocks that are not run: the page, how the block begins, and why.
 my @exempt = (
-	[ 'README.md', 'make && sudo make install', 'is for a server of one\'s own; t/095 and t/140 do it' ],
+	[ 'README.md', 'make && sudo make install', 'is for a server of one\'s own; t/whole/dump_restore and t/whole/build_needs do it' ],
 	[ 'docs/api.md', 'npx --yes', 'fetches a program from the network' ],
-	[ 'docs/operations.md', 'make && sudo make install', 'changes the machine; t/140 builds and installs' ],
+	[ 'docs/operations.md', 'make && sudo make install', 'changes the machine; t/whole/build_needs builds and installs' ],
 	[ 'docs/operations.md', 'create extension entityapi', 'is for a server of one\'s own; every test does it' ],
 	[ 'docs/operations.md', 'entityapi-shim apply manifests/', 'is for a server of one\'s own' ],
-	[ 'docs/operations.md', 'sudo install', 'systemd; t/022 runs the unit' ],
+	[ 'docs/operations.md', 'sudo install', 'systemd; t/shim/systemd runs the unit' ],
 	[ 'docs/operations.md', 'grant temp on', 'names roles of others' ],
-	[ 'docs/operations.md', 'psql -d postgres -f roles.sql', 'restores into another cluster; t/095 does it' ],
-	[ 'docs/operations.md', 'ALTER EXTENSION entityapi UPDATE', 'is for an older version; t/089 does it' ],
+	[ 'docs/operations.md', 'psql -d postgres -f roles.sql', 'restores into another cluster; t/whole/dump_restore does it' ],
+	[ 'docs/operations.md', 'ALTER EXTENSION entityapi UPDATE', 'is for an older version; t/whole/extension_update does it' ],
 	[ 'CONTRIBUTING.md', 'make test', 'is what runs this' ]);
 
 my $checkout = EntityApi::Test::checkout();

@@ -60,7 +60,7 @@ like($picture, qr/^<!-- docs\/picture\.dot $sum -->/, 'which was drawn of the te
 
 my ($version) = EntityApi::Test::slurp("$checkout/entityapi.control") =~ /^default_version = '([^']+)'/m;
 my %entry = map { $_ => 1 } EntityApi::Test::Pages::text('CHANGELOG.md') =~ /^## (?:\(unreleased\) )?(\d+\.\d+)$/mg;
-my @released = map { m{--([\d.]+)\.sql$} } glob "$checkout/extension/versions/*.sql";
+my @released = map { m{--([\d.]+)\.sql$} } glob "$checkout/extension/update/released/*.sql";
 is(join(' ', grep { !$entry{$_} } $version, @released), '', 'every version has an entry in the changelog');
 
 done_testing;

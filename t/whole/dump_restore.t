@@ -31,7 +31,7 @@ $cluster->psql(q{
 	create role analyst login in role entityapi_reader;
 	grant execute on function entityapi.parse_rsql(text) to analyst;
 	insert into entityapi.common_password values ('our own bad password')});
-$cluster->apply("$checkout/t/entities", _document('things.json', {
+$cluster->apply("$checkout/t/data/entities", _document('things.json', {
 	apiVersion => 'entityapi/v1', kind => 'Entity', metadata => { name => 'Thing' },
 	spec => {
 		table => 'legacy.Old Things', columns => { tenantId => 'company', id => 'key' },

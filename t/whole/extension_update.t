@@ -95,7 +95,7 @@ sub in_use
 		return $done->{out} =~ s/^CREATE SCHEMA app;$//mr;
 	};
 
-	$own->apply("$checkout/t/entities");
+	$own->apply("$checkout/t/data/entities");
 	my $definitions = $dump->('--data-only', map { ('-t', "entityapi.$_") } qw(revision entity service));
 	my $tables = $dump->('-n', 'app');
 
@@ -116,7 +116,7 @@ sub in_use
 
 	is($shim->must(200, GET => "/api/v1/people/$made->{data}{id}", { token => $user })->{data}{attributes}{name}, 'Ann',
 		'it serves');
-	is(() = $own->apply("$checkout/t/entities") =~ /(?:CREATE|ALTER|DROP)/g, 0, 'nothing is left to apply');
+	is(() = $own->apply("$checkout/t/data/entities") =~ /(?:CREATE|ALTER|DROP)/g, 0, 'nothing is left to apply');
 	my $checked = $own->try_psql('update entityapi.audit set action = action');
 	like($checked->{err}, qr/append-only/, 'the log is append-only');
 	return;

@@ -13,7 +13,7 @@ use EntityApi::Test;
 my $checkout = EntityApi::Test::checkout();
 my $folder = EntityApi::Test::folder();
 
-my $build = EntityApi::Test::run([ "$checkout/t/fuzz/parsers/build", 'replay', "$folder/build" ]);
+my $build = EntityApi::Test::run([ "$checkout/t/tools/fuzz/parsers/build", 'replay', "$folder/build" ]);
 is($build->{status}, 0, 'the targets are built') or BAIL_OUT($build->{out} . $build->{err});
 
 # The extension defines the same settings, so its own library is not loaded.

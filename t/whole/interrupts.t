@@ -3,7 +3,7 @@
 # documents.  And one that would keep too much ends by entityapi.max_memory.
 #
 # ENTITYAPI_COSTS_ROWS chooses how many invoices there are (5000); with 100000
-# there are requests of t/costs/corpus.jsonl that a second does not suffice for.
+# there are requests of t/data/costs/corpus.jsonl that a second does not suffice for.
 
 use strict;
 use warnings;
@@ -18,7 +18,7 @@ my $costs = EntityApi::Test::Costs->new;
 my $cluster = $costs->cluster;
 my $tenant = $costs->tenant;
 my $json = JSON::PP->new->canonical;
-my @corpus = map { $json->decode($_) } split /\n/, EntityApi::Test::slurp(EntityApi::Test::checkout() . '/t/costs/corpus.jsonl');
+my @corpus = map { $json->decode($_) } split /\n/, EntityApi::Test::slurp(EntityApi::Test::checkout() . '/t/data/costs/corpus.jsonl');
 
 sub id { return sprintf '01900000-0000-7%03x-8000-%012x', @_ }
 

@@ -40,12 +40,12 @@ my $meta = JSON::PP->new->decode(text('META.json'));
 is($meta->{version}, "$version.0", 'META.json names the version of the control file');
 is($meta->{provides}{entityapi}{file}, "entityapi--$version.sql", 'and the install script');
 
-my @sources = files('extension/*.c');
+my @sources = files('extension/*/*.c');
 cmp_ok(scalar @sources, '>', 0, 'there are sources');
 is_all(\@sources,
 	sub { (text($_[0]) =~ /^\s*#\s*include\s+(\S+)/m)[0] eq '"postgres.h"' },
 	'every source of the extension includes postgres.h first');
-is_all([ files('{extension,shim}/*.[ch]') ],
+is_all([ files('{extension,shim}/*.[ch]'), files('{extension,shim}/*/*.[ch]') ],
 	sub { (text($_[0]) =~ tr/\n//) < 1000 },
 	'no source has grown to 1000 lines');
 

@@ -6,7 +6,7 @@ use strict;
 use warnings;
 
 use FindBin;
-use lib "$FindBin::Bin/lib";
+use lib "$FindBin::Bin/../lib";
 
 use EntityApi::Test;
 use JSON::PP;
@@ -21,7 +21,7 @@ my $long = $total >= 100_000;
 my $children = 4;
 
 my $cluster = EntityApi::Test->cluster;
-$cluster->apply(map { EntityApi::Test::checkout() . "/t/entities/$_.yaml" } qw(service values));
+$cluster->apply(map { EntityApi::Test::checkout() . "/t/data/entities/$_.yaml" } qw(service values));
 my $shim = EntityApi::Test->shim($cluster, pool_size => 2, keep_alive => 'yes',
 	$long ? () : (threads => 16), access_log => 'false');
 my $tenant = $shim->tenant('ours')->{id};

@@ -22,7 +22,7 @@ $cluster->psql(<<~'SQL');
 	create constraint trigger spring after insert on mallory.bait deferrable initially deferred for each row execute function mallory.spring();
 	create function mallory.hook(c jsonb) returns jsonb language plpgsql as $$ begin return null; end $$;
 	SQL
-$cluster->apply("$checkout/t/entities");
+$cluster->apply("$checkout/t/data/entities");
 $cluster->psql(q{select count(*) from entityapi.apply_manifest(entityapi.export_manifest() || '[{"apiVersion": "entityapi/v1", "kind": "Hook", "metadata": {"name": "Mal"},
 	"spec": {"entity": "Person", "phase": "after", "on": ["create"], "function": "mallory.hook"}}]')});
 

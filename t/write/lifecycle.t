@@ -12,7 +12,7 @@ use EntityApi::Test;
 use EntityApi::Test::Cases;
 
 my $cluster = EntityApi::Test->cluster;
-$cluster->apply(EntityApi::Test::checkout() . '/t/entities');
+$cluster->apply(EntityApi::Test::checkout() . '/t/data/entities');
 my $shim = EntityApi::Test->shim($cluster);
 my @tenants = map { $shim->tenant($_) } qw(acme other);
 my $editor = EntityApi::Test::Cases->new($shim, $shim->user($tenants[0]{id}, 'ed', ['Editor']), '/api/v1');

@@ -10,7 +10,7 @@ use EntityApi::Test;
 use EntityApi::Test::Cases;
 
 my $cluster = EntityApi::Test->cluster;
-$cluster->apply(EntityApi::Test::checkout() . '/t/entities');
+$cluster->apply(EntityApi::Test::checkout() . '/t/data/entities');
 my $shim = EntityApi::Test->shim($cluster);
 my @tenants = map { $shim->tenant($_) } qw(acme other);
 my $root = EntityApi::Test::Cases->new($shim, $shim->superadmin, '/api/v1');

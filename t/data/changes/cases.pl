@@ -1,5 +1,5 @@
 # Changes of manifests: a name, the entities before and after, and what else
-# there is to a case.  t/092_changes.t says what the keys mean; the statements
+# there is to a case.  t/ddl/changes.t says what the keys mean; the statements
 # or faults that each of them must give are in cases.out.
 
 use strict;

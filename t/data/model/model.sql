@@ -1,4 +1,4 @@
--- What t/185_direct_scans.t compares, and the work that goes on meanwhile.
+-- What t/engine/direct_scans.t compares, and the work that goes on meanwhile.
 
 create table token (n serial primary key, name text, access text, session uuid, account uuid, tenant uuid);
 create table pool (n serial primary key, item uuid, grp uuid, tenant uuid);

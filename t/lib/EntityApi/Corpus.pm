@@ -2,7 +2,7 @@ package EntityApi::Corpus;
 
 =head1 NAME
 
-EntityApi::Corpus - inputs of the fuzzers, as they lie in t/fuzz/corpus
+EntityApi::Corpus - inputs of the fuzzers, as they lie in t/tools/fuzz/corpus
 
 =head1 SYNOPSIS
 
@@ -24,7 +24,7 @@ use Cwd ();
 use Digest::SHA ();
 use File::Basename ();
 
-my $folder = Cwd::realpath(File::Basename::dirname(__FILE__) . '/../../fuzz/corpus');
+my $folder = Cwd::realpath(File::Basename::dirname(__FILE__) . '/../../tools/fuzz/corpus');
 
 =head2 names()
 

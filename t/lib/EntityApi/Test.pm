@@ -65,26 +65,27 @@ my @started;
 my @folders;
 my $owner = $$;
 
-# Tests whose answers t/088_openapi_answers.t looks at.  When the suite runs them
+# Tests whose answers t/openapi/answers.t looks at.  When the suite runs them
 # all, they are recorded as they run, in this folder; no child of them is.
 my $recorded = delete $ENV{ENTITYAPI_RECORDED};
-my $name = File::Basename::basename($0, '.t');
+my $name = $0 =~ m{([^/]+/[^/]+)\.t$} ? $1 : '';
 
 $ENV{ENTITYAPI_RECORD} = $recorded
   if defined $recorded && grep { $_ eq $name } recorded_tests();
 
 sub recorded { return $recorded }
-sub recorded_tests { return split ' ', slurp("$checkout/t/openapi/recorded.txt") }
+sub recorded_tests { return split ' ', slurp("$checkout/t/tools/openapi/recorded.txt") }
 
 # Leave word that this test has ended, and how.
 sub _recorded
 {
 	my ($status) = @_;
+	my $path = "$recorded/" . $name =~ tr{/}{-}r;
 
-	open my $file, '>', "$recorded/$name.new" or die "$recorded/$name.new: $!\n";
+	open my $file, '>', "$path.new" or die "$path.new: $!\n";
 	print $file $status == 0 && Test::Builder->new->is_passing ? 0 : 1;
 	close $file;
-	rename "$recorded/$name.new", "$recorded/$name.ended";
+	rename "$path.new", "$path.ended";
 	return;
 }
 

@@ -1,6 +1,6 @@
 package Writers;
 
-# The clients of t/186_crash.t.  Each is a process that writes until something
+# The clients of t/whole/crash.t.  Each is a process that writes until something
 # is refused, and notes in a file of its own what it is about to do ("?") and
 # what was acknowledged ("!"): what stands there behind the last crash is all
 # that anybody may rely on.

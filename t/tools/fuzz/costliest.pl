@@ -4,7 +4,7 @@
 # keys, includes, fields, pages, operations and relationship writes of
 # examples/billing, changed at random; what costs more is changed on.
 #
-#	SECONDS=600 perl -It/lib t/fuzz/costliest.pl [--seed N] [--by cpu,memory] [--keep FILE]
+#	SECONDS=600 perl -It/lib t/tools/fuzz/costliest.pl [--seed N] [--by cpu,memory] [--keep FILE]
 #
 # Reads go through a shim; writes are asked of handle() and undone, so that all
 # requests meet the same rows.  --by says which figures are to grow: cpu, memory,
@@ -12,7 +12,7 @@
 # --keep the next run goes on from what this one has found.
 #
 # The environment is that of the TAP tests.  Prints the worst, one JSON object a
-# line; t/costs/corpus.jsonl keeps what was found, t/113_costs.t holds it.
+# line; t/data/costs/corpus.jsonl keeps what was found, t/whole/costs.t holds it.
 
 use strict;
 use warnings;

@@ -3,7 +3,7 @@
 # arguments, and the backend goes on.
 #
 # Not one of "make test"; "make fuzz" runs it on sanitized builds, and so does
-# FUZZ_SECONDS=60 make test TESTS=t/fuzz/functions.t (or FUZZ_COUNT, FUZZ_SEED).
+# FUZZ_SECONDS=60 make test TESTS=t/tools/fuzz/functions.t (or FUZZ_COUNT, FUZZ_SEED).
 
 use strict;
 use warnings;
@@ -22,7 +22,7 @@ diag("seed $seed");
 
 my $json = JSON::PP->new->canonical->allow_nonref;
 my $cluster = EntityApi::Test->cluster;
-$cluster->apply(EntityApi::Test::checkout() . '/t/entities');
+$cluster->apply(EntityApi::Test::checkout() . '/t/data/entities');
 
 sub any { return $_[ rand @_ ] }
 

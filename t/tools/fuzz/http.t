@@ -11,7 +11,7 @@
 # Not one of "make test": it looks for new faults, with another seed each time.
 # "make fuzz" runs it on sanitized builds; by itself it is
 #
-#	FUZZ_COUNT=5000 make test TESTS=t/fuzz/http.t
+#	FUZZ_COUNT=5000 make test TESTS=t/tools/fuzz/http.t
 #
 # with FUZZ_SECONDS instead of a number, and FUZZ_SEED.
 
@@ -33,7 +33,7 @@ diag("seed $seed");
 
 # Those that are held against the description: enough of few requests, and not
 # too much of many, as each is preceded by a look whether it is still the same.
-my $described = EntityApi::Test::checkout() . '/t/openapi';
+my $described = EntityApi::Test::checkout() . '/t/tools/openapi';
 my $no_node = EntityApi::Test::Node::install($described);
 my $record = File::Temp->newdir;
 my $share = $no_node ? 0 : !$count || $count > 50_000 ? 0.02 : $count > 1000 ? 1000 / $count : 1;
@@ -42,7 +42,7 @@ my $json = JSON::PP->new->canonical->allow_nonref->utf8;
 my $uuid = qr/[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}/;
 
 my $cluster = EntityApi::Test->cluster;
-$cluster->apply(EntityApi::Test::checkout() . '/t/entities');
+$cluster->apply(EntityApi::Test::checkout() . '/t/data/entities');
 my $shim = EntityApi::Test->shim($cluster, access_log => 'false', pool_wait_ms => 60_000);
 
 # Each tenant with what is in it: specimens by id, their attributes as they are

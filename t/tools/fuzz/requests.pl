@@ -4,7 +4,7 @@
 # happen: a backend that ends, an answer 500, an error raised for another
 # reason than that the request may be repeated, an answer that tells of SQL.
 #
-#	perl -It/lib t/fuzz/requests.pl [--count N] [--seed N]
+#	perl -It/lib t/tools/fuzz/requests.pl [--count N] [--seed N]
 #
 # The environment is that of the TAP tests.  Not one of them: it looks for new
 # faults, with another seed each time.
@@ -18,7 +18,7 @@ use MIME::Base64 ();
 
 use EntityApi::Test;
 
-my ($count, $seed, $folder) = (5000, time, 't/entities');
+my ($count, $seed, $folder) = (5000, time, 't/data/entities');
 GetOptions('count=i' => \$count, 'seed=i' => \$seed, 'manifests=s' => \$folder)
   or die "usage: $0 [--count N] [--seed N] [--manifests FOLDER]\n";
 srand $seed;

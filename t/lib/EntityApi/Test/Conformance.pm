@@ -54,7 +54,7 @@ sub begin
 	my ($class, $folder, %options) = @_;
 	my $cluster = EntityApi::Test->cluster(conf => $options{conf} // []);
 
-	$cluster->apply(EntityApi::Test::checkout() . "/t/conformance/$folder");
+	$cluster->apply(EntityApi::Test::checkout() . "/t/data/conformance/$folder");
 	my $shim = EntityApi::Test->shim($cluster, %{ $options{shim} // {} });
 	my ($acme, $globex) = map { $shim->tenant($_) } qw(acme globex);
 	my $editor = $class->new($shim, $shim->user($acme->{id}, 'editor', ['Editor']),

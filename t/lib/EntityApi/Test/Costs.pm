@@ -12,7 +12,7 @@ EntityApi::Test::Costs - what a request costs, on many rows
 
 =head1 DESCRIPTION
 
-A cluster with examples/billing and t/costs/rows.sql, and one session that asks
+A cluster with examples/billing and t/data/costs/rows.sql, and one session that asks
 entityapi.handle() as an Accountant.  There are as many invoices as
 ENTITYAPI_COSTS_ROWS says, 5000 without it.  Other arguments of C<new> are
 settings of the session.  A request's C<body> is a structure; who asks with a large
@@ -51,7 +51,7 @@ sub new
 	my $shim = EntityApi::Test->shim($cluster, pool_size => 1);
 	my $tenant = $shim->tenant('acme')->{id};
 	my $user = $shim->user($tenant, 'ann', ['Accountant']);
-	my $rows = EntityApi::Test::slurp(EntityApi::Test::checkout() . '/t/costs/rows.sql');
+	my $rows = EntityApi::Test::slurp(EntityApi::Test::checkout() . '/t/data/costs/rows.sql');
 
 	my $n = $ENV{ENTITYAPI_COSTS_ROWS} // 5000;
 

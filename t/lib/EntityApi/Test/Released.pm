@@ -27,7 +27,7 @@ sub _scripts
 {
 	my $checkout = EntityApi::Test::checkout();
 
-	return glob "$checkout/extension/versions/*.sql";
+	return glob "$checkout/extension/update/released/*.sql";
 }
 
 =head2 install($cluster)

@@ -213,7 +213,7 @@ sub http
 }
 
 # With ENTITYAPI_RECORD, a folder: keep what was asked and answered, and the
-# description of the API as it was at that time, for t/openapi/answers.mjs.
+# description of the API as it was at that time, for t/tools/openapi/answers.mjs.
 sub _record
 {
 	my ($self, $method, $target, $headers, $body, $answer) = @_;

@@ -1,14 +1,14 @@
-package EntityApi::Shim;
+package EntityApi::Test::StandIn;
 
 =head1 NAME
 
-EntityApi::Shim - a cluster without the extension, for tests of the transport
+EntityApi::Test::StandIn - a cluster without the extension, for tests of the transport
 
 =head1 SYNOPSIS
 
-	use EntityApi::Shim;
+	use EntityApi::Test::StandIn;
 
-	my $cluster = EntityApi::Shim->cluster;
+	my $cluster = EntityApi::Test::StandIn->cluster;
 	my $shim = EntityApi::Test->shim($cluster, pool_size => 2);
 
 =head1 DESCRIPTION
@@ -175,7 +175,7 @@ sub _stand_in
 		end $$;
 		create function entityapi.housekeep(out deleted bigint, out more boolean)
 		language sql as 'select 0::bigint, false';
-		-- the messages of extension/message.h, from and to the above
+		-- the messages of extension/entry/message.h, from and to the above
 		create function entityapi.handle(message bytea) returns bytea
 		language plpgsql security definer set search_path = public as $$
 		declare

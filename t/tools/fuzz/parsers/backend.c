@@ -17,15 +17,16 @@
 #include <unistd.h>
 
 #include "catalog/pg_type.h"
-#include "errors.h"
 #include "fmgr.h"
-#include "guc.h"
 #include "lib/stringinfo.h"
 #include "mb/pg_wchar.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
+
+#include "base/guc.h"
+#include "request/errors.h"
 
 /* Inputs until all has been made that is made once; bytes that may come. */
 #define WARM_INPUTS 2000

@@ -7,22 +7,23 @@
  */
 #include "target.h"
 
-#include "base64url.h"
-#include "catalog.h"
 #include "common/hmac.h"
 #include "common/sha2.h"
-#include "cursor.h"
 #include "fmgr.h"
-#include "jsonread.h"
-#include "jsonwrite.h"
-#include "jwt.h"
 #include "lib/stringinfo.h"
-#include "message.h"
-#include "secret.h"
-#include "types.h"
-#include "username.h"
 #include "utils/fmgrprotos.h"
-#include "uuid.h"
+
+#include "base/base64url.h"
+#include "base/jsonread.h"
+#include "base/jsonwrite.h"
+#include "base/uuid.h"
+#include "entry/message.h"
+#include "identity/jwt.h"
+#include "identity/secret.h"
+#include "identity/username.h"
+#include "model/catalog.h"
+#include "model/types.h"
+#include "query/cursor.h"
 
 /* -------- documents -------- */
 

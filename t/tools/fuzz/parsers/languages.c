@@ -7,16 +7,17 @@
  */
 #include "target.h"
 
-#include "etag.h"
-#include "jsonread.h"
 #include "lib/stringinfo.h"
 #include "mb/pg_wchar.h"
-#include "media.h"
-#include "params.h"
-#include "policy.h"
-#include "route.h"
-#include "rsql.h"
-#include "types.h"
+
+#include "authz/policy.h"
+#include "base/jsonread.h"
+#include "model/types.h"
+#include "query/rsql.h"
+#include "request/etag.h"
+#include "request/negotiation.h"
+#include "request/query_string.h"
+#include "request/route.h"
 
 static void
 must_be_json(StringInfo text)
@@ -173,8 +174,8 @@ must_come_back(const char *text, int len)
 	int			back;
 
 	initStringInfo(&encoded);
-	ea_params_encode(&encoded, text, len);
-	decoded = ea_params_decode(encoded.data, encoded.len, true, &back);
+	ea_query_encode(&encoded, text, len);
+	decoded = ea_query_decode(encoded.data, encoded.len, true, &back);
 	must_hold(decoded != NULL, encoded.data);
 	must_hold(back == len && memcmp(decoded, text, len) == 0, encoded.data);
 }
@@ -191,7 +192,7 @@ run_params(const char *bytes, int len)
 		return;
 	takes = bytes[0] & 0x0F;
 	req->query = target_text(bytes + 1, len - 1);
-	query = ea_params_read(req, takes);
+	query = ea_query_read(req, takes);
 	must_hold(req->nproblems == 0, req->query);
 	must_hold(query->page_size >= 0 && query->page_number >= 1, req->query);
 	for (int i = 0; i < query->nparams; i++)
@@ -233,8 +234,8 @@ run_headers(const char *bytes, int len)
 	req->body_len = kind == 1;
 	if (kind < 2)
 	{
-		ea_media_is_form(req);
-		ea_media_check(req);
+		ea_negotiation_is_form(req);
+		ea_negotiation_check(req);
 	}
 	else if (kind == 2)
 	{

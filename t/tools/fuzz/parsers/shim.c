@@ -4,10 +4,11 @@
  *	  Targets of the shim: heads, chunks, codings, addresses, traces and
  *	  manifests.  FUZZ_TARGET of the environment chooses one.
  *
- * A head reaches the shim as civetweb has parsed it in place, and head.c
+ * A head reaches the shim as civetweb has parsed it in place, and http/head.c
  * concludes from the distances between its pointers.  That parser is none of
  * the library's functions, so it is written down here once more, as it is in
- * civetweb 1.15 and 1.16; t/fuzz/requests.pl sends heads through the library.
+ * civetweb 1.15 and 1.16; t/tools/fuzz/requests.pl sends heads through the
+ * library.
  *
  *-------------------------------------------------------------------------
  */
@@ -18,14 +19,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "address.h"
-#include "chunks.h"
-#include "encoding.h"
-#include "head.h"
-#include "manifest_yaml.h"
-#include "trace.h"
-
 #include <jansson.h>
+
+#include "base/address.h"
+#include "command/manifest_yaml.h"
+#include "http/chunks.h"
+#include "http/encoding.h"
+#include "http/head.h"
+#include "http/trace.h"
 
 #define must_hold(condition) \
 	((condition) ? (void) 0 : fault(#condition, __LINE__))

@@ -14,8 +14,8 @@
 
 #include "postgres.h"
 
-#include "compat.h"
-#include "context.h"
+#include "base/compat.h"
+#include "request/request.h"
 
 /* SQLSTATEs that a target may throw, at most. */
 #define MAX_THROWN 4
