@@ -11,8 +11,6 @@
  * is no check of anything else: this is the floor that the service is
  * measured against.
  *
- * bench/bare.c
- *
  *-------------------------------------------------------------------------
  */
 #include <pthread.h>

@@ -3,8 +3,6 @@
  * audit.c
  *	  Note audit records, write them, and keep partitions ahead of them.
  *
- * extension/audit/audit.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

@@ -11,8 +11,6 @@
  * What a record may hold is decided by those who note it: never a secret, a
  * password or its hash, a token, or a name that nobody is known to have.
  *
- * extension/audit/audit.h
- *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_AUDIT_H

@@ -7,8 +7,6 @@
  * else follows from its route, which names the action, and where its target
  * is found.
  *
- * extension/audit/audit_event.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

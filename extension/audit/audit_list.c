@@ -11,8 +11,6 @@
  * asked of each record that is read, and a request that has read for long
  * enough ends its page there, full or not.
  *
- * extension/audit/audit_list.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

@@ -3,8 +3,6 @@
  * audit_list.h
  *	  GET /manage/audit: read the audit log, newest first.
  *
- * extension/audit/audit_list.h
- *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_AUDIT_LIST_H

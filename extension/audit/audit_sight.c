@@ -8,8 +8,6 @@
  * others' roles, entities of others, rows that a policy may hide.  Then the
  * record is shown without it.
  *
- * extension/audit/audit_sight.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

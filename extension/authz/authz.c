@@ -6,8 +6,6 @@
  * Roles and flags come from the principal, which comes from the database at
  * every request; nothing is remembered here.
  *
- * extension/authz/authz.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

@@ -3,8 +3,6 @@
  * authz.h
  *	  May this caller?  The one place that decides.
  *
- * extension/authz/authz.h
- *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_AUTHZ_H

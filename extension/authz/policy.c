@@ -6,8 +6,6 @@
  * A descent along the grammar.  Nothing is known but what the grammar names:
  * no methods, types or constructors can even be written.
  *
- * extension/authz/policy.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

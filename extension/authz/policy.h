@@ -8,8 +8,6 @@
  * asked of a resolver, so that the same rules hold for documents under way
  * and for stored declarations.
  *
- * extension/authz/policy.h
- *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_POLICY_H

@@ -7,8 +7,6 @@
  * for a uuid, a date or a date-time, because JSON knows no such values; the
  * node then takes that type.
  *
- * extension/authz/policy_check.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

@@ -9,8 +9,6 @@
  * conjunctions alone a comparison with null is as good as a false one, so
  * that no test for null is written there and an index serves.
  *
- * extension/authz/policy_condition.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

@@ -3,8 +3,6 @@
  * policy_operand.c
  *	  Values and paths of policies: what they stand for, and their SQL.
  *
- * extension/authz/policy_operand.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

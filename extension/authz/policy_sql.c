@@ -3,8 +3,6 @@
  * policy_sql.c
  *	  Policies of an entity to predicates over its rows.
  *
- * extension/authz/policy_sql.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

@@ -10,8 +10,6 @@
  *
  * A path through a reference sees what the caller may read of its target.
  *
- * extension/authz/policy_sql.h
- *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_POLICY_SQL_H

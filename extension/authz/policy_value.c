@@ -6,8 +6,6 @@
  * What the caller has of another type than the policy expects is as if it
  * were not there: '5' is not 5.
  *
- * extension/authz/policy_value.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

@@ -3,8 +3,6 @@
  * policy_value.h
  *	  Values in policies: literals and what is known of the caller.
  *
- * extension/authz/policy_value.h
- *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_POLICY_VALUE_H

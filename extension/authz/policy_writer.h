@@ -7,8 +7,6 @@
  * policy_operand.c finds out what a node stands for and writes it,
  * policy_condition.c decides and writes conditions.
  *
- * extension/authz/policy_writer.h
- *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_POLICY_WRITER_H

@@ -6,8 +6,6 @@
  * PostgreSQL's own coder knows the plain alphabet only, and its decoder lets
  * more than one text stand for the same bytes, which must not be for tokens.
  *
- * extension/base/base64url.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

@@ -3,8 +3,6 @@
  * base64url.h
  *	  Base64 with the URL alphabet, without padding (RFC 4648 section 5).
  *
- * extension/base/base64url.h
- *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_BASE64URL_H

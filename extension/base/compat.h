@@ -7,8 +7,6 @@
  * Every other file is written against the newest spelling defined here and
  * never tests PG_VERSION_NUM itself.
  *
- * extension/base/compat.h
- *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_COMPAT_H

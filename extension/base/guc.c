@@ -3,8 +3,6 @@
  * guc.c
  *	  Settings, from one table.
  *
- * extension/base/guc.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

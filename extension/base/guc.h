@@ -3,8 +3,6 @@
  * guc.h
  *	  Settings.  All are entityapi.*, superuser only, defined in guc.c.
  *
- * extension/base/guc.h
- *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_GUC_H

@@ -7,8 +7,6 @@
  * is measured before it runs (its recursion follows the nesting), and a
  * duplicate key is remembered until it is done.
  *
- * extension/base/jsonread.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

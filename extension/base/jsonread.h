@@ -8,8 +8,6 @@
  * invalid UTF-8, U+0000, and nesting beyond a depth.  The tree lives in the
  * memory context that is current during the call.
  *
- * extension/base/jsonread.h
- *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_JSONREAD_H

@@ -3,8 +3,6 @@
  * jsonwrite.c
  *	  Append JSON text to a StringInfo.
  *
- * extension/base/jsonwrite.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

@@ -3,8 +3,6 @@
  * jsonwrite.h
  *	  Append JSON text to a StringInfo.
  *
- * extension/base/jsonwrite.h
- *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_JSONWRITE_H

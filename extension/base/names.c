@@ -6,8 +6,6 @@
  * The English plural follows the spelling rules and a short table of the
  * irregular nouns that data models have; a declaration may override it.
  *
- * extension/base/names.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

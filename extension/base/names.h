@@ -6,8 +6,6 @@
  * Declared names are ASCII letters and digits, which manifest/documents.c
  * makes sure of.  All results are palloc'd.
  *
- * extension/base/names.h
- *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_NAMES_H

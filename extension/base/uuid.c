@@ -3,8 +3,6 @@
  * uuid.c
  *	  UUIDs: version 7 made here, text form read strictly.
  *
- * extension/base/uuid.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

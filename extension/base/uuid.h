@@ -3,8 +3,6 @@
  * uuid.h
  *	  UUIDs: version 7 made here, text form read strictly.
  *
- * extension/base/uuid.h
- *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_UUID_H

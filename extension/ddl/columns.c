@@ -3,8 +3,6 @@
  * columns.c
  *	  Columns of a table that stays: add, change, drop.
  *
- * extension/ddl/columns.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

@@ -6,8 +6,6 @@
  * Days and moments become each other in UTC, whatever the session's time
  * zone, and so nothing else that depends on settings is converted.
  *
- * extension/ddl/convert.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

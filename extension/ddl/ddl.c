@@ -5,8 +5,6 @@
  *
  * Names are quoted by tables.c.
  *
- * extension/ddl/ddl.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

@@ -15,8 +15,6 @@
  * and rename.c needs to think of renaming; "was" leads from there to the
  * names that the database knows.
  *
- * extension/ddl/ddl.h
- *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_DDL_H

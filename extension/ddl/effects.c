@@ -3,8 +3,6 @@
  * effects.c
  *	  What the statements of a plan do to those who use the tables.
  *
- * extension/ddl/effects.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

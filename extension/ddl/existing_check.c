@@ -12,8 +12,6 @@
  * could put code there would have these rights, so the table belongs to that
  * role, and such code to it or to a superuser.
  *
- * extension/ddl/existing_check.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

@@ -7,8 +7,6 @@
  * loss is allowed, and with them their links.  What still refers to them,
  * such as a hidden row of another entity, is left to whoever applies.
  *
- * extension/ddl/hidden_rows.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

@@ -8,8 +8,6 @@
  * its own name.  That it was carried out is told by the stored renamedFrom,
  * so that the key may stay, and so that names can be exchanged.
  *
- * extension/ddl/match.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

@@ -11,8 +11,6 @@
  * them are left, pending_steps.c reads off the tables themselves, so that it
  * does not matter who ran them or where they were interrupted.
  *
- * extension/ddl/online.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

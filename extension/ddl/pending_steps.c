@@ -15,8 +15,6 @@
  * What cannot run within a transaction, the shim sends as it is given here.
  * It makes and drops indexes, and PostgreSQL itself restricts what runs then.
  *
- * extension/ddl/pending_steps.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

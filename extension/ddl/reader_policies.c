@@ -11,8 +11,6 @@
  * A policy stands in the way of changes of the columns it looks at, also
  * those of other tables, and is made anew when there are any.
  *
- * extension/ddl/reader_policies.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

@@ -7,8 +7,6 @@
  * bears it waits for its own renaming.  Names that are exchanged go by a name
  * in between.
  *
- * extension/ddl/rename.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

@@ -7,8 +7,6 @@
  * one would.  Another session may still change rows in between; then the
  * statement itself fails, and ea_ddl_run() makes a fault of that.
  *
- * extension/ddl/rows.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

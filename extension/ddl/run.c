@@ -8,8 +8,6 @@
  * when that is over the transaction gives up, everybody goes on, and the
  * caller may try again.
  *
- * extension/ddl/run.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

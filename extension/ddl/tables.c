@@ -10,8 +10,6 @@
  * On tables of tenants, tenant_id starts every key and every index; the one
  * exception serves references to tables that have no tenant.
  *
- * extension/ddl/tables.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

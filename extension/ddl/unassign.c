@@ -11,8 +11,6 @@
  * a role that goes end with it, and those with one that only a SuperAdmin
  * assigns from now on, since anybody may have made them.
  *
- * extension/ddl/unassign.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

@@ -3,8 +3,6 @@
  * exec.c
  *	  Run one statement on a kept plan, rows straight to a callback.
  *
- * extension/engine/exec.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

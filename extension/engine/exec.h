@@ -6,8 +6,6 @@
  * Rows never pass through a tuple table: a DestReceiver hands each slot to
  * the caller's function, which reads slot->tts_values and tts_isnull.
  *
- * extension/engine/exec.h
- *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_EXEC_H

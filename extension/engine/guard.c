@@ -18,8 +18,6 @@
  * runs on behalf of the service; PostgreSQL refuses them in its own
  * security-restricted operations, which would not let foreign keys wait.
  *
- * extension/engine/guard.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

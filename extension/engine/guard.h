@@ -3,8 +3,6 @@
  * guard.h
  *	  What code of others may do while the service works.
  *
- * extension/engine/guard.h
- *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_GUARD_H

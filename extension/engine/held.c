@@ -17,8 +17,6 @@
  * pause, by changing his own password or making functions of his own for a
  * moment; if these counted, no request would come to an end.
  *
- * extension/engine/held.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

@@ -8,8 +8,6 @@
  * remembered here.  PostgreSQL's invalidation messages say when to look again;
  * while none comes, a statement compares one number.
  *
- * extension/engine/held.h
- *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_HELD_H

@@ -26,8 +26,6 @@
  *   one member is visible, and an update that is not HOT has an entry of its
  *   own.  So every visible row is reached by exactly one entry.
  *
- * extension/engine/index_count.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

@@ -3,8 +3,6 @@
  * index_count.h
  *	  Count the rows that have given values, by walking an index.
  *
- * extension/engine/index_count.h
- *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_INDEX_COUNT_H

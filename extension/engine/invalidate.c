@@ -8,8 +8,6 @@
  * while nothing changes.  A server process has few places for callbacks and
  * none can be given back, so there is exactly one.
  *
- * extension/engine/invalidate.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

@@ -3,8 +3,6 @@
  * invalidate.h
  *	  Tell backends that declarations or signing keys have changed.
  *
- * extension/engine/invalidate.h
- *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_INVALIDATE_H

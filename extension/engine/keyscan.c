@@ -3,8 +3,6 @@
  * keyscan.c
  *	  Plans that are one index scan, run without the executor.
  *
- * extension/engine/keyscan.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

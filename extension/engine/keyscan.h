@@ -11,8 +11,6 @@
  * executor's, and all is while somebody else watches or replaces it
  * (pg_stat_statements, auto_explain, Citus), or entityapi.direct_scans is off.
  *
- * extension/engine/keyscan.h
- *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_KEYSCAN_H

@@ -8,8 +8,6 @@
  * replace it, or make it run as its caller; and it would cost every request
  * 4 us, most of it for the path, which the shim's sessions have pinned.
  *
- * extension/engine/owner.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

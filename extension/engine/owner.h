@@ -8,8 +8,6 @@
  * them is SECURITY DEFINER: those that look at tables take the rights of
  * entityapi_owner here, whoever calls, and a pinned search path with them.
  *
- * extension/engine/owner.h
- *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_OWNER_H

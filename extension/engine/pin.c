@@ -8,8 +8,6 @@
  * path that a function left behind would give the operators of our
  * statements to whoever owns a schema on it.
  *
- * extension/engine/pin.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

@@ -7,8 +7,6 @@
  * set_config() or RESET, and so is who it became.  After an error the end of
  * the (sub)transaction does the same.
  *
- * extension/engine/pin.h
- *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_PIN_H

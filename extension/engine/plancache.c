@@ -14,8 +14,6 @@
  * an error nobody tells that a statement has ended; the end of the transaction
  * does.
  *
- * extension/engine/plancache.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

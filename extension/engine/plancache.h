@@ -3,8 +3,6 @@
  * plancache.h
  *	  Kept plans by statement text, least recently used ones dropped.
  *
- * extension/engine/plancache.h
- *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_PLANCACHE_H

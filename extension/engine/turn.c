@@ -3,8 +3,6 @@
  * turn.c
  *	  Work that one session does at a time.
  *
- * extension/engine/turn.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

@@ -3,8 +3,6 @@
  * turn.h
  *	  Work that one session does at a time.
  *
- * extension/engine/turn.h
- *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_TURN_H

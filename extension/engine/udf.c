@@ -6,8 +6,6 @@
  * EXECUTE is asked of the caller, as for a call from SQL.  What such a
  * function raises goes to the server's log and nowhere else.
  *
- * extension/engine/udf.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

@@ -3,8 +3,6 @@
  * udf.h
  *	  Functions of the deployment, from jsonb to jsonb, called as their owners.
  *
- * extension/engine/udf.h
- *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_UDF_H

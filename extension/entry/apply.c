@@ -6,8 +6,6 @@
  * Runs as the owner of the tables, in the caller's transaction.  Everything
  * is allocated in SPI's memory context and goes with SPI_finish().
  *
- * extension/entry/apply.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

@@ -8,8 +8,6 @@
  * second has passed, or when something was missing, which is rare once a
  * backend has warmed up.
  *
- * extension/entry/counters.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

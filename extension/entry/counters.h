@@ -3,8 +3,6 @@
  * counters.h
  *	  What this backend has counted, told to the shim now and then.
  *
- * extension/entry/counters.h
- *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_COUNTERS_H

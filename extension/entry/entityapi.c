@@ -3,8 +3,6 @@
  * entityapi.c
  *	  Initialisation, and what the extension tells of itself.
  *
- * extension/entry/entityapi.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

@@ -6,8 +6,6 @@
  * The request runs as if the principal had sent it, each statement is
  * explained with its values before it runs, and all of it is undone.
  *
- * extension/entry/explain.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

@@ -6,8 +6,6 @@
  * Here is the order of checks.  What each call runs in is call.c's, what its
  * failure means failure.c's.
  *
- * extension/entry/handle.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

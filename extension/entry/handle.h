@@ -3,8 +3,6 @@
  * handle.h
  *	  entityapi.handle() for callers within the extension.
  *
- * extension/entry/handle.h
- *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_HANDLE_H

@@ -10,8 +10,6 @@
  * block, a subtransaction, a function, a pipeline or an expression that
  * divides by its result: a guess at a password would not count.
  *
- * extension/entry/handle_door.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

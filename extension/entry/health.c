@@ -6,8 +6,6 @@
  * That these run at all is the finding: the database has answered.  When it
  * does not, the shim says DOWN in the same form.
  *
- * extension/entry/health.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

@@ -3,8 +3,6 @@
  * health.h
  *	  Health, liveness and readiness.
  *
- * extension/entry/health.h
- *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_HEALTH_H

@@ -3,8 +3,6 @@
  * message.c
  *	  A request and its answer, in the two forms that callers use.
  *
- * extension/entry/message.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

@@ -21,8 +21,6 @@
  *		CR LF
  *		body
  *
- * extension/entry/message.h
- *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_MESSAGE_H

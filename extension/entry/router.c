@@ -6,8 +6,6 @@
  * A pattern's {segments}, and v{n}, become req->args in order; the version,
  * {entities} and {relationship} are looked up as well.
  *
- * extension/entry/router.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

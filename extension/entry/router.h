@@ -3,8 +3,6 @@
  * router.h
  *	  From a path to its row of the route table.
  *
- * extension/entry/router.h
- *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_ROUTER_H

@@ -12,8 +12,6 @@
  *
  * The functions run as the owner; each is called once a scan.
  *
- * extension/entry/sql_caller.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

@@ -3,8 +3,6 @@
  * account.c
  *	  Accounts of users: the statements about them.
  *
- * extension/identity/account.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

@@ -3,8 +3,6 @@
  * account.h
  *	  Accounts of users: reading, making, describing them.
  *
- * extension/identity/account.h
- *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_ACCOUNT_H

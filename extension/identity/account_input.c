@@ -5,8 +5,6 @@
  *
  * Faults are noted with their place, so that one answer shows all of them.
  *
- * extension/identity/account_input.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

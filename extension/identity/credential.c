@@ -8,8 +8,6 @@
  * from the database at every request, so that everything that is taken away is
  * gone with the next one.
  *
- * extension/identity/credential.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

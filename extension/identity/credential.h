@@ -3,8 +3,6 @@
  * credential.h
  *	  From the credential of a request to its principal.
  *
- * extension/identity/credential.h
- *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_CREDENTIAL_H

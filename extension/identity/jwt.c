@@ -9,8 +9,6 @@
  * algorithm is the key's; the header may only agree with it.  Nothing of the
  * payload is looked at before the signature has been verified.
  *
- * extension/identity/jwt.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

@@ -6,8 +6,6 @@
  * Knows the form of a token and its time and origin claims; what a token
  * gives access to is decided elsewhere, from the database.
  *
- * extension/identity/jwt.h
- *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_JWT_H

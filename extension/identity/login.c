@@ -7,8 +7,6 @@
  * and for whatever reason, so neither text nor time tells whether a user
  * exists.
  *
- * extension/identity/login.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

@@ -3,8 +3,6 @@
  * login.h
  *	  The endpoints below /auth (contract section 6.2).
  *
- * extension/identity/login.h
- *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_LOGIN_H

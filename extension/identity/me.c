@@ -3,8 +3,6 @@
  * me.c
  *	  The caller's own account: what it is, and its profile.
  *
- * extension/identity/me.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

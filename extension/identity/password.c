@@ -8,8 +8,6 @@
  * is done by the C functions of pgcrypto, called directly: no search path
  * and no other schema's function of that name can come between.
  *
- * extension/identity/password.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

@@ -3,8 +3,6 @@
  * password.h
  *	  Passwords: policy, bcrypt hash, verification.
  *
- * extension/identity/password.h
- *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_PASSWORD_H

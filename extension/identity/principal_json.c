@@ -3,8 +3,6 @@
  * principal_json.c
  *	  A principal that comes as JSON (service.md 2.2).
  *
- * extension/identity/principal_json.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

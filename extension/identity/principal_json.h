@@ -4,8 +4,6 @@
  *	  A principal that comes as JSON (service.md 2.2), from whoever vouches
  *	  for it: a credential validator, a trusted middleware, an operator.
  *
- * extension/identity/principal_json.h
- *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_PRINCIPAL_JSON_H

@@ -6,8 +6,6 @@
  * A refresh token works once.  Presented again it has been stolen, or its
  * successor has, so the whole session ends.
  *
- * extension/identity/refresh.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

@@ -7,8 +7,6 @@
  * slow hash would be.  The checksum is CRC-32 (IEEE 802.3) of all characters
  * before it.
  *
- * extension/identity/secret.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

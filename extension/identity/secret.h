@@ -7,8 +7,6 @@
  * of the secret only its SHA-256 is stored, and the checksum lets typing
  * errors and inventions die without a query.
  *
- * extension/identity/secret.h
- *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_SECRET_H

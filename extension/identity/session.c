@@ -8,8 +8,6 @@
  * tokens.  Its row decides whether any of them is believed, so ending it is
  * one update.
  *
- * extension/identity/session.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

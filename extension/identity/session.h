@@ -4,8 +4,6 @@
  *	  Sessions: one login, the refresh tokens that follow from it, and the
  *	  access tokens issued on the way.
  *
- * extension/identity/session.h
- *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_SESSION_H

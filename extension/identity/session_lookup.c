@@ -9,8 +9,6 @@
  * statement sees that called us.  Where entityapi.direct_scans is off they are
  * statements.
  *
- * extension/identity/session_lookup.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

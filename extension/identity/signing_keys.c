@@ -8,8 +8,6 @@
  * may be active at once, after a restored dump or when two first logins
  * meet; the newest signs and all of them verify.
  *
- * extension/identity/signing_keys.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

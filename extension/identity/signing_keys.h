@@ -5,8 +5,6 @@
  *
  * A key stays this module's; it may be gone after the next call.
  *
- * extension/identity/signing_keys.h
- *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_SIGNING_KEYS_H

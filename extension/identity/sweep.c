@@ -7,8 +7,6 @@
  * its reuse is noticed; with its session it can go at once, because then it
  * is refused anyway.
  *
- * extension/identity/sweep.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

@@ -3,8 +3,6 @@
  * sweep.h
  *	  Delete what has ended.
  *
- * extension/identity/sweep.h
- *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_SWEEP_H

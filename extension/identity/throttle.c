@@ -18,8 +18,6 @@
  * failures of strangers elsewhere do not keep him out, nor do his own let them
  * in.
  *
- * extension/identity/throttle.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

@@ -3,8 +3,6 @@
  * throttle.h
  *	  How often passwords may be tried, and how many be hashed at once.
  *
- * extension/identity/throttle.h
- *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_THROTTLE_H

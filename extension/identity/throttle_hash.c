@@ -11,8 +11,6 @@
  * at a time looks for a free one, and the server keeps the others in a queue.
  * So nobody waits for more than one hash of each other user.
  *
- * extension/identity/throttle_hash.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

@@ -3,8 +3,6 @@
  * throttle_slot.c
  *	  Slots of names: locks that others can see and need not wait for.
  *
- * extension/identity/throttle_slot.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

@@ -6,8 +6,6 @@
  * All are advisory locks of classes that SQL functions cannot reach, and end
  * with the transaction, whatever becomes of it.
  *
- * extension/identity/throttle_slot.h
- *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_THROTTLE_SLOT_H

@@ -6,8 +6,6 @@
  * The endpoint speaks two languages: JSON as the rest of the API, and the
  * form-encoded one of OAuth 2.0 (RFC 6749), with its own errors.
  *
- * extension/identity/token.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

@@ -8,8 +8,6 @@
  * is no part of it: the time is compared and the session looked up whenever
  * the token is used.  A new token takes the place of another one.
  *
- * extension/identity/token_cache.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

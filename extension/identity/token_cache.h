@@ -3,8 +3,6 @@
  * token_cache.h
  *	  Access tokens that this backend has verified already.
  *
- * extension/identity/token_cache.h
- *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_TOKEN_CACHE_H

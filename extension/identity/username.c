@@ -9,8 +9,6 @@
  * of our own, as servers know the properties of characters from version 17 on
  * only, and each another Unicode.
  *
- * extension/identity/username.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

@@ -4,8 +4,6 @@
  *	  Names that people type, in one form: NFC, trimmed, compared without
  *	  case.
  *
- * extension/identity/username.h
- *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_USERNAME_H

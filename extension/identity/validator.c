@@ -6,8 +6,6 @@
  * Its word is all there is: no account is looked up.  Whatever is not
  * exactly a principal is a rejected credential.
  *
- * extension/identity/validator.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

@@ -3,8 +3,6 @@
  * validator.h
  *	  A credential validator in place of the built-in one (contract 6.2).
  *
- * extension/identity/validator.h
- *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_VALIDATOR_H

@@ -3,8 +3,6 @@
  * api_key_settings.c
  *	  Settings of personal API keys: of a tenant, and for all that have none.
  *
- * extension/management/api_key_settings.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

@@ -3,8 +3,6 @@
  * api_keys.c
  *	  Personal API keys: delegations of a user's identity.
  *
- * extension/management/api_keys.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

@@ -3,8 +3,6 @@
  * api_keys.h
  *	  Personal API keys: delegations of a user's identity.
  *
- * extension/management/api_keys.h
- *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_API_KEYS_H

@@ -8,8 +8,6 @@
  * run in a circle, those that may be null become null before; where they
  * must not, the rows that need one another go together.
  *
- * extension/management/erase_entities.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

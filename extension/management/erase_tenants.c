@@ -11,8 +11,6 @@
  * When none of them is left, what is found then is all, and the tenant's row
  * goes with the rest.
  *
- * extension/management/erase_tenants.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

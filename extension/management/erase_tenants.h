@@ -3,8 +3,6 @@
  * erase_tenants.h
  *	  Take away what deleted tenants leave behind, step by step.
  *
- * extension/management/erase_tenants.h
- *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_ERASE_TENANTS_H

@@ -8,8 +8,6 @@
  * that fails, the update is undone with the rest and the invite stays as it
  * was.
  *
- * extension/management/invites.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

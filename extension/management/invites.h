@@ -3,8 +3,6 @@
  * invites.h
  *	  Invites: a tenant's offer of an account, and its acceptance.
  *
- * extension/management/invites.h
- *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_INVITES_H

@@ -8,8 +8,6 @@
  * indexes of tables that hold rows, and an update of the extension: its
  * library is newer than its objects in this database.
  *
- * extension/management/migrations.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

@@ -3,8 +3,6 @@
  * migrations.h
  *	  What was applied to this database (contract section 8).
  *
- * extension/management/migrations.h
- *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_MIGRATIONS_H

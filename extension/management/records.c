@@ -7,8 +7,6 @@
  * All SQL text comes from the tables of this program; what a client sent
  * becomes parameters.
  *
- * extension/management/records.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

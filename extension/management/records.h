@@ -4,8 +4,6 @@
  *	  Records of /manage and /auth, described by a table of columns: one of
  *	  them, or a page with filter and sort (contract section 7).
  *
- * extension/management/records.h
- *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_RECORDS_H

@@ -3,8 +3,6 @@
  * service_accounts.c
  *	  Accounts of programs: making them, their secrets, their end.
  *
- * extension/management/service_accounts.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

@@ -3,8 +3,6 @@
  * service_accounts.h
  *	  Accounts of programs, under /manage/tenants/{id}/service-accounts.
  *
- * extension/management/service_accounts.h
- *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_SERVICE_ACCOUNTS_H

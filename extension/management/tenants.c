@@ -7,8 +7,6 @@
  * a suspension needs nothing but the status, nor does a deletion: with DELETED
  * the tenant is gone, and erase_tenants.c takes its data away afterwards.
  *
- * extension/management/tenants.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

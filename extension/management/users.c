@@ -3,8 +3,6 @@
  * users.c
  *	  The users of tenants.
  *
- * extension/management/users.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

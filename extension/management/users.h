@@ -5,8 +5,6 @@
  *
  * The caller's authority over the tenant in args[0] has been checked.
  *
- * extension/management/users.h
- *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_USERS_H

@@ -6,8 +6,6 @@
  * All lookups go through maps, so that the cost grows with the number of
  * declarations and not with its square.
  *
- * extension/manifest/check.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

@@ -8,8 +8,6 @@
  * alike.  Defaults are left out.  The order of the documents leaves no trace,
  * so that the same declarations always give the same text.
  *
- * extension/manifest/compile.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

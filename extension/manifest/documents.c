@@ -3,8 +3,6 @@
  * documents.c
  *	  Documents to structs, each by itself, driven by tables of keys.
  *
- * extension/manifest/documents.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

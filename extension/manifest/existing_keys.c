@@ -6,8 +6,6 @@
  * Only what the documents say is looked at here; whether the table is as the
  * entity needs it is for ddl/existing_check.c.
  *
- * extension/manifest/existing_keys.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

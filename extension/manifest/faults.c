@@ -3,8 +3,6 @@
  * faults.c
  *	  The faults of manifests: collected one by one, thrown together.
  *
- * extension/manifest/faults.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

@@ -3,8 +3,6 @@
  * fields.c
  *	  One field by itself: the keys its type allows, and their values.
  *
- * extension/manifest/fields.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

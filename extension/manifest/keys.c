@@ -3,8 +3,6 @@
  * keys.c
  *	  Members of a JSON object into a struct, by a table of known keys.
  *
- * extension/manifest/keys.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

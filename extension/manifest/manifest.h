@@ -11,8 +11,6 @@
  *
  * All memory belongs to the memory context of the call.
  *
- * extension/manifest/manifest.h
- *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_MANIFEST_H

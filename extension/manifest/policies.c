@@ -6,8 +6,6 @@
  * An expression is checked for each entity and operation it is named for,
  * because names and types depend on both.
  *
- * extension/manifest/policies.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

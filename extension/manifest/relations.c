@@ -7,8 +7,6 @@
  * a column or a join table, the second looks up what each inverse side
  * mirrors.
  *
- * extension/manifest/relations.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

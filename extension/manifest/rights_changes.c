@@ -8,8 +8,6 @@
  * with the new ones, member by member, and each difference becomes a line, so
  * that whoever reviews a change has seen all of it.
  *
- * extension/manifest/rights_changes.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

@@ -6,8 +6,6 @@
  * Roles and SecurityAttributes may be spread over several documents; of
  * Versions and Service there is one at most.
  *
- * extension/manifest/service.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

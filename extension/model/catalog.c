@@ -7,8 +7,6 @@
  * applied: requests under way keep the one they acquired, and the last to
  * release it frees it.
  *
- * extension/model/catalog.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

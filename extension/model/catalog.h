@@ -10,8 +10,6 @@
  *
  * All strings and structs belong to the catalog's memory context.
  *
- * extension/model/catalog.h
- *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_CATALOG_H

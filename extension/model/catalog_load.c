@@ -6,8 +6,6 @@
  * What is read here was written by manifest/compile.c and checked before it
  * was stored, so anything unexpected is a damaged catalog, not bad input.
  *
- * extension/model/catalog_load.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

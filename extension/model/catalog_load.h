@@ -3,8 +3,6 @@
  * catalog_load.h
  *	  Stored definitions to structs; for catalog.c alone.
  *
- * extension/model/catalog_load.h
- *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_CATALOG_LOAD_H

@@ -7,8 +7,6 @@
  * those of the request, and every function that writes an entity's table
  * into a statement calls it.
  *
- * extension/model/sqlbuf.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

@@ -9,8 +9,6 @@
  * the caller always begin with " AND ".  Aliases are t0, t1, ... in the order
  * in which relations are added, so that equal requests give equal text.
  *
- * extension/model/sqlbuf.h
- *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_SQLBUF_H

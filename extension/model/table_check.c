@@ -7,8 +7,6 @@
  * That a table still has them is looked at here, for tables that were made for
  * their entities as for those that were there before.
  *
- * extension/model/table_check.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

@@ -3,8 +3,6 @@
  * table_check.h
  *	  Tables as they are, which others may change at any time.
  *
- * extension/model/table_check.h
- *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_TABLE_CHECK_H

@@ -6,8 +6,6 @@
  * The system catalogs are asked, with the latest snapshot: what is looked for
  * may just have been committed.
  *
- * extension/model/table_owners.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

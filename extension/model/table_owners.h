@@ -8,8 +8,6 @@
  * theirs on it, would have these rights: so all of it belongs to that role, or
  * to a superuser, who needs no such way.
  *
- * extension/model/table_owners.h
- *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_TABLE_OWNERS_H

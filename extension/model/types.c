@@ -10,8 +10,6 @@
  *
  * Datums made here are allocated in the current memory context.
  *
- * extension/model/types.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

@@ -3,8 +3,6 @@
  * types.h
  *	  The attribute types: one table says all about each.
  *
- * extension/model/types.h
- *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_TYPES_H

@@ -7,8 +7,6 @@
  * comes first, and so every fault of a document can be named at once and in
  * its own words.  Patterns and minimal lengths exist only here.
  *
- * extension/model/value_checks.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

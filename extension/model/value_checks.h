@@ -3,8 +3,6 @@
  * value_checks.h
  *	  Does a value keep what its attribute declares?
  *
- * extension/model/value_checks.h
- *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_VALUE_CHECKS_H

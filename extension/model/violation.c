@@ -7,8 +7,6 @@
  * existing table has constraints of its own, which may change their names at
  * any time, so they are looked up when one of them is violated.
  *
- * extension/model/violation.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

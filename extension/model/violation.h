@@ -3,8 +3,6 @@
  * violation.h
  *	  A violated constraint and the field it speaks of.
  *
- * extension/model/violation.h
- *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_VIOLATION_H

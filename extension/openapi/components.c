@@ -6,8 +6,6 @@
  *
  * Only what something refers to is written.
  *
- * extension/openapi/components.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

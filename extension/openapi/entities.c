@@ -12,8 +12,6 @@
  * In answers nothing is required but what no caller can be denied and no
  * sparse fieldset leaves out.
  *
- * extension/openapi/entities.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

@@ -12,8 +12,6 @@
  * otherwise, or when there is nothing stored (a restored database, a version
  * that nobody applied anything to), the backend makes the document itself.
  *
- * extension/openapi/openapi.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

@@ -11,8 +11,6 @@
  * Parts of schemas are written in program text as JSON with ' in the place
  * of ", without the braces around it: "'format':'uuid','maxLength':36".
  *
- * extension/openapi/openapi.h
- *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_OPENAPI_H

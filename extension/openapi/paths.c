@@ -7,8 +7,6 @@
  * types, parameters of the path) is derived from its row; the rest is said
  * there.
  *
- * extension/openapi/paths.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

@@ -7,8 +7,6 @@
  * request/body.c work by.  What is written by hand elsewhere is written by
  * hand here.
  *
- * extension/openapi/record_schemas.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

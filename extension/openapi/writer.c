@@ -3,8 +3,6 @@
  * writer.c
  *	  A description under way, and how its text is put together.
  *
- * extension/openapi/writer.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

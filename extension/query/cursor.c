@@ -11,8 +11,6 @@
  * Values are exact: numbers in decimal digits as they are stored, times in
  * microseconds, and also what has no form in JSON, as infinity.
  *
- * extension/query/cursor.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

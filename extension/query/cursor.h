@@ -7,8 +7,6 @@
  * the row's id.  Values too long to travel are left out; then the row is
  * asked for them, if it is still there.
  *
- * extension/query/cursor.h
- *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_CURSOR_H

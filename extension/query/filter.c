@@ -7,8 +7,6 @@
  * the predicates of its entity.  All text is from the catalog; values are
  * parameters, and a list is one parameter whatever its length.
  *
- * extension/query/filter.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

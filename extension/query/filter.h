@@ -3,8 +3,6 @@
  * filter.h
  *	  Filters and sort keys to SQL over an entity's relation.
  *
- * extension/query/filter.h
- *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_FILTER_H

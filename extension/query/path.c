@@ -10,8 +10,6 @@
  * behind it, is answered exactly as what does not exist.  A one-of knows a
  * name if some member does; the members that do not are left out.
  *
- * extension/query/path.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

@@ -6,8 +6,6 @@
  * A path becomes a tree of steps: one for each name, with several ways on
  * where a one-of relationship is crossed.
  *
- * extension/query/path.h
- *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_PATH_H

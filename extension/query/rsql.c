@@ -11,8 +11,6 @@
  * Recursion goes one level deeper with each parenthesis, which the limits
  * bound.  Positions in faults count characters, not bytes.
  *
- * extension/query/rsql.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

@@ -4,8 +4,6 @@
  *	  RSQL text (grammar.md, contract section 4) to a tree.  Pure: knows no
  *	  catalog.
  *
- * extension/query/rsql.h
- *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_RSQL_H

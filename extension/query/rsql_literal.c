@@ -3,8 +3,6 @@
  * rsql_literal.c
  *	  The values of a comparison over a column of known type.
  *
- * extension/query/rsql_literal.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

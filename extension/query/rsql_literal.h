@@ -6,8 +6,6 @@
  * For the lists of records; paths over entities have their own reading,
  * where a one-of gives a name several types.
  *
- * extension/query/rsql_literal.h
- *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_RSQL_LITERAL_H

@@ -10,8 +10,6 @@
  * until the unique index has been built.  The id closes every order, so that
  * no two rows are equal in it.
  *
- * extension/query/sort.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

@@ -12,8 +12,6 @@
  * rows after a cursor lie in two ranges of the index, those with a value and
  * those without; the second is read only if the first does not fill the page.
  *
- * extension/read/cursor_page.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

@@ -3,8 +3,6 @@
  * document.c
  *	  A JSON:API document: its shape, and its text.
  *
- * extension/read/document.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

@@ -11,8 +11,6 @@
  *
  * All of it lives in the memory context that is current at creation.
  *
- * extension/read/document.h
- *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_DOCUMENT_H

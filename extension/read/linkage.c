@@ -3,8 +3,6 @@
  * linkage.c
  *	  Linkage: which resources the relationships of a level lead to.
  *
- * extension/read/linkage.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

@@ -3,8 +3,6 @@
  * body.c
  *	  Members of the plain JSON bodies of /auth and /manage.
  *
- * extension/request/body.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

@@ -3,8 +3,6 @@
  * body.h
  *	  Members of the plain JSON bodies of /auth and /manage.
  *
- * extension/request/body.h
- *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_BODY_H

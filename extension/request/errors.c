@@ -3,8 +3,6 @@
  * errors.c
  *	  Refusals: the table of codes, and the error document.
  *
- * extension/request/errors.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

@@ -8,8 +8,6 @@
  * The guard in entry/handle.c catches, and ea_errors_write() makes the
  * document.
  *
- * extension/request/errors.h
- *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_ERRORS_H

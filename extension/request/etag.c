@@ -3,8 +3,6 @@
  * etag.c
  *	  Versions of resources as entity tags.
  *
- * extension/request/etag.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

@@ -3,8 +3,6 @@
  * etag.h
  *	  Versions of resources as entity tags (RFC 9110 sections 8.8.3, 13.1).
  *
- * extension/request/etag.h
- *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_ETAG_H

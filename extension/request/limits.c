@@ -3,8 +3,6 @@
  * limits.c
  *	  What one request may take: bytes of its answer, and memory.
  *
- * extension/request/limits.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

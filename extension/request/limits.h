@@ -8,8 +8,6 @@
  * it has.  The parameter is the one that can make the answer smaller, the
  * place of the refusal: "include", "page[size]"; NULL: there is none.
  *
- * extension/request/limits.h
- *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_LIMITS_H

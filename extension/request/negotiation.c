@@ -3,8 +3,6 @@
  * negotiation.c
  *	  Content negotiation.
  *
- * extension/request/negotiation.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

@@ -4,8 +4,6 @@
  *	  Content negotiation (JSON:API 1.1 "Content Negotiation", RFC 9110
  *	  section 12.5.1).
  *
- * extension/request/negotiation.h
- *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_NEGOTIATION_H

@@ -6,8 +6,6 @@
  * Every fault is noted with the parameter it stands in before the request is
  * given up.  Names in faults are decoded where they can be.
  *
- * extension/request/query_string.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

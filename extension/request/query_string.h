@@ -4,8 +4,6 @@
  *	  The query string, read as form-encoded text (contract section 4), and
  *	  percent-decoding of path segments.  Pure: knows no catalog.
  *
- * extension/request/query_string.h
- *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_QUERY_STRING_H

@@ -3,8 +3,6 @@
  * request.c
  *	  Access to the parts of a request.
  *
- * extension/request/request.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

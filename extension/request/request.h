@@ -6,8 +6,6 @@
  * An EaRequest and all it points to live in req->mcxt, which entry/handle.c
  * makes before and deletes after; nothing of it outlives the call.
  *
- * extension/request/request.h
- *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_REQUEST_H

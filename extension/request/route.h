@@ -3,8 +3,6 @@
  * route.h
  *	  What a row of the route table says.
  *
- * extension/request/route.h
- *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_ROUTE_H

@@ -7,8 +7,6 @@
  * sent must not write lines of its own there, so it is checked here, whoever
  * has checked it before.
  *
- * extension/request/trace.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

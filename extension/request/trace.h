@@ -3,8 +3,6 @@
  * trace.h
  *	  The trace that a request belongs to (W3C Trace Context).
  *
- * extension/request/trace.h
- *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_TRACE_H

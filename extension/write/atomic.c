@@ -8,8 +8,6 @@
  * one statement; when that meets a violated constraint they are inserted one
  * by one, so that the operation at fault is named.
  *
- * extension/write/atomic.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

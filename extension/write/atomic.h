@@ -3,8 +3,6 @@
  * atomic.h
  *	  Atomic operations (JSON:API extension "Atomic Operations").
  *
- * extension/write/atomic.h
- *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_ATOMIC_H

@@ -3,8 +3,6 @@
  * atomic_form.c
  *	  The form of an atomic request: operations, targets, local ids.
  *
- * extension/write/atomic_form.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

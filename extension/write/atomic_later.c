@@ -8,8 +8,6 @@
  * so it is looked up ahead; the ids of resources still to be added are known
  * already.  The later operation is carried out, and checked, all the same.
  *
- * extension/write/atomic_later.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

@@ -5,8 +5,6 @@
  *
  * Values are compared and kept as the JSON that the API shows of them.
  *
- * extension/write/audit_changes.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

@@ -7,8 +7,6 @@
  * entities.  What was there before is what the write really replaces: either
  * it was read under a lock, or the write made sure that it still is there.
  *
- * extension/write/audit_changes.h
- *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_AUDIT_CHANGES_H

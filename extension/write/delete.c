@@ -9,8 +9,6 @@
  * found whether or not the caller sees them: a reference the caller does not
  * see must not dangle either.
  *
- * extension/write/delete.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

@@ -3,8 +3,6 @@
  * delete.h
  *	  Delete resources, and what hangs on them.
  *
- * extension/write/delete.h
- *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_DELETE_H

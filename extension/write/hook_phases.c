@@ -6,8 +6,6 @@
  * Hooks see a resource as the API shows it: id, attributes, and the to-one
  * relationships.  They see all of it, whatever the caller may read.
  *
- * extension/write/hook_phases.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

@@ -3,8 +3,6 @@
  * hook_phases.h
  *	  What runs around a write of one resource: its hooks, in their phases.
  *
- * extension/write/hook_phases.h
- *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_HOOK_PHASES_H

@@ -8,8 +8,6 @@
  * hook and nothing more.  Whatever ends it early ends the request, and the
  * guard in entry/handle.c undoes the work of both.
  *
- * extension/write/hooks.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

@@ -3,8 +3,6 @@
  * hooks.h
  *	  Call the deployment's own functions around a write (manifest.md).
  *
- * extension/write/hooks.h
- *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_HOOKS_H

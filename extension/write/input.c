@@ -3,8 +3,6 @@
  * input.c
  *	  An incoming resource object, read against its entity.
  *
- * extension/write/input.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

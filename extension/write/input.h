@@ -7,8 +7,6 @@
  * (contract section 1.1): the form of the document first, then, once the
  * caller is known to see the resource, its values.
  *
- * extension/write/input.h
- *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_INPUT_H

@@ -3,8 +3,6 @@
  * lid.c
  *	  Local ids of an atomic request.
  *
- * extension/write/lid.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

@@ -6,8 +6,6 @@
  * The ids of all resources that a request adds are made before its first
  * operation runs; a local id is a name for one of them.
  *
- * extension/write/lid.h
- *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_LID_H

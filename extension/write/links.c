@@ -3,8 +3,6 @@
  * links.c
  *	  Change relationships that are not columns of the resource's own row.
  *
- * extension/write/links.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

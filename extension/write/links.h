@@ -6,8 +6,6 @@
  * The targets have been checked to be visible.  Rows whose column changes
  * get a new version.
  *
- * extension/write/links.h
- *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_LINKS_H

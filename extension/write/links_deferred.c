@@ -7,8 +7,6 @@
  * trigger of anybody waits in this transaction, and before PostgreSQL 18 as
  * the role of the moment, which is the owner of everything.
  *
- * extension/write/links_deferred.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

@@ -3,8 +3,6 @@
  * relationship.c
  *	  Writes at relationship endpoints.
  *
- * extension/write/relationship.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

@@ -3,8 +3,6 @@
  * relationship.h
  *	  Writes at relationship endpoints (JSON:API "Updating Relationships").
  *
- * extension/write/relationship.h
- *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_RELATIONSHIP_H

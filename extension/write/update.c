@@ -7,8 +7,6 @@
  * with one version exactly one changes a row.  Only when a write finds
  * nothing to change, or cannot go on, a second statement finds out why.
  *
- * extension/write/update.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

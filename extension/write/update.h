@@ -3,8 +3,6 @@
  * update.h
  *	  Update resources, and what all writes of resources share.
  *
- * extension/write/update.h
- *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_UPDATE_H

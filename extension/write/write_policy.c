@@ -3,8 +3,6 @@
  * write_policy.c
  *	  Policies at writes: may this caller make, change, delete this row?
  *
- * extension/write/write_policy.c
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"

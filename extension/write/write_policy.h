@@ -7,8 +7,6 @@
  * throw 403, and forget faults noted before, because authority comes before
  * validation (contract section 1.1).
  *
- * extension/write/write_policy.h
- *
  *-------------------------------------------------------------------------
  */
 #ifndef EA_WRITE_POLICY_H
