@@ -1,9 +1,11 @@
-# The sources hold together: versions agree, every test has its answer, and the
-# install script has nothing that a hostile schema could turn against it.
+# The sources hold together: versions agree, every test has its answer, folders
+# are what scripts/check-layers says, and the install script has nothing that a
+# hostile schema could turn against it.
 
 use strict;
 use warnings;
 
+use Encode ();
 use File::Glob qw(:bsd_glob);
 use JSON::PP ();
 use Test::More;
@@ -19,7 +21,7 @@ sub text
 
 sub files
 {
-	return map { substr $_, length "$checkout/" } sort glob "$checkout/$_[0]";
+	return map { substr $_, length "$checkout/" } sort map { glob "$checkout/$_" } @_;
 }
 
 sub stem
@@ -40,14 +42,145 @@ my $meta = JSON::PP->new->decode(text('META.json'));
 is($meta->{version}, "$version.0", 'META.json names the version of the control file');
 is($meta->{provides}{entityapi}{file}, "entityapi--$version.sql", 'and the install script');
 
+# -------- sources --------
+
 my @sources = files('extension/*/*.c');
+my @headers = files('{extension,shim}/*/*.h');
 cmp_ok(scalar @sources, '>', 0, 'there are sources');
+cmp_ok(scalar @headers, '>', 0, 'and headers');
+is(join(' ', files('extension/*.[ch]', 'shim/*.[ch]')), 'shim/main.c', 'each lies in a folder');
 is_all(\@sources,
 	sub { (text($_[0]) =~ /^\s*#\s*include\s+(\S+)/m)[0] eq '"postgres.h"' },
 	'every source of the extension includes postgres.h first');
-is_all([ files('{extension,shim}/*.[ch]'), files('{extension,shim}/*/*.[ch]') ],
+is_all([ files('{extension,shim}/*/*.[ch]', 'shim/main.c') ],
 	sub { (text($_[0]) =~ tr/\n//) < 1000 },
 	'no source has grown to 1000 lines');
+
+# The server's log names a file without its folder.
+my %files_of;
+push @{ $files_of{ s{.*/}{}r } }, $_ for files('extension/*/*.[ch]');
+is(join("\n", map { "@$_" } grep { @$_ > 1 } @files_of{ sort keys %files_of }), '',
+	'no two files of the extension have one name');
+
+# What a header declares is made by the source of its name.
+sub made_elsewhere
+{
+	my ($header) = @_;
+	my $source = $header =~ s/\.h$/.c/r;
+	my $text = -e "$checkout/$source" ? text($source) : '';
+
+	return map { "$header: $_" } grep { $text !~ /^[\w \t*]*\b\Q$_\E\b\s*(?:\(|=|;|\[)/m }
+	  text($header) =~ /^extern\b[^;({]*?(\w+)(?:\[[^\]]*\])*\s*[(;]/mg;
+}
+
+is(join("\n", map { made_elsewhere($_) } @headers), '', 'a header is that of one source');
+
+# In columns, a tab being four
+sub too_long
+{
+	my ($path) = @_;
+	my $n = 0;
+	my @found;
+
+	for (split /\n/, Encode::decode('UTF-8', text($path)))
+	{
+		$n++;
+		1 while s{^([^\t]*)\t}{$1 . ' ' x (4 - length($1) % 4)}e;
+		push @found, "$path:$n" if length > 79;
+	}
+	return @found;
+}
+
+my @narrow = (files('{extension,shim}/*/*.[ch]', 'shim/main.c', 'extension/install/*.sql',
+		'bench/*.c', 't/tools/fuzz/parsers/*.[ch]', 'scripts/memory/*.[ch]'),
+	grep { -f "$checkout/$_" } files('scripts/*', 'scripts/memory/server'));
+is(join("\n", map { too_long($_) } @narrow), '', 'no line is longer than 79 columns');
+
+# -------- folders --------
+
+for my $program (qw(extension shim))
+{
+	my $listed = EntityApi::Test::run([ "$checkout/scripts/check-layers", '--folders', $program ]);
+	my @folders = split /\n/, $listed->{out};
+	my %other = map { $_ => 1 } qw(install update);
+	my @there = grep { -d "$checkout/$program/$_" && !$other{$_} }
+	  map { s{.*/}{}r } files("$program/*");
+
+	is("@there", join(' ', sort @folders), "the folders of $program are those of check-layers");
+	is(join(' ', text("$program/README.md") =~ m{^\| `(\w+)/` \|}mg), "@folders",
+		'in the order of its README');
+	for my $option (qw(--includedir-server --includedir))
+	{
+		my $under = EntityApi::Test::run([ $ENV{PG_CONFIG} || 'pg_config', $option ])->{out} =~ s/\n//r;
+
+		is_all(\@folders, sub { !-d "$under/$_[0]" }, "none is a folder of $option");
+	}
+}
+
+# What check-layers holds, broken on purpose in a copy
+subtest 'the direction' => sub {
+	my $copy = EntityApi::Test::folder() . '/copy';
+	my $layers = sub { EntityApi::Test::run([ "$checkout/scripts/check-layers", $copy ]) };
+	my $plant = sub {
+		my ($path, $text) = @_;
+
+		open my $out, '>>', "$copy/$path" or die "$path: $!\n";
+		print $out $text;
+		close $out or die "$path: $!\n";
+		return if $path !~ /\.c$/;
+		my $made = EntityApi::Test::run([ $ENV{CC} || 'cc', '-c', '-o', "$copy/$path" =~ s/c$/o/r, "$copy/$path" ]);
+		is($made->{status}, 0, "$path is made") or diag $made->{err};
+	};
+
+	mkdir $copy or die "$copy: $!\n";
+	system("tar -C '$checkout' --exclude='*.bc' -cf - extension shim | tar -C '$copy' -xf -") == 0 or die;
+	plan skip_all => 'the objects are not here' if !-e "$copy/extension/base/uuid.o";
+	my %before = map { $_ => 1 } split /\n/, $layers->()->{out};
+
+	my $lines = () = EntityApi::Test::slurp("$copy/extension/base/uuid.h") =~ /\n/g;
+	$plant->('extension/base/uuid.h', qq{#include "entry/message.h"\n#include "guc.h"\n});
+	$plant->('extension/base/planted.c', <<~'C');
+		void		ea_counters_report(void);
+		void		ea_planted(void);
+
+		/* uses ea_counters_report() */
+		void
+		ea_planted(void)
+		{
+			ea_counters_report();
+		}
+		C
+	$plant->("extension/engine/planted_$_->[0].c", <<~"C") for [ qw(one other) ], [ qw(other one) ];
+		void		ea_planted_one(void);
+		void		ea_planted_other(void);
+
+		void
+		ea_planted_$_->[0](void)
+		{
+			ea_planted_$_->[1]();
+		}
+		C
+	mkdir "$copy/extension/utils" or die;
+	$plant->('extension/utils/drawer.h', "\n");
+	$plant->('extension/utils/drawer.c', "int ea_drawer;\n");
+	$plant->('shim/base/planted.c', "int main(void);\nvoid planted(void);\nvoid planted(void) { main(); }\n");
+
+	my $after = $layers->();
+	isnt($after->{status}, 0, 'is refused');
+	is(join("\n", sort grep { !$before{$_} } split /\n/, $after->{out}), join("\n", sort
+			"extension/base/uuid.h:@{[ $lines + 1 ]}: includes entry/message.h from above",
+			"extension/base/uuid.h:@{[ $lines + 2 ]}: guc.h without its folder",
+			'extension/base/planted.c:8: uses ea_counters_report of extension/entry/counters.c from above',
+			'a circle of extension/engine/planted_one.c, extension/engine/planted_other.c',
+			'extension/engine/planted_one.c:7: uses ea_planted_other of extension/engine/planted_other.c',
+			'extension/engine/planted_other.c:7: uses ea_planted_one of extension/engine/planted_one.c',
+			'extension/utils/drawer.c: "utils" is no folder of the list',
+			'extension/utils/drawer.h: "utils" is no folder of the list',
+			'shim/base/planted.c:3: uses main of shim/main.c from above'),
+		'each fault by file and line');
+};
+
+# -------- the install script, and the tests --------
 
 my @parts = files('extension/install/*.sql');
 cmp_ok(scalar @parts, '>', 0, 'there are parts of the install script');
