@@ -12,7 +12,7 @@
 #include "request/request.h"
 
 /*
- * Answer with a page of records (contract section 8).  A SuperAdmin sees all,
+ * Answer with a page of audit records.  A SuperAdmin sees all,
  * a TenantAdmin those of the own tenant.  Throws 400 for what is wrong with
  * filter or page[...].
  */

@@ -11,7 +11,7 @@
 #include "model/catalog.h"
 #include "request/request.h"
 
-/* Caller passes roles and policies on this entity (contract 6.3). */
+/* Do roles and policies of this entity not bind the caller? */
 extern bool ea_authz_bypasses(EaRequest *req, EaEntity *entity);
 
 /* Roles of the caller allow op on the entity at all. */

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * policy.h
- *	  Policy expressions (grammar.md) to a checked tree.  Pure: knows no
+ *	  Policy expressions to a checked tree.  Pure: knows no
  *	  catalog.
  *
  * policy.c parses, policy_check.c finds the types.  What a path stands for is

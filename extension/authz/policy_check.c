@@ -22,7 +22,7 @@ typedef struct Checker
 	EaPolicyFault *fault;
 } Checker;
 
-/* The properties of #user (grammar.md). */
+/* The properties of #user (docs/manifests.md). */
 static const struct
 {
 	const char *name;

@@ -6,7 +6,7 @@
  * The caller's values, the clock and what came in are constants; what they
  * decide alone is decided here, and only the rest becomes SQL.  A null or a
  * missing value makes a policy false, wherever it stands, except in a
- * comparison with the literal null (grammar.md).
+ * comparison with the literal null.
  *
  * A path through a reference sees what the caller may read of its target.
  *

@@ -46,7 +46,7 @@ typedef struct EaJsonFault
 	int			offset;			/* byte of the input */
 } EaJsonFault;
 
-/* Default nesting limit of the API (contract section 9). */
+/* How deep a document of the API may nest by default. */
 #define EA_JSON_MAX_DEPTH 64
 
 /*

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * principal_json.h
- *	  A principal that comes as JSON (service.md 2.2), from whoever vouches
+ *	  A principal that comes as JSON, from whoever vouches
  *	  for it: a credential validator, a trusted middleware, an operator.
  *
  *-------------------------------------------------------------------------

@@ -83,7 +83,7 @@ write_token_claims(StringInfo buf, EaRequest *req, const pg_uuid_t *session,
 	write_uuid(buf, "sid", session);
 }
 
-/* Claims about the subject (service.md 2.2). */
+/* Claims about the subject (RFC 7519 section 4, docs/identity.md). */
 static void
 write_subject_claims(StringInfo buf, const EaPrincipal *principal,
 					 bool forced, LeftOut left_out)

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * validator.c
- *	  A credential validator in place of the built-in one (contract 6.2).
+ *	  A credential validator in place of the built-in one.
  *
  * Its word is all there is: no account is looked up.  Whatever is not
  * exactly a principal is a rejected credential.

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * validator.h
- *	  A credential validator in place of the built-in one (contract 6.2).
+ *	  A credential validator in place of the built-in one.
  *
  *-------------------------------------------------------------------------
  */

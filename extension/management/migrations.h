@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * migrations.h
- *	  What was applied to this database (contract section 8).
+ *	  What was applied to this database.
  *
  *-------------------------------------------------------------------------
  */

@@ -2,7 +2,7 @@
  *
  * records.h
  *	  Records of /manage and /auth, described by a table of columns: one of
- *	  them, or a page with filter and sort (contract section 7).
+ *	  them, or a page with filter and sort.
  *
  *-------------------------------------------------------------------------
  */

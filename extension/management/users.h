@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * users.h
- *	  The endpoints below /manage (contract section 7).
+ *	  The endpoints below /manage (docs/api.md).
  *
  * The caller's authority over the tenant in args[0] has been checked.
  *

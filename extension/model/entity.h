@@ -113,7 +113,7 @@ typedef struct EaPermission
 	int			operations;		/* mask of EaOperation */
 } EaPermission;
 
-/* A policy, and the operations it rules (grammar.md, policy expressions). */
+/* A policy, and the operations it rules. */
 typedef struct EaRule
 {
 	char	   *name;

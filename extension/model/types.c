@@ -590,7 +590,7 @@ wrong_kind(const EaType *type)
 }
 
 /*
- * A JSON value of a document to a Datum (contract sections 3 and 13).
+ * A JSON value of a document to a Datum.
  * Arguments and result: see types.h.
  */
 bool

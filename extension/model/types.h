@@ -26,7 +26,7 @@ typedef enum EaTypeId
 	EA_TYPE_JSON
 } EaTypeId;
 
-/* What may be asked of a value of a type (contract section 13). */
+/* What may be asked of a value of a type. */
 #define EA_CAN_EQUAL	0x01	/* == != =in= =out= */
 #define EA_CAN_ORDER	0x02	/* =gt= =ge= =lt= =le=, and LIMITs */
 #define EA_CAN_MATCH	0x04	/* =like= =ilike= (not on enums) */
@@ -44,14 +44,14 @@ typedef struct EaType
 	int			json_kinds;		/* 1 << EaJsonKind accepted in documents */
 
 	/*
-	 * Strict reading of a literal (grammar.md "Literals by type"): true and
+	 * Strict reading of a literal: true and
 	 * *value, or false and *why ("must be an integer").  Never throws for bad
 	 * input.  in_document: stricter there (a date alone is no datetime).
 	 */
 	bool		(*read) (const char *str, int len, bool in_document,
 						 Datum *value, const char **why);
 
-	/* Append the value as JSON (contract section 3 "Values"). */
+	/* Append the value as JSON. */
 	void		(*write) (StringInfo buf, Datum value);
 } EaType;
 

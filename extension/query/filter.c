@@ -86,7 +86,7 @@ bind_tree(EaRequest *req, EaEntity *entity, EaRsql *tree,
 }
 
 /*
- * Parse a filter and bind it to an entity (contract sections 4 and 13).
+ * Parse a filter and bind it to an entity.
  * Arguments, result and errors: see filter.h.
  */
 EaRsql *

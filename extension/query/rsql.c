@@ -485,7 +485,7 @@ parse_joined(Parser *p, EaRsqlKind kind)
 }
 
 /*
- * Parse a filter (grammar.md "RSQL").  Arguments, result and faults: see
+ * Parse a filter.  Arguments, result and faults: see
  * rsql.h.
  */
 EaRsql *
@@ -585,7 +585,7 @@ ea_rsql_write(StringInfo buf, const EaRsql *tree)
 	ea_jsonwrite_lit(buf, "]}");
 }
 
-/* The limits that the settings give (contract section 9). */
+/* The limits that the settings give. */
 EaRsqlLimits
 ea_rsql_limits(void)
 {

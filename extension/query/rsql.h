@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * rsql.h
- *	  RSQL text (grammar.md, contract section 4) to a tree.  Pure: knows no
+ *	  RSQL text to a tree.  Pure: knows no
  *	  catalog.
  *
  *-------------------------------------------------------------------------

@@ -273,7 +273,7 @@ ea_sort_term(EaSqlBuf *b, const EaSortTerm *term, int alias)
 }
 
 /*
- * Nulls come last going up and first going down (contract section 4), as
+ * Nulls come last going up and first going down, as
  * PostgreSQL has it; so going backwards is the other direction for each term.
  */
 void

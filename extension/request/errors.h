@@ -46,7 +46,7 @@ extern EA_NORETURN void ea_errors_not_found(EaRequest *req) EA_NORETURN_END;
 /* Give up if faults have been noted. */
 extern void ea_errors_check(EaRequest *req);
 
-/* Status of a code, as in the contract. */
+/* The HTTP status of a code. */
 extern int	ea_errors_status(EaErrorCode code);
 
 /* The stable word of a code, e.g. "INVALID_FILTER". */

@@ -429,7 +429,7 @@ check_position(EaRequest *req, EaQuery *query)
 }
 
 /*
- * Read the query of a request (contract section 4; JSON:API "Query
+ * Read the query of a request (JSON:API "Query
  * Parameters").  Arguments, result and errors: see query_string.h.
  */
 EaQuery *

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * query_string.h
- *	  The query string, read as form-encoded text (contract section 4), and
+ *	  The query string, read as form-encoded text, and
  *	  percent-decoding of path segments.  Pure: knows no catalog.
  *
  *-------------------------------------------------------------------------

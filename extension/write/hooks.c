@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * hooks.c
- *	  Call the deployment's own functions around a write (manifest.md).
+ *	  Call the deployment's own functions around a write.
  *
  * A hook runs as the role that owns its function, in the transaction of the
  * request.  What it raises goes to the server's log; the answer names the

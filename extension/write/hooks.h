@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * hooks.h
- *	  Call the deployment's own functions around a write (manifest.md).
+ *	  Call the deployment's own functions around a write.
  *
  *-------------------------------------------------------------------------
  */

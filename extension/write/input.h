@@ -4,7 +4,7 @@
  *	  An incoming resource object, read against its entity.
  *
  * Reading has two steps, because another answer may stand between them
- * (contract section 1.1): the form of the document first, then, once the
+ * (403 and 404 come before 400): the form first, then, once the
  * caller is known to see the resource, its values.
  *
  *-------------------------------------------------------------------------

@@ -5,7 +5,7 @@
  *
  * Read policies need no question: they are in every statement.  All of these
  * throw 403, and forget faults noted before, because authority comes before
- * validation (contract section 1.1).
+ * validation.
  *
  *-------------------------------------------------------------------------
  */

@@ -162,7 +162,7 @@ reply_answer(struct reply *reply, const struct request *request,
 	send_reply(reply, connection, answer->body, length);
 }
 
-/* The error document of the contract, section 1.2. */
+/* An error document (JSON:API "Error Objects"). */
 static void
 write_error(struct buffer *body, const struct request *request,
 			const struct refusal *refusal)

@@ -42,7 +42,7 @@ extern void reply_answer(struct reply *reply, const struct request *request,
 						 const struct answer *answer);
 
 /*
- * Sends an error document (contract, section 1.2) for a refusal, or what a
+ * Sends an error document (JSON:API "Error Objects") for a refusal, or what a
  * health probe gets instead.  If the body of the request was not read, the
  * connection is closed afterwards.  Returns the status that was sent.
  */

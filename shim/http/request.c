@@ -46,7 +46,7 @@
 #define KEEP_MESSAGE (64 * 1024)
 
 /*
- * Health (contract, section 8).  Liveness is that of the shim: nothing is won
+ * Health.  Liveness is that of the shim: nothing is won
  * by restarting it because the database is away.
  */
 static const struct probe probes[] =

@@ -24,7 +24,7 @@
 #define REQUEST_ID_SIZE 65
 #define ADDRESS_SIZE 48
 
-/* Which rules of the contract a target falls under, by its first segment. */
+/* Which rules a target falls under, by its first segment. */
 enum request_area
 {
 	AREA_API,
