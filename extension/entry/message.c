@@ -19,6 +19,7 @@
 #include "utils/inet.h"
 #include "utils/jsonb.h"
 
+#include "base/compat.h"
 #include "base/jsonwrite.h"
 #include "entry/message.h"
 

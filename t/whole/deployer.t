@@ -143,6 +143,7 @@ my %calls = (
 	'rotate_signing_key' => 'select entityapi.rotate_signing_key()',
 	'revoke_signing_key' => q{select entityapi.revoke_signing_key('none')},
 	'sweep' => 'select entityapi.sweep(10)',
+	'housekeep' => 'select entityapi.housekeep()',
 	'parse_rsql' => q{select entityapi.parse_rsql('a==1;b=in=(2,3)')},
 	'check_expression' => q{select entityapi.check_expression('#record.a == 1')},
 	'refuse_audit_change' => q{delete from entityapi.audit},

@@ -14,6 +14,7 @@
 #include "base/jsonread.h"
 #include "model/types.h"
 #include "query/rsql.h"
+#include "request/errors.h"
 #include "request/etag.h"
 #include "request/negotiation.h"
 #include "request/query_string.h"
