@@ -134,12 +134,6 @@ extern void ea_audit_by_role(const char *action, const pg_uuid_t *tenant,
 
 /* -------- for the guard, in entry/handle.c -------- */
 
-/* The work stays: write its records. */
-extern void ea_audit_keep(EaRequest *req);
-
-/* The work was undone and the answer is an error: write that. */
-extern void ea_audit_refuse(EaRequest *req);
-
 /* -------- between audit.c and audit_event.c -------- */
 
 /* Write all records noted; there is at least one. */

@@ -14,6 +14,7 @@
 #include "access/xact.h"
 
 #include "audit/audit.h"
+#include "audit/audit_event.h"
 #include "base/uuid.h"
 #include "model/catalog.h"
 #include "request/errors.h"

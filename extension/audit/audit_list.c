@@ -23,6 +23,7 @@
 #include "utils/timestamp.h"
 
 #include "audit/audit_list.h"
+#include "audit/audit_sight.h"
 #include "base/base64url.h"
 #include "base/jsonwrite.h"
 #include "base/uuid.h"

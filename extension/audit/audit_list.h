@@ -28,13 +28,4 @@ typedef struct EaAuditSight
 	EaEntity   *entity;			/* NULL: none */
 } EaAuditSight;
 
-/* Those are kept in the list, so that each type is looked up once. */
-extern const EaAuditSight *ea_audit_list_sight(EaRequest *req, List **known,
-											   const char *action,
-											   const char *type);
-
-/* Append the fields of `{"name":[before,after],...}` that are for him. */
-extern void ea_audit_list_fields(EaRequest *req, EaEntity *entity,
-								 const char *changes, int len);
-
 #endif							/* EA_AUDIT_LIST_H */

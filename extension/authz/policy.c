@@ -17,6 +17,7 @@
 #include "utils/fmgrprotos.h"
 
 #include "authz/policy.h"
+#include "authz/policy_check.h"
 #include "base/jsonwrite.h"
 #include "model/types.h"
 

@@ -111,22 +111,6 @@ struct EaPolicyScope
 	bool		input;
 };
 
-/*
- * Find the type of every node, and whether all fit.  False with *fault for
- * the first that does not.
- */
-extern bool ea_policy_check(EaPolicy *tree, EaPolicyScope *scope,
-							EaPolicyFault *fault);
-
-/*
- * Say so where an expression asks for what users write themselves: whoever
- * it is meant to bind could choose what it meets.
- */
-extern void ea_policy_warn_profile(const EaPolicy *tree, const char *what);
-
-/* The type of values of an attribute type (model/types.h), by its name. */
-extern EaPolicyType ea_policy_type_of(const char *type_name);
-
 /* The tree as JSON, for entityapi.check_expression() and tests. */
 extern void ea_policy_write(StringInfo buf, const EaPolicy *tree);
 

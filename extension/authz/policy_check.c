@@ -14,6 +14,7 @@
 #include "miscadmin.h"
 
 #include "authz/policy.h"
+#include "authz/policy_check.h"
 #include "model/types.h"
 
 typedef struct Checker

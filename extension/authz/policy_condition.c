@@ -18,6 +18,8 @@
 #include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
 
+#include "authz/policy_condition.h"
+#include "authz/policy_operand.h"
 #include "authz/policy_writer.h"
 #include "engine/exec.h"
 

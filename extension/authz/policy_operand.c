@@ -14,8 +14,9 @@
 #include "utils/timestamp.h"
 
 #include "authz/authz.h"
+#include "authz/policy_operand.h"
+#include "authz/policy_value.h"
 #include "authz/policy_writer.h"
-#include "engine/exec.h"
 
 bool
 ea_policy_mentions_input(const EaPolicy *tree, const char *name)

@@ -8,6 +8,9 @@
 #include "postgres.h"
 
 #include "authz/authz.h"
+#include "authz/policy_check.h"
+#include "authz/policy_condition.h"
+#include "authz/policy_operand.h"
 #include "authz/policy_writer.h"
 
 /* -------- trees -------- */

@@ -65,9 +65,4 @@ extern void ea_policy_sql_write(EaSqlBuf *b, EaEntity *entity, int alias,
  */
 extern char *ea_policy_sql_row_security(EaEntity *entity);
 
-/* A value of the caller by its path in an expression, of the given type. */
-extern bool ea_policy_sql_caller(EaPrincipal *principal, const char *property,
-								 const char *key, EaPolicyType type,
-								 Datum *value);
-
 #endif							/* EA_POLICY_SQL_H */

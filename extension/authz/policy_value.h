@@ -27,4 +27,9 @@ extern Datum ea_policy_value_of(const EaType *type, Datum value);
 /* A number that is a whole one within 64 bits. */
 extern bool ea_policy_value_whole(Datum number, int64 *whole);
 
+/* A value of the caller by its path in an expression, of the given type. */
+extern bool ea_policy_sql_caller(EaPrincipal *principal, const char *property,
+								 const char *key, EaPolicyType type,
+								 Datum *value);
+
 #endif							/* EA_POLICY_VALUE_H */

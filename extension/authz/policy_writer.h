@@ -38,25 +38,4 @@ typedef struct EaOperand
 	const EaType *type;			/* of a column */
 } EaOperand;
 
-/* A path that the tree looks at as #input; name NULL: any at all. */
-extern bool ea_policy_mentions_input(const EaPolicy *tree, const char *name);
-
-extern void ea_policy_operand(EaPolicyWriter *w, const EaPolicy *node,
-							  EaOperand *operand);
-
-/* Write it; a number is given the type of the column it is compared with. */
-extern void ea_policy_operand_write(EaPolicyWriter *w, const EaPolicy *node,
-									const EaOperand *operand,
-									const EaType *against);
-
-/* ` = ANY (...)` with the constant members of a list, or of strings. */
-extern void ea_policy_operand_write_any(EaPolicyWriter *w,
-										const EaPolicy *list,
-										const EaType *against);
-
-extern EaVerdict ea_policy_verdict(EaPolicyWriter *w);
-
-/* A condition for a tree whose verdict is open; null counts as false. */
-extern void ea_policy_condition(EaPolicyWriter *w);
-
 #endif							/* EA_POLICY_WRITER_H */

@@ -19,12 +19,13 @@
 #include "utils/resowner.h"
 
 #include "audit/audit.h"
+#include "audit/audit_event.h"
 #include "base/uuid.h"
 #include "engine/guard.h"
 #include "engine/pin.h"
 #include "entry/call.h"
 #include "entry/failure.h"
-#include "entry/handle.h"
+#include "entry/handle_door.h"
 #include "model/catalog.h"
 
 static bool

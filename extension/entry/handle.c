@@ -13,6 +13,7 @@
 #include "fmgr.h"
 
 #include "audit/audit.h"
+#include "audit/audit_event.h"
 #include "authz/authz.h"
 #include "base/guc.h"
 #include "base/uuid.h"
@@ -21,6 +22,7 @@
 #include "entry/call.h"
 #include "entry/counters.h"
 #include "entry/handle.h"
+#include "entry/handle_door.h"
 #include "entry/housekeeping.h"
 #include "entry/message.h"
 #include "entry/router.h"
@@ -32,6 +34,7 @@
 #include "request/limits.h"
 #include "request/negotiation.h"
 #include "write/links.h"
+#include "write/links_deferred.h"
 
 PG_FUNCTION_INFO_V1(ea_sql_handle_message);
 

@@ -30,7 +30,7 @@
 #include "utils/rls.h"
 
 #include "engine/pin.h"
-#include "entry/handle.h"
+#include "entry/handle_door.h"
 
 /* -------- where a call stands -------- */
 

@@ -20,12 +20,13 @@
 #include "utils/timestamp.h"
 
 #include "engine/owner.h"
-#include "entry/handle.h"
+#include "entry/handle_door.h"
 #include "entry/housekeeping.h"
 #include "identity/sweep.h"
 #include "management/erase_tenants.h"
 #include "model/catalog.h"
 #include "write/links.h"
+#include "write/links_deferred.h"
 
 /* Rows of each kind that a step deletes. */
 #define STEP 1000

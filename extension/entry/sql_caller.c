@@ -32,6 +32,7 @@
 #include "audit/audit.h"
 #include "authz/authz.h"
 #include "authz/policy_sql.h"
+#include "authz/policy_value.h"
 #include "engine/exec.h"
 #include "engine/owner.h"
 #include "identity/account.h"

@@ -25,6 +25,7 @@
 #include "base/names.h"
 #include "engine/exec.h"
 #include "identity/account.h"
+#include "identity/account_input.h"
 #include "identity/password.h"
 #include "identity/secret.h"
 #include "identity/username.h"

@@ -17,6 +17,7 @@
 #include "identity/account.h"
 #include "identity/api_key.h"
 #include "identity/credential.h"
+#include "identity/session_lookup.h"
 #include "identity/signing_keys.h"
 #include "identity/token_cache.h"
 #include "request/errors.h"

@@ -18,6 +18,7 @@
 #include "engine/exec.h"
 #include "identity/credential.h"
 #include "identity/login.h"
+#include "identity/refresh.h"
 #include "identity/secret.h"
 #include "identity/session.h"
 #include "request/body.h"

@@ -36,6 +36,7 @@
 #include "engine/exec.h"
 #include "engine/invalidate.h"
 #include "identity/account.h"
+#include "identity/session_lookup.h"
 
 /* Columns, in the order of the tables; new ones come at the end. */
 enum

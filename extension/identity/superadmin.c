@@ -17,7 +17,7 @@
 #include "engine/exec.h"
 #include "engine/owner.h"
 #include "identity/account.h"
-#include "identity/password.h"
+#include "identity/account_input.h"
 #include "identity/username.h"
 
 static EaNewAccount

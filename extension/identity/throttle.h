@@ -51,12 +51,4 @@ extern void ea_throttle_failed(EaRequest *req, const EaThrottle *throttle);
 extern void ea_throttle_succeeded(EaRequest *req, const EaThrottle *throttle,
 								  const pg_uuid_t *account);
 
-/*
- * Get the right to hash passwords until the transaction ends, as the share of
- * the user and the address allows; throws 503 with Retry-After when it cannot
- * be had in time.  The second is for passwords that are not tried but made.
- */
-extern void ea_throttle_hash(EaRequest *req, const EaThrottle *throttle);
-extern void ea_throttle_hash_new(EaRequest *req);
-
 #endif							/* EA_THROTTLE_H */

@@ -28,6 +28,7 @@
 
 #include "base/guc.h"
 #include "identity/throttle.h"
+#include "identity/throttle_hash.h"
 #include "identity/throttle_slot.h"
 #include "request/errors.h"
 

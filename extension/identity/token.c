@@ -17,6 +17,7 @@
 #include "identity/login.h"
 #include "identity/session.h"
 #include "identity/sweep.h"
+#include "identity/token.h"
 #include "request/body.h"
 #include "request/errors.h"
 #include "request/negotiation.h"

@@ -19,6 +19,7 @@
 #include "base/uuid.h"
 #include "engine/exec.h"
 #include "identity/account.h"
+#include "identity/account_input.h"
 #include "identity/secret.h"
 #include "identity/username.h"
 #include "management/api_key_settings.h"

@@ -18,11 +18,12 @@
 #include "utils/builtins.h"
 
 #include "base/grow.h"
-#include "base/uuid.h"
 #include "engine/exec.h"
+#include "management/erase_entities.h"
 #include "management/erase_tenants.h"
 #include "model/sqlbuf.h"
 #include "write/links.h"
+#include "write/links_deferred.h"
 
 /* -------- which entity refers to which -------- */
 

@@ -31,9 +31,11 @@
 #include "base/uuid.h"
 #include "engine/exec.h"
 #include "engine/turn.h"
+#include "management/erase_entities.h"
 #include "management/erase_tenants.h"
 #include "request/errors.h"
 #include "write/links.h"
+#include "write/links_deferred.h"
 
 /* Rows that one statement deletes. */
 #define BATCH 500

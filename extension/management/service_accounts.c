@@ -14,6 +14,7 @@
 #include "audit/audit.h"
 #include "base/uuid.h"
 #include "engine/exec.h"
+#include "identity/account_input.h"
 #include "identity/secret.h"
 #include "identity/session.h"
 #include "identity/username.h"

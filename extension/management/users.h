@@ -29,19 +29,7 @@ extern void ea_users_tenant(EaRequest *req, pg_uuid_t *tenant);
 extern void ea_users_insert(EaRequest *req, const EaNewAccount *account,
 							const char *pointer, pg_uuid_t *id);
 
-/* tenants: tenants.c */
-extern void ea_tenants_create(EaRequest *req);
-extern void ea_tenants_list(EaRequest *req);
-extern void ea_tenants_show(EaRequest *req);
-extern void ea_tenants_update(EaRequest *req);
-extern void ea_tenants_delete(EaRequest *req);
-
-extern const EaBodyForm ea_tenants_form;
-extern const EaBodyForm ea_tenants_admin_form;
-extern const EaBodyForm ea_tenants_change_form;
-extern const EaListing ea_tenants;
-
-/* their users: users.c */
+/* The endpoints. */
 extern void ea_users_create(EaRequest *req);
 extern void ea_users_list(EaRequest *req);
 extern void ea_users_update(EaRequest *req);

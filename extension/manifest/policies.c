@@ -13,10 +13,10 @@
 #include "miscadmin.h"
 
 #include "authz/policy.h"
+#include "authz/policy_check.h"
 #include "manifest/faults.h"
 #include "manifest/manifest.h"
 #include "manifest/policies.h"
-#include "request/errors.h"
 
 /* One use of a policy: by an entity, for an operation. */
 typedef struct Use

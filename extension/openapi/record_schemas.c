@@ -11,13 +11,16 @@
  */
 #include "postgres.h"
 
-#include "identity/account.h"
 #include "identity/login.h"
+#include "identity/me.h"
+#include "identity/refresh.h"
+#include "identity/token.h"
 #include "management/api_key_settings.h"
 #include "management/api_keys.h"
 #include "management/invites.h"
 #include "management/records.h"
 #include "management/service_accounts.h"
+#include "management/tenants.h"
 #include "management/users.h"
 #include "openapi/record_schemas.h"
 #include "openapi/writer.h"

@@ -50,27 +50,4 @@ typedef struct EaOrder
 	EaSortTerm *terms;
 } EaOrder;
 
-/*
- * The order that sort keys ask for.  Throws 400 with source.parameter "sort"
- * for what cannot be sorted by.
- */
-extern EaOrder *ea_sort_resolve(EaRequest *req, EaEntity *entity,
-								const EaSortKey *keys, int nkeys);
-
-/*
- * Have the relation with alias t<alias>, which is written after this, joined
- * with what the terms are read of.  Comes before all that follows.
- */
-extern void ea_sort_join(EaSqlBuf *b, const EaOrder *order, int alias);
-
-/* Append the value of a term, for the relation with alias t<alias>. */
-extern void ea_sort_term(EaSqlBuf *b, const EaSortTerm *term, int alias);
-
-/*
- * Append ` ORDER BY ...`.  position: where the values of the terms stand in
- * the select list, the id's excepted, from 1; 0: nowhere.
- */
-extern void ea_sort_order(EaSqlBuf *b, const EaOrder *order, int alias,
-						  int position, bool backwards);
-
 #endif							/* EA_FILTER_H */

@@ -18,6 +18,7 @@
 
 #include "query/filter.h"
 #include "query/path.h"
+#include "query/sort.h"
 #include "request/errors.h"
 
 /* One relationship of a path without branches. */

@@ -21,6 +21,7 @@
 #include "utils/lsyscache.h"
 
 #include "query/cursor.h"
+#include "query/sort.h"
 #include "read/cursor_page.h"
 #include "read/document.h"
 #include "read/document_rows.h"

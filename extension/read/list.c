@@ -9,6 +9,7 @@
 #include "catalog/pg_type.h"
 
 #include "query/filter.h"
+#include "query/sort.h"
 #include "read/cursor_page.h"
 #include "read/document.h"
 #include "read/document_rows.h"

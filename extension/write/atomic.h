@@ -53,21 +53,4 @@ typedef struct EaAtomicOps
 	EaLids	   *lids;
 } EaAtomicOps;
 
-/* Read the form of the body; throws 400 and 409 (atomic_form.c). */
-extern EaAtomicOps *ea_atomic_read(EaRequest *req);
-
-/*
- * Look up entity and relationship; false when there are none (404 for the
- * caller to throw).
- */
-extern bool ea_atomic_lookup(EaRequest *req, EaAtomicOp *op);
-
-/*
- * The target that a later operation gives a required to-one relationship of
- * the resource with this local id (atomic_later.c); false when none does.
- */
-extern bool ea_atomic_later(EaRequest *req, EaAtomicOps *ops, int after,
-							EaField *field, const char *lid,
-							EaTarget *target);
-
 #endif							/* EA_ATOMIC_H */

@@ -16,6 +16,7 @@
 #include "request/errors.h"
 #include "request/query_string.h"
 #include "write/atomic.h"
+#include "write/atomic_form.h"
 
 static const struct
 {

@@ -16,6 +16,8 @@
 
 #include "base/uuid.h"
 #include "write/atomic.h"
+#include "write/atomic_form.h"
+#include "write/atomic_later.h"
 
 typedef struct Search
 {

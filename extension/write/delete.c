@@ -28,6 +28,7 @@
 #include "write/delete.h"
 #include "write/hook_phases.h"
 #include "write/links.h"
+#include "write/links_deferred.h"
 #include "write/update.h"
 #include "write/write_policy.h"
 

@@ -49,20 +49,6 @@ extern void ea_links_remove(EaRequest *req, EaField *field,
 extern EaField *ea_links_owner(EaField *field);
 
 /*
- * Let the foreign keys of a column wait, and have all of them checked after
- * all.  The check throws as a violated constraint does.
- */
-extern void ea_links_defer(EaRequest *req, const EaEntity *entity,
-						   const char *column);
-extern void ea_links_check_deferred(EaRequest *req);
-
-/*
- * Check what waits because code of others said SET CONSTRAINTS: nothing is
- * to be found out after the answer.
- */
-extern void ea_links_settle(EaRequest *req);
-
-/*
  * `, updated_at = $n` and, for locking entities, `, version = version + 1`:
  * what every update of a row sets besides.
  */

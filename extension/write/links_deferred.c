@@ -36,6 +36,7 @@
 #include "engine/guard.h"
 #include "engine/pin.h"
 #include "write/links.h"
+#include "write/links_deferred.h"
 
 /* -------- naming them -------- */
 

@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/metrics_cells.h"
+#include "base/metrics.h"
 
 #define SHARDS 4				/* a power of two */
 #define TABLE_SIZE 2048			/* a power of two, at least twice MAX_SERIES */

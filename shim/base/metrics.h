@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * metrics.h
- *	  What the service counts, and the two texts that show it.
+ *	  What the service counts.
  *
  * There is one set of metrics in a process.  Counting takes no lock: each
  * thread adds to one of a few shards, which are summed when somebody reads
@@ -79,15 +79,40 @@ extern void metrics_refused(const struct refusal *refusal);
  */
 extern void metrics_reported(const char *note);
 
-/* Prometheus text format 0.0.4, of all metrics. */
-extern void metrics_write_text(struct buffer *out,
-							   const struct metrics_gauges *gauges);
+/* -------- reading them, for those who write them out -------- */
 
-/* A JSON object with the names of all metrics. */
-extern void metrics_write_names(struct buffer *out);
+#define BUCKET_COUNT 16			/* and one for what is above all of them */
 
-/* One metric as a JSON object; false, with nothing written, if there is none. */
-extern bool metrics_write_one(struct buffer *out, const char *name,
-							  const struct metrics_gauges *gauges);
+/* A histogram, summed; buckets are not cumulative. */
+struct metrics_histogram
+{
+	uint64_t	buckets[BUCKET_COUNT + 1];
+	uint64_t	count;
+	uint64_t	micros;
+};
+
+/* One combination of labels that has occurred. */
+struct metrics_series
+{
+	const char *route;
+	const char *method;
+	int			status;			/* 0: of several, beyond the limit */
+	struct metrics_histogram histogram;
+};
+
+/* Upper bounds of the buckets, in microseconds. */
+extern const uint64_t metrics_bounds[BUCKET_COUNT];
+
+extern uint64_t metrics_counter(enum metric_counter counter);
+extern void metrics_read(enum metric_histogram which,
+						 struct metrics_histogram *histogram);
+
+/*
+ * The series and the refusals by number; false beyond the last.  Numbers
+ * stay theirs.
+ */
+extern bool metrics_series_at(int number, struct metrics_series *series);
+extern bool metrics_refusal_at(int number, const struct refusal **refusal,
+							   uint64_t *count);
 
 #endif							/* METRICS_H */

@@ -16,7 +16,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/metrics_cells.h"
+#include "base/metrics.h"
+#include "base/metrics_text.h"
 
 #define LENGTH_OF(array) (sizeof(array) / sizeof((array)[0]))
 #define MAX_LABELS 4

@@ -18,6 +18,7 @@
 #include <libpq-fe.h>
 
 #include "command/apply.h"
+#include "command/manifest_json.h"
 #include "command/manifest_yaml.h"
 #include "command/pending_steps.h"
 #include "command/retry.h"

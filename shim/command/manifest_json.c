@@ -14,6 +14,7 @@
 
 #include <jansson.h>
 
+#include "command/manifest_json.h"
 #include "command/manifest_yaml.h"
 
 /* The length of the JSON value at the start of valid JSON text. */

@@ -34,11 +34,4 @@ struct manifest_file
 extern bool manifest_yaml_read(const struct manifest_file *file,
 							   struct buffer *documents);
 
-/*
- * The same of a JSON file, which holds one document after the other, or an
- * array of them.
- */
-extern bool manifest_json_read(const struct manifest_file *file,
-							   struct buffer *documents);
-
 #endif							/* MANIFEST_YAML_H */

@@ -12,6 +12,7 @@
  */
 #include <string.h>
 
+#include "base/metrics_text.h"
 #include "serve/actuator.h"
 
 #define METRICS "/actuator/metrics"

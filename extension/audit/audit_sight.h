@@ -1,0 +1,22 @@
+/*-------------------------------------------------------------------------
+ *
+ * audit_sight.h
+ *	  Which values of the audit log its reader may see.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef EA_AUDIT_SIGHT_H
+#define EA_AUDIT_SIGHT_H
+
+#include "audit/audit_list.h"
+
+/* Those are kept in the list, so that each type is looked up once. */
+extern const EaAuditSight *ea_audit_list_sight(EaRequest *req, List **known,
+											   const char *action,
+											   const char *type);
+
+/* Append the fields of `{"name":[before,after],...}` that are for him. */
+extern void ea_audit_list_fields(EaRequest *req, EaEntity *entity,
+								 const char *changes, int len);
+
+#endif							/* EA_AUDIT_SIGHT_H */

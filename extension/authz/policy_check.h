@@ -1,0 +1,29 @@
+/*-------------------------------------------------------------------------
+ *
+ * policy_check.h
+ *	  The types of a policy expression, and whether they fit together.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef EA_POLICY_CHECK_H
+#define EA_POLICY_CHECK_H
+
+#include "authz/policy.h"
+
+/*
+ * Find the type of every node, and whether all fit.  False with *fault for
+ * the first that does not.
+ */
+extern bool ea_policy_check(EaPolicy *tree, EaPolicyScope *scope,
+							EaPolicyFault *fault);
+
+/*
+ * Say so where an expression asks for what users write themselves: whoever
+ * it is meant to bind could choose what it meets.
+ */
+extern void ea_policy_warn_profile(const EaPolicy *tree, const char *what);
+
+/* The type of values of an attribute type (model/types.h), by its name. */
+extern EaPolicyType ea_policy_type_of(const char *type_name);
+
+#endif							/* EA_POLICY_CHECK_H */
