@@ -22,6 +22,7 @@
 #include <jansson.h>
 
 #include "base/address.h"
+#include "command/manifest_json.h"
 #include "command/manifest_yaml.h"
 #include "http/chunks.h"
 #include "http/encoding.h"
