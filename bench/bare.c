@@ -7,8 +7,8 @@
  *	  bare PORT CONNECTIONS QUERY
  *
  * The query has one parameter, the end of the request's path, or none; its
- * answer's first column is the body.  Connections follow libpq's environment.  There
- * is no check of anything else: this is the floor that the service is
+ * answer's first column is the body.  Connections follow libpq's environment.
+ * There is no check of anything else: this is the floor that the service is
  * measured against.
  *
  *-------------------------------------------------------------------------
@@ -84,8 +84,8 @@ begin_request(struct mg_connection *client)
 	struct pool *pool = mg_get_user_data(mg_get_context(client));
 	const char *value = strrchr(info->local_uri, '/') + 1;
 	PGconn	   *connection = take(pool);
-	PGresult   *result = PQexecPrepared(connection, "query", pool->nparams, &value,
-										NULL, NULL, 0);
+	PGresult   *result = PQexecPrepared(connection, "query", pool->nparams,
+										&value, NULL, NULL, 0);
 	int			status = PQresultStatus(result) != PGRES_TUPLES_OK ? 500 :
 		PQntuples(result) == 0 ? 404 : 200;
 

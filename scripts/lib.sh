@@ -38,7 +38,8 @@ export PGPORT PGUSER PGDATABASE
 unset PGHOST PGHOSTADDR PGPASSWORD PGSERVICE PGOPTIONS
 
 SHIM_ROLE=entityapi_shim
-INSTALL_SCRIPT=entityapi--$(sed -n "s/^default_version *= *'\(.*\)'.*/\1/p" entityapi.control).sql
+INSTALL_SCRIPT=entityapi--$(sed -n "s/^default_version *= *'\(.*\)'.*/\1/p" \
+	entityapi.control).sql
 
 say()
 {
@@ -133,7 +134,8 @@ missing_packages()
 need_packages()
 {
 	need_names
-	CC=${CC:-gcc} scripts/check-needs extension shim || die "Nothing has been built."
+	CC=${CC:-gcc} scripts/check-needs extension shim ||
+		die "Nothing has been built."
 }
 
 need_names()
@@ -147,7 +149,8 @@ need_names()
 
 	if ! command -v apt-get >/dev/null; then
 		server_is_complete ||
-			die "PostgreSQL 15 to 18 with its development files is needed (PG_CONFIG=$PG_CONFIG)."
+			die "PostgreSQL 15 to 18 with its development files is needed\
+ (PG_CONFIG=$PG_CONFIG)."
 		return
 	fi
 
@@ -157,7 +160,8 @@ need_names()
 	if ((EUID != 0)); then
 		if ! command -v sudo >/dev/null; then
 			die "Packages are missing. Type this, then try again:" "" \
-				"    su -c 'apt-get update && apt-get install -y $(package_names <<<"$missing")'"
+				"    su -c 'apt-get update && apt-get install -y $(
+					package_names <<<"$missing")'"
 		fi
 		become=(sudo)
 	fi
@@ -197,18 +201,21 @@ want_packages()
 	(
 		if [[ ! -e $policy ]]; then
 			trap '"${become[@]}" rm -f "$policy"' EXIT
-			printf '#!/bin/sh\nexit 101\n' | "${become[@]}" tee "$policy" >/dev/null
+			printf '#!/bin/sh\nexit 101\n' |
+				"${become[@]}" tee "$policy" >/dev/null
 			"${become[@]}" chmod 755 "$policy"
 		fi
 		"${become[@]}" apt-get -q update &&
 			"${become[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q \
 				install -y --no-install-recommends "${missing[@]}"
-	) >/dev/null 2>&1 || say "Not installed: ${missing[*]}; tests that want it are skipped."
+	) >/dev/null 2>&1 ||
+		say "Not installed: ${missing[*]}; tests that want it are skipped."
 }
 
-# Part of need_packages, in a subshell of its own, whose end runs the trap.  The
-# package of a server starts a cluster, which nobody asked for; a setting of its
-# administration tools, present during the installation only, prevents that.
+# Part of need_packages, in a subshell of its own, whose end runs the trap.
+# The package of a server starts a cluster, which nobody asked for; a setting
+# of its administration tools, present during the installation only, prevents
+# that.
 install_packages()
 {
 	conf=/etc/postgresql-common/createcluster.d/entityapi.conf
@@ -313,17 +320,20 @@ clang_program()
 
 build()
 {
-	if ! make --no-print-directory -j"$(nproc)" all >"$DATA/build.log" 2>&1; then
+	if ! make --no-print-directory -j"$(nproc)" all \
+		>"$DATA/build.log" 2>&1; then
 		tail -n 40 "$DATA/build.log" >&2
 		die "The build failed; all of it: $DATA/build.log"
 	fi
 }
 
-# A tree of its own, as objects of one compiler's flags are not those of another
+# A tree of its own, as objects of one compiler's flags are not those of
+# another
 copy_of_tree()
 {
 	mkdir -p "$1"
-	git -C "$CHECKOUT" ls-files -z | (cd "$CHECKOUT" && xargs -0 cp --parents -u -t "$1")
+	git -C "$CHECKOUT" ls-files -z |
+		(cd "$CHECKOUT" && xargs -0 cp --parents -u -t "$1")
 }
 
 # Is STATE/root what would be installed now?
@@ -335,9 +345,11 @@ private_root_is_current()
 	ext=$STATE/root$("$PG_CONFIG" --sharedir)/extension
 	scripts=("$INSTALL_SCRIPT" entityapi--*--"${INSTALL_SCRIPT#entityapi--}")
 	cmp -s "$SERVER_BIN/postgres" "$PRIVATE_BIN/postgres" &&
-		cmp -s entityapi.so "$STATE/root$("$PG_CONFIG" --pkglibdir)/entityapi.so" &&
+		cmp -s entityapi.so \
+			"$STATE/root$("$PG_CONFIG" --pkglibdir)/entityapi.so" &&
 		cmp -s entityapi.control "$ext/entityapi.control" &&
-		cmp -s <(cat "${scripts[@]}") <(cd "$ext" && cat "${scripts[@]}" 2>/dev/null) &&
+		cmp -s <(cat "${scripts[@]}") \
+			<(cd "$ext" && cat "${scripts[@]}" 2>/dev/null) &&
 		cmp -s shim/entityapi-shim "$PRIVATE_BIN/entityapi-shim"
 }
 
@@ -395,7 +407,8 @@ cluster_start()
 	fi
 
 	[[ $(as_service cat "$STATE/cluster/PG_VERSION") == "$version" ]] ||
-		die "$STATE/cluster was made by another major version of PostgreSQL than $version."
+		die "$STATE/cluster was made by another major version of PostgreSQL\
+ than $version."
 
 	prepare_socket
 	! cluster_running || return 0

@@ -14,12 +14,14 @@ prepare_database()
 {
 	local sum installed
 
-	[[ $(sql -d postgres -c "select count(*) from pg_database where datname = '$PGDATABASE'") == 1 ]] ||
+	[[ $(sql -d postgres -c "select count(*) from pg_database
+		where datname = '$PGDATABASE'") == 1 ]] ||
 		sql -d postgres -c "create database $PGDATABASE"
 
 	# A version under way may change without a script that leads there.
 	sum=$(sha256sum <"$INSTALL_SCRIPT")
-	installed=$(sql -c "select extversion from pg_extension where extname = 'entityapi'")
+	installed=$(sql -c "select extversion from pg_extension
+		where extname = 'entityapi'")
 	if [[ -z $installed ]]; then
 		PGOPTIONS='-c client_min_messages=warning' \
 			sql -c 'create extension entityapi cascade'
@@ -28,7 +30,8 @@ prepare_database()
 		sql -c 'alter extension entityapi update'
 		say "$sum" >"$STATE/extension.sum"
 	elif [[ $sum != "$(cat "$STATE/extension.sum" 2>/dev/null)" ]]; then
-		die "The database in $STATE/cluster was made by another version of the extension.
+		die "The database in $STATE/cluster was made by another version of the\
+ extension.
 Export what you need of it, then:  make down && rm -r '$STATE/cluster'"
 	fi
 
@@ -36,7 +39,8 @@ Export what you need of it, then:  make down && rm -r '$STATE/cluster'"
 		set client_min_messages = warning;
 		do \$\$
 		begin
-			if not exists (select from pg_roles where rolname = '$SHIM_ROLE') then
+			if not exists (select from pg_roles
+						   where rolname = '$SHIM_ROLE') then
 				create role $SHIM_ROLE login;
 			end if;
 		end
@@ -73,22 +77,30 @@ create_superadmin()
 {
 	local done_before
 
-	done_before=$(sql -c "select shobj_description(oid, 'pg_database') is not null
+	done_before=$(sql -c "select
+		shobj_description(oid, 'pg_database') is not null
 		from pg_database where datname = current_database()")
 	[[ $done_before == f ]] || return 0
 	sql -o /dev/null <<-SQL
 		set log_min_error_statement = panic;
 		begin;
-		select entityapi.create_superadmin('$SUPERADMIN', '$SUPERADMIN_PASSWORD');
-		comment on database $PGDATABASE is 'private cluster of an entityapi checkout';
+		select entityapi.create_superadmin('$SUPERADMIN',
+										   '$SUPERADMIN_PASSWORD');
+		comment on database $PGDATABASE
+			is 'private cluster of an entityapi checkout';
 		commit;
 	SQL
+}
+
+database_of()
+{
+	say "host=$PGHOST port=$PGPORT dbname=$PGDATABASE user=$1"
 }
 
 apply_manifests()
 {
 	"$PRIVATE_BIN/entityapi-shim" apply \
-		--database "host=$PGHOST port=$PGPORT dbname=$PGDATABASE user=$PGUSER" \
+		--database "$(database_of "$PGUSER")" \
 		"$MANIFESTS" >"$DATA/apply.log" 2>&1 ||
 		{
 			cat "$DATA/apply.log" >&2
@@ -109,7 +121,7 @@ shim_config()
 	cat <<-JSON
 		{
 		  "listen": "127.0.0.1:$PORT",
-		  "database": "host=$PGHOST port=$PGPORT dbname=$PGDATABASE user=$SHIM_ROLE"
+		  "database": "$(database_of "$SHIM_ROLE")"
 		}
 	JSON
 }
@@ -117,7 +129,8 @@ shim_config()
 healthy()
 {
 	perl -MHTTP::Tiny -e '
-		my $answer = HTTP::Tiny->new(timeout => 2)->get("$ARGV[0]/actuator/health");
+		my $http = HTTP::Tiny->new(timeout => 2);
+		my $answer = $http->get("$ARGV[0]/actuator/health");
 		exit($answer->{status} != 200)' "$URL"
 }
 
@@ -133,7 +146,8 @@ shim_start()
 	shim_stop
 
 	! (: <>"/dev/tcp/127.0.0.1/$PORT") 2>/dev/null ||
-		die "Port $PORT is taken by another program; choose a free one, as in:  make up PORT=$((PORT + 1))"
+		die "Port $PORT is taken by another program; choose a free one, as in:\
+  make up PORT=$((PORT + 1))"
 
 	shim_config >"$STATE/shim.json"
 	exec_service setsid "$PRIVATE_BIN/entityapi-shim" serve \
@@ -147,7 +161,8 @@ shim_start()
 		sleep 0.2
 	done
 	tail -n 20 "$STATE/shim.log" >&2
-	die "The shim does not answer UP; see $STATE/shim.log and $STATE/postgresql.log"
+	die "The shim does not answer UP; see $STATE/shim.log\
+ and $STATE/postgresql.log"
 }
 
 # The shim drains: it may take as long as its longest request.
@@ -177,11 +192,13 @@ write_env()
 		{
 			printf 'export ENTITYAPI_URL=%q\n' "$URL"
 			printf 'export ENTITYAPI_SUPERADMIN_USERNAME=%q\n' "$SUPERADMIN"
-			printf 'export ENTITYAPI_SUPERADMIN_PASSWORD=%q\n' "$SUPERADMIN_PASSWORD"
+			printf 'export ENTITYAPI_SUPERADMIN_PASSWORD=%q\n' \
+				"$SUPERADMIN_PASSWORD"
 			printf 'export PGHOST=%q PGPORT=%q PGDATABASE=%q PGUSER=%q\n' \
 				"$PGHOST" "$PGPORT" "$PGDATABASE" "$PGUSER"
-			[[ -z $KEY ]] || printf 'export ENTITYAPI_KEY=%q DEMO_PASSWORD=%q\n' \
-				"$KEY" "$DEMO_PASSWORD"
+			[[ -z $KEY ]] ||
+				printf 'export ENTITYAPI_KEY=%q DEMO_PASSWORD=%q\n' \
+					"$KEY" "$DEMO_PASSWORD"
 		} >"$DATA/env.new"
 	)
 	mv "$DATA/env.new" "$DATA/env"
@@ -222,7 +239,8 @@ service_up()
 	apply_manifests
 	shim_start
 	KEY=
-	[[ ! -e $DATA/env ]] || KEY=$(sed -n 's/^export ENTITYAPI_KEY=\([^ ]*\).*/\1/p' "$DATA/env")
+	[[ ! -e $DATA/env ]] ||
+		KEY=$(sed -n 's/^export ENTITYAPI_KEY=\([^ ]*\).*/\1/p' "$DATA/env")
 	with_demo || KEY=
 	write_env
 	! with_demo || load_demo
@@ -247,9 +265,13 @@ print_service()
 	fi
 	say "" "Settings for a shell: . $DATA/env" "Try:" ""
 	if with_demo; then
-		say "curl -gsS '$URL/api/v1/invoices?include=customer&page[size]=3' -H 'X-API-Key: $KEY'"
+		say "curl -gsS '$URL/api/v1/invoices?include=customer&page[size]=3'\
+ -H 'X-API-Key: $KEY'"
 	else
-		printf "curl -gsS '%s/auth/me' -H \"Authorization: Bearer \$(curl -sS %s/auth/login -H 'Content-Type: application/json' -d '{\"username\":\"%s\",\"password\":\"%s\"}' | sed 's/.*\"accessToken\": *\"\\\\([^\"]*\\\\)\".*/\\\\1/')\"\n" \
+		printf "curl -gsS '%s/auth/me' -H \"Authorization: Bearer\
+ \$(curl -sS %s/auth/login -H 'Content-Type: application/json'\
+ -d '{\"username\":\"%s\",\"password\":\"%s\"}' |\
+ sed 's/.*\"accessToken\": *\"\\\\([^\"]*\\\\)\".*/\\\\1/')\"\n" \
 			"$URL" "$URL" "$SUPERADMIN" "$SUPERADMIN_PASSWORD"
 	fi
 }

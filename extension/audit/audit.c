@@ -229,8 +229,8 @@ try_to_make_months(TimestampTz at)
 			ea_errors_rethrow(edata);
 		ereport(LOG,
 				(errcode(edata->sqlerrcode),
-				 errmsg("entityapi could not make a partition of the audit log: %s",
-						edata->message),
+				 errmsg("entityapi could not make a partition of the audit "
+						"log: %s", edata->message),
 				 errhidestmt(true)));
 		made = false;
 	}

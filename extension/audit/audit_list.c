@@ -336,13 +336,14 @@ limit_range(EaRequest *req, const Conditions *conditions, Range *range)
 	{
 		const EaRsql *condition = conditions->all[i];
 		TimestampTz at;
+		Datum		value;
 		Oid			type;
 
 		if (!is_about_time(condition))
 			continue;
-		at = DatumGetTimestampTz(ea_rsql_literal_read(req, condition,
-													  ea_types_find("datetime"),
-													  &type));
+		value = ea_rsql_literal_read(req, condition, ea_types_find("datetime"),
+									 &type);
+		at = DatumGetTimestampTz(value);
 		if (condition->op != EA_RSQL_GT && condition->op != EA_RSQL_GE &&
 			(!range->has_first || at < range->first.at))
 		{
@@ -673,7 +674,9 @@ read_records(ListPage *page, const Conditions *conditions,
 	return run_in_order(&b, conditions, page);
 }
 
-/* Fill the page; false if it ends before it is full and before the log does. */
+/*
+ * Fill the page; false if it ends before it is full and before the log does.
+ */
 static bool
 read_page(ListPage *page, Conditions *conditions, Range *range)
 {

@@ -135,7 +135,8 @@ check_user(Checker *c, EaPolicy *node)
 			fail(c, node, message, hint);
 	}
 	return fail(c, node, psprintf("#user has no \"%s\"", node->text),
-				"userId, tenantId, username, roles, kind, superAdmin, tenantAdmin, securityAttributes['key'], profile['key']");
+				"userId, tenantId, username, roles, kind, superAdmin, "
+				"tenantAdmin, securityAttributes['key'], profile['key']");
 }
 
 static bool
@@ -403,7 +404,7 @@ ea_policy_warn_profile(const EaPolicy *tree, const char *what)
 {
 	if (asks_profile(tree))
 		ereport(WARNING,
-				(errmsg("%s asks for #user.profile, which users write themselves",
-						what),
+				(errmsg("%s asks for #user.profile, which users write "
+						"themselves", what),
 				 errhint("Keep what decides in securityAttributes.")));
 }

@@ -147,6 +147,7 @@ decide_pair(EaPolicyWriter *w, const EaPolicy *node)
 {
 	EaOperand	a;
 	EaOperand	b;
+	EaPolicyType type;
 
 	ea_policy_operand(w, node->children[0], &a);
 	ea_policy_operand(w, node->children[1], &b);
@@ -154,16 +155,20 @@ decide_pair(EaPolicyWriter *w, const EaPolicy *node)
 		return EA_VERDICT_OPEN;
 	if (a.isnull || b.isnull)
 		return EA_VERDICT_NO;
+	type = node->children[0]->type;
 	if (node->kind == EA_POLICY_COMPARE)
 		return verdict_of(holds(node->op,
-								ea_policy_value_compare(node->children[0]->type,
-														a.value, b.value)));
+								ea_policy_value_compare(type, a.value,
+														b.value)));
 	if (node->kind == EA_POLICY_STARTS_WITH)
-		return verdict_of(DatumGetBool(DirectFunctionCall2Coll(text_starts_with,
-															   DEFAULT_COLLATION_OID,
-															   a.value,
-															   b.value)));
-	if (node->children[0]->type == EA_POLICY_STRINGS)
+	{
+		Datum		starts = DirectFunctionCall2Coll(text_starts_with,
+													 DEFAULT_COLLATION_OID,
+													 a.value, b.value);
+
+		return verdict_of(DatumGetBool(starts));
+	}
+	if (type == EA_POLICY_STRINGS)
 		return verdict_of(is_among(a.value, b.value));
 	return verdict_of(strstr(TextDatumGetCString(a.value),
 							 TextDatumGetCString(b.value)) != NULL);

@@ -217,7 +217,11 @@ write_literal(EaPolicyWriter *w, EaPolicyType type, Datum value)
 
 	initStringInfo(&buf);
 	if (type == EA_POLICY_STRING)
-		appendStringInfoString(&buf, quote_literal_cstr(TextDatumGetCString(value)));
+	{
+		char	   *bare = TextDatumGetCString(value);
+
+		appendStringInfoString(&buf, quote_literal_cstr(bare));
+	}
 	else
 	{
 		writer->write(&buf, value);

@@ -96,6 +96,7 @@ ea_policy_value_whole(Datum number, int64 *whole)
 		"-9223372036854775808", "9223372036854775807"
 	};
 	Datum		limit[2];
+	Datum		back;
 
 	for (int i = 0; i < 2; i++)
 		read_value(EA_POLICY_NUMBER, limits[i], &limit[i]);
@@ -103,8 +104,8 @@ ea_policy_value_whole(Datum number, int64 *whole)
 		ea_policy_value_compare(EA_POLICY_NUMBER, number, limit[1]) > 0)
 		return false;
 	*whole = DatumGetInt64(DirectFunctionCall1(numeric_int8, number));
-	return ea_policy_value_compare(EA_POLICY_NUMBER, number,
-								   NumericGetDatum(int64_to_numeric(*whole))) == 0;
+	back = NumericGetDatum(int64_to_numeric(*whole));
+	return ea_policy_value_compare(EA_POLICY_NUMBER, number, back) == 0;
 }
 
 /* A stored object of the caller, parsed once a request. */

@@ -26,11 +26,14 @@
 #error entityapi needs PostgreSQL 15 to 18; this one is newer
 #elif !defined(EA_ANY_MINOR)
 #if PG_VERSION_NUM < 150010
-#error entityapi needs PostgreSQL 15.10, for CVE-2024-10976 and the struct ResultRelInfo; ANY_MINOR=1 builds all the same
+#error entityapi needs PostgreSQL 15.10, for CVE-2024-10976 and the struct \
+ResultRelInfo; ANY_MINOR=1 builds all the same
 #elif PG_VERSION_NUM >= 160000 && PG_VERSION_NUM < 160006
-#error entityapi needs PostgreSQL 16.6, for CVE-2024-10976 and the struct ResultRelInfo; ANY_MINOR=1 builds all the same
+#error entityapi needs PostgreSQL 16.6, for CVE-2024-10976 and the struct \
+ResultRelInfo; ANY_MINOR=1 builds all the same
 #elif PG_VERSION_NUM >= 170000 && PG_VERSION_NUM < 170002
-#error entityapi needs PostgreSQL 17.2, for CVE-2024-10976 and the struct ResultRelInfo; ANY_MINOR=1 builds all the same
+#error entityapi needs PostgreSQL 17.2, for CVE-2024-10976 and the struct \
+ResultRelInfo; ANY_MINOR=1 builds all the same
 #endif
 #endif
 
@@ -44,7 +47,9 @@
 #define EA_COMPAT_TESTED_MAJORS 15, 16, 17, 18
 #endif
 
-/* A library fits one major, so the one it was compiled with is the server's. */
+/*
+ * A library fits one major, so the one it was compiled with is the server's.
+ */
 #define EA_COMPAT_MAJOR (PG_VERSION_NUM / 10000)
 
 /* The statistics of a pg_class row, which 18 has one more of. */
@@ -56,7 +61,9 @@
 
 #include "common/jsonapi.h"
 
-/* The macros of variable-length values: of postgres.h in 15, a header since. */
+/*
+ * The macros of variable-length values: of postgres.h in 15, a header since.
+ */
 #if PG_VERSION_NUM >= 160000
 #include "varatt.h"
 #endif

@@ -75,7 +75,8 @@ static const struct
 	{"entityapi.access_token_ttl", "Lifetime of an access token.",
 	&ea_guc_access_token_ttl, 900, 1, 86400, GUC_UNIT_S},
 	{"entityapi.apply_lock_timeout",
-		"How long a change of the tables waits for them, and others behind it.",
+		"How long a change of the tables waits for them, and others behind "
+		"it.",
 	&ea_guc_apply_lock_timeout, 500, 1, 3600000, GUC_UNIT_MS},
 	{"entityapi.bcrypt_cost", "Cost of a password hash, as a power of two.",
 	&ea_guc_bcrypt_cost, 12, 10, 31, 0},
@@ -133,7 +134,8 @@ static const struct
 	&ea_guc_max_included, 10000, 1, 1000000, 0},
 	{"entityapi.max_json_depth", "Nesting of a JSON body.",
 	&ea_guc_max_json_depth, EA_JSON_MAX_DEPTH, 8, 1000, 0},
-	{"entityapi.max_like_length", "Characters of the LIKE patterns of one filter.",
+	{"entityapi.max_like_length",
+		"Characters of the LIKE patterns of one filter.",
 	&ea_guc_max_like_length, 256, 1, 10000, 0},
 	{"entityapi.max_linkage",
 		"Members of a to-many relationship shown inside a resource.",
@@ -151,7 +153,8 @@ static const struct
 	{"entityapi.max_url", "Bytes of a request target.",
 	&ea_guc_max_url, 8192, 256, 65536, GUC_UNIT_BYTE},
 	{"entityapi.online_rows",
-		"Rows from which on a table gets indexes and checked constraints later, without a lock that others notice; 0: never.",
+		"Rows from which on a table gets indexes and checked constraints "
+		"later, without a lock that others notice; 0: never.",
 	&ea_guc_online_rows, 1, 0, INT_MAX, 0},
 	{"entityapi.plan_cache_size", "Plans a backend keeps.",
 	&ea_guc_plan_cache_size, 256, 8, 65536, 0},
@@ -213,14 +216,16 @@ define_direct_scans(void)
 	const int	major = EA_COMPAT_MAJOR;
 
 	DefineCustomBoolVariable("entityapi.direct_scans",
-							 "Whether look-ups by key and counts go past the executor.",
+							 "Whether look-ups by key and counts go past the "
+							 "executor.",
 							 NULL, &ea_guc_direct_scans, is_tested(major),
 							 PGC_SUSET, 0, NULL, NULL, NULL);
 	if (!is_tested(major) && !ea_guc_direct_scans && !IsParallelWorker())
 		ereport(WARNING,
-				(errmsg("entityapi was not tested with PostgreSQL %d: its direct scans are off",
-						major),
-				 errdetail("Look-ups by key and counts go through the executor, which is slower."),
+				(errmsg("entityapi was not tested with PostgreSQL %d: its "
+						"direct scans are off", major),
+				 errdetail("Look-ups by key and counts go through the "
+						   "executor, which is slower."),
 				 errhint("A superuser can set entityapi.direct_scans.")));
 }
 

@@ -148,6 +148,8 @@ ea_jsonwrite_timestamp(StringInfo buf, TimestampTz at)
 void
 ea_jsonwrite_tree(StringInfo buf, const EaJson *value)
 {
+	const bool	is_array = value->kind == EA_JSON_ARRAY;
+
 	check_stack_depth();
 	switch (value->kind)
 	{
@@ -165,8 +167,7 @@ ea_jsonwrite_tree(StringInfo buf, const EaJson *value)
 			break;
 		case EA_JSON_ARRAY:
 		case EA_JSON_OBJECT:
-			appendStringInfoCharMacro(buf,
-									  value->kind == EA_JSON_ARRAY ? '[' : '{');
+			appendStringInfoCharMacro(buf, is_array ? '[' : '{');
 			for (const EaJson *member = value->first; member;
 				 member = member->next)
 			{
@@ -177,8 +178,7 @@ ea_jsonwrite_tree(StringInfo buf, const EaJson *value)
 					appendStringInfoCharMacro(buf, ',');
 				ea_jsonwrite_tree(buf, member);
 			}
-			appendStringInfoCharMacro(buf,
-									  value->kind == EA_JSON_ARRAY ? ']' : '}');
+			appendStringInfoCharMacro(buf, is_array ? ']' : '}');
 			break;
 	}
 }

@@ -95,8 +95,8 @@ check_description(const EaReader *reader, TupleDesc desc)
 		if (!is_of(att->atttypid, reader->types[i]))
 			ereport(ERROR,
 					(errcode(ERRCODE_DATATYPE_MISMATCH),
-					 errmsg("column %s of a statement is %s, and not %s as it is read",
-							NameStr(att->attname),
+					 errmsg("column %s of a statement is %s, and not %s as it "
+							"is read", NameStr(att->attname),
 							format_type_be(att->atttypid),
 							format_type_be(reader->types[i]))));
 	}

@@ -29,7 +29,8 @@ typedef void (*EaRowFunction) (void *arg, TupleTableSlot *slot);
  * follow from its text alone, as the plan may be kept.
  */
 #define EA_PLAN_NO_LOOPS	0x01	/* no nested loops */
-#define EA_PLAN_AS_WRITTEN	0x02	/* tables are joined in the order written */
+#define EA_PLAN_AS_WRITTEN	0x02	/* tables are joined in the order
+									 * written */
 
 /*
  * Who reads a statement's rows: the function, and the types of the columns

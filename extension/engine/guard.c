@@ -77,7 +77,8 @@ check_lent(const FormData_pg_proc *proc, Oid user)
 	if (would_lend_to(proc, user))
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("%s would run with the rights of " EA_OWNER ", although another role owns it",
+				 errmsg("%s would run with the rights of " EA_OWNER
+						", although another role owns it",
 						format_procedure(proc->oid))));
 }
 
@@ -220,12 +221,13 @@ utility(PlannedStmt *stmt, const char *source, bool read_only_tree,
 		QueryEnvironment *environment, DestReceiver *dest,
 		QueryCompletion *completion)
 {
-	if ((security_context() & EA_GUARD_SERVICE) &&
-		outlives_call(stmt->utilityStmt))
+	Node	   *command = stmt->utilityStmt;
+
+	if ((security_context() & EA_GUARD_SERVICE) && outlives_call(command))
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 				 errmsg("%s is not possible within a request",
-						GetCommandTagName(CreateCommandTag(stmt->utilityStmt)))));
+						GetCommandTagName(CreateCommandTag(command)))));
 	if (next_utility != NULL)
 		next_utility(stmt, source, read_only_tree, context, params,
 					 environment, dest, completion);

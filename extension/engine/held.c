@@ -129,7 +129,8 @@ ea_held_throw(void)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
-			 errmsg("the declarations or their tables changed during the request")));
+			 errmsg("the declarations or their tables changed during the "
+					"request")));
 }
 
 static HTAB *
@@ -302,7 +303,10 @@ ea_held_table(const EaHeld *held, Oid relid)
 	if (!held->is_current(held->arg))
 		ea_held_throw();
 
-	/* what this look found to be in use may have changed before it was watched */
+	/*
+	 * what this look found to be in use may have changed before it was
+	 * watched
+	 */
 	if (now == epoch && (news == news_before || watches == watches_before))
 		enter(relid)->known = now;
 	return objects == since;

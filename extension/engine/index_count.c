@@ -115,7 +115,9 @@ is_plain_order(Relation heap, Relation index, int i, const EaCountKey *key)
 		index->rd_indcollation[i] == attribute->attcollation;
 }
 
-/* What this row of a catalog says was so before the oldest snapshot we hold. */
+/*
+ * What this row of a catalog says was so before the oldest snapshot we hold.
+ */
 static bool
 is_older_than_snapshot(HeapTuple row)
 {
@@ -131,8 +133,8 @@ is_older_than_snapshot(HeapTuple row)
 static bool
 is_made_before_snapshot(Relation index)
 {
-	HeapTuple	row = SearchSysCache1(RELOID,
-									  ObjectIdGetDatum(RelationGetRelid(index)));
+	Oid			relid = RelationGetRelid(index);
+	HeapTuple	row = SearchSysCache1(RELOID, ObjectIdGetDatum(relid));
 	bool		before;
 
 	if (!HeapTupleIsValid(row))
@@ -151,7 +153,8 @@ is_complete(Relation index)
 
 	return index->rd_rel->relam == BTREE_AM_OID && form->indisvalid &&
 		heap_attisnull(index->rd_indextuple, Anum_pg_index_indpred, NULL) &&
-		(!form->indcheckxmin || is_older_than_snapshot(index->rd_indextuple)) &&
+		(!form->indcheckxmin ||
+		 is_older_than_snapshot(index->rd_indextuple)) &&
 		(!RecoveryInProgress() || is_made_before_snapshot(index));
 }
 
@@ -478,14 +481,16 @@ bool
 ea_index_count_rows(const EaHeld *held, const char *table, int nkeys,
 					const EaCountKey *keys, int64 *count)
 {
+	List	   *names;
 	Relation	heap;
 	Relation	index = NULL;
 
-	if (!ea_guc_direct_scans || nkeys > EA_COUNT_MAX_KEYS || IsolationIsSerializable() ||
-		!IsMVCCSnapshot(GetActiveSnapshot()) || ea_plancache_distributes())
+	if (!ea_guc_direct_scans || nkeys > EA_COUNT_MAX_KEYS ||
+		IsolationIsSerializable() || !IsMVCCSnapshot(GetActiveSnapshot()) ||
+		ea_plancache_distributes())
 		return false;
-	heap = table_openrv(makeRangeVarFromNameList(ea_compat_qualified_name(table)),
-						AccessShareLock);
+	names = ea_compat_qualified_name(table);
+	heap = table_openrv(makeRangeVarFromNameList(names), AccessShareLock);
 	if (ea_held_table(held, RelationGetRelid(heap)) && is_plain_heap(heap))
 		index = open_index(heap, nkeys, keys);
 	if (index != NULL)

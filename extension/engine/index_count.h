@@ -32,7 +32,8 @@ typedef struct EaCountKey
  * traces of what it read: then it takes the statement.  Permissions are the
  * caller's to have; the table is held to what it must be, as by a statement.
  */
-extern bool ea_index_count_rows(const EaHeld *held, const char *table, int nkeys,
-								const EaCountKey *keys, int64 *count);
+extern bool ea_index_count_rows(const EaHeld *held, const char *table,
+								int nkeys, const EaCountKey *keys,
+								int64 *count);
 
 #endif							/* EA_INDEX_COUNT_H */

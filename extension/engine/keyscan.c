@@ -55,16 +55,18 @@ struct EaKeyScan
 	ScanKeyData keys[MAX_KEYS]; /* all but the argument */
 	KeySource	sources[MAX_KEYS];
 	int			ncolumns;
-	AttrNumber *columns;		/* of the index if index_only, else the table */
+	AttrNumber *columns;		/* of the index if index_only, else the
+								 * table */
 	AttrNumber	last_column;	/* the greatest of them */
 };
 
 bool
 ea_keyscan_is_open(void)
 {
-	return ea_guc_direct_scans && planner_hook == NULL && ExecutorStart_hook == NULL &&
-		ExecutorRun_hook == NULL && ExecutorFinish_hook == NULL &&
-		ExecutorEnd_hook == NULL && ExecutorCheckPerms_hook == NULL;
+	return ea_guc_direct_scans && planner_hook == NULL &&
+		ExecutorStart_hook == NULL && ExecutorRun_hook == NULL &&
+		ExecutorFinish_hook == NULL && ExecutorEnd_hook == NULL &&
+		ExecutorCheckPerms_hook == NULL;
 }
 
 /* -------- recognition -------- */

@@ -46,8 +46,8 @@ ea_owner_confine(EaPin *before)
 void
 ea_owner_install(EaPin *before)
 {
-	Oid			table = get_relname_relid("entity",
-										  get_namespace_oid("entityapi", false));
+	Oid			schema = get_namespace_oid("entityapi", false);
+	Oid			table = get_relname_relid("entity", schema);
 	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(table));
 	Oid			installer;
 

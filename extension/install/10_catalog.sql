@@ -40,10 +40,12 @@ CREATE TABLE entityapi.openapi_document (
 );
 
 /* read whole, and often: unpacking would take longer than reading more */
-ALTER TABLE entityapi.openapi_document ALTER COLUMN document SET STORAGE EXTERNAL;
+ALTER TABLE entityapi.openapi_document
+	ALTER COLUMN document SET STORAGE EXTERNAL;
 
 COMMENT ON TABLE entityapi.openapi_document IS
-	'The description of each version, as made when manifests were last applied; made_for says what from';
+	'The description of each version, as made when manifests were last '
+	'applied; made_for says what from';
 
 SELECT pg_catalog.pg_extension_config_dump('entityapi.revision', '');
 SELECT pg_catalog.pg_extension_config_dump('entityapi.entity', '');
@@ -88,4 +90,5 @@ CREATE FUNCTION entityapi.openapi(version integer DEFAULT 1) RETURNS json
 	AS 'MODULE_PATHNAME', 'ea_sql_openapi';
 
 COMMENT ON FUNCTION entityapi.openapi(integer) IS
-	'The OpenAPI 3.1 document of a version of the API; null when it is not declared';
+	'The OpenAPI 3.1 document of a version of the API; null when it is not '
+	'declared';

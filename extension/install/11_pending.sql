@@ -11,7 +11,8 @@ CREATE TABLE entityapi.pending_step (
 	step integer PRIMARY KEY,
 	entity text NOT NULL,
 	field text,
-	kind text NOT NULL CHECK (kind IN ('index', 'unique', 'validate', 'required')),
+	kind text NOT NULL
+		CHECK (kind IN ('index', 'unique', 'validate', 'required')),
 	schema_name text NOT NULL,
 	table_name text NOT NULL,
 	name text NOT NULL,
@@ -23,7 +24,8 @@ CREATE TABLE entityapi.pending_step (
 );
 
 COMMENT ON TABLE entityapi.pending_step IS
-	'Indexes and constraints promised by the last change, written by apply_manifest only';
+	'Indexes and constraints promised by the last change, written by '
+	'apply_manifest only';
 
 SELECT pg_catalog.pg_extension_config_dump('entityapi.pending_step', '');
 
@@ -34,7 +36,8 @@ CREATE FUNCTION entityapi.claim_apply() RETURNS boolean
 	AS 'MODULE_PATHNAME', 'ea_sql_claim_apply';
 
 COMMENT ON FUNCTION entityapi.claim_apply() IS
-	'Be the one who applies manifests, until the session ends; false when another one is';
+	'Be the one who applies manifests, until the session ends; false when '
+	'another one is';
 
 CREATE FUNCTION entityapi.list_steps(
 		OUT step integer,
@@ -55,17 +58,20 @@ CREATE FUNCTION entityapi.list_steps(
 	AS 'MODULE_PATHNAME', 'ea_sql_list_steps';
 
 COMMENT ON FUNCTION entityapi.list_steps() IS
-	'Statements that are left to be run, in this order; those that are alone, outside of a transaction';
+	'Statements that are left to be run, in this order; those that are alone, '
+	'outside of a transaction';
 
 CREATE FUNCTION entityapi.run_step(step integer, part integer) RETURNS boolean
 	LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE
 	AS 'MODULE_PATHNAME', 'ea_sql_run_step';
 
 COMMENT ON FUNCTION entityapi.run_step(integer, integer) IS
-	'Run a statement of list_steps() that need not be alone, with the rights of entityapi_owner; false when it is not needed';
+	'Run a statement of list_steps() that need not be alone, with the rights '
+	'of entityapi_owner; false when it is not needed';
 
 CREATE VIEW entityapi.pending_steps AS
-SELECT s.step, s.part, s.entity, s.field, s.kind, s.schema_name, s.name, s.statement, s.lock, s.revision, s.failed_at, s.failure
+SELECT s.step, s.part, s.entity, s.field, s.kind, s.schema_name, s.name,
+	   s.statement, s.lock, s.revision, s.failed_at, s.failure
 FROM entityapi.list_steps() s;
 
 COMMENT ON VIEW entityapi.pending_steps IS
@@ -76,4 +82,5 @@ CREATE FUNCTION entityapi.note_step(step integer, sqlstate text) RETURNS void
 	AS 'MODULE_PATHNAME', 'ea_sql_note_step';
 
 COMMENT ON FUNCTION entityapi.note_step(integer, text) IS
-	'How a pending step went: the SQLSTATE of its failure, null when it is tried again';
+	'How a pending step went: the SQLSTATE of its failure, null when it is '
+	'tried again';

@@ -103,7 +103,8 @@ CREATE TRIGGER announce_keys
 	BEFORE INSERT OR UPDATE OR DELETE ON entityapi.signing_key
 	FOR EACH STATEMENT EXECUTE FUNCTION entityapi.announce_keys();
 
--- also where rows come by replication: a key that is revoked is to be forgotten
+-- also where rows come by replication: a key that is revoked is to be
+-- forgotten
 ALTER TABLE entityapi.signing_key ENABLE ALWAYS TRIGGER announce_keys;
 
 -- Lower case.  Built-in rows come with the extension, not with a dump.

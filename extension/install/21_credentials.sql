@@ -97,8 +97,8 @@ CREATE INDEX refresh_token_expires_at ON entityapi.refresh_token (expires_at);
 
 SELECT pg_catalog.pg_extension_config_dump('entityapi.service_account', '');
 SELECT pg_catalog.pg_extension_config_dump('entityapi.personal_api_key', '');
-SELECT pg_catalog.pg_extension_config_dump('entityapi.personal_api_key_setting',
-										   '');
+SELECT pg_catalog.pg_extension_config_dump(
+		'entityapi.personal_api_key_setting', '');
 SELECT pg_catalog.pg_extension_config_dump('entityapi.invite', '');
 SELECT pg_catalog.pg_extension_config_dump('entityapi.login_throttle', '');
 SELECT pg_catalog.pg_extension_config_dump('entityapi.login_origin', '');
@@ -117,4 +117,5 @@ CREATE FUNCTION entityapi.sweep(max_rows int DEFAULT 1000) RETURNS bigint
 	AS 'MODULE_PATHNAME', 'ea_sql_sweep';
 
 COMMENT ON FUNCTION entityapi.sweep(int) IS
-	'Delete ended sessions, used-up tokens and forgotten failures, at most so many of each, and some rows of deleted tenants; 0 when nothing is left';
+	'Delete ended sessions, used-up tokens and forgotten failures, at most so '
+	'many of each, and some rows of deleted tenants; 0 when nothing is left';

@@ -14,4 +14,5 @@ CREATE FUNCTION entityapi.check_expression(expression text) RETURNS jsonb
 	AS 'MODULE_PATHNAME', 'ea_sql_check_expression';
 
 COMMENT ON FUNCTION entityapi.check_expression(text) IS
-	'How a policy expression is understood: its tree, or an error with the position';
+	'How a policy expression is understood: its tree, or an error with the '
+	'position';

@@ -37,7 +37,8 @@ CREATE INDEX ON entityapi.audit_default (actor_id, at, id);
 CREATE INDEX ON entityapi.audit_default (action, at, id);
 CREATE INDEX ON entityapi.audit_default (request_id);
 CREATE INDEX ON entityapi.audit_default (at, id) WHERE outcome <> 'SUCCESS';
-CREATE INDEX ON entityapi.audit_default (tenant_id, at, id) WHERE outcome <> 'SUCCESS';
+CREATE INDEX ON entityapi.audit_default (tenant_id, at, id)
+	WHERE outcome <> 'SUCCESS';
 
 CREATE FUNCTION entityapi.refuse_audit_change() RETURNS trigger
 	LANGUAGE plpgsql
@@ -93,22 +94,27 @@ DECLARE
 	first timestamptz := month AT TIME ZONE 'UTC';
 	beyond timestamptz := (month + interval '1 month') AT TIME ZONE 'UTC';
 BEGIN
-	EXECUTE format('CREATE TABLE entityapi.%I (LIKE entityapi.audit_default INCLUDING ALL)',
-				   name);
-	IF EXISTS (SELECT FROM entityapi.audit_default WHERE at >= first AND at < beyond) THEN
+	EXECUTE format('CREATE TABLE entityapi.%I'
+				   ' (LIKE entityapi.audit_default INCLUDING ALL)', name);
+	IF EXISTS (SELECT FROM entityapi.audit_default
+			   WHERE at >= first AND at < beyond) THEN
 		ALTER TABLE entityapi.audit_default DISABLE TRIGGER append_only;
 		EXECUTE format('WITH moved AS ('
-					   ' DELETE FROM entityapi.audit_default WHERE at >= $1 AND at < $2 RETURNING *)'
+					   ' DELETE FROM entityapi.audit_default'
+					   ' WHERE at >= $1 AND at < $2 RETURNING *)'
 					   ' INSERT INTO entityapi.%I SELECT * FROM moved', name)
 			USING first, beyond;
 		ALTER TABLE entityapi.audit_default ENABLE ALWAYS TRIGGER append_only;
 	END IF;
-	EXECUTE format('CREATE TRIGGER append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON entityapi.%I'
-				   ' FOR EACH STATEMENT EXECUTE FUNCTION entityapi.refuse_audit_change()', name);
-	EXECUTE format('ALTER TABLE entityapi.%I ENABLE ALWAYS TRIGGER append_only', name);
+	EXECUTE format('CREATE TRIGGER append_only'
+				   ' BEFORE UPDATE OR DELETE OR TRUNCATE ON entityapi.%I'
+				   ' FOR EACH STATEMENT'
+				   ' EXECUTE FUNCTION entityapi.refuse_audit_change()', name);
+	EXECUTE format('ALTER TABLE entityapi.%I'
+				   ' ENABLE ALWAYS TRIGGER append_only', name);
 	EXECUTE format('GRANT SELECT ON entityapi.%I TO entityapi_owner', name);
-	EXECUTE format('ALTER TABLE entityapi.audit ATTACH PARTITION entityapi.%I FOR VALUES FROM (%L) TO (%L)',
-				   name, first, beyond);
+	EXECUTE format('ALTER TABLE entityapi.audit ATTACH PARTITION entityapi.%I'
+				   ' FOR VALUES FROM (%L) TO (%L)', name, first, beyond);
 END
 $$;
 
@@ -125,7 +131,8 @@ DECLARE
 	month timestamp := date_trunc('month', at AT TIME ZONE 'UTC');
 BEGIN
 	-- with these a month has a name, and so have those after it
-	IF (at >= '0001-01-01 00:00:00+00' AND at < '9900-01-01 00:00:00+00') IS NOT TRUE THEN
+	IF (at >= '0001-01-01 00:00:00+00'
+		AND at < '9900-01-01 00:00:00+00') IS NOT TRUE THEN
 		RAISE EXCEPTION 'extend_audit makes months of the years 1 to 9899'
 			USING ERRCODE = 'invalid_parameter_value';
 	END IF;
@@ -133,13 +140,15 @@ BEGIN
 		RAISE EXCEPTION 'extend_audit makes 120 months ahead at most'
 			USING ERRCODE = 'invalid_parameter_value';
 	END IF;
-	IF to_regclass('entityapi.' || to_char(month, '"audit_"YYYY_MM')) IS NULL THEN
+	IF to_regclass('entityapi.' || to_char(month, '"audit_"YYYY_MM'))
+		IS NULL THEN
 		PERFORM entityapi.take_audit_turn(true);
 	ELSIF NOT entityapi.take_audit_turn(false) THEN
 		RETURN;
 	END IF;
 	FOR i IN 0 .. ahead LOOP
-		IF to_regclass('entityapi.' || to_char(month, '"audit_"YYYY_MM')) IS NULL THEN
+		IF to_regclass('entityapi.' || to_char(month, '"audit_"YYYY_MM'))
+			IS NULL THEN
 			PERFORM entityapi.make_audit_partition(month);
 		END IF;
 		month := month + interval '1 month';
@@ -167,22 +176,26 @@ DECLARE
 	total bigint := 0;
 BEGIN
 	IF before IS NULL THEN
-		RAISE EXCEPTION 'purge_audit needs the time before which records may go'
+		RAISE EXCEPTION
+			'purge_audit needs the time before which records may go'
 			USING ERRCODE = 'null_value_not_allowed';
 	END IF;
 	PERFORM entityapi.take_audit_turn(true);
 
-	-- what is in audit_default goes by months as well, of whatever time it says
-	-- to be: a table of its own for each is what not every time can have
+	-- what is in audit_default goes by months as well, of whatever time it
+	-- says to be: a table of its own for each is what not every time can have
 	IF EXISTS (SELECT FROM entityapi.audit_default d WHERE d.at < kept) THEN
 		ALTER TABLE entityapi.audit_default DISABLE TRIGGER append_only;
 		WITH gone AS (
 			DELETE FROM entityapi.audit_default d WHERE d.at < kept
-			RETURNING to_char(d.at AT TIME ZONE 'UTC', '"audit_"YYYY_MM') AS month
+			RETURNING to_char(d.at AT TIME ZONE 'UTC',
+							  '"audit_"YYYY_MM') AS month
 		), counted AS (
-			SELECT coalesce(g.month, 'audit_default') AS month, count(*) AS n FROM gone g GROUP BY 1
+			SELECT coalesce(g.month, 'audit_default') AS month, count(*) AS n
+			FROM gone g GROUP BY 1
 		)
-		SELECT array_agg(c.month ORDER BY c.month), sum(c.n) INTO names, total FROM counted c;
+		SELECT array_agg(c.month ORDER BY c.month), sum(c.n) INTO names, total
+		FROM counted c;
 		ALTER TABLE entityapi.audit_default ENABLE ALWAYS TRIGGER append_only;
 		partitions := cardinality(names);
 		RETURN QUERY SELECT unnest(names);
@@ -195,7 +208,8 @@ BEGIN
 		WHERE i.inhparent = 'entityapi.audit'::regclass
 		  AND c.relname ~ '^audit_\d{4}_\d\d$'
 		ORDER BY c.relname) LOOP
-		month := make_timestamp(substr(name, 7, 4)::int, substr(name, 12, 2)::int, 1, 0, 0, 0);
+		month := make_timestamp(substr(name, 7, 4)::int,
+								substr(name, 12, 2)::int, 1, 0, 0, 0);
 		EXIT WHEN month + interval '1 month' > bound;
 		EXECUTE format('SELECT count(*) FROM entityapi.%I', name) INTO records;
 		EXECUTE format('DROP TABLE entityapi.%I', name);
@@ -204,8 +218,10 @@ BEGIN
 		RETURN NEXT name;
 	END LOOP;
 
-	PERFORM entityapi.note_purge(format('%s months with %s records, all from before %s',
-										partitions, total, to_char(bound, 'YYYY-MM-DD"T"HH24:MI:SS"Z"')));
+	PERFORM entityapi.note_purge(
+		format('%s months with %s records, all from before %s',
+			   partitions, total,
+			   to_char(bound, 'YYYY-MM-DD"T"HH24:MI:SS"Z"')));
 END
 $$;
 

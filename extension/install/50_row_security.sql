@@ -1,7 +1,7 @@
 -- Plain SQL as a reader: who asks, and what the policies on the tables call
 --
--- The functions look things up as entityapi_owner, and any reader may call them,
--- so that none may go by the search path of its caller.
+-- The functions look things up as entityapi_owner, and any reader may call
+-- them, so that none may go by the search path of its caller.
 --
 -- A role is mapped by name and oid: one that gets the name later is another.
 -- Dumps have both, so in another cluster, where the role of that name has
@@ -21,14 +21,16 @@ CREATE FUNCTION entityapi.map_role(role name, username text) RETURNS void
 	AS 'MODULE_PATHNAME', 'ea_sql_map_role';
 
 COMMENT ON FUNCTION entityapi.map_role(name, text) IS
-	'Let a login that is a member of entityapi_reader see what this user sees; null ends it';
+	'Let a login that is a member of entityapi_reader see what this user '
+	'sees; null ends it';
 
 CREATE FUNCTION entityapi.set_principal(principal jsonb) RETURNS void
 	LANGUAGE c VOLATILE PARALLEL UNSAFE
 	AS 'MODULE_PATHNAME', 'ea_sql_set_principal';
 
 COMMENT ON FUNCTION entityapi.set_principal(jsonb) IS
-	'Let this session see what the principal sees, until the next call; for those it is granted to';
+	'Let this session see what the principal sees, until the next call; for '
+	'those it is granted to';
 
 CREATE FUNCTION entityapi.current_tenant() RETURNS uuid
 	LANGUAGE c STABLE PARALLEL RESTRICTED
@@ -45,12 +47,14 @@ CREATE FUNCTION entityapi.caller_bypasses(entity text) RETURNS boolean
 	SET search_path = pg_catalog, pg_temp
 	AS 'MODULE_PATHNAME', 'ea_sql_caller_bypasses';
 
-CREATE FUNCTION entityapi.caller_boolean(property text, key text) RETURNS boolean
+CREATE FUNCTION entityapi.caller_boolean(property text, key text)
+	RETURNS boolean
 	LANGUAGE c STABLE PARALLEL RESTRICTED
 	SET search_path = pg_catalog, pg_temp
 	AS 'MODULE_PATHNAME', 'ea_sql_caller_boolean';
 
-CREATE FUNCTION entityapi.caller_number(property text, key text) RETURNS numeric
+CREATE FUNCTION entityapi.caller_number(property text, key text)
+	RETURNS numeric
 	LANGUAGE c STABLE PARALLEL RESTRICTED
 	SET search_path = pg_catalog, pg_temp
 	AS 'MODULE_PATHNAME', 'ea_sql_caller_number';
@@ -70,7 +74,8 @@ CREATE FUNCTION entityapi.caller_date(property text, key text) RETURNS date
 	SET search_path = pg_catalog, pg_temp
 	AS 'MODULE_PATHNAME', 'ea_sql_caller_date';
 
-CREATE FUNCTION entityapi.caller_datetime(property text, key text) RETURNS timestamptz
+CREATE FUNCTION entityapi.caller_datetime(property text, key text)
+	RETURNS timestamptz
 	LANGUAGE c STABLE PARALLEL RESTRICTED
 	SET search_path = pg_catalog, pg_temp
 	AS 'MODULE_PATHNAME', 'ea_sql_caller_datetime';

@@ -76,7 +76,8 @@ create_table(EaCatalog *catalog, const char *name)
 	ctl.keysize = KEY_SIZE;
 	ctl.entrysize = sizeof(EntityEntry);
 	ctl.hcxt = catalog->mcxt;
-	return hash_create(name, 64, &ctl, HASH_ELEM | HASH_STRINGS | HASH_CONTEXT);
+	return hash_create(name, 64, &ctl,
+					   HASH_ELEM | HASH_STRINGS | HASH_CONTEXT);
 }
 
 /* Without a Versions document there is version 1. */

@@ -33,7 +33,8 @@ typedef struct EaVersion
 typedef struct EaAttribute
 {
 	char	   *name;
-	char	   *type;			/* string, boolean, integer, number, string[] */
+	char	   *type;			/* string, boolean, integer, number,
+								 * string[] */
 	EaJson	   *allowed;		/* ARRAY of allowed values, or NULL */
 } EaAttribute;
 

@@ -266,8 +266,9 @@ load_permissions(EaEntity *entity, const EaJson *json)
 	entity->permissions = palloc0(Max(json->count, 1) * sizeof(EaPermission));
 	for (EaJson *item = json->first; item; item = item->next)
 	{
-		EaPermission *permission = &entity->permissions[entity->npermissions++];
+		EaPermission *permission;
 
+		permission = &entity->permissions[entity->npermissions++];
 		permission->role = pstrdup(item->key);
 		permission->operations = read_mask(item);
 	}

@@ -43,7 +43,8 @@ typedef struct EaSqlBuf
 	int			tenant_param;	/* number of the tenant parameter, 0: none */
 	int			planning;		/* EA_PLAN_... of engine/exec.h */
 	bool		deleted_too;	/* soft-deleted rows are not left out */
-	bool		all_tenants;	/* of join tables only: links to a global row */
+	bool		all_tenants;	/* of join tables only: links to a global
+								 * row */
 } EaSqlBuf;
 
 extern void ea_sqlbuf_init(EaSqlBuf *b, EaRequest *req);

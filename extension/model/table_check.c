@@ -85,11 +85,13 @@ check_column(TupleDesc desc, const Wanted *wanted)
 	}
 	ereport(ERROR,
 			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-			 errmsg("column %s of table %s is not what entity \"%s\" needs: %s%s",
-					wanted->column, wanted->table, wanted->whose,
+			 errmsg("column %s of table %s is not what entity \"%s\" needs: "
+					"%s%s", wanted->column, wanted->table, wanted->whose,
 					format_type_be(wanted->type),
 					wanted->not_null ? " not null" : ""),
-			 errhint("It was altered by hand.  Applying the manifests again tells what an existing table lacks; one that was made for its entity needs the column back as it was.")));
+			 errhint("It was altered by hand.  Applying the manifests again "
+					 "tells what an existing table lacks; one that was made "
+					 "for its entity needs the column back as it was.")));
 }
 
 static void
@@ -195,8 +197,9 @@ check_against(const EaEntity *entity, const char *table, TupleDesc desc)
 void
 ea_table_check(EaCatalog *catalog, Relation rel)
 {
-	char	   *table = quote_qualified_identifier(get_namespace_name(RelationGetNamespace(rel)),
-												   RelationGetRelationName(rel));
+	char	   *schema = get_namespace_name(RelationGetNamespace(rel));
+	char	   *name = RelationGetRelationName(rel);
+	char	   *table = quote_qualified_identifier(schema, name);
 	bool		known = false;
 	ListCell   *lc;
 

@@ -93,7 +93,8 @@
 	" JOIN used u ON u.oid = t.oid WHERE t.oid >= 16384" \
 	" UNION ALL SELECT tgqual FROM pg_trigger WHERE tgrelid = asked.rel" \
 	" UNION ALL SELECT polqual FROM pg_policy WHERE polrelid = asked.rel" \
-	" UNION ALL SELECT polwithcheck FROM pg_policy WHERE polrelid = asked.rel" \
+	" UNION ALL SELECT polwithcheck FROM pg_policy" \
+	" WHERE polrelid = asked.rel" \
 	") x (tree) CROSS JOIN LATERAL" \
 	" regexp_matches(tree::text, ':(?:op)?funcid (\\d+)', 'g') f)"
 
@@ -104,8 +105,9 @@
  * not for expressions.
  */
 #define RUNS_ANYTHING(p) \
-	"(" p ".provolatile = 'v' AND " p ".proname NOT IN ('nextval', 'currval'," \
-	" 'lastval', 'random', 'random_normal', 'clock_timestamp', 'timeofday'," \
+	"(" p ".provolatile = 'v' AND " p ".proname NOT IN ('nextval'," \
+	" 'currval', 'lastval', 'random', 'random_normal', 'clock_timestamp'," \
+	" 'timeofday'," \
 	" 'gen_random_uuid', 'uuidv4', 'uuidv7')" \
 	" OR " p ".proname ~ '_to_xml'" \
 	" OR " p ".proname IN ('pg_input_is_valid', 'pg_input_error_info')" \
@@ -179,23 +181,28 @@ static const struct
 	const char *hint;
 }			words[] = {
 	[EA_OWNERS_TABLE] = {
-		"the table %1$s belongs to %2$s, and statements on it run with the rights of %3$s",
+		"the table %1$s belongs to %2$s, and statements on it run with the "
+		"rights of %3$s",
 		"ALTER TABLE %1$s OWNER TO %3$s"
 	},
 	[EA_OWNERS_SCHEMA] = {
-		"the schema %1$s belongs to %2$s, who could put another table in the place of the service's",
+		"the schema %1$s belongs to %2$s, who could put another table in the "
+		"place of the service's",
 		"ALTER SCHEMA %1$s OWNER TO %3$s"
 	},
 	[EA_OWNERS_TYPE] = {
-		"the type %1$s belongs to %2$s, who could give it a check that would run with the rights of %3$s",
+		"the type %1$s belongs to %2$s, who could give it a check that would "
+		"run with the rights of %3$s",
 		"ALTER TYPE %1$s OWNER TO %3$s"
 	},
 	[EA_OWNERS_CODE] = {
-		"%1$s is called by the table and would run with the rights of %3$s, although another role owns it",
+		"%1$s is called by the table and would run with the rights of %3$s, "
+		"although another role owns it",
 		"give it to %3$s or a superuser, or make it SECURITY DEFINER"
 	},
 	[EA_OWNERS_TRIGGER] = {
-		"the role \"%2$s\" has the right TRIGGER, and could run code with those of %3$s",
+		"the role \"%2$s\" has the right TRIGGER, and could run code with "
+		"those of %3$s",
 		"REVOKE it"
 	},
 	[EA_OWNERS_CHILDREN] = {
@@ -203,7 +210,8 @@ static const struct
 		"ALTER TABLE %1$s NO INHERIT ..."
 	},
 	[EA_OWNERS_RUNS] = {
-		"%1$s is called by the table, and what it is given could be code of others, which would run with the rights of %3$s",
+		"%1$s is called by the table, and what it is given could be code of "
+		"others, which would run with the rights of %3$s",
 		"let a trigger do that, with a function that is SECURITY DEFINER"
 	}
 };

@@ -124,6 +124,16 @@ check_enum(const EaField *field, const char *data, int len, const char **why)
 	return false;
 }
 
+/* textregexeq keeps compiled expressions itself */
+static bool
+fits_pattern(const text *value, const char *pattern)
+{
+	return DatumGetBool(DirectFunctionCall2Coll(textregexeq,
+												DEFAULT_COLLATION_OID,
+												PointerGetDatum(value),
+												CStringGetTextDatum(pattern)));
+}
+
 static bool
 check_text(const EaField *field, Datum value, const char **why)
 {
@@ -152,12 +162,7 @@ check_text(const EaField *field, Datum value, const char **why)
 		}
 	}
 
-	/* textregexeq keeps compiled expressions itself */
-	if (field->pattern != NULL &&
-		!DatumGetBool(DirectFunctionCall2Coll(textregexeq,
-											  DEFAULT_COLLATION_OID,
-											  PointerGetDatum(packed),
-											  CStringGetTextDatum(field->pattern))))
+	if (field->pattern != NULL && !fits_pattern(packed, field->pattern))
 	{
 		*why = psprintf("must match the pattern %s", field->pattern);
 		return false;

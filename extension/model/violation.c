@@ -69,7 +69,8 @@ field_of_constraint(EaEntity *entity, Oid relid, Oid constraint)
 	{
 		ArrayType  *numbers = DatumGetArrayTypeP(key);
 
-		field = field_of_columns(entity, relid, (int16 *) ARR_DATA_PTR(numbers),
+		field = field_of_columns(entity, relid,
+								 (int16 *) ARR_DATA_PTR(numbers),
 								 ArrayGetNItems(ARR_NDIM(numbers),
 												ARR_DIMS(numbers)));
 	}

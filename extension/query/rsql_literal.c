@@ -30,8 +30,9 @@ check_pattern(EaRequest *req, const EaRsqlValue *value)
 
 	if (pg_mbstrlen_with_len(value->text, value->len) >
 		ea_guc_max_like_length)
-		ea_rsql_literal_refuse(req, psprintf("pattern longer than %d characters",
-											 ea_guc_max_like_length),
+		ea_rsql_literal_refuse(req,
+							   psprintf("pattern longer than %d characters",
+										ea_guc_max_like_length),
 							   value->offset);
 	while (escapes < value->len &&
 		   value->text[value->len - 1 - escapes] == '\\')
@@ -90,7 +91,8 @@ ea_rsql_literal_isnull(EaRequest *req, const EaRsql *comparison)
 	if (strcmp(value->text, "true") == 0)
 		return true;
 	if (strcmp(value->text, "false") != 0)
-		ea_rsql_literal_refuse(req, "operator \"=isnull=\" takes true or false",
+		ea_rsql_literal_refuse(req,
+							   "operator \"=isnull=\" takes true or false",
 							   value->offset);
 	return false;
 }

@@ -354,9 +354,11 @@ read_cursor(CursorPage *page)
 	page->has_cursor = true;
 	if (!ea_cursor_read(page->source->entity, page->order, text,
 						&page->cursor))
-		refuse_cursor(page, psprintf("must be \"%s\" or a cursor of this list in this order.",
-									 page->backwards ? EA_CURSOR_END
-									 : EA_CURSOR_START));
+		refuse_cursor(page,
+					  psprintf("must be \"%s\" or a cursor of this list in "
+							   "this order.",
+							   page->backwards ? EA_CURSOR_END
+							   : EA_CURSOR_START));
 	if (!page->cursor.complete)
 		complete_cursor(page);
 }

@@ -22,7 +22,10 @@
 
 #define append_text(out, str) appendBinaryStringInfo((out), (str), strlen(str))
 
-/* The strings up to a NULL as one: what psprintf() does in a third of its time. */
+/*
+ * The strings up to a NULL as one: what psprintf() does in a third of its
+ * time.
+ */
 static char *
 join(const char *first,...)
 {
@@ -624,15 +627,15 @@ ea_document_write_list(EaDocument *doc, const char *path, int64 total)
 	StringInfo	out = doc->req->out;
 	int64		last = (total + query->page_size - 1) / query->page_size;
 	int64		number = query->page_number;
+	int64		previous = total >= 0 ? Min(number - 1, Max(last, 1))
+		: number - 1;
 	bool		more = total >= 0 ? number < last
 		: doc->primary.n == query->page_size;
 
 	write_head(out);
 	write_link(doc, "self", path, LINK_SELF);
 	write_link(doc, "first", path, 1);
-	write_link(doc, "prev", path,
-			   number == 1 ? LINK_NONE : total >= 0 ? Min(number - 1, Max(last, 1))
-			   : number - 1);
+	write_link(doc, "prev", path, number == 1 ? LINK_NONE : previous);
 	write_link(doc, "next", path, more ? number + 1 : LINK_NONE);
 	if (total >= 0)
 		write_link(doc, "last", path, Max(last, 1));

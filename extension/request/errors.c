@@ -197,7 +197,8 @@ write_problem(EaRequest *req, const EaProblem *problem)
 	ea_jsonwrite_comma(out);
 	ea_jsonwrite_lit(out, "{\"id\":");
 	ea_jsonwrite_cstring(out, req->request_id);
-	appendStringInfo(out, ",\"status\":\"%d\",\"code\":\"%s\",\"title\":\"%s\"",
+	appendStringInfo(out,
+					 ",\"status\":\"%d\",\"code\":\"%s\",\"title\":\"%s\"",
 					 kind->status, kind->word, kind->title);
 	ea_jsonwrite_key(out, "detail");
 	ea_jsonwrite_cstring(out, problem->detail);
@@ -227,7 +228,8 @@ ea_errors_write(EaRequest *req)
 	if (req->status == 401)
 		ea_request_answer(req, "www-authenticate",
 						  req->problems[0].code == EA_ERR_INVALID_CREDENTIAL
-						  ? "Bearer realm=\"entityapi\", error=\"invalid_token\""
+						  ? "Bearer realm=\"entityapi\", "
+						  "error=\"invalid_token\""
 						  : "Bearer realm=\"entityapi\"");
 }
 

@@ -32,6 +32,6 @@ ea_limits_memory(EaRequest *req, const char *parameter)
 	ea_errors_throw(req, EA_ERR_ANSWER_TOO_LARGE,
 					parameter != NULL ? EA_AT_PARAMETER : EA_AT_NONE,
 					parameter,
-					"The request would take more than %d kB of memory; ask for less.",
-					ea_guc_max_memory);
+					"The request would take more than %d kB of memory; ask "
+					"for less.", ea_guc_max_memory);
 }

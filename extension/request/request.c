@@ -68,10 +68,11 @@ ea_writing_at(EaRequest *req, const char *operation, const char *pointer)
 TimestampTz
 ea_request_clock(void)
 {
+	Datum		set;
+
 	if (ea_guc_clock[0] == '\0')
 		return GetCurrentTimestamp();
-	return DatumGetTimestampTz(DirectFunctionCall3(timestamptz_in,
-												   CStringGetDatum(ea_guc_clock),
-												   ObjectIdGetDatum(InvalidOid),
-												   Int32GetDatum(-1)));
+	set = DirectFunctionCall3(timestamptz_in, CStringGetDatum(ea_guc_clock),
+							  ObjectIdGetDatum(InvalidOid), Int32GetDatum(-1));
+	return DatumGetTimestampTz(set);
 }

@@ -184,7 +184,8 @@ flush(Run *run)
 	sink.doc = doc;
 	sink.shape = ea_document_shape(doc, batch->entity);
 	if (ea_hook_phases_waits(batch->entity, EA_OP_CREATE))
-		ea_hook_phases_before(&batch->around, batch->inputs[0], &batch->ids[0]);
+		ea_hook_phases_before(&batch->around, batch->inputs[0],
+							  &batch->ids[0]);
 	if (batch->n == 1)
 		insert_one_by_one(batch, &sink);
 	else
@@ -417,7 +418,8 @@ ea_atomic_run(EaRequest *req)
 	run.batch.ops = palloc(run.ops->n * sizeof(EaAtomicOp *));
 
 	ea_jsonwrite_lit(req->out,
-					 "{\"jsonapi\":{\"version\":\"1.1\",\"ext\":[\"https://jsonapi.org/ext/atomic\"]},"
+					 "{\"jsonapi\":{\"version\":\"1.1\","
+					 "\"ext\":[\"https://jsonapi.org/ext/atomic\"]},"
 					 "\"atomic:results\":[");
 	for (run.current = 0; run.current < run.ops->n; run.current++)
 		run_operation(&run, &run.ops->items[run.current]);

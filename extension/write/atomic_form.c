@@ -115,6 +115,10 @@ read_ref(EaRequest *req, EaAtomicOp *op, const EaJson *ref)
 	read_version(req, op, ref, op->target);
 }
 
+#define HREF_FAULT \
+	"\"href\" must lead to a collection, a resource or a relationship of " \
+	"this API version."
+
 /*
  * `/api/v1/invoices/<id>/relationships/<name>`, with or without what stands
  * before the collection.
@@ -122,7 +126,8 @@ read_ref(EaRequest *req, EaAtomicOp *op, const EaJson *ref)
 static void
 read_href(EaRequest *req, EaAtomicOp *op, const char *href)
 {
-	char	   *prefix = psprintf("%s/api/v%d/", ea_guc_base_url, req->version);
+	char	   *prefix = psprintf("%s/api/v%d/", ea_guc_base_url,
+								  req->version);
 	char	   *path_prefix = psprintf("/api/v%d/", req->version);
 	char	   *segments[4];
 	int			n = 0;
@@ -141,15 +146,13 @@ read_href(EaRequest *req, EaAtomicOp *op, const char *href)
 		if (n == 4 || len == 0 || strpbrk(href, "?#") != NULL ||
 			(segments[n++] = ea_query_decode(href, len, false,
 											 &decoded)) == NULL)
-			malformed(req, op->target,
-					  "\"href\" must lead to a collection, a resource or a relationship of this API version.");
+			malformed(req, op->target, HREF_FAULT);
 		if (href[len] == '\0')
 			break;
 		href += len + 1;
 	}
 	if (n == 3 || (n == 4 && strcmp(segments[2], "relationships") != 0))
-		malformed(req, op->target,
-				  "\"href\" must lead to a collection, a resource or a relationship of this API version.");
+		malformed(req, op->target, HREF_FAULT);
 	op->collection = segments[0];
 	if (n > 1)
 		op->id = segments[1];
@@ -296,9 +299,13 @@ read_lids(EaRequest *req, EaAtomicOps *ops)
 	}
 	repeated = ea_lid_sort(lids);
 	if (repeated >= 0)
-		malformed(req, ea_errors_pointer(ea_errors_pointer(ops->items[repeated].pointer,
+	{
+		const EaAtomicOp *op = &ops->items[repeated];
+
+		malformed(req, ea_errors_pointer(ea_errors_pointer(op->pointer,
 														   "data"), "lid"),
 				  "This local id is defined twice.");
+	}
 	return lids;
 }
 
@@ -316,7 +323,8 @@ ea_atomic_read(EaRequest *req)
 	{
 		if (ea_jsonread_get(root, excluded[i]) != NULL)
 			malformed(req, ea_errors_pointer("", excluded[i]),
-					  "This member cannot stand beside \"atomic:operations\".");
+					  "This member cannot stand beside "
+					  "\"atomic:operations\".");
 	}
 	if (list->kind != EA_JSON_ARRAY || list->count == 0)
 		malformed(req, "/atomic:operations",

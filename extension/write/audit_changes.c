@@ -447,7 +447,8 @@ changed_row(void *arg, TupleTableSlot *slot)
 	if (row == NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
-				 errmsg("a row came to refer to a resource while references to it were changed")));
+				 errmsg("a row came to refer to a resource while references "
+						"to it were changed")));
 	row->changed = true;
 }
 

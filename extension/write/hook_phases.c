@@ -95,10 +95,11 @@ image_row(void *arg, TupleTableSlot *slot)
 			image->values[i] = reference_text(field, 0, NULL);
 			for (int m = 0; m < field->nmembers; m++, column++)
 			{
+				Datum		id = slot->tts_values[column];
+
 				if (!slot->tts_isnull[column])
-					image->values[i] =
-						reference_text(field, m,
-									   DatumGetUUIDP(slot->tts_values[column]));
+					image->values[i] = reference_text(field, m,
+													  DatumGetUUIDP(id));
 			}
 		}
 	}
@@ -245,19 +246,22 @@ check_raw(EaRequest *req, const EaJson *attributes)
 	for (const EaJson *json = attributes ? attributes->first : NULL; json;
 		 json = json->next)
 	{
-		if (!is_ignored(json) && !ea_types_fits_jsonb(json, &why))
-			ea_errors_add(req, EA_ERR_INVALID_VALUE, EA_AT_POINTER,
-						  ea_errors_pointer(ea_errors_pointer(req->writing.pointer,
-															  "attributes"),
-											json->key),
-						  "\"%s\" %s.", json->key, why);
+		char	   *parent;
+
+		if (is_ignored(json) || ea_types_fits_jsonb(json, &why))
+			continue;
+		parent = ea_errors_pointer(req->writing.pointer, "attributes");
+		ea_errors_add(req, EA_ERR_INVALID_VALUE, EA_AT_POINTER,
+					  ea_errors_pointer(parent, json->key),
+					  "\"%s\" %s.", json->key, why);
 	}
 	ea_errors_check(req);
 }
 
 void
 ea_hook_phases_guard(EaAround *around, EaRequest *req, EaEntity *entity,
-					 EaOperation op, const pg_uuid_t *id, const EaJson *attributes)
+					 EaOperation op, const pg_uuid_t *id,
+					 const EaJson *attributes)
 {
 	EaHookCall	call = {req, entity, op};
 
@@ -277,7 +281,8 @@ ea_hook_phases_guard(EaAround *around, EaRequest *req, EaEntity *entity,
 static void
 apply_change(EaAround *around, EaInput *input, const EaHookChange *change)
 {
-	for (const EaJson *json = change->attributes->first; json; json = json->next)
+	for (const EaJson *json = change->attributes->first; json;
+		 json = json->next)
 	{
 		EaField    *field = ea_catalog_field(around->entity, json->key,
 											 strlen(json->key));

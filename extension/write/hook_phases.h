@@ -27,7 +27,8 @@ typedef struct EaAround
  */
 extern void ea_hook_phases_guard(EaAround *around, EaRequest *req,
 								 EaEntity *entity, EaOperation op,
-								 const pg_uuid_t *id, const EaJson *attributes);
+								 const pg_uuid_t *id,
+								 const EaJson *attributes);
 
 /*
  * mutate and validate hooks: everything has been checked, and the row is

@@ -237,7 +237,8 @@ read_identifier(EaRequest *req, EaField *field, const EaJson *json,
 		(id != NULL && id->kind != EA_JSON_STRING))
 	{
 		ea_errors_add(req, EA_ERR_INVALID_DOCUMENT, EA_AT_POINTER, pointer,
-					  "A resource identifier needs \"type\" and \"id\" as strings.");
+					  "A resource identifier needs \"type\" and \"id\" as "
+					  "strings.");
 		return false;
 	}
 	for (target->member = 0; target->member < field->nmembers;
@@ -265,8 +266,8 @@ read_identifier(EaRequest *req, EaField *field, const EaJson *json,
 						 EA_OP_READ))
 	{
 		if (!removing)
-			ea_errors_add(req, EA_ERR_RELATED_NOT_FOUND, EA_AT_POINTER, pointer,
-						  EA_NO_SUCH_RESOURCE);
+			ea_errors_add(req, EA_ERR_RELATED_NOT_FOUND, EA_AT_POINTER,
+						  pointer, EA_NO_SUCH_RESOURCE);
 		return false;
 	}
 	return true;
@@ -353,7 +354,8 @@ read_relationship(EaInput *input, const EaJson *member, const char *parent)
 		return;
 	if (member->kind != EA_JSON_OBJECT)
 		ea_errors_add(input->req, EA_ERR_INVALID_DOCUMENT, EA_AT_POINTER,
-					  pointer, "A relationship must be an object with \"data\".");
+					  pointer,
+					  "A relationship must be an object with \"data\".");
 	else
 		read_linkage(input->req, field, member, pointer, false,
 					 &input->fields[field->index]);
@@ -372,7 +374,9 @@ ea_input_relationship(EaRequest *req, EaField *field, const EaJson *json,
 	return input;
 }
 
-/* On creation, defaults for what is left out; the rest must not be required. */
+/*
+ * On creation, defaults for what is left out; the rest must not be required.
+ */
 static void
 fill_missing(EaInput *input)
 {
@@ -382,6 +386,8 @@ fill_missing(EaInput *input)
 		EaInputField *in = &input->fields[i];
 		bool		attribute = field->kind == EA_ATTRIBUTE;
 		const char *parent = attribute ? "attributes" : "relationships";
+		const EaJson *given = attribute ? input->attributes
+			: input->relationships;
 
 		if (in->given)
 			continue;
@@ -392,7 +398,7 @@ fill_missing(EaInput *input)
 				 !(input->complete != NULL &&
 				   input->complete(input, field, in)))
 			ea_errors_add(input->req, EA_ERR_REQUIRED, EA_AT_POINTER,
-						  (attribute ? input->attributes : input->relationships)
+						  given != NULL
 						  ? ea_errors_pointer(input->pointer, parent)
 						  : input->pointer,
 						  "\"%s\" is required.", field->name);
@@ -576,10 +582,10 @@ static void
 collect_entity(EaInput *input, int field, const EaTarget *target, void *arg)
 {
 	List	  **entities = arg;
+	EaEntity   *entity = ea_catalog_target(&input->entity->fields[field],
+										   target->member);
 
-	*entities = list_append_unique_ptr(*entities,
-									   ea_catalog_target(&input->entity->fields[field],
-														 target->member));
+	*entities = list_append_unique_ptr(*entities, entity);
 }
 
 void

@@ -55,8 +55,8 @@ ea_lid_resolve(EaRequest *req, const char *type, const EaJson *lid,
 	if (found == NULL || found->operation >= req->lids->operation)
 	{
 		ea_errors_add(req, EA_ERR_INVALID_DOCUMENT, EA_AT_POINTER, pointer,
-					  "No earlier operation defines this local id for the type \"%s\".",
-					  type);
+					  "No earlier operation defines this local id for the "
+					  "type \"%s\".", type);
 		return false;
 	}
 	*id = found->id;

@@ -104,8 +104,8 @@ hold_joined(EaRequest *req, EaField *field, const pg_uuid_t *id,
 
 	memset(held, 0, sizeof(*held));
 	if (field->mapped_by != NULL)
-		ea_write_policy_hold_members(req, ea_links_owner(field), NULL, "FOR SHARE",
-									 add_joined, &members, held);
+		ea_write_policy_hold_members(req, ea_links_owner(field), NULL,
+									 "FOR SHARE", add_joined, &members, held);
 }
 
 static void
@@ -207,8 +207,8 @@ inverse_add(EaRequest *req, EaField *field, const pg_uuid_t *id,
 
 	if (n == 0)
 		return;
-	ea_write_policy_hold_members(req, owner, id, "FOR NO KEY UPDATE", add_targets,
-								 &members, &held);
+	ea_write_policy_hold_members(req, owner, id, "FOR NO KEY UPDATE",
+								 add_targets, &members, &held);
 	if (ea_write_policy_none_held(&held))
 		return;
 	if (moved != NULL)
@@ -287,12 +287,13 @@ inverse_remove(EaRequest *req, EaField *field, const pg_uuid_t *id,
 		ea_sqlbuf_add(&b, " LIMIT 1");
 		if (ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, NULL, NULL) > 0)
 			ea_errors_throw(req, EA_ERR_REQUIRED, EA_AT_POINTER, pointer,
-							"A member of \"%s\" cannot be left out: its \"%s\" is required.",
+							"A member of \"%s\" cannot be left out: its "
+							"\"%s\" is required.",
 							field->name, field->mapped_by);
 		return;
 	}
-	ea_write_policy_hold_members(req, owner, NULL, "FOR NO KEY UPDATE", add_leaving,
-								 &members, &held);
+	ea_write_policy_hold_members(req, owner, NULL, "FOR NO KEY UPDATE",
+								 add_leaving, &members, &held);
 	if (ea_write_policy_none_held(&held))
 		return;
 	if (moved != NULL)

@@ -83,8 +83,8 @@ check_name(Form_pg_constraint ours)
 			continue;
 		ereport(ERROR,
 				(errcode(ERRCODE_DUPLICATE_OBJECT),
-				 errmsg("another constraint of its schema is called \"%s\", too",
-						NameStr(ours->conname))));
+				 errmsg("another constraint of its schema is called \"%s\", "
+						"too", NameStr(ours->conname))));
 	}
 	systable_endscan(scan);
 	table_close(rel, AccessShareLock);
@@ -96,13 +96,15 @@ append_constraint(StringInfo sql, Oid constraint)
 	HeapTuple	tuple = SearchSysCache1(CONSTROID,
 										ObjectIdGetDatum(constraint));
 	Form_pg_constraint form;
+	char	   *schema;
 
 	if (!HeapTupleIsValid(tuple))
 		elog(ERROR, "cache lookup failed for constraint %u", constraint);
 	form = (Form_pg_constraint) GETSTRUCT(tuple);
 	check_name(form);
+	schema = get_namespace_name(form->connamespace);
 	appendStringInfoString(sql,
-						   quote_qualified_identifier(get_namespace_name(form->connamespace),
+						   quote_qualified_identifier(schema,
 													  NameStr(form->conname)));
 	ReleaseSysCache(tuple);
 }
@@ -148,11 +150,13 @@ has_column(Relation rel, HeapTuple constraint, Oid relid, const char *column)
 	Datum		key = heap_getattr(constraint, Anum_pg_constraint_conkey,
 								   RelationGetDescr(rel), &isnull);
 	ArrayType  *numbers;
+	int			n;
 
 	if (isnull)
 		return false;
 	numbers = DatumGetArrayTypeP(key);
-	for (int i = 0; i < ArrayGetNItems(ARR_NDIM(numbers), ARR_DIMS(numbers)); i++)
+	n = ArrayGetNItems(ARR_NDIM(numbers), ARR_DIMS(numbers));
+	for (int i = 0; i < n; i++)
 	{
 		if (((int16 *) ARR_DATA_PTR(numbers))[i] == wanted)
 			return true;
@@ -191,7 +195,8 @@ find_keys(Oid relid, const char *column, const List *known)
 void
 ea_links_defer(EaRequest *req, const EaEntity *entity, const char *column)
 {
-	List	   *keys = find_keys(table_oid(entity->table), column, req->deferred);
+	List	   *keys = find_keys(table_oid(entity->table), column,
+								 req->deferred);
 	MemoryContext old = MemoryContextSwitchTo(req->mcxt);
 
 	req->deferred = list_concat(req->deferred, keys);
@@ -228,7 +233,8 @@ add_waiting(List *keys, Oid relid, bool all)
 	if (!OidIsValid(relid) || !AfterTriggerPendingOnRel(relid))
 		return keys;
 	rel = table_open(relid, AccessShareLock);
-	for (int i = 0; rel->trigdesc != NULL && i < rel->trigdesc->numtriggers; i++)
+	for (int i = 0;
+		 rel->trigdesc != NULL && i < rel->trigdesc->numtriggers; i++)
 	{
 		const Trigger *trigger = &rel->trigdesc->triggers[i];
 

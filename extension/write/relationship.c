@@ -123,7 +123,8 @@ ea_relationship_write(EaRequest *req, EaRelationshipVerb verb,
 	if (!own)
 		change_members(req, verb, &input->fields[field->index], id);
 	if (own || around.changed)
-		answer_version(req, ea_update_set(input, NULL, id, own ? match : &any));
+		answer_version(req,
+					   ea_update_set(input, NULL, id, own ? match : &any));
 	else
 		touch(req, id);
 	ea_hook_phases_after(&around);

@@ -175,9 +175,9 @@ ea_write_policy_only_held(EaSqlBuf *b, int alias, const char *column,
 }
 
 void
-ea_write_policy_hold_members(EaRequest *req, EaField *owner, const pg_uuid_t *id,
-							 const char *lock, EaRulesRows add, void *arg,
-							 EaRulesHeld *held)
+ea_write_policy_hold_members(EaRequest *req, EaField *owner,
+							 const pg_uuid_t *id, const char *lock,
+							 EaRulesRows add, void *arg, EaRulesHeld *held)
 {
 	EaEntity   *entity = owner->entity;
 	Reference	reference = {owner, id};

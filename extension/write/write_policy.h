@@ -23,7 +23,8 @@ extern bool ea_write_policy_refuse_create(EaRequest *req, EaEntity *entity);
 extern void ea_write_policy_check_create(EaInput *input);
 
 /* Has the row to be looked at before the operation? */
-extern bool ea_write_policy_ask(EaRequest *req, EaEntity *entity, EaOperation op);
+extern bool ea_write_policy_ask(EaRequest *req, EaEntity *entity,
+								EaOperation op);
 
 /*
  * A row that is visible and held, before it is updated or deleted.  input is
@@ -58,7 +59,8 @@ extern void ea_write_policy_hold_members(EaRequest *req, EaField *owner,
 										 EaRulesHeld *held);
 
 /* ` AND t<alias>.<column> = ANY ($n)` with the rows held, if any was asked. */
-extern void ea_write_policy_only_held(EaSqlBuf *b, int alias, const char *column,
+extern void ea_write_policy_only_held(EaSqlBuf *b, int alias,
+									  const char *column,
 									  const EaRulesHeld *held);
 
 /* The rows held as uuid[]. */

@@ -17,7 +17,9 @@ extern void metrics_write_text(struct buffer *out,
 /* A JSON object with the names of all metrics. */
 extern void metrics_write_names(struct buffer *out);
 
-/* One metric as a JSON object; false, with nothing written, if there is none. */
+/*
+ * One metric as a JSON object; false, with nothing written, if there is none.
+ */
 extern bool metrics_write_one(struct buffer *out, const char *name,
 							  const struct metrics_gauges *gauges);
 

@@ -17,7 +17,9 @@
 #include <yaml.h>
 #include <zlib.h>
 
-/* The first that is asked how it reads chunks of bodies and ends connections */
+/*
+ * The first that is asked how it reads chunks of bodies and ends connections
+ */
 #if CIVETWEB_VERSION_MAJOR < 1 || \
 	(CIVETWEB_VERSION_MAJOR == 1 && CIVETWEB_VERSION_MINOR < 15)
 #error entityapi needs civetweb 1.15 or newer

@@ -31,8 +31,10 @@
 #define CLAIM_SQL "select entityapi.claim_apply()"
 #define LIST_SQL \
 	"select step, part, statement, lock, alone from entityapi.list_steps()"
-#define RUN_SQL "select entityapi.run_step($1::pg_catalog.int4, $2::pg_catalog.int4)"
-#define NOTE_SQL "select entityapi.note_step($1::pg_catalog.int4, $2::pg_catalog.text)"
+#define RUN_SQL \
+	"select entityapi.run_step($1::pg_catalog.int4, $2::pg_catalog.int4)"
+#define NOTE_SQL \
+	"select entityapi.note_step($1::pg_catalog.int4, $2::pg_catalog.text)"
 
 /* Columns of LIST_SQL */
 enum
@@ -328,7 +330,8 @@ steps_run(PGconn *connection, int limit, bool expected)
 			break;
 	}
 	if (fine && run.failures > 0)
-		fprintf(stderr, "entityapi-shim apply: %d of the pending steps failed; "
+		fprintf(stderr,
+				"entityapi-shim apply: %d of the pending steps failed; "
 				"/manage/migrations/status says more. Change the rows, then "
 				"run \"entityapi-shim apply --resume\".\n", run.failures);
 	free(run.last);

@@ -63,8 +63,8 @@ struct setting
 static const struct setting settings[] =
 {
 	STRING(listen, "127.0.0.1:8080", 0,
-		   "addresses to listen on, separated by commas: host:port, where host "
-		   "is an IPv4 address or *, or unix:/path"),
+		   "addresses to listen on, separated by commas: host:port, where "
+		   "host is an IPv4 address or *, or unix:/path"),
 	STRING(admin_listen, "", 0,
 		   "addresses, as above, that answer /actuator/* only: health, and "
 		   "always metrics"),

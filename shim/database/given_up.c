@@ -33,7 +33,10 @@
 /* Sockets are looked at at least so often. */
 #define LOOK_MS 1000
 
-/* Requests to cancel that wait; what is more is left to the server's own timeout. */
+/*
+ * Requests to cancel that wait; what is more is left to the server's own
+ * timeout.
+ */
 #define MOST_CANCELS 256
 
 struct entry

@@ -37,7 +37,8 @@
 #define PRIMARY_SQL \
 	"select pg_current_wal_insert_lsn(), " \
 	"(select system_identifier from pg_control_system()), " \
-	"('x' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8))::bit(32)::int, " \
+	"('x' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8))" \
+	"::bit(32)::int, " \
 	"current_setting('synchronous_commit'), " \
 	"current_setting('synchronous_standby_names')"
 

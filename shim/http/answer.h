@@ -21,7 +21,8 @@ struct answer
 	PGresult   *result;
 	int			status;
 	const char *notes;			/* status line and headers for us alone */
-	const char *headers;		/* lines as they go out, headers_length bytes */
+	const char *headers;		/* lines as they go out, headers_length
+								 * bytes */
 	size_t		headers_length;
 	const char *body;
 	size_t		length;

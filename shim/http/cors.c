@@ -19,8 +19,8 @@
 	"Accept, Authorization, Content-Type, If-Match, If-None-Match, " \
 	"Traceparent, X-API-Key, X-Request-Id, X-Tenant-Id"
 #define ANSWER_HEADERS \
-	"Allow, Deprecation, ETag, Location, Retry-After, Server-Timing, Sunset, " \
-	"WWW-Authenticate, X-Request-Id"
+	"Allow, Deprecation, ETag, Location, Retry-After, Server-Timing, " \
+	"Sunset, WWW-Authenticate, X-Request-Id"
 
 /* Ports that browsers leave out of an origin */
 static const struct

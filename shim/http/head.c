@@ -109,7 +109,8 @@ read_lines(const struct mg_request_info *info, const struct config *config,
 			header->value_length--;
 	}
 	/* The request line's end swallows an empty line that follows at once. */
-	if (line_end[1] != '\0' || line_end[2] != (head->count > 0 ? '\r' : '\0') ||
+	if (line_end[1] != '\0' ||
+		line_end[2] != (head->count > 0 ? '\r' : '\0') ||
 		line_end[3] != '\0')
 		return &refusal_bad_line;
 	return NULL;

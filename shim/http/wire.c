@@ -70,7 +70,9 @@ recv(int socket, void *bytes, size_t size, int flags)
 		}
 		if (wire.socket == socket)
 		{
-			/* not before the head has come, and not of a body that came later */
+			/*
+			 * not before the head has come, and not of a body that came later
+			 */
 			if (wire.known)
 				check_lines(bytes, (size_t) got);
 			wire.received += (uint64_t) got;

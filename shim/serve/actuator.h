@@ -31,11 +31,10 @@ enum actuator_verdict
  * Looks at a request that came to an address of "admin_listen" (is_admin) or
  * of "listen".  The caller frees the body of the page in any case.
  */
-extern enum actuator_verdict actuator_serve(const struct request *request,
-											bool is_admin,
-											const struct metrics_gauges *gauges,
-											struct page *page,
-											const struct refusal **refusal);
+extern enum actuator_verdict
+			actuator_serve(const struct request *request, bool is_admin,
+						   const struct metrics_gauges *gauges,
+						   struct page *page, const struct refusal **refusal);
 
 /* Whether actuator_serve() has to look at a request: at most it has not. */
 extern bool actuator_concerns(const struct request *request, bool is_admin);

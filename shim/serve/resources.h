@@ -12,7 +12,9 @@
 #ifndef RESOURCES_H
 #define RESOURCES_H
 
-/* Before anything else: limits; from now on memory is filled when it is taken. */
+/*
+ * Before anything else: limits; from now on memory is filled when it is taken.
+ */
 extern void resources_prepare(void);
 
 /* Everything has started: memory is taken as usual again. */

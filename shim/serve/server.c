@@ -57,7 +57,8 @@ start_civetweb(struct door *door, const struct config *config)
 	char		head_buffer[24];
 	char		request_timeout[16];
 	char		keep_alive_timeout[16];
-	long		thread_count = door->is_admin ? ADMIN_THREADS : config->threads;
+	long		thread_count = door->is_admin ? ADMIN_THREADS
+		: config->threads;
 	bool		fine = false;
 
 	snprintf(threads, sizeof(threads), "%ld", thread_count);

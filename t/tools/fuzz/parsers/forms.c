@@ -244,7 +244,8 @@ run_jwt(const char *bytes, int len)
 		hmac = pg_hmac_create(PG_SHA256);
 		must_hold(pg_hmac_init(hmac, key.secret, key.secret_len) == 0 &&
 				  pg_hmac_update(hmac, (uint8 *) token.data, token.len) == 0 &&
-				  pg_hmac_final(hmac, signature, sizeof(signature)) == 0, NULL);
+				  pg_hmac_final(hmac, signature, sizeof(signature)) == 0,
+				  NULL);
 		pg_hmac_free(hmac);
 		appendStringInfoChar(&token, '.');
 		ea_base64url_encode(&token, signature, sizeof(signature));

@@ -137,7 +137,8 @@ type_of_attribute(EaPolicyScope *scope, const char *key,
 static void
 run_policy(const char *bytes, int len)
 {
-	EaPolicyScope scope = {type_of_path, type_of_attribute, true, len % 2 == 0};
+	EaPolicyScope scope = {type_of_path, type_of_attribute, true,
+	len % 2 == 0};
 	char	   *text = target_text(bytes, len);
 	int			nchars = pg_mbstrlen_with_len(text, len);
 	EaPolicyFault fault = {0};

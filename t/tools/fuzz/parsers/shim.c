@@ -190,7 +190,8 @@ must_be_plain(const char *sent, size_t length, const struct head *head,
 		must_hold(strspn(value, " ") == (size_t) (end - value));
 		buffer_append(&again, line, (size_t) (end + 2 - line));
 	}
-	must_hold(head->count == 0 || strncmp(sent + again.length, "\r\n", 2) == 0);
+	must_hold(head->count == 0 ||
+			  strncmp(sent + again.length, "\r\n", 2) == 0);
 	buffer_free(&again);
 }
 
@@ -335,7 +336,8 @@ read_manifest(const uint8_t *bytes, size_t length,
 		if (documents.length > 0)
 			buffer_append(&array, documents.data, documents.length);
 		buffer_char(&array, ']');
-		must_hold(!documents.failed && utf8_is_valid(array.data, array.length));
+		must_hold(!documents.failed &&
+				  utf8_is_valid(array.data, array.length));
 		json = json_loadb(array.data, array.length,
 						  JSON_REJECT_DUPLICATES | JSON_DECODE_INT_AS_REAL |
 						  JSON_ALLOW_NUL, &error);
@@ -384,7 +386,8 @@ LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 		int			count = sizeof(targets) / sizeof(targets[0]);
 
 		for (chosen = 0; chosen < count &&
-			 (name == NULL || strcmp(targets[chosen].name, name) != 0); chosen++)
+			 (name == NULL || strcmp(targets[chosen].name, name) != 0);
+			 chosen++)
 			;
 		must_hold(chosen < count);
 	}
