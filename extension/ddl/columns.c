@@ -56,7 +56,10 @@ drop_column(EaDdlPlan *plan, EaDdlTable *from, EaDdlColumn *column)
 			   quote_identifier(column->was->name));
 }
 
-/* PostgreSQL leaves values alone that are stored the same way before and after. */
+/*
+ * PostgreSQL leaves values alone that are stored the same way before and
+ * after.
+ */
 static bool
 is_stored_anew(const EaDdlColumn *stored, const EaDdlColumn *column,
 			   EaDdlChange change)
@@ -85,7 +88,8 @@ check_narrowing(EaDdlPlan *plan, EaDdlTable *from, EaDdlTable *to,
 	n = fits == NULL ? 0 : ea_ddl_count(rows, psprintf("NOT (%s)", fits));
 	if (n > 0)
 		ea_ddl_fault(plan, to, column->field, "change them first",
-					 "values of %s have no place in %s: now in " INT64_FORMAT " rows",
+					 "values of %s have no place in %s: "
+					 "now in " INT64_FORMAT " rows",
 					 to->entity, column->sql, n);
 	if (ea_ddl_may_lose(plan, to->entity, column->field))
 		return;
@@ -93,7 +97,8 @@ check_narrowing(EaDdlPlan *plan, EaDdlTable *from, EaDdlTable *to,
 	ea_ddl_fault(plan, to, column->field,
 				 psprintf("allow data loss for \"%s.%s\"", to->entity,
 						  column->field),
-				 "narrowing %s to %s may cut values: now in " INT64_FORMAT " rows",
+				 "narrowing %s to %s may cut values: "
+				 "now in " INT64_FORMAT " rows",
 				 stored->sql, column->sql, n);
 }
 
@@ -135,7 +140,9 @@ continue_column(EaDdlPlan *plan, EaDdlTable *from, EaDdlTable *to,
 			ea_ddl_fault(plan, to, column->field, column->type ?
 						 "fill them first, or give it a default" :
 						 "fill them first",
-						 "is required now, and rows of %s have no value for it: now " INT64_FORMAT,
+						 "is required now, "
+						 "and rows of %s have no value for it: "
+						 "now " INT64_FORMAT,
 						 to->entity, n);
 	}
 	if (ea_ddl_is_live(from))
@@ -187,28 +194,34 @@ static void
 refuse_loss(EaDdlPlan *plan, EaDdlTable *from, EaDdlTable *to,
 			EaDdlColumn *column)
 {
+	const char *quoted = quote_identifier(column->was->name);
 	int64		n = ea_ddl_count(from->was->qualified,
-								 psprintf("%s IS NOT NULL",
-										  quote_identifier(column->was->name)));
+								 psprintf("%s IS NOT NULL", quoted));
 
 	if (column->field_gone)
 		ea_ddl_fault(plan, to, column->field,
-					 psprintf("allow data loss for \"%s.%s\", or name the new field's renamedFrom",
+					 psprintf("allow data loss for \"%s.%s\", "
+							  "or name the new field's renamedFrom",
 							  to->entity, column->field),
-					 "the values of %s.%s would be lost: now in " INT64_FORMAT " rows",
+					 "the values of %s.%s would be lost: "
+					 "now in " INT64_FORMAT " rows",
 					 to->entity, column->field, n);
 	else if (column->target != NULL && n > 0)
 		ea_ddl_fault(plan, to, column->field,
 					 psprintf("allow data loss for \"%s.%s\"", to->entity,
 							  column->field),
-					 "the references of %s.%s to %s would be lost: now in " INT64_FORMAT " rows",
+					 "the references of %s.%s to %s would be lost: "
+					 "now in " INT64_FORMAT " rows",
 					 to->entity, column->field, column->target, n);
 	else if (column->target == NULL)
 		ea_ddl_fault(plan, to, column->field,
-					 psprintf("allow data loss for \"%s.%s\", or use another name",
+					 psprintf("allow data loss for \"%s.%s\", "
+							  "or use another name",
 							  to->entity, column->field),
-					 "%s cannot become %s, its values would be lost: now in " INT64_FORMAT " rows",
-					 describe(column), describe(find_successor(to, column)), n);
+					 "%s cannot become %s, its values would be lost: "
+					 "now in " INT64_FORMAT " rows",
+					 describe(column), describe(find_successor(to, column)),
+					 n);
 }
 
 /* What becomes of stored columns that nothing continues. */

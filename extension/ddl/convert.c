@@ -141,8 +141,8 @@ ea_ddl_fits(const EaDdlColumn *from, const EaDdlColumn *to,
 			return psprintf("round(%s) BETWEEN -2147483648 AND 2147483647",
 							value);
 		case EA_TYPE_LONG:
-			return psprintf("round(%s) BETWEEN -9223372036854775808 AND 9223372036854775807",
-							value);
+			return psprintf("round(%s) BETWEEN -9223372036854775808"
+							" AND 9223372036854775807", value);
 		default:
 			return psprintf("abs(round(%s, %d)) < 1e%d::numeric", value,
 							to->scale, whole_digits(to));

@@ -137,7 +137,8 @@ check_object(EaDdlPlan *plan, EaDdlTable *from, EaDdlTable *to,
 	n = object->unique ? ea_ddl_count_duplicates(to, object) : 0;
 	if (n > 0)
 		ea_ddl_fault(plan, to, object->field, "change them first",
-					 "rows of %s have equal values: now " INT64_FORMAT " values in more than one",
+					 "rows of %s have equal values: "
+					 "now " INT64_FORMAT " values in more than one",
 					 to->entity, n);
 }
 

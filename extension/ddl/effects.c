@@ -36,7 +36,8 @@ static const struct
 }			effects[] =
 {
 	{"CREATE INDEX CONCURRENTLY", NULL, ShareUpdateExclusiveLock, BUILDS},
-	{"CREATE UNIQUE INDEX CONCURRENTLY", NULL, ShareUpdateExclusiveLock, BUILDS},
+	{"CREATE UNIQUE INDEX CONCURRENTLY", NULL, ShareUpdateExclusiveLock,
+	BUILDS},
 	{"CREATE INDEX", NULL, ShareLock, BUILDS},
 	{"CREATE UNIQUE INDEX", NULL, ShareLock, BUILDS},
 	{"UPDATE ", NULL, RowExclusiveLock, WRITES},

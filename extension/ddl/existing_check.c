@@ -90,9 +90,11 @@ is_plain_table(Look *look, Relation rel)
 	const char *why = NULL;
 
 	if (rel->rd_rel->relkind != RELKIND_RELATION)
-		why = "only ordinary tables are served, not views, partitioned or foreign tables";
+		why = "only ordinary tables are served, "
+			"not views, partitioned or foreign tables";
 	else if (rel->rd_rel->relispartition || rel->rd_rel->relhassubclass)
-		why = "tables with partitions or children, or that are such, are not served";
+		why = "tables with partitions or children, or that are such, "
+			"are not served";
 	else if (rel->rd_rel->relpersistence != RELPERSISTENCE_PERMANENT)
 		why = "temporary and unlogged tables are not served";
 	if (why != NULL)
@@ -112,7 +114,8 @@ check_owner(Look *look, Relation rel)
 			  "the table must belong to %s", name);
 	if (rel->rd_rel->relforcerowsecurity)
 		lacks(look, alter(look, "NO FORCE ROW LEVEL SECURITY"),
-			  "row-level security is forced on the owner, so requests would not see all rows of their tenant");
+			  "row-level security is forced on the owner, "
+			  "so requests would not see all rows of their tenant");
 	if (rel->rd_rel->relhasrules)
 		lacks(look, "drop them, or use triggers",
 			  "rewrite rules change what the service's statements do");
@@ -130,7 +133,8 @@ check_schema(Look *look)
 		lacks(look, psprintf("ALTER SCHEMA %s OWNER TO %s", schema,
 							 quote_identifier(GetUserNameFromId(GetUserId(),
 																false))),
-			  "the schema belongs to %s, who could put another table in the place of this one",
+			  "the schema belongs to %s, "
+			  "who could put another table in the place of this one",
 			  GetUserNameFromId(owner, false));
 	if (ea_compat_schema_aclcheck(namespace, GetUserId(),
 								  ACL_USAGE) != ACLCHECK_OK)
@@ -165,7 +169,9 @@ type_fault(const EaDdlColumn *column, Oid type, int32 typmod)
 
 	if (column->type == NULL)
 	{
-		/* a reference, or a column without a field, whose type stands in SQL */
+		/*
+		 * a reference, or a column without a field, whose type stands in SQL
+		 */
 		Oid			wanted = strcmp(column->sql, "int8") == 0 ? INT8OID :
 		strcmp(column->sql, "timestamptz") == 0 ? TIMESTAMPTZOID : UUIDOID;
 
@@ -180,8 +186,8 @@ type_fault(const EaDdlColumn *column, Oid type, int32 typmod)
 		if (base == VARCHAROID && typmod >= 0 && id == EA_TYPE_TEXT)
 			return psprintf("is %s; as a text, the field may be longer", is);
 		if (base == VARCHAROID && typmod >= 0 && most < column->length)
-			return psprintf("is %s, and the field may have %d characters: give it a maxLength",
-							is, column->length);
+			return psprintf("is %s, and the field may have %d characters: "
+							"give it a maxLength", is, column->length);
 		return NULL;
 	}
 	if (base != bases[id])
@@ -285,9 +291,9 @@ check_columns(Look *look, Relation rel)
 			(column == NULL || is_read_only(look, column)))
 			lacks(look, alter(look, psprintf("ALTER COLUMN %s SET DEFAULT ...",
 											 quote_identifier(name))),
-				  column ? "the column \"%s\" is read-only, not null and without a default: no row could be created" :
-				  "the column \"%s\" is no field's, not null and without a default: no row could be created",
-				  name);
+				  "the column \"%s\" is %s, not null and without a default: "
+				  "no row could be created",
+				  name, column ? "read-only" : "no field's");
 	}
 	foreach(lc, look->table->columns)
 	{
@@ -331,25 +337,36 @@ name_array(const EaDdlTable *table, bool scoped, List *columns)
 
 /* Names of the columns that a list of numbers means, in order. */
 #define NAMES(numbers, relation) \
-	"ARRAY(SELECT a.attname::text FROM unnest(" numbers ") WITH ORDINALITY k (attnum, n)" \
-	" JOIN pg_attribute a ON a.attrelid = " relation " AND a.attnum = k.attnum ORDER BY k.n)"
+	"ARRAY(SELECT a.attname::text" \
+	" FROM unnest(" numbers ") WITH ORDINALITY k (attnum, n)" \
+	" JOIN pg_attribute a" \
+	" ON a.attrelid = " relation " AND a.attnum = k.attnum ORDER BY k.n)"
 #define KEY_NAMES \
-	"ARRAY(SELECT a.attname::text FROM unnest(i.indkey::int2[]) WITH ORDINALITY k (attnum, n)" \
-	" LEFT JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum" \
+	"ARRAY(SELECT a.attname::text" \
+	" FROM unnest(i.indkey::int2[]) WITH ORDINALITY k (attnum, n)" \
+	" LEFT JOIN pg_attribute a" \
+	" ON a.attrelid = i.indrelid AND a.attnum = k.attnum" \
 	" WHERE k.n <= i.indnkeyatts ORDER BY k.n)"
 
 static bool
 has_unique(Look *look, List *columns, bool immediate, bool partial)
 {
 	const EaDdlTable *table = look->table;
+	const char *rows = "i.indpred IS NULL";
 
-	return finds(psprintf("SELECT FROM pg_index i WHERE i.indrelid = %u AND i.indisunique AND i.indisvalid%s"
+	if (partial)
+	{
+		char	   *kept = psprintf("(%s IS NULL)",
+									quote_identifier(table->deleted_column));
+
+		rows = psprintf("pg_get_expr(i.indpred, i.indrelid) = %s",
+						quote_literal_cstr(kept));
+	}
+	return finds(psprintf("SELECT FROM pg_index i WHERE i.indrelid = %u"
+						  " AND i.indisunique AND i.indisvalid%s"
 						  " AND %s AND " KEY_NAMES " = %s",
 						  look->relid, immediate ? " AND i.indimmediate" : "",
-						  partial ? psprintf("pg_get_expr(i.indpred, i.indrelid) = %s",
-											 quote_literal_cstr(psprintf("(%s IS NULL)",
-																		 quote_identifier(table->deleted_column))))
-						  : "i.indpred IS NULL",
+						  rows,
 						  name_array(table, table->tenant_scoped, columns)));
 }
 
@@ -358,7 +375,8 @@ has_index(Look *look, List *columns)
 {
 	const EaDdlTable *table = look->table;
 
-	return finds(psprintf("SELECT FROM pg_index i WHERE i.indrelid = %u AND i.indisvalid AND i.indpred IS NULL"
+	return finds(psprintf("SELECT FROM pg_index i WHERE i.indrelid = %u"
+						  " AND i.indisvalid AND i.indpred IS NULL"
 						  " AND (" KEY_NAMES ")[1:%d] = %s",
 						  look->relid,
 						  list_length(columns) + table->tenant_scoped,
@@ -387,14 +405,18 @@ check_reference(Look *look, EaDdlObject *object)
 	if (!OidIsValid(far))
 	{
 		ea_ddl_fault(look->plan, look->table, field,
-					 psprintf("apply without the field, then %s, then add the field",
+					 psprintf("apply without the field, then %s, "
+							  "then add the field",
 							  alter(look, psprintf("ADD %s", object->body))),
-					 "needs a foreign key to the table of %s, which is not made yet",
+					 "needs a foreign key to the table of %s, "
+					 "which is not made yet",
 					 object->target);
 		return;
 	}
-	if (!finds(psprintf("SELECT FROM pg_constraint f WHERE f.contype = 'f' AND f.conrelid = %u AND f.confrelid = %u"
-						" AND f.condeferrable AND f.convalidated AND f.confdeltype = 'a' AND f.confupdtype = 'a'"
+	if (!finds(psprintf("SELECT FROM pg_constraint f WHERE f.contype = 'f'"
+						" AND f.conrelid = %u AND f.confrelid = %u"
+						" AND f.condeferrable AND f.convalidated"
+						" AND f.confdeltype = 'a' AND f.confupdtype = 'a'"
 						" AND " NAMES("f.conkey", "f.conrelid") " = %s"
 						" AND " NAMES("f.confkey", "f.confrelid") " = %s",
 						look->relid, far,
@@ -415,15 +437,19 @@ check_objects(Look *look)
 	ListCell   *lc;
 
 	if (!has_unique(look, key, true, false))
-		lacks(look, alter(look, psprintf("ADD PRIMARY KEY (%s%s%s)",
-										 table->tenant_scoped ?
-										 quote_identifier(table->tenant_column) : "",
+	{
+		const char *tenant = table->tenant_scoped ?
+			quote_identifier(table->tenant_column) : "";
+
+		lacks(look, alter(look, psprintf("ADD PRIMARY KEY (%s%s%s)", tenant,
 										 table->tenant_scoped ? ", " : "",
 										 quote_identifier(table->id_column))),
-			  "needs a primary key or an immediate unique constraint on %s%s\"%s\"",
+			  "needs a primary key or an immediate unique constraint "
+			  "on %s%s\"%s\"",
 			  table->tenant_scoped ?
 			  psprintf("\"%s\"", table->tenant_column) : "",
 			  table->tenant_scoped ? " and " : "", table->id_column);
+	}
 	foreach(lc, table->objects)
 	{
 		EaDdlObject *object = lfirst(lc);
@@ -472,17 +498,25 @@ check_tenancy(Look *look)
 
 	/* ids are made by the service, so that none can be guessed by its error */
 	check_rows(look, "let it start with the column of the tenant",
-			   "the unique index or exclusion constraint \"%s\" would tell tenants of each other's values",
-			   psprintf("SELECT c.relname FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid"
-						" WHERE i.indrelid = %u AND (i.indisunique OR i.indisexclusion)"
-						" AND NOT (%s = ANY (" KEY_NAMES ")) AND NOT (" KEY_NAMES " = ARRAY[%s])",
+			   "the unique index or exclusion constraint \"%s\" "
+			   "would tell tenants of each other's values",
+			   psprintf("SELECT c.relname FROM pg_index i"
+						" JOIN pg_class c ON c.oid = i.indexrelid"
+						" WHERE i.indrelid = %u"
+						" AND (i.indisunique OR i.indisexclusion)"
+						" AND NOT (%s = ANY (" KEY_NAMES "))"
+						" AND NOT (" KEY_NAMES " = ARRAY[%s])",
 						look->relid, quote_literal_cstr(table->tenant_column),
 						quote_literal_cstr(table->id_column)));
 	check_rows(look, "let it start with the column of the tenant",
 			   "the foreign key \"%s\" reaches rows of other tenants",
 			   psprintf("SELECT f.conname FROM pg_constraint f"
-						" WHERE f.contype = 'f' AND f.conrelid = %u AND NOT (%s = ANY (" NAMES("f.conkey", "f.conrelid") "))"
-						" AND EXISTS (SELECT FROM pg_attribute t WHERE t.attrelid = f.confrelid AND t.attname IN ('tenant_id', %s)"
+						" WHERE f.contype = 'f' AND f.conrelid = %u"
+						" AND NOT (%s = ANY ("
+						NAMES("f.conkey", "f.conrelid") "))"
+						" AND EXISTS (SELECT FROM pg_attribute t"
+						" WHERE t.attrelid = f.confrelid"
+						" AND t.attname IN ('tenant_id', %s)"
 						"             AND NOT t.attisdropped)",
 						look->relid, quote_literal_cstr(table->tenant_column),
 						quote_literal_cstr(table->tenant_column)));
@@ -505,10 +539,14 @@ check_code(Look *look)
 	}
 	check_rows(look, psprintf("REVOKE ALL ON %s FROM PUBLIC",
 							  look->table->qualified),
-			   "%s has rights on the table: readers of plain SQL could do more than the service lets them",
-			   psprintf("SELECT 'PUBLIC' WHERE EXISTS (SELECT FROM pg_class c, aclexplode(c.relacl) a"
+			   "%s has rights on the table: "
+			   "readers of plain SQL could do more than the service lets them",
+			   psprintf("SELECT 'PUBLIC' WHERE EXISTS"
+						" (SELECT FROM pg_class c, aclexplode(c.relacl) a"
 						" WHERE c.oid = %u AND a.grantee = 0)"
-						" OR EXISTS (SELECT FROM pg_attribute t, aclexplode(t.attacl) a WHERE t.attrelid = %u AND a.grantee = 0)",
+						" OR EXISTS"
+						" (SELECT FROM pg_attribute t, aclexplode(t.attacl) a"
+						" WHERE t.attrelid = %u AND a.grantee = 0)",
 						look->relid, look->relid));
 }
 
@@ -552,7 +590,9 @@ ea_ddl_check_made(EaDdlPlan *plan, const EaDdlTable *table,
 					 psprintf("ALTER SCHEMA %s OWNER TO %s",
 							  quote_identifier(table->schema),
 							  GetUserNameFromId(GetUserId(), false)),
-					 "the schema \"%s\" belongs to %s, who could put other tables in the place of the service's",
+					 "the schema \"%s\" belongs to %s, "
+					 "who could put other tables "
+					 "in the place of the service's",
 					 table->schema, GetUserNameFromId(owner, false));
 	if (!OidIsValid(relid))
 		return;

@@ -43,10 +43,10 @@ ea_ddl_check_hidden(EaDdlPlan *plan, EaDdlTable *from, EaDdlTable *to)
 		plan->purged = lappend(plan->purged, from);
 	else
 		ea_ddl_fault(plan, to, NULL,
-					 psprintf("remove them first, or allow data loss for \"%s\"",
-							  to->entity),
-					 "without softDelete, deleted rows would appear again: now " INT64_FORMAT,
-					 n);
+					 psprintf("remove them first, "
+							  "or allow data loss for \"%s\"", to->entity),
+					 "without softDelete, deleted rows would appear again: "
+					 "now " INT64_FORMAT, n);
 }
 
 static EaDdlTable *
@@ -84,7 +84,8 @@ refers(const EaDdlTable *from, const EaDdlColumn *column,
 static void
 check_references(EaDdlPlan *plan, EaDdlTable *from)
 {
-	bool		purged = list_member_ptr(plan->purged, from);
+	const char *kept = list_member_ptr(plan->purged, from) ?
+		psprintf("NOT %s AND ", hidden("r", from)) : "";
 	ListCell   *lc;
 
 	foreach(lc, from->columns)
@@ -99,12 +100,13 @@ check_references(EaDdlPlan *plan, EaDdlTable *from)
 			ea_names_map_get(from->other->by_column, column->name) == NULL)
 			continue;
 		n = ea_ddl_count(from->was->qualified,
-						 psprintf("%s%s", purged ? psprintf("NOT %s AND ", hidden("r", from)) : "",
+						 psprintf("%s%s", kept,
 								  refers(from, column, target)));
 		if (n > 0)
 			ea_ddl_fault(plan, from->other, column->field,
 						 "change or remove the rows first",
-						 "rows of %s refer to deleted ones of %s, which would go: now " INT64_FORMAT,
+						 "rows of %s refer to deleted ones of %s, "
+						 "which would go: now " INT64_FORMAT,
 						 from->entity, target->entity, n);
 	}
 }

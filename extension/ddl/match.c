@@ -153,11 +153,12 @@ match_members(Matcher *at, EaDdlAlias *alias, const EaJson *was,
 		for (EaJson *other = ea_jsonread_get(now, "members")->first;
 			 target != NULL && other != NULL; other = other->next)
 		{
+			const char *column = ea_jsonread_string(other, "column");
+
 			if (strcmp(ea_jsonread_string(other, "entity"), target) == 0)
 				ea_names_map_put(alias->columns,
 								 ea_jsonread_string(member, "column"),
-								 unconstify(char *,
-											ea_jsonread_string(other, "column")));
+								 unconstify(char *, column));
 		}
 	}
 }

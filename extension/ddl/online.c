@@ -234,7 +234,8 @@ ea_ddl_require_online(EaDdlPlan *plan, EaDdlTable *to, EaDdlColumn *column,
 				   step->definition);
 	ea_ddl_add(plan, fill ? EA_DDL_LATER : EA_DDL_ADD_OBJECTS, to,
 			   column->field,
-			   "ALTER TABLE %s ADD CONSTRAINT %s CHECK (%s IS NOT NULL) NOT VALID",
+			   "ALTER TABLE %s ADD CONSTRAINT %s"
+			   " CHECK (%s IS NOT NULL) NOT VALID",
 			   to->qualified, constraint, quoted);
 	ea_ddl_add(plan, EA_DDL_LATER, to, column->field,
 			   "ALTER TABLE %s VALIDATE CONSTRAINT %s", to->qualified,
@@ -281,8 +282,12 @@ ea_ddl_store_steps(List *steps, int revision)
 		values[7] = text_or_null(step->column, &nulls[7]);
 		values[8] = text_or_null(step->definition, &nulls[8]);
 		values[9] = Int32GetDatum(revision);
-		if (SPI_execute_with_args("INSERT INTO entityapi.pending_step (step, entity, field, kind, schema_name, table_name, name, column_name, definition, revision)"
-								  " VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
+		if (SPI_execute_with_args("INSERT INTO entityapi.pending_step"
+								  " (step, entity, field, kind, schema_name,"
+								  " table_name, name, column_name,"
+								  " definition, revision)"
+								  " VALUES ($1, $2, $3, $4, $5, $6, $7, $8,"
+								  " $9, $10)",
 								  lengthof(types), types, values, nulls,
 								  false, 0) < 0)
 			elog(ERROR, "could not note a pending step");

@@ -171,7 +171,8 @@ fill_values(const Promise *p)
 static const char *
 add_check(const Promise *p)
 {
-	return psprintf("ALTER TABLE %s ADD CONSTRAINT %s CHECK (%s IS NOT NULL) NOT VALID",
+	return psprintf("ALTER TABLE %s ADD CONSTRAINT %s"
+					" CHECK (%s IS NOT NULL) NOT VALID",
 					p->declared->qualified, quote_identifier(p->name),
 					quote_identifier(p->required->name));
 }
@@ -272,16 +273,22 @@ read_promises(void)
 	List	   *promises = NIL;
 	int			result = SPI_execute(
 		"SELECT p.step::int4, p.entity::text, p.field::text, p.kind::text,"
-		" p.schema_name::text, p.table_name::text, p.name::text, p.column_name::text,"
-		" p.definition IS NOT NULL, p.revision::int4, p.failed_at::timestamptz, p.failure::text,"
+		" p.schema_name::text, p.table_name::text, p.name::text,"
+		" p.column_name::text, p.definition IS NOT NULL, p.revision::int4,"
+		" p.failed_at::timestamptz, p.failure::text,"
 		" i.indisvalid, c.convalidated, a.attnotnull"
 		" FROM entityapi.pending_step p"
 		" JOIN pg_catalog.pg_namespace n ON n.nspname = p.schema_name"
-		" JOIN pg_catalog.pg_class t ON t.relnamespace = n.oid AND t.relname = p.table_name"
-		" LEFT JOIN pg_catalog.pg_class r ON r.relnamespace = n.oid AND r.relname = p.name"
-		" LEFT JOIN pg_catalog.pg_index i ON i.indexrelid = r.oid AND i.indrelid = t.oid"
-		" LEFT JOIN pg_catalog.pg_constraint c ON c.conrelid = t.oid AND c.conname = p.name"
-		" LEFT JOIN pg_catalog.pg_attribute a ON a.attrelid = t.oid AND a.attname = p.column_name"
+		" JOIN pg_catalog.pg_class t"
+		" ON t.relnamespace = n.oid AND t.relname = p.table_name"
+		" LEFT JOIN pg_catalog.pg_class r"
+		" ON r.relnamespace = n.oid AND r.relname = p.name"
+		" LEFT JOIN pg_catalog.pg_index i"
+		" ON i.indexrelid = r.oid AND i.indrelid = t.oid"
+		" LEFT JOIN pg_catalog.pg_constraint c"
+		" ON c.conrelid = t.oid AND c.conname = p.name"
+		" LEFT JOIN pg_catalog.pg_attribute a"
+		" ON a.attrelid = t.oid AND a.attname = p.column_name"
 		" ORDER BY p.step", true, 0);
 
 	if (result != SPI_OK_SELECT)
@@ -348,8 +355,10 @@ load_promises(List *trees)
 	/* the usual case, in which the declarations need not be looked at */
 	if (promises == NIL)
 		return NIL;
+	if (trees == NIL)
+		trees = read_declarations();
 	by_qualified = ea_names_map_create(256);
-	foreach(lc, ea_ddl_state(trees ? trees : read_declarations(), NULL)->tables)
+	foreach(lc, ea_ddl_state(trees, NULL)->tables)
 	{
 		EaDdlTable *table = lfirst(lc);
 
@@ -529,7 +538,8 @@ ea_sql_note_step(PG_FUNCTION_ARGS)
 	ea_owner_confine(&caller);
 	SPI_connect();
 	if (SPI_execute_with_args("UPDATE entityapi.pending_step"
-							  " SET failed_at = CASE WHEN $2 IS NOT NULL THEN clock_timestamp() END,"
+							  " SET failed_at = CASE WHEN $2 IS NOT NULL"
+							  " THEN clock_timestamp() END,"
 							  " failure = $2 WHERE step = $1",
 							  lengthof(types), types, values, nulls, false,
 							  0) < 0)

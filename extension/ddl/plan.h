@@ -67,12 +67,15 @@ typedef enum EaDdlPhase
 typedef struct EaDdlPlan
 {
 	EaManifest *m;				/* takes the faults */
-	EaNameMap  *allowed;		/* Entity, Entity.field whose loss is allowed */
+	EaNameMap  *allowed;		/* Entity, Entity.field whose loss is
+								 * allowed */
 	EaDdlState *stored;			/* as it is */
 	EaDdlState *from;			/* the same, as it will be called */
 	EaDdlState *to;
-	EaNameMap  *pending;		/* of the stored state: what is not yet there */
-	List	   *steps;			/* of EaDdlStep *, old ones that stay and new */
+	EaNameMap  *pending;		/* of the stored state: what is not yet
+								 * there */
+	List	   *steps;			/* of EaDdlStep *, old ones that stay and
+								 * new */
 	List	   *purged;			/* tables that lose their hidden rows */
 	List	   *made_faults;		/* of EaOwnersFault *, of made tables */
 	List	   *phases[EA_DDL_NPHASES]; /* of EaDdlStatement * */

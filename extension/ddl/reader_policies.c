@@ -81,7 +81,8 @@ join_condition(EaDdlTable *table, EaEntity *entity)
 	initStringInfo(&buf);
 	if (table->tenant_scoped)
 		appendStringInfoString(&buf,
-							   "tenant_id = (SELECT entityapi.current_tenant()) AND ");
+							   "tenant_id = "
+							   "(SELECT entityapi.current_tenant()) AND ");
 	add_end(&buf, table, entity, field->join_near);
 	appendStringInfoString(&buf, " AND ");
 	add_end(&buf, table, ea_catalog_target(field, 0), field->join_far);
@@ -198,7 +199,8 @@ open_existing(EaDdlPlan *plan, EaDdlTable *table)
 		ea_ddl_add(plan, EA_DDL_ADD_POLICIES, table, NULL,
 				   "DROP POLICY IF EXISTS " OTHERS " ON %s", table->qualified);
 	ea_ddl_add(plan, EA_DDL_ADD_POLICIES, table, NULL,
-			   "CREATE POLICY " OTHERS " ON %s TO PUBLIC USING (true) WITH CHECK (true)",
+			   "CREATE POLICY " OTHERS " ON %s TO PUBLIC"
+			   " USING (true) WITH CHECK (true)",
 			   table->qualified);
 	ea_ddl_add(plan, EA_DDL_ADD_POLICIES, table, NULL,
 			   "ALTER TABLE %s ENABLE ROW LEVEL SECURITY", table->qualified);
@@ -246,14 +248,15 @@ secure_policy(EaDdlPlan *plan, List *touched, EaDdlTable *from,
 				   from->was->qualified);
 	}
 	ea_ddl_add(plan, EA_DDL_ADD_POLICIES, to, to->field,
-			   "CREATE POLICY " POLICY " ON %s %sFOR SELECT TO " READER " USING (%s)",
+			   "CREATE POLICY " POLICY " ON %s %sFOR SELECT TO " READER
+			   " USING (%s)",
 			   to->qualified, to->existing ? "AS RESTRICTIVE " : "",
 			   to->policy);
 	if (to->existing && from == NULL)
 	{
 		ea_ddl_add(plan, EA_DDL_ADD_POLICIES, to, to->field,
-				   "CREATE POLICY " READER " ON %s FOR SELECT TO " READER " USING (true)",
-				   to->qualified);
+				   "CREATE POLICY " READER " ON %s FOR SELECT TO " READER
+				   " USING (true)", to->qualified);
 		open_existing(plan, to);
 	}
 }

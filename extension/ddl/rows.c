@@ -99,10 +99,12 @@ ea_ddl_count_duplicates(EaDdlTable *to, EaDdlObject *object)
 		appendStringInfo(&filled, "%s%s IS NOT NULL",
 						 filled.len > 0 ? " AND " : "", quoted);
 	}
-	return count(psprintf("SELECT count(*) FROM (SELECT 1 FROM %s r WHERE %s%s GROUP BY %s HAVING count(*) > 1) d",
-						  to->after, filled.data,
-						  object->partial ? psprintf(" AND %s IS NULL", quote_identifier(to->deleted_column)) : "",
-						  columns.data));
+	if (object->partial)
+		appendStringInfo(&filled, " AND %s IS NULL",
+						 quote_identifier(to->deleted_column));
+	return count(psprintf("SELECT count(*) FROM (SELECT 1 FROM %s r WHERE %s"
+						  " GROUP BY %s HAVING count(*) > 1) d",
+						  to->after, filled.data, columns.data));
 }
 
 void
@@ -123,12 +125,16 @@ ea_ddl_check_dropped(EaDdlPlan *plan, EaDdlTable *table)
 			appendStringInfo(&ours, "%s%u", ours.len > 0 ? ", " : "",
 							 ea_ddl_relation(other));
 	}
-	if (finds(psprintf("SELECT f.conname, f.conrelid::pg_catalog.regclass::text FROM pg_constraint f"
-					   " WHERE f.contype = 'f' AND f.confrelid = %u AND f.conrelid <> ALL (ARRAY[%s]::oid[])",
+	if (finds(psprintf("SELECT f.conname,"
+					   " f.conrelid::pg_catalog.regclass::text"
+					   " FROM pg_constraint f"
+					   " WHERE f.contype = 'f' AND f.confrelid = %u"
+					   " AND f.conrelid <> ALL (ARRAY[%s]::oid[])",
 					   relid, ours.data)))
 		ea_ddl_fault(plan, table, table->field,
 					 "drop that foreign key first",
-					 "the foreign key \"%s\" of %s refers to the table %s, which goes",
+					 "the foreign key \"%s\" of %s refers to the table %s, "
+					 "which goes",
 					 SPI_getvalue(SPI_tuptable->vals[0],
 								  SPI_tuptable->tupdesc, 1),
 					 SPI_getvalue(SPI_tuptable->vals[0],

@@ -58,8 +58,10 @@ throw_in_use(const char *tables)
 			(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
 			 errmsg("other transactions did not release %s within %d ms",
 					tables, ea_guc_apply_lock_timeout),
-			 errdetail("Nothing was changed, so that no request has to wait longer."),
-			 errhint("Apply again, or end the transactions that last so long.")));
+			 errdetail("Nothing was changed, "
+					   "so that no request has to wait longer."),
+			 errhint("Apply again, "
+					 "or end the transactions that last so long.")));
 }
 
 static List *
@@ -102,8 +104,8 @@ take_locks(List *locks)
 	foreach(lc, locks)
 	{
 		Lock	   *lock = lfirst(lc);
-		long		left = TimestampDifferenceMilliseconds(GetCurrentTimestamp(),
-														   end);
+		TimestampTz now = GetCurrentTimestamp();
+		long		left = TimestampDifferenceMilliseconds(now, end);
 
 		CHECK_FOR_INTERRUPTS();
 		ea_ddl_limit_waits(Max(left, 1));

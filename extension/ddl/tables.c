@@ -236,7 +236,8 @@ add_unique(EaDdlTable *table, const char *field, const char *column,
 
 	if (soft)
 		object = add_object(table, EA_DDL_PLAIN_INDEX, name, field, columns,
-							psprintf("CREATE UNIQUE INDEX %s ON %s %s WHERE %s IS NULL",
+							psprintf("CREATE UNIQUE INDEX %s ON %s %s"
+									 " WHERE %s IS NULL",
 									 quote_identifier(name),
 									 table->qualified, list,
 									 quote_identifier(table->deleted_column)));
@@ -267,6 +268,9 @@ add_reference(Builder *b, EaDdlTable *table, const char *field,
 	const EaJson *target = ea_names_map_get(b->definitions, target_name);
 	bool		tenant = ea_jsonread_bool(target, "tenantScoped", true);
 	char	   *name = ea_ddl_name(table->name, column, EA_DDL_REFERENCE);
+	const char *near_tenant = "";
+	const char *far_tenant = "";
+	const char *far_id;
 	const char *target_schema;
 	const char *target_table;
 	EaDdlObject *object;
@@ -274,17 +278,21 @@ add_reference(Builder *b, EaDdlTable *table, const char *field,
 	if (target == NULL)
 		elog(ERROR, "a stored definition points at the missing entity \"%s\"",
 			 target_name);
+	if (tenant)
+	{
+		near_tenant = psprintf("%s, ", quote_identifier(table->tenant_column));
+		far_tenant = system_column(target, "tenantId", "tenant_id");
+		far_tenant = psprintf("%s, ", quote_identifier(far_tenant));
+	}
+	far_id = quote_identifier(system_column(target, "id", "id"));
 	object = add_object(table, EA_DDL_FOREIGN_KEY, name, field,
 						list_make1((char *) column),
-						psprintf("FOREIGN KEY (%s%s%s) REFERENCES %s (%s%s%s) DEFERRABLE INITIALLY IMMEDIATE",
-								 tenant ? quote_identifier(table->tenant_column) : "",
-								 tenant ? ", " : "",
-								 quote_identifier(column),
+						psprintf("FOREIGN KEY (%s%s) REFERENCES %s (%s%s)"
+								 " DEFERRABLE INITIALLY IMMEDIATE",
+								 near_tenant, quote_identifier(column),
 								 entity_table(b, target, &target_schema,
 											  &target_table),
-								 tenant ? quote_identifier(system_column(target, "tenantId", "tenant_id")) : "",
-								 tenant ? ", " : "",
-								 quote_identifier(system_column(target, "id", "id"))));
+								 far_tenant, far_id));
 	object->target = entity_name(b, target_name);
 
 	if (lookup)
@@ -371,10 +379,12 @@ build_attribute(EaDdlTable *table, const EaJson *json, EaDdlAlias *alias,
 				  psprintf("%s IN (%s)", quoted, list.data));
 	}
 	if ((value = ea_jsonread_string(json, "minimum")) != NULL)
-		add_check(table, field, name, EA_DDL_MINIMUM, list_make1((char *) name),
+		add_check(table, field, name, EA_DDL_MINIMUM,
+				  list_make1((char *) name),
 				  psprintf("%s >= %s", quoted, literal(type, value)));
 	if ((value = ea_jsonread_string(json, "maximum")) != NULL)
-		add_check(table, field, name, EA_DDL_MAXIMUM, list_make1((char *) name),
+		add_check(table, field, name, EA_DDL_MAXIMUM,
+				  list_make1((char *) name),
 				  psprintf("%s <= %s", quoted, literal(type, value)));
 }
 

@@ -16,7 +16,8 @@ typedef struct EaDdlColumn
 {
 	const char *name;
 	const char *field;			/* NULL: a column that every table has */
-	bool		field_gone;		/* of the stored state: no field continues it */
+	bool		field_gone;		/* of the stored state: no field continues
+								 * it */
 	const EaType *type;			/* of an attribute, else NULL */
 	int			length;			/* string: characters */
 	int			precision;		/* decimal */

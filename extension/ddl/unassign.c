@@ -104,10 +104,10 @@ take_away(Taken *taken, const char *name, EaDeclDocument *document,
 	if (ea_names_map_get(taken->allowed, key) == NULL)
 	{
 		ea_manifest_fault(taken->m, label, pointer,
-						  psprintf("take it from them, or allow data loss for \"%s\"",
-								   key),
-						  "accounts have %s \"%s\": now " INT64_FORMAT, what, name,
-						  n);
+						  psprintf("take it from them, "
+								   "or allow data loss for \"%s\"", key),
+						  "accounts have %s \"%s\": now " INT64_FORMAT,
+						  what, name, n);
 		return;
 	}
 	add_statement(taken, label, pointer,
@@ -138,8 +138,8 @@ end_invites(Taken *taken, const char *role, EaDeclDocument *document)
 		pointer = ea_errors_pointer(pointer, role);
 	if (ea_ddl_count(INVITES, condition) > 0)
 		add_statement(taken, find_label(taken, document), pointer,
-					  psprintf("UPDATE " INVITES " SET expires_at = now() WHERE %s",
-							   condition));
+					  psprintf("UPDATE " INVITES " SET expires_at = now()"
+							   " WHERE %s", condition));
 }
 
 /* before: the roles that only a SuperAdmin assigned. */
@@ -174,8 +174,10 @@ fitting(const EaJson *declared)
 		{"string", "jsonb_typeof(v) = 'string'"},
 		{"boolean", "jsonb_typeof(v) = 'boolean'"},
 		{"number", "jsonb_typeof(v) = 'number'"},
-		{"integer", "CASE jsonb_typeof(v) WHEN 'number' THEN v::numeric % 1 = 0 ELSE false END"},
-		{"string[]", "jsonb_typeof(v) = 'array' AND NOT jsonb_path_exists(v, '$[*] ? (@.type() <> \"string\")')"},
+		{"integer", "CASE jsonb_typeof(v) WHEN 'number'"
+		" THEN v::numeric % 1 = 0 ELSE false END"},
+		{"string[]", "jsonb_typeof(v) = 'array' AND NOT"
+		" jsonb_path_exists(v, '$[*] ? (@.type() <> \"string\")')"},
 	};
 	const char *type = ea_jsonread_string(declared, "type");
 	const EaJson *values = ea_jsonread_get(declared, "allowedValues");
@@ -218,7 +220,9 @@ check_attribute(Taken *taken, const EaJson *before)
 			stop_giving();
 		take_away(taken, name,
 				  ea_names_map_get(taken->m->by_attribute, name),
-				  psprintf("EXISTS (SELECT 1 FROM (SELECT security_attributes -> %s) x (v) WHERE v IS NOT NULL AND NOT (%s))",
+				  psprintf("EXISTS (SELECT 1"
+						   " FROM (SELECT security_attributes -> %s) x (v)"
+						   " WHERE v IS NOT NULL AND NOT (%s))",
 						   quoted, fitting(declared)), change,
 				  "a value that does not fit any more of");
 		return;

@@ -107,8 +107,8 @@ static void
 load_stored(Stored *stored)
 {
 	memset(stored, 0, sizeof(Stored));
-	run("SELECT revision, checksum FROM entityapi.revision ORDER BY revision DESC LIMIT 1",
-		0, NULL, NULL);
+	run("SELECT revision, checksum FROM entityapi.revision"
+		" ORDER BY revision DESC LIMIT 1", 0, NULL, NULL);
 	if (SPI_processed > 0)
 	{
 		stored->revision = atoi(column_text(0, 1));
@@ -286,8 +286,9 @@ store_entities(EaManifest *m, Stored *stored, Wanted *wanted)
 		values[2] = CStringGetTextDatum(ea_names_lower(entity->collection));
 		values[3] = CStringGetTextDatum(entity->type);
 		values[4] = CStringGetTextDatum(lfirst(cell));
-		run("INSERT INTO entityapi.entity (name, collection, collection_lower, type, definition) VALUES ($1, $2, $3, $4, $5)",
-			5, types, values);
+		run("INSERT INTO entityapi.entity"
+			" (name, collection, collection_lower, type, definition)"
+			" VALUES ($1, $2, $3, $4, $5)", 5, types, values);
 	}
 }
 
@@ -307,8 +308,10 @@ store_revision(Wanted *wanted, int revision, List *statements)
 	values[1] = CStringGetTextDatum(wanted->checksum);
 	values[2] = CStringGetTextDatum(wanted->documents);
 	values[3] = ea_exec_text_array(texts, n);
-	run("INSERT INTO entityapi.revision (revision, applied_at, checksum, extension_version, documents, statements) "
-		"SELECT $1, clock_timestamp(), $2, e.extversion, $3::jsonb, $4 FROM pg_extension e WHERE e.extname = 'entityapi'",
+	run("INSERT INTO entityapi.revision (revision, applied_at, checksum,"
+		" extension_version, documents, statements)"
+		" SELECT $1, clock_timestamp(), $2, e.extversion, $3::jsonb, $4"
+		" FROM pg_extension e WHERE e.extname = 'entityapi'",
 		4, types, values);
 	if (SPI_processed != 1)
 		elog(ERROR, "extension entityapi is not installed");
@@ -320,22 +323,26 @@ store(EaManifest *m, Stored *stored, Wanted *wanted, List *statements,
 {
 	int			revision = stored->revision + 1;
 	Oid			type = TEXTOID;
+	const char *service;
 	Datum		value;
 	EaPin		pin;
 
 	if (wanted->new_tenant)
 	{
 		value = CStringGetTextDatum(wanted->single_tenant);
-		run("INSERT INTO entityapi.tenant (id, name, slug, status, attributes, created_at) VALUES ($1::uuid, 'default', 'default', 'ACTIVE', '{}', clock_timestamp())",
-			1, &type, &value);
+		run("INSERT INTO entityapi.tenant"
+			" (id, name, slug, status, attributes, created_at)"
+			" VALUES ($1::uuid, 'default', 'default', 'ACTIVE', '{}',"
+			" clock_timestamp())", 1, &type, &value);
 	}
 	ea_ddl_run(m, statements);
 	ea_owner_install(&pin);
 	store_entities(m, stored, wanted);
-	value = CStringGetTextDatum(ea_manifest_compile_service(m, revision,
-															wanted->single_tenant));
-	run("INSERT INTO entityapi.service (definition) VALUES ($1) ON CONFLICT (singleton) DO UPDATE SET definition = excluded.definition",
-		1, &type, &value);
+	service = ea_manifest_compile_service(m, revision, wanted->single_tenant);
+	value = CStringGetTextDatum(service);
+	run("INSERT INTO entityapi.service (definition) VALUES ($1)"
+		" ON CONFLICT (singleton)"
+		" DO UPDATE SET definition = excluded.definition", 1, &type, &value);
 	store_revision(wanted, revision, statements);
 	ea_owner_leave(&pin);
 	ea_audit_by_role(EA_AUDIT_MANIFEST_APPLIED, NULL, "manifest",

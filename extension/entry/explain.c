@@ -133,7 +133,8 @@ run_request(Datum method, Datum target, EaPrincipal *principal)
 	values[0] = method;
 	values[1] = target;
 	values[2] = make_headers(principal);
-	if (SPI_execute_with_args("SELECT status, body FROM entityapi.handle($1, $2, $3, NULL, NULL)",
+	if (SPI_execute_with_args("SELECT status, body"
+							  " FROM entityapi.handle($1, $2, $3, NULL, NULL)",
 							  3, types, values, NULL, false, 0) < 0 ||
 		SPI_processed != 1)
 		elog(ERROR, "could not run the request");
@@ -156,7 +157,8 @@ EA_OWNER_FUNCTION(ea_sql_explain)
 	if (sink != NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_IN_USE),
-				 errmsg("entityapi.explain() cannot be called from within itself")));
+				 errmsg("entityapi.explain() cannot be called "
+						"from within itself")));
 	principal = read_principal(PG_GETARG_JSONB_P(2));
 	if (SPI_connect() != SPI_OK_CONNECT)
 		elog(ERROR, "could not connect to SPI");

@@ -39,8 +39,9 @@ is_plain_argument(const Node *node)
 {
 	while (IsA(node, RelabelType))
 		node = (const Node *) ((const RelabelType *) node)->arg;
-	return IsA(node, Const) ||
-		(IsA(node, Param) && ((const Param *) node)->paramkind == PARAM_EXTERN);
+	if (IsA(node, Param))
+		return ((const Param *) node)->paramkind == PARAM_EXTERN;
+	return IsA(node, Const);
 }
 
 /* The one expression of SELECT expression, or NULL. */
@@ -121,14 +122,17 @@ static const char *
 why_not_alone(const FmgrInfo *function)
 {
 	if (!is_whole_statement(function))
-		return "The call is a part of something else, or its arguments are computed.";
+		return "The call is a part of something else, "
+			"or its arguments are computed.";
 	if (IsInTransactionBlock(true) ||
 		TransactionIdIsValid(GetTopTransactionIdIfAny()))
 		return "Other statements belong to its transaction.";
 	if (!ThereAreNoReadyPortals())
-		return "A cursor is open, which could fail at the end of the transaction.";
+		return "A cursor is open, "
+			"which could fail at the end of the transaction.";
 	if (IsolationUsesXactSnapshot())
-		return "Its transaction does not see what others commit, or may fail at its end.";
+		return "Its transaction does not see what others commit, "
+			"or may fail at its end.";
 	return NULL;
 }
 
@@ -143,7 +147,8 @@ check_alone(const FmgrInfo *function, const char *name, const char *usage)
 				 errmsg("%s must be a statement and a transaction of its own",
 						name),
 				 errdetail_internal("%s", why),
-				 errhint("Send %s, read committed, and nothing with it; only members of %s may call it otherwise.",
+				 errhint("Send %s, read committed, and nothing with it; "
+						 "only members of %s may call it otherwise.",
 						 usage, quote_identifier(GetUserNameFromId(GetUserId(),
 															false)))));
 

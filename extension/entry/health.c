@@ -18,7 +18,8 @@ ea_health_show(EaRequest *req)
 {
 	req->status = 200;
 	ea_jsonwrite_lit(req->out,
-					 "{\"status\":\"UP\",\"components\":{\"db\":{\"status\":\"UP\"}}}");
+					 "{\"status\":\"UP\","
+					 "\"components\":{\"db\":{\"status\":\"UP\"}}}");
 }
 
 void

@@ -293,7 +293,8 @@ append_name(StringInfo buf, const char *name)
 	}
 	for (; *name != '\0'; name++)
 	{
-		appendStringInfoCharMacro(buf, first ? pg_ascii_toupper(*name) : *name);
+		appendStringInfoCharMacro(buf,
+								  first ? pg_ascii_toupper(*name) : *name);
 		first = *name == '-';
 	}
 }

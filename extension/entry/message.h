@@ -35,7 +35,8 @@
  * handle(method, target, headers, body, remote).  Returns the method's name.
  * Throws when method or target is null.
  */
-extern char *ea_message_read_arguments(EaRequest *req, FunctionCallInfo fcinfo);
+extern char *ea_message_read_arguments(EaRequest *req,
+									   FunctionCallInfo fcinfo);
 
 /* The answer as handle()'s record, in the current memory context. */
 extern Datum ea_message_write_record(EaRequest *req, FunctionCallInfo fcinfo);

@@ -50,7 +50,10 @@ read_bearer(EaRequest *req, const char *value, EaTokenSubject *subject)
 	if (ea_token_cache_find(value, len, req->now, subject))
 		return true;
 
-	/* taken first: a key that goes while it is used outdates what it vouched for */
+	/*
+	 * taken first: a key that goes while it is used outdates what it vouched
+	 * for
+	 */
 	generation = ea_signing_keys_generation();
 	claims = ea_jwt_verify(value, len, ea_signing_keys_find, &req->now);
 	if (claims == NULL ||

@@ -223,7 +223,8 @@ const EaBodyForm ea_login_change_password_form = EA_BODY_FORM(change_rules);
 void
 ea_login_change_password(EaRequest *req)
 {
-	const EaJson *body = ea_body_read(req, change_rules, lengthof(change_rules));
+	const EaJson *body = ea_body_read(req, change_rules,
+									  lengthof(change_rules));
 	const EaJson *old = ea_jsonread_get(body, "currentPassword");
 	const EaJson *new = ea_jsonread_get(body, "newPassword");
 	EaThrottle	throttle;

@@ -115,7 +115,8 @@ const EaBodyForm ea_me_update_form = EA_BODY_FORM(profile_rules);
 void
 ea_me_update(EaRequest *req)
 {
-	const EaJson *body = ea_body_read(req, profile_rules, lengthof(profile_rules));
+	const EaJson *body = ea_body_read(req, profile_rules,
+									  lengthof(profile_rules));
 	Datum		profile;
 	OwnRow		row;
 

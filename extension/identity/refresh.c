@@ -113,7 +113,8 @@ void
 ea_refresh(EaRequest *req)
 {
 	static const char refusal[] = "The refresh token is not valid.";
-	const EaJson *body = ea_body_read(req, refresh_rules, lengthof(refresh_rules));
+	const EaJson *body = ea_body_read(req, refresh_rules,
+									  lengthof(refresh_rules));
 	const EaJson *token = ea_jsonread_get(body, "refreshToken");
 	EaSecret	secret;
 	RefreshRow *row = NULL;
@@ -164,8 +165,12 @@ ea_refresh_logout(EaRequest *req)
 	pg_uuid_t	session;
 
 	if (req->body_len > 0)
-		token = ea_body_member(ea_body_read(req, logout_rules, lengthof(logout_rules)),
-							   "refreshToken", EA_JSON_STRING);
+	{
+		const EaJson *body = ea_body_read(req, logout_rules,
+										  lengthof(logout_rules));
+
+		token = ea_body_member(body, "refreshToken", EA_JSON_STRING);
+	}
 	if (token != NULL &&
 		ea_secret_read(&secret, EA_SECRET_REFRESH, token->text, token->len))
 	{

@@ -142,7 +142,8 @@ bool
 ea_secret_matches(const EaSecret *secret, const uint8 *stored, int len)
 {
 	return len == sizeof(secret->hash) &&
-		ea_compat_timingsafe_bcmp(secret->hash, stored, sizeof(secret->hash)) == 0;
+		ea_compat_timingsafe_bcmp(secret->hash, stored,
+								  sizeof(secret->hash)) == 0;
 }
 
 Datum

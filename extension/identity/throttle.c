@@ -260,7 +260,8 @@ refuse(EaRequest *req, int64 wait)
 	ea_request_answer(req, "retry-after",
 					  psprintf(INT64_FORMAT, seconds));
 	ea_errors_throw(req, EA_ERR_THROTTLED, EA_AT_NONE, NULL,
-					"There have been too many failed logins; try again later.");
+					"There have been too many failed logins; "
+					"try again later.");
 }
 
 /*

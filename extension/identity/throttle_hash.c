@@ -75,8 +75,9 @@ wait_for_turn(TimestampTz end)
 	MemoryContextSwitchTo(mcxt);
 	PG_TRY();
 	{
-		LockTimeout = Max(TimestampDifferenceMilliseconds(GetCurrentTimestamp(),
-														  end), 1);
+		TimestampTz now = GetCurrentTimestamp();
+
+		LockTimeout = Max(TimestampDifferenceMilliseconds(now, end), 1);
 		ea_slot_take(EA_LOCK_TURN, 0, 0, true);
 		ReleaseCurrentSubTransaction();
 	}

@@ -40,18 +40,23 @@ typedef struct Entry
 static Entry entries[SLOTS];
 
 static uint64
+hash_with(uint64 hash, const char *text, uint64 seed)
+{
+	const unsigned char *bytes = (const unsigned char *) text;
+
+	return hash_combine64(hash,
+						  hash_bytes_extended(bytes, strlen(text), seed));
+}
+
+static uint64
 hash_of(const char *token, int len)
 {
 	int			used = Min(len, HASHED);
 	uint64		hash = hash_bytes_extended((const unsigned char *) token +
 										   len - used, used, 0);
 
-	hash = hash_combine64(hash,
-						  hash_bytes_extended((unsigned char *) ea_guc_issuer,
-											  strlen(ea_guc_issuer), 1));
-	return hash_combine64(hash,
-						  hash_bytes_extended((unsigned char *) ea_guc_audience,
-											  strlen(ea_guc_audience), 2));
+	hash = hash_with(hash, ea_guc_issuer, 1);
+	return hash_with(hash, ea_guc_audience, 2);
 }
 
 bool

@@ -268,7 +268,8 @@ ea_api_keys_create(EaRequest *req)
 	ea_audit_made(req, &id);
 	ea_records_note(req, &ea_api_keys_own, &principal->account, &id, true,
 					ea_audit_own(req));
-	ea_records_one(req, &ea_api_keys_own, &principal->account, &id, "key", shown);
+	ea_records_one(req, &ea_api_keys_own, &principal->account, &id, "key",
+				   shown);
 	req->status = 201;
 }
 

@@ -40,7 +40,8 @@ typedef struct Graph
 {
 	int			n;
 	Vertex	   *vertices;
-	const int  *without;		/* circles whose loose references do not count */
+	const int  *without;		/* circles whose loose references do not
+								 * count */
 	int			visited;
 	int			ncircles;
 	List	   *stack;			/* of Vertex, waiting */
@@ -93,8 +94,8 @@ has_column(const EaField *field)
 
 /* A reference within a circle that can be null. */
 static bool
-is_loose(const int *circles, Graph *graph, const Vertex *from, const Vertex *to,
-		 const EaField *field)
+is_loose(const int *circles, Graph *graph, const Vertex *from,
+		 const Vertex *to, const EaField *field)
 {
 	return !field->required &&
 		circles[from - graph->vertices] == circles[to - graph->vertices];

@@ -129,7 +129,8 @@ ea_invites_create(EaRequest *req)
 	ea_audit_made(req, &id);
 	ea_records_note(req, &ea_invites_records, &account.tenant, &id, true,
 					ea_audit_own(req));
-	ea_records_one(req, &ea_invites_records, &account.tenant, &id, "token", shown);
+	ea_records_one(req, &ea_invites_records, &account.tenant, &id, "token",
+				   shown);
 	req->status = 201;
 }
 
@@ -317,7 +318,8 @@ const EaBodyForm ea_invites_accept_form = EA_BODY_FORM(accept_rules);
 void
 ea_invites_accept(EaRequest *req)
 {
-	const EaJson *body = ea_body_read(req, accept_rules, lengthof(accept_rules));
+	const EaJson *body = ea_body_read(req, accept_rules,
+									  lengthof(accept_rules));
 	EaNewAccount account = {0};
 	InviteRow	row = {0};
 	EaSecret	secret;

@@ -91,13 +91,17 @@ static const struct
 	const char *why;
 }			kinds[] =
 {
-	{"index", "index", "The table holds rows; it is built without locking them."},
+	{"index", "index",
+	"The table holds rows; it is built without locking them."},
 	{"unique", "unique key",
-	"The table holds rows; until it has been built equal values are not refused."},
+		"The table holds rows; "
+	"until it has been built equal values are not refused."},
 	{"validate", "constraint",
-	"It holds for what is written; the rows from before are yet to be checked."},
+		"It holds for what is written; "
+	"the rows from before are yet to be checked."},
 	{"required", "required field",
-	"It holds for what is written; the rows from before are yet to be checked."}
+		"It holds for what is written; "
+	"the rows from before are yet to be checked."}
 };
 
 /* Why a step failed.  PostgreSQL's own words may quote values of a tenant. */
@@ -146,12 +150,14 @@ write_nullable(StringInfo out, const char *key, TupleTableSlot *slot,
 static void
 write_failure(StringInfo out, TupleTableSlot *slot, int column)
 {
+	const char *failure = TextDatumGetCString(slot->tts_values[column + 1]);
+
 	ea_jsonwrite_key(out, "failedAt");
 	ea_jsonwrite_timestamp(out, DatumGetTimestampTz(slot->tts_values[column]));
-	write_string(out, "reason",
-				 failure_reason(TextDatumGetCString(slot->tts_values[column + 1])));
+	write_string(out, "reason", failure_reason(failure));
 	write_string(out, "hint",
-				 "Change the rows or what stands in the way, then run entityapi-shim apply --resume; "
+				 "Change the rows or what stands in the way, "
+				 "then run entityapi-shim apply --resume; "
 				 "or apply manifests that do without it.");
 }
 
@@ -196,7 +202,8 @@ write_update(Pending *pending, const char *version)
 	write_string(out, "what",
 				 psprintf("extension %s to " EA_VERSION, version));
 	write_string(out, "why",
-				 "The library is of another version than its objects in the database.");
+				 "The library is of another version "
+				 "than its objects in the database.");
 	ea_jsonwrite_key(out, "statements");
 	ea_jsonwrite_lit(out, "[\"ALTER EXTENSION entityapi UPDATE\"]}");
 	pending->n++;

@@ -163,7 +163,8 @@ ea_service_accounts_disable(EaRequest *req)
 
 	set_status(req, "DISABLED", &tenant, &id);
 	ea_session_end_all(&id, req->now);
-	ea_records_one(req, &ea_service_accounts_records, &tenant, &id, NULL, NULL);
+	ea_records_one(req, &ea_service_accounts_records, &tenant, &id, NULL,
+				   NULL);
 	req->status = 200;
 }
 
@@ -208,7 +209,7 @@ ea_service_accounts_rotate(EaRequest *req)
 				  ea_params(EA_UUID(&id),
 							EA_BYTEA(ea_secret_stored(&secret))));
 	ea_session_end_all(&id, req->now);
-	ea_records_one(req, &ea_service_accounts_records, &tenant, &id, "clientSecret",
-				   shown);
+	ea_records_one(req, &ea_service_accounts_records, &tenant, &id,
+				   "clientSecret", shown);
 	req->status = 200;
 }

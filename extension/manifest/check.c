@@ -41,15 +41,16 @@ check_reach(EaManifest *m, EaDeclEntity *entity, const char *pointer,
 			const char *role)
 {
 	bool		everybody = strcmp(role, "*") == 0;
+	const char *hint = "declare the role with assignableBy: superAdmin, "
+		"or make the entity tenantScoped";
 
 	if (entity->tenant_scoped ||
 		ea_names_map_get(m->by_super_role, role) != NULL ||
 		(!everybody && ea_names_map_get(m->by_role, role) == NULL))
 		return;
-	ea_manifest_fault(m, entity->document->label, pointer,
-					  everybody ?
-					  "name a role that is declared with assignableBy: superAdmin" :
-					  "declare the role with assignableBy: superAdmin, or make the entity tenantScoped",
+	if (everybody)
+		hint = "name a role that is declared with assignableBy: superAdmin";
+	ea_manifest_fault(m, entity->document->label, pointer, hint,
 					  "\"%s\" would write what all tenants share", role);
 }
 
@@ -57,6 +58,7 @@ static void
 check_permissions(EaManifest *m, EaDeclEntity *entity)
 {
 	const char *label = entity->document->label;
+	const char *otherwise = "declare it in a Roles document";
 
 	if (entity->permissions == NULL)
 		return;
@@ -78,7 +80,7 @@ check_permissions(EaManifest *m, EaDeclEntity *entity)
 		else
 			ea_manifest_fault(m, label, pointer,
 							  ea_manifest_guess_map(json->key, m->by_role,
-													"declare it in a Roles document"),
+													otherwise),
 							  "role \"%s\" is not declared", json->key);
 	}
 }
@@ -87,6 +89,7 @@ static void
 check_policies(EaManifest *m, EaDeclEntity *entity)
 {
 	const char *label = entity->document->label;
+	const char *otherwise = "declare it in a Policy document";
 
 	if (entity->policies == NULL)
 		return;
@@ -100,7 +103,7 @@ check_policies(EaManifest *m, EaDeclEntity *entity)
 		if (policy == NULL)
 			ea_manifest_fault(m, label, pointer,
 							  ea_manifest_guess_map(json->key, m->by_policy,
-													"declare it in a Policy document"),
+													otherwise),
 							  "policy \"%s\" is not declared", json->key);
 	}
 }
@@ -234,10 +237,10 @@ claim_column(EaManifest *m, EaDeclField *field, char *column,
 	if (other->entity == NULL)
 		ea_manifest_fault(m, field->entity->document->label, field->pointer,
 						  "rename the field",
+						  "its column \"%s\" is one that %s", column,
 						  field->entity->existing_table ?
-						  "its column \"%s\" is one that the service keeps itself" :
-						  "its column \"%s\" is one that every table may have",
-						  column);
+						  "the service keeps itself" :
+						  "every table may have");
 	else
 		ea_manifest_fault(m, field->entity->document->label, field->pointer,
 						  field->entity->existing_table ?
@@ -404,8 +407,9 @@ check_hook_function(EaManifest *m, const char *label, const char *name)
 
 	if (why != NULL)
 		ea_manifest_fault(m, label, "/spec/function",
-						  psprintf("CREATE FUNCTION %s(jsonb) RETURNS jsonb, granted to %s",
-								   name, GetUserNameFromId(GetUserId(), false)),
+						  psprintf("CREATE FUNCTION %s(jsonb) RETURNS jsonb, "
+								   "granted to %s", name,
+								   GetUserNameFromId(GetUserId(), false)),
 						  "the function \"%s\" cannot be called: %s",
 						  name, why);
 }
@@ -414,6 +418,7 @@ static void
 check_hook(EaManifest *m, EaDeclHook *hook)
 {
 	static const char *const operations[] = {"create", "update", "delete"};
+	const char *otherwise = "known: create, update, delete";
 	const char *label = hook->document->label;
 	ListCell   *lc;
 
@@ -436,7 +441,7 @@ check_hook(EaManifest *m, EaDeclHook *hook)
 											  foreach_current_index(lc)),
 							  ea_manifest_guess(name, operations,
 												lengthof(operations),
-												"known: create, update, delete"),
+												otherwise),
 							  "\"%s\" is no operation of a hook", name);
 	}
 	if (hook->on == NIL && ea_jsonread_get(hook->document->spec, "on"))

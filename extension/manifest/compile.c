@@ -485,7 +485,8 @@ ea_manifest_compile_service(EaManifest *m, int revision,
 		write_keyed(&buf, "versions", "number", true, service->versions);
 	else
 		ea_jsonwrite_lit(&buf,
-						 ",\"versions\":[{\"number\":1,\"status\":\"ACTIVE\"}]");
+						 ",\"versions\":"
+						 "[{\"number\":1,\"status\":\"ACTIVE\"}]");
 	write_names(&buf, "roles", m->role_names);
 	write_names(&buf, "superRoles", m->super_roles);
 	write_keyed(&buf, "securityAttributes", "name", false,

@@ -143,6 +143,9 @@ static const EaKey hook_keys[] =
 	{"description", EA_KEY_TEXT, 0, offsetof(EaDeclHook, description)},
 };
 
+static const char name_hint[] =
+"use letters and digits, a letter first, at most 100";
+
 /* Letters and digits, a letter first: the names others are derived from. */
 static bool
 is_plain_name(const char *name)
@@ -175,8 +178,7 @@ read_field(EaManifest *m, EaDeclEntity *entity, const EaJson *json)
 	if (!is_plain_name(field->name) || strlen(field->name) > LONGEST_NAME)
 	{
 		ea_manifest_fault(m, label, pointer,
-						  "use letters and digits, a letter first, at most 100",
-						  "\"%s\" cannot be the name of a field",
+						  name_hint, "\"%s\" cannot be the name of a field",
 						  field->name);
 		field->sound = false;
 	}
@@ -285,6 +287,7 @@ read_envelope(EaManifest *m, EaDeclDocument *doc)
 	{
 		static const char *const known[] =
 		{"apiVersion", "kind", "metadata", "spec", "source"};
+		const char *otherwise = "known here: apiVersion, kind, metadata, spec";
 
 		for (i = 0; i < lengthof(known); i++)
 		{
@@ -294,7 +297,7 @@ read_envelope(EaManifest *m, EaDeclDocument *doc)
 		if (i == lengthof(known))
 			ea_manifest_fault(m, doc->label, ea_errors_pointer("", json->key),
 							  ea_manifest_guess(json->key, known, 4,
-												"known here: apiVersion, kind, metadata, spec"),
+												otherwise),
 							  "unknown key \"%s\"", json->key);
 	}
 
@@ -308,10 +311,12 @@ read_envelope(EaManifest *m, EaDeclDocument *doc)
 	}
 	if (kind == NULL || i == EA_DECL_NKINDS)
 	{
-		ea_manifest_fault(m, doc->label, "/kind",
-						  kind ? ea_manifest_guess(kind, names,
-												   EA_DECL_NKINDS, NULL) : NULL,
-						  "must be one of Entity, OneOf, Roles, Policy, SecurityAttributes, Versions, Service, Hook");
+		const char *hint = kind == NULL ? NULL :
+			ea_manifest_guess(kind, names, EA_DECL_NKINDS, NULL);
+
+		ea_manifest_fault(m, doc->label, "/kind", hint,
+						  "must be one of Entity, OneOf, Roles, Policy, "
+						  "SecurityAttributes, Versions, Service, Hook");
 		sound = false;
 	}
 	doc->kind = i;
@@ -352,8 +357,7 @@ check_name(EaManifest *m, EaDeclDocument *doc)
 	}
 	if (!sound || strlen(doc->name) > LONGEST_NAME)
 	{
-		ea_manifest_fault(m, doc->label, "/metadata/name",
-						  "use letters and digits, a letter first, at most 100",
+		ea_manifest_fault(m, doc->label, "/metadata/name", name_hint,
 						  "\"%s\" cannot be the name of this %s",
 						  doc->name, kinds[doc->kind].name);
 		return false;

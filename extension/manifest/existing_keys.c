@@ -91,7 +91,8 @@ read_name(EaManifest *m, EaDeclEntity *entity)
 	if (entity->schema == NULL || entity->table == NULL || *at != '\0')
 	{
 		ea_manifest_fault(m, entity->document->label, "/spec/table",
-						  "schema.name, each as it is spelled in the catalog, with quotation marks around what has a dot",
+						  "schema.name, each as it is spelled in the catalog, "
+						  "with quotation marks around what has a dot",
 						  "\"%s\" is no name of a table",
 						  entity->existing_table);
 		entity->schema = entity->table = "?";
@@ -230,7 +231,9 @@ ea_manifest_check_table(EaManifest *m, EaDeclEntity *entity)
 			!is_field_key(entity, json->key))
 			ea_manifest_fault(m, entity->document->label,
 							  ea_errors_pointer("/spec/columns", json->key),
-							  "the key is a field with a column of its own, field.Member of a one-of, or id, tenantId, version, createdAt, updatedAt, deletedAt",
+							  "the key is a field with a column of its own, "
+							  "field.Member of a one-of, or id, tenantId, "
+							  "version, createdAt, updatedAt, deletedAt",
 							  "%s has no use for a column of \"%s\"",
 							  entity->name, json->key);
 	}

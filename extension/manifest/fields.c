@@ -88,7 +88,9 @@ ea_manifest_check_keys(EaManifest *m, EaDeclField *field)
 	{
 		fault(m, field, "type",
 			  ea_manifest_guess(field->type_name, names, lengthof(names),
-								"string, text, integer, long, decimal, boolean, date, datetime, uuid, json, ref, oneof"),
+								"string, text, integer, long, decimal, "
+								"boolean, date, datetime, uuid, json, ref, "
+								"oneof"),
 			  psprintf("\"%s\" is no type", field->type_name));
 		field->sound = false;
 		return;
@@ -210,7 +212,8 @@ check_text_keys(EaManifest *m, EaDeclField *field)
 	if ((field->unique || field->index) &&
 		(field->max_length < 0 || field->max_length > EA_MANIFEST_MAX_KEY))
 		fault(m, field, field->unique ? "unique" : "index",
-			  psprintf("give it a maxLength of at most %d", EA_MANIFEST_MAX_KEY),
+			  psprintf("give it a maxLength of at most %d",
+					   EA_MANIFEST_MAX_KEY),
 			  "values may be too long for an index");
 }
 

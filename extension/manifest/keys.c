@@ -237,6 +237,7 @@ ea_manifest_operations(EaManifest *m, const char *label, const char *pointer,
 					   const EaJson *list)
 {
 	static const char *const names[] = {"create", "read", "update", "delete"};
+	const char *otherwise = "known: create, read, update, delete";
 	List	   *given = NIL;
 	Place		at = {m, label, pointer};
 	ListCell   *lc;
@@ -263,9 +264,10 @@ ea_manifest_operations(EaManifest *m, const char *label, const char *pointer,
 			mask |= 1 << i;
 		else
 			ea_manifest_fault(m, label,
-							  ea_errors_index(pointer, foreach_current_index(lc)),
+							  ea_errors_index(pointer,
+											  foreach_current_index(lc)),
 							  ea_manifest_guess(name, names, lengthof(names),
-												"known: create, read, update, delete"),
+												otherwise),
 							  "unknown operation \"%s\"", name);
 	}
 	return mask;

@@ -103,7 +103,8 @@ resolve_path(EaPolicyScope *scope, EaPolicy *node, const char **message,
 		{
 			*message = psprintf("\"%s\" is no reference to one resource",
 								field->name);
-			*hint = "policies follow ManyToOne, and OneToOne where the column is";
+			*hint = "policies follow ManyToOne, "
+				"and OneToOne where the column is";
 			return EA_POLICY_UNKNOWN;
 		}
 		if (last)
@@ -120,6 +121,7 @@ resolve_attribute(EaPolicyScope *scope, const char *key, const char **message,
 				  const char **hint)
 {
 	EaManifest *m = ((Use *) scope)->m;
+	const char *otherwise = "declare it in a SecurityAttributes document";
 	ListCell   *lc;
 
 	foreach(lc, m->service.attributes)
@@ -131,8 +133,7 @@ resolve_attribute(EaPolicyScope *scope, const char *key, const char **message,
 			return ea_policy_type_of(type);
 	}
 	*message = psprintf("security attribute \"%s\" is not declared", key);
-	*hint = ea_manifest_guess_map(key, m->by_attribute,
-								  "declare it in a SecurityAttributes document");
+	*hint = ea_manifest_guess_map(key, m->by_attribute, otherwise);
 	return EA_POLICY_UNKNOWN;
 }
 
@@ -228,7 +229,8 @@ check_circle(EaManifest *m, Leads *leads, EaNameMap *by_entity)
 			ea_manifest_fault(m, leads->entity->document->label,
 							  "/spec/policies",
 							  "let one of the read policies do without a path",
-							  "the read policies of %s and %s look at each other",
+							  "the read policies of %s and %s "
+							  "look at each other",
 							  leads->entity->name, target->name);
 		else
 			check_circle(m, next, by_entity);

@@ -45,8 +45,10 @@ check_scope(EaManifest *m, EaDeclField *field, EaDeclEntity *target)
 {
 	if (!field->entity->tenant_scoped && target->tenant_scoped)
 		fault(m, field, "target",
-			  "make both tenant-scoped, or declare the relationship on the other side only",
-			  psprintf("%s is not tenant-scoped and cannot lead to %s, which is",
+			  "make both tenant-scoped, "
+			  "or declare the relationship on the other side only",
+			  psprintf("%s is not tenant-scoped "
+					   "and cannot lead to %s, which is",
 					   field->entity->name, target->name));
 }
 
@@ -283,6 +285,7 @@ static void
 check_one_of(EaManifest *m, EaDeclOneOf *one_of)
 {
 	const char *label = one_of->document->label;
+	const char *otherwise = "declare it in an Entity document";
 	ListCell   *lc;
 
 	if (ea_jsonread_get(one_of->document->spec, "members") &&
@@ -299,7 +302,7 @@ check_one_of(EaManifest *m, EaDeclOneOf *one_of)
 		if (entity == NULL && *name != '\0')
 			ea_manifest_fault(m, label, pointer,
 							  ea_manifest_guess_map(name, m->by_entity,
-													"declare it in an Entity document"),
+													otherwise),
 							  "entity \"%s\" is not declared", name);
 		if (entity == NULL || list_member_ptr(one_of->members, entity))
 			continue;

@@ -282,7 +282,8 @@ compare_entity(Changes *changes, const EaJson *before, const EaJson *after)
 	bool		existing = ea_jsonread_get(after, "columns") != NULL;
 
 	for (int i = 0; i < lengthof(operations); i++)
-		compare_lists(changes, psprintf("permission %s.%s", name, operations[i]),
+		compare_lists(changes,
+					  psprintf("permission %s.%s", name, operations[i]),
 					  roles_with(ea_jsonread_get(before, "permissions"),
 								 operations[i]),
 					  roles_with(ea_jsonread_get(after, "permissions"),

@@ -86,6 +86,9 @@ static const EaKey role_keys[] =
 	assigners},
 };
 
+static const char word_hint[] =
+"use letters, digits, _ - and ., a letter first, at most 63";
+
 /* A letter first, then letters, digits and _ - . */
 static bool
 is_word(const char *name)
@@ -112,12 +115,13 @@ read_role(EaManifest *m, EaDeclDocument *doc, const char *pointer,
 						 lengthof(role_keys), &role);
 	if (ea_manifest_is_authority(json->key))
 		ea_manifest_fault(m, doc->label, pointer,
-						  "platform authorities are given with /manage, not as roles",
+						  "platform authorities are given with /manage, "
+						  "not as roles",
 						  "\"%s\" is no role", json->key);
 	else if (!is_word(json->key))
 		ea_manifest_fault(m, doc->label, pointer,
-						  "use letters, digits, _ - and ., a letter first, at most 63",
-						  "\"%s\" cannot be the name of a role", json->key);
+						  word_hint, "\"%s\" cannot be the name of a role",
+						  json->key);
 	else if (!ea_names_map_put(m->by_role, json->key, doc))
 		ea_manifest_fault(m, doc->label, pointer, NULL,
 						  "role \"%s\" is declared twice", json->key);
@@ -160,8 +164,7 @@ read_attribute(EaManifest *m, EaDeclDocument *doc, const char *pointer,
 	ea_manifest_keys(m, doc->label, pointer, json, attribute_keys,
 					 lengthof(attribute_keys), &attribute);
 	if (!is_word(json->key))
-		ea_manifest_fault(m, doc->label, pointer,
-						  "use letters, digits, _ - and ., a letter first, at most 63",
+		ea_manifest_fault(m, doc->label, pointer, word_hint,
 						  "\"%s\" cannot be the name of a security attribute",
 						  json->key);
 	else if (!ea_names_map_put(m->by_attribute, json->key, doc))
@@ -251,7 +254,8 @@ read_service(EaManifest *m, EaDeclDocument *doc)
 		strlen(schema) || !isalpha((unsigned char) *schema) ||
 		strlen(schema) >= NAMEDATALEN)
 		ea_manifest_fault(m, doc->label, "/spec/schema",
-						  "use lower-case letters, digits and _, a letter first",
+						  "use lower-case letters, digits and _, "
+						  "a letter first",
 						  "\"%s\" cannot be the schema", schema);
 	else if (strncmp(schema, "pg_", 3) == 0 ||
 			 strcmp(schema, "information_schema") == 0 ||
@@ -311,6 +315,7 @@ void
 ea_manifest_check_roles(EaManifest *m, const char *label,
 						const char *pointer, List *roles)
 {
+	const char *otherwise = "declare it in a Roles document";
 	ListCell   *lc;
 
 	foreach(lc, roles)
@@ -328,7 +333,7 @@ ea_manifest_check_roles(EaManifest *m, const char *label,
 		else if (*role != '\0')
 			ea_manifest_fault(m, label, place,
 							  ea_manifest_guess_map(role, m->by_role,
-													"declare it in a Roles document"),
+													otherwise),
 							  "role \"%s\" is not declared", role);
 	}
 }

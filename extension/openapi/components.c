@@ -70,7 +70,8 @@ static const Component parameters[] = {
 		"{'name':'fields','in':'query','style':'deepObject','explode':true,"
 		"'description':'fields[type]: the attributes and relationships to be "
 		"shown of resources of that type, separated by commas',"
-		"'schema':{'type':'object','additionalProperties':{'type':'string'}}}"},
+		"'schema':{'type':'object','additionalProperties':"
+	"{'type':'string'}}}"},
 	{"parameters/ifMatch",
 		"{'name':'If-Match','in':'header','required':true,'description':"
 		"'The ETag of the version that is to be changed',"
@@ -248,7 +249,8 @@ static const Component schemas[] = {
 		"'pattern':'^[A-Z][A-Z_0-9]*$','description':'A stable word'},"
 		"'title':{'type':'string'},'detail':{'type':'string'},'source':"
 		"{'type':'object','description':'What is at fault','properties':"
-		"{'pointer':{'type':'string','description':'Into the body (RFC 6901)'},"
+		"{'pointer':{'type':'string','description':"
+		"'Into the body (RFC 6901)'},"
 		"'parameter':{'type':'string','description':'Of the query'},"
 	"'header':{'type':'string'}}}}}}}}"}
 };
@@ -364,7 +366,8 @@ write_security(EaApi *api)
 	ea_openapi_put(api->out, "'bearerAuth':{'type':'http','scheme':'bearer',"
 				   "'bearerFormat':'JWT','description':'An access token of "
 				   "/auth/login, /auth/refresh or /auth/token.'},"
-				   "'apiKey':{'type':'apiKey','in':'header','name':'X-API-Key',"
+				   "'apiKey':{'type':'apiKey','in':'header',"
+				   "'name':'X-API-Key',"
 				   "'description':'A personal key of /auth/me/api-keys.'}");
 }
 
