@@ -68,7 +68,7 @@ subtest 'nothing goes past the executor' => sub {
 			SQL
 		return join ' ', sort $result->{err} =~ /(entityapi\.(?:session|account|tenant_admin|tenant)|app\.item) (?:t\d )?WHERE/gi;
 	};
-	plan skip_all => 'auto_explain is not installed'
+	plan skip_all => 'auto_explain, of the contrib modules, is not installed'
 	  unless $cluster->try_psql("load 'auto_explain'")->{status} == 0;
 	is($run->('off'), 'app.item entityapi.account entityapi.session entityapi.tenant entityapi.tenant_admin', 'off: every look-up is a statement');
 	unlike($run->('on'), qr/session|account/, 'on: the session is not');
@@ -101,8 +101,8 @@ subtest 'a major that was not tested' => sub {
 	my ($compile) = $make =~ /^(\S.* -c -o extension\/base\/guc\.o extension\/base\/guc\.c)$/m;
 	my ($link) = $make =~ /^(\S.* -shared -o entityapi\.so .*)$/m;
 
-	plan skip_all => 'the objects are others' if $ENV{SANITIZER};
-	plan skip_all => 'the objects are not here' unless $compile && $link && -e "$checkout/extension/engine/index_count.o";
+	plan skip_all => 'a sanitized library is made of other objects, in a folder of its own' if $ENV{SANITIZER};
+	plan skip_all => 'the library was not built in this folder' unless $compile && $link && -e "$checkout/extension/engine/index_count.o";
 	$compile =~ s{-o extension/base/guc\.o}{-DEA_COMPAT_TESTED_MAJORS=14,99 -o $folder/guc.o};
 	$compile =~ s{ -MMD -MP}{}g;
 	$link =~ s{ -MMD -MP}{}g;

@@ -20,8 +20,8 @@ my $file = EntityApi::Test::checkout() . '/bench/instructions.txt';
 my ($server) = qx(@{[EntityApi::Test::server_program('postgres')]} --version) =~ /(\d+)/;
 my $valgrind = qx(valgrind --version 2>&1) // '';
 
-plan skip_all => "valgrind is not there" if $valgrind !~ /^valgrind/;
-plan skip_all => 'the executor takes more' if ($ENV{ENTITYAPI_TEST_CONF} // '') =~ /direct_scans/;
+plan skip_all => "valgrind, which counts, is not installed" if $valgrind !~ /^valgrind/;
+plan skip_all => 'the numbers are those of direct scans, which are switched off here' if ($ENV{ENTITYAPI_TEST_CONF} // '') =~ /direct_scans/;
 
 # --- the requests -----------------------------------------------------------
 

@@ -38,7 +38,7 @@ is(seen('bi'), 0, 'and no more');
 like($cluster->try_psql(q{select entityapi.map_role('nobody', 'eve')})->{err}, qr/role "nobody" does not exist/, 'there has to be one');
 
 subtest 'from a version that went by the name' => sub {
-	EntityApi::Test::Released::install($cluster) or plan skip_all => 'released versions are installed beside what scripts/test makes only';
+	EntityApi::Test::Released::install($cluster) or plan skip_all => 'a released version is installed only into the copy of the server that make test makes';
 	$cluster->psql('create database mapped', database => 'postgres');
 	$cluster->psql(q{create extension pgcrypto; create extension entityapi version '1.1';
 		insert into entityapi.tenant values ('01980000-0000-7000-8000-000000000001', 'A', 'a', 'ACTIVE', '{}', now());
