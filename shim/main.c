@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * main.c
- *	  The command line of entityapi-shim.
- *
- *-------------------------------------------------------------------------
+/*
+ * The command line of entityapi-shim.
  */
 #include <stdio.h>
 #include <string.h>

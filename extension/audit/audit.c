@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * audit.c
- *	  Note audit records, write them, and keep partitions ahead of them.
- *
- *-------------------------------------------------------------------------
+/*
+ * Note audit records, write them, and keep partitions ahead of them.
  */
 #include "postgres.h"
 

@@ -1,7 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * audit.h
- *	  Records of what requests did, and of what they were refused.
+/*
+ * Records of what requests did, and of what they were refused.
  *
  * While a request works, its records are only noted in memory.  They are
  * written together, by one statement in the request's transaction: after the
@@ -10,8 +8,6 @@
  *
  * What a record may hold is decided by those who note it: never a secret, a
  * password or its hash, a token, or a name that nobody is known to have.
- *
- *-------------------------------------------------------------------------
  */
 #ifndef EA_AUDIT_H
 #define EA_AUDIT_H

@@ -1,13 +1,9 @@
-/*-------------------------------------------------------------------------
- *
- * audit_event.c
- *	  A request as an event of the audit log: its action, target, outcome.
+/*
+ * A request as an event of the audit log: its action, target, outcome.
  *
  * What a request did to entities is noted by those who do it.  Everything
  * else follows from its route, which names the action, and where its target
  * is found.
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * audit_event.h
- *	  A request as an event of the audit log: its action, target, outcome.
- *
- *-------------------------------------------------------------------------
+/*
+ * A request as an event of the audit log: its action, target, outcome.
  */
 #ifndef EA_AUDIT_EVENT_H
 #define EA_AUDIT_EVENT_H

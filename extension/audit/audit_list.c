@@ -1,7 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * audit_list.c
- *	  GET /manage/audit: read the audit log, newest first.
+/*
+ * GET /manage/audit: read the audit log, newest first.
  *
  * Pages follow the key (at, id), never a number of rows, so that a late page
  * costs what the first does, and records that arrive meanwhile move nothing.
@@ -10,8 +8,6 @@
  * condition: the narrowest there is, the driver.  The rest of a filter is
  * asked of each record that is read, and a request that has read for long
  * enough ends its page there, full or not.
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

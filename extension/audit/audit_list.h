@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * audit_list.h
- *	  GET /manage/audit: read the audit log, newest first.
- *
- *-------------------------------------------------------------------------
+/*
+ * GET /manage/audit: read the audit log, newest first.
  */
 #ifndef EA_AUDIT_LIST_H
 #define EA_AUDIT_LIST_H

@@ -1,14 +1,10 @@
-/*-------------------------------------------------------------------------
- *
- * audit_sight.c
- *	  Which values of the audit log its reader may see.
+/*
+ * Which values of the audit log its reader may see.
  *
  * The log tells an administrator who did what, and the API whom it shows which
  * values.  Who would not see a value there does not see it here: fields of
  * others' roles, entities of others, rows that a policy may hide.  Then the
  * record is shown without it.
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

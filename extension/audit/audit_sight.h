@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * audit_sight.h
- *	  Which values of the audit log its reader may see.
- *
- *-------------------------------------------------------------------------
+/*
+ * Which values of the audit log its reader may see.
  */
 #ifndef EA_AUDIT_SIGHT_H
 #define EA_AUDIT_SIGHT_H

@@ -1,12 +1,8 @@
-/*-------------------------------------------------------------------------
- *
- * authz.c
- *	  May this caller?  The one place that decides.
+/*
+ * May this caller? The one place that decides.
  *
  * Roles and flags come from the principal, which comes from the database at
  * every request; nothing is remembered here.
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * authz.h
- *	  May this caller?  The one place that decides.
- *
- *-------------------------------------------------------------------------
+/*
+ * May this caller? The one place that decides.
  */
 #ifndef EA_AUTHZ_H
 #define EA_AUTHZ_H

@@ -1,12 +1,8 @@
-/*-------------------------------------------------------------------------
- *
- * policy.c
- *	  Policy expressions to a tree.  Pure: knows no catalog.
+/*
+ * Policy expressions to a tree. Pure: knows no catalog.
  *
  * A descent along the grammar.  Nothing is known but what the grammar names:
  * no methods, types or constructors can even be written.
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

@@ -1,14 +1,9 @@
-/*-------------------------------------------------------------------------
- *
- * policy.h
- *	  Policy expressions to a checked tree.  Pure: knows no
- *	  catalog.
+/*
+ * Policy expressions to a checked tree. Pure: knows no catalog.
  *
  * policy.c parses, policy_check.c finds the types.  What a path stands for is
  * asked of a resolver, so that the same rules hold for documents under way
  * and for stored declarations.
- *
- *-------------------------------------------------------------------------
  */
 #ifndef EA_POLICY_H
 #define EA_POLICY_H

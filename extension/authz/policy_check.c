@@ -1,13 +1,9 @@
-/*-------------------------------------------------------------------------
- *
- * policy_check.c
- *	  The types of a policy expression, and whether they fit together.
+/*
+ * The types of a policy expression, and whether they fit together.
  *
  * Types must be equal.  A text literal, or a text about the caller, may stand
  * for a uuid, a date or a date-time, because JSON knows no such values; the
  * node then takes that type.
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * policy_check.h
- *	  The types of a policy expression, and whether they fit together.
- *
- *-------------------------------------------------------------------------
+/*
+ * The types of a policy expression, and whether they fit together.
  */
 #ifndef EA_POLICY_CHECK_H
 #define EA_POLICY_CHECK_H

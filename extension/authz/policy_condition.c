@@ -1,15 +1,11 @@
-/*-------------------------------------------------------------------------
- *
- * policy_condition.c
- *	  One policy: what can be decided without a row, and a condition for the
- *	  rest.
+/*
+ * One policy: what can be decided without a row, and a condition for the
+ * rest.
  *
  * Every value a policy looks at must be there, wherever it stands; only then
  * does the expression itself count, and it has two truth values.  Below
  * conjunctions alone a comparison with null is as good as a false one, so
  * that no test for null is written there and an index serves.
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

@@ -1,10 +1,6 @@
-/*-------------------------------------------------------------------------
- *
- * policy_condition.h
- *	  One policy: what can be decided without a row, and a condition for the
- *	  rest.
- *
- *-------------------------------------------------------------------------
+/*
+ * One policy: what can be decided without a row, and a condition for the
+ * rest.
  */
 #ifndef EA_POLICY_CONDITION_H
 #define EA_POLICY_CONDITION_H

@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * policy_operand.c
- *	  Values and paths of policies: what they stand for, and their SQL.
- *
- *-------------------------------------------------------------------------
+/*
+ * Values and paths of policies: what they stand for, and their SQL.
  */
 #include "postgres.h"
 

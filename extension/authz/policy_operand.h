@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * policy_operand.h
- *	  Values and paths of policies: what they stand for, and their SQL.
- *
- *-------------------------------------------------------------------------
+/*
+ * Values and paths of policies: what they stand for, and their SQL.
  */
 #ifndef EA_POLICY_OPERAND_H
 #define EA_POLICY_OPERAND_H

@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * policy_sql.c
- *	  Policies of an entity to predicates over its rows.
- *
- *-------------------------------------------------------------------------
+/*
+ * Policies of an entity to predicates over its rows.
  */
 #include "postgres.h"
 

@@ -1,7 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * policy_sql.h
- *	  Policies of an entity to predicates over its rows.
+/*
+ * Policies of an entity to predicates over its rows.
  *
  * The caller's values, the clock and what came in are constants; what they
  * decide alone is decided here, and only the rest becomes SQL.  A null or a
@@ -9,8 +7,6 @@
  * comparison with the literal null.
  *
  * A path through a reference sees what the caller may read of its target.
- *
- *-------------------------------------------------------------------------
  */
 #ifndef EA_POLICY_SQL_H
 #define EA_POLICY_SQL_H

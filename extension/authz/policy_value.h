@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * policy_value.h
- *	  Values in policies: literals and what is known of the caller.
- *
- *-------------------------------------------------------------------------
+/*
+ * Values in policies: literals and what is known of the caller.
  */
 #ifndef EA_POLICY_VALUE_H
 #define EA_POLICY_VALUE_H

@@ -1,13 +1,9 @@
-/*-------------------------------------------------------------------------
- *
- * policy_writer.h
- *	  Between the parts of policy_sql: one policy being written.
+/*
+ * Between the parts of policy_sql: one policy being written.
  *
  * policy_sql.c has the trees and the whole of an entity's policies,
  * policy_operand.c finds out what a node stands for and writes it,
  * policy_condition.c decides and writes conditions.
- *
- *-------------------------------------------------------------------------
  */
 #ifndef EA_POLICY_WRITER_H
 #define EA_POLICY_WRITER_H

@@ -1,12 +1,8 @@
-/*-------------------------------------------------------------------------
- *
- * base64url.c
- *	  Base64 with the URL alphabet, without padding (RFC 4648 section 5).
+/*
+ * Base64 with the URL alphabet, without padding (RFC 4648 section 5).
  *
  * PostgreSQL's own coder knows the plain alphabet only, and its decoder lets
  * more than one text stand for the same bytes, which must not be for tokens.
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * base64url.h
- *	  Base64 with the URL alphabet, without padding (RFC 4648 section 5).
- *
- *-------------------------------------------------------------------------
+/*
+ * Base64 with the URL alphabet, without padding (RFC 4648 section 5).
  */
 #ifndef EA_BASE64URL_H
 #define EA_BASE64URL_H

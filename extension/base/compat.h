@@ -1,13 +1,9 @@
-/*-------------------------------------------------------------------------
- *
- * compat.h
- *	  Differences between PostgreSQL 15 and 18, in one place, each with the
- *	  versions it is about.
+/*
+ * Differences between PostgreSQL 15 and 18, in one place, each with the
+ * versions it is about.
  *
  * Every other file is written against the newest spelling defined here and
  * never tests PG_VERSION_NUM itself.
- *
- *-------------------------------------------------------------------------
  */
 #ifndef EA_COMPAT_H
 #define EA_COMPAT_H

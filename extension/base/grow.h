@@ -1,12 +1,8 @@
-/*-------------------------------------------------------------------------
- *
- * grow.h
- *	  Arrays that grow.
+/*
+ * Arrays that grow.
  *
  * An array of any type is three members of a struct: the items, how many
  * there are and how many there is room for.  All are 0 at first.
- *
- *-------------------------------------------------------------------------
  */
 #ifndef EA_GROW_H
 #define EA_GROW_H

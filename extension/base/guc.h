@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * guc.h
- *	  Settings.  All are entityapi.*, superuser only, defined in guc.c.
- *
- *-------------------------------------------------------------------------
+/*
+ * Settings. All are entityapi.*, superuser only, defined in guc.c.
  */
 #ifndef EA_GUC_H
 #define EA_GUC_H

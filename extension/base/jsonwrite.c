@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * jsonwrite.c
- *	  Append JSON text to a StringInfo.
- *
- *-------------------------------------------------------------------------
+/*
+ * Append JSON text to a StringInfo.
  */
 #include "postgres.h"
 

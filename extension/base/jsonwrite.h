@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * jsonwrite.h
- *	  Append JSON text to a StringInfo.
- *
- *-------------------------------------------------------------------------
+/*
+ * Append JSON text to a StringInfo.
  */
 #ifndef EA_JSONWRITE_H
 #define EA_JSONWRITE_H

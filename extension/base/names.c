@@ -1,12 +1,8 @@
-/*-------------------------------------------------------------------------
- *
- * names.c
- *	  Declared names to those derived from them, and a map by name.
+/*
+ * Declared names to those derived from them, and a map by name.
  *
  * The English plural follows the spelling rules and a short table of the
  * irregular nouns that data models have; a declaration may override it.
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

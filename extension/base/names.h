@@ -1,12 +1,8 @@
-/*-------------------------------------------------------------------------
- *
- * names.h
- *	  Declared names to those derived from them, and a map by name.
+/*
+ * Declared names to those derived from them, and a map by name.
  *
  * Declared names are ASCII letters and digits, which manifest/documents.c
  * makes sure of.  All results are palloc'd.
- *
- *-------------------------------------------------------------------------
  */
 #ifndef EA_NAMES_H
 #define EA_NAMES_H

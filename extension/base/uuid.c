@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * uuid.c
- *	  UUIDs: version 7 made here, text form read strictly.
- *
- *-------------------------------------------------------------------------
+/*
+ * UUIDs: version 7 made here, text form read strictly.
  */
 #include "postgres.h"
 

@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * uuid.h
- *	  UUIDs: version 7 made here, text form read strictly.
- *
- *-------------------------------------------------------------------------
+/*
+ * UUIDs: version 7 made here, text form read strictly.
  */
 #ifndef EA_UUID_H
 #define EA_UUID_H

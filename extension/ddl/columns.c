@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * columns.c
- *	  Columns of a table that stays: add, change, drop.
- *
- *-------------------------------------------------------------------------
+/*
+ * Columns of a table that stays: add, change, drop.
  */
 #include "postgres.h"
 

@@ -1,11 +1,7 @@
-/*-------------------------------------------------------------------------
- *
- * ddl.c
- *	  From the stored state of the tables to the new one.
+/*
+ * From the stored state of the tables to the new one.
  *
  * Names are quoted by tables.c.
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

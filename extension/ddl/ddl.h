@@ -1,7 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * ddl.h
- *	  Definitions to tables, and the statements from one state to the next.
+/*
+ * Definitions to tables, and the statements from one state to the next.
  *
  * tables.c derives what should exist from stored definitions; the stored
  * state and the new one pass through the same code, so that comparing the
@@ -14,8 +12,6 @@
  * second one is compared with the new state, so that nothing but match.c
  * and rename.c needs to think of renaming; "was" leads from there to the
  * names that the database knows.
- *
- *-------------------------------------------------------------------------
  */
 #ifndef EA_DDL_H
 #define EA_DDL_H

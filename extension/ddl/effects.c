@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * effects.c
- *	  What the statements of a plan do to those who use the tables.
- *
- *-------------------------------------------------------------------------
+/*
+ * What the statements of a plan do to those who use the tables.
  */
 #include "postgres.h"
 

@@ -1,8 +1,5 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * What the statements of a plan do to those who use the tables.
- *
- *-------------------------------------------------------------------------
  */
 #ifndef EA_EFFECTS_H
 #define EA_EFFECTS_H

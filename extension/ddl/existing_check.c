@@ -1,7 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * existing_check.c
- *	  Is an existing table as its entity needs it?
+/*
+ * Is an existing table as its entity needs it?
  *
  * Nothing is changed here.  All that is amiss is told at once, each with the
  * statement that mends it.  Constraints and indexes are found by what they
@@ -11,8 +9,6 @@
  * does what hangs on it: triggers, defaults, constraints, indexes.  Whoever
  * could put code there would have these rights, so the table belongs to that
  * role, and such code to it or to a superuser.
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

@@ -1,8 +1,5 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * Is an existing table as its entity needs it?
- *
- *-------------------------------------------------------------------------
  */
 #ifndef EA_EXISTING_CHECK_H
 #define EA_EXISTING_CHECK_H

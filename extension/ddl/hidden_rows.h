@@ -1,8 +1,5 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * Rows that softDelete has hidden, when it is taken away.
- *
- *-------------------------------------------------------------------------
  */
 #ifndef EA_HIDDEN_ROWS_H
 #define EA_HIDDEN_ROWS_H

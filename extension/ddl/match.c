@@ -1,14 +1,10 @@
-/*-------------------------------------------------------------------------
- *
- * match.c
- *	  What of the stored state continues as what of the new one.
+/*
+ * What of the stored state continues as what of the new one.
  *
  * An entity or a field continues the one that its renamedFrom names, if that
  * is stored and the renaming was not carried out before; otherwise the one of
  * its own name.  That it was carried out is told by the stored renamedFrom,
  * so that the key may stay, and so that names can be exchanged.
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

@@ -1,7 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * online.c
- *	  Changes of tables that are in use: what is left for later.
+/*
+ * Changes of tables that are in use: what is left for later.
  *
  * Building an index, or looking at all rows for a constraint, under a lock of
  * the transaction would stop requests for as long as it takes.  On a live
@@ -10,8 +8,6 @@
  * afterwards, one by one, each with a lock that no request notices.  Which of
  * them are left, pending_steps.c reads off the tables themselves, so that it
  * does not matter who ran them or where they were interrupted.
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

@@ -1,7 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * pending_steps.c
- *	  The statements that keep what a change promised.
+/*
+ * The statements that keep what a change promised.
  *
  * A row of pending_step names an index or a constraint.  The statements for
  * it are worked out anew each time, from the declarations and from what the
@@ -14,8 +12,6 @@
  *
  * What cannot run within a transaction, the shim sends as it is given here.
  * It makes and drops indexes, and PostgreSQL itself restricts what runs then.
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

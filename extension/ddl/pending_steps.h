@@ -1,8 +1,5 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * The statements that keep what a change promised.
- *
- *-------------------------------------------------------------------------
  */
 #ifndef EA_PENDING_STEPS_H
 #define EA_PENDING_STEPS_H

@@ -1,7 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * reader_policies.c
- *	  Row-level security and rights of entityapi_reader on the tables.
+/*
+ * Row-level security and rights of entityapi_reader on the tables.
  *
  * Each table has one policy: the tenant's rows, and of them those that the
  * entity's read policies leave.  A link between two rows is seen by whoever
@@ -10,8 +8,6 @@
  *
  * A policy stands in the way of changes of the columns it looks at, also
  * those of other tables, and is made anew when there are any.
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

@@ -1,8 +1,5 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * Row-level security and rights of entityapi_reader on the tables.
- *
- *-------------------------------------------------------------------------
  */
 #ifndef EA_READER_POLICIES_H
 #define EA_READER_POLICIES_H

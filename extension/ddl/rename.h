@@ -1,8 +1,5 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * New names for what stays: tables, columns, constraints, indexes.
- *
- *-------------------------------------------------------------------------
  */
 #ifndef EA_RENAME_H
 #define EA_RENAME_H

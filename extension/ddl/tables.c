@@ -1,7 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * tables.c
- *	  Stored definitions to the tables, constraints and indexes they need.
+/*
+ * Stored definitions to the tables, constraints and indexes they need.
  *
  * Names of constraints and indexes share one name space a schema with the
  * tables.  Tables have no two underscores in a row, and parts are joined by
@@ -9,8 +7,6 @@
  *
  * On tables of tenants, tenant_id starts every key and every index; the one
  * exception serves references to tables that have no tenant.
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

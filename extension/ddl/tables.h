@@ -1,8 +1,5 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * What should exist: tables, columns, constraints and indexes.
- *
- *-------------------------------------------------------------------------
  */
 #ifndef EA_TABLES_H
 #define EA_TABLES_H

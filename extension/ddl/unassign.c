@@ -1,7 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * unassign.c
- *	  Roles and security attributes that accounts hold and nobody declares.
+/*
+ * Roles and security attributes that accounts hold and nobody declares.
  *
  * A role that is declared again later must not come back to those who had it
  * long ago, and a policy must not meet a value of another type.  So whoever
@@ -10,8 +8,6 @@
  * owners hold, so they end by themselves.  Invites are offers only: those with
  * a role that goes end with it, and those with one that only a SuperAdmin
  * assigns from now on, since anybody may have made them.
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

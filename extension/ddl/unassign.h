@@ -1,8 +1,5 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * Roles and security attributes that accounts hold and nobody declares.
- *
- *-------------------------------------------------------------------------
  */
 #ifndef EA_UNASSIGN_H
 #define EA_UNASSIGN_H

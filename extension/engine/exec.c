@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * exec.c
- *	  Run one statement on a kept plan, rows straight to a callback.
- *
- *-------------------------------------------------------------------------
+/*
+ * Run one statement on a kept plan, rows straight to a callback.
  */
 #include "postgres.h"
 

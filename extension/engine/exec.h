@@ -1,12 +1,8 @@
-/*-------------------------------------------------------------------------
- *
- * exec.h
- *	  Run one statement on a kept plan, rows straight to a callback.
+/*
+ * Run one statement on a kept plan, rows straight to a callback.
  *
  * Rows never pass through a tuple table: a DestReceiver hands each slot to
  * the caller's function, which reads slot->tts_values and tts_isnull.
- *
- *-------------------------------------------------------------------------
  */
 #ifndef EA_EXEC_H
 #define EA_EXEC_H

@@ -1,14 +1,10 @@
-/*-------------------------------------------------------------------------
+/*
+ * The values of a statement's parameters, each with its type.
  *
- * exec_params.h
- *	  The values of a statement's parameters, each with its type.
- *
- *		ea_params(EA_UUID(&id), EA_TEXT(name), EA_NULLABLE_TEXT(email))
+ * 		ea_params(EA_UUID(&id), EA_TEXT(name), EA_NULLABLE_TEXT(email))
  *
  * stands for $1, $2 and $3.  It lives on the stack as long as the block that
  * it is written in.
- *
- *-------------------------------------------------------------------------
  */
 #ifndef EA_EXEC_PARAMS_H
 #define EA_EXEC_PARAMS_H

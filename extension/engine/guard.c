@@ -1,7 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * guard.c
- *	  What code of others may do while the service works.
+/*
+ * What code of others may do while the service works.
  *
  * Tables of the service may call functions of others that are SECURITY
  * DEFINER.  That they are is looked at before a statement
@@ -17,8 +15,6 @@
  * the requests of everybody.  Commands of that kind are refused to whatever
  * runs on behalf of the service; PostgreSQL refuses them in its own
  * security-restricted operations, which would not let foreign keys wait.
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

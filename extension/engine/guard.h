@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * guard.h
- *	  What code of others may do while the service works.
- *
- *-------------------------------------------------------------------------
+/*
+ * What code of others may do while the service works.
  */
 #ifndef EA_GUARD_H
 #define EA_GUARD_H

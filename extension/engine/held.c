@@ -1,7 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * held.c
- *	  What is known of the tables that statements are over, until it changes.
+/*
+ * What is known of the tables that statements are over, until it changes.
  *
  * Two numbers say it all.  "epoch" grows with every change of anything that
  * was looked at; a plan that has seen the present one needs no look.  "since"
@@ -16,8 +14,6 @@
  * Only what is in use counts.  Anybody who may connect makes news without
  * pause, by changing his own password or making functions of his own for a
  * moment; if these counted, no request would come to an end.
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

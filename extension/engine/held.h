@@ -1,14 +1,10 @@
-/*-------------------------------------------------------------------------
- *
- * held.h
- *	  What is known of the tables that statements are over, until it changes.
+/*
+ * What is known of the tables that statements are over, until it changes.
  *
  * A statement is written for tables of some form: columns of these types,
  * whose owners may be trusted.  Whether a table has it is looked at once and
  * remembered here.  PostgreSQL's invalidation messages say when to look again;
  * while none comes, a statement compares one number.
- *
- *-------------------------------------------------------------------------
  */
 #ifndef EA_HELD_H
 #define EA_HELD_H

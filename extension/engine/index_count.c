@@ -1,7 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * index_count.c
- *	  Count the rows that have given values, by walking an index.
+/*
+ * Count the rows that have given values, by walking an index.
  *
  * Rows of one tenant stand side by side in every index that begins with the
  * tenant, so counting them is to read some leaf pages from left to right.
@@ -25,8 +23,6 @@
  *   each entry is looked up, as an index scan does; of a HOT chain at most
  *   one member is visible, and an update that is not HOT has an entry of its
  *   own.  So every visible row is reached by exactly one entry.
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

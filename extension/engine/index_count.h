@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * index_count.h
- *	  Count the rows that have given values, by walking an index.
- *
- *-------------------------------------------------------------------------
+/*
+ * Count the rows that have given values, by walking an index.
  */
 #ifndef EA_INDEX_COUNT_H
 #define EA_INDEX_COUNT_H

@@ -1,14 +1,10 @@
-/*-------------------------------------------------------------------------
- *
- * invalidate.c
- *	  Tell backends that declarations or signing keys have changed.
+/*
+ * Tell backends that declarations or signing keys have changed.
  *
  * The relation cache's invalidation messages carry the news: they are
  * transactional, reach every backend and hot standbys, and cost nothing
  * while nothing changes.  A server process has few places for callbacks and
  * none can be given back, so there is exactly one.
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * invalidate.h
- *	  Tell backends that declarations or signing keys have changed.
- *
- *-------------------------------------------------------------------------
+/*
+ * Tell backends that declarations or signing keys have changed.
  */
 #ifndef EA_INVALIDATE_H
 #define EA_INVALIDATE_H

@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * keyscan.c
- *	  Plans that are one index scan, run without the executor.
- *
- *-------------------------------------------------------------------------
+/*
+ * Plans that are one index scan, run without the executor.
  */
 #include "postgres.h"
 

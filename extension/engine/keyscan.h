@@ -1,7 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * keyscan.h
- *	  Plans that are one index scan, run without the executor.
+/*
+ * Plans that are one index scan, run without the executor.
  *
  * Most statements of a request are look-ups by key: their kept plan is an
  * index scan with nothing but keys, perhaps below a limit.  Starting and
@@ -10,8 +8,6 @@
  * plan, same locks and permissions, same snapshot.  Everything else is the
  * executor's, and all is while somebody else watches or replaces it
  * (pg_stat_statements, auto_explain, Citus), or entityapi.direct_scans is off.
- *
- *-------------------------------------------------------------------------
  */
 #ifndef EA_KEYSCAN_H
 #define EA_KEYSCAN_H

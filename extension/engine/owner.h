@@ -1,14 +1,10 @@
-/*-------------------------------------------------------------------------
- *
- * owner.h
- *	  The rights of entityapi_owner.
+/*
+ * The rights of entityapi_owner.
  *
  * The functions of the extension belong to whoever installed it, so that no
  * member of entityapi_owner can change what a superuser calls, and none of
  * them is SECURITY DEFINER: those that look at tables take the rights of
  * entityapi_owner here, whoever calls, and a pinned search path with them.
- *
- *-------------------------------------------------------------------------
  */
 #ifndef EA_OWNER_H
 #define EA_OWNER_H

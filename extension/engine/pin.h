@@ -1,13 +1,9 @@
-/*-------------------------------------------------------------------------
- *
- * pin.h
- *	  Settings and user, held where code of others may run.
+/*
+ * Settings and user, held where code of others may run.
  *
  * What that code sets is undone with ea_pin_end(), be it with SET, SET LOCAL,
  * set_config() or RESET, and so is who it became.  After an error the end of
  * the (sub)transaction does the same.
- *
- *-------------------------------------------------------------------------
  */
 #ifndef EA_PIN_H
 #define EA_PIN_H

@@ -1,7 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * plancache.c
- *	  Kept plans by statement text, least recently used ones dropped.
+/*
+ * Kept plans by statement text, least recently used ones dropped.
  *
  * The text is the key, because it says all: identifiers come from the
  * catalog and every value is a parameter.  Only a parameter's type can change
@@ -13,8 +11,6 @@
  * while any statement runs is only taken out, and freed when none does.  After
  * an error nobody tells that a statement has ended; the end of the transaction
  * does.
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * plancache.h
- *	  Kept plans by statement text, least recently used ones dropped.
- *
- *-------------------------------------------------------------------------
+/*
+ * Kept plans by statement text, least recently used ones dropped.
  */
 #ifndef EA_PLANCACHE_H
 #define EA_PLANCACHE_H

@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * turn.h
- *	  Work that one session does at a time.
- *
- *-------------------------------------------------------------------------
+/*
+ * Work that one session does at a time.
  */
 #ifndef EA_TURN_H
 #define EA_TURN_H

@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * udf.h
- *	  Functions of the deployment, from jsonb to jsonb, called as their owners.
- *
- *-------------------------------------------------------------------------
+/*
+ * Functions of the deployment, from jsonb to jsonb, called as their owners.
  */
 #ifndef EA_UDF_H
 #define EA_UDF_H

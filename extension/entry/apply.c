@@ -1,12 +1,8 @@
-/*-------------------------------------------------------------------------
- *
- * apply.c
- *	  entityapi.apply_manifest(): from documents to a new revision.
+/*
+ * entityapi.apply_manifest(): from documents to a new revision.
  *
  * Runs as the owner of the tables, in the caller's transaction.  Everything
  * is allocated in SPI's memory context and goes with SPI_finish().
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

@@ -1,13 +1,9 @@
-/*-------------------------------------------------------------------------
- *
- * call.c
- *	  One call of the service, by whichever function: what it runs in.
+/*
+ * One call of the service, by whichever function: what it runs in.
  *
  * The work runs inside an internal subtransaction.  When it fails, what it
  * wrote is undone and the error becomes an answer, while the transaction
  * itself goes on and commits, unless failure.c throws the error on.
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * call.h
- *	  One call of the service, by whichever function: what it runs in.
- *
- *-------------------------------------------------------------------------
+/*
+ * One call of the service, by whichever function: what it runs in.
  */
 #ifndef EA_CALL_H
 #define EA_CALL_H

@@ -1,14 +1,10 @@
-/*-------------------------------------------------------------------------
- *
- * counters.c
- *	  What this backend has counted, told to the shim now and then.
+/*
+ * What this backend has counted, told to the shim now and then.
  *
  * The service needs no shared memory, so the shim adds up what backends tell.
  * Most answers tell nothing: a backend speaks after so many requests, when a
  * second has passed, or when something was missing, which is rare once a
  * backend has warmed up.
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

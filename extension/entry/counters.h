@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * counters.h
- *	  What this backend has counted, told to the shim now and then.
- *
- *-------------------------------------------------------------------------
+/*
+ * What this backend has counted, told to the shim now and then.
  */
 #ifndef EA_COUNTERS_H
 #define EA_COUNTERS_H

@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * entityapi.c
- *	  Initialisation, and what the extension tells of itself.
- *
- *-------------------------------------------------------------------------
+/*
+ * Initialisation, and what the extension tells of itself.
  */
 #include "postgres.h"
 

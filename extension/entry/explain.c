@@ -1,12 +1,8 @@
-/*-------------------------------------------------------------------------
- *
- * explain.c
- *	  entityapi.explain(): the statements of a request, and their plans.
+/*
+ * entityapi.explain(): the statements of a request, and their plans.
  *
  * The request runs as if the principal had sent it, each statement is
  * explained with its values before it runs, and all of it is undone.
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

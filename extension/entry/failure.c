@@ -1,14 +1,10 @@
-/*-------------------------------------------------------------------------
- *
- * failure.c
- *	  What a failure means for the caller.
+/*
+ * What a failure means for the caller.
  *
  * A refusal has said it.  A violated constraint is one, too, of the field it
  * speaks of.  Errors that say that this transaction cannot go on, or that the
  * same request may succeed later, are thrown on: the shim repeats the request
  * or answers 503.  All others are ours, and the server's log has them.
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

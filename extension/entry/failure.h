@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * failure.h
- *	  What a failure means for the caller.
- *
- *-------------------------------------------------------------------------
+/*
+ * What a failure means for the caller.
  */
 #ifndef EA_FAILURE_H
 #define EA_FAILURE_H

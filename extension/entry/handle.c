@@ -1,12 +1,8 @@
-/*-------------------------------------------------------------------------
- *
- * handle.c
- *	  entityapi.handle(): one request from arguments to answer.
+/*
+ * entityapi.handle(): one request from arguments to answer.
  *
  * Here is the order of checks.  What each call runs in is call.c's, what its
  * failure means failure.c's.
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * handle.h
- *	  entityapi.handle() for callers within the extension.
- *
- *-------------------------------------------------------------------------
+/*
+ * entityapi.handle() for callers within the extension.
  */
 #ifndef EA_HANDLE_H
 #define EA_HANDLE_H

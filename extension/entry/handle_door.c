@@ -1,7 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * handle_door.c
- *	  Who may call the service, from where, and with what settings.
+/*
+ * Who may call the service, from where, and with what settings.
  *
  * Members of the role that owns the service call it as they like.  For all
  * others, the shim's role first, a call is a statement of its own in a
@@ -9,8 +7,6 @@
  * it did cannot be undone by what follows, as it could be in a transaction
  * block, a subtransaction, a function, a pipeline or an expression that
  * divides by its result: a guess at a password would not count.
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

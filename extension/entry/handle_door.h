@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * handle_door.h
- *	  Who may call the service, from where, and with what settings.
- *
- *-------------------------------------------------------------------------
+/*
+ * Who may call the service, from where, and with what settings.
  */
 #ifndef EA_HANDLE_DOOR_H
 #define EA_HANDLE_DOOR_H

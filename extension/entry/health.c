@@ -1,12 +1,8 @@
-/*-------------------------------------------------------------------------
- *
- * health.c
- *	  Health, liveness and readiness.
+/*
+ * Health, liveness and readiness.
  *
  * That these run at all is the finding: the database has answered.  When it
  * does not, the shim says DOWN in the same form.
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * health.h
- *	  Health, liveness and readiness.
- *
- *-------------------------------------------------------------------------
+/*
+ * Health, liveness and readiness.
  */
 #ifndef EA_HEALTH_H
 #define EA_HEALTH_H

@@ -1,14 +1,10 @@
-/*-------------------------------------------------------------------------
- *
- * housekeeping.c
- *	  What the service does when nobody asks: sweep, and erase tenants.
+/*
+ * What the service does when nobody asks: sweep, and erase tenants.
  *
  * Nothing in PostgreSQL would start it, so the shim does, again and again.
  * What it calls is open to whoever may call handle(), from where handle() may
  * be called: it harms nobody who gets to call it, and it runs code of others
  * as a request does.  sweep() is for those who have no shim.
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * housekeeping.h
- *	  What the service does when nobody asks: sweep, and erase tenants.
- *
- *-------------------------------------------------------------------------
+/*
+ * What the service does when nobody asks: sweep, and erase tenants.
  */
 #ifndef EA_HOUSEKEEPING_H
 #define EA_HOUSEKEEPING_H

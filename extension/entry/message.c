@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * message.c
- *	  A request and its answer, in the two forms that callers use.
- *
- *-------------------------------------------------------------------------
+/*
+ * A request and its answer, in the two forms that callers use.
  */
 #include "postgres.h"
 

@@ -1,27 +1,23 @@
-/*-------------------------------------------------------------------------
- *
- * message.h
- *	  A request and its answer, in the two forms that callers use.
+/*
+ * A request and its answer, in the two forms that callers use.
  *
  * To SQL a request is five arguments and its answer a record, headers being
  * JSON objects.  To the shim both are one message, which costs neither of us
  * a parser of JSON.  A request is
  *
- *		METHOD SP target SP address LF
- *		{ name ":" SP value LF }		names in lower case
- *		LF
- *		body
+ * 		METHOD SP target SP address LF
+ * 		{ name ":" SP value LF }		names in lower case
+ * 		LF
+ * 		body
  *
  * where the address is "-" if it is not known, and its answer
  *
- *		status LF
- *		{ name ":" SP value LF }		for the shim alone
- *		LF
- *		{ Name ":" SP value CR LF }		as they go out
- *		CR LF
- *		body
- *
- *-------------------------------------------------------------------------
+ * 		status LF
+ * 		{ name ":" SP value LF }		for the shim alone
+ * 		LF
+ * 		{ Name ":" SP value CR LF }		as they go out
+ * 		CR LF
+ * 		body
  */
 #ifndef EA_MESSAGE_H
 #define EA_MESSAGE_H

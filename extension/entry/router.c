@@ -1,12 +1,8 @@
-/*-------------------------------------------------------------------------
- *
- * router.c
- *	  From a path to its row of the route table.
+/*
+ * From a path to its row of the route table.
  *
  * A pattern's {segments}, and v{n}, become req->args in order; the version,
  * {entities} and {relationship} are looked up as well.
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

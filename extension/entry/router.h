@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * router.h
- *	  From a path to its row of the route table.
- *
- *-------------------------------------------------------------------------
+/*
+ * From a path to its row of the route table.
  */
 #ifndef EA_ROUTER_H
 #define EA_ROUTER_H

@@ -1,12 +1,8 @@
-/*-------------------------------------------------------------------------
- *
- * routes.c
- *	  The table of routes: one row says all about each.
+/*
+ * The table of routes: one row says all about each.
  *
  * Rows of one address stand together, and a literal address before one that
  * has a segment in its place.
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * routes.h
- *	  The table of routes: one row says all about each.
- *
- *-------------------------------------------------------------------------
+/*
+ * The table of routes: one row says all about each.
  */
 #ifndef EA_ROUTES_H
 #define EA_ROUTES_H

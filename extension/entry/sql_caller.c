@@ -1,7 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * sql_caller.c
- *	  Who asks, for row-level security: what the policies on the tables call.
+/*
+ * Who asks, for row-level security: what the policies on the tables call.
  *
  * Plain SQL has a principal in one of two ways: the login of the session is
  * mapped to an account, or a trusted middleware has set one.  Both live in
@@ -11,8 +9,6 @@
  * with the next one, in loops and in repeatable-read transactions, too.
  *
  * The functions run as the owner; each is called once a scan.
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * account.c
- *	  Accounts of users: the statements about them.
- *
- *-------------------------------------------------------------------------
+/*
+ * Accounts of users: the statements about them.
  */
 #include "postgres.h"
 

@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * account.h
- *	  Accounts of users: reading, making, describing them.
- *
- *-------------------------------------------------------------------------
+/*
+ * Accounts of users: reading, making, describing them.
  */
 #ifndef EA_ACCOUNT_H
 #define EA_ACCOUNT_H

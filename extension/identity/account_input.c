@@ -1,11 +1,7 @@
-/*-------------------------------------------------------------------------
- *
- * account_input.c
- *	  What administrators and users may write into an account.
+/*
+ * What administrators and users may write into an account.
  *
  * Faults are noted with their place, so that one answer shows all of them.
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

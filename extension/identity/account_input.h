@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * account_input.h
- *	  What administrators and users may write into an account.
- *
- *-------------------------------------------------------------------------
+/*
+ * What administrators and users may write into an account.
  */
 #ifndef EA_ACCOUNT_INPUT_H
 #define EA_ACCOUNT_INPUT_H

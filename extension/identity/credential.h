@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * credential.h
- *	  From the credential of a request to its principal.
- *
- *-------------------------------------------------------------------------
+/*
+ * From the credential of a request to its principal.
  */
 #ifndef EA_CREDENTIAL_H
 #define EA_CREDENTIAL_H

@@ -1,12 +1,8 @@
-/*-------------------------------------------------------------------------
- *
- * jwt.h
- *	  Signed access tokens: JSON Web Tokens (RFC 7519, RFC 9068), HS256.
+/*
+ * Signed access tokens: JSON Web Tokens (RFC 7519, RFC 9068), HS256.
  *
  * Knows the form of a token and its time and origin claims; what a token
  * gives access to is decided elsewhere, from the database.
- *
- *-------------------------------------------------------------------------
  */
 #ifndef EA_JWT_H
 #define EA_JWT_H

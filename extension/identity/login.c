@@ -1,13 +1,9 @@
-/*-------------------------------------------------------------------------
- *
- * login.c
- *	  Login and change of the password.
+/*
+ * Login and change of the password.
  *
  * A failed login is one answer after one password hash, whoever was named
  * and for whatever reason, so neither text nor time tells whether a user
  * exists.
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

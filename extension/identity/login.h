@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * login.h
- *	  The endpoints below /auth (docs/identity.md).
- *
- *-------------------------------------------------------------------------
+/*
+ * The endpoints below /auth (docs/identity.md).
  */
 #ifndef EA_LOGIN_H
 #define EA_LOGIN_H

@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * me.c
- *	  The caller's own account: what it is, and its profile.
- *
- *-------------------------------------------------------------------------
+/*
+ * The caller's own account: what it is, and its profile.
  */
 #include "postgres.h"
 

@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * me.h
- *	  The caller's own account: what it is, and its profile.
- *
- *-------------------------------------------------------------------------
+/*
+ * The caller's own account: what it is, and its profile.
  */
 #ifndef EA_ME_H
 #define EA_ME_H

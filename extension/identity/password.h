@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * password.h
- *	  Passwords: policy, bcrypt hash, verification.
- *
- *-------------------------------------------------------------------------
+/*
+ * Passwords: policy, bcrypt hash, verification.
  */
 #ifndef EA_PASSWORD_H
 #define EA_PASSWORD_H

@@ -1,10 +1,6 @@
-/*-------------------------------------------------------------------------
- *
- * principal_json.h
- *	  A principal that comes as JSON, from whoever vouches
- *	  for it: a credential validator, a trusted middleware, an operator.
- *
- *-------------------------------------------------------------------------
+/*
+ * A principal that comes as JSON, from whoever vouches for it: a credential
+ * validator, a trusted middleware, an operator.
  */
 #ifndef EA_PRINCIPAL_JSON_H
 #define EA_PRINCIPAL_JSON_H

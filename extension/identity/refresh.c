@@ -1,12 +1,8 @@
-/*-------------------------------------------------------------------------
- *
- * refresh.c
- *	  Refresh and logout.
+/*
+ * Refresh and logout.
  *
  * A refresh token works once.  Presented again it has been stolen, or its
  * successor has, so the whole session ends.
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

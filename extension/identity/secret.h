@@ -1,13 +1,9 @@
-/*-------------------------------------------------------------------------
- *
- * secret.h
- *	  Opaque secrets: refresh tokens, keys, client secrets, invites.
+/*
+ * Opaque secrets: refresh tokens, keys, client secrets, invites.
  *
  * `<prefix>_<22 id><43 secret><6 crc>` in base 62.  The id finds the row,
  * of the secret only its SHA-256 is stored, and the checksum lets typing
  * errors and inventions die without a query.
- *
- *-------------------------------------------------------------------------
  */
 #ifndef EA_SECRET_H
 #define EA_SECRET_H

@@ -1,10 +1,6 @@
-/*-------------------------------------------------------------------------
- *
- * session.h
- *	  Sessions: one login, the refresh tokens that follow from it, and the
- *	  access tokens issued on the way.
- *
- *-------------------------------------------------------------------------
+/*
+ * Sessions: one login, the refresh tokens that follow from it, and the access
+ * tokens issued on the way.
  */
 #ifndef EA_SESSION_H
 #define EA_SESSION_H

@@ -1,15 +1,11 @@
-/*-------------------------------------------------------------------------
- *
- * session_lookup.c
- *	  The account of a session, for every request with an access token.
+/*
+ * The account of a session, for every request with an access token.
  *
  * Four look-ups by a unique key need no planner and no executor; done on the
  * indexes themselves they take a third of the time, and a third of that where
  * the row is found in the place it was found in before.  They see what the
  * statement sees that called us.  Where entityapi.direct_scans is off they are
  * statements.
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * session_lookup.h
- *	  The account of a session, for every request with an access token.
- *
- *-------------------------------------------------------------------------
+/*
+ * The account of a session, for every request with an access token.
  */
 #ifndef EA_SESSION_LOOKUP_H
 #define EA_SESSION_LOOKUP_H

@@ -1,11 +1,7 @@
-/*-------------------------------------------------------------------------
- *
- * signing_keys.h
- *	  The keys that sign access tokens, cached in the backend.
+/*
+ * The keys that sign access tokens, cached in the backend.
  *
  * A key stays this module's; it may be gone after the next call.
- *
- *-------------------------------------------------------------------------
  */
 #ifndef EA_SIGNING_KEYS_H
 #define EA_SIGNING_KEYS_H

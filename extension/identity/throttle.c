@@ -1,7 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * throttle.c
- *	  How often passwords may be tried.
+/*
+ * How often passwords may be tried.
  *
  * A try has to count before its password is hashed, or else parallel ones
  * slip through; but a request is one transaction, so what it writes counts
@@ -17,8 +15,6 @@
  * Where a user has logged in lately, his tries are counted for themselves: the
  * failures of strangers elsewhere do not keep him out, nor do his own let them
  * in.
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * throttle.h
- *	  How often passwords may be tried, and how many be hashed at once.
- *
- *-------------------------------------------------------------------------
+/*
+ * How often passwords may be tried, and how many be hashed at once.
  */
 #ifndef EA_THROTTLE_H
 #define EA_THROTTLE_H

@@ -1,7 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * throttle_hash.c
- *	  How many passwords are hashed at once, and whose.
+/*
+ * How many passwords are hashed at once, and whose.
  *
  * There are so many hashes at once, and whoever wants one waits, for a time.
  * Right passwords are never refused for their number, so whoever has one can
@@ -10,8 +8,6 @@
  * part of their share get hashes in the order in which they came, as only one
  * at a time looks for a free one, and the server keeps the others in a queue.
  * So nobody waits for more than one hash of each other user.
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * throttle_hash.h
- *	  How many passwords are hashed at once, and whose.
- *
- *-------------------------------------------------------------------------
+/*
+ * How many passwords are hashed at once, and whose.
  */
 #ifndef EA_THROTTLE_HASH_H
 #define EA_THROTTLE_HASH_H

@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * throttle_slot.c
- *	  Slots of names: locks that others can see and need not wait for.
- *
- *-------------------------------------------------------------------------
+/*
+ * Slots of names: locks that others can see and need not wait for.
  */
 #include "postgres.h"
 

@@ -1,12 +1,8 @@
-/*-------------------------------------------------------------------------
- *
- * throttle_slot.h
- *	  Slots of names: locks that others can see and need not wait for.
+/*
+ * Slots of names: locks that others can see and need not wait for.
  *
  * All are advisory locks of classes that SQL functions cannot reach, and end
  * with the transaction, whatever becomes of it.
- *
- *-------------------------------------------------------------------------
  */
 #ifndef EA_THROTTLE_SLOT_H
 #define EA_THROTTLE_SLOT_H

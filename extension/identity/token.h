@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * token.h
- *	  Access tokens for service accounts.
- *
- *-------------------------------------------------------------------------
+/*
+ * Access tokens for service accounts.
  */
 #ifndef EA_TOKEN_H
 #define EA_TOKEN_H

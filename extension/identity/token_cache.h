@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * token_cache.h
- *	  Access tokens that this backend has verified already.
- *
- *-------------------------------------------------------------------------
+/*
+ * Access tokens that this backend has verified already.
  */
 #ifndef EA_TOKEN_CACHE_H
 #define EA_TOKEN_CACHE_H

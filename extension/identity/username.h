@@ -1,10 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * username.h
- *	  Names that people type, in one form: NFC, trimmed, compared without
- *	  case.
- *
- *-------------------------------------------------------------------------
+/*
+ * Names that people type, in one form: NFC, trimmed, compared without case.
  */
 #ifndef EA_USERNAME_H
 #define EA_USERNAME_H

@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * validator.h
- *	  A credential validator in place of the built-in one.
- *
- *-------------------------------------------------------------------------
+/*
+ * A credential validator in place of the built-in one.
  */
 #ifndef EA_VALIDATOR_H
 #define EA_VALIDATOR_H

@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * api_key_settings.c
- *	  Settings of personal API keys: of a tenant, and for all that have none.
- *
- *-------------------------------------------------------------------------
+/*
+ * Settings of personal API keys: of a tenant, and for all that have none.
  */
 #include "postgres.h"
 

@@ -1,8 +1,5 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * Settings of personal API keys: of a tenant, and for all that have none.
- *
- *-------------------------------------------------------------------------
  */
 #ifndef EA_API_KEY_SETTINGS_H
 #define EA_API_KEY_SETTINGS_H

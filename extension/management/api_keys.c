@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * api_keys.c
- *	  Personal API keys: delegations of a user's identity.
- *
- *-------------------------------------------------------------------------
+/*
+ * Personal API keys: delegations of a user's identity.
  */
 #include "postgres.h"
 

@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * api_keys.h
- *	  Personal API keys: delegations of a user's identity.
- *
- *-------------------------------------------------------------------------
+/*
+ * Personal API keys: delegations of a user's identity.
  */
 #ifndef EA_API_KEYS_H
 #define EA_API_KEYS_H

@@ -1,10 +1,6 @@
-/*-------------------------------------------------------------------------
- *
- * erase_entities.h
- *	  The rows of a tenant's entities, in an order that no foreign key
- *	  objects to.
- *
- *-------------------------------------------------------------------------
+/*
+ * The rows of a tenant's entities, in an order that no foreign key objects
+ * to.
  */
 #ifndef EA_ERASE_ENTITIES_H
 #define EA_ERASE_ENTITIES_H

@@ -1,7 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * erase_tenants.c
- *	  Take away what deleted tenants leave behind, step by step.
+/*
+ * Take away what deleted tenants leave behind, step by step.
  *
  * A deleted tenant is its row in entityapi.tenant and whatever else still
  * has its id.  That is all there is to know: a step looks for rows, deletes
@@ -10,8 +8,6 @@
  * Requests of the tenant that began before it was deleted may still write.
  * When none of them is left, what is found then is all, and the tenant's row
  * goes with the rest.
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

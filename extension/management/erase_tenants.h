@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * erase_tenants.h
- *	  Take away what deleted tenants leave behind, step by step.
- *
- *-------------------------------------------------------------------------
+/*
+ * Take away what deleted tenants leave behind, step by step.
  */
 #ifndef EA_ERASE_TENANTS_H
 #define EA_ERASE_TENANTS_H

@@ -1,14 +1,10 @@
-/*-------------------------------------------------------------------------
- *
- * invites.c
- *	  Invites: a tenant's offer of an account, and its acceptance.
+/*
+ * Invites: a tenant's offer of an account, and its acceptance.
  *
  * An invite is used up by the update that finds it pending.  Of several that
  * accept it at once the row's lock lets one through to make the account; if
  * that fails, the update is undone with the rest and the invite stays as it
  * was.
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * invites.h
- *	  Invites: a tenant's offer of an account, and its acceptance.
- *
- *-------------------------------------------------------------------------
+/*
+ * Invites: a tenant's offer of an account, and its acceptance.
  */
 #ifndef EA_INVITES_H
 #define EA_INVITES_H

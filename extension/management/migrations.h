@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * migrations.h
- *	  What was applied to this database.
- *
- *-------------------------------------------------------------------------
+/*
+ * What was applied to this database.
  */
 #ifndef EA_MIGRATIONS_H
 #define EA_MIGRATIONS_H

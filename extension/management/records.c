@@ -1,13 +1,9 @@
-/*-------------------------------------------------------------------------
- *
- * records.c
- *	  Records of /manage and /auth, described by a table of columns: one of
- *	  them, or a page with filter and sort.
+/*
+ * Records of /manage and /auth, described by a table of columns: one of them,
+ * or a page with filter and sort.
  *
  * All SQL text comes from the tables of this program; what a client sent
  * becomes parameters.
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

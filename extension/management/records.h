@@ -1,10 +1,6 @@
-/*-------------------------------------------------------------------------
- *
- * records.h
- *	  Records of /manage and /auth, described by a table of columns: one of
- *	  them, or a page with filter and sort.
- *
- *-------------------------------------------------------------------------
+/*
+ * Records of /manage and /auth, described by a table of columns: one of them,
+ * or a page with filter and sort.
  */
 #ifndef EA_RECORDS_H
 #define EA_RECORDS_H

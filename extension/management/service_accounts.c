@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * service_accounts.c
- *	  Accounts of programs: making them, their secrets, their end.
- *
- *-------------------------------------------------------------------------
+/*
+ * Accounts of programs: making them, their secrets, their end.
  */
 #include "postgres.h"
 

@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * service_accounts.h
- *	  Accounts of programs, under /manage/tenants/{id}/service-accounts.
- *
- *-------------------------------------------------------------------------
+/*
+ * Accounts of programs, under /manage/tenants/{id}/service-accounts.
  */
 #ifndef EA_SERVICE_ACCOUNTS_H
 #define EA_SERVICE_ACCOUNTS_H

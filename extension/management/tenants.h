@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * tenants.h
- *	  Tenants: their making, their records, their suspension, their end.
- *
- *-------------------------------------------------------------------------
+/*
+ * Tenants: their making, their records, their suspension, their end.
  */
 #ifndef EA_TENANTS_H
 #define EA_TENANTS_H

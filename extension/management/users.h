@@ -1,11 +1,7 @@
-/*-------------------------------------------------------------------------
- *
- * users.h
- *	  The endpoints below /manage (docs/api.md).
+/*
+ * The endpoints below /manage (docs/api.md).
  *
  * The caller's authority over the tenant in args[0] has been checked.
- *
- *-------------------------------------------------------------------------
  */
 #ifndef EA_USERS_H
 #define EA_USERS_H

@@ -1,12 +1,8 @@
-/*-------------------------------------------------------------------------
- *
- * check.c
- *	  Do the documents fit together?
+/*
+ * Do the documents fit together?
  *
  * All lookups go through maps, so that the cost grows with the number of
  * declarations and not with its square.
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

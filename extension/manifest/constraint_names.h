@@ -1,8 +1,5 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * How the constraints and indexes of a table are called.
- *
- *-------------------------------------------------------------------------
  */
 #ifndef EA_CONSTRAINT_NAMES_H
 #define EA_CONSTRAINT_NAMES_H

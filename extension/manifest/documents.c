@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * documents.c
- *	  Documents to structs, each by itself, driven by tables of keys.
- *
- *-------------------------------------------------------------------------
+/*
+ * Documents to structs, each by itself, driven by tables of keys.
  */
 #include "postgres.h"
 

@@ -1,8 +1,5 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * Documents to structs, each by itself, driven by tables of keys.
- *
- *-------------------------------------------------------------------------
  */
 #ifndef EA_DOCUMENTS_H
 #define EA_DOCUMENTS_H

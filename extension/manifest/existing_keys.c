@@ -1,12 +1,8 @@
-/*-------------------------------------------------------------------------
- *
- * existing_keys.c
- *	  Entities on existing tables: "table" and "columns".
+/*
+ * Entities on existing tables: "table" and "columns".
  *
  * Only what the documents say is looked at here; whether the table is as the
  * entity needs it is for ddl/existing_check.c.
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

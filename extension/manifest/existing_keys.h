@@ -1,8 +1,5 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * Entities on existing tables: "table" and "columns".
- *
- *-------------------------------------------------------------------------
  */
 #ifndef EA_EXISTING_KEYS_H
 #define EA_EXISTING_KEYS_H

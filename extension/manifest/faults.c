@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * faults.c
- *	  The faults of manifests: collected one by one, thrown together.
- *
- *-------------------------------------------------------------------------
+/*
+ * The faults of manifests: collected one by one, thrown together.
  */
 #include "postgres.h"
 

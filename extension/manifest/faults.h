@@ -1,8 +1,5 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * The faults of manifests: collected one by one, thrown together.
- *
- *-------------------------------------------------------------------------
  */
 #ifndef EA_FAULTS_H
 #define EA_FAULTS_H

@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * fields.c
- *	  One field by itself: the keys its type allows, and their values.
- *
- *-------------------------------------------------------------------------
+/*
+ * One field by itself: the keys its type allows, and their values.
  */
 #include "postgres.h"
 

@@ -1,8 +1,5 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * One field by itself: the keys its type allows, and their values.
- *
- *-------------------------------------------------------------------------
  */
 #ifndef EA_FIELDS_H
 #define EA_FIELDS_H

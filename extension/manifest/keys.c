@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * keys.c
- *	  Members of a JSON object into a struct, by a table of known keys.
- *
- *-------------------------------------------------------------------------
+/*
+ * Members of a JSON object into a struct, by a table of known keys.
  */
 #include "postgres.h"
 

@@ -1,7 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * manifest.h
- *	  Manifests under way: what the documents declare, and their faults.
+/*
+ * Manifests under way: what the documents declare, and their faults.
  *
  * Applying goes through these files, each leaning on the one before:
  * documents.c (documents to the structs below), check.c and fields.c (do they
@@ -10,8 +8,6 @@
  * collected here and thrown at once.
  *
  * All memory belongs to the memory context of the call.
- *
- *-------------------------------------------------------------------------
  */
 #ifndef EA_MANIFEST_H
 #define EA_MANIFEST_H

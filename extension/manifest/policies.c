@@ -1,12 +1,8 @@
-/*-------------------------------------------------------------------------
- *
- * policies.c
- *	  Policies of the declared entities: do their expressions fit?
+/*
+ * Policies of the declared entities: do their expressions fit?
  *
  * An expression is checked for each entity and operation it is named for,
  * because names and types depend on both.
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

@@ -1,8 +1,5 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * Policies of the declared entities: do their expressions fit?
- *
- *-------------------------------------------------------------------------
  */
 #ifndef EA_POLICIES_H
 #define EA_POLICIES_H

@@ -1,13 +1,9 @@
-/*-------------------------------------------------------------------------
- *
- * relations.c
- *	  Relationships: targets, columns, inverse sides.
+/*
+ * Relationships: targets, columns, inverse sides.
  *
  * Two passes over all fields: the first settles the owning sides, which hold
  * a column or a join table, the second looks up what each inverse side
  * mirrors.
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

@@ -1,8 +1,5 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * What a change of the declarations does besides statements.
- *
- *-------------------------------------------------------------------------
  */
 #ifndef EA_RIGHTS_CHANGES_H
 #define EA_RIGHTS_CHANGES_H

@@ -1,12 +1,8 @@
-/*-------------------------------------------------------------------------
- *
- * service.c
- *	  Roles, SecurityAttributes, Versions and Service documents.
+/*
+ * Roles, SecurityAttributes, Versions and Service documents.
  *
  * Roles and SecurityAttributes may be spread over several documents; of
  * Versions and Service there is one at most.
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

@@ -1,8 +1,5 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * Roles, SecurityAttributes, Versions and Service documents.
- *
- *-------------------------------------------------------------------------
  */
 #ifndef EA_SERVICE_H
 #define EA_SERVICE_H

@@ -1,13 +1,9 @@
-/*-------------------------------------------------------------------------
- *
- * catalog.c
- *	  What this database declares, kept per backend.
+/*
+ * What this database declares, kept per backend.
  *
  * The current catalog is replaced, not changed, when a manifest has been
  * applied: requests under way keep the one they acquired, and the last to
  * release it frees it.
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

@@ -1,7 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * catalog.h
- *	  What this database declares: entities, fields, versions, service.
+/*
+ * What this database declares: entities, fields, versions, service.
  *
  * A catalog is one consistent state of the declarations, kept per backend
  * and filled entity by entity as requests use them.  A request acquires it,
@@ -9,8 +7,6 @@
  * before its last statement.
  *
  * All strings and structs belong to the catalog's memory context.
- *
- *-------------------------------------------------------------------------
  */
 #ifndef EA_CATALOG_H
 #define EA_CATALOG_H

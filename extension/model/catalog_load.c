@@ -1,12 +1,8 @@
-/*-------------------------------------------------------------------------
- *
- * catalog_load.c
- *	  Stored definitions to structs.
+/*
+ * Stored definitions to structs.
  *
  * What is read here was written by manifest/compile.c and checked before it
  * was stored, so anything unexpected is a damaged catalog, not bad input.
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * catalog_load.h
- *	  Stored definitions to structs; for catalog.c alone.
- *
- *-------------------------------------------------------------------------
+/*
+ * Stored definitions to structs; for catalog.c alone.
  */
 #ifndef EA_CATALOG_LOAD_H
 #define EA_CATALOG_LOAD_H

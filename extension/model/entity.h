@@ -1,11 +1,8 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * A declared entity: its fields, relationships, permissions and rules.
  *
  * All strings and structs belong to the memory context of the catalog that
  * holds the entity.
- *
- *-------------------------------------------------------------------------
  */
 #ifndef EA_ENTITY_H
 #define EA_ENTITY_H

@@ -1,15 +1,11 @@
-/*-------------------------------------------------------------------------
- *
- * sqlbuf.h
- *	  Build one statement: text from the catalog, values as parameters.
+/*
+ * Build one statement: text from the catalog, values as parameters.
  *
  * There is one way for an entity's table into a statement, and it brings the
  * tenant and policy predicates with it: ea_sqlbuf_from() and its siblings
  * write the relation and `WHERE <predicates>` in one go, so conditions of
  * the caller always begin with " AND ".  Aliases are t0, t1, ... in the order
  * in which relations are added, so that equal requests give equal text.
- *
- *-------------------------------------------------------------------------
  */
 #ifndef EA_SQLBUF_H
 #define EA_SQLBUF_H

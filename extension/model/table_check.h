@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * table_check.h
- *	  Tables as they are, which others may change at any time.
- *
- *-------------------------------------------------------------------------
+/*
+ * Tables as they are, which others may change at any time.
  */
 #ifndef EA_TABLE_CHECK_H
 #define EA_TABLE_CHECK_H

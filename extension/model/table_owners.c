@@ -1,12 +1,8 @@
-/*-------------------------------------------------------------------------
- *
- * table_owners.c
- *	  Whose a table is, and what statements over it call.
+/*
+ * Whose a table is, and what statements over it call.
  *
  * The system catalogs are asked, with the latest snapshot: what is looked for
  * may just have been committed.
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

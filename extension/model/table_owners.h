@@ -1,14 +1,10 @@
-/*-------------------------------------------------------------------------
- *
- * table_owners.h
- *	  Whose a table is, and what statements over it call.
+/*
+ * Whose a table is, and what statements over it call.
  *
  * Statements run with the rights of entityapi_owner, and so does what hangs on
  * their tables.  Whoever could put a table in another's place, or code of
  * theirs on it, would have these rights: so all of it belongs to that role, or
  * to a superuser, who needs no such way.
- *
- *-------------------------------------------------------------------------
  */
 #ifndef EA_TABLE_OWNERS_H
 #define EA_TABLE_OWNERS_H

@@ -1,7 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * types.c
- *	  The attribute types: one table says all about each.
+/*
+ * The attribute types: one table says all about each.
  *
  * The readers check a literal completely by hand before anything of
  * PostgreSQL's own sees it, because the input functions of the server take
@@ -9,8 +7,6 @@
  * the rest.  The writers depend on no setting of the session.
  *
  * Datums made here are allocated in the current memory context.
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

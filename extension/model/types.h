@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * types.h
- *	  The attribute types: one table says all about each.
- *
- *-------------------------------------------------------------------------
+/*
+ * The attribute types: one table says all about each.
  */
 #ifndef EA_TYPES_H
 #define EA_TYPES_H

@@ -1,13 +1,9 @@
-/*-------------------------------------------------------------------------
- *
- * value_checks.c
- *	  Does a value keep what its attribute declares?
+/*
+ * Does a value keep what its attribute declares?
  *
  * The table has check constraints of its own for limits and enums; this
  * comes first, and so every fault of a document can be named at once and in
  * its own words.  Patterns and minimal lengths exist only here.
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * value_checks.h
- *	  Does a value keep what its attribute declares?
- *
- *-------------------------------------------------------------------------
+/*
+ * Does a value keep what its attribute declares?
  */
 #ifndef EA_VALUE_CHECKS_H
 #define EA_VALUE_CHECKS_H

@@ -1,13 +1,9 @@
-/*-------------------------------------------------------------------------
- *
- * violation.c
- *	  A violated constraint and the field it speaks of.
+/*
+ * A violated constraint and the field it speaks of.
  *
  * The definition of an entity has the names of what was made for it.  An
  * existing table has constraints of its own, which may change their names at
  * any time, so they are looked up when one of them is violated.
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

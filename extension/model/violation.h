@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * violation.h
- *	  A violated constraint and the field it speaks of.
- *
- *-------------------------------------------------------------------------
+/*
+ * A violated constraint and the field it speaks of.
  */
 #ifndef EA_VIOLATION_H
 #define EA_VIOLATION_H

@@ -1,12 +1,8 @@
-/*-------------------------------------------------------------------------
- *
- * components.c
- *	  What the operations of a description share: parameters, headers,
- *	  errors, security schemes, and the schemas of JSON:API's own.
+/*
+ * What the operations of a description share: parameters, headers, errors,
+ * security schemes, and the schemas of JSON:API's own.
  *
  * Only what something refers to is written.
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

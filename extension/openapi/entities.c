@@ -1,7 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * entities.c
- *	  The schemas of entities: resources, documents, relationships.
+/*
+ * The schemas of entities: resources, documents, relationships.
  *
  * For an entity E: EAttributes, EResource, EDocument, EListDocument,
  * ECreateDocument, EUpdateDocument; for a relationship F of it:
@@ -11,8 +9,6 @@
  *
  * In answers nothing is required but what no caller can be denied and no
  * sparse fieldset leaves out.
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

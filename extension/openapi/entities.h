@@ -1,8 +1,5 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * The schemas of entities: resources, documents, relationships.
- *
- *-------------------------------------------------------------------------
  */
 #ifndef EA_ENTITIES_H
 #define EA_ENTITIES_H

@@ -1,7 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * openapi.c
- *	  Serving the description of the API.
+/*
+ * Serving the description of the API.
  *
  * The documents are made when declarations are applied, and stored, so that a
  * fresh backend answers at once.  A backend that was asked keeps what it
@@ -11,8 +9,6 @@
  * present revision, by this program, under the settings of this session;
  * otherwise, or when there is nothing stored (a restored database, a version
  * that nobody applied anything to), the backend makes the document itself.
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

@@ -1,7 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * openapi.h
- *	  The description of the API: OpenAPI 3.1, one document a version.
+/*
+ * The description of the API: OpenAPI 3.1, one document a version.
  *
  * It is made from the declarations, the route table, and the tables that
  * the endpoints of /auth and /manage read and write by.  It is the same for
@@ -10,8 +8,6 @@
  *
  * Parts of schemas are written in program text as JSON with ' in the place
  * of ", without the braces around it: "'format':'uuid','maxLength':36".
- *
- *-------------------------------------------------------------------------
  */
 #ifndef EA_OPENAPI_H
 #define EA_OPENAPI_H

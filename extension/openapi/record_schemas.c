@@ -1,13 +1,9 @@
-/*-------------------------------------------------------------------------
- *
- * record_schemas.c
- *	  The schemas of /auth, /manage and /actuator.
+/*
+ * The schemas of /auth, /manage and /actuator.
  *
  * Records and bodies are described by the tables that management/records.c and
  * request/body.c work by.  What is written by hand elsewhere is written by
  * hand here.
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * writer.c
- *	  A description under way, and how its text is put together.
- *
- *-------------------------------------------------------------------------
+/*
+ * A description under way, and how its text is put together.
  */
 #include "postgres.h"
 

@@ -1,7 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * cursor.c
- *	  A place in the order of a list, as text that means nothing to clients.
+/*
+ * A place in the order of a list, as text that means nothing to clients.
  *
  * In base64url: a version, whether values follow, a hash that says of which
  * order it is, the id, and for each term a byte, 0 for null, and the value.
@@ -10,8 +8,6 @@
  *
  * Values are exact: numbers in decimal digits as they are stored, times in
  * microseconds, and also what has no form in JSON, as infinity.
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

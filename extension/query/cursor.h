@@ -1,13 +1,9 @@
-/*-------------------------------------------------------------------------
- *
- * cursor.h
- *	  A place in the order of a list, as text that means nothing to clients.
+/*
+ * A place in the order of a list, as text that means nothing to clients.
  *
  * It is the values of the row it stands at, by the terms of the order, and
  * the row's id.  Values too long to travel are left out; then the row is
  * asked for them, if it is still there.
- *
- *-------------------------------------------------------------------------
  */
 #ifndef EA_CURSOR_H
 #define EA_CURSOR_H

@@ -1,13 +1,9 @@
-/*-------------------------------------------------------------------------
- *
- * filter.c
- *	  Filters and sort keys to SQL over an entity's relation.
+/*
+ * Filters and sort keys to SQL over an entity's relation.
  *
  * A comparison becomes nested EXISTS, one for each relationship, each with
  * the predicates of its entity.  All text is from the catalog; values are
  * parameters, and a list is one parameter whatever its length.
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

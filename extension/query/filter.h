@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * filter.h
- *	  Filters and sort keys to SQL over an entity's relation.
- *
- *-------------------------------------------------------------------------
+/*
+ * Filters and sort keys to SQL over an entity's relation.
  */
 #ifndef EA_FILTER_H
 #define EA_FILTER_H

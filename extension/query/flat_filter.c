@@ -1,12 +1,8 @@
-/*-------------------------------------------------------------------------
- *
- * flat_filter.c
- *	  Filters over a table of columns, for lists that no entity is behind.
+/*
+ * Filters over a table of columns, for lists that no entity is behind.
  *
  * All SQL text comes from the tables of this program; what a client sent
  * becomes parameters.
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * flat_filter.h
- *	  Filters over a table of columns, for lists that no entity is behind.
- *
- *-------------------------------------------------------------------------
+/*
+ * Filters over a table of columns, for lists that no entity is behind.
  */
 #ifndef EA_FLAT_FILTER_H
 #define EA_FLAT_FILTER_H

@@ -1,7 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * path.c
- *	  Selectors and sort keys resolved against an entity.
+/*
+ * Selectors and sort keys resolved against an entity.
  *
  * Everything that a path may not be used for is found out here, before any
  * SQL is written: names, versions, roles, operators and literals.
@@ -9,8 +7,6 @@
  * What the caller may not see, be it attribute, relationship or the entity
  * behind it, is answered exactly as what does not exist.  A one-of knows a
  * name if some member does; the members that do not are left out.
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

@@ -1,12 +1,8 @@
-/*-------------------------------------------------------------------------
- *
- * path.h
- *	  Selectors and sort keys resolved against an entity.
+/*
+ * Selectors and sort keys resolved against an entity.
  *
  * A path becomes a tree of steps: one for each name, with several ways on
  * where a one-of relationship is crossed.
- *
- *-------------------------------------------------------------------------
  */
 #ifndef EA_PATH_H
 #define EA_PATH_H

@@ -1,7 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * rsql.c
- *	  RSQL text to a tree: recursive descent over the text itself.
+/*
+ * RSQL text to a tree: recursive descent over the text itself.
  *
  * The words "and" and "or" are operators only where an operator may stand,
  * and only with a space on either side; everywhere else they are names or
@@ -10,8 +8,6 @@
  *
  * Recursion goes one level deeper with each parenthesis, which the limits
  * bound.  Positions in faults count characters, not bytes.
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

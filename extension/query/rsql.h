@@ -1,10 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * rsql.h
- *	  RSQL text to a tree.  Pure: knows no
- *	  catalog.
- *
- *-------------------------------------------------------------------------
+/*
+ * RSQL text to a tree. Pure: knows no catalog.
  */
 #ifndef EA_RSQL_H
 #define EA_RSQL_H

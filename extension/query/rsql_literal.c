@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * rsql_literal.c
- *	  The values of a comparison over a column of known type.
- *
- *-------------------------------------------------------------------------
+/*
+ * The values of a comparison over a column of known type.
  */
 #include "postgres.h"
 

@@ -1,12 +1,8 @@
-/*-------------------------------------------------------------------------
- *
- * rsql_literal.h
- *	  The values of a comparison over a column of known type.
+/*
+ * The values of a comparison over a column of known type.
  *
  * For the lists of records; paths over entities have their own reading,
  * where a one-of gives a name several types.
- *
- *-------------------------------------------------------------------------
  */
 #ifndef EA_RSQL_LITERAL_H
 #define EA_RSQL_LITERAL_H

@@ -1,7 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * sort.c
- *	  Sort keys to SQL over an entity's relation.
+/*
+ * Sort keys to SQL over an entity's relation.
  *
  * A key of the row itself is its column.  One through relationships is that of
  * a row which is joined, with the predicates of its entity: the planner may
@@ -9,8 +7,6 @@
  * inverse side on it is a scalar sub-select, as there may be several rows
  * until the unique index has been built.  The id closes every order, so that
  * no two rows are equal in it.
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

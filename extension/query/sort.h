@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * sort.h
- *	  Sort keys to SQL over an entity's relation.
- *
- *-------------------------------------------------------------------------
+/*
+ * Sort keys to SQL over an entity's relation.
  */
 #ifndef EA_SORT_H
 #define EA_SORT_H

@@ -1,7 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * cursor_page.c
- *	  Pages of a list that begin where another page ended.
+/*
+ * Pages of a list that begin where another page ended.
  *
  * A page by number reads all rows before it and throws them away.  One by
  * cursor begins at the row that the cursor stands at: the condition "comes
@@ -11,8 +9,6 @@
  * Nulls are greater than all values.  Where the first term may be null, the
  * rows after a cursor lie in two ranges of the index, those with a value and
  * those without; the second is read only if the first does not fill the page.
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
@@ -27,6 +23,7 @@
 #include "read/document_rows.h"
 #include "read/include.h"
 #include "read/list_source.h"
+#include "read/total.h"
 #include "request/errors.h"
 
 /* One page under way. */
@@ -415,5 +412,5 @@ ea_cursor_page(EaRowSink *sink, const EaListSource *source,
 
 	doc->req->status = 200;
 	write_page(&page, path, doc->query->totals
-			   ? ea_list_count(doc->req, source, filter) : -1);
+			   ? ea_total_of_list(doc->req, source, filter) : -1);
 }

@@ -1,8 +1,5 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * Pages of a list that begin where another page ended.
- *
- *-------------------------------------------------------------------------
  */
 #ifndef EA_CURSOR_PAGE_H
 #define EA_CURSOR_PAGE_H

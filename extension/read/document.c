@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * document.c
- *	  A JSON:API document: its shape, and its text.
- *
- *-------------------------------------------------------------------------
+/*
+ * A JSON:API document: its shape, and its text.
  */
 #include "postgres.h"
 

@@ -1,7 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * document.h
- *	  A JSON:API document: resources, their linkage, what is included.
+/*
+ * A JSON:API document: resources, their linkage, what is included.
  *
  * Rows of the primary statement are handed to ea_document_row(), which
  * writes the attributes as JSON text at once and keeps the keys.
@@ -10,8 +8,6 @@
  * resources of a level together; the writers put the pieces in order.
  *
  * All of it lives in the memory context that is current at creation.
- *
- *-------------------------------------------------------------------------
  */
 #ifndef EA_DOCUMENT_H
 #define EA_DOCUMENT_H

@@ -1,11 +1,8 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * The rows of a document: each resource read once, and kept.
  *
  * Everything read is entered in doc->known, so that no resource is read or
  * shown twice.
- *
- *-------------------------------------------------------------------------
  */
 #ifndef EA_DOCUMENT_ROWS_H
 #define EA_DOCUMENT_ROWS_H

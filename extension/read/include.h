@@ -1,8 +1,5 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * The rest of a document: its linkage and the resources it includes.
- *
- *-------------------------------------------------------------------------
  */
 #ifndef EA_INCLUDE_H
 #define EA_INCLUDE_H

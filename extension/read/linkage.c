@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * linkage.c
- *	  Linkage: which resources the relationships of a level lead to.
- *
- *-------------------------------------------------------------------------
+/*
+ * Linkage: which resources the relationships of a level lead to.
  */
 #include "postgres.h"
 

@@ -1,8 +1,5 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * Linkage: which resources the relationships of a level lead to.
- *
- *-------------------------------------------------------------------------
  */
 #ifndef EA_LINKAGE_H
 #define EA_LINKAGE_H

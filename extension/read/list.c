@@ -1,8 +1,5 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * A list of resources, page by page.
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
@@ -15,6 +12,7 @@
 #include "read/document_rows.h"
 #include "read/include.h"
 #include "read/list.h"
+#include "read/total.h"
 
 /*
  * How many rows the filter leaves.  A page that is not full tells by itself;
@@ -30,7 +28,7 @@ total(EaRequest *req, EaQuery *query, const EaListSource *source,
 		return -1;
 	if (rows < query->page_size && (rows > 0 || before == 0))
 		return before + rows;
-	return ea_list_count(req, source, filter);
+	return ea_total_of_list(req, source, filter);
 }
 
 void

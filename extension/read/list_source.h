@@ -1,8 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * What a list is of, and how many it has.
- *
- *-------------------------------------------------------------------------
+/*
+ * What a list is of.
  */
 #ifndef EA_LIST_SOURCE_H
 #define EA_LIST_SOURCE_H
@@ -24,9 +21,5 @@ typedef struct EaListSource
 /* Append ` FROM ... WHERE ...` of a list, as t<alias>, taken before. */
 extern void ea_list_source(EaSqlBuf *b, const EaListSource *source,
 						   const EaRsql *filter, int alias);
-
-/* How many rows a list has. */
-extern int64 ea_list_count(EaRequest *req, const EaListSource *source,
-						   const EaRsql *filter);
 
 #endif							/* EA_LIST_SOURCE_H */

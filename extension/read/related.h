@@ -1,8 +1,5 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * What a relationship leads to: its linkage, and the related resources.
- *
- *-------------------------------------------------------------------------
  */
 #ifndef EA_RELATED_H
 #define EA_RELATED_H

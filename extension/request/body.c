@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * body.c
- *	  Members of the plain JSON bodies of /auth and /manage.
- *
- *-------------------------------------------------------------------------
+/*
+ * Members of the plain JSON bodies of /auth and /manage.
  */
 #include "postgres.h"
 

@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * body.h
- *	  Members of the plain JSON bodies of /auth and /manage.
- *
- *-------------------------------------------------------------------------
+/*
+ * Members of the plain JSON bodies of /auth and /manage.
  */
 #ifndef EA_BODY_H
 #define EA_BODY_H

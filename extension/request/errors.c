@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * errors.c
- *	  Refusals: the table of codes, and the error document.
- *
- *-------------------------------------------------------------------------
+/*
+ * Refusals: the table of codes, and the error document.
  */
 #include "postgres.h"
 

@@ -1,14 +1,10 @@
-/*-------------------------------------------------------------------------
- *
- * errors.h
- *	  Refusals: the table of codes, and the way from a fault to an answer.
+/*
+ * Refusals: the table of codes, and the way from a fault to an answer.
  *
  * A refusal is an answer of the API, not a PostgreSQL error text.  Code that
  * finds a fault adds it to the request; as soon as it cannot go on it throws.
  * The guard in entry/handle.c catches, and ea_errors_write() makes the
  * document.
- *
- *-------------------------------------------------------------------------
  */
 #ifndef EA_ERRORS_H
 #define EA_ERRORS_H

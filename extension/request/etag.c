@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * etag.c
- *	  Versions of resources as entity tags.
- *
- *-------------------------------------------------------------------------
+/*
+ * Versions of resources as entity tags.
  */
 #include "postgres.h"
 

@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * etag.h
- *	  Versions of resources as entity tags (RFC 9110 sections 8.8.3, 13.1).
- *
- *-------------------------------------------------------------------------
+/*
+ * Versions of resources as entity tags (RFC 9110 sections 8.8.3, 13.1).
  */
 #ifndef EA_ETAG_H
 #define EA_ETAG_H

@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * limits.c
- *	  What one request may take: bytes of its answer, and memory.
- *
- *-------------------------------------------------------------------------
+/*
+ * What one request may take: bytes of its answer, and memory.
  */
 #include "postgres.h"
 

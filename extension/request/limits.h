@@ -1,14 +1,10 @@
-/*-------------------------------------------------------------------------
- *
- * limits.h
- *	  What one request may take: bytes of its answer, and memory.
+/*
+ * What one request may take: bytes of its answer, and memory.
  *
  * Whoever writes a piece of an answer, or keeps what was read for it, asks
  * here on the way, so that a request that would take too much ends long before
  * it has.  The parameter is the one that can make the answer smaller, the
  * place of the refusal: "include", "page[size]"; NULL: there is none.
- *
- *-------------------------------------------------------------------------
  */
 #ifndef EA_LIMITS_H
 #define EA_LIMITS_H

@@ -1,10 +1,6 @@
-/*-------------------------------------------------------------------------
- *
- * negotiation.h
- *	  Content negotiation (JSON:API 1.1 "Content Negotiation", RFC 9110
- *	  section 12.5.1).
- *
- *-------------------------------------------------------------------------
+/*
+ * Content negotiation (JSON:API 1.1 "Content Negotiation", RFC 9110 section
+ * 12.5.1).
  */
 #ifndef EA_NEGOTIATION_H
 #define EA_NEGOTIATION_H

@@ -1,12 +1,8 @@
-/*-------------------------------------------------------------------------
- *
- * query_string.c
- *	  The query string, read as form-encoded text.
+/*
+ * The query string, read as form-encoded text.
  *
  * Every fault is noted with the parameter it stands in before the request is
  * given up.  Names in faults are decoded where they can be.
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

@@ -1,10 +1,6 @@
-/*-------------------------------------------------------------------------
- *
- * query_string.h
- *	  The query string, read as form-encoded text, and
- *	  percent-decoding of path segments.  Pure: knows no catalog.
- *
- *-------------------------------------------------------------------------
+/*
+ * The query string, read as form-encoded text, and percent-decoding of path
+ * segments. Pure: knows no catalog.
  */
 #ifndef EA_QUERY_STRING_H
 #define EA_QUERY_STRING_H

@@ -1,12 +1,8 @@
-/*-------------------------------------------------------------------------
- *
- * request.h
- *	  One request: what came in, who asks, and the answer under way.
+/*
+ * One request: what came in, who asks, and the answer under way.
  *
  * An EaRequest and all it points to live in req->mcxt, which entry/handle.c
  * makes before and deletes after; nothing of it outlives the call.
- *
- *-------------------------------------------------------------------------
  */
 #ifndef EA_REQUEST_H
 #define EA_REQUEST_H

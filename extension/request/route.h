@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * route.h
- *	  What a row of the route table says.
- *
- *-------------------------------------------------------------------------
+/*
+ * What a row of the route table says.
  */
 #ifndef EA_ROUTE_H
 #define EA_ROUTE_H

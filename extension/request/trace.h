@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * trace.h
- *	  The trace that a request belongs to (W3C Trace Context).
- *
- *-------------------------------------------------------------------------
+/*
+ * The trace that a request belongs to (W3C Trace Context).
  */
 #ifndef EA_TRACE_H
 #define EA_TRACE_H

@@ -1,14 +1,10 @@
-/*-------------------------------------------------------------------------
- *
- * atomic.c
- *	  Atomic operations: run them in order, all or none.
+/*
+ * Atomic operations: run them in order, all or none.
  *
  * Each operation passes the checks of its single request and calls the same
  * functions.  Consecutive adds to one entity are held back and inserted by
  * one statement; when that meets a violated constraint they are inserted one
  * by one, so that the operation at fault is named.
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

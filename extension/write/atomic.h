@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * atomic.h
- *	  Atomic operations (JSON:API extension "Atomic Operations").
- *
- *-------------------------------------------------------------------------
+/*
+ * Atomic operations (JSON:API extension "Atomic Operations").
  */
 #ifndef EA_ATOMIC_H
 #define EA_ATOMIC_H

@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * atomic_form.c
- *	  The form of an atomic request: operations, targets, local ids.
- *
- *-------------------------------------------------------------------------
+/*
+ * The form of an atomic request: operations, targets, local ids.
  */
 #include "postgres.h"
 

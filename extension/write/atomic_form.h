@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * atomic_form.h
- *	  The form of an atomic request: operations, targets, local ids.
- *
- *-------------------------------------------------------------------------
+/*
+ * The form of an atomic request: operations, targets, local ids.
  */
 #ifndef EA_ATOMIC_FORM_H
 #define EA_ATOMIC_FORM_H

@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * atomic_later.h
- *	  What later operations say about a relationship.
- *
- *-------------------------------------------------------------------------
+/*
+ * What later operations say about a relationship.
  */
 #ifndef EA_ATOMIC_LATER_H
 #define EA_ATOMIC_LATER_H

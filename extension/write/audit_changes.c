@@ -1,11 +1,7 @@
-/*-------------------------------------------------------------------------
- *
- * audit_changes.c
- *	  What a write of an entity changes, for the audit log.
+/*
+ * What a write of an entity changes, for the audit log.
  *
  * Values are compared and kept as the JSON that the API shows of them.
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

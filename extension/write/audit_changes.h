@@ -1,13 +1,9 @@
-/*-------------------------------------------------------------------------
- *
- * audit_changes.h
- *	  What a write of an entity changes, for the audit log.
+/*
+ * What a write of an entity changes, for the audit log.
  *
  * All of these do nothing where the declarations ask for no records of
  * entities.  What was there before is what the write really replaces: either
  * it was read under a lock, or the write made sure that it still is there.
- *
- *-------------------------------------------------------------------------
  */
 #ifndef EA_AUDIT_CHANGES_H
 #define EA_AUDIT_CHANGES_H

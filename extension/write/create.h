@@ -1,8 +1,5 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * Create resources: new rows of an entity, one or many in one statement.
- *
- *-------------------------------------------------------------------------
  */
 #ifndef EA_CREATE_H
 #define EA_CREATE_H

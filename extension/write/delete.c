@@ -1,15 +1,11 @@
-/*-------------------------------------------------------------------------
- *
- * delete.c
- *	  Delete resources, and what hangs on them.
+/*
+ * Delete resources, and what hangs on them.
  *
  * The tables' foreign keys only refuse; cascade and setNull are carried out
  * here, so that they reach versions and records as any other write, and so
  * that the tables can be distributed.  Rows referring to a deleted one are
  * found whether or not the caller sees them: a reference the caller does not
  * see must not dangle either.
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * delete.h
- *	  Delete resources, and what hangs on them.
- *
- *-------------------------------------------------------------------------
+/*
+ * Delete resources, and what hangs on them.
  */
 #ifndef EA_DELETE_H
 #define EA_DELETE_H

@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * hook_phases.h
- *	  What runs around a write of one resource: its hooks, in their phases.
- *
- *-------------------------------------------------------------------------
+/*
+ * What runs around a write of one resource: its hooks, in their phases.
  */
 #ifndef EA_HOOK_PHASES_H
 #define EA_HOOK_PHASES_H

@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * hooks.h
- *	  Call the deployment's own functions around a write.
- *
- *-------------------------------------------------------------------------
+/*
+ * Call the deployment's own functions around a write.
  */
 #ifndef EA_HOOKS_H
 #define EA_HOOKS_H

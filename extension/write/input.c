@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * input.c
- *	  An incoming resource object, read against its entity.
- *
- *-------------------------------------------------------------------------
+/*
+ * An incoming resource object, read against its entity.
  */
 #include "postgres.h"
 

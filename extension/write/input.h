@@ -1,13 +1,9 @@
-/*-------------------------------------------------------------------------
- *
- * input.h
- *	  An incoming resource object, read against its entity.
+/*
+ * An incoming resource object, read against its entity.
  *
  * Reading has two steps, because another answer may stand between them
  * (403 and 404 come before 400): the form first, then, once the
  * caller is known to see the resource, its values.
- *
- *-------------------------------------------------------------------------
  */
 #ifndef EA_INPUT_H
 #define EA_INPUT_H

@@ -1,12 +1,8 @@
-/*-------------------------------------------------------------------------
- *
- * lid.h
- *	  Local ids of an atomic request (JSON:API "lid").
+/*
+ * Local ids of an atomic request (JSON:API "lid").
  *
  * The ids of all resources that a request adds are made before its first
  * operation runs; a local id is a name for one of them.
- *
- *-------------------------------------------------------------------------
  */
 #ifndef EA_LID_H
 #define EA_LID_H

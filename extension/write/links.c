@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * links.c
- *	  Change relationships that are not columns of the resource's own row.
- *
- *-------------------------------------------------------------------------
+/*
+ * Change relationships that are not columns of the resource's own row.
  */
 #include "postgres.h"
 

@@ -1,12 +1,8 @@
-/*-------------------------------------------------------------------------
- *
- * links.h
- *	  Change relationships that are not columns of the resource's own row.
+/*
+ * Change relationships that are not columns of the resource's own row.
  *
  * The targets have been checked to be visible.  Rows whose column changes
  * get a new version.
- *
- *-------------------------------------------------------------------------
  */
 #ifndef EA_LINKS_H
 #define EA_LINKS_H

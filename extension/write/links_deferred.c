@@ -1,13 +1,9 @@
-/*-------------------------------------------------------------------------
- *
- * links_deferred.c
- *	  Foreign keys that are checked later than their statements.
+/*
+ * Foreign keys that are checked later than their statements.
  *
  * Constraints are always named.  SET CONSTRAINTS ALL would run whatever
  * trigger of anybody waits in this transaction, and before PostgreSQL 18 as
  * the role of the moment, which is the owner of everything.
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

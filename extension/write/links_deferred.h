@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * links_deferred.h
- *	  Foreign keys that are checked later than their statements.
- *
- *-------------------------------------------------------------------------
+/*
+ * Foreign keys that are checked later than their statements.
  */
 #ifndef EA_LINKS_DEFERRED_H
 #define EA_LINKS_DEFERRED_H

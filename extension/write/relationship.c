@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * relationship.c
- *	  Writes at relationship endpoints.
- *
- *-------------------------------------------------------------------------
+/*
+ * Writes at relationship endpoints.
  */
 #include "postgres.h"
 

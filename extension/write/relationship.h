@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * relationship.h
- *	  Writes at relationship endpoints (JSON:API "Updating Relationships").
- *
- *-------------------------------------------------------------------------
+/*
+ * Writes at relationship endpoints (JSON:API "Updating Relationships").
  */
 #ifndef EA_RELATIONSHIP_H
 #define EA_RELATIONSHIP_H

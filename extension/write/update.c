@@ -1,13 +1,9 @@
-/*-------------------------------------------------------------------------
- *
- * update.c
- *	  Update resources, and what all writes of resources share.
+/*
+ * Update resources, and what all writes of resources share.
  *
  * The check of If-Match stands in the UPDATE itself, so that of two writers
  * with one version exactly one changes a row.  Only when a write finds
  * nothing to change, or cannot go on, a second statement finds out why.
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * update.h
- *	  Update resources, and what all writes of resources share.
- *
- *-------------------------------------------------------------------------
+/*
+ * Update resources, and what all writes of resources share.
  */
 #ifndef EA_UPDATE_H
 #define EA_UPDATE_H

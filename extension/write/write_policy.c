@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * write_policy.c
- *	  Policies at writes: may this caller make, change, delete this row?
- *
- *-------------------------------------------------------------------------
+/*
+ * Policies at writes: may this caller make, change, delete this row?
  */
 #include "postgres.h"
 

@@ -1,13 +1,9 @@
-/*-------------------------------------------------------------------------
- *
- * write_policy.h
- *	  Policies at writes: may this caller make, change, delete this row?
+/*
+ * Policies at writes: may this caller make, change, delete this row?
  *
  * Read policies need no question: they are in every statement.  All of these
  * throw 403, and forget faults noted before, because authority comes before
  * validation.
- *
- *-------------------------------------------------------------------------
  */
 #ifndef EA_WRITE_POLICY_H
 #define EA_WRITE_POLICY_H

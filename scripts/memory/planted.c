@@ -1,13 +1,9 @@
-/*-------------------------------------------------------------------------
- *
- * planted.c
- *	  Faults of memory on purpose, for the check of the memory checks.
+/*
+ * Faults of memory on purpose, for the check of the memory checks.
  *
  * Each function makes one fault that only a palloc exact to the byte shows:
  * blocks of memory contexts are larger than what was asked of them, so that
  * plain AddressSanitizer finds nothing here.
- *
- *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 

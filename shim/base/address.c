@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * address.c
- *	  Internet addresses, each in one form only.
- *
- *-------------------------------------------------------------------------
+/*
+ * Internet addresses, each in one form only.
  */
 #include <arpa/inet.h>
 #include <ctype.h>

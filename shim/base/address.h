@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * address.h
- *	  Internet addresses, each in one form only.
- *
- *-------------------------------------------------------------------------
+/*
+ * Internet addresses, each in one form only.
  */
 #ifndef ADDRESS_H
 #define ADDRESS_H

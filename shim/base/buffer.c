@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * buffer.c
- *	  A growable run of bytes, and JSON text written into one.
- *
- *-------------------------------------------------------------------------
+/*
+ * A growable run of bytes, and JSON text written into one.
  */
 #include <stdarg.h>
 #include <stdint.h>

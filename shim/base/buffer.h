@@ -1,12 +1,8 @@
-/*-------------------------------------------------------------------------
- *
- * buffer.h
- *	  A growable run of bytes, and JSON text written into one.
+/*
+ * A growable run of bytes, and JSON text written into one.
  *
  * A buffer that could not grow is marked as failed, keeps what it had, and
  * ignores what is appended later: callers check once, at the end.
- *
- *-------------------------------------------------------------------------
  */
 #ifndef BUFFER_H
 #define BUFFER_H

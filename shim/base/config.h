@@ -1,13 +1,9 @@
-/*-------------------------------------------------------------------------
- *
- * config.h
- *	  The settings of the shim.
+/*
+ * The settings of the shim.
  *
  * A struct config never changes once loaded, so that threads read it without
  * a lock; a reload makes a new one.  Old ones stay until the process ends,
  * because a request may still be looking at them.
- *
- *-------------------------------------------------------------------------
  */
 #ifndef CONFIG_H
 #define CONFIG_H

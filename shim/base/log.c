@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * log.c
- *	  The access log on stdout and the event log on stderr, JSON lines.
- *
- *-------------------------------------------------------------------------
+/*
+ * The access log on stdout and the event log on stderr, JSON lines.
  */
 #include <errno.h>
 #include <limits.h>

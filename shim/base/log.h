@@ -1,15 +1,11 @@
-/*-------------------------------------------------------------------------
- *
- * log.h
- *	  The access log on stdout and the event log on stderr, JSON lines.
+/*
+ * The access log on stdout and the event log on stderr, JSON lines.
  *
  * Lines of different threads never mix.  Those of the event log are written at
  * once, one write(2) each.  Those of the access log may wait for others for a
  * moment and go out together, because a write costs more than all else that is
  * done for them; a process that is killed loses the ones that wait.
  * Neither log ever holds a header, a body, a query string or a parameter.
- *
- *-------------------------------------------------------------------------
  */
 #ifndef LOG_H
 #define LOG_H

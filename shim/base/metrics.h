@@ -1,14 +1,10 @@
-/*-------------------------------------------------------------------------
- *
- * metrics.h
- *	  What the service counts.
+/*
+ * What the service counts.
  *
  * There is one set of metrics in a process.  Counting takes no lock: each
  * thread adds to one of a few shards, which are summed when somebody reads
  * them.  No label ever holds what a client chose: routes are templates,
  * methods those of a list, and the number of series has a limit.
- *
- *-------------------------------------------------------------------------
  */
 #ifndef METRICS_H
 #define METRICS_H

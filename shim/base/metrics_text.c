@@ -1,13 +1,9 @@
-/*-------------------------------------------------------------------------
- *
- * metrics_text.c
- *	  The metrics as Prometheus text and as JSON.
+/*
+ * The metrics as Prometheus text and as JSON.
  *
  * Everything about a metric is in its row of the table below.  Both forms come
  * from one pass over it: a sample is written as a line of text, or as a member
  * of an array.
- *
- *-------------------------------------------------------------------------
  */
 #include <dirent.h>
 #include <stdio.h>

@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * metrics_text.h
- *	  The metrics as Prometheus text and as JSON.
- *
- *-------------------------------------------------------------------------
+/*
+ * The metrics as Prometheus text and as JSON.
  */
 #ifndef METRICS_TEXT_H
 #define METRICS_TEXT_H

@@ -1,12 +1,8 @@
-/*-------------------------------------------------------------------------
- *
- * needs.h
- *	  The versions of libraries that the shim is written for.
+/*
+ * The versions of libraries that the shim is written for.
  *
  * scripts/check-needs prints these lines before anything is built.  libyaml
  * does not tell its version to the preprocessor, and any will do.
- *
- *-------------------------------------------------------------------------
  */
 #ifndef NEEDS_H
 #define NEEDS_H

@@ -1,8 +1,5 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * The proxies that are trusted to say whom a request comes from.
- *
- *-------------------------------------------------------------------------
  */
 #ifndef PROXIES_H
 #define PROXIES_H

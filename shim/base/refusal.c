@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * refusal.c
- *	  The errors that the shim itself answers with.
- *
- *-------------------------------------------------------------------------
+/*
+ * The errors that the shim itself answers with.
  */
 #include "base/refusal.h"
 

@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * refusal.h
- *	  The errors that the shim itself answers with.
- *
- *-------------------------------------------------------------------------
+/*
+ * The errors that the shim itself answers with.
  */
 #ifndef REFUSAL_H
 #define REFUSAL_H

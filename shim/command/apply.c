@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * apply.c
- *	  The commands that end: apply and openapi.
- *
- *-------------------------------------------------------------------------
+/*
+ * The commands that end: apply and openapi.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -20,7 +16,7 @@
 #include "command/apply.h"
 #include "command/manifest_json.h"
 #include "command/manifest_yaml.h"
-#include "command/pending_steps.h"
+#include "command/steps.h"
 #include "command/retry.h"
 
 /*

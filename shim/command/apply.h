@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * apply.h
- *	  The commands that end: apply and openapi.
- *
- *-------------------------------------------------------------------------
+/*
+ * The commands that end: apply and openapi.
  */
 #ifndef APPLY_H
 #define APPLY_H

@@ -1,12 +1,8 @@
-/*-------------------------------------------------------------------------
- *
- * manifest_json.c
- *	  JSON manifest files, taken as they are.
+/*
+ * JSON manifest files, taken as they are.
  *
  * jansson checks the syntax and tells where a fault is; the text itself goes
  * on untouched, so that numbers keep their digits.
- *
- *-------------------------------------------------------------------------
  */
 #include <ctype.h>
 #include <stdio.h>

@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * manifest_json.h
- *	  JSON manifest files, taken as they are.
- *
- *-------------------------------------------------------------------------
+/*
+ * JSON manifest files, taken as they are.
  */
 #ifndef MANIFEST_JSON_H
 #define MANIFEST_JSON_H

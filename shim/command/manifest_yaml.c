@@ -1,14 +1,10 @@
-/*-------------------------------------------------------------------------
- *
- * manifest_yaml.c
- *	  YAML documents as JSON text, by the core schema of YAML 1.2.
+/*
+ * YAML documents as JSON text, by the core schema of YAML 1.2.
  *
  * libyaml reports events; each is written as JSON at once.  Nesting lives in
  * an array of frames, not on the stack, and has a limit, as the output has:
  * aliases copy the text of their anchor, and could multiply it.  Keys and
  * anchors lie in balanced trees, so that no file makes us slow.
- *
- *-------------------------------------------------------------------------
  */
 #include <ctype.h>
 #include <errno.h>

@@ -1,13 +1,9 @@
-/*-------------------------------------------------------------------------
- *
- * manifest_yaml.h
- *	  Manifest files, YAML or JSON, as one JSON array of documents.
+/*
+ * Manifest files, YAML or JSON, as one JSON array of documents.
  *
  * Each document gets a member "source", "<label>#<number>", as its first one,
  * so that the database can say where a fault is.  Numbers keep all their
  * digits: they go from text to text.
- *
- *-------------------------------------------------------------------------
  */
 #ifndef MANIFEST_YAML_H
 #define MANIFEST_YAML_H

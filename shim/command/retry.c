@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * retry.c
- *	  Trying again what failed only because others were at work.
- *
- *-------------------------------------------------------------------------
+/*
+ * Trying again what failed only because others were at work.
  */
 #include <stdio.h>
 #include <string.h>

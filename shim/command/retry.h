@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * retry.h
- *	  Trying again what failed only because others were at work.
- *
- *-------------------------------------------------------------------------
+/*
+ * Trying again what failed only because others were at work.
  */
 #ifndef RETRY_H
 #define RETRY_H

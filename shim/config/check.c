@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * check.c
- *	  Settings that depend on each other, and what is derived from them.
- *
- *-------------------------------------------------------------------------
+/*
+ * Settings that depend on each other, and what is derived from them.
  */
 #include <ctype.h>
 #include <stdio.h>

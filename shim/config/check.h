@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * check.h
- *	  Settings that depend on each other, and what is derived from them.
- *
- *-------------------------------------------------------------------------
+/*
+ * Settings that depend on each other, and what is derived from them.
  */
 #ifndef CHECK_H
 #define CHECK_H

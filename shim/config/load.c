@@ -1,13 +1,9 @@
-/*-------------------------------------------------------------------------
- *
- * load.c
- *	  The settings of the shim: one table, three sources.
+/*
+ * The settings of the shim: one table, three sources.
  *
  * Everything about a setting is in its row of the table below; flags, names
  * of variables, members of the file, --help and --print-config follow from
  * it.
- *
- *-------------------------------------------------------------------------
  */
 #include <ctype.h>
 #include <errno.h>

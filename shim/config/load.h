@@ -1,12 +1,9 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * Loading the settings of the shim.
  *
  * A setting is given by a flag (--pool-size 8), by a variable of the
  * environment (ENTITYAPI_POOL_SIZE=8) or in the JSON configuration file
  * ({"pool_size": 8}); the first of these three that names it wins.
- *
- *-------------------------------------------------------------------------
  */
 #ifndef LOAD_H
 #define LOAD_H

@@ -1,14 +1,10 @@
-/*-------------------------------------------------------------------------
- *
- * call.c
- *	  One call of the service, with its retries and its failures.
+/*
+ * One call of the service, with its retries and its failures.
  *
  * The call is one prepared statement outside of any transaction block: its
  * own transaction is the request's.  It is repeated only where PostgreSQL has
  * said that it rolled it back.  A statement whose fate is unknown, because
  * the connection broke under it, is never repeated.
- *
- *-------------------------------------------------------------------------
  */
 #include <limits.h>
 #include <poll.h>

@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * call.h
- *	  One call of the service, with its retries and its failures.
- *
- *-------------------------------------------------------------------------
+/*
+ * One call of the service, with its retries and its failures.
  */
 #ifndef CALL_H
 #define CALL_H

@@ -1,7 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * given_up.c
- *	  Connections that were given up before the server had answered.
+/*
+ * Connections that were given up before the server had answered.
  *
  * One thread for each pool looks at their sockets; it is started when there
  * is the first one.  Nothing it does can block.
@@ -10,8 +8,6 @@
  * server to close it, without any limit.  So one more thread, the process's
  * own, does that, one after the other.  A server that hangs holds nobody else
  * there; it would not listen to the next either.
- *
- *-------------------------------------------------------------------------
  */
 #include <poll.h>
 #include <pthread.h>

@@ -1,14 +1,10 @@
-/*-------------------------------------------------------------------------
- *
- * given_up.h
- *	  Connections that were given up before the server had answered.
+/*
+ * Connections that were given up before the server had answered.
  *
  * Whoever gives up waiting closes nothing: the server would not notice, and
  * its process would go on beside the one that comes next.  The connection is
  * kept here until the server has answered or closed it, and only then its
  * place is free again.
- *
- *-------------------------------------------------------------------------
  */
 #ifndef GIVEN_UP_H
 #define GIVEN_UP_H

@@ -1,7 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * logins.c
- *	  Requests that hash passwords: so many at once, in a fair order.
+/*
+ * Requests that hash passwords: so many at once, in a fair order.
  *
  * A hash is slow on purpose, so whoever asks for many at once makes all others
  * wait.  Of the places for logins one address, and one name, gets half at
@@ -13,8 +11,6 @@
  * A name is what a body calls "username", as it is written.  There may be a
  * better name for it, or none; the extension knows who is meant, and limits
  * hashes by that.
- *
- *-------------------------------------------------------------------------
  */
 #include <time.h>
 

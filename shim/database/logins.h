@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * logins.h
- *	  Requests that hash passwords: so many at once, in a fair order.
- *
- *-------------------------------------------------------------------------
+/*
+ * Requests that hash passwords: so many at once, in a fair order.
  */
 #ifndef LOGINS_H
 #define LOGINS_H

@@ -1,13 +1,9 @@
-/*-------------------------------------------------------------------------
- *
- * pool.c
- *	  Connections to PostgreSQL, shared by the threads that serve requests.
+/*
+ * Connections to PostgreSQL, shared by the threads that serve requests.
  *
  * A connection belongs to the thread that acquired it, without a lock, until
  * it is released.  The mutex guards the stack and the counts only; connecting
  * and closing happen outside of it.
- *
- *-------------------------------------------------------------------------
  */
 #include <errno.h>
 #include <poll.h>

@@ -1,14 +1,10 @@
-/*-------------------------------------------------------------------------
- *
- * pool.h
- *	  Connections to PostgreSQL, shared by the threads that serve requests.
+/*
+ * Connections to PostgreSQL, shared by the threads that serve requests.
  *
  * Idle connections are a stack: what was used last is used next, so that few
  * backends stay warm.  Connections are opened when they are first needed.
  * Logins hash passwords, which is slow on purpose: they may hold only a small
  * share of the pool at once, so that data requests never starve.
- *
- *-------------------------------------------------------------------------
  */
 #ifndef POOL_H
 #define POOL_H

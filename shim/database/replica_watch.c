@@ -1,14 +1,10 @@
-/*-------------------------------------------------------------------------
- *
- * replica_watch.c
- *	  Compares a standby with the primary.
+/*
+ * Compares a standby with the primary.
  *
  * Positions in the log can be compared only within one history of one
  * cluster, so both sides have to name the same system and timeline.  After a
  * promotion a standby that follows shows the new timeline with its next
  * restart point and is left out until then.
- *
- *-------------------------------------------------------------------------
  */
 #include <poll.h>
 #include <stdio.h>

@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * replica_watch.h
- *	  Compares a standby with the primary.
- *
- *-------------------------------------------------------------------------
+/*
+ * Compares a standby with the primary.
  */
 #ifndef REPLICA_WATCH_H
 #define REPLICA_WATCH_H

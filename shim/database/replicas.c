@@ -1,7 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * replicas.c
- *	  Reads on hot standbys, without believing what is no longer true.
+/*
+ * Reads on hot standbys, without believing what is no longer true.
  *
  * Each standby has a thread that compares it with the primary, over two
  * connections of its own.  The order is what makes it right: first it notes
@@ -9,8 +7,6 @@
  * it asks the primary for the end of its log, and when the standby has
  * replayed that, it knows all that was committed before.  Requests only read
  * what the thread has noted.
- *
- *-------------------------------------------------------------------------
  */
 #include <pthread.h>
 #include <stdatomic.h>

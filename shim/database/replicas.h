@@ -1,24 +1,20 @@
-/*-------------------------------------------------------------------------
- *
- * replicas.h
- *	  Reads on hot standbys, without believing what is no longer true.
+/*
+ * Reads on hot standbys, without believing what is no longer true.
  *
  * A standby lags behind the primary, so it may still believe a credential that
  * has been revoked.  Which standby may answer what is therefore decided here,
  * by what it is known to have replayed:
  *
- *	- everything up to a point of the primary's log that was its end at most
- *	  replica_max_lag_ms ago;
- *	- every request to /auth and /manage that this shim has answered, so that
- *	  what is revoked through it counts at once;
- *	- and whoever has written something is sent to the primary for
- *	  read_your_writes_ms.
+ * 	- everything up to a point of the primary's log that was its end at most
+ * 	  replica_max_lag_ms ago;
+ * 	- every request to /auth and /manage that this shim has answered, so that
+ * 	  what is revoked through it counts at once;
+ * 	- and whoever has written something is sent to the primary for
+ * 	  read_your_writes_ms.
  *
  * What is revoked elsewhere counts at once if the primary waits for its
  * standbys (synchronous_commit = remote_apply).  A primary that does not is
  * read from alone, unless replica_staleness says "allowed".
- *
- *-------------------------------------------------------------------------
  */
 #ifndef REPLICAS_H
 #define REPLICAS_H

@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * answer_headers.c
- *	  What the shim adds to any answer, its own and others.
- *
- *-------------------------------------------------------------------------
+/*
+ * What the shim adds to any answer, its own and others.
  */
 #include <string.h>
 #include <strings.h>

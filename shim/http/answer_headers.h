@@ -1,10 +1,6 @@
-/*-------------------------------------------------------------------------
- *
- * answer_headers.h
- *	  What the shim adds to any answer, its own and others, by request headers
- *	  that do not concern entityapi.handle(): CORS, compression, timing, trace.
- *
- *-------------------------------------------------------------------------
+/*
+ * What the shim adds to any answer, its own and others, by request headers
+ * that do not concern entityapi.handle(): CORS, compression, timing, trace.
  */
 #ifndef ANSWER_HEADERS_H
 #define ANSWER_HEADERS_H

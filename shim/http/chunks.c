@@ -1,12 +1,8 @@
-/*-------------------------------------------------------------------------
- *
- * chunks.c
- *	  The form of a chunked body (RFC 9112, section 7.1), and nothing else.
+/*
+ * The form of a chunked body (RFC 9112, section 7.1), and nothing else.
  *
  * Sizes are hexadecimal digits and stand alone in their line.  Extensions are
  * refused: nobody has a use for them, and they are read in many ways.
- *
- *-------------------------------------------------------------------------
  */
 #include <stdint.h>
 

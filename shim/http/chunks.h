@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * chunks.h
- *	  The form of a chunked body (RFC 9112, section 7.1), and nothing else.
- *
- *-------------------------------------------------------------------------
+/*
+ * The form of a chunked body (RFC 9112, section 7.1), and nothing else.
  */
 #ifndef CHUNKS_H
 #define CHUNKS_H

@@ -1,7 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * clients.c
- *	  The client connections that are open, and when they are cut.
+/*
+ * The client connections that are open, and when they are cut.
  *
  * civetweb does not tell the socket of a connection, so it is looked for among
  * all descriptors, by both ends' addresses.  That costs a system call for each
@@ -12,8 +10,6 @@
  * Cutting means to shut down the reading side.  A request that arrived at the
  * same moment is still answered; after it, or if there was none, civetweb sees
  * the end of the connection.
- *
- *-------------------------------------------------------------------------
  */
 #include <arpa/inet.h>
 #include <errno.h>

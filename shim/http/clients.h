@@ -1,15 +1,11 @@
-/*-------------------------------------------------------------------------
- *
- * clients.h
- *	  The client connections that are open, and when they are cut.
+/*
+ * The client connections that are open, and when they are cut.
  *
  * civetweb gives each connection a thread for as long as it is open, and has
  * no function to end one from outside.  Here is a record for each thread of
  * what its client is doing.  A client that takes longer than it may is cut;
  * and when threads get scarce, those that have kept one waiting the longest
  * are cut first, so that there is always one for whoever has something to ask.
- *
- *-------------------------------------------------------------------------
  */
 #ifndef CLIENTS_H
 #define CLIENTS_H

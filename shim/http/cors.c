@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * cors.c
- *	  Which web pages of other origins may use the service (Fetch standard).
- *
- *-------------------------------------------------------------------------
+/*
+ * Which web pages of other origins may use the service (Fetch standard).
  */
 #include <ctype.h>
 #include <stdlib.h>

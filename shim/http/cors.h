@@ -1,13 +1,9 @@
-/*-------------------------------------------------------------------------
- *
- * cors.h
- *	  Which web pages of other origins may use the service (Fetch standard).
+/*
+ * Which web pages of other origins may use the service (Fetch standard).
  *
  * Off unless "cors_origins" names origins.  They are compared as they are,
  * byte by byte; there is no wildcard, and no answer ever allows cookies,
  * because the service uses none.
- *
- *-------------------------------------------------------------------------
  */
 #ifndef CORS_H
 #define CORS_H

@@ -1,12 +1,8 @@
-/*-------------------------------------------------------------------------
- *
- * encoding.c
- *	  Which content codings a client takes, and bodies in gzip.
+/*
+ * Which content codings a client takes, and bodies in gzip.
  *
  * A compressor holds 270 kB and takes a while to set up, so a few are kept: as
  * many as are in use at once, up to a limit, whatever the number of threads.
- *
- *-------------------------------------------------------------------------
  */
 #include <limits.h>
 #include <pthread.h>

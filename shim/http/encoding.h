@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * encoding.h
- *	  Which content codings a client takes, and bodies in gzip.
- *
- *-------------------------------------------------------------------------
+/*
+ * Which content codings a client takes, and bodies in gzip.
  */
 #ifndef ENCODING_H
 #define ENCODING_H

@@ -1,15 +1,11 @@
-/*-------------------------------------------------------------------------
- *
- * head.c
- *	  The head of a request: its lines and headers, nothing ambiguous.
+/*
+ * The head of a request: its lines and headers, nothing ambiguous.
  *
  * civetweb 1.15 parses the head in place: it overwrites the ends of words and
  * lines with NULs and leaves everything else where it was.  The distances
  * between its pointers therefore tell what stood between them, which is how
  * folded lines, bare line feeds and spaces before a colon are found.  How a
  * line really ended, wire.c has seen before.
- *
- *-------------------------------------------------------------------------
  */
 #include <ctype.h>
 #include <string.h>

@@ -1,13 +1,9 @@
-/*-------------------------------------------------------------------------
- *
- * head.h
- *	  The head of a request: its lines and headers, nothing ambiguous.
+/*
+ * The head of a request: its lines and headers, nothing ambiguous.
  *
  * Everything about a head that two readers could understand differently is
  * refused: lengths, framing, repeated credentials, folded lines, more headers
  * than the server library keeps.
- *
- *-------------------------------------------------------------------------
  */
 #ifndef HEAD_H
 #define HEAD_H

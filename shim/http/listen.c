@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * listen.c
- *	  Addresses to listen on: TCP ports and Unix sockets.
- *
- *-------------------------------------------------------------------------
+/*
+ * Addresses to listen on: TCP ports and Unix sockets.
  */
 #include <arpa/inet.h>
 #include <ctype.h>

@@ -1,13 +1,9 @@
-/*-------------------------------------------------------------------------
- *
- * listen.h
- *	  Addresses to listen on: TCP ports and Unix sockets.
+/*
+ * Addresses to listen on: TCP ports and Unix sockets.
  *
  * civetweb 1.15 as Debian builds it knows TCP only.  For each Unix socket it
  * is told to listen on a free port of 127.0.0.1, and then finds the socket
  * under the descriptor of that port.
- *
- *-------------------------------------------------------------------------
  */
 #ifndef LISTEN_H
 #define LISTEN_H

@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * reply.h
- *	  HTTP answers: those of entityapi.handle(), and the shim's own errors.
- *
- *-------------------------------------------------------------------------
+/*
+ * HTTP answers: those of entityapi.handle(), and the shim's own errors.
  */
 #ifndef REPLY_H
 #define REPLY_H

@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * request.c
- *	  One HTTP request, checked, as entityapi.handle() wants it.
- *
- *-------------------------------------------------------------------------
+/*
+ * One HTTP request, checked, as entityapi.handle() wants it.
  */
 #include <arpa/inet.h>
 #include <ctype.h>

@@ -1,12 +1,8 @@
-/*-------------------------------------------------------------------------
- *
- * request.h
- *	  One HTTP request, checked, as entityapi.handle() wants it.
+/*
+ * One HTTP request, checked, as entityapi.handle() wants it.
  *
  * What the head of a request must look like is in head.c; here it is read as a
  * whole, with its body, and written down for the call.
- *
- *-------------------------------------------------------------------------
  */
 #ifndef REQUEST_H
 #define REQUEST_H

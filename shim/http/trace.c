@@ -1,12 +1,8 @@
-/*-------------------------------------------------------------------------
- *
- * trace.c
- *	  The trace that a request belongs to (W3C Trace Context).
+/*
+ * The trace that a request belongs to (W3C Trace Context).
  *
  * No trace is made up where there is none: a request has its own id already,
  * and a trace that nobody else knows of would tell nothing more.
- *
- *-------------------------------------------------------------------------
  */
 #include <string.h>
 

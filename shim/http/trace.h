@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * trace.h
- *	  The trace that a request belongs to (W3C Trace Context).
- *
- *-------------------------------------------------------------------------
+/*
+ * The trace that a request belongs to (W3C Trace Context).
  */
 #ifndef TRACE_H
 #define TRACE_H

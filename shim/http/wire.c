@@ -1,7 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * wire.c
- *	  The bytes of a client's connection, as they come.
+/*
+ * The bytes of a client's connection, as they come.
  *
  * civetweb reads chunked bodies each version in another way (1.15 refuses
  * extensions of a chunk and leaves trailers behind, 1.16 skips both unseen)
@@ -9,8 +7,6 @@
  * the program goes before that of the C library.  So we see which socket a
  * thread serves, where the buffer for heads begins, and how much has come.
  * And we see how lines of a head end, before civetweb overwrites that.
- *
- *-------------------------------------------------------------------------
  */
 #include <errno.h>
 #include <poll.h>

@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * wire.h
- *	  The bytes of a client's connection, as they come.
- *
- *-------------------------------------------------------------------------
+/*
+ * The bytes of a client's connection, as they come.
  */
 #ifndef WIRE_H
 #define WIRE_H

@@ -1,14 +1,10 @@
-/*-------------------------------------------------------------------------
- *
- * actuator.c
- *	  What the shim answers by itself: metrics, and who may ask what where.
+/*
+ * What the shim answers by itself: metrics, and who may ask what where.
  *
  * Metrics are for operators.  They are never shown at the addresses of
  * "listen" unless "metrics" says so; then, and always at those of
  * "admin_listen", whoever can connect may read them.  Where they are not
  * shown, entityapi.handle() answers as for any address that there is not.
- *
- *-------------------------------------------------------------------------
  */
 #include <string.h>
 

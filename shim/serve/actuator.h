@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * actuator.h
- *	  What the shim answers by itself: metrics, and who may ask what where.
- *
- *-------------------------------------------------------------------------
+/*
+ * What the shim answers by itself: metrics, and who may ask what where.
  */
 #ifndef ACTUATOR_H
 #define ACTUATOR_H

@@ -1,12 +1,8 @@
-/*-------------------------------------------------------------------------
- *
- * notify.c
- *	  Word to the service manager that started us (sd_notify).
+/*
+ * Word to the service manager that started us (sd_notify).
  *
  * The protocol is a datagram to the socket that NOTIFY_SOCKET names; a name
  * that starts with @ is in the abstract namespace.
- *
- *-------------------------------------------------------------------------
  */
 #include <stdarg.h>
 #include <stddef.h>

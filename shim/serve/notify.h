@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * notify.h
- *	  Word to the service manager that started us (sd_notify).
- *
- *-------------------------------------------------------------------------
+/*
+ * Word to the service manager that started us (sd_notify).
  */
 #ifndef NOTIFY_H
 #define NOTIFY_H

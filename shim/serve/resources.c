@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * resources.c
- *	  What the process takes from the system: memory and descriptors.
- *
- *-------------------------------------------------------------------------
+/*
+ * What the process takes from the system: memory and descriptors.
  */
 #include <malloc.h>
 #include <stddef.h>

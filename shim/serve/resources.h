@@ -1,13 +1,9 @@
-/*-------------------------------------------------------------------------
- *
- * resources.h
- *	  What the process takes from the system: memory and descriptors.
+/*
+ * What the process takes from the system: memory and descriptors.
  *
  * Threads take turns, so each would take its memory sometime later, when there
  * may be none, and memory would grow for as long as new ones come into play.
  * They take it at the start.
- *
- *-------------------------------------------------------------------------
  */
 #ifndef RESOURCES_H
 #define RESOURCES_H

@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * server.c
- *	  The running service: its start, signals and the drain.
- *
- *-------------------------------------------------------------------------
+/*
+ * The running service: its start, signals and the drain.
  */
 #include <errno.h>
 #include <fcntl.h>

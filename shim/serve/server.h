@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * server.h
- *	  The running service: its start, signals and the drain.
- *
- *-------------------------------------------------------------------------
+/*
+ * The running service: its start, signals and the drain.
  */
 #ifndef SERVER_H
 #define SERVER_H

@@ -1,13 +1,9 @@
-/*-------------------------------------------------------------------------
- *
- * sweep.c
- *	  A thread that has the database look after itself.
+/*
+ * A thread that has the database look after itself.
  *
  * What is over is deleted in short steps, each a transaction of its own, and
  * nothing in PostgreSQL would start them.  Any number of shims may do so: a
  * step that another one is at does nothing.
- *
- *-------------------------------------------------------------------------
  */
 #include <errno.h>
 #include <pthread.h>

@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * sweep.h
- *	  A thread that has the database look after itself.
- *
- *-------------------------------------------------------------------------
+/*
+ * A thread that has the database look after itself.
  */
 #ifndef SWEEP_H
 #define SWEEP_H

@@ -1,13 +1,10 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * One connection of a client: its requests and their answers.
  *
  * civetweb keeps a thread for each client connection it serves.  Its threads
  * have small stacks (100 kB), so what is large lives in a struct worker, one a
  * thread.  begin_request answers everything itself: none of civetweb's own
  * ways to serve files, scripts, sockets or preflights is ever reached.
- *
- *-------------------------------------------------------------------------
  */
 #include <stdatomic.h>
 #include <stdlib.h>

@@ -1,11 +1,8 @@
-/*-------------------------------------------------------------------------
- *
+/*
  * One connection of a client: its requests and their answers.
  *
  * civetweb calls back for everything that happens on a connection, in the
  * thread that serves it.
- *
- *-------------------------------------------------------------------------
  */
 #ifndef WORKER_H
 #define WORKER_H

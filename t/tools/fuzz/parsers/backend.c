@@ -1,16 +1,12 @@
-/*-------------------------------------------------------------------------
+/*
+ * Runs the targets within a backend: all of PostgreSQL that a parser uses
+ * is the real one.
  *
- * backend.c
- *	  Runs the targets within a backend: all of PostgreSQL that a parser uses
- *	  is the real one.
- *
- *	fuzz_replay(target text, inputs bytea[]) returns int
- *	fuzz_run(target text, arguments text[]) returns int
+ * 	fuzz_replay(target text, inputs bytea[]) returns int
+ * 	fuzz_run(target text, arguments text[]) returns int
  *
  * The first runs given inputs.  The second hands over to libFuzzer, which is
  * only there in a build with clang, and ends the process when it is done.
- *
- *-------------------------------------------------------------------------
  */
 #include "target.h"
 

@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * forms.c
- *	  Targets: documents, values, tokens, cursors and messages.
- *
- *-------------------------------------------------------------------------
+/*
+ * Targets: documents, values, tokens, cursors and messages.
  */
 #include "target.h"
 

@@ -1,9 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * languages.c
- *	  Targets: what callers and manifests write in languages of their own.
- *
- *-------------------------------------------------------------------------
+/*
+ * Targets: what callers and manifests write in languages of their own.
  */
 #include "target.h"
 

@@ -1,16 +1,12 @@
-/*-------------------------------------------------------------------------
- *
- * shim.c
- *	  Targets of the shim: heads, chunks, codings, addresses, traces and
- *	  manifests.  FUZZ_TARGET of the environment chooses one.
+/*
+ * Targets of the shim: heads, chunks, codings, addresses, traces and
+ * manifests.  FUZZ_TARGET of the environment chooses one.
  *
  * A head reaches the shim as civetweb has parsed it in place, and http/head.c
  * concludes from the distances between its pointers.  That parser is none of
  * the library's functions, so it is written down here once more, as it is in
  * civetweb 1.15 and 1.16; t/tools/fuzz/requests.pl sends heads through the
  * library.
- *
- *-------------------------------------------------------------------------
  */
 #include <ctype.h>
 #include <netinet/in.h>

@@ -1,13 +1,9 @@
-/*-------------------------------------------------------------------------
- *
- * target.h
- *	  Parsers as targets of a fuzzer, and what they have in common.
+/*
+ * Parsers as targets of a fuzzer, and what they have in common.
  *
  * A target takes any bytes and either comes back or, where what it was given
  * is refused by an error, throws one that it may throw.  Everything else is a
  * fault, which ends the process; so is memory that stays behind.
- *
- *-------------------------------------------------------------------------
  */
 #ifndef TARGET_H
 #define TARGET_H

@@ -1,12 +1,8 @@
-/*-------------------------------------------------------------------------
- *
- * pending_steps.h
- *	  What a change of the manifests leaves for after its transaction.
- *
- *-------------------------------------------------------------------------
+/*
+ * What a change of the manifests leaves for after its transaction.
  */
-#ifndef PENDING_STEPS_H
-#define PENDING_STEPS_H
+#ifndef STEPS_H
+#define STEPS_H
 
 #include <stdbool.h>
 
@@ -27,4 +23,4 @@ extern bool steps_claim(PGconn *connection);
  */
 extern bool steps_run(PGconn *connection, int limit, bool expected);
 
-#endif							/* PENDING_STEPS_H */
+#endif							/* STEPS_H */

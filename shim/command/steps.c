@@ -1,7 +1,5 @@
-/*-------------------------------------------------------------------------
- *
- * pending_steps.c
- *	  What a change of the manifests leaves for after its transaction.
+/*
+ * What a change of the manifests leaves for after its transaction.
  *
  * The database says what is left by looking at its declarations and tables,
  * so nothing is kept here: each round asks for the next statement and has it
@@ -12,8 +10,6 @@
  * by the extension, out of reach of the login's rights, and nothing is called
  * here but its functions in C.  What is sent as a statement makes or drops an
  * index; no code but PostgreSQL's runs with the rights of this session then.
- *
- *-------------------------------------------------------------------------
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +17,7 @@
 
 #include "base/buffer.h"
 #include "base/clock.h"
-#include "command/pending_steps.h"
+#include "command/steps.h"
 #include "command/retry.h"
 
 /* The statements sent run as the owner of the tables, even for a superuser. */
