@@ -45,7 +45,7 @@ INSERT INTO store VALUES
 		"invoices": {"type": "ref", "target": "Invoice", "relation": "OneToMany", "mappedBy": "customer"},
 		"profile": {"type": "ref", "target": "Profile", "relation": "OneToOne", "mappedBy": "customer"}}}'),
 ('Entity', 'Profile', '{"fields": {
-		"customer": {"type": "ref", "target": "Customer", "relation": "OneToOne", "required": true, "onDelete": "cascade"},
+		"customer": {"type": "ref", "target": "Customer", "relation": "OneToOne", "required": true, "onDelete": "restrict"},
 		"aString": {"type": "string", "minLength": 1, "default": "x", "writeOnce": true},
 		"aText": {"type": "text"},
 		"anInteger": {"type": "integer", "minimum": -5, "maximum": 5, "default": 0},

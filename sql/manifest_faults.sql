@@ -235,3 +235,16 @@ FROM (VALUES
 ORDER BY c.n;
 
 SELECT count(*) FROM entityapi.entity;
+
+-- What a deletion only hides takes nothing along that would be gone for good
+
+SELECT document, pointer, message, hint FROM pg_temp.faults(jsonb_build_array(
+	pg_temp.document('OneOf', 'Any', '{"members": ["Soft", "Hard"]}'),
+	pg_temp.document('Entity', 'Soft', '{"softDelete": true, "fields": {
+		"self": {"type": "ref", "target": "Soft", "onDelete": "cascade"},
+		"hard": {"type": "ref", "target": "Hard", "onDelete": "cascade"}}}'),
+	pg_temp.document('Entity', 'Hard', '{"fields": {
+		"kept": {"type": "ref", "target": "Soft", "onDelete": "restrict"},
+		"lost": {"type": "ref", "target": "Soft", "onDelete": "cascade"},
+		"need": {"type": "ref", "target": "Soft", "relation": "OneToOne", "required": true, "onDelete": "cascade"},
+		"any": {"type": "oneof", "target": "Any", "onDelete": "cascade"}}}')));

@@ -56,6 +56,24 @@ check_on_delete(EaManifest *m, EaDeclField *field)
 			  "a required field cannot be set to null");
 }
 
+/*
+ * What a deletion only hides takes nothing along that would be gone for good:
+ * nobody could bring it back, and nothing says that it was there.
+ */
+static void
+check_cascade(EaManifest *m, EaDeclField *field, EaDeclEntity *target)
+{
+	if (field->on_delete == EA_CASCADE && target->soft_delete &&
+		!field->entity->soft_delete)
+		fault(m, field, "onDelete",
+			  psprintf("give %s softDelete as well, or use %s",
+					   field->entity->name,
+					   field->required ? "restrict" : "restrict or setNull"),
+			  psprintf("deleting a resource of %s only hides it"
+					   " (softDelete), and what it takes along would be"
+					   " gone for good", target->name));
+}
+
 static void
 check_one_of_field(EaManifest *m, EaDeclField *field)
 {
@@ -88,6 +106,7 @@ check_one_of_field(EaManifest *m, EaDeclField *field)
 											   ea_names_snake(field->name),
 											   ea_names_snake(target->name))));
 		target->references = lappend(target->references, field);
+		check_cascade(m, field, target);
 	}
 	if (one_of->members != NIL)
 		check_scope(m, field, linitial(one_of->members));
@@ -169,6 +188,7 @@ settle_relation(EaManifest *m, EaDeclField *field, EaDeclEntity *target)
 											   ea_names_snake(field->name))));
 		target->references = lappend(target->references, field);
 		check_on_delete(m, field);
+		check_cascade(m, field, target);
 	}
 	check_scope(m, field, target);
 }

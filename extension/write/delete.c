@@ -138,6 +138,15 @@ leave_out_doomed(EaRequest *req, EaEntity *entity, const char *column,
 	ids->n = n;
 }
 
+static EA_NORETURN void refuse(EaRequest *req) EA_NORETURN_END;
+
+static void
+refuse(EaRequest *req)
+{
+	ea_errors_throw(req, EA_ERR_REFERENCED, EA_AT_NONE, NULL,
+					"Other resources still refer to this one.");
+}
+
 static void
 cascade(EaRequest *req, EaEntity *child, const char *column,
 		const Doomed *doomed, Which which)
@@ -166,6 +175,10 @@ cascade(EaRequest *req, EaEntity *child, const char *column,
 	ea_sqlbuf_addf(&b, " ORDER BY t%d.%s FOR UPDATE", alias, child->id_column);
 	ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, id_row, &ids);
 	leave_out_doomed(req, child, column, &ids, doomed->parent);
+
+	/* declarations from before this was a fault of theirs */
+	if (ids.n > 0 && children.hard && !doomed->hard)
+		refuse(req);
 	if (ids.n > 0)
 		delete_rows(req, &children);
 }
@@ -198,15 +211,6 @@ set_null(EaRequest *req, EaField *field, const char *column,
 	alias = ea_sqlbuf_update(&b, child, set.data, EA_OP_DELETE);
 	add_referring(&b, child, alias, column, doomed, which);
 	ea_changes_run_owners(&b, alias, owners, NULL, NULL, NULL);
-}
-
-static EA_NORETURN void refuse(EaRequest *req) EA_NORETURN_END;
-
-static void
-refuse(EaRequest *req)
-{
-	ea_errors_throw(req, EA_ERR_REFERENCED, EA_AT_NONE, NULL,
-					"Other resources still refer to this one.");
 }
 
 /*

@@ -95,7 +95,17 @@ sub in_use
 		return $done->{out} =~ s/^CREATE SCHEMA app;$//mr;
 	};
 
-	$own->apply("$checkout/t/data/entities");
+	# a slip that hangs on a memo, in a way that was allowed then
+	my $slips = EntityApi::Test::folder();
+	EntityApi::Test::run([ 'cp', '-r', "$checkout/t/data/entities/.", $slips ]);
+	my $onto_memo = sub {
+		open my $out, '>', "$slips/onto_memo.yaml" or die "$slips: $!\n";
+		print {$out} "apiVersion: entityapi/v1\nkind: Entity\nmetadata: {name: Comment}\nspec:\n  fields:\n",
+		  "    memo: {type: ref, target: Memo, onDelete: $_[0]}\n  permissions:\n    Editor: [create, read]\n";
+		close $out or die "$slips: $!\n";
+	};
+	$onto_memo->('restrict');
+	$own->apply($slips);
 	my $definitions = $dump->('--data-only', map { ('-t', "entityapi.$_") } qw(revision entity service));
 	my $tables = $dump->('-n', 'app');
 
@@ -105,7 +115,10 @@ sub in_use
 	$own->psql($tables);
 	$own->psql($definitions);
 	is($own->psql('select count(*) > 0 from entityapi.entity'), 't', 'in the old version');
-	$own->psql('alter extension entityapi update');
+	$own->psql(q{update entityapi.entity set definition = replace(definition, '"restrict"', '"cascade"') where name = 'Comment'});
+	like($own->try_psql('alter extension entityapi update')->{err},
+		qr/WARNING:  Memo is deleted softly, and its Comment would be gone for good by "memo" .*\n.*HINT: .* restrict/,
+		'what was allowed then is told');
 	my $shim = EntityApi::Test->shim($own);
 	my $tenant = $shim->tenant('acme');
 	my $user = $shim->user($tenant->{id}, 'eve', ['Editor']);
@@ -116,7 +129,19 @@ sub in_use
 
 	is($shim->must(200, GET => "/api/v1/people/$made->{data}{id}", { token => $user })->{data}{attributes}{name}, 'Ann',
 		'it serves');
-	is(() = $own->apply("$checkout/t/data/entities") =~ /(?:CREATE|ALTER|DROP)/g, 0, 'nothing is left to apply');
+	my $call = sub {
+		my ($method, $path, %document) = @_;
+		return $shim->http($method => "/api/v1/$path", { token => $user, %document ? (json => { data => \%document }) : () });
+	};
+	my $memo = $call->(POST => 'memos', type => 'memos', attributes => { subject => 'Kept' })->{json}{data}{id};
+	my $comment = $call->(POST => 'comments', type => 'comments', relationships => { memo => { data => { type => 'memos', id => $memo } } })->{json}{data}{id};
+	my $refused = $call->(DELETE => "memos/$memo");
+	is("$refused->{status} $refused->{json}{errors}[0]{code}", '409 STILL_REFERENCED', 'nothing goes for good meanwhile');
+	is($call->(GET => "comments/$comment")->{status}, 200, 'it is there');
+	$onto_memo->('cascade');
+	like($own->try_apply($slips)->{err}, qr/give Comment softDelete as well/, 'and apply says the same');
+	$onto_memo->('restrict');
+	is(() = $own->apply($slips) =~ /(?:CREATE|ALTER|DROP)/g, 0, 'nothing is left to apply');
 	my $checked = $own->try_psql('update entityapi.audit set action = action');
 	like($checked->{err}, qr/append-only/, 'the log is append-only');
 	return;

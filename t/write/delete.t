@@ -153,6 +153,7 @@ subtest 'hidden rows' => sub {
 	deleted('hides it', $memo);
 	is($rows->(), 1, 'the row is still there');
 	ok($editor->gone($sticker), 'cascade works');
+	is($cluster->psql(q{select count(*) from app.sticker where colour = 'red' and deleted_at is not null}), 1, 'and only hides, too');
 	is($editor->linked($label, 'favourite'), '', 'so does setNull');
 
 	$editor->refused("$_ of it", 404, 'NOT_FOUND', undef, $_ => $editor->path($memo), headers => { 'If-Match' => '*' },

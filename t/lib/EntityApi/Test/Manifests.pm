@@ -159,6 +159,11 @@ sub _settle
 				# inverse sides come last, see below
 				delete $fields->{$name} if !$there || $mirror;
 			}
+
+			# what only hides rows takes nothing along that would be gone
+						my @onto = $field->{type} eq 'oneof' ? @{ $m->{one_ofs}{ $field->{target} } || [] } : $field->{target} // ();
+			delete $field->{onDelete}
+			  if ($field->{onDelete} // '') eq 'cascade' && !$spec->{softDelete} && grep { $entities->{$_}{softDelete} } grep { $entities->{$_} } @onto;
 		}
 
 		my @indexable = grep {
