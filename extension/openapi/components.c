@@ -9,22 +9,14 @@
 #include "miscadmin.h"
 
 #include "base/guc.h"
-#include "base/jsonwrite.h"
+#include "base/jsonfmt.h"
 #include "openapi/components.h"
 #include "openapi/writer.h"
 #include "request/errors.h"
 #include "request/negotiation.h"
 #include "request/route.h"
 
-/* A component, as JSON with ' for "; %d is the limit, when there is one. */
-typedef struct Component
-{
-	const char *name;			/* "parameters/filter" */
-	const char *form;
-	const int  *limit;
-} Component;
-
-static const Component parameters[] = {
+static const EaApiComponent parameters[] = {
 	{"parameters/filter",
 		"{'name':'filter','in':'query','description':'RSQL: comparisons with "
 		"== != =gt= =ge= =lt= =le= =in= =out= =like= =ilike= =isnull=, joined "
@@ -86,7 +78,7 @@ static const Component parameters[] = {
 	"'string','format':'uuid'}}"}
 };
 
-static const Component headers[] = {
+static const EaApiComponent headers[] = {
 	{"headers/Location",
 		"{'description':'The address of what was created',"
 	"'schema':{'type':'string','format':'uri-reference'}}"},
@@ -147,7 +139,7 @@ static const struct
 	{"Actuator", EA_MEDIA_JSON, "schemas/Errors"}
 };
 
-static const Component schemas[] = {
+static const EaApiComponent schemas[] = {
 	{"schemas/Included",
 		"{'type':'array','description':'Resources that include led to, each "
 	"once','items':{'$ref':'#/components/schemas/ResourceObject'}}"},
@@ -258,26 +250,6 @@ is_plain_name(const char *name)
 	return strcmp(name, "name") == 0;
 }
 
-static void
-put_component(EaApi *api, const Component *component)
-{
-	ea_openapi_put(api->out, "%,%q:", strchr(component->name, '/') + 1);
-	if (component->limit != NULL)
-		ea_openapi_put(api->out, component->form, *component->limit);
-	else
-		ea_openapi_put(api->out, component->form);
-}
-
-static void
-put_used(EaApi *api, const Component *components, int n)
-{
-	for (int i = 0; i < n; i++)
-	{
-		if (ea_openapi_is_used(api, components[i].name))
-			put_component(api, &components[i]);
-	}
-}
-
 /* The {parameters} of all addresses. */
 static void
 write_path_parameters(EaApi *api)
@@ -296,7 +268,7 @@ write_path_parameters(EaApi *api)
 			if (!ea_openapi_is_used(api, psprintf("parameters/%s", name)) ||
 				!ea_names_map_put(seen, name, api))
 				continue;
-			ea_openapi_put(api->out, "%,%q:{'name':%q,'in':'path','required':"
+			ea_jsonfmt_put(api->out, "%,%q:{'name':%q,'in':'path','required':"
 						   "true,'schema':{'type':'string'%s}}", name, name,
 						   is_plain_name(name) ? "" : ",\"format\":\"uuid\"");
 		}
@@ -332,20 +304,20 @@ write_errors(EaApi *api)
 
 			if (!ea_openapi_is_used(api, name))
 				continue;
-			ea_openapi_put(api->out, "%,%q:{'description':%q,'headers':{",
+			ea_jsonfmt_put(api->out, "%,%q:{'description':%q,'headers':{",
 						   strchr(name, '/') + 1,
 						   psprintf("%s%s", errors[i].meaning,
 									codes_of(errors[i].status)));
-			ea_openapi_put(api->out, request_id);
-			ea_openapi_put(api->out, errors[i].header);
-			ea_openapi_put(api->out, "},'content':{%q:{'schema':",
-						   ea_negotiation_answer(kinds[k].media));
-			ea_openapi_refer(api, down ? "schemas/Health" : kinds[k].schema);
-			ea_openapi_put(api->out, "}}}");
+			ea_jsonfmt_put(api->out, request_id);
+			ea_jsonfmt_put(api->out, errors[i].header);
+			ea_jsonfmt_put(api->out, "},'content':{%q:{'schema':%s}}}",
+						   ea_negotiation_answer(kinds[k].media),
+						   ea_openapi_refer(api, down ? "schemas/Health"
+											: kinds[k].schema));
 		}
 	}
 	if (ea_openapi_is_used(api, "responses/304"))
-		ea_openapi_put(api->out, "%,'304':{'description':'What the ETag "
+		ea_jsonfmt_put(api->out, "%,'304':{'description':'What the ETag "
 					   "names still holds.'}");
 }
 
@@ -354,12 +326,12 @@ write_security(EaApi *api)
 {
 	if (ea_guc_credential_validator[0] != '\0')
 	{
-		ea_openapi_put(api->out, "'bearerAuth':{'type':'http','scheme':"
+		ea_jsonfmt_put(api->out, "'bearerAuth':{'type':'http','scheme':"
 					   "'bearer','description':'What the credential validator "
 					   "of this deployment takes.'}");
 		return;
 	}
-	ea_openapi_put(api->out, "'bearerAuth':{'type':'http','scheme':'bearer',"
+	ea_jsonfmt_put(api->out, "'bearerAuth':{'type':'http','scheme':'bearer',"
 				   "'bearerFormat':'JWT','description':'An access token of "
 				   "/auth/login, /auth/refresh or /auth/token.'},"
 				   "'apiKey':{'type':'apiKey','in':'header',"
@@ -370,41 +342,41 @@ write_security(EaApi *api)
 void
 ea_openapi_common(EaApi *api)
 {
-	ea_openapi_put(api->out, "'parameters':{");
+	ea_jsonfmt_put(api->out, "'parameters':{");
 	write_path_parameters(api);
-	put_used(api, parameters, lengthof(parameters));
-	ea_openapi_put(api->out, "},'headers':{");
-	put_used(api, headers, lengthof(headers));
-	ea_openapi_put(api->out, "},'responses':{");
+	ea_openapi_components(api, parameters, lengthof(parameters));
+	ea_jsonfmt_put(api->out, "},'headers':{");
+	ea_openapi_components(api, headers, lengthof(headers));
+	ea_jsonfmt_put(api->out, "},'responses':{");
 	write_errors(api);
-	ea_openapi_put(api->out, "},'securitySchemes':{");
+	ea_jsonfmt_put(api->out, "},'securitySchemes':{");
 	write_security(api);
-	ea_openapi_put(api->out, "}");
+	ea_jsonfmt_put(api->out, "}");
 }
 
 /* All types, and any one resource, of this version. */
 static void
 write_unions(EaApi *api)
 {
-	ea_openapi_put(api->out, "%,'ResourceType':{'type':'string'");
+	ea_jsonfmt_put(api->out, "%,'ResourceType':{'type':'string'");
 	if (api->nentities > 0)
-		ea_openapi_put(api->out, ",'enum':[");
+		ea_jsonfmt_put(api->out, ",'enum':[");
 	for (int i = 0; i < api->nentities; i++)
-		ea_openapi_put(api->out, "%,%q", api->entities[i].entity->type);
-	ea_openapi_put(api->out, api->nentities > 0 ? "]}" : "}");
+		ea_jsonfmt_put(api->out, "%,%q", api->entities[i].entity->type);
+	ea_jsonfmt_put(api->out, api->nentities > 0 ? "]}" : "}");
 
-	ea_openapi_put(api->out, ",'ResourceObject':{");
-	ea_openapi_put(api->out, api->nentities > 0 ? "'anyOf':["
+	ea_jsonfmt_put(api->out, ",'ResourceObject':{");
+	ea_jsonfmt_put(api->out, api->nentities > 0 ? "'anyOf':["
 				   : "'type':'object'}");
 	for (int i = 0; i < api->nentities; i++)
 	{
 		CHECK_FOR_INTERRUPTS();
-		ea_openapi_put(api->out, "%,{'$ref':'#/components/schemas/%s'}",
-					   ea_openapi_schema(api, api->entities[i].entity, NULL,
-										 "Resource"));
+		ea_jsonfmt_put(api->out, "%,%s",
+					   ea_openapi_refer_schema(api, api->entities[i].entity,
+											   NULL, "Resource"));
 	}
 	if (api->nentities > 0)
-		ea_openapi_put(api->out, "]}");
+		ea_jsonfmt_put(api->out, "]}");
 }
 
 void
@@ -419,6 +391,6 @@ ea_openapi_base(EaApi *api)
 
 	for (int i = 0; i < lengthof(always); i++)
 		ea_names_map_put(api->used, always[i], api);
-	put_used(api, schemas, lengthof(schemas));
+	ea_openapi_components(api, schemas, lengthof(schemas));
 	write_unions(api);
 }

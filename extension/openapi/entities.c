@@ -14,7 +14,7 @@
 
 #include "miscadmin.h"
 
-#include "base/jsonwrite.h"
+#include "base/jsonfmt.h"
 #include "openapi/entities.h"
 #include "openapi/writer.h"
 
@@ -46,18 +46,10 @@ static const struct
 };
 
 static void
-put_schema(EaApi *api, const EaEntity *entity, const EaField *field,
-		   const char *suffix)
-{
-	ea_openapi_put(api->out, "{'$ref':'#/components/schemas/%s'}",
-				   ea_openapi_schema(api, entity, field, suffix));
-}
-
-static void
 begin_schema(EaApi *api, const EaEntity *entity, const EaField *field,
 			 const char *suffix)
 {
-	ea_openapi_put(api->out, "%,%q:{'type':'object'",
+	ea_jsonfmt_put(api->out, "%,%q:{'type':'object'",
 				   ea_openapi_schema(api, entity, field, suffix));
 }
 
@@ -90,7 +82,7 @@ is_portable(const char *pattern)
 static void
 put_value(EaApi *api, const EaField *field, const char *key, Datum value)
 {
-	ea_openapi_put(api->out, ",'%s':", key);
+	ea_jsonfmt_put(api->out, ",'%s':", key);
 	field->type->write(api->out, value);
 }
 
@@ -101,11 +93,11 @@ put_limits(EaApi *api, const EaField *field)
 	EaTypeId	type = field->type->id;
 
 	if (field->min_length > 0)
-		ea_openapi_put(api->out, ",'minLength':%d", field->min_length);
+		ea_jsonfmt_put(api->out, ",'minLength':%d", field->min_length);
 	if (field->max_length >= 0)
-		ea_openapi_put(api->out, ",'maxLength':%d", field->max_length);
+		ea_jsonfmt_put(api->out, ",'maxLength':%d", field->max_length);
 	if (field->pattern != NULL && is_portable(field->pattern))
-		ea_openapi_put(api->out, ",'pattern':%q", field->pattern);
+		ea_jsonfmt_put(api->out, ",'pattern':%q", field->pattern);
 	if (type == EA_TYPE_DATE || type == EA_TYPE_DATETIME)
 		return;
 	if (field->has_minimum)
@@ -159,7 +151,7 @@ put_description(EaApi *api, const EaField *field, const EaJson *json)
 	if (field->read_roles != NULL)
 		add_note(&text, "Not shown to every caller.");
 	if (text.len > 0)
-		ea_openapi_put(api->out, "%,'description':%q", text.data);
+		ea_jsonfmt_put(api->out, "%,'description':%q", text.data);
 }
 
 static void
@@ -169,28 +161,28 @@ put_attribute(EaApi *api, const EaField *field, const EaJson *json,
 	const char *type = types[field->type->id].type;
 	bool		decimal = field->type->id == EA_TYPE_DECIMAL;
 
-	ea_openapi_put(api->out, "%,%q:{", field->name);
+	ea_jsonfmt_put(api->out, "%,%q:{", field->name);
 	if (type != NULL && decimal && purpose != FOR_ANSWER)
-		ea_openapi_put(api->out, "'type':['number','string'%s],'pattern':"
+		ea_jsonfmt_put(api->out, "'type':['number','string'%s],'pattern':"
 					   "'^-?[0-9]+(\\\\.[0-9]+)?([eE][+-]?[0-9]+)?$'",
 					   field->required ? "" : ",\"null\"");
 	else if (type != NULL)
-		ea_openapi_put(api->out, field->required ? "'type':'%s'" :
+		ea_jsonfmt_put(api->out, field->required ? "'type':'%s'" :
 					   "'type':['%s','null']", type);
-	ea_openapi_put(api->out, types[field->type->id].more);
+	ea_jsonfmt_put(api->out, types[field->type->id].more);
 	if (field->nenum > 0)
 	{
-		ea_openapi_put(api->out, ",'enum':[");
+		ea_jsonfmt_put(api->out, ",'enum':[");
 		for (int i = 0; i < field->nenum; i++)
-			ea_openapi_put(api->out, "%,%q", field->enum_values[i]);
-		ea_openapi_put(api->out, field->required ? "]" : ",null]");
+			ea_jsonfmt_put(api->out, "%,%q", field->enum_values[i]);
+		ea_jsonfmt_put(api->out, field->required ? "]" : ",null]");
 	}
 	put_limits(api, field);
 	if (purpose == FOR_ANSWER && field->read_only)
-		ea_openapi_put(api->out, "%,'readOnly':true");
+		ea_jsonfmt_put(api->out, "%,'readOnly':true");
 	if (purpose != FOR_UPDATE)
 		put_description(api, field, json);
-	ea_openapi_put(api->out, "}");
+	ea_jsonfmt_put(api->out, "}");
 }
 
 /* -------- relationships -------- */
@@ -222,16 +214,11 @@ may_write(EaField *field, Purpose purpose)
 static void
 put_linkage(EaApi *api, const EaEntity *entity, EaField *field)
 {
-	if (ea_catalog_is_to_many(field))
-	{
-		ea_openapi_put(api->out, "{'type':'array','items':");
-		put_schema(api, entity, field, "RelationshipData");
-		ea_openapi_put(api->out, "}");
-		return;
-	}
-	ea_openapi_put(api->out, "{'anyOf':[");
-	put_schema(api, entity, field, "RelationshipData");
-	ea_openapi_put(api->out, ",{'type':'null'}]}");
+	ea_jsonfmt_put(api->out, ea_catalog_is_to_many(field) ?
+				   "{'type':'array','items':%s}" :
+				   "{'anyOf':[%s,{'type':'null'}]}",
+				   ea_openapi_refer_schema(api, entity, field,
+										   "RelationshipData"));
 }
 
 static void
@@ -242,36 +229,34 @@ write_relationship(EaApi *api, const EaEntity *entity, EaField *field,
 
 	begin_schema(api, entity, field, "RelationshipData");
 	put_description(api, field, json);
-	ea_openapi_put(api->out, ",'required':['type','id'],'properties':"
+	ea_jsonfmt_put(api->out, ",'required':['type','id'],'properties':"
 				   "{'type':{'type':'string','enum':[");
 	for (int i = 0; i < field->nmembers; i++)
 	{
 		if (ea_openapi_shows_target(api, field, i))
-			ea_openapi_put(api->out, "%,%q", field->members[i].type);
+			ea_jsonfmt_put(api->out, "%,%q", field->members[i].type);
 	}
-	ea_openapi_put(api->out, "]},'id':{'type':'string','format':'uuid'}}}");
+	ea_jsonfmt_put(api->out, "]},'id':{'type':'string','format':'uuid'}}}");
 
 	/* a long list is replaced by its length */
 	begin_schema(api, entity, field, "Relationship");
-	ea_openapi_put(api->out, ",'required':['links'%s],'properties':{'links':",
-				   many ? "" : ",\"data\"");
-	ea_openapi_refer(api, "schemas/RelationshipLinks");
-	ea_openapi_put(api->out, ",'data':");
+	ea_jsonfmt_put(api->out, ",'required':['links'%s],'properties':{'links':%s"
+				   ",'data':", many ? "" : ",\"data\"",
+				   ea_openapi_refer(api, "schemas/RelationshipLinks"));
 	put_linkage(api, entity, field);
 	if (many)
-		ea_openapi_put(api->out, ",'meta':{'type':'object','required':"
+		ea_jsonfmt_put(api->out, ",'meta':{'type':'object','required':"
 					   "['count'],'properties':{'count':{'type':'integer',"
 					   "'format':'int64'}}}");
-	ea_openapi_put(api->out, "}}");
+	ea_jsonfmt_put(api->out, "}}");
 
 	begin_schema(api, entity, field, "RelationshipDocument");
-	ea_openapi_put(api->out, ",'required':['data'],'properties':{'jsonapi':");
-	ea_openapi_refer(api, "schemas/JsonApi");
-	ea_openapi_put(api->out, ",'links':");
-	ea_openapi_refer(api, "schemas/RelationshipLinks");
-	ea_openapi_put(api->out, ",'data':");
+	ea_jsonfmt_put(api->out, ",'required':['data'],'properties':{"
+				   "'jsonapi':%s,'links':%s,'data':",
+				   ea_openapi_refer(api, "schemas/JsonApi"),
+				   ea_openapi_refer(api, "schemas/RelationshipLinks"));
 	put_linkage(api, entity, field);
-	ea_openapi_put(api->out, "}}");
+	ea_jsonfmt_put(api->out, "}}");
 }
 
 /* -------- resources -------- */
@@ -289,7 +274,7 @@ put_fields(EaApi *api, const EaApiEntity *item, bool attributes,
 	StringInfoData required;
 
 	initStringInfo(&required);
-	ea_openapi_put(api->out, "{'type':'object','additionalProperties':false,"
+	ea_jsonfmt_put(api->out, "{'type':'object','additionalProperties':false,"
 				   "'properties':{");
 	for (int i = 0; i < entity->nfields; i++, json = json->next)
 	{
@@ -302,19 +287,19 @@ put_fields(EaApi *api, const EaApiEntity *item, bool attributes,
 		if (attributes)
 			put_attribute(api, field, json, purpose);
 		else
-		{
-			ea_openapi_put(api->out, "%,%q:", field->name);
-			put_schema(api, entity, field, purpose == FOR_ANSWER
-					   ? "Relationship" : "RelationshipDocument");
-		}
+			ea_jsonfmt_put(api->out, "%,%q:%s", field->name,
+						   ea_openapi_refer_schema(api, entity, field,
+												   purpose == FOR_ANSWER ?
+												   "Relationship" :
+												   "RelationshipDocument"));
 		if (field->required && !field->has_default && purpose == FOR_CREATE)
-			ea_openapi_put(&required, "%s%q", required.len > 0 ? "," : "",
+			ea_jsonfmt_put(&required, "%s%q", required.len > 0 ? "," : "",
 						   field->name);
 	}
-	ea_openapi_put(api->out, "}");
+	ea_jsonfmt_put(api->out, "}");
 	if (required.len > 0)
-		ea_openapi_put(api->out, ",'required':[%s]", required.data);
-	ea_openapi_put(api->out, "}");
+		ea_jsonfmt_put(api->out, ",'required':[%s]", required.data);
+	ea_jsonfmt_put(api->out, "}");
 	return required.len > 0;
 }
 
@@ -324,28 +309,26 @@ write_resource(EaApi *api, const EaApiEntity *item)
 	EaEntity   *entity = item->entity;
 	const char *description = ea_jsonread_string(item->json, "description");
 
-	ea_openapi_put(api->out, "%,%q:", ea_openapi_schema(api, entity, NULL,
+	ea_jsonfmt_put(api->out, "%,%q:", ea_openapi_schema(api, entity, NULL,
 														"Attributes"));
 	put_fields(api, item, true, FOR_ANSWER);
 
 	begin_schema(api, entity, NULL, "Resource");
 	if (description != NULL)
-		ea_openapi_put(api->out, ",'description':%q", description);
-	ea_openapi_put(api->out, ",'required':['type','id','links'%s],"
+		ea_jsonfmt_put(api->out, ",'description':%q", description);
+	ea_jsonfmt_put(api->out, ",'required':['type','id','links'%s],"
 				   "'properties':{'type':{'type':'string','const':%q},"
-				   "'id':{'type':'string','format':'uuid'},'attributes':",
-				   entity->locking ? ",\"meta\"" : "", entity->type);
-	put_schema(api, entity, NULL, "Attributes");
-	ea_openapi_put(api->out, ",'relationships':");
+				   "'id':{'type':'string','format':'uuid'},'attributes':%s,"
+				   "'relationships':",
+				   entity->locking ? ",\"meta\"" : "", entity->type,
+				   ea_openapi_refer_schema(api, entity, NULL, "Attributes"));
 	put_fields(api, item, false, FOR_ANSWER);
-	ea_openapi_put(api->out, ",'links':");
-	ea_openapi_refer(api, "schemas/SelfLink");
+	ea_jsonfmt_put(api->out, ",'links':%s",
+				   ea_openapi_refer(api, "schemas/SelfLink"));
 	if (entity->locking)
-	{
-		ea_openapi_put(api->out, ",'meta':");
-		ea_openapi_refer(api, "schemas/Version");
-	}
-	ea_openapi_put(api->out, "},'additionalProperties':false}");
+		ea_jsonfmt_put(api->out, ",'meta':%s",
+					   ea_openapi_refer(api, "schemas/Version"));
+	ea_jsonfmt_put(api->out, "},'additionalProperties':false}");
 }
 
 /* One resource, or a list of them. */
@@ -353,22 +336,20 @@ static void
 write_answer(EaApi *api, const EaEntity *entity, bool list)
 {
 	begin_schema(api, entity, NULL, list ? "ListDocument" : "Document");
-	ea_openapi_put(api->out, ",'required':['links','data'%s],'properties':"
-				   "{'jsonapi':", list ? ",\"meta\"" : "");
-	ea_openapi_refer(api, "schemas/JsonApi");
-	ea_openapi_put(api->out, ",'links':");
-	ea_openapi_refer(api, list ? "schemas/ListLinks" : "schemas/SelfLink");
-	ea_openapi_put(api->out, list ? ",'data':{'type':'array','items':" :
-				   ",'data':");
-	put_schema(api, entity, NULL, "Resource");
-	ea_openapi_put(api->out, list ? "},'included':" : ",'included':");
-	ea_openapi_refer(api, "schemas/Included");
+	ea_jsonfmt_put(api->out, ",'required':['links','data'%s],'properties':"
+				   "{'jsonapi':%s,'links':%s", list ? ",\"meta\"" : "",
+				   ea_openapi_refer(api, "schemas/JsonApi"),
+				   ea_openapi_refer(api, list ? "schemas/ListLinks" :
+									"schemas/SelfLink"));
+	ea_jsonfmt_put(api->out, list ? ",'data':{'type':'array','items':%s}" :
+				   ",'data':%s",
+				   ea_openapi_refer_schema(api, entity, NULL, "Resource"));
+	ea_jsonfmt_put(api->out, ",'included':%s",
+				   ea_openapi_refer(api, "schemas/Included"));
 	if (list)
-	{
-		ea_openapi_put(api->out, ",'meta':");
-		ea_openapi_refer(api, "schemas/PageMeta");
-	}
-	ea_openapi_put(api->out, "},'additionalProperties':false}");
+		ea_jsonfmt_put(api->out, ",'meta':%s",
+					   ea_openapi_refer(api, "schemas/PageMeta"));
+	ea_jsonfmt_put(api->out, "},'additionalProperties':false}");
 }
 
 static void
@@ -381,16 +362,16 @@ write_input(EaApi *api, const EaApiEntity *item, Purpose purpose)
 
 	begin_schema(api, entity, NULL,
 				 update ? "UpdateDocument" : "CreateDocument");
-	ea_openapi_put(api->out, ",'required':['data'],'properties':{'data':"
+	ea_jsonfmt_put(api->out, ",'required':['data'],'properties':{'data':"
 				   "{'type':'object','properties':{'type':{'type':'string',"
 				   "'const':%q}", entity->type);
 	if (update)
-		ea_openapi_put(api->out, ",'id':{'type':'string','format':'uuid'}");
-	ea_openapi_put(api->out, ",'attributes':");
+		ea_jsonfmt_put(api->out, ",'id':{'type':'string','format':'uuid'}");
+	ea_jsonfmt_put(api->out, ",'attributes':");
 	attributes = put_fields(api, item, true, purpose);
-	ea_openapi_put(api->out, ",'relationships':");
+	ea_jsonfmt_put(api->out, ",'relationships':");
 	relationships = put_fields(api, item, false, purpose);
-	ea_openapi_put(api->out, "},'required':['type'%s%s%s]}}}",
+	ea_jsonfmt_put(api->out, "},'required':['type'%s%s%s]}}}",
 				   update ? ",\"id\"" : "",
 				   attributes ? ",\"attributes\"" : "",
 				   relationships ? ",\"relationships\"" : "");

@@ -23,7 +23,7 @@
 #include "utils/memutils.h"
 
 #include "base/guc.h"
-#include "base/jsonwrite.h"
+#include "base/jsonfmt.h"
 #include "engine/exec.h"
 #include "engine/invalidate.h"
 #include "engine/owner.h"
@@ -193,11 +193,11 @@ static const struct
 static void
 write_tags(EaApi *api)
 {
-	ea_openapi_put(api->out, ",'tags':[");
+	ea_jsonfmt_put(api->out, ",'tags':[");
 	for (int i = 0; i < lengthof(tags); i++)
 	{
 		if (i > 0 || ea_guc_credential_validator[0] == '\0')
-			ea_openapi_put(api->out, "%,{'name':%q,'description':%q}",
+			ea_jsonfmt_put(api->out, "%,{'name':%q,'description':%q}",
 						   tags[i].name, tags[i].description);
 	}
 	for (int i = 0; i < api->nentities; i++)
@@ -206,16 +206,16 @@ write_tags(EaApi *api)
 		const char *text = ea_jsonread_string(api->entities[i].json,
 											  "description");
 
-		ea_openapi_put(api->out, "%,{'name':%q,'description':%q}", name,
+		ea_jsonfmt_put(api->out, "%,{'name':%q,'description':%q}", name,
 					   text != NULL ? text : name);
 	}
-	ea_openapi_put(api->out, "]");
+	ea_jsonfmt_put(api->out, "]");
 }
 
 static void
 write_document(EaApi *api)
 {
-	ea_openapi_put(api->out,
+	ea_jsonfmt_put(api->out,
 				   "{'openapi':'3.1.0','info':{'title':'Entity API',"
 				   "'version':'%d','description':"
 				   "'Entities as JSON:API 1.1 resources, with the identity "
@@ -227,20 +227,20 @@ write_document(EaApi *api)
 				   api->version,
 				   ea_guc_base_url[0] != '\0' ? ea_guc_base_url : "/");
 	if (ea_guc_credential_validator[0] == '\0')
-		ea_openapi_put(api->out, ",{'apiKey':[]}");
-	ea_openapi_put(api->out, "]");
+		ea_jsonfmt_put(api->out, ",{'apiKey':[]}");
+	ea_jsonfmt_put(api->out, "]");
 	write_tags(api);
-	ea_openapi_put(api->out, ",'paths':{");
+	ea_jsonfmt_put(api->out, ",'paths':{");
 	ea_openapi_paths(api);
 
 	/* whoever refers comes before what is referred to */
-	ea_openapi_put(api->out, "},'components':{");
+	ea_jsonfmt_put(api->out, "},'components':{");
 	ea_openapi_common(api);
-	ea_openapi_put(api->out, ",'schemas':{");
+	ea_jsonfmt_put(api->out, ",'schemas':{");
 	ea_openapi_entities(api);
 	ea_openapi_records(api);
 	ea_openapi_base(api);
-	ea_openapi_put(api->out, "}}}");
+	ea_jsonfmt_put(api->out, "}}}");
 }
 
 /*

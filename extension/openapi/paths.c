@@ -10,7 +10,7 @@
 #include "miscadmin.h"
 
 #include "base/guc.h"
-#include "base/jsonwrite.h"
+#include "base/jsonfmt.h"
 #include "openapi/paths.h"
 #include "openapi/writer.h"
 #include "request/negotiation.h"
@@ -167,19 +167,6 @@ write_address(EaApi *api, const char *pattern, const EaEntity *entity,
 
 /* -------- parts of an operation -------- */
 
-/* A reference to a schema of the entity, or to one that is named in full. */
-static void
-write_schema(Operation *op, const char *name)
-{
-	EaApi	   *api = op->api;
-
-	if (op->entity == NULL)
-		ea_openapi_refer(api, psprintf("schemas/%s", name));
-	else
-		ea_openapi_put(api->out, "{'$ref':'#/components/schemas/%s'}",
-					   ea_openapi_schema(api, op->entity, op->field, name));
-}
-
 /* What a relationship leads to, as a document of its own. */
 static void
 write_related(Operation *op)
@@ -189,42 +176,44 @@ write_related(Operation *op)
 
 	if (ea_catalog_is_to_many(field))
 	{
-		ea_openapi_put(api->out, "{'$ref':'#/components/schemas/%s'}",
-					   ea_openapi_schema(api, ea_catalog_target(field, 0),
-										 NULL, "ListDocument"));
+		ea_jsonfmt_put(api->out, "%s",
+					   ea_openapi_refer_schema(api,
+											   ea_catalog_target(field, 0),
+											   NULL, "ListDocument"));
 		return;
 	}
-	ea_openapi_put(api->out, "{'type':'object','required':['links','data'],"
-				   "'properties':{'jsonapi':");
-	ea_openapi_refer(api, "schemas/JsonApi");
-	ea_openapi_put(api->out, ",'links':");
-	ea_openapi_refer(api, "schemas/SelfLink");
-	ea_openapi_put(api->out, ",'data':{'anyOf':[");
+	ea_jsonfmt_put(api->out, "{'type':'object','required':['links','data'],"
+				   "'properties':{'jsonapi':%s,'links':%s,'data':{'anyOf':[",
+				   ea_openapi_refer(api, "schemas/JsonApi"),
+				   ea_openapi_refer(api, "schemas/SelfLink"));
 	for (int i = 0; i < field->nmembers; i++)
 	{
 		if (ea_openapi_shows_target(api, field, i))
-			ea_openapi_put(api->out, "{'$ref':'#/components/schemas/%s'},",
-						   ea_openapi_schema(api, ea_catalog_target(field, i),
-											 NULL, "Resource"));
+			ea_jsonfmt_put(api->out, "%s,",
+						   ea_openapi_refer_schema(api,
+												   ea_catalog_target(field, i),
+												   NULL, "Resource"));
 	}
-	ea_openapi_put(api->out, "{'type':'null'}]},'included':");
-	ea_openapi_refer(api, "schemas/Included");
-	ea_openapi_put(api->out, "}}");
+	ea_jsonfmt_put(api->out, "{'type':'null'}]},'included':%s}}",
+				   ea_openapi_refer(api, "schemas/Included"));
 }
 
+/* name: of a schema of the entity, or of one that is named in full */
 static void
 write_content(Operation *op, const char *name)
 {
 	EaApi	   *api = op->api;
-	EaMedia		media = op->route->media;
 
-	ea_openapi_put(api->out, "'content':{%q:{'schema':",
-				   ea_negotiation_answer(media));
+	ea_jsonfmt_put(api->out, "'content':{%q:{'schema':",
+				   ea_negotiation_answer(op->route->media));
 	if (strcmp(name, "RelatedDocument") == 0)
 		write_related(op);
 	else
-		write_schema(op, name);
-	ea_openapi_put(api->out, "}");
+		ea_jsonfmt_put(api->out, "%s", op->entity == NULL ?
+					   ea_openapi_refer(api, psprintf("schemas/%s", name)) :
+					   ea_openapi_refer_schema(api, op->entity, op->field,
+											   name));
+	ea_jsonfmt_put(api->out, "}");
 }
 
 static void
@@ -234,24 +223,20 @@ write_request(Operation *op)
 
 	if (op->route->request == NULL)
 		return;
-	ea_openapi_put(api->out, ",'requestBody':{'required':%s,",
+	ea_jsonfmt_put(api->out, ",'requestBody':{'required':%s,",
 				   (op->route->flags & EA_ROUTE_NO_BODY) ? "false" : "true");
 	write_content(op, op->route->request);
 	if (op->route->media == EA_MEDIA_JSON_OR_FORM)
-	{
-		ea_openapi_put(api->out, ",'application/x-www-form-urlencoded':"
-					   "{'schema':");
-		ea_openapi_refer(api, "schemas/ClientCredentials");
-		ea_openapi_put(api->out, "}");
-	}
-	ea_openapi_put(api->out, "}}");
+		ea_jsonfmt_put(api->out, ",'application/x-www-form-urlencoded':"
+					   "{'schema':%s}",
+					   ea_openapi_refer(api, "schemas/ClientCredentials"));
+	ea_jsonfmt_put(api->out, "}}");
 }
 
 static void
 refer_to_parameter(EaApi *api, const char *name)
 {
-	ea_openapi_put(api->out, "%,");
-	ea_openapi_refer(api, name);
+	ea_jsonfmt_put(api->out, "%,%s", ea_openapi_refer(api, name));
 }
 
 static bool
@@ -273,7 +258,7 @@ write_parameters(Operation *op)
 	if (op->field != NULL && (takes & EA_TAKES_SHAPE) &&
 		ea_catalog_is_to_many(op->field))
 		takes |= EA_TAKES_LIST | EA_TAKES_CURSOR;
-	ea_openapi_put(api->out, ",'parameters':[");
+	ea_jsonfmt_put(api->out, ",'parameters':[");
 	before = api->out->len;
 	for (int i = 0; i < lengthof(parameters); i++)
 	{
@@ -292,7 +277,7 @@ write_parameters(Operation *op)
 	if (api->out->len == before)
 		api->out->len -= strlen(",\"parameters\":[");
 	else
-		ea_openapi_put(api->out, "]");
+		ea_jsonfmt_put(api->out, "]");
 	api->out->data[api->out->len] = '\0';
 }
 
@@ -318,8 +303,8 @@ has_etag(const Operation *op)
 static void
 refer_to_header(EaApi *api, const char *name)
 {
-	ea_openapi_put(api->out, "%,%q:", strchr(name, '/') + 1);
-	ea_openapi_refer(api, name);
+	ea_jsonfmt_put(api->out, "%,%q:%s", strchr(name, '/') + 1,
+				   ea_openapi_refer(api, name));
 }
 
 static void
@@ -332,7 +317,7 @@ write_headers(Operation *op)
 
 	if (!etag && !location && !sunset)
 		return;
-	ea_openapi_put(api->out, ",'headers':{");
+	ea_jsonfmt_put(api->out, ",'headers':{");
 	if (location)
 		refer_to_header(api, "headers/Location");
 	if (etag)
@@ -342,7 +327,7 @@ write_headers(Operation *op)
 		refer_to_header(api, "headers/Deprecation");
 		refer_to_header(api, "headers/Sunset");
 	}
-	ea_openapi_put(api->out, "}");
+	ea_jsonfmt_put(api->out, "}");
 }
 
 static const char *
@@ -420,8 +405,9 @@ write_error(Operation *op, const char *status)
 		kind = "Actuator";
 	else if (op->entity == NULL)
 		kind = "Plain";
-	ea_openapi_put(op->api->out, ",%q:", status);
-	ea_openapi_refer(op->api, psprintf("responses/%s%s", kind, status));
+	ea_jsonfmt_put(op->api->out, ",%q:%s", status,
+				   ea_openapi_refer(op->api, psprintf("responses/%s%s", kind,
+													  status)));
 }
 
 static void
@@ -434,28 +420,26 @@ write_responses(Operation *op)
 	const EaRoute *route = op->route;
 	int			status = route->status != 0 ? route->status : 200;
 
-	ea_openapi_put(api->out, ",'responses':{'%d':{'description':%q", status,
+	ea_jsonfmt_put(api->out, ",'responses':{'%d':{'description':%q", status,
 				   meaning_of(status));
 	write_headers(op);
 	if (route->response != NULL)
 	{
-		ea_openapi_put(api->out, ",");
+		ea_jsonfmt_put(api->out, ",");
 		write_content(op, route->response);
-		ea_openapi_put(api->out, "}");
+		ea_jsonfmt_put(api->out, "}");
 	}
-	ea_openapi_put(api->out, "}");
+	ea_jsonfmt_put(api->out, "}");
 	if ((route->flags & EA_ROUTE_IF_NONE_MATCH) && has_etag(op))
-	{
-		ea_openapi_put(api->out, ",'304':");
-		ea_openapi_refer(api, "responses/304");
-	}
+		ea_jsonfmt_put(api->out, ",'304':%s",
+					   ea_openapi_refer(api, "responses/304"));
 	for (int i = 0; i < lengthof(statuses); i++)
 	{
 		if (may_answer(op, statuses[i]))
 			write_error(op, statuses[i]);
 	}
 	write_error(op, "default");
-	ea_openapi_put(api->out, "}");
+	ea_jsonfmt_put(api->out, "}");
 }
 
 /* -------- operations -------- */
@@ -476,12 +460,12 @@ static void
 write_security(Operation *op)
 {
 	if (op->route->authority == EA_ANYBODY)
-		ea_openapi_put(op->api->out, ",'security':[]");
+		ea_jsonfmt_put(op->api->out, ",'security':[]");
 	else if (ea_guc_credential_validator[0] == '\0' &&
 			 ((op->route->flags & EA_ROUTE_USER) ||
 			  op->route->area == EA_AREA_MANAGE ||
 			  op->route->area == EA_AREA_TENANT))
-		ea_openapi_put(op->api->out, ",'security':[{'bearerAuth':[]}]");
+		ea_jsonfmt_put(op->api->out, ",'security':[{'bearerAuth':[]}]");
 }
 
 static const char *
@@ -501,20 +485,20 @@ write_operation(Operation *op)
 	const EaRoute *route = op->route;
 
 	/* a route that says nothing of itself is shown nevertheless */
-	ea_openapi_put(api->out, "{'operationId':%q,'summary':%q,'tags':[%q]",
+	ea_jsonfmt_put(api->out, "{'operationId':%q,'summary':%q,'tags':[%q]",
 				   unique_id(api, fill_in(op, route->id != NULL ? route->id
 										  : "undescribed")),
 				   route->summary != NULL ? fill_in(op, route->summary)
 				   : route->pattern, tag_of(op));
 	if (route->id == NULL)
-		ea_openapi_put(api->out, ",'x-undescribed':true");
+		ea_jsonfmt_put(api->out, ",'x-undescribed':true");
 	if (api->sunset && is_api_route(op->route))
-		ea_openapi_put(api->out, ",'deprecated':true");
+		ea_jsonfmt_put(api->out, ",'deprecated':true");
 	write_security(op);
 	write_parameters(op);
 	write_request(op);
 	write_responses(op);
-	ea_openapi_put(api->out, "}");
+	ea_jsonfmt_put(api->out, "}");
 }
 
 /* -------- paths -------- */
@@ -536,18 +520,18 @@ write_shared(EaApi *api, const EaRoute *route, const EaEntity *entity)
 		if (strcmp(name, "n") == 0 || strcmp(name, "entities") == 0 ||
 			strcmp(name, "relationship") == 0)
 			continue;
-		ea_openapi_put(api->out, "%s", any ? "" : "\"parameters\":[");
+		ea_jsonfmt_put(api->out, "%s", any ? "" : "\"parameters\":[");
 		refer_to_parameter(api, psprintf("parameters/%s", name));
 		any = true;
 	}
 	if (tenant)
 	{
-		ea_openapi_put(api->out, "%s", any ? "" : "\"parameters\":[");
+		ea_jsonfmt_put(api->out, "%s", any ? "" : "\"parameters\":[");
 		refer_to_parameter(api, "parameters/tenant");
 		any = true;
 	}
 	if (any)
-		ea_openapi_put(api->out, "]");
+		ea_jsonfmt_put(api->out, "]");
 }
 
 /*
@@ -557,7 +541,7 @@ write_shared(EaApi *api, const EaRoute *route, const EaEntity *entity)
 static void
 write_path(EaApi *api, const EaRoute *first, EaEntity *entity, EaField *field)
 {
-	ea_openapi_put(api->out, "%,%q:{",
+	ea_jsonfmt_put(api->out, "%,%q:{",
 				   write_address(api, first->pattern, entity, field));
 	write_shared(api, first, entity);
 	for (int m = 0; m < lengthof(methods); m++)
@@ -572,11 +556,11 @@ write_path(EaApi *api, const EaRoute *first, EaEntity *entity, EaField *field)
 				((route->flags & EA_ROUTE_TO_MANY) &&
 				 !ea_catalog_is_to_many(field)))
 				continue;
-			ea_openapi_put(api->out, "%,'%s':", methods[m].name);
+			ea_jsonfmt_put(api->out, "%,'%s':", methods[m].name);
 			write_operation(&op);
 		}
 	}
-	ea_openapi_put(api->out, "}");
+	ea_jsonfmt_put(api->out, "}");
 }
 
 /* The address has been met before, by another method. */

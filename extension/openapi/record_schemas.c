@@ -7,6 +7,7 @@
  */
 #include "postgres.h"
 
+#include "base/jsonfmt.h"
 #include "identity/login.h"
 #include "identity/me.h"
 #include "identity/refresh.h"
@@ -103,12 +104,7 @@ static const TypeForm body_types[] = {
 	[EA_JSON_OBJECT] = {"object", ",'additionalProperties':true"}
 };
 
-static const struct
-{
-	const char *name;
-	const char *form;
-}			others[] =
-{
+static const EaApiComponent others[] = {
 	{"schemas/TokenPair",
 		"{'type':'object','required':['accessToken','refreshToken',"
 		"'tokenType','expiresIn'],'properties':{'accessToken':{'type':"
@@ -208,20 +204,20 @@ static const struct
 
 /* -------- records -------- */
 
+/* A property; schema: more of it, or NULL. */
 static void
-write_column(EaApi *api, const EaListColumn *column)
+put_member(EaApi *api, const char *name, const TypeForm *form, bool nullable,
+		   const char *schema)
 {
-	const TypeForm *form = &list_types[column->kind];
-
-	ea_openapi_put(api->out, column->nullable ? "%,%q:{'type':['%s','null']"
-				   : "%,%q:{'type':'%s'", column->name, form->type);
-	ea_openapi_put(api->out, form->more);
-	if (column->schema != NULL)
+	ea_jsonfmt_put(api->out, nullable ? "%,%q:{'type':['%s','null']"
+				   : "%,%q:{'type':'%s'", name, form->type);
+	ea_jsonfmt_put(api->out, form->more);
+	if (schema != NULL)
 	{
-		ea_openapi_put(api->out, ",");
-		ea_openapi_put(api->out, column->schema);
+		ea_jsonfmt_put(api->out, ",");
+		ea_jsonfmt_put(api->out, schema);
 	}
-	ea_openapi_put(api->out, "}");
+	ea_jsonfmt_put(api->out, "}");
 }
 
 static void
@@ -229,21 +225,26 @@ write_record(EaApi *api, const Record *record)
 {
 	const EaListing *listing = record->listing;
 
-	ea_openapi_put(api->out, "%,%q:{'type':'object','required':[",
+	ea_jsonfmt_put(api->out, "%,%q:{'type':'object','required':[",
 				   strchr(record->name, '/') + 1);
 	for (int i = 0; i < listing->ncolumns; i++)
-		ea_openapi_put(api->out, "%,%q", listing->columns[i].name);
+		ea_jsonfmt_put(api->out, "%,%q", listing->columns[i].name);
 	if (record->required != NULL)
-		ea_openapi_put(api->out, "%,%q", record->required);
-	ea_openapi_put(api->out, "],'properties':{");
+		ea_jsonfmt_put(api->out, "%,%q", record->required);
+	ea_jsonfmt_put(api->out, "],'properties':{");
 	for (int i = 0; i < listing->ncolumns; i++)
-		write_column(api, &listing->columns[i]);
+	{
+		const EaListColumn *column = &listing->columns[i];
+
+		put_member(api, column->name, &list_types[column->kind],
+				   column->nullable, column->schema);
+	}
 	if (record->more != NULL)
 	{
-		ea_openapi_put(api->out, ",");
-		ea_openapi_put(api->out, record->more);
+		ea_jsonfmt_put(api->out, ",");
+		ea_jsonfmt_put(api->out, record->more);
 	}
-	ea_openapi_put(api->out, "},'additionalProperties':false}");
+	ea_jsonfmt_put(api->out, "},'additionalProperties':false}");
 }
 
 /* A page of them, wherever there is one. */
@@ -254,13 +255,11 @@ write_page(EaApi *api, const Record *record)
 
 	if (!ea_openapi_is_used(api, name))
 		return;
-	ea_openapi_put(api->out, "%,%q:{'type':'object','required':['data',"
-				   "'meta'],'properties':{'data':{'type':'array','items':",
-				   strchr(name, '/') + 1);
-	ea_openapi_refer(api, record->name);
-	ea_openapi_put(api->out, "},'meta':");
-	ea_openapi_refer(api, "schemas/PageMeta");
-	ea_openapi_put(api->out, "}}");
+	ea_jsonfmt_put(api->out, "%,%q:{'type':'object','required':['data',"
+				   "'meta'],'properties':{'data':{'type':'array','items':%s},"
+				   "'meta':%s}}", strchr(name, '/') + 1,
+				   ea_openapi_refer(api, record->name),
+				   ea_openapi_refer(api, "schemas/PageMeta"));
 }
 
 /* -------- bodies -------- */
@@ -268,44 +267,34 @@ write_page(EaApi *api, const Record *record)
 static void
 write_member(EaApi *api, const EaMemberRule *rule)
 {
-	const TypeForm *form = &body_types[rule->kind];
-
 	/* an object that has a schema of its own */
 	if (rule->schema != NULL && strncmp(rule->schema, "'$ref'", 6) == 0)
 	{
-		ea_openapi_put(api->out, "%,%q:{'anyOf':[{", rule->name);
-		ea_openapi_put(api->out, rule->schema);
-		ea_openapi_put(api->out, "},{'type':'null'}]}");
+		ea_jsonfmt_put(api->out, "%,%q:{'anyOf':[{", rule->name);
+		ea_jsonfmt_put(api->out, rule->schema);
+		ea_jsonfmt_put(api->out, "},{'type':'null'}]}");
 		return;
 	}
 
 	/* null is as good as absent, where that may be */
-	ea_openapi_put(api->out, rule->required || rule->never_null
-				   ? "%,%q:{'type':'%s'" : "%,%q:{'type':['%s','null']",
-				   rule->name, form->type);
-	ea_openapi_put(api->out, form->more);
-	if (rule->schema != NULL)
-	{
-		ea_openapi_put(api->out, ",");
-		ea_openapi_put(api->out, rule->schema);
-	}
-	ea_openapi_put(api->out, "}");
+	put_member(api, rule->name, &body_types[rule->kind],
+			   !rule->required && !rule->never_null, rule->schema);
 }
 
 static void
 write_body(EaApi *api, const char *name, const EaBodyForm *form)
 {
-	ea_openapi_put(api->out, "%,%q:{'type':'object','required':[",
+	ea_jsonfmt_put(api->out, "%,%q:{'type':'object','required':[",
 				   strchr(name, '/') + 1);
 	for (int i = 0; i < form->nrules; i++)
 	{
 		if (form->rules[i].required)
-			ea_openapi_put(api->out, "%,%q", form->rules[i].name);
+			ea_jsonfmt_put(api->out, "%,%q", form->rules[i].name);
 	}
-	ea_openapi_put(api->out, "],'properties':{");
+	ea_jsonfmt_put(api->out, "],'properties':{");
 	for (int i = 0; i < form->nrules; i++)
 		write_member(api, &form->rules[i]);
-	ea_openapi_put(api->out, "},'additionalProperties':false}");
+	ea_jsonfmt_put(api->out, "},'additionalProperties':false}");
 }
 
 void
@@ -336,11 +325,5 @@ ea_openapi_records(EaApi *api)
 		if (ea_openapi_is_used(api, bodies[i].name))
 			write_body(api, bodies[i].name, bodies[i].form);
 	}
-	for (int i = 0; i < lengthof(others); i++)
-	{
-		if (!ea_openapi_is_used(api, others[i].name))
-			continue;
-		ea_openapi_put(api->out, "%,%q:", strchr(others[i].name, '/') + 1);
-		ea_openapi_put(api->out, others[i].form);
-	}
+	ea_openapi_components(api, others, lengthof(others));
 }

@@ -1,63 +1,35 @@
 /*
- * A description under way, and how its text is put together.
+ * A description under way, and what its parts refer to.
  */
 #include "postgres.h"
 
-#include "base/jsonwrite.h"
+#include "base/jsonfmt.h"
 #include "openapi/writer.h"
 
-void
-ea_openapi_put(StringInfo out, const char *form,...)
-{
-	va_list		args;
-
-	va_start(args, form);
-	for (;;)
-	{
-		int			len = strcspn(form, "'%");
-
-		appendBinaryStringInfo(out, form, len);
-		form += len;
-		if (*form == '\0')
-			break;
-		if (*form++ == '\'')
-		{
-			appendStringInfoChar(out, '"');
-			continue;
-		}
-		switch (*form++)
-		{
-			case 's':
-				appendStringInfoString(out, va_arg(args, const char *));
-				break;
-			case 'q':
-				ea_jsonwrite_cstring(out, va_arg(args, const char *));
-				break;
-			case 'd':
-				ea_jsonwrite_int64(out, va_arg(args, int));
-				break;
-			case ',':
-				ea_jsonwrite_comma(out);
-				break;
-			default:
-				appendStringInfoChar(out, '%');
-				break;
-		}
-	}
-	va_end(args);
-}
-
-void
+char *
 ea_openapi_refer(EaApi *api, const char *name)
 {
-	ea_openapi_put(api->out, "{'$ref':'#/components/%s'}", name);
 	ea_names_map_put(api->used, name, api);
+	return psprintf("{\"$ref\":\"#/components/%s\"}", name);
 }
 
 bool
 ea_openapi_is_used(EaApi *api, const char *name)
 {
 	return ea_names_map_get(api->used, name) != NULL;
+}
+
+void
+ea_openapi_components(EaApi *api, const EaApiComponent *components, int n)
+{
+	for (int i = 0; i < n; i++)
+	{
+		if (!ea_openapi_is_used(api, components[i].name))
+			continue;
+		ea_jsonfmt_put(api->out, "%,%q:", strchr(components[i].name, '/') + 1);
+		ea_jsonfmt_put(api->out, components[i].form,
+					   components[i].limit == NULL ? 0 : *components[i].limit);
+	}
 }
 
 char *
@@ -87,6 +59,14 @@ ea_openapi_schema(EaApi *api, const EaEntity *entity, const EaField *field,
 		name = psprintf("%s%d", wanted, i);
 	ea_names_map_put(api->schemas, key, name);
 	return name;
+}
+
+char *
+ea_openapi_refer_schema(EaApi *api, const EaEntity *entity,
+						const EaField *field, const char *suffix)
+{
+	return psprintf("{\"$ref\":\"#/components/schemas/%s\"}",
+					ea_openapi_schema(api, entity, field, suffix));
 }
 
 bool

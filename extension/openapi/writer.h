@@ -1,5 +1,5 @@
 /*
- * A description under way, and how its text is put together.
+ * A description under way, and what its parts refer to.
  */
 #ifndef EA_WRITER_H
 #define EA_WRITER_H
@@ -35,12 +35,6 @@ typedef struct EaApi
 } EaApi;
 
 /*
- * Append a form: ' becomes ", %s a text as it is, %q a quoted and escaped
- * one, %d an int, %, a comma unless one is not needed, %% a percent sign.
- */
-extern void ea_openapi_put(StringInfo out, const char *form,...);
-
-/*
  * The name of a schema of an entity, and of a field of it unless that is
  * NULL: "Line", "item" and "Document" make LineItemDocument.  Names that
  * would meet (of the field item of Line, and of LineItem) get a number.
@@ -49,13 +43,29 @@ extern const char *ea_openapi_schema(EaApi *api, const EaEntity *entity,
 									 const EaField *field,
 									 const char *suffix);
 
+/* A reference to it, as JSON; palloc'd. */
+extern char *ea_openapi_refer_schema(EaApi *api, const EaEntity *entity,
+									 const EaField *field,
+									 const char *suffix);
+
 /*
- * Append a reference to a component that all share ("headers/ETag"), and
- * whether there is one: what nobody refers to is not written.  name is not
- * copied.
+ * The same to a component that all share ("headers/ETag"), and whether there
+ * is one: what nobody refers to is not written.  name is not copied.
  */
-extern void ea_openapi_refer(EaApi *api, const char *name);
+extern char *ea_openapi_refer(EaApi *api, const char *name);
 extern bool ea_openapi_is_used(EaApi *api, const char *name);
+
+/* A component, as a form of base/jsonfmt.h; %d is the limit, if it has one. */
+typedef struct EaApiComponent
+{
+	const char *name;			/* "parameters/filter" */
+	const char *form;
+	const int  *limit;
+} EaApiComponent;
+
+/* Those of n that something refers to. */
+extern void ea_openapi_components(EaApi *api, const EaApiComponent *components,
+								  int n);
 
 /* Names with their first letter in upper case, palloc'd. */
 extern char *ea_openapi_capital(const char *name);
