@@ -27,6 +27,7 @@
 #include "utils/rel.h"
 
 #include "base/compat.h"
+#include "base/format.h"
 #include "ddl/existing_check.h"
 #include "ddl/plan.h"
 #include "ddl/rows.h"
@@ -56,21 +57,12 @@ lacks(Look *look, const char *hint, const char *fmt,...)
 {
 	EaDeclEntity *entity = ea_names_map_get(look->plan->m->by_entity,
 											look->table->entity);
-	StringInfoData buf;
-	int			needed = 0;
+	va_list		args;
 
-	initStringInfo(&buf);
-	do
-	{
-		va_list		args;
-
-		enlargeStringInfo(&buf, needed);
-		va_start(args, fmt);
-		needed = appendStringInfoVA(&buf, fmt, args);
-		va_end(args);
-	} while (needed > 0);
+	va_start(args, fmt);
 	ea_manifest_fault(look->plan->m, entity->document->label, "/spec/table",
-					  hint, "%s", buf.data);
+					  hint, "%s", ea_format(fmt, args));
+	va_end(args);
 }
 
 static char *

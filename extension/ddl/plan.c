@@ -6,26 +6,12 @@
  */
 #include "postgres.h"
 
+#include "base/format.h"
 #include "ddl/plan.h"
 #include "ddl/tables.h"
 #include "manifest/faults.h"
 #include "manifest/manifest.h"
 #include "request/errors.h"
-
-static char *format(const char *fmt, va_list args, int *needed)
-			pg_attribute_printf(1, 0);
-
-/* A formatted string; *needed is not 0 when it takes another attempt. */
-static char *
-format(const char *fmt, va_list args, int *needed)
-{
-	StringInfoData buf;
-
-	initStringInfo(&buf);
-	enlargeStringInfo(&buf, *needed);
-	*needed = appendStringInfoVA(&buf, fmt, args);
-	return buf.data;
-}
 
 /* The document that declares an entity, and the field's place in it. */
 static const char *
@@ -55,16 +41,11 @@ ea_ddl_add(EaDdlPlan *plan, EaDdlPhase phase, const EaDdlTable *table,
 		   const char *field, const char *fmt,...)
 {
 	EaDdlStatement *statement = palloc0(sizeof(EaDdlStatement));
-	int			needed = 0;
+	va_list		args;
 
-	do
-	{
-		va_list		args;
-
-		va_start(args, fmt);
-		statement->sql = format(fmt, args, &needed);
-		va_end(args);
-	} while (needed > 0);
+	va_start(args, fmt);
+	statement->sql = ea_format(fmt, args);
+	va_end(args);
 	statement->label = table ? find_label(plan->m, table->entity) : "";
 	statement->pointer = table ?
 		find_pointer(plan->m, table->entity, field) : "";
@@ -78,20 +59,13 @@ void
 ea_ddl_fault(EaDdlPlan *plan, const EaDdlTable *table, const char *field,
 			 const char *hint, const char *fmt,...)
 {
-	char	   *message;
-	int			needed = 0;
+	va_list		args;
 
-	do
-	{
-		va_list		args;
-
-		va_start(args, fmt);
-		message = format(fmt, args, &needed);
-		va_end(args);
-	} while (needed > 0);
+	va_start(args, fmt);
 	ea_manifest_fault(plan->m, find_label(plan->m, table->entity),
 					  find_pointer(plan->m, table->entity, field), hint,
-					  "%s", message);
+					  "%s", ea_format(fmt, args));
+	va_end(args);
 }
 
 bool

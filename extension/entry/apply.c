@@ -16,6 +16,7 @@
 
 #include "audit/audit.h"
 #include "base/guc.h"
+#include "base/sha256.h"
 #include "base/uuid.h"
 #include "ddl/ddl.h"
 #include "ddl/effects.h"
@@ -137,13 +138,11 @@ load_stored(Stored *stored)
 static char *
 sha256_hex(const char *data)
 {
-	Datum		bytes = PointerGetDatum(cstring_to_text(data));
-	bytea	   *digest = DatumGetByteaPP(DirectFunctionCall1(sha256_bytea,
-															 bytes));
-	int			len = VARSIZE_ANY_EXHDR(digest);
-	char	   *hex = palloc(2 * len + 1);
+	uint8		digest[PG_SHA256_DIGEST_LENGTH];
+	char	   *hex = palloc(2 * sizeof(digest) + 1);
 
-	hex[hex_encode(VARDATA_ANY(digest), len, hex)] = '\0';
+	ea_sha256(data, strlen(data), digest);
+	hex[hex_encode((const char *) digest, sizeof(digest), hex)] = '\0';
 	return hex;
 }
 

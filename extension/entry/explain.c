@@ -89,24 +89,6 @@ explain_statement(const char *sql, const EaParams *params)
 	MemoryContextSwitchTo(old);
 }
 
-static EaPrincipal *
-read_principal(Jsonb *jsonb)
-{
-	char	   *source = JsonbToCString(NULL, &jsonb->root, VARSIZE(jsonb));
-	EaJsonFault fault;
-	EaJson	   *json = ea_jsonread_parse(source, strlen(source),
-										 EA_JSON_MAX_DEPTH, &fault);
-	EaPrincipal *principal;
-	const char *why;
-
-	principal = ea_principal_read(json, source, &why);
-	if (principal == NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("this is no principal: %s", why)));
-	return principal;
-}
-
 /* A SuperAdmin acts in the tenant that the principal names. */
 static Datum
 make_headers(const EaPrincipal *principal)
@@ -155,9 +137,8 @@ EA_OWNER_FUNCTION(ea_sql_explain)
 				(errcode(ERRCODE_OBJECT_IN_USE),
 				 errmsg("entityapi.explain() cannot be called "
 						"from within itself")));
-	principal = read_principal(PG_GETARG_JSONB_P(2));
-	if (SPI_connect() != SPI_OK_CONNECT)
-		elog(ERROR, "could not connect to SPI");
+	principal = ea_principal_of_jsonb(PG_GETARG_JSONB_P(2));
+	SPI_connect();
 	BeginInternalSubTransaction(NULL);
 	MemoryContextSwitchTo(mcxt);
 

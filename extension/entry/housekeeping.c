@@ -141,8 +141,7 @@ EA_OWNER_FUNCTION(ea_sql_sweep)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("max_rows must be positive")));
-	if (SPI_connect() != SPI_OK_CONNECT)
-		elog(ERROR, "could not connect to SPI");
+	SPI_connect();
 	n = sweep(PG_GETARG_INT32(0));
 	SPI_finish();
 	PG_RETURN_INT64(n);

@@ -176,13 +176,6 @@ current(FunctionCallInfo fcinfo)
 	return found;
 }
 
-static void
-connect(void)
-{
-	if (SPI_connect() != SPI_OK_CONNECT)
-		elog(ERROR, "could not connect to SPI");
-}
-
 PG_FUNCTION_INFO_V1(ea_sql_set_principal);
 
 /* entityapi.set_principal(principal jsonb) returns void; null takes it away */
@@ -190,10 +183,6 @@ Datum
 ea_sql_set_principal(PG_FUNCTION_ARGS)
 {
 	MemoryContext old;
-	const char *why;
-	char	   *source;
-	EaJson	   *json;
-	EaJsonFault fault;
 
 	given = NULL;
 	forget();
@@ -204,16 +193,9 @@ ea_sql_set_principal(PG_FUNCTION_ARGS)
 											  "entityapi principal",
 											  ALLOCSET_SMALL_SIZES);
 	MemoryContextReset(given_context);
-	source = JsonbToCString(NULL, &PG_GETARG_JSONB_P(0)->root, 0);
 	old = MemoryContextSwitchTo(given_context);
-	json = ea_jsonread_parse(source, strlen(source), EA_JSON_MAX_DEPTH,
-							 &fault);
-	given = ea_principal_read(json, source, &why);
+	given = ea_principal_of_jsonb(PG_GETARG_JSONB_P(0));
 	MemoryContextSwitchTo(old);
-	if (given == NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("this is no principal: %s", why)));
 	PG_RETURN_VOID();
 }
 
@@ -234,7 +216,7 @@ EA_CONFINED_FUNCTION(ea_sql_map_role)
 				 errmsg("the role must not be null")));
 	name = NameStr(*PG_GETARG_NAME(0));
 	role = get_role_oid(name, false);
-	connect();
+	SPI_connect();
 	forget();
 	ea_exec_write("DELETE FROM entityapi.mapped_role WHERE role = $1",
 				  ea_params(EA_TEXT(name)));
@@ -269,7 +251,7 @@ EA_OWNER_FUNCTION(ea_sql_current_tenant)
 	EaPrincipal *principal;
 	pg_uuid_t  *tenant;
 
-	connect();
+	SPI_connect();
 	principal = current(fcinfo);
 	SPI_finish();
 	if (principal == NULL || !principal->has_tenant)
@@ -288,7 +270,7 @@ ask_authz(FunctionCallInfo fcinfo,
 	EaCatalog  *volatile catalog = NULL;
 	volatile bool answer = false;
 
-	connect();
+	SPI_connect();
 	req.mcxt = CurrentMemoryContext;
 	req.principal = current(fcinfo);
 	PG_TRY();
@@ -359,7 +341,7 @@ caller_value(FunctionCallInfo fcinfo, EaPolicyType type)
 	Datum		value = (Datum) 0;
 	bool		known;
 
-	connect();
+	SPI_connect();
 	principal = current(fcinfo);
 	SPI_finish();
 	MemoryContextSwitchTo(found_context);

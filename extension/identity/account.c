@@ -29,15 +29,18 @@ ea_account_kind(EaKind kind)
 	return kind_names[kind];
 }
 
-EaKind
-ea_account_find_kind(const char *name)
+bool
+ea_account_find_kind(const char *name, EaKind *kind)
 {
 	for (int i = 0; i < lengthof(kind_names); i++)
 	{
 		if (strcmp(kind_names[i], name) == 0)
-			return (EaKind) i;
+		{
+			*kind = (EaKind) i;
+			return true;
+		}
 	}
-	elog(ERROR, "unknown kind of account");
+	return false;
 }
 
 void
@@ -49,7 +52,9 @@ ea_account_read(EaAccount *account, TupleTableSlot *slot)
 	memset(account, 0, sizeof(EaAccount));
 	principal->account = *DatumGetUUIDP(values[0]);
 	principal->user_id = ea_uuid_text(&principal->account);
-	principal->kind = ea_account_find_kind(TextDatumGetCString(values[1]));
+	if (!ea_account_find_kind(TextDatumGetCString(values[1]),
+							  &principal->kind))
+		elog(ERROR, "unknown kind of account");
 	principal->has_tenant = !slot->tts_isnull[2];
 	if (principal->has_tenant)
 		principal->tenant = *DatumGetUUIDP(values[2]);

@@ -56,9 +56,9 @@ extern void ea_account_hold_own(EaRequest *req);
  */
 extern void ea_account_hold_declarations(EaRequest *req);
 
-/* "USER", ..., and back. */
+/* "USER", ..., and back; false for what is none. */
 extern const char *ea_account_kind(EaKind kind);
-extern EaKind ea_account_find_kind(const char *name);
+extern bool ea_account_find_kind(const char *name, EaKind *kind);
 
 /* An account about to be made. */
 typedef struct EaNewAccount

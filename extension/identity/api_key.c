@@ -36,13 +36,10 @@ read_key(void *arg, TupleTableSlot *slot)
 {
 	KeyRow	   *row = arg;
 	Datum	   *values = slot->tts_values + EA_ACCOUNT_NCOLUMNS;
-	bytea	   *hash = DatumGetByteaPP(values[1]);
 
 	ea_account_read(&row->owner, slot);
 	row->id = *DatumGetUUIDP(values[0]);
-	row->matches = ea_secret_matches(row->secret,
-									 (uint8 *) VARDATA_ANY(hash),
-									 VARSIZE_ANY_EXHDR(hash));
+	row->matches = ea_secret_matches(row->secret, values[1]);
 	row->holds = DatumGetBool(values[2]);
 	row->stale = DatumGetBool(values[3]);
 	row->roles = ea_exec_array_text(values[4], &row->nroles);

@@ -22,12 +22,10 @@ static void
 read_client(void *arg, TupleTableSlot *slot)
 {
 	ClientRow  *row = arg;
-	bytea	   *hash = DatumGetByteaPP(slot->tts_values[EA_ACCOUNT_NCOLUMNS]);
 
 	ea_account_read(row->account, slot);
 	row->matches = ea_secret_matches(row->secret,
-									 (uint8 *) VARDATA_ANY(hash),
-									 VARSIZE_ANY_EXHDR(hash));
+									 slot->tts_values[EA_ACCOUNT_NCOLUMNS]);
 }
 
 /*
@@ -46,7 +44,7 @@ note_use(const EaAccount *account, const EaSecret *secret, TimestampTz now)
 					  " SET last_used_at = $3"
 					  " WHERE account_id = $1 AND secret_hash = $2",
 					  ea_params(EA_UUID(id),
-								EA_BYTEA(ea_secret_stored(secret)),
+								EA_BYTEA(ea_sha256_stored(secret->hash)),
 								EA_TIMESTAMP(now))) > 0;
 }
 

@@ -15,7 +15,7 @@
 
 #include "base/base64url.h"
 #include "base/compat.h"
-#include "base/jsonwrite.h"
+#include "base/jsonfmt.h"
 #include "identity/jwt.h"
 
 #define TOKEN_TYPE "at+jwt"
@@ -54,14 +54,8 @@ ea_jwt_sign(const EaJwtKey *key, const char *payload, int len, int *token_len)
 	uint8		signature[PG_SHA256_DIGEST_LENGTH];
 
 	initStringInfo(&header);
-	appendStringInfoChar(&header, '{');
-	ea_jsonwrite_key(&header, "alg");
-	ea_jsonwrite_cstring(&header, key->algorithm);
-	ea_jsonwrite_key(&header, "typ");
-	ea_jsonwrite_cstring(&header, TOKEN_TYPE);
-	ea_jsonwrite_key(&header, "kid");
-	ea_jsonwrite_cstring(&header, key->kid);
-	appendStringInfoChar(&header, '}');
+	ea_jsonfmt_put(&header, "{'alg':%q,'typ':%q,'kid':%q}", key->algorithm,
+				   TOKEN_TYPE, key->kid);
 
 	initStringInfo(&token);
 	ea_base64url_encode(&token, header.data, header.len);
@@ -146,12 +140,8 @@ ea_jwt_verify(const char *token, int len, EaJwtLookup lookup, void *arg)
 	return parse_segment(first + 1, second - (first + 1), CLAIMS_DEPTH);
 }
 
-/*
- * A NumericDate claim (RFC 7519 section 2) as whole seconds; false when it
- * is absent or written in any other way.
- */
-static bool
-read_seconds(const EaJson *claims, const char *name, int64 *seconds)
+bool
+ea_jwt_seconds(const EaJson *claims, const char *name, int64 *seconds)
 {
 	const EaJson *claim = ea_jsonread_get(claims, name);
 
@@ -180,12 +170,13 @@ ea_jwt_holds(const EaJson *claims, const char *issuer, const char *audience,
 
 	if (!claim_is(claims, "iss", issuer) || !claim_is(claims, "aud", audience))
 		return false;
-	if (!read_seconds(claims, "exp", &seconds) || seconds <= at)
+	if (!ea_jwt_seconds(claims, "exp", &seconds) || seconds <= at)
 		return false;
-	if (!read_seconds(claims, "iat", &seconds) || seconds > at + CLOCK_LEEWAY)
+	if (!ea_jwt_seconds(claims, "iat", &seconds) ||
+		seconds > at + CLOCK_LEEWAY)
 		return false;
 	if (ea_jsonread_get(claims, "nbf") != NULL &&
-		(!read_seconds(claims, "nbf", &seconds) ||
+		(!ea_jwt_seconds(claims, "nbf", &seconds) ||
 		 seconds > at + CLOCK_LEEWAY))
 		return false;
 	return true;

@@ -43,6 +43,13 @@ extern EaJson *ea_jwt_verify(const char *token, int len, EaJwtLookup lookup,
 							 void *arg);
 
 /*
+ * A NumericDate claim (RFC 7519 section 2) as whole seconds; false when it
+ * is absent or written in any other way.
+ */
+extern bool ea_jwt_seconds(const EaJson *claims, const char *name,
+						   int64 *seconds);
+
+/*
  * The claims are for this service and hold now: iss and aud are the given
  * ones, exp is to come, iat (and nbf, if there) is not to come.
  */

@@ -8,7 +8,7 @@
 #include "utils/fmgrprotos.h"
 
 #include "audit/audit.h"
-#include "base/jsonwrite.h"
+#include "base/jsonfmt.h"
 #include "engine/exec.h"
 #include "identity/account.h"
 #include "identity/account_input.h"
@@ -51,46 +51,19 @@ static void
 answer_me(EaRequest *req, const char *email)
 {
 	const EaPrincipal *principal = req->principal;
-	StringInfo	out = req->out;
+	const pg_uuid_t *tenant = req->catalog->single ?
+		&req->catalog->single_tenant : NULL;
 
-	appendStringInfoChar(out, '{');
-	ea_jsonwrite_key(out, "userId");
-	ea_jsonwrite_cstring(out, principal->user_id);
-	ea_jsonwrite_key(out, "username");
-	ea_jsonwrite_cstring(out, principal->username);
-	ea_jsonwrite_key(out, "email");
-	ea_jsonwrite_cstring(out, email);
-	ea_jsonwrite_key(out, "tenantId");
-	if (principal->has_tenant)
-		ea_jsonwrite_uuid(out, &principal->tenant);
-	else if (req->catalog->single)
-		ea_jsonwrite_uuid(out, &req->catalog->single_tenant);
-	else
-		ea_jsonwrite_lit(out, "null");
-	ea_jsonwrite_key(out, "roles");
-	appendStringInfoChar(out, '[');
-	for (int i = 0; i < principal->nroles; i++)
-	{
-		ea_jsonwrite_comma(out);
-		ea_jsonwrite_cstring(out, principal->roles[i]);
-	}
-	appendStringInfoChar(out, ']');
-	ea_jsonwrite_key(out, "profile");
-	ea_account_write_object(out, principal->profile);
-	ea_jsonwrite_key(out, "securityAttributes");
-	ea_account_write_object(out, principal->attributes);
-	ea_jsonwrite_key(out, "accountKind");
-	ea_jsonwrite_cstring(out, ea_account_kind(principal->kind));
-	ea_jsonwrite_key(out, "isSuperAdmin");
-	ea_jsonwrite_bool(out, principal->super_admin);
-	ea_jsonwrite_key(out, "isTenantAdmin");
-	ea_jsonwrite_bool(out, principal->tenant_admin);
-	ea_jsonwrite_key(out, "scope");
-	if (principal->force_change)
-		ea_jsonwrite_lit(out, "[\"FORCE_CHANGE\"]");
-	else
-		ea_jsonwrite_lit(out, "[]");
-	appendStringInfoChar(out, '}');
+	ea_jsonfmt_put(req->out, "{'userId':%q,'username':%q,'email':%q,"
+				   "'tenantId':%u,'roles':%n,'profile':%o,"
+				   "'securityAttributes':%o,'accountKind':%q,"
+				   "'isSuperAdmin':%b,'isTenantAdmin':%b,'scope':[%s]}",
+				   principal->user_id, principal->username, email,
+				   principal->has_tenant ? &principal->tenant : tenant,
+				   principal->roles, principal->nroles, principal->profile,
+				   principal->attributes, ea_account_kind(principal->kind),
+				   principal->super_admin, principal->tenant_admin,
+				   principal->force_change ? "\"FORCE_CHANGE\"" : "");
 	req->status = 200;
 }
 

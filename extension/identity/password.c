@@ -9,14 +9,13 @@
 #include "postgres.h"
 
 #include "common/base64.h"
-#include "common/cryptohash.h"
-#include "common/sha2.h"
 #include "fmgr.h"
 #include "mb/pg_wchar.h"
 #include "utils/builtins.h"
 
 #include "base/compat.h"
 #include "base/guc.h"
+#include "base/sha256.h"
 #include "identity/password.h"
 #include "identity/username.h"
 
@@ -40,21 +39,10 @@ pgcrypto_function(const char *name)
 static void
 prehash(const char *password, int len, char *result)
 {
-	pg_cryptohash_ctx *ctx = pg_cryptohash_create(PG_SHA256);
 	uint8		digest[PG_SHA256_DIGEST_LENGTH];
 	int			n;
 
-	if (ctx == NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_OUT_OF_MEMORY), errmsg("out of memory")));
-	if (pg_cryptohash_init(ctx) < 0 ||
-		pg_cryptohash_update(ctx, (const uint8 *) password, len) < 0 ||
-		pg_cryptohash_final(ctx, digest, sizeof(digest)) < 0)
-	{
-		pg_cryptohash_free(ctx);
-		elog(ERROR, "could not compute a password hash");
-	}
-	pg_cryptohash_free(ctx);
+	ea_sha256(password, len, digest);
 	n = ea_compat_b64_encode(digest, sizeof(digest), result,
 							 PREHASH_SIZE);
 	if (n < 0)

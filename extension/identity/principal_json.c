@@ -4,15 +4,11 @@
 #include "postgres.h"
 
 #include "base/uuid.h"
+#include "identity/account.h"
 #include "identity/principal_json.h"
 
 /* Bytes of a user id. */
 #define LONGEST_ID 255
-
-/* In the order of EaKind. */
-static const char *const kinds[] = {
-	"USER", "SERVICE_ACCOUNT", "PERSONAL_API_KEY"
-};
 
 /* A member of a kind, or NULL when it is absent or null. */
 static const EaJson *
@@ -83,15 +79,11 @@ static EaKind
 read_kind(const EaJson *json, const char **why)
 {
 	const char *name = read_text(json, "kind", why);
+	EaKind		kind = EA_KIND_USER;
 
-	for (int i = 0; name != NULL && i < lengthof(kinds); i++)
-	{
-		if (strcmp(kinds[i], name) == 0)
-			return (EaKind) i;
-	}
-	if (name != NULL)
+	if (name != NULL && !ea_account_find_kind(name, &kind))
 		*why = "\"kind\" is unknown";
-	return EA_KIND_USER;
+	return kind;
 }
 
 static void
@@ -156,4 +148,22 @@ ea_principal_read(const EaJson *json, const char *source, const char **why)
 					   &principal->account))
 		memset(&principal->account, 0, sizeof(pg_uuid_t));
 	return *why == NULL ? principal : NULL;
+}
+
+EaPrincipal *
+ea_principal_of_jsonb(Jsonb *jsonb)
+{
+	char	   *source = JsonbToCString(NULL, &jsonb->root, VARSIZE(jsonb));
+	EaJsonFault fault;
+	EaPrincipal *principal;
+	const char *why;
+
+	principal = ea_principal_read(ea_jsonread_parse(source, strlen(source),
+													EA_JSON_MAX_DEPTH, &fault),
+								  source, &why);
+	if (principal == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("this is no principal: %s", why)));
+	return principal;
 }

@@ -5,6 +5,8 @@
 #ifndef EA_PRINCIPAL_JSON_H
 #define EA_PRINCIPAL_JSON_H
 
+#include "utils/jsonb.h"
+
 #include "request/request.h"
 
 /*
@@ -15,5 +17,8 @@
  */
 extern EaPrincipal *ea_principal_read(const EaJson *json, const char *source,
 									  const char **why);
+
+/* The same of an argument of a function; throws what is wrong with it. */
+extern EaPrincipal *ea_principal_of_jsonb(Jsonb *jsonb);
 
 #endif							/* EA_PRINCIPAL_JSON_H */

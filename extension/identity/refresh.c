@@ -37,12 +37,9 @@ read_refresh(void *arg, TupleTableSlot *slot)
 {
 	RefreshRow *row = arg;
 	Datum	   *values = slot->tts_values + EA_ACCOUNT_NCOLUMNS;
-	bytea	   *hash = DatumGetByteaPP(values[0]);
 
 	ea_account_read(&row->account, slot);
-	row->matches = ea_secret_matches(row->secret,
-									 (uint8 *) VARDATA_ANY(hash),
-									 VARSIZE_ANY_EXHDR(hash));
+	row->matches = ea_secret_matches(row->secret, values[0]);
 	row->session = *DatumGetUUIDP(values[1]);
 	row->session_end = DatumGetTimestampTz(values[2]);
 	row->forced = DatumGetBool(values[3]);

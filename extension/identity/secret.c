@@ -7,10 +7,11 @@
  */
 #include "postgres.h"
 
-#include "common/cryptohash.h"
+#include "fmgr.h"
 #include "utils/pg_crc.h"
 
 #include "base/compat.h"
+#include "base/sha256.h"
 #include "identity/secret.h"
 
 #define ID_OFFSET EA_SECRET_PREFIX_LEN
@@ -72,32 +73,13 @@ write_checksum(const char *str, int len, char *out)
 	write_base62(number, sizeof(number), out, EA_SECRET_CRC_LEN);
 }
 
-static void
-hash_body(const char *body, uint8 *hash)
-{
-	pg_cryptohash_ctx *ctx = pg_cryptohash_create(PG_SHA256);
-
-	if (ctx == NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_OUT_OF_MEMORY), errmsg("out of memory")));
-	if (pg_cryptohash_init(ctx) < 0 ||
-		pg_cryptohash_update(ctx, (const uint8 *) body,
-							 EA_SECRET_BODY_LEN) < 0 ||
-		pg_cryptohash_final(ctx, hash, PG_SHA256_DIGEST_LENGTH) < 0)
-	{
-		pg_cryptohash_free(ctx);
-		elog(ERROR, "could not compute the hash of a secret");
-	}
-	pg_cryptohash_free(ctx);
-}
-
 /* Fill id and hash from a whole text. */
 static void
 split(EaSecret *secret, const char *str)
 {
 	memcpy(secret->id, str + ID_OFFSET, EA_SECRET_ID_LEN);
 	secret->id[EA_SECRET_ID_LEN] = '\0';
-	hash_body(str + BODY_OFFSET, secret->hash);
+	ea_sha256(str + BODY_OFFSET, EA_SECRET_BODY_LEN, secret->hash);
 }
 
 char *
@@ -135,21 +117,13 @@ ea_secret_read(EaSecret *secret, const char *prefix, const char *sent, int len)
 }
 
 bool
-ea_secret_matches(const EaSecret *secret, const uint8 *stored, int len)
+ea_secret_matches(const EaSecret *secret, Datum stored)
 {
-	return len == sizeof(secret->hash) &&
-		ea_compat_timingsafe_bcmp(secret->hash, stored,
+	bytea	   *hash = DatumGetByteaPP(stored);
+
+	return VARSIZE_ANY_EXHDR(hash) == sizeof(secret->hash) &&
+		ea_compat_timingsafe_bcmp(secret->hash, VARDATA_ANY(hash),
 								  sizeof(secret->hash)) == 0;
-}
-
-Datum
-ea_secret_stored(const EaSecret *secret)
-{
-	bytea	   *stored = palloc(VARHDRSZ + sizeof(secret->hash));
-
-	SET_VARSIZE(stored, VARHDRSZ + sizeof(secret->hash));
-	memcpy(VARDATA(stored), secret->hash, sizeof(secret->hash));
-	return PointerGetDatum(stored);
 }
 
 char *

@@ -8,7 +8,7 @@
 #ifndef EA_SECRET_H
 #define EA_SECRET_H
 
-#include "common/sha2.h"
+#include "base/sha256.h"
 
 /* Prefixes; all have the same length. */
 #define EA_SECRET_REFRESH "ear"
@@ -27,7 +27,7 @@
 typedef struct EaSecret
 {
 	char		id[EA_SECRET_ID_LEN + 1];
-	uint8		hash[PG_SHA256_DIGEST_LENGTH];
+	uint8		hash[PG_SHA256_DIGEST_LENGTH];	/* ea_sha256_stored() */
 } EaSecret;
 
 /*
@@ -41,11 +41,7 @@ extern bool ea_secret_read(EaSecret *secret, const char *prefix,
 						   const char *sent, int len);
 
 /* The secret is the one whose hash is stored; takes constant time. */
-extern bool ea_secret_matches(const EaSecret *secret, const uint8 *stored,
-							  int len);
-
-/* The hash as it is stored: a bytea, palloc'd. */
-extern Datum ea_secret_stored(const EaSecret *secret);
+extern bool ea_secret_matches(const EaSecret *secret, Datum stored);
 
 /* A random word of 128 bits, for temporary passwords.  palloc'd. */
 extern char *ea_secret_word(void);

@@ -13,7 +13,7 @@
 #include "utils/timestamp.h"
 
 #include "base/guc.h"
-#include "base/jsonwrite.h"
+#include "base/jsonfmt.h"
 #include "base/uuid.h"
 #include "engine/exec.h"
 #include "identity/secret.h"
@@ -39,27 +39,6 @@ later(TimestampTz at, int seconds)
 	return TimestampTzPlusMilliseconds(at, (int64) seconds * 1000);
 }
 
-static void
-write_text(StringInfo buf, const char *key, const char *value)
-{
-	ea_jsonwrite_key(buf, key);
-	ea_jsonwrite_cstring(buf, value);
-}
-
-static void
-write_uuid(StringInfo buf, const char *key, const pg_uuid_t *value)
-{
-	ea_jsonwrite_key(buf, key);
-	ea_jsonwrite_uuid(buf, value);
-}
-
-static void
-write_flag(StringInfo buf, const char *key, bool value)
-{
-	ea_jsonwrite_key(buf, key);
-	ea_jsonwrite_bool(buf, value);
-}
-
 /* Claims of origin and time (RFC 9068 section 2.2). */
 static void
 write_token_claims(StringInfo buf, EaRequest *req, const pg_uuid_t *session,
@@ -69,14 +48,9 @@ write_token_claims(StringInfo buf, EaRequest *req, const pg_uuid_t *session,
 	pg_uuid_t	id;
 
 	ea_uuid_make(&id);
-	write_text(buf, "iss", ea_guc_issuer);
-	write_text(buf, "aud", ea_guc_audience);
-	ea_jsonwrite_key(buf, "iat");
-	ea_jsonwrite_int64(buf, issued_at);
-	ea_jsonwrite_key(buf, "exp");
-	ea_jsonwrite_int64(buf, issued_at + ttl);
-	write_uuid(buf, "jti", &id);
-	write_uuid(buf, "sid", session);
+	ea_jsonfmt_put(buf, "'iss':%q,'aud':%q,'iat':%l,'exp':%l,'jti':%u,"
+				   "'sid':%u", ea_guc_issuer, ea_guc_audience, issued_at,
+				   issued_at + ttl, &id, session);
 }
 
 /* Claims about the subject (RFC 7519 section 4, docs/identity.md). */
@@ -84,39 +58,22 @@ static void
 write_subject_claims(StringInfo buf, const EaPrincipal *principal,
 					 bool forced, LeftOut left_out)
 {
-	write_uuid(buf, "sub", &principal->account);
-	write_text(buf, "username", principal->username);
+	ea_jsonfmt_put(buf, ",'sub':%u,'username':%q", &principal->account,
+				   principal->username);
 	if (principal->has_tenant)
-		write_uuid(buf, "tenantId", &principal->tenant);
-	write_text(buf, "accountKind", ea_account_kind(principal->kind));
-	write_flag(buf, "isSuperAdmin", principal->super_admin);
-	write_flag(buf, "isTenantAdmin", principal->tenant_admin);
+		ea_jsonfmt_put(buf, ",'tenantId':%u", &principal->tenant);
+	ea_jsonfmt_put(buf, ",'accountKind':%q,'isSuperAdmin':%b,"
+				   "'isTenantAdmin':%b", ea_account_kind(principal->kind),
+				   principal->super_admin, principal->tenant_admin);
 	if (left_out < ROLES)
-	{
-		ea_jsonwrite_key(buf, "roles");
-		appendStringInfoChar(buf, '[');
-		for (int i = 0; i < principal->nroles; i++)
-		{
-			ea_jsonwrite_comma(buf);
-			ea_jsonwrite_cstring(buf, principal->roles[i]);
-		}
-		appendStringInfoChar(buf, ']');
-	}
+		ea_jsonfmt_put(buf, ",'roles':%n", principal->roles,
+					   principal->nroles);
 	if (left_out < ATTRIBUTES)
-	{
-		ea_jsonwrite_key(buf, "securityAttributes");
-		ea_account_write_object(buf, principal->attributes);
-	}
+		ea_jsonfmt_put(buf, ",'securityAttributes':%o", principal->attributes);
 	if (left_out < PROFILE)
-	{
-		ea_jsonwrite_key(buf, "profile");
-		ea_account_write_object(buf, principal->profile);
-	}
+		ea_jsonfmt_put(buf, ",'profile':%o", principal->profile);
 	if (forced)
-	{
-		ea_jsonwrite_key(buf, "scope");
-		ea_jsonwrite_lit(buf, "[\"FORCE_CHANGE\"]");
-	}
+		ea_jsonfmt_put(buf, ",'scope':['FORCE_CHANGE']");
 }
 
 static char *
@@ -156,7 +113,7 @@ refresh_token(EaRequest *req, const pg_uuid_t *session,
 				  " (id, session_id, secret_hash, expires_at)"
 				  " VALUES ($1, $2, $3, $4)",
 				  ea_params(EA_TEXT(secret.id), EA_UUID(session),
-							EA_BYTEA(ea_secret_stored(&secret)),
+							EA_BYTEA(ea_sha256_stored(secret.hash)),
 							EA_TIMESTAMP(Min(idle_end, session_end))));
 	return token;
 }
@@ -169,17 +126,12 @@ ea_session_continue(EaRequest *req, const EaAccount *account,
 	int			ttl = forced ? ea_guc_forced_token_ttl :
 		ea_guc_access_token_ttl;
 
-	appendStringInfoChar(req->out, '{');
-	write_text(req->out, "accessToken",
-			   access_token(req, account, session, forced, ttl));
-	write_text(req->out, "refreshToken",
-			   refresh_token(req, session, expires_at));
-	write_text(req->out, "tokenType", "Bearer");
-	ea_jsonwrite_key(req->out, "expiresIn");
-	ea_jsonwrite_int64(req->out, ttl);
-	if (forced)
-		write_flag(req->out, "forcePasswordChange", true);
-	appendStringInfoChar(req->out, '}');
+	ea_jsonfmt_put(req->out, "{'accessToken':%q",
+				   access_token(req, account, session, forced, ttl));
+	ea_jsonfmt_put(req->out, ",'refreshToken':%q,'tokenType':'Bearer',"
+				   "'expiresIn':%d%s}",
+				   refresh_token(req, session, expires_at), ttl,
+				   forced ? ",\"forcePasswordChange\":true" : "");
 	req->status = 200;
 }
 
@@ -217,13 +169,11 @@ ea_session_client(EaRequest *req, const EaAccount *account, bool oauth)
 	pg_uuid_t	session;
 
 	insert_session(req, account, later(req->now, ttl), &session);
-	appendStringInfoChar(req->out, '{');
-	write_text(req->out, oauth ? "access_token" : "accessToken",
-			   access_token(req, account, &session, false, ttl));
-	write_text(req->out, oauth ? "token_type" : "tokenType", "Bearer");
-	ea_jsonwrite_key(req->out, oauth ? "expires_in" : "expiresIn");
-	ea_jsonwrite_int64(req->out, ttl);
-	appendStringInfoChar(req->out, '}');
+	ea_jsonfmt_put(req->out, oauth ?
+				   "{'access_token':%q,'token_type':'Bearer',"
+				   "'expires_in':%d}" :
+				   "{'accessToken':%q,'tokenType':'Bearer','expiresIn':%d}",
+				   access_token(req, account, &session, false, ttl), ttl);
 	req->status = 200;
 }
 

@@ -5,7 +5,7 @@
  * indexes themselves they take a third of the time, and a third of that where
  * the row is found in the place it was found in before.  They see what the
  * statement sees that called us.  Where entityapi.direct_scans is off they are
- * statements.
+ * one statement.
  */
 #include "postgres.h"
 
@@ -19,7 +19,6 @@
 #include "catalog/pg_type.h"
 #include "storage/bufmgr.h"
 #include "utils/builtins.h"
-#include "utils/datum.h"
 #include "utils/fmgroids.h"
 #include "utils/jsonb.h"
 #include "utils/lsyscache.h"
@@ -78,7 +77,6 @@ enum
 
 typedef struct Row
 {
-	const Oid  *types;			/* of one that a statement has read */
 	Datum	   *values;
 	bool	   *isnull;
 } Row;
@@ -108,27 +106,16 @@ static const struct
 	const char *name;
 	const char *index;
 	int			key;			/* column of that index, which is unique */
-	const char *sql;			/* the same as a statement */
 	const Oid  *types;
 	int			ntypes;
 }			tables[] =
 {
-	{"session", "session_pkey", SESSION_ID,
-		"SELECT id, account_id, created_at, expires_at, revoked_at, forced"
-		" FROM entityapi.session WHERE id = $1",
-	session_types, lengthof(session_types)},
-	{"account", "account_pkey", ACCOUNT_ID,
-		"SELECT id, tenant_id, kind, username, username_key, email, status,"
-		" roles, profile, security_attributes, password_hash,"
-		" password_change_required, is_super_admin"
-		" FROM entityapi.account WHERE id = $1",
-	account_types, lengthof(account_types)},
-	{"tenant", "tenant_pkey", TENANT_ID,
-		"SELECT id, name, slug, status FROM entityapi.tenant WHERE id = $1",
-	tenant_types, lengthof(tenant_types)},
+	{"session", "session_pkey", SESSION_ID, session_types,
+	lengthof(session_types)},
+	{"account", "account_pkey", ACCOUNT_ID, account_types,
+	lengthof(account_types)},
+	{"tenant", "tenant_pkey", TENANT_ID, tenant_types, lengthof(tenant_types)},
 	{"tenant_admin", "tenant_admin_account_id_key", TENANT_ADMIN_ACCOUNT_ID,
-		"SELECT tenant_id, account_id FROM entityapi.tenant_admin"
-		" WHERE account_id = $1",
 	tenant_admin_types, lengthof(tenant_admin_types)}
 };
 
@@ -185,7 +172,6 @@ find_in_place(Relation relation, int place, int key, const pg_uuid_t *id,
 {
 	HeapTupleData tuple;
 	Buffer		buffer;
-	bool		found;
 
 	if (places[place].relation != RelationGetRelid(relation) ||
 		!ea_uuid_equal(&places[place].id, id) ||
@@ -197,9 +183,8 @@ find_in_place(Relation relation, int place, int key, const pg_uuid_t *id,
 		return false;
 	keep_row(&tuple, RelationGetDescr(relation), row);
 	ReleaseBuffer(buffer);
-	found = !row->isnull[key] &&
+	return !row->isnull[key] &&
 		ea_uuid_equal(DatumGetUUIDP(row->values[key]), id);
-	return found;
 }
 
 static bool
@@ -232,50 +217,18 @@ find_by_index(Relation relation, Table table, const pg_uuid_t *id,
 static void
 check_types(Table table, TupleDesc desc)
 {
-	const Oid  *types = tables[table].types;
-	int			n = tables[table].ntypes;
-
-	for (int i = 0; i < n; i++)
+	for (int i = 0; i < tables[table].ntypes; i++)
 	{
-		if (i >= desc->natts || TupleDescAttr(desc, i)->atttypid != types[i])
+		if (i >= desc->natts ||
+			TupleDescAttr(desc, i)->atttypid != tables[table].types[i])
 			elog(ERROR, "the columns of entityapi.%s are not what they were",
 				 tables[table].name);
 	}
 }
 
-static void
-copy_row(void *arg, TupleTableSlot *slot)
-{
-	Row		   *row = arg;
-
-	for (int i = 0; i < slot->tts_nvalid; i++)
-	{
-		int16		len;
-		bool		by_value;
-
-		row->isnull[i] = slot->tts_isnull[i];
-		if (row->isnull[i])
-			continue;
-		get_typlenbyval(row->types[i], &len, &by_value);
-		row->values[i] = datumCopy(slot->tts_values[i], by_value, len);
-	}
-}
-
+/* The row with an id in the column that has the unique index. */
 static bool
-find_by_statement(Table table, const pg_uuid_t *id, Row *row)
-{
-	int			n = tables[table].ntypes;
-	EaReader	reader = {copy_row, n, tables[table].types};
-
-	row->types = tables[table].types;
-	row->values = palloc0(n * sizeof(Datum));
-	row->isnull = palloc0(n * sizeof(bool));
-	return ea_exec_one(EA_EXEC_LOOK, tables[table].sql, ea_params(EA_UUID(id)),
-					   &reader, row) > 0;
-}
-
-static bool
-find_directly(Table table, const pg_uuid_t *id, Row *row)
+find_row(Table table, const pg_uuid_t *id, Row *row)
 {
 	Relation	relation = table_open(table_oid(table), AccessShareLock);
 	int			place = place_of(table, id);
@@ -286,14 +239,6 @@ find_directly(Table table, const pg_uuid_t *id, Row *row)
 		find_by_index(relation, table, id, place, row);
 	table_close(relation, NoLock);
 	return found;
-}
-
-/* The row with an id in the column that has the unique index. */
-static bool
-find_row(Table table, const pg_uuid_t *id, Row *row)
-{
-	return ea_guc_direct_scans ? find_directly(table, id, row)
-		: find_by_statement(table, id, row);
 }
 
 static bool
@@ -319,8 +264,9 @@ fill(const Row *row, EaAccount *account)
 	memset(account, 0, sizeof(EaAccount));
 	principal->account = *DatumGetUUIDP(values[ACCOUNT_ID]);
 	principal->user_id = ea_uuid_text(&principal->account);
-	principal->kind =
-		ea_account_find_kind(TextDatumGetCString(values[ACCOUNT_KIND]));
+	if (!ea_account_find_kind(TextDatumGetCString(values[ACCOUNT_KIND]),
+							  &principal->kind))
+		elog(ERROR, "unknown kind of account");
 	principal->has_tenant = !row->isnull[ACCOUNT_TENANT_ID];
 	if (principal->has_tenant)
 		principal->tenant = *DatumGetUUIDP(values[ACCOUNT_TENANT_ID]);
@@ -356,9 +302,9 @@ add_tenant(EaAccount *account)
 					  &principal->tenant);
 }
 
-bool
-ea_session_lookup(const pg_uuid_t *session, const pg_uuid_t *id,
-				  TimestampTz now, EaAccount *account)
+static bool
+look_up_directly(const pg_uuid_t *session, const pg_uuid_t *id,
+				 TimestampTz now, EaAccount *account)
 {
 	Row			row;
 	bool		forced;
@@ -374,7 +320,44 @@ ea_session_lookup(const pg_uuid_t *session, const pg_uuid_t *id,
 		return false;
 	fill(&row, account);
 	add_tenant(account);
-	account->principal.session = *session;
 	account->principal.force_change |= forced;
-	return account->active;
+	return true;
+}
+
+static void
+read_row(void *arg, TupleTableSlot *slot)
+{
+	EaAccount  *account = arg;
+
+	ea_account_read(account, slot);
+	account->principal.force_change |=
+		DatumGetBool(slot->tts_values[EA_ACCOUNT_NCOLUMNS]);
+}
+
+static bool
+look_up_by_statement(const pg_uuid_t *session, const pg_uuid_t *id,
+					 TimestampTz now, EaAccount *account)
+{
+	return ea_exec_one(EA_EXEC_LOOK, "SELECT " EA_ACCOUNT_COLUMNS ", s.forced"
+					   " FROM entityapi.session s"
+					   " CROSS JOIN " EA_ACCOUNT_TABLES
+					   " WHERE s.id = $1 AND s.account_id = $2 AND a.id = $2"
+					   " AND s.revoked_at IS NULL AND s.expires_at > $3",
+					   ea_params(EA_UUID(session), EA_UUID(id),
+								 EA_TIMESTAMP(now)),
+					   EA_READER(read_row, EA_ACCOUNT_TYPES, BOOLOID),
+					   account) > 0;
+}
+
+bool
+ea_session_lookup(const pg_uuid_t *session, const pg_uuid_t *id,
+				  TimestampTz now, EaAccount *account)
+{
+	bool		found = ea_guc_direct_scans ?
+		look_up_directly(session, id, now, account) :
+		look_up_by_statement(session, id, now, account);
+
+	if (found)
+		account->principal.session = *session;
+	return found && account->active;
 }

@@ -194,8 +194,7 @@ EA_CONFINED_FUNCTION(ea_sql_rotate_signing_key)
 	text	   *result;
 	char	   *kid;
 
-	if (SPI_connect() != SPI_OK_CONNECT)
-		elog(ERROR, "could not connect to SPI");
+	SPI_connect();
 	kid = rotate(GetCurrentTimestamp());
 	ea_audit_by_role(EA_AUDIT_SIGNING_KEY_ROTATED, NULL, "signing-key", kid,
 					 NULL);
@@ -215,8 +214,7 @@ EA_CONFINED_FUNCTION(ea_sql_revoke_signing_key)
 	Datum		kid = PG_GETARG_DATUM(0);
 	bool		found;
 
-	if (SPI_connect() != SPI_OK_CONNECT)
-		elog(ERROR, "could not connect to SPI");
+	SPI_connect();
 	found = ea_exec_write("UPDATE entityapi.signing_key SET state = 'REVOKED'"
 						  " WHERE kid = $1",
 						  ea_params(EA_TEXT_DATUM(kid))) > 0;

@@ -55,8 +55,7 @@ EA_CONFINED_FUNCTION(ea_sql_create_superadmin)
 	pg_uuid_t  *id = palloc(sizeof(pg_uuid_t));
 	EaNewAccount account;
 
-	if (SPI_connect() != SPI_OK_CONNECT)
-		elog(ERROR, "could not connect to SPI");
+	SPI_connect();
 	account = super_admin(username, password);
 	if (!ea_account_insert(&account, GetCurrentTimestamp(), id))
 		ereport(ERROR,

@@ -21,7 +21,6 @@
 #include <sys/socket.h>
 
 #include "catalog/pg_type.h"
-#include "common/cryptohash.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
@@ -29,6 +28,7 @@
 #include "utils/timestamp.h"
 
 #include "base/guc.h"
+#include "base/sha256.h"
 #include "engine/exec.h"
 #include "identity/throttle.h"
 #include "identity/throttle_slot.h"
@@ -78,36 +78,6 @@ take_slot(uint16 class, uint64 name, int n)
 
 /* -------- failures -------- */
 
-static void
-hash_bytes_of(const void *first, int first_len, const void *second,
-			  int second_len, uint8 *hash)
-{
-	pg_cryptohash_ctx *ctx = pg_cryptohash_create(PG_SHA256);
-
-	if (ctx == NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_OUT_OF_MEMORY), errmsg("out of memory")));
-	if (pg_cryptohash_init(ctx) < 0 ||
-		pg_cryptohash_update(ctx, first, first_len) < 0 ||
-		pg_cryptohash_update(ctx, second, second_len) < 0 ||
-		pg_cryptohash_final(ctx, hash, PG_SHA256_DIGEST_LENGTH) < 0)
-	{
-		pg_cryptohash_free(ctx);
-		elog(ERROR, "could not compute the hash of a username");
-	}
-	pg_cryptohash_free(ctx);
-}
-
-static Datum
-hash_datum(const uint8 *hash)
-{
-	bytea	   *stored = palloc(VARHDRSZ + PG_SHA256_DIGEST_LENGTH);
-
-	SET_VARSIZE(stored, VARHDRSZ + PG_SHA256_DIGEST_LENGTH);
-	memcpy(VARDATA(stored), hash, PG_SHA256_DIGEST_LENGTH);
-	return PointerGetDatum(stored);
-}
-
 /*
  * The network of a client: an IPv6 host may have a whole /64 to itself.  Where
  * a translator gives hosts of IPv4 addresses of IPv6 (RFC 6052, section 2.1),
@@ -135,17 +105,21 @@ read_address(EaRequest *req, EaThrottle *throttle)
 void
 ea_throttle_read(EaRequest *req, EaThrottle *throttle, const char *name)
 {
+	StringInfoData origin;
 	inet	   *address;
 
 	memset(throttle, 0, sizeof(*throttle));
-	hash_bytes_of(name, strlen(name), "", 0, throttle->name_hash);
+	ea_sha256(name, strlen(name), throttle->name_hash);
 	read_address(req, throttle);
 	if (!throttle->has_address)
 		return;
 	address = DatumGetInetPP(throttle->address);
-	hash_bytes_of(throttle->name_hash, sizeof(throttle->name_hash),
-				  VARDATA_ANY(address), VARSIZE_ANY_EXHDR(address),
-				  throttle->origin_hash);
+	initStringInfo(&origin);
+	appendBinaryStringInfo(&origin, (const char *) throttle->name_hash,
+						   sizeof(throttle->name_hash));
+	appendBinaryStringInfo(&origin, VARDATA_ANY(address),
+						   VARSIZE_ANY_EXHDR(address));
+	ea_sha256(origin.data, origin.len, throttle->origin_hash);
 }
 
 const uint8 *
@@ -181,7 +155,7 @@ count_failures(EaRequest *req, const EaThrottle *throttle)
 {
 	TimestampTz window = req->now - ADDRESS_WINDOW * USECS_PER_SEC;
 	TimestampTz lifetime = req->now - ORIGIN_LIFETIME * USECS_PER_SEC;
-	Datum		origin = hash_datum(throttle->origin_hash);
+	Datum		origin = ea_sha256_stored(throttle->origin_hash);
 	Failures	failures = {0};
 
 	ea_exec_one(EA_EXEC_WRITE,
@@ -195,7 +169,7 @@ count_failures(EaRequest *req, const EaThrottle *throttle)
 				" ON t.username_hash = $1"
 				" LEFT JOIN entityapi.login_origin o"
 				" ON o.origin_hash = $5 AND o.succeeded_at > $6",
-				ea_params(EA_BYTEA(hash_datum(throttle->name_hash)),
+				ea_params(EA_BYTEA(ea_sha256_stored(throttle->name_hash)),
 						  EA_NULL_IF(!throttle->has_address,
 									 EA_VALUE(INETOID, throttle->address)),
 						  EA_TIMESTAMP(window),
@@ -356,7 +330,7 @@ void
 ea_throttle_failed(EaRequest *req, const EaThrottle *throttle)
 {
 	EaParams	params =
-		ea_params(EA_BYTEA(hash_datum(ea_throttle_subject(throttle))),
+		ea_params(EA_BYTEA(ea_sha256_stored(ea_throttle_subject(throttle))),
 				  EA_TIMESTAMP(req->now), EA_INT4(failures_kept()),
 				  EA_INT4(ea_guc_login_max_delay));
 
@@ -381,7 +355,7 @@ note_origin(EaRequest *req, const EaThrottle *throttle,
 				  " VALUES ($1, $2, $3, 0) ON CONFLICT (origin_hash) DO UPDATE"
 				  " SET account_id = $2, succeeded_at = $3, failures = 0,"
 				  " failed_at = NULL",
-				  ea_params(EA_BYTEA(hash_datum(throttle->origin_hash)),
+				  ea_params(EA_BYTEA(ea_sha256_stored(throttle->origin_hash)),
 							EA_UUID(account), EA_TIMESTAMP(req->now)));
 }
 
@@ -399,5 +373,5 @@ ea_throttle_succeeded(EaRequest *req, const EaThrottle *throttle,
 		return;
 	ea_exec_write("DELETE FROM entityapi.login_throttle"
 				  " WHERE username_hash = $1",
-				  ea_params(EA_BYTEA(hash_datum(throttle->name_hash))));
+				  ea_params(EA_BYTEA(ea_sha256_stored(throttle->name_hash))));
 }

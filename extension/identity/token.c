@@ -8,7 +8,7 @@
 
 #include "audit/audit.h"
 #include "base/base64url.h"
-#include "base/jsonwrite.h"
+#include "base/jsonfmt.h"
 #include "identity/client.h"
 #include "identity/login.h"
 #include "identity/session.h"
@@ -36,12 +36,8 @@ static void
 refuse(EaRequest *req, int status, const char *error, const char *why,
 	   bool basic)
 {
-	appendStringInfoChar(req->out, '{');
-	ea_jsonwrite_key(req->out, "error");
-	ea_jsonwrite_cstring(req->out, error);
-	ea_jsonwrite_key(req->out, "error_description");
-	ea_jsonwrite_cstring(req->out, why);
-	appendStringInfoChar(req->out, '}');
+	ea_jsonfmt_put(req->out, "{'error':%q,'error_description':%q}", error,
+				   why);
 	req->status = status;
 	if (status == 401)
 		ea_request_answer(req, "www-authenticate", basic ?

@@ -72,19 +72,6 @@ ea_token_cache_find(const char *token, int len, TimestampTz now,
 	return true;
 }
 
-/* A time as this service writes it; false for other ways to write it. */
-static bool
-read_seconds(const EaJson *claims, const char *name, int64 *seconds)
-{
-	const EaJson *claim = ea_jsonread_get(claims, name);
-
-	if (claim == NULL || claim->kind != EA_JSON_NUMBER || claim->len > 12 ||
-		strspn(claim->text, "0123456789") != claim->len)
-		return false;
-	*seconds = strtoll(claim->text, NULL, 10);
-	return true;
-}
-
 void
 ea_token_cache_keep(const char *token, int len, uint64 generation,
 					const EaJson *claims, const EaTokenSubject *subject)
@@ -95,8 +82,8 @@ ea_token_cache_keep(const char *token, int len, uint64 generation,
 	int64		expires_at;
 	char	   *copy;
 
-	if (!read_seconds(claims, "iat", &issued_at) ||
-		!read_seconds(claims, "exp", &expires_at) ||
+	if (!ea_jwt_seconds(claims, "iat", &issued_at) ||
+		!ea_jwt_seconds(claims, "exp", &expires_at) ||
 		ea_jsonread_get(claims, "nbf") != NULL)
 		return;
 

@@ -12,6 +12,7 @@
 #include "utils/fmgrprotos.h"
 
 #include "base/guc.h"
+#include "base/jsonfmt.h"
 #include "base/jsonwrite.h"
 #include "engine/udf.h"
 #include "identity/principal_json.h"
@@ -82,15 +83,10 @@ describe(EaRequest *req)
 	StringInfoData buf;
 
 	initStringInfo(&buf);
-	appendStringInfoChar(&buf, '{');
-	ea_jsonwrite_key(&buf, "method");
-	ea_jsonwrite_cstring(&buf, method_name(req));
-	ea_jsonwrite_key(&buf, "path");
-	ea_jsonwrite_cstring(&buf, pnstrdup(req->target,
-										strcspn(req->target, "?")));
-	ea_jsonwrite_key(&buf, "query");
-	ea_jsonwrite_cstring(&buf, req->query);
-	ea_jsonwrite_key(&buf, "headers");
+	ea_jsonfmt_put(&buf, "{'method':%q,'path':%q,'query':%q,'headers':",
+				   method_name(req),
+				   pnstrdup(req->target, strcspn(req->target, "?")),
+				   req->query);
 	write_headers(&buf, req);
 	ea_jsonwrite_key(&buf, "body");
 	if (req->body != NULL && memchr(req->body, 0, req->body_len) == NULL &&
@@ -98,9 +94,7 @@ describe(EaRequest *req)
 		ea_jsonwrite_string(&buf, req->body, req->body_len);
 	else
 		ea_jsonwrite_lit(&buf, "null");
-	ea_jsonwrite_key(&buf, "remoteAddress");
-	ea_jsonwrite_cstring(&buf, req->remote);
-	appendStringInfoChar(&buf, '}');
+	ea_jsonfmt_put(&buf, ",'remoteAddress':%q}", req->remote);
 	return DirectFunctionCall1(jsonb_in, CStringGetDatum(buf.data));
 }
 

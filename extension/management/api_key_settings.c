@@ -6,7 +6,7 @@
 #include "catalog/pg_type.h"
 
 #include "audit/audit.h"
-#include "base/jsonwrite.h"
+#include "base/jsonfmt.h"
 #include "engine/exec.h"
 #include "identity/api_key.h"
 #include "management/api_key_settings.h"
@@ -89,24 +89,12 @@ note_change(EaRequest *req, const char *name, Setting before,
 }
 
 static void
-write_setting(StringInfo out, const char *key, Setting setting)
-{
-	ea_jsonwrite_key(out, key);
-	if (setting.isnull)
-		ea_jsonwrite_lit(out, "null");
-	else
-		ea_jsonwrite_bool(out, setting.value);
-}
-
-static void
 write_effective(StringInfo out, const pg_uuid_t *tenant)
 {
 	EaKeySettings settings = ea_api_keys_settings(tenant);
 
-	ea_jsonwrite_key(out, "enabled");
-	ea_jsonwrite_bool(out, settings.enabled);
-	ea_jsonwrite_key(out, "allowNonExpiring");
-	ea_jsonwrite_bool(out, settings.allow_non_expiring);
+	ea_jsonfmt_put(out, "{'enabled':%b,'allowNonExpiring':%b}",
+				   settings.enabled, settings.allow_non_expiring);
 }
 
 static void
@@ -118,13 +106,11 @@ show_tenant(EaRequest *req, const pg_uuid_t *tenant)
 				" FROM entityapi.personal_api_key_setting"
 				" WHERE tenant_id = $1", ea_params(EA_UUID(tenant)),
 				EA_READER(read_own, BOOLOID, BOOLOID), &row);
-	appendStringInfoChar(req->out, '{');
-	write_setting(req->out, "enabled", row.enabled);
-	write_setting(req->out, "allowNonExpiring", row.allow_non_expiring);
-	ea_jsonwrite_key(req->out, "effective");
-	appendStringInfoChar(req->out, '{');
+	ea_jsonfmt_put(req->out, "{'enabled':%s,'allowNonExpiring':%s,"
+				   "'effective':", setting_text(row.enabled),
+				   setting_text(row.allow_non_expiring));
 	write_effective(req->out, tenant);
-	ea_jsonwrite_lit(req->out, "}}");
+	appendStringInfoChar(req->out, '}');
 	req->status = 200;
 }
 
@@ -132,9 +118,7 @@ show_tenant(EaRequest *req, const pg_uuid_t *tenant)
 void
 ea_api_keys_show_global(EaRequest *req)
 {
-	appendStringInfoChar(req->out, '{');
 	write_effective(req->out, NULL);
-	appendStringInfoChar(req->out, '}');
 	req->status = 200;
 }
 

@@ -14,7 +14,7 @@
 
 #include "audit/audit.h"
 #include "base/guc.h"
-#include "base/jsonwrite.h"
+#include "base/jsonfmt.h"
 #include "base/uuid.h"
 #include "engine/exec.h"
 #include "identity/account.h"
@@ -86,7 +86,7 @@ insert_invite(EaRequest *req, const EaNewAccount *account,
 				  " $8, $9)",
 				  ea_params(EA_UUID(id), EA_UUID(&account->tenant),
 							EA_TEXT(secret->id),
-							EA_BYTEA(ea_secret_stored(secret)),
+							EA_BYTEA(ea_sha256_stored(secret->hash)),
 							EA_TEXT(account->email),
 							EA_TEXT(account->username),
 							EA_TEXTS(account->roles), EA_TIMESTAMP(expires_at),
@@ -176,10 +176,8 @@ read_invite(void *arg, TupleTableSlot *slot)
 {
 	InviteRow  *row = arg;
 	Datum	   *values = slot->tts_values;
-	bytea	   *hash = DatumGetByteaPP(values[0]);
 
-	row->usable = ea_secret_matches(row->secret, (uint8 *) VARDATA_ANY(hash),
-									VARSIZE_ANY_EXHDR(hash)) &&
+	row->usable = ea_secret_matches(row->secret, values[0]) &&
 		DatumGetBool(values[1]);
 	row->id = *DatumGetUUIDP(values[2]);
 	row->tenant = *DatumGetUUIDP(values[3]);
@@ -264,20 +262,6 @@ describe(EaRequest *req, const EaJson *body, const InviteRow *row,
 					  "%s", fault);
 }
 
-static void
-write_account(StringInfo out, const EaNewAccount *account,
-			  const pg_uuid_t *id)
-{
-	appendStringInfoChar(out, '{');
-	ea_jsonwrite_key(out, "userId");
-	ea_jsonwrite_uuid(out, id);
-	ea_jsonwrite_key(out, "username");
-	ea_jsonwrite_cstring(out, account->username);
-	ea_jsonwrite_key(out, "tenantId");
-	ea_jsonwrite_uuid(out, &account->tenant);
-	appendStringInfoChar(out, '}');
-}
-
 static EA_NORETURN void refuse_invite(EaRequest *req) EA_NORETURN_END;
 
 static void
@@ -337,6 +321,7 @@ ea_invites_accept(EaRequest *req)
 	ea_audit_own_change(req, "invite", NULL, ea_uuid_text(&row.id), false);
 	ea_records_note(req, &ea_users, &account.tenant, &id, true,
 					ea_audit_own(req));
-	write_account(req->out, &account, &id);
+	ea_jsonfmt_put(req->out, "{'userId':%u,'username':%q,'tenantId':%u}", &id,
+				   account.username, &account.tenant);
 	req->status = 201;
 }

@@ -12,7 +12,7 @@
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
 
-#include "base/jsonwrite.h"
+#include "base/jsonfmt.h"
 #include "engine/exec.h"
 #include "management/migrations.h"
 
@@ -36,45 +36,17 @@ read_installed(void *arg, TupleTableSlot *slot)
 }
 
 static void
-write_string(StringInfo out, const char *key, const char *value)
-{
-	ea_jsonwrite_key(out, key);
-	ea_jsonwrite_cstring(out, value);
-}
-
-static void
-write_statements(StringInfo out, Datum array)
-{
-	char	  **statements;
-	int			n;
-
-	ea_jsonwrite_key(out, "statements");
-	appendStringInfoChar(out, '[');
-	statements = ea_exec_array_text(array, &n);
-	for (int i = 0; i < n; i++)
-	{
-		ea_jsonwrite_comma(out);
-		ea_jsonwrite_cstring(out, statements[i]);
-	}
-	appendStringInfoChar(out, ']');
-}
-
-static void
 write_revision(void *arg, TupleTableSlot *slot)
 {
-	StringInfo	out = arg;
 	Datum	   *values = slot->tts_values;
+	int			n;
+	char	  **statements = ea_exec_array_text(values[4], &n);
 
-	ea_jsonwrite_comma(out);
-	appendStringInfoChar(out, '{');
-	ea_jsonwrite_key(out, "revision");
-	ea_jsonwrite_int64(out, DatumGetInt32(values[0]));
-	ea_jsonwrite_key(out, "appliedAt");
-	ea_jsonwrite_timestamp(out, DatumGetTimestampTz(values[1]));
-	write_string(out, "checksum", TextDatumGetCString(values[2]));
-	write_string(out, "extensionVersion", TextDatumGetCString(values[3]));
-	write_statements(out, values[4]);
-	appendStringInfoChar(out, '}');
+	ea_jsonfmt_put(arg, "%,{'revision':%d,'appliedAt':%t,'checksum':%q,"
+				   "'extensionVersion':%q,'statements':%n}",
+				   DatumGetInt32(values[0]), DatumGetTimestampTz(values[1]),
+				   TextDatumGetCString(values[2]),
+				   TextDatumGetCString(values[3]), statements, n);
 }
 
 /* -------- what is pending -------- */
@@ -135,54 +107,41 @@ failure_reason(const char *sqlstate)
 	return psprintf("SQLSTATE %s; the server's log says more.", sqlstate);
 }
 
-static void
-write_nullable(StringInfo out, const char *key, TupleTableSlot *slot,
-			   int column)
+static char *
+text_or_null(TupleTableSlot *slot, int column)
 {
-	write_string(out, key, slot->tts_isnull[column] ? NULL :
-				 TextDatumGetCString(slot->tts_values[column]));
-}
-
-static void
-write_failure(StringInfo out, TupleTableSlot *slot, int column)
-{
-	const char *failure = TextDatumGetCString(slot->tts_values[column + 1]);
-
-	ea_jsonwrite_key(out, "failedAt");
-	ea_jsonwrite_timestamp(out, DatumGetTimestampTz(slot->tts_values[column]));
-	write_string(out, "reason", failure_reason(failure));
-	write_string(out, "hint",
-				 "Change the rows or what stands in the way, "
-				 "then run entityapi-shim apply --resume; "
-				 "or apply manifests that do without it.");
+	return slot->tts_isnull[column] ? NULL :
+		TextDatumGetCString(slot->tts_values[column]);
 }
 
 static void
 write_step(void *arg, TupleTableSlot *slot)
 {
 	Pending    *pending = arg;
-	StringInfo	out = pending->out;
-	char	   *kind = TextDatumGetCString(slot->tts_values[0]);
+	Datum	   *values = slot->tts_values;
+	char	   *kind = TextDatumGetCString(values[0]);
 	bool		failed = !slot->tts_isnull[6];
 	int			i = 0;
+	int			n;
+	char	  **statements = ea_exec_array_text(values[5], &n);
 
 	while (i < lengthof(kinds) - 1 && strcmp(kinds[i].kind, kind) != 0)
 		i++;
-	ea_jsonwrite_comma(out);
-	appendStringInfoChar(out, '{');
-	write_string(out, "status", failed ? "FAILED" : "PENDING");
-	write_string(out, "what",
-				 psprintf("%s %s", kinds[i].what,
-						  TextDatumGetCString(slot->tts_values[1])));
-	write_string(out, "why", kinds[i].why);
-	write_nullable(out, "entity", slot, 2);
-	write_nullable(out, "field", slot, 3);
-	ea_jsonwrite_key(out, "revision");
-	ea_jsonwrite_int64(out, DatumGetInt32(slot->tts_values[4]));
-	write_statements(out, slot->tts_values[5]);
+	ea_jsonfmt_put(pending->out, "%,{'status':%q,'what':%q,'why':%q,"
+				   "'entity':%q,'field':%q,'revision':%d,'statements':%n",
+				   failed ? "FAILED" : "PENDING",
+				   psprintf("%s %s", kinds[i].what,
+							TextDatumGetCString(values[1])),
+				   kinds[i].why, text_or_null(slot, 2), text_or_null(slot, 3),
+				   DatumGetInt32(values[4]), statements, n);
 	if (failed)
-		write_failure(out, slot, 6);
-	appendStringInfoChar(out, '}');
+		ea_jsonfmt_put(pending->out, ",'failedAt':%t,'reason':%q,'hint':%q",
+					   DatumGetTimestampTz(values[6]),
+					   failure_reason(TextDatumGetCString(values[7])),
+					   "Change the rows or what stands in the way, "
+					   "then run entityapi-shim apply --resume; "
+					   "or apply manifests that do without it.");
+	appendStringInfoChar(pending->out, '}');
 	pending->n++;
 	pending->failed = pending->failed || failed;
 }
@@ -191,17 +150,11 @@ write_step(void *arg, TupleTableSlot *slot)
 static void
 write_update(Pending *pending, const char *version)
 {
-	StringInfo	out = pending->out;
-
-	appendStringInfoChar(out, '{');
-	write_string(out, "status", "PENDING");
-	write_string(out, "what",
-				 psprintf("extension %s to " EA_VERSION, version));
-	write_string(out, "why",
-				 "The library is of another version "
-				 "than its objects in the database.");
-	ea_jsonwrite_key(out, "statements");
-	ea_jsonwrite_lit(out, "[\"ALTER EXTENSION entityapi UPDATE\"]}");
+	ea_jsonfmt_put(pending->out, "{'status':'PENDING','what':%q,"
+				   "'why':'The library is of another version "
+				   "than its objects in the database.',"
+				   "'statements':['ALTER EXTENSION entityapi UPDATE']}",
+				   psprintf("extension %s to " EA_VERSION, version));
 	pending->n++;
 }
 
@@ -242,27 +195,19 @@ ea_migrations_status(EaRequest *req)
 				&installed);
 	list_pending(&pending, installed.version);
 
-	appendStringInfoChar(out, '{');
-	write_string(out, "status", pending.failed ? "FAILED" :
-				 pending.n > 0 ? "PENDING" : "UP_TO_DATE");
-	write_string(out, "extensionVersion", installed.version);
-	ea_jsonwrite_key(out, "manifestRevision");
-	if (installed.has_revision)
-		ea_jsonwrite_int64(out, installed.revision);
-	else
-		ea_jsonwrite_lit(out, "null");
-	ea_jsonwrite_key(out, "applied");
-	ea_jsonwrite_int64(out, installed.applied);
-	ea_jsonwrite_key(out, "pending");
-	appendStringInfo(out, "[%s]", pending.out->data);
-	ea_jsonwrite_key(out, "revisions");
-	appendStringInfoChar(out, '[');
+	ea_jsonfmt_put(out, "{'status':%q,'extensionVersion':%q,"
+				   "'manifestRevision':%s,'applied':%l,'pending':[%s],"
+				   "'revisions':[", pending.failed ? "FAILED" :
+				   pending.n > 0 ? "PENDING" : "UP_TO_DATE", installed.version,
+				   installed.has_revision ?
+				   psprintf("%d", installed.revision) : "null",
+				   installed.applied, pending.out->data);
 	ea_exec_each(EA_EXEC_READ,
 				 "SELECT revision, applied_at, checksum, extension_version,"
 				 " statements FROM entityapi.revision ORDER BY revision DESC",
 				 EA_NO_PARAMS,
 				 EA_READER(write_revision, INT4OID, TIMESTAMPTZOID, TEXTOID,
 						   TEXTOID, TEXTARRAYOID), out);
-	ea_jsonwrite_lit(out, "]}");
+	ea_jsonfmt_put(out, "]}");
 	req->status = 200;
 }

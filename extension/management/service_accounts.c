@@ -57,7 +57,7 @@ insert_account(EaRequest *req, const EaNewAccount *account,
 							EA_TEXTS(account->roles),
 							EA_JSONB(account->attributes),
 							EA_TIMESTAMP(req->now), EA_TEXT(ea_secret_word()),
-							EA_BYTEA(ea_secret_stored(secret))));
+							EA_BYTEA(ea_sha256_stored(secret->hash))));
 }
 
 static void
@@ -203,7 +203,7 @@ ea_service_accounts_rotate(EaRequest *req)
 	ea_exec_write("UPDATE entityapi.service_account SET secret_hash = $2"
 				  " WHERE account_id = $1",
 				  ea_params(EA_UUID(&id),
-							EA_BYTEA(ea_secret_stored(&secret))));
+							EA_BYTEA(ea_sha256_stored(secret.hash))));
 	ea_session_end_all(&id, req->now);
 	ea_records_one(req, &ea_service_accounts_records, &tenant, &id,
 				   "clientSecret", shown);

@@ -3,7 +3,8 @@
  */
 #include "postgres.h"
 
-#include "base/jsonwrite.h"
+#include "base/format.h"
+#include "base/jsonfmt.h"
 #include "manifest/faults.h"
 #include "manifest/manifest.h"
 #include "request/errors.h"
@@ -13,36 +14,18 @@ ea_manifest_fault(EaManifest *m, const char *label, const char *pointer,
 				  const char *hint, const char *fmt,...)
 {
 	StringInfo	buf = &m->faults;
-	StringInfoData message;
+	char	   *message;
+	va_list		args;
 
-	initStringInfo(&message);
-	for (;;)
-	{
-		va_list		args;
-		int			needed;
-
-		va_start(args, fmt);
-		needed = appendStringInfoVA(&message, fmt, args);
-		va_end(args);
-		if (needed == 0)
-			break;
-		enlargeStringInfo(&message, needed);
-	}
-
+	va_start(args, fmt);
+	message = ea_format(fmt, args);
+	va_end(args);
 	m->nfaults++;
 	if (buf->len > 0)
 		appendStringInfoString(buf, ", ");
-	appendStringInfoChar(buf, '{');
-	ea_jsonwrite_key(buf, "document");
-	ea_jsonwrite_cstring(buf, label);
-	ea_jsonwrite_key(buf, "pointer");
-	ea_jsonwrite_cstring(buf, pointer);
-	ea_jsonwrite_key(buf, "message");
-	ea_jsonwrite_cstring(buf, message.data);
-	ea_jsonwrite_key(buf, "hint");
-	ea_jsonwrite_cstring(buf, hint);
-	appendStringInfoChar(buf, '}');
-	pfree(message.data);
+	ea_jsonfmt_put(buf, "{'document':%q,'pointer':%q,'message':%q,'hint':%q}",
+				   label, pointer, message, hint);
+	pfree(message);
 }
 
 void

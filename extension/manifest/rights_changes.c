@@ -11,6 +11,7 @@
 #include "lib/stringinfo.h"
 #include "miscadmin.h"
 
+#include "base/format.h"
 #include "base/jsonwrite.h"
 #include "base/names.h"
 #include "manifest/rights_changes.h"
@@ -50,21 +51,14 @@ static void add_line(Changes *changes, const char *fmt,...)
 static void
 add_line(Changes *changes, const char *fmt,...)
 {
-	StringInfoData line;
-	int			needed = 0;
+	char	   *line;
+	va_list		args;
 
-	initStringInfo(&line);
-	do
-	{
-		va_list		args;
-
-		enlargeStringInfo(&line, needed);
-		va_start(args, fmt);
-		needed = appendStringInfoVA(&line, fmt, args);
-		va_end(args);
-	} while (needed > 0);
-	if (ea_names_map_put(changes->seen, line.data, line.data))
-		changes->lines = lappend(changes->lines, line.data);
+	va_start(args, fmt);
+	line = ea_format(fmt, args);
+	va_end(args);
+	if (ea_names_map_put(changes->seen, line, line))
+		changes->lines = lappend(changes->lines, line);
 }
 
 static const char *

@@ -13,8 +13,6 @@
 #include "postgres.h"
 
 #include "catalog/pg_type.h"
-#include "common/cryptohash.h"
-#include "common/sha2.h"
 #include "executor/spi.h"
 #include "fmgr.h"
 #include "lib/ilist.h"
@@ -24,6 +22,7 @@
 
 #include "base/guc.h"
 #include "base/jsonfmt.h"
+#include "base/sha256.h"
 #include "engine/exec.h"
 #include "engine/invalidate.h"
 #include "engine/owner.h"
@@ -91,15 +90,10 @@ made_for(const EaCatalog *catalog)
 static void
 make_etag(const char *text, char *etag)
 {
-	pg_cryptohash_ctx *ctx = pg_cryptohash_create(PG_SHA256);
 	uint8		hash[PG_SHA256_DIGEST_LENGTH];
 	char	   *p = etag;
 
-	if (ctx == NULL || pg_cryptohash_init(ctx) < 0 ||
-		pg_cryptohash_update(ctx, (const uint8 *) text, strlen(text)) < 0 ||
-		pg_cryptohash_final(ctx, hash, sizeof(hash)) < 0)
-		elog(ERROR, "could not hash a document");
-	pg_cryptohash_free(ctx);
+	ea_sha256(text, strlen(text), hash);
 	*p++ = '"';
 	for (int i = 0; i < ETAG_LENGTH / 2; i++)
 		p += sprintf(p, "%02x", hash[i]);
