@@ -212,18 +212,24 @@ merge(StringInfo out, const EaJson *target, const EaJson *patch)
 	appendStringInfoChar(out, '}');
 }
 
-Datum
-ea_account_merge(EaRequest *req, const char *stored, const EaJson *patch,
-				 const char *pointer)
+void
+ea_account_merge(EaRequest *req, const EaJson *object, const char *name,
+				 const char **stored)
 {
-	StringInfoData merged;
+	const EaJson *patch = ea_body_member(object, name, EA_JSON_OBJECT);
+	StringInfoData text;
 	EaJsonFault fault;
+	Datum		merged;
 
-	initStringInfo(&merged);
-	merge(&merged,
-		  ea_jsonread_parse(stored, strlen(stored), ea_guc_max_json_depth,
+	if (patch == NULL)
+		return;
+	initStringInfo(&text);
+	merge(&text,
+		  ea_jsonread_parse(*stored, strlen(*stored), ea_guc_max_json_depth,
 							&fault), patch);
-	return ea_account_object(req, merged.data, pointer);
+	merged = ea_account_object(req, text.data, ea_errors_pointer("", name));
+	if (merged != (Datum) 0)
+		*stored = DatumGetCString(DirectFunctionCall1(jsonb_out, merged));
 }
 
 static bool
@@ -373,34 +379,37 @@ check_email(EaRequest *req, const EaJson *email, const char *pointer)
 					  "This is not an e-mail address.");
 }
 
-static void
-check_password(EaRequest *req, const EaJson *password, const char *pointer,
-			   const char *username_key)
+bool
+ea_account_check_password(EaRequest *req, const EaJson *password,
+						  const char *pointer, const char *username_key)
 {
 	const char *fault = ea_account_password_fault(password->text,
 												  password->len,
+												  username_key == NULL ? "" :
 												  username_key);
 
 	if (fault != NULL)
 		ea_errors_add(req, EA_ERR_WEAK_PASSWORD, EA_AT_POINTER, pointer,
 					  "%s", fault);
+	return fault == NULL;
 }
 
-static void
-read_username(EaRequest *req, const EaJson *object, const char *pointer,
-			  EaNewAccount *account)
+char *
+ea_account_name(EaRequest *req, const EaJson *object, const char *base,
+				const char *member)
 {
-	const EaJson *value = ea_body_member(object, "username", EA_JSON_STRING);
+	const EaJson *value = ea_body_member(object, member, EA_JSON_STRING);
+	char	   *name;
 
 	if (value == NULL)
-		return;
-	account->username = ea_username_clean(value->text, value->len);
-	if (account->username != NULL)
-		account->username_key = ea_username_key(account->username);
-	else
-		ea_errors_add(req, EA_ERR_INVALID_VALUE, EA_AT_POINTER, pointer,
-					  "A username has 1 to %d characters, without control or"
-					  " invisible ones.", EA_USERNAME_MAX);
+		return NULL;
+	name = ea_username_clean(value->text, value->len);
+	if (name == NULL)
+		ea_errors_add(req, EA_ERR_INVALID_VALUE, EA_AT_POINTER,
+					  ea_errors_pointer(base, member),
+					  "A %s has 1 to %d characters, without control or"
+					  " invisible ones.", member, EA_USERNAME_MAX);
+	return name;
 }
 
 static void
@@ -418,9 +427,7 @@ read_password(EaRequest *req, const EaJson *object, const char *pointer,
 		return;
 	}
 	account->password = value->text;
-	check_password(req, value, pointer,
-				   account->username_key == NULL ? "" :
-				   account->username_key);
+	ea_account_check_password(req, value, pointer, account->username_key);
 }
 
 void
@@ -434,7 +441,9 @@ ea_account_describe(EaRequest *req, const EaJson *object, const char *base,
 	char	   *where = ea_errors_pointer(base, "securityAttributes");
 
 	ea_account_hold_declarations(req);
-	read_username(req, object, ea_errors_pointer(base, "username"), account);
+	account->username = ea_account_name(req, object, base, "username");
+	if (account->username != NULL)
+		account->username_key = ea_username_key(account->username);
 
 	account->email = email == NULL ? NULL : email->text;
 	check_email(req, email, ea_errors_pointer(base, "email"));
@@ -453,20 +462,6 @@ ea_account_describe(EaRequest *req, const EaJson *object, const char *base,
 								   ea_errors_pointer(base, "profile"));
 	read_password(req, object, ea_errors_pointer(base, "temporaryPassword"),
 				  account);
-}
-
-static void
-merge_member(EaRequest *req, const EaJson *object, const char *name,
-			 const char *pointer, const char **stored)
-{
-	const EaJson *patch = ea_body_member(object, name, EA_JSON_OBJECT);
-	Datum		merged;
-
-	if (patch == NULL)
-		return;
-	merged = ea_account_merge(req, *stored, patch, pointer);
-	if (merged != (Datum) 0)
-		*stored = DatumGetCString(DirectFunctionCall1(jsonb_out, merged));
 }
 
 /* Who has a role that the caller cannot assign is not let in by him either. */
@@ -508,14 +503,13 @@ ea_account_change(EaRequest *req, const EaJson *object, EaAccountState *state)
 		change_status(req, status->text, state);
 	if (attributes != NULL)
 		check_attributes(req, attributes, "/securityAttributes", true);
-	merge_member(req, object, "securityAttributes", "/securityAttributes",
-				 &state->attributes);
-	merge_member(req, object, "profile", "/profile", &state->profile);
+	ea_account_merge(req, object, "securityAttributes", &state->attributes);
+	ea_account_merge(req, object, "profile", &state->profile);
 	if (password != NULL)
 	{
 		state->password = password->text;
-		check_password(req, password, "/temporaryPassword",
-					   state->username_key);
+		ea_account_check_password(req, password, "/temporaryPassword",
+								  state->username_key);
 		check_entry(req, state, "/temporaryPassword");
 	}
 }

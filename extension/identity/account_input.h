@@ -25,11 +25,19 @@ extern void ea_account_change(EaRequest *req, const EaJson *object,
 							  EaAccountState *state);
 
 /*
- * The stored text of an object with a patch merged into it (RFC 7396), as
- * jsonb, or a fault noted at the pointer as ea_account_object() does.
+ * Merge a member of an object, if it is there, into the stored text of another
+ * object (RFC 7396).  Notes a fault as ea_account_object() does; then the text
+ * stays.
  */
-extern Datum ea_account_merge(EaRequest *req, const char *stored,
-							  const EaJson *patch, const char *pointer);
+extern void ea_account_merge(EaRequest *req, const EaJson *object,
+							 const char *name, const char **stored);
+
+/*
+ * The member of an object at base, as a name is to be kept.  NULL if it is
+ * absent, or cannot be one, which is noted.
+ */
+extern char *ea_account_name(EaRequest *req, const EaJson *object,
+							 const char *base, const char *member);
 
 /*
  * Read an array of declared roles into a text[] without repetitions.  Notes
@@ -53,6 +61,14 @@ extern bool ea_account_may_enter(EaRequest *req, Datum roles);
  */
 extern Datum ea_account_object(EaRequest *req, const char *json,
 							   const char *pointer);
+
+/*
+ * Note what is wrong with a new password; false if anything is.  The key may
+ * be NULL.
+ */
+extern bool ea_account_check_password(EaRequest *req, const EaJson *password,
+									  const char *pointer,
+									  const char *username_key);
 
 /*
  * What is wrong with a new password of the user with this username key, the

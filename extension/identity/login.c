@@ -53,29 +53,17 @@ name_of(const EaJson *username)
 	return name == NULL ? "" : name;
 }
 
-/* The user of a name; an empty row when there is none. */
+#define LOGIN_BY(column) \
+	"SELECT " EA_ACCOUNT_COLUMNS ", a.password_hash FROM " EA_ACCOUNT_TABLES \
+	" WHERE a." column " = $1 AND a.kind = 'USER'"
+
+/* The user; an empty row when there is none. */
 static LoginRow *
-find_login(const char *name)
+find_login(const char *sql, EaParams params)
 {
 	LoginRow   *row = palloc0(sizeof(LoginRow));
 
-	ea_exec_one(EA_EXEC_READ, "SELECT " EA_ACCOUNT_COLUMNS ", a.password_hash"
-				" FROM " EA_ACCOUNT_TABLES
-				" WHERE a.username_key = $1 AND a.kind = 'USER'",
-				ea_params(EA_TEXT(ea_username_key(name))),
-				EA_READER(read_login, EA_ACCOUNT_TYPES, TEXTOID), row);
-	return row;
-}
-
-static LoginRow *
-own_login(EaRequest *req)
-{
-	LoginRow   *row = palloc0(sizeof(LoginRow));
-
-	ea_exec_one(EA_EXEC_READ, "SELECT " EA_ACCOUNT_COLUMNS ", a.password_hash"
-				" FROM " EA_ACCOUNT_TABLES
-				" WHERE a.id = $1 AND a.kind = 'USER'",
-				ea_params(EA_UUID(&req->principal->account)),
+	ea_exec_one(EA_EXEC_READ, sql, params,
 				EA_READER(read_login, EA_ACCOUNT_TYPES, TEXTOID), row);
 	return row;
 }
@@ -133,18 +121,16 @@ note_login(const LoginRow *row, TimestampTz now)
 								   EA_TEXT(row->password_hash))) > 0;
 }
 
-static const EaMemberRule login_rules[] = {
+const EaBodyForm ea_login_form = EA_BODY_FORM(
 	{"username", EA_JSON_STRING, true},
 	{"password", EA_JSON_STRING, true, "'format':'password'"}
-};
-
-const EaBodyForm ea_login_form = EA_BODY_FORM(login_rules);
+);
 
 /* All of a login but the tidying up. */
 static void
 log_in(EaRequest *req)
 {
-	const EaJson *body = ea_body_read(req, login_rules, lengthof(login_rules));
+	const EaJson *body = ea_body_read(req, &ea_login_form);
 	const EaJson *password = ea_jsonread_get(body, "password");
 	const char *name = name_of(ea_jsonread_get(body, "username"));
 	EaThrottle	throttle;
@@ -153,7 +139,8 @@ log_in(EaRequest *req)
 
 	ea_throttle_enter(req, &throttle, ea_username_key(name));
 	ea_throttle_hash(req, &throttle);
-	row = find_login(name);
+	row = find_login(LOGIN_BY("username_key"),
+					 ea_params(EA_TEXT(ea_username_key(name))));
 	if (row->account.principal.user_id != NULL)
 		ea_audit_subject(req, &row->account.principal);
 	known = ea_password_verify(password->text, password->len,
@@ -188,15 +175,12 @@ static void
 check_new_password(EaRequest *req, const EaJson *old, const EaJson *new,
 				   const char *username)
 {
-	const char *fault;
-
-	fault = ea_account_password_fault(new->text, new->len,
-									  ea_username_key(username));
-	if (fault == NULL && strcmp(old->text, new->text) == 0)
-		fault = "The new password must differ from the old one.";
-	if (fault != NULL)
+	if (ea_account_check_password(req, new, "/newPassword",
+								  ea_username_key(username)) &&
+		strcmp(old->text, new->text) == 0)
 		ea_errors_add(req, EA_ERR_WEAK_PASSWORD, EA_AT_POINTER,
-					  "/newPassword", "%s", fault);
+					  "/newPassword",
+					  "The new password must differ from the old one.");
 }
 
 /* Note it; the request is refused, but what it wrote stays. */
@@ -207,20 +191,17 @@ refuse_password(EaRequest *req)
 				  "/currentPassword", "The current password is wrong.");
 }
 
-static const EaMemberRule change_rules[] = {
+const EaBodyForm ea_login_change_password_form = EA_BODY_FORM(
 	{"currentPassword", EA_JSON_STRING, true, "'format':'password'"},
 	{"newPassword", EA_JSON_STRING, true,
 	"'format':'password','minLength':12,'maxLength':128"}
-};
-
-const EaBodyForm ea_login_change_password_form = EA_BODY_FORM(change_rules);
+);
 
 /* POST /auth/change-password */
 void
 ea_login_change_password(EaRequest *req)
 {
-	const EaJson *body = ea_body_read(req, change_rules,
-									  lengthof(change_rules));
+	const EaJson *body = ea_body_read(req, &ea_login_change_password_form);
 	const EaJson *old = ea_jsonread_get(body, "currentPassword");
 	const EaJson *new = ea_jsonread_get(body, "newPassword");
 	EaThrottle	throttle;
@@ -230,7 +211,8 @@ ea_login_change_password(EaRequest *req)
 	ea_throttle_enter(req, &throttle,
 					  ea_username_key(req->principal->username));
 	ea_throttle_hash(req, &throttle);
-	row = own_login(req);
+	row = find_login(LOGIN_BY("id"),
+					 ea_params(EA_UUID(&req->principal->account)));
 	check_new_password(req, old, new, req->principal->username);
 	if (!ea_password_verify(old->text, old->len, row->password_hash,
 							highest_cost()))

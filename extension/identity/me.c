@@ -5,7 +5,6 @@
 
 #include "catalog/pg_type.h"
 #include "utils/builtins.h"
-#include "utils/fmgrprotos.h"
 
 #include "audit/audit.h"
 #include "base/jsonfmt.h"
@@ -74,31 +73,26 @@ ea_me_show(EaRequest *req)
 	answer_me(req, find_own(req).email);
 }
 
-static const EaMemberRule profile_rules[] = {
+const EaBodyForm ea_me_update_form = EA_BODY_FORM(
 	{"profile", EA_JSON_OBJECT, true}
-};
-
-const EaBodyForm ea_me_update_form = EA_BODY_FORM(profile_rules);
+);
 
 /* PATCH /auth/me */
 void
 ea_me_update(EaRequest *req)
 {
-	const EaJson *body = ea_body_read(req, profile_rules,
-									  lengthof(profile_rules));
-	Datum		profile;
+	const EaJson *body = ea_body_read(req, &ea_me_update_form);
 	OwnRow		row;
 
 	ea_account_hold_own(req);
 	row = find_own(req);
-	profile = ea_account_merge(req, row.profile,
-							   ea_jsonread_get(body, "profile"), "/profile");
+	req->principal->profile = row.profile;
+	ea_account_merge(req, body, "profile", &req->principal->profile);
 	ea_errors_check(req);
-	ea_exec_write("UPDATE entityapi.account SET profile = $2 WHERE id = $1",
+	ea_exec_write("UPDATE entityapi.account SET profile = $2::jsonb"
+				  " WHERE id = $1",
 				  ea_params(EA_UUID(&req->principal->account),
-							EA_JSONB(profile)));
-	req->principal->profile =
-		DatumGetCString(DirectFunctionCall1(jsonb_out, profile));
+							EA_TEXT(req->principal->profile)));
 	ea_users_note_change(req, "profile", row.profile,
 						 req->principal->profile, true);
 	answer_me(req, row.email);

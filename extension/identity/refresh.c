@@ -95,19 +95,16 @@ use_up(const EaSecret *secret, TimestampTz now)
 								   EA_TIMESTAMP(now))) > 0;
 }
 
-static const EaMemberRule refresh_rules[] = {
+const EaBodyForm ea_refresh_form = EA_BODY_FORM(
 	{"refreshToken", EA_JSON_STRING, true}
-};
-
-const EaBodyForm ea_refresh_form = EA_BODY_FORM(refresh_rules);
+);
 
 /* POST /auth/refresh */
 void
 ea_refresh(EaRequest *req)
 {
 	static const char refusal[] = "The refresh token is not valid.";
-	const EaJson *body = ea_body_read(req, refresh_rules,
-									  lengthof(refresh_rules));
+	const EaJson *body = ea_body_read(req, &ea_refresh_form);
 	const EaJson *token = ea_jsonread_get(body, "refreshToken");
 	EaSecret	secret;
 	RefreshRow *row = NULL;
@@ -138,11 +135,9 @@ ea_refresh(EaRequest *req)
 						row->forced || row->account.principal.force_change);
 }
 
-static const EaMemberRule logout_rules[] = {
+const EaBodyForm ea_refresh_logout_form = EA_BODY_FORM(
 	{"refreshToken", EA_JSON_STRING, false}
-};
-
-const EaBodyForm ea_refresh_logout_form = EA_BODY_FORM(logout_rules);
+);
 
 /*
  * POST /auth/logout
@@ -159,8 +154,7 @@ ea_refresh_logout(EaRequest *req)
 
 	if (req->body_len > 0)
 	{
-		const EaJson *body = ea_body_read(req, logout_rules,
-										  lengthof(logout_rules));
+		const EaJson *body = ea_body_read(req, &ea_refresh_logout_form);
 
 		token = ea_body_member(body, "refreshToken", EA_JSON_STRING);
 	}

@@ -171,17 +171,15 @@ serve_form(EaRequest *req)
 
 /* -------- JSON -------- */
 
-static const EaMemberRule token_rules[] = {
+const EaBodyForm ea_token_form = EA_BODY_FORM(
 	{"clientId", EA_JSON_STRING, true},
 	{"clientSecret", EA_JSON_STRING, true}
-};
-
-const EaBodyForm ea_token_form = EA_BODY_FORM(token_rules);
+);
 
 static void
 serve_json(EaRequest *req)
 {
-	const EaJson *body = ea_body_read(req, token_rules, lengthof(token_rules));
+	const EaJson *body = ea_body_read(req, &ea_token_form);
 	EaAccount	account;
 
 	if (!ea_service_accounts_enter(ea_jsonread_string(body, "clientId"),

@@ -13,18 +13,11 @@
 #include "management/users.h"
 #include "request/body.h"
 
-/* A setting as it is stored: true, false, or inherited. */
-typedef struct Setting
-{
-	bool		isnull;
-	bool		value;
-} Setting;
-
-typedef struct SettingRow
-{
-	Setting		enabled;
-	Setting		allow_non_expiring;
-} SettingRow;
+/* Enabled and allowNonExpiring; stored as null where they are inherited. */
+#define NSETTINGS 2
+#define OWN_SETTINGS \
+	"SELECT enabled, allow_non_expiring" \
+	" FROM entityapi.personal_api_key_setting WHERE tenant_id"
 
 static void
 read_effective(void *arg, TupleTableSlot *slot)
@@ -47,45 +40,29 @@ ea_api_keys_settings(const pg_uuid_t *tenant)
 	return settings;
 }
 
+static const char *
+setting_text(bool isnull, bool value)
+{
+	return isnull ? "null" : value ? "true" : "false";
+}
+
 static void
 read_own(void *arg, TupleTableSlot *slot)
 {
-	SettingRow *row = arg;
+	const char **own = arg;
 
-	row->enabled.isnull = slot->tts_isnull[0];
-	row->enabled.value = DatumGetBool(slot->tts_values[0]);
-	row->allow_non_expiring.isnull = slot->tts_isnull[1];
-	row->allow_non_expiring.value = DatumGetBool(slot->tts_values[1]);
+	for (int i = 0; i < NSETTINGS; i++)
+		own[i] = setting_text(slot->tts_isnull[i],
+							  DatumGetBool(slot->tts_values[i]));
 }
 
-/* What is stored for a tenant, or for all that have nothing: as it is held. */
-static SettingRow
-find_own(const pg_uuid_t *tenant)
-{
-	SettingRow	row = {{true}, {true}};
-
-	ea_exec_one(EA_EXEC_WRITE, "SELECT enabled, allow_non_expiring"
-				" FROM entityapi.personal_api_key_setting"
-				" WHERE tenant_id IS NOT DISTINCT FROM $1 FOR NO KEY UPDATE",
-				ea_params(EA_NULLABLE_UUID(tenant)),
-				EA_READER(read_own, BOOLOID, BOOLOID), &row);
-	return row;
-}
-
-static const char *
-setting_text(Setting setting)
-{
-	return setting.isnull ? "null" : setting.value ? "true" : "false";
-}
-
+/* What is stored for a tenant, or for all that have nothing. */
 static void
-note_change(EaRequest *req, const char *name, Setting before,
-			const EaJson *after)
+find_own(const char *sql, const pg_uuid_t *tenant, const char **own)
 {
-	Setting		now = {after == NULL, after != NULL && after->truth};
-
-	ea_users_note_change(req, name, setting_text(before), setting_text(now),
-						 true);
+	own[0] = own[1] = "null";
+	ea_exec_one(EA_EXEC_WRITE, sql, ea_params(EA_NULLABLE_UUID(tenant)),
+				EA_READER(read_own, BOOLOID, BOOLOID), own);
 }
 
 static void
@@ -100,15 +77,11 @@ write_effective(StringInfo out, const pg_uuid_t *tenant)
 static void
 show_tenant(EaRequest *req, const pg_uuid_t *tenant)
 {
-	SettingRow	row = {{true}, {true}};
+	const char *own[NSETTINGS];
 
-	ea_exec_one(EA_EXEC_WRITE, "SELECT enabled, allow_non_expiring"
-				" FROM entityapi.personal_api_key_setting"
-				" WHERE tenant_id = $1", ea_params(EA_UUID(tenant)),
-				EA_READER(read_own, BOOLOID, BOOLOID), &row);
+	find_own(OWN_SETTINGS " = $1", tenant, own);
 	ea_jsonfmt_put(req->out, "{'enabled':%s,'allowNonExpiring':%s,"
-				   "'effective':", setting_text(row.enabled),
-				   setting_text(row.allow_non_expiring));
+				   "'effective':", own[0], own[1]);
 	write_effective(req->out, tenant);
 	appendStringInfoChar(req->out, '}');
 	req->status = 200;
@@ -132,31 +105,30 @@ ea_api_keys_show_tenant(EaRequest *req)
 	show_tenant(req, &tenant);
 }
 
-static const EaMemberRule setting_rules[] = {
+const EaBodyForm ea_api_keys_settings_form = EA_BODY_FORM(
 	{"enabled", EA_JSON_BOOL, false},
 	{"allowNonExpiring", EA_JSON_BOOL, false}
-};
-
-const EaBodyForm ea_api_keys_settings_form = EA_BODY_FORM(setting_rules);
+);
 
 /* A member that is absent or null is inherited from now on. */
 static void
 replace(EaRequest *req, const pg_uuid_t *tenant)
 {
-	const EaJson *body = ea_body_read(req, setting_rules,
-									  lengthof(setting_rules));
-	EaValue		values[lengthof(setting_rules)];
-	SettingRow	row = find_own(tenant);
-	Setting		before[] = {row.enabled, row.allow_non_expiring};
+	const EaJson *body = ea_body_read(req, &ea_api_keys_settings_form);
+	EaValue		values[NSETTINGS];
+	const char *before[NSETTINGS];
 
-	for (int i = 0; i < lengthof(setting_rules); i++)
+	find_own(OWN_SETTINGS " IS NOT DISTINCT FROM $1 FOR NO KEY UPDATE", tenant,
+			 before);
+	for (int i = 0; i < NSETTINGS; i++)
 	{
-		const EaJson *member = ea_body_member(body, setting_rules[i].name,
-											  EA_JSON_BOOL);
+		const char *name = ea_api_keys_settings_form.rules[i].name;
+		const EaJson *member = ea_body_member(body, name, EA_JSON_BOOL);
+		bool		value = member != NULL && member->truth;
 
-		values[i] = EA_NULL_IF(member == NULL,
-							   EA_BOOL(member != NULL && member->truth));
-		note_change(req, setting_rules[i].name, before[i], member);
+		values[i] = EA_NULL_IF(member == NULL, EA_BOOL(value));
+		ea_users_note_change(req, name, before[i],
+							 setting_text(member == NULL, value), true);
 	}
 	ea_exec_write("INSERT INTO entityapi.personal_api_key_setting"
 				  " (tenant_id, enabled, allow_non_expiring)"

@@ -17,7 +17,6 @@
 #include "identity/account.h"
 #include "identity/account_input.h"
 #include "identity/secret.h"
-#include "identity/username.h"
 #include "management/api_key_settings.h"
 #include "management/api_keys.h"
 #include "management/records.h"
@@ -47,24 +46,18 @@
 	{"domainRoles", "k.roles", EA_LIST_STRINGS}, \
 	{"securityAttributes", "k.security_attributes::text", EA_LIST_OBJECT}
 
-static const EaListColumn own_columns[] = {KEY_COLUMNS};
-
-const EaListing ea_api_keys_own = {
+const EaListing ea_api_keys_own = EA_LISTING(
 	"entityapi.personal_api_key k WHERE k.account_id = $1",
-	lengthof(own_columns), own_columns
-};
+	KEY_COLUMNS
+);
 
-static const EaListColumn tenant_columns[] = {
+const EaListing ea_api_keys_of_tenant = EA_LISTING(
+	"entityapi.personal_api_key k JOIN entityapi.account a"
+	" ON a.id = k.account_id WHERE a.tenant_id = $1",
 	KEY_COLUMNS,
 	{"ownerId", "a.id", EA_LIST_UUID},
 	{"ownerUsername", "a.username", EA_LIST_STRING}
-};
-
-const EaListing ea_api_keys_of_tenant = {
-	"entityapi.personal_api_key k JOIN entityapi.account a"
-	" ON a.id = k.account_id WHERE a.tenant_id = $1",
-	lengthof(tenant_columns), tenant_columns
-};
+);
 
 /* -------- making one -------- */
 
@@ -175,28 +168,20 @@ read_expiry(EaRequest *req, const EaJson *value, bool needed, NewKey *key)
 	key->expires_at = DatumGetTimestampTz(at);
 }
 
-static const EaMemberRule key_rules[] = {
+const EaBodyForm ea_api_keys_form = EA_BODY_FORM(
 	{"name", EA_JSON_STRING, true, "'minLength':1"},
 	{"domainRoles", EA_JSON_ARRAY, false},
 	{"securityAttributes", EA_JSON_OBJECT, false},
 	{"expiresAt", EA_JSON_STRING, false, "'format':'date-time'"}
-};
-
-const EaBodyForm ea_api_keys_form = EA_BODY_FORM(key_rules);
+);
 
 static void
 read_new_key(EaRequest *req, const EaKeySettings *settings, NewKey *key)
 {
 	const EaJson *body = ea_body_json(req);
-	const EaJson *name = ea_body_member(body, "name", EA_JSON_STRING);
 
-	ea_body_check(req, body, "", key_rules, lengthof(key_rules));
-	if (name != NULL)
-		key->name = ea_username_clean(name->text, name->len);
-	if (name != NULL && key->name == NULL)
-		ea_errors_add(req, EA_ERR_INVALID_VALUE, EA_AT_POINTER, "/name",
-					  "A name has 1 to %d characters, without control or"
-					  " invisible ones.", EA_USERNAME_MAX);
+	ea_body_check(req, body, "", &ea_api_keys_form);
+	key->name = ea_account_name(req, body, "", "name");
 	key->roles = read_roles(req, ea_body_member(body, "domainRoles",
 												EA_JSON_ARRAY));
 	key->attributes = read_attributes(req, ea_body_member(body,
@@ -261,12 +246,8 @@ ea_api_keys_create(EaRequest *req)
 	shown = ea_secret_make(&secret, EA_SECRET_KEY);
 	ea_uuid_make(&id);
 	insert_key(req, &key, &secret, &id);
-	ea_audit_made(req, &id);
-	ea_records_note(req, &ea_api_keys_own, &principal->account, &id, true,
-					ea_audit_own(req));
-	ea_records_one(req, &ea_api_keys_own, &principal->account, &id, "key",
-				   shown);
-	req->status = 201;
+	ea_records_made(req, &ea_api_keys_own, &principal->account, &id, "key",
+					shown);
 }
 
 /* GET /auth/me/api-keys */
@@ -287,19 +268,7 @@ ea_api_keys_disable(EaRequest *req)
 	ea_exec_write("UPDATE entityapi.personal_api_key SET status = 'DISABLED'"
 				  " WHERE id = $1 AND account_id = $2 AND status = 'ACTIVE'",
 				  ea_params(EA_UUID(&id), EA_UUID(owner)));
-	if (!ea_records_one(req, &ea_api_keys_own, owner, &id, NULL, NULL))
-		ea_errors_not_found(req);
-	req->status = 200;
-}
-
-/* GET /manage/tenants/{id}/personal-api-keys */
-void
-ea_api_keys_list_tenant(EaRequest *req)
-{
-	pg_uuid_t	tenant;
-
-	ea_users_tenant(req, &tenant);
-	ea_records_page(req, &ea_api_keys_of_tenant, &tenant);
+	ea_records_one(req, &ea_api_keys_own, owner, &id, NULL, NULL);
 }
 
 /* POST /manage/tenants/{id}/personal-api-keys/{keyId}/revoke */
@@ -315,7 +284,5 @@ ea_api_keys_revoke(EaRequest *req)
 				  " FROM entityapi.account a WHERE k.id = $1"
 				  " AND a.id = k.account_id AND a.tenant_id = $2",
 				  ea_params(EA_UUID(&id), EA_UUID(&tenant)));
-	if (!ea_records_one(req, &ea_api_keys_of_tenant, &tenant, &id, NULL, NULL))
-		ea_errors_not_found(req);
-	req->status = 200;
+	ea_records_one(req, &ea_api_keys_of_tenant, &tenant, &id, NULL, NULL);
 }

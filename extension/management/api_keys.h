@@ -17,7 +17,6 @@ extern const EaBodyForm ea_api_keys_form;
 extern const EaListing ea_api_keys_own;
 
 /* /manage/tenants/{id}/personal-api-keys */
-extern void ea_api_keys_list_tenant(EaRequest *req);
 extern void ea_api_keys_revoke(EaRequest *req);
 
 extern const EaListing ea_api_keys_of_tenant;

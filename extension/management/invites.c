@@ -32,7 +32,8 @@
 /* Longest life of an invite, in hours. */
 #define MAX_HOURS (366 * 24)
 
-static const EaListColumn columns[] = {
+const EaListing ea_invites_records = EA_LISTING(
+	"entityapi.invite i WHERE i.tenant_id = $1",
 	{"id", "i.id", EA_LIST_UUID},
 	{"email", "i.email", EA_LIST_STRING},
 	{"username", "i.username", EA_LIST_STRING},
@@ -42,12 +43,7 @@ static const EaListColumn columns[] = {
 	"'enum':['PENDING','ACCEPTED','EXPIRED']"},
 	{"expiresAt", "i.expires_at", EA_LIST_DATETIME},
 	{"createdAt", "i.created_at", EA_LIST_DATETIME}
-};
-
-const EaListing ea_invites_records = {
-	"entityapi.invite i WHERE i.tenant_id = $1",
-	lengthof(columns), columns
-};
+);
 
 /* -------- management -------- */
 
@@ -93,14 +89,12 @@ insert_invite(EaRequest *req, const EaNewAccount *account,
 							EA_TIMESTAMP(req->now)));
 }
 
-static const EaMemberRule invite_rules[] = {
+const EaBodyForm ea_invites_form = EA_BODY_FORM(
 	{"email", EA_JSON_STRING, true, "'maxLength':254"},
 	{"username", EA_JSON_STRING, true},
 	{"roles", EA_JSON_ARRAY, true},
 	{"expiresInHours", EA_JSON_NUMBER, false, "'minimum':1"}
-};
-
-const EaBodyForm ea_invites_form = EA_BODY_FORM(invite_rules);
+);
 
 /* POST /manage/tenants/{id}/invites */
 void
@@ -114,7 +108,7 @@ ea_invites_create(EaRequest *req)
 	pg_uuid_t	id;
 
 	ea_users_tenant(req, &account.tenant);
-	ea_body_check(req, body, "", invite_rules, lengthof(invite_rules));
+	ea_body_check(req, body, "", &ea_invites_form);
 	ea_account_describe(req, body, "", &account);
 	expires_at = read_expiry(req, body);
 	ea_errors_check(req);
@@ -122,22 +116,8 @@ ea_invites_create(EaRequest *req)
 	shown = ea_secret_make(&secret, EA_SECRET_INVITE);
 	ea_uuid_make(&id);
 	insert_invite(req, &account, expires_at, &secret, &id);
-	ea_audit_made(req, &id);
-	ea_records_note(req, &ea_invites_records, &account.tenant, &id, true,
-					ea_audit_own(req));
-	ea_records_one(req, &ea_invites_records, &account.tenant, &id, "token",
-				   shown);
-	req->status = 201;
-}
-
-/* GET /manage/tenants/{id}/invites */
-void
-ea_invites_list(EaRequest *req)
-{
-	pg_uuid_t	tenant;
-
-	ea_users_tenant(req, &tenant);
-	ea_records_page(req, &ea_invites_records, &tenant);
+	ea_records_made(req, &ea_invites_records, &account.tenant, &id, "token",
+					shown);
 }
 
 /* DELETE /manage/tenants/{id}/invites/{inviteId} */
@@ -162,7 +142,7 @@ ea_invites_delete(EaRequest *req)
 
 typedef struct InviteRow
 {
-	const EaSecret *secret;		/* that was sent */
+	EaSecret	secret;			/* that was sent */
 	bool		usable;
 	pg_uuid_t	id;
 	pg_uuid_t	tenant;
@@ -177,7 +157,7 @@ read_invite(void *arg, TupleTableSlot *slot)
 	InviteRow  *row = arg;
 	Datum	   *values = slot->tts_values;
 
-	row->usable = ea_secret_matches(row->secret, values[0]) &&
+	row->usable = ea_secret_matches(&row->secret, values[0]) &&
 		DatumGetBool(values[1]);
 	row->id = *DatumGetUUIDP(values[2]);
 	row->tenant = *DatumGetUUIDP(values[3]);
@@ -198,12 +178,12 @@ has_declared_roles(EaRequest *req, const InviteRow *row)
 }
 
 static bool
-find_invite(EaRequest *req, const EaJson *token, EaSecret *secret,
-			InviteRow *row)
+find_invite(EaRequest *req, const EaJson *token, InviteRow *row)
 {
+	EaSecret   *secret = &row->secret;
+
 	if (!ea_secret_read(secret, EA_SECRET_INVITE, token->text, token->len))
 		return false;
-	row->secret = secret;
 	ea_exec_one(EA_EXEC_READ, "SELECT i.secret_hash, i.status = 'PENDING'"
 				" AND i.expires_at > $2 AND t.status = 'ACTIVE',"
 				" i.id, i.tenant_id, i.email, i.roles"
@@ -245,7 +225,6 @@ describe(EaRequest *req, const EaJson *body, const InviteRow *row,
 		 EaNewAccount *account)
 {
 	const EaJson *password = ea_jsonread_get(body, "password");
-	const char *fault;
 
 	ea_account_describe(req, body, "", account);
 	account->has_tenant = true;
@@ -254,15 +233,9 @@ describe(EaRequest *req, const EaJson *body, const InviteRow *row,
 	account->roles = ea_exec_text_array(row->roles, row->nroles);
 	account->password = password->text;
 	account->temporary = false;
-	fault = ea_account_password_fault(password->text, password->len,
-									  account->username_key == NULL ? "" :
-									  account->username_key);
-	if (fault != NULL)
-		ea_errors_add(req, EA_ERR_WEAK_PASSWORD, EA_AT_POINTER, "/password",
-					  "%s", fault);
+	ea_account_check_password(req, password, "/password",
+							  account->username_key);
 }
-
-static EA_NORETURN void refuse_invite(EaRequest *req) EA_NORETURN_END;
 
 static void
 refuse_invite(EaRequest *req)
@@ -284,28 +257,24 @@ note_subject(EaRequest *req, const EaNewAccount *account, const pg_uuid_t *id)
 	ea_audit_subject(req, &subject);
 }
 
-static const EaMemberRule accept_rules[] = {
+const EaBodyForm ea_invites_accept_form = EA_BODY_FORM(
 	{"token", EA_JSON_STRING, true},
 	{"username", EA_JSON_STRING, true},
 	{"password", EA_JSON_STRING, true,
 	"'format':'password','minLength':12,'maxLength':128"},
 	{"profile", EA_JSON_OBJECT, false}
-};
-
-const EaBodyForm ea_invites_accept_form = EA_BODY_FORM(accept_rules);
+);
 
 /* POST /auth/accept-invite */
 void
 ea_invites_accept(EaRequest *req)
 {
-	const EaJson *body = ea_body_read(req, accept_rules,
-									  lengthof(accept_rules));
+	const EaJson *body = ea_body_read(req, &ea_invites_accept_form);
 	EaNewAccount account = {0};
 	InviteRow	row = {0};
-	EaSecret	secret;
 	pg_uuid_t	id;
 
-	if (!find_invite(req, ea_jsonread_get(body, "token"), &secret, &row))
+	if (!find_invite(req, ea_jsonread_get(body, "token"), &row))
 		refuse_invite(req);
 	describe(req, body, &row, &account);
 	ea_errors_check(req);

@@ -10,7 +10,6 @@
 
 /* /manage/tenants/{id}/invites */
 extern void ea_invites_create(EaRequest *req);
-extern void ea_invites_list(EaRequest *req);
 extern void ea_invites_delete(EaRequest *req);
 
 extern const EaBodyForm ea_invites_form;

@@ -11,6 +11,7 @@
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
 
+#include "base/jsonfmt.h"
 #include "base/jsonwrite.h"
 #include "identity/account.h"
 #include "management/records.h"
@@ -92,21 +93,6 @@ add_columns(EaSqlBuf *b, const EaListing *listing)
 	ea_sqlbuf_addf(b, " FROM %s", listing->from);
 }
 
-static void
-write_strings(StringInfo out, Datum array)
-{
-	int			n;
-	char	  **items = ea_exec_array_text(array, &n);
-
-	appendStringInfoChar(out, '[');
-	for (int i = 0; i < n; i++)
-	{
-		ea_jsonwrite_comma(out);
-		ea_jsonwrite_cstring(out, items[i]);
-	}
-	appendStringInfoChar(out, ']');
-}
-
 typedef struct RowWriter
 {
 	EaRequest  *req;
@@ -120,7 +106,12 @@ static void
 write_value(StringInfo out, const EaListColumn *column, Datum value)
 {
 	if (column->kind == EA_LIST_STRINGS)
-		write_strings(out, value);
+	{
+		int			n;
+		char	  **items = ea_exec_array_text(value, &n);
+
+		ea_jsonfmt_put(out, "%n", items, n);
+	}
 	else if (column->kind == EA_LIST_OBJECT)
 		ea_account_write_object(out, TextDatumGetCString(value));
 	else
@@ -202,7 +193,7 @@ ea_records_note(EaRequest *req, const EaListing *listing,
 	run_record(req, listing, scope, id, note_row, &noter);
 }
 
-bool
+void
 ea_records_one(EaRequest *req, const EaListing *listing,
 			   const pg_uuid_t *scope, const pg_uuid_t *id,
 			   const char *extra, const char *value)
@@ -210,14 +201,25 @@ ea_records_one(EaRequest *req, const EaListing *listing,
 	RowWriter	writer = {req, listing, true, 0};
 
 	if (run_record(req, listing, scope, id, write_row, &writer) == 0)
-		return false;
+		ea_errors_not_found(req);
 	if (extra != NULL)
 	{
 		ea_jsonwrite_key(req->out, extra);
 		ea_jsonwrite_cstring(req->out, value);
 	}
 	appendStringInfoChar(req->out, '}');
-	return true;
+	req->status = 200;
+}
+
+void
+ea_records_made(EaRequest *req, const EaListing *listing,
+				const pg_uuid_t *scope, const pg_uuid_t *id,
+				const char *extra, const char *value)
+{
+	ea_audit_made(req, id);
+	ea_records_note(req, listing, scope, id, true, ea_audit_own(req));
+	ea_records_one(req, listing, scope, id, extra, value);
+	req->status = 201;
 }
 
 /* How many records the filter leaves; a page that is not full tells. */
@@ -237,13 +239,6 @@ count_records(EaRequest *req, const EaListing *listing,
 	add_filter(&b, listing, query);
 	ea_sqlbuf_run(&b, EA_EXEC_READ, false, ea_exec_read_int64, &count);
 	return count;
-}
-
-static void
-write_number(StringInfo out, const char *key, int64 value)
-{
-	ea_jsonwrite_key(out, key);
-	ea_jsonwrite_int64(out, value);
 }
 
 void
@@ -266,17 +261,16 @@ ea_records_page(EaRequest *req, const EaListing *listing,
 								  query->page_size), false);
 	ea_sqlbuf_run(&b, EA_EXEC_READ, false, write_row, &writer);
 
-	ea_jsonwrite_lit(out, "],\"meta\":{\"pagination\":{");
-	write_number(out, "number", query->page_number);
-	write_number(out, "size", query->page_size);
+	ea_jsonfmt_put(out, "],'meta':{'pagination':{'number':%l,'size':%d",
+				   query->page_number, query->page_size);
 	if (query->totals)
 	{
 		int64		count = count_records(req, listing, scope, query,
 										  writer.rows);
 
-		write_number(out, "totalPages",
-					 (count + query->page_size - 1) / query->page_size);
-		write_number(out, "totalRecords", count);
+		ea_jsonfmt_put(out, ",'totalPages':%l,'totalRecords':%l",
+					   (count + query->page_size - 1) / query->page_size,
+					   count);
 	}
 	ea_jsonwrite_lit(out, "}}}");
 	req->status = 200;

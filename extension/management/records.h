@@ -16,9 +16,13 @@
 typedef struct EaListing
 {
 	const char *from;			/* "entityapi.x x JOIN ... WHERE ..." */
-	int			ncolumns;
 	const EaListColumn *columns;
+	int			ncolumns;
 } EaListing;
+
+#define EA_LISTING(from, ...) \
+	{(from), (const EaListColumn[]) {__VA_ARGS__}, \
+		lengthof(((const EaListColumn[]) {__VA_ARGS__}))}
 
 /*
  * Answer with a page of the records (200), as the query string asks for it:
@@ -29,13 +33,17 @@ extern void ea_records_page(EaRequest *req, const EaListing *listing,
 							const pg_uuid_t *scope);
 
 /*
- * Answer with one record and, unless extra is NULL, a further string member
- * of that name.  The status is the caller's to set.  False, and nothing
- * written, when there is no such record.
+ * Answer with one record (200) and, unless extra is NULL, a further string
+ * member of that name; 404 if there is no such record.
  */
-extern bool ea_records_one(EaRequest *req, const EaListing *listing,
+extern void ea_records_one(EaRequest *req, const EaListing *listing,
 						   const pg_uuid_t *scope, const pg_uuid_t *id,
 						   const char *extra, const char *value);
+
+/* The same of one that the request has made (201); notes it for the log. */
+extern void ea_records_made(EaRequest *req, const EaListing *listing,
+							const pg_uuid_t *scope, const pg_uuid_t *id,
+							const char *extra, const char *value);
 
 /*
  * Note all members of a record but its id and those that are null: as what

@@ -13,14 +13,16 @@
 #include "identity/account_input.h"
 #include "identity/secret.h"
 #include "identity/session.h"
-#include "identity/username.h"
 #include "management/records.h"
 #include "management/service_accounts.h"
 #include "management/users.h"
 #include "request/body.h"
 #include "request/errors.h"
 
-static const EaListColumn columns[] = {
+const EaListing ea_service_accounts_records = EA_LISTING(
+	"entityapi.account a JOIN entityapi.service_account sa"
+	" ON sa.account_id = a.id WHERE a.tenant_id = $1"
+	" AND a.kind = 'SERVICE_ACCOUNT'",
 	{"id", "a.id", EA_LIST_UUID},
 	{"clientId", "sa.client_id", EA_LIST_STRING},
 	{"name", "a.username", EA_LIST_STRING},
@@ -30,14 +32,7 @@ static const EaListColumn columns[] = {
 	"'enum':['ACTIVE','DISABLED']"},
 	{"createdAt", "a.created_at", EA_LIST_DATETIME},
 	{"lastUsedAt", "sa.last_used_at", EA_LIST_DATETIME, true}
-};
-
-const EaListing ea_service_accounts_records = {
-	"entityapi.account a JOIN entityapi.service_account sa"
-	" ON sa.account_id = a.id WHERE a.tenant_id = $1"
-	" AND a.kind = 'SERVICE_ACCOUNT'",
-	lengthof(columns), columns
-};
+);
 
 static void
 insert_account(EaRequest *req, const EaNewAccount *account,
@@ -60,27 +55,11 @@ insert_account(EaRequest *req, const EaNewAccount *account,
 							EA_BYTEA(ea_sha256_stored(secret->hash))));
 }
 
-static void
-read_name(EaRequest *req, const EaJson *body, EaNewAccount *account)
-{
-	const EaJson *name = ea_body_member(body, "name", EA_JSON_STRING);
-
-	if (name == NULL)
-		return;
-	account->username = ea_username_clean(name->text, name->len);
-	if (account->username == NULL)
-		ea_errors_add(req, EA_ERR_INVALID_VALUE, EA_AT_POINTER, "/name",
-					  "A name has 1 to %d characters, without control or"
-					  " invisible ones.", EA_USERNAME_MAX);
-}
-
-static const EaMemberRule account_rules[] = {
+const EaBodyForm ea_service_accounts_form = EA_BODY_FORM(
 	{"name", EA_JSON_STRING, true, "'minLength':1"},
 	{"roles", EA_JSON_ARRAY, false},
 	{"securityAttributes", EA_JSON_OBJECT, false}
-};
-
-const EaBodyForm ea_service_accounts_form = EA_BODY_FORM(account_rules);
+);
 
 /* POST /manage/tenants/{id}/service-accounts */
 void
@@ -93,9 +72,9 @@ ea_service_accounts_create(EaRequest *req)
 	pg_uuid_t	id;
 
 	ea_users_tenant(req, &account.tenant);
-	ea_body_check(req, body, "", account_rules, lengthof(account_rules));
+	ea_body_check(req, body, "", &ea_service_accounts_form);
 	ea_account_describe(req, body, "", &account);
-	read_name(req, body, &account);
+	account.username = ea_account_name(req, body, "", "name");
 	ea_errors_check(req);
 
 	/* the default roles are those of users */
@@ -104,22 +83,8 @@ ea_service_accounts_create(EaRequest *req)
 	shown = ea_secret_make(&secret, EA_SECRET_SERVICE);
 	ea_uuid_make(&id);
 	insert_account(req, &account, &secret, &id);
-	ea_audit_made(req, &id);
-	ea_records_note(req, &ea_service_accounts_records, &account.tenant, &id,
-					true, ea_audit_own(req));
-	ea_records_one(req, &ea_service_accounts_records, &account.tenant, &id,
-				   "clientSecret", shown);
-	req->status = 201;
-}
-
-/* GET /manage/tenants/{id}/service-accounts */
-void
-ea_service_accounts_list(EaRequest *req)
-{
-	pg_uuid_t	tenant;
-
-	ea_users_tenant(req, &tenant);
-	ea_records_page(req, &ea_service_accounts_records, &tenant);
+	ea_records_made(req, &ea_service_accounts_records, &account.tenant, &id,
+					"clientSecret", shown);
 }
 
 static void
@@ -161,7 +126,6 @@ ea_service_accounts_disable(EaRequest *req)
 	ea_session_end_all(&id, req->now);
 	ea_records_one(req, &ea_service_accounts_records, &tenant, &id, NULL,
 				   NULL);
-	req->status = 200;
 }
 
 /* Row: the roles that whoever gets the secret will have. */
@@ -207,5 +171,4 @@ ea_service_accounts_rotate(EaRequest *req)
 	ea_session_end_all(&id, req->now);
 	ea_records_one(req, &ea_service_accounts_records, &tenant, &id,
 				   "clientSecret", shown);
-	req->status = 200;
 }

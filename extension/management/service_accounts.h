@@ -9,7 +9,6 @@
 #include "request/body.h"
 
 extern void ea_service_accounts_create(EaRequest *req);
-extern void ea_service_accounts_list(EaRequest *req);
 extern void ea_service_accounts_disable(EaRequest *req);
 extern void ea_service_accounts_rotate(EaRequest *req);
 

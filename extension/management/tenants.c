@@ -21,14 +21,14 @@
 #include "base/uuid.h"
 #include "engine/exec.h"
 #include "identity/account_input.h"
-#include "identity/username.h"
 #include "management/records.h"
 #include "management/tenants.h"
 #include "management/users.h"
 #include "request/body.h"
 #include "request/errors.h"
 
-static const EaListColumn columns[] = {
+const EaListing ea_tenants = EA_LISTING(
+	"entityapi.tenant t WHERE $1 IS NULL AND t.status <> 'DELETED'",
 	{"id", "t.id", EA_LIST_UUID},
 	{"name", "t.name", EA_LIST_STRING},
 	{"slug", "t.slug", EA_LIST_STRING},
@@ -36,12 +36,7 @@ static const EaListColumn columns[] = {
 	"'enum':['ACTIVE','SUSPENDED']"},
 	{"attributes", "t.attributes::text", EA_LIST_OBJECT},
 	{"createdAt", "t.created_at", EA_LIST_DATETIME}
-};
-
-const EaListing ea_tenants = {
-	"entityapi.tenant t WHERE $1 IS NULL AND t.status <> 'DELETED'",
-	lengthof(columns), columns
-};
+);
 
 /* A slug is fit for a DNS label (RFC 1035 section 2.3.4). */
 #define SLUG_MAX 63
@@ -53,29 +48,12 @@ typedef struct NewTenant
 	const char *slug;
 } NewTenant;
 
-/* The name that was sent, as it is to be kept; NULL if there is none. */
-static char *
-read_name(EaRequest *req, const EaJson *body)
-{
-	const EaJson *name = ea_body_member(body, "name", EA_JSON_STRING);
-	char	   *clean;
-
-	if (name == NULL)
-		return NULL;
-	clean = ea_username_clean(name->text, name->len);
-	if (clean == NULL)
-		ea_errors_add(req, EA_ERR_INVALID_VALUE, EA_AT_POINTER, "/name",
-					  "A name has 1 to %d characters, without control or"
-					  " invisible ones.", EA_USERNAME_MAX);
-	return clean;
-}
-
 static void
 read_tenant(EaRequest *req, const EaJson *body, NewTenant *tenant)
 {
 	const EaJson *slug = ea_body_member(body, "slug", EA_JSON_STRING);
 
-	tenant->name = read_name(req, body);
+	tenant->name = ea_account_name(req, body, "", "name");
 	if (slug == NULL)
 		return;
 	tenant->slug = slug->text;
@@ -127,23 +105,19 @@ insert_tenant(EaRequest *req, NewTenant *tenant)
 	ea_errors_check(req);
 }
 
-static const EaMemberRule admin_rules[] = {
+const EaBodyForm ea_tenants_admin_form = EA_BODY_FORM(
 	{"username", EA_JSON_STRING, true},
 	{"email", EA_JSON_STRING, false, "'maxLength':254"},
 	{"temporaryPassword", EA_JSON_STRING, false,
 	"'format':'password','minLength':12,'maxLength':128"}
-};
+);
 
-const EaBodyForm ea_tenants_admin_form = EA_BODY_FORM(admin_rules);
-
-static const EaMemberRule tenant_rules[] = {
+const EaBodyForm ea_tenants_form = EA_BODY_FORM(
 	{"name", EA_JSON_STRING, true, "'minLength':1"},
 	{"slug", EA_JSON_STRING, true, "'pattern':'^[a-z0-9-]{1,63}$'"},
 	{"admin", EA_JSON_OBJECT, false,
 	"'$ref':'#/components/schemas/TenantAdminCreation'"}
-};
-
-const EaBodyForm ea_tenants_form = EA_BODY_FORM(tenant_rules);
+);
 
 /* The first administrator, who is made and given his authority on the way. */
 static void
@@ -169,20 +143,17 @@ ea_tenants_create(EaRequest *req)
 	EaNewAccount account = {0};
 	pg_uuid_t	id;
 
-	ea_body_check(req, body, "", tenant_rules, lengthof(tenant_rules));
+	ea_body_check(req, body, "", &ea_tenants_form);
 	read_tenant(req, body, &tenant);
 	if (admin != NULL)
 	{
-		ea_body_check(req, admin, "/admin", admin_rules,
-					  lengthof(admin_rules));
+		ea_body_check(req, admin, "/admin", &ea_tenants_admin_form);
 		ea_account_describe(req, admin, "/admin", &account);
 	}
 	ea_errors_check(req);
 
 	insert_tenant(req, &tenant);
-	ea_records_note(req, &ea_tenants, NULL, &tenant.id, true,
-					ea_audit_own(req));
-	ea_records_one(req, &ea_tenants, NULL, &tenant.id, NULL, NULL);
+	ea_records_made(req, &ea_tenants, NULL, &tenant.id, NULL, NULL);
 	if (admin != NULL)
 	{
 		insert_admin(req, &tenant, &account, &id);
@@ -215,9 +186,7 @@ ea_tenants_show(EaRequest *req)
 	pg_uuid_t	id;
 
 	ea_users_id(req, 0, &id);
-	if (!ea_records_one(req, &ea_tenants, NULL, &id, NULL, NULL))
-		ea_errors_not_found(req);
-	req->status = 200;
+	ea_records_one(req, &ea_tenants, NULL, &id, NULL, NULL);
 }
 
 typedef struct TenantState
@@ -242,10 +211,7 @@ static void
 change_state(EaRequest *req, const EaJson *body, TenantState *state)
 {
 	const EaJson *status = ea_body_member(body, "status", EA_JSON_STRING);
-	const EaJson *attributes = ea_body_member(body, "attributes",
-											  EA_JSON_OBJECT);
-	char	   *name = read_name(req, body);
-	Datum		merged;
+	char	   *name = ea_account_name(req, body, "", "name");
 
 	if (name != NULL)
 		state->name = name;
@@ -255,13 +221,7 @@ change_state(EaRequest *req, const EaJson *body, TenantState *state)
 		strcmp(state->status, "SUSPENDED") != 0)
 		ea_errors_add(req, EA_ERR_INVALID_VALUE, EA_AT_POINTER, "/status",
 					  "A status is ACTIVE or SUSPENDED.");
-	if (attributes == NULL)
-		return;
-	merged = ea_account_merge(req, state->attributes, attributes,
-							  "/attributes");
-	if (merged != (Datum) 0)
-		state->attributes =
-			DatumGetCString(DirectFunctionCall1(jsonb_out, merged));
+	ea_account_merge(req, body, "attributes", &state->attributes);
 }
 
 /*
@@ -283,13 +243,11 @@ store_state(EaRequest *req, const pg_uuid_t *id, const TenantState *state)
 							EA_TEXT(state->attributes)));
 }
 
-static const EaMemberRule change_rules[] = {
+const EaBodyForm ea_tenants_change_form = EA_BODY_FORM(
 	{"name", EA_JSON_STRING, false, "'minLength':1", true},
 	{"status", EA_JSON_STRING, false, "'enum':['ACTIVE','SUSPENDED']", true},
 	{"attributes", EA_JSON_OBJECT, false, NULL, true}
-};
-
-const EaBodyForm ea_tenants_change_form = EA_BODY_FORM(change_rules);
+);
 
 /* PATCH /manage/tenants/{id} */
 void
@@ -311,7 +269,7 @@ ea_tenants_update(EaRequest *req)
 					EA_READER(read_state, TEXTOID, TEXTOID, TEXTOID),
 					&before) == 0)
 		ea_errors_not_found(req);
-	ea_body_check(req, body, "", change_rules, lengthof(change_rules));
+	ea_body_check(req, body, "", &ea_tenants_change_form);
 	after = before;
 	change_state(req, body, &after);
 	ea_errors_check(req);
@@ -322,7 +280,6 @@ ea_tenants_update(EaRequest *req)
 	ea_users_note_change(req, "attributes", before.attributes,
 						 after.attributes, true);
 	ea_records_one(req, &ea_tenants, NULL, &id, NULL, NULL);
-	req->status = 200;
 }
 
 /* Row: name, slug and status, as they were. */

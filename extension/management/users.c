@@ -21,8 +21,10 @@
 #include "management/users.h"
 #include "request/body.h"
 #include "request/errors.h"
+#include "request/route.h"
 
-static const EaListColumn columns[] = {
+const EaListing ea_users = EA_LISTING(
+	"entityapi.account a WHERE a.tenant_id = $1 AND a.kind = 'USER'",
 	{"id", "a.id", EA_LIST_UUID},
 	{"username", "a.username", EA_LIST_STRING},
 	{"email", "a.email", EA_LIST_STRING, true},
@@ -37,12 +39,7 @@ static const EaListColumn columns[] = {
 	EA_LIST_BOOLEAN},
 	{"createdAt", "a.created_at", EA_LIST_DATETIME},
 	{"lastLoginAt", "a.last_login_at", EA_LIST_DATETIME, true}
-};
-
-const EaListing ea_users = {
-	"entityapi.account a WHERE a.tenant_id = $1 AND a.kind = 'USER'",
-	lengthof(columns), columns
-};
+);
 
 void
 ea_users_id(EaRequest *req, int arg, pg_uuid_t *id)
@@ -84,7 +81,7 @@ ea_users_insert(EaRequest *req, const EaNewAccount *account,
 						"This username is taken.");
 }
 
-static const EaMemberRule user_rules[] = {
+const EaBodyForm ea_users_form = EA_BODY_FORM(
 	{"username", EA_JSON_STRING, true},
 	{"email", EA_JSON_STRING, false, "'maxLength':254"},
 	{"roles", EA_JSON_ARRAY, false},
@@ -92,9 +89,7 @@ static const EaMemberRule user_rules[] = {
 	{"profile", EA_JSON_OBJECT, false},
 	{"temporaryPassword", EA_JSON_STRING, false,
 	"'format':'password','minLength':12,'maxLength':128"}
-};
-
-const EaBodyForm ea_users_form = EA_BODY_FORM(user_rules);
+);
 
 /* POST /manage/tenants/{id}/users */
 void
@@ -105,17 +100,14 @@ ea_users_create(EaRequest *req)
 	pg_uuid_t	id;
 
 	ea_users_tenant(req, &account.tenant);
-	ea_body_check(req, body, "", user_rules, lengthof(user_rules));
+	ea_body_check(req, body, "", &ea_users_form);
 	ea_account_describe(req, body, "", &account);
 	ea_errors_check(req);
 
 	ea_users_insert(req, &account, "/username", &id);
-	ea_records_note(req, &ea_users, &account.tenant, &id, true,
-					ea_audit_own(req));
-	ea_records_one(req, &ea_users, &account.tenant, &id,
-				   account.generated ? "temporaryPassword" : NULL,
-				   account.password);
-	req->status = 201;
+	ea_records_made(req, &ea_users, &account.tenant, &id,
+					account.generated ? "temporaryPassword" : NULL,
+					account.password);
 	ea_request_answer(req, "location",
 					  psprintf("%s/manage/tenants/%s/users/%s",
 							   ea_guc_base_url,
@@ -132,11 +124,9 @@ note_roles(void *arg, TupleTableSlot *slot)
 						TextDatumGetCString(slot->tts_values[1]), true);
 }
 
-static const EaMemberRule role_rules[] = {
+const EaBodyForm ea_users_roles_form = EA_BODY_FORM(
 	{"roles", EA_JSON_ARRAY, true}
-};
-
-const EaBodyForm ea_users_roles_form = EA_BODY_FORM(role_rules);
+);
 
 /* The row's array outlives its slot. */
 static void
@@ -165,7 +155,7 @@ ea_users_set_roles(EaRequest *req)
 					ea_params(EA_UUID(&ids[0]), EA_UUID(&ids[1])),
 					EA_READER(read_roles, TEXTARRAYOID), &held) == 0)
 		ea_errors_not_found(req);
-	ea_body_check(req, body, "", role_rules, lengthof(role_rules));
+	ea_body_check(req, body, "", &ea_users_roles_form);
 	if (roles != NULL)
 		given = ea_account_roles(req, roles, "/roles", held);
 	ea_errors_check(req);
@@ -181,17 +171,15 @@ ea_users_set_roles(EaRequest *req)
 				  ea_params(EA_UUID(&ids[0]), EA_UUID(&ids[1]),
 							EA_TEXTS(given)));
 	ea_records_one(req, &ea_users, &ids[0], &ids[1], NULL, NULL);
-	req->status = 200;
 }
 
-/* GET /manage/tenants/{id}/users */
 void
-ea_users_list(EaRequest *req)
+ea_users_list_of_tenant(EaRequest *req)
 {
 	pg_uuid_t	tenant;
 
 	ea_users_tenant(req, &tenant);
-	ea_records_page(req, &ea_users, &tenant);
+	ea_records_page(req, req->route->listing, &tenant);
 }
 
 static char *
@@ -236,16 +224,14 @@ store_state(EaRequest *req, const pg_uuid_t *id, const EaAccountState *state)
 							EA_TEXT(state->profile), EA_NULLABLE_TEXT(hash)));
 }
 
-static const EaMemberRule change_rules[] = {
+const EaBodyForm ea_users_change_form = EA_BODY_FORM(
 	{"email", EA_JSON_STRING, false, "'maxLength':254"},
 	{"status", EA_JSON_STRING, false, "'enum':['ACTIVE','DISABLED']", true},
 	{"securityAttributes", EA_JSON_OBJECT, false, NULL, true},
 	{"profile", EA_JSON_OBJECT, false, NULL, true},
 	{"temporaryPassword", EA_JSON_STRING, false,
 	"'format':'password','minLength':12,'maxLength':128", true}
-};
-
-const EaBodyForm ea_users_change_form = EA_BODY_FORM(change_rules);
+);
 
 /* PATCH /manage/tenants/{id}/users/{uid} */
 void
@@ -272,7 +258,7 @@ ea_users_update(EaRequest *req)
 					EA_READER(read_state, TEXTOID, TEXTOID, TEXTOID, TEXTOID,
 							  TEXTOID, TEXTARRAYOID), &before) == 0)
 		ea_errors_not_found(req);
-	ea_body_check(req, body, "", change_rules, lengthof(change_rules));
+	ea_body_check(req, body, "", &ea_users_change_form);
 	after = before;
 	ea_account_change(req, body, &after);
 	ea_errors_check(req);
@@ -288,7 +274,6 @@ ea_users_update(EaRequest *req)
 	if (after.password != NULL)
 		ea_audit_own_change(req, "passwordChangeRequired", NULL, "true", true);
 	ea_records_one(req, &ea_users, &ids[0], &ids[1], NULL, NULL);
-	req->status = 200;
 }
 
 /* The tenant and the user of the path, who belongs to it and stays. */

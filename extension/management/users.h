@@ -25,9 +25,11 @@ extern void ea_users_tenant(EaRequest *req, pg_uuid_t *tenant);
 extern void ea_users_insert(EaRequest *req, const EaNewAccount *account,
 							const char *pointer, pg_uuid_t *id);
 
+/* GET /manage/tenants/{id}/...: a page of the route's listing. */
+extern void ea_users_list_of_tenant(EaRequest *req);
+
 /* The endpoints. */
 extern void ea_users_create(EaRequest *req);
-extern void ea_users_list(EaRequest *req);
 extern void ea_users_update(EaRequest *req);
 extern void ea_users_delete(EaRequest *req);
 extern void ea_users_set_roles(EaRequest *req);

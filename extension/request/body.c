@@ -12,12 +12,12 @@ static const char *const kind_names[] = {
 };
 
 static const EaMemberRule *
-find_rule(const char *name, const EaMemberRule *rules, int nrules)
+find_rule(const char *name, const EaBodyForm *form)
 {
-	for (int i = 0; i < nrules; i++)
+	for (int i = 0; i < form->nrules; i++)
 	{
-		if (strcmp(rules[i].name, name) == 0)
-			return &rules[i];
+		if (strcmp(form->rules[i].name, name) == 0)
+			return &form->rules[i];
 	}
 	return NULL;
 }
@@ -44,29 +44,30 @@ check_member(EaRequest *req, const EaJson *member, const char *base,
 
 void
 ea_body_check(EaRequest *req, const EaJson *object, const char *base,
-			  const EaMemberRule *rules, int nrules)
+			  const EaBodyForm *form)
 {
 	if (object->kind != EA_JSON_OBJECT)
 		ea_errors_throw(req, EA_ERR_INVALID_DOCUMENT, EA_AT_POINTER, base,
 						"A JSON object is expected here.");
 
 	for (const EaJson *member = object->first; member; member = member->next)
-		check_member(req, member, base,
-					 find_rule(member->key, rules, nrules));
-	for (int i = 0; i < nrules; i++)
+		check_member(req, member, base, find_rule(member->key, form));
+	for (int i = 0; i < form->nrules; i++)
 	{
-		if (rules[i].required && !ea_jsonread_get(object, rules[i].name))
+		const EaMemberRule *rule = &form->rules[i];
+
+		if (rule->required && !ea_jsonread_get(object, rule->name))
 			ea_errors_add(req, EA_ERR_REQUIRED, EA_AT_POINTER, base,
-						  "The member \"%s\" is required.", rules[i].name);
+						  "The member \"%s\" is required.", rule->name);
 	}
 }
 
 const EaJson *
-ea_body_read(EaRequest *req, const EaMemberRule *rules, int nrules)
+ea_body_read(EaRequest *req, const EaBodyForm *form)
 {
 	const EaJson *body = ea_body_json(req);
 
-	ea_body_check(req, body, "", rules, nrules);
+	ea_body_check(req, body, "", form);
 	ea_errors_check(req);
 	return body;
 }

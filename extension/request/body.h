@@ -19,14 +19,16 @@ typedef struct EaMemberRule
 								 * what cannot be empty */
 } EaMemberRule;
 
-/* All members of a body, for those who describe it. */
+/* All members of a body. */
 typedef struct EaBodyForm
 {
 	const EaMemberRule *rules;
 	int			nrules;
 } EaBodyForm;
 
-#define EA_BODY_FORM(rules) {(rules), lengthof(rules)}
+#define EA_BODY_FORM(...) \
+	{(const EaMemberRule[]) {__VA_ARGS__}, \
+		lengthof(((const EaMemberRule[]) {__VA_ARGS__}))}
 
 /*
  * Hold an object against the members an endpoint takes, noting every fault:
@@ -38,12 +40,10 @@ typedef struct EaBodyForm
  * reported.
  */
 extern void ea_body_check(EaRequest *req, const EaJson *object,
-						  const char *base, const EaMemberRule *rules,
-						  int nrules);
+						  const char *base, const EaBodyForm *form);
 
 /* The same for the body of the request; ends the request on a fault. */
-extern const EaJson *ea_body_read(EaRequest *req, const EaMemberRule *rules,
-								  int nrules);
+extern const EaJson *ea_body_read(EaRequest *req, const EaBodyForm *form);
 
 /*
  * A member that is there, is of its kind, and is not null; or else NULL.

@@ -75,6 +75,7 @@ typedef struct EaRoute
 	EaMedia		media;
 	int			flags;			/* EA_ROUTE_* */
 	EaHandler	handler;
+	const struct EaListing *listing;	/* of a handler that serves several */
 
 	/* as an event of the audit log; of interest if it changes something */
 	const char *action;
