@@ -11,13 +11,12 @@
  */
 #include "postgres.h"
 
-#include "catalog/pg_type.h"
-#include "executor/spi.h"
 #include "utils/builtins.h"
 
 #include "ddl/online.h"
 #include "ddl/plan.h"
 #include "ddl/tables.h"
+#include "engine/exec.h"
 #include "manifest/constraint_names.h"
 
 char *
@@ -246,46 +245,29 @@ ea_ddl_require_online(EaDdlPlan *plan, EaDdlTable *to, EaDdlColumn *column,
 
 /* -------- the table of steps -------- */
 
-static Datum
-text_or_null(const char *value, char *null)
-{
-	*null = value == NULL ? 'n' : ' ';
-	return value == NULL ? (Datum) 0 : CStringGetTextDatum(value);
-}
-
 void
 ea_ddl_store_steps(List *steps, int revision)
 {
-	Oid			types[] = {INT4OID, TEXTOID, TEXTOID, TEXTOID, TEXTOID,
-	TEXTOID, TEXTOID, TEXTOID, TEXTOID, INT4OID};
-	Datum		values[lengthof(types)];
-	char		nulls[lengthof(types) + 1] = "          ";
 	ListCell   *lc;
 
-	if (SPI_execute("DELETE FROM entityapi.pending_step", false, 0) < 0)
-		elog(ERROR, "could not forget the pending steps");
+	ea_exec_write("DELETE FROM entityapi.pending_step", EA_NO_PARAMS);
 	foreach(lc, steps)
 	{
 		EaDdlStep  *step = lfirst(lc);
 
-		values[0] = Int32GetDatum(foreach_current_index(lc) + 1);
-		values[1] = CStringGetTextDatum(step->table->entity);
-		values[2] = text_or_null(step->field, &nulls[2]);
-		values[3] = CStringGetTextDatum(step->kind);
-		values[4] = CStringGetTextDatum(step->table->schema);
-		values[5] = CStringGetTextDatum(step->table->name);
-		values[6] = CStringGetTextDatum(step->name);
-		values[7] = text_or_null(step->column, &nulls[7]);
-		values[8] = text_or_null(step->definition, &nulls[8]);
-		values[9] = Int32GetDatum(revision);
-		if (SPI_execute_with_args("INSERT INTO entityapi.pending_step"
-								  " (step, entity, field, kind, schema_name,"
-								  " table_name, name, column_name,"
-								  " definition, revision)"
-								  " VALUES ($1, $2, $3, $4, $5, $6, $7, $8,"
-								  " $9, $10)",
-								  lengthof(types), types, values, nulls,
-								  false, 0) < 0)
-			elog(ERROR, "could not note a pending step");
+		ea_exec_write("INSERT INTO entityapi.pending_step (step, entity,"
+					  " field, kind, schema_name, table_name, name,"
+					  " column_name, definition, revision)"
+					  " VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
+					  ea_params(EA_INT4(foreach_current_index(lc) + 1),
+								EA_TEXT(step->table->entity),
+								EA_NULLABLE_TEXT(step->field),
+								EA_TEXT(step->kind),
+								EA_TEXT(step->table->schema),
+								EA_TEXT(step->table->name),
+								EA_TEXT(step->name),
+								EA_NULLABLE_TEXT(step->column),
+								EA_NULLABLE_TEXT(step->definition),
+								EA_INT4(revision)));
 	}
 }

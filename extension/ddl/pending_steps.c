@@ -30,7 +30,9 @@
 #include "ddl/online.h"
 #include "ddl/pending_steps.h"
 #include "ddl/tables.h"
+#include "engine/exec.h"
 #include "engine/owner.h"
+#include "manifest/compile.h"
 #include "manifest/manifest.h"
 
 /* A row of pending_step, what the database has of it, and its declaration. */
@@ -61,10 +63,6 @@ typedef struct Promise
 	EaDdlColumn *required;
 } Promise;
 
-PG_FUNCTION_INFO_V1(ea_sql_list_steps);
-PG_FUNCTION_INFO_V1(ea_sql_note_step);
-PG_FUNCTION_INFO_V1(ea_sql_run_step);
-
 /* -------- what is promised -------- */
 
 static bool
@@ -77,12 +75,6 @@ static bool
 is_index(const Promise *p)
 {
 	return is_unique_key(p) || strcmp(p->kind, "index") == 0;
-}
-
-static bool
-is_required(const Promise *p)
-{
-	return p->required != NULL;
 }
 
 static bool
@@ -106,7 +98,7 @@ needs_key(const Promise *p)
 static bool
 needs_not_null(const Promise *p)
 {
-	return is_required(p) && !p->not_null;
+	return p->required != NULL && !p->not_null;
 }
 
 static bool
@@ -133,7 +125,7 @@ needs_validation(const Promise *p)
 static bool
 needs_no_check(const Promise *p)
 {
-	return is_required(p) && (p->has_constraint || !p->not_null);
+	return p->required != NULL && (p->has_constraint || !p->not_null);
 }
 
 static const char *
@@ -305,15 +297,8 @@ read_declarations(void)
 		elog(ERROR, "could not read the declarations");
 	for (uint64 i = 0; i < SPI_processed; i++)
 	{
-		char	   *text = text_at(i, 1);
-		EaJsonFault fault;
-		EaJson	   *tree = ea_jsonread_parse(text, strlen(text),
-											 EA_MANIFEST_MAX_DEPTH, &fault);
-
 		CHECK_FOR_INTERRUPTS();
-		if (tree == NULL)
-			elog(ERROR, "a definition is no JSON: %s", fault.message);
-		trees = lappend(trees, tree);
+		trees = lappend(trees, ea_manifest_tree(text_at(i, 1)));
 	}
 	return trees;
 }
@@ -420,18 +405,13 @@ return_part(ReturnSetInfo *rsinfo, const Promise *p, int i)
 	tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
 }
 
-/*
- * list_steps(): statements that are left, in the order in which they run
- */
-Datum
-ea_sql_list_steps(PG_FUNCTION_ARGS)
+/* list_steps(): statements that are left, in the order in which they run */
+EA_CONFINED_FUNCTION(ea_sql_list_steps)
 {
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
-	EaPin		caller;
 	ListCell   *lc;
 
 	InitMaterializedSRF(fcinfo, 0);
-	ea_owner_confine(&caller);
 	SPI_connect();
 	foreach(lc, load_promises(NIL))
 	{
@@ -442,7 +422,6 @@ ea_sql_list_steps(PG_FUNCTION_ARGS)
 		}
 	}
 	SPI_finish();
-	ea_owner_leave(&caller);
 	return (Datum) 0;
 }
 
@@ -504,17 +483,13 @@ run_part(int step, int part)
  * run_step(step int, part int): run what list_steps() shows, unless it has
  * to be alone; false when it is not needed
  */
-Datum
-ea_sql_run_step(PG_FUNCTION_ARGS)
+EA_CONFINED_FUNCTION(ea_sql_run_step)
 {
-	EaPin		caller;
 	bool		done;
 
-	ea_owner_confine(&caller);
 	SPI_connect();
 	done = run_part(PG_GETARG_INT32(0), PG_GETARG_INT32(1));
 	SPI_finish();
-	ea_owner_leave(&caller);
 	PG_RETURN_BOOL(done);
 }
 
@@ -522,25 +497,17 @@ ea_sql_run_step(PG_FUNCTION_ARGS)
  * note_step(step int, sqlstate text): how it went, by the SQLSTATE alone, as
  * messages quote values of tenants; null: it is being tried
  */
-Datum
-ea_sql_note_step(PG_FUNCTION_ARGS)
+EA_CONFINED_FUNCTION(ea_sql_note_step)
 {
-	Oid			types[] = {INT4OID, TEXTOID};
-	Datum		values[] = {PG_GETARG_DATUM(0), PG_GETARG_DATUM(1)};
-	char		nulls[] = {PG_ARGISNULL(0) ? 'n' : ' ',
-	PG_ARGISNULL(1) ? 'n' : ' ', '\0'};
-	EaPin		caller;
-
-	ea_owner_confine(&caller);
 	SPI_connect();
-	if (SPI_execute_with_args("UPDATE entityapi.pending_step"
-							  " SET failed_at = CASE WHEN $2 IS NOT NULL"
-							  " THEN clock_timestamp() END,"
-							  " failure = $2 WHERE step = $1",
-							  lengthof(types), types, values, nulls, false,
-							  0) < 0)
-		elog(ERROR, "could not note how a step went");
+	ea_exec_write("UPDATE entityapi.pending_step"
+				  " SET failed_at = CASE WHEN $2 IS NOT NULL"
+				  " THEN clock_timestamp() END,"
+				  " failure = $2 WHERE step = $1",
+				  ea_params(EA_NULL_IF(PG_ARGISNULL(0),
+									   EA_INT4(PG_GETARG_INT32(0))),
+							EA_NULL_IF(PG_ARGISNULL(1),
+									   EA_TEXT_DATUM(PG_GETARG_DATUM(1)))));
 	SPI_finish();
-	ea_owner_leave(&caller);
 	PG_RETURN_VOID();
 }

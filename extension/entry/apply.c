@@ -72,25 +72,12 @@ typedef struct Wanted
 } Wanted;
 
 static void
-run(const char *sql, int nargs, Oid *types, Datum *values)
+run(const char *sql)
 {
-	int			result = SPI_execute_with_args(sql, nargs, types, values, NULL,
-											   false, 0);
+	int			result = SPI_execute(sql, false, 0);
 
 	if (result < 0)
 		elog(ERROR, "\"%s\" failed: %s", sql, SPI_result_code_string(result));
-}
-
-static EaJson *
-parse_definition(const char *definition)
-{
-	EaJsonFault fault;
-	EaJson	   *tree = ea_jsonread_parse(definition, strlen(definition),
-										 EA_MANIFEST_MAX_DEPTH, &fault);
-
-	if (tree == NULL)
-		elog(ERROR, "a definition is no JSON: %s", fault.message);
-	return tree;
 }
 
 static char *
@@ -105,21 +92,20 @@ load_stored(Stored *stored)
 {
 	memset(stored, 0, sizeof(Stored));
 	run("SELECT revision, checksum FROM entityapi.revision"
-		" ORDER BY revision DESC LIMIT 1", 0, NULL, NULL);
+		" ORDER BY revision DESC LIMIT 1");
 	if (SPI_processed > 0)
 	{
 		stored->revision = atoi(column_text(0, 1));
 		stored->checksum = column_text(0, 2);
 	}
-	run("SELECT definition FROM entityapi.service", 0, NULL, NULL);
+	run("SELECT definition FROM entityapi.service");
 	if (SPI_processed > 0)
 	{
 		stored->service = column_text(0, 1);
-		stored->service_tree = parse_definition(stored->service);
+		stored->service_tree = ea_manifest_tree(stored->service);
 	}
 
-	run("SELECT name, definition FROM entityapi.entity ORDER BY name", 0, NULL,
-		NULL);
+	run("SELECT name, definition FROM entityapi.entity ORDER BY name");
 	stored->definitions = ea_names_map_create(256);
 	for (uint64 i = 0; i < SPI_processed; i++)
 	{
@@ -129,7 +115,7 @@ load_stored(Stored *stored)
 		CHECK_FOR_INTERRUPTS();
 		ea_names_map_put(stored->definitions, name, definition);
 		stored->names = lappend(stored->names, name);
-		stored->trees = lappend(stored->trees, parse_definition(definition));
+		stored->trees = lappend(stored->trees, ea_manifest_tree(definition));
 		stored->texts = lappend(stored->texts, definition);
 	}
 	stored->pending = ea_ddl_load_pending(stored->trees);
@@ -144,15 +130,6 @@ sha256_hex(const char *data)
 	ea_sha256(data, strlen(data), digest);
 	hex[hex_encode((const char *) digest, sizeof(digest), hex)] = '\0';
 	return hex;
-}
-
-/* Other tenants than the built-in one, which SINGLE mode would lock out. */
-static bool
-has_other_tenants(void)
-{
-	run("SELECT 1 FROM entityapi.tenant WHERE slug <> 'default' LIMIT 1",
-		0, NULL, NULL);
-	return SPI_processed > 0;
 }
 
 static void
@@ -170,7 +147,10 @@ check_tenancy(EaManifest *m, Stored *stored)
 						  psprintf("it is %s; take all entities away first",
 								   before),
 						  "the tenancy of an applied service cannot change");
-	else if (single && has_other_tenants())
+	else if (single &&
+			 ea_exec_write("SELECT 1 FROM entityapi.tenant"
+						   " WHERE slug <> 'default' LIMIT 1",
+						   EA_NO_PARAMS) > 0)
 		ea_manifest_fault(m, label, "/spec/tenancy", NULL,
 						  "there are tenants that SINGLE mode would lock out");
 }
@@ -188,8 +168,7 @@ find_single_tenant(Stored *stored, Wanted *wanted)
 		wanted->single_tenant = pstrdup(before);
 		return;
 	}
-	run("SELECT id FROM entityapi.tenant WHERE slug = 'default'",
-		0, NULL, NULL);
+	run("SELECT id FROM entityapi.tenant WHERE slug = 'default'");
 	if (SPI_processed > 0)
 	{
 		wanted->single_tenant = column_text(0, 1);
@@ -225,22 +204,29 @@ compile(EaManifest *m, Stored *stored, Wanted *wanted)
 
 		CHECK_FOR_INTERRUPTS();
 		wanted->definitions = lappend(wanted->definitions, definition);
-		wanted->trees = lappend(wanted->trees, parse_definition(definition));
+		wanted->trees = lappend(wanted->trees, ea_manifest_tree(definition));
 		if (before == NULL || strcmp(before, definition) != 0)
 			wanted->changed = true;
 	}
+}
+
+static Datum
+text_array(List *texts)
+{
+	char	  **items = palloc((list_length(texts) + 1) * sizeof(char *));
+	ListCell   *lc;
+
+	foreach(lc, texts)
+		items[foreach_current_index(lc)] = lfirst(lc);
+	return ea_exec_text_array(items, list_length(texts));
 }
 
 static void
 store_entities(EaManifest *m, Stored *stored, Wanted *wanted)
 {
 	List	   *gone = NIL;
-	char	  **names;
-	Oid			types[5] = {TEXTOID, TEXTOID, TEXTOID, TEXTOID, TEXTOID};
-	Datum		values[5];
 	ListCell   *lc;
 	ListCell   *cell;
-	int			n = 0;
 
 	foreach(lc, stored->names)
 	{
@@ -258,15 +244,8 @@ store_entities(EaManifest *m, Stored *stored, Wanted *wanted)
 	}
 
 	/* what changes goes first, so that names may change hands */
-	names = palloc(sizeof(char *) * (list_length(gone) + 1));
-	foreach(lc, gone)
-		names[n++] = lfirst(lc);
-	types[0] = TEXTARRAYOID;
-	values[0] = ea_exec_text_array(names, n);
-	run("DELETE FROM entityapi.entity WHERE name = ANY ($1)", 1, types,
-		values);
-	types[0] = TEXTOID;
-
+	ea_exec_write("DELETE FROM entityapi.entity WHERE name = ANY ($1)",
+				  ea_params(EA_TEXTS(text_array(gone))));
 	forboth(lc, m->entities, cell, wanted->definitions)
 	{
 		EaDeclEntity *entity = lfirst(lc);
@@ -276,39 +255,37 @@ store_entities(EaManifest *m, Stored *stored, Wanted *wanted)
 		CHECK_FOR_INTERRUPTS();
 		if (before && strcmp(before, lfirst(cell)) == 0)
 			continue;
-		values[0] = CStringGetTextDatum(entity->name);
-		values[1] = CStringGetTextDatum(entity->collection);
-		values[2] = CStringGetTextDatum(ea_names_lower(entity->collection));
-		values[3] = CStringGetTextDatum(entity->type);
-		values[4] = CStringGetTextDatum(lfirst(cell));
-		run("INSERT INTO entityapi.entity"
-			" (name, collection, collection_lower, type, definition)"
-			" VALUES ($1, $2, $3, $4, $5)", 5, types, values);
+		ea_exec_write("INSERT INTO entityapi.entity"
+					  " (name, collection, collection_lower, type, definition)"
+					  " VALUES ($1, $2, $3, $4, $5)",
+					  ea_params(EA_TEXT(entity->name),
+								EA_TEXT(entity->collection),
+								EA_TEXT(ea_names_lower(entity->collection)),
+								EA_TEXT(entity->type),
+								EA_TEXT(lfirst(cell))));
 	}
 }
 
 static void
 store_revision(Wanted *wanted, int revision, List *statements)
 {
-	char	  **texts = palloc(sizeof(char *) *
-							   (list_length(statements) + 1));
-	Oid			types[5] = {INT4OID, TEXTOID, TEXTOID, TEXTARRAYOID};
-	Datum		values[5];
+	List	   *texts = NIL;
 	ListCell   *lc;
-	int			n = 0;
 
 	foreach(lc, statements)
-		texts[n++] = unconstify(char *, ((EaDdlStatement *) lfirst(lc))->sql);
-	values[0] = Int32GetDatum(revision);
-	values[1] = CStringGetTextDatum(wanted->checksum);
-	values[2] = CStringGetTextDatum(wanted->documents);
-	values[3] = ea_exec_text_array(texts, n);
-	run("INSERT INTO entityapi.revision (revision, applied_at, checksum,"
-		" extension_version, documents, statements)"
-		" SELECT $1, clock_timestamp(), $2, e.extversion, $3::jsonb, $4"
-		" FROM pg_extension e WHERE e.extname = 'entityapi'",
-		4, types, values);
-	if (SPI_processed != 1)
+	{
+		EaDdlStatement *statement = lfirst(lc);
+
+		texts = lappend(texts, unconstify(char *, statement->sql));
+	}
+	if (ea_exec_write("INSERT INTO entityapi.revision (revision, applied_at,"
+					  " checksum, extension_version, documents, statements)"
+					  " SELECT $1, clock_timestamp(), $2, e.extversion,"
+					  " $3::jsonb, $4"
+					  " FROM pg_extension e WHERE e.extname = 'entityapi'",
+					  ea_params(EA_INT4(revision), EA_TEXT(wanted->checksum),
+								EA_TEXT(wanted->documents),
+								EA_TEXTS(text_array(texts)))) != 1)
 		elog(ERROR, "extension entityapi is not installed");
 }
 
@@ -317,27 +294,23 @@ store(EaManifest *m, Stored *stored, Wanted *wanted, List *statements,
 	  List *steps)
 {
 	int			revision = stored->revision + 1;
-	Oid			type = TEXTOID;
 	const char *service;
-	Datum		value;
 	EaPin		pin;
 
 	if (wanted->new_tenant)
-	{
-		value = CStringGetTextDatum(wanted->single_tenant);
-		run("INSERT INTO entityapi.tenant"
-			" (id, name, slug, status, attributes, created_at)"
-			" VALUES ($1::uuid, 'default', 'default', 'ACTIVE', '{}',"
-			" clock_timestamp())", 1, &type, &value);
-	}
+		ea_exec_write("INSERT INTO entityapi.tenant"
+					  " (id, name, slug, status, attributes, created_at)"
+					  " VALUES ($1::uuid, 'default', 'default', 'ACTIVE',"
+					  " '{}', clock_timestamp())",
+					  ea_params(EA_TEXT(wanted->single_tenant)));
 	ea_ddl_run(m, statements);
 	ea_owner_install(&pin);
 	store_entities(m, stored, wanted);
 	service = ea_manifest_compile_service(m, revision, wanted->single_tenant);
-	value = CStringGetTextDatum(service);
-	run("INSERT INTO entityapi.service (definition) VALUES ($1)"
-		" ON CONFLICT (singleton)"
-		" DO UPDATE SET definition = excluded.definition", 1, &type, &value);
+	ea_exec_write("INSERT INTO entityapi.service (definition) VALUES ($1)"
+				  " ON CONFLICT (singleton)"
+				  " DO UPDATE SET definition = excluded.definition",
+				  ea_params(EA_TEXT(service)));
 	store_revision(wanted, revision, statements);
 	ea_owner_leave(&pin);
 	ea_audit_by_role(EA_AUDIT_MANIFEST_APPLIED, NULL, "manifest",
@@ -368,7 +341,7 @@ static List *
 list_changes(Stored *stored, Wanted *wanted)
 {
 	EaManifestState before = {stored->service_tree, stored->trees};
-	EaManifestState after = {parse_definition(wanted->service), wanted->trees};
+	EaManifestState after = {ea_manifest_tree(wanted->service), wanted->trees};
 	List	   *statements = NIL;
 	ListCell   *lc;
 
@@ -456,10 +429,7 @@ return_statement(ReturnSetInfo *rsinfo, int step,
  * Refuses with JA400 and all faults as DETAIL; with 55P03 when the tables are
  * in use for longer than entityapi.apply_lock_timeout.
  */
-PG_FUNCTION_INFO_V1(ea_sql_apply_manifest);
-
-Datum
-ea_sql_apply_manifest(PG_FUNCTION_ARGS)
+EA_CONFINED_FUNCTION(ea_sql_apply_manifest)
 {
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
 	Jsonb	   *documents;
@@ -470,7 +440,6 @@ ea_sql_apply_manifest(PG_FUNCTION_ARGS)
 	Wanted		wanted;
 	List	   *statements;
 	List	   *steps;
-	EaPin		caller;
 	ListCell   *lc;
 
 	for (int i = 0; i < 3; i++)
@@ -483,7 +452,6 @@ ea_sql_apply_manifest(PG_FUNCTION_ARGS)
 	InitMaterializedSRF(fcinfo, 0);
 	documents = PG_GETARG_JSONB_P(0);
 
-	ea_owner_confine(&caller);
 	SPI_connect();
 	source = JsonbToCString(NULL, &documents->root, VARSIZE(documents));
 	m = ea_manifest_read(source, strlen(source));
@@ -512,6 +480,5 @@ ea_sql_apply_manifest(PG_FUNCTION_ARGS)
 	foreach(lc, statements)
 		return_statement(rsinfo, foreach_current_index(lc) + 1, lfirst(lc));
 	SPI_finish();
-	ea_owner_leave(&caller);
 	return (Datum) 0;
 }

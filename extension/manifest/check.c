@@ -54,7 +54,6 @@ static void
 check_permissions(EaManifest *m, EaDeclEntity *entity)
 {
 	const char *label = entity->document->label;
-	const char *otherwise = "declare it in a Roles document";
 
 	if (entity->permissions == NULL)
 		return;
@@ -66,18 +65,8 @@ check_permissions(EaManifest *m, EaDeclEntity *entity)
 		if ((ea_manifest_operations(m, label, pointer, json) &
 			 ~EA_OP_READ) != 0)
 			check_reach(m, entity, pointer, json->key);
-		if (strcmp(json->key, "*") == 0 ||
-			ea_names_map_get(m->by_role, json->key) != NULL)
-			continue;
-		if (ea_manifest_is_authority(json->key))
-			ea_manifest_fault(m, label, pointer,
-							  "platform authorities are no roles",
-							  "\"%s\" may not be named here", json->key);
-		else
-			ea_manifest_fault(m, label, pointer,
-							  ea_manifest_guess_map(json->key, m->by_role,
-													otherwise),
-							  "role \"%s\" is not declared", json->key);
+		if (strcmp(json->key, "*") != 0)
+			ea_manifest_check_role(m, label, pointer, json->key);
 	}
 }
 

@@ -529,3 +529,15 @@ ea_manifest_documents(EaManifest *m)
 	appendStringInfoChar(&buf, ']');
 	return buf.data;
 }
+
+EaJson *
+ea_manifest_tree(const char *definition)
+{
+	EaJsonFault fault;
+	EaJson	   *tree = ea_jsonread_parse(definition, strlen(definition),
+										 EA_MANIFEST_MAX_DEPTH, &fault);
+
+	if (tree == NULL)
+		elog(ERROR, "a definition is no JSON: %s", fault.message);
+	return tree;
+}

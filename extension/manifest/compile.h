@@ -11,6 +11,9 @@ extern char *ea_manifest_compile_entity(EaManifest *m, EaDeclEntity *entity);
 extern char *ea_manifest_compile_service(EaManifest *m, int revision,
 										 const char *single_tenant);
 
+/* A stored definition as a tree. */
+extern EaJson *ea_manifest_tree(const char *definition);
+
 /* The documents as they are kept: in order of kind and name, no "source". */
 extern char *ea_manifest_documents(EaManifest *m);
 

@@ -18,31 +18,6 @@
 #define API_VERSION "entityapi/v1"
 #define LONGEST_NAME 100
 
-typedef void (*Reader) (EaManifest *m, EaDeclDocument *doc);
-
-static void read_entity(EaManifest *m, EaDeclDocument *doc);
-static void read_one_of(EaManifest *m, EaDeclDocument *doc);
-static void read_policy(EaManifest *m, EaDeclDocument *doc);
-static void read_hook(EaManifest *m, EaDeclDocument *doc);
-
-static const struct
-{
-	const char *name;
-	bool		plain_name;		/* a name that others are derived from */
-	Reader		read;
-}			kinds[EA_DECL_NKINDS] =
-{
-	[EA_DECL_ENTITY] = {"Entity", true, read_entity},
-	[EA_DECL_ONE_OF] = {"OneOf", true, read_one_of},
-	[EA_DECL_ROLES] = {"Roles", false, ea_manifest_read_service},
-	[EA_DECL_POLICY] = {"Policy", false, read_policy},
-	[EA_DECL_SECURITY_ATTRIBUTES] =
-	{"SecurityAttributes", false, ea_manifest_read_service},
-	[EA_DECL_VERSIONS] = {"Versions", false, ea_manifest_read_service},
-	[EA_DECL_SERVICE] = {"Service", false, ea_manifest_read_service},
-	[EA_DECL_HOOK] = {"Hook", false, read_hook},
-};
-
 static const EaKey metadata_keys[] =
 {
 	{"name", EA_KEY_STRING, EA_KEY_REQUIRED, offsetof(EaDeclDocument, name)},
@@ -265,6 +240,24 @@ read_hook(EaManifest *m, EaDeclDocument *doc)
 					 lengthof(hook_keys), hook);
 	m->hooks = lappend(m->hooks, hook);
 }
+
+static const struct
+{
+	const char *name;
+	bool		plain_name;		/* a name that others are derived from */
+	void		(*read) (EaManifest *m, EaDeclDocument *doc);
+}			kinds[EA_DECL_NKINDS] =
+{
+	[EA_DECL_ENTITY] = {"Entity", true, read_entity},
+	[EA_DECL_ONE_OF] = {"OneOf", true, read_one_of},
+	[EA_DECL_ROLES] = {"Roles", false, ea_manifest_read_service},
+	[EA_DECL_POLICY] = {"Policy", false, read_policy},
+	[EA_DECL_SECURITY_ATTRIBUTES] =
+	{"SecurityAttributes", false, ea_manifest_read_service},
+	[EA_DECL_VERSIONS] = {"Versions", false, ea_manifest_read_service},
+	[EA_DECL_SERVICE] = {"Service", false, ea_manifest_read_service},
+	[EA_DECL_HOOK] = {"Hook", false, read_hook},
+};
 
 /* The members that every document has; false when there is no going on. */
 static bool

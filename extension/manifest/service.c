@@ -99,6 +99,22 @@ is_word(const char *name)
 	return true;
 }
 
+/* Is this SuperAdmin or TenantAdmin in some spelling? */
+static bool
+is_authority(const char *role)
+{
+	StringInfoData letters;
+
+	initStringInfo(&letters);
+	for (const char *p = role; *p != '\0'; p++)
+	{
+		if (isalnum((unsigned char) *p))
+			appendStringInfoChar(&letters, tolower((unsigned char) *p));
+	}
+	return strcmp(letters.data, "superadmin") == 0 ||
+		strcmp(letters.data, "tenantadmin") == 0;
+}
+
 static void
 read_role(EaManifest *m, EaDeclDocument *doc, const char *pointer,
 		  const EaJson *json)
@@ -109,7 +125,7 @@ read_role(EaManifest *m, EaDeclDocument *doc, const char *pointer,
 	if (json->kind != EA_JSON_NULL)
 		ea_manifest_keys(m, doc->label, pointer, json, role_keys,
 						 lengthof(role_keys), &role);
-	if (ea_manifest_is_authority(json->key))
+	if (is_authority(json->key))
 		ea_manifest_fault(m, doc->label, pointer,
 						  "platform authorities are given with /manage, "
 						  "not as roles",
@@ -308,29 +324,39 @@ ea_manifest_read_service(EaManifest *m, EaDeclDocument *doc)
 }
 
 void
+ea_manifest_check_role(EaManifest *m, const char *label, const char *pointer,
+					   const char *role)
+{
+	const char *otherwise = "declare it in a Roles document";
+
+	if (ea_names_map_get(m->by_role, role) != NULL)
+		return;
+	if (is_authority(role))
+		ea_manifest_fault(m, label, pointer,
+						  "platform authorities are no roles",
+						  "\"%s\" may not be named here", role);
+	else
+		ea_manifest_fault(m, label, pointer,
+						  ea_manifest_guess_map(role, m->by_role, otherwise),
+						  "role \"%s\" is not declared", role);
+}
+
+/* An empty name has been told of. */
+void
 ea_manifest_check_roles(EaManifest *m, const char *label,
 						const char *pointer, List *roles)
 {
-	const char *otherwise = "declare it in a Roles document";
 	ListCell   *lc;
 
 	foreach(lc, roles)
 	{
 		const char *role = lfirst(lc);
-		const char *place;
 
-		if (ea_names_map_get(m->by_role, role) != NULL)
-			continue;
-		place = ea_errors_index(pointer, foreach_current_index(lc));
-		if (ea_manifest_is_authority(role))
-			ea_manifest_fault(m, label, place,
-							  "platform authorities are no roles",
-							  "\"%s\" may not be named here", role);
-		else if (*role != '\0')
-			ea_manifest_fault(m, label, place,
-							  ea_manifest_guess_map(role, m->by_role,
-													otherwise),
-							  "role \"%s\" is not declared", role);
+		if (*role != '\0')
+			ea_manifest_check_role(m, label,
+								   ea_errors_index(pointer,
+												   foreach_current_index(lc)),
+								   role);
 	}
 }
 
@@ -398,19 +424,4 @@ ea_manifest_check_lifetime(EaManifest *m, const char *label,
 	if (removed_in > 0 && removed_in <= Max(since, 1))
 		ea_manifest_fault(m, label, ea_errors_pointer(pointer, "removedIn"),
 						  NULL, "must come after version %d", Max(since, 1));
-}
-
-bool
-ea_manifest_is_authority(const char *role)
-{
-	StringInfoData letters;
-
-	initStringInfo(&letters);
-	for (const char *p = role; *p != '\0'; p++)
-	{
-		if (isalnum((unsigned char) *p))
-			appendStringInfoChar(&letters, tolower((unsigned char) *p));
-	}
-	return strcmp(letters.data, "superadmin") == 0 ||
-		strcmp(letters.data, "tenantadmin") == 0;
 }

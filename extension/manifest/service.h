@@ -8,14 +8,13 @@
 
 #include "manifest/manifest.h"
 
-/* Is this SuperAdmin or TenantAdmin in some spelling? */
-extern bool ea_manifest_is_authority(const char *role);
-
 /* Roles, SecurityAttributes, Versions and Service documents. */
 extern void ea_manifest_read_service(EaManifest *m, EaDeclDocument *doc);
 extern void ea_manifest_check_service(EaManifest *m);
 
-/* Every role of a list must be declared. */
+/* A role, and every role of a list, must be declared. */
+extern void ea_manifest_check_role(EaManifest *m, const char *label,
+								   const char *pointer, const char *role);
 extern void ea_manifest_check_roles(EaManifest *m, const char *label,
 									const char *pointer, List *roles);
 
