@@ -8,7 +8,6 @@
 #include "catalog/namespace.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
-#include "utils/lsyscache.h"
 
 #include "ddl/columns.h"
 #include "ddl/convert.h"
@@ -24,7 +23,6 @@
 #include "ddl/rows.h"
 #include "ddl/tables.h"
 #include "manifest/manifest.h"
-#include "request/errors.h"
 
 static void
 add_object(EaDdlPlan *plan, EaDdlTable *table, EaDdlObject *object)
@@ -63,22 +61,10 @@ drop_object(EaDdlPlan *plan, EaDdlTable *table, EaDdlObject *object)
 static void
 check_free(EaDdlPlan *plan, EaDdlTable *table)
 {
-	Oid			namespace = get_namespace_oid(table->schema, true);
-	ListCell   *lc;
-
-	if (!OidIsValid(namespace) ||
-		!OidIsValid(get_relname_relid(table->name, namespace)))
-		return;
-	foreach(lc, plan->stored->tables)
-	{
-		EaDdlTable *stored = lfirst(lc);
-
-		if (!stored->existing &&
-			strcmp(stored->qualified, table->qualified) == 0)
-			return;
-	}
-	ea_ddl_fault(plan, table, table->field, "rename it, or use another schema",
-				 "there is a relation %s already", table->qualified);
+	if (OidIsValid(ea_ddl_relation(table)) && !ea_ddl_is_made(plan, table))
+		ea_ddl_fault(plan, table, table->field,
+					 "rename it, or use another schema",
+					 "there is a relation %s already", table->qualified);
 }
 
 static void

@@ -4,13 +4,12 @@
 #include "postgres.h"
 
 #include "access/table.h"
-#include "catalog/namespace.h"
 #include "optimizer/plancat.h"
-#include "utils/lsyscache.h"
 #include "utils/rel.h"
 
 #include "ddl/effects.h"
 #include "ddl/plan.h"
+#include "ddl/rows.h"
 #include "ddl/tables.h"
 
 #define BUILDS "builds an index"
@@ -105,9 +104,7 @@ classify(EaDdlStatement *statement)
 static double
 estimate(const EaDdlTable *table)
 {
-	Oid			namespace = get_namespace_oid(table->schema, true);
-	Oid			relid = OidIsValid(namespace) ?
-		get_relname_relid(table->name, namespace) : InvalidOid;
+	Oid			relid = ea_ddl_relation(table);
 	Relation	relation = OidIsValid(relid) ?
 		try_table_open(relid, AccessShareLock) : NULL;
 	BlockNumber pages;

@@ -23,7 +23,6 @@
 #include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
-#include "utils/numeric.h"
 #include "utils/rel.h"
 
 #include "base/compat.h"
@@ -35,7 +34,6 @@
 #include "manifest/faults.h"
 #include "manifest/manifest.h"
 #include "model/table_owners.h"
-#include "request/errors.h"
 
 #define READER "entityapi_reader"
 
@@ -90,13 +88,19 @@ is_plain_table(Look *look, Relation rel)
 	return why == NULL;
 }
 
+/* Whose the tables must be: the role that runs this. */
+static char *
+owner_name(void)
+{
+	return GetUserNameFromId(GetUserId(), false);
+}
+
 static void
 check_owner(Look *look, Relation rel)
 {
-	Oid			owner = GetUserId();
-	char	   *name = GetUserNameFromId(owner, false);
+	char	   *name = owner_name();
 
-	if (rel->rd_rel->relowner != owner)
+	if (rel->rd_rel->relowner != GetUserId())
 		lacks(look, alter(look, psprintf("OWNER TO %s",
 										 quote_identifier(name))),
 			  "the table must belong to %s", name);
@@ -119,18 +123,15 @@ check_schema(Look *look)
 
 	if (OidIsValid(owner))
 		lacks(look, psprintf("ALTER SCHEMA %s OWNER TO %s", schema,
-							 quote_identifier(GetUserNameFromId(GetUserId(),
-																false))),
+							 quote_identifier(owner_name())),
 			  "the schema belongs to %s, "
 			  "who could put another table in the place of this one",
 			  GetUserNameFromId(owner, false));
 	if (ea_compat_schema_aclcheck(namespace, GetUserId(),
 								  ACL_USAGE) != ACLCHECK_OK)
 		lacks(look, psprintf("GRANT USAGE ON SCHEMA %s TO %s", schema,
-							 quote_identifier(GetUserNameFromId(GetUserId(),
-																false))),
-			  "%s may not use the schema", GetUserNameFromId(GetUserId(),
-															 false));
+							 quote_identifier(owner_name())),
+			  "%s may not use the schema", owner_name());
 	if (ea_compat_schema_aclcheck(namespace, get_role_oid(READER, false),
 								  ACL_USAGE) != ACLCHECK_OK)
 		lacks(look, psprintf("GRANT USAGE ON SCHEMA %s TO " READER, schema),
@@ -295,15 +296,22 @@ check_columns(Look *look, Relation rel)
 
 /* -------- constraints and indexes -------- */
 
-static bool
-finds(const char *sql)
+/* The rows of a query, as many as are wanted; 0: all. */
+static uint64
+look_up(const char *sql, int wanted)
 {
-	int			result = SPI_execute(sql, true, 1);
+	int			result = SPI_execute(sql, true, wanted);
 
 	if (result != SPI_OK_SELECT)
 		elog(ERROR, "a look at the catalogs failed: %s",
 			 SPI_result_code_string(result));
-	return SPI_processed > 0;
+	return SPI_processed;
+}
+
+static bool
+finds(const char *sql)
+{
+	return look_up(sql, 1) > 0;
 }
 
 /* `ARRAY['tenant_id', 'a']` */
@@ -466,12 +474,9 @@ check_objects(Look *look)
 static void
 check_rows(Look *look, const char *hint, const char *message, const char *sql)
 {
-	int			result = SPI_execute(sql, true, 0);
+	uint64		n = look_up(sql, 0);
 
-	if (result != SPI_OK_SELECT)
-		elog(ERROR, "a look at the catalogs failed: %s",
-			 SPI_result_code_string(result));
-	for (uint64 i = 0; i < SPI_processed; i++)
+	for (uint64 i = 0; i < n; i++)
 		lacks(look, hint, message,
 			  SPI_getvalue(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, 1));
 }
@@ -577,7 +582,7 @@ ea_ddl_check_made(EaDdlPlan *plan, const EaDdlTable *table,
 		ea_ddl_fault(plan, table, NULL,
 					 psprintf("ALTER SCHEMA %s OWNER TO %s",
 							  quote_identifier(table->schema),
-							  GetUserNameFromId(GetUserId(), false)),
+							  owner_name()),
 					 "the schema \"%s\" belongs to %s, "
 					 "who could put other tables "
 					 "in the place of the service's",
@@ -595,22 +600,6 @@ ea_ddl_check_made(EaDdlPlan *plan, const EaDdlTable *table,
 	}
 }
 
-static bool
-is_made_by_us(Look *look)
-{
-	ListCell   *lc;
-
-	foreach(lc, look->plan->stored->tables)
-	{
-		EaDdlTable *table = lfirst(lc);
-
-		if (!table->existing &&
-			strcmp(table->qualified, look->table->qualified) == 0)
-			return true;
-	}
-	return false;
-}
-
 void
 ea_ddl_check_existing(EaDdlPlan *plan, EaDdlTable *table)
 {
@@ -623,7 +612,7 @@ ea_ddl_check_existing(EaDdlPlan *plan, EaDdlTable *table)
 			  "there is no table %s", table->qualified);
 		return;
 	}
-	if (is_made_by_us(&look))
+	if (ea_ddl_is_made(plan, table))
 	{
 		lacks(&look, "leave \"table\" out",
 			  "%s has been made for the entities: it is no existing table",

@@ -17,7 +17,6 @@
 
 #include "access/table.h"
 #include "catalog/namespace.h"
-#include "catalog/pg_type.h"
 #include "executor/spi.h"
 #include "fmgr.h"
 #include "funcapi.h"
@@ -33,7 +32,6 @@
 #include "engine/exec.h"
 #include "engine/owner.h"
 #include "manifest/compile.h"
-#include "manifest/manifest.h"
 
 /* A row of pending_step, what the database has of it, and its declaration. */
 typedef struct Promise

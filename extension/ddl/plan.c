@@ -69,6 +69,22 @@ ea_ddl_fault(EaDdlPlan *plan, const EaDdlTable *table, const char *field,
 }
 
 bool
+ea_ddl_is_made(const EaDdlPlan *plan, const EaDdlTable *table)
+{
+	ListCell   *lc;
+
+	foreach(lc, plan->stored->tables)
+	{
+		EaDdlTable *stored = lfirst(lc);
+
+		if (!stored->existing &&
+			strcmp(stored->qualified, table->qualified) == 0)
+			return true;
+	}
+	return false;
+}
+
+bool
 ea_ddl_may_lose(EaDdlPlan *plan, const char *entity, const char *field)
 {
 	const char *name = field ? psprintf("%s.%s", entity, field) : entity;

@@ -89,6 +89,9 @@ extern void ea_ddl_fault(EaDdlPlan *plan, const EaDdlTable *table,
 						 const char *field, const char *hint,
 						 const char *fmt,...) pg_attribute_printf(5, 6);
 
+/* Was a table of this name made for an entity? */
+extern bool ea_ddl_is_made(const EaDdlPlan *plan, const EaDdlTable *table);
+
 /* Has the loss of a field's data, or an entity's, been allowed? */
 extern bool ea_ddl_may_lose(EaDdlPlan *plan, const char *entity,
 							const char *field);

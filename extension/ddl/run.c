@@ -20,7 +20,6 @@
 #include "ddl/tables.h"
 #include "manifest/faults.h"
 #include "manifest/manifest.h"
-#include "request/errors.h"
 
 /* The strongest lock that the statements take on a table. */
 typedef struct Lock

@@ -6,7 +6,6 @@
  */
 #include "postgres.h"
 
-#include "catalog/pg_type.h"
 #include "executor/spi.h"
 #include "fmgr.h"
 #include "funcapi.h"
@@ -36,7 +35,6 @@
 #include "manifest/manifest.h"
 #include "manifest/rights_changes.h"
 #include "openapi/openapi.h"
-#include "request/errors.h"
 
 /* How long one change waits for another, in milliseconds. */
 #define APPLY_WAIT 5000

@@ -14,7 +14,6 @@
 #include "utils/memutils.h"
 #include "utils/resowner.h"
 
-#include "audit/audit.h"
 #include "audit/audit_event.h"
 #include "base/uuid.h"
 #include "engine/guard.h"

@@ -8,8 +8,6 @@
  */
 #include "postgres.h"
 
-#include "utils/timestamp.h"
-
 #include "base/guc.h"
 #include "engine/plancache.h"
 #include "entry/counters.h"

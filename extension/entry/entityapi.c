@@ -11,7 +11,6 @@
 #include "engine/exec.h"
 #include "engine/guard.h"
 #include "engine/invalidate.h"
-#include "engine/plancache.h"
 #include "entry/routes.h"
 #include "openapi/openapi.h"
 

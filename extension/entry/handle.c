@@ -8,7 +8,6 @@
 
 #include "fmgr.h"
 
-#include "audit/audit.h"
 #include "audit/audit_event.h"
 #include "authz/authz.h"
 #include "base/guc.h"
@@ -29,7 +28,6 @@
 #include "request/errors.h"
 #include "request/limits.h"
 #include "request/negotiation.h"
-#include "write/links.h"
 #include "write/links_deferred.h"
 
 PG_FUNCTION_INFO_V1(ea_sql_handle_message);

@@ -4,8 +4,6 @@
 #ifndef EA_HANDLE_H
 #define EA_HANDLE_H
 
-#include "fmgr.h"
-
 #include "request/request.h"
 
 /*

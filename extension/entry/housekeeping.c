@@ -21,7 +21,6 @@
 #include "identity/sweep.h"
 #include "management/erase_tenants.h"
 #include "model/catalog.h"
-#include "write/links.h"
 #include "write/links_deferred.h"
 
 /* Rows of each kind that a step deletes. */

@@ -8,10 +8,7 @@
 #include <math.h>
 
 #include "catalog/pg_collation.h"
-#include "catalog/pg_type.h"
-#include "mb/pg_wchar.h"
 #include "miscadmin.h"
-#include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
 #include "utils/formatting.h"
 #include "utils/jsonb.h"

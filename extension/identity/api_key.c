@@ -11,7 +11,6 @@
 #include "access/xlog.h"
 #include "catalog/pg_type.h"
 #include "utils/builtins.h"
-#include "utils/timestamp.h"
 
 #include "engine/exec.h"
 #include "identity/account.h"

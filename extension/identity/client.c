@@ -4,8 +4,6 @@
 #include "postgres.h"
 
 #include "catalog/pg_type.h"
-#include "utils/builtins.h"
-#include "utils/timestamp.h"
 
 #include "engine/exec.h"
 #include "identity/client.h"

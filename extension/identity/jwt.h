@@ -8,7 +8,6 @@
 #define EA_JWT_H
 
 #include "datatype/timestamp.h"
-#include "lib/stringinfo.h"
 
 #include "base/jsonread.h"
 

@@ -9,7 +9,6 @@
 
 #include "catalog/pg_type.h"
 #include "utils/builtins.h"
-#include "utils/timestamp.h"
 
 #include "audit/audit.h"
 #include "engine/exec.h"

@@ -11,7 +11,6 @@
 #include "engine/exec.h"
 #include "identity/account.h"
 #include "identity/account_input.h"
-#include "identity/login.h"
 #include "identity/me.h"
 #include "model/catalog.h"
 #include "request/body.h"

@@ -10,7 +10,6 @@
 
 #include "common/base64.h"
 #include "fmgr.h"
-#include "mb/pg_wchar.h"
 #include "utils/builtins.h"
 
 #include "base/compat.h"

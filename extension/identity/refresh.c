@@ -7,13 +7,11 @@
 #include "postgres.h"
 
 #include "catalog/pg_type.h"
-#include "utils/builtins.h"
 #include "utils/timestamp.h"
 
 #include "audit/audit.h"
 #include "engine/exec.h"
 #include "identity/credential.h"
-#include "identity/login.h"
 #include "identity/refresh.h"
 #include "identity/secret.h"
 #include "identity/session.h"

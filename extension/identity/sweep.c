@@ -7,9 +7,6 @@
  */
 #include "postgres.h"
 
-#include "catalog/pg_type.h"
-#include "utils/timestamp.h"
-
 #include "base/guc.h"
 #include "engine/exec.h"
 #include "identity/sweep.h"

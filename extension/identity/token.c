@@ -10,7 +10,6 @@
 #include "base/base64url.h"
 #include "base/jsonfmt.h"
 #include "identity/client.h"
-#include "identity/login.h"
 #include "identity/session.h"
 #include "identity/sweep.h"
 #include "identity/token.h"

@@ -8,7 +8,6 @@
 
 #include "fmgr.h"
 #include "mb/pg_wchar.h"
-#include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
 
 #include "base/guc.h"

@@ -10,7 +10,6 @@
 #include "utils/jsonb.h"
 #include "utils/timestamp.h"
 
-#include "audit/audit.h"
 #include "base/names.h"
 #include "base/uuid.h"
 #include "engine/exec.h"

@@ -18,7 +18,6 @@
 #include "management/erase_entities.h"
 #include "management/erase_tenants.h"
 #include "model/sqlbuf.h"
-#include "write/links.h"
 #include "write/links_deferred.h"
 
 /* -------- which entity refers to which -------- */

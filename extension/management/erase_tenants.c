@@ -15,10 +15,8 @@
 #include "access/xact.h"
 #include "catalog/pg_type.h"
 #include "miscadmin.h"
-#include "storage/lock.h"
 #include "storage/proc.h"
 #include "storage/procarray.h"
-#include "utils/builtins.h"
 #include "utils/resowner.h"
 #include "utils/timestamp.h"
 #include "utils/xid8.h"
@@ -30,7 +28,6 @@
 #include "management/erase_entities.h"
 #include "management/erase_tenants.h"
 #include "request/errors.h"
-#include "write/links.h"
 #include "write/links_deferred.h"
 
 /* Rows that one statement deletes. */

@@ -10,7 +10,6 @@
 
 #include "catalog/pg_type.h"
 #include "utils/builtins.h"
-#include "utils/timestamp.h"
 
 #include "audit/audit.h"
 #include "base/guc.h"
@@ -20,7 +19,6 @@
 #include "identity/account.h"
 #include "identity/account_input.h"
 #include "identity/secret.h"
-#include "identity/throttle.h"
 #include "identity/throttle_hash.h"
 #include "management/invites.h"
 #include "management/records.h"

@@ -13,7 +13,6 @@
 
 #include "base/jsonfmt.h"
 #include "base/jsonwrite.h"
-#include "identity/account.h"
 #include "management/records.h"
 #include "model/sqlbuf.h"
 #include "request/errors.h"

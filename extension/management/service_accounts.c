@@ -5,7 +5,6 @@
 
 #include "catalog/pg_type.h"
 #include "utils/builtins.h"
-#include "utils/timestamp.h"
 
 #include "audit/audit.h"
 #include "base/uuid.h"

@@ -4,7 +4,6 @@
 #ifndef EA_SERVICE_ACCOUNTS_H
 #define EA_SERVICE_ACCOUNTS_H
 
-#include "identity/account.h"
 #include "management/records.h"
 #include "request/body.h"
 

@@ -11,9 +11,7 @@
 #include "catalog/pg_type.h"
 #include "storage/lmgr.h"
 #include "utils/builtins.h"
-#include "utils/fmgrprotos.h"
 #include "utils/lsyscache.h"
-#include "utils/timestamp.h"
 
 #include "audit/audit.h"
 #include "base/guc.h"

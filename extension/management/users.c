@@ -15,7 +15,6 @@
 #include "identity/account_input.h"
 #include "identity/password.h"
 #include "identity/session.h"
-#include "identity/throttle.h"
 #include "identity/throttle_hash.h"
 #include "management/records.h"
 #include "management/users.h"

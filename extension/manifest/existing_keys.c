@@ -6,8 +6,6 @@
  */
 #include "postgres.h"
 
-#include "utils/builtins.h"
-
 #include "manifest/existing_keys.h"
 #include "manifest/faults.h"
 #include "manifest/manifest.h"

@@ -33,7 +33,6 @@
 #include "openapi/paths.h"
 #include "openapi/record_schemas.h"
 #include "openapi/writer.h"
-#include "request/etag.h"
 #include "request/query_string.h"
 
 /* A checksum of the sources, from the Makefile. */
