@@ -278,9 +278,7 @@ write_account(StringInfo out, const EaNewAccount *account,
 	appendStringInfoChar(out, '}');
 }
 
-static EA_NORETURN void refuse_invite(EaRequest *req) EA_NORETURN_END;
-
-static void
+static EA_NORETURN void
 refuse_invite(EaRequest *req)
 {
 	ea_errors_throw(req, EA_ERR_INVITE_INVALID, EA_AT_POINTER, "/token",

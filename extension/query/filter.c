@@ -42,10 +42,7 @@ static const struct
 
 /* Filters */
 
-static EA_NORETURN void refuse_filter(EaRequest *req, const char *why,
-									  int offset) EA_NORETURN_END;
-
-static void
+static EA_NORETURN void
 refuse_filter(EaRequest *req, const char *why, int offset)
 {
 	ea_errors_throw(req, EA_ERR_INVALID_FILTER, EA_AT_PARAMETER, "filter",

@@ -14,8 +14,7 @@
 
 /* Throw 400 for a filter, with the position counted from 1. */
 extern EA_NORETURN void ea_rsql_literal_refuse(EaRequest *req,
-											   const char *why, int offset)
-			EA_NORETURN_END;
+											   const char *why, int offset);
 
 /*
  * The value of a comparison, or for =in= and =out= the array of them, and in

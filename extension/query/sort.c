@@ -117,10 +117,7 @@ common_type(const EaStep *step, int *ends)
 	return type;
 }
 
-static EA_NORETURN void refuse_sort(EaRequest *req, const char *path,
-									const char *why) EA_NORETURN_END;
-
-static void
+static EA_NORETURN void
 refuse_sort(EaRequest *req, const char *path, const char *why)
 {
 	ea_errors_throw(req, EA_ERR_INVALID_SORT, EA_AT_PARAMETER, "sort",

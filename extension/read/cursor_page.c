@@ -287,10 +287,7 @@ read_range(CursorPage *page, int number)
 
 /* -------- the cursor -------- */
 
-static EA_NORETURN void refuse_cursor(const CursorPage *page, const char *why)
-			EA_NORETURN_END;
-
-static void
+static EA_NORETURN void
 refuse_cursor(const CursorPage *page, const char *why)
 {
 	const char *parameter = page->backwards ? "page[before]" : "page[after]";

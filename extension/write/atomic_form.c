@@ -25,10 +25,7 @@ static const struct
 	{"remove", EA_ATOMIC_REMOVE}
 };
 
-static EA_NORETURN void malformed(EaRequest *req, const char *pointer,
-								  const char *detail) EA_NORETURN_END;
-
-static void
+static EA_NORETURN void
 malformed(EaRequest *req, const char *pointer, const char *detail)
 {
 	ea_errors_throw(req, EA_ERR_INVALID_DOCUMENT, EA_AT_POINTER, pointer,

@@ -138,9 +138,7 @@ leave_out_doomed(EaRequest *req, EaEntity *entity, const char *column,
 	ids->n = n;
 }
 
-static EA_NORETURN void refuse(EaRequest *req) EA_NORETURN_END;
-
-static void
+static EA_NORETURN void
 refuse(EaRequest *req)
 {
 	ea_errors_throw(req, EA_ERR_REFERENCED, EA_AT_NONE, NULL,

@@ -37,9 +37,7 @@ ea_update_precondition(EaRequest *req, EaEntity *entity, EaIfMatch *match)
 						"Send the version you have seen in If-Match.");
 }
 
-static EA_NORETURN void stale(EaRequest *req) EA_NORETURN_END;
-
-static void
+static EA_NORETURN void
 stale(EaRequest *req)
 {
 	ea_errors_throw(req, EA_ERR_PRECONDITION_FAILED, EA_AT_HEADER, "If-Match",

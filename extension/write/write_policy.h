@@ -64,6 +64,6 @@ extern Datum ea_write_policy_held_array(const EaRulesHeld *held);
 
 #define ea_write_policy_none_held(held) ((held)->asked && (held)->n == 0)
 
-extern EA_NORETURN void ea_write_policy_refuse(EaRequest *req) EA_NORETURN_END;
+extern EA_NORETURN void ea_write_policy_refuse(EaRequest *req);
 
 #endif							/* EA_WRITE_POLICY_H */
