@@ -10,7 +10,7 @@
 #include "query/rsql.h"
 #include "request/request.h"
 
-/* What an operator asks of a type, and its SQL around the value; by EaRsqlOp. */
+/* What an operator asks of a type, and its SQL around the value. */
 typedef struct EaRsqlOperator
 {
 	int			needs;			/* EA_CAN_* */
@@ -18,6 +18,7 @@ typedef struct EaRsqlOperator
 	const char *close;
 } EaRsqlOperator;
 
+/* By EaRsqlOp. */
 extern const EaRsqlOperator ea_rsql_operators[];
 
 /* Throw 400 for a filter, with the position counted from 1. */

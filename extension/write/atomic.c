@@ -310,17 +310,17 @@ static void
 run_relationship(EaRequest *req, EaAtomicOp *op, const pg_uuid_t *id,
 				 const EaIfMatch *match)
 {
-	static const EaRelationshipVerb relationship_verbs[] = {
-		[EA_ATOMIC_ADD] = EA_RELATIONSHIP_ADD,
-		[EA_ATOMIC_UPDATE] = EA_RELATIONSHIP_REPLACE,
-		[EA_ATOMIC_REMOVE] = EA_RELATIONSHIP_REMOVE
+	static const EaWriteLinks relationship_verbs[] = {
+		[EA_ATOMIC_ADD] = EA_LINKS_ADD,
+		[EA_ATOMIC_UPDATE] = EA_LINKS_REPLACE,
+		[EA_ATOMIC_REMOVE] = EA_LINKS_REMOVE
 	};
-	EaRelationshipVerb verb = relationship_verbs[op->verb];
+	EaWriteLinks verb = relationship_verbs[op->verb];
 	EaInput    *input;
 
 	ea_relationship_check_verb(req, verb);
 	input = ea_input_relationship(req, op->field, op->json, op->pointer,
-								  verb == EA_RELATIONSHIP_REMOVE);
+								  verb == EA_LINKS_REMOVE);
 	ea_relationship_write(req, verb, input, id, match);
 	write_empty(req);
 }
@@ -396,7 +396,7 @@ run_operation(Run *run, EaAtomicOp *op)
 		ea_delete_resource(req, op->entity, &id, &match);
 
 		/* what was added before may have gone with it */
-		run->ops->lids->nmade = 0;
+		run->ops->lids->made.n = 0;
 		write_empty(req);
 	}
 }

@@ -270,7 +270,7 @@ read_lids(EaRequest *req, EaAtomicOps *ops)
 	int			repeated;
 
 	lids->items = palloc0(ops->n * sizeof(EaLid));
-	lids->made = palloc(ops->n * sizeof(pg_uuid_t));
+	lids->made.items = palloc(ops->n * sizeof(pg_uuid_t));
 	for (int i = 0; i < ops->n; i++)
 	{
 		EaAtomicOp *op = &ops->items[i];

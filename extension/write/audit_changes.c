@@ -8,7 +8,6 @@
 #include "catalog/pg_type.h"
 #include "fmgr.h"
 #include "miscadmin.h"
-#include "utils/array.h"
 #include "utils/datum.h"
 #include "utils/fmgrprotos.h"
 #include "utils/lsyscache.h"
@@ -243,8 +242,7 @@ ea_changes_before(EaInput *input, const pg_uuid_t *id, bool lock)
 	before->columns = palloc(ncolumns * sizeof(Column));
 	before->values = palloc0(entity->nfields * sizeof(char *));
 	alias = ea_sqlbuf_from(&b, entity, EA_OP_READ);
-	ea_sqlbuf_addf(&b, " AND t%d.%s = ", alias, entity->id_column);
-	ea_sqlbuf_value(&b, UUIDOID, UUIDPGetDatum(id), false);
+	ea_sqlbuf_is(&b, alias, entity->id_column, id);
 	if (lock)
 		ea_sqlbuf_add(&b, " FOR NO KEY UPDATE");
 	ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, before_row, before);
@@ -316,48 +314,13 @@ ea_changes_deleted_row(void *arg, TupleTableSlot *slot)
 	}
 }
 
-/* -------- lists of ids -------- */
-
-static void
-add_id(EaWriteIds *list, const pg_uuid_t *id)
-{
-	*EA_GROW_ARRAY(list->ids, list->n, list->max) = *id;
-}
-
-static void
-id_row(void *arg, TupleTableSlot *slot)
-{
-	add_id(arg, DatumGetUUIDP(slot->tts_values[0]));
-}
-
-static int
-compare_ids(const void *a, const void *b)
-{
-	return memcmp(a, b, sizeof(pg_uuid_t));
-}
-
-static bool
-has_id(const EaWriteIds *list, const pg_uuid_t *id)
-{
-	return list->n > 0 &&
-		bsearch(id, list->ids, list->n, sizeof(pg_uuid_t),
-				compare_ids) != NULL;
-}
-
-static void
-sort_ids(EaWriteIds *list)
-{
-	if (list->n > 1)
-		qsort(list->ids, list->n, sizeof(pg_uuid_t), compare_ids);
-}
+/* -------- columns of other rows -------- */
 
 EaWriteMoved *
 ea_changes_moved(EaRequest *req)
 {
 	return ea_audit_entities(req) ? palloc0(sizeof(EaWriteMoved)) : NULL;
 }
-
-/* -------- columns of other rows -------- */
 
 typedef struct OwnerRow
 {
@@ -408,7 +371,7 @@ ea_changes_hold_owners(EaSqlBuf *b, EaField *owner)
 	ea_sqlbuf_add(b, " FOR NO KEY UPDATE");
 	if (ea_sqlbuf_run(b, EA_EXEC_WRITE, true, owner_row, owners) == 0)
 		return NULL;
-	qsort(owners->rows, owners->n, sizeof(OwnerRow), compare_ids);
+	qsort(owners->rows, owners->n, sizeof(OwnerRow), ea_uuid_compare);
 	return owners;
 }
 
@@ -416,20 +379,15 @@ void
 ea_changes_only_owners(EaSqlBuf *b, int alias,
 					   const EaWriteOwners *owners)
 {
-	Datum	   *ids;
+	pg_uuid_t  *ids;
 
 	if (owners == NULL)
 		return;
-	ids = palloc(owners->n * sizeof(Datum));
+	ids = palloc(owners->n * sizeof(pg_uuid_t));
 	for (int i = 0; i < owners->n; i++)
-		ids[i] = UUIDPGetDatum(&owners->rows[i].id);
-	ea_sqlbuf_addf(b, " AND t%d.%s = ANY (", alias,
-				   owners->owner->entity->id_column);
-	ea_sqlbuf_value(b, UUIDARRAYOID,
-					PointerGetDatum(construct_array(ids, owners->n, UUIDOID,
-													UUID_LEN, false,
-													TYPALIGN_CHAR)), false);
-	ea_sqlbuf_add(b, ")");
+		ids[i] = owners->rows[i].id;
+	ea_sqlbuf_among(b, alias, owners->owner->entity->id_column, "= ANY",
+					ea_uuid_array(ids, owners->n));
 }
 
 static void
@@ -438,7 +396,7 @@ changed_row(void *arg, TupleTableSlot *slot)
 	EaWriteOwners *owners = arg;
 	OwnerRow   *row = bsearch(DatumGetUUIDP(slot->tts_values[0]),
 							  owners->rows, owners->n, sizeof(OwnerRow),
-							  compare_ids);
+							  ea_uuid_compare);
 
 	if (row == NULL)
 		ereport(ERROR,
@@ -451,7 +409,7 @@ changed_row(void *arg, TupleTableSlot *slot)
 void
 ea_changes_run_owners(EaSqlBuf *b, int alias, EaWriteOwners *owners,
 					  const char *after_type, const pg_uuid_t *after,
-					  EaWriteIds *moved)
+					  EaIds *moved)
 {
 	EaEntity   *entity;
 	StringInfoData json;
@@ -482,22 +440,23 @@ ea_changes_run_owners(EaSqlBuf *b, int alias, EaWriteOwners *owners,
 									  entity->type, &row->id),
 						owners->owner->name, row->before, json.data);
 		if (moved != NULL)
-			add_id(moved, &row->id);
+			*EA_GROW(moved) = row->id;
 	}
 }
 
 /* -------- links kept elsewhere -------- */
 
 void
-ea_changes_run_links(EaSqlBuf *b, const char *column, EaWriteIds *moved)
+ea_changes_run_links(EaSqlBuf *b, const char *column, EaIds *moved)
 {
-	if (moved != NULL)
+	if (moved == NULL)
 	{
-		ea_sqlbuf_addf(b, " RETURNING %s", column);
-		ea_sqlbuf_reads(b, UUIDOID);
+		ea_sqlbuf_run(b, EA_EXEC_WRITE, true, NULL, NULL);
+		return;
 	}
-	ea_sqlbuf_run(b, EA_EXEC_WRITE, true, moved == NULL ? NULL : id_row,
-				  moved);
+	ea_sqlbuf_addf(b, " RETURNING %s", column);
+	ea_sqlbuf_reads(b, UUIDOID);
+	ea_sqlbuf_run_ids(b, EA_EXEC_WRITE, moved);
 }
 
 /*
@@ -506,7 +465,7 @@ ea_changes_run_links(EaSqlBuf *b, const char *column, EaWriteIds *moved)
  */
 static void
 read_links(EaRequest *req, EaField *field, const pg_uuid_t *id, int limit,
-		   EaWriteIds *links)
+		   EaIds *links)
 {
 	bool		joined = field->kind == EA_MANY_TO_MANY;
 	EaSqlBuf	b;
@@ -518,15 +477,14 @@ read_links(EaRequest *req, EaField *field, const pg_uuid_t *id, int limit,
 					 : ea_catalog_target(field, 0)->id_column, UUIDOID);
 	alias = joined ? ea_sqlbuf_join_from(&b, field)
 		: ea_sqlbuf_from(&b, ea_catalog_target(field, 0), EA_OP_DELETE);
-	ea_sqlbuf_addf(&b, " AND t%d.%s = ", alias,
-				   joined ? field->join_near : field->members[0].column);
-	ea_sqlbuf_value(&b, UUIDOID, UUIDPGetDatum(id), false);
+	ea_sqlbuf_is(&b, alias,
+				 joined ? field->join_near : field->members[0].column, id);
 	ea_sqlbuf_addf(&b, " LIMIT %d", limit);
-	ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, id_row, links);
+	ea_sqlbuf_run_ids(&b, EA_EXEC_WRITE, links);
 }
 
 static const char *
-links_json(EaField *field, EaWriteIds *links)
+links_json(EaField *field, EaIds *links)
 {
 	StringInfoData buf;
 
@@ -535,15 +493,15 @@ links_json(EaField *field, EaWriteIds *links)
 	{
 		if (links->n == 0)
 			return "null";
-		write_identifier(&buf, field->members[0].type, &links->ids[0]);
+		write_identifier(&buf, field->members[0].type, &links->items[0]);
 		return buf.data;
 	}
-	sort_ids(links);
+	ea_uuid_sort(links);
 	appendStringInfoCharMacro(&buf, '[');
 	for (int i = 0; i < Min(links->n, MAX_LINKS); i++)
 	{
 		ea_jsonwrite_comma(&buf);
-		ea_jsonwrite_uuid(&buf, &links->ids[i]);
+		ea_jsonwrite_uuid(&buf, &links->items[i]);
 	}
 	appendStringInfoCharMacro(&buf, ']');
 	return buf.data;
@@ -551,17 +509,17 @@ links_json(EaField *field, EaWriteIds *links)
 
 /* What there was, from what there is. */
 static void
-trace_back(const EaWriteIds *after, const EaWriteMoved *moved,
-		   EaWriteIds *before)
+trace_back(const EaIds *after, const EaWriteMoved *moved,
+		   EaIds *before)
 {
 	for (int i = 0; i < after->n; i++)
 	{
 		CHECK_FOR_INTERRUPTS();
-		if (!has_id(&moved->added, &after->ids[i]))
-			add_id(before, &after->ids[i]);
+		if (!ea_uuid_is_among(&after->items[i], &moved->added))
+			*EA_GROW(before) = after->items[i];
 	}
 	for (int i = 0; i < moved->removed.n; i++)
-		add_id(before, &moved->removed.ids[i]);
+		*EA_GROW(before) = moved->removed.items[i];
 }
 
 /* How many members to look at: few numbers, as they stand in the text. */
@@ -580,14 +538,14 @@ ea_changes_links(EaRequest *req, EaField *field, const pg_uuid_t *id,
 				 EaWriteLinks how, EaWriteMoved *moved)
 {
 	EaAuditRecord *record = req->audit == NULL ? NULL : req->audit->open;
-	EaWriteIds	before = {0};
-	EaWriteIds	after = {0};
+	EaIds		before = {0};
+	EaIds		after = {0};
 	int			limit;
 
 	if (moved == NULL || record == NULL)
 		return;
 	limit = enough_links(moved);
-	sort_ids(&moved->added);
+	ea_uuid_sort(&moved->added);
 	if (how == EA_LINKS_FIRST)
 		after = moved->added;
 	else

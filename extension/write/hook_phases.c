@@ -127,8 +127,7 @@ read_image(EaRequest *req, Image *image, const pg_uuid_t *id)
 	}
 	ea_sqlbuf_select(&b, 0, image->entity->id_column, UUIDOID);
 	alias = ea_sqlbuf_from(&b, image->entity, EA_OP_DELETE);
-	ea_sqlbuf_addf(&b, " AND t%d.%s = ", alias, image->entity->id_column);
-	ea_sqlbuf_value(&b, UUIDOID, UUIDPGetDatum(id), false);
+	ea_sqlbuf_is(&b, alias, image->entity->id_column, id);
 	return ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, image_row, image) > 0;
 }
 

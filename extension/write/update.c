@@ -59,8 +59,7 @@ ea_update_check_row(EaRequest *req, EaEntity *entity, const pg_uuid_t *id,
 		ea_sqlbuf_add(&b, "SELECT 0::pg_catalog.int8");
 	ea_sqlbuf_reads(&b, INT8OID);
 	alias = ea_sqlbuf_from(&b, entity, EA_OP_READ);
-	ea_sqlbuf_addf(&b, " AND t%d.%s = ", alias, entity->id_column);
-	ea_sqlbuf_value(&b, UUIDOID, UUIDPGetDatum(id), false);
+	ea_sqlbuf_is(&b, alias, entity->id_column, id);
 	if (lock)
 		ea_sqlbuf_add(&b, " FOR UPDATE");
 	if (ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, ea_exec_read_int64,
@@ -117,11 +116,8 @@ write_elsewhere(EaInput *input, const pg_uuid_t *id)
 			field->kind == EA_TO_ONE || field->kind == EA_ONE_OF)
 			continue;
 		back = back || reaches_back(field);
-		if (input->op == EA_OP_CREATE)
-			ea_links_first(input->req, field, id, in->targets, in->ntargets);
-		else
-			ea_links_replace(input->req, field, id, in->targets,
-							 in->ntargets, in->pointer);
+		ea_links_write(input->req, input->op == EA_OP_CREATE ? EA_LINKS_FIRST
+					   : EA_LINKS_REPLACE, field, in, id);
 	}
 	return back;
 }
@@ -213,8 +209,7 @@ set_row(EaInput *input, EaRowSink *sink, const pg_uuid_t *id,
 	}
 	ea_links_touch(&b, &set.text, entity);
 	alias = ea_sqlbuf_update(&b, entity, set.text.data, EA_OP_UPDATE);
-	ea_sqlbuf_addf(&b, " AND t%d.%s = ", alias, entity->id_column);
-	ea_sqlbuf_value(&b, UUIDOID, UUIDPGetDatum(id), false);
+	ea_sqlbuf_is(&b, alias, entity->id_column, id);
 	if (match->given && !match->any)
 	{
 		ea_sqlbuf_addf(&b, " AND t%d.%s = ANY (", alias,
