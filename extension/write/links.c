@@ -43,7 +43,7 @@ typedef struct Change
 	EaField    *field;
 	const pg_uuid_t *id;
 	const EaInputField *in;
-	const char *leaving;		/* "= ANY" or "<> ALL"; NULL: they are put in */
+	const char *leaving;		/* "= ANY" or "<> ALL"; NULL: put in */
 	EaWriteMoved *moved;
 } Change;
 
