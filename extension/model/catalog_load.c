@@ -8,6 +8,7 @@
 
 #include <limits.h>
 
+#include "catalog/pg_type.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/datetime.h"
@@ -177,7 +178,10 @@ load_attribute(EaField *field, const EaJson *json)
 	field->type = ea_types_find(need_string(json, "type"));
 	if (field->type == NULL)
 		elog(ERROR, "a stored definition has an unknown type");
-	field->column = quoted(json, "column");
+	field->columns = palloc(sizeof(EaColumn));
+	field->columns[field->ncolumns++] = (EaColumn) {
+		quoted(json, "column"), field->type->oid, field->type->array_oid
+	};
 	field->precision = ea_jsonread_int(json, "precision", 0);
 	field->scale = ea_jsonread_int(json, "scale", 0);
 	field->min_length = ea_jsonread_int(json, "minLength", -1);
@@ -202,6 +206,7 @@ load_relationship(EaField *field, const EaJson *json)
 	if (members == NULL || members->count == 0)
 		elog(ERROR, "a stored relationship has no target");
 	field->members = palloc0(members->count * sizeof(EaMember));
+	field->columns = palloc(members->count * sizeof(EaColumn));
 	for (EaJson *item = members->first; item; item = item->next)
 	{
 		EaMember   *member = &field->members[field->nmembers++];
@@ -209,6 +214,10 @@ load_relationship(EaField *field, const EaJson *json)
 		member->entity_name = need_string(item, "entity");
 		member->type = need_string(item, "type");
 		member->column = quoted(item, "column");
+		if (ea_catalog_has_column(field))
+			field->columns[field->ncolumns++] = (EaColumn) {
+				member->column, UUIDOID, UUIDARRAYOID
+			};
 	}
 	field->one_of = copy_string(json, "oneOf");
 	field->mapped_by = copy_string(json, "mappedBy");

@@ -69,6 +69,17 @@ ea_sqlbuf_select(EaSqlBuf *b, int alias, const char *column, Oid type)
 	ea_sqlbuf_reads(b, type);
 }
 
+void
+ea_sqlbuf_select_field(EaSqlBuf *b, int alias, const EaField *field)
+{
+	for (int c = 0; c < field->ncolumns; c++)
+	{
+		ea_sqlbuf_add(b, ", ");
+		ea_sqlbuf_select(b, alias, field->columns[c].name,
+						 field->columns[c].type);
+	}
+}
+
 int
 ea_sqlbuf_param(EaSqlBuf *b, Oid type, Datum value, bool isnull)
 {
@@ -384,7 +395,7 @@ ea_sqlbuf_hop(EaSqlBuf *b, EaField *field, int member, int from)
 	if (field->kind == EA_MANY_TO_MANY)
 		return add_linked(b, field, target, from);
 	alias = ea_sqlbuf_from(b, target, EA_OP_READ);
-	if (field->kind == EA_TO_ONE || field->kind == EA_ONE_OF)
+	if (ea_catalog_has_column(field))
 		ea_sqlbuf_addf(b, " AND t%d.%s = t%d.%s", alias, target->id_column,
 					   from, column);
 	else

@@ -62,6 +62,10 @@ extern void ea_sqlbuf_reads(EaSqlBuf *b, Oid type);
 extern void ea_sqlbuf_select(EaSqlBuf *b, int alias, const char *column,
 							 Oid type);
 
+/* The same for each column that a field has in the row, a comma before it. */
+extern void ea_sqlbuf_select_field(EaSqlBuf *b, int alias,
+								   const EaField *field);
+
 /* Add a parameter; returns its number, and the macro also writes `$n`. */
 extern int	ea_sqlbuf_param(EaSqlBuf *b, Oid type, Datum value, bool isnull);
 extern void ea_sqlbuf_value(EaSqlBuf *b, Oid type, Datum value, bool isnull);

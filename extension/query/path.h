@@ -59,6 +59,7 @@ extern EaStep *ea_path_resolve(EaRequest *req, EaEntity *entity,
 
 /* The column, quoted, that a path ends at. */
 #define ea_rsql_sql_column(end) \
-	((end)->field == NULL ? (end)->entity->id_column : (end)->field->column)
+	((end)->field == NULL ? (end)->entity->id_column : \
+	 (end)->field->columns[0].name)
 
 #endif							/* EA_PATH_H */

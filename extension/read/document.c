@@ -329,20 +329,11 @@ write_id(StringInfo out, const pg_uuid_t *id)
 }
 
 static void
-write_identifier(StringInfo out, const char *type, const pg_uuid_t *id)
-{
-	ea_jsonwrite_lit(out, "{\"type\":\"");
-	append_text(out, type);
-	ea_jsonwrite_lit(out, "\",\"id\":\"");
-	write_id(out, id);
-	ea_jsonwrite_lit(out, "\"}");
-}
-
-static void
 write_linkage(EaDocument *doc, StringInfo out, const EaShapeRel *rel,
 			  const EaLinkage *linkage)
 {
 	const EaField *field = rel->field;
+	const EaTarget *target = linkage->items;
 
 	if (!ea_catalog_is_to_many(field))
 	{
@@ -350,9 +341,8 @@ write_linkage(EaDocument *doc, StringInfo out, const EaShapeRel *rel,
 		if (linkage->n == 0)
 			ea_jsonwrite_lit(out, "null");
 		else
-			write_identifier(out,
-							 field->members[linkage->items[0].member].type,
-							 &linkage->items[0].id);
+			ea_jsonwrite_identifier(out, field->members[target->member].type,
+									&target->id);
 		return;
 	}
 
@@ -366,15 +356,14 @@ write_linkage(EaDocument *doc, StringInfo out, const EaShapeRel *rel,
 		return;
 	}
 	ea_jsonwrite_lit(out, ",\"data\":[");
-	for (int i = 0; i < linkage->n; i++)
+	for (int i = 0; i < linkage->n; i++, target++)
 	{
 		CHECK_FOR_INTERRUPTS();
 		ea_document_bound(doc, out->len);
 		if (i > 0)
 			ea_jsonwrite_lit(out, ",");
-		write_identifier(out,
-						 field->members[linkage->items[i].member].type,
-						 &linkage->items[i].id);
+		ea_jsonwrite_identifier(out, field->members[target->member].type,
+								&target->id);
 	}
 	ea_jsonwrite_lit(out, "]");
 }

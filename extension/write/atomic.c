@@ -200,8 +200,7 @@ complete_later(EaInput *input, EaField *field, EaInputField *in)
 	EaAtomicOp *op = &run->ops->items[run->current];
 	EaTarget	target = {{{0}}, 0};
 
-	if ((field->kind != EA_TO_ONE && field->kind != EA_ONE_OF) ||
-		op->lid == NULL ||
+	if (!ea_catalog_has_column(field) || op->lid == NULL ||
 		!ea_atomic_later(input->req, run->ops, run->current, field,
 						 op->lid->text, &target))
 		return false;

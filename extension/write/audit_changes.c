@@ -25,23 +25,6 @@ static const char members_left_out[] = "Members beyond 1000 are left out.";
 /* -------- one field as JSON -------- */
 
 static bool
-in_row(const EaField *field)
-{
-	return field->kind == EA_ATTRIBUTE || field->kind == EA_TO_ONE ||
-		field->kind == EA_ONE_OF;
-}
-
-static void
-write_identifier(StringInfo buf, const char *type, const pg_uuid_t *id)
-{
-	ea_jsonwrite_lit(buf, "{\"type\":");
-	ea_jsonwrite_cstring(buf, type);
-	ea_jsonwrite_lit(buf, ",\"id\":");
-	ea_jsonwrite_uuid(buf, id);
-	ea_jsonwrite_lit(buf, "}");
-}
-
-static bool
 is_null_input(const EaField *field, const EaInputField *in)
 {
 	return field->kind == EA_ATTRIBUTE ? in->isnull : in->ntargets == 0;
@@ -56,8 +39,9 @@ write_input(StringInfo buf, EaField *field, const EaInputField *in)
 	if (is_null_input(field, in))
 		ea_jsonwrite_lit(buf, "null");
 	else if (field->kind != EA_ATTRIBUTE)
-		write_identifier(buf, field->members[in->targets[0].member].type,
-						 &in->targets[0].id);
+		ea_jsonwrite_identifier(buf,
+								field->members[in->targets[0].member].type,
+								&in->targets[0].id);
 	else
 	{
 		if (field->type->id == EA_TYPE_DECIMAL)
@@ -74,40 +58,22 @@ stored_json(EaField *field, TupleTableSlot *slot, int *column)
 	StringInfoData buf;
 	int			first = *column;
 
-	initStringInfo(&buf);
-	if (field->kind == EA_ATTRIBUTE)
+	*column += field->ncolumns;
+	for (int c = 0; c < field->ncolumns; c++)
 	{
-		if (slot->tts_isnull[(*column)++])
-			return "null";
-		field->type->write(&buf, slot->tts_values[first]);
-		return buf.data;
-	}
-	*column += field->nmembers;
-	for (int m = 0; m < field->nmembers; m++)
-	{
-		if (slot->tts_isnull[first + m])
+		Datum		value = slot->tts_values[first + c];
+
+		if (slot->tts_isnull[first + c])
 			continue;
-		write_identifier(&buf, field->members[m].type,
-						 DatumGetUUIDP(slot->tts_values[first + m]));
+		initStringInfo(&buf);
+		if (field->kind == EA_ATTRIBUTE)
+			field->type->write(&buf, value);
+		else
+			ea_jsonwrite_identifier(&buf, field->members[c].type,
+									DatumGetUUIDP(value));
 		return buf.data;
 	}
 	return "null";
-}
-
-static void
-add_columns(EaSqlBuf *b, const EaField *field, int alias)
-{
-	if (field->kind == EA_ATTRIBUTE)
-	{
-		ea_sqlbuf_add(b, ", ");
-		ea_sqlbuf_select(b, alias, field->column, field->type->oid);
-		return;
-	}
-	for (int m = 0; m < field->nmembers; m++)
-	{
-		ea_sqlbuf_add(b, ", ");
-		ea_sqlbuf_select(b, alias, field->members[m].column, UUIDOID);
-	}
 }
 
 /* -------- create -------- */
@@ -127,7 +93,7 @@ ea_changes_created(EaInput *input, const pg_uuid_t *id)
 		EaField    *field = &entity->fields[i];
 		StringInfo	buf;
 
-		if (!in_row(field) || is_null_input(field, &input->fields[i]))
+		if (field->ncolumns == 0 || is_null_input(field, &input->fields[i]))
 			continue;
 		buf = ea_audit_begin_change(record, field->name);
 		ea_jsonwrite_lit(buf, "null,");
@@ -141,8 +107,7 @@ ea_changes_created(EaInput *input, const pg_uuid_t *id)
 /* A column as it was read. */
 typedef struct Column
 {
-	const char *name;
-	Oid			type;
+	const EaColumn *of;
 	bool		isnull;
 	Datum		value;
 } Column;
@@ -156,21 +121,19 @@ struct EaWriteBefore
 };
 
 static void
-keep_column(EaWriteBefore *before, const char *name, Oid type,
-			TupleTableSlot *slot)
+keep_column(EaWriteBefore *before, const EaColumn *of, TupleTableSlot *slot)
 {
 	Column	   *column = &before->columns[before->ncolumns++];
 	bool		byval;
 	int16		len;
 
 	/* the columns of the row come after its id, in the same order */
-	column->name = name;
-	column->type = type;
+	column->of = of;
 	column->isnull = slot->tts_isnull[before->ncolumns];
 	if (column->isnull)
 		return;
 	column->value = slot->tts_values[before->ncolumns];
-	get_typlenbyval(type, &len, &byval);
+	get_typlenbyval(of->type, &len, &byval);
 	if (len == -1)
 		column->value = PointerGetDatum(PG_DETOAST_DATUM_COPY(column->value));
 	else
@@ -190,14 +153,11 @@ before_row(void *arg, TupleTableSlot *slot)
 	{
 		EaField    *field = &entity->fields[i];
 
-		if (!before->input->fields[i].given || !in_row(field))
+		if (!before->input->fields[i].given || field->ncolumns == 0)
 			continue;
 		before->values[i] = stored_json(field, slot, &first);
-		if (field->kind == EA_ATTRIBUTE)
-			keep_column(before, field->column, field->type->oid, slot);
-		for (int m = 0; field->kind != EA_ATTRIBUTE && m < field->nmembers;
-			 m++)
-			keep_column(before, field->members[m].column, UUIDOID, slot);
+		for (int c = 0; c < field->ncolumns; c++)
+			keep_column(before, &field->columns[c], slot);
 	}
 }
 
@@ -209,8 +169,8 @@ ea_changes_unchanged(EaSqlBuf *b, const EaWriteBefore *before, int alias)
 		const Column *column = &before->columns[i];
 
 		ea_sqlbuf_addf(b, " AND t%d.%s IS NOT DISTINCT FROM ", alias,
-					   column->name);
-		ea_sqlbuf_value(b, column->type, column->value, column->isnull);
+					   column->of->name);
+		ea_sqlbuf_value(b, column->of->type, column->value, column->isnull);
 	}
 }
 
@@ -230,10 +190,10 @@ ea_changes_before(EaInput *input, const pg_uuid_t *id, bool lock)
 	ea_sqlbuf_select(&b, 0, entity->id_column, UUIDOID);
 	for (int i = 0; i < entity->nfields; i++)
 	{
-		if (!input->fields[i].given || !in_row(&entity->fields[i]))
+		if (!input->fields[i].given)
 			continue;
-		add_columns(&b, &entity->fields[i], 0);
-		ncolumns += Max(entity->fields[i].nmembers, 1);
+		ea_sqlbuf_select_field(&b, 0, &entity->fields[i]);
+		ncolumns += entity->fields[i].ncolumns;
 	}
 	if (ncolumns == 0)
 		return NULL;
@@ -286,10 +246,7 @@ ea_changes_columns(EaSqlBuf *b, EaEntity *entity, int alias)
 	ea_sqlbuf_add(b, " RETURNING ");
 	ea_sqlbuf_select(b, alias, entity->id_column, UUIDOID);
 	for (int i = 0; i < entity->nfields; i++)
-	{
-		if (in_row(&entity->fields[i]))
-			add_columns(b, &entity->fields[i], alias);
-	}
+		ea_sqlbuf_select_field(b, alias, &entity->fields[i]);
 }
 
 void
@@ -306,7 +263,7 @@ ea_changes_deleted_row(void *arg, TupleTableSlot *slot)
 	{
 		const char *value;
 
-		if (!in_row(&entity->fields[i]))
+		if (entity->fields[i].ncolumns == 0)
 			continue;
 		value = stored_json(&entity->fields[i], slot, &column);
 		if (strcmp(value, "null") != 0)
@@ -358,7 +315,7 @@ ea_changes_owners(EaSqlBuf *b, EaRequest *req, EaField *owner,
 	b->deleted_too = deleted_too;
 	ea_sqlbuf_add(b, "SELECT ");
 	ea_sqlbuf_select(b, 0, owner->entity->id_column, UUIDOID);
-	add_columns(b, owner, 0);
+	ea_sqlbuf_select_field(b, 0, owner);
 	return ea_sqlbuf_from(b, owner->entity, op);
 }
 
@@ -428,7 +385,7 @@ ea_changes_run_owners(EaSqlBuf *b, int alias, EaWriteOwners *owners,
 	if (after == NULL)
 		ea_jsonwrite_lit(&json, "null");
 	else
-		write_identifier(&json, after_type, after);
+		ea_jsonwrite_identifier(&json, after_type, after);
 	for (int i = 0; i < owners->n; i++)
 	{
 		const OwnerRow *row = &owners->rows[i];
@@ -493,7 +450,8 @@ links_json(EaField *field, EaIds *links)
 	{
 		if (links->n == 0)
 			return "null";
-		write_identifier(&buf, field->members[0].type, &links->items[0]);
+		ea_jsonwrite_identifier(&buf, field->members[0].type,
+								&links->items[0]);
 		return buf.data;
 	}
 	ea_uuid_sort(links);

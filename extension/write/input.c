@@ -564,21 +564,14 @@ ea_input_targets(EaInput *const *inputs, int n)
 		check_entity(inputs, n, lfirst(cell));
 }
 
-void
-ea_input_columns(EaField *field, const EaInputField *in, EaColumnFunction fn,
-				 void *arg)
+EaValue
+ea_input_value(const EaField *field, const EaInputField *in, int column)
 {
-	if (field->kind == EA_ATTRIBUTE)
-		fn(arg, field->column, field->type->oid, field->type->array_oid,
-		   in->value, in->isnull);
-	else if (field->kind == EA_TO_ONE || field->kind == EA_ONE_OF)
-	{
-		for (int m = 0; m < field->nmembers; m++)
-		{
-			bool		set = in->ntargets > 0 && in->targets[0].member == m;
+	Oid			type = field->columns[column].type;
 
-			fn(arg, field->members[m].column, UUIDOID, UUIDARRAYOID,
-			   set ? UUIDPGetDatum(&in->targets[0].id) : (Datum) 0, !set);
-		}
-	}
+	if (field->kind == EA_ATTRIBUTE)
+		return ea_value(type, in->value, in->isnull);
+	if (in->ntargets == 0 || in->targets[0].member != column)
+		return ea_value(type, (Datum) 0, true);
+	return ea_value(type, UUIDPGetDatum(&in->targets[0].id), false);
 }

@@ -84,7 +84,7 @@ ea_relationship_write(EaRequest *req, EaWriteLinks verb,
 					  const EaIfMatch *match)
 {
 	EaField    *field = req->field;
-	bool		own = field->kind == EA_TO_ONE || field->kind == EA_ONE_OF;
+	bool		own = field->ncolumns > 0;
 	EaIfMatch	any = {.given = false};
 	EaAround	around;
 
