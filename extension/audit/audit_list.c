@@ -450,13 +450,11 @@ add_range(EaSqlBuf *b, const Range *range)
 
 /* What is known of all that is read. */
 static void
-add_known(EaSqlBuf *b, const Conditions *conditions,
-		  const Range *range)
+add_known(EaSqlBuf *b, const Conditions *conditions, const Range *range)
 {
 	for (int i = 0; i < conditions->n; i++)
 	{
-		if (is_rest(conditions, i) ||
-			i == range->condition)
+		if (is_rest(conditions, i) || i == range->condition)
 			continue;
 		ea_sqlbuf_add(b, " AND ");
 		add_condition(b, conditions->all[i]);

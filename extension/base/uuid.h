@@ -4,7 +4,6 @@
 #ifndef EA_UUID_H
 #define EA_UUID_H
 
-#include "datatype/timestamp.h"
 #include "utils/uuid.h"
 
 #define EA_UUID_TEXT 36			/* bytes of the str form, without NUL */

@@ -7,8 +7,6 @@
  */
 #include "postgres.h"
 
-#include <limits.h>
-
 #include "catalog/pg_type.h"
 #include "utils/builtins.h"
 #include "utils/inval.h"

@@ -45,15 +45,14 @@ bind_tree(EaRequest *req, EaEntity *entity, EaRsql *tree,
 }
 
 EaRsql *
-ea_filter_parse(EaRequest *req, EaEntity *entity, const char *filter,
-				int len)
+ea_filter_parse(EaRequest *req, EaEntity *entity, const char *filter)
 {
 	EaRsqlLimits limits = ea_rsql_limits();
 	EaRsqlFault fault;
 	EaRsql	   *tree;
 	EaCrossings crossings = {0};
 
-	tree = ea_rsql_parse(filter, len, &limits, &fault);
+	tree = ea_rsql_parse(filter, strlen(filter), &limits, &fault);
 	if (tree == NULL)
 		ea_rsql_literal_refuse(req, fault.message, fault.offset);
 	bind_tree(req, entity, tree, &crossings);

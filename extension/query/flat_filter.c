@@ -121,7 +121,8 @@ ea_flat_filter_parse(EaRequest *req, const EaQuery *query)
 
 	if (query->filter == NULL)
 		return NULL;
-	tree = ea_rsql_parse(query->filter, query->filter_len, &limits, &fault);
+	tree = ea_rsql_parse(query->filter, strlen(query->filter), &limits,
+						 &fault);
 	if (tree == NULL)
 		ea_rsql_literal_refuse(req, fault.message, fault.offset);
 	return tree;

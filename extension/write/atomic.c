@@ -10,7 +10,6 @@
 
 #include "access/xact.h"
 #include "miscadmin.h"
-#include "utils/memutils.h"
 #include "utils/resowner.h"
 
 #include "authz/authz.h"
