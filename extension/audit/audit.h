@@ -128,8 +128,6 @@ extern void ea_audit_by_role(const char *action, const pg_uuid_t *tenant,
 							 const char *target_type, const char *target_id,
 							 const char *detail);
 
-/* -------- for the guard, in entry/handle.c -------- */
-
 /* -------- between audit.c and audit_event.c -------- */
 
 /* Write all records noted; there is at least one. */

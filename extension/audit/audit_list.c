@@ -25,7 +25,6 @@
 #include "base/uuid.h"
 #include "engine/exec.h"
 #include "query/flat_filter.h"
-#include "query/rsql_literal.h"
 #include "request/errors.h"
 #include "request/limits.h"
 
@@ -331,15 +330,14 @@ limit_range(EaRequest *req, const Conditions *conditions, Range *range)
 	for (int i = 0; i < conditions->n; i++)
 	{
 		const EaRsql *condition = conditions->all[i];
+		EaValue		value;
 		TimestampTz at;
-		Datum		value;
-		Oid			type;
 
 		if (!is_about_time(condition))
 			continue;
-		value = ea_rsql_literal_read(req, condition, ea_types_find("datetime"),
-									 &type);
-		at = DatumGetTimestampTz(value);
+		value = ea_flat_filter_value(req, condition,
+									 &ea_types[EA_TYPE_DATETIME]);
+		at = DatumGetTimestampTz(value.value);
 		if (condition->op != EA_RSQL_GT && condition->op != EA_RSQL_GE &&
 			(!range->has_first || at < range->first.at))
 		{
@@ -390,9 +388,8 @@ find_range(EaRequest *req, Conditions *conditions, Range *range)
 		const EaListColumn *column = find_column(NULL, condition->hops[0]);
 
 		range->column = column->sql;
-		range->value.value = ea_rsql_literal_read(req, condition,
-												  ea_flat_filter_type(column),
-												  &range->value.type);
+		range->value = ea_flat_filter_value(req, condition,
+											ea_flat_filter_type(column));
 	}
 	limit_range(req, conditions, range);
 	conditions->rest |= !req->principal->super_admin && !range->of_tenant;
@@ -453,13 +450,11 @@ add_range(EaSqlBuf *b, const Range *range)
 
 /* What is known of all that is read. */
 static void
-add_known(EaSqlBuf *b, const Conditions *conditions,
-		  const Range *range)
+add_known(EaSqlBuf *b, const Conditions *conditions, const Range *range)
 {
 	for (int i = 0; i < conditions->n; i++)
 	{
-		if (is_rest(conditions, i) ||
-			i == range->condition)
+		if (is_rest(conditions, i) || i == range->condition)
 			continue;
 		ea_sqlbuf_add(b, " AND ");
 		add_condition(b, conditions->all[i]);

@@ -4,7 +4,6 @@
 #ifndef EA_AUDIT_LIST_H
 #define EA_AUDIT_LIST_H
 
-#include "model/catalog.h"
 #include "request/request.h"
 
 /*
@@ -13,15 +12,5 @@
  * filter or page[...].
  */
 extern void ea_audit_list(EaRequest *req);
-
-/* -------- within the module -------- */
-
-/* What the caller sees of values of one type, in records of one kind. */
-typedef struct EaAuditSight
-{
-	const char *type;
-	bool		all;			/* else single fields, of the entity */
-	EaEntity   *entity;			/* NULL: none */
-} EaAuditSight;
 
 #endif							/* EA_AUDIT_LIST_H */

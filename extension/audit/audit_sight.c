@@ -8,7 +8,6 @@
  */
 #include "postgres.h"
 
-#include "audit/audit_list.h"
 #include "audit/audit_sight.h"
 #include "authz/authz.h"
 #include "authz/policy_sql.h"

@@ -4,7 +4,16 @@
 #ifndef EA_AUDIT_SIGHT_H
 #define EA_AUDIT_SIGHT_H
 
-#include "audit/audit_list.h"
+#include "model/catalog.h"
+#include "request/request.h"
+
+/* What the caller sees of values of one type, in records of one kind. */
+typedef struct EaAuditSight
+{
+	const char *type;
+	bool		all;			/* else single fields, of the entity */
+	EaEntity   *entity;			/* NULL: none */
+} EaAuditSight;
 
 /* Those are kept in the list, so that each type is looked up once. */
 extern const EaAuditSight *ea_audit_list_sight(EaRequest *req, List **known,

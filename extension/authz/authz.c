@@ -6,30 +6,19 @@
  */
 #include "postgres.h"
 
-#include "catalog/pg_type.h"
 
 #include "authz/authz.h"
+#include "base/names.h"
 #include "base/uuid.h"
 #include "engine/exec.h"
 #include "request/errors.h"
-
-static bool
-has_role(const EaPrincipal *principal, const char *role)
-{
-	for (int i = 0; i < principal->nroles; i++)
-	{
-		if (strcmp(principal->roles[i], role) == 0)
-			return true;
-	}
-	return false;
-}
 
 static bool
 has_any_role(const EaPrincipal *principal, char **roles, int n)
 {
 	for (int i = 0; i < n; i++)
 	{
-		if (has_role(principal, roles[i]))
+		if (ea_names_contain(principal->roles, principal->nroles, roles[i]))
 			return true;
 	}
 	return false;
@@ -61,7 +50,8 @@ ea_authz_allows(EaRequest *req, EaEntity *entity, EaOperation op)
 
 		if ((permission->operations & op) != 0 &&
 			(strcmp(permission->role, "*") == 0 ||
-			 has_role(req->principal, permission->role)))
+			 ea_names_contain(req->principal->roles, req->principal->nroles,
+							  permission->role)))
 			return true;
 	}
 	return false;

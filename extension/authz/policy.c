@@ -14,6 +14,7 @@
 
 #include "authz/policy.h"
 #include "authz/policy_check.h"
+#include "base/grow.h"
 #include "base/jsonwrite.h"
 #include "model/types.h"
 
@@ -118,15 +119,9 @@ make(Parser *p, EaPolicyKind kind, const char *at)
 static EaPolicy *
 add_child(EaPolicy *node, EaPolicy *child)
 {
-	int			n = node->nchildren;
-
 	if (child == NULL)
 		return NULL;
-	if (n == 0)
-		node->children = palloc(2 * sizeof(EaPolicy *));
-	else if (n >= 2 && (n & (n - 1)) == 0)
-		node->children = repalloc(node->children, 2 * n * sizeof(EaPolicy *));
-	node->children[node->nchildren++] = child;
+	*EA_GROW_ARRAY(node->children, node->nchildren, node->room) = child;
 	return node;
 }
 

@@ -65,6 +65,7 @@ struct EaPolicy
 	EaPolicyType type;			/* by ea_policy_check(); a literal's own
 								 * before */
 	int			nchildren;
+	int			room;			/* for so many */
 	EaPolicy  **children;
 	const char *text;			/* LITERAL, property of USER */
 	const char *key;			/* USER: between the brackets, or NULL */

@@ -155,10 +155,7 @@ write_from(EaPolicyWriter *w, EaEntity *target, const char *column)
 static const char *
 column_of(EaEntity *entity, EaField *field)
 {
-	if (field == NULL)
-		return entity->id_column;
-	return field->kind == EA_ATTRIBUTE ? field->column :
-		field->members[0].column;
+	return field == NULL ? entity->id_column : field->columns[0].name;
 }
 
 /* The column that n names lead to, written from its far end. */

@@ -148,13 +148,11 @@ ResultRelInfo; ANY_MINOR=1 builds all the same
 	object_aclcheck(ProcedureRelationId, function, role, mode)
 #endif
 
-/* A function that never returns is marked in front since 18. */
+/* A function that never returns; 18 has a word that stands in front of it. */
 #if PG_VERSION_NUM < 180000
-#define EA_NORETURN
-#define EA_NORETURN_END pg_attribute_noreturn()
+#define EA_NORETURN __attribute__((noreturn))
 #else
 #define EA_NORETURN pg_noreturn
-#define EA_NORETURN_END
 #endif
 
 /* Bytes to be encoded as base64 are of type char until 17, of uint8 since. */

@@ -181,18 +181,6 @@ static const struct
 	&ea_guc_issuer, "entityapi"}
 };
 
-static const struct
-{
-	const char *name;
-	const char *description;
-	bool	   *variable;
-	bool		initial;
-}			booleans[] =
-{
-	{"entityapi.openapi", "Whether openapi.json is served.",
-	&ea_guc_openapi, true}
-};
-
 static const int tested_majors[] = {EA_COMPAT_TESTED_MAJORS};
 
 static bool
@@ -241,12 +229,10 @@ ea_guc_define(void)
 								   strings[i].initial, PGC_SUSET, 0,
 								   NULL, NULL, NULL);
 
-	for (int i = 0; i < lengthof(booleans); i++)
-		DefineCustomBoolVariable(booleans[i].name, booleans[i].description,
-								 NULL, booleans[i].variable,
-								 booleans[i].initial, PGC_SUSET, 0,
-								 NULL, NULL, NULL);
-
+	DefineCustomBoolVariable("entityapi.openapi",
+							 "Whether openapi.json is served.",
+							 NULL, &ea_guc_openapi, true,
+							 PGC_SUSET, 0, NULL, NULL, NULL);
 	define_direct_scans();
 
 	/* what it tells is no secret: whoever asks may have it */

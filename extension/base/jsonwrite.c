@@ -108,6 +108,16 @@ ea_jsonwrite_uuid(StringInfo buf, const pg_uuid_t *uuid)
 }
 
 void
+ea_jsonwrite_identifier(StringInfo buf, const char *type, const pg_uuid_t *id)
+{
+	ea_jsonwrite_lit(buf, "{\"type\":\"");
+	appendBinaryStringInfo(buf, type, strlen(type));
+	ea_jsonwrite_lit(buf, "\",\"id\":");
+	ea_jsonwrite_uuid(buf, id);
+	ea_jsonwrite_lit(buf, "}");
+}
+
+void
 ea_jsonwrite_timestamp(StringInfo buf, TimestampTz at)
 {
 	struct pg_tm tm;

@@ -35,6 +35,10 @@ extern void ea_jsonwrite_bool(StringInfo buf, bool value);
 /* Quoted 8-4-4-4-12 lower-case form. */
 extern void ea_jsonwrite_uuid(StringInfo buf, const pg_uuid_t *uuid);
 
+/* `{"type":"...","id":"..."}`, of a type that needs no escapes. */
+extern void ea_jsonwrite_identifier(StringInfo buf, const char *type,
+									const pg_uuid_t *id);
+
 /*
  * Quoted UTC date-time, fraction only if not zero, no trailing zeros; null for
  * infinity.

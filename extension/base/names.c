@@ -10,6 +10,7 @@
 
 #include "common/hashfn.h"
 #include "lib/stringinfo.h"
+#include "utils/formatting.h"
 #include "utils/varlena.h"
 
 #include "base/names.h"
@@ -86,11 +87,7 @@ ea_names_camel(const char *name)
 char *
 ea_names_lower(const char *name)
 {
-	char	   *result = pstrdup(name);
-
-	for (char *p = result; *p != '\0'; p++)
-		*p = tolower((unsigned char) *p);
-	return result;
+	return asc_tolower(name, strlen(name));
 }
 
 static bool

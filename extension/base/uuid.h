@@ -4,7 +4,6 @@
 #ifndef EA_UUID_H
 #define EA_UUID_H
 
-#include "datatype/timestamp.h"
 #include "utils/uuid.h"
 
 #define EA_UUID_TEXT 36			/* bytes of the str form, without NUL */
@@ -24,13 +23,28 @@ extern void ea_uuid_format(const pg_uuid_t *uuid, char *out);
 /* The same, palloc'd and NUL-terminated. */
 extern char *ea_uuid_text(const pg_uuid_t *uuid);
 
-/* For qsort() and bsearch(). */
+/* For qsort() and bsearch(), also of structs that begin with one. */
 extern int	ea_uuid_compare(const void *a, const void *b);
 
 #define ea_uuid_equal(a, b) (memcmp((a)->data, (b)->data, UUID_LEN) == 0)
 
+/* A list that grows (base/grow.h). */
+typedef struct EaIds
+{
+	int			n;
+	int			max;
+	pg_uuid_t  *items;
+} EaIds;
+
+extern void ea_uuid_sort(EaIds *ids);
+
+/* One of the ids, which are sorted. */
+extern bool ea_uuid_is_among(const pg_uuid_t *id, const EaIds *ids);
+
 /* A uuid[] of them, palloc'd. */
 extern Datum ea_uuid_array(const pg_uuid_t *ids, int n);
+
+#define ea_uuid_list(ids) ea_uuid_array((ids)->items, (ids)->n)
 
 /* The value of a hexadecimal digit, -1 if it is none. */
 extern int	ea_uuid_hex_digit(char c);

@@ -61,6 +61,6 @@ extern void ea_held_watch(int cache, Oid oid);
 extern void ea_held_watch_relation(Oid relid);
 
 /* The declarations have moved, or what was looked at: try again. */
-extern EA_NORETURN void ea_held_throw(void) EA_NORETURN_END;
+extern EA_NORETURN void ea_held_throw(void);
 
 #endif							/* EA_HELD_H */

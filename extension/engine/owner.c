@@ -64,24 +64,15 @@ ea_owner_leave(const EaPin *before)
 }
 
 Datum
-ea_owner_call(PGFunction body, FunctionCallInfo fcinfo)
+ea_owner_call(PGFunction body, FunctionCallInfo fcinfo, bool confined)
 {
 	EaPin		before;
 	Datum		result;
 
-	ea_owner_enter(&before);
-	result = body(fcinfo);
-	ea_owner_leave(&before);
-	return result;
-}
-
-Datum
-ea_owner_call_confined(PGFunction body, FunctionCallInfo fcinfo)
-{
-	EaPin		before;
-	Datum		result;
-
-	ea_owner_confine(&before);
+	if (confined)
+		ea_owner_confine(&before);
+	else
+		ea_owner_enter(&before);
 	result = body(fcinfo);
 	ea_owner_leave(&before);
 	return result;

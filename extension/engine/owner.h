@@ -34,24 +34,24 @@ extern void ea_owner_confine(EaPin *before);
  */
 extern void ea_owner_install(EaPin *before);
 
-extern Datum ea_owner_call(PGFunction body, FunctionCallInfo fcinfo);
-extern Datum ea_owner_call_confined(PGFunction body, FunctionCallInfo fcinfo);
+extern Datum ea_owner_call(PGFunction body, FunctionCallInfo fcinfo,
+						   bool confined);
 
-#define EA_FUNCTION_BY(call, name) \
+#define EA_FUNCTION_BY_OWNER(name, confined) \
 PG_FUNCTION_INFO_V1(name); \
 static Datum name##_as_owner(PG_FUNCTION_ARGS); \
 Datum \
 name(PG_FUNCTION_ARGS) \
 { \
-	return call(name##_as_owner, fcinfo); \
+	return ea_owner_call(name##_as_owner, fcinfo, confined); \
 } \
 static Datum \
 name##_as_owner(PG_FUNCTION_ARGS)
 
 /* Stands before the body of a function that SQL calls. */
-#define EA_OWNER_FUNCTION(name) EA_FUNCTION_BY(ea_owner_call, name)
+#define EA_OWNER_FUNCTION(name) EA_FUNCTION_BY_OWNER(name, false)
 
 /* The same of one that superusers call, and that lets nothing wait. */
-#define EA_CONFINED_FUNCTION(name) EA_FUNCTION_BY(ea_owner_call_confined, name)
+#define EA_CONFINED_FUNCTION(name) EA_FUNCTION_BY_OWNER(name, true)
 
 #endif							/* EA_OWNER_H */

@@ -35,9 +35,7 @@ typedef struct Path
 	char	   *segments[MAX_SEGMENTS];
 } Path;
 
-static EA_NORETURN void no_route(EaRequest *req) EA_NORETURN_END;
-
-static void
+static EA_NORETURN void
 no_route(EaRequest *req)
 {
 	ea_errors_throw(req, EA_ERR_NOT_FOUND, EA_AT_NONE, NULL,
@@ -158,10 +156,7 @@ resolve(EaRequest *req)
 		no_route(req);
 }
 
-static EA_NORETURN void method_not_allowed(EaRequest *req, int allowed)
-			EA_NORETURN_END;
-
-static void
+static EA_NORETURN void
 method_not_allowed(EaRequest *req, int allowed)
 {
 	StringInfoData allow;

@@ -218,10 +218,8 @@ failures_kept(void)
 	return n + 1;
 }
 
-static EA_NORETURN void refuse(EaRequest *req, int64 wait) EA_NORETURN_END;
-
 /* wait: microseconds */
-static void
+static EA_NORETURN void
 refuse(EaRequest *req, int64 wait)
 {
 	int64		seconds = Max((wait + USECS_PER_SEC - 1) / USECS_PER_SEC, 1);

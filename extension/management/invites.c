@@ -235,7 +235,7 @@ describe(EaRequest *req, const EaJson *body, const InviteRow *row,
 							  account->username_key);
 }
 
-static void
+static EA_NORETURN void
 refuse_invite(EaRequest *req)
 {
 	ea_errors_throw(req, EA_ERR_INVITE_INVALID, EA_AT_POINTER, "/token",

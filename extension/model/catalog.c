@@ -7,13 +7,12 @@
  */
 #include "postgres.h"
 
-#include <limits.h>
-
 #include "catalog/pg_type.h"
 #include "utils/builtins.h"
 #include "utils/inval.h"
 #include "utils/memutils.h"
 
+#include "base/names.h"
 #include "engine/exec.h"
 #include "engine/held.h"
 #include "engine/invalidate.h"
@@ -371,27 +370,16 @@ ea_catalog_version(EaCatalog *catalog, int number)
 	return NULL;
 }
 
-static bool
-is_listed(char **names, int n, const char *name)
-{
-	for (int i = 0; i < n; i++)
-	{
-		if (strcmp(names[i], name) == 0)
-			return true;
-	}
-	return false;
-}
-
 bool
 ea_catalog_has_role(EaCatalog *catalog, const char *role)
 {
-	return is_listed(catalog->roles, catalog->nroles, role);
+	return ea_names_contain(catalog->roles, catalog->nroles, role);
 }
 
 bool
 ea_catalog_is_super_role(EaCatalog *catalog, const char *role)
 {
-	return is_listed(catalog->super_roles, catalog->nsuper_roles, role);
+	return ea_names_contain(catalog->super_roles, catalog->nsuper_roles, role);
 }
 
 const EaAttribute *

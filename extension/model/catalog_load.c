@@ -8,6 +8,7 @@
 
 #include <limits.h>
 
+#include "catalog/pg_type.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/datetime.h"
@@ -17,43 +18,34 @@
 #include "model/catalog_load.h"
 #include "model/entity.h"
 
-typedef struct Word
-{
-	const char *name;
-	int			value;
-} Word;
-
-static const Word field_kinds[] = {
-	{"attribute", EA_ATTRIBUTE},
-	{"toOne", EA_TO_ONE},
-	{"oneOf", EA_ONE_OF},
-	{"toOneInverse", EA_TO_ONE_INVERSE},
-	{"toMany", EA_TO_MANY},
-	{"manyToMany", EA_MANY_TO_MANY},
-	{NULL, 0}
+/* Words by the value that they stand for; of operations its bit. */
+static const char *const field_kinds[] = {
+	[EA_ATTRIBUTE] = "attribute",
+	[EA_TO_ONE] = "toOne",
+	[EA_ONE_OF] = "oneOf",
+	[EA_TO_ONE_INVERSE] = "toOneInverse",
+	[EA_TO_MANY] = "toMany",
+	[EA_MANY_TO_MANY] = "manyToMany",
+	NULL
 };
 
-static const Word on_delete_words[] = {
-	{"restrict", EA_RESTRICT},
-	{"cascade", EA_CASCADE},
-	{"setNull", EA_SET_NULL},
-	{NULL, 0}
+static const char *const on_delete_words[] = {
+	[EA_RESTRICT] = "restrict",
+	[EA_CASCADE] = "cascade",
+	[EA_SET_NULL] = "setNull",
+	NULL
 };
 
-static const Word operations[] = {
-	{"create", EA_OP_CREATE},
-	{"read", EA_OP_READ},
-	{"update", EA_OP_UPDATE},
-	{"delete", EA_OP_DELETE},
-	{NULL, 0}
+static const char *const operations[] = {
+	"create", "read", "update", "delete", NULL
 };
 
-static const Word hook_phases[] = {
-	{"guard", EA_HOOK_GUARD},
-	{"validate", EA_HOOK_VALIDATE},
-	{"mutate", EA_HOOK_MUTATE},
-	{"after", EA_HOOK_AFTER},
-	{NULL, 0}
+static const char *const hook_phases[] = {
+	[EA_HOOK_GUARD] = "guard",
+	[EA_HOOK_VALIDATE] = "validate",
+	[EA_HOOK_MUTATE] = "mutate",
+	[EA_HOOK_AFTER] = "after",
+	NULL
 };
 
 static EaJson *
@@ -69,12 +61,12 @@ parse(const char *definition)
 }
 
 static int
-word_value(const Word *words, const char *name)
+word_value(const char *const *words, const char *name)
 {
-	for (; name != NULL && words->name != NULL; words++)
+	for (int i = 0; name != NULL && words[i] != NULL; i++)
 	{
-		if (strcmp(words->name, name) == 0)
-			return words->value;
+		if (strcmp(words[i], name) == 0)
+			return i;
 	}
 	elog(ERROR, "a stored definition has an unknown word \"%s\"",
 		 name ? name : "");
@@ -98,15 +90,16 @@ need_string(const EaJson *object, const char *name)
 	return value;
 }
 
-/* An array or object, or NULL if there is none. */
-static EaJson *
+/* An array or object, which is empty if it is not there. */
+static const EaJson *
 get_part(const EaJson *object, const char *name, EaJsonKind kind)
 {
+	static const EaJson none = {EA_JSON_NULL};
 	EaJson	   *part = ea_jsonread_get(object, name);
 
 	if (part != NULL && part->kind != kind)
 		elog(ERROR, "a stored definition has a wrong \"%s\"", name);
-	return part;
+	return part != NULL ? part : &none;
 }
 
 static const char *
@@ -120,13 +113,13 @@ text_of(const EaJson *scalar)
 static char **
 copy_list(const EaJson *object, const char *name, int *n)
 {
-	EaJson	   *list = get_part(object, name, EA_JSON_ARRAY);
+	const EaJson *list = get_part(object, name, EA_JSON_ARRAY);
 	char	  **items;
 
 	*n = 0;
-	if (list == NULL)
+	if (list->kind != EA_JSON_ARRAY)
 		return NULL;
-	items = palloc(Max(list->count, 1) * sizeof(char *));
+	items = palloc(list->count * sizeof(char *));
 	for (EaJson *item = list->first; item; item = item->next)
 		items[(*n)++] = pstrdup(text_of(item));
 	return items;
@@ -140,7 +133,7 @@ read_mask(const EaJson *list)
 	if (list == NULL || list->kind != EA_JSON_ARRAY)
 		elog(ERROR, "a stored definition lacks a list of operations");
 	for (EaJson *item = list->first; item; item = item->next)
-		mask |= word_value(operations, text_of(item));
+		mask |= 1 << word_value(operations, text_of(item));
 	return mask;
 }
 
@@ -177,7 +170,10 @@ load_attribute(EaField *field, const EaJson *json)
 	field->type = ea_types_find(need_string(json, "type"));
 	if (field->type == NULL)
 		elog(ERROR, "a stored definition has an unknown type");
-	field->column = quoted(json, "column");
+	field->columns = palloc(sizeof(EaColumn));
+	field->columns[field->ncolumns++] = (EaColumn) {
+		quoted(json, "column"), field->type->oid, field->type->array_oid
+	};
 	field->precision = ea_jsonread_int(json, "precision", 0);
 	field->scale = ea_jsonread_int(json, "scale", 0);
 	field->min_length = ea_jsonread_int(json, "minLength", -1);
@@ -195,13 +191,14 @@ load_attribute(EaField *field, const EaJson *json)
 static void
 load_relationship(EaField *field, const EaJson *json)
 {
-	EaJson	   *members = get_part(json, "members", EA_JSON_ARRAY);
+	const EaJson *members = get_part(json, "members", EA_JSON_ARRAY);
 	EaJson	   *join = ea_jsonread_get(json, "join");
 	const char *on_delete = ea_jsonread_string(json, "onDelete");
 
-	if (members == NULL || members->count == 0)
+	if (members->count == 0)
 		elog(ERROR, "a stored relationship has no target");
 	field->members = palloc0(members->count * sizeof(EaMember));
+	field->columns = palloc(members->count * sizeof(EaColumn));
 	for (EaJson *item = members->first; item; item = item->next)
 	{
 		EaMember   *member = &field->members[field->nmembers++];
@@ -209,6 +206,10 @@ load_relationship(EaField *field, const EaJson *json)
 		member->entity_name = need_string(item, "entity");
 		member->type = need_string(item, "type");
 		member->column = quoted(item, "column");
+		if (ea_catalog_has_column(field))
+			field->columns[field->ncolumns++] = (EaColumn) {
+				member->column, UUIDOID, UUIDARRAYOID
+			};
 	}
 	field->one_of = copy_string(json, "oneOf");
 	field->mapped_by = copy_string(json, "mappedBy");
@@ -257,9 +258,7 @@ load_field(EaEntity *entity, EaField *field, const EaJson *json)
 static void
 load_permissions(EaEntity *entity, const EaJson *json)
 {
-	if (json == NULL)
-		return;
-	entity->permissions = palloc0(Max(json->count, 1) * sizeof(EaPermission));
+	entity->permissions = palloc0(json->count * sizeof(EaPermission));
 	for (EaJson *item = json->first; item; item = item->next)
 	{
 		EaPermission *permission;
@@ -273,9 +272,7 @@ load_permissions(EaEntity *entity, const EaJson *json)
 static void
 load_rules(EaEntity *entity, const EaJson *json)
 {
-	if (json == NULL)
-		return;
-	entity->rules = palloc0(Max(json->count, 1) * sizeof(EaRule));
+	entity->rules = palloc0(json->count * sizeof(EaRule));
 	for (EaJson *item = json->first; item; item = item->next)
 	{
 		EaRule	   *rule = &entity->rules[entity->nrules++];
@@ -289,9 +286,7 @@ load_rules(EaEntity *entity, const EaJson *json)
 static void
 load_hooks(EaEntity *entity, const EaJson *json)
 {
-	if (json == NULL)
-		return;
-	entity->hooks = palloc0(Max(json->count, 1) * sizeof(EaHook));
+	entity->hooks = palloc0(json->count * sizeof(EaHook));
 	for (EaJson *item = json->first; item; item = item->next)
 	{
 		EaHook	   *hook = &entity->hooks[entity->nhooks++];
@@ -309,9 +304,7 @@ load_hooks(EaEntity *entity, const EaJson *json)
 static void
 load_references(EaEntity *entity, const EaJson *json)
 {
-	if (json == NULL)
-		return;
-	entity->references = palloc0(Max(json->count, 1) * sizeof(EaReference));
+	entity->references = palloc0(json->count * sizeof(EaReference));
 	for (EaJson *item = json->first; item; item = item->next)
 	{
 		EaReference *reference = &entity->references[entity->nreferences++];
@@ -324,9 +317,7 @@ load_references(EaEntity *entity, const EaJson *json)
 static void
 load_constraints(EaEntity *entity, const EaJson *json)
 {
-	if (json == NULL)
-		return;
-	entity->constraints = palloc0(Max(json->count, 1) * sizeof(EaConstraint));
+	entity->constraints = palloc0(json->count * sizeof(EaConstraint));
 	for (EaJson *item = json->first; item; item = item->next)
 	{
 		EaField    *field = ea_catalog_field(entity, text_of(item), item->len);
@@ -388,7 +379,7 @@ EaEntity *
 ea_catalog_load_entity(EaCatalog *catalog, const char *definition)
 {
 	EaJson	   *json = parse(definition);
-	EaJson	   *fields = get_part(json, "fields", EA_JSON_ARRAY);
+	const EaJson *fields = get_part(json, "fields", EA_JSON_ARRAY);
 	MemoryContext old = MemoryContextSwitchTo(catalog->mcxt);
 	EaEntity   *entity = palloc0(sizeof(EaEntity));
 
@@ -403,15 +394,12 @@ ea_catalog_load_entity(EaCatalog *catalog, const char *definition)
 	load_columns(entity, json);
 	entity->since = ea_jsonread_int(json, "since", 0);
 	entity->removed_in = ea_jsonread_int(json, "removedIn", INT_MAX);
-	if (fields != NULL)
+	entity->fields = palloc0(fields->count * sizeof(EaField));
+	for (EaJson *item = fields->first; item; item = item->next)
 	{
-		entity->fields = palloc0(Max(fields->count, 1) * sizeof(EaField));
-		for (EaJson *item = fields->first; item; item = item->next)
-		{
-			CHECK_FOR_INTERRUPTS();
-			load_field(entity, &entity->fields[entity->nfields], item);
-			entity->nfields++;
-		}
+		CHECK_FOR_INTERRUPTS();
+		load_field(entity, &entity->fields[entity->nfields], item);
+		entity->nfields++;
 	}
 	load_permissions(entity, get_part(json, "permissions", EA_JSON_OBJECT));
 	load_rules(entity, get_part(json, "policies", EA_JSON_ARRAY));
@@ -442,7 +430,7 @@ http_date(const char *date)
 static void
 load_versions(EaCatalog *catalog, const EaJson *json)
 {
-	catalog->versions = palloc0(Max(json->count, 1) * sizeof(EaVersion));
+	catalog->versions = palloc0(json->count * sizeof(EaVersion));
 	for (EaJson *item = json->first; item; item = item->next)
 	{
 		EaVersion  *version = &catalog->versions[catalog->nversions++];
@@ -457,7 +445,7 @@ load_versions(EaCatalog *catalog, const EaJson *json)
 static void
 load_attributes(EaCatalog *catalog, const EaJson *json)
 {
-	catalog->attributes = palloc0(Max(json->count, 1) * sizeof(EaAttribute));
+	catalog->attributes = palloc0(json->count * sizeof(EaAttribute));
 	for (EaJson *item = json->first; item; item = item->next)
 	{
 		EaAttribute *attribute = &catalog->attributes[catalog->nattributes++];
@@ -475,7 +463,6 @@ ea_catalog_load_service(EaCatalog *catalog, const char *definition)
 	MemoryContext old = MemoryContextSwitchTo(catalog->mcxt);
 	EaJson	   *json = parse(definition);
 	EaJson	   *audit = ea_jsonread_get(json, "audit");
-	EaJson	   *part;
 	const char *str = ea_jsonread_string(json, "tenancy");
 
 	catalog->revision = ea_jsonread_int(json, "revision", 0);
@@ -494,9 +481,8 @@ ea_catalog_load_service(EaCatalog *catalog, const char *definition)
 									 &catalog->nsuper_roles);
 	catalog->default_roles = copy_list(json, "defaultRoles",
 									   &catalog->ndefault_roles);
-	if ((part = get_part(json, "versions", EA_JSON_ARRAY)) != NULL)
-		load_versions(catalog, part);
-	if ((part = get_part(json, "securityAttributes", EA_JSON_ARRAY)) != NULL)
-		load_attributes(catalog, part);
+	load_versions(catalog, get_part(json, "versions", EA_JSON_ARRAY));
+	load_attributes(catalog,
+					get_part(json, "securityAttributes", EA_JSON_ARRAY));
 	MemoryContextSwitchTo(old);
 }

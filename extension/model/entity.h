@@ -47,6 +47,14 @@ typedef struct EaMember
 	EaEntity   *entity;			/* filled by ea_catalog_target() */
 } EaMember;
 
+/* A column of the row that a field stands in. */
+typedef struct EaColumn
+{
+	char	   *name;			/* quoted */
+	Oid			type;
+	Oid			array_type;
+} EaColumn;
+
 struct EaField
 {
 	char	   *name;
@@ -65,10 +73,11 @@ struct EaField
 	int			nread_roles;
 	char	  **write_roles;
 	int			nwrite_roles;
+	int			ncolumns;		/* one, or one for each member; 0: elsewhere */
+	EaColumn   *columns;
 
 	/* attributes */
 	const EaType *type;
-	char	   *column;			/* quoted */
 	bool		has_default;
 	Datum		default_value;
 	int			precision;		/* decimal */

@@ -13,6 +13,10 @@
 #include "base/grow.h"
 #include "model/sqlbuf.h"
 #include "model/table_check.h"
+#include "request/limits.h"
+
+/* Ids between two looks at the memory that they take. */
+#define IDS_PER_LOOK 64
 
 static EaRowPolicy row_policy = NULL;
 static EaHidesRows policy_hides = NULL;
@@ -65,6 +69,17 @@ ea_sqlbuf_select(EaSqlBuf *b, int alias, const char *column, Oid type)
 	ea_sqlbuf_reads(b, type);
 }
 
+void
+ea_sqlbuf_select_field(EaSqlBuf *b, int alias, const EaField *field)
+{
+	for (int c = 0; c < field->ncolumns; c++)
+	{
+		ea_sqlbuf_add(b, ", ");
+		ea_sqlbuf_select(b, alias, field->columns[c].name,
+						 field->columns[c].type);
+	}
+}
+
 int
 ea_sqlbuf_param(EaSqlBuf *b, Oid type, Datum value, bool isnull)
 {
@@ -78,6 +93,26 @@ ea_sqlbuf_value(EaSqlBuf *b, Oid type, Datum value, bool isnull)
 {
 	appendStringInfoChar(&b->text, '$');
 	append_number(&b->text, ea_sqlbuf_param(b, type, value, isnull));
+}
+
+void
+ea_sqlbuf_is(EaSqlBuf *b, int alias, const char *column, const pg_uuid_t *id)
+{
+	ea_sqlbuf_add(b, " AND ");
+	ea_sqlbuf_column(b, alias, column);
+	ea_sqlbuf_add(b, " = ");
+	ea_sqlbuf_value(b, UUIDOID, UUIDPGetDatum(id), false);
+}
+
+void
+ea_sqlbuf_among(EaSqlBuf *b, int alias, const char *column, const char *which,
+				Datum ids)
+{
+	ea_sqlbuf_add(b, " AND ");
+	ea_sqlbuf_column(b, alias, column);
+	ea_sqlbuf_addf(b, " %s (", which);
+	ea_sqlbuf_value(b, UUIDARRAYOID, ids, false);
+	ea_sqlbuf_add(b, ")");
 }
 
 int
@@ -360,7 +395,7 @@ ea_sqlbuf_hop(EaSqlBuf *b, EaField *field, int member, int from)
 	if (field->kind == EA_MANY_TO_MANY)
 		return add_linked(b, field, target, from);
 	alias = ea_sqlbuf_from(b, target, EA_OP_READ);
-	if (field->kind == EA_TO_ONE || field->kind == EA_ONE_OF)
+	if (ea_catalog_has_column(field))
 		ea_sqlbuf_addf(b, " AND t%d.%s = t%d.%s", alias, target->id_column,
 					   from, column);
 	else
@@ -379,4 +414,28 @@ ea_sqlbuf_run(EaSqlBuf *b, EaExecMode mode, bool one_row,
 	return ea_exec_held(&held, mode, one_row, b->text.data,
 						(EaParams) {b->nparams, b->params},
 						row == NULL ? NULL : &reader, arg);
+}
+
+typedef struct IdSink
+{
+	EaRequest  *req;
+	EaIds	   *ids;
+} IdSink;
+
+static void
+keep_id(void *arg, TupleTableSlot *slot)
+{
+	IdSink	   *sink = arg;
+
+	if (sink->ids->n % IDS_PER_LOOK == IDS_PER_LOOK - 1)
+		ea_limits_memory(sink->req, NULL);
+	*EA_GROW(sink->ids) = *DatumGetUUIDP(slot->tts_values[0]);
+}
+
+uint64
+ea_sqlbuf_run_ids(EaSqlBuf *b, EaExecMode mode, EaIds *ids)
+{
+	IdSink		sink = {b->req, ids};
+
+	return ea_sqlbuf_run(b, mode, true, keep_id, &sink);
 }

@@ -10,6 +10,7 @@
 #ifndef EA_SQLBUF_H
 #define EA_SQLBUF_H
 
+#include "base/uuid.h"
 #include "engine/exec.h"
 #include "engine/index_count.h"
 #include "model/catalog.h"
@@ -61,9 +62,22 @@ extern void ea_sqlbuf_reads(EaSqlBuf *b, Oid type);
 extern void ea_sqlbuf_select(EaSqlBuf *b, int alias, const char *column,
 							 Oid type);
 
+/* The same for each column that a field has in the row, a comma before it. */
+extern void ea_sqlbuf_select_field(EaSqlBuf *b, int alias,
+								   const EaField *field);
+
 /* Add a parameter; returns its number, and the macro also writes `$n`. */
 extern int	ea_sqlbuf_param(EaSqlBuf *b, Oid type, Datum value, bool isnull);
 extern void ea_sqlbuf_value(EaSqlBuf *b, Oid type, Datum value, bool isnull);
+
+/*
+ * Append ` AND t<alias>.<column> = $n` with an id, and ` AND t<alias>.<column>
+ * <which> ($n)` with a uuid[], where `which` is `= ANY` or the like.
+ */
+extern void ea_sqlbuf_is(EaSqlBuf *b, int alias, const char *column,
+						 const pg_uuid_t *id);
+extern void ea_sqlbuf_among(EaSqlBuf *b, int alias, const char *column,
+							const char *which, Datum ids);
 
 /* Number of the parameter with the request's tenant, added once. */
 extern int	ea_sqlbuf_tenant(EaSqlBuf *b);
@@ -146,5 +160,8 @@ extern int	ea_sqlbuf_hop(EaSqlBuf *b, EaField *field, int member, int from);
 /* Run what was built. */
 extern uint64 ea_sqlbuf_run(EaSqlBuf *b, EaExecMode mode, bool one_row,
 							EaRowFunction row, void *arg);
+
+/* The same for a statement whose rows are ids, which the list gets. */
+extern uint64 ea_sqlbuf_run_ids(EaSqlBuf *b, EaExecMode mode, EaIds *ids);
 
 #endif							/* EA_SQLBUF_H */

@@ -130,20 +130,11 @@ check_entity(const EaEntity *entity, TupleDesc desc)
 	{
 		const EaField *field = &entity->fields[i];
 
-		wanted.field = NULL;
-		wanted.type = UUIDOID;
-		if (field->kind == EA_ATTRIBUTE)
+		wanted.field = field->kind == EA_ATTRIBUTE ? field : NULL;
+		for (int c = 0; c < field->ncolumns; c++)
 		{
-			wanted.field = field;
-			wanted.type = field->type->oid;
-			wanted.column = field->column;
-			check_column(desc, &wanted);
-		}
-		if (field->kind != EA_TO_ONE && field->kind != EA_ONE_OF)
-			continue;
-		for (int m = 0; m < field->nmembers; m++)
-		{
-			wanted.column = field->members[m].column;
+			wanted.column = field->columns[c].name;
+			wanted.type = field->columns[c].type;
 			check_column(desc, &wanted);
 		}
 	}

@@ -32,13 +32,6 @@
 /* Microseconds have so many. */
 #define MAX_FRACTION 6
 
-static bool
-refuse(const char **why, const char *message)
-{
-	*why = message;
-	return false;
-}
-
 /* Text */
 
 static bool
@@ -73,23 +66,22 @@ parse_int64(const char *in, int len, int64 *result, const char **why)
 {
 	bool		negative = len > 0 && in[0] == '-';
 	int64		below = 0;
-	int			i;
 
 	if (len == negative)
-		return refuse(why, "must be an integer");
-	for (i = negative; i < len; i++)
+		return ea_types_refuse(why, "must be an integer");
+	for (int i = negative; i < len; i++)
 	{
 		if (!is_digit(in[i]))
-			return refuse(why, "must be an integer");
+			return ea_types_refuse(why, "must be an integer");
 	}
-	for (i = negative; i < len; i++)
+	for (int i = negative; i < len; i++)
 	{
 		if (pg_mul_s64_overflow(below, 10, &below) ||
 			pg_sub_s64_overflow(below, in[i] - '0', &below))
-			return refuse(why, "is out of range");
+			return ea_types_refuse(why, "is out of range");
 	}
 	if (!negative && below == PG_INT64_MIN)
-		return refuse(why, "is out of range");
+		return ea_types_refuse(why, "is out of range");
 	*result = negative ? below : -below;
 	return true;
 }
@@ -103,7 +95,7 @@ read_integer(const char *in, int len, bool in_document, Datum *value,
 	if (!parse_int64(in, len, &number, why))
 		return false;
 	if (number < PG_INT32_MIN || number > PG_INT32_MAX)
-		return refuse(why, "is out of range");
+		return ea_types_refuse(why, "is out of range");
 	*value = Int32GetDatum((int32) number);
 	return true;
 }
@@ -160,14 +152,14 @@ check_decimal(const char *in, int len, const char **why)
 	whole = count_digits(at, end);
 	at += whole;
 	if (whole == 0)
-		return refuse(why, "must be a decimal number");
+		return ea_types_refuse(why, "must be a decimal number");
 	if (at < end && *at == '.')
 	{
 		at++;
 		fraction = count_digits(at, end);
 		at += fraction;
 		if (fraction == 0)
-			return refuse(why, "must be a decimal number");
+			return ea_types_refuse(why, "must be a decimal number");
 	}
 	if (at < end && (*at == 'e' || *at == 'E'))
 	{
@@ -180,17 +172,17 @@ check_decimal(const char *in, int len, const char **why)
 			at++;
 		digits = count_digits(at, end);
 		if (digits == 0)
-			return refuse(why, "must be a decimal number");
+			return ea_types_refuse(why, "must be a decimal number");
 		for (; digits > 0; digits--, at++)
 			exponent = Min(exponent * 10 + (*at - '0'), 10 * MAX_DIGITS);
 		if (negative)
 			exponent = -exponent;
 	}
 	if (at < end)
-		return refuse(why, "must be a decimal number");
+		return ea_types_refuse(why, "must be a decimal number");
 	if (whole > MAX_DIGITS || fraction > MAX_DIGITS ||
 		whole + exponent > MAX_DIGITS || fraction - exponent > MAX_DIGITS)
-		return refuse(why, "has too many digits");
+		return ea_types_refuse(why, "has too many digits");
 	return true;
 }
 
@@ -237,7 +229,7 @@ read_boolean(const char *in, int len, bool in_document, Datum *value,
 	bool		truth = len == 4 && memcmp(in, "true", 4) == 0;
 
 	if (!truth && !(len == 5 && memcmp(in, "false", 5) == 0))
-		return refuse(why, "must be true or false");
+		return ea_types_refuse(why, "must be true or false");
 	*value = BoolGetDatum(truth);
 	return true;
 }
@@ -254,12 +246,10 @@ write_boolean(StringInfo buf, Datum value)
 static bool
 take_digits(const char **at, const char *end, int count, int *number)
 {
-	int			i;
-
 	if (end - *at < count)
 		return false;
 	*number = 0;
-	for (i = 0; i < count; i++, (*at)++)
+	for (int i = 0; i < count; i++, (*at)++)
 	{
 		if (!is_digit(**at))
 			return false;
@@ -362,7 +352,7 @@ read_date(const char *in, int len, bool in_document, Datum *value,
 	int			julian;
 
 	if (!take_date(&at, in + len, &julian) || at < in + len)
-		return refuse(why, "must be a date of the form 2026-11-20");
+		return ea_types_refuse(why, "must be a date of the form 2026-11-20");
 	*value = DateADTGetDatum(julian - POSTGRES_EPOCH_JDATE);
 	return true;
 }
@@ -412,20 +402,20 @@ read_datetime(const char *in, int len, bool in_document, Datum *value,
 	int64		offset = 0;
 
 	if (!take_date(&at, end, &julian))
-		return refuse(why, form);
+		return ea_types_refuse(why, form);
 	if (at < end || in_document)
 	{
 		if (!take_char(&at, end, 'T') && !take_char(&at, end, 't'))
-			return refuse(why, form);
+			return ea_types_refuse(why, form);
 		if (!take_time(&at, end, &time) || !take_offset(&at, end, &offset) ||
 			at < end)
-			return refuse(why, form);
+			return ea_types_refuse(why, form);
 	}
 
 	time += (julian - POSTGRES_EPOCH_JDATE) * USECS_PER_DAY - offset;
 	if (time < (date2j(1, 1, 1) - POSTGRES_EPOCH_JDATE) * USECS_PER_DAY ||
 		time >= (date2j(10000, 1, 1) - POSTGRES_EPOCH_JDATE) * USECS_PER_DAY)
-		return refuse(why, "is out of range");
+		return ea_types_refuse(why, "is out of range");
 	*value = TimestampTzGetDatum(time);
 	return true;
 }
@@ -446,7 +436,7 @@ read_uuid(const char *in, int len, bool in_document, Datum *value,
 	pg_uuid_t  *kept;
 
 	if (!ea_uuid_parse(in, len, &uuid))
-		return refuse(why, "must be a UUID");
+		return ea_types_refuse(why, "must be a UUID");
 	kept = palloc(sizeof(pg_uuid_t));
 	*kept = uuid;
 	*value = UUIDPGetDatum(kept);
@@ -465,16 +455,14 @@ write_uuid(StringInfo buf, Datum value)
 bool
 ea_types_fits_jsonb(const EaJson *json, const char **why)
 {
-	const EaJson *member;
-
 	check_stack_depth();
 	CHECK_FOR_INTERRUPTS();
 	if (json->kind == EA_JSON_NUMBER &&
 		!check_decimal(json->text, json->len, why))
-		return refuse(why, "holds a number with too many digits");
+		return ea_types_refuse(why, "holds a number with too many digits");
 	if (json->kind == EA_JSON_ARRAY || json->kind == EA_JSON_OBJECT)
 	{
-		for (member = json->first; member != NULL; member = member->next)
+		for (const EaJson *member = json->first; member; member = member->next)
 		{
 			if (!ea_types_fits_jsonb(member, why))
 				return false;
@@ -506,7 +494,7 @@ read_json(const char *in, int len, bool in_document, Datum *value,
 	EaJson	   *json = ea_jsonread_parse(in, len, EA_JSON_MAX_DEPTH, &fault);
 
 	if (json == NULL)
-		return refuse(why, "must be JSON");
+		return ea_types_refuse(why, "must be JSON");
 	return make_jsonb(json, in, value, why);
 }
 
@@ -558,9 +546,7 @@ const int	ea_ntypes = lengthof(ea_types);
 const EaType *
 ea_types_find(const char *name)
 {
-	int			i;
-
-	for (i = 0; i < ea_ntypes; i++)
+	for (int i = 0; i < ea_ntypes; i++)
 	{
 		if (strcmp(ea_types[i].name, name) == 0)
 			return &ea_types[i];
@@ -585,16 +571,12 @@ wrong_kind(const EaType *type)
 	}
 }
 
-/*
- * A JSON value of a document to a Datum.
- * Arguments and result: see types.h.
- */
 bool
 ea_types_from_json(const EaType *type, const EaJson *json,
 				   const char *source, Datum *value, const char **why)
 {
 	if ((type->json_kinds & (1 << json->kind)) == 0)
-		return refuse(why, wrong_kind(type));
+		return ea_types_refuse(why, wrong_kind(type));
 	if (type->id == EA_TYPE_JSON)
 		return make_jsonb(json, source, value, why);
 	if (json->kind == EA_JSON_BOOL)

@@ -40,9 +40,9 @@ typedef struct EaType
 	int			json_kinds;		/* 1 << EaJsonKind accepted in documents */
 
 	/*
-	 * Strict reading of a literal: true and
-	 * *value, or false and *why ("must be an integer").  Never throws for bad
-	 * input.  in_document: stricter there (a date alone is no datetime).
+	 * Strict reading of a literal: true and *value, or false and *why ("must
+	 * be an integer").  Never throws for bad input.  in_document: stricter
+	 * there (a date alone is no datetime).
 	 */
 	bool		(*read) (const char *str, int len, bool in_document,
 						 Datum *value, const char **why);
@@ -53,6 +53,14 @@ typedef struct EaType
 
 extern const EaType ea_types[];
 extern const int ea_ntypes;
+
+/* A value is refused; the result is for `return`. */
+static inline bool
+ea_types_refuse(const char **why, const char *message)
+{
+	*why = message;
+	return false;
+}
 
 /* By manifest name; NULL when there is none (ref and oneof are no types). */
 extern const EaType *ea_types_find(const char *name);

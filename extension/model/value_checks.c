@@ -8,7 +8,6 @@
 #include "postgres.h"
 
 #include "catalog/pg_collation.h"
-#include "common/int.h"
 #include "mb/pg_wchar.h"
 #include "regex/regex.h"
 #include "utils/builtins.h"
@@ -55,8 +54,8 @@ check_limit(const EaField *field, Datum value, Datum limit, bool lower,
 
 	initStringInfo(&shown);
 	field->type->write(&shown, limit);
-	*why = psprintf("must be at %s %s", lower ? "least" : "most", shown.data);
-	return false;
+	return ea_types_refuse(why, psprintf(lower ? "must be at least %s"
+										 : "must be at most %s", shown.data));
 }
 
 /* Digits before and after the point, as written without needless zeros. */
@@ -70,10 +69,7 @@ check_digits(const EaField *field, Datum value, const char **why)
 	int			after;
 
 	if (numeric_is_nan(number) || numeric_is_inf(number))
-	{
-		*why = "must be a finite number";
-		return false;
-	}
+		return ea_types_refuse(why, "must be a finite number");
 	digits = numeric_normalize(number);
 	if (*digits == '-')
 		digits++;
@@ -84,18 +80,15 @@ check_digits(const EaField *field, Datum value, const char **why)
 		before--;
 
 	if (after > field->scale)
-	{
-		*why = field->scale == 0 ? pstrdup("must be a whole number") :
-			psprintf("must have at most %d digits after the point",
-					 field->scale);
-		return false;
-	}
+		return ea_types_refuse(why, field->scale == 0
+							   ? "must be a whole number"
+							   : psprintf("must have at most %d digits after "
+										  "the point", field->scale));
 	if (before > field->precision - field->scale)
-	{
-		*why = psprintf("must have at most %d digits before the point",
-						field->precision - field->scale);
-		return false;
-	}
+		return ea_types_refuse(why,
+							   psprintf("must have at most %d digits before "
+										"the point",
+										field->precision - field->scale));
 	return true;
 }
 
@@ -116,8 +109,7 @@ check_enum(const EaField *field, const char *data, int len, const char **why)
 	for (int i = 0; i < field->nenum; i++)
 		appendStringInfo(&names, "%s%s", i > 0 ? ", " : "",
 						 field->enum_values[i]);
-	*why = psprintf("must be one of %s", names.data);
-	return false;
+	return ea_types_refuse(why, psprintf("must be one of %s", names.data));
 }
 
 /* textregexeq keeps compiled expressions itself */
@@ -145,24 +137,18 @@ check_text(const EaField *field, Datum value, const char **why)
 	{
 		chars = pg_mbstrlen_with_len(data, len);
 		if (field->max_length >= 0 && chars > field->max_length)
-		{
-			*why = psprintf("must have at most %d characters",
-							field->max_length);
-			return false;
-		}
+			return ea_types_refuse(why,
+								   psprintf("must have at most %d characters",
+											field->max_length));
 		if (field->min_length >= 0 && chars < field->min_length)
-		{
-			*why = psprintf("must have at least %d characters",
-							field->min_length);
-			return false;
-		}
+			return ea_types_refuse(why,
+								   psprintf("must have at least %d characters",
+											field->min_length));
 	}
 
 	if (field->pattern != NULL && !fits_pattern(packed, field->pattern))
-	{
-		*why = psprintf("must match the pattern %s", field->pattern);
-		return false;
-	}
+		return ea_types_refuse(why, psprintf("must match the pattern %s",
+											 field->pattern));
 	return true;
 }
 

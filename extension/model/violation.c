@@ -33,14 +33,9 @@ field_of_columns(EaEntity *entity, Oid relid, const int16 *numbers, int n)
 			EaField    *field = &entity->fields[i];
 			const char *quoted = quote_identifier(name);
 
-			if (field->kind == EA_ATTRIBUTE &&
-				strcmp(field->column, quoted) == 0)
-				return field;
-			if (field->kind != EA_TO_ONE && field->kind != EA_ONE_OF)
-				continue;
-			for (int m = 0; m < field->nmembers; m++)
+			for (int c = 0; c < field->ncolumns; c++)
 			{
-				if (strcmp(field->members[m].column, quoted) == 0)
+				if (strcmp(field->columns[c].name, quoted) == 0)
 					return field;
 			}
 		}

@@ -17,7 +17,6 @@
 #include "utils/builtins.h"
 #include "utils/date.h"
 #include "utils/fmgrprotos.h"
-#include "utils/numeric.h"
 #include "utils/timestamp.h"
 
 #include "base/base64url.h"

@@ -11,7 +11,6 @@
 
 #include "query/filter.h"
 #include "query/path.h"
-#include "request/errors.h"
 
 /* What is asked of the end of a path. */
 typedef enum Test
@@ -21,82 +20,41 @@ typedef enum Test
 	TEST_NOT_NULL
 } Test;
 
-/* Operators in SQL, around the parameter; by EaRsqlOp. */
-static const struct
-{
-	const char *sql;
-	const char *close;
-}			operators[] =
-{
-	[EA_RSQL_EQ] = {" = ", ""},
-	[EA_RSQL_NE] = {" <> ", ""},
-	[EA_RSQL_GT] = {" > ", ""},
-	[EA_RSQL_GE] = {" >= ", ""},
-	[EA_RSQL_LT] = {" < ", ""},
-	[EA_RSQL_LE] = {" <= ", ""},
-	[EA_RSQL_IN] = {" = ANY (", ")"},
-	[EA_RSQL_OUT] = {" <> ALL (", ")"},
-	[EA_RSQL_LIKE] = {" LIKE ", ""},
-	[EA_RSQL_ILIKE] = {" ILIKE ", ""},
-};
-
-/* Filters */
-
-static EA_NORETURN void refuse_filter(EaRequest *req, const char *why,
-									  int offset) EA_NORETURN_END;
-
-static void
-refuse_filter(EaRequest *req, const char *why, int offset)
-{
-	ea_errors_throw(req, EA_ERR_INVALID_FILTER, EA_AT_PARAMETER, "filter",
-					"filter: %s at position %d", why, offset + 1);
-}
-
 /* Resolve all selectors of a tree. */
 static void
 bind_tree(EaRequest *req, EaEntity *entity, EaRsql *tree,
 		  EaCrossings *crossings)
 {
-	const EaRsqlValue *value = tree->values;
-	const char *why;
-	int			offset;
-	int			i;
+	EaRsqlFault fault;
 
 	check_stack_depth();
 	CHECK_FOR_INTERRUPTS();
 	if (tree->kind != EA_RSQL_COMPARISON)
 	{
-		for (i = 0; i < tree->nchildren; i++)
+		for (int i = 0; i < tree->nchildren; i++)
 			bind_tree(req, entity, tree->children[i], crossings);
 		return;
 	}
 
-	if (tree->op == EA_RSQL_ISNULL && strcmp(value->text, "true") != 0 &&
-		strcmp(value->text, "false") != 0)
-		refuse_filter(req, "operator \"=isnull=\" takes true or false",
-					  value->offset);
+	if (tree->op == EA_RSQL_ISNULL)
+		ea_rsql_literal_isnull(req, tree);
 	tree->bound = ea_path_resolve(req, entity, tree->hops, tree->nhops,
-								  tree, crossings, &why, &offset);
+								  tree, crossings, &fault);
 	if (tree->bound == NULL)
-		refuse_filter(req, why, offset);
+		ea_rsql_literal_refuse(req, fault.message, fault.offset);
 }
 
-/*
- * Parse a filter and bind it to an entity.
- * Arguments, result and errors: see filter.h.
- */
 EaRsql *
-ea_filter_parse(EaRequest *req, EaEntity *entity, const char *filter,
-				int len)
+ea_filter_parse(EaRequest *req, EaEntity *entity, const char *filter)
 {
 	EaRsqlLimits limits = ea_rsql_limits();
 	EaRsqlFault fault;
 	EaRsql	   *tree;
 	EaCrossings crossings = {0};
 
-	tree = ea_rsql_parse(filter, len, &limits, &fault);
+	tree = ea_rsql_parse(filter, strlen(filter), &limits, &fault);
 	if (tree == NULL)
-		refuse_filter(req, fault.message, fault.offset);
+		ea_rsql_literal_refuse(req, fault.message, fault.offset);
 	bind_tree(req, entity, tree, &crossings);
 	return tree;
 }
@@ -106,16 +64,14 @@ static void
 write_end(EaSqlBuf *b, const EaRsql *comparison, Test test, const EaStep *end,
 		  int alias)
 {
-	EaRsqlOp	op = comparison->op;
-	bool		list = op == EA_RSQL_IN || op == EA_RSQL_OUT;
+	const EaRsqlOperator *operator = &ea_rsql_operators[comparison->op];
 
 	ea_sqlbuf_addf(b, "t%d.%s", alias, ea_rsql_sql_column(end));
 	if (test == TEST_MATCH)
 	{
-		ea_sqlbuf_add(b, operators[op].sql);
-		ea_sqlbuf_value(b, list ? end->type->array_oid : end->type->oid,
-						end->value, false);
-		ea_sqlbuf_add(b, operators[op].close);
+		ea_sqlbuf_add(b, operator->sql);
+		ea_sqlbuf_value(b, end->value.type, end->value.value, false);
+		ea_sqlbuf_add(b, operator->close);
 	}
 	else
 		ea_sqlbuf_add(b, test == TEST_NULL ? " IS NULL" : " IS NOT NULL");
@@ -130,8 +86,6 @@ static void
 write_step(EaSqlBuf *b, const EaRsql *comparison, Test test,
 		   const EaStep *step, int alias)
 {
-	int			i;
-
 	if (step->nbranches == 0)
 	{
 		write_end(b, comparison, test, step, alias);
@@ -144,7 +98,7 @@ write_step(EaSqlBuf *b, const EaRsql *comparison, Test test,
 		test = TEST_NOT_NULL;
 	}
 	ea_sqlbuf_add(b, "(");
-	for (i = 0; i < step->nbranches; i++)
+	for (int i = 0; i < step->nbranches; i++)
 	{
 		const EaBranch *branch = &step->branches[i];
 		int			target;
@@ -167,24 +121,21 @@ static void
 write_tree(EaSqlBuf *b, const EaRsql *tree, int alias)
 {
 	Test		test = TEST_MATCH;
-	int			i;
 
 	check_stack_depth();
 	CHECK_FOR_INTERRUPTS();
 	if (tree->kind == EA_RSQL_COMPARISON)
 	{
 		if (tree->op == EA_RSQL_ISNULL)
-			test = strcmp(tree->values->text, "true") == 0 ?
+			test = ea_rsql_literal_isnull(b->req, tree) ?
 				TEST_NULL : TEST_NOT_NULL;
 		write_step(b, tree, test, tree->bound, alias);
 		return;
 	}
-	for (i = 0; i < tree->nchildren; i++)
+	for (int i = 0; i < tree->nchildren; i++)
 	{
-		if (i == 0)
-			ea_sqlbuf_add(b, "(");
-		else
-			ea_sqlbuf_add(b, tree->kind == EA_RSQL_AND ? " AND " : " OR ");
+		ea_sqlbuf_add(b, i == 0 ? "(" :
+					  tree->kind == EA_RSQL_AND ? " AND " : " OR ");
 		write_tree(b, tree->children[i], alias);
 	}
 	ea_sqlbuf_add(b, ")");
@@ -232,7 +183,6 @@ weigh_tree(const EaRsql *tree, Burden *burden)
 		weigh_tree(tree->children[i], burden);
 }
 
-/* Append a bound filter; see filter.h.  NULL appends nothing. */
 void
 ea_filter_where(EaSqlBuf *b, EaEntity *entity, int alias,
 				const EaRsql *tree)
@@ -270,7 +220,7 @@ collect_values(const EaRsql *tree, EaCountKey *keys, int *n)
 		return false;
 	keys[*n].column = ea_rsql_sql_column(end);
 	keys[*n].type = end->type->oid;
-	keys[(*n)++].value = end->value;
+	keys[(*n)++].value = end->value.value;
 	return true;
 }
 

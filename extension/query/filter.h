@@ -14,7 +14,7 @@
  * position.  The tree comes back for ea_filter_where().
  */
 extern EaRsql *ea_filter_parse(EaRequest *req, EaEntity *entity,
-							   const char *filter, int len);
+								const char *filter);
 
 /* Append ` AND <filter>` for the relation with alias t<alias>. */
 extern void ea_filter_where(EaSqlBuf *b, EaEntity *entity, int alias,

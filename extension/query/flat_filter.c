@@ -20,28 +20,13 @@ static const char *const type_names[] = {
 	[EA_LIST_OBJECT] = NULL
 };
 
-/*
- * What an operator asks of a type, and its SQL: around the parameter for a
- * single value, and for an array, which has what is asked as a member.
- */
-static const struct
+/* Of an array, which has what is asked as a member. */
+static const EaRsqlOperator member_operators[EA_RSQL_ISNULL + 1] =
 {
-	int			needs;			/* EA_CAN_* */
-	const char *sql;			/* %s is the column, $%d the parameter */
-	const char *member_sql;		/* the same over an array, or NULL */
-}			operators[] =
-{
-	[EA_RSQL_EQ] = {EA_CAN_EQUAL, "(%s) = $%d", "(%s) @> ARRAY[$%d]"},
-	[EA_RSQL_NE] = {EA_CAN_EQUAL, "(%s) <> $%d", "NOT (%s) @> ARRAY[$%d]"},
-	[EA_RSQL_GT] = {EA_CAN_ORDER, "(%s) > $%d", NULL},
-	[EA_RSQL_GE] = {EA_CAN_ORDER, "(%s) >= $%d", NULL},
-	[EA_RSQL_LT] = {EA_CAN_ORDER, "(%s) < $%d", NULL},
-	[EA_RSQL_LE] = {EA_CAN_ORDER, "(%s) <= $%d", NULL},
-	[EA_RSQL_IN] = {EA_CAN_EQUAL, "(%s) = ANY ($%d)", "(%s) && $%d"},
-	[EA_RSQL_OUT] = {EA_CAN_EQUAL, "(%s) <> ALL ($%d)", "NOT (%s) && $%d"},
-	[EA_RSQL_LIKE] = {EA_CAN_MATCH, "(%s) LIKE $%d", NULL},
-	[EA_RSQL_ILIKE] = {EA_CAN_MATCH, "(%s) ILIKE $%d", NULL},
-	[EA_RSQL_ISNULL] = {0, NULL, NULL}
+	[EA_RSQL_EQ] = {EA_CAN_EQUAL, " @> ARRAY[", "]"},
+	[EA_RSQL_NE] = {EA_CAN_EQUAL, " @> ARRAY[", "]"},
+	[EA_RSQL_IN] = {EA_CAN_EQUAL, " && ", ""},
+	[EA_RSQL_OUT] = {EA_CAN_EQUAL, " && ", ""}
 };
 
 const EaType *
@@ -52,13 +37,16 @@ ea_flat_filter_type(const EaListColumn *column)
 	return name == NULL ? NULL : ea_types_find(name);
 }
 
-/* Type to read literals by; members of an array are text. */
-static const EaType *
-literal_type(const EaListColumn *column)
+EaValue
+ea_flat_filter_value(EaRequest *req, const EaRsql *comparison,
+					 const EaType *type)
 {
-	return column->kind == EA_LIST_STRINGS ?
-		ea_types_find(type_names[EA_LIST_STRING]) :
-		ea_flat_filter_type(column);
+	EaRsqlFault fault;
+	EaValue		value;
+
+	if (!ea_rsql_literal_read(comparison, type, NULL, &value, &fault))
+		ea_rsql_literal_refuse(req, fault.message, fault.offset);
+	return value;
 }
 
 static void
@@ -66,13 +54,12 @@ add_comparison(EaSqlBuf *b, const EaRsql *comparison, EaFindColumn find,
 			   const void *arg)
 {
 	EaRsqlOp	op = comparison->op;
+	const EaRsqlOperator *operator = &ea_rsql_operators[op];
 	const char *name = comparison->hops[0];
 	const EaListColumn *column = comparison->nhops > 1 ? NULL :
 		find(arg, name);
 	const EaType *type;
-	const char *sql;
-	Oid			param_type;
-	Datum		value;
+	EaValue		value;
 
 	if (column == NULL)
 		ea_rsql_literal_refuse(b->req,
@@ -86,17 +73,23 @@ add_comparison(EaSqlBuf *b, const EaRsql *comparison, EaFindColumn find,
 		return;
 	}
 
-	type = literal_type(column);
-	sql = column->kind == EA_LIST_STRINGS ? operators[op].member_sql :
-		operators[op].sql;
-	if (type == NULL || sql == NULL || (type->can & operators[op].needs) == 0)
+	type = ea_flat_filter_type(column);
+	if (column->kind == EA_LIST_STRINGS)
+	{
+		type = &ea_types[EA_TYPE_TEXT];
+		operator = &member_operators[op];
+		if (op == EA_RSQL_NE || op == EA_RSQL_OUT)
+			ea_sqlbuf_add(b, "NOT ");
+	}
+	if (type == NULL || (type->can & operator->needs) == 0)
 		ea_rsql_literal_refuse(b->req,
 							   psprintf("operator \"%s\" cannot be used with"
 										" \"%s\"", ea_rsql_op_name(op), name),
 							   comparison->offset);
-	value = ea_rsql_literal_read(b->req, comparison, type, &param_type);
-	ea_sqlbuf_addf(b, sql, column->sql,
-				   ea_sqlbuf_param(b, param_type, value, false));
+	value = ea_flat_filter_value(b->req, comparison, type);
+	ea_sqlbuf_addf(b, "(%s)%s", column->sql, operator->sql);
+	ea_sqlbuf_value(b, value.type, value.value, false);
+	ea_sqlbuf_add(b, operator->close);
 }
 
 void
@@ -128,7 +121,8 @@ ea_flat_filter_parse(EaRequest *req, const EaQuery *query)
 
 	if (query->filter == NULL)
 		return NULL;
-	tree = ea_rsql_parse(query->filter, query->filter_len, &limits, &fault);
+	tree = ea_rsql_parse(query->filter, strlen(query->filter), &limits,
+						 &fault);
 	if (tree == NULL)
 		ea_rsql_literal_refuse(req, fault.message, fault.offset);
 	return tree;

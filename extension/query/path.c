@@ -10,12 +10,7 @@
  */
 #include "postgres.h"
 
-#include "catalog/pg_collation.h"
-#include "mb/pg_wchar.h"
 #include "miscadmin.h"
-#include "utils/array.h"
-#include "utils/lsyscache.h"
-#include "utils/typcache.h"
 
 #include "authz/authz.h"
 #include "base/guc.h"
@@ -30,35 +25,15 @@ typedef struct Resolver
 	const EaRsql *comparison;	/* NULL: a sort key */
 	EaCrossings *crossings;
 	const char *unknown;		/* the first name that leads nowhere */
-	const char *why;			/* what else was found wrong first */
-	int			offset;			/* where, in the filter */
+	EaRsqlFault *fault;			/* what else was found wrong first */
 } Resolver;
-
-/* What a type must be capable of for an operator; by EaRsqlOp. */
-static const int needs[] =
-{
-	[EA_RSQL_EQ] = EA_CAN_EQUAL,
-	[EA_RSQL_NE] = EA_CAN_EQUAL,
-	[EA_RSQL_GT] = EA_CAN_ORDER,
-	[EA_RSQL_GE] = EA_CAN_ORDER,
-	[EA_RSQL_LT] = EA_CAN_ORDER,
-	[EA_RSQL_LE] = EA_CAN_ORDER,
-	[EA_RSQL_IN] = EA_CAN_EQUAL,
-	[EA_RSQL_OUT] = EA_CAN_EQUAL,
-	[EA_RSQL_LIKE] = EA_CAN_MATCH,
-	[EA_RSQL_ILIKE] = EA_CAN_MATCH,
-	[EA_RSQL_ISNULL] = 0,
-};
 
 /* Note what is wrong; the result is for `return`. */
 static EaStep *
 fail(Resolver *r, int offset, const char *why)
 {
-	if (r->why == NULL)
-	{
-		r->why = why;
-		r->offset = offset;
-	}
+	if (r->fault->message == NULL)
+		*r->fault = (EaRsqlFault) {why, offset};
 	return NULL;
 }
 
@@ -81,112 +56,12 @@ fail_unknown(Resolver *r, const char *name)
 	return NULL;
 }
 
-/* A declared value of an enumeration, as its type compares them. */
-static bool
-is_declared(const EaField *field, Datum value)
-{
-	TypeCacheEntry *cache = lookup_type_cache(field->type->oid,
-											  TYPECACHE_EQ_OPR_FINFO);
-	int			i;
-
-	for (i = 0; i < field->nenum; i++)
-	{
-		const char *why;
-		Datum		declared;
-
-		if (field->type->read(field->enum_values[i],
-							  strlen(field->enum_values[i]),
-							  true, &declared, &why) &&
-			DatumGetBool(FunctionCall2Coll(&cache->eq_opr_finfo,
-										   DEFAULT_COLLATION_OID,
-										   declared, value)))
-			return true;
-	}
-	return false;
-}
-
-/* A pattern is short and does not end in a lone escape character. */
-static const char *
-check_pattern(const EaRsqlValue *value)
-{
-	int			escapes = 0;
-
-	if (pg_mbstrlen_with_len(value->text, value->len) >
-		ea_guc_max_like_length)
-		return psprintf("pattern longer than %d characters",
-						ea_guc_max_like_length);
-	while (escapes < value->len &&
-		   value->text[value->len - 1 - escapes] == '\\')
-		escapes++;
-	return escapes % 2 == 1 ? "pattern ends with a backslash" : NULL;
-}
-
-/* One literal as a Datum of the attribute's type. */
-static bool
-read_literal(Resolver *r, const EaStep *end, const EaRsqlValue *literal,
-			 Datum *value)
-{
-	const char *name = r->names[r->nnames - 1];
-	const char *why = NULL;
-
-	if (needs[r->comparison->op] == EA_CAN_MATCH)
-		why = check_pattern(literal);
-	if (why != NULL)
-	{
-		fail(r, literal->offset, why);
-		return false;
-	}
-	if (!end->type->read(literal->text, literal->len, false, value, &why))
-	{
-		fail(r, literal->offset, psprintf("value of \"%s\" %s", name, why));
-		return false;
-	}
-	if (end->field != NULL && end->field->nenum > 0 &&
-		!is_declared(end->field, *value))
-	{
-		fail(r, literal->offset,
-			 psprintf("value of \"%s\" must be one of those declared", name));
-		return false;
-	}
-	return true;
-}
-
-/* The values of a comparison, checked and put into the step. */
-static EaStep *
-bind_values(Resolver *r, EaStep *end)
-{
-	const EaRsql *comparison = r->comparison;
-	const EaType *type = end->type;
-	Datum	   *items;
-	int16		len;
-	bool		byval;
-	char		align;
-	int			i;
-
-	items = palloc(comparison->nvalues * sizeof(Datum));
-	for (i = 0; i < comparison->nvalues; i++)
-	{
-		CHECK_FOR_INTERRUPTS();
-		if (!read_literal(r, end, &comparison->values[i], &items[i]))
-			return NULL;
-	}
-	if (comparison->op != EA_RSQL_IN && comparison->op != EA_RSQL_OUT)
-	{
-		end->value = items[0];
-		return end;
-	}
-	get_typlenbyvalalign(type->oid, &len, &byval, &align);
-	end->value = PointerGetDatum(construct_array(items, comparison->nvalues,
-												 type->oid, len, byval,
-												 align));
-	return end;
-}
-
 /* The path ends at an attribute or the id: is it good for what is asked? */
 static EaStep *
 resolve_end(Resolver *r, EaStep *end)
 {
 	const char *name = r->names[r->nnames - 1];
+	EaRsqlFault fault;
 	int			can;
 
 	if (r->comparison == NULL)
@@ -201,11 +76,14 @@ resolve_end(Resolver *r, EaStep *end)
 	can = end->type->can;
 	if (end->field != NULL && end->field->nenum > 0)
 		can &= ~EA_CAN_MATCH;
-	if ((needs[r->comparison->op] & can) == 0)
+	if ((ea_rsql_operators[r->comparison->op].needs & can) == 0)
 		return fail(r, r->comparison->offset,
 					psprintf("operator \"%s\" cannot be used with \"%s\"",
 							 ea_rsql_op_name(r->comparison->op), name));
-	return bind_values(r, end);
+	if (!ea_rsql_literal_read(r->comparison, end->type, end->field,
+							  &end->value, &fault))
+		return fail(r, fault.offset, fault.message);
+	return end;
 }
 
 /* The path ends at a relationship: only its absence can be asked for. */
@@ -256,7 +134,6 @@ resolve_hop(Resolver *r, EaStep *step, int depth)
 {
 	EaField    *field = step->field;
 	bool		last = depth == r->nnames - 1;
-	int			i;
 
 	if (depth == EA_RSQL_MAX_HOPS)
 		return fail_selector(r, "too many relationships up to \"%s\"",
@@ -266,7 +143,7 @@ resolve_hop(Resolver *r, EaStep *step, int depth)
 							 "\"%s\"", field->name);
 	step->to_many = ea_catalog_is_to_many(field);
 	step->branches = palloc0(field->nmembers * sizeof(EaBranch));
-	for (i = 0; i < field->nmembers; i++)
+	for (int i = 0; i < field->nmembers; i++)
 	{
 		EaEntity   *target = ea_catalog_target(field, i);
 		EaBranch   *branch = &step->branches[step->nbranches];
@@ -319,29 +196,19 @@ resolve_name(Resolver *r, EaEntity *entity, int depth)
 	return resolve_end(r, step);
 }
 
-/*
- * Resolve a path from entity on.  Arguments and result: see path.h.
- */
 EaStep *
 ea_path_resolve(EaRequest *req, EaEntity *entity,
 				const char *const *names, int nnames,
 				const EaRsql *comparison,
-				EaCrossings *crossings,
-				const char **why, int *offset)
+				EaCrossings *crossings, EaRsqlFault *fault)
 {
-	Resolver	r = {0};
+	Resolver	r = {req, nnames, names, comparison, crossings, NULL, fault};
 	EaStep	   *step;
 
-	r.req = req;
-	r.names = names;
-	r.nnames = nnames;
-	r.comparison = comparison;
-	r.crossings = crossings;
+	fault->message = NULL;
 	step = resolve_name(&r, entity, 0);
-	if (step == NULL && r.why == NULL)
+	if (step == NULL)
 		fail_selector(&r, "unknown attribute or relationship \"%s\"",
 					  r.unknown);
-	*why = r.why;
-	*offset = r.offset;
 	return step;
 }

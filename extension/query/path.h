@@ -9,6 +9,7 @@
 
 #include "model/catalog.h"
 #include "query/rsql.h"
+#include "query/rsql_literal.h"
 #include "request/request.h"
 
 typedef struct EaStep EaStep;
@@ -40,25 +41,25 @@ struct EaStep
 								 * later on */
 	int			nbranches;		/* 0: attribute or id */
 	EaBranch   *branches;
-	Datum		value;			/* what to compare with: one value or, for
+	EaValue		value;			/* what to compare with: one value or, for
 								 * lists, an array */
 };
 
 /*
  * Resolve a path from entity on, for a comparison or, when that is NULL, for
  * a sort key: then it crosses no to-many relationship.  crossings counts what
- * all paths of one filter or sort go through.  Returns NULL, with *why and
- * *offset (characters into the filter), for what the caller may not see or
- * the path cannot be used for.  Lives in the current memory context.
+ * all paths of one filter or sort go through.  Returns NULL with *fault for
+ * what the caller may not see or the path cannot be used for.  Lives in the
+ * current memory context.
  */
 extern EaStep *ea_path_resolve(EaRequest *req, EaEntity *entity,
 							   const char *const *names, int nnames,
 							   const EaRsql *comparison,
-							   EaCrossings *crossings,
-							   const char **why, int *offset);
+							   EaCrossings *crossings, EaRsqlFault *fault);
 
 /* The column, quoted, that a path ends at. */
 #define ea_rsql_sql_column(end) \
-	((end)->field == NULL ? (end)->entity->id_column : (end)->field->column)
+	((end)->field == NULL ? (end)->entity->id_column : \
+	 (end)->field->columns[0].name)
 
 #endif							/* EA_PATH_H */

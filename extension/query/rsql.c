@@ -19,6 +19,7 @@
 #include "utils/jsonb.h"
 
 #include "base/compat.h"
+#include "base/grow.h"
 #include "base/guc.h"
 #include "base/jsonwrite.h"
 #include "query/rsql.h"
@@ -54,46 +55,45 @@ static const struct
 {
 	const char *text;
 	EaRsqlOp	op;
-	bool		list;			/* takes several values */
 }			operators[] =
 {
-	{"==", EA_RSQL_EQ, false},
-	{"!=", EA_RSQL_NE, false},
-	{"=gt=", EA_RSQL_GT, false},
-	{"=ge=", EA_RSQL_GE, false},
-	{"=lt=", EA_RSQL_LT, false},
-	{"=le=", EA_RSQL_LE, false},
-	{"=in=", EA_RSQL_IN, true},
-	{"=out=", EA_RSQL_OUT, true},
-	{"=like=", EA_RSQL_LIKE, false},
-	{"=ilike=", EA_RSQL_ILIKE, false},
-	{"=isnull=", EA_RSQL_ISNULL, false},
-	{">", EA_RSQL_GT, false},
-	{">=", EA_RSQL_GE, false},
-	{"<", EA_RSQL_LT, false},
-	{"<=", EA_RSQL_LE, false},
+	{"==", EA_RSQL_EQ},
+	{"!=", EA_RSQL_NE},
+	{"=gt=", EA_RSQL_GT},
+	{"=ge=", EA_RSQL_GE},
+	{"=lt=", EA_RSQL_LT},
+	{"=le=", EA_RSQL_LE},
+	{"=in=", EA_RSQL_IN},
+	{"=out=", EA_RSQL_OUT},
+	{"=like=", EA_RSQL_LIKE},
+	{"=ilike=", EA_RSQL_ILIKE},
+	{"=isnull=", EA_RSQL_ISNULL},
+	{">", EA_RSQL_GT},
+	{">=", EA_RSQL_GE},
+	{"<", EA_RSQL_LT},
+	{"<=", EA_RSQL_LE},
 };
 
 static EaRsql *parse_joined(Parser *p, EaRsqlKind kind);
 
-/* Note the fault; what comes after it is only its consequence. */
-static void
+/*
+ * Note the fault; what comes after it is only its consequence.  The result is
+ * for `return`.
+ */
+static bool
 fail(Parser *p, int position, const char *message)
 {
-	if (p->fault->message != NULL)
-		return;
-	p->fault->message = message;
-	p->fault->offset = position;
+	if (p->fault->message == NULL)
+		*p->fault = (EaRsqlFault) {message, position};
+	return false;
 }
 
-static void
+static bool
 fail_expected(Parser *p, const char *what)
 {
-	if (p->at < p->end)
-		fail(p, p->position, psprintf("expected %s", what));
-	else
-		fail(p, p->position, psprintf("expected %s instead of the end",
-									  what));
+	return fail(p, p->position,
+				psprintf(p->at < p->end ? "expected %s"
+						 : "expected %s instead of the end", what));
 }
 
 /* Go on by one character. */
@@ -155,7 +155,6 @@ accept_joint(Parser *p, EaRsqlKind kind)
 {
 	const char *word = joints[kind].word;
 	int			len = strlen(word);
-	int			i;
 
 	skip_spaces(p);
 	if (at_char(p, joints[kind].symbol))
@@ -166,7 +165,7 @@ accept_joint(Parser *p, EaRsqlKind kind)
 	if (p->at == p->text || p->at[-1] != ' ' || p->end - p->at <= len ||
 		memcmp(p->at, word, len) != 0 || p->at[len] != ' ')
 		return false;
-	for (i = 0; i < len; i++)
+	for (int i = 0; i < len; i++)
 		advance(p);
 	return true;
 }
@@ -179,10 +178,7 @@ parse_selector(Parser *p, EaRsql *comparison)
 
 	comparison->offset = p->position;
 	if (!at_bare(p))
-	{
-		fail_expected(p, "an attribute");
-		return false;
-	}
+		return fail_expected(p, "an attribute");
 
 	comparison->hops = palloc(max_names * sizeof(char *));
 	for (;;)
@@ -192,17 +188,11 @@ parse_selector(Parser *p, EaRsql *comparison)
 		while (at_bare(p) && *p->at != '.')
 			advance(p);
 		if (p->at == start)
-		{
-			fail(p, p->position, "empty name in a path");
-			return false;
-		}
+			return fail(p, p->position, "empty name in a path");
 		if (comparison->nhops == max_names)
-		{
-			fail(p, comparison->offset,
-				 psprintf("path with more than %d relationships",
-						  p->limits->max_hops));
-			return false;
-		}
+			return fail(p, comparison->offset,
+						psprintf("path with more than %d relationships",
+								 p->limits->max_hops));
 		comparison->hops[comparison->nhops++] =
 			keep(p, start, p->at - start);
 		if (!at_char(p, '.'))
@@ -211,13 +201,11 @@ parse_selector(Parser *p, EaRsql *comparison)
 	}
 }
 
-/* The operator, and whether it takes several values. */
 static bool
-parse_operator(Parser *p, EaRsqlOp *op, bool *list)
+parse_operator(Parser *p, EaRsqlOp *op)
 {
 	const char *start;
 	int			position;
-	int			i;
 
 	skip_spaces(p);
 	start = p->at;
@@ -235,22 +223,19 @@ parse_operator(Parser *p, EaRsqlOp *op, bool *list)
 	if (p->at > start && at_char(p, '='))
 		advance(p);
 
-	for (i = 0; i < lengthof(operators); i++)
+	for (int i = 0; i < lengthof(operators); i++)
 	{
 		if (strlen(operators[i].text) == p->at - start &&
 			memcmp(operators[i].text, start, p->at - start) == 0)
 		{
 			*op = operators[i].op;
-			*list = operators[i].list;
 			return true;
 		}
 	}
-	if (p->at - start > 2 && p->at[-1] == '=')
-		fail(p, position, psprintf("unknown operator \"%s\"",
-								   pnstrdup(start, p->at - start)));
-	else
-		fail(p, position, "expected an operator");
-	return false;
+	return fail(p, position, p->at - start > 2 && p->at[-1] == '='
+				? psprintf("unknown operator \"%s\"",
+						   pnstrdup(start, p->at - start))
+				: "expected an operator");
 }
 
 /* After the opening quote: copy up to the closing one. */
@@ -275,10 +260,7 @@ parse_quoted(Parser *p, char quote, EaRsqlValue *value)
 		out += p->at - start;
 	}
 	if (p->at >= p->end)
-	{
-		fail(p, value->offset, "quote without an end");
-		return false;
-	}
+		return fail(p, value->offset, "quote without an end");
 	advance(p);
 	*out = '\0';
 	value->text = p->pool;
@@ -304,10 +286,7 @@ parse_value(Parser *p, EaRsqlValue *value)
 	while (at_bare(p))
 		advance(p);
 	if (p->at == start)
-	{
-		fail_expected(p, "a value");
-		return false;
-	}
+		return fail_expected(p, "a value");
 	value->len = p->at - start;
 	value->text = keep(p, start, value->len);
 	return true;
@@ -315,17 +294,16 @@ parse_value(Parser *p, EaRsqlValue *value)
 
 /* One value, or several in parentheses. */
 static bool
-parse_arguments(Parser *p, EaRsql *comparison, bool list)
+parse_arguments(Parser *p, EaRsql *comparison)
 {
-	int			room = 1;
+	bool		list = comparison->op == EA_RSQL_IN ||
+		comparison->op == EA_RSQL_OUT;
+	int			room = 0;
 
-	comparison->values = palloc(sizeof(EaRsqlValue));
 	skip_spaces(p);
 	if (!at_char(p, '('))
-	{
-		comparison->nvalues = 1;
-		return parse_value(p, comparison->values);
-	}
+		return parse_value(p, EA_GROW_ARRAY(comparison->values,
+											comparison->nvalues, room));
 
 	advance(p);
 	do
@@ -333,32 +311,19 @@ parse_arguments(Parser *p, EaRsql *comparison, bool list)
 		CHECK_FOR_INTERRUPTS();
 		skip_spaces(p);
 		if (comparison->nvalues == 1 && !list)
-		{
-			fail(p, p->position, psprintf("operator \"%s\" takes one value",
-										  ea_rsql_op_name(comparison->op)));
-			return false;
-		}
+			return fail(p, p->position,
+						psprintf("operator \"%s\" takes one value",
+								 ea_rsql_op_name(comparison->op)));
 		if (comparison->nvalues == p->limits->max_items)
-		{
-			fail(p, p->position, psprintf("list of more than %d values",
-										  p->limits->max_items));
-			return false;
-		}
-		if (comparison->nvalues == room)
-		{
-			room *= 2;
-			comparison->values = repalloc(comparison->values,
-										  room * sizeof(EaRsqlValue));
-		}
-		if (!parse_value(p, &comparison->values[comparison->nvalues++]))
+			return fail(p, p->position, psprintf("list of more than %d values",
+												 p->limits->max_items));
+		if (!parse_value(p, EA_GROW_ARRAY(comparison->values,
+										  comparison->nvalues, room)))
 			return false;
 	} while (accept_joint(p, EA_RSQL_OR));
 
 	if (!at_char(p, ')'))
-	{
-		fail_expected(p, "\",\" or \")\"");
-		return false;
-	}
+		return fail_expected(p, "\",\" or \")\"");
 	advance(p);
 	return true;
 }
@@ -391,7 +356,6 @@ static EaRsql *
 parse_comparison(Parser *p)
 {
 	EaRsql	   *comparison = palloc0(sizeof(EaRsql));
-	bool		list;
 
 	comparison->kind = EA_RSQL_COMPARISON;
 	if (p->ncomparisons++ == p->limits->max_comparisons)
@@ -401,8 +365,8 @@ parse_comparison(Parser *p)
 		return NULL;
 	}
 	if (!parse_selector(p, comparison) ||
-		!parse_operator(p, &comparison->op, &list) ||
-		!parse_arguments(p, comparison, list) ||
+		!parse_operator(p, &comparison->op) ||
+		!parse_arguments(p, comparison) ||
 		!check_patterns(p, comparison))
 		return NULL;
 	return comparison;
@@ -450,7 +414,6 @@ parse_joined(Parser *p, EaRsqlKind kind)
 	EaRsql	   *tree;
 	List	   *parts = NIL;
 	ListCell   *cell;
-	int			i;
 
 	check_stack_depth();
 	do
@@ -465,7 +428,7 @@ parse_joined(Parser *p, EaRsqlKind kind)
 			return NULL;
 		if (part->kind != kind)
 			parts = lappend(parts, part);
-		for (i = 0; part->kind == kind && i < part->nchildren; i++)
+		for (int i = 0; part->kind == kind && i < part->nchildren; i++)
 			parts = lappend(parts, part->children[i]);
 	} while (accept_joint(p, kind));
 
@@ -480,21 +443,13 @@ parse_joined(Parser *p, EaRsqlKind kind)
 	return tree;
 }
 
-/*
- * Parse a filter.  Arguments, result and faults: see
- * rsql.h.
- */
 EaRsql *
 ea_rsql_parse(const char *input, int len, const EaRsqlLimits *limits,
 			  EaRsqlFault *fault)
 {
-	Parser		parser;
+	Parser		parser = {input, input, input + len};
 	EaRsql	   *tree;
 
-	memset(&parser, 0, sizeof(parser));
-	parser.text = input;
-	parser.at = input;
-	parser.end = input + len;
 	parser.limits = limits;
 	parser.fault = fault;
 	fault->message = NULL;
@@ -531,10 +486,9 @@ static void
 write_selector(StringInfo buf, const EaRsql *comparison)
 {
 	StringInfoData path;
-	int			i;
 
 	initStringInfo(&path);
-	for (i = 0; i < comparison->nhops; i++)
+	for (int i = 0; i < comparison->nhops; i++)
 	{
 		if (i > 0)
 			appendStringInfoChar(&path, '.');
@@ -551,8 +505,6 @@ write_selector(StringInfo buf, const EaRsql *comparison)
 void
 ea_rsql_write(StringInfo buf, const EaRsql *tree)
 {
-	int			i;
-
 	check_stack_depth();
 	if (tree->kind == EA_RSQL_COMPARISON)
 	{
@@ -561,7 +513,7 @@ ea_rsql_write(StringInfo buf, const EaRsql *tree)
 		ea_jsonwrite_key(buf, "operator");
 		ea_jsonwrite_cstring(buf, ea_rsql_op_name(tree->op));
 		ea_jsonwrite_key(buf, "values");
-		for (i = 0; i < tree->nvalues; i++)
+		for (int i = 0; i < tree->nvalues; i++)
 		{
 			appendStringInfoChar(buf, i == 0 ? '[' : ',');
 			ea_jsonwrite_string(buf, tree->values[i].text,
@@ -572,7 +524,7 @@ ea_rsql_write(StringInfo buf, const EaRsql *tree)
 	{
 		appendStringInfoChar(buf, '{');
 		ea_jsonwrite_key(buf, joints[tree->kind].word);
-		for (i = 0; i < tree->nchildren; i++)
+		for (int i = 0; i < tree->nchildren; i++)
 		{
 			appendStringInfoChar(buf, i == 0 ? '[' : ',');
 			ea_rsql_write(buf, tree->children[i]);
@@ -581,20 +533,14 @@ ea_rsql_write(StringInfo buf, const EaRsql *tree)
 	ea_jsonwrite_lit(buf, "]}");
 }
 
-/* The limits that the settings give. */
 EaRsqlLimits
 ea_rsql_limits(void)
 {
-	EaRsqlLimits limits;
-
-	limits.max_length = ea_guc_max_filter_length;
-	limits.max_depth = ea_guc_max_filter_depth;
-	limits.max_comparisons = ea_guc_max_filter_comparisons;
-	limits.max_patterns = ea_guc_max_filter_patterns;
-	limits.max_pattern_length = ea_guc_max_like_length;
-	limits.max_items = ea_guc_max_filter_items;
-	limits.max_hops = EA_RSQL_MAX_HOPS;
-	return limits;
+	return (EaRsqlLimits) {
+		ea_guc_max_filter_length, ea_guc_max_filter_depth,
+		ea_guc_max_filter_comparisons, ea_guc_max_filter_patterns,
+		ea_guc_max_like_length, ea_guc_max_filter_items, EA_RSQL_MAX_HOPS
+	};
 }
 
 /*

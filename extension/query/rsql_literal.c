@@ -3,14 +3,31 @@
  */
 #include "postgres.h"
 
+#include "catalog/pg_collation.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "utils/array.h"
 #include "utils/lsyscache.h"
+#include "utils/typcache.h"
 
 #include "base/guc.h"
 #include "query/rsql_literal.h"
 #include "request/errors.h"
+
+const EaRsqlOperator ea_rsql_operators[] =
+{
+	[EA_RSQL_EQ] = {EA_CAN_EQUAL, " = ", ""},
+	[EA_RSQL_NE] = {EA_CAN_EQUAL, " <> ", ""},
+	[EA_RSQL_GT] = {EA_CAN_ORDER, " > ", ""},
+	[EA_RSQL_GE] = {EA_CAN_ORDER, " >= ", ""},
+	[EA_RSQL_LT] = {EA_CAN_ORDER, " < ", ""},
+	[EA_RSQL_LE] = {EA_CAN_ORDER, " <= ", ""},
+	[EA_RSQL_IN] = {EA_CAN_EQUAL, " = ANY (", ")"},
+	[EA_RSQL_OUT] = {EA_CAN_EQUAL, " <> ALL (", ")"},
+	[EA_RSQL_LIKE] = {EA_CAN_MATCH, " LIKE ", ""},
+	[EA_RSQL_ILIKE] = {EA_CAN_MATCH, " ILIKE ", ""},
+	[EA_RSQL_ISNULL] = {0}
+};
 
 void
 ea_rsql_literal_refuse(EaRequest *req, const char *why, int offset)
@@ -19,64 +36,93 @@ ea_rsql_literal_refuse(EaRequest *req, const char *why, int offset)
 					"filter: %s at position %d", why, offset + 1);
 }
 
-static void
-check_pattern(EaRequest *req, const EaRsqlValue *value)
+/* A pattern is short and does not end in a lone escape character. */
+static const char *
+check_pattern(const EaRsqlValue *value)
 {
 	int			escapes = 0;
 
 	if (pg_mbstrlen_with_len(value->text, value->len) >
 		ea_guc_max_like_length)
-		ea_rsql_literal_refuse(req,
-							   psprintf("pattern longer than %d characters",
-										ea_guc_max_like_length),
-							   value->offset);
+		return psprintf("pattern longer than %d characters",
+						ea_guc_max_like_length);
 	while (escapes < value->len &&
 		   value->text[value->len - 1 - escapes] == '\\')
 		escapes++;
-	if (escapes % 2 == 1)
-		ea_rsql_literal_refuse(req, "pattern ends with a backslash",
-							   value->offset);
+	return escapes % 2 == 1 ? "pattern ends with a backslash" : NULL;
 }
 
-static Datum
-read_one(EaRequest *req, const EaRsql *comparison, const EaType *type,
-		 const EaRsqlValue *literal)
+/* A declared value of an enumeration, as its type compares them. */
+static bool
+is_declared(const EaField *field, Datum value)
 {
-	const char *why;
-	Datum		value;
+	TypeCacheEntry *cache = lookup_type_cache(field->type->oid,
+											  TYPECACHE_EQ_OPR_FINFO);
 
-	if (comparison->op == EA_RSQL_LIKE || comparison->op == EA_RSQL_ILIKE)
-		check_pattern(req, literal);
-	if (!type->read(literal->text, literal->len, false, &value, &why))
-		ea_rsql_literal_refuse(req, psprintf("value of \"%s\" %s",
-											 comparison->hops[0], why),
-							   literal->offset);
-	return value;
+	for (int i = 0; i < field->nenum; i++)
+	{
+		const char *why;
+		Datum		declared;
+
+		if (field->type->read(field->enum_values[i],
+							  strlen(field->enum_values[i]),
+							  true, &declared, &why) &&
+			DatumGetBool(FunctionCall2Coll(&cache->eq_opr_finfo,
+										   DEFAULT_COLLATION_OID,
+										   declared, value)))
+			return true;
+	}
+	return false;
 }
 
-Datum
-ea_rsql_literal_read(EaRequest *req, const EaRsql *comparison,
-					 const EaType *type, Oid *param_type)
+/* One literal; NULL, or what is wrong with it. */
+static const char *
+read_one(const EaRsql *comparison, const EaRsqlValue *literal,
+		 const EaType *type, const EaField *field, Datum *value)
 {
-	Datum	   *items;
+	const char *name = comparison->hops[comparison->nhops - 1];
+	const char *why = NULL;
+
+	if (ea_rsql_operators[comparison->op].needs == EA_CAN_MATCH)
+		why = check_pattern(literal);
+	if (why != NULL)
+		return why;
+	if (!type->read(literal->text, literal->len, false, value, &why))
+		return psprintf("value of \"%s\" %s", name, why);
+	if (field != NULL && field->nenum > 0 && !is_declared(field, *value))
+		return psprintf("value of \"%s\" must be one of those declared", name);
+	return NULL;
+}
+
+bool
+ea_rsql_literal_read(const EaRsql *comparison, const EaType *type,
+					 const EaField *field, EaValue *value, EaRsqlFault *fault)
+{
+	Datum	   *items = palloc(comparison->nvalues * sizeof(Datum));
 	int16		len;
 	bool		byval;
 	char		align;
 
-	*param_type = type->oid;
-	if (comparison->op != EA_RSQL_IN && comparison->op != EA_RSQL_OUT)
-		return read_one(req, comparison, type, comparison->values);
-
-	items = palloc(comparison->nvalues * sizeof(Datum));
 	for (int i = 0; i < comparison->nvalues; i++)
 	{
 		CHECK_FOR_INTERRUPTS();
-		items[i] = read_one(req, comparison, type, &comparison->values[i]);
+		fault->message = read_one(comparison, &comparison->values[i], type,
+								  field, &items[i]);
+		fault->offset = comparison->values[i].offset;
+		if (fault->message != NULL)
+			return false;
 	}
-	*param_type = type->array_oid;
-	get_typlenbyvalalign(type->oid, &len, &byval, &align);
-	return PointerGetDatum(construct_array(items, comparison->nvalues,
-										   type->oid, len, byval, align));
+	*value = EA_VALUE(type->oid, items[0]);
+	if (comparison->op == EA_RSQL_IN || comparison->op == EA_RSQL_OUT)
+	{
+		get_typlenbyvalalign(type->oid, &len, &byval, &align);
+		*value = EA_VALUE(type->array_oid,
+						  PointerGetDatum(construct_array(items,
+														  comparison->nvalues,
+														  type->oid, len,
+														  byval, align)));
+	}
+	return true;
 }
 
 bool

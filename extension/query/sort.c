@@ -72,8 +72,6 @@ write_scalar(EaSqlBuf *b, const Hop *hops, int nhops, const char *column,
 static void
 write_values(SortPath *path, const EaStep *step, int nhops)
 {
-	int			i;
-
 	if (step->nbranches == 0)
 	{
 		if (path->nwritten++ > 0)
@@ -82,7 +80,7 @@ write_values(SortPath *path, const EaStep *step, int nhops)
 					 path->alias);
 		return;
 	}
-	for (i = 0; i < step->nbranches; i++)
+	for (int i = 0; i < step->nbranches; i++)
 	{
 		path->hops[nhops].field = step->field;
 		path->hops[nhops].member = step->branches[i].member;
@@ -99,14 +97,13 @@ static const EaType *
 common_type(const EaStep *step, int *ends)
 {
 	const EaType *type = NULL;
-	int			i;
 
 	if (step->nbranches == 0)
 	{
 		(*ends)++;
 		return step->type;
 	}
-	for (i = 0; i < step->nbranches; i++)
+	for (int i = 0; i < step->nbranches; i++)
 	{
 		const EaType *other = common_type(step->branches[i].rest, ends);
 
@@ -117,10 +114,7 @@ common_type(const EaStep *step, int *ends)
 	return type;
 }
 
-static EA_NORETURN void refuse_sort(EaRequest *req, const char *path,
-									const char *why) EA_NORETURN_END;
-
-static void
+static EA_NORETURN void
 refuse_sort(EaRequest *req, const char *path, const char *why)
 {
 	ea_errors_throw(req, EA_ERR_INVALID_SORT, EA_AT_PARAMETER, "sort",
@@ -177,17 +171,16 @@ resolve_key(EaRequest *req, EaEntity *entity, const EaSortKey *key,
 {
 	const char *names[EA_RSQL_MAX_HOPS + 2];
 	EaStep	   *step;
-	const char *why;
-	int			offset;
+	EaRsqlFault fault;
 	int			nnames;
 
 	nnames = split_path(key->path, names, lengthof(names));
 	if (nnames == lengthof(names))
 		refuse_sort(req, key->path, "path is too long");
 	step = ea_path_resolve(req, entity, names, nnames, NULL, crossings,
-						   &why, &offset);
+							   &fault);
 	if (step == NULL)
-		refuse_sort(req, key->path, why);
+		refuse_sort(req, key->path, fault.message);
 	term->path = key->path;
 	term->descending = key->descending;
 	term->type = common_type(step, &term->ends);
@@ -258,10 +251,8 @@ ea_sort_join(EaSqlBuf *b, const EaOrder *order, int alias)
 void
 ea_sort_term(EaSqlBuf *b, const EaSortTerm *term, int alias)
 {
-	SortPath	path = {0};
+	SortPath	path = {b, alias};
 
-	path.b = b;
-	path.alias = alias;
 	if (term->ends > 1)
 		ea_sqlbuf_add(b, "COALESCE(");
 	write_values(&path, term->step, 0);

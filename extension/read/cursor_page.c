@@ -287,10 +287,7 @@ read_range(CursorPage *page, int number)
 
 /* -------- the cursor -------- */
 
-static EA_NORETURN void refuse_cursor(const CursorPage *page, const char *why)
-			EA_NORETURN_END;
-
-static void
+static EA_NORETURN void
 refuse_cursor(const CursorPage *page, const char *why)
 {
 	const char *parameter = page->backwards ? "page[before]" : "page[after]";
@@ -331,9 +328,8 @@ complete_cursor(CursorPage *page)
 	ea_sqlbuf_select(&b, alias, page->source->entity->id_column, UUIDOID);
 	add_terms(&b, page, alias);
 	ea_sqlbuf_from_as(&b, page->source->entity, EA_OP_READ, alias);
-	ea_sqlbuf_addf(&b, " AND t%d.%s = ", alias,
-				   page->source->entity->id_column);
-	ea_sqlbuf_value(&b, UUIDOID, UUIDPGetDatum(&page->cursor.id), false);
+	ea_sqlbuf_is(&b, alias, page->source->entity->id_column,
+				 &page->cursor.id);
 	ea_sqlbuf_run(&b, EA_EXEC_READ, true, keep_values, page);
 	if (!page->cursor.complete)
 		refuse_cursor(page, "stands at a resource that is no longer there.");

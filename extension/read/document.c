@@ -7,14 +7,19 @@
 #include "utils/builtins.h"
 
 #include "authz/authz.h"
+#include "base/grow.h"
 #include "base/guc.h"
 #include "base/jsonwrite.h"
+#include "base/names.h"
 #include "base/uuid.h"
 #include "read/document.h"
 #include "request/errors.h"
 
 /* Text of so many bytes is given back before the answer is passed on. */
 #define LARGE_TEXT (1024 * 1024)
+
+/* The number of a page that is not there. */
+#define NO_PAGE (-1)
 
 #define append_text(out, str) appendBinaryStringInfo((out), (str), strlen(str))
 
@@ -59,14 +64,8 @@ find_fieldset(const EaQuery *query, const char *type)
 static bool
 is_asked_for(const EaFieldset *fieldset, const char *name)
 {
-	if (fieldset == NULL)
-		return true;
-	for (int i = 0; i < fieldset->nnames; i++)
-	{
-		if (strcmp(fieldset->names[i], name) == 0)
-			return true;
-	}
-	return false;
+	return fieldset == NULL ||
+		ea_names_contain(fieldset->names, fieldset->nnames, name);
 }
 
 /* Some include path goes through a relationship of this name. */
@@ -179,11 +178,7 @@ child_node(EaIncludeNode *node, const char *name, int len)
 	}
 	child = palloc0(sizeof(EaIncludeNode));
 	child->name = pnstrdup(name, len);
-	node->children = node->children == NULL
-		? palloc(sizeof(EaIncludeNode *))
-		: repalloc(node->children,
-				   (node->nchildren + 1) * sizeof(EaIncludeNode *));
-	node->children[node->nchildren++] = child;
+	*EA_GROW_ARRAY(node->children, node->nchildren, node->room) = child;
 	return child;
 }
 
@@ -329,20 +324,11 @@ write_id(StringInfo out, const pg_uuid_t *id)
 }
 
 static void
-write_identifier(StringInfo out, const char *type, const pg_uuid_t *id)
-{
-	ea_jsonwrite_lit(out, "{\"type\":\"");
-	append_text(out, type);
-	ea_jsonwrite_lit(out, "\",\"id\":\"");
-	write_id(out, id);
-	ea_jsonwrite_lit(out, "\"}");
-}
-
-static void
 write_linkage(EaDocument *doc, StringInfo out, const EaShapeRel *rel,
 			  const EaLinkage *linkage)
 {
 	const EaField *field = rel->field;
+	const EaTarget *target = linkage->items;
 
 	if (!ea_catalog_is_to_many(field))
 	{
@@ -350,9 +336,8 @@ write_linkage(EaDocument *doc, StringInfo out, const EaShapeRel *rel,
 		if (linkage->n == 0)
 			ea_jsonwrite_lit(out, "null");
 		else
-			write_identifier(out,
-							 field->members[linkage->items[0].member].type,
-							 &linkage->items[0].id);
+			ea_jsonwrite_identifier(out, field->members[target->member].type,
+									&target->id);
 		return;
 	}
 
@@ -366,15 +351,14 @@ write_linkage(EaDocument *doc, StringInfo out, const EaShapeRel *rel,
 		return;
 	}
 	ea_jsonwrite_lit(out, ",\"data\":[");
-	for (int i = 0; i < linkage->n; i++)
+	for (int i = 0; i < linkage->n; i++, target++)
 	{
 		CHECK_FOR_INTERRUPTS();
 		ea_document_bound(doc, out->len);
 		if (i > 0)
 			ea_jsonwrite_lit(out, ",");
-		write_identifier(out,
-						 field->members[linkage->items[i].member].type,
-						 &linkage->items[i].id);
+		ea_jsonwrite_identifier(out, field->members[target->member].type,
+								&target->id);
 	}
 	ea_jsonwrite_lit(out, "]");
 }
@@ -502,52 +486,44 @@ write_query(StringInfo out, const EaQuery *query, const char *name,
 	appendStringInfo(out, "=%s", value);
 }
 
-/* What stands behind the path of a link: a page number, or one of these. */
-#define LINK_SELF 0				/* the request's own parameters */
-#define LINK_NONE (-1)			/* there is no such page */
-#define LINK_BARE (-2)			/* no parameters */
-
+/* A link with these parameters, of which one may have another value. */
 static void
-write_link(EaDocument *doc, const char *name, const char *path, int64 page)
+write_link(EaDocument *doc, const char *name, const char *path,
+		   const char *parameter, const char *value)
 {
 	StringInfo	out = doc->req->out;
-	char		number[MAXINT8LEN + 1];
 
 	ea_jsonwrite_key(out, name);
-	if (page == LINK_NONE)
-	{
-		ea_jsonwrite_lit(out, "null");
-		return;
-	}
 	ea_jsonwrite_lit(out, "\"");
 	append_text(out, path);
-	if (doc->query != NULL && page == LINK_SELF)
-		write_query(out, doc->query, NULL, NULL);
-	else if (doc->query != NULL && page > 0)
-	{
-		number[pg_lltoa(page, number)] = '\0';
-		write_query(out, doc->query, "page[number]", number);
-	}
+	if (doc->query != NULL)
+		write_query(out, doc->query, parameter, value);
 	ea_jsonwrite_lit(out, "\"");
 }
 
-/* A link by cursor; value is of characters that need no encoding. */
+/* The same to another page; no value: there is none. */
 static void
-write_cursor_link(EaDocument *doc, const char *name, const char *path,
-				  const char *parameter, const char *value)
+write_page_link(EaDocument *doc, const char *name, const char *path,
+				const char *parameter, const char *value)
 {
-	StringInfo	out = doc->req->out;
-
-	ea_jsonwrite_key(out, name);
-	if (value == NULL)
+	if (value != NULL)
 	{
-		ea_jsonwrite_lit(out, "null");
+		write_link(doc, name, path, parameter, value);
 		return;
 	}
-	ea_jsonwrite_lit(out, "\"");
-	append_text(out, path);
-	write_query(out, doc->query, parameter, value);
-	ea_jsonwrite_lit(out, "\"");
+	ea_jsonwrite_key(doc->req->out, name);
+	ea_jsonwrite_lit(doc->req->out, "null");
+}
+
+static void
+write_number_link(EaDocument *doc, const char *name, const char *path,
+				  int64 page)
+{
+	char		number[MAXINT8LEN + 1];
+
+	number[pg_lltoa(page, number)] = '\0';
+	write_page_link(doc, name, path, "page[number]",
+					page == NO_PAGE ? NULL : number);
 }
 
 static void
@@ -569,7 +545,7 @@ ea_document_write_one(EaDocument *doc, const char *path)
 	StringInfo	out = doc->req->out;
 
 	write_head(out);
-	write_link(doc, "self", path, LINK_SELF);
+	write_link(doc, "self", path, NULL, NULL);
 	ea_jsonwrite_lit(out, "},\"data\":");
 	if (doc->primary.n == 0)
 		ea_jsonwrite_lit(out, "null");
@@ -589,9 +565,9 @@ ea_document_write_linkage(EaDocument *doc)
 
 	write_head(out);
 	write_link(doc, "self", psprintf("%s/relationships/%s", path, field->name),
-			   LINK_SELF);
+			   NULL, NULL);
 	write_link(doc, "related", psprintf("%s/%s", path, field->name),
-			   LINK_BARE);
+			   NULL, NULL);
 	ea_jsonwrite_lit(out, "}");
 	write_linkage(doc, out, &resource->shape->rels[0], &resource->linkage[0]);
 	ea_jsonwrite_lit(out, "}");
@@ -629,28 +605,18 @@ ea_document_write_list(EaDocument *doc, const char *path, int64 total)
 		: doc->primary.n == query->page_size;
 
 	write_head(out);
-	write_link(doc, "self", path, LINK_SELF);
-	write_link(doc, "first", path, 1);
-	write_link(doc, "prev", path, number == 1 ? LINK_NONE : previous);
-	write_link(doc, "next", path, more ? number + 1 : LINK_NONE);
+	write_link(doc, "self", path, NULL, NULL);
+	write_number_link(doc, "first", path, 1);
+	write_number_link(doc, "prev", path, number == 1 ? NO_PAGE : previous);
+	write_number_link(doc, "next", path, more ? number + 1 : NO_PAGE);
 	if (total >= 0)
-		write_link(doc, "last", path, Max(last, 1));
+		write_number_link(doc, "last", path, Max(last, 1));
 	ea_jsonwrite_lit(out, "},\"data\":");
 	write_resources(doc, out, &doc->primary);
 	write_included(doc, out);
 	ea_jsonwrite_lit(out, ",\"meta\":{\"pagination\":{\"number\":");
 	ea_jsonwrite_int64(out, number);
 	write_totals(doc, total);
-}
-
-static void
-write_cursor(StringInfo out, const char *name, const char *cursor)
-{
-	ea_jsonwrite_key(out, name);
-	if (cursor == NULL)
-		ea_jsonwrite_lit(out, "null");
-	else
-		ea_jsonwrite_cstring(out, cursor);
 }
 
 void
@@ -660,16 +626,18 @@ ea_document_write_cursors(EaDocument *doc, const char *path,
 	StringInfo	out = doc->req->out;
 
 	write_head(out);
-	write_link(doc, "self", path, LINK_SELF);
-	write_cursor_link(doc, "first", path, "page[after]", EA_CURSOR_START);
-	write_cursor_link(doc, "prev", path, "page[before]", before);
-	write_cursor_link(doc, "next", path, "page[after]", after);
-	write_cursor_link(doc, "last", path, "page[before]", EA_CURSOR_END);
+	write_link(doc, "self", path, NULL, NULL);
+	write_page_link(doc, "first", path, "page[after]", EA_CURSOR_START);
+	write_page_link(doc, "prev", path, "page[before]", before);
+	write_page_link(doc, "next", path, "page[after]", after);
+	write_page_link(doc, "last", path, "page[before]", EA_CURSOR_END);
 	ea_jsonwrite_lit(out, "},\"data\":");
 	write_resources(doc, out, &doc->primary);
 	write_included(doc, out);
 	ea_jsonwrite_lit(out, ",\"meta\":{\"pagination\":{");
-	write_cursor(out, "before", before);
-	write_cursor(out, "after", after);
+	ea_jsonwrite_key(out, "before");
+	ea_jsonwrite_cstring(out, before);
+	ea_jsonwrite_key(out, "after");
+	ea_jsonwrite_cstring(out, after);
 	write_totals(doc, total);
 }

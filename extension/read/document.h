@@ -81,6 +81,7 @@ typedef struct EaIncludeNode
 {
 	char	   *name;
 	int			nchildren;
+	int			room;			/* for so many */
 	struct EaIncludeNode **children;
 } EaIncludeNode;
 

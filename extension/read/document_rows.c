@@ -121,23 +121,9 @@ ea_document_columns(EaSqlBuf *b, EaShape *shape, int alias)
 		ea_sqlbuf_select(b, alias, shape->entity->version_column, INT8OID);
 	}
 	for (int i = 0; i < shape->nattributes; i++)
-	{
-		ea_sqlbuf_add(b, ", ");
-		ea_sqlbuf_select(b, alias, shape->attributes[i]->column,
-						 shape->attributes[i]->type->oid);
-	}
+		ea_sqlbuf_select_field(b, alias, shape->attributes[i]);
 	for (int i = 0; i < shape->nrels; i++)
-	{
-		EaField    *field = shape->rels[i].field;
-
-		if (!ea_catalog_has_column(field))
-			continue;
-		for (int m = 0; m < field->nmembers; m++)
-		{
-			ea_sqlbuf_add(b, ", ");
-			ea_sqlbuf_select(b, alias, field->members[m].column, UUIDOID);
-		}
-	}
+		ea_sqlbuf_select_field(b, alias, shape->rels[i].field);
 }
 
 int
@@ -147,11 +133,7 @@ ea_document_width(const EaShape *shape)
 		shape->nattributes;
 
 	for (int i = 0; i < shape->nrels; i++)
-	{
-		const EaField *field = shape->rels[i].field;
-
-		width += ea_catalog_has_column(field) ? field->nmembers : 0;
-	}
+		width += shape->rels[i].field->ncolumns;
 	return width;
 }
 
@@ -196,9 +178,7 @@ read_to_one(EaShape *shape, EaResource *resource, TupleTableSlot *slot,
 	{
 		EaShapeRel *rel = &shape->rels[i];
 
-		if (!ea_catalog_has_column(rel->field))
-			continue;
-		for (int m = 0; m < rel->field->nmembers; m++, column++)
+		for (int m = 0; m < rel->field->ncolumns; m++, column++)
 		{
 			if (!slot->tts_isnull[column] && rel->visible[m])
 				ea_document_add_target(&resource->linkage[i], m,

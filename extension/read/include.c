@@ -38,9 +38,7 @@ included_row(void *arg, TupleTableSlot *slot)
 typedef struct Wanted
 {
 	EaEntity   *entity;
-	pg_uuid_t  *ids;
-	int			n;
-	int			max;
+	EaIds		ids;
 } Wanted;
 
 static void
@@ -60,7 +58,7 @@ want(List **wanted, EaEntity *entity, const pg_uuid_t *id)
 		found->entity = entity;
 		*wanted = lappend(*wanted, found);
 	}
-	*EA_GROW_ARRAY(found->ids, found->n, found->max) = *id;
+	*EA_GROW(&found->ids) = *id;
 }
 
 /*
@@ -130,14 +128,12 @@ fetch_wanted(EaDocument *doc, Wanted *wanted, EaResourceList *fresh)
 	ea_sqlbuf_add(&b, "SELECT ");
 	ea_document_columns(&b, shape, 0);
 	alias = ea_sqlbuf_from(&b, wanted->entity, EA_OP_READ);
-	ea_sqlbuf_addf(&b, " AND t%d.%s = ANY (", alias,
-				   wanted->entity->id_column);
-	ea_sqlbuf_value(&b, UUIDARRAYOID, ea_uuid_array(wanted->ids, wanted->n),
-					false);
-	ea_sqlbuf_addf(&b, ") ORDER BY t%d.%s", alias, wanted->entity->id_column);
+	ea_sqlbuf_among(&b, alias, wanted->entity->id_column, "= ANY",
+					ea_uuid_list(&wanted->ids));
+	ea_sqlbuf_addf(&b, " ORDER BY t%d.%s", alias, wanted->entity->id_column);
 
 	/* the first row that is too many refuses the request */
-	if (wanted->n > ea_guc_max_included)
+	if (wanted->ids.n > ea_guc_max_included)
 		ea_sqlbuf_addf(&b, " LIMIT %d", ea_guc_max_included + 1);
 	ea_sqlbuf_run(&b, doc->mode, true, included_row, &sink);
 }

@@ -6,7 +6,6 @@
 #include "catalog/pg_type.h"
 #include "miscadmin.h"
 
-#include "base/grow.h"
 #include "base/guc.h"
 #include "base/uuid.h"
 #include "read/document_rows.h"
@@ -54,21 +53,14 @@ add_links(EaSqlBuf *b, LinkageSink *sink, pg_uuid_t *ids, int n)
 	EaField    *field = sink->shape->rels[sink->rel].field;
 	EaEntity   *target = ea_catalog_target(field, 0);
 	bool		joined = field->kind == EA_MANY_TO_MANY;
+	const char *near = joined ? field->join_near : field->members[0].column;
 	int			alias = joined ? ea_sqlbuf_join_from(b, field)
 		: ea_sqlbuf_from(b, target, EA_OP_READ);
 
-	ea_sqlbuf_add(b, " AND ");
-	ea_sqlbuf_column(b, alias, joined ? field->join_near
-					 : field->members[0].column);
-	ea_sqlbuf_add(b, " = ");
 	if (n == 1)
-		ea_sqlbuf_value(b, UUIDOID, UUIDPGetDatum(ids), false);
+		ea_sqlbuf_is(b, alias, near, ids);
 	else
-	{
-		ea_sqlbuf_add(b, "ANY (");
-		ea_sqlbuf_value(b, UUIDARRAYOID, ea_uuid_array(ids, n), false);
-		ea_sqlbuf_add(b, ")");
-	}
+		ea_sqlbuf_among(b, alias, near, "= ANY", ea_uuid_array(ids, n));
 	if (joined && ea_sqlbuf_hides_rows(sink->doc->req, target))
 	{
 		int			far;
@@ -194,37 +186,13 @@ mark_followed(EaVisit *visits, int nvisits, EaShape *shape, int rel)
 }
 
 /* A to-one that points at a row the caller may not see is shown as empty. */
-typedef struct VisibleSink
-{
-	pg_uuid_t  *ids;
-	int			n;
-	int			max;
-} VisibleSink;
-
-/* An existing table whose key was dropped may have an id more than once. */
-static void
-visible_row(void *arg, TupleTableSlot *slot)
-{
-	VisibleSink *sink = arg;
-
-	*EA_GROW_ARRAY(sink->ids, sink->n, sink->max) =
-		*DatumGetUUIDP(slot->tts_values[0]);
-}
-
-static bool
-contains(VisibleSink *sink, const pg_uuid_t *id)
-{
-	return bsearch(id, sink->ids, sink->n, sizeof(pg_uuid_t),
-				   ea_uuid_compare) != NULL;
-}
-
 static void
 hide_invisible(EaDocument *doc, EaShape *shape, int rel, int member,
 			   EaResourceList *fresh)
 {
 	EaEntity   *target = ea_catalog_target(shape->rels[rel].field, member);
 	pg_uuid_t  *ids = palloc(Max(fresh->n, 1) * sizeof(pg_uuid_t));
-	VisibleSink sink = {NULL, 0, 0};
+	EaIds		visible = {0};
 	EaSqlBuf	b;
 	int			n = 0;
 	int			alias;
@@ -242,17 +210,14 @@ hide_invisible(EaDocument *doc, EaShape *shape, int rel, int member,
 	if (n == 0)
 		return;
 
-	sink.max = n;
-	sink.ids = palloc(n * sizeof(pg_uuid_t));
 	ea_sqlbuf_init(&b, doc->req);
 	ea_sqlbuf_add(&b, "SELECT ");
 	ea_sqlbuf_select(&b, 0, target->id_column, UUIDOID);
 	alias = ea_sqlbuf_from(&b, target, EA_OP_READ);
-	ea_sqlbuf_addf(&b, " AND t%d.%s = ANY (", alias, target->id_column);
-	ea_sqlbuf_value(&b, UUIDARRAYOID, ea_uuid_array(ids, n), false);
-	ea_sqlbuf_add(&b, ")");
-	ea_sqlbuf_run(&b, doc->mode, true, visible_row, &sink);
-	qsort(sink.ids, sink.n, sizeof(pg_uuid_t), ea_uuid_compare);
+	ea_sqlbuf_among(&b, alias, target->id_column, "= ANY",
+					ea_uuid_array(ids, n));
+	ea_sqlbuf_run_ids(&b, doc->mode, &visible);
+	ea_uuid_sort(&visible);
 
 	for (int i = 0; i < fresh->n; i++)
 	{
@@ -260,7 +225,7 @@ hide_invisible(EaDocument *doc, EaShape *shape, int rel, int member,
 
 		if (fresh->items[i]->shape == shape && linkage->n > 0 &&
 			linkage->items[0].member == member &&
-			!contains(&sink, &linkage->items[0].id))
+			!ea_uuid_is_among(&linkage->items[0].id, &visible))
 			linkage->n = linkage->count = 0;
 	}
 }

@@ -44,8 +44,7 @@ ea_list_page(EaRequest *req, EaQuery *query, const EaListSource *source,
 	int			alias;
 
 	if (query->filter != NULL)
-		filter = ea_filter_parse(req, source->entity, query->filter,
-								 query->filter_len);
+		filter = ea_filter_parse(req, source->entity, query->filter);
 	if (query->page_after != NULL || query->page_before != NULL)
 	{
 		ea_cursor_page(&sink, source, filter, path);

@@ -3,7 +3,6 @@
  */
 #include "postgres.h"
 
-#include "catalog/pg_type.h"
 
 #include "query/filter.h"
 #include "read/list_source.h"
@@ -21,17 +20,13 @@ ea_list_source(EaSqlBuf *b, const EaListSource *source,
 
 		ea_sqlbuf_add(b, " AND EXISTS (SELECT 1");
 		join = ea_sqlbuf_join_from(b, field);
-		ea_sqlbuf_addf(b, " AND t%d.%s = t%d.%s AND t%d.%s = ", join,
-					   field->join_far, alias, source->entity->id_column,
-					   join, field->join_near);
-		ea_sqlbuf_value(b, UUIDOID, UUIDPGetDatum(source->parent), false);
+		ea_sqlbuf_addf(b, " AND t%d.%s = t%d.%s", join, field->join_far, alias,
+					   source->entity->id_column);
+		ea_sqlbuf_is(b, join, field->join_near, source->parent);
 		ea_sqlbuf_add(b, ")");
 	}
 	else if (field != NULL)
-	{
-		ea_sqlbuf_addf(b, " AND t%d.%s = ", alias, field->members[0].column);
-		ea_sqlbuf_value(b, UUIDOID, UUIDPGetDatum(source->parent), false);
-	}
+		ea_sqlbuf_is(b, alias, field->members[0].column, source->parent);
 	if (filter != NULL)
 		ea_filter_where(b, source->entity, alias, filter);
 }

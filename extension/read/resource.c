@@ -3,7 +3,6 @@
  */
 #include "postgres.h"
 
-#include "catalog/pg_type.h"
 
 #include "base/uuid.h"
 #include "read/document.h"
@@ -32,10 +31,7 @@ ea_resource_row(EaRowSink *sink, const pg_uuid_t *id, EaExecMode mode)
 	ea_sqlbuf_add(&b, "SELECT ");
 	ea_document_columns(&b, sink->shape, 0);
 	alias = ea_sqlbuf_from(&b, sink->shape->entity, EA_OP_READ);
-	ea_sqlbuf_add(&b, " AND ");
-	ea_sqlbuf_column(&b, alias, sink->shape->entity->id_column);
-	ea_sqlbuf_add(&b, " = ");
-	ea_sqlbuf_value(&b, UUIDOID, UUIDPGetDatum(id), false);
+	ea_sqlbuf_is(&b, alias, sink->shape->entity->id_column, id);
 	ea_sqlbuf_run(&b, mode, true, ea_document_row, sink);
 }
 

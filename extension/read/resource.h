@@ -4,7 +4,6 @@
 #ifndef EA_RESOURCE_H
 #define EA_RESOURCE_H
 
-#include "read/document.h"
 #include "read/document_rows.h"
 #include "request/request.h"
 

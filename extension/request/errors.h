@@ -33,11 +33,11 @@ extern void ea_errors_add(EaRequest *req, EaErrorCode code, EaSource source,
 extern EA_NORETURN void ea_errors_throw(EaRequest *req, EaErrorCode code,
 										EaSource source, const char *where,
 										const char *fmt,...)
-			pg_attribute_printf(5, 6) EA_NORETURN_END;
+			pg_attribute_printf(5, 6);
 
 /* The one answer for what is absent, another tenant's or hidden. */
 #define EA_NO_SUCH_RESOURCE "There is no such resource."
-extern EA_NORETURN void ea_errors_not_found(EaRequest *req) EA_NORETURN_END;
+extern EA_NORETURN void ea_errors_not_found(EaRequest *req);
 
 /* Give up if faults have been noted. */
 extern void ea_errors_check(EaRequest *req);
@@ -64,6 +64,6 @@ extern char *ea_errors_index(const char *base, int index);
  * ReThrowError() for an error that CopyErrorData() has copied, wherever that
  * lies: all that it says lives as long as it is told.
  */
-extern EA_NORETURN void ea_errors_rethrow(ErrorData *edata) EA_NORETURN_END;
+extern EA_NORETURN void ea_errors_rethrow(ErrorData *edata);
 
 #endif							/* EA_ERRORS_H */

@@ -26,20 +26,16 @@ typedef struct Known
 	bool		may_be_empty;
 	void		(*read) (EaRequest *req, EaQuery *query,
 						 const EaParam *param);
+	size_t		kept;			/* without a reader: the char * of EaQuery */
 } Known;
 
-/*
- * Percent-decode (RFC 3986 section 2.1; with plus also the form encoding of
- * the URL standard).  Arguments and result: see query_string.h.
- */
 char *
 ea_query_decode(const char *in, int len, bool plus, int *decoded)
 {
 	char	   *out = palloc(len + 1);
 	int			n = 0;
-	int			i;
 
-	for (i = 0; i < len; i++)
+	for (int i = 0; i < len; i++)
 	{
 		char		c = in[i];
 
@@ -75,9 +71,8 @@ void
 ea_query_encode(StringInfo buf, const char *in, int len)
 {
 	static const char hex[] = "0123456789ABCDEF";
-	int			i;
 
-	for (i = 0; i < len; i++)
+	for (int i = 0; i < len; i++)
 	{
 		unsigned char c = in[i];
 
@@ -154,19 +149,11 @@ parse_count(const char *value, int64 *number)
 }
 
 static void
-read_filter(EaRequest *req, EaQuery *query, const EaParam *param)
-{
-	query->filter = param->value;
-	query->filter_len = param->len;
-}
-
-static void
 read_sort(EaRequest *req, EaQuery *query, const EaParam *param)
 {
 	int			count;
 	char	  **items = split_list(param->value, &count);
 	int			names;
-	int			i;
 
 	if (count > MAX_SORT_KEYS)
 	{
@@ -175,7 +162,7 @@ read_sort(EaRequest *req, EaQuery *query, const EaParam *param)
 		return;
 	}
 	query->sort = palloc(count * sizeof(EaSortKey));
-	for (i = 0; i < count; i++)
+	for (int i = 0; i < count; i++)
 	{
 		EaSortKey  *key = &query->sort[query->nsort];
 
@@ -228,22 +215,9 @@ read_page_totals(EaRequest *req, EaQuery *query, const EaParam *param)
 }
 
 static void
-read_page_after(EaRequest *req, EaQuery *query, const EaParam *param)
-{
-	query->page_after = param->value;
-}
-
-static void
-read_page_before(EaRequest *req, EaQuery *query, const EaParam *param)
-{
-	query->page_before = param->value;
-}
-
-static void
 read_include(EaRequest *req, EaQuery *query, const EaParam *param)
 {
 	int			names;
-	int			i;
 
 	query->has_include = true;
 	query->include = split_list(param->value, &query->ninclude);
@@ -254,7 +228,7 @@ read_include(EaRequest *req, EaQuery *query, const EaParam *param)
 					  ea_guc_max_include_paths);
 		return;
 	}
-	for (i = 0; i < query->ninclude; i++)
+	for (int i = 0; i < query->ninclude; i++)
 	{
 		const char *path = query->include[i];
 
@@ -276,12 +250,11 @@ read_fields(EaRequest *req, EaQuery *query, const EaParam *param)
 	EaFieldset *set = &query->fieldsets[query->nfieldsets++];
 	const char *type = strchr(param->name, '[') + 1;
 	int			names;
-	int			i;
 
 	set->type = pnstrdup(type, strlen(type) - 1);
 	set->parameter = param->name;
 	set->names = split_list(param->value, &set->nnames);
-	for (i = 0; i < set->nnames; i++)
+	for (int i = 0; i < set->nnames; i++)
 	{
 		if (!check_path(set->names[i], &names) || names > 1)
 			ea_errors_add(req, EA_ERR_INVALID_FIELDS, EA_AT_PARAMETER,
@@ -290,14 +263,16 @@ read_fields(EaRequest *req, EaQuery *query, const EaParam *param)
 	}
 }
 
+#define KEPT(member) false, NULL, offsetof(EaQuery, member)
+
 static const Known known[] =
 {
-	{"filter", EA_TAKES_LIST | EA_TAKES_KEYSET, false, read_filter},
+	{"filter", EA_TAKES_LIST | EA_TAKES_KEYSET, KEPT(filter)},
 	{"sort", EA_TAKES_LIST, false, read_sort},
 	{"page[number]", EA_TAKES_LIST, false, read_page_number},
 	{"page[size]", EA_TAKES_LIST | EA_TAKES_KEYSET, false, read_page_size},
-	{"page[after]", EA_TAKES_KEYSET | EA_TAKES_CURSOR, false, read_page_after},
-	{"page[before]", EA_TAKES_CURSOR, false, read_page_before},
+	{"page[after]", EA_TAKES_KEYSET | EA_TAKES_CURSOR, KEPT(page_after)},
+	{"page[before]", EA_TAKES_CURSOR, KEPT(page_before)},
 	{"page[totals]", EA_TAKES_LIST, false, read_page_totals},
 	{"include", EA_TAKES_SHAPE, true, read_include},
 	{"fields[", EA_TAKES_SHAPE, true, read_fields},
@@ -307,9 +282,7 @@ static const Known known[] =
 static const Known *
 find_known(const EaParam *param, int takes)
 {
-	int			i;
-
-	for (i = 0; i < lengthof(known); i++)
+	for (int i = 0; i < lengthof(known); i++)
 	{
 		const char *name = known[i].name;
 		int			len = strlen(name);
@@ -334,9 +307,7 @@ find_known(const EaParam *param, int takes)
 static bool
 is_repeated(const EaQuery *query, const EaParam *param)
 {
-	const EaParam *before;
-
-	for (before = query->params; before < param; before++)
+	for (const EaParam *before = query->params; before < param; before++)
 	{
 		if (strcmp(before->name, param->name) == 0)
 			return true;
@@ -359,8 +330,10 @@ read_param(EaRequest *req, EaQuery *query, const EaParam *param, int takes)
 	else if (param->len == 0 && !row->may_be_empty)
 		ea_errors_add(req, EA_ERR_INVALID_PARAMETER, EA_AT_PARAMETER,
 					  param->name, "%s: must not be empty", param->name);
-	else
+	else if (row->read != NULL)
 		row->read(req, query, param);
+	else
+		*(char **) ((char *) query + row->kept) = param->value;
 }
 
 /* One `name=value`, split at its first '=' and decoded. */
@@ -424,10 +397,6 @@ check_position(EaRequest *req, EaQuery *query)
 		query->totals = false;
 }
 
-/*
- * Read the query of a request (JSON:API "Query
- * Parameters").  Arguments, result and errors: see query_string.h.
- */
 EaQuery *
 ea_query_read(EaRequest *req, int takes)
 {
@@ -435,7 +404,6 @@ ea_query_read(EaRequest *req, int takes)
 	const char *at;
 	int64		offset;
 	int			count = 1;
-	int			i;
 
 	query->page_number = 1;
 	query->page_size = Min(ea_guc_default_page_size, ea_guc_max_page_size);
@@ -456,7 +424,7 @@ ea_query_read(EaRequest *req, int takes)
 			decode_param(req, query, at, len);
 		at += len;
 	}
-	for (i = 0; i < query->nparams; i++)
+	for (int i = 0; i < query->nparams; i++)
 	{
 		CHECK_FOR_INTERRUPTS();
 		read_param(req, query, &query->params[i], takes);

@@ -43,7 +43,6 @@ typedef struct EaQuery
 
 	/* lists */
 	char	   *filter;			/* NULL: none */
-	int			filter_len;
 	int			nsort;
 	EaSortKey  *sort;
 	int64		page_number;	/* from 1 */

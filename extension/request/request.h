@@ -11,7 +11,6 @@
 #include "lib/stringinfo.h"
 #include "utils/uuid.h"
 
-#include "base/jsonread.h"
 #include "request/principal.h"
 #include "request/problem.h"
 

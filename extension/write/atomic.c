@@ -10,7 +10,6 @@
 
 #include "access/xact.h"
 #include "miscadmin.h"
-#include "utils/memutils.h"
 #include "utils/resowner.h"
 
 #include "authz/authz.h"
@@ -200,8 +199,7 @@ complete_later(EaInput *input, EaField *field, EaInputField *in)
 	EaAtomicOp *op = &run->ops->items[run->current];
 	EaTarget	target = {{{0}}, 0};
 
-	if ((field->kind != EA_TO_ONE && field->kind != EA_ONE_OF) ||
-		op->lid == NULL ||
+	if (!ea_catalog_has_column(field) || op->lid == NULL ||
 		!ea_atomic_later(input->req, run->ops, run->current, field,
 						 op->lid->text, &target))
 		return false;
@@ -310,17 +308,17 @@ static void
 run_relationship(EaRequest *req, EaAtomicOp *op, const pg_uuid_t *id,
 				 const EaIfMatch *match)
 {
-	static const EaRelationshipVerb relationship_verbs[] = {
-		[EA_ATOMIC_ADD] = EA_RELATIONSHIP_ADD,
-		[EA_ATOMIC_UPDATE] = EA_RELATIONSHIP_REPLACE,
-		[EA_ATOMIC_REMOVE] = EA_RELATIONSHIP_REMOVE
+	static const EaWriteLinks relationship_verbs[] = {
+		[EA_ATOMIC_ADD] = EA_LINKS_ADD,
+		[EA_ATOMIC_UPDATE] = EA_LINKS_REPLACE,
+		[EA_ATOMIC_REMOVE] = EA_LINKS_REMOVE
 	};
-	EaRelationshipVerb verb = relationship_verbs[op->verb];
+	EaWriteLinks verb = relationship_verbs[op->verb];
 	EaInput    *input;
 
 	ea_relationship_check_verb(req, verb);
 	input = ea_input_relationship(req, op->field, op->json, op->pointer,
-								  verb == EA_RELATIONSHIP_REMOVE);
+								  verb == EA_LINKS_REMOVE);
 	ea_relationship_write(req, verb, input, id, match);
 	write_empty(req);
 }
@@ -396,7 +394,7 @@ run_operation(Run *run, EaAtomicOp *op)
 		ea_delete_resource(req, op->entity, &id, &match);
 
 		/* what was added before may have gone with it */
-		run->ops->lids->nmade = 0;
+		run->ops->lids->made.n = 0;
 		write_empty(req);
 	}
 }

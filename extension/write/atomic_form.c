@@ -25,10 +25,7 @@ static const struct
 	{"remove", EA_ATOMIC_REMOVE}
 };
 
-static EA_NORETURN void malformed(EaRequest *req, const char *pointer,
-								  const char *detail) EA_NORETURN_END;
-
-static void
+static EA_NORETURN void
 malformed(EaRequest *req, const char *pointer, const char *detail)
 {
 	ea_errors_throw(req, EA_ERR_INVALID_DOCUMENT, EA_AT_POINTER, pointer,
@@ -273,7 +270,7 @@ read_lids(EaRequest *req, EaAtomicOps *ops)
 	int			repeated;
 
 	lids->items = palloc0(ops->n * sizeof(EaLid));
-	lids->made = palloc(ops->n * sizeof(pg_uuid_t));
+	lids->made.items = palloc(ops->n * sizeof(pg_uuid_t));
 	for (int i = 0; i < ops->n; i++)
 	{
 		EaAtomicOp *op = &ops->items[i];

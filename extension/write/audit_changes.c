@@ -8,7 +8,6 @@
 #include "catalog/pg_type.h"
 #include "fmgr.h"
 #include "miscadmin.h"
-#include "utils/array.h"
 #include "utils/datum.h"
 #include "utils/fmgrprotos.h"
 #include "utils/lsyscache.h"
@@ -26,23 +25,6 @@ static const char members_left_out[] = "Members beyond 1000 are left out.";
 /* -------- one field as JSON -------- */
 
 static bool
-in_row(const EaField *field)
-{
-	return field->kind == EA_ATTRIBUTE || field->kind == EA_TO_ONE ||
-		field->kind == EA_ONE_OF;
-}
-
-static void
-write_identifier(StringInfo buf, const char *type, const pg_uuid_t *id)
-{
-	ea_jsonwrite_lit(buf, "{\"type\":");
-	ea_jsonwrite_cstring(buf, type);
-	ea_jsonwrite_lit(buf, ",\"id\":");
-	ea_jsonwrite_uuid(buf, id);
-	ea_jsonwrite_lit(buf, "}");
-}
-
-static bool
 is_null_input(const EaField *field, const EaInputField *in)
 {
 	return field->kind == EA_ATTRIBUTE ? in->isnull : in->ntargets == 0;
@@ -57,8 +39,9 @@ write_input(StringInfo buf, EaField *field, const EaInputField *in)
 	if (is_null_input(field, in))
 		ea_jsonwrite_lit(buf, "null");
 	else if (field->kind != EA_ATTRIBUTE)
-		write_identifier(buf, field->members[in->targets[0].member].type,
-						 &in->targets[0].id);
+		ea_jsonwrite_identifier(buf,
+								field->members[in->targets[0].member].type,
+								&in->targets[0].id);
 	else
 	{
 		if (field->type->id == EA_TYPE_DECIMAL)
@@ -75,40 +58,22 @@ stored_json(EaField *field, TupleTableSlot *slot, int *column)
 	StringInfoData buf;
 	int			first = *column;
 
-	initStringInfo(&buf);
-	if (field->kind == EA_ATTRIBUTE)
+	*column += field->ncolumns;
+	for (int c = 0; c < field->ncolumns; c++)
 	{
-		if (slot->tts_isnull[(*column)++])
-			return "null";
-		field->type->write(&buf, slot->tts_values[first]);
-		return buf.data;
-	}
-	*column += field->nmembers;
-	for (int m = 0; m < field->nmembers; m++)
-	{
-		if (slot->tts_isnull[first + m])
+		Datum		value = slot->tts_values[first + c];
+
+		if (slot->tts_isnull[first + c])
 			continue;
-		write_identifier(&buf, field->members[m].type,
-						 DatumGetUUIDP(slot->tts_values[first + m]));
+		initStringInfo(&buf);
+		if (field->kind == EA_ATTRIBUTE)
+			field->type->write(&buf, value);
+		else
+			ea_jsonwrite_identifier(&buf, field->members[c].type,
+									DatumGetUUIDP(value));
 		return buf.data;
 	}
 	return "null";
-}
-
-static void
-add_columns(EaSqlBuf *b, const EaField *field, int alias)
-{
-	if (field->kind == EA_ATTRIBUTE)
-	{
-		ea_sqlbuf_add(b, ", ");
-		ea_sqlbuf_select(b, alias, field->column, field->type->oid);
-		return;
-	}
-	for (int m = 0; m < field->nmembers; m++)
-	{
-		ea_sqlbuf_add(b, ", ");
-		ea_sqlbuf_select(b, alias, field->members[m].column, UUIDOID);
-	}
 }
 
 /* -------- create -------- */
@@ -128,7 +93,7 @@ ea_changes_created(EaInput *input, const pg_uuid_t *id)
 		EaField    *field = &entity->fields[i];
 		StringInfo	buf;
 
-		if (!in_row(field) || is_null_input(field, &input->fields[i]))
+		if (field->ncolumns == 0 || is_null_input(field, &input->fields[i]))
 			continue;
 		buf = ea_audit_begin_change(record, field->name);
 		ea_jsonwrite_lit(buf, "null,");
@@ -142,8 +107,7 @@ ea_changes_created(EaInput *input, const pg_uuid_t *id)
 /* A column as it was read. */
 typedef struct Column
 {
-	const char *name;
-	Oid			type;
+	const EaColumn *of;
 	bool		isnull;
 	Datum		value;
 } Column;
@@ -157,21 +121,19 @@ struct EaWriteBefore
 };
 
 static void
-keep_column(EaWriteBefore *before, const char *name, Oid type,
-			TupleTableSlot *slot)
+keep_column(EaWriteBefore *before, const EaColumn *of, TupleTableSlot *slot)
 {
 	Column	   *column = &before->columns[before->ncolumns++];
 	bool		byval;
 	int16		len;
 
 	/* the columns of the row come after its id, in the same order */
-	column->name = name;
-	column->type = type;
+	column->of = of;
 	column->isnull = slot->tts_isnull[before->ncolumns];
 	if (column->isnull)
 		return;
 	column->value = slot->tts_values[before->ncolumns];
-	get_typlenbyval(type, &len, &byval);
+	get_typlenbyval(of->type, &len, &byval);
 	if (len == -1)
 		column->value = PointerGetDatum(PG_DETOAST_DATUM_COPY(column->value));
 	else
@@ -191,14 +153,11 @@ before_row(void *arg, TupleTableSlot *slot)
 	{
 		EaField    *field = &entity->fields[i];
 
-		if (!before->input->fields[i].given || !in_row(field))
+		if (!before->input->fields[i].given || field->ncolumns == 0)
 			continue;
 		before->values[i] = stored_json(field, slot, &first);
-		if (field->kind == EA_ATTRIBUTE)
-			keep_column(before, field->column, field->type->oid, slot);
-		for (int m = 0; field->kind != EA_ATTRIBUTE && m < field->nmembers;
-			 m++)
-			keep_column(before, field->members[m].column, UUIDOID, slot);
+		for (int c = 0; c < field->ncolumns; c++)
+			keep_column(before, &field->columns[c], slot);
 	}
 }
 
@@ -210,8 +169,8 @@ ea_changes_unchanged(EaSqlBuf *b, const EaWriteBefore *before, int alias)
 		const Column *column = &before->columns[i];
 
 		ea_sqlbuf_addf(b, " AND t%d.%s IS NOT DISTINCT FROM ", alias,
-					   column->name);
-		ea_sqlbuf_value(b, column->type, column->value, column->isnull);
+					   column->of->name);
+		ea_sqlbuf_value(b, column->of->type, column->value, column->isnull);
 	}
 }
 
@@ -231,10 +190,10 @@ ea_changes_before(EaInput *input, const pg_uuid_t *id, bool lock)
 	ea_sqlbuf_select(&b, 0, entity->id_column, UUIDOID);
 	for (int i = 0; i < entity->nfields; i++)
 	{
-		if (!input->fields[i].given || !in_row(&entity->fields[i]))
+		if (!input->fields[i].given)
 			continue;
-		add_columns(&b, &entity->fields[i], 0);
-		ncolumns += Max(entity->fields[i].nmembers, 1);
+		ea_sqlbuf_select_field(&b, 0, &entity->fields[i]);
+		ncolumns += entity->fields[i].ncolumns;
 	}
 	if (ncolumns == 0)
 		return NULL;
@@ -243,8 +202,7 @@ ea_changes_before(EaInput *input, const pg_uuid_t *id, bool lock)
 	before->columns = palloc(ncolumns * sizeof(Column));
 	before->values = palloc0(entity->nfields * sizeof(char *));
 	alias = ea_sqlbuf_from(&b, entity, EA_OP_READ);
-	ea_sqlbuf_addf(&b, " AND t%d.%s = ", alias, entity->id_column);
-	ea_sqlbuf_value(&b, UUIDOID, UUIDPGetDatum(id), false);
+	ea_sqlbuf_is(&b, alias, entity->id_column, id);
 	if (lock)
 		ea_sqlbuf_add(&b, " FOR NO KEY UPDATE");
 	ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, before_row, before);
@@ -288,10 +246,7 @@ ea_changes_columns(EaSqlBuf *b, EaEntity *entity, int alias)
 	ea_sqlbuf_add(b, " RETURNING ");
 	ea_sqlbuf_select(b, alias, entity->id_column, UUIDOID);
 	for (int i = 0; i < entity->nfields; i++)
-	{
-		if (in_row(&entity->fields[i]))
-			add_columns(b, &entity->fields[i], alias);
-	}
+		ea_sqlbuf_select_field(b, alias, &entity->fields[i]);
 }
 
 void
@@ -308,7 +263,7 @@ ea_changes_deleted_row(void *arg, TupleTableSlot *slot)
 	{
 		const char *value;
 
-		if (!in_row(&entity->fields[i]))
+		if (entity->fields[i].ncolumns == 0)
 			continue;
 		value = stored_json(&entity->fields[i], slot, &column);
 		if (strcmp(value, "null") != 0)
@@ -316,48 +271,13 @@ ea_changes_deleted_row(void *arg, TupleTableSlot *slot)
 	}
 }
 
-/* -------- lists of ids -------- */
-
-static void
-add_id(EaWriteIds *list, const pg_uuid_t *id)
-{
-	*EA_GROW_ARRAY(list->ids, list->n, list->max) = *id;
-}
-
-static void
-id_row(void *arg, TupleTableSlot *slot)
-{
-	add_id(arg, DatumGetUUIDP(slot->tts_values[0]));
-}
-
-static int
-compare_ids(const void *a, const void *b)
-{
-	return memcmp(a, b, sizeof(pg_uuid_t));
-}
-
-static bool
-has_id(const EaWriteIds *list, const pg_uuid_t *id)
-{
-	return list->n > 0 &&
-		bsearch(id, list->ids, list->n, sizeof(pg_uuid_t),
-				compare_ids) != NULL;
-}
-
-static void
-sort_ids(EaWriteIds *list)
-{
-	if (list->n > 1)
-		qsort(list->ids, list->n, sizeof(pg_uuid_t), compare_ids);
-}
+/* -------- columns of other rows -------- */
 
 EaWriteMoved *
 ea_changes_moved(EaRequest *req)
 {
 	return ea_audit_entities(req) ? palloc0(sizeof(EaWriteMoved)) : NULL;
 }
-
-/* -------- columns of other rows -------- */
 
 typedef struct OwnerRow
 {
@@ -395,7 +315,7 @@ ea_changes_owners(EaSqlBuf *b, EaRequest *req, EaField *owner,
 	b->deleted_too = deleted_too;
 	ea_sqlbuf_add(b, "SELECT ");
 	ea_sqlbuf_select(b, 0, owner->entity->id_column, UUIDOID);
-	add_columns(b, owner, 0);
+	ea_sqlbuf_select_field(b, 0, owner);
 	return ea_sqlbuf_from(b, owner->entity, op);
 }
 
@@ -408,7 +328,7 @@ ea_changes_hold_owners(EaSqlBuf *b, EaField *owner)
 	ea_sqlbuf_add(b, " FOR NO KEY UPDATE");
 	if (ea_sqlbuf_run(b, EA_EXEC_WRITE, true, owner_row, owners) == 0)
 		return NULL;
-	qsort(owners->rows, owners->n, sizeof(OwnerRow), compare_ids);
+	qsort(owners->rows, owners->n, sizeof(OwnerRow), ea_uuid_compare);
 	return owners;
 }
 
@@ -416,20 +336,15 @@ void
 ea_changes_only_owners(EaSqlBuf *b, int alias,
 					   const EaWriteOwners *owners)
 {
-	Datum	   *ids;
+	pg_uuid_t  *ids;
 
 	if (owners == NULL)
 		return;
-	ids = palloc(owners->n * sizeof(Datum));
+	ids = palloc(owners->n * sizeof(pg_uuid_t));
 	for (int i = 0; i < owners->n; i++)
-		ids[i] = UUIDPGetDatum(&owners->rows[i].id);
-	ea_sqlbuf_addf(b, " AND t%d.%s = ANY (", alias,
-				   owners->owner->entity->id_column);
-	ea_sqlbuf_value(b, UUIDARRAYOID,
-					PointerGetDatum(construct_array(ids, owners->n, UUIDOID,
-													UUID_LEN, false,
-													TYPALIGN_CHAR)), false);
-	ea_sqlbuf_add(b, ")");
+		ids[i] = owners->rows[i].id;
+	ea_sqlbuf_among(b, alias, owners->owner->entity->id_column, "= ANY",
+					ea_uuid_array(ids, owners->n));
 }
 
 static void
@@ -438,7 +353,7 @@ changed_row(void *arg, TupleTableSlot *slot)
 	EaWriteOwners *owners = arg;
 	OwnerRow   *row = bsearch(DatumGetUUIDP(slot->tts_values[0]),
 							  owners->rows, owners->n, sizeof(OwnerRow),
-							  compare_ids);
+							  ea_uuid_compare);
 
 	if (row == NULL)
 		ereport(ERROR,
@@ -451,7 +366,7 @@ changed_row(void *arg, TupleTableSlot *slot)
 void
 ea_changes_run_owners(EaSqlBuf *b, int alias, EaWriteOwners *owners,
 					  const char *after_type, const pg_uuid_t *after,
-					  EaWriteIds *moved)
+					  EaIds *moved)
 {
 	EaEntity   *entity;
 	StringInfoData json;
@@ -470,7 +385,7 @@ ea_changes_run_owners(EaSqlBuf *b, int alias, EaWriteOwners *owners,
 	if (after == NULL)
 		ea_jsonwrite_lit(&json, "null");
 	else
-		write_identifier(&json, after_type, after);
+		ea_jsonwrite_identifier(&json, after_type, after);
 	for (int i = 0; i < owners->n; i++)
 	{
 		const OwnerRow *row = &owners->rows[i];
@@ -482,22 +397,23 @@ ea_changes_run_owners(EaSqlBuf *b, int alias, EaWriteOwners *owners,
 									  entity->type, &row->id),
 						owners->owner->name, row->before, json.data);
 		if (moved != NULL)
-			add_id(moved, &row->id);
+			*EA_GROW(moved) = row->id;
 	}
 }
 
 /* -------- links kept elsewhere -------- */
 
 void
-ea_changes_run_links(EaSqlBuf *b, const char *column, EaWriteIds *moved)
+ea_changes_run_links(EaSqlBuf *b, const char *column, EaIds *moved)
 {
-	if (moved != NULL)
+	if (moved == NULL)
 	{
-		ea_sqlbuf_addf(b, " RETURNING %s", column);
-		ea_sqlbuf_reads(b, UUIDOID);
+		ea_sqlbuf_run(b, EA_EXEC_WRITE, true, NULL, NULL);
+		return;
 	}
-	ea_sqlbuf_run(b, EA_EXEC_WRITE, true, moved == NULL ? NULL : id_row,
-				  moved);
+	ea_sqlbuf_addf(b, " RETURNING %s", column);
+	ea_sqlbuf_reads(b, UUIDOID);
+	ea_sqlbuf_run_ids(b, EA_EXEC_WRITE, moved);
 }
 
 /*
@@ -506,7 +422,7 @@ ea_changes_run_links(EaSqlBuf *b, const char *column, EaWriteIds *moved)
  */
 static void
 read_links(EaRequest *req, EaField *field, const pg_uuid_t *id, int limit,
-		   EaWriteIds *links)
+		   EaIds *links)
 {
 	bool		joined = field->kind == EA_MANY_TO_MANY;
 	EaSqlBuf	b;
@@ -518,15 +434,14 @@ read_links(EaRequest *req, EaField *field, const pg_uuid_t *id, int limit,
 					 : ea_catalog_target(field, 0)->id_column, UUIDOID);
 	alias = joined ? ea_sqlbuf_join_from(&b, field)
 		: ea_sqlbuf_from(&b, ea_catalog_target(field, 0), EA_OP_DELETE);
-	ea_sqlbuf_addf(&b, " AND t%d.%s = ", alias,
-				   joined ? field->join_near : field->members[0].column);
-	ea_sqlbuf_value(&b, UUIDOID, UUIDPGetDatum(id), false);
+	ea_sqlbuf_is(&b, alias,
+				 joined ? field->join_near : field->members[0].column, id);
 	ea_sqlbuf_addf(&b, " LIMIT %d", limit);
-	ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, id_row, links);
+	ea_sqlbuf_run_ids(&b, EA_EXEC_WRITE, links);
 }
 
 static const char *
-links_json(EaField *field, EaWriteIds *links)
+links_json(EaField *field, EaIds *links)
 {
 	StringInfoData buf;
 
@@ -535,15 +450,16 @@ links_json(EaField *field, EaWriteIds *links)
 	{
 		if (links->n == 0)
 			return "null";
-		write_identifier(&buf, field->members[0].type, &links->ids[0]);
+		ea_jsonwrite_identifier(&buf, field->members[0].type,
+								&links->items[0]);
 		return buf.data;
 	}
-	sort_ids(links);
+	ea_uuid_sort(links);
 	appendStringInfoCharMacro(&buf, '[');
 	for (int i = 0; i < Min(links->n, MAX_LINKS); i++)
 	{
 		ea_jsonwrite_comma(&buf);
-		ea_jsonwrite_uuid(&buf, &links->ids[i]);
+		ea_jsonwrite_uuid(&buf, &links->items[i]);
 	}
 	appendStringInfoCharMacro(&buf, ']');
 	return buf.data;
@@ -551,17 +467,17 @@ links_json(EaField *field, EaWriteIds *links)
 
 /* What there was, from what there is. */
 static void
-trace_back(const EaWriteIds *after, const EaWriteMoved *moved,
-		   EaWriteIds *before)
+trace_back(const EaIds *after, const EaWriteMoved *moved,
+		   EaIds *before)
 {
 	for (int i = 0; i < after->n; i++)
 	{
 		CHECK_FOR_INTERRUPTS();
-		if (!has_id(&moved->added, &after->ids[i]))
-			add_id(before, &after->ids[i]);
+		if (!ea_uuid_is_among(&after->items[i], &moved->added))
+			*EA_GROW(before) = after->items[i];
 	}
 	for (int i = 0; i < moved->removed.n; i++)
-		add_id(before, &moved->removed.ids[i]);
+		*EA_GROW(before) = moved->removed.items[i];
 }
 
 /* How many members to look at: few numbers, as they stand in the text. */
@@ -580,14 +496,14 @@ ea_changes_links(EaRequest *req, EaField *field, const pg_uuid_t *id,
 				 EaWriteLinks how, EaWriteMoved *moved)
 {
 	EaAuditRecord *record = req->audit == NULL ? NULL : req->audit->open;
-	EaWriteIds	before = {0};
-	EaWriteIds	after = {0};
+	EaIds		before = {0};
+	EaIds		after = {0};
 	int			limit;
 
 	if (moved == NULL || record == NULL)
 		return;
 	limit = enough_links(moved);
-	sort_ids(&moved->added);
+	ea_uuid_sort(&moved->added);
 	if (how == EA_LINKS_FIRST)
 		after = moved->added;
 	else

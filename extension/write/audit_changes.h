@@ -49,17 +49,10 @@ extern void ea_changes_deleted_row(void *deleted, TupleTableSlot *slot);
  * What statements put into a relationship and took out of it, by what they
  * returned: others may have come or gone since anybody looked.
  */
-typedef struct EaWriteIds
-{
-	int			n;
-	int			max;
-	pg_uuid_t  *ids;
-} EaWriteIds;
-
 typedef struct EaWriteMoved
 {
-	EaWriteIds	added;
-	EaWriteIds	removed;
+	EaIds		added;
+	EaIds		removed;
 } EaWriteMoved;
 
 /* NULL where nobody asks. */
@@ -67,7 +60,7 @@ extern EaWriteMoved *ea_changes_moved(EaRequest *req);
 
 /* Run a statement that writes links, and note the `column` of each. */
 extern void ea_changes_run_links(EaSqlBuf *b, const char *column,
-								 EaWriteIds *moved);
+								 EaIds *moved);
 
 /*
  * Rows whose owning field a write elsewhere is about to change: begin the
@@ -94,7 +87,7 @@ extern void ea_changes_run_owners(EaSqlBuf *b, int alias,
 								  EaWriteOwners *owners,
 								  const char *after_type,
 								  const pg_uuid_t *after,
-								  EaWriteIds *moved);
+								  EaIds *moved);
 
 /* How a relationship that is not a column of the row changes. */
 typedef enum EaWriteLinks

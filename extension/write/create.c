@@ -22,41 +22,12 @@
 #include "write/update.h"
 #include "write/write_policy.h"
 
-/* The columns of one row, in the order of the entity's fields. */
-typedef struct Row
-{
-	int			n;
-	Datum	   *values;
-	bool	   *isnull;
-} Row;
-
+/* A column that is written, and its value in each row. */
 typedef struct Column
 {
-	const char *name;
-	Oid			type;
-	Oid			array_type;
+	const EaColumn *into;
+	EaValue    *values;
 } Column;
-
-/* Columns are noted with the first row. */
-typedef struct Rows
-{
-	Column	   *columns;
-	Row		   *row;
-} Rows;
-
-static void
-add_value(void *arg, const char *column, Oid type, Oid array_type,
-		  Datum value, bool isnull)
-{
-	Rows	   *rows = arg;
-	Row		   *row = rows->row;
-
-	rows->columns[row->n].name = column;
-	rows->columns[row->n].type = type;
-	rows->columns[row->n].array_type = array_type;
-	row->values[row->n] = value;
-	row->isnull[row->n++] = isnull;
-}
 
 static int
 count_columns(EaEntity *entity)
@@ -64,26 +35,41 @@ count_columns(EaEntity *entity)
 	int			n = 0;
 
 	for (int i = 0; i < entity->nfields; i++)
-		n += Max(entity->fields[i].nmembers, 1);
+		n += entity->fields[i].ncolumns;
 	return n;
 }
 
-static Datum
-column_array(const Row *rows, int nrows, int column, Oid type)
+static EaValue *
+column_values(const EaField *field, int column, EaInput *const *inputs, int n)
 {
-	Datum	   *values = palloc(nrows * sizeof(Datum));
-	bool	   *isnull = palloc(nrows * sizeof(bool));
-	int			dims[1] = {nrows};
+	EaValue    *values = palloc(n * sizeof(EaValue));
+
+	for (int k = 0; k < n; k++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		values[k] = ea_input_value(field, &inputs[k]->fields[field->index],
+								   column);
+	}
+	return values;
+}
+
+static Datum
+column_array(const Column *column, int n)
+{
+	Oid			type = column->into->type;
+	Datum	   *values = palloc(n * sizeof(Datum));
+	bool	   *isnull = palloc(n * sizeof(bool));
+	int			dims[1] = {n};
 	int			bounds[1] = {1};
 	int16		len;
 	bool		byval;
 	char		align;
 
-	for (int i = 0; i < nrows; i++)
+	for (int i = 0; i < n; i++)
 	{
 		CHECK_FOR_INTERRUPTS();
-		values[i] = rows[i].values[column];
-		isnull[i] = rows[i].isnull[column];
+		values[i] = column->values[i].value;
+		isnull[i] = column->values[i].isnull;
 	}
 	get_typlenbyvalalign(type, &len, &byval, &align);
 	return PointerGetDatum(construct_md_array(values, isnull, 1, dims, bounds,
@@ -107,31 +93,33 @@ is_left_out(const EaField *field, EaInput *const *inputs, int n)
 /* `VALUES ($1, $2, ...` */
 static void
 add_single(EaSqlBuf *b, EaEntity *entity, const pg_uuid_t *id,
-		   const Column *columns, const Row *row)
+		   const Column *columns, int ncolumns)
 {
 	ea_sqlbuf_add(b, ") VALUES ");
 	ea_sqlbuf_insert_row(b, entity);
 	ea_sqlbuf_value(b, UUIDOID, UUIDPGetDatum(id), false);
-	for (int i = 0; i < row->n; i++)
+	for (int i = 0; i < ncolumns; i++)
 	{
+		const EaValue *value = columns[i].values;
+
 		ea_sqlbuf_add(b, ", ");
-		ea_sqlbuf_value(b, columns[i].type, row->values[i], row->isnull[i]);
+		ea_sqlbuf_value(b, value->type, value->value, value->isnull);
 	}
 }
 
 /* `SELECT $1, u.* ...`, with the relation u to be written afterwards. */
 static void
-add_unnest(EaSqlBuf *b, const pg_uuid_t *ids, const Column *columns,
-		   const Row *rows, int n)
+add_unnest(EaSqlBuf *b, const pg_uuid_t *ids, int n, const Column *columns,
+		   int ncolumns)
 {
 	/* unnest() of several arrays is only known by its bare name */
 	ea_sqlbuf_add(b, " FROM unnest(");
 	ea_sqlbuf_value(b, UUIDARRAYOID, ea_uuid_array(ids, n), false);
-	for (int i = 0; i < rows[0].n; i++)
+	for (int i = 0; i < ncolumns; i++)
 	{
 		ea_sqlbuf_add(b, ", ");
-		ea_sqlbuf_value(b, columns[i].array_type,
-						column_array(rows, n, i, columns[i].type), false);
+		ea_sqlbuf_value(b, columns[i].into->array_type,
+						column_array(&columns[i], n), false);
 	}
 	ea_sqlbuf_add(b, ") u");
 }
@@ -174,24 +162,20 @@ ea_create_rows(EaInput *const *inputs, const pg_uuid_t *ids, int n,
 {
 	EaRequest  *req = sink->doc->req;
 	EaEntity   *entity = sink->shape->entity;
-	int			ncolumns = count_columns(entity);
-	Row		   *rows = palloc(n * sizeof(Row));
-	Rows		cursor = {palloc(Max(ncolumns, 1) * sizeof(Column)), rows};
+	Column	   *columns = palloc(count_columns(entity) * sizeof(Column));
+	int			ncolumns = 0;
 	EaSqlBuf	b;
 	int			alias;
 
-	for (int k = 0; k < n; k++)
+	for (int i = 0; i < entity->nfields; i++)
 	{
-		CHECK_FOR_INTERRUPTS();
-		cursor.row = &rows[k];
-		rows[k].n = 0;
-		rows[k].values = palloc(Max(ncolumns, 1) * sizeof(Datum));
-		rows[k].isnull = palloc(Max(ncolumns, 1) * sizeof(bool));
-		for (int i = 0; i < entity->nfields; i++)
+		EaField    *field = &entity->fields[i];
+		bool		left_out = is_left_out(field, inputs, n);
+
+		for (int c = 0; !left_out && c < field->ncolumns; c++)
 		{
-			if (!is_left_out(&entity->fields[i], inputs, n))
-				ea_input_columns(&entity->fields[i], &inputs[k]->fields[i],
-								 add_value, &cursor);
+			columns[ncolumns].into = &field->columns[c];
+			columns[ncolumns++].values = column_values(field, c, inputs, n);
 		}
 	}
 
@@ -199,12 +183,12 @@ ea_create_rows(EaInput *const *inputs, const pg_uuid_t *ids, int n,
 	ea_sqlbuf_init(&b, req);
 	alias = ea_sqlbuf_insert(&b, entity);
 	ea_sqlbuf_add(&b, entity->id_column);
-	for (int i = 0; i < rows[0].n; i++)
-		ea_sqlbuf_addf(&b, ", %s", cursor.columns[i].name);
+	for (int i = 0; i < ncolumns; i++)
+		ea_sqlbuf_addf(&b, ", %s", columns[i].into->name);
 	add_system_names(&b, entity);
 	if (n == 1)
 	{
-		add_single(&b, entity, ids, cursor.columns, rows);
+		add_single(&b, entity, ids, columns, ncolumns);
 		add_system(&b, entity);
 		ea_sqlbuf_add(&b, ")");
 	}
@@ -215,7 +199,7 @@ ea_create_rows(EaInput *const *inputs, const pg_uuid_t *ids, int n,
 			ea_sqlbuf_addf(&b, "$%d, ", ea_sqlbuf_tenant(&b));
 		ea_sqlbuf_add(&b, "u.*");
 		add_system(&b, entity);
-		add_unnest(&b, ids, cursor.columns, rows, n);
+		add_unnest(&b, ids, n, columns, ncolumns);
 	}
 	ea_sqlbuf_add(&b, " RETURNING ");
 	ea_document_columns(&b, sink->shape, alias);

@@ -4,7 +4,6 @@
 #ifndef EA_CREATE_H
 #define EA_CREATE_H
 
-#include "read/document.h"
 #include "read/document_rows.h"
 #include "write/input.h"
 

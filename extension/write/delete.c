@@ -11,15 +11,12 @@
 
 #include "catalog/pg_type.h"
 #include "miscadmin.h"
-#include "utils/array.h"
 #include "utils/timestamp.h"
 
-#include "base/grow.h"
 #include "base/uuid.h"
 #include "model/sqlbuf.h"
 #include "read/resource.h"
 #include "request/errors.h"
-#include "request/limits.h"
 #include "write/audit_changes.h"
 #include "write/delete.h"
 #include "write/hook_phases.h"
@@ -31,44 +28,6 @@
 /* How far a cascade goes from entity to entity. */
 #define MAX_CASCADE_DEPTH 64
 
-/* Ids between two looks at the memory that they take. */
-#define IDS_PER_LOOK 256
-
-typedef struct IdList
-{
-	int			n;
-	int			max;
-	Datum	   *ids;
-	EaRequest  *req;
-} IdList;
-
-static void
-id_row(void *arg, TupleTableSlot *slot)
-{
-	IdList	   *list = arg;
-	pg_uuid_t  *id = palloc(sizeof(pg_uuid_t));
-
-	if (list->n % IDS_PER_LOOK == 0)
-		ea_limits_memory(list->req, NULL);
-	*id = *DatumGetUUIDP(slot->tts_values[0]);
-	*EA_GROW_ARRAY(list->ids, list->n, list->max) = UUIDPGetDatum(id);
-}
-
-static Datum
-id_array(const IdList *list)
-{
-	return PointerGetDatum(construct_array(list->ids, list->n, UUIDOID,
-										   UUID_LEN, false, TYPALIGN_CHAR));
-}
-
-static void
-add_among(EaSqlBuf *b, int alias, const char *column, const IdList *ids)
-{
-	ea_sqlbuf_addf(b, " AND t%d.%s = ANY (", alias, column);
-	ea_sqlbuf_value(b, UUIDARRAYOID, id_array(ids), false);
-	ea_sqlbuf_add(b, ")");
-}
-
 /*
  * Rows to delete.  hard: they vanish from the table, so that no row may keep
  * a reference to them; otherwise they are only marked as deleted.
@@ -76,7 +35,7 @@ add_among(EaSqlBuf *b, int alias, const char *column, const IdList *ids)
 typedef struct Doomed
 {
 	EaEntity   *entity;
-	const IdList *ids;
+	const EaIds *ids;
 	bool		hard;
 	int			depth;
 	const struct Doomed *parent;	/* whose deletion this is part of */
@@ -96,21 +55,20 @@ static void
 add_referring(EaSqlBuf *b, EaEntity *child, int alias, const char *column,
 			  const Doomed *doomed, Which which)
 {
-	add_among(b, alias, column, doomed->ids);
+	ea_sqlbuf_among(b, alias, column, "= ANY", ea_uuid_list(doomed->ids));
 	if (which == SOFT_DELETED)
 		ea_sqlbuf_addf(b, " AND t%d.%s IS NOT NULL", alias,
 					   child->deleted_column);
 }
 
 static bool
-is_doomed(EaEntity *entity, Datum id, const Doomed *doomed)
+is_doomed(EaEntity *entity, const pg_uuid_t *id, const Doomed *doomed)
 {
 	for (; doomed != NULL; doomed = doomed->parent)
 	{
 		for (int i = 0; doomed->entity == entity && i < doomed->ids->n; i++)
 		{
-			if (ea_uuid_equal(DatumGetUUIDP(id),
-							  DatumGetUUIDP(doomed->ids->ids[i])))
+			if (ea_uuid_equal(id, &doomed->ids->items[i]))
 				return true;
 		}
 	}
@@ -123,24 +81,22 @@ is_doomed(EaEntity *entity, Datum id, const Doomed *doomed)
  */
 static void
 leave_out_doomed(EaRequest *req, EaEntity *entity, const char *column,
-				 IdList *ids, const Doomed *doomed)
+				 EaIds *ids, const Doomed *doomed)
 {
 	int			n = 0;
 
 	for (int i = 0; i < ids->n; i++)
 	{
 		CHECK_FOR_INTERRUPTS();
-		if (!is_doomed(entity, ids->ids[i], doomed))
-			ids->ids[n++] = ids->ids[i];
+		if (!is_doomed(entity, &ids->items[i], doomed))
+			ids->items[n++] = ids->items[i];
 	}
 	if (n < ids->n)
 		ea_links_defer(req, entity, column);
 	ids->n = n;
 }
 
-static EA_NORETURN void refuse(EaRequest *req) EA_NORETURN_END;
-
-static void
+static EA_NORETURN void
 refuse(EaRequest *req)
 {
 	ea_errors_throw(req, EA_ERR_REFERENCED, EA_AT_NONE, NULL,
@@ -151,7 +107,7 @@ static void
 cascade(EaRequest *req, EaEntity *child, const char *column,
 		const Doomed *doomed, Which which)
 {
-	IdList		ids = {.req = req};
+	EaIds		ids = {0};
 	Doomed		children = {child, &ids, doomed->hard || !child->soft_delete,
 	doomed->depth + 1, doomed};
 	EaSqlBuf	b;
@@ -166,14 +122,13 @@ cascade(EaRequest *req, EaEntity *child, const char *column,
 	if (child == doomed->entity)
 	{
 		/* a row that refers to itself is being deleted already */
-		ea_sqlbuf_addf(&b, " AND t%d.%s <> ALL (", alias, child->id_column);
-		ea_sqlbuf_value(&b, UUIDARRAYOID, id_array(doomed->ids), false);
-		ea_sqlbuf_add(&b, ")");
+		ea_sqlbuf_among(&b, alias, child->id_column, "<> ALL",
+						ea_uuid_list(doomed->ids));
 	}
 
 	/* held, or it could be moved away before it is deleted */
 	ea_sqlbuf_addf(&b, " ORDER BY t%d.%s FOR UPDATE", alias, child->id_column);
-	ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, id_row, &ids);
+	ea_sqlbuf_run_ids(&b, EA_EXEC_WRITE, &ids);
 	leave_out_doomed(req, child, column, &ids, doomed->parent);
 
 	/* declarations from before this was a fault of theirs */
@@ -272,7 +227,7 @@ unlink_joined(EaRequest *req, EaField *field, const char *column,
 	ea_sqlbuf_init(&b, req);
 	b.all_tenants = !doomed->entity->tenant_scoped;
 	alias = ea_sqlbuf_join_delete(&b, field);
-	add_among(&b, alias, column, doomed->ids);
+	ea_sqlbuf_among(&b, alias, column, "= ANY", ea_uuid_list(doomed->ids));
 	ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, NULL, NULL);
 }
 
@@ -352,7 +307,8 @@ delete_rows(EaRequest *req, const Doomed *doomed)
 		ea_links_touch(&b, &set, entity);
 		alias = ea_sqlbuf_update(&b, entity, set.data, EA_OP_DELETE);
 	}
-	add_among(&b, alias, entity->id_column, doomed->ids);
+	ea_sqlbuf_among(&b, alias, entity->id_column, "= ANY",
+					ea_uuid_list(doomed->ids));
 	if (ea_audit_entities(req))
 	{
 		ea_changes_columns(&b, entity, alias);
@@ -365,8 +321,8 @@ void
 ea_delete_resource(EaRequest *req, EaEntity *entity, const pg_uuid_t *id,
 				   const EaIfMatch *match)
 {
-	Datum		first = UUIDPGetDatum(id);
-	IdList		ids = {1, 1, &first, req};
+	pg_uuid_t	first = *id;
+	EaIds		ids = {1, 1, &first};
 	Doomed		doomed = {entity, &ids, !entity->soft_delete, 0, NULL};
 	bool		deferred = req->deferred != NIL;
 	EaAround	around;

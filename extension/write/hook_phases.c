@@ -33,38 +33,24 @@ ea_hook_phases_waits(EaEntity *entity, EaOperation op)
 	return ea_hooks_wait(entity, op, ALL_PHASES);
 }
 
-static bool
-is_shown(const EaField *field)
-{
-	return field->kind == EA_ATTRIBUTE || field->kind == EA_TO_ONE ||
-		field->kind == EA_ONE_OF;
-}
-
+/* What a field is to show, which has a value in that column of its own. */
 static char *
-attribute_text(const EaField *field, Datum value, bool isnull)
+field_text(const EaField *field, int column, Datum value, bool isnull)
 {
 	StringInfoData buf;
 
 	if (isnull)
-		return "null";
+		return field->kind == EA_ATTRIBUTE ? "null" : "{\"data\":null}";
 	initStringInfo(&buf);
-	field->type->write(&buf, value);
-	return buf.data;
-}
-
-static char *
-reference_text(const EaField *field, int member, const pg_uuid_t *id)
-{
-	StringInfoData buf;
-
-	if (id == NULL)
-		return "{\"data\":null}";
-	initStringInfo(&buf);
-	appendStringInfoString(&buf, "{\"data\":{\"type\":");
-	ea_jsonwrite_cstring(&buf, field->members[member].type);
-	appendStringInfoString(&buf, ",\"id\":");
-	ea_jsonwrite_uuid(&buf, id);
-	appendStringInfoString(&buf, "}}");
+	if (field->kind == EA_ATTRIBUTE)
+	{
+		field->type->write(&buf, value);
+		return buf.data;
+	}
+	appendStringInfoString(&buf, "{\"data\":");
+	ea_jsonwrite_identifier(&buf, field->members[column].type,
+							DatumGetUUIDP(value));
+	appendStringInfoChar(&buf, '}');
 	return buf.data;
 }
 
@@ -74,29 +60,18 @@ static void
 image_row(void *arg, TupleTableSlot *slot)
 {
 	Image	   *image = arg;
-	int			column = 0;
+	int			column = 1;
 
 	for (int i = 0; i < image->entity->nfields; i++)
 	{
 		EaField    *field = &image->entity->fields[i];
 
-		if (field->kind == EA_ATTRIBUTE)
+		for (int c = 0; c < field->ncolumns; c++, column++)
 		{
-			image->values[i] = attribute_text(field, slot->tts_values[column],
+			if (c == 0 || !slot->tts_isnull[column])
+				image->values[i] = field_text(field, c,
+											  slot->tts_values[column],
 											  slot->tts_isnull[column]);
-			column++;
-		}
-		else if (is_shown(field))
-		{
-			image->values[i] = reference_text(field, 0, NULL);
-			for (int m = 0; m < field->nmembers; m++, column++)
-			{
-				Datum		id = slot->tts_values[column];
-
-				if (!slot->tts_isnull[column])
-					image->values[i] = reference_text(field, m,
-													  DatumGetUUIDP(id));
-			}
 		}
 	}
 }
@@ -110,25 +85,11 @@ read_image(EaRequest *req, Image *image, const pg_uuid_t *id)
 	image->values = palloc0(Max(image->entity->nfields, 1) * sizeof(char *));
 	ea_sqlbuf_init(&b, req);
 	ea_sqlbuf_add(&b, "SELECT ");
-	for (int i = 0; i < image->entity->nfields; i++)
-	{
-		EaField    *field = &image->entity->fields[i];
-
-		if (field->kind == EA_ATTRIBUTE)
-		{
-			ea_sqlbuf_select(&b, 0, field->column, field->type->oid);
-			ea_sqlbuf_add(&b, ", ");
-		}
-		for (int m = 0; is_shown(field) && m < field->nmembers; m++)
-		{
-			ea_sqlbuf_select(&b, 0, field->members[m].column, UUIDOID);
-			ea_sqlbuf_add(&b, ", ");
-		}
-	}
 	ea_sqlbuf_select(&b, 0, image->entity->id_column, UUIDOID);
+	for (int i = 0; i < image->entity->nfields; i++)
+		ea_sqlbuf_select_field(&b, 0, &image->entity->fields[i]);
 	alias = ea_sqlbuf_from(&b, image->entity, EA_OP_DELETE);
-	ea_sqlbuf_addf(&b, " AND t%d.%s = ", alias, image->entity->id_column);
-	ea_sqlbuf_value(&b, UUIDOID, UUIDPGetDatum(id), false);
+	ea_sqlbuf_is(&b, alias, image->entity->id_column, id);
 	return ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, image_row, image) > 0;
 }
 
@@ -143,16 +104,16 @@ overlay(Image *image, const EaInput *input)
 		EaField    *field = &image->entity->fields[i];
 		const EaInputField *in = &input->fields[i];
 
-		if (!is_shown(field) ||
-			(!in->given && !in->later && input->op != EA_OP_CREATE))
+		if (!in->given && !in->later && input->op != EA_OP_CREATE)
 			continue;
-		if (field->kind == EA_ATTRIBUTE)
-			image->values[i] = attribute_text(field, in->value, in->isnull);
-		else if (in->ntargets > 0)
-			image->values[i] = reference_text(field, in->targets[0].member,
-											  &in->targets[0].id);
-		else
-			image->values[i] = reference_text(field, 0, NULL);
+		for (int c = 0; c < field->ncolumns; c++)
+		{
+			EaValue		value = ea_input_value(field, in, c);
+
+			if (c == 0 || !value.isnull)
+				image->values[i] = field_text(field, c, value.value,
+											  value.isnull);
+		}
 	}
 }
 

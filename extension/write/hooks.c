@@ -39,10 +39,7 @@ ea_hooks_wait(EaEntity *entity, EaOperation op, int phases)
 	return false;
 }
 
-static EA_NORETURN void fail(EaRequest *req, const EaHook *hook)
-			EA_NORETURN_END;
-
-static void
+static EA_NORETURN void
 fail(EaRequest *req, const EaHook *hook)
 {
 	req->nproblems = 0;
@@ -130,10 +127,7 @@ make_context(const EaHookCall *call)
 
 /* -------- its answer -------- */
 
-static EA_NORETURN void reject(EaRequest *req, const EaHook *hook,
-							   const char *reason) EA_NORETURN_END;
-
-static void
+static EA_NORETURN void
 reject(EaRequest *req, const EaHook *hook, const char *reason)
 {
 	req->nproblems = 0;

@@ -40,6 +40,6 @@ extern bool ea_hooks_run(const EaHookCall *call, EaHookPhase phase, int n,
 
 /* A hook that does not keep to its contract: 500 naming it. */
 extern EA_NORETURN void ea_hooks_fail(EaRequest *req, const EaHook *hook,
-									  const char *why) EA_NORETURN_END;
+									  const char *why);
 
 #endif							/* EA_HOOKS_H */

@@ -5,7 +5,6 @@
 
 #include "catalog/pg_type.h"
 #include "miscadmin.h"
-#include "utils/array.h"
 
 #include "authz/authz.h"
 #include "base/grow.h"
@@ -15,7 +14,6 @@
 #include "request/errors.h"
 #include "write/input.h"
 #include "write/lid.h"
-#include "write/links.h"
 
 /* A member that must be an object when it is there. */
 static EaJson *
@@ -160,7 +158,7 @@ may_set(EaInput *input, EaField *field, const char *pointer)
 {
 	return is_writable(input, field, field, pointer) &&
 		(field->mapped_by == NULL ||
-		 is_writable(input, field, ea_links_owner(field), pointer));
+		 is_writable(input, field, ea_catalog_mirrored(field), pointer));
 }
 
 /*
@@ -467,12 +465,8 @@ each_target(EaInput *const *inputs, int n, TargetFunction fn, void *arg)
 typedef struct TargetCheck
 {
 	EaEntity   *entity;
-	Datum	   *ids;
-	int			n;
-	int			max;
-	pg_uuid_t  *seen;
-	int			nseen;
-	int			maxseen;
+	EaIds		wanted;
+	EaIds		seen;
 	bool		written;		/* some of them will be, for the reference */
 } TargetCheck;
 
@@ -491,18 +485,7 @@ collect_target(EaInput *input, int field, const EaTarget *target, void *arg)
 	if (!must_look(input, field, target, check->entity))
 		return;
 	check->written |= is_kept_there(&input->entity->fields[field]);
-	*EA_GROW_ARRAY(check->ids, check->n, check->max) =
-		UUIDPGetDatum(&target->id);
-}
-
-static void
-target_row(void *arg, TupleTableSlot *slot)
-{
-	TargetCheck *check = arg;
-
-	/* an existing table may have lost the key that made ids unique */
-	*EA_GROW_ARRAY(check->seen, check->nseen, check->maxseen) =
-		*DatumGetUUIDP(slot->tts_values[0]);
+	*EA_GROW(&check->wanted) = target->id;
 }
 
 static void
@@ -511,8 +494,7 @@ note_missing(EaInput *input, int field, const EaTarget *target, void *arg)
 	TargetCheck *check = arg;
 
 	if (must_look(input, field, target, check->entity) &&
-		bsearch(&target->id, check->seen, check->nseen, sizeof(pg_uuid_t),
-				ea_uuid_compare) == NULL)
+		!ea_uuid_is_among(&target->id, &check->seen))
 		ea_errors_add(input->req, EA_ERR_RELATED_NOT_FOUND, EA_AT_POINTER,
 					  input->fields[field].pointer,
 					  EA_NO_SUCH_RESOURCE);
@@ -529,7 +511,7 @@ add_lock(EaSqlBuf *b, EaEntity *entity, const TargetCheck *check, int alias)
 {
 	if (!ea_sqlbuf_hides_rows(b->req, entity))
 		return;
-	if (check->n > 1)
+	if (check->wanted.n > 1)
 		ea_sqlbuf_addf(b, " ORDER BY t%d.%s", alias, entity->id_column);
 	ea_sqlbuf_addf(b, " FOR %s OF t%d", check->written ? "NO KEY UPDATE"
 				   : "SHARE", alias);
@@ -544,33 +526,20 @@ check_entity(EaInput *const *inputs, int n, EaEntity *entity)
 	int			alias;
 
 	each_target(inputs, n, collect_target, &check);
-	if (check.n == 0)
+	if (check.wanted.n == 0)
 		return;
-	check.maxseen = check.n;
-	check.seen = palloc(check.n * sizeof(pg_uuid_t));
 	ea_sqlbuf_init(&b, req);
 	ea_sqlbuf_add(&b, "SELECT ");
 	ea_sqlbuf_select(&b, 0, entity->id_column, UUIDOID);
 	alias = ea_sqlbuf_from(&b, entity, EA_OP_READ);
-	ea_sqlbuf_add(&b, " AND ");
-	ea_sqlbuf_column(&b, alias, entity->id_column);
-	ea_sqlbuf_add(&b, " = ");
-	if (check.n == 1)
-		ea_sqlbuf_value(&b, UUIDOID, check.ids[0], false);
+	if (check.wanted.n == 1)
+		ea_sqlbuf_is(&b, alias, entity->id_column, check.wanted.items);
 	else
-	{
-		ea_sqlbuf_add(&b, "ANY (");
-		ea_sqlbuf_value(&b, UUIDARRAYOID,
-						PointerGetDatum(construct_array(check.ids, check.n,
-														UUIDOID, UUID_LEN,
-														false,
-														TYPALIGN_CHAR)),
-						false);
-		ea_sqlbuf_add(&b, ")");
-	}
+		ea_sqlbuf_among(&b, alias, entity->id_column, "= ANY",
+						ea_uuid_list(&check.wanted));
 	add_lock(&b, entity, &check, alias);
-	ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, target_row, &check);
-	qsort(check.seen, check.nseen, sizeof(pg_uuid_t), ea_uuid_compare);
+	ea_sqlbuf_run_ids(&b, EA_EXEC_WRITE, &check.seen);
+	ea_uuid_sort(&check.seen);
 	each_target(inputs, n, note_missing, &check);
 }
 
@@ -595,21 +564,14 @@ ea_input_targets(EaInput *const *inputs, int n)
 		check_entity(inputs, n, lfirst(cell));
 }
 
-void
-ea_input_columns(EaField *field, const EaInputField *in, EaColumnFunction fn,
-				 void *arg)
+EaValue
+ea_input_value(const EaField *field, const EaInputField *in, int column)
 {
-	if (field->kind == EA_ATTRIBUTE)
-		fn(arg, field->column, field->type->oid, field->type->array_oid,
-		   in->value, in->isnull);
-	else if (field->kind == EA_TO_ONE || field->kind == EA_ONE_OF)
-	{
-		for (int m = 0; m < field->nmembers; m++)
-		{
-			bool		set = in->ntargets > 0 && in->targets[0].member == m;
+	Oid			type = field->columns[column].type;
 
-			fn(arg, field->members[m].column, UUIDOID, UUIDARRAYOID,
-			   set ? UUIDPGetDatum(&in->targets[0].id) : (Datum) 0, !set);
-		}
-	}
+	if (field->kind == EA_ATTRIBUTE)
+		return ea_value(type, in->value, in->isnull);
+	if (in->ntargets == 0 || in->targets[0].member != column)
+		return ea_value(type, (Datum) 0, true);
+	return ea_value(type, UUIDPGetDatum(&in->targets[0].id), false);
 }

@@ -72,16 +72,9 @@ extern void ea_input_values(EaInput *input);
  */
 extern void ea_input_targets(EaInput *const *inputs, int n);
 
-/*
- * Call fn for each column of the row that a field has, with its value: one
- * for an attribute or a to-one, one for each member of a one-of, none for
- * what is kept elsewhere.
- */
-typedef void (*EaColumnFunction) (void *arg, const char *column, Oid type,
-								  Oid array_type, Datum value, bool isnull);
-
-extern void ea_input_columns(EaField *field, const EaInputField *in,
-							 EaColumnFunction fn, void *arg);
+/* What a column that the field has in the row is to hold. */
+extern EaValue ea_input_value(const EaField *field, const EaInputField *in,
+							  int column);
 
 /*
  * An input that names one relationship only, from a body with `data` as its

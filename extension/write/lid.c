@@ -66,13 +66,11 @@ ea_lid_resolve(EaRequest *req, const char *type, const EaJson *lid,
 bool
 ea_lid_made(EaRequest *req, EaEntity *entity, const pg_uuid_t *id)
 {
-	return req->lids != NULL &&
-		bsearch(id, req->lids->made, req->lids->nmade, sizeof(pg_uuid_t),
-				ea_uuid_compare) != NULL;
+	return req->lids != NULL && ea_uuid_is_among(id, &req->lids->made);
 }
 
 void
 ea_lid_add_made(EaLids *lids, const pg_uuid_t *id)
 {
-	lids->made[lids->nmade++] = *id;
+	lids->made.items[lids->made.n++] = *id;
 }

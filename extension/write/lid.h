@@ -7,6 +7,7 @@
 #ifndef EA_LID_H
 #define EA_LID_H
 
+#include "base/uuid.h"
 #include "model/catalog.h"
 #include "request/request.h"
 
@@ -23,8 +24,7 @@ typedef struct EaLids
 	int			n;
 	EaLid	   *items;			/* sorted by type and lid */
 	int			operation;		/* which runs: it may use earlier ones */
-	int			nmade;
-	pg_uuid_t  *made;			/* ids of resources added so far, ascending */
+	EaIds		made;			/* ids of resources added so far, ascending */
 } EaLids;
 
 /* Sort the items; returns the operation of a repeated definition, or -1. */

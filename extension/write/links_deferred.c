@@ -31,7 +31,6 @@
 #include "engine/exec.h"
 #include "engine/guard.h"
 #include "engine/pin.h"
-#include "write/links.h"
 #include "write/links_deferred.h"
 
 /* -------- naming them -------- */

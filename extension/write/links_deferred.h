@@ -4,7 +4,8 @@
 #ifndef EA_LINKS_DEFERRED_H
 #define EA_LINKS_DEFERRED_H
 
-#include "write/links.h"
+#include "model/catalog.h"
+#include "request/request.h"
 
 /*
  * Let the foreign keys of a column wait, and have all of them checked after

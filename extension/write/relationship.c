@@ -4,7 +4,6 @@
 #include "postgres.h"
 
 #include "catalog/pg_type.h"
-#include "utils/timestamp.h"
 
 #include "read/related.h"
 #include "read/resource.h"
@@ -20,9 +19,9 @@
 #include "write/write_policy.h"
 
 void
-ea_relationship_check_verb(EaRequest *req, EaRelationshipVerb verb)
+ea_relationship_check_verb(EaRequest *req, EaWriteLinks verb)
 {
-	if (verb != EA_RELATIONSHIP_REPLACE && !ea_catalog_is_to_many(req->field))
+	if (verb != EA_LINKS_REPLACE && !ea_catalog_is_to_many(req->field))
 		ea_errors_throw(req, EA_ERR_TO_ONE, EA_AT_NONE, NULL,
 						"\"%s\" leads to one resource: replace it with PATCH.",
 						req->field->name);
@@ -51,8 +50,7 @@ touch(EaRequest *req, const pg_uuid_t *id)
 	ea_sqlbuf_init(&b, req);
 	ea_links_touch(&b, &set, entity);
 	alias = ea_sqlbuf_update(&b, entity, set.data, EA_OP_DELETE);
-	ea_sqlbuf_addf(&b, " AND t%d.%s = ", alias, entity->id_column);
-	ea_sqlbuf_value(&b, UUIDOID, UUIDPGetDatum(id), false);
+	ea_sqlbuf_is(&b, alias, entity->id_column, id);
 	if (!entity->locking)
 	{
 		ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, NULL, NULL);
@@ -66,41 +64,27 @@ touch(EaRequest *req, const pg_uuid_t *id)
 
 /* Members that are kept elsewhere than in the row. */
 static void
-change_members(EaRequest *req, EaRelationshipVerb verb,
+change_members(EaRequest *req, EaWriteLinks verb,
 			   const EaInputField *in, const pg_uuid_t *id)
 {
 	static const char *const actions[] = {
-		[EA_RELATIONSHIP_ADD] = EA_AUDIT_RELATIONSHIP_ADD,
-		[EA_RELATIONSHIP_REPLACE] = EA_AUDIT_RELATIONSHIP_REPLACE,
-		[EA_RELATIONSHIP_REMOVE] = EA_AUDIT_RELATIONSHIP_REMOVE
+		[EA_LINKS_ADD] = EA_AUDIT_RELATIONSHIP_ADD,
+		[EA_LINKS_REPLACE] = EA_AUDIT_RELATIONSHIP_REPLACE,
+		[EA_LINKS_REMOVE] = EA_AUDIT_RELATIONSHIP_REMOVE
 	};
-	EaField    *field = req->field;
 
 	if (ea_audit_entities(req))
 		ea_audit_open(req, actions[verb], req->entity->type, id);
-	switch (verb)
-	{
-		case EA_RELATIONSHIP_ADD:
-			ea_links_add(req, field, id, in->targets, in->ntargets);
-			break;
-		case EA_RELATIONSHIP_REPLACE:
-			ea_links_replace(req, field, id, in->targets, in->ntargets,
-							 in->pointer);
-			break;
-		case EA_RELATIONSHIP_REMOVE:
-			ea_links_remove(req, field, id, in->targets, in->ntargets,
-							in->pointer);
-			break;
-	}
+	ea_links_write(req, verb, req->field, in, id);
 }
 
 void
-ea_relationship_write(EaRequest *req, EaRelationshipVerb verb,
+ea_relationship_write(EaRequest *req, EaWriteLinks verb,
 					  EaInput *input, const pg_uuid_t *id,
 					  const EaIfMatch *match)
 {
 	EaField    *field = req->field;
-	bool		own = field->kind == EA_TO_ONE || field->kind == EA_ONE_OF;
+	bool		own = field->ncolumns > 0;
 	EaIfMatch	any = {.given = false};
 	EaAround	around;
 
@@ -111,7 +95,7 @@ ea_relationship_write(EaRequest *req, EaRelationshipVerb verb,
 	ea_write_policy_check_row(req, req->entity, EA_OP_UPDATE, id,
 							  req->nproblems > 0 ? NULL : input);
 	ea_errors_check(req);
-	if (verb != EA_RELATIONSHIP_REMOVE)
+	if (verb != EA_LINKS_REMOVE)
 		ea_input_targets(&input, 1);
 	ea_errors_check(req);
 
@@ -127,7 +111,7 @@ ea_relationship_write(EaRequest *req, EaRelationshipVerb verb,
 }
 
 static void
-handle_write(EaRequest *req, EaRelationshipVerb verb)
+handle_write(EaRequest *req, EaWriteLinks verb)
 {
 	EaIfMatch	match;
 	EaInput    *input;
@@ -138,8 +122,8 @@ handle_write(EaRequest *req, EaRelationshipVerb verb)
 	ea_query_read(req, 0);
 	ea_writing_at(req, NULL, "");
 	input = ea_input_relationship(req, req->field, ea_body_json(req), "",
-								  verb == EA_RELATIONSHIP_REMOVE);
-	if (verb == EA_RELATIONSHIP_ADD)
+								  verb == EA_LINKS_REMOVE);
+	if (verb == EA_LINKS_ADD)
 	{
 		memset(&match, 0, sizeof(match));
 		if (req->entity->locking)
@@ -155,17 +139,17 @@ handle_write(EaRequest *req, EaRelationshipVerb verb)
 void
 ea_relationship_add(EaRequest *req)
 {
-	handle_write(req, EA_RELATIONSHIP_ADD);
+	handle_write(req, EA_LINKS_ADD);
 }
 
 void
 ea_relationship_replace(EaRequest *req)
 {
-	handle_write(req, EA_RELATIONSHIP_REPLACE);
+	handle_write(req, EA_LINKS_REPLACE);
 }
 
 void
 ea_relationship_remove(EaRequest *req)
 {
-	handle_write(req, EA_RELATIONSHIP_REMOVE);
+	handle_write(req, EA_LINKS_REMOVE);
 }

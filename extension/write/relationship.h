@@ -6,30 +6,23 @@
 
 #include "request/etag.h"
 #include "request/request.h"
-#include "write/input.h"
+#include "write/audit_changes.h"
 
 /* .../{id}/relationships/{relationship} */
 extern void ea_relationship_add(EaRequest *req);
 extern void ea_relationship_replace(EaRequest *req);
 extern void ea_relationship_remove(EaRequest *req);
 
-typedef enum EaRelationshipVerb
-{
-	EA_RELATIONSHIP_ADD,
-	EA_RELATIONSHIP_REPLACE,
-	EA_RELATIONSHIP_REMOVE
-} EaRelationshipVerb;
-
 /* Throw 403 for an add to, or a removal from, a to-one (req->field). */
 extern void ea_relationship_check_verb(EaRequest *req,
-									   EaRelationshipVerb verb);
+									   EaWriteLinks verb);
 
 /*
  * Carry out a write of req->field of a resource of req->entity.  Noted faults
  * of the input are thrown once the resource is known to be visible.  Throws
  * 404, 412, and what the change itself meets.
  */
-extern void ea_relationship_write(EaRequest *req, EaRelationshipVerb verb,
+extern void ea_relationship_write(EaRequest *req, EaWriteLinks verb,
 								  EaInput *input, const pg_uuid_t *id,
 								  const EaIfMatch *match);
 

@@ -37,9 +37,7 @@ ea_update_precondition(EaRequest *req, EaEntity *entity, EaIfMatch *match)
 						"Send the version you have seen in If-Match.");
 }
 
-static EA_NORETURN void stale(EaRequest *req) EA_NORETURN_END;
-
-static void
+static EA_NORETURN void
 stale(EaRequest *req)
 {
 	ea_errors_throw(req, EA_ERR_PRECONDITION_FAILED, EA_AT_HEADER, "If-Match",
@@ -61,8 +59,7 @@ ea_update_check_row(EaRequest *req, EaEntity *entity, const pg_uuid_t *id,
 		ea_sqlbuf_add(&b, "SELECT 0::pg_catalog.int8");
 	ea_sqlbuf_reads(&b, INT8OID);
 	alias = ea_sqlbuf_from(&b, entity, EA_OP_READ);
-	ea_sqlbuf_addf(&b, " AND t%d.%s = ", alias, entity->id_column);
-	ea_sqlbuf_value(&b, UUIDOID, UUIDPGetDatum(id), false);
+	ea_sqlbuf_is(&b, alias, entity->id_column, id);
 	if (lock)
 		ea_sqlbuf_add(&b, " FOR UPDATE");
 	if (ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, ea_exec_read_int64,
@@ -76,24 +73,6 @@ ea_update_check_row(EaRequest *req, EaEntity *entity, const pg_uuid_t *id,
 		req->nproblems = 0;
 		stale(req);
 	}
-}
-
-typedef struct SetList
-{
-	EaSqlBuf   *b;
-	StringInfoData text;
-} SetList;
-
-static void
-set_column(void *arg, const char *column, Oid type, Oid array_type,
-		   Datum value, bool isnull)
-{
-	SetList    *set = arg;
-
-	if (set->text.len > 0)
-		appendStringInfoString(&set->text, ", ");
-	appendStringInfo(&set->text, "%s = $%d", column,
-					 ea_sqlbuf_param(set->b, type, value, isnull));
 }
 
 /* A relationship whose other side's column may stand in the same table. */
@@ -115,15 +94,11 @@ write_elsewhere(EaInput *input, const pg_uuid_t *id)
 		EaField    *field = &input->entity->fields[i];
 		EaInputField *in = &input->fields[i];
 
-		if (!in->given || field->kind == EA_ATTRIBUTE ||
-			field->kind == EA_TO_ONE || field->kind == EA_ONE_OF)
+		if (!in->given || field->ncolumns > 0)
 			continue;
 		back = back || reaches_back(field);
-		if (input->op == EA_OP_CREATE)
-			ea_links_first(input->req, field, id, in->targets, in->ntargets);
-		else
-			ea_links_replace(input->req, field, id, in->targets,
-							 in->ntargets, in->pointer);
+		ea_links_write(input->req, input->op == EA_OP_CREATE ? EA_LINKS_FIRST
+					   : EA_LINKS_REPLACE, field, in, id);
 	}
 	return back;
 }
@@ -191,6 +166,22 @@ version_array(const EaIfMatch *match)
 										   TYPALIGN_DOUBLE));
 }
 
+static void
+set_field(EaSqlBuf *b, StringInfo set, const EaField *field,
+		  const EaInputField *in)
+{
+	for (int c = 0; c < field->ncolumns; c++)
+	{
+		EaValue		value = ea_input_value(field, in, c);
+
+		if (set->len > 0)
+			appendStringInfoString(set, ", ");
+		appendStringInfo(set, "%s = $%d", field->columns[c].name,
+						 ea_sqlbuf_param(b, value.type, value.value,
+										 value.isnull));
+	}
+}
+
 /*
  * Set the given fields.  Returns false when there is no such row: not
  * visible, of another version, or not holding any more what it held before.
@@ -200,23 +191,21 @@ set_row(EaInput *input, EaRowSink *sink, const pg_uuid_t *id,
 		const EaIfMatch *match, const EaWriteBefore *before, int64 *version)
 {
 	EaEntity   *entity = input->entity;
+	StringInfoData set;
 	EaSqlBuf	b;
-	SetList		set = {&b};
 	int			alias;
 
 	ea_writing_begin(input->req, entity, EA_WRITING_ROWS);
-	initStringInfo(&set.text);
+	initStringInfo(&set);
 	ea_sqlbuf_init(&b, input->req);
 	for (int i = 0; i < entity->nfields; i++)
 	{
 		if (input->fields[i].given)
-			ea_input_columns(&entity->fields[i], &input->fields[i],
-							 set_column, &set);
+			set_field(&b, &set, &entity->fields[i], &input->fields[i]);
 	}
-	ea_links_touch(&b, &set.text, entity);
-	alias = ea_sqlbuf_update(&b, entity, set.text.data, EA_OP_UPDATE);
-	ea_sqlbuf_addf(&b, " AND t%d.%s = ", alias, entity->id_column);
-	ea_sqlbuf_value(&b, UUIDOID, UUIDPGetDatum(id), false);
+	ea_links_touch(&b, &set, entity);
+	alias = ea_sqlbuf_update(&b, entity, set.data, EA_OP_UPDATE);
+	ea_sqlbuf_is(&b, alias, entity->id_column, id);
 	if (match->given && !match->any)
 	{
 		ea_sqlbuf_addf(&b, " AND t%d.%s = ANY (", alias,

@@ -5,7 +5,6 @@
 #define EA_UPDATE_H
 
 #include "model/catalog.h"
-#include "read/document.h"
 #include "read/document_rows.h"
 #include "request/etag.h"
 #include "request/request.h"

@@ -4,14 +4,9 @@
 #include "postgres.h"
 
 #include "catalog/pg_type.h"
-#include "utils/array.h"
 
 #include "request/errors.h"
-#include "request/limits.h"
 #include "write/write_policy.h"
-
-/* Rows that the list of those held grows by. */
-#define HELD_STEP 64
 
 void
 ea_write_policy_refuse(EaRequest *req)
@@ -92,8 +87,7 @@ ea_write_policy_check_row(EaRequest *req, EaEntity *entity, EaOperation op,
 	ea_sqlbuf_init(&b, req);
 	ea_sqlbuf_add(&b, "SELECT 1");
 	alias = ea_sqlbuf_from(&b, entity, EA_OP_READ);
-	ea_sqlbuf_addf(&b, " AND t%d.%s = ", alias, entity->id_column);
-	ea_sqlbuf_value(&b, UUIDOID, UUIDPGetDatum(id), false);
+	ea_sqlbuf_is(&b, alias, entity->id_column, id);
 	ea_sqlbuf_add(&b, " AND ");
 	ea_policy_sql_write(&b, entity, alias, op, input == NULL ? NULL : &values);
 	if (ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, NULL, NULL) == 0)
@@ -119,26 +113,10 @@ reference_value(void *arg, EaField *field, Datum *value, bool *isnull)
 	return true;
 }
 
-static void
-held_row(void *arg, TupleTableSlot *slot)
-{
-	EaRulesHeld *held = arg;
-	pg_uuid_t  *id = palloc(sizeof(pg_uuid_t));
-
-	if (held->n % HELD_STEP == 0)
-	{
-		ea_limits_memory(held->req, NULL);
-		held->ids = held->ids == NULL ? palloc(HELD_STEP * sizeof(Datum)) :
-			repalloc(held->ids, (held->n + HELD_STEP) * sizeof(Datum));
-	}
-	*id = *DatumGetUUIDP(slot->tts_values[0]);
-	held->ids[held->n++] = UUIDPGetDatum(id);
-}
-
 /* In the order of ids, so that two who lock the same rows do not deadlock. */
 static void
 lock_members(EaRequest *req, EaEntity *entity, const char *lock,
-			 EaRulesRows add, void *arg, EaRulesHeld *held)
+			 EaRulesRows add, void *arg, EaIds *rows)
 {
 	EaSqlBuf	b;
 	int			alias;
@@ -149,25 +127,15 @@ lock_members(EaRequest *req, EaEntity *entity, const char *lock,
 	alias = ea_sqlbuf_from(&b, entity, EA_OP_READ);
 	add(&b, alias, arg);
 	ea_sqlbuf_addf(&b, " ORDER BY t%d.%s %s", alias, entity->id_column, lock);
-	ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, held_row, held);
-}
-
-Datum
-ea_write_policy_held_array(const EaRulesHeld *held)
-{
-	return PointerGetDatum(construct_array(held->ids, held->n, UUIDOID,
-										   UUID_LEN, false, TYPALIGN_CHAR));
+	ea_sqlbuf_run_ids(&b, EA_EXEC_WRITE, rows);
 }
 
 void
 ea_write_policy_only_held(EaSqlBuf *b, int alias, const char *column,
 						  const EaRulesHeld *held)
 {
-	if (!held->asked)
-		return;
-	ea_sqlbuf_addf(b, " AND t%d.%s = ANY (", alias, column);
-	ea_sqlbuf_value(b, UUIDARRAYOID, ea_write_policy_held_array(held), false);
-	ea_sqlbuf_add(b, ")");
+	if (held->asked)
+		ea_sqlbuf_among(b, alias, column, "= ANY", ea_uuid_list(&held->rows));
 }
 
 void
@@ -182,12 +150,11 @@ ea_write_policy_hold_members(EaRequest *req, EaField *owner,
 	int			alias;
 
 	memset(held, 0, sizeof(*held));
-	held->req = req;
 	held->asked = ea_write_policy_ask(req, entity, EA_OP_UPDATE);
 	if (!held->asked)
 		return;
-	lock_members(req, entity, lock, add, arg, held);
-	if (held->n == 0)
+	lock_members(req, entity, lock, add, arg, &held->rows);
+	if (held->rows.n == 0)
 		return;
 
 	/* a statement of its own: it sees the rows as they were locked */

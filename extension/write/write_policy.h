@@ -33,10 +33,8 @@ extern void ea_write_policy_check_row(EaRequest *req, EaEntity *entity,
 /* Rows of an entity that are locked and have been judged. */
 typedef struct EaRulesHeld
 {
-	EaRequest  *req;
 	bool		asked;			/* otherwise no policy has a say, nor a lock */
-	int			n;
-	Datum	   *ids;
+	EaIds		rows;
 } EaRulesHeld;
 
 /*
@@ -59,11 +57,8 @@ extern void ea_write_policy_only_held(EaSqlBuf *b, int alias,
 									  const char *column,
 									  const EaRulesHeld *held);
 
-/* The rows held as uuid[]. */
-extern Datum ea_write_policy_held_array(const EaRulesHeld *held);
+#define ea_write_policy_none_held(held) ((held)->asked && (held)->rows.n == 0)
 
-#define ea_write_policy_none_held(held) ((held)->asked && (held)->n == 0)
-
-extern EA_NORETURN void ea_write_policy_refuse(EaRequest *req) EA_NORETURN_END;
+extern EA_NORETURN void ea_write_policy_refuse(EaRequest *req);
 
 #endif							/* EA_WRITE_POLICY_H */

@@ -29,8 +29,7 @@ extern const Target language_targets[];
 extern const int nlanguage_targets;
 
 /* What must hold does not: say it and end the process. */
-extern EA_NORETURN void target_fault(const char *what, const char *more)
-			EA_NORETURN_END;
+extern EA_NORETURN void target_fault(const char *what, const char *more);
 
 #define must_hold(condition, more) \
 	((condition) ? (void) 0 : target_fault(#condition, (more)))
