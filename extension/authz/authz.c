@@ -6,7 +6,6 @@
  */
 #include "postgres.h"
 
-
 #include "authz/authz.h"
 #include "base/names.h"
 #include "base/uuid.h"

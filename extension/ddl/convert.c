@@ -9,7 +9,6 @@
 #include "ddl/convert.h"
 #include "ddl/tables.h"
 
-
 /* Digits before the decimal point that values may have. */
 static int
 whole_digits(const EaDdlColumn *column)

@@ -3,7 +3,6 @@
  */
 #include "postgres.h"
 
-
 #include "query/filter.h"
 #include "read/list_source.h"
 

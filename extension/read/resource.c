@@ -3,7 +3,6 @@
  */
 #include "postgres.h"
 
-
 #include "base/uuid.h"
 #include "read/document.h"
 #include "read/document_rows.h"

@@ -3,7 +3,6 @@
  */
 #include "postgres.h"
 
-
 #include "request/errors.h"
 #include "request/negotiation.h"
 

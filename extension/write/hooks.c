@@ -13,8 +13,7 @@
 #include "utils/fmgrprotos.h"
 #include "utils/jsonb.h"
 
-#include "base/jsonwrite.h"
-#include "base/uuid.h"
+#include "base/jsonfmt.h"
 #include "engine/udf.h"
 #include "request/errors.h"
 #include "write/hooks.h"
@@ -59,69 +58,38 @@ ea_hooks_fail(EaRequest *req, const EaHook *hook, const char *why)
 
 /* -------- what it is told -------- */
 
-static void
-write_member(StringInfo buf, const char *key, const char *json)
+static const char *
+or_null(const char *json)
 {
-	ea_jsonwrite_key(buf, key);
-	appendStringInfoString(buf, json == NULL ? "null" : json);
-}
-
-static void
-write_string(StringInfo buf, const char *key, const char *value)
-{
-	ea_jsonwrite_key(buf, key);
-	ea_jsonwrite_cstring(buf, value);
-}
-
-static void
-write_principal(StringInfo buf, const EaPrincipal *principal)
-{
-	static const char *const kinds[] = {
-		"USER", "SERVICE_ACCOUNT", "PERSONAL_API_KEY"
-	};
-
-	appendStringInfoChar(buf, '{');
-	write_string(buf, "userId", principal->user_id);
-	write_string(buf, "username", principal->username);
-	write_string(buf, "tenantId", principal->has_tenant ?
-				 ea_uuid_text(&principal->tenant) : NULL);
-	write_string(buf, "kind", kinds[principal->kind]);
-	ea_jsonwrite_key(buf, "roles");
-	appendStringInfoChar(buf, '[');
-	for (int i = 0; i < principal->nroles; i++)
-	{
-		ea_jsonwrite_comma(buf);
-		ea_jsonwrite_cstring(buf, principal->roles[i]);
-	}
-	appendStringInfoChar(buf, ']');
-	write_member(buf, "profile", principal->profile);
-	write_member(buf, "securityAttributes", principal->attributes);
-	ea_jsonwrite_key(buf, "superAdmin");
-	ea_jsonwrite_bool(buf, principal->super_admin);
-	ea_jsonwrite_key(buf, "tenantAdmin");
-	ea_jsonwrite_bool(buf, principal->tenant_admin);
-	appendStringInfoChar(buf, '}');
+	return json == NULL ? "null" : json;
 }
 
 static Datum
 make_context(const EaHookCall *call)
 {
+	static const char *const kinds[] = {
+		"USER", "SERVICE_ACCOUNT", "PERSONAL_API_KEY"
+	};
 	EaRequest  *req = call->req;
+	const EaPrincipal *principal = req->principal;
 	StringInfoData buf;
 
 	initStringInfo(&buf);
-	appendStringInfoChar(&buf, '{');
-	write_string(&buf, "operation", call->op == EA_OP_CREATE ? "create" :
-				 call->op == EA_OP_UPDATE ? "update" : "delete");
-	write_string(&buf, "entity", call->entity->name);
-	write_string(&buf, "tenant", req->has_tenant ? ea_uuid_text(&req->tenant)
-				 : NULL);
-	ea_jsonwrite_key(&buf, "principal");
-	write_principal(&buf, req->principal);
-	write_member(&buf, "before", call->before);
-	write_member(&buf, "after", call->after);
-	write_string(&buf, "requestId", req->request_id);
-	appendStringInfoChar(&buf, '}');
+	ea_jsonfmt_put(&buf, "{'operation':%q,'entity':%q,'tenant':%u,"
+				   "'principal':{'userId':%q,'username':%q,'tenantId':%u,"
+				   "'kind':%q,'roles':%n,'profile':%s,"
+				   "'securityAttributes':%s,'superAdmin':%b,"
+				   "'tenantAdmin':%b},'before':%s,'after':%s,'requestId':%q}",
+				   call->op == EA_OP_CREATE ? "create" :
+				   call->op == EA_OP_UPDATE ? "update" : "delete",
+				   call->entity->name, req->has_tenant ? &req->tenant : NULL,
+				   principal->user_id, principal->username,
+				   principal->has_tenant ? &principal->tenant : NULL,
+				   kinds[principal->kind], principal->roles, principal->nroles,
+				   or_null(principal->profile), or_null(principal->attributes),
+				   principal->super_admin, principal->tenant_admin,
+				   or_null(call->before), or_null(call->after),
+				   req->request_id);
 	return DirectFunctionCall1(jsonb_in, CStringGetDatum(buf.data));
 }
 
