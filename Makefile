@@ -10,6 +10,7 @@ PORT ?= 8080
 DATA ?= .local
 MANIFESTS ?= examples/billing
 DEMO ?= 1
+BITCODE ?= 1
 
 .DEFAULT_GOAL := all
 
@@ -72,7 +73,7 @@ EXTRA_CLEAN = $(OBJS:.o=.d) extension/.strict
 ENTITYAPI_DATA := $(DATA)
 override undefine DATA
 
-export PG_CONFIG PORT MANIFESTS DEMO TESTS ADD ANY_MINOR WERROR \
+export PG_CONFIG PORT MANIFESTS DEMO TESTS ADD ANY_MINOR WERROR BITCODE \
 	RELEASES POSTGRES_SOURCE MIRROR RUNS
 
 run up down test crash bench sanitize check-memory coverage matrix:
@@ -95,11 +96,15 @@ all install installcheck clean:
 
 else
 
-# Bitcode for JIT inlining needs the very clang PostgreSQL was built with.
+# Bitcode for JIT inlining needs the very clang PostgreSQL was built with, and
+# half of the time of a build.  Tests have JIT off, and go without: BITCODE=0.
 
 PGXS_GLOBAL := $(dir $(PGXS))../Makefile.global
 PGXS_CLANG := $(shell sed -n 's/^CLANG *= *//p' $(PGXS_GLOBAL))
 ifeq ($(shell command -v $(PGXS_CLANG) 2>/dev/null),)
+BITCODE = 0
+endif
+ifeq ($(BITCODE),0)
 override with_llvm := no
 endif
 
