@@ -53,11 +53,13 @@ PG_CFLAGS = $(shell scripts/known-flags '$(CC)' $(WARNINGS))
 # it: the next compiler will have new ones, and a user's build is to go on.
 STRICT := $(filter-out 0,$(WERROR))
 
-# The tests of pg_regress, "setup" first, and the isolation tests
+# The tests of pg_regress, "setup" first, and the isolation tests, "sign_in"
+# first
 
 TESTS_SQL = $(sort $(notdir $(basename $(wildcard sql/*.sql))))
 REGRESS = $(filter setup,$(TESTS_SQL)) $(filter-out setup,$(TESTS_SQL))
-SPECS = $(sort $(notdir $(basename $(wildcard specs/*.spec))))
+TESTS_SPECS = $(sort $(notdir $(basename $(wildcard specs/*.spec))))
+SPECS = $(filter sign_in,$(TESTS_SPECS)) $(filter-out sign_in,$(TESTS_SPECS))
 ifneq ($(SPECS),)
 ISOLATION = $(SPECS)
 endif
