@@ -10,6 +10,7 @@ PORT ?= 8080
 DATA ?= .local
 MANIFESTS ?= examples/billing
 DEMO ?= 1
+BITCODE ?= 1
 
 .DEFAULT_GOAL := all
 
@@ -52,11 +53,13 @@ PG_CFLAGS = $(shell scripts/known-flags '$(CC)' $(WARNINGS))
 # it: the next compiler will have new ones, and a user's build is to go on.
 STRICT := $(filter-out 0,$(WERROR))
 
-# The tests of pg_regress, "setup" first, and the isolation tests
+# The tests of pg_regress, "setup" first, and the isolation tests, "sign_in"
+# first
 
 TESTS_SQL = $(sort $(notdir $(basename $(wildcard sql/*.sql))))
 REGRESS = $(filter setup,$(TESTS_SQL)) $(filter-out setup,$(TESTS_SQL))
-SPECS = $(sort $(notdir $(basename $(wildcard specs/*.spec))))
+TESTS_SPECS = $(sort $(notdir $(basename $(wildcard specs/*.spec))))
+SPECS = $(filter sign_in,$(TESTS_SPECS)) $(filter-out sign_in,$(TESTS_SPECS))
 ifneq ($(SPECS),)
 ISOLATION = $(SPECS)
 endif
@@ -72,7 +75,7 @@ EXTRA_CLEAN = $(OBJS:.o=.d) extension/.strict
 ENTITYAPI_DATA := $(DATA)
 override undefine DATA
 
-export PG_CONFIG PORT MANIFESTS DEMO TESTS ADD ANY_MINOR WERROR \
+export PG_CONFIG PORT MANIFESTS DEMO TESTS ADD ANY_MINOR WERROR BITCODE \
 	RELEASES POSTGRES_SOURCE MIRROR RUNS
 
 run up down test crash bench sanitize check-memory coverage matrix:
@@ -95,11 +98,15 @@ all install installcheck clean:
 
 else
 
-# Bitcode for JIT inlining needs the very clang PostgreSQL was built with.
+# Bitcode for JIT inlining needs the very clang PostgreSQL was built with, and
+# half of the time of a build.  Tests have JIT off, and go without: BITCODE=0.
 
 PGXS_GLOBAL := $(dir $(PGXS))../Makefile.global
 PGXS_CLANG := $(shell sed -n 's/^CLANG *= *//p' $(PGXS_GLOBAL))
 ifeq ($(shell command -v $(PGXS_CLANG) 2>/dev/null),)
+BITCODE = 0
+endif
+ifeq ($(BITCODE),0)
 override with_llvm := no
 endif
 

@@ -7,7 +7,7 @@ use warnings;
 use JSON::PP;
 use POSIX ();
 use Test::More;
-use Time::HiRes qw(sleep time);
+use Time::HiRes qw(time);
 
 use EntityApi::Test;
 use EntityApi::Test::Cases;
@@ -175,15 +175,14 @@ subtest 'tables in use' => sub {
 	my @more = (note => { type => 'string' });
 	my $release = hold('select count(*) from app.item');
 	my $start = time;
-	my $result = $cluster->try_apply(file(@more), '--wait', 2);
-	my $took = time - $start;
+	my $result = $cluster->try_apply(file(@more), '--wait', 1);
 
 	is($result->{status}, 1, 'given up in the end');
-	like($result->{err}, qr/in use, trying again \(1\).*in use, trying again \(2\)/s, 'after more than one attempt');
+	like($result->{err}, qr/in use, trying again \(1\)/, 'after more than one attempt');
+	# a busy machine makes it longer only
+	cmp_ok(time - $start, '>=', 1, 'as long as asked for');
 	like($result->{err}, qr/ERROR:  other transactions did not release app\.item within 500 ms\nDETAIL:  Nothing was changed.*\nHINT:  Apply again/,
 		'says why');
-	cmp_ok($took, '>=', 2, 'as long as asked for');
-	cmp_ok(scalar(() = $result->{err} =~ /trying again/g), '<', 8, 'and not for ever');
 	is($cluster->psql("select count(*) from pg_attribute where attrelid = 'app.item'::regclass and attname = 'note'"), 0, 'nothing was changed');
 	my $refused = $cluster->try_psql('set entityapi.apply_lock_timeout = 50; \set VERBOSITY verbose' . "\n"
 		  . 'select entityapi.apply_manifest($json$' . EntityApi::Test::slurp(file(@more)) . '$json$)');
@@ -191,14 +190,17 @@ subtest 'tables in use' => sub {
 
 	# whoever comes meanwhile never waits longer than one attempt lasts
 	my $pid = EntityApi::Test::start([ EntityApi::Test::private_program('entityapi-shim'),
-			'apply', '--database', $cluster->conninfo, file(@more) ]);
-	my $good = 0;
-	for my $n (1 .. 20)
+			'apply', '--database', $cluster->conninfo, file(@more), '--wait', 600 ], out => "$folder/more", err => "$folder/more.err");
+	my $tries = sub { return -e "$folder/more.err" ? EntityApi::Test::slurp("$folder/more.err") =~ /.*in use, trying again \((\d+)\)/s ? $1 : 0 : 0 };
+	my ($good, $asked) = (0, 0);
+	EntityApi::Test::wait_until(60, sub { $tries->() > 0 });
+	while ($asked < 20 || $asked < 2000 && $tries->() < 4)
 	{
-		$good++ if $ann->call(GET => '/items')->{status} == 200 && make(size => 1, code => "w$n")->{status} == 201;
-		sleep 0.1;
+		$asked++;
+		$good++ if $ann->call(GET => '/items')->{status} == 200 && make(size => 1, code => "w$asked")->{status} == 201;
 	}
-	is($good, 20, 'requests are answered meanwhile');
+	cmp_ok($tries->(), '>=', 2, 'among more than one attempt');
+	is($good, $asked, 'requests are answered meanwhile');
 	is(waitpid($pid, POSIX::WNOHANG()), 0, 'while the change waits');
 	$release->();
 	waitpid $pid, 0;

@@ -11,7 +11,7 @@ use Time::HiRes ();
 use EntityApi::Test;
 use EntityApi::Test::Cases;
 
-my $seconds = $ENV{ENTITYAPI_TOTALS_SECONDS} || 4;
+my $seconds = $ENV{ENTITYAPI_TOTALS_SECONDS} || 2;
 
 my $cluster = EntityApi::Test->cluster(conf => [ 'entityapi.direct_scans = on', 'autovacuum = off', 'entityapi.access_token_ttl = 3600' ]);
 $cluster->apply(EntityApi::Test::checkout() . '/t/data/lists');

@@ -49,6 +49,12 @@ sub metric
 	return $value // 'none';
 }
 
+# The limits are short, and a busy machine may not keep them at once.
+sub served
+{
+	return EntityApi::Test::wait_until(60, sub { $shim->http(GET => '/x')->{status} == 200 });
+}
+
 # A request in a process of its own; returns what reads its status and time.
 sub ask
 {
@@ -86,7 +92,7 @@ subtest 'sessions that go on' => sub {
 	$cluster->release;
 	ok(EntityApi::Test::wait_until(60, sub { $status->() == 200 }), 'but when they have ended');
 	is($most, $places, 'there are never more sessions than places');
-	is($shim->http(GET => '/x')->{status}, 200, 'and again');
+	ok(served(), 'and again');
 	my $none = EntityApi::Test::wait_until(30, sub { metric('entityapi_pool_connections{state="given_up"}') eq '0' });
 	ok($none, 'none is left given up');
 };
@@ -95,7 +101,7 @@ subtest 'logins keep their share' => sub {
 	$cluster->hold;
 	is($shim->http(POST => '/auth/login', { body => '{}' })->{status}, 503, 'a login is given up');
 	is($shim->http(POST => '/auth/login', { body => '{}' })->{status}, 503, 'and has the share of logins');
-	is($shim->http(GET => '/x')->{status}, 200, 'others go on');
+	ok(served(), 'others go on');
 	cmp_ok(sessions(), '<=', $places, 'within the places');
 	$cluster->release;
 };
@@ -106,7 +112,7 @@ subtest 'a server that hangs' => sub {
 
 	EntityApi::Test::wait_until(30, sub { metric('entityapi_pool_connections{state="given_up"}') eq '0' });
 	$cluster->psql('drop function entityapi.handle(text, text, jsonb, bytea, inet); alter function entityapi.stand_in rename to handle');
-	is($shim->http(GET => '/x')->{status}, 200, 'it is there');
+	ok(served(), 'it is there');
 	@backends = split /\n/, $cluster->psql("select pid from pg_stat_activity where application_name = 'entityapi-shim'");
 
 	# neither reads a session what is sent, nor is a cancel accepted

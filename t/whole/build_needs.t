@@ -172,6 +172,18 @@ for my $case ([ '.', 'extension/request/etag', '' ], [ 'shim', 'shim/base/buffer
 	like($strict->{said}, qr/error: .*ea_nobody_calls/, 'for the warning');
 }
 
+# Bitcode is for who installs; the tests, which have no use for it, leave it out
+
+chomp(my $clang = qx{sed -n 's/^CLANG *= *//p' "\$(dirname "\$($pg_config --pgxs)")/../Makefile.global"});
+for my $case ([ '', qx{command -v '$clang'} ? 1 : 0 ], [ 0, 0 ])
+{
+	my ($bitcode, $expected) = @$case;
+	my $install = run($checkout, "make -n install PG_CONFIG='$pg_config' DESTDIR='$folder/none'", BITCODE => $bitcode);
+
+	is($install->{status}, 0, 'what an installation does') or diag($install->{said});
+	is($install->{said} =~ m{ extension/entry/routes\.bc .*bitcode} ? 1 : 0, $expected, "with BITCODE=$bitcode");
+}
+
 # Differences between versions stay where they are told
 
 my %text = map { m{([^/]+/[^/]+)$} => EntityApi::Test::slurp($_) } glob "$checkout/extension/*/*.[ch]";

@@ -334,14 +334,46 @@ sub _configure
 	return;
 }
 
-# The data folder that all clusters are copies of.  Test files run at the same
-# time; the first one makes it while the others wait.
+=head2 EntityApi::Test::Cluster::copy_new($path)
+
+Make a data folder as initdb makes it, which is run once.
+
+=cut
+
+sub copy_new
+{
+	my ($path) = @_;
+	my $where = _kept();
+
+	open my $lock, '>', "$where/new.lock" or die "$where: $!\n";
+	flock $lock, LOCK_EX or die "$where: $!\n";
+	if (!-d "$where/new")
+	{
+		# where the server's user may write
+		my $made = EntityApi::Test::folder() . '/new';
+
+		_must_as_service(EntityApi::Test::server_program('initdb'), '-N', '-D', $made,
+			'--username=postgres', '--auth=trust', '--encoding=UTF8', '--wal-segsize=1', '--locale=' . _locale());
+		_must('cp', '-a', $made, "$where/new.part");
+		rename "$where/new.part", "$where/new" or die "$where/new: $!\n";
+	}
+	_must('cp', '-a', '--reflink=auto', "$where/new", $path);
+	return;
+}
+
+# Where what is copied lies.  Test files run at the same time; the first one
+# makes it while the others wait.
 my $private_template;
 
+sub _kept
+{
+	return $ENV{ENTITYAPI_TEST_DIR} // ($private_template //= EntityApi::Test::folder());
+}
+
+# The data folder that all clusters are copies of
 sub _template
 {
-	my $where = $ENV{ENTITYAPI_TEST_DIR}
-	  // ($private_template //= EntityApi::Test::folder());
+	my $where = _kept();
 	my $template = "$where/template";
 
 	open my $lock, '>', "$where/template.lock" or die "$where: $!\n";
@@ -349,9 +381,7 @@ sub _template
 	return $template if -d $template;
 
 	my $self = __PACKAGE__->new;
-	_must_as_service(EntityApi::Test::server_program('initdb'), '-N', '-D',
-		$self->{data}, '--username=postgres', '--auth=trust',
-		'--encoding=UTF8', '--wal-segsize=1', '--locale=' . _locale());
+	copy_new($self->{data});
 	_must_as_service('sh', '-c', q{echo "include 'entityapi.conf'" >>"$1"},
 		'-', "$self->{data}/postgresql.conf");
 	$self->_configure;

@@ -268,8 +268,9 @@ sub _append
 
 =head2 raw($bytes, %options)
 
-Send bytes as they are and return all that comes back until the server closes
-or C<timeout> (5) seconds have passed without a byte.  C<half_close> closes the sending side.
+Send bytes as they are and return all that comes back until the server closes,
+or, where it does not, C<timeout> (60) seconds have passed without a byte.
+C<half_close> closes the sending side.
 
 =cut
 
@@ -277,7 +278,7 @@ sub raw
 {
 	my ($self, $bytes, %options) = @_;
 	my $socket = IO::Socket::INET->new(
-		PeerAddr => '127.0.0.1', PeerPort => $self->{port}, Timeout => 5)
+		PeerAddr => '127.0.0.1', PeerPort => $self->{port}, Timeout => EntityApi::Test::PATIENCE())
 	  or die "cannot connect: $@\n";
 	my $answer = '';
 
@@ -290,7 +291,7 @@ sub raw
 		my $ready = '';
 
 		vec($ready, fileno($socket), 1) = 1;
-		last unless select $ready, undef, undef, $options{timeout} // 5;
+		last unless select $ready, undef, undef, $options{timeout} // EntityApi::Test::PATIENCE();
 		last unless sysread $socket, $answer, 65536, length $answer;
 	}
 	close $socket;
@@ -309,7 +310,7 @@ sub at_once
 {
 	my ($self, $n, $target, $body) = @_;
 	my @sockets = map {
-		IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $self->{port}, Timeout => 5)
+		IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $self->{port}, Timeout => EntityApi::Test::PATIENCE())
 		  or die "cannot connect: $@\n"
 	} 1 .. $n;
 	my $i = 0;

@@ -59,7 +59,7 @@ sub cluster
 
 	push @clusters, $self;
 	$self->{database} = 'postgres';
-	_initdb($self->{data});
+	EntityApi::Test::Cluster::copy_new($self->{data});
 	$self->_append('postgresql.conf', "listen_addresses = ''",
 		"port = $self->{port}", "unix_socket_directories = '$self->{folder}'",
 		'fsync = off', 'shared_buffers = 16MB', 'max_connections = 40');
@@ -93,18 +93,6 @@ sub at_work
 	EntityApi::Test::wait_until(60, sub {
 			$self->psql("select count(*) from pg_stat_activity where application_name = 'entityapi-shim' and state = 'active'") >= $count })
 	  or die "$count requests are not at work\n";
-	return;
-}
-
-sub _initdb
-{
-	my ($data) = @_;
-	my $result = EntityApi::Test::run(
-		[   EntityApi::Test::server_program('initdb'), '-N', '-D', $data,
-			'--username=postgres', '--auth=trust', '--encoding=UTF8',
-			'--locale=C', '--wal-segsize=1' ], service => 1);
-
-	die $result->{err} if $result->{status} != 0;
 	return;
 }
 
