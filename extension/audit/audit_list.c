@@ -21,6 +21,7 @@
 #include "audit/audit_list.h"
 #include "audit/audit_sight.h"
 #include "base/base64url.h"
+#include "base/jsonfmt.h"
 #include "base/jsonwrite.h"
 #include "base/uuid.h"
 #include "engine/exec.h"
@@ -497,33 +498,11 @@ typedef struct ListPage
 	List	   *sights;			/* EaAuditSight, of the types so far */
 } ListPage;
 
-static void
-write_text(StringInfo out, const char *name, TupleTableSlot *slot, int column)
-{
-	ea_jsonwrite_key(out, name);
-	if (slot->tts_isnull[column])
-		ea_jsonwrite_lit(out, "null");
-	else
-		ea_jsonwrite_cstring(out,
-							 TextDatumGetCString(slot->tts_values[column]));
-}
-
-static void
-write_actor(StringInfo out, TupleTableSlot *slot)
-{
-	ea_jsonwrite_key(out, "actor");
-	appendStringInfoChar(out, '{');
-	write_text(out, "id", slot, COLUMN_ACTOR_ID);
-	write_text(out, "kind", slot, COLUMN_ACTOR_KIND);
-	write_text(out, "username", slot, COLUMN_ACTOR_USERNAME);
-	write_text(out, "keyId", slot, COLUMN_ACTOR_KEY_ID);
-	appendStringInfoChar(out, '}');
-}
-
+/* NULL where there is none. */
 static char *
 get_text(TupleTableSlot *slot, int column)
 {
-	return slot->tts_isnull[column] ? ""
+	return slot->tts_isnull[column] ? NULL
 		: TextDatumGetCString(slot->tts_values[column]);
 }
 
@@ -534,18 +513,18 @@ write_changes(ListPage *page, TupleTableSlot *slot)
 	EaRequest  *req = page->req;
 	Datum		value = slot->tts_values[COLUMN_CHANGES];
 	StringInfo	out = req->out;
+	char	   *action = get_text(slot, COLUMN_ACTION);
+	char	   *type = get_text(slot, COLUMN_TARGET_TYPE);
 	const EaAuditSight *sight;
 	text	   *changes;
 
-	ea_jsonwrite_key(out, "changes");
 	if (slot->tts_isnull[COLUMN_CHANGES])
 	{
 		ea_jsonwrite_lit(out, "{}");
 		return;
 	}
-	sight = ea_audit_list_sight(req, &page->sights,
-								get_text(slot, COLUMN_ACTION),
-								get_text(slot, COLUMN_TARGET_TYPE));
+	sight = ea_audit_list_sight(req, &page->sights, action ? action : "",
+								type ? type : "");
 	if (!sight->all && sight->entity == NULL)
 	{
 		ea_jsonwrite_lit(out, "{}");
@@ -569,14 +548,16 @@ write_record(void *arg, TupleTableSlot *slot)
 {
 	ListPage   *page = arg;
 	StringInfo	out = page->req->out;
+	const pg_uuid_t *tenant;
 
 	page->read.id = *DatumGetUUIDP(slot->tts_values[COLUMN_ID]);
 	page->read.at = DatumGetTimestampTz(slot->tts_values[COLUMN_AT]);
 
+	tenant = slot->tts_isnull[COLUMN_TENANT_ID] ? NULL
+		: DatumGetUUIDP(slot->tts_values[COLUMN_TENANT_ID]);
 	page->foreign = !page->req->principal->super_admin &&
-		(slot->tts_isnull[COLUMN_TENANT_ID] ||
-		 !ea_uuid_equal(DatumGetUUIDP(slot->tts_values[COLUMN_TENANT_ID]),
-						&page->req->principal->tenant));
+		(tenant == NULL ||
+		 !ea_uuid_equal(tenant, &page->req->principal->tenant));
 
 	/* what is not known to hold does not */
 	if (page->n > page->size || page->foreign ||
@@ -586,31 +567,22 @@ write_record(void *arg, TupleTableSlot *slot)
 		return;
 	page->shown = page->read;
 
-	ea_jsonwrite_comma(out);
-	appendStringInfoChar(out, '{');
-	ea_jsonwrite_key(out, "id");
-	ea_jsonwrite_uuid(out, &page->shown.id);
-	ea_jsonwrite_key(out, "at");
-	ea_jsonwrite_timestamp(out, page->shown.at);
-	ea_jsonwrite_key(out, "tenantId");
-	if (slot->tts_isnull[COLUMN_TENANT_ID])
-		ea_jsonwrite_lit(out, "null");
-	else
-		ea_jsonwrite_uuid(out,
-						  DatumGetUUIDP(slot->tts_values[COLUMN_TENANT_ID]));
-	write_actor(out, slot);
-	write_text(out, "action", slot, COLUMN_ACTION);
-	write_text(out, "outcome", slot, COLUMN_OUTCOME);
-	ea_jsonwrite_key(out, "target");
-	appendStringInfoChar(out, '{');
-	write_text(out, "type", slot, COLUMN_TARGET_TYPE);
-	write_text(out, "id", slot, COLUMN_TARGET_ID);
-	appendStringInfoChar(out, '}');
+	ea_jsonfmt_put(out, "%,{'id':%u,'at':%t,'tenantId':%u,'actor':{'id':%q,"
+				   "'kind':%q,'username':%q,'keyId':%q},'action':%q,"
+				   "'outcome':%q,'target':{'type':%q,'id':%q},'changes':",
+				   &page->shown.id, page->shown.at, tenant,
+				   get_text(slot, COLUMN_ACTOR_ID),
+				   get_text(slot, COLUMN_ACTOR_KIND),
+				   get_text(slot, COLUMN_ACTOR_USERNAME),
+				   get_text(slot, COLUMN_ACTOR_KEY_ID),
+				   get_text(slot, COLUMN_ACTION),
+				   get_text(slot, COLUMN_OUTCOME),
+				   get_text(slot, COLUMN_TARGET_TYPE),
+				   get_text(slot, COLUMN_TARGET_ID));
 	write_changes(page, slot);
-	write_text(out, "requestId", slot, COLUMN_REQUEST_ID);
-	write_text(out, "ip", slot, COLUMN_IP);
-	write_text(out, "detail", slot, COLUMN_DETAIL);
-	appendStringInfoChar(out, '}');
+	ea_jsonfmt_put(out, ",'requestId':%q,'ip':%q,'detail':%q}",
+				   get_text(slot, COLUMN_REQUEST_ID),
+				   get_text(slot, COLUMN_IP), get_text(slot, COLUMN_DETAIL));
 }
 
 /*
@@ -717,9 +689,7 @@ ea_audit_list(EaRequest *req)
 	find_range(req, &conditions, &range);
 	ea_jsonwrite_lit(req->out, "{\"data\":[");
 	complete = read_page(&page, &conditions, &range);
-	ea_jsonwrite_lit(req->out, "],\"meta\":{\"page\":{\"size\":");
-	ea_jsonwrite_int64(req->out, page.size);
-	ea_jsonwrite_key(req->out, "after");
+	ea_jsonfmt_put(req->out, "],'meta':{'page':{'size':%d,'after':", page.size);
 	if (page.n > page.size)
 		write_cursor(req->out, &page.shown);
 	else if (!complete)

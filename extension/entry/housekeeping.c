@@ -15,6 +15,7 @@
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
 
+#include "base/compat.h"
 #include "engine/owner.h"
 #include "entry/handle_door.h"
 #include "entry/housekeeping.h"

@@ -3,6 +3,7 @@
  */
 #include "postgres.h"
 
+#include "base/compat.h"
 #include "base/uuid.h"
 #include "identity/account.h"
 #include "identity/principal_json.h"

@@ -8,6 +8,7 @@
 
 #include "catalog/pg_type.h"
 
+#include "base/jsonfmt.h"
 #include "base/jsonwrite.h"
 #include "base/uuid.h"
 #include "model/sqlbuf.h"
@@ -121,8 +122,7 @@ static void
 write_part(StringInfo buf, const Image *image, const char *part,
 		   bool attributes)
 {
-	ea_jsonwrite_key(buf, part);
-	appendStringInfoChar(buf, '{');
+	ea_jsonfmt_put(buf, "%,'%s':{", part);
 	for (int i = 0; i < image->entity->nfields; i++)
 	{
 		EaField    *field = &image->entity->fields[i];
@@ -142,11 +142,7 @@ image_text(const Image *image, const pg_uuid_t *id)
 	StringInfoData buf;
 
 	initStringInfo(&buf);
-	appendStringInfoChar(&buf, '{');
-	ea_jsonwrite_key(&buf, "type");
-	ea_jsonwrite_cstring(&buf, image->entity->type);
-	ea_jsonwrite_key(&buf, "id");
-	ea_jsonwrite_uuid(&buf, id);
+	ea_jsonfmt_put(&buf, "{'type':%q,'id':%u", image->entity->type, id);
 	write_part(&buf, image, "attributes", true);
 	write_part(&buf, image, "relationships", false);
 	appendStringInfoChar(&buf, '}');
@@ -169,18 +165,12 @@ raw_text(EaEntity *entity, const pg_uuid_t *id, const EaJson *attributes)
 	StringInfoData buf;
 
 	initStringInfo(&buf);
-	appendStringInfoChar(&buf, '{');
-	ea_jsonwrite_key(&buf, "type");
-	ea_jsonwrite_cstring(&buf, entity->type);
+	ea_jsonfmt_put(&buf, "{'type':%q", entity->type);
 	if (id != NULL)
-	{
-		ea_jsonwrite_key(&buf, "id");
-		ea_jsonwrite_uuid(&buf, id);
-	}
+		ea_jsonfmt_put(&buf, ",'id':%u", id);
 	if (attributes != NULL)
 	{
-		ea_jsonwrite_key(&buf, "attributes");
-		appendStringInfoChar(&buf, '{');
+		ea_jsonfmt_put(&buf, ",'attributes':{");
 		for (const EaJson *json = attributes->first; json; json = json->next)
 		{
 			if (is_ignored(json))

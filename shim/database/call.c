@@ -16,6 +16,7 @@
 #include "base/metrics.h"
 #include "database/call.h"
 #include "database/logins.h"
+#include "database/unread.h"
 
 #define MAX_RETRIES 2
 
@@ -95,7 +96,9 @@ wait_for_result(PGconn *connection, uint64_t deadline)
 				return false;
 			wait_ms = (int) ((deadline - now) / 1000) + 1;
 		}
-		if (poll(&socket, 1, wait_ms) > 0 && socket.revents != POLLOUT &&
+		wait_ms = unread_wait(connection, wait_ms);
+		poll(&socket, 1, wait_ms);
+		if ((socket.revents != POLLOUT || wait_ms == 0) &&
 			!PQconsumeInput(connection))
 			break;
 	}

@@ -147,7 +147,10 @@ has_ended(PGconn *connection)
 	return PQstatus(connection) != CONNECTION_OK;
 }
 
-/* Takes out those whose sockets had news, or whose time is up. */
+/*
+ * Takes out those that have ended, or whose time is up.  All are read: what
+ * OpenSSL holds already is no news of a socket.
+ */
 static void
 look(struct given_up *given_up, long polled)
 {
@@ -158,8 +161,7 @@ look(struct given_up *given_up, long polled)
 		struct entry entry = given_up->entries[i];
 		bool		late = now >= entry.until;
 
-		if ((given_up->sockets[i + 1].revents == 0 ||
-			 !has_ended(entry.connection)) && !late)
+		if (!has_ended(entry.connection) && !late)
 			continue;
 		if (late)
 			log_event(LOG_WARNING, "database", NULL, NULL,

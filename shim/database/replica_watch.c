@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "database/replica_watch.h"
+#include "database/unread.h"
 
 /* How long one statement may take. */
 #define ANSWER_MS 1000
@@ -141,7 +142,9 @@ ask(PGconn **connection, const char *sql, const char *value, int columns)
 		uint64_t	now = now_micros();
 
 		if (now >= deadline ||
-			poll(&socket, 1, (int) ((deadline - now) / 1000) + 1) < 0 ||
+			poll(&socket, 1,
+				 unread_wait(*connection,
+							 (int) ((deadline - now) / 1000) + 1)) < 0 ||
 			!PQconsumeInput(*connection))
 			sent = false;
 	}
