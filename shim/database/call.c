@@ -70,12 +70,20 @@ struct statement
 #define UNDEFINED_FUNCTION "42883"
 
 /*
+ * What OpenSSL has decrypted and libpq did not take yet is no news on the
+ * socket.  From 15.20 and its like on libpq takes it all, older ones leave
+ * some behind, so behind TLS there is a look now and then.
+ */
+#define TLS_LOOK_MS 20
+
+/*
  * Waits until the next result can be had without waiting, also for a server
  * that does not read what is sent to it.  False if the time is up.
  */
 static bool
 wait_for_result(PGconn *connection, uint64_t deadline)
 {
+	bool		tls = PQsslInUse(connection) != 0;
 	int			unsent;
 
 	while ((unsent = PQflush(connection)) > 0 || PQisBusy(connection))
@@ -95,7 +103,9 @@ wait_for_result(PGconn *connection, uint64_t deadline)
 				return false;
 			wait_ms = (int) ((deadline - now) / 1000) + 1;
 		}
-		if (poll(&socket, 1, wait_ms) > 0 && socket.revents != POLLOUT &&
+		if (tls && (wait_ms < 0 || wait_ms > TLS_LOOK_MS))
+			wait_ms = TLS_LOOK_MS;
+		if ((poll(&socket, 1, wait_ms) > 0 ? socket.revents != POLLOUT : tls) &&
 			!PQconsumeInput(connection))
 			break;
 	}
