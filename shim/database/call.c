@@ -90,6 +90,7 @@ wait_for_result(PGconn *connection, uint64_t deadline)
 	{
 		struct pollfd socket = {.fd = PQsocket(connection),.events = POLLIN};
 		int			wait_ms = -1;
+		bool		look;
 
 		if (unsent < 0)
 			break;
@@ -105,8 +106,11 @@ wait_for_result(PGconn *connection, uint64_t deadline)
 		}
 		if (tls && (wait_ms < 0 || wait_ms > TLS_LOOK_MS))
 			wait_ms = TLS_LOOK_MS;
-		if ((poll(&socket, 1, wait_ms) > 0 ? socket.revents != POLLOUT : tls) &&
-			!PQconsumeInput(connection))
+		if (poll(&socket, 1, wait_ms) > 0)
+			look = socket.revents != POLLOUT;
+		else
+			look = tls;
+		if (look && !PQconsumeInput(connection))
 			break;
 	}
 	return true;
