@@ -76,7 +76,7 @@ ENTITYAPI_DATA := $(DATA)
 override undefine DATA
 
 export PG_CONFIG PORT MANIFESTS DEMO TESTS ADD ANY_MINOR WERROR BITCODE \
-	RELEASES POSTGRES_SOURCE MIRROR RUNS
+	RELEASES POSTGRES_SOURCE BUILD_ON MIRROR RUNS
 
 run up down test crash bench sanitize check-memory coverage matrix:
 	@exec env DATA='$(ENTITYAPI_DATA)' scripts/$@

@@ -261,7 +261,9 @@ ea_errors_index(const char *base, int index)
  * ReThrowError() hands the pointers on.  In a copy they may be copies, too
  * (15.20 makes such), and gone with its memory: an SQL function or a block of
  * PL/pgSQL that is left frees what was allocated within it before the error is
- * told.
+ * told.  Nor may they be the error's own memory, which is emptied when a block
+ * catches it with a server that copies none of them (16.2), and throws it on.
+ * An error is told before its transaction ends.
  */
 void
 ea_errors_rethrow(ErrorData *edata)
@@ -270,11 +272,13 @@ ea_errors_rethrow(ErrorData *edata)
 		&edata->filename, &edata->funcname, &edata->domain,
 		&edata->context_domain, &edata->message_id
 	};
+	MemoryContext context = TopTransactionContext ? TopTransactionContext :
+		ErrorContext;
 
 	for (int i = 0; i < lengthof(where); i++)
 	{
 		if (*where[i] != NULL)
-			*where[i] = MemoryContextStrdup(ErrorContext, *where[i]);
+			*where[i] = MemoryContextStrdup(context, *where[i]);
 	}
 	ReThrowError(edata);
 }

@@ -109,6 +109,10 @@ sub relay
 	return;
 }
 
+# Whoever is left has the pipe that the harness reads to its end.
+my ($proxy, $self) = (undef, $$);
+END { kill TERM => $proxy if $proxy && $$ == $self }
+
 SKIP:
 {
 	skip 'IO::Socket::SSL is not installed', 1 unless eval { require IO::Socket::SSL };
@@ -116,7 +120,7 @@ SKIP:
 	subtest 'records of 16 KiB' => sub {
 		my $listener = IO::Socket::INET->new(LocalAddr => '127.0.0.1', Listen => 16)
 		  or die "listen: $!\n";
-		my $proxy = fork // die "fork: $!\n";
+		$proxy = fork // die "fork: $!\n";
 
 		if ($proxy == 0)
 		{
@@ -148,6 +152,7 @@ SKIP:
 		$shim->stop;
 		kill TERM => $proxy;
 		waitpid $proxy, 0;
+		undef $proxy;
 	};
 }
 

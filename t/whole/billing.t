@@ -5,6 +5,7 @@ use strict;
 use warnings;
 use utf8;
 
+use IO::Socket::INET;
 use List::Util qw(sum0);
 use Test::More;
 
@@ -22,10 +23,12 @@ my $superadmin = $cluster->superadmin;
 
 sub load
 {
+	my ($url) = @_;
+
 	return EntityApi::Test::run(
 		["$checkout/scripts/demo"],
 		env => {
-			ENTITYAPI_URL                 => $shim->url,
+			ENTITYAPI_URL                 => $url // $shim->url,
 			ENTITYAPI_SUPERADMIN_USERNAME => $superadmin->{username},
 			ENTITYAPI_SUPERADMIN_PASSWORD => $superadmin->{password},
 			DEMO_PASSWORD                 => $password });
@@ -35,6 +38,38 @@ my $load = load();
 is($load->{status}, 0, 'the data loads') or BAIL_OUT($load->{err});
 is(() = $load->{out} =~ /^Loaded/mg, 2, 'for two tenants');
 is(load()->{out}, '', 'and only once');
+
+# A service that is too busy for the first request, and then answers 404
+sub busy_once
+{
+	my $listener = IO::Socket::INET->new(Listen => 5, LocalAddr => '127.0.0.1') or die "listen: $@\n";
+	my $pid = fork // die "fork: $!\n";
+
+	if ($pid == 0)
+	{
+		for my $head ("503 Service Unavailable\r\nRetry-After: 1", '404 Not Found')
+		{
+			my $client = $listener->accept;
+			my $request = '';
+
+			# the head, and after that the body
+			while ($request !~ /password/)
+			{
+				sysread $client, $request, 65536, length $request or last;
+			}
+			print $client "HTTP/1.1 $head\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+			close $client;
+		}
+		exec 'true';
+	}
+	return ('http://127.0.0.1:' . $listener->sockport, $pid);
+}
+
+my ($busy, $pid) = busy_once();
+my $asked = load($busy);
+like($asked->{err}, qr{^demo: POST /auth/login: 404$}m, 'a service that is busy is asked again');
+kill KILL => $pid;
+waitpid $pid, 0;
 
 my %token = map { $_ => $shim->login($_, $password) }
   qw(acme-admin acme-accountant acme-sales globex-accountant globex-viewer);

@@ -34,9 +34,11 @@ sub debstrap
 
 sub matrix
 {
+	my ($source, %more) = @_;
 	local $ENV{PATH} = "$folder/bin:$ENV{PATH}";
-	local @ENV{qw(DATA RELEASES MIRROR TESTS POSTGRES_SOURCE)} =
-	  ("$folder/data", 'sarge', 'http://127.0.0.1:9/debian', '', @_);
+	local @ENV{qw(DATA RELEASES MIRROR TESTS BUILD_ON POSTGRES_SOURCE)} =
+	  ("$folder/data", 'sarge', 'http://127.0.0.1:9/debian', '', '', $source // '');
+	local @ENV{keys %more} = values %more;
 
 	exec "$copy/scripts/matrix" or die "$!\n" if (my $pid = fork) == 0;
 	return $pid;
@@ -66,6 +68,10 @@ is(EntityApi::Test::slurp($table) =~ s/^Of .*//mr, $before, 'another run changes
 
 waitpid matrix("$folder/nothing"), 0;
 like(EntityApi::Test::slurp($table), qr/^\| from POSTGRES_SOURCE .*nothing is not there/m, 'nor are sources passed over');
+
+waitpid matrix("$folder/nothing", RELEASES => 'none', BUILD_ON => 'etch'), 0;
+like(EntityApi::Test::slurp($table), qr/^\| arm64, cross build on etch .*not to be had: etch/m, 'what is built can be all')
+  if qx{uname -m} !~ /aarch64/;
 
 debstrap("touch '$folder/began'; exec perl -e 'sleep 600; open my \$went_on, q{>}, shift' '$folder/went_on'");
 my $pid = matrix();

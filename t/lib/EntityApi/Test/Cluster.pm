@@ -263,17 +263,33 @@ sub processor
 {
 	my ($self) = @_;
 	my ($postmaster) = EntityApi::Test::slurp("$self->{data}/postmaster.pid") =~ /^(\d+)/;
-	my $ticks = 0;
+	my ($ticks, $ended);
 
-	for my $file (glob '/proc/[0-9]*/stat')
+	# What ends meanwhile would be found in neither place.
+	do
 	{
-		my $text = eval { EntityApi::Test::slurp($file) } // next;
-		my ($pid, $parent, @times) = $text =~ /^(\d+) .*\) \S (\d+)(?: \S+){9} (\d+) (\d+) (\d+) (\d+) / or next;
+		$ended = join ' ', (_ticks($postmaster))[ 3, 4 ];
+		$ticks = 0;
+		for my $file (glob '/proc/[0-9]*/stat')
+		{
+			my ($pid) = $file =~ /(\d+)/;
+			my ($parent, @times) = _ticks($pid) or next;
 
-		if ($pid == $postmaster) { $ticks += $_ for @times }
-		elsif ($parent == $postmaster) { $ticks += $_ for @times[ 0, 1 ] }
-	}
+			if ($pid == $postmaster) { $ticks += $_ for @times }
+			elsif ($parent == $postmaster) { $ticks += $_ for @times[ 0, 1 ] }
+		}
+	} until join(' ', (_ticks($postmaster))[ 3, 4 ]) eq $ended;
 	return $ticks / POSIX::sysconf(POSIX::_SC_CLK_TCK());
+}
+
+# A process's parent, its times as user and system, and those of what it waited
+# for
+sub _ticks
+{
+	my ($pid) = @_;
+	my $text = eval { EntityApi::Test::slurp("/proc/$pid/stat") } // return;
+
+	return $text =~ /^\d+ .*\) \S (\d+)(?: \S+){9} (\d+) (\d+) (\d+) (\d+) /;
 }
 
 =head2 promote
