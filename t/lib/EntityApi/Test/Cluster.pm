@@ -102,7 +102,7 @@ sub _pg_ctl
 
 	return EntityApi::Test::run(
 		[   EntityApi::Test::server_program('pg_ctl'), '-D', $self->{data},
-			'-w', '-s', '-t', 60, @arguments, $verb ],
+			'-w', '-s', '-t', EntityApi::Test::PATIENCE(), @arguments, $verb ],
 		service => 1);
 }
 
