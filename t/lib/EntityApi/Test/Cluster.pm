@@ -323,9 +323,11 @@ sub _configure
 	  # many log in at once, and each is to be answered, however long it takes
 	  'entityapi.hash_wait = 60000',
 
-	  # where all takes long, a test does too
+	  # where all takes long, a test does too, and so does what it waits for
 	  EntityApi::Test::SLOWNESS() > 1
-	  ? 'entityapi.access_token_ttl = ' . 900 * EntityApi::Test::SLOWNESS() : (),
+	  ? ('entityapi.access_token_ttl = ' . 900 * EntityApi::Test::SLOWNESS(),
+		'entityapi.apply_lock_timeout = ' . 500 * EntityApi::Test::SLOWNESS())
+	  : (),
 
 	  # its snapshots make erasure wait, its statistics plans be made again: not
 	  # in the midst of a test, just because the machine is busy
