@@ -360,7 +360,7 @@ sub play
 {
 	my ($name, $n, $by_hand) = @_;
 	my %before = recorded();
-	my $script = "set lock_timeout = '10s';\nset client_min_messages = error;\n";
+	my $script = "set lock_timeout = '@{[ 10 * EntityApi::Test::SLOWNESS ]}s';\nset client_min_messages = error;\n";
 	my @clients;
 	my $made = 0;
 
@@ -392,7 +392,7 @@ sub play
 	my $tries = 50;
 
 	for (my $line = 0; $result->{status} != 0 && $line < @lines && $tries-- > 0
-		&& $result->{err} =~ /<stdin>:(\d+): ERROR:  (?:deadlock detected|other transactions did not release )/;)
+		&& $result->{err} =~ /<stdin>:(\d+): ERROR:  (?:deadlock detected|canceling statement due to lock timeout|other transactions did not release )/;)
 	{
 		my $at = $line == 0 ? $1 - 1 : $line + $1 - 3;
 		my ($ends) = grep { $lines[$_] =~ /^begin;|commit;$/ } reverse 2 .. $at - 1;
