@@ -329,10 +329,19 @@ build()
 }
 
 # A tree of its own, as objects of one compiler's flags are not those of
-# another
+# another.  It is made anew when a file has gone: what tests and builds find by
+# a pattern must not be there any more, nor what was built of it.
 copy_of_tree()
 {
+	local files
+
+	files=$(git -C "$CHECKOUT" ls-files | LC_ALL=C sort)
+	if [[ -e $1 && $(LC_ALL=C comm -23 \
+		<(cat "$1/.copied" 2>/dev/null || say unknown) - <<<"$files") ]]; then
+		rm -rf "$1"
+	fi
 	mkdir -p "$1"
+	say "$files" >"$1/.copied"
 	git -C "$CHECKOUT" ls-files -z |
 		(cd "$CHECKOUT" && xargs -0 cp --parents -u -t "$1")
 }

@@ -31,7 +31,9 @@ The environment, set by scripts/test: ENTITYAPI_PRIVATE_BIN, the folder of the
 postgres and entityapi-shim executables to test; ENTITYAPI_TEST_DIR, where the
 cluster lies that all test files copy.  Without them the installation of
 PG_CONFIG (default: pg_config) is tested.  ENTITYAPI_TEST_CONF, lines for every
-cluster's configuration, holds where the test says nothing else.  With
+cluster's configuration, holds where the test says nothing else.
+ENTITYAPI_TEST_SLOWNESS is a factor for limits of time, for builds that are
+many times slower (scripts/check-memory).  With
 ENTITYAPI_RECORD, a folder, requests and answers are kept; ENTITYAPI_RECORDED
 (scripts/tap) is such a folder for some tests.
 
@@ -48,7 +50,8 @@ use POSIX      ();
 use Test::Builder ();
 use Time::HiRes qw(sleep time);
 
-use constant PATIENCE => 60;
+use constant SLOWNESS => $ENV{ENTITYAPI_TEST_SLOWNESS} || 1;
+use constant PATIENCE => 60 * SLOWNESS;
 
 use EntityApi::Test::Cluster;
 use EntityApi::Test::Shim;
@@ -355,8 +358,8 @@ sub json
 
 =head2 wait_until($seconds, $condition)
 
-Call the condition until it is true; false when the time is over, which is a
-minute at least, as the machine may be busy.
+Call the condition until it is true; false when the time is over, which is
+PATIENCE at least, a minute, as the machine may be busy.
 
 =cut
 

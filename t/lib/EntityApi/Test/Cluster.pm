@@ -102,7 +102,7 @@ sub _pg_ctl
 
 	return EntityApi::Test::run(
 		[   EntityApi::Test::server_program('pg_ctl'), '-D', $self->{data},
-			'-w', '-s', '-t', 60, @arguments, $verb ],
+			'-w', '-s', '-t', EntityApi::Test::PATIENCE(), @arguments, $verb ],
 		service => 1);
 }
 
@@ -338,6 +338,12 @@ sub _configure
 
 	  # many log in at once, and each is to be answered, however long it takes
 	  'entityapi.hash_wait = 60000',
+
+	  # where all takes long, a test does too, and so does what it waits for
+	  EntityApi::Test::SLOWNESS() > 1
+	  ? ('entityapi.access_token_ttl = ' . 900 * EntityApi::Test::SLOWNESS(),
+		'entityapi.apply_lock_timeout = ' . 500 * EntityApi::Test::SLOWNESS())
+	  : (),
 
 	  # its snapshots make erasure wait, its statistics plans be made again: not
 	  # in the midst of a test, just because the machine is busy

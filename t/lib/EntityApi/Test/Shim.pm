@@ -46,7 +46,7 @@ sub new
 		client  => HTTP::Tiny->new(
 			keep_alive   => 1,
 			max_redirect => 0,
-			timeout      => 60,
+			timeout      => EntityApi::Test::PATIENCE(),
 			agent        => 'entityapi-test'),
 	}, $class;
 }
@@ -90,7 +90,9 @@ sub begin
 
 		# a machine on which much else goes on takes longer than a service may
 		pool_wait_ms => 60_000,
-		statement_timeout_ms => 60_000,
+		statement_timeout_ms => 60_000 * EntityApi::Test::SLOWNESS(),
+		(EntityApi::Test::SLOWNESS() > 1
+			? (request_timeout_ms => 3000 * EntityApi::Test::SLOWNESS()) : ()),
 		%{ $self->{flags} });
 	my @flags;
 
@@ -221,7 +223,7 @@ sub _record
 	my $path = sprintf '/api/v%d/openapi.json', $version // 1;
 
 	return if $method eq 'HEAD' || $target =~ m{/openapi\.json$};
-	my $client = $self->{recorder} //= HTTP::Tiny->new(keep_alive => 1, timeout => 60);
+	my $client = $self->{recorder} //= HTTP::Tiny->new(keep_alive => 1, timeout => EntityApi::Test::PATIENCE());
 	my $known = $self->{described}{$path};
 	my $document = $client->get("$self->{url}$path",
 		{ $known ? (headers => { 'If-None-Match' => qq("$known") }) : () });
@@ -269,7 +271,8 @@ sub _append
 =head2 raw($bytes, %options)
 
 Send bytes as they are and return all that comes back until the server closes,
-or, where it does not, C<timeout> (60) seconds have passed without a byte.
+or, where it does not, C<timeout> (60, or this times SLOWNESS) seconds have
+passed without a byte.
 C<half_close> closes the sending side.
 
 =cut
@@ -281,6 +284,8 @@ sub raw
 		PeerAddr => '127.0.0.1', PeerPort => $self->{port}, Timeout => EntityApi::Test::PATIENCE())
 	  or die "cannot connect: $@\n";
 	my $answer = '';
+	my $timeout = defined $options{timeout}
+	  ? $options{timeout} * EntityApi::Test::SLOWNESS() : EntityApi::Test::PATIENCE();
 
 	local $SIG{PIPE} = 'IGNORE';
 	$socket->autoflush(1);
@@ -291,7 +296,7 @@ sub raw
 		my $ready = '';
 
 		vec($ready, fileno($socket), 1) = 1;
-		last unless select $ready, undef, undef, $options{timeout} // EntityApi::Test::PATIENCE();
+		last unless select $ready, undef, undef, $timeout;
 		last unless sysread $socket, $answer, 65536, length $answer;
 	}
 	close $socket;
