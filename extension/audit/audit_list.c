@@ -689,7 +689,8 @@ ea_audit_list(EaRequest *req)
 	find_range(req, &conditions, &range);
 	ea_jsonwrite_lit(req->out, "{\"data\":[");
 	complete = read_page(&page, &conditions, &range);
-	ea_jsonfmt_put(req->out, "],'meta':{'page':{'size':%d,'after':", page.size);
+	ea_jsonfmt_put(req->out, "],'meta':{'page':{'size':%d,'after':",
+				   page.size);
 	if (page.n > page.size)
 		write_cursor(req->out, &page.shown);
 	else if (!complete)

@@ -14,7 +14,8 @@
 #include "request/request.h"
 
 /* Refuse an answer of more bytes than are allowed. */
-extern EA_NORETURN void ea_limits_refuse(EaRequest *req, const char *parameter);
+extern EA_NORETURN void ea_limits_refuse(EaRequest *req,
+										  const char *parameter);
 
 static inline void
 ea_limits_answer(EaRequest *req, Size len, const char *parameter)

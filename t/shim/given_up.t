@@ -22,9 +22,13 @@ $cluster->psql(<<~'SQL');
 		in_body bytea, remote inet, out status int, out headers jsonb, out body text)
 	language plpgsql security definer as $$
 	begin
-		while target ~ '^/(stubborn|auth/)' and (select last_value from public.held) > 1 loop
+		while target ~ '^/(stubborn|auth/)' loop
+			-- a cancel may come at any time, also between two statements
 			begin
-				perform pg_sleep(0.05);
+				while (select last_value from public.held) > 1 loop
+					perform pg_sleep(0.05);
+				end loop;
+				exit;
 			exception when query_canceled then
 				null;
 			end;
