@@ -85,6 +85,21 @@ write_array(const struct manifest_file *file, const char *text,
 	return true;
 }
 
+/* jansson passes over one that follows a number (RFC 8259 has none). */
+static bool
+has_no_null_byte(const struct manifest_file *file)
+{
+	const char *found = memchr(file->text, '\0', file->length);
+	int			line = 1;
+
+	if (found == NULL)
+		return true;
+	for (const char *p = file->text; p < found; p++)
+		line += *p == '\n';
+	fprintf(stderr, "%s:%d: a null byte\n", file->path, line);
+	return false;
+}
+
 bool
 manifest_json_read(const struct manifest_file *file, struct buffer *documents)
 {
@@ -92,7 +107,7 @@ manifest_json_read(const struct manifest_file *file, struct buffer *documents)
 	const char *end = file->text + file->length;
 	int			line = 1;
 	int			number = 0;
-	bool		fine = true;
+	bool		fine = has_no_null_byte(file);
 
 	for (; fine; p++)
 	{

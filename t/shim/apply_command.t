@@ -153,6 +153,7 @@ subtest 'faults name file and line' => sub {
 	like(documents("{\"kind\": \"A\"}\n\n{\"kind\"}", 'json'), qr/\.json:3: /, 'second JSON document');
 	like(documents('{"kind": "A", "kind": "B"}', 'json'), qr/duplicate/, 'JSON key twice');
 	like(documents('[1]', 'json'), qr/#1: a document must be an object/, 'no object');
+	like(documents("{\"x\":\n1.5\0}", 'json'), qr/\.json:2: a null byte/, 'null byte after a number');
 };
 
 subtest 'JSON as it is' => sub {
