@@ -163,7 +163,7 @@ ea_account_object(EaRequest *req, const char *json, const char *pointer)
 	/* numbers with an exponent are stored with all their digits */
 	stored = DirectFunctionCall1(jsonb_in, CStringGetDatum(json));
 	initStringInfo(&compact);
-	ea_account_write_object(&compact,
+	ea_jsonwrite_object(&compact,
 							JsonbToCString(NULL,
 										   &DatumGetJsonbP(stored)->root,
 										   VARSIZE(DatumGetPointer(stored))));

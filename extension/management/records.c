@@ -112,7 +112,7 @@ write_value(StringInfo out, const EaListColumn *column, Datum value)
 		ea_jsonfmt_put(out, "%n", items, n);
 	}
 	else if (column->kind == EA_LIST_OBJECT)
-		ea_account_write_object(out, TextDatumGetCString(value));
+		ea_jsonwrite_object(out, TextDatumGetCString(value));
 	else
 		ea_flat_filter_type(column)->write(out, value);
 }
