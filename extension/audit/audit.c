@@ -418,12 +418,3 @@ EA_CONFINED_FUNCTION(ea_sql_note_purge)
 	SPI_finish();
 	PG_RETURN_VOID();
 }
-
-void
-ea_users_note_change(EaRequest *req, const char *field, const char *before,
-					 const char *after, bool json)
-{
-	if (before == NULL ? after != NULL :
-		after == NULL || strcmp(before, after) != 0)
-		ea_audit_own_change(req, field, before, after, json);
-}

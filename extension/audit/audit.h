@@ -133,9 +133,4 @@ extern void ea_audit_by_role(const char *action, const pg_uuid_t *tenant,
 /* Write all records noted; there is at least one. */
 extern void ea_audit_write(EaRequest *req, const EaAuditFrame *frame);
 
-/* Note for the audit log what became of a field, if it has changed. */
-extern void ea_users_note_change(EaRequest *req, const char *field,
-								 const char *before, const char *after,
-								 bool json);
-
 #endif							/* EA_AUDIT_H */

@@ -71,7 +71,7 @@ ea_jsonfmt_put(StringInfo out, const char *form,...)
 				ea_jsonwrite_timestamp(out, va_arg(args, TimestampTz));
 				break;
 			case 'o':
-				ea_account_write_object(out, va_arg(args, const char *));
+				ea_jsonwrite_object(out, va_arg(args, const char *));
 				break;
 			case 'n':
 				strings = va_arg(args, char **);

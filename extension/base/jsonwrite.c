@@ -190,7 +190,7 @@ ea_jsonwrite_tree(StringInfo buf, const EaJson *value)
 }
 
 void
-ea_account_write_object(StringInfo out, const char *stored)
+ea_jsonwrite_object(StringInfo out, const char *stored)
 {
 	EaJsonFault fault;
 	EaJson	   *tree;

@@ -49,6 +49,6 @@ extern void ea_jsonwrite_timestamp(StringInfo buf, TimestampTz at);
 extern void ea_jsonwrite_tree(StringInfo buf, const EaJson *value);
 
 /* Append the text of a stored object as compact JSON. */
-extern void ea_account_write_object(StringInfo out, const char *stored);
+extern void ea_jsonwrite_object(StringInfo out, const char *stored);
 
 #endif							/* EA_JSONWRITE_H */

@@ -1,12 +1,14 @@
 /*
- * Accounts of users: the statements about them.
+ * Accounts: the statements about them, and what may be their password.
  */
 #include "postgres.h"
 
 #include "access/xact.h"
 #include "catalog/namespace.h"
+#include "catalog/pg_collation.h"
 #include "storage/lmgr.h"
 #include "utils/builtins.h"
+#include "utils/formatting.h"
 #include "utils/lsyscache.h"
 
 #include "base/uuid.h"
@@ -111,37 +113,34 @@ ea_account_hold_declarations(EaRequest *req)
 	ea_catalog_require_current(req->catalog);
 }
 
-bool
-ea_account_insert(const EaNewAccount *account, TimestampTz now, pg_uuid_t *id)
+const char *
+ea_account_password_fault(const char *password, int len,
+						  const char *username_key)
 {
-	char	   *hash = ea_password_hash(account->password,
-										strlen(account->password));
+	const char *fault = ea_password_fault(password, len, username_key);
+	char	   *key;
 
-	ea_uuid_make(id);
-	return ea_exec_write("INSERT INTO entityapi.account (id, tenant_id, kind,"
-						 " username, username_key, email, status, roles,"
-						 " profile, security_attributes, password_hash,"
-						 " password_change_required, is_super_admin,"
-						 " created_at) VALUES ($1, $2, 'USER', $3, $4, $5,"
-						 " 'ACTIVE', $6, $7, $8, $9, $10, $2 IS NULL, $11)"
-						 " ON CONFLICT (username_key) DO NOTHING",
-						 ea_params(EA_UUID(id),
-								   EA_NULL_IF(!account->has_tenant,
-											  EA_UUID(&account->tenant)),
-								   EA_TEXT(account->username),
-								   EA_TEXT(account->username_key),
-								   EA_NULLABLE_TEXT(account->email),
-								   EA_TEXTS(account->roles),
-								   EA_JSONB(account->profile),
-								   EA_JSONB(account->attributes),
-								   EA_TEXT(hash), EA_BOOL(account->temporary),
-								   EA_TIMESTAMP(now))) > 0;
+	if (fault != NULL)
+		return fault;
+	key = str_tolower(password, len, DEFAULT_COLLATION_OID);
+	if (ea_exec_one(EA_EXEC_READ, "SELECT 1 FROM entityapi.common_password"
+					" WHERE password = $1",
+					ea_params(EA_TEXT(key)), NULL, NULL) > 0)
+		return "This password is one of the most common ones.";
+	return NULL;
 }
 
-void
-ea_account_make_admin(const pg_uuid_t *tenant, const pg_uuid_t *id)
+bool
+ea_account_check_password(EaRequest *req, const EaJson *password,
+						  const char *pointer, const char *username_key)
 {
-	ea_exec_write("INSERT INTO entityapi.tenant_admin (tenant_id, account_id)"
-				  " VALUES ($1, $2) ON CONFLICT DO NOTHING",
-				  ea_params(EA_UUID(tenant), EA_UUID(id)));
+	const char *fault = ea_account_password_fault(password->text,
+												  password->len,
+												  username_key == NULL ? "" :
+												  username_key);
+
+	if (fault != NULL)
+		ea_errors_add(req, EA_ERR_WEAK_PASSWORD, EA_AT_POINTER, pointer,
+					  "%s", fault);
+	return fault == NULL;
 }

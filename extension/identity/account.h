@@ -1,5 +1,5 @@
 /*
- * Accounts of users: reading, making, describing them.
+ * Accounts: reading them, and what may be their password.
  */
 #ifndef EA_ACCOUNT_H
 #define EA_ACCOUNT_H
@@ -7,9 +7,6 @@
 #include "executor/tuptable.h"
 
 #include "request/request.h"
-
-/* Bytes of a profile, of security attributes, as compact JSON. */
-#define EA_ACCOUNT_OBJECT_MAX 4096
 
 typedef struct EaAccount
 {
@@ -60,40 +57,19 @@ extern void ea_account_hold_declarations(EaRequest *req);
 extern const char *ea_account_kind(EaKind kind);
 extern bool ea_account_find_kind(const char *name, EaKind *kind);
 
-/* An account about to be made. */
-typedef struct EaNewAccount
-{
-	bool		has_tenant;		/* false: a SuperAdmin */
-	pg_uuid_t	tenant;
-	char	   *username;
-	char	   *username_key;
-	const char *email;			/* or NULL */
-	Datum		roles;			/* text[] */
-	Datum		attributes;		/* jsonb */
-	Datum		profile;		/* jsonb */
-	const char *password;
-	bool		temporary;		/* must be changed at the first login */
-	bool		generated;		/* the password is to be shown, once */
-} EaNewAccount;
+/*
+ * What is wrong with a new password of the user with this username key, the
+ * list of common ones included; NULL if nothing is.
+ */
+extern const char *ea_account_password_fault(const char *password, int len,
+											 const char *username_key);
 
-/* Insert it; false when the username is taken.  Hashes the password. */
-extern bool ea_account_insert(const EaNewAccount *account, TimestampTz now,
-							  pg_uuid_t *id);
-
-/* Give a user of the tenant the authority of a TenantAdmin. */
-extern void ea_account_make_admin(const pg_uuid_t *tenant,
-								  const pg_uuid_t *id);
-
-/* What is to become of an account that is being changed. */
-typedef struct EaAccountState
-{
-	const char *username_key;
-	const char *email;			/* or NULL */
-	const char *status;
-	Datum		roles;			/* text[], those there are */
-	const char *attributes;		/* JSON text, of jsonb */
-	const char *profile;
-	const char *password;		/* a new one, else NULL */
-} EaAccountState;
+/*
+ * Note what is wrong with a new password; false if anything is.  The key may
+ * be NULL.
+ */
+extern bool ea_account_check_password(EaRequest *req, const EaJson *password,
+									  const char *pointer,
+									  const char *username_key);
 
 #endif							/* EA_ACCOUNT_H */

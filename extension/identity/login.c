@@ -13,7 +13,6 @@
 #include "audit/audit.h"
 #include "engine/exec.h"
 #include "identity/account.h"
-#include "identity/account_input.h"
 #include "identity/login.h"
 #include "identity/password.h"
 #include "identity/session.h"

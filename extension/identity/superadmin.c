@@ -6,7 +6,6 @@
 #include "executor/spi.h"
 #include "fmgr.h"
 #include "utils/builtins.h"
-#include "utils/fmgrprotos.h"
 #include "utils/timestamp.h"
 
 #include "audit/audit.h"
@@ -14,50 +13,55 @@
 #include "engine/exec.h"
 #include "engine/owner.h"
 #include "identity/account.h"
-#include "identity/account_input.h"
+#include "identity/password.h"
 #include "identity/username.h"
 
-static EaNewAccount
-super_admin(const text *username, const text *password)
+/* What is kept of the name; throws what is wrong with the two. */
+static char *
+check(const text *username, const char *password)
 {
-	EaNewAccount account = {0};
+	char	   *name = ea_username_clean(VARDATA_ANY(username),
+										 VARSIZE_ANY_EXHDR(username));
 	const char *fault;
 
-	account.username = ea_username_clean(VARDATA_ANY(username),
-										 VARSIZE_ANY_EXHDR(username));
-	if (account.username == NULL)
+	if (name == NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("a username has 1 to %d characters and no control "
 						"characters",
 						EA_USERNAME_MAX)));
-	account.username_key = ea_username_key(account.username);
-	account.password = text_to_cstring(password);
-	fault = ea_account_password_fault(account.password,
-									  strlen(account.password),
-									  account.username_key);
+	fault = ea_account_password_fault(password, strlen(password),
+									  ea_username_key(name));
 	if (fault != NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("this password cannot be used"),
 				 errdetail("%s", fault)));
-	account.roles = ea_exec_text_array(NULL, 0);
-	account.profile = DirectFunctionCall1(jsonb_in, CStringGetDatum("{}"));
-	account.attributes = account.profile;
-	return account;
+	return name;
 }
 
 /* entityapi.create_superadmin(username text, password text) returns uuid */
 EA_CONFINED_FUNCTION(ea_sql_create_superadmin)
 {
-	text	   *username = PG_GETARG_TEXT_PP(0);
-	text	   *password = PG_GETARG_TEXT_PP(1);
+	char	   *password = text_to_cstring(PG_GETARG_TEXT_PP(1));
 	pg_uuid_t  *id = palloc(sizeof(pg_uuid_t));
-	EaNewAccount account;
+	char	   *name;
 
 	SPI_connect();
-	account = super_admin(username, password);
-	if (!ea_account_insert(&account, GetCurrentTimestamp(), id))
+	name = check(PG_GETARG_TEXT_PP(0), password);
+	ea_uuid_make(id);
+	if (ea_exec_write("INSERT INTO entityapi.account (id, kind, username,"
+					  " username_key, status, roles, profile,"
+					  " security_attributes, password_hash,"
+					  " password_change_required, is_super_admin, created_at)"
+					  " VALUES ($1, 'USER', $2, $3, 'ACTIVE', '{}', '{}',"
+					  " '{}', $4, false, true, $5)"
+					  " ON CONFLICT (username_key) DO NOTHING",
+					  ea_params(EA_UUID(id), EA_TEXT(name),
+								EA_TEXT(ea_username_key(name)),
+								EA_TEXT(ea_password_hash(password,
+														 strlen(password))),
+								EA_TIMESTAMP(GetCurrentTimestamp()))) == 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_UNIQUE_VIOLATION),
 				 errmsg("this username is taken")));

@@ -3,21 +3,49 @@
  */
 #include "postgres.h"
 
-#include "catalog/pg_type.h"
-
 #include "audit/audit.h"
-#include "base/jsonfmt.h"
 #include "engine/exec.h"
 #include "identity/api_key.h"
 #include "management/api_key_settings.h"
-#include "management/users.h"
-#include "request/body.h"
+#include "request/route.h"
 
 /* Enabled and allowNonExpiring; stored as null where they are inherited. */
 #define NSETTINGS 2
-#define OWN_SETTINGS \
-	"SELECT enabled, allow_non_expiring" \
-	" FROM entityapi.personal_api_key_setting WHERE tenant_id"
+
+/* What holds for all that have none of their own. */
+const EaRecord ea_api_key_settings = {
+	.schema = "ApiKeySettings",
+	.scope = EA_OF_SERVICE,
+	.table = "(SELECT '00000000-0000-0000-0000-000000000000'::uuid AS id)",
+	.rows = " WHERE $1 IS NULL",
+	EA_RECORD_COLUMNS(
+		{"enabled", EA_KEYS_ENABLED("$1"), EA_LIST_BOOLEAN},
+		{"allowNonExpiring", EA_KEYS_NON_EXPIRING("$1"), EA_LIST_BOOLEAN}
+	)
+};
+
+const EaRecord ea_api_key_settings_of_tenant = {
+	.schema = "TenantApiKeySettings",
+	.scope = EA_OF_TENANT,
+	.table = "entityapi.tenant",
+	.rows = " LEFT JOIN entityapi.personal_api_key_setting s"
+	" ON s.tenant_id = r.id WHERE r.id = $1",
+	EA_RECORD_COLUMNS(
+		{"enabled", "s.enabled", EA_LIST_BOOLEAN, true,
+		"'description':'null: inherited'"},
+		{"allowNonExpiring", "s.allow_non_expiring", EA_LIST_BOOLEAN, true,
+		"'description':'null: inherited'"},
+		{"effective", "pg_catalog.json_build_object('enabled', "
+			EA_KEYS_ENABLED("$1") ", 'allowNonExpiring', "
+			EA_KEYS_NON_EXPIRING("$1") ")::text", EA_LIST_OBJECT, false,
+		"'$ref':'#/components/schemas/ApiKeySettings'"}
+	)
+};
+
+const EaBodyForm ea_api_key_settings_form = EA_BODY_FORM(
+	{"enabled", EA_JSON_BOOL, false},
+	{"allowNonExpiring", EA_JSON_BOOL, false}
+);
 
 static void
 read_effective(void *arg, TupleTableSlot *slot)
@@ -56,79 +84,30 @@ read_own(void *arg, TupleTableSlot *slot)
 							  DatumGetBool(slot->tts_values[i]));
 }
 
-/* What is stored for a tenant, or for all that have nothing. */
-static void
-find_own(const char *sql, const pg_uuid_t *tenant, const char **own)
-{
-	own[0] = own[1] = "null";
-	ea_exec_one(EA_EXEC_WRITE, sql, ea_params(EA_NULLABLE_UUID(tenant)),
-				EA_READER(read_own, BOOLOID, BOOLOID), own);
-}
-
-static void
-write_effective(StringInfo out, const pg_uuid_t *tenant)
-{
-	EaKeySettings settings = ea_api_keys_settings(tenant);
-
-	ea_jsonfmt_put(out, "{'enabled':%b,'allowNonExpiring':%b}",
-				   settings.enabled, settings.allow_non_expiring);
-}
-
-static void
-show_tenant(EaRequest *req, const pg_uuid_t *tenant)
-{
-	const char *own[NSETTINGS];
-
-	find_own(OWN_SETTINGS " = $1", tenant, own);
-	ea_jsonfmt_put(req->out, "{'enabled':%s,'allowNonExpiring':%s,"
-				   "'effective':", own[0], own[1]);
-	write_effective(req->out, tenant);
-	appendStringInfoChar(req->out, '}');
-	req->status = 200;
-}
-
-/* GET /manage/settings/personal-api-keys */
-void
-ea_api_keys_show_global(EaRequest *req)
-{
-	write_effective(req->out, NULL);
-	req->status = 200;
-}
-
-/* GET /manage/tenants/{id}/settings/personal-api-keys */
-void
-ea_api_keys_show_tenant(EaRequest *req)
-{
-	pg_uuid_t	tenant;
-
-	ea_users_tenant(req, &tenant);
-	show_tenant(req, &tenant);
-}
-
-const EaBodyForm ea_api_keys_settings_form = EA_BODY_FORM(
-	{"enabled", EA_JSON_BOOL, false},
-	{"allowNonExpiring", EA_JSON_BOOL, false}
-);
-
 /* A member that is absent or null is inherited from now on. */
 static void
 replace(EaRequest *req, const pg_uuid_t *tenant)
 {
-	const EaJson *body = ea_body_read(req, &ea_api_keys_settings_form);
+	const EaJson *body = ea_body_read(req, &ea_api_key_settings_form);
 	EaValue		values[NSETTINGS];
-	const char *before[NSETTINGS];
+	const char *before[NSETTINGS] = {"null", "null"};
 
-	find_own(OWN_SETTINGS " IS NOT DISTINCT FROM $1 FOR NO KEY UPDATE", tenant,
-			 before);
+	ea_exec_one(EA_EXEC_WRITE, "SELECT enabled, allow_non_expiring"
+				" FROM entityapi.personal_api_key_setting"
+				" WHERE tenant_id IS NOT DISTINCT FROM $1 FOR NO KEY UPDATE",
+				ea_params(EA_NULLABLE_UUID(tenant)),
+				EA_READER(read_own, BOOLOID, BOOLOID), before);
 	for (int i = 0; i < NSETTINGS; i++)
 	{
-		const char *name = ea_api_keys_settings_form.rules[i].name;
+		const char *name = ea_api_key_settings_form.rules[i].name;
 		const EaJson *member = ea_body_member(body, name, EA_JSON_BOOL);
-		bool		value = member != NULL && member->truth;
+		const char *after = setting_text(member == NULL,
+										 member != NULL && member->truth);
 
-		values[i] = EA_NULL_IF(member == NULL, EA_BOOL(value));
-		ea_users_note_change(req, name, before[i],
-							 setting_text(member == NULL, value), true);
+		values[i] = EA_NULL_IF(member == NULL,
+							   EA_BOOL(member != NULL && member->truth));
+		if (strcmp(before[i], after) != 0)
+			ea_audit_own_change(req, name, before[i], after, true);
 	}
 	ea_exec_write("INSERT INTO entityapi.personal_api_key_setting"
 				  " (tenant_id, enabled, allow_non_expiring)"
@@ -137,21 +116,13 @@ replace(EaRequest *req, const pg_uuid_t *tenant)
 				  ea_params(EA_NULLABLE_UUID(tenant), values[0], values[1]));
 }
 
-/* PUT /manage/tenants/{id}/settings/personal-api-keys */
+/* PUT .../settings/personal-api-keys */
 void
-ea_api_keys_set_tenant(EaRequest *req)
+ea_api_keys_set(EaRequest *req)
 {
-	pg_uuid_t	tenant;
+	EaDraft		draft = {.req = req, .record = req->route->record};
 
-	ea_users_tenant(req, &tenant);
-	replace(req, &tenant);
-	show_tenant(req, &tenant);
-}
-
-/* PUT /manage/settings/personal-api-keys */
-void
-ea_api_keys_set_global(EaRequest *req)
-{
-	replace(req, NULL);
-	ea_api_keys_show_global(req);
+	ea_records_locate(&draft);
+	replace(req, draft.record->scope == EA_OF_TENANT ? &draft.scope : NULL);
+	ea_records_show(req);
 }

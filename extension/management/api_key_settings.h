@@ -4,8 +4,7 @@
 #ifndef EA_API_KEY_SETTINGS_H
 #define EA_API_KEY_SETTINGS_H
 
-#include "request/body.h"
-#include "request/request.h"
+#include "management/records.h"
 
 /* What holds for the keys of a user. */
 typedef struct EaKeySettings
@@ -17,12 +16,11 @@ typedef struct EaKeySettings
 /* The settings of a tenant, the global ones with NULL. */
 extern EaKeySettings ea_api_keys_settings(const pg_uuid_t *tenant);
 
-/* .../settings/personal-api-keys, of a tenant and of all */
-extern void ea_api_keys_show_tenant(EaRequest *req);
-extern void ea_api_keys_set_tenant(EaRequest *req);
-extern void ea_api_keys_show_global(EaRequest *req);
-extern void ea_api_keys_set_global(EaRequest *req);
+extern const EaRecord ea_api_key_settings;
+extern const EaRecord ea_api_key_settings_of_tenant;
+extern const EaBodyForm ea_api_key_settings_form;
 
-extern const EaBodyForm ea_api_keys_settings_form;
+/* PUT .../settings/personal-api-keys, of a tenant and of all */
+extern void ea_api_keys_set(EaRequest *req);
 
 #endif							/* EA_API_KEY_SETTINGS_H */

@@ -3,25 +3,15 @@
  */
 #include "postgres.h"
 
-#include "catalog/pg_type.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
-#include "utils/fmgrprotos.h"
-#include "utils/jsonb.h"
-#include "utils/timestamp.h"
 
 #include "base/names.h"
-#include "base/uuid.h"
-#include "engine/exec.h"
 #include "identity/account.h"
-#include "identity/account_input.h"
-#include "identity/secret.h"
 #include "management/api_key_settings.h"
 #include "management/api_keys.h"
-#include "management/records.h"
-#include "management/users.h"
+#include "management/members.h"
 #include "model/types.h"
-#include "request/body.h"
 #include "request/errors.h"
 
 /* Keys of one user that are active at once. */
@@ -30,57 +20,17 @@
 /* A key that outlives this is as good as one that does not expire. */
 #define MAX_YEARS 100
 
-#define KEY_STATUS \
-	"CASE WHEN k.status = 'ACTIVE' AND k.expires_at <= $2" \
-	" THEN 'EXPIRED' ELSE k.status END"
-
-#define KEY_COLUMNS \
-	{"id", "k.id", EA_LIST_UUID}, \
-	{"name", "k.name", EA_LIST_STRING}, \
-	{"status", KEY_STATUS, EA_LIST_STRING, false, \
-	"'enum':['ACTIVE','DISABLED','REVOKED','EXPIRED']"}, \
-	{"expiresAt", "k.expires_at", EA_LIST_DATETIME, true}, \
-	{"createdAt", "k.created_at", EA_LIST_DATETIME}, \
-	{"lastUsedAt", "k.last_used_at", EA_LIST_DATETIME, true}, \
-	{"domainRoles", "k.roles", EA_LIST_STRINGS}, \
-	{"securityAttributes", "k.security_attributes::text", EA_LIST_OBJECT}
-
-const EaListing ea_api_keys_own = EA_LISTING(
-	"entityapi.personal_api_key k WHERE k.account_id = $1",
-	KEY_COLUMNS
-);
-
-const EaListing ea_api_keys_of_tenant = EA_LISTING(
-	"entityapi.personal_api_key k JOIN entityapi.account a"
-	" ON a.id = k.account_id WHERE a.tenant_id = $1",
-	KEY_COLUMNS,
-	{"ownerId", "a.id", EA_LIST_UUID},
-	{"ownerUsername", "a.username", EA_LIST_STRING}
-);
-
-/* -------- making one -------- */
-
-typedef struct NewKey
+static EaValue
+read_roles(EaDraft *draft, const EaJson *array, const char *pointer)
 {
-	char	   *name;
-	Datum		roles;			/* text[] */
-	Datum		attributes;		/* jsonb */
-	bool		expires;
-	TimestampTz expires_at;
-} NewKey;
-
-static Datum
-read_roles(EaRequest *req, const EaJson *array)
-{
-	const EaPrincipal *principal = req->principal;
-	char	  **roles;
+	const EaPrincipal *principal = draft->req->principal;
+	int			most = array == NULL ? 1 : array->count + 1;
+	char	  **roles = palloc(most * sizeof(char *));
 	int			nroles = 0;
 	int			index = 0;
 
-	if (array == NULL)
-		return ea_exec_text_array(NULL, 0);
-	roles = palloc(Max(array->count, 1) * sizeof(char *));
-	for (const EaJson *item = array->first; item; item = item->next, index++)
+	for (const EaJson *item = array ? array->first : NULL; item;
+		 item = item->next, index++)
 	{
 		const char *why = NULL;
 
@@ -95,10 +45,10 @@ read_roles(EaRequest *req, const EaJson *array)
 		else
 			roles[nroles++] = item->text;
 		if (why != NULL)
-			ea_errors_add(req, EA_ERR_INVALID_VALUE, EA_AT_POINTER,
-						  ea_errors_index("/domainRoles", index), "%s", why);
+			ea_errors_add(draft->req, EA_ERR_INVALID_VALUE, EA_AT_POINTER,
+						  ea_errors_index(pointer, index), "%s", why);
 	}
-	return ea_exec_text_array(roles, nroles);
+	return EA_TEXTS(ea_exec_text_array(roles, nroles));
 }
 
 /* Row: an attribute that the caller does not have with that value. */
@@ -111,177 +61,137 @@ note_attribute(void *arg, TupleTableSlot *slot)
 				  "You do not have this security attribute with this value.");
 }
 
-static Datum
-read_attributes(EaRequest *req, const EaJson *object)
+static EaValue
+read_attributes(EaDraft *draft, const EaJson *object, const char *pointer)
 {
-	const char *json = "{}";
-	int			before = req->nproblems;
-	Datum		wanted;
-	Datum		held;
+	EaRequest  *req = draft->req;
+	EaValue		wanted = ea_members_object(draft, object, pointer);
 
-	if (object != NULL)
-		json = pnstrdup(req->body + object->start,
-						object->end - object->start);
-	wanted = ea_account_object(req, json, "/securityAttributes");
-	if (req->nproblems > before)
-		return (Datum) 0;
-	held = DirectFunctionCall1(jsonb_in,
-							   CStringGetDatum(req->principal->attributes));
-	ea_exec_one(EA_EXEC_READ, "SELECT e.key FROM jsonb_each($1) e"
-				" WHERE $2->e.key IS DISTINCT FROM e.value",
-				ea_params(EA_JSONB(wanted), EA_JSONB(held)),
-				EA_READER(note_attribute, TEXTOID), req);
+	if (!wanted.isnull)
+		ea_exec_one(EA_EXEC_READ, "SELECT e.key FROM jsonb_each($1) e"
+					" WHERE $2::jsonb->e.key IS DISTINCT FROM e.value",
+					ea_params(wanted, EA_TEXT(req->principal->attributes)),
+					EA_READER(note_attribute, TEXTOID), req);
 	return wanted;
 }
 
-static void
-read_expiry(EaRequest *req, const EaJson *value, bool needed, NewKey *key)
+/* NULL for a moment that a key may expire at, else why it may not. */
+static const char *
+expiry_fault(const EaDraft *draft, const EaJson *sent, Datum *at)
 {
-	const char *fault = NULL;
-	const char *why;
+	const EaKeySettings *settings = draft->own;
+	TimestampTz now = draft->req->now;
 	int64		longest = INT64CONST(366) * MAX_YEARS * USECS_PER_DAY;
-	Datum		at;
+	const char *why;
 
-	if (value == NULL)
-	{
-		if (needed)
-			ea_errors_add(req, EA_ERR_REQUIRED, EA_AT_POINTER, "",
-						  "The member \"expiresAt\" is required: keys without"
-						  " an end are not allowed here.");
-		return;
-	}
-	if (!ea_types_find("datetime")->read(value->text, value->len, true, &at,
+	if (!ea_types_find("datetime")->read(sent->text, sent->len, true, at,
 										 &why))
-		fault = psprintf("\"expiresAt\" %s.", why);
-	else if (DatumGetTimestampTz(at) <= req->now)
-		fault = "\"expiresAt\" must lie in the future.";
-	else if (needed && DatumGetTimestampTz(at) - req->now > longest)
-		fault = psprintf("A key expires within %d years.", MAX_YEARS);
-	if (fault != NULL)
-	{
-		ea_errors_add(req, EA_ERR_INVALID_VALUE, EA_AT_POINTER, "/expiresAt",
-					  "%s", fault);
-		return;
-	}
-	key->expires = true;
-	key->expires_at = DatumGetTimestampTz(at);
+		return psprintf("\"expiresAt\" %s.", why);
+	if (DatumGetTimestampTz(*at) <= now)
+		return "\"expiresAt\" must lie in the future.";
+	if (!settings->allow_non_expiring &&
+		DatumGetTimestampTz(*at) - now > longest)
+		return psprintf("A key expires within %d years.", MAX_YEARS);
+	return NULL;
 }
 
-const EaBodyForm ea_api_keys_form = EA_BODY_FORM(
-	{"name", EA_JSON_STRING, true, "'minLength':1"},
-	{"domainRoles", EA_JSON_ARRAY, false},
-	{"securityAttributes", EA_JSON_OBJECT, false},
-	{"expiresAt", EA_JSON_STRING, false, "'format':'date-time'"}
-);
-
-static void
-read_new_key(EaRequest *req, const EaKeySettings *settings, NewKey *key)
+static EaValue
+read_expiry(EaDraft *draft, const EaJson *sent, const char *pointer)
 {
-	const EaJson *body = ea_body_json(req);
+	const EaKeySettings *settings = draft->own;
+	const char *fault = NULL;
+	Datum		at = 0;
 
-	ea_body_check(req, body, "", &ea_api_keys_form);
-	key->name = ea_account_name(req, body, "", "name");
-	key->roles = read_roles(req, ea_body_member(body, "domainRoles",
-												EA_JSON_ARRAY));
-	key->attributes = read_attributes(req, ea_body_member(body,
-														  "securityAttributes",
-														  EA_JSON_OBJECT));
-	read_expiry(req, ea_body_member(body, "expiresAt", EA_JSON_STRING),
-				!settings->allow_non_expiring, key);
-	ea_errors_check(req);
+	if (sent != NULL)
+		fault = expiry_fault(draft, sent, &at);
+	else if (!settings->allow_non_expiring)
+		ea_errors_add(draft->req, EA_ERR_REQUIRED, EA_AT_POINTER, "",
+					  "The member \"expiresAt\" is required: keys without"
+					  " an end are not allowed here.");
+	if (fault != NULL)
+		ea_errors_add(draft->req, EA_ERR_INVALID_VALUE, EA_AT_POINTER, pointer,
+					  "%s", fault);
+	return ea_value(TIMESTAMPTZOID, at, sent == NULL);
+}
+
+/* The settings become the draft's own. */
+static void
+check_settings(EaDraft *draft)
+{
+	const EaPrincipal *principal = draft->req->principal;
+	EaKeySettings *settings = palloc(sizeof(EaKeySettings));
+
+	/* this also lets one request at a time count his keys */
+	ea_account_hold_own(draft->req);
+	*settings = ea_api_keys_settings(principal->has_tenant ?
+									 &principal->tenant : NULL);
+	if (!settings->enabled)
+		ea_errors_throw(draft->req, EA_ERR_FORBIDDEN, EA_AT_NONE, NULL,
+						"Personal API keys are switched off.");
+	draft->own = settings;
 }
 
 static void
-check_limit(EaRequest *req)
+check_limit(EaDraft *draft)
 {
 	if (ea_exec_write("SELECT 1 FROM entityapi.personal_api_key"
 					  " WHERE account_id = $1 AND status = 'ACTIVE'"
 					  " AND (expires_at IS NULL OR expires_at > $2)",
-					  ea_params(EA_UUID(&req->principal->account),
-								EA_TIMESTAMP(req->now))) >= MAX_KEYS)
-		ea_errors_throw(req, EA_ERR_INVALID_VALUE, EA_AT_NONE, NULL,
+					  ea_params(EA_UUID(&draft->scope),
+								EA_TIMESTAMP(draft->req->now))) >= MAX_KEYS)
+		ea_errors_throw(draft->req, EA_ERR_INVALID_VALUE, EA_AT_NONE, NULL,
 						"You have %d active keys, and more are not possible.",
 						MAX_KEYS);
 }
 
-static void
-insert_key(EaRequest *req, const NewKey *key, const EaSecret *secret,
-		   const pg_uuid_t *id)
-{
-	ea_exec_write("INSERT INTO entityapi.personal_api_key (id, account_id,"
-				  " token_id, secret_hash, name, status, roles,"
-				  " security_attributes, expires_at, created_at)"
-				  " VALUES ($1, $2, $3, $4, $5, 'ACTIVE', $6, $7, $8, $9)",
-				  ea_params(EA_UUID(id), EA_UUID(&req->principal->account),
-							EA_TEXT(secret->id),
-							EA_BYTEA(ea_sha256_stored(secret->hash)),
-							EA_TEXT(key->name), EA_TEXTS(key->roles),
-							EA_JSONB(key->attributes),
-							EA_NULL_IF(!key->expires,
-									   EA_TIMESTAMP(key->expires_at)),
-							EA_TIMESTAMP(req->now)));
-}
+#define KEY_COLUMNS \
+	{"id", "r.id", EA_LIST_UUID}, \
+	{"name", "r.name", EA_LIST_STRING}, \
+	{"status", "CASE WHEN r.status = 'ACTIVE' AND r.expires_at <= $2" \
+		" THEN 'EXPIRED' ELSE r.status END", EA_LIST_STRING, false, \
+	"'enum':['ACTIVE','DISABLED','REVOKED','EXPIRED']"}, \
+	{"expiresAt", "r.expires_at", EA_LIST_DATETIME, true}, \
+	{"createdAt", "r.created_at", EA_LIST_DATETIME}, \
+	{"lastUsedAt", "r.last_used_at", EA_LIST_DATETIME, true}, \
+	{"domainRoles", "r.roles", EA_LIST_STRINGS}, \
+	{"securityAttributes", "r.security_attributes::text", EA_LIST_OBJECT}
 
-/* POST /auth/me/api-keys */
-void
-ea_api_keys_create(EaRequest *req)
-{
-	const EaPrincipal *principal = req->principal;
-	EaKeySettings settings;
-	NewKey		key = {0};
-	EaSecret	secret;
-	char	   *shown;
-	pg_uuid_t	id;
+const EaRecord ea_api_keys = {
+	.schema = "ApiKey",
+	.scope = EA_OF_CALLER,
+	.table = "entityapi.personal_api_key",
+	.rows = " WHERE r.account_id = $1",
+	EA_RECORD_COLUMNS(KEY_COLUMNS),
+	.owner = "account_id",
+	.fixed = "status",
+	.fixed_values = "'ACTIVE'",
+	.secret = "key",
+	.secret_prefix = EA_SECRET_KEY,
+	.made_schema = "'key':{'type':'string','description':'The value of "
+	"X-API-Key; shown this once'}",
+	.before = check_settings,
+	.store = check_limit
+};
 
-	/* this also lets one request at a time count his keys */
-	ea_account_hold_own(req);
-	settings = ea_api_keys_settings(principal->has_tenant ?
-									&principal->tenant : NULL);
-	if (!settings.enabled)
-		ea_errors_throw(req, EA_ERR_FORBIDDEN, EA_AT_NONE, NULL,
-						"Personal API keys are switched off.");
-	read_new_key(req, &settings, &key);
-	check_limit(req);
-	shown = ea_secret_make(&secret, EA_SECRET_KEY);
-	ea_uuid_make(&id);
-	insert_key(req, &key, &secret, &id);
-	ea_records_made(req, &ea_api_keys_own, &principal->account, &id, "key",
-					shown);
-}
+const EaBodyForm ea_api_keys_form = EA_BODY_FORM(
+	{"name", EA_JSON_STRING, true, "'minLength':1", false, ea_members_name,
+	"name"},
+	{"domainRoles", EA_JSON_ARRAY, false, NULL, false, read_roles, "roles"},
+	{"securityAttributes", EA_JSON_OBJECT, false, NULL, false,
+	read_attributes, "security_attributes"},
+	{"expiresAt", EA_JSON_STRING, false, "'format':'date-time'", false,
+	read_expiry, "expires_at"}
+);
 
-/* GET /auth/me/api-keys */
-void
-ea_api_keys_list(EaRequest *req)
-{
-	ea_records_page(req, &ea_api_keys_own, &req->principal->account);
-}
-
-/* POST /auth/me/api-keys/{keyId}/disable */
-void
-ea_api_keys_disable(EaRequest *req)
-{
-	const pg_uuid_t *owner = &req->principal->account;
-	pg_uuid_t	id;
-
-	ea_users_id(req, 0, &id);
-	ea_exec_write("UPDATE entityapi.personal_api_key SET status = 'DISABLED'"
-				  " WHERE id = $1 AND account_id = $2 AND status = 'ACTIVE'",
-				  ea_params(EA_UUID(&id), EA_UUID(owner)));
-	ea_records_one(req, &ea_api_keys_own, owner, &id, NULL, NULL);
-}
-
-/* POST /manage/tenants/{id}/personal-api-keys/{keyId}/revoke */
-void
-ea_api_keys_revoke(EaRequest *req)
-{
-	pg_uuid_t	tenant;
-	pg_uuid_t	id;
-
-	ea_users_tenant(req, &tenant);
-	ea_users_id(req, 1, &id);
-	ea_exec_write("UPDATE entityapi.personal_api_key k SET status = 'REVOKED'"
-				  " FROM entityapi.account a WHERE k.id = $1"
-				  " AND a.id = k.account_id AND a.tenant_id = $2",
-				  ea_params(EA_UUID(&id), EA_UUID(&tenant)));
-	ea_records_one(req, &ea_api_keys_of_tenant, &tenant, &id, NULL, NULL);
-}
+const EaRecord ea_api_keys_of_tenant = {
+	.schema = "TenantApiKey",
+	.scope = EA_OF_TENANT,
+	.table = "entityapi.personal_api_key",
+	.rows = " JOIN entityapi.account a ON a.id = r.account_id"
+	" WHERE a.tenant_id = $1",
+	EA_RECORD_COLUMNS(
+		KEY_COLUMNS,
+		{"ownerId", "a.id", EA_LIST_UUID},
+		{"ownerUsername", "a.username", EA_LIST_STRING}
+	)
+};

@@ -11,130 +11,75 @@
 #include "catalog/pg_type.h"
 #include "utils/builtins.h"
 
-#include "audit/audit.h"
 #include "base/guc.h"
 #include "base/jsonfmt.h"
 #include "base/uuid.h"
 #include "engine/exec.h"
 #include "identity/account.h"
-#include "identity/account_input.h"
-#include "identity/secret.h"
-#include "identity/throttle_hash.h"
+#include "management/drafts.h"
 #include "management/invites.h"
-#include "management/records.h"
+#include "management/members.h"
 #include "management/users.h"
 #include "model/catalog.h"
-#include "request/body.h"
 #include "request/errors.h"
 
 /* Longest life of an invite, in hours. */
 #define MAX_HOURS (366 * 24)
 
-const EaListing ea_invites_records = EA_LISTING(
-	"entityapi.invite i WHERE i.tenant_id = $1",
-	{"id", "i.id", EA_LIST_UUID},
-	{"email", "i.email", EA_LIST_STRING},
-	{"username", "i.username", EA_LIST_STRING},
-	{"roles", "i.roles", EA_LIST_STRINGS},
-	{"status", "CASE WHEN i.status = 'PENDING' AND i.expires_at <= $2"
-	" THEN 'EXPIRED' ELSE i.status END", EA_LIST_STRING, false,
-	"'enum':['PENDING','ACCEPTED','EXPIRED']"},
-	{"expiresAt", "i.expires_at", EA_LIST_DATETIME},
-	{"createdAt", "i.created_at", EA_LIST_DATETIME}
-);
-
 /* -------- management -------- */
 
-static TimestampTz
-read_expiry(EaRequest *req, const EaJson *body)
+static EaValue
+read_expiry(EaDraft *draft, const EaJson *sent, const char *pointer)
 {
-	const EaJson *member = ea_body_member(body, "expiresInHours",
-										  EA_JSON_NUMBER);
-	int64		seconds = ea_guc_invite_ttl;
+	TimestampTz now = draft->req->now;
+	int			hours = ea_jsonread_int(draft->body, "expiresInHours", 0);
 
-	if (member != NULL)
+	if (sent == NULL)
+		return EA_TIMESTAMP(now + (int64) ea_guc_invite_ttl * USECS_PER_SEC);
+	if (hours < 1 || hours > MAX_HOURS)
 	{
-		int			hours = ea_jsonread_int(body, "expiresInHours", 0);
-
-		seconds = (int64) hours * SECS_PER_HOUR;
-		if (hours < 1 || hours > MAX_HOURS)
-		{
-			ea_errors_add(req, EA_ERR_INVALID_VALUE, EA_AT_POINTER,
-						  "/expiresInHours",
-						  "\"expiresInHours\" is an integer from 1 to %d.",
-						  MAX_HOURS);
-			seconds = 0;
-		}
+		ea_errors_add(draft->req, EA_ERR_INVALID_VALUE, EA_AT_POINTER, pointer,
+					  "\"expiresInHours\" is an integer from 1 to %d.",
+					  MAX_HOURS);
+		hours = 0;
 	}
-	return req->now + seconds * USECS_PER_SEC;
+	return EA_TIMESTAMP(now + hours * USECS_PER_HOUR);
 }
 
-static void
-insert_invite(EaRequest *req, const EaNewAccount *account,
-			  TimestampTz expires_at, const EaSecret *secret,
-			  const pg_uuid_t *id)
-{
-	ea_exec_write("INSERT INTO entityapi.invite (id, tenant_id, token_id,"
-				  " secret_hash, email, username, roles, status, expires_at,"
-				  " created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, 'PENDING',"
-				  " $8, $9)",
-				  ea_params(EA_UUID(id), EA_UUID(&account->tenant),
-							EA_TEXT(secret->id),
-							EA_BYTEA(ea_sha256_stored(secret->hash)),
-							EA_TEXT(account->email),
-							EA_TEXT(account->username),
-							EA_TEXTS(account->roles), EA_TIMESTAMP(expires_at),
-							EA_TIMESTAMP(req->now)));
-}
+const EaRecord ea_invites = {
+	.schema = "Invite",
+	.scope = EA_OF_TENANT,
+	.table = "entityapi.invite",
+	.rows = " WHERE r.tenant_id = $1",
+	EA_RECORD_COLUMNS(
+		{"id", "r.id", EA_LIST_UUID},
+		{"email", "r.email", EA_LIST_STRING},
+		{"username", "r.username", EA_LIST_STRING},
+		{"roles", "r.roles", EA_LIST_STRINGS},
+		{"status", "CASE WHEN r.status = 'PENDING' AND r.expires_at <= $2"
+			" THEN 'EXPIRED' ELSE r.status END", EA_LIST_STRING, false,
+		"'enum':['PENDING','ACCEPTED','EXPIRED']"},
+		{"expiresAt", "r.expires_at", EA_LIST_DATETIME},
+		{"createdAt", "r.created_at", EA_LIST_DATETIME}
+	),
+	.owner = "tenant_id",
+	.fixed = "status",
+	.fixed_values = "'PENDING'",
+	.secret = "token",
+	.secret_prefix = EA_SECRET_INVITE,
+	.made_schema = "'token':{'type':'string','description':'Shown this once'}",
+	.before = ea_members_hold
+};
 
 const EaBodyForm ea_invites_form = EA_BODY_FORM(
-	{"email", EA_JSON_STRING, true, "'maxLength':254"},
-	{"username", EA_JSON_STRING, true},
-	{"roles", EA_JSON_ARRAY, true},
-	{"expiresInHours", EA_JSON_NUMBER, false, "'minimum':1"}
+	{"email", EA_JSON_STRING, true, "'maxLength':254", false,
+	ea_members_email, "email"},
+	{"username", EA_JSON_STRING, true, NULL, false, ea_members_name,
+	"username"},
+	{"roles", EA_JSON_ARRAY, true, NULL, false, ea_members_roles, "roles"},
+	{"expiresInHours", EA_JSON_NUMBER, false, "'minimum':1", false,
+	read_expiry, "expires_at"}
 );
-
-/* POST /manage/tenants/{id}/invites */
-void
-ea_invites_create(EaRequest *req)
-{
-	const EaJson *body = ea_body_json(req);
-	EaNewAccount account = {0};
-	TimestampTz expires_at;
-	EaSecret	secret;
-	char	   *shown;
-	pg_uuid_t	id;
-
-	ea_users_tenant(req, &account.tenant);
-	ea_body_check(req, body, "", &ea_invites_form);
-	ea_account_describe(req, body, "", &account);
-	expires_at = read_expiry(req, body);
-	ea_errors_check(req);
-
-	shown = ea_secret_make(&secret, EA_SECRET_INVITE);
-	ea_uuid_make(&id);
-	insert_invite(req, &account, expires_at, &secret, &id);
-	ea_records_made(req, &ea_invites_records, &account.tenant, &id, "token",
-					shown);
-}
-
-/* DELETE /manage/tenants/{id}/invites/{inviteId} */
-void
-ea_invites_delete(EaRequest *req)
-{
-	pg_uuid_t	tenant;
-	pg_uuid_t	id;
-
-	ea_users_tenant(req, &tenant);
-	ea_users_id(req, 1, &id);
-	ea_records_note(req, &ea_invites_records, &tenant, &id, false,
-					ea_audit_own(req));
-	if (ea_exec_write("DELETE FROM entityapi.invite"
-					  " WHERE id = $1 AND tenant_id = $2",
-					  ea_params(EA_UUID(&id), EA_UUID(&tenant))) == 0)
-		ea_errors_not_found(req);
-	req->status = 204;
-}
 
 /* -------- acceptance -------- */
 
@@ -217,22 +162,25 @@ hold_tenant(const InviteRow *row)
 						 ea_params(EA_UUID(&row->tenant))) > 0;
 }
 
-/* The account as the invitee and the invite have it; notes faults. */
+/* The user as the invitee and the invite have him; notes faults. */
 static void
-describe(EaRequest *req, const EaJson *body, const InviteRow *row,
-		 EaNewAccount *account)
+describe(EaDraft *user, const InviteRow *row)
 {
-	const EaJson *password = ea_jsonread_get(body, "password");
+	const EaJson *password = ea_jsonread_get(user->body, "password");
+	const EaValue *key;
 
-	ea_account_describe(req, body, "", account);
-	account->has_tenant = true;
-	account->tenant = row->tenant;
-	account->email = row->email;
-	account->roles = ea_exec_text_array(row->roles, row->nroles);
-	account->password = password->text;
-	account->temporary = false;
-	ea_account_check_password(req, password, "/password",
-							  account->username_key);
+	ea_users.before(user);
+	user->scope = row->tenant;
+	ea_drafts_store(user, "email", EA_TEXT(row->email));
+	ea_drafts_store(user, "roles",
+					EA_TEXTS(ea_exec_text_array(row->roles, row->nroles)));
+	ea_drafts_store(user, "password_change_required", EA_BOOL(false));
+	ea_drafts_read(user);
+	user->own = password->text;
+	user->shown = NULL;
+	key = ea_drafts_stored(user, "username_key");
+	ea_account_check_password(user->req, password, "/password",
+							  key ? TextDatumGetCString(key->value) : NULL);
 }
 
 static EA_NORETURN void
@@ -242,17 +190,17 @@ refuse_invite(EaRequest *req)
 					"This invite cannot be used.");
 }
 
-/* For the record: the new account is who accepted. */
+/* For the record: the new user is who accepted. */
 static void
-note_subject(EaRequest *req, const EaNewAccount *account, const pg_uuid_t *id)
+note_subject(EaDraft *user, char *username)
 {
 	EaPrincipal subject = {EA_KIND_USER};
 
-	subject.user_id = ea_uuid_text(id);
-	subject.username = account->username;
-	subject.has_tenant = account->has_tenant;
-	subject.tenant = account->tenant;
-	ea_audit_subject(req, &subject);
+	subject.user_id = ea_uuid_text(&user->id);
+	subject.username = username;
+	subject.has_tenant = true;
+	subject.tenant = user->scope;
+	ea_audit_subject(user->req, &subject);
 }
 
 const EaBodyForm ea_invites_accept_form = EA_BODY_FORM(
@@ -267,28 +215,26 @@ const EaBodyForm ea_invites_accept_form = EA_BODY_FORM(
 void
 ea_invites_accept(EaRequest *req)
 {
-	const EaJson *body = ea_body_read(req, &ea_invites_accept_form);
-	EaNewAccount account = {0};
+	EaDraft		user = {.req = req, .record = &ea_users, .base = "",
+		.body = ea_body_read(req, &ea_invites_accept_form),
+		.form = &ea_users_form};
 	InviteRow	row = {0};
-	pg_uuid_t	id;
+	char	   *name;
 
-	if (!find_invite(req, ea_jsonread_get(body, "token"), &row))
+	if (!find_invite(req, ea_jsonread_get(user.body, "token"), &row))
 		refuse_invite(req);
-	describe(req, body, &row, &account);
+	describe(&user, &row);
 	ea_errors_check(req);
 
 	/* before the hash, so that one request at a time comes to it */
 	if (!use_up(&row, req->now) || !hold_tenant(&row))
 		refuse_invite(req);
-	ea_throttle_hash_new(req);
-	if (!ea_account_insert(&account, req->now, &id))
-		ea_errors_throw(req, EA_ERR_UNIQUE, EA_AT_POINTER, "/username",
-						"This username is taken.");
-	note_subject(req, &account, &id);
+	ea_drafts_insert(&user);
+	name = TextDatumGetCString(ea_drafts_stored(&user, "username")->value);
+	note_subject(&user, name);
 	ea_audit_own_change(req, "invite", NULL, ea_uuid_text(&row.id), false);
-	ea_records_note(req, &ea_users, &account.tenant, &id, true,
-					ea_audit_own(req));
-	ea_jsonfmt_put(req->out, "{'userId':%u,'username':%q,'tenantId':%u}", &id,
-				   account.username, &account.tenant);
+	ea_records_note(&user, ea_audit_own(req));
+	ea_jsonfmt_put(req->out, "{'userId':%u,'username':%q,'tenantId':%u}",
+				   &user.id, name, &user.scope);
 	req->status = 201;
 }

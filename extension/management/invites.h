@@ -5,15 +5,9 @@
 #define EA_INVITES_H
 
 #include "management/records.h"
-#include "request/body.h"
-#include "request/request.h"
 
-/* /manage/tenants/{id}/invites */
-extern void ea_invites_create(EaRequest *req);
-extern void ea_invites_delete(EaRequest *req);
-
+extern const EaRecord ea_invites;
 extern const EaBodyForm ea_invites_form;
-extern const EaListing ea_invites_records;
 
 /* /auth/accept-invite, without a credential */
 extern void ea_invites_accept(EaRequest *req);

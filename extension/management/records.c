@@ -1,56 +1,112 @@
 /*
- * Records of /manage and /auth, described by a table of columns: one of them,
- * or a page with filter and sort.
+ * Records of /manage and /auth, by a table of each kind: one of them, or a
+ * page with filter and sort.
  *
  * All SQL text comes from the tables of this program; what a client sent
  * becomes parameters.
  */
 #include "postgres.h"
 
-#include "catalog/pg_type.h"
 #include "utils/builtins.h"
+#include "utils/datum.h"
+#include "utils/lsyscache.h"
 #include "utils/timestamp.h"
 
 #include "base/jsonfmt.h"
 #include "base/jsonwrite.h"
+#include "base/uuid.h"
 #include "management/records.h"
 #include "model/sqlbuf.h"
 #include "request/errors.h"
 #include "request/limits.h"
 #include "request/query_string.h"
+#include "request/route.h"
 
 static const EaListColumn *
 find_column(const void *arg, const char *name)
 {
-	const EaListing *listing = arg;
+	const EaRecord *record = arg;
 
-	for (int i = 0; i < listing->ncolumns; i++)
+	for (int i = 0; i < record->ncolumns; i++)
 	{
-		if (strcmp(listing->columns[i].name, name) == 0)
-			return &listing->columns[i];
+		if (strcmp(record->columns[i].name, name) == 0)
+			return &record->columns[i];
 	}
 	return NULL;
 }
 
+EaValue *
+ea_records_held(const EaDraft *draft, const char *member)
+{
+	return draft->held + (find_column(draft->record, member) -
+						  draft->record->columns);
+}
+
+/* -------- whose, and which -------- */
+
+/* The {id} at a position of the path; 404 for what cannot be one. */
 static void
-add_filter(EaSqlBuf *b, const EaListing *listing, const EaQuery *query)
+read_id(EaRequest *req, int arg, pg_uuid_t *id)
+{
+	if (!ea_uuid_parse(req->args[arg], strlen(req->args[arg]), id))
+		ea_errors_not_found(req);
+}
+
+void
+ea_records_tenant(EaRequest *req, pg_uuid_t *tenant)
+{
+	read_id(req, 0, tenant);
+
+	/* a standby can lock nothing, and has nothing to keep the tenant for */
+	if (ea_exec_write(req->method == EA_GET ?
+					  "SELECT 1 FROM entityapi.tenant WHERE id = $1"
+					  " AND status <> 'DELETED'" :
+					  "SELECT 1 FROM entityapi.tenant WHERE id = $1"
+					  " AND status <> 'DELETED' FOR KEY SHARE",
+					  ea_params(EA_UUID(tenant))) == 0)
+		ea_errors_not_found(req);
+}
+
+void
+ea_records_locate(EaDraft *draft)
+{
+	EaRequest  *req = draft->req;
+	int			arg = 0;
+
+	if (draft->record->scope == EA_OF_TENANT)
+	{
+		ea_records_tenant(req, &draft->scope);
+		arg = 1;
+	}
+	else if (draft->record->scope == EA_OF_CALLER)
+		draft->scope = req->principal->account;
+	if (req->nargs > arg)
+		read_id(req, arg, &draft->id);
+	else
+		draft->id = draft->scope;
+}
+
+/* -------- what is shown -------- */
+
+static void
+add_filter(EaSqlBuf *b, const EaRecord *record, const EaQuery *query)
 {
 	EaRsql	   *tree = ea_flat_filter_parse(b->req, query);
 
 	if (tree == NULL)
 		return;
 	ea_sqlbuf_add(b, " AND ");
-	ea_flat_filter_add(b, tree, find_column, listing);
+	ea_flat_filter_add(b, tree, find_column, record);
 }
 
 static void
-add_order(EaSqlBuf *b, const EaListing *listing, const EaQuery *query)
+add_order(EaSqlBuf *b, const EaRecord *record, const EaQuery *query)
 {
 	ea_sqlbuf_add(b, " ORDER BY ");
 	for (int i = 0; i < query->nsort; i++)
 	{
 		const EaSortKey *key = &query->sort[i];
-		const EaListColumn *column = find_column(listing, key->path);
+		const EaListColumn *column = find_column(record, key->path);
 
 		if (column == NULL || ea_flat_filter_type(column) == NULL)
 			ea_errors_throw(b->req, EA_ERR_INVALID_SORT, EA_AT_PARAMETER,
@@ -58,17 +114,35 @@ add_order(EaSqlBuf *b, const EaListing *listing, const EaQuery *query)
 		ea_sqlbuf_addf(b, "(%s)%s, ", column->sql,
 					   key->descending ? " DESC" : "");
 	}
-	ea_sqlbuf_addf(b, "(%s)", listing->columns[0].sql);
+	ea_sqlbuf_addf(b, "(%s)", record->columns[0].sql);
 }
 
-/* A statement over the listing, as far as it is the same for all. */
+/* A statement over the records, as far as it is the same for all. */
 static void
-start(EaSqlBuf *b, EaRequest *req, const pg_uuid_t *scope)
+start(EaSqlBuf *b, const EaDraft *draft)
 {
-	ea_sqlbuf_init(b, req);
-	ea_sqlbuf_param(b, UUIDOID, UUIDPGetDatum(scope), scope == NULL);
-	ea_sqlbuf_param(b, TIMESTAMPTZOID, TimestampTzGetDatum(req->now), false);
+	ea_sqlbuf_init(b, draft->req);
+	ea_sqlbuf_param(b, UUIDOID, UUIDPGetDatum(&draft->scope),
+					draft->record->scope == EA_OF_SERVICE);
+	ea_sqlbuf_param(b, TIMESTAMPTZOID,
+					TimestampTzGetDatum(draft->req->now), false);
 	ea_sqlbuf_add(b, "SELECT ");
+}
+
+static void
+add_rows(EaSqlBuf *b, const EaDraft *draft)
+{
+	ea_sqlbuf_addf(b, " FROM %s r%s", draft->record->table,
+				   draft->record->rows);
+}
+
+/* The one row that the draft is about. */
+static void
+add_row(EaSqlBuf *b, const EaDraft *draft)
+{
+	add_rows(b, draft);
+	ea_sqlbuf_add(b, " AND r.id = ");
+	ea_sqlbuf_value(b, UUIDOID, UUIDPGetDatum(&draft->id), false);
 }
 
 /* The type that a column is read by. */
@@ -82,23 +156,16 @@ column_type(const EaListColumn *column)
 }
 
 static void
-add_columns(EaSqlBuf *b, const EaListing *listing)
+add_columns(EaSqlBuf *b, const EaDraft *draft)
 {
-	for (int i = 0; i < listing->ncolumns; i++)
-	{
-		ea_sqlbuf_addf(b, "%s%s", i > 0 ? ", " : "", listing->columns[i].sql);
-		ea_sqlbuf_reads(b, column_type(&listing->columns[i]));
-	}
-	ea_sqlbuf_addf(b, " FROM %s", listing->from);
-}
+	const EaRecord *record = draft->record;
 
-typedef struct RowWriter
-{
-	EaRequest  *req;
-	const EaListing *listing;
-	bool		open;			/* the record is left without its brace */
-	int			rows;
-} RowWriter;
+	for (int i = 0; i < record->ncolumns; i++)
+	{
+		ea_sqlbuf_addf(b, "%s%s", i > 0 ? ", " : "", record->columns[i].sql);
+		ea_sqlbuf_reads(b, column_type(&record->columns[i]));
+	}
+}
 
 /* A value that is not null. */
 static void
@@ -112,119 +179,155 @@ write_value(StringInfo out, const EaListColumn *column, Datum value)
 		ea_jsonfmt_put(out, "%n", items, n);
 	}
 	else if (column->kind == EA_LIST_OBJECT)
-		ea_account_write_object(out, TextDatumGetCString(value));
+		ea_jsonwrite_object(out, TextDatumGetCString(value));
 	else
 		ea_flat_filter_type(column)->write(out, value);
+}
+
+void
+ea_records_put(const EaDraft *draft, StringInfo out, const EaValue *row)
+{
+	appendStringInfoChar(out, '{');
+	for (int i = 0; i < draft->record->ncolumns; i++)
+	{
+		ea_jsonwrite_key(out, draft->record->columns[i].name);
+		if (row[i].isnull)
+			ea_jsonwrite_lit(out, "null");
+		else
+			write_value(out, &draft->record->columns[i], row[i].value);
+	}
+	if (draft->shown != NULL)
+	{
+		ea_jsonwrite_key(out, draft->record->secret);
+		ea_jsonwrite_cstring(out, draft->shown);
+	}
+	if (draft->more != NULL)
+		appendStringInfo(out, ",%s", draft->more->data);
+	appendStringInfoChar(out, '}');
+}
+
+typedef struct RowReader
+{
+	const EaDraft *draft;
+	EaValue    *row;			/* the last one */
+	int			rows;
+} RowReader;
+
+static void
+read_row(void *arg, TupleTableSlot *slot)
+{
+	RowReader  *reader = arg;
+	const EaRecord *record = reader->draft->record;
+
+	reader->rows++;
+	reader->row = palloc(record->ncolumns * sizeof(EaValue));
+	for (int i = 0; i < record->ncolumns; i++)
+	{
+		Oid			type = column_type(&record->columns[i]);
+		int16		len;
+		bool		byval;
+		bool		isnull = slot->tts_isnull[i];
+
+		get_typlenbyval(type, &len, &byval);
+		reader->row[i] = ea_value(type, isnull ? (Datum) 0 :
+								  datumCopy(slot->tts_values[i], byval, len),
+								  isnull);
+	}
 }
 
 static void
 write_row(void *arg, TupleTableSlot *slot)
 {
-	RowWriter  *writer = arg;
-	StringInfo	out = writer->req->out;
+	RowReader  *reader = arg;
+	EaRequest  *req = reader->draft->req;
 
-	ea_limits_answer(writer->req, out->len, "page[size]");
-	if (writer->rows++ > 0)
-		appendStringInfoChar(out, ',');
-	appendStringInfoChar(out, '{');
-	for (int i = 0; i < writer->listing->ncolumns; i++)
-	{
-		const EaListColumn *column = &writer->listing->columns[i];
-
-		ea_jsonwrite_key(out, column->name);
-		if (slot->tts_isnull[i])
-			ea_jsonwrite_lit(out, "null");
-		else
-			write_value(out, column, slot->tts_values[i]);
-	}
-	if (!writer->open)
-		appendStringInfoChar(out, '}');
+	ea_limits_answer(req, req->out->len, "page[size]");
+	read_row(reader, slot);
+	ea_jsonwrite_comma(req->out);
+	ea_records_put(reader->draft, req->out, reader->row);
 }
 
-/* Read one record; the number of rows, one or none. */
-static uint64
-run_record(EaRequest *req, const EaListing *listing, const pg_uuid_t *scope,
-		   const pg_uuid_t *id, EaRowFunction row, void *arg)
+EaValue *
+ea_records_find(const EaDraft *draft)
+{
+	RowReader	reader = {draft, NULL, 0};
+	EaSqlBuf	b;
+
+	start(&b, draft);
+	add_columns(&b, draft);
+	add_row(&b, draft);
+	ea_sqlbuf_run(&b, draft->req->method == EA_GET ? EA_EXEC_READ :
+				  EA_EXEC_WRITE, true, read_row, &reader);
+	return reader.row;
+}
+
+void
+ea_records_hold(EaDraft *draft, const char *lock)
 {
 	EaSqlBuf	b;
 
-	start(&b, req, scope);
-	add_columns(&b, listing);
-	ea_sqlbuf_addf(&b, " AND %s = ", listing->columns[0].sql);
-	ea_sqlbuf_value(&b, UUIDOID, UUIDPGetDatum(id), false);
-	return ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, row, arg);
+	start(&b, draft);
+	ea_sqlbuf_add(&b, "1");
+	add_row(&b, draft);
+	ea_sqlbuf_addf(&b, " FOR %s OF r", lock);
+	if (ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, NULL, NULL) == 0)
+		ea_errors_not_found(draft->req);
+
+	/* this statement sees what whoever held the row before has done */
+	draft->held = ea_records_find(draft);
 }
 
-typedef struct RowNoter
+/* As JSON for the audit log. */
+static const char *
+json_of(const EaListColumn *column, const EaValue *value)
 {
-	const EaListing *listing;
-	bool		made;
-	EaAuditRecord *record;
-} RowNoter;
+	StringInfoData out;
+
+	if (value == NULL || value->isnull)
+		return "null";
+	if (column->kind == EA_LIST_OBJECT)
+		return TextDatumGetCString(value->value);
+	initStringInfo(&out);
+	write_value(&out, column, value->value);
+	return out.data;
+}
 
 static void
-note_row(void *arg, TupleTableSlot *slot)
+note_column(const EaDraft *draft, int i, const EaValue *row,
+			EaAuditRecord *audit)
 {
-	RowNoter   *noter = arg;
+	const EaListColumn *column = &draft->record->columns[i];
+	const char *before = json_of(column, draft->held ? &draft->held[i] : NULL);
+	const char *after = json_of(column, row ? &row[i] : NULL);
 
-	for (int i = 1; i < noter->listing->ncolumns; i++)
+	if (strcmp(before, after) != 0)
+		ea_audit_change(audit, column->name, before, after);
+	if (draft->held != NULL && row != NULL)
+		draft->held[i] = row[i];
+}
+
+EaValue *
+ea_records_note(const EaDraft *draft, EaAuditRecord *audit)
+{
+	EaValue    *row = ea_records_find(draft);
+
+	/* what was taken comes first */
+	for (int i = 0; draft->held && draft->form && i < draft->form->nrules; i++)
 	{
-		const EaListColumn *column = &noter->listing->columns[i];
-		StringInfoData value;
+		const EaListColumn *column = find_column(draft->record,
+												 draft->form->rules[i].name);
 
-		if (slot->tts_isnull[i])
-			continue;
-		initStringInfo(&value);
-		write_value(&value, column, slot->tts_values[i]);
-		ea_audit_change(noter->record, column->name,
-						noter->made ? "null" : value.data,
-						noter->made ? value.data : "null");
+		if (column != NULL)
+			note_column(draft, column - draft->record->columns, row, audit);
 	}
-}
-
-void
-ea_records_note(EaRequest *req, const EaListing *listing,
-				const pg_uuid_t *scope, const pg_uuid_t *id, bool made,
-				EaAuditRecord *record)
-{
-	RowNoter	noter = {listing, made, record};
-
-	run_record(req, listing, scope, id, note_row, &noter);
-}
-
-void
-ea_records_one(EaRequest *req, const EaListing *listing,
-			   const pg_uuid_t *scope, const pg_uuid_t *id,
-			   const char *extra, const char *value)
-{
-	RowWriter	writer = {req, listing, true, 0};
-
-	if (run_record(req, listing, scope, id, write_row, &writer) == 0)
-		ea_errors_not_found(req);
-	if (extra != NULL)
-	{
-		ea_jsonwrite_key(req->out, extra);
-		ea_jsonwrite_cstring(req->out, value);
-	}
-	appendStringInfoChar(req->out, '}');
-	req->status = 200;
-}
-
-void
-ea_records_made(EaRequest *req, const EaListing *listing,
-				const pg_uuid_t *scope, const pg_uuid_t *id,
-				const char *extra, const char *value)
-{
-	ea_audit_made(req, id);
-	ea_records_note(req, listing, scope, id, true, ea_audit_own(req));
-	ea_records_one(req, listing, scope, id, extra, value);
-	req->status = 201;
+	for (int i = 1; i < draft->record->ncolumns; i++)
+		note_column(draft, i, row, audit);
+	return row;
 }
 
 /* How many records the filter leaves; a page that is not full tells. */
 static int64
-count_records(EaRequest *req, const EaListing *listing,
-			  const pg_uuid_t *scope, const EaQuery *query, int rows)
+count_records(const EaDraft *draft, const EaQuery *query, int rows)
 {
 	int64		before = (query->page_number - 1) * query->page_size;
 	int64		count = 0;
@@ -232,45 +335,62 @@ count_records(EaRequest *req, const EaListing *listing,
 
 	if (rows < query->page_size && (rows > 0 || before == 0))
 		return before + rows;
-	start(&b, req, scope);
-	ea_sqlbuf_addf(&b, "pg_catalog.count(*) FROM %s", listing->from);
+	start(&b, draft);
+	ea_sqlbuf_add(&b, "pg_catalog.count(*)");
+	add_rows(&b, draft);
 	ea_sqlbuf_reads(&b, INT8OID);
-	add_filter(&b, listing, query);
+	add_filter(&b, draft->record, query);
 	ea_sqlbuf_run(&b, EA_EXEC_READ, false, ea_exec_read_int64, &count);
 	return count;
 }
 
 void
-ea_records_page(EaRequest *req, const EaListing *listing,
-				const pg_uuid_t *scope)
+ea_records_list(EaRequest *req)
 {
-	EaQuery    *query = ea_query_read(req, EA_TAKES_LIST);
+	EaDraft		draft = {.req = req, .record = req->route->record};
+	RowReader	reader = {&draft, NULL, 0};
 	StringInfo	out = req->out;
-	RowWriter	writer = {req, listing, false, 0};
+	EaQuery    *query;
 	EaSqlBuf	b;
 
+	ea_records_locate(&draft);
+	query = ea_query_read(req, EA_TAKES_LIST);
 	ea_jsonwrite_lit(out, "{\"data\":[");
-	start(&b, req, scope);
-	add_columns(&b, listing);
-	add_filter(&b, listing, query);
-	add_order(&b, listing, query);
+	start(&b, &draft);
+	add_columns(&b, &draft);
+	add_rows(&b, &draft);
+	add_filter(&b, draft.record, query);
+	add_order(&b, draft.record, query);
 	ea_sqlbuf_addf(&b, " LIMIT %d OFFSET ", query->page_size);
 	ea_sqlbuf_value(&b, INT8OID,
 					Int64GetDatum((query->page_number - 1) *
 								  query->page_size), false);
-	ea_sqlbuf_run(&b, EA_EXEC_READ, false, write_row, &writer);
+	ea_sqlbuf_run(&b, EA_EXEC_READ, false, write_row, &reader);
 
 	ea_jsonfmt_put(out, "],'meta':{'pagination':{'number':%l,'size':%d",
 				   query->page_number, query->page_size);
 	if (query->totals)
 	{
-		int64		count = count_records(req, listing, scope, query,
-										  writer.rows);
+		int64		count = count_records(&draft, query, reader.rows);
 
 		ea_jsonfmt_put(out, ",'totalPages':%l,'totalRecords':%l",
 					   (count + query->page_size - 1) / query->page_size,
 					   count);
 	}
 	ea_jsonwrite_lit(out, "}}}");
+	req->status = 200;
+}
+
+void
+ea_records_show(EaRequest *req)
+{
+	EaDraft		draft = {.req = req, .record = req->route->record};
+	const EaValue *row;
+
+	ea_records_locate(&draft);
+	row = ea_records_find(&draft);
+	if (row == NULL)
+		ea_errors_not_found(req);
+	ea_records_put(&draft, req->out, row);
 	req->status = 200;
 }

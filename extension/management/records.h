@@ -1,56 +1,132 @@
 /*
- * Records of /manage and /auth, described by a table of columns: one of them,
- * or a page with filter and sort.
+ * Records of /manage and /auth, by a table of each kind: what is shown of
+ * one, what is taken for it, where it is stored.
+ *
+ * A kind is an EaRecord with its columns, an EaBodyForm for each body that it
+ * takes, and rows of entry/routes.c with handlers from here.  What is true of
+ * one kind only stands in its hooks.
  */
 #ifndef EA_RECORDS_H
 #define EA_RECORDS_H
 
 #include "audit/audit.h"
+#include "identity/secret.h"
 #include "query/flat_filter.h"
+#include "request/body.h"
 #include "request/request.h"
 
-/*
- * In all SQL of a listing $1 is the scope, a uuid or null, and $2 the time
- * of the request.  The first column is the id.
- */
-typedef struct EaListing
+/* Whose the records of a kind are; that one's id is $1 in all their SQL. */
+typedef enum EaScope
 {
-	const char *from;			/* "entityapi.x x JOIN ... WHERE ..." */
+	EA_OF_SERVICE,				/* nobody's: $1 is null */
+	EA_OF_TENANT,				/* that of /manage/tenants/{id}/... */
+	EA_OF_CALLER
+} EaScope;
+
+typedef struct EaDraft EaDraft;
+typedef void (*EaRecordHook) (EaDraft *draft);
+
+/*
+ * A kind of record.  In all its SQL r is a row of its table, and $2 the time
+ * of the request.  The first column is the id, "r.id".
+ */
+typedef struct EaRecord
+{
+	const char *schema;			/* "User": so OpenAPI calls it; User<Page>,
+								 * <New>User */
+	EaScope		scope;
+	const char *table;			/* "entityapi.account" */
+	const char *rows;			/* after it: " JOIN ... WHERE ..." */
 	const EaListColumn *columns;
 	int			ncolumns;
-} EaListing;
 
-#define EA_LISTING(from, ...) \
-	{(from), (const EaListColumn[]) {__VA_ARGS__}, \
-		lengthof(((const EaListColumn[]) {__VA_ARGS__}))}
+	/* how one is made, besides its id, created_at, and what was taken */
+	const char *owner;			/* column with $1, NULL: none */
+	const char *fixed;			/* further columns: "status, kind", */
+	const char *fixed_values;	/* and what they have: "'ACTIVE', 'USER'" */
+	const char *secret;			/* member of the new one that is shown once */
+	const char *secret_prefix;	/* it is of base62, NULL: no such one */
+	bool		secret_apart;	/* and `after` stores it, not token_id and
+								 * secret_hash */
+	const char *made_schema;	/* members of the new one only, for OpenAPI */
+
+	/* what is true of this kind only; each may be NULL */
+	EaRecordHook before;		/* a body is taken: before a row is locked */
+	EaRecordHook store;			/* it has no fault: add to what is stored */
+	EaRecordHook after;			/* the row is written, and not yet shown */
+} EaRecord;
+
+#define EA_RECORD_COLUMNS(...) \
+	.columns = (const EaListColumn[]) {__VA_ARGS__}, \
+	.ncolumns = lengthof(((const EaListColumn[]) {__VA_ARGS__}))
+
+/* A column, and what is to be in it. */
+typedef struct EaStored
+{
+	const char *column;
+	EaValue		value;
+} EaStored;
+
+#define EA_STORED_MAX 16
+
+/* A record that is being made, changed, or shown. */
+struct EaDraft
+{
+	EaRequest  *req;
+	const EaRecord *record;
+	pg_uuid_t	scope;
+	pg_uuid_t	id;
+	EaValue    *held;			/* its columns as they were; NULL: is made */
+
+	/* what was sent */
+	const EaJson *body;
+	const char *base;			/* pointer to it */
+	const EaBodyForm *form;
+
+	/* what comes of it */
+	int			nstored;
+	EaStored	stored[EA_STORED_MAX];
+	EaSecret	secret;
+	const char *shown;			/* the secret, to be shown this once */
+	StringInfo	more;			/* a further member: "'name':..." */
+	void	   *own;			/* of the hooks */
+};
+
+/* Handlers.  The caller's authority over the tenant has been checked. */
+extern void ea_records_list(EaRequest *req);
+extern void ea_records_show(EaRequest *req);
+
+/* -------- what they do, in parts -------- */
 
 /*
- * Answer with a page of the records (200), as the query string asks for it:
- * filter, sort, page[number], page[size], page[totals].  Throws 400 with
- * source.parameter for what cannot be asked.
+ * The tenant of /manage/tenants/{id}/..., 404 if there is none.  But for GET
+ * it stays until the transaction ends.
  */
-extern void ea_records_page(EaRequest *req, const EaListing *listing,
-							const pg_uuid_t *scope);
+extern void ea_records_tenant(EaRequest *req, pg_uuid_t *tenant);
 
 /*
- * Answer with one record (200) and, unless extra is NULL, a further string
- * member of that name; 404 if there is no such record.
+ * Find whose the record of the path is, and which; 404 for what is none.  With
+ * no id in the path it is the one with that of whose it is.
  */
-extern void ea_records_one(EaRequest *req, const EaListing *listing,
-						   const pg_uuid_t *scope, const pg_uuid_t *id,
-						   const char *extra, const char *value);
+extern void ea_records_locate(EaDraft *draft);
 
-/* The same of one that the request has made (201); notes it for the log. */
-extern void ea_records_made(EaRequest *req, const EaListing *listing,
-							const pg_uuid_t *scope, const pg_uuid_t *id,
-							const char *extra, const char *value);
+/* Keep the row as it is, and fill `held`; 404 if there is none. */
+extern void ea_records_hold(EaDraft *draft, const char *lock);
+
+/* A member of what is held. */
+extern EaValue *ea_records_held(const EaDraft *draft, const char *member);
+
+/* The columns as they are by now; NULL if there is no such record. */
+extern EaValue *ea_records_find(const EaDraft *draft);
 
 /*
- * Note all members of a record but its id and those that are null: as what
- * was made, or as what is about to go.
+ * The same, and notes how they differ from what was held: all members but the
+ * id and those that are null of what was made, or has gone.
  */
-extern void ea_records_note(EaRequest *req, const EaListing *listing,
-							const pg_uuid_t *scope, const pg_uuid_t *id,
-							bool made, EaAuditRecord *record);
+extern EaValue *ea_records_note(const EaDraft *draft, EaAuditRecord *audit);
+
+/* Append it as JSON. */
+extern void ea_records_put(const EaDraft *draft, StringInfo out,
+						   const EaValue *row);
 
 #endif							/* EA_RECORDS_H */

@@ -4,17 +4,28 @@
 #ifndef EA_TENANTS_H
 #define EA_TENANTS_H
 
-#include "management/users.h"
+#include "management/records.h"
 
-extern void ea_tenants_create(EaRequest *req);
-extern void ea_tenants_list(EaRequest *req);
-extern void ea_tenants_show(EaRequest *req);
-extern void ea_tenants_update(EaRequest *req);
-extern void ea_tenants_delete(EaRequest *req);
+/* $1 becomes an administrator of $2. */
+#define EA_TENANTS_GRANT \
+	"INSERT INTO entityapi.tenant_admin (account_id, tenant_id)" \
+	" VALUES ($1, $2) ON CONFLICT DO NOTHING"
+
+/*
+ * Name and slug become what nobody can ask for, and so are free again.  They
+ * are keys, so the update waits for those who are adding to the tenant right
+ * now, and they for it.
+ */
+#define EA_TENANTS_END \
+	"UPDATE entityapi.tenant SET status = 'DELETED'," \
+	" name = pg_catalog.chr(1) || id, slug = '.' || id, attributes = '{}'," \
+	" deleted_at = $3, deleted_by = pg_catalog.pg_current_xact_id()" \
+	" WHERE id = $1"
+
+extern const EaRecord ea_tenants;
 
 extern const EaBodyForm ea_tenants_form;
 extern const EaBodyForm ea_tenants_admin_form;
 extern const EaBodyForm ea_tenants_change_form;
-extern const EaListing ea_tenants;
 
 #endif							/* EA_TENANTS_H */

@@ -3,325 +3,180 @@
  */
 #include "postgres.h"
 
-#include "catalog/pg_type.h"
-#include "utils/array.h"
 #include "utils/builtins.h"
 
-#include "audit/audit.h"
-#include "base/guc.h"
-#include "base/uuid.h"
-#include "engine/exec.h"
 #include "identity/account.h"
-#include "identity/account_input.h"
 #include "identity/password.h"
 #include "identity/session.h"
 #include "identity/throttle_hash.h"
-#include "management/records.h"
+#include "identity/username.h"
+#include "management/drafts.h"
+#include "management/members.h"
 #include "management/users.h"
-#include "request/body.h"
 #include "request/errors.h"
-#include "request/route.h"
 
-const EaListing ea_users = EA_LISTING(
-	"entityapi.account a WHERE a.tenant_id = $1 AND a.kind = 'USER'",
-	{"id", "a.id", EA_LIST_UUID},
-	{"username", "a.username", EA_LIST_STRING},
-	{"email", "a.email", EA_LIST_STRING, true},
-	{"status", "a.status", EA_LIST_STRING, false,
-	"'enum':['ACTIVE','DISABLED']"},
-	{"roles", "a.roles", EA_LIST_STRINGS},
-	{"profile", "a.profile::text", EA_LIST_OBJECT},
-	{"securityAttributes", "a.security_attributes::text", EA_LIST_OBJECT},
-	{"passwordChangeRequired", "a.password_change_required", EA_LIST_BOOLEAN},
-	{"isTenantAdmin", "EXISTS (SELECT 1 FROM entityapi.tenant_admin ta"
-		" WHERE ta.account_id = a.id AND ta.tenant_id = a.tenant_id)",
-	EA_LIST_BOOLEAN},
-	{"createdAt", "a.created_at", EA_LIST_DATETIME},
-	{"lastLoginAt", "a.last_login_at", EA_LIST_DATETIME, true}
-);
-
-void
-ea_users_id(EaRequest *req, int arg, pg_uuid_t *id)
+static bool
+is_made(const EaDraft *draft)
 {
-	if (!ea_uuid_parse(req->args[arg], strlen(req->args[arg]), id))
-		ea_errors_not_found(req);
+	return draft->held == NULL;
 }
 
-/* 404 unless the statement finds a row. */
+static const char *
+text_of(const EaValue *value)
+{
+	return value == NULL || value->isnull ? NULL :
+		TextDatumGetCString(value->value);
+}
+
+static EaValue
+read_username(EaDraft *draft, const EaJson *sent, const char *pointer)
+{
+	EaValue		name = ea_members_name(draft, sent, pointer);
+
+	if (!name.isnull)
+		ea_drafts_store(draft, "username_key",
+						EA_TEXT(ea_username_key(text_of(&name))));
+	return name;
+}
+
+/* Who has a role that the caller cannot assign is not let in by him either. */
 static void
-require_row(EaRequest *req, const char *sql, EaParams params)
+check_entry(EaDraft *draft, const char *pointer)
 {
-	if (ea_exec_write(sql, params) == 0)
-		ea_errors_not_found(req);
+	if (!ea_members_may_enter(draft))
+		ea_errors_add(draft->req, EA_ERR_FORBIDDEN, EA_AT_POINTER, pointer,
+					  "This user has a role that only a SuperAdmin assigns.");
 }
 
-void
-ea_users_tenant(EaRequest *req, pg_uuid_t *tenant)
+static EaValue
+read_status(EaDraft *draft, const EaJson *sent, const char *pointer)
 {
-	ea_users_id(req, 0, tenant);
-
-	/* a standby can lock nothing, and has nothing to keep the tenant for */
-	if (req->method == EA_GET)
-		require_row(req, "SELECT 1 FROM entityapi.tenant WHERE id = $1"
-					" AND status <> 'DELETED'", ea_params(EA_UUID(tenant)));
-	else
-		require_row(req, "SELECT 1 FROM entityapi.tenant WHERE id = $1"
-					" AND status <> 'DELETED' FOR KEY SHARE",
-					ea_params(EA_UUID(tenant)));
+	if (sent != NULL && strcmp(sent->text, "ACTIVE") == 0 &&
+		strcmp(text_of(ea_records_held(draft, "status")), "ACTIVE") != 0)
+		check_entry(draft, pointer);
+	return ea_members_status(draft, sent, pointer, "DISABLED");
 }
 
-void
-ea_users_insert(EaRequest *req, const EaNewAccount *account,
-				const char *pointer, pg_uuid_t *id)
+/* It is the draft's own; one is made when none is sent, and shown. */
+static EaValue
+read_password(EaDraft *draft, const EaJson *sent, const char *pointer)
 {
-	ea_throttle_hash_new(req);
-	if (!ea_account_insert(account, req->now, id))
-		ea_errors_throw(req, EA_ERR_UNIQUE, EA_AT_POINTER, pointer,
-						"This username is taken.");
-}
+	const char *key = is_made(draft) ?
+		text_of(ea_drafts_stored(draft, "username_key")) :
+		ea_username_key(text_of(ea_records_held(draft, "username")));
 
-const EaBodyForm ea_users_form = EA_BODY_FORM(
-	{"username", EA_JSON_STRING, true},
-	{"email", EA_JSON_STRING, false, "'maxLength':254"},
-	{"roles", EA_JSON_ARRAY, false},
-	{"securityAttributes", EA_JSON_OBJECT, false},
-	{"profile", EA_JSON_OBJECT, false},
-	{"temporaryPassword", EA_JSON_STRING, false,
-	"'format':'password','minLength':12,'maxLength':128"}
-);
-
-/* POST /manage/tenants/{id}/users */
-void
-ea_users_create(EaRequest *req)
-{
-	const EaJson *body = ea_body_json(req);
-	EaNewAccount account = {.has_tenant = true};
-	pg_uuid_t	id;
-
-	ea_users_tenant(req, &account.tenant);
-	ea_body_check(req, body, "", &ea_users_form);
-	ea_account_describe(req, body, "", &account);
-	ea_errors_check(req);
-
-	ea_users_insert(req, &account, "/username", &id);
-	ea_records_made(req, &ea_users, &account.tenant, &id,
-					account.generated ? "temporaryPassword" : NULL,
-					account.password);
-	ea_request_answer(req, "location",
-					  psprintf("%s/manage/tenants/%s/users/%s",
-							   ea_guc_base_url,
-							   ea_uuid_text(&account.tenant),
-							   ea_uuid_text(&id)));
-}
-
-/* Row: the roles there are and those there will be, as JSON. */
-static void
-note_roles(void *arg, TupleTableSlot *slot)
-{
-	ea_audit_own_change(arg, "roles",
-						TextDatumGetCString(slot->tts_values[0]),
-						TextDatumGetCString(slot->tts_values[1]), true);
-}
-
-const EaBodyForm ea_users_roles_form = EA_BODY_FORM(
-	{"roles", EA_JSON_ARRAY, true}
-);
-
-/* The row's array outlives its slot. */
-static void
-read_roles(void *arg, TupleTableSlot *slot)
-{
-	*(Datum *) arg =
-		PointerGetDatum(DatumGetArrayTypePCopy(slot->tts_values[0]));
-}
-
-/* PUT /manage/tenants/{id}/users/{uid}/roles */
-void
-ea_users_set_roles(EaRequest *req)
-{
-	const EaJson *body = ea_body_json(req);
-	const EaJson *roles = ea_body_member(body, "roles", EA_JSON_ARRAY);
-	Datum		held;
-	Datum		given = (Datum) 0;
-	pg_uuid_t	ids[2];
-
-	ea_users_tenant(req, &ids[0]);
-	ea_users_id(req, 1, &ids[1]);
-	ea_account_hold_declarations(req);
-	if (ea_exec_one(EA_EXEC_WRITE,
-					"SELECT roles FROM entityapi.account WHERE tenant_id = $1"
-					" AND id = $2 AND kind = 'USER' FOR NO KEY UPDATE",
-					ea_params(EA_UUID(&ids[0]), EA_UUID(&ids[1])),
-					EA_READER(read_roles, TEXTARRAYOID), &held) == 0)
-		ea_errors_not_found(req);
-	ea_body_check(req, body, "", &ea_users_roles_form);
-	if (roles != NULL)
-		given = ea_account_roles(req, roles, "/roles", held);
-	ea_errors_check(req);
-
-	ea_exec_one(EA_EXEC_WRITE, "SELECT array_to_json(roles)::text,"
-				" array_to_json($3)::text FROM entityapi.account"
-				" WHERE tenant_id = $1 AND id = $2",
-				ea_params(EA_UUID(&ids[0]), EA_UUID(&ids[1]),
-						  EA_TEXTS(given)),
-				EA_READER(note_roles, TEXTOID, TEXTOID), req);
-	ea_exec_write("UPDATE entityapi.account SET roles = $3"
-				  " WHERE tenant_id = $1 AND id = $2",
-				  ea_params(EA_UUID(&ids[0]), EA_UUID(&ids[1]),
-							EA_TEXTS(given)));
-	ea_records_one(req, &ea_users, &ids[0], &ids[1], NULL, NULL);
-}
-
-void
-ea_users_list_of_tenant(EaRequest *req)
-{
-	pg_uuid_t	tenant;
-
-	ea_users_tenant(req, &tenant);
-	ea_records_page(req, req->route->listing, &tenant);
-}
-
-static char *
-text_or_null(TupleTableSlot *slot, int column)
-{
-	return slot->tts_isnull[column] ? NULL :
-		TextDatumGetCString(slot->tts_values[column]);
-}
-
-static void
-read_state(void *arg, TupleTableSlot *slot)
-{
-	EaAccountState *state = arg;
-
-	state->username_key = text_or_null(slot, 0);
-	state->email = text_or_null(slot, 1);
-	state->status = text_or_null(slot, 2);
-	state->attributes = text_or_null(slot, 3);
-	state->profile = text_or_null(slot, 4);
-	state->roles =
-		PointerGetDatum(DatumGetArrayTypePCopy(slot->tts_values[5]));
+	if (sent == NULL && is_made(draft))
+		draft->own = (void *) (draft->shown = ea_secret_word());
+	else if (sent != NULL)
+	{
+		draft->own = sent->text;
+		ea_account_check_password(draft->req, sent, pointer, key);
+		if (!is_made(draft))
+			check_entry(draft, pointer);
+	}
+	return EA_TEXT("");
 }
 
 /*
- * Write it.  A temporary password has to be changed at the next login.  Its
- * hash has been asked for before any row was locked.
+ * A login of this user keeps the hash that it has while it waits for us, so
+ * the hash of a new password is asked for before the row is locked.
  */
 static void
-store_state(EaRequest *req, const pg_uuid_t *id, const EaAccountState *state)
+before_users(EaDraft *draft)
 {
-	const char *hash = NULL;
+	EaRequest  *req = draft->req;
+	bool		made = req->method == EA_POST;
 
-	if (state->password != NULL)
-		hash = ea_password_hash(state->password, strlen(state->password));
-	ea_exec_write("UPDATE entityapi.account SET email = $2, status = $3,"
-				  " security_attributes = $4::jsonb, profile = $5::jsonb,"
-				  " password_hash = coalesce($6, password_hash),"
-				  " password_change_required ="
-				  " password_change_required OR $6 IS NOT NULL WHERE id = $1",
-				  ea_params(EA_UUID(id), EA_NULLABLE_TEXT(state->email),
-							EA_TEXT(state->status), EA_TEXT(state->attributes),
-							EA_TEXT(state->profile), EA_NULLABLE_TEXT(hash)));
+	if (!made && ea_jsonread_get(draft->body, "temporaryPassword") != NULL)
+		ea_throttle_hash_new(req);
+	if (made || ea_jsonread_get(draft->body, "roles") != NULL ||
+		ea_jsonread_get(draft->body, "securityAttributes") != NULL)
+		ea_account_hold_declarations(req);
 }
 
-const EaBodyForm ea_users_change_form = EA_BODY_FORM(
-	{"email", EA_JSON_STRING, false, "'maxLength':254"},
-	{"status", EA_JSON_STRING, false, "'enum':['ACTIVE','DISABLED']", true},
-	{"securityAttributes", EA_JSON_OBJECT, false, NULL, true},
-	{"profile", EA_JSON_OBJECT, false, NULL, true},
-	{"temporaryPassword", EA_JSON_STRING, false,
-	"'format':'password','minLength':12,'maxLength':128", true}
+/* A temporary password has to be changed at the next login. */
+static void
+store_user(EaDraft *draft)
+{
+	const char *password = draft->own;
+	const char *status = text_of(ea_drafts_stored(draft, "status"));
+
+	if (password != NULL)
+	{
+		if (is_made(draft))
+			ea_throttle_hash_new(draft->req);
+		else					/* told of, even if it had to be before */
+			ea_records_held(draft, "passwordChangeRequired")->isnull = true;
+		ea_drafts_store(draft, "password_hash",
+						EA_TEXT(ea_password_hash(password, strlen(password))));
+		ea_drafts_store(draft, "password_change_required", EA_BOOL(true));
+	}
+	if (!is_made(draft) &&
+		(password != NULL || (status && strcmp(status, "ACTIVE") != 0)))
+		ea_session_end_all(&draft->id, draft->req->now);
+}
+
+const EaRecord ea_users = {
+	.schema = "User",
+	.scope = EA_OF_TENANT,
+	.table = "entityapi.account",
+	.rows = " WHERE r.tenant_id = $1 AND r.kind = 'USER'",
+	EA_RECORD_COLUMNS(
+		{"id", "r.id", EA_LIST_UUID},
+		{"username", "r.username", EA_LIST_STRING},
+		{"email", "r.email", EA_LIST_STRING, true},
+		{"status", "r.status", EA_LIST_STRING, false,
+		"'enum':['ACTIVE','DISABLED']"},
+		{"roles", "r.roles", EA_LIST_STRINGS},
+		{"profile", "r.profile::text", EA_LIST_OBJECT},
+		{"securityAttributes", "r.security_attributes::text", EA_LIST_OBJECT},
+		{"passwordChangeRequired", "r.password_change_required",
+		EA_LIST_BOOLEAN},
+		{"isTenantAdmin", "EXISTS (SELECT 1 FROM entityapi.tenant_admin ta"
+			" WHERE ta.account_id = r.id AND ta.tenant_id = r.tenant_id)",
+		EA_LIST_BOOLEAN},
+		{"createdAt", "r.created_at", EA_LIST_DATETIME},
+		{"lastLoginAt", "r.last_login_at", EA_LIST_DATETIME, true}
+	),
+	.owner = "tenant_id",
+	.fixed = "kind, status, is_super_admin",
+	.fixed_values = "'USER', 'ACTIVE', false",
+	.secret = "temporaryPassword",
+	.made_schema = "'temporaryPassword':{'type':'string','description':'Made, "
+	"as none was given; shown this once'}",
+	.before = before_users,
+	.store = store_user
+};
+
+#define PASSWORD_SCHEMA "'format':'password','minLength':12,'maxLength':128"
+
+const EaBodyForm ea_users_form = EA_BODY_FORM(
+	{"username", EA_JSON_STRING, true, NULL, false, read_username, "username",
+	"username_key"},
+	{"email", EA_JSON_STRING, false, "'maxLength':254", false,
+	ea_members_email, "email"},
+	{"roles", EA_JSON_ARRAY, false, NULL, false, ea_members_roles, "roles"},
+	{"securityAttributes", EA_JSON_OBJECT, false, NULL, false,
+	ea_members_attributes, "security_attributes"},
+	{"profile", EA_JSON_OBJECT, false, NULL, false, ea_members_object,
+	"profile"},
+	{"temporaryPassword", EA_JSON_STRING, false, PASSWORD_SCHEMA, false,
+	read_password}
 );
 
-/* PATCH /manage/tenants/{id}/users/{uid} */
-void
-ea_users_update(EaRequest *req)
-{
-	const EaJson *body = ea_body_json(req);
-	EaAccountState before = {0};
-	EaAccountState after;
-	pg_uuid_t	ids[2];
+const EaBodyForm ea_users_change_form = EA_BODY_FORM(
+	{"email", EA_JSON_STRING, false, "'maxLength':254", false,
+	ea_members_email, "email"},
+	{"status", EA_JSON_STRING, false, "'enum':['ACTIVE','DISABLED']", true,
+	read_status, "status"},
+	{"securityAttributes", EA_JSON_OBJECT, false, NULL, true,
+	ea_members_attributes, "security_attributes"},
+	{"profile", EA_JSON_OBJECT, false, NULL, true, ea_members_object,
+	"profile"},
+	{"temporaryPassword", EA_JSON_STRING, false, PASSWORD_SCHEMA, true,
+	read_password}
+);
 
-	ea_users_tenant(req, &ids[0]);
-	ea_users_id(req, 1, &ids[1]);
-
-	/* a login of this user keeps the hash that it has while it waits for us */
-	if (ea_jsonread_get(body, "temporaryPassword") != NULL)
-		ea_throttle_hash_new(req);
-	if (ea_body_member(body, "securityAttributes", EA_JSON_OBJECT) != NULL)
-		ea_account_hold_declarations(req);
-	if (ea_exec_one(EA_EXEC_WRITE, "SELECT username_key, email, status,"
-					" security_attributes::text, profile::text, roles"
-					" FROM entityapi.account WHERE tenant_id = $1"
-					" AND id = $2 AND kind = 'USER' FOR NO KEY UPDATE",
-					ea_params(EA_UUID(&ids[0]), EA_UUID(&ids[1])),
-					EA_READER(read_state, TEXTOID, TEXTOID, TEXTOID, TEXTOID,
-							  TEXTOID, TEXTARRAYOID), &before) == 0)
-		ea_errors_not_found(req);
-	ea_body_check(req, body, "", &ea_users_change_form);
-	after = before;
-	ea_account_change(req, body, &after);
-	ea_errors_check(req);
-
-	store_state(req, &ids[1], &after);
-	if (after.password != NULL || strcmp(after.status, "ACTIVE") != 0)
-		ea_session_end_all(&ids[1], req->now);
-	ea_users_note_change(req, "email", before.email, after.email, false);
-	ea_users_note_change(req, "status", before.status, after.status, false);
-	ea_users_note_change(req, "securityAttributes", before.attributes,
-						 after.attributes, true);
-	ea_users_note_change(req, "profile", before.profile, after.profile, true);
-	if (after.password != NULL)
-		ea_audit_own_change(req, "passwordChangeRequired", NULL, "true", true);
-	ea_records_one(req, &ea_users, &ids[0], &ids[1], NULL, NULL);
-}
-
-/* The tenant and the user of the path, who belongs to it and stays. */
-static void
-find_user(EaRequest *req, pg_uuid_t ids[2])
-{
-	ea_users_tenant(req, &ids[0]);
-	ea_users_id(req, 1, &ids[1]);
-	require_row(req,
-				"SELECT 1 FROM entityapi.account WHERE tenant_id = $1"
-				" AND id = $2 AND kind = 'USER' FOR UPDATE",
-				ea_params(EA_UUID(&ids[0]), EA_UUID(&ids[1])));
-}
-
-/* DELETE /manage/tenants/{id}/users/{uid} */
-void
-ea_users_delete(EaRequest *req)
-{
-	pg_uuid_t	ids[2];
-
-	find_user(req, ids);
-	ea_records_note(req, &ea_users, &ids[0], &ids[1], false,
-					ea_audit_own(req));
-	require_row(req, "DELETE FROM entityapi.account WHERE tenant_id = $1"
-				" AND id = $2",
-				ea_params(EA_UUID(&ids[0]), EA_UUID(&ids[1])));
-	req->status = 204;
-}
-
-/* POST /manage/tenants/{id}/tenant-admins/{uid} */
-void
-ea_users_grant_admin(EaRequest *req)
-{
-	pg_uuid_t	ids[2];
-
-	find_user(req, ids);
-	ea_account_make_admin(&ids[0], &ids[1]);
-	req->status = 204;
-}
-
-/* DELETE /manage/tenants/{id}/tenant-admins/{uid} */
-void
-ea_users_revoke_admin(EaRequest *req)
-{
-	pg_uuid_t	ids[2];
-
-	find_user(req, ids);
-	ea_exec_write("DELETE FROM entityapi.tenant_admin WHERE tenant_id = $1"
-				  " AND account_id = $2",
-				  ea_params(EA_UUID(&ids[0]), EA_UUID(&ids[1])));
-	req->status = 204;
-}
+const EaBodyForm ea_users_roles_form = EA_BODY_FORM(
+	{"roles", EA_JSON_ARRAY, true, NULL, false, ea_members_roles, "roles"}
+);

@@ -1,84 +1,18 @@
 /*
  * The schemas of /auth, /manage and /actuator.
  *
- * Records and bodies are described by the tables that management/records.c and
- * request/body.c work by.  What is written by hand elsewhere is written by
- * hand here.
+ * Records and bodies are described by the tables that management/records.h and
+ * request/body.h have, which routes name.  What is written by hand elsewhere
+ * is written by hand here.
  */
 #include "postgres.h"
 
 #include "base/jsonfmt.h"
-#include "identity/login.h"
-#include "identity/me.h"
-#include "identity/refresh.h"
-#include "identity/token.h"
-#include "management/api_key_settings.h"
-#include "management/api_keys.h"
-#include "management/invites.h"
 #include "management/records.h"
-#include "management/service_accounts.h"
 #include "management/tenants.h"
-#include "management/users.h"
 #include "openapi/record_schemas.h"
 #include "openapi/writer.h"
 #include "request/body.h"
-
-/* A record; more: members that are not of the listing, or NULL. */
-typedef struct Record
-{
-	const char *name;
-	const EaListing *listing;
-	const char *more;
-	const char *required;		/* the member of more that is always there */
-} Record;
-
-/* Those that refer come first. */
-static const Record records[] = {
-	{"schemas/NewTenant", &ea_tenants,
-	"'admin':{'$ref':'#/components/schemas/NewUser'}", NULL},
-	{"schemas/Tenant", &ea_tenants, NULL, NULL},
-	{"schemas/NewUser", &ea_users,
-		"'temporaryPassword':{'type':'string','description':'Made, as none "
-	"was given; shown this once'}", NULL},
-	{"schemas/User", &ea_users, NULL, NULL},
-	{"schemas/NewInvite", &ea_invites_records,
-	"'token':{'type':'string','description':'Shown this once'}", "token"},
-	{"schemas/Invite", &ea_invites_records, NULL, NULL},
-	{"schemas/NewServiceAccount", &ea_service_accounts_records,
-		"'clientSecret':{'type':'string','description':'Shown this once'}",
-	"clientSecret"},
-	{"schemas/ServiceAccount", &ea_service_accounts_records, NULL, NULL},
-	{"schemas/NewApiKey", &ea_api_keys_own,
-		"'key':{'type':'string','description':'The value of X-API-Key; shown "
-	"this once'}", "key"},
-	{"schemas/ApiKey", &ea_api_keys_own, NULL, NULL},
-	{"schemas/TenantApiKey", &ea_api_keys_of_tenant, NULL, NULL}
-};
-
-static const struct
-{
-	const char *name;
-	const EaBodyForm *form;
-}			bodies[] =
-{
-	{"schemas/LoginRequest", &ea_login_form},
-	{"schemas/RefreshRequest", &ea_refresh_form},
-	{"schemas/LogoutRequest", &ea_refresh_logout_form},
-	{"schemas/TokenRequest", &ea_token_form},
-	{"schemas/InviteAcceptance", &ea_invites_accept_form},
-	{"schemas/ProfileUpdate", &ea_me_update_form},
-	{"schemas/PasswordChange", &ea_login_change_password_form},
-	{"schemas/ApiKeyCreation", &ea_api_keys_form},
-	{"schemas/TenantCreation", &ea_tenants_form},
-	{"schemas/TenantAdminCreation", &ea_tenants_admin_form},
-	{"schemas/TenantUpdate", &ea_tenants_change_form},
-	{"schemas/UserCreation", &ea_users_form},
-	{"schemas/UserUpdate", &ea_users_change_form},
-	{"schemas/RoleAssignment", &ea_users_roles_form},
-	{"schemas/InviteCreation", &ea_invites_form},
-	{"schemas/ServiceAccountCreation", &ea_service_accounts_form},
-	{"schemas/ApiKeySettingsUpdate", &ea_api_keys_settings_form}
-};
 
 /* In the order of EaListKind, and of EaJsonKind: type, and what goes along. */
 typedef struct TypeForm
@@ -131,29 +65,6 @@ static const EaApiComponent others[] = {
 		"{'type':'object','required':['userId','username','tenantId'],"
 		"'properties':{'userId':{'type':'string','format':'uuid'},'username':"
 	"{'type':'string'},'tenantId':{'type':'string','format':'uuid'}}}"},
-	{"schemas/Me",
-		"{'type':'object','required':['userId','username','email','tenantId',"
-		"'roles','profile','securityAttributes','accountKind','isSuperAdmin',"
-		"'isTenantAdmin','scope'],'properties':{'userId':{'type':'string'},"
-		"'username':{'type':'string'},'email':{'type':['string','null']},"
-		"'tenantId':{'type':['string','null'],'format':'uuid'},'roles':"
-		"{'type':'array','items':{'type':'string'}},'profile':{'type':"
-		"'object','additionalProperties':true},'securityAttributes':{'type':"
-		"'object','additionalProperties':true},'accountKind':{'type':"
-		"'string','enum':['USER','SERVICE_ACCOUNT','PERSONAL_API_KEY']},"
-		"'isSuperAdmin':{'type':'boolean'},'isTenantAdmin':{'type':"
-		"'boolean'},'scope':{'type':'array','items':{'type':'string','enum':"
-	"['FORCE_CHANGE']}}}}"},
-	{"schemas/TenantApiKeySettings",
-		"{'type':'object','required':['enabled','allowNonExpiring',"
-		"'effective'],'properties':{'enabled':{'type':['boolean','null'],"
-		"'description':'null: inherited'},'allowNonExpiring':{'type':"
-		"['boolean','null'],'description':'null: inherited'},'effective':"
-	"{'$ref':'#/components/schemas/ApiKeySettings'}}}"},
-	{"schemas/ApiKeySettings",
-		"{'type':'object','required':['enabled','allowNonExpiring'],"
-		"'properties':{'enabled':{'type':'boolean'},'allowNonExpiring':"
-	"{'type':'boolean'}}}"},
 	{"schemas/AuditPage",
 		"{'type':'object','required':['data','meta'],'properties':{'data':"
 		"{'type':'array','items':{'$ref':'#/components/schemas/AuditRecord'}},"
@@ -204,88 +115,92 @@ static const EaApiComponent others[] = {
 
 /* -------- records -------- */
 
-/* A property; schema: more of it, or NULL. */
+static bool
+begins(const char *schema, const char *key)
+{
+	return schema != NULL && strncmp(schema, key, strlen(key)) == 0;
+}
+
+/* A property; schema: more of it, or all, or NULL. */
 static void
 put_member(EaApi *api, const char *name, const TypeForm *form, bool nullable,
 		   const char *schema)
 {
-	ea_jsonfmt_put(api->out, nullable ? "%,%q:{'type':['%s','null']"
-				   : "%,%q:{'type':'%s'", name, form->type);
-	ea_jsonfmt_put(api->out, form->more);
-	if (schema != NULL)
+	const char *end = "}";
+
+	if (begins(schema, "'$ref'"))
 	{
-		ea_jsonfmt_put(api->out, ",");
-		ea_jsonfmt_put(api->out, schema);
+		ea_jsonfmt_put(api->out, nullable ? "%,%q:{'anyOf':[{" : "%,%q:{",
+					   name);
+		end = nullable ? "},{'type':'null'}]}" : "}";
 	}
-	ea_jsonfmt_put(api->out, "}");
+	else
+	{
+		ea_jsonfmt_put(api->out, nullable ? "%,%q:{'type':['%s','null']"
+					   : "%,%q:{'type':'%s'", name, form->type);
+		ea_jsonfmt_put(api->out, begins(schema, "'items'") ? "" : form->more);
+		ea_jsonfmt_put(api->out, schema != NULL ? "," : "");
+	}
+	ea_jsonfmt_put(api->out, schema != NULL ? schema : "");
+	ea_jsonfmt_put(api->out, end);
 }
 
+/* If something refers to it; made: as it is when it is made. */
 static void
-write_record(EaApi *api, const Record *record)
+write_record(EaApi *api, const EaRecord *record, bool made)
 {
-	const EaListing *listing = record->listing;
+	char	   *name = psprintf("schemas/%s%s", made ? "New" : "",
+								record->schema);
 
+	if (!ea_openapi_is_used(api, name))
+		return;
 	ea_jsonfmt_put(api->out, "%,%q:{'type':'object','required':[",
-				   strchr(record->name, '/') + 1);
-	for (int i = 0; i < listing->ncolumns; i++)
-		ea_jsonfmt_put(api->out, "%,%q", listing->columns[i].name);
-	if (record->required != NULL)
-		ea_jsonfmt_put(api->out, "%,%q", record->required);
+				   strchr(name, '/') + 1);
+	for (int i = 0; i < record->ncolumns; i++)
+		ea_jsonfmt_put(api->out, "%,%q", record->columns[i].name);
+	if (made && record->secret_prefix != NULL)
+		ea_jsonfmt_put(api->out, "%,%q", record->secret);
 	ea_jsonfmt_put(api->out, "],'properties':{");
-	for (int i = 0; i < listing->ncolumns; i++)
+	for (int i = 0; i < record->ncolumns; i++)
 	{
-		const EaListColumn *column = &listing->columns[i];
+		const EaListColumn *column = &record->columns[i];
 
 		put_member(api, column->name, &list_types[column->kind],
 				   column->nullable, column->schema);
 	}
-	if (record->more != NULL)
+	if (made)
 	{
 		ea_jsonfmt_put(api->out, ",");
-		ea_jsonfmt_put(api->out, record->more);
+		ea_jsonfmt_put(api->out, record->made_schema);
 	}
-	ea_jsonfmt_put(api->out, "},'additionalProperties':false}");
+	ea_jsonfmt_put(api->out, strcmp(record->columns[0].name, "id") == 0 ?
+				   "},'additionalProperties':false}" : "}}");
 }
 
 /* A page of them, wherever there is one. */
 static void
-write_page(EaApi *api, const Record *record)
+write_page(EaApi *api, const EaRecord *record)
 {
-	char	   *name = psprintf("%sPage", record->name);
+	char	   *name = psprintf("schemas/%sPage", record->schema);
 
 	if (!ea_openapi_is_used(api, name))
 		return;
 	ea_jsonfmt_put(api->out, "%,%q:{'type':'object','required':['data',"
 				   "'meta'],'properties':{'data':{'type':'array','items':%s},"
 				   "'meta':%s}}", strchr(name, '/') + 1,
-				   ea_openapi_refer(api, record->name),
+				   ea_openapi_refer(api, psprintf("schemas/%s",
+												  record->schema)),
 				   ea_openapi_refer(api, "schemas/PageMeta"));
 }
 
 /* -------- bodies -------- */
 
 static void
-write_member(EaApi *api, const EaMemberRule *rule)
+write_body(EaApi *api, const char *schema, const EaBodyForm *form)
 {
-	/* an object that has a schema of its own */
-	if (rule->schema != NULL && strncmp(rule->schema, "'$ref'", 6) == 0)
-	{
-		ea_jsonfmt_put(api->out, "%,%q:{'anyOf':[{", rule->name);
-		ea_jsonfmt_put(api->out, rule->schema);
-		ea_jsonfmt_put(api->out, "},{'type':'null'}]}");
+	if (!ea_openapi_is_used(api, psprintf("schemas/%s", schema)))
 		return;
-	}
-
-	/* null is as good as absent, where that may be */
-	put_member(api, rule->name, &body_types[rule->kind],
-			   !rule->required && !rule->never_null, rule->schema);
-}
-
-static void
-write_body(EaApi *api, const char *name, const EaBodyForm *form)
-{
-	ea_jsonfmt_put(api->out, "%,%q:{'type':'object','required':[",
-				   strchr(name, '/') + 1);
+	ea_jsonfmt_put(api->out, "%,%q:{'type':'object','required':[", schema);
 	for (int i = 0; i < form->nrules; i++)
 	{
 		if (form->rules[i].required)
@@ -293,8 +208,28 @@ write_body(EaApi *api, const char *name, const EaBodyForm *form)
 	}
 	ea_jsonfmt_put(api->out, "],'properties':{");
 	for (int i = 0; i < form->nrules; i++)
-		write_member(api, &form->rules[i]);
+	{
+		const EaMemberRule *rule = &form->rules[i];
+
+		/* null is as good as absent, where that may be */
+		put_member(api, rule->name, &body_types[rule->kind],
+				   !rule->required && !rule->never_null, rule->schema);
+	}
 	ea_jsonfmt_put(api->out, "},'additionalProperties':false}");
+}
+
+/* -------- all of them -------- */
+
+/* The first route with this record, or this form. */
+static bool
+is_first(const EaApi *api, const EaRoute *route, bool record)
+{
+	const EaRoute *first = api->routes;
+
+	while (record ? first->record != route->record :
+		   first->form != route->form)
+		first++;
+	return first == route;
 }
 
 void
@@ -313,17 +248,20 @@ ea_openapi_records(EaApi *api)
 		if (ea_openapi_is_used(api, pairs[i][0]))
 			ea_names_map_put(api->used, pairs[i][1], api);
 	}
-	for (int i = 0; i < lengthof(records); i++)
-		write_page(api, &records[i]);
-	for (int i = 0; i < lengthof(records); i++)
+	for (int i = 0; i < api->nroutes; i++)
 	{
-		if (ea_openapi_is_used(api, records[i].name))
-			write_record(api, &records[i]);
+		const EaRoute *route = &api->routes[i];
+
+		if (route->record != NULL && is_first(api, route, true))
+		{
+			/* a page refers to what it has */
+			write_page(api, route->record);
+			write_record(api, route->record, false);
+			write_record(api, route->record, true);
+		}
+		if (route->form != NULL && is_first(api, route, false))
+			write_body(api, route->request, route->form);
 	}
-	for (int i = 0; i < lengthof(bodies); i++)
-	{
-		if (ea_openapi_is_used(api, bodies[i].name))
-			write_body(api, bodies[i].name, bodies[i].form);
-	}
+	write_body(api, "TenantAdminCreation", &ea_tenants_admin_form);
 	ea_openapi_components(api, others, lengthof(others));
 }

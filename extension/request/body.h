@@ -6,6 +6,18 @@
 
 #include "request/request.h"
 
+struct EaDraft;
+struct EaValue;
+
+/*
+ * What is to be stored of a member, which is NULL when it is absent or null,
+ * in a record that is being made or changed (management/records.h).  Notes
+ * faults at the pointer.
+ */
+typedef struct EaValue (*EaMemberRead) (struct EaDraft *draft,
+										const EaJson *sent,
+										const char *pointer);
+
 /* A member that an endpoint takes. */
 typedef struct EaMemberRule
 {
@@ -17,6 +29,12 @@ typedef struct EaMemberRule
 	bool		never_null;		/* optional, but null is not a way to leave it
 								 * out: in a change that would mean to empty
 								 * what cannot be empty */
+
+	/* of a record */
+	EaMemberRead read;			/* NULL: a string, stored as it was sent */
+	const char *column;			/* NULL: it is stored in no column as such */
+	const char *unique;			/* column with what no other record has; if it
+								 * can change, `before` keeps others away */
 } EaMemberRule;
 
 /* All members of a body. */

@@ -42,6 +42,7 @@ typedef void (*EaHandler) (EaRequest *req);
 #define EA_ROUTE_USER			0x0004	/* for users with a session only */
 #define EA_ROUTE_OPENAPI		0x0008	/* not if entityapi.openapi is off */
 #define EA_ROUTE_OF_ACCOUNT		0x0010	/* no event without its account */
+#define EA_ROUTE_SECRET			0x0020	/* the record gets a new secret */
 
 /* What only the description of the API tells of them. */
 #define EA_ROUTE_IF_MATCH		0x0100	/* needed on locking entities */
@@ -75,7 +76,9 @@ typedef struct EaRoute
 	EaMedia		media;
 	int			flags;			/* EA_ROUTE_* */
 	EaHandler	handler;
-	const struct EaListing *listing;	/* of a handler that serves several */
+	const struct EaRecord *record;	/* of the handlers that serve several */
+	const struct EaBodyForm *form;	/* members of its body, NULL: none */
+	const char *statement;		/* what ea_records_act() does to a record */
 
 	/* as an event of the audit log; of interest if it changes something */
 	const char *action;

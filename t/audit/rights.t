@@ -66,6 +66,14 @@ my $ann = $shim->user($tenant->{id}, 'eve', ['Sales']);
 is_deeply($records->{PROFILE_UPDATED}{changes}, { profile => [ {}, { colour => 'green' } ] }, 'what policies may ask for');
 (undef, $records) = done(200, $ann->{accessToken}, PATCH => '/auth/me', { profile => {} });
 is_deeply($records->{PROFILE_UPDATED}{changes}, {}, 'nothing where nothing changed');
+(undef, $records) = done(200, $root, PUT => "$at/users/$user->{id}/roles", { roles => ['Sales'] });
+is_deeply($records->{ROLES_CHANGED}{changes}, {}, 'nor where the roles stay');
+for my $case ([ POST => 'GRANTED', JSON::PP::false, JSON::PP::true ], [ DELETE => 'REVOKED', JSON::PP::true, JSON::PP::false ])
+{
+	my ($method, $action, @states) = @$case;
+	(undef, $records) = done(204, $root, $method => "$at/tenant-admins/$user->{id}");
+	is_deeply($records->{"TENANT_ADMIN_$action"}{changes}, { isTenantAdmin => \@states }, "authority: $action");
+}
 (undef, $records) = done(204, $root, DELETE => "$at/users/$user->{id}");
 holds(old_values($records->{USER_DELETED}), 'who has gone', username => 'ann', roles => ['Sales'], securityAttributes => { department => 'finance' });
 holds(new_values($records->{USER_DELETED}), 'is no more', username => undef, roles => undef);
@@ -103,6 +111,10 @@ done(200, $root, PUT => "$at/settings/personal-api-keys", {});
 is_deeply($records->{API_KEY_SETTINGS_CHANGED}{changes}, { allowNonExpiring => [ undef, JSON::PP::true ] }, 'settings for all');
 (my $key, $records) = done(201, $ann->{accessToken}, POST => '/auth/me/api-keys', { name => 'mine', domainRoles => ['Sales'] });
 holds(new_values($records->{API_KEY_CREATED}), 'a key', name => 'mine', domainRoles => ['Sales'], status => 'ACTIVE');
+(undef, $records) = done(200, $ann->{accessToken}, POST => "/auth/me/api-keys/$key->{id}/disable");
+is_deeply($records->{API_KEY_DISABLED}{changes}, { status => [qw(ACTIVE DISABLED)] }, 'disabled by its owner');
+(undef, $records) = done(200, $root, POST => "$at/personal-api-keys/$key->{id}/revoke");
+is_deeply($records->{API_KEY_REVOKED}{changes}, { status => [qw(DISABLED REVOKED)] }, 'revoked for good');
 
 # -------- two accounts, one logout --------
 

@@ -4,14 +4,14 @@
 #ifndef EA_ME_H
 #define EA_ME_H
 
-#include "request/body.h"
-#include "request/request.h"
+#include "management/records.h"
 
 /* With req->principal. */
 extern void ea_me_show(EaRequest *req);
 extern void ea_me_update(EaRequest *req);
 
-/* What it takes, to be described. */
-extern const EaBodyForm ea_me_update_form;
+/* What they show and take, to be described. */
+extern const EaRecord ea_me;
+extern const EaBodyForm ea_me_form;
 
 #endif							/* EA_ME_H */
