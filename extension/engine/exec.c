@@ -340,6 +340,8 @@ run(const EaHeld *held, EaExecMode mode, bool one_row, const char *sql,
 	RowReceiver receiver = {0};
 	EaPin		pin;
 	EaPlan	   *kept;
+	EaPlanChoice *choice;
+	SPIPlanPtr	plan;
 	bool		nested;
 	uint64		n;
 	int			result;
@@ -381,14 +383,25 @@ run(const EaHeld *held, EaExecMode mode, bool one_row, const char *sql,
 	options.read_only = mode != EA_EXEC_WRITE;
 	options.dest = reader == NULL ? NULL : &receiver.pub;
 
-	result = SPI_execute_plan_extended(kept->plan, &options);
+	/* what runs within another statement leaves its plans alone */
+	choice = nested || mode == EA_EXEC_WRITE ? NULL : kept->choice;
+	plan = choice == NULL ? kept->plan
+		: ea_plan_choice_begin(choice, params, options.params);
+	result = SPI_execute_plan_extended(plan, &options);
 	MemoryContextSwitchTo(receiver.caller);
 	if (result < 0)
 		elog(ERROR, "could not run a statement: %s",
 			 SPI_result_code_string(result));
+	n = SPI_processed;
+	if (choice != NULL)
+	{
+		begin_planning(reader, &receiver.planning);
+		ea_plan_choice_end(choice, options.params);
+		end_planning(reader, &receiver.planning);
+	}
 	ea_plancache_leave();
 	ea_pin_end(&pin);
-	return SPI_processed;
+	return n;
 }
 
 /*
