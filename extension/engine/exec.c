@@ -3,6 +3,7 @@
  */
 #include "postgres.h"
 
+#include "access/tupmacs.h"
 #include "catalog/pg_type.h"
 #include "executor/spi.h"
 #include "miscadmin.h"
@@ -512,17 +513,30 @@ ea_exec_text_array(char *const *items, int n)
 char **
 ea_exec_array_text(Datum array, int *n)
 {
-	Datum	   *elements;
-	bool	   *nulls;
+	ArrayType  *texts = DatumGetArrayTypeP(array);
+	bits8	   *nulls = ARR_NULLBITMAP(texts);
+	char	   *from = ARR_DATA_PTR(texts);
+	char	   *to;
 	char	  **items;
 
-	deconstruct_array(DatumGetArrayTypeP(array), TEXTOID, -1, false,
-					  TYPALIGN_INT, &elements, &nulls, n);
-	items = palloc(Max(*n, 1) * sizeof(char *));
+	/* all in one piece: as many bytes as the array has are enough */
+	*n = ArrayGetNItems(ARR_NDIM(texts), ARR_DIMS(texts));
+	items = palloc(*n * sizeof(char *) + ARR_SIZE(texts) + *n);
+	to = (char *) (items + *n);
 	for (int i = 0; i < *n; i++)
 	{
-		CHECK_FOR_INTERRUPTS();
-		items[i] = nulls[i] ? pstrdup("") : TextDatumGetCString(elements[i]);
+		int			len = 0;
+
+		if (nulls == NULL || !att_isnull(i, nulls))
+		{
+			from = (char *) att_align_pointer(from, TYPALIGN_INT, -1, from);
+			len = VARSIZE_ANY_EXHDR(from);
+			memcpy(to, VARDATA_ANY(from), len);
+			from += VARSIZE_ANY(from);
+		}
+		items[i] = to;
+		to[len] = '\0';
+		to += len + 1;
 	}
 	return items;
 }
