@@ -10,13 +10,17 @@
 #include "postgres.h"
 
 #include "access/htup_details.h"
+#include "access/nbtree.h"
+#include "catalog/pg_am.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_statistic.h"
+#include "commands/defrem.h"
 #include "common/hashfn.h"
 #include "nodes/nodeFuncs.h"
 #include "parser/parsetree.h"
 #include "port/pg_bitutils.h"
 #include "utils/array.h"
+#include "utils/datum.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
@@ -29,6 +33,9 @@
 #define MAX_MEASURES 10
 #define MAX_COMMON 128
 
+/* Bytes of a value that is copied. */
+#define MAX_WIDTH 256
+
 /* A class has so many bits; numbers of one class differ up to fourfold. */
 #define CLASS_BITS 6
 #define CLASS_OF_NULL ((1 << CLASS_BITS) - 1)
@@ -36,6 +43,7 @@
 typedef enum MeasureKind
 {
 	OF_VALUE,					/* rows with the value */
+	OF_RANGE,					/* rows below it, or above */
 	OF_LIST,					/* values of a list */
 	OF_NUMBER					/* the number itself, an int8 */
 } MeasureKind;
@@ -46,15 +54,35 @@ typedef struct Common
 	uint8		class;
 } Common;
 
+/* A value that statistics name, and the rows that are less, or not more. */
+typedef struct Point
+{
+	Datum		value;
+	bool		in_order;		/* of the histogram, else a common value */
+	double		share;			/* of all rows, if it is common */
+	double		less;
+	double		up_to;
+} Point;
+
 typedef struct Measure
 {
 	MeasureKind kind;
 	int			param;			/* from 0 on */
 	bool		byval;
 	int16		len;
-	uint8		others;			/* class of values that are not common */
 	int			n;
+
+	/* OF_VALUE */
+	uint8		others;			/* class of values that are not common */
 	Common	   *common;			/* by hash */
+
+	/* OF_RANGE */
+	bool		below;			/* rows that are less, not more */
+	bool		inclusive;		/* or equal */
+	Oid			collation;
+	FmgrInfo	compare;		/* a point with a value */
+	Point	   *points;			/* in order */
+	double		rows;			/* that are not null */
 } Measure;
 
 struct EaValueClasses
@@ -150,6 +178,93 @@ read_statistics(Measure *measure, HeapTuple tuple, double rows)
 	measure->others = class_of(Max(left, 0) * rows / Max(distinct, 1));
 }
 
+/* -------- what statistics say of a range -------- */
+
+static int
+compare_points(const void *a, const void *b, void *arg)
+{
+	const Measure *measure = arg;
+	FmgrInfo   *compare = (FmgrInfo *) &measure->compare;
+
+	return DatumGetInt32(FunctionCall2Coll(compare, measure->collation,
+										   ((const Point *) a)->value,
+										   ((const Point *) b)->value));
+}
+
+/* Values that are too wide are left out; ranges are rough without them. */
+static void
+add_points(Measure *measure, const AttStatsSlot *slot, bool in_order,
+		   bool byval, int16 len)
+{
+	for (int i = 0; i < slot->nvalues; i++)
+	{
+		Point	   *point = &measure->points[measure->n];
+
+		if (len == -1 &&
+			VARSIZE_ANY(DatumGetPointer(slot->values[i])) > MAX_WIDTH)
+			continue;
+		point->value = datumCopy(slot->values[i], byval, len);
+		point->in_order = in_order;
+		point->share = in_order ? 0 : slot->numbers[i];
+		measure->n++;
+	}
+}
+
+/* Rows between two bounds of the histogram are spread evenly. */
+static void
+sum_up(Measure *measure, double between, double rows)
+{
+	bool		first = true;
+	double		sum = 0;
+
+	for (int i = 0; i < measure->n; i++)
+	{
+		Point	   *point = &measure->points[i];
+
+		if (point->in_order && !first)
+			sum += between;
+		if (point->in_order)
+			first = false;
+		point->less = sum * rows;
+		sum += point->share;
+		point->up_to = sum * rows;
+	}
+	measure->rows = sum * rows;
+}
+
+static void
+read_range(Measure *measure, HeapTuple tuple, double rows, Oid sort,
+		   bool byval, int16 len)
+{
+	Form_pg_statistic form = (Form_pg_statistic) GETSTRUCT(tuple);
+	double		left = 1 - form->stanullfrac;
+	AttStatsSlot common;
+	AttStatsSlot bounds;
+	FmgrInfo	compare = measure->compare;
+
+	/* what is not there is empty */
+	get_attstatsslot(&common, tuple, STATISTIC_KIND_MCV, InvalidOid,
+					 ATTSTATSSLOT_VALUES | ATTSTATSSLOT_NUMBERS);
+	get_attstatsslot(&bounds, tuple, STATISTIC_KIND_HISTOGRAM, InvalidOid,
+					 ATTSTATSSLOT_VALUES);
+	common.nvalues = Min(common.nvalues, common.nnumbers);
+	measure->points = palloc0((common.nvalues + bounds.nvalues + 1) *
+							  sizeof(Point));
+	add_points(measure, &common, false, byval, len);
+	for (int i = 0; i < measure->n; i++)
+		left -= measure->points[i].share;
+	add_points(measure, &bounds, true, byval, len);
+
+	/* points are of the column's type, all of them */
+	fmgr_info(sort, &measure->compare);
+	qsort_arg(measure->points, measure->n, sizeof(Point), compare_points,
+			  measure);
+	measure->compare = compare;
+	sum_up(measure, Max(left, 0) / Max(bounds.nvalues - 1, 1), rows);
+	free_attstatsslot(&common);
+	free_attstatsslot(&bounds);
+}
+
 /* -------- what a statement compares -------- */
 
 static Measure *
@@ -169,33 +284,92 @@ add_measure(Place *place, MeasureKind kind, Node *value)
 	return measure;
 }
 
-/* A column of a table of this query, equal to a parameter */
-static void
-note_equality(Place *place, Node *column, Node *value)
+/* The statistics of a column of a table of this query, or NULL */
+static HeapTuple
+find_statistics(const Place *place, Node *column, double *rows)
 {
 	Var		   *var = (Var *) column;
 	RangeTblEntry *rte;
-	Measure    *measure;
 	HeapTuple	tuple;
-	bool		byval;
-	int16		len;
 
 	if (!IsA(column, Var) || var->varlevelsup > 0 || var->varattno <= 0)
-		return;
+		return NULL;
 	rte = rt_fetch(var->varno, place->query->rtable);
 	if (rte->rtekind != RTE_RELATION)
-		return;
-	get_typlenbyval(var->vartype, &len, &byval);
-	measure = add_measure(place, OF_VALUE, value);
-	if (measure == NULL || measure->byval != byval ||
-		(!byval && measure->len != len))
-		return;
+		return NULL;
 	tuple = SearchSysCache3(STATRELATTINH, ObjectIdGetDatum(rte->relid),
 							Int16GetDatum(var->varattno),
 							BoolGetDatum(false));
-	if (!HeapTupleIsValid(tuple))
+	*rows = rows_of_table(rte->relid);
+	return HeapTupleIsValid(tuple) ? tuple : NULL;
+}
+
+static void
+note_equality(Place *place, const Var *column, Node *value, HeapTuple tuple,
+			  double rows)
+{
+	Measure    *measure = add_measure(place, OF_VALUE, value);
+	bool		byval;
+	int16		len;
+
+	if (measure == NULL)
 		return;
-	read_statistics(measure, tuple, rows_of_table(rte->relid));
+	get_typlenbyval(column->vartype, &len, &byval);
+	if (measure->byval == byval && (byval || measure->len == len))
+		read_statistics(measure, tuple, rows);
+}
+
+static void
+note_range(Place *place, const Var *column, const OpExpr *op, Node *value,
+		   HeapTuple tuple, double rows)
+{
+	const RegProcedure estimator = get_oprrest(op->opno);
+	Measure    *measure;
+	Oid			left;
+	Oid			right;
+	Oid			family;
+	Oid			compare;
+	Oid			sort;
+	bool		byval;
+	int16		len;
+
+	if (estimator != F_SCALARLTSEL && estimator != F_SCALARLESEL &&
+		estimator != F_SCALARGTSEL && estimator != F_SCALARGESEL)
+		return;
+	op_input_types(op->opno, &left, &right);
+	family = get_opclass_family(GetDefaultOpClass(left, BTREE_AM_OID));
+	compare = get_opfamily_proc(family, left, right, BTORDER_PROC);
+	sort = get_opfamily_proc(family, left, left, BTORDER_PROC);
+	if (!OidIsValid(compare) || !OidIsValid(sort))
+		return;
+	measure = add_measure(place, OF_RANGE, value);
+	if (measure == NULL)
+		return;
+	measure->below = estimator == F_SCALARLTSEL || estimator == F_SCALARLESEL;
+	measure->inclusive = estimator == F_SCALARLESEL ||
+		estimator == F_SCALARGESEL;
+	measure->collation = op->inputcollid;
+	fmgr_info(compare, &measure->compare);
+	get_typlenbyval(column->vartype, &len, &byval);
+	read_range(measure, tuple, rows, sort, byval, len);
+}
+
+/* A column that is compared with a parameter */
+static void
+note_comparison(Place *place, const OpExpr *op, Node *column, Node *value)
+{
+	HeapTuple	tuple;
+	double		rows;
+
+	if (!IsA(value, Param))
+		return;
+	tuple = find_statistics(place, column, &rows);
+	if (tuple == NULL)
+		return;
+	if (get_oprrest(op->opno) == F_EQSEL)
+		note_equality(place, (Var *) column, value, tuple, rows);
+	else
+		note_range(place, (Var *) column, op, value, tuple, rows);
 	ReleaseSysCache(tuple);
 }
 
@@ -226,9 +400,9 @@ note_values(Node *node, void *arg)
 	{
 		OpExpr	   *op = (OpExpr *) node;
 
-		if (list_length(op->args) == 2 && get_oprrest(op->opno) == F_EQSEL)
-			note_equality(place, without_relabel(linitial(op->args)),
-						  without_relabel(lsecond(op->args)));
+		if (list_length(op->args) == 2)
+			note_comparison(place, op, without_relabel(linitial(op->args)),
+							without_relabel(lsecond(op->args)));
 	}
 	else if (IsA(node, ScalarArrayOpExpr))
 	{
@@ -273,6 +447,41 @@ class_of_value(const Measure *measure, Datum value)
 }
 
 static uint8
+class_of_range(const Measure *measure, Datum value)
+{
+	const Point *points = measure->points;
+	int			low = 0;
+	int			high = measure->n;
+	bool		equal = false;
+	double		less;
+	double		up_to;
+
+	while (low < high)
+	{
+		int			middle = (low + high) / 2;
+		Datum		order =
+			FunctionCall2Coll((FmgrInfo *) &measure->compare,
+							  measure->collation, points[middle].value,
+							  value);
+
+		equal |= DatumGetInt32(order) == 0;
+		if (DatumGetInt32(order) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	less = low < measure->n ? points[low].less : measure->rows;
+	up_to = low > 0 ? points[low - 1].up_to : 0;
+	if (equal)
+		up_to = points[low].up_to;
+	else
+		less = up_to = (less + up_to) / 2;
+	if (measure->below)
+		return class_of(measure->inclusive ? up_to : less);
+	return class_of(measure->rows - (measure->inclusive ? less : up_to));
+}
+
+static uint8
 class_of_list(Datum list)
 {
 	ArrayType  *array = (ArrayType *) DatumGetPointer(list);
@@ -297,6 +506,8 @@ ea_value_class(const EaValueClasses *classes, EaParams params)
 			one = CLASS_OF_NULL;
 		else if (measure->kind == OF_VALUE)
 			one = class_of_value(measure, value->value);
+		else if (measure->kind == OF_RANGE)
+			one = class_of_range(measure, value->value);
 		else if (measure->kind == OF_LIST)
 			one = class_of_list(value->value);
 		else

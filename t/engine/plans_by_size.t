@@ -126,18 +126,36 @@ subtest 'each reads what its own plan reads' => sub {
 	}
 };
 
-subtest 'values that make no class' => sub {
+# The end of a range that hardly any row is in is a class of its own.
+subtest 'ends of ranges' => sub {
 	my $common = "$list&sort=name&filter=rank=gt=50";
-	my $rare = "$list&sort=name&filter=rank=gt=99";
+
+	for my $range ('rank=gt=99', 'rank=ge=100', 'rank=ge=100000')
+	{
+		my $rare = "$list&sort=name&filter=$range";
+		my ($own, $beside) = parts(<<"SQL");
+set plan_cache_mode = force_custom_plan; call ask_one(4, '$rare', 5); select begin_again(); call ask_one(4, '$rare', 10); select seen();
+reset plan_cache_mode; call ask_one(4, '$common', 40); call ask_one(4, '@{[$common =~ s/=gt=/=ge=/r]}', 40);
+select begin_again(); call ask_one(4, '$rare', 10); select seen();
+SQL
+		cmp_ok($beside->{pages}, '<=', 1.1 * $own->{pages}, "$range, after others: $beside->{pages} of $own->{pages}");
+	}
+};
+
+# Patterns are in one class, whatever they match.
+subtest 'values that make no class' => sub {
+	my $common = "$list&sort=name&filter=region=like=%25ST";
+	my $rare = "$list&sort=name&filter=region=like=%25ARE";
 
 	# most ask for many; who asks for few must not walk all for ever
 	my ($own, $first, $later) = parts(<<"SQL");
-set plan_cache_mode = force_custom_plan; call ask_one(4, '$rare', 5); select begin_again(); call ask_one(4, '$rare', 10); select seen();
+set plan_cache_mode = force_custom_plan; call ask_one(4, '$rare', 5);
+select begin_again(); call ask_one(4, '$rare', 10); select seen();
 reset plan_cache_mode; call ask_one(4, '$common', 40);
 select begin_again(); call ask_one(4, '$rare', 1); select seen();
 select begin_again(); call ask_one(4, '$rare', 10); select seen();
 SQL
-	cmp_ok($first->{pages}, '>', 100 * $own->{pages} / 10, "a plan for many was kept: $first->{pages} pages");
+	cmp_ok($first->{pages}, '>', $own->{pages}, "a plan for many was kept: $first->{pages} pages");
 	cmp_ok($later->{pages}, '<=', 1.1 * $own->{pages}, "and is no more: $later->{pages} of $own->{pages}");
 };
 
