@@ -28,6 +28,19 @@ ea_policy_mentions_input(const EaPolicy *tree, const char *name)
 	return false;
 }
 
+bool
+ea_policy_mentions_now(const EaPolicy *tree)
+{
+	if (tree->kind == EA_POLICY_NOW)
+		return true;
+	for (int i = 0; i < tree->nchildren; i++)
+	{
+		if (ea_policy_mentions_now(tree->children[i]))
+			return true;
+	}
+	return false;
+}
+
 static void
 set_constant(EaOperand *operand, Datum value, bool isnull)
 {

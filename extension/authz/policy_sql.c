@@ -6,6 +6,7 @@
 #include "authz/authz.h"
 #include "authz/policy_check.h"
 #include "authz/policy_condition.h"
+#include "authz/policy_memo.h"
 #include "authz/policy_operand.h"
 #include "authz/policy_writer.h"
 
@@ -174,20 +175,84 @@ ea_policy_sql_write(EaSqlBuf *b, EaEntity *entity, int alias, EaOperation op,
 
 /* -------- for the statement builder -------- */
 
+/* Another policy of the list, which asks what the row is, is the same. */
+static bool
+is_asked_already(const EaJudged *judged, const EaEntity *entity,
+				 const EaRule *rule)
+{
+	for (int i = 0; i < judged->n; i++)
+	{
+		if (judged->verdicts[i] == EA_VERDICT_OPEN &&
+			strcmp(entity->rules[judged->rules[i]].expression,
+				   rule->expression) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* What the read policies say to the caller, apart from yes. */
+static const EaJudged *
+judge_reading(EaRequest *req, EaEntity *entity)
+{
+	EaPolicyWriter w = {req, NULL, entity, 0, EA_OP_READ};
+	bool		known;
+	EaJudged   *judged = ea_policy_memo(req->principal, entity, &known);
+
+	if (known)
+		return judged;
+	for (int i = 0; i < entity->nrules; i++)
+	{
+		EaRule	   *rule = &entity->rules[i];
+		EaVerdict	verdict;
+		bool		timed;
+
+		if ((rule->operations & EA_OP_READ) == 0)
+			continue;
+		verdict = judge_rule(&w, rule);
+		timed = ea_policy_mentions_now(w.tree);
+		if (!timed && (verdict == EA_VERDICT_YES ||
+					   (verdict == EA_VERDICT_OPEN &&
+						is_asked_already(judged, entity, rule))))
+			continue;
+		judged->rules[judged->n] = i;
+		judged->verdicts[judged->n++] = timed ? EA_VERDICT_TIMED : verdict;
+	}
+	judged->caller = req->principal->number;
+	return judged;
+}
+
 static void
 row_policy(EaSqlBuf *b, EaEntity *entity, int alias)
 {
 	EaPolicyWriter w = {b->req, b, entity, alias, EA_OP_READ};
+	const EaJudged *judged;
 
-	if (must_ask(b->req, entity))
-		write_rules(&w);
+	if (!must_ask(b->req, entity))
+		return;
+	judged = judge_reading(b->req, entity);
+	for (int i = 0; i < judged->n; i++)
+		write_rule(&w, &entity->rules[judged->rules[i]]);
 }
 
 static bool
 hides_rows(EaRequest *req, EaEntity *entity)
 {
-	return ea_policy_sql_judge(req, entity, EA_OP_READ, NULL) !=
-		EA_VERDICT_YES;
+	EaPolicyWriter w = {req, NULL, entity, 0, EA_OP_READ};
+	const EaJudged *judged;
+
+	if (!must_ask(req, entity))
+		return false;
+	if (req->principal == NULL)
+		return true;
+	judged = judge_reading(req, entity);
+	for (int i = 0; i < judged->n; i++)
+	{
+		if (judged->verdicts[i] != EA_VERDICT_TIMED ||
+			judge_rule(&w, &entity->rules[judged->rules[i]]) !=
+			EA_VERDICT_YES)
+			return true;
+	}
+	return false;
 }
 
 void

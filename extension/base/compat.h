@@ -169,11 +169,22 @@ ea_compat_timingsafe_bcmp(const void *a, const void *b, size_t len)
 {
 	const volatile unsigned char *left = a;
 	const volatile unsigned char *right = b;
-	unsigned char differ = 0;
+	volatile uint64 differ = 0;
+	size_t		i = 0;
 
-	for (size_t i = 0; i < len; i++)
+	/* words first, as a token has hundreds of bytes */
+	for (; i + sizeof(uint64) <= len; i += sizeof(uint64))
+	{
+		uint64		x;
+		uint64		y;
+
+		memcpy(&x, (const char *) a + i, sizeof(x));
+		memcpy(&y, (const char *) b + i, sizeof(y));
+		differ |= x ^ y;
+	}
+	for (; i < len; i++)
 		differ |= left[i] ^ right[i];
-	return differ;
+	return differ != 0;
 }
 
 #endif							/* EA_COMPAT_H */

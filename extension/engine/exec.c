@@ -3,6 +3,7 @@
  */
 #include "postgres.h"
 
+#include "access/tupmacs.h"
 #include "catalog/pg_type.h"
 #include "executor/spi.h"
 #include "miscadmin.h"
@@ -340,6 +341,8 @@ run(const EaHeld *held, EaExecMode mode, bool one_row, const char *sql,
 	RowReceiver receiver = {0};
 	EaPin		pin;
 	EaPlan	   *kept;
+	EaPlanChoice *choice;
+	SPIPlanPtr	plan;
 	bool		nested;
 	uint64		n;
 	int			result;
@@ -381,14 +384,25 @@ run(const EaHeld *held, EaExecMode mode, bool one_row, const char *sql,
 	options.read_only = mode != EA_EXEC_WRITE;
 	options.dest = reader == NULL ? NULL : &receiver.pub;
 
-	result = SPI_execute_plan_extended(kept->plan, &options);
+	/* what runs within another statement leaves its plans alone */
+	choice = nested || mode == EA_EXEC_WRITE ? NULL : kept->choice;
+	plan = choice == NULL ? kept->plan
+		: ea_plan_choice_begin(choice, params, options.params);
+	result = SPI_execute_plan_extended(plan, &options);
 	MemoryContextSwitchTo(receiver.caller);
 	if (result < 0)
 		elog(ERROR, "could not run a statement: %s",
 			 SPI_result_code_string(result));
+	n = SPI_processed;
+	if (choice != NULL)
+	{
+		begin_planning(reader, &receiver.planning);
+		ea_plan_choice_end(choice, options.params);
+		end_planning(reader, &receiver.planning);
+	}
 	ea_plancache_leave();
 	ea_pin_end(&pin);
-	return SPI_processed;
+	return n;
 }
 
 /*
@@ -499,17 +513,30 @@ ea_exec_text_array(char *const *items, int n)
 char **
 ea_exec_array_text(Datum array, int *n)
 {
-	Datum	   *elements;
-	bool	   *nulls;
+	ArrayType  *texts = DatumGetArrayTypeP(array);
+	bits8	   *nulls = ARR_NULLBITMAP(texts);
+	char	   *from = ARR_DATA_PTR(texts);
+	char	   *to;
 	char	  **items;
 
-	deconstruct_array(DatumGetArrayTypeP(array), TEXTOID, -1, false,
-					  TYPALIGN_INT, &elements, &nulls, n);
-	items = palloc(Max(*n, 1) * sizeof(char *));
+	/* all in one piece: as many bytes as the array has are enough */
+	*n = ArrayGetNItems(ARR_NDIM(texts), ARR_DIMS(texts));
+	items = palloc(*n * sizeof(char *) + ARR_SIZE(texts) + *n);
+	to = (char *) (items + *n);
 	for (int i = 0; i < *n; i++)
 	{
-		CHECK_FOR_INTERRUPTS();
-		items[i] = nulls[i] ? pstrdup("") : TextDatumGetCString(elements[i]);
+		int			len = 0;
+
+		if (nulls == NULL || !att_isnull(i, nulls))
+		{
+			from = (char *) att_align_pointer(from, TYPALIGN_INT, -1, from);
+			len = VARSIZE_ANY_EXHDR(from);
+			memcpy(to, VARDATA_ANY(from), len);
+			from += VARSIZE_ANY(from);
+		}
+		items[i] = to;
+		to[len] = '\0';
+		to += len + 1;
 	}
 	return items;
 }

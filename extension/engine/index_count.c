@@ -11,16 +11,17 @@
  * It is exact, and by the same rules as an index-only scan (see "Indexes" in
  * the README of PostgreSQL's nbtree):
  *
- * - A leaf page is read under a share lock.  Its pin is kept until its
- *   entries have been counted: VACUUM needs every leaf page for itself before
- *   heap items may be used again, so what the entries point to stays theirs.
+ * - A leaf page is read under a share lock.  Its pin is kept until the map
+ *   has been asked about its entries: VACUUM needs every leaf page for itself
+ *   before heap items may be used again, so what the entries point to stays
+ *   theirs.
  * - The right link is read with the page.  If the page is split afterwards,
  *   its entries have been counted, and the link leads past those that moved.
  *   Deleted pages are empty and still lead on, and they are not used again
  *   while a snapshot as old as ours is registered.
  * - On a heap page that is all-visible each entry is a visible row: such a
  *   page has no dead items, so no entry can point to one.  On other pages
- *   each entry is looked up, as an index scan does; of a HOT chain at most
+ *   each entry is looked up, as a bitmap scan does; of a HOT chain at most
  *   one member is visible, and an update that is not HOT has an entry of its
  *   own.  So every visible row is reached by exactly one entry.
  */
@@ -50,6 +51,7 @@
 #include "base/compat.h"
 #include "base/guc.h"
 #include "engine/exec.h"
+#include "engine/heap_count.h"
 #include "engine/index_count.h"
 #include "engine/plancache.h"
 
@@ -62,7 +64,7 @@ typedef struct Walk
 	BTScanInsert key;
 	bool		skip_killed;	/* entries marked dead are dead for us, too */
 	Buffer		map;			/* of the visibility map */
-	Buffer		block;			/* of the heap */
+	EaHeapCount *others;		/* entries of pages not all-visible */
 	int64		count;
 	int			ntids;
 	bool		sorted;			/* blocks come in ascending order */
@@ -207,57 +209,7 @@ open_index(Relation heap, int nkeys, const EaCountKey *keys)
 	return best;
 }
 
-/* -------- is a row there -------- */
-
-/* The entry leads to a row that the snapshot sees; the page is locked. */
-static bool
-is_visible(Walk *walk, Page page, ItemPointer tid)
-{
-	OffsetNumber offset = ItemPointerGetOffsetNumber(tid);
-	ItemPointerData chain = *tid;
-	HeapTupleData tuple;
-	ItemId		item;
-
-	if (offset < FirstOffsetNumber || offset > PageGetMaxOffsetNumber(page))
-		return false;
-	item = PageGetItemId(page, offset);
-	if (ItemIdIsNormal(item))
-	{
-		tuple.t_data = (HeapTupleHeader) PageGetItem(page, item);
-		tuple.t_len = ItemIdGetLength(item);
-		tuple.t_tableOid = RelationGetRelid(walk->heap);
-		tuple.t_self = *tid;
-		if (HeapTupleIsHeapOnly(&tuple))
-			return false;
-		if (HeapTupleSatisfiesVisibility(&tuple, walk->snapshot, walk->block))
-			return true;
-		if (!HeapTupleIsHotUpdated(&tuple))
-			return false;
-	}
-	else if (!ItemIdIsRedirected(item))
-		return false;
-	return heap_hot_search_buffer(&chain, walk->heap, walk->block,
-								  walk->snapshot, &tuple, NULL, true);
-}
-
-/* Entries of one heap page that is not all-visible: all under one lock. */
-static void
-count_looked_up(Walk *walk, ItemPointer tids, int n)
-{
-	Page		page;
-
-	walk->block = ReleaseAndReadBuffer(walk->block, walk->heap,
-									   ItemPointerGetBlockNumber(tids));
-	LockBuffer(walk->block, BUFFER_LOCK_SHARE);
-	page = BufferGetPage(walk->block);
-	ea_compat_test_snapshot(walk->snapshot, walk->heap, page);
-	for (int i = 0; i < n; i++)
-	{
-		if (is_visible(walk, page, &tids[i]))
-			walk->count++;
-	}
-	LockBuffer(walk->block, BUFFER_LOCK_UNLOCK);
-}
+/* -------- entries of a leaf page -------- */
 
 static inline int
 compare_blocks(const ItemPointerData *a, const ItemPointerData *b)
@@ -296,7 +248,7 @@ count_tids(Walk *walk)
 		if (VM_ALL_VISIBLE(walk->heap, block, &walk->map))
 			walk->count += n;
 		else
-			count_looked_up(walk, first, n);
+			ea_heap_count_add(walk->others, first, n);
 	}
 }
 
@@ -443,17 +395,15 @@ count_entries(Relation heap, Relation index, int nkeys,
 	walk->key = make_key(heap, index, nkeys, keys);
 	walk->skip_killed = !TransactionStartedDuringRecovery();
 	walk->map = InvalidBuffer;
-	walk->block = InvalidBuffer;
+	walk->others = ea_heap_count_begin(heap, walk->snapshot);
 	walk->count = 0;
 
 	pgstat_count_index_scan(index);
 	walk_leaves(walk);
-	pgstat_count_index_tuples(index, walk->count);
 	if (BufferIsValid(walk->map))
 		ReleaseBuffer(walk->map);
-	if (BufferIsValid(walk->block))
-		ReleaseBuffer(walk->block);
-	count = walk->count;
+	count = walk->count + ea_heap_count_end(walk->others);
+	pgstat_count_index_tuples(index, count);
 	pfree(walk->key);
 	pfree(walk);
 	return count;

@@ -102,6 +102,7 @@ static void
 free_item(PlanItem *item)
 {
 	dlist_delete(&item->node);
+	ea_plan_choice_free(item->kept.choice);
 	SPI_freeplan(item->kept.plan);
 	ea_keyscan_free(item->kept.scan);
 	pfree(item->kept.tables);
@@ -162,18 +163,6 @@ bool
 ea_plancache_distributes(void)
 {
 	return OidIsValid(get_extension_oid("citus", true));
-}
-
-/*
- * Citus plans a statement over distributed tables only with its parameters
- * at hand, so nothing is forced where it is installed.
- */
-static int
-cursor_options(bool one_row)
-{
-	if (one_row && !ea_plancache_distributes())
-		return CURSOR_OPT_GENERIC_PLAN;
-	return 0;
 }
 
 /* Tables as a statement names them, wherever in it. */
@@ -272,8 +261,15 @@ make_plan(const PlanKey *key, EaParams params, bool one_row)
 	Tables		tables;
 	bool		found;
 
+	/*
+	 * Citus plans a statement over distributed tables only with its
+	 * parameters at hand, so nothing is forced where it is installed.
+	 */
+	bool		free = !ea_plancache_distributes();
+
+	one_row = one_row && free;
 	plan = SPI_prepare_cursor(key->sql, params.n, types,
-							  cursor_options(one_row));
+							  one_row ? CURSOR_OPT_GENERIC_PLAN : 0);
 	if (plan == NULL)
 		elog(ERROR, "could not prepare a statement: %s",
 			 SPI_result_code_string(SPI_result));
@@ -295,8 +291,9 @@ make_plan(const PlanKey *key, EaParams params, bool one_row)
 	if (tables.n > 0)
 		memcpy(item->kept.tables, tables.items,
 			   tables.n * sizeof(EaPlanTable));
-	item->kept.one_row =
-		(cursor_options(one_row) & CURSOR_OPT_GENERIC_PLAN) != 0;
+	item->kept.one_row = one_row;
+	if (free && !one_row && tables.n > 0 && params.n > 0)
+		item->kept.choice = ea_plan_choice_make(item->sql, plan);
 	entry = hash_search(plans, key, HASH_ENTER, &found);
 	Assert(!found);
 	entry->key.sql = item->sql;
@@ -330,7 +327,9 @@ ea_plancache_get(const char *sql, EaParams params, bool one_row)
 	}
 
 	misses++;
-	while (hash_get_num_entries(plans) >= ea_guc_plan_cache_size)
+	while (hash_get_num_entries(plans) > 0 &&
+		   hash_get_num_entries(plans) + ea_plan_choice_kept() >=
+		   ea_guc_plan_cache_size)
 		drop_plan(dlist_tail_element(PlanItem, node, &lru));
 	return &make_plan(&key, params, one_row)->kept;
 }

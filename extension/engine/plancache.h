@@ -9,6 +9,7 @@
 
 #include "engine/exec_params.h"
 #include "engine/keyscan.h"
+#include "engine/plan_choice.h"
 
 /* A table that a statement is over, and how it locks it. */
 typedef struct EaPlanTable
@@ -21,6 +22,7 @@ typedef struct EaPlan
 {
 	SPIPlanPtr	plan;
 	bool		one_row;		/* prepared with a generic plan */
+	EaPlanChoice *choice;		/* else by which plan it runs, or NULL */
 
 	/* tables that are neither the extension's nor the system's */
 	int			ntables;

@@ -184,6 +184,7 @@ struct EaEntity
 	EaPermission *permissions;
 	int			nrules;
 	EaRule	   *rules;
+	struct EaJudged *judged;	/* of authz: what they said */
 	int			nhooks;
 	EaHook	   *hooks;
 	int			nreferences;

@@ -36,6 +36,7 @@ typedef struct EaPrincipal
 	const char *attributes;		/* JSON text: securityAttributes */
 	EaJson	   *profile_tree;	/* of the two, once a policy asked for them */
 	EaJson	   *attribute_tree;
+	uint64		number;			/* of authz: who is the same has the same */
 } EaPrincipal;
 
 #endif							/* EA_PRINCIPAL_H */

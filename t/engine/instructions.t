@@ -12,16 +12,16 @@ use JSON::PP ();
 use Test::More;
 
 use EntityApi::Test;
+use EntityApi::Test::Callgrind;
 use EntityApi::Test::Conformance;
 
 use constant { CALLS => 10, STEADY => 4 };
 
 my $file = EntityApi::Test::checkout() . '/bench/instructions.txt';
 my ($server) = qx(@{[EntityApi::Test::server_program('postgres')]} --version) =~ /(\d+)/;
-my $valgrind = qx(valgrind --version 2>&1) // '';
+my $missing = EntityApi::Test::Callgrind::missing();
 
-plan skip_all => "valgrind, which counts, is not installed" if $valgrind !~ /^valgrind/;
-plan skip_all => 'the numbers are those of direct scans, which are switched off here' if ($ENV{ENTITYAPI_TEST_CONF} // '') =~ /direct_scans/;
+plan skip_all => $missing if defined $missing;
 
 # --- the requests -----------------------------------------------------------
 
@@ -53,52 +53,25 @@ my @requests = (
 	[ 'ten adds',               POST => '/operations', sub { { 'atomic:operations' => [ map { add($_) } 1 .. 10 ] } } ],
 	[ 'not found',              GET => "/desks/$EntityApi::Test::Conformance::nobody" ]);
 
-sub statement
+sub message
 {
 	my ($request, $n) = @_;
 	my (undef, $method, $target, $document) = @$request;
-	my $message = "$method /api/v1$target 127.0.0.1\n"
-	  . "x-request-id: 01980000-0000-4000-8000-000000000000\n"
-	  . ($method eq 'PATCH' ? "if-match: *\n" : '')
-	  . "host: localhost\nauthorization: Bearer $editor->{token}{accessToken}\n"
-	  . 'accept: ' . ($target eq '/operations' ? $atomic : $plain) . "\n"
-	  . ($document ? 'content-type: ' . ($target eq '/operations' ? $atomic : $plain) . "\n" : '')
-	  . "\n" . ($document ? $json->encode($document->($n)) : '');
+	my $media = $target eq '/operations' ? $atomic : $plain;
 
-	return "select entityapi.handle('\\x" . unpack('H*', $message) . "');\n";
+	return EntityApi::Test::Callgrind::message($method, $target,
+		($method eq 'PATCH' ? "if-match: *\n" : '') . "authorization: Bearer $editor->{token}{accessToken}\naccept: $media\n"
+		  . ($document ? "content-type: $media\n" : ''), $document ? $json->encode($document->($n)) : '');
 }
 
 # --- the count --------------------------------------------------------------
 
-my $folder = EntityApi::Test::folder('instructions');
-
-# as the shim's role, which takes the way through the door
-my $script = join '', "set session authorization entityapi_shim\n", map { my $request = $_; map { statement($request, $_) } 1 .. CALLS } @requests;
-
-$cluster->psql('vacuum analyze');
-$cluster->stop('fast');
-my $run = EntityApi::Test::run(
-	[ 'valgrind', '--tool=callgrind', "--callgrind-out-file=$folder/count",
-		'--toggle-collect=ea_sql_handle_message', '--dump-after=ea_sql_handle_message',
-		EntityApi::Test::private_program('postgres'), '--single', '-D', $cluster->data,
-		'-c', 'search_path=pg_catalog, pg_temp', '-c', 'client_min_messages=error', '-c', 'log_min_messages=fatal', 'entityapi' ],
-	in => $script, service => 1);
-$cluster->start;
-
-my @statuses = map { pack 'H*', $_ } $run->{out} =~ /handle = "\\x(\w{6})/g;
+my ($counts, $statuses, $run) = EntityApi::Test::Callgrind::count($cluster, [ map { my $request = $_; sub { message($request, $_[0]) } } @requests ], CALLS, STEADY);
 my @wanted = map { (/create/ ? 201 : /found/ ? 404 : 200) x CALLS } map { $_->[0] } @requests;
-is_deeply(\@statuses, \@wanted, 'every request is answered')
+is_deeply($statuses, \@wanted, 'every request is answered')
   or diag substr($run->{out}, 0, 600), $run->{err} =~ s/^==.*\n//mgr;
 
-my %count;
-for my $i (0 .. $#requests)
-{
-	my @last = map {
-		EntityApi::Test::slurp("$folder/count." . ($i * CALLS + $_)) =~ /^(?:totals|summary): (\d+)/m ? $1 : die "no count\n"
-	} CALLS - STEADY + 1 .. CALLS;
-
-	$count{ $requests[$i][0] } = (sort { $a <=> $b } @last)[ STEADY / 2 ];
-}
+my %count = map { $requests[$_][0] => $counts->[$_] } 0 .. $#requests;
 
 # --- the comparison ---------------------------------------------------------
 

@@ -274,6 +274,30 @@ SQL
 	agrees('afterwards');
 };
 
+# Entries of an index lead to each page many times, and no map says that all of
+# it is visible: each is visited once all the same.
+subtest 'right after a load' => sub {
+	fill(10);
+	$cluster->psql("insert into app.item (tenant_id, id, name, state, rank, moment, created_at, updated_at)
+		select '$tenant', any_id(), 'n' || i % 10, (array['NEW', 'OPEN', 'DONE'])[1 + i % 3], i % 50, now() + i % 20 * interval '1 day', now(), now() from generate_series(1, 50000) i;
+		analyze app.item");
+	agrees('all of them');
+	my $out = $cluster->psql(<<'SQL');
+select total('items');
+explain (analyze, buffers, costs off, timing off, summary off) select total('items');
+select 'pages ' || pg_relation_size('app.item') / current_setting('block_size')::int;
+SQL
+	my ($visits) = $out =~ /shared hit=(\d+)/;
+	my ($pages) = $out =~ /^pages (\d+)/m;
+
+	cmp_ok($visits, '>', $pages, "pages visited: $visits");
+	cmp_ok($visits, '<', 1.5 * $pages + 200, "of $pages");
+
+	# versions that nobody sees
+	$cluster->psql("update app.item set rank = rank + 1 where rank % 3 = 0; delete from app.item where rank % 7 = 0");
+	agrees('after writes');
+};
+
 # What it is for.  Time of a processor, the least of some attempts: what else the
 # machine does is not counted.
 subtest 'a large tenant' => sub {

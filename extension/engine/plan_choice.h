@@ -1,0 +1,35 @@
+/*
+ * Which plan a statement is run by: one that was made for its values, or one
+ * that is kept.
+ */
+#ifndef EA_PLAN_CHOICE_H
+#define EA_PLAN_CHOICE_H
+
+#include "executor/spi.h"
+#include "nodes/params.h"
+
+#include "engine/exec_params.h"
+
+typedef struct EaPlanChoice EaPlanChoice;
+
+/*
+ * For a prepared statement of that text, which lives as long; from now on it
+ * is planned anew each time when it is run itself.
+ */
+extern EaPlanChoice *ea_plan_choice_make(const char *sql, SPIPlanPtr anew);
+extern void ea_plan_choice_free(EaPlanChoice *choice);
+
+/*
+ * The plan to run for these values, which are given twice, with the
+ * statement's tables locked, a snapshot active and no other statement
+ * running; and when it has been run, so that a plan which did too much is not
+ * kept.
+ */
+extern SPIPlanPtr ea_plan_choice_begin(EaPlanChoice *choice, EaParams params,
+									   ParamListInfo values);
+extern void ea_plan_choice_end(EaPlanChoice *choice, ParamListInfo values);
+
+/* Plans that this backend keeps for values of some class. */
+extern int	ea_plan_choice_kept(void);
+
+#endif							/* EA_PLAN_CHOICE_H */

@@ -1,0 +1,80 @@
+package EntityApi::Test::Callgrind;
+
+=head1 NAME
+
+EntityApi::Test::Callgrind - how many instructions requests take
+
+=head1 DESCRIPTION
+
+Callgrind counts them inside of entityapi.handle(), in a single backend: numbers
+that repeat where times do not.  The database is vacuumed before.
+
+=head2 missing
+
+Why nothing can be counted here, or nothing.
+
+=head2 message($method, $target, $headers, $body)
+
+A message as the shim sends it, for count(): the headers as lines.
+
+=head2 count($cluster, \@requests, $calls, $steady)
+
+Each request is a function of the number of its call, which returns a message.
+It is made so often; counted are the last ones, and their median is returned
+with the statuses of all calls, as arrays in the order of requests.
+
+=cut
+
+use strict;
+use warnings;
+
+use EntityApi::Test;
+
+sub missing
+{
+	return 'valgrind, which counts, is not installed' if (qx(valgrind --version 2>&1) // '') !~ /^valgrind/;
+	return 'the numbers are those of direct scans, which are switched off here' if ($ENV{ENTITYAPI_TEST_CONF} // '') =~ /direct_scans/;
+	return;
+}
+
+sub message
+{
+	my ($method, $target, $headers, $body) = @_;
+
+	return "$method /api/v1$target 127.0.0.1\nx-request-id: 01980000-0000-4000-8000-000000000000\nhost: localhost\n$headers\n" . ($body // '');
+}
+
+sub count
+{
+	my ($cluster, $requests, $calls, $steady) = @_;
+	my $folder = EntityApi::Test::folder('instructions');
+
+	# as the shim's role, which takes the way through the door
+	my $script = join '', "set session authorization entityapi_shim\n", map {
+		my $request = $_;
+		map { "select entityapi.handle('\\x" . unpack('H*', $request->($_)) . "');\n" } 1 .. $calls
+	} @$requests;
+
+	$cluster->psql('vacuum analyze');
+	$cluster->stop('fast');
+	my $run = EntityApi::Test::run(
+		[ 'valgrind', '--tool=callgrind', "--callgrind-out-file=$folder/count",
+			'--toggle-collect=ea_sql_handle_message', '--dump-after=ea_sql_handle_message',
+			EntityApi::Test::private_program('postgres'), '--single', '-D', $cluster->data,
+			'-c', 'search_path=pg_catalog, pg_temp', '-c', 'client_min_messages=error', '-c', 'log_min_messages=fatal', 'entityapi' ],
+		in => $script, service => 1);
+	$cluster->start;
+
+	my @statuses = map { pack 'H*', $_ } $run->{out} =~ /handle = "\\x(\w{6})/g;
+	my @counts = map {
+		my $i = $_;
+		my @last = map {
+			EntityApi::Test::slurp("$folder/count." . ($i * $calls + $_)) =~ /^(?:totals|summary): (\d+)/m ? $1 : die "no count\n"
+		} $calls - $steady + 1 .. $calls;
+
+		(sort { $a <=> $b } @last)[ $steady / 2 ];
+	} 0 .. $#$requests;
+	return (\@counts, \@statuses, $run);
+}
+
+1;
