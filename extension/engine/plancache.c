@@ -104,6 +104,7 @@ free_item(PlanItem *item)
 	dlist_delete(&item->node);
 	SPI_freeplan(item->kept.plan);
 	ea_keyscan_free(item->kept.scan);
+	ea_checks_free(item->kept.checks);
 	pfree(item->kept.tables);
 	pfree(item->types);
 	pfree(item->sql);
