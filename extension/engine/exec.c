@@ -568,6 +568,12 @@ ea_exec_count(void)
 }
 
 void
+ea_exec_count_one(void)
+{
+	statements++;
+}
+
+void
 ea_exec_reset_count(void)
 {
 	statements = 0;
