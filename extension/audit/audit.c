@@ -19,6 +19,7 @@
 #include "base/grow.h"
 #include "base/jsonwrite.h"
 #include "base/uuid.h"
+#include "engine/append.h"
 #include "engine/exec.h"
 #include "engine/owner.h"
 #include "model/catalog.h"
@@ -256,16 +257,25 @@ prepare_months(TimestampTz at)
 	}
 }
 
-/* -------- the statement -------- */
+/* -------- writing -------- */
 
-/* Columns that differ from record to record come last. */
+/* Those that differ from record to record come last. */
 #define COMMON_COLUMNS 9
 #define OWN_COLUMNS 6
+#define COLUMNS (COMMON_COLUMNS + OWN_COLUMNS)
 
 #define INSERT_AUDIT \
 	"INSERT INTO entityapi.audit (at, tenant_id, actor_id, actor_kind," \
 	" actor_username, actor_key_id, outcome, request_id, ip," \
 	" id, action, target_type, target_id, changes, detail)"
+
+/* The table's columns, and which of these values each of them gets. */
+static const EaAppendColumn table_columns[COLUMNS] = {
+	{"id", 9}, {"at", 0}, {"tenant_id", 1}, {"actor_id", 2},
+	{"actor_kind", 3}, {"actor_username", 4}, {"actor_key_id", 5},
+	{"action", 10}, {"outcome", 6}, {"target_type", 11}, {"target_id", 12},
+	{"changes", 13}, {"request_id", 7}, {"ip", 8}, {"detail", 14}
+};
 
 static const Oid own_array_types[OWN_COLUMNS] = {
 	UUIDARRAYOID, TEXTARRAYOID, TEXTARRAYOID, TEXTARRAYOID, JSONARRAYOID,
@@ -316,35 +326,29 @@ own_values(EaAuditRecord *record, EaValue *values)
 }
 
 static void
-write_one(EaAuditRecord *record, EaValue *values)
+write_one(const EaValue *own, EaValue *values)
 {
-	own_values(record, values + COMMON_COLUMNS);
+	memcpy(values + COMMON_COLUMNS, own, OWN_COLUMNS * sizeof(EaValue));
 	ea_exec_write(INSERT_AUDIT " VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9,"
 				  " $10, $11, $12, $13, $14, $15)",
-				  (EaParams) {COMMON_COLUMNS + OWN_COLUMNS, values});
+				  (EaParams) {COLUMNS, values});
 }
 
 /* Each column is one array, so that the text does not depend on the number. */
 static void
-write_many(EaAudit *audit, EaValue *values)
+write_many(const EaValue *own, int n, EaValue *values)
 {
-	EaValue    *own = palloc(audit->n * OWN_COLUMNS * sizeof(EaValue));
-	Datum	   *column = palloc(audit->n * sizeof(Datum));
-	bool	   *column_null = palloc(audit->n * sizeof(bool));
-	int			dims[1] = {audit->n};
+	Datum	   *column = palloc(n * sizeof(Datum));
+	bool	   *column_null = palloc(n * sizeof(bool));
+	int			dims[1] = {n};
 	int			bounds[1] = {1};
 
-	for (int i = 0; i < audit->n; i++)
-	{
-		CHECK_FOR_INTERRUPTS();
-		own_values(audit->records[i], own + i * OWN_COLUMNS);
-	}
 	for (int c = 0; c < OWN_COLUMNS; c++)
 	{
 		Oid			type = own[c].type;
 		bool		is_id = type == UUIDOID;
 
-		for (int i = 0; i < audit->n; i++)
+		for (int i = 0; i < n; i++)
 		{
 			CHECK_FOR_INTERRUPTS();
 			column[i] = own[i * OWN_COLUMNS + c].value;
@@ -363,21 +367,35 @@ write_many(EaAudit *audit, EaValue *values)
 	/* unnest() of several arrays is only known by its bare name */
 	ea_exec_write(INSERT_AUDIT " SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9,"
 				  " u.* FROM unnest($10, $11, $12, $13, $14, $15) u",
-				  (EaParams) {COMMON_COLUMNS + OWN_COLUMNS, values});
+				  (EaParams) {COLUMNS, values});
 }
 
 void
 ea_audit_write(EaRequest *req, const EaAuditFrame *frame)
 {
-	EaValue		values[COMMON_COLUMNS + OWN_COLUMNS];
+	EaValue		values[COLUMNS];
 	EaAudit    *audit = req->audit;
+	EaAppendTable table = {
+		get_relname_relid("audit", get_namespace_oid("entityapi", false)),
+		COLUMNS, table_columns, COMMON_COLUMNS, OWN_COLUMNS
+	};
+	EaValue    *own = palloc(audit->n * OWN_COLUMNS * sizeof(EaValue));
 
 	prepare_months(req->now);
 	common_values(req, frame, values);
-	if (audit->n == 1)
-		write_one(audit->records[0], values);
-	else
-		write_many(audit, values);
+	for (int i = 0; i < audit->n; i++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		own_values(audit->records[i], own + i * OWN_COLUMNS);
+	}
+	if (!OidIsValid(table.relation) ||
+		!ea_append_rows(&table, values, own, audit->n))
+	{
+		if (audit->n == 1)
+			write_one(own, values);
+		else
+			write_many(own, audit->n, values);
+	}
 	audit->n = 0;
 	audit->open = NULL;
 }

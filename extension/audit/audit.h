@@ -2,9 +2,9 @@
  * Records of what requests did, and of what they were refused.
  *
  * While a request works, its records are only noted in memory.  They are
- * written together, by one statement in the request's transaction: after the
- * work when it stays, and after the guard has undone it when it does not;
- * then the request as a whole is the one thing to be recorded.
+ * written together, in the request's transaction: after the work when it
+ * stays, and after the guard has undone it when it does not; then the request
+ * as a whole is the one thing to be recorded.
  *
  * What a record may hold is decided by those who note it: never a secret, a
  * password or its hash, a token, or a name that nobody is known to have.

@@ -55,6 +55,7 @@ ResultRelInfo; ANY_MINOR=1 builds all the same
 #define ea_compat_forget_frozen(form) ((void) 0)
 #endif
 
+#include "access/tupdesc.h"
 #include "common/jsonapi.h"
 
 /*
@@ -100,6 +101,27 @@ ResultRelInfo; ANY_MINOR=1 builds all the same
 #else
 #define ea_compat_index_beginscan(table, index, snapshot, nkeys) \
 	index_beginscan((table), (index), (snapshot), NULL, (nkeys), 0)
+#endif
+
+/*
+ * Check constraints: where a statement has them, by the name that 18 has, and
+ * whether they are what their texts say.  Since 18 some need not be enforced,
+ * and columns in them can stand for expressions.
+ */
+#if PG_VERSION_NUM < 180000
+#define ri_CheckConstraintExprs ri_ConstraintExprs
+#define ea_compat_has_plain_checks(constr) true
+#else
+static inline bool
+ea_compat_has_plain_checks(const TupleConstr *constr)
+{
+	for (int i = 0; i < constr->num_check; i++)
+	{
+		if (!constr->check[i].ccenforced)
+			return false;
+	}
+	return !constr->has_generated_virtual;
+}
 #endif
 
 /* Soft errors since 16. */

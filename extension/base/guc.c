@@ -200,16 +200,16 @@ define_direct_scans(void)
 	const int	major = EA_COMPAT_MAJOR;
 
 	DefineCustomBoolVariable("entityapi.direct_scans",
-							 "Whether look-ups by key and counts go past the "
-							 "executor.",
+							 "Whether look-ups by key, counts and audit "
+							 "records go past the executor.",
 							 NULL, &ea_guc_direct_scans, is_tested(major),
 							 PGC_SUSET, 0, NULL, NULL, NULL);
 	if (!is_tested(major) && !ea_guc_direct_scans && !IsParallelWorker())
 		ereport(WARNING,
 				(errmsg("entityapi was not tested with PostgreSQL %d: its "
 						"direct scans are off", major),
-				 errdetail("Look-ups by key and counts go through the "
-						   "executor, which is slower."),
+				 errdetail("Look-ups by key, counts and audit records go "
+						   "through the executor, which is slower."),
 				 errhint("A superuser can set entityapi.direct_scans.")));
 }
 

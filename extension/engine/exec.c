@@ -4,7 +4,9 @@
 #include "postgres.h"
 
 #include "access/tupmacs.h"
+#include "access/xact.h"
 #include "catalog/pg_type.h"
+#include "executor/executor.h"
 #include "executor/spi.h"
 #include "miscadmin.h"
 #include "nodes/params.h"
@@ -333,19 +335,132 @@ run_by_key_now(EaPlan *kept, bool nested, EaParams params,
 	return done;
 }
 
+/*
+ * The plan, if it is one that writes one table.  Others, as those of tables
+ * with rules, are SPI's.
+ */
+static PlannedStmt *
+plan_of_write(const CachedPlan *plan)
+{
+	PlannedStmt *stmt;
+
+	if (list_length(plan->stmt_list) != 1)
+		return NULL;
+	stmt = linitial_node(PlannedStmt, plan->stmt_list);
+	return list_length(stmt->resultRelations) == 1 ? stmt : NULL;
+}
+
+/* As SPI would do it, with checks that are kept. */
+static uint64
+execute(EaPlan *kept, bool nested, PlannedStmt *stmt, const char *sql,
+		ParamListInfo params, DestReceiver *dest)
+{
+	QueryDesc  *query = CreateQueryDesc(stmt, sql, GetActiveSnapshot(),
+										InvalidSnapshot, dest, params, NULL,
+										0);
+	int			target = linitial_int(stmt->resultRelations) - 1;
+	ResultRelInfo *table;
+	uint64		n;
+
+	ExecutorStart(query, 0);
+	table = query->estate->es_result_relations == NULL ? NULL :
+		query->estate->es_result_relations[target];
+	if (table != NULL)
+		ea_checks_lend(&kept->checks, nested, table);
+	ExecutorRun(query, ForwardScanDirection, 0, true);
+	n = query->estate->es_processed;
+	ExecutorFinish(query);
+	ExecutorEnd(query);
+	FreeQueryDesc(query);
+	return n;
+}
+
+/* The server's log has the statement that failed. */
+static void
+tell_statement(void *sql)
+{
+	errcontext("SQL statement \"%s\"", (const char *) sql);
+}
+
+/*
+ * Run a statement that changes rows by key, which sees all that is committed
+ * by now.  False, if it is anything else.
+ */
+static bool
+run_write(EaPlan *kept, bool nested, EaParams params, DestReceiver *dest,
+		  uint64 *n)
+{
+	List	   *sources = SPI_plan_get_plan_sources(kept->plan);
+	CachedPlanSource *source = linitial(sources);
+	ErrorContextCallback context;
+	ParamListInfo list;
+	CachedPlan *plan;
+	PlannedStmt *stmt;
+
+	if (!kept->one_row || list_length(sources) != 1 ||
+		source->commandTag == CMDTAG_SELECT)
+		return false;
+	list = make_param_list(params);
+	context.previous = error_context_stack;
+	context.callback = tell_statement;
+	context.arg = (void *) source->query_string;
+	error_context_stack = &context;
+	CommandCounterIncrement();
+	PushActiveSnapshot(GetTransactionSnapshot());
+	plan = GetCachedPlan(source, list, CurrentResourceOwner, NULL);
+	stmt = plan_of_write(plan);
+	if (stmt != NULL)
+		*n = execute(kept, nested, stmt, source->query_string, list, dest);
+	ReleaseCachedPlan(plan, CurrentResourceOwner);
+	PopActiveSnapshot();
+	CommandCounterIncrement();
+	error_context_stack = context.previous;
+	return stmt != NULL;
+}
+
+static uint64
+run_by_spi(EaPlan *kept, bool nested, EaExecMode mode, EaParams params,
+		   RowReceiver *receiver)
+{
+	const EaReader *reader = receiver->reader;
+	SPIExecuteOptions options = {0};
+	EaPlanChoice *choice;
+	SPIPlanPtr	plan;
+	uint64		n;
+	int			result;
+
+	options.params = make_param_list(params);
+	options.read_only = mode != EA_EXEC_WRITE;
+	options.dest = reader == NULL ? NULL : &receiver->pub;
+
+	/* what runs within another statement leaves its plans alone */
+	choice = nested || mode == EA_EXEC_WRITE ? NULL : kept->choice;
+	plan = choice == NULL ? kept->plan
+		: ea_plan_choice_begin(choice, params, options.params);
+	result = SPI_execute_plan_extended(plan, &options);
+	MemoryContextSwitchTo(receiver->caller);
+	if (result < 0)
+		elog(ERROR, "could not run a statement: %s",
+			 SPI_result_code_string(result));
+	n = SPI_processed;
+	if (choice != NULL)
+	{
+		begin_planning(reader, &receiver->planning);
+		ea_plan_choice_end(choice, options.params);
+		end_planning(reader, &receiver->planning);
+	}
+	return n;
+}
+
 static uint64
 run(const EaHeld *held, EaExecMode mode, bool one_row, const char *sql,
 	EaParams params, const EaReader *reader, void *arg)
 {
-	SPIExecuteOptions options = {0};
 	RowReceiver receiver = {0};
 	EaPin		pin;
 	EaPlan	   *kept;
-	EaPlanChoice *choice;
-	SPIPlanPtr	plan;
 	bool		nested;
 	uint64		n;
-	int			result;
 
 	if (mode != EA_EXEC_LOOK)
 		statements++;
@@ -363,15 +478,6 @@ run(const EaHeld *held, EaExecMode mode, bool one_row, const char *sql,
 	/* SPI leaves its own context current, which dies with the connection */
 	MemoryContextSwitchTo(receiver.caller);
 	nested = ea_plancache_enter();
-	if (mode == EA_EXEC_WRITE
-		? run_by_key_now(kept, nested, params, reader, arg, &n)
-		: run_by_key(kept, nested, params, reader, arg, &n))
-	{
-		ea_plancache_leave();
-		ea_pin_end(&pin);
-		return n;
-	}
-
 	receiver.pub.receiveSlot = receive_row;
 	receiver.pub.rStartup = startup;
 	receiver.pub.rShutdown = finish;
@@ -380,26 +486,12 @@ run(const EaHeld *held, EaExecMode mode, bool one_row, const char *sql,
 	receiver.reader = reader;
 	receiver.arg = arg;
 
-	options.params = make_param_list(params);
-	options.read_only = mode != EA_EXEC_WRITE;
-	options.dest = reader == NULL ? NULL : &receiver.pub;
-
-	/* what runs within another statement leaves its plans alone */
-	choice = nested || mode == EA_EXEC_WRITE ? NULL : kept->choice;
-	plan = choice == NULL ? kept->plan
-		: ea_plan_choice_begin(choice, params, options.params);
-	result = SPI_execute_plan_extended(plan, &options);
-	MemoryContextSwitchTo(receiver.caller);
-	if (result < 0)
-		elog(ERROR, "could not run a statement: %s",
-			 SPI_result_code_string(result));
-	n = SPI_processed;
-	if (choice != NULL)
-	{
-		begin_planning(reader, &receiver.planning);
-		ea_plan_choice_end(choice, options.params);
-		end_planning(reader, &receiver.planning);
-	}
+	if (mode != EA_EXEC_WRITE
+		? !run_by_key(kept, nested, params, reader, arg, &n)
+		: !run_by_key_now(kept, nested, params, reader, arg, &n) &&
+		!run_write(kept, nested, params,
+				   reader == NULL ? None_Receiver : &receiver.pub, &n))
+		n = run_by_spi(kept, nested, mode, params, &receiver);
 	ea_plancache_leave();
 	ea_pin_end(&pin);
 	return n;
@@ -491,6 +583,12 @@ ea_exec_count(void)
 }
 
 void
+ea_exec_count_one(void)
+{
+	statements++;
+}
+
+void
 ea_exec_reset_count(void)
 {
 	statements = 0;
@@ -527,6 +625,7 @@ ea_exec_array_text(Datum array, int *n)
 	{
 		int			len = 0;
 
+		CHECK_FOR_INTERRUPTS();
 		if (nulls == NULL || !att_isnull(i, nulls))
 		{
 			from = (char *) att_align_pointer(from, TYPALIGN_INT, -1, from);

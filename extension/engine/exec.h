@@ -103,8 +103,12 @@ extern void ea_exec_observe(EaExecObserver fn);
 /* Tell who observes what was done without a statement. */
 extern void ea_exec_tell(const char *fmt,...) pg_attribute_printf(1, 2);
 
-/* Statements run by this backend since the last call of reset. */
+/*
+ * Statements run by this backend since the last call of reset, and what was
+ * done in the place of one.
+ */
 extern int	ea_exec_count(void);
+extern void ea_exec_count_one(void);
 extern void ea_exec_reset_count(void);
 
 /* A text[] Datum of n C strings, and back (palloc'd). */

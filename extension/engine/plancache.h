@@ -7,6 +7,7 @@
 #include "executor/spi.h"
 #include "storage/lockdefs.h"
 
+#include "engine/checks.h"
 #include "engine/exec_params.h"
 #include "engine/keyscan.h"
 #include "engine/plan_choice.h"
@@ -33,6 +34,7 @@ typedef struct EaPlan
 	/* what exec.c found out about the plan of that generation */
 	int			generation;
 	EaKeyScan  *scan;			/* the plan is this, or NULL */
+	EaChecks   *checks;			/* of the table that it writes to, or NULL */
 } EaPlan;
 
 /*
