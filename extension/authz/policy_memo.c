@@ -35,13 +35,12 @@ static uint64 last_number = 0;
 static void
 add_text(StringInfo buf, const char *text)
 {
-	if (text == NULL)
-		appendStringInfoChar(buf, '\1');
-	else
+	appendStringInfoChar(buf, text != NULL);
+	if (text != NULL)
 		appendBinaryStringInfo(buf, text, strlen(text) + 1);
 }
 
-/* All that a policy can see; texts end in NUL, and hold no byte 1. */
+/* All that a policy can see, each thing with where it ends. */
 static void
 describe(StringInfo buf, const EaPrincipal *principal)
 {
