@@ -35,12 +35,12 @@ static uint64 last_number = 0;
 static void
 add_text(StringInfo buf, const char *text)
 {
-	appendStringInfoChar(buf, text == NULL ? 'n' : 't');
+	appendStringInfoChar(buf, text != NULL);
 	if (text != NULL)
 		appendBinaryStringInfo(buf, text, strlen(text) + 1);
 }
 
-/* All that a policy can see, so that no two callers have the same bytes. */
+/* All that a policy can see, each thing with where it ends. */
 static void
 describe(StringInfo buf, const EaPrincipal *principal)
 {

@@ -331,7 +331,13 @@ ea_plancache_get(const char *sql, EaParams params, bool one_row)
 	while (hash_get_num_entries(plans) > 0 &&
 		   hash_get_num_entries(plans) + ea_plan_choice_kept() >=
 		   ea_guc_plan_cache_size)
+	{
 		drop_plan(dlist_tail_element(PlanItem, node, &lru));
+
+		/* what is dropped now is counted until it is freed */
+		if (running > 0)
+			break;
+	}
 	return &make_plan(&key, params, one_row)->kept;
 }
 
