@@ -166,14 +166,17 @@ $(UPDATE_SCRIPTS): entityapi--%--$(EXTVERSION).sql: $(INSTALL_PARTS) \
 shim:
 	$(MAKE) -C shim PG_CONFIG='$(PG_CONFIG)'
 
-install: install-shim
-install-shim: shim
-	$(MKDIR_P) '$(DESTDIR)$(bindir)'
-	$(INSTALL_PROGRAM) shim/entityapi-shim '$(DESTDIR)$(bindir)/entityapi-shim'
+# It is no part of the server, and goes where shells and systemd look.
 
+PREFIX ?= /usr/local
+SHIM_DESTDIR = $(if $(filter-out /%,$(firstword $(DESTDIR))),$(CURDIR)/)$(DESTDIR)
+
+install: install-shim
 uninstall: uninstall-shim
-uninstall-shim:
-	rm -f '$(DESTDIR)$(bindir)/entityapi-shim'
+install-shim: shim
+install-shim uninstall-shim:
+	$(MAKE) -C shim $(@:-shim=) PG_CONFIG='$(PG_CONFIG)' PREFIX='$(PREFIX)' \
+		DESTDIR='$(SHIM_DESTDIR)'
 
 clean: clean-shim
 clean-shim:

@@ -380,7 +380,8 @@ make_private_root()
 			-exec ln -s -t "$STATE/root$dir" {} +
 	done
 	make --no-print-directory -s install DESTDIR="$STATE/root" \
-		>>"$DATA/build.log" 2>&1 ||
+		PREFIX=/usr/local >>"$DATA/build.log" 2>&1 &&
+		cp shim/entityapi-shim "$PRIVATE_BIN" ||
 		die "The installation failed; see $DATA/build.log"
 }
 

@@ -7,65 +7,79 @@
 #include "base/buffer.h"
 #include "base/needs.h"
 #include "command/apply.h"
+#include "command/help.h"
 #include "config/load.h"
 #include "serve/server.h"
 
-static const char usage[] =
-"entityapi-shim: a JSON:API service over PostgreSQL, its HTTP side\n"
-"\n"
-"  entityapi-shim serve [--config FILE] [--print-config] [SETTING...]\n"
-"  entityapi-shim apply DIR|FILE... [--dry-run] [--allow-data-loss NAME]...\n"
-"                       [--wait SECONDS] [--defer]\n"
-"  entityapi-shim apply --resume [--wait SECONDS]\n"
-"  entityapi-shim openapi [VERSION]\n"
-"  entityapi-shim --help | --version\n"
-"\n"
-"serve answers HTTP until SIGTERM; SIGHUP reads the configuration again.\n"
-"apply makes the database what the manifests (YAML or JSON) declare, and\n"
-"prints what it did. Tables that are in use are tried again for --wait (60)\n"
-"seconds. Indexes of tables that hold rows, and checks of their rows, come\n"
-"after the transaction, one by one; --defer leaves them for a later\n"
-"--resume, which also goes on after an interruption.\n"
-"openapi prints the description of the API.\n"
-"\n"
-"A setting is a flag, a variable (--pool-size, ENTITYAPI_POOL_SIZE) or a\n"
-"member of the JSON file (pool_size); the first of these counts. Secrets may\n"
-"come from a file: --database-file, ENTITYAPI_DATABASE_FILE, database_file.\n"
-"\n"
-"Settings:\n";
+/* Each returns the exit status, and frees the configuration. */
+typedef int (*command_function) (const struct config_source *source,
+								 struct config *config, int argc,
+								 char **argv);
 
 static int
-serve_command(const struct config_source *source, struct config *config,
-			  int argc, char **argv)
+run_serve(const struct config_source *source, struct config *config,
+		  int argc, char **argv)
 {
 	struct buffer text = {0};
+	bool		print = argc > 0 && strcmp(argv[0], "--print-config") == 0;
 
 	if (argc == 0)
 		return server_run(source, config);
-	if (argc > 1 || strcmp(argv[0], "--print-config") != 0)
+	if (argc == 1 && print)
 	{
-		fprintf(stderr, "entityapi-shim serve: unknown argument %s\n",
-				argv[strcmp(argv[0], "--print-config") == 0 ? 1 : 0]);
-		config_free(config);
-		return 2;
+		config_print(config, &text);
+		fputs(text.data ? text.data : "", stdout);
+		buffer_free(&text);
 	}
-	config_print(config, &text);
-	fputs(text.data ? text.data : "", stdout);
-	buffer_free(&text);
 	config_free(config);
-	return 0;
+	return argc == 1 && print ? 0 :
+		help_unknown_option("serve", argv[print ? 1 : 0]);
 }
 
 static int
-help_command(FILE *stream)
+run_apply(const struct config_source *source, struct config *config,
+		  int argc, char **argv)
 {
-	struct buffer text = {0};
+	int			status = apply_command(config, argc, argv);
 
-	buffer_string(&text, usage);
-	config_help(&text);
-	fputs(text.data ? text.data : "", stream);
-	buffer_free(&text);
-	return stream == stdout ? 0 : 2;
+	(void) source;
+	config_free(config);
+	return status;
+}
+
+static int
+run_openapi(const struct config_source *source, struct config *config,
+			int argc, char **argv)
+{
+	int			status = openapi_command(config, argc, argv);
+
+	(void) source;
+	config_free(config);
+	return status;
+}
+
+static const struct
+{
+	const char *name;
+	command_function run;
+}			commands[] =
+{
+	{"serve", run_serve},
+	{"apply", run_apply},
+	{"openapi", run_openapi}
+};
+
+static command_function
+find_command(const char *name)
+{
+	size_t		i;
+
+	for (i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
+	{
+		if (strcmp(commands[i].name, name) == 0)
+			return commands[i].run;
+	}
+	return NULL;
 }
 
 int
@@ -74,32 +88,32 @@ main(int argc, char **argv)
 	struct config_source source = {0};
 	struct config *config = NULL;
 	const char *command = argc > 1 ? argv[1] : "";
+	command_function run = find_command(command);
 	int			status = 2;
 
-	if (strcmp(command, "--help") == 0 || strcmp(command, "help") == 0)
-		return help_command(stdout);
+	if (*command == '\0')
+		return help_all(stderr);
 	if (strcmp(command, "--version") == 0)
 	{
 		puts("entityapi-shim " SHIM_VERSION);
 		return 0;
 	}
-	if (strcmp(command, "serve") != 0 && strcmp(command, "apply") != 0 &&
-		strcmp(command, "openapi") != 0)
-		return help_command(stderr);
+	if (strcmp(command, "help") == 0 && argc > 2 && find_command(argv[2]))
+		return help_command(argv[2]);
+	if (strcmp(command, "--help") == 0 || strcmp(command, "-h") == 0 ||
+		strcmp(command, "help") == 0)
+		return help_all(stdout);
+	if (run == NULL)
+		return help_unknown_command(command);
 
 	argc -= 2;
 	argv += 2;
+	if (help_is_asked(argc, argv))
+		return help_command(command);
 	if (config_parse_flags(&argc, argv, &source))
 		config = config_load(&source);
-	if (config != NULL && strcmp(command, "serve") == 0)
-		status = serve_command(&source, config, argc, argv);
-	else if (config != NULL)
-	{
-		status = strcmp(command, "apply") == 0 ?
-			apply_command(config, argc, argv) :
-			openapi_command(config, argc, argv);
-		config_free(config);
-	}
+	if (config != NULL)
+		status = run(&source, config, argc, argv);
 	config_source_free(&source);
 	return status;
 }

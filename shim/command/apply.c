@@ -14,6 +14,7 @@
 #include <libpq-fe.h>
 
 #include "command/apply.h"
+#include "command/help.h"
 #include "command/manifest_json.h"
 #include "command/manifest_yaml.h"
 #include "command/steps.h"
@@ -254,8 +255,7 @@ parse_options(struct apply_options *options, int argc, char **argv)
 			add_data_loss(&options->data_loss, argument + strlen(loss) + 1);
 		else if (argument[0] == '-')
 		{
-			fprintf(stderr, "entityapi-shim apply: unknown or incomplete "
-					"option %s\n", argument);
+			help_unknown_option("apply", argument);
 			return false;
 		}
 		else if (!add_path(&options->files, argument, 0, 0))
@@ -570,6 +570,8 @@ openapi_command(const struct config *config, int argc, char **argv)
 	PGresult   *result;
 	bool		fine;
 
+	if (argc > 0 && argv[0][0] == '-')
+		return help_unknown_option("openapi", argv[0]);
 	if (argc > 1)
 	{
 		fprintf(stderr, "entityapi-shim openapi: one version at a time\n");

@@ -16,6 +16,7 @@
 
 #include "base/config.h"
 #include "base/log.h"
+#include "base/nearest.h"
 #include "config/check.h"
 #include "config/load.h"
 
@@ -44,6 +45,14 @@ struct setting
 	long		maximum;
 	int			flags;
 	const char *help;
+};
+
+/* How --help calls a value. */
+static const char *const type_names[] =
+{
+	[SETTING_STRING] = "TEXT",
+	[SETTING_INTEGER] = "NUMBER",
+	[SETTING_BOOLEAN] = "true|false"
 };
 
 #define STRING(name, preset, flags, help) \
@@ -115,8 +124,8 @@ static const struct setting settings[] =
 	INTEGER(request_timeout_ms, "3000", 100, 600000, 0,
 			"time in which the headers must have arrived"),
 	STRING(keep_alive, "auto", 0,
-		   "reuse of client connections: yes, no, or auto (yes unless "
-		   "trusted_proxies is set or listen has a Unix socket)"),
+		   "yes: client connections are reused; no: they are not; auto: yes "
+		   "unless trusted_proxies is set or listen has a Unix socket"),
 	INTEGER(keep_alive_timeout_ms, "5000", 100, 600000, 0,
 			"how long an idle client connection is kept"),
 	INTEGER(drain_timeout_ms, "10000", 0, 600000, RELOADABLE,
@@ -472,8 +481,10 @@ load_members(struct config *config, json_t *root, const char *path)
 	join_lists(root);
 	json_object_foreach(root, key, member)
 	{
+		struct nearest nearest;
 		bool		known = false;
 
+		nearest_begin(&nearest, key, strlen(key));
 		for (i = 0; i < SETTING_COUNT && !known; i++)
 		{
 			const char *rest = key + strlen(settings[i].name);
@@ -482,10 +493,13 @@ load_members(struct config *config, json_t *root, const char *path)
 							strlen(settings[i].name)) == 0 &&
 				(*rest == '\0' || ((settings[i].flags & SECRET) &&
 								   strcmp(rest, "_file") == 0));
+			nearest_offer(&nearest, settings[i].name);
 		}
 		if (!known)
 		{
-			complain("%s: unknown setting \"%s\"", path, key);
+			complain("%s: unknown setting \"%s\"%s%s%s", path, key,
+					 nearest.best[0] ? "; did you mean " : "", nearest.best,
+					 nearest.best[0] ? "?" : "");
 			fine = false;
 		}
 	}
@@ -651,12 +665,35 @@ config_help(struct buffer *out)
 	for (i = 0; i < SETTING_COUNT; i++)
 	{
 		const struct setting *setting = &settings[i];
+		bool		preset = setting->preset && setting->preset[0] != '\0';
+		bool		reload = setting->flags & RELOADABLE;
 
 		flag_name(setting, "", name);
-		buffer_printf(out, "  --%s VALUE", name);
-		if (setting->preset != NULL && setting->preset[0] != '\0')
-			buffer_printf(out, "  (default %s)", setting->preset);
+		buffer_printf(out, "  --%s %s", name, type_names[setting->type]);
+		if (preset || reload)
+			buffer_printf(out, "  (%s%s%s%s)", preset ? "default " : "",
+						  preset ? setting->preset : "",
+						  preset && reload ? "; " : "",
+						  reload ? "SIGHUP changes it" : "");
 		buffer_printf(out, "\n        %s\n", setting->help);
+		if (setting->flags & SECRET)
+			buffer_printf(out, "  --%s-file FILE\n        a file that holds "
+						  "the same\n", name);
+	}
+}
+
+void
+config_offer_flags(struct nearest *nearest)
+{
+	char		name[NAME_SIZE + 2] = "--";
+	size_t		i;
+
+	for (i = 0; i < FLAG_COUNT; i++)
+	{
+		if (i % 2 == 1 && !(settings[i / 2].flags & SECRET))
+			continue;
+		flag_name(&settings[i / 2], i % 2 == 1 ? "-file" : "", name + 2);
+		nearest_offer(nearest, name);
 	}
 }
 
