@@ -47,7 +47,11 @@ PG_CPPFLAGS = -Iextension -DEA_VERSION='"$(EXTVERSION)"' \
 WARNINGS = -Wall -Wextra -Wno-unused-parameter -Wno-sign-compare \
 	-Wno-missing-field-initializers -Wshadow -Wstrict-prototypes \
 	-Wdeclaration-after-statement
-PG_CFLAGS = $(shell scripts/known-flags '$(CC)' $(WARNINGS))
+PG_CFLAGS = $(shell scripts/known-flags '$(CC)' $(WARNINGS) $(PATHS))
+
+# Two builds of one state are the same, byte by byte, wherever they are made.
+# Coverage wants to know where the sources are.
+PATHS = $(if $(COVERAGE)$(word 2,$(CURDIR)),,-ffile-prefix-map=$(CURDIR)=.)
 
 # A warning is an error where we look at it, with WERROR=1 as scripts/test has
 # it: the next compiler will have new ones, and a user's build is to go on.
@@ -64,9 +68,9 @@ ifneq ($(SPECS),)
 ISOLATION = $(SPECS)
 endif
 
-EXTRA_CLEAN = $(OBJS:.o=.d) extension/.strict
+EXTRA_CLEAN = $(OBJS:.o=.d) extension/.strict entityapi.cdx.json
 
-.PHONY: run up down test crash bench bench-growth fuzz sanitize check-memory coverage matrix shim install-shim uninstall-shim \
+.PHONY: run up down test crash bench bench-growth fuzz sanitize check-memory coverage matrix sbom shim install-shim uninstall-shim \
 	clean-shim check-needs print-cflags print-regress print-specs FORCE
 
 # The scripts need no PGXS: on a bare machine there is none yet.  DATA means
@@ -181,6 +185,13 @@ install-shim uninstall-shim:
 clean: clean-shim
 clean-shim:
 	$(MAKE) -C shim clean PG_CONFIG='$(PG_CONFIG)'
+
+# What the two programs are linked with, for who must know
+
+sbom: all
+	PG_CONFIG='$(PG_CONFIG)' scripts/sbom entityapi.so shim/entityapi-shim \
+		> entityapi.cdx.json.new
+	mv entityapi.cdx.json.new entityapi.cdx.json
 
 # What the scripts ask for
 
