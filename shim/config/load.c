@@ -19,10 +19,10 @@
 #include "base/nearest.h"
 #include "config/check.h"
 #include "config/load.h"
+#include "config/text_file.h"
 
 #define MASK "********"
 #define NAME_SIZE 64
-#define MAX_SECRET_FILE 65536
 
 enum setting_type
 {
@@ -152,6 +152,8 @@ static const struct setting settings[] =
 		   "empty: no CORS"),
 	INTEGER(cors_max_age_s, "600", 0, 86400, RELOADABLE,
 			"how long browsers may keep the answer to a preflight"),
+	STRING(security_txt, "", RELOADABLE,
+		   "a file that is shown as /.well-known/security.txt (RFC 9116)"),
 	STRING(pid_file, "", 0, "file that gets the process id")
 };
 
@@ -275,36 +277,6 @@ config_parse_flags(int *argc, char **argv, struct config_source *source)
 	return true;
 }
 
-/* Reads a secret from a file; one newline at its end is not part of it. */
-static char *
-read_secret(const struct given *given)
-{
-	FILE	   *file = fopen(given->value, "r");
-	char	   *secret;
-	size_t		length;
-
-	if (file == NULL)
-	{
-		complain("%s: cannot open \"%s\": %s", given->origin, given->value,
-				 strerror(errno));
-		return NULL;
-	}
-	secret = calloc(1, MAX_SECRET_FILE + 1);
-	length = secret ? fread(secret, 1, MAX_SECRET_FILE, file) : 0;
-	if (secret == NULL || ferror(file) || fgetc(file) != EOF ||
-		strlen(secret) != length)
-	{
-		complain("%s: cannot use \"%s\": unreadable, too long or not text",
-				 given->origin, given->value);
-		free(secret);
-		secret = NULL;
-	}
-	else if (length > 0 && secret[length - 1] == '\n')
-		secret[length - 1] = '\0';
-	fclose(file);
-	return secret;
-}
-
 static bool
 store_value(struct config *config, const struct setting *setting,
 			const struct given *given)
@@ -368,7 +340,7 @@ store_given(struct config *config, const struct setting *setting,
 		return store_value(config, setting, direct);
 	if (file->value == NULL)
 		return true;
-	text = read_secret(file);
+	text = text_file_read(file->origin, file->value);
 	if (text == NULL)
 		return false;
 	secret = *file;
@@ -711,6 +683,7 @@ config_free(struct config *config)
 				free(*(char **) field_of(config, &settings[i]));
 		}
 		free(config->networks);
+		free(config->security_text);
 		free(config);
 		config = previous;
 	}
