@@ -2,7 +2,7 @@
 #
 # Two kinds of targets.  The usual PGXS ones (all, install, installcheck,
 # clean) build for the server that PG_CONFIG belongs to.  The others (run, up,
-# down, test, bench, matrix) are scripts that need nothing prepared: they install
+# down, test, bench, packages) are scripts that need nothing prepared: they install
 # missing packages, then work in private folders below DATA.
 
 PG_CONFIG ?= pg_config
@@ -70,7 +70,8 @@ endif
 
 EXTRA_CLEAN = $(OBJS:.o=.d) extension/.strict entityapi.cdx.json
 
-.PHONY: run up down test crash bench bench-growth fuzz sanitize check-memory coverage matrix sbom shim install-shim uninstall-shim \
+.PHONY: run up down test crash bench bench-growth fuzz sanitize check-memory coverage matrix packages check-packages dist \
+	sbom shim install-shim uninstall-shim \
 	clean-shim check-needs print-cflags print-regress print-specs FORCE
 
 # The scripts need no PGXS: on a bare machine there is none yet.  DATA means
@@ -80,9 +81,10 @@ ENTITYAPI_DATA := $(DATA)
 override undefine DATA
 
 export PG_CONFIG PORT MANIFESTS DEMO TESTS ADD ANY_MINOR WERROR BITCODE \
-	RELEASES POSTGRES_SOURCE BUILD_ON MIRROR RUNS
+	RELEASES POSTGRES_SOURCE BUILD_ON MIRROR RUNS LINTIAN
 
-run up down test crash bench sanitize check-memory coverage matrix:
+run up down test crash bench sanitize check-memory coverage matrix packages \
+check-packages dist:
 	@exec env DATA='$(ENTITYAPI_DATA)' scripts/$@
 
 fuzz:
@@ -114,7 +116,15 @@ ifeq ($(BITCODE),0)
 override with_llvm := no
 endif
 
+# The shim is built and installed as well, but for who packages it by itself.
+
+SHIM ?= 1
+ifneq ($(SHIM),0)
 all: shim
+install: install-shim
+uninstall: uninstall-shim
+clean: clean-shim
+endif
 
 override undefine DATA
 
@@ -130,7 +140,7 @@ $(OBJS:.o=.bc): $(OWN_HEADERS)
 # What is missing is said by name, before the compiler says it in its words.
 
 check-needs:
-	@CC='$(CC)' scripts/check-needs extension shim
+	@CC='$(CC)' scripts/check-needs extension $(if $(filter 0,$(SHIM)),,shim)
 $(OBJS) $(OBJS:.o=.bc) shim: | check-needs
 
 # A strict build does not trust what was made since the last one.
@@ -175,14 +185,11 @@ shim:
 PREFIX ?= /usr/local
 SHIM_DESTDIR = $(if $(filter-out /%,$(firstword $(DESTDIR))),$(CURDIR)/)$(DESTDIR)
 
-install: install-shim
-uninstall: uninstall-shim
 install-shim: shim
 install-shim uninstall-shim:
 	$(MAKE) -C shim $(@:-shim=) PG_CONFIG='$(PG_CONFIG)' PREFIX='$(PREFIX)' \
 		DESTDIR='$(SHIM_DESTDIR)'
 
-clean: clean-shim
 clean-shim:
 	$(MAKE) -C shim clean PG_CONFIG='$(PG_CONFIG)'
 
