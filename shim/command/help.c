@@ -54,6 +54,15 @@ static const struct command commands[] =
 	{"openapi", "[VERSION] [SETTING...]\n",
 		"prints the description of the API\n"
 	"Of a version of it, 1 if none is named.\n",
+	{{NULL, NULL, NULL}}},
+	{"init", "DIR\n",
+		"writes a first manifest, with comments, into a folder\n"
+	"The schema for editors comes beside it. No file is overwritten.\n",
+	{{NULL, NULL, NULL}}},
+	{"schema", "\n",
+		"prints the JSON Schema of manifests\n"
+		"An editor's YAML server takes it by a first line such as\n"
+	"# yaml-language-server: $schema=.entityapi.schema.json\n",
 	{{NULL, NULL, NULL}}}
 };
 
@@ -99,8 +108,8 @@ add_usage(struct buffer *out, const struct command *command)
 			buffer_printf(out, "                       %.*s\n",
 						  (int) (end - line - 1), line + 1);
 		else
-			buffer_printf(out, "  entityapi-shim %s %.*s\n", command->name,
-						  (int) (end - line), line);
+			buffer_printf(out, "  entityapi-shim %s%s%.*s\n", command->name,
+						  end > line ? " " : "", (int) (end - line), line);
 		line = end + 1;
 	}
 }

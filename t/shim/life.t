@@ -40,13 +40,13 @@ subtest 'help and version' => sub {
 	like($version->{out}, qr/^entityapi-shim \d+\.\d+\n$/, '--version');
 	is(shim_run([])->{status}, 2, 'no command');
 	is(shim_run(['dance'])->{status}, 2, 'unknown command');
-	for my $command (qw(serve apply openapi))
+	for my $command (qw(serve apply openapi init schema))
 	{
 		for my $words ([ $command, '--help' ], [ $command, '-h' ], [ 'help', $command ], [ $command, '--pool-size', 'x', '--help' ])
 		{
 			$help = shim_run($words);
 			is("$help->{status}$help->{err}", 0, "@$words");
-			like($help->{out}, qr/\A  entityapi-shim $command .*^Options:\n.*^Settings:\n  --listen/ms, 'tells of it');
+			like($help->{out}, qr/\A  entityapi-shim $command\b.*^Options:\n.*^Settings:\n  --listen/ms, 'tells of it');
 		}
 	}
 };
