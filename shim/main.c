@@ -7,6 +7,7 @@
 #include "base/buffer.h"
 #include "base/needs.h"
 #include "command/apply.h"
+#include "command/diff.h"
 #include "command/help.h"
 #include "command/init.h"
 #include "config/load.h"
@@ -21,6 +22,7 @@ static const struct command
 {
 	{"apply", apply_command},
 	{"openapi", openapi_command},
+	{"diff", diff_command},
 	{"init", init_command},
 	{"schema", schema_command},
 	{"serve", NULL}

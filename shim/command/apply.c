@@ -104,6 +104,15 @@ add_file(struct file_list *files, const char *path, size_t label_offset)
 	return true;
 }
 
+static void
+free_files(struct file_list *files)
+{
+	while (files->count > 0)
+		free(files->paths[--files->count]);
+	free(files->paths);
+	free(files->label_offsets);
+}
+
 static int
 skip_hidden(const struct dirent *entry)
 {
@@ -342,6 +351,17 @@ read_documents(const struct file_list *files, struct buffer *array)
 	return fine;
 }
 
+bool
+apply_read(const char *path, struct buffer *array)
+{
+	struct file_list files = {0};
+	bool		fine = add_path(&files, path, 0, 0) &&
+		read_documents(&files, array);
+
+	free_files(&files);
+	return fine;
+}
+
 static const char *
 text_or(const json_t *object, const char *member, const char *otherwise)
 {
@@ -553,10 +573,7 @@ apply_command(const struct config *config, int argc, char **argv)
 				apply(config, documents.data, &options) : 1;
 	}
 
-	while (options.files.count > 0)
-		free(options.files.paths[--options.files.count]);
-	free(options.files.paths);
-	free(options.files.label_offsets);
+	free_files(&options.files);
 	buffer_free(&options.data_loss);
 	buffer_free(&documents);
 	return status;

@@ -55,6 +55,11 @@ static const struct command commands[] =
 		"prints the description of the API\n"
 	"Of a version of it, 1 if none is named.\n",
 	{{NULL, NULL, NULL}}},
+	{"diff", "OLD NEW\n",
+		"tells what two sets of manifests declare differently\n"
+		"Each is a folder or a file; no database is asked. Ends with 0 if\n"
+	"there is no difference, with 1 if there is one.\n",
+	{{NULL, NULL, NULL}}},
 	{"init", "DIR\n",
 		"writes a first manifest, with comments, into a folder\n"
 	"The schema for editors comes beside it. No file is overwritten.\n",
