@@ -2,7 +2,7 @@
 #
 # Two kinds of targets.  The usual PGXS ones (all, install, installcheck,
 # clean) build for the server that PG_CONFIG belongs to.  The others (run, up,
-# down, test, bench, matrix) are scripts that need nothing prepared: they install
+# down, test, bench, packages) are scripts that need nothing prepared: they install
 # missing packages, then work in private folders below DATA.
 
 PG_CONFIG ?= pg_config
@@ -47,7 +47,11 @@ PG_CPPFLAGS = -Iextension -DEA_VERSION='"$(EXTVERSION)"' \
 WARNINGS = -Wall -Wextra -Wno-unused-parameter -Wno-sign-compare \
 	-Wno-missing-field-initializers -Wshadow -Wstrict-prototypes \
 	-Wdeclaration-after-statement
-PG_CFLAGS = $(shell scripts/known-flags '$(CC)' $(WARNINGS))
+PG_CFLAGS = $(shell scripts/known-flags '$(CC)' $(WARNINGS) $(PATHS))
+
+# Two builds of one state are the same, byte by byte, wherever they are made.
+# Coverage wants to know where the sources are.
+PATHS = $(if $(COVERAGE)$(word 2,$(CURDIR)),,-ffile-prefix-map=$(CURDIR)=.)
 
 # A warning is an error where we look at it, with WERROR=1 as scripts/test has
 # it: the next compiler will have new ones, and a user's build is to go on.
@@ -64,9 +68,10 @@ ifneq ($(SPECS),)
 ISOLATION = $(SPECS)
 endif
 
-EXTRA_CLEAN = $(OBJS:.o=.d) extension/.strict
+EXTRA_CLEAN = $(OBJS:.o=.d) extension/.strict entityapi.cdx.json
 
-.PHONY: run up down test crash bench bench-growth fuzz sanitize check-memory coverage matrix shim install-shim uninstall-shim \
+.PHONY: run up down test crash bench bench-growth fuzz sanitize check-memory coverage matrix packages check-packages dist \
+	sbom shim install-shim uninstall-shim \
 	clean-shim check-needs print-cflags print-regress print-specs FORCE
 
 # The scripts need no PGXS: on a bare machine there is none yet.  DATA means
@@ -76,9 +81,10 @@ ENTITYAPI_DATA := $(DATA)
 override undefine DATA
 
 export PG_CONFIG PORT MANIFESTS DEMO TESTS ADD ANY_MINOR WERROR BITCODE \
-	RELEASES POSTGRES_SOURCE BUILD_ON MIRROR RUNS
+	RELEASES POSTGRES_SOURCE BUILD_ON MIRROR RUNS LINTIAN
 
-run up down test crash bench sanitize check-memory coverage matrix:
+run up down test crash bench sanitize check-memory coverage matrix packages \
+check-packages dist:
 	@exec env DATA='$(ENTITYAPI_DATA)' scripts/$@
 
 fuzz:
@@ -110,7 +116,15 @@ ifeq ($(BITCODE),0)
 override with_llvm := no
 endif
 
+# The shim is built and installed as well, but for who packages it by itself.
+
+SHIM ?= 1
+ifneq ($(SHIM),0)
 all: shim
+install: install-shim
+uninstall: uninstall-shim
+clean: clean-shim
+endif
 
 override undefine DATA
 
@@ -126,7 +140,7 @@ $(OBJS:.o=.bc): $(OWN_HEADERS)
 # What is missing is said by name, before the compiler says it in its words.
 
 check-needs:
-	@CC='$(CC)' scripts/check-needs extension shim
+	@CC='$(CC)' scripts/check-needs extension $(if $(filter 0,$(SHIM)),,shim)
 $(OBJS) $(OBJS:.o=.bc) shim: | check-needs
 
 # A strict build does not trust what was made since the last one.
@@ -166,18 +180,25 @@ $(UPDATE_SCRIPTS): entityapi--%--$(EXTVERSION).sql: $(INSTALL_PARTS) \
 shim:
 	$(MAKE) -C shim PG_CONFIG='$(PG_CONFIG)'
 
-install: install-shim
+# It is no part of the server, and goes where shells and systemd look.
+
+PREFIX ?= /usr/local
+SHIM_DESTDIR = $(if $(filter-out /%,$(firstword $(DESTDIR))),$(CURDIR)/)$(DESTDIR)
+
 install-shim: shim
-	$(MKDIR_P) '$(DESTDIR)$(bindir)'
-	$(INSTALL_PROGRAM) shim/entityapi-shim '$(DESTDIR)$(bindir)/entityapi-shim'
+install-shim uninstall-shim:
+	$(MAKE) -C shim $(@:-shim=) PG_CONFIG='$(PG_CONFIG)' PREFIX='$(PREFIX)' \
+		DESTDIR='$(SHIM_DESTDIR)'
 
-uninstall: uninstall-shim
-uninstall-shim:
-	rm -f '$(DESTDIR)$(bindir)/entityapi-shim'
-
-clean: clean-shim
 clean-shim:
 	$(MAKE) -C shim clean PG_CONFIG='$(PG_CONFIG)'
+
+# What the two programs are linked with, for who must know
+
+sbom: all
+	PG_CONFIG='$(PG_CONFIG)' scripts/sbom entityapi.so shim/entityapi-shim \
+		> entityapi.cdx.json.new
+	mv entityapi.cdx.json.new entityapi.cdx.json
 
 # What the scripts ask for
 

@@ -328,6 +328,23 @@ build()
 	fi
 }
 
+# The sources, as names that end in NUL: those that git knows, or all but what
+# .gitignore is about.
+source_files()
+{
+	if [[ -e .git ]] && command -v git >/dev/null; then
+		git ls-files -z --cached --others --exclude-standard
+	else
+		find . -type f ! -path './.local*' ! -path './debian/*/*' \
+			! -path '*/node_modules/*' ! -name '*.[od]' ! -name '*.bc' \
+			! -name '*.so' ! -name '*.zip' ! -name '.strict' \
+			! -name '.build-flags' ! -path './entityapi--*.sql' \
+			! -path './shim/entityapi-shim*[!e]' \
+			! -path ./shim/entityapi-shim -print0
+		find debian/source -type f -print0
+	fi
+}
+
 # A tree of its own, as objects of one compiler's flags are not those of
 # another.  It is made anew when a file has gone: what tests and builds find by
 # a pattern must not be there any more, nor what was built of it.
@@ -380,7 +397,8 @@ make_private_root()
 			-exec ln -s -t "$STATE/root$dir" {} +
 	done
 	make --no-print-directory -s install DESTDIR="$STATE/root" \
-		>>"$DATA/build.log" 2>&1 ||
+		PREFIX=/usr/local >>"$DATA/build.log" 2>&1 &&
+		cp shim/entityapi-shim "$PRIVATE_BIN" ||
 		die "The installation failed; see $DATA/build.log"
 }
 

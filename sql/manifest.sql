@@ -199,6 +199,13 @@ SELECT name FROM store_test.customer ORDER BY name;
 UPDATE store SET spec = jsonb_set(spec, '{fields,aLong,type}', '"date"') WHERE name = 'Profile';
 SELECT pg_temp.apply(pg_temp.documents(), allow_data_loss => '{Profile.aLong}');
 
+-- A name that nothing has is told, and what may have been meant
+
+DO $$ BEGIN
+	PERFORM entityapi.apply_manifest(pg_temp.documents(), true,
+									 '{Profil,Profile.along,Roles/none,Profile}');
+END $$;
+
 -- Hidden rows must not appear again
 
 UPDATE store SET spec = spec - 'softDelete' WHERE name = 'Customer';

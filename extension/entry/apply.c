@@ -17,6 +17,7 @@
 #include "base/guc.h"
 #include "base/sha256.h"
 #include "base/uuid.h"
+#include "ddl/allowed.h"
 #include "ddl/ddl.h"
 #include "ddl/effects.h"
 #include "ddl/online.h"
@@ -355,18 +356,6 @@ list_changes(Stored *stored, Wanted *wanted)
 	return statements;
 }
 
-static EaNameMap *
-read_allowed(Datum array)
-{
-	EaNameMap  *allowed = ea_names_map_create(16);
-	int			n;
-	char	  **names = ea_exec_array_text(array, &n);
-
-	for (int i = 0; i < n; i++)
-		ea_names_map_put(allowed, names[i], names[i]);
-	return allowed;
-}
-
 /* One change at a time; while it waits here, nobody waits for it. */
 static void
 lock_declarations(void)
@@ -434,6 +423,8 @@ EA_CONFINED_FUNCTION(ea_sql_apply_manifest)
 	char	   *source;
 	EaManifest *m;
 	EaNameMap  *allowed;
+	char	  **losses;
+	int			nlosses;
 	Stored		stored;
 	Wanted		wanted;
 	List	   *statements;
@@ -456,9 +447,11 @@ EA_CONFINED_FUNCTION(ea_sql_apply_manifest)
 	ea_manifest_check(m);
 	ea_manifest_throw(m);
 
-	allowed = read_allowed(PG_GETARG_DATUM(2));
+	losses = ea_exec_array_text(PG_GETARG_DATUM(2), &nlosses);
 	lock_declarations();
 	load_stored(&stored);
+	allowed = ea_ddl_read_allowed(losses, nlosses, m, stored.trees,
+								  stored.service_tree);
 	check_tenancy(m, &stored);
 	compile(m, &stored, &wanted);
 	statements = plan_tables(m, &stored, &wanted, allowed, &steps);

@@ -32,6 +32,7 @@ struct config
 	char	   *admin_listen;
 	char	   *socket_mode;
 	char	   *cors_origins;
+	char	   *security_txt;
 	long		pool_size;
 	long		pool_wait_ms;
 	long		login_pool_share;
@@ -64,6 +65,7 @@ struct config
 	/* Derived from the settings above. */
 	bool		reuse_connections;
 	long		socket_mode_bits;
+	char	   *security_text;	/* of the file security_txt, or NULL */
 	struct network *networks;
 	size_t		network_count;
 

@@ -14,6 +14,7 @@
 #include <libpq-fe.h>
 
 #include "command/apply.h"
+#include "command/help.h"
 #include "command/manifest_json.h"
 #include "command/manifest_yaml.h"
 #include "command/steps.h"
@@ -101,6 +102,15 @@ add_file(struct file_list *files, const char *path, size_t label_offset)
 		return false;
 	files->count = count;
 	return true;
+}
+
+static void
+free_files(struct file_list *files)
+{
+	while (files->count > 0)
+		free(files->paths[--files->count]);
+	free(files->paths);
+	free(files->label_offsets);
 }
 
 static int
@@ -254,8 +264,7 @@ parse_options(struct apply_options *options, int argc, char **argv)
 			add_data_loss(&options->data_loss, argument + strlen(loss) + 1);
 		else if (argument[0] == '-')
 		{
-			fprintf(stderr, "entityapi-shim apply: unknown or incomplete "
-					"option %s\n", argument);
+			help_unknown_option("apply", argument);
 			return false;
 		}
 		else if (!add_path(&options->files, argument, 0, 0))
@@ -339,6 +348,17 @@ read_documents(const struct file_list *files, struct buffer *array)
 	buffer_char(array, ']');
 	fine = fine && !documents.failed && !array->failed;
 	buffer_free(&documents);
+	return fine;
+}
+
+bool
+apply_read(const char *path, struct buffer *array)
+{
+	struct file_list files = {0};
+	bool		fine = add_path(&files, path, 0, 0) &&
+		read_documents(&files, array);
+
+	free_files(&files);
 	return fine;
 }
 
@@ -553,10 +573,7 @@ apply_command(const struct config *config, int argc, char **argv)
 				apply(config, documents.data, &options) : 1;
 	}
 
-	while (options.files.count > 0)
-		free(options.files.paths[--options.files.count]);
-	free(options.files.paths);
-	free(options.files.label_offsets);
+	free_files(&options.files);
 	buffer_free(&options.data_loss);
 	buffer_free(&documents);
 	return status;
@@ -570,6 +587,8 @@ openapi_command(const struct config *config, int argc, char **argv)
 	PGresult   *result;
 	bool		fine;
 
+	if (argc > 0 && argv[0][0] == '-')
+		return help_unknown_option("openapi", argv[0]);
 	if (argc > 1)
 	{
 		fprintf(stderr, "entityapi-shim openapi: one version at a time\n");

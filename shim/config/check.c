@@ -5,12 +5,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include <libpq-fe.h>
 
+#include "base/buffer.h"
 #include "base/log.h"
 #include "config/check.h"
+#include "config/text_file.h"
 #include "database/replica_watch.h"
 #include "http/cors.h"
 #include "http/listen.h"
@@ -78,6 +81,43 @@ parse_mode(struct config *config)
 		config->socket_mode_bits <= 0777)
 		return true;
 	complain("socket_mode: \"%s\" is not an octal number like 0660", text);
+	return false;
+}
+
+/* How many lines of a text are a field of this name? */
+static int
+count_fields(const char *text, const char *name)
+{
+	size_t		length = strlen(name);
+	int			count = 0;
+
+	while (text != NULL)
+	{
+		count += strncasecmp(text, name, length) == 0 && text[length] == ':';
+		text = strchr(text, '\n');
+		text += text != NULL;
+	}
+	return count;
+}
+
+/* What RFC 9116 demands, so that a wrong file is not shown for years. */
+static bool
+read_security_txt(struct config *config)
+{
+	char	   *text;
+
+	if (config->security_txt[0] == '\0')
+		return true;
+	text = text_file_read("security_txt", config->security_txt);
+	config->security_text = text;
+	if (text == NULL)
+		return false;
+	if (count_fields(text, "Contact") > 0 &&
+		count_fields(text, "Expires") == 1 &&
+		utf8_is_valid(text, strlen(text)))
+		return true;
+	complain("security_txt: \"%s\" must be UTF-8 and have a line Contact: "
+			 "and one line Expires:", config->security_txt);
 	return false;
 }
 
@@ -194,7 +234,8 @@ check_contradictions(const struct config *config)
 bool
 config_check(struct config *config)
 {
-	if (!parse_networks(config) || !parse_mode(config))
+	if (!parse_networks(config) || !parse_mode(config) ||
+		!read_security_txt(config))
 		return false;
 	apply_computed(config);
 	return check_contradictions(config);

@@ -16,12 +16,13 @@
 
 #include "base/config.h"
 #include "base/log.h"
+#include "base/nearest.h"
 #include "config/check.h"
 #include "config/load.h"
+#include "config/text_file.h"
 
 #define MASK "********"
 #define NAME_SIZE 64
-#define MAX_SECRET_FILE 65536
 
 enum setting_type
 {
@@ -44,6 +45,14 @@ struct setting
 	long		maximum;
 	int			flags;
 	const char *help;
+};
+
+/* How --help calls a value. */
+static const char *const type_names[] =
+{
+	[SETTING_STRING] = "TEXT",
+	[SETTING_INTEGER] = "NUMBER",
+	[SETTING_BOOLEAN] = "true|false"
 };
 
 #define STRING(name, preset, flags, help) \
@@ -115,8 +124,8 @@ static const struct setting settings[] =
 	INTEGER(request_timeout_ms, "3000", 100, 600000, 0,
 			"time in which the headers must have arrived"),
 	STRING(keep_alive, "auto", 0,
-		   "reuse of client connections: yes, no, or auto (yes unless "
-		   "trusted_proxies is set or listen has a Unix socket)"),
+		   "yes: client connections are reused; no: they are not; auto: yes "
+		   "unless trusted_proxies is set or listen has a Unix socket"),
 	INTEGER(keep_alive_timeout_ms, "5000", 100, 600000, 0,
 			"how long an idle client connection is kept"),
 	INTEGER(drain_timeout_ms, "10000", 0, 600000, RELOADABLE,
@@ -143,6 +152,8 @@ static const struct setting settings[] =
 		   "empty: no CORS"),
 	INTEGER(cors_max_age_s, "600", 0, 86400, RELOADABLE,
 			"how long browsers may keep the answer to a preflight"),
+	STRING(security_txt, "", RELOADABLE,
+		   "a file that is shown as /.well-known/security.txt (RFC 9116)"),
 	STRING(pid_file, "", 0, "file that gets the process id")
 };
 
@@ -266,36 +277,6 @@ config_parse_flags(int *argc, char **argv, struct config_source *source)
 	return true;
 }
 
-/* Reads a secret from a file; one newline at its end is not part of it. */
-static char *
-read_secret(const struct given *given)
-{
-	FILE	   *file = fopen(given->value, "r");
-	char	   *secret;
-	size_t		length;
-
-	if (file == NULL)
-	{
-		complain("%s: cannot open \"%s\": %s", given->origin, given->value,
-				 strerror(errno));
-		return NULL;
-	}
-	secret = calloc(1, MAX_SECRET_FILE + 1);
-	length = secret ? fread(secret, 1, MAX_SECRET_FILE, file) : 0;
-	if (secret == NULL || ferror(file) || fgetc(file) != EOF ||
-		strlen(secret) != length)
-	{
-		complain("%s: cannot use \"%s\": unreadable, too long or not text",
-				 given->origin, given->value);
-		free(secret);
-		secret = NULL;
-	}
-	else if (length > 0 && secret[length - 1] == '\n')
-		secret[length - 1] = '\0';
-	fclose(file);
-	return secret;
-}
-
 static bool
 store_value(struct config *config, const struct setting *setting,
 			const struct given *given)
@@ -359,7 +340,7 @@ store_given(struct config *config, const struct setting *setting,
 		return store_value(config, setting, direct);
 	if (file->value == NULL)
 		return true;
-	text = read_secret(file);
+	text = text_file_read(file->origin, file->value);
 	if (text == NULL)
 		return false;
 	secret = *file;
@@ -472,8 +453,10 @@ load_members(struct config *config, json_t *root, const char *path)
 	join_lists(root);
 	json_object_foreach(root, key, member)
 	{
+		struct nearest nearest;
 		bool		known = false;
 
+		nearest_begin(&nearest, key, strlen(key));
 		for (i = 0; i < SETTING_COUNT && !known; i++)
 		{
 			const char *rest = key + strlen(settings[i].name);
@@ -482,10 +465,13 @@ load_members(struct config *config, json_t *root, const char *path)
 							strlen(settings[i].name)) == 0 &&
 				(*rest == '\0' || ((settings[i].flags & SECRET) &&
 								   strcmp(rest, "_file") == 0));
+			nearest_offer(&nearest, settings[i].name);
 		}
 		if (!known)
 		{
-			complain("%s: unknown setting \"%s\"", path, key);
+			complain("%s: unknown setting \"%s\"%s%s%s", path, key,
+					 nearest.best[0] ? "; did you mean " : "", nearest.best,
+					 nearest.best[0] ? "?" : "");
 			fine = false;
 		}
 	}
@@ -651,12 +637,35 @@ config_help(struct buffer *out)
 	for (i = 0; i < SETTING_COUNT; i++)
 	{
 		const struct setting *setting = &settings[i];
+		bool		preset = setting->preset && setting->preset[0] != '\0';
+		bool		reload = setting->flags & RELOADABLE;
 
 		flag_name(setting, "", name);
-		buffer_printf(out, "  --%s VALUE", name);
-		if (setting->preset != NULL && setting->preset[0] != '\0')
-			buffer_printf(out, "  (default %s)", setting->preset);
+		buffer_printf(out, "  --%s %s", name, type_names[setting->type]);
+		if (preset || reload)
+			buffer_printf(out, "  (%s%s%s%s)", preset ? "default " : "",
+						  preset ? setting->preset : "",
+						  preset && reload ? "; " : "",
+						  reload ? "SIGHUP changes it" : "");
 		buffer_printf(out, "\n        %s\n", setting->help);
+		if (setting->flags & SECRET)
+			buffer_printf(out, "  --%s-file FILE\n        a file that holds "
+						  "the same\n", name);
+	}
+}
+
+void
+config_offer_flags(struct nearest *nearest)
+{
+	char		name[NAME_SIZE + 2] = "--";
+	size_t		i;
+
+	for (i = 0; i < FLAG_COUNT; i++)
+	{
+		if (i % 2 == 1 && !(settings[i / 2].flags & SECRET))
+			continue;
+		flag_name(&settings[i / 2], i % 2 == 1 ? "-file" : "", name + 2);
+		nearest_offer(nearest, name);
 	}
 }
 
@@ -674,6 +683,7 @@ config_free(struct config *config)
 				free(*(char **) field_of(config, &settings[i]));
 		}
 		free(config->networks);
+		free(config->security_text);
 		free(config);
 		config = previous;
 	}

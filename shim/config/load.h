@@ -12,6 +12,7 @@
 
 #include "base/buffer.h"
 #include "base/config.h"
+#include "base/nearest.h"
 
 /* What the command line and the environment said; kept for reloads. */
 struct config_source
@@ -45,6 +46,9 @@ extern void config_print(const struct config *config, struct buffer *out);
 
 /* Writes the table of settings for --help. */
 extern void config_help(struct buffer *out);
+
+/* Offers the flags of all settings. */
+extern void config_offer_flags(struct nearest *nearest);
 
 /* Frees the configuration and all that it replaced. */
 extern void config_free(struct config *config);

@@ -1,5 +1,6 @@
 /*
- * What the shim answers by itself: metrics, and who may ask what where.
+ * What the shim answers by itself: metrics, and who may ask what where; and
+ * whom to tell of faults of security.
  *
  * Metrics are for operators.  They are never shown at the addresses of
  * "listen" unless "metrics" says so; then, and always at those of
@@ -13,6 +14,7 @@
 
 #define METRICS "/actuator/metrics"
 #define PROMETHEUS "/actuator/prometheus"
+#define SECURITY_TXT "/.well-known/security.txt"
 #define MAX_NAME 128
 
 #define JSON_HEADERS \
@@ -20,6 +22,9 @@
 #define TEXT_HEADERS \
 	"Content-Type: text/plain; version=0.0.4; charset=utf-8\r\n" \
 	"Cache-Control: no-store\r\n"
+#define SECURITY_HEADERS \
+	"Content-Type: text/plain; charset=utf-8\r\n" \
+	"Cache-Control: max-age=3600\r\n"
 
 /* What follows a path must be nothing, or a query, which says nothing here. */
 static bool
@@ -34,7 +39,8 @@ actuator_concerns(const struct request *request, bool is_admin)
 	return is_admin ||
 		(request->area == AREA_OTHER &&
 		 (request_path_rest(request->target.data, METRICS) != NULL ||
-		  request_path_rest(request->target.data, PROMETHEUS) != NULL));
+		  request_path_rest(request->target.data, PROMETHEUS) != NULL ||
+		  request->extra.config->security_text != NULL));
 }
 
 /* Fills the page for a metrics path; false if there is no such page. */
@@ -72,6 +78,22 @@ write_page(const char *target, const struct metrics_gauges *gauges,
 	return metrics_write_one(&page->body, name, gauges);
 }
 
+/* Fills the page that is everybody's; false if it is another one. */
+static bool
+write_public_page(const struct request *request, struct page *page)
+{
+	const char *text = request->extra.config->security_text;
+
+	if (text == NULL ||
+		!is_whole(request_path_rest(request->target.data, SECURITY_TXT)))
+		return false;
+	page->route = SECURITY_TXT;
+	page->headers = SECURITY_HEADERS;
+	buffer_string(&page->body, text);
+	buffer_char(&page->body, '\n');
+	return true;
+}
+
 enum actuator_verdict
 actuator_serve(const struct request *request, bool is_admin,
 			   const struct metrics_gauges *gauges, struct page *page,
@@ -85,7 +107,8 @@ actuator_serve(const struct request *request, bool is_admin,
 	if (!gauges->ready && request->probe != NULL &&
 		is_whole(request_path_rest(target, "/actuator/health/readiness")))
 		*refusal = &refusal_unavailable;
-	else if (shown && write_page(target, gauges, page))
+	else if ((!is_admin && write_public_page(request, page)) ||
+			 (shown && write_page(target, gauges, page)))
 	{
 		if (!request->is_head && strcmp(request->method, "GET") != 0)
 			*refusal = &refusal_method;

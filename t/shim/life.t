@@ -40,6 +40,41 @@ subtest 'help and version' => sub {
 	like($version->{out}, qr/^entityapi-shim \d+\.\d+\n$/, '--version');
 	is(shim_run([])->{status}, 2, 'no command');
 	is(shim_run(['dance'])->{status}, 2, 'unknown command');
+	for my $command (qw(serve apply openapi diff init schema))
+	{
+		for my $words ([ $command, '--help' ], [ $command, '-h' ], [ 'help', $command ], [ $command, '--pool-size', 'x', '--help' ])
+		{
+			$help = shim_run($words);
+			is("$help->{status}$help->{err}", 0, "@$words");
+			like($help->{out}, qr/\A  entityapi-shim $command\b.*^Options:\n.*^Settings:\n  --listen/ms, 'tells of it');
+		}
+	}
+};
+
+subtest 'what was meant' => sub {
+	my @cases = (
+		[ ['serv'], 'entityapi-shim: unknown command serv; did you mean serve?' ],
+		[ ['dance'], 'entityapi-shim: unknown command dance' ],
+		[ [qw(serve --pool-szie 8)], 'entityapi-shim serve: unknown argument --pool-szie; did you mean --pool-size?' ],
+		[ [qw(serve --poolsize=8)], 'entityapi-shim serve: unknown argument --poolsize=8; did you mean --pool-size?' ],
+		[ [qw(serve --data-base-file x)], 'entityapi-shim serve: unknown argument --data-base-file; did you mean --database-file?' ],
+		[ [qw(serve --print-confg)], 'entityapi-shim serve: unknown argument --print-confg; did you mean --print-config?' ],
+		[ [qw(serve --dry-run)], 'entityapi-shim serve: unknown argument --dry-run' ],
+		[ [qw(serve --print-config --print-config)], 'entityapi-shim serve: --print-config is given twice' ],
+		[ [qw(apply --dryrun x)], 'entityapi-shim apply: unknown argument --dryrun; did you mean --dry-run?' ],
+		[ [qw(apply --allow-dataloss=A x)], 'entityapi-shim apply: unknown argument --allow-dataloss=A; did you mean --allow-data-loss?' ],
+		[ [qw(apply --wait)], 'entityapi-shim apply: --wait needs a value' ],
+		[ [qw(apply --dry-run=yes)], 'entityapi-shim apply: --dry-run takes no value' ],
+		[ [qw(openapi --databse x)], 'entityapi-shim openapi: unknown argument --databse; did you mean --database?' ],
+		[ [ 'serve', '--' . 'x' x 100 ], 'entityapi-shim serve: unknown argument --' . 'x' x 100 ]);
+
+	for my $case (@cases)
+	{
+		my $result = shim_run($case->[0]);
+
+		is($result->{status}, 2, "@{$case->[0]}");
+		is((split /\n/, $result->{err})[0], $case->[1], 'is told');
+	}
 };
 
 subtest 'where settings come from' => sub {
@@ -97,7 +132,8 @@ subtest 'faults stop the start' => sub {
 		[ [ '--database=x', '--database-file=y' ], qr/contradict/ ],
 		[ ['--database-file=/nowhere/x'], qr/cannot open/ ],
 		[ [ '--config', '/nowhere/x' ], qr/nowhere/ ],
-		[ [ '--config', write_file('a.json', '{"pool_sizes": 4}') ], qr/unknown setting "pool_sizes"/ ],
+		[ [ '--config', write_file('a.json', '{"pool_sizes": 4}') ], qr/unknown setting "pool_sizes"; did you mean pool_size\?/ ],
+		[ [ '--config', write_file('g.json', '{"colour": 4}') ], qr/unknown setting "colour"$/m ],
 		[ [ '--config', write_file('b.json', "{\n\"pool_size\": ,}") ], qr/b\.json:2: / ],
 		[ [ '--config', write_file('c.json', '{"pool_size": "4"}') ], qr/wrong type/ ],
 		[ [ '--config', write_file('d.json', '[]') ], qr/not a JSON object/ ],

@@ -109,7 +109,7 @@ subtest 'the unit file' => sub {
 		open my $file, '>', $copy or die "$copy: $!\n";
 		print $file $unit =~ s{/usr/local/bin/entityapi-shim}{$program}r;
 		close $file;
-		my $result = EntityApi::Test::run([ $analyze, 'verify', '--recursive-errors=no', $copy ]);
+		my $result = EntityApi::Test::run([ $analyze, 'verify', '--man=no', '--recursive-errors=no', $copy ]);
 		is($result->{out} . $result->{err}, '', 'systemd-analyze verify');
 		$result = EntityApi::Test::run([ $analyze, 'security', '--offline=true',
 				'--no-pager', '--threshold=15', $copy ]);

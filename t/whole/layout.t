@@ -40,7 +40,6 @@ sub is_all
 my ($version) = text('entityapi.control') =~ /^default_version = '([^']+)'/m;
 my $meta = JSON::PP->new->decode(text('META.json'));
 is($meta->{version}, "$version.0", 'META.json names the version of the control file');
-is($meta->{provides}{entityapi}{file}, "entityapi--$version.sql", 'and the install script');
 
 # -------- sources --------
 

@@ -30,7 +30,7 @@ do.
 The environment, set by scripts/test: ENTITYAPI_PRIVATE_BIN, the folder of the
 postgres and entityapi-shim executables to test; ENTITYAPI_TEST_DIR, where the
 cluster lies that all test files copy.  Without them the installation of
-PG_CONFIG (default: pg_config) is tested.  ENTITYAPI_TEST_CONF, lines for every
+PG_CONFIG (default: pg_config) is tested, with /usr/local/bin/entityapi-shim.  ENTITYAPI_TEST_CONF, lines for every
 cluster's configuration, holds where the test says nothing else.
 ENTITYAPI_TEST_SLOWNESS is a factor for limits of time, for builds that are
 many times slower (scripts/check-memory).  With
@@ -60,7 +60,7 @@ my $checkout = Cwd::realpath(File::Basename::dirname(__FILE__) . '/../../..');
 my $pg_config = $ENV{PG_CONFIG} || 'pg_config';
 chomp(my $server_bin = `$pg_config --bindir`);
 die "there is no $pg_config\n" if $server_bin eq '';
-my $private_bin = $ENV{ENTITYAPI_PRIVATE_BIN} || $server_bin;
+my $private_bin = $ENV{ENTITYAPI_PRIVATE_BIN};
 
 # What is to be stopped at the end: shims before the clusters they use.  A
 # child of the test must not stop what belongs to its parent.
@@ -183,7 +183,8 @@ sub server_program
 sub private_program
 {
 	my ($name) = @_;
-	return "$private_bin/$name";
+	return "$private_bin/$name" if defined $private_bin;
+	return ($name eq 'entityapi-shim' ? '/usr/local/bin' : $server_bin) . "/$name";
 }
 
 =head2 folder($name)

@@ -1,0 +1,85 @@
+# Who builds it again gets the same, and the list of what is linked is whole.
+
+use strict;
+use warnings;
+
+use Cwd ();
+use Digest::SHA ();
+use File::Temp ();
+use JSON::PP ();
+use Test::More;
+
+use EntityApi::Test;
+
+my $checkout = EntityApi::Test::checkout();
+my $folder = File::Temp->newdir;
+my $pg_config = $ENV{PG_CONFIG} || 'pg_config';
+my ($version) = EntityApi::Test::slurp("$checkout/entityapi.control") =~ /^default_version = '([^']+)'/m;
+
+sub run
+{
+	my ($script, %env) = @_;
+	my $ran = EntityApi::Test::run([ 'env', '-u', 'MAKEFLAGS', '-u', 'DATA', '-u', 'WERROR', '-u', 'COVERAGE', '-u', 'COPT',
+			(map { "$_=$env{$_}" } sort keys %env), 'bash', '-c', $script ]);
+
+	return ($ran->{status}, $ran->{out} . $ran->{err});
+}
+
+# Two builds, by two people, without optimization, to be quick.
+my @builds = (
+	[ 'here', { TZ => 'UTC', LC_ALL => 'C' }, '' ],
+	[ 'in/another/place', { TZ => 'Asia/Tokyo', LC_ALL => 'C.UTF-8', HOME => '/nowhere', USER => 'other' }, 'umask 077; sleep 1;' ]);
+my @hashes;
+for my $build (@builds)
+{
+	my ($place, $env, $first) = @$build;
+	my $copy = "$folder/$place";
+
+	system('mkdir', '-p', $copy) == 0 or die;
+	system("tar -C '$checkout' --exclude='*.o' --exclude='*.d' --exclude='*.bc' --exclude=.strict -cf - Makefile entityapi.control extension shim scripts | tar -C '$copy' --touch -xf -") == 0 or die;
+	unlink "$copy/shim/entityapi-shim";
+	my ($status, $said) = run("$first cd '$copy' && make -s -j2 -C shim CFLAGS='-O0 -g -Wno-cpp' PG_CONFIG='$pg_config' all pages"
+		  . " && make -s -j2 BITCODE=0 COPT='-O0 -Wno-cpp' PG_CONFIG='$pg_config' entityapi.so entityapi--$version.sql", %$env);
+	is($status, 0, "a build $place") or diag substr $said, -2000;
+	my %sum = map { $_ => -e "$copy/$_" ? Digest::SHA->new(256)->addfile("$copy/$_", 'b')->hexdigest : 'none' }
+	  qw(entityapi.so shim/entityapi-shim shim/entityapi-shim.1 shim/entityapi-shim.bash shim/entityapi-shim.zsh), "entityapi--$version.sql";
+	push @hashes, \%sum;
+	is(join(' ', grep { $sum{$_} eq 'none' } sort keys %sum), '', 'makes all');
+}
+is_deeply($hashes[1], $hashes[0], 'one hash for two builds');
+
+# -------- the list of what is linked --------
+
+my $copy = "$folder/here";
+my ($status, $said) = run("cd '$copy' && PG_CONFIG='$pg_config' scripts/sbom entityapi.so shim/entityapi-shim");
+is($status, 0, 'scripts/sbom') or diag $said;
+my $list = JSON::PP->new->decode($said);
+my %component = map { $_->{'bom-ref'} => $_ } @{ $list->{components} };
+my %depends = map { $_->{ref} => $_->{dependsOn} } @{ $list->{dependencies} };
+
+is("$list->{bomFormat} $list->{specVersion}", 'CycloneDX 1.5', 'its format');
+is($list->{metadata}{component}{version}, $version, 'of this version');
+is($component{$_}{hashes}[0]{content}, $hashes[0]{ $_ eq 'entityapi.so' ? $_ : "shim/$_" }, "$_ with its sum") for qw(entityapi.so entityapi-shim);
+my ($needed) = (run("LC_ALL=C readelf -d '$copy/shim/entityapi-shim'"))[1];
+my @needed = $needed =~ /\(NEEDED\).*\[(.*)\]/g;
+cmp_ok(scalar @needed, '>', 5, 'the shim is linked with libraries');
+is_deeply($depends{'entityapi-shim'}, [ sort @needed ], 'each is told');
+my %loaded = map { $_ => 1 } (run("ldd '$copy/shim/entityapi-shim'"))[1] =~ /^\s*(\S+) => \//mg;
+is(join(' ', grep { !$component{$_} } sort keys %loaded), '', 'with those that they bring');
+is((grep { $_ eq 'postgres' } @{ $depends{'entityapi.so'} })[0], 'postgres', 'and the server of the extension');
+is(join(' ', grep { !$component{$_} } map { @$_ } map { $depends{$_} } grep { $_ ne 'entityapi' } keys %depends), '', 'no reference leads nowhere');
+is(join(' ', grep { !$depends{$_} } sort keys %component), '', 'nor is one left out');
+
+SKIP:
+{
+	skip 'no dpkg here', 1 if system('command -v dpkg-query >/dev/null') != 0;
+	like($component{'libpq.so.5'}{purl} // '', qr{^pkg:deb/\w+/libpq5\@[\d.%A-Za-z-]+\?arch=}, 'a library has its package')
+	  or diag explain $component{'libpq.so.5'};
+}
+
+my (undef, $again) = run("cd '$copy' && PG_CONFIG='$pg_config' scripts/sbom entityapi.so shim/entityapi-shim");
+is($again, $said, 'the same again is the same');
+(undef, $again) = run("cd '$copy' && scripts/sbom entityapi.so", SOURCE_DATE_EPOCH => 86400);
+is(JSON::PP->new->decode($again)->{metadata}{timestamp}, '1970-01-02T00:00:00Z', 'a time is given, not taken');
+
+done_testing;
