@@ -105,7 +105,7 @@ make_secret(EaDraft *draft)
 		return;
 	ea_drafts_store(draft, "token_id", EA_TEXT(draft->secret.id));
 	ea_drafts_store(draft, "secret_hash",
-					 EA_BYTEA(ea_sha256_stored(draft->secret.hash)));
+					EA_BYTEA(ea_sha256_stored(draft->secret.hash)));
 }
 
 void
@@ -190,6 +190,8 @@ answer(const EaDraft *draft, int status)
 	EaRequest  *req = draft->req;
 	const EaValue *row = ea_records_note(draft, ea_audit_own(req));
 
+	if (status != 204 && row == NULL)
+		ea_errors_not_found(req);
 	if (status != 204)
 		ea_records_put(draft, req->out, row);
 	req->status = status;

@@ -27,10 +27,9 @@ extern void ea_drafts_act(EaRequest *req);
 extern void ea_drafts_read(EaDraft *draft);
 
 /* Put into a column; what comes first stays.  And what was put there. */
-extern void ea_drafts_store(EaDraft *draft, const char *column,
-							 EaValue value);
+extern void ea_drafts_store(EaDraft *draft, const char *column, EaValue value);
 extern const EaValue *ea_drafts_stored(const EaDraft *draft,
-										const char *column);
+									   const char *column);
 
 /* Write what is stored: a new row, 409 if there is one like it; a change. */
 extern void ea_drafts_insert(EaDraft *draft);

@@ -270,11 +270,12 @@ ea_records_hold(EaDraft *draft, const char *lock)
 	ea_sqlbuf_add(&b, "1");
 	add_row(&b, draft);
 	ea_sqlbuf_addf(&b, " FOR %s OF r", lock);
-	if (ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, NULL, NULL) == 0)
-		ea_errors_not_found(draft->req);
 
-	/* this statement sees what whoever held the row before has done */
-	draft->held = ea_records_find(draft);
+	/* the second statement sees what whoever held the row before has done */
+	if (ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, NULL, NULL) > 0)
+		draft->held = ea_records_find(draft);
+	if (draft->held == NULL)
+		ea_errors_not_found(draft->req);
 }
 
 /* As JSON for the audit log. */
