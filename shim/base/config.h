@@ -41,6 +41,7 @@ struct config
 	long		replica_max_lag_ms;
 	long		read_your_writes_ms;
 	long		threads;
+	long		connections;
 	long		max_connections_per_address;
 	long		max_body;
 	long		max_body_auth;

@@ -26,8 +26,7 @@ apply_computed(struct config *config)
 	{
 		long		cores = sysconf(_SC_NPROCESSORS_ONLN);
 
-		/* a connection whose commit waits for the disk keeps no core busy */
-		config->pool_size = cores > 8 ? 32 : cores > 2 ? cores * 4 : 8;
+		config->pool_size = cores > 16 ? 32 : cores > 2 ? cores * 2 : 4;
 		if (config->pool_size > config->threads)
 			config->pool_size = config->threads;
 	}

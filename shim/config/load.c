@@ -88,12 +88,12 @@ static const struct setting settings[] =
 	INTEGER(read_your_writes_ms, "2000", 0, 600000, 0,
 			"how long the primary answers whoever has written something"),
 	INTEGER(pool_size, NULL, 1, 1000, 0,
-			"database connections; default four times the cores, 8 to 32"),
-	INTEGER(pool_wait_ms, "2000", 1, 60000, RELOADABLE,
-			"longest wait for a free connection, then 503"),
+			"database connections; default twice the cores, 4 to 32"),
+	INTEGER(pool_wait_ms, "1000", 1, 60000, RELOADABLE,
+			"longest wait for a thread and a free connection, then 503"),
 	INTEGER(pool_queue, NULL, 1, 10000, 0,
-			"requests that may wait for a connection, the others get 503 at "
-			"once; default half of the threads"),
+			"half as many logins may wait for their share of the pool, the "
+			"others get 503 at once; default half of the threads"),
 	INTEGER(login_pool_share, NULL, 1, 1000, RELOADABLE,
 			"connections that logins may hold at once; default a quarter of "
 			"the pool"),
@@ -102,7 +102,11 @@ static const struct setting settings[] =
 	INTEGER(statement_timeout_ms, "5000", 0, 600000, 0,
 			"longest time of one request in the database, then 503; 0: none"),
 	INTEGER(threads, "256", 1, 4000, 0,
-			"client connections that are open at once"),
+			"requests at once, slow clients and logins among them; they are "
+			"begun when they are needed"),
+	INTEGER(connections, "10000", 1, 1000000, 0,
+			"client connections that are open at once, as far as the limit "
+			"of open files allows"),
 	INTEGER(max_connections_per_address, "0", 0, 100000, RELOADABLE,
 			"the same from one address, then 429; 0: no limit; trusted "
 			"proxies have none"),

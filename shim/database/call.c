@@ -254,6 +254,25 @@ judge(PGconn *connection, const struct statement *statement,
 	return verdict;
 }
 
+/*
+ * Lends a connection, unless the request has waited for too long already; only
+ * those who ask for health are then still answered.
+ */
+static enum pool_outcome
+acquire(struct pool *pool, const struct config *config,
+		const struct request *request, uint64_t started, PGconn **connection)
+{
+	const struct probe *probe = request->probe;
+	long		wait_ms = probe != NULL && probe->wait_ms > 0 ?
+		probe->wait_ms : config->pool_wait_ms;
+
+	if (request->overdue && probe == NULL)
+		return POOL_BUSY;
+	return pool_acquire(pool, request->lane, probe != NULL,
+						(int) config->login_pool_share,
+						started + (uint64_t) wait_ms * 1000, connection);
+}
+
 static const struct refusal *
 call_placed(struct pool *pool, const struct config *config,
 			const struct statement *statement,
@@ -265,7 +284,7 @@ call_placed(struct pool *pool, const struct config *config,
 	PGconn	   *connection = NULL;
 	int			tries = 0;
 
-	switch (pool_acquire(pool, config, request->lane, &connection))
+	switch (acquire(pool, config, request, started, &connection))
 	{
 		case POOL_BUSY:
 			metrics_add(request->lane == LANE_LOGIN ?
@@ -327,7 +346,7 @@ const struct refusal *
 call_handle(struct pool *pool, const struct config *config,
 			const struct request *request, struct answer *answer)
 {
-	uint64_t	started = now_micros();
+	uint64_t	started = now_micros() - request->waited;
 	const struct refusal *refusal;
 	struct login login;
 

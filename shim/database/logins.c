@@ -18,6 +18,7 @@
 
 #include "base/address.h"
 #include "database/logins.h"
+#include "http/front.h"
 
 /* FNV-1a */
 #define HASH_START 0xcbf29ce484222325u
@@ -229,6 +230,7 @@ logins_enter(struct login *login, const struct request *request,
 	pthread_condattr_t attributes;
 	struct timespec until;
 	int			failure = 0;
+	bool		waits;
 	bool		placed;
 
 	login->address = address_of(request);
@@ -251,12 +253,17 @@ logins_enter(struct login *login, const struct request *request,
 	add(login);
 	place();
 	refuse(config);
+	waits = login->state == LOGIN_WAITS;
+	if (waits)
+		front_wait();
 	while (login->state == LOGIN_WAITS && failure == 0)
 		failure = pthread_cond_timedwait(&login->decided, &mutex, &until);
 	placed = login->state == LOGIN_PLACED;
 	if (!placed)
 		take_out(login);
 	pthread_mutex_unlock(&mutex);
+	if (waits)
+		front_resume();
 	if (!placed)
 		pthread_cond_destroy(&login->decided);
 	return placed;

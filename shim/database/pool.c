@@ -27,13 +27,32 @@
 /* Failures to connect are logged at most once in this time. */
 #define LOG_INTERVAL_MICROS 1000000
 
+/* Whoever comes may pass those who have waited for less than this. */
+#define PASS_MICROS 5000
+
+/* Connections that are made at once. */
+#define MOST_CONNECTING 2
+
+/* A thread that waits for a place. */
+struct waiter
+{
+	struct waiter *next;
+	enum pool_lane lane;
+	uint64_t	since;
+	pthread_cond_t wake;
+};
+
 struct pool
 {
 	const struct config *config;	/* as it was at the start */
 	const char *standby;		/* NULL: the primary */
 	pthread_mutex_t mutex;
-	pthread_cond_t freed[2];	/* one for each lane */
-	int			waiting[2];
+	struct waiter *waiters;		/* in the order in which they came */
+	int			waiting;
+	int			connecting;
+	uint64_t	attempts;		/* to connect that have ended */
+	bool		failed;			/* the last one */
+	pthread_cond_t attempted;
 	PGconn	  **idle;			/* a stack of idle_count connections */
 	int			idle_count;
 	int			lent;
@@ -49,7 +68,6 @@ struct pool *
 pool_create(const struct config *config, const char *standby)
 {
 	struct pool *pool = calloc(1, sizeof(*pool));
-	pthread_condattr_t attributes;
 
 	if (pool == NULL)
 		return NULL;
@@ -66,11 +84,7 @@ pool_create(const struct config *config, const char *standby)
 		return NULL;
 	}
 	pthread_mutex_init(&pool->mutex, NULL);
-	pthread_condattr_init(&attributes);
-	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-	pthread_cond_init(&pool->freed[LANE_DATA], &attributes);
-	pthread_cond_init(&pool->freed[LANE_LOGIN], &attributes);
-	pthread_condattr_destroy(&attributes);
+	pthread_cond_init(&pool->attempted, NULL);
 	return pool;
 }
 
@@ -182,16 +196,6 @@ connect_session(struct pool *pool)
 	return connection;
 }
 
-static PGconn *
-open_connection(struct pool *pool)
-{
-	PGconn	   *connection = connect_session(pool);
-
-	metrics_add(connection ? METRIC_CONNECTIONS_OPENED :
-				METRIC_CONNECTIONS_FAILED, 1);
-	return connection;
-}
-
 /* Closes one that is of no more use. */
 static void
 discard(PGconn *connection)
@@ -213,7 +217,7 @@ is_alive(PGconn *connection)
 		poll(&socket, 1, 0) == 0;
 }
 
-/* Whether a request of that lane may have a connection now. */
+/* Whether there is a place for that lane. */
 static bool
 has_room(const struct pool *pool, enum pool_lane lane)
 {
@@ -222,46 +226,107 @@ has_room(const struct pool *pool, enum pool_lane lane)
 	return pool->lent < pool->config->pool_size;
 }
 
-/* Waits for room; the mutex is held.  False when the time is up. */
-static bool
-wait_for_room(struct pool *pool, enum pool_lane lane, long wait_ms)
+/* The first of those who wait that there is a place for, or NULL. */
+static struct waiter *
+next_waiter(const struct pool *pool)
 {
-	struct timespec until;
-	int			failure = 0;
+	struct waiter *waiter = pool->waiters;
 
-	if (has_room(pool, lane))
-		return true;
-
-	/* each that waits holds a thread, and data requests need some */
-	if (pool->waiting[LANE_DATA] + pool->waiting[LANE_LOGIN] >=
-		pool->config->pool_queue ||
-		(lane == LANE_LOGIN &&
-		 pool->waiting[LANE_LOGIN] >= (pool->config->pool_queue + 1) / 2))
-		return false;
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += wait_ms / 1000;
-	until.tv_nsec += wait_ms % 1000 * 1000000;
-	if (until.tv_nsec >= 1000000000)
-	{
-		until.tv_sec++;
-		until.tv_nsec -= 1000000000;
-	}
-	pool->waiting[lane]++;
-	while (!has_room(pool, lane) && failure == 0)
-		failure = pthread_cond_timedwait(&pool->freed[lane], &pool->mutex,
-										 &until);
-	pool->waiting[lane]--;
-	return has_room(pool, lane);
+	while (waiter != NULL && !has_room(pool, waiter->lane))
+		waiter = waiter->next;
+	return waiter;
 }
 
-/* Wakes those who may go on; the mutex is held. */
-static void
-wake_waiting(struct pool *pool)
+/*
+ * Whether somebody who comes may go on at once.  A thread that runs uses a
+ * place better than one that has to be woken for it; so he may pass those who
+ * wait, unless they have done so for a while.
+ */
+static bool
+may_pass(const struct pool *pool, enum pool_lane lane, bool urgent)
 {
-	if (pool->waiting[LANE_DATA] > 0)
-		pthread_cond_signal(&pool->freed[LANE_DATA]);
-	if (pool->waiting[LANE_LOGIN] > 0 && has_room(pool, LANE_LOGIN))
-		pthread_cond_signal(&pool->freed[LANE_LOGIN]);
+	const struct waiter *first = next_waiter(pool);
+
+	return has_room(pool, lane) &&
+		(first == NULL || urgent || now_micros() < first->since + PASS_MICROS);
+}
+
+/* Wakes whose turn it is; the mutex is held. */
+static void
+wake_next(struct pool *pool)
+{
+	struct waiter *waiter = next_waiter(pool);
+
+	if (waiter != NULL)
+		pthread_cond_signal(&waiter->wake);
+}
+
+/* Waits in line, those who are urgent at its head. */
+static void
+line_up(struct pool *pool, struct waiter *waiter, bool urgent)
+{
+	struct waiter **link = &pool->waiters;
+
+	while (!urgent && *link != NULL)
+		link = &(*link)->next;
+	waiter->next = *link;
+	*link = waiter;
+	pool->waiting++;
+}
+
+static void
+leave_line(struct pool *pool, const struct waiter *waiter)
+{
+	struct waiter **link = &pool->waiters;
+
+	while (*link != waiter)
+		link = &(*link)->next;
+	*link = waiter->next;
+	pool->waiting--;
+}
+
+static struct timespec
+time_of(uint64_t micros)
+{
+	return (struct timespec)
+	{
+		(time_t) (micros / 1000000), (long) (micros % 1000000) * 1000
+	};
+}
+
+static void
+begin_condition(pthread_cond_t *condition)
+{
+	pthread_condattr_t attributes;
+
+	pthread_condattr_init(&attributes);
+	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+	pthread_cond_init(condition, &attributes);
+	pthread_condattr_destroy(&attributes);
+}
+
+/* Waits for a place; the mutex is held.  False when the time is up. */
+static bool
+wait_for_room(struct pool *pool, enum pool_lane lane, bool urgent,
+			  uint64_t deadline)
+{
+	struct waiter waiter = {.lane = lane,.since = now_micros()};
+	struct timespec until = time_of(deadline);
+	int			failure = 0;
+	bool		placed;
+
+	if (waiter.since >= deadline && pool->waiters != NULL)
+		return false;
+	if (may_pass(pool, lane, urgent))
+		return true;
+	begin_condition(&waiter.wake);
+	line_up(pool, &waiter, urgent);
+	while (next_waiter(pool) != &waiter && failure == 0)
+		failure = pthread_cond_timedwait(&waiter.wake, &pool->mutex, &until);
+	placed = next_waiter(pool) == &waiter;
+	leave_line(pool, &waiter);
+	pthread_cond_destroy(&waiter.wake);
+	return placed;
 }
 
 /* The idle connection used last, or NULL; the mutex is held. */
@@ -283,7 +348,7 @@ give_back(struct pool *pool, enum pool_lane lane, PGconn *connection)
 		pool->lent_to_logins--;
 	if (connection != NULL)
 		pool->idle[pool->idle_count++] = connection;
-	wake_waiting(pool);
+	wake_next(pool);
 	pthread_mutex_unlock(&pool->mutex);
 }
 
@@ -306,15 +371,77 @@ is_at_work(PGconn *connection)
 		PQflush(connection) == 0;
 }
 
-enum pool_outcome
-pool_acquire(struct pool *pool, const struct config *config,
-			 enum pool_lane lane, PGconn **connection)
+/*
+ * Waits while others connect, so that not all do who come after a restart of
+ * the server; if they fail while it waits, it has failed, too.  The mutex is
+ * held.
+ */
+static bool
+may_connect(struct pool *pool)
 {
-	PGconn	   *found;
+	while (pool->connecting >= MOST_CONNECTING)
+	{
+		uint64_t	before = pool->attempts;
 
+		while (pool->attempts == before)
+			pthread_cond_wait(&pool->attempted, &pool->mutex);
+		if (pool->failed)
+			return false;
+		if (pool->idle_count > 0)
+			break;
+	}
+	return true;
+}
+
+/* A living connection for who has a place; the mutex is held, in between. */
+static PGconn *
+find_connection(struct pool *pool)
+{
+	PGconn	   *found = NULL;
+
+	while (found == NULL)
+	{
+		bool		is_new = false;
+
+		found = pop_idle(pool);
+		if (found == NULL && !may_connect(pool))
+			return NULL;
+		if (found == NULL)
+			found = pop_idle(pool);
+		is_new = found == NULL;
+		pool->connecting += is_new;
+		pthread_mutex_unlock(&pool->mutex);
+		if (is_new)
+		{
+			found = connect_session(pool);
+			metrics_add(found ? METRIC_CONNECTIONS_OPENED :
+						METRIC_CONNECTIONS_FAILED, 1);
+		}
+		else if (!is_alive(found))
+		{
+			discard(found);
+			found = NULL;
+		}
+		pthread_mutex_lock(&pool->mutex);
+		if (!is_new)
+			continue;
+		pool->connecting--;
+		pool->attempts++;
+		pool->failed = found == NULL;
+		pthread_cond_broadcast(&pool->attempted);
+		if (found == NULL)
+			return NULL;
+	}
+	return found;
+}
+
+enum pool_outcome
+pool_acquire(struct pool *pool, enum pool_lane lane, bool urgent,
+			 int login_share, uint64_t deadline, PGconn **connection)
+{
 	pthread_mutex_lock(&pool->mutex);
-	pool->login_share = (int) config->login_pool_share;
-	if (!wait_for_room(pool, lane, config->pool_wait_ms))
+	pool->login_share = login_share;
+	if (!wait_for_room(pool, lane, urgent, deadline))
 	{
 		pthread_mutex_unlock(&pool->mutex);
 		return POOL_BUSY;
@@ -323,25 +450,14 @@ pool_acquire(struct pool *pool, const struct config *config,
 	if (lane == LANE_LOGIN)
 		pool->lent_to_logins++;
 
-	found = pop_idle(pool);
+	/* there may be room for one more */
+	wake_next(pool);
+	*connection = find_connection(pool);
 	pthread_mutex_unlock(&pool->mutex);
-
-	while (found != NULL && !is_alive(found))
-	{
-		discard(found);
-		pthread_mutex_lock(&pool->mutex);
-		found = pop_idle(pool);
-		pthread_mutex_unlock(&pool->mutex);
-	}
-	if (found == NULL)
-		found = open_connection(pool);
-	if (found == NULL)
-	{
-		give_back(pool, lane, NULL);
-		return POOL_DOWN;
-	}
-	*connection = found;
-	return POOL_READY;
+	if (*connection != NULL)
+		return POOL_READY;
+	give_back(pool, lane, NULL);
+	return POOL_DOWN;
 }
 
 void
@@ -368,7 +484,7 @@ pool_report(struct pool *pool, struct pool_report *report)
 	report->idle = pool->idle_count;
 	report->lent = pool->lent;
 	report->given_up = given_up_count(pool->given_up);
-	report->waiting = pool->waiting[LANE_DATA] + pool->waiting[LANE_LOGIN];
+	report->waiting = pool->waiting;
 	pthread_mutex_unlock(&pool->mutex);
 }
 
@@ -380,8 +496,7 @@ pool_destroy(struct pool *pool)
 	given_up_destroy(pool->given_up);
 	while (pool->idle_count > 0)
 		PQfinish(pool->idle[--pool->idle_count]);
-	pthread_cond_destroy(&pool->freed[LANE_DATA]);
-	pthread_cond_destroy(&pool->freed[LANE_LOGIN]);
+	pthread_cond_destroy(&pool->attempted);
 	pthread_mutex_destroy(&pool->mutex);
 	free(pool->idle);
 	free(pool);

@@ -35,12 +35,13 @@ extern struct pool *pool_create(const struct config *config,
 								const char *standby);
 
 /*
- * Lends a connection that is known to be alive, waiting at most
- * pool_wait_ms of "config".  The caller gives it back with pool_release().
+ * Lends a connection that is known to be alive, waiting until the deadline (of
+ * now_micros()) at most; who is urgent waits before all others.  Logins may
+ * hold so many from now on.  The caller gives it back with pool_release().
  */
 extern enum pool_outcome pool_acquire(struct pool *pool,
-									  const struct config *config,
-									  enum pool_lane lane,
+									  enum pool_lane lane, bool urgent,
+									  int login_share, uint64_t deadline,
 									  PGconn **connection);
 
 /*

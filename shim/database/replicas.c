@@ -183,6 +183,12 @@ replicas_start(struct replicas *replicas)
 												&replicas->list[i]) == 0;
 }
 
+int
+replicas_count(const struct replicas *replicas)
+{
+	return replicas->count;
+}
+
 void
 replicas_destroy(struct replicas *replicas)
 {

@@ -37,6 +37,9 @@ extern struct replicas *replicas_create(const struct config *config);
 /* Begins to watch them; until then none is read from. */
 extern void replicas_start(struct replicas *replicas);
 
+/* How many there are. */
+extern int	replicas_count(const struct replicas *replicas);
+
 extern void replicas_destroy(struct replicas *replicas);
 
 /*

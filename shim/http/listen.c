@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "http/front.h"
 #include "http/listen.h"
 
 #define UNIX_PREFIX "unix:"
@@ -245,32 +246,6 @@ port_of(int file)
 	return ntohs(name.sin_port);
 }
 
-/*
- * Puts a socket under the descriptor "place".  civetweb's master thread may be
- * waiting for what has been there.  The end of that wakes it up, but poll(2)
- * then looks for events under the same number once more, and goes back to
- * sleep without a look at what is new if there is none: hence a connection to
- * the socket, made before, which is closed at once.
- */
-static bool
-replace(int place, const struct listen_address *address)
-{
-	int			before = dup(place);
-	int			knock;
-
-	if (before < 0 || dup3(address->socket, place, O_CLOEXEC) < 0)
-		return false;
-	knock = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (knock >= 0)
-		connect(knock, (const struct sockaddr *) &address->name,
-				sizeof(address->name));
-	shutdown(before, SHUT_RDWR);
-	close(before);
-	if (knock >= 0)
-		close(knock);
-	return true;
-}
-
 /* -------- a listener -------- */
 
 /* One item; what is written for civetweb is "8080" instead of "*:8080". */
@@ -341,7 +316,7 @@ listen_attach(struct listener *listener, struct mg_context *context)
 			   port_of(listener->files[file]) != ports[i].port)
 			file++;
 		if (file == listener->file_count ||
-			!replace(listener->files[file], address))
+			dup3(address->socket, listener->files[file], O_CLOEXEC) < 0)
 		{
 			log_event(LOG_ERROR, "start", NULL, NULL,
 					  "cannot listen on \"%s\"", address->name.sun_path);
@@ -398,8 +373,19 @@ listen_announce(const struct listener *listener, struct mg_context *context)
 	}
 }
 
+bool
+listen_begin(struct listener *listener, struct front *front)
+{
+	bool		fine = true;
+	int			i;
+
+	for (i = 0; i < listener->file_count; i++)
+		fine = front_listen(front, listener->files[i]) && fine;
+	return fine;
+}
+
 void
-listen_stop(struct listener *listener, int parked)
+listen_stop(struct listener *listener)
 {
 	int			i;
 
@@ -409,32 +395,5 @@ listen_stop(struct listener *listener, int parked)
 		if (listener->addresses[i].socket >= 0)
 			close(listener->addresses[i].socket);
 		listener->addresses[i].socket = -1;
-	}
-	for (i = 0; i < listener->file_count; i++)
-	{
-		int			file = listener->files[i];
-
-		listener->files[i] = dup(file);
-		shutdown(file, SHUT_RDWR);
-		dup2(parked, file);
-	}
-	if (listener->file_count > 0)
-		listener->stopped_count = listener->file_count;
-	listener->file_count = 0;
-}
-
-/*
- * The master thread may still sleep on what has been under its descriptors.
- * That wakes it by another shutdown(), and then it looks at what is there now.
- */
-void
-listen_wake(struct listener *listener)
-{
-	for (; listener->stopped_count > 0; listener->stopped_count--)
-	{
-		int			file = listener->files[listener->stopped_count - 1];
-
-		shutdown(file, SHUT_RDWR);
-		close(file);
 	}
 }

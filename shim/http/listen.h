@@ -18,6 +18,8 @@
 
 #define LISTEN_MAX 16
 
+struct front;
+
 /* One address. */
 struct listen_address
 {
@@ -35,7 +37,6 @@ struct listener
 	struct listen_address addresses[LISTEN_MAX];
 	int			files[LISTEN_MAX];	/* civetweb's listening descriptors */
 	int			file_count;
-	int			stopped_count;	/* then "files" are copies of what they were */
 	int			others[LISTEN_MAX * 4];	/* listening ones of others */
 	int			other_count;
 };
@@ -79,12 +80,12 @@ extern void listen_announce(const struct listener *listener,
 							struct mg_context *context);
 
 /*
- * Ends all listening for the clients and removes the sockets' files; "parked"
- * takes the descriptors' places, for civetweb to sleep on.
+ * Lets connections in, when the sockets are in their places.  front_close()
+ * ends that.
  */
-extern void listen_stop(struct listener *listener, int parked);
+extern bool listen_begin(struct listener *listener, struct front *front);
 
-/* Lets civetweb's master thread see at once that "parked" has ended. */
-extern void listen_wake(struct listener *listener);
+/* Removes the sockets' files. */
+extern void listen_stop(struct listener *listener);
 
 #endif							/* LISTEN_H */

@@ -119,6 +119,7 @@ send_reply(struct reply *reply, struct mg_connection *connection,
 
 	if (joined)
 		buffer_append(head, body, length);
+	reply->broken = head->failed;
 	if (head->failed)
 	{
 		mg_disable_connection_keep_alive(connection);
@@ -128,7 +129,10 @@ send_reply(struct reply *reply, struct mg_connection *connection,
 	/* A client that is gone is none of our business, but its connection is. */
 	if (mg_write(connection, head->data, head->length) != (int) head->length ||
 		(!joined && mg_write(connection, body, length) != (int) length))
+	{
 		mg_disable_connection_keep_alive(connection);
+		reply->broken = true;
+	}
 	reply->bytes = length;
 }
 

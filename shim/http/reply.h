@@ -24,6 +24,7 @@ struct reply
 {
 	struct buffer head;
 	size_t		bytes;			/* of the body that was sent */
+	bool		broken;			/* it did not go out whole */
 	char		route[ROUTE_SIZE];
 	char		principal_id[PRINCIPAL_SIZE];
 	char		principal_kind[PRINCIPAL_SIZE];

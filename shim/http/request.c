@@ -18,13 +18,8 @@
 #include "http/request.h"
 #include "http/wire.h"
 
-/*
- * A call of mg_read() that waits for the network ends only when all bytes
- * asked for are there, however slowly they drip.  Small slices let us look at
- * the clock in between, where nobody else would cut the connection.
- */
-#define SLICE 16
-#define LARGE_SLICE (16 * 1024)
+/* What is read at once, so that the clock is looked at in between. */
+#define BODY_SLICE (16 * 1024)
 #define DISCARD_SLICE 4096
 #define CHUNKS_SLICE (16 * 1024)
 
@@ -48,9 +43,9 @@
 static const struct probe probes[] =
 {
 	{"/actuator/health", 503,
-	"{\"status\":\"DOWN\",\"components\":{\"db\":{\"status\":\"DOWN\"}}}"},
-	{"/actuator/health/readiness", 503, "{\"status\":\"DOWN\"}"},
-	{"/actuator/health/liveness", 200, "{\"status\":\"UP\"}"}
+	"{\"status\":\"DOWN\",\"components\":{\"db\":{\"status\":\"DOWN\"}}}", 0},
+	{"/actuator/health/readiness", 503, "{\"status\":\"DOWN\"}", 0},
+	{"/actuator/health/liveness", 200, "{\"status\":\"UP\"}", 50}
 };
 
 /* A version 4 UUID (RFC 9562, section 5.4). */
@@ -94,10 +89,10 @@ request_start(struct request *request)
 	request->is_head = false;
 	request->body_unread = false;
 	request->keep_alive = false;
-	request->may_block = false;
 	request->is_chunked = false;
 	chunks_begin(&request->chunks, 0);
-	request->wire_length = 0;
+	request->waited = 0;
+	request->overdue = false;
 	request->has_key = false;
 	request->credential = 0;
 	request->area = AREA_OTHER;
@@ -468,13 +463,13 @@ read_body(struct request *request, struct mg_connection *connection,
 		return &refusal_internal;
 	while (length < (size_t) head->length)
 	{
-		size_t		slice = request->may_block ? LARGE_SLICE : SLICE;
 		uint64_t	before = now_micros();
 		int			got;
 
-		if (!buffer_reserve(message, slice))
+		if (!buffer_reserve(message, BODY_SLICE))
 			return &refusal_internal;
-		got = mg_read(connection, message->data + message->length, slice);
+		got = mg_read(connection, message->data + message->length,
+					  BODY_SLICE);
 		if (got > 0)
 		{
 			message->length += (size_t) got;
@@ -555,7 +550,6 @@ request_read(struct request *request, struct mg_connection *connection,
 		size_t		length = request->message.length - request->body_start;
 
 		request->body_unread = false;
-		request->wire_length = head_bytes(info) + length;
 		wire_note(head_end(info), length);
 	}
 	return NULL;
@@ -591,7 +585,6 @@ request_discard(struct request *request, struct mg_connection *connection)
 {
 	uint64_t	deadline = now_micros() + DISCARD_MICROS;
 	char		slice[DISCARD_SLICE];
-	size_t		size = request->may_block ? DISCARD_SLICE : SLICE;
 	size_t		total = 0;
 
 	if (request->body_unread && request->is_chunked)
@@ -600,7 +593,7 @@ request_discard(struct request *request, struct mg_connection *connection)
 	{
 		while (request->body_unread && total < DISCARD_BYTES)
 		{
-			int			got = mg_read(connection, slice, size);
+			int			got = mg_read(connection, slice, sizeof(slice));
 
 			if (got <= 0 || now_micros() > deadline)
 				break;

@@ -41,6 +41,7 @@ struct probe
 	const char *path;
 	int			status;
 	const char *body;
+	long		wait_ms;		/* for a connection; 0: as others */
 };
 
 /* A request; it lives as long as its thread and is used again. */
@@ -52,9 +53,9 @@ struct request
 	bool		is_head;
 	bool		body_unread;	/* the client may still be sending it */
 	bool		keep_alive;		/* the connection may serve another one */
-	bool		may_block;		/* somebody else watches over slow bodies */
-	size_t		wire_length;	/* of head and body, once they are read */
 	bool		has_key;		/* the credential is a personal key */
+	uint64_t	waited;			/* microseconds, for a thread */
+	bool		overdue;		/* and that is too long */
 	uint64_t	credential;		/* a hash of it; 0: there is none */
 	enum request_area area;
 	enum pool_lane lane;

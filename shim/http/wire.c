@@ -3,10 +3,10 @@
  *
  * civetweb reads chunked bodies each version in another way (1.15 refuses
  * extensions of a chunk and leaves trailers behind, 1.16 skips both unseen)
- * and gives no way to the bytes.  It gets them by recv(), though, and that of
- * the program goes before that of the C library.  So we see which socket a
- * thread serves, where the buffer for heads begins, and how much has come.
- * And we see how lines of a head end, before civetweb overwrites that.
+ * and gives no way to the bytes.  It gets them by recv(), though, and its
+ * threads have that from here.  So we see which socket a thread serves, where
+ * the buffer for heads begins, and how much has come.  And we see how lines of
+ * a head end, before civetweb overwrites that.
  */
 #include <errno.h>
 #include <poll.h>
@@ -14,6 +14,7 @@
 #include <sys/socket.h>
 #include <sys/types.h>
 
+#include "base/calls.h"
 #include "base/clock.h"
 #include "http/wire.h"
 
@@ -53,9 +54,9 @@ check_lines(const char *bytes, size_t size)
  * other socket is read from before it has come.
  */
 ssize_t
-recv(int socket, void *bytes, size_t size, int flags)
+wire_recv(int socket, void *bytes, size_t size, int flags)
 {
-	ssize_t		got = recvfrom(socket, bytes, size, flags, NULL, NULL);
+	ssize_t		got = calls_real.recv(socket, bytes, size, flags);
 
 	if (got > 0 && wire.open)
 	{
@@ -140,6 +141,14 @@ wire_rest(const char *head_end, const char **rest, size_t *length)
 	return true;
 }
 
+bool
+wire_unparsed(size_t *bytes)
+{
+	*bytes = wire.known && wire.received > wire.consumed ?
+		(size_t) (wire.received - wire.consumed) : 0;
+	return wire.open && wire.known;
+}
+
 long
 wire_read(char *bytes, size_t size, uint64_t deadline)
 {
@@ -154,7 +163,7 @@ wire_read(char *bytes, size_t size, uint64_t deadline)
 			return -1;
 		if (poll(&ready, 1, (int) ((deadline - now) / 1000) + 1) <= 0)
 			continue;
-		got = recv(wire.socket, bytes, size, MSG_DONTWAIT);
+		got = wire_recv(wire.socket, bytes, size, MSG_DONTWAIT);
 		if (got >= 0)
 			return got;
 		if (errno != EAGAIN && errno != EINTR)

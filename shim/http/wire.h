@@ -7,6 +7,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
+
+/* recv() of civetweb's threads. */
+extern ssize_t wire_recv(int socket, void *bytes, size_t size, int flags);
 
 /* This thread begins to serve a connection. */
 extern void wire_begin(void);
@@ -31,6 +35,12 @@ extern bool wire_lines_are_good(const char *head_end);
  * if that is not known.
  */
 extern bool wire_rest(const char *head_end, const char **rest, size_t *length);
+
+/*
+ * The bytes that have come since the last request that has been read; false if
+ * that is not known.
+ */
+extern bool wire_unparsed(size_t *bytes);
 
 /*
  * Reads what comes after that.  Returns the number of bytes, 0 at the end of

@@ -2,20 +2,21 @@
  * What the process takes from the system: memory and descriptors.
  */
 #include <malloc.h>
-#include <stddef.h>
 #include <sys/resource.h>
 
+#include "base/log.h"
+#include "database/replicas.h"
 #include "serve/resources.h"
 
-/* Of the 100 kB that civetweb gives to a thread. */
-#define STACK_USE (60 * 1024)
+/* Descriptors for logs, listening, waking, and connections to operators. */
+#define OTHER_FILES 512
+
+/* What each standby's watch has. */
+#define WATCH_FILES 2
 
 /*
  * Memory that one thread has freed should be of use to the next: a few arenas,
- * and large pieces go back to the system.  Filling what is allocated makes
- * civetweb's buffers, which are out of our reach, take their pages.  The end
- * of that must not meet a calloc() in another thread: it would leave out to
- * clear what malloc() has just filled.
+ * and large pieces go back to the system.
  *
  * Clients and database together may need more than the usual 1024 descriptors.
  */
@@ -27,7 +28,6 @@ resources_prepare(void)
 	mallopt(M_ARENA_MAX, 4);
 	mallopt(M_MMAP_THRESHOLD, 128 * 1024);
 	mallopt(M_TRIM_THRESHOLD, 256 * 1024);
-	mallopt(M_PERTURB, 1);
 
 	if (getrlimit(RLIMIT_NOFILE, &limit) == 0)
 	{
@@ -36,18 +36,24 @@ resources_prepare(void)
 	}
 }
 
-void
-resources_settle(void)
+long
+resources_connections(const struct config *config)
 {
-	mallopt(M_PERTURB, 0);
-}
+	long		others = OTHER_FILES + config->pool_size +
+		(config->replicas[0] == '\0' ? 0 :
+		 MAX_REPLICAS * (config->pool_size + WATCH_FILES));
+	struct rlimit limit;
+	long		room;
 
-void
-resources_touch_stack(void)
-{
-	volatile char pages[STACK_USE];
-	size_t		i;
-
-	for (i = 0; i < sizeof(pages); i += 1024)
-		pages[i] = 0;
+	if (getrlimit(RLIMIT_NOFILE, &limit) != 0 ||
+		limit.rlim_cur >= (rlim_t) (config->connections + others))
+		return config->connections;
+	room = (long) limit.rlim_cur - others;
+	if (room < (long) limit.rlim_cur / 2)
+		room = (long) limit.rlim_cur / 2;
+	log_event(LOG_WARNING, "start", NULL, NULL,
+			  "the limit of open files is %ld: %ld connections of clients "
+			  "instead of %ld", (long) limit.rlim_cur, room,
+			  config->connections);
+	return room;
 }

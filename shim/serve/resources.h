@@ -1,22 +1,18 @@
 /*
  * What the process takes from the system: memory and descriptors.
- *
- * Threads take turns, so each would take its memory sometime later, when there
- * may be none, and memory would grow for as long as new ones come into play.
- * They take it at the start.
  */
 #ifndef RESOURCES_H
 #define RESOURCES_H
 
-/*
- * Before anything else: limits; from now on memory is filled when it is taken.
- */
+#include "base/config.h"
+
+/* Before anything else. */
 extern void resources_prepare(void);
 
-/* Everything has started: memory is taken as usual again. */
-extern void resources_settle(void);
-
-/* Each thread of civetweb, at its start: uses the stack that it will need. */
-extern void resources_touch_stack(void);
+/*
+ * How many connections of clients there is room for, of those that the
+ * configuration wants; says so in the log if that is fewer.
+ */
+extern long resources_connections(const struct config *config);
 
 #endif							/* RESOURCES_H */

@@ -20,6 +20,7 @@
 #include "database/replicas.h"
 #include "http/clients.h"
 #include "http/encoding.h"
+#include "http/front.h"
 #include "http/listen.h"
 #include "serve/notify.h"
 #include "serve/resources.h"
@@ -36,11 +37,15 @@
 
 #define DRAIN_STEP_MS 10
 
-/* How long civetweb's threads may take to begin. */
-#define SETTLE_MICROS 2000000
-
 /* For probes and scrapers: a few, whatever the service itself is busy with. */
 #define ADMIN_THREADS 4
+#define ADMIN_CONNECTIONS 256
+
+/*
+ * Threads that work at once, beside one for each database connection: while
+ * one sends its answer another one has its connection.
+ */
+#define MORE_THREADS 2
 
 /* How often it is looked whether a client takes too long. */
 #define TICK_MS 100
@@ -53,8 +58,8 @@ start_civetweb(struct door *door, const struct config *config)
 	char		head_buffer[24];
 	char		request_timeout[16];
 	char		keep_alive_timeout[16];
-	long		thread_count = door->is_admin ? ADMIN_THREADS
-		: config->threads;
+	long		thread_count = door->is_admin ? ADMIN_THREADS :
+		config->threads;
 	bool		fine = false;
 
 	snprintf(threads, sizeof(threads), "%ld", thread_count);
@@ -65,7 +70,7 @@ start_civetweb(struct door *door, const struct config *config)
 	snprintf(keep_alive_timeout, sizeof(keep_alive_timeout), "%ld",
 			 config->keep_alive_timeout_ms);
 	door->clients = clients_create(thread_count);
-	if (door->clients != NULL &&
+	if (door->clients != NULL && door->front != NULL &&
 		listen_open(&door->listener, door->addresses,
 					config->socket_mode_bits, &ports))
 	{
@@ -87,9 +92,12 @@ start_civetweb(struct door *door, const struct config *config)
 			NULL
 		};
 
+		front_recruit(door->front, true);
 		door->context = mg_start(&worker_callbacks, door, options);
+		front_recruit(door->front, false);
 		fine = door->context != NULL &&
-			listen_attach(&door->listener, door->context);
+			listen_attach(&door->listener, door->context) &&
+			listen_begin(&door->listener, door->front);
 	}
 	buffer_free(&ports);
 	if (!fine)
@@ -98,12 +106,7 @@ start_civetweb(struct door *door, const struct config *config)
 	return fine;
 }
 
-/*
- * Starts civetweb at all addresses.  It has no function to stop accepting
- * connections while those that are open go on, so its listening descriptors
- * are to be replaced by that of a pipe that nobody writes to, on which its
- * master thread sleeps on.
- */
+/* Starts civetweb at all addresses. */
 static bool
 open_doors(struct server *server, const struct config *config)
 {
@@ -111,8 +114,13 @@ open_doors(struct server *server, const struct config *config)
 	server->main.addresses = config->listen;
 	server->admin.addresses = config->admin_listen;
 	server->admin.is_admin = true;
-	if (pipe2(server->parked, O_CLOEXEC) != 0)
-		return false;
+	server->main.front = front_create(config, resources_connections(config),
+									  config->threads,
+									  config->pool_size *
+									  (1 + replicas_count(server->replicas)) +
+									  MORE_THREADS);
+	server->admin.front = front_create(config, ADMIN_CONNECTIONS,
+									   ADMIN_THREADS, ADMIN_THREADS);
 
 	/* operators first, who then see the rest come up */
 	return (config->admin_listen[0] == '\0' ||
@@ -120,48 +128,38 @@ open_doors(struct server *server, const struct config *config)
 		start_civetweb(&server->main, config);
 }
 
-/*
- * Ends what is for the start alone, while no thread does anything but begin:
- * connections wait for this.
- */
+/* Stops civetweb at an address. */
 static void
-settle(struct server *server, const struct config *config)
+close_door(struct door *door)
 {
-	uint64_t	deadline = now_micros() + SETTLE_MICROS;
-	long		expected = config->threads +
-		(server->admin.context != NULL ? ADMIN_THREADS : 0);
-
-	while (atomic_load(&server->threads) < expected &&
-		   now_micros() < deadline)
-		sleep_ms(1);
-	resources_settle();
-	atomic_store(&server->settled, true);
+	if (door->front != NULL)
+	{
+		front_close(door->front);
+		front_stop(door->front);
+	}
+	listen_stop(&door->listener);
+	if (door->context != NULL)
+	{
+		clients_close_waiting(door->clients);
+		mg_stop(door->context);
+	}
+	front_destroy(door->front);
+	clients_destroy(door->clients);
 }
 
-/*
- * Stops civetweb.  The end of the pipe wakes its master threads, which look at
- * their stop flag only every other second while nothing happens.
- */
 static void
 close_doors(struct server *server)
 {
-	/* if it has come to nothing, threads may still wait for that */
-	atomic_store(&server->settled, true);
-	listen_stop(&server->main.listener, server->parked[0]);
-	listen_stop(&server->admin.listener, server->parked[0]);
-	if (server->parked[1] >= 0)
-		close(server->parked[1]);
-	listen_wake(&server->main.listener);
-	listen_wake(&server->admin.listener);
-	if (server->admin.context != NULL)
-		clients_close_waiting(server->admin.clients);
-	if (server->main.context != NULL)
-		mg_stop(server->main.context);
-	if (server->admin.context != NULL)
-		mg_stop(server->admin.context);
+	close_door(&server->main);
+	close_door(&server->admin);
 	mg_exit_library();
-	if (server->parked[0] >= 0)
-		close(server->parked[0]);
+}
+
+static void
+tick_door(struct door *door, const struct config *config)
+{
+	clients_tick(door->clients, config);
+	front_tick(door->front, config);
 }
 
 /* Ends the connections that take longer than they may. */
@@ -170,16 +168,9 @@ tick_clients(struct server *server)
 {
 	const struct config *config = atomic_load(&server->config);
 
-	clients_tick(server->main.clients, config);
-	if (server->admin.clients != NULL)
-		clients_tick(server->admin.clients, config);
-}
-
-static void
-destroy_clients(struct server *server)
-{
-	clients_destroy(server->main.clients);
-	clients_destroy(server->admin.clients);
+	tick_door(&server->main, config);
+	if (server->admin.context != NULL)
+		tick_door(&server->admin, config);
 }
 
 /*
@@ -197,12 +188,14 @@ drain(struct server *server)
 
 	notify_send("STOPPING=1\nSTATUS=Draining");
 	atomic_store(&server->draining, true);
-	listen_stop(&server->main.listener, server->parked[0]);
+	front_close(server->main.front);
+	listen_stop(&server->main.listener);
 	log_event(LOG_INFO, "drain", NULL, NULL, "%d requests under way",
 			  atomic_load(&server->under_way));
 	while (quiet < 10 && now_micros() < deadline)
 	{
-		quiet = atomic_load(&server->under_way) == 0 ? quiet + 1 : 0;
+		quiet = atomic_load(&server->under_way) == 0 &&
+			front_waiting(server->main.front) == 0 ? quiet + 1 : 0;
 		tick_clients(server);
 		sleep_ms(DRAIN_STEP_MS);
 	}
@@ -212,6 +205,7 @@ drain(struct server *server)
 		sleep_ms(DRAIN_STEP_MS);
 	/* civetweb's threads look at its flag every other second only */
 	clients_close_waiting(server->main.clients);
+	front_close_silent(server->main.front);
 	if (atomic_load(&server->under_way) > 0)
 		log_event(LOG_WARNING, "drain", NULL, NULL,
 				  "%d requests did not end in time",
@@ -264,8 +258,9 @@ notify_ready(struct server *server)
 {
 	const struct config *config = atomic_load(&server->config);
 	PGconn	   *connection = NULL;
-	bool		found = pool_acquire(server->pool, config, LANE_DATA,
-									 &connection) == POOL_READY;
+	bool		found = pool_acquire(server->pool, LANE_DATA, false,
+									 (int) config->login_pool_share,
+									 now_micros(), &connection) == POOL_READY;
 
 	if (found)
 		pool_release(server->pool, LANE_DATA, connection, true);
@@ -290,7 +285,6 @@ server_run(const struct config_source *source, struct config *config)
 
 	memset(&server, 0, sizeof(server));
 	notify_start();
-	server.parked[0] = server.parked[1] = -1;
 	atomic_store(&server.config, config);
 	resources_prepare();
 	server.pool = pool_create(config, NULL);
@@ -305,17 +299,11 @@ server_run(const struct config_source *source, struct config *config)
 		log_stop();
 		replicas_destroy(server.replicas);
 		pool_destroy(server.pool);
-		destroy_clients(&server);
 		config_free(config);
 		return 1;
 	}
-	settle(&server, config);
 	replicas_start(server.replicas);
 	atomic_store(&server.started, true);
-	if (!clients_know_civetweb())
-		log_event(LOG_WARNING, "start", NULL, NULL,
-				  "civetweb %s, headers of %s: connections without a request "
-				  "end by their time only", mg_version(), CIVETWEB_VERSION);
 	listen_announce(&server.main.listener, server.main.context);
 	if (server.admin.context != NULL)
 		listen_announce(&server.admin.listener, server.admin.context);
@@ -343,7 +331,6 @@ server_run(const struct config_source *source, struct config *config)
 	encoding_stop();
 	replicas_destroy(server.replicas);
 	pool_destroy(server.pool);
-	destroy_clients(&server);
 	config = atomic_load(&server.config);
 	if (config->pid_file[0] != '\0')
 		unlink(config->pid_file);

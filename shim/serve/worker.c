@@ -1,10 +1,11 @@
 /*
  * One connection of a client: its requests and their answers.
  *
- * civetweb keeps a thread for each client connection it serves.  Its threads
- * have small stacks (100 kB), so what is large lives in a struct worker, one a
- * thread.  begin_request answers everything itself: none of civetweb's own
- * ways to serve files, scripts, sockets or preflights is ever reached.
+ * civetweb gives a thread to each connection on which something has been said
+ * (http/front.h).  Its threads have small stacks (100 kB), so what is large
+ * lives in a struct worker, one a thread.  begin_request answers everything
+ * itself: none of civetweb's own ways to serve files, scripts, sockets or
+ * preflights is ever reached.
  */
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -22,6 +23,7 @@
 #include "http/answer.h"
 #include "http/clients.h"
 #include "http/cors.h"
+#include "http/front.h"
 #include "http/reply.h"
 #include "http/request.h"
 #include "http/wire.h"
@@ -38,7 +40,9 @@
 /* What a thread of civetweb uses again and again. */
 struct worker
 {
+	struct clients *clients;
 	struct client client;
+	bool		returns;		/* its connection, to wait for its client */
 	struct request request;
 	struct reply reply;
 	struct buffer line;
@@ -85,7 +89,8 @@ read_gauges(struct server *server, struct metrics_gauges *gauges)
 	gauges->pool_in_use = report.lent - report.given_up;
 	gauges->pool_idle = report.idle;
 	gauges->pool_given_up = report.given_up;
-	gauges->pool_waiting = report.waiting;
+	gauges->pool_waiting = report.waiting +
+		front_waiting(server->main.front);
 	gauges->requests_in_flight = atomic_load(&server->under_way);
 	gauges->draining = atomic_load(&server->draining);
 	gauges->ready = atomic_load(&server->started) && !gauges->draining;
@@ -151,7 +156,6 @@ serve(struct door *door, struct worker *worker,
 	const struct refusal *refusal;
 	int			status;
 
-	request->may_block = worker->client.watched;
 	client_note(&worker->client, CLIENT_SENDING);
 	refusal = request_read(request, connection, config);
 	if (refusal == NULL && logins_concern(request))
@@ -200,6 +204,22 @@ is_welcome(const struct door *door, const struct mg_connection *connection)
 		listen_knows(&door->listener, info->server_port);
 }
 
+/*
+ * Whether civetweb may go on with a connection whose request has been
+ * answered.  If there is nothing more to read, it may have to wait for its
+ * client elsewhere.
+ */
+static void
+go_on(struct worker *worker, struct mg_connection *connection)
+{
+	size_t		unread;
+
+	worker->returns = worker->request.keep_alive && !worker->reply.broken &&
+		wire_unparsed(&unread) && unread == 0 && !front_stays();
+	if (worker->returns)
+		mg_disable_connection_keep_alive(connection);
+}
+
 static int
 begin_request(struct mg_connection *connection)
 {
@@ -208,7 +228,9 @@ begin_request(struct mg_connection *connection)
 	struct worker *worker = mg_get_thread_pointer(connection);
 	struct config *config = atomic_load(&server->config);
 	struct answer answer = {0};
-	uint64_t	started = now_micros();
+	uint64_t	waited;
+	bool		overdue = front_waited(&waited);
+	uint64_t	started = now_micros() - waited;
 	int			status;
 
 	if (worker == NULL || !is_welcome(door, connection))
@@ -217,8 +239,9 @@ begin_request(struct mg_connection *connection)
 		return 500;
 	}
 	atomic_fetch_add(&server->under_way, door->is_admin ? 0 : 1);
-	clients_greet(door->clients, &worker->client, connection, config);
 	request_start(&worker->request);
+	worker->request.waited = waited;
+	worker->request.overdue = overdue;
 	extra_start(&worker->request.extra, config, started);
 	status = serve(door, worker, config, connection, &answer);
 	PQclear(answer.result);
@@ -226,9 +249,9 @@ begin_request(struct mg_connection *connection)
 	client_note(&worker->client, CLIENT_LEAVING);
 	request_discard(&worker->request, connection);
 	worker->client.requests++;
-	worker->client.consumed += worker->request.wire_length;
 	client_note(&worker->client, CLIENT_WAITING);
 	atomic_fetch_sub(&server->under_way, door->is_admin ? 0 : 1);
+	go_on(worker, connection);
 	return status;
 }
 
@@ -246,7 +269,6 @@ refuse(struct mg_connection *connection, const struct refusal *refusal)
 	client_note(&worker->client, CLIENT_TAKING);
 	request_start(&worker->request);
 	extra_start(&worker->request.extra, config, now_micros());
-	worker->request.may_block = worker->client.watched;
 	metrics_refused(refusal);
 	reply_refusal(&worker->reply, &worker->request, connection, refusal);
 	log_request(worker, config, refusal->status, &answer, now_micros());
@@ -254,14 +276,15 @@ refuse(struct mg_connection *connection, const struct refusal *refusal)
 
 /* Why civetweb could not read a head: it tells one status for all reasons. */
 static const struct refusal *
-refusal_of_head(const struct door *door, struct client *client)
+refusal_of_head(const struct door *door, const struct client *client)
 {
 	const struct config *config = atomic_load(&door->server->config);
 	long		allowed_ms = client->requests == 0 ?
 		config->request_timeout_ms : config->keep_alive_timeout_ms;
+	size_t		bytes;
 
-	if (clients_unparsed(door->clients, client) >
-		(size_t) (config->max_headers_bytes + config->max_url))
+	if (wire_unparsed(&bytes) &&
+		bytes > (size_t) (config->max_headers_bytes + config->max_url))
 		return &refusal_headers_too_large;
 	if (atomic_load(&client->cut) || now_micros() >
 		atomic_load(&client->since) + (uint64_t) allowed_ms * 1000)
@@ -294,17 +317,20 @@ http_error(struct mg_connection *connection, int status, const char *message)
 static int
 init_connection(const struct mg_connection *connection, void **data)
 {
-	struct door *door = mg_get_user_data(mg_get_context(connection));
-	struct worker *worker = mg_get_thread_pointer(connection);
-
+	(void) connection;
 	(void) data;
-	while (!atomic_load(&door->server->settled))
-		sleep_ms(1);
 	wire_begin();
-	if (worker != NULL)
-		clients_open(door->clients, &worker->client, connection,
-					 atomic_load(&door->server->config));
 	return 0;
+}
+
+/* Now it is known which connection it is. */
+static void
+take_connection(void *argument, const struct peer *peer)
+{
+	struct worker *worker = argument;
+
+	clients_open(worker->clients, &worker->client, peer->socket,
+				 peer->refused);
 }
 
 /*
@@ -341,8 +367,6 @@ connection_close(const struct mg_connection *ending)
 
 	if (worker == NULL)
 		return;
-	if (info != NULL)
-		clients_learn(door->clients, connection, info);
 	if (info != NULL && info->request_uri != NULL &&
 		info->local_uri == NULL && !worker->client.failed)
 	{
@@ -354,7 +378,9 @@ connection_close(const struct mg_connection *ending)
 	clients_close(door->clients, &worker->client);
 
 	/* Its buffers were as large as this client's requests and answers. */
-	settle_buffers(worker);
+	if (!worker->returns)
+		settle_buffers(worker);
+	worker->returns = false;
 }
 
 /*
@@ -380,11 +406,12 @@ init_thread(const struct mg_context *context, int type)
 	if (worker != NULL)
 	{
 		settle_buffers(worker);
+		worker->clients = door->clients;
 		clients_add(door->clients, &worker->client);
+		front_join(door->front, take_connection, worker);
 	}
-	resources_touch_stack();
-	if (type == 1)
-		atomic_fetch_add(&door->server->threads, 1);
+	if (type == 0)
+		front_lead(door->front);
 	return worker;
 }
 

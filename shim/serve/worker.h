@@ -16,6 +16,7 @@
 #include "database/pool.h"
 #include "database/replicas.h"
 #include "http/clients.h"
+#include "http/front.h"
 #include "http/listen.h"
 
 struct server;
@@ -28,7 +29,8 @@ struct door
 	const char *addresses;		/* of the configuration */
 	struct mg_context *context;
 	struct listener listener;
-	struct clients *clients;	/* connections of its threads */
+	struct front *front;		/* its connections */
+	struct clients *clients;	/* those that have a thread */
 };
 
 /* The running service, as its threads see it. */
@@ -41,12 +43,9 @@ struct server
 	struct door main;
 	struct door admin;			/* without a context, if there is none */
 	atomic_int	under_way;		/* requests at the main door */
-	atomic_int	threads;		/* of civetweb, that have begun */
-	atomic_bool settled;		/* connections may be served */
 	atomic_bool started;
 	atomic_bool draining;
 	atomic_bool ending;			/* nothing is executed any more */
-	int			parked[2];		/* a pipe, see open_doors() */
 };
 
 /* What civetweb calls; the data of its context is a struct door. */

@@ -230,7 +230,7 @@ subtest 'what backends count' => sub {
 subtest 'the pool' => sub {
 	my $values = scrape();
 
-	cmp_ok($values->{entityapi_pool_size}, '>=', 8, 'size');
+	cmp_ok($values->{entityapi_pool_size}, '>=', 4, 'size');
 	cmp_ok($values->{'entityapi_pool_connections{state="idle"}'}, '>=', 1, 'idle ones');
 	is($values->{'entityapi_pool_connections{state="in_use"}'}, 0, 'none in use');
 	cmp_ok($values->{entityapi_database_connections_opened_total}, '>=', 1, 'opened');

@@ -8,7 +8,6 @@ use lib "$FindBin::Bin/../lib";
 
 use EntityApi::Test::StandIn;
 use Errno ();
-use File::Temp;
 use IO::Socket::INET;
 use JSON::PP;
 use POSIX ();
@@ -138,7 +137,7 @@ subtest 'a thousand requests in one go' => sub {
 	is(scalar(() = $answer =~ /HTTP\/1.1 200 /g), 1000, 'are all answered');
 };
 
-my $shim = EntityApi::Test->shim($cluster, threads => 20, pool_size => 2, pool_queue => 4,
+my $shim = EntityApi::Test->shim($cluster, threads => 20, pool_size => 2,
 	pool_wait_ms => 1000, request_timeout_ms => 800, body_timeout_ms => 1200,
 	write_timeout_ms => 1000, keep_alive => 'yes');
 
@@ -218,29 +217,26 @@ sub at_once
 	return map { answer_of($_, 60) } @sockets;
 }
 
-subtest 'a bounded queue, a bounded wait' => sub {
+subtest 'a wait that is bounded by time, not by number' => sub {
 	my $slow = "GET /hold HTTP/1.1\r\n${host}Connection: close\r\n\r\n";
-	my $shim = EntityApi::Test->shim($cluster, pool_size => 2, pool_queue => 4, pool_wait_ms => 3000,
+	my $ask = "${get}Connection: close\r\n\r\n";
+	my $shim = EntityApi::Test->shim($cluster, pool_size => 2, threads => 8, pool_wait_ms => 1000,
 		statement_timeout_ms => 60_000, metrics => 'true');
 
 	$cluster->hold;
 	my @busy = map { connected($shim, $slow) } 1 .. 2;
 	$cluster->at_work(2);
-	my @waiting = map { connected($shim, "${get}Connection: close\r\n\r\n") } 1 .. 4;
-	# On a machine that is so slow that those four have been told meanwhile, this
-	# one is in their place.
-	EntityApi::Test::wait_until(60, sub { $shim->http(GET => '/actuator/prometheus')->{body} =~ /^entityapi_pool_waiting 4$/m });
-	my $answer = answer_of(connected($shim, "${get}Connection: close\r\n\r\n"), 60);
-	like($answer, qr/^HTTP\/1.1 503 .*^Retry-After: 1\r$/ms, 'who finds the queue full: 503, Retry-After');
-	is(scalar waiting(@waiting), 4, 'at once, before those who wait');
+	my $calls = $cluster->calls;
+	my @waiting = map { connected($shim, $ask) } 1 .. 40;
 	my @answers = map { answer_of($_, 60) } @waiting;
-	is_deeply([ statuses(@answers) ], [ (503) x 4 ], 'who waits too long, too');
+	is_deeply([ statuses(@answers) ], [ (503) x 40 ], 'who waits too long is told so');
+	is(scalar(grep { /^Retry-After: 1\r$/m } @answers), 40, 'with Retry-After');
+	is($cluster->calls, $calls, 'nothing of it was executed');
 	is(scalar waiting(@busy), 2, 'not when somebody else has done');
 	$cluster->release;
 	is_deeply([ statuses(map { answer_of($_, 60) } @busy) ], [ 200, 200 ],
 		'those before them are answered');
-	is_deeply([ statuses(at_once(("${get}Connection: close\r\n\r\n") x 5)) ], [ (200) x 5 ],
-		'and on it goes');
+	is_deeply([ statuses(at_once(($ask) x 5)) ], [ (200) x 5 ], 'and on it goes');
 };
 
 subtest 'connections of one address' => sub {
@@ -278,39 +274,6 @@ subtest 'connections of one address' => sub {
 	@kept = map { connected($behind, "${get}\r\n") } 1 .. 6;
 	is_deeply([ statuses(map { first_of($_) } @kept) ], [ (200) x 6 ],
 		'a trusted proxy has no limit');
-};
-
-# The parts of a connection are where they are in the versions of civetweb that
-# the shim knows; with any other it reads what civetweb tells it only.
-subtest 'another civetweb' => sub {
-	plan skip_all => 'a sanitizer has to be the first library' if $ENV{SANITIZER};
-	my $folder = File::Temp->newdir;
-	open my $source, '>', "$folder/version.c" or die "version.c: $!\n";
-	print $source 'const char *mg_version(void) { return "9.9"; }';
-	close $source;
-	is(system(qw(cc -shared -fPIC -o), "$folder/version.so", "$folder/version.c"), 0, 'stands in');
-	chmod 0755, "$folder";
-	my $shim = EntityApi::Test->shim($cluster, max_connections_per_address => 3,
-		keep_alive => 'yes', threads => 8, body_timeout_ms => 1000, env => { LD_PRELOAD => "$folder/version.so" });
-
-	like(EntityApi::Test::slurp($shim->err), qr/civetweb 9\.9, headers of 1\.\d+: connections without/, 'the log says so');
-	$shim->http(GET => '/x');
-	my @kept;
-	EntityApi::Test::wait_until(2, sub {
-			@kept = map { connected($shim, "${get}\r\n") } 1 .. 2;
-			my @got = statuses(map { first_of($_) } @kept);
-			return 1 if "@got" eq '200 200';
-			close $_ for @kept;
-			return 0;
-		});
-	is((statuses($shim->raw("${get}\r\n")))[0], 429, 'one too many is known by its request');
-	my @idle = map { connected($shim) } 1 .. 3;
-	print { $kept[0] } "POST /x HTTP/1.1\r\n${host}Content-Length: 9\r\n\r\nabc";
-	is((statuses(first_of($kept[0])))[0], 408, 'a body in pieces ends by its time');
-	print { $kept[1] } "${get}\r\n";
-	is((statuses(first_of($kept[1])))[0], 200, 'the others go on');
-	close $_ for @kept, @idle;
-	is($shim->stop, 0, 'ends with 0');
 };
 
 subtest 'the end, with idle connections' => sub {

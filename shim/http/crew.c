@@ -1,0 +1,201 @@
+/*
+ * The threads of civetweb, begun when there is work for them.
+ *
+ * civetweb gets a number for a thread in place of its id, and joins it by
+ * that.  A number is an address within an array of ours, so that it is no
+ * other thread's id.
+ */
+#include <stdlib.h>
+
+#include "base/calls.h"
+#include "http/crew.h"
+
+/* civetweb's own, should the attributes tell none. */
+#define STACK_SIZE (100 * 1024)
+
+struct hand
+{
+	void	   *(*routine) (void *);
+	void	   *argument;
+	pthread_t	thread;
+	bool		begun;
+};
+
+struct crew
+{
+	pthread_mutex_t *mutex;
+	pthread_cond_t called;
+	struct hand *hands;
+	long		most;
+	long		wanted;
+	long		recruited;
+	long		begun;			/* the first so many of them */
+	long		running;		/* neither rest nor wait for their clients */
+	long		busy;			/* of these, those with a client */
+	long		resting;
+	long		calls;			/* to those who rest, not heard yet */
+	size_t		stack_size;
+	bool		dismissed;
+};
+
+static _Thread_local struct crew *recruiting = NULL;
+
+struct crew *
+crew_create(pthread_mutex_t *mutex, long most, long wanted)
+{
+	struct crew *crew = calloc(1, sizeof(*crew));
+
+	if (crew == NULL)
+		return NULL;
+	crew->hands = calloc((size_t) most, sizeof(struct hand));
+	if (crew->hands == NULL)
+	{
+		free(crew);
+		return NULL;
+	}
+	crew->mutex = mutex;
+	crew->most = most;
+	crew->wanted = wanted < most ? wanted : most;
+	crew->stack_size = STACK_SIZE;
+	pthread_cond_init(&crew->called, NULL);
+	return crew;
+}
+
+static int
+recruit(pthread_t *thread, const pthread_attr_t *attributes,
+		void *(*routine) (void *), void *argument)
+{
+	struct crew *crew = recruiting;
+	struct hand *hand;
+
+	if (crew->recruited == crew->most ||
+		(crew->recruited > 0 && routine != crew->hands[0].routine))
+		return calls_real.pthread_create(thread, attributes, routine,
+										 argument);
+	if (attributes != NULL)
+		pthread_attr_getstacksize(attributes, &crew->stack_size);
+	hand = &crew->hands[crew->recruited++];
+	hand->routine = routine;
+	hand->argument = argument;
+	*thread = (pthread_t) hand;
+	return 0;
+}
+
+void
+crew_recruit(struct crew *crew, bool on)
+{
+	static const struct calls calls = {.pthread_create = recruit};
+
+	recruiting = crew;
+	calls_set(on ? &calls : NULL);
+}
+
+bool
+crew_find(pthread_t number, pthread_t *thread)
+{
+	const struct hand *hand = (const struct hand *) number;
+
+	*thread = hand->thread;
+	return hand->begun;
+}
+
+static bool
+begin(struct crew *crew)
+{
+	struct hand *hand = &crew->hands[crew->begun];
+	pthread_attr_t attributes;
+
+	if (crew->begun == crew->recruited)
+		return false;
+	pthread_attr_init(&attributes);
+	pthread_attr_setstacksize(&attributes, crew->stack_size);
+	hand->begun = calls_real.pthread_create(&hand->thread, &attributes,
+											hand->routine,
+											hand->argument) == 0;
+	pthread_attr_destroy(&attributes);
+	crew->begun += hand->begun;
+	return hand->begun;
+}
+
+bool
+crew_call(struct crew *crew, bool anyway)
+{
+	if (crew->dismissed || (crew->running >= crew->wanted && !anyway))
+		return false;
+	if (crew->resting > crew->calls)
+	{
+		crew->calls++;
+		pthread_cond_signal(&crew->called);
+	}
+	else if (!begin(crew))
+		return false;
+	crew->running++;
+	return true;
+}
+
+void
+crew_begin(struct crew *crew)
+{
+	crew->busy++;
+}
+
+void
+crew_end(struct crew *crew)
+{
+	crew->busy--;
+}
+
+void
+crew_wait(struct crew *crew)
+{
+	crew->busy--;
+	crew->running--;
+}
+
+void
+crew_resume(struct crew *crew)
+{
+	crew->busy++;
+	crew->running++;
+}
+
+long
+crew_idle(const struct crew *crew)
+{
+	return crew->running - crew->busy;
+}
+
+bool
+crew_has_surplus(const struct crew *crew)
+{
+	return crew->running > crew->wanted && !crew->dismissed;
+}
+
+void
+crew_rest(struct crew *crew)
+{
+	crew->running--;
+	crew->resting++;
+	while (crew->calls == 0 && !crew->dismissed)
+		pthread_cond_wait(&crew->called, crew->mutex);
+	if (crew->calls > 0)
+		crew->calls--;
+	crew->resting--;
+}
+
+void
+crew_dismiss(struct crew *crew)
+{
+	crew->dismissed = true;
+	pthread_cond_broadcast(&crew->called);
+}
+
+void
+crew_destroy(struct crew *crew)
+{
+	if (crew == NULL)
+		return;
+	pthread_cond_destroy(&crew->called);
+	free(crew->hands);
+	free(crew);
+}

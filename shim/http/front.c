@@ -1,0 +1,536 @@
+/*
+ * The connections of clients, before and between their requests.
+ *
+ * Ready ones are handed to civetweb's own queue, a few in advance, so that a
+ * thread that has done finds the next one there, and the master thread need
+ * not run for each.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/calls.h"
+#include "base/clock.h"
+#include "http/crew.h"
+#include "http/front.h"
+#include "http/wire.h"
+
+/* Events that are read at once. */
+#define BATCH 256
+
+/* How long a thread stays with a connection whose client says nothing. */
+#define STAY_MS 100
+
+/* How long the master sleeps while connections wait for a thread. */
+#define NAP_MICROS 2000
+
+/*
+ * No connection has got a thread for so long: who is urgent is not waited for
+ * any more, and how often that is looked at.
+ */
+#define STILL_MICROS 5000
+#define LOOK_MS 5
+
+struct front
+{
+	pthread_mutex_t mutex;
+	pthread_cond_t taken;		/* the master may hand over more */
+	struct peers peers;
+	struct crew *crew;
+	long		ahead;			/* so many may be handed over */
+	long		staying;
+	long		most_staying;
+	uint64_t	taken_at;		/* a connection, by a thread */
+	uint64_t	patience;		/* pool_wait_ms */
+	uint64_t	slow_since;		/* 0: it is not */
+	bool		overloaded;
+	bool		napping;
+	bool		stopping;
+};
+
+/* What a thread of civetweb is at. */
+static _Thread_local struct
+{
+	struct front *front;
+	struct peer *peer;			/* NULL: none */
+	bool		readable;		/* its next poll() would say so */
+	bool		returns;		/* civetweb closes it, we do not */
+	bool		overdue;		/* it has waited for too long */
+	uint64_t	waited;
+	front_taken taken;
+	void	   *argument;
+}			self;
+
+/* -------- the master thread -------- */
+
+static bool
+lacks_hands(const struct front *front)
+{
+	return front->peers.lists[PEER_HANDED].count > crew_idle(front->crew);
+}
+
+/* Whether a thread is missing, which is called then; the mutex is held. */
+static void
+call_hands(struct front *front)
+{
+	if (lacks_hands(front))
+		crew_call(front->crew, false);
+	if (front->peers.urgent > 0 && crew_idle(front->crew) == 0 &&
+		now_micros() > front->taken_at + STILL_MICROS)
+		crew_call(front->crew, true);
+}
+
+static bool
+may_hand(const struct front *front)
+{
+	return front->peers.lists[PEER_READY].count > 0 &&
+		front->peers.lists[PEER_HANDED].count < front->ahead;
+}
+
+/* Sleeps while all threads have enough to do; the mutex is held. */
+static void
+nap(struct front *front)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_nsec += NAP_MICROS * 1000;
+	until.tv_sec += until.tv_nsec / 1000000000;
+	until.tv_nsec %= 1000000000;
+	front->napping = true;
+	pthread_cond_timedwait(&front->taken, &front->mutex, &until);
+	front->napping = false;
+}
+
+/* civetweb asks for newcomers; "files" are its listening sockets. */
+static int
+lead_poll(struct pollfd *files, nfds_t count, int wait_ms)
+{
+	struct front *front = self.front;
+	uint64_t	until = now_micros() + (uint64_t) wait_ms * 1000;
+	struct epoll_event events[BATCH];
+	bool		stopping;
+	nfds_t		i;
+	int			got = 0;
+
+	for (i = 0; i < count; i++)
+		files[i].revents = 0;
+	pthread_mutex_lock(&front->mutex);
+	while (!may_hand(front) && !front->stopping && now_micros() < until)
+	{
+		int			pause_ms = wait_ms;
+
+		if (got == BATCH)
+			pause_ms = 0;
+		else if (front->peers.lists[PEER_READY].count > 0)
+		{
+			nap(front);
+			pause_ms = 0;
+		}
+		else if (lacks_hands(front))
+			pause_ms = LOOK_MS;
+		call_hands(front);
+		pthread_mutex_unlock(&front->mutex);
+		got = epoll_wait(front->peers.epoll, events, BATCH, pause_ms);
+		pthread_mutex_lock(&front->mutex);
+		peers_see(&front->peers, events, got);
+	}
+	stopping = front->stopping;
+	got = !stopping && may_hand(front);
+	pthread_mutex_unlock(&front->mutex);
+	if (stopping)
+		sleep_ms(1);
+	if (got)
+		files[0].revents = POLLIN;
+	return got;
+}
+
+/* Hands the next connection over. */
+static int
+lead_accept(int file, struct sockaddr *address, socklen_t *size)
+{
+	struct front *front = self.front;
+	struct peer *peer;
+	int			socket = -1;
+
+	(void) file;
+	errno = EAGAIN;
+	pthread_mutex_lock(&front->mutex);
+	peer = front->peers.lists[PEER_READY].first;
+	if (peer != NULL)
+	{
+		socket = peer->socket;
+		memcpy(address, &peer->address, sizeof(peer->address));
+		*size = sizeof(peer->address);
+		peers_move(&front->peers, peer, PEER_HANDED);
+		call_hands(front);
+	}
+	pthread_mutex_unlock(&front->mutex);
+	return socket;
+}
+
+/*
+ * What civetweb asks and sets of a socket it has got: all but the first time
+ * it is so already.
+ */
+static int
+lead_getsockname(int file, struct sockaddr *address, socklen_t *size)
+{
+	struct peer *peer = peers_find(&self.front->peers, file);
+	int			result = 0;
+
+	if (peer == NULL)
+		return calls_real.getsockname(file, address, size);
+	if (!peer->is_set_up)
+	{
+		peer->own_size = sizeof(peer->own);
+		result = calls_real.getsockname(file, (struct sockaddr *) &peer->own,
+										&peer->own_size);
+	}
+	memcpy(address, &peer->own, sizeof(peer->own));
+	*size = peer->own_size;
+	return result;
+}
+
+static int
+lead_setsockopt(int file, int level, int name, const void *value,
+				socklen_t size)
+{
+	const struct peer *peer = peers_find(&self.front->peers, file);
+
+	return peer != NULL && peer->is_set_up ? 0 :
+		calls_real.setsockopt(file, level, name, value, size);
+}
+
+static int
+keep_flags(int file, int command, long value)
+{
+	const struct peer *peer = peers_find(&self.front->peers, file);
+
+	if (peer == NULL || (command != F_GETFL && command != F_SETFL &&
+						 command != F_SETFD))
+		return calls_real.fcntl64(file, command, value);
+	return command == F_GETFL ? O_RDWR | O_NONBLOCK : 0;
+}
+
+static int
+lead_join(pthread_t number, void **result)
+{
+	pthread_t	thread;
+	bool		begun;
+
+	pthread_mutex_lock(&self.front->mutex);
+	begun = crew_find(number, &thread);
+	pthread_mutex_unlock(&self.front->mutex);
+	return begun ? calls_real.pthread_join(thread, result) : 0;
+}
+
+void
+front_lead(struct front *front)
+{
+	static const struct calls calls = {
+		.poll = lead_poll,.accept = lead_accept,
+		.getsockname = lead_getsockname,.setsockopt = lead_setsockopt,
+		.fcntl64 = keep_flags,.pthread_join = lead_join
+	};
+
+	self.front = front;
+	calls_set(&calls);
+}
+
+/* -------- the other threads -------- */
+
+/*
+ * Learns from how long a connection has waited for its thread; returns
+ * whether that is too long.  Some wait is nothing but many clients; but if all
+ * wait for more than half of what they may, for a while, there is more to do
+ * than can be done.  Then it is better to tell so early: else all would wait
+ * for as long as they may, and go on to do so after the rush.
+ */
+static bool
+weigh(struct front *front, uint64_t waited, uint64_t now)
+{
+	if (waited < front->patience / 2)
+		front->slow_since = 0;
+	else if (front->slow_since == 0)
+		front->slow_since = now;
+	if (waited < front->patience / 8)
+		front->overloaded = false;
+	else if (front->slow_since != 0 &&
+			 now > front->slow_since + front->patience)
+		front->overloaded = true;
+	return waited > front->patience / (front->overloaded ? 4 : 1);
+}
+
+/* A thread gets to know what it has got from civetweb's queue. */
+static void
+take(struct front *front, struct peer *peer)
+{
+	uint64_t	now = now_micros();
+
+	pthread_mutex_lock(&front->mutex);
+	front->taken_at = now;
+	self.waited = now - peer->since;
+	self.overdue = !peer->urgent && weigh(front, self.waited, now);
+	peers_move(&front->peers, peer, PEER_SERVED);
+	crew_begin(front->crew);
+	if (front->napping && may_hand(front) &&
+		front->peers.lists[PEER_HANDED].count <= front->ahead / 2)
+		pthread_cond_signal(&front->taken);
+	pthread_mutex_unlock(&front->mutex);
+	self.peer = peer;
+	self.readable = true;
+	self.returns = false;
+	self.taken(self.argument, peer);
+}
+
+void
+front_wait(void)
+{
+	struct front *front = self.front;
+
+	if (self.peer == NULL)
+		return;
+	pthread_mutex_lock(&front->mutex);
+	crew_wait(front->crew);
+	call_hands(front);
+	pthread_mutex_unlock(&front->mutex);
+}
+
+void
+front_resume(void)
+{
+	if (self.peer == NULL)
+		return;
+	pthread_mutex_lock(&self.front->mutex);
+	crew_resume(self.front->crew);
+	pthread_mutex_unlock(&self.front->mutex);
+}
+
+/* Only who really waits for a client makes room for others. */
+static int
+serve_poll(struct pollfd *files, nfds_t count, int wait_ms)
+{
+	struct peer *peer = count == 1 ?
+		peers_find(&self.front->peers, files->fd) : NULL;
+	int			got;
+
+	if (peer == NULL)
+		return calls_real.poll(files, count, wait_ms);
+	if (peer != self.peer)
+		take(self.front, peer);
+	if (self.readable && (files->events & POLLIN) != 0)
+	{
+		self.readable = false;
+		files->revents = POLLIN;
+		return 1;
+	}
+	got = calls_real.poll(files, count, 0);
+	if (got != 0 || wait_ms == 0)
+		return got;
+	front_wait();
+	got = calls_real.poll(files, count, wait_ms);
+	front_resume();
+	return got;
+}
+
+static int
+serve_shutdown(int file, int how)
+{
+	if (self.returns && self.peer != NULL && file == self.peer->socket)
+		return 0;
+	return calls_real.shutdown(file, how);
+}
+
+/* Who closes wants the socket to block. */
+static int
+serve_fcntl(int file, int command, long value)
+{
+	return self.returns ? keep_flags(file, command, value) :
+		calls_real.fcntl64(file, command, value);
+}
+
+/* A connection comes back, or ends; its thread may have to rest then. */
+static int
+serve_close(int file)
+{
+	struct front *front = self.front;
+	struct peer *peer = peers_find(&front->peers, file);
+	bool		returns = peer != NULL && peer == self.peer && self.returns;
+
+	if (peer == NULL)
+		return calls_real.close(file);
+	pthread_mutex_lock(&front->mutex);
+	if (peer == self.peer)
+		crew_end(front->crew);
+	self.peer = NULL;
+	if (returns)
+	{
+		peer->is_set_up = true;
+		peers_watch(&front->peers, peer);
+	}
+	else
+		peers_close(&front->peers, peer);
+	if (crew_has_surplus(front->crew) && front->peers.urgent == 0)
+		crew_rest(front->crew);
+	pthread_mutex_unlock(&front->mutex);
+	return 0;
+}
+
+void
+front_join(struct front *front, front_taken taken, void *argument)
+{
+	static const struct calls calls = {
+		.poll = serve_poll,.recv = wire_recv,.shutdown = serve_shutdown,
+		.close = serve_close,.fcntl64 = serve_fcntl
+	};
+
+	self.front = front;
+	self.taken = taken;
+	self.argument = argument;
+	calls_set(&calls);
+}
+
+bool
+front_waited(uint64_t *micros)
+{
+	bool		overdue = self.overdue;
+
+	*micros = self.waited;
+	self.waited = 0;
+	self.overdue = false;
+	return overdue;
+}
+
+bool
+front_stays(void)
+{
+	struct front *front = self.front;
+	struct pollfd client = {.fd = self.peer->socket,.events = POLLIN};
+	bool		stays;
+
+	pthread_mutex_lock(&front->mutex);
+	stays = !front->stopping && peers_waiting(&front->peers) == 0 &&
+		front->staying < front->most_staying;
+	if (stays)
+	{
+		front->staying++;
+		crew_wait(front->crew);
+		pthread_mutex_unlock(&front->mutex);
+		self.readable = calls_real.poll(&client, 1, STAY_MS) > 0;
+		stays = self.readable;
+		pthread_mutex_lock(&front->mutex);
+		crew_resume(front->crew);
+		front->staying--;
+	}
+	pthread_mutex_unlock(&front->mutex);
+	self.returns = !stays;
+	return stays;
+}
+
+/* -------- for the service -------- */
+
+long
+front_waiting(struct front *front)
+{
+	long		count;
+
+	pthread_mutex_lock(&front->mutex);
+	count = peers_waiting(&front->peers);
+	pthread_mutex_unlock(&front->mutex);
+	return count;
+}
+
+void
+front_tick(struct front *front, const struct config *config)
+{
+	pthread_mutex_lock(&front->mutex);
+	front->patience = (uint64_t) config->pool_wait_ms * 1000;
+	peers_expire(&front->peers, config);
+	pthread_mutex_unlock(&front->mutex);
+}
+
+void
+front_close_silent(struct front *front)
+{
+	pthread_mutex_lock(&front->mutex);
+	peers_close_silent(&front->peers);
+	pthread_mutex_unlock(&front->mutex);
+}
+
+bool
+front_listen(struct front *front, int socket)
+{
+	bool		fine;
+
+	pthread_mutex_lock(&front->mutex);
+	fine = peers_listen(&front->peers, socket);
+	pthread_mutex_unlock(&front->mutex);
+	return fine;
+}
+
+void
+front_close(struct front *front)
+{
+	pthread_mutex_lock(&front->mutex);
+	peers_stop_listening(&front->peers);
+	pthread_mutex_unlock(&front->mutex);
+}
+
+void
+front_recruit(struct front *front, bool on)
+{
+	crew_recruit(front->crew, on);
+}
+
+void
+front_stop(struct front *front)
+{
+	pthread_mutex_lock(&front->mutex);
+	front->stopping = true;
+	crew_dismiss(front->crew);
+	pthread_cond_signal(&front->taken);
+	peers_wake(&front->peers);
+	pthread_mutex_unlock(&front->mutex);
+}
+
+/* -------- beginning and end -------- */
+
+struct front *
+front_create(const struct config *config, long connections, long threads,
+			 long wanted)
+{
+	struct front *front = calloc(1, sizeof(*front));
+	pthread_condattr_t attributes;
+
+	if (front == NULL)
+		return NULL;
+	pthread_mutex_init(&front->mutex, NULL);
+	pthread_condattr_init(&attributes);
+	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+	pthread_cond_init(&front->taken, &attributes);
+	pthread_condattr_destroy(&attributes);
+	front->patience = (uint64_t) config->pool_wait_ms * 1000;
+	front->ahead = wanted < 2 ? 2 : wanted;
+	front->most_staying = wanted < threads / 4 ? wanted : threads / 4;
+	front->crew = crew_create(&front->mutex, threads, wanted);
+	if (peers_create(&front->peers, config, connections) &&
+		front->crew != NULL)
+		return front;
+	front_destroy(front);
+	return NULL;
+}
+
+void
+front_destroy(struct front *front)
+{
+	if (front == NULL)
+		return;
+	peers_destroy(&front->peers);
+	crew_destroy(front->crew);
+	pthread_cond_destroy(&front->taken);
+	pthread_mutex_destroy(&front->mutex);
+	free(front);
+}

@@ -1,0 +1,441 @@
+/*
+ * The connections of clients, by what they are at, and those that wait for
+ * their clients in one epoll.
+ *
+ * A connection is in the epoll for one event at a time: whoever takes it from
+ * the lists of those that wait there is the only one to do so.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/calls.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/proxies.h"
+#include "http/peers.h"
+
+/* Connections that are accepted at once. */
+#define BATCH 64
+
+/* Idle for so long, a connection may be closed for want of room. */
+#define PATIENCE_MICROS 1000000
+
+/* How long those may stay that are to go anyway. */
+#define LEAVE_MICROS 1000000
+
+/*
+ * Requests for health that may pass others at once, if those have waited for
+ * so long.
+ */
+#define MOST_URGENT 4
+#define CALM_MICROS 20000
+
+/* Descriptors that are for others than clients, at most. */
+#define OTHER_FILES 4096
+
+#define MOST_LISTENERS ((int) (sizeof(((struct peers *) NULL)->listeners) / \
+							   sizeof(int)))
+
+/* -------- lists -------- */
+
+static void
+unlink_peer(struct peers *peers, struct peer *peer)
+{
+	struct peer_list *list = &peers->lists[peer->state];
+
+	*(peer->previous ? &peer->previous->next : &list->first) = peer->next;
+	*(peer->next ? &peer->next->previous : &list->last) = peer->previous;
+	list->count--;
+}
+
+/* Puts it at the end of a list, or what is urgent at its beginning. */
+static void
+link_peer(struct peers *peers, struct peer *peer, enum peer_state state)
+{
+	struct peer_list *list = &peers->lists[state];
+	bool		ahead = peer->urgent && state == PEER_READY;
+
+	peer->state = state;
+	peer->next = ahead ? list->first : NULL;
+	peer->previous = ahead ? NULL : list->last;
+	*(peer->next ? &peer->next->previous : &list->last) = peer;
+	*(peer->previous ? &peer->previous->next : &list->first) = peer;
+	list->count++;
+}
+
+/* Sets what is urgent of it; the count is of those that wait for a thread. */
+static void
+set_urgent(struct peers *peers, struct peer *peer, bool urgent)
+{
+	peers->urgent += urgent - peer->urgent;
+	peer->urgent = urgent;
+}
+
+void
+peers_move(struct peers *peers, struct peer *peer, enum peer_state state)
+{
+	unlink_peer(peers, peer);
+	if (state == PEER_SERVED)
+		set_urgent(peers, peer, false);
+	link_peer(peers, peer, state);
+}
+
+struct peer *
+peers_find(const struct peers *peers, int file)
+{
+	if (file < 0 || file >= peers->table_size)
+		return NULL;
+	return atomic_load_explicit(&peers->table[file], memory_order_acquire);
+}
+
+void
+peers_wake(struct peers *peers)
+{
+	static const uint64_t one = 1;
+
+	if (write(peers->wake, &one, sizeof(one)) < 0)
+		log_event(LOG_ERROR, "front", NULL, NULL,
+				  "cannot write to an eventfd");
+}
+
+/* Its descriptor may be another one's as soon as it is closed. */
+void
+peers_close(struct peers *peers, struct peer *peer)
+{
+	int			socket = peer->socket;
+
+	set_urgent(peers, peer, false);
+	unlink_peer(peers, peer);
+	peers->count--;
+	if (peers->full)
+		peers_wake(peers);
+	atomic_store_explicit(&peers->table[socket], NULL, memory_order_release);
+	free(peer);
+	calls_real.close(socket);
+}
+
+static void
+put_into_epoll(struct peers *peers, struct peer *peer, int operation)
+{
+	struct epoll_event event = {
+		.events = EPOLLIN | EPOLLRDHUP | EPOLLONESHOT,
+		.data.fd = peer->socket
+	};
+
+	if (epoll_ctl(peers->epoll, operation, peer->socket, &event) != 0)
+		peers_close(peers, peer);
+}
+
+void
+peers_watch(struct peers *peers, struct peer *peer)
+{
+	peer->since = now_micros();
+	peers_move(peers, peer, PEER_IDLE);
+	put_into_epoll(peers, peer, EPOLL_CTL_MOD);
+}
+
+/* -------- newcomers -------- */
+
+static bool
+is_too_many(const struct peers *peers, const struct sockaddr_in *address)
+{
+	const struct config *config = peers->config;
+	char		text[INET_ADDRSTRLEN];
+	long		count = 1;
+	int			file;
+
+	if (config->max_connections_per_address == 0 ||
+		address->sin_family != AF_INET)
+		return false;
+	for (file = 0; file < peers->table_size; file++)
+	{
+		const struct peer *peer = peers_find(peers, file);
+
+		count += peer != NULL && peer->address.sin_family == AF_INET &&
+			peer->address.sin_addr.s_addr == address->sin_addr.s_addr;
+	}
+	return count > config->max_connections_per_address &&
+		!(inet_ntop(AF_INET, &address->sin_addr, text, sizeof(text)) != NULL &&
+		  config_trusts(config, text));
+}
+
+static void
+add_peer(struct peers *peers, int socket, const struct sockaddr_in *address)
+{
+	struct peer *peer = socket < peers->table_size ?
+		calloc(1, sizeof(*peer)) : NULL;
+
+	if (peer == NULL)
+	{
+		calls_real.close(socket);
+		return;
+	}
+	peer->socket = socket;
+	peer->address = *address;
+	peer->refused = is_too_many(peers, address);
+	peer->since = now_micros();
+	link_peer(peers, peer, PEER_FRESH);
+	peers->count++;
+	atomic_store_explicit(&peers->table[socket], peer, memory_order_release);
+	put_into_epoll(peers, peer, EPOLL_CTL_ADD);
+}
+
+/* Listens to newcomers, or lets them wait in the sockets' own queues. */
+static void
+set_accepting(struct peers *peers, bool accepting)
+{
+	int			i;
+
+	peers->full = !accepting;
+	for (i = 0; i < peers->listener_count; i++)
+	{
+		struct epoll_event event = {
+			.events = accepting ? EPOLLIN : 0,
+			.data.fd = peers->listeners[i]
+		};
+
+		epoll_ctl(peers->epoll, EPOLL_CTL_MOD, peers->listeners[i], &event);
+	}
+}
+
+static void
+accept_peers(struct peers *peers, int listener)
+{
+	int			i;
+
+	for (i = 0; i < BATCH; i++)
+	{
+		struct sockaddr_in address = {0};
+		socklen_t	size = sizeof(address);
+		int			socket = -1;
+
+		if (peers->count < peers->most)
+			socket = accept4(listener, (struct sockaddr *) &address, &size,
+							 SOCK_CLOEXEC | SOCK_NONBLOCK);
+		if (socket >= 0)
+			add_peer(peers, socket, &address);
+		else if (peers->count >= peers->most || errno == EMFILE ||
+				 errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)
+			set_accepting(peers, false);
+		if (socket < 0)
+			return;
+	}
+}
+
+bool
+peers_listen(struct peers *peers, int socket)
+{
+	struct epoll_event event = {.events = EPOLLIN,.data.fd = socket};
+
+	if (peers->listener_count == MOST_LISTENERS ||
+		fcntl(socket, F_SETFL, fcntl(socket, F_GETFL) | O_NONBLOCK) != 0 ||
+		epoll_ctl(peers->epoll, EPOLL_CTL_ADD, socket, &event) != 0)
+		return false;
+	peers->listeners[peers->listener_count++] = socket;
+	return true;
+}
+
+void
+peers_stop_listening(struct peers *peers)
+{
+	while (peers->listener_count > 0)
+	{
+		int			socket = peers->listeners[--peers->listener_count];
+
+		epoll_ctl(peers->epoll, EPOLL_CTL_DEL, socket, NULL);
+		calls_real.shutdown(socket, SHUT_RDWR);
+	}
+}
+
+/* -------- what has happened -------- */
+
+long
+peers_waiting(const struct peers *peers)
+{
+	return peers->lists[PEER_READY].count + peers->lists[PEER_HANDED].count;
+}
+
+bool
+peers_have_waited(const struct peers *peers, uint64_t micros)
+{
+	const struct peer *oldest = peers->lists[PEER_HANDED].first;
+
+	if (oldest == NULL)
+		oldest = peers->lists[PEER_READY].first;
+	return oldest != NULL && now_micros() > oldest->since + micros;
+}
+
+/* Whether a client asks for health; of interest while others wait for long. */
+static bool
+is_urgent(const struct peers *peers, const struct peer *peer)
+{
+	char		start[sizeof("HEAD /actuator/") - 1];
+	ssize_t		got;
+
+	if (peers->urgent >= MOST_URGENT ||
+		!peers_have_waited(peers, CALM_MICROS))
+		return false;
+	got = recvfrom(peer->socket, start, sizeof(start),
+				   MSG_PEEK | MSG_DONTWAIT, NULL, NULL);
+	return got == sizeof(start) &&
+		(memcmp(start, "HEAD /actuator/", sizeof(start)) == 0 ||
+		 memcmp(start, "GET /actuator/", sizeof(start) - 1) == 0);
+}
+
+static bool
+has_ended(const struct peer *peer)
+{
+	char		byte;
+	ssize_t		got = recvfrom(peer->socket, &byte, 1,
+							   MSG_PEEK | MSG_DONTWAIT, NULL, NULL);
+
+	return got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR);
+}
+
+static void
+see(struct peers *peers, const struct epoll_event *event, uint64_t now)
+{
+	struct peer *peer = peers_find(peers, event->data.fd);
+
+	if (peer == NULL ||
+		(peer->state != PEER_FRESH && peer->state != PEER_IDLE))
+		return;
+	if ((event->events & ~(uint32_t) EPOLLIN) != 0 && has_ended(peer))
+	{
+		peers_close(peers, peer);
+		return;
+	}
+	set_urgent(peers, peer, is_urgent(peers, peer));
+	peer->since = now;
+	peers_move(peers, peer, PEER_READY);
+}
+
+static bool
+is_listener(const struct peers *peers, int file)
+{
+	int			i = 0;
+
+	while (i < peers->listener_count && peers->listeners[i] != file)
+		i++;
+	return i < peers->listener_count;
+}
+
+/*
+ * Newcomers come last: an event of a connection that somebody has closed
+ * meanwhile must not be taken for one of theirs.
+ */
+void
+peers_see(struct peers *peers, const struct epoll_event *events, int count)
+{
+	uint64_t	now = now_micros();
+	int			i;
+
+	for (i = 0; i < count; i++)
+		see(peers, &events[i], now);
+	for (i = 0; i < count; i++)
+	{
+		if (events[i].data.fd == peers->wake && peers->full &&
+			peers->count < peers->most)
+			set_accepting(peers, true);
+		else if (is_listener(peers, events[i].data.fd))
+			accept_peers(peers, events[i].data.fd);
+	}
+}
+
+/* -------- silence -------- */
+
+/* Closes those that have been in a list since then; they are in order. */
+static void
+close_older(struct peers *peers, enum peer_state state, uint64_t then,
+			long count)
+{
+	struct peer *peer;
+
+	while (count-- > 0 && (peer = peers->lists[state].first) != NULL &&
+		   peer->since <= then)
+		peers_close(peers, peer);
+}
+
+/* One too many of its address that says nothing; there are few. */
+static void
+close_refused(struct peers *peers, uint64_t then)
+{
+	struct peer *peer = peers->lists[PEER_FRESH].first;
+
+	while (peer != NULL && peer->since <= then)
+	{
+		struct peer *next = peer->next;
+
+		if (peer->refused)
+			peers_close(peers, peer);
+		peer = next;
+	}
+}
+
+void
+peers_expire(struct peers *peers, const struct config *config)
+{
+	uint64_t	now = now_micros();
+	long		some = peers->most / 16 + 1;
+
+	peers->config = config;
+	close_older(peers, PEER_FRESH,
+				now - (uint64_t) config->request_timeout_ms * 1000,
+				peers->count);
+	close_older(peers, PEER_IDLE,
+				now - (uint64_t) config->keep_alive_timeout_ms * 1000,
+				peers->count);
+	if (config->max_connections_per_address > 0)
+		close_refused(peers, now - LEAVE_MICROS);
+	if (peers->full && peers->count >= peers->most)
+	{
+		close_older(peers, PEER_IDLE, now - PATIENCE_MICROS, some);
+		close_older(peers, PEER_FRESH, now - PATIENCE_MICROS, some);
+	}
+	if (peers->full)
+		peers_wake(peers);
+}
+
+void
+peers_close_silent(struct peers *peers)
+{
+	close_older(peers, PEER_FRESH, UINT64_MAX, peers->count);
+	close_older(peers, PEER_IDLE, UINT64_MAX, peers->count);
+}
+
+/* -------- beginning and end -------- */
+
+bool
+peers_create(struct peers *peers, const struct config *config, long most)
+{
+	struct epoll_event event = {.events = EPOLLIN | EPOLLET};
+
+	peers->config = config;
+	peers->most = most;
+	peers->table_size = (int) most + OTHER_FILES;
+	peers->table = calloc((size_t) peers->table_size, sizeof(*peers->table));
+	peers->epoll = epoll_create1(EPOLL_CLOEXEC);
+	peers->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	event.data.fd = peers->wake;
+	return peers->table != NULL && peers->epoll >= 0 && peers->wake >= 0 &&
+		epoll_ctl(peers->epoll, EPOLL_CTL_ADD, peers->wake, &event) == 0;
+}
+
+void
+peers_destroy(struct peers *peers)
+{
+	int			state;
+
+	for (state = 0; state < PEER_STATES; state++)
+		close_older(peers, (enum peer_state) state, UINT64_MAX, peers->count);
+	if (peers->epoll >= 0)
+		close(peers->epoll);
+	if (peers->wake >= 0)
+		close(peers->wake);
+	free(peers->table);
+}

@@ -1,0 +1,134 @@
+# Thousands of connections, that ask or are silent, and what they cost.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::Bin/../lib";
+
+use EntityApi::Test::StandIn;
+use IO::Poll qw(POLLIN);
+use IO::Socket::INET;
+use POSIX ();
+use Test::More;
+use Time::HiRes qw(time sleep);
+
+use constant CONNECTIONS => 3000;
+
+# A perl has no setrlimit(): a shell has.
+if (!$ENV{MANY_CONNECTIONS})
+{
+	local $ENV{MANY_CONNECTIONS} = 1;
+	exec 'sh', '-c', 'ulimit -n $(ulimit -H -n); exec "$@"', '-', $^X, $0;
+}
+my $files = `sh -c 'ulimit -n'`;
+plan skip_all => "the limit of open files is $files"
+  if $files =~ /^\d+$/ && $files < 2 * CONNECTIONS;
+
+local $SIG{PIPE} = 'IGNORE';
+my $cluster = EntityApi::Test::StandIn->cluster;
+my $ask = "GET /status/204 HTTP/1.1\r\nHost: a\r\n\r\n";
+
+sub connected
+{
+	my ($shim) = @_;
+	my $socket = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $shim->port, Timeout => 60)
+	  or die "cannot connect: $@\n";
+
+	$socket->autoflush(1);
+	return $socket;
+}
+
+# The status of each one's answer, a whole one; "closed" and "none" beside.
+sub answers
+{
+	my (@sockets) = @_;
+	my $poll = IO::Poll->new;
+	my $end = time + 60;
+	my %text = map { fileno $_ => '' } @sockets;
+	my $left = @sockets;
+	my %count;
+
+	$poll->mask($_ => POLLIN) for @sockets;
+	while ($left > 0 && time < $end)
+	{
+		$poll->poll(1);
+		for my $socket ($poll->handles(POLLIN | IO::Poll::POLLHUP() | IO::Poll::POLLERR()))
+		{
+			my $file = fileno $socket;
+			my $got = sysread $socket, $text{$file}, 65536, length $text{$file};
+
+			next if $got && $text{$file} !~ /\r\n\r\n/;
+			$poll->remove($socket);
+			$left--;
+			$count{ $got && $text{$file} =~ /^HTTP\/1.1 (\d+)/ ? $1 : 'closed' }++;
+		}
+	}
+	$count{none} = $left if $left;
+	return \%count;
+}
+
+sub status_of
+{
+	my ($shim, $name) = @_;
+	my ($value) = EntityApi::Test::slurp('/proc/' . $shim->pid . '/status') =~ /^$name:\s+(\d+)/m;
+
+	return $value;
+}
+
+my $shim = EntityApi::Test->shim($cluster, pool_size => 4, keep_alive => 'yes', pool_wait_ms => 60_000,
+	keep_alive_timeout_ms => 600_000, request_timeout_ms => 600_000, access_log => 'false');
+
+is_deeply(answers(map { print { $_ } $ask; $_ } map { connected($shim) } 1 .. 32), { 204 => 32 }, 'a few');
+my $memory = status_of($shim, 'VmRSS');
+my @all = map { connected($shim) } 1 .. CONNECTIONS;
+print { $_ } $ask for @all;
+is_deeply(answers(@all), { 204 => CONNECTIONS }, 'all ask, none is cut nor told to go');
+print { $_ } $ask for @all;
+is_deeply(answers(@all), { 204 => CONNECTIONS }, 'all at once, once more');
+cmp_ok(status_of($shim, 'Threads'), '<', 64, 'threads are begun as they are needed');
+
+# what a sanitizer keeps to itself says nothing
+cmp_ok(status_of($shim, 'VmRSS') - $memory, '<', 16 * CONNECTIONS, 'less than 16 kB each') if !$ENV{SANITIZER};
+
+my $busy = connected($shim);
+for (1 .. 20)
+{
+	print $busy $ask;
+	is_deeply(answers($busy), { 204 => 1 }, 'one that asks while the others are silent');
+}
+print { $all[$_] } $ask for 0, 1499, 2999;
+is_deeply(answers(@all[ 0, 1499, 2999 ]), { 204 => 3 }, 'who was silent goes on');
+is($shim->stop, 0, 'ends with 0');
+close $_ for @all, $busy;
+
+subtest 'more than there may be' => sub {
+	my $shim = EntityApi::Test->shim($cluster, pool_size => 2, threads => 8, connections => 20, keep_alive => 'yes',
+		keep_alive_timeout_ms => 600_000, pool_wait_ms => 60_000, statement_timeout_ms => 60_000,
+		drain_timeout_ms => 60_000);
+
+	# they work: each is in the middle of a request, or waits for the database
+	$cluster->hold;
+	my @working = map { connected($shim) } 1 .. 19;
+	print { $_ } "GET /hold HTTP/1.1\r\nHost: a\r\n\r\n" for @working;
+	$cluster->at_work(2);
+	my @late = map { connected($shim) } 1 .. 30;
+	print { $_ } $ask for @late;
+	sleep 1.5;
+	$cluster->release;
+	is_deeply(answers(@working), { 200 => 19 }, 'those that work are not cut');
+	is_deeply(answers(@late), { 204 => 30 }, 'the others come in for those that are silent');
+	is($shim->stop, 0, 'ends with 0');
+};
+
+subtest 'a limit of open files that is too low' => sub {
+	my $shim = EntityApi::Test->shim($cluster, connections => 1_000_000);
+
+	plan skip_all => 'there is none' if $files !~ /^\d+$/ || $files > 1_000_000;
+	like(EntityApi::Test::slurp($shim->err),
+		qr/"level":"warning","event":"start","message":"the limit of open files is \d+: \d+ connections of clients instead of 1000000"/,
+		'the log says so');
+	is($shim->http(GET => '/x')->{status}, 200, 'it serves');
+};
+
+done_testing;
