@@ -177,6 +177,15 @@ ea_compat_has_plain_checks(const TupleConstr *constr)
 #define EA_NORETURN pg_noreturn
 #endif
 
+/* All rows of a statement, once; 18 can do it only so. */
+#if PG_VERSION_NUM < 180000
+#define ea_compat_executor_run(query) \
+	ExecutorRun((query), ForwardScanDirection, 0, true)
+#else
+#define ea_compat_executor_run(query) \
+	ExecutorRun((query), ForwardScanDirection, 0)
+#endif
+
 /* Bytes to be encoded as base64 are of type char until 17, of uint8 since. */
 #define ea_compat_b64_encode(bytes, len, text, size) \
 	pg_b64_encode((const void *) (bytes), (len), (text), (size))

@@ -20,6 +20,7 @@
 #include "utils/resowner.h"
 #include "utils/snapmgr.h"
 
+#include "base/compat.h"
 #include "engine/exec.h"
 #include "engine/pin.h"
 #include "engine/plancache.h"
@@ -367,7 +368,7 @@ execute(EaPlan *kept, bool nested, PlannedStmt *stmt, const char *sql,
 		query->estate->es_result_relations[target];
 	if (table != NULL)
 		ea_checks_lend(&kept->checks, nested, table);
-	ExecutorRun(query, ForwardScanDirection, 0, true);
+	ea_compat_executor_run(query);
 	n = query->estate->es_processed;
 	ExecutorFinish(query);
 	ExecutorEnd(query);
