@@ -3,7 +3,8 @@
  *
  * civetweb gets a number for a thread in place of its id, and joins it by
  * that.  A number is an address within an array of ours, so that it is no
- * other thread's id.
+ * other thread's id.  The first thread begins at once, as it may be one for
+ * something else: the others are those of its kind, or of the second's.
  */
 #include <stdlib.h>
 
@@ -67,18 +68,30 @@ recruit(pthread_t *thread, const pthread_attr_t *attributes,
 {
 	struct crew *crew = recruiting;
 	struct hand *hand;
+	int			failure;
 
+	/* the first one was another kind */
+	if (crew->recruited == 1 && crew->most > 1 &&
+		routine != crew->hands[0].routine)
+		crew->recruited = crew->begun = crew->running = 0;
 	if (crew->recruited == crew->most ||
 		(crew->recruited > 0 && routine != crew->hands[0].routine))
 		return calls_real.pthread_create(thread, attributes, routine,
 										 argument);
-	if (attributes != NULL)
-		pthread_attr_getstacksize(attributes, &crew->stack_size);
 	hand = &crew->hands[crew->recruited++];
 	hand->routine = routine;
 	hand->argument = argument;
 	*thread = (pthread_t) hand;
-	return 0;
+	if (crew->recruited > 1)
+		return 0;
+	if (attributes != NULL)
+		pthread_attr_getstacksize(attributes, &crew->stack_size);
+	crew->begun = crew->running = 1;
+	failure = calls_real.pthread_create(thread, attributes, routine,
+										argument);
+	if (failure != 0)
+		crew->recruited = crew->begun = crew->running = 0;
+	return failure;
 }
 
 void
@@ -91,12 +104,14 @@ crew_recruit(struct crew *crew, bool on)
 }
 
 bool
-crew_find(pthread_t number, pthread_t *thread)
+crew_find(const struct crew *crew, pthread_t number, pthread_t *thread)
 {
 	const struct hand *hand = (const struct hand *) number;
+	bool		is_number = hand >= crew->hands &&
+		hand < crew->hands + crew->most;
 
-	*thread = hand->thread;
-	return hand->begun;
+	*thread = is_number ? hand->thread : number;
+	return !is_number || hand->begun;
 }
 
 static bool

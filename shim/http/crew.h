@@ -24,13 +24,14 @@ extern struct crew *crew_create(pthread_mutex_t *mutex, long most,
 								long wanted);
 
 /*
- * While this is on, threads that the caller begins are not, but for those of
- * another kind than the first.  He gets numbers for them.
+ * While this is on, threads that the caller begins are not, but for the first
+ * and those of another kind.  He gets numbers for them.
  */
 extern void crew_recruit(struct crew *crew, bool on);
 
-/* The thread of a number; false if it has never begun. */
-extern bool crew_find(pthread_t number, pthread_t *thread);
+/* The thread of a number, or of its id; false if it has never begun. */
+extern bool crew_find(const struct crew *crew, pthread_t number,
+					  pthread_t *thread);
 
 /*
  * Calls one more, if fewer than wanted work, or "anyway"; false: nobody comes.

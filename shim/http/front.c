@@ -222,7 +222,7 @@ lead_join(pthread_t number, void **result)
 	bool		begun;
 
 	pthread_mutex_lock(&self.front->mutex);
-	begun = crew_find(number, &thread);
+	begun = crew_find(self.front->crew, number, &thread);
 	pthread_mutex_unlock(&self.front->mutex);
 	return begun ? calls_real.pthread_join(thread, result) : 0;
 }
