@@ -64,7 +64,8 @@ my $fine = q{c uuid default gen_random_uuid(), d timestamptz default clock_times
 	h timestamptz default now(), i numeric default round(random()::numeric, 2), j text check (j ~ '^a' and length(j) < 9), k jsonb default '{}' check (jsonb_typeof(k) = 'object'),
 	l text[] default '{}', m date default (now() at time zone 'UTC')::date check (m between '2000-01-01' and '2100-01-01'), o int generated always as (length(no) * 2) stored,
 	p inet default inet_client_addr(), q xid8 default pg_current_xact_id(), r text default to_char(now(), 'YYYY'), s tsvector generated always as (to_tsvector('simple', no)) stored};
-is(said($fine), '', 'a table with ordinary expressions');
+# the table before was refused, and so there is no entity of its name
+is(said($fine) =~ s/\A\S+ WARNING:  data loss is allowed for "T12", and there is none of that name\nHINT:  .*\n//r, '', 'a table with ordinary expressions');
 
 unlike(EntityApi::Test::slurp($cluster->log), qr/terminated by signal|PANIC|TRAP:/, 'no backend has ended');
 done_testing();
