@@ -19,19 +19,6 @@
 #include "request/limits.h"
 #include "request/query_string.h"
 
-static const EaListColumn *
-find_column(const void *arg, const char *name)
-{
-	const EaListing *listing = arg;
-
-	for (int i = 0; i < listing->ncolumns; i++)
-	{
-		if (strcmp(listing->columns[i].name, name) == 0)
-			return &listing->columns[i];
-	}
-	return NULL;
-}
-
 static void
 add_filter(EaSqlBuf *b, const EaListing *listing, const EaQuery *query)
 {
@@ -40,7 +27,7 @@ add_filter(EaSqlBuf *b, const EaListing *listing, const EaQuery *query)
 	if (tree == NULL)
 		return;
 	ea_sqlbuf_add(b, " AND ");
-	ea_flat_filter_add(b, tree, find_column, listing);
+	ea_flat_filter_add(b, tree, listing->columns, listing->ncolumns);
 }
 
 static void
@@ -50,11 +37,17 @@ add_order(EaSqlBuf *b, const EaListing *listing, const EaQuery *query)
 	for (int i = 0; i < query->nsort; i++)
 	{
 		const EaSortKey *key = &query->sort[i];
-		const EaListColumn *column = find_column(listing, key->path);
+		const EaListColumn *column =
+			ea_flat_filter_column(listing->columns, listing->ncolumns,
+								  key->path);
 
 		if (column == NULL || ea_flat_filter_type(column) == NULL)
 			ea_errors_throw(b->req, EA_ERR_INVALID_SORT, EA_AT_PARAMETER,
-							"sort", "sort: cannot sort by \"%s\"", key->path);
+							"sort", "sort: cannot sort by \"%s\"%s",
+							key->path, column != NULL ? "" :
+							ea_flat_filter_guess(listing->columns,
+												 listing->ncolumns,
+												 key->path));
 		ea_sqlbuf_addf(b, "(%s)%s, ", column->sql,
 					   key->descending ? " DESC" : "");
 	}

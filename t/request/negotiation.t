@@ -298,6 +298,52 @@ subtest 'parameters' => sub {
 		'/api/v1/authors?sort=name&page%5Bsize%5D=1', 'self has the parameters, its brackets encoded');
 };
 
+subtest 'what may have been meant' => sub {
+	my $work_path = $editor->path($work);
+
+	for my $case (
+		[ 'filter[name]=Ann',            '/authors', 'filter=name==Ann' ],
+		[ 'filter[name]=A%20%26%20B',    '/authors', q{filter=name=='...'} ],
+		[ 'filter%5Bmentor.name%5D=Ann', '/authors', 'filter=mentor.name==Ann' ],
+		[ 'filter[name][eq]=Ann',        '/authors', undef ],
+		[ 'filter[a;b]=Ann',             '/authors', undef ],
+		[ 'filter[name',                 '/authors', undef ],
+		[ 'filter[]=Ann',                '/authors', 'filter' ],
+		map({ [ "$_=5", '/authors', 'page[size]' ] } qw(limit page[limit] per_page perPage size pageSize page_size)),
+		map({ [ "$_=5", '/authors', 'page[number]' ] } qw(offset page page[offset])),
+		map({ [ "$_=5", '/authors', 'page[after]' ] } qw(cursor after page[cursor])),
+		[ 'before=5', '/authors', 'page[before]' ],
+		map({ [ "$_=name", '/authors', 'sort' ] } qw(order order_by orderBy sort_by sortBy Sort sorts)),
+		[ 'fields=name',  '/authors', 'fields[type]' ],
+		[ 'fields=title', $work_path, 'fields[type]' ],
+		[ 'includes=author', $work_path, 'include' ],
+		[ 'expand=author', $work_path, 'include' ],
+		[ 'fliter=name==Ann', '/authors', 'filter' ],
+		[ 'nothing=1', '/authors', undef ],
+		[ 'limit=5', $work_path, undef ],
+		[ 'order=title', $work_path, undef ],
+		[ 'filter[title]=x', $work_path, undef ])
+	{
+		my ($query, $path, $meant) = @$case;
+		my $name = $query =~ s/=.*//sr =~ s/%5B/[/r =~ s/%5D/]/r;
+		my $answer = $editor->refused("$path?$query", 400, 'UNKNOWN_PARAMETER', [ parameter => $name ], GET => "$path?$query");
+
+		is($answer->{json}{errors}[0]{detail},
+			qq{unknown query parameter "$name"} . (defined $meant ? qq{ (did you mean "$meant"?)} : ''), 'its detail');
+	}
+	for my $case (
+		[ 'name=Ann', '==' ], [ 'name=eq=Ann', '==' ], [ 'name=ne=Ann', '!=' ], [ 'name=contains=n', '=like=' ],
+		[ 'name=lyke=A', '=like=' ], [ 'rank=gte=1', '=ge=' ], [ 'rank=nin=(1)', '=out=' ], [ 'name Ann', undef ], [ 'name=within=Ann', undef ])
+	{
+		my ($filter, $meant) = @$case;
+		my $target = '/authors?filter=' . $filter =~ s/ /+/r;
+		my $answer = $editor->refused($target, 400, 'INVALID_FILTER', [ parameter => 'filter' ], GET => $target);
+		my ($hint) = $answer->{json}{errors}[0]{detail} =~ /did you mean "(.*)"\?/;
+
+		is($hint, $meant, $answer->{json}{errors}[0]{detail});
+	}
+};
+
 # What is wrong with a document, by the rules for all documents
 sub faults
 {
