@@ -41,21 +41,33 @@ typedef enum Drive
 	DRIVES_ALONE				/* mostly few; their order has no index */
 } Drive;
 
-static const struct
+static const EaListColumn selectors[] =
 {
-	EaListColumn column;
-	Drive		drive;
-}			selectors[] =
-{
-	{{"at", "at", EA_LIST_DATETIME}, DRIVES_NOT},
-	{{"tenantId", "tenant_id", EA_LIST_UUID}, DRIVES_TENANT},
-	{{"actorId", "actor_id", EA_LIST_STRING}, DRIVES_ACTOR},
-	{{"action", "action", EA_LIST_STRING}, DRIVES_PLATFORM},
-	{{"outcome", "outcome", EA_LIST_STRING}, DRIVES_REFUSALS},
-	{{"targetType", "target_type", EA_LIST_STRING}, DRIVES_NOT},
-	{{"targetId", "target_id", EA_LIST_STRING}, DRIVES},
-	{{"requestId", "request_id", EA_LIST_STRING}, DRIVES_ALONE}
+	{"at", "at", EA_LIST_DATETIME},
+	{"tenantId", "tenant_id", EA_LIST_UUID},
+	{"actorId", "actor_id", EA_LIST_STRING},
+	{"action", "action", EA_LIST_STRING},
+	{"outcome", "outcome", EA_LIST_STRING},
+	{"targetType", "target_type", EA_LIST_STRING},
+	{"targetId", "target_id", EA_LIST_STRING},
+	{"requestId", "request_id", EA_LIST_STRING}
 };
+
+/* In the order of the selectors. */
+static const Drive drives[] =
+{
+	DRIVES_NOT,
+	DRIVES_TENANT,
+	DRIVES_ACTOR,
+	DRIVES_PLATFORM,
+	DRIVES_REFUSALS,
+	DRIVES_NOT,
+	DRIVES,
+	DRIVES_ALONE
+};
+
+StaticAssertDecl(lengthof(drives) == lengthof(selectors),
+				 "each selector must drive somehow");
 
 /* Records read at once, at first and later, when not all will be shown. */
 #define FIRST_READ 500
@@ -70,12 +82,10 @@ static const struct
 static int
 find_selector(const char *name)
 {
-	for (int i = 0; i < lengthof(selectors); i++)
-	{
-		if (strcmp(selectors[i].column.name, name) == 0)
-			return i;
-	}
-	return -1;
+	const EaListColumn *column =
+		ea_flat_filter_column(selectors, lengthof(selectors), name);
+
+	return column == NULL ? -1 : column - selectors;
 }
 
 /* The one that a condition is about, -1 if it is none or is no comparison. */
@@ -86,18 +96,10 @@ selector_of(const EaRsql *condition)
 		find_selector(condition->hops[0]) : -1;
 }
 
-static const EaListColumn *
-find_column(const void *arg, const char *name)
-{
-	int			i = find_selector(name);
-
-	return i < 0 ? NULL : &selectors[i].column;
-}
-
 static void
 add_condition(EaSqlBuf *b, const EaRsql *condition)
 {
-	ea_flat_filter_add(b, condition, find_column, NULL);
+	ea_flat_filter_add(b, condition, selectors, lengthof(selectors));
 }
 
 static void
@@ -137,7 +139,7 @@ drive_of(EaRequest *req, const EaRsql *condition)
 		return DRIVES_NOT;
 	value = condition->values[0].text;
 	len = condition->values[0].len;
-	if (selectors[i].drive == DRIVES_REFUSALS)
+	if (drives[i] == DRIVES_REFUSALS)
 	{
 		bool		success = strcmp(value, "SUCCESS") == 0;
 
@@ -146,17 +148,17 @@ drive_of(EaRequest *req, const EaRsql *condition)
 	}
 	if (condition->op != EA_RSQL_EQ)
 		return DRIVES_NOT;
-	switch (selectors[i].drive)
+	switch (drives[i])
 	{
 		case DRIVES_PLATFORM:
 		case DRIVES_TENANT:
-			return req->principal->super_admin ? selectors[i].drive
+			return req->principal->super_admin ? drives[i]
 				: DRIVES_NOT;
 		case DRIVES_ACTOR:
 			return req->principal->super_admin ||
 				is_of_tenant(req, value, len) ? DRIVES_ACTOR : DRIVES_NOT;
 		default:
-			return selectors[i].drive;
+			return drives[i];
 	}
 }
 
@@ -165,7 +167,7 @@ is_about_time(const EaRsql *condition)
 {
 	int			i = selector_of(condition);
 
-	if (i < 0 || selectors[i].column.kind != EA_LIST_DATETIME)
+	if (i < 0 || selectors[i].kind != EA_LIST_DATETIME)
 		return false;
 	switch (condition->op)
 	{
@@ -210,7 +212,7 @@ is_rest(const Conditions *conditions, int i)
 	selector = selector_of(condition);
 	return !conditions->platform || selector < 0 ||
 		condition->op != EA_RSQL_EQ ||
-		selectors[selector].drive != DRIVES_TENANT;
+		drives[selector] != DRIVES_TENANT;
 }
 
 static void
@@ -386,7 +388,7 @@ find_range(EaRequest *req, Conditions *conditions, Range *range)
 	if (range->condition >= 0)
 	{
 		const EaRsql *condition = conditions->all[range->condition];
-		const EaListColumn *column = find_column(NULL, condition->hops[0]);
+		const EaListColumn *column = &selectors[selector_of(condition)];
 
 		range->column = column->sql;
 		range->value = ea_flat_filter_value(req, condition,

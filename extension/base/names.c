@@ -172,6 +172,18 @@ ea_names_nearest(const char *name, const char *const *candidates, int n)
 	return best;
 }
 
+const char *
+ea_names_meant(const char *name)
+{
+	return name == NULL ? "" : psprintf(" (did you mean \"%s\"?)", name);
+}
+
+const char *
+ea_names_guess(const char *name, const char *const *candidates, int n)
+{
+	return ea_names_meant(ea_names_nearest(name, candidates, n));
+}
+
 static uint32
 entry_hash(const void *key, Size keysize)
 {

@@ -31,6 +31,13 @@ extern char *ea_names_identifier(const char *name);
 extern const char *ea_names_nearest(const char *name,
 									const char *const *candidates, int n);
 
+/* ` (did you mean "x"?)` for that one, or ""; after a name in an error. */
+extern const char *ea_names_guess(const char *name,
+								  const char *const *candidates, int n);
+
+/* The same of one that is known; NULL: "". */
+extern const char *ea_names_meant(const char *name);
+
 /* One of the n names is this one. */
 extern bool ea_names_contain(char *const *names, int n, const char *name);
 

@@ -23,16 +23,9 @@
 #include "request/route.h"
 
 static const EaListColumn *
-find_column(const void *arg, const char *name)
+find_column(const EaRecord *record, const char *name)
 {
-	const EaRecord *record = arg;
-
-	for (int i = 0; i < record->ncolumns; i++)
-	{
-		if (strcmp(record->columns[i].name, name) == 0)
-			return &record->columns[i];
-	}
-	return NULL;
+	return ea_flat_filter_column(record->columns, record->ncolumns, name);
 }
 
 EaValue *
@@ -96,7 +89,7 @@ add_filter(EaSqlBuf *b, const EaRecord *record, const EaQuery *query)
 	if (tree == NULL)
 		return;
 	ea_sqlbuf_add(b, " AND ");
-	ea_flat_filter_add(b, tree, find_column, record);
+	ea_flat_filter_add(b, tree, record->columns, record->ncolumns);
 }
 
 static void
@@ -110,7 +103,11 @@ add_order(EaSqlBuf *b, const EaRecord *record, const EaQuery *query)
 
 		if (column == NULL || ea_flat_filter_type(column) == NULL)
 			ea_errors_throw(b->req, EA_ERR_INVALID_SORT, EA_AT_PARAMETER,
-							"sort", "sort: cannot sort by \"%s\"", key->path);
+							"sort", "sort: cannot sort by \"%s\"%s",
+							key->path, column != NULL ? "" :
+							ea_flat_filter_guess(record->columns,
+												 record->ncolumns,
+												 key->path));
 		ea_sqlbuf_addf(b, "(%s)%s, ", column->sql,
 					   key->descending ? " DESC" : "");
 	}

@@ -118,7 +118,7 @@ static const struct
 	{"409", "It cannot be reconciled with what is stored.", ""},
 	{"412", "If-Match names another version.", ""},
 	{"415", "The body is of another media type.", ""},
-	{"428", "If-Match is missing.", ""},
+	{"428", "If-Match is missing, and meta.version.", ""},
 	{"429", "Too many attempts.", retry_after},
 	{"503", "It cannot be served now.", retry_after},
 	{"default", "Any other refusal.", ""}

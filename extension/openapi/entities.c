@@ -371,6 +371,9 @@ write_input(EaApi *api, const EaApiEntity *item, Purpose purpose)
 	attributes = put_fields(api, item, true, purpose);
 	ea_jsonfmt_put(api->out, ",'relationships':");
 	relationships = put_fields(api, item, false, purpose);
+	if (update && entity->locking)
+		ea_jsonfmt_put(api->out, ",'meta':%s",
+					   ea_openapi_refer(api, "schemas/Version"));
 	ea_jsonfmt_put(api->out, "},'required':['type'%s%s%s]}}}",
 				   update ? ",\"id\"" : "",
 				   attributes ? ",\"attributes\"" : "",

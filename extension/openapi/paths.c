@@ -265,10 +265,10 @@ write_parameters(Operation *op)
 		if (parameters[i].group & takes)
 			refer_to_parameter(api, parameters[i].name);
 	}
-	if (asks_for(op, EA_ROUTE_IF_MATCH))
-		refer_to_parameter(api, "parameters/ifMatch");
-	else if (asks_for(op, EA_ROUTE_MAY_IF_MATCH))
+	if (asks_for(op, EA_ROUTE_MAY_IF_MATCH))
 		refer_to_parameter(api, "parameters/mayIfMatch");
+	else if (asks_for(op, EA_ROUTE_IF_MATCH))
+		refer_to_parameter(api, "parameters/ifMatch");
 	if ((flags & EA_ROUTE_IF_NONE_MATCH) &&
 		(op->entity == NULL || op->entity->locking))
 		refer_to_parameter(api, "parameters/ifNoneMatch");

@@ -8,6 +8,7 @@
 
 #include "miscadmin.h"
 
+#include "base/names.h"
 #include "query/flat_filter.h"
 #include "query/rsql_literal.h"
 
@@ -28,6 +29,27 @@ static const EaRsqlOperator member_operators[EA_RSQL_ISNULL + 1] =
 	[EA_RSQL_IN] = {EA_CAN_EQUAL, " && ", ""},
 	[EA_RSQL_OUT] = {EA_CAN_EQUAL, " && ", ""}
 };
+
+const EaListColumn *
+ea_flat_filter_column(const EaListColumn *columns, int n, const char *name)
+{
+	for (int i = 0; i < n; i++)
+	{
+		if (strcmp(columns[i].name, name) == 0)
+			return &columns[i];
+	}
+	return NULL;
+}
+
+const char *
+ea_flat_filter_guess(const EaListColumn *columns, int n, const char *name)
+{
+	const char **names = palloc(Max(n, 1) * sizeof(char *));
+
+	for (int i = 0; i < n; i++)
+		names[i] = columns[i].name;
+	return ea_names_guess(name, names, n);
+}
 
 const EaType *
 ea_flat_filter_type(const EaListColumn *column)
@@ -50,20 +72,22 @@ ea_flat_filter_value(EaRequest *req, const EaRsql *comparison,
 }
 
 static void
-add_comparison(EaSqlBuf *b, const EaRsql *comparison, EaFindColumn find,
-			   const void *arg)
+add_comparison(EaSqlBuf *b, const EaRsql *comparison,
+			   const EaListColumn *columns, int n)
 {
 	EaRsqlOp	op = comparison->op;
 	const EaRsqlOperator *operator = &ea_rsql_operators[op];
 	const char *name = comparison->hops[0];
 	const EaListColumn *column = comparison->nhops > 1 ? NULL :
-		find(arg, name);
+		ea_flat_filter_column(columns, n, name);
 	const EaType *type;
 	EaValue		value;
 
 	if (column == NULL)
 		ea_rsql_literal_refuse(b->req,
-							   psprintf("unknown attribute \"%s\"", name),
+							   psprintf("unknown attribute \"%s\"%s", name,
+										ea_flat_filter_guess(columns, n,
+															 name)),
 							   comparison->offset);
 	if (op == EA_RSQL_ISNULL)
 	{
@@ -93,21 +117,21 @@ add_comparison(EaSqlBuf *b, const EaRsql *comparison, EaFindColumn find,
 }
 
 void
-ea_flat_filter_add(EaSqlBuf *b, const EaRsql *tree, EaFindColumn find,
-				   const void *arg)
+ea_flat_filter_add(EaSqlBuf *b, const EaRsql *tree,
+				   const EaListColumn *columns, int n)
 {
 	check_stack_depth();
 	CHECK_FOR_INTERRUPTS();
 	if (tree->kind == EA_RSQL_COMPARISON)
 	{
-		add_comparison(b, tree, find, arg);
+		add_comparison(b, tree, columns, n);
 		return;
 	}
 	for (int i = 0; i < tree->nchildren; i++)
 	{
 		ea_sqlbuf_add(b, i == 0 ? "(" :
 					  tree->kind == EA_RSQL_AND ? " AND " : " OR ");
-		ea_flat_filter_add(b, tree->children[i], find, arg);
+		ea_flat_filter_add(b, tree->children[i], columns, n);
 	}
 	ea_sqlbuf_add(b, ")");
 }

@@ -29,9 +29,13 @@ typedef struct EaListColumn
 								 * (openapi/openapi.h has the notation) */
 } EaListColumn;
 
-/* The column of a name, NULL if the list has none that it can be asked by. */
-typedef const EaListColumn *(*EaFindColumn) (const void *arg,
-											 const char *name);
+/* The one of n columns that has this name, or NULL. */
+extern const EaListColumn *ea_flat_filter_column(const EaListColumn *columns,
+												 int n, const char *name);
+
+/* ` (did you mean "x"?)` for one of the columns, or "". */
+extern const char *ea_flat_filter_guess(const EaListColumn *columns, int n,
+										const char *name);
 
 /* The type of a column's values, NULL where there is no single one. */
 extern const EaType *ea_flat_filter_type(const EaListColumn *column);
@@ -45,6 +49,6 @@ extern EaRsql *ea_flat_filter_parse(EaRequest *req, const EaQuery *query);
 
 /* Append the condition that it is; throws 400 for what cannot be asked. */
 extern void ea_flat_filter_add(EaSqlBuf *b, const EaRsql *tree,
-							   EaFindColumn find, const void *arg);
+							   const EaListColumn *columns, int n);
 
 #endif							/* EA_FLAT_FILTER_H */

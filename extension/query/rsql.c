@@ -22,6 +22,7 @@
 #include "base/grow.h"
 #include "base/guc.h"
 #include "base/jsonwrite.h"
+#include "base/names.h"
 #include "query/rsql.h"
 
 typedef struct Parser
@@ -72,6 +73,26 @@ static const struct
 	{">=", EA_RSQL_GE},
 	{"<", EA_RSQL_LT},
 	{"<=", EA_RSQL_LE},
+};
+
+/* Operators of other languages, and what they are here. */
+static const struct
+{
+	const char *theirs;
+	const char *ours;
+}			synonyms[] =
+{
+	{"=", "=="},
+	{"=eq=", "=="},
+	{"=ne=", "!="},
+	{"=neq=", "!="},
+	{"=gte=", "=ge="},
+	{"=lte=", "=le="},
+	{"=contains=", "=like="},
+	{"=regex=", "=like="},
+	{"=null=", "=isnull="},
+	{"=nin=", "=out="},
+	{"=notin=", "=out="},
 };
 
 static EaRsql *parse_joined(Parser *p, EaRsqlKind kind);
@@ -201,6 +222,32 @@ parse_selector(Parser *p, EaRsql *comparison)
 	}
 }
 
+/* What was read from there on is no operator. */
+static bool
+fail_operator(Parser *p, const char *start, int position)
+{
+	const char *names[lengthof(operators)];
+	const char *text = pnstrdup(start, p->at - start);
+	const char *meant = NULL;
+	bool		whole = p->at - start > 2 && p->at[-1] == '=';
+
+	if (*text == '=' && !whole)
+		text = "=";				/* what follows is a value already */
+	for (int i = 0; i < lengthof(synonyms) && meant == NULL; i++)
+	{
+		if (strcmp(synonyms[i].theirs, text) == 0)
+			meant = synonyms[i].ours;
+	}
+	for (int i = 0; i < lengthof(operators); i++)
+		names[i] = operators[i].text;
+	if (meant == NULL && whole)
+		meant = ea_names_nearest(text, names, lengthof(names));
+	return fail(p, position, whole
+				? psprintf("unknown operator \"%s\"%s", text,
+						   ea_names_meant(meant))
+				: psprintf("expected an operator%s", ea_names_meant(meant)));
+}
+
 static bool
 parse_operator(Parser *p, EaRsqlOp *op)
 {
@@ -232,10 +279,7 @@ parse_operator(Parser *p, EaRsqlOp *op)
 			return true;
 		}
 	}
-	return fail(p, position, p->at - start > 2 && p->at[-1] == '='
-				? psprintf("unknown operator \"%s\"",
-						   pnstrdup(start, p->at - start))
-				: "expected an operator");
+	return fail_operator(p, start, position);
 }
 
 /* After the opening quote: copy up to the closing one. */

@@ -4,6 +4,7 @@
 #include "postgres.h"
 
 #include "base/guc.h"
+#include "base/names.h"
 #include "request/body.h"
 #include "request/errors.h"
 
@@ -22,16 +23,29 @@ find_rule(const char *name, const EaBodyForm *form)
 	return NULL;
 }
 
+/* A member may be a typing error of one of the form's. */
+static const char *
+guess(const char *name, const EaBodyForm *form)
+{
+	const char **names = palloc(Max(form->nrules, 1) * sizeof(char *));
+
+	for (int i = 0; i < form->nrules; i++)
+		names[i] = form->rules[i].name;
+	return ea_names_guess(name, names, form->nrules);
+}
+
 /* One member that was sent. */
 static void
 check_member(EaRequest *req, const EaJson *member, const char *base,
-			 const EaMemberRule *rule)
+			 const EaBodyForm *form)
 {
+	const EaMemberRule *rule = find_rule(member->key, form);
 	char	   *pointer = ea_errors_pointer(base, member->key);
 
 	if (rule == NULL)
 		ea_errors_add(req, EA_ERR_UNKNOWN_FIELD, EA_AT_POINTER, pointer,
-					  "This member is not known here.");
+					  "This member is not known here%s.",
+					  guess(member->key, form));
 	else if (member->kind == EA_JSON_NULL && rule->required)
 		ea_errors_add(req, EA_ERR_REQUIRED, EA_AT_POINTER, pointer,
 					  "The member \"%s\" is required.", rule->name);
@@ -51,7 +65,7 @@ ea_body_check(EaRequest *req, const EaJson *object, const char *base,
 						"A JSON object is expected here.");
 
 	for (const EaJson *member = object->first; member; member = member->next)
-		check_member(req, member, base, find_rule(member->key, form));
+		check_member(req, member, base, form);
 	for (int i = 0; i < form->nrules; i++)
 	{
 		const EaMemberRule *rule = &form->rules[i];

@@ -3,6 +3,7 @@
  */
 #include "postgres.h"
 
+#include "base/jsonread.h"
 #include "request/errors.h"
 #include "request/etag.h"
 
@@ -80,6 +81,27 @@ ea_etag_if_match(EaRequest *req, EaIfMatch *match)
 			match->versions[match->n++] = tag.version;
 		p = skip_blank(p);
 	} while (*p != '\0');
+}
+
+bool
+ea_etag_meta(EaRequest *req, const EaJson *object, const char *pointer,
+			 int64 *version)
+{
+	EaJson	   *member = ea_jsonread_get(ea_jsonread_get(object, "meta"),
+										 "version");
+	char	   *end;
+
+	if (member == NULL)
+		return false;
+	errno = 0;
+	*version = strtoll(member->kind == EA_JSON_NUMBER ? member->text : "",
+					   &end, 10);
+	if (member->kind != EA_JSON_NUMBER || *end != '\0' || errno != 0 ||
+		*version < 0)
+		ea_errors_throw(req, EA_ERR_INVALID_DOCUMENT, EA_AT_POINTER,
+						psprintf("%s/meta/version", pointer),
+						"\"version\" must be a version number.");
+	return true;
 }
 
 bool

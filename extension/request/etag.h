@@ -13,6 +13,7 @@ typedef struct EaIfMatch
 	bool		any;			/* "*" */
 	int			n;
 	int64	   *versions;		/* those that may match; may be none */
+	const char *pointer;		/* of meta.version alone; NULL: the header */
 } EaIfMatch;
 
 /*
@@ -20,6 +21,13 @@ typedef struct EaIfMatch
  * nothing; throws 400 for what is no list of quoted numbers.
  */
 extern void ea_etag_if_match(EaRequest *req, EaIfMatch *match);
+
+/*
+ * Read meta.version of a resource object or identifier at that pointer; false
+ * without one, throws 400 for what is no version.
+ */
+extern bool ea_etag_meta(EaRequest *req, const struct EaJson *object,
+						 const char *pointer, int64 *version);
 
 /* If-Match lets this version pass. */
 extern bool ea_etag_matches(const EaIfMatch *match, int64 version);

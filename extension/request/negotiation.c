@@ -3,12 +3,15 @@
  */
 #include "postgres.h"
 
+#include "mb/pg_wchar.h"
+
 #include "request/errors.h"
 #include "request/negotiation.h"
 
 #define JSONAPI "application/vnd.api+json"
 #define JSON "application/json"
 #define FORM "application/x-www-form-urlencoded"
+#define MAX_SHOWN 200			/* bytes of a header, in an error */
 #define ATOMIC_EXT "https://jsonapi.org/ext/atomic"
 
 /* One media range or type of a header, with what matters of its parameters. */
@@ -18,6 +21,8 @@ typedef struct MediaType
 	bool		has_ext;
 	bool		atomic;			/* ext is exactly the atomic extension */
 	bool		foreign;		/* some parameter but ext, profile, q */
+	const char *parameter;		/* the first of these, as sent */
+	const char *ext;			/* and the extension, with its name */
 	bool		charset_utf8;	/* the only foreign one is charset=utf-8 */
 	bool		weighted;		/* has q, which only Accept may */
 	bool		excluded;		/* q=0 */
@@ -76,11 +81,13 @@ read_word(const char *p, char *out, int size, bool lower)
 }
 
 static void
-note_parameter(MediaType *type, const char *name, const char *value)
+note_parameter(MediaType *type, const char *name, const char *value,
+			   const char *sent)
 {
 	if (strcmp(name, "ext") == 0)
 	{
 		type->has_ext = true;
+		type->ext = sent;
 		type->atomic = strcmp(value, ATOMIC_EXT) == 0;
 	}
 	else if (strcmp(name, "q") == 0)
@@ -92,6 +99,8 @@ note_parameter(MediaType *type, const char *name, const char *value)
 	{
 		type->charset_utf8 = !type->foreign &&
 			strcmp(name, "charset") == 0 && pg_strcasecmp(value, "utf-8") == 0;
+		if (!type->foreign)
+			type->parameter = sent;
 		type->foreign = true;
 	}
 }
@@ -108,14 +117,15 @@ read_type(const char *p, MediaType *type)
 							 true));
 	while (*p == ';')
 	{
-		p = skip_space(p + 1);
+		const char *sent = p = skip_space(p + 1);
+
 		p = skip_space(read_word(p, name, sizeof(name), true));
 		value[0] = '\0';
 		if (*p == '=')
 			p = skip_space(read_word(skip_space(p + 1), value, sizeof(value),
 									 false));
 		if (name[0] != '\0')
-			note_parameter(type, name, value);
+			note_parameter(type, name, value, sent);
 	}
 	if (*p != ',' && *p != '\0')
 	{
@@ -149,6 +159,12 @@ fits_body(const MediaType *type, EaMedia media)
 	return false;
 }
 
+static bool
+is_jsonapi(EaMedia media)
+{
+	return media == EA_MEDIA_JSONAPI || media == EA_MEDIA_ATOMIC;
+}
+
 /* How exactly a range of Accept names what is answered; 0: not at all. */
 static int
 precision(const MediaType *type, EaMedia media)
@@ -157,23 +173,96 @@ precision(const MediaType *type, EaMedia media)
 		return 1;
 	if (strcmp(type->name, "application/*") == 0)
 		return 2;
-	if (media == EA_MEDIA_JSONAPI || media == EA_MEDIA_ATOMIC)
-		return fits_body(type, media) ? 3 : 0;
-	return strcmp(type->name, JSON) == 0 ? 3 : 0;
+	/* JSON:API is JSON: who wants that is answered, with the type's own name */
+	if (strcmp(type->name, JSON) == 0)
+		return is_jsonapi(media) ? (type->excluded ? 0 : 2) : 3;
+	return is_jsonapi(media) && fits_body(type, media) ? 3 : 0;
+}
+
+/* A parameter as it was sent, or a part of it that an error can show. */
+static char *
+shown(const char *sent)
+{
+	int			len = 0;
+	bool		quoted = false;
+
+	while (sent[len] != '\0' && (quoted || strchr(";, \t", sent[len]) == NULL))
+	{
+		if (sent[len] == '"')
+			quoted = !quoted;
+		len++;
+	}
+	return pnstrdup(sent, pg_mbcliplen(sent, len, MAX_SHOWN));
+}
+
+/*
+ * What keeps a type from being the one that is wanted here, NULL if nothing
+ * does.
+ */
+static const char *
+misfit(const MediaType *type, EaMedia media)
+{
+	if (type->name[0] == '\0')
+		return "no media type stands there";
+	if (strcmp(type->name, is_jsonapi(media) ? JSONAPI : JSON) != 0 &&
+		!(media == EA_MEDIA_JSON_OR_FORM && strcmp(type->name, FORM) == 0))
+		return psprintf("\"%s\" is another type", type->name);
+	if (type->foreign && (is_jsonapi(media) || !type->charset_utf8))
+		return psprintf("the parameter %s is not allowed",
+						shown(type->parameter));
+	if (type->has_ext && !(media == EA_MEDIA_ATOMIC && type->atomic))
+		return psprintf("the extension %s is not %s", shown(type->ext),
+						type->atomic ? "used here" : "known");
+	if (media == EA_MEDIA_ATOMIC && !type->has_ext)
+		return "the extension is missing";
+	return NULL;
 }
 
 static void
 check_content_type(EaRequest *req)
 {
 	const char *header = ea_request_header(req, "content-type", NULL);
+	const char *why = "the header is missing";
 	MediaType	type;
 
-	if (header != NULL && *read_type(header, &type) == '\0' &&
-		!type.weighted && fits_body(&type, req->route->media))
-		return;
+	if (header != NULL)
+	{
+		bool		single = *read_type(header, &type) == '\0';
+
+		if (single && !type.weighted && fits_body(&type, req->route->media))
+			return;
+		why = misfit(&type, req->route->media);
+		if (why == NULL)
+			why = single ? "the parameter q is not allowed"
+				: "there is more than one type";
+	}
 	ea_errors_throw(req, EA_ERR_UNSUPPORTED_MEDIA_TYPE, EA_AT_HEADER,
-					"Content-Type", "The body must be sent as %s.",
-					ea_negotiation_answer(req->route->media));
+					"Content-Type", "The body must be sent as %s: %s.",
+					ea_negotiation_answer(req->route->media), why);
+}
+
+/* Why the range does not do that comes nearest: one of the type itself. */
+static const char *
+refused_range(const char *header, EaMedia media)
+{
+	const char *nearest = NULL;
+	MediaType	type;
+
+	for (const char *p = header;; p++)
+	{
+		p = read_type(p, &type);
+		if (strcmp(type.name, is_jsonapi(media) ? JSONAPI : JSON) == 0)
+		{
+			const char *why = misfit(&type, media);
+
+			return psprintf(": %s", why != NULL ? why : "q=0 excludes it");
+		}
+		if (nearest == NULL)
+			nearest = type.excluded ? "q=0 excludes it" :
+				misfit(&type, media);
+		if (*p == '\0')
+			return psprintf(": %s", nearest);
+	}
 }
 
 static void
@@ -183,6 +272,7 @@ check_accept(EaRequest *req)
 	MediaType	type;
 	int			best = 0;
 	bool		accepted = false;
+	const char *first = p;
 
 	if (p == NULL || *skip_space(p) == '\0')
 		return;
@@ -207,8 +297,9 @@ check_accept(EaRequest *req)
 	if (accepted)
 		return;
 	ea_errors_throw(req, EA_ERR_NOT_ACCEPTABLE, EA_AT_HEADER, "Accept",
-					"Only %s can be sent.",
-					ea_negotiation_answer(req->route->media));
+					"Only %s can be sent%s.",
+					ea_negotiation_answer(req->route->media),
+					refused_range(first, req->route->media));
 }
 
 void

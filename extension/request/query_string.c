@@ -11,12 +11,18 @@
 #include "miscadmin.h"
 
 #include "base/guc.h"
+#include "base/names.h"
 #include "base/uuid.h"
 #include "request/errors.h"
 #include "request/query_string.h"
 
 /* Sort keys beyond this many order nothing that anybody could see. */
 #define MAX_SORT_KEYS 32
+
+/* Values that a hint repeats: short, and in need of no quotes. */
+#define MAX_SHOWN_VALUE 40
+#define PLAIN_VALUE \
+	"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.:@"
 
 /* A parameter that is known, and who reads its value. */
 typedef struct Known
@@ -278,9 +284,45 @@ static const Known known[] =
 	{"fields[", EA_TAKES_SHAPE, true, read_fields},
 };
 
+/* What other services call it; the first row whose own is taken here holds. */
+static const struct
+{
+	const char *theirs;
+	const char *ours;
+}			synonyms[] =
+{
+	{"limit", "page[size]"},
+	{"page[limit]", "page[size]"},
+	{"per_page", "page[size]"},
+	{"perPage", "page[size]"},
+	{"size", "page[size]"},
+	{"page", "page[number]"},
+	{"page", "page[after]"},
+	{"page[number]", "page[after]"},
+	{"offset", "page[number]"},
+	{"offset", "page[after]"},
+	{"page[offset]", "page[number]"},
+	{"page[offset]", "page[after]"},
+	{"cursor", "page[after]"},
+	{"after", "page[after]"},
+	{"page[cursor]", "page[after]"},
+	{"before", "page[before]"},
+	{"order", "sort"},
+	{"order_by", "sort"},
+	{"orderBy", "sort"},
+	{"sort_by", "sort"},
+	{"sortBy", "sort"},
+	{"expand", "include"},
+	{"embed", "include"},
+	{"fields", "fields[type]"},
+	{"q", "filter"},
+	{"where", "filter"},
+	{"search", "filter"},
+};
+
 /* The row of a parameter, or NULL when this endpoint does not take it. */
 static const Known *
-find_known(const EaParam *param, int takes)
+find_known(const char *param, int takes)
 {
 	for (int i = 0; i < lengthof(known); i++)
 	{
@@ -289,11 +331,11 @@ find_known(const EaParam *param, int takes)
 
 		if ((known[i].group & takes) == 0)
 			continue;
-		if (strcmp(name, param->name) == 0 && name[len - 1] != '[')
+		if (strcmp(name, param) == 0 && name[len - 1] != '[')
 			return &known[i];
-		if (name[len - 1] == '[' && strncmp(name, param->name, len) == 0)
+		if (name[len - 1] == '[' && strncmp(name, param, len) == 0)
 		{
-			const char *inner = param->name + len;
+			const char *inner = param + len;
 			int			inner_len = strcspn(inner, "[]");
 
 			if (inner_len > 0 && strcmp(inner + inner_len, "]") == 0)
@@ -301,6 +343,60 @@ find_known(const EaParam *param, int takes)
 		}
 	}
 	return NULL;
+}
+
+/* As errors show it. */
+static const char *
+shown_name(const char *name)
+{
+	return strcmp(name, "fields[") == 0 ? "fields[type]" : name;
+}
+
+/* `filter[status]=x` of other services is `filter=status==x`, or NULL. */
+static const char *
+filter_guess(const EaParam *param, int takes)
+{
+	const char *inner;
+	const char *value = param->value;
+	int			len;
+
+	if (strncmp(param->name, "filter[", strlen("filter[")) != 0 ||
+		find_known("filter", takes) == NULL)
+		return NULL;
+	inner = param->name + strlen("filter[");
+	len = strcspn(inner, "[]\"'();,=<>!~ ");
+	if (len == 0 || strcmp(inner + len, "]") != 0)
+		return NULL;
+	if (param->len == 0 || param->len > MAX_SHOWN_VALUE ||
+		value[strspn(value, PLAIN_VALUE)] != '\0')
+		value = "'...'";
+	return ea_names_meant(psprintf("filter=%.*s==%s", len, inner, value));
+}
+
+/* What may have been meant by a parameter that this endpoint does not take. */
+static const char *
+guess(const EaParam *param, int takes)
+{
+	const char *names[lengthof(known)];
+	const char *filter = filter_guess(param, takes);
+	int			n = 0;
+
+	if (filter != NULL)
+		return filter;
+	for (int i = 0; i < lengthof(synonyms); i++)
+	{
+		const char *ours = synonyms[i].ours;
+
+		if (strcmp(synonyms[i].theirs, param->name) == 0 &&
+			find_known(ours, takes) != NULL)
+			return ea_names_meant(ours);
+	}
+	for (int i = 0; i < lengthof(known); i++)
+	{
+		if ((known[i].group & takes) != 0)
+			names[n++] = shown_name(known[i].name);
+	}
+	return ea_names_guess(param->name, names, n);
 }
 
 /* The parameter stands among those before it. */
@@ -318,12 +414,12 @@ is_repeated(const EaQuery *query, const EaParam *param)
 static void
 read_param(EaRequest *req, EaQuery *query, const EaParam *param, int takes)
 {
-	const Known *row = find_known(param, takes);
+	const Known *row = find_known(param->name, takes);
 
 	if (row == NULL)
 		ea_errors_add(req, EA_ERR_UNKNOWN_PARAMETER, EA_AT_PARAMETER,
-					  param->name, "unknown query parameter \"%s\"",
-					  param->name);
+					  param->name, "unknown query parameter \"%s\"%s",
+					  param->name, guess(param, takes));
 	else if (is_repeated(query, param))
 		ea_errors_add(req, EA_ERR_INVALID_PARAMETER, EA_AT_PARAMETER,
 					  param->name, "%s: given more than once", param->name);

@@ -46,7 +46,8 @@ typedef void (*EaHandler) (EaRequest *req);
 
 /* What only the description of the API tells of them. */
 #define EA_ROUTE_IF_MATCH		0x0100	/* needed on locking entities */
-#define EA_ROUTE_MAY_IF_MATCH	0x0200	/* honoured there */
+#define EA_ROUTE_MAY_IF_MATCH	0x0200	/* honoured there; with the other
+											 * one: or meta.version */
 #define EA_ROUTE_IF_NONE_MATCH	0x0400	/* and 304 */
 #define EA_ROUTE_ETAG			0x0800	/* of locking entities */
 #define EA_ROUTE_TARGET_ETAG	0x1000	/* of a locking target */

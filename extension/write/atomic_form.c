@@ -10,6 +10,7 @@
 #include "base/uuid.h"
 #include "request/body.h"
 #include "request/errors.h"
+#include "request/etag.h"
 #include "request/query_string.h"
 #include "write/atomic.h"
 #include "write/atomic_form.h"
@@ -67,28 +68,6 @@ text_member(EaRequest *req, const EaJson *object, const char *name,
 	return member->text;
 }
 
-/* meta.version of ref or data */
-static void
-read_version(EaRequest *req, EaAtomicOp *op, const EaJson *object,
-			 const char *pointer)
-{
-	EaJson	   *meta = ea_jsonread_get(object, "meta");
-	EaJson	   *version = ea_jsonread_get(meta, "version");
-	char	   *end;
-
-	if (version == NULL)
-		return;
-	errno = 0;
-	op->version = strtoll(version->kind == EA_JSON_NUMBER ? version->text : "",
-						  &end, 10);
-	if (version->kind != EA_JSON_NUMBER || *end != '\0' || errno != 0 ||
-		op->version < 0)
-		malformed(req, ea_errors_pointer(ea_errors_pointer(pointer, "meta"),
-										 "version"),
-				  "\"version\" must be a version number.");
-	op->has_version = true;
-}
-
 static void
 read_ref(EaRequest *req, EaAtomicOp *op, const EaJson *ref)
 {
@@ -105,7 +84,7 @@ read_ref(EaRequest *req, EaAtomicOp *op, const EaJson *ref)
 	if (op->lid != NULL && op->lid->kind != EA_JSON_STRING)
 		malformed(req, ea_errors_pointer(op->target, "lid"),
 				  "\"lid\" must be a string.");
-	read_version(req, op, ref, op->target);
+	op->has_version = ea_etag_meta(req, ref, op->target, &op->version);
 }
 
 #define HREF_FAULT \
@@ -168,7 +147,8 @@ read_data_target(EaRequest *req, EaAtomicOp *op, const char *pointer)
 	if (lid != NULL && lid->kind != EA_JSON_STRING)
 		malformed(req, ea_errors_pointer(pointer, "lid"),
 				  "\"lid\" must be a string.");
-	read_version(req, op, op->data, pointer);
+	if (ea_etag_meta(req, op->data, pointer, &op->version))
+		op->has_version = true;
 
 	if (op->verb == EA_ATOMIC_ADD)
 	{

@@ -346,7 +346,7 @@ ea_delete_one(EaRequest *req)
 	pg_uuid_t	id;
 
 	ea_query_read(req, 0);
-	ea_update_precondition(req, req->entity, &match);
+	ea_update_precondition(req, req->entity, NULL, &match);
 	ea_resource_path_id(req, &id);
 	ea_delete_resource(req, req->entity, &id, &match);
 	req->status = 204;

@@ -92,6 +92,7 @@ ea_input_object(EaRequest *req, EaEntity *entity, EaOperation op,
 {
 	EaInput    *input = new_input(req, entity, op);
 
+	input->data = data;
 	input->pointer = pointer;
 	ea_writing_at(req, req->writing.operation, pointer);
 	check_type(input, data);

@@ -38,6 +38,7 @@ struct EaInput
 	EaRequest  *req;
 	EaEntity   *entity;
 	EaOperation op;				/* create or update */
+	const EaJson *data;			/* the resource object, NULL: linkage only */
 	const char *pointer;		/* of the resource object: "/data" */
 	const char *operation;		/* of the atomic operation, or NULL */
 	EaJson	   *attributes;		/* objects, or NULL */

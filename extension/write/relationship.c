@@ -130,7 +130,7 @@ handle_write(EaRequest *req, EaWriteLinks verb)
 			ea_etag_if_match(req, &match);
 	}
 	else
-		ea_update_precondition(req, req->entity, &match);
+		ea_update_precondition(req, req->entity, NULL, &match);
 	ea_resource_path_id(req, &id);
 	ea_relationship_write(req, verb, input, &id, &match);
 	req->status = 204;

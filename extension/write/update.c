@@ -24,23 +24,50 @@
 #include "write/update.h"
 #include "write/write_policy.h"
 
+/* The version that a document names, for or beside the header. */
+static void
+match_document(EaRequest *req, const EaInput *input, EaIfMatch *match)
+{
+	int64		version;
+
+	if (!ea_etag_meta(req, input->data, input->pointer, &version))
+		return;
+	if (!ea_etag_matches(match, version))
+		ea_errors_throw(req, EA_ERR_INVALID_VALUE, EA_AT_POINTER,
+						psprintf("%s/meta/version", input->pointer),
+						"The version differs from that of If-Match.");
+	if (!match->given)
+		match->pointer = psprintf("%s/meta/version", input->pointer);
+	match->given = true;
+	match->any = false;
+	match->n = 1;
+	match->versions = palloc(sizeof(int64));
+	match->versions[0] = version;
+}
+
 void
-ea_update_precondition(EaRequest *req, EaEntity *entity, EaIfMatch *match)
+ea_update_precondition(EaRequest *req, EaEntity *entity, const EaInput *input,
+					   EaIfMatch *match)
 {
 	memset(match, 0, sizeof(*match));
 	if (!entity->locking)
 		return;
 	ea_etag_if_match(req, match);
+	if (input != NULL)
+		match_document(req, input, match);
 	if (!match->given)
 		ea_errors_throw(req, EA_ERR_PRECONDITION_REQUIRED, EA_AT_HEADER,
 						"If-Match",
-						"Send the version you have seen in If-Match.");
+						"Send the version you have seen in If-Match%s.",
+						input == NULL ? "" : " or in meta.version of data");
 }
 
 static EA_NORETURN void
-stale(EaRequest *req)
+stale(EaRequest *req, const EaIfMatch *match)
 {
-	ea_errors_throw(req, EA_ERR_PRECONDITION_FAILED, EA_AT_HEADER, "If-Match",
+	ea_errors_throw(req, EA_ERR_PRECONDITION_FAILED,
+					match->pointer ? EA_AT_POINTER : EA_AT_HEADER,
+					match->pointer ? match->pointer : "If-Match",
 					"The resource has another version by now.");
 }
 
@@ -71,7 +98,7 @@ ea_update_check_row(EaRequest *req, EaEntity *entity, const pg_uuid_t *id,
 	if (!ea_etag_matches(match, version))
 	{
 		req->nproblems = 0;
-		stale(req);
+		stale(req, match);
 	}
 }
 
@@ -254,7 +281,7 @@ ea_update_set(EaInput *input, EaRowSink *sink, const pg_uuid_t *id,
 
 	/* not visible, or another version: or it was so when we looked */
 	ea_update_check_row(input->req, input->entity, id, match, false);
-	stale(input->req);
+	stale(input->req, match);
 }
 
 void
@@ -303,7 +330,7 @@ ea_update_resource(EaRequest *req)
 
 	ea_resource_path_id(req, &id);
 	input = ea_input_form(req, entity, EA_OP_UPDATE, &id);
-	ea_update_precondition(req, entity, &match);
+	ea_update_precondition(req, entity, input, &match);
 	ea_update_apply(input, &sink, &id, &match);
 
 	req->status = 200;

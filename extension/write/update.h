@@ -41,10 +41,11 @@ extern void ea_update_apply(EaInput *input, EaRowSink *sink,
 /*
  * The precondition of a write, as far as it can be told without the row:
  * throws 428 where a locking entity's write lacks If-Match, 400 where it is
- * malformed.
+ * malformed.  In an input, unless that is NULL, meta.version of the resource
+ * object stands for the header; beside it, it must agree.
  */
 extern void ea_update_precondition(EaRequest *req, EaEntity *entity,
-								   EaIfMatch *match);
+								   const EaInput *input, EaIfMatch *match);
 
 /*
  * Throw what stands between the caller and the row: 404 when it is not

@@ -187,6 +187,17 @@ subtest 'users' => sub {
 		qw(/email /status /temporaryPassword /securityAttributes/department /securityAttributes/rank /profile));
 	refused('unknown members', as($boss, PATCH => $path, { username => 'x', roles => [], isTenantAdmin => JSON::PP::true }),
 		400, qw(/username /roles /isTenantAdmin));
+	for my $case (
+		[ 'stauts', 'status', PATCH => $path, { stauts => 'ACTIVE' } ],
+		[ 'secret', undef,    PATCH => $path, { secret => 'ACTIVE' } ],
+		[ 'user_name', 'username', GET => "$users?sort=user_name" ],
+		[ 'stats', 'status', GET => "$users?filter=stats==ACTIVE" ],
+		[ 'secret', undef, GET => "$users?filter=secret==x" ])
+	{
+		my ($name, $meant, @request) = @$case;
+		my ($hint) = as($boss, @request)->{json}{errors}[0]{detail} =~ /\(did you mean "(.*)"\?\)/;
+		is($hint, $meant, "$request[0] with $name: what was meant");
+	}
 	refused('a user of another tenant', as($boss, $_ => "$users/$stranger->{id}", $_ eq 'PATCH' ? {} : ()), 404) for qw(PATCH DELETE);
 	refused('nobody', as($boss, $_ => "$users/$nowhere", $_ eq 'PATCH' ? {} : ()), 404) for qw(PATCH DELETE);
 

@@ -88,8 +88,12 @@ subtest 'what is said of entities' => sub {
 	is_deeply($create->{properties}{relationships}{required}, ['author'], 'and of relationships');
 	is_deeply($schemas->{WorkUpdateDocument}{properties}{data}{required}, [qw(type id)], 'nothing but its name in a change');
 	my @parameters = map { $_->{'$ref'} =~ s{.*/}{}r } @{ $api->{paths}{'/api/v1/works/{id}'}{patch}{parameters} };
-	ok((grep { $_ eq 'ifMatch' } @parameters), 'If-Match where there is a version');
-	ok(!(grep { /ifMatch/ } map { $_->{'$ref'} } @{ $api->{paths}{'/api/v1/authors/{id}'}{patch}{parameters} }), 'and not where there is none');
+	ok((grep { $_ eq 'mayIfMatch' } @parameters), 'If-Match where there is a version');
+	ok($schemas->{WorkUpdateDocument}{properties}{data}{properties}{meta}, 'or that in the document');
+	ok(!$schemas->{AuthorUpdateDocument}{properties}{data}{properties}{meta}, 'but not without versions');
+	@parameters = map { $_->{'$ref'} =~ s{.*/}{}r } @{ $api->{paths}{'/api/v1/works/{id}'}{delete}{parameters} };
+	ok((grep { $_ eq 'ifMatch' } @parameters), 'a deletion has no document');
+	ok(!(grep { /ifMatch/i } map { $_->{'$ref'} } @{ $api->{paths}{'/api/v1/authors/{id}'}{patch}{parameters} }), 'and not where there is none');
 	ok(!$api->{paths}{'/api/v1/works/{id}/relationships/author'}{post}, 'no POST to a to-one relationship');
 	ok($api->{paths}{'/api/v1/works/{id}/relationships/genres'}{post}, 'but to a to-many one');
 	my $text = $answer->{body};

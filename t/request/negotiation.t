@@ -94,7 +94,12 @@ subtest 'Accept' => sub {
 		[ 406, "$plain;q=0" ],
 		[ 406, "$plain;q=0.000" ],
 		[ 406, 'text/html' ],
-		[ 406, 'application/json' ],
+		[ 200, 'application/json' ],
+		[ 200, 'application/json; charset=utf-8' ],
+		[ 200, 'text/html, application/json;q=0.5' ],
+		[ 200, "*/*, application/json;q=0" ],
+		[ 406, "application/json, $plain;q=0" ],
+		[ 406, 'application/json;q=0' ],
 		[ 406, 'text/*' ],
 		[ 406, '*/*;q=0' ],
 		[ 200, "$plain, */*;q=0" ],
@@ -118,6 +123,59 @@ subtest 'Accept' => sub {
 	ok(!$editor->gone($work), 'and nothing is done');
 	is(asked(GET => '/nothings', Accept => 'text/html')->{status}, 404, '404 comes before');
 	is($shim->http(GET => '/api/v1/authors', { headers => { Accept => 'text/html' } })->{status}, 401, 'and 401');
+};
+
+subtest 'what is wrong with a media type' => sub {
+	my $unknown = 'ext="http://example.org/unknown"';
+	my $known = 'ext="https://jsonapi.org/ext/atomic"';
+	my $wanted = "The body must be sent as $plain: ";
+	my $only = "Only $plain can be sent: ";
+
+	for my $case (
+		[ "$plain;charset=utf-8",              'the parameter charset=utf-8 is not allowed' ],
+		[ "$plain; profile=\"x;y\"; X = \"1;2\"", 'the parameter X is not allowed' ],
+		[ "$plain;x=\"1;2\";y=1",              'the parameter x="1;2" is not allowed' ],
+		[ "$plain;$unknown",                   "the extension $unknown is not known" ],
+		[ $atomic,                             "the extension $known is not used here" ],
+		[ 'application/json',                  '"application/json" is another type' ],
+		[ '*/*',                               '"*/*" is another type' ],
+		[ '?',                                 'no media type stands there' ])
+	{
+		my ($type, $why) = @$case;
+		my %asked = (POST => { 'Content-Type' => $type, body => $author }, GET => { Accept => $type });
+
+		for my $method ($type =~ m{^(?:application/json|\*/\*)$} ? 'POST' : qw(GET POST))
+		{
+			my $error = asked($method => '/authors', %{ $asked{$method} })->{json}{errors}[0];
+
+			is_deeply([ @$error{qw(status code detail)} ],
+				$method eq 'GET' ? [ 406, 'NOT_ACCEPTABLE', "$only$why." ] : [ 415, 'UNSUPPORTED_MEDIA_TYPE', "$wanted$why." ],
+				"$method: $type");
+		}
+	}
+	for my $case (
+		[ "$plain;q=1", 'the parameter q is not allowed' ],
+		[ "$plain, $plain", 'there is more than one type' ],
+		[ "$plain;x=" . 'y' x 1000, 'the parameter x=' . 'y' x 198 . ' is not allowed' ])
+	{
+		my ($type, $why) = @$case;
+		is(asked(POST => '/authors', 'Content-Type' => $type, body => $author)->{json}{errors}[0]{detail}, "$wanted$why.", substr $type, 0, 60);
+	}
+	for my $case (
+		[ 'text/html, */*;q=0', '"text/html" is another type' ],
+		[ "text/html, $plain;q=0", 'q=0 excludes it' ],
+		[ "text/html, $plain;x=1", 'the parameter x=1 is not allowed' ])
+	{
+		my ($type, $why) = @$case;
+		is(asked(GET => '/authors', Accept => $type)->{json}{errors}[0]{detail}, "$only$why.", $type);
+	}
+	is(asked(POST => '/operations', 'Content-Type' => $plain, body => '{}')->{json}{errors}[0]{detail},
+		"The body must be sent as $plain;$known: the extension is missing.", 'operations');
+	is(asked(POST => '/operations', 'Content-Type' => $atomic, Accept => $plain, body => '{}')->{json}{errors}[0]{detail},
+		"Only $plain;$known can be sent: the extension is missing.", 'and their answers');
+	my $answer = asked(POST => '/operations', 'Content-Type' => $atomic, Accept => 'application/json', body => '{}');
+	is($answer->{status}, 400, 'which are JSON, too');
+	is($answer->{headers}{'content-type'} =~ s/; /;/r, $atomic, 'and carry their own type');
 };
 
 subtest 'headers of every answer' => sub {
@@ -296,6 +354,52 @@ subtest 'parameters' => sub {
 	is_deeply($editor->good(200, GET => '/authors')->{json}{jsonapi}, { version => '1.1' }, 'jsonapi');
 	is($editor->good(200, GET => '/authors?sort=name&page[size]=1')->{json}{links}{self},
 		'/api/v1/authors?sort=name&page%5Bsize%5D=1', 'self has the parameters, its brackets encoded');
+};
+
+subtest 'what may have been meant' => sub {
+	my $work_path = $editor->path($work);
+
+	for my $case (
+		[ 'filter[name]=Ann',            '/authors', 'filter=name==Ann' ],
+		[ 'filter[name]=A%20%26%20B',    '/authors', q{filter=name=='...'} ],
+		[ 'filter%5Bmentor.name%5D=Ann', '/authors', 'filter=mentor.name==Ann' ],
+		[ 'filter[name][eq]=Ann',        '/authors', undef ],
+		[ 'filter[a;b]=Ann',             '/authors', undef ],
+		[ 'filter[name',                 '/authors', undef ],
+		[ 'filter[]=Ann',                '/authors', 'filter' ],
+		map({ [ "$_=5", '/authors', 'page[size]' ] } qw(limit page[limit] per_page perPage size pageSize page_size)),
+		map({ [ "$_=5", '/authors', 'page[number]' ] } qw(offset page page[offset])),
+		map({ [ "$_=5", '/authors', 'page[after]' ] } qw(cursor after page[cursor])),
+		[ 'before=5', '/authors', 'page[before]' ],
+		map({ [ "$_=name", '/authors', 'sort' ] } qw(order order_by orderBy sort_by sortBy Sort sorts)),
+		[ 'fields=name',  '/authors', 'fields[type]' ],
+		[ 'fields=title', $work_path, 'fields[type]' ],
+		[ 'includes=author', $work_path, 'include' ],
+		[ 'expand=author', $work_path, 'include' ],
+		[ 'fliter=name==Ann', '/authors', 'filter' ],
+		[ 'nothing=1', '/authors', undef ],
+		[ 'limit=5', $work_path, undef ],
+		[ 'order=title', $work_path, undef ],
+		[ 'filter[title]=x', $work_path, undef ])
+	{
+		my ($query, $path, $meant) = @$case;
+		my $name = $query =~ s/=.*//sr =~ s/%5B/[/r =~ s/%5D/]/r;
+		my $answer = $editor->refused("$path?$query", 400, 'UNKNOWN_PARAMETER', [ parameter => $name ], GET => "$path?$query");
+
+		is($answer->{json}{errors}[0]{detail},
+			qq{unknown query parameter "$name"} . (defined $meant ? qq{ (did you mean "$meant"?)} : ''), 'its detail');
+	}
+	for my $case (
+		[ 'name=Ann', '==' ], [ 'name=eq=Ann', '==' ], [ 'name=ne=Ann', '!=' ], [ 'name=contains=n', '=like=' ],
+		[ 'name=lyke=A', '=like=' ], [ 'rank=gte=1', '=ge=' ], [ 'rank=nin=(1)', '=out=' ], [ 'name Ann', undef ], [ 'name=within=Ann', undef ])
+	{
+		my ($filter, $meant) = @$case;
+		my $target = '/authors?filter=' . $filter =~ s/ /+/r;
+		my $answer = $editor->refused($target, 400, 'INVALID_FILTER', [ parameter => 'filter' ], GET => $target);
+		my ($hint) = $answer->{json}{errors}[0]{detail} =~ /did you mean "(.*)"\?/;
+
+		is($hint, $meant, $answer->{json}{errors}[0]{detail});
+	}
 };
 
 # What is wrong with a document, by the rules for all documents

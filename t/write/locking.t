@@ -38,6 +38,31 @@ sub with
 	return (@request, defined $match ? (headers => { 'If-Match' => $match }) : ());
 }
 
+subtest 'the version in the document' => sub {
+	my $work = work();
+	my $path = $editor->path($work);
+	my $at = [ pointer => '/data/meta/version' ];
+	my $document = sub { (PATCH => $path, data => { %{ $editor->identifier($work) }, attributes => { price => 1 }, meta => { version => $_[0] } }) };
+	my $seen = $editor->good(200, GET => $path)->{json}{data};
+
+	$seen = $editor->good(200, PATCH => $path, data => { %{ $editor->identifier($work) }, meta => $seen->{meta} })->{json}{data};
+	is($seen->{meta}{version}, 1, 'meta as it was shown');
+	$editor->refused('the old one', 412, 'PRECONDITION_FAILED', $at, $document->(0));
+	$editor->refused('one to come', 412, 'PRECONDITION_FAILED', $at, $document->(2));
+	is($editor->good(200, with('"1"', $document->(1)))->{headers}{etag}, '"2"', 'beside the same in If-Match');
+	is($editor->good(200, with('"1", "2"', $document->(2)))->{headers}{etag}, '"3"', 'or one of a list');
+	is($editor->good(200, with('*', $document->(3)))->{headers}{etag}, '"4"', 'or any');
+	$editor->refused('the old one beside any', 412, 'PRECONDITION_FAILED', [ header => 'If-Match' ], with('*', $document->(3)));
+	$editor->refused('one that the list has, and that is old', 412, undef, [ header => 'If-Match' ], with('"3","4"', $document->(3)));
+	$editor->refused("If-Match: $_ beside it", 400, 'INVALID_VALUE', $at, with($_, $document->(4))) for '"3"', 'W/"4"', '"3", "5"';
+	$editor->refused('no version: ' . ($_ // 'null'), 400, 'INVALID_DOCUMENT', $at, $document->($_)) for '4', -1, 1.5, undef, [4];
+	$editor->refused("$_->[0] has none", 428, 'PRECONDITION_REQUIRED', [ header => 'If-Match' ], PATCH => $path,
+		data => { %{ $editor->identifier($work) }, meta => $_->[1] }) for [ 'empty meta', {} ], [ 'a number', 4 ], [ 'null', undef ];
+	is($editor->current($work)->{meta}{version}, 4, 'and nothing is written');
+	is($editor->good(200, PATCH => $editor->path($ann), data => { %{ $editor->identifier($ann) }, meta => { version => 'x' } })->{status}, 200,
+		'nothing is asked without locking');
+};
+
 subtest 'tags' => sub {
 	my $made = $editor->good(201, POST => '/works',
 		data => $editor->document(works => { title => 'Tagged' }, { author => $ann }));

@@ -90,6 +90,9 @@ async function useKitsu() {
     assert.equal(data.price, 1)
     assert.equal(data.meta.version, 1)
     await assert.rejects(api.patch('work', { id: work.id, price: 2 }, { headers }), (error) => error.errors[0].status === '412')
+    const second = await api.patch('work', { id: work.id, price: 2, meta: data.meta })
+    assert.equal(second.data.meta.version, 2)
+    await assert.rejects(api.patch('work', { id: work.id, price: 3, meta: data.meta }), (error) => error.errors[0].status === '412')
   })
   await check('kitsu: relationships', async () => {
     const path = `works/${work.id}/relationships/genres`
