@@ -354,7 +354,7 @@ plan_of_write(const CachedPlan *plan)
 /* As SPI would do it, with checks that are kept. */
 static uint64
 execute(EaPlan *kept, bool nested, PlannedStmt *stmt, const char *sql,
-		ParamListInfo params, DestReceiver *dest)
+		ParamListInfo params, DestReceiver *dest, const EaReplaced *replaced)
 {
 	QueryDesc  *query = CreateQueryDesc(stmt, sql, GetActiveSnapshot(),
 										InvalidSnapshot, dest, params, NULL,
@@ -370,6 +370,8 @@ execute(EaPlan *kept, bool nested, PlannedStmt *stmt, const char *sql,
 		ea_checks_lend(&kept->checks, nested, table);
 	ea_compat_executor_run(query);
 	n = query->estate->es_processed;
+	if (replaced != NULL && n > 0)
+		ea_replaced_tell(replaced, table);
 	ExecutorFinish(query);
 	ExecutorEnd(query);
 	FreeQueryDesc(query);
@@ -385,11 +387,12 @@ tell_statement(void *sql)
 
 /*
  * Run a statement that changes rows by key, which sees all that is committed
- * by now.  False, if it is anything else.
+ * by now.  False, if it is anything else; nothing is run if what it replaces
+ * is asked for in vain.
  */
 static bool
 run_write(EaPlan *kept, bool nested, EaParams params, DestReceiver *dest,
-		  uint64 *n)
+		  EaReplaced *replaced, uint64 *n)
 {
 	List	   *sources = SPI_plan_get_plan_sources(kept->plan);
 	CachedPlanSource *source = linitial(sources);
@@ -410,8 +413,11 @@ run_write(EaPlan *kept, bool nested, EaParams params, DestReceiver *dest,
 	PushActiveSnapshot(GetTransactionSnapshot());
 	plan = GetCachedPlan(source, list, CurrentResourceOwner, NULL);
 	stmt = plan_of_write(plan);
-	if (stmt != NULL)
-		*n = execute(kept, nested, stmt, source->query_string, list, dest);
+	*n = 0;
+	if (stmt != NULL &&
+		(replaced == NULL || ea_replaced_begin(replaced, stmt)))
+		*n = execute(kept, nested, stmt, source->query_string, list, dest,
+					 replaced);
 	ReleaseCachedPlan(plan, CurrentResourceOwner);
 	PopActiveSnapshot();
 	CommandCounterIncrement();
@@ -457,7 +463,9 @@ static uint64
 run(const EaHeld *held, EaExecMode mode, bool one_row, const char *sql,
 	EaParams params, const EaReader *reader, void *arg)
 {
+	EaReplaced *replaced = reader == NULL ? NULL : reader->replaced;
 	RowReceiver receiver = {0};
+	DestReceiver *dest = NULL;
 	EaPin		pin;
 	EaPlan	   *kept;
 	bool		nested;
@@ -487,12 +495,18 @@ run(const EaHeld *held, EaExecMode mode, bool one_row, const char *sql,
 	receiver.reader = reader;
 	receiver.arg = arg;
 
+	if (reader != NULL && reader->row != NULL)
+		dest = &receiver.pub;
+	if (replaced != NULL)
+		replaced->declined = true;
+
 	if (mode != EA_EXEC_WRITE
 		? !run_by_key(kept, nested, params, reader, arg, &n)
 		: !run_by_key_now(kept, nested, params, reader, arg, &n) &&
 		!run_write(kept, nested, params,
-				   reader == NULL ? None_Receiver : &receiver.pub, &n))
-		n = run_by_spi(kept, nested, mode, params, &receiver);
+				   dest == NULL ? None_Receiver : dest, replaced, &n))
+		n = replaced != NULL ? 0
+			: run_by_spi(kept, nested, mode, params, &receiver);
 	ea_plancache_leave();
 	ea_pin_end(&pin);
 	return n;

@@ -11,6 +11,7 @@
 
 #include "engine/exec_params.h"
 #include "engine/held.h"
+#include "engine/replaced.h"
 #include "request/request.h"
 
 /*
@@ -40,6 +41,8 @@ typedef struct EaReader
 	int			ntypes;
 	const Oid  *types;
 	int			planning;		/* EA_PLAN_... */
+	EaReplaced *replaced;		/* what an UPDATE replaces, or NULL; then the
+								 * statement may have no rows: row is NULL */
 } EaReader;
 
 #define EA_READER(function, ...) \

@@ -409,11 +409,14 @@ ea_sqlbuf_run(EaSqlBuf *b, EaExecMode mode, bool one_row,
 			  EaRowFunction row, void *arg)
 {
 	const EaHeld held = HELD(b->req);
-	const EaReader reader = {row, b->nreads, b->reads, b->planning};
+	const EaReader reader = {
+		row, b->nreads, b->reads, b->planning, b->replaced
+	};
 
 	return ea_exec_held(&held, mode, one_row, b->text.data,
 						(EaParams) {b->nparams, b->params},
-						row == NULL ? NULL : &reader, arg);
+						row == NULL && b->replaced == NULL ? NULL : &reader,
+						arg);
 }
 
 typedef struct IdSink

@@ -39,6 +39,7 @@ typedef struct EaSqlBuf
 	List	   *joins;			/* EaSqlJoin, for the next relation */
 	int			tenant_param;	/* number of the tenant parameter, 0: none */
 	int			planning;		/* EA_PLAN_... of engine/exec.h */
+	EaReplaced *replaced;		/* asks what an UPDATE replaces; or NULL */
 	bool		deleted_too;	/* soft-deleted rows are not left out */
 	bool		all_tenants;	/* of join tables only: links to a global
 								 * row */

@@ -115,7 +115,9 @@ typedef struct Column
 struct EaWriteBefore
 {
 	EaInput    *input;
-	const char **values;		/* JSON, by field index */
+	const char **values;		/* JSON, by field index; NULL: not known */
+	EaReplaced	replaced;		/* how the update itself tells them */
+	bool		keeps;			/* columns are kept, to be compared */
 	int			ncolumns;		/* 0: the row was not found */
 	Column	   *columns;
 };
@@ -156,15 +158,60 @@ before_row(void *arg, TupleTableSlot *slot)
 		if (!before->input->fields[i].given || field->ncolumns == 0)
 			continue;
 		before->values[i] = stored_json(field, slot, &first);
-		for (int c = 0; c < field->ncolumns; c++)
+		for (int c = 0; before->keeps && c < field->ncolumns; c++)
 			keep_column(before, &field->columns[c], slot);
 	}
 }
 
-void
-ea_changes_unchanged(EaSqlBuf *b, const EaWriteBefore *before, int alias)
+static void
+add_replaced(EaReplaced *replaced, const char *column, Oid type)
 {
-	for (int i = 0; before != NULL && i < before->ncolumns; i++)
+	replaced->columns[replaced->ncolumns] = column;
+	replaced->types[replaced->ncolumns++] = type;
+}
+
+EaWriteBefore *
+ea_changes_before(EaInput *input)
+{
+	EaEntity   *entity = input->entity;
+	EaWriteBefore *before;
+	EaReplaced *replaced;
+	int			ncolumns = 0;
+
+	for (int i = 0; i < entity->nfields; i++)
+		ncolumns += input->fields[i].given ? entity->fields[i].ncolumns : 0;
+	if (!ea_audit_entities(input->req) || ncolumns == 0)
+		return NULL;
+	before = palloc0(sizeof(EaWriteBefore));
+	before->input = input;
+	before->values = palloc0(entity->nfields * sizeof(char *));
+	before->columns = palloc(ncolumns * sizeof(Column));
+	replaced = &before->replaced;
+	replaced->row = before_row;
+	replaced->arg = before;
+	replaced->columns = palloc((1 + ncolumns) * sizeof(char *));
+	replaced->types = palloc((1 + ncolumns) * sizeof(Oid));
+	replaced->numbers = palloc((1 + ncolumns) * sizeof(AttrNumber));
+	add_replaced(replaced, entity->id_column, UUIDOID);
+	for (int i = 0; i < entity->nfields; i++)
+	{
+		EaField    *field = &entity->fields[i];
+
+		for (int c = 0; input->fields[i].given && c < field->ncolumns; c++)
+			add_replaced(replaced, field->columns[c].name,
+						 field->columns[c].type);
+	}
+	return before;
+}
+
+void
+ea_changes_ask(EaSqlBuf *b, EaWriteBefore *before, int alias)
+{
+	if (before == NULL)
+		return;
+	if (!before->replaced.declined)
+		b->replaced = &before->replaced;
+	for (int i = 0; i < before->ncolumns; i++)
 	{
 		const Column *column = &before->columns[i];
 
@@ -174,39 +221,35 @@ ea_changes_unchanged(EaSqlBuf *b, const EaWriteBefore *before, int alias)
 	}
 }
 
-EaWriteBefore *
-ea_changes_before(EaInput *input, const pg_uuid_t *id, bool lock)
+bool
+ea_changes_declined(const EaWriteBefore *before)
 {
+	return before != NULL && before->replaced.declined;
+}
+
+void
+ea_changes_read(EaWriteBefore *before, const pg_uuid_t *id, bool lock)
+{
+	EaInput    *input = before->input;
 	EaEntity   *entity = input->entity;
-	EaWriteBefore *before;
 	EaSqlBuf	b;
-	int			ncolumns = 0;
 	int			alias;
 
-	if (!ea_audit_entities(input->req))
-		return NULL;
+	before->keeps = !lock;
+	before->ncolumns = 0;
 	ea_sqlbuf_init(&b, input->req);
 	ea_sqlbuf_add(&b, "SELECT ");
 	ea_sqlbuf_select(&b, 0, entity->id_column, UUIDOID);
 	for (int i = 0; i < entity->nfields; i++)
 	{
-		if (!input->fields[i].given)
-			continue;
-		ea_sqlbuf_select_field(&b, 0, &entity->fields[i]);
-		ncolumns += entity->fields[i].ncolumns;
+		if (input->fields[i].given)
+			ea_sqlbuf_select_field(&b, 0, &entity->fields[i]);
 	}
-	if (ncolumns == 0)
-		return NULL;
-	before = palloc0(sizeof(EaWriteBefore));
-	before->input = input;
-	before->columns = palloc(ncolumns * sizeof(Column));
-	before->values = palloc0(entity->nfields * sizeof(char *));
 	alias = ea_sqlbuf_from(&b, entity, EA_OP_READ);
 	ea_sqlbuf_is(&b, alias, entity->id_column, id);
 	if (lock)
 		ea_sqlbuf_add(&b, " FOR NO KEY UPDATE");
 	ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, before_row, before);
-	return before;
 }
 
 void

@@ -17,18 +17,19 @@
 extern void ea_changes_created(EaInput *input, const pg_uuid_t *id);
 
 /*
- * Before an update: keep what the row holds in the fields given; NULL where
- * there is nothing to keep.  To lock the row costs more than to read it, so
- * the update first asks for a row that is unchanged, and only where there is
- * none for one that has been locked.  After it: open the record, with the
- * values that differ.
+ * What an update replaces in the fields given; NULL where there is nothing to
+ * keep.  The update itself is asked for it.  Where it declines, having done
+ * nothing, the row is read: to lock it costs more, so the update first asks
+ * for a row that is unchanged, and only where there is none for one that has
+ * been locked.  After it: open the record, with the values that differ.
  */
 typedef struct EaWriteBefore EaWriteBefore;
 
-extern EaWriteBefore *ea_changes_before(EaInput *input,
-										const pg_uuid_t *id, bool lock);
-extern void ea_changes_unchanged(EaSqlBuf *b, const EaWriteBefore *before,
-								 int alias);
+extern EaWriteBefore *ea_changes_before(EaInput *input);
+extern void ea_changes_ask(EaSqlBuf *b, EaWriteBefore *before, int alias);
+extern bool ea_changes_declined(const EaWriteBefore *before);
+extern void ea_changes_read(EaWriteBefore *before, const pg_uuid_t *id,
+							bool lock);
 extern void ea_changes_updated(EaInput *input, const pg_uuid_t *id,
 							   EaWriteBefore *before);
 

@@ -215,7 +215,7 @@ set_field(EaSqlBuf *b, StringInfo set, const EaField *field,
  */
 static bool
 set_row(EaInput *input, EaRowSink *sink, const pg_uuid_t *id,
-		const EaIfMatch *match, const EaWriteBefore *before, int64 *version)
+		const EaIfMatch *match, EaWriteBefore *before, int64 *version)
 {
 	EaEntity   *entity = input->entity;
 	StringInfoData set;
@@ -240,7 +240,7 @@ set_row(EaInput *input, EaRowSink *sink, const pg_uuid_t *id,
 		ea_sqlbuf_value(&b, INT8ARRAYOID, version_array(match), false);
 		ea_sqlbuf_add(&b, ")");
 	}
-	ea_changes_unchanged(&b, before, alias);
+	ea_changes_ask(&b, before, alias);
 	if (sink != NULL)
 	{
 		ea_sqlbuf_add(&b, " RETURNING ");
@@ -264,14 +264,14 @@ int64
 ea_update_set(EaInput *input, EaRowSink *sink, const pg_uuid_t *id,
 			  const EaIfMatch *match)
 {
-	EaWriteBefore *before = ea_changes_before(input, id, false);
+	EaWriteBefore *before = ea_changes_before(input);
 	int64		version = 0;
 	bool		done = set_row(input, sink, id, match, before, &version);
 
-	if (!done && before != NULL)
+	for (int i = 0; i < 2 && !done && ea_changes_declined(before); i++)
 	{
-		before = ea_changes_before(input, id, true);
-		done = set_row(input, sink, id, match, NULL, &version);
+		ea_changes_read(before, id, i == 1);
+		done = set_row(input, sink, id, match, before, &version);
 	}
 	if (done)
 	{
