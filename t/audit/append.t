@@ -21,7 +21,7 @@ my $ed = $shim->user($tenant, 'ed', ['Editor']);
 my $reader = $shim->user($tenant, 'reader', ['Reader']);
 my $made = sub { $shim->must(201, POST => '/api/v1/items', { token => $ed, json => { data => { type => 'items', attributes => { name => $_[0], note => 'a' } } } })->{data}{id} };
 my $id = $made->('one');
-my $json = JSON::PP->new->canonical;
+my $json = JSON::PP->new->canonical->ascii;
 my $month = $cluster->psql(q{select to_char(now() at time zone 'UTC', '"entityapi.audit_"YYYY_MM')});
 my $type = 'application/vnd.api+json';
 my $atomic = "$type;ext=\\\"https://jsonapi.org/ext/atomic\\\"";
