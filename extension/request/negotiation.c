@@ -173,7 +173,7 @@ precision(const MediaType *type, EaMedia media)
 		return 1;
 	if (strcmp(type->name, "application/*") == 0)
 		return 2;
-	/* JSON:API is JSON: who wants that is answered, with the type's own name */
+	/* JSON:API is JSON: who wants that is answered, with its own name */
 	if (strcmp(type->name, JSON) == 0)
 		return is_jsonapi(media) ? (type->excluded ? 0 : 2) : 3;
 	return is_jsonapi(media) && fits_body(type, media) ? 3 : 0;
@@ -186,7 +186,8 @@ shown(const char *sent)
 	int			len = 0;
 	bool		quoted = false;
 
-	while (sent[len] != '\0' && (quoted || strchr(";, \t", sent[len]) == NULL))
+	while (sent[len] != '\0' &&
+		   (quoted || strchr(";, \t", sent[len]) == NULL))
 	{
 		if (sent[len] == '"')
 			quoted = !quoted;
