@@ -127,8 +127,12 @@ ea_compat_has_plain_checks(const TupleConstr *constr)
 /* Soft errors since 16. */
 #if PG_VERSION_NUM < 160000
 #define ea_compat_qualified_name(text) stringToQualifiedNameList(text)
+#define ea_compat_parse_type(text, type, typmod) \
+	parseTypeString((text), (type), (typmod), false)
 #else
 #define ea_compat_qualified_name(text) stringToQualifiedNameList((text), NULL)
+#define ea_compat_parse_type(text, type, typmod) \
+	((void) parseTypeString((text), (type), (typmod), NULL))
 #endif
 
 /*

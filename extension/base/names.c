@@ -240,3 +240,9 @@ ea_names_map_put(EaNameMap *map, const char *name, void *value)
 		entry->value = value;
 	return !found;
 }
+
+void
+ea_names_map_remove(EaNameMap *map, const char *name)
+{
+	(void) hash_search(map, &name, HASH_REMOVE, NULL);
+}

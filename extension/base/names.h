@@ -50,4 +50,7 @@ extern void *ea_names_map_get(EaNameMap *map, const char *name);
 /* False, and nothing changed, when the name is there already. */
 extern bool ea_names_map_put(EaNameMap *map, const char *name, void *value);
 
+/* Nothing happens when the name is not there. */
+extern void ea_names_map_remove(EaNameMap *map, const char *name);
+
 #endif							/* EA_NAMES_H */

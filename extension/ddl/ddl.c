@@ -12,10 +12,12 @@
 #include "ddl/columns.h"
 #include "ddl/convert.h"
 #include "ddl/ddl.h"
+#include "ddl/drift.h"
 #include "ddl/effects.h"
 #include "ddl/existing_check.h"
 #include "ddl/hidden_rows.h"
 #include "ddl/match.h"
+#include "ddl/mend.h"
 #include "ddl/online.h"
 #include "ddl/plan.h"
 #include "ddl/reader_policies.h"
@@ -260,20 +262,69 @@ change_table(EaDdlPlan *plan, EaDdlTable *from, EaDdlTable *to)
 	compare_objects(plan, from, to);
 }
 
+/*
+ * Where the tables are not as they were made.  Nothing is changed about tables
+ * that are not known: true if so.
+ */
+static bool
+is_adrift(EaDdlPlan *plan, EaCatalog *stored, EaDdlRequest *change)
+{
+	List	   *differences;
+	ListCell   *lc;
+
+	ea_ddl_derive_policies(plan->stored, stored);
+	differences = ea_ddl_differences(plan->stored, plan->pending);
+	if (change->repair)
+		differences = ea_ddl_mend(plan, differences);
+	change->differences = differences;
+	if (!change->changed || differences == NIL)
+		return false;
+	foreach(lc, differences)
+	{
+		EaDdlDifference *difference = lfirst(lc);
+
+		ea_ddl_fault(plan, difference->table, difference->table->field,
+					 ea_ddl_way_out(difference), "%s", difference->message);
+	}
+	return true;
+}
+
+/* Tables that are made for their entities. */
+static void
+check_owners(EaDdlPlan *plan)
+{
+	ListCell   *lc;
+
+	ea_ddl_look_at_made(plan);
+	foreach(lc, plan->to->tables)
+	{
+		EaDdlTable *to = lfirst(lc);
+
+		CHECK_FOR_INTERRUPTS();
+		if (!to->existing)
+			ea_ddl_check_made(plan, to, to->other ? to->other->was : NULL);
+	}
+}
+
 List *
 ea_ddl_plan(EaManifest *m, const EaDdlSource *stored,
-			const EaDdlSource *wanted, EaNameMap *allowed, List **steps)
+			const EaDdlSource *wanted, EaDdlRequest *change)
 {
-	EaDdlPlan	plan = {m, allowed};
+	EaDdlPlan	plan = {m, change->allowed};
 	List	   *statements = NIL;
 	ListCell   *lc;
 
 	ea_ddl_match(&plan, stored->trees, wanted->trees);
 	plan.pending = stored->pending;
+	if (stored->catalog != NULL && is_adrift(&plan, stored->catalog, change))
+	{
+		check_owners(&plan);
+		return NIL;
+	}
 	create_schemas(&plan);
 	drop_tables(&plan);
 	ea_ddl_rename(&plan);
-	ea_ddl_look_at_made(&plan);
+	check_owners(&plan);
 	foreach(lc, plan.to->tables)
 	{
 		EaDdlTable *to = lfirst(lc);
@@ -282,21 +333,15 @@ ea_ddl_plan(EaManifest *m, const EaDdlSource *stored,
 		if (to->existing)
 			ea_ddl_check_existing(&plan, to);
 		else if (to->other == NULL)
-		{
-			ea_ddl_check_made(&plan, to, NULL);
 			create_table(&plan, to);
-		}
 		else
-		{
-			ea_ddl_check_made(&plan, to, to->other->was);
 			change_table(&plan, to->other, to);
-		}
 	}
 	ea_ddl_purge(&plan);
 	ea_ddl_secure(&plan, stored->catalog, wanted->catalog);
 	for (int i = 0; i < EA_DDL_NPHASES; i++)
 		statements = list_concat(statements, plan.phases[i]);
 	ea_ddl_note_effects(&plan, statements);
-	*steps = plan.steps;
+	change->steps = plan.steps;
 	return statements;
 }

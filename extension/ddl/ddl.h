@@ -30,13 +30,23 @@ typedef struct EaDdlSource
 	EaNameMap  *pending;		/* of the stored state */
 } EaDdlSource;
 
+/* What is asked for beside the new definitions, and what comes of it. */
+typedef struct EaDdlRequest
+{
+	EaNameMap  *allowed;		/* Entity, Entity.field: may be lost */
+	bool		changed;		/* the definitions are not the stored ones */
+	bool		repair;			/* make again what the tables lack */
+
+	List	   *steps;			/* EaDdlStep *: pending then */
+	List	   *differences;	/* EaDdlDifference *: that stay */
+} EaDdlRequest;
+
 /*
  * Statements (EaDdlStatement) from the stored definitions to the new ones,
- * in order, and the steps that are pending then; what cannot be done is noted
- * as faults in m.  SPI must be connected.
+ * in order; what cannot be done is noted as faults in m, and so are, where
+ * there is a change, differences that stay.  SPI must be connected.
  */
 extern List *ea_ddl_plan(EaManifest *m, const EaDdlSource *stored,
-						 const EaDdlSource *wanted, EaNameMap *allowed,
-						 List **steps);
+						 const EaDdlSource *wanted, EaDdlRequest *change);
 
 #endif							/* EA_DDL_H */

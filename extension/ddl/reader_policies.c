@@ -122,9 +122,8 @@ granted_columns(EaDdlTable *table, EaEntity *entity)
 	return restricted ? buf.data : "";
 }
 
-/* Policies and rights of all tables of a state. */
-static void
-derive(EaDdlState *state, EaCatalog *catalog)
+void
+ea_ddl_derive_policies(EaDdlState *state, EaCatalog *catalog)
 {
 	ListCell   *lc;
 
@@ -134,6 +133,8 @@ derive(EaDdlState *state, EaCatalog *catalog)
 		EaEntity   *entity = ea_catalog_entity(catalog, table->entity);
 
 		CHECK_FOR_INTERRUPTS();
+		if (table->policy != NULL)
+			continue;
 		table->policy = table->field == NULL ? entity_condition(entity) :
 			join_condition(table, entity);
 		table->granted = granted_columns(table, entity);
@@ -237,7 +238,7 @@ secure_policy(EaDdlPlan *plan, List *touched, EaDdlTable *from,
 	if (from != NULL)
 	{
 		if (strcmp(from->was->policy, to->policy) == 0 &&
-			!is_in_the_way(touched, from))
+			!from->was->lost_policy && !is_in_the_way(touched, from))
 			return;
 		ea_ddl_add(plan, EA_DDL_DROP_POLICIES, from, from->field,
 				   "DROP POLICY IF EXISTS " POLICY " ON %s",
@@ -248,8 +249,12 @@ secure_policy(EaDdlPlan *plan, List *touched, EaDdlTable *from,
 			   " USING (%s)",
 			   to->qualified, to->existing ? "AS RESTRICTIVE " : "",
 			   to->policy);
-	if (to->existing && from == NULL)
+	if (to->existing && (from == NULL || from->was->lost_policy))
 	{
+		if (from != NULL)
+			ea_ddl_add(plan, EA_DDL_ADD_POLICIES, to, to->field,
+					   "DROP POLICY IF EXISTS " READER " ON %s",
+					   to->qualified);
 		ea_ddl_add(plan, EA_DDL_ADD_POLICIES, to, to->field,
 				   "CREATE POLICY " READER " ON %s FOR SELECT TO " READER
 				   " USING (true)", to->qualified);
@@ -264,6 +269,7 @@ secure_rights(EaDdlPlan *plan, EaDdlTable *from, EaDdlTable *to)
 	if (from != NULL)
 	{
 		if (strcmp(from->was->granted, to->granted) == 0 &&
+			!from->was->lost_rights &&
 			(*to->granted == '\0' || !from->reshaped))
 			return;
 	}
@@ -281,8 +287,8 @@ ea_ddl_secure(EaDdlPlan *plan, EaCatalog *stored, EaCatalog *wanted)
 	List	   *touched = NIL;
 	ListCell   *lc;
 
-	derive(plan->stored, stored);
-	derive(plan->to, wanted);
+	ea_ddl_derive_policies(plan->stored, stored);
+	ea_ddl_derive_policies(plan->to, wanted);
 	foreach(lc, plan->from->tables)
 	{
 		EaDdlTable *from = lfirst(lc);

@@ -7,6 +7,9 @@
 #include "ddl/plan.h"
 #include "model/catalog.h"
 
+/* What the tables of a state are to have; kept when it is there. */
+extern void ea_ddl_derive_policies(EaDdlState *state, EaCatalog *catalog);
+
 /* Policies and rights; comes when all other statements are planned. */
 extern void ea_ddl_secure(EaDdlPlan *plan, EaCatalog *stored,
 						  EaCatalog *wanted);

@@ -24,6 +24,7 @@ typedef struct EaDdlColumn
 	bool		not_null;
 	const char *fill;			/* SQL of what existing rows get, or NULL */
 	const char *sql_default;	/* SQL that stays as the default, or NULL */
+	bool		missing;		/* of the stored state: the table lacks it */
 	struct EaDdlColumn *was;	/* of the stored state, as it is */
 } EaDdlColumn;
 
@@ -78,6 +79,8 @@ typedef struct EaDdlTable
 	const char *after;			/* SQL of the rows as they will be */
 	const char *policy;			/* condition of row-level security */
 	const char *granted;		/* columns that readers may see; "": all */
+	bool		lost_policy;	/* of the stored state: to be made anew */
+	bool		lost_rights;
 } EaDdlTable;
 
 typedef struct EaDdlState

@@ -19,16 +19,18 @@
 #include "base/uuid.h"
 #include "ddl/allowed.h"
 #include "ddl/ddl.h"
+#include "ddl/drift.h"
 #include "ddl/effects.h"
 #include "ddl/online.h"
-#include "ddl/pending_steps.h"
 #include "ddl/plan.h"
+#include "ddl/reader_policies.h"
 #include "ddl/run.h"
 #include "ddl/unassign.h"
 #include "engine/exec.h"
 #include "engine/invalidate.h"
 #include "engine/owner.h"
 #include "engine/turn.h"
+#include "entry/stored.h"
 #include "manifest/check.h"
 #include "manifest/compile.h"
 #include "manifest/documents.h"
@@ -43,19 +45,8 @@
 /* The effect of what changes in the declarations and in no table. */
 #define DECLARED "declaration"
 
-/* What is applied at present. */
-typedef struct Stored
-{
-	int			revision;		/* 0: nothing yet */
-	char	   *checksum;
-	char	   *service;		/* definition, NULL without one */
-	EaJson	   *service_tree;
-	EaNameMap  *definitions;	/* of entities, char * */
-	List	   *trees;			/* the same, EaJson * */
-	List	   *texts;			/* the same, char * */
-	List	   *names;			/* of entities, char * */
-	EaNameMap  *pending;		/* what the tables lack so far */
-} Stored;
+/* That of what the tables are not as they were made. */
+#define DIFFERENT "difference"
 
 /* What is to be. */
 typedef struct Wanted
@@ -86,40 +77,6 @@ column_text(uint64 row, int column)
 						column);
 }
 
-static void
-load_stored(Stored *stored)
-{
-	memset(stored, 0, sizeof(Stored));
-	run("SELECT revision, checksum FROM entityapi.revision"
-		" ORDER BY revision DESC LIMIT 1");
-	if (SPI_processed > 0)
-	{
-		stored->revision = atoi(column_text(0, 1));
-		stored->checksum = column_text(0, 2);
-	}
-	run("SELECT definition FROM entityapi.service");
-	if (SPI_processed > 0)
-	{
-		stored->service = column_text(0, 1);
-		stored->service_tree = ea_manifest_tree(stored->service);
-	}
-
-	run("SELECT name, definition FROM entityapi.entity ORDER BY name");
-	stored->definitions = ea_names_map_create(256);
-	for (uint64 i = 0; i < SPI_processed; i++)
-	{
-		char	   *name = column_text(i, 1);
-		char	   *definition = column_text(i, 2);
-
-		CHECK_FOR_INTERRUPTS();
-		ea_names_map_put(stored->definitions, name, definition);
-		stored->names = lappend(stored->names, name);
-		stored->trees = lappend(stored->trees, ea_manifest_tree(definition));
-		stored->texts = lappend(stored->texts, definition);
-	}
-	stored->pending = ea_ddl_load_pending(stored->trees);
-}
-
 static char *
 sha256_hex(const char *data)
 {
@@ -132,7 +89,7 @@ sha256_hex(const char *data)
 }
 
 static void
-check_tenancy(EaManifest *m, Stored *stored)
+check_tenancy(EaManifest *m, EaStored *stored)
 {
 	const char *before = ea_jsonread_string(stored->service_tree, "tenancy");
 	const char *label = m->service.document ?
@@ -156,7 +113,7 @@ check_tenancy(EaManifest *m, Stored *stored)
 
 /* Id of the built-in tenant of SINGLE mode, a new one when there is none. */
 static void
-find_single_tenant(Stored *stored, Wanted *wanted)
+find_single_tenant(EaStored *stored, Wanted *wanted)
 {
 	const char *before = ea_jsonread_string(stored->service_tree,
 											"singleTenant");
@@ -179,7 +136,7 @@ find_single_tenant(Stored *stored, Wanted *wanted)
 }
 
 static void
-compile(EaManifest *m, Stored *stored, Wanted *wanted)
+compile(EaManifest *m, EaStored *stored, Wanted *wanted)
 {
 	ListCell   *lc;
 
@@ -221,7 +178,7 @@ text_array(List *texts)
 }
 
 static void
-store_entities(EaManifest *m, Stored *stored, Wanted *wanted)
+store_entities(EaManifest *m, EaStored *stored, Wanted *wanted)
 {
 	List	   *gone = NIL;
 	ListCell   *lc;
@@ -289,7 +246,7 @@ store_revision(Wanted *wanted, int revision, List *statements)
 }
 
 static void
-store(EaManifest *m, Stored *stored, Wanted *wanted, List *statements,
+store(EaManifest *m, EaStored *stored, Wanted *wanted, List *statements,
 	  List *steps)
 {
 	int			revision = stored->revision + 1;
@@ -320,8 +277,8 @@ store(EaManifest *m, Stored *stored, Wanted *wanted, List *statements,
 }
 
 static List *
-plan_tables(EaManifest *m, Stored *stored, Wanted *wanted, EaNameMap *allowed,
-			List **steps)
+plan_tables(EaManifest *m, EaStored *stored, Wanted *wanted,
+			EaDdlRequest *change)
 {
 	EaDdlSource from = {stored->trees};
 	EaDdlSource to = {wanted->trees};
@@ -329,15 +286,45 @@ plan_tables(EaManifest *m, Stored *stored, Wanted *wanted, EaNameMap *allowed,
 	from.catalog = ea_catalog_make(stored->service, stored->texts);
 	to.catalog = ea_catalog_make(wanted->service, wanted->definitions);
 	from.pending = stored->pending;
-	return ea_ddl_plan(m, &from, &to, allowed, steps);
+	change->changed = wanted->changed ||
+		list_length(stored->names) != list_length(m->entities);
+	return ea_ddl_plan(m, &from, &to, change);
 }
 
-/*
- * The differences that take no statement: as such, each a comment, that come
- * after the others.
- */
+/* What takes no statement, as a comment after the statements */
 static List *
-list_changes(Stored *stored, Wanted *wanted)
+add_comment(List *statements, const char *effect, const char *text)
+{
+	EaDdlStatement *statement = palloc0(sizeof(EaDdlStatement));
+
+	statement->sql = psprintf("-- %s", text);
+	statement->effect = effect;
+	statement->rows = -1;
+	return lappend(statements, statement);
+}
+
+static List *
+list_differences(const EaDdlRequest *change)
+{
+	List	   *statements = NIL;
+	ListCell   *lc;
+
+	foreach(lc, change->differences)
+	{
+		EaDdlDifference *difference = lfirst(lc);
+
+		statements = add_comment(statements, DIFFERENT,
+								 psprintf("%s: %s (%s)",
+										  difference->table->key,
+										  difference->message,
+										  ea_ddl_way_out(difference)));
+	}
+	return statements;
+}
+
+/* What the declarations alone have otherwise. */
+static List *
+list_changes(EaStored *stored, Wanted *wanted)
 {
 	EaManifestState before = {stored->service_tree, stored->trees};
 	EaManifestState after = {ea_manifest_tree(wanted->service), wanted->trees};
@@ -345,14 +332,7 @@ list_changes(Stored *stored, Wanted *wanted)
 	ListCell   *lc;
 
 	foreach(lc, ea_manifest_changes(&before, &after))
-	{
-		EaDdlStatement *statement = palloc0(sizeof(EaDdlStatement));
-
-		statement->sql = psprintf("-- %s", (char *) lfirst(lc));
-		statement->effect = DECLARED;
-		statement->rows = -1;
-		statements = lappend(statements, statement);
-	}
+		statements = add_comment(statements, DECLARED, lfirst(lc));
 	return statements;
 }
 
@@ -404,42 +384,22 @@ return_statement(ReturnSetInfo *rsinfo, int step,
 	tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
 }
 
-/*
- * apply_manifest(documents jsonb, dry_run boolean, allow_data_loss text[])
- *
- * Makes the documents the whole declared state.  Returns the statements, in
- * order, that this took, or with dry_run would take, and what they do to
- * those who use the tables, then as comments what changes in the declarations
- * only; none when nothing is to be done.  The deferred
- * ones are left to be run afterwards, by entityapi-shim apply.
- *
- * Refuses with JA400 and all faults as DETAIL; with 55P03 when the tables are
- * in use for longer than entityapi.apply_lock_timeout.
- */
-EA_CONFINED_FUNCTION(ea_sql_apply_manifest)
+/* Refuses with JA400 and all faults as DETAIL. */
+static void
+change_declarations(FunctionCallInfo fcinfo, bool repair)
 {
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
-	Jsonb	   *documents;
+	bool		dry_run = PG_GETARG_BOOL(1);
+	EaDdlRequest change = {.repair = repair};
+	Jsonb	   *documents = PG_GETARG_JSONB_P(0);
 	char	   *source;
 	EaManifest *m;
-	EaNameMap  *allowed;
 	char	  **losses;
 	int			nlosses;
-	Stored		stored;
+	EaStored	stored;
 	Wanted		wanted;
 	List	   *statements;
-	List	   *steps;
 	ListCell   *lc;
-
-	for (int i = 0; i < 3; i++)
-	{
-		if (PG_ARGISNULL(i))
-			ereport(ERROR,
-					(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-					 errmsg("arguments of apply_manifest must not be null")));
-	}
-	InitMaterializedSRF(fcinfo, 0);
-	documents = PG_GETARG_JSONB_P(0);
 
 	SPI_connect();
 	source = JsonbToCString(NULL, &documents->root, VARSIZE(documents));
@@ -449,27 +409,108 @@ EA_CONFINED_FUNCTION(ea_sql_apply_manifest)
 
 	losses = ea_exec_array_text(PG_GETARG_DATUM(2), &nlosses);
 	lock_declarations();
-	load_stored(&stored);
-	allowed = ea_ddl_read_allowed(losses, nlosses, m, stored.trees,
-								  stored.service_tree);
+	ea_stored_load(&stored);
+	change.allowed = ea_ddl_read_allowed(losses, nlosses, m, stored.trees,
+										 stored.service_tree);
 	check_tenancy(m, &stored);
 	compile(m, &stored, &wanted);
-	statements = plan_tables(m, &stored, &wanted, allowed, &steps);
+	statements = plan_tables(m, &stored, &wanted, &change);
 	statements = list_concat(statements,
 							 ea_manifest_check_assigned(m, stored.service_tree,
-														allowed));
+														change.allowed));
 	ea_manifest_throw(m);
 
-	if (!PG_GETARG_BOOL(1) && (wanted.changed || statements != NIL ||
-							   list_length(stored.names) !=
-							   list_length(m->entities)))
-		store(m, &stored, &wanted, statements, steps);
-	if (!PG_GETARG_BOOL(1))
+	if (!dry_run && (change.changed || statements != NIL))
+		store(m, &stored, &wanted, statements, change.steps);
+	if (!dry_run)
 		ea_openapi_store();
 
 	statements = list_concat(statements, list_changes(&stored, &wanted));
+	statements = list_concat(statements, list_differences(&change));
 	foreach(lc, statements)
 		return_statement(rsinfo, foreach_current_index(lc) + 1, lfirst(lc));
+	SPI_finish();
+}
+
+static void
+begin_change(FunctionCallInfo fcinfo)
+{
+	for (int i = 0; i < 3; i++)
+	{
+		if (PG_ARGISNULL(i))
+			ereport(ERROR,
+					(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+					 errmsg("arguments of apply_manifest must not be null")));
+	}
+	InitMaterializedSRF(fcinfo, 0);
+}
+
+/*
+ * apply_manifest(documents jsonb, dry_run boolean, allow_data_loss text[])
+ *
+ * Makes the documents the whole declared state.  Returns the statements, in
+ * order, that this took, or with dry_run would take, and what they do to
+ * those who use the tables, then as comments what changes in the declarations
+ * only, and where the tables are not as they were made; none when nothing is
+ * to be done.  The deferred ones are left to be run afterwards, by
+ * entityapi-shim apply.
+ *
+ * Refuses with JA400 and all faults as DETAIL; with 55P03 when the tables are
+ * in use for longer than entityapi.apply_lock_timeout.
+ */
+EA_CONFINED_FUNCTION(ea_sql_apply_manifest)
+{
+	begin_change(fcinfo);
+	change_declarations(fcinfo, false);
+	return (Datum) 0;
+}
+
+/*
+ * repair_and_apply(documents jsonb, dry_run boolean, allow_data_loss text[])
+ *
+ * The same, and what the tables lack is made again, as far as no rows stand
+ * against it.
+ */
+EA_CONFINED_FUNCTION(ea_sql_repair_and_apply)
+{
+	begin_change(fcinfo);
+	change_declarations(fcinfo, true);
+	return (Datum) 0;
+}
+
+/*
+ * list_differences(): where the tables are not what is declared
+ */
+EA_CONFINED_FUNCTION(ea_sql_list_differences)
+{
+	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	EaStored	stored;
+	EaDdlState *state;
+	ListCell   *lc;
+
+	InitMaterializedSRF(fcinfo, 0);
+	SPI_connect();
+	ea_stored_load(&stored);
+	state = ea_ddl_state(stored.trees, NULL);
+	ea_ddl_derive_policies(state, ea_catalog_make(stored.service,
+												  stored.texts));
+	foreach(lc, ea_ddl_differences(state, stored.pending))
+	{
+		EaDdlDifference *difference = lfirst(lc);
+		const char *texts[] = {difference->table->entity,
+			difference->table->field, difference->message,
+		ea_ddl_way_out(difference)};
+		Datum		values[lengthof(texts)];
+		bool		nulls[lengthof(texts)];
+
+		for (int i = 0; i < lengthof(texts); i++)
+		{
+			nulls[i] = texts[i] == NULL;
+			values[i] = nulls[i] ? (Datum) 0 : CStringGetTextDatum(texts[i]);
+		}
+		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values,
+							 nulls);
+	}
 	SPI_finish();
 	return (Datum) 0;
 }

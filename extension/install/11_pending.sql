@@ -84,3 +84,37 @@ CREATE FUNCTION entityapi.note_step(step integer, sqlstate text) RETURNS void
 COMMENT ON FUNCTION entityapi.note_step(integer, text) IS
 	'How a pending step went: the SQLSTATE of its failure, null when it is '
 	'tried again';
+
+-- Where the tables are not what is declared, since somebody dropped or altered
+-- what an apply had made.
+CREATE FUNCTION entityapi.list_differences(
+		OUT entity text,
+		OUT field text,
+		OUT message text,
+		OUT hint text)
+	RETURNS SETOF record
+	LANGUAGE c STABLE PARALLEL UNSAFE
+	SET search_path = pg_catalog, pg_temp
+	AS 'MODULE_PATHNAME', 'ea_sql_list_differences';
+
+COMMENT ON FUNCTION entityapi.list_differences() IS
+	'Where tables of entities are not what is declared, and what to do';
+
+CREATE FUNCTION entityapi.repair_and_apply(
+		documents jsonb,
+		dry_run boolean DEFAULT false,
+		allow_data_loss text[] DEFAULT '{}',
+		OUT step integer,
+		OUT statement text,
+		OUT deferred boolean,
+		OUT lock text,
+		OUT effect text,
+		OUT rows bigint)
+	RETURNS SETOF record
+	LANGUAGE c VOLATILE PARALLEL UNSAFE
+	SET search_path = pg_catalog, pg_temp
+	SET client_min_messages = 'warning'
+	AS 'MODULE_PATHNAME', 'ea_sql_repair_and_apply';
+
+COMMENT ON FUNCTION entityapi.repair_and_apply(jsonb, boolean, text[]) IS
+	'apply_manifest() that also makes again what is missing of the tables';

@@ -178,6 +178,29 @@ list_pending(Pending *pending, const char *version)
 				 pending);
 }
 
+static void
+write_difference(void *arg, TupleTableSlot *slot)
+{
+	Pending    *differences = arg;
+
+	ea_jsonfmt_put(differences->out,
+				   "%,{'entity':%q,'field':%q,'message':%q,'hint':%q}",
+				   text_or_null(slot, 0), text_or_null(slot, 1),
+				   text_or_null(slot, 2), text_or_null(slot, 3));
+	differences->n++;
+}
+
+/* Older objects have no such function. */
+static void
+list_differences(Pending *differences, const char *version)
+{
+	if (strcmp(version, EA_VERSION) == 0)
+		ea_exec_each(EA_EXEC_READ, "SELECT entity, field, message, hint"
+					 " FROM entityapi.list_differences()", EA_NO_PARAMS,
+					 EA_READER(write_difference, TEXTOID, TEXTOID, TEXTOID,
+							   TEXTOID), differences);
+}
+
 /* GET /manage/migrations/status */
 void
 ea_migrations_status(EaRequest *req)
@@ -185,6 +208,7 @@ ea_migrations_status(EaRequest *req)
 	StringInfo	out = req->out;
 	Installed	installed;
 	Pending		pending = {makeStringInfo()};
+	Pending		differences = {makeStringInfo()};
 
 	ea_exec_one(EA_EXEC_READ, "SELECT e.extversion, r.last, r.applied"
 				" FROM pg_catalog.pg_extension e,"
@@ -194,14 +218,17 @@ ea_migrations_status(EaRequest *req)
 				EA_READER(read_installed, TEXTOID, INT4OID, INT8OID),
 				&installed);
 	list_pending(&pending, installed.version);
+	list_differences(&differences, installed.version);
 
 	ea_jsonfmt_put(out, "{'status':%q,'extensionVersion':%q,"
 				   "'manifestRevision':%s,'applied':%l,'pending':[%s],"
-				   "'revisions':[", pending.failed ? "FAILED" :
+				   "'differences':[%s],'revisions':[",
+				   pending.failed || differences.n > 0 ? "FAILED" :
 				   pending.n > 0 ? "PENDING" : "UP_TO_DATE", installed.version,
 				   installed.has_revision ?
 				   psprintf("%d", installed.revision) : "null",
-				   installed.applied, pending.out->data);
+				   installed.applied, pending.out->data,
+				   differences.out->data);
 	ea_exec_each(EA_EXEC_READ,
 				 "SELECT revision, applied_at, checksum, extension_version,"
 				 " statements FROM entityapi.revision ORDER BY revision DESC",

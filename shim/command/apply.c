@@ -26,13 +26,15 @@
  */
 #define PIN_SQL "set search_path = pg_catalog, pg_temp"
 
+/* %s: one of the two functions */
 #define APPLY_SQL \
 	"select statement, deferred, lock, effect, rows from " \
-	"entityapi.apply_manifest($1::jsonb, $2::bool, $3::text[]) order by step"
+	"entityapi.%s($1::jsonb, $2::bool, $3::text[]) order by step"
 #define OPENAPI_SQL "select entityapi.openapi($1::int4)"
 
-/* The effect of what is no statement. */
+/* The effects of what is no statement. */
 #define DECLARED "declaration"
+#define DIFFERENT "difference"
 
 /* SQLSTATE of manifests that are not valid; the faults are in the DETAIL. */
 #define INVALID_MANIFEST "JA400"
@@ -59,6 +61,7 @@ struct apply_options
 	bool		dry_run;
 	bool		resume;			/* only what is pending */
 	bool		defer;			/* leave what is pending alone */
+	bool		repair;			/* put back what was dropped or altered */
 	int			wait;
 	struct buffer data_loss;	/* a text[] literal */
 	struct file_list files;
@@ -221,10 +224,10 @@ static bool
 check_options(const struct apply_options *options)
 {
 	if (options->resume && (options->dry_run || options->defer ||
-							options->files.count > 0))
+							options->repair || options->files.count > 0))
 	{
 		fprintf(stderr, "entityapi-shim apply: --resume goes without "
-				"manifests, --dry-run and --defer\n");
+				"manifests, --dry-run, --defer and --repair\n");
 		return false;
 	}
 	if (!options->resume && options->files.count == 0)
@@ -252,6 +255,8 @@ parse_options(struct apply_options *options, int argc, char **argv)
 			options->resume = true;
 		else if (strcmp(argument, "--defer") == 0)
 			options->defer = true;
+		else if (strcmp(argument, "--repair") == 0)
+			options->repair = true;
 		else if (strcmp(argument, "--wait") == 0 && i + 1 < argc)
 		{
 			if (!parse_wait(options, argv[++i]))
@@ -457,8 +462,9 @@ print_statement(const PGresult *result, int row, bool dry_run)
 	const char *statement = PQgetvalue(result, row, STATEMENT);
 	size_t		length = strlen(statement);
 
-	/* a comment on what changes in the declarations only */
-	if (strcmp(PQgetvalue(result, row, EFFECT), DECLARED) == 0)
+	/* a comment on what changes in the declarations only, or differs */
+	if (strcmp(PQgetvalue(result, row, EFFECT), DECLARED) == 0 ||
+		strcmp(PQgetvalue(result, row, EFFECT), DIFFERENT) == 0)
 	{
 		puts(statement);
 		return;
@@ -511,26 +517,49 @@ print_plan(const PGresult *result, bool dry_run)
 	return any;
 }
 
-/* The transaction, which is tried again while the tables are in use. */
+/* Are the tables other than what was made, after all that was done? */
+static bool
+is_adrift(const PGresult *result)
+{
+	int			row;
+
+	for (row = 0; row < PQntuples(result); row++)
+	{
+		if (strcmp(PQgetvalue(result, row, EFFECT), DIFFERENT) == 0)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * The transaction, which is tried again while the tables are in use; sound:
+ * the tables are what is declared.
+ */
 static bool
 apply_documents(PGconn *connection, const char *documents,
-				const struct apply_options *options, bool *later)
+				const struct apply_options *options, bool *later, bool *sound)
 {
+	char		sql[sizeof(APPLY_SQL) + 32];
 	const char *values[3] = {documents, options->dry_run ? "true" : "false",
 	options->data_loss.data};
 	struct retry retry = {.limit = options->wait};
 	PGresult   *result = NULL;
 	bool		fine;
 
+	snprintf(sql, sizeof(sql), APPLY_SQL,
+			 options->repair ? "repair_and_apply" : "apply_manifest");
 	do
 	{
 		PQclear(result);
-		result = PQexecParams(connection, APPLY_SQL, 3, NULL, values, NULL,
+		result = PQexecParams(connection, sql, 3, NULL, values, NULL,
 							  NULL, 0);
 	} while (retry_lock(&retry, result));
 	fine = PQresultStatus(result) == PGRES_TUPLES_OK;
 	if (fine)
+	{
 		*later = print_plan(result, options->dry_run);
+		*sound = !is_adrift(result);
+	}
 	else
 		print_failure("apply", connection, result);
 	PQclear(result);
@@ -544,17 +573,19 @@ apply(const struct config *config, const char *documents,
 {
 	PGconn	   *connection = connect_once("apply", config);
 	bool		later = options->resume;
+	bool		sound = true;
 	bool		fine;
 
 	if (connection == NULL)
 		return 1;
 	fine = options->dry_run || steps_claim(connection);
 	if (fine && documents != NULL)
-		fine = apply_documents(connection, documents, options, &later);
+		fine = apply_documents(connection, documents, options, &later,
+							   &sound);
 	if (fine && !options->dry_run && !options->defer)
 		fine = steps_run(connection, options->wait, later);
 	PQfinish(connection);
-	return fine ? 0 : 1;
+	return fine && sound ? 0 : 1;
 }
 
 int

@@ -36,16 +36,20 @@ static const struct command commands[] =
 		{{"--print-config", NULL,
 	"prints the settings that hold, as a JSON object, and ends"}}},
 	{"apply", "DIR|FILE... [--dry-run] [--allow-data-loss NAME]...\n"
-		"\t[--wait SECONDS] [--defer] [SETTING...]\n"
+		"\t[--repair] [--wait SECONDS] [--defer] [SETTING...]\n"
 		"--resume [--wait SECONDS] [SETTING...]\n",
 		"makes the database what the manifests declare\n"
 		"Manifests are YAML or JSON; what was done is printed. Indexes of\n"
 		"tables that hold rows, and checks of their rows, come after the\n"
-		"transaction, one by one.\n",
+		"transaction, one by one. Tables that are not as they were made are\n"
+		"named, and the command ends with 1.\n",
 		{{"--dry-run", NULL, "prints what would be done, and changes nothing"},
 		{"--allow-data-loss", "NAME",
 		"an entity, Entity.field, Roles/name or SecurityAttributes/name whose "
 		"data may be lost; may be repeated"},
+		{"--repair", NULL,
+			"makes again what was dropped or altered by hand, as far as no "
+		"rows stand against it"},
 		{"--wait", "SECONDS",
 		"for how long tables that are in use are tried again (default 60)"},
 		{"--defer", NULL,

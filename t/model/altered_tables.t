@@ -219,8 +219,8 @@ my @answered = map { $ann->call(@$_)->{status} } requests(),
   [ PATCH => "/things/$thing/relationships/tags", headers => { 'If-Match' => '*' }, data => [ { type => 'tags', id => $tag } ] ],
   [ PATCH => "/ords/$ord", data => { type => 'ords', id => $ord, attributes => { no => 'one' } } ];
 is("@answered", '200 200 200 200 200 201 200 200 204 204 200', 'objects of others in the schema: served as ever');
-my $again = $cluster->try_apply($folder);
-is($again->{status}, 0, 'and applied') or diag $again->{out}, $again->{err};
+my $again = $cluster->try_apply($folder, '--repair');
+is($again->{status}, 0, 'and applied, with what the table has lost') or diag $again->{out}, $again->{err};
 declared(Later => Entity => { permissions => \%all, fields => { word => { type => 'string', index => $true, unique => $true },
 	tags => { type => 'ref', target => 'Tag', relation => 'ManyToMany' }, tag => { type => 'ref', target => 'Tag', relation => 'ManyToOne' } } });
 $again = $cluster->try_apply($folder);

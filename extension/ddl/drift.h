@@ -1,0 +1,58 @@
+/*
+ * Where the tables are not what is declared.
+ *
+ * Somebody with rights on them may drop or alter what an apply has made.  That
+ * is found by comparing the catalogs with what tables.c derives from the
+ * stored definitions, a few statements for all tables together; mend.c has the
+ * planner make again what can be made without a loss.
+ *
+ * Looked at is what is declared: what else there is on a table is its owner's
+ * affair, unless code of others (existing_check.c).  Of existing tables it is
+ * whether they and their columns are there, and what an apply has put on them.
+ */
+#ifndef EA_DRIFT_H
+#define EA_DRIFT_H
+
+#include "nodes/pg_list.h"
+
+#include "ddl/plan.h"
+#include "ddl/tables.h"
+#include "model/catalog.h"
+
+typedef enum EaDdlPart
+{
+	EA_DDL_PART_TABLE,			/* it is missing, or no table */
+	EA_DDL_PART_COLUMN,			/* it is missing */
+	EA_DDL_PART_TYPE,
+	EA_DDL_PART_NOT_NULL,
+	EA_DDL_PART_DEFAULT,
+	EA_DDL_PART_OBJECT,			/* a constraint or an index */
+	EA_DDL_PART_ROW_SECURITY,	/* off, or forced on the owner */
+	EA_DDL_PART_POLICY,
+	EA_DDL_PART_RIGHTS			/* of entityapi_reader */
+} EaDdlPart;
+
+typedef struct EaDdlDifference
+{
+	EaDdlPart	part;
+	EaDdlTable *table;			/* of the stored state, as is all of it */
+	EaDdlColumn *column;		/* of COLUMN to DEFAULT */
+	EaDdlObject *object;		/* of OBJECT */
+	bool		there;			/* it is, but another one */
+	const char *called;			/* of OBJECT: it is, by this name; or NULL */
+	const char *message;
+	const char *hint;			/* the way out; NULL: it can be put back */
+} EaDdlDifference;
+
+/*
+ * Differences (EaDdlDifference *) of the tables of a state, whose policies
+ * must have been derived; those of shape, TABLE to TYPE, come first.  pending:
+ * what is not there yet, and need not be.  A table that another transaction
+ * has locked is not looked at.  SPI must be connected.
+ */
+extern List *ea_ddl_differences(EaDdlState *stored, EaNameMap *pending);
+
+/* What to do about a difference. */
+extern const char *ea_ddl_way_out(const EaDdlDifference *difference);
+
+#endif							/* EA_DRIFT_H */

@@ -1,0 +1,308 @@
+/*
+ * Making again what the tables lack.
+ *
+ * The planner makes what the stored state has not.  So what is missing is
+ * taken out of that state, and the statements come by themselves, with the
+ * same care for rows that are there and for tables that are in use.  What is
+ * there and other goes first.  What rows stand against stays as it is, as
+ * does what only its owner can decide about.
+ */
+#include "postgres.h"
+
+#include "lib/stringinfo.h"
+#include "miscadmin.h"
+#include "utils/builtins.h"
+
+#include "ddl/drift.h"
+#include "ddl/mend.h"
+#include "ddl/plan.h"
+#include "ddl/rows.h"
+#include "ddl/tables.h"
+
+/* A table of the stored state, as it is and as it will be called. */
+typedef struct Mended
+{
+	EaDdlPlan  *plan;
+	EaDdlTable *stored;
+	EaDdlTable *from;
+} Mended;
+
+static const char *
+against(int64 n, const char *what)
+{
+	return psprintf("change the rows first: now " INT64_FORMAT " %s", n, what);
+}
+
+/* -------- the rows that are there -------- */
+
+/* Rows that point at nothing; all that point, where there is no far table. */
+static int64
+count_dangling(Mended *at, const EaDdlObject *object)
+{
+	EaDdlTable *far = ea_names_map_get(at->plan->stored->by_key,
+									   object->target);
+	const char *near = quote_identifier(linitial(object->columns));
+	StringInfoData points;
+
+	initStringInfo(&points);
+	appendStringInfo(&points, "r.%s IS NOT NULL", near);
+	if (far != NULL)
+	{
+		appendStringInfo(&points, " AND NOT EXISTS (SELECT FROM %s f"
+						 " WHERE f.%s = r.%s", far->qualified,
+						 quote_identifier(far->id_column), near);
+		if (far->tenant_scoped)
+			appendStringInfo(&points, " AND f.%s = r.%s",
+							 quote_identifier(far->tenant_column),
+							 quote_identifier(at->stored->tenant_column));
+		appendStringInfoChar(&points, ')');
+	}
+	return ea_ddl_count(at->stored->qualified, points.data);
+}
+
+/* Why an object cannot be made, or NULL. */
+static const char *
+object_hindrance(Mended *at, EaDdlObject *object)
+{
+	EaDdlTable *stored = at->stored;
+	ListCell   *lc;
+	int64		n;
+
+	foreach(lc, object->columns)
+	{
+		EaDdlColumn *column = ea_names_map_get(stored->by_column, lfirst(lc));
+
+		/* with one that is made again no row has a value */
+		if (column == NULL)
+			return NULL;
+		if (column->missing)
+			return "the column comes first";
+	}
+	if (object->kind == EA_DDL_FOREIGN_KEY &&
+		(n = count_dangling(at, object)) > 0)
+		return against(n, "point at what does not exist");
+	if (object->condition != NULL &&
+		(n = ea_ddl_count(stored->qualified,
+						  psprintf("NOT (%s)", object->condition))) > 0)
+		return against(n, "break it");
+	if (object->unique)
+	{
+		stored->after = stored->qualified;
+		n = ea_ddl_count_duplicates(stored, object);
+		if (n > 0)
+			return against(n, "values are in more than one");
+	}
+	return NULL;
+}
+
+static const char *
+not_null_hindrance(Mended *at, EaDdlColumn *column)
+{
+	int64		n = column->fill != NULL ? 0 :
+		ea_ddl_count(at->stored->qualified,
+					 psprintf("%s IS NULL", quote_identifier(column->name)));
+
+	return n > 0 ? against(n, "have no value") : NULL;
+}
+
+/* -------- taking it out of the stored state -------- */
+
+static void
+lose_table(Mended *at)
+{
+	EaDdlPlan  *plan = at->plan;
+
+	plan->stored->tables = list_delete_ptr(plan->stored->tables, at->stored);
+	plan->from->tables = list_delete_ptr(plan->from->tables, at->from);
+	ea_names_map_remove(plan->stored->by_key, at->stored->key);
+	ea_names_map_remove(plan->from->by_key, at->from->key);
+	if (at->from->other != NULL)
+		at->from->other->other = NULL;
+}
+
+static void
+lose_column(Mended *at, EaDdlColumn *stored)
+{
+	ListCell   *lc;
+
+	foreach(lc, at->from->columns)
+	{
+		EaDdlColumn *column = lfirst(lc);
+
+		if (column->was != stored)
+			continue;
+		ea_names_map_remove(at->from->by_column, column->name);
+		at->from->columns = list_delete_ptr(at->from->columns, column);
+		break;
+	}
+	ea_names_map_remove(at->stored->by_column, stored->name);
+	at->stored->columns = list_delete_ptr(at->stored->columns, stored);
+}
+
+/* It is no longer known that it takes no nulls. */
+static void
+lose_not_null(Mended *at, EaDdlColumn *stored)
+{
+	ListCell   *lc;
+
+	stored->not_null = false;
+	foreach(lc, at->from->columns)
+	{
+		EaDdlColumn *column = lfirst(lc);
+
+		if (column->was == stored)
+			column->not_null = false;
+	}
+}
+
+static void
+lose_object(Mended *at, EaDdlObject *stored, bool there)
+{
+	EaDdlTable *table = at->stored;
+	const char *name = quote_identifier(stored->name);
+	ListCell   *lc;
+
+	if (there && stored->kind == EA_DDL_PLAIN_INDEX)
+		ea_ddl_add(at->plan, EA_DDL_DROP_OBJECTS, at->from, stored->field,
+				   "DROP INDEX %s",
+				   quote_qualified_identifier(table->schema, stored->name));
+	else if (there)
+		ea_ddl_add(at->plan, stored->kind == EA_DDL_FOREIGN_KEY ?
+				   EA_DDL_DROP_REFERENCES : EA_DDL_DROP_OBJECTS, at->from,
+				   stored->field, "ALTER TABLE %s DROP CONSTRAINT %s",
+				   table->qualified, name);
+	foreach(lc, at->from->objects)
+	{
+		EaDdlObject *object = lfirst(lc);
+
+		if (object->was != stored)
+			continue;
+		ea_names_map_remove(at->from->by_object, object->name);
+		at->from->objects = list_delete_ptr(at->from->objects, object);
+		break;
+	}
+	ea_names_map_remove(table->by_object, stored->name);
+	table->objects = list_delete_ptr(table->objects, stored);
+}
+
+static void
+rename_object(Mended *at, const EaDdlDifference *difference)
+{
+	EaDdlTable *table = at->stored;
+	const char *was = quote_identifier(difference->called);
+	const char *name = quote_identifier(difference->object->name);
+
+	if (difference->object->kind == EA_DDL_PLAIN_INDEX)
+		ea_ddl_add(at->plan, EA_DDL_DROP_OBJECTS, at->from,
+				   difference->object->field, "ALTER INDEX %s RENAME TO %s",
+				   quote_qualified_identifier(table->schema,
+											  difference->called), name);
+	else
+		ea_ddl_add(at->plan, EA_DDL_DROP_OBJECTS, at->from,
+				   difference->object->field,
+				   "ALTER TABLE %s RENAME CONSTRAINT %s TO %s",
+				   table->qualified, was, name);
+}
+
+/* Put back one difference; why not, or NULL. */
+static const char *
+mend(Mended *at, const EaDdlDifference *difference)
+{
+	EaDdlTable *stored = at->stored;
+	EaDdlColumn *column = difference->column;
+	const char *why = NULL;
+
+	switch (difference->part)
+	{
+		case EA_DDL_PART_TABLE:
+			lose_table(at);
+			break;
+		case EA_DDL_PART_COLUMN:
+			if (column->not_null && column->fill == NULL &&
+				ea_ddl_count(stored->qualified, "true") > 0)
+				return psprintf("its rows would lack it: add it by hand, "
+								"as %s, with values", column->sql);
+			lose_column(at, column);
+			break;
+		case EA_DDL_PART_NOT_NULL:
+			why = not_null_hindrance(at, column);
+			if (why == NULL)
+				lose_not_null(at, column);
+			break;
+		case EA_DDL_PART_DEFAULT:
+			ea_ddl_add(at->plan, EA_DDL_CHANGE_COLUMNS, at->from,
+					   column->field,
+					   "ALTER TABLE %s ALTER COLUMN %s SET DEFAULT %s",
+					   stored->qualified, quote_identifier(column->name),
+					   column->sql_default);
+			break;
+		case EA_DDL_PART_OBJECT:
+			if (difference->called != NULL)
+			{
+				rename_object(at, difference);
+				break;
+			}
+			why = object_hindrance(at, difference->object);
+			if (why == NULL)
+				lose_object(at, difference->object, difference->there);
+			break;
+		case EA_DDL_PART_ROW_SECURITY:
+			ea_ddl_add(at->plan, EA_DDL_ADD_POLICIES, at->from, NULL,
+					   "ALTER TABLE %s %sNO FORCE ROW LEVEL SECURITY",
+					   stored->qualified, stored->existing ? "" :
+					   "ENABLE ROW LEVEL SECURITY, ");
+
+			/* others must have a policy before it is on */
+			if (stored->existing)
+				stored->lost_policy = true;
+			break;
+		case EA_DDL_PART_POLICY:
+			stored->lost_policy = true;
+			break;
+		case EA_DDL_PART_RIGHTS:
+			stored->lost_rights = true;
+			break;
+		case EA_DDL_PART_TYPE:
+			Assert(false);		/* has a hint */
+	}
+	return why;
+}
+
+List *
+ea_ddl_mend(EaDdlPlan *plan, List *differences)
+{
+	EaNameMap  *by_key = ea_names_map_create(256);
+	bool		shapes_stay = false;
+	List	   *left = NIL;
+	ListCell   *lc;
+
+	foreach(lc, plan->from->tables)
+	{
+		EaDdlTable *from = lfirst(lc);
+
+		ea_names_map_put(by_key, from->was->key, from);
+	}
+	foreach(lc, differences)
+	{
+		EaDdlDifference *difference = lfirst(lc);
+		Mended		at = {plan, difference->table};
+
+		CHECK_FOR_INTERRUPTS();
+		at.from = ea_names_map_get(by_key, at.stored->key);
+
+		/* with a table that goes, all of this goes, too */
+		if (at.from->other == NULL &&
+			difference->part != EA_DDL_PART_TABLE)
+			continue;
+		if (difference->hint == NULL)
+			difference->hint = shapes_stay &&
+				difference->part >= EA_DDL_PART_POLICY ?
+				"the tables and columns come first" : mend(&at, difference);
+		if (difference->hint == NULL)
+			continue;
+		left = lappend(left, difference);
+		if (difference->part <= EA_DDL_PART_TYPE)
+			shapes_stay = true;
+	}
+	return left;
+}

@@ -1,0 +1,17 @@
+/*
+ * Making again what the tables lack.
+ */
+#ifndef EA_MEND_H
+#define EA_MEND_H
+
+#include "nodes/pg_list.h"
+
+#include "ddl/plan.h"
+
+/*
+ * Have the plan, whose states have been matched, make again what is missing
+ * or other.  Returns the differences that stay, with hints.
+ */
+extern List *ea_ddl_mend(EaDdlPlan *plan, List *differences);
+
+#endif							/* EA_MEND_H */
