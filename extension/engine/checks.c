@@ -111,6 +111,7 @@ make(Relation relation)
 											   ALLOCSET_SMALL_SIZES);
 	EaChecks   *checks = MemoryContextAllocZero(mcxt, sizeof(EaChecks));
 	List	   *expressions = NIL;
+	bool		fixed = true;
 	MemoryContext old;
 
 	checks->mcxt = mcxt;
@@ -120,13 +121,16 @@ make(Relation relation)
 	for (int i = 0; i < checks->n; i++)
 	{
 		char	   *text = constr->check[i].ccbin;
+		Node	   *expression = stringToNode(text);
 
+		/* the planner puts what functions say now in their place */
+		fixed = fixed && !may_change(expression, NULL);
 		checks->texts[i] = MemoryContextStrdup(mcxt, text);
 		expressions = lappend(expressions,
-							  expression_planner(stringToNode(text)));
+							  expression_planner((Expr *) expression));
 	}
 	old = MemoryContextSwitchTo(mcxt);
-	if (!may_change((Node *) expressions, NULL))
+	if (fixed && !may_change((Node *) expressions, NULL))
 		checks->states = compile(checks, expressions);
 	MemoryContextSwitchTo(old);
 

@@ -152,6 +152,19 @@ look(const EaHeld *held, EaPlan *kept)
 	return good;
 }
 
+/* No news would ever come of what has made it nothing. */
+static void
+refuse_nothing(EaPlan *kept)
+{
+	CachedPlanSource *source =
+		linitial(SPI_plan_get_plan_sources(kept->plan));
+
+	if (source->query_list != NIL)
+		return;
+	ea_plancache_forget(kept);
+	elog(ERROR, "rules leave nothing of a statement");
+}
+
 /* Who changes something in use more often than that is given way to. */
 #define MOST_LOOKS 10
 
@@ -171,6 +184,8 @@ get_plan(const EaHeld *held, const char *sql, EaParams params, bool one_row)
 		bool		fresh = kept->fresh;
 
 		kept->fresh = false;
+		if (kept->ntables == 0 && held != NULL)
+			refuse_nothing(kept);
 		if (kept->ntables == 0)
 			return kept;
 		if (held == NULL)
@@ -271,6 +286,14 @@ make_param_list(EaParams params)
 	return list;
 }
 
+/* The one statement of a plan; rules make more of it, or nothing: NULL. */
+static PlannedStmt *
+only_statement(const CachedPlan *plan)
+{
+	return list_length(plan->stmt_list) == 1 ?
+		linitial_node(PlannedStmt, plan->stmt_list) : NULL;
+}
+
 /*
  * Run a statement without the executor, if its plan is nothing but a scan by
  * key.  A plan is looked at once; the cache's entry remembers what it is.
@@ -295,7 +318,7 @@ run_by_key(EaPlan *kept, bool nested, EaParams params,
 		return false;
 
 	plan = GetCachedPlan(source, NULL, CurrentResourceOwner, NULL);
-	stmt = linitial_node(PlannedStmt, plan->stmt_list);
+	stmt = only_statement(plan);
 	if (kept->generation != plan->generation)
 	{
 		/* the old scan may be the one that runs around us */
@@ -307,7 +330,7 @@ run_by_key(EaPlan *kept, bool nested, EaParams params,
 		ea_keyscan_free(kept->scan);
 		kept->scan = NULL;
 		kept->generation = plan->generation;
-		if (list_length(plan->stmt_list) == 1)
+		if (stmt != NULL)
 			kept->scan = ea_keyscan_make(stmt, TopMemoryContext);
 	}
 	done = kept->scan != NULL;
@@ -343,12 +366,10 @@ run_by_key_now(EaPlan *kept, bool nested, EaParams params,
 static PlannedStmt *
 plan_of_write(const CachedPlan *plan)
 {
-	PlannedStmt *stmt;
+	PlannedStmt *stmt = only_statement(plan);
 
-	if (list_length(plan->stmt_list) != 1)
-		return NULL;
-	stmt = linitial_node(PlannedStmt, plan->stmt_list);
-	return list_length(stmt->resultRelations) == 1 ? stmt : NULL;
+	return stmt != NULL && list_length(stmt->resultRelations) == 1 ? stmt :
+		NULL;
 }
 
 /* As SPI would do it, with checks that are kept. */

@@ -20,6 +20,13 @@
 /* Events that are read at once. */
 #define BATCH 256
 
+/*
+ * Connections that are handed over in advance, at most.  What is urgent waits
+ * for these, and the master thread would for a place in civetweb's queue,
+ * which has 128 (serve/server.c).
+ */
+#define MOST_AHEAD 32
+
 /* How long a thread stays with a connection whose client says nothing. */
 #define STAY_MS 100
 
@@ -513,7 +520,7 @@ front_create(const struct config *config, long connections, long threads,
 	pthread_cond_init(&front->taken, &attributes);
 	pthread_condattr_destroy(&attributes);
 	front->patience = (uint64_t) config->pool_wait_ms * 1000;
-	front->ahead = wanted < 2 ? 2 : wanted;
+	front->ahead = wanted < 2 ? 2 : wanted < MOST_AHEAD ? wanted : MOST_AHEAD;
 	front->most_staying = wanted < threads / 4 ? wanted : threads / 4;
 	front->crew = crew_create(&front->mutex, threads, wanted);
 	if (peers_create(&front->peers, config, connections) &&

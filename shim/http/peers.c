@@ -298,6 +298,14 @@ has_ended(const struct peer *peer)
 }
 
 static void
+make_ready(struct peers *peers, struct peer *peer, uint64_t now)
+{
+	set_urgent(peers, peer, is_urgent(peers, peer));
+	peer->since = now;
+	peers_move(peers, peer, PEER_READY);
+}
+
+static void
 see(struct peers *peers, const struct epoll_event *event, uint64_t now)
 {
 	struct peer *peer = peers_find(peers, event->data.fd);
@@ -310,9 +318,7 @@ see(struct peers *peers, const struct epoll_event *event, uint64_t now)
 		peers_close(peers, peer);
 		return;
 	}
-	set_urgent(peers, peer, is_urgent(peers, peer));
-	peer->since = now;
-	peers_move(peers, peer, PEER_READY);
+	make_ready(peers, peer, now);
 }
 
 static bool
@@ -349,7 +355,20 @@ peers_see(struct peers *peers, const struct epoll_event *events, int count)
 
 /* -------- silence -------- */
 
-/* Closes those that have been in a list since then; they are in order. */
+static bool
+has_spoken(const struct peer *peer)
+{
+	char		byte;
+
+	return recvfrom(peer->socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT, NULL,
+					NULL) > 0;
+}
+
+/*
+ * Closes those that have been in a list since then; they are in order.  After
+ * a halt of the whole process, who has said something may not have been seen
+ * yet.
+ */
 static void
 close_older(struct peers *peers, enum peer_state state, uint64_t then,
 			long count)
@@ -358,7 +377,19 @@ close_older(struct peers *peers, enum peer_state state, uint64_t then,
 
 	while (count-- > 0 && (peer = peers->lists[state].first) != NULL &&
 		   peer->since <= then)
-		peers_close(peers, peer);
+	{
+		if (has_spoken(peer))
+			make_ready(peers, peer, now_micros());
+		else
+			peers_close(peers, peer);
+	}
+}
+
+static void
+close_all(struct peers *peers, enum peer_state state)
+{
+	while (peers->lists[state].first != NULL)
+		peers_close(peers, peers->lists[state].first);
 }
 
 /* One too many of its address that says nothing; there are few. */
@@ -404,8 +435,8 @@ peers_expire(struct peers *peers, const struct config *config)
 void
 peers_close_silent(struct peers *peers)
 {
-	close_older(peers, PEER_FRESH, UINT64_MAX, peers->count);
-	close_older(peers, PEER_IDLE, UINT64_MAX, peers->count);
+	close_all(peers, PEER_FRESH);
+	close_all(peers, PEER_IDLE);
 }
 
 /* -------- beginning and end -------- */
@@ -432,7 +463,7 @@ peers_destroy(struct peers *peers)
 	int			state;
 
 	for (state = 0; state < PEER_STATES; state++)
-		close_older(peers, (enum peer_state) state, UINT64_MAX, peers->count);
+		close_all(peers, (enum peer_state) state);
 	if (peers->epoll >= 0)
 		close(peers->epoll);
 	if (peers->wake >= 0)

@@ -1,7 +1,8 @@
 # Check constraints are read, planned and compiled once, not in each statement:
 # and yet each write meets those that the table has at that moment.  One session
 # does the same twice, with entityapi.direct_scans on, when they are kept, and
-# off, when the executor makes them anew.
+# off, when the executor makes them anew.  At last a rule leaves a write without
+# any plan.
 
 use strict;
 use warnings;
@@ -33,6 +34,12 @@ sub post
 		convert_to('{\"data\":{\"type\":\"items\",\"attributes\":{\"name\":\"$name\",\"rank\":1}}}', 'UTF8'), '192.0.2.1');";
 }
 
+sub link_to_none
+{
+	return "select 'link: ' || status from entityapi.handle('PATCH', '/api/v1/items/$id/relationships/group', '$headers',
+		convert_to('{\"data\":null}', 'UTF8'), '192.0.2.1');";
+}
+
 sub check { return 'alter table app.item drop constraint if exists mine; ' . ($_[0] ? "alter table app.item add constraint mine check ($_[0]) not valid;" : '') }
 
 # what is done, and the last answer that is to come
@@ -53,6 +60,10 @@ my @steps = (
 	[ 'alter table app.item rename constraint other to mine; ' . check('limited(rank)') . patch(59), 200, 'by a function' ],
 	[ 'create or replace function limited(int) returns boolean language sql immutable as $$ select $1 < 20 $$; ' . patch(60), 500, 'that is another one now' ],
 	[ 'create or replace function limited(int) returns boolean language sql immutable as $$ select $1 < 70 $$; ' . patch(61), 200, 'and another one' ],
+	[ check('rank < most()') . patch(62),                            200, 'against what a function says' ],
+	[ patch(70),                                                     500, 'which is too much' ],
+	[ 'create or replace function far() returns int language sql immutable as $$ select 20 $$; ' . patch(63), 500, 'that calls another one now' ],
+	[ 'create or replace function far() returns int language sql immutable as $$ select 80 $$; ' . patch(70), 200, 'and yet another one' ],
 	[ check(q(name ~ '^[a-z ]*$' and not item is null)) . post('some name'), 201, 'over a whole row' ],
 	[ post('Name'),                                                  500, 'which holds' ],
 	[ check(q(name ~ '^[a-z ]*$')) . post('Name'),                   500, 'for what is made' ],
@@ -61,15 +72,21 @@ my @steps = (
 	[ check(q(num_nonnulls(name, rank) > 2)) . post('name'),         500, 'too few of them' ],
 	[ check(q(coalesce(rank, 0) < case when flag then 0 else 65 end)) . patch(66), 500, 'what is never kept' ],
 	[ patch(64),                                                     200, 'holds as well' ],
-	[ check('') . patch(58),                                         200, 'none any more' ]);
+	[ check('') . patch(58),                                         200, 'none any more' ],
+	[ link_to_none(),                                                204, 'a relationship' ],
+	[ 'create rule mine as on update to app.item do instead nothing; ' . link_to_none(), 500, 'a rule leaves nothing of that' ],
+	[ link_to_none(),                                                500, 'nor the next time' ],
+	[ 'drop rule mine on app.item; ' . link_to_none(),               204, 'and has gone' ]);
 
 my $script = 'set client_min_messages = error; create function limited(int) returns boolean language sql immutable as $$ select $1 < 70 $$; '
-  . 'alter function limited(int) owner to entityapi_owner; '
+  . 'create function far() returns int language sql immutable as $$ select 70 $$; '
+  . 'create function most() returns int language sql immutable as $$ select public.far() $$; '
+  . join('', map { "alter function $_ owner to entityapi_owner; " } 'limited(int)', 'far()', 'most()')
   . join "\n", map { "select '--'; $_->[0]" } @steps;
 
 for my $switch (qw(on off))
 {
-	my $out = $cluster->psql("select entityapi.version(); set entityapi.direct_scans = $switch; $script; drop function limited(int)");
+	my $out = $cluster->psql("select entityapi.version(); set entityapi.direct_scans = $switch; $script; drop function limited(int), far(), most()");
 	my (undef, @answers) = split /^--$/m, $out;
 
 	for my $i (0 .. $#steps)

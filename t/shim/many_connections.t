@@ -121,6 +121,24 @@ subtest 'more than there may be' => sub {
 	is($shim->stop, 0, 'ends with 0');
 };
 
+subtest 'more that wait than civetweb has places for' => sub {
+	my $large = EntityApi::Test::StandIn->cluster(connections => 160);
+	my $shim = EntityApi::Test->shim($large, pool_size => 140, threads => 400, pool_wait_ms => 60_000, statement_timeout_ms => 60_000,
+		drain_timeout_ms => 60_000);
+
+	$large->hold;
+	my @working = map { connected($shim) } 1 .. 400;
+	print { $_ } "GET /hold HTTP/1.1\r\nHost: a\r\n\r\n" for @working;
+	$large->at_work(140);
+	my @late = map { connected($shim) } 1 .. 100;
+	print { $_ } $ask for @late;
+	is($shim->http(GET => '/actuator/health/liveness')->{status}, 200, 'health is told meanwhile');
+	$large->release;
+	is_deeply(answers(@working), { 200 => 400 }, 'all that wait are answered');
+	is_deeply(answers(@late), { 204 => 100 }, 'and those who came last');
+	is($shim->stop, 0, 'ends with 0');
+};
+
 subtest 'a limit of open files that is too low' => sub {
 	my $shim = EntityApi::Test->shim($cluster, connections => 1_000_000);
 

@@ -276,6 +276,24 @@ subtest 'connections of one address' => sub {
 		'a trusted proxy has no limit');
 };
 
+subtest 'a shim that was halted' => sub {
+	my $halted = EntityApi::Test->shim($cluster, request_timeout_ms => 3000, keep_alive_timeout_ms => 3000, keep_alive => 'yes');
+
+	for my $round (1 .. 2)
+	{
+		my @kept = map { connected($halted, "${get}\r\n") } 1 .. 10;
+		is_deeply([ statuses(map { first_of($_) } @kept) ], [ (200) x 10 ], 'some have asked');
+		my @fresh = map { connected($halted) } 1 .. 10;
+		sleep 0.2;
+		kill STOP => $halted->pid;
+		print { $_ } "${get}\r\n" for @kept, @fresh;
+		sleep 3.2;
+		kill CONT => $halted->pid;
+		is_deeply([ statuses(map { first_of($_) } @kept, @fresh) ], [ (200) x 20 ], 'who asks meanwhile is answered, not taken for silent');
+	}
+	is($halted->stop, 0, 'ends with 0');
+};
+
 subtest 'the end, with idle connections' => sub {
 	my @kept = map { connected($shim, "${get}\r\n") } 1 .. 10;
 	answer_of($_, 0.1) for @kept;

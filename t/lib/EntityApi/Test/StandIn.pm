@@ -27,7 +27,8 @@ of the target:
 
 C<calls> tells how often it was called, rolled back or not.  C<hold> makes
 requests for /hold wait from now on, C<release> ends that, and C<at_work(N)>
-waits until so many of its requests are in the database.
+waits until so many of its requests are in the database, which takes 40
+connections, or as many as the option C<connections> of C<cluster> says.
 
 =cut
 
@@ -62,7 +63,7 @@ sub cluster
 	EntityApi::Test::Cluster::copy_new($self->{data});
 	$self->_append('postgresql.conf', "listen_addresses = ''",
 		"port = $self->{port}", "unix_socket_directories = '$self->{folder}'",
-		'fsync = off', 'shared_buffers = 16MB', 'max_connections = 40');
+		'fsync = off', 'shared_buffers = 16MB', 'max_connections = ' . ($options{connections} // 40));
 	$self->start;
 	$self->psql(_stand_in());
 	return $self;
