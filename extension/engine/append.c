@@ -188,15 +188,20 @@ bare(Node *node)
 		node;
 }
 
-/* `<column> <operator> <constant>`, with one of PostgreSQL's own operators. */
+/*
+ * `<column> <operator> <constant>`, with one of PostgreSQL's own operators.
+ * What the relation cache has of it stays while the index is open.
+ */
 static bool
 read_predicate(TargetIndex *index)
 {
-	List	   *list = RelationGetIndexPredicate(index->relation);
+	List	   *list = index->relation->rd_indpred;
 	OpExpr	   *op;
 	Var		   *var;
 	Const	   *constant;
 
+	if (list == NIL)
+		list = RelationGetIndexPredicate(index->relation);
 	if (list == NIL)
 		return true;
 	op = linitial(list);
