@@ -170,14 +170,30 @@ month_of(TimestampTz at)
 	return tm.tm_year * 12 + tm.tm_mon - 1;
 }
 
+/* Whoever writes a record asks for the same names as before. */
+static const char *
+month_name(int month)
+{
+	static struct
+	{
+		int			month;
+		char		text[NAMEDATALEN];
+	}			names[MONTHS_AHEAD + 1];
+	int			i = month % lengthof(names);
+
+	if (names[i].month != month || names[i].text[0] == '\0')
+	{
+		names[i].month = month;
+		snprintf(names[i].text, sizeof(names[i].text), "audit_%04d_%02d",
+				 month / 12, month % 12 + 1);
+	}
+	return names[i].text;
+}
+
 static bool
 has_month(Oid namespace, int month)
 {
-	char		name[NAMEDATALEN];
-
-	snprintf(name, sizeof(name), "audit_%04d_%02d", month / 12,
-			 month % 12 + 1);
-	return OidIsValid(get_relname_relid(name, namespace));
+	return OidIsValid(get_relname_relid(month_name(month), namespace));
 }
 
 static void

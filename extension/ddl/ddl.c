@@ -69,6 +69,16 @@ check_free(EaDdlPlan *plan, EaDdlTable *table)
 					 "there is a relation %s already", table->qualified);
 }
 
+/*
+ * With room on its page a changed row needs no entry in any index (HOT).  Rows
+ * of links are made and deleted, never changed.
+ */
+static const char *
+storage(const EaDdlTable *table)
+{
+	return table->field == NULL ? " WITH (fillfactor = 90)" : "";
+}
+
 static void
 create_table(EaDdlPlan *plan, EaDdlTable *table)
 {
@@ -98,7 +108,8 @@ create_table(EaDdlPlan *plan, EaDdlTable *table)
 			add_object(plan, table, object);
 	}
 	ea_ddl_add(plan, EA_DDL_CREATE_TABLES, table, table->field,
-			   "CREATE TABLE %s (%s)", table->qualified, buf.data);
+			   "CREATE TABLE %s (%s)%s", table->qualified, buf.data,
+			   storage(table));
 	ea_ddl_add(plan, EA_DDL_CREATE_TABLES, table, table->field,
 			   "ALTER TABLE %s ENABLE ROW LEVEL SECURITY", table->qualified);
 }

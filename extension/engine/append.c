@@ -27,9 +27,11 @@
 #include "nodes/primnodes.h"
 #include "partitioning/partbounds.h"
 #include "partitioning/partdesc.h"
+#include "storage/lmgr.h"
 #include "utils/acl.h"
 #include "utils/partcache.h"
 #include "utils/rel.h"
+#include "utils/relcache.h"
 #include "utils/snapmgr.h"
 
 #include "engine/append.h"
@@ -186,15 +188,20 @@ bare(Node *node)
 		node;
 }
 
-/* `<column> <operator> <constant>`, with one of PostgreSQL's own operators. */
+/*
+ * `<column> <operator> <constant>`, with one of PostgreSQL's own operators.
+ * What the relation cache has of it stays while the index is open.
+ */
 static bool
 read_predicate(TargetIndex *index)
 {
-	List	   *list = RelationGetIndexPredicate(index->relation);
+	List	   *list = index->relation->rd_indpred;
 	OpExpr	   *op;
 	Var		   *var;
 	Const	   *constant;
 
+	if (list == NIL)
+		list = RelationGetIndexPredicate(index->relation);
 	if (list == NIL)
 		return true;
 	op = linitial(list);
@@ -231,24 +238,67 @@ read_index(TargetIndex *index)
 	return read_predicate(index);
 }
 
+/* The index has this row; one without a value is in no partial one. */
 static bool
-open_indexes(Target *target)
+is_in(const Target *target, TargetIndex *index, const EaValue *own)
+{
+	const EaValue *value;
+
+	if (index->column == 0)
+		return true;
+	value = value_of(target, own, index->column - 1);
+	return !value->isnull &&
+		DatumGetBool(FunctionCall2Coll(&index->function, index->collation,
+									   value->value, index->constant));
+}
+
+static bool
+has_any(const Target *target, TargetIndex *index, const EaValue *own,
+		int nrows)
+{
+	for (int k = 0; k < nrows; k++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (is_in(target, index, own + k * target->table->nown))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Those that get a row are locked.  The lock on the table is enough to read
+ * what rows an index is for: it can neither go nor become another under it.
+ */
+static bool
+open_index(Target *target, Oid oid, const EaValue *own, int nrows)
+{
+	TargetIndex *index = &target->indexes[target->nindexes];
+	bool		fine;
+
+	memset(index, 0, sizeof(*index));
+	index->relation = RelationIdGetRelation(oid);
+	if (!RelationIsValid(index->relation))
+		return false;
+	fine = read_index(index);
+	if (fine && has_any(target, index, own, nrows))
+	{
+		LockRelationOid(oid, RowExclusiveLock);
+		target->nindexes++;
+	}
+	else
+		RelationClose(index->relation);
+	return fine;
+}
+
+static bool
+open_indexes(Target *target, const EaValue *own, int nrows)
 {
 	List	   *oids = RelationGetIndexList(target->leaf);
 	bool		fine = list_length(oids) <= MAX_INDEXES;
 	ListCell   *cell;
 
 	foreach(cell, oids)
-	{
-		TargetIndex *index = &target->indexes[target->nindexes];
-
-		if (!fine)
-			break;
-		memset(index, 0, sizeof(*index));
-		index->relation = index_open(lfirst_oid(cell), RowExclusiveLock);
-		target->nindexes++;
-		fine = read_index(index);
-	}
+		fine = fine && open_index(target, lfirst_oid(cell), own, nrows);
 	list_free(oids);
 	return fine;
 }
@@ -260,21 +310,9 @@ close_indexes(Target *target)
 		index_close(target->indexes[i].relation, RowExclusiveLock);
 }
 
-/* A row is in the index; one without a value is in no partial one. */
-static bool
-is_in(TargetIndex *index, const Datum *values, const bool *isnull)
-{
-	int			column = index->column - 1;
-
-	return column < 0 ||
-		(!isnull[column] &&
-		 DatumGetBool(FunctionCall2Coll(&index->function, index->collation,
-										values[column], index->constant)));
-}
-
 static void
-insert_entries(Target *target, const Datum *values, const bool *isnull,
-			   ItemPointer tid)
+insert_entries(Target *target, const EaValue *own, const Datum *values,
+			   const bool *isnull, ItemPointer tid)
 {
 	for (int i = 0; i < target->nindexes; i++)
 	{
@@ -283,7 +321,7 @@ insert_entries(Target *target, const Datum *values, const bool *isnull,
 		Datum		key[INDEX_MAX_KEYS];
 		bool		key_null[INDEX_MAX_KEYS];
 
-		if (!is_in(&target->indexes[i], values, isnull))
+		if (!is_in(target, &target->indexes[i], own))
 			continue;
 		for (int k = 0; k < form->indnatts; k++)
 		{
@@ -308,22 +346,21 @@ insert_rows(Target *target, const EaValue *own, int nrows)
 	Datum	   *values = palloc(desc->natts * sizeof(Datum));
 	bool	   *isnull = palloc(desc->natts * sizeof(bool));
 
-	for (int k = 0; k < nrows; k++)
+	for (int k = 0; k < nrows; k++, own += target->table->nown)
 	{
 		HeapTuple	tuple;
 
 		CHECK_FOR_INTERRUPTS();
 		for (int i = 0; i < desc->natts; i++)
 		{
-			const EaValue *value = value_of(target,
-											own + k * target->table->nown, i);
+			const EaValue *value = value_of(target, own, i);
 
 			values[i] = value->value;
 			isnull[i] = value->isnull;
 		}
 		tuple = heap_form_tuple(desc, values, isnull);
 		heap_insert(target->leaf, tuple, command, 0, NULL);
-		insert_entries(target, values, isnull, &tuple->t_self);
+		insert_entries(target, own, values, isnull, &tuple->t_self);
 		heap_freetuple(tuple);
 	}
 }
@@ -339,7 +376,7 @@ append(Target *target, const EaValue *own, int nrows)
 	target->leaf = table_open(leaf, RowExclusiveLock);
 	if (is_plain(target, own) && has_values(target, own, nrows))
 	{
-		done = open_indexes(target);
+		done = open_indexes(target, own, nrows);
 		if (done)
 			insert_rows(target, own, nrows);
 		close_indexes(target);

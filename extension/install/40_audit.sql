@@ -34,7 +34,8 @@ ALTER TABLE entityapi.audit_default ADD PRIMARY KEY (at, id);
 CREATE INDEX ON entityapi.audit_default (tenant_id, at, id);
 CREATE INDEX ON entityapi.audit_default (target_id, at, id);
 CREATE INDEX ON entityapi.audit_default (actor_id, at, id);
-CREATE INDEX ON entityapi.audit_default (action, at, id);
+CREATE INDEX ON entityapi.audit_default (action, at, id)
+	WHERE action !~~ 'ENTITY%ATE';
 CREATE INDEX ON entityapi.audit_default (request_id);
 CREATE INDEX ON entityapi.audit_default (at, id) WHERE outcome <> 'SUCCESS';
 CREATE INDEX ON entityapi.audit_default (tenant_id, at, id)

@@ -30,16 +30,23 @@
 static char *
 join(const char *first,...)
 {
-	StringInfoData text;
+	Size		len = 0;
 	va_list		rest;
+	char	   *text;
+	char	   *to;
 
-	initStringInfo(&text);
 	va_start(rest, first);
 	for (const char *part = first; part != NULL;
 		 part = va_arg(rest, const char *))
-		append_text(&text, part);
+		len += strlen(part);
 	va_end(rest);
-	return text.data;
+	text = to = palloc(len + 1);
+	va_start(rest, first);
+	for (const char *part = first; part != NULL;
+		 part = va_arg(rest, const char *))
+		to = stpcpy(to, part);
+	va_end(rest);
+	return text;
 }
 
 char *

@@ -235,7 +235,8 @@ ea_errors_pointer(const char *base, const char *token)
 	StringInfoData buf;
 
 	initStringInfo(&buf);
-	appendStringInfo(&buf, "%s/", base);
+	appendStringInfoString(&buf, base);
+	appendStringInfoChar(&buf, '/');
 	for (; *token; token++)
 	{
 		if (*token == '~')

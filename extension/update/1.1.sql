@@ -6,6 +6,29 @@
 ALTER TABLE entityapi.mapped_role ADD COLUMN role_oid oid;
 UPDATE entityapi.mapped_role m SET role_oid = r.oid FROM pg_catalog.pg_roles r WHERE r.rolname = m.role;
 
+-- Creations and updates are in no index by action any more.  Months without
+-- records have it so, and those to come; others keep what they have.
+DO $$
+DECLARE
+	part record;
+	has_records boolean;
+BEGIN
+	FOR part IN
+		SELECT c.relname AS name
+		FROM pg_catalog.pg_inherits i
+			JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) i.inhrelid
+		WHERE i.inhparent OPERATOR(pg_catalog.=) 'entityapi.audit'::pg_catalog.regclass
+	LOOP
+		EXECUTE pg_catalog.format('SELECT EXISTS (SELECT FROM entityapi.%I)', part.name) INTO has_records;
+		IF part.name OPERATOR(pg_catalog.=) 'audit_default' OR NOT has_records THEN
+			EXECUTE pg_catalog.format('DROP INDEX IF EXISTS entityapi.%I', part.name || '_action_at_id_idx');
+			EXECUTE pg_catalog.format('CREATE INDEX ON entityapi.%I (action, at, id) WHERE action OPERATOR(pg_catalog.!~~) %L',
+				part.name, 'ENTITY%ATE');
+		END IF;
+	END LOOP;
+END
+$$;
+
 -- After the parts
 
 -- a signing key that is revoked where rows come by replication

@@ -136,8 +136,10 @@ add_system_names(EaSqlBuf *b, EaEntity *entity)
 
 	for (int i = 0; i < lengthof(names); i++)
 	{
-		if (names[i] != NULL)
-			ea_sqlbuf_addf(b, ", %s", names[i]);
+		if (names[i] == NULL)
+			continue;
+		ea_sqlbuf_add(b, ", ");
+		ea_sqlbuf_add(b, names[i]);
 	}
 }
 
@@ -184,7 +186,10 @@ ea_create_rows(EaInput *const *inputs, const pg_uuid_t *ids, int n,
 	alias = ea_sqlbuf_insert(&b, entity);
 	ea_sqlbuf_add(&b, entity->id_column);
 	for (int i = 0; i < ncolumns; i++)
-		ea_sqlbuf_addf(&b, ", %s", columns[i].into->name);
+	{
+		ea_sqlbuf_add(&b, ", ");
+		ea_sqlbuf_add(&b, columns[i].into->name);
+	}
 	add_system_names(&b, entity);
 	if (n == 1)
 	{

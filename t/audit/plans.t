@@ -31,6 +31,17 @@ $cluster->psql(<<~SQL);
 			case when i % 4001 = 0 then 'rarities' when i % 13 = 0 then null else 'invoices' end, 'target' || i % 1009,
 			'{"a":["something","else"]}', 'request' || i, '192.0.2.1'
 		from generate_series(1, 40000) i;
+	SQL
+
+# One of the months has an index by action of all records, as before 1.2
+$cluster->psql(<<~'SQL');
+	do $$
+	declare
+		month text := to_char(date_trunc('month', now() at time zone 'UTC') - interval '2 months', '"audit_"YYYY_MM');
+	begin
+		execute format('drop index entityapi.%I', month || '_action_at_id_idx');
+		execute format('create index on entityapi.%I (action, at, id)', month);
+	end $$;
 	analyze;
 	SQL
 

@@ -58,6 +58,9 @@ for my $version (@released)
 		$psql->('alter extension entityapi update');
 		is($psql->(q{select extversion from pg_extension where extname = 'entityapi'}), $current, 'updated');
 		is($psql->($rows), $before, 'the rows are those of before');
+		is($psql->(q{select string_agg(i.indrelid::regclass || ' ' || (i.indpred is not null), ', ' order by 1) from pg_index i
+				where i.indexrelid::regclass::text ~ '^entityapi.audit_2026_0[12]_action_at_id_idx$'}),
+			'entityapi.audit_2026_01 false, entityapi.audit_2026_02 true', 'a month with records keeps its indexes');
 		is($psql->("select has_table_privilege('entityapi_client', 'entityapi.account', 'trigger, references, truncate')"), 'f',
 			'nobody can hang anything onto a table');
 		for my $function ('entityapi.parse_rsql(text)', 'entityapi.apply_manifest(jsonb, boolean, text[])')
