@@ -80,8 +80,8 @@ EXTRA_CLEAN = $(OBJS:.o=.d) extension/.strict entityapi.cdx.json
 ENTITYAPI_DATA := $(DATA)
 override undefine DATA
 
-export PG_CONFIG PORT MANIFESTS DEMO TESTS ADD ANY_MINOR WERROR BITCODE \
-	RELEASES POSTGRES_SOURCE BUILD_ON MIRROR RUNS LINTIAN
+export PG_CONFIG PORT MANIFESTS DEMO CORS SHIM_CONFIG TESTS ADD ANY_MINOR \
+	WERROR BITCODE RELEASES POSTGRES_SOURCE BUILD_ON MIRROR RUNS LINTIAN
 
 run up down test crash bench sanitize check-memory coverage matrix packages \
 check-packages dist:

@@ -5,6 +5,17 @@
 
 SUPERADMIN=superadmin
 URL=http://127.0.0.1:$PORT
+: "${CORS:=}" "${SHIM_CONFIG:=}"
+
+# `make down DATA=elsewhere`: a command for the folder that is worked in
+command_for()
+{
+	local verb=$1 data=${DATA#"$CHECKOUT"/}
+	shift
+
+	[[ $data == .local ]] || set -- "DATA=$(printf '%q' "$data")" "$@"
+	say "make $verb${*:+ $*}"
+}
 
 # --- the database -----------------------------------------------------------
 
@@ -32,7 +43,8 @@ prepare_database()
 	elif [[ $sum != "$(cat "$STATE/extension.sum" 2>/dev/null)" ]]; then
 		die "The database in $STATE/cluster was made by another version of the\
  extension.
-Export what you need of it, then:  make down && rm -r '$STATE/cluster'"
+Export what you need of it, then:
+  $(command_for down) && rm -r '$STATE/cluster'"
 	fi
 
 	sql <<-SQL
@@ -116,14 +128,46 @@ shim_running()
 	alive "$STATE/shim.pid" "$STATE/shim.json"
 }
 
+# Our settings; those of SHIM_CONFIG and CORS come on top.
 shim_config()
 {
-	cat <<-JSON
+	perl -MJSON::PP -e '
+		my ($port, $database, $file, $cors) = @ARGV;
+		my %settings = (listen => "127.0.0.1:$port", database => $database);
+		my $json = JSON::PP->new->canonical->pretty->relaxed;
+
+		if ($file ne "")
 		{
-		  "listen": "127.0.0.1:$PORT",
-		  "database": "$(database_of "$SHIM_ROLE")"
+			open my $in, "<", $file or die "$file: $!\n";
+			my $more = eval { $json->decode(join "", <$in>) };
+			die "$file: no JSON object: $@" if ref $more ne "HASH";
+			%settings = (%settings, %$more);
 		}
-	JSON
+		$settings{cors_origins} = $cors if $cors ne "";
+		print $json->encode(\%settings)' \
+		"$PORT" "$(database_of "$SHIM_ROLE")" "$SHIM_CONFIG" "$CORS" ||
+		die "The settings in $SHIM_CONFIG (SHIM_CONFIG) cannot be read."
+}
+
+# Write shim.json, unless somebody has changed what was written; then it is
+# theirs, and says itself where the shim listens.
+write_shim_config()
+{
+	local file=$STATE/shim.json made=$STATE/shim.json.made listen
+
+	if [[ -e $file && -e $made ]] && ! cmp -s "$file" "$made"; then
+		listen=$(perl -MJSON::PP -e 'local $/; print JSON::PP->new->decode(
+			scalar <STDIN>)->{listen} // ""' <"$file" 2>/dev/null) || true
+		[[ -z $listen ]] || URL=http://${listen%%,*}
+		say "Kept, as it was changed by hand: $file"
+		return
+	fi
+
+	# settings can be secrets
+	(umask 077 && shim_config >"$made.new")
+	((EUID != 0)) || chown postgres: "$made.new"
+	cp -p "$made.new" "$file"
+	mv "$made.new" "$made"
 }
 
 healthy()
@@ -138,18 +182,21 @@ healthy()
 # runs with the same settings is left alone.
 shim_start()
 {
-	local i pid
+	local i pid address
 
-	if shim_running && cmp -s <(shim_config) "$STATE/shim.json"; then
+	write_shim_config
+	if shim_running && cmp -s "$STATE/shim.json" "$STATE/shim.json.used"; then
 		return
 	fi
 	shim_stop
 
-	! (: <>"/dev/tcp/127.0.0.1/$PORT") 2>/dev/null ||
-		die "Port $PORT is taken by another program; choose a free one, as in:\
-  make up PORT=$((PORT + 1))"
+	address=${URL#http://}
+	! (: <>"/dev/tcp/${address%:*}/${address##*:}") 2>/dev/null ||
+		die "Port ${address##*:} is taken by another program;\
+ choose a free one, as in:
+  $(command_for up "PORT=$((PORT + 1))")"
 
-	shim_config >"$STATE/shim.json"
+	cp -p "$STATE/shim.json" "$STATE/shim.json.used"
 	exec_service setsid "$PRIVATE_BIN/entityapi-shim" serve \
 		--config "$STATE/shim.json" </dev/null >>"$STATE/shim.log" 2>&1 9>&- &
 	pid=$!
@@ -250,6 +297,12 @@ service_down()
 {
 	shim_stop
 	cluster_stop
+}
+
+# Is anything there to be stopped?
+service_running()
+{
+	shim_running || { [[ -d $STATE/cluster ]] && cluster_running; }
 }
 
 # How to log in, and one line to paste.  The SuperAdmin has no key, so that its

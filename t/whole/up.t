@@ -66,6 +66,8 @@ my $env = shell(". '$data/env' && echo \"\$ENTITYAPI_URL \$ENTITYAPI_SUPERADMIN_
 is($env->{out}, "http://127.0.0.1:$port superadmin\nt\n", 'DATA/env can be sourced');
 is((stat "$data/env")[2] & 07777, 0600, 'and is closed to others');
 
+like($up->{out}, qr{^Stop it: make down DATA=\Q$data\E$}m, 'how to stop just that is printed');
+
 my $before = EntityApi::Test::slurp("$data/env");
 my $pid = EntityApi::Test::slurp(-e "$data/shim.pid" ? "$data/shim.pid" : "$data/state/shim.pid");
 my $again = make('up');
@@ -74,9 +76,61 @@ is(EntityApi::Test::slurp("$data/env"), $before, 'keeps the credentials');
 is(EntityApi::Test::slurp(-e "$data/shim.pid" ? "$data/shim.pid" : "$data/state/shim.pid"),
 	$pid, 'and leaves the shim alone');
 
+# Settings, as variables of make, by a file, and in the file that comes of it
+my $state = -e "$data/shim.json" ? $data : "$data/state";
+my $http = HTTP::Tiny->new(timeout => 10);
+
+sub allowed
+{
+	my ($origin, $at) = @_;
+
+	return $http->get("http://127.0.0.1:" . ($at // $port) . '/api/v1/openapi.json', { headers => { origin => $origin } })->{headers}{'access-control-allow-origin'};
+}
+
+sub print_to
+{
+	my ($path, $text) = @_;
+
+	open my $out, '>', $path or die "$path: $!\n";
+	print $out $text;
+	close $out;
+	return;
+}
+
+is(allowed('http://localhost:3000'), undef, 'no other origin may call');
+is(make('up', 'CORS=http://localhost:3000')->{status}, 0, 'make up with CORS');
+is(allowed('http://localhost:3000'), 'http://localhost:3000', 'lets one');
+print_to("$folder/settings.json", '{"cors_origins": "http://a.example", "access_log": false}');
+my $set = make('up', "SHIM_CONFIG='$folder/settings.json'");
+is($set->{status}, 0, 'make up with SHIM_CONFIG') or diag $set->{err};
+is(allowed('http://a.example'), 'http://a.example', 'takes the settings of the file');
+is((stat "$state/shim.json")[2] & 07077, 0, 'which others cannot read');
+print_to("$folder/broken.json", '{"cors_origins": ');
+my $broken = make('up', "SHIM_CONFIG='$folder/broken.json'");
+isnt($broken->{status}, 0, 'a file that is no JSON is refused');
+like($broken->{err}, qr/broken\.json: no JSON object/, 'and named');
+is(allowed('http://a.example'), 'http://a.example', 'and the service goes on');
+
+my $spare = IO::Socket::INET->new(LocalAddr => '127.0.0.1', LocalPort => 0, Listen => 1);
+my $elsewhere = $spare->sockport;
+close $spare;
+my $edited = EntityApi::Test::slurp("$state/shim.json") =~ s/127\.0\.0\.1:$port/127.0.0.1:$elsewhere/r =~ s/a\.example/b.example/r;
+print_to("$state/shim.json", $edited);
+my $kept = make('up');
+is($kept->{status}, 0, 'make up after the file was changed by hand') or diag $kept->{err};
+like($kept->{out}, qr/^Kept, as it was changed by hand: .*shim\.json$/m, 'keeps it');
+like($kept->{out}, qr{entityapi answers at http://127\.0\.0\.1:$elsewhere}, 'and tells where the shim is');
+is(EntityApi::Test::slurp("$state/shim.json"), $edited, 'nothing is lost');
+is(allowed('http://b.example', $elsewhere), 'http://b.example', 'the shim has what it says');
+unlink "$state/shim.json";
+is(make('up')->{status}, 0, 'make up after it was removed');
+is(allowed('http://b.example'), undef, 'begins anew');
+
 is(make('down')->{status}, 0, 'make down');
 is(HTTP::Tiny->new(timeout => 2)->get("http://127.0.0.1:$port/actuator/health")->{status},
 	599, 'stops the service');
-is(make('down')->{status}, 0, 'make down again');
+my $nothing = make('down');
+is($nothing->{status}, 0, 'make down again');
+is($nothing->{out}, "Nothing is running in $data.\n", 'says that nothing ran');
 
 done_testing;
