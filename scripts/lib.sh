@@ -120,8 +120,8 @@ PostgreSQL's own repository has them: https://wiki.postgresql.org/wiki/Apt"
 missing_packages()
 {
 	local wanted=(gcc libc6-dev libjansson-dev libcivetweb-dev libyaml-dev
-		libpq-dev libssl-dev zlib1g-dev perl libipc-run-perl curl
-		ca-certificates)
+		libpq-dev libssl-dev libcurl4-openssl-dev zlib1g-dev perl
+		libipc-run-perl curl ca-certificates)
 
 	printf '%s\n' "${wanted[@]}" | grep -vxF -f <(
 		dpkg-query -W -f '${db:Status-Status} ${Package}\n' "${wanted[@]}" \

@@ -33,6 +33,10 @@ struct config
 	char	   *socket_mode;
 	char	   *cors_origins;
 	char	   *security_txt;
+	char	   *otlp_endpoint;
+	char	   *otlp_headers;
+	char	   *otlp_ca_file;
+	char	   *otlp_service_name;
 	long		pool_size;
 	long		pool_wait_ms;
 	long		login_pool_share;
@@ -58,6 +62,8 @@ struct config
 	long		access_log_delay_ms;
 	long		compression_min;
 	long		cors_max_age_s;
+	long		otlp_delay_ms;
+	long		trace_per_million;
 	bool		access_log;
 	bool		metrics;
 	bool		compression;

@@ -111,9 +111,8 @@ metrics_observe(enum metric_histogram histogram, uint64_t micros)
 	observe(&counters[my_shard()].histograms[histogram], micros);
 }
 
-/* The method as it is shown: one of a list, or "other". */
-static const char *
-known_method(const char *method)
+const char *
+metrics_method(const char *method)
 {
 	size_t		i;
 
@@ -207,7 +206,7 @@ metrics_request(const char *route, const char *method, int status,
 
 	if (route == NULL || *route == '\0')
 		route = "none";
-	method = known_method(method);
+	method = metrics_method(method);
 	hash = hash_of(route, method, status);
 	series = find(hash, route, method, status, &place);
 	if (series == NULL)

@@ -26,6 +26,9 @@ enum metric_counter
 	METRIC_RETRIES,
 	METRIC_ANSWERS_COMPRESSED,
 	METRIC_LOG_LINES_LOST,
+	METRIC_SPANS_EXPORTED,
+	METRIC_SPANS_DROPPED,
+	METRIC_SPANS_FAILURES,
 
 	/* what backends report, in the order of their note (counters.h there) */
 	METRIC_PLAN_HITS,
@@ -66,6 +69,9 @@ extern void metrics_observe(enum metric_histogram histogram, uint64_t micros);
  */
 extern void metrics_request(const char *route, const char *method, int status,
 							uint64_t micros);
+
+/* A method as it is shown: one of a list, or "other". */
+extern const char *metrics_method(const char *method);
 
 extern void metrics_refused(const struct refusal *refusal);
 

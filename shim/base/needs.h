@@ -8,6 +8,7 @@
 #define NEEDS_H
 
 #include <civetweb.h>
+#include <curl/curl.h>
 #include <jansson.h>
 #include <libpq-fe.h>
 #include <yaml.h>
@@ -24,6 +25,11 @@
 /* JSON_DECODE_INT_AS_REAL */
 #if JANSSON_VERSION_HEX < 0x020500
 #error entityapi needs jansson 2.5 or newer
+#endif
+
+/* CURLINFO_RETRY_AFTER */
+#if LIBCURL_VERSION_NUM < 0x074200
+#error entityapi needs libcurl 7.66 or newer
 #endif
 
 /* tcp_user_timeout is of 12; this is the first that tells what it has. */

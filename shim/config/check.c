@@ -191,6 +191,42 @@ check_replicas(const struct config *config)
 	return fine;
 }
 
+/*
+ * An address without user, query and fragment, as it is shown, and headers of
+ * one line.  Nothing of the headers is told.
+ */
+static bool
+check_otlp(const struct config *config)
+{
+	const char *url = config->otlp_endpoint;
+	const char *host = strncmp(url, "http://", 7) == 0 ? url + 7 :
+		strncmp(url, "https://", 8) == 0 ? url + 8 : "";
+	const char *p = config->otlp_headers;
+	bool		fine = true;
+
+	if (url[0] != '\0' && (strcspn(host, "/") == 0 ||
+						   strpbrk(host, "@?#\\ \t\r\n") != NULL))
+	{
+		complain("otlp_endpoint: \"%s\" is not http://host:port/path or "
+				 "https://host:port/path", url);
+		fine = false;
+	}
+	for (p += strspn(p, "\n"); *p != '\0'; p += strspn(p, "\n"))
+	{
+		size_t		length = strcspn(p, "\n");
+		size_t		name = strspn(p, "abcdefghijklmnopqrstuvwxyz-_"
+								  "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789");
+
+		if (name == 0 || p[name] != ':' || memchr(p, '\r', length) != NULL)
+		{
+			complain("otlp_headers: a line is not \"Name: value\"");
+			return false;
+		}
+		p += length;
+	}
+	return fine;
+}
+
 static bool
 check_contradictions(const struct config *config)
 {
@@ -199,6 +235,7 @@ check_contradictions(const struct config *config)
 	if (config->admin_listen[0] != '\0')
 		fine = listen_check("admin_listen", config->admin_listen) && fine;
 	fine = cors_check(config->cors_origins) && fine;
+	fine = check_otlp(config) && fine;
 
 	if (strcmp(config->keep_alive, "auto") != 0 &&
 		strcmp(config->keep_alive, "yes") != 0 &&

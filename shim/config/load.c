@@ -158,6 +158,21 @@ static const struct setting settings[] =
 			"how long browsers may keep the answer to a preflight"),
 	STRING(security_txt, "", RELOADABLE,
 		   "a file that is shown as /.well-known/security.txt (RFC 9116)"),
+	STRING(otlp_endpoint, "", 0,
+		   "where traces go, by OTLP over HTTP, as "
+		   "http://127.0.0.1:4318/v1/traces; empty: nowhere"),
+	STRING(otlp_headers, "", SECRET | LIST,
+		   "headers for that, \"Name: value\", separated by newlines; an "
+		   "array in the file"),
+	STRING(otlp_ca_file, "", 0,
+		   "certificates (PEM) that its own is checked with; empty: those of "
+		   "the system"),
+	STRING(otlp_service_name, "entityapi", 0,
+		   "service.name of all spans"),
+	INTEGER(otlp_delay_ms, "1000", 10, 60000, 0,
+			"longest time that a span waits for others"),
+	INTEGER(trace_per_million, "0", 0, 1000000, RELOADABLE,
+			"of a million requests without a traceparent, so many are traced"),
 	STRING(pid_file, "", 0, "file that gets the process id")
 };
 

@@ -273,6 +273,13 @@ acquire(struct pool *pool, const struct config *config,
 						started + (uint64_t) wait_ms * 1000, connection);
 }
 
+static void
+note_wait(struct answer *answer, uint64_t started)
+{
+	answer->waited_until = now_micros();
+	answer->wait_micros = answer->waited_until - started;
+}
+
 static const struct refusal *
 call_placed(struct pool *pool, const struct config *config,
 			const struct statement *statement,
@@ -281,24 +288,24 @@ call_placed(struct pool *pool, const struct config *config,
 {
 	long		timeout_ms = config->statement_timeout_ms;
 	enum verdict verdict;
+	enum pool_outcome outcome;
 	PGconn	   *connection = NULL;
 	int			tries = 0;
 
-	switch (acquire(pool, config, request, started, &connection))
+	outcome = acquire(pool, config, request, started, &connection);
+	note_wait(answer, started);
+	switch (outcome)
 	{
 		case POOL_BUSY:
 			metrics_add(request->lane == LANE_LOGIN ?
 						METRIC_POOL_TIMEOUTS_LOGIN :
 						METRIC_POOL_TIMEOUTS_DATA, 1);
-			answer->wait_micros = now_micros() - started;
 			return &refusal_busy;
 		case POOL_DOWN:
-			answer->wait_micros = now_micros() - started;
 			return &refusal_unavailable;
 		case POOL_READY:
 			break;
 	}
-	answer->wait_micros = now_micros() - started;
 	metrics_observe(METRIC_POOL_WAIT, answer->wait_micros);
 
 	do
@@ -320,7 +327,7 @@ call_placed(struct pool *pool, const struct config *config,
 				 answer->result != NULL && verdict != VERDICT_UNAVAILABLE &&
 				 verdict != VERDICT_FAILED &&
 				 answer->length <= KEEP_ANSWER);
-	answer->database_micros = now_micros() - started - answer->wait_micros;
+	answer->database_micros = now_micros() - answer->waited_until;
 	metrics_observe(METRIC_DATABASE, answer->database_micros);
 
 	switch (verdict)
@@ -356,7 +363,7 @@ call_handle(struct pool *pool, const struct config *config,
 	if (!logins_enter(&login, request, config))
 	{
 		metrics_add(METRIC_POOL_TIMEOUTS_LOGIN, 1);
-		answer->wait_micros = now_micros() - started;
+		note_wait(answer, started);
 		return &refusal_busy;
 	}
 	refusal = call_placed(pool, config, &handle, request, answer, started);

@@ -23,6 +23,8 @@ struct answer
 	size_t		headers_length;
 	const char *body;
 	size_t		length;
+	const char *refused;		/* by the shim, for this cause; or NULL */
+	uint64_t	waited_until;	/* for a connection, as by now_micros() */
 	uint64_t	wait_micros;
 	uint64_t	database_micros;
 };

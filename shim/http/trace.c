@@ -1,8 +1,8 @@
 /*
  * The trace that a request belongs to (W3C Trace Context).
  *
- * No trace is made up where there is none: a request has its own id already,
- * and a trace that nobody else knows of would tell nothing more.
+ * Here none is made up where there is none: a request has its own id already.
+ * serve/spans.c does, for those that it sends to a collector.
  */
 #include <string.h>
 
@@ -55,5 +55,8 @@ trace_read(struct trace *trace, const char *value, size_t length)
 	trace->trace_id[TRACE_ID_SIZE - 1] = '\0';
 	memcpy(trace->span_id, value + SPAN_AT, SPAN_ID_SIZE - 1);
 	trace->span_id[SPAN_ID_SIZE - 1] = '\0';
+
+	/* the last bit of the flags */
+	trace->sampled = strchr("13579bdf", value[FLAGS_AT + 1]) != NULL;
 	return true;
 }

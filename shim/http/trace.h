@@ -15,6 +15,7 @@ struct trace
 {
 	char		trace_id[TRACE_ID_SIZE];
 	char		span_id[SPAN_ID_SIZE];	/* the client's span, our parent */
+	bool		sampled;		/* the client wants it to be recorded */
 };
 
 /*

@@ -25,6 +25,7 @@
 #include "serve/notify.h"
 #include "serve/resources.h"
 #include "serve/server.h"
+#include "serve/spans.h"
 #include "serve/sweep.h"
 #include "serve/worker.h"
 
@@ -289,6 +290,7 @@ server_run(const struct config_source *source, struct config *config)
 	resources_prepare();
 	server.pool = pool_create(config, NULL);
 	server.replicas = replicas_create(config);
+	server.spans = spans_start(config);
 	mg_init_library(0);
 	if (server.pool == NULL || server.replicas == NULL ||
 		!write_pid_file(config->pid_file) ||
@@ -296,6 +298,7 @@ server_run(const struct config_source *source, struct config *config)
 		!open_doors(&server, config))
 	{
 		close_doors(&server);
+		spans_stop(server.spans);
 		log_stop();
 		replicas_destroy(server.replicas);
 		pool_destroy(server.pool);
@@ -327,6 +330,7 @@ server_run(const struct config_source *source, struct config *config)
 	drain(&server);
 	close_doors(&server);
 	sweeper_stop(server.sweeper);
+	spans_stop(server.spans);
 	log_stop();
 	encoding_stop();
 	replicas_destroy(server.replicas);

@@ -29,6 +29,7 @@
 #include "http/wire.h"
 #include "serve/actuator.h"
 #include "serve/resources.h"
+#include "serve/spans.h"
 #include "serve/worker.h"
 
 /* The most that a thread keeps of a buffer between connections. */
@@ -41,6 +42,7 @@
 struct worker
 {
 	struct clients *clients;
+	struct spans *spans;		/* NULL: there are no traces here */
 	struct client client;
 	bool		returns;		/* its connection, to wait for its client */
 	struct request request;
@@ -53,7 +55,7 @@ static void
 log_request(struct worker *worker, const struct config *config, int status,
 			const struct answer *answer, uint64_t started)
 {
-	const struct request *request = &worker->request;
+	struct request *request = &worker->request;
 	const struct reply *reply = &worker->reply;
 	struct access_record record = {
 		.request_id = request->id,
@@ -75,6 +77,8 @@ log_request(struct worker *worker, const struct config *config, int status,
 					record.total_micros);
 	if (reply->counters[0] != '\0')
 		metrics_reported(reply->counters);
+	if (worker->spans != NULL)
+		spans_note(worker->spans, config, request, &record, answer, started);
 	if (config->access_log)
 		log_access(&worker->line, &record);
 }
@@ -188,6 +192,7 @@ serve(struct door *door, struct worker *worker,
 		return answer->status;
 	}
 	metrics_refused(refusal);
+	answer->refused = refusal->kind;
 	return reply_refusal(&worker->reply, request, connection, refusal);
 }
 
@@ -262,7 +267,7 @@ refuse(struct mg_connection *connection, const struct refusal *refusal)
 	struct door *door = mg_get_user_data(mg_get_context(connection));
 	struct worker *worker = mg_get_thread_pointer(connection);
 	struct config *config = atomic_load(&door->server->config);
-	struct answer answer = {0};
+	struct answer answer = {.refused = refusal->kind};
 
 	mg_disable_connection_keep_alive(connection);
 	worker->client.failed = true;
@@ -407,6 +412,7 @@ init_thread(const struct mg_context *context, int type)
 	{
 		settle_buffers(worker);
 		worker->clients = door->clients;
+		worker->spans = door->is_admin ? NULL : door->server->spans;
 		clients_add(door->clients, &worker->client);
 		front_join(door->front, take_connection, worker);
 	}

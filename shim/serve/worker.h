@@ -39,6 +39,7 @@ struct server
 	_Atomic(struct config *) config;
 	struct pool *pool;
 	struct sweeper *sweeper;
+	struct spans *spans;		/* NULL: there are no traces */
 	struct replicas *replicas;
 	struct door main;
 	struct door admin;			/* without a context, if there is none */

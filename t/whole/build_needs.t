@@ -4,6 +4,7 @@
 use strict;
 use warnings;
 
+use File::Basename ();
 use File::Path ();
 use File::Temp ();
 use Test::More;
@@ -80,7 +81,7 @@ sub header
 {
 	my ($name, $text) = @_;
 
-	File::Path::make_path("$folder/$name");
+	File::Path::make_path(File::Basename::dirname("$folder/$name/$name"));
 	put("$folder/$name/$name", $text);
 	return (CPATH => "$folder/$name");
 }
@@ -123,6 +124,7 @@ like(needs(CC => 'false')->{said}, qr/false makes no program/, 'that compiles');
 my @too_old = (
 	[ 'civetweb.h', "#define CIVETWEB_VERSION_MAJOR 1\n#define CIVETWEB_VERSION_MINOR 14\n",
 		'civetweb 1.15' ],
+	[ 'curl/curl.h', "#define LIBCURL_VERSION_NUM 0x074100\n", 'libcurl 7.66' ],
 	[ 'jansson.h', "#define JANSSON_VERSION_HEX 0x020400\n", 'jansson 2.5' ],
 	[ 'zlib.h', "#define ZLIB_VERNUM 0x1110\n", 'zlib 1.2.0.4' ]);
 for my $case (@too_old)
@@ -133,7 +135,7 @@ for my $case (@too_old)
 	isnt($old->{status}, 0, "a $name that is too old is refused");
 	is($old->{said}, "entityapi needs $wanted or newer\n", 'in one line');
 	is(needs(header($name, "#error gone\n"))->{said} =~ s/ to build.*//sr,
-		'There is no ' . $name =~ s/\.h//r, 'so is one that cannot be used');
+		'There is no ' . $wanted =~ s/ .*//r, 'so is one that cannot be used');
 }
 
 my $both = needs(CPATH => "$folder/zlib.h", PG_CONFIG => "$folder/none");
