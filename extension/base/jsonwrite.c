@@ -117,13 +117,23 @@ ea_jsonwrite_identifier(StringInfo buf, const char *type, const pg_uuid_t *id)
 	ea_jsonwrite_lit(buf, "}");
 }
 
+/* After a character, "%0*d" of what has no more digits, without printf(). */
+static char *
+put_number(char *to, char before, int value, int width)
+{
+	*to++ = before;
+	for (int i = width - 1; i >= 0; i--, value /= 10)
+		to[i] = '0' + value % 10;
+	return to + width;
+}
+
 void
 ea_jsonwrite_timestamp(StringInfo buf, TimestampTz at)
 {
 	struct pg_tm tm;
 	fsec_t		fraction;
 	char		str[MAXDATELEN + 1];
-	int			len;
+	char	   *to = str;
 
 	/*
 	 * Without a zone argument the fields come out in UTC.  What only plain SQL
@@ -136,19 +146,24 @@ ea_jsonwrite_timestamp(StringInfo buf, TimestampTz at)
 		return;
 	}
 
-	len = snprintf(str, sizeof(str), "\"%04d-%02d-%02dT%02d:%02d:%02d",
-				   tm.tm_year, tm.tm_mon, tm.tm_mday,
-				   tm.tm_hour, tm.tm_min, tm.tm_sec);
+	if (tm.tm_year >= 0 && tm.tm_year <= 9999)
+		to = put_number(to, '"', tm.tm_year, 4);
+	else
+		to += snprintf(to, sizeof(str), "\"%04d", tm.tm_year);
+	to = put_number(to, '-', tm.tm_mon, 2);
+	to = put_number(to, '-', tm.tm_mday, 2);
+	to = put_number(to, 'T', tm.tm_hour, 2);
+	to = put_number(to, ':', tm.tm_min, 2);
+	to = put_number(to, ':', tm.tm_sec, 2);
 	if (fraction != 0)
 	{
-		len += snprintf(str + len, sizeof(str) - len, ".%06d",
-						(int) fraction);
-		while (str[len - 1] == '0')
-			len--;
+		to = put_number(to, '.', fraction, 6);
+		while (to[-1] == '0')
+			to--;
 	}
-	str[len++] = 'Z';
-	str[len++] = '"';
-	appendBinaryStringInfo(buf, str, len);
+	*to++ = 'Z';
+	*to++ = '"';
+	appendBinaryStringInfo(buf, str, to - str);
 }
 
 void

@@ -142,8 +142,26 @@ my $bare = $month =~ s/entityapi\.//r;
 is($cluster->psql("select count(*) from pg_logical_slot_get_changes('log', null, null) where data ~ '^table entityapi.$bare: INSERT: id.*kept'"), 41,
 	'and told to who decodes the WAL');
 $cluster->psql("select pg_drop_replication_slot('log')");
+$cluster->psql('select from entityapi.version(); ' . request('others', $reader, PATCH => "/items/$id", item({ rank => 5 }, $id))
+	  . request('others', $ed, DELETE => '/items/' . $made->('gone')));
+is($cluster->psql("select string_agg(action || ' ' || outcome, ', ' order by action) from entityapi.audit where request_id = 'others'"),
+	'ENTITY_DELETE SUCCESS, ENTITY_UPDATE DENIED', 'also what is in indexes over some rows');
 is($cluster->psql("create extension amcheck; select count(bt_index_check(indexrelid, true)) > 8 from pg_index i join pg_class c on c.oid = indrelid
 	join pg_am m on m.oid = (select relam from pg_class x where x.oid = indexrelid) where c.relname ~ '^audit_' and m.amname = 'btree'"), 't', 'every row is in every index');
+
+# --- indexes without a row --------------------------------------------------
+
+# Who has a lock on one of these is not waited for, unlike others.
+my $connection = q{'dbname=entityapi user=postgres host=' || split_part(current_setting('unix_socket_directories'), ',', 1) || ' port=' || current_setting('port')};
+for my $case ([ action_at_id_idx => qr/^200$/ ], [ target_id_at_id_idx => qr/lock timeout/ ])
+{
+	my ($index, $expected) = @$case;
+	my $result = $cluster->try_psql("set client_min_messages = error; set lock_timeout = '1s'; create extension if not exists dblink;
+		select from entityapi.version(); select from dblink_connect('a', $connection); select from dblink_exec('a', 'begin');
+		select from dblink_exec('a', 'alter index ${month}_$index set tablespace pg_default');\n" . patch('it') . "select from dblink_exec('a', 'rollback')");
+
+	like($result->{out} || $result->{err}, $expected, "$index is locked");
+}
 
 # --- serializable transactions ----------------------------------------------
 
@@ -159,7 +177,7 @@ for my $switch (qw(on off))
 			return request('ssi', $ed, POST => "/$collection", $document) =~ s/select status/select status::text/r =~ s/;\n//r;
 		};
 
-		return $cluster->try_psql("set client_min_messages = error; create extension if not exists dblink;\n" . join('', map { "select from dblink_connect('$_', 'dbname=entityapi user=postgres host=' || split_part(current_setting('unix_socket_directories'), ',', 1) || ' port=' || current_setting('port'));
+		return $cluster->try_psql("set client_min_messages = error; create extension if not exists dblink;\n" . join('', map { "select from dblink_connect('$_', $connection);
 			select from dblink_exec('$_', 'load \$l\$entityapi\$l\$'); select from dblink_exec('$_', 'set entityapi.direct_scans = $switch'); select from dblink_exec('$_', 'begin isolation level serializable');\n" } qw(a b))
 			. join('', map { $on->($_, $read ? 'select count(*)::text from entityapi.audit' : 'select 1::text') } qw(a b))
 			. $on->('a', $make->(groups => 'title')) . $on->('b', $make->(labels => 'word'))

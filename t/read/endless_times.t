@@ -32,4 +32,12 @@ for (1 .. 50)
 is_deeply($seen{ENDLESS}, { null => 2 }, 'both are there');
 ok($seen{TENANT_CREATED}, 'and so is what lies between them') or diag(join ' ', sort keys %seen);
 
+# Others have the form that they always had
+my %form = ('0044-03-15 12:00+00 BC' => '-043-03-15T12:00:00Z', '0987-06-05 04:03:02.1+00' => '0987-06-05T04:03:02.1Z',
+	'2026-11-23 23:59:59.000001+00' => '2026-11-23T23:59:59.000001Z', '2026-11-23 10:20:30.0405+00' => '2026-11-23T10:20:30.0405Z',
+	'12345-06-07 08:09:10.00012+00' => '12345-06-07T08:09:10.00012Z');
+$cluster->psql(join ';', map { sprintf $insert =~ s/ENDLESS/FAR/r, $_ } keys %form);
+my $far = $shim->must(200, GET => '/manage/audit?filter=action==FAR', { token => $admin });
+is_deeply([ sort map { $_->{at} } @{ $far->{data} } ], [ sort values %form ], 'forms of times');
+
 done_testing();
