@@ -285,6 +285,7 @@ is_adrift(EaDdlPlan *plan, EaCatalog *stored, EaDdlRequest *change)
 
 	ea_ddl_derive_policies(plan->stored, stored);
 	differences = ea_ddl_differences(plan->stored, plan->pending);
+	differences = ea_ddl_forget_gone(plan, differences);
 	if (change->repair)
 		differences = ea_ddl_mend(plan, differences);
 	change->differences = differences;

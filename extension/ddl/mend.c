@@ -268,12 +268,11 @@ mend(Mended *at, const EaDdlDifference *difference)
 	return why;
 }
 
-List *
-ea_ddl_mend(EaDdlPlan *plan, List *differences)
+/* Tables as they will be called, by those that are stored. */
+static EaNameMap *
+index_tables(EaDdlPlan *plan)
 {
 	EaNameMap  *by_key = ea_names_map_create(256);
-	bool		shapes_stay = false;
-	List	   *left = NIL;
 	ListCell   *lc;
 
 	foreach(lc, plan->from->tables)
@@ -282,6 +281,16 @@ ea_ddl_mend(EaDdlPlan *plan, List *differences)
 
 		ea_names_map_put(by_key, from->was->key, from);
 	}
+	return by_key;
+}
+
+List *
+ea_ddl_forget_gone(EaDdlPlan *plan, List *differences)
+{
+	EaNameMap  *by_key = index_tables(plan);
+	List	   *left = NIL;
+	ListCell   *lc;
+
 	foreach(lc, differences)
 	{
 		EaDdlDifference *difference = lfirst(lc);
@@ -289,11 +298,30 @@ ea_ddl_mend(EaDdlPlan *plan, List *differences)
 
 		CHECK_FOR_INTERRUPTS();
 		at.from = ea_names_map_get(by_key, at.stored->key);
+		if (at.from->other != NULL ||
+			(difference->part == EA_DDL_PART_TABLE && difference->there))
+			left = lappend(left, difference);
+		else if (difference->part == EA_DDL_PART_TABLE)
+			lose_table(&at);
+	}
+	return left;
+}
 
-		/* with a table that goes, all of this goes, too */
-		if (at.from->other == NULL &&
-			difference->part != EA_DDL_PART_TABLE)
-			continue;
+List *
+ea_ddl_mend(EaDdlPlan *plan, List *differences)
+{
+	EaNameMap  *by_key = index_tables(plan);
+	bool		shapes_stay = false;
+	List	   *left = NIL;
+	ListCell   *lc;
+
+	foreach(lc, differences)
+	{
+		EaDdlDifference *difference = lfirst(lc);
+		Mended		at = {plan, difference->table};
+
+		CHECK_FOR_INTERRUPTS();
+		at.from = ea_names_map_get(by_key, at.stored->key);
 		if (difference->hint == NULL)
 			difference->hint = shapes_stay &&
 				difference->part >= EA_DDL_PART_POLICY ?

@@ -9,6 +9,12 @@
 #include "ddl/plan.h"
 
 /*
+ * The differences of tables that stay.  A table that goes and is not there
+ * needs no statement, and how it differed does not matter.
+ */
+extern List *ea_ddl_forget_gone(EaDdlPlan *plan, List *differences);
+
+/*
  * Have the plan, whose states have been matched, make again what is missing
  * or other.  Returns the differences that stay, with hints.
  */

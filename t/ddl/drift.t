@@ -303,6 +303,16 @@ subtest 'a change of the declarations' => sub {
 	is($cluster->apply($folder), "nothing to change\n", 'and nothing is left of it');
 };
 
+subtest 'an entity that goes' => sub {
+	declare(stock => "kind: Entity\nmetadata: {name: Stock}\nspec:\n  fields:\n    place: {type: string}\n    tags: {type: ref, target: Tag, relation: ManyToMany}\n");
+	$cluster->apply($folder);
+	$cluster->psql('drop table app.stock_tags; alter table app.stock drop column place, disable row level security');
+	unlink "$folder/stock.yaml";
+	my $gone = $cluster->try_apply($folder, '--allow-data-loss', 'Stock');
+	is($gone->{status}, 0, 'takes along what is left of its tables') or diag $gone->{err};
+	like($gone->{out}, qr/^DROP TABLE app\.stock;$/m, 'and nothing else');
+};
+
 subtest 'a table in use' => sub {
 	$cluster->psql(q{drop index app.order__note_idx});
 	EntityApi::Test::start([ EntityApi::Test::server_program('psql'), '-XAtq', '-d', $cluster->conninfo,
