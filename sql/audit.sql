@@ -252,7 +252,7 @@ SELECT count(*) = (SELECT count(*) FROM entityapi.audit), count(DISTINCT r->'id'
 FROM (SELECT r, r->>'id' < lag(r->>'id') OVER () IS NOT FALSE AS ordered FROM pg_temp.walk('root', 7) r) w;
 SELECT count(*), array_agg(DISTINCT pg_temp.named(r->>'tenantId')), array_agg(DISTINCT r->'actor'->>'username') FROM pg_temp.walk('bob', 2) r;
 SELECT count(*) FROM pg_temp.walk('bob', 10, '&filter=tenantId==' || (SELECT id FROM made WHERE name = 'acme'));
-SELECT count(*) FROM pg_temp.walk('bob', 10, '&filter=(tenantId==' || (SELECT id FROM made WHERE name = 'acme') || ',outcome!=x)');
+SELECT count(*) FROM pg_temp.walk('bob', 10, '&filter=(tenantId==' || (SELECT id FROM made WHERE name = 'acme') || ',action!=x)');
 SELECT pg_temp.list('rita', '');
 SELECT pg_temp.send('root', 'POST', '/manage/audit', '{}');
 

@@ -48,7 +48,8 @@ static const EaListColumn selectors[] =
 	{"tenantId", "tenant_id", EA_LIST_UUID},
 	{"actorId", "actor_id", EA_LIST_STRING},
 	{"action", "action", EA_LIST_STRING},
-	{"outcome", "outcome", EA_LIST_STRING},
+	{"outcome", "outcome", EA_LIST_STRING, false,
+	"'enum':['SUCCESS','FAILURE','DENIED']"},
 	{"targetType", "target_type", EA_LIST_STRING},
 	{"targetId", "target_id", EA_LIST_STRING},
 	{"requestId", "request_id", EA_LIST_STRING}
@@ -354,7 +355,7 @@ limit_range(EaRequest *req, const Conditions *conditions, Range *range)
 		if (!is_about_time(condition))
 			continue;
 		value = ea_flat_filter_value(req, condition,
-									 &ea_types[EA_TYPE_DATETIME]);
+									 &selectors[selector_of(condition)]);
 		at = DatumGetTimestampTz(value.value);
 		if (condition->op != EA_RSQL_GT && condition->op != EA_RSQL_GE &&
 			(!range->has_first || at < range->first.at))
@@ -406,8 +407,7 @@ find_range(EaRequest *req, Conditions *conditions, Range *range)
 		const EaListColumn *column = &selectors[selector_of(condition)];
 
 		range->column = column->sql;
-		range->value = ea_flat_filter_value(req, condition,
-											ea_flat_filter_type(column));
+		range->value = ea_flat_filter_value(req, condition, column);
 	}
 	limit_range(req, conditions, range);
 	conditions->rest |= !req->principal->super_admin && !range->of_tenant;

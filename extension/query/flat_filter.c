@@ -59,13 +59,68 @@ ea_flat_filter_type(const EaListColumn *column)
 	return name == NULL ? NULL : ea_types_find(name);
 }
 
+/* The most that a column lets choose from, by its schema. */
+#define MOST_CHOICES 8
+
+/* The words of 'enum':['A','B'] of a schema; their number, 0: it has none. */
+static int
+read_choices(const char *schema, const char **choices)
+{
+	static const char begin[] = "'enum':['";
+	const char *at = schema == NULL ? NULL : strstr(schema, begin);
+	int			n = 0;
+
+	if (at == NULL)
+		return 0;
+	at += strlen(begin);
+	for (;;)
+	{
+		int			len = strcspn(at, "'");
+
+		Assert(n < MOST_CHOICES);
+		choices[n++] = pnstrdup(at, len);
+		if (strncmp(at + len, "','", 3) != 0 || n == MOST_CHOICES)
+			return n;
+		at += len + 3;
+	}
+}
+
+/* Refuse what no row can have: a mistyped choice would look like no rows. */
+static void
+check_choices(EaRequest *req, const EaRsql *comparison,
+			  const EaListColumn *column)
+{
+	const char *choices[MOST_CHOICES];
+	int			n = ea_rsql_operators[comparison->op].needs != EA_CAN_EQUAL ?
+		0 : read_choices(column->schema, choices);
+
+	for (int i = 0; n > 0 && i < comparison->nvalues; i++)
+	{
+		const EaRsqlValue *value = &comparison->values[i];
+		bool		known = false;
+
+		for (int j = 0; j < n; j++)
+			known = known || strcmp(choices[j], value->text) == 0;
+		if (!known)
+			ea_rsql_literal_refuse(req,
+								   psprintf("value of \"%s\" %s",
+											column->name,
+											ea_rsql_literal_choices(
+												value->text, choices, n)),
+								   value->offset);
+	}
+}
+
 EaValue
 ea_flat_filter_value(EaRequest *req, const EaRsql *comparison,
-					 const EaType *type)
+					 const EaListColumn *column)
 {
+	const EaType *type = column->kind == EA_LIST_STRINGS ?
+		&ea_types[EA_TYPE_TEXT] : ea_flat_filter_type(column);
 	EaRsqlFault fault;
 	EaValue		value;
 
+	check_choices(req, comparison, column);
 	if (!ea_rsql_literal_read(comparison, type, NULL, &value, &fault))
 		ea_rsql_literal_refuse(req, fault.message, fault.offset);
 	return value;
@@ -110,7 +165,7 @@ add_comparison(EaSqlBuf *b, const EaRsql *comparison,
 							   psprintf("operator \"%s\" cannot be used with"
 										" \"%s\"", ea_rsql_op_name(op), name),
 							   comparison->offset);
-	value = ea_flat_filter_value(b->req, comparison, type);
+	value = ea_flat_filter_value(b->req, comparison, column);
 	ea_sqlbuf_addf(b, "(%s)%s", column->sql, operator->sql);
 	ea_sqlbuf_value(b, value.type, value.value, false);
 	ea_sqlbuf_add(b, operator->close);

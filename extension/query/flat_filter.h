@@ -40,9 +40,12 @@ extern const char *ea_flat_filter_guess(const EaListColumn *columns, int n,
 /* The type of a column's values, NULL where there is no single one. */
 extern const EaType *ea_flat_filter_type(const EaListColumn *column);
 
-/* The value of a comparison; throws 400 for what is no literal of the type. */
+/*
+ * The value of a comparison; throws 400 for what is no literal of the column's
+ * type, or none of what its schema lets choose from.
+ */
 extern EaValue ea_flat_filter_value(EaRequest *req, const EaRsql *comparison,
-									const EaType *type);
+									const EaListColumn *column);
 
 /* What the query string asks for, or NULL; throws 400 for what is no RSQL. */
 extern EaRsql *ea_flat_filter_parse(EaRequest *req, const EaQuery *query);

@@ -4,6 +4,7 @@
 #include "postgres.h"
 
 #include "catalog/pg_collation.h"
+#include "lib/stringinfo.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "utils/array.h"
@@ -11,6 +12,7 @@
 #include "utils/typcache.h"
 
 #include "base/guc.h"
+#include "base/names.h"
 #include "query/rsql_literal.h"
 #include "request/errors.h"
 
@@ -75,6 +77,19 @@ is_declared(const EaField *field, Datum value)
 	return false;
 }
 
+char *
+ea_rsql_literal_choices(const char *text, const char *const *names, int n)
+{
+	StringInfoData buf;
+
+	initStringInfo(&buf);
+	for (int i = 0; i < n; i++)
+		appendStringInfo(&buf, "%s%s", i > 0 ? ", " : "must be one of ",
+						 names[i]);
+	appendStringInfoString(&buf, ea_names_guess(text, names, n));
+	return buf.data;
+}
+
 /* One literal; NULL, or what is wrong with it. */
 static const char *
 read_one(const EaRsql *comparison, const EaRsqlValue *literal,
@@ -90,7 +105,11 @@ read_one(const EaRsql *comparison, const EaRsqlValue *literal,
 	if (!type->read(literal->text, literal->len, false, value, &why))
 		return psprintf("value of \"%s\" %s", name, why);
 	if (field != NULL && field->nenum > 0 && !is_declared(field, *value))
-		return psprintf("value of \"%s\" must be one of those declared", name);
+		return psprintf("value of \"%s\" %s", name,
+						ea_rsql_literal_choices(literal->text,
+												(const char *const *)
+												field->enum_values,
+												field->nenum));
 	return NULL;
 }
 

@@ -35,6 +35,10 @@ extern bool ea_rsql_literal_read(const EaRsql *comparison, const EaType *type,
 								 const EaField *field, EaValue *value,
 								 EaRsqlFault *fault);
 
+/* `must be one of A, B (did you mean "A"?)`: what a wrong one gets. */
+extern char *ea_rsql_literal_choices(const char *text,
+									 const char *const *names, int n);
+
 /* What =isnull= asks for; throws 400 unless it is true or false. */
 extern bool ea_rsql_literal_isnull(EaRequest *req, const EaRsql *comparison);
 

@@ -234,6 +234,9 @@ subtest 'lists of the tenant' => sub {
 	is($get->('filter=expiresAt=isnull=true'), '1 k', 'null');
 	is($get->('filter=expiresAt=gt=2098-01-01;name=like=lap%25'), '1 laptop', 'by time and pattern');
 	is($get->('filter=status==DISABLED'), '1 k', 'by state');
+	my $typo = $shim->http(GET => "$manage/personal-api-keys?filter=name==k;status=in=(ACTIVE,DISABELD)", { token => $boss });
+	is_deeply([ @{ $typo->{json}{errors}[0] }{qw(status code detail)} ], [ '400', 'INVALID_FILTER',
+		'filter: value of "status" must be one of ACTIVE, DISABLED, REVOKED, EXPIRED (did you mean "DISABLED"?) at position 27' ], 'a mistyped one');
 	is($get->($_), 400, $_)
 	  for 'filter=key==x', 'filter=secretHash=isnull=true', 'filter=name==', 'filter=id==x',
 	  'filter=status=gt', 'filter=securityAttributes==x', 'filter=name=like=%5C', 'sort=token_id',
