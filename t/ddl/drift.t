@@ -304,13 +304,13 @@ subtest 'a change of the declarations' => sub {
 };
 
 subtest 'an entity that goes' => sub {
-	declare(stock => "kind: Entity\nmetadata: {name: Stock}\nspec:\n  fields:\n    place: {type: string}\n    tags: {type: ref, target: Tag, relation: ManyToMany}\n");
+	declare(shelf => "kind: Entity\nmetadata: {name: Shelf}\nspec:\n  fields:\n    place: {type: string}\n    tags: {type: ref, target: Tag, relation: ManyToMany}\n");
 	$cluster->apply($folder);
-	$cluster->psql('drop table app.stock_tags; alter table app.stock drop column place, disable row level security');
-	unlink "$folder/stock.yaml";
-	my $gone = $cluster->try_apply($folder, '--allow-data-loss', 'Stock');
+	$cluster->psql('drop table app.shelf_tags; alter table app.shelf drop column place, disable row level security');
+	unlink "$folder/shelf.yaml";
+	my $gone = $cluster->try_apply($folder, '--allow-data-loss', 'Shelf');
 	is($gone->{status}, 0, 'takes along what is left of its tables') or diag $gone->{err};
-	like($gone->{out}, qr/^DROP TABLE app\.stock;$/m, 'and nothing else');
+	like($gone->{out}, qr/^DROP TABLE app\.shelf;$/m, 'and nothing else');
 };
 
 subtest 'a table in use' => sub {
