@@ -24,6 +24,7 @@
 #include "ddl/rename.h"
 #include "ddl/rows.h"
 #include "ddl/tables.h"
+#include "engine/distributed.h"
 #include "manifest/manifest.h"
 
 static void
@@ -326,6 +327,7 @@ ea_ddl_plan(EaManifest *m, const EaDdlSource *stored,
 	List	   *statements = NIL;
 	ListCell   *lc;
 
+	ea_distributed_refuse_own();
 	ea_ddl_match(&plan, stored->trees, wanted->trees);
 	plan.pending = stored->pending;
 	if (stored->catalog != NULL && is_adrift(&plan, stored->catalog, change))

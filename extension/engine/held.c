@@ -58,7 +58,7 @@ static HTAB *tables = NULL;
 static HTAB *watched = NULL;
 static uint64 epoch = 1;
 static uint64 since = 1;
-static uint64 news = 0;			/* changes of anything, in use or not */
+static uint64 news = 1;			/* changes of anything, in use or not */
 static uint64 watches = 0;		/* what was found to be in use so far */
 
 void
@@ -117,6 +117,12 @@ uint64
 ea_held_since(void)
 {
 	return since;
+}
+
+uint64
+ea_held_news(void)
+{
+	return news;
 }
 
 void

@@ -38,6 +38,9 @@ extern void ea_held_all_changed(void);
 extern uint64 ea_held_epoch(void);
 extern uint64 ea_held_since(void);
 
+/* Grows with any news at all: of any table, in use or not. */
+extern uint64 ea_held_news(void);
+
 /* Nothing has changed since the table was found to be as it must be. */
 extern bool ea_held_is_known(Oid relid);
 

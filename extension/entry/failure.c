@@ -9,6 +9,7 @@
 #include "postgres.h"
 
 #include "base/guc.h"
+#include "engine/distributed.h"
 #include "entry/failure.h"
 #include "model/catalog.h"
 #include "model/violation.h"
@@ -173,8 +174,13 @@ ea_failure_answer(EaRequest *req, ErrorData *edata)
 		if (!note_violation(req, edata))
 		{
 			log_failure(req, edata);
-			ea_errors_add(req, EA_ERR_INTERNAL, EA_AT_NONE, NULL,
-						  "The request failed for a reason on our side.");
+			if (edata->sqlerrcode == ERRCODE_EA_DISTRIBUTED)
+				ea_errors_add(req, EA_ERR_UNAVAILABLE, EA_AT_NONE, NULL,
+							  "Citus keeps tables of this service, and its "
+							  "declarations do not say so.");
+			else
+				ea_errors_add(req, EA_ERR_INTERNAL, EA_AT_NONE, NULL,
+							  "The request failed for a reason on our side.");
 		}
 	}
 	ea_errors_write(req);

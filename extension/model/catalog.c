@@ -13,6 +13,7 @@
 #include "utils/memutils.h"
 
 #include "base/names.h"
+#include "engine/distributed.h"
 #include "engine/exec.h"
 #include "engine/held.h"
 #include "engine/invalidate.h"
@@ -193,6 +194,7 @@ EaCatalog *
 ea_catalog_acquire(void)
 {
 	AcceptInvalidationMessages();
+	ea_distributed_refuse_own();
 	if (current != NULL && !still_holds())
 	{
 		EaCatalog  *old = current;

@@ -15,10 +15,12 @@
 #include "utils/acl.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
+#include "utils/lsyscache.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
 #include "utils/syscache.h"
 
+#include "engine/distributed.h"
 #include "engine/exec.h"
 #include "engine/held.h"
 #include "engine/pin.h"
@@ -209,6 +211,10 @@ static const struct
 		"%1$s is called by the table, and what it is given could be code of "
 		"others, which would run with the rights of %3$s",
 		"let a trigger do that, with a function that is SECURITY DEFINER"
+	},
+	[EA_OWNERS_CITUS] = {
+		"Citus keeps the rows of %1$s, where the service does not look",
+		"SELECT undistribute_table('%1$s')"
 	}
 };
 
@@ -239,6 +245,18 @@ put_in(const char *text, const char *const names[3])
 }
 
 static void
+add_fault(Look *look, Oid relid, EaOwnersPart part, const char *const names[3])
+{
+	EaOwnersFault *fault = palloc(sizeof(EaOwnersFault));
+
+	fault->relid = relid;
+	fault->part = part;
+	fault->message = put_in(words[part].message, names);
+	fault->hint = put_in(words[part].hint, names);
+	look->faults = lappend(look->faults, fault);
+}
+
+static void
 note_part(void *arg, TupleTableSlot *slot)
 {
 	Look	   *look = arg;
@@ -249,7 +267,6 @@ note_part(void *arg, TupleTableSlot *slot)
 		look->role
 	};
 	Oid			relation = DatumGetObjectId(slot->tts_values[5]);
-	EaOwnersFault *fault;
 
 	ea_held_watch(caches[part], DatumGetObjectId(slot->tts_values[3]));
 	ea_held_watch(AUTHOID, DatumGetObjectId(slot->tts_values[4]));
@@ -257,12 +274,26 @@ note_part(void *arg, TupleTableSlot *slot)
 		ea_held_watch_relation(relation);
 	if (!DatumGetBool(slot->tts_values[6]))
 		return;
-	fault = palloc(sizeof(EaOwnersFault));
-	fault->relid = DatumGetObjectId(slot->tts_values[7]);
-	fault->part = part;
-	fault->message = put_in(words[part].message, names);
-	fault->hint = put_in(words[part].hint, names);
-	look->faults = lappend(look->faults, fault);
+	add_fault(look, DatumGetObjectId(slot->tts_values[7]), part, names);
+}
+
+/* What another extension does with the tables, which PostgreSQL cannot say. */
+static void
+find_elsewhere(Look *look, int n, const Oid *relids)
+{
+	for (int i = 0; i < n; i++)
+	{
+		char	   *name = get_rel_name(relids[i]);
+		char	   *schema =
+			get_namespace_name(get_rel_namespace(relids[i]));
+		const char *names[3] = {NULL, "citus", look->role};
+
+		CHECK_FOR_INTERRUPTS();
+		if (name == NULL || schema == NULL || !ea_distributed_is(relids[i]))
+			continue;
+		names[0] = quote_qualified_identifier(schema, name);
+		add_fault(look, relids[i], EA_OWNERS_CITUS, names);
+	}
 }
 
 List *
@@ -283,6 +314,9 @@ ea_table_owners_faults(int n, const Oid *relids)
 	for (int i = 0; i < n; i++)
 		oids[i] = ObjectIdGetDatum(relids[i]);
 	array = construct_array(oids, n, OIDOID, sizeof(Oid), true, TYPALIGN_INT);
+
+	/* first, as nothing else means much then */
+	find_elsewhere(&look, n, relids);
 
 	/* its owner may be that of a schema */
 	ea_held_watch(DATABASEOID, MyDatabaseId);
@@ -308,7 +342,8 @@ ea_table_owners_check(Relation rel)
 		return;
 	first = linitial(faults);
 	ereport(ERROR,
-			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			(errcode(first->part == EA_OWNERS_CITUS ? ERRCODE_EA_DISTRIBUTED :
+					 ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 			 errmsg("the table %s is not used: %s",
 					RelationGetRelationName(rel), first->message),
 			 errhint("%s", first->hint)));

@@ -20,7 +20,8 @@ typedef enum EaOwnersPart
 	EA_OWNERS_CODE,				/* a function that the table calls */
 	EA_OWNERS_TRIGGER,			/* the right to make triggers */
 	EA_OWNERS_CHILDREN,			/* tables that inherit from it */
-	EA_OWNERS_RUNS				/* a function that runs what it is given */
+	EA_OWNERS_RUNS,				/* a function that runs what it is given */
+	EA_OWNERS_CITUS				/* which keeps its rows elsewhere */
 } EaOwnersPart;
 
 typedef struct EaOwnersFault

@@ -1,0 +1,93 @@
+/*
+ * Ask Citus' own catalog which tables it owns.
+ *
+ * It is there where the extension "citus" is, and an entry comes and goes with
+ * news of the table that it is about, on each node.
+ */
+#include "postgres.h"
+
+#include "access/genam.h"
+#include "access/htup_details.h"
+#include "access/table.h"
+#include "catalog/namespace.h"
+#include "catalog/pg_namespace.h"
+#include "catalog/pg_type.h"
+#include "miscadmin.h"
+#include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
+#include "utils/rel.h"
+
+#include "engine/distributed.h"
+#include "engine/held.h"
+
+#define OWNED_TABLES "pg_dist_partition"
+#define OWNED_TABLE "logicalrelid"
+
+/* The first table that is the one asked for, or else in the schema. */
+static Oid
+find(Oid relid, Oid schema)
+{
+	Oid			catalog = get_relname_relid(OWNED_TABLES,
+											PG_CATALOG_NAMESPACE);
+	Oid			found = InvalidOid;
+	AttrNumber	column;
+	Relation	rel;
+	SysScanDesc scan;
+	ScanKeyData key;
+	HeapTuple	tuple;
+
+	if (!OidIsValid(catalog))
+		return InvalidOid;
+	column = get_attnum(catalog, OWNED_TABLE);
+	if (get_atttype(catalog, column) != REGCLASSOID)
+		elog(ERROR, OWNED_TABLES " of Citus has no " OWNED_TABLE);
+
+	rel = table_open(catalog, AccessShareLock);
+	ScanKeyInit(&key, column, BTEqualStrategyNumber, F_OIDEQ,
+				ObjectIdGetDatum(relid));
+	scan = systable_beginscan(rel, InvalidOid, false, NULL,
+							  OidIsValid(relid) ? 1 : 0, &key);
+	while (!OidIsValid(found) &&
+		   HeapTupleIsValid(tuple = systable_getnext(scan)))
+	{
+		bool		isnull;
+		Oid			owned;
+
+		CHECK_FOR_INTERRUPTS();
+		owned = DatumGetObjectId(heap_getattr(tuple, column,
+											  RelationGetDescr(rel),
+											  &isnull));
+		if (!isnull &&
+			(OidIsValid(relid) || get_rel_namespace(owned) == schema))
+			found = owned;
+	}
+	systable_endscan(scan);
+	table_close(rel, AccessShareLock);
+	return found;
+}
+
+bool
+ea_distributed_is(Oid relid)
+{
+	return OidIsValid(find(relid, InvalidOid));
+}
+
+void
+ea_distributed_refuse_own(void)
+{
+	static uint64 seen = 0;
+	uint64		news = ea_held_news();
+	Oid			found;
+
+	if (seen == news)
+		return;
+	found = find(InvalidOid, get_namespace_oid("entityapi", false));
+	if (OidIsValid(found))
+		ereport(ERROR,
+				(errcode(ERRCODE_EA_DISTRIBUTED),
+				 errmsg("Citus keeps the rows of entityapi.%s, where the "
+						"service does not look", get_rel_name(found)),
+				 errhint("Nothing is answered until undistribute_table() has "
+						 "brought them back.")));
+	seen = news;
+}

@@ -1,0 +1,24 @@
+/*
+ * Tables whose rows Citus keeps elsewhere.
+ *
+ * It leaves such a table here empty, or as it was on the day when it was
+ * distributed, and has only what its planner handles look at the shards.  What
+ * goes past the planner would answer with rows that are no more, and records
+ * of the log would commit apart from what they tell of.
+ */
+#ifndef EA_DISTRIBUTED_H
+#define EA_DISTRIBUTED_H
+
+/* The service refuses to work on such tables: 503, and the log says why. */
+#define ERRCODE_EA_DISTRIBUTED MAKE_SQLSTATE('J', 'A', '5', '0', '3')
+
+/* Whether Citus owns the table: distributed, reference or local to a node. */
+extern bool ea_distributed_is(Oid relid);
+
+/*
+ * An error of that code if Citus owns a table of the schema entityapi.  Looks
+ * only when there was news of any table since it found none.
+ */
+extern void ea_distributed_refuse_own(void);
+
+#endif							/* EA_DISTRIBUTED_H */
