@@ -52,6 +52,24 @@ address_parse(const char *text, struct address *address)
 	return true;
 }
 
+void
+address_take(const struct sockaddr *from, struct address *address)
+{
+	const struct sockaddr_in *four = (const struct sockaddr_in *) from;
+	const struct sockaddr_in6 *six = (const struct sockaddr_in6 *) from;
+
+	memset(address, 0, sizeof(*address));
+	if (from->sa_family == AF_INET)
+		memcpy(address->bytes, &four->sin_addr, sizeof(four->sin_addr));
+	else if (from->sa_family == AF_INET6)
+		memcpy(address->bytes, &six->sin6_addr, sizeof(six->sin6_addr));
+	else
+		return;
+	address->family = from->sa_family;
+	if (is_mapped(address))
+		unmap(address);
+}
+
 bool
 address_parse_network(const char *text, struct address *address, int *bits)
 {

@@ -7,6 +7,7 @@
 #include <netinet/in.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/socket.h>
 
 struct address
 {
@@ -20,6 +21,10 @@ struct address
  * False for what is none, zones ("%eth0") included.
  */
 extern bool address_parse(const char *text, struct address *address);
+
+/* The address of a socket's end; without a family where it is of Unix. */
+extern void address_take(const struct sockaddr *from,
+						 struct address *address);
 
 /*
  * Reads an address or a network with its bits behind a slash, which are then

@@ -121,19 +121,68 @@ read_security_txt(struct config *config)
 }
 
 /*
+ * Complains in libpq's words, which are freed.  They repeat a piece of the
+ * text in quotes: where that may hold a password, none is shown, as any could
+ * be one.
+ */
+static void
+complain_of_conninfo(const char *setting, const char *text, char *words)
+{
+	static const char sign[] = "\"=\"";
+	bool		secret = strcasestr(text, "pass") != NULL ||
+		strchr(text, '@') != NULL;
+	char	   *open = words ? strchr(words, '"') : NULL;
+	char	   *close = words ? strrchr(words, '"') : NULL;
+
+	if (words != NULL)
+		words[strcspn(words, "\n")] = '\0';
+	if (open != NULL && strncmp(open, sign, strlen(sign)) == 0)
+		open = strchr(open + strlen(sign), '"');
+	if (words == NULL)
+		complain("%s: out of memory", setting);
+	else if (secret && open != NULL && close > open)
+		complain("%s is no connection string: %.*s***%s", setting,
+				 (int) (open + 1 - words), words, close);
+	else
+		complain("%s is no connection string: %s", setting, words);
+	PQfreemem(words);
+}
+
+/* The name of a database alone is one, too. */
+static bool
+check_database(const char *text)
+{
+	char	   *words = NULL;
+	PQconninfoOption *options;
+	bool		fine;
+
+	if (strchr(text, '=') == NULL && strncmp(text, "postgres://", 11) != 0 &&
+		strncmp(text, "postgresql://", 13) != 0)
+		return true;
+	options = PQconninfoParse(text, &words);
+	fine = options != NULL;
+	if (!fine)
+		complain_of_conninfo("database", text, words);
+	PQconninfoFree(options);
+	return fine;
+}
+
+/*
  * A standby's connections must all lead to one server: what the shim knows of
- * the one that it has compared would not hold for another one.  Nothing of the
- * text is told, it may hold a password.
+ * the one that it has compared would not hold for another one.
  */
 static bool
 check_replica(const char *conninfo, int number)
 {
-	PQconninfoOption *options = PQconninfoParse(conninfo, NULL);
+	char	   *words = NULL;
+	char		setting[32];
+	PQconninfoOption *options = PQconninfoParse(conninfo, &words);
 	const PQconninfoOption *option = options;
 	bool		fine = options != NULL;
 
+	snprintf(setting, sizeof(setting), "replicas: number %d", number);
 	if (!fine)
-		complain("replicas: number %d is no connection string", number);
+		complain_of_conninfo(setting, conninfo, words);
 	for (; option != NULL && option->keyword != NULL; option++)
 	{
 		if (strncmp(option->keyword, "host", 4) == 0 &&
@@ -245,6 +294,7 @@ check_contradictions(const struct config *config)
 				 config->keep_alive);
 		fine = false;
 	}
+	fine = check_database(config->database) && fine;
 	fine = check_replicas(config) && fine;
 	if (config->pool_size > config->threads)
 	{

@@ -69,7 +69,8 @@ static const struct setting settings[] =
 {
 	STRING(listen, "127.0.0.1:8080", 0,
 		   "addresses to listen on, separated by commas: host:port, where "
-		   "host is an IPv4 address or *, or unix:/path"),
+		   "host is an address (of IPv6 in brackets), a name or * for all, "
+		   "or unix:/path"),
 	STRING(admin_listen, "", 0,
 		   "addresses, as above, that answer /actuator/* only: health, and "
 		   "always metrics"),

@@ -289,6 +289,7 @@ call_placed(struct pool *pool, const struct config *config,
 	long		timeout_ms = config->statement_timeout_ms;
 	enum verdict verdict;
 	enum pool_outcome outcome;
+	const struct trouble *trouble;
 	PGconn	   *connection = NULL;
 	int			tries = 0;
 
@@ -302,6 +303,8 @@ call_placed(struct pool *pool, const struct config *config,
 						METRIC_POOL_TIMEOUTS_DATA, 1);
 			return &refusal_busy;
 		case POOL_DOWN:
+			trouble = pool_trouble(pool);
+			answer->trouble = trouble ? trouble->name : NULL;
 			return &refusal_unavailable;
 		case POOL_READY:
 			break;

@@ -11,6 +11,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "base/clock.h"
@@ -60,6 +61,7 @@ struct pool
 	struct given_up *given_up;	/* each has a place among those lent */
 	int			login_share;	/* of the request that asked last */
 	atomic_uint_fast64_t logged_at;
+	_Atomic(const struct trouble *) trouble;	/* of that time */
 };
 
 static void end_given_up(void *argument, int lane);
@@ -100,12 +102,27 @@ log_failure(struct pool *pool, const char *what, const char *why)
 {
 	uint64_t	now = now_micros();
 	uint64_t	before = atomic_load(&pool->logged_at);
+	const struct trouble *trouble = NULL;
+	int			length = (int) strlen(why);
 
 	if (before != 0 && now - before < LOG_INTERVAL_MICROS)
 		return;
 	if (!atomic_compare_exchange_strong(&pool->logged_at, &before, now))
 		return;
-	log_event(LOG_ERROR, "database", NULL, NULL, "%s: %s", what, why);
+	if (pool->standby == NULL)
+		trouble = trouble_find(pool->config);
+	atomic_store(&pool->trouble, trouble);
+	while (length > 0 && why[length - 1] == '\n')
+		length--;
+	log_event(LOG_ERROR, "database", NULL, NULL, "%s: %.*s%s%s%s", what,
+			  length, why, trouble ? " (" : "", trouble ? trouble->text : "",
+			  trouble ? ")" : "");
+}
+
+const struct trouble *
+pool_trouble(struct pool *pool)
+{
+	return atomic_load(&pool->trouble);
 }
 
 /* Runs a statement of the set-up; one that may fail is worth no message. */

@@ -12,6 +12,7 @@
 #include <libpq-fe.h>
 
 #include "base/config.h"
+#include "database/trouble.h"
 #include "http/request.h"
 
 /* The prepared statement every connection of the pool has. */
@@ -63,6 +64,12 @@ struct pool_report
 
 /* How it stands at this moment. */
 extern void pool_report(struct pool *pool, struct pool_report *report);
+
+/*
+ * Why the last try to connect to the primary has failed, as far as is known;
+ * NULL: it has not, or nobody answers.
+ */
+extern const struct trouble *pool_trouble(struct pool *pool);
 
 /* Closes all; nothing may be lent out any more. */
 extern void pool_destroy(struct pool *pool);

@@ -24,6 +24,7 @@ struct answer
 	const char *body;
 	size_t		length;
 	const char *refused;		/* by the shim, for this cause; or NULL */
+	const char *trouble;		/* with the database, by name; or NULL */
 	uint64_t	waited_until;	/* for a connection, as by now_micros() */
 	uint64_t	wait_micros;
 	uint64_t	database_micros;

@@ -154,6 +154,12 @@ lead_poll(struct pollfd *files, nfds_t count, int wait_ms)
 	return got;
 }
 
+/*
+ * What civetweb is told of both ends of a connection: addresses are ours to
+ * know, as it may have been built for those of IPv4 alone.
+ */
+static const struct sockaddr_in of_civetweb = {.sin_family = AF_INET};
+
 /* Hands the next connection over. */
 static int
 lead_accept(int file, struct sockaddr *address, socklen_t *size)
@@ -169,8 +175,8 @@ lead_accept(int file, struct sockaddr *address, socklen_t *size)
 	if (peer != NULL)
 	{
 		socket = peer->socket;
-		memcpy(address, &peer->address, sizeof(peer->address));
-		*size = sizeof(peer->address);
+		*(struct sockaddr_in *) address = of_civetweb;
+		*size = sizeof(of_civetweb);
 		peers_move(&front->peers, peer, PEER_HANDED);
 		call_hands(front);
 	}
@@ -178,29 +184,17 @@ lead_accept(int file, struct sockaddr *address, socklen_t *size)
 	return socket;
 }
 
-/*
- * What civetweb asks and sets of a socket it has got: all but the first time
- * it is so already.
- */
 static int
 lead_getsockname(int file, struct sockaddr *address, socklen_t *size)
 {
-	struct peer *peer = peers_find(&self.front->peers, file);
-	int			result = 0;
-
-	if (peer == NULL)
+	if (peers_find(&self.front->peers, file) == NULL)
 		return calls_real.getsockname(file, address, size);
-	if (!peer->is_set_up)
-	{
-		peer->own_size = sizeof(peer->own);
-		result = calls_real.getsockname(file, (struct sockaddr *) &peer->own,
-										&peer->own_size);
-	}
-	memcpy(address, &peer->own, sizeof(peer->own));
-	*size = peer->own_size;
-	return result;
+	*(struct sockaddr_in *) address = of_civetweb;
+	*size = sizeof(of_civetweb);
+	return 0;
 }
 
+/* What it sets of a socket it has got: all but the first time it is so. */
 static int
 lead_setsockopt(int file, int level, int name, const void *value,
 				socklen_t size)
@@ -398,6 +392,13 @@ front_join(struct front *front, front_taken taken, void *argument)
 	self.taken = taken;
 	self.argument = argument;
 	calls_set(&calls);
+}
+
+bool
+front_remote(struct address *address)
+{
+	*address = self.peer->address;
+	return address->family != 0;
 }
 
 bool

@@ -49,6 +49,12 @@ extern bool front_listen(struct front *front, int socket);
 extern void front_close(struct front *front);
 
 /*
+ * In a thread with a connection: the address of its client; false if that came
+ * over a Unix socket, and has none.
+ */
+extern bool front_remote(struct address *address);
+
+/*
  * In a thread with a connection: how long that has waited for the thread, in
  * microseconds; 0 from its second request on.  True: too long, so that it is
  * to be refused.

@@ -8,10 +8,9 @@
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -20,7 +19,6 @@
 
 #define UNIX_PREFIX "unix:"
 #define UNIX_PREFIX_LENGTH 5
-#define BACKLOG 1024
 #define LAST_FILE 65536
 
 /* -------- the setting -------- */
@@ -31,15 +29,39 @@ is_unix(const char *item)
 	return strncmp(item, UNIX_PREFIX, UNIX_PREFIX_LENGTH) == 0;
 }
 
-/*
- * Returns what is wrong with an item, or NULL.  The host of host:port is cut
- * off from its port.
- */
+/* Letters as names and addresses have them. */
+static bool
+is_host(const char *text)
+{
+	return *text != '\0' &&
+		text[strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789"
+					"ABCDEFGHIJKLMNOPQRSTUVWXYZ.-_")] == '\0';
+}
+
+/* What is wrong with the host of host:port, or NULL. */
 static const char *
-check_item(char *item, bool beside_socket)
+check_host(char *host)
+{
+	unsigned char address[sizeof(struct in6_addr)];
+	size_t		length = strlen(host);
+
+	if (*host == '[' && host[length - 1] == ']')
+	{
+		host[length - 1] = '\0';
+		return inet_pton(AF_INET6, host + 1, address) == 1 ? NULL :
+			"is no IPv6 address in brackets";
+	}
+	if (strchr(host, ':') != NULL)
+		return "needs brackets around its IPv6 address";
+	return strcmp(host, "*") == 0 || is_host(host) ? NULL :
+		"is neither an address, a name nor *";
+}
+
+/* What is wrong with an item, or NULL; it is cut up meanwhile. */
+static const char *
+check_item(char *item)
 {
 	struct sockaddr_un name;
-	struct in_addr address;
 	char	   *colon = strrchr(item, ':');
 	char	   *end;
 	long		port;
@@ -56,12 +78,8 @@ check_item(char *item, bool beside_socket)
 	port = strtol(colon + 1, &end, 10);
 	if (!isdigit((unsigned char) colon[1]) || *end != '\0' || port > 65535)
 		return "ends in what is not a port";
-	if (port == 0 && beside_socket)
-		return "needs a port beside a Unix socket";
 	*colon = '\0';
-	if (strcmp(item, "*") != 0 && inet_pton(AF_INET, item, &address) != 1)
-		return "is neither an IPv4 address nor *";
-	return NULL;
+	return check_host(item);
 }
 
 bool
@@ -76,14 +94,16 @@ listen_check(const char *setting, const char *text)
 	for (item = fine ? strtok_r(list, ",", &state) : NULL; item != NULL;
 		 item = strtok_r(NULL, ",", &state))
 	{
-		const char *fault = check_item(item, listen_has_socket(text));
+		char	   *shown = strdup(item);
+		const char *fault = check_item(item);
 
 		count++;
 		if (fault != NULL)
 		{
-			complain("%s: \"%s\" %s", setting, item, fault);
+			complain("%s: \"%s\" %s", setting, shown ? shown : "", fault);
 			fine = false;
 		}
+		free(shown);
 	}
 	if (count == 0 || count > LISTEN_MAX)
 	{
@@ -99,95 +119,6 @@ bool
 listen_has_socket(const char *text)
 {
 	return is_unix(text) || strstr(text, "," UNIX_PREFIX) != NULL;
-}
-
-/* -------- Unix sockets -------- */
-
-/* Whether a path may be bound: nothing is there, or a socket left behind. */
-static bool
-clear_path(const struct sockaddr_un *name, const char **fault)
-{
-	struct stat status;
-	int			probe;
-	bool		refused;
-
-	if (lstat(name->sun_path, &status) != 0)
-	{
-		*fault = strerror(errno);
-		return errno == ENOENT;
-	}
-	if (!S_ISSOCK(status.st_mode))
-	{
-		*fault = "there is something that is not a socket";
-		return false;
-	}
-	probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	refused = probe >= 0 &&
-		connect(probe, (const struct sockaddr *) name, sizeof(*name)) != 0 &&
-		errno == ECONNREFUSED;
-	if (probe >= 0)
-		close(probe);
-	*fault = "somebody listens there";
-	if (!refused)
-		return false;
-	*fault = strerror(errno);
-	return unlink(name->sun_path) == 0;
-}
-
-/*
- * Binds and listens.  The folder is locked meanwhile, so that of two that
- * start at once none takes the other's new socket for one left behind.  Nobody
- * can connect before the file has its mode: that takes listen().
- */
-static bool
-bind_socket(struct listen_address *address, long mode, const char **fault)
-{
-	char		folder[sizeof(address->name.sun_path)];
-	char	   *slash;
-	struct stat status;
-	int			lock;
-	bool		bound;
-
-	strcpy(folder, address->name.sun_path);
-	slash = strrchr(folder, '/');
-	slash[slash == folder ? 1 : 0] = '\0';
-	lock = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (lock < 0 || flock(lock, LOCK_EX) != 0 ||
-		!clear_path(&address->name, fault))
-	{
-		if (lock < 0)
-			*fault = strerror(errno);
-		else
-			close(lock);
-		return false;
-	}
-	address->socket = socket(AF_UNIX,
-							 SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	bound = address->socket >= 0 &&
-		bind(address->socket, (const struct sockaddr *) &address->name,
-			 sizeof(address->name)) == 0 &&
-		chmod(address->name.sun_path, (mode_t) mode) == 0 &&
-		listen(address->socket, BACKLOG) == 0 &&
-		lstat(address->name.sun_path, &status) == 0;
-	*fault = strerror(errno);
-	close(lock);
-	if (bound)
-	{
-		address->device = status.st_dev;
-		address->inode = status.st_ino;
-	}
-	return bound;
-}
-
-static void
-remove_socket(const struct listen_address *address)
-{
-	struct stat status;
-
-	if (address->inode != 0 &&
-		lstat(address->name.sun_path, &status) == 0 &&
-		status.st_dev == address->device && status.st_ino == address->inode)
-		unlink(address->name.sun_path);
 }
 
 /* -------- descriptors -------- */
@@ -248,34 +179,49 @@ port_of(int file)
 
 /* -------- a listener -------- */
 
-/* One item; what is written for civetweb is "8080" instead of "*:8080". */
+/*
+ * One item.  For each of its sockets civetweb is told to listen on a port of
+ * its own.
+ */
 static bool
-open_item(struct listener *listener, const char *item, long mode,
+open_item(struct listener *listener, char *item, long mode,
 		  struct buffer *ports)
 {
-	struct listen_address *address = &listener->addresses[listener->count];
-	const char *fault;
+	struct listening *next = &listener->sockets[listener->count];
+	int			most = LISTEN_MAX - listener->count;
+	char	   *host = item;
+	char	   *port = strrchr(item, ':');
+	const char *fault = "too many addresses";
+	int			opened;
+	int			i;
 
-	memset(address, 0, sizeof(*address));
-	address->socket = -1;
-	listener->count++;
-	if (ports->length > 0)
-		buffer_char(ports, ',');
-	if (!is_unix(item))
+	if (is_unix(item))
+		opened = most > 0 &&
+			sockets_open_path(next, item + UNIX_PREFIX_LENGTH, mode, &fault);
+	else
 	{
-		address->port = atoi(strrchr(item, ':') + 1);
-		buffer_string(ports, strncmp(item, "*:", 2) == 0 ? item + 2 : item);
-		return true;
+		*port++ = '\0';
+		if (*host == '[')
+		{
+			host++;
+			host[strlen(host) - 1] = '\0';
+		}
+		opened = sockets_open_host(next, most, host, port, &fault);
 	}
-	buffer_string(ports, "127.0.0.1:0");
-	address->name.sun_family = AF_UNIX;
-	strncpy(address->name.sun_path, item + UNIX_PREFIX_LENGTH,
-			sizeof(address->name.sun_path) - 1);
-	if (bind_socket(address, mode, &fault))
-		return true;
-	log_event(LOG_ERROR, "start", NULL, NULL, "cannot listen on \"%s\": %s",
-			  address->name.sun_path, fault);
-	return false;
+	if (opened == 0)
+		log_event(LOG_ERROR, "start", NULL, NULL,
+				  "cannot listen on \"%s\"%s%s: %s",
+				  is_unix(item) ? item + UNIX_PREFIX_LENGTH : host,
+				  is_unix(item) ? "" : " port ", is_unix(item) ? "" : port,
+				  fault);
+	listener->count += opened;
+	for (i = 0; i < opened; i++)
+	{
+		if (ports->length > 0)
+			buffer_char(ports, ',');
+		buffer_string(ports, "127.0.0.1:0");
+	}
+	return opened > 0;
 }
 
 bool
@@ -290,8 +236,7 @@ listen_open(struct listener *listener, const char *text, long mode,
 	memset(listener, 0, sizeof(*listener));
 	for (item = fine ? strtok_r(list, ",", &state) : NULL;
 		 item != NULL && fine; item = strtok_r(NULL, ",", &state))
-		fine = listener->count < LISTEN_MAX &&
-			open_item(listener, item, mode, ports);
+		fine = open_item(listener, item, mode, ports);
 	free(list);
 	each_listening(listener, note_other);
 	return fine && !ports->failed;
@@ -305,72 +250,35 @@ listen_attach(struct listener *listener, struct mg_context *context)
 	int			i;
 
 	each_listening(listener, note_own);
-	for (i = 0; i < listener->count && i < count; i++)
+	for (i = 0; i < listener->count; i++)
 	{
-		struct listen_address *address = &listener->addresses[i];
+		struct listening *listening = &listener->sockets[i];
 		int			file = 0;
 
-		if (address->socket < 0)
-			continue;
-		while (file < listener->file_count &&
+		while (i < count && file < listener->file_count &&
 			   port_of(listener->files[file]) != ports[i].port)
 			file++;
-		if (file == listener->file_count ||
-			dup3(address->socket, listener->files[file], O_CLOEXEC) < 0)
+		if (i >= count || file == listener->file_count ||
+			dup3(listening->socket, listener->files[file], O_CLOEXEC) < 0)
 		{
 			log_event(LOG_ERROR, "start", NULL, NULL,
-					  "cannot listen on \"%s\"", address->name.sun_path);
+					  "cannot listen on \"%s\"", listening->name);
 			return false;
 		}
-		close(address->socket);
-		address->socket = -1;
+		close(listening->socket);
+		listening->socket = -1;
 	}
 	return true;
 }
 
-bool
-listen_is_unix(const struct mg_request_info *info)
+void
+listen_announce(const struct listener *listener)
 {
-	return info->remote_addr[0] == '\0' ||
-		strcmp(info->remote_addr, "*") == 0;
-}
-
-bool
-listen_knows(const struct listener *listener, int port)
-{
-	bool		has_socket = false;
 	int			i;
 
 	for (i = 0; i < listener->count; i++)
-	{
-		const struct listen_address *address = &listener->addresses[i];
-
-		if (address->name.sun_family == AF_UNIX)
-			has_socket = true;
-		else if (address->port == port)
-			return true;
-	}
-	return !has_socket;
-}
-
-void
-listen_announce(const struct listener *listener, struct mg_context *context)
-{
-	struct mg_server_port ports[LISTEN_MAX];
-	int			count = mg_get_server_ports(context, LISTEN_MAX, ports);
-	int			i;
-
-	for (i = 0; i < listener->count && i < count; i++)
-	{
-		const struct listen_address *address = &listener->addresses[i];
-
-		if (address->name.sun_family == AF_UNIX)
-			log_event(LOG_INFO, "start", NULL, NULL, "listening on %s",
-					  address->name.sun_path);
-		else
-			log_event(LOG_INFO, "start", NULL, NULL, "listening on port %d",
-					  ports[i].port);
-	}
+		log_event(LOG_INFO, "start", NULL, NULL, "listening on %s",
+				  listener->sockets[i].name);
 }
 
 bool
@@ -390,10 +298,5 @@ listen_stop(struct listener *listener)
 	int			i;
 
 	for (i = 0; i < listener->count; i++)
-	{
-		remove_socket(&listener->addresses[i]);
-		if (listener->addresses[i].socket >= 0)
-			close(listener->addresses[i].socket);
-		listener->addresses[i].socket = -1;
-	}
+		sockets_close(&listener->sockets[i]);
 }

@@ -141,31 +141,33 @@ peers_watch(struct peers *peers, struct peer *peer)
 
 /* -------- newcomers -------- */
 
+/* An IPv6 host may have a whole /64 to itself. */
 static bool
-is_too_many(const struct peers *peers, const struct sockaddr_in *address)
+is_too_many(const struct peers *peers, const struct address *address)
 {
 	const struct config *config = peers->config;
-	char		text[INET_ADDRSTRLEN];
+	int			bits = address->family == AF_INET6 ? 64 : 32;
+	char		text[INET6_ADDRSTRLEN];
 	long		count = 1;
 	int			file;
 
-	if (config->max_connections_per_address == 0 ||
-		address->sin_family != AF_INET)
+	if (config->max_connections_per_address == 0 || address->family == 0)
 		return false;
 	for (file = 0; file < peers->table_size; file++)
 	{
 		const struct peer *peer = peers_find(peers, file);
 
-		count += peer != NULL && peer->address.sin_family == AF_INET &&
-			peer->address.sin_addr.s_addr == address->sin_addr.s_addr;
+		count += peer != NULL &&
+			address_within(&peer->address, address, bits);
 	}
-	return count > config->max_connections_per_address &&
-		!(inet_ntop(AF_INET, &address->sin_addr, text, sizeof(text)) != NULL &&
-		  config_trusts(config, text));
+	if (count <= config->max_connections_per_address)
+		return false;
+	address_write(address, text);
+	return !config_trusts(config, text);
 }
 
 static void
-add_peer(struct peers *peers, int socket, const struct sockaddr_in *address)
+add_peer(struct peers *peers, int socket, const struct sockaddr *address)
 {
 	struct peer *peer = socket < peers->table_size ?
 		calloc(1, sizeof(*peer)) : NULL;
@@ -176,8 +178,8 @@ add_peer(struct peers *peers, int socket, const struct sockaddr_in *address)
 		return;
 	}
 	peer->socket = socket;
-	peer->address = *address;
-	peer->refused = is_too_many(peers, address);
+	address_take(address, &peer->address);
+	peer->refused = is_too_many(peers, &peer->address);
 	peer->since = now_micros();
 	link_peer(peers, peer, PEER_FRESH);
 	peers->count++;
@@ -210,7 +212,7 @@ accept_peers(struct peers *peers, int listener)
 
 	for (i = 0; i < BATCH; i++)
 	{
-		struct sockaddr_in address = {0};
+		struct sockaddr_storage address = {0};
 		socklen_t	size = sizeof(address);
 		int			socket = -1;
 
@@ -218,7 +220,7 @@ accept_peers(struct peers *peers, int listener)
 			socket = accept4(listener, (struct sockaddr *) &address, &size,
 							 SOCK_CLOEXEC | SOCK_NONBLOCK);
 		if (socket >= 0)
-			add_peer(peers, socket, &address);
+			add_peer(peers, socket, (struct sockaddr *) &address);
 		else if (peers->count >= peers->most || errno == EMFILE ||
 				 errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)
 			set_accepting(peers, false);

@@ -14,6 +14,7 @@
 #include <stdint.h>
 #include <sys/epoll.h>
 
+#include "base/address.h"
 #include "base/config.h"
 
 enum peer_state
@@ -31,12 +32,10 @@ enum peer_state
 struct peer
 {
 	int			socket;			/* constant */
-	struct sockaddr_in address; /* constant; its family alone for others */
+	struct address address;		/* constant; of Unix it has no family */
 	bool		refused;		/* constant: one of its address too many */
 	bool		urgent;			/* asks for the service's health */
 	bool		is_set_up;		/* civetweb has had it before */
-	struct sockaddr_in own;		/* the address of our end, then */
-	socklen_t	own_size;
 	enum peer_state state;
 	uint64_t	since;			/* when it got into that state, or ready */
 	struct peer *next;			/* of that state */

@@ -192,6 +192,9 @@ reply_refusal(struct reply *reply, struct request *request,
 	{
 		status = request->probe->status;
 		buffer_string(&body, request->probe->body);
+		if (request->probe->has_reason && request->trouble != NULL)
+			buffer_printf(&body, ",\"reason\":\"%s\"", request->trouble);
+		buffer_string(&body, request->probe->end);
 	}
 	else
 		write_error(&body, request, refusal);

@@ -13,8 +13,8 @@
 #include "base/address.h"
 #include "base/clock.h"
 #include "base/proxies.h"
+#include "http/front.h"
 #include "http/head.h"
-#include "http/listen.h"
 #include "http/request.h"
 #include "http/wire.h"
 
@@ -43,9 +43,10 @@
 static const struct probe probes[] =
 {
 	{"/actuator/health", 503,
-	"{\"status\":\"DOWN\",\"components\":{\"db\":{\"status\":\"DOWN\"}}}", 0},
-	{"/actuator/health/readiness", 503, "{\"status\":\"DOWN\"}", 0},
-	{"/actuator/health/liveness", 200, "{\"status\":\"UP\"}", 50}
+	"{\"status\":\"DOWN\",\"components\":{\"db\":{\"status\":\"DOWN\"",
+	"}}}", true, 0},
+	{"/actuator/health/readiness", 503, "{\"status\":\"DOWN\"", "}", true, 0},
+	{"/actuator/health/liveness", 200, "{\"status\":\"UP\"", "}", false, 50}
 };
 
 /* A version 4 UUID (RFC 9562, section 5.4). */
@@ -98,6 +99,7 @@ request_start(struct request *request)
 	request->area = AREA_OTHER;
 	request->lane = LANE_DATA;
 	request->probe = NULL;
+	request->trouble = NULL;
 	make_id(request->id);
 }
 
@@ -343,15 +345,18 @@ parse_forwarded(const char *start, const char *end, char *address)
  */
 static void
 read_remote(struct request *request, const struct head *head,
-			const struct mg_request_info *info, const struct config *config)
+			const struct config *config)
 {
 	char		address[INET6_ADDRSTRLEN];
+	struct address peer;
 	int			i;
 
-	if (!listen_is_unix(info) &&
-		(!take_address(info->remote_addr, request->remote) ||
-		 !config_trusts(config, request->remote)))
-		return;
+	if (front_remote(&peer))
+	{
+		address_write(&peer, request->remote);
+		if (!config_trusts(config, request->remote))
+			return;
+	}
 
 	for (i = head->count - 1; i >= 0; i--)
 	{
@@ -535,7 +540,7 @@ request_read(struct request *request, struct mg_connection *connection,
 	request->keep_alive = head_allows_reuse(&head, is_http_11);
 	if (config->replicas[0] != '\0' || request->area == AREA_ACCOUNTS)
 		read_credential(request, &head);
-	read_remote(request, &head, info, config);
+	read_remote(request, &head, config);
 	if ((refusal = write_head(request, &head)) != NULL)
 		return refusal;
 	refusal = head.is_chunked ? read_chunks(request, info, limit, config) :

@@ -40,7 +40,9 @@ struct probe
 {
 	const char *path;
 	int			status;
-	const char *body;
+	const char *body;			/* but for its end */
+	const char *end;
+	bool		has_reason;		/* why goes in between, if it is known */
 	long		wait_ms;		/* for a connection; 0: as others */
 };
 
@@ -60,6 +62,7 @@ struct request
 	enum request_area area;
 	enum pool_lane lane;
 	const struct probe *probe;	/* NULL: it asks for something else */
+	const char *trouble;		/* with the database; NULL: none known */
 	struct extra extra;			/* start it with extra_start() */
 	struct buffer target;		/* undecoded, with its query */
 

@@ -252,7 +252,7 @@ write_pid_file(const char *path)
 
 /*
  * Ready is who listens.  The database is tried before, so that it is known to
- * be there as well, or that it is not: then a restart would not help.
+ * be there as well, or what is wrong with it: a restart would not help.
  */
 static void
 notify_ready(struct server *server)
@@ -262,11 +262,20 @@ notify_ready(struct server *server)
 	bool		found = pool_acquire(server->pool, LANE_DATA, false,
 									 (int) config->login_pool_share,
 									 now_micros(), &connection) == POOL_READY;
+	const struct trouble *trouble = found ? trouble_find(config) :
+		pool_trouble(server->pool);
 
 	if (found)
 		pool_release(server->pool, LANE_DATA, connection, true);
-	notify_send("READY=1\nSTATUS=%s", found ? "Serving" :
-				"Serving, but the database cannot be reached");
+	if (found && trouble != NULL && !trouble->may_serve)
+		trouble = NULL;
+	if (found && trouble != NULL)
+		log_event(LOG_WARNING, "start", NULL, NULL, "%s", trouble->text);
+	if (trouble != NULL)
+		notify_send("READY=1\nSTATUS=Serving, but %s", trouble->text);
+	else
+		notify_send("READY=1\nSTATUS=%s", found ? "Serving" :
+					"Serving, but the database cannot be reached");
 }
 
 int
@@ -307,9 +316,9 @@ server_run(const struct config_source *source, struct config *config)
 	}
 	replicas_start(server.replicas);
 	atomic_store(&server.started, true);
-	listen_announce(&server.main.listener, server.main.context);
+	listen_announce(&server.main.listener);
 	if (server.admin.context != NULL)
-		listen_announce(&server.admin.listener, server.admin.context);
+		listen_announce(&server.admin.listener);
 	server.sweeper = sweeper_start(&server.config, server.pool);
 	if (server.sweeper == NULL)
 		log_event(LOG_ERROR, "start", NULL, NULL,

@@ -184,6 +184,7 @@ serve(struct door *door, struct worker *worker,
 		request->keep_alive = false;
 	request->extra.wait_micros = answer->wait_micros;
 	request->extra.database_micros = answer->database_micros;
+	request->trouble = answer->trouble;
 	client_note(&worker->client, CLIENT_TAKING);
 	if (refusal == NULL)
 	{
@@ -194,19 +195,6 @@ serve(struct door *door, struct worker *worker,
 	metrics_refused(refusal);
 	answer->refused = refusal->kind;
 	return reply_refusal(&worker->reply, request, connection, refusal);
-}
-
-/*
- * Whether a connection may be served: what came over TCP must have come to a
- * port of the configuration, and not to the place of a Unix socket.
- */
-static bool
-is_welcome(const struct door *door, const struct mg_connection *connection)
-{
-	const struct mg_request_info *info = mg_get_request_info(connection);
-
-	return listen_is_unix(info) ||
-		listen_knows(&door->listener, info->server_port);
 }
 
 /*
@@ -238,7 +226,7 @@ begin_request(struct mg_connection *connection)
 	uint64_t	started = now_micros() - waited;
 	int			status;
 
-	if (worker == NULL || !is_welcome(door, connection))
+	if (worker == NULL)
 	{
 		mg_disable_connection_keep_alive(connection);
 		return 500;

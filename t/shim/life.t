@@ -120,17 +120,29 @@ subtest 'faults stop the start' => sub {
 		[ [ '--replicas=host=a', '--read-your-writes-ms=100' ], qr/read_your_writes_ms \(100\) is less/ ],
 		[ ['--replicas=host=a; host=b,c'], qr/replicas: number 2 names several hosts/ ],
 		[ ['--replicas=postgresql://a,b/entityapi'], qr/replicas: number 1 names several hosts/ ],
-		[ ['--replicas=host=a; hush'], qr/replicas: number 2 is no connection string\n/ ],
+		[ ['--replicas=host=a; hush'], qr/replicas: number 2 is no connection string: missing "=" after "hush" in/ ],
+		[ ['--replicas=host=a; password=x hush'], qr/number 2 is no connection string: missing "=" after "\*\*\*" in/ ],
 		[ [ '--replicas=host=a', '--statement-timeout-ms=900' ], qr/must be less than statement_timeout_ms/ ],
 		[ [ '--config', write_file('f.json', '{"replicas": ["host=a", 5]}') ], qr/wrong type/ ],
 		[ ['--access-log=1'], qr/neither true nor false/ ],
 		[ ['--listen=8080'], qr/not host:port/ ],
 		[ ['--listen=127.0.0.1:99999'], qr/not a port/ ],
-		[ ['--listen=localhost:80'], qr/IPv4/ ],
+		[ ['--listen=::1:80'], qr/listen: "::1:80" needs brackets around its IPv6 address/ ],
+		[ ['--listen=[::x]:80'], qr/listen: "\[::x\]:80" is no IPv6 address in brackets/ ],
+		[ ['--listen=a b:80'], qr/listen: "a b:80" is neither an address, a name nor \*/ ],
+		[ ['--listen=:80'], qr/listen: ":80" is neither an address, a name nor \*/ ],
+		[ ['--listen=no-such-host.invalid:80'], qr/cannot listen on \\"no-such-host\.invalid\\" port 80: / ],
 		[ ['--trusted-proxies=10.0.0.0/33'], qr/not a network/ ],
 		[ ['--trusted-proxies=proxy'], qr/not a network/ ],
 		[ [ '--database=x', '--database-file=y' ], qr/contradict/ ],
 		[ ['--database-file=/nowhere/x'], qr/cannot open/ ],
+		[ ['--database=hots=db'], qr/^entityapi-shim: database is no connection string: invalid connection option "hots"$/m ],
+		[ ['--database=host=db password=a hush'], qr/^entityapi-shim: database is no connection string: missing "=" after "\*\*\*" in connection info string$/m ],
+		[ ["--database=password='hush"], qr/no connection string: unterminated quoted string in connection info string$/m ],
+		[ ['--database=postgresql://u:hush%zz@h/d'], qr/no connection string: invalid percent-encoded token: "\*\*\*"$/m ],
+		[ ['--database=postgresql://u:p@h/d?hush'], qr/no connection string: missing key\/value separator "=" in URI query parameter: "\*\*\*"$/m ],
+		[ ['--database=password="a"hush" b'], qr/no connection string: missing "=" after "\*\*\*" in/ ],
+
 		[ [ '--config', '/nowhere/x' ], qr/nowhere/ ],
 		[ [ '--config', write_file('a.json', '{"pool_sizes": 4}') ], qr/unknown setting "pool_sizes"; did you mean pool_size\?/ ],
 		[ [ '--config', write_file('g.json', '{"colour": 4}') ], qr/unknown setting "colour"$/m ],
@@ -145,6 +157,8 @@ subtest 'faults stop the start' => sub {
 
 		isnt($result->{status}, 0, "@{$case->[0]}");
 		like($result->{err}, $case->[1], 'a clear line');
+		unlike($result->{err}, qr/hush/, 'without a secret') if "@{$case->[0]}" =~ /pass|@/;
+		is($result->{status}, 2, 'exit 2') if $case->[0][0] =~ /^--database=/;
 	}
 	my $result = shim_run([ 'serve', '--print-config' ], ENTITYAPI_THREADS => 'many');
 	like($result->{err}, qr/^entityapi-shim: ENTITYAPI_THREADS: "many"/, 'variables too');

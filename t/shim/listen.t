@@ -8,9 +8,11 @@ use lib "$FindBin::Bin/../lib";
 
 use EntityApi::Test::StandIn;
 use IO::Socket::INET;
+use IO::Socket::IP;
 use IO::Socket::UNIX;
 use JSON::PP;
 use POSIX ();
+use Socket ();
 use Test::More;
 
 my $cluster = EntityApi::Test::StandIn->cluster;
@@ -23,7 +25,7 @@ sub talk
 	my ($to, $bytes) = @_;
 	my $socket = $to =~ m{^/}
 	  ? IO::Socket::UNIX->new(Peer => $to)
-	  : IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $to, Timeout => 5);
+	  : IO::Socket::IP->new(PeerHost => $to =~ /^\[(.*)\]:/ ? "$1" : '127.0.0.1', PeerPort => $to =~ s/.*://r, Timeout => 5);
 	return undef unless $socket;
 
 	local $SIG{PIPE} = 'IGNORE';
@@ -162,10 +164,44 @@ subtest 'both kinds of addresses' => sub {
 	is(get($port, '/x', 'X-Forwarded-For: 198.51.100.7')->{json}{remote}, '127.0.0.1', 'whose peers must be trusted');
 	is(get($path, '/x', 'X-Forwarded-For: 198.51.100.7, 10.1.1.1')->{json}{remote}, '198.51.100.7', 'the socket');
 	my $log = EntityApi::Test::slurp($shim->err);
-	like($log, qr/listening on port $port/, 'both are announced');
+	like($log, qr/listening on 127\.0\.0\.1:$port\b/, 'both are announced');
 	like($log, qr/listening on \Q$path\E/, 'both are announced');
 	is($shim->stop, 0, 'ends with 0');
 	ok(!-e $path, 'the file is gone');
+};
+
+subtest 'names and IPv6' => sub {
+	my $port = free_port();
+	my $has_six = IO::Socket::IP->new(LocalHost => '::1', LocalPort => 0, Listen => 1);
+	my $shim = shim_at($port, listen => "localhost:$port", max_connections_per_address => 3,
+		trusted_proxies => '2001:db8::/32');
+	my $log = EntityApi::Test::slurp($shim->err);
+
+	like($log, qr/listening on 127\.0\.0\.1:$port\b/, 'a name: IPv4');
+	must_not_start('an address in use', qr/cannot listen on \\"127\.0\.0\.1\\" port $port: Address already in use/, "--listen=127.0.0.1:$port");
+	must_not_start('an address of others', qr/cannot listen on \\"192\.0\.2\.1\\" port $port: Cannot assign/, "--listen=192.0.2.1:$port");
+	is($shim->stop, 0, 'ends with 0');
+  SKIP:
+	{
+		skip 'no IPv6 on this machine', 1 unless $has_six;
+		subtest 'IPv6' => sub {
+			my ($error, @found) = Socket::getaddrinfo('localhost', $port, { socktype => Socket::SOCK_STREAM(), family => Socket::AF_INET6() });
+			is(scalar($log =~ /listening on \[::1\]:$port\b/), @found ? 1 : '', 'of a name, if it has one');
+			my $six = shim_at("[::1]:$port", listen => "[::1]:$port", max_connections_per_address => 3, trusted_proxies => '2001:db8::/32');
+			is(get("[::1]:$port", '/x')->{json}{remote}, '::1', 'the peer');
+			is(get($port, '/x'), undef, 'nobody listens on IPv4');
+			is(get("[::1]:$port", '/x', 'X-Forwarded-For: 198.51.100.7')->{json}{remote}, '::1', 'who must be trusted');
+			my @open = map { IO::Socket::IP->new(PeerHost => '::1', PeerPort => $port) } 1 .. 3;
+			EntityApi::Test::wait_until(10, sub { (get("[::1]:$port", '/x') // { status => 0 })->{status} == 429 });
+			is(get("[::1]:$port", '/x')->{json}{errors}[0]{code}, 'THROTTLED', 'so many connections');
+			is($six->stop, 0, 'ends with 0');
+
+			my $all = shim_at($port, listen => "*:$port", trusted_proxies => '::1');
+			is(get("[::1]:$port", '/x', 'X-Forwarded-For: 198.51.100.7')->{json}{remote}, '198.51.100.7', '*: IPv6, too');
+			is(get($port, '/x')->{json}{remote}, '127.0.0.1', 'and IPv4');
+			is($all->stop, 0, 'ends with 0');
+		};
+	}
 };
 
 subtest 'addresses for operators' => sub {
@@ -247,7 +283,6 @@ subtest 'settings' => sub {
 		[ 'no path',            qr/not an absolute path/,         '--listen=unix:' ],
 		[ 'a long path',        qr/longer than a socket/,         '--listen=unix:/' . 'x' x 200 ],
 		[ 'an admin address',   qr/admin_listen: "9090" is not host:port/, '--admin-listen=9090' ],
-		[ 'port 0 beside one',  qr/needs a port/,                 "--listen=unix:$folder/x,127.0.0.1:0" ],
 		[ 'the same twice',     qr/cannot listen on/,             "--listen=127.0.0.1:$port", "--admin-listen=127.0.0.1:$port" ],
 		[ 'the same socket',    qr/somebody listens there/,       "--listen=unix:$folder/x", "--admin-listen=unix:$folder/x" ],
 		[ 'too many',           qr/too many/,                     '--listen=' . join ',', map { "127.0.0.1:$_" } 2000 .. 2020 ],

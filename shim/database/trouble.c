@@ -1,0 +1,176 @@
+/*
+ * Why there is no session with the database.
+ *
+ * What libpq says of a failed connection is for people: for the log.  Here it
+ * is asked again in a way that gives SQLSTATEs, and then for what the service
+ * needs, in the order in which it would fail.
+ */
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include <libpq-fe.h>
+
+#include "base/clock.h"
+#include "database/trouble.h"
+
+/* How long finding the reason may take, beside as long for one statement. */
+#define PATIENCE_MICROS 1000000
+
+/* All that the service needs of a database, in one row. */
+#define LOOK_SQL \
+	"select pg_catalog.pg_is_in_recovery()" \
+	" or pg_catalog.current_setting('transaction_read_only')" \
+	" operator(pg_catalog.=) 'on'," \
+	" (select extversion from pg_catalog.pg_extension" \
+	" where extname operator(pg_catalog.=) 'entityapi')," \
+	" (select pg_catalog.has_function_privilege(p.oid, 'execute')" \
+	" and pg_catalog.has_schema_privilege(n.oid, 'usage')" \
+	" from pg_catalog.pg_proc p join pg_catalog.pg_namespace n" \
+	" on n.oid operator(pg_catalog.=) p.pronamespace" \
+	" where n.nspname operator(pg_catalog.=) 'entityapi'" \
+	" and p.proname operator(pg_catalog.=) 'handle'" \
+	" and pg_catalog.oidvectortypes(p.proargtypes)" \
+	" operator(pg_catalog.=) 'bytea')"
+
+/* Those found by a look, at their places in the table. */
+enum
+{
+	READ_ONLY, EXTENSION_MISSING, EXTENSION_OLDER, RIGHTS_MISSING
+};
+
+static const struct trouble troubles[] =
+{
+	[READ_ONLY] = {NULL, "READ_ONLY",
+	"the database takes no writes: let \"database\" name the primary"},
+	[EXTENSION_MISSING] = {NULL, "EXTENSION_MISSING",
+	"the database has no extension entityapi: CREATE EXTENSION entityapi"},
+	[EXTENSION_OLDER] = {NULL, "EXTENSION_OLDER",
+	"the extension is older than this program, " SHIM_VERSION
+	": ALTER EXTENSION entityapi UPDATE", true},
+	[RIGHTS_MISSING] = {"42501", "RIGHTS_MISSING",
+	"the login may not call entityapi.handle(): see who is granted that"},
+	{"28", "LOGIN_REFUSED",
+	"the login is refused: look at user, password and pg_hba.conf"},
+	{"3D000", "DATABASE_MISSING",
+	"there is no such database: look at dbname in \"database\""},
+	{"53300", "CONNECTIONS_TAKEN",
+	"no connection is left: raise max_connections or lower pool_size"},
+	{"57P03", "STARTING", "PostgreSQL is starting, stopping or recovering"},
+	{"57P01", "STARTING", "PostgreSQL is stopping"}
+};
+
+static const struct trouble *
+by_sqlstate(const char *sqlstate)
+{
+	size_t		i;
+
+	for (i = 0; i < sizeof(troubles) / sizeof(troubles[0]); i++)
+	{
+		const char *wanted = troubles[i].sqlstate;
+
+		if (wanted != NULL && strncmp(sqlstate, wanted, strlen(wanted)) == 0)
+			return &troubles[i];
+	}
+	return NULL;
+}
+
+/*
+ * The SQLSTATE in a message of that verbosity: "FATAL:  28P01: ...", in which
+ * the first word may be of any language.  Several hosts have a line each; the
+ * first one that answered is taken.
+ */
+static const struct trouble *
+by_message(const char *message)
+{
+	const char *at = message;
+
+	while ((at = strstr(at, ":  ")) != NULL)
+	{
+		at += 3;
+		if (strspn(at, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ") == 5)
+			return by_sqlstate(at);
+	}
+	return NULL;
+}
+
+/* Connects; others wait meanwhile, so a server that is slow is not heard. */
+static PGconn *
+connect_verbosely(const struct config *config)
+{
+	const char *names[] =
+	{"target_session_attrs", "dbname", "application_name", NULL};
+	const char *values[] =
+	{"any", config->database, "entityapi-shim-trouble", NULL};
+	uint64_t	deadline = now_micros() + PATIENCE_MICROS;
+	PGconn	   *connection = PQconnectStartParams(names, values, 1);
+	PostgresPollingStatusType next = PGRES_POLLING_WRITING;
+
+	if (connection == NULL || PQstatus(connection) == CONNECTION_BAD)
+		return connection;
+	PQsetErrorVerbosity(connection, PQERRORS_VERBOSE);
+	while (next == PGRES_POLLING_READING || next == PGRES_POLLING_WRITING)
+	{
+		struct pollfd socket = {
+			.fd = PQsocket(connection),
+			.events = next == PGRES_POLLING_READING ? POLLIN : POLLOUT
+		};
+		uint64_t	now = now_micros();
+
+		if (now >= deadline ||
+			poll(&socket, 1, (int) ((deadline - now) / 1000) + 1) < 0)
+			break;
+		next = PQconnectPoll(connection);
+	}
+	return connection;
+}
+
+/* Whether a version, "1.2", is less than this program's. */
+static bool
+is_older(const char *version)
+{
+	int			theirs[2] = {0};
+	int			ours[2] = {0};
+
+	sscanf(version, "%d.%d", &theirs[0], &theirs[1]);
+	sscanf(SHIM_VERSION, "%d.%d", &ours[0], &ours[1]);
+	return theirs[0] != ours[0] ? theirs[0] < ours[0] : theirs[1] < ours[1];
+}
+
+static const struct trouble *
+look(PGconn *connection)
+{
+	PGresult   *row;
+	const struct trouble *trouble = NULL;
+
+	PQclear(PQexec(connection, "set statement_timeout = 1000"));
+	row = PQexec(connection, LOOK_SQL);
+	if (PQresultStatus(row) != PGRES_TUPLES_OK)
+	{
+		const char *sqlstate = PQresultErrorField(row, PG_DIAG_SQLSTATE);
+
+		trouble = by_sqlstate(sqlstate ? sqlstate : "");
+	}
+	else if (PQgetisnull(row, 0, 1))
+		trouble = &troubles[EXTENSION_MISSING];
+	else if (is_older(PQgetvalue(row, 0, 1)))
+		trouble = &troubles[EXTENSION_OLDER];
+	else if (strcmp(PQgetvalue(row, 0, 2), "t") != 0)
+		trouble = &troubles[RIGHTS_MISSING];
+	else if (strcmp(PQgetvalue(row, 0, 0), "t") == 0)
+		trouble = &troubles[READ_ONLY];
+	PQclear(row);
+	return trouble;
+}
+
+const struct trouble *
+trouble_find(const struct config *config)
+{
+	PGconn	   *connection = connect_verbosely(config);
+	const struct trouble *trouble = PQstatus(connection) == CONNECTION_OK ?
+		look(connection) : by_message(PQerrorMessage(connection));
+
+	PQfinish(connection);
+	return trouble;
+}

@@ -1,0 +1,23 @@
+/*
+ * Why there is no session with the database.
+ */
+#ifndef TROUBLE_H
+#define TROUBLE_H
+
+#include "base/config.h"
+
+struct trouble
+{
+	const char *sqlstate;		/* or its class; NULL: found by a look */
+	const char *name;			/* for probes */
+	const char *text;			/* for whoever runs the service */
+	bool		may_serve;		/* sessions can be had all the same */
+};
+
+/*
+ * Looks for the reason on a connection of its own to the primary, for a second
+ * or two at most.  NULL: nobody answers there, or nothing is wrong.
+ */
+extern const struct trouble *trouble_find(const struct config *config);
+
+#endif							/* TROUBLE_H */
