@@ -469,6 +469,8 @@ ea_manifest_compile_service(EaManifest *m, int revision,
 	write_string(&buf, "tenancy", service->tenancy == 1 ? "SINGLE" : "POOL");
 	write_string(&buf, "singleTenant", single_tenant);
 	write_tree(&buf, "tenantAdminBypass", service->tenant_admin_bypass);
+	if (service->decimals == 1)
+		write_string(&buf, "decimals", "string");
 	write_names(&buf, "defaultRoles", service->default_roles);
 	ea_jsonwrite_key(&buf, "audit");
 	appendStringInfoChar(&buf, '{');

@@ -192,6 +192,7 @@ typedef struct EaDeclService
 	char	   *schema;
 	List	   *default_roles;
 	const EaJson *tenant_admin_bypass;	/* true if it is left out */
+	int			decimals;		/* 0: number, 1: string */
 	const EaJson *audit;
 	bool		audit_entities;
 	bool		audit_identity;

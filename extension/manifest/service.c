@@ -19,6 +19,9 @@
 
 /* In the order of EaDeclService.tenancy. */
 static const char *const tenancies[] = {"POOL", "SINGLE", NULL};
+
+/* In the order of EaDeclService.decimals. */
+static const char *const decimals[] = {"number", "string", NULL};
 static const char *const statuses[] = {"ACTIVE", "SUNSET", NULL};
 static const char *const attribute_types[] =
 {"string", "boolean", "integer", "number", "string[]", NULL};
@@ -30,6 +33,8 @@ static const EaKey service_keys[] =
 	{"defaultRoles", EA_KEY_NAMES, 0, offsetof(EaDeclService, default_roles)},
 	{"tenantAdminBypass", EA_KEY_VALUE, 0,
 	offsetof(EaDeclService, tenant_admin_bypass)},
+	{"decimals", EA_KEY_CHOICE, 0, offsetof(EaDeclService, decimals),
+	decimals},
 	{"audit", EA_KEY_OBJECT, 0, offsetof(EaDeclService, audit)},
 };
 

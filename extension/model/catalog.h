@@ -46,6 +46,7 @@ struct EaCatalog
 	bool		single;			/* tenancy: SINGLE */
 	pg_uuid_t	single_tenant;	/* its built-in tenant */
 	bool		tenant_admin_bypass;
+	bool		text_numbers;	/* decimals and longs are strings */
 	bool		audit_entities;
 	bool		audit_identity;
 	int			nversions;

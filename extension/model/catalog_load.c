@@ -165,11 +165,13 @@ read_value(const EaType *type, const EaJson *json, const char *name,
 }
 
 static void
-load_attribute(EaField *field, const EaJson *json)
+load_attribute(EaCatalog *catalog, EaField *field, const EaJson *json)
 {
 	field->type = ea_types_find(need_string(json, "type"));
 	if (field->type == NULL)
 		elog(ERROR, "a stored definition has an unknown type");
+	field->shown = catalog->text_numbers ? ea_types_as_text(field->type) :
+		field->type;
 	field->columns = palloc(sizeof(EaColumn));
 	field->columns[field->ncolumns++] = (EaColumn) {
 		quoted(json, "column"), field->type->oid, field->type->array_oid
@@ -250,7 +252,7 @@ load_field(EaEntity *entity, EaField *field, const EaJson *json)
 	field->read_roles = copy_list(json, "readRoles", &field->nread_roles);
 	field->write_roles = copy_list(json, "writeRoles", &field->nwrite_roles);
 	if (field->kind == EA_ATTRIBUTE)
-		load_attribute(field, json);
+		load_attribute(entity->catalog, field, json);
 	else
 		load_relationship(field, json);
 }
@@ -474,6 +476,8 @@ ea_catalog_load_service(EaCatalog *catalog, const char *definition)
 		elog(ERROR, "the built-in tenant is not recorded");
 	catalog->tenant_admin_bypass = ea_jsonread_bool(json, "tenantAdminBypass",
 													true);
+	str = ea_jsonread_string(json, "decimals");
+	catalog->text_numbers = str != NULL && strcmp(str, "string") == 0;
 	catalog->audit_entities = ea_jsonread_bool(audit, "entities", true);
 	catalog->audit_identity = ea_jsonread_bool(audit, "identity", true);
 	catalog->roles = copy_list(json, "roles", &catalog->nroles);

@@ -78,6 +78,7 @@ struct EaField
 
 	/* attributes */
 	const EaType *type;
+	const EaType *shown;		/* the same, as documents have its values */
 	bool		has_default;
 	Datum		default_value;
 	int			precision;		/* decimal */

@@ -543,6 +543,49 @@ const EaType ea_types[] =
 
 const int	ea_ntypes = lengthof(ea_types);
 
+static void
+write_long_text(StringInfo buf, Datum value)
+{
+	appendStringInfoChar(buf, '"');
+	write_long(buf, value);
+	appendStringInfoChar(buf, '"');
+}
+
+/* What is no number is null, which needs no quotes. */
+static void
+write_decimal_text(StringInfo buf, Datum value)
+{
+	Numeric		number = DatumGetNumeric(value);
+	bool		quoted = !numeric_is_nan(number) && !numeric_is_inf(number);
+
+	if (quoted)
+		appendStringInfoChar(buf, '"');
+	write_decimal(buf, value);
+	if (quoted)
+		appendStringInfoChar(buf, '"');
+}
+
+/* For clients whose numbers are doubles: numbers that these do not hold. */
+static const EaType text_types[] =
+{
+	{EA_TYPE_LONG, "long", "pg_catalog.int8", INT8OID, INT8ARRAYOID,
+		CAN_ALL, JSON(NUMBER) | JSON(STRING), read_long, write_long_text},
+	{EA_TYPE_DECIMAL, "decimal", "pg_catalog.numeric", NUMERICOID,
+		NUMERICARRAYOID, CAN_ALL, JSON(NUMBER) | JSON(STRING),
+		read_decimal, write_decimal_text}
+};
+
+const EaType *
+ea_types_as_text(const EaType *type)
+{
+	for (int i = 0; i < lengthof(text_types); i++)
+	{
+		if (text_types[i].id == type->id)
+			return &text_types[i];
+	}
+	return type;
+}
+
 const EaType *
 ea_types_find(const char *name)
 {

@@ -65,6 +65,12 @@ ea_types_refuse(const char **why, const char *message)
 /* By manifest name; NULL when there is none (ref and oneof are no types). */
 extern const EaType *ea_types_find(const char *name);
 
+/*
+ * The type whose values are strings in documents, for those whose values a
+ * double does not hold; else the type itself.
+ */
+extern const EaType *ea_types_as_text(const EaType *type);
+
 /* Whether jsonb holds all numbers of a JSON value; else why not. */
 extern bool ea_types_fits_jsonb(const EaJson *json, const char **why);
 

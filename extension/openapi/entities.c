@@ -83,10 +83,10 @@ static void
 put_value(EaApi *api, const EaField *field, const char *key, Datum value)
 {
 	ea_jsonfmt_put(api->out, ",'%s':", key);
-	field->type->write(api->out, value);
+	field->shown->write(api->out, value);
 }
 
-/* Limits that JSON schema knows: not those of dates. */
+/* Limits that JSON schema knows: not those of dates, nor of strings. */
 static void
 put_limits(EaApi *api, const EaField *field)
 {
@@ -98,7 +98,8 @@ put_limits(EaApi *api, const EaField *field)
 		ea_jsonfmt_put(api->out, ",'maxLength':%d", field->max_length);
 	if (field->pattern != NULL && is_portable(field->pattern))
 		ea_jsonfmt_put(api->out, ",'pattern':%q", field->pattern);
-	if (type == EA_TYPE_DATE || type == EA_TYPE_DATETIME)
+	if (type == EA_TYPE_DATE || type == EA_TYPE_DATETIME ||
+		field->shown != field->type)
 		return;
 	if (field->has_minimum)
 		put_value(api, field, "minimum", field->minimum);
@@ -160,16 +161,20 @@ put_attribute(EaApi *api, const EaField *field, const EaJson *json,
 {
 	const char *type = types[field->type->id].type;
 	bool		decimal = field->type->id == EA_TYPE_DECIMAL;
+	bool		text = field->shown != field->type;
 
 	ea_jsonfmt_put(api->out, "%,%q:{", field->name);
-	if (type != NULL && decimal && purpose != FOR_ANSWER)
-		ea_jsonfmt_put(api->out, "'type':['number','string'%s],'pattern':"
-					   "'^-?[0-9]+(\\\\.[0-9]+)?([eE][+-]?[0-9]+)?$'",
-					   field->required ? "" : ",\"null\"");
+	if (text || (decimal && purpose != FOR_ANSWER))
+		ea_jsonfmt_put(api->out, "'type':[%s'string'%s],'pattern':"
+					   "'^-?[0-9]+%s$'",
+					   purpose == FOR_ANSWER ? "" : decimal ? "\"number\"," :
+					   "\"integer\",", field->required ? "" : ",\"null\"",
+					   decimal ? "(\\\\.[0-9]+)?([eE][+-]?[0-9]+)?" : "");
 	else if (type != NULL)
 		ea_jsonfmt_put(api->out, field->required ? "'type':'%s'" :
 					   "'type':['%s','null']", type);
-	ea_jsonfmt_put(api->out, types[field->type->id].more);
+	if (!text)
+		ea_jsonfmt_put(api->out, types[field->type->id].more);
 	if (field->nenum > 0)
 	{
 		ea_jsonfmt_put(api->out, ",'enum':[");

@@ -164,7 +164,7 @@ write_attributes(EaDocument *doc, EaShape *shape, TupleTableSlot *slot,
 		else
 		{
 			bound_text(doc, field, slot->tts_values[column]);
-			field->type->write(out, slot->tts_values[column]);
+			field->shown->write(out, slot->tts_values[column]);
 			ea_document_bound(doc, out->len);
 		}
 	}

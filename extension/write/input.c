@@ -208,7 +208,7 @@ read_attribute(EaInput *input, const EaJson *member, const char *parent)
 			ea_errors_add(req, EA_ERR_REQUIRED, EA_AT_POINTER, pointer,
 						  "\"%s\" must not be null.", field->name);
 	}
-	else if (!ea_types_from_json(field->type, member, req->body, &in->value,
+	else if (!ea_types_from_json(field->shown, member, req->body, &in->value,
 								 &why) ||
 			 !ea_value_check(field, in->value, &why))
 		ea_errors_add(req, EA_ERR_INVALID_VALUE, EA_AT_POINTER, pointer,
