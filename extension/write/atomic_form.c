@@ -139,6 +139,7 @@ read_data_target(EaRequest *req, EaAtomicOp *op, const char *pointer)
 	const char *type = text_member(req, op->data, "type", pointer);
 	const char *id = text_member(req, op->data, "id", pointer);
 	EaJson	   *lid = ea_jsonread_get(op->data, "lid");
+	int64		version;
 
 	if (type == NULL)
 		malformed(req, pointer, "A resource object needs a \"type\".");
@@ -147,8 +148,15 @@ read_data_target(EaRequest *req, EaAtomicOp *op, const char *pointer)
 	if (lid != NULL && lid->kind != EA_JSON_STRING)
 		malformed(req, ea_errors_pointer(pointer, "lid"),
 				  "\"lid\" must be a string.");
-	if (ea_etag_meta(req, op->data, pointer, &op->version))
+	if (ea_etag_meta(req, op->data, pointer, &version))
+	{
+		if (op->has_version && version != op->version)
+			ea_errors_throw(req, EA_ERR_INVALID_VALUE, EA_AT_POINTER,
+							psprintf("%s/meta/version", pointer),
+							"The version differs from that of \"ref\".");
 		op->has_version = true;
+		op->version = version;
+	}
 
 	if (op->verb == EA_ATOMIC_ADD)
 	{

@@ -451,11 +451,17 @@ subtest 'versions of resources' => sub {
 		$editor->batch_refused('a version that is none: ' . JSON::PP->new->allow_nonref->encode($version), 400, undef,
 			"$list/0/ref/meta/version", { op => 'update', ref => { %$ref, meta => { version => $version } }, data => $ref });
 	}
+	for my $pair ([ 7, 6 ], [ 6, 7 ])
+	{
+		$editor->batch_refused("ref says $pair->[0] and data $pair->[1]", 400, 'INVALID_VALUE', "$list/0/data/meta/version",
+			{ op => 'update', ref => $seen->($pair->[0]), data => $seen->($pair->[1]) });
+	}
 	is($editor->version($work), 7, 'none of them did anything');
 	$editor->batch_refused('404 comes before 412', 404, undef, undef,
 		{ op => 'remove', ref => { type => 'works', id => $nobody, meta => { version => 0 } } });
 	results('ignored without locking', { op => 'update', ref => { %{ $editor->identifier($ann) }, meta => { version => 9 } }, data => $editor->identifier($ann) });
-	results('remove', { op => 'remove', ref => $seen->(7) });
+	results('the same in both', { op => 'update', ref => $seen->(7), data => $seen->(7) });
+	results('remove', { op => 'remove', ref => $seen->(8) });
 	ok($editor->gone($work), 'gone');
 };
 
