@@ -394,10 +394,13 @@ front_join(struct front *front, front_taken taken, void *argument)
 	calls_set(&calls);
 }
 
+/* Should civetweb ever ask before it has polled: nobody whom to trust. */
 bool
 front_remote(struct address *address)
 {
-	*address = self.peer->address;
+	static const struct address nobody = {.family = AF_INET};
+
+	*address = self.peer != NULL ? self.peer->address : nobody;
 	return address->family != 0;
 }
 
