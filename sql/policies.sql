@@ -58,6 +58,15 @@ SELECT pg_temp.apply('#record.text == ''a''', '["create"]');
 SELECT pg_temp.apply('#input.text == ''a''', '["create", "update"]');
 SELECT pg_temp.apply('#input.text == ''a''', '["delete"]');
 SELECT pg_temp.apply('#input.id == #user.userId', '["create"]');
+
+-- #row is the one or the other, by the operation
+SELECT pg_temp.check('#row.a.b == 1 and #row.c != null');
+SELECT pg_temp.apply('#row.text == ''a'' and (#row.parent.text == ''b'' or #row.number == null)', '["create", "update", "delete"]');
+SELECT pg_temp.apply('#row.text == ''a''', '["create", "read", "update", "delete"]');
+SELECT pg_temp.apply('#row.id == #user.userId', '["read", "update", "delete"]');
+SELECT pg_temp.apply('#row.id == #user.userId', '["create"]');
+SELECT pg_temp.apply('#row.texts == ''a''', '["read"]');
+SELECT pg_temp.apply('#row', '["read"]');
 SELECT pg_temp.apply('#record.parent.text == ''a''', '["update", "delete"]');
 
 -- What the caller decides by himself is decided before a row is looked at; the

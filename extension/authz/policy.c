@@ -200,7 +200,7 @@ at_method(const char *at)
 	return false;
 }
 
-/* After `#record.` or `#input.` */
+/* After `#record.`, `#input.` or `#row.` */
 static EaPolicy *
 parse_fields(Parser *p, EaPolicy *node)
 {
@@ -236,6 +236,7 @@ parse_path(Parser *p)
 		{"#user.", EA_POLICY_USER},
 		{"#record.", EA_POLICY_RECORD},
 		{"#input.", EA_POLICY_INPUT},
+		{"#row.", EA_POLICY_ROW},
 		{"#now", EA_POLICY_NOW}
 	};
 	const char *start = p->at;
@@ -262,7 +263,7 @@ parse_path(Parser *p)
 		}
 	}
 	return fail(p, start, "unknown variable",
-				"#user.name, #record.field, #input.field or #now");
+				"#user.name, #record.field, #input.field, #row.field or #now");
 }
 
 static EaPolicy *
@@ -540,7 +541,8 @@ write_path(StringInfo buf, const EaPolicy *node)
 	else
 	{
 		appendStringInfoString(&path, node->kind == EA_POLICY_RECORD ?
-							   "#record" : "#input");
+							   "#record" : node->kind == EA_POLICY_INPUT ?
+							   "#input" : "#row");
 		for (int i = 0; i < node->nnames; i++)
 			appendStringInfo(&path, ".%s", node->names[i]);
 	}

@@ -31,6 +31,7 @@ typedef enum EaPolicyKind
 	EA_POLICY_USER,				/* #user.<text>, #user.<text>['<key>'] */
 	EA_POLICY_RECORD,			/* #record.<names> */
 	EA_POLICY_INPUT,			/* #input.<names> */
+	EA_POLICY_ROW,				/* #row.<names>: one of these, once checked */
 	EA_POLICY_NOW
 } EaPolicyKind;
 
@@ -91,7 +92,8 @@ typedef struct EaPolicyFault
 extern EaPolicy *ea_policy_parse(const char *str, EaPolicyFault *fault);
 
 /*
- * What #user.<property>['<key>'], #record.<names> and #input.<names> are:
+ * What #user.<property>['<key>'], #record.<names> and #input.<names> are, of
+ * which #row.<names> is the first, or the second where no row is stored yet:
  * their type, with node->bound as the resolver likes, or EA_POLICY_UNKNOWN
  * with *message and perhaps *hint.
  */

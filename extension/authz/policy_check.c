@@ -367,10 +367,22 @@ check_node(Checker *c, EaPolicy *node)
 		case EA_POLICY_NOW:
 			node->type = EA_POLICY_DATETIME;
 			return true;
+		case EA_POLICY_ROW:		/* is one of the two above by now */
+			break;
 		case EA_POLICY_LITERAL:
 			return true;
 	}
 	return false;
+}
+
+/* The parser has seen to it that trees are not deep. */
+static void
+resolve_rows(EaPolicy *node, const EaPolicyScope *scope)
+{
+	if (node->kind == EA_POLICY_ROW)
+		node->kind = scope->record ? EA_POLICY_RECORD : EA_POLICY_INPUT;
+	for (int i = 0; i < node->nchildren; i++)
+		resolve_rows(node->children[i], scope);
 }
 
 bool
@@ -379,6 +391,7 @@ ea_policy_check(EaPolicy *tree, EaPolicyScope *scope, EaPolicyFault *fault)
 	Checker		c = {scope, fault};
 
 	memset(fault, 0, sizeof(*fault));
+	resolve_rows(tree, scope);
 	return check_condition(&c, tree);
 }
 

@@ -217,6 +217,30 @@ is(atomic($north, { op => 'update', data => { type => 'cases', id => $hard->{id}
 is(atomic($north, { op => 'remove', ref => { type => 'cases', id => $hard->{id} } })->{status}, 200, 'remove');
 is(atomic($north, { op => 'update', data => { type => 'cases', id => $away->{id}, attributes => { title => 'b' } } })->{status}, 404, 'hidden');
 
+# -------- #row --------
+
+subtest 'one rule for all operations' => sub {
+	my ($northern, $southern) = map { made($admin, desks => { name => $_, region => $_ }) } qw(north south);
+	my $memo = made($north, memos => { region => 'north', text => 'a' });
+	my $path = "/memos/$memo->{id}";
+	my $patch = sub { (PATCH => $path, data => { %{ id_of($memo) }, attributes => { @_ } }) };
+	my $new = sub { (POST => "/$_[0]", data => { type => $_[0], $_[2] ? (relationships => { desk => { data => id_of($_[2]) } }) : (attributes => $_[1]) }) };
+
+	is(status_of($north, $new->(memos => { region => 'south' })), 403, 'create: what comes in');
+	is(status_of($north, $new->(memos => { text => 'no region' })), 403, 'or does not');
+	is(status_of($north, $new->(reminders => {}, $northern)), 201, 'along a path');
+	is(status_of($north, $new->(reminders => {}, $southern)), 403, 'to a row that it is false for');
+	is($south->good(200, GET => '/reminders')->{json}{meta}{pagination}{totalRecords}, 0, 'read: what is stored');
+	is(status_of($south, GET => $path), 404, 'alone, too');
+	is($north->good(200, GET => '/memos')->{json}{meta}{pagination}{totalRecords}, 1, 'by whom it may be');
+	is(status_of($north, $patch->(text => 'b')), 200, 'update');
+	is(status_of($north, $patch->(region => 'south')), 403, 'not out of what it allows');
+	$admin->good(200, $patch->(region => 'south'));
+	is(status_of($north, $patch->(region => 'north')), 404, 'nor into it');
+	is(status_of($north, DELETE => $path), 404, 'delete');
+	is(status_of($south, DELETE => $path), 204, 'by whom it may be');
+};
+
 # -------- a false policy costs nothing --------
 
 my $own = made($north, notes => { text => 'own', author => $ann->{id} }, { case => { data => id_of($open) } });
