@@ -45,19 +45,22 @@ static const struct trouble troubles[] =
 	[READ_ONLY] = {NULL, "READ_ONLY",
 	"the database takes no writes: let \"database\" name the primary", false},
 	[EXTENSION_MISSING] = {NULL, "EXTENSION_MISSING",
-	"the database has no extension entityapi: CREATE EXTENSION entityapi", false},
+	"the database has no extension entityapi: CREATE EXTENSION entityapi",
+	false},
 	[EXTENSION_OLDER] = {NULL, "EXTENSION_OLDER",
 	"the extension is older than this program, " SHIM_VERSION
 	": ALTER EXTENSION entityapi UPDATE", true},
 	[RIGHTS_MISSING] = {"42501", "RIGHTS_MISSING",
-	"the login may not call entityapi.handle(): see who is granted that", false},
+	"the login may not call entityapi.handle(): see who is granted that",
+	false},
 	{"28", "LOGIN_REFUSED",
 	"the login is refused: look at user, password and pg_hba.conf", false},
 	{"3D000", "DATABASE_MISSING",
 	"there is no such database: look at dbname in \"database\"", false},
 	{"53300", "CONNECTIONS_TAKEN",
 	"no connection is left: raise max_connections or lower pool_size", false},
-	{"57P03", "STARTING", "PostgreSQL is starting, stopping or recovering", false},
+	{"57P03", "STARTING", "PostgreSQL is starting, stopping or recovering",
+	false},
 	{"57P01", "STARTING", "PostgreSQL is stopping", false}
 };
 
