@@ -10,6 +10,7 @@
 #include "command/diff.h"
 #include "command/help.h"
 #include "command/init.h"
+#include "command/validate.h"
 #include "config/load.h"
 #include "serve/server.h"
 
@@ -22,6 +23,7 @@ static const struct command
 {
 	{"apply", apply_command},
 	{"openapi", openapi_command},
+	{"validate", validate_command},
 	{"diff", diff_command},
 	{"init", init_command},
 	{"schema", schema_command},

@@ -35,6 +35,7 @@
 #include "manifest/compile.h"
 #include "manifest/documents.h"
 #include "manifest/faults.h"
+#include "manifest/hook_functions.h"
 #include "manifest/manifest.h"
 #include "manifest/rights_changes.h"
 #include "openapi/openapi.h"
@@ -405,6 +406,7 @@ change_declarations(FunctionCallInfo fcinfo, bool repair)
 	source = JsonbToCString(NULL, &documents->root, VARSIZE(documents));
 	m = ea_manifest_read(source, strlen(source));
 	ea_manifest_check(m);
+	ea_manifest_check_functions(m);
 	ea_manifest_throw(m);
 
 	losses = ea_exec_array_text(PG_GETARG_DATUM(2), &nlosses);

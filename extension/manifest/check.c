@@ -9,9 +9,7 @@
 #include <ctype.h>
 
 #include "miscadmin.h"
-#include "utils/builtins.h"
 
-#include "engine/udf.h"
 #include "manifest/check.h"
 #include "manifest/existing_keys.h"
 #include "manifest/faults.h"
@@ -146,11 +144,13 @@ check_field(EaManifest *m, EaDeclField *field, EaNameMap *renamed)
 				   still ? still->renamed_from : NULL);
 }
 
+/* A key for a table, whatever characters the names have. */
 static char *
 qualified(EaManifest *m, const char *schema, const char *table)
 {
-	return quote_qualified_identifier(schema ? schema : m->service.schema,
-									  table);
+	if (schema == NULL)
+		schema = m->service.schema;
+	return psprintf("%zu:%s.%s", strlen(schema), schema, table);
 }
 
 /* Names by which the API, and tables, by which the database, tells apart. */
@@ -382,23 +382,6 @@ is_function_name(const char *name)
 	return dots == 1 && name[strlen(name) - 1] != '.';
 }
 
-/* As the role that will call it, which runs this, too. */
-static void
-check_hook_function(EaManifest *m, const char *label, const char *name)
-{
-	const char *dot = strchr(name, '.');
-	const char *why = ea_udf_fault(pnstrdup(name, dot - name), dot + 1,
-								   GetUserId());
-
-	if (why != NULL)
-		ea_manifest_fault(m, label, "/spec/function",
-						  psprintf("CREATE FUNCTION %s(jsonb) RETURNS jsonb, "
-								   "granted to %s", name,
-								   GetUserNameFromId(GetUserId(), false)),
-						  "the function \"%s\" cannot be called: %s",
-						  name, why);
-}
-
 static void
 check_hook(EaManifest *m, EaDeclHook *hook)
 {
@@ -433,10 +416,11 @@ check_hook(EaManifest *m, EaDeclHook *hook)
 		ea_manifest_fault(m, label, "/spec/on", NULL,
 						  "must name an operation");
 	if (hook->function && !is_function_name(hook->function))
+	{
 		ea_manifest_fault(m, label, "/spec/function", NULL,
 						  "must be schema.name");
-	else if (hook->function)
-		check_hook_function(m, label, hook->function);
+		hook->function = NULL;
+	}
 }
 
 void

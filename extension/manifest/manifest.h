@@ -179,7 +179,7 @@ typedef struct EaDeclHook
 	char	   *entity;
 	int			phase;
 	List	   *on;
-	char	   *function;
+	char	   *function;		/* schema.name, or NULL if it was not that */
 	int			timeout_ms;
 	char	   *description;
 } EaDeclHook;

@@ -1,24 +1,17 @@
 /*
  * The commands that end: apply and openapi.
  */
-#include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include <jansson.h>
 #include <libpq-fe.h>
 
 #include "command/apply.h"
 #include "command/help.h"
-#include "command/manifest_json.h"
-#include "command/manifest_yaml.h"
-#include "command/steps.h"
+#include "command/manifest_files.h"
 #include "command/retry.h"
+#include "command/steps.h"
 
 /*
  * Whoever calls may be a superuser, so nothing is looked for but where it must
@@ -41,16 +34,6 @@
 #define UNDEFINED_FUNCTION "42883"
 #define UNDEFINED_SCHEMA "3F000"
 
-#define MAX_FILE (16 * 1024 * 1024)
-#define MAX_FOLDER_DEPTH 32
-
-/* Files found, each with how it is called in "source". */
-struct file_list
-{
-	char	  **paths;
-	size_t	   *label_offsets;
-	size_t		count;
-};
 
 /* Seconds for which tables that are in use are tried again. */
 #define DEFAULT_WAIT 60
@@ -64,129 +47,8 @@ struct apply_options
 	bool		repair;			/* put back what was dropped or altered */
 	int			wait;
 	struct buffer data_loss;	/* a text[] literal */
-	struct file_list files;
+	struct manifest_files files;
 };
-
-static bool
-has_manifest_suffix(const char *path)
-{
-	static const char *const suffixes[] = {".yaml", ".yml", ".json"};
-	size_t		length = strlen(path);
-	size_t		i;
-
-	for (i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++)
-	{
-		size_t		suffix = strlen(suffixes[i]);
-
-		if (length > suffix &&
-			strcmp(path + length - suffix, suffixes[i]) == 0)
-			return true;
-	}
-	return false;
-}
-
-static bool
-add_file(struct file_list *files, const char *path, size_t label_offset)
-{
-	size_t		count = files->count + 1;
-	char	  **paths = realloc(files->paths, count * sizeof(char *));
-	size_t	   *offsets;
-
-	if (paths == NULL)
-		return false;
-	files->paths = paths;
-	offsets = realloc(files->label_offsets, count * sizeof(size_t));
-	if (offsets == NULL)
-		return false;
-	files->label_offsets = offsets;
-	paths[files->count] = strdup(path);
-	offsets[files->count] = label_offset;
-	if (paths[files->count] == NULL)
-		return false;
-	files->count = count;
-	return true;
-}
-
-static void
-free_files(struct file_list *files)
-{
-	while (files->count > 0)
-		free(files->paths[--files->count]);
-	free(files->paths);
-	free(files->label_offsets);
-}
-
-static int
-skip_hidden(const struct dirent *entry)
-{
-	return entry->d_name[0] != '.';
-}
-
-/* Only a regular file is read: others may never end, or never begin. */
-static bool
-is_readable(const char *path, const struct stat *status)
-{
-	if (S_ISREG(status->st_mode))
-		return true;
-	fprintf(stderr, "%s: neither a regular file nor a folder\n", path);
-	return false;
-}
-
-/*
- * Adds a file, or the manifests below a folder in the order of their names.
- * What lies in a folder is called by its path from there on.
- */
-static bool
-add_path(struct file_list *files, const char *path, size_t label_offset,
-		 int depth)
-{
-	struct dirent **entries;
-	struct stat status;
-	bool		fine = true;
-	int			count;
-	int			i;
-
-	if (stat(path, &status) != 0)
-	{
-		fprintf(stderr, "%s: %s\n", path, strerror(errno));
-		return false;
-	}
-	if (!S_ISDIR(status.st_mode))
-	{
-		if (depth > 0 && !has_manifest_suffix(path))
-			return true;
-		return is_readable(path, &status) &&
-			add_file(files, path, label_offset);
-	}
-	if (depth == MAX_FOLDER_DEPTH)
-	{
-		fprintf(stderr, "%s: nested too deep\n", path);
-		return false;
-	}
-	count = scandir(path, &entries, skip_hidden, alphasort);
-	if (count < 0)
-	{
-		fprintf(stderr, "%s: %s\n", path, strerror(errno));
-		return false;
-	}
-	for (i = 0; i < count; i++)
-	{
-		struct buffer child = {0};
-		size_t		offset;
-
-		buffer_string(&child, path);
-		if (child.length > 0 && child.data[child.length - 1] != '/')
-			buffer_char(&child, '/');
-		offset = depth == 0 ? child.length : label_offset;
-		buffer_string(&child, entries[i]->d_name);
-		fine = fine && !child.failed &&
-			add_path(files, child.data, offset, depth + 1);
-		buffer_free(&child);
-		free(entries[i]);
-	}
-	free(entries);
-	return fine;
-}
 
 /* An element of a text[] literal. */
 static void
@@ -272,7 +134,7 @@ parse_options(struct apply_options *options, int argc, char **argv)
 			help_unknown_option("apply", argument);
 			return false;
 		}
-		else if (!add_path(&options->files, argument, 0, 0))
+		else if (!manifest_files_add(&options->files, argument))
 			return false;
 	}
 	buffer_string(&options->data_loss,
@@ -280,132 +142,15 @@ parse_options(struct apply_options *options, int argc, char **argv)
 	return check_options(options);
 }
 
-static bool
-read_file(const char *path, struct buffer *text)
-{
-	int			descriptor = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-	FILE	   *file = descriptor < 0 ? NULL : fdopen(descriptor, "r");
-	struct stat status;
-	size_t		got = 1;
-
-	if (file == NULL || fstat(descriptor, &status) != 0)
-	{
-		fprintf(stderr, "%s: %s\n", path, strerror(errno));
-		if (file != NULL)
-			fclose(file);
-		else if (descriptor >= 0)
-			close(descriptor);
-		return false;
-	}
-	/* it may have become something else since it was found */
-	if (!is_readable(path, &status))
-	{
-		fclose(file);
-		return false;
-	}
-	while (got > 0 && text->length <= MAX_FILE && buffer_reserve(text, 65536))
-	{
-		got = fread(text->data + text->length, 1, 65536, file);
-		text->length += got;
-	}
-	if (ferror(file) || text->failed || text->length > MAX_FILE)
-	{
-		fprintf(stderr, "%s: unreadable or too large\n", path);
-		fclose(file);
-		return false;
-	}
-	fclose(file);
-	text->data[text->length] = '\0';
-	return true;
-}
-
-/* All documents of all files as a JSON array; false if any has a fault. */
-static bool
-read_documents(const struct file_list *files, struct buffer *array)
-{
-	struct buffer documents = {0};
-	bool		fine = true;
-	size_t		i;
-
-	for (i = 0; i < files->count; i++)
-	{
-		const char *path = files->paths[i];
-		const char *suffix = strrchr(path, '.');
-		struct buffer text = {0};
-
-		if (read_file(path, &text))
-		{
-			struct manifest_file file =
-			{path, path + files->label_offsets[i], text.data, text.length};
-
-			if (suffix != NULL && strcmp(suffix, ".json") == 0)
-				fine = manifest_json_read(&file, &documents) && fine;
-			else
-				fine = manifest_yaml_read(&file, &documents) && fine;
-		}
-		else
-			fine = false;
-		buffer_free(&text);
-	}
-	buffer_char(array, '[');
-	if (documents.length > 0)
-		buffer_append(array, documents.data, documents.length);
-	buffer_char(array, ']');
-	fine = fine && !documents.failed && !array->failed;
-	buffer_free(&documents);
-	return fine;
-}
-
-bool
-apply_read(const char *path, struct buffer *array)
-{
-	struct file_list files = {0};
-	bool		fine = add_path(&files, path, 0, 0) &&
-		read_documents(&files, array);
-
-	free_files(&files);
-	return fine;
-}
-
-static const char *
-text_or(const json_t *object, const char *member, const char *otherwise)
-{
-	const char *text = json_string_value(json_object_get(object, member));
-
-	return text ? text : otherwise;
-}
-
-/* One line for each fault that apply_manifest found; false if none. */
-static bool
-print_faults(const char *detail)
-{
-	json_t	   *faults = detail ? json_loads(detail, 0, NULL) : NULL;
-	bool		any = json_array_size(faults) > 0;
-	size_t		i;
-
-	for (i = 0; i < json_array_size(faults); i++)
-	{
-		const json_t *fault = json_array_get(faults, i);
-		const char *pointer = text_or(fault, "pointer", "");
-		const char *hint = text_or(fault, "hint", "");
-
-		fprintf(stderr, "%s: %s%s%s%s%s%s\n",
-				text_or(fault, "document", "?"), pointer,
-				*pointer ? ": " : "", text_or(fault, "message", ""),
-				*hint ? " (" : "", hint, *hint ? ")" : "");
-	}
-	json_decref(faults);
-	return any;
-}
-
 /* Says why a statement failed. */
 static void
 print_failure(const char *command, PGconn *connection, const PGresult *result)
 {
 	const char *sqlstate = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+	const char *detail = PQresultErrorField(result, PG_DIAG_MESSAGE_DETAIL);
 
 	if (sqlstate != NULL && strcmp(sqlstate, INVALID_MANIFEST) == 0 &&
-		print_faults(PQresultErrorField(result, PG_DIAG_MESSAGE_DETAIL)))
+		manifest_files_print_faults(detail))
 		return;
 	if (sqlstate != NULL && (strcmp(sqlstate, UNDEFINED_FUNCTION) == 0 ||
 							 strcmp(sqlstate, UNDEFINED_SCHEMA) == 0))
@@ -600,11 +345,11 @@ apply_command(const struct config *config, int argc, char **argv)
 		if (options.resume)
 			status = apply(config, NULL, &options);
 		else
-			status = read_documents(&options.files, &documents) ?
+			status = manifest_files_read(&options.files, &documents) ?
 				apply(config, documents.data, &options) : 1;
 	}
 
-	free_files(&options.files);
+	manifest_files_free(&options.files);
 	buffer_free(&options.data_loss);
 	buffer_free(&documents);
 	return status;

@@ -4,7 +4,6 @@
 #ifndef APPLY_H
 #define APPLY_H
 
-#include "base/buffer.h"
 #include "base/config.h"
 
 /*
@@ -15,12 +14,6 @@
  */
 extern int	apply_command(const struct config *config, int argc,
 						  char **argv);
-
-/*
- * The documents of a file or a folder as a JSON array; false after a line on
- * stderr for each fault.
- */
-extern bool apply_read(const char *path, struct buffer *array);
 
 /* openapi [VERSION]: prints the description of that version of the API. */
 extern int	openapi_command(const struct config *config, int argc,

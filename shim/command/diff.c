@@ -11,9 +11,9 @@
 #include <jansson.h>
 
 #include "base/buffer.h"
-#include "command/apply.h"
 #include "command/diff.h"
 #include "command/help.h"
+#include "command/manifest_files.h"
 
 /* What every document has, and what says nothing of it. */
 static bool
@@ -39,11 +39,13 @@ source_of(const json_t *document)
 static json_t *
 read_set(const char *path)
 {
+	struct manifest_files files = {0};
 	struct buffer array = {0};
 	json_t	   *documents = NULL;
 	json_t	   *set = json_object();
 	json_t	   *document;
-	bool		fine = apply_read(path, &array);
+	bool		fine = manifest_files_add(&files, path) &&
+		manifest_files_read(&files, &array);
 	size_t		i;
 
 	if (fine)
@@ -75,6 +77,7 @@ read_set(const char *path)
 	}
 	json_decref(documents);
 	buffer_free(&array);
+	manifest_files_free(&files);
 	if (fine)
 		return set;
 	json_decref(set);

@@ -59,6 +59,13 @@ static const struct command commands[] =
 		"prints the description of the API\n"
 	"Of a version of it, 1 if none is named.\n",
 	{{NULL, NULL, NULL}}},
+	{"validate", "DIR|FILE...\n",
+		"tells all faults of manifests that need no database to be found\n"
+		"In the words of apply, by the same checks; no server is asked. What\n"
+		"depends on what is there is left to apply --dry-run: what has been\n"
+		"applied, rows, tables of others, functions of hooks. Ends with 0\n"
+	"if there is no fault, with 1 if there is one.\n",
+	{{NULL, NULL, NULL}}},
 	{"diff", "OLD NEW\n",
 		"tells what two sets of manifests declare differently\n"
 		"Each is a folder or a file; no database is asked. Ends with 0 if\n"

@@ -40,7 +40,7 @@ subtest 'help and version' => sub {
 	like($version->{out}, qr/^entityapi-shim \d+\.\d+\n$/, '--version');
 	is(shim_run([])->{status}, 2, 'no command');
 	is(shim_run(['dance'])->{status}, 2, 'unknown command');
-	for my $command (qw(serve apply openapi diff init schema))
+	for my $command (qw(serve apply openapi validate diff init schema))
 	{
 		for my $words ([ $command, '--help' ], [ $command, '-h' ], [ 'help', $command ], [ $command, '--pool-size', 'x', '--help' ])
 		{

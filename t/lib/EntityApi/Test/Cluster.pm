@@ -150,17 +150,25 @@ apply".  Returns its output, dies of an error.
 
 =head2 try_apply(@arguments)
 
-The same with a hash as try_psql.
+The same with a hash as try_psql.  Whatever is applied to the extension itself,
+"entityapi-shim validate" must have nothing against.
 
 =cut
 
 sub try_apply
 {
 	my ($self, @arguments) = @_;
+	my $program = EntityApi::Test::private_program('entityapi-shim');
+	my $applied = EntityApi::Test::run([ $program, 'apply', '--database', $self->conninfo, @arguments ]);
+	my @files = grep { ref $self eq __PACKAGE__ && -e } @arguments;
 
-	return EntityApi::Test::run(
-		[   EntityApi::Test::private_program('entityapi-shim'), 'apply',
-			'--database', $self->conninfo, @arguments ]);
+	if ($applied->{status} == 0 && @files > 0)
+	{
+		my $validated = EntityApi::Test::run([ $program, 'validate', @files ]);
+
+		die "validate refuses what was applied: $validated->{err}" if $validated->{status} != 0;
+	}
+	return $applied;
 }
 
 sub apply
