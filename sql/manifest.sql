@@ -86,6 +86,8 @@ $$;
 
 SELECT pg_temp.apply(pg_temp.documents(), true);
 SELECT count(*) FROM entityapi.entity;
+SELECT role, entity, gained, lost, rows_before, rows_after, complete FROM entityapi.compare_rights(pg_temp.documents())
+WHERE role = 'Clerk';
 SELECT to_regnamespace('store_test');
 
 -- The real run takes the same number, the second one none and no revision

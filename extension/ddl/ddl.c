@@ -330,6 +330,8 @@ ea_ddl_plan(EaManifest *m, const EaDdlSource *stored,
 	ea_distributed_refuse_own();
 	ea_ddl_match(&plan, stored->trees, wanted->trees);
 	plan.pending = stored->pending;
+	change->aliases = plan.aliases;
+	change->to = plan.to;
 	if (stored->catalog != NULL && is_adrift(&plan, stored->catalog, change))
 	{
 		check_owners(&plan);

@@ -19,6 +19,7 @@
 #include "nodes/pg_list.h"
 
 #include "base/names.h"
+#include "ddl/tables.h"
 #include "manifest/manifest.h"
 #include "model/catalog.h"
 
@@ -39,6 +40,8 @@ typedef struct EaDdlRequest
 
 	List	   *steps;			/* EaDdlStep *: pending then */
 	List	   *differences;	/* EaDdlDifference *: that stay */
+	EaNameMap  *aliases;		/* EaDdlAlias by stored entity */
+	EaDdlState *to;				/* what is to be, with its rows "after" */
 } EaDdlRequest;
 
 /*

@@ -337,6 +337,7 @@ ea_ddl_match(EaDdlPlan *plan, List *stored, List *wanted)
 						 round);
 		}
 	}
+	plan->aliases = at.aliases;
 	plan->from = ea_ddl_state(stored, at.aliases);
 	link_states(plan);
 }

@@ -69,6 +69,7 @@ typedef struct EaDdlPlan
 	EaDdlState *stored;			/* as it is */
 	EaDdlState *from;			/* the same, as it will be called */
 	EaDdlState *to;
+	EaNameMap  *aliases;		/* EaDdlAlias by stored entity */
 	EaNameMap  *pending;		/* of the stored state: what is not yet
 								 * there */
 	List	   *steps;			/* of EaDdlStep *, old ones that stay and

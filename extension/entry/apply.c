@@ -30,7 +30,7 @@
 #include "engine/invalidate.h"
 #include "engine/owner.h"
 #include "engine/turn.h"
-#include "entry/stored.h"
+#include "entry/apply.h"
 #include "manifest/check.h"
 #include "manifest/compile.h"
 #include "manifest/documents.h"
@@ -48,19 +48,6 @@
 
 /* That of what the tables are not as they were made. */
 #define DIFFERENT "difference"
-
-/* What is to be. */
-typedef struct Wanted
-{
-	char	   *documents;
-	char	   *checksum;
-	char	   *service;
-	char	   *single_tenant;
-	bool		new_tenant;		/* the built-in tenant has to be made */
-	List	   *definitions;	/* char *, in the order of m->entities */
-	List	   *trees;
-	bool		changed;
-} Wanted;
 
 static void
 run(const char *sql)
@@ -114,7 +101,7 @@ check_tenancy(EaManifest *m, EaStored *stored)
 
 /* Id of the built-in tenant of SINGLE mode, a new one when there is none. */
 static void
-find_single_tenant(EaStored *stored, Wanted *wanted)
+find_single_tenant(EaStored *stored, EaWanted *wanted)
 {
 	const char *before = ea_jsonread_string(stored->service_tree,
 											"singleTenant");
@@ -137,11 +124,11 @@ find_single_tenant(EaStored *stored, Wanted *wanted)
 }
 
 static void
-compile(EaManifest *m, EaStored *stored, Wanted *wanted)
+compile(EaManifest *m, EaStored *stored, EaWanted *wanted)
 {
 	ListCell   *lc;
 
-	memset(wanted, 0, sizeof(Wanted));
+	memset(wanted, 0, sizeof(EaWanted));
 	if (m->service.tenancy == 1)
 		find_single_tenant(stored, wanted);
 	wanted->documents = ea_manifest_documents(m);
@@ -167,8 +154,8 @@ compile(EaManifest *m, EaStored *stored, Wanted *wanted)
 	}
 }
 
-static Datum
-text_array(List *texts)
+Datum
+ea_apply_texts(List *texts)
 {
 	char	  **items = palloc((list_length(texts) + 1) * sizeof(char *));
 	ListCell   *lc;
@@ -179,7 +166,7 @@ text_array(List *texts)
 }
 
 static void
-store_entities(EaManifest *m, EaStored *stored, Wanted *wanted)
+store_entities(EaManifest *m, EaStored *stored, EaWanted *wanted)
 {
 	List	   *gone = NIL;
 	ListCell   *lc;
@@ -202,7 +189,7 @@ store_entities(EaManifest *m, EaStored *stored, Wanted *wanted)
 
 	/* what changes goes first, so that names may change hands */
 	ea_exec_write("DELETE FROM entityapi.entity WHERE name = ANY ($1)",
-				  ea_params(EA_TEXTS(text_array(gone))));
+				  ea_params(EA_TEXTS(ea_apply_texts(gone))));
 	forboth(lc, m->entities, cell, wanted->definitions)
 	{
 		EaDeclEntity *entity = lfirst(lc);
@@ -224,7 +211,7 @@ store_entities(EaManifest *m, EaStored *stored, Wanted *wanted)
 }
 
 static void
-store_revision(Wanted *wanted, int revision, List *statements)
+store_revision(EaWanted *wanted, int revision, List *statements)
 {
 	List	   *texts = NIL;
 	ListCell   *lc;
@@ -242,12 +229,12 @@ store_revision(Wanted *wanted, int revision, List *statements)
 					  " FROM pg_extension e WHERE e.extname = 'entityapi'",
 					  ea_params(EA_INT4(revision), EA_TEXT(wanted->checksum),
 								EA_TEXT(wanted->documents),
-								EA_TEXTS(text_array(texts)))) != 1)
+								EA_TEXTS(ea_apply_texts(texts)))) != 1)
 		elog(ERROR, "extension entityapi is not installed");
 }
 
 static void
-store(EaManifest *m, EaStored *stored, Wanted *wanted, List *statements,
+store(EaManifest *m, EaStored *stored, EaWanted *wanted, List *statements,
 	  List *steps)
 {
 	int			revision = stored->revision + 1;
@@ -277,19 +264,21 @@ store(EaManifest *m, EaStored *stored, Wanted *wanted, List *statements,
 	ea_invalidate_catalog();
 }
 
-static List *
-plan_tables(EaManifest *m, EaStored *stored, Wanted *wanted,
-			EaDdlRequest *change)
+static void
+plan_tables(EaApplyPlan *plan)
 {
-	EaDdlSource from = {stored->trees};
-	EaDdlSource to = {wanted->trees};
+	const EaStored *stored = &plan->stored;
+	const EaWanted *wanted = &plan->wanted;
 
-	from.catalog = ea_catalog_make(stored->service, stored->texts);
-	to.catalog = ea_catalog_make(wanted->service, wanted->definitions);
-	from.pending = stored->pending;
-	change->changed = wanted->changed ||
-		list_length(stored->names) != list_length(m->entities);
-	return ea_ddl_plan(m, &from, &to, change);
+	plan->from.trees = stored->trees;
+	plan->from.catalog = ea_catalog_make(stored->service, stored->texts);
+	plan->from.pending = stored->pending;
+	plan->to.trees = wanted->trees;
+	plan->to.catalog = ea_catalog_make(wanted->service, wanted->definitions);
+	plan->change.changed = wanted->changed ||
+		list_length(stored->names) != list_length(plan->m->entities);
+	plan->statements = ea_ddl_plan(plan->m, &plan->from, &plan->to,
+								   &plan->change);
 }
 
 /* What takes no statement, as a comment after the statements */
@@ -325,7 +314,7 @@ list_differences(const EaDdlRequest *change)
 
 /* What the declarations alone have otherwise. */
 static List *
-list_changes(EaStored *stored, Wanted *wanted)
+list_changes(EaStored *stored, EaWanted *wanted)
 {
 	EaManifestState before = {stored->service_tree, stored->trees};
 	EaManifestState after = {ea_manifest_tree(wanted->service), wanted->trees};
@@ -385,64 +374,74 @@ return_statement(ReturnSetInfo *rsinfo, int step,
 	tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
 }
 
-/* Refuses with JA400 and all faults as DETAIL. */
+void
+ea_apply_plan(EaApplyPlan *plan, FunctionCallInfo fcinfo, int losses_at)
+{
+	Jsonb	   *documents = PG_GETARG_JSONB_P(0);
+	char	   *source = JsonbToCString(NULL, &documents->root,
+										VARSIZE(documents));
+	EaManifest *m = ea_manifest_read(source, strlen(source));
+	EaStored   *stored = &plan->stored;
+	EaNameMap  *allowed;
+	char	  **losses;
+	int			nlosses;
+
+	plan->m = m;
+	ea_manifest_check(m);
+	ea_manifest_check_functions(m);
+	ea_manifest_throw(m);
+
+	losses = ea_exec_array_text(PG_GETARG_DATUM(losses_at), &nlosses);
+	lock_declarations();
+	ea_stored_load(stored);
+	allowed = ea_ddl_read_allowed(losses, nlosses, m, stored->trees,
+								  stored->service_tree);
+	plan->change.allowed = allowed;
+	check_tenancy(m, stored);
+	compile(m, stored, &plan->wanted);
+	plan_tables(plan);
+	plan->statements =
+		list_concat(plan->statements,
+					ea_manifest_check_assigned(m, stored->service_tree,
+											   allowed));
+	ea_manifest_throw(m);
+}
+
 static void
 change_declarations(FunctionCallInfo fcinfo, bool repair)
 {
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
 	bool		dry_run = PG_GETARG_BOOL(1);
-	EaDdlRequest change = {.repair = repair};
-	Jsonb	   *documents = PG_GETARG_JSONB_P(0);
-	char	   *source;
-	EaManifest *m;
-	char	  **losses;
-	int			nlosses;
-	EaStored	stored;
-	Wanted		wanted;
+	EaApplyPlan plan = {.change = {.repair = repair}};
 	List	   *statements;
 	ListCell   *lc;
 
 	SPI_connect();
-	source = JsonbToCString(NULL, &documents->root, VARSIZE(documents));
-	m = ea_manifest_read(source, strlen(source));
-	ea_manifest_check(m);
-	ea_manifest_check_functions(m);
-	ea_manifest_throw(m);
-
-	losses = ea_exec_array_text(PG_GETARG_DATUM(2), &nlosses);
-	lock_declarations();
-	ea_stored_load(&stored);
-	change.allowed = ea_ddl_read_allowed(losses, nlosses, m, stored.trees,
-										 stored.service_tree);
-	check_tenancy(m, &stored);
-	compile(m, &stored, &wanted);
-	statements = plan_tables(m, &stored, &wanted, &change);
-	statements = list_concat(statements,
-							 ea_manifest_check_assigned(m, stored.service_tree,
-														change.allowed));
-	ea_manifest_throw(m);
-
-	if (!dry_run && (change.changed || statements != NIL))
-		store(m, &stored, &wanted, statements, change.steps);
+	ea_apply_plan(&plan, fcinfo, 2);
+	statements = plan.statements;
+	if (!dry_run && (plan.change.changed || statements != NIL))
+		store(plan.m, &plan.stored, &plan.wanted, statements,
+			  plan.change.steps);
 	if (!dry_run)
 		ea_openapi_store();
 
-	statements = list_concat(statements, list_changes(&stored, &wanted));
-	statements = list_concat(statements, list_differences(&change));
+	statements = list_concat(statements,
+							 list_changes(&plan.stored, &plan.wanted));
+	statements = list_concat(statements, list_differences(&plan.change));
 	foreach(lc, statements)
 		return_statement(rsinfo, foreach_current_index(lc) + 1, lfirst(lc));
 	SPI_finish();
 }
 
-static void
-begin_change(FunctionCallInfo fcinfo)
+void
+ea_apply_begin(FunctionCallInfo fcinfo, const char *function)
 {
-	for (int i = 0; i < 3; i++)
+	for (int i = 0; i < PG_NARGS(); i++)
 	{
 		if (PG_ARGISNULL(i))
 			ereport(ERROR,
 					(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-					 errmsg("arguments of apply_manifest must not be null")));
+					 errmsg("arguments of %s must not be null", function)));
 	}
 	InitMaterializedSRF(fcinfo, 0);
 }
@@ -462,7 +461,7 @@ begin_change(FunctionCallInfo fcinfo)
  */
 EA_CONFINED_FUNCTION(ea_sql_apply_manifest)
 {
-	begin_change(fcinfo);
+	ea_apply_begin(fcinfo, "apply_manifest");
 	change_declarations(fcinfo, false);
 	return (Datum) 0;
 }
@@ -475,7 +474,7 @@ EA_CONFINED_FUNCTION(ea_sql_apply_manifest)
  */
 EA_CONFINED_FUNCTION(ea_sql_repair_and_apply)
 {
-	begin_change(fcinfo);
+	ea_apply_begin(fcinfo, "apply_manifest");
 	change_declarations(fcinfo, true);
 	return (Datum) 0;
 }

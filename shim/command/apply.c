@@ -11,6 +11,7 @@
 #include "command/help.h"
 #include "command/manifest_files.h"
 #include "command/retry.h"
+#include "command/rights.h"
 #include "command/steps.h"
 
 /*
@@ -42,6 +43,7 @@
 struct apply_options
 {
 	bool		dry_run;
+	bool		rights;			/* what roles would gain and lose */
 	bool		resume;			/* only what is pending */
 	bool		defer;			/* leave what is pending alone */
 	bool		repair;			/* put back what was dropped or altered */
@@ -92,6 +94,12 @@ check_options(const struct apply_options *options)
 				"manifests, --dry-run, --defer and --repair\n");
 		return false;
 	}
+	if (options->rights && (!options->dry_run || options->repair))
+	{
+		fprintf(stderr, "entityapi-shim apply: --rights goes with --dry-run, "
+				"and without --repair\n");
+		return false;
+	}
 	if (!options->resume && options->files.count == 0)
 	{
 		fprintf(stderr, "entityapi-shim apply: no manifest found\n");
@@ -113,6 +121,8 @@ parse_options(struct apply_options *options, int argc, char **argv)
 
 		if (strcmp(argument, "--dry-run") == 0)
 			options->dry_run = true;
+		else if (strcmp(argument, "--rights") == 0)
+			options->rights = true;
 		else if (strcmp(argument, "--resume") == 0)
 			options->resume = true;
 		else if (strcmp(argument, "--defer") == 0)
@@ -276,10 +286,28 @@ is_adrift(const PGresult *result)
 	return false;
 }
 
-/*
- * The transaction, which is tried again while the tables are in use; sound:
- * the tables are what is declared.
- */
+/* Tried again while the tables are in use; NULL after a line on stderr. */
+static PGresult *
+run(PGconn *connection, const char *sql, int count, const char *const *values,
+	int wait)
+{
+	struct retry retry = {.limit = wait};
+	PGresult   *result = NULL;
+
+	do
+	{
+		PQclear(result);
+		result = PQexecParams(connection, sql, count, NULL, values, NULL,
+							  NULL, 0);
+	} while (retry_lock(&retry, result));
+	if (PQresultStatus(result) == PGRES_TUPLES_OK)
+		return result;
+	print_failure("apply", connection, result);
+	PQclear(result);
+	return NULL;
+}
+
+/* The transaction; sound: the tables are what is declared. */
 static bool
 apply_documents(PGconn *connection, const char *documents,
 				const struct apply_options *options, bool *later, bool *sound)
@@ -287,28 +315,32 @@ apply_documents(PGconn *connection, const char *documents,
 	char		sql[sizeof(APPLY_SQL) + 32];
 	const char *values[3] = {documents, options->dry_run ? "true" : "false",
 	options->data_loss.data};
-	struct retry retry = {.limit = options->wait};
-	PGresult   *result = NULL;
-	bool		fine;
+	PGresult   *result;
 
 	snprintf(sql, sizeof(sql), APPLY_SQL,
 			 options->repair ? "repair_and_apply" : "apply_manifest");
-	do
-	{
-		PQclear(result);
-		result = PQexecParams(connection, sql, 3, NULL, values, NULL,
-							  NULL, 0);
-	} while (retry_lock(&retry, result));
-	fine = PQresultStatus(result) == PGRES_TUPLES_OK;
-	if (fine)
-	{
-		*later = print_plan(result, options->dry_run);
-		*sound = !is_adrift(result);
-	}
-	else
-		print_failure("apply", connection, result);
+	result = run(connection, sql, 3, values, options->wait);
+	if (result == NULL)
+		return false;
+	*later = print_plan(result, options->dry_run);
+	*sound = !is_adrift(result);
 	PQclear(result);
-	return fine;
+	return true;
+}
+
+static bool
+compare_rights(PGconn *connection, const char *documents,
+			   const struct apply_options *options)
+{
+	const char *values[2] = {documents, options->data_loss.data};
+	PGresult   *result = run(connection, RIGHTS_SQL, 2, values,
+							 options->wait);
+
+	if (result == NULL)
+		return false;
+	rights_print(result);
+	PQclear(result);
+	return true;
 }
 
 /* documents: NULL to go on with what is pending. */
@@ -327,6 +359,8 @@ apply(const struct config *config, const char *documents,
 	if (fine && documents != NULL)
 		fine = apply_documents(connection, documents, options, &later,
 							   &sound);
+	if (fine && options->rights)
+		fine = compare_rights(connection, documents, options);
 	if (fine && !options->dry_run && !options->defer)
 		fine = steps_run(connection, options->wait, later);
 	PQfinish(connection);

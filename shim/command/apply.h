@@ -7,8 +7,8 @@
 #include "base/config.h"
 
 /*
- * apply DIR|FILE... [--dry-run] [--allow-data-loss NAME]...
- *		 [--wait SECONDS] [--defer]
+ * apply DIR|FILE... [--dry-run [--rights]] [--allow-data-loss NAME]...
+ *		 [--repair] [--wait SECONDS] [--defer]
  * apply --resume [--wait SECONDS]
  * Returns the exit status of the process.
  */

@@ -35,8 +35,9 @@ static const struct command commands[] =
 		"SIGHUP reads the configuration file again.\n",
 		{{"--print-config", NULL,
 	"prints the settings that hold, as a JSON object, and ends"}}},
-	{"apply", "DIR|FILE... [--dry-run] [--allow-data-loss NAME]...\n"
-		"\t[--repair] [--wait SECONDS] [--defer] [SETTING...]\n"
+	{"apply", "DIR|FILE... [--dry-run [--rights]] [--repair]\n"
+		"\t[--allow-data-loss NAME]... [--wait SECONDS] [--defer]\n"
+		"\t[SETTING...]\n"
 		"--resume [--wait SECONDS] [SETTING...]\n",
 		"makes the database what the manifests declare\n"
 		"Manifests are YAML or JSON; what was done is printed. Indexes of\n"
@@ -44,6 +45,9 @@ static const struct command commands[] =
 		"transaction, one by one. Tables that are not as they were made are\n"
 		"named, and the command ends with 1.\n",
 		{{"--dry-run", NULL, "prints what would be done, and changes nothing"},
+		{"--rights", NULL,
+			"and what each role would gain and lose: operations, fields, and "
+		"how many rows it reads before and after"},
 		{"--allow-data-loss", "NAME",
 		"an entity, Entity.field, Roles/name or SecurityAttributes/name whose "
 		"data may be lost; may be repeated"},

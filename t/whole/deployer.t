@@ -133,6 +133,8 @@ my %calls = (
 	'apply_manifest' => q{select count(*) from entityapi.apply_manifest(entityapi.export_manifest() operator(pg_catalog.||) '[{"apiVersion": "entityapi/v1", "kind": "Entity",
 		"metadata": {"name": "Trapped"}, "spec": {"fields": {"a": {"type": "string", "index": true, "maxLength": 7, "pattern": "a.*"}}}}]', false, '{Trapped}')},
 	'repair_and_apply' => q{alter table app.person disable row level security; select count(*) from entityapi.repair_and_apply(entityapi.export_manifest())},
+	'compare_rights' => q{select count(*) from entityapi.compare_rights(entityapi.export_manifest() operator(pg_catalog.||) '[{"apiVersion": "entityapi/v1", "kind": "Entity",
+		"metadata": {"name": "Compared"}, "spec": {"fields": {"a": {"type": "string"}}, "permissions": {"*": ["read"]}}}]')},
 	'list_differences' => 'select count(*) from entityapi.list_differences()',
 	'export_manifest' => 'select entityapi.export_manifest()',
 	'openapi' => 'select entityapi.openapi(1)',
