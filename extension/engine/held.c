@@ -67,6 +67,18 @@ ea_held_all_changed(void)
 	since = ++epoch;
 }
 
+/*
+ * PostgreSQL has lost count of what has changed.  It also says so, all the
+ * time, when it discards its caches for a test: then nothing has, and who waits
+ * for a quiet moment would wait for ever.
+ */
+static void
+lost_count(void)
+{
+	if (debug_discard_caches == 0)
+		ea_held_all_changed();
+}
+
 /* These run at odd moments: must not look at any catalog. */
 void
 ea_held_relation_changed(Oid relid)
@@ -75,7 +87,7 @@ ea_held_relation_changed(Oid relid)
 
 	news++;
 	if (!OidIsValid(relid))
-		ea_held_all_changed();
+		lost_count();
 	if (!OidIsValid(relid) || tables == NULL)
 		return;
 	table = hash_search(tables, &relid, HASH_FIND, NULL);
@@ -93,9 +105,10 @@ object_changed(Datum arg, int cache, uint32 hash)
 	const Watched key = {cache, hash};
 
 	news++;
-	if (hash == 0 ||
-		(watched != NULL &&
-		 hash_search(watched, &key, HASH_FIND, NULL) != NULL))
+	if (hash == 0)
+		lost_count();
+	else if (watched != NULL &&
+			 hash_search(watched, &key, HASH_FIND, NULL) != NULL)
 		ea_held_all_changed();
 }
 
