@@ -28,6 +28,8 @@ EXCEPTION WHEN SQLSTATE 'JA400' THEN
 END
 $$;
 
+-- No test before this one, or any: there is a service, which declares nothing
+SELECT count(*) >= 0 AS applied FROM entityapi.apply_manifest('[]');
 CREATE TEMP TABLE store (kind text, name text, spec jsonb);
 INSERT INTO store VALUES
 ('Service', 'service', '{"schema": "store_test", "defaultRoles": ["Clerk"], "audit": {"entities": false}}'),
