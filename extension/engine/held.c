@@ -69,8 +69,8 @@ ea_held_all_changed(void)
 
 /*
  * PostgreSQL has lost count of what has changed.  It also says so, all the
- * time, when it discards its caches for a test: then nothing has, and who waits
- * for a quiet moment would wait for ever.
+ * time, when it discards its caches for a test: then nothing has, and who
+ * waits for a quiet moment would wait for ever.
  */
 static void
 lost_count(void)
