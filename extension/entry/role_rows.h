@@ -8,6 +8,8 @@
 #ifndef EA_ROLE_ROWS_H
 #define EA_ROLE_ROWS_H
 
+#include "nodes/pg_list.h"
+
 #include "request/request.h"
 
 #define EA_ROLE_EVERYBODY "*"
