@@ -456,7 +456,7 @@ play('with hooks of others', $third, 1);
 cmp_ok($cluster->psql(q{select count(*) from pg_stat_statements where query ~ 'app\.doc t0'}), '>', 5, 'which saw the statements');
 
 # No row of a tenant that has ended stays
-ok(EntityApi::Test::wait_until(30, sub {
+ok(EntityApi::Test::wait_until(180, sub {
 	$cluster->psql(q{select (select count(*) from app.doc d where not exists (select from entityapi.tenant t where t.id = d.tenant_id and t.status = 'ACTIVE'))
 		+ (select count(*) from sales.old d where not exists (select from entityapi.tenant t where t.id = d.tenant_id and t.status = 'ACTIVE'))}) == 0;
 }), 'tenants that ended leave nothing');
