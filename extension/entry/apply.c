@@ -474,7 +474,7 @@ EA_CONFINED_FUNCTION(ea_sql_apply_manifest)
  */
 EA_CONFINED_FUNCTION(ea_sql_repair_and_apply)
 {
-	ea_apply_begin(fcinfo, "apply_manifest");
+	ea_apply_begin(fcinfo, "repair_and_apply");
 	change_declarations(fcinfo, true);
 	return (Datum) 0;
 }

@@ -283,13 +283,16 @@ find_elsewhere(Look *look, int n, const Oid *relids)
 {
 	for (int i = 0; i < n; i++)
 	{
-		char	   *name = get_rel_name(relids[i]);
-		char	   *schema =
-			get_namespace_name(get_rel_namespace(relids[i]));
+		char	   *name;
+		char	   *schema;
 		const char *names[3] = {NULL, "citus", look->role};
 
 		CHECK_FOR_INTERRUPTS();
-		if (name == NULL || schema == NULL || !ea_distributed_is(relids[i]))
+		if (!ea_distributed_is(relids[i]))
+			continue;
+		name = get_rel_name(relids[i]);
+		schema = get_namespace_name(get_rel_namespace(relids[i]));
+		if (name == NULL || schema == NULL)
 			continue;
 		names[0] = quote_qualified_identifier(schema, name);
 		add_fault(look, relids[i], EA_OWNERS_CITUS, names);

@@ -179,6 +179,41 @@ port_of(int file)
 
 /* -------- a listener -------- */
 
+/* Of unix:/path; returns how many sockets there are now: one or none. */
+static int
+open_path(struct listening *next, int most, const char *path, long mode)
+{
+	const char *fault = "too many addresses";
+
+	if (most > 0 && sockets_open_path(next, path, mode, &fault))
+		return 1;
+	log_event(LOG_ERROR, "start", NULL, NULL, "cannot listen on \"%s\": %s",
+			  path, fault);
+	return 0;
+}
+
+/* Of host:port, which is cut up meanwhile; returns how many there are. */
+static int
+open_host(struct listening *next, int most, char *host)
+{
+	const char *fault = "too many addresses";
+	char	   *port = strrchr(host, ':');
+	int			opened = 0;
+
+	*port++ = '\0';
+	if (*host == '[')
+	{
+		host++;
+		host[strlen(host) - 1] = '\0';
+	}
+	if (most > 0)
+		opened = sockets_open_host(next, most, host, port, &fault);
+	if (opened == 0)
+		log_event(LOG_ERROR, "start", NULL, NULL,
+				  "cannot listen on \"%s\" port %s: %s", host, port, fault);
+	return opened;
+}
+
 /*
  * One item.  For each of its sockets civetweb is told to listen on a port of
  * its own.
@@ -189,38 +224,15 @@ open_item(struct listener *listener, char *item, long mode,
 {
 	struct listening *next = &listener->sockets[listener->count];
 	int			most = LISTEN_MAX - listener->count;
-	char	   *host = item;
-	char	   *port = strrchr(item, ':');
-	const char *fault = "too many addresses";
-	int			opened;
+	int			opened = is_unix(item) ?
+		open_path(next, most, item + UNIX_PREFIX_LENGTH, mode) :
+		open_host(next, most, item);
 	int			i;
 
-	if (is_unix(item))
-		opened = most > 0 &&
-			sockets_open_path(next, item + UNIX_PREFIX_LENGTH, mode, &fault);
-	else
-	{
-		*port++ = '\0';
-		if (*host == '[')
-		{
-			host++;
-			host[strlen(host) - 1] = '\0';
-		}
-		opened = sockets_open_host(next, most, host, port, &fault);
-	}
-	if (opened == 0)
-		log_event(LOG_ERROR, "start", NULL, NULL,
-				  "cannot listen on \"%s\"%s%s: %s",
-				  is_unix(item) ? item + UNIX_PREFIX_LENGTH : host,
-				  is_unix(item) ? "" : " port ", is_unix(item) ? "" : port,
-				  fault);
 	listener->count += opened;
 	for (i = 0; i < opened; i++)
-	{
-		if (ports->length > 0)
-			buffer_char(ports, ',');
-		buffer_string(ports, "127.0.0.1:0");
-	}
+		buffer_string(ports, ports->length > 0 ? ",127.0.0.1:0" :
+					  "127.0.0.1:0");
 	return opened > 0;
 }
 

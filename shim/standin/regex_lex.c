@@ -8,6 +8,7 @@
 
 #include "regex/regex.h"
 
+#include "base/uuid.h"
 #include "standin/regex_class.h"
 #include "standin/regex_lex.h"
 
@@ -203,17 +204,13 @@ static const struct
 	{'x', 1, 255}
 };
 
-/* How great is a digit?  16 if it is none. */
+/* How great is a digit?  -1 if it is none of that base. */
 static int
-digit_value(pg_wchar c)
+digit_value(pg_wchar c, int base)
 {
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	if (c >= 'A' && c <= 'F')
-		return c - 'A' + 10;
-	return 16;
+	int			value = c < 0x80 ? ea_uuid_hex_digit((char) c) : -1;
+
+	return value < base ? value : -1;
 }
 
 /* The number may go round; who cares looks at its range. */
@@ -224,8 +221,8 @@ read_digits(RegexLexer *lexer, int base, int least, int most)
 	int			count = 0;
 
 	for (; count < most && !AT_END(lexer) &&
-		 digit_value(*lexer->now) < base; count++)
-		number = number * base + digit_value(*lexer->now++);
+		 digit_value(*lexer->now, base) >= 0; count++)
+		number = number * base + digit_value(*lexer->now++, base);
 	if (count < least)
 		standin_regex_fail(lexer, REG_EESCAPE);
 	return number;
