@@ -248,3 +248,12 @@ SELECT document, pointer, message, hint FROM pg_temp.faults(jsonb_build_array(
 		"lost": {"type": "ref", "target": "Soft", "onDelete": "cascade"},
 		"need": {"type": "ref", "target": "Soft", "relation": "OneToOne", "required": true, "onDelete": "cascade"},
 		"any": {"type": "oneof", "target": "Any", "onDelete": "cascade"}}}')));
+
+-- Bringing back is for what is only hidden, and no policy is asked about it
+
+SELECT document, pointer, message, hint FROM pg_temp.faults(jsonb_build_array(
+	pg_temp.document('Roles', 'r', '{"roles": {"Clerk": null}}'),
+	pg_temp.document('Policy', 'P', '{"expression": "true"}'),
+	pg_temp.document('Entity', 'Soft', '{"softDelete": true, "fields": {}, "permissions": {"Clerk": ["restore"]}, "policies": {"P": ["read", "restore"]}}'),
+	pg_temp.document('Entity', 'Shared', '{"softDelete": true, "tenantScoped": false, "fields": {}, "permissions": {"Clerk": ["read", "restore"]}}'),
+	pg_temp.document('Entity', 'Hard', '{"fields": {}, "permissions": {"Clerk": ["restore"]}}')));

@@ -68,7 +68,7 @@ static const struct
 }			operations[] =
 {
 	{EA_OP_CREATE, "create"}, {EA_OP_READ, "read"}, {EA_OP_UPDATE, "update"},
-	{EA_OP_DELETE, "delete"}
+	{EA_OP_DELETE, "delete"}, {EA_OP_RESTORE, "restore"}
 };
 
 /* -------- rows as they will be -------- */
@@ -270,7 +270,9 @@ operations_of(EaRoleSide *side)
 	{
 		if (side->entity != NULL &&
 			ea_authz_allows(&side->req, side->entity,
-							operations[i].operation))
+							operations[i].operation) &&
+			(operations[i].operation != EA_OP_RESTORE ||
+			 side->entity->soft_delete))
 			found |= operations[i].operation;
 	}
 	return found;

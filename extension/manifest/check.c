@@ -59,10 +59,15 @@ check_permissions(EaManifest *m, EaDeclEntity *entity)
 	{
 		const char *pointer = ea_errors_pointer("/spec/permissions",
 												json->key);
+		int			given = ea_manifest_operations(m, label, pointer, json,
+												   EA_OPS);
 
-		if ((ea_manifest_operations(m, label, pointer, json) &
-			 ~EA_OP_READ) != 0)
+		if ((given & ~EA_OP_READ) != 0)
 			check_reach(m, entity, pointer, json->key);
+		if ((given & EA_OP_RESTORE) != 0 && !entity->soft_delete)
+			ea_manifest_fault(m, label, pointer,
+							  "give the entity softDelete, or leave it out",
+							  "restore brings back what softDelete keeps");
 		if (strcmp(json->key, "*") != 0)
 			ea_manifest_check_role(m, label, pointer, json->key);
 	}
@@ -81,7 +86,8 @@ check_policies(EaManifest *m, EaDeclEntity *entity)
 		const char *pointer = ea_errors_pointer("/spec/policies", json->key);
 		EaDeclPolicy *policy = ea_names_map_get(m->by_policy, json->key);
 
-		if (ea_manifest_operations(m, label, pointer, json) != 0 && policy)
+		if (ea_manifest_operations(m, label, pointer, json,
+								   EA_OPS_RULED) != 0 && policy)
 			policy->used = true;
 		if (policy == NULL)
 			ea_manifest_fault(m, label, pointer,

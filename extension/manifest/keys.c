@@ -230,10 +230,11 @@ ea_manifest_keys(EaManifest *m, const char *label, const char *pointer,
 
 int
 ea_manifest_operations(EaManifest *m, const char *label, const char *pointer,
-					   const EaJson *list)
+					   const EaJson *list, int known)
 {
-	static const char *const names[] = {"create", "read", "update", "delete"};
-	const char *otherwise = "known: create, read, update, delete";
+	static const char *const names[EA_OPS] =
+	{"create", "read", "update", "delete", "restore"};
+	StringInfoData otherwise;
 	List	   *given = NIL;
 	Place		at = {m, label, pointer};
 	ListCell   *lc;
@@ -249,21 +250,25 @@ ea_manifest_operations(EaManifest *m, const char *label, const char *pointer,
 	if (!read_names(&at, list, &given))
 		return 0;
 
+	initStringInfo(&otherwise);
+	for (int i = 0; i < known; i++)
+		appendStringInfo(&otherwise, "%s%s", i == 0 ? "known: " : ", ",
+						 names[i]);
 	foreach(lc, given)
 	{
 		const char *name = lfirst(lc);
 		int			i = 0;
 
-		while (i < lengthof(names) && strcmp(names[i], name) != 0)
+		while (i < known && strcmp(names[i], name) != 0)
 			i++;
-		if (i < lengthof(names))
+		if (i < known)
 			mask |= 1 << i;
 		else
 			ea_manifest_fault(m, label,
 							  ea_errors_index(pointer,
 											  foreach_current_index(lc)),
-							  ea_manifest_guess(name, names, lengthof(names),
-												otherwise),
+							  ea_manifest_guess(name, names, known,
+												otherwise.data),
 							  "unknown operation \"%s\"", name);
 	}
 	return mask;

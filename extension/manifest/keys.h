@@ -42,8 +42,12 @@ extern bool ea_manifest_keys(EaManifest *m, const char *label,
 							 const char *pointer, const EaJson *object,
 							 const EaKey *keys, int nkeys, void *into);
 
-/* A list of operations to a mask of EaOperation; faults are noted. */
+/*
+ * A list of operations, of the first so many, to a mask of EaOperation; faults
+ * are noted.
+ */
 extern int	ea_manifest_operations(EaManifest *m, const char *label,
-								   const char *pointer, const EaJson *list);
+								   const char *pointer, const EaJson *list,
+								   int known);
 
 #endif							/* EA_KEYS_H */

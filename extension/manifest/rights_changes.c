@@ -22,7 +22,8 @@ typedef struct Changes
 	EaNameMap  *seen;			/* a hook of all entities is told once */
 } Changes;
 
-static const char *const operations[] = {"create", "read", "update", "delete"};
+static const char *const operations[] =
+{"create", "read", "update", "delete", "restore"};
 
 /* Members that are told otherwise, or by the statements. */
 static const char *const service_own[] =

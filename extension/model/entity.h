@@ -14,8 +14,13 @@ typedef enum EaOperation
 	EA_OP_CREATE = 1 << 0,
 	EA_OP_READ = 1 << 1,
 	EA_OP_UPDATE = 1 << 2,
-	EA_OP_DELETE = 1 << 3
+	EA_OP_DELETE = 1 << 3,
+	EA_OP_RESTORE = 1 << 4		/* and show[deleted] */
 } EaOperation;
+
+/* How many of them policies rule, the first; and all. */
+#define EA_OPS_RULED 4
+#define EA_OPS 5
 
 typedef enum EaFieldKind
 {
@@ -126,7 +131,7 @@ typedef struct EaRule
 	char	   *name;
 	int			operations;		/* mask of EaOperation */
 	char	   *expression;
-	void	   *trees[4];		/* authz/policy_sql.c: checked, by operation */
+	void	   *trees[EA_OPS_RULED];	/* authz/policy_sql.c: checked, by operation */
 } EaRule;
 
 /* When a hook runs, in the order of the manifests' words. */

@@ -217,8 +217,9 @@ subtest 'other rows, and as many' => sub {
 };
 
 subtest 'rows that are deleted softly' => sub {
-	is(rights(changed(sub { delete $_[0]{Entity}{Box}{softDelete} }), 'Box'), '', 'go with what hid them');
-	is(rights(changed(sub { $_[0]{Entity}{Item}{softDelete} = JSON::PP::true })), '', 'there are none yet');
+	is(rights(changed(sub { delete $_[0]{Entity}{Box}{softDelete} }), 'Box'), 'TenantAdmin Box nobody -restore', 'go with what hid them');
+	is(rights(changed(sub { $_[0]{Entity}{Item}{softDelete} = JSON::PP::true })), 'TenantAdmin Item nobody +restore', 'there are none yet');
+	is(rights(changed(sub { $_[0]{Entity}{Box}{permissions}{Ghost} = ['restore'] })), 'Ghost Box nobody +restore', 'who may bring them back');
 	$cluster->psql(q{update app.box set deleted_at = now() where label = 'first'});
 	is(rights(changed(sub { $_[0]{Entity}{Item}{policies}{Boxed} = ['read'] })), "Clerk Item 14->0 +0-14 by 2\nEditor Item 10->0 +0-10 by 1", 'lead nowhere');
 	$cluster->psql(q{update app.box set deleted_at = null where label = 'first'});

@@ -50,7 +50,8 @@ my %described = (
 
 is(join(' ', sort keys %table), join(' ', sort keys %described), 'each table of keys is described, and nothing else');
 
-my @operations = qw(create read update delete);
+my @ruled = qw(create read update delete);
+my @operations = (@ruled, 'restore');
 my ($types) = $source =~ /\bea_types\[\] =\s*\{(.*?)\n\};/s;
 my @types = (($types // '') =~ /\{\w+, "(\w+)"/g, 'ref', 'oneof');
 
@@ -90,7 +91,9 @@ is("@{ $schema->{properties}{kind}{enum} }", "@kinds", 'kinds');
 is(join(' ', map { "$_->{if}{properties}{kind}{const} $_->{then}{properties}{spec}{'$ref'}" } @{ $schema->{allOf} }), join(' ', map { "$_ #/\$defs/$_" } @kinds), 'each with its spec');
 is($schema->{properties}{apiVersion}{const}, ($source =~ /#define API_VERSION "(.*)"/)[0], 'the version');
 is("@{ $defs->{Operations}{items}{enum} }", "@operations", 'operations');
-is($defs->{Entity}{properties}{$_}{additionalProperties}{'$ref'}, '#/$defs/Operations', "of $_") for qw(permissions policies);
+is("@{ $defs->{RuledOperations}{items}{enum} }", "@ruled", 'and those that policies rule');
+is($defs->{Entity}{properties}{permissions}{additionalProperties}{'$ref'}, '#/$defs/Operations', 'of permissions');
+is($defs->{Entity}{properties}{policies}{additionalProperties}{'$ref'}, '#/$defs/RuledOperations', 'of policies');
 is($defs->{Entity}{properties}{fields}{additionalProperties}{'$ref'}, '#/$defs/Field', 'fields');
 is($defs->{ $_->[0] }{properties}{ $_->[1] }{additionalProperties}{'$ref'}, "#/\$defs/$_->[2]", "$_->[1]")
   for [qw(Roles roles Role)], [qw(SecurityAttributes attributes Attribute)], [qw(Versions versions Version)];
