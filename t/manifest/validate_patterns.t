@@ -196,7 +196,7 @@ for my $n (0 .. $#patterns)
 
 	$seen{$_}++ for ref $server[$n] ? map { $_ ? 'yes' : 'no' } @{ $server[$n] } : $server[$n];
 	# how large an automaton the server makes is known to nobody else, as where empty things are repeated
-	next if $n >= @fixed && $expected eq 'regular expression is too complex' && ref $found[$n];
+	next if $n >= @fixed && $expected =~ /regular expression is too complex\z/ && ref $found[$n];
 	next if $says eq $expected;
 	# what a back reference to something empty finds in a loop, or at the end, has no rule but the server's code
 	next if ref $server[$n] && ref $found[$n] && $patterns[$n] =~ /\\[1-9]/ && ++$unruly <= $count / 500;
