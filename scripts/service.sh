@@ -265,7 +265,7 @@ load_demo()
 
 with_demo()
 {
-	[[ $DEMO == 1 && $MANIFESTS -ef $CHECKOUT/examples/billing ]]
+	[[ $DEMO == 1 && -f $MANIFESTS/demo.jsonl ]]
 }
 
 service_up()

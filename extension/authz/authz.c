@@ -39,7 +39,7 @@ ea_authz_bypasses(EaRequest *req, EaEntity *entity)
 bool
 ea_authz_allows(EaRequest *req, EaEntity *entity, EaOperation op)
 {
-	if (req->principal == NULL)
+	if (req->principal == NULL || (entity->accounts && op != EA_OP_READ))
 		return false;
 	if (ea_authz_bypasses(req, entity))
 		return true;
@@ -112,6 +112,19 @@ ea_authz_writable(EaRequest *req, EaField *field)
 		ea_authz_bypasses(req, field->entity) ||
 		has_any_role(req->principal, field->write_roles,
 					 field->nwrite_roles);
+}
+
+bool
+ea_authz_author(const EaRequest *req, pg_uuid_t *id)
+{
+	static const pg_uuid_t none;
+	const EaPrincipal *principal = req->principal;
+
+	if (principal == NULL || !principal->has_tenant ||
+		ea_uuid_equal(&principal->account, &none))
+		return false;
+	*id = principal->account;
+	return true;
 }
 
 EaField *

@@ -41,4 +41,10 @@ extern bool ea_authz_writable(EaRequest *req, EaField *field);
 /* Set req->tenant for entity requests (X-Tenant-Id), or throw. */
 extern void ea_authz_tenant(EaRequest *req, bool needed);
 
+/*
+ * The caller as a resource of User: false for a SuperAdmin, who belongs to no
+ * tenant, and for who has no account here.
+ */
+extern bool ea_authz_author(const EaRequest *req, pg_uuid_t *id);
+
 #endif							/* EA_AUTHZ_H */

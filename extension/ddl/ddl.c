@@ -26,6 +26,7 @@
 #include "ddl/tables.h"
 #include "engine/distributed.h"
 #include "manifest/manifest.h"
+#include "model/account_copy.h"
 
 static void
 add_object(EaDdlPlan *plan, EaDdlTable *table, EaDdlObject *object)
@@ -319,6 +320,30 @@ check_owners(EaDdlPlan *plan)
 	}
 }
 
+/*
+ * The rows of User, where they are others than they were.  Whoever writes an
+ * account meanwhile waits, and knows the new declarations then.
+ */
+static void
+copy_accounts(EaDdlPlan *plan, EaCatalog *stored, EaCatalog *wanted)
+{
+	EaEntity   *before = stored == NULL ? NULL :
+		ea_account_copy_entity(stored);
+	EaEntity   *after = ea_account_copy_entity(wanted);
+	EaDdlTable *table;
+	const char *sql;
+
+	if (after == NULL)
+		return;
+	sql = ea_account_copy_sql(after, false);
+	if (before != NULL && strcmp(ea_account_copy_sql(before, false), sql) == 0)
+		return;
+	table = ea_names_map_get(plan->to->by_key, after->name);
+	ea_ddl_add(plan, EA_DDL_CHANGE_COLUMNS, table, NULL,
+			   "LOCK TABLE entityapi.account IN SHARE MODE");
+	ea_ddl_add(plan, EA_DDL_CHANGE_COLUMNS, table, NULL, "%s", sql);
+}
+
 List *
 ea_ddl_plan(EaManifest *m, const EaDdlSource *stored,
 			const EaDdlSource *wanted, EaDdlRequest *change)
@@ -354,6 +379,7 @@ ea_ddl_plan(EaManifest *m, const EaDdlSource *stored,
 			change_table(&plan, to->other, to);
 	}
 	ea_ddl_purge(&plan);
+	copy_accounts(&plan, stored->catalog, wanted->catalog);
 	ea_ddl_secure(&plan, stored->catalog, wanted->catalog);
 	for (int i = 0; i < EA_DDL_NPHASES; i++)
 		statements = list_concat(statements, plan.phases[i]);

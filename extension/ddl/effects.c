@@ -37,6 +37,8 @@ static const struct
 	{"CREATE UNIQUE INDEX", NULL, ShareLock, BUILDS},
 	{"UPDATE ", NULL, RowExclusiveLock, WRITES},
 	{"WITH ", NULL, RowExclusiveLock, WRITES},
+	{"INSERT ", NULL, RowExclusiveLock, WRITES},
+	{"LOCK TABLE ", NULL, NoLock, NULL},
 	{"GRANT", NULL, NoLock, NULL},
 	{"REVOKE", NULL, NoLock, NULL},
 	{"CREATE SCHEMA", NULL, NoLock, NULL},

@@ -88,6 +88,9 @@ bool
 ea_ddl_may_lose(EaDdlPlan *plan, const char *entity, const char *field)
 {
 	const char *name = field ? psprintf("%s.%s", entity, field) : entity;
+	EaDdlTable *table = ea_names_map_get(plan->from->by_key, entity);
 
+	if (table != NULL && table->copied)
+		return true;
 	return ea_names_map_get(plan->allowed, name) != NULL;
 }

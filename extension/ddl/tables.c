@@ -259,7 +259,8 @@ add_check(EaDdlTable *table, const char *field, const char *stem,
 /* The reference from a column to the entity it points at, and its index. */
 static void
 add_reference(Builder *b, EaDdlTable *table, const char *field,
-			  const char *column, const char *target_name, bool lookup)
+			  const char *column, const char *target_name, bool lookup,
+			  const char *on_delete)
 {
 	const EaJson *target = ea_names_map_get(b->definitions, target_name);
 	bool		tenant = ea_jsonread_bool(target, "tenantScoped", true);
@@ -284,11 +285,11 @@ add_reference(Builder *b, EaDdlTable *table, const char *field,
 	object = add_object(table, EA_DDL_FOREIGN_KEY, name, field,
 						list_make1((char *) column),
 						psprintf("FOREIGN KEY (%s%s) REFERENCES %s (%s%s)"
-								 " DEFERRABLE INITIALLY IMMEDIATE",
+								 "%s DEFERRABLE INITIALLY IMMEDIATE",
 								 near_tenant, quote_identifier(column),
 								 entity_table(b, target, &target_schema,
 											  &target_table),
-								 far_tenant, far_id));
+								 far_tenant, far_id, on_delete));
 	object->target = entity_name(b, target_name);
 
 	if (lookup)
@@ -345,6 +346,10 @@ build_attribute(EaDdlTable *table, const EaJson *json, EaDdlAlias *alias,
 	const EaJson *members = ea_jsonread_get(json, "enum");
 	EaDdlColumn *column;
 
+	/* the column of a system attribute is there with or without it */
+	if (ea_jsonread_bool(json, "system", false))
+		return;
+
 	if (type == NULL)
 		elog(ERROR, "a stored definition has an unknown type");
 	column = add_column(table, name, field, NULL,
@@ -393,6 +398,7 @@ build_reference(Builder *b, EaDdlTable *table, const EaJson *json,
 	const char *field = field_name(alias, need(json, "name"), &gone);
 	bool		required = ea_jsonread_bool(json, "required", false);
 	bool		unique = ea_jsonread_bool(json, "unique", false);
+	bool		author = ea_jsonread_bool(json, "system", false);
 	List	   *names = NIL;
 	StringInfoData columns;
 
@@ -409,7 +415,16 @@ build_reference(Builder *b, EaDdlTable *table, const EaJson *json,
 		column->target = entity_name(b, target);
 		if (unique)
 			add_unique(table, field, name, soft);
-		add_reference(b, table, field, name, target, !unique || soft);
+
+		/*
+		 * Who wrote a row last changes with each write, which would have to
+		 * make entries in an index anew, for the rare deletion of a user.
+		 */
+		add_reference(b, table, field, name, target,
+					  author ? strcmp(name, "updated_by") != 0 :
+					  !unique || soft, author ?
+					  psprintf(" ON DELETE SET NULL (%s)",
+							   quote_identifier(name)) : "");
 		names = lappend(names, (char *) name);
 		appendStringInfo(&columns, "%s%s", columns.len > 0 ? ", " : "",
 						 quote_identifier(name));
@@ -469,8 +484,8 @@ build_join(Builder *b, const char *entity, const EaJson *json,
 													  (char *) far))));
 	add_index(table, field, list_make2((char *) far, (char *) near),
 			  EA_DDL_INDEX);
-	add_reference(b, table, field, near, entity, false);
-	add_reference(b, table, field, far, target, false);
+	add_reference(b, table, field, near, entity, false, "");
+	add_reference(b, table, field, far, target, false, "");
 }
 
 static void
@@ -491,6 +506,7 @@ build_entity(Builder *b, const EaJson *json)
 					   alias && alias->entity == NULL, NULL, schema, name,
 					   tenant);
 	table->existing = ea_jsonread_get(json, "columns") != NULL;
+	table->copied = ea_jsonread_bool(json, "accounts", false);
 	table->id_column = system_column(json, "id", "id");
 	table->tenant_column = system_column(json, "tenantId", "tenant_id");
 	if (soft)

@@ -62,6 +62,7 @@ typedef struct EaDdlTable
 	const char *qualified;		/* quoted */
 	bool		tenant_scoped;
 	bool		existing;		/* others made it: only looked at */
+	bool		copied;			/* its rows are copies: nothing to lose */
 	const char *id_column;
 	const char *tenant_column;
 	const char *deleted_column; /* NULL: nothing is deleted softly */

@@ -213,6 +213,12 @@ ea_router_match(EaRequest *req, EaMethod method)
 		no_route(req);
 	req->route = found;
 	resolve(req);
+
+	/* accounts are written below /manage and /auth */
+	if (req->entity != NULL && req->entity->accounts)
+		allowed &= EA_GET;
+	if (allowed == 0)
+		no_route(req);
 	if ((allowed & method) == 0)
 		method_not_allowed(req, allowed);
 }

@@ -54,6 +54,25 @@ CREATE INDEX account_hash_cost ON entityapi.account
 	((pg_catalog.substr(password_hash, 5, 2) COLLATE "C"))
 	WHERE password_hash IS NOT NULL;
 
+-- A part of a profile as text that the type can read, NULL if it is no value of
+-- that type.
+CREATE FUNCTION entityapi.profile_value(profile jsonb, part text, type text,
+										most int4, scale int4) RETURNS text
+	LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE
+	SET search_path = pg_catalog, pg_temp
+	AS 'MODULE_PATHNAME', 'ea_sql_profile_value';
+
+-- The rows of the entity User, where manifests declare it
+CREATE FUNCTION entityapi.copy_account() RETURNS trigger
+	LANGUAGE c
+	AS 'MODULE_PATHNAME', 'ea_sql_copy_account';
+
+CREATE TRIGGER copy_account
+	AFTER INSERT OR DELETE OR
+		UPDATE OF username, email, status, kind, profile
+	ON entityapi.account
+	FOR EACH ROW EXECUTE FUNCTION entityapi.copy_account();
+
 -- Authority over a tenant is kept apart from roles.
 CREATE TABLE entityapi.tenant_admin (
 	tenant_id uuid NOT NULL REFERENCES entityapi.tenant ON DELETE CASCADE,

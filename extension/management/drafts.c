@@ -248,6 +248,8 @@ ea_drafts_act(EaRequest *req)
 	ea_records_hold(&draft, route->status == 204 ? "UPDATE" : "NO KEY UPDATE");
 	if (route->flags & EA_ROUTE_SECRET)
 		make_secret(&draft);
+	if (route->method == EA_DELETE && draft.record->leave != NULL)
+		draft.record->leave(&draft);
 	ea_exec_write(route->statement,
 				  ea_params(EA_UUID(&draft.id), EA_UUID(&draft.scope),
 							EA_TIMESTAMP(req->now)));

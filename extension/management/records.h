@@ -54,6 +54,7 @@ typedef struct EaRecord
 	EaRecordHook before;		/* a body is taken: before a row is locked */
 	EaRecordHook store;			/* it has no fault: add to what is stored */
 	EaRecordHook after;			/* the row is written, and not yet shown */
+	EaRecordHook leave;			/* it is held, and about to be deleted */
 } EaRecord;
 
 #define EA_RECORD_COLUMNS(...) \

@@ -13,7 +13,9 @@
 #include "management/drafts.h"
 #include "management/members.h"
 #include "management/users.h"
+#include "model/account_copy.h"
 #include "request/errors.h"
+#include "write/delete.h"
 
 static bool
 is_made(const EaDraft *draft)
@@ -116,6 +118,23 @@ store_user(EaDraft *draft)
 		ea_session_end_all(&draft->id, draft->req->now);
 }
 
+/*
+ * What refers to him lets go, goes along or stands against it, as declared.
+ * The request is one of /manage, and acts in the user's tenant for that.
+ */
+static void
+leave_users(EaDraft *draft)
+{
+	EaRequest  *req = draft->req;
+	EaEntity   *entity = ea_account_copy_entity(req->catalog);
+
+	if (entity == NULL)
+		return;
+	req->tenant = draft->scope;
+	req->has_tenant = true;
+	ea_delete_referred(req, entity, &draft->id);
+}
+
 const EaRecord ea_users = {
 	.schema = "User",
 	.scope = EA_OF_TENANT,
@@ -145,7 +164,8 @@ const EaRecord ea_users = {
 	.made_schema = "'temporaryPassword':{'type':'string','description':'Made, "
 	"as none was given; shown this once'}",
 	.before = before_users,
-	.store = store_user
+	.store = store_user,
+	.leave = leave_users
 };
 
 #define PASSWORD_SCHEMA "'format':'password','minLength':12,'maxLength':128"

@@ -16,6 +16,7 @@
 #include "manifest/fields.h"
 #include "manifest/keys.h"
 #include "manifest/manifest.h"
+#include "manifest/own_fields.h"
 #include "manifest/policies.h"
 #include "manifest/relations.h"
 #include "manifest/service.h"
@@ -48,6 +49,17 @@ check_reach(EaManifest *m, EaDeclEntity *entity, const char *pointer,
 					  "\"%s\" would write what all tenants share", role);
 }
 
+/* What tenants see of their accounts is written below /manage. */
+static void
+check_only_read(EaManifest *m, EaDeclEntity *entity, const char *pointer,
+				int mask)
+{
+	if (entity->accounts && (mask & ~EA_OP_READ) != 0)
+		ea_manifest_fault(m, entity->document->label, pointer,
+						  "leave all but read out; accounts are written below "
+						  "/manage", "User is read-only");
+}
+
 static void
 check_permissions(EaManifest *m, EaDeclEntity *entity)
 {
@@ -62,6 +74,7 @@ check_permissions(EaManifest *m, EaDeclEntity *entity)
 		int			given = ea_manifest_operations(m, label, pointer, json,
 												   EA_OPS);
 
+		check_only_read(m, entity, pointer, given);
 		if ((given & ~EA_OP_READ) != 0)
 			check_reach(m, entity, pointer, json->key);
 		if ((given & EA_OP_RESTORE) != 0 && !entity->soft_delete)
@@ -85,9 +98,11 @@ check_policies(EaManifest *m, EaDeclEntity *entity)
 	{
 		const char *pointer = ea_errors_pointer("/spec/policies", json->key);
 		EaDeclPolicy *policy = ea_names_map_get(m->by_policy, json->key);
+		int			given = ea_manifest_operations(m, label, pointer, json,
+												   EA_OPS_RULED);
 
-		if (ea_manifest_operations(m, label, pointer, json,
-								   EA_OPS_RULED) != 0 && policy)
+		check_only_read(m, entity, pointer, given);
+		if (given != 0 && policy)
 			policy->used = true;
 		if (policy == NULL)
 			ea_manifest_fault(m, label, pointer,
@@ -247,6 +262,7 @@ claim_existing(EaManifest *m, EaDeclEntity *entity, EaDeclColumn column,
 			   EaDeclField *system_field, EaNameMap *columns)
 {
 	const char *key = ea_manifest_column_key(column);
+	EaDeclField *field = ea_names_map_get(entity->by_name, key);
 
 	if (entity->columns[column] != NULL &&
 		!ea_names_map_put(columns, entity->columns[column], system_field))
@@ -255,7 +271,7 @@ claim_existing(EaManifest *m, EaDeclEntity *entity, EaDeclColumn column,
 						  "the column \"%s\" is named twice",
 						  entity->columns[column]);
 	if (entity->existing_table != NULL && column != EA_DECL_ID &&
-		ea_names_map_get(entity->by_name, key) != NULL)
+		field != NULL && !field->system)
 		ea_manifest_fault(m, entity->document->label,
 						  ea_errors_pointer("/spec/fields", key),
 						  "rename the field",
@@ -285,7 +301,7 @@ check_columns(EaManifest *m, EaDeclEntity *entity)
 		/* a name that is refused anyway needs no second fault */
 		if (!field->sound)
 			continue;
-		if (field->column)
+		if (field->column && !field->system)
 			claim_column(m, field, field->column, columns);
 		if (field->kind != EA_TO_ONE && field->kind != EA_ONE_OF)
 			continue;
@@ -402,6 +418,9 @@ check_hook(EaManifest *m, EaDeclHook *hook)
 						  ea_manifest_guess_map(hook->entity, m->by_entity,
 												"an entity, or *"),
 						  "entity \"%s\" is not declared", hook->entity);
+	if (hook->entity && strcmp(hook->entity, EA_USER_ENTITY) == 0)
+		ea_manifest_fault(m, label, "/spec/entity", NULL,
+						  "no hook is called for accounts");
 	foreach(lc, hook->on)
 	{
 		const char *name = lfirst(lc);

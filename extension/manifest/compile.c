@@ -92,6 +92,7 @@ write_attribute(EaManifest *m, StringInfo buf, EaDeclField *field)
 	write_string(buf, "column", field->column);
 	write_true(buf, "index", field->index);
 	write_value(m, buf, "default", field->type, field->default_value);
+	write_string(buf, "from", field->from);
 	write_tree(buf, "enum", field->enum_values);
 	write_number(buf, "minLength", field->min_length);
 	write_number(buf, "maxLength", field->max_length);
@@ -159,6 +160,10 @@ write_field(EaManifest *m, StringInfo buf, EaDeclField *field)
 	write_true(buf, "unique", field->unique);
 	write_true(buf, "readOnly", field->read_only);
 	write_true(buf, "writeOnce", field->write_once);
+	write_true(buf, "system", field->system);
+	write_string(buf, "caller", field->caller);
+	if (field->for_administrators)
+		ea_jsonwrite_lit(buf, ",\"readRoles\":[]");
 	write_names(buf, "readRoles", field->read_roles);
 	write_names(buf, "writeRoles", field->write_roles);
 	write_number(buf, "since", field->since);
@@ -345,8 +350,9 @@ write_hooks(EaManifest *m, StringInfo buf, EaDeclEntity *entity)
 		EaDeclHook *hook = lfirst(lc);
 		const char *dot = strchr(hook->function, '.');
 
-		if (strcmp(hook->entity, "*") != 0 &&
-			strcmp(hook->entity, entity->name) != 0)
+		if (entity->accounts ||
+			(strcmp(hook->entity, "*") != 0 &&
+			 strcmp(hook->entity, entity->name) != 0))
 			continue;
 		if (!any)
 		{
@@ -396,6 +402,7 @@ ea_manifest_compile_entity(EaManifest *m, EaDeclEntity *entity)
 	ea_jsonwrite_bool(&buf, entity->tenant_scoped);
 	write_true(&buf, "optimisticLocking", entity->locking);
 	write_true(&buf, "softDelete", entity->soft_delete);
+	write_true(&buf, "accounts", entity->accounts);
 	write_number(&buf, "since", entity->since);
 	write_number(&buf, "removedIn", entity->removed_in);
 	write_string(&buf, "description", entity->description);

@@ -12,6 +12,7 @@
 #include "manifest/faults.h"
 #include "manifest/keys.h"
 #include "manifest/manifest.h"
+#include "manifest/own_fields.h"
 #include "manifest/service.h"
 #include "request/errors.h"
 
@@ -33,12 +34,27 @@ static const EaKey entity_keys[] =
 	KEY("tenantScoped", EA_KEY_BOOL, tenant_scoped),
 	KEY("optimisticLocking", EA_KEY_BOOL, locking),
 	KEY("softDelete", EA_KEY_BOOL, soft_delete),
+	KEY("system", EA_KEY_NAMES, system),
+	KEY("accounts", EA_KEY_BOOL, accounts),
 	KEY("table", EA_KEY_STRING, existing_table),
 	KEY("columns", EA_KEY_OBJECT, existing_columns),
 	KEY("since", EA_KEY_NUMBER, since),
 	KEY("removedIn", EA_KEY_NUMBER, removed_in),
 	{"fields", EA_KEY_OBJECT, EA_KEY_REQUIRED,
 	offsetof(EaDeclEntity, field_map)},
+	KEY("permissions", EA_KEY_OBJECT, permissions),
+	KEY("policies", EA_KEY_OBJECT, policies),
+	KEY("indexes", EA_KEY_ARRAY, indexes),
+};
+
+/* Of the entity whose resources are accounts. */
+static const EaKey accounts_keys[] =
+{
+	KEY("accounts", EA_KEY_BOOL, accounts),
+	KEY("description", EA_KEY_TEXT, description),
+	KEY("since", EA_KEY_NUMBER, since),
+	KEY("removedIn", EA_KEY_NUMBER, removed_in),
+	KEY("fields", EA_KEY_OBJECT, field_map),
 	KEY("permissions", EA_KEY_OBJECT, permissions),
 	KEY("policies", EA_KEY_OBJECT, policies),
 	KEY("indexes", EA_KEY_ARRAY, indexes),
@@ -82,6 +98,22 @@ static const EaKey field_keys[] =
 	KEY("mappedBy", EA_KEY_STRING, mapped_by),
 	{"onDelete", EA_KEY_CHOICE, 0, offsetof(EaDeclField, on_delete),
 	on_deletes},
+};
+
+/* Of what is shown of an account. */
+static const EaKey account_field_keys[] =
+{
+	KEY("type", EA_KEY_STRING, type_name),
+	KEY("from", EA_KEY_STRING, from),
+	KEY("description", EA_KEY_TEXT, description),
+	KEY("index", EA_KEY_BOOL, index),
+	KEY("maxLength", EA_KEY_NUMBER, max_length),
+	KEY("precision", EA_KEY_NUMBER, precision),
+	KEY("scale", EA_KEY_COUNT, scale),
+	KEY("renamedFrom", EA_KEY_STRING, renamed_from),
+	KEY("readRoles", EA_KEY_NAMES, read_roles),
+	KEY("since", EA_KEY_NUMBER, since),
+	KEY("removedIn", EA_KEY_NUMBER, removed_in),
 };
 #undef KEY
 
@@ -131,20 +163,16 @@ is_plain_name(const char *name)
 static EaDeclField *
 read_field(EaManifest *m, EaDeclEntity *entity, const EaJson *json)
 {
-	EaDeclField *field = palloc0(sizeof(EaDeclField));
 	const char *label = entity->document->label;
 	const char *pointer = ea_errors_pointer("/spec/fields", json->key);
+	EaDeclField *field = ea_manifest_new_field(entity, json->key, json,
+											   pointer);
 
-	field->entity = entity;
-	field->name = json->key;
-	field->json = json;
-	field->pointer = pointer;
-	field->relation = field->on_delete = -1;
-	field->min_length = field->max_length = -1;
-	field->precision = field->scale = -1;
-	field->since = field->removed_in = -1;
-	field->sound = ea_manifest_keys(m, label, pointer, json, field_keys,
-									lengthof(field_keys), field);
+	field->sound = entity->accounts ?
+		ea_manifest_keys(m, label, pointer, json, account_field_keys,
+						 lengthof(account_field_keys), field) :
+		ea_manifest_keys(m, label, pointer, json, field_keys,
+						 lengthof(field_keys), field);
 
 	if (!is_plain_name(field->name) || strlen(field->name) > LONGEST_NAME)
 	{
@@ -173,8 +201,13 @@ read_entity(EaManifest *m, EaDeclDocument *doc)
 	entity->name = doc->name;
 	entity->tenant_scoped = true;
 	entity->since = entity->removed_in = -1;
-	ea_manifest_keys(m, doc->label, "/spec", doc->spec, entity_keys,
-					 lengthof(entity_keys), entity);
+	entity->accounts = ea_jsonread_bool(doc->spec, "accounts", false);
+	if (entity->accounts)
+		ea_manifest_keys(m, doc->label, "/spec", doc->spec, accounts_keys,
+						 lengthof(accounts_keys), entity);
+	else
+		ea_manifest_keys(m, doc->label, "/spec", doc->spec, entity_keys,
+						 lengthof(entity_keys), entity);
 
 	if (entity->plural && !is_plain_name(entity->plural))
 	{
@@ -200,6 +233,7 @@ read_entity(EaManifest *m, EaDeclDocument *doc)
 			ea_names_map_put(entity->by_name, field->name, field);
 		}
 	}
+	ea_manifest_add_own_fields(m, entity);
 	m->entities = lappend(m->entities, entity);
 	ea_names_map_put(m->by_entity, entity->name, entity);
 }

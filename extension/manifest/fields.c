@@ -7,6 +7,7 @@
 #include "manifest/faults.h"
 #include "manifest/fields.h"
 #include "manifest/manifest.h"
+#include "manifest/own_fields.h"
 #include "model/value_checks.h"
 #include "request/errors.h"
 
@@ -36,7 +37,7 @@ static const struct
 	{"unique", ATTRIBUTES & ~JSON, "attributes other than json"},
 	{"index", (ATTRIBUTES & ~JSON) | REF | ONE_OF,
 	"fields other than json"},
-	{"default", ATTRIBUTES, "attributes"},
+	{"default", ATTRIBUTES | REF, "attributes and references to User"},
 	{"enum", TEXTS, "string and text"},
 	{"minLength", TEXTS, "string and text"},
 	{"maxLength", TEXTS, "string and text"},
@@ -268,7 +269,7 @@ ea_manifest_check_attribute(EaManifest *m, EaDeclField *field)
 	if (field->enum_values)
 		check_enum(m, field, &checked);
 
-	if (field->default_value &&
+	if (!ea_manifest_check_caller(m, field) && field->default_value &&
 		read_value(m, field, ea_errors_pointer(field->pointer, "default"),
 				   field->default_value, &value) &&
 		!ea_value_check(&checked, value, &why))

@@ -81,6 +81,7 @@ struct EaDeclField
 	char	   *target;
 	char	   *mapped_by;
 	char	   *renamed_from;
+	char	   *from;			/* of User: the part of an account */
 	char	   *pattern;
 	int			relation;		/* EaRelation */
 	int			on_delete;		/* EaOnDelete */
@@ -102,6 +103,9 @@ struct EaDeclField
 	List	   *read_roles;		/* of char * */
 	List	   *write_roles;
 
+	bool		system;			/* the service fills it, as "system" asks */
+	bool		for_administrators; /* nobody else reads it */
+	const char *caller;			/* what a new resource gets of its caller */
 	bool		sound;			/* no fault so far that hides others */
 	EaFieldKind kind;
 	const EaType *type;			/* of an attribute */
@@ -136,6 +140,8 @@ struct EaDeclEntity
 	bool		tenant_scoped;
 	bool		locking;
 	bool		soft_delete;
+	bool		accounts;		/* User: the accounts of the tenant */
+	List	   *system;			/* of char * */
 	char	   *existing_table;
 	const EaJson *existing_columns;
 	int			since;

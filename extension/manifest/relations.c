@@ -12,6 +12,7 @@
 #include "manifest/existing_keys.h"
 #include "manifest/faults.h"
 #include "manifest/manifest.h"
+#include "manifest/own_fields.h"
 #include "manifest/relations.h"
 #include "request/errors.h"
 
@@ -137,7 +138,8 @@ name_join(EaDeclField *field, EaDeclEntity *target)
 static void
 settle_relation(EaManifest *m, EaDeclField *field, EaDeclEntity *target)
 {
-	static const char *const owning_only[] = {"required", "onDelete", "index"};
+	static const char *const owning_only[] =
+	{"required", "onDelete", "index", "default"};
 	bool		inverse = field->mapped_by != NULL ||
 		field->relation == EA_ONE_TO_MANY_RELATION;
 
@@ -184,8 +186,13 @@ settle_relation(EaManifest *m, EaDeclField *field, EaDeclEntity *target)
 	{
 		add_member(field, target,
 				   ea_manifest_column(field, NULL,
-									  psprintf("%s_id",
+									  psprintf(field->system ? "%s" : "%s_id",
 											   ea_names_snake(field->name))));
+		ea_manifest_check_caller(m, field);
+
+		/* the foreign key itself lets go of an author who is deleted */
+		if (field->system)
+			return;
 		target->references = lappend(target->references, field);
 		check_on_delete(m, field);
 		check_cascade(m, field, target);
@@ -208,7 +215,9 @@ check_ref(EaManifest *m, EaDeclField *field)
 	}
 	target = ea_names_map_get(m->by_entity, field->target);
 	if (target == NULL)
-		fault(m, field, "target",
+		fault(m, field, field->system ? NULL : "target",
+			  strcmp(field->target, EA_USER_ENTITY) == 0 ?
+			  "declare it: kind Entity, named User, with accounts: true" :
 			  ea_names_map_get(m->by_one_of, field->target) ?
 			  "that is a OneOf: use type oneof" :
 			  ea_manifest_guess_map(field->target, m->by_entity,

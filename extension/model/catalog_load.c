@@ -181,6 +181,7 @@ load_attribute(EaCatalog *catalog, EaField *field, const EaJson *json)
 	field->min_length = ea_jsonread_int(json, "minLength", -1);
 	field->max_length = ea_jsonread_int(json, "maxLength", -1);
 	field->pattern = copy_string(json, "pattern");
+	field->from = copy_string(json, "from");
 	field->enum_values = copy_list(json, "enum", &field->nenum);
 	field->has_default = read_value(field->type, json, "default",
 									&field->default_value);
@@ -229,6 +230,19 @@ load_relationship(EaField *field, const EaJson *json)
 	}
 }
 
+/* "securityAttributes.x" has a key behind the dot. */
+static void
+load_caller(EaField *field, const EaJson *json)
+{
+	char	   *dot;
+
+	field->caller = copy_string(json, "caller");
+	if (field->caller == NULL || (dot = strchr(field->caller, '.')) == NULL)
+		return;
+	*dot = '\0';
+	field->caller_key = dot + 1;
+}
+
 static void
 load_field(EaEntity *entity, EaField *field, const EaJson *json)
 {
@@ -251,6 +265,10 @@ load_field(EaEntity *entity, EaField *field, const EaJson *json)
 	field->write_once = ea_jsonread_bool(json, "writeOnce", false);
 	field->read_roles = copy_list(json, "readRoles", &field->nread_roles);
 	field->write_roles = copy_list(json, "writeRoles", &field->nwrite_roles);
+	field->system = ea_jsonread_bool(json, "system", false);
+	load_caller(field, json);
+	if (field->system && strcmp(field->name, "updatedBy") == 0)
+		entity->updated_by = field;
 	if (field->kind == EA_ATTRIBUTE)
 		load_attribute(entity->catalog, field, json);
 	else
@@ -393,6 +411,7 @@ ea_catalog_load_entity(EaCatalog *catalog, const char *definition)
 	entity->tenant_scoped = ea_jsonread_bool(json, "tenantScoped", true);
 	entity->locking = ea_jsonread_bool(json, "optimisticLocking", false);
 	entity->soft_delete = ea_jsonread_bool(json, "softDelete", false);
+	entity->accounts = ea_jsonread_bool(json, "accounts", false);
 	load_columns(entity, json);
 	entity->since = ea_jsonread_int(json, "since", 0);
 	entity->removed_in = ea_jsonread_int(json, "removedIn", INT_MAX);

@@ -78,6 +78,10 @@ struct EaField
 	int			nread_roles;
 	char	  **write_roles;
 	int			nwrite_roles;
+	bool		system;			/* the service fills it at each write */
+	char	   *caller;			/* what of the caller is the default: id,
+								 * username, securityAttributes; or NULL */
+	char	   *caller_key;		/* the name of that attribute */
 	int			ncolumns;		/* one, or one for each member; 0: elsewhere */
 	EaColumn   *columns;
 
@@ -91,6 +95,7 @@ struct EaField
 	int			min_length;		/* characters; -1: none */
 	int			max_length;
 	char	   *pattern;		/* POSIX regular expression, or NULL */
+	char	   *from;			/* of User: the part of an account, or NULL */
 	bool		has_minimum;	/* minimum, maximum: of the attribute's type */
 	Datum		minimum;
 	bool		has_maximum;
@@ -182,6 +187,8 @@ struct EaEntity
 	bool		tenant_scoped;
 	bool		locking;
 	bool		soft_delete;
+	bool		accounts;		/* its rows are copies of accounts */
+	EaField    *updated_by;		/* who wrote it last; NULL: not asked for */
 	int			since;
 	int			removed_in;
 	int			nfields;
@@ -205,6 +212,10 @@ extern EaField *ea_catalog_field(EaEntity *entity, const char *name, int len);
 /* An existing table gives the column its value: no INSERT names it. */
 #define ea_catalog_is_filled(field) \
 	((field)->entity->existing && (field)->read_only && !(field)->has_default)
+
+/* createdAt, updatedAt: their columns are written with each row anyway. */
+#define ea_catalog_is_time(field) \
+	((field)->system && (field)->kind == EA_ATTRIBUTE)
 
 /* Its column or columns stand in the row of the resource itself. */
 #define ea_catalog_has_column(field) \

@@ -147,6 +147,10 @@ put_description(EaApi *api, const EaField *field, const EaJson *json)
 		add_note(&text, "Unique.");
 	if (field->write_once)
 		add_note(&text, "Set on creation only.");
+	if (field->caller != NULL && !field->system)
+		add_note(&text, psprintf("Default: the caller's %s%s%s.",
+								 field->caller, field->caller_key ? "." : "",
+								 field->caller_key ? field->caller_key : ""));
 	if (preset != NULL)
 		add_note(&text, psprintf("Default: %s.", preset));
 	if (field->read_roles != NULL)
@@ -297,7 +301,8 @@ put_fields(EaApi *api, const EaApiEntity *item, bool attributes,
 												   purpose == FOR_ANSWER ?
 												   "Relationship" :
 												   "RelationshipDocument"));
-		if (field->required && !field->has_default && purpose == FOR_CREATE)
+		if (field->required && !field->has_default && field->caller == NULL &&
+			purpose == FOR_CREATE)
 			ea_jsonfmt_put(&required, "%s%q", required.len > 0 ? "," : "",
 						   field->name);
 	}
@@ -398,8 +403,11 @@ ea_openapi_entities(EaApi *api)
 		write_resource(api, item);
 		write_answer(api, entity, false);
 		write_answer(api, entity, true);
-		write_input(api, item, FOR_CREATE);
-		write_input(api, item, FOR_UPDATE);
+		if (!entity->accounts)
+		{
+			write_input(api, item, FOR_CREATE);
+			write_input(api, item, FOR_UPDATE);
+		}
 		for (int i = 0; i < entity->nfields; i++, json = json->next)
 		{
 			EaField    *field = &entity->fields[i];

@@ -58,6 +58,16 @@ static const struct
 	{"parameters/fields", EA_TAKES_SHAPE}
 };
 
+/* Its method is there for this entity, and this relationship of it. */
+static bool
+is_offered(const EaRoute *route, EaEntity *entity, EaField *field)
+{
+	if ((route->flags & EA_ROUTE_TO_MANY) && !ea_catalog_is_to_many(field))
+		return false;
+	return entity == NULL || !entity->accounts ||
+		route->operation == EA_OP_READ;
+}
+
 /* The route is part of this document. */
 static bool
 has_route(EaApi *api, const EaRoute *route)
@@ -553,8 +563,7 @@ write_path(EaApi *api, const EaRoute *first, EaEntity *entity, EaField *field)
 
 			if (route->method != methods[m].method ||
 				strcmp(route->pattern, first->pattern) != 0 ||
-				((route->flags & EA_ROUTE_TO_MANY) &&
-				 !ea_catalog_is_to_many(field)))
+				!is_offered(route, entity, field))
 				continue;
 			ea_jsonfmt_put(api->out, "%,'%s':", methods[m].name);
 			write_operation(&op);

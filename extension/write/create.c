@@ -80,6 +80,8 @@ column_array(const Column *column, int n)
 static bool
 is_left_out(const EaField *field, EaInput *const *inputs, int n)
 {
+	if (ea_catalog_is_time(field))
+		return true;
 	if (!ea_catalog_is_filled(field))
 		return false;
 	for (int k = 0; k < n; k++)

@@ -340,6 +340,20 @@ ea_delete_resource(EaRequest *req, EaEntity *entity, const pg_uuid_t *id,
 }
 
 void
+ea_delete_referred(EaRequest *req, EaEntity *entity, const pg_uuid_t *id)
+{
+	pg_uuid_t	first = *id;
+	EaIds		ids = {1, 1, &first};
+	Doomed		doomed = {entity, &ids, true, 0, NULL};
+
+	release(req, &doomed);
+	ea_links_check_deferred(req);
+
+	/* what the foreign keys refuse from here on is the deletion itself */
+	ea_writing_begin(req, entity, EA_WRITING_DELETES);
+}
+
+void
 ea_delete_one(EaRequest *req)
 {
 	EaIfMatch	match;

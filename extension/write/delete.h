@@ -18,4 +18,11 @@ extern void ea_delete_one(EaRequest *req);
 extern void ea_delete_resource(EaRequest *req, EaEntity *entity,
 							   const pg_uuid_t *id, const EaIfMatch *match);
 
+/*
+ * What refers to a row that something else deletes next: it lets go of it, or
+ * goes along, as declared; throws 409 where it stands against it.
+ */
+extern void ea_delete_referred(EaRequest *req, EaEntity *entity,
+							   const pg_uuid_t *id);
+
 #endif							/* EA_DELETE_H */

@@ -5,8 +5,10 @@
 
 #include "catalog/pg_type.h"
 #include "miscadmin.h"
+#include "utils/fmgrprotos.h"
 
 #include "authz/authz.h"
+#include "authz/policy_value.h"
 #include "base/grow.h"
 #include "base/uuid.h"
 #include "model/value_checks.h"
@@ -370,6 +372,48 @@ ea_input_relationship(EaRequest *req, EaField *field, const EaJson *json,
 }
 
 /*
+ * What the caller has, as the default asks; false if he has no such thing, or
+ * if the field has no such default.  A user may see no users, himself among
+ * them, and is one all the same.
+ */
+static bool
+fill_from_caller(EaInput *input, EaField *field, EaInputField *in)
+{
+	EaPolicyType type;
+	const char *why;
+
+	if (field->caller == NULL)
+		return false;
+	if (field->kind != EA_ATTRIBUTE)
+	{
+		in->targets = palloc0(sizeof(EaTarget));
+		in->ntargets = ea_authz_author(input->req, &in->targets->id) ? 1 : 0;
+		in->later = true;
+		return in->ntargets > 0;
+	}
+	type = field->type->id == EA_TYPE_BOOLEAN ? EA_POLICY_BOOLEAN :
+		field->type->id == EA_TYPE_STRING || field->type->id == EA_TYPE_TEXT ?
+		EA_POLICY_STRING : EA_POLICY_NUMBER;
+	if (!ea_policy_sql_caller(input->req->principal, field->caller,
+							  field->caller_key, type, &in->value))
+		return false;
+	if (type == EA_POLICY_NUMBER)
+	{
+		const char *text = DatumGetCString(DirectFunctionCall1(numeric_out,
+															   in->value));
+
+		if (!field->type->read(text, strlen(text), false, &in->value, &why))
+			return false;
+	}
+	in->isnull = false;
+	if (!ea_value_check(field, in->value, &why))
+		ea_errors_add(input->req, EA_ERR_INVALID_VALUE, EA_AT_POINTER,
+					  input->pointer, "\"%s\", which comes from the caller, "
+					  "%s.", field->name, why);
+	return true;
+}
+
+/*
  * On creation, defaults for what is left out; the rest must not be required.
  */
 static void
@@ -389,7 +433,8 @@ fill_missing(EaInput *input)
 		in->isnull = !field->has_default;
 		if (field->has_default)
 			in->value = field->default_value;
-		else if (field->required && !ea_catalog_is_filled(field) &&
+		else if (!fill_from_caller(input, field, in) && field->required &&
+				 !ea_catalog_is_time(field) && !ea_catalog_is_filled(field) &&
 				 !(input->complete != NULL &&
 				   input->complete(input, field, in)))
 			ea_errors_add(input->req, EA_ERR_REQUIRED, EA_AT_POINTER,

@@ -6,10 +6,25 @@
 #include "catalog/pg_type.h"
 #include "utils/timestamp.h"
 
+#include "authz/authz.h"
 #include "request/errors.h"
 #include "write/audit_changes.h"
 #include "write/links.h"
 #include "write/write_policy.h"
+
+/* Who writes; nobody, if the caller is no user of the tenant. */
+static void
+add_author(EaSqlBuf *b, StringInfo set, const EaField *field)
+{
+	const EaColumn *column = &field->columns[0];
+	pg_uuid_t	author;
+	bool		known = ea_authz_author(b->req, &author);
+
+	appendStringInfo(set, "%s%s = $%d", set->len > 0 ? ", " : "",
+					 column->name,
+					 ea_sqlbuf_param(b, UUIDOID, UUIDPGetDatum(&author),
+									 !known));
+}
 
 void
 ea_links_touch(EaSqlBuf *b, StringInfo set, EaEntity *entity)
@@ -21,6 +36,8 @@ ea_links_touch(EaSqlBuf *b, StringInfo set, EaEntity *entity)
 						 ea_sqlbuf_param(b, TIMESTAMPTZOID,
 										 TimestampTzGetDatum(b->req->now),
 										 false));
+	if (entity->updated_by != NULL)
+		add_author(b, set, entity->updated_by);
 	comma = set->len > 0 ? ", " : "";
 	if (entity->locking)
 		appendStringInfo(set, "%s%s = t%d.%s + 1", comma,

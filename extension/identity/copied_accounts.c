@@ -1,0 +1,146 @@
+/*
+ * What keeps the rows of User in line with the accounts.
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "catalog/pg_type.h"
+#include "commands/trigger.h"
+#include "executor/spi.h"
+#include "utils/builtins.h"
+#include "utils/jsonb.h"
+#include "utils/lsyscache.h"
+#include "utils/rel.h"
+
+#include "engine/owner.h"
+#include "model/account_copy.h"
+#include "model/value_checks.h"
+
+/*
+ * entityapi.profile_value(profile jsonb, part text, type text, most int4,
+ * scale int4): the part as text that the type reads, NULL if it is none of
+ * the type.  most is the longest text, or the digits of a decimal.
+ */
+PG_FUNCTION_INFO_V1(ea_sql_profile_value);
+
+Datum
+ea_sql_profile_value(PG_FUNCTION_ARGS)
+{
+	Jsonb	   *profile = PG_GETARG_JSONB_P(0);
+	char	   *source = JsonbToCString(NULL, &profile->root,
+										VARSIZE(profile));
+	const EaType *type = ea_types_find(text_to_cstring(PG_GETARG_TEXT_PP(2)));
+	EaJsonFault fault;
+	EaJson	   *tree = ea_jsonread_parse(source, strlen(source),
+										 EA_JSON_MAX_DEPTH, &fault);
+	EaJson	   *part = ea_jsonread_get(tree,
+									   text_to_cstring(PG_GETARG_TEXT_PP(1)));
+	EaField		field = {.type = type, .min_length = -1, .max_length = -1};
+	const char *why;
+	Datum		value;
+	Oid			output;
+	bool		varlena;
+
+	if (type == NULL || part == NULL || part->kind == EA_JSON_NULL)
+		PG_RETURN_NULL();
+	if (type->id == EA_TYPE_DECIMAL)
+	{
+		field.precision = PG_GETARG_INT32(3);
+		field.scale = PG_GETARG_INT32(4);
+	}
+	else
+		field.max_length = PG_GETARG_INT32(3);
+	if (!ea_types_from_json(type, part, source, &value, &why) ||
+		!ea_value_check(&field, value, &why))
+		PG_RETURN_NULL();
+	getTypeOutputInfo(type->oid, &output, &varlena);
+	PG_RETURN_TEXT_P(cstring_to_text(OidOutputFunctionCall(output, value)));
+}
+
+static void
+execute(const char *sql, int n, Oid *types, Datum *values)
+{
+	int			result = SPI_execute_with_args(sql, n, types, values, NULL,
+											   false, 0);
+
+	if (result < 0)
+		elog(ERROR, "\"%s\" failed: %s", sql, SPI_result_code_string(result));
+}
+
+/*
+ * A dump brings the copies along, and makes the primary key after all rows:
+ * before that there is nothing to keep in line.
+ */
+static bool
+is_whole(const EaEntity *user)
+{
+	Oid			types[] = {TEXTOID};
+	Datum		values[] = {CStringGetTextDatum(user->table)};
+
+	execute("SELECT 1 FROM pg_catalog.pg_index WHERE indisprimary"
+			" AND indrelid = pg_catalog.to_regclass($1)", 1, types, values);
+	return SPI_processed > 0;
+}
+
+static Datum
+column_of(TriggerData *trigger, HeapTuple row, const char *name, bool *isnull)
+{
+	TupleDesc	desc = trigger->tg_relation->rd_att;
+	int			number = SPI_fnumber(desc, name);
+
+	if (number <= 0)
+		elog(ERROR, "entityapi.account has no column \"%s\"", name);
+	return SPI_getbinval(row, desc, number, isnull);
+}
+
+static void
+copy_account(TriggerData *trigger, const EaEntity *user)
+{
+	HeapTuple	row = TRIGGER_FIRED_BY_UPDATE(trigger->tg_event) ?
+		trigger->tg_newtuple : trigger->tg_trigtuple;
+	Oid			types[] = {UUIDOID, UUIDOID};
+	Datum		values[2];
+	bool		isnull;
+
+	values[0] = column_of(trigger, row, "id", &isnull);
+	values[1] = column_of(trigger, row, "tenant_id", &isnull);
+	if (isnull || !is_whole(user))
+		return;
+	if (TRIGGER_FIRED_BY_DELETE(trigger->tg_event))
+		execute(psprintf("DELETE FROM %s WHERE %s = $1 AND %s = $2",
+						 user->table, user->id_column, user->tenant_column),
+				2, types, values);
+	else
+		execute(ea_account_copy_sql(user, true), 1, types, values);
+}
+
+/* entityapi.copy_account(): trigger of entityapi.account, after each row */
+EA_OWNER_FUNCTION(ea_sql_copy_account)
+{
+	TriggerData *trigger = (TriggerData *) fcinfo->context;
+	EaCatalog  *volatile catalog = NULL;
+
+	if (!CALLED_AS_TRIGGER(fcinfo) ||
+		!TRIGGER_FIRED_FOR_ROW(trigger->tg_event))
+		ereport(ERROR,
+				(errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
+				 errmsg("this function is a trigger")));
+	SPI_connect();
+	PG_TRY();
+	{
+		EaEntity   *user;
+
+		catalog = ea_catalog_acquire();
+		user = ea_account_copy_entity(catalog);
+		if (user != NULL)
+			copy_account(trigger, user);
+	}
+	PG_FINALLY();
+	{
+		if (catalog != NULL)
+			ea_catalog_release(catalog);
+	}
+	PG_END_TRY();
+	SPI_finish();
+	PG_RETURN_POINTER(NULL);
+}

@@ -1,0 +1,365 @@
+/*
+ * Fields that no document spells out.
+ *
+ * createdAt and updatedAt stand in columns that every table has; createdBy and
+ * updatedBy are references to User.  User itself is a table like those of other
+ * entities, so that filters, references and row-level security work on it as
+ * on any; model/account_copy.c says how its rows come from the accounts.
+ */
+#include "postgres.h"
+
+#include "manifest/faults.h"
+#include "manifest/fields.h"
+#include "manifest/own_fields.h"
+#include "request/errors.h"
+
+#define PROFILE "profile."
+#define ATTRIBUTES "securityAttributes."
+
+static const char *const system_names[] =
+{"createdAt", "updatedAt", "createdBy", "updatedBy"};
+
+/* For each of them, the column of an existing table; authors have none. */
+static const int existing_columns[] =
+{EA_DECL_CREATED_AT, EA_DECL_UPDATED_AT, -1, -1};
+
+/* What User shows of an account without being asked. */
+static const struct
+{
+	const char *name;
+	const char *type;
+	const char *from;
+	int			max_length;
+	bool		index;
+	bool		for_administrators; /* unless "readRoles" names others */
+	const char *values;			/* JSON of all that there are, or NULL */
+}			account_fields[] =
+{
+	{"username", "string", "username", 254, true, false, NULL},
+	{"displayName", "text", "profile.displayName", -1, false, false, NULL},
+	{"email", "string", "email", 254, false, true, NULL},
+	{"kind", "string", "kind", 20, false, false,
+	"[\"USER\",\"SERVICE_ACCOUNT\"]"},
+	{"status", "string", "status", 20, false, true,
+	"[\"ACTIVE\",\"DISABLED\"]"},
+};
+
+EaDeclField *
+ea_manifest_new_field(EaDeclEntity *entity, const char *name,
+					  const EaJson *json, const char *pointer)
+{
+	EaDeclField *field = palloc0(sizeof(EaDeclField));
+
+	field->entity = entity;
+	field->name = name;
+	field->json = json;
+	field->pointer = pointer;
+	field->relation = field->on_delete = -1;
+	field->min_length = field->max_length = -1;
+	field->precision = field->scale = -1;
+	field->since = field->removed_in = -1;
+	field->sound = true;
+	return field;
+}
+
+static EaDeclField *
+add_field(EaDeclEntity *entity, const char *name, const char *pointer)
+{
+	static const EaJson nothing = {EA_JSON_OBJECT};
+	EaDeclField *field = ea_manifest_new_field(entity, name, &nothing,
+											   pointer);
+
+	entity->fields = lappend(entity->fields, field);
+	ea_names_map_put(entity->by_name, name, field);
+	return field;
+}
+
+/* -------- system attributes -------- */
+
+static void
+add_system_field(EaManifest *m, EaDeclEntity *entity, int i,
+				 const char *pointer)
+{
+	const char *label = entity->document->label;
+	int			column = existing_columns[i];
+	bool		existing = entity->existing_table != NULL;
+	EaDeclField *field;
+
+	if (ea_names_map_get(entity->by_name, system_names[i]) != NULL)
+	{
+		ea_manifest_fault(m, label, pointer, "rename the field",
+						  "%s has a field \"%s\" of its own", entity->name,
+						  system_names[i]);
+		return;
+	}
+	if (existing && (column < 0 || entity->columns[column] == NULL))
+	{
+		ea_manifest_fault(m, label, pointer, column < 0 ?
+						  "leave it out; the audit log has the authors" :
+						  "name its column in \"columns\"",
+						  "an existing table has no column for \"%s\"",
+						  system_names[i]);
+		return;
+	}
+	if (column < 0 && !entity->tenant_scoped)
+	{
+		ea_manifest_fault(m, label, pointer, "leave it out, or make it "
+						  "tenantScoped",
+						  "users belong to a tenant, and %s does not",
+						  entity->name);
+		return;
+	}
+	field = add_field(entity, system_names[i], pointer);
+	field->system = true;
+	field->read_only = true;
+	if (column >= 0)
+	{
+		field->type_name = "datetime";
+		field->required = !existing;
+		return;
+	}
+	field->type_name = "ref";
+	field->target = EA_USER_ENTITY;
+	field->relation = EA_MANY_TO_ONE_RELATION;
+	field->on_delete = EA_SET_NULL;
+	field->caller = "id";
+}
+
+static void
+add_system_fields(EaManifest *m, EaDeclEntity *entity)
+{
+	ListCell   *lc;
+
+	foreach(lc, entity->system)
+	{
+		const char *name = lfirst(lc);
+		const char *pointer = ea_errors_index("/spec/system",
+											  foreach_current_index(lc));
+		int			i = 0;
+
+		while (i < lengthof(system_names) &&
+			   strcmp(system_names[i], name) != 0)
+			i++;
+		if (i < lengthof(system_names))
+			add_system_field(m, entity, i, pointer);
+		else if (*name != '\0')
+			ea_manifest_fault(m, entity->document->label, pointer,
+							  ea_manifest_guess(name, system_names,
+												lengthof(system_names),
+												"known: createdAt, updatedAt, "
+												"createdBy, updatedBy"),
+							  "\"%s\" is no system attribute", name);
+	}
+}
+
+/* -------- User -------- */
+
+static void
+fault(EaManifest *m, EaDeclField *field, const char *key, const char *hint,
+	  const char *message)
+{
+	ea_manifest_fault(m, field->entity->document->label,
+					  key ? ea_errors_pointer(field->pointer, key) :
+					  field->pointer, hint, "%s", message);
+	field->sound = false;
+}
+
+/* A field that was declared by hand: a part of the profile. */
+static void
+check_profile_field(EaManifest *m, EaDeclField *field)
+{
+	field->read_only = true;
+	if (!field->sound)
+		return;
+	if (field->from == NULL)
+		fault(m, field, NULL, "say from which part: profile.<name>",
+			  "\"from\" is missing");
+	else if (strncmp(field->from, PROFILE, strlen(PROFILE)) != 0 ||
+			 field->from[strlen(PROFILE)] == '\0' ||
+			 strchr(field->from + strlen(PROFILE), '.') != NULL)
+		fault(m, field, "from", NULL, "must be profile.<name>");
+	if (field->type_name == NULL)
+		fault(m, field, NULL, NULL, "\"type\" is missing");
+	else if (ea_types_find(field->type_name) == NULL)
+		fault(m, field, "type", "a profile holds values", psprintf(
+			  "\"%s\" is no type of an attribute", field->type_name));
+}
+
+/* Of what User shows anyway, only who reads it can be said. */
+static void
+settle_account_field(EaManifest *m, EaDeclEntity *entity, int i)
+{
+	EaDeclField *field = ea_names_map_get(entity->by_name,
+										  account_fields[i].name);
+	EaJsonFault parse;
+
+	if (field == NULL)
+		field = add_field(entity, account_fields[i].name, "/spec");
+	else if (field->type_name != NULL || field->from != NULL ||
+			 field->index || field->max_length >= 0 ||
+			 field->renamed_from != NULL)
+		fault(m, field, NULL, "leave out all but readRoles, description, "
+			  "since and removedIn",
+			  psprintf("User has \"%s\" by itself", field->name));
+	field->type_name = pstrdup(account_fields[i].type);
+	field->from = pstrdup(account_fields[i].from);
+	field->max_length = account_fields[i].max_length;
+	field->index = account_fields[i].index;
+	field->read_only = true;
+	field->for_administrators = account_fields[i].for_administrators &&
+		field->read_roles == NIL;
+	if (account_fields[i].values != NULL)
+		field->enum_values = ea_jsonread_parse(account_fields[i].values,
+											   strlen(account_fields[i].values),
+											   2, &parse);
+}
+
+static bool
+is_account_field(const char *name)
+{
+	for (int i = 0; i < lengthof(account_fields); i++)
+	{
+		if (strcmp(account_fields[i].name, name) == 0)
+			return true;
+	}
+	return false;
+}
+
+void
+ea_manifest_add_own_fields(EaManifest *m, EaDeclEntity *entity)
+{
+	const char *label = entity->document->label;
+	ListCell   *lc;
+
+	if (entity->accounts != (strcmp(entity->name, EA_USER_ENTITY) == 0))
+		ea_manifest_fault(m, label, entity->accounts ? "/spec/accounts" :
+						  "/metadata/name", entity->accounts ?
+						  "call it User" : "say accounts: true for these, or "
+						  "use another name",
+						  "the name User is that of the accounts of a tenant");
+	if (!entity->accounts)
+	{
+		if (ea_jsonread_get(entity->document->spec, "fields") == NULL)
+			ea_manifest_fault(m, label, "/spec", NULL,
+							  "\"fields\" is missing");
+		add_system_fields(m, entity);
+		return;
+	}
+	foreach(lc, entity->fields)
+	{
+		EaDeclField *field = lfirst(lc);
+
+		if (!is_account_field(field->name))
+			check_profile_field(m, field);
+	}
+	for (int i = 0; i < lengthof(account_fields); i++)
+		settle_account_field(m, entity, i);
+	add_system_field(m, entity, 0, "/spec");
+}
+
+/* -------- defaults that the caller brings -------- */
+
+/* May a field of this type hold a security attribute of that type? */
+static bool
+takes(const EaType *type, const char *attribute)
+{
+	switch (type->id)
+	{
+		case EA_TYPE_STRING:
+		case EA_TYPE_TEXT:
+			return strcmp(attribute, "string") == 0;
+		case EA_TYPE_BOOLEAN:
+			return strcmp(attribute, "boolean") == 0;
+		case EA_TYPE_INTEGER:
+		case EA_TYPE_LONG:
+			return strcmp(attribute, "integer") == 0;
+		case EA_TYPE_DECIMAL:
+			return strcmp(attribute, "integer") == 0 ||
+				strcmp(attribute, "number") == 0;
+		default:
+			return false;
+	}
+}
+
+static const char *
+attribute_type(EaManifest *m, const char *name)
+{
+	ListCell   *lc;
+
+	foreach(lc, m->service.attributes)
+	{
+		const EaJson *json = lfirst(lc);
+
+		if (strcmp(json->key, name) == 0)
+			return ea_jsonread_string(json, "type");
+	}
+	return NULL;
+}
+
+/* Why an attribute cannot have this default, or NULL. */
+static const char *
+attribute_fault(EaManifest *m, EaDeclField *field, const char *caller,
+				const char **hint)
+{
+	const char *name = caller + strlen(ATTRIBUTES);
+	const char *type;
+
+	*hint = NULL;
+	if (strcmp(caller, "username") == 0)
+		return field->type->id == EA_TYPE_STRING ||
+			field->type->id == EA_TYPE_TEXT ? NULL :
+			"a username goes with string and text";
+	if (strcmp(caller, "id") == 0)
+	{
+		*hint = "declare a reference to User";
+		return "the caller's id goes with a reference to User";
+	}
+	if (strncmp(caller, ATTRIBUTES, strlen(ATTRIBUTES)) != 0)
+	{
+		*hint = "known: id, username, securityAttributes.<name>";
+		return psprintf("\"%s\" is nothing that a caller has", caller);
+	}
+	type = attribute_type(m, name);
+	if (type == NULL)
+	{
+		*hint = ea_manifest_guess_map(name, m->by_attribute,
+									  "declare it in a SecurityAttributes "
+									  "document");
+		return psprintf("security attribute \"%s\" is not declared", name);
+	}
+	if (!takes(field->type, type))
+		return psprintf("the attribute is of type %s, the field of %s", type,
+						field->type->name);
+	return NULL;
+}
+
+bool
+ea_manifest_check_caller(EaManifest *m, EaDeclField *field)
+{
+	const EaJson *json = field->default_value;
+	const char *caller;
+	const char *hint = NULL;
+	const char *why = NULL;
+
+	if (json == NULL || (field->type != NULL &&
+						 (json->kind != EA_JSON_OBJECT ||
+						  field->type->id == EA_TYPE_JSON)))
+		return false;
+	caller = ea_jsonread_string(json, "caller");
+	if (caller == NULL || json->count != 1)
+		why = field->type == NULL ? "must be {\"caller\": \"id\"}" :
+			"must be a value, or {\"caller\": ...}";
+	else if (field->type != NULL)
+		why = attribute_fault(m, field, caller, &hint);
+	else if (strcmp(caller, "id") != 0 || field->target == NULL ||
+			 strcmp(field->target, EA_USER_ENTITY) != 0)
+		why = "a reference to User takes {\"caller\": \"id\"}, and no other "
+			"does";
+	if (why != NULL)
+		ea_manifest_fault(m, field->entity->document->label,
+						  ea_errors_pointer(field->pointer, "default"),
+						  hint, "%s", why);
+	field->caller = caller;
+	field->default_value = NULL;
+	return true;
+}

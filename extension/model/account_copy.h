@@ -1,0 +1,23 @@
+/*
+ * The rows of User: copies of the accounts of tenants.
+ *
+ * A copy in a table like those of other entities costs a write where accounts
+ * are written, which is rare; for it references, filters, policies and readers
+ * of plain SQL need to know of nothing.  A trigger of entityapi.account keeps
+ * it (identity/copied_accounts.c), and whoever applies manifests fills it.
+ */
+#ifndef EA_ACCOUNT_COPY_H
+#define EA_ACCOUNT_COPY_H
+
+#include "model/catalog.h"
+
+/* User, or NULL where it is not declared. */
+extern EaEntity *ea_account_copy_entity(EaCatalog *catalog);
+
+/*
+ * The statement that brings the rows in line: of all accounts, or of the one
+ * with the id $1.  SuperAdmins are in no tenant, and have none.
+ */
+extern char *ea_account_copy_sql(const EaEntity *user, bool one);
+
+#endif							/* EA_ACCOUNT_COPY_H */
