@@ -318,8 +318,7 @@ print_service()
 	fi
 	say "" "Settings for a shell: . $DATA/env" "Try:" ""
 	if with_demo; then
-		say "curl -gsS '$URL/api/v1/invoices?include=customer&page[size]=3'\
- -H 'X-API-Key: $KEY'"
+		say "curl -gsS '$URL$(scripts/demo --try)' -H 'X-API-Key: $KEY'"
 	else
 		printf "curl -gsS '%s/auth/me' -H \"Authorization: Bearer\
  \$(curl -sS %s/auth/login -H 'Content-Type: application/json'\

@@ -257,3 +257,42 @@ SELECT document, pointer, message, hint FROM pg_temp.faults(jsonb_build_array(
 	pg_temp.document('Entity', 'Soft', '{"softDelete": true, "fields": {}, "permissions": {"Clerk": ["restore"]}, "policies": {"P": ["read", "restore"]}}'),
 	pg_temp.document('Entity', 'Shared', '{"softDelete": true, "tenantScoped": false, "fields": {}, "permissions": {"Clerk": ["read", "restore"]}}'),
 	pg_temp.document('Entity', 'Hard', '{"fields": {}, "permissions": {"Clerk": ["restore"]}}')));
+
+-- What the service keeps of rows, the accounts of a tenant, and what callers
+-- bring.
+SELECT specs->'spec' AS spec, f.pointer, f.message, f.hint FROM (VALUES
+	('{"system": ["createdat"]}'::jsonb),
+	('{"system": ["createdAt", "createdAt"]}'),
+	('{"system": "createdAt"}'),
+	('{"system": ["createdBy"]}'),
+	('{"system": ["updatedAt"], "fields": {"updatedAt": {"type": "date"}}}'),
+	('{"system": ["createdBy"], "tenantScoped": false}'),
+	('{"system": ["createdAt", "createdBy"], "table": "old.t"}'),
+	('{"accounts": true}'),
+	('{"fields": {"a": {"type": "string", "default": {"caller": "id"}}}}'),
+	('{"fields": {"a": {"type": "string", "default": {"caller": "email"}}}}'),
+	('{"fields": {"a": {"type": "string", "default": {"caller": "securityAttributes.x"}}}}'),
+	('{"fields": {"a": {"type": "date", "default": {"caller": "username"}}}}'),
+	('{"fields": {"a": {"type": "text", "default": {"call": "username"}}}}'),
+	('{"fields": {"a": {"type": "ref", "target": "Item", "default": {"caller": "id"}}}}'),
+	('{"fields": {"a": {"type": "ref", "target": "Item", "mappedBy": "b", "relation": "OneToMany", "default": {"caller": "id"}}}}')
+) v (spec), LATERAL (SELECT jsonb_build_object('apiVersion', 'entityapi/v1', 'kind', 'Entity',
+	'metadata', '{"name": "Item"}'::jsonb, 'spec', '{"fields": {}}'::jsonb || v.spec) AS specs) e,
+	LATERAL pg_temp.faults(jsonb_build_array(specs)) f;
+
+SELECT specs->'spec' AS spec, f.pointer, f.message, f.hint FROM (VALUES
+	('{"fields": {}}'::jsonb),
+	('{"accounts": false, "fields": {}}'),
+	('{"accounts": true, "softDelete": true}'),
+	('{"accounts": true, "permissions": {"*": ["read", "update"]}}'),
+	('{"accounts": true, "fields": {"email": {"type": "text"}}}'),
+	('{"accounts": true, "fields": {"a": {"type": "text"}}}'),
+	('{"accounts": true, "fields": {"a": {"from": "profile.a"}}}'),
+	('{"accounts": true, "fields": {"a": {"type": "text", "from": "password"}}}'),
+	('{"accounts": true, "fields": {"a": {"type": "text", "from": "profile.a.b"}}}'),
+	('{"accounts": true, "fields": {"a": {"type": "ref", "from": "profile.a"}}}'),
+	('{"accounts": true, "fields": {"a": {"type": "text", "from": "profile.a", "required": true}}}'),
+	('{"accounts": true, "fields": {"createdAt": {"readRoles": []}}}')
+) v (spec), LATERAL (SELECT jsonb_build_object('apiVersion', 'entityapi/v1', 'kind', 'Entity',
+	'metadata', '{"name": "User"}'::jsonb, 'spec', v.spec) AS specs) e,
+	LATERAL pg_temp.faults(jsonb_build_array(specs)) f;

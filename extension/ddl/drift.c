@@ -192,8 +192,11 @@ read_column(void *arg, TupleTableSlot *slot)
 	" || ' REFERENCES ' || quote_ident(n.nspname) || '.'" \
 	" || quote_ident(r.relname) || ' '" \
 	" || " LIST("c.confkey", "c.confrelid") \
-	" || CASE WHEN c.confupdtype = 'a' AND c.confdeltype = 'a'" \
-	" AND c.confmatchtype = 's' THEN '' ELSE ' ...' END END" \
+	" || CASE WHEN c.confupdtype <> 'a' OR c.confmatchtype <> 's'" \
+	" THEN ' ...' WHEN c.confdeltype = 'a' THEN ''" \
+	" WHEN c.confdeltype = 'n' THEN ' ON DELETE SET NULL '" \
+	" || coalesce(" LIST("c.confdelsetcols", "c.conrelid") ", '')" \
+	" ELSE ' ...' END END" \
 	" || CASE WHEN c.condeferrable THEN ' DEFERRABLE INITIALLY '" \
 	" || CASE WHEN c.condeferred THEN 'DEFERRED' ELSE 'IMMEDIATE' END" \
 	" ELSE '' END, c.conbin::text, c.convalidated" \

@@ -166,10 +166,13 @@ match_attribute(EaDdlAlias *alias, EaDdlTable *from, EaDdlTable *to,
 {
 	const char *old_name = ea_jsonread_string(was, "column");
 	const char *new_name = ea_jsonread_string(now, "column");
+	EaDdlColumn *stored = ea_names_map_get(from->by_column, old_name);
+	EaDdlColumn *column = ea_names_map_get(to->by_column, new_name);
 
-	if (ea_ddl_compare_types(ea_names_map_get(from->by_column, old_name),
-							 ea_names_map_get(to->by_column, new_name)) !=
-		EA_DDL_OTHER)
+	/* the columns of system attributes are no field's, and all of one type */
+	if ((stored->type == NULL || column->type == NULL) ?
+		stored->type == column->type :
+		ea_ddl_compare_types(stored, column) != EA_DDL_OTHER)
 		ea_names_map_put(alias->columns, old_name,
 						 unconstify(char *, new_name));
 }

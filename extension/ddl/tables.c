@@ -421,7 +421,7 @@ build_reference(Builder *b, EaDdlTable *table, const EaJson *json,
 		 * make entries in an index anew, for the rare deletion of a user.
 		 */
 		add_reference(b, table, field, name, target,
-					  author ? strcmp(name, "updated_by") != 0 :
+					  author ? strcmp(need(json, "name"), "updatedBy") != 0 :
 					  !unique || soft, author ?
 					  psprintf(" ON DELETE SET NULL (%s)",
 							   quote_identifier(name)) : "");

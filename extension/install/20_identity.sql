@@ -54,8 +54,8 @@ CREATE INDEX account_hash_cost ON entityapi.account
 	((pg_catalog.substr(password_hash, 5, 2) COLLATE "C"))
 	WHERE password_hash IS NOT NULL;
 
--- A part of a profile as text that the type can read, NULL if it is no value of
--- that type.
+-- A part of a profile as text that the type can read, NULL if it is no value
+-- of that type.
 CREATE FUNCTION entityapi.profile_value(profile jsonb, part text, type text,
 										most int4, scale int4) RETURNS text
 	LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE

@@ -2,9 +2,9 @@
  * Fields that no document spells out.
  *
  * createdAt and updatedAt stand in columns that every table has; createdBy and
- * updatedBy are references to User.  User itself is a table like those of other
- * entities, so that filters, references and row-level security work on it as
- * on any; model/account_copy.c says how its rows come from the accounts.
+ * updatedBy are references to User.  User itself is a table like those of
+ * other entities, so that filters, references and row-level security work on
+ * it as on any; model/account_copy.c says how its rows come from the accounts.
  */
 #include "postgres.h"
 
@@ -181,8 +181,9 @@ check_profile_field(EaManifest *m, EaDeclField *field)
 	if (field->type_name == NULL)
 		fault(m, field, NULL, NULL, "\"type\" is missing");
 	else if (ea_types_find(field->type_name) == NULL)
-		fault(m, field, "type", "a profile holds values", psprintf(
-			  "\"%s\" is no type of an attribute", field->type_name));
+		fault(m, field, "type", "a profile holds values",
+			  psprintf("\"%s\" is no type of an attribute",
+					   field->type_name));
 }
 
 /* Of what User shows anyway, only who reads it can be said. */
@@ -209,9 +210,9 @@ settle_account_field(EaManifest *m, EaDeclEntity *entity, int i)
 	field->for_administrators = account_fields[i].for_administrators &&
 		field->read_roles == NIL;
 	if (account_fields[i].values != NULL)
-		field->enum_values = ea_jsonread_parse(account_fields[i].values,
-											   strlen(account_fields[i].values),
-											   2, &parse);
+		field->enum_values =
+			ea_jsonread_parse(account_fields[i].values,
+							  strlen(account_fields[i].values), 2, &parse);
 }
 
 static bool
@@ -239,9 +240,6 @@ ea_manifest_add_own_fields(EaManifest *m, EaDeclEntity *entity)
 						  "the name User is that of the accounts of a tenant");
 	if (!entity->accounts)
 	{
-		if (ea_jsonread_get(entity->document->spec, "fields") == NULL)
-			ea_manifest_fault(m, label, "/spec", NULL,
-							  "\"fields\" is missing");
 		add_system_fields(m, entity);
 		return;
 	}

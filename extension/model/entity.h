@@ -136,7 +136,8 @@ typedef struct EaRule
 	char	   *name;
 	int			operations;		/* mask of EaOperation */
 	char	   *expression;
-	void	   *trees[EA_OPS_RULED];	/* authz/policy_sql.c: checked, by operation */
+	void	   *trees[EA_OPS_RULED];	/* authz/policy_sql.c: checked, by
+									 * operation */
 } EaRule;
 
 /* When a hook runs, in the order of the manifests' words. */

@@ -17,12 +17,12 @@ static void
 add_author(EaSqlBuf *b, StringInfo set, const EaField *field)
 {
 	const EaColumn *column = &field->columns[0];
-	pg_uuid_t	author;
-	bool		known = ea_authz_author(b->req, &author);
+	pg_uuid_t  *author = palloc(sizeof(pg_uuid_t));
+	bool		known = ea_authz_author(b->req, author);
 
 	appendStringInfo(set, "%s%s = $%d", set->len > 0 ? ", " : "",
 					 column->name,
-					 ea_sqlbuf_param(b, UUIDOID, UUIDPGetDatum(&author),
+					 ea_sqlbuf_param(b, UUIDOID, UUIDPGetDatum(author),
 									 !known));
 }
 

@@ -1,5 +1,5 @@
-# A table of many rows gets a new field, indexes and constraints while requests
-# read and write it: each is answered, none fails, none waits for what takes
+# A table of many rows gets new fields, indexes, constraints and system
+# attributes while requests read and write it: each is answered, none fails, none waits for what takes
 # long.  Nothing is said by the clock: the change is held where it is until all
 # clients have gone on.
 #
@@ -27,11 +27,11 @@ my $true = JSON::PP::true;
 
 sub file
 {
-	my ($name, $fields, @indexes) = @_;
+	my ($name, $fields, $more, @others) = @_;
 	my @documents = map { { apiVersion => 'entityapi/v1', kind => 'Entity', %$_ } } (
 		{ metadata => { name => 'Parcel' }, spec => {
-				fields => $fields, indexes => \@indexes, permissions => { '*' => [qw(create read update delete)] } } },
-		{ metadata => { name => 'Depot' }, spec => { fields => { name => { type => 'string' } }, permissions => { '*' => ['read'] } } });
+				fields => $fields, %$more, permissions => { '*' => [qw(create read update delete)] } } },
+		{ metadata => { name => 'Depot' }, spec => { fields => { name => { type => 'string' } }, permissions => { '*' => ['read'] } } }, @others);
 
 	open my $file, '>', "$folder/$name" or die "$name: $!\n";
 	print $file JSON::PP->new->encode(\@documents);
@@ -48,7 +48,7 @@ my %after = (
 	urgent => { type => 'boolean', required => $true, default => JSON::PP::false },
 	depot  => { type => 'ref', target => 'Depot', relation => 'ManyToOne' });
 
-$cluster->apply(file('before.json', \%before));
+$cluster->apply(file('before.json', \%before, {}));
 my $shim = EntityApi::Test->shim($cluster, pool_size => 6);
 my $tenant = $shim->tenant('acme');
 my $ann = EntityApi::Test::Cases->new($shim, $shim->user($tenant->{id}, 'ann'), '/api/v1');
@@ -138,7 +138,9 @@ ok(all_go_on(2), 'clients before');
 
 my $apply = EntityApi::Test::start(
 	[   EntityApi::Test::private_program('entityapi-shim'),
-		'apply', '--database', $cluster->conninfo, file('after.json', \%after, [qw(status weight)]) ],
+		'apply', '--database', $cluster->conninfo, file('after.json', \%after,
+			{ indexes => [ [qw(status weight)] ], system => [qw(createdAt updatedAt createdBy updatedBy)] },
+			{ metadata => { name => 'User' }, spec => { accounts => $true, permissions => { '*' => ['read'] } } }) ],
 	out => "$folder/applied", err => "$folder/error");
 my ($held, $ended, %holds_up);
 
@@ -179,7 +181,11 @@ diag sprintf '%d rows, %d requests, %d failed', $rows, List::Util::sum(answered(
 is(scalar @bad, 0, 'none failed') or diag join "\n", @bad[ 0 .. ($#bad < 5 ? $#bad : 5) ];
 
 is_deeply([ sort keys %{ $ann->good(200, GET => "/parcels/$ids[0]")->{json}{data}{attributes} } ],
-	[ sort grep { $_ ne 'depot' } keys %after ], 'the new state');
+	[ sort 'createdAt', 'updatedAt', grep { $_ ne 'depot' } keys %after ], 'the new state');
+is($cluster->psql('select count(*) from app.parcel where created_by is not null and updated_by is null'), 0, 'who makes a row wrote it last');
+is($cluster->psql("select count(*) > 0 and count(*) filter (where created_by is not null) > 0 from app.parcel where code like 'client%'"), 't',
+	'rows of since then have authors');
+is($cluster->psql("select count(*) from app.parcel where code like 'code %' and created_by is not null"), 0, 'those of before have none');
 $ann->refused('is in force', 409, 'UNIQUE_VIOLATION', [ pointer => '/data/attributes/code' ],
 	POST => '/parcels', data => { type => 'parcels', attributes => { code => 'code 7' } });
 my $posts = () = map { EntityApi::Test::slurp("$folder/client$_") =~ /good POST/g } 1 .. CLIENTS;

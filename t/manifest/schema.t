@@ -46,6 +46,8 @@ my %described = (
 	metadata => $schema->{properties}{metadata},
 	(map { lc($_) => $defs->{$_} } qw(Entity Field Policy Hook Service Audit Version Attribute Role)),
 	one_of => $defs->{OneOf},
+	accounts => $defs->{Accounts},
+	account_field => $defs->{AccountField},
 	(map { $_ => $defs->{$_} } values %kind_of));
 
 is(join(' ', sort keys %table), join(' ', sort keys %described), 'each table of keys is described, and nothing else');
@@ -71,6 +73,7 @@ my %fits = (
 # What the reader looks at again, after the table
 my %closer = (
 	'field.type' => sub { "@{ $_[0]{enum} // [] }" eq "@types" },
+	'account_field.type' => sub { "@{ $_[0]{enum} // [] }" eq join ' ', grep { !/^(ref|oneof)$/ } @types },
 	'service.tenantAdminBypass' => sub { $_[0]{type} eq 'boolean' });
 
 for my $name (sort keys %table)
@@ -88,7 +91,7 @@ for my $name (sort keys %table)
 my @kinds = $source =~ /^\t\[EA_DECL_\w+\] =\s*\{"([A-Z]\w+)"/mg;
 cmp_ok(scalar @kinds, '>', 5, 'there are kinds');
 is("@{ $schema->{properties}{kind}{enum} }", "@kinds", 'kinds');
-is(join(' ', map { "$_->{if}{properties}{kind}{const} $_->{then}{properties}{spec}{'$ref'}" } @{ $schema->{allOf} }), join(' ', map { "$_ #/\$defs/$_" } @kinds), 'each with its spec');
+is(join(' ', map { "$_->{if}{properties}{kind}{const} $_->{then}{properties}{spec}{'$ref'}" } @{ $schema->{allOf} }), join(' ', map { ("$_ #/\$defs/$_", $_ eq 'Entity' ? "$_ #/\$defs/Accounts" : ()) } @kinds), 'each with its spec');
 is($schema->{properties}{apiVersion}{const}, ($source =~ /#define API_VERSION "(.*)"/)[0], 'the version');
 is("@{ $defs->{Operations}{items}{enum} }", "@operations", 'operations');
 is("@{ $defs->{RuledOperations}{items}{enum} }", "@ruled", 'and those that policies rule');
@@ -100,10 +103,10 @@ is($defs->{ $_->[0] }{properties}{ $_->[1] }{additionalProperties}{'$ref'}, "#/\
 
 # -------- editors --------
 
-for my $file (sort glob "$checkout/examples/billing/*.yaml")
+for my $file (sort map { glob "$checkout/examples/$_/*.yaml" } qw(billing tracker))
 {
 	my ($where) = EntityApi::Test::slurp($file) =~ /\A# yaml-language-server: \$schema=(\S+)\n/;
-	ok(defined $where && -e "$checkout/examples/billing/$where", ($file =~ s{.*/}{}r) . ' names it');
+	ok(defined $where && -e "$checkout/examples/billing/$where" && $file =~ m{/examples/\w+/}, ($file =~ s{.*/}{}r) . ' names it');
 }
 
 # -------- a first manifest --------
