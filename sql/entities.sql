@@ -5,6 +5,8 @@
 \pset tuples_only on
 SET client_encoding = 'UTF8';
 SET client_min_messages = warning;
+-- where every cache is discarded this takes longer than a token lives
+SET entityapi.access_token_ttl = '1d';
 
 SELECT count(*) > 0 AS applied FROM entityapi.apply_manifest('[
 	{"apiVersion": "entityapi/v1", "kind": "Service", "metadata": {"name": "service"}, "spec": {"schema": "entities_test"}},
