@@ -296,3 +296,9 @@ SELECT specs->'spec' AS spec, f.pointer, f.message, f.hint FROM (VALUES
 ) v (spec), LATERAL (SELECT jsonb_build_object('apiVersion', 'entityapi/v1', 'kind', 'Entity',
 	'metadata', '{"name": "User"}'::jsonb, 'spec', v.spec) AS specs) e,
 	LATERAL pg_temp.faults(jsonb_build_array(specs)) f;
+
+SELECT document, pointer, message, hint FROM pg_temp.faults(jsonb_build_array(
+	pg_temp.document('Entity', 'Hard', '{"purgeAfterDays": 30, "fields": {"restore": {"type": "ref", "target": "Hard"}, "deletionId": {"type": "uuid"}}}'),
+	pg_temp.document('Entity', 'Soft', '{"softDelete": true, "purgeAfterDays": 0, "fields": {
+		"restore": {"type": "ref", "target": "Hard"}, "deletionId": {"type": "uuid"}}}'),
+	pg_temp.document('Entity', 'Long', '{"softDelete": true, "purgeAfterDays": 36501, "fields": {"restore": {"type": "string"}}}')));

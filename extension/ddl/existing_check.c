@@ -210,6 +210,16 @@ column_lacks(Look *look, const EaDdlColumn *column, const char *hint,
 		lacks(look, hint, "the column \"%s\" %s", column->name, message);
 }
 
+/* Live rows have null there. */
+static bool
+is_of_deletion(const EaDdlTable *table, const EaDdlColumn *column)
+{
+	return (table->deleted_column != NULL &&
+			strcmp(column->name, table->deleted_column) == 0) ||
+		(table->deletion_column != NULL &&
+		 strcmp(column->name, table->deletion_column) == 0);
+}
+
 static void
 check_column(Look *look, Form_pg_attribute att, const EaDdlColumn *column,
 			 bool read_only)
@@ -236,9 +246,7 @@ check_column(Look *look, Form_pg_attribute att, const EaDdlColumn *column,
 
 	/* the times of creation and update are always written */
 	if (!column->not_null && !read_only && att->attnotnull &&
-		(column->field != NULL ||
-		 strcmp(column->name, look->table->deleted_column ?
-				look->table->deleted_column : "") == 0))
+		(column->field != NULL || is_of_deletion(look->table, column)))
 		column_lacks(look, column,
 					 column->field ? "make the field required" :
 					 alter(look, psprintf("ALTER COLUMN %s DROP NOT NULL",
@@ -379,6 +387,21 @@ has_index(Look *look, List *columns)
 						  name_array(table, table->tenant_scoped, columns)));
 }
 
+/* One that has the deleted rows in the order of their times. */
+static bool
+has_deleted(Look *look, const EaDdlObject *object)
+{
+	const char *deleted = linitial(object->columns);
+	char	   *rows = psprintf("(%s IS NOT NULL)", quote_identifier(deleted));
+
+	return finds(psprintf("SELECT FROM pg_index i WHERE i.indrelid = %u"
+						  " AND i.indisvalid AND (i.indpred IS NULL OR"
+						  " pg_get_expr(i.indpred, i.indrelid) = %s)"
+						  " AND (" KEY_NAMES ")[1] = %s",
+						  look->relid, quote_literal_cstr(rows),
+						  quote_literal_cstr(deleted)));
+}
+
 static EaDdlTable *
 target_table(Look *look, const EaDdlObject *object)
 {
@@ -459,6 +482,13 @@ check_objects(Look *look)
 						 object->partial ? object->body :
 						 alter(look, psprintf("ADD %s", object->body)),
 						 "needs a unique index");
+
+		else if (object->deleted)
+		{
+			if (!has_deleted(look, object))
+				lacks(look, object->body, "needs an index of deleted rows by "
+					  "their time, for purgeAfterDays");
+		}
 
 		/* those of references are good to have, others have been asked for */
 		else if (object->kind == EA_DDL_PLAIN_INDEX && !object->unique &&

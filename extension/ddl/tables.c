@@ -5,8 +5,8 @@
  * tables.  Tables have no two underscores in a row, and parts are joined by
  * just that, so that "a" with "b_c" and "a_b" with "c" stay apart.
  *
- * On tables of tenants, tenant_id starts every key and every index; the one
- * exception serves references to tables that have no tenant.
+ * On tables of tenants, tenant_id starts every key and every index; the
+ * exceptions serve references to tables that have no tenant, and the sweep.
  */
 #include "postgres.h"
 
@@ -242,6 +242,24 @@ add_unique(EaDdlTable *table, const char *field, const char *column,
 							psprintf("UNIQUE %s", list));
 	object->unique = true;
 	object->partial = soft;
+}
+
+/*
+ * Deleted rows by their time, for the sweep, which looks for those of all
+ * tenants that are due.
+ */
+static void
+add_deleted(EaDdlTable *table)
+{
+	const char *column = table->deleted_column;
+	const char *quoted = quote_identifier(column);
+	char	   *name = ea_ddl_name(table->name, column, EA_DDL_INDEX);
+
+	add_object(table, EA_DDL_PLAIN_INDEX, name, NULL,
+			   list_make1(unconstify(char *, column)),
+			   psprintf("CREATE INDEX %s ON %s (%s) WHERE %s IS NOT NULL",
+						quote_identifier(name), table->qualified, quoted,
+						quoted))->deleted = true;
 }
 
 static void
@@ -510,7 +528,13 @@ build_entity(Builder *b, const EaJson *json)
 	table->id_column = system_column(json, "id", "id");
 	table->tenant_column = system_column(json, "tenantId", "tenant_id");
 	if (soft)
+	{
 		table->deleted_column = system_column(json, "deletedAt", "deleted_at");
+		table->deletion_column =
+			system_column(json, "deletionId",
+						  ea_jsonread_bool(json, "deletionId", false) ?
+						  "deletion_id" : NULL);
+	}
 	if (tenant)
 		add_column(table, table->tenant_column, NULL, "uuid", true);
 	add_column(table, table->id_column, NULL, "uuid", true);
@@ -550,6 +574,10 @@ build_entity(Builder *b, const EaJson *json)
 		add_column(table, name, NULL, "timestamptz", !table->existing);
 	if (soft)
 		add_column(table, table->deleted_column, NULL, "timestamptz", false);
+	if (table->deletion_column != NULL)
+		add_column(table, table->deletion_column, NULL, "uuid", false);
+	if (ea_jsonread_int(json, "purgeAfterDays", 0) > 0)
+		add_deleted(table);
 
 	for (EaJson *index = indexes ? indexes->first : NULL; index != NULL;
 		 index = index->next)

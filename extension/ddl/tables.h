@@ -48,6 +48,7 @@ typedef struct EaDdlObject
 	bool		unique;
 	bool		partial;		/* unique among rows that are not deleted */
 	bool		implied;		/* serves a reference, not asked for */
+	bool		deleted;		/* of deleted rows by their time */
 	const char *target;			/* entity of a foreign key */
 	struct EaDdlObject *was;	/* of the stored state, as it is */
 } EaDdlObject;
@@ -66,6 +67,7 @@ typedef struct EaDdlTable
 	const char *id_column;
 	const char *tenant_column;
 	const char *deleted_column; /* NULL: nothing is deleted softly */
+	const char *deletion_column;	/* NULL: nor is it told by what */
 	List	   *columns;		/* of EaDdlColumn * */
 	List	   *objects;		/* of EaDdlObject * */
 	EaNameMap  *by_column;

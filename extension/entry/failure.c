@@ -8,6 +8,7 @@
  */
 #include "postgres.h"
 
+#include "authz/authz.h"
 #include "base/guc.h"
 #include "engine/distributed.h"
 #include "entry/failure.h"
@@ -65,6 +66,23 @@ field_pointer(EaRequest *req, const EaField *field)
 }
 
 /*
+ * A value of what is being brought back.  Nobody has sent it, so that there is
+ * no place to point at, and the caller may not even know of the field.
+ */
+static void
+note_taken_meanwhile(EaRequest *req, EaField *field)
+{
+	bool		known = field != NULL &&
+		ea_authz_allows(req, field->entity, EA_OP_READ) &&
+		ea_authz_readable(req, field);
+
+	ea_errors_add(req, EA_ERR_UNIQUE, EA_AT_NONE, NULL,
+				  "Another resource has the value of %s by now.",
+				  known ? psprintf("\"%s\"", field->name) :
+				  "a field that is unique");
+}
+
+/*
  * Violated constraints are refusals.  Returns false for everything that is
  * no caller's fault.
  */
@@ -76,7 +94,10 @@ note_violation(EaRequest *req, const ErrorData *edata)
 	bool		taken = edata->sqlerrcode == ERRCODE_UNIQUE_VIOLATION ||
 	edata->sqlerrcode == ERRCODE_EXCLUSION_VIOLATION;
 
-	if (taken && field != NULL)
+	if (taken && w->restoring &&
+		(field != NULL || ea_violation_is_of(w->entity, edata)))
+		note_taken_meanwhile(req, field);
+	else if (taken && field != NULL)
 		ea_errors_add(req, EA_ERR_UNIQUE, EA_AT_POINTER,
 					  field_pointer(req, field),
 					  "The value of \"%s\" is taken.", field->name);

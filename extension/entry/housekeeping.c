@@ -1,5 +1,6 @@
 /*
- * What the service does when nobody asks: sweep, and erase tenants.
+ * What the service does when nobody asks: sweep, erase tenants, and purge what
+ * was deleted softly.
  *
  * Nothing in PostgreSQL would start it, so the shim does, again and again.
  * What it calls is open to whoever may call handle(), from where handle() may
@@ -21,6 +22,7 @@
 #include "entry/housekeeping.h"
 #include "identity/sweep.h"
 #include "management/erase_tenants.h"
+#include "management/purge_deleted.h"
 #include "model/catalog.h"
 #include "write/links_deferred.h"
 
@@ -42,6 +44,7 @@ serve(EaRequest *req, const char *method)
 	if (!XactReadOnly)
 	{
 		deleted = ea_erase_step(req, &more);
+		deleted += ea_purge_step(req, &more);
 		deleted += ea_sweep_run(req->now, STEP);
 		ea_links_settle(req);
 		more = more || deleted >= STEP;
@@ -111,7 +114,7 @@ sweep(int max_rows)
 	volatile int64 n = 0;
 
 	req->mcxt = CurrentMemoryContext;
-	req->now = GetCurrentTimestamp();
+	req->now = ea_request_clock();
 	req->out = makeStringInfo();
 	req->catalog = ea_catalog_acquire();
 	PG_TRY();
@@ -120,6 +123,7 @@ sweep(int max_rows)
 
 		/* an end that leaves nothing to count is work, too */
 		n = ea_erase_step(req, &again);
+		n += ea_purge_step(req, &again);
 		n += n == 0 && again;
 		n += ea_sweep_run(req->now, max_rows);
 		ea_links_settle(req);

@@ -102,6 +102,14 @@ matches(const char *pattern, const Path *path, char **args, int *nargs)
 	return *p == '\0';
 }
 
+static bool
+may_restore(EaRequest *req, char **args)
+{
+	EaEntity   *entity = ea_catalog_collection(req->catalog, args[1]);
+
+	return entity != NULL && ea_catalog_restores(entity);
+}
+
 /* "v12" to 12; 0 for anything else. */
 static int
 version_number(const char *segment)
@@ -192,6 +200,8 @@ ea_router_match(EaRequest *req, EaMethod method)
 		if ((route->flags & EA_ROUTE_POOL) && req->catalog->single)
 			continue;
 		if ((route->flags & EA_ROUTE_OPENAPI) && !ea_guc_openapi)
+			continue;
+		if ((route->flags & EA_ROUTE_RESTORE) && !may_restore(req, args))
 			continue;
 		if (ea_guc_credential_validator[0] != '\0' &&
 			route->area == EA_AREA_AUTH)

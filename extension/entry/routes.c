@@ -31,6 +31,7 @@
 #include "write/create.h"
 #include "write/delete.h"
 #include "write/relationship.h"
+#include "write/restore.h"
 #include "write/update.h"
 
 #define TENANT "/manage/tenants/{id}"
@@ -373,7 +374,8 @@ const EaRoute ea_routes[] = {
 		.media = EA_MEDIA_JSONAPI, .handler = ea_list_show,
 		.id = "list{Entities}",
 		.summary = "List {entities} with filter, sort and pagination",
-		.takes = EA_TAKES_LIST | EA_TAKES_CURSOR | EA_TAKES_SHAPE,
+		.takes = EA_TAKES_LIST | EA_TAKES_CURSOR | EA_TAKES_SHAPE |
+		EA_TAKES_DELETED,
 		.response = "ListDocument"},
 	{.method = EA_POST, .pattern = "/api/v{n}/{entities}", .area = EA_AREA_API,
 		.authority = EA_CALLER, .operation = EA_OP_CREATE,
@@ -389,7 +391,7 @@ const EaRoute ea_routes[] = {
 		.flags = EA_ROUTE_IF_NONE_MATCH | EA_ROUTE_ETAG,
 		.handler = ea_resource_show,
 		.id = "get{Entity}", .summary = "Get a {entity}",
-		.takes = EA_TAKES_SHAPE, .response = "Document"},
+		.takes = EA_TAKES_SHAPE | EA_TAKES_DELETED, .response = "Document"},
 	{.method = EA_PATCH, .pattern = RESOURCE, .area = EA_AREA_API,
 		.authority = EA_CALLER, .operation = EA_OP_UPDATE,
 		.media = EA_MEDIA_JSONAPI,
@@ -406,6 +408,15 @@ const EaRoute ea_routes[] = {
 		.action = EA_AUDIT_ENTITY_DELETE, .target = EA_TARGET_ARGUMENT(2),
 		.id = "delete{Entity}", .summary = "Delete a {entity}", .status = 204,
 		.errors = "409"},
+	{.method = EA_POST, .pattern = RESOURCE "/restore", .area = EA_AREA_API,
+		.authority = EA_CALLER, .operation = EA_OP_RESTORE,
+		.media = EA_MEDIA_JSONAPI,
+		.flags = EA_ROUTE_RESTORE | EA_ROUTE_MAY_IF_MATCH | EA_ROUTE_ETAG,
+		.handler = ea_restore_resource,
+		.action = EA_AUDIT_ENTITY_RESTORE, .target = EA_TARGET_ARGUMENT(2),
+		.id = "restore{Entity}",
+		.summary = "Bring back a deleted {entity} and what went with it",
+		.takes = EA_TAKES_SHAPE, .response = "Document", .errors = "409"},
 	{.method = EA_GET, .pattern = RELATIONSHIP, .area = EA_AREA_API,
 		.authority = EA_CALLER, .operation = EA_OP_READ,
 		.media = EA_MEDIA_JSONAPI, .flags = EA_ROUTE_ETAG,

@@ -17,7 +17,6 @@
 #include "miscadmin.h"
 #include "storage/proc.h"
 #include "storage/procarray.h"
-#include "utils/resowner.h"
 #include "utils/timestamp.h"
 #include "utils/xid8.h"
 
@@ -25,9 +24,9 @@
 #include "base/uuid.h"
 #include "engine/exec.h"
 #include "engine/turn.h"
+#include "management/attempt.h"
 #include "management/erase_entities.h"
 #include "management/erase_tenants.h"
-#include "request/errors.h"
 #include "write/links_deferred.h"
 
 /* Rows that one statement deletes. */
@@ -245,65 +244,34 @@ erase_tenant(EaRequest *req, const Deleted *deleted, bool *more)
 	return n;
 }
 
-/* Nothing that another tenant would fail by, too. */
-static bool
-is_its_own(const ErrorData *edata)
+/* A tenant whose turn it is, and what came of it. */
+typedef struct Turn
 {
-	switch (ERRCODE_TO_CATEGORY(edata->sqlerrcode))
-	{
-		case ERRCODE_INSUFFICIENT_RESOURCES:
-		case ERRCODE_OPERATOR_INTERVENTION:
-		case ERRCODE_TRANSACTION_ROLLBACK:
-		case ERRCODE_SYSTEM_ERROR:
-			return false;
-	}
-	return true;
+	EaRequest  *req;
+	const Deleted *deleted;
+	int64		n;
+	bool		more;
+} Turn;
+
+static void
+take_turn(void *arg)
+{
+	Turn	   *turn = arg;
+
+	turn->n = erase_tenant(turn->req, turn->deleted, &turn->more);
 }
 
-/*
- * The same, in a subtransaction: what somebody's table or trigger refuses to
- * let go keeps back this tenant, not those after it or whatever else the
- * caller looks after.
- */
 static int64
 try_tenant(EaRequest *req, const Deleted *deleted, bool *more)
 {
-	ResourceOwner owner = CurrentResourceOwner;
-	MemoryContext mcxt = CurrentMemoryContext;
-	volatile int64 n = 0;
+	Turn		turn = {req, deleted};
 
-	BeginInternalSubTransaction(NULL);
-	MemoryContextSwitchTo(mcxt);
-	PG_TRY();
-	{
-		n = erase_tenant(req, deleted, more);
-		ReleaseCurrentSubTransaction();
-		MemoryContextSwitchTo(mcxt);
-		CurrentResourceOwner = owner;
-	}
-	PG_CATCH();
-	{
-		ErrorData  *edata;
-
-		MemoryContextSwitchTo(mcxt);
-		edata = CopyErrorData();
-		FlushErrorState();
-		RollbackAndReleaseCurrentSubTransaction();
-		MemoryContextSwitchTo(mcxt);
-		CurrentResourceOwner = owner;
-		if (!is_its_own(edata))
-			ea_errors_rethrow(edata);
-		ereport(LOG,
-				(errcode(edata->sqlerrcode),
-				 errmsg("entityapi cannot erase tenant %s: %s",
-						ea_uuid_text(&deleted->id), edata->message),
-				 edata->context ? errcontext("%s", edata->context) : 0,
-				 errhidestmt(true)));
-		n = 0;
-		*more = false;
-	}
-	PG_END_TRY();
-	return n;
+	*more = false;
+	if (!ea_attempt(req, take_turn, &turn,
+					psprintf("erase tenant %s", ea_uuid_text(&deleted->id))))
+		return 0;
+	*more = turn.more;
+	return turn.n;
 }
 
 int64

@@ -23,6 +23,7 @@
 #include "request/errors.h"
 
 #define MOST_COLUMNS 1500		/* PostgreSQL's limit is 1600 */
+#define MOST_DAYS 36500			/* a century */
 
 static const char *const system_columns[] =
 {"tenant_id", "id", "version", "created_at", "updated_at", "deleted_at"};
@@ -148,6 +149,11 @@ check_field(EaManifest *m, EaDeclField *field, EaNameMap *renamed)
 	ListCell   *lc;
 
 	ea_manifest_check_keys(m, field);
+	if (field->entity->soft_delete && field->sound && field->type == NULL &&
+		strcmp(field->name, "restore") == 0)
+		ea_manifest_fault(m, label, field->pointer, "rename the field",
+						  "with softDelete, the address of a relationship "
+						  "\"restore\" is the service's own");
 	ea_manifest_check_roles(m, label,
 							ea_errors_pointer(field->pointer, "readRoles"),
 							field->read_roles);
@@ -210,6 +216,23 @@ check_unique(EaManifest *m, EaDeclEntity *entity, EaNameMap *types,
 }
 
 static void
+check_purge(EaManifest *m, EaDeclEntity *entity)
+{
+	const char *label = entity->document->label;
+
+	if (entity->purge_after_days < 0)
+		return;
+	if (!entity->soft_delete)
+		ea_manifest_fault(m, label, "/spec/purgeAfterDays",
+						  "give the entity softDelete, or leave it out",
+						  "goes with softDelete: nothing else is kept");
+	else if (entity->purge_after_days > MOST_DAYS)
+		ea_manifest_fault(m, label, "/spec/purgeAfterDays",
+						  "leave it out to keep them for good",
+						  "must be at most %d", MOST_DAYS);
+}
+
+static void
 check_entity(EaManifest *m, EaDeclEntity *entity, EaNameMap *entities)
 {
 	EaNameMap  *renamed = ea_names_map_create(8);
@@ -224,6 +247,7 @@ check_entity(EaManifest *m, EaDeclEntity *entity, EaNameMap *entities)
 							   entity->since, entity->removed_in);
 	check_permissions(m, entity);
 	check_policies(m, entity);
+	check_purge(m, entity);
 	foreach(lc, entity->fields)
 		check_field(m, lfirst(lc), renamed);
 	if (ea_names_map_get(m->by_one_of, entity->name) != NULL)
@@ -246,6 +270,8 @@ claim_column(EaManifest *m, EaDeclField *field, char *column,
 						  "its column \"%s\" is one that %s", column,
 						  field->entity->existing_table ?
 						  "the service keeps itself" :
+						  strcmp(column, "deletion_id") == 0 ?
+						  "tables with softDelete have" :
 						  "every table may have");
 	else
 		ea_manifest_fault(m, field->entity->document->label, field->pointer,
@@ -290,6 +316,10 @@ check_columns(EaManifest *m, EaDeclEntity *entity)
 	{
 		for (int i = 0; i < lengthof(system_columns); i++)
 			ea_names_map_put(columns, system_columns[i], &system_field);
+
+		/* younger than the others, and only where it is needed */
+		if (entity->soft_delete)
+			ea_names_map_put(columns, "deletion_id", &system_field);
 	}
 	for (int i = 0; i < EA_DECL_NCOLUMNS; i++)
 		claim_existing(m, entity, i, &system_field, columns);

@@ -36,6 +36,7 @@ static const EaKey entity_keys[] =
 	KEY("softDelete", EA_KEY_BOOL, soft_delete),
 	KEY("system", EA_KEY_NAMES, system),
 	KEY("accounts", EA_KEY_BOOL, accounts),
+	KEY("purgeAfterDays", EA_KEY_NUMBER, purge_after_days),
 	KEY("table", EA_KEY_STRING, existing_table),
 	KEY("columns", EA_KEY_OBJECT, existing_columns),
 	KEY("since", EA_KEY_NUMBER, since),
@@ -201,6 +202,7 @@ read_entity(EaManifest *m, EaDeclDocument *doc)
 	entity->name = doc->name;
 	entity->tenant_scoped = true;
 	entity->since = entity->removed_in = -1;
+	entity->purge_after_days = -1;
 	entity->accounts = ea_jsonread_bool(doc->spec, "accounts", false);
 	if (entity->accounts)
 		ea_manifest_keys(m, doc->label, "/spec", doc->spec, accounts_keys,

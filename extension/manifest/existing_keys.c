@@ -27,6 +27,7 @@ static const struct
 	[EA_DECL_CREATED_AT] = {"createdAt", NULL},
 	[EA_DECL_UPDATED_AT] = {"updatedAt", NULL},
 	[EA_DECL_DELETED_AT] = {"deletedAt", "deleted_at"},
+	[EA_DECL_DELETION_ID] = {"deletionId", NULL},
 };
 
 const char *
@@ -142,7 +143,8 @@ ea_manifest_read_table(EaManifest *m, EaDeclEntity *entity)
 		[EA_DECL_VERSION] = entity->locking,
 		[EA_DECL_CREATED_AT] = true,
 		[EA_DECL_UPDATED_AT] = true,
-		[EA_DECL_DELETED_AT] = entity->soft_delete
+		[EA_DECL_DELETED_AT] = entity->soft_delete,
+		[EA_DECL_DELETION_ID] = entity->soft_delete
 	};
 
 	if (entity->existing_table == NULL)
@@ -227,7 +229,8 @@ ea_manifest_check_table(EaManifest *m, EaDeclEntity *entity)
 							  ea_errors_pointer("/spec/columns", json->key),
 							  "the key is a field with a column of its own, "
 							  "field.Member of a one-of, or id, tenantId, "
-							  "version, createdAt, updatedAt, deletedAt",
+							  "version, createdAt, updatedAt, deletedAt, "
+							  "deletionId",
 							  "%s has no use for a column of \"%s\"",
 							  entity->name, json->key);
 	}

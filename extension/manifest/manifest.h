@@ -125,10 +125,11 @@ typedef enum EaDeclColumn
 	EA_DECL_VERSION,
 	EA_DECL_CREATED_AT,
 	EA_DECL_UPDATED_AT,
-	EA_DECL_DELETED_AT
+	EA_DECL_DELETED_AT,
+	EA_DECL_DELETION_ID
 } EaDeclColumn;
 
-#define EA_DECL_NCOLUMNS (EA_DECL_DELETED_AT + 1)
+#define EA_DECL_NCOLUMNS (EA_DECL_DELETION_ID + 1)
 
 struct EaDeclEntity
 {
@@ -142,6 +143,7 @@ struct EaDeclEntity
 	bool		soft_delete;
 	bool		accounts;		/* User: the accounts of the tenant */
 	List	   *system;			/* of char * */
+	int			purge_after_days;	/* -1: deleted rows stay */
 	char	   *existing_table;
 	const EaJson *existing_columns;
 	int			since;

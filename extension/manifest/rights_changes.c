@@ -39,7 +39,7 @@ static const char *const field_own[] =
 
 /* More that statements tell, where the table is made here. */
 static const char *const entity_made[] =
-{"tenantScoped", "softDelete", "optimisticLocking", NULL};
+{"tenantScoped", "softDelete", "deletionId", "optimisticLocking", NULL};
 static const char *const field_made[] =
 {"type", "required", "unique", "index", "enum", "minimum", "maximum",
 "precision", "scale", NULL};

@@ -349,6 +349,34 @@ ea_catalog_mirrored(EaField *field)
 	return mirrored;
 }
 
+bool
+ea_catalog_restores(EaEntity *entity)
+{
+	static const char name[] = "restore";
+	EaField    *field;
+
+	if (!entity->soft_delete)
+		return false;
+	field = ea_catalog_field(entity, name, strlen(name));
+	return field == NULL || field->kind == EA_ATTRIBUTE;
+}
+
+EaField *
+ea_catalog_referring(EaEntity *entity, int i)
+{
+	EaReference *reference = &entity->references[i];
+	EaEntity   *other = ea_catalog_entity(entity->catalog,
+										  reference->entity_name);
+	EaField    *field = other == NULL ? NULL :
+		ea_catalog_field(other, reference->field_name,
+						 strlen(reference->field_name));
+
+	if (field == NULL)
+		elog(ERROR, "the reference %s.%s is not declared",
+			 reference->entity_name, reference->field_name);
+	return field;
+}
+
 EaEntity *
 ea_catalog_target(EaField *field, int member)
 {

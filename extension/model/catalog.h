@@ -60,6 +60,9 @@ struct EaCatalog
 	int			nattributes;
 	EaAttribute *attributes;
 
+	bool		purging_known;
+	struct List *purging;		/* of management/purge_deleted.c: names of
+								 * entities with purgeAfterDays */
 	HTAB	   *by_name;		/* entities loaded so far */
 	HTAB	   *by_collection;
 	HTAB	   *by_type;
@@ -117,5 +120,15 @@ extern bool ea_catalog_has_role(EaCatalog *catalog, const char *role);
 extern bool ea_catalog_is_super_role(EaCatalog *catalog, const char *role);
 extern const EaAttribute *ea_catalog_attribute(EaCatalog *catalog,
 											   const char *name);
+
+/*
+ * Its resources can be restored, at an address of their own.  Where nothing is
+ * deleted softly, and in declarations of before, that is the address of a
+ * relationship of this name.
+ */
+extern bool ea_catalog_restores(EaEntity *entity);
+
+/* The field of entity->references[i]. */
+extern EaField *ea_catalog_referring(EaEntity *entity, int i);
 
 #endif							/* EA_CATALOG_H */

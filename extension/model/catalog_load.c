@@ -370,6 +370,7 @@ load_columns(EaEntity *entity, const EaJson *definition)
 		{"createdAt", "created_at", offsetof(EaEntity, created_column)},
 		{"updatedAt", "updated_at", offsetof(EaEntity, updated_column)},
 		{"deletedAt", "deleted_at", offsetof(EaEntity, deleted_column)},
+		{"deletionId", "deletion_id", offsetof(EaEntity, deletion_column)},
 	};
 
 	entity->existing = json != NULL;
@@ -387,6 +388,10 @@ load_columns(EaEntity *entity, const EaJson *definition)
 			*(char **) ((char *) entity + columns[i].offset) =
 				pstrdup(quote_identifier(name));
 	}
+	/* the definition is of before there was such a column */
+	if (!entity->existing &&
+		!ea_jsonread_bool(definition, "deletionId", false))
+		entity->deletion_column = NULL;
 	if (entity->id_column == NULL ||
 		(entity->tenant_scoped && entity->tenant_column == NULL) ||
 		(entity->locking && entity->version_column == NULL) ||
@@ -412,6 +417,7 @@ ea_catalog_load_entity(EaCatalog *catalog, const char *definition)
 	entity->locking = ea_jsonread_bool(json, "optimisticLocking", false);
 	entity->soft_delete = ea_jsonread_bool(json, "softDelete", false);
 	entity->accounts = ea_jsonread_bool(json, "accounts", false);
+	entity->purge_after_days = ea_jsonread_int(json, "purgeAfterDays", 0);
 	load_columns(entity, json);
 	entity->since = ea_jsonread_int(json, "since", 0);
 	entity->removed_in = ea_jsonread_int(json, "removedIn", INT_MAX);

@@ -183,6 +183,8 @@ struct EaEntity
 	char	   *tenant_column;	/* of what is tenant-scoped */
 	char	   *version_column; /* of what is locked optimistically */
 	char	   *deleted_column; /* of what is deleted softly */
+	char	   *deletion_column;	/* what it was deleted with; NULL: all
+									 * that was deleted at the same time */
 	char	   *created_column; /* NULL: an existing table has none */
 	char	   *updated_column; /* the same */
 	bool		tenant_scoped;
@@ -190,6 +192,7 @@ struct EaEntity
 	bool		soft_delete;
 	bool		accounts;		/* its rows are copies of accounts */
 	EaField    *updated_by;		/* who wrote it last; NULL: not asked for */
+	int			purge_after_days;	/* 0: what is deleted stays */
 	int			since;
 	int			removed_in;
 	int			nfields;

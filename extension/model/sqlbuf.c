@@ -145,6 +145,18 @@ check_table(void *arg, Relation rel)
 
 /* -------- statements -------- */
 
+/* Which of the rows that deletion hides. */
+static void
+add_shown(EaSqlBuf *b, EaEntity *entity, int alias)
+{
+	EaShown		shown = alias == b->shown_alias ? b->shown : EA_SHOWN_LIVE;
+
+	if (shown != EA_SHOWN_ALL)
+		ea_sqlbuf_addf(b, " AND t%d.%s IS %sNULL", alias,
+					   entity->deleted_column,
+					   shown == EA_SHOWN_DELETED ? "NOT " : "");
+}
+
 /* The predicates for alias t<n>: never empty, so ` AND` may follow. */
 static void
 add_predicates(EaSqlBuf *b, EaEntity *entity, int alias, EaOperation op)
@@ -158,8 +170,7 @@ add_predicates(EaSqlBuf *b, EaEntity *entity, int alias, EaOperation op)
 	else
 		ea_sqlbuf_add(b, "true");
 	if (entity->soft_delete && !b->deleted_too)
-		ea_sqlbuf_addf(b, " AND t%d.%s IS NULL", alias,
-					   entity->deleted_column);
+		add_shown(b, entity, alias);
 	if (op == EA_OP_DELETE)
 		return;
 	if (row_policy == NULL)
@@ -265,6 +276,17 @@ ea_sqlbuf_from(EaSqlBuf *b, EaEntity *entity, EaOperation op)
 	int			alias = ea_sqlbuf_reserve(b);
 
 	ea_sqlbuf_from_as(b, entity, op, alias);
+	return alias;
+}
+
+int
+ea_sqlbuf_deleted_before(EaSqlBuf *b, EaEntity *entity, TimestampTz before)
+{
+	int			alias = ea_sqlbuf_reserve(b);
+
+	ea_sqlbuf_addf(b, " FROM %s t%d WHERE t%d.%s < ", entity->table, alias,
+				   alias, entity->deleted_column);
+	ea_sqlbuf_value(b, TIMESTAMPTZOID, TimestampTzGetDatum(before), false);
 	return alias;
 }
 

@@ -14,6 +14,7 @@
 #include "engine/exec.h"
 #include "engine/index_count.h"
 #include "model/catalog.h"
+#include "request/query_string.h"
 #include "request/request.h"
 
 /* A row that another one refers to, or none. */
@@ -41,6 +42,9 @@ typedef struct EaSqlBuf
 	int			planning;		/* EA_PLAN_... of engine/exec.h */
 	EaReplaced *replaced;		/* asks what an UPDATE replaces; or NULL */
 	bool		deleted_too;	/* soft-deleted rows are not left out */
+	EaShown		shown;			/* of alias shown_alias alone; of all others
+								 * the live ones */
+	int			shown_alias;
 	bool		all_tenants;	/* of join tables only: links to a global
 								 * row */
 } EaSqlBuf;
@@ -101,6 +105,13 @@ extern void ea_sqlbuf_install(EaRowPolicy policy, EaHidesRows hides);
  * with set as given by the caller; ea_sqlbuf_delete() is EA_OP_DELETE.
  */
 extern int	ea_sqlbuf_from(EaSqlBuf *b, EaEntity *entity, EaOperation op);
+
+/*
+ * ` FROM app.invoice t<n> WHERE <deleted before that time>`, of all tenants:
+ * for the sweep, which goes on in the name of the tenant of each row.
+ */
+extern int	ea_sqlbuf_deleted_before(EaSqlBuf *b, EaEntity *entity,
+									 TimestampTz before);
 
 /*
  * The same with an alias that was taken before, because something else that

@@ -104,6 +104,7 @@ check_system_columns(const EaEntity *entity, TupleDesc desc)
 		{entity->locking ? entity->version_column : NULL, INT8OID, true},
 		{entity->soft_delete ? entity->deleted_column : NULL, TIMESTAMPTZOID,
 		false},
+		{entity->soft_delete ? entity->deletion_column : NULL, UUIDOID, false},
 		{entity->created_column, TIMESTAMPTZOID, false},
 		{entity->updated_column, TIMESTAMPTZOID, false}
 	};

@@ -50,6 +50,10 @@ static const EaApiComponent parameters[] = {
 		"{'name':'page[before]','in':'query','description':'Instead of a "
 		"number: end, or the cursor in links.prev of the page after',"
 	"'schema':{'type':'string','minLength':1}}"},
+	{"parameters/showDeleted",
+		"{'name':'show[deleted]','in':'query','description':'Deleted "
+		"resources only, or with the others; for who may restore them',"
+	"'schema':{'type':'string','enum':['only','with']}}"},
 	{"parameters/include",
 		"{'name':'include','in':'query','description':'Paths of "
 		"relationships, separated by commas, whose resources come along in "
@@ -164,6 +168,14 @@ static const EaApiComponent schemas[] = {
 	{"schemas/Version",
 		"{'type':'object','required':['version'],'properties':{'version':"
 	"{'type':'integer','format':'int64','minimum':0}}}"},
+	{"schemas/Deletion",
+		"{'type':'object','properties':{'deletedAt':{'type':'string',"
+	"'format':'date-time','description':'Of deleted resources'}}}"},
+	{"schemas/VersionAndDeletion",
+		"{'type':'object','required':['version'],'properties':{'version':"
+		"{'type':'integer','format':'int64','minimum':0},'deletedAt':"
+		"{'type':'string','format':'date-time','description':'Of deleted "
+	"resources'}}}"},
 	{"schemas/PageMeta",
 		"{'type':'object','required':['pagination'],'properties':"
 		"{'pagination':{'type':'object','required':['size'],'description':"

@@ -335,9 +335,12 @@ write_resource(EaApi *api, const EaApiEntity *item)
 	put_fields(api, item, false, FOR_ANSWER);
 	ea_jsonfmt_put(api->out, ",'links':%s",
 				   ea_openapi_refer(api, "schemas/SelfLink"));
-	if (entity->locking)
+	if (entity->locking || entity->soft_delete)
 		ea_jsonfmt_put(api->out, ",'meta':%s",
-					   ea_openapi_refer(api, "schemas/Version"));
+					   ea_openapi_refer(api, !entity->soft_delete ?
+										"schemas/Version" : entity->locking ?
+										"schemas/VersionAndDeletion" :
+										"schemas/Deletion"));
 	ea_jsonfmt_put(api->out, "},'additionalProperties':false}");
 }
 

@@ -54,6 +54,7 @@ static const struct
 	{"parameters/pageAfter", EA_TAKES_KEYSET},
 	{"parameters/pageAfterCursor", EA_TAKES_CURSOR},
 	{"parameters/pageBeforeCursor", EA_TAKES_CURSOR},
+	{"parameters/showDeleted", EA_TAKES_DELETED},
 	{"parameters/include", EA_TAKES_SHAPE},
 	{"parameters/fields", EA_TAKES_SHAPE}
 };
@@ -268,6 +269,8 @@ write_parameters(Operation *op)
 	if (op->field != NULL && (takes & EA_TAKES_SHAPE) &&
 		ea_catalog_is_to_many(op->field))
 		takes |= EA_TAKES_LIST | EA_TAKES_CURSOR;
+	if (op->entity == NULL || !op->entity->soft_delete)
+		takes &= ~EA_TAKES_DELETED;
 	ea_jsonfmt_put(api->out, ",'parameters':[");
 	before = api->out->len;
 	for (int i = 0; i < lengthof(parameters); i++)
@@ -619,7 +622,9 @@ ea_openapi_paths(EaApi *api)
 		{
 			const EaRoute *route = &api->routes[i];
 
-			if (is_entity_route(route) && !is_repeated(api, route))
+			if (is_entity_route(route) && !is_repeated(api, route) &&
+				(!(route->flags & EA_ROUTE_RESTORE) ||
+				 ea_catalog_restores(api->entities[e].entity)))
 				write_entity_path(api, route, api->entities[e].entity);
 		}
 	}

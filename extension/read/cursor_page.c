@@ -324,6 +324,8 @@ complete_cursor(CursorPage *page)
 
 	ea_sqlbuf_init(&b, page->req);
 	alias = ea_sqlbuf_reserve(&b);
+	b.shown = page->source->shown;
+	b.shown_alias = alias;
 	ea_sqlbuf_add(&b, "SELECT ");
 	ea_sqlbuf_select(&b, alias, page->source->entity->id_column, UUIDOID);
 	add_terms(&b, page, alias);

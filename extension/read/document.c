@@ -21,6 +21,9 @@
 /* The number of a page that is not there. */
 #define NO_PAGE (-1)
 
+/* Where a deleted resource is. */
+#define SHOWN_LINK "?show%5Bdeleted%5D=with"
+
 #define append_text(out, str) appendBinaryStringInfo((out), (str), strlen(str))
 
 /*
@@ -170,6 +173,16 @@ ea_document_only(EaDocument *doc, EaField *field)
 
 	shape_relationship(doc, shape, &shape->rels[shape->nrels++], field, true);
 	return shape;
+}
+
+void
+ea_document_show(EaDocument *doc, EaShape *shape, EaShown shown)
+{
+	if (shown == EA_SHOWN_LIVE)
+		return;
+	ea_authz_require(doc->req, shape->entity, EA_OP_RESTORE);
+	doc->shown = shown;
+	shape->tells_deleted = true;
 }
 
 static EaIncludeNode *
@@ -400,6 +413,23 @@ write_relationships(EaDocument *doc, StringInfo out,
 		ea_jsonwrite_lit(out, "}");
 }
 
+static void
+write_meta(StringInfo out, const EaResource *resource)
+{
+	ea_jsonwrite_lit(out, ",\"meta\":{");
+	if (resource->shape->entity->locking)
+	{
+		ea_jsonwrite_lit(out, "\"version\":");
+		ea_jsonwrite_int64(out, resource->version);
+	}
+	if (resource->deleted)
+	{
+		ea_jsonwrite_key(out, "deletedAt");
+		ea_jsonwrite_timestamp(out, resource->deleted_at);
+	}
+	ea_jsonwrite_lit(out, "}");
+}
+
 void
 ea_document_write_resource(EaDocument *doc, StringInfo out,
 						   EaResource *resource)
@@ -423,13 +453,11 @@ ea_document_write_resource(EaDocument *doc, StringInfo out,
 	ea_jsonwrite_lit(out, ",\"links\":{\"self\":\"");
 	append_text(out, shape->path);
 	write_id(out, &resource->id);
+	if (resource->deleted)
+		ea_jsonwrite_lit(out, SHOWN_LINK);
 	ea_jsonwrite_lit(out, "\"}");
-	if (shape->entity->locking)
-	{
-		ea_jsonwrite_lit(out, ",\"meta\":{\"version\":");
-		ea_jsonwrite_int64(out, resource->version);
-		ea_jsonwrite_lit(out, "}");
-	}
+	if (shape->entity->locking || resource->deleted)
+		write_meta(out, resource);
 	ea_jsonwrite_lit(out, "}");
 }
 

@@ -50,6 +50,7 @@ typedef struct EaShapeRel
 typedef struct EaShape
 {
 	EaEntity   *entity;
+	bool		tells_deleted;	/* when each was, in its meta */
 	int			nattributes;
 	EaField   **attributes;
 	int			nrels;
@@ -63,6 +64,8 @@ typedef struct EaResource
 {
 	EaShape    *shape;
 	pg_uuid_t	id;
+	bool		deleted;
+	TimestampTz deleted_at;
 	int64		version;
 	int			start;			/* attributes: [start, end) of doc->text */
 	int			end;
@@ -93,6 +96,7 @@ typedef struct EaDocument
 	EaShape    *shapes;
 	EaIncludeNode *root;		/* its children are the first hops */
 	StringInfoData text;
+	EaShown		shown;			/* of the primary resources; others are live */
 	EaResourceList primary;
 	EaResourceList included;
 	bool		all_linkage;	/* max_linkage does not hold */
@@ -119,6 +123,16 @@ extern EaShape *ea_document_shape(EaDocument *doc, EaEntity *entity);
 
 /* Show nothing of an entity but one relationship; before any other shape. */
 extern EaShape *ea_document_only(EaDocument *doc, EaField *field);
+
+/*
+ * Show deleted resources as primary ones, too, or only those: throws 403 for
+ * who may not restore them.
+ */
+extern void ea_document_show(EaDocument *doc, EaShape *shape, EaShown shown);
+
+/* What shows resources of the entity takes besides. */
+#define ea_document_takes(entity) \
+	((entity)->soft_delete ? EA_TAKES_DELETED : 0)
 
 /* The parameter that makes the answer smaller, NULL if there is none. */
 extern const char *ea_document_cause(const EaDocument *doc);

@@ -7,6 +7,7 @@
 #include "catalog/pg_type.h"
 #include "common/hashfn.h"
 #include "miscadmin.h"
+#include "utils/timestamp.h"
 
 #include "base/grow.h"
 #include "base/guc.h"
@@ -110,7 +111,10 @@ ea_document_add_target(EaLinkage *linkage, int member, const pg_uuid_t *id,
 	target->id = *id;
 }
 
-/* id, version of locking entities, attributes, to-one columns: in order. */
+/*
+ * id, version of locking entities, the time of deletion where it is told,
+ * attributes, to-one columns: in order.
+ */
 void
 ea_document_columns(EaSqlBuf *b, EaShape *shape, int alias)
 {
@@ -119,6 +123,12 @@ ea_document_columns(EaSqlBuf *b, EaShape *shape, int alias)
 	{
 		ea_sqlbuf_add(b, ", ");
 		ea_sqlbuf_select(b, alias, shape->entity->version_column, INT8OID);
+	}
+	if (shape->tells_deleted)
+	{
+		ea_sqlbuf_add(b, ", ");
+		ea_sqlbuf_select(b, alias, shape->entity->deleted_column,
+						 TIMESTAMPTZOID);
 	}
 	for (int i = 0; i < shape->nattributes; i++)
 		ea_sqlbuf_select_field(b, alias, shape->attributes[i]);
@@ -130,7 +140,7 @@ int
 ea_document_width(const EaShape *shape)
 {
 	int			width = 1 + (shape->entity->locking ? 1 : 0) +
-		shape->nattributes;
+		(shape->tells_deleted ? 1 : 0) + shape->nattributes;
 
 	for (int i = 0; i < shape->nrels; i++)
 		width += shape->rels[i].field->ncolumns;
@@ -199,6 +209,12 @@ add_resource(EaDocument *doc, EaShape *shape, EaResourceList *list,
 	resource->id = *DatumGetUUIDP(slot->tts_values[column++]);
 	if (shape->entity->locking)
 		resource->version = DatumGetInt64(slot->tts_values[column++]);
+	if (shape->tells_deleted)
+	{
+		resource->deleted = !slot->tts_isnull[column];
+		resource->deleted_at =
+			DatumGetTimestampTz(slot->tts_values[column++]);
+	}
 	resource->linkage = palloc0(Max(shape->nrels, 1) * sizeof(EaLinkage));
 	resource->start = doc->text.len;
 	write_attributes(doc, shape, slot, column);

@@ -43,6 +43,7 @@ ea_list_page(EaRequest *req, EaQuery *query, const EaListSource *source,
 	EaSqlBuf	b;
 	int			alias;
 
+	ea_document_show(doc, sink.shape, source->shown);
 	if (query->filter != NULL)
 		filter = ea_filter_parse(req, source->entity, query->filter);
 	if (query->page_after != NULL || query->page_before != NULL)
@@ -83,9 +84,10 @@ ea_list_page(EaRequest *req, EaQuery *query, const EaListSource *source,
 void
 ea_list_show(EaRequest *req)
 {
-	EaListSource source = {req->entity, NULL, NULL};
+	EaQuery    *query = ea_query_read(req, EA_TAKES_LIST | EA_TAKES_CURSOR |
+									  EA_TAKES_SHAPE |
+									  ea_document_takes(req->entity));
+	EaListSource source = {req->entity, NULL, NULL, query->shown};
 
-	ea_list_page(req, ea_query_read(req, EA_TAKES_LIST | EA_TAKES_CURSOR |
-									EA_TAKES_SHAPE),
-				 &source, ea_document_path(req, req->entity));
+	ea_list_page(req, query, &source, ea_document_path(req, req->entity));
 }

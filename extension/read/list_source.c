@@ -12,6 +12,8 @@ ea_list_source(EaSqlBuf *b, const EaListSource *source,
 {
 	EaField    *field = source->field;
 
+	b->shown = source->shown;
+	b->shown_alias = alias;
 	ea_sqlbuf_from_as(b, source->entity, EA_OP_READ, alias);
 	if (field != NULL && field->kind == EA_MANY_TO_MANY)
 	{

@@ -16,9 +16,13 @@ typedef struct EaListSource
 	EaEntity   *entity;
 	EaField    *field;			/* NULL: all */
 	const pg_uuid_t *parent;
+	EaShown		shown;
 } EaListSource;
 
-/* Append ` FROM ... WHERE ...` of a list, as t<alias>, taken before. */
+/*
+ * Append ` FROM ... WHERE ...` of a list, as t<alias>, taken before; what the
+ * filter leads to is live.
+ */
 extern void ea_list_source(EaSqlBuf *b, const EaListSource *source,
 						   const EaRsql *filter, int alias);
 

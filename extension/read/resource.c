@@ -27,6 +27,7 @@ ea_resource_row(EaRowSink *sink, const pg_uuid_t *id, EaExecMode mode)
 	int			alias;
 
 	ea_sqlbuf_init(&b, sink->doc->req);
+	b.shown = sink->doc->shown;
 	ea_sqlbuf_add(&b, "SELECT ");
 	ea_document_columns(&b, sink->shape, 0);
 	alias = ea_sqlbuf_from(&b, sink->shape->entity, EA_OP_READ);
@@ -38,11 +39,13 @@ void
 ea_resource_show(EaRequest *req)
 {
 	EaEntity   *entity = req->entity;
-	EaQuery    *query = ea_query_read(req, EA_TAKES_SHAPE);
+	EaQuery    *query = ea_query_read(req, EA_TAKES_SHAPE |
+									  ea_document_takes(entity));
 	EaDocument *doc = ea_document_create(req, query, entity, EA_EXEC_READ);
 	EaRowSink	sink = {doc, ea_document_shape(doc, entity)};
 	pg_uuid_t	id;
 
+	ea_document_show(doc, sink.shape, query->shown);
 	ea_resource_path_id(req, &id);
 	ea_resource_row(&sink, &id, EA_EXEC_READ);
 	if (doc->primary.n == 0)

@@ -221,6 +221,18 @@ read_page_totals(EaRequest *req, EaQuery *query, const EaParam *param)
 }
 
 static void
+read_deleted(EaRequest *req, EaQuery *query, const EaParam *param)
+{
+	if (strcmp(param->value, "only") == 0)
+		query->shown = EA_SHOWN_DELETED;
+	else if (strcmp(param->value, "with") == 0)
+		query->shown = EA_SHOWN_ALL;
+	else
+		ea_errors_add(req, EA_ERR_INVALID_PARAMETER, EA_AT_PARAMETER,
+					  param->name, "show[deleted] must be only or with");
+}
+
+static void
 read_include(EaRequest *req, EaQuery *query, const EaParam *param)
 {
 	int			names;
@@ -280,6 +292,7 @@ static const Known known[] =
 	{"page[after]", EA_TAKES_KEYSET | EA_TAKES_CURSOR, KEPT(page_after)},
 	{"page[before]", EA_TAKES_CURSOR, KEPT(page_before)},
 	{"page[totals]", EA_TAKES_LIST, false, read_page_totals},
+	{"show[deleted]", EA_TAKES_DELETED, false, read_deleted},
 	{"include", EA_TAKES_SHAPE, true, read_include},
 	{"fields[", EA_TAKES_SHAPE, true, read_fields},
 };
@@ -318,6 +331,11 @@ static const struct
 	{"q", "filter"},
 	{"where", "filter"},
 	{"search", "filter"},
+	{"deleted", "show[deleted]"},
+	{"trashed", "show[deleted]"},
+	{"withDeleted", "show[deleted]"},
+	{"includeDeleted", "show[deleted]"},
+	{"include_deleted", "show[deleted]"},
 };
 
 /* The row of a parameter, or NULL when this endpoint does not take it. */

@@ -34,6 +34,15 @@ typedef struct EaSortKey
 #define EA_TAKES_SHAPE	0x02	/* include, fields[...] */
 #define EA_TAKES_KEYSET	0x04	/* filter, page[size], page[after] */
 #define EA_TAKES_CURSOR	0x08	/* page[after], page[before] beside LIST */
+#define EA_TAKES_DELETED	0x10	/* show[deleted] */
+
+/* Which resources are shown, where deletion only hides them. */
+typedef enum EaShown
+{
+	EA_SHOWN_LIVE,
+	EA_SHOWN_DELETED,			/* show[deleted]=only */
+	EA_SHOWN_ALL				/* show[deleted]=with */
+} EaShown;
 
 typedef struct EaQuery
 {
@@ -52,6 +61,8 @@ typedef struct EaQuery
 	bool		has_totals;		/* page[totals] was given */
 	char	   *page_after;		/* NULL: from the beginning */
 	char	   *page_before;	/* NULL: not backwards */
+
+	EaShown		shown;
 
 	/* shape */
 	bool		has_include;	/* parameter was given, perhaps empty */

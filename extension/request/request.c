@@ -52,6 +52,7 @@ ea_writing_begin(EaRequest *req, struct EaEntity *entity, EaWritingHow how)
 	req->writing.entity = entity;
 	req->writing.field = req->field;
 	req->writing.deleting = how == EA_WRITING_DELETES;
+	req->writing.restoring = how == EA_WRITING_RESTORES;
 }
 
 void

@@ -40,12 +40,14 @@ typedef struct EaWriting
 	struct EaEntity *entity;	/* whose table is changed; NULL: none yet */
 	struct EaField *field;		/* the relationship that alone is written */
 	bool		deleting;
+	bool		restoring;
 } EaWriting;
 
 typedef enum EaWritingHow
 {
 	EA_WRITING_ROWS,
-	EA_WRITING_DELETES			/* or takes references to what is deleted */
+	EA_WRITING_DELETES,			/* or takes references to what is deleted */
+	EA_WRITING_RESTORES			/* what nobody has sent, as it was */
 } EaWritingHow;
 
 #define EA_MAX_ARGS 4

@@ -300,8 +300,9 @@ ea_changes_deleted_row(void *arg, TupleTableSlot *slot)
 	EaAuditRecord *record;
 	int			column = 1;
 
-	record = ea_audit_note(deleted->req, EA_AUDIT_ENTITY_DELETE, entity->type,
-						   DatumGetUUIDP(slot->tts_values[0]));
+	record = ea_audit_note(deleted->req, deleted->restored ?
+						   EA_AUDIT_ENTITY_RESTORE : EA_AUDIT_ENTITY_DELETE,
+						   entity->type, DatumGetUUIDP(slot->tts_values[0]));
 	for (int i = 0; i < entity->nfields; i++)
 	{
 		const char *value;
@@ -310,7 +311,9 @@ ea_changes_deleted_row(void *arg, TupleTableSlot *slot)
 			continue;
 		value = stored_json(&entity->fields[i], slot, &column);
 		if (strcmp(value, "null") != 0)
-			ea_audit_change(record, entity->fields[i].name, value, "null");
+			ea_audit_change(record, entity->fields[i].name,
+							deleted->restored ? "null" : value,
+							deleted->restored ? value : "null");
 	}
 }
 

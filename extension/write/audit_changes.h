@@ -34,13 +34,14 @@ extern void ea_changes_updated(EaInput *input, const pg_uuid_t *id,
 							   EaWriteBefore *before);
 
 /*
- * Deleted rows: the columns that the statement returns, for alias t<n>, and
- * the callback that notes a record for each row.
+ * Deleted rows, or restored ones: the columns that the statement returns, for
+ * alias t<n>, and the callback that notes a record for each row.
  */
 typedef struct EaWriteDeleted
 {
 	EaRequest  *req;
 	EaEntity   *entity;
+	bool		restored;
 } EaWriteDeleted;
 
 extern void ea_changes_columns(EaSqlBuf *b, EaEntity *entity, int alias);

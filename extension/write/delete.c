@@ -37,6 +37,11 @@ typedef struct Doomed
 	EaEntity   *entity;
 	const EaIds *ids;
 	bool		hard;
+	const pg_uuid_t *deletion;	/* what all rows that are marked get */
+	List	  **released;		/* what live rows are to let go of when all
+								 * have been marked */
+	int64	   *purged;			/* counts those that go for good, and nothing
+								 * is recorded of each; live ones do not */
 	int			depth;
 	const struct Doomed *parent;	/* whose deletion this is part of */
 } Doomed;
@@ -109,7 +114,8 @@ cascade(EaRequest *req, EaEntity *child, const char *column,
 {
 	EaIds		ids = {0};
 	Doomed		children = {child, &ids, doomed->hard || !child->soft_delete,
-	doomed->depth + 1, doomed};
+		doomed->deletion, doomed->released, doomed->purged, doomed->depth + 1,
+	doomed};
 	EaSqlBuf	b;
 	int			alias;
 
@@ -148,7 +154,7 @@ set_null(EaRequest *req, EaField *field, const char *column,
 	EaSqlBuf	b;
 	int			alias;
 
-	if (ea_audit_entities(req))
+	if (ea_audit_entities(req) && doomed->purged == NULL)
 	{
 		alias = ea_changes_owners(&b, req, field, EA_OP_DELETE,
 								  which != VISIBLE);
@@ -166,6 +172,44 @@ set_null(EaRequest *req, EaField *field, const char *column,
 	alias = ea_sqlbuf_update(&b, child, set.data, EA_OP_DELETE);
 	add_referring(&b, child, alias, column, doomed, which);
 	ea_changes_run_owners(&b, alias, owners, NULL, NULL, NULL);
+}
+
+/* References to some rows by a column, which become null. */
+typedef struct Released
+{
+	EaField    *field;
+	const char *column;
+	EaIds		ids;
+} Released;
+
+/*
+ * Rows that go together keep what they refer to among themselves, so that it
+ * is there again when they are.  Which these are is known at the end.
+ */
+static void
+set_null_later(EaField *field, const char *column, const Doomed *doomed)
+{
+	Released   *released = palloc(sizeof(Released));
+
+	released->field = field;
+	released->column = column;
+	released->ids = *doomed->ids;
+	*doomed->released = lappend(*doomed->released, released);
+}
+
+static void
+set_null_released(EaRequest *req, List *list)
+{
+	ListCell   *cell;
+
+	foreach(cell, list)
+	{
+		Released   *released = lfirst(cell);
+		Doomed		doomed = {NULL, &released->ids};
+
+		CHECK_FOR_INTERRUPTS();
+		set_null(req, released->field, released->column, &doomed, VISIBLE);
+	}
 }
 
 /*
@@ -199,10 +243,18 @@ release_reference(EaRequest *req, EaField *field, const char *column,
 	switch (field->on_delete)
 	{
 		case EA_CASCADE:
-			cascade(req, child, column, doomed, which);
+			if (doomed->purged == NULL)
+				cascade(req, child, column, doomed, which);
+
+			/* what others made live by hand is refused by the foreign key */
+			else if (child->soft_delete)
+				cascade(req, child, column, doomed, SOFT_DELETED);
 			break;
 		case EA_SET_NULL:
-			set_null(req, field, column, doomed, which);
+			if (doomed->hard)
+				set_null(req, field, column, doomed, which);
+			else
+				set_null_later(field, column, doomed);
 			break;
 		case EA_RESTRICT:
 			if (!doomed->hard)
@@ -238,23 +290,18 @@ release(EaRequest *req, const Doomed *doomed)
 
 	for (int i = 0; i < entity->nreferences; i++)
 	{
-		EaReference *reference = &entity->references[i];
-		EaEntity   *other = ea_catalog_entity(entity->catalog,
-											  reference->entity_name);
-		EaField    *field = other == NULL ? NULL
-		: ea_catalog_field(other, reference->field_name,
-						   strlen(reference->field_name));
-
-		if (field == NULL)
-			elog(ERROR, "the reference %s.%s is not declared",
-				 reference->entity_name, reference->field_name);
+		EaField    *field = ea_catalog_referring(entity, i);
 
 		for (int m = 0; m < field->nmembers; m++)
 		{
 			if (ea_catalog_target(field, m) != entity)
 				continue;
 			if (field->kind == EA_MANY_TO_MANY)
-				unlink_joined(req, field, field->join_far, doomed);
+			{
+				/* the links of what is only hidden are hidden with it */
+				if (doomed->hard)
+					unlink_joined(req, field, field->join_far, doomed);
+			}
 
 			/*
 			 * No statement reaches into the entities of all tenants: what
@@ -265,7 +312,7 @@ release(EaRequest *req, const Doomed *doomed)
 								  doomed);
 		}
 	}
-	for (int i = 0; i < entity->nfields; i++)
+	for (int i = 0; doomed->hard && i < entity->nfields; i++)
 	{
 		if (entity->fields[i].kind == EA_MANY_TO_MANY &&
 			entity->fields[i].mapped_by == NULL)
@@ -274,13 +321,34 @@ release(EaRequest *req, const Doomed *doomed)
 	}
 }
 
+/* When, and with what, so that it can be brought back together. */
+static char *
+mark(EaSqlBuf *b, const Doomed *doomed)
+{
+	EaEntity   *entity = doomed->entity;
+	StringInfoData set;
+
+	initStringInfo(&set);
+	appendStringInfo(&set, "%s = $%d", entity->deleted_column,
+					 ea_sqlbuf_param(b, TIMESTAMPTZOID,
+									 TimestampTzGetDatum(b->req->now),
+									 false));
+	if (entity->deletion_column != NULL)
+		appendStringInfo(&set, ", %s = $%d", entity->deletion_column,
+						 ea_sqlbuf_param(b, UUIDOID,
+										 UUIDPGetDatum(doomed->deletion),
+										 false));
+	ea_links_touch(b, &set, entity);
+	return set.data;
+}
+
 static void
 delete_rows(EaRequest *req, const Doomed *doomed)
 {
 	EaEntity   *entity = doomed->entity;
 	EaWriteDeleted deleted = {req, entity};
 	EaRowFunction row = NULL;
-	StringInfoData set;
+	uint64		n;
 	EaSqlBuf	b;
 	int			alias;
 
@@ -298,23 +366,17 @@ delete_rows(EaRequest *req, const Doomed *doomed)
 		alias = ea_sqlbuf_delete(&b, entity);
 	}
 	else
-	{
-		initStringInfo(&set);
-		appendStringInfo(&set, "%s = $%d", entity->deleted_column,
-						 ea_sqlbuf_param(&b, TIMESTAMPTZOID,
-										 TimestampTzGetDatum(req->now),
-										 false));
-		ea_links_touch(&b, &set, entity);
-		alias = ea_sqlbuf_update(&b, entity, set.data, EA_OP_DELETE);
-	}
+		alias = ea_sqlbuf_update(&b, entity, mark(&b, doomed), EA_OP_DELETE);
 	ea_sqlbuf_among(&b, alias, entity->id_column, "= ANY",
 					ea_uuid_list(doomed->ids));
-	if (ea_audit_entities(req))
+	if (ea_audit_entities(req) && doomed->purged == NULL)
 	{
 		ea_changes_columns(&b, entity, alias);
 		row = ea_changes_deleted_row;
 	}
-	ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, row, &deleted);
+	n = ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, row, &deleted);
+	if (doomed->purged != NULL)
+		*doomed->purged += n;
 }
 
 void
@@ -323,10 +385,15 @@ ea_delete_resource(EaRequest *req, EaEntity *entity, const pg_uuid_t *id,
 {
 	pg_uuid_t	first = *id;
 	EaIds		ids = {1, 1, &first};
-	Doomed		doomed = {entity, &ids, !entity->soft_delete, 0, NULL};
+	List	   *released = NIL;
+	pg_uuid_t	deletion;
+	Doomed		doomed = {entity, &ids, !entity->soft_delete, &deletion,
+	&released};
 	bool		deferred = req->deferred != NIL;
 	EaAround	around;
 
+	if (entity->soft_delete)
+		ea_uuid_make(&deletion);
 	ea_hook_phases_guard(&around, req, entity, EA_OP_DELETE, id, NULL);
 
 	/* the row is held from here on: its version cannot change any more */
@@ -334,9 +401,23 @@ ea_delete_resource(EaRequest *req, EaEntity *entity, const pg_uuid_t *id,
 	ea_write_policy_check_row(req, entity, EA_OP_DELETE, id, NULL);
 	ea_hook_phases_before(&around, NULL, id);
 	delete_rows(req, &doomed);
+	set_null_released(req, released);
 	if (!deferred)
 		ea_links_check_deferred(req);
 	ea_hook_phases_after(&around);
+}
+
+int64
+ea_delete_for_good(EaRequest *req, EaEntity *entity, const pg_uuid_t *id)
+{
+	pg_uuid_t	first = *id;
+	EaIds		ids = {1, 1, &first};
+	int64		n = 0;
+	Doomed		doomed = {entity, &ids, true, NULL, NULL, &n};
+
+	delete_rows(req, &doomed);
+	ea_links_check_deferred(req);
+	return n;
 }
 
 void

@@ -25,4 +25,12 @@ extern void ea_delete_resource(EaRequest *req, EaEntity *entity,
 extern void ea_delete_referred(EaRequest *req, EaEntity *entity,
 							   const pg_uuid_t *id);
 
+/*
+ * Take a row away that was deleted softly, and all deleted rows that went with
+ * it or cannot be without it; returns how many that are.  Nothing is noted for
+ * the audit log.  A live row that cannot be without it is an error.
+ */
+extern int64 ea_delete_for_good(EaRequest *req, EaEntity *entity,
+								const pg_uuid_t *id);
+
 #endif							/* EA_DELETE_H */

@@ -25,10 +25,10 @@ for my $i (0 .. 11)
 	{
 		# what is common to all tenants is written by roles that only a
 		# SuperAdmin assigns, and by nobody else
-		my @operations = grep { rand() < 0.5 } $role eq '*' && $i % 4 == 3 ? 'read' : qw(create read update delete);
+		my @operations = grep { rand() < 0.5 } $role eq '*' && $i % 4 == 3 ? 'read' : (qw(create read update delete), $i % 2 ? 'restore' : ());
 		$permissions{$role} = \@operations if @operations;
 	}
-	$entity{"Thing$i"} = { plural => "Things$i", type => "things$i", tenantScoped => $i % 4 != 3, permissions => \%permissions };
+	$entity{"Thing$i"} = { plural => "Things$i", type => "things$i", tenantScoped => $i % 4 != 3, softDelete => $i % 2, permissions => \%permissions };
 }
 
 my $manifest = JSON::PP->new->encode([ map { { apiVersion => 'entityapi/v1', %$_ } }
@@ -38,6 +38,7 @@ my $manifest = JSON::PP->new->encode([ map { { apiVersion => 'entityapi/v1', %$_
 		kind => 'Entity', metadata => { name => $_ }, spec => {
 			plural => $entity{$_}{plural}, permissions => $entity{$_}{permissions},
 			tenantScoped => $entity{$_}{tenantScoped} ? JSON::PP::true : JSON::PP::false,
+			softDelete => $entity{$_}{softDelete} ? JSON::PP::true : JSON::PP::false,
 			fields => { name => { type => 'string' }, next => { type => 'ref', target => $_, relation => 'ManyToOne' } } } } } sort keys %entity ]);
 
 my $cluster = EntityApi::Test->cluster;
@@ -103,13 +104,14 @@ my $inserted = '';
 
 sub row
 {
-	my ($name, $tenant) = @_;
+	my ($name, $tenant, $deleted) = @_;
 	my $id = sprintf '018f0000-0000-7000-8000-%012d', ++$number;
 	my $table = 'app.' . lc $name;
 
 	$inserted .= $entity{$name}{tenantScoped}
 	  ? "insert into $table (tenant_id, id, created_at, updated_at) values ('$tenant', '$id', now(), now());"
 	  : "insert into $table (id, created_at, updated_at) values ('$id', now(), now());";
+	$inserted .= "update $table set deleted_at = now() where id = '$id';" if $deleted;
 	return $id;
 }
 
@@ -126,7 +128,9 @@ sub requests
 		[ 'related', GET => "/$id/next", 'read', undef, 200 ],
 		[ 'patch', PATCH => "/$id", 'update', $resource, 200 ],
 		[ 'relate', PATCH => "/$id/relationships/next", 'update', { data => undef }, 204 ],
-		[ 'delete', DELETE => "/$id", 'delete', undef, 204 ] );
+		[ 'delete', DELETE => "/$id", 'delete', undef, 204 ],
+		[ 'get deleted', GET => "/$id?show[deleted]=with", 'read restore', undef, 200 ],
+		[ 'restore', POST => "/$id/restore", 'restore', undef, 200 ] );
 }
 
 my @cases;
@@ -137,7 +141,7 @@ sub expect
 	my $entity = $entity{$name};
 
 	return 401 unless $caller->{token} || $caller->{key};
-	return 403 unless allows($caller, $entity, $operation);
+	return 403 if grep { !allows($caller, $entity, $_) } split ' ', $operation;
 	return 400 if $caller->{super} && !$caller->{tenant} && $entity->{tenantScoped};
 
 	# a relationship whose target may not be read is not there
@@ -154,13 +158,15 @@ for my $name (sort keys %entity)
 	{
 		my $caller = $caller{$who};
 
+		push @cases, [ "$who lists what was deleted of $name", $who, GET => "/$type?show[deleted]=only", undef, expect($name, $caller, 'read restore', '', 200) ]
+		  if $entity->{softDelete};
 		push @cases, [ "$who lists $name", $who, GET => "/$type", undef, expect($name, $caller, 'read', '', 200) ],
 		  [ "$who makes $name", $who, POST => "/$type", { data => { type => $type } }, expect($name, $caller, 'create', '', 201) ];
 		for my $owner ($ours, $theirs, undef)
 		{
-			for my $n (0 .. 6)
+			for my $n (0 .. ($entity->{softDelete} ? 8 : 6))
 			{
-				my $id = defined $owner ? row($name, $owner) : $absent;
+				my $id = defined $owner ? row($name, $owner, $n > 6) : $absent;
 				my ($what, $method, $path, $operation, $body, $well) = @{ (requests($type, $id))[$n] };
 				my $visible = defined $owner && (!$entity->{tenantScoped} || ($caller->{tenant} // '') eq $owner);
 				my $status = expect($name, $caller, $operation, '', $well);

@@ -90,7 +90,7 @@ declared(Customer => 'Entity', {
 		likes   => { type => 'ref', target => 'Product', relation => 'ManyToMany' } },
 	permissions => $all });
 declared(Order => 'Entity', {
-	table => '"Sales"."Order"', optimisticLocking => $true, softDelete => $true,
+	table => '"Sales"."Order"', optimisticLocking => $true, softDelete => $true, purgeAfterDays => 10,
 	columns => { tenantId => 'company_id', id => 'Order Id', version => 'lock', deletedAt => 'gone', createdAt => 'placed', customer => 'customer' },
 	fields => {
 		number   => { type => 'integer', readOnly => $true, required => $true },
@@ -98,7 +98,7 @@ declared(Order => 'Entity', {
 		gross    => { type => 'decimal', precision => 12, scale => 2, readOnly => $true },
 		note     => { type => 'text' },
 		customer => { type => 'ref', target => 'Customer', required => $true, onDelete => 'cascade' } },
-	permissions => $all });
+	permissions => { Editor => [ @{ $all->{Editor} }, 'restore' ], Reader => ['read'] } });
 declared(Product => 'Entity', { fields => { name => { type => 'string' } }, permissions => $all });
 declared(Review => 'Entity', {
 	fields => {
@@ -106,6 +106,8 @@ declared(Review => 'Entity', {
 		writer  => { type => 'ref', target => 'Customer', required => $true },
 		subject => { type => 'oneof', target => 'Subject', onDelete => 'setNull' } },
 	permissions => $all });
+like($cluster->try_apply($folder)->{err}, qr/needs an index of deleted rows by their time.*CREATE INDEX "?order__gone_idx"? ON "Sales"\."Order" \(gone\) WHERE gone IS NOT NULL/i, 'what the sweep needs is asked for');
+$cluster->psql('create index "by time" on "Sales"."Order" (gone) where gone is not null');
 my $applied = $cluster->apply($folder);
 unlike($applied, qr/(?:CREATE|DROP) TABLE "Sales"|TABLE "Sales"\.\S+ (?!ENABLE ROW)/, 'nothing is made of existing tables');
 is(() = $cluster->apply($folder) =~ /\b(?:CREATE|ALTER|DROP)\b/g, 0, 'and once only');
@@ -186,6 +188,10 @@ subtest 'together with made tables' => sub {
 	$eve->good(204, DELETE => "/orders/$order->{id}", headers => { 'If-Match' => '*' });
 	is($eve->good(200, GET => "/reviews/$review->{id}")->{json}{data}{relationships}{subject}{data}, undef, 'a one-of is cleared');
 	is($cluster->psql(q{select count(*) from "Sales"."Order" where gone is not null}), 1, 'a soft deletion');
+	is($eve->good(200, GET => "/orders/$order->{id}?show[deleted]=only")->{json}{data}{id}, $order->{id}, 'is shown to who may restore it');
+	$eve->good(200, POST => "/orders/$order->{id}/restore");
+	is($cluster->psql(q{select count(*) from "Sales"."Order" where gone is not null}), 0, 'and undone');
+	$eve->good(204, DELETE => "/orders/$order->{id}", headers => { 'If-Match' => '*' });
 	$eve->good(204, DELETE => "/reviews/$review->{id}");
 	$eve->good(204, DELETE => "/customers/$ann->{id}");
 	is($cluster->psql(q{select count(*) from "Sales"."Order"}), 0, 'what it had goes with it');
@@ -234,10 +240,12 @@ subtest 'nothing is left for later' => sub {
 	$cluster->set('entityapi.online_rows', 1);
 	declared(Customer => 'Entity', { %{ $specs{Customer} }, fields => { %{ $specs{Customer}{fields} },
 		name => { type => 'text', required => $true }, rating => { type => 'integer', index => $true } } });
+	declared(Order => 'Entity', { %{ $specs{Order} }, columns => { %{ $specs{Order}{columns} }, deletionId => 'went' } });
 	my $told = $cluster->try_apply($folder);
 
 	like($told->{err}, qr/"user" must be not null/, 'a required field is asked for');
 	like($told->{err}, qr/needs an index/, 'and so is an index');
+	like($told->{err}, qr/the column "went" does not exist/, 'and a column for ids of deletions, if it is named');
 	is($cluster->psql('select count(*) from entityapi.pending_step'), 0, 'not promised');
 	$cluster->set('entityapi.online_rows', undef);
 };
@@ -252,7 +260,7 @@ subtest 'the entities go, the tables stay' => sub {
 };
 
 # Tests of the service over tables that the library of tests has taken over
-for my $test (qw(write/relationships write/locking write/delete authz/policies authz/policies_random))
+for my $test (qw(write/relationships write/locking write/delete write/deleted write/restore authz/policies authz/policies_random))
 {
 	local $ENV{ENTITYAPI_TEST_MAPPED} = 1;
 	my $run = EntityApi::Test::run([ $^X, (map { "-I$_" } @INC), EntityApi::Test::checkout() . "/t/$test.t" ]);

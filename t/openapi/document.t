@@ -65,7 +65,8 @@ subtest 'every route is described' => sub {
 		my ($method, $path) = @$route;
 
 		$path =~ s/v\{n\}/v1/;
-		$path =~ s/\{entities\}/works/;
+		# what is restored is deleted softly
+		$path =~ s/\{entities\}/$path =~ m{\/restore$} ? 'memos' : 'works'/e;
 		$path =~ s/\{relationship\}/genres/;
 		my $operation = $api->{paths}{$path}{$method};
 		ok($operation && !$operation->{'x-undescribed'}, uc($method) . " $path");
@@ -96,6 +97,12 @@ subtest 'what is said of entities' => sub {
 	ok(!(grep { /ifMatch/i } map { $_->{'$ref'} } @{ $api->{paths}{'/api/v1/authors/{id}'}{patch}{parameters} }), 'and not where there is none');
 	ok(!$api->{paths}{'/api/v1/works/{id}/relationships/author'}{post}, 'no POST to a to-one relationship');
 	ok($api->{paths}{'/api/v1/works/{id}/relationships/genres'}{post}, 'but to a to-many one');
+	my $shows = sub { scalar grep { $_->{'$ref'} =~ /showDeleted$/ } @{ $api->{paths}{ $_[0] }{get}{parameters} } };
+	is(join(' ', map { $shows->($_) } '/api/v1/memos', '/api/v1/memos/{id}', '/api/v1/works', '/api/v1/works/{id}', '/api/v1/labels/{id}/memos'), '1 1 0 0 0', 'show[deleted] where deletion hides');
+	ok(!$api->{paths}{'/api/v1/works/{id}/restore'}, 'what is deleted for good has no way back');
+	is($schemas->{MemoResource}{properties}{meta}{'$ref'}, '#/components/schemas/VersionAndDeletion', 'when it was deleted');
+	is_deeply($schemas->{VersionAndDeletion}{required}, ['version'], 'which live ones do not tell');
+	ok(!$api->{paths}{'/api/v1/memos/{id}/restore'}{post}{requestBody}, 'a restore has no body');
 	my $text = $answer->{body};
 	unlike($text, qr/"(?:Editor|Reader)"/, 'no role is named');
 };

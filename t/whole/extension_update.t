@@ -118,6 +118,7 @@ sub in_use
 	$own->psql($tables);
 	$own->psql($definitions);
 	is($own->psql('select count(*) > 0 from entityapi.entity'), 't', 'in the old version');
+	$own->psql(q{update entityapi.entity set definition = replace(definition, ',"deletionId":true', ''); alter table app.memo drop column deletion_id});
 	$own->psql(q{update entityapi.entity set definition = replace(definition, '"restrict"', '"cascade"') where name = 'Comment'});
 	like($own->try_psql('alter extension entityapi update')->{err},
 		qr/WARNING:  Memo is deleted softly, and its Comment would be gone for good by "memo" .*\n.*HINT: .* restrict/,
@@ -144,6 +145,15 @@ sub in_use
 	$onto_memo->('cascade');
 	like($own->try_apply($slips)->{err}, qr/give Comment softDelete as well/, 'and apply says the same');
 	$onto_memo->('restrict');
+	$memo = $call->(POST => 'memos', type => 'memos', attributes => { subject => 'Hidden' })->{json}{data}{id};
+	is($call->(DELETE => "memos/$memo")->{status}, 204, 'a soft deletion without a column for its id');
+	my $restore = sub { $shim->http(POST => "/api/v1/memos/$memo/restore", { token => $shim->superadmin, headers => { 'X-Tenant-Id' => $tenant->{id} } })->{status} };
+	is($restore->(), 200, 'which is undone');
+	$call->(DELETE => "memos/$memo");
+	is(join(' ', $own->apply($slips) =~ /^(?:CREATE|ALTER|DROP).*/mg), 'ALTER TABLE app.memo ADD COLUMN deletion_id uuid;', 'the column is all that is left to apply');
+	is($restore->(), 200, 'what was deleted before it comes back');
+	$call->(DELETE => "memos/$memo");
+	is($own->psql("select deletion_id is not null from app.memo where id = '$memo'"), 't', 'and is told what it goes with from now on');
 	is(() = $own->apply($slips) =~ /(?:CREATE|ALTER|DROP)/g, 0, 'nothing is left to apply');
 	my $checked = $own->try_psql('update entityapi.audit set action = action');
 	like($checked->{err}, qr/append-only/, 'the log is append-only');

@@ -227,6 +227,8 @@ return (
 		from => { Maker => e({}, softDelete => yes()), Item => e({ made => ref_to('Maker') }, softDelete => yes()) }, to => { Maker => e({}), Item => e({ made => ref_to('Maker') }) },
 		rows => [ [ maker => { id => 1, deleted_at => 'now()' }, { id => 2 } ], [ item => { id => 1, made_id => 'id(1)', deleted_at => 'now()' }, { id => 2, made_id => 'id(2)' } ] ],
 		kept => [ 'SELECT made_id FROM kept.item WHERE deleted_at IS NULL', 'SELECT made_id FROM kept.item' ] },
+	{ name => 'purgeAfterDays', from => item(str(10), softDelete => yes()), to => item(str(10), softDelete => yes(), purgeAfterDays => 30), rows => [ [ item => @three ] ], kept => $values },
+	{ name => 'no purgeAfterDays', from => item(str(10), softDelete => yes(), purgeAfterDays => 30), to => item(str(10), softDelete => yes()), rows => [ [ item => @three ] ], kept => $values },
 	{ name => 'optimisticLocking', from => item(str(10)), to => item(str(10), optimisticLocking => yes()), rows => [ [ item => @three ] ], kept => [ $values, 'SELECT a FROM kept.item WHERE version = 0 ORDER BY id' ] },
 	{ name => 'no optimisticLocking', from => item(str(10), optimisticLocking => yes()), to => item(str(10)), rows => [ [ item => map { { %$_, version => 1 } } @three ] ], kept => $values },
 	{ name => 'tenantScoped of an empty table', from => item(str(10)), to => item(str(10), tenantScoped => off()) },

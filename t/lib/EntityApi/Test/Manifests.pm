@@ -383,6 +383,7 @@ sub documents
 	{
 		my $spec = { %{ $m->{entities}{$name} }, permissions => { Clerk => [qw(create read update delete)] } };
 
+		$spec->{purgeAfterDays} = 30 if $spec->{softDelete} && $spec->{optimisticLocking};
 		$spec->{$_} = $spec->{$_} ? JSON::PP::true() : JSON::PP::false()
 		  for qw(tenantScoped softDelete optimisticLocking);
 		push @documents, _document('Entity', $name, $spec);

@@ -62,7 +62,7 @@ begin
 			columns := columns || '{"version": "version"}';
 		end if;
 		if (entity.definition ->> 'softDelete')::boolean then
-			columns := columns || '{"deletedAt": "deleted_at"}';
+			columns := columns || '{"deletedAt": "deleted_at", "deletionId": "deletion_id"}';
 		end if;
 
 		-- each is called otherwise, and none as it could stand in SQL

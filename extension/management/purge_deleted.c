@@ -1,0 +1,351 @@
+/*
+ * Take away for good what was deleted softly long enough ago.
+ *
+ * What is due is looked for by the time of deletion.  A row that is found is
+ * mostly part of a deletion of more; so the rows are followed that took it
+ * along, as far as they are due, too, and the uppermost goes with all that
+ * went with it.  It is held first, as by who restores it: nobody gets half of
+ * a deletion back.
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "catalog/pg_type.h"
+#include "miscadmin.h"
+#include "utils/builtins.h"
+#include "utils/timestamp.h"
+
+#include "audit/audit.h"
+#include "base/uuid.h"
+#include "engine/exec.h"
+#include "management/attempt.h"
+#include "management/purge_deleted.h"
+#include "model/catalog.h"
+#include "model/sqlbuf.h"
+#include "write/delete.h"
+#include "write/deletion.h"
+#include "write/links_deferred.h"
+
+/* Rows that are looked up at once. */
+#define BATCH 100
+
+/* How far a row is followed; a deletion goes no further down. */
+#define MAX_CLIMB 64
+
+/* A row that is due. */
+typedef struct Due
+{
+	EaRequest  *req;
+	EaEntity   *entity;
+	pg_uuid_t	tenant;			/* of what is tenant-scoped */
+	pg_uuid_t	id;
+	TimestampTz at;
+	int64		rows;			/* that went with it */
+} Due;
+
+typedef struct DueList
+{
+	EaEntity   *entity;
+	int			n;
+	Due			rows[BATCH];
+} DueList;
+
+/*
+ * Where the last step of this backend stopped, so that what cannot be taken
+ * away does not keep back what is younger.
+ */
+static struct
+{
+	int			revision;		/* of the manifest */
+	int			next;			/* entity */
+	bool		has_position;
+	TimestampTz at;
+	pg_uuid_t	id;
+} place;
+
+/* -------- what is due -------- */
+
+static TimestampTz
+due_before(EaRequest *req, const EaEntity *entity)
+{
+	return req->now - entity->purge_after_days * USECS_PER_DAY;
+}
+
+static void
+due_row(void *arg, TupleTableSlot *slot)
+{
+	DueList    *list = arg;
+	Due		   *due = &list->rows[list->n++];
+	int			column = 0;
+
+	due->entity = list->entity;
+	due->id = *DatumGetUUIDP(slot->tts_values[column++]);
+	due->at = DatumGetTimestampTz(slot->tts_values[column++]);
+	if (list->entity->tenant_scoped)
+		due->tenant = *DatumGetUUIDP(slot->tts_values[column]);
+}
+
+static void
+find_due(EaRequest *req, DueList *list)
+{
+	EaEntity   *entity = list->entity;
+	EaSqlBuf	b;
+	int			alias;
+
+	list->n = 0;
+	ea_sqlbuf_init(&b, req);
+	ea_sqlbuf_add(&b, "SELECT ");
+	ea_sqlbuf_select(&b, 0, entity->id_column, UUIDOID);
+	ea_sqlbuf_add(&b, ", ");
+	ea_sqlbuf_select(&b, 0, entity->deleted_column, TIMESTAMPTZOID);
+	if (entity->tenant_scoped)
+	{
+		ea_sqlbuf_add(&b, ", ");
+		ea_sqlbuf_select(&b, 0, entity->tenant_column, UUIDOID);
+	}
+	alias = ea_sqlbuf_deleted_before(&b, entity, due_before(req, entity));
+	if (place.has_position)
+	{
+		ea_sqlbuf_addf(&b, " AND (t%d.%s, t%d.%s) > (", alias,
+					   entity->deleted_column, alias, entity->id_column);
+		ea_sqlbuf_value(&b, TIMESTAMPTZOID, TimestampTzGetDatum(place.at),
+						false);
+		ea_sqlbuf_add(&b, ", ");
+		ea_sqlbuf_value(&b, UUIDOID, UUIDPGetDatum(&place.id), false);
+		ea_sqlbuf_add(&b, ")");
+	}
+	ea_sqlbuf_addf(&b, " ORDER BY t%d.%s, t%d.%s LIMIT %d", alias,
+				   entity->deleted_column, alias, entity->id_column, BATCH);
+	ea_sqlbuf_run(&b, EA_EXEC_WRITE, false, due_row, list);
+}
+
+/* -------- one deletion -------- */
+
+typedef struct Look
+{
+	EaEntity   *entity;
+	EaDeletion	deletion;
+} Look;
+
+static void
+look_row(void *arg, TupleTableSlot *slot)
+{
+	Look	   *look = arg;
+	int			column = 0;
+
+	ea_deletion_read(&look->deletion, look->entity, slot, &column);
+}
+
+/* Is the row still deleted, and due? To lock it, nobody else may hold it. */
+static bool
+is_due(EaRequest *req, EaEntity *entity, const pg_uuid_t *id,
+	   const EaDeletion *same, bool lock, EaDeletion *deletion)
+{
+	Look		look = {entity};
+	EaSqlBuf	b;
+	int			alias;
+
+	ea_sqlbuf_init(&b, req);
+	b.deleted_too = true;
+	ea_sqlbuf_add(&b, "SELECT ");
+	ea_deletion_select(&b, entity, 0);
+	alias = ea_sqlbuf_from(&b, entity, EA_OP_DELETE);
+	ea_sqlbuf_is(&b, alias, entity->id_column, id);
+	ea_sqlbuf_addf(&b, " AND t%d.%s < ", alias, entity->deleted_column);
+	ea_sqlbuf_value(&b, TIMESTAMPTZOID,
+					TimestampTzGetDatum(due_before(req, entity)), false);
+	if (same != NULL)
+		ea_deletion_same(&b, entity, alias, same);
+	if (lock)
+		ea_sqlbuf_add(&b, " FOR UPDATE SKIP LOCKED");
+	if (ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, look_row, &look) == 0)
+		return false;
+	if (deletion != NULL)
+		*deletion = look.deletion;
+	return true;
+}
+
+/* What a row refers to by a column, if it does. */
+static bool
+read_reference(EaRequest *req, EaEntity *entity, const pg_uuid_t *id,
+			   const char *column, pg_uuid_t *target)
+{
+	EaIds		ids = {0};
+	EaSqlBuf	b;
+	int			alias;
+
+	ea_sqlbuf_init(&b, req);
+	b.deleted_too = true;
+	ea_sqlbuf_add(&b, "SELECT ");
+	ea_sqlbuf_select(&b, 0, column, UUIDOID);
+	alias = ea_sqlbuf_from(&b, entity, EA_OP_DELETE);
+	ea_sqlbuf_is(&b, alias, entity->id_column, id);
+	ea_sqlbuf_addf(&b, " AND t%d.%s IS NOT NULL", alias, column);
+	ea_sqlbuf_run_ids(&b, EA_EXEC_WRITE, &ids);
+	if (ids.n == 0)
+		return false;
+	*target = ids.items[0];
+	return true;
+}
+
+/* Go to a row that took this one along and is due as well. */
+static bool
+climb(EaRequest *req, EaEntity **entity, pg_uuid_t *id,
+	  const EaDeletion *deletion)
+{
+	for (int i = 0; i < (*entity)->nfields; i++)
+	{
+		EaField    *field = &(*entity)->fields[i];
+
+		for (int m = 0; m < field->nmembers && ea_catalog_has_column(field) &&
+			 field->on_delete == EA_CASCADE; m++)
+		{
+			EaEntity   *target = ea_catalog_target(field, m);
+			pg_uuid_t	up;
+
+			if (!target->soft_delete || target->purge_after_days == 0 ||
+				!read_reference(req, *entity, id, field->members[m].column,
+								&up) ||
+				!is_due(req, target, &up, deletion, false, NULL))
+				continue;
+			*entity = target;
+			*id = up;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* All of it, or nothing where somebody is at it. */
+static void
+purge(void *arg)
+{
+	Due		   *due = arg;
+	EaRequest  *req = due->req;
+	EaEntity   *entity = due->entity;
+	pg_uuid_t	id = due->id;
+	EaDeletion	deletion;
+	int			depth = 0;
+
+	if (!is_due(req, entity, &id, NULL, false, &deletion))
+		return;
+	while (depth++ < MAX_CLIMB && climb(req, &entity, &id, &deletion))
+		CHECK_FOR_INTERRUPTS();
+	if (!is_due(req, entity, &id, &deletion, true, NULL))
+		return;
+	due->rows = ea_delete_for_good(req, entity, &id);
+	ea_links_settle(req);
+	if (ea_audit_entities(req))
+		ea_audit_by_role(EA_AUDIT_ENTITY_PURGE,
+						 entity->tenant_scoped ? &due->tenant : NULL,
+						 entity->type, ea_uuid_text(&id),
+						 psprintf(INT64_FORMAT " rows", due->rows));
+}
+
+static int64
+purge_one(EaRequest *req, Due *due)
+{
+	due->req = req;
+	due->rows = 0;
+	req->has_tenant = due->entity->tenant_scoped;
+	req->tenant = due->tenant;
+	if (!ea_attempt(req, purge, due,
+					psprintf("purge %s %s", due->entity->type,
+							 ea_uuid_text(&due->id))))
+	{
+		req->deferred = NIL;
+		return 0;
+	}
+	return due->rows;
+}
+
+/* -------- a step -------- */
+
+static void
+read_name(void *arg, TupleTableSlot *slot)
+{
+	EaCatalog  *catalog = arg;
+	MemoryContext old = MemoryContextSwitchTo(catalog->mcxt);
+
+	catalog->purging = lappend(catalog->purging,
+							   TextDatumGetCString(slot->tts_values[0]));
+	MemoryContextSwitchTo(old);
+}
+
+/* Asked for once, as no entity has to be loaded where none is purged. */
+static List *
+purging(EaCatalog *catalog)
+{
+	if (!catalog->purging_known)
+	{
+		list_free_deep(catalog->purging);
+		catalog->purging = NIL;
+		ea_exec_one(EA_EXEC_READ, "SELECT name FROM entityapi.entity"
+					" WHERE definition LIKE '%\"purgeAfterDays\":%'"
+					" ORDER BY name", EA_NO_PARAMS,
+					EA_READER(read_name, TEXTOID), catalog);
+		catalog->purging_known = true;
+	}
+	return catalog->purging;
+}
+
+static bool
+is_over(TimestampTz started)
+{
+	return TimestampDifferenceExceeds(started, GetCurrentTimestamp(),
+									  EA_PURGE_STEP_MS);
+}
+
+/* False when the time is over. */
+static bool
+purge_entity(EaRequest *req, EaEntity *entity, TimestampTz started, int64 *n)
+{
+	DueList    *list = palloc(sizeof(DueList));
+
+	list->entity = entity;
+	do
+	{
+		find_due(req, list);
+		for (int i = 0; i < list->n; i++)
+		{
+			CHECK_FOR_INTERRUPTS();
+			if (*n > 0 && is_over(started))
+				return false;
+			*n += purge_one(req, &list->rows[i]);
+			place.has_position = true;
+			place.at = list->rows[i].at;
+			place.id = list->rows[i].id;
+		}
+	} while (list->n == BATCH);
+	place.has_position = false;
+	return true;
+}
+
+int64
+ea_purge_step(EaRequest *req, bool *more)
+{
+	TimestampTz started = GetCurrentTimestamp();
+	List	   *names = XactReadOnly ? NIL : purging(req->catalog);
+	int64		n = 0;
+
+	if (names == NIL)
+		return 0;
+	if (place.revision != req->catalog->revision)
+		memset(&place, 0, sizeof(place));
+	place.revision = req->catalog->revision;
+	place.next %= list_length(names);
+	for (int i = 0; i < list_length(names); i++)
+	{
+		EaEntity   *entity = ea_catalog_entity(req->catalog,
+											   list_nth(names, place.next));
+
+		if (entity != NULL && entity->purge_after_days > 0 &&
+			!purge_entity(req, entity, started, &n))
+		{
+			*more = true;
+			break;
+		}
+		place.next = (place.next + 1) % list_length(names);
+	}
+	return n;
+}

@@ -1,0 +1,30 @@
+/*
+ * What rows were deleted softly with.
+ *
+ * All rows of one deletion have its time and its id.  Rows of before there
+ * were ids, and existing tables without a column for them, have the time
+ * alone.
+ */
+#ifndef EA_DELETION_H
+#define EA_DELETION_H
+
+#include "model/sqlbuf.h"
+
+typedef struct EaDeletion
+{
+	TimestampTz at;
+	bool		told;			/* the table tells the id, */
+	bool		has_id;			/* and this row has one */
+	pg_uuid_t	id;
+} EaDeletion;
+
+/* Append the columns that tell it of t<alias>; read them from *column on. */
+extern void ea_deletion_select(EaSqlBuf *b, EaEntity *entity, int alias);
+extern void ea_deletion_read(EaDeletion *deletion, EaEntity *entity,
+							 TupleTableSlot *slot, int *column);
+
+/* ` AND <t<alias> was deleted with it>`; the statement shows deleted rows. */
+extern void ea_deletion_same(EaSqlBuf *b, EaEntity *entity, int alias,
+							 const EaDeletion *deletion);
+
+#endif							/* EA_DELETION_H */
