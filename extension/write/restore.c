@@ -1,10 +1,10 @@
 /*
  * Bring back what was deleted softly, and all that went with it.
  *
- * What went with a resource is found in the way it was taken: rows of the same
- * deletion that refer to it by a cascade, and so on.  As with the deletion they
- * are asked no policy, since the rule is the manifest's; those of reading hold
- * for the resource itself.
+ * What went with a resource is found in the way it was taken: rows of the
+ * same deletion that refer to it by a cascade, and so on.  As with the
+ * deletion they are asked no policy, since the rule is the manifest's; those
+ * of reading hold for the resource itself.
  *
  * No row comes back that refers to a deleted one.  What is referred to is held
  * until the end, so that it is not deleted meanwhile: a deletion looks for
