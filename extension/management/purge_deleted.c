@@ -216,6 +216,17 @@ climb(EaRequest *req, EaEntity **entity, pg_uuid_t *id,
 	return false;
 }
 
+static void
+record(Due *due, const EaPurged *purged)
+{
+	if (ea_audit_entities(due->req))
+		ea_audit_by_role(EA_AUDIT_ENTITY_PURGE,
+						 purged->entity->tenant_scoped ? &due->tenant : NULL,
+						 purged->entity->type, ea_uuid_text(&purged->id),
+						 psprintf(INT64_FORMAT " row%s", purged->rows,
+								  purged->rows == 1 ? "" : "s"));
+}
+
 /* All of it, or nothing where somebody is at it. */
 static void
 purge(void *arg)
@@ -226,6 +237,8 @@ purge(void *arg)
 	pg_uuid_t	id = due->id;
 	EaDeletion	deletion;
 	int			depth = 0;
+	List	   *list;
+	ListCell   *cell;
 
 	if (!is_due(req, entity, &id, NULL, false, &deletion))
 		return;
@@ -233,13 +246,15 @@ purge(void *arg)
 		CHECK_FOR_INTERRUPTS();
 	if (!is_due(req, entity, &id, &deletion, true, NULL))
 		return;
-	due->rows = ea_delete_for_good(req, entity, &id);
+	list = ea_delete_for_good(req, entity, &id);
 	ea_links_settle(req);
-	if (ea_audit_entities(req))
-		ea_audit_by_role(EA_AUDIT_ENTITY_PURGE,
-						 entity->tenant_scoped ? &due->tenant : NULL,
-						 entity->type, ea_uuid_text(&id),
-						 psprintf(INT64_FORMAT " rows", due->rows));
+	foreach(cell, list)
+	{
+		const EaPurged *purged = lfirst(cell);
+
+		due->rows += purged->rows;
+		record(due, purged);
+	}
 }
 
 static int64

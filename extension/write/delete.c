@@ -13,12 +13,14 @@
 #include "miscadmin.h"
 #include "utils/timestamp.h"
 
+#include "base/names.h"
 #include "base/uuid.h"
 #include "model/sqlbuf.h"
 #include "read/resource.h"
 #include "request/errors.h"
 #include "write/audit_changes.h"
 #include "write/delete.h"
+#include "write/deletion.h"
 #include "write/hook_phases.h"
 #include "write/links.h"
 #include "write/links_deferred.h"
@@ -40,11 +42,18 @@ typedef struct Doomed
 	const pg_uuid_t *deletion;	/* what all rows that are marked get */
 	List	  **released;		/* what live rows are to let go of when all
 								 * have been marked */
-	int64	   *purged;			/* counts those that go for good, and nothing
-								 * is recorded of each; live ones do not */
+	struct Purged *purged;		/* deleted rows go for good, live ones do
+								 * not, and deletions are noted, not rows */
 	int			depth;
 	const struct Doomed *parent;	/* whose deletion this is part of */
 } Doomed;
+
+/* The deletions that rows which go for good were part of. */
+typedef struct Purged
+{
+	EaNameMap  *by_deletion;
+	List	   *list;			/* of EaPurged * */
+} Purged;
 
 static void delete_rows(EaRequest *req, const Doomed *doomed);
 
@@ -321,6 +330,50 @@ release(EaRequest *req, const Doomed *doomed)
 	}
 }
 
+/* A row that goes for good. */
+typedef struct PurgedRow
+{
+	EaEntity   *entity;
+	Purged	   *purged;
+} PurgedRow;
+
+/* Who took others along goes after them. */
+static void
+purged_row(void *arg, TupleTableSlot *slot)
+{
+	PurgedRow  *row = arg;
+	EaDeletion	deletion = {0};
+	EaPurged   *purged;
+	int			column = 1;
+	const char *key;
+
+	ea_deletion_read(&deletion, row->entity, slot, &column);
+	key = psprintf(INT64_FORMAT " %s", deletion.at,
+				   deletion.has_id ? ea_uuid_text(&deletion.id) : "");
+	purged = ea_names_map_get(row->purged->by_deletion, key);
+	if (purged == NULL)
+	{
+		purged = palloc0(sizeof(EaPurged));
+		ea_names_map_put(row->purged->by_deletion, key, purged);
+		row->purged->list = lappend(row->purged->list, purged);
+	}
+	purged->entity = row->entity;
+	purged->id = *DatumGetUUIDP(slot->tts_values[0]);
+	purged->rows++;
+}
+
+static void
+purge_rows(EaSqlBuf *b, const Doomed *doomed, int alias)
+{
+	PurgedRow	row = {doomed->entity, doomed->purged};
+
+	ea_sqlbuf_add(b, " RETURNING ");
+	ea_sqlbuf_select(b, alias, doomed->entity->id_column, UUIDOID);
+	ea_sqlbuf_add(b, ", ");
+	ea_deletion_select(b, doomed->entity, alias);
+	ea_sqlbuf_run(b, EA_EXEC_WRITE, true, purged_row, &row);
+}
+
 /* When, and with what, so that it can be brought back together. */
 static char *
 mark(EaSqlBuf *b, const Doomed *doomed)
@@ -348,7 +401,6 @@ delete_rows(EaRequest *req, const Doomed *doomed)
 	EaEntity   *entity = doomed->entity;
 	EaWriteDeleted deleted = {req, entity};
 	EaRowFunction row = NULL;
-	uint64		n;
 	EaSqlBuf	b;
 	int			alias;
 
@@ -369,14 +421,17 @@ delete_rows(EaRequest *req, const Doomed *doomed)
 		alias = ea_sqlbuf_update(&b, entity, mark(&b, doomed), EA_OP_DELETE);
 	ea_sqlbuf_among(&b, alias, entity->id_column, "= ANY",
 					ea_uuid_list(doomed->ids));
-	if (ea_audit_entities(req) && doomed->purged == NULL)
+	if (doomed->purged != NULL)
+	{
+		purge_rows(&b, doomed, alias);
+		return;
+	}
+	if (ea_audit_entities(req))
 	{
 		ea_changes_columns(&b, entity, alias);
 		row = ea_changes_deleted_row;
 	}
-	n = ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, row, &deleted);
-	if (doomed->purged != NULL)
-		*doomed->purged += n;
+	ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, row, &deleted);
 }
 
 void
@@ -407,17 +462,17 @@ ea_delete_resource(EaRequest *req, EaEntity *entity, const pg_uuid_t *id,
 	ea_hook_phases_after(&around);
 }
 
-int64
+List *
 ea_delete_for_good(EaRequest *req, EaEntity *entity, const pg_uuid_t *id)
 {
 	pg_uuid_t	first = *id;
 	EaIds		ids = {1, 1, &first};
-	int64		n = 0;
-	Doomed		doomed = {entity, &ids, true, NULL, NULL, &n};
+	Purged		purged = {ea_names_map_create(16)};
+	Doomed		doomed = {entity, &ids, true, NULL, NULL, &purged};
 
 	delete_rows(req, &doomed);
 	ea_links_check_deferred(req);
-	return n;
+	return purged.list;
 }
 
 void

@@ -4,6 +4,8 @@
 #ifndef EA_DELETE_H
 #define EA_DELETE_H
 
+#include "nodes/pg_list.h"
+
 #include "model/catalog.h"
 #include "request/etag.h"
 #include "request/request.h"
@@ -18,6 +20,14 @@ extern void ea_delete_one(EaRequest *req);
 extern void ea_delete_resource(EaRequest *req, EaEntity *entity,
 							   const pg_uuid_t *id, const EaIfMatch *match);
 
+/* A deletion of which rows have gone for good; id: who took them along. */
+typedef struct EaPurged
+{
+	EaEntity   *entity;
+	pg_uuid_t	id;
+	int64		rows;
+} EaPurged;
+
 /*
  * What refers to a row that something else deletes next: it lets go of it, or
  * goes along, as declared; throws 409 where it stands against it.
@@ -27,10 +37,11 @@ extern void ea_delete_referred(EaRequest *req, EaEntity *entity,
 
 /*
  * Take a row away that was deleted softly, and all deleted rows that went with
- * it or cannot be without it; returns how many that are.  Nothing is noted for
- * the audit log.  A live row that cannot be without it is an error.
+ * it or cannot be without it.  Returns the deletions that they were part of,
+ * a list of EaPurged; nothing is noted for the audit log.  A live row that
+ * cannot be without it is an error.
  */
-extern int64 ea_delete_for_good(EaRequest *req, EaEntity *entity,
+extern List *ea_delete_for_good(EaRequest *req, EaEntity *entity,
 								const pg_uuid_t *id);
 
 #endif							/* EA_DELETE_H */

@@ -103,11 +103,24 @@ subtest 'what is not due' => sub {
 	is($editor->call(POST => $editor->path($cabinet, 'restore'))->{status}, 200, 'an entity without purgeAfterDays keeps all');
 	is($editor->call(POST => $editor->path($folder, 'restore'))->{status}, 200, 'what was deleted later is there');
 	ok(!$editor->gone($notes[1]), 'with what went with it');
-	like(purged(), qr/^notes $notes[0]{id} 1 rows/m, 'a record of the part');
-	like(purged(), qr/^folders $foreign->{id} 1 rows/m, 'and of the other tenant');
+	like(purged(), qr/^notes $notes[0]{id} 1 row,/m, 'a record of the part');
+	like(purged(), qr/^folders $foreign->{id} 1 row,/m, 'and of the other tenant');
 	is($cluster->psql("select tenant_id from entityapi.audit where action = 'ENTITY_PURGE' and target_id = '$foreign->{id}'"),
 		$cluster->psql("select tenant_id from entityapi.audit where action = 'ENTITY_CREATE' and target_id = '$foreign->{id}'"), 'which is its own');
 	ok(!$editor->gone($live), 'live ones stay');
+};
+
+subtest 'deletions that cannot be without another' => sub {
+	my ($folder, $child, @notes) = tree('twice');
+	my ($pin) = @{ $editor->good(200, GET => $editor->path($notes[1], 'pins'))->{json}{data} };
+
+	delete_it($editor, $pin);
+	delete_it($editor, $child);
+	delete_it($editor, $folder);
+	days_ago(31);
+	sweep();
+	is($cluster->psql("select count(*) from app.pin where id = '$pin->{id}'"), 0, 'go with it, whatever their own days are');
+	like(purged(), qr/^$_/m, 'and are recorded') for "folders $folder->{id} 2 rows,", "folders $child->{id} 3 rows,", "pins $pin->{id} 1 row,";
 };
 
 subtest 'several at once' => sub {
