@@ -68,7 +68,8 @@ static const struct
 }			operations[] =
 {
 	{EA_OP_CREATE, "create"}, {EA_OP_READ, "read"}, {EA_OP_UPDATE, "update"},
-	{EA_OP_DELETE, "delete"}, {EA_OP_RESTORE, "restore"}
+	{EA_OP_DELETE, "delete"}, {EA_OP_RESTORE, "restore"},
+	{EA_OP_HISTORY, "history"}
 };
 
 /* -------- rows as they will be -------- */
