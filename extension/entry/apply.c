@@ -31,6 +31,7 @@
 #include "engine/owner.h"
 #include "engine/turn.h"
 #include "entry/apply.h"
+#include "entry/name_changes.h"
 #include "manifest/check.h"
 #include "manifest/compile.h"
 #include "manifest/documents.h"
@@ -234,9 +235,11 @@ store_revision(EaWanted *wanted, int revision, List *statements)
 }
 
 static void
-store(EaManifest *m, EaStored *stored, EaWanted *wanted, List *statements,
-	  List *steps)
+store(EaApplyPlan *plan, List *statements)
 {
+	EaManifest *m = plan->m;
+	EaStored   *stored = &plan->stored;
+	EaWanted   *wanted = &plan->wanted;
 	int			revision = stored->revision + 1;
 	const char *service;
 	EaPin		pin;
@@ -256,11 +259,12 @@ store(EaManifest *m, EaStored *stored, EaWanted *wanted, List *statements,
 				  " DO UPDATE SET definition = excluded.definition",
 				  ea_params(EA_TEXT(service)));
 	store_revision(wanted, revision, statements);
+	ea_name_changes_store(plan, revision);
 	ea_owner_leave(&pin);
 	ea_audit_by_role(EA_AUDIT_MANIFEST_APPLIED, NULL, "manifest",
 					 psprintf("%d", revision),
 					 psprintf("%d statements", list_length(statements)));
-	ea_ddl_store_steps(steps, revision);
+	ea_ddl_store_steps(plan->change.steps, revision);
 	ea_invalidate_catalog();
 }
 
@@ -420,8 +424,7 @@ change_declarations(FunctionCallInfo fcinfo, bool repair)
 	ea_apply_plan(&plan, fcinfo, 2);
 	statements = plan.statements;
 	if (!dry_run && (plan.change.changed || statements != NIL))
-		store(plan.m, &plan.stored, &plan.wanted, statements,
-			  plan.change.steps);
+		store(&plan, statements);
 	if (!dry_run)
 		ea_openapi_store();
 

@@ -63,6 +63,8 @@ typedef struct EaResource
 {
 	EaShape    *shape;
 	pg_uuid_t	id;
+	bool		deleted;
+	TimestampTz deleted_at;
 	int64		version;
 	int			start;			/* attributes: [start, end) of doc->text */
 	int			end;
@@ -162,6 +164,11 @@ extern void ea_document_write_list(EaDocument *doc, const char *path,
 extern void ea_document_write_cursors(EaDocument *doc, const char *path,
 									  const char *before, const char *after,
 									  int64 total);
+
+/* The same of what are no resources: items is what stands in "data". */
+extern void ea_document_write_items(EaDocument *doc, const char *path,
+									const char *before, const char *after,
+									StringInfo items);
 
 /* What the cursors of the first and the last page are called. */
 #define EA_CURSOR_START "start"

@@ -4,6 +4,7 @@
 #include "postgres.h"
 
 #include "base/uuid.h"
+#include "read/as_of.h"
 #include "read/document.h"
 #include "read/document_rows.h"
 #include "read/include.h"
@@ -38,10 +39,16 @@ void
 ea_resource_show(EaRequest *req)
 {
 	EaEntity   *entity = req->entity;
-	EaQuery    *query = ea_query_read(req, EA_TAKES_SHAPE);
+	EaQuery    *query = ea_query_read(req, EA_TAKES_SHAPE | EA_TAKES_AS_OF);
 	EaDocument *doc = ea_document_create(req, query, entity, EA_EXEC_READ);
 	EaRowSink	sink = {doc, ea_document_shape(doc, entity)};
 	pg_uuid_t	id;
+
+	if (query->as_of != NULL)
+	{
+		ea_as_of_show(doc);
+		return;
+	}
 
 	ea_resource_path_id(req, &id);
 	ea_resource_row(&sink, &id, EA_EXEC_READ);

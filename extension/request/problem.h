@@ -50,6 +50,7 @@ typedef enum EaErrorCode
 	EA_ERR_ID_CONFLICT,			/* 409 id differs from the URL */
 	EA_ERR_UNIQUE,				/* 409 unique value taken */
 	EA_ERR_REFERENCED,			/* 409 still referred to */
+	EA_ERR_GONE_BEYOND_LOG,		/* 410 the audit log does not tell */
 	EA_ERR_PRECONDITION_FAILED, /* 412 */
 	EA_ERR_TOO_LARGE,			/* 413 */
 	EA_ERR_URI_TOO_LONG,		/* 414 */

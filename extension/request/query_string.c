@@ -276,10 +276,12 @@ static const Known known[] =
 	{"filter", EA_TAKES_LIST | EA_TAKES_KEYSET, KEPT(filter)},
 	{"sort", EA_TAKES_LIST, false, read_sort},
 	{"page[number]", EA_TAKES_LIST, false, read_page_number},
-	{"page[size]", EA_TAKES_LIST | EA_TAKES_KEYSET, false, read_page_size},
+	{"page[size]", EA_TAKES_LIST | EA_TAKES_KEYSET | EA_TAKES_SIZE, false,
+	read_page_size},
 	{"page[after]", EA_TAKES_KEYSET | EA_TAKES_CURSOR, KEPT(page_after)},
 	{"page[before]", EA_TAKES_CURSOR, KEPT(page_before)},
 	{"page[totals]", EA_TAKES_LIST, false, read_page_totals},
+	{"asOf", EA_TAKES_AS_OF, KEPT(as_of)},
 	{"include", EA_TAKES_SHAPE, true, read_include},
 	{"fields[", EA_TAKES_SHAPE, true, read_fields},
 };

@@ -34,6 +34,8 @@ typedef struct EaSortKey
 #define EA_TAKES_SHAPE	0x02	/* include, fields[...] */
 #define EA_TAKES_KEYSET	0x04	/* filter, page[size], page[after] */
 #define EA_TAKES_CURSOR	0x08	/* page[after], page[before] beside LIST */
+#define EA_TAKES_AS_OF	0x20	/* asOf */
+#define EA_TAKES_SIZE	0x40	/* page[size] beside CURSOR alone */
 
 typedef struct EaQuery
 {
@@ -52,6 +54,7 @@ typedef struct EaQuery
 	bool		has_totals;		/* page[totals] was given */
 	char	   *page_after;		/* NULL: from the beginning */
 	char	   *page_before;	/* NULL: not backwards */
+	char	   *as_of;			/* a time; NULL: now */
 
 	/* shape */
 	bool		has_include;	/* parameter was given, perhaps empty */

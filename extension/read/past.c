@@ -1,0 +1,423 @@
+/*
+ * A resource as it was.
+ *
+ * Values go back from the row of today, record by record.  A value is believed
+ * if the last record before the time that speaks of its field left it so; a
+ * field that no record speaks of since the resource was made was null then.
+ * Where the entity has versions, none may be missing between the records on
+ * either side of the time.
+ */
+#include "postgres.h"
+
+#include "catalog/pg_type.h"
+#include "miscadmin.h"
+
+#include "authz/policy_sql.h"
+#include "read/past.h"
+
+/* -------- the row -------- */
+
+static void
+past_row(void *arg, TupleTableSlot *slot)
+{
+	EaPast	   *past = arg;
+	EaEntity   *entity = past->entity;
+	int			column = 1;
+
+	past->has_row = true;
+	if (entity->soft_delete)
+		past->deleted = DatumGetBool(slot->tts_values[column++]);
+	if (entity->locking)
+		past->version = DatumGetInt64(slot->tts_values[column++]);
+	for (int i = 0; i < entity->nfields; i++)
+	{
+		EaField    *field = &entity->fields[i];
+
+		if (ea_past_values_logged(field))
+			ea_past_values_row(field, slot, &column, &past->values[i]);
+	}
+}
+
+EaPast *
+ea_past_read(EaRequest *req, EaEntity *entity, const pg_uuid_t *id)
+{
+	EaPast	   *past = palloc0(sizeof(EaPast));
+	EaSqlBuf	b;
+	int			alias;
+
+	past->req = req;
+	past->entity = entity;
+	past->id = *id;
+	past->values = palloc0(Max(entity->nfields, 1) * sizeof(EaPastValue));
+
+	/* the log is read first, so that it tells of nothing that comes after */
+	past->log = ea_resource_log_read(req, entity, id);
+	ea_sqlbuf_init(&b, req);
+	b.deleted_too = true;
+	ea_sqlbuf_add(&b, "SELECT ");
+	ea_sqlbuf_select(&b, 0, entity->id_column, UUIDOID);
+	if (entity->soft_delete)
+	{
+		ea_sqlbuf_addf(&b, ", t0.%s IS NOT NULL", entity->deleted_column);
+		ea_sqlbuf_reads(&b, BOOLOID);
+	}
+	if (entity->locking)
+	{
+		ea_sqlbuf_add(&b, ", ");
+		ea_sqlbuf_select(&b, 0, entity->version_column, INT8OID);
+	}
+	for (int i = 0; i < entity->nfields; i++)
+	{
+		if (ea_past_values_logged(&entity->fields[i]))
+			ea_sqlbuf_select_field(&b, 0, &entity->fields[i]);
+	}
+	alias = ea_sqlbuf_from(&b, entity, EA_OP_DELETE);
+	ea_sqlbuf_is(&b, alias, entity->id_column, id);
+	ea_sqlbuf_run(&b, EA_EXEC_READ, true, past_row, past);
+	return past;
+}
+
+/* -------- was it there -------- */
+
+/* Sets of EaPastKind. */
+#define ONLY(kind) (1 << (kind))
+#define LIVE_OR_DELETED (ONLY(EA_PAST_LIVE) | ONLY(EA_PAST_DELETED))
+
+/*
+ * What it may have been before the records from number n on.  A change tells
+ * nothing: what is deleted softly is changed as well, where its references go.
+ */
+static int
+kinds_before(const EaPast *past, int n)
+{
+	for (; n < past->log->n; n++)
+	{
+		switch (past->log->items[n].effect)
+		{
+			case EA_LOG_MADE:
+				return ONLY(EA_PAST_NONE);
+			case EA_LOG_CHANGED:
+				break;
+			case EA_LOG_ENDED:
+				return LIVE_OR_DELETED;
+			case EA_LOG_RETURNED:
+			case EA_LOG_NOTHING:
+				return ONLY(EA_PAST_DELETED);
+			default:
+				return 0;
+		}
+	}
+	return past->has_row && !past->deleted ? ONLY(EA_PAST_LIVE)
+		: ONLY(EA_PAST_DELETED);
+}
+
+/* What the first n records left. */
+static EaPastKind
+kind_after(const EaPast *past, int n)
+{
+	bool		changed = n > 0;
+
+	for (; n > 0; n--)
+	{
+		switch (past->log->items[n - 1].effect)
+		{
+			case EA_LOG_MADE:
+			case EA_LOG_RETURNED:
+				return EA_PAST_LIVE;
+			case EA_LOG_CHANGED:
+				break;
+			case EA_LOG_ENDED:
+			case EA_LOG_NOTHING:
+				return EA_PAST_DELETED;
+			default:
+				return EA_PAST_LOST;
+		}
+	}
+	return changed ? EA_PAST_LIVE : EA_PAST_NONE;
+}
+
+static EaPastKind
+kind_of(const EaPast *past, int n)
+{
+	EaPastKind	kind = kind_after(past, n);
+
+	if (past->log->n == 0 && !past->has_row)
+		return EA_PAST_NONE;
+	return (kinds_before(past, n) & ONLY(kind)) != 0 ? kind : EA_PAST_LOST;
+}
+
+/*
+ * The versions of the records on either side follow each other.  Records that
+ * have none may have made one each.
+ */
+static bool
+has_no_gap(const EaPast *past, int n, int64 *version)
+{
+	const EaResourceLog *log = past->log;
+	int64		after = past->version;
+	int			unknown = 0;
+	int			i;
+
+	for (i = n - 1; i >= 0 && !log->items[i].has_version; i--)
+		unknown++;
+	if (i < 0)
+		return false;
+	*version = log->items[i].version;
+	for (i = n; i < log->n && !log->items[i].has_version; i++)
+		unknown++;
+	if (i < log->n)
+	{
+		after = log->items[i].version;
+		unknown++;
+	}
+	else if (!past->has_row)
+		return true;
+	return *version <= after && after - *version <= unknown;
+}
+
+/* -------- what it had -------- */
+
+/* From after a record to before it. */
+static void
+undo(EaPast *past, const EaLogRecord *record, EaPastState *state)
+{
+	EaEntity   *entity = past->entity;
+
+	for (int i = 0; i < entity->nfields; i++)
+	{
+		EaField    *field = &entity->fields[i];
+		const EaLogChange *change = ea_resource_log_change(record, field);
+		EaPastValue *value = &state->values[i];
+
+		if (!ea_past_values_logged(field))
+			continue;
+		if (record->effect == EA_LOG_UNKNOWN || record->effect == EA_LOG_MADE)
+			value->known = false;
+		else if (record->effect == EA_LOG_CHANGED ||
+				 record->effect == EA_LOG_ENDED)
+		{
+			if (change != NULL)
+				ea_past_values_read(past->log->names, field, record->revision,
+									change->from, value);
+			else if (record->effect == EA_LOG_ENDED)
+				ea_past_values_null(value);
+		}
+	}
+}
+
+/*
+ * What a record from before says that the field was left with; false if it
+ * says nothing.  With the end of a resource that is what it had.
+ */
+static bool
+value_after(EaPast *past, const EaLogRecord *record, EaField *field,
+			EaPastValue *value)
+{
+	const EaLogChange *change = ea_resource_log_change(record, field);
+	bool		ended = record->effect == EA_LOG_ENDED;
+
+	if (record->effect == EA_LOG_RETURNED || record->effect == EA_LOG_NOTHING)
+		return false;
+	if (change != NULL)
+		ea_past_values_read(past->log->names, field, record->revision,
+							ended ? change->from : change->to, value);
+	else if (ended || record->effect == EA_LOG_MADE)
+		ea_past_values_null(value);
+	else
+		return false;
+	return true;
+}
+
+/*
+ * Hold a value against the records before it.  What a resource had when it
+ * ended is taken from there.
+ */
+static void
+believe(EaPast *past, int n, EaField *field, EaPastState *state)
+{
+	EaPastValue *value = &state->values[field->index];
+	int			since = ea_past_names_since(past->log->names, field);
+	EaPastValue said;
+
+	for (int i = n - 1; i >= 0; i--)
+	{
+		const EaLogRecord *record = &past->log->items[i];
+
+		CHECK_FOR_INTERRUPTS();
+		if (record->effect == EA_LOG_UNKNOWN)
+			break;
+		if (record->revision < since)
+		{
+			/* it was given to the rows that were there */
+			ea_past_values_default(field, &said);
+			value->known = value->known &&
+				(value->isnull || ea_past_values_equal(value, &said));
+			return;
+		}
+		if (!value_after(past, record, field, &said))
+			continue;
+		if (state->kind == EA_PAST_DELETED && !value->known &&
+			record->effect == EA_LOG_ENDED)
+			*value = said;
+		else
+			value->known = ea_past_values_equal(value, &said);
+		return;
+	}
+	value->known = false;
+}
+
+static void
+find_values(EaPast *past, int n, int revision, EaPastState *state)
+{
+	EaEntity   *entity = past->entity;
+
+	if (past->has_row)
+		memcpy(state->values, past->values,
+			   entity->nfields * sizeof(EaPastValue));
+	for (int i = past->log->n - 1; i >= n; i--)
+	{
+		CHECK_FOR_INTERRUPTS();
+		undo(past, &past->log->items[i], state);
+	}
+	for (int i = 0; i < entity->nfields; i++)
+	{
+		EaField    *field = &entity->fields[i];
+
+		state->existed[i] = ea_past_values_logged(field) &&
+			ea_past_names_since(past->log->names, field) <= revision;
+		if (state->existed[i])
+			believe(past, n, field, state);
+		else
+			ea_past_values_null(&state->values[i]);
+	}
+}
+
+EaPastState *
+ea_past_state(EaPast *past, int n, int revision)
+{
+	int			nfields = Max(past->entity->nfields, 1);
+	EaPastState *state = palloc0(sizeof(EaPastState));
+
+	state->values = palloc0(nfields * sizeof(EaPastValue));
+	state->existed = palloc0(nfields * sizeof(bool));
+	state->kind = kind_of(past, n);
+	if (state->kind != EA_PAST_LIVE && state->kind != EA_PAST_DELETED)
+		return state;
+	if (past->entity->locking && !has_no_gap(past, n, &state->version))
+	{
+		state->kind = EA_PAST_LOST;
+		return state;
+	}
+	for (int i = n - 1; state->kind == EA_PAST_DELETED && i >= 0; i--)
+	{
+		if (past->log->items[i].effect != EA_LOG_ENDED)
+			continue;
+		state->deleted_at = past->log->items[i].since;
+		break;
+	}
+	find_values(past, n, Max(revision, past->log->items[n - 1].revision),
+				state);
+	return state;
+}
+
+EaPastState *
+ea_past_at(EaPast *past, TimestampTz at)
+{
+	int			n = ea_resource_log_until(past->log, at);
+	int			revision = ea_past_names_revision(at);
+
+	/* what was written says better than times what was in force */
+	if (n < past->log->n)
+		revision = Min(revision, past->log->items[n].revision);
+	return ea_past_state(past, n, revision);
+}
+
+bool
+ea_past_is_whole(const EaPast *past, const EaPastState *state)
+{
+	for (int i = 0; i < past->entity->nfields; i++)
+	{
+		if (state->existed[i] && !state->values[i].known)
+			return false;
+	}
+	return true;
+}
+
+/* -------- may the caller see it -------- */
+
+static void
+add_value(EaSqlBuf *b, StringInfo rows, EaValue value, const char *column)
+{
+	appendStringInfo(rows, "%s$%d AS %s", rows->len > 0 ? ", " : "(SELECT ",
+					 ea_sqlbuf_param(b, value.type, value.value,
+									 value.isnull), column);
+}
+
+EaEntity *
+ea_past_stand_in(EaSqlBuf *b, EaPast *past, const EaPastState *state)
+{
+	EaEntity   *entity = past->entity;
+	EaEntity   *stand_in = palloc(sizeof(EaEntity));
+	StringInfoData row;
+
+	initStringInfo(&row);
+	add_value(b, &row, EA_UUID(&past->id), entity->id_column);
+	if (entity->tenant_scoped)
+		add_value(b, &row, EA_UUID(&past->req->tenant), entity->tenant_column);
+	if (entity->locking)
+		add_value(b, &row, EA_INT8(state->version), entity->version_column);
+	for (int i = 0; i < entity->nfields; i++)
+	{
+		EaField    *field = &entity->fields[i];
+
+		for (int c = 0; c < field->ncolumns; c++)
+			add_value(b, &row, ea_past_values_column(field, c,
+													 &state->values[i]),
+					  field->columns[c].name);
+	}
+	appendStringInfoChar(&row, ')');
+	*stand_in = *entity;
+	stand_in->table = row.data;
+	stand_in->soft_delete = false;
+	return stand_in;
+}
+
+void
+ea_past_take_back(EaPast *past, EaEntity *stand_in)
+{
+	/* what policies remember stays with the entity */
+	past->entity->judged = stand_in->judged;
+}
+
+bool
+ea_past_shows(EaPast *past, const EaPastState *state)
+{
+	EaVerdict	verdict = ea_policy_sql_judge(past->req, past->entity,
+											  EA_OP_READ, NULL);
+	EaEntity   *stand_in;
+	EaSqlBuf	b;
+
+	if (verdict != EA_VERDICT_OPEN)
+		return verdict == EA_VERDICT_YES;
+	if (!ea_past_is_whole(past, state))
+		return false;
+	ea_sqlbuf_init(&b, past->req);
+	stand_in = ea_past_stand_in(&b, past, state);
+	ea_sqlbuf_add(&b, "SELECT 1");
+	ea_sqlbuf_from(&b, stand_in, EA_OP_READ);
+	ea_past_take_back(past, stand_in);
+	return ea_sqlbuf_run(&b, EA_EXEC_READ, true, NULL, NULL) > 0;
+}
+
+bool
+ea_past_shows_today(EaPast *past)
+{
+	EaSqlBuf	b;
+	int			alias;
+
+	ea_sqlbuf_init(&b, past->req);
+	ea_sqlbuf_add(&b, "SELECT 1");
+	alias = ea_sqlbuf_from(&b, past->entity, EA_OP_READ);
+	ea_sqlbuf_is(&b, alias, past->entity->id_column, &past->id);
+	return ea_sqlbuf_run(&b, EA_EXEC_READ, true, NULL, NULL) > 0;
+}
