@@ -292,6 +292,18 @@ find_values(EaPast *past, int n, int revision, EaPastState *state)
 	}
 }
 
+/* When it ended; what has been declared since is none of its fields. */
+static void
+find_end(const EaPast *past, int n, int *revision, EaPastState *state)
+{
+	while (--n >= 0 && past->log->items[n].effect != EA_LOG_ENDED)
+		;
+	if (n < 0)
+		return;
+	state->deleted_at = past->log->items[n].since;
+	*revision = past->log->items[n].revision;
+}
+
 EaPastState *
 ea_past_state(EaPast *past, int n, int revision)
 {
@@ -308,15 +320,10 @@ ea_past_state(EaPast *past, int n, int revision)
 		state->kind = EA_PAST_LOST;
 		return state;
 	}
-	for (int i = n - 1; state->kind == EA_PAST_DELETED && i >= 0; i--)
-	{
-		if (past->log->items[i].effect != EA_LOG_ENDED)
-			continue;
-		state->deleted_at = past->log->items[i].since;
-		break;
-	}
-	find_values(past, n, Max(revision, past->log->items[n - 1].revision),
-				state);
+	revision = Max(revision, past->log->items[n - 1].revision);
+	if (state->kind == EA_PAST_DELETED)
+		find_end(past, n, &revision, state);
+	find_values(past, n, revision, state);
 	return state;
 }
 
