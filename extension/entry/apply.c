@@ -155,17 +155,6 @@ compile(EaManifest *m, EaStored *stored, EaWanted *wanted)
 	}
 }
 
-Datum
-ea_apply_texts(List *texts)
-{
-	char	  **items = palloc((list_length(texts) + 1) * sizeof(char *));
-	ListCell   *lc;
-
-	foreach(lc, texts)
-		items[foreach_current_index(lc)] = lfirst(lc);
-	return ea_exec_text_array(items, list_length(texts));
-}
-
 static void
 store_entities(EaManifest *m, EaStored *stored, EaWanted *wanted)
 {
@@ -190,7 +179,7 @@ store_entities(EaManifest *m, EaStored *stored, EaWanted *wanted)
 
 	/* what changes goes first, so that names may change hands */
 	ea_exec_write("DELETE FROM entityapi.entity WHERE name = ANY ($1)",
-				  ea_params(EA_TEXTS(ea_apply_texts(gone))));
+				  ea_params(EA_TEXTS(ea_exec_text_list(gone))));
 	forboth(lc, m->entities, cell, wanted->definitions)
 	{
 		EaDeclEntity *entity = lfirst(lc);
@@ -230,7 +219,7 @@ store_revision(EaWanted *wanted, int revision, List *statements)
 					  " FROM pg_extension e WHERE e.extname = 'entityapi'",
 					  ea_params(EA_INT4(revision), EA_TEXT(wanted->checksum),
 								EA_TEXT(wanted->documents),
-								EA_TEXTS(ea_apply_texts(texts)))) != 1)
+								EA_TEXTS(ea_exec_text_list(texts)))) != 1)
 		elog(ERROR, "extension entityapi is not installed");
 }
 

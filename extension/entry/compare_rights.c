@@ -19,6 +19,7 @@
 
 #include "authz/authz.h"
 #include "base/names.h"
+#include "engine/exec.h"
 #include "engine/owner.h"
 #include "entry/apply.h"
 #include "entry/role_rows.h"
@@ -388,8 +389,8 @@ return_row(Comparison *at, const Role *role, const Pair *pair,
 
 	values[0] = CStringGetTextDatum(role->name);
 	values[1] = CStringGetTextDatum(name_of(pair));
-	values[2] = ea_apply_texts(changes->gained);
-	values[3] = ea_apply_texts(changes->lost);
+	values[2] = ea_exec_text_list(changes->gained);
+	values[3] = ea_exec_text_list(changes->lost);
 	values[4] = Int32GetDatum(rows->callers);
 	values[5] = Int64GetDatum(rows->before);
 	values[6] = Int64GetDatum(rows->after);

@@ -159,8 +159,8 @@ find_current(const EaApplyPlan *plan, Current *current)
 static void
 rename_continued(const Continued *continued)
 {
-	Datum		entities = ea_apply_texts(continued->entities);
-	Datum		fields = ea_apply_texts(continued->fields);
+	Datum		entities = ea_exec_text_list(continued->entities);
+	Datum		fields = ea_exec_text_list(continued->fields);
 
 	ea_exec_write("DELETE FROM entityapi.past_name n WHERE NOT EXISTS"
 				  " (SELECT FROM unnest($1, $2) m (entity, field)"
@@ -173,17 +173,17 @@ rename_continued(const Continued *continued)
 				  " WHERE m.entity = n.entity AND m.field = n.field"
 				  " AND (m.new_entity <> n.entity OR m.new_field <> n.field)",
 				  ea_params(EA_TEXTS(entities), EA_TEXTS(fields),
-							EA_TEXTS(ea_apply_texts(continued->new_entities)),
-							EA_TEXTS(ea_apply_texts(continued->new_fields))));
+							EA_TEXTS(ea_exec_text_list(continued->new_entities)),
+							EA_TEXTS(ea_exec_text_list(continued->new_fields))));
 }
 
 /* Names that are good no more end, and those that are new begin. */
 static void
 store_current(const Current *current, int revision)
 {
-	Datum		entities = ea_apply_texts(current->entities);
-	Datum		fields = ea_apply_texts(current->fields);
-	Datum		names = ea_apply_texts(current->names);
+	Datum		entities = ea_exec_text_list(current->entities);
+	Datum		fields = ea_exec_text_list(current->fields);
+	Datum		names = ea_exec_text_list(current->names);
 
 	ea_exec_write("UPDATE entityapi.past_name n SET last = $4 - 1"
 				  " WHERE n.last IS NULL AND NOT EXISTS"

@@ -428,7 +428,8 @@ static void
 write_responses(Operation *op)
 {
 	static const char *const statuses[] = {
-		"400", "401", "403", "404", "409", "410", "412", "415", "428", "429", "503"
+		"400", "401", "403", "404", "409", "410", "412", "415", "428", "429",
+		"503"
 	};
 	EaApi	   *api = op->api;
 	const EaRoute *route = op->route;

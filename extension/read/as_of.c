@@ -14,7 +14,6 @@
 #include "base/uuid.h"
 #include "read/as_of.h"
 #include "read/document_rows.h"
-#include "read/resource.h"
 #include "request/errors.h"
 
 TimestampTz
@@ -223,7 +222,7 @@ read_state(EaDocument *doc, EaShape *shape, EaPast *past,
 }
 
 void
-ea_as_of_show(EaDocument *doc)
+ea_as_of_show(EaDocument *doc, const pg_uuid_t *id)
 {
 	EaRequest  *req = doc->req;
 	EaEntity   *entity = req->entity;
@@ -232,11 +231,9 @@ ea_as_of_show(EaDocument *doc)
 	EaResource *resource;
 	EaPastState *state;
 	EaPast	   *past;
-	pg_uuid_t	id;
 
 	offer(doc, shape);
-	ea_resource_path_id(req, &id);
-	past = ea_past_read(req, entity, &id);
+	past = ea_past_read(req, entity, id);
 	state = ea_as_of_state(past, at);
 	narrow(past, state, shape);
 	read_state(doc, shape, past, state);

@@ -11,8 +11,8 @@
 extern TimestampTz ea_as_of_time(EaRequest *req, const EaQuery *query);
 
 /*
- * The state of the resource of the path at that time, which the caller may
- * read: or 404, or 410 for who may know that there is something.
+ * The state of the resource at that time, which the caller may read: or 404,
+ * or 410 for who may know that there is something.
  */
 extern EaPastState *ea_as_of_state(EaPast *past, TimestampTz at);
 
@@ -20,9 +20,9 @@ extern EaPastState *ea_as_of_state(EaPast *past, TimestampTz at);
 extern EA_NORETURN void ea_as_of_lost(EaPast *past);
 
 /*
- * Answer with the resource of the path, for a query with asOf.  Throws 400 for
- * what is not offered of the past.
+ * Answer with a resource of the request's entity, for a query with asOf.
+ * Throws 400 for what is not offered of the past.
  */
-extern void ea_as_of_show(EaDocument *doc);
+extern void ea_as_of_show(EaDocument *doc, const pg_uuid_t *id);
 
 #endif							/* EA_AS_OF_H */

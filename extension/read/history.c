@@ -8,6 +8,7 @@
 #include "postgres.h"
 
 #include "miscadmin.h"
+#include "utils/memutils.h"
 
 #include "authz/policy_sql.h"
 #include "base/base64url.h"
@@ -30,6 +31,7 @@ typedef struct HistoryPage
 	EaRequest  *req;
 	EaQuery    *query;
 	EaPast	   *past;
+	MemoryContext mcxt;			/* for one state at a time */
 	int			n;				/* records that there are to show */
 	bool		asks;			/* policies have to be asked */
 	Sight	   *sights;			/* of the states after so many records */
@@ -45,14 +47,18 @@ static bool
 shows_state(HistoryPage *page, int n)
 {
 	EaPastState *state;
+	MemoryContext old;
 
 	if (page->sights[n] == NOT_LOOKED)
 	{
 		CHECK_FOR_INTERRUPTS();
+		old = MemoryContextSwitchTo(page->mcxt);
 		state = ea_past_state(page->past, n, 0);
 		page->sights[n] = (state->kind == EA_PAST_LIVE ||
 						   state->kind == EA_PAST_DELETED) &&
 			ea_past_shows(page->past, state) ? SHOWN : HIDDEN;
+		MemoryContextSwitchTo(old);
+		MemoryContextReset(page->mcxt);
 	}
 	return page->sights[n] == SHOWN;
 }
@@ -240,6 +246,9 @@ ea_history_show(EaRequest *req)
 	}
 	page.asks = ea_policy_sql_judge(req, req->entity, EA_OP_READ, NULL) !=
 		EA_VERDICT_YES;
+	page.mcxt = AllocSetContextCreate(CurrentMemoryContext,
+									  "entityapi states of a resource",
+									  ALLOCSET_DEFAULT_SIZES);
 	page.sights = palloc0((page.n + 1) * sizeof(Sight));
 	page.shown = palloc(query->page_size * sizeof(EaLogRecord *));
 	find_page(&page);

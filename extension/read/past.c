@@ -1,11 +1,11 @@
 /*
  * A resource as it was.
  *
- * Values go back from the row of today, record by record.  A value is believed
- * if the last record before the time that speaks of its field left it so; a
- * field that no record speaks of since the resource was made was null then.
- * Where the entity has versions, none may be missing between the records on
- * either side of the time.
+ * What a field had is what the next record that speaks of it found, or what
+ * the row has today.  It is believed if the last record before that speaks of
+ * the field left it so; that which made the resource speaks of all fields, as
+ * does that of its end.  Where the entity has versions, none may be missing
+ * between the records on either side of the time.
  */
 #include "postgres.h"
 
@@ -13,6 +13,7 @@
 #include "miscadmin.h"
 
 #include "authz/policy_sql.h"
+#include "base/grow.h"
 #include "read/past.h"
 
 /* -------- the row -------- */
@@ -38,6 +39,41 @@ past_row(void *arg, TupleTableSlot *slot)
 	}
 }
 
+static void
+add_place(EaPastPlaces *places, int n)
+{
+	*EA_GROW(places) = n;
+}
+
+/* Which records speak of a field, and of the whole. */
+static void
+find_places(EaPast *past)
+{
+	EaEntity   *entity = past->entity;
+
+	past->places = palloc0(Max(entity->nfields, 1) * sizeof(EaPastPlaces));
+	past->since = palloc(Max(entity->nfields, 1) * sizeof(int));
+	for (int i = 0; i < entity->nfields; i++)
+		past->since[i] = ea_past_names_since(past->log->names,
+											 &entity->fields[i]);
+	for (int n = 0; n < past->log->n; n++)
+	{
+		const EaLogRecord *record = &past->log->items[n];
+		bool		all = record->effect == EA_LOG_MADE ||
+			record->effect == EA_LOG_ENDED ||
+			record->effect == EA_LOG_UNKNOWN;
+
+		CHECK_FOR_INTERRUPTS();
+		if (record->effect != EA_LOG_CHANGED)
+			add_place(&past->turns, n);
+		for (int i = 0; all && i < entity->nfields; i++)
+			add_place(&past->places[i], n);
+		for (int c = 0; record->effect == EA_LOG_CHANGED &&
+			 c < record->nchanges; c++)
+			add_place(&past->places[record->changes[c].field->index], n);
+	}
+}
+
 EaPast *
 ea_past_read(EaRequest *req, EaEntity *entity, const pg_uuid_t *id)
 {
@@ -52,6 +88,7 @@ ea_past_read(EaRequest *req, EaEntity *entity, const pg_uuid_t *id)
 
 	/* the log is read first, so that it tells of nothing that comes after */
 	past->log = ea_resource_log_read(req, entity, id);
+	find_places(past);
 	ea_sqlbuf_init(&b, req);
 	b.deleted_too = true;
 	ea_sqlbuf_add(&b, "SELECT ");
@@ -83,6 +120,43 @@ ea_past_read(EaRequest *req, EaEntity *entity, const pg_uuid_t *id)
 #define ONLY(kind) (1 << (kind))
 #define LIVE_OR_DELETED (ONLY(EA_PAST_LIVE) | ONLY(EA_PAST_DELETED))
 
+/* How many of some numbers, which go up, are below n. */
+static int
+count_below(const EaPastPlaces *places, int n)
+{
+	int			low = 0;
+	int			high = places->n;
+
+	while (low < high)
+	{
+		int			middle = (low + high) / 2;
+
+		if (places->items[middle] < n)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* The last record before number n that is among them, NULL: none. */
+static const EaLogRecord *
+record_before(const EaPast *past, const EaPastPlaces *places, int n)
+{
+	int			below = count_below(places, n);
+
+	return below == 0 ? NULL : &past->log->items[places->items[below - 1]];
+}
+
+/* The first one from number n on. */
+static const EaLogRecord *
+record_from(const EaPast *past, const EaPastPlaces *places, int n)
+{
+	int			below = count_below(places, n);
+
+	return below == places->n ? NULL : &past->log->items[places->items[below]];
+}
+
 /*
  * What it may have been before the records from number n on.  A change tells
  * nothing: what is deleted softly is changed as well, where its references go.
@@ -90,50 +164,44 @@ ea_past_read(EaRequest *req, EaEntity *entity, const pg_uuid_t *id)
 static int
 kinds_before(const EaPast *past, int n)
 {
-	for (; n < past->log->n; n++)
+	const EaLogRecord *record = record_from(past, &past->turns, n);
+
+	if (record == NULL)
+		return past->has_row && !past->deleted ? ONLY(EA_PAST_LIVE)
+			: ONLY(EA_PAST_DELETED);
+	switch (record->effect)
 	{
-		switch (past->log->items[n].effect)
-		{
-			case EA_LOG_MADE:
-				return ONLY(EA_PAST_NONE);
-			case EA_LOG_CHANGED:
-				break;
-			case EA_LOG_ENDED:
-				return LIVE_OR_DELETED;
-			case EA_LOG_RETURNED:
-			case EA_LOG_NOTHING:
-				return ONLY(EA_PAST_DELETED);
-			default:
-				return 0;
-		}
+		case EA_LOG_MADE:
+			return ONLY(EA_PAST_NONE);
+		case EA_LOG_ENDED:
+			return LIVE_OR_DELETED;
+		case EA_LOG_RETURNED:
+		case EA_LOG_NOTHING:
+			return ONLY(EA_PAST_DELETED);
+		default:
+			return 0;
 	}
-	return past->has_row && !past->deleted ? ONLY(EA_PAST_LIVE)
-		: ONLY(EA_PAST_DELETED);
 }
 
 /* What the first n records left. */
 static EaPastKind
 kind_after(const EaPast *past, int n)
 {
-	bool		changed = n > 0;
+	const EaLogRecord *record = record_before(past, &past->turns, n);
 
-	for (; n > 0; n--)
+	if (record == NULL)
+		return n > 0 ? EA_PAST_LIVE : EA_PAST_NONE;
+	switch (record->effect)
 	{
-		switch (past->log->items[n - 1].effect)
-		{
-			case EA_LOG_MADE:
-			case EA_LOG_RETURNED:
-				return EA_PAST_LIVE;
-			case EA_LOG_CHANGED:
-				break;
-			case EA_LOG_ENDED:
-			case EA_LOG_NOTHING:
-				return EA_PAST_DELETED;
-			default:
-				return EA_PAST_LOST;
-		}
+		case EA_LOG_MADE:
+		case EA_LOG_RETURNED:
+			return EA_PAST_LIVE;
+		case EA_LOG_ENDED:
+		case EA_LOG_NOTHING:
+			return EA_PAST_DELETED;
+		default:
+			return EA_PAST_LOST;
 	}
-	return changed ? EA_PAST_LIVE : EA_PAST_NONE;
 }
 
 static EaPastKind
@@ -177,93 +245,78 @@ has_no_gap(const EaPast *past, int n, int64 *version)
 
 /* -------- what it had -------- */
 
-/* From after a record to before it. */
+/* What a record from afterwards says that the field had before it. */
 static void
-undo(EaPast *past, const EaLogRecord *record, EaPastState *state)
+value_before(EaPast *past, const EaLogRecord *record, EaField *field,
+			 EaPastValue *value)
 {
-	EaEntity   *entity = past->entity;
+	const EaLogChange *change = ea_resource_log_change(record, field);
 
-	for (int i = 0; i < entity->nfields; i++)
-	{
-		EaField    *field = &entity->fields[i];
-		const EaLogChange *change = ea_resource_log_change(record, field);
-		EaPastValue *value = &state->values[i];
-
-		if (!ea_past_values_logged(field))
-			continue;
-		if (record->effect == EA_LOG_UNKNOWN || record->effect == EA_LOG_MADE)
-			value->known = false;
-		else if (record->effect == EA_LOG_CHANGED ||
-				 record->effect == EA_LOG_ENDED)
-		{
-			if (change != NULL)
-				ea_past_values_read(past->log->names, field, record->revision,
-									change->from, value);
-			else if (record->effect == EA_LOG_ENDED)
-				ea_past_values_null(value);
-		}
-	}
+	value->known = false;
+	if (record->effect != EA_LOG_CHANGED && record->effect != EA_LOG_ENDED)
+		return;
+	if (change != NULL)
+		ea_past_values_read(past->log->names, field, record->revision,
+							change->from, value);
+	else
+		ea_past_values_null(value);
 }
 
 /*
- * What a record from before says that the field was left with; false if it
- * says nothing.  With the end of a resource that is what it had.
+ * What a record from before says that the field was left with.  With the end
+ * of a resource that is what it had.
  */
-static bool
+static void
 value_after(EaPast *past, const EaLogRecord *record, EaField *field,
 			EaPastValue *value)
 {
 	const EaLogChange *change = ea_resource_log_change(record, field);
-	bool		ended = record->effect == EA_LOG_ENDED;
 
-	if (record->effect == EA_LOG_RETURNED || record->effect == EA_LOG_NOTHING)
-		return false;
+	value->known = false;
+	if (record->effect == EA_LOG_UNKNOWN)
+		return;
 	if (change != NULL)
 		ea_past_values_read(past->log->names, field, record->revision,
-							ended ? change->from : change->to, value);
-	else if (ended || record->effect == EA_LOG_MADE)
-		ea_past_values_null(value);
+							record->effect == EA_LOG_ENDED ? change->from
+							: change->to, value);
 	else
-		return false;
-	return true;
+		ea_past_values_null(value);
 }
 
-/*
- * Hold a value against the records before it.  What a resource had when it
- * ended is taken from there.
- */
+/* The field is declared since that revision. */
 static void
-believe(EaPast *past, int n, EaField *field, EaPastState *state)
+find_value(EaPast *past, int n, EaField *field, int since,
+		   EaPastState *state)
 {
+	const EaPastPlaces *places = &past->places[field->index];
+	const EaLogRecord *after = record_from(past, places, n);
+	const EaLogRecord *before = record_before(past, places, n);
 	EaPastValue *value = &state->values[field->index];
-	int			since = ea_past_names_since(past->log->names, field);
-	EaPastValue said;
+	EaPastValue said = {.known = false};
 
-	for (int i = n - 1; i >= 0; i--)
+	if (after != NULL)
+		value_before(past, after, field, value);
+	else if (past->has_row)
+		*value = past->values[field->index];
+
+	if (before != NULL && before->revision >= since)
 	{
-		const EaLogRecord *record = &past->log->items[i];
-
-		CHECK_FOR_INTERRUPTS();
-		if (record->effect == EA_LOG_UNKNOWN)
-			break;
-		if (record->revision < since)
-		{
-			/* it was given to the rows that were there */
-			ea_past_values_default(field, &said);
-			value->known = value->known &&
-				(value->isnull || ea_past_values_equal(value, &said));
-			return;
-		}
-		if (!value_after(past, record, field, &said))
-			continue;
-		if (state->kind == EA_PAST_DELETED && !value->known &&
-			record->effect == EA_LOG_ENDED)
+		value_after(past, before, field, &said);
+		if (!value->known && after == NULL && !past->has_row &&
+			before->effect == EA_LOG_ENDED)
 			*value = said;
 		else
 			value->known = ea_past_values_equal(value, &said);
-		return;
 	}
-	value->known = false;
+	else if (n > 0 && past->log->items[0].revision < since)
+	{
+		/* it was given to the rows that were there */
+		ea_past_values_default(field, &said);
+		value->known = value->known &&
+			(value->isnull || ea_past_values_equal(value, &said));
+	}
+	else
+		value->known = false;
 }
 
 static void
@@ -271,22 +324,14 @@ find_values(EaPast *past, int n, int revision, EaPastState *state)
 {
 	EaEntity   *entity = past->entity;
 
-	if (past->has_row)
-		memcpy(state->values, past->values,
-			   entity->nfields * sizeof(EaPastValue));
-	for (int i = past->log->n - 1; i >= n; i--)
-	{
-		CHECK_FOR_INTERRUPTS();
-		undo(past, &past->log->items[i], state);
-	}
 	for (int i = 0; i < entity->nfields; i++)
 	{
 		EaField    *field = &entity->fields[i];
+		int			since = past->since[i];
 
-		state->existed[i] = ea_past_values_logged(field) &&
-			ea_past_names_since(past->log->names, field) <= revision;
+		state->existed[i] = ea_past_values_logged(field) && since <= revision;
 		if (state->existed[i])
-			believe(past, n, field, state);
+			find_value(past, n, field, since, state);
 		else
 			ea_past_values_null(&state->values[i]);
 	}
@@ -296,12 +341,16 @@ find_values(EaPast *past, int n, int revision, EaPastState *state)
 static void
 find_end(const EaPast *past, int n, int *revision, EaPastState *state)
 {
-	while (--n >= 0 && past->log->items[n].effect != EA_LOG_ENDED)
-		;
-	if (n < 0)
+	for (int i = count_below(&past->turns, n) - 1; i >= 0; i--)
+	{
+		const EaLogRecord *record = &past->log->items[past->turns.items[i]];
+
+		if (record->effect != EA_LOG_ENDED)
+			continue;
+		state->deleted_at = record->since;
+		*revision = record->revision;
 		return;
-	state->deleted_at = past->log->items[n].since;
-	*revision = past->log->items[n].revision;
+	}
 }
 
 EaPastState *

@@ -30,12 +30,23 @@ typedef struct EaPastState
 	TimestampTz deleted_at;
 } EaPastState;
 
+/* Numbers of records, going up (base/grow.h). */
+typedef struct EaPastPlaces
+{
+	int			n;
+	int			max;
+	int		   *items;
+} EaPastPlaces;
+
 typedef struct EaPast
 {
 	EaRequest  *req;
 	EaEntity   *entity;
 	pg_uuid_t	id;
 	EaResourceLog *log;
+	EaPastPlaces turns;			/* records that are more than a change */
+	EaPastPlaces *places;		/* that speak of a field, by its index */
+	int		   *since;			/* the revision that brought it */
 
 	/* the row, seen or not */
 	bool		has_row;

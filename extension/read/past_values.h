@@ -17,7 +17,7 @@ typedef struct EaPastValue
 	const char *text;			/* equal if the values are */
 } EaPastValue;
 
-/* The log knows what the field has: it is in the row, and no other fills it. */
+/* The log knows what the field has: a column that no other fills. */
 extern bool ea_past_values_logged(const EaField *field);
 
 extern void ea_past_values_null(EaPastValue *value);

@@ -44,13 +44,12 @@ ea_resource_show(EaRequest *req)
 	EaRowSink	sink = {doc, ea_document_shape(doc, entity)};
 	pg_uuid_t	id;
 
+	ea_resource_path_id(req, &id);
 	if (query->as_of != NULL)
 	{
-		ea_as_of_show(doc);
+		ea_as_of_show(doc, &id);
 		return;
 	}
-
-	ea_resource_path_id(req, &id);
 	ea_resource_row(&sink, &id, EA_EXEC_READ);
 	if (doc->primary.n == 0)
 		ea_errors_not_found(req);
