@@ -161,6 +161,8 @@ rename_continued(const Continued *continued)
 {
 	Datum		entities = ea_exec_text_list(continued->entities);
 	Datum		fields = ea_exec_text_list(continued->fields);
+	Datum		new_entities = ea_exec_text_list(continued->new_entities);
+	Datum		new_fields = ea_exec_text_list(continued->new_fields);
 
 	ea_exec_write("DELETE FROM entityapi.past_name n WHERE NOT EXISTS"
 				  " (SELECT FROM unnest($1, $2) m (entity, field)"
@@ -173,8 +175,7 @@ rename_continued(const Continued *continued)
 				  " WHERE m.entity = n.entity AND m.field = n.field"
 				  " AND (m.new_entity <> n.entity OR m.new_field <> n.field)",
 				  ea_params(EA_TEXTS(entities), EA_TEXTS(fields),
-							EA_TEXTS(ea_exec_text_list(continued->new_entities)),
-							EA_TEXTS(ea_exec_text_list(continued->new_fields))));
+							EA_TEXTS(new_entities), EA_TEXTS(new_fields)));
 }
 
 /* Names that are good no more end, and those that are new begin. */
