@@ -165,8 +165,9 @@ narrow(EaPast *past, const EaPastState *state, EaShape *shape)
 }
 
 /*
- * May the caller know of what a reference led to?  Of who may read all of its
- * kind it does not matter what has become of it.
+ * May the caller know of what a reference led to?  To who may read all of its
+ * kind it does not matter what has become of it.  References to accounts end
+ * with these.
  */
 static bool
 shows_target(EaRequest *req, EaEntity *target, const pg_uuid_t *id,
@@ -175,9 +176,12 @@ shows_target(EaRequest *req, EaEntity *target, const pg_uuid_t *id,
 	EaPastState *state;
 	EaPast	   *past;
 
-	if (ea_policy_sql_judge(req, target, EA_OP_READ, NULL) == EA_VERDICT_YES)
+	if (!target->accounts &&
+		ea_policy_sql_judge(req, target, EA_OP_READ, NULL) == EA_VERDICT_YES)
 		return true;
 	past = ea_past_read(req, target, id);
+	if (target->accounts)
+		return ea_past_shows_today(past);
 	if (past->has_row && !past->deleted)
 		return ea_past_shows_today(past);
 	state = ea_past_at(past, at);

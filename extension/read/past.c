@@ -14,6 +14,7 @@
 
 #include "authz/policy_sql.h"
 #include "base/grow.h"
+#include "base/uuid.h"
 #include "read/past.h"
 
 /* -------- the row -------- */
@@ -319,6 +320,61 @@ find_value(EaPast *past, int n, EaField *field, int since,
 		value->known = false;
 }
 
+/* createdAt, createdBy: they stay. */
+static bool
+is_of_creation(const EaField *field)
+{
+	return strncmp(field->name, "created", strlen("created")) == 0;
+}
+
+/*
+ * What the service filled with the write of a record.  Who wrote is an author
+ * as long as he has an account of the tenant.
+ */
+static void
+find_filled(EaPast *past, const EaLogRecord *record, EaField *field,
+			EaPastValue *value)
+{
+	pg_uuid_t	id;
+
+	if (field->kind == EA_ATTRIBUTE)
+	{
+		ea_past_values_time(field, record->at, value);
+		return;
+	}
+	ea_past_values_null(value);
+	if (record->actor_id != NULL &&
+		ea_uuid_parse(record->actor_id, strlen(record->actor_id), &id) &&
+		ea_exec_one(EA_EXEC_READ, "SELECT 1 FROM entityapi.account"
+					" WHERE id = $1 AND tenant_id = $2",
+					ea_params(EA_UUID(&id), EA_UUID(&past->req->tenant)),
+					NULL, NULL) > 0)
+		ea_past_values_reference(value, 0, &id);
+}
+
+/*
+ * What the service fills with each write is in no record of a change: it
+ * follows from the last of them.  What is of the creation is in the row, as
+ * long as there is one.
+ */
+static void
+find_system_value(EaPast *past, int n, EaField *field, EaPastState *state)
+{
+	const EaLogRecord *first = &past->log->items[0];
+	const EaLogRecord *last = &past->log->items[n - 1];
+	EaPastValue *value = &state->values[field->index];
+	bool		stays = is_of_creation(field);
+
+	if (past->has_row && (stays || n == past->log->n))
+		*value = past->values[field->index];
+	else if (last->effect == EA_LOG_ENDED)
+		value_after(past, last, field, value);
+	else if (!stays)
+		find_filled(past, last, field, value);
+	else if (first->effect == EA_LOG_MADE)
+		find_filled(past, first, field, value);
+}
+
 static void
 find_values(EaPast *past, int n, int revision, EaPastState *state)
 {
@@ -330,7 +386,9 @@ find_values(EaPast *past, int n, int revision, EaPastState *state)
 		int			since = past->since[i];
 
 		state->existed[i] = ea_past_values_logged(field) && since <= revision;
-		if (state->existed[i])
+		if (state->existed[i] && field->system)
+			find_system_value(past, n, field, state);
+		else if (state->existed[i])
 			find_value(past, n, field, since, state);
 		else
 			ea_past_values_null(&state->values[i]);

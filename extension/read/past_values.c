@@ -12,6 +12,7 @@
 #include "utils/datum.h"
 #include "utils/fmgrprotos.h"
 #include "utils/lsyscache.h"
+#include "utils/timestamp.h"
 
 #include "base/guc.h"
 #include "base/uuid.h"
@@ -31,8 +32,8 @@ ea_past_values_null(EaPastValue *value)
 	value->isnull = true;
 }
 
-static void
-set_reference(EaPastValue *value, int member, const pg_uuid_t *id)
+void
+ea_past_values_reference(EaPastValue *value, int member, const pg_uuid_t *id)
 {
 	pg_uuid_t  *copy = palloc(sizeof(pg_uuid_t));
 
@@ -57,6 +58,13 @@ set_attribute(EaField *field, EaPastValue *value, Datum datum)
 	value->text = buf.data;
 }
 
+void
+ea_past_values_time(EaField *field, TimestampTz at, EaPastValue *value)
+{
+	memset(value, 0, sizeof(EaPastValue));
+	set_attribute(field, value, TimestampTzGetDatum(at));
+}
+
 static void
 read_reference(const EaPastNames *names, EaField *field, int revision,
 			   const EaJson *json, EaPastValue *value)
@@ -73,7 +81,7 @@ read_reference(const EaPastNames *names, EaField *field, int revision,
 	{
 		if (strcmp(field->members[m].entity_name, entity) == 0)
 		{
-			set_reference(value, m, &uuid);
+			ea_past_values_reference(value, m, &uuid);
 			return;
 		}
 	}
@@ -142,7 +150,7 @@ ea_past_values_row(EaField *field, TupleTableSlot *slot, int *column,
 			continue;
 		if (field->kind != EA_ATTRIBUTE)
 		{
-			set_reference(value, c, DatumGetUUIDP(datum));
+			ea_past_values_reference(value, c, DatumGetUUIDP(datum));
 			return;
 		}
 		get_typlenbyval(field->columns[c].type, &len, &byval);

@@ -21,6 +21,10 @@ typedef struct EaPastValue
 extern bool ea_past_values_logged(const EaField *field);
 
 extern void ea_past_values_null(EaPastValue *value);
+extern void ea_past_values_reference(EaPastValue *value, int member,
+									 const pg_uuid_t *id);
+extern void ea_past_values_time(EaField *field, TimestampTz at,
+								EaPastValue *value);
 
 /* From JSON of the log; what today's type does not read is not known. */
 extern void ea_past_values_read(const EaPastNames *names, EaField *field,

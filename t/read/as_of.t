@@ -35,6 +35,9 @@ sub reset_entities
 				branch => { type => 'ref', target => 'Branch', relation => 'ManyToOne', onDelete => 'setNull' },
 				tags => { type => 'ref', target => 'Tag', relation => 'ManyToMany' },
 				about => { type => 'oneof', target => 'About' } } },
+		User => { accounts => $true, permissions => { '*' => ['read'] } },
+		Kept => { system => [qw(createdAt updatedAt createdBy updatedBy)], permissions => {%roles}, fields => { name => { type => 'string' },
+				assignee => { type => 'ref', target => 'User', relation => 'ManyToOne', onDelete => 'setNull' } } },
 		Plain => { fields => { name => { type => 'string' }, size => { type => 'integer' } }, permissions => {%roles} });
 	return;
 }
@@ -106,7 +109,7 @@ sub now
 sub state
 {
 	my ($data) = @_;
-	my %linked = map { $_ => $data->{relationships}{$_}{data} } grep { /^(?:customer|branch|about)$/ } keys %{ $data->{relationships} // {} };
+	my %linked = map { $_ => $data->{relationships}{$_}{data} } grep { /^(?:customer|branch|about|createdBy|updatedBy|assignee)$/ } keys %{ $data->{relationships} // {} };
 
 	return { attributes => $data->{attributes}, linked => \%linked, meta => $data->{meta} };
 }
@@ -288,6 +291,60 @@ subtest 'what has been purged' => sub {
 	gone('is known no more', $chief, "/plains/$old", '2024-02-01T00:00:00Z');
 	gone('nor is what nothing was said of since', $chief, "/plains/$old", now());
 	is($chief->good(200, GET => "/plains/$old?asOf=2024-04-01T00:00:00Z&fields[plains]=size")->{json}{data}{attributes}{size}, 2, 'but for what was');
+};
+
+subtest 'what the service fills' => sub {
+	my $super = { token => $shim->superadmin->{accessToken}, headers => { 'X-Tenant-Id' => $ours, 'Content-Type' => 'application/vnd.api+json' } };
+	my $user = $shim->user($ours, 'passing', ['Chief']);
+	my $passing = EntityApi::Test::Cases->new($shim, $user, '/api/v1');
+	my $id = make($passing, 'kepts', { name => 'a' }, { assignee => one(users => $user->{id}) });
+	my $path = "/kepts/$id";
+	my @kept = ([ now(), snapshot($chief, $path) ]);
+
+	for my $step (sub { change($chief, 'kepts', $id, { name => 'b' }) }, sub { change($passing, 'kepts', $id) },
+		sub { $shim->must(200, PATCH => "/api/v1$path", { %$super, json => { data => { type => 'kepts', id => $id, attributes => { name => 'c' } } } }) }, sub { change($editor, 'kepts', $id, { name => 'd' }) })
+	{
+		$step->();
+		push @kept, [ now(), snapshot($chief, $path) ];
+	}
+	is_deeply(as_of($chief, $path, $kept[$_][0]), $kept[$_][1], "after $_ changes") for 0 .. $#kept;
+	$shim->must(204, DELETE => "/manage/tenants/$ours/users/$user->{id}", { token => $super->{token} });
+	my $gone = now();
+	my $today = snapshot($chief, $path);
+	is_deeply(as_of($chief, $path, $gone), $today, 'when an account has gone');
+	for my $n (0 .. $#kept)
+	{
+		my $was = $kept[$n][1];
+		for my $name (qw(createdBy updatedBy assignee))
+		{
+			$was->{linked}{$name} = undef if (($was->{linked}{$name} // {})->{id} // "") eq $user->{id};
+		}
+		is_deeply(as_of($chief, $path, $kept[$n][0]), $was, "before that, without it: $n");
+	}
+	gone('of accounts there is no log', $chief, "/users/$_", now()) for map { $_->{id} } @{ $chief->good(200, GET => '/users?page[size]=1')->{json}{data} };
+	$chief->refused('and no history', 403, 'FORBIDDEN', undef, GET => '/users/' . $chief->good(200, GET => '/users?page[size]=1')->{json}{data}[0]{id} . '/history');
+};
+
+subtest 'a table that others made' => sub {
+	$cluster->psql(<<~'SQL');
+		create schema own authorization entityapi_owner;
+		set role entityapi_owner;
+		create table own.thing (tenant_id uuid not null, id uuid not null, name text, stamp text default 'stamped', primary key (tenant_id, id));
+		create function own.upper() returns trigger language plpgsql as $$ begin new.name = upper(new.name); return new; end $$;
+		SQL
+	$entity{Own} = { table => 'own.thing', permissions => {%roles}, fields => { name => { type => 'text' }, stamp => { type => 'text', readOnly => $true } } };
+	apply();
+	my $id = make($chief, 'owns', { name => 'a' });
+	my $at = now();
+	change($chief, 'owns', $id, { name => 'b' });
+	is_deeply(as_of($chief, "/owns/$id", $at)->{attributes}, { name => 'a' }, 'without what it fills by itself');
+	is_deeply(as_of($chief, "/owns/$id", now())->{attributes}, { name => 'b' }, 'now as well');
+	$chief->refused('which cannot be asked for', 400, 'INVALID_FIELDS', [ parameter => 'fields[owns]' ], GET => "/owns/$id?asOf=$at&fields[owns]=stamp");
+	$cluster->psql('set role entityapi_owner; create trigger upper before insert or update on own.thing for each row execute function own.upper()');
+	my $other = make($chief, 'owns', { name => 'c' });
+	gone('what a trigger made of it is not known', $chief, "/owns/$other", now());
+	delete $entity{Own};
+	apply();
 };
 
 subtest 'other names' => sub {

@@ -36,7 +36,7 @@ is($shim->stop, 0, 'ends with 0');
 $cluster->psql(<<~SQL);
 	select entityapi.extend_audit(date_trunc('month', now()) - i * interval '1 month', 0) from generate_series(0, 3) i;
 	insert into entityapi.audit (id, at, tenant_id, actor_id, actor_kind, actor_username, action, outcome, target_type, target_id, changes, revision)
-		select gen_random_uuid(), date_trunc('month', now()) - interval '3 months' + i * interval '2 minutes', '$tenant', '$user->{id}', 'USER', 'cleo', 'ENTITY_UPDATE',
+		select gen_random_uuid(), date_trunc('month', now()) - interval '3 months' + i * interval '2.7 minutes', '$tenant', '$user->{id}', 'USER', 'cleo', 'ENTITY_UPDATE',
 			case when i % 97 = 0 then 'DENIED' else 'SUCCESS' end, 'opens', md5((i % 6000)::text)::uuid::text, '{"n":[1,2]}', 1
 		from generate_series(1, 60000) i;
 	analyze;
@@ -44,7 +44,7 @@ $cluster->psql(<<~SQL);
 
 my $scans = <<~'SQL';
 	select coalesce(sum(seq_scan), 0) || ' ' || coalesce(sum(idx_tup_fetch), 0) from pg_stat_xact_all_tables s join pg_class c on c.oid = s.relid
-	where s.schemaname = 'entityapi' and c.relname ~ '^audit' and c.reltuples > 1000
+	where s.schemaname = 'entityapi' and c.relname ~ '^audit' and c.reltuples > 100
 	SQL
 
 for my $type (sort keys %id)
@@ -53,11 +53,11 @@ for my $type (sort keys %id)
 	{
 		my $told = $cluster->psql("begin; select status || ' ' || length(body) from entityapi.handle('GET', '/api/v1/$type/$id{$type}$what', "
 			. "jsonb_build_object('authorization', 'Bearer $user->{accessToken}'), null, null); $scans; rollback");
-		my ($status, $length, $seq, $fetched) = $told =~ /^(\d+) (\d+)$.*?^(\d+) (\d+)$/ms;
+		my ($status, $length, $seq, $fetched) = $told =~ /(\d+)/g;
 
 		is($status, 200, "$type$what") or diag $told;
 		is($seq, 0, 'goes by indexes');
-		cmp_ok($fetched, '<=', 10, 'and fetches what is about the resource');
+		cmp_ok($fetched, '==', 10, 'and fetches what is about the resource');
 	}
 }
 
