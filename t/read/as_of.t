@@ -328,6 +328,7 @@ subtest 'what the service fills' => sub {
 subtest 'a table that others made' => sub {
 	$cluster->psql(<<~'SQL');
 		create schema own authorization entityapi_owner;
+		grant usage on schema own to entityapi_reader;
 		set role entityapi_owner;
 		create table own.thing (tenant_id uuid not null, id uuid not null, name text, stamp text default 'stamped', primary key (tenant_id, id));
 		create function own.upper() returns trigger language plpgsql as $$ begin new.name = upper(new.name); return new; end $$;
