@@ -60,9 +60,8 @@ find_places(EaPast *past)
 	for (int n = 0; n < past->log->n; n++)
 	{
 		const EaLogRecord *record = &past->log->items[n];
-		bool		all = record->effect == EA_LOG_MADE ||
-			record->effect == EA_LOG_ENDED ||
-			record->effect == EA_LOG_UNKNOWN;
+		bool		all = record->effect != EA_LOG_CHANGED &&
+			record->effect != EA_LOG_NOTHING;
 
 		CHECK_FOR_INTERRUPTS();
 		if (record->effect != EA_LOG_CHANGED)
@@ -264,8 +263,8 @@ value_before(EaPast *past, const EaLogRecord *record, EaField *field,
 }
 
 /*
- * What a record from before says that the field was left with.  With the end
- * of a resource that is what it had.
+ * What a record from before says that the field was left with.  That of the
+ * end of a resource says what it had.
  */
 static void
 value_after(EaPast *past, const EaLogRecord *record, EaField *field,
@@ -303,11 +302,7 @@ find_value(EaPast *past, int n, EaField *field, int since,
 	if (before != NULL && before->revision >= since)
 	{
 		value_after(past, before, field, &said);
-		if (!value->known && after == NULL && !past->has_row &&
-			before->effect == EA_LOG_ENDED)
-			*value = said;
-		else
-			value->known = ea_past_values_equal(value, &said);
+		value->known = ea_past_values_equal(value, &said);
 	}
 	else if (n > 0 && past->log->items[0].revision < since)
 	{
@@ -367,16 +362,16 @@ find_system_value(EaPast *past, int n, EaField *field, EaPastState *state)
 
 	if (past->has_row && (stays || n == past->log->n))
 		*value = past->values[field->index];
-	else if (last->effect == EA_LOG_ENDED)
-		value_after(past, last, field, value);
 	else if (!stays)
 		find_filled(past, last, field, value);
 	else if (first->effect == EA_LOG_MADE)
 		find_filled(past, first, field, value);
 }
 
+/* end: the record that tells all of what was deleted, or NULL. */
 static void
-find_values(EaPast *past, int n, int revision, EaPastState *state)
+find_values(EaPast *past, int n, int revision, const EaLogRecord *end,
+			EaPastState *state)
 {
 	EaEntity   *entity = past->entity;
 
@@ -386,7 +381,9 @@ find_values(EaPast *past, int n, int revision, EaPastState *state)
 		int			since = past->since[i];
 
 		state->existed[i] = ea_past_values_logged(field) && since <= revision;
-		if (state->existed[i] && field->system)
+		if (state->existed[i] && end != NULL)
+			value_after(past, end, field, &state->values[i]);
+		else if (state->existed[i] && field->system)
 			find_system_value(past, n, field, state);
 		else if (state->existed[i])
 			find_value(past, n, field, since, state);
@@ -395,20 +392,18 @@ find_values(EaPast *past, int n, int revision, EaPastState *state)
 	}
 }
 
-/* When it ended; what has been declared since is none of its fields. */
-static void
-find_end(const EaPast *past, int n, int *revision, EaPastState *state)
+/* The record of its end. */
+static const EaLogRecord *
+find_end(const EaPast *past, int n)
 {
 	for (int i = count_below(&past->turns, n) - 1; i >= 0; i--)
 	{
 		const EaLogRecord *record = &past->log->items[past->turns.items[i]];
 
-		if (record->effect != EA_LOG_ENDED)
-			continue;
-		state->deleted_at = record->since;
-		*revision = record->revision;
-		return;
+		if (record->effect == EA_LOG_ENDED)
+			return record;
 	}
+	return NULL;
 }
 
 EaPastState *
@@ -416,21 +411,29 @@ ea_past_state(EaPast *past, int n, int revision)
 {
 	int			nfields = Max(past->entity->nfields, 1);
 	EaPastState *state = palloc0(sizeof(EaPastState));
+	const EaLogRecord *end = NULL;
 
 	state->values = palloc0(nfields * sizeof(EaPastValue));
 	state->existed = palloc0(nfields * sizeof(bool));
 	state->kind = kind_of(past, n);
 	if (state->kind != EA_PAST_LIVE && state->kind != EA_PAST_DELETED)
 		return state;
-	if (past->entity->locking && !has_no_gap(past, n, &state->version))
+	if (state->kind == EA_PAST_DELETED)
+		end = find_end(past, n);
+	if ((state->kind == EA_PAST_DELETED && end == NULL) ||
+		(past->entity->locking && !has_no_gap(past, n, &state->version)))
 	{
 		state->kind = EA_PAST_LOST;
 		return state;
 	}
 	revision = Max(revision, past->log->items[n - 1].revision);
-	if (state->kind == EA_PAST_DELETED)
-		find_end(past, n, &revision, state);
-	find_values(past, n, revision, state);
+	if (end != NULL)
+	{
+		/* what has been declared since is none of its fields */
+		state->deleted_at = end->since;
+		revision = end->revision;
+	}
+	find_values(past, n, revision, end, state);
 	return state;
 }
 
