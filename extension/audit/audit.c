@@ -276,26 +276,27 @@ prepare_months(TimestampTz at)
 /* -------- writing -------- */
 
 /* Those that differ from record to record come last. */
-#define COMMON_COLUMNS 9
-#define OWN_COLUMNS 6
+#define COMMON_COLUMNS 10
+#define OWN_COLUMNS 7
 #define COLUMNS (COMMON_COLUMNS + OWN_COLUMNS)
 
 #define INSERT_AUDIT \
 	"INSERT INTO entityapi.audit (at, tenant_id, actor_id, actor_kind," \
-	" actor_username, actor_key_id, outcome, request_id, ip," \
-	" id, action, target_type, target_id, changes, detail)"
+	" actor_username, actor_key_id, outcome, request_id, ip, revision," \
+	" id, action, target_type, target_id, changes, detail, version)"
 
 /* The table's columns, and which of these values each of them gets. */
 static const EaAppendColumn table_columns[COLUMNS] = {
-	{"id", 9}, {"at", 0}, {"tenant_id", 1}, {"actor_id", 2},
+	{"id", 10}, {"at", 0}, {"tenant_id", 1}, {"actor_id", 2},
 	{"actor_kind", 3}, {"actor_username", 4}, {"actor_key_id", 5},
-	{"action", 10}, {"outcome", 6}, {"target_type", 11}, {"target_id", 12},
-	{"changes", 13}, {"request_id", 7}, {"ip", 8}, {"detail", 14}
+	{"action", 11}, {"outcome", 6}, {"target_type", 12}, {"target_id", 13},
+	{"changes", 14}, {"request_id", 7}, {"ip", 8}, {"detail", 15},
+	{"version", 16}, {"revision", 9}
 };
 
 static const Oid own_array_types[OWN_COLUMNS] = {
 	UUIDARRAYOID, TEXTARRAYOID, TEXTARRAYOID, TEXTARRAYOID, JSONARRAYOID,
-	TEXTARRAYOID
+	TEXTARRAYOID, INT8ARRAYOID
 };
 
 static const char *const kind_names[] = {
@@ -321,6 +322,8 @@ common_values(EaRequest *req, const EaAuditFrame *frame, EaValue *values)
 	values[7] = EA_NULLABLE_TEXT(req->request_id[0] != '\0' ?
 								 req->request_id : NULL);
 	values[8] = EA_NULL_IF(req->remote == NULL, EA_VALUE(INETOID, remote));
+	values[9] = EA_NULL_IF(req->catalog == NULL,
+						   EA_INT4(req->catalog ? req->catalog->revision : 0));
 }
 
 static void
@@ -339,6 +342,7 @@ own_values(EaAuditRecord *record, EaValue *values)
 								 NULL);
 	values[4].type = JSONOID;
 	values[5] = EA_NULLABLE_TEXT(record->detail);
+	values[6] = EA_NULL_IF(!record->has_version, EA_INT8(record->version));
 }
 
 static void
@@ -346,7 +350,7 @@ write_one(const EaValue *own, EaValue *values)
 {
 	memcpy(values + COMMON_COLUMNS, own, OWN_COLUMNS * sizeof(EaValue));
 	ea_exec_write(INSERT_AUDIT " VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9,"
-				  " $10, $11, $12, $13, $14, $15)",
+				  " $10, $11, $12, $13, $14, $15, $16, $17)",
 				  (EaParams) {COLUMNS, values});
 }
 
@@ -362,7 +366,11 @@ write_many(const EaValue *own, int n, EaValue *values)
 	for (int c = 0; c < OWN_COLUMNS; c++)
 	{
 		Oid			type = own[c].type;
-		bool		is_id = type == UUIDOID;
+		bool		byval;
+		int16		len;
+		char		align;
+
+		get_typlenbyvalalign(type, &len, &byval, &align);
 
 		for (int i = 0; i < n; i++)
 		{
@@ -374,15 +382,12 @@ write_many(const EaValue *own, int n, EaValue *values)
 			EA_VALUE(own_array_types[c],
 					 PointerGetDatum(construct_md_array(column, column_null, 1,
 														dims, bounds, type,
-														is_id ? UUID_LEN : -1,
-														false,
-														is_id ? TYPALIGN_CHAR
-														: TYPALIGN_INT)));
+														len, byval, align)));
 	}
 
 	/* unnest() of several arrays is only known by its bare name */
 	ea_exec_write(INSERT_AUDIT " SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9,"
-				  " u.* FROM unnest($10, $11, $12, $13, $14, $15) u",
+				  " $10, u.* FROM unnest($11, $12, $13, $14, $15, $16, $17) u",
 				  (EaParams) {COLUMNS, values});
 }
 

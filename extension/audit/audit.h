@@ -46,6 +46,8 @@ typedef struct EaAuditRecord
 	const char *target_id;		/* NULL: none */
 	StringInfo	changes;		/* `{"name":[..],..` still open; NULL: none */
 	const char *detail;			/* NULL: none */
+	bool		has_version;	/* of a target that is locked: that which it */
+	int64		version;		/* had afterwards */
 } EaAuditRecord;
 
 /* What all records of a request have in common. */
@@ -96,6 +98,14 @@ extern void ea_audit_change(EaAuditRecord *record, const char *field,
 /* The same in pieces: the caller appends `<before>,<after>]`. */
 extern StringInfo ea_audit_begin_change(EaAuditRecord *record,
 										const char *field);
+
+/* The version that the write made, where the target has versions. */
+static inline void
+ea_audit_version(EaAuditRecord *record, bool has_version, int64 version)
+{
+	record->has_version = has_version;
+	record->version = version;
+}
 
 /* -------- for identity and management -------- */
 

@@ -644,6 +644,17 @@ ea_exec_text_array(char *const *items, int n)
 										   TYPALIGN_INT));
 }
 
+Datum
+ea_exec_text_list(const List *texts)
+{
+	char	  **items = palloc((list_length(texts) + 1) * sizeof(char *));
+	ListCell   *lc;
+
+	foreach(lc, texts)
+		items[foreach_current_index(lc)] = lfirst(lc);
+	return ea_exec_text_array(items, list_length(texts));
+}
+
 char **
 ea_exec_array_text(Datum array, int *n)
 {

@@ -114,8 +114,9 @@ extern int	ea_exec_count(void);
 extern void ea_exec_count_one(void);
 extern void ea_exec_reset_count(void);
 
-/* A text[] Datum of n C strings, and back (palloc'd). */
+/* A text[] Datum of n C strings, or of a list of them, and back (palloc'd). */
 extern Datum ea_exec_text_array(char *const *items, int n);
+extern Datum ea_exec_text_list(const List *texts);
 extern char **ea_exec_array_text(Datum array, int *n);
 
 #endif							/* EA_EXEC_H */

@@ -31,6 +31,7 @@
 #include "engine/owner.h"
 #include "engine/turn.h"
 #include "entry/apply.h"
+#include "entry/name_changes.h"
 #include "manifest/check.h"
 #include "manifest/compile.h"
 #include "manifest/documents.h"
@@ -154,17 +155,6 @@ compile(EaManifest *m, EaStored *stored, EaWanted *wanted)
 	}
 }
 
-Datum
-ea_apply_texts(List *texts)
-{
-	char	  **items = palloc((list_length(texts) + 1) * sizeof(char *));
-	ListCell   *lc;
-
-	foreach(lc, texts)
-		items[foreach_current_index(lc)] = lfirst(lc);
-	return ea_exec_text_array(items, list_length(texts));
-}
-
 static void
 store_entities(EaManifest *m, EaStored *stored, EaWanted *wanted)
 {
@@ -189,7 +179,7 @@ store_entities(EaManifest *m, EaStored *stored, EaWanted *wanted)
 
 	/* what changes goes first, so that names may change hands */
 	ea_exec_write("DELETE FROM entityapi.entity WHERE name = ANY ($1)",
-				  ea_params(EA_TEXTS(ea_apply_texts(gone))));
+				  ea_params(EA_TEXTS(ea_exec_text_list(gone))));
 	forboth(lc, m->entities, cell, wanted->definitions)
 	{
 		EaDeclEntity *entity = lfirst(lc);
@@ -229,14 +219,16 @@ store_revision(EaWanted *wanted, int revision, List *statements)
 					  " FROM pg_extension e WHERE e.extname = 'entityapi'",
 					  ea_params(EA_INT4(revision), EA_TEXT(wanted->checksum),
 								EA_TEXT(wanted->documents),
-								EA_TEXTS(ea_apply_texts(texts)))) != 1)
+								EA_TEXTS(ea_exec_text_list(texts)))) != 1)
 		elog(ERROR, "extension entityapi is not installed");
 }
 
 static void
-store(EaManifest *m, EaStored *stored, EaWanted *wanted, List *statements,
-	  List *steps)
+store(EaApplyPlan *plan, List *statements)
 {
+	EaManifest *m = plan->m;
+	EaStored   *stored = &plan->stored;
+	EaWanted   *wanted = &plan->wanted;
 	int			revision = stored->revision + 1;
 	const char *service;
 	EaPin		pin;
@@ -256,11 +248,12 @@ store(EaManifest *m, EaStored *stored, EaWanted *wanted, List *statements,
 				  " DO UPDATE SET definition = excluded.definition",
 				  ea_params(EA_TEXT(service)));
 	store_revision(wanted, revision, statements);
+	ea_name_changes_store(plan, revision);
 	ea_owner_leave(&pin);
 	ea_audit_by_role(EA_AUDIT_MANIFEST_APPLIED, NULL, "manifest",
 					 psprintf("%d", revision),
 					 psprintf("%d statements", list_length(statements)));
-	ea_ddl_store_steps(steps, revision);
+	ea_ddl_store_steps(plan->change.steps, revision);
 	ea_invalidate_catalog();
 }
 
@@ -420,8 +413,7 @@ change_declarations(FunctionCallInfo fcinfo, bool repair)
 	ea_apply_plan(&plan, fcinfo, 2);
 	statements = plan.statements;
 	if (!dry_run && (plan.change.changed || statements != NIL))
-		store(plan.m, &plan.stored, &plan.wanted, statements,
-			  plan.change.steps);
+		store(&plan, statements);
 	if (!dry_run)
 		ea_openapi_store();
 

@@ -49,7 +49,4 @@ extern void ea_apply_begin(FunctionCallInfo fcinfo, const char *function);
 extern void ea_apply_plan(EaApplyPlan *plan, FunctionCallInfo fcinfo,
 						  int losses_at);
 
-/* A text[] of a list of char *. */
-extern Datum ea_apply_texts(List *texts);
-
 #endif							/* EA_APPLY_H */

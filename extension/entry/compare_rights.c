@@ -19,6 +19,7 @@
 
 #include "authz/authz.h"
 #include "base/names.h"
+#include "engine/exec.h"
 #include "engine/owner.h"
 #include "entry/apply.h"
 #include "entry/role_rows.h"
@@ -68,7 +69,8 @@ static const struct
 }			operations[] =
 {
 	{EA_OP_CREATE, "create"}, {EA_OP_READ, "read"}, {EA_OP_UPDATE, "update"},
-	{EA_OP_DELETE, "delete"}, {EA_OP_RESTORE, "restore"}
+	{EA_OP_DELETE, "delete"}, {EA_OP_RESTORE, "restore"},
+	{EA_OP_HISTORY, "history"}
 };
 
 /* -------- rows as they will be -------- */
@@ -387,8 +389,8 @@ return_row(Comparison *at, const Role *role, const Pair *pair,
 
 	values[0] = CStringGetTextDatum(role->name);
 	values[1] = CStringGetTextDatum(name_of(pair));
-	values[2] = ea_apply_texts(changes->gained);
-	values[3] = ea_apply_texts(changes->lost);
+	values[2] = ea_exec_text_list(changes->gained);
+	values[3] = ea_exec_text_list(changes->lost);
 	values[4] = Int32GetDatum(rows->callers);
 	values[5] = Int64GetDatum(rows->before);
 	values[6] = Int64GetDatum(rows->after);

@@ -110,6 +110,18 @@ may_restore(EaRequest *req, char **args)
 	return entity != NULL && ea_catalog_restores(entity);
 }
 
+/* The entity has a relationship whose address this is. */
+static bool
+is_relationship(EaRequest *req, const EaRoute *route, char **args)
+{
+	EaEntity   *entity = ea_catalog_collection(req->catalog, args[1]);
+	const char *name = strrchr(route->pattern, '/') + 1;
+	EaField    *field = entity == NULL ? NULL :
+		ea_catalog_field(entity, name, strlen(name));
+
+	return field != NULL && field->kind != EA_ATTRIBUTE;
+}
+
 /* "v12" to 12; 0 for anything else. */
 static int
 version_number(const char *segment)
@@ -202,6 +214,9 @@ ea_router_match(EaRequest *req, EaMethod method)
 		if ((route->flags & EA_ROUTE_OPENAPI) && !ea_guc_openapi)
 			continue;
 		if ((route->flags & EA_ROUTE_RESTORE) && !may_restore(req, args))
+			continue;
+		if ((route->flags & EA_ROUTE_GIVES_WAY) &&
+			is_relationship(req, route, args))
 			continue;
 		if (ea_guc_credential_validator[0] != '\0' &&
 			route->area == EA_AREA_AUTH)

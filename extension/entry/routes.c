@@ -23,6 +23,7 @@
 #include "management/tenants.h"
 #include "management/users.h"
 #include "openapi/openapi.h"
+#include "read/history.h"
 #include "read/list.h"
 #include "read/related.h"
 #include "read/resource.h"
@@ -391,7 +392,8 @@ const EaRoute ea_routes[] = {
 		.flags = EA_ROUTE_IF_NONE_MATCH | EA_ROUTE_ETAG,
 		.handler = ea_resource_show,
 		.id = "get{Entity}", .summary = "Get a {entity}",
-		.takes = EA_TAKES_SHAPE | EA_TAKES_DELETED, .response = "Document"},
+		.takes = EA_TAKES_SHAPE | EA_TAKES_DELETED | EA_TAKES_AS_OF,
+		.response = "Document", .errors = "410"},
 	{.method = EA_PATCH, .pattern = RESOURCE, .area = EA_AREA_API,
 		.authority = EA_CALLER, .operation = EA_OP_UPDATE,
 		.media = EA_MEDIA_JSONAPI,
@@ -417,6 +419,14 @@ const EaRoute ea_routes[] = {
 		.id = "restore{Entity}",
 		.summary = "Bring back a deleted {entity} and what went with it",
 		.takes = EA_TAKES_SHAPE, .response = "Document", .errors = "409"},
+	{.method = EA_GET, .pattern = RESOURCE "/history", .area = EA_AREA_API,
+		.authority = EA_CALLER, .operation = EA_OP_HISTORY,
+		.media = EA_MEDIA_JSONAPI, .flags = EA_ROUTE_GIVES_WAY,
+		.handler = ea_history_show,
+		.id = "getHistoryOf{Entity}",
+		.summary = "List what was done to a {entity}, newest first",
+		.takes = EA_TAKES_SIZE | EA_TAKES_CURSOR | EA_TAKES_AS_OF,
+		.response = "ChangesDocument", .errors = "410"},
 	{.method = EA_GET, .pattern = RELATIONSHIP, .area = EA_AREA_API,
 		.authority = EA_CALLER, .operation = EA_OP_READ,
 		.media = EA_MEDIA_JSONAPI, .flags = EA_ROUTE_ETAG,

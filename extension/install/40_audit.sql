@@ -22,11 +22,17 @@ CREATE TABLE entityapi.audit (
 	changes json,
 	request_id text,
 	ip inet,
-	detail text
+	detail text,
+	version bigint,
+	revision integer
 ) PARTITION BY RANGE (at);
 
 COMMENT ON TABLE entityapi.audit IS
 	'Records of writes, events and refusals; append-only';
+COMMENT ON COLUMN entityapi.audit.version IS
+	'That the target had afterwards, if it is locked optimistically';
+COMMENT ON COLUMN entityapi.audit.revision IS
+	'Of the manifests: under its names the record was written';
 
 CREATE TABLE entityapi.audit_default PARTITION OF entityapi.audit DEFAULT;
 

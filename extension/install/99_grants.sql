@@ -36,7 +36,8 @@ BEGIN
 			   CASE WHEN c.relkind = 'v' OR c.relispartition THEN '{SELECT}'
 					WHEN c.relname = 'audit' THEN '{SELECT,INSERT}'
 					-- written by apply_manifest() alone, and believed
-					WHEN c.relname IN ('entity', 'service', 'revision')
+					WHEN c.relname IN ('entity', 'service', 'revision',
+									 'past_name')
 					THEN '{SELECT}'
 					ELSE '{SELECT,INSERT,UPDATE,DELETE}' END::text[]
 		FROM pg_catalog.pg_class c

@@ -76,7 +76,7 @@ check_permissions(EaManifest *m, EaDeclEntity *entity)
 												   EA_OPS);
 
 		check_only_read(m, entity, pointer, given);
-		if ((given & ~EA_OP_READ) != 0)
+		if ((given & ~EA_OPS_READING) != 0)
 			check_reach(m, entity, pointer, json->key);
 		if ((given & EA_OP_RESTORE) != 0 && !entity->soft_delete)
 			ea_manifest_fault(m, label, pointer,

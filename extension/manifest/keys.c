@@ -233,7 +233,7 @@ ea_manifest_operations(EaManifest *m, const char *label, const char *pointer,
 					   const EaJson *list, int known)
 {
 	static const char *const names[EA_OPS] =
-	{"create", "read", "update", "delete", "restore"};
+	{"create", "read", "update", "delete", "restore", "history"};
 	StringInfoData otherwise;
 	List	   *given = NIL;
 	Place		at = {m, label, pointer};

@@ -23,7 +23,7 @@ typedef struct Changes
 } Changes;
 
 static const char *const operations[] =
-{"create", "read", "update", "delete", "restore"};
+{"create", "read", "update", "delete", "restore", "history"};
 
 /* Members that are told otherwise, or by the statements. */
 static const char *const service_own[] =

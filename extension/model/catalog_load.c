@@ -37,7 +37,7 @@ static const char *const on_delete_words[] = {
 };
 
 static const char *const operations[] = {
-	"create", "read", "update", "delete", "restore", NULL
+	"create", "read", "update", "delete", "restore", "history", NULL
 };
 
 static const char *const hook_phases[] = {

@@ -15,12 +15,16 @@ typedef enum EaOperation
 	EA_OP_READ = 1 << 1,
 	EA_OP_UPDATE = 1 << 2,
 	EA_OP_DELETE = 1 << 3,
-	EA_OP_RESTORE = 1 << 4		/* and show[deleted] */
+	EA_OP_RESTORE = 1 << 4,		/* and show[deleted] */
+	EA_OP_HISTORY = 1 << 5		/* and what was deleted, as it was */
 } EaOperation;
+
+/* Those that change nothing. */
+#define EA_OPS_READING (EA_OP_READ | EA_OP_HISTORY)
 
 /* How many of them policies rule, the first; and all. */
 #define EA_OPS_RULED 4
-#define EA_OPS 5
+#define EA_OPS 6
 
 typedef enum EaFieldKind
 {

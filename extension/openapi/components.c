@@ -54,6 +54,10 @@ static const EaApiComponent parameters[] = {
 		"{'name':'show[deleted]','in':'query','description':'Deleted "
 		"resources only, or with the others; for who may restore them',"
 	"'schema':{'type':'string','enum':['only','with']}}"},
+	{"parameters/asOf",
+		"{'name':'asOf','in':'query','description':'A time: what the resource "
+		"was then, as far as the audit log tells','schema':{'type':'string',"
+	"'format':'date-time'}}"},
 	{"parameters/include",
 		"{'name':'include','in':'query','description':'Paths of "
 		"relationships, separated by commas, whose resources come along in "
@@ -120,6 +124,7 @@ static const struct
 	{"403", "The caller has no authority for this.", ""},
 	{"404", "There is nothing here that the caller could see.", ""},
 	{"409", "It cannot be reconciled with what is stored.", ""},
+	{"410", "The audit log does not reach back to that time.", ""},
 	{"412", "If-Match names another version.", ""},
 	{"415", "The body is of another media type.", ""},
 	{"428", "If-Match is missing, and meta.version.", ""},
@@ -186,6 +191,28 @@ static const EaApiComponent schemas[] = {
 		"'null']},'totalPages':"
 		"{'type':'integer','format':'int64','minimum':0},'totalRecords':"
 	"{'type':'integer','format':'int64','minimum':0}}}}}"},
+	{"schemas/ChangesDocument",
+		"{'type':'object','required':['links','data','meta'],'properties':"
+		"{'jsonapi':{'$ref':'#/components/schemas/JsonApi'},"
+		"'links':{'$ref':'#/components/schemas/ListLinks'},"
+		"'data':{'type':'array','items':{'type':'object','required':['type',"
+		"'id','attributes'],'properties':{'type':{'type':'string','const':"
+		"'changes'},'id':{'type':'string','format':'uuid'},'attributes':"
+		"{'type':'object','required':['at','action','actor','changes',"
+		"'version'],'properties':{'at':{'type':'string','format':"
+		"'date-time'},'action':{'type':'string'},'actor':{'anyOf':["
+		"{'type':'object','required':['id','kind','username'],'properties':"
+		"{'id':{'type':['string','null']},'kind':{'type':['string','null']},"
+		"'username':{'type':['string','null']}},'additionalProperties':"
+		"false},{'type':'null'}]},"
+		"'changes':{'type':'object','description':'By names of today; "
+		"relationships to one resource are identifiers, others lists of ids',"
+		"'additionalProperties':{'type':'object','required':['from','to'],"
+		"'properties':{'from':{},'to':{}},'additionalProperties':false}},"
+		"'version':{'type':['integer','null'],'format':'int64'}},"
+		"'additionalProperties':false}},'additionalProperties':false}},"
+		"'meta':{'$ref':'#/components/schemas/PageMeta'}},"
+	"'additionalProperties':false}"},
 	{"schemas/AtomicOperations",
 		"{'type':'object','required':['atomic:operations'],'properties':"
 		"{'atomic:operations':{'type':'array','minItems':1,'maxItems':%d,"

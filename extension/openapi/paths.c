@@ -49,12 +49,13 @@ static const struct
 	{"parameters/filter", EA_TAKES_LIST | EA_TAKES_KEYSET},
 	{"parameters/sort", EA_TAKES_LIST},
 	{"parameters/pageNumber", EA_TAKES_LIST},
-	{"parameters/pageSize", EA_TAKES_LIST | EA_TAKES_KEYSET},
+	{"parameters/pageSize", EA_TAKES_LIST | EA_TAKES_KEYSET | EA_TAKES_SIZE},
 	{"parameters/pageTotals", EA_TAKES_LIST},
 	{"parameters/pageAfter", EA_TAKES_KEYSET},
 	{"parameters/pageAfterCursor", EA_TAKES_CURSOR},
 	{"parameters/pageBeforeCursor", EA_TAKES_CURSOR},
 	{"parameters/showDeleted", EA_TAKES_DELETED},
+	{"parameters/asOf", EA_TAKES_AS_OF},
 	{"parameters/include", EA_TAKES_SHAPE},
 	{"parameters/fields", EA_TAKES_SHAPE}
 };
@@ -219,6 +220,9 @@ write_content(Operation *op, const char *name)
 				   ea_negotiation_answer(op->route->media));
 	if (strcmp(name, "RelatedDocument") == 0)
 		write_related(op);
+	else if (strcmp(name, "ChangesDocument") == 0)
+		ea_jsonfmt_put(api->out, "%s",
+					   ea_openapi_refer(api, "schemas/ChangesDocument"));
 	else
 		ea_jsonfmt_put(api->out, "%s", op->entity == NULL ?
 					   ea_openapi_refer(api, psprintf("schemas/%s", name)) :
@@ -427,7 +431,8 @@ static void
 write_responses(Operation *op)
 {
 	static const char *const statuses[] = {
-		"400", "401", "403", "404", "409", "412", "415", "428", "429", "503"
+		"400", "401", "403", "404", "409", "410", "412", "415", "428", "429",
+		"503"
 	};
 	EaApi	   *api = op->api;
 	const EaRoute *route = op->route;

@@ -416,8 +416,12 @@ write_relationships(EaDocument *doc, StringInfo out,
 static void
 write_meta(StringInfo out, const EaResource *resource)
 {
+	bool		locking = resource->shape->entity->locking;
+
+	if (!locking && !resource->deleted)
+		return;
 	ea_jsonwrite_lit(out, ",\"meta\":{");
-	if (resource->shape->entity->locking)
+	if (locking)
 	{
 		ea_jsonwrite_lit(out, "\"version\":");
 		ea_jsonwrite_int64(out, resource->version);
@@ -456,8 +460,7 @@ ea_document_write_resource(EaDocument *doc, StringInfo out,
 	if (resource->deleted)
 		ea_jsonwrite_lit(out, SHOWN_LINK);
 	ea_jsonwrite_lit(out, "\"}");
-	if (shape->entity->locking || resource->deleted)
-		write_meta(out, resource);
+	write_meta(out, resource);
 	ea_jsonwrite_lit(out, "}");
 }
 
@@ -654,9 +657,10 @@ ea_document_write_list(EaDocument *doc, const char *path, int64 total)
 	write_totals(doc, total);
 }
 
-void
-ea_document_write_cursors(EaDocument *doc, const char *path,
-						  const char *before, const char *after, int64 total)
+/* Up to the data of a page by cursors, and from there on. */
+static void
+begin_cursors(EaDocument *doc, const char *path, const char *before,
+			  const char *after)
 {
 	StringInfo	out = doc->req->out;
 
@@ -667,12 +671,40 @@ ea_document_write_cursors(EaDocument *doc, const char *path,
 	write_page_link(doc, "next", path, "page[after]", after);
 	write_page_link(doc, "last", path, "page[before]", EA_CURSOR_END);
 	ea_jsonwrite_lit(out, "},\"data\":");
-	write_resources(doc, out, &doc->primary);
-	write_included(doc, out);
+}
+
+static void
+end_cursors(EaDocument *doc, const char *before, const char *after,
+			int64 total)
+{
+	StringInfo	out = doc->req->out;
+
 	ea_jsonwrite_lit(out, ",\"meta\":{\"pagination\":{");
 	ea_jsonwrite_key(out, "before");
 	ea_jsonwrite_cstring(out, before);
 	ea_jsonwrite_key(out, "after");
 	ea_jsonwrite_cstring(out, after);
 	write_totals(doc, total);
+}
+
+void
+ea_document_write_cursors(EaDocument *doc, const char *path,
+						  const char *before, const char *after, int64 total)
+{
+	begin_cursors(doc, path, before, after);
+	write_resources(doc, doc->req->out, &doc->primary);
+	write_included(doc, doc->req->out);
+	end_cursors(doc, before, after, total);
+}
+
+void
+ea_document_write_items(EaDocument *doc, const char *path,
+						const char *before, const char *after,
+						StringInfo items)
+{
+	begin_cursors(doc, path, before, after);
+	ea_jsonwrite_lit(doc->req->out, "[");
+	appendBinaryStringInfo(doc->req->out, items->data, items->len);
+	ea_jsonwrite_lit(doc->req->out, "]");
+	end_cursors(doc, before, after, -1);
 }

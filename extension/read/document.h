@@ -177,6 +177,11 @@ extern void ea_document_write_cursors(EaDocument *doc, const char *path,
 									  const char *before, const char *after,
 									  int64 total);
 
+/* The same of what are no resources: items is what stands in "data". */
+extern void ea_document_write_items(EaDocument *doc, const char *path,
+									const char *before, const char *after,
+									StringInfo items);
+
 /* What the cursors of the first and the last page are called. */
 #define EA_CURSOR_START "start"
 #define EA_CURSOR_END "end"

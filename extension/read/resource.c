@@ -4,6 +4,7 @@
 #include "postgres.h"
 
 #include "base/uuid.h"
+#include "read/as_of.h"
 #include "read/document.h"
 #include "read/document_rows.h"
 #include "read/include.h"
@@ -39,7 +40,7 @@ void
 ea_resource_show(EaRequest *req)
 {
 	EaEntity   *entity = req->entity;
-	EaQuery    *query = ea_query_read(req, EA_TAKES_SHAPE |
+	EaQuery    *query = ea_query_read(req, EA_TAKES_SHAPE | EA_TAKES_AS_OF |
 									  ea_document_takes(entity));
 	EaDocument *doc = ea_document_create(req, query, entity, EA_EXEC_READ);
 	EaRowSink	sink = {doc, ea_document_shape(doc, entity)};
@@ -47,6 +48,11 @@ ea_resource_show(EaRequest *req)
 
 	ea_document_show(doc, sink.shape, query->shown);
 	ea_resource_path_id(req, &id);
+	if (query->as_of != NULL)
+	{
+		ea_as_of_show(doc, &id);
+		return;
+	}
 	ea_resource_row(&sink, &id, EA_EXEC_READ);
 	if (doc->primary.n == 0)
 		ea_errors_not_found(req);

@@ -56,6 +56,7 @@ static const EaErrorKind ea_error_table[] = {
 	{409, "UNIQUE_VIOLATION", "Value already taken"},
 	{409, "STILL_REFERENCED", "Resource is still referred to"},
 	{409, "STILL_DELETED", "What the resource needs is still deleted"},
+	{410, "GONE_BEYOND_LOG", "Not in the audit log"},
 	{412, "PRECONDITION_FAILED", "Precondition failed"},
 	{413, "PAYLOAD_TOO_LARGE", "Payload too large"},
 	{414, "URI_TOO_LONG", "URI too long"},

@@ -51,6 +51,7 @@ typedef enum EaErrorCode
 	EA_ERR_UNIQUE,				/* 409 unique value taken */
 	EA_ERR_REFERENCED,			/* 409 still referred to */
 	EA_ERR_STILL_DELETED,		/* 409 what it needs has not been restored */
+	EA_ERR_GONE_BEYOND_LOG,		/* 410 the audit log does not tell */
 	EA_ERR_PRECONDITION_FAILED, /* 412 */
 	EA_ERR_TOO_LARGE,			/* 413 */
 	EA_ERR_URI_TOO_LONG,		/* 414 */

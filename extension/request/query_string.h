@@ -43,6 +43,8 @@ typedef enum EaShown
 	EA_SHOWN_DELETED,			/* show[deleted]=only */
 	EA_SHOWN_ALL				/* show[deleted]=with */
 } EaShown;
+#define EA_TAKES_AS_OF	0x20	/* asOf */
+#define EA_TAKES_SIZE	0x40	/* page[size] beside CURSOR alone */
 
 typedef struct EaQuery
 {
@@ -61,6 +63,7 @@ typedef struct EaQuery
 	bool		has_totals;		/* page[totals] was given */
 	char	   *page_after;		/* NULL: from the beginning */
 	char	   *page_before;	/* NULL: not backwards */
+	char	   *as_of;			/* a time; NULL: now */
 
 	EaShown		shown;
 

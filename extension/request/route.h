@@ -44,6 +44,7 @@ typedef void (*EaHandler) (EaRequest *req);
 #define EA_ROUTE_OF_ACCOUNT		0x0010	/* no event without its account */
 #define EA_ROUTE_SECRET			0x0020	/* `after` gets a new secret */
 #define EA_ROUTE_RESTORE		0x0040	/* of entities with softDelete */
+#define EA_ROUTE_GIVES_WAY		0x0080	/* to a relationship of its name */
 
 /* What only the description of the API tells of them. */
 #define EA_ROUTE_IF_MATCH		0x0100	/* needed on locking entities */

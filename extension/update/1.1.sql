@@ -29,6 +29,10 @@ BEGIN
 END
 $$;
 
+-- what a resource was is told by records that say which version they made, and
+-- under whose names
+ALTER TABLE entityapi.audit ADD COLUMN version bigint, ADD COLUMN revision integer;
+
 -- After the parts
 
 -- a signing key that is revoked where rows come by replication
@@ -59,3 +63,18 @@ BEGIN
 	END LOOP;
 END
 $$;
+
+-- Names are known from now on, for records since the manifests were applied
+INSERT INTO entityapi.past_name (entity, field, name, first)
+SELECT e.name, f.field, f.name, r.revision
+FROM entityapi.entity e
+	CROSS JOIN LATERAL (
+		SELECT ''::text, e.type
+		UNION ALL
+		SELECT d.field OPERATOR(pg_catalog.->>) 'name', d.field OPERATOR(pg_catalog.->>) 'name'
+		FROM pg_catalog.jsonb_array_elements(e.definition::pg_catalog.jsonb OPERATOR(pg_catalog.->) 'fields') d (field)
+	) f (field, name)
+	CROSS JOIN (SELECT pg_catalog.max(a.revision) FROM entityapi.revision a) r (revision)
+WHERE EXISTS (
+	SELECT FROM entityapi.service s
+	WHERE s.definition::pg_catalog.jsonb OPERATOR(pg_catalog.@>) '{"audit": {"entities": true}}');

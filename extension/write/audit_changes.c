@@ -88,6 +88,7 @@ ea_changes_created(EaInput *input, const pg_uuid_t *id)
 		return;
 	record = ea_audit_open(input->req, EA_AUDIT_ENTITY_CREATE, entity->type,
 						   id);
+	ea_audit_version(record, entity->locking, 0);
 	for (int i = 0; i < entity->nfields; i++)
 	{
 		EaField    *field = &entity->fields[i];
@@ -254,7 +255,7 @@ ea_changes_read(EaWriteBefore *before, const pg_uuid_t *id, bool lock)
 
 void
 ea_changes_updated(EaInput *input, const pg_uuid_t *id,
-				   EaWriteBefore *before)
+				   EaWriteBefore *before, int64 version)
 {
 	EaRequest  *req = input->req;
 	EaEntity   *entity = input->entity;
@@ -268,6 +269,7 @@ ea_changes_updated(EaInput *input, const pg_uuid_t *id,
 	record = ea_audit_open(req, req->field != NULL
 						   ? EA_AUDIT_RELATIONSHIP_REPLACE
 						   : EA_AUDIT_ENTITY_UPDATE, entity->type, id);
+	ea_audit_version(record, entity->locking, version);
 	initStringInfo(&after);
 	for (int i = 0; before != NULL && i < entity->nfields; i++)
 	{
@@ -281,6 +283,22 @@ ea_changes_updated(EaInput *input, const pg_uuid_t *id,
 	}
 }
 
+/* The version, of what has one, is the column after the others. */
+static void
+select_version(EaSqlBuf *b, EaEntity *entity, int alias)
+{
+	if (!entity->locking)
+		return;
+	ea_sqlbuf_add(b, ", ");
+	ea_sqlbuf_select(b, alias, entity->version_column, INT8OID);
+}
+
+static int64
+stored_version(EaEntity *entity, TupleTableSlot *slot, int column)
+{
+	return entity->locking ? DatumGetInt64(slot->tts_values[column]) : 0;
+}
+
 /* -------- delete -------- */
 
 void
@@ -290,6 +308,7 @@ ea_changes_columns(EaSqlBuf *b, EaEntity *entity, int alias)
 	ea_sqlbuf_select(b, alias, entity->id_column, UUIDOID);
 	for (int i = 0; i < entity->nfields; i++)
 		ea_sqlbuf_select_field(b, alias, &entity->fields[i]);
+	select_version(b, entity, alias);
 }
 
 void
@@ -315,6 +334,8 @@ ea_changes_deleted_row(void *arg, TupleTableSlot *slot)
 							deleted->restored ? "null" : value,
 							deleted->restored ? value : "null");
 	}
+	ea_audit_version(record, entity->locking,
+					 stored_version(entity, slot, column));
 }
 
 /* -------- columns of other rows -------- */
@@ -330,6 +351,7 @@ typedef struct OwnerRow
 	pg_uuid_t	id;				/* must be first, as lists are sorted by it */
 	const char *before;
 	bool		changed;
+	int64		version;		/* then */
 } OwnerRow;
 
 struct EaWriteOwners
@@ -407,6 +429,7 @@ changed_row(void *arg, TupleTableSlot *slot)
 				 errmsg("a row came to refer to a resource while references "
 						"to it were changed")));
 	row->changed = true;
+	row->version = stored_version(owners->owner->entity, slot, 1);
 }
 
 void
@@ -425,6 +448,7 @@ ea_changes_run_owners(EaSqlBuf *b, int alias, EaWriteOwners *owners,
 	entity = owners->owner->entity;
 	ea_sqlbuf_add(b, " RETURNING ");
 	ea_sqlbuf_select(b, alias, entity->id_column, UUIDOID);
+	select_version(b, entity, alias);
 	ea_sqlbuf_run(b, EA_EXEC_WRITE, true, changed_row, owners);
 
 	initStringInfo(&json);
@@ -435,13 +459,15 @@ ea_changes_run_owners(EaSqlBuf *b, int alias, EaWriteOwners *owners,
 	for (int i = 0; i < owners->n; i++)
 	{
 		const OwnerRow *row = &owners->rows[i];
+		EaAuditRecord *record;
 
 		CHECK_FOR_INTERRUPTS();
 		if (!row->changed)
 			continue;
-		ea_audit_change(ea_audit_note(b->req, EA_AUDIT_ENTITY_UPDATE,
-									  entity->type, &row->id),
-						owners->owner->name, row->before, json.data);
+		record = ea_audit_note(b->req, EA_AUDIT_ENTITY_UPDATE, entity->type,
+							   &row->id);
+		ea_audit_change(record, owners->owner->name, row->before, json.data);
+		ea_audit_version(record, entity->locking, row->version);
 		if (moved != NULL)
 			*EA_GROW(moved) = row->id;
 	}

@@ -31,7 +31,7 @@ extern bool ea_changes_declined(const EaWriteBefore *before);
 extern void ea_changes_read(EaWriteBefore *before, const pg_uuid_t *id,
 							bool lock);
 extern void ea_changes_updated(EaInput *input, const pg_uuid_t *id,
-							   EaWriteBefore *before);
+							   EaWriteBefore *before, int64 version);
 
 /*
  * Deleted rows, or restored ones: the columns that the statement returns, for

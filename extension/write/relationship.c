@@ -59,6 +59,8 @@ touch(EaRequest *req, const pg_uuid_t *id)
 	ea_sqlbuf_add(&b, " RETURNING ");
 	ea_sqlbuf_select(&b, alias, entity->version_column, INT8OID);
 	ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, ea_exec_read_int64, &version);
+	if (ea_audit_entities(req))
+		ea_audit_version(req->audit->open, true, version);
 	answer_version(req, version);
 }
 

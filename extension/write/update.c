@@ -275,7 +275,7 @@ ea_update_set(EaInput *input, EaRowSink *sink, const pg_uuid_t *id,
 	}
 	if (done)
 	{
-		ea_changes_updated(input, id, before);
+		ea_changes_updated(input, id, before, version);
 		return version;
 	}
 

@@ -84,7 +84,7 @@ like($seen{on}, qr/^0\z/m, 'undone with the transaction');
 my $logged = 'create table seen (what text); grant insert on seen to public;
 	create function note() returns trigger language plpgsql as $$ begin insert into public.seen values (tg_level); return new; end $$;
 	alter function note() owner to entityapi_owner;';
-my $columns = 'id, at, tenant_id, actor_id, actor_kind, actor_username, actor_key_id, action, outcome, target_type, target_id, changes, request_id, ip, detail';
+my $columns = 'id, at, tenant_id, actor_id, actor_kind, actor_username, actor_key_id, action, outcome, target_type, target_id, changes, request_id, ip, detail, version, revision';
 
 # what is done to the log, what is looked at after a PATCH, and what is to be seen
 my @changed = (

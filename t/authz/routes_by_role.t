@@ -25,7 +25,7 @@ for my $i (0 .. 11)
 	{
 		# what is common to all tenants is written by roles that only a
 		# SuperAdmin assigns, and by nobody else
-		my @operations = grep { rand() < 0.5 } $role eq '*' && $i % 4 == 3 ? 'read' : (qw(create read update delete), $i % 2 ? 'restore' : ());
+		my @operations = grep { rand() < 0.5 } $role eq '*' && $i % 4 == 3 ? qw(read history) : (qw(create read update delete history), $i % 2 ? 'restore' : ());
 		$permissions{$role} = \@operations if @operations;
 	}
 	$entity{"Thing$i"} = { plural => "Things$i", type => "things$i", tenantScoped => $i % 4 != 3, softDelete => $i % 2, permissions => \%permissions };
@@ -124,6 +124,9 @@ sub requests
 	return (
 		[ 'get', GET => "/$id", 'read', undef, 200 ],
 		[ 'head', HEAD => "/$id", 'read', undef, 200 ],
+		[ 'history', GET => "/$id/history", 'history', undef, 200 ],
+		[ 'history at a time', GET => "/$id/history?asOf=2099-01-01T00:00:00Z", 'history', undef, 410 ],
+		[ 'what was', GET => "/$id?asOf=2099-01-01T00:00:00Z", 'read', undef, 410 ],
 		[ 'linkage', GET => "/$id/relationships/next", 'read', undef, 200 ],
 		[ 'related', GET => "/$id/next", 'read', undef, 200 ],
 		[ 'patch', PATCH => "/$id", 'update', $resource, 200 ],
@@ -164,9 +167,9 @@ for my $name (sort keys %entity)
 		  [ "$who makes $name", $who, POST => "/$type", { data => { type => $type } }, expect($name, $caller, 'create', '', 201) ];
 		for my $owner ($ours, $theirs, undef)
 		{
-			for my $n (0 .. ($entity->{softDelete} ? 8 : 6))
+			for my $n (0 .. ($entity->{softDelete} ? 11 : 9))
 			{
-				my $id = defined $owner ? row($name, $owner, $n > 6) : $absent;
+				my $id = defined $owner ? row($name, $owner, $n > 9) : $absent;
 				my ($what, $method, $path, $operation, $body, $well) = @{ (requests($type, $id))[$n] };
 				my $visible = defined $owner && (!$entity->{tenantScoped} || ($caller->{tenant} // '') eq $owner);
 				my $status = expect($name, $caller, $operation, '', $well);

@@ -139,12 +139,12 @@ for my $case (
 	[ 'one along a reference to what is renamed', "Clerk Item 14->2 +0-12 by 2\nEditor Item 10->2 +0-8 by 1", sub {
 			$_[0]{Entity}{Crate} = { %{ delete $_[0]{Entity}{Box} }, renamedFrom => 'Box' }; $_[0]{Entity}{Item}{fields}{box}{target} = 'Crate';
 			$_[0]{Entity}{Item}{policies}{Boxed} = ['read'] } ],
-	[ 'a table that is there', "Clerk Old 0->4 +4-0 by 2 +read,read title\nTenantAdmin Old nobody +create,read,update,delete,read title,write title", sub {
+	[ 'a table that is there', "Clerk Old 0->4 +4-0 by 2 +read,read title\nTenantAdmin Old nobody +create,read,update,delete,history,read title,write title", sub {
 			$_[0]{Entity}{Old} = { table => 'app.legacy', fields => { title => { type => 'text' } }, permissions => { Clerk => ['read'] } } } ],
 	[ 'an entity renamed', '', sub { $_[0]{Entity}{Land} = { %{ delete $_[0]{Entity}{Country} }, renamedFrom => 'Country' } } ],
 	[ 'renamed, and for another role', "Clerk Land 6->0 +0-6 by 1 -read,read code\nEditor Land 0->6 +6-0 by 1 +read,read code",
 		sub { $_[0]{Entity}{Land} = { %{ delete $_[0]{Entity}{Country} }, renamedFrom => 'Country', permissions => { Editor => ['read'] } } } ],
-	[ 'an entity more', "Clerk New 0->0 +0-0 by 2 +read,read x\nTenantAdmin New nobody +create,read,update,delete,read x,write x",
+	[ 'an entity more', "Clerk New 0->0 +0-0 by 2 +read,read x\nTenantAdmin New nobody +create,read,update,delete,history,read x,write x",
 		sub { $_[0]{Entity}{New} = { fields => { x => { type => 'string' } }, permissions => { Clerk => ['read'] } } } ],
 	[ 'an entity less', "Clerk Country 6->0 +0-6 by 1 -read,read code", sub { delete $_[0]{Entity}{Country} }, 'Country' ],
 	[ 'a role renamed', "Clark Box nobody +read,read label\nClark Item nobody +read,$all_fields\nClerk Box 3->0 +0-3 by 2 -read,read label\nClerk Item 14->0 +0-14 by 2 -read,$all_fields",
@@ -171,7 +171,7 @@ for my $case (
 	}
 	elsif ($expected eq 'TenantAdmin')
 	{
-		like($told, qr/^TenantAdmin Item nobody -create,read,update,delete,read box,/m, $name);
+		like($told, qr/^TenantAdmin Item nobody -create,read,update,delete,history,read box,/m, $name);
 		unlike($told, qr/^(?!TenantAdmin)/m, "$name: nobody else is told of");
 	}
 	else

@@ -53,7 +53,7 @@ my %described = (
 is(join(' ', sort keys %table), join(' ', sort keys %described), 'each table of keys is described, and nothing else');
 
 my @ruled = qw(create read update delete);
-my @operations = (@ruled, 'restore');
+my @operations = (@ruled, 'restore', 'history');
 my ($types) = $source =~ /\bea_types\[\] =\s*\{(.*?)\n\};/s;
 my @types = (($types // '') =~ /\{\w+, "(\w+)"/g, 'ref', 'oneof');
 

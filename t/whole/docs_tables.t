@@ -113,6 +113,7 @@ subtest 'routes' => sub {
 		my $route = $path =~ s{^/api/v1/}{/api/v{n}/}r;
 
 		$route =~ s{^(/api/v\{n\}/\{?)\w+(\}?/\{id\}/relationships/)\w+$}{/api/v{n}/{entities}/{id}/relationships/{relationship}}
+		  || $route =~ s{^/api/v\{n\}/\w+(/\{id\}/history)$}{/api/v{n}/{entities}$1}
 		  || $route =~ s{^/api/v\{n\}/\w+/\{id\}/\w+$}{/api/v{n}/{entities}/{id}/{relationship}}
 		  || $route =~ s{^/api/v\{n\}/\w+/\{id\}$}{/api/v{n}/{entities}/{id}}
 		  || $route =~ s{^/api/v\{n\}/(?!operations$)\w+$}{/api/v{n}/{entities}};

@@ -51,7 +51,7 @@ for my $version (@released)
 			set role entityapi_owner;
 			grant trigger, references, truncate on entityapi.account to entityapi_client;
 			reset role});
-		my $rows = q{select ((select jsonb_agg(a) from entityapi.audit a)::text || (select jsonb_agg(jsonb_strip_nulls(to_jsonb(t))) from entityapi.tenant t)::text
+		my $rows = q{select ((select jsonb_agg(to_jsonb(a) - array['version', 'revision']) from entityapi.audit a)::text || (select jsonb_agg(jsonb_strip_nulls(to_jsonb(t))) from entityapi.tenant t)::text
 			|| (select string_agg(password, ',' order by password) from entityapi.common_password where not built_in))};
 		my $before = $psql->($rows);
 

@@ -1,0 +1,34 @@
+/*
+ * What the audit log called an entity and its fields, and others' types.
+ */
+#ifndef EA_PAST_NAMES_H
+#define EA_PAST_NAMES_H
+
+#include "model/catalog.h"
+#include "request/request.h"
+
+typedef struct EaPastNames EaPastNames;
+
+/* For records about resources of an entity. */
+extern EaPastNames *ea_past_names_read(EaEntity *entity);
+
+/* The entity's resources were of this type then. */
+extern bool ea_past_names_is_type(const EaPastNames *names, const char *type,
+								  int revision);
+
+/* The entity, as it is called today, whose resources were of this type. */
+extern const char *ea_past_names_entity(const EaPastNames *names,
+										const char *type, int revision);
+
+/* The field that was called so then; NULL: it is there no more. */
+extern EaField *ea_past_names_field(const EaPastNames *names,
+									const char *name, int revision);
+
+/* The revision that brought the field; PG_INT32_MAX: nothing is known of it */
+extern int	ea_past_names_since(const EaPastNames *names,
+								const EaField *field);
+
+/* The revision that was in force at a time; 0: none. */
+extern int	ea_past_names_revision(TimestampTz at);
+
+#endif							/* EA_PAST_NAMES_H */

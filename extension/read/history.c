@@ -1,0 +1,256 @@
+/*
+ * What was done to a resource, page by page.
+ *
+ * Each record leads from one state to another.  Where policies hide some of
+ * the entity's rows from the caller, a record is shown only if he might have
+ * read the resource before and after it.
+ */
+#include "postgres.h"
+
+#include "miscadmin.h"
+#include "utils/memutils.h"
+
+#include "authz/policy_sql.h"
+#include "base/base64url.h"
+#include "base/uuid.h"
+#include "read/as_of.h"
+#include "read/history.h"
+#include "read/history_items.h"
+#include "read/resource.h"
+#include "request/errors.h"
+
+typedef enum Sight
+{
+	NOT_LOOKED,
+	HIDDEN,
+	SHOWN
+} Sight;
+
+typedef struct HistoryPage
+{
+	EaRequest  *req;
+	EaQuery    *query;
+	EaPast	   *past;
+	MemoryContext mcxt;			/* for one state at a time */
+	int			n;				/* records that there are to show */
+	bool		asks;			/* policies have to be asked */
+	Sight	   *sights;			/* of the states after so many records */
+	int			nshown;
+	const EaLogRecord **shown;	/* the newest first */
+	bool		newer;			/* there are more on this side, */
+	bool		older;			/* and on that */
+} HistoryPage;
+
+/* -------- which records -------- */
+
+static bool
+shows_state(HistoryPage *page, int n)
+{
+	EaPastState *state;
+	MemoryContext old;
+
+	if (page->sights[n] == NOT_LOOKED)
+	{
+		CHECK_FOR_INTERRUPTS();
+		old = MemoryContextSwitchTo(page->mcxt);
+		state = ea_past_state(page->past, n, 0);
+		page->sights[n] = (state->kind == EA_PAST_LIVE ||
+						   state->kind == EA_PAST_DELETED) &&
+			ea_past_shows(page->past, state) ? SHOWN : HIDDEN;
+		MemoryContextSwitchTo(old);
+		MemoryContextReset(page->mcxt);
+	}
+	return page->sights[n] == SHOWN;
+}
+
+static bool
+shows_record(HistoryPage *page, int i)
+{
+	if (!page->asks)
+		return true;
+	if (page->past->log->items[i].effect != EA_LOG_MADE &&
+		!shows_state(page, i))
+		return false;
+	return shows_state(page, i + 1);
+}
+
+/*
+ * Take records from number i on, in steps of 1 or -1, until the page is full;
+ * true if one more is left.
+ */
+static bool
+take_records(HistoryPage *page, int i, int step)
+{
+	for (; i >= 0 && i < page->n; i += step)
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (!shows_record(page, i))
+			continue;
+		if (page->nshown == page->query->page_size)
+			return true;
+		page->shown[page->nshown++] = &page->past->log->items[i];
+	}
+	return false;
+}
+
+static void
+turn_round(HistoryPage *page)
+{
+	for (int i = 0; i < page->nshown / 2; i++)
+	{
+		const EaLogRecord *record = page->shown[i];
+
+		page->shown[i] = page->shown[page->nshown - 1 - i];
+		page->shown[page->nshown - 1 - i] = record;
+	}
+}
+
+/* -------- cursors -------- */
+
+static char *
+write_cursor(const EaLogRecord *record)
+{
+	StringInfoData buf;
+
+	initStringInfo(&buf);
+	ea_base64url_encode(&buf, record->id.data, UUID_LEN);
+	return buf.data;
+}
+
+/* How many records are older than where a cursor stands. */
+static int
+read_cursor(HistoryPage *page, const char *parameter, const char *text,
+			bool *found)
+{
+	EaResourceLog *log = page->past->log;
+	pg_uuid_t	id;
+	uint8	   *bytes;
+	int			len;
+	int			n = 0;
+
+	bytes = ea_base64url_decode(text, strlen(text), &len);
+	if (bytes == NULL || len != UUID_LEN)
+		ea_errors_throw(page->req, EA_ERR_INVALID_PAGE, EA_AT_PARAMETER,
+						parameter, "%s must be a cursor of this list.",
+						parameter);
+	memcpy(id.data, bytes, UUID_LEN);
+	while (n < page->n && ea_uuid_compare(&log->items[n].id, &id) < 0)
+		n++;
+	*found = n < page->n && ea_uuid_equal(&log->items[n].id, &id);
+	return n;
+}
+
+static void
+find_page(HistoryPage *page)
+{
+	const EaQuery *query = page->query;
+	bool		found = false;
+	int			at;
+
+	if (query->page_before != NULL)
+	{
+		at = -1;
+		if (strcmp(query->page_before, EA_CURSOR_END) != 0)
+		{
+			at = read_cursor(page, "page[before]", query->page_before, &found);
+			at -= found ? 0 : 1;
+			page->older = true;
+		}
+		page->newer = take_records(page, at + 1, 1);
+		turn_round(page);
+		return;
+	}
+	at = page->n;
+	if (query->page_after != NULL &&
+		strcmp(query->page_after, EA_CURSOR_START) != 0)
+	{
+		at = read_cursor(page, "page[after]", query->page_after, &found);
+		page->newer = true;
+	}
+	page->older = take_records(page, at - 1, -1);
+}
+
+/* -------- the answer -------- */
+
+/* Beside an empty page lies the last one on its other side. */
+static const char *
+cursor_before(const HistoryPage *page)
+{
+	if (!page->newer)
+		return NULL;
+	return page->nshown > 0 ? write_cursor(page->shown[0]) : EA_CURSOR_END;
+}
+
+static const char *
+cursor_after(const HistoryPage *page)
+{
+	if (!page->older)
+		return NULL;
+	return page->nshown > 0 ? write_cursor(page->shown[page->nshown - 1])
+		: EA_CURSOR_START;
+}
+
+static void
+answer(HistoryPage *page)
+{
+	EaRequest  *req = page->req;
+	EaPast	   *past = page->past;
+	EaDocument *doc = ea_document_create(req, page->query, past->entity,
+										 EA_EXEC_READ);
+	StringInfoData items;
+
+	initStringInfo(&items);
+	ea_history_items(&items, req, past, page->shown, page->nshown);
+	req->status = 200;
+	ea_document_write_items(doc, psprintf("%s/%s/history",
+										  ea_document_path(req, past->entity),
+										  ea_uuid_text(&past->id)),
+							cursor_before(page), cursor_after(page), &items);
+}
+
+/* The resource as it is, or as it was at its end. */
+static void
+require_resource(EaPast *past)
+{
+	EaPastState *end;
+
+	if (past->has_row && !past->deleted)
+	{
+		if (!ea_past_shows_today(past))
+			ea_errors_not_found(past->req);
+		return;
+	}
+	end = ea_past_state(past, past->log->n, 0);
+	if (end->kind != EA_PAST_DELETED || !ea_past_shows(past, end))
+		ea_errors_not_found(past->req);
+}
+
+void
+ea_history_show(EaRequest *req)
+{
+	EaQuery    *query = ea_query_read(req, EA_TAKES_SIZE | EA_TAKES_CURSOR |
+									  EA_TAKES_AS_OF);
+	TimestampTz at = query->as_of == NULL ? 0 : ea_as_of_time(req, query);
+	HistoryPage page = {req, query};
+	pg_uuid_t	id;
+
+	ea_resource_path_id(req, &id);
+	page.past = ea_past_read(req, req->entity, &id);
+	page.n = page.past->log->n;
+	if (query->as_of == NULL)
+		require_resource(page.past);
+	else
+	{
+		ea_as_of_state(page.past, at);
+		page.n = ea_resource_log_until(page.past->log, at);
+	}
+	page.asks = ea_policy_sql_judge(req, req->entity, EA_OP_READ, NULL) !=
+		EA_VERDICT_YES;
+	page.mcxt = AllocSetContextCreate(CurrentMemoryContext,
+									  "entityapi states of a resource",
+									  ALLOCSET_DEFAULT_SIZES);
+	page.sights = palloc0((page.n + 1) * sizeof(Sight));
+	page.shown = palloc(query->page_size * sizeof(EaLogRecord *));
+	find_page(&page);
+	answer(&page);
+}

@@ -1,0 +1,289 @@
+/*
+ * Records of the audit log as items of a history.
+ *
+ * Of members the caller sees those that he may read now, and of what they
+ * refer to what he may read now.  Who it was that acted in another tenant, on
+ * what all tenants share, is that tenant's affair.
+ */
+#include "postgres.h"
+
+#include "miscadmin.h"
+
+#include "authz/authz.h"
+#include "authz/policy_sql.h"
+#include "base/grow.h"
+#include "base/guc.h"
+#include "base/jsonfmt.h"
+#include "base/jsonwrite.h"
+#include "base/uuid.h"
+#include "read/history_items.h"
+#include "request/limits.h"
+
+/* Resources of one kind that are referred to. */
+typedef struct Targets
+{
+	EaEntity   *entity;
+	bool		shown;			/* the caller may read the kind at all */
+	bool		asks;			/* which of them, policies have a say in */
+	EaIds		wanted;
+	EaIds		seen;			/* sorted */
+} Targets;
+
+typedef struct Writer
+{
+	StringInfo	out;
+	EaRequest  *req;
+	EaPast	   *past;
+	bool		reads;			/* the entity, by his roles */
+	List	   *targets;		/* of Targets * */
+} Writer;
+
+/* -------- what is referred to -------- */
+
+static Targets *
+targets_of(Writer *w, EaField *field, int member)
+{
+	EaEntity   *entity = ea_catalog_target(field, member);
+	Targets    *targets;
+	ListCell   *lc;
+
+	foreach(lc, w->targets)
+	{
+		targets = lfirst(lc);
+		if (targets->entity == entity)
+			return targets;
+	}
+	targets = palloc0(sizeof(Targets));
+	targets->entity = entity;
+	targets->shown = ea_catalog_shows(entity, w->req->version) &&
+		ea_authz_allows(w->req, entity, EA_OP_READ);
+	targets->asks = targets->shown &&
+		ea_policy_sql_judge(w->req, entity, EA_OP_READ, NULL) !=
+		EA_VERDICT_YES;
+	w->targets = lappend(w->targets, targets);
+	return targets;
+}
+
+static bool
+shows_target(const Targets *targets, const pg_uuid_t *id)
+{
+	return targets->shown &&
+		(!targets->asks || ea_uuid_is_among(id, &targets->seen));
+}
+
+/* Call fn for each id of a list, as the log has it. */
+static void
+each_id(const char *json, void (*fn) (void *arg, const pg_uuid_t *id),
+		void *arg)
+{
+	EaJsonFault fault;
+	EaJson	   *list = ea_jsonread_parse(json, strlen(json),
+										 EA_JSON_MAX_DEPTH, &fault);
+	pg_uuid_t	id;
+
+	for (EaJson *item = list ? list->first : NULL; item; item = item->next)
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (item->kind == EA_JSON_STRING &&
+			ea_uuid_parse(item->text, item->len, &id))
+			fn(arg, &id);
+	}
+}
+
+static void
+want_id(void *arg, const pg_uuid_t *id)
+{
+	Targets    *targets = arg;
+
+	*EA_GROW(&targets->wanted) = *id;
+}
+
+static void
+want_targets(Writer *w, EaField *field, int revision, const char *json)
+{
+	EaPastValue value;
+
+	if (ea_catalog_is_to_many(field))
+	{
+		each_id(json, want_id, targets_of(w, field, 0));
+		return;
+	}
+	ea_past_values_read(w->past->log->names, field, revision, json, &value);
+	if (value.known && !value.isnull)
+		want_id(targets_of(w, field, value.member),
+				DatumGetUUIDP(value.value));
+}
+
+/* Deleted ones are told of as others are: that they were there is past. */
+static void
+look_for(Writer *w, Targets *targets)
+{
+	EaEntity   *entity = targets->entity;
+	EaSqlBuf	b;
+	int			alias;
+
+	if (!targets->asks || targets->wanted.n == 0)
+		return;
+	ea_sqlbuf_init(&b, w->req);
+	b.deleted_too = true;
+	ea_sqlbuf_add(&b, "SELECT ");
+	ea_sqlbuf_select(&b, 0, entity->id_column, UUIDOID);
+	alias = ea_sqlbuf_from(&b, entity, EA_OP_READ);
+	ea_sqlbuf_among(&b, alias, entity->id_column, "= ANY",
+					ea_uuid_list(&targets->wanted));
+	ea_sqlbuf_run_ids(&b, EA_EXEC_READ, &targets->seen);
+	ea_uuid_sort(&targets->seen);
+}
+
+/* -------- members -------- */
+
+static bool
+is_shown(Writer *w, EaField *field)
+{
+	return w->reads && ea_authz_readable(w->req, field);
+}
+
+typedef struct IdWriter
+{
+	StringInfo	out;
+	const Targets *targets;
+} IdWriter;
+
+static void
+write_id(void *arg, const pg_uuid_t *id)
+{
+	IdWriter   *ids = arg;
+
+	if (!shows_target(ids->targets, id))
+		return;
+	ea_jsonwrite_comma(ids->out);
+	ea_jsonwrite_uuid(ids->out, id);
+}
+
+static void
+write_list(Writer *w, EaField *field, const char *json)
+{
+	IdWriter	ids = {w->out, targets_of(w, field, 0)};
+
+	if (strcmp(json, "null") == 0)
+	{
+		ea_jsonwrite_lit(w->out, "null");
+		return;
+	}
+	appendStringInfoCharMacro(w->out, '[');
+	each_id(json, write_id, &ids);
+	appendStringInfoCharMacro(w->out, ']');
+}
+
+static void
+write_value(Writer *w, EaField *field, int revision, const char *json)
+{
+	EaPastValue value;
+
+	if (ea_catalog_is_to_many(field))
+	{
+		write_list(w, field, json);
+		return;
+	}
+	ea_past_values_read(w->past->log->names, field, revision, json, &value);
+	if (field->kind == EA_ATTRIBUTE)
+	{
+		/* what today's type does not read is told as it was */
+		if (!value.known)
+			appendStringInfoString(w->out, json);
+		else if (value.isnull)
+			ea_jsonwrite_lit(w->out, "null");
+		else
+			field->shown->write(w->out, value.value);
+	}
+	else if (value.known && !value.isnull &&
+			 shows_target(targets_of(w, field, value.member),
+						  DatumGetUUIDP(value.value)))
+		ea_jsonwrite_identifier(w->out, field->members[value.member].type,
+								DatumGetUUIDP(value.value));
+	else
+		ea_jsonwrite_lit(w->out, "null");
+}
+
+static void
+write_changes(Writer *w, const EaLogRecord *record)
+{
+	for (int i = 0; i < record->nchanges; i++)
+	{
+		const EaLogChange *change = &record->changes[i];
+
+		if (!is_shown(w, change->field))
+			continue;
+		ea_jsonwrite_key(w->out, change->field->name);
+		ea_jsonwrite_lit(w->out, "{\"from\":");
+		write_value(w, change->field, record->revision, change->from);
+		ea_jsonwrite_lit(w->out, ",\"to\":");
+		write_value(w, change->field, record->revision, change->to);
+		appendStringInfoCharMacro(w->out, '}');
+	}
+}
+
+/* -------- items -------- */
+
+static bool
+tells_actor(const EaRequest *req, const EaLogRecord *record)
+{
+	return req->principal->super_admin ||
+		(record->has_tenant && req->has_tenant &&
+		 ea_uuid_equal(&record->tenant, &req->tenant));
+}
+
+static void
+write_item(Writer *w, const EaLogRecord *record)
+{
+	StringInfo	out = w->out;
+
+	CHECK_FOR_INTERRUPTS();
+	ea_limits_answer(w->req, out->len, "page[size]");
+	ea_jsonfmt_put(out, "%,{'type':'changes','id':%u,'attributes':"
+				   "{'at':%t,'action':%q,'actor':", &record->id, record->at,
+				   record->action);
+	if (tells_actor(w->req, record) &&
+		(record->actor_id != NULL || record->actor_username != NULL))
+		ea_jsonfmt_put(out, "{'id':%q,'kind':%q,'username':%q}",
+					   record->actor_id, record->actor_kind,
+					   record->actor_username);
+	else
+		ea_jsonwrite_lit(out, "null");
+	ea_jsonwrite_lit(out, ",\"changes\":{");
+	write_changes(w, record);
+	ea_jsonwrite_lit(out, "},\"version\":");
+	if (record->has_version)
+		ea_jsonwrite_int64(out, record->version);
+	else
+		ea_jsonwrite_lit(out, "null");
+	ea_jsonwrite_lit(out, "}}");
+}
+
+void
+ea_history_items(StringInfo out, EaRequest *req, EaPast *past,
+				 const EaLogRecord *const *records, int n)
+{
+	Writer		w = {out, req, past};
+	ListCell   *lc;
+
+	w.reads = ea_authz_allows(req, past->entity, EA_OP_READ);
+	for (int i = 0; i < n; i++)
+	{
+		const EaLogRecord *record = records[i];
+
+		for (int c = 0; c < record->nchanges; c++)
+		{
+			EaField    *field = record->changes[c].field;
+
+			if (field->kind == EA_ATTRIBUTE || !is_shown(&w, field))
+				continue;
+			want_targets(&w, field, record->revision, record->changes[c].from);
+			want_targets(&w, field, record->revision, record->changes[c].to);
+		}
+	}
+	foreach(lc, w.targets)
+		look_for(&w, lfirst(lc));
+	for (int i = 0; i < n; i++)
+		write_item(&w, records[i]);
+}
