@@ -133,7 +133,8 @@ shim_config()
 {
 	perl -MJSON::PP -e '
 		my ($port, $database, $file, $cors) = @ARGV;
-		my %settings = (listen => "127.0.0.1:$port", database => $database);
+		my %settings = (listen => "127.0.0.1:$port", database => $database,
+			console => JSON::PP::true);
 		my $json = JSON::PP->new->canonical->pretty->relaxed;
 
 		if ($file ne "")
