@@ -51,7 +51,7 @@ export function headersFor(path, { body, headers, tenant = acting.tenant } = {})
   const media = isApi ? 'application/vnd.api+json' : 'application/json'
   const atomic = /^\/api\/v\d+\/operations(\?|$)/.test(path) ? ';ext="https://jsonapi.org/ext/atomic"' : ''
   return {
-    Accept: path.startsWith('/actuator/prom') ? 'text/plain' : media + atomic,
+    Accept: path.startsWith('/actuator/prom') ? 'text/plain' : isApi ? `${media}${atomic}, application/json` : media,
     ...(body === undefined ? {} : { 'Content-Type': media + atomic }),
     ...(isApi && tenant ? { 'X-Tenant-Id': tenant } : {}),
     ...headers

@@ -41,12 +41,13 @@ const fromText = {
   }
 }
 
+const presetOf = (schema) => /Default: (.+)\.$/.exec(schema.description ?? '')?.[1]
+
 function choices(schema, props, value) {
   const given = kindOf(schema) === 'boolean' ? [true, false] : schema.enum ?? [schema.const]
   const names = given.filter((one) => one !== null)
   const needed = props.required && value !== undefined && value !== null && !isNullable(schema)
-  const preset = /Default: (.+)\.$/.exec(schema.description ?? '')?.[1]
-  const nothing = preset && value === undefined ? `as preset: ${preset}` : '–'
+  const nothing = presetOf(schema) !== undefined && value === undefined ? `${presetOf(schema)} (default)` : '–'
   return h('select', props,
     !needed && h('option', { value: '' }, nothing),
     names.map((one) => h('option', { value: String(one), selected: value === one }, one === true ? 'yes' : one === false ? 'no' : one)))
@@ -60,7 +61,7 @@ export function input(given, value, props = {}) {
   const node = kind === 'enum' || kind === 'boolean' ? choices(schema, props, value)
     : kind === 'text' || kind === 'json' || kind === 'list'
       ? h('textarea', { ...shared, rows: kind === 'text' ? 3 : 4, class: kind === 'json' ? 'mono' : undefined, value: began, spellcheck: kind === 'text' ? undefined : 'false' })
-      : h('input', { ...kinds[kind](), ...shared, value: began })
+      : h('input', { ...kinds[kind](), placeholder: value === undefined ? presetOf(schema) : undefined, ...shared, value: began })
   const first = node.value
   return {
     node,

@@ -12,6 +12,7 @@ const REASONS = {
   left: 'You are logged out.'
 }
 
+const line = { type: 'string', format: 'line' }
 const words = { type: 'string', format: 'password' }
 const needed = (name, title, schema, autocomplete) => ({ name, title, schema, required: true, autocomplete, hint: '' })
 
@@ -30,7 +31,7 @@ export function gate(root) {
     }
     const shown = () => {
       const made = form({
-        fields: [needed('username', 'Username', { type: 'string' }, 'username'), needed('password', 'Password', words, 'current-password')],
+        fields: [needed('username', 'Username', line, 'username'), needed('password', 'Password', words, 'current-password')],
         submit: 'Log in',
         save: async ({ username = '', password = '' }) => {
           const pair = await login(username, password)
@@ -76,7 +77,7 @@ export function check({ newPassword, again }) {
 function acceptance(done) {
   return form({
     fields: [
-      needed('token', 'Token of the invite', { type: 'string' }), needed('username', 'Username', { type: 'string' }, 'username'),
+      needed('token', 'Token of the invite', line), needed('username', 'Username', line, 'username'),
       { ...needed('password', 'Password', words, 'new-password'), hint: '12 to 128 characters, and not a common one.' }
     ],
     submit: 'Create the account',

@@ -49,7 +49,6 @@ function menu() {
       of('service-accounts') && ['Service accounts', ['manage', 'service-accounts']],
       of('personal-api-keys') && ['Personal keys', ['manage', 'personal-api-keys']],
       (of('settings/personal-api-keys') || state.me.isSuperAdmin) && ['Settings', ['manage', 'settings']],
-      of('webhooks') && ['Webhooks', ['manage', 'webhooks']],
       has('/manage/audit') && ['Audit log', ['audit']],
       has('/manage/explain', 'post') && ['Why not?', ['explain']]
     ]],

@@ -134,7 +134,7 @@ function readRelationships(name, resource, one) {
   })
 }
 
-/** How a value of a schema is shown and put in. */
+/** How a value of a schema is shown and put in; "line" is text of one line, of no known length. */
 export function kindOf(schema) {
   const types = [schema.type ?? []].flat().filter((type) => type !== 'null')
   if (schema.enum || schema.const !== undefined) return 'enum'
@@ -144,7 +144,7 @@ export function kindOf(schema) {
   if (types.includes('array')) return [deref(schema.items).type ?? []].flat().includes('string') ? 'list' : 'json'
   if (!types.includes('string')) return 'json'
   if (['date', 'date-time', 'time', 'password', 'uuid'].includes(schema.format)) return schema.format
-  return (schema.maxLength ?? 9999) > 255 ? 'text' : 'string'
+  return schema.format !== 'line' && (schema.maxLength ?? 9999) > 255 ? 'text' : 'string'
 }
 
 export const isNullable = (schema) => [schema?.type ?? []].flat().includes('null')

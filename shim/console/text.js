@@ -20,7 +20,7 @@ export function words(name) {
   return plain.charAt(0).toUpperCase() + plain.slice(1)
 }
 
-const stamps = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' })
+const stamps = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' })
 const days = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeZone: 'UTC' })
 
 export function dateTime(text) {

@@ -62,6 +62,7 @@
 	FILE(relations, "relations.js", SCRIPT) \
 	FILE(route, "route.js", SCRIPT) \
 	FILE(rsql, "rsql.js", SCRIPT) \
+	FILE(settings, "settings.js", SCRIPT) \
 	FILE(system, "system.js", SCRIPT) \
 	FILE(text, "text.js", SCRIPT) \
 	FILE(transfer, "transfer.js", SCRIPT) \
