@@ -53,7 +53,7 @@ function row(one) {
     h('td', null, changes.length > 0 && h('details', null, h('summary', null, changes.map(([name]) => name).join(', ').slice(0, 60)),
       h('dl', { class: 'changes' }, changes.map(([name, pair]) => h('div', null, h('dt', null, name),
         h('dd', null, Array.isArray(pair) && pair.length === 2 ? [h('del', null, text(pair[0])), ' → ', h('ins', null, text(pair[1]))] : text(pair))))))),
-    h('td', null, h('a', { href: link(['audit'], { requestId: one.requestId }), title: one.requestId ?? '' }, one.requestId ? shortId(one.requestId).slice(0, 8) : ''), one.ip && h('div', { class: 'hint' }, one.ip)))
+    h('td', null, one.requestId && h('a', { href: link(['audit'], { requestId: one.requestId }), title: one.requestId }, one.requestId.slice(0, 8)), one.ip && h('div', { class: 'hint' }, one.ip)))
 }
 
 export async function show({ query, signal }) {

@@ -31,10 +31,11 @@ function line(field, value, prefix) {
   }
 }
 
-/** The line that a pointer such as /data/attributes/name leads to. */
-function lineOf(lines, pointer) {
-  const parts = (pointer ?? '').split('/').map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'))
-  return lines.find(({ field }) => parts.includes(field.name))
+/** The line that a fault is about: its pointer ends there, or above what is missing. */
+function lineOf(lines, { code, detail, source }) {
+  const parts = (source?.pointer ?? '').split('/').map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'))
+  const missing = code === 'REQUIRED' && /^"([^"]+)"/.exec(detail)?.[1]
+  return lines.find(({ field }) => parts.includes(field.name) || field.name === missing)
 }
 
 /**
@@ -68,7 +69,7 @@ export function form({ fields, values = {}, submit = 'Save', save, cancel, all =
     const rest = []
     let first = null
     for (const fault of error.faults?.length > 0 ? error.faults : [{ detail: explain(error) }]) {
-      const found = lineOf(lines, fault.source?.pointer)
+      const found = lineOf(lines, fault)
       if (found) found.blame(fault.detail ?? fault.title)
       else rest.push(fault.detail ?? fault.title)
       first ??= found

@@ -74,6 +74,7 @@ function drawMenu() {
 function tenantChoice() {
   if (!state.me.isSuperAdmin || !has('/manage/tenants')) return null
   return h('label', { class: 'row tight' }, h('span', { class: 'muted' }, 'Tenant'), h('select', {
+    'aria-label': 'Tenant',
     onchange: (event) => {
       acting.tenant = event.target.value || null
       if (acting.tenant) sessionStorage.setItem(TENANT, acting.tenant)
