@@ -6,7 +6,7 @@ import { h, put } from './element.js'
 import { change, gate } from './login.js'
 import { has, load, model } from './model.js'
 import { here, link } from './route.js'
-import { empty, failure, icon, noticeArea } from './ui.js'
+import { clearFaults, empty, failure, icon, noticeArea } from './ui.js'
 
 const root = document.getElementById('root')
 const TENANT = 'entityapi.tenant'
@@ -131,6 +131,7 @@ async function show() {
   }
   if (signal.aborted) return
   put(page, made)
+  clearFaults()
   page.setAttribute('aria-busy', 'false')
   drawMenu()
   const title = page.querySelector('h1')

@@ -27,9 +27,11 @@ function section(entity, resource, relationship, ifMatch, signal) {
   const place = h('div', { class: 'stack' }, h('p', { class: 'muted' }, 'Reading…'))
   let cursor = { 'page[after]': 'start' }
 
-  const write = (method, one) => request(method, path, {
-    body: { data: [{ type: one.type, id: one.id }] }, headers: method === 'DELETE' ? ifMatch(resource) : {}
-  })
+  /** A write counts as a change of the resource: it has another version then. */
+  const write = async (method, one) => {
+    await request(method, path, { body: { data: [{ type: one.type, id: one.id }] }, headers: method === 'DELETE' ? ifMatch(resource) : {} })
+    if (resource.meta?.version !== undefined) resource.meta = (await read(pathOf(entity, resource.id), entity, [], {})).data.meta
+  }
 
   const remove = (one) => action('Remove', async () => {
     await write('DELETE', one)

@@ -36,11 +36,15 @@ export function explain(error) {
 const notices = h('div', { class: 'notices', role: 'status', 'aria-live': 'polite' })
 export const noticeArea = () => notices
 
+/** Faults stay until one goes elsewhere. */
+export const clearFaults = () => notices.querySelectorAll('.bad').forEach((line) => line.remove())
+
 /** A line that goes by itself; one that offers something stays longer. */
 export function notify(text, { kind = 'fine', offer, seconds = offer ? 15 : 6 } = {}) {
   const line = h('div', { class: `notice ${kind}` }, h('span', null, text),
     offer && button(offer.text, () => { line.remove(); offer.work() }, { class: 'link' }),
     button('×', () => line.remove(), { class: 'quiet', 'aria-label': 'Close' }))
+  if (kind !== 'bad') notices.querySelectorAll('.fine').forEach((other) => other.remove())
   notices.append(line)
   if (kind !== 'bad') setTimeout(() => line.remove(), seconds * 1000)
 }
