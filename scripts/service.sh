@@ -310,7 +310,8 @@ service_running()
 # line logs in first.
 print_service()
 {
-	say "" "entityapi answers at $URL" "" \
+	say "" "entityapi answers at $URL" \
+		"  in a browser  $URL/console/" "" \
 		"  SuperAdmin    $SUPERADMIN / $SUPERADMIN_PASSWORD"
 	if with_demo; then
 		scripts/demo --list | while IFS=$'\t' read -r who what; do

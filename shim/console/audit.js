@@ -50,7 +50,7 @@ function row(one) {
     h('td', null, h('code', null, one.action)),
     h('td', null, h('span', { class: `chip ${one.outcome}` }, one.outcome), one.detail && h('div', { class: 'hint' }, one.detail)),
     h('td', null, target(one.target ?? {})),
-    h('td', null, changes.length > 0 && h('details', null, h('summary', null, changes.map(([name]) => name).join(', ').slice(0, 60)),
+    h('td', null, changes.length > 0 && h('details', null, h('summary', null, changes.length > 3 ? `${changes.length} fields` : changes.map(([name]) => name).join(', ')),
       h('dl', { class: 'changes' }, changes.map(([name, pair]) => h('div', null, h('dt', null, name),
         h('dd', null, Array.isArray(pair) && pair.length === 2 ? [h('del', null, text(pair[0])), ' → ', h('ins', null, text(pair[1]))] : text(pair))))))),
     h('td', null, one.requestId && h('a', { href: link(['audit'], { requestId: one.requestId }), title: one.requestId }, one.requestId.slice(0, 8)), one.ip && h('div', { class: 'hint' }, one.ip)))

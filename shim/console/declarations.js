@@ -95,7 +95,7 @@ function picture() {
   const all = [...boxes.values()]
   const width = Math.max(...all.map(({ x }) => x)) + WIDE + 60
   const height = Math.max(...all.map(({ y, high }) => y + high)) + 20
-  return svg('svg', { viewBox: `0 0 ${width} ${height}`, width, height, role: 'group', 'aria-label': 'Entities and their relationships' },
+  return svg('svg', { viewBox: `0 0 ${width} ${height}`, width, height, class: width > 1300 ? 'large' : undefined, role: 'group', 'aria-label': 'Entities and their relationships' },
     svg('defs', null, svg('marker', { id: 'tip', viewBox: '0 0 8 8', refX: 6, refY: 4, markerWidth: 8, markerHeight: 8, orient: 'auto' }, svg('path', { d: 'M0 0L8 4L0 8z' }))),
     all.flatMap((one) => mutual(one.entity).map((pair) => tie(one, { name: pair.name, other: boxes.get(pair.other.type) }))),
     all.map(box),

@@ -27,6 +27,7 @@ function line(field, value, prefix) {
       if (text === '') target.removeAttribute('aria-invalid')
       else target.setAttribute('aria-invalid', 'true')
     },
+    isBlamed: () => fault.textContent !== '',
     focus: () => target.focus()
   }
 }
@@ -67,16 +68,14 @@ export function form({ fields, values = {}, submit = 'Save', save, cancel, all =
 
   const blame = (error) => {
     const rest = []
-    let first = null
     for (const fault of error.faults?.length > 0 ? error.faults : [{ detail: explain(error) }]) {
       const found = lineOf(lines, fault)
       if (found) found.blame(fault.detail ?? fault.title)
       else rest.push(fault.detail ?? fault.title)
-      first ??= found
     }
     if (error.status === 429 || error.status === 503) rest.splice(0, 9, explain(error))
     put(summary, rest.map((text) => h('p', null, text)))
-    if (first) first.focus()
+    lines.find((one) => one.isBlamed())?.focus()
   }
 
   const node = h('form', {

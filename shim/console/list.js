@@ -43,7 +43,7 @@ export function table(entity, resources, columns, { sort, onsort, extra, caption
       h('tbody', null, resources.map((resource) => h('tr', { class: resource.meta?.deletedAt ? 'deleted' : undefined },
         columns.map((name, i) => h('td', { class: isFigure(kindOf(name)) ? 'right' : undefined },
           i > 0 ? cell(entity, resource, name)
-            : h('a', { href: link(['data', entity.collection, resource.id], resource.meta?.deletedAt ? { deleted: 'with' } : {}), class: 'first' },
+            : h('a', { href: link(['data', entity.collection, resource.id], resource.meta?.deletedAt ? { deleted: 'with' } : {}), class: (labelOf(resource) ?? '').length > 24 ? 'first' : 'first whole' },
               name === entity.label?.name ? labelOf(resource) ?? shortId(resource.id) : cell(entity, resource, name)))),
         extra && h('td', { class: 'right' }, extra(resource)))))))
 }
