@@ -44,7 +44,14 @@ export async function show({ parts: [, collection, id], signal }) {
     put(more, next && action('Earlier changes', () => load(next)))
     return data.length
   }
-  const some = await load()
+  let some
+  try {
+    some = await load()
+  } catch (error) {
+    if (error.status !== 403) throw error
+    model.refused.add(`history ${entity.type}`)
+    return [head('History'), empty('Your roles do not let you read what was done to this.', h('a', { class: 'button', href: link(['data', collection, id]) }, 'Back'))]
+  }
   return [
     head('History', { over: [h('a', { href: link(['data', collection]) }, entity.title), ' · ', h('a', { href: link(['data', collection, id]) }, nameOf({ type: entity.type, id }) ?? shortId(id))] }),
     some > 0 ? list : empty('Nothing is known of its past.'), more

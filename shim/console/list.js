@@ -94,7 +94,11 @@ export async function show({ parts: [, collection], query, signal }) {
     }, { signal })
   } catch (error) {
     if (error.code === 'TENANT_REQUIRED') return [title(), empty('Choose the tenant that you want to work in, at the top of the page.')]
-    if (error.status === 403 && !query.deleted) {
+    if (error.status === 403 && query.deleted) {
+      model.refused.add(`restore ${entity.type}`)
+      return [title(), empty('Your roles do not let you see what was deleted.', h('a', { class: 'button', href: link(['data', collection]) }, 'Show the others'))]
+    }
+    if (error.status === 403) {
       model.refused.add(`read ${entity.type}`)
       return [title(), empty('Your roles do not let you read these.', h('a', { href: '#/' }, 'All entities'))]
     }
@@ -103,7 +107,7 @@ export async function show({ parts: [, collection], query, signal }) {
       h('a', { class: 'button', href: link(['data', collection]) }, 'Show all'))]
   }
 
-  const deleted = entity.can.deleted && h('label', { class: 'row tight' }, h('span', { class: 'muted' }, 'Deleted'), h('select', {
+  const deleted = entity.can.deleted && !model.refused.has(`restore ${entity.type}`) && h('label', { class: 'row tight' }, h('span', { class: 'muted' }, 'Deleted'), h('select', {
     onchange: (event) => move({ deleted: event.target.value, after: undefined, before: undefined })
   }, [['', 'hidden'], ['with', 'shown, too'], ['only', 'alone']].map(([name, text]) => h('option', { value: name, selected: name === (query.deleted ?? '') }, text))))
   const options = { sort: query.sort, onsort: (sort) => move({ sort, after: undefined, before: undefined }), caption: entity.title }

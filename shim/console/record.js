@@ -1,6 +1,6 @@
 // One resource: what it is, a form to change it, and what it leads to.
 
-import { ApiError, post, request } from './api.js'
+import { ApiError, get, post, request } from './api.js'
 import { h, put } from './element.js'
 import { form } from './form.js'
 import { entityOf, labelOf, model } from './model.js'
@@ -87,14 +87,19 @@ function preset(relationship, props, given) {
 }
 
 async function load(entity, id, query, signal) {
-  const document = await read(pathOf(entity, id), entity, columnsOf(entity), { asOf: query.asOf, 'show[deleted]': query.deleted }, { signal })
-  return document.data
+  // a state of the past comes without what is linked, and with what is known of it
+  if (query.asOf) return (await get(pathOf(entity, id), { asOf: query.asOf }, { signal })).data
+  return (await read(pathOf(entity, id), entity, columnsOf(entity), { 'show[deleted]': query.deleted }, { signal })).data
 }
 
 export async function show({ parts: [, collection, id], query, signal }) {
   const entity = entityOf(collection)
   if (!entity) return empty('There is no such entity.')
-  const resource = await load(entity, id, query, signal)
+  const resource = await load(entity, id, query, signal).catch((error) => {
+    if (error.code !== 'GONE_BEYOND_LOG') throw error
+    return null
+  })
+  if (!resource) return [head('Unknown'), empty('The audit log does not tell what this was then.', h('a', { class: 'button', href: link(['data', collection, id]) }, 'Show it as it is now'))]
   const place = h('div')
   const deleted = resource.meta?.deletedAt
   const past = query.asOf
@@ -109,7 +114,7 @@ export async function show({ parts: [, collection, id], query, signal }) {
     head(labelOf(resource) ?? shortId(resource.id), {
       over: [h('a', { href: link(['data', collection]) }, entity.title), ' · ', h('code', null, resource.id)],
       tools: [
-        entity.can.history && h('a', { class: 'button', href: link(['data', collection, id, 'history']) }, 'History'),
+        may(entity, 'history') && h('a', { class: 'button', href: link(['data', collection, id, 'history']) }, 'History'),
         deleted && may(entity, 'restore') && action('Restore', () => restore(entity, resource.id), { class: 'primary' }),
         ...tools
       ]

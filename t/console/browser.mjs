@@ -2,13 +2,16 @@
 // what is wrong with them, and a line of JSON for each check.
 
 import assert from 'node:assert/strict'
-import { existsSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import puppeteer from 'puppeteer-core'
 
 export const URL_BASE = process.env.ENTITYAPI_URL
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 const PATIENCE = 1000 * Number(process.env.CONSOLE_PATIENCE ?? 10)
+
+/** What would do something if it were ever read as markup. */
+export const SCRIPT = '<img src=x onerror="window.struck=1"><script>window.struck=1</script>'
 
 export async function check(name, action) {
   try {
@@ -140,5 +143,3 @@ export class Tab {
     await this.context.close()
   }
 }
-
-export const isThere = (path) => existsSync(path)

@@ -17,7 +17,9 @@ plan skip_all => 'there is no Chromium (package chromium)' unless defined $brows
 my $why = EntityApi::Test::Node::install($folder);
 plan skip_all => $why if defined $why;
 
-my %roles = (billing => { editor => ['Accountant'], viewer => ['Viewer'] });
+my %made = (
+	billing => { editor => 'Accountant', viewer => 'Viewer', department => 'finance' },
+	tracker => { editor => 'Manager', viewer => 'Guest', department => 'design' });
 
 for my $example (grep { -d "$checkout/examples/$_" } qw(billing tracker))
 {
@@ -31,12 +33,11 @@ for my $example (grep { -d "$checkout/examples/$_" } qw(billing tracker))
 			my $made = $shim->user($tenant, $name, $roles, %more);
 			return { map { $_ => $made->{$_} } qw(id username password) };
 		};
-		my ($editor, $viewer) = @{ $roles{$example} // {} }{qw(editor viewer)};
 		my %users = (
 			superadmin => { map { $_ => $cluster->superadmin->{$_} } qw(username password) },
 			admin  => $user->('boss', []),
-			editor => $user->('ann', $editor // [], securityAttributes => $example eq 'billing' ? { department => 'finance' } : {}),
-			viewer => $user->('vic', $viewer // []));
+			editor => $user->('ann', [ $made{$example}{editor} ], securityAttributes => { department => $made{$example}{department} }),
+			viewer => $user->('vic', [ $made{$example}{viewer} ]));
 
 		$shim->must(204, POST => "/manage/tenants/$tenant/tenant-admins/$users{admin}{id}", { token => $shim->superadmin });
 		$shim->must(201, POST => "/manage/tenants/$tenant/users",
