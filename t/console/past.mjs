@@ -60,7 +60,7 @@ export async function past({ browser, users, description }) {
   } catch {
     return skip(name, 'an accountant may not read the history of tags')
   }
-  await api('PATCH', `/api/v1/tags/${tag.id}`, { token, body: { data: { type: 'tags', id: tag.id, attributes: { name: SCRIPT.slice(0, 50), colour: '#000002' } } } })
+  await api('PATCH', `/api/v1/tags/${tag.id}`, { token, body: { data: { type: 'tags', id: tag.id, attributes: { name: SCRIPT.slice(0, 44), colour: '#000002' } } } })
   const tab = await Tab.as(browser, users.editor)
   await check(name, async () => {
     await tab.go(`data/tags/${tag.id}`)
