@@ -20,8 +20,8 @@ function frame(title, ...children) {
   return h('main', { class: 'gate' }, noticeArea(), h('div', { class: 'panel stack' }, h('p', { class: 'brand' }, 'entityapi'), h('h1', { tabindex: -1 }, title), children))
 }
 
-/** Shows the login in "root"; resolves when somebody is logged in. */
-export function gate(root) {
+/** Shows the login in "root"; resolves when somebody is logged in.  "loading" is the description's way here. */
+export function gate(root, loading) {
   return new Promise((resolve) => {
     const reason = takeReason()
     const invite = () => {
@@ -39,8 +39,9 @@ export function gate(root) {
           resolve()
         }
       })
-      put(root, frame('Log in', reason && h('p', { class: 'banner', role: 'status' }, REASONS[reason]), made.node,
-        has('/auth/accept-invite', 'post') && button('I have an invite', invite, { class: 'link' })))
+      const more = h('div', { class: 'more' })
+      put(root, frame('Log in', reason && h('p', { class: 'banner', role: 'status' }, REASONS[reason]), made.node, more))
+      loading.then(() => has('/auth/accept-invite', 'post') && put(more, button('I have an invite', invite, { class: 'link' })), () => {})
       made.focus()
     }
     shown()

@@ -109,6 +109,10 @@ function drawTop() {
 
 let under = null
 let isFirst = true
+let shown = null
+
+/** What an element is called, to find it on a page that is drawn anew. */
+const nameOf = (node) => page.contains(node) && node.tagName + (node.getAttribute('aria-label') ?? node.textContent.replace(/ [↑↓]$/, ''))
 
 /** Shows the page of the address; the old one stays until the new one is there. */
 async function show() {
@@ -130,14 +134,18 @@ async function show() {
     made = error.status === 404 ? empty('There is nothing here, or nothing that you may see.', h('a', { class: 'button', href: '#/' }, 'To the beginning')) : failure(error)
   }
   if (signal.aborted) return
+  const same = shown === route.parts.join('/')
+  const focused = same && nameOf(document.activeElement)
+  shown = route.parts.join('/')
   put(page, made)
   clearFaults()
   page.setAttribute('aria-busy', 'false')
   drawMenu()
   const title = page.querySelector('h1')
   document.title = title ? `${title.textContent} · entityapi` : 'entityapi'
-  if (!isFirst && !page.contains(document.activeElement)) title?.focus({ preventScroll: true })
-  if (!isFirst) window.scrollTo(0, 0)
+  const again = focused && [...page.querySelectorAll('button, select, summary')].find((node) => nameOf(node) === focused)
+  if (!isFirst && !page.contains(document.activeElement)) (again || title)?.focus({ preventScroll: true })
+  if (!isFirst && !same) window.scrollTo(0, 0)
   isFirst = false
 }
 
@@ -179,8 +187,9 @@ async function begin() {
   const chosen = localStorage.getItem(THEME)
   if (THEMES.includes(chosen)) theme(chosen)
   try {
-    const [, isIn] = await Promise.all([load(), resume()])
-    if (!isIn) await gate(root)
+    const loading = load()
+    if (!await resume()) await gate(root, loading)
+    await loading
     await start()
     window.addEventListener('hashchange', show)
   } catch (error) {

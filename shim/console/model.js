@@ -5,7 +5,7 @@
 import { get } from './api.js'
 import { words } from './text.js'
 
-const TITLES = ['name', 'title', 'number', 'label', 'displayName', 'username', 'subject', 'code', 'sku', 'key', 'email']
+const TITLES = ['name', 'title', 'number', 'label', 'username', 'subject', 'code', 'sku', 'key', 'email']
 
 let document = null
 
@@ -77,7 +77,7 @@ function readEntity(collection, base) {
     }
   }
   entity.attributes = readAttributes(name, resource)
-  entity.relationships = readRelationships(name, resource, one)
+  entity.relationships = readRelationships(name, resource, one).sort((a, b) => rank(a) - rank(b))
   entity.label = labelField(entity.attributes)
   entity.attributes.sort((a, b) => weight(entity, a) - weight(entity, b))
   return entity
@@ -156,10 +156,14 @@ function labelField(attributes) {
     texts.find(({ required }) => required) ?? texts[0] ?? null
 }
 
+const SYSTEM = ['createdAt', 'updatedAt', 'createdBy', 'updatedBy']
+
+const rank = ({ name, required }) => SYSTEM.includes(name) ? 2 : required ? 0 : 1
+
 function weight(entity, attribute) {
   return (attribute === entity.label ? 0 : 10) + (attribute.required ? 0 : 2) +
     (attribute.kind === 'text' ? 4 : attribute.kind === 'json' ? 5 : 0) +
-    (['createdAt', 'updatedAt'].includes(attribute.name) ? 8 : 0)
+    (SYSTEM.includes(attribute.name) ? 8 : 0)
 }
 
 /** A field that this caller turned out not to have. */
