@@ -83,7 +83,7 @@ function tenantChoice() {
       model.refused.clear()
       show()
     }
-  }, h('option', { value: '' }, '–'), state.tenants.map(({ id, name }) => h('option', { value: id, selected: id === acting.tenant }, name))))
+  }, h('option', { value: '' }, 'choose one'), state.tenants.map(({ id, name }) => h('option', { value: id, selected: id === acting.tenant }, name))))
 }
 
 function theme(name) {
