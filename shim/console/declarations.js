@@ -2,7 +2,7 @@
 // see it.
 
 import { h, svg } from './element.js'
-import { model } from './model.js'
+import { SYSTEM, model } from './model.js'
 import { link } from './route.js'
 import { empty, head } from './ui.js'
 
@@ -10,14 +10,15 @@ const WIDE = 190
 const LINE = 19
 const TITLE = 30
 const GAP = { x: 72, y: 34 }
-const MOST = 9
+const MOST = 12
 
 const linesOf = (entity) => [...entity.attributes.map((one) => ({ name: one.name, kind: one.kind, required: one.required })),
   ...entity.relationships.filter(({ many }) => !many).map((one) => ({ name: one.name, kind: '→', required: one.required }))]
 
 const short = (text, most) => text.length > most ? `${text.slice(0, most - 1)}…` : text
 
-const targets = (entity) => entity.relationships.filter(({ many }) => !many).flatMap(({ types }) => types)
+/** Who wrote something leads to users from everywhere: that is left out. */
+const targets = (entity) => entity.relationships.filter(({ name, many }) => !many && !SYSTEM.includes(name)).flatMap(({ types }) => types)
   .filter((type) => model.byType.has(type) && type !== entity.type)
 
 /** Relationships that are to-many on both sides, told once: by the larger of the two. */
@@ -98,8 +99,9 @@ function picture() {
   return svg('svg', { viewBox: `0 0 ${width} ${height}`, width, height, class: width > 1300 ? 'large' : undefined, role: 'group', 'aria-label': 'Entities and their relationships' },
     svg('defs', null, svg('marker', { id: 'tip', viewBox: '0 0 8 8', refX: 6, refY: 4, markerWidth: 8, markerHeight: 8, orient: 'auto' }, svg('path', { d: 'M0 0L8 4L0 8z' }))),
     all.flatMap((one) => mutual(one.entity).map((pair) => tie(one, { name: pair.name, other: boxes.get(pair.other.type) }))),
-    all.map(box),
-    all.flatMap((from) => from.entity.relationships.filter(({ many }) => !many).flatMap(({ name, types }) => types.map((type) => arrow(boxes, from, name, type)))))
+    all.flatMap((from) => from.entity.relationships.filter(({ name, many }) => !many && !SYSTEM.includes(name))
+      .flatMap(({ name, types }) => types.map((type) => arrow(boxes, from, name, type)))),
+    all.map(box))
 }
 
 const said = (entity, { name, many, types }) => h('li', null, h('code', null, name), many ? ': several of ' : ': one of ',

@@ -156,7 +156,7 @@ function labelField(attributes) {
     texts.find(({ required }) => required) ?? texts[0] ?? null
 }
 
-const SYSTEM = ['createdAt', 'updatedAt', 'createdBy', 'updatedBy']
+export const SYSTEM = ['createdAt', 'updatedAt', 'createdBy', 'updatedBy']
 
 const rank = ({ name, required }) => SYSTEM.includes(name) ? 2 : required ? 0 : 1
 
