@@ -11,8 +11,8 @@ import { action, button, confirm, dialog, empty, facts, failure, head, notify, s
 const section = (title, ...children) => h('section', { class: 'panel stack', 'aria-label': title }, h('h2', null, title), children)
 
 /** A part that is read for itself, so that one that fails leaves the others. */
-function part(title, read) {
-  const place = h('div', { class: 'stack' }, h('p', { class: 'muted' }, 'Reading…'))
+async function part(title, read) {
+  const place = h('div', { class: 'stack' })
   const fill = async () => {
     try {
       put(place, await read(fill))
@@ -20,7 +20,7 @@ function part(title, read) {
       if (error.name !== 'AbortError') put(place, failure(error))
     }
   }
-  fill()
+  await fill()
   return section(title, place)
 }
 
@@ -105,13 +105,13 @@ function newKey(me, fill) {
   }).node)
 }
 
-export function show({ state }) {
+export async function show({ state }) {
   const { me } = state
   if (me.accountKind !== 'USER') return [head('Own account'), empty('This is the account of a program.')]
   return [
     head('Own account'),
     who(me),
-    has('/auth/me/api-keys') && part('Personal keys', (fill) => keys(me, fill)),
+    has('/auth/me/api-keys') && await part('Personal keys', (fill) => keys(me, fill)),
     has('/auth/change-password', 'post') && password(),
     has('/auth/me', 'patch') && profile(me, state)
   ]

@@ -99,6 +99,7 @@ export async function show({ parts: [, collection, id], query, signal }) {
     if (error.code !== 'GONE_BEYOND_LOG') throw error
     return null
   })
+  const linked = resource && !query.asOf && !resource.meta?.deletedAt && await sections(entity, resource, ifMatch, signal)
   if (!resource) return [head('Unknown'), empty('The audit log does not tell what this was then.', h('a', { class: 'button', href: link(['data', collection, id]) }, 'Show it as it is now'))]
   const place = h('div')
   const deleted = resource.meta?.deletedAt
@@ -122,7 +123,7 @@ export async function show({ parts: [, collection, id], query, signal }) {
     past && h('p', { class: 'banner' }, `As it was on ${dateTime(past)}. `, h('a', { href: link(['data', collection, id]) }, 'Show it as it is now')),
     deleted && h('p', { class: 'banner' }, 'Deleted ', time(deleted), '.'),
     place,
-    !past && !deleted && sections(entity, resource, ifMatch, signal)
+    linked
   ]
 }
 

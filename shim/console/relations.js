@@ -1,5 +1,5 @@
-// The to-many relationships of a resource, each a table that is read when it
-// is opened; members are put in and taken out there.
+// The to-many relationships of a resource, each a table; members are put in
+// and taken out there.
 
 import { request } from './api.js'
 import { h, put } from './element.js'
@@ -14,17 +14,17 @@ import { action, failure, notify, primary } from './ui.js'
 const SIZE = 10
 
 export function sections(entity, resource, ifMatch, signal) {
-  return shownRelationships(entity)
+  return Promise.all(shownRelationships(entity)
     .filter(({ many, can, types }) => many && can.list && types.some((type) => model.byType.has(type)))
-    .map((relationship) => section(entity, resource, relationship, ifMatch, signal))
+    .map((relationship) => section(entity, resource, relationship, ifMatch, signal)))
 }
 
-function section(entity, resource, relationship, ifMatch, signal) {
+async function section(entity, resource, relationship, ifMatch, signal) {
   const target = model.byType.get(relationship.types[0])
   const path = pathOf(entity, resource.id, 'relationships', relationship.name)
   const back = target.relationships.find((one) => !one.many && one.types.includes(entity.type))
   const total = h('span', { class: 'muted' })
-  const place = h('div', { class: 'stack' }, h('p', { class: 'muted' }, 'Reading…'))
+  const place = h('div', { class: 'stack' })
   let cursor = { 'page[after]': 'start' }
 
   /** A write counts as a change of the resource: it has another version then. */
@@ -70,7 +70,7 @@ function section(entity, resource, relationship, ifMatch, signal) {
       if (!one) return chosen.focus.focus()
       await write('POST', one)
       notify('Added.')
-      node.replaceWith(section(entity, resource, relationship, ifMatch, signal))
+      node.replaceWith(await section(entity, resource, relationship, ifMatch, signal))
     }))
   }
 
@@ -80,6 +80,6 @@ function section(entity, resource, relationship, ifMatch, signal) {
         `New ${target.single.toLowerCase()}`)),
     place,
     relationship.can.add && !back?.required && adder())
-  fill()
+  await fill()
   return node
 }

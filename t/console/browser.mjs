@@ -124,6 +124,18 @@ export class Tab {
     await this.page.waitForNetworkIdle({ idleTime: 60, timeout: PATIENCE }).catch(() => {})
   }
 
+  /** How much has moved by itself since the last time, as browsers measure it. */
+  shifts() {
+    return this.page.evaluate(async () => {
+      globalThis.moved ??= { sum: 0, observer: new PerformanceObserver((list) => list.getEntries().forEach(({ value }) => { globalThis.moved.sum += value })) }
+      globalThis.moved.observer.observe({ type: 'layout-shift' })
+      await new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))
+      const { sum } = globalThis.moved
+      globalThis.moved.sum = 0
+      return sum
+    })
+  }
+
   /** What axe finds that is serious. */
   async audit(name) {
     await this.page.evaluate(AXE)

@@ -20,6 +20,14 @@ const made = collections.filter((name) => description.paths[`/api/v1/${name}`].p
 /** Every page there is: shown, without serious findings, in both colours and narrow. */
 async function everyPage(user, pages) {
   const tab = await Tab.as(browser, user)
+  await tab.shifts()
+  await check(`${user.username}: nothing moves once it is shown`, async () => {
+    for (const path of pages) {
+      await tab.go(path)
+      const moved = await tab.shifts()
+      assert.ok(moved < 0.05, `${path}: ${moved}`)
+    }
+  })
   for (const path of pages) {
     await check(`${user.username}: ${path || 'the beginning'}`, async () => {
       await tab.go(path)
