@@ -133,7 +133,8 @@ shim_config()
 {
 	perl -MJSON::PP -e '
 		my ($port, $database, $file, $cors) = @ARGV;
-		my %settings = (listen => "127.0.0.1:$port", database => $database);
+		my %settings = (listen => "127.0.0.1:$port", database => $database,
+			console => JSON::PP::true);
 		my $json = JSON::PP->new->canonical->pretty->relaxed;
 
 		if ($file ne "")
@@ -309,7 +310,8 @@ service_running()
 # line logs in first.
 print_service()
 {
-	say "" "entityapi answers at $URL" "" \
+	say "" "entityapi answers at $URL" \
+		"  in a browser  $URL/console/" "" \
 		"  SuperAdmin    $SUPERADMIN / $SUPERADMIN_PASSWORD"
 	if with_demo; then
 		scripts/demo --list | while IFS=$'\t' read -r who what; do

@@ -68,6 +68,7 @@ struct config
 	bool		metrics;
 	bool		compression;
 	bool		server_timing;
+	bool		console;
 
 	/* Derived from the settings above. */
 	bool		reuse_connections;

@@ -148,6 +148,8 @@ static const struct setting settings[] =
 			"show metrics at the addresses of listen, too"),
 	BOOLEAN(server_timing, "false", RELOADABLE,
 			"tell clients in Server-Timing where the time went"),
+	BOOLEAN(console, "false", RELOADABLE,
+			"serve a console for browsers at /console/, to which / leads"),
 	BOOLEAN(compression, "true", RELOADABLE,
 			"compress answers for clients that ask for gzip"),
 	INTEGER(compression_min, "1024", 1, 1073741824, RELOADABLE,

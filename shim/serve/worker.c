@@ -28,6 +28,7 @@
 #include "http/request.h"
 #include "http/wire.h"
 #include "serve/actuator.h"
+#include "serve/console.h"
 #include "serve/resources.h"
 #include "serve/spans.h"
 #include "serve/worker.h"
@@ -100,6 +101,31 @@ read_gauges(struct server *server, struct metrics_gauges *gauges)
 	gauges->ready = atomic_load(&server->started) && !gauges->draining;
 }
 
+/* Answers a request for the console, as serve_own() does. */
+static int
+serve_console(struct worker *worker, struct mg_connection *connection,
+			  const struct refusal **refusal)
+{
+	struct request *request = &worker->request;
+	struct console_answer answer = {0};
+	const struct buffer *body = &answer.body;
+	int			status = 0;
+
+	console_serve(request, mg_get_header(connection, "If-None-Match"),
+				  &answer);
+	*refusal = answer.refusal;
+	buffer_trim(&worker->compressed, KEEP_COMPRESSED);
+	if (extra_compress(&request->extra, &worker->compressed, "", 0,
+					   body->data, body->length))
+		body = &worker->compressed;
+	if (answer.refusal == NULL && !answer.headers.failed)
+		status = reply_page(&worker->reply, request, connection, answer.route,
+							answer.status, answer.headers.data, body);
+	buffer_free(&answer.headers);
+	buffer_free(&answer.body);
+	return status;
+}
+
 /*
  * Answers what is not for entityapi.handle().  Returns the status, or 0 for
  * nothing sent: then the refusal says why, if there is one.
@@ -132,6 +158,8 @@ serve_own(const struct door *door, struct worker *worker,
 								page.route, 200, page.headers, &page.body);
 		buffer_free(&page.body);
 	}
+	else if (console_concerns(request))
+		status = serve_console(worker, connection, refusal);
 	return status;
 }
 

@@ -1,0 +1,90 @@
+// Who is not logged in: the login, a change of the password that is due, and
+// the acceptance of an invite.
+
+import { changePassword, login, post, takeReason } from './api.js'
+import { h, put } from './element.js'
+import { form } from './form.js'
+import { has } from './model.js'
+import { button, noticeArea } from './ui.js'
+
+const REASONS = {
+  ended: 'Your session has ended: it was idle for long, or ended elsewhere. Log in again.',
+  left: 'You are logged out.'
+}
+
+const line = { type: 'string', format: 'line' }
+const words = { type: 'string', format: 'password' }
+const needed = (name, title, schema, autocomplete) => ({ name, title, schema, required: true, autocomplete, hint: '' })
+
+function frame(title, ...children) {
+  return h('main', { class: 'gate' }, noticeArea(), h('div', { class: 'panel stack' }, h('p', { class: 'brand' }, 'entityapi'), h('h1', { tabindex: -1 }, title), children))
+}
+
+/** Shows the login in "root"; resolves when somebody is logged in.  "loading" is the description's way here. */
+export function gate(root, loading) {
+  return new Promise((resolve) => {
+    const reason = takeReason()
+    const invite = () => {
+      const made = acceptance(() => shown())
+      put(root, frame('Accept an invite', made.node, button('Back to the login', () => shown(), { class: 'link' })))
+      made.focus()
+    }
+    const shown = () => {
+      const made = form({
+        fields: [needed('username', 'Username', line, 'username'), needed('password', 'Password', words, 'current-password')],
+        submit: 'Log in',
+        save: async ({ username = '', password = '' }) => {
+          const pair = await login(username, password)
+          if (pair.forcePasswordChange) await change(root, 'A new password is due', password)
+          resolve()
+        }
+      })
+      const more = h('div', { class: 'more' })
+      put(root, frame('Log in', reason && h('p', { class: 'banner', role: 'status' }, REASONS[reason]), made.node, more))
+      loading.then(() => has('/auth/accept-invite', 'post') && put(more, button('I have an invite', invite, { class: 'link' })), () => {})
+      made.focus()
+    }
+    shown()
+  })
+}
+
+/** The forced change; the password that was just typed need not be typed again. */
+export function change(root, title, current) {
+  return new Promise((resolve) => {
+    const made = form({
+      fields: passwordFields(current === undefined),
+      submit: 'Change the password',
+      save: async (said) => {
+        check(said)
+        await changePassword(current ?? said.currentPassword ?? '', said.newPassword ?? '')
+        resolve()
+      }
+    })
+    put(root, frame(title, h('p', null, 'The password that you have was made by somebody else. Choose one that only you know.'), made.node))
+    made.focus()
+  })
+}
+
+export const passwordFields = (withCurrent = true) => [
+  withCurrent && needed('currentPassword', 'Current password', words, 'current-password'),
+  { ...needed('newPassword', 'New password', words, 'new-password'), hint: '12 to 128 characters, and not a common one.' },
+  needed('again', 'The new password again', words, 'new-password')
+].filter(Boolean)
+
+export function check({ newPassword, again }) {
+  if (newPassword !== again) throw { faults: [{ detail: 'The two are not the same.', source: { pointer: '/again' } }] }
+}
+
+function acceptance(done) {
+  return form({
+    fields: [
+      needed('token', 'Token of the invite', line), needed('username', 'Username', line, 'username'),
+      { ...needed('password', 'Password', words, 'new-password'), hint: '12 to 128 characters, and not a common one.' }
+    ],
+    submit: 'Create the account',
+    save: async (said) => {
+      await post('/auth/accept-invite', said, { anonymous: true })
+      done()
+    }
+  })
+}

@@ -1,0 +1,155 @@
+// Parts that pages are made of: buttons, notices, dialogs, values.
+
+import { h, newId, put, svg } from './element.js'
+import { date, dateTime, number, pretty, shortId } from './text.js'
+
+export function button(text, onclick, props = {}) {
+  return h('button', { type: 'button', onclick, ...props }, text)
+}
+
+/** A button that is busy while its work is under way; faults are told. */
+export function action(text, work, props = {}) {
+  const node = button(text, async () => {
+    node.disabled = true
+    try {
+      await work()
+    } catch (error) {
+      tell(error)
+    } finally {
+      node.disabled = false
+    }
+  }, props)
+  return node
+}
+
+export const primary = (text, work, props) => action(text, work, { class: 'primary', ...props })
+
+/** What went wrong, in words for people, with the id that the log knows. */
+export function explain(error) {
+  const lines = {
+    429: `Too many tries.${error.retryAfter ? ` Try again in ${error.retryAfter} seconds.` : ' Try again soon.'}`,
+    503: 'The service is busy, or its database away. Try again soon.'
+  }
+  return lines[error.status] ?? (error.status === undefined ? `The console has failed: ${error.message}` : error.message)
+}
+
+const notices = h('div', { class: 'notices', role: 'status', 'aria-live': 'polite' })
+export const noticeArea = () => notices
+
+/** Faults stay until one goes elsewhere. */
+export const clearFaults = () => notices.querySelectorAll('.bad').forEach((line) => line.remove())
+
+/** A line that goes by itself; one that offers something stays longer. */
+export function notify(text, { kind = 'fine', offer, seconds = offer ? 15 : 6 } = {}) {
+  const line = h('div', { class: `notice ${kind}` }, h('span', null, text),
+    offer && button(offer.text, () => { line.remove(); offer.work() }, { class: 'link' }),
+    button('×', () => line.remove(), { class: 'quiet', 'aria-label': 'Close' }))
+  if (kind !== 'bad') notices.querySelectorAll('.fine').forEach((other) => other.remove())
+  notices.append(line)
+  if (kind !== 'bad') setTimeout(() => line.remove(), seconds * 1000)
+}
+
+export function tell(error) {
+  if (error.name === 'AbortError') return
+  notify(explain(error) + (error.id ? ` (request ${error.id})` : ''), { kind: 'bad' })
+}
+
+/** The same in the place of what could not be shown. */
+export function failure(error) {
+  return h('div', { class: 'empty bad', role: 'alert' },
+    h('p', null, explain(error)),
+    error.id && h('p', { class: 'muted' }, 'Request ', h('code', null, error.id)))
+}
+
+export function empty(text, ...more) {
+  return h('div', { class: 'empty' }, h('p', null, text), more)
+}
+
+/** A dialog; "make" gets the function that closes it, and returns what is in it. */
+export function dialog(title, make, { wide } = {}) {
+  return new Promise((resolve) => {
+    const id = newId()
+    const node = h('dialog', { 'aria-labelledby': id, class: wide ? 'wide' : undefined })
+    const close = (value) => { node.close(); node.remove(); resolve(value) }
+    node.addEventListener('cancel', (event) => { event.preventDefault(); close() })
+    put(node, h('h2', { id }, title), make(close))
+    document.body.append(node)
+    node.showModal()
+  })
+}
+
+export const confirm = (title, text, yes, props = { class: 'danger' }) => dialog(title, (close) => [
+  h('p', null, text),
+  h('div', { class: 'row end' }, button('Cancel', () => close(false)), button(yes, () => close(true), props))
+])
+
+/** What is shown this once: a key, a secret, a temporary password. */
+export const secret = (title, text, values) => dialog(title, (close) => [
+  h('p', null, text),
+  Object.entries(values).map(([name, value]) => h('div', { class: 'field' }, h('span', { class: 'name' }, name),
+    h('div', { class: 'row' }, h('code', { class: 'secret', tabindex: 0 }, value), copy(value)))),
+  h('div', { class: 'row end' }, button('I have kept it', () => close(), { class: 'primary' }))
+])
+
+export function copy(text) {
+  const node = button('Copy', async () => {
+    try {
+      await navigator.clipboard.writeText(typeof text === 'function' ? text() : text)
+      node.textContent = 'Copied'
+    } catch {
+      node.textContent = 'Select it by hand'
+    }
+    setTimeout(() => { node.textContent = 'Copy' }, 2000)
+  }, { class: 'small' })
+  return node
+}
+
+export const time = (text) => h('time', { datetime: text, title: `${text} (UTC)` }, dateTime(text))
+
+/** A value of an attribute, as its schema says. */
+export function value(of, kind, { short } = {}) {
+  if (of === null || of === undefined) return h('span', { class: 'muted', title: 'no value' }, '–')
+  if (kind === 'boolean') return h('span', { class: of ? 'yes' : 'no' }, of ? 'yes' : 'no')
+  if (kind === 'date-time') return time(of)
+  if (kind === 'date') return h('time', { datetime: of, title: of }, date(of))
+  if (kind === 'number' || kind === 'integer') return h('span', { class: 'figure' }, number(of))
+  if (kind === 'uuid') return h('code', { title: of }, short ? shortId(of) : of)
+  if (kind === 'enum') return h('span', { class: 'chip' }, of)
+  if (kind === 'list') return of.map((item) => [h('span', { class: 'chip' }, item), ' '])
+  if (typeof of === 'object') return short ? h('code', null, JSON.stringify(of).slice(0, 80)) : h('pre', null, pretty(of))
+  if (short) return String(of).length > 80 ? h('span', { title: of }, `${String(of).slice(0, 80)}…`) : String(of)
+  return h('span', { class: 'prose' }, of)
+}
+
+/** A head with its title, which gets the focus when the page is shown. */
+export function head(title, { over, under, tools } = {}) {
+  return h('header', { class: 'head' },
+    h('div', null, over && h('p', { class: 'over' }, over), h('h1', { tabindex: -1 }, title), under && h('p', { class: 'muted' }, under)),
+    tools && h('div', { class: 'row tools' }, tools))
+}
+
+export function icon(path) {
+  return svg('svg', { viewBox: '0 0 24 24', class: 'icon', 'aria-hidden': 'true' }, svg('path', { d: path }))
+}
+
+/** Names and values side by side. */
+export const facts = (pairs) => h('dl', { class: 'facts' }, pairs.filter(Boolean).map(([name, of, title]) =>
+  h('div', null, h('dt', { title }, name), h('dd', null, of))))
+
+export function progress(label) {
+  const bar = h('progress', { max: 100, value: 0, 'aria-label': label })
+  const text = h('span', { class: 'muted' }, label)
+  return {
+    node: h('div', { class: 'row progress', role: 'status' }, bar, text),
+    step(part, words) { bar.value = Math.round(part * 100); text.textContent = words }
+  }
+}
+
+export function save(name, type, parts) {
+  const url = URL.createObjectURL(new Blob(parts, { type }))
+  const node = h('a', { href: url, download: name })
+  document.body.append(node)
+  node.click()
+  node.remove()
+  setTimeout(() => URL.revokeObjectURL(url), 60000)
+}
