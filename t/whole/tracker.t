@@ -51,6 +51,10 @@ is_deeply(titles('ben', '&filter=assignee.username==harbour-ben;status!=DONE'), 
 is_deeply([ map { $_->{attributes}{text} } @{ $as{mia}->good(200, GET => '/comments?sort=createdAt')->{json}{data} } ],
 	[ '340 ms at the moment; the brake waits for the network.', 'Then the brake must not wait for it.' ], 'comments on what one sees');
 
+my @shown = EntityApi::Test::slurp("$checkout/examples/tracker/README.md") =~ m{^call GET '/api/v1(\S+)'$}mg;
+is(scalar @shown, 2, 'what the README shows');
+is_deeply([ map { scalar @{ $as{ben}->good(200, GET => $_)->{json}{data} } } @shown ], [ 2, 4 ], 'is there');
+
 my ($stop) = @{ $as{ben}->good(200, GET => '/tasks?filter=priority==5&include=comments.author,assignee,createdBy')->{json}{data} };
 my $said = $as{ben}->good(201, POST => '/comments', data => { type => 'comments', attributes => { text => 'Done.' },
 		relationships => { task => { data => { type => 'tasks', id => $stop->{id} } } } })->{json}{data};
