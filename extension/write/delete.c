@@ -480,7 +480,7 @@ ea_delete_referred(EaRequest *req, EaEntity *entity, const pg_uuid_t *id)
 {
 	pg_uuid_t	first = *id;
 	EaIds		ids = {1, 1, &first};
-	Doomed		doomed = {entity, &ids, true, 0, NULL};
+	Doomed		doomed = {entity, &ids, true};
 
 	release(req, &doomed);
 	ea_links_check_deferred(req);
