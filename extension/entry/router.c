@@ -102,14 +102,6 @@ matches(const char *pattern, const Path *path, char **args, int *nargs)
 	return *p == '\0';
 }
 
-static bool
-may_restore(EaRequest *req, char **args)
-{
-	EaEntity   *entity = ea_catalog_collection(req->catalog, args[1]);
-
-	return entity != NULL && ea_catalog_restores(entity);
-}
-
 /* The entity has a relationship whose address this is. */
 static bool
 is_relationship(EaRequest *req, const EaRoute *route, char **args)
@@ -120,6 +112,14 @@ is_relationship(EaRequest *req, const EaRoute *route, char **args)
 		ea_catalog_field(entity, name, strlen(name));
 
 	return field != NULL && field->kind != EA_ATTRIBUTE;
+}
+
+static bool
+may_restore(EaRequest *req, char **args)
+{
+	EaEntity   *entity = ea_catalog_collection(req->catalog, args[1]);
+
+	return entity != NULL && ea_catalog_restores(entity);
 }
 
 /* "v12" to 12; 0 for anything else. */

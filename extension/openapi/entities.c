@@ -335,13 +335,10 @@ write_resource(EaApi *api, const EaApiEntity *item)
 	put_fields(api, item, false, FOR_ANSWER);
 	ea_jsonfmt_put(api->out, ",'links':%s",
 				   ea_openapi_refer(api, "schemas/SelfLink"));
-	if (entity->locking || entity->soft_delete)
-		ea_jsonfmt_put(api->out, ",'meta':%s",
-					   ea_openapi_refer(api, !entity->soft_delete ?
-										"schemas/Version" : entity->locking ?
-										"schemas/VersionAndDeletion" :
-										"schemas/Deletion"));
-	ea_jsonfmt_put(api->out, "},'additionalProperties':false}");
+	ea_jsonfmt_put(api->out, ",'meta':%s},'additionalProperties':false}",
+				   ea_openapi_refer(api, entity->locking ?
+									"schemas/VersionAndDeletion" :
+									"schemas/Deletion"));
 }
 
 /* One resource, or a list of them. */

@@ -112,6 +112,10 @@ offer(EaDocument *doc, EaShape *shape)
 	int			nattributes = 0;
 	int			nrels = 0;
 
+	if (doc->query->shown != EA_SHOWN_LIVE)
+		ea_errors_throw(doc->req, EA_ERR_INVALID_PARAMETER, EA_AT_PARAMETER,
+						"show[deleted]",
+						"With asOf it is the time that says what is shown.");
 	if (doc->query->has_include)
 		ea_errors_throw(doc->req, EA_ERR_INVALID_INCLUDE, EA_AT_PARAMETER,
 						"include", "With asOf nothing can be included.");

@@ -416,12 +416,8 @@ write_relationships(EaDocument *doc, StringInfo out,
 static void
 write_meta(StringInfo out, const EaResource *resource)
 {
-	bool		locking = resource->shape->entity->locking;
-
-	if (!locking && !resource->deleted)
-		return;
 	ea_jsonwrite_lit(out, ",\"meta\":{");
-	if (locking)
+	if (resource->shape->entity->locking)
 	{
 		ea_jsonwrite_lit(out, "\"version\":");
 		ea_jsonwrite_int64(out, resource->version);
@@ -457,10 +453,11 @@ ea_document_write_resource(EaDocument *doc, StringInfo out,
 	ea_jsonwrite_lit(out, ",\"links\":{\"self\":\"");
 	append_text(out, shape->path);
 	write_id(out, &resource->id);
-	if (resource->deleted)
+	if (resource->deleted && shape->tells_deleted)
 		ea_jsonwrite_lit(out, SHOWN_LINK);
 	ea_jsonwrite_lit(out, "\"}");
-	write_meta(out, resource);
+	if (shape->entity->locking || resource->deleted)
+		write_meta(out, resource);
 	ea_jsonwrite_lit(out, "}");
 }
 

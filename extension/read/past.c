@@ -228,9 +228,9 @@ has_no_gap(const EaPast *past, int n, int64 *version)
 
 	for (i = n - 1; i >= 0 && !log->items[i].has_version; i--)
 		unknown++;
-	if (i < 0)
-		return false;
-	*version = log->items[i].version;
+
+	/* from before there were versions: these begin with 0 */
+	*version = i < 0 ? 0 : log->items[i].version;
 	for (i = n; i < log->n && !log->items[i].has_version; i++)
 		unknown++;
 	if (i < log->n)

@@ -35,6 +35,8 @@ typedef struct EaSortKey
 #define EA_TAKES_KEYSET	0x04	/* filter, page[size], page[after] */
 #define EA_TAKES_CURSOR	0x08	/* page[after], page[before] beside LIST */
 #define EA_TAKES_DELETED	0x10	/* show[deleted] */
+#define EA_TAKES_AS_OF	0x20	/* asOf */
+#define EA_TAKES_SIZE	0x40	/* page[size] beside CURSOR alone */
 
 /* Which resources are shown, where deletion only hides them. */
 typedef enum EaShown
@@ -43,8 +45,6 @@ typedef enum EaShown
 	EA_SHOWN_DELETED,			/* show[deleted]=only */
 	EA_SHOWN_ALL				/* show[deleted]=with */
 } EaShown;
-#define EA_TAKES_AS_OF	0x20	/* asOf */
-#define EA_TAKES_SIZE	0x40	/* page[size] beside CURSOR alone */
 
 typedef struct EaQuery
 {

@@ -17,13 +17,16 @@ my $cluster = EntityApi::Test->cluster;
 my ($true, $false) = (JSON::PP::true, JSON::PP::false);
 my @all = qw(create read update delete);
 my %roles = (Editor => [@all], Chief => [ @all, 'history' ]);
+my %hides = (Editor => [@all], Chief => [ @all, 'history', 'restore' ]);
 my %entity;
 my %service = (schema => 'app');
 
 sub reset_entities
 {
 	%entity = (
-		Customer => { softDelete => $true, fields => { name => { type => 'string' } }, permissions => {%roles} },
+		Customer => { softDelete => $true, fields => { name => { type => 'string' } }, permissions => {%hides} },
+		Contact => { softDelete => $true, optimisticLocking => $true, permissions => {%hides},
+			fields => { name => { type => 'string' }, customer => { type => 'ref', target => 'Customer', relation => 'ManyToOne', onDelete => 'cascade' } } },
 		Branch => { fields => { name => { type => 'string' }, region => { type => 'string' } }, permissions => {%roles}, policies => { Region => ['read'] } },
 		Tag => { fields => { name => { type => 'string' } }, permissions => {%roles} },
 		Invoice => { optimisticLocking => $true, permissions => {%roles},
@@ -187,6 +190,34 @@ subtest 'after its end' => sub {
 	absent('others see nothing', $stranger, "/plains/$id", $ended);
 };
 
+subtest 'gone and back' => sub {
+	my $parent = make($chief, 'customers', { name => 'p' });
+	my $id = make($chief, 'contacts', { name => 'one' }, { customer => one(customers => $parent) });
+	my $made = now();
+	my $was = snapshot($chief, "/contacts/$id");
+	$chief->good(204, DELETE => "/customers/$parent");
+	my $ended = now();
+	$chief->good(200, POST => "/customers/$parent/restore");
+	my $back = now();
+	my $is = snapshot($chief, "/contacts/$id");
+	change($chief, 'contacts', $id, { name => 'two' });
+	my $later = now();
+	$chief->good(204, DELETE => "/contacts/$id", headers => { 'If-Match' => '*' });
+
+	is_deeply(as_of($editor, "/contacts/$id", $made), $was, 'before it went');
+	absent('while it was away', $editor, "/contacts/$id", $ended);
+	like(as_of($chief, "/contacts/$id", $ended)->{meta}{deletedAt}, qr/^2/, 'but for who holds history');
+	is(as_of($chief, "/contacts/$id", $ended)->{attributes}{name}, 'one', 'with what it had');
+	is_deeply(as_of($editor, "/contacts/$id", $back), $is, 'when it was back');
+	is(as_of($editor, "/contacts/$id", $later)->{attributes}{name}, 'two', 'and later');
+	absent('until it went again', $editor, "/contacts/$id", now());
+	is_deeply([ map { "$_->{attributes}{action} $_->{attributes}{version}" } @{ $chief->good(200, GET => "/contacts/$id/history")->{json}{data} } ],
+		[ 'ENTITY_DELETE 4', 'ENTITY_UPDATE 3', 'ENTITY_RESTORE 2', 'ENTITY_DELETE 1', 'ENTITY_CREATE 0' ], 'its history');
+	$chief->refused('not both', 400, 'INVALID_PARAMETER', [ parameter => 'show[deleted]' ], GET => "/contacts/$id?asOf=$made&show[deleted]=with");
+	$chief->good(200, POST => "/contacts/$id/restore", headers => { 'If-Match' => '*' });
+	is(as_of($chief, "/contacts/$id", now())->{attributes}{name}, 'two', 'and back once more');
+};
+
 subtest 'whom it referred to' => sub {
 	my $gone = make($chief, 'customers', { name => 'Gone' });
 	my $sold = make($chief, 'branches', { name => 'Sold', region => 'north' });
@@ -346,6 +377,22 @@ subtest 'a table that others made' => sub {
 	gone('what a trigger made of it is not known', $chief, "/owns/$other", now());
 	delete $entity{Own};
 	apply();
+};
+
+subtest 'versions that came later' => sub {
+	my $id = make($chief, 'plains', { name => 'a' });
+	my $first = now();
+	change($chief, 'plains', $id, { name => 'b' });
+	my $second = now();
+	$entity{Plain}{optimisticLocking} = $true;
+	apply();
+	change($chief, 'plains', $id, { name => 'c' });
+	my $third = now();
+	change($chief, 'plains', $id, { name => 'd' });
+	is_deeply([ map { my $state = as_of($chief, "/plains/$id", $_); "$state->{attributes}{name} $state->{meta}{version}" } $first, $second, $third, now() ], [ 'a 0', 'b 0', 'c 1', 'd 2' ],
+		'begin with 0');
+	delete $entity{Plain}{optimisticLocking};
+	apply('Plain');
 };
 
 subtest 'other names' => sub {
