@@ -12,6 +12,7 @@
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 
+#include "base/compat.h"
 #include "engine/owner.h"
 #include "model/account_copy.h"
 #include "model/value_checks.h"
