@@ -103,7 +103,10 @@ find_due(EaRequest *req, DueList *list)
 		ea_sqlbuf_add(&b, ", ");
 		ea_sqlbuf_select(&b, 0, entity->tenant_column, UUIDOID);
 	}
-	alias = ea_sqlbuf_deleted_before(&b, entity, due_before(req, entity));
+	alias = ea_sqlbuf_from_all(&b, entity);
+	ea_sqlbuf_addf(&b, " AND t%d.%s < ", alias, entity->deleted_column);
+	ea_sqlbuf_value(&b, TIMESTAMPTZOID,
+					TimestampTzGetDatum(due_before(req, entity)), false);
 	if (place.has_position)
 	{
 		ea_sqlbuf_addf(&b, " AND (t%d.%s, t%d.%s) > (", alias,

@@ -280,13 +280,11 @@ ea_sqlbuf_from(EaSqlBuf *b, EaEntity *entity, EaOperation op)
 }
 
 int
-ea_sqlbuf_deleted_before(EaSqlBuf *b, EaEntity *entity, TimestampTz before)
+ea_sqlbuf_from_all(EaSqlBuf *b, EaEntity *entity)
 {
 	int			alias = ea_sqlbuf_reserve(b);
 
-	ea_sqlbuf_addf(b, " FROM %s t%d WHERE t%d.%s < ", entity->table, alias,
-				   alias, entity->deleted_column);
-	ea_sqlbuf_value(b, TIMESTAMPTZOID, TimestampTzGetDatum(before), false);
+	ea_sqlbuf_addf(b, " FROM %s t%d WHERE true", entity->table, alias);
 	return alias;
 }
 

@@ -107,14 +107,14 @@ extern void ea_sqlbuf_install(EaRowPolicy policy, EaHidesRows hides);
 extern int	ea_sqlbuf_from(EaSqlBuf *b, EaEntity *entity, EaOperation op);
 
 /*
- * ` FROM app.invoice t<n> WHERE <deleted before that time>`, of all tenants:
- * for the sweep, which goes on in the name of the tenant of each row.
+ * ` FROM app.invoice t<n> WHERE true`, of all tenants: for the sweep, which
+ * goes on in the name of the tenant of each row, and to see whether any refers
+ * to what is common to them.
  */
-extern int	ea_sqlbuf_deleted_before(EaSqlBuf *b, EaEntity *entity,
-									 TimestampTz before);
+extern int	ea_sqlbuf_from_all(EaSqlBuf *b, EaEntity *entity);
 
 /*
- * The same with an alias that was taken before, because something else that
+ * ea_sqlbuf_from() with an alias taken before, because something else that
  * needs aliases stands between the select list and FROM.
  */
 extern int	ea_sqlbuf_reserve(EaSqlBuf *b);

@@ -241,6 +241,31 @@ restrict_hidden(EaRequest *req, EaEntity *child, const char *column,
 		refuse(req);
 }
 
+/*
+ * What is common to all tenants stays as long as a row of any of them refers
+ * to it.  Foreign keys see to that, but where it would only be hidden.
+ */
+static void
+restrict_common(EaRequest *req, EaEntity *child, const char *column,
+				const Doomed *doomed)
+{
+	EaSqlBuf	b;
+	int			alias;
+
+	if (doomed->hard)
+		return;
+	ea_sqlbuf_init(&b, req);
+	ea_sqlbuf_add(&b, "SELECT 1");
+	alias = ea_sqlbuf_from_all(&b, child);
+	if (child->soft_delete)
+		ea_sqlbuf_addf(&b, " AND t%d.%s IS NULL", alias,
+					   child->deleted_column);
+	add_referring(&b, child, alias, column, doomed, VISIBLE);
+	ea_sqlbuf_add(&b, " LIMIT 1");
+	if (ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, NULL, NULL) > 0)
+		refuse(req);
+}
+
 /* One column of another table that may point at the doomed rows. */
 static void
 release_reference(EaRequest *req, EaField *field, const char *column,
@@ -312,13 +337,13 @@ release(EaRequest *req, const Doomed *doomed)
 					unlink_joined(req, field, field->join_far, doomed);
 			}
 
-			/*
-			 * No statement reaches into the entities of all tenants: what
-			 * is common to them stays as long as the foreign keys say so.
-			 */
+			/* no statement changes the entities of all tenants */
 			else if (entity->tenant_scoped || !field->entity->tenant_scoped)
 				release_reference(req, field, field->members[m].column,
 								  doomed);
+			else
+				restrict_common(req, field->entity, field->members[m].column,
+								doomed);
 		}
 	}
 	for (int i = 0; doomed->hard && i < entity->nfields; i++)

@@ -109,7 +109,6 @@ subtest 'the answer' => sub {
 	$editor->refused('no such parameter', 400, 'UNKNOWN_PARAMETER', undef, POST => $editor->path($folder, 'restore') . '?show[deleted]=with');
 	refused('a body', 400, 'INVALID_DOCUMENT', $folder, body => '{}');
 	refused('a document', 400, 'INVALID_DOCUMENT', $folder, data => $editor->identifier($folder));
-	refused('another type', 415, 'UNSUPPORTED_MEDIA_TYPE', $folder, body => 'x', headers => { 'Content-Type' => 'text/plain' });
 	refused('another version', 412, 'PRECONDITION_FAILED', $folder, headers => { 'If-Match' => '"0"' });
 	refused('no version', 400, 'INVALID_HEADER', $folder, headers => { 'If-Match' => 'x' });
 	restored('this version', $folder, headers => { 'If-Match' => '"3"' });
@@ -192,6 +191,21 @@ subtest 'what is needed is still deleted' => sub {
 	restored('the cabinet', $cabinet);
 	restored('and then the folder', $folder);
 	is($editor->linked($folder, 'cabinet'), $cabinet->{id}, 'which is in it');
+};
+
+subtest 'what is common to all tenants' => sub {
+	my $admin = $shim->superadmin;
+	my $norm = $shim->http(POST => '/api/v1/norms', { token => $admin, json => { data => { type => 'norms', attributes => { title => 'n' } } } })->{json}{data};
+	my $rule = $editor->made(rules => {}, { norm => $norm });
+	my $remove = sub { my $answer = $shim->http(DELETE => "/api/v1/norms/$norm->{id}", { token => $admin }); return "$answer->{status} " . ($answer->{json}{errors}[0]{code} // '') };
+
+	is($remove->(), '409 STILL_REFERENCED', 'is not hidden from who refers to it');
+	is($editor->linked($rule, 'norm'), $norm->{id}, 'nothing has changed');
+	deleted($rule);
+	is($remove->(), '204 ', 'but from who is hidden himself');
+	refused('who stays so', 409, 'STILL_DELETED', $rule);
+	is($shim->http(POST => "/api/v1/norms/$norm->{id}/restore", { token => $admin })->{status}, 200, 'until it is back');
+	restored('and then is not', $rule);
 };
 
 subtest 'setNull' => sub {
