@@ -210,6 +210,9 @@ my @writes = (
 		my ($one, $other) = map { $entity{$key}{fields}{$_} } $f, $g;
 		($one->{name}, $other->{name}) = ($other->{name}, $one->{name});
 		apply("$key.$f" => $other->{name}, "$key.$g" => $one->{name});
+
+		# what is stored of it would stand for the way back as well
+		apply();
 		return 200;
 	} ],
 	[ add => 2, sub {
