@@ -89,3 +89,32 @@ export async function superadmin({ browser, users, tenant }) {
   })
   await check('the SuperAdmin: no failure of a script, no violation', () => tab.close())
 }
+
+/** What is described is shown: here by a description that says more than is there. */
+export async function described({ browser, users, description }) {
+  const tab = await Tab.open(browser)
+  await check('"why not?" is shown where the service has it', async () => {
+    const asked = []
+    await tab.page.setRequestInterception(true)
+    tab.page.on('request', (request) => {
+      const answer = (json) => request.respond({ status: 200, contentType: 'application/json', body: JSON.stringify(json) })
+      if (request.url().endsWith('/openapi.json')) answer({ ...description, paths: { ...description.paths, '/manage/explain': { post: { operationId: 'explain' } } } })
+      else if (request.url().endsWith('/manage/explain')) {
+        asked.push(JSON.parse(request.postData()))
+        answer({ status: 403, reason: { role: SCRIPT } })
+      } else request.continue()
+    })
+    await tab.load()
+    await tab.login(users.admin)
+    await tab.click('link', 'Why not?')
+    await tab.says('Why not?', 'h1')
+    await tab.fill('target', '/api/v1/customers')
+    await tab.click('button', 'Why?')
+    await tab.says('<script>', 'pre')
+    assert.equal(asked[0].method, 'GET')
+    assert.equal(asked[0].target, '/api/v1/customers')
+    assert.match(asked[0].userId, /^[0-9a-f-]{36}$/)
+    await tab.audit('why not')
+    await tab.close()
+  })
+}

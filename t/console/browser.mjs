@@ -8,7 +8,7 @@ import puppeteer from 'puppeteer-core'
 
 export const URL_BASE = process.env.ENTITYAPI_URL
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
-const PATIENCE = 1000 * Number(process.env.CONSOLE_PATIENCE ?? 10)
+const PATIENCE = 1000 * Number(process.env.CONSOLE_PATIENCE ?? 40)
 
 /** What would do something if it were ever read as markup. */
 export const SCRIPT = '<img src=x onerror="window.struck=1"><script>window.struck=1</script>'

@@ -45,7 +45,7 @@ for my $example (grep { -d "$checkout/examples/$_" } qw(billing tracker))
 		$users{newcomer} = { username => 'newcomer', password => 'temporary horse battery' };
 
 		my $result = EntityApi::Test::run(
-			[ 'timeout', 100 * EntityApi::Test::SLOWNESS(), 'node', "$folder/run.mjs" ],
+			[ 'timeout', 400 * EntityApi::Test::SLOWNESS(), 'node', "$folder/run.mjs" ],
 			env => {
 				ENTITYAPI_URL   => $shim->url,
 				CONSOLE_BROWSER => $browser,

@@ -4,7 +4,7 @@
 // newcomer }, tenant, isBilling }, each user with username and password.
 
 import assert from 'node:assert/strict'
-import { administration, superadmin } from './administration.mjs'
+import { administration, described, superadmin } from './administration.mjs'
 import { Tab, api, check, launch } from './browser.mjs'
 import { data } from './data.mjs'
 import { past, restoring } from './past.mjs'
@@ -58,6 +58,7 @@ if (isBilling) {
   await data(setup)
   await administration(setup)
   await superadmin(setup)
+  await described(setup)
 }
 await past(setup)
 await restoring(setup)
