@@ -39,10 +39,12 @@ export function read(text) {
     if (!found) return null
     const [whole, selector, operator, raw] = found
     let value = plain(raw)
+    if (/'[^']*,[^']*'/.test(raw) && raw.startsWith('(')) return null
     if (raw.startsWith('(')) value = raw.slice(1, -1).split(',').map((one) => plain(one.trim())).join(',')
     if (operator === '=ilike=') {
       const inner = /^%(.*)%$/.exec(value)
       if (inner && !/[%_\\]/.test(inner[1])) value = inner[1]
+      else if (!/[%_]/.test(value)) return null
     }
     conditions.push({ selector, operator, value })
     rest = rest.slice(whole.length)

@@ -62,7 +62,7 @@ export const shortId = (id) => `${String(id).slice(0, 13)}…`
 /** Text as it stands in quotes of a filter. */
 export function quote(value) {
   const text = String(value)
-  return /^[\w.:-]+$/.test(text) ? text : `'${text.replace(/[\\']/g, '\\$&')}'`
+  return /^[\w.:-]+$/.test(text) && !/^(and|or)$/i.test(text) ? text : `'${text.replace(/[\\']/g, '\\$&')}'`
 }
 
 /** A pattern of LIKE that finds this text anywhere. */

@@ -58,6 +58,16 @@ export async function data({ browser, users }) {
     await tab.go('data/invoices?filter=nonsense%3D%3D1')
     await tab.says('unknown attribute', '[role=alert]')
   })
+  await check('what the builder reads it writes again, or leaves as text', async () => {
+    const again = (texts) => tab.page.evaluate(async (all) => {
+      const { read, write } = await import('/console/rsql.js')
+      return all.map((text) => { const got = read(text); return got && write(got.conditions, got.join) })
+    }, texts)
+    const same = ['status==DRAFT', "name=='O\\'Hara; & (sons)'", 'total=ge=12.50;total=lt=20', 'status=in=(DRAFT,SENT),dueOn=isnull=true',
+      "customer.city=ilike='%a b%'", "name=ilike='50\\\\%_%'", "name=='or'", "name=in=('a b',c)"]
+    assert.deepEqual(await again(same), same)
+    assert.deepEqual(await again(["name=in=('a,b',c)", "name=ilike=exactly", '(a==1;b==2),c==3', 'a==1;b==2,c==3', 'a==1;', 'a=='].slice(0, 6)), Array(6).fill(null))
+  })
   await check('a conflict shows both versions', async () => {
     const { data: [invoice] } = await api('GET', '/api/v1/invoices?filter=number==T-1', { token })
     await tab.go(`data/invoices/${invoice.id}`, 'T-1')
