@@ -31,6 +31,9 @@ cd "$CHECKOUT"
 : "${MANIFESTS:=examples/billing}" "${DEMO:=1}"
 [[ $DATA == /* ]] || DATA=$CHECKOUT/$DATA
 
+# Tests that scripts/test-clients runs, and scripts/test does not
+TESTS_OF_CLIENTS="t/console/console.t t/openapi/tools.t t/whole/clients.t"
+
 # One address, superuser and database for every cluster made here; the port
 # only names the socket.
 PGPORT=5432 PGUSER=postgres PGDATABASE=entityapi
