@@ -38,7 +38,11 @@ $cluster->apply("$checkout/t/data/entities", _document('things.json', {
 		fields => { label => { type => 'string', required => JSON::PP::true, maxLength => 50 } },
 		permissions => { Editor => [qw(create read update delete)] } } }), _document('hook.json', {
 	apiVersion => 'entityapi/v1', kind => 'Hook', metadata => { name => 'shout' },
-	spec => { entity => 'Thing', phase => 'mutate', on => ['create'], function => 'hooks.shout' } }));
+	spec => { entity => 'Thing', phase => 'mutate', on => ['create'], function => 'hooks.shout' } }), _document('users.json', [
+		{ apiVersion => 'entityapi/v1', kind => 'Entity', metadata => { name => 'User' }, spec => { accounts => JSON::PP::true, permissions => { Editor => ['read'] },
+				fields => { zone => { type => 'string', from => 'profile.zone' } } } },
+		{ apiVersion => 'entityapi/v1', kind => 'Entity', metadata => { name => 'Badge' }, spec => { fields => { label => { type => 'string' } },
+				system => [qw(createdAt createdBy)], softDelete => JSON::PP::true, permissions => { Editor => [qw(create read update delete history restore)] } } } ]));
 
 sub _document
 {
@@ -72,6 +76,8 @@ my $bob = made(people => { name => 'Bob' }, { boss => { data => { type => 'peopl
 		friends => { data => [ { type => 'people', id => $ann->{id} } ] } });
 my $thing = made(things => { label => 'old' });
 is($thing->{attributes}{label}, 'OLD', 'the hook is called');
+my $badge = made(badges => { label => 'first' });
+$shim->must(200, PATCH => "/api/v1/badges/$badge->{id}", { token => $eve, json => { data => { type => 'badges', id => $badge->{id}, attributes => { label => 'second' } } } });
 
 my $key = $shim->must(201, POST => '/auth/me/api-keys', { token => $eve, json => { name => 'k', domainRoles => ['Editor'], expiresAt => '2030-01-01T00:00:00Z' } });
 my $account = $shim->must(201, POST => "$users/service-accounts", { token => $root, json => { name => 'robot', roles => ['Reader'] } });
@@ -158,6 +164,11 @@ sub check
 	is($again->http(POST => '/auth/accept-invite', { json => { token => $invite->{token}, username => 'ivy',
 			password => 'plainly-for-a-test-9' } })->{status}, 201, 'an invite is good');
 	is($again->login('eve', $eve->{password})->{tokenType} // 'Bearer', 'Bearer', 'a password is good');
+	is($get->("/api/v1/badges/$badge->{id}?include=createdBy", { token => $refreshed })->{json}{included}[0]{attributes}{username}, 'eve', 'an author is there');
+	is($get->("/api/v1/badges/$badge->{id}?asOf=$badge->{attributes}{createdAt}", { token => $refreshed })->{json}{data}{attributes}{label}, 'first',
+		'and what was before the dump');
+	$again->must(200, PATCH => '/auth/me', { token => $refreshed, json => { profile => { zone => 'UTC' } } });
+	is($get->('/api/v1/users?filter=username==eve', { token => $refreshed })->{json}{data}[0]{attributes}{zone}, 'UTC', 'users follow their accounts');
 	is($again->http(POST => '/api/v1/things', { token => $refreshed, json => { data => { type => 'things', attributes => { label => 'new' } } } })
 		->{json}{data}{attributes}{label}, 'NEW', 'an existing table is written, with its hook');
 	if ($options{other_roles})
