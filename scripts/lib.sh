@@ -31,8 +31,9 @@ cd "$CHECKOUT"
 : "${MANIFESTS:=examples/billing}" "${DEMO:=1}"
 [[ $DATA == /* ]] || DATA=$CHECKOUT/$DATA
 
-# Tests that scripts/test-clients runs, and scripts/test does not
-TESTS_OF_CLIENTS="t/console/console.t t/openapi/tools.t t/whole/clients.t"
+# Tests that scripts/test-more runs, and scripts/test does not
+TESTS_APART="t/console/console.t t/openapi/tools.t t/whole/clients.t"
+TESTS_APART+=" t/whole/supply.t"
 
 # One address, superuser and database for every cluster made here; the port
 # only names the socket.

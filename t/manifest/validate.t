@@ -16,7 +16,7 @@ use Test::More;
 
 use EntityApi::Test;
 
-my $spoiled = $ENV{ENTITYAPI_SPOILED} // 150;
+my $spoiled = $ENV{ENTITYAPI_SPOILED} // 80;
 my $seed = $ENV{ENTITYAPI_SEED} // int(time) ^ $$ << 8;
 srand $seed;
 

@@ -15,7 +15,7 @@ use Test::More;
 
 use EntityApi::Test;
 
-my $count = $ENV{ENTITYAPI_PATTERNS} // 20_000;
+my $count = $ENV{ENTITYAPI_PATTERNS} // 10_000;
 my $each = 1000;				# fields of one entity
 my $seed = $ENV{ENTITYAPI_SEED} // int(time) ^ $$ << 8;
 srand $seed;
