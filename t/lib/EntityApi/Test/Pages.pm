@@ -99,8 +99,8 @@ sub blocks
 =head2 shows($answer, $output)
 
 Is that what came out?  Spaces and line ends do not count, C<...> stands for
-anything, any UUID for any other (shortened ones, too), and any time with a
-fraction of a second.
+anything, any UUID for any other (shortened ones, too), any time with a
+fraction of a second, and how long something took.
 
 =cut
 
@@ -109,14 +109,16 @@ sub shows
 	my ($answer, $output) = @_;
 	my $uuid = qr/[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/;
 	my $time = qr/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z/;
+	my $took = qr/donein\d+\.\ds/;
 
 	s/\s+//g for $answer, $output;
 	my $pattern = join '', map {
 		    /^\.\.\.$/                ? '.*?'
 		  : /^$uuid$|^[0-9a-f]{8}-\.\.\.$/ ? $uuid
 		  : /^$time$/ && /\./         ? $time
+		  : /^$took$/               ? $took
 		  : quotemeta
-	} split /($uuid|[0-9a-f]{8}-\.\.\.|$time|\.\.\.)/, $answer;
+	} split /($uuid|[0-9a-f]{8}-\.\.\.|$time|$took|\.\.\.)/, $answer;
 	return $output =~ /\A$pattern\z/s;
 }
 
