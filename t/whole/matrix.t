@@ -73,6 +73,12 @@ waitpid matrix("$folder/nothing", RELEASES => 'none', BUILD_ON => 'etch'), 0;
 like(EntityApi::Test::slurp($table), qr/^\| arm64, cross build on etch .*not to be had: etch/m, 'what is built can be all')
   if qx{uname -m} !~ /aarch64/;
 
+unlink glob "$folder/data/matrix/results/*";
+waitpid matrix('', BUILD_ON => 'none'), 0;
+$text = EntityApi::Test::slurp($table);
+like($text, qr/^\| sarge /m, 'releases can be all, too');
+unlike($text, qr/^\| arm64/m, '... with nothing built beside them');
+
 debstrap("touch '$folder/began'; exec perl -e 'sleep 600; open my \$went_on, q{>}, shift' '$folder/went_on'");
 my $pid = matrix();
 ok(EntityApi::Test::wait_until(30, sub { -e "$folder/began" }), 'a run');
