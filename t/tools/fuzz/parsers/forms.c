@@ -75,7 +75,8 @@ run_jsonread(const char *bytes, int len)
 
 /*
  * A value that was read, written and read again is the same.  The first byte
- * is the type, and whether it stands in a document.
+ * is the type, whether it stands in a document, and whether its numbers are
+ * written as strings.
  */
 static void
 run_types(const char *bytes, int len)
@@ -91,7 +92,9 @@ run_types(const char *bytes, int len)
 
 	if (len < 1)
 		return;
-	type = &ea_types[(bytes[0] & 0x7F) % ea_ntypes];
+	type = &ea_types[(bytes[0] & 0x3F) % ea_ntypes];
+	if ((bytes[0] & 0x40) != 0)
+		type = ea_types_as_text(type);
 	text = target_text(bytes + 1, len - 1);
 	if (type->read == NULL)
 		return;

@@ -189,7 +189,9 @@ run_params(const char *bytes, int len)
 
 	if (len < 1)
 		return;
-	takes = bytes[0] & 0x0F;
+	takes = bytes[0] & (EA_TAKES_LIST | EA_TAKES_SHAPE | EA_TAKES_KEYSET |
+						EA_TAKES_CURSOR | EA_TAKES_DELETED | EA_TAKES_AS_OF |
+						EA_TAKES_SIZE);
 	req->query = target_text(bytes + 1, len - 1);
 	query = ea_query_read(req, takes);
 	must_hold(req->nproblems == 0, req->query);
