@@ -85,6 +85,15 @@ ResultRelInfo; ANY_MINOR=1 builds all the same
 	makeJsonLexContextCstringLen(NULL, (text), (len), PG_UTF8, true)
 #endif
 
+/* What an assertion that does not hold tells: its kind until 15. */
+#if PG_VERSION_NUM < 160000
+#define EA_COMPAT_ASSERTION const char *conditionName, \
+	const char *errorType, const char *fileName, int lineNumber
+#else
+#define EA_COMPAT_ASSERTION const char *conditionName, \
+	const char *fileName, int lineNumber
+#endif
+
 /* Permissions of a plan stand beside its range table since 16. */
 #if PG_VERSION_NUM < 160000
 #define ea_compat_check_permissions(stmt) \

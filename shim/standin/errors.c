@@ -8,6 +8,7 @@
 
 #include "miscadmin.h"
 
+#include "base/compat.h"
 #include "base/format.h"
 #include "standin/errors.h"
 
@@ -118,3 +119,14 @@ errfinish(const char *filename, int lineno, const char *funcname)
 	if (hint != NULL)
 		fprintf(stderr, "HINT:  %s\n", hint);
 }
+
+/* A server that was built with assertions has what it compiles check, too. */
+#ifdef USE_ASSERT_CHECKING
+void
+ExceptionalCondition(EA_COMPAT_ASSERTION)
+{
+	fprintf(stderr, "entityapi-shim: %s:%d: does not hold: %s\n", fileName,
+			lineNumber, conditionName);
+	abort();
+}
+#endif
