@@ -3,6 +3,8 @@
 #
 #	what was written is read back, and what was deleted is gone
 #	a list has the rows, in number and in page, that the model says
+#	what was there at a time is there with asOf, and what was done in the
+#	history (Papers.pm)
 #	no answer has an id of another tenant
 #	a read answers the same without the look-ups past the executor
 #	of some, the answer is as the description of the API has it
@@ -18,12 +20,15 @@
 use strict;
 use warnings;
 
+use File::Basename ();
 use File::Temp ();
 use JSON::PP;
 use Test::More;
 
 use EntityApi::Test;
 use EntityApi::Test::Node;
+use lib File::Basename::dirname(__FILE__);
+use Papers;
 
 my $seconds = $ENV{FUZZ_SECONDS} || 0;
 my $count = $ENV{FUZZ_COUNT} || ($seconds ? 0 : 3000);
@@ -42,17 +47,19 @@ my $json = JSON::PP->new->canonical->allow_nonref->utf8;
 my $uuid = qr/[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}/;
 
 my $cluster = EntityApi::Test->cluster;
-$cluster->apply(EntityApi::Test::checkout() . '/t/data/entities');
+$cluster->apply(map { EntityApi::Test::checkout() . "/$_" } 't/data/entities', 't/tools/fuzz/past.yaml');
 my $shim = EntityApi::Test->shim($cluster, access_log => 'false', pool_wait_ms => 60_000);
 
 # Each tenant with what is in it: specimens by id, their attributes as they are
-# to be read, and all ids that it has ever had.
+# to be read, papers, users, and all ids that it has ever had.
 my @tenants = map {
 	my $record = $shim->tenant($_);
-	{ id => $record->{id}, login => $shim->user($record->{id}, "ann-$_", ['Editor']),
-		specimens => {}, version => {}, tags => {}, ids => { $record->{id} => 1 } };
+	my ($ann, $bob) = map { $shim->user($record->{id}, @$_) } [ "ann-$_", ['Editor'], securityAttributes => { shelf => 'any' } ],
+	  [ "bob-$_", ['Reader'], securityAttributes => { shelf => 'red' }, profile => { zone => 'CET' } ];
+	my %users = map { $_->{id} => $_->{username} } $ann, $bob;
+	{ id => $record->{id}, login => $ann, reader => $bob, users => \%users,
+		specimens => {}, papers => {}, ids => { map { $_ => 1 } $record->{id}, keys %users } };
 } qw(acme other);
-$_->{token} = $_->{login}{accessToken} for @tenants;
 my $born = time;
 
 sub any { return $_[ rand @_ ] }
@@ -72,23 +79,24 @@ sub fault
 # Logins hold for 15 minutes.
 sub fresh
 {
-	my ($tenant) = @_;
+	my ($tenant, $who) = @_;
 
 	if (time - $born > 600)
 	{
-		$_->{token} = $shim->login($_->{login}{username}, $_->{login}{password})->{accessToken} for @tenants;
+		$_->{accessToken} = $shim->login($_->{username}, $_->{password})->{accessToken} for map { @$_{qw(login reader)} } @tenants;
 		$born = time;
 	}
-	return $tenant->{token};
+	return $tenant->{ $who // 'login' }{accessToken};
 }
 
-# One request of a tenant's, with what holds for all answers.
+# One request of a tenant's, with what holds for all answers; "as" says whose.
 sub ask
 {
 	my ($kind, $tenant, $method, $target, $options) = @_;
 	my $request = [ $method, $target, $options ];
+	my $who = ($options // {})->{as};
 	local $ENV{ENTITYAPI_RECORD} = "$record" if rand() < $share;
-	my $answer = eval { $shim->http($method, $target, { token => fresh($tenant), %{ $options // {} } }) };
+	my $answer = eval { $shim->http($method, $target, { token => fresh($tenant, $who), %{ $options // {} } }) };
 
 	$sent++;
 	$kinds{$kind}++;
@@ -303,6 +311,18 @@ sub list
 	return;
 }
 
+# A read of a paper is asked once more, too
+sub paper
+{
+	my ($tenant) = @_;
+	my $target = any(@Papers::reads)->($tenant);
+
+	push @reads, [ $tenant, $target ] if ($target // '') =~ m{^/api} && rand() < 0.2;
+	return;
+}
+
+sub wrong_paper { my ($tenant) = @_; return Papers::wrong($tenant, grep { $_ != $tenant } @tenants) }
+
 # All pages by cursor have each row once.
 sub walk
 {
@@ -487,8 +507,11 @@ sub compare_reads
 	for my $i (0 .. $#asked)
 	{
 		$kinds{compared}++;
+		my ($status) = $direct->[$i] =~ /^(200|404) /;
+
+		# what is not there has an id of its own in each answer
 		fault("the executor reads $executed->[$i]", $asked[$i][1], { status => $direct->[$i], body => '' })
-		  if $direct->[$i] !~ /^200 / || $direct->[$i] ne $executed->[$i];
+		  if !$status || ($status == 200 ? $direct->[$i] ne $executed->[$i] : $executed->[$i] !~ /^404 /);
 	}
 	return;
 }
@@ -514,8 +537,9 @@ sub memory
 	return ($shim_kb, (sort { $b <=> $a } @kb)[0] // 0);
 }
 
-my @good = ((\&create) x 4, (\&update) x 4, (\&fetch) x 4, (\&list) x 5, (\&remove) x 2, \&atomic);
-my @wrong = ((\&wrong_document) x 3, (\&wrong_target) x 3, \&wrong_token, \&strange, \&raw);
+Papers::begin(\&ask, \&fault);
+my @good = (@Papers::good, (\&paper) x 10, (\&create) x 4, (\&update) x 4, (\&fetch) x 4, (\&list) x 5, (\&remove) x 2, \&atomic);
+my @wrong = ((\&wrong_paper) x 4, (\&wrong_document) x 3, (\&wrong_target) x 3, \&wrong_token, \&strange, \&raw);
 my $begin = time;
 my ($warm, @warm) = $count ? $count / 3 : 0;
 
@@ -525,7 +549,7 @@ while ($count ? $sent < $count : time - $begin < $seconds)
 
 	# neither grows without end
 	if (keys %{ $tenant->{specimens} } > 150) { remove($tenant) }
-	else { (rand() < 0.7 ? any(@good) : any(@wrong))->($tenant) }
+	else { (rand() < 0.75 ? any(@good) : any(@wrong))->($tenant) }
 	compare_reads() if @reads >= 60;
 	@warm = memory() if !@warm && ($count ? $sent > $warm : time - $begin > $seconds / 3);
 }
@@ -536,6 +560,9 @@ for my $tenant (@tenants)
 	my $rows = $cluster->psql("select count(*) from app.specimen where tenant_id = '$tenant->{id}'");
 
 	fault("count(*) is $rows, not " . keys %{ $tenant->{specimens} }, $tenant->{id}) if $rows != keys %{ $tenant->{specimens} };
+	$rows = $cluster->psql("select count(*) filter (where deleted_at is null) || ' ' || count(*) from app.paper where tenant_id = '$tenant->{id}'");
+	my $papers = join ' ', map { scalar(() = Papers::of($tenant, $_)) } qw(live all);
+	fault("there are $rows papers, not $papers", $tenant->{id}) if $rows ne $papers;
 }
 my @end = memory();
 fault("the shim has grown from $warm[0] to $end[0] kB", 'memory') if @warm && $end[0] > $warm[0] * 1.5 + 8192;

@@ -15,6 +15,7 @@ use warnings;
 use Getopt::Long;
 use JSON::PP;
 use MIME::Base64 ();
+use Time::HiRes ();
 
 use EntityApi::Test;
 
@@ -30,15 +31,15 @@ my $plain = 'application/vnd.api+json';
 my $atomic = 'application/vnd.api+json;ext="https://jsonapi.org/ext/atomic"';
 
 my $cluster = EntityApi::Test->cluster;
-$cluster->apply($folder =~ m{^/} ? $folder : EntityApi::Test::checkout() . "/$folder");
+$cluster->apply(map { m{^/} ? $_ : EntityApi::Test::checkout() . "/$_" } $folder, 't/tools/fuzz/past.yaml');
 my $shim = EntityApi::Test->shim($cluster);
 my @tenants = map { $shim->tenant($_) } qw(acme other);
-my %token = (editor => $shim->user($tenants[0]{id}, 'ann', ['Editor'])->{accessToken},
-	reader => $shim->user($tenants[0]{id}, 'bob', ['Reader'])->{accessToken},
+my %token = (editor => $shim->user($tenants[0]{id}, 'ann', ['Editor'], securityAttributes => { shelf => 'any' })->{accessToken},
+	reader => $shim->user($tenants[0]{id}, 'bob', ['Reader'], securityAttributes => { shelf => 'red' })->{accessToken},
 	helper => $shim->user($tenants[0]{id}, 'cem', ['Helper'])->{accessToken},
 	other => $shim->user($tenants[1]{id}, 'dan', ['Editor'])->{accessToken},
 	super => $shim->superadmin->{accessToken});
-my @collections = qw(people lockers boxes slips tags books toys vaults memos countries specimens);
+my @collections = qw(people lockers boxes slips tags books toys vaults memos countries specimens papers users);
 my %ids = map { $_ => [ '01980000-0000-7000-8000-000000000000', 'x' ] } @collections;
 
 sub made
@@ -63,6 +64,39 @@ made(boxes => { label => 'b' }, { owner => $ann });
 made(memos => { subject => 'm' });
 made(lockers => { number => 7 }, { holder => $ann });
 made(specimens => { name => 'first', amount => 1.5, extra => { a => 1 } });
+push @{ $ids{users} }, (@uids) x 10;
+
+# Papers with a past: changed, deleted with their parts, come back
+my @times = map { my $paper = paper($_); ($paper->{begin}, $paper->{end}) } qw(red blue);
+my @cursors;
+
+sub paper
+{
+	my ($shelf) = @_;
+	my $begin = now();
+	my $whole = made(papers => { title => 'whole', shelf => $shelf });
+	my $part = made(papers => { title => 'part' }, { whole => $whole });
+	my $path = "/api/v1/papers/$whole->{data}{id}";
+	my %any = (token => $token{editor}, headers => { 'If-Match' => '*' });
+
+	$shim->must(200, PATCH => $path, { %any, json => { data => { %{ $whole->{data} }, attributes => { title => "w$_", shelf => any('red', 'blue') } } } }) for 1 .. 3;
+	$shim->must(204, DELETE => $path, \%any);
+	my $end = now();
+	$shim->must(200, POST => "$path/restore", { token => $token{editor} });
+	$shim->must(204, DELETE => "/api/v1/papers/$part->{data}{id}", \%any);
+	for my $list ("$path/history", '/api/v1/papers?sort=updatedAt&show[deleted]=with&page[after]=start')
+	{
+		my $page = $shim->must(200, GET => $list . ($list =~ /\?/ ? '&' : '?') . 'page[size]=1', { token => $token{editor} });
+		push @cursors, $page->{links}{next} =~ /page(?:\[|%5B)after(?:\]|%5D)=([^&]+)/;
+	}
+	return { begin => $begin, end => $end };
+}
+
+sub now
+{
+	my @t = gmtime int(my $at = Time::HiRes::time());
+	return sprintf '%04d-%02d-%02dT%02d:%02d:%02d.%06dZ', $t[5] + 1900, $t[4] + 1, @t[ 3, 2, 1, 0 ], ($at - int $at) * 1_000_000;
+}
 
 sub any { return $_[ rand @_ ] }
 sub id { my ($c) = @_; return any(@{ $ids{ $c // any(@collections) } }) }
@@ -77,7 +111,8 @@ my @keys = qw(data type id lid attributes relationships meta version links ref h
   name boss team boxes locker label weight owner keeper vault content tags slips word number
   holder title pages minimumAge subject reply replies code letters colour essay count grade big
   amount price exact flag day moment token extra born stamp level secret rated place text
-  tenantId tenant_id deleted_at atomic:operations username password roles refreshToken);
+  shelf due rest keeper maker whole parts createdAt updatedAt createdBy updatedBy zone kind displayName
+  asOf deletedAt tenantId tenant_id deleted_at deletion_id atomic:operations username password roles refreshToken);
 
 sub value
 {
@@ -104,14 +139,14 @@ sub resource
 	my %attributes = (people => { name => 'N' }, boxes => { label => 'L', weight => 1.25 },
 		tags => { word => 'W' . int rand 20 }, books => { title => 'B', pages => 3 }, toys => { title => 'T' },
 		slips => { text => 'S' }, memos => { subject => 'M' . int rand 20 },
-		lockers => { number => int rand 50 },
+		lockers => { number => int rand 50 }, papers => { title => 'P' . int rand 20, shelf => any('red', 'blue') },
 		specimens => { name => 'n', letters => 'abc', colour => 'RED', count => 3, grade => 2,
 			big => 5, amount => '1.5', price => 2.25, exact => '1.0000000001', flag => JSON::PP::true,
 			day => '2026-01-02', moment => '2026-01-02T03:04:05+01:00',
 			token => '01980000-0000-7000-8000-000000000000', extra => { a => [ 1, {} ] }, code => 'c' . rand });
 	my %one = (people => { boss => 'people', locker => 'lockers' }, boxes => { owner => 'people', keeper => 'people',
 			vault => 'vaults', content => any('books', 'toys') }, slips => { box => 'boxes' }, memos => { reply => 'memos' },
-		lockers => { holder => 'people' });
+		lockers => { holder => 'people' }, papers => { keeper => 'users', whole => 'papers' });
 	my %many = (people => { team => 'people', boxes => 'boxes' }, boxes => { tags => 'tags', slips => 'slips' },
 		tags => { boxes => 'boxes' }, memos => { replies => 'memos' });
 
@@ -143,7 +178,7 @@ sub operation
 	return { op => any(qw(update remove)), ref => any({ type => $type, id => id($type) },
 			{ type => $type, lid => any(qw(l1 l2)) }), data => resource($type, { lid => 'l1' }) } if $kind == 3;
 	return { op => any(qw(add update remove)), ref => { type => $type, id => id($type),
-			relationship => any(qw(boss team boxes tags owner slips content)) }, data => any([ identifier() ], identifier()) }
+			relationship => any(qw(boss team boxes tags owner slips content keeper whole)) }, data => any([ identifier() ], identifier()) }
 	  if $kind == 4;
 	return { op => any(qw(add update remove)), href => "/$type/" . id($type), data => resource($type, {}) };
 }
@@ -200,7 +235,8 @@ sub target
 {
 	my ($collection, $method) = @_;
 	my %names = (people => [qw(boss team boxes locker)], boxes => [qw(owner keeper vault content tags slips)],
-		slips => ['box'], tags => ['boxes'], memos => [qw(reply replies)], lockers => ['holder']);
+		slips => ['box'], tags => ['boxes'], memos => [qw(reply replies)], lockers => ['holder'],
+		papers => [qw(keeper maker whole parts createdBy updatedBy)]);
 	my $name = any(rand() < 0.9 ? @{ $names{$collection} // ['none'] } : @keys);
 	my $target = "/api/v1/$collection" . ($method eq 'POST' ? any('', '/' . id($collection) . "/relationships/$name")
 		: $method ne 'GET' && rand() < 0.95 ? any('/' . id($collection), '/' . id($collection) . "/relationships/$name")
@@ -209,6 +245,8 @@ sub target
 
 	$target = any('/api/v1/operations', '/auth/me', '/auth/login', '/manage/tenants', "/manage/tenants/$tenants[0]{id}/users",
 		'/auth/refresh', '/actuator/health') if rand() < 0.05;
+	return past($collection) if $method eq 'GET' && rand() < 0.25;
+	$target = "/api/v1/papers/" . id('papers') . '/restore' if $method eq 'POST' && rand() < 0.1;
 	for (1 .. ($method eq 'GET' ? rand 4 : rand 1.2))
 	{
 		my $name = any('filter', 'filter', 'filter', 'sort', 'include', 'page[size]', 'page[number]', 'page[totals]',
@@ -223,6 +261,25 @@ sub target
 	$target .= '?' . join '&', @parameters if @parameters;
 	$target =~ s/[^\x21-\x7e]/%20/g;
 	if (rand() < 0.05) { substr($target, rand length $target, rand 2) = any(@words) }
+	return $target;
+}
+
+# What was, and what is deleted; mostly of papers, which have a past
+sub past
+{
+	my ($collection) = @_;
+	$collection = 'papers' if rand() < 0.8;
+	my $id = id($collection);
+	my $time = any(@times, @times, @times, now(), '2026-02-30T00:00:00Z', '0001-01-01T00:00:00+23:59', '9999-12-31T23:59:59.999999Z', '', any(@words));
+	my $shown = 'show[deleted]=' . any('with', 'with', 'only', 'only', '', any(@words));
+	my $cursor = any(@cursors, @cursors, 'start', 'end', 'A' x 22, any(@words), spoil_bytes(any(@cursors)));
+	my $page = 'page[' . any('after', 'before') . "]=$cursor&page[size]=" . any(1, 2, 100, 0);
+	my $target = "/api/v1/$collection" . any("/$id?asOf=$time", "/$id?asOf=$time", "/$id?asOf=$time&" . any($shown, 'include=maker', 'fields[papers]=' . join ',', map { any(@keys) } 1 .. 3),
+		"/$id?$shown", "?$shown&sort=" . any('-', '') . any(qw(updatedAt createdBy.username whole.title shelf)), "?$shown&filter=" . any('createdBy', 'maker', 'keeper', 'whole', 'updatedAt') . any('.username', '.id', '.zone', '')
+		  . any('==', '=isnull=', '=gt=') . any('true', 'ann', @times, any(@words)), "?$shown&include=" . any("maker", "keeper", "whole.maker", "parts", "createdBy,updatedBy"), "?$shown&sort=updatedAt&$page",
+		"/$id/history", "/$id/history?$page", "/$id/history?asOf=$time&$page", "/$id/history?asOf=$time", "/$id/restore", "/$id/" . any(qw(whole parts maker)) . "?$shown");
+
+	$target =~ s/[^\x21-\x7e]/%20/g;
 	return $target;
 }
 
@@ -296,14 +353,14 @@ sub request
 	my %headers = (authorization => 'Bearer ' . $token{ any(qw(editor editor editor editor reader helper other super)) });
 	my $kind = rand;
 
-	if ($kind < 0.5)
+	if ($kind < 0.25)
 	{
 		($method, $target, $body) = @{ identity() };
 		$headers{'content-type'} = 'application/json';
 		$headers{authorization} = "Bearer $token{super}" if rand() < 0.85;
 		$headers{'content-type'} = 'application/x-www-form-urlencoded', $headers{authorization} = any('Basic ' . any('YTpi', '/////w==', 'YQ==', ':'), 'Basic') if $target eq '/auth/token' && rand() < 0.5;
 	}
-	elsif ($kind < 0.3)
+	elsif ($kind < 0.4)
 	{
 		($method, $target) = ('POST', '/api/v1/operations');
 		$headers{'content-type'} = $atomic;
