@@ -134,8 +134,6 @@ subtest 'the direction' => sub {
 	mkdir $copy or die "$copy: $!\n";
 	system("tar -C '$checkout' --exclude='*.bc' -cf - extension shim | tar -C '$copy' -xf -") == 0 or die;
 	plan skip_all => 'the objects are not here' if !-e "$copy/extension/base/uuid.o";
-	my %before = map { $_ => 1 } split /\n/, $layers->()->{out};
-
 	my $lines = () = EntityApi::Test::slurp("$copy/extension/base/uuid.h") =~ /\n/g;
 	$plant->('extension/base/uuid.h', qq{#include "entry/message.h"\n#include "guc.h"\n});
 	$plant->('extension/base/planted.c', <<~'C');
@@ -166,7 +164,7 @@ subtest 'the direction' => sub {
 
 	my $after = $layers->();
 	isnt($after->{status}, 0, 'is refused');
-	is(join("\n", sort grep { !$before{$_} } split /\n/, $after->{out}), join("\n", sort
+	is(join("\n", sort split /\n/, $after->{out}), join("\n", sort
 			"extension/base/uuid.h:@{[ $lines + 1 ]}: includes entry/message.h from above",
 			"extension/base/uuid.h:@{[ $lines + 2 ]}: guc.h without its folder",
 			'extension/base/planted.c:8: uses ea_counters_report of extension/entry/counters.c from above',
