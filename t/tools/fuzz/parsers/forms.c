@@ -189,6 +189,32 @@ run_cursor(const char *bytes, int len)
 				  text);
 }
 
+/*
+ * What is under tokens, and all that there is to the cursors of histories and
+ * of the audit log: bytes have one text, and a text that is read is that one.
+ */
+static void
+run_base64url(const char *bytes, int len)
+{
+	StringInfoData text;
+	uint8	   *read;
+	int			nread;
+
+	initStringInfo(&text);
+	ea_base64url_encode(&text, bytes, len);
+	read = ea_base64url_decode(text.data, text.len, &nread);
+	must_hold(read != NULL && nread == len && memcmp(read, bytes, len) == 0,
+			  text.data);
+
+	read = ea_base64url_decode(bytes, len, &nread);
+	if (read == NULL)
+		return;
+	resetStringInfo(&text);
+	ea_base64url_encode(&text, read, nread);
+	must_hold(text.len == len && memcmp(text.data, bytes, len) == 0,
+			  text.data);
+}
+
 /* -------- tokens and secrets -------- */
 
 static uint8 key_secret[32] = "a secret that no input knows of";
@@ -325,6 +351,7 @@ const Target form_targets[] = {
 	{"jsonread", run_jsonread},
 	{"types", run_types},
 	{"cursor", run_cursor},
+	{"base64url", run_base64url},
 	{"jwt", run_jwt},
 	{"username", run_username},
 	{"message", run_message, {ERRCODE_INVALID_PARAMETER_VALUE,
