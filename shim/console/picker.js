@@ -2,7 +2,7 @@
 
 import { get } from './api.js'
 import { h, newId, put } from './element.js'
-import { labelOf, model } from './model.js'
+import { labelOf, model, permits } from './model.js'
 import { fieldsFor, nameOf, remember } from './read.js'
 import { anywhere, shortId } from './text.js'
 import { button, explain } from './ui.js'
@@ -15,8 +15,11 @@ export const nameIt = (one) => nameOf(one) ?? shortId(one.id)
 async function find(type, text, signal) {
   const entity = model.byType.get(type)
   const label = entity.label?.name
-  const filter = text === '' ? undefined : ID.test(text) ? `id==${text}` : label && `${label}=ilike=${anywhere(text)}`
-  const found = await get(entity.base, { filter, sort: label, 'page[size]': 8, 'page[totals]': false, ...fieldsFor(entity, label ? [label] : []) }, { signal })
+  const named = label && `${label}=ilike=${anywhere(text)}`
+  const filter = text === '' ? undefined : ID.test(text) ? `id==${text}` : named
+  const fields = fieldsFor(entity, label ? [label] : [])
+  const query = { filter, sort: label, 'page[size]': 8, 'page[totals]': false, ...fields }
+  const found = await get(entity.base, query, { signal })
   found.data.forEach(remember)
   return found.data
 }
@@ -25,7 +28,10 @@ async function find(type, text, signal) {
 function search(types, props, choose) {
   const list = newId()
   const options = h('ul', { role: 'listbox', id: list, class: 'options', hidden: true, 'aria-label': 'Found' })
-  const kinds = types.length > 1 && h('select', { 'aria-label': 'Kind', onchange: () => ask(0) },
+  const wanted = () => kinds ? kinds.value : types[0]
+  const placeholder = () => `Search ${model.byType.get(wanted())?.title.toLowerCase() ?? ''}…`
+  const turn = () => { box.placeholder = placeholder() }
+  const kinds = types.length > 1 && h('select', { 'aria-label': 'Kind', onchange: turn },
     types.map((type) => h('option', { value: type }, model.byType.get(type).single)))
   let found = []
   let marked = -1
@@ -33,8 +39,8 @@ function search(types, props, choose) {
   let under = null
 
   const box = h('input', {
-    ...props, type: 'text', role: 'combobox', autocomplete: 'off', 'aria-expanded': 'false', 'aria-controls': list, 'aria-autocomplete': 'list',
-    placeholder: `Search ${types.length === 1 ? model.byType.get(types[0]).title.toLowerCase() : ''}…`,
+    ...props, type: 'text', role: 'combobox', autocomplete: 'off', placeholder: placeholder(),
+    'aria-expanded': 'false', 'aria-controls': list, 'aria-autocomplete': 'list',
     oninput: () => ask(PAUSE),
     onfocus: () => ask(0),
     onblur: () => setTimeout(close, 150),
@@ -55,7 +61,7 @@ function search(types, props, choose) {
       under?.abort()
       under = new AbortController()
       try {
-        found = await find(kinds ? kinds.value : types[0], box.value.trim(), under.signal)
+        found = await find(wanted(), box.value.trim(), under.signal)
         show(found.length > 0 ? null : 'Nothing is called so.')
       } catch (error) {
         found = []
@@ -67,12 +73,16 @@ function search(types, props, choose) {
   function show(text) {
     if (document.activeElement !== box) return
     marked = -1
-    put(options, text !== null ? h('li', { class: 'muted', role: 'option', 'aria-disabled': 'true' }, text) : found.map((one, i) =>
-      h('li', { role: 'option', id: `${list}-${i}`, 'aria-selected': 'false', onmousedown: (event) => { event.preventDefault(); take(one) } },
-        labelOf(one) ?? one.id)))
+    const said = h('li', { class: 'muted', role: 'option', 'aria-disabled': 'true' }, text)
+    put(options, text === null ? found.map(option) : said)
     options.hidden = false
     box.setAttribute('aria-expanded', 'true')
   }
+
+  const option = (one, i) => h('li', {
+    role: 'option', id: `${list}-${i}`, 'aria-selected': 'false',
+    onmousedown: (event) => { event.preventDefault(); take(one) }
+  }, labelOf(one) ?? one.id)
 
   function mark(i) {
     marked = (i + found.length) % found.length
@@ -100,22 +110,31 @@ function search(types, props, choose) {
   return { node: h('div', { class: 'picker' }, h('div', { class: 'row tight' }, kinds, box), options), box }
 }
 
-/** An input of a form for linked resources; value is an identifier, a list or null. */
-export function picker(relationship, props, value) {
-  const known = relationship.types.filter((type) => model.byType.has(type))
+const mayRead = (type) => model.byType.has(type) && permits({ type }, 'read')
+
+/**
+ * An input of a form for linked resources; value is an identifier, a list or
+ * null.  "changed" is told what is chosen then.
+ */
+export function picker(relationship, props, value, changed) {
+  const known = relationship.types.filter(mayRead)
   const begun = relationship.many ? [...(value ?? [])] : value ? [value] : []
   let chosen = [...begun]
   const area = h('div', { class: 'chosen' })
   const finder = search(known, props, (one) => {
     chosen = relationship.many ? [...chosen.filter(({ id }) => id !== one.id), one] : [one]
     show()
+    tell()
   })
+
+  const tell = () => changed?.(relationship.many ? chosen : chosen[0] ?? null)
 
   function show() {
     put(area, chosen.map((one) => h('span', { class: 'chip' }, nameIt(one),
       (relationship.many || !relationship.required) && button('×', () => {
         chosen = chosen.filter((other) => other !== one)
         show()
+        tell()
         finder.box.focus()
       }, { class: 'quiet', 'aria-label': `Remove ${nameIt(one)}` }))))
   }
