@@ -2,6 +2,7 @@
 
 import { at, changePassword, get, post, request } from './api.js'
 import { h, put } from './element.js'
+import { secondFactor } from './factor.js'
 import { form } from './form.js'
 import { check, passwordFields } from './login.js'
 import { has, schemaOf } from './model.js'
@@ -163,6 +164,7 @@ export async function show({ state }) {
   return [
     head('Own account'),
     who(me),
+    secondFactor(),
     has(SESSIONS) && await part('Sessions', sessions),
     has(KEYS) && await part('Personal keys', (fill) => keys(me, fill)),
     has('/auth/change-password', 'post') && password(),

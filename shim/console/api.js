@@ -155,13 +155,18 @@ export function takeReason() {
   return reason
 }
 
-export async function login(username, password) {
-  const pair = await post('/auth/login', { username, password }, { anonymous: true })
+async function begin(path, body) {
+  const pair = await post(path, body, { anonymous: true })
+  if (pair.mfaRequired) return pair
   keep(pair)
   sessionStorage.setItem(TAB, crypto.getRandomValues(new Uint32Array(4)).join('-'))
   await own()
   return pair
 }
+
+/** The session has begun, but where the answer says mfaRequired: then a code is needed as well. */
+export const login = (username, password) => begin('/auth/login', { username, password })
+export const loginByCode = (mfaToken, code) => begin('/auth/login/totp', { mfaToken, code })
 
 /**
  * A tab that was duplicated has the refresh token of the first one, and using

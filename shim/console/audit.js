@@ -22,10 +22,10 @@ const FILTERS = [
   { name: 'outcome', title: 'Outcome', choices: ['SUCCESS', 'FAILURE', 'DENIED'] },
   { name: 'from', title: 'From', of: 'at', operator: '=ge=', type: 'datetime-local' },
   { name: 'to', title: 'To', of: 'at', operator: '=lt=', type: 'datetime-local' },
-  { name: 'targetType', title: 'Type of what' },
-  { name: 'targetId', title: 'Id of what' },
-  { name: 'actorId', title: 'Id of who' },
-  { name: 'requestId', title: 'Id of the request' }
+  { name: 'targetType', title: 'Resource type' },
+  { name: 'targetId', title: 'Resource id' },
+  { name: 'actorId', title: 'Account id' },
+  { name: 'requestId', title: 'Request id' }
 ]
 
 const filterOf = (query, more = []) => [
@@ -57,8 +57,9 @@ function filters(query) {
   },
   FILTERS.map((one) =>
     h('label', { class: 'field' }, h('span', { class: 'name' }, one.title), inputOf(one, query[one.name]))),
-  h('button', { type: 'submit', class: 'primary' }, 'Show'),
-  filterOf(query) && h('a', { class: 'button', href: link(['audit']) }, 'Show all'))
+  h('div', { class: 'row' },
+    h('button', { type: 'submit', class: 'primary' }, 'Show'),
+    filterOf(query) && h('a', { class: 'button', href: link(['audit']) }, 'Show all')))
 }
 
 function target({ type, id }) {

@@ -28,6 +28,7 @@ function menu(me, tenant) {
       kind('Invites', 'invites'),
       kind('Service accounts', 'service-accounts'),
       kind('Personal keys', 'personal-api-keys'),
+      kind('Webhooks', 'webhooks'),
       (of('settings/personal-api-keys') || me.isSuperAdmin) && ['Settings', ['manage', 'settings']],
       has('/manage/audit') && ['Audit log', ['audit']],
       has('/manage/explain', 'post') && ['Why not?', ['explain']]

@@ -15,29 +15,32 @@ const DONE = {
 
 const done = (name) => DONE[name] ?? words(String(name).toLowerCase())
 
-function one(of, kind) {
+const linkTo = (one) => nameOf(one) ?? `${model.byType.get(one.type)?.single ?? one.type} ${shortId(one.id)}`
+
+/** A value of a field as the log has it: of a relationship to many, ids. */
+function shown(of, { kind, many, types }) {
   const isLink = of && typeof of === 'object' && of.id && of.type
-  if (!isLink) return value(of, kind, { short: true })
-  return nameOf(of) ?? `${model.byType.get(of.type)?.single ?? of.type} ${shortId(of.id)}`
+  if (isLink) return linkTo(of)
+  if (!many || !Array.isArray(of)) return value(of, kind, { short: true })
+  return of.length === 0 ? 'none' : of.map((id) => linkTo({ type: types[0], id })).join(', ')
 }
 
-function change(entity, [name, pair]) {
-  const attribute = entity.attributes.find((field) => field.name === name)
-  const { from, to } = Array.isArray(pair) ? { from: pair[0], to: pair[1] } : pair
-  return h('div', null, h('dt', { title: name }, attribute?.title ?? words(name)),
-    h('dd', null,
-      h('del', null, one(from, attribute?.kind)),
-      h('span', { role: 'img', 'aria-label': 'became' }, ' → '),
-      h('ins', null, one(to, attribute?.kind))))
+/** What was there before, but of something new, and what came. */
+function change(entity, isNew, [name, { from, to }]) {
+  const field = [...entity.attributes, ...entity.relationships].find((one) => one.name === name) ?? {}
+  const before = [h('del', null, shown(from, field)), h('span', { role: 'img', 'aria-label': 'became' }, ' → ')]
+  return h('div', null, h('dt', { title: name }, field.title ?? words(name)),
+    h('dd', null, !isNew && before, h('ins', null, shown(to, field))))
 }
 
 function entry(entity, id, { attributes: { at, action: what, actor, changes, version } }) {
+  const isNew = what === 'ENTITY_CREATE'
   const who = typeof actor === 'object' ? actor?.username ?? actor?.kind : actor
   const isPast = entity.can.asOf && what !== 'ENTITY_DELETE'
   return h('li', null,
     h('p', null, h('strong', null, done(what)), who && ` by ${who}`, ' · ', time(at),
       version !== undefined && version !== null && h('span', { class: 'muted' }, ` · version ${version}`)),
-    h('dl', { class: 'changes' }, Object.entries(changes ?? {}).map((pair) => change(entity, pair))),
+    h('dl', { class: 'changes' }, Object.entries(changes ?? {}).map((pair) => change(entity, isNew, pair))),
     isPast && h('a', { href: link(['data', entity.collection, id], { asOf: at }) }, 'As it was then'))
 }
 

@@ -5,14 +5,17 @@
 // list, and the page: { me, hints, again, work }.  Where "when" or "needs"
 // says no, it is not there.
 
-import { at, post, request } from './api.js'
+import { at, get, post, request } from './api.js'
+import { h } from './element.js'
 import { form } from './form.js'
-import { deref, schemaOf } from './model.js'
+import { bodyOf, deref } from './model.js'
 import { words } from './text.js'
-import { confirm, dialog, notify, secret } from './ui.js'
+import { action, button, confirm, dialog, notify, plainTable, secret, value } from './ui.js'
 
 /** What is made and shown this once, by the member of the answer. */
-const SECRETS = { temporaryPassword: 'Temporary password', key: 'Key', token: 'Token', clientSecret: 'Client secret' }
+const SECRETS = {
+  temporaryPassword: 'Temporary password', key: 'Key', token: 'Token', clientSecret: 'Client secret', secret: 'Secret'
+}
 
 const HINTS = {
   roles: 'Names of roles, one on each line.',
@@ -28,9 +31,8 @@ function line(schema) {
   return isText ? { ...schema, format: 'line' } : schema
 }
 
-/** Fields of a form from a schema of the description. */
-export function fieldsOf(name, { without = [], hints = {} } = {}) {
-  const { properties = {}, required = [] } = schemaOf(name) ?? {}
+/** Fields of a form from a schema. */
+export function fieldsOf({ properties = {}, required = [] }, { without = [], hints = {} } = {}) {
   return Object.entries(properties).filter(([field]) => !without.includes(field)).map(([field, given]) => ({
     name: field, title: words(field), schema: line(deref(given)), required: required.includes(field),
     hint: hints[field] ?? HINTS[field]
@@ -85,32 +87,35 @@ const patch = (one, base, body) => request('PATCH', base + at`/${one.id}`, { bod
 const remove = (one, base) => request('DELETE', base + at`/${one.id}`)
 const isActive = ({ status }) => status === 'ACTIVE'
 
-/** A form of what can be changed; nothing changed is nothing sent. */
-const edit = (title, schema, without) => ({
+/** A form of what can be changed, by the schema of a path's PATCH; nothing changed is nothing sent. */
+const edit = (title, path, without) => ({
   text: 'Edit',
-  run: (one, base, { hints, again }) => ask(title(one), fieldsOf(schema, { without, hints }), one, 'Save',
+  needs: [path, 'patch'],
+  run: (one, base, { hints, again }) => ask(title(one),
+    fieldsOf(bodyOf(path, 'patch'), { without, hints }), one, 'Save',
     (said) => Object.keys(said).length > 0 && patch(one, base, said), again)
 })
 
 /** The address of a user's authority, from that of users. */
 const adminOf = (one, base) => base.replace(/users$/, '') + at`tenant-admins/${one.id}`
 
-const ROLES = '/manage/tenants/{id}/users/{uid}/roles'
+const USER = '/manage/tenants/{id}/users/{uid}'
+const ROLES = `${USER}/roles`
 const AT_NEXT_LOGIN = 'To be changed at the next login. All sessions of the user end.'
 
 const userActions = [
-  edit(({ username }) => `User ${username}`, 'UserUpdate', ['temporaryPassword']),
+  edit(({ username }) => `User ${username}`, USER, ['temporaryPassword']),
   {
     text: 'Roles',
     needs: [ROLES, 'put'],
     run: (one, base, { hints, again }) => ask(`Roles of ${one.username}`,
-      fieldsOf('RoleAssignment', { hints }), one, 'Save',
+      fieldsOf(bodyOf(ROLES, 'put'), { hints }), one, 'Save',
       ({ roles = one.roles }) => request('PUT', base + at`/${one.id}/roles`, { body: { roles: roles ?? [] } }), again)
   },
   {
     text: 'New temporary password',
     run: (one, base, { again }) => ask(`Temporary password of ${one.username}`,
-      fieldsOf('UserUpdate', { hints: { temporaryPassword: AT_NEXT_LOGIN } })
+      fieldsOf(bodyOf(USER, 'patch'), { hints: { temporaryPassword: AT_NEXT_LOGIN } })
         .filter(({ name }) => name === 'temporaryPassword').map((field) => ({ ...field, required: true })),
       {}, 'Set it', (said) => patch(one, base, said), again)
   },
@@ -142,7 +147,7 @@ const tenantActions = [
     when: isActive,
     run: (one, base, { work }) => work(one.id).then(() => notify(`You work in ${one.name} now.`))
   },
-  edit(({ name }) => `Tenant ${name}`, 'TenantUpdate'),
+  edit(({ name }) => `Tenant ${name}`, '/manage/tenants/{id}'),
   sure('Delete', (one) => `Delete the tenant ${one.name}?`,
     'Its users cannot log in from now on, and all its data is removed. This cannot be undone.', remove)
 ]
@@ -166,6 +171,41 @@ const accountActions = [
   }
 ]
 
+const HOOK = '/manage/tenants/{id}/webhooks/{webhookId}'
+
+/** What was sent, and what is sent again by hand. */
+const deliveries = {
+  text: 'Deliveries',
+  needs: [`${HOOK}/deliveries`, 'get'],
+  run: async (one, base) => {
+    const path = base + at`/${one.id}/deliveries`
+    const { data } = await get(path, { 'page[size]': 50 })
+    const names = Object.keys(data[0] ?? {}).filter((name) => name !== 'id').slice(0, 6)
+    const retry = (of) => action('Send again', async () => {
+      await post(path + at`/${of.id}/retry`)
+      notify('It is sent again.')
+    }, { class: 'small' })
+    const row = (of) => h('tr', null,
+      names.map((name) => h('td', null, value(of[name], kindBy(name, of), { short: true }))),
+      h('td', { class: 'right' }, of.status === 'FAILED' && retry(of)))
+    return dialog(`Deliveries to ${one.url}`, (close) => [
+      data.length === 0 ? h('p', null, 'Nothing has been sent yet.')
+        : plainTable('Deliveries', names.map(words), data.map(row), { actions: true }),
+      h('div', { class: 'row end' }, button('Close', () => close()))
+    ], { wide: true })
+  }
+}
+
+const kindBy = (name, of) => /At$/.test(name) && of[name] ? 'date-time' : undefined
+
+const hookActions = [
+  edit(({ url }) => `Webhook ${url}`, HOOK),
+  deliveries,
+  sure('New secret', (one) => `Make a new secret for ${one.url}?`, 'Who checks the signature has to have it.',
+    (one, base) => post(base + at`/${one.id}/rotate-secret`)),
+  sure('Delete', (one) => `Delete the webhook to ${one.url}?`, 'Nothing more is sent there.', remove)
+]
+
 const keyActions = [{
   ...sure('Revoke', (one) => `Revoke the key ${one.name} of ${one.ownerUsername}?`,
     'It is refused from the next request on, for good.', (one, base) => post(base + at`/${one.id}/revoke`)),
@@ -181,9 +221,7 @@ export const KINDS = {
     title: 'Tenants', record: 'Tenant', search: 'name', base: () => '/manage/tenants', path: '/manage/tenants',
     alone: true,
     columns: { name: 'Name', slug: 'Slug', status: 'Status', createdAt: 'Since' },
-    create: {
-      title: 'New tenant', schema: 'TenantCreation', without: ['admin'], admin: 'TenantAdminCreation'
-    },
+    create: { title: 'New tenant', without: ['admin'], admin: 'TenantAdminCreation' },
     empty: 'There are no tenants yet. Each has users and data of its own.',
     actions: tenantActions
   },
@@ -193,23 +231,31 @@ export const KINDS = {
       username: 'Username', email: 'E-mail', status: 'Status', roles: 'Roles', isTenantAdmin: 'Admin',
       lastLoginAt: 'Last login'
     },
-    create: { title: 'New user', schema: 'UserCreation' },
+    create: { title: 'New user' },
     empty: 'There are no users yet. Make one, or send an invite.',
     actions: userActions
   }),
   invites: ofTenant('invites', {
     title: 'Invites', record: 'Invite', search: 'username',
     columns: { username: 'Username', email: 'E-mail', status: 'Status', roles: 'Roles', expiresAt: 'Until' },
-    create: { title: 'New invite', schema: 'InviteCreation' },
+    create: { title: 'New invite' },
     empty: 'There are no invites yet. An invite lets somebody make an account, and choose its password.',
     actions: inviteActions
   }),
   'service-accounts': ofTenant('service-accounts', {
     title: 'Service accounts', record: 'ServiceAccount', search: 'name',
     columns: { name: 'Name', clientId: 'Client id', status: 'Status', roles: 'Roles', lastUsedAt: 'Last used' },
-    create: { title: 'New service account', schema: 'ServiceAccountCreation' },
+    create: { title: 'New service account' },
     empty: 'There are no service accounts yet. A program that acts for nobody gets one.',
     actions: accountActions
+  }),
+  webhooks: ofTenant('webhooks', {
+    title: 'Webhooks', search: 'url',
+    columns: { url: 'Address', types: 'Types', actions: 'Actions', roles: 'Roles' },
+    kinds: { types: 'list', actions: 'list', roles: 'list' },
+    create: { title: 'New webhook' },
+    empty: 'There are no webhooks yet. A webhook tells another program what has changed.',
+    actions: hookActions
   }),
   'personal-api-keys': ofTenant('personal-api-keys', {
     title: 'Personal keys', record: 'TenantApiKey', search: 'name',

@@ -126,7 +126,9 @@ function nothing(entity, query, create) {
   if (query.filter) return empty('Nothing matches this filter.', all)
   if (query.before || query.after) return empty('This page is empty by now.', all)
   if (query.deleted === 'only') return empty('Nothing here has been deleted.', all)
-  return empty(`There are no ${entity.title.toLowerCase()} yet.`, create())
+  const title = entity.title.toLowerCase()
+  return may(entity, 'create') ? empty(`There are no ${title} yet.`, create())
+    : empty(`There are no ${title} that you may see.`)
 }
 
 export async function show({ parts: [, collection], query, signal }) {

@@ -1,8 +1,9 @@
 // Who is not logged in: the login, a change of the password that is due, and
 // the acceptance of an invite.
 
-import { changePassword, login, post, takeReason } from './api.js'
+import { changePassword, login, loginByCode, post, takeReason } from './api.js'
 import { h, put } from './element.js'
+import { codeForm } from './factor.js'
 import { form } from './form.js'
 import { has } from './model.js'
 import { button, noticeArea } from './ui.js'
@@ -41,7 +42,8 @@ export function gate(root, loading) {
         ],
         submit: 'Log in',
         save: async ({ username = '', password = '' }) => {
-          const pair = await login(username, password)
+          const first = await login(username, password)
+          const pair = first.mfaRequired ? await secondStep(root, first) : first
           if (pair.forcePasswordChange) await change(root, 'A new password is due', password)
           resolve()
         }
@@ -55,6 +57,16 @@ export function gate(root, loading) {
       made.focus()
     }
     shown()
+  })
+}
+
+/** The code of who has a second factor. */
+function secondStep(root, { mfaToken }) {
+  return new Promise((resolve) => {
+    const made = codeForm(async (code) => resolve(await loginByCode(mfaToken, code)))
+    const back = button('Back to the login', () => location.reload(), { class: 'link' })
+    put(root, frame('Second factor', made.node, back))
+    made.focus()
   })
 }
 

@@ -3,7 +3,7 @@
 import { get, post } from './api.js'
 import { h } from './element.js'
 import { KINDS, ask, fieldsOf } from './kinds.js'
-import { deref, has, kindOf, schemaOf } from './model.js'
+import { bodyOf, deref, has, kindOf, schemaOf } from './model.js'
 import { go } from './route.js'
 import { anywhere, count, words } from './text.js'
 import { action, button, dialog, empty, head, noTenant, plainTable, value } from './ui.js'
@@ -11,7 +11,7 @@ import { action, button, dialog, empty, head, noTenant, plainTable, value } from
 const SIZE = 25
 
 function cell(kind, one, name) {
-  const shown = kindOf(deref(schemaOf(kind.record)?.properties[name] ?? {}))
+  const shown = kind.kinds?.[name] ?? kindOf(deref(schemaOf(kind.record)?.properties[name] ?? { type: 'string' }))
   if (shown === 'enum') return h('span', { class: `chip ${one[name]}` }, one[name])
   return shown === 'list' && one[name]?.length === 0 ? value(null) : value(one[name], shown, { short: true })
 }
@@ -38,9 +38,9 @@ function row(kind, one, base, page) {
 
 /** A form for a new one; a tenant may be made together with its first administrator. */
 function creation(kind, base, { hints, again }) {
-  const { title, schema, without, admin } = kind.create
-  const fields = fieldsOf(schema, { without, hints })
-  const more = admin ? fieldsOf(admin, { hints }).map((field) => ({
+  const { title, without, admin } = kind.create
+  const fields = fieldsOf(bodyOf(kind.path, 'post'), { without, hints })
+  const more = admin ? fieldsOf(schemaOf(admin), { hints }).map((field) => ({
     ...field, name: `admin.${field.name}`, title: `Administrator: ${field.title.toLowerCase()}`, required: false
   })) : []
   return ask(title, [...fields, ...more], {}, 'Create', (said) => post(base, nested(said)), again)

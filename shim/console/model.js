@@ -54,6 +54,10 @@ export function deref(schema) {
 
 export const schemaOf = (name) => document?.components.schemas[name]
 
+/** The schema of what an operation takes. */
+export const bodyOf = (path, method) =>
+  deref(Object.values(deref(document?.paths[path]?.[method]?.requestBody ?? {}).content ?? {})[0]?.schema ?? {})
+
 /** The parameters of an operation, with those of its path. */
 export function parametersOf(path, method) {
   const item = document?.paths[path] ?? {}
@@ -90,11 +94,11 @@ function readEntity(collection, base) {
   return entity
 }
 
-const bodyOf = (name, verb) => schemaOf(`${name}${verb}Document`)?.properties.data.properties ?? {}
+const dataOf = (name, verb) => schemaOf(`${name}${verb}Document`)?.properties.data.properties ?? {}
 
 function readAttributes(name, resource) {
   const shown = deref(resource.properties.attributes ?? {}).properties ?? {}
-  const [create, update] = ['Create', 'Update'].map((verb) => bodyOf(name, verb).attributes ?? {})
+  const [create, update] = ['Create', 'Update'].map((verb) => dataOf(name, verb).attributes ?? {})
   const needed = new Set(create.required ?? [])
   const names = new Set([...Object.keys(shown), ...Object.keys(create.properties ?? {})])
   return [...names].map((attribute) => {
@@ -114,7 +118,7 @@ function readAttributes(name, resource) {
 
 function readRelationships(name, resource, one) {
   const shown = deref(resource.properties.relationships ?? {}).properties ?? {}
-  const [create, update] = ['Create', 'Update'].map((verb) => bodyOf(name, verb).relationships ?? {})
+  const [create, update] = ['Create', 'Update'].map((verb) => dataOf(name, verb).relationships ?? {})
   const needed = new Set(create.required ?? [])
   return Object.entries(shown).map(([relationship, reference]) => {
     const data = deref(deref(reference).properties?.data ?? {})

@@ -61,22 +61,25 @@ function search(types, props, choose) {
       under?.abort()
       under = new AbortController()
       try {
-        found = await find(wanted(), box.value.trim(), under.signal)
-        show(found.length > 0 ? null : 'Nothing is called so.')
+        show(await find(wanted(), box.value.trim(), under.signal), 'Nothing is called so.')
       } catch (error) {
-        found = []
-        if (error.name !== 'AbortError') show(explain(error))
+        if (error.name !== 'AbortError') show([], explain(error))
       }
     }, pause)
   }
 
-  function show(text) {
+  /** What is found by now; what was marked is marked again if it is among it. */
+  function show(now, otherwise) {
     if (document.activeElement !== box) return
+    const before = found[marked]?.id
+    const said = h('li', { class: 'muted', role: 'option', 'aria-disabled': 'true' }, otherwise)
+    found = now
     marked = -1
-    const said = h('li', { class: 'muted', role: 'option', 'aria-disabled': 'true' }, text)
-    put(options, text === null ? found.map(option) : said)
+    put(options, found.length > 0 ? found.map(option) : said)
     options.hidden = false
     box.setAttribute('aria-expanded', 'true')
+    box.removeAttribute('aria-activedescendant')
+    if (before) mark(found.findIndex(({ id }) => id === before))
   }
 
   const option = (one, i) => h('li', {
@@ -85,20 +88,31 @@ function search(types, props, choose) {
   }, labelOf(one) ?? one.id)
 
   function mark(i) {
-    marked = (i + found.length) % found.length
-    Array.from(options.children).forEach((option, n) => option.setAttribute('aria-selected', String(n === marked)))
+    if (i < 0) return
+    marked = i
+    Array.from(options.children).forEach((node, n) => node.setAttribute('aria-selected', String(n === marked)))
     box.setAttribute('aria-activedescendant', `${list}-${marked}`)
     options.children[marked].scrollIntoView({ block: 'nearest' })
   }
 
+  /** While the list is open its keys are its own: Enter does not send the form. */
   function key(event) {
-    if (event.key === 'Escape' && !options.hidden) { event.preventDefault(); event.stopPropagation(); close() }
-    if (options.hidden || found.length === 0) return
-    if (event.key === 'ArrowDown' || event.key === 'ArrowUp') {
-      event.preventDefault()
-      mark(marked + (event.key === 'ArrowDown' ? 1 : marked < 0 ? 0 : -1))
+    const isDown = event.key === 'ArrowDown'
+    if (!isDown && !['ArrowUp', 'Enter', 'Escape'].includes(event.key)) return
+    if (options.hidden) {
+      if (isDown) ask(0)
+      return
     }
-    if (event.key === 'Enter' && marked >= 0) { event.preventDefault(); take(found[marked]) }
+    event.preventDefault()
+    if (event.key === 'Escape') {
+      event.stopPropagation()
+      close()
+    } else if (event.key === 'Enter') {
+      const one = found[marked] ?? (found.length === 1 ? found[0] : undefined)
+      if (one) take(one)
+    } else if (found.length > 0) {
+      mark((Math.max(marked, isDown ? -1 : 0) + (isDown ? 1 : -1) + found.length) % found.length)
+    }
   }
 
   function take(one) {

@@ -12,7 +12,7 @@ import { action, button, dialog, notify, progress, save } from './ui.js'
 const PAGE = 100
 const BATCH = 100
 const NUMBER = /^-?\d+(\.\d+)?([eE][-+]?\d+)?$/
-const TRUTH = { true: true, yes: true, false: false, no: false }
+const TRUTH = new Map([['true', true], ['yes', true], ['false', false], ['no', false]])
 
 const linksOf = (entity) => shownRelationships(entity).filter(({ many }) => !many)
 
@@ -195,7 +195,7 @@ function identifier({ types }, text) {
 
 /** What is not of its kind is sent as it is, for the service to say so. */
 function typed(kind, text, place) {
-  if (kind === 'boolean') return TRUTH[text.toLowerCase()] ?? text
+  if (kind === 'boolean') return TRUTH.get(text.toLowerCase()) ?? text
   if (kind === 'integer' || kind === 'number') return NUMBER.test(text) ? new Exact(text) : text
   if (kind !== 'json' && kind !== 'list') return plain(text)
   try {

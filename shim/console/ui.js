@@ -39,6 +39,16 @@ export function explain(error) {
 const notices = h('div', { class: 'notices', role: 'status', 'aria-live': 'polite' })
 export const noticeArea = () => notices
 
+/** All that is not in an open dialog is behind it, so notices go there; "home" is where they are otherwise. */
+let home = null
+
+function bringNotices() {
+  const open = [...document.querySelectorAll('dialog[open]')].at(-1)
+  if (!open || open.contains(notices)) return
+  if (!notices.closest('dialog')) home = notices.parentNode
+  open.append(notices)
+}
+
 /** Faults stay until one goes elsewhere. */
 export const clearFaults = () => notices.querySelectorAll('.bad').forEach((line) => line.remove())
 
@@ -48,6 +58,7 @@ export function notify(text, { kind = 'fine', offer, seconds = offer ? 15 : 6 } 
     offer && button(offer.text, () => { line.remove(); offer.work() }, { class: 'link' }),
     button('×', () => line.remove(), { class: 'quiet', 'aria-label': 'Close' }))
   if (kind !== 'bad') notices.querySelectorAll('.fine').forEach((other) => other.remove())
+  bringNotices()
   notices.append(line)
   if (kind !== 'bad') setTimeout(() => line.remove(), seconds * 1000)
 }
@@ -83,6 +94,7 @@ export function dialog(title, make, { wide, stays } = {}) {
     const node = h('dialog', { 'aria-labelledby': id, class: wide ? 'wide' : undefined })
     const close = (value) => {
       opened.delete(close)
+      if (node.contains(notices)) home.append(notices)
       node.close()
       node.remove()
       resolve(value)

@@ -47,6 +47,7 @@
 	FILE(element, "element.js", SCRIPT) \
 	FILE(explain, "explain.js", SCRIPT) \
 	FILE(explorer, "explorer.js", SCRIPT) \
+	FILE(factor, "factor.js", SCRIPT) \
 	FILE(filter, "filter.js", SCRIPT) \
 	FILE(form, "form.js", SCRIPT) \
 	FILE(frame, "frame.js", SCRIPT) \
