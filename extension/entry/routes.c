@@ -19,6 +19,7 @@
 #include "management/invites.h"
 #include "management/me.h"
 #include "management/migrations.h"
+#include "management/permissions.h"
 #include "management/service_accounts.h"
 #include "management/tenants.h"
 #include "management/users.h"
@@ -98,6 +99,12 @@ const EaRoute ea_routes[] = {
 		.id = "changePassword",
 		.summary = "Change the own password; every other session ends",
 		.request = "PasswordChange", .response = "TokenPair"},
+	{.method = EA_GET, .pattern = "/auth/me/permissions",
+		.area = EA_AREA_AUTH, .authority = EA_CALLER,
+		.handler = ea_permissions_show,
+		.id = "getPermissions",
+		.summary = "Show what the roles of the caller allow, by type",
+		.response = "Permissions"},
 	{.method = EA_GET, .pattern = "/auth/me/api-keys", .area = EA_AREA_AUTH,
 		.authority = EA_CALLER, .handler = ea_records_list,
 		.record = &ea_api_keys,

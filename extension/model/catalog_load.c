@@ -36,10 +36,6 @@ static const char *const on_delete_words[] = {
 	NULL
 };
 
-static const char *const operations[] = {
-	"create", "read", "update", "delete", "restore", "history", NULL
-};
-
 static const char *const hook_phases[] = {
 	[EA_HOOK_GUARD] = "guard",
 	[EA_HOOK_VALIDATE] = "validate",
@@ -133,7 +129,8 @@ read_mask(const EaJson *list)
 	if (list == NULL || list->kind != EA_JSON_ARRAY)
 		elog(ERROR, "a stored definition lacks a list of operations");
 	for (EaJson *item = list->first; item; item = item->next)
-		mask |= 1 << word_value(operations, text_of(item));
+		mask |= 1 << word_value(ea_catalog_operations,
+							  text_of(item));
 	return mask;
 }
 

@@ -5,6 +5,10 @@
 
 #include "model/entity.h"
 
+const char *const ea_catalog_operations[EA_OPS + 1] = {
+	"create", "read", "update", "delete", "restore", "history", NULL
+};
+
 EaField *
 ea_catalog_field(EaEntity *entity, const char *name, int len)
 {

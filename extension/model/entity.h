@@ -214,6 +214,9 @@ struct EaEntity
 	EaConstraint *constraints;
 };
 
+/* What manifests call the operations, by their bits; NULL at the end. */
+extern const char *const ea_catalog_operations[EA_OPS + 1];
+
 /* A field by name, len bytes; NULL when there is none. */
 extern EaField *ea_catalog_field(EaEntity *entity, const char *name, int len);
 

@@ -111,6 +111,14 @@ static const EaApiComponent others[] = {
 		"'integer'},'appliedAt':{'type':'string','format':'date-time'},"
 		"'checksum':{'type':'string'},'extensionVersion':{'type':'string'},"
 	"'statements':{'type':'array','items':{'type':'string'}}}}}}}"},
+	{"schemas/Permissions",
+		"{'type':'object','description':'By type of resource; policies may "
+		"refuse more','additionalProperties':{'type':'object','required':"
+		"['operations','readable','writable'],'properties':{'operations':"
+		"{'type':'array','items':{'type':'string','enum':['create','read',"
+		"'update','delete','restore','history']}},'readable':{'type':'array',"
+		"'description':'Names of fields','items':{'type':'string'}},"
+	"'writable':{'type':'array','items':{'type':'string'}}}}}"},
 	{"schemas/Health",
 		"{'type':'object','required':['status'],'properties':{'status':"
 		"{'type':'string','enum':['UP','DOWN']},'components':{'type':'object',"

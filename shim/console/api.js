@@ -10,6 +10,7 @@ const BASE = new URL('../', document.baseURI)
 const STORED = 'entityapi.refresh'
 const TAB = 'entityapi.tab'
 const REASON = 'entityapi.reason'
+const AWAY = 'The service cannot be reached. Look at the connection, then try again.'
 
 let access = null
 let ends = 0
@@ -34,24 +35,26 @@ export class ApiError extends Error {
 export function at(texts, ...parts) {
   return texts.reduce((path, text, i) => {
     const part = String(parts[i - 1])
-    if (part === '' || part === '.' || part === '..') throw new ApiError(404, [{ detail: 'There is nothing at this address.' }])
+    if (['', '.', '..'].includes(part)) throw new ApiError(404, [{ detail: 'There is nothing at this address.' }])
     return path + encodeURIComponent(part) + text
   })
 }
 
 export function withQuery(path, query) {
   const said = Object.entries(query ?? {}).filter(([, value]) => value !== undefined && value !== null && value !== '')
-  return said.length === 0 ? path
-    : `${path}?${said.map(([name, value]) => `${encodeURIComponent(name)}=${encodeURIComponent(value)}`).join('&')}`
+  const pairs = said.map(([name, value]) => `${encodeURIComponent(name)}=${encodeURIComponent(value)}`)
+  return said.length === 0 ? path : `${path}?${pairs.join('&')}`
 }
 
 /** Which headers a request has beside its credential; the explorer shows them. */
 export function headersFor(path, { body, headers, tenant = acting.tenant } = {}) {
   const isApi = path.startsWith('/api/')
   const media = isApi ? 'application/vnd.api+json' : 'application/json'
-  const atomic = /^\/api\/v\d+\/operations(\?|$)/.test(path) ? ';ext="https://jsonapi.org/ext/atomic"' : ''
+  const isText = path.startsWith('/actuator/prom')
+  const isAtomic = /^\/api\/v\d+\/operations(\?|$)/.test(path)
+  const atomic = isAtomic ? ';ext="https://jsonapi.org/ext/atomic"' : ''
   return {
-    Accept: path.startsWith('/actuator/prom') ? 'text/plain' : isApi ? `${media}${atomic}, application/json` : media,
+    Accept: isApi ? `${media}${atomic}, application/json` : isText ? 'text/plain' : media,
     ...(body === undefined ? {} : { 'Content-Type': media + atomic }),
     ...(isApi && tenant ? { 'X-Tenant-Id': tenant } : {}),
     ...headers
@@ -65,14 +68,14 @@ async function send(method, target, options) {
   if (access && !options.anonymous) headers.Authorization = `Bearer ${access}`
   try {
     answer = await fetch(new URL(target.slice(1), BASE), {
-      method, headers, signal: options.signal, credentials: 'omit', cache: options.cache ?? 'no-store', redirect: 'error',
-      body: options.body === undefined ? undefined
-        : typeof options.body === 'string' ? options.body : JSON.stringify(options.body)
+      method, headers, signal: options.signal, redirect: 'error',
+      credentials: 'omit', cache: options.cache ?? 'no-store',
+      body: typeof options.body === 'object' ? JSON.stringify(options.body) : options.body
     })
     text = await answer.text()
   } catch (error) {
     if (error.name === 'AbortError') throw error
-    throw new ApiError(0, [{ code: 'UNREACHABLE', detail: 'The service cannot be reached. Look at the connection, then try again.' }])
+    throw new ApiError(0, [{ code: 'UNREACHABLE', detail: AWAY }])
   }
   let json = null
   if (/json/.test(answer.headers.get('Content-Type') ?? '')) {
@@ -111,6 +114,14 @@ function keep(pair) {
   sessionStorage.setItem(STORED, pair.refreshToken)
 }
 
+/**
+ * Is the session still there?  Asked by itself, so it must not keep the
+ * session alive: with the token at hand or not at all.
+ */
+export async function watch() {
+  if (access && performance.now() < ends) await exchange('GET', '/auth/me').catch(() => {})
+}
+
 function refresh() {
   refreshing ??= renew().finally(() => { refreshing = null })
   return refreshing
@@ -144,13 +155,18 @@ export function takeReason() {
   return reason
 }
 
-export async function login(username, password) {
-  const pair = await post('/auth/login', { username, password }, { anonymous: true })
+async function begin(path, body) {
+  const pair = await post(path, body, { anonymous: true })
+  if (pair.mfaRequired) return pair
   keep(pair)
   sessionStorage.setItem(TAB, crypto.getRandomValues(new Uint32Array(4)).join('-'))
   await own()
   return pair
 }
+
+/** The session has begun, but where the answer says mfaRequired: then a code is needed as well. */
+export const login = (username, password) => begin('/auth/login', { username, password })
+export const loginByCode = (mfaToken, code) => begin('/auth/login/totp', { mfaToken, code })
 
 /**
  * A tab that was duplicated has the refresh token of the first one, and using

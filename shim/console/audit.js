@@ -4,61 +4,115 @@ import { get } from './api.js'
 import { h, put } from './element.js'
 import { model } from './model.js'
 import { go, link } from './route.js'
-import { quote, shortId, words } from './text.js'
-import { action, empty, head, tell, time, value } from './ui.js'
+import { fromLocal, quote, shortId, toLocal, words } from './text.js'
+import { action, empty, head, plainTable, tell, time, value } from './ui.js'
 
 const EVERY = 2000
 const SIZE = 30
-const FIELDS = [
-  ['action', 'Action', ['', 'ENTITY_CREATE', 'ENTITY_UPDATE', 'ENTITY_DELETE', 'LOGIN', 'LOGOUT', 'AUTHENTICATION', 'ACCESS_DENIED', 'PASSWORD_CHANGED',
-    'USER_CREATED', 'USER_UPDATED', 'USER_DELETED', 'ROLES_CHANGED', 'API_KEY_CREATED', 'MANIFEST_APPLIED']],
-  ['outcome', 'Outcome', ['', 'SUCCESS', 'FAILURE', 'DENIED']],
-  ['actorId', 'Id of who'], ['targetId', 'Id of what'], ['requestId', 'Id of the request']
+const ACTIONS = [
+  'ENTITY_CREATE', 'ENTITY_UPDATE', 'ENTITY_DELETE', 'ENTITY_RESTORE', 'RELATIONSHIP_ADD', 'RELATIONSHIP_REPLACE',
+  'RELATIONSHIP_REMOVE', 'LOGIN', 'LOGOUT', 'TOKEN_REFRESH', 'REFRESH_REUSED', 'AUTHENTICATION', 'ACCESS_DENIED',
+  'PASSWORD_CHANGED', 'USER_CREATED', 'USER_UPDATED', 'USER_DELETED', 'ROLES_CHANGED', 'INVITE_CREATED',
+  'API_KEY_CREATED', 'MANIFEST_APPLIED'
+]
+
+/** What is asked for: name, title, what is compared, and an input. */
+const FILTERS = [
+  { name: 'action', title: 'Action', choices: ACTIONS },
+  { name: 'outcome', title: 'Outcome', choices: ['SUCCESS', 'FAILURE', 'DENIED'] },
+  { name: 'from', title: 'From', of: 'at', operator: '=ge=', type: 'datetime-local' },
+  { name: 'to', title: 'To', of: 'at', operator: '=lt=', type: 'datetime-local' },
+  { name: 'targetType', title: 'Resource type' },
+  { name: 'targetId', title: 'Resource id' },
+  { name: 'actorId', title: 'Account id' },
+  { name: 'requestId', title: 'Request id' }
 ]
 
 const filterOf = (query, more = []) => [
-  ...FIELDS.filter(([name]) => query[name]).map(([name]) => `${name}==${quote(query[name])}`), ...more
+  ...FILTERS.filter(({ name }) => query[name])
+    .map(({ name, of = name, operator = '==' }) => of + operator + quote(query[name])),
+  ...more
 ].join(';') || undefined
 
+function inputOf({ name, choices, type = 'text' }, chosen = '') {
+  if (choices) {
+    const all = [...new Set(['', ...choices, chosen])]
+    return h('select', { name }, all.map((one) => h('option', { value: one, selected: one === chosen }, one || 'all')))
+  }
+  const isTime = type === 'datetime-local'
+  return h('input', { name, type, step: isTime ? 1 : undefined, value: isTime && chosen ? toLocal(chosen) : chosen })
+}
+
 function filters(query) {
+  const read = (inputs) => FILTERS.map(({ name, type }) => {
+    const text = inputs[name].value.trim()
+    return [name, type && text ? fromLocal(text) : text]
+  })
   return h('form', {
-    class: 'row', 'aria-label': 'Filter',
+    class: 'row ends', 'aria-label': 'Filter',
     onsubmit: (event) => {
       event.preventDefault()
-      go(['audit'], Object.fromEntries(FIELDS.map(([name]) => [name, event.target.elements[name].value.trim()])))
+      go(['audit'], Object.fromEntries(read(event.target.elements)))
     }
-  }, FIELDS.map(([name, title, choices]) => choices
-    ? h('select', { name, 'aria-label': title }, [...new Set([...choices, query[name] ?? ''])].map((one) => h('option', { value: one, selected: one === (query[name] ?? '') }, one || `${title}: all`)))
-    : h('input', { name, 'aria-label': title, placeholder: title, value: query[name] ?? '', class: 'mono' })),
-  h('button', { type: 'submit', class: 'primary' }, 'Show'))
+  },
+  FILTERS.map((one) =>
+    h('label', { class: 'field' }, h('span', { class: 'name' }, one.title), inputOf(one, query[one.name]))),
+  h('div', { class: 'row' },
+    h('button', { type: 'submit', class: 'primary' }, 'Show'),
+    filterOf(query) && h('a', { class: 'button', href: link(['audit']) }, 'Show all')))
 }
 
 function target({ type, id }) {
   const entity = model.byType.get(type)
   if (!type) return value(null)
-  if (entity && id) return h('a', { href: link(['data', entity.collection, id]), title: id }, `${entity.single} ${shortId(id)}`)
+  if (entity && id) {
+    return h('a', { href: link(['data', entity.collection, id]), title: id }, `${entity.single} ${shortId(id)}`)
+  }
   return h('span', { title: id ?? '' }, words(type))
 }
 
 const text = (of) => of === null || of === undefined ? '–' : typeof of === 'object' ? JSON.stringify(of) : String(of)
 
-function row(one) {
-  const changes = Object.entries(one.changes ?? {})
-  return h('tr', null,
-    h('td', null, time(one.at)),
-    h('td', { class: 'whole' }, h('span', { title: one.actor?.id ?? '' }, one.actor?.username ?? '–')),
-    h('td', null, h('code', null, one.action)),
-    h('td', null, h('span', { class: `chip ${one.outcome}` }, one.outcome), one.detail && h('div', { class: 'hint' }, one.detail)),
-    h('td', null, target(one.target ?? {})),
-    h('td', null, changes.length > 0 && h('details', null, h('summary', null, changes.length > 3 ? `${changes.length} fields` : changes.map(([name]) => name).join(', ')),
-      h('dl', { class: 'changes' }, changes.map(([name, pair]) => h('div', null, h('dt', null, name),
-        h('dd', null, Array.isArray(pair) && pair.length === 2 ? [h('del', null, text(pair[0])), ' → ', h('ins', null, text(pair[1]))] : text(pair))))))),
-    h('td', null, one.requestId && h('a', { href: link(['audit'], { requestId: one.requestId }), title: one.requestId }, one.requestId.slice(0, 8)), one.ip && h('div', { class: 'hint' }, one.ip)))
+function change([name, pair]) {
+  const isPair = Array.isArray(pair) && pair.length === 2
+  const what = isPair ? [h('del', null, text(pair[0])), ' → ', h('ins', null, text(pair[1]))] : text(pair)
+  return h('div', null, h('dt', null, name), h('dd', null, what))
 }
 
-export async function show({ query, signal }) {
-  const body = h('tbody')
-  const more = h('div', { class: 'row' })
+function changesOf(all) {
+  const names = all.map(([name]) => name)
+  return h('details', null,
+    h('summary', null, all.length > 3 ? `${all.length} fields` : names.join(', ')),
+    h('dl', { class: 'changes' }, all.map(change)))
+}
+
+/** Leads to what else there is of this. */
+const more = (query, title, text) => h('a', { href: link(['audit'], query), title }, text)
+
+function row({ at, actor, action: what, outcome, detail, target: of, changes, requestId, ip }) {
+  const all = Object.entries(changes ?? {})
+  const name = actor?.username ?? '–'
+  return h('tr', null,
+    h('td', null, time(at)),
+    h('td', { class: 'whole' }, actor?.id ? more({ actorId: actor.id }, 'All that this account did', name) : name),
+    h('td', null, h('code', null, what)),
+    h('td', null, h('span', { class: `chip ${outcome}` }, outcome), detail && h('div', { class: 'hint' }, detail)),
+    h('td', null, target(of ?? {})),
+    h('td', null, all.length > 0 && changesOf(all)),
+    h('td', null,
+      requestId && more({ requestId }, `All of request ${requestId}`, requestId.slice(0, 8)),
+      ip && h('div', { class: 'hint' }, ip)))
+}
+
+const COLUMNS = ['When', 'Who', 'Action', 'Outcome', 'What', 'Changes', 'Request']
+
+export async function show({ query, signal, state, tenant }) {
+  const shown = state.tenants.find(({ id }) => id === tenant)
+  const place = shown ? [`tenantId==${tenant}`] : []
+  const table = plainTable('Records', COLUMNS, [])
+  const body = table.querySelector('tbody')
+  const nothing = empty('Nothing like this is in the log.')
+  const earlier = h('div', { class: 'row' })
   const seen = new Set()
   let newest = ''
 
@@ -69,29 +123,31 @@ export async function show({ query, signal }) {
       if (at > newest) newest = at
     }
     first ? body.prepend(...fresh.map(row)) : body.append(...fresh.map(row))
+    table.hidden = seen.size === 0
+    nothing.hidden = seen.size > 0
   }
+
+  const read = (conditions, page) =>
+    get('/manage/audit', { filter: filterOf(query, [...place, ...conditions]), ...page }, { signal })
 
   /** A page may be short and yet not the last: only its cursor tells. */
   const load = async (after) => {
     let next = after
     let got = 0
     do {
-      const { data, meta } = await get('/manage/audit', { filter: filterOf(query), 'page[size]': SIZE, 'page[after]': next }, { signal })
+      const { data, meta } = await read([], { 'page[size]': SIZE, 'page[after]': next })
       take(data)
       got += data.length
       next = meta.page.after
     } while (next && got === 0)
-    put(more, next && action('Earlier records', () => load(next)))
+    put(earlier, next && action('Earlier records', () => load(next)))
   }
 
   const follow = h('input', { type: 'checkbox', onchange: () => { if (follow.checked) tail() } })
   const tail = async () => {
     while (follow.checked && !signal.aborted) {
       try {
-        if (!document.hidden) {
-          const { data } = await get('/manage/audit', { filter: filterOf(query, newest ? [`at=ge=${newest}`] : []), 'page[size]': 100 }, { signal })
-          take(data, true)
-        }
+        if (!document.hidden) take((await read(newest ? [`at=ge=${newest}`] : [], { 'page[size]': 100 })).data, true)
       } catch (error) {
         tell(error)
         follow.checked = false
@@ -102,11 +158,11 @@ export async function show({ query, signal }) {
 
   await load()
   return [
-    head('Audit log', { over: 'Administration', under: 'Who did what, and what was refused.', tools: h('label', { class: 'check' }, follow, ' Follow what comes in') }),
-    filters(query),
-    body.children.length === 0 ? empty('Nothing like this is in the log.')
-      : h('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': 'Records' }, h('table', null,
-        h('thead', null, h('tr', null, ['When', 'Who', 'Action', 'Outcome', 'What', 'Changes', 'Request'].map((name) => h('th', { scope: 'col' }, name)))), body)),
-    more
+    head('Audit log', {
+      over: 'Administration',
+      under: shown ? `Who did what in ${shown.name}, and what was refused.` : 'Who did what, and what was refused.',
+      tools: h('label', { class: 'check' }, follow, ' Follow what comes in')
+    }),
+    filters(query), table, nothing, earlier
   ]
 }

@@ -11,20 +11,29 @@ const LINE = 19
 const TITLE = 30
 const GAP = { x: 72, y: 34 }
 const MOST = 12
+const LARGE = 1300
 
-const linesOf = (entity) => [...entity.attributes.map((one) => ({ name: one.name, kind: one.kind, required: one.required })),
-  ...entity.relationships.filter(({ many }) => !many).map((one) => ({ name: one.name, kind: '→', required: one.required }))]
+const linesOf = (entity) => [
+  ...entity.attributes.map(({ name, kind, required }) => ({ name, kind, required })),
+  ...entity.relationships.filter(({ many }) => !many).map(({ name, required }) => ({ name, kind: '→', required }))
+]
 
 const short = (text, most) => text.length > most ? `${text.slice(0, most - 1)}…` : text
 
 /** Who wrote something leads to users from everywhere: that is left out. */
-const targets = (entity) => entity.relationships.filter(({ name, many }) => !many && !SYSTEM.includes(name)).flatMap(({ types }) => types)
+const arrowsOf = (entity) => entity.relationships.filter(({ name, many }) => !many && !SYSTEM.includes(name))
+
+const targets = (entity) => arrowsOf(entity).flatMap(({ types }) => types)
   .filter((type) => model.byType.has(type) && type !== entity.type)
 
+const isLarger = (entity, other) =>
+  (entity.attributes.length - other.attributes.length || (entity.type > other.type ? 1 : -1)) > 0
+
 /** Relationships that are to-many on both sides, told once: by the larger of the two. */
-const mutual = (entity) => entity.relationships.filter(({ many }) => many).flatMap(({ name, types }) => types.map((type) => model.byType.get(type))
-  .filter((other) => other && other !== entity && !targets(other).includes(entity.type) &&
-    (entity.attributes.length - other.attributes.length || (entity.type > other.type ? 1 : -1)) > 0).map((other) => ({ name, other })))
+const mutual = (entity) => entity.relationships.filter(({ many }) => many).flatMap(({ name, types }) =>
+  types.map((type) => model.byType.get(type))
+    .filter((other) => other && other !== entity && !targets(other).includes(entity.type) && isLarger(entity, other))
+    .map((other) => ({ name, other })))
 
 /** Who leads to nobody stands first, but near to who leads to him. */
 function layers() {
@@ -39,7 +48,8 @@ function layers() {
   }
   model.entities.forEach((entity) => of(entity, []))
   for (const entity of [...model.entities].sort((a, b) => rank.get(b.type) - rank.get(a.type))) {
-    const above = model.entities.filter((one) => leads(one).includes(entity.type) && rank.get(one.type) > rank.get(entity.type)).map(({ type }) => rank.get(type))
+    const above = model.entities.filter((one) => leads(one).includes(entity.type)).map(({ type }) => rank.get(type))
+      .filter((one) => one > rank.get(entity.type))
     if (above.length > 0) rank.set(entity.type, Math.min(...above) - 1)
   }
   const columns = []
@@ -61,14 +71,25 @@ function place() {
   return boxes
 }
 
+const line = ({ name, kind, required }, x, y) => [
+  svg('text', { x: x + 10, y }, short(name, 18) + (required ? ' *' : '')),
+  svg('text', { class: 'soft', x: x + WIDE - 10, y, 'text-anchor': 'end' }, kind)
+]
+
 function box({ entity, rows, x, y, high }) {
-  const text = rows.length > MOST + 1 ? [...rows.slice(0, MOST), { name: `and ${rows.length - MOST} more`, kind: '' }] : rows
+  const rest = { name: `and ${rows.length - MOST} more`, kind: '' }
+  const lines = rows.length > MOST + 1 ? [...rows.slice(0, MOST), rest] : rows
   return svg('a', { href: link(['data', entity.collection]), 'aria-label': entity.title },
-    svg('rect', { x, y, width: WIDE, height: high, rx: 8 }), svg('rect', { class: 'title', x, y, width: WIDE, height: TITLE, rx: 8 }),
+    svg('rect', { x, y, width: WIDE, height: high, rx: 8 }),
+    svg('rect', { class: 'title', x, y, width: WIDE, height: TITLE, rx: 8 }),
     svg('text', { class: 'name', x: x + 10, y: y + 20 }, short(entity.name, 22)),
-    text.map(({ name, kind, required }, i) => [
-      svg('text', { x: x + 10, y: y + TITLE + 17 + i * LINE }, short(name, 18) + (required ? ' *' : '')),
-      svg('text', { class: 'soft', x: x + WIDE - 10, y: y + TITLE + 17 + i * LINE, 'text-anchor': 'end' }, kind)]))
+    lines.map((one, i) => line(one, x, y + TITLE + 17 + i * LINE)))
+}
+
+/** A curve that leaves and comes in level. */
+function curve(x1, y1, x2, y2, bend, props, title) {
+  const d = `M${x1} ${y1}C${x1 + bend} ${y1} ${x2 - bend} ${y2} ${x2} ${y2}`
+  return svg('path', { d, ...props }, svg('title', null, title))
 }
 
 function arrow(boxes, from, name, type) {
@@ -77,43 +98,57 @@ function arrow(boxes, from, name, type) {
   const row = Math.min(from.rows.findIndex((one) => one.name === name), MOST)
   const y1 = from.y + TITLE + 13 + row * LINE
   const y2 = to.y + TITLE / 2
-  const title = svg('title', null, `${from.entity.name}.${name} leads to ${to.entity.name}`)
-  if (to === from) return svg('path', { d: `M${from.x + WIDE} ${y1}c40 0 40 ${y2 - y1} 6 ${y2 - y1}`, 'marker-end': 'url(#tip)' }, title)
+  const title = `${from.entity.name}.${name} leads to ${to.entity.name}`
+  const props = { 'marker-end': 'url(#tip)' }
+  if (to === from) {
+    const d = `M${from.x + WIDE} ${y1}c40 0 40 ${y2 - y1} 6 ${y2 - y1}`
+    return svg('path', { d, ...props }, svg('title', null, title))
+  }
   const [x1, x2] = from.x > to.x ? [from.x, to.x + WIDE + 6] : [from.x + WIDE, to.x - 6]
-  const bend = (x2 - x1) / 2
-  return svg('path', { d: `M${x1} ${y1}C${x1 + bend} ${y1} ${x2 - bend} ${y2} ${x2} ${y2}`, 'marker-end': 'url(#tip)' }, title)
+  return curve(x1, y1, x2, y2, (x2 - x1) / 2, props, title)
 }
 
 /** A line between the titles of two. */
 function tie(one, { name, other }) {
   const [left, right] = one.x < other.x ? [one, other] : [other, one]
-  const [x1, x2, y1, y2] = [left.x + WIDE, right.x, left.y + TITLE / 2, right.y + TITLE / 2]
-  return svg('path', { class: 'tie', d: `M${x1} ${y1}C${x1 + 55} ${y1} ${x2 - 55} ${y2} ${x2} ${y2}` }, svg('title', null, `${one.entity.name}.${name}: several of ${other.entity.name}`))
+  const title = `${one.entity.name}.${name}: several of ${other.entity.name}`
+  return curve(left.x + WIDE, left.y + TITLE / 2, right.x, right.y + TITLE / 2, 55, { class: 'tie' }, title)
 }
+
+const tip = () => svg('defs', null, svg('marker', {
+  id: 'tip', viewBox: '0 0 8 8', refX: 6, refY: 4, markerWidth: 8, markerHeight: 8, orient: 'auto'
+}, svg('path', { d: 'M0 0L8 4L0 8z' })))
 
 function picture() {
   const boxes = place()
   const all = [...boxes.values()]
   const width = Math.max(...all.map(({ x }) => x)) + WIDE + 60
   const height = Math.max(...all.map(({ y, high }) => y + high)) + 20
-  return svg('svg', { viewBox: `0 0 ${width} ${height}`, width, height, class: width > 1300 ? 'large' : undefined, role: 'group', 'aria-label': 'Entities and their relationships' },
-    svg('defs', null, svg('marker', { id: 'tip', viewBox: '0 0 8 8', refX: 6, refY: 4, markerWidth: 8, markerHeight: 8, orient: 'auto' }, svg('path', { d: 'M0 0L8 4L0 8z' }))),
-    all.flatMap((one) => mutual(one.entity).map((pair) => tie(one, { name: pair.name, other: boxes.get(pair.other.type) }))),
-    all.flatMap((from) => from.entity.relationships.filter(({ name, many }) => !many && !SYSTEM.includes(name))
-      .flatMap(({ name, types }) => types.map((type) => arrow(boxes, from, name, type)))),
-    all.map(box))
+  const tiesOf = (one) => mutual(one.entity).map(({ name, other }) => tie(one, { name, other: boxes.get(other.type) }))
+  const arrows = (from) => arrowsOf(from.entity)
+    .flatMap(({ name, types }) => types.map((type) => arrow(boxes, from, name, type)))
+  return svg('svg', {
+    viewBox: `0 0 ${width} ${height}`, width, height, class: width > LARGE ? 'large' : undefined,
+    role: 'group', 'aria-label': 'Entities and their relationships'
+  }, tip(), all.flatMap(tiesOf), all.flatMap(arrows), all.map(box))
 }
 
-const said = (entity, { name, many, types }) => h('li', null, h('code', null, name), many ? ': several of ' : ': one of ',
+const said = ({ name, many, types }) => h('li', null, h('code', null, name), many ? ': several of ' : ': one of ',
   types.map((type) => model.byType.get(type)?.title ?? type).join(' or '))
 
+const inWords = ({ title, description, relationships }) => h('li', null,
+  h('strong', null, title), ' ', h('span', { class: 'muted' }, description),
+  h('ul', null, relationships.map(said)))
+
+const WHAT = 'What is declared: entities with their fields (* required), and where they lead.'
+
 export function show() {
-  if (model.entities.length === 0) return [head('Declarations'), empty('Nothing is declared yet.')]
+  const title = head('Declarations', { over: 'API', under: WHAT })
+  if (model.entities.length === 0) return [title, empty('Nothing is declared yet.')]
   return [
-    head('Declarations', { over: 'API', under: 'What is declared: entities with their fields (* required), and where they lead.' }),
+    title,
     h('div', { class: 'picture', tabindex: 0, role: 'region', 'aria-label': 'Picture' }, picture()),
-    h('details', { class: 'panel' }, h('summary', null, 'As a list'), h('ul', { class: 'stack' }, model.entities.map((entity) => h('li', null,
-      h('strong', null, entity.title), ' ', h('span', { class: 'muted' }, entity.description),
-      h('ul', null, entity.relationships.map((relationship) => said(entity, relationship)))))))
+    h('details', { class: 'panel' }, h('summary', null, 'As a list'),
+      h('ul', { class: 'stack' }, model.entities.map(inWords)))
   ]
 }

@@ -5,23 +5,29 @@
 
 import { h, newId, put } from './element.js'
 import { hint, input } from './inputs.js'
-import { button, explain } from './ui.js'
+import { busy, button, explain } from './ui.js'
 
-function line(field, value, prefix) {
+const star = () => h('span', { class: 'needed', 'aria-hidden': 'true' }, ' *')
+
+function line(field, value) {
   const id = newId()
   const below = field.hint ?? (field.schema ? hint(field.schema) : '')
   const described = [below && `${id}-hint`, `${id}-fault`].filter(Boolean).join(' ')
-  const props = { id, name: field.name, required: field.required, 'aria-describedby': described, autocomplete: field.autocomplete ?? 'off' }
+  const props = {
+    id, name: field.name, required: field.required, 'aria-describedby': described,
+    autocomplete: field.autocomplete ?? 'off'
+  }
   const made = field.input ? field.input(props, value) : input(field.schema, value, props)
   const fault = h('p', { class: 'fault', id: `${id}-fault` })
   const target = made.focus ?? made.node
   return {
     field,
     made,
-    pointer: prefix,
     node: h('div', { class: 'field' },
-      h('label', { for: id, title: field.name }, field.title, field.required && h('span', { class: 'needed', 'aria-hidden': 'true' }, ' *')),
-      made.node, below && h('p', { class: 'hint', id: `${id}-hint` }, below), fault),
+      h('label', { for: id, title: field.name }, field.title, field.required && star()),
+      made.node,
+      below && h('p', { class: 'hint', id: `${id}-hint` }, below),
+      fault),
     blame(text) {
       fault.textContent = text
       if (text === '') target.removeAttribute('aria-invalid')
@@ -32,21 +38,35 @@ function line(field, value, prefix) {
   }
 }
 
-/** The line that a fault is about: its pointer ends there, or above what is missing. */
+/** The line that a fault is about: its pointer leads there or below, or above what is missing. */
 function lineOf(lines, { code, detail, source }) {
-  const parts = (source?.pointer ?? '').split('/').map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'))
+  const pointer = (source?.pointer ?? '').replace(/^\/data\/(attributes|relationships)(?=\/)/, '')
+  const parts = pointer.split('/').slice(1).map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'))
   const missing = code === 'REQUIRED' && /^"([^"]+)"/.exec(detail)?.[1]
-  return lines.find(({ field }) => parts.includes(field.name) || field.name === missing)
+  const names = [parts[0], parts.slice(0, 2).join('.'), missing]
+  return lines.find(({ field }) => names.includes(field.name))
+}
+
+/** What is put in by now, as far as it can be read. */
+function peek(lines) {
+  const said = {}
+  for (const { field, made } of lines) {
+    try {
+      const value = made.get()
+      if (value !== undefined) said[field.name] = value
+    } catch { /* not whole yet */ }
+  }
+  return said
 }
 
 /**
  * "save" gets { name: value } of what was put in (all: also what was not
  * changed), and throws an ApiError where the service refuses it.
  */
-export function form({ fields, values = {}, submit = 'Save', save, cancel, all = false, columns = false, danger = false }) {
+export function form({ fields, values = {}, submit = 'Save', save, cancel, all = false, columns = false }) {
   const lines = fields.map((field) => line(field, values[field.name]))
   const summary = h('div', { class: 'summary', role: 'alert' })
-  const send = h('button', { type: 'submit', class: danger ? 'danger' : 'primary' }, submit)
+  const send = h('button', { type: 'submit', class: 'primary' }, submit)
 
   const read = () => {
     const said = {}
@@ -68,7 +88,8 @@ export function form({ fields, values = {}, submit = 'Save', save, cancel, all =
 
   const blame = (error) => {
     const rest = []
-    for (const fault of error.faults?.length > 0 ? error.faults : [{ detail: explain(error) }]) {
+    const faults = error.faults?.length > 0 ? error.faults : [{ detail: explain(error) }]
+    for (const fault of faults) {
       const found = lineOf(lines, fault)
       if (found) found.blame(fault.detail ?? fault.title)
       else rest.push(fault.detail ?? fault.title)
@@ -85,16 +106,11 @@ export function form({ fields, values = {}, submit = 'Save', save, cancel, all =
       event.preventDefault()
       put(summary)
       const said = read()
-      if (said === null || send.disabled) return
-      send.disabled = true
-      try {
-        await save(said)
-      } catch (error) {
+      if (said === null) return lines.find((one) => one.isBlamed())?.focus()
+      await busy(send, () => save(said)).catch((error) => {
         if (error.name !== 'AbortError') blame(error)
-      } finally {
-        send.disabled = false
-      }
+      })
     }
   }, summary, lines.map((one) => one.node), h('div', { class: 'row end' }, cancel && button('Cancel', cancel), send))
-  return { node, focus: () => lines[0]?.focus(), isChanged: () => lines.some((one) => one.made.isChanged()) }
+  return { node, focus: () => lines[0]?.focus(), peek: () => peek(lines) }
 }

@@ -1,6 +1,6 @@
 // What the service has, by its OpenAPI document: entities with their fields
-// and relationships, and which operations there are.  What the document does
-// not say is not shown.
+// and relationships, and which operations there are; and what of that the
+// roles of the caller allow.  What neither says is not shown.
 
 import { get } from './api.js'
 import { words } from './text.js'
@@ -9,7 +9,14 @@ const TITLES = ['name', 'title', 'number', 'label', 'username', 'subject', 'code
 
 let document = null
 
-export const model = { version: 0, entities: [], byType: new Map(), hidden: new Set(), refused: new Set() }
+export const model = {
+  version: 0,
+  entities: [],
+  byType: new Map(),
+  hidden: new Set(),
+  refused: new Set(),
+  permissions: null
+}
 
 /** Loads the document of a version; that of the first there is, without one. */
 export async function load() {
@@ -47,6 +54,10 @@ export function deref(schema) {
 
 export const schemaOf = (name) => document?.components.schemas[name]
 
+/** The schema of what an operation takes. */
+export const bodyOf = (path, method) =>
+  deref(Object.values(deref(document?.paths[path]?.[method]?.requestBody ?? {}).content ?? {})[0]?.schema ?? {})
+
 /** The parameters of an operation, with those of its path. */
 export function parametersOf(path, method) {
   const item = document?.paths[path] ?? {}
@@ -83,11 +94,11 @@ function readEntity(collection, base) {
   return entity
 }
 
-const bodyOf = (name, verb) => schemaOf(`${name}${verb}Document`)?.properties.data.properties ?? {}
+const dataOf = (name, verb) => schemaOf(`${name}${verb}Document`)?.properties.data.properties ?? {}
 
 function readAttributes(name, resource) {
   const shown = deref(resource.properties.attributes ?? {}).properties ?? {}
-  const [create, update] = ['Create', 'Update'].map((verb) => bodyOf(name, verb).attributes ?? {})
+  const [create, update] = ['Create', 'Update'].map((verb) => dataOf(name, verb).attributes ?? {})
   const needed = new Set(create.required ?? [])
   const names = new Set([...Object.keys(shown), ...Object.keys(create.properties ?? {})])
   return [...names].map((attribute) => {
@@ -107,7 +118,7 @@ function readAttributes(name, resource) {
 
 function readRelationships(name, resource, one) {
   const shown = deref(resource.properties.relationships ?? {}).properties ?? {}
-  const [create, update] = ['Create', 'Update'].map((verb) => bodyOf(name, verb).relationships ?? {})
+  const [create, update] = ['Create', 'Update'].map((verb) => dataOf(name, verb).relationships ?? {})
   const needed = new Set(create.required ?? [])
   return Object.entries(shown).map(([relationship, reference]) => {
     const data = deref(deref(reference).properties?.data ?? {})
@@ -166,9 +177,39 @@ function weight(entity, attribute) {
     (SYSTEM.includes(attribute.name) ? 8 : 0)
 }
 
+const PERMISSIONS = '/auth/me/permissions'
+
+/** Asks what the caller's roles allow; a service that does not tell is tried out. */
+export async function loadPermissions() {
+  model.permissions = has(PERMISSIONS) ? await get(PERMISSIONS) : null
+  model.hidden.clear()
+  model.refused.clear()
+}
+
+const NOTHING = { operations: [], readable: [], writable: [] }
+const allowed = (type) => model.permissions === null ? null : model.permissions[type] ?? NOTHING
+
+/** Roles allow an operation on an entity, as far as is known. */
+export const permits = ({ type }, operation) =>
+  (allowed(type)?.operations.includes(operation) ?? true) && !model.refused.has(`${operation} ${type}`)
+
+/** There is such an operation, and it is allowed. */
+export const may = (entity, operation) => Boolean(entity.can[operation]) && permits(entity, operation)
+
+export const mayShowDeleted = (entity) => entity.can.deleted && permits(entity, 'restore')
+
+/** A refusal by role holds for all that is alike: it is not offered again. */
+export function learn(error, operation, entity) {
+  const isByRole = error.status === 403 && /roles do not allow/.test(error.message)
+  if (isByRole) model.refused.add(`${operation} ${entity.type}`)
+  throw error
+}
+
 /** A field that this caller turned out not to have. */
 export const hide = (type, name) => model.hidden.add(`${type} ${name}`)
-export const isHidden = (type, name) => model.hidden.has(`${type} ${name}`)
+export const isHidden = (type, name) =>
+  model.hidden.has(`${type} ${name}`) || !(allowed(type)?.readable.includes(name) ?? true)
+export const isWritable = (type, name) => allowed(type)?.writable.includes(name) ?? true
 
 /** What a resource is called. */
 export function labelOf(resource) {

@@ -2,7 +2,7 @@
 
 import { get } from './api.js'
 import { h, newId, put } from './element.js'
-import { labelOf, model } from './model.js'
+import { labelOf, model, permits } from './model.js'
 import { fieldsFor, nameOf, remember } from './read.js'
 import { anywhere, shortId } from './text.js'
 import { button, explain } from './ui.js'
@@ -15,8 +15,11 @@ export const nameIt = (one) => nameOf(one) ?? shortId(one.id)
 async function find(type, text, signal) {
   const entity = model.byType.get(type)
   const label = entity.label?.name
-  const filter = text === '' ? undefined : ID.test(text) ? `id==${text}` : label && `${label}=ilike=${anywhere(text)}`
-  const found = await get(entity.base, { filter, sort: label, 'page[size]': 8, 'page[totals]': false, ...fieldsFor(entity, label ? [label] : []) }, { signal })
+  const named = label && `${label}=ilike=${anywhere(text)}`
+  const filter = text === '' ? undefined : ID.test(text) ? `id==${text}` : named
+  const fields = fieldsFor(entity, label ? [label] : [])
+  const query = { filter, sort: label, 'page[size]': 8, 'page[totals]': false, ...fields }
+  const found = await get(entity.base, query, { signal })
   found.data.forEach(remember)
   return found.data
 }
@@ -25,7 +28,10 @@ async function find(type, text, signal) {
 function search(types, props, choose) {
   const list = newId()
   const options = h('ul', { role: 'listbox', id: list, class: 'options', hidden: true, 'aria-label': 'Found' })
-  const kinds = types.length > 1 && h('select', { 'aria-label': 'Kind', onchange: () => ask(0) },
+  const wanted = () => kinds ? kinds.value : types[0]
+  const placeholder = () => `Search ${model.byType.get(wanted())?.title.toLowerCase() ?? ''}…`
+  const turn = () => { box.placeholder = placeholder() }
+  const kinds = types.length > 1 && h('select', { 'aria-label': 'Kind', onchange: turn },
     types.map((type) => h('option', { value: type }, model.byType.get(type).single)))
   let found = []
   let marked = -1
@@ -33,8 +39,8 @@ function search(types, props, choose) {
   let under = null
 
   const box = h('input', {
-    ...props, type: 'text', role: 'combobox', autocomplete: 'off', 'aria-expanded': 'false', 'aria-controls': list, 'aria-autocomplete': 'list',
-    placeholder: `Search ${types.length === 1 ? model.byType.get(types[0]).title.toLowerCase() : ''}…`,
+    ...props, type: 'text', role: 'combobox', autocomplete: 'off', placeholder: placeholder(),
+    'aria-expanded': 'false', 'aria-controls': list, 'aria-autocomplete': 'list',
     oninput: () => ask(PAUSE),
     onfocus: () => ask(0),
     onblur: () => setTimeout(close, 150),
@@ -55,40 +61,58 @@ function search(types, props, choose) {
       under?.abort()
       under = new AbortController()
       try {
-        found = await find(kinds ? kinds.value : types[0], box.value.trim(), under.signal)
-        show(found.length > 0 ? null : 'Nothing is called so.')
+        show(await find(wanted(), box.value.trim(), under.signal), 'Nothing is called so.')
       } catch (error) {
-        found = []
-        if (error.name !== 'AbortError') show(explain(error))
+        if (error.name !== 'AbortError') show([], explain(error))
       }
     }, pause)
   }
 
-  function show(text) {
+  /** What is found by now; what was marked is marked again if it is among it. */
+  function show(now, otherwise) {
     if (document.activeElement !== box) return
+    const before = found[marked]?.id
+    const said = h('li', { class: 'muted', role: 'option', 'aria-disabled': 'true' }, otherwise)
+    found = now
     marked = -1
-    put(options, text !== null ? h('li', { class: 'muted', role: 'option', 'aria-disabled': 'true' }, text) : found.map((one, i) =>
-      h('li', { role: 'option', id: `${list}-${i}`, 'aria-selected': 'false', onmousedown: (event) => { event.preventDefault(); take(one) } },
-        labelOf(one) ?? one.id)))
+    put(options, found.length > 0 ? found.map(option) : said)
     options.hidden = false
     box.setAttribute('aria-expanded', 'true')
+    box.removeAttribute('aria-activedescendant')
+    if (before) mark(found.findIndex(({ id }) => id === before))
   }
 
+  const option = (one, i) => h('li', {
+    role: 'option', id: `${list}-${i}`, 'aria-selected': 'false',
+    onmousedown: (event) => { event.preventDefault(); take(one) }
+  }, labelOf(one) ?? one.id)
+
   function mark(i) {
-    marked = (i + found.length) % found.length
-    Array.from(options.children).forEach((option, n) => option.setAttribute('aria-selected', String(n === marked)))
+    if (i < 0) return
+    marked = i
+    Array.from(options.children).forEach((node, n) => node.setAttribute('aria-selected', String(n === marked)))
     box.setAttribute('aria-activedescendant', `${list}-${marked}`)
     options.children[marked].scrollIntoView({ block: 'nearest' })
   }
 
+  /** While the list is open its keys are its own: Enter does not send the form. */
   function key(event) {
-    if (event.key === 'Escape' && !options.hidden) { event.preventDefault(); event.stopPropagation(); close() }
-    if (options.hidden || found.length === 0) return
-    if (event.key === 'ArrowDown' || event.key === 'ArrowUp') {
-      event.preventDefault()
-      mark(marked + (event.key === 'ArrowDown' ? 1 : marked < 0 ? 0 : -1))
+    const isDown = event.key === 'ArrowDown'
+    if (!isDown && !['ArrowUp', 'Enter', 'Escape'].includes(event.key)) return
+    if (options.hidden) {
+      if (isDown) ask(0)
+      return
     }
-    if (event.key === 'Enter' && marked >= 0) { event.preventDefault(); take(found[marked]) }
+    event.preventDefault()
+    if (event.key === 'Escape') {
+      event.stopPropagation()
+      close()
+    } else if (event.key === 'Enter') {
+      const one = found[marked] ?? (found.length === 1 ? found[0] : undefined)
+      if (one) take(one)
+    } else if (found.length > 0) {
+      mark((Math.max(marked, isDown ? -1 : 0) + (isDown ? 1 : -1) + found.length) % found.length)
+    }
   }
 
   function take(one) {
@@ -100,22 +124,31 @@ function search(types, props, choose) {
   return { node: h('div', { class: 'picker' }, h('div', { class: 'row tight' }, kinds, box), options), box }
 }
 
-/** An input of a form for linked resources; value is an identifier, a list or null. */
-export function picker(relationship, props, value) {
-  const known = relationship.types.filter((type) => model.byType.has(type))
+const mayRead = (type) => model.byType.has(type) && permits({ type }, 'read')
+
+/**
+ * An input of a form for linked resources; value is an identifier, a list or
+ * null.  "changed" is told what is chosen then.
+ */
+export function picker(relationship, props, value, changed) {
+  const known = relationship.types.filter(mayRead)
   const begun = relationship.many ? [...(value ?? [])] : value ? [value] : []
   let chosen = [...begun]
   const area = h('div', { class: 'chosen' })
   const finder = search(known, props, (one) => {
     chosen = relationship.many ? [...chosen.filter(({ id }) => id !== one.id), one] : [one]
     show()
+    tell()
   })
+
+  const tell = () => changed?.(relationship.many ? chosen : chosen[0] ?? null)
 
   function show() {
     put(area, chosen.map((one) => h('span', { class: 'chip' }, nameIt(one),
       (relationship.many || !relationship.required) && button('×', () => {
         chosen = chosen.filter((other) => other !== one)
         show()
+        tell()
         finder.box.focus()
       }, { class: 'quiet', 'aria-label': `Remove ${nameIt(one)}` }))))
   }

@@ -2,7 +2,11 @@
 // when the caller may not have one of them.
 
 import { at, get } from './api.js'
+import { h } from './element.js'
 import { hide, isHidden, labelOf, model } from './model.js'
+import { link } from './route.js'
+import { shortId } from './text.js'
+import { value } from './ui.js'
 
 const TRIES = 12
 
@@ -58,6 +62,14 @@ function index(document) {
 }
 
 export const nameOf = ({ type, id }) => names.get(`${type} ${id}`) ?? null
+
+/** What a relationship to one leads to, by its name. */
+export function linkTo(one) {
+  if (!one) return value(null)
+  const target = model.byType.get(one.type)
+  const text = nameOf(one) ?? shortId(one.id)
+  return target ? h('a', { href: link(['data', target.collection, one.id]) }, text) : text
+}
 
 export const remember = (resource) => index({ data: resource })
 

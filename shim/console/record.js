@@ -3,47 +3,42 @@
 import { ApiError, get, post, request } from './api.js'
 import { h, put } from './element.js'
 import { form } from './form.js'
-import { entityOf, labelOf, model } from './model.js'
+import { entityOf, isWritable, labelOf, learn, may, model, permits } from './model.js'
 import { picker } from './picker.js'
-import { nameOf, pathOf, read, shownAttributes, shownRelationships } from './read.js'
+import { linkTo, pathOf, read, shownAttributes, shownRelationships } from './read.js'
 import { sections } from './relations.js'
 import { go, link } from './route.js'
-import { dateTime, shortId } from './text.js'
-import { action, button, confirm, dialog, empty, facts, head, notify, time, value } from './ui.js'
+import { shortId } from './text.js'
+import { action, button, confirm, dialog, empty, facts, head, notify, plainTable, time, value } from './ui.js'
 
-const columnsOf = (entity) => [...shownAttributes(entity), ...shownRelationships(entity).filter(({ many }) => !many)].map(({ name }) => name)
+const toOne = (entity) => shownRelationships(entity).filter(({ many }) => !many)
+const columnsOf = (entity) => [...shownAttributes(entity), ...toOne(entity)].map(({ name }) => name)
 
 const ifMatch = (resource) => resource.meta?.version === undefined ? {} : { 'If-Match': `"${resource.meta.version}"` }
 
-/** A refusal by role holds for all that is alike: it is not offered again. */
-export function learn(error, what, entity) {
-  if (error.status === 403 && /roles do not allow/.test(error.message)) model.refused.add(`${what} ${entity.type}`)
-  throw error
-}
-
-const may = (entity, what) => entity.can[what] && !model.refused.has(`${what} ${entity.type}`)
-
-function linkTo(one) {
-  if (!one) return value(null)
-  const target = model.byType.get(one.type)
-  const text = nameOf(one) ?? shortId(one.id)
-  return target ? h('a', { href: link(['data', target.collection, one.id]) }, text) : text
-}
+const isLong = ({ schema }) =>
+  [schema.type].flat().includes('string') && !schema.format && !schema.enum && (schema.maxLength ?? 9999) > 255
 
 /** The fields of a form; "set" says whether a new one or a change is made. */
 function fieldsOf(entity, set) {
-  const attributes = entity.attributes.filter((one) => one[set])
-    .map((one) => ({ name: one.name, title: one.title, schema: one[set], required: set === 'create' && one.required }))
-  const links = shownRelationships(entity)
-    .filter((one) => one[set] && one.types.some((type) => model.byType.has(type)) && (!one.many || (set === 'create' && !ownsMembers(entity, one))))
-    .map((one) => ({
-      name: one.name, title: one.title, required: set === 'create' && one.required, relationship: one, hint: '',
-      input: (props, given) => picker(one, props, given)
-    }))
-  const split = attributes.findIndex(({ schema }) => (schema.maxLength ?? 9999) > 255 && !schema.enum && [schema.type].flat().includes('string') && !schema.format)
-  const place = split < 1 ? Math.min(1, attributes.length) : Math.min(split, 1)
-  return [...attributes.slice(0, place), ...links.filter(({ required }) => required), ...attributes.slice(place), ...links.filter(({ required }) => !required)]
+  const isNew = set === 'create'
+  const isOpen = (one) => one[set] && isWritable(entity.type, one.name)
+  const attributes = entity.attributes.filter(isOpen)
+    .map((one) => ({ name: one.name, title: one.title, schema: one[set], required: isNew && one.required }))
+  const links = entity.relationships.filter((one) => isOpen(one) && canLink(entity, one, isNew)).map((one) => ({
+    name: one.name, title: one.title, required: isNew && one.required, relationship: one, hint: '',
+    input: (props, given) => picker(one, props, given)
+  }))
+  // the name, what it must lead to, what is short, what it may lead to, what is long
+  const [first, ...others] = attributes
+  return [
+    first, ...links.filter(({ required }) => required), ...others.filter((one) => !isLong(one)),
+    ...links.filter(({ required }) => !required), ...others.filter(isLong)
+  ].filter(Boolean)
 }
+
+const canLink = (entity, one, isNew) => one.types.some((type) => model.byType.has(type) && permits({ type }, 'read')) &&
+  (!one.many || (isNew && !ownsMembers(entity, one)))
 
 /** Members that cannot be without this one are made on their own pages. */
 const ownsMembers = (entity, relationship) => relationship.types.some((type) =>
@@ -59,26 +54,42 @@ function documentOf(entity, said, id) {
   return { data }
 }
 
+/** What the address says that a new one leads to, as "New line item" of an invoice does. */
+const presets = (entity, query) => Object.fromEntries(entity.relationships.filter(({ name }) => query[name])
+  .map(({ name, types }) => [name, { type: query[`${name}.type`] ?? types[0], id: query[name] }]))
+
+/** Where one came from: what the new one leads to, or all of its kind. */
+function origin(entity, values) {
+  const [from] = Object.values(values)
+  const other = from && model.byType.get(from.type)
+  return other ? ['data', other.collection, from.id] : ['data', entity.collection]
+}
+
 export async function showNew({ parts: [, collection], query }) {
   const entity = entityOf(collection)
-  if (!entity?.can.create) return empty('There is no such entity.')
-  const values = {}
-  for (const one of entity.relationships) {
-    if (query[one.name]) values[one.name] = { type: query[`${one.name}.type`] ?? one.types[0], id: query[one.name] }
-  }
+  if (!entity?.can.create) return [head('Nothing here'), empty('There is no such entity.')]
+  const title = `New ${entity.single.toLowerCase()}`
+  if (!may(entity, 'create')) return [head(title), empty('Your roles do not let you make these.', backTo(entity))]
+  const values = presets(entity, query)
   const made = form({
-    fields: fieldsOf(entity, 'create').map((field) => values[field.name] && field.relationship ? { ...field, input: (props) => preset(field.relationship, props, values[field.name]) } : field),
+    fields: fieldsOf(entity, 'create').map((field) => values[field.name] && field.relationship
+      ? { ...field, input: (props) => preset(field.relationship, props, values[field.name]) } : field),
     submit: `Create ${entity.single.toLowerCase()}`,
     columns: true,
-    cancel: () => history.back(),
+    cancel: () => go(origin(entity, values)),
     save: async (said) => {
-      const { data } = await post(entity.base, documentOf(entity, said)).catch((error) => learn(error, 'create', entity))
+      const { data } = await post(entity.base, documentOf(entity, said))
+        .catch((error) => learn(error, 'create', entity))
       notify(`${entity.single} created.`)
       go(['data', collection, data.id])
     }
   })
-  return [head(`New ${entity.single.toLowerCase()}`, { over: h('a', { href: link(['data', collection]) }, entity.title), under: entity.description }), made.node]
+  const over = h('a', { href: link(['data', collection]) }, entity.title)
+  return [head(title, { over, under: entity.description }), made.node]
 }
+
+const backTo = (entity) =>
+  h('a', { class: 'button', href: link(['data', entity.collection]) }, `To ${entity.title.toLowerCase()}`)
 
 /** A choice that was made before the form was opened. */
 function preset(relationship, props, given) {
@@ -86,41 +97,47 @@ function preset(relationship, props, given) {
   return { ...made, isChanged: () => true }
 }
 
-async function load(entity, id, query, signal) {
+/** Null for what the log does not tell. */
+async function load(entity, id, { asOf, deleted }, signal) {
+  if (!asOf) {
+    const query = { 'show[deleted]': deleted }
+    return (await read(pathOf(entity, id), entity, columnsOf(entity), query, { signal })).data
+  }
   // a state of the past comes without what is linked, and with what is known of it
-  if (query.asOf) return (await get(pathOf(entity, id), { asOf: query.asOf }, { signal })).data
-  return (await read(pathOf(entity, id), entity, columnsOf(entity), { 'show[deleted]': query.deleted }, { signal })).data
+  try {
+    return (await get(pathOf(entity, id), { asOf }, { signal })).data
+  } catch (error) {
+    if (error.code !== 'GONE_BEYOND_LOG') throw error
+    return null
+  }
 }
 
 export async function show({ parts: [, collection, id], query, signal }) {
   const entity = entityOf(collection)
-  if (!entity) return empty('There is no such entity.')
-  const resource = await load(entity, id, query, signal).catch((error) => {
-    if (error.code !== 'GONE_BEYOND_LOG') throw error
-    return null
-  })
-  const linked = resource && !query.asOf && !resource.meta?.deletedAt && await sections(entity, resource, ifMatch, signal)
-  if (!resource) return [head('Unknown'), empty('The audit log does not tell what this was then.', h('a', { class: 'button', href: link(['data', collection, id]) }, 'Show it as it is now'))]
-  const place = h('div')
+  if (!entity) return [head('Nothing here'), empty('There is no such entity.')]
+  const resource = await load(entity, id, query, signal)
+  const now = h('a', { href: link(['data', collection, id]) }, 'Show it as it is now')
+  if (!resource) return [head('Unknown'), empty('The audit log does not tell what this was then.', now)]
   const deleted = resource.meta?.deletedAt
-  const past = query.asOf
+  const isNow = !query.asOf && !deleted
+  const linked = isNow && await sections(entity, resource, ifMatch, signal)
+  const place = h('div')
   const view = () => put(place, details(entity, resource))
   view()
-
-  const tools = past || deleted ? [] : [
-    may(entity, 'update') && button('Edit', () => edit(entity, resource, place, view), { class: 'primary' }),
-    may(entity, 'delete') && action('Delete', () => remove(entity, resource), { class: 'danger' })
-  ]
   return [
     head(labelOf(resource) ?? shortId(resource.id), {
       over: [h('a', { href: link(['data', collection]) }, entity.title), ' · ', h('code', null, resource.id)],
       tools: [
-        may(entity, 'history') && h('a', { class: 'button', href: link(['data', collection, id, 'history']) }, 'History'),
-        deleted && may(entity, 'restore') && action('Restore', () => restore(entity, resource.id), { class: 'primary' }),
-        ...tools
+        may(entity, 'history') &&
+          h('a', { class: 'button', href: link(['data', collection, id, 'history']) }, 'History'),
+        deleted && !query.asOf && may(entity, 'restore') &&
+          action('Restore', () => restore(entity, resource.id), { class: 'primary' }),
+        isNow && may(entity, 'update') &&
+          button('Edit', () => edit(entity, resource, place, view), { class: 'primary' }),
+        isNow && may(entity, 'delete') && action('Delete', () => remove(entity, resource), { class: 'danger' })
       ]
     }),
-    past && h('p', { class: 'banner' }, `As it was on ${dateTime(past)}. `, h('a', { href: link(['data', collection, id]) }, 'Show it as it is now')),
+    query.asOf && h('p', { class: 'banner' }, 'As it was on ', time(query.asOf), '. ', now),
     deleted && h('p', { class: 'banner' }, 'Deleted ', time(deleted), '.'),
     place,
     linked
@@ -128,10 +145,11 @@ export async function show({ parts: [, collection, id], query, signal }) {
 }
 
 function details(entity, resource) {
+  const attributes = shownAttributes(entity).filter(({ name }) => name in (resource.attributes ?? {}))
+  const links = toOne(entity).filter(({ name }) => resource.relationships?.[name])
   return h('section', { class: 'panel', 'aria-label': 'Fields' }, facts([
-    ...shownAttributes(entity).filter(({ name }) => name in (resource.attributes ?? {})).map(({ name, title, kind }) => [title, value(resource.attributes[name], kind), name]),
-    ...shownRelationships(entity).filter(({ name, many }) => !many && resource.relationships?.[name])
-      .map(({ name, title }) => [title, linkTo(resource.relationships[name].data), name]),
+    ...attributes.map(({ name, title, kind }) => [title, value(resource.attributes[name], kind), name]),
+    ...links.map(({ name, title }) => [title, linkTo(resource.relationships[name].data), name]),
     resource.meta?.version !== undefined && ['Version', String(resource.meta.version)]
   ]))
 }
@@ -141,65 +159,84 @@ const valuesOf = (resource) => ({
   ...Object.fromEntries(Object.entries(resource.relationships ?? {}).map(([name, { data }]) => [name, data]))
 })
 
+const change = (entity, id, said, headers) =>
+  request('PATCH', pathOf(entity, id), { body: documentOf(entity, said, id), headers })
+
 function edit(entity, resource, place, view) {
-  const path = pathOf(entity, resource.id)
-  const fields = fieldsOf(entity, 'update').filter(({ name }) => name in valuesOf(resource) || !shownAttributes(entity).some((one) => one.name === name))
+  const values = valuesOf(resource)
+  const isShown = (name) => shownAttributes(entity).some((one) => one.name === name)
   const made = form({
-    fields,
-    values: valuesOf(resource),
+    fields: fieldsOf(entity, 'update').filter(({ name }) => name in values || !isShown(name)),
+    values,
     columns: true,
     cancel: view,
     save: async (said) => {
       if (Object.keys(said).length === 0) return view()
       try {
-        await request('PATCH', path, { body: documentOf(entity, said, resource.id), headers: ifMatch(resource) }).catch((error) => learn(error, 'update', entity))
+        await change(entity, resource.id, said, ifMatch(resource))
       } catch (error) {
-        if (error.status !== 412) throw error
-        return conflict(entity, resource, said)
+        return error.status === 412 ? conflict(entity, resource, said) : learn(error, 'update', entity)
       }
-      notify(`${entity.single} saved.`)
-      go(['data', entity.collection, resource.id])
+      saved(entity, resource.id)
     }
   })
   put(place, made.node)
   made.focus()
 }
 
+function saved(entity, id) {
+  notify(`${entity.single} saved.`)
+  go(['data', entity.collection, id])
+}
+
 /** Somebody was faster: both versions, and which of them is to hold. */
 async function conflict(entity, before, said) {
   const now = await load(entity, before.id, {})
   const [was, there] = [valuesOf(before), valuesOf(now)]
-  const names = [...entity.attributes, ...entity.relationships].filter(({ name }) => name in said || text(was[name]) !== text(there[name]))
-  const cell = (one, of) => one.types ? linkTo(of) : value(of, one.kind)
-  const changed = await dialog('Somebody else has changed this meanwhile', (close) => [
+  const isOther = ({ name }) => text(was[name]) !== text(there[name])
+  const fields = [...entity.attributes, ...entity.relationships].filter((one) => one.name in said || isOther(one))
+  const chosen = await dialog('Somebody else has changed this meanwhile', (close) => [
     h('p', null, 'Below is what you put in, and what is there now.'),
-    h('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': 'Both versions' }, h('table', null,
-      h('thead', null, h('tr', null, ['Field', 'You had seen', 'You put in', 'There now'].map((name) => h('th', { scope: 'col' }, name)))),
-      h('tbody', null, names.map((one) => h('tr', null, h('th', { scope: 'row' }, one.title), h('td', null, cell(one, was[one.name])),
-        h('td', { class: one.name in said ? 'mine' : undefined }, one.name in said ? cell(one, said[one.name]) : h('span', { class: 'muted' }, 'not changed')),
-        h('td', { class: text(was[one.name]) === text(there[one.name]) ? undefined : 'theirs' }, cell(one, there[one.name]))))))),
-    h('div', { class: 'row end' }, button('Back to the form', () => close()), button('Take what is there', () => close('theirs')),
+    plainTable('Both versions', ['Field', 'You had seen', 'You put in', 'There now'],
+      fields.map((one) => versions(one, was, said, there, isOther(one)))),
+    h('div', { class: 'row end' },
+      button('Back to the form', () => close()),
+      button('Take what is there', () => close('theirs')),
       button('Save mine over it', () => close('mine'), { class: 'primary' }))
   ], { wide: true })
-  if (changed === 'theirs') return go(['data', entity.collection, before.id])
-  if (changed !== 'mine') throw new ApiError(412, [{ detail: 'Not saved: this has another version by now.' }])
-  await request('PATCH', pathOf(entity, before.id), { body: documentOf(entity, said, before.id), headers: ifMatch(now) })
-  notify(`${entity.single} saved.`)
-  go(['data', entity.collection, before.id])
+  if (chosen === 'theirs') return go(['data', entity.collection, before.id])
+  if (chosen !== 'mine') throw new ApiError(412, [{ detail: 'Not saved: this has another version by now.' }])
+  await change(entity, before.id, said, ifMatch(now))
+  saved(entity, before.id)
 }
 
-const text = (of) => JSON.stringify(of instanceof Object && 'id' in of ? of.id : of === undefined ? null : String(of))
+function versions(field, was, said, there, isOther) {
+  const cell = (of) => field.types ? linkTo(of) : value(of, field.kind)
+  const isMine = field.name in said
+  return h('tr', null,
+    h('th', { scope: 'row' }, field.title),
+    h('td', null, cell(was[field.name])),
+    h('td', { class: isMine ? 'mine' : undefined },
+      isMine ? cell(said[field.name]) : h('span', { class: 'muted' }, 'not changed')),
+    h('td', { class: isOther ? 'theirs' : undefined }, cell(there[field.name])))
+}
+
+/** To be compared. */
+const text = (of) => JSON.stringify(of?.id ?? of ?? null)
 
 async function remove(entity, resource) {
   const name = labelOf(resource) ?? shortId(resource.id)
   const back = may(entity, 'restore')
-  if (!await confirm(`Delete ${name}?`, back ? 'It can be restored afterwards.' : 'This cannot be undone.', 'Delete')) return
-  await request('DELETE', pathOf(entity, resource.id), { headers: ifMatch(resource) }).catch((error) => learn(error, 'delete', entity))
-  notify(`${name} deleted.`, { offer: back && { text: 'Undo', work: () => restore(entity, resource.id) } })
+  const warning = back ? 'It can be restored afterwards.' : 'This cannot be undone.'
+  if (!await confirm(`Delete ${name}?`, warning, 'Delete')) return
+  await request('DELETE', pathOf(entity, resource.id), { headers: ifMatch(resource) })
+    .catch((error) => learn(error, 'delete', entity))
+  const undo = { text: 'Undo', work: () => restore(entity, resource.id) }
+  notify(`${name} deleted.`, { offer: back && undo })
   go(['data', entity.collection])
 }
 
-export async function restore(entity, id) {
+async function restore(entity, id) {
   try {
     await request('POST', pathOf(entity, id, 'restore')).catch((error) => learn(error, 'restore', entity))
     notify(`${entity.single} restored.`)

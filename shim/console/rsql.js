@@ -10,6 +10,7 @@ const NULLS = [['=isnull=', 'has no value']]
 
 export function operatorsFor(kind) {
   if (kind === 'relationship' || kind === 'json') return NULLS
+  if (kind === 'reference') return [...COMPARE, ...NULLS]
   if (kind === 'boolean') return [...COMPARE, ...NULLS]
   if (kind === 'enum' || kind === 'uuid') return [...COMPARE, ...ANY, ...NULLS]
   if (kind === 'string' || kind === 'text') return [['=ilike=', 'contains'], ...COMPARE, ...ANY, ...ORDER, ...NULLS]
@@ -17,7 +18,8 @@ export function operatorsFor(kind) {
 }
 
 function literal({ operator, value }) {
-  if (operator === '=in=' || operator === '=out=') return `(${value.split(',').map((one) => quote(one.trim())).join(',')})`
+  const isList = operator === '=in=' || operator === '=out='
+  if (isList) return `(${value.split(',').map((one) => quote(one.trim())).join(',')})`
   if (operator === '=ilike=' && !/[%_]/.test(value)) return quote(`%${value.replace(/\\/g, '\\\\')}%`)
   return quote(value)
 }

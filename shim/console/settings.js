@@ -7,16 +7,19 @@ import { has } from './model.js'
 import { empty, head, notify } from './ui.js'
 
 const GLOBAL = '/manage/settings/personal-api-keys'
-const choice = { type: ['boolean', 'null'] }
+const TENANT = '/manage/tenants/{id}/settings/personal-api-keys'
+const QUESTIONS = [['enabled', 'Users may have personal keys'], ['allowNonExpiring', 'Keys may be without an end']]
+
+/** A choice; of nothing, what holds then. */
+function choice([name, title], now, inherits) {
+  const nothing = inherits ? `as in all tenants (now ${now.effective[name] ? 'yes' : 'no'})` : undefined
+  return { name, title, schema: { type: ['boolean', 'null'], nothing }, hint: '' }
+}
 
 async function part(title, path, { inherits, signal }) {
   const now = await get(path, {}, { signal })
-  const fields = [
-    { name: 'enabled', title: 'Users may have personal keys', schema: choice, hint: inherits ? `Nothing: as in all tenants. Now ${now.effective.enabled ? 'yes' : 'no'}.` : '' },
-    { name: 'allowNonExpiring', title: 'Keys may be without an end', schema: choice, hint: inherits ? `Nothing: as in all tenants. Now ${now.effective.allowNonExpiring ? 'yes' : 'no'}.` : '' }
-  ]
   const made = form({
-    fields,
+    fields: QUESTIONS.map((question) => choice(question, now, inherits)),
     values: now,
     all: true,
     save: async (said) => {
@@ -24,15 +27,16 @@ async function part(title, path, { inherits, signal }) {
       notify('Saved.')
     }
   })
-  return h('section', { class: 'panel stack', 'aria-label': title }, h('h2', null, title), made.node)
+  return h('section', { class: 'panel stack', 'aria-label': title },
+    h('h2', null, title), h('div', { class: 'narrow' }, made.node))
 }
 
 export async function show({ state, tenant, signal }) {
+  const path = tenant && at`/manage/tenants/${tenant}/settings/personal-api-keys`
   return [
     head('Settings', { over: 'Administration' }),
     state.me.isSuperAdmin && has(GLOBAL) && await part('Personal keys, in all tenants', GLOBAL, { signal }),
-    tenant ? has('/manage/tenants/{id}/settings/personal-api-keys') &&
-      await part('Personal keys, in this tenant', at`/manage/tenants/${tenant}/settings/personal-api-keys`, { inherits: true, signal })
+    tenant ? has(TENANT) && await part('Personal keys, in this tenant', path, { inherits: true, signal })
       : empty('Choose a tenant at the top of the page to see what holds there.')
   ]
 }

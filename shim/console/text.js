@@ -57,7 +57,8 @@ export function toLocal(text) {
 
 export const fromLocal = (text) => new Date(text).toISOString().replace('.000Z', 'Z')
 
-export const shortId = (id) => `${String(id).slice(0, 13)}…`
+/** The end of an id: how it begins tells when it was made, and is much the same for all of a day. */
+export const shortId = (id) => `…${String(id).slice(-8)}`
 
 /** Text as it stands in quotes of a filter. */
 export function quote(value) {

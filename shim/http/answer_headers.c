@@ -84,14 +84,20 @@ extra_read(struct extra *extra, const struct head *head, const char *method)
 }
 
 bool
-extra_compress(struct extra *extra, struct buffer *out, const char *headers,
-			   size_t headers_length, const char *body, size_t length)
+extra_prefers_gzip(const struct extra *extra, size_t length)
 {
 	const struct config *config = extra->config;
 	bool		small = length < (size_t) config->compression_min;
 
-	if (!config->compression || length == 0 ||
-		!encoding_prefers_gzip(&extra->encoding, small) ||
+	return config->compression && length > 0 &&
+		encoding_prefers_gzip(&extra->encoding, small);
+}
+
+bool
+extra_compress(struct extra *extra, struct buffer *out, const char *headers,
+			   size_t headers_length, const char *body, size_t length)
+{
+	if (!extra_prefers_gzip(extra, length) ||
 		memmem(headers, headers_length, "no-store", 8) != NULL)
 		return false;
 	extra->compressed = encoding_gzip(out, body, length);

@@ -35,6 +35,9 @@ extern void extra_start(struct extra *extra, const struct config *config,
 extern void extra_read(struct extra *extra, const struct head *head,
 					   const char *method);
 
+/* Client, configuration and length of a body are for compressing it. */
+extern bool extra_prefers_gzip(const struct extra *extra, size_t length);
+
 /*
  * Compresses a body into the buffer, if client, configuration and body are for
  * it, and remembers that.  "headers" are those of the answer, in any form:

@@ -42,15 +42,19 @@
 	FILE(account, "account.js", SCRIPT) \
 	FILE(api, "api.js", SCRIPT) \
 	FILE(audit, "audit.js", SCRIPT) \
+	FILE(csv, "csv.js", SCRIPT) \
 	FILE(declarations, "declarations.js", SCRIPT) \
 	FILE(element, "element.js", SCRIPT) \
 	FILE(explain, "explain.js", SCRIPT) \
 	FILE(explorer, "explorer.js", SCRIPT) \
+	FILE(factor, "factor.js", SCRIPT) \
 	FILE(filter, "filter.js", SCRIPT) \
 	FILE(form, "form.js", SCRIPT) \
+	FILE(frame, "frame.js", SCRIPT) \
 	FILE(history, "history.js", SCRIPT) \
 	FILE(home, "home.js", SCRIPT) \
 	FILE(inputs, "inputs.js", SCRIPT) \
+	FILE(kinds, "kinds.js", SCRIPT) \
 	FILE(list, "list.js", SCRIPT) \
 	FILE(login, "login.js", SCRIPT) \
 	FILE(main, "main.js", SCRIPT) \
@@ -94,7 +98,7 @@ static const struct file
 
 #define FILE_COUNT (sizeof(files) / sizeof(files[0]))
 
-/* The ETags, made once. */
+/* What the ETags tell of the files, made once. */
 static char tags[FILE_COUNT][20];
 static pthread_once_t tags_made = PTHREAD_ONCE_INIT;
 
@@ -111,7 +115,7 @@ make_tags(void)
 
 		for (p = files[i].bytes; p < files[i].end; p++)
 			hash = (hash ^ (unsigned char) *p) * UINT64_C(0x100000001b3);
-		snprintf(tags[i], sizeof(tags[i]), "\"%016llx\"",
+		snprintf(tags[i], sizeof(tags[i]), "%016llx",
 				 (unsigned long long) hash);
 	}
 }
@@ -182,6 +186,28 @@ lead(struct console_answer *answer)
 	buffer_string(&answer->headers, LEAD POLICY);
 }
 
+static void
+serve_file(const struct request *request, int number,
+		   const char *if_none_match, struct console_answer *answer)
+{
+	const struct file *file = &files[number];
+	size_t		length = (size_t) (file->end - file->bytes);
+	char		tag[32];
+
+	/* strong: what is compressed has other bytes, and so another tag */
+	pthread_once(&tags_made, make_tags);
+	snprintf(tag, sizeof(tag), "\"%.16s%s\"", tags[number],
+			 extra_prefers_gzip(&request->extra, length) ? "-gzip" : "");
+	answer->status = is_matched(if_none_match, tag) ? 304 : 200;
+	buffer_printf(&answer->headers, "ETag: %s\r\n"
+				  "Cache-Control: no-cache\r\n" POLICY, tag);
+	if (answer->status == 200)
+	{
+		buffer_printf(&answer->headers, "Content-Type: %s\r\n", file->type);
+		buffer_append(&answer->body, file->bytes, length);
+	}
+}
+
 void
 console_serve(const struct request *request, const char *if_none_match,
 			  struct console_answer *answer)
@@ -197,19 +223,5 @@ console_serve(const struct request *request, const char *if_none_match,
 	else if ((number = find_file(rest + 1)) < 0)
 		answer->refusal = &refusal_not_found;
 	else
-	{
-		const struct file *file = &files[number];
-
-		pthread_once(&tags_made, make_tags);
-		answer->status = is_matched(if_none_match, tags[number]) ? 304 : 200;
-		buffer_printf(&answer->headers, "ETag: %s\r\n"
-					  "Cache-Control: no-cache\r\n" POLICY, tags[number]);
-		if (answer->status == 200)
-		{
-			buffer_printf(&answer->headers, "Content-Type: %s\r\n",
-						  file->type);
-			buffer_append(&answer->body, file->bytes,
-						  (size_t) (file->end - file->bytes));
-		}
-	}
+		serve_file(request, number, if_none_match, answer);
 }

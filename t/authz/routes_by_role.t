@@ -96,6 +96,37 @@ sub allows
 	return 0;
 }
 
+# -------- what callers are told --------
+
+# Sorted, as the answer's order is not the manifest's
+sub said
+{
+	my ($entity, @operations) = @_;
+	my %may = map { $_ => 1 } @operations;
+
+	return {
+		operations => [ sort @operations ],
+		readable => $may{read} ? [qw(name next)] : [],
+		writable => $may{create} || $may{update} ? [qw(name next)] : [] };
+}
+
+for my $who (sort grep { $_ ne 'anonymous' } keys %caller)
+{
+	my $caller = $caller{$who};
+	my %wanted;
+
+	for my $entity (values %entity)
+	{
+		my @operations = grep { ($_ ne 'restore' || $entity->{softDelete}) && allows($caller, $entity, $_) }
+		  qw(create read update delete restore history);
+		$wanted{ $entity->{type} } = said($entity, @operations) if @operations;
+	}
+	my $told = $shim->must(200, GET => '/auth/me/permissions', { token => $caller->{token}, headers => $caller->{headers} });
+	@{ $_->{operations} } = sort @{ $_->{operations} } for values %$told;
+	is_deeply($told, \%wanted, "$who is told what roles allow") or diag "seed $seed";
+}
+is($shim->http(GET => '/auth/me/permissions')->{status}, 401, 'nobody is told nothing');
+
 # -------- rows: made anew for each request that may end one --------
 
 my $number = 0;

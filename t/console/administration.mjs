@@ -2,14 +2,22 @@
 
 import assert from 'node:assert/strict'
 import { SCRIPT, Tab, api, check, login } from './browser.mjs'
+import { taken } from './hostile.mjs'
 
-export async function administration({ browser, users, tenant }) {
+export async function administration({ browser, users, tenant, example: { roles } }) {
   const tab = await Tab.as(browser, users.admin)
   await check('users are made, given roles, and disabled', async () => {
     await tab.go('manage/users', 'Users')
     await tab.click('button', 'New user')
     await tab.fill('username', 'made-here')
-    await tab.fill('roles', 'Viewer')
+    await tab.fill('roles', roles.one)
+    await tab.fill('securityAttributes', 'no json')
+    await tab.click('button', 'Create')
+    await tab.says('This is no JSON', '.fault')
+    await tab.fill('securityAttributes', '{"nobodys": 1}')
+    await tab.click('button', 'Create')
+    await tab.see('[name=securityAttributes][aria-invalid]')
+    await tab.fill('securityAttributes', '')
     await tab.click('button', 'Create')
     await tab.says('Temporary password', 'dialog')
     await tab.click('button', 'I have kept it')
@@ -18,9 +26,9 @@ export async function administration({ browser, users, tenant }) {
     await tab.fill('roles', 'Nobody')
     await tab.click('button', 'Save')
     await tab.see('[name=roles][aria-invalid]')
-    await tab.fill('roles', 'Sales')
+    await tab.fill('roles', roles.other)
     await tab.click('button', 'Save')
-    await tab.says('Sales', 'td')
+    await tab.says(roles.other, 'td')
     await tab.click('button', 'Actions on made-here')
     await tab.click('button', 'Disable')
     await tab.page.locator('dialog .danger').click()
@@ -31,7 +39,7 @@ export async function administration({ browser, users, tenant }) {
     await tab.click('button', 'New invite')
     await tab.fill('email', 'i@acme.example')
     await tab.fill('username', 'invited')
-    await tab.fill('roles', 'Viewer')
+    await tab.fill('roles', roles.one)
     await tab.click('button', 'Create')
     await tab.says('eai_', 'dialog')
     await tab.click('button', 'I have kept it')
@@ -43,9 +51,30 @@ export async function administration({ browser, users, tenant }) {
     await tab.click('button', 'I have kept it')
     await tab.says(SCRIPT, 'th')
   })
+  await check('keys of others are seen and revoked', async () => {
+    const token = await login(users.viewer)
+    await api('POST', '/auth/me/api-keys', { token, body: { name: 'of the viewer', expiresAt: '2099-01-01T00:00:00Z' } })
+    await tab.go('manage/personal-api-keys', 'Personal keys')
+    await tab.click('button', 'Actions on of the viewer')
+    await tab.click('button', 'Revoke')
+    await tab.page.locator('dialog .danger').click()
+    await tab.says('REVOKED', 'td')
+  })
+  await check('a dialog goes when one goes elsewhere', async () => {
+    await tab.go('manage/users', 'Users')
+    await tab.click('button', 'New user')
+    await tab.see('dialog')
+    await tab.page.goBack()
+    await tab.gone('dialog')
+  })
   await check('the audit log is filtered and followed', async () => {
     await tab.go('audit?action=USER_CREATED', 'Audit log')
     assert.deepEqual([...new Set(await tab.texts('td code'))], ['USER_CREATED'])
+    await tab.page.$eval('[name=from]', (node) => { node.value = '2000-01-01T00:00:00' })
+    await tab.page.$eval('[name=to]', (node) => { node.value = '2000-01-02T00:00:00' })
+    await tab.click('button', 'Show')
+    await tab.says('Nothing like this', '.empty')
+    await tab.go('audit?action=USER_CREATED', 'Audit log')
     const before = (await tab.page.$$('tbody tr')).length
     await tab.click('checkbox', 'Follow what comes in')
     const token = await login(users.admin)
@@ -57,20 +86,69 @@ export async function administration({ browser, users, tenant }) {
     await tab.choose('[name=enabled]', 'false')
     await tab.click('button', 'Save')
     await tab.says('Saved')
+    const settings = async () => api('GET', `/manage/tenants/${tenant}/settings/personal-api-keys`, { token: await login(users.admin) })
+    assert.equal((await settings()).enabled, false)
+    await tab.choose('[name=enabled]', '')
+    await tab.click('button', 'Save')
+    for (let i = 0; i < 100 && (await settings()).enabled !== null; i++) await new Promise((resolve) => setTimeout(resolve, 20))
+    assert.equal((await settings()).enabled, null, 'inherited again')
   })
   await check('the administrator: no failure of a script, no violation', () => tab.close())
 }
 
-export async function superadmin({ browser, users, tenant }) {
+export async function superadmin({ browser, users, tenant, example }) {
   const tab = await Tab.as(browser, users.superadmin)
   await check('a SuperAdmin chooses the tenant', async () => {
-    await tab.go('data/customers')
+    await tab.go(`data/${example.plain.collection}`)
     await tab.says('Choose the tenant', '.empty')
     await tab.choose('.top select', tenant)
     await tab.quiet()
     await tab.see('table')
     await tab.page.reload()
     await tab.see('table')
+    await tab.go('manage/tenants', 'Tenants')
+    await tab.choose('.top select', '')
+    await tab.page.waitForFunction(() => ![...document.querySelectorAll('.side a')].some((node) => node.innerText === 'Invites'))
+    await tab.page.locator('th ~ td.right button').click()
+    await tab.click('button', 'Work in this tenant')
+    await tab.says('You work in')
+    await tab.says('Invites', '.side a')
+  })
+  await check('a tenant that is none of the first is kept', async () => {
+    await tab.choose('.top select', tenant)
+    await taken(tab, { '/manage/tenants': () => ({ json: { data: [], meta: { pagination: { number: 1, size: 100 } } } }) })
+    await tab.page.reload()
+    await tab.see('.frame h1')
+    assert.equal(await tab.page.$eval('.top select', (node) => node.value), tenant)
+    await tab.page.setRequestInterception(false)
+    tab.page.removeAllListeners('request')
+    await tab.page.reload()
+    await tab.see('.frame h1')
+  })
+  await check('what was applied, and what waits, is shown', async () => {
+    await tab.go('system/migrations', 'Migrations')
+    await tab.says('Nothing waits', '.empty')
+    await tab.says('Revision 1', '.stack')
+    await tab.page.locator('#page details summary').click()
+    await tab.says('create', 'details[open] pre')
+    const status = await api('GET', '/manage/migrations/status', { token: await login(users.superadmin) })
+    const pending = [{ status: 'FAILED', what: SCRIPT, why: 'it had to', reason: SCRIPT, hint: 'do it', statements: ['select 1'] }]
+    await taken(tab, { '/manage/migrations/status': () => ({ json: { ...status, status: 'FAILED', pending,
+      differences: [{ entity: 'Thing', field: 'one', message: SCRIPT, hint: 'mend it' }] } }) })
+    await tab.go('')
+    await tab.go('system/migrations', 'Migrations')
+    await tab.says(SCRIPT, '.panel')
+    await tab.says('Thing.one', '.panel')
+    await tab.audit('what waits')
+    await tab.page.setRequestInterception(false)
+    tab.page.removeAllListeners('request')
+  })
+  await check('health has plots of a few metrics', async () => {
+    await tab.go('system/health', 'Health')
+    assert.equal((await tab.page.$$('.plot')).length, 6)
+    await tab.says('at most', '.plot')
+    const drawn = await tab.page.$$eval('.plot path', (nodes) => nodes.map((node) => node.getAttribute('d')))
+    for (const line of drawn) assert.match(line, /^M[\d.]+ [\d.]+(L[\d.]+ [\d.]+)+$/)
   })
   await check('tenants are made with their administrator, and deleted', async () => {
     await tab.go('manage/tenants', 'Tenants')
@@ -88,33 +166,4 @@ export async function superadmin({ browser, users, tenant }) {
     await tab.page.waitForFunction(() => ![...document.querySelectorAll('th')].some((node) => node.innerText === 'Gone soon'))
   })
   await check('the SuperAdmin: no failure of a script, no violation', () => tab.close())
-}
-
-/** What is described is shown: here by a description that says more than is there. */
-export async function described({ browser, users, description }) {
-  const tab = await Tab.open(browser)
-  await check('"why not?" is shown where the service has it', async () => {
-    const asked = []
-    await tab.page.setRequestInterception(true)
-    tab.page.on('request', (request) => {
-      const answer = (json) => request.respond({ status: 200, contentType: 'application/json', body: JSON.stringify(json) })
-      if (request.url().endsWith('/openapi.json')) answer({ ...description, paths: { ...description.paths, '/manage/explain': { post: { operationId: 'explain' } } } })
-      else if (request.url().endsWith('/manage/explain')) {
-        asked.push(JSON.parse(request.postData()))
-        answer({ status: 403, reason: { role: SCRIPT } })
-      } else request.continue()
-    })
-    await tab.load()
-    await tab.login(users.admin)
-    await tab.click('link', 'Why not?')
-    await tab.says('Why not?', 'h1')
-    await tab.fill('target', '/api/v1/customers')
-    await tab.click('button', 'Why?')
-    await tab.says('<script>', 'pre')
-    assert.equal(asked[0].method, 'GET')
-    assert.equal(asked[0].target, '/api/v1/customers')
-    assert.match(asked[0].userId, /^[0-9a-f-]{36}$/)
-    await tab.audit('why not')
-    await tab.close()
-  })
 }

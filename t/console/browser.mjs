@@ -10,6 +10,9 @@ export const URL_BASE = process.env.ENTITYAPI_URL
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 const PATIENCE = 1000 * Number(process.env.CONSOLE_PATIENCE ?? 40)
 
+/** How much slower than usual the machine may be. */
+export const SLOWNESS = Number(process.env.CONSOLE_SLOWNESS ?? 1)
+
 /** What would do something if it were ever read as markup. */
 export const SCRIPT = '<img src=x onerror="window.struck=1"><script>window.struck=1</script>'
 
@@ -30,19 +33,26 @@ export const launch = () => puppeteer.launch({
   args: ['--no-sandbox', '--disable-dev-shm-usage', '--disable-gpu', '--lang=en-US']
 })
 
-/** A request without the browser. */
-export async function api(method, path, { token, body, status } = {}) {
+/** A request without the browser; that of a SuperAdmin in the tenant that api.tenants has for the token. */
+export async function api(method, path, { token, body, status, atomic } = {}) {
   const isApi = path.startsWith('/api/')
-  const type = isApi ? 'application/vnd.api+json' : 'application/json'
+  const type = (isApi ? 'application/vnd.api+json' : 'application/json') + (atomic ? ';ext="https://jsonapi.org/ext/atomic"' : '')
+  const tenant = isApi ? api.tenants.get(token) : undefined
   const answer = await fetch(URL_BASE + path, {
     method,
-    headers: { 'Content-Type': type, ...(token ? { Authorization: `Bearer ${token}` } : {}) },
+    headers: {
+      Accept: `${type}, application/json`, 'Content-Type': type,
+      ...(token ? { Authorization: `Bearer ${token}` } : {}),
+      ...(tenant ? { 'X-Tenant-Id': tenant } : {})
+    },
     body: body === undefined ? undefined : JSON.stringify(body)
   })
   const text = await answer.text()
   if (status ? answer.status !== status : answer.status >= 400) throw new Error(`${method} ${path}: ${answer.status} ${text}`)
   return text === '' ? null : JSON.parse(text)
 }
+
+api.tenants = new Map()
 
 export const login = async ({ username, password }) => (await api('POST', '/auth/login', { body: { username, password } })).accessToken
 
@@ -114,13 +124,23 @@ export class Tab {
 
   /** Goes to a page of the console, and waits until it is there. */
   async go(path, heading) {
-    await this.page.evaluate((to) => { location.hash = to }, `#/${path}`)
+    await this.page.evaluate((to) => {
+      if (location.hash === to) return null
+      const gone = new Promise((resolve) => addEventListener('hashchange', resolve, { once: true }))
+      location.hash = to
+      return gone.then(() => null)
+    }, `#/${path}`)
+    await this.shown()
     if (heading) await this.says(heading, 'h1')
-    await this.quiet()
+  }
+
+  /** The page that was gone to is there. */
+  shown() {
+    return this.page.waitForFunction(() => document.querySelector('#page')?.getAttribute('aria-busy') === 'false')
   }
 
   async quiet() {
-    await this.page.waitForFunction(() => document.querySelector('#page')?.getAttribute('aria-busy') !== 'true')
+    await this.shown()
     await this.page.waitForNetworkIdle({ idleTime: 60, timeout: PATIENCE }).catch(() => {})
   }
 

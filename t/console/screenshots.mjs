@@ -38,6 +38,11 @@ await editor.page.evaluate(() => document.querySelectorAll('.notice').forEach((l
 await picture(editor, 'history')
 await editor.go('declarations', 'Declarations')
 await picture(editor, 'declarations')
+await editor.go('explorer/getMe', 'Explorer')
+await editor.click('button', 'Send')
+await editor.says('200', '.chip')
+await editor.page.evaluate(() => scrollTo(0, 0))
+await picture(editor, 'explorer')
 await editor.close()
 
 const admin = await Tab.as(browser, { username: 'acme-admin', password }, { width: 1180, height: 640 })

@@ -3,6 +3,7 @@
 use strict;
 use warnings;
 
+use Encode ();
 use Test::More;
 
 use EntityApi::Test;
@@ -44,6 +45,7 @@ for my $name (@files)
 	like($answer->{headers}{etag}, qr/^"[0-9a-f]{16}"$/, 'a strong ETag');
 	$tag{ $answer->{headers}{etag} }++;
 	cmp_ok(($bytes =~ tr/\n//), '<', 400, 'below 400 lines');
+	is(join(' ', grep { length > 120 } split /\n/, Encode::decode("UTF-8", $bytes)), '', 'no line longer than 120') if $name =~ /\.js$/;
 }
 is(scalar keys %tag, scalar @files, 'each has an ETag of its own');
 ok($shim->http(GET => '/console/')->{body} eq EntityApi::Test::slurp("$checkout/shim/console/index.html"), 'the folder is its page');
@@ -72,7 +74,19 @@ for my $method (qw(POST PUT DELETE PATCH OPTIONS))
 my $small = $compact->http(GET => '/console/style.css', { headers => { 'Accept-Encoding' => 'gzip', Origin => 'https://app.example.com' } });
 is($small->{headers}{'content-encoding'}, 'gzip', 'in gzip for who asks');
 cmp_ok(length $small->{body}, '<', length(EntityApi::Test::slurp("$checkout/shim/console/style.css")) / 2, 'which is smaller');
-is($compact->http(GET => '/console/style.css')->{headers}{'content-encoding'}, undef, 'as it is for others');
+my $plain_tag = $compact->http(GET => '/console/style.css')->{headers};
+is($plain_tag->{'content-encoding'}, undef, 'as it is for others');
+like($small->{headers}{etag}, qr/^"[0-9a-f]{16}-gzip"$/, 'a strong ETag of its own, as the bytes are others');
+isnt($small->{headers}{etag}, $plain_tag->{etag}, 'than of the file as it is');
+for my $case ([ gzip => $small->{headers}{etag}, 304 ], [ gzip => $plain_tag->{etag}, 200 ],
+	[ identity => $plain_tag->{etag}, 304 ], [ identity => $small->{headers}{etag}, 200 ])
+{
+	my ($coding, $said, $status) = @$case;
+	my $answer = $compact->http(GET => '/console/style.css', { headers => { 'Accept-Encoding' => $coding, 'If-None-Match' => $said } });
+
+	is("$answer->{status} $answer->{headers}{etag}", "$status " . ($coding eq 'gzip' ? $small : { headers => $plain_tag })->{headers}{etag},
+		"$coding, If-None-Match: $said");
+}
 
 # What the sources promise
 my $all = '';

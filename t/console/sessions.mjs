@@ -1,9 +1,23 @@
 // How one gets in, stays in, and gets out.
 
 import assert from 'node:assert/strict'
-import { Tab, URL_BASE, api, check, login } from './browser.mjs'
+import { SLOWNESS, Tab, URL_BASE, api, check, login } from './browser.mjs'
 
-export async function firstPage({ browser, users }) {
+const TRIES = 5
+
+/** Notes when there is first something to read that can be used, and how much has moved by then. */
+function usableAt() {
+  globalThis.moved = { sum: 0 }
+  new PerformanceObserver((list) => list.getEntries().forEach(({ value }) => { globalThis.moved.sum += value }))
+    .observe({ type: 'layout-shift', buffered: true })
+  new MutationObserver((none, observer) => {
+    if (!document.querySelector('h1') || document.querySelector('#page[aria-busy=true]')) return
+    globalThis.usable = performance.now()
+    observer.disconnect()
+  }).observe(document, { subtree: true, childList: true, attributes: true })
+}
+
+export async function firstPage({ browser, users, example }) {
   await check('the address of the service leads to the login', async () => {
     const tab = await Tab.open(browser)
     const client = await tab.page.createCDPSession()
@@ -20,19 +34,30 @@ export async function firstPage({ browser, users }) {
     await tab.says('wrong', '.summary').catch(() => tab.says('username or password', '.summary'))
     await tab.close()
   })
-  await check('a keyboard is enough', async () => {
-    const tab = await Tab.as(browser, users.editor)
-    const focused = () => tab.page.evaluate(() => document.activeElement.textContent || document.activeElement.getAttribute('aria-label'))
-    await tab.page.evaluate(() => document.activeElement.blur())
-    await tab.page.keyboard.press('Tab')
-    assert.equal(await focused(), 'To the content')
-    await tab.page.keyboard.press('Enter')
-    assert.match(await focused(), /Welcome/)
-    await tab.page.keyboard.press('Tab')
-    await tab.page.keyboard.press('Enter')
-    await tab.see('table, .empty')
-    await tab.quiet()
-    assert.equal(await focused(), await tab.text('h1'), 'a new page begins at its heading')
+  await check('it is usable within 300 ms, in less than 150 KB, and nothing moves', async () => {
+    const tab = await Tab.open(browser)
+    const client = await tab.page.createCDPSession()
+    let bytes = 0
+    await client.send('Network.enable')
+    client.on('Network.loadingFinished', ({ encodedDataLength }) => { bytes += encodedDataLength })
+    await tab.page.evaluateOnNewDocument(usableAt)
+    const times = { login: [], inside: [] }
+    for (let i = 0; i < TRIES; i++) {
+      await tab.load()
+      times.login.push(await tab.page.evaluate(() => globalThis.usable))
+    }
+    await tab.login(users.editor)
+    for (const path of [`data/${example.linked.collection}`, 'explorer', 'account']) await tab.go(path)
+    assert.ok(bytes < 150 * 1024, `${bytes} bytes of all`)
+    for (let i = 0; i < TRIES; i++) {
+      await tab.page.reload()
+      await tab.see('.frame h1')
+      times.inside.push(await tab.page.evaluate(() => globalThis.usable))
+    }
+    for (const [what, all] of Object.entries(times)) {
+      assert.ok(Math.min(...all) < 300 * SLOWNESS, `${what}: ${all.map(Math.round)} ms`)
+    }
+    assert.ok(await tab.page.evaluate(() => globalThis.moved.sum) < 0.01, 'while it loads')
     await tab.close()
   })
   await check('a temporary password has to be changed', async () => {
@@ -103,11 +128,66 @@ export async function sessions({ browser, users }) {
     await tab.says('Your session has ended')
     assert.equal(await tab.page.evaluate(() => sessionStorage.length), 0)
   })
+  await check('a session that ends elsewhere ends here, also while nobody does anything', async () => {
+    const idle = await Tab.open(browser)
+    await idle.page.evaluateOnNewDocument(() => {
+      const before = globalThis.setInterval
+      globalThis.setInterval = (work, millis) => before(work, millis / 100)
+    })
+    await idle.load()
+    await idle.login(users.viewer)
+    const token = await login(users.viewer)
+    await api('POST', '/auth/change-password', { token, body: { currentPassword: users.viewer.password, newPassword: 'the third horse battery' } })
+    users.viewer.password = 'the third horse battery'
+    await idle.says('Your session has ended')
+    await idle.close()
+  })
   await check('logging out ends the session', async () => {
     await tab.login(users.viewer)
     await tab.page.click('.top details summary')
     await tab.click('button', 'Log out')
     await tab.says('You are logged out')
+    await tab.close()
+  })
+}
+
+/** What is one's own: keys, and a password that is wrong. */
+export async function account({ user, tab }) {
+  const dialog = 'dialog code'
+  await check(`${user.username}: keys are made, shown once, and disabled`, async () => {
+    await tab.go('account', 'Own account')
+    await tab.click('button', 'New key')
+    await tab.fill('name', 'laptop')
+    await tab.page.$eval('[name=expiresAt]', (node) => { node.value = '2099-01-01T00:00:00' })
+    await tab.click('button', 'Create')
+    await tab.says('eap_', dialog)
+    const key = await tab.text(dialog)
+    await tab.audit('a secret')
+    await tab.click('button', 'I have kept it')
+    const answer = await fetch(`${URL_BASE}/auth/me`, { headers: { 'X-API-Key': key } })
+    assert.equal((await answer.json()).username, user.username)
+    assert.ok(!(await tab.page.content()).includes(key), 'it stays nowhere')
+    await tab.click('button', 'Disable laptop')
+    await tab.page.locator('dialog .danger').click()
+    await tab.says('DISABLED')
+  })
+  await check(`${user.username}: a wrong password is told at its field`, async () => {
+    await tab.fill('currentPassword', 'wrong wrong wrong')
+    await tab.fill('newPassword', 'correct horse battery')
+    await tab.fill('again', 'correct horse battery')
+    await tab.click('button', 'Change the password')
+    await tab.says('current password is wrong', '.fault')
+  })
+  await check(`${user.username}: the profile is one's own`, async () => {
+    await tab.fill('profile', '{"office": "12345678901234567890.50"')
+    await tab.page.locator('[aria-label=Profile] .primary').click()
+    await tab.says('This is no JSON', '.fault')
+    await tab.fill('profile', '{"office": 12345678901234567890.50}')
+    await tab.page.locator('[aria-label=Profile] .primary').click()
+    await tab.says('Profile saved')
+    await tab.go('')
+    await tab.go('account')
+    assert.match(await tab.page.$eval('[name=profile]', (node) => node.value), /12345678901234567890\.5/)
     await tab.close()
   })
 }

@@ -130,6 +130,13 @@ my %customer = map { $_ => get($_, '/api/v1/customers?page[size]=1')->{data}[0] 
 ok(exists $customer{'acme-accountant'}{attributes}{creditLimit}, 'accountants see the credit limit');
 ok(!exists $customer{'acme-sales'}{attributes}{creditLimit}, 'sales do not');
 
+my %may = map { $_ => get($_, '/auth/me/permissions')->{customers} } qw(acme-accountant acme-sales);
+is_deeply([ map { scalar grep { $_ eq 'creditLimit' } @{ $may{'acme-accountant'}{$_} } } qw(readable writable) ], [ 1, 1 ],
+	'and are told that they may');
+is_deeply([ map { scalar grep { $_ eq 'creditLimit' } @{ $may{'acme-sales'}{$_} } } qw(readable writable) ], [ 0, 0 ],
+	'who may not is told of others');
+is_deeply($may{'acme-sales'}{operations}, [qw(create read update)], 'and what can be done');
+
 my $foreign = $shim->http(GET => "/api/v1/customers/$customer{'acme-sales'}{id}",
 	{ token => $token{'globex-accountant'} });
 is($foreign->{status}, 404, 'the other tenant does not see the customer');

@@ -1,0 +1,12 @@
+/*
+ * What the caller's roles allow, entity by entity.
+ */
+#ifndef EA_PERMISSIONS_H
+#define EA_PERMISSIONS_H
+
+#include "request/request.h"
+
+/* GET /auth/me/permissions */
+extern void ea_permissions_show(EaRequest *req);
+
+#endif							/* EA_PERMISSIONS_H */
