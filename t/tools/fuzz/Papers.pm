@@ -414,8 +414,9 @@ sub history
 	return $fault->('there or not', $target, $answer) if $answer->{status} != ($there ? 200 : 404);
 	return $target if !$there;
 	my @data = @{ $answer->{json}{data} };
+	my @page = @shown > $size ? @shown[ 0 .. $size - 1 ] : @shown;
 	my ($got, $want) = (join(' ', map { "$_->{attributes}{action} $_->{attributes}{version}" } @data),
-		join ' ', map { "$past[$_]{action} $past[$_]{data}{version}" } grep { defined } @shown[ 0 .. $size - 1 ]);
+		join ' ', map { "$past[$_]{action} $past[$_]{data}{version}" } @page);
 	$fault->("the history is\n  $got, not\n  $want", $target, $answer) if $got ne $want;
 	for my $item (@data)
 	{
@@ -430,7 +431,7 @@ sub history
 	my %once = map { $_ => 1 } @seen;
 
 	$fault->(@seen . " records on the pages of a history, not " . @shown, $target) if @seen != @shown || keys %once != @shown;
-	splice @seen, 100;
+	splice @seen, 100 if @seen > 100;
 	$fault->('pages of a history in another order', $target) if "@ids" ne "@seen";
 	return $target;
 }
