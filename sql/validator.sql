@@ -84,6 +84,22 @@ SELECT * FROM pg_temp.list('{"x-api-key": "eap_x"}');
 SELECT status FROM entityapi.handle('POST', '/auth/login', '{"content-type": "application/json"}', '{"username": "a", "password": "b"}', '127.0.0.1');
 SELECT status FROM entityapi.handle('GET', '/auth/me', '{}', NULL, '127.0.0.1');
 
+-- What it is told of a request: headers that come twice as a list, and a body
+-- that is text
+CREATE FUNCTION issuer.tell(request jsonb) RETURNS jsonb
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
+BEGIN
+	RAISE WARNING '%', request;
+	RETURN '{"reject": "nobody"}';
+END $$;
+SET entityapi.credential_validator = 'issuer.tell';
+SELECT m, status FROM unnest('{GET,HEAD,DELETE}'::text[]) m,
+	entityapi.handle(m, '/api/v1/shops/x?a=b%20c', '{"x-one": "1", "x-two": ["a", "b"]}', NULL, '127.0.0.1');
+SELECT m, status FROM (VALUES ('POST', ''), ('PATCH', '/x')) v (m, id),
+	entityapi.handle(m, '/api/v1/shops' || id, '{}', convert_to('a "body"', 'UTF8'), '127.0.0.1');
+SELECT status FROM entityapi.handle('PUT', '/manage/settings/personal-api-keys', '{}', '\x6100', '127.0.0.1');
+SELECT status FROM entityapi.handle('POST', '/api/v1/shops', '{}', '\xff', NULL);
+
 -- One that is not there lets nobody in
 SET entityapi.credential_validator = 'issuer.nothing';
 SELECT * FROM pg_temp.list('{}');

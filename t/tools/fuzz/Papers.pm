@@ -331,7 +331,7 @@ sub list
 	return $target;
 }
 
-# All pages by cursor have each once.
+# All pages by cursor have each once, if it is said which.
 sub walk
 {
 	my ($tenant, $target, $there, $way, %as) = @_;
@@ -348,7 +348,8 @@ sub walk
 		@seen = $way eq 'after' ? (@seen, @ids) : (@ids, @seen);
 		$next = $answer->{json}{links}{$link};
 	}
-	$fault->('pages miss, repeat or go on', $target) if defined $next || join(' ', sort @seen) ne join(' ', sort keys %$there);
+	$fault->('pages miss, repeat or go on', $target)
+	  if defined $next || $there && join(' ', sort @seen) ne join(' ', sort keys %$there);
 	return @seen;
 }
 
@@ -413,18 +414,25 @@ sub history
 	return $fault->('there or not', $target, $answer) if $answer->{status} != ($there ? 200 : 404);
 	return $target if !$there;
 	my @data = @{ $answer->{json}{data} };
+	my @page = @shown > $size ? @shown[ 0 .. $size - 1 ] : @shown;
 	my ($got, $want) = (join(' ', map { "$_->{attributes}{action} $_->{attributes}{version}" } @data),
-		join ' ', map { "$past[$_]{action} $past[$_]{data}{version}" } grep { defined } @shown[ 0 .. $size - 1 ]);
+		join ' ', map { "$past[$_]{action} $past[$_]{data}{version}" } @page);
 	$fault->("the history is\n  $got, not\n  $want", $target, $answer) if $got ne $want;
 	for my $item (@data)
 	{
 		$fault->('done by another', $target, $answer) if ($item->{attributes}{actor}{id} // '') ne $tenant->{login}{id};
 	}
 	return $target if rand() < 0.5 || @shown > 20 * $size;
+
+	# Those of the first page, at least, are told in this order.
 	my $all = $ask->(paper_history => $tenant, GET => $target =~ s/page\[size\]=\d+/page[size]=100/r, {%as});
 	my @ids = map { $_->{id} } @{ $all->{json}{data} };
-	my @seen = walk($tenant, $target, { map { $_ => 1 } @ids }, any('after', 'before'), %as);
-	$fault->('pages of a history in another order', $target) if @ids < 100 && "@ids" ne "@seen";
+	my @seen = walk($tenant, $target, undef, any('after', 'before'), %as);
+	my %once = map { $_ => 1 } @seen;
+
+	$fault->(@seen . " records on the pages of a history, not " . @shown, $target) if @seen != @shown || keys %once != @shown;
+	splice @seen, 100 if @seen > 100;
+	$fault->('pages of a history in another order', $target) if "@ids" ne "@seen";
 	return $target;
 }
 
