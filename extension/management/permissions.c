@@ -31,11 +31,23 @@ may_see(EaRequest *req, EaField *field)
 	return false;
 }
 
+/*
+ * As write/input.c decides.  What can neither be read nor was given to be
+ * written is unknown; what mirrors another field is written there.
+ */
 static bool
 may_set(EaRequest *req, EaField *field)
 {
-	return !field->read_only && !field->system && field->from == NULL &&
-		ea_authz_writable(req, field);
+	EaField    *side = field->mapped_by == NULL ? field :
+		ea_catalog_mirrored(field);
+
+	if (field->read_only || !ea_authz_writable(req, field) ||
+		!(may_see(req, field) || field->write_roles != NULL))
+		return false;
+	return side == field ||
+		(!side->read_only && !side->write_once &&
+		 ea_authz_writable(req, side) &&
+		 ea_authz_allows(req, side->entity, EA_OP_UPDATE));
 }
 
 /* The fields that "judge" lets pass; NULL: none. */

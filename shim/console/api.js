@@ -10,7 +10,9 @@ const BASE = new URL('../', document.baseURI)
 const STORED = 'entityapi.refresh'
 const TAB = 'entityapi.tab'
 const REASON = 'entityapi.reason'
-const AWAY = 'The service cannot be reached. Look at the connection, then try again.'
+export const AWAY = {
+  code: 'UNREACHABLE', detail: 'The service cannot be reached. Look at the connection, then try again.'
+}
 
 let access = null
 let ends = 0
@@ -75,7 +77,7 @@ async function send(method, target, options) {
     text = await answer.text()
   } catch (error) {
     if (error.name === 'AbortError') throw error
-    throw new ApiError(0, [{ code: 'UNREACHABLE', detail: AWAY }])
+    throw new ApiError(0, [AWAY])
   }
   let json = null
   if (/json/.test(answer.headers.get('Content-Type') ?? '')) {
@@ -115,11 +117,13 @@ function keep(pair) {
 }
 
 /**
- * Is the session still there?  Asked by itself, so it must not keep the
- * session alive: with the token at hand or not at all.
+ * Who one is by now, if the session is still there.  Asked by itself, so it
+ * must not keep the session alive: with the token at hand or not at all.
  */
 export async function watch() {
-  if (access && performance.now() < ends) await exchange('GET', '/auth/me').catch(() => {})
+  if (!access || performance.now() > ends) return null
+  const answer = await exchange('GET', '/auth/me').catch(() => null)
+  return answer?.status === 200 ? answer.json : null
 }
 
 function refresh() {

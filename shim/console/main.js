@@ -1,12 +1,12 @@
 // The beginning: who one is, and which page an address leads to.
 
-import { acting, at, get, resume, watch } from './api.js'
+import { AWAY, ApiError, acting, at, get, resume, watch } from './api.js'
 import { h, put } from './element.js'
 import { closeMenu, drawMenu, drawTop, frame, page, theme } from './frame.js'
 import { change, gate } from './login.js'
 import { has, load, loadPermissions } from './model.js'
 import { here } from './route.js'
-import { clearFaults, closeDialogs, empty, failure, head } from './ui.js'
+import { button, clearFaults, closeDialogs, empty, failure, head } from './ui.js'
 
 const root = document.getElementById('root')
 const TENANT = 'entityapi.tenant'
@@ -16,14 +16,16 @@ const TENANTS = 100
 const state = { me: null, tenants: [] }
 const tenant = () => state.me.tenantId ?? acting.tenant
 
-const shown = (path) => () => import(path).then(({ show }) => show)
+/** A module that could not be read once is not read again by a browser, until the page is loaded anew. */
+const read = (path) => import(path).catch(() => { throw Object.assign(new ApiError(0, [AWAY]), { isLost: true }) })
+const shown = (path) => () => read(path).then(({ show }) => show)
 
 /** Pages of data, by what follows the collection: an id or "new", and "history". */
 const data = {
   list: shown('./list.js'),
   history: shown('./history.js'),
   one: shown('./record.js'),
-  new: () => import('./record.js').then(({ showNew }) => showNew)
+  new: () => read('./record.js').then(({ showNew }) => showNew)
 }
 
 /** Pages by the first part of their address; each is read when it is needed. */
@@ -65,7 +67,7 @@ async function make(route) {
     if (error.code === 'PASSWORD_CHANGE_REQUIRED') return start().then(() => null)
     return error.status === 404
       ? [head('Nothing here'), empty('There is nothing here, or nothing that you may see.', toBeginning())]
-      : [head('That did not work'), failure(error)]
+      : [head('That did not work'), failure(error, button('Try again', error.isLost ? () => location.reload() : show))]
   }
 }
 
@@ -146,9 +148,17 @@ async function start() {
   await show()
 }
 
-/** A session that was ended elsewhere is noticed while one looks, and when one comes back. */
+const rightsOf = ({ roles, isTenantAdmin, isSuperAdmin }) => JSON.stringify([roles, isTenantAdmin, isSuperAdmin])
+
+/** A session that was ended elsewhere, and other roles, are noticed while one looks, and when one comes back. */
 function watchSession() {
-  const look = () => { if (!document.hidden) watch() }
+  const look = async () => {
+    const me = document.hidden ? null : await watch()
+    if (!me || rightsOf(me) === rightsOf(state.me)) return
+    state.me = me
+    await loadPermissions()
+    await drawFrame()
+  }
   setInterval(look, WATCH)
   document.addEventListener('visibilitychange', look)
 }

@@ -3,7 +3,7 @@
 
 import { at, get } from './api.js'
 import { h } from './element.js'
-import { hide, isHidden, labelOf, model } from './model.js'
+import { SYSTEM, hide, isHidden, labelOf, model } from './model.js'
 import { link } from './route.js'
 import { shortId } from './text.js'
 import { value } from './ui.js'
@@ -73,9 +73,10 @@ export function linkTo(one) {
 
 export const remember = (resource) => index({ data: resource })
 
-/** The columns that a table begins with: the name, what is short, links. */
+/** The columns that a table begins with: the name, what is short, links; not who wrote it. */
 export function firstColumns(entity, most = 7) {
-  const links = shownRelationships(entity).filter(({ many }) => !many).map(({ name }) => name).slice(0, 2)
+  const links = shownRelationships(entity).filter(({ name, many }) => !many && !SYSTEM.includes(name))
+    .map(({ name }) => name).slice(0, 2)
   const short = shownAttributes(entity)
     .filter(({ kind, name }) => (!['text', 'json', 'list', 'uuid'].includes(kind) || name === entity.label?.name))
     .map(({ name }) => name)

@@ -69,10 +69,11 @@ export function tell(error) {
 }
 
 /** The same in the place of what could not be shown. */
-export function failure(error) {
+export function failure(error, ...more) {
   return h('div', { class: 'empty bad', role: 'alert' },
     h('p', null, explain(error)),
-    error.id && h('p', { class: 'muted' }, 'Request ', h('code', null, error.id)))
+    error.id && h('p', { class: 'muted' }, 'Request ', h('code', null, error.id)),
+    more)
 }
 
 export function empty(text, ...more) {

@@ -107,7 +107,7 @@ sub said
 	return {
 		operations => [ sort @operations ],
 		readable => $may{read} ? [qw(name next)] : [],
-		writable => $may{create} || $may{update} ? [qw(name next)] : [] };
+		writable => $may{create} || $may{update} ? [ 'name', $may{read} ? 'next' : () ] : [] };
 }
 
 for my $who (sort grep { $_ ne 'anonymous' } keys %caller)

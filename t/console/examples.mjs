@@ -47,7 +47,7 @@ export const EXAMPLES = {
     },
     linked: {
       collection: 'projects', single: 'project', label: 'name', fields: { key: '{KEY}' }, shown: 'PLANNED', reference: 'lead',
-      enum: ['status', 'PLANNED'], column: 'Created at', edit: ['status', 'DONE'], faster: { name: 'faster' }, sort: 'Key',
+      enum: ['status', 'PLANNED'], column: 'Created by', edit: ['status', 'DONE'], faster: { name: 'faster' }, sort: 'Key',
       make: (name, ids, key) => ({ name, key })
     },
     oneOf: {

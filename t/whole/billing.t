@@ -136,6 +136,9 @@ is_deeply([ map { scalar grep { $_ eq 'creditLimit' } @{ $may{'acme-accountant'}
 is_deeply([ map { scalar grep { $_ eq 'creditLimit' } @{ $may{'acme-sales'}{$_} } } qw(readable writable) ], [ 0, 0 ],
 	'who may not is told of others');
 is_deeply($may{'acme-sales'}{operations}, [qw(create read update)], 'and what can be done');
+my $links = get('acme-sales', '/auth/me/permissions')->{invoices};
+is_deeply([ map { scalar grep { $_ eq 'payments' } @{ $links->{$_} } } qw(readable writable) ], [ 0, 0 ],
+	'a relationship to what nobody may see is neither read nor set');
 
 my $foreign = $shim->http(GET => "/api/v1/customers/$customer{'acme-sales'}{id}",
 	{ token => $token{'globex-accountant'} });

@@ -316,6 +316,7 @@ sub identity
 		[ POST => '/auth/logout', { refreshToken => any('x', undef) } ],
 		[ PATCH => '/auth/me', { profile => { name => value(1) } } ],
 		[ GET => '/auth/me', undef ],
+		[ GET => '/auth/me/permissions', undef ],
 		[ POST => '/auth/change-password', { currentPassword => 'x', newPassword => any('y' x 129, 'short') } ],
 		[ POST => '/manage/tenants', { name => 'T' . int rand 1e6, slug => 't' . int rand 1e6, attributes => { a => 1 } } ],
 		[ POST => $users, \%user ],
