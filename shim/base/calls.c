@@ -56,6 +56,8 @@ CALL(int, accept, (int file, struct sockaddr *address, socklen_t *size),
 	 (file, address, size))
 CALL(ssize_t, recv, (int file, void *bytes, size_t size, int flags),
 	 (file, bytes, size, flags))
+CALL(ssize_t, send, (int file, const void *bytes, size_t size, int flags),
+	 (file, bytes, size, flags))
 CALL(int, getsockname,
 	 (int file, struct sockaddr *address, socklen_t *size),
 	 (file, address, size))
@@ -91,6 +93,7 @@ const struct calls calls_real = {
 	.poll = real_poll,
 	.accept = real_accept,
 	.recv = real_recv,
+	.send = real_send,
 	.getsockname = real_getsockname,
 	.setsockopt = real_setsockopt,
 	.fcntl64 = real_fcntl64,

@@ -21,6 +21,7 @@ struct calls
 	int			(*accept) (int file, struct sockaddr *address,
 						   socklen_t *size);
 	ssize_t		(*recv) (int file, void *bytes, size_t size, int flags);
+	ssize_t		(*send) (int file, const void *bytes, size_t size, int flags);
 	int			(*getsockname) (int file, struct sockaddr *address,
 								socklen_t *size);
 	int			(*setsockopt) (int file, int level, int name,

@@ -38,6 +38,7 @@ struct config
 	char	   *otlp_ca_file;
 	char	   *otlp_service_name;
 	long		pool_size;
+	long		pool_writes;
 	long		pool_wait_ms;
 	long		login_pool_share;
 	long		connect_timeout_s;

@@ -30,6 +30,9 @@ apply_computed(struct config *config)
 		if (config->pool_size > config->threads)
 			config->pool_size = config->threads;
 	}
+	if (config->pool_writes < 0)
+		config->pool_writes = config->pool_size < 8 ?
+			config->pool_size * 3 : 24;
 	if (config->login_pool_share == 0)
 		config->login_pool_share =
 			config->pool_size >= 8 ? config->pool_size / 4 : 1;

@@ -90,6 +90,9 @@ static const struct setting settings[] =
 			"how long the primary answers whoever has written something"),
 	INTEGER(pool_size, NULL, 1, 1000, 0,
 			"database connections; default twice the cores, 4 to 32"),
+	INTEGER(pool_writes, NULL, 0, 1000, 0,
+			"more database connections, for requests that write, as far as "
+			"they get more done; default three times pool_size, 24 at most"),
 	INTEGER(pool_wait_ms, "1000", 1, 60000, RELOADABLE,
 			"longest wait for a thread and a free connection, then 503"),
 	INTEGER(pool_queue, NULL, 1, 10000, 0,
@@ -548,6 +551,8 @@ config_load(const struct config_source *source)
 	bool		fine = config != NULL;
 	size_t		i;
 
+	if (fine)
+		config->pool_writes = -1;
 	for (i = 0; i < SETTING_COUNT && fine; i++)
 	{
 		struct given given = {settings[i].preset, "default"};

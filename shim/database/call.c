@@ -16,30 +16,8 @@
 #include "base/metrics.h"
 #include "database/call.h"
 #include "database/logins.h"
+#include "database/session.h"
 #include "database/unread.h"
-
-#define MAX_RETRIES 2
-
-/*
- * Beyond the statement timeout, which the server itself keeps, this is how
- * long the shim waits before it believes that the server is gone.
- */
-#define GRACE_MS 3000
-
-/*
- * A connection, and the session behind it, keeps the memory of the largest
- * answer it has carried; after a larger one than this it is closed.
- */
-#define KEEP_ANSWER (8 * 1024 * 1024)
-
-enum verdict
-{
-	VERDICT_ANSWERED,
-	VERDICT_RETRY,				/* rolled back by the server, try again */
-	VERDICT_TIMEOUT,
-	VERDICT_UNAVAILABLE,
-	VERDICT_FAILED
-};
 
 /* What a SQLSTATE, or all that start so, means for the request. */
 static const struct
@@ -254,6 +232,30 @@ judge(PGconn *connection, const struct statement *statement,
 	return verdict;
 }
 
+/* What to tell the client; NULL: the answer. */
+static const struct refusal *
+refuse(const struct statement *statement, const struct request *request,
+	   enum verdict verdict, int tries)
+{
+	switch (verdict)
+	{
+		case VERDICT_ANSWERED:
+			return NULL;
+		case VERDICT_RETRY:
+			log_event(LOG_WARNING, statement->name, request->id, NULL,
+					  "given up after %d conflicts with other transactions",
+					  tries);
+			return &refusal_busy;
+		case VERDICT_TIMEOUT:
+			return &refusal_timeout;
+		case VERDICT_UNAVAILABLE:
+			return &refusal_unavailable;
+		case VERDICT_FAILED:
+			break;
+	}
+	return &refusal_internal;
+}
+
 /*
  * Lends a connection, unless the request has waited for too long already; only
  * those who ask for health are then still answered.
@@ -315,9 +317,9 @@ call_placed(struct pool *pool, const struct config *config,
 	{
 		PQclear(answer->result);
 		answer->result = execute(connection, statement, request,
-								 timeout_ms ? timeout_ms + GRACE_MS : 0);
+								 timeout_ms ? timeout_ms + CALL_GRACE_MS : 0);
 		verdict = judge(connection, statement, request, answer);
-	} while (verdict == VERDICT_RETRY && tries++ < MAX_RETRIES);
+	} while (verdict == VERDICT_RETRY && tries++ < CALL_RETRIES);
 	if (tries > 0)
 		metrics_add(METRIC_RETRIES, (uint64_t) tries);
 
@@ -327,29 +329,37 @@ call_placed(struct pool *pool, const struct config *config,
 	 * does may be due to what a hook left in the session, as DEALLOCATE does.
 	 */
 	pool_release(pool, request->lane, connection,
-				 answer->result != NULL && verdict != VERDICT_UNAVAILABLE &&
-				 verdict != VERDICT_FAILED &&
-				 answer->length <= KEEP_ANSWER);
+				 call_keeps(answer, verdict));
 	answer->database_micros = now_micros() - answer->waited_until;
 	metrics_observe(METRIC_DATABASE, answer->database_micros);
 
-	switch (verdict)
-	{
-		case VERDICT_ANSWERED:
-			return NULL;
-		case VERDICT_RETRY:
-			log_event(LOG_WARNING, statement->name, request->id, NULL,
-					  "given up after %d conflicts with other transactions",
-					  tries);
-			return &refusal_busy;
-		case VERDICT_TIMEOUT:
-			return &refusal_timeout;
-		case VERDICT_UNAVAILABLE:
-			return &refusal_unavailable;
-		case VERDICT_FAILED:
-			break;
-	}
-	return &refusal_internal;
+	return refuse(statement, request, verdict, tries);
+}
+
+bool
+call_send(PGconn *connection, const struct request *request)
+{
+	return send_request(connection, request) == 1;
+}
+
+enum verdict
+call_judge(PGconn *connection, const struct request *request,
+		   struct answer *answer)
+{
+	return judge(connection, &handle, request, answer);
+}
+
+bool
+call_keeps(const struct answer *answer, enum verdict verdict)
+{
+	return answer->result != NULL && verdict != VERDICT_UNAVAILABLE &&
+		verdict != VERDICT_FAILED && answer->length <= KEEP_ANSWER;
+}
+
+const struct refusal *
+call_refusal(const struct request *request, enum verdict verdict, int tries)
+{
+	return refuse(&handle, request, verdict, tries);
 }
 
 const struct refusal *

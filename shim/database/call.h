@@ -9,6 +9,45 @@
 #include "http/answer.h"
 #include "http/request.h"
 
+/* How often a request is repeated that the server has rolled back. */
+#define CALL_RETRIES 2
+
+/*
+ * Beyond the statement timeout, which the server itself keeps, this is how
+ * long the shim waits before it believes that the server is gone.
+ */
+#define CALL_GRACE_MS 3000
+
+/*
+ * A connection, and the session behind it, keeps the memory of the largest
+ * answer it has carried; after a larger one than this it is closed.
+ */
+#define KEEP_ANSWER (8 * 1024 * 1024)
+
+/* What has come of a call. */
+enum verdict
+{
+	VERDICT_ANSWERED,
+	VERDICT_RETRY,				/* rolled back by the server, try again */
+	VERDICT_TIMEOUT,
+	VERDICT_UNAVAILABLE,
+	VERDICT_FAILED
+};
+
+/*
+ * The parts of call_handle(), for who does not wait: sends the call, and looks
+ * what its result is, which the caller has put into the answer (NULL: none
+ * will come).  What the client is told then, or NULL; and whether the
+ * connection is still of use.
+ */
+extern bool call_send(PGconn *connection, const struct request *request);
+extern enum verdict call_judge(PGconn *connection,
+							   const struct request *request,
+							   struct answer *answer);
+extern const struct refusal *call_refusal(const struct request *request,
+										  enum verdict verdict, int tries);
+extern bool call_keeps(const struct answer *answer, enum verdict verdict);
+
 /*
  * Calls entityapi.handle() on a connection of the pool.  Returns NULL and
  * fills the answer, or returns what to tell the client; then the cause is in

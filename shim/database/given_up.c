@@ -140,7 +140,9 @@ has_ended(PGconn *connection)
 	{
 		PGresult   *result = PQgetResult(connection);
 
-		if (result == NULL)
+		/* in a pipeline there is one after each statement */
+		if (result == NULL &&
+			PQtransactionStatus(connection) != PQTRANS_ACTIVE)
 			return true;
 		PQclear(result);
 	}

@@ -9,32 +9,29 @@
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "base/clock.h"
-#include "base/log.h"
 #include "base/metrics.h"
 #include "database/given_up.h"
 #include "database/pool.h"
-
-#define HANDLE_SQL "select entityapi.handle($1)"
-
-/* Type of its parameter, by the fixed oid of pg_type. */
-#define OID_BYTEA 17
-
-/* Failures to connect are logged at most once in this time. */
-#define LOG_INTERVAL_MICROS 1000000
+#include "database/session.h"
 
 /* Whoever comes may pass those who have waited for less than this. */
 #define PASS_MICROS 5000
 
+/* Who opens one beside waits for a place for so long, should it be gone. */
+#define PLACE_MICROS 10000
+
+/* After a failure no more are opened beside others for so long. */
+#define AGAIN_MICROS 1000000
+
 /* Connections that are made at once. */
 #define MOST_CONNECTING 2
 
-/* A thread that waits for a place. */
+/* Who waits for a place: a thread, or the loop, which does not stand still. */
 struct waiter
 {
 	struct waiter *next;
@@ -46,10 +43,12 @@ struct waiter
 struct pool
 {
 	const struct config *config;	/* as it was at the start */
-	const char *standby;		/* NULL: the primary */
+	struct session_source source;
 	pthread_mutex_t mutex;
 	struct waiter *waiters;		/* in the order in which they came */
-	int			waiting;
+	atomic_int	waiting;		/* threads */
+	struct waiter loop;			/* it is told of its turn */
+	bool		loop_waits;
 	int			connecting;
 	uint64_t	attempts;		/* to connect that have ended */
 	bool		failed;			/* the last one */
@@ -58,10 +57,14 @@ struct pool
 	int			idle_count;
 	int			lent;
 	int			lent_to_logins;
+	int			lent_to_writes;
+	int			held;			/* of those lent, not in use */
+	int			opening;		/* threads that open one */
+	uint64_t	failed_at;		/* one of these; 0: none yet */
+	pool_news	news;			/* NULL: nobody wants to know */
+	void	   *news_argument;
 	struct given_up *given_up;	/* each has a place among those lent */
 	int			login_share;	/* of the request that asked last */
-	atomic_uint_fast64_t logged_at;
-	_Atomic(const struct trouble *) trouble;	/* of that time */
 };
 
 static void end_given_up(void *argument, int lane);
@@ -70,14 +73,16 @@ struct pool *
 pool_create(const struct config *config, const char *standby)
 {
 	struct pool *pool = calloc(1, sizeof(*pool));
+	long		most = config->pool_size + config->pool_writes;
 
 	if (pool == NULL)
 		return NULL;
 	pool->config = config;
-	pool->standby = standby;
+	pool->source.config = config;
+	pool->source.standby = standby;
 	pool->login_share = (int) config->login_pool_share;
-	pool->idle = calloc((size_t) config->pool_size, sizeof(PGconn *));
-	pool->given_up = given_up_create(config->pool_size, end_given_up, pool);
+	pool->idle = calloc((size_t) most, sizeof(PGconn *));
+	pool->given_up = given_up_create(most, end_given_up, pool);
 	if (pool->idle == NULL || pool->given_up == NULL)
 	{
 		given_up_destroy(pool->given_up);
@@ -90,127 +95,10 @@ pool_create(const struct config *config, const char *standby)
 	return pool;
 }
 
-static void
-ignore_notice(void *argument, const PGresult *result)
-{
-	(void) argument;
-	(void) result;
-}
-
-static void
-log_failure(struct pool *pool, const char *what, const char *why)
-{
-	uint64_t	now = now_micros();
-	uint64_t	before = atomic_load(&pool->logged_at);
-	const struct trouble *trouble = NULL;
-	int			length = (int) strlen(why);
-
-	if (before != 0 && now - before < LOG_INTERVAL_MICROS)
-		return;
-	if (!atomic_compare_exchange_strong(&pool->logged_at, &before, now))
-		return;
-	if (pool->standby == NULL)
-		trouble = trouble_find(pool->config);
-	atomic_store(&pool->trouble, trouble);
-	while (length > 0 && why[length - 1] == '\n')
-		length--;
-	log_event(LOG_ERROR, "database", NULL, NULL, "%s: %.*s%s%s%s", what,
-			  length, why, trouble ? " (" : "", trouble ? trouble->text : "",
-			  trouble ? ")" : "");
-}
-
 const struct trouble *
 pool_trouble(struct pool *pool)
 {
-	return atomic_load(&pool->trouble);
-}
-
-/* Runs a statement of the set-up; one that may fail is worth no message. */
-static bool
-set_up(PGconn *connection, const char *sql)
-{
-	PGresult   *result = PQexec(connection, sql);
-	bool		fine = PQresultStatus(result) == PGRES_COMMAND_OK;
-
-	PQclear(result);
-	return fine;
-}
-
-/* Settings of the session, and the one prepared statement. */
-static bool
-prepare_session(struct pool *pool, PGconn *connection)
-{
-	static const Oid types[] = {OID_BYTEA};
-	char		sql[128];
-	PGresult   *result;
-	bool		fine;
-
-	snprintf(sql, sizeof(sql), "set statement_timeout = %ld",
-			 pool->config->statement_timeout_ms);
-	if (!set_up(connection, sql) ||
-		!set_up(connection, "set client_min_messages = error") ||
-		!set_up(connection, "set timezone = 'UTC'") ||
-		!set_up(connection,
-				"set default_transaction_isolation = 'read committed'") ||
-		!set_up(connection, "set search_path = pg_catalog, pg_temp") ||
-		!set_up(connection, "set entityapi.report_counters = on") ||
-		(pool->standby != NULL &&
-		 !set_up(connection, "set default_transaction_read_only = on")))
-	{
-		log_failure(pool, "cannot set up a session",
-					PQerrorMessage(connection));
-		return false;
-	}
-
-	result = PQprepare(connection, HANDLE_STATEMENT, HANDLE_SQL, 1, types);
-	fine = PQresultStatus(result) == PGRES_COMMAND_OK;
-	if (!fine)
-	{
-		const char *why = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
-
-		log_failure(pool, "cannot prepare entityapi.handle",
-					why ? why : PQerrorMessage(connection));
-	}
-	PQclear(result);
-	return fine;
-}
-
-static PGconn *
-connect_session(struct pool *pool)
-{
-	/* of several hosts the one that can write; the string may say otherwise */
-	const char *names[] =
-	{"target_session_attrs", "dbname", "connect_timeout",
-	"application_name", "client_encoding", "tcp_user_timeout", NULL};
-	const char *values[7] = {0};
-	char		timeout[16];
-	PGconn	   *connection;
-
-	snprintf(timeout, sizeof(timeout), "%ld",
-			 pool->config->connect_timeout_s);
-	values[0] = pool->standby ? "any" : "read-write";
-	values[1] = pool->standby ? pool->standby : pool->config->database;
-	values[2] = timeout;
-	values[3] = "entityapi-shim";
-	values[4] = "UTF8";
-	values[5] = "10000";
-	connection = PQconnectdbParams(names, values, 1);
-	if (PQstatus(connection) != CONNECTION_OK)
-	{
-		log_failure(pool, "cannot connect",
-					connection ? PQerrorMessage(connection) :
-					"out of memory");
-		PQfinish(connection);
-		return NULL;
-	}
-	PQsetNoticeReceiver(connection, ignore_notice, NULL);
-	if (!prepare_session(pool, connection) ||
-		PQsetnonblocking(connection, 1) != 0)
-	{
-		PQfinish(connection);
-		return NULL;
-	}
-	return connection;
+	return atomic_load(&pool->source.trouble);
 }
 
 /* Closes one that is of no more use. */
@@ -240,7 +128,9 @@ has_room(const struct pool *pool, enum pool_lane lane)
 {
 	if (lane == LANE_LOGIN && pool->lent_to_logins >= pool->login_share)
 		return false;
-	return pool->lent < pool->config->pool_size;
+	if (lane == LANE_WRITE)
+		return pool->lent_to_writes < pool->config->pool_writes;
+	return pool->lent - pool->lent_to_writes < pool->config->pool_size;
 }
 
 /* The first of those who wait that there is a place for, or NULL. */
@@ -274,7 +164,9 @@ wake_next(struct pool *pool)
 {
 	struct waiter *waiter = next_waiter(pool);
 
-	if (waiter != NULL)
+	if (waiter == &pool->loop)
+		pool->news(pool->news_argument, POOL_OPENED, 0);
+	else if (waiter != NULL)
 		pthread_cond_signal(&waiter->wake);
 }
 
@@ -288,7 +180,8 @@ line_up(struct pool *pool, struct waiter *waiter, bool urgent)
 		link = &(*link)->next;
 	waiter->next = *link;
 	*link = waiter;
-	pool->waiting++;
+	if (waiter != &pool->loop)
+		atomic_fetch_add(&pool->waiting, 1);
 }
 
 static void
@@ -299,7 +192,8 @@ leave_line(struct pool *pool, const struct waiter *waiter)
 	while (*link != waiter)
 		link = &(*link)->next;
 	*link = waiter->next;
-	pool->waiting--;
+	if (waiter != &pool->loop)
+		atomic_fetch_sub(&pool->waiting, 1);
 }
 
 static struct timespec
@@ -338,6 +232,8 @@ wait_for_room(struct pool *pool, enum pool_lane lane, bool urgent,
 		return true;
 	begin_condition(&waiter.wake);
 	line_up(pool, &waiter, urgent);
+	if (pool->news != NULL)
+		pool->news(pool->news_argument, POOL_WANTED, 0);
 	while (next_waiter(pool) != &waiter && failure == 0)
 		failure = pthread_cond_timedwait(&waiter.wake, &pool->mutex, &until);
 	placed = next_waiter(pool) == &waiter;
@@ -355,14 +251,21 @@ pop_idle(struct pool *pool)
 	return pool->idle[--pool->idle_count];
 }
 
+/* Notes a place that is lent, or comes back; the mutex is held. */
+static void
+count_lent(struct pool *pool, enum pool_lane lane, int change)
+{
+	pool->lent += change;
+	pool->lent_to_logins += lane == LANE_LOGIN ? change : 0;
+	pool->lent_to_writes += lane == LANE_WRITE ? change : 0;
+}
+
 /* Gives a place back, with the connection to keep, if there is one. */
 static void
 give_back(struct pool *pool, enum pool_lane lane, PGconn *connection)
 {
 	pthread_mutex_lock(&pool->mutex);
-	pool->lent--;
-	if (lane == LANE_LOGIN)
-		pool->lent_to_logins--;
+	count_lent(pool, lane, -1);
 	if (connection != NULL)
 		pool->idle[pool->idle_count++] = connection;
 	wake_next(pool);
@@ -430,7 +333,7 @@ find_connection(struct pool *pool)
 		pthread_mutex_unlock(&pool->mutex);
 		if (is_new)
 		{
-			found = connect_session(pool);
+			found = session_open(&pool->source);
 			metrics_add(found ? METRIC_CONNECTIONS_OPENED :
 						METRIC_CONNECTIONS_FAILED, 1);
 		}
@@ -463,9 +366,7 @@ pool_acquire(struct pool *pool, enum pool_lane lane, bool urgent,
 		pthread_mutex_unlock(&pool->mutex);
 		return POOL_BUSY;
 	}
-	pool->lent++;
-	if (lane == LANE_LOGIN)
-		pool->lent_to_logins++;
+	count_lent(pool, lane, 1);
 
 	/* there may be room for one more */
 	wake_next(pool);
@@ -475,6 +376,171 @@ pool_acquire(struct pool *pool, enum pool_lane lane, bool urgent,
 		return POOL_READY;
 	give_back(pool, lane, NULL);
 	return POOL_DOWN;
+}
+
+struct opening
+{
+	struct pool *pool;
+	enum pool_lane lane;
+	int			login_share;
+};
+
+/* Opens a connection, as there is room for one and none is idle. */
+static void *
+open_another(void *argument)
+{
+	struct opening opening = *(struct opening *) argument;
+	struct pool *pool = opening.pool;
+	uint64_t	began = now_micros();
+	PGconn	   *connection;
+	enum pool_outcome outcome;
+
+	free(argument);
+	outcome = pool_acquire(pool, opening.lane, false, opening.login_share,
+						   began + PLACE_MICROS, &connection);
+	if (outcome == POOL_READY)
+		pool_release(pool, opening.lane, connection, true);
+	pthread_mutex_lock(&pool->mutex);
+	if (pool->news != NULL)
+		pool->news(pool->news_argument,
+				   outcome == POOL_DOWN ? POOL_FAILED : POOL_OPENED, began);
+	pool->opening--;
+	if (outcome == POOL_DOWN)
+		pool->failed_at = now_micros();
+	pthread_cond_broadcast(&pool->attempted);
+	pthread_mutex_unlock(&pool->mutex);
+	return NULL;
+}
+
+/*
+ * Where no more are to be had those that there are do what there is to do.
+ * The mutex is held.
+ */
+static void
+begin_opening(struct pool *pool, enum pool_lane lane)
+{
+	struct opening *opening;
+	pthread_t	thread;
+
+	if (pool->opening >= MOST_CONNECTING ||
+		(pool->lent > 0 && pool->failed_at != 0 &&
+		 now_micros() < pool->failed_at + AGAIN_MICROS))
+		return;
+	opening = malloc(sizeof(*opening));
+	if (opening == NULL)
+		return;
+	*opening = (struct opening) {pool, lane, pool->login_share};
+	if (pthread_create(&thread, NULL, open_another, opening) != 0)
+	{
+		free(opening);
+		return;
+	}
+	pthread_detach(thread);
+	pool->opening++;
+}
+
+/* The loop stands in line no more; the mutex is held. */
+static void
+excuse_loop(struct pool *pool)
+{
+	if (pool->loop_waits)
+		leave_line(pool, &pool->loop);
+	pool->loop_waits = false;
+}
+
+/* Has the loop wait for its turn, if it does not yet; the mutex is held. */
+static void
+line_up_loop(struct pool *pool, enum pool_lane lane)
+{
+	if (pool->loop_waits || lane != LANE_DATA || pool->news == NULL)
+		return;
+	pool->loop.lane = lane;
+	pool->loop.since = now_micros();
+	line_up(pool, &pool->loop, false);
+	pool->loop_waits = true;
+}
+
+enum pool_outcome
+pool_try(struct pool *pool, enum pool_lane lane, PGconn **connection)
+{
+	const struct waiter *first;
+
+	*connection = NULL;
+	pthread_mutex_lock(&pool->mutex);
+	first = next_waiter(pool);
+	if (has_room(pool, lane) && (first == NULL || first == &pool->loop))
+	{
+		if (lane == LANE_DATA)
+			excuse_loop(pool);
+		*connection = pop_idle(pool);
+		if (*connection != NULL)
+			count_lent(pool, lane, 1);
+		else
+			begin_opening(pool, lane);
+	}
+	else
+		line_up_loop(pool, lane);
+	pthread_mutex_unlock(&pool->mutex);
+	if (*connection == NULL)
+		return POOL_BUSY;
+	if (is_alive(*connection))
+		return POOL_READY;
+	discard(*connection);
+	give_back(pool, lane, NULL);
+	return pool_try(pool, lane, connection);
+}
+
+void
+pool_pass_on(struct pool *pool)
+{
+	pthread_mutex_lock(&pool->mutex);
+	if (pool->loop_waits && next_waiter(pool) == &pool->loop)
+	{
+		excuse_loop(pool);
+		wake_next(pool);
+	}
+	pthread_mutex_unlock(&pool->mutex);
+}
+
+bool
+pool_move(struct pool *pool, enum pool_lane from, enum pool_lane to)
+{
+	bool		moved;
+
+	pthread_mutex_lock(&pool->mutex);
+	moved = has_room(pool, to);
+	if (moved)
+	{
+		count_lent(pool, from, -1);
+		count_lent(pool, to, 1);
+		wake_next(pool);
+	}
+	pthread_mutex_unlock(&pool->mutex);
+	return moved;
+}
+
+bool
+pool_is_wanted(struct pool *pool)
+{
+	return atomic_load_explicit(&pool->waiting, memory_order_relaxed) > 0;
+}
+
+void
+pool_tell(struct pool *pool, pool_news news, void *argument)
+{
+	pthread_mutex_lock(&pool->mutex);
+	excuse_loop(pool);
+	pool->news = news;
+	pool->news_argument = argument;
+	pthread_mutex_unlock(&pool->mutex);
+}
+
+void
+pool_hold(struct pool *pool, int held)
+{
+	pthread_mutex_lock(&pool->mutex);
+	pool->held = held;
+	pthread_mutex_unlock(&pool->mutex);
 }
 
 void
@@ -497,11 +563,11 @@ void
 pool_report(struct pool *pool, struct pool_report *report)
 {
 	pthread_mutex_lock(&pool->mutex);
-	report->size = pool->config->pool_size;
-	report->idle = pool->idle_count;
-	report->lent = pool->lent;
+	report->size = pool->config->pool_size + pool->config->pool_writes;
+	report->idle = pool->idle_count + pool->held;
+	report->lent = pool->lent - pool->held;
 	report->given_up = given_up_count(pool->given_up);
-	report->waiting = pool->waiting;
+	report->waiting = atomic_load(&pool->waiting);
 	pthread_mutex_unlock(&pool->mutex);
 }
 
@@ -511,6 +577,10 @@ pool_destroy(struct pool *pool)
 	if (pool == NULL)
 		return;
 	given_up_destroy(pool->given_up);
+	pthread_mutex_lock(&pool->mutex);
+	while (pool->opening > 0)
+		pthread_cond_wait(&pool->attempted, &pool->mutex);
+	pthread_mutex_unlock(&pool->mutex);
 	while (pool->idle_count > 0)
 		PQfinish(pool->idle[--pool->idle_count]);
 	pthread_cond_destroy(&pool->attempted);

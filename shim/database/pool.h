@@ -15,9 +15,6 @@
 #include "database/trouble.h"
 #include "http/request.h"
 
-/* The prepared statement every connection of the pool has. */
-#define HANDLE_STATEMENT "handle"
-
 struct pool;
 
 enum pool_outcome
@@ -44,6 +41,42 @@ extern enum pool_outcome pool_acquire(struct pool *pool,
 									  enum pool_lane lane, bool urgent,
 									  int login_share, uint64_t deadline,
 									  PGconn **connection);
+
+/*
+ * For one thread, the loop: lends a connection without waiting.  POOL_BUSY if
+ * there is none, or it is another one's turn; who has called pool_tell() is
+ * told, from any thread, when it is his.  If one may be opened a thread does
+ * so, and tells what has come of it.
+ */
+extern enum pool_outcome pool_try(struct pool *pool, enum pool_lane lane,
+								  PGconn **connection);
+
+/* Needs none any more, should it be his turn. */
+extern void pool_pass_on(struct pool *pool);
+
+enum pool_event
+{
+	POOL_OPENED,				/* there may be one to be had */
+	POOL_FAILED,				/* none could be opened */
+	POOL_WANTED					/* somebody begins to wait for one */
+};
+
+/* "began" is when it was tried. */
+typedef void (*pool_news) (void *argument, enum pool_event event,
+						   uint64_t began);
+
+/* NULL: nobody is told any more, when this returns. */
+extern void pool_tell(struct pool *pool, pool_news news, void *argument);
+
+/* Has a connection count under another lane; false if there is no place. */
+extern bool pool_move(struct pool *pool, enum pool_lane from,
+					  enum pool_lane to);
+
+/* Whether others wait for a connection: what is not in use should go back. */
+extern bool pool_is_wanted(struct pool *pool);
+
+/* How many of those that pool_try() has lent are not in use. */
+extern void pool_hold(struct pool *pool, int held);
 
 /*
  * Takes a connection back; one that is broken, in a transaction or not

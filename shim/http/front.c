@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "http/crew.h"
 #include "http/front.h"
+#include "http/front_inner.h"
 #include "http/wire.h"
 
 /* Events that are read at once. */
@@ -40,35 +41,9 @@
 #define STILL_MICROS 5000
 #define LOOK_MS 5
 
-struct front
-{
-	pthread_mutex_t mutex;
-	pthread_cond_t taken;		/* the master may hand over more */
-	struct peers peers;
-	struct crew *crew;
-	long		ahead;			/* so many may be handed over */
-	long		staying;
-	long		most_staying;
-	uint64_t	taken_at;		/* a connection, by a thread */
-	uint64_t	patience;		/* pool_wait_ms */
-	uint64_t	slow_since;		/* 0: it is not */
-	bool		overloaded;
-	bool		napping;
-	bool		stopping;
-};
+_Thread_local struct front_self front_self;
 
-/* What a thread of civetweb is at. */
-static _Thread_local struct
-{
-	struct front *front;
-	struct peer *peer;			/* NULL: none */
-	bool		readable;		/* its next poll() would say so */
-	bool		returns;		/* civetweb closes it, we do not */
-	bool		overdue;		/* it has waited for too long */
-	uint64_t	waited;
-	front_taken taken;
-	void	   *argument;
-}			self;
+#define self front_self
 
 /* -------- the master thread -------- */
 
@@ -89,26 +64,63 @@ call_hands(struct front *front)
 		crew_call(front->crew, true);
 }
 
+/* The loop itself is a connection for civetweb. */
 static bool
 may_hand(const struct front *front)
 {
-	return front->peers.lists[PEER_READY].count > 0 &&
-		front->peers.lists[PEER_HANDED].count < front->ahead;
+	return (front->peers.looped && !front->loop_handed) ||
+		(front->peers.lists[PEER_QUEUED].count > 0 &&
+		 front->peers.lists[PEER_HANDED].count < front->ahead);
 }
 
-/* Sleeps while all threads have enough to do; the mutex is held. */
+/* Sleeps until more may be handed over; the mutex is held. */
 static void
-nap(struct front *front)
+nap(struct front *front, long micros)
 {
 	struct timespec until;
 
 	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_nsec += NAP_MICROS * 1000;
+	until.tv_sec += micros / 1000000;
+	until.tv_nsec += micros % 1000000 * 1000;
 	until.tv_sec += until.tv_nsec / 1000000000;
 	until.tv_nsec %= 1000000000;
 	front->napping = true;
 	pthread_cond_timedwait(&front->taken, &front->mutex, &until);
 	front->napping = false;
+}
+
+/* Waits for what is ready, and lets in who comes; the mutex is held. */
+static void
+look(struct front *front, int wait_ms, int *got)
+{
+	struct epoll_event events[BATCH];
+	int			pause_ms = wait_ms;
+
+	if (*got == BATCH)
+		pause_ms = 0;
+	else if (front->peers.lists[PEER_QUEUED].count > 0)
+	{
+		nap(front, NAP_MICROS);
+		pause_ms = 0;
+	}
+	else if (lacks_hands(front))
+		pause_ms = LOOK_MS;
+	call_hands(front);
+	pthread_mutex_unlock(&front->mutex);
+	*got = epoll_wait(front->peers.epoll, events, BATCH, pause_ms);
+	pthread_mutex_lock(&front->mutex);
+	peers_see(&front->peers, events, *got);
+}
+
+/* The same beside a loop, which does that. */
+static void
+wait_for_loop(struct front *front, int wait_ms)
+{
+	bool		pressing = front->peers.lists[PEER_QUEUED].count > 0 ||
+		lacks_hands(front);
+
+	call_hands(front);
+	nap(front, pressing ? NAP_MICROS : wait_ms * 1000L);
 }
 
 /* civetweb asks for newcomers; "files" are its listening sockets. */
@@ -117,7 +129,6 @@ lead_poll(struct pollfd *files, nfds_t count, int wait_ms)
 {
 	struct front *front = self.front;
 	uint64_t	until = now_micros() + (uint64_t) wait_ms * 1000;
-	struct epoll_event events[BATCH];
 	bool		stopping;
 	nfds_t		i;
 	int			got = 0;
@@ -127,22 +138,10 @@ lead_poll(struct pollfd *files, nfds_t count, int wait_ms)
 	pthread_mutex_lock(&front->mutex);
 	while (!may_hand(front) && !front->stopping && now_micros() < until)
 	{
-		int			pause_ms = wait_ms;
-
-		if (got == BATCH)
-			pause_ms = 0;
-		else if (front->peers.lists[PEER_READY].count > 0)
-		{
-			nap(front);
-			pause_ms = 0;
-		}
-		else if (lacks_hands(front))
-			pause_ms = LOOK_MS;
-		call_hands(front);
-		pthread_mutex_unlock(&front->mutex);
-		got = epoll_wait(front->peers.epoll, events, BATCH, pause_ms);
-		pthread_mutex_lock(&front->mutex);
-		peers_see(&front->peers, events, got);
+		if (front->peers.looped)
+			wait_for_loop(front, wait_ms);
+		else
+			look(front, wait_ms, &got);
 	}
 	stopping = front->stopping;
 	got = !stopping && may_hand(front);
@@ -171,12 +170,19 @@ lead_accept(int file, struct sockaddr *address, socklen_t *size)
 	(void) file;
 	errno = EAGAIN;
 	pthread_mutex_lock(&front->mutex);
-	peer = front->peers.lists[PEER_READY].first;
-	if (peer != NULL)
+	*(struct sockaddr_in *) address = of_civetweb;
+	*size = sizeof(of_civetweb);
+	peer = front->peers.lists[PEER_QUEUED].first;
+	if (front->peers.looped && !front->loop_handed)
+	{
+		front->loop_handed = true;
+		socket = front->peers.wake;
+		if (crew_idle(front->crew) == 0)
+			crew_call(front->crew, true);
+	}
+	else if (peer != NULL)
 	{
 		socket = peer->socket;
-		*(struct sockaddr_in *) address = of_civetweb;
-		*size = sizeof(of_civetweb);
 		peers_move(&front->peers, peer, PEER_HANDED);
 		call_hands(front);
 	}
@@ -184,10 +190,18 @@ lead_accept(int file, struct sockaddr *address, socklen_t *size)
 	return socket;
 }
 
+/* Whether a socket is one that we have given to civetweb. */
+static bool
+is_ours(const struct front *front, int file)
+{
+	return file == front->peers.wake ||
+		peers_find(&front->peers, file) != NULL;
+}
+
 static int
 lead_getsockname(int file, struct sockaddr *address, socklen_t *size)
 {
-	if (peers_find(&self.front->peers, file) == NULL)
+	if (!is_ours(self.front, file))
 		return calls_real.getsockname(file, address, size);
 	*(struct sockaddr_in *) address = of_civetweb;
 	*size = sizeof(of_civetweb);
@@ -201,17 +215,16 @@ lead_setsockopt(int file, int level, int name, const void *value,
 {
 	const struct peer *peer = peers_find(&self.front->peers, file);
 
-	return peer != NULL && peer->is_set_up ? 0 :
+	return file == self.front->peers.wake ||
+		(peer != NULL && peer->is_set_up) ? 0 :
 		calls_real.setsockopt(file, level, name, value, size);
 }
 
-static int
-keep_flags(int file, int command, long value)
+int
+front_keep_flags(int file, int command, long value)
 {
-	const struct peer *peer = peers_find(&self.front->peers, file);
-
-	if (peer == NULL || (command != F_GETFL && command != F_SETFL &&
-						 command != F_SETFD))
+	if (!is_ours(self.front, file) ||
+		(command != F_GETFL && command != F_SETFL && command != F_SETFD))
 		return calls_real.fcntl64(file, command, value);
 	return command == F_GETFL ? O_RDWR | O_NONBLOCK : 0;
 }
@@ -234,7 +247,7 @@ front_lead(struct front *front)
 	static const struct calls calls = {
 		.poll = lead_poll,.accept = lead_accept,
 		.getsockname = lead_getsockname,.setsockopt = lead_setsockopt,
-		.fcntl64 = keep_flags,.pthread_join = lead_join
+		.fcntl64 = front_keep_flags,.pthread_join = lead_join
 	};
 
 	self.front = front;
@@ -250,8 +263,8 @@ front_lead(struct front *front)
  * than can be done.  Then it is better to tell so early: else all would wait
  * for as long as they may, and go on to do so after the rush.
  */
-static bool
-weigh(struct front *front, uint64_t waited, uint64_t now)
+bool
+front_weigh(struct front *front, uint64_t waited, uint64_t now)
 {
 	if (waited < front->patience / 2)
 		front->slow_since = 0;
@@ -274,7 +287,7 @@ take(struct front *front, struct peer *peer)
 	pthread_mutex_lock(&front->mutex);
 	front->taken_at = now;
 	self.waited = now - peer->since;
-	self.overdue = !peer->urgent && weigh(front, self.waited, now);
+	self.overdue = !peer->urgent && front_weigh(front, self.waited, now);
 	peers_move(&front->peers, peer, PEER_SERVED);
 	crew_begin(front->crew);
 	if (front->napping && may_hand(front) &&
@@ -318,6 +331,9 @@ serve_poll(struct pollfd *files, nfds_t count, int wait_ms)
 		peers_find(&self.front->peers, files->fd) : NULL;
 	int			got;
 
+	if (count == 1 && self.front->loop != NULL &&
+		files->fd == self.front->peers.wake)
+		return self.front->loop->begin(files, count, wait_ms);
 	if (peer == NULL)
 		return calls_real.poll(files, count, wait_ms);
 	if (peer != self.peer)
@@ -337,6 +353,35 @@ serve_poll(struct pollfd *files, nfds_t count, int wait_ms)
 	return got;
 }
 
+/* What the loop has received of a connection already comes first. */
+static ssize_t
+serve_recv(int file, void *bytes, size_t size, int flags)
+{
+	struct peer *peer = self.peer;
+	ssize_t		got;
+
+	if (peer != NULL && peer->socket == file && peer->unread.length > 0)
+	{
+		struct buffer *unread = &peer->unread;
+
+		got = (ssize_t) (size < unread->length ? size : unread->length);
+		memcpy(bytes, unread->data, (size_t) got);
+		if ((size_t) got == unread->length)
+			buffer_free(unread);
+		else
+		{
+			unread->length -= (size_t) got;
+			memmove(unread->data, unread->data + got, unread->length);
+			self.readable = true;
+		}
+	}
+	else
+		got = calls_real.recv(file, bytes, size, flags);
+	if (got > 0)
+		wire_received(file, bytes, (size_t) got);
+	return got;
+}
+
 static int
 serve_shutdown(int file, int how)
 {
@@ -349,7 +394,7 @@ serve_shutdown(int file, int how)
 static int
 serve_fcntl(int file, int command, long value)
 {
-	return self.returns ? keep_flags(file, command, value) :
+	return self.returns ? front_keep_flags(file, command, value) :
 		calls_real.fcntl64(file, command, value);
 }
 
@@ -381,17 +426,23 @@ serve_close(int file)
 }
 
 void
-front_join(struct front *front, front_taken taken, void *argument)
+front_serve(void)
 {
 	static const struct calls calls = {
-		.poll = serve_poll,.recv = wire_recv,.shutdown = serve_shutdown,
+		.poll = serve_poll,.recv = serve_recv,.shutdown = serve_shutdown,
 		.close = serve_close,.fcntl64 = serve_fcntl
 	};
 
+	calls_set(&calls);
+}
+
+void
+front_join(struct front *front, front_taken taken, void *argument)
+{
 	self.front = front;
 	self.taken = taken;
 	self.argument = argument;
-	calls_set(&calls);
+	front_serve();
 }
 
 /* Should civetweb ever ask before it has polled: nobody whom to trust. */
@@ -423,7 +474,8 @@ front_stays(void)
 	bool		stays;
 
 	pthread_mutex_lock(&front->mutex);
-	stays = !front->stopping && peers_waiting(&front->peers) == 0 &&
+	stays = !front->stopping && !front->peers.looped &&
+		peers_waiting(&front->peers) == 0 &&
 		front->staying < front->most_staying;
 	if (stays)
 	{
@@ -452,6 +504,18 @@ front_waiting(struct front *front)
 	count = peers_waiting(&front->peers);
 	pthread_mutex_unlock(&front->mutex);
 	return count;
+}
+
+bool
+front_is_busy(struct front *front)
+{
+	bool		busy;
+
+	pthread_mutex_lock(&front->mutex);
+	busy = peers_waiting(&front->peers) > 0 ||
+		front->peers.lists[PEER_TAKING].count > 0;
+	pthread_mutex_unlock(&front->mutex);
+	return busy;
 }
 
 void
@@ -511,7 +575,7 @@ front_stop(struct front *front)
 
 struct front *
 front_create(const struct config *config, long connections, long threads,
-			 long wanted)
+			 long wanted, const struct front_loop *loop)
 {
 	struct front *front = calloc(1, sizeof(*front));
 	pthread_condattr_t attributes;
@@ -526,6 +590,8 @@ front_create(const struct config *config, long connections, long threads,
 	front->patience = (uint64_t) config->pool_wait_ms * 1000;
 	front->ahead = wanted < 2 ? 2 : wanted < MOST_AHEAD ? wanted : MOST_AHEAD;
 	front->most_staying = wanted < threads / 4 ? wanted : threads / 4;
+	front->loop = loop;
+	front->peers.looped = loop != NULL;
 	front->crew = crew_create(&front->mutex, threads, wanted);
 	if (peers_create(&front->peers, config, connections) &&
 		front->crew != NULL)

@@ -17,6 +17,7 @@
 #ifndef FRONT_H
 #define FRONT_H
 
+#include <poll.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -25,16 +26,38 @@
 
 struct front;
 
-/* What a thread does when it gets a connection. */
+/* What a thread does when it gets a connection; NULL: the loop's. */
 typedef void (*front_taken) (void *argument, const struct peer *peer);
 
 /*
- * "threads" at most, of which "wanted" are of use at once.  NULL when out of
- * memory or descriptors.
+ * One of the threads serves many connections at once: it gets what is a whole
+ * request (whole.h), and none of it may wait for anything.  What it calls:
+ */
+struct front_loop
+{
+	void	   *argument;
+
+	/* Whether one more request may be begun. */
+	bool		(*has_room) (void *argument);
+
+	/* Something has happened on a descriptor of front_loop_watch(). */
+	void		(*happened) (void *argument, uint32_t number);
+
+	/* All has been looked at; returns how many ms it may wait for more. */
+	int			(*pause) (void *argument);
+
+	/* Set by front_loop_prepare(). */
+	int			(*begin) (struct pollfd *files, nfds_t count, int wait_ms);
+};
+
+/*
+ * "threads" at most, of which "wanted" are of use at once; with a loop, or
+ * NULL.  NULL when out of memory or descriptors.
  */
 extern struct front *front_create(const struct config *config,
 								  long connections, long threads,
-								  long wanted);
+								  long wanted,
+								  const struct front_loop *loop);
 
 /* Around mg_start(), whose threads begin when they are needed. */
 extern void front_recruit(struct front *front, bool on);
@@ -71,6 +94,19 @@ extern bool front_stays(void);
 /* Around waits for anything but the client and the pool. */
 extern void front_wait(void);
 extern void front_resume(void);
+
+/*
+ * For the loop alone (front_inner.h): what this thread is at; its calls are
+ * those of one that serves a connection; whether one has waited for too long,
+ * with the mutex held; what civetweb sets of a socket that stays as it is.
+ */
+extern _Thread_local struct front_self front_self;
+extern void front_serve(void);
+extern bool front_weigh(struct front *front, uint64_t waited, uint64_t now);
+extern int	front_keep_flags(int file, int command, long value);
+
+/* Whether connections wait for a thread, or for a client to take an answer. */
+extern bool front_is_busy(struct front *front);
 
 /* Connections that wait for a thread. */
 extern long front_waiting(struct front *front);

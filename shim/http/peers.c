@@ -58,7 +58,8 @@ static void
 link_peer(struct peers *peers, struct peer *peer, enum peer_state state)
 {
 	struct peer_list *list = &peers->lists[state];
-	bool		ahead = peer->urgent && state == PEER_READY;
+	bool		ahead = peer->urgent &&
+		(state == PEER_READY || state == PEER_QUEUED);
 
 	peer->state = state;
 	peer->next = ahead ? list->first : NULL;
@@ -115,16 +116,23 @@ peers_close(struct peers *peers, struct peer *peer)
 	if (peers->full)
 		peers_wake(peers);
 	atomic_store_explicit(&peers->table[socket], NULL, memory_order_release);
+	buffer_free(&peer->unread);
+	buffer_free(&peer->unsent);
 	free(peer);
 	calls_real.close(socket);
 }
 
+/*
+ * With a loop, which sees all that comes, a connection stays in the epoll for
+ * news of any kind, but for the time that it has a thread.
+ */
 static void
-put_into_epoll(struct peers *peers, struct peer *peer, int operation)
+put_into_epoll(struct peers *peers, struct peer *peer, int operation,
+			   uint32_t wanted)
 {
 	struct epoll_event event = {
-		.events = EPOLLIN | EPOLLRDHUP | EPOLLONESHOT,
-		.data.fd = peer->socket
+		.events = wanted | (peers->looped ? EPOLLET : EPOLLONESHOT),
+		.data.u64 = (uint64_t) peer->socket
 	};
 
 	if (epoll_ctl(peers->epoll, operation, peer->socket, &event) != 0)
@@ -136,7 +144,18 @@ peers_watch(struct peers *peers, struct peer *peer)
 {
 	peer->since = now_micros();
 	peers_move(peers, peer, PEER_IDLE);
-	put_into_epoll(peers, peer, EPOLL_CTL_MOD);
+	put_into_epoll(peers, peer, EPOLL_CTL_MOD, EPOLLIN | EPOLLRDHUP);
+}
+
+void
+peers_queue(struct peers *peers, struct peer *peer)
+{
+	struct epoll_event nothing = {
+		.events = EPOLLONESHOT,.data.u64 = (uint64_t) peer->socket
+	};
+
+	peers_move(peers, peer, PEER_QUEUED);
+	epoll_ctl(peers->epoll, EPOLL_CTL_MOD, peer->socket, &nothing);
 }
 
 /* -------- newcomers -------- */
@@ -184,7 +203,7 @@ add_peer(struct peers *peers, int socket, const struct sockaddr *address)
 	link_peer(peers, peer, PEER_FRESH);
 	peers->count++;
 	atomic_store_explicit(&peers->table[socket], peer, memory_order_release);
-	put_into_epoll(peers, peer, EPOLL_CTL_ADD);
+	put_into_epoll(peers, peer, EPOLL_CTL_ADD, EPOLLIN | EPOLLRDHUP);
 }
 
 /* Listens to newcomers, or lets them wait in the sockets' own queues. */
@@ -198,7 +217,7 @@ set_accepting(struct peers *peers, bool accepting)
 	{
 		struct epoll_event event = {
 			.events = accepting ? EPOLLIN : 0,
-			.data.fd = peers->listeners[i]
+			.data.u64 = (uint64_t) peers->listeners[i]
 		};
 
 		epoll_ctl(peers->epoll, EPOLL_CTL_MOD, peers->listeners[i], &event);
@@ -232,7 +251,9 @@ accept_peers(struct peers *peers, int listener)
 bool
 peers_listen(struct peers *peers, int socket)
 {
-	struct epoll_event event = {.events = EPOLLIN,.data.fd = socket};
+	struct epoll_event event = {
+		.events = EPOLLIN,.data.u64 = (uint64_t) socket
+	};
 
 	if (peers->listener_count == MOST_LISTENERS ||
 		fcntl(socket, F_SETFL, fcntl(socket, F_GETFL) | O_NONBLOCK) != 0 ||
@@ -259,34 +280,62 @@ peers_stop_listening(struct peers *peers)
 long
 peers_waiting(const struct peers *peers)
 {
-	return peers->lists[PEER_READY].count + peers->lists[PEER_HANDED].count;
+	return peers->lists[PEER_READY].count + peers->lists[PEER_QUEUED].count +
+		peers->lists[PEER_HANDED].count;
 }
 
 bool
 peers_have_waited(const struct peers *peers, uint64_t micros)
 {
-	const struct peer *oldest = peers->lists[PEER_HANDED].first;
+	static const enum peer_state waiting[] =
+	{PEER_HANDED, PEER_QUEUED, PEER_READY};
+	const struct peer *oldest = NULL;
+	int			i;
 
-	if (oldest == NULL)
-		oldest = peers->lists[PEER_READY].first;
+	for (i = 0; i < 3 && oldest == NULL; i++)
+		oldest = peers->lists[waiting[i]].first;
 	return oldest != NULL && now_micros() > oldest->since + micros;
 }
 
-/* Whether a client asks for health; of interest while others wait for long. */
+/* Whether a client asks for health. */
 static bool
-is_urgent(const struct peers *peers, const struct peer *peer)
+asks_for_health(const struct peer *peer)
 {
 	char		start[sizeof("HEAD /actuator/") - 1];
 	ssize_t		got;
 
-	if (peers->urgent >= MOST_URGENT ||
-		!peers_have_waited(peers, CALM_MICROS))
-		return false;
 	got = recvfrom(peer->socket, start, sizeof(start),
 				   MSG_PEEK | MSG_DONTWAIT, NULL, NULL);
 	return got == sizeof(start) &&
 		(memcmp(start, "HEAD /actuator/", sizeof(start)) == 0 ||
 		 memcmp(start, "GET /actuator/", sizeof(start) - 1) == 0);
+}
+
+/* Looks for that once; of interest while others wait for long. */
+static void
+look_for_urgent(struct peers *peers, struct peer *peer)
+{
+	peer->looked_at = peers->urgent < MOST_URGENT &&
+		peers_have_waited(peers, CALM_MICROS);
+	set_urgent(peers, peer, peer->looked_at && asks_for_health(peer));
+}
+
+void
+peers_find_urgent(struct peers *peers)
+{
+	struct peer *peer = peers->lists[PEER_READY].last;
+
+	while (peer != NULL && !peer->looked_at)
+	{
+		struct peer *previous = peer->previous;
+
+		look_for_urgent(peers, peer);
+		if (!peer->looked_at)
+			return;
+		if (peer->urgent)
+			peers_move(peers, peer, PEER_READY);
+		peer = previous;
+	}
 }
 
 static bool
@@ -302,25 +351,124 @@ has_ended(const struct peer *peer)
 static void
 make_ready(struct peers *peers, struct peer *peer, uint64_t now)
 {
-	set_urgent(peers, peer, is_urgent(peers, peer));
+	look_for_urgent(peers, peer);
 	peer->since = now;
-	peers_move(peers, peer, PEER_READY);
+	peers_move(peers, peer, peers->looped ? PEER_READY : PEER_QUEUED);
+}
+
+/* -------- answers of the loop -------- */
+
+/* Reads what nobody wants any more; false at its end. */
+static bool
+ignore(const struct peer *peer)
+{
+	char		bytes[4096];
+	ssize_t		got;
+
+	do
+		got = calls_real.recv(peer->socket, bytes, sizeof(bytes),
+							  MSG_DONTWAIT);
+	while (got > 0);
+	return got < 0 && (errno == EAGAIN || errno == EINTR);
+}
+
+/*
+ * All has been sent.  Who leaves gets to read that: a connection that is
+ * closed while there is something to read takes it away from him.
+ */
+static void
+go_on(struct peers *peers, struct peer *peer)
+{
+	peer->since = now_micros();
+	if (peer->leaves)
+	{
+		calls_real.shutdown(peer->socket, SHUT_WR);
+		peers_move(peers, peer, PEER_LEAVING);
+		if (!ignore(peer))
+			peers_close(peers, peer);
+	}
+	else if (peer->spoken)
+	{
+		peer->spoken = false;
+		make_ready(peers, peer, peer->since);
+	}
+	else
+		peers_move(peers, peer, PEER_IDLE);
+}
+
+/* Sends what its client takes now. */
+static void
+send_more(struct peers *peers, struct peer *peer)
+{
+	ssize_t		sent;
+
+	while (peer->sent < peer->unsent.length)
+	{
+		sent = calls_real.send(peer->socket, peer->unsent.data + peer->sent,
+							   peer->unsent.length - peer->sent,
+							   MSG_DONTWAIT | MSG_NOSIGNAL);
+		if (sent < 0 && errno == EINTR)
+			continue;
+		if (sent < 0 && errno == EAGAIN)
+			return;
+		if (sent <= 0)
+		{
+			peers_close(peers, peer);
+			return;
+		}
+		peer->sent += (size_t) sent;
+	}
+	buffer_free(&peer->unsent);
+	peer->sent = 0;
+	go_on(peers, peer);
+}
+
+void
+peers_answered(struct peers *peers, struct peer *peer, bool leaves)
+{
+	peer->leaves = leaves;
+	if (peer->unsent.failed)
+		peers_close(peers, peer);
+	else if (peer->unsent.length == 0)
+		go_on(peers, peer);
+	else
+	{
+		peer->since = now_micros();
+		peers_move(peers, peer, PEER_TAKING);
+		put_into_epoll(peers, peer, EPOLL_CTL_MOD,
+					   EPOLLIN | EPOLLOUT | EPOLLRDHUP);
+	}
 }
 
 static void
 see(struct peers *peers, const struct epoll_event *event, uint64_t now)
 {
-	struct peer *peer = peers_find(peers, event->data.fd);
+	struct peer *peer = event->data.u64 > PEERS_FILES ? NULL :
+		peers_find(peers, (int) event->data.u64);
+	const uint32_t ends = EPOLLRDHUP | EPOLLHUP | EPOLLERR;
 
-	if (peer == NULL ||
-		(peer->state != PEER_FRESH && peer->state != PEER_IDLE))
+	if (peer == NULL)
 		return;
-	if ((event->events & ~(uint32_t) EPOLLIN) != 0 && has_ended(peer))
+	switch (peer->state)
 	{
-		peers_close(peers, peer);
-		return;
+		case PEER_FRESH:
+		case PEER_IDLE:
+			if ((event->events & ends) != 0 && has_ended(peer))
+				peers_close(peers, peer);
+			else if ((event->events & (EPOLLIN | ends)) != 0)
+				make_ready(peers, peer, now);
+			break;
+		case PEER_TAKING:
+			peer->spoken |= (event->events & (EPOLLIN | ends)) != 0;
+			send_more(peers, peer);
+			break;
+		case PEER_LEAVING:
+			if (!ignore(peer))
+				peers_close(peers, peer);
+			break;
+		default:
+			peer->spoken |= (event->events & (EPOLLIN | ends)) != 0;
 	}
-	make_ready(peers, peer, now);
 }
 
 static bool
@@ -347,11 +495,14 @@ peers_see(struct peers *peers, const struct epoll_event *events, int count)
 		see(peers, &events[i], now);
 	for (i = 0; i < count; i++)
 	{
-		if (events[i].data.fd == peers->wake && peers->full &&
-			peers->count < peers->most)
+		int			file = (int) events[i].data.u64;
+
+		if (events[i].data.u64 > PEERS_FILES)
+			continue;
+		if (file == peers->wake && peers->full && peers->count < peers->most)
 			set_accepting(peers, true);
-		else if (is_listener(peers, events[i].data.fd))
-			accept_peers(peers, events[i].data.fd);
+		else if (is_listener(peers, file))
+			accept_peers(peers, file);
 	}
 }
 
@@ -410,6 +561,16 @@ close_refused(struct peers *peers, uint64_t then)
 	}
 }
 
+/* Those who have not taken an answer; the loop sees that, and closes. */
+static void
+cut_slow(struct peers *peers, uint64_t then)
+{
+	struct peer *peer = peers->lists[PEER_TAKING].first;
+
+	for (; peer != NULL && peer->since <= then; peer = peer->next)
+		calls_real.shutdown(peer->socket, SHUT_RDWR);
+}
+
 void
 peers_expire(struct peers *peers, const struct config *config)
 {
@@ -425,6 +586,10 @@ peers_expire(struct peers *peers, const struct config *config)
 				peers->count);
 	if (config->max_connections_per_address > 0)
 		close_refused(peers, now - LEAVE_MICROS);
+	while (peers->lists[PEER_LEAVING].first != NULL &&
+		   peers->lists[PEER_LEAVING].first->since <= now - LEAVE_MICROS)
+		peers_close(peers, peers->lists[PEER_LEAVING].first);
+	cut_slow(peers, now - (uint64_t) config->write_timeout_ms * 1000);
 	if (peers->full && peers->count >= peers->most)
 	{
 		close_older(peers, PEER_IDLE, now - PATIENCE_MICROS, some);
@@ -439,6 +604,7 @@ peers_close_silent(struct peers *peers)
 {
 	close_all(peers, PEER_FRESH);
 	close_all(peers, PEER_IDLE);
+	close_all(peers, PEER_LEAVING);
 }
 
 /* -------- beginning and end -------- */
@@ -454,7 +620,7 @@ peers_create(struct peers *peers, const struct config *config, long most)
 	peers->table = calloc((size_t) peers->table_size, sizeof(*peers->table));
 	peers->epoll = epoll_create1(EPOLL_CLOEXEC);
 	peers->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	event.data.fd = peers->wake;
+	event.data.u64 = (uint64_t) peers->wake;
 	return peers->table != NULL && peers->epoll >= 0 && peers->wake >= 0 &&
 		epoll_ctl(peers->epoll, EPOLL_CTL_ADD, peers->wake, &event) == 0;
 }

@@ -15,6 +15,7 @@
 #include <sys/epoll.h>
 
 #include "base/address.h"
+#include "base/buffer.h"
 #include "base/config.h"
 
 enum peer_state
@@ -22,11 +23,14 @@ enum peer_state
 	PEER_FRESH,					/* has asked nothing yet */
 	PEER_IDLE,					/* waits for its client's next request */
 	PEER_READY,					/* its client has said something */
+	PEER_QUEUED,				/* that, and it is for a thread of its own */
 	PEER_HANDED,				/* to civetweb, for the next free thread */
-	PEER_SERVED					/* has a thread */
+	PEER_SERVED,				/* has a thread, or a part of the loop's */
+	PEER_TAKING,				/* its client takes an answer of the loop's */
+	PEER_LEAVING				/* has got its last one from there */
 };
 
-#define PEER_STATES 5
+#define PEER_STATES 8
 
 /* A connection. */
 struct peer
@@ -35,9 +39,15 @@ struct peer
 	struct address address;		/* constant; of Unix it has no family */
 	bool		refused;		/* constant: one of its address too many */
 	bool		urgent;			/* asks for the service's health */
+	bool		looked_at;		/* whether it does */
 	bool		is_set_up;		/* civetweb has had it before */
 	enum peer_state state;
 	uint64_t	since;			/* when it got into that state, or ready */
+	bool		spoken;			/* its client, while it was served */
+	bool		leaves;			/* when all has been sent */
+	struct buffer unread;		/* what the loop has received for a thread */
+	struct buffer unsent;		/* what its client has not taken yet */
+	size_t		sent;			/* of that */
 	struct peer *next;			/* of that state */
 	struct peer *previous;
 };
@@ -54,6 +64,7 @@ struct peers
 	const struct config *config;	/* of the last peers_expire() */
 	struct peer_list lists[PEER_STATES];
 	long		urgent;			/* among those that wait for a thread */
+	bool		looped;			/* there is a loop */
 	long		count;
 	long		most;
 	bool		full;			/* nobody is accepted for want of room */
@@ -78,16 +89,35 @@ extern struct peer *peers_find(const struct peers *peers, int file);
 extern void peers_move(struct peers *peers, struct peer *peer,
 					   enum peer_state state);
 
-/* Lets it wait for its client. */
+/* Lets it wait for its client, after it has had a thread. */
 extern void peers_watch(struct peers *peers, struct peer *peer);
+
+/*
+ * For the loop: lets it wait for a thread; or, when its request has been
+ * answered, for its client, who may have to take the answer first.
+ */
+extern void peers_queue(struct peers *peers, struct peer *peer);
+extern void peers_answered(struct peers *peers, struct peer *peer,
+						   bool leaves);
 
 extern void peers_close(struct peers *peers, struct peer *peer);
 
-/* Those that wait for a thread, and whether one of them has for so long. */
+/*
+ * Those that wait for a thread or the loop, and whether one of them has for so
+ * long.
+ */
 extern long peers_waiting(const struct peers *peers);
 extern bool peers_have_waited(const struct peers *peers, uint64_t micros);
 
-/* What has happened, as the epoll tells it; accepts newcomers. */
+/* Looks for who asks for health among those that wait for the loop. */
+extern void peers_find_urgent(struct peers *peers);
+
+/*
+ * What has happened, as the epoll tells it; accepts newcomers.  Data of an
+ * event is a descriptor; what is more than PEERS_FILES is somebody else's.
+ */
+#define PEERS_FILES UINT32_MAX
+
 extern void peers_see(struct peers *peers, const struct epoll_event *events,
 					  int count);
 

@@ -80,10 +80,7 @@ start_head(struct reply *reply, const struct request *request,
 	if (has_body(status))
 		buffer_printf(head, "Content-Length: %zu\r\n", length);
 	if (!request->keep_alive)
-	{
-		mg_disable_connection_keep_alive(connection);
 		buffer_string(head, "Connection: close\r\n");
-	}
 	extra_write(&request->extra, head);
 }
 
@@ -121,18 +118,12 @@ send_reply(struct reply *reply, struct mg_connection *connection,
 		buffer_append(head, body, length);
 	reply->broken = head->failed;
 	if (head->failed)
-	{
-		mg_disable_connection_keep_alive(connection);
 		return;
-	}
 
 	/* A client that is gone is none of our business, but its connection is. */
 	if (mg_write(connection, head->data, head->length) != (int) head->length ||
 		(!joined && mg_write(connection, body, length) != (int) length))
-	{
-		mg_disable_connection_keep_alive(connection);
 		reply->broken = true;
-	}
 	reply->bytes = length;
 }
 

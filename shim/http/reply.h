@@ -41,7 +41,7 @@ extern void reply_answer(struct reply *reply, const struct request *request,
 /*
  * Sends an error document (JSON:API "Error Objects") for a refusal, or what a
  * health probe gets instead.  If the body of the request was not read, the
- * connection is closed afterwards.  Returns the status that was sent.
+ * connection is to be closed afterwards.  Returns the status that was sent.
  */
 extern int	reply_refusal(struct reply *reply, struct request *request,
 						  struct mg_connection *connection,

@@ -32,7 +32,8 @@ enum request_area
 enum pool_lane
 {
 	LANE_DATA,
-	LANE_LOGIN
+	LANE_LOGIN,
+	LANE_WRITE					/* beside it, for who writes */
 };
 
 /* What a health endpoint answers when the database cannot be asked. */

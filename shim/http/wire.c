@@ -53,29 +53,23 @@ check_lines(const char *bytes, size_t size)
  * The first bytes that a thread gets for a connection are those of a head; no
  * other socket is read from before it has come.
  */
-ssize_t
-wire_recv(int socket, void *bytes, size_t size, int flags)
+void
+wire_received(int socket, const char *bytes, size_t size)
 {
-	ssize_t		got = calls_real.recv(socket, bytes, size, flags);
-
-	if (got > 0 && wire.open)
+	if (!wire.open)
+		return;
+	if (wire.socket < 0)
 	{
-		if (wire.socket < 0)
-		{
-			wire.socket = socket;
-			wire.buffer = bytes;
-		}
-		if (wire.socket == socket)
-		{
-			/*
-			 * not before the head has come, and not of a body that came later
-			 */
-			if (wire.known)
-				check_lines(bytes, (size_t) got);
-			wire.received += (uint64_t) got;
-		}
+		wire.socket = socket;
+		wire.buffer = bytes;
 	}
-	return got;
+	if (wire.socket == socket)
+	{
+		/* not before the head has come, and not of a body that came later */
+		if (wire.known)
+			check_lines(bytes, size);
+		wire.received += (uint64_t) size;
+	}
 }
 
 void
@@ -163,7 +157,9 @@ wire_read(char *bytes, size_t size, uint64_t deadline)
 			return -1;
 		if (poll(&ready, 1, (int) ((deadline - now) / 1000) + 1) <= 0)
 			continue;
-		got = wire_recv(wire.socket, bytes, size, MSG_DONTWAIT);
+		got = calls_real.recv(wire.socket, bytes, size, MSG_DONTWAIT);
+		if (got > 0)
+			wire_received(wire.socket, bytes, (size_t) got);
 		if (got >= 0)
 			return got;
 		if (errno != EAGAIN && errno != EINTR)

@@ -7,10 +7,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/types.h>
 
-/* recv() of civetweb's threads. */
-extern ssize_t wire_recv(int socket, void *bytes, size_t size, int flags);
+/* Bytes that recv() has brought to a thread of civetweb. */
+extern void wire_received(int socket, const char *bytes, size_t size);
 
 /* This thread begins to serve a connection. */
 extern void wire_begin(void);

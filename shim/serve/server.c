@@ -23,6 +23,7 @@
 #include "http/front.h"
 #include "http/listen.h"
 #include "serve/notify.h"
+#include "serve/relay.h"
 #include "serve/resources.h"
 #include "serve/server.h"
 #include "serve/spans.h"
@@ -51,6 +52,14 @@
 /* How often it is looked whether a client takes too long. */
 #define TICK_MS 100
 
+/* One more for the loop. */
+static long
+threads_of(const struct door *door, const struct config *config)
+{
+	return door->is_admin ? ADMIN_THREADS :
+		config->threads + (door->server->relay != NULL);
+}
+
 static bool
 start_civetweb(struct door *door, const struct config *config)
 {
@@ -59,8 +68,7 @@ start_civetweb(struct door *door, const struct config *config)
 	char		head_buffer[24];
 	char		request_timeout[16];
 	char		keep_alive_timeout[16];
-	long		thread_count = door->is_admin ? ADMIN_THREADS :
-		config->threads;
+	long		thread_count = threads_of(door, config);
 	bool		fine = false;
 
 	snprintf(threads, sizeof(threads), "%ld", thread_count);
@@ -115,13 +123,19 @@ open_doors(struct server *server, const struct config *config)
 	server->main.addresses = config->listen;
 	server->admin.addresses = config->admin_listen;
 	server->admin.is_admin = true;
+
+	/* which standby has what is asked for may take a while to find out */
+	if (replicas_count(server->replicas) == 0)
+		server->relay = relay_create(server, config, &server->main.loop);
 	server->main.front = front_create(config, resources_connections(config),
-									  config->threads,
+									  threads_of(&server->main, config),
 									  config->pool_size *
 									  (1 + replicas_count(server->replicas)) +
-									  MORE_THREADS);
+									  MORE_THREADS,
+									  server->relay ? &server->main.loop :
+									  NULL);
 	server->admin.front = front_create(config, ADMIN_CONNECTIONS,
-									   ADMIN_THREADS, ADMIN_THREADS);
+									   ADMIN_THREADS, ADMIN_THREADS, NULL);
 
 	/* operators first, who then see the rest come up */
 	return (config->admin_listen[0] == '\0' ||
@@ -144,6 +158,8 @@ close_door(struct door *door)
 		clients_close_waiting(door->clients);
 		mg_stop(door->context);
 	}
+	if (!door->is_admin)
+		relay_destroy(door->server->relay);
 	front_destroy(door->front);
 	clients_destroy(door->clients);
 }
@@ -196,7 +212,7 @@ drain(struct server *server)
 	while (quiet < 10 && now_micros() < deadline)
 	{
 		quiet = atomic_load(&server->under_way) == 0 &&
-			front_waiting(server->main.front) == 0 ? quiet + 1 : 0;
+			!front_is_busy(server->main.front) ? quiet + 1 : 0;
 		tick_clients(server);
 		sleep_ms(DRAIN_STEP_MS);
 	}

@@ -16,213 +16,69 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/metrics.h"
 #include "database/logins.h"
 #include "database/pool.h"
 #include "database/replicas.h"
-#include "http/answer.h"
 #include "http/clients.h"
-#include "http/cors.h"
 #include "http/front.h"
-#include "http/reply.h"
-#include "http/request.h"
 #include "http/wire.h"
-#include "serve/actuator.h"
-#include "serve/console.h"
-#include "serve/resources.h"
-#include "serve/spans.h"
+#include "serve/exchange.h"
+#include "serve/relay.h"
 #include "serve/worker.h"
 
 /* The most that a thread keeps of a buffer between connections. */
 #define KEEP_IDLE 4096
 
-/* Memory of a compressed body that a thread keeps for its next one. */
-#define KEEP_COMPRESSED (64 * 1024)
-
 /* What a thread of civetweb uses again and again. */
 struct worker
 {
 	struct clients *clients;
-	struct spans *spans;		/* NULL: there are no traces here */
 	struct client client;
+	struct mg_connection *connection;	/* what civetweb has for it */
 	bool		returns;		/* its connection, to wait for its client */
-	struct request request;
-	struct reply reply;
-	struct buffer line;
-	struct buffer compressed;
+	bool		loops;			/* it has many of them, and no client */
+	struct exchange exchange;
+	struct desk desk;
 };
-
-static void
-log_request(struct worker *worker, const struct config *config, int status,
-			const struct answer *answer, uint64_t started)
-{
-	struct request *request = &worker->request;
-	const struct reply *reply = &worker->reply;
-	struct access_record record = {
-		.request_id = request->id,
-		.method = request->method,
-		.route = reply->route[0] ? reply->route : NULL,
-		.principal_id = reply->principal_id[0] ? reply->principal_id : NULL,
-		.principal_kind = reply->principal_kind[0] ?
-		reply->principal_kind : NULL,
-		.status = status,
-		.bytes = reply->bytes,
-		.total_micros = now_micros() - started,
-		.wait_micros = answer->wait_micros,
-		.database_micros = answer->database_micros,
-		.trace_id = request->extra.trace.trace_id,
-		.span_id = request->extra.trace.span_id,
-	};
-
-	metrics_request(reply->route, request->method, status,
-					record.total_micros);
-	if (reply->counters[0] != '\0')
-		metrics_reported(reply->counters);
-	if (worker->spans != NULL)
-		spans_note(worker->spans, config, request, &record, answer, started);
-	if (config->access_log)
-		log_access(&worker->line, &record);
-}
-
-static void
-read_gauges(struct server *server, struct metrics_gauges *gauges)
-{
-	struct pool_report report;
-
-	pool_report(server->pool, &report);
-	gauges->pool_size = report.size;
-	gauges->pool_in_use = report.lent - report.given_up;
-	gauges->pool_idle = report.idle;
-	gauges->pool_given_up = report.given_up;
-	gauges->pool_waiting = report.waiting +
-		front_waiting(server->main.front);
-	gauges->requests_in_flight = atomic_load(&server->under_way);
-	gauges->draining = atomic_load(&server->draining);
-	gauges->ready = atomic_load(&server->started) && !gauges->draining;
-}
-
-/* Answers a request for the console, as serve_own() does. */
-static int
-serve_console(struct worker *worker, struct mg_connection *connection,
-			  const struct refusal **refusal)
-{
-	struct request *request = &worker->request;
-	struct console_answer answer = {0};
-	const struct buffer *body = &answer.body;
-	int			status = 0;
-
-	console_serve(request, mg_get_header(connection, "If-None-Match"),
-				  &answer);
-	*refusal = answer.refusal;
-	buffer_trim(&worker->compressed, KEEP_COMPRESSED);
-	if (extra_compress(&request->extra, &worker->compressed, "", 0,
-					   body->data, body->length))
-		body = &worker->compressed;
-	if (answer.refusal == NULL && !answer.headers.failed)
-		status = reply_page(&worker->reply, request, connection, answer.route,
-							answer.status, answer.headers.data, body);
-	buffer_free(&answer.headers);
-	buffer_free(&answer.body);
-	return status;
-}
-
-/*
- * Answers what is not for entityapi.handle().  Returns the status, or 0 for
- * nothing sent: then the refusal says why, if there is one.
- */
-static int
-serve_own(const struct door *door, struct worker *worker,
-		  struct mg_connection *connection, const struct refusal **refusal)
-{
-	struct request *request = &worker->request;
-	struct metrics_gauges gauges;
-	struct page page = {0};
-	int			status = 0;
-
-	if (request->extra.preflight)
-	{
-		struct buffer head = {0};
-
-		cors_write_preflight(&head, request->extra.config);
-		if (!head.failed)
-			status = reply_page(&worker->reply, request, connection, "",
-								204, head.data, &page.body);
-		buffer_free(&head);
-	}
-	else if (actuator_concerns(request, door->is_admin))
-	{
-		read_gauges(door->server, &gauges);
-		if (actuator_serve(request, door->is_admin, &gauges, &page,
-						   refusal) == ACTUATOR_PAGE)
-			status = reply_page(&worker->reply, request, connection,
-								page.route, 200, page.headers, &page.body);
-		buffer_free(&page.body);
-	}
-	else if (console_concerns(request))
-		status = serve_console(worker, connection, refusal);
-	return status;
-}
-
-/* Compresses the body of an answer, where that is wanted. */
-static void
-compress(struct worker *worker, struct answer *answer)
-{
-	buffer_trim(&worker->compressed, KEEP_COMPRESSED);
-	if (extra_compress(&worker->request.extra, &worker->compressed,
-					   answer->headers, answer->headers_length,
-					   answer->body, answer->length))
-	{
-		answer->body = worker->compressed.data;
-		answer->length = worker->compressed.length;
-	}
-}
 
 /* Answers the request on the connection; returns the status it got. */
 static int
 serve(struct door *door, struct worker *worker,
-	  const struct config *config, struct mg_connection *connection,
-	  struct answer *answer)
+	  struct mg_connection *connection)
 {
 	struct server *server = door->server;
-	struct request *request = &worker->request;
+	struct exchange *exchange = &worker->exchange;
+	struct request *request = &exchange->request;
 	const struct refusal *refusal;
 	int			status;
 
 	client_note(&worker->client, CLIENT_SENDING);
-	refusal = request_read(request, connection, config);
+	refusal = request_read(request, connection, exchange->config);
 	if (refusal == NULL && logins_concern(request))
 		request->lane = LANE_LOGIN;
 	if (worker->client.refused)
 		refusal = &refusal_too_many;
 	client_note(&worker->client, CLIENT_SERVED);
-	if (!config->reuse_connections || atomic_load(&server->draining))
+	if (!exchange->config->reuse_connections ||
+		atomic_load(&server->draining))
 		request->keep_alive = false;
 	if (refusal == NULL)
 	{
-		status = serve_own(door, worker, connection, &refusal);
+		status = exchange_serve(exchange, &worker->desk, connection,
+								&refusal);
 		if (status != 0)
 			return status;
 	}
 	if (refusal == NULL && atomic_load(&server->ending))
 		refusal = &refusal_unavailable;
 	if (refusal == NULL)
-		refusal = replicas_call(server->replicas, server->pool, config,
-								request, answer);
+		refusal = replicas_call(server->replicas, server->pool,
+								exchange->config, request,
+								&exchange->answer);
 	if (atomic_load(&server->draining))
 		request->keep_alive = false;
-	request->extra.wait_micros = answer->wait_micros;
-	request->extra.database_micros = answer->database_micros;
-	request->trouble = answer->trouble;
 	client_note(&worker->client, CLIENT_TAKING);
-	if (refusal == NULL)
-	{
-		compress(worker, answer);
-		reply_answer(&worker->reply, request, connection, answer);
-		return answer->status;
-	}
-	metrics_refused(refusal);
-	answer->refused = refusal->kind;
-	return reply_refusal(&worker->reply, request, connection, refusal);
+	return exchange_answer(exchange, &worker->desk, connection, refusal);
 }
 
 /*
@@ -235,9 +91,12 @@ go_on(struct worker *worker, struct mg_connection *connection)
 {
 	size_t		unread;
 
-	worker->returns = worker->request.keep_alive && !worker->reply.broken &&
-		wire_unparsed(&unread) && unread == 0 && !front_stays();
-	if (worker->returns)
+	bool		stays = worker->exchange.request.keep_alive &&
+		!worker->desk.reply.broken;
+
+	worker->returns = stays && wire_unparsed(&unread) && unread == 0 &&
+		!front_stays();
+	if (worker->returns || !stays)
 		mg_disable_connection_keep_alive(connection);
 }
 
@@ -247,11 +106,8 @@ begin_request(struct mg_connection *connection)
 	struct door *door = mg_get_user_data(mg_get_context(connection));
 	struct server *server = door->server;
 	struct worker *worker = mg_get_thread_pointer(connection);
-	struct config *config = atomic_load(&server->config);
-	struct answer answer = {0};
-	uint64_t	waited;
-	bool		overdue = front_waited(&waited);
-	uint64_t	started = now_micros() - waited;
+	struct exchange *exchange;
+	size_t		unread;
 	int			status;
 
 	if (worker == NULL)
@@ -259,16 +115,24 @@ begin_request(struct mg_connection *connection)
 		mg_disable_connection_keep_alive(connection);
 		return 500;
 	}
+	if (worker->loops)
+	{
+		relay_begin(server->relay);
+
+		/* what civetweb has not read must not become another client's */
+		if (!wire_unparsed(&unread) || unread > 0)
+			mg_disable_connection_keep_alive(connection);
+		return 200;
+	}
 	atomic_fetch_add(&server->under_way, door->is_admin ? 0 : 1);
-	request_start(&worker->request);
-	worker->request.waited = waited;
-	worker->request.overdue = overdue;
-	extra_start(&worker->request.extra, config, started);
-	status = serve(door, worker, config, connection, &answer);
-	PQclear(answer.result);
-	log_request(worker, config, status, &answer, started);
+	exchange = &worker->exchange;
+	exchange_start(exchange, atomic_load(&server->config));
+	status = serve(door, worker, connection);
+	PQclear(exchange->answer.result);
+	exchange->answer.result = NULL;
+	exchange_end(exchange, &worker->desk, status);
 	client_note(&worker->client, CLIENT_LEAVING);
-	request_discard(&worker->request, connection);
+	request_discard(&exchange->request, connection);
 	worker->client.requests++;
 	client_note(&worker->client, CLIENT_WAITING);
 	atomic_fetch_sub(&server->under_way, door->is_admin ? 0 : 1);
@@ -283,16 +147,15 @@ refuse(struct mg_connection *connection, const struct refusal *refusal)
 	struct door *door = mg_get_user_data(mg_get_context(connection));
 	struct worker *worker = mg_get_thread_pointer(connection);
 	struct config *config = atomic_load(&door->server->config);
-	struct answer answer = {.refused = refusal->kind};
+	struct exchange *exchange = &worker->exchange;
 
 	mg_disable_connection_keep_alive(connection);
 	worker->client.failed = true;
-	client_note(&worker->client, CLIENT_TAKING);
-	request_start(&worker->request);
-	extra_start(&worker->request.extra, config, now_micros());
-	metrics_refused(refusal);
-	reply_refusal(&worker->reply, &worker->request, connection, refusal);
-	log_request(worker, config, refusal->status, &answer, now_micros());
+	if (!worker->loops)
+		client_note(&worker->client, CLIENT_TAKING);
+	exchange_start(exchange, config);
+	exchange_answer(exchange, &worker->desk, connection, refusal);
+	exchange_end(exchange, &worker->desk, refusal->status);
 }
 
 /* Why civetweb could not read a head: it tells one status for all reasons. */
@@ -329,7 +192,7 @@ http_error(struct mg_connection *connection, int status, const char *message)
 		refusal = &refusal_headers_too_large;
 	else if (status == 505)
 		refusal = &refusal_version;
-	else if (strcmp(message, "Malformed message") == 0)
+	else if (strcmp(message, "Malformed message") == 0 && !worker->loops)
 		refusal = refusal_of_head(door, &worker->client);
 	refuse(connection, refusal);
 	return 0;
@@ -338,20 +201,28 @@ http_error(struct mg_connection *connection, int status, const char *message)
 static int
 init_connection(const struct mg_connection *connection, void **data)
 {
-	(void) connection;
+	struct worker *worker = mg_get_thread_pointer(connection);
+
 	(void) data;
+	if (worker != NULL)
+		worker->connection = (struct mg_connection *) connection;
 	wire_begin();
 	return 0;
 }
 
-/* Now it is known which connection it is. */
+/* Now it is known which connection it is; NULL: the loop's. */
 static void
 take_connection(void *argument, const struct peer *peer)
 {
 	struct worker *worker = argument;
 
-	clients_open(worker->clients, &worker->client, peer->socket,
-				 peer->refused);
+	worker->loops = peer == NULL;
+	if (worker->loops)
+		relay_attach(worker->desk.door->server->relay, &worker->desk,
+					 worker->connection);
+	else
+		clients_open(worker->clients, &worker->client, peer->socket,
+					 peer->refused);
 }
 
 /*
@@ -362,8 +233,9 @@ static void
 settle_buffers(struct worker *worker)
 {
 	struct buffer *const buffers[] = {
-		&worker->request.target, &worker->request.message,
-		&worker->reply.head, &worker->line, &worker->compressed
+		&worker->exchange.request.target, &worker->exchange.request.message,
+		&worker->desk.reply.head, &worker->desk.line,
+		&worker->desk.compressed
 	};
 	size_t		i;
 
@@ -386,15 +258,19 @@ connection_close(const struct mg_connection *ending)
 	struct worker *worker = mg_get_thread_pointer(connection);
 	const struct mg_request_info *info = mg_get_request_info(connection);
 
-	if (worker == NULL)
+	if (worker == NULL || worker->loops)
+	{
+		if (worker != NULL)
+			worker->loops = worker->client.failed = false;
 		return;
+	}
 	if (info != NULL && info->request_uri != NULL &&
 		info->local_uri == NULL && !worker->client.failed)
 	{
 		refuse(connection, &refusal_bad_target);
-		worker->request.body_unread = true;
+		worker->exchange.request.body_unread = true;
 		client_note(&worker->client, CLIENT_LEAVING);
-		request_discard(&worker->request, connection);
+		request_discard(&worker->exchange.request, connection);
 	}
 	clients_close(door->clients, &worker->client);
 
@@ -428,7 +304,8 @@ init_thread(const struct mg_context *context, int type)
 	{
 		settle_buffers(worker);
 		worker->clients = door->clients;
-		worker->spans = door->is_admin ? NULL : door->server->spans;
+		worker->desk.door = door;
+		worker->desk.spans = door->is_admin ? NULL : door->server->spans;
 		clients_add(door->clients, &worker->client);
 		front_join(door->front, take_connection, worker);
 	}
@@ -447,10 +324,10 @@ exit_thread(const struct mg_context *context, int type, void *pointer)
 	if (worker == NULL)
 		return;
 	clients_remove(door->clients, &worker->client);
-	request_free(&worker->request);
-	reply_free(&worker->reply);
-	buffer_free(&worker->line);
-	buffer_free(&worker->compressed);
+	request_free(&worker->exchange.request);
+	reply_free(&worker->desk.reply);
+	buffer_free(&worker->desk.line);
+	buffer_free(&worker->desk.compressed);
 	free(worker);
 }
 

@@ -1,0 +1,109 @@
+/*
+ * A connection of the pool with several calls under way.
+ */
+#include <string.h>
+
+#include "base/clock.h"
+#include "database/call.h"
+#include "database/channel.h"
+#include "database/unread.h"
+
+bool
+channel_open(struct channel *channel, PGconn *connection)
+{
+	memset(channel, 0, sizeof(*channel));
+	channel->connection = connection;
+	return PQenterPipelineMode(connection) == 1;
+}
+
+void
+channel_close(struct channel *channel)
+{
+	PQclear(channel->result);
+	channel->result = NULL;
+	if (channel->count == 0)
+		PQexitPipelineMode(channel->connection);
+	channel->connection = NULL;
+	channel->count = 0;
+}
+
+bool
+channel_send(struct channel *channel, const struct request *request,
+			 void *owner)
+{
+	if (!call_send(channel->connection, request) ||
+		PQpipelineSync(channel->connection) != 1)
+		return false;
+	channel->unsent = PQflush(channel->connection) > 0;
+	if (channel->count == 0)
+		channel->since = now_micros();
+	channel->owners[channel->count++] = owner;
+	return true;
+}
+
+void
+channel_look(struct channel *channel)
+{
+	bool		reads = true;
+
+	if (channel->unsent)
+		channel->unsent = PQflush(channel->connection) > 0;
+	while (reads && PQconsumeInput(channel->connection))
+		reads = unread_wait(channel->connection, 1) == 0;
+}
+
+/* Takes the first call out. */
+static void
+take(struct channel *channel, void **owner, PGresult **result)
+{
+	uint64_t	now = now_micros();
+
+	*owner = channel->owners[0];
+	*result = channel->result;
+	channel->result = NULL;
+	channel->count--;
+	channel->took = now - channel->since;
+	channel->since = now;
+	memmove(channel->owners, channel->owners + 1,
+			(size_t) channel->count * sizeof(channel->owners[0]));
+}
+
+/* The end of a transaction, which comes after its result, is what counts. */
+enum channel_news
+channel_next(struct channel *channel, void **owner, PGresult **result)
+{
+	while (channel->count > 0 && PQstatus(channel->connection) ==
+		   CONNECTION_OK && !PQisBusy(channel->connection))
+	{
+		PGresult   *next = PQgetResult(channel->connection);
+
+		if (PQresultStatus(next) == PGRES_PIPELINE_SYNC)
+		{
+			PQclear(next);
+			take(channel, owner, result);
+			return CHANNEL_ANSWER;
+		}
+		if (channel->result == NULL)
+			channel->result = next;
+		else
+			PQclear(next);
+	}
+	if (PQstatus(channel->connection) == CONNECTION_OK)
+		return CHANNEL_NOTHING;
+	*owner = NULL;
+	*result = NULL;
+	if (channel->count > 0)
+	{
+		if (channel->result == NULL)
+			channel->result = PQgetResult(channel->connection);
+		take(channel, owner, result);
+	}
+	return CHANNEL_LOST;
+}
+
+uint64_t
+channel_age(const struct channel *channel, uint64_t now)
+{
+	return channel->count > 0 && now > channel->since ?
+		now - channel->since : 0;
+}

@@ -1,0 +1,66 @@
+/*
+ * A connection of the pool with several calls under way.
+ *
+ * Each is a transaction of its own, as the end of one is sent with it
+ * (PQpipelineSync), and they are done in the order in which they were sent.
+ * Nothing here waits, and all is for one thread.
+ */
+#ifndef CHANNEL_H
+#define CHANNEL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <libpq-fe.h>
+
+#include "http/request.h"
+
+/* Calls to a connection at once. */
+#define CHANNEL_DEPTH 2
+
+/* If the first one takes longer than this, no other is sent behind it. */
+#define CHANNEL_HOLD_MICROS 5000
+
+struct channel
+{
+	PGconn	   *connection;		/* NULL: it has none */
+	enum pool_lane lane;		/* under which it was lent */
+	int			count;			/* of calls under way */
+	void	   *owners[CHANNEL_DEPTH];	/* NULL: nobody wants the answer */
+	uint64_t	since;			/* the first one has been */
+	uint64_t	took;			/* the last one that has ended, in us */
+	bool		writes;			/* the call under way does */
+	bool		unsent;			/* libpq has not got rid of all yet */
+	PGresult   *result;			/* of the first one */
+};
+
+enum channel_news
+{
+	CHANNEL_NOTHING,
+	CHANNEL_ANSWER,				/* the first call has ended */
+	CHANNEL_LOST				/* no answer comes any more */
+};
+
+/* Begins with a connection, and ends so that others may use it. */
+extern bool channel_open(struct channel *channel, PGconn *connection);
+extern void channel_close(struct channel *channel);
+
+/* Sends one more call; false if that cannot be done. */
+extern bool channel_send(struct channel *channel,
+						 const struct request *request, void *owner);
+
+/* Receives what has come, and sends what has not been sent yet. */
+extern void channel_look(struct channel *channel);
+
+/*
+ * What there is to be done of that.  With an answer whose it is, and the
+ * result, which is the caller's; if the connection is lost, that of the first
+ * call, if there is one.
+ */
+extern enum channel_news channel_next(struct channel *channel, void **owner,
+									  PGresult **result);
+
+/* How long the first call has been under way. */
+extern uint64_t channel_age(const struct channel *channel, uint64_t now);
+
+#endif							/* CHANNEL_H */

@@ -1,0 +1,134 @@
+/*
+ * A session with the database, as requests need it.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "database/session.h"
+
+#define HANDLE_SQL "select entityapi.handle($1)"
+
+/* Type of its parameter, by the fixed oid of pg_type. */
+#define OID_BYTEA 17
+
+/* Failures to connect are logged at most once in this time. */
+#define LOG_INTERVAL_MICROS 1000000
+
+static void
+ignore_notice(void *argument, const PGresult *result)
+{
+	(void) argument;
+	(void) result;
+}
+
+static void
+log_failure(struct session_source *source, const char *what, const char *why)
+{
+	uint64_t	now = now_micros();
+	uint64_t	before = atomic_load(&source->logged_at);
+	const struct trouble *trouble = NULL;
+	int			length = (int) strlen(why);
+
+	if (before != 0 && now - before < LOG_INTERVAL_MICROS)
+		return;
+	if (!atomic_compare_exchange_strong(&source->logged_at, &before, now))
+		return;
+	if (source->standby == NULL)
+		trouble = trouble_find(source->config);
+	atomic_store(&source->trouble, trouble);
+	while (length > 0 && why[length - 1] == '\n')
+		length--;
+	log_event(LOG_ERROR, "database", NULL, NULL, "%s: %.*s%s%s%s", what,
+			  length, why, trouble ? " (" : "", trouble ? trouble->text : "",
+			  trouble ? ")" : "");
+}
+
+/* Runs a statement of the set-up; one that may fail is worth no message. */
+static bool
+set_up(PGconn *connection, const char *sql)
+{
+	PGresult   *result = PQexec(connection, sql);
+	bool		fine = PQresultStatus(result) == PGRES_COMMAND_OK;
+
+	PQclear(result);
+	return fine;
+}
+
+/* Settings of the session, and the one prepared statement. */
+static bool
+prepare_session(struct session_source *source, PGconn *connection)
+{
+	static const Oid types[] = {OID_BYTEA};
+	char		sql[128];
+	PGresult   *result;
+	bool		fine;
+
+	snprintf(sql, sizeof(sql), "set statement_timeout = %ld",
+			 source->config->statement_timeout_ms);
+	if (!set_up(connection, sql) ||
+		!set_up(connection, "set client_min_messages = error") ||
+		!set_up(connection, "set timezone = 'UTC'") ||
+		!set_up(connection,
+				"set default_transaction_isolation = 'read committed'") ||
+		!set_up(connection, "set search_path = pg_catalog, pg_temp") ||
+		!set_up(connection, "set entityapi.report_counters = on") ||
+		(source->standby != NULL &&
+		 !set_up(connection, "set default_transaction_read_only = on")))
+	{
+		log_failure(source, "cannot set up a session",
+					PQerrorMessage(connection));
+		return false;
+	}
+
+	result = PQprepare(connection, HANDLE_STATEMENT, HANDLE_SQL, 1, types);
+	fine = PQresultStatus(result) == PGRES_COMMAND_OK;
+	if (!fine)
+	{
+		const char *why = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
+
+		log_failure(source, "cannot prepare entityapi.handle",
+					why ? why : PQerrorMessage(connection));
+	}
+	PQclear(result);
+	return fine;
+}
+
+PGconn *
+session_open(struct session_source *source)
+{
+	/* of several hosts the one that can write; the string may say otherwise */
+	const char *names[] =
+	{"target_session_attrs", "dbname", "connect_timeout",
+	"application_name", "client_encoding", "tcp_user_timeout", NULL};
+	const char *values[7] = {0};
+	char		timeout[16];
+	PGconn	   *connection;
+
+	snprintf(timeout, sizeof(timeout), "%ld",
+			 source->config->connect_timeout_s);
+	values[0] = source->standby ? "any" : "read-write";
+	values[1] = source->standby ? source->standby : source->config->database;
+	values[2] = timeout;
+	values[3] = "entityapi-shim";
+	values[4] = "UTF8";
+	values[5] = "10000";
+	connection = PQconnectdbParams(names, values, 1);
+	if (PQstatus(connection) != CONNECTION_OK)
+	{
+		log_failure(source, "cannot connect",
+					connection ? PQerrorMessage(connection) :
+					"out of memory");
+		PQfinish(connection);
+		return NULL;
+	}
+	PQsetNoticeReceiver(connection, ignore_notice, NULL);
+	if (!prepare_session(source, connection) ||
+		PQsetnonblocking(connection, 1) != 0)
+	{
+		PQfinish(connection);
+		return NULL;
+	}
+	return connection;
+}

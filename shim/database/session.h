@@ -1,0 +1,30 @@
+/*
+ * A session with the database, as requests need it.
+ */
+#ifndef SESSION_H
+#define SESSION_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include <libpq-fe.h>
+
+#include "base/config.h"
+#include "database/trouble.h"
+
+/* The prepared statement every session has. */
+#define HANDLE_STATEMENT "handle"
+
+/* A server, and why the last try has failed. */
+struct session_source
+{
+	const struct config *config;
+	const char *standby;		/* NULL: the primary */
+	atomic_uint_fast64_t logged_at;
+	_Atomic(const struct trouble *) trouble;	/* of that time */
+};
+
+/* Waits for it; NULL after a line in the log. */
+extern PGconn *session_open(struct session_source *source);
+
+#endif							/* SESSION_H */

@@ -1,0 +1,284 @@
+# Requests that one thread serves side by side, several on one database
+# connection: none waits for another's statement, client or cancellation.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::Bin/../lib";
+
+use Compress::Zlib ();
+use EntityApi::Test::StandIn;
+use IO::Select;
+use IO::Socket::INET;
+use Test::More;
+use Time::HiRes qw(time sleep);
+
+local $SIG{PIPE} = 'IGNORE';
+my $cluster = EntityApi::Test::StandIn->cluster;
+
+# /write/VALUE stores it, slowly
+$cluster->psql(<<~'SQL');
+	create table written (value text not null);
+	alter function entityapi.handle(text, text, jsonb, bytea, inet) rename to stand_in;
+	create function entityapi.handle(method text, target text, in_headers jsonb,
+		in_body bytea, remote inet, out status int, out headers jsonb, out body text)
+	language plpgsql security definer set search_path = public as $$
+	begin
+		if target like '/write/%' then
+			insert into written values (split_part(target, '/', 3));
+			perform pg_sleep(0.05);
+			target := '/x';
+		end if;
+		select h.* into status, headers, body
+		from entityapi.stand_in(method, target, in_headers, in_body, remote) h;
+	end $$;
+	SQL
+
+# More requests than connections, so that some are behind others.
+my %settings = (pool_size => 2, keep_alive => 'yes', statement_timeout_ms => 1500, pool_wait_ms => 20_000, metrics => 'true');
+my $shim = EntityApi::Test->shim($cluster, %settings);
+
+sub client
+{
+	my ($of) = @_;
+	my $socket = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => ($of // $shim)->port, Timeout => 60)
+	  or die "cannot connect: $@\n";
+
+	$socket->autoflush(1);
+	return $socket;
+}
+
+sub ask
+{
+	my ($socket, $method, $target, @headers) = @_;
+
+	print $socket join("\r\n", "$method $target HTTP/1.1", 'Host: a', @headers, '', '');
+	return;
+}
+
+# One whole answer: its status, head and body, and how long it took
+sub answer
+{
+	my ($socket) = @_;
+	my $started = time;
+	my $text = '';
+
+	for (;;)
+	{
+		my ($head, $body) = $text =~ /^(.*?\r\n)\r\n(.*)/s;
+		my ($length) = ($head // '') =~ /^Content-Length: (\d+)/m;
+
+		return { status => $head =~ /^HTTP\/1.1 (\d+)/, head => $head, body => $body, seconds => time - $started }
+		  if defined $head && (!$length || length $body >= $length);
+		return { status => 'none', seconds => time - $started } if !IO::Select->new($socket)->can_read(60);
+		return { status => 'closed', seconds => time - $started } if !sysread $socket, $text, 1 << 16, length $text;
+	}
+}
+
+sub statuses
+{
+	return [ map { answer($_)->{status} } @_ ];
+}
+
+subtest 'many at once' => sub {
+	my @clients = map { client() } 1 .. 20;
+
+	for my $round (1 .. 50)
+	{
+		ask($clients[$_], GET => "/x?$round-$_") for 0 .. $#clients;
+		my @wrong = grep { answer($clients[$_])->{body} !~ /"target": "\/x\?$round-$_"/ } 0 .. $#clients;
+
+		is("@wrong", '', "round $round: each has its own answer") if @wrong || $round == 50;
+	}
+};
+
+subtest 'one slow statement holds up nobody' => sub {
+	my @clients = map { client() } 1 .. 12;
+	my $slow = client();
+	my $started = time;
+
+	ask($slow, GET => '/sleep/1');
+	for my $round (1 .. 30)
+	{
+		ask($_, GET => '/x') for @clients;
+		my @bad = grep { $_ ne '200' } @{ statuses(@clients) };
+
+		is("@bad", '', "round $round") if @bad || $round == 30;
+	}
+	my $took = time - $started;
+	my $answer = answer($slow);
+
+	is($answer->{status}, 200, 'the slow one, too');
+	cmp_ok($took, '<', time - $started, sprintf 'they were done before it, in %.2f s', $took);
+};
+
+subtest 'what takes longer is not sent behind another one' => sub {
+	my @clients = map { client() } 1 .. 12;
+	my $before = $cluster->calls;
+
+	for (1 .. 10)
+	{
+		ask($_, GET => '/sleep/0.01') for @clients;
+		my @bad = grep { $_ ne '200' } @{ statuses(@clients) };
+
+		is("@bad", '', 'all are answered') if @bad || $_ == 10;
+	}
+	my $calls = $cluster->calls - $before;
+
+	cmp_ok($calls, '>=', 120, 'each is done');
+	cmp_ok($calls, '<=', 132, "and few of them twice ($calls calls for 120)");
+};
+
+subtest 'what is cancelled takes nobody with it' => sub {
+	my @clients = map { client() } 1 .. 12;
+	my @slow = map { client() } 1 .. 2;
+	my %count;
+
+	for my $round (1 .. 2)
+	{
+		ask($_, GET => '/sleep/9') for @slow;
+		for (1 .. 40)
+		{
+			ask($_, GET => '/x') for @clients;
+			$count{$_}++ for @{ statuses(@clients) };
+			sleep 0.05;
+		}
+		is_deeply(statuses(@slow), [ 503, 503 ], 'both took too long');
+	}
+	is_deeply(\%count, { 200 => 2 * 40 * 12 }, 'all others got their answers');
+};
+
+subtest 'no write is sent after another request, or twice' => sub {
+	my @readers = map { client() } 1 .. 6;
+	my @writers = map { client() } 1 .. 12;
+
+	for my $round (1 .. 10)
+	{
+		ask($_, GET => '/sleep/0.02') for @readers;
+		ask($writers[$_], POST => "/write/$round-$_", 'Content-Length: 0') for 0 .. $#writers;
+		is_deeply(statuses(@readers, @writers), [ (200) x 18 ], "round $round");
+	}
+	is($cluster->psql('select count(*), count(distinct value) from written'), '120|120', 'each is there once');
+};
+
+subtest 'connections beside the pool are for writes' => sub {
+	# how many pay has not been found out there
+	my $new = EntityApi::Test->shim($cluster, %settings, statement_timeout_ms => 60_000);
+	$shim->stop;
+	my @writers = map { client($new) } 1 .. 6;
+	my @readers = map { client($new) } 1 .. 6;
+
+	$cluster->hold;
+	ask($_, POST => '/hold', 'Content-Length: 0') for @writers;
+	$cluster->at_work(6);
+	pass('six writes are at work, with a pool of two');
+	ask($_, GET => '/hold') for @readers;
+	$cluster->at_work(8) if $cluster->psql("select count(*) from pg_stat_activity where application_name = 'entityapi-shim'") > 6;
+	sleep 0.3;
+	cmp_ok($cluster->psql("select count(*) from pg_stat_activity where application_name = 'entityapi-shim'"), '<=', 8,
+		'reads take no more than there are in the pool');
+	$cluster->release;
+	is_deeply(statuses(@writers, @readers), [ (200) x 12 ], 'all are answered');
+	$new->stop;
+
+	my $none = EntityApi::Test->shim($cluster, %settings, statement_timeout_ms => 60_000, pool_writes => 0);
+	my @both = map { client($none) } 1 .. 3;
+
+	$cluster->hold;
+	ask($_, POST => '/hold', 'Content-Length: 0') for @both;
+	$cluster->at_work(2);
+	sleep 0.3;
+	is($cluster->psql("select count(*) from pg_stat_activity where application_name = 'entityapi-shim' and state = 'active'"), 2,
+		'without them writes have the pool');
+	$cluster->release;
+	is_deeply(statuses(@both), [ (200) x 3 ], 'and are answered');
+	$none->stop;
+	$shim->begin;
+};
+
+subtest 'who does not take his answer' => sub {
+	my $lazy = client();
+	my @clients = map { client() } 1 .. 4;
+
+	ask($lazy, GET => '/big/8000000');
+	for (1 .. 20)
+	{
+		ask($_, GET => '/x') for @clients;
+		is_deeply(statuses(@clients), [ (200) x 4 ], 'others go on') if $_ % 10 == 0;
+	}
+	my $answer = answer($lazy);
+
+	is(length $answer->{body}, 8_000_000, 'it is all there when he does');
+	ask($lazy, GET => '/x');
+	is(answer($lazy)->{status}, 200, 'and his connection goes on');
+};
+
+subtest 'large answers are compressed beside' => sub {
+	my @clients = map { client() } 1 .. 6;
+
+	ask($_, GET => '/big/3000000', 'Accept-Encoding: gzip') for @clients;
+	for my $client (@clients)
+	{
+		my $answer = answer($client);
+
+		like($answer->{head}, qr/^Content-Encoding: gzip/m, 'compressed');
+		is(length(Compress::Zlib::memGunzip($answer->{body}) // ''), 3_000_000, 'whole');
+	}
+};
+
+subtest 'what cannot be read ends nothing but its connection' => sub {
+	my $client = client();
+
+	for (1 .. 20)
+	{
+		my $bad = client();
+
+		ask($bad, GET => '/x', "Header: a\x01b");
+		my $answer = answer($bad);
+
+		is($answer->{status}, 400, 'refused') if $answer->{status} ne '400' || $_ == 20;
+		ask($client, GET => '/x');
+		$answer = answer($client);
+		is($answer->{status}, 200, 'another one goes on') if $answer->{status} ne '200' || $_ == 20;
+	}
+};
+
+# civetweb reads so many headers, and would take what comes after for the next
+# request; its buffer is that of all clients.
+subtest 'no byte of one client is left for another' => sub {
+	my @headers = map { "X-$_: x" } 1 .. 70;
+
+	for my $left ("GET /left HTTP/1.1\r\nHost: a\r\n\r\n", "GET /left HTTP/1.1\r\nHost: a\r\nX-Left: ")
+	{
+		for my $many (1, 0)
+		{
+			my $calls = $cluster->calls;
+			my ($first, $second) = (client(), client());
+
+			print $first join("\r\n", 'POST /x HTTP/1.1', 'Host: a', $many ? @headers : "X: a\x01b",
+				'Content-Length: ' . length $left, '', $left);
+			ask($second, GET => '/x?second');
+			like(answer($first)->{status}, qr/^4(?:00|31)$/, 'refused');
+			my $answer = answer($second);
+			is($answer->{status}, 200, 'who comes next');
+			like($answer->{body}, qr/"target": "\/x\?second"/, 'asks for what he asks for');
+			unlike($answer->{body}, qr/left/i, 'with nothing of the other one');
+			is(answer($first)->{status}, 'closed', 'whose connection ends');
+			is($cluster->calls, $calls + 1, 'and who is not heard');
+		}
+	}
+};
+
+subtest 'half closed' => sub {
+	my $client = client();
+
+	ask($client, GET => '/sleep/0.2');
+	shutdown $client, 1;
+	is(answer($client)->{status}, 200, 'who says no more gets his answer');
+	is(sysread($client, my $rest, 1), 0, 'and the end');
+};
+
+$shim->stop;
+unlike(EntityApi::Test::slurp($shim->err), qr/"level":"error".*"event":"(?!database|handle)/, 'no errors but those asked for');
+done_testing;
