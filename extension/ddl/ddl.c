@@ -25,6 +25,7 @@
 #include "ddl/rows.h"
 #include "ddl/tables.h"
 #include "engine/distributed.h"
+#include "manifest/faults.h"
 #include "manifest/manifest.h"
 #include "model/account_copy.h"
 
@@ -353,6 +354,10 @@ ea_ddl_plan(EaManifest *m, const EaDdlSource *stored,
 	ListCell   *lc;
 
 	ea_distributed_refuse_own();
+	if (wanted->catalog->distributed)
+		ea_manifest_fault(m, m->service.document->label, "/spec/distribution",
+						  "leave it out",
+						  "tables are not distributed by this version");
 	ea_ddl_match(&plan, stored->trees, wanted->trees);
 	plan.pending = stored->pending;
 	change->aliases = plan.aliases;
