@@ -114,7 +114,7 @@ END
 
 Start a cluster that holds the database "entityapi" with the extension and the
 shim's role "entityapi_shim".  Options: C<bare>, without the extension;
-C<conf>, further lines of postgresql.conf; C<nodes>, so many with Citus
+C<conf>, further lines of postgresql.conf; C<nodes>, so many with Citus, which one alone has with C<citus>
 (L<EntityApi::Test::Citus>).
 
 =head2 standby($cluster, $name, %options)
@@ -135,7 +135,7 @@ sub cluster
 {
 	my ($class, %options) = @_;
 	$options{nodes} //= $options{bare} ? 1 : $ENV{ENTITYAPI_TEST_CITUS} || 1;
-	my $kind = $options{nodes} > 1 || $options{undeclared} ? 'Citus' : 'Cluster';
+	my $kind = $options{citus} // $options{nodes} > 1 ? 'Citus' : 'Cluster';
 	my $cluster = "EntityApi::Test::$kind"->new(%options);
 
 	push @started, $cluster;

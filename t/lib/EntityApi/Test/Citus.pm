@@ -16,7 +16,7 @@ EntityApi::Test::Citus - a private cluster of several nodes, with Citus
 =head1 DESCRIPTION
 
 A L<EntityApi::Test::Cluster> whose first node, the coordinator, is what that
-class's methods talk to; the others are workers.  C<start>, C<stop>, C<restart>
+class's methods talk to; the others are workers, and all of them have tenants.  C<start>, C<stop>, C<restart>
 and C<set> concern all of them.  Nodes find each other by the folders of their
 sockets.
 
@@ -90,6 +90,50 @@ sub on_all
 	return map { $_->psql($sql, %options) } $self->nodes;
 }
 
+=head2 node_of($tenant), shard_of($tenant)
+
+The number of the node that has a tenant's rows, and the shard of C<app.item>
+that they are in.
+
+=head2 place($shim, @roles)
+
+One tenant on each node that takes shards, with a user of these roles: a list
+of C<id>, C<node> and C<user>, by the nodes' numbers.
+
+=cut
+
+sub shard_of
+{
+	my ($self, $tenant) = @_;
+
+	return $self->psql("select get_shard_id_for_distribution_column('app.item', '$tenant')");
+}
+
+sub node_of
+{
+	my ($self, $tenant) = @_;
+	my $host = $self->psql('select nodename from pg_dist_shard_placement where shardid = ' . $self->shard_of($tenant));
+	my ($i) = grep { $self->node($_)->host eq $host } 0 .. $self->nodes - 1;
+
+	return $i;
+}
+
+sub place
+{
+	my ($self, $shim, @roles) = @_;
+	my $wanted = $self->psql('select count(*) from pg_dist_node where shouldhaveshards');
+	my %on;
+
+	for (my $i = 0; keys %on < $wanted; $i++)
+	{
+		my $id = $shim->tenant("place$i")->{id};
+		my $node = $self->node_of($id);
+
+		$on{$node} //= { id => $id, node => $node, user => $shim->user($id, "user$i", \@roles) };
+	}
+	return map { $on{$_} } sort keys %on;
+}
+
 =head2 add
 
 Starts one more node, which the cluster knows nothing of yet, and returns it:
@@ -119,6 +163,35 @@ sub joining
 	my ($self, $node) = @_;
 
 	return sprintf q{select citus_add_node('%s', %d)}, $node->host, $node->port;
+}
+
+=head2 join_all($database)
+
+Makes the nodes know each other in a database that has Citus on all of them.
+
+=head2 declare($database)
+
+From now on, what is applied in this database is declared to be distributed.
+
+=cut
+
+sub join_all
+{
+	my ($self, $database) = @_;
+	my ($coordinator, @workers) = $self->nodes;
+	my $place = sprintf q{'%s', %d}, $coordinator->host, $coordinator->port;
+
+	$coordinator->psql(join(';', 'set client_min_messages = error', "select citus_set_coordinator_host($place)",
+			(map { $self->joining($_) } @workers), "select citus_set_node_property($place, 'shouldhaveshards', true)"),
+		database => $database);
+	return;
+}
+
+sub declare
+{
+	my ($self, $database) = @_;
+
+	return $self->node(0)->psql(_declaring(), database => $database);
 }
 
 for my $verb (qw(start stop))
@@ -211,18 +284,16 @@ sub _template
 	my $made = eval {
 		$self->{nodes} = [];
 		$self->add for 1 .. $n;
-		my ($coordinator, @workers) = $self->nodes;
+		my ($coordinator) = $self->nodes;
 
-		$coordinator->psql(join ';', 'set client_min_messages = error',
-			sprintf(q{select citus_set_coordinator_host('%s', %d)}, $coordinator->host, $coordinator->port),
-			map { $self->joining($_) } @workers);
+		$self->join_all('entityapi');
 		$coordinator->psql(<<~'SQL');
 			set client_min_messages = error;
 			create extension entityapi cascade;
 			create role entityapi_shim login;
 			grant entityapi_client to entityapi_shim;
 			SQL
-		$coordinator->psql(_declaring());
+		$self->declare('entityapi');
 		1;
 	};
 	my $error = $@;
