@@ -336,8 +336,9 @@ copy_accounts(EaDdlPlan *plan, EaCatalog *stored, EaCatalog *wanted)
 
 	if (after == NULL)
 		return;
-	sql = ea_account_copy_sql(after, false);
-	if (before != NULL && strcmp(ea_account_copy_sql(before, false), sql) == 0)
+	sql = ea_account_copy_sql(after, after->table, false);
+	if (before != NULL && strcmp(ea_account_copy_sql(before, before->table,
+													false), sql) == 0)
 		return;
 	table = ea_names_map_get(plan->to->by_key, after->name);
 	ea_ddl_add(plan, EA_DDL_CHANGE_COLUMNS, table, NULL,

@@ -16,6 +16,8 @@
 
 #include "audit/audit_event.h"
 #include "base/uuid.h"
+#include "engine/distributed.h"
+#include "engine/distributed_settings.h"
 #include "engine/guard.h"
 #include "engine/pin.h"
 #include "entry/call.h"
@@ -95,6 +97,14 @@ run_guarded(const EaCall *call, EaRequest *req, const char *method)
 		ea_audit_refuse(req);
 }
 
+/* Nothing waits for locks of others then. */
+static bool
+only_reads(const char *method)
+{
+	return method != NULL &&
+		(strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0);
+}
+
 /* A request that runs: there is never more than one in a backend. */
 static bool running = false;
 
@@ -122,6 +132,8 @@ ea_call_run(const EaCall *call, FunctionCallInfo fcinfo, bool guest)
 								 ALLOCSET_DEFAULT_SIZES);
 	ea_pin_begin(&pin);
 	ea_handle_settings(guest);
+	if (ea_distributed())
+		ea_distributed_settings_pin();
 
 	ea_guard_forget_code();
 
@@ -140,6 +152,8 @@ ea_call_run(const EaCall *call, FunctionCallInfo fcinfo, bool guest)
 			method = call->read(req, fcinfo);
 		set_request_id(req);
 		SPI_connect();
+		if (ea_distributed() && !only_reads(method))
+			ea_distributed_settings_carry();
 		run_guarded(call, req, method);
 		SPI_finish();
 		if (call->finish != NULL)

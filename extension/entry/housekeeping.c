@@ -16,6 +16,7 @@
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
 
+#include "audit/audit.h"
 #include "base/compat.h"
 #include "engine/owner.h"
 #include "entry/handle_door.h"
@@ -46,6 +47,7 @@ serve(EaRequest *req, const char *method)
 		deleted = ea_erase_step(req, &more);
 		deleted += ea_purge_step(req, &more);
 		deleted += ea_sweep_run(req->now, STEP);
+		ea_audit_prepare(req);
 		ea_links_settle(req);
 		more = more || deleted >= STEP;
 	}
@@ -126,6 +128,7 @@ sweep(int max_rows)
 		n += ea_purge_step(req, &again);
 		n += n == 0 && again;
 		n += ea_sweep_run(req->now, max_rows);
+		ea_audit_prepare(req);
 		ea_links_settle(req);
 	}
 	PG_FINALLY();

@@ -26,6 +26,17 @@ typedef struct EaSqlJoin
 	const char *column;			/* by this column */
 } EaSqlJoin;
 
+/*
+ * All tables of a statement are named in the same way: as shards, if they are
+ * on this node, or as Citus has them.
+ */
+typedef enum EaSqlPlace
+{
+	EA_PLACE_UNKNOWN,
+	EA_PLACE_HERE,
+	EA_PLACE_ANYWHERE
+} EaSqlPlace;
+
 typedef struct EaSqlBuf
 {
 	EaRequest  *req;
@@ -47,6 +58,7 @@ typedef struct EaSqlBuf
 	int			shown_alias;
 	bool		all_tenants;	/* of join tables only: links to a global
 								 * row */
+	EaSqlPlace	place;			/* where its tables are */
 } EaSqlBuf;
 
 extern void ea_sqlbuf_init(EaSqlBuf *b, EaRequest *req);

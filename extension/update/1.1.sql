@@ -78,3 +78,6 @@ FROM entityapi.entity e
 WHERE EXISTS (
 	SELECT FROM entityapi.service s
 	WHERE s.definition::pg_catalog.jsonb OPERATOR(pg_catalog.@>) '{"audit": {"entities": true}}');
+
+-- The one row of a new table
+INSERT INTO entityapi.everywhere VALUES (true);
