@@ -12,6 +12,7 @@
 #include "ddl/columns.h"
 #include "ddl/convert.h"
 #include "ddl/ddl.h"
+#include "ddl/distribution.h"
 #include "ddl/drift.h"
 #include "ddl/effects.h"
 #include "ddl/existing_check.h"
@@ -25,7 +26,6 @@
 #include "ddl/rows.h"
 #include "ddl/tables.h"
 #include "engine/distributed.h"
-#include "manifest/faults.h"
 #include "manifest/manifest.h"
 #include "model/account_copy.h"
 
@@ -351,15 +351,18 @@ ea_ddl_plan(EaManifest *m, const EaDdlSource *stored,
 			const EaDdlSource *wanted, EaDdlRequest *change)
 {
 	EaDdlPlan	plan = {m, change->allowed};
+	bool		was = stored->catalog != NULL && stored->catalog->distributed;
+	bool		is = wanted->catalog->distributed;
 	List	   *statements = NIL;
 	ListCell   *lc;
 
-	ea_distributed_refuse_own();
-	if (wanted->catalog->distributed)
-		ea_manifest_fault(m, m->service.document->label, "/spec/distribution",
-						  "leave it out",
-						  "tables are not distributed by this version");
+	if (!was && !is)
+		ea_distributed_refuse_own();
 	ea_ddl_match(&plan, stored->trees, wanted->trees);
+	plan.stored->distributed = was && is;
+	plan.by_citus = was || is;
+	if ((was || is) && !ea_ddl_check_cluster(&plan, is))
+		return NIL;
 	plan.pending = stored->pending;
 	change->aliases = plan.aliases;
 	change->to = plan.to;
@@ -368,6 +371,7 @@ ea_ddl_plan(EaManifest *m, const EaDdlSource *stored,
 		check_owners(&plan);
 		return NIL;
 	}
+	ea_ddl_distribute(&plan, was, is);
 	create_schemas(&plan);
 	drop_tables(&plan);
 	ea_ddl_rename(&plan);

@@ -192,7 +192,9 @@ rename_object(Mended *at, const EaDdlDifference *difference)
 	const char *was = quote_identifier(difference->called);
 	const char *name = quote_identifier(difference->object->name);
 
-	if (difference->object->kind == EA_DDL_PLAIN_INDEX)
+	if (difference->object->kind == EA_DDL_PLAIN_INDEX ||
+		(table->distributed && difference->object->condition == NULL &&
+		 difference->object->kind != EA_DDL_FOREIGN_KEY))
 		ea_ddl_add(at->plan, EA_DDL_DROP_OBJECTS, at->from,
 				   difference->object->field, "ALTER INDEX %s RENAME TO %s",
 				   quote_qualified_identifier(table->schema,
@@ -261,6 +263,9 @@ mend(Mended *at, const EaDdlDifference *difference)
 			break;
 		case EA_DDL_PART_RIGHTS:
 			stored->lost_rights = true;
+			break;
+		case EA_DDL_PART_PLACEMENT:
+			stored->lost_placement = true;
 			break;
 		case EA_DDL_PART_TYPE:
 			Assert(false);		/* has a hint */

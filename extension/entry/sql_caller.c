@@ -20,6 +20,7 @@
 #include "utils/builtins.h"
 #include "utils/datum.h"
 #include "utils/jsonb.h"
+#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 
@@ -32,6 +33,7 @@
 #include "identity/account.h"
 #include "identity/principal_json.h"
 #include "identity/username.h"
+#include "model/sqlbuf.h"
 
 /* Set by set_principal(), until the next call or the end of the session. */
 static MemoryContext given_context = NULL;
@@ -55,6 +57,9 @@ static struct
 	int32		subxcnt;
 	CommandId	curcid;
 }			found_for;
+
+/* Which finding it is: what followed from another one counts no more. */
+static uint64 finding = 0;
 
 static void
 forget(void)
@@ -142,6 +147,7 @@ note_found(MemoryContext statement)
 	found_for.xcnt = snapshot->xcnt;
 	found_for.subxcnt = snapshot->subxcnt;
 	found_for.curcid = snapshot->curcid;
+	finding++;
 	while (callback != NULL && callback->func != forget_statement)
 		callback = callback->next;
 	if (callback != NULL)
@@ -243,8 +249,82 @@ EA_CONFINED_FUNCTION(ea_sql_map_role)
 	PG_RETURN_VOID();
 }
 
+/* -------- answers -------- */
+
+/* What a call in an expression has found. */
+typedef struct Kept
+{
+	uint64		finding;
+	Datum		value;
+	bool		isnull;
+} Kept;
+
+/* The arguments of a call are the same whenever the expression is evaluated. */
+static bool
+asks_the_same(FunctionCallInfo fcinfo)
+{
+	for (int i = 0; i < PG_NARGS(); i++)
+	{
+		if (!get_fn_expr_arg_stable(fcinfo->flinfo, i))
+			return false;
+	}
+	return fcinfo->flinfo->fn_expr != NULL;
+}
+
+static void
+keep(FunctionCallInfo fcinfo, Datum value)
+{
+	Kept	   *kept = fcinfo->flinfo->fn_extra;
+	MemoryContext old;
+	int16		len;
+	bool		byval;
+
+	if (!asks_the_same(fcinfo))
+		return;
+	old = MemoryContextSwitchTo(fcinfo->flinfo->fn_mcxt);
+	if (kept == NULL)
+		kept = fcinfo->flinfo->fn_extra = palloc(sizeof(Kept));
+	get_typlenbyval(get_fn_expr_rettype(fcinfo->flinfo), &len, &byval);
+	kept->isnull = fcinfo->isnull;
+	kept->value = kept->isnull ? value : datumCopy(value, byval, len);
+	kept->finding = finding;
+	MemoryContextSwitchTo(old);
+}
+
+/*
+ * Where a policy has no sub-select to be asked once in, as Citus takes none,
+ * it asks with each row: the first answer is kept for the statement.
+ */
+static Datum
+answer(FunctionCallInfo fcinfo, PGFunction ask)
+{
+	Kept	   *kept = fcinfo->flinfo->fn_extra;
+	Datum		value;
+
+	if (kept != NULL && kept->finding == finding &&
+		is_found(fcinfo->flinfo->fn_mcxt))
+	{
+		fcinfo->isnull = kept->isnull;
+		return kept->value;
+	}
+	value = ea_owner_call(ask, fcinfo, false);
+	keep(fcinfo, value);
+	return value;
+}
+
+#define ANSWER_FUNCTION(name) \
+PG_FUNCTION_INFO_V1(name); \
+static Datum name##_once(PG_FUNCTION_ARGS); \
+Datum \
+name(PG_FUNCTION_ARGS) \
+{ \
+	return answer(fcinfo, name##_once); \
+} \
+static Datum \
+name##_once(PG_FUNCTION_ARGS)
+
 /* entityapi.current_tenant() returns uuid */
-EA_OWNER_FUNCTION(ea_sql_current_tenant)
+ANSWER_FUNCTION(ea_sql_current_tenant)
 {
 	EaPrincipal *principal;
 	pg_uuid_t  *tenant;
@@ -262,7 +342,7 @@ EA_OWNER_FUNCTION(ea_sql_current_tenant)
 /* Ask the one place that decides about an entity, by its name. */
 static bool
 ask_authz(FunctionCallInfo fcinfo,
-		  bool (*ask) (EaRequest *req, EaEntity *entity))
+		  bool (*ask) (EaRequest *req, EaEntity *entity, void *arg), void *arg)
 {
 	EaRequest	req = {0};
 	EaCatalog  *volatile catalog = NULL;
@@ -281,7 +361,7 @@ ask_authz(FunctionCallInfo fcinfo,
 			catalog = ea_catalog_acquire();
 			req.catalog = catalog;
 			entity = ea_catalog_entity(catalog, name);
-			answer = entity != NULL && ask(&req, entity);
+			answer = entity != NULL && ask(&req, entity, arg);
 		}
 	}
 	PG_FINALLY();
@@ -295,21 +375,74 @@ ask_authz(FunctionCallInfo fcinfo,
 }
 
 static bool
-reads(EaRequest *req, EaEntity *entity)
+reads(EaRequest *req, EaEntity *entity, void *arg)
 {
 	return ea_authz_allows(req, entity, EA_OP_READ);
 }
 
-/* entityapi.caller_reads(entity text): roles allow it */
-EA_OWNER_FUNCTION(ea_sql_caller_reads)
+static bool
+bypasses(EaRequest *req, EaEntity *entity, void *arg)
 {
-	PG_RETURN_BOOL(ask_authz(fcinfo, reads));
+	return ea_authz_bypasses(req, entity);
+}
+
+static bool
+keep_tenant(EaRequest *req, EaEntity *entity, void *arg)
+{
+	if (!ea_authz_allows(req, entity, EA_OP_READ) ||
+		!req->principal->has_tenant)
+		return false;
+	*(pg_uuid_t *) arg = req->principal->tenant;
+	return true;
+}
+
+/* The row of this id is one of those that a request would show. */
+static bool
+sees(EaRequest *req, EaEntity *entity, void *arg)
+{
+	EaSqlBuf	b;
+	int			alias;
+
+	if (!ea_authz_allows(req, entity, EA_OP_READ) ||
+		(entity->tenant_scoped && !req->principal->has_tenant))
+		return false;
+	req->has_tenant = req->principal->has_tenant;
+	req->tenant = req->principal->tenant;
+	req->now = ea_request_clock();
+	ea_sqlbuf_init(&b, req);
+	ea_sqlbuf_add(&b, "SELECT 1");
+	alias = ea_sqlbuf_from(&b, entity, EA_OP_READ);
+	ea_sqlbuf_is(&b, alias, entity->id_column, arg);
+	return ea_sqlbuf_run(&b, EA_EXEC_READ, true, NULL, NULL) > 0;
+}
+
+/* entityapi.caller_reads(entity text): roles allow it */
+ANSWER_FUNCTION(ea_sql_caller_reads)
+{
+	PG_RETURN_BOOL(ask_authz(fcinfo, reads, NULL));
 }
 
 /* entityapi.caller_bypasses(entity text): neither roles nor policies count */
-EA_OWNER_FUNCTION(ea_sql_caller_bypasses)
+ANSWER_FUNCTION(ea_sql_caller_bypasses)
 {
-	PG_RETURN_BOOL(ask_authz(fcinfo, ea_authz_bypasses));
+	PG_RETURN_BOOL(ask_authz(fcinfo, bypasses, NULL));
+}
+
+/* entityapi.readable_tenant(entity text): the caller's, if roles allow it */
+ANSWER_FUNCTION(ea_sql_readable_tenant)
+{
+	pg_uuid_t  *tenant = palloc(sizeof(pg_uuid_t));
+
+	if (!ask_authz(fcinfo, keep_tenant, tenant))
+		PG_RETURN_NULL();
+	PG_RETURN_UUID_P(tenant);
+}
+
+/* entityapi.caller_sees(entity text, id uuid): roles and policies allow it */
+EA_OWNER_FUNCTION(ea_sql_caller_sees)
+{
+	PG_RETURN_BOOL(!PG_ARGISNULL(1) &&
+				   ask_authz(fcinfo, sees, PG_GETARG_UUID_P(1)));
 }
 
 /* A copy: another statement may be asked for before this one is used. */
@@ -358,7 +491,7 @@ caller_value(FunctionCallInfo fcinfo, EaPolicyType type)
 }
 
 #define CALLER_FUNCTION(name, type) \
-EA_OWNER_FUNCTION(name) \
+ANSWER_FUNCTION(name) \
 { \
 	return caller_value(fcinfo, type); \
 } \

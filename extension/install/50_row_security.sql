@@ -47,6 +47,18 @@ CREATE FUNCTION entityapi.caller_bypasses(entity text) RETURNS boolean
 	SET search_path = pg_catalog, pg_temp
 	AS 'MODULE_PATHNAME', 'ea_sql_caller_bypasses';
 
+-- The tenant whose rows of an entity the roles of the caller let him read
+CREATE FUNCTION entityapi.readable_tenant(entity text) RETURNS uuid
+	LANGUAGE c STABLE PARALLEL RESTRICTED
+	SET search_path = pg_catalog, pg_temp
+	AS 'MODULE_PATHNAME', 'ea_sql_readable_tenant';
+
+-- Whether a request of the caller would show him the row with this id
+CREATE FUNCTION entityapi.caller_sees(entity text, id uuid) RETURNS boolean
+	LANGUAGE c STABLE PARALLEL RESTRICTED
+	SET search_path = pg_catalog, pg_temp
+	AS 'MODULE_PATHNAME', 'ea_sql_caller_sees';
+
 CREATE FUNCTION entityapi.caller_boolean(property text, key text)
 	RETURNS boolean
 	LANGUAGE c STABLE PARALLEL RESTRICTED
