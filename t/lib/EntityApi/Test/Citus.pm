@@ -233,7 +233,7 @@ sub superadmin
 		my $sql = EntityApi::Test::slurp(EntityApi::Test::Cluster::_template() . '.superadmin');
 		my $nil = '00000000-0000-0000-0000-000000000000';
 
-		$sql =~ s/"tenant_id":null/"tenant_id":"$nil"/
+		$sql =~ s/(entityapi\.audit .*?)"tenant_id":null/$1"tenant_id":"$nil"/
 		  if $self->psql(q{select count(*) from pg_dist_partition where logicalrelid = 'entityapi.audit'::regclass});
 		$self->psql($sql);
 		{ username => 'superadmin', password => EntityApi::Test::Cluster::SUPERADMIN_PASSWORD };
