@@ -22,7 +22,8 @@ sockets.
 
 Whatever is applied is declared to be distributed (C<distribution: citus>),
 unless its Service says something of that itself, so tests of one node can be
-run as they are.  C<undeclared> in the options prevents that.
+run as they are.  C<undeclared> in the options prevents that,
+and leaves the extension's own tables as they are without Citus.
 
 C<ENTITYAPI_TEST_CITUS>, a number of nodes, makes every cluster one of these
 that the test does not want C<bare>, or with C<< nodes => 1 >>.  A shim has then
@@ -244,7 +245,7 @@ sub begin
 {
 	my ($self) = @_;
 	my @nodes = $self->nodes;
-	my $template = _template(scalar @nodes);
+	my $template = _template(scalar @nodes, $self->{options}{undeclared});
 
 	for my $i (0 .. $#nodes)
 	{
@@ -269,12 +270,13 @@ sub _include
 }
 
 # The data folders that all clusters of so many nodes are copies of: the nodes
-# know each other, and have the extension.
+# know each other, and have the extension, whose tables are distributed but for
+# who wants them undeclared.
 sub _template
 {
-	my ($n) = @_;
+	my ($n, $undeclared) = @_;
 	my $where = EntityApi::Test::Cluster::_kept();
-	my $template = "$where/citus-$n";
+	my $template = "$where/citus-$n" . ($undeclared ? '-undeclared' : '');
 
 	open my $lock, '>', "$template.lock" or die "$template.lock: $!\n";
 	flock $lock, LOCK_EX or die "$template.lock: $!\n";
@@ -293,7 +295,10 @@ sub _template
 			create role entityapi_shim login;
 			grant entityapi_client to entityapi_shim;
 			SQL
+
+		# what the first apply would do before anything else
 		$self->declare('entityapi');
+		$coordinator->psql('select entityapi.distribute_own()') unless $undeclared;
 		1;
 	};
 	my $error = $@;
