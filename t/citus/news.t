@@ -67,7 +67,7 @@ counts('a user is disabled', 200, 401, sub {
 counts('a role is taken away', 200, 403, sub {
 		my ($shim) = @_;
 		my $user = user();
-		return (sub { $shim->must(200, PATCH => "$path/users/$user->{id}", { token => $root, json => { roles => [] } }) }, { token => $user }) });
+		return (sub { $shim->must(200, PUT => "$path/users/$user->{id}/roles", { token => $root, json => { roles => [] } }) }, { token => $user }) });
 counts('a key is revoked', 200, 401, sub {
 		my ($shim) = @_;
 		my $user = user();

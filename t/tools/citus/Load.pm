@@ -25,6 +25,7 @@ sub begin
 {
 	my ($class, %options) = @_;
 	my $self = bless { %options, made => 0, turn => 0 }, $class;
+	my $parent = $$;
 	my $pid = fork // die "fork: $!\n";
 
 	return $self if $self->{pid} = $pid;
@@ -32,7 +33,7 @@ sub begin
 	open $self->{notes}, '>', "$self->{folder}/$self->{name}" or POSIX::_exit(1);
 	$self->{notes}->autoflush(1);
 	$self->{client} = HTTP::Tiny->new(timeout => 60, keep_alive => 1);
-	eval { $self->_step($_) until -e "$self->{folder}/stop"; 1 } or $self->_note(X => $@);
+	eval { $self->_step($_) until -e "$self->{folder}/stop" || getppid != $parent; 1 } or $self->_note(X => $@);
 	POSIX::_exit(0);
 }
 
@@ -121,11 +122,12 @@ sub _step
 	return;
 }
 
-# What is wrong with what is there, behind all writes that were summed up: each
-# row once, with its last rank, and as many records of it as it had writes.
+# What is wrong with what is there, behind all writes since that time that were
+# summed up: each row once, with its last rank, and as many records of it as it
+# had writes.
 sub compare
 {
-	my ($class, $cluster, $tenant, $sum) = @_;
+	my ($class, $cluster, $tenant, $sum, $since) = @_;
 	my @wrong;
 	my %found;
 
@@ -133,9 +135,9 @@ sub compare
 		with records as (
 			select target_id, count(*) filter (where action = 'ENTITY_CREATE') made, count(*) filter (where action = 'ENTITY_UPDATE') changed,
 				count(*) filter (where action = 'ENTITY_DELETE') gone, max((changes -> 'rank' ->> 1)::int) told
-			from entityapi.audit where tenant_id = '$tenant' and outcome = 'SUCCESS' and action like 'ENTITY_%' group by 1)
+			from entityapi.audit where tenant_id = '$tenant' and at >= '$since' and outcome = 'SUCCESS' and action like 'ENTITY_%' group by 1)
 		select name, i.id, rank, coalesce(made, 0), coalesce(changed, 0), coalesce(gone, 0), told, target_id
-		from records r full join (select * from app.item where tenant_id = '$tenant') i on target_id = i.id::text
+		from records r full join (select * from app.item where tenant_id = '$tenant' and created_at >= '$since') i on target_id = i.id::text
 		SQL
 	{
 		my ($name, $id, $rank, $made, $changed, $gone, $told, $target) = split /\|/, $row, -1;

@@ -151,7 +151,7 @@ sub add
 
 	EntityApi::Test::Cluster::copy_new($node->{data});
 	_include($node);
-	$node->_configure(@conf, @{ $self->{options}{conf} // [] });
+	_configured($self, $node);
 	push @{ $self->{nodes} }, $node;
 	$node->start;
 	$node->psql('create database entityapi', database => 'postgres');
@@ -250,7 +250,7 @@ sub begin
 	for my $i (0 .. $#nodes)
 	{
 		EntityApi::Test::Cluster::_must('cp', '-a', '--reflink=auto', "$template/$i", $nodes[$i]{data});
-		$nodes[$i]->_configure(@conf, @{ $self->{options}{conf} // [] });
+		_configured($self, $nodes[$i]);
 		$nodes[$i]->start;
 	}
 
@@ -259,6 +259,15 @@ sub begin
 	$self->on_all("update pg_dist_node set nodename = case groupid $places end");
 	$self->psql('select public.declare_distributed(false)') if $self->{options}{undeclared};
 	return $self;
+}
+
+# A node finds itself by the same name as others do.
+sub _configured
+{
+	my ($self, $node) = @_;
+
+	$node->_configure(@conf, "citus.local_hostname = '" . $node->host . q{'}, @{ $self->{options}{conf} // [] });
+	return;
 }
 
 sub _include
