@@ -357,10 +357,13 @@ ea_ddl_plan(EaManifest *m, const EaDdlSource *stored,
 	ListCell   *lc;
 
 	if (!was && !is)
+	{
 		ea_distributed_refuse_own();
+		ea_ddl_stay_here();
+	}
+	plan.was_distributed = was;
+	plan.is_distributed = is;
 	ea_ddl_match(&plan, stored->trees, wanted->trees);
-	plan.stored->distributed = was && is;
-	plan.by_citus = was || is;
 	if ((was || is) && !ea_ddl_check_cluster(&plan, is))
 		return NIL;
 	plan.pending = stored->pending;

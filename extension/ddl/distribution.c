@@ -70,6 +70,21 @@ check_existing(EaDdlPlan *plan)
 	}
 }
 
+/* Undone when the function that was called returns. */
+static void
+set(const char *name, const char *value)
+{
+	(void) set_config_option(name, value, PGC_USERSET, PGC_S_SESSION,
+							 GUC_ACTION_SAVE, true, 0, false);
+}
+
+void
+ea_ddl_stay_here(void)
+{
+	if (ea_ddl_has_citus())
+		set("citus.enable_ddl_propagation", "off");
+}
+
 bool
 ea_ddl_check_cluster(EaDdlPlan *plan, bool is)
 {
@@ -86,10 +101,7 @@ ea_ddl_check_cluster(EaDdlPlan *plan, bool is)
 	if (plan->m->nfaults > before)
 		return false;
 
-	/* undone when the function that was called returns */
-	(void) set_config_option("citus.multi_shard_modify_mode", "sequential",
-							 PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE,
-							 true, 0, false);
+	set("citus.multi_shard_modify_mode", "sequential");
 	return true;
 }
 

@@ -15,6 +15,12 @@
 extern bool ea_ddl_check_cluster(EaDdlPlan *plan, bool is);
 
 /*
+ * Tables of this node alone: where Citus is installed for others, it tells the
+ * other nodes nothing, to which it could not log in.
+ */
+extern void ea_ddl_stay_here(void);
+
+/*
  * Plan where tables are to be; comes before all other statements.  was, is: all
  * is with Citus before the change, and after it.
  */

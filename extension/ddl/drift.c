@@ -579,6 +579,9 @@ ea_ddl_differences(EaDdlState *stored, EaNameMap *pending)
 {
 	Look		look = {pending};
 
+	/* those of the extension go, and come back, ahead of the others */
+	bool		placed = stored->distributed && ea_ddl_own_is_distributed();
+
 	look.types = ea_names_map_create(32);
 	find_tables(&look, stored);
 	read_all(&look);
@@ -593,7 +596,7 @@ ea_ddl_differences(EaDdlState *stored, EaNameMap *pending)
 	{
 		CHECK_FOR_INTERRUPTS();
 		compare_rest(&look, &look.there[i]);
-		if (stored->distributed)
+		if (placed)
 			compare_placement(&look, &look.there[i]);
 	}
 	return look.differences;

@@ -79,7 +79,8 @@ typedef struct EaDdlPlan
 								 * new */
 	List	   *purged;			/* tables that lose their hidden rows */
 	List	   *made_faults;		/* of EaOwnersFault *, of made tables */
-	bool		by_citus;		/* which may have tables, before or after */
+	bool		was_distributed;	/* Citus has the tables, before */
+	bool		is_distributed; /* and after */
 	List	   *phases[EA_DDL_NPHASES]; /* of EaDdlStatement * */
 } EaDdlPlan;
 

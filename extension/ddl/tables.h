@@ -93,7 +93,7 @@ typedef struct EaDdlState
 {
 	List	   *tables;			/* of EaDdlTable * */
 	EaNameMap  *by_key;
-	bool		distributed;	/* all of it is to be with Citus */
+	bool		distributed;	/* all of it is with Citus, or is to be */
 } EaDdlState;
 
 /*
@@ -121,6 +121,7 @@ typedef struct EaDdlJoin
  * definitions: EaJson trees of entity.definition; aliases: EaDdlAlias by
  * entity, or NULL to leave all names as they are.
  */
-extern EaDdlState *ea_ddl_state(List *definitions, EaNameMap *aliases);
+extern EaDdlState *ea_ddl_state(List *definitions, EaNameMap *aliases,
+								bool distributed);
 
 #endif							/* EA_TABLES_H */

@@ -410,10 +410,25 @@ ea_apply_plan(EaApplyPlan *plan, FunctionCallInfo fcinfo, int losses_at)
 	ea_manifest_throw(m);
 }
 
+/* The documents want the tables of the extension where they are not. */
+static bool
+moves_own(FunctionCallInfo fcinfo)
+{
+	Jsonb	   *documents = PG_GETARG_JSONB_P(0);
+	char	   *source;
+	EaManifest *m;
+
+	if (!ea_ddl_has_citus())
+		return false;
+	source = JsonbToCString(NULL, &documents->root, VARSIZE(documents));
+	m = ea_manifest_read(source, strlen(source));
+	return (m->service.distribution == 1) != ea_ddl_own_is_distributed();
+}
+
 /*
- * The tables of the extension go to Citus in a transaction of their own, and
- * not before all faults have been told of.  What is looked at for these is
- * locked, and let go with the subtransaction.
+ * They go to Citus, or come back, in a transaction of their own, not before
+ * all faults have been told of.  What is looked at for these is locked, and
+ * let go with the subtransaction.
  */
 static void
 move_own_ahead(FunctionCallInfo fcinfo, bool repair)
@@ -432,8 +447,6 @@ move_own_ahead(FunctionCallInfo fcinfo, bool repair)
 	RollbackAndReleaseCurrentSubTransaction();
 	MemoryContextSwitchTo(mcxt);
 	CurrentResourceOwner = resources;
-	if (is == ea_ddl_own_is_distributed())
-		return;
 
 	SPI_connect();
 	ea_owner_install(&pin);
@@ -452,7 +465,7 @@ change_declarations(FunctionCallInfo fcinfo, bool repair)
 	List	   *statements;
 	ListCell   *lc;
 
-	if (!dry_run && ea_ddl_has_citus())
+	if (!dry_run && moves_own(fcinfo))
 		move_own_ahead(fcinfo, repair);
 	SPI_connect();
 	ea_apply_plan(&plan, fcinfo, 2);
@@ -531,8 +544,7 @@ EA_CONFINED_FUNCTION(ea_sql_list_differences)
 	SPI_connect();
 	ea_stored_load(&stored);
 	catalog = ea_catalog_make(stored.service, stored.texts);
-	state = ea_ddl_state(stored.trees, NULL);
-	state->distributed = catalog->distributed;
+	state = ea_ddl_state(stored.trees, NULL, catalog->distributed);
 	ea_ddl_derive_policies(state, catalog);
 	foreach(lc, ea_ddl_differences(state, stored.pending))
 	{

@@ -12,6 +12,7 @@
  */
 #include "postgres.h"
 
+#include "catalog/pg_type.h"
 #include "executor/spi.h"
 #include "fmgr.h"
 #include "miscadmin.h"
@@ -28,8 +29,10 @@
 #include "authz/authz.h"
 #include "authz/policy_sql.h"
 #include "authz/policy_value.h"
+#include "engine/distributed.h"
 #include "engine/exec.h"
 #include "engine/owner.h"
+#include "engine/shards.h"
 #include "identity/account.h"
 #include "identity/principal_json.h"
 #include "identity/username.h"
@@ -88,7 +91,16 @@ find_mapped(void)
 	EaAccount  *account = palloc0(sizeof(EaAccount));
 	Oid			role = GetSessionUserId();
 
-	if (ea_exec_latest(EA_EXEC_READ, "SELECT " EA_ACCOUNT_COLUMNS
+	/* within a statement of Citus this runs no other */
+	if (ea_exec_latest(EA_EXEC_READ, ea_distributed() ?
+					   psprintf("SELECT " EA_ACCOUNT_COLUMNS
+								" FROM %s m CROSS JOIN %s"
+								" WHERE m.role = $1 AND a.id = m.account_id"
+								" AND (m.node_oids ->> (SELECT g.groupid::text"
+								" FROM pg_dist_local_group g))::oid = $2",
+								ea_shards_name("entityapi.mapped_role"),
+								ea_account_tables()) :
+					   "SELECT " EA_ACCOUNT_COLUMNS
 					   " FROM entityapi.mapped_role m"
 					   " CROSS JOIN " EA_ACCOUNT_TABLES
 					   " WHERE m.role = $1 AND m.role_oid = $2"
@@ -114,7 +126,11 @@ check_given(void)
 	if (given->force_change)
 		return NULL;
 	if (given->has_tenant &&
-		ea_exec_latest(EA_EXEC_READ, "SELECT 1 FROM entityapi.tenant"
+		ea_exec_latest(EA_EXEC_READ, ea_distributed() ?
+					   psprintf("SELECT 1 FROM %s"
+								" WHERE id = $1 AND status = 'ACTIVE'",
+								ea_shards_name("entityapi.tenant")) :
+					   "SELECT 1 FROM entityapi.tenant"
 					   " WHERE id = $1 AND status = 'ACTIVE'",
 					   ea_params(EA_UUID(&given->tenant)), NULL, NULL) == 0)
 		return NULL;
@@ -203,6 +219,26 @@ ea_sql_set_principal(PG_FUNCTION_ARGS)
 	PG_RETURN_VOID();
 }
 
+static void
+read_oids(void *arg, TupleTableSlot *slot)
+{
+	if (!slot->tts_isnull[0])
+		*(char **) arg = TextDatumGetCString(slot->tts_values[0]);
+}
+
+/* The oids of a role with Citus; NULL on one node. */
+static char *
+on_nodes(const char *role)
+{
+	char	   *oids = NULL;
+
+	if (ea_distributed())
+		ea_exec_each(EA_EXEC_LOOK, "SELECT entityapi.role_on_nodes($1)::text",
+					 ea_params(EA_TEXT(role)), EA_READER(read_oids, TEXTOID),
+					 &oids);
+	return oids;
+}
+
 /*
  * entityapi.map_role(role name, username text); a null username unmaps
  *
@@ -233,10 +269,11 @@ EA_CONFINED_FUNCTION(ea_sql_map_role)
 									 VARSIZE_ANY_EXHDR(given_name));
 		key = username == NULL ? "" : ea_username_key(username);
 		if (ea_exec_write("INSERT INTO entityapi.mapped_role"
-						  " (role, role_oid, account_id)"
-						  " SELECT $1, $2, id FROM entityapi.account"
-						  " WHERE username_key = $3",
+						  " (role, role_oid, node_oids, account_id)"
+						  " SELECT $1, $2, $3::jsonb, id"
+						  " FROM entityapi.account WHERE username_key = $4",
 						  ea_params(EA_TEXT(name), EA_OID(role),
+									EA_NULLABLE_TEXT(on_nodes(name)),
 									EA_TEXT(key))) == 0)
 			ereport(ERROR,
 					(errcode(ERRCODE_UNDEFINED_OBJECT),

@@ -108,6 +108,27 @@ place_of(const EaEntity *user, Datum tenant)
 		user->table;
 }
 
+/*
+ * Citus has no foreign key that sets one of its columns to null: who wrote
+ * rows is nobody any more, as on one node.
+ */
+static void
+release_authors(const EaEntity *user, Oid *types, Datum *values)
+{
+	for (int i = 0; i < user->nreferences; i++)
+	{
+		EaField    *field = ea_catalog_referring(unconstify(EaEntity *, user),
+												 i);
+		const char *column = field->columns[0].name;
+
+		if (!field->system)
+			continue;
+		execute(psprintf("UPDATE %s SET %s = NULL WHERE %s = $1 AND %s = $2",
+						 place_of(field->entity, values[1]), column, column,
+						 field->entity->tenant_column), 2, types, values);
+	}
+}
+
 static void
 copy_account(TriggerData *trigger, const EaEntity *user)
 {
@@ -125,6 +146,8 @@ copy_account(TriggerData *trigger, const EaEntity *user)
 	table = place_of(user, values[1]);
 	if (table == NULL)
 		return;
+	if (TRIGGER_FIRED_BY_DELETE(trigger->tg_event) && ea_distributed())
+		release_authors(user, types, values);
 	if (TRIGGER_FIRED_BY_DELETE(trigger->tg_event))
 		execute(psprintf("DELETE FROM %s WHERE %s = $1 AND %s = $2",
 						 table, user->id_column, user->tenant_column),

@@ -10,8 +10,12 @@
 CREATE TABLE entityapi.mapped_role (
 	role text PRIMARY KEY,
 	account_id uuid NOT NULL REFERENCES entityapi.account ON DELETE CASCADE,
-	role_oid oid
+	role_oid oid,
+	node_oids jsonb
 );
+
+COMMENT ON COLUMN entityapi.mapped_role.node_oids IS
+	'With Citus: the oids that it has, by the groups of nodes';
 
 SELECT pg_catalog.pg_extension_config_dump('entityapi.mapped_role', '');
 

@@ -233,6 +233,9 @@ BEGIN
 			USING ERRCODE = 'object_not_in_prerequisite_state';
 	END IF;
 
+	UPDATE entityapi.mapped_role
+	SET node_oids = entityapi.role_on_nodes(role);
+
 	-- no request makes a month any more
 	PERFORM entityapi.extend_audit(now(), 2);
 	ALTER ROLE entityapi_owner LOGIN;
@@ -248,6 +251,31 @@ BEGIN
 	PERFORM entityapi.distribute_audit();
 	GRANT INSERT, UPDATE, DELETE ON entityapi.entity, entityapi.service,
 		entityapi.revision, entityapi.past_name TO entityapi_owner;
+END
+$$;
+
+-- The oids that a role has, by the groups of nodes
+CREATE FUNCTION entityapi.role_on_nodes(role text) RETURNS jsonb
+	LANGUAGE plpgsql
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+DECLARE
+	answers record;
+BEGIN
+	SELECT jsonb_object_agg(n.groupid, r.result) AS oids,
+		   string_agg(n.nodename || ':' || n.nodeport, ', ')
+				FILTER (WHERE NOT r.success) AS silent
+	INTO answers
+	FROM run_command_on_all_nodes(
+			format('SELECT oid FROM pg_catalog.pg_roles'
+				   ' WHERE rolname OPERATOR(pg_catalog.=) %L', role)) r
+	JOIN pg_dist_node n USING (nodeid);
+	IF answers.silent IS NOT NULL THEN
+		RAISE EXCEPTION 'these nodes do not tell of the role %: %', role,
+			answers.silent
+			USING ERRCODE = 'connection_failure';
+	END IF;
+	RETURN answers.oids;
 END
 $$;
 
