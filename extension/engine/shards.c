@@ -6,9 +6,15 @@
  * metadata in an exclusive lock on all nodes, from the last row that is copied
  * until the new place is committed; so the metadata are held here, as Citus
  * does before it writes, and then known.
+ *
+ * All that tenants have is divided as the audit log is.  So its shard with a
+ * tenant is looked up, and for each table the one beside it; what is kept of a
+ * tenant is little.
  */
 #include "postgres.h"
 
+#include "access/transam.h"
+#include "access/xact.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_type.h"
 #include "miscadmin.h"
@@ -21,6 +27,7 @@
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/regproc.h"
+#include "utils/snapmgr.h"
 
 #include "base/compat.h"
 #include "engine/distributed.h"
@@ -32,16 +39,28 @@
 /* The class of Citus' locks on what is known of a shard. */
 #define LOCK_OF_SHARD 4
 
-/* Entries that are kept; then all are forgotten. */
-#define MOST_ENTRIES 4096
+/* Tenants that are kept, and shards; beyond that all are forgotten. */
+#define MOST_TENANTS 65536
+#define MOST_SHARDS 8192
 
 /* A quoted and qualified name, on a shard at most. */
 #define NAME_SIZE (4 * NAMEDATALEN + 8)
 
+/* What all that tenants have is divided like. */
+#define AUDIT_LOG "entityapi.audit"
+
+typedef struct Home
+{
+	pg_uuid_t	tenant;			/* hash key - must be first */
+	int64		part;			/* the log's shard that has it */
+	Oid			log;
+	uint64		epoch;			/* of engine/held.h, when it was looked at */
+} Home;
+
 /* Hash key: no padding, and zeros behind the name. */
 typedef struct Key
 {
-	pg_uuid_t	tenant;			/* zeros for what has none */
+	int64		part;			/* 0: of what each node has */
 	char		table[NAME_SIZE];
 } Key;
 
@@ -49,7 +68,8 @@ typedef struct Entry
 {
 	Key			key;			/* must be first */
 	EaShard		shard;
-	uint64		epoch;			/* of engine/held.h, when it was looked at */
+	TransactionId since;		/* that has put it where it is */
+	uint64		epoch;
 	char		name[NAME_SIZE];
 } Entry;
 
@@ -59,75 +79,111 @@ typedef struct Shell
 	Oid			shell;
 } Shell;
 
+static HTAB *homes = NULL;
 static HTAB *entries = NULL;
 static HTAB *shells = NULL;
 
-static HTAB *
-make_table(const char *name, Size key, Size entry)
+static void
+start(HTAB **table, const char *name, Size key, Size entry, long most)
 {
 	HASHCTL		ctl = {0};
 
+	if (*table != NULL && hash_get_num_entries(*table) < most)
+		return;
+	if (*table != NULL)
+		hash_destroy(*table);
+	*table = NULL;
 	ctl.keysize = key;
 	ctl.entrysize = entry;
 	ctl.hcxt = TopMemoryContext;
-	return hash_create(name, 64, &ctl, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
-}
-
-static void
-start(void)
-{
-	if (entries != NULL && hash_get_num_entries(entries) >= MOST_ENTRIES)
-	{
-		hash_destroy(entries);
-		hash_destroy(shells);
-		entries = NULL;
-	}
-	if (entries != NULL)
-		return;
-	entries = make_table("entityapi shards", sizeof(Key), sizeof(Entry));
-	shells = make_table("entityapi tables of shards", sizeof(Oid),
-						sizeof(Shell));
+	*table = hash_create(name, 64, &ctl,
+						 HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 }
 
 /* -------- Citus' catalogs -------- */
 
+/*
+ * As they are by now, and who has written it.  Of what all nodes have, this
+ * one's comes first.
+ */
 #define SHARD \
-	"SELECT s.shardid, EXISTS (SELECT FROM pg_catalog.pg_dist_placement p" \
-	" JOIN pg_catalog.pg_dist_local_group l ON l.groupid = p.groupid" \
-	" WHERE p.shardid = s.shardid AND p.shardstate = 1)" \
-	" FROM pg_catalog.pg_dist_shard s WHERE "
-
-typedef struct Found
-{
-	int64		number;
-	bool		here;
-} Found;
+	"SELECT s.shardid, p.groupid, l.groupid, p.xmin" \
+	" FROM pg_catalog.pg_dist_shard s" \
+	" JOIN pg_catalog.pg_dist_placement p" \
+	" ON p.shardid = s.shardid AND p.shardstate = 1" \
+	" CROSS JOIN pg_catalog.pg_dist_local_group l" \
+	" WHERE s.logicalrelid = $1"
+#define OF_PART \
+	" AND s.shardminvalue = (SELECT a.shardminvalue" \
+	" FROM pg_catalog.pg_dist_shard a WHERE a.shardid = $2)"
+#define NEAREST " ORDER BY p.groupid <> l.groupid LIMIT 1"
 
 static void
 read_shard(void *arg, TupleTableSlot *slot)
 {
-	Found	   *found = arg;
+	Entry	   *entry = arg;
 
-	found->number = DatumGetInt64(slot->tts_values[0]);
-	found->here = DatumGetBool(slot->tts_values[1]);
+	entry->shard.number = DatumGetInt64(slot->tts_values[0]);
+	entry->shard.node = DatumGetInt32(slot->tts_values[1]);
+	entry->shard.here = DatumGetInt32(slot->tts_values[2]);
+	entry->since = DatumGetTransactionId(slot->tts_values[3]);
 }
 
-static Found
-ask(Oid shell, const pg_uuid_t *tenant)
+static void
+ask(Entry *entry)
 {
-	Found		found = {0};
+	const EaValue params[] = {
+		EA_OID(entry->shard.shell), EA_INT8(entry->key.part)
+	};
+	bool		everywhere = entry->key.part == 0;
+
+	ea_exec_latest(EA_EXEC_LOOK,
+				   everywhere ? SHARD NEAREST : SHARD OF_PART NEAREST,
+				   (EaParams) {everywhere ? 1 : 2, params},
+				   EA_READER(read_shard, INT8OID, INT4OID, INT4OID, XIDOID),
+				   entry);
+}
+
+static Oid
+find_table(const char *table)
+{
+	List	   *names = ea_compat_qualified_name(table);
+	Oid			relid = RangeVarGetRelid(makeRangeVarFromNameList(names),
+										 AccessShareLock, false);
+
+	/* changes are heard of from here on */
+	ea_held_follow(relid);
+	return relid;
+}
+
+/* The part that a tenant is in; 0 for what each node has. */
+static int64
+part_of(const pg_uuid_t *tenant)
+{
+	Home	   *home;
+	bool		found;
 
 	if (tenant == NULL)
-		ea_exec_one(EA_EXEC_LOOK, SHARD "s.logicalrelid = $1",
-					ea_params(EA_OID(shell)),
-					EA_READER(read_shard, INT8OID, BOOLOID), &found);
-	else
-		ea_exec_one(EA_EXEC_LOOK, SHARD "s.shardid = (SELECT"
-					" pg_catalog.get_shard_id_for_distribution_column("
-					"$1::pg_catalog.regclass, $2))",
-					ea_params(EA_OID(shell), EA_UUID(tenant)),
-					EA_READER(read_shard, INT8OID, BOOLOID), &found);
-	return found;
+		return 0;
+	start(&homes, "entityapi tenants", sizeof(pg_uuid_t), sizeof(Home),
+		  MOST_TENANTS);
+	home = hash_search(homes, tenant, HASH_ENTER, &found);
+	if (found && home->part != 0 &&
+		ea_held_means_same(home->log, home->epoch))
+		return home->part;
+
+	/* if anything fails it is looked at again */
+	home->part = 0;
+	home->log = find_table(AUDIT_LOG);
+	home->epoch = ea_held_epoch();
+	ea_exec_latest(EA_EXEC_LOOK, "SELECT"
+				   " pg_catalog.get_shard_id_for_distribution_column("
+				   "$1::pg_catalog.regclass, $2)",
+				   ea_params(EA_OID(home->log), EA_UUID(tenant)),
+				   EA_READER(ea_exec_read_int64, INT8OID), &home->part);
+	if (home->part == 0)
+		elog(ERROR, "Citus knows no place for a tenant");
+	return home->part;
 }
 
 char *
@@ -141,34 +197,29 @@ ea_shards_qualified(Oid relid)
 static void
 note_shell(const EaShard *shard)
 {
-	Shell	   *shell = hash_search(shells, &shard->relid, HASH_ENTER, NULL);
+	Shell	   *shell;
 
+	/* small ones, and never more than there are shards */
+	start(&shells, "entityapi tables of shards", sizeof(Oid), sizeof(Shell),
+		  LONG_MAX);
+	shell = hash_search(shells, &shard->relid, HASH_ENTER, NULL);
 	shell->shell = shard->shell;
 }
 
 static void
-fill(Entry *entry, const pg_uuid_t *tenant)
+fill(Entry *entry)
 {
 	EaShard    *shard = &entry->shard;
-	List	   *names = ea_compat_qualified_name(entry->key.table);
-	RangeVar   *table = makeRangeVarFromNameList(names);
-	Found		found;
-	Oid			schema;
 	char	   *name;
 
 	memset(shard, 0, sizeof(*shard));
-	shard->shell = RangeVarGetRelid(table, AccessShareLock, false);
-
-	/* followed first: changes are heard of from here on */
-	ea_held_follow(shard->shell);
+	shard->shell = find_table(entry->key.table);
 	entry->epoch = ea_held_epoch();
-	found = ask(shard->shell, tenant);
-	shard->number = found.number;
-	if (!found.here)
+	ask(entry);
+	if (shard->number == 0 || shard->node != shard->here)
 		return;
-	schema = get_rel_namespace(shard->shell);
-	name = ea_shard_name(table->relname, found.number);
-	shard->relid = get_relname_relid(name, schema);
+	name = ea_shard_name(get_rel_name(shard->shell), shard->number);
+	shard->relid = get_relname_relid(name, get_rel_namespace(shard->shell));
 	if (!OidIsValid(shard->relid))
 		return;
 	strlcpy(entry->name, ea_shards_qualified(shard->relid),
@@ -180,57 +231,89 @@ fill(Entry *entry, const pg_uuid_t *tenant)
 /* -------- for statements -------- */
 
 static Entry *
-look_up(const Key *key, const pg_uuid_t *tenant)
+look_up(const char *table, const pg_uuid_t *tenant)
 {
+	Key			key = {part_of(tenant)};
 	Entry	   *entry;
 	bool		found;
 
-	start();
-	entry = hash_search(entries, key, HASH_FIND, NULL);
-	if (entry != NULL && entry->shard.number != 0 &&
+	strlcpy(key.table, table, sizeof(key.table));
+	start(&entries, "entityapi shards", sizeof(Key), sizeof(Entry),
+		  MOST_SHARDS);
+	entry = hash_search(entries, &key, HASH_ENTER, &found);
+	if (found && entry->shard.number != 0 &&
 		ea_held_means_same(entry->shard.shell, entry->epoch))
 		return entry;
-	entry = hash_search(entries, key, HASH_ENTER, &found);
 
 	/* if anything fails it is looked at again */
 	entry->shard.number = 0;
-	entry->epoch = 0;
-	fill(entry, tenant);
+	fill(entry);
 	return entry;
 }
 
 /* True if somebody else could have changed something until now. */
 static bool
-hold(const EaShard *shard, const pg_uuid_t *tenant)
+hold(const Entry *entry)
 {
+	const EaShard *shard = &entry->shard;
+	bool		everywhere = entry->key.part == 0;
 	LOCKTAG		tag;
 
-	if (tenant == NULL)
+	if (everywhere)
 		SET_LOCKTAG_RELATION(tag, MyDatabaseId, shard->shell);
 	else
 		SET_LOCKTAG_ADVISORY(tag, MyDatabaseId,
 							 (uint32) (shard->number >> 32),
 							 (uint32) shard->number, LOCK_OF_SHARD);
-	return LockAcquire(&tag, tenant == NULL ? AccessShareLock : ShareLock,
+	return LockAcquire(&tag, everywhere ? AccessShareLock : ShareLock,
 					   false, false) == LOCKACQUIRE_OK;
+}
+
+/*
+ * Rows that came here with a move are not there for a snapshot from before its
+ * end; then the request is to be made again.
+ */
+static void
+check_snapshot(const Entry *entry)
+{
+	Snapshot	snapshot = ActiveSnapshotSet() ? GetActiveSnapshot() : NULL;
+
+	if (snapshot != NULL && IsMVCCSnapshot(snapshot) &&
+		TransactionIdIsNormal(entry->since) &&
+		!TransactionIdPrecedes(entry->since, snapshot->xmin) &&
+		TransactionIdPrecedes(entry->since, ReadNextTransactionId()) &&
+		!TransactionIdIsCurrentTransactionId(entry->since) &&
+		XidInMVCCSnapshot(entry->since, snapshot))
+		ea_held_throw();
+}
+
+static Entry *
+find(const char *table, const pg_uuid_t *tenant)
+{
+	Entry	   *entry = look_up(table, tenant);
+
+	while (OidIsValid(entry->shard.relid) && hold(entry))
+	{
+		CHECK_FOR_INTERRUPTS();
+		AcceptInvalidationMessages();
+		entry = look_up(table, tenant);
+	}
+	return entry;
 }
 
 const EaShard *
 ea_shards_find(const char *table, const pg_uuid_t *tenant)
 {
-	Key			key = {0};
-	Entry	   *entry;
+	return &find(table, tenant)->shard;
+}
 
-	if (tenant != NULL)
-		key.tenant = *tenant;
-	strlcpy(key.table, table, sizeof(key.table));
-	entry = look_up(&key, tenant);
-	while (OidIsValid(entry->shard.relid) && hold(&entry->shard, tenant))
-	{
-		CHECK_FOR_INTERRUPTS();
-		AcceptInvalidationMessages();
-		entry = look_up(&key, tenant);
-	}
+const EaShard *
+ea_shards_read(const char *table, const pg_uuid_t *tenant)
+{
+	Entry	   *entry = find(table, tenant);
+
+	if (OidIsValid(entry->shard.relid))
+		check_snapshot(entry);
 	return &entry->shard;
 }
 

@@ -16,6 +16,8 @@ typedef struct EaShard
 	Oid			relid;			/* InvalidOid: it is on another node */
 	int64		number;			/* 0: the table has none */
 	const char *name;			/* as in statements, NULL like relid */
+	int			node;			/* number of the group of nodes that has it */
+	int			here;			/* and of that which this one belongs to */
 } EaShard;
 
 /*
@@ -29,8 +31,15 @@ extern const EaShard *ea_shards_find(const char *table,
 									 const pg_uuid_t *tenant);
 
 /*
- * A table that each node has, as a statement may name it: what runs within a
- * statement of Citus on this node can run none of its own.
+ * The same for who reads it under the active snapshot.  If that is older than
+ * the shard's being here it is an error that lets the request be repeated.
+ */
+extern const EaShard *ea_shards_read(const char *table,
+									 const pg_uuid_t *tenant);
+
+/*
+ * A table that each node has, as a statement with a snapshot of its own may
+ * name it: what runs within a statement of Citus can run none through it.
  */
 extern const char *ea_shards_name(const char *table);
 

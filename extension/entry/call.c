@@ -97,14 +97,6 @@ run_guarded(const EaCall *call, EaRequest *req, const char *method)
 		ea_audit_refuse(req);
 }
 
-/* Nothing waits for locks of others then. */
-static bool
-only_reads(const char *method)
-{
-	return method != NULL &&
-		(strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0);
-}
-
 /* A request that runs: there is never more than one in a backend. */
 static bool running = false;
 
@@ -152,8 +144,6 @@ ea_call_run(const EaCall *call, FunctionCallInfo fcinfo, bool guest)
 			method = call->read(req, fcinfo);
 		set_request_id(req);
 		SPI_connect();
-		if (ea_distributed() && !only_reads(method))
-			ea_distributed_settings_carry();
 		run_guarded(call, req, method);
 		SPI_finish();
 		if (call->finish != NULL)

@@ -18,6 +18,8 @@
 
 #include "audit/audit.h"
 #include "base/compat.h"
+#include "engine/distributed.h"
+#include "engine/distributed_settings.h"
 #include "engine/owner.h"
 #include "entry/handle_door.h"
 #include "entry/housekeeping.h"
@@ -44,6 +46,8 @@ serve(EaRequest *req, const char *method)
 	req->catalog = ea_catalog_acquire();
 	if (!XactReadOnly)
 	{
+		if (ea_distributed())
+			ea_distributed_settings_carry();
 		deleted = ea_erase_step(req, &more);
 		deleted += ea_purge_step(req, &more);
 		deleted += ea_sweep_run(req->now, STEP);

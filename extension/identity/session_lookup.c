@@ -150,7 +150,7 @@ table_oid(Table table)
 		generation = ea_invalidate_generation();
 	}
 	if (ea_distributed())
-		return ea_shards_find(tables[table].qualified, NULL)->relid;
+		return ea_shards_read(tables[table].qualified, NULL)->relid;
 	if (!OidIsValid(oids[table]))
 		oids[table] = get_relname_relid(tables[table].name,
 										get_namespace_oid("entityapi", false));

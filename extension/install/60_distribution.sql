@@ -240,6 +240,13 @@ BEGIN
 	PERFORM entityapi.extend_audit(now(), 2);
 	ALTER ROLE entityapi_owner LOGIN;
 	ALTER ROLE entityapi_reader LOGIN;
+
+	-- Citus puts values into the text of statements.  What fails is told to
+	-- the node that has sent it, and is in the log there, without them.
+	ALTER ROLE entityapi_owner SET log_min_messages = 'fatal';
+	ALTER ROLE entityapi_owner SET log_min_error_statement = 'panic';
+	ALTER ROLE entityapi_reader SET log_min_messages = 'fatal';
+	ALTER ROLE entityapi_reader SET log_min_error_statement = 'panic';
 	keys := entityapi.drop_own_references();
 	FOR own IN SELECT entityapi.list_own_tables() LOOP
 		PERFORM create_reference_table(own);

@@ -12,6 +12,7 @@
 
 #include "base/grow.h"
 #include "engine/distributed.h"
+#include "engine/invalidate.h"
 #include "engine/shards.h"
 #include "model/sqlbuf.h"
 #include "model/table_check.h"
@@ -140,6 +141,9 @@ is_current(void *arg)
 static void
 check_table(void *arg, Relation rel)
 {
+	/* with a table, other nodes may have changed what it was declared to be */
+	if (ea_distributed())
+		ea_invalidate_look();
 	ea_table_check(arg, rel);
 }
 
@@ -151,14 +155,26 @@ check_table(void *arg, Relation rel)
  * The log is with its tenant, as all that has one is, and what has none is on
  * every node.
  */
-static bool
-is_here(EaRequest *req)
+bool
+ea_sqlbuf_is_here(EaRequest *req)
 {
 	const EaShard *shard = req->has_tenant ?
 		ea_shards_find("entityapi.audit", &req->tenant) :
 		ea_shards_find("entityapi.service", NULL);
 
 	return shard->name != NULL;
+}
+
+void
+ea_sqlbuf_tell_node(EaRequest *req)
+{
+	const EaShard *shard;
+
+	if (!ea_distributed() || !req->has_tenant)
+		return;
+	shard = ea_shards_read("entityapi.audit", &req->tenant);
+	ea_request_answer(req, "x-entityapi-node",
+					  psprintf("%d %d", shard->here, shard->node));
 }
 
 /* A table as the statement names it. */
@@ -175,10 +191,10 @@ place(EaSqlBuf *b, const char *table, bool tenant_scoped)
 	{
 		/* Citus locks rows on all nodes that have them */
 		b->place = (tenant_scoped || b->req->method == EA_GET) &&
-			is_here(b->req) ? EA_PLACE_HERE : EA_PLACE_ANYWHERE;
+			ea_sqlbuf_is_here(b->req) ? EA_PLACE_HERE : EA_PLACE_ANYWHERE;
 		return place(b, table, tenant_scoped);
 	}
-	table = ea_shards_find(table, tenant_scoped ? &b->req->tenant :
+	table = ea_shards_read(table, tenant_scoped ? &b->req->tenant :
 						   NULL)->name;
 	if (table == NULL)
 		ea_held_throw();
@@ -253,7 +269,7 @@ bool
 ea_sqlbuf_count(EaRequest *req, EaEntity *entity, int nkeys,
 				const EaCountKey *keys, int64 *count)
 {
-	const EaHeld held = HELD(req, ea_distributed() && is_here(req));
+	const EaHeld held = HELD(req, ea_distributed() && ea_sqlbuf_is_here(req));
 	const char *table = entity->table;
 	EaCountKey	all[EA_COUNT_MAX_KEYS];
 	int			n = 0;
@@ -271,7 +287,7 @@ ea_sqlbuf_count(EaRequest *req, EaEntity *entity, int nkeys,
 	for (int i = 0; i < nkeys; i++)
 		all[n++] = keys[i];
 	if (held.here)
-		table = ea_shards_find(table, entity->tenant_scoped ? &req->tenant :
+		table = ea_shards_read(table, entity->tenant_scoped ? &req->tenant :
 							   NULL)->name;
 	return table != NULL &&
 		ea_index_count_rows(&held, table, n, all, count);

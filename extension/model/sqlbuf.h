@@ -181,6 +181,18 @@ extern void ea_sqlbuf_join_insert(EaSqlBuf *b, EaField *field);
  */
 extern int	ea_sqlbuf_hop(EaSqlBuf *b, EaField *field, int member, int from);
 
+/*
+ * This node has the rows of the request's tenant, or, without one, what all
+ * nodes have.  For a distributed deployment.
+ */
+extern bool ea_sqlbuf_is_here(EaRequest *req);
+
+/*
+ * Tell the shim which node this is, and which one has the request's tenant, if
+ * the deployment is distributed.
+ */
+extern void ea_sqlbuf_tell_node(EaRequest *req);
+
 /* Run what was built. */
 extern uint64 ea_sqlbuf_run(EaSqlBuf *b, EaExecMode mode, bool one_row,
 							EaRowFunction row, void *arg);
