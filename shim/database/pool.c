@@ -46,7 +46,8 @@ struct waiter
 struct pool
 {
 	const struct config *config;	/* as it was at the start */
-	const char *standby;		/* NULL: the primary */
+	enum pool_kind kind;
+	const char *conninfo;
 	pthread_mutex_t mutex;
 	struct waiter *waiters;		/* in the order in which they came */
 	int			waiting;
@@ -67,14 +68,16 @@ struct pool
 static void end_given_up(void *argument, int lane);
 
 struct pool *
-pool_create(const struct config *config, const char *standby)
+pool_create(const struct config *config, enum pool_kind kind,
+			const char *conninfo)
 {
 	struct pool *pool = calloc(1, sizeof(*pool));
 
 	if (pool == NULL)
 		return NULL;
 	pool->config = config;
-	pool->standby = standby;
+	pool->kind = kind;
+	pool->conninfo = conninfo;
 	pool->login_share = (int) config->login_pool_share;
 	pool->idle = calloc((size_t) config->pool_size, sizeof(PGconn *));
 	pool->given_up = given_up_create(config->pool_size, end_given_up, pool);
@@ -109,7 +112,7 @@ log_failure(struct pool *pool, const char *what, const char *why)
 		return;
 	if (!atomic_compare_exchange_strong(&pool->logged_at, &before, now))
 		return;
-	if (pool->standby == NULL)
+	if (pool->kind == POOL_PRIMARY)
 		trouble = trouble_find(pool->config);
 	atomic_store(&pool->trouble, trouble);
 	while (length > 0 && why[length - 1] == '\n')
@@ -154,7 +157,7 @@ prepare_session(struct pool *pool, PGconn *connection)
 				"set default_transaction_isolation = 'read committed'") ||
 		!set_up(connection, "set search_path = pg_catalog, pg_temp") ||
 		!set_up(connection, "set entityapi.report_counters = on") ||
-		(pool->standby != NULL &&
+		(pool->kind == POOL_STANDBY &&
 		 !set_up(connection, "set default_transaction_read_only = on")))
 	{
 		log_failure(pool, "cannot set up a session",
@@ -188,8 +191,8 @@ connect_session(struct pool *pool)
 
 	snprintf(timeout, sizeof(timeout), "%ld",
 			 pool->config->connect_timeout_s);
-	values[0] = pool->standby ? "any" : "read-write";
-	values[1] = pool->standby ? pool->standby : pool->config->database;
+	values[0] = pool->kind == POOL_STANDBY ? "any" : "read-write";
+	values[1] = pool->conninfo;
 	values[2] = timeout;
 	values[3] = "entityapi-shim";
 	values[4] = "UTF8";

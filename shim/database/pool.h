@@ -27,13 +27,19 @@ enum pool_outcome
 	POOL_DOWN					/* the database cannot be reached */
 };
 
+enum pool_kind
+{
+	POOL_PRIMARY,				/* of the setting "database" */
+	POOL_NODE,					/* another one that writes */
+	POOL_STANDBY				/* reads only */
+};
+
 /*
- * A pool for a server: the primary for NULL, else a standby by its connection
- * string, which stays the caller's.  Returns NULL when out of memory; opens no
- * connection.
+ * A pool for a server, by its connection string, which stays the caller's.
+ * Returns NULL when out of memory; opens no connection.
  */
 extern struct pool *pool_create(const struct config *config,
-								const char *standby);
+								enum pool_kind kind, const char *conninfo);
 
 /*
  * Lends a connection that is known to be alive, waiting until the deadline (of

@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "config/load.h"
 #include "database/pool.h"
+#include "database/nodes.h"
 #include "database/replicas.h"
 #include "http/clients.h"
 #include "http/encoding.h"
@@ -118,7 +119,8 @@ open_doors(struct server *server, const struct config *config)
 	server->main.front = front_create(config, resources_connections(config),
 									  config->threads,
 									  config->pool_size *
-									  (1 + replicas_count(server->replicas)) +
+									  (1 + replicas_count(server->replicas) +
+									   nodes_count(server->nodes)) +
 									  MORE_THREADS);
 	server->admin.front = front_create(config, ADMIN_CONNECTIONS,
 									   ADMIN_THREADS, ADMIN_THREADS);
@@ -297,11 +299,13 @@ server_run(const struct config_source *source, struct config *config)
 	notify_start();
 	atomic_store(&server.config, config);
 	resources_prepare();
-	server.pool = pool_create(config, NULL);
+	server.pool = pool_create(config, POOL_PRIMARY, config->database);
 	server.replicas = replicas_create(config);
+	server.nodes = nodes_create(config, server.pool);
 	server.spans = spans_start(config);
 	mg_init_library(0);
 	if (server.pool == NULL || server.replicas == NULL ||
+		server.nodes == NULL ||
 		!write_pid_file(config->pid_file) ||
 		!log_start(config->access_log_delay_ms) ||
 		!open_doors(&server, config))
@@ -310,6 +314,7 @@ server_run(const struct config_source *source, struct config *config)
 		spans_stop(server.spans);
 		log_stop();
 		replicas_destroy(server.replicas);
+		nodes_destroy(server.nodes);
 		pool_destroy(server.pool);
 		config_free(config);
 		return 1;
@@ -343,6 +348,7 @@ server_run(const struct config_source *source, struct config *config)
 	log_stop();
 	encoding_stop();
 	replicas_destroy(server.replicas);
+	nodes_destroy(server.nodes);
 	pool_destroy(server.pool);
 	config = atomic_load(&server.config);
 	if (config->pid_file[0] != '\0')

@@ -206,8 +206,10 @@ serve(struct door *door, struct worker *worker,
 	if (refusal == NULL && atomic_load(&server->ending))
 		refusal = &refusal_unavailable;
 	if (refusal == NULL)
-		refusal = replicas_call(server->replicas, server->pool, config,
-								request, answer);
+		refusal = nodes_count(server->nodes) > 0 ?
+			nodes_call(server->nodes, config, request, answer) :
+			replicas_call(server->replicas, server->pool, config, request,
+						  answer);
 	if (atomic_load(&server->draining))
 		request->keep_alive = false;
 	request->extra.wait_micros = answer->wait_micros;

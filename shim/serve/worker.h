@@ -14,6 +14,7 @@
 
 #include "base/config.h"
 #include "database/pool.h"
+#include "database/nodes.h"
 #include "database/replicas.h"
 #include "http/clients.h"
 #include "http/front.h"
@@ -41,6 +42,7 @@ struct server
 	struct sweeper *sweeper;
 	struct spans *spans;		/* NULL: there are no traces */
 	struct replicas *replicas;
+	struct nodes *nodes;
 	struct door main;
 	struct door admin;			/* without a context, if there is none */
 	atomic_int	under_way;		/* requests at the main door */
