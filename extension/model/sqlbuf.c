@@ -169,12 +169,17 @@ void
 ea_sqlbuf_tell_node(EaRequest *req)
 {
 	const EaShard *shard;
+	MemoryContext caller;
 
 	if (!ea_distributed() || !req->has_tenant)
 		return;
 	shard = ea_shards_read("entityapi.audit", &req->tenant);
+
+	/* that of SPI, where handlers work, is gone when the answer is written */
+	caller = MemoryContextSwitchTo(req->mcxt);
 	ea_request_answer(req, "x-entityapi-node",
 					  psprintf("%d %d", shard->here, shard->node));
+	MemoryContextSwitchTo(caller);
 }
 
 /* A table as the statement names it. */
