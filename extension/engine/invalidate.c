@@ -122,7 +122,9 @@ ea_invalidate_look(void)
 {
 	static uint64 seen[lengthof(looked_at)];
 
-	PushActiveSnapshot(GetLatestSnapshot());
+	/* one that parallel workers may take, too */
+	InvalidateCatalogSnapshot();
+	PushActiveSnapshot(GetCatalogSnapshot(InvalidOid));
 	for (int i = 0; i < lengthof(looked_at); i++)
 	{
 		uint64		rows = rows_of(looked_at[i]);
