@@ -437,20 +437,27 @@ keep_tenant(EaRequest *req, EaEntity *entity, void *arg)
 static bool
 sees(EaRequest *req, EaEntity *entity, void *arg)
 {
+	EaPrincipal caller = *req->principal;
 	EaSqlBuf	b;
 	int			alias;
+	bool		seen;
 
 	if (!ea_authz_allows(req, entity, EA_OP_READ) ||
 		(entity->tenant_scoped && !req->principal->has_tenant))
 		return false;
-	req->has_tenant = req->principal->has_tenant;
-	req->tenant = req->principal->tenant;
+
+	/* what is parsed of it on the way goes with this call */
+	req->principal = &caller;
+	req->has_tenant = caller.has_tenant;
+	req->tenant = caller.tenant;
 	req->now = ea_request_clock();
 	ea_sqlbuf_init(&b, req);
 	ea_sqlbuf_add(&b, "SELECT 1");
 	alias = ea_sqlbuf_from(&b, entity, EA_OP_READ);
 	ea_sqlbuf_is(&b, alias, entity->id_column, arg);
-	return ea_sqlbuf_run(&b, EA_EXEC_READ, true, NULL, NULL) > 0;
+	seen = ea_sqlbuf_run(&b, EA_EXEC_READ, true, NULL, NULL) > 0;
+	found->number = caller.number;
+	return seen;
 }
 
 /* entityapi.caller_reads(entity text): roles allow it */
