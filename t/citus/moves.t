@@ -78,6 +78,9 @@ sub move
 my ($tenant) = $tenants[1];
 under_load('a tenant moves around', map { move($tenant, @$_) } [ 2, 'force_logical' ], [ 0, 'block_writes' ], [ 1, 'force_logical' ]);
 
+under_load('a tenant gets a part of its own', "select isolate_tenant_to_new_shard('app.item', '$tenants[2]{id}', 'CASCADE', 'force_logical')",
+	move($tenants[2], 0, 'force_logical'));
+
 my $new = $cluster->add;
 under_load('a node comes and gets its part', $cluster->joining($new),
 	sub { $cluster->psql('set client_min_messages = error; select citus_rebalance_start(); select citus_rebalance_wait()'); return { err => '' } },
