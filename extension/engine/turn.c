@@ -21,10 +21,14 @@ take(EaTurn turn, bool session, bool wait)
 		LOCKACQUIRE_NOT_AVAIL;
 }
 
+/*
+ * Declarations are changed on the coordinator alone, where who waits for his
+ * turn can give up.
+ */
 bool
 ea_turn_take(EaTurn turn, bool wait)
 {
-	return ea_distributed() ?
+	return ea_distributed() && turn != EA_TURN_DECLARATIONS ?
 		ea_platform_node_ask(EA_PLATFORM_ASK("take_turn", "$1, $2"),
 							 ea_params(EA_INT4(turn), EA_BOOL(wait))) > 0 :
 		take(turn, false, wait);

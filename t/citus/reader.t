@@ -80,12 +80,13 @@ subtest 'a middleware vouches for a user' => sub {
 	for my $i (0 .. 2)
 	{
 		my $as = sub { my ($principal) = @_; "select entityapi.set_principal($principal) \\g /dev/null\n" };
-		my $count = 'select count(*) from app.guarded;';
+		my $count = sub { my ($tenant) = @_; "select count(*) from app.guarded where tenant_id = '$tenant->{id}';" };
 		my @answers = split /\n/, $cluster->node($i)->psql(join('', map { my $tenant = $_; map {
-					$as->("jsonb_build_object('userId', 'u', 'tenantId', '$tenant->{id}', 'roles', '[\"$_\"]'::jsonb)") . "$count\n" } qw(Editor Reader) } @tenants)
-			  . $as->('null') . $count, user => 'middleware');
+					$as->("jsonb_build_object('userId', 'u', 'tenantId', '$tenant->{id}', 'roles', '[\"$_\"]'::jsonb)") . $count->($tenant) . "\n" } qw(Editor Reader) } @tenants)
+			  . $as->('null') . $count->($tenants[$i]), user => 'middleware');
 
-		is("@answers", '9 6 9 6 9 6 0', "on node $i, one after the other");
+		# the session knows its principal, and no other one does
+		is("@answers", join(' ', map { $_->{node} == $i ? '9 6' : '0 0' } @tenants) . ' 0', "on node $i those of the tenant that is there");
 	}
 };
 
