@@ -93,7 +93,8 @@ ea_ddl_check_cluster(EaDdlPlan *plan, bool is)
 
 	ea_owner_install(&pin);
 	ea_exec_each(EA_EXEC_LOOK,
-				 "SELECT f.message, f.hint FROM entityapi.list_citus_faults() f",
+				 "SELECT f.message, f.hint"
+				 " FROM entityapi.list_citus_faults() f",
 				 EA_NO_PARAMS, EA_READER(note_fault, TEXTOID, TEXTOID), plan);
 	ea_owner_leave(&pin);
 	if (is)

@@ -21,8 +21,8 @@ extern bool ea_ddl_check_cluster(EaDdlPlan *plan, bool is);
 extern void ea_ddl_stay_here(void);
 
 /*
- * Plan where tables are to be; comes before all other statements.  was, is: all
- * is with Citus before the change, and after it.
+ * Plan where tables are to be; comes before all other statements.  was, is:
+ * all is with Citus before the change, and after it.
  */
 extern void ea_ddl_distribute(EaDdlPlan *plan, bool was, bool is);
 

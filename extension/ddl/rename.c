@@ -120,7 +120,8 @@ ea_ddl_stays(EaDdlTable *from, EaDdlObject *stored, EaDdlTable *to,
 	ListCell   *lc;
 
 	if (stored == NULL || wanted == NULL || stored->anew ||
-		stored->kind != wanted->kind || strcmp(stored->body, wanted->body) != 0)
+		stored->kind != wanted->kind ||
+		strcmp(stored->body, wanted->body) != 0)
 		return false;
 	if (wanted->condition == NULL)
 		return true;

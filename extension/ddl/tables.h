@@ -50,7 +50,7 @@ typedef struct EaDdlObject
 	bool		implied;		/* serves a reference, not asked for */
 	bool		deleted;		/* of deleted rows by their time */
 	const char *target;			/* entity of a foreign key */
-	bool		anew;			/* of the stored state: dropped and made again */
+	bool		anew;			/* of the stored state: dropped, made again */
 	struct EaDdlObject *was;	/* of the stored state, as it is */
 } EaDdlObject;
 

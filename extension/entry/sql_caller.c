@@ -296,7 +296,7 @@ typedef struct Kept
 	bool		isnull;
 } Kept;
 
-/* The arguments of a call are the same whenever the expression is evaluated. */
+/* The arguments are the same whenever the expression is evaluated. */
 static bool
 asks_the_same(FunctionCallInfo fcinfo)
 {

@@ -143,7 +143,8 @@ DECLARE
 	moved boolean := false;
 BEGIN
 	IF entityapi.audit_is_distributed() THEN
-		PERFORM set_config('citus.multi_shard_modify_mode', 'sequential', true),
+		PERFORM set_config('citus.multi_shard_modify_mode', 'sequential',
+						   true),
 				set_config('citus.enable_unsafe_triggers', 'on', true);
 	END IF;
 	EXECUTE format('CREATE TABLE entityapi.%I'
@@ -240,7 +241,8 @@ BEGIN
 	END IF;
 	PERFORM entityapi.take_audit_turn(true);
 	IF entityapi.audit_is_distributed() THEN
-		PERFORM set_config('citus.multi_shard_modify_mode', 'sequential', true),
+		PERFORM set_config('citus.multi_shard_modify_mode', 'sequential',
+						   true),
 				set_config('citus.enable_unsafe_triggers', 'on', true);
 	END IF;
 

@@ -1,10 +1,11 @@
--- A cluster of Citus, where the Service document says so: what apply_manifest()
--- does with the tables of the extension, which are the installer's
+-- A cluster of Citus, where the Service document says so: what
+-- apply_manifest() does with the tables of the extension, the installer's
 --
 -- Identity and declarations are there whole on every node (reference tables).
 -- The audit log is distributed by tenant, and every table of an entity with
--- tenants lies beside it; a record of no tenant has the UUID of zeros.  Nothing
--- of this exists without Citus, so its functions are named at run time only.
+-- tenants lies beside it; a record of no tenant has the UUID of zeros.
+-- Nothing of this exists without Citus, so its functions are named at run time
+-- only.
 --
 -- Nobody but the installer calls these.
 
@@ -320,7 +321,8 @@ BEGIN
 	END LOOP;
 	FOR part IN SELECT entityapi.list_audit_tables() OFFSET 1 LOOP
 		EXECUTE format(
-			'UPDATE %s SET tenant_id = ''00000000-0000-0000-0000-000000000000'''
+			'UPDATE %s SET tenant_id ='
+			' ''00000000-0000-0000-0000-000000000000'''
 			' WHERE tenant_id IS NULL', part);
 		PERFORM entityapi.rekey_audit(part, '(tenant_id, at, id)',
 									  '(at, id)');
