@@ -105,10 +105,14 @@ ea_distributed_settings_pin(void)
 	known = true;
 }
 
+/* SPI leaves its own memory current, which dies with the connection. */
 static void
 carry(const char *name, int ms)
 {
+	MemoryContext caller = CurrentMemoryContext;
+
 	SPI_execute(psprintf("SET LOCAL %s = %d", name, ms), false, 0);
+	MemoryContextSwitchTo(caller);
 }
 
 /*

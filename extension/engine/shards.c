@@ -2,10 +2,10 @@
  * Shards that are on this node, by their own names.
  *
  * Citus' catalogs say where a shard is, and are asked once: whatever changes
- * there makes news of the table.  While a shard moves, Citus holds its
- * metadata in an exclusive lock on all nodes, from the last row that is copied
- * until the new place is committed; so the metadata are held here, as Citus
- * does before it writes, and then known.
+ * there makes news of the table.  While shards move, Citus holds the metadata
+ * of those that lie together in an exclusive lock on all nodes, from the last
+ * row that is copied until the new place is committed; so these are held here,
+ * as Citus does before it writes, and then known.
  *
  * All that tenants have is divided as the audit log is.  So its shard with a
  * tenant is looked up, and for each table the one beside it; what is kept of a
@@ -36,8 +36,8 @@
 #include "engine/shard_name.h"
 #include "engine/shards.h"
 
-/* The class of Citus' locks on what is known of a shard. */
-#define LOCK_OF_SHARD 4
+/* The class of Citus' locks on what is known of shards that lie together. */
+#define LOCK_OF_PART 8
 
 /* Tenants that are kept, and shards; beyond that all are forgotten. */
 #define MOST_TENANTS 65536
@@ -69,6 +69,8 @@ typedef struct Entry
 	Key			key;			/* must be first */
 	EaShard		shard;
 	TransactionId since;		/* that has put it where it is */
+	int			index;			/* of the part, by the order of hashes, */
+	int			group;			/* and of tables that are divided alike */
 	uint64		epoch;
 	char		name[NAME_SIZE];
 } Entry;
@@ -107,7 +109,12 @@ start(HTAB **table, const char *name, Size key, Size entry, long most)
  * one's comes first.
  */
 #define SHARD \
-	"SELECT s.shardid, p.groupid, l.groupid, p.xmin" \
+	"SELECT s.shardid, p.groupid, l.groupid, p.xmin," \
+	" (SELECT count(*)::int FROM pg_catalog.pg_dist_shard o" \
+	" WHERE o.logicalrelid = s.logicalrelid" \
+	" AND o.shardminvalue::int < s.shardminvalue::int)," \
+	" (SELECT t.colocationid FROM pg_catalog.pg_dist_partition t" \
+	" WHERE t.logicalrelid = s.logicalrelid)" \
 	" FROM pg_catalog.pg_dist_shard s" \
 	" JOIN pg_catalog.pg_dist_placement p" \
 	" ON p.shardid = s.shardid AND p.shardstate = 1" \
@@ -127,6 +134,8 @@ read_shard(void *arg, TupleTableSlot *slot)
 	entry->shard.node = DatumGetInt32(slot->tts_values[1]);
 	entry->shard.here = DatumGetInt32(slot->tts_values[2]);
 	entry->since = DatumGetTransactionId(slot->tts_values[3]);
+	entry->index = DatumGetInt32(slot->tts_values[4]);
+	entry->group = DatumGetInt32(slot->tts_values[5]);
 }
 
 static void
@@ -140,8 +149,8 @@ ask(Entry *entry)
 	ea_exec_latest(EA_EXEC_LOOK,
 				   everywhere ? SHARD NEAREST : SHARD OF_PART NEAREST,
 				   (EaParams) {everywhere ? 1 : 2, params},
-				   EA_READER(read_shard, INT8OID, INT4OID, INT4OID, XIDOID),
-				   entry);
+				   EA_READER(read_shard, INT8OID, INT4OID, INT4OID, XIDOID,
+							 INT4OID, INT4OID), entry);
 }
 
 static Oid
@@ -255,16 +264,14 @@ look_up(const char *table, const pg_uuid_t *tenant)
 static bool
 hold(const Entry *entry)
 {
-	const EaShard *shard = &entry->shard;
 	bool		everywhere = entry->key.part == 0;
 	LOCKTAG		tag;
 
 	if (everywhere)
-		SET_LOCKTAG_RELATION(tag, MyDatabaseId, shard->shell);
+		SET_LOCKTAG_RELATION(tag, MyDatabaseId, entry->shard.shell);
 	else
-		SET_LOCKTAG_ADVISORY(tag, MyDatabaseId,
-							 (uint32) (shard->number >> 32),
-							 (uint32) shard->number, LOCK_OF_SHARD);
+		SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, (uint32) entry->index,
+							 (uint32) entry->group, LOCK_OF_PART);
 	return LockAcquire(&tag, everywhere ? AccessShareLock : ShareLock,
 					   false, false) == LOCKACQUIRE_OK;
 }

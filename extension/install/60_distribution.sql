@@ -242,6 +242,9 @@ BEGIN
 	ALTER ROLE entityapi_owner LOGIN;
 	ALTER ROLE entityapi_reader LOGIN;
 
+	-- rows that have no key go to a node that is added like all others
+	ALTER TABLE entityapi.address_failure REPLICA IDENTITY FULL;
+
 	-- Citus puts values into the text of statements.  What fails is told to
 	-- the node that has sent it, and is in the log there, without them.
 	ALTER ROLE entityapi_owner SET log_min_messages = 'fatal';
