@@ -231,11 +231,15 @@ static char *
 on_nodes(const char *role)
 {
 	char	   *oids = NULL;
+	EaPin		pin;
 
-	if (ea_distributed())
-		ea_exec_each(EA_EXEC_LOOK, "SELECT entityapi.role_on_nodes($1)::text",
-					 ea_params(EA_TEXT(role)), EA_READER(read_oids, TEXTOID),
-					 &oids);
+	if (!ea_distributed())
+		return NULL;
+	ea_owner_install(&pin);
+	ea_exec_each(EA_EXEC_LOOK, "SELECT entityapi.role_on_nodes($1)::text",
+				 ea_params(EA_TEXT(role)), EA_READER(read_oids, TEXTOID),
+				 &oids);
+	ea_owner_leave(&pin);
 	return oids;
 }
 
