@@ -495,9 +495,18 @@ ea_audit_by_role(const char *action, const pg_uuid_t *tenant,
  */
 EA_CONFINED_FUNCTION(ea_sql_note_purge)
 {
+	bool		by_citus = ea_distributed();
+	EaPin		pin;
+
 	SPI_connect();
+
+	/* which has nobody write to the log but who dropped its months */
+	if (by_citus)
+		ea_owner_install(&pin);
 	ea_audit_by_role(EA_AUDIT_PURGED, NULL, "audit", NULL,
 					 text_to_cstring(PG_GETARG_TEXT_PP(0)));
+	if (by_citus)
+		ea_owner_leave(&pin);
 	SPI_finish();
 	PG_RETURN_VOID();
 }
