@@ -266,8 +266,19 @@ sub _configured
 {
 	my ($self, $node) = @_;
 
-	$node->_configure(@conf, "citus.local_hostname = '" . $node->host . q{'}, @{ $self->{options}{conf} // [] });
+	$node->_configure(@conf, _plugins(), "citus.local_hostname = '" . $node->host . q{'}, @{ $self->{options}{conf} // [] });
 	return;
+}
+
+# Since 2026 releases of PostgreSQL have a list of what may decode changes, which
+# Citus does when it divides a shard.
+my $plugins;
+
+sub _plugins
+{
+	$plugins //= EntityApi::Test::run([ EntityApi::Test::server_program('postgres'), '--describe-config' ], service => 1)->{out} =~ /^output_plugin_libraries\t/m
+	  ? q{output_plugin_libraries = 'pgoutput, citus'} : '';
+	return $plugins;
 }
 
 sub _include
