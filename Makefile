@@ -70,7 +70,7 @@ endif
 
 EXTRA_CLEAN = $(OBJS:.o=.d) extension/.strict entityapi.cdx.json
 
-.PHONY: run up down test test-more crash bench bench-growth fuzz sanitize check-memory coverage matrix packages check-packages dist \
+.PHONY: run up down test test-more test-citus crash bench bench-citus bench-growth fuzz sanitize check-memory coverage matrix packages check-packages dist \
 	sbom shim install-shim uninstall-shim \
 	clean-shim check-needs print-cflags print-regress print-specs FORCE
 
@@ -81,9 +81,9 @@ ENTITYAPI_DATA := $(DATA)
 override undefine DATA
 
 export PG_CONFIG PORT MANIFESTS DEMO CORS SHIM_CONFIG TESTS ADD ANY_MINOR \
-	WERROR BITCODE RELEASES POSTGRES_SOURCE BUILD_ON MIRROR RUNS LINTIAN PARTS
+	WERROR BITCODE RELEASES POSTGRES_SOURCE CITUS_SOURCE CITUS_BUILT BUILD_ON MIRROR RUNS LINTIAN PARTS
 
-run up down test test-more crash bench sanitize check-memory coverage matrix \
+run up down test test-more test-citus crash bench bench-citus sanitize check-memory coverage matrix \
 packages check-packages dist:
 	@exec env DATA='$(ENTITYAPI_DATA)' scripts/$@
 

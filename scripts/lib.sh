@@ -376,6 +376,7 @@ private_root_is_current()
 	ext=$STATE/root$("$PG_CONFIG" --sharedir)/extension
 	scripts=("$INSTALL_SCRIPT" entityapi--*--"${INSTALL_SCRIPT#entityapi--}")
 	cmp -s "$SERVER_BIN/postgres" "$PRIVATE_BIN/postgres" &&
+		[[ ${CITUS_BUILT-} == "$(cat "$STATE/root/citus" 2>/dev/null)" ]] &&
 		cmp -s entityapi.so \
 			"$STATE/root$("$PG_CONFIG" --pkglibdir)/entityapi.so" &&
 		cmp -s entityapi.control "$ext/entityapi.control" &&
@@ -400,6 +401,11 @@ make_private_root()
 			! -name 'entityapi*' ! -name bitcode \
 			-exec ln -s -t "$STATE/root$dir" {} +
 	done
+	# Citus lies beside ours where it is wanted (scripts/citus).
+	if [[ -n ${CITUS_BUILT-} ]]; then
+		cp -r "$CITUS_BUILT/." "$STATE/root"
+		say "$CITUS_BUILT" >"$STATE/root/citus"
+	fi
 	make --no-print-directory -s install DESTDIR="$STATE/root" \
 		PREFIX=/usr/local >>"$DATA/build.log" 2>&1 &&
 		cp shim/entityapi-shim "$PRIVATE_BIN" ||

@@ -226,7 +226,7 @@ FROM (VALUES
 	(507, 'Versions', 'v', '{"versions": {}}'),
 	(508, 'Versions', 'v', '{"versions": {"0": {}, "01": {}, "x": {}, "2": {"status": "DEAD"}, "3": {"status": "SUNSET", "sunset": "2027-13-01"}, "4": {"sunset": "2027-01-01"}}}'),
 	(509, 'Service', 's', '{"tenancy": "MANY", "schema": "pg_x", "defaultRoles": ["Boss"], "audit": {"all": true}}'),
-	(510, 'Service', 's', '{"schema": "My Schema", "tenantAdminBypass": "no"}'),
+	(510, 'Service', 's', '{"schema": "My Schema", "tenantAdminBypass": "no", "distribution": "tenants"}'),
 	(511, 'Hook', 'h', '{}'),
 	(512, 'Hook', 'h', '{"entity": "Itm", "phase": "before", "on": ["create", "read"], "function": "f", "timeoutMs": 0}'),
 	(513, 'Hook', 'h', '{"entity": "*", "phase": "after", "on": [], "function": "a.b.c"}'),

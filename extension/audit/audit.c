@@ -20,8 +20,10 @@
 #include "base/jsonwrite.h"
 #include "base/uuid.h"
 #include "engine/append.h"
+#include "engine/distributed.h"
 #include "engine/exec.h"
 #include "engine/owner.h"
+#include "engine/shards.h"
 #include "model/catalog.h"
 #include "request/errors.h"
 #include "request/limits.h"
@@ -34,6 +36,16 @@
 
 /* Records between two looks at the memory that they take. */
 #define RECORDS_PER_LOOK 256
+
+const pg_uuid_t ea_audit_platform = {{0}};
+
+const pg_uuid_t *
+ea_audit_tenant(Datum value, bool isnull)
+{
+	const pg_uuid_t *tenant = isnull ? NULL : DatumGetUUIDP(value);
+
+	return isnull || ea_uuid_equal(tenant, &ea_audit_platform) ? NULL : tenant;
+}
 
 static EaAudit *
 audit_of(EaRequest *req)
@@ -273,6 +285,17 @@ prepare_months(TimestampTz at)
 	}
 }
 
+/*
+ * Citus makes them on all nodes, which is no request's business, and from the
+ * coordinator alone.
+ */
+void
+ea_audit_prepare(EaRequest *req)
+{
+	if (ea_distributed() && !XactReadOnly && ea_distributed_leads())
+		prepare_months(req->now);
+}
+
 /* -------- writing -------- */
 
 /* Those that differ from record to record come last. */
@@ -312,7 +335,8 @@ common_values(EaRequest *req, const EaAuditFrame *frame, EaValue *values)
 	if (req->remote != NULL)
 		remote = DirectFunctionCall1(inet_in, CStringGetDatum(req->remote));
 	values[0] = EA_TIMESTAMP(req->now);
-	values[1] = EA_NULL_IF(!frame->has_tenant, EA_UUID(&frame->tenant));
+	values[1] = frame->has_tenant ? EA_UUID(&frame->tenant) :
+		EA_NULL_IF(!ea_distributed(), EA_UUID(&ea_audit_platform));
 	values[2] = EA_NULLABLE_TEXT(actor ? actor->user_id : NULL);
 	values[3] = EA_NULLABLE_TEXT(actor ? kind_names[actor->kind] : NULL);
 	values[4] = EA_NULLABLE_TEXT(actor ? actor->username : frame->username);
@@ -391,18 +415,38 @@ write_many(const EaValue *own, int n, EaValue *values)
 				  (EaParams) {COLUMNS, values});
 }
 
+/* The log itself, or the shard of it that has the tenant. */
+static void
+find_table(EaAppendTable *table, const EaAuditFrame *frame)
+{
+	const EaShard *shard;
+
+	if (!ea_distributed())
+	{
+		table->relation = get_relname_relid("audit",
+											get_namespace_oid("entityapi",
+															  false));
+		return;
+	}
+	shard = ea_shards_find("entityapi.audit", frame->has_tenant ?
+						   &frame->tenant : &ea_audit_platform);
+	table->relation = shard->relid;
+	table->here = true;
+}
+
 void
 ea_audit_write(EaRequest *req, const EaAuditFrame *frame)
 {
 	EaValue		values[COLUMNS];
 	EaAudit    *audit = req->audit;
 	EaAppendTable table = {
-		get_relname_relid("audit", get_namespace_oid("entityapi", false)),
-		COLUMNS, table_columns, COMMON_COLUMNS, OWN_COLUMNS
+		InvalidOid, false, COLUMNS, table_columns, COMMON_COLUMNS, OWN_COLUMNS
 	};
 	EaValue    *own = palloc(audit->n * OWN_COLUMNS * sizeof(EaValue));
 
-	prepare_months(req->now);
+	if (!ea_distributed())
+		prepare_months(req->now);
+	find_table(&table, frame);
 	common_values(req, frame, values);
 	for (int i = 0; i < audit->n; i++)
 	{
@@ -451,9 +495,18 @@ ea_audit_by_role(const char *action, const pg_uuid_t *tenant,
  */
 EA_CONFINED_FUNCTION(ea_sql_note_purge)
 {
+	bool		by_citus = ea_distributed();
+	EaPin		pin;
+
 	SPI_connect();
+
+	/* which has nobody write to the log but who dropped its months */
+	if (by_citus)
+		ea_owner_install(&pin);
 	ea_audit_by_role(EA_AUDIT_PURGED, NULL, "audit", NULL,
 					 text_to_cstring(PG_GETARG_TEXT_PP(0)));
+	if (by_citus)
+		ea_owner_leave(&pin);
 	SPI_finish();
 	PG_RETURN_VOID();
 }

@@ -140,6 +140,22 @@ extern void ea_audit_by_role(const char *action, const pg_uuid_t *tenant,
 							 const char *target_type, const char *target_id,
 							 const char *detail);
 
+/* -------- for those who read records -------- */
+
+/*
+ * Where the service is distributed each record has a tenant, by which it is
+ * kept: that of the platform's is the UUID of zeros, which is shown to nobody.
+ */
+extern const pg_uuid_t ea_audit_platform;
+
+/* The tenant in the first Datum, NULL for the platform. */
+extern const pg_uuid_t *ea_audit_tenant(Datum value, bool isnull);
+
+/* -------- for housekeeping -------- */
+
+/* Have partitions ahead, where requests make none: with Citus. */
+extern void ea_audit_prepare(EaRequest *req);
+
 /* -------- between audit.c and audit_event.c -------- */
 
 /* Write all records noted; there is at least one. */

@@ -25,6 +25,7 @@
 #include "base/jsonfmt.h"
 #include "base/jsonwrite.h"
 #include "base/uuid.h"
+#include "engine/distributed.h"
 #include "engine/exec.h"
 #include "query/flat_filter.h"
 #include "request/errors.h"
@@ -42,18 +43,25 @@ typedef enum Drive
 	DRIVES_ALONE				/* mostly few; their order has no index */
 } Drive;
 
-static const EaListColumn selectors[] =
-{
-	{"at", "at", EA_LIST_DATETIME},
-	{"tenantId", "tenant_id", EA_LIST_UUID},
-	{"actorId", "actor_id", EA_LIST_STRING},
-	{"action", "action", EA_LIST_STRING},
-	{"outcome", "outcome", EA_LIST_STRING, false,
-	"'enum':['SUCCESS','FAILURE','DENIED']"},
-	{"targetType", "target_type", EA_LIST_STRING},
-	{"targetId", "target_id", EA_LIST_STRING},
-	{"requestId", "request_id", EA_LIST_STRING}
-};
+#define SELECTORS(tenant) \
+{ \
+	{"at", "at", EA_LIST_DATETIME}, \
+	{"tenantId", tenant, EA_LIST_UUID}, \
+	{"actorId", "actor_id", EA_LIST_STRING}, \
+	{"action", "action", EA_LIST_STRING}, \
+	{"outcome", "outcome", EA_LIST_STRING, false, \
+	"'enum':['SUCCESS','FAILURE','DENIED']"}, \
+	{"targetType", "target_type", EA_LIST_STRING}, \
+	{"targetId", "target_id", EA_LIST_STRING}, \
+	{"requestId", "request_id", EA_LIST_STRING} \
+}
+
+static const EaListColumn selectors[] = SELECTORS("tenant_id");
+
+/* The same where records of the platform have a tenant, as ea_audit_tenant()
+ * has it.  No index knows that expression. */
+static const EaListColumn shown_selectors[] =
+SELECTORS("nullif(tenant_id, '00000000-0000-0000-0000-000000000000')");
 
 /* In the order of the selectors. */
 static const Drive drives[] =
@@ -98,10 +106,33 @@ selector_of(const EaRsql *condition)
 		find_selector(condition->hops[0]) : -1;
 }
 
+/* No tenant has this id, though records of the platform may have it. */
+static bool
+is_platform(const char *tenant, int len)
+{
+	pg_uuid_t	id;
+
+	return ea_uuid_parse(tenant, len, &id) &&
+		ea_uuid_equal(&id, &ea_audit_platform);
+}
+
+/* What asks for a tenant does not find the platform. */
+static bool
+is_of_one_tenant(const EaRsql *condition)
+{
+	int			i = selector_of(condition);
+
+	return i >= 0 && drives[i] == DRIVES_TENANT &&
+		condition->op == EA_RSQL_EQ && condition->nvalues == 1 &&
+		!is_platform(condition->values[0].text, condition->values[0].len);
+}
+
 static void
 add_condition(EaSqlBuf *b, const EaRsql *condition)
 {
-	ea_flat_filter_add(b, condition, selectors, lengthof(selectors));
+	ea_flat_filter_add(b, condition,
+					   ea_distributed() && !is_of_one_tenant(condition) ?
+					   shown_selectors : selectors, lengthof(selectors));
 }
 
 static void
@@ -169,7 +200,8 @@ drive_of(EaRequest *req, const EaRsql *condition)
 			return req->principal->super_admin && !is_common(value)
 				? DRIVES_ACTION : DRIVES_NOT;
 		case DRIVES_TENANT:
-			return req->principal->super_admin ? DRIVES_TENANT : DRIVES_NOT;
+			return req->principal->super_admin &&
+				is_of_one_tenant(condition) ? DRIVES_TENANT : DRIVES_NOT;
 		case DRIVES_ACTOR:
 			return req->principal->super_admin ||
 				is_of_tenant(req, value, len) ? DRIVES_ACTOR : DRIVES_NOT;
@@ -572,8 +604,8 @@ write_record(void *arg, TupleTableSlot *slot)
 	page->read.id = *DatumGetUUIDP(slot->tts_values[COLUMN_ID]);
 	page->read.at = DatumGetTimestampTz(slot->tts_values[COLUMN_AT]);
 
-	tenant = slot->tts_isnull[COLUMN_TENANT_ID] ? NULL
-		: DatumGetUUIDP(slot->tts_values[COLUMN_TENANT_ID]);
+	tenant = ea_audit_tenant(slot->tts_values[COLUMN_TENANT_ID],
+							 slot->tts_isnull[COLUMN_TENANT_ID]);
 	page->foreign = !page->req->principal->super_admin &&
 		(tenant == NULL ||
 		 !ea_uuid_equal(tenant, &page->req->principal->tenant));

@@ -91,6 +91,7 @@ log_row(void *arg, TupleTableSlot *slot)
 {
 	LogSink    *sink = arg;
 	EaLogRecord *record = EA_GROW(sink->log);
+	const pg_uuid_t *tenant;
 
 	CHECK_FOR_INTERRUPTS();
 	if (sink->log->n % RECORDS_PER_LOOK == 0)
@@ -98,9 +99,11 @@ log_row(void *arg, TupleTableSlot *slot)
 	memset(record, 0, sizeof(EaLogRecord));
 	record->id = *DatumGetUUIDP(slot->tts_values[COLUMN_ID]);
 	record->at = DatumGetTimestampTz(slot->tts_values[COLUMN_AT]);
-	record->has_tenant = !slot->tts_isnull[COLUMN_TENANT_ID];
+	tenant = ea_audit_tenant(slot->tts_values[COLUMN_TENANT_ID],
+							 slot->tts_isnull[COLUMN_TENANT_ID]);
+	record->has_tenant = tenant != NULL;
 	if (record->has_tenant)
-		record->tenant = *DatumGetUUIDP(slot->tts_values[COLUMN_TENANT_ID]);
+		record->tenant = *tenant;
 	record->actor_id = get_text(slot, COLUMN_ACTOR_ID);
 	record->actor_kind = get_text(slot, COLUMN_ACTOR_KIND);
 	record->actor_username = get_text(slot, COLUMN_ACTOR_USERNAME);

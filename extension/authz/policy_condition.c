@@ -210,6 +210,28 @@ decide(EaPolicyWriter *w, const EaPolicy *node)
 
 /* -------- what must be there -------- */
 
+/* Citus reads a policy twice, and what IS NULL is about must be a column. */
+static bool
+takes_no_test(const EaPolicyWriter *w, const EaPolicy *node)
+{
+	return w->req == NULL && node->kind == EA_POLICY_USER &&
+		w->entity->catalog->distributed;
+}
+
+static void
+write_presence(EaPolicyWriter *w, const EaPolicy *node,
+			   const EaOperand *operand, bool present)
+{
+	bool		counts = takes_no_test(w, node);
+
+	if (counts)
+		ea_sqlbuf_add(w->b, present ? "pg_catalog.num_nonnulls(" :
+					  "pg_catalog.num_nulls(");
+	ea_policy_operand_write(w, node, operand, NULL);
+	ea_sqlbuf_add(w->b, counts ? ") = 1" : present ? " IS NOT NULL" :
+				  " IS NULL");
+}
+
 /*
  * Are all values there?  strict: nothing but conjunctions above.  With write,
  * the tests that are needed are appended, ` AND` before each.
@@ -240,8 +262,7 @@ require(EaPolicyWriter *w, const EaPolicy *node, bool strict, bool write)
 	if (write)
 	{
 		ea_sqlbuf_add(w->b, " AND ");
-		ea_policy_operand_write(w, node, &operand, NULL);
-		ea_sqlbuf_add(w->b, " IS NOT NULL");
+		write_presence(w, node, &operand, true);
 	}
 	return EA_VERDICT_OPEN;
 }
@@ -282,13 +303,19 @@ write_null_test(EaPolicyWriter *w, const EaPolicy *node)
 	EaOperand	operand;
 
 	ea_policy_operand(w, path, &operand);
-	ea_policy_operand_write(w, path, &operand, NULL);
-	if (path->type == EA_POLICY_ANY)
+	if (path->type != EA_POLICY_ANY)
+		write_presence(w, path, &operand, node->op != EA_POLICY_EQ);
+	else if (takes_no_test(w, path))
+	{
+		ea_sqlbuf_add(w->b, node->op == EA_POLICY_EQ ? "NOT " : "");
+		ea_policy_operand_write(w, path, &operand, NULL);
+	}
+	else
+	{
+		ea_policy_operand_write(w, path, &operand, NULL);
 		ea_sqlbuf_add(w->b, node->op == EA_POLICY_EQ ? " IS NOT TRUE" :
 					  " IS TRUE");
-	else
-		ea_sqlbuf_add(w->b, node->op == EA_POLICY_EQ ? " IS NULL" :
-					  " IS NOT NULL");
+	}
 }
 
 /* Two values with text before, between and after. */

@@ -29,6 +29,19 @@ ea_policy_mentions_input(const EaPolicy *tree, const char *name)
 }
 
 bool
+ea_policy_crosses(const EaPolicy *tree)
+{
+	if (tree->nnames > 1)
+		return true;
+	for (int i = 0; i < tree->nchildren; i++)
+	{
+		if (ea_policy_crosses(tree->children[i]))
+			return true;
+	}
+	return false;
+}
+
+bool
 ea_policy_mentions_now(const EaPolicy *tree)
 {
 	if (tree->kind == EA_POLICY_NOW)
@@ -194,7 +207,10 @@ write_path(EaPolicyWriter *w, EaField **fields, int n,
 					   column_of(w->entity, fields[0]));
 }
 
-/* `(SELECT entityapi.caller_text('profile', 'team'))`: asked once a scan. */
+/*
+ * `(SELECT entityapi.caller_text('profile', 'team'))`: asked once a scan, with
+ * the rows split between processes.  Citus takes no sub-select.
+ */
 static void
 write_caller(EaPolicyWriter *w, const EaPolicy *node)
 {
@@ -209,7 +225,8 @@ write_caller(EaPolicyWriter *w, const EaPolicy *node)
 		[EA_POLICY_ANY] = "caller_known"
 	};
 
-	ea_sqlbuf_addf(w->b, "(SELECT entityapi.%s(%s, %s))",
+	ea_sqlbuf_addf(w->b, w->entity->catalog->distributed ?
+				   "entityapi.%s(%s, %s)" : "(SELECT entityapi.%s(%s, %s))",
 				   functions[node->type], quote_literal_cstr(node->text),
 				   node->key == NULL ? "NULL" : quote_literal_cstr(node->key));
 }

@@ -9,6 +9,9 @@
 /* A path that the tree looks at as #input; name NULL: any at all. */
 extern bool ea_policy_mentions_input(const EaPolicy *tree, const char *name);
 
+/* The tree looks at another row than its own. */
+extern bool ea_policy_crosses(const EaPolicy *tree);
+
 /* The tree looks at the clock. */
 extern bool ea_policy_mentions_now(const EaPolicy *tree);
 

@@ -270,6 +270,13 @@ ea_policy_sql_row_security(EaEntity *entity)
 	EaPolicyWriter w = {NULL, &b, entity, 0, EA_OP_READ};
 
 	ea_sqlbuf_init(&b, NULL);
+	for (int i = 0; entity->catalog->distributed && i < entity->nrules; i++)
+	{
+		if ((entity->rules[i].operations & EA_OP_READ) != 0 &&
+			ea_policy_crosses(checked_tree(entity, &entity->rules[i],
+										   EA_OP_READ)))
+			return NULL;
+	}
 	ea_sqlbuf_add(&b, "true");
 	write_rules(&w);
 	return b.text.data;

@@ -58,6 +58,8 @@ extern void ea_policy_sql_write(EaSqlBuf *b, EaEntity *entity, int alias,
 /*
  * The read policies as a condition for CREATE POLICY on the entity's table,
  * with the caller's values from entityapi.caller_*(); "true" without any.
+ * With Citus it holds no sub-select, and is NULL where one looks at another
+ * row.
  */
 extern char *ea_policy_sql_row_security(EaEntity *entity);
 

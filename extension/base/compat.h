@@ -57,6 +57,7 @@ ResultRelInfo; ANY_MINOR=1 builds all the same
 
 #include "access/tupdesc.h"
 #include "common/jsonapi.h"
+#include "utils/guc_tables.h"
 
 /*
  * The macros of variable-length values: of postgres.h in 15, a header since.
@@ -142,6 +143,24 @@ ea_compat_has_plain_checks(const TupleConstr *constr)
 #define ea_compat_qualified_name(text) stringToQualifiedNameList((text), NULL)
 #define ea_compat_parse_type(text, type, typmod) \
 	((void) parseTypeString((text), (type), (typmod), NULL))
+#endif
+
+/* The record of a setting, by its name, or NULL. */
+#if PG_VERSION_NUM < 160000
+static inline struct config_generic *
+ea_compat_find_setting(const char *name)
+{
+	struct config_generic **all = get_guc_variables();
+
+	for (int i = GetNumConfigOptions(); i-- > 0;)
+	{
+		if (strcmp(all[i]->name, name) == 0)
+			return all[i];
+	}
+	return NULL;
+}
+#else
+#define ea_compat_find_setting(name) find_option((name), false, true, ERROR)
 #endif
 
 /*

@@ -12,6 +12,7 @@
 #include "ddl/columns.h"
 #include "ddl/convert.h"
 #include "ddl/ddl.h"
+#include "ddl/distribution.h"
 #include "ddl/drift.h"
 #include "ddl/effects.h"
 #include "ddl/existing_check.h"
@@ -335,8 +336,9 @@ copy_accounts(EaDdlPlan *plan, EaCatalog *stored, EaCatalog *wanted)
 
 	if (after == NULL)
 		return;
-	sql = ea_account_copy_sql(after, false);
-	if (before != NULL && strcmp(ea_account_copy_sql(before, false), sql) == 0)
+	sql = ea_account_copy_sql(after, after->table, false);
+	if (before != NULL && strcmp(ea_account_copy_sql(before, before->table,
+													false), sql) == 0)
 		return;
 	table = ea_names_map_get(plan->to->by_key, after->name);
 	ea_ddl_add(plan, EA_DDL_CHANGE_COLUMNS, table, NULL,
@@ -349,11 +351,21 @@ ea_ddl_plan(EaManifest *m, const EaDdlSource *stored,
 			const EaDdlSource *wanted, EaDdlRequest *change)
 {
 	EaDdlPlan	plan = {m, change->allowed};
+	bool		was = stored->catalog != NULL && stored->catalog->distributed;
+	bool		is = wanted->catalog->distributed;
 	List	   *statements = NIL;
 	ListCell   *lc;
 
-	ea_distributed_refuse_own();
+	if (!was && !is)
+	{
+		ea_distributed_refuse_own();
+		ea_ddl_stay_here();
+	}
+	plan.was_distributed = was;
+	plan.is_distributed = is;
 	ea_ddl_match(&plan, stored->trees, wanted->trees);
+	if ((was || is) && !ea_ddl_check_cluster(&plan, is))
+		return NIL;
 	plan.pending = stored->pending;
 	change->aliases = plan.aliases;
 	change->to = plan.to;
@@ -362,6 +374,7 @@ ea_ddl_plan(EaManifest *m, const EaDdlSource *stored,
 		check_owners(&plan);
 		return NIL;
 	}
+	ea_ddl_distribute(&plan, was, is);
 	create_schemas(&plan);
 	drop_tables(&plan);
 	ea_ddl_rename(&plan);

@@ -17,6 +17,7 @@
 
 #include "base/compat.h"
 #include "base/format.h"
+#include "ddl/distribution.h"
 #include "ddl/drift.h"
 #include "ddl/expressions.h"
 #include "ddl/online.h"
@@ -562,10 +563,24 @@ compare_rest(Look *look, There *there)
 	compare_security(look, there);
 }
 
+static void
+compare_placement(Look *look, There *there)
+{
+	const char *hint;
+	const char *why = !there->ordinary ? NULL :
+		ea_ddl_misplaced(there->table, there->relid, &hint);
+
+	if (why != NULL)
+		differ(look, EA_DDL_PART_PLACEMENT, there->table, hint, "%s", why);
+}
+
 List *
 ea_ddl_differences(EaDdlState *stored, EaNameMap *pending)
 {
 	Look		look = {pending};
+
+	/* those of the extension go, and come back, ahead of the others */
+	bool		placed = stored->distributed && ea_ddl_own_is_distributed();
 
 	look.types = ea_names_map_create(32);
 	find_tables(&look, stored);
@@ -581,6 +596,8 @@ ea_ddl_differences(EaDdlState *stored, EaNameMap *pending)
 	{
 		CHECK_FOR_INTERRUPTS();
 		compare_rest(&look, &look.there[i]);
+		if (placed)
+			compare_placement(&look, &look.there[i]);
 	}
 	return look.differences;
 }

@@ -29,7 +29,8 @@ typedef enum EaDdlPart
 	EA_DDL_PART_OBJECT,			/* a constraint or an index */
 	EA_DDL_PART_ROW_SECURITY,	/* off, or forced on the owner */
 	EA_DDL_PART_POLICY,
-	EA_DDL_PART_RIGHTS			/* of entityapi_reader */
+	EA_DDL_PART_RIGHTS,			/* of entityapi_reader */
+	EA_DDL_PART_PLACEMENT		/* with Citus */
 } EaDdlPart;
 
 typedef struct EaDdlDifference

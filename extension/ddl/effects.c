@@ -14,6 +14,7 @@
 
 #define BUILDS "builds an index"
 #define READS "reads all rows"
+#define MOVES "moves rows to other nodes, or back"
 #define REWRITES "rewrites the table"
 #define WRITES "writes rows"
 
@@ -35,6 +36,8 @@ static const struct
 	BUILDS},
 	{"CREATE INDEX", NULL, ShareLock, BUILDS},
 	{"CREATE UNIQUE INDEX", NULL, ShareLock, BUILDS},
+	{"SELECT create_", NULL, AccessExclusiveLock, MOVES},
+	{"SELECT undistribute_table(", NULL, AccessExclusiveLock, MOVES},
 	{"UPDATE ", NULL, RowExclusiveLock, WRITES},
 	{"WITH ", NULL, RowExclusiveLock, WRITES},
 	{"INSERT ", NULL, RowExclusiveLock, WRITES},
@@ -115,6 +118,12 @@ estimate(const EaDdlTable *table)
 
 	if (relation == NULL)
 		return -1;
+	if (table->distributed)
+	{
+		/* here there are none */
+		table_close(relation, NoLock);
+		return ea_ddl_count(table->qualified, "true");
+	}
 	estimate_rel_size(relation, NULL, &pages, &tuples, &visible);
 	table_close(relation, NoLock);
 	return tuples;

@@ -624,6 +624,8 @@ ea_ddl_check_made(EaDdlPlan *plan, const EaDdlTable *table,
 		EaOwnersFault *fault = lfirst(lc);
 
 		if (fault->relid == relid &&
+			!(fault->part == EA_OWNERS_CITUS &&
+			  (plan->was_distributed || plan->is_distributed)) &&
 			(fault->part != EA_OWNERS_SCHEMA || !OidIsValid(owner)))
 			ea_ddl_fault(plan, table, table->field, fault->hint, "%s",
 						 fault->message);

@@ -317,8 +317,8 @@ ea_ddl_match(EaDdlPlan *plan, List *stored, List *wanted)
 	EaNameMap  *fields = ea_names_map_create(256);
 	ListCell   *lc;
 
-	plan->stored = ea_ddl_state(stored, NULL);
-	plan->to = ea_ddl_state(wanted, NULL);
+	plan->stored = ea_ddl_state(stored, NULL, plan->was_distributed);
+	plan->to = ea_ddl_state(wanted, NULL, plan->is_distributed);
 	at.aliases = ea_names_map_create(256);
 	at.claimed = ea_names_map_create(16);
 	at.pairs = find_pairs(stored, wanted);
@@ -341,6 +341,7 @@ ea_ddl_match(EaDdlPlan *plan, List *stored, List *wanted)
 		}
 	}
 	plan->aliases = at.aliases;
-	plan->from = ea_ddl_state(stored, at.aliases);
+	plan->from = ea_ddl_state(stored, at.aliases,
+							  plan->was_distributed);
 	link_states(plan);
 }

@@ -189,10 +189,20 @@ static void
 rename_object(Mended *at, const EaDdlDifference *difference)
 {
 	EaDdlTable *table = at->stored;
+	bool		by_citus = at->plan->stored->distributed;
 	const char *was = quote_identifier(difference->called);
 	const char *name = quote_identifier(difference->object->name);
 
-	if (difference->object->kind == EA_DDL_PLAIN_INDEX)
+	if (difference->object->kind == EA_DDL_FOREIGN_KEY && by_citus)
+	{
+		/* it renames indexes alone, and what goes by their names */
+		ea_ddl_add(at->plan, EA_DDL_DROP_REFERENCES, at->from,
+				   difference->object->field,
+				   "ALTER TABLE %s DROP CONSTRAINT %s", table->qualified,
+				   was);
+		lose_object(at, difference->object, false);
+	}
+	else if (difference->object->kind == EA_DDL_PLAIN_INDEX || by_citus)
 		ea_ddl_add(at->plan, EA_DDL_DROP_OBJECTS, at->from,
 				   difference->object->field, "ALTER INDEX %s RENAME TO %s",
 				   quote_qualified_identifier(table->schema,
@@ -261,6 +271,9 @@ mend(Mended *at, const EaDdlDifference *difference)
 			break;
 		case EA_DDL_PART_RIGHTS:
 			stored->lost_rights = true;
+			break;
+		case EA_DDL_PART_PLACEMENT:
+			stored->lost_placement = true;
 			break;
 		case EA_DDL_PART_TYPE:
 			Assert(false);		/* has a hint */

@@ -24,11 +24,13 @@
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
+#include "utils/timestamp.h"
 
 #include "ddl/effects.h"
 #include "ddl/online.h"
 #include "ddl/pending_steps.h"
 #include "ddl/tables.h"
+#include "engine/distributed.h"
 #include "engine/exec.h"
 #include "engine/owner.h"
 #include "manifest/compile.h"
@@ -129,7 +131,7 @@ needs_no_check(const Promise *p)
 static const char *
 drop_index(const Promise *p)
 {
-	return psprintf("DROP INDEX CONCURRENTLY %s",
+	return psprintf("DROP INDEX CONCURRENTLY IF EXISTS %s",
 					quote_qualified_identifier(p->schema, p->name));
 }
 
@@ -337,7 +339,7 @@ load_promises(List *trees)
 	if (trees == NIL)
 		trees = read_declarations();
 	by_qualified = ea_names_map_create(256);
-	foreach(lc, ea_ddl_state(trees, NULL)->tables)
+	foreach(lc, ea_ddl_state(trees, NULL, ea_distributed())->tables)
 	{
 		EaDdlTable *table = lfirst(lc);
 
@@ -500,12 +502,13 @@ EA_CONFINED_FUNCTION(ea_sql_note_step)
 	SPI_connect();
 	ea_exec_write("UPDATE entityapi.pending_step"
 				  " SET failed_at = CASE WHEN $2 IS NOT NULL"
-				  " THEN clock_timestamp() END,"
+				  " THEN $3 END,"
 				  " failure = $2 WHERE step = $1",
 				  ea_params(EA_NULL_IF(PG_ARGISNULL(0),
 									   EA_INT4(PG_GETARG_INT32(0))),
 							EA_NULL_IF(PG_ARGISNULL(1),
-									   EA_TEXT_DATUM(PG_GETARG_DATUM(1)))));
+									   EA_TEXT_DATUM(PG_GETARG_DATUM(1))),
+							EA_TIMESTAMP(GetCurrentTimestamp())));
 	SPI_finish();
 	PG_RETURN_VOID();
 }

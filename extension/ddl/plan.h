@@ -19,6 +19,7 @@ typedef struct EaDdlStatement
 	const EaDdlTable *table;	/* as it will be; NULL: of no single one */
 	bool		rewrites;		/* a new type whose values are stored anew */
 	bool		deferred;		/* runs by itself, after the transaction */
+	bool		ahead;			/* runs by itself, before the transaction */
 
 	/* filled in by effects.c */
 	const EaDdlTable *stored;	/* the table as it is, NULL: it is new */
@@ -46,6 +47,7 @@ typedef enum EaDdlPhase
 	EA_DDL_SCHEMA,
 	EA_DDL_DROP_POLICIES,
 	EA_DDL_DROP_REFERENCES,
+	EA_DDL_UNDISTRIBUTE,
 	EA_DDL_DROP_OBJECTS,
 	EA_DDL_DROP_TABLES,
 	EA_DDL_PURGE_ROWS,
@@ -53,6 +55,7 @@ typedef enum EaDdlPhase
 	EA_DDL_MOVE_TABLES,
 	EA_DDL_RENAME,
 	EA_DDL_CREATE_TABLES,
+	EA_DDL_DISTRIBUTE,
 	EA_DDL_CHANGE_COLUMNS,
 	EA_DDL_ADD_OBJECTS,
 	EA_DDL_ADD_REFERENCES,
@@ -76,6 +79,8 @@ typedef struct EaDdlPlan
 								 * new */
 	List	   *purged;			/* tables that lose their hidden rows */
 	List	   *made_faults;		/* of EaOwnersFault *, of made tables */
+	bool		was_distributed;	/* Citus has the tables, before */
+	bool		is_distributed; /* and after */
 	List	   *phases[EA_DDL_NPHASES]; /* of EaDdlStatement * */
 } EaDdlPlan;
 

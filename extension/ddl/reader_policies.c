@@ -6,6 +6,11 @@
  * sees both.  A column that only some roles may read is not granted, since a
  * right of the database does not depend on who asks.
  *
+ * On one node what is asked about the caller stands in sub-selects, asked once
+ * a scan and outside of it, so that processes can share it.  With Citus, which
+ * takes none, functions remember what they answered; and what hangs on other
+ * rows is asked of the service.
+ *
  * A policy stands in the way of changes of the columns it looks at, also
  * those of other tables, and is made anew when there are any.
  */
@@ -28,6 +33,72 @@
 #define POLICY "entityapi_read"
 #define READER "entityapi_reader"
 #define OTHERS "entityapi_others"
+
+/* -------- for Citus, which takes no sub-selects -------- */
+
+/* Whose rows, by the roles of the caller; an index serves it. */
+static void
+add_readable(StringInfo buf, EaEntity *entity, const char *tenant_column)
+{
+	char	   *name = quote_literal_cstr(entity->name);
+
+	if (tenant_column != NULL)
+		appendStringInfo(buf, "%s = entityapi.readable_tenant(%s)",
+						 tenant_column, name);
+	else
+		appendStringInfo(buf, "entityapi.caller_reads(%s)", name);
+}
+
+static char *
+plain_entity_condition(EaEntity *entity)
+{
+	char	   *name = quote_literal_cstr(entity->name);
+	char	   *policies = ea_policy_sql_row_security(entity);
+	StringInfoData buf;
+
+	initStringInfo(&buf);
+	add_readable(&buf, entity,
+				 entity->tenant_scoped ? entity->tenant_column : NULL);
+	if (entity->soft_delete)
+		appendStringInfo(&buf, " AND %s IS NULL", entity->deleted_column);
+	if (policies == NULL)
+		policies = psprintf("entityapi.caller_sees(%s, %s)", name,
+							entity->id_column);
+	if (strcmp(policies, "true") != 0)
+		appendStringInfo(&buf, " AND (entityapi.caller_bypasses(%s) OR (%s))",
+						 name, policies);
+	return buf.data;
+}
+
+/* Foreign keys see to it that a row is there; what hides it is asked. */
+static void
+add_plain_end(StringInfo buf, EaEntity *end, const char *column)
+{
+	bool		hides = end->soft_delete;
+
+	for (int i = 0; i < end->nrules; i++)
+		hides |= (end->rules[i].operations & EA_OP_READ) != 0;
+	if (hides)
+		appendStringInfo(buf, " AND entityapi.caller_sees(%s, %s)",
+						 quote_literal_cstr(end->name), column);
+}
+
+static char *
+plain_join_condition(EaDdlTable *table, EaEntity *entity, EaField *field)
+{
+	EaEntity   *far = ea_catalog_target(field, 0);
+	StringInfoData buf;
+
+	initStringInfo(&buf);
+	add_readable(&buf, entity, table->tenant_scoped ? "tenant_id" : NULL);
+	appendStringInfoString(&buf, " AND ");
+	add_readable(&buf, far, NULL);
+	add_plain_end(&buf, entity, field->join_near);
+	add_plain_end(&buf, far, field->join_far);
+	return buf.data;
+}
+
+/* -------- for one node -------- */
 
 /* The condition of an entity's table. */
 static char *
@@ -68,10 +139,8 @@ add_end(StringInfo buf, const EaDdlTable *join, EaEntity *end,
 }
 
 static char *
-join_condition(EaDdlTable *table, EaEntity *entity)
+join_condition(EaDdlTable *table, EaEntity *entity, EaField *field)
 {
-	EaField    *field = ea_catalog_field(entity, table->field,
-										 strlen(table->field));
 	StringInfoData buf;
 
 	initStringInfo(&buf);
@@ -83,6 +152,20 @@ join_condition(EaDdlTable *table, EaEntity *entity)
 	appendStringInfoString(&buf, " AND ");
 	add_end(&buf, table, ea_catalog_target(field, 0), field->join_far);
 	return buf.data;
+}
+
+static char *
+condition(EaDdlTable *table, EaEntity *entity)
+{
+	bool		plain = entity->catalog->distributed;
+	EaField    *field;
+
+	if (table->field == NULL)
+		return plain ? plain_entity_condition(entity) :
+			entity_condition(entity);
+	field = ea_catalog_field(entity, table->field, strlen(table->field));
+	return plain ? plain_join_condition(table, entity, field) :
+		join_condition(table, entity, field);
 }
 
 static bool
@@ -135,8 +218,7 @@ ea_ddl_derive_policies(EaDdlState *state, EaCatalog *catalog)
 		CHECK_FOR_INTERRUPTS();
 		if (table->policy != NULL)
 			continue;
-		table->policy = table->field == NULL ? entity_condition(entity) :
-			join_condition(table, entity);
+		table->policy = condition(table, entity);
 		table->granted = granted_columns(table, entity);
 	}
 }

@@ -56,7 +56,7 @@ add_statement(EaDdlPlan *plan, Renaming *r, const char *from, const char *to)
 		ea_ddl_add(plan, EA_DDL_RENAME, table, r->field,
 				   "ALTER TABLE %s RENAME COLUMN %s TO %s", table->qualified,
 				   quote_identifier(from), quote_identifier(to));
-	else if (r->object->kind == EA_DDL_PLAIN_INDEX)
+	else if (r->object->kind == EA_DDL_PLAIN_INDEX || table->distributed)
 		ea_ddl_add(plan, EA_DDL_RENAME, table, r->field,
 				   "ALTER INDEX %s RENAME TO %s",
 				   quote_qualified_identifier(table->schema, from),
@@ -119,7 +119,8 @@ ea_ddl_stays(EaDdlTable *from, EaDdlObject *stored, EaDdlTable *to,
 {
 	ListCell   *lc;
 
-	if (stored == NULL || wanted == NULL || stored->kind != wanted->kind ||
+	if (stored == NULL || wanted == NULL || stored->anew ||
+		stored->kind != wanted->kind ||
 		strcmp(stored->body, wanted->body) != 0)
 		return false;
 	if (wanted->condition == NULL)

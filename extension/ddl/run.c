@@ -167,7 +167,7 @@ ea_ddl_run(EaManifest *m, List *statements)
 		EaDdlStatement *statement = lfirst(lc);
 
 		CHECK_FOR_INTERRUPTS();
-		if (!statement->deferred)
+		if (!statement->deferred && !statement->ahead)
 			run_statement(m, statement);
 	}
 }

@@ -50,6 +50,7 @@ typedef struct EaDdlObject
 	bool		implied;		/* serves a reference, not asked for */
 	bool		deleted;		/* of deleted rows by their time */
 	const char *target;			/* entity of a foreign key */
+	bool		anew;			/* of the stored state: dropped, made again */
 	struct EaDdlObject *was;	/* of the stored state, as it is */
 } EaDdlObject;
 
@@ -84,12 +85,15 @@ typedef struct EaDdlTable
 	const char *granted;		/* columns that readers may see; "": all */
 	bool		lost_policy;	/* of the stored state: to be made anew */
 	bool		lost_rights;
+	bool		lost_placement;	/* the same: Citus does not have it */
+	bool		distributed;	/* Citus has it, before the change and after */
 } EaDdlTable;
 
 typedef struct EaDdlState
 {
 	List	   *tables;			/* of EaDdlTable * */
 	EaNameMap  *by_key;
+	bool		distributed;	/* all of it is with Citus, or is to be */
 } EaDdlState;
 
 /*
@@ -117,6 +121,7 @@ typedef struct EaDdlJoin
  * definitions: EaJson trees of entity.definition; aliases: EaDdlAlias by
  * entity, or NULL to leave all names as they are.
  */
-extern EaDdlState *ea_ddl_state(List *definitions, EaNameMap *aliases);
+extern EaDdlState *ea_ddl_state(List *definitions, EaNameMap *aliases,
+								bool distributed);
 
 #endif							/* EA_TABLES_H */

@@ -35,6 +35,7 @@
 #include "utils/snapmgr.h"
 
 #include "engine/append.h"
+#include "engine/distributed.h"
 #include "engine/exec.h"
 #include "engine/keyscan.h"
 
@@ -392,8 +393,8 @@ ea_append_rows(const EaAppendTable *table, const EaValue *shared,
 	Target		target;
 	bool		done = false;
 
-	if (nrows == 0 || !ea_keyscan_is_open() || XactReadOnly ||
-		IsInParallelMode())
+	if (nrows == 0 || !ea_keyscan_is_open(table->here) || XactReadOnly ||
+		IsInParallelMode() || (!table->here && ea_distributed()))
 		return false;
 	target.table = table;
 	target.shared = shared;

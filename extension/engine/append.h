@@ -23,6 +23,7 @@ typedef struct EaAppendColumn
 typedef struct EaAppendTable
 {
 	Oid			relation;		/* partitioned by ranges of one column */
+	bool		here;			/* a shard on this node */
 	int			ncolumns;
 	const EaAppendColumn *columns;
 	int			nshared;		/* the partition key is among these */

@@ -13,11 +13,13 @@
 #include "catalog/pg_namespace.h"
 #include "catalog/pg_type.h"
 #include "miscadmin.h"
+#include "optimizer/planner.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 
 #include "engine/distributed.h"
+#include "engine/exec.h"
 #include "engine/held.h"
 
 #define OWNED_TABLES "pg_dist_partition"
@@ -72,22 +74,55 @@ ea_distributed_is(Oid relid)
 	return OidIsValid(find(relid, InvalidOid));
 }
 
+/* The table of the extension that Citus owns, as far as there is one. */
+static Oid
+find_own(void)
+{
+	static uint64 seen = 0;
+	static Oid	own = InvalidOid;
+	uint64		news = ea_held_news();
+
+	if (seen == news)
+		return own;
+	own = find(InvalidOid, get_namespace_oid("entityapi", true));
+	seen = news;
+	return own;
+}
+
+static void
+read_bool(void *arg, TupleTableSlot *slot)
+{
+	*(bool *) arg = !slot->tts_isnull[0] && DatumGetBool(slot->tts_values[0]);
+}
+
+/* Without its code the tables are there, too, and seem to be empty. */
+bool
+ea_distributed(void)
+{
+	return OidIsValid(find_own()) && planner_hook != NULL;
+}
+
+bool
+ea_distributed_leads(void)
+{
+	bool		leads = false;
+
+	ea_exec_one(EA_EXEC_LOOK, "SELECT pg_catalog.citus_is_coordinator()",
+				EA_NO_PARAMS, EA_READER(read_bool, BOOLOID), &leads);
+	return leads;
+}
+
 void
 ea_distributed_refuse_own(void)
 {
-	static uint64 seen = 0;
-	uint64		news = ea_held_news();
-	Oid			found;
+	Oid			own = find_own();
 
-	if (seen == news)
-		return;
-	found = find(InvalidOid, get_namespace_oid("entityapi", false));
-	if (OidIsValid(found))
+	if (OidIsValid(own))
 		ereport(ERROR,
 				(errcode(ERRCODE_EA_DISTRIBUTED),
 				 errmsg("Citus keeps the rows of entityapi.%s, where the "
-						"service does not look", get_rel_name(found)),
+						"service does not look", get_rel_name(own)),
 				 errhint("Nothing is answered until undistribute_table() has "
-						 "brought them back.")));
-	seen = news;
+						 "brought them back, or, where the declarations say "
+						 "so, until Citus is loaded.")));
 }

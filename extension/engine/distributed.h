@@ -5,6 +5,10 @@
  * distributed, and has only what its planner handles look at the shards.  What
  * goes past the planner would answer with rows that are no more, and records
  * of the log would commit apart from what they tell of.
+ *
+ * So a deployment is distributed as a whole, as its declarations say, or not
+ * at all.  Then nothing here reads or writes a table past the planner but its
+ * shards.
  */
 #ifndef EA_DISTRIBUTED_H
 #define EA_DISTRIBUTED_H
@@ -16,8 +20,18 @@
 extern bool ea_distributed_is(Oid relid);
 
 /*
- * An error of that code if Citus owns a table of the schema entityapi.  Looks
- * only when there was news of any table since it found none.
+ * Whether Citus owns a table of the extension, and so, by the declarations,
+ * all of this deployment.  Looks only when there was news of any table since
+ * it looked.
+ */
+extern bool ea_distributed(void);
+
+/* This node is the coordinator, where tables are made and dropped. */
+extern bool ea_distributed_leads(void);
+
+/*
+ * An error of that code if Citus owns a table of the extension, whether it is
+ * loaded or not: the declarations know nothing of it, or it is not.
  */
 extern void ea_distributed_refuse_own(void);
 

@@ -180,7 +180,8 @@ get_plan(const EaHeld *held, const char *sql, EaParams params, bool one_row)
 	for (int looks = 0;; looks++)
 	{
 		uint64		since = ea_held_since();
-		EaPlan	   *kept = ea_plancache_get(sql, params, one_row);
+		EaPlan	   *kept = ea_plancache_get(sql, params, one_row,
+											   held != NULL && held->here);
 		bool		fresh = kept->fresh;
 
 		kept->fresh = false;
@@ -308,7 +309,7 @@ run_by_key(EaPlan *kept, bool nested, EaParams params,
 	PlannedStmt *stmt;
 	bool		done;
 
-	if (!kept->one_row || reader == NULL || !ea_keyscan_is_open())
+	if (!kept->one_row || reader == NULL || !ea_keyscan_is_open(kept->here))
 		return false;
 	sources = SPI_plan_get_plan_sources(kept->plan);
 	source = linitial(sources);

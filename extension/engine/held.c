@@ -178,6 +178,12 @@ enter(Oid relid)
 }
 
 void
+ea_held_follow(Oid relid)
+{
+	enter(relid);
+}
+
+void
 ea_held_watch_relation(Oid relid)
 {
 	HeldTable  *table = enter(relid);

@@ -22,6 +22,9 @@ typedef struct EaHeld
 	/* throws unless the table, which is locked, is as it must be */
 	void		(*check) (void *arg, Relation rel);
 	void	   *arg;
+
+	/* its tables are shards on this node, by their own names */
+	bool		here;
 } EaHeld;
 
 /* Registers the callbacks; called from _PG_init. */
@@ -44,7 +47,13 @@ extern uint64 ea_held_news(void);
 /* Nothing has changed since the table was found to be as it must be. */
 extern bool ea_held_is_known(Oid relid);
 
-/* The table has the name that it had in that epoch. */
+/* News of a table are heard of from here on. */
+extern void ea_held_follow(Oid relid);
+
+/*
+ * The table, which is followed, or was found to be as it must be, has the name
+ * that it had in that epoch.
+ */
 extern bool ea_held_means_same(Oid relid, uint64 then);
 
 /*

@@ -433,7 +433,7 @@ ea_index_count_rows(const EaHeld *held, const char *table, int nkeys,
 
 	if (!ea_guc_direct_scans || nkeys > EA_COUNT_MAX_KEYS ||
 		IsolationIsSerializable() || !IsMVCCSnapshot(GetActiveSnapshot()) ||
-		ea_plancache_distributes())
+		(!held->here && ea_plancache_distributes()))
 		return false;
 	names = ea_compat_qualified_name(table);
 	heap = table_openrv(makeRangeVarFromNameList(names), AccessShareLock);

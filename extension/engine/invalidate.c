@@ -5,15 +5,29 @@
  * transactional, reach every backend and hot standbys, and cost nothing
  * while nothing changes.  A server process has few places for callbacks and
  * none can be given back, so there is exactly one.
+ *
+ * They do not reach other nodes.  Where there are any, the few rows are looked
+ * at that each change writes, on the shard that this node has of them: a row
+ * that was written anew is another one.
  */
 #include "postgres.h"
 
+#include "access/heapam.h"
+#include "access/htup_details.h"
+#include "access/table.h"
+#include "access/tableam.h"
 #include "catalog/namespace.h"
+#include "common/hashfn.h"
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
 
+#include "base/guc.h"
+#include "engine/exec.h"
 #include "engine/held.h"
 #include "engine/invalidate.h"
+#include "engine/shards.h"
 
 static const char *const watched_names[] = {"entity", "signing_key"};
 
@@ -66,6 +80,63 @@ ea_invalidate_watch(void)
 	for (int i = 0; i < lengthof(watched); i++)
 		watched[i] = relation_oid(watched_names[i]);
 }
+
+/* -------- of other nodes -------- */
+
+/* Each change of declarations writes the one row of the first. */
+static const char *const looked_at[] = {
+	"entityapi.service", "entityapi.signing_key"
+};
+
+/* A number for the rows that are there, and when they were written. */
+static uint64
+rows_of(const char *table)
+{
+	const EaShard *shard = ea_shards_find(table, NULL);
+	Relation	rel;
+	TableScanDesc scan;
+	HeapTuple	tuple;
+	uint64		sum = 0;
+
+	if (!ea_guc_direct_scans || !OidIsValid(shard->relid))
+		return ea_exec_int64(EA_EXEC_LOOK,
+							 psprintf("SELECT coalesce(sum(hashtextextended("
+									  "xmin::text || ctid::text, 0)"
+									  "::numeric %% 2147483647), 0)::bigint"
+									  " FROM %s", table), EA_NO_PARAMS);
+	rel = table_open(shard->relid, AccessShareLock);
+	scan = table_beginscan(rel, GetActiveSnapshot(), 0, NULL);
+	while ((tuple = heap_getnext(scan, ForwardScanDirection)) != NULL)
+		sum = hash_combine64(sum,
+							 ((uint64) HeapTupleHeaderGetRawXmin(tuple->t_data)
+							  << 32) ^
+							 ItemPointerGetBlockNumber(&tuple->t_self) << 16 ^
+							 ItemPointerGetOffsetNumber(&tuple->t_self));
+	table_endscan(scan);
+	table_close(rel, NoLock);
+	return hash_combine64(sum, shard->relid);
+}
+
+void
+ea_invalidate_look(void)
+{
+	static uint64 seen[lengthof(looked_at)];
+
+	/* one that parallel workers may take, too */
+	InvalidateCatalogSnapshot();
+	PushActiveSnapshot(GetCatalogSnapshot(InvalidOid));
+	for (int i = 0; i < lengthof(looked_at); i++)
+	{
+		uint64		rows = rows_of(looked_at[i]);
+
+		if (rows != seen[i])
+			generation++;
+		seen[i] = rows;
+	}
+	PopActiveSnapshot();
+}
+
+/* -------- telling -------- */
 
 static void
 announce(int table)

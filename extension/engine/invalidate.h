@@ -15,6 +15,12 @@ extern void ea_invalidate_init(void);
 extern uint64 ea_invalidate_generation(void);
 
 /*
+ * The same for what other nodes have changed: the cache's messages stay on one
+ * node.  For a distributed deployment; SPI must be connected.
+ */
+extern void ea_invalidate_look(void);
+
+/*
  * Look up the watched tables, so that changes are seen from here on; to be
  * called in a transaction before something is cached.
  */

@@ -3,6 +3,8 @@
  */
 #include "postgres.h"
 
+#include <dlfcn.h>
+
 #include "access/genam.h"
 #include "access/relscan.h"
 #include "access/table.h"
@@ -56,13 +58,61 @@ struct EaKeyScan
 	AttrNumber	last_column;	/* the greatest of them */
 };
 
-bool
-ea_keyscan_is_open(void)
+/*
+ * The library of the function is Citus, which comes before all others that
+ * are preloaded, so that those who have a hook as well would be in its place.
+ */
+static bool
+is_of_citus(const void *hook)
 {
-	return ea_guc_direct_scans && planner_hook == NULL &&
-		ExecutorStart_hook == NULL && ExecutorRun_hook == NULL &&
-		ExecutorFinish_hook == NULL && ExecutorEnd_hook == NULL &&
-		ExecutorCheckPerms_hook == NULL;
+	static const char *const names[] = {"/citus.so", "/citus.dylib"};
+	Dl_info		info;
+
+	if (dladdr(hook, &info) == 0 || info.dli_fname == NULL)
+		return false;
+	for (int i = 0; i < lengthof(names); i++)
+	{
+		size_t		len = strlen(info.dli_fname);
+		size_t		end = strlen(names[i]);
+
+		if (len >= end && strcmp(info.dli_fname + len - end, names[i]) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Each hook is nobody's, or Citus'; asked again only if any has changed. */
+static bool
+are_of_citus(void)
+{
+	const void *const hooks[] = {
+		(const void *) planner_hook, (const void *) ExecutorStart_hook,
+		(const void *) ExecutorRun_hook, (const void *) ExecutorFinish_hook,
+		(const void *) ExecutorEnd_hook, (const void *) ExecutorCheckPerms_hook
+	};
+	static const void *seen[lengthof(hooks)];
+	static bool known = false;
+	static bool result = false;
+
+	if (known && memcmp(seen, hooks, sizeof(hooks)) == 0)
+		return result;
+	memcpy(seen, hooks, sizeof(hooks));
+	known = true;
+	result = true;
+	for (int i = 0; i < lengthof(hooks); i++)
+		result = result && (hooks[i] == NULL || is_of_citus(hooks[i]));
+	return result;
+}
+
+bool
+ea_keyscan_is_open(bool here)
+{
+	if (!ea_guc_direct_scans)
+		return false;
+	return here ? are_of_citus() :
+		planner_hook == NULL && ExecutorStart_hook == NULL &&
+		ExecutorRun_hook == NULL && ExecutorFinish_hook == NULL &&
+		ExecutorEnd_hook == NULL && ExecutorCheckPerms_hook == NULL;
 }
 
 /* -------- recognition -------- */

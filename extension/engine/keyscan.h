@@ -21,9 +21,10 @@ typedef struct EaKeyScan EaKeyScan;
 
 /*
  * False while an extension has a hook on planner or executor, or where
- * entityapi.direct_scans is off.
+ * entityapi.direct_scans is off.  Hooks of Citus do not count for what is
+ * "here": over shards by their own names, of which it does nothing.
  */
-extern bool ea_keyscan_is_open(void);
+extern bool ea_keyscan_is_open(bool here);
 
 /*
  * The scan that a plan is, in a memory context of its own below "parent", or

@@ -253,7 +253,7 @@ has_types(const PlanItem *item, EaParams params)
 }
 
 static PlanItem *
-make_plan(const PlanKey *key, EaParams params, bool one_row)
+make_plan(const PlanKey *key, EaParams params, bool one_row, bool here)
 {
 	Oid		   *types = copy_types(params);
 	SPIPlanPtr	plan;
@@ -264,9 +264,10 @@ make_plan(const PlanKey *key, EaParams params, bool one_row)
 
 	/*
 	 * Citus plans a statement over distributed tables only with its
-	 * parameters at hand, so nothing is forced where it is installed.
+	 * parameters at hand, so nothing is forced where it is installed.  Shards
+	 * are tables as any.
 	 */
-	bool		free = !ea_plancache_distributes();
+	bool		free = here || !ea_plancache_distributes();
 
 	one_row = one_row && free;
 	plan = SPI_prepare_cursor(key->sql, params.n, types,
@@ -293,6 +294,7 @@ make_plan(const PlanKey *key, EaParams params, bool one_row)
 		memcpy(item->kept.tables, tables.items,
 			   tables.n * sizeof(EaPlanTable));
 	item->kept.one_row = one_row;
+	item->kept.here = here;
 	if (free && !one_row && tables.n > 0 && params.n > 0)
 		item->kept.choice = ea_plan_choice_make(item->sql, plan);
 	entry = hash_search(plans, key, HASH_ENTER, &found);
@@ -305,7 +307,7 @@ make_plan(const PlanKey *key, EaParams params, bool one_row)
 }
 
 EaPlan *
-ea_plancache_get(const char *sql, EaParams params, bool one_row)
+ea_plancache_get(const char *sql, EaParams params, bool one_row, bool here)
 {
 	PlanKey		key = {sql, strlen(sql)};
 	PlanEntry  *entry;
@@ -338,7 +340,7 @@ ea_plancache_get(const char *sql, EaParams params, bool one_row)
 		if (running > 0)
 			break;
 	}
-	return &make_plan(&key, params, one_row)->kept;
+	return &make_plan(&key, params, one_row, here)->kept;
 }
 
 void

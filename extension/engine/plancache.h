@@ -23,6 +23,7 @@ typedef struct EaPlan
 {
 	SPIPlanPtr	plan;
 	bool		one_row;		/* prepared with a generic plan */
+	bool		here;			/* over shards on this node */
 	EaPlanChoice *choice;		/* else by which plan it runs, or NULL */
 
 	/* tables that are neither the extension's nor the system's */
@@ -39,11 +40,12 @@ typedef struct EaPlan
 
 /*
  * The plan for a statement, prepared when it is not there yet or no longer
- * valid.  It stays the cache's; the caller must not keep it beyond the next
- * call, unless its statement runs then.
+ * valid; "here" says that it is over shards by their own names.  It stays the
+ * cache's; the caller must not keep it beyond the next call, unless its
+ * statement runs then.
  */
 extern EaPlan *ea_plancache_get(const char *sql, EaParams params,
-								bool one_row);
+								bool one_row, bool here);
 
 /* Forget a plan, whose names may mean other tables by now. */
 extern void ea_plancache_forget(EaPlan *plan);

@@ -7,6 +7,8 @@
 #include "miscadmin.h"
 #include "storage/lock.h"
 
+#include "engine/distributed.h"
+#include "engine/platform_node.h"
 #include "engine/turn.h"
 
 static bool
@@ -19,10 +21,30 @@ take(EaTurn turn, bool session, bool wait)
 		LOCKACQUIRE_NOT_AVAIL;
 }
 
+/*
+ * Declarations are changed on the coordinator alone, where who waits for his
+ * turn can give up.
+ */
 bool
 ea_turn_take(EaTurn turn, bool wait)
 {
-	return take(turn, false, wait);
+	return ea_distributed() && turn != EA_TURN_DECLARATIONS ?
+		ea_platform_node_ask(EA_PLATFORM_ASK("take_turn", "$1, $2"),
+							 ea_params(EA_INT4(turn), EA_BOOL(wait))) > 0 :
+		take(turn, false, wait);
+}
+
+PG_FUNCTION_INFO_V1(ea_sql_take_turn);
+
+/* entityapi.take_turn(anchor bigint, turn int, wait boolean) */
+Datum
+ea_sql_take_turn(PG_FUNCTION_ARGS)
+{
+	int			turn = PG_GETARG_INT32(1);
+
+	if (turn < EA_TURN_DECLARATIONS || turn > EA_TURN_STEPS)
+		elog(ERROR, "there is no turn %d", turn);
+	PG_RETURN_INT32(take(turn, false, PG_GETARG_BOOL(2)));
 }
 
 PG_FUNCTION_INFO_V1(ea_sql_take_audit_turn);

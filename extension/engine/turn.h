@@ -16,7 +16,10 @@ typedef enum EaTurn
 	EA_TURN_STEPS
 } EaTurn;
 
-/* Until the end of the transaction.  False: somebody else has it. */
+/*
+ * Until the end of the transaction, and of all nodes of a cluster.  False:
+ * somebody else has it.
+ */
 extern bool ea_turn_take(EaTurn turn, bool wait);
 
 #endif							/* EA_TURN_H */

@@ -6,12 +6,14 @@
  */
 #include "postgres.h"
 
+#include "access/xact.h"
 #include "executor/spi.h"
 #include "fmgr.h"
 #include "funcapi.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/jsonb.h"
+#include "utils/resowner.h"
 
 #include "audit/audit.h"
 #include "base/guc.h"
@@ -19,6 +21,7 @@
 #include "base/uuid.h"
 #include "ddl/allowed.h"
 #include "ddl/ddl.h"
+#include "ddl/distribution.h"
 #include "ddl/drift.h"
 #include "ddl/effects.h"
 #include "ddl/online.h"
@@ -231,6 +234,7 @@ store(EaApplyPlan *plan, List *statements)
 	EaWanted   *wanted = &plan->wanted;
 	int			revision = stored->revision + 1;
 	const char *service;
+	bool		theirs = !ea_ddl_own_is_distributed();
 	EaPin		pin;
 
 	if (wanted->new_tenant)
@@ -240,7 +244,10 @@ store(EaApplyPlan *plan, List *statements)
 					  " '{}', clock_timestamp())",
 					  ea_params(EA_TEXT(wanted->single_tenant)));
 	ea_ddl_run(m, statements);
-	ea_owner_install(&pin);
+
+	/* Citus would have nobody else write them in this transaction */
+	if (theirs)
+		ea_owner_install(&pin);
 	store_entities(m, stored, wanted);
 	service = ea_manifest_compile_service(m, revision, wanted->single_tenant);
 	ea_exec_write("INSERT INTO entityapi.service (definition) VALUES ($1)"
@@ -249,11 +256,14 @@ store(EaApplyPlan *plan, List *statements)
 				  ea_params(EA_TEXT(service)));
 	store_revision(wanted, revision, statements);
 	ea_name_changes_store(plan, revision);
-	ea_owner_leave(&pin);
+	if (theirs)
+		ea_owner_leave(&pin);
 	ea_audit_by_role(EA_AUDIT_MANIFEST_APPLIED, NULL, "manifest",
 					 psprintf("%d", revision),
 					 psprintf("%d statements", list_length(statements)));
 	ea_ddl_store_steps(plan->change.steps, revision);
+	if (plan->to.catalog->distributed)
+		ea_ddl_check_distributed(plan->change.to);
 	ea_invalidate_catalog();
 }
 
@@ -400,6 +410,52 @@ ea_apply_plan(EaApplyPlan *plan, FunctionCallInfo fcinfo, int losses_at)
 	ea_manifest_throw(m);
 }
 
+/* The documents want the tables of the extension where they are not. */
+static bool
+moves_own(FunctionCallInfo fcinfo)
+{
+	Jsonb	   *documents = PG_GETARG_JSONB_P(0);
+	char	   *source;
+	EaManifest *m;
+
+	if (!ea_ddl_has_citus())
+		return false;
+	source = JsonbToCString(NULL, &documents->root, VARSIZE(documents));
+	m = ea_manifest_read(source, strlen(source));
+	return (m->service.distribution == 1) != ea_ddl_own_is_distributed();
+}
+
+/*
+ * They go to Citus, or come back, in a transaction of their own, not before
+ * all faults have been told of.  What is looked at for these is locked, and
+ * let go with the subtransaction.
+ */
+static void
+move_own_ahead(FunctionCallInfo fcinfo, bool repair)
+{
+	EaApplyPlan plan = {.change = {.repair = repair}};
+	MemoryContext mcxt = CurrentMemoryContext;
+	ResourceOwner resources = CurrentResourceOwner;
+	bool		is;
+	EaPin		pin;
+
+	BeginInternalSubTransaction(NULL);
+	SPI_connect();
+	ea_apply_plan(&plan, fcinfo, 2);
+	is = plan.m->service.distribution == 1;
+	SPI_finish();
+	RollbackAndReleaseCurrentSubTransaction();
+	MemoryContextSwitchTo(mcxt);
+	CurrentResourceOwner = resources;
+
+	SPI_connect();
+	ea_owner_install(&pin);
+	run(is ? "SELECT entityapi.move_own_ahead(true)" :
+		"SELECT entityapi.move_own_ahead(false)");
+	ea_owner_leave(&pin);
+	SPI_finish();
+}
+
 static void
 change_declarations(FunctionCallInfo fcinfo, bool repair)
 {
@@ -409,6 +465,8 @@ change_declarations(FunctionCallInfo fcinfo, bool repair)
 	List	   *statements;
 	ListCell   *lc;
 
+	if (!dry_run && moves_own(fcinfo))
+		move_own_ahead(fcinfo, repair);
 	SPI_connect();
 	ea_apply_plan(&plan, fcinfo, 2);
 	statements = plan.statements;
@@ -478,15 +536,16 @@ EA_CONFINED_FUNCTION(ea_sql_list_differences)
 {
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
 	EaStored	stored;
+	EaCatalog  *catalog;
 	EaDdlState *state;
 	ListCell   *lc;
 
 	InitMaterializedSRF(fcinfo, 0);
 	SPI_connect();
 	ea_stored_load(&stored);
-	state = ea_ddl_state(stored.trees, NULL);
-	ea_ddl_derive_policies(state, ea_catalog_make(stored.service,
-												  stored.texts));
+	catalog = ea_catalog_make(stored.service, stored.texts);
+	state = ea_ddl_state(stored.trees, NULL, catalog->distributed);
+	ea_ddl_derive_policies(state, catalog);
 	foreach(lc, ea_ddl_differences(state, stored.pending))
 	{
 		EaDdlDifference *difference = lfirst(lc);

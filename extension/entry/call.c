@@ -16,6 +16,8 @@
 
 #include "audit/audit_event.h"
 #include "base/uuid.h"
+#include "engine/distributed.h"
+#include "engine/distributed_settings.h"
 #include "engine/guard.h"
 #include "engine/pin.h"
 #include "entry/call.h"
@@ -122,6 +124,8 @@ ea_call_run(const EaCall *call, FunctionCallInfo fcinfo, bool guest)
 								 ALLOCSET_DEFAULT_SIZES);
 	ea_pin_begin(&pin);
 	ea_handle_settings(guest);
+	if (ea_distributed())
+		ea_distributed_settings_pin();
 
 	ea_guard_forget_code();
 

@@ -138,6 +138,7 @@ must_throw_on(const ErrorData *edata)
 {
 	switch (ERRCODE_TO_CATEGORY(edata->sqlerrcode))
 	{
+		case ERRCODE_CONNECTION_EXCEPTION:	/* to another node */
 		case ERRCODE_INSUFFICIENT_RESOURCES:
 		case ERRCODE_OPERATOR_INTERVENTION:
 		case ERRCODE_TRANSACTION_ROLLBACK:

@@ -12,6 +12,8 @@
 #include "authz/authz.h"
 #include "base/guc.h"
 #include "base/uuid.h"
+#include "engine/distributed.h"
+#include "engine/distributed_settings.h"
 #include "engine/owner.h"
 #include "engine/pin.h"
 #include "entry/call.h"
@@ -25,6 +27,7 @@
 #include "identity/credential.h"
 #include "identity/validator.h"
 #include "model/catalog.h"
+#include "model/sqlbuf.h"
 #include "request/errors.h"
 #include "request/limits.h"
 #include "request/negotiation.h"
@@ -155,6 +158,15 @@ check_caller(EaRequest *req)
 	check_authority(req);
 }
 
+/* Nothing waits on another node, for locks of others or for its own end. */
+static bool
+stays_here(EaRequest *req)
+{
+	return req->method == EA_GET ||
+		(req->entity != NULL && req->entity->tenant_scoped &&
+		 ea_sqlbuf_is_here(req));
+}
+
 static void
 serve(EaRequest *req, const char *method_name)
 {
@@ -169,8 +181,11 @@ serve(EaRequest *req, const char *method_name)
 	ea_negotiation_check(req);
 	if (req->route->operation != 0)
 		ea_authz_tenant(req, req->entity->tenant_scoped);
+	if (ea_distributed() && !stays_here(req))
+		ea_distributed_settings_carry();
 	req->route->handler(req);
 	ea_links_settle(req);
+	ea_sqlbuf_tell_node(req);
 
 	/* a handler may refuse and yet keep what it wrote */
 	if (req->nproblems > 0)

@@ -9,7 +9,10 @@
 /* GET /actuator/health */
 extern void ea_health_show(EaRequest *req);
 
-/* GET /actuator/health/liveness and /readiness */
+/* GET /actuator/health/readiness: the same of a cluster */
+extern void ea_health_ready(EaRequest *req);
+
+/* GET /actuator/health/liveness */
 extern void ea_health_probe(EaRequest *req);
 
 #endif							/* EA_HEALTH_H */

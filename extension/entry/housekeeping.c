@@ -16,7 +16,10 @@
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
 
+#include "audit/audit.h"
 #include "base/compat.h"
+#include "engine/distributed.h"
+#include "engine/distributed_settings.h"
 #include "engine/owner.h"
 #include "entry/handle_door.h"
 #include "entry/housekeeping.h"
@@ -43,9 +46,12 @@ serve(EaRequest *req, const char *method)
 	req->catalog = ea_catalog_acquire();
 	if (!XactReadOnly)
 	{
+		if (ea_distributed())
+			ea_distributed_settings_carry();
 		deleted = ea_erase_step(req, &more);
 		deleted += ea_purge_step(req, &more);
 		deleted += ea_sweep_run(req->now, STEP);
+		ea_audit_prepare(req);
 		ea_links_settle(req);
 		more = more || deleted >= STEP;
 	}
@@ -126,6 +132,7 @@ sweep(int max_rows)
 		n += ea_purge_step(req, &again);
 		n += n == 0 && again;
 		n += ea_sweep_run(req->now, max_rows);
+		ea_audit_prepare(req);
 		ea_links_settle(req);
 	}
 	PG_FINALLY();

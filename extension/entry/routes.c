@@ -357,7 +357,7 @@ const EaRoute ea_routes[] = {
 		.response = "Health"},
 	{.method = EA_GET, .pattern = "/actuator/health/readiness",
 		.area = EA_AREA_ACTUATOR, .authority = EA_ANYBODY,
-		.handler = ea_health_probe,
+		.handler = ea_health_ready,
 		.id = "getReadiness",
 		.summary = "Whether the service can take requests",
 		.response = "Health", .errors = "503"},

@@ -12,6 +12,7 @@
  */
 #include "postgres.h"
 
+#include "catalog/pg_type.h"
 #include "executor/spi.h"
 #include "fmgr.h"
 #include "miscadmin.h"
@@ -20,6 +21,7 @@
 #include "utils/builtins.h"
 #include "utils/datum.h"
 #include "utils/jsonb.h"
+#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 
@@ -27,11 +29,14 @@
 #include "authz/authz.h"
 #include "authz/policy_sql.h"
 #include "authz/policy_value.h"
+#include "engine/distributed.h"
 #include "engine/exec.h"
 #include "engine/owner.h"
+#include "engine/shards.h"
 #include "identity/account.h"
 #include "identity/principal_json.h"
 #include "identity/username.h"
+#include "model/sqlbuf.h"
 
 /* Set by set_principal(), until the next call or the end of the session. */
 static MemoryContext given_context = NULL;
@@ -55,6 +60,9 @@ static struct
 	int32		subxcnt;
 	CommandId	curcid;
 }			found_for;
+
+/* Which finding it is: what followed from another one counts no more. */
+static uint64 finding = 0;
 
 static void
 forget(void)
@@ -83,7 +91,16 @@ find_mapped(void)
 	EaAccount  *account = palloc0(sizeof(EaAccount));
 	Oid			role = GetSessionUserId();
 
-	if (ea_exec_latest(EA_EXEC_READ, "SELECT " EA_ACCOUNT_COLUMNS
+	/* within a statement of Citus this runs no other */
+	if (ea_exec_latest(EA_EXEC_READ, ea_distributed() ?
+					   psprintf("SELECT " EA_ACCOUNT_COLUMNS
+								" FROM %s m CROSS JOIN %s"
+								" WHERE m.role = $1 AND a.id = m.account_id"
+								" AND (m.node_oids ->> (SELECT g.groupid::text"
+								" FROM pg_dist_local_group g))::oid = $2",
+								ea_shards_name("entityapi.mapped_role"),
+								ea_account_tables()) :
+					   "SELECT " EA_ACCOUNT_COLUMNS
 					   " FROM entityapi.mapped_role m"
 					   " CROSS JOIN " EA_ACCOUNT_TABLES
 					   " WHERE m.role = $1 AND m.role_oid = $2"
@@ -109,7 +126,11 @@ check_given(void)
 	if (given->force_change)
 		return NULL;
 	if (given->has_tenant &&
-		ea_exec_latest(EA_EXEC_READ, "SELECT 1 FROM entityapi.tenant"
+		ea_exec_latest(EA_EXEC_READ, ea_distributed() ?
+					   psprintf("SELECT 1 FROM %s"
+								" WHERE id = $1 AND status = 'ACTIVE'",
+								ea_shards_name("entityapi.tenant")) :
+					   "SELECT 1 FROM entityapi.tenant"
 					   " WHERE id = $1 AND status = 'ACTIVE'",
 					   ea_params(EA_UUID(&given->tenant)), NULL, NULL) == 0)
 		return NULL;
@@ -142,6 +163,7 @@ note_found(MemoryContext statement)
 	found_for.xcnt = snapshot->xcnt;
 	found_for.subxcnt = snapshot->subxcnt;
 	found_for.curcid = snapshot->curcid;
+	finding++;
 	while (callback != NULL && callback->func != forget_statement)
 		callback = callback->next;
 	if (callback != NULL)
@@ -197,6 +219,30 @@ ea_sql_set_principal(PG_FUNCTION_ARGS)
 	PG_RETURN_VOID();
 }
 
+static void
+read_oids(void *arg, TupleTableSlot *slot)
+{
+	if (!slot->tts_isnull[0])
+		*(char **) arg = TextDatumGetCString(slot->tts_values[0]);
+}
+
+/* The oids of a role with Citus; NULL on one node. */
+static char *
+on_nodes(const char *role)
+{
+	char	   *oids = NULL;
+	EaPin		pin;
+
+	if (!ea_distributed())
+		return NULL;
+	ea_owner_install(&pin);
+	ea_exec_each(EA_EXEC_LOOK, "SELECT entityapi.role_on_nodes($1)::text",
+				 ea_params(EA_TEXT(role)), EA_READER(read_oids, TEXTOID),
+				 &oids);
+	ea_owner_leave(&pin);
+	return oids;
+}
+
 /*
  * entityapi.map_role(role name, username text); a null username unmaps
  *
@@ -227,10 +273,11 @@ EA_CONFINED_FUNCTION(ea_sql_map_role)
 									 VARSIZE_ANY_EXHDR(given_name));
 		key = username == NULL ? "" : ea_username_key(username);
 		if (ea_exec_write("INSERT INTO entityapi.mapped_role"
-						  " (role, role_oid, account_id)"
-						  " SELECT $1, $2, id FROM entityapi.account"
-						  " WHERE username_key = $3",
+						  " (role, role_oid, node_oids, account_id)"
+						  " SELECT $1, $2, $3::jsonb, id"
+						  " FROM entityapi.account WHERE username_key = $4",
 						  ea_params(EA_TEXT(name), EA_OID(role),
+									EA_NULLABLE_TEXT(on_nodes(name)),
 									EA_TEXT(key))) == 0)
 			ereport(ERROR,
 					(errcode(ERRCODE_UNDEFINED_OBJECT),
@@ -243,8 +290,82 @@ EA_CONFINED_FUNCTION(ea_sql_map_role)
 	PG_RETURN_VOID();
 }
 
+/* -------- answers -------- */
+
+/* What a call in an expression has found. */
+typedef struct Kept
+{
+	uint64		finding;
+	Datum		value;
+	bool		isnull;
+} Kept;
+
+/* The arguments are the same whenever the expression is evaluated. */
+static bool
+asks_the_same(FunctionCallInfo fcinfo)
+{
+	for (int i = 0; i < PG_NARGS(); i++)
+	{
+		if (!get_fn_expr_arg_stable(fcinfo->flinfo, i))
+			return false;
+	}
+	return fcinfo->flinfo->fn_expr != NULL;
+}
+
+static void
+keep(FunctionCallInfo fcinfo, Datum value)
+{
+	Kept	   *kept = fcinfo->flinfo->fn_extra;
+	MemoryContext old;
+	int16		len;
+	bool		byval;
+
+	if (!asks_the_same(fcinfo))
+		return;
+	old = MemoryContextSwitchTo(fcinfo->flinfo->fn_mcxt);
+	if (kept == NULL)
+		kept = fcinfo->flinfo->fn_extra = palloc(sizeof(Kept));
+	get_typlenbyval(get_fn_expr_rettype(fcinfo->flinfo), &len, &byval);
+	kept->isnull = fcinfo->isnull;
+	kept->value = kept->isnull ? value : datumCopy(value, byval, len);
+	kept->finding = finding;
+	MemoryContextSwitchTo(old);
+}
+
+/*
+ * Where a policy has no sub-select to be asked once in, as Citus takes none,
+ * it asks with each row: the first answer is kept for the statement.
+ */
+static Datum
+answer(FunctionCallInfo fcinfo, PGFunction ask)
+{
+	Kept	   *kept = fcinfo->flinfo->fn_extra;
+	Datum		value;
+
+	if (kept != NULL && kept->finding == finding &&
+		is_found(fcinfo->flinfo->fn_mcxt))
+	{
+		fcinfo->isnull = kept->isnull;
+		return kept->value;
+	}
+	value = ea_owner_call(ask, fcinfo, false);
+	keep(fcinfo, value);
+	return value;
+}
+
+#define ANSWER_FUNCTION(name) \
+PG_FUNCTION_INFO_V1(name); \
+static Datum name##_once(PG_FUNCTION_ARGS); \
+Datum \
+name(PG_FUNCTION_ARGS) \
+{ \
+	return answer(fcinfo, name##_once); \
+} \
+static Datum \
+name##_once(PG_FUNCTION_ARGS)
+
 /* entityapi.current_tenant() returns uuid */
-EA_OWNER_FUNCTION(ea_sql_current_tenant)
+ANSWER_FUNCTION(ea_sql_current_tenant)
 {
 	EaPrincipal *principal;
 	pg_uuid_t  *tenant;
@@ -262,7 +383,7 @@ EA_OWNER_FUNCTION(ea_sql_current_tenant)
 /* Ask the one place that decides about an entity, by its name. */
 static bool
 ask_authz(FunctionCallInfo fcinfo,
-		  bool (*ask) (EaRequest *req, EaEntity *entity))
+		  bool (*ask) (EaRequest *req, EaEntity *entity, void *arg), void *arg)
 {
 	EaRequest	req = {0};
 	EaCatalog  *volatile catalog = NULL;
@@ -281,7 +402,7 @@ ask_authz(FunctionCallInfo fcinfo,
 			catalog = ea_catalog_acquire();
 			req.catalog = catalog;
 			entity = ea_catalog_entity(catalog, name);
-			answer = entity != NULL && ask(&req, entity);
+			answer = entity != NULL && ask(&req, entity, arg);
 		}
 	}
 	PG_FINALLY();
@@ -295,21 +416,81 @@ ask_authz(FunctionCallInfo fcinfo,
 }
 
 static bool
-reads(EaRequest *req, EaEntity *entity)
+reads(EaRequest *req, EaEntity *entity, void *arg)
 {
 	return ea_authz_allows(req, entity, EA_OP_READ);
 }
 
-/* entityapi.caller_reads(entity text): roles allow it */
-EA_OWNER_FUNCTION(ea_sql_caller_reads)
+static bool
+bypasses(EaRequest *req, EaEntity *entity, void *arg)
 {
-	PG_RETURN_BOOL(ask_authz(fcinfo, reads));
+	return ea_authz_bypasses(req, entity);
+}
+
+static bool
+keep_tenant(EaRequest *req, EaEntity *entity, void *arg)
+{
+	if (!ea_authz_allows(req, entity, EA_OP_READ) ||
+		!req->principal->has_tenant)
+		return false;
+	*(pg_uuid_t *) arg = req->principal->tenant;
+	return true;
+}
+
+/* The row of this id is one of those that a request would show. */
+static bool
+sees(EaRequest *req, EaEntity *entity, void *arg)
+{
+	EaPrincipal caller = *req->principal;
+	EaSqlBuf	b;
+	int			alias;
+	bool		seen;
+
+	if (!ea_authz_allows(req, entity, EA_OP_READ) ||
+		(entity->tenant_scoped && !req->principal->has_tenant))
+		return false;
+
+	/* what is parsed of it on the way goes with this call */
+	req->principal = &caller;
+	req->has_tenant = caller.has_tenant;
+	req->tenant = caller.tenant;
+	req->now = ea_request_clock();
+	ea_sqlbuf_init(&b, req);
+	ea_sqlbuf_add(&b, "SELECT 1");
+	alias = ea_sqlbuf_from(&b, entity, EA_OP_READ);
+	ea_sqlbuf_is(&b, alias, entity->id_column, arg);
+	seen = ea_sqlbuf_run(&b, EA_EXEC_READ, true, NULL, NULL) > 0;
+	found->number = caller.number;
+	return seen;
+}
+
+/* entityapi.caller_reads(entity text): roles allow it */
+ANSWER_FUNCTION(ea_sql_caller_reads)
+{
+	PG_RETURN_BOOL(ask_authz(fcinfo, reads, NULL));
 }
 
 /* entityapi.caller_bypasses(entity text): neither roles nor policies count */
-EA_OWNER_FUNCTION(ea_sql_caller_bypasses)
+ANSWER_FUNCTION(ea_sql_caller_bypasses)
 {
-	PG_RETURN_BOOL(ask_authz(fcinfo, ea_authz_bypasses));
+	PG_RETURN_BOOL(ask_authz(fcinfo, bypasses, NULL));
+}
+
+/* entityapi.readable_tenant(entity text): the caller's, if roles allow it */
+ANSWER_FUNCTION(ea_sql_readable_tenant)
+{
+	pg_uuid_t  *tenant = palloc(sizeof(pg_uuid_t));
+
+	if (!ask_authz(fcinfo, keep_tenant, tenant))
+		PG_RETURN_NULL();
+	PG_RETURN_UUID_P(tenant);
+}
+
+/* entityapi.caller_sees(entity text, id uuid): roles and policies allow it */
+EA_OWNER_FUNCTION(ea_sql_caller_sees)
+{
+	PG_RETURN_BOOL(!PG_ARGISNULL(1) &&
+				   ask_authz(fcinfo, sees, PG_GETARG_UUID_P(1)));
 }
 
 /* A copy: another statement may be asked for before this one is used. */
@@ -358,7 +539,7 @@ caller_value(FunctionCallInfo fcinfo, EaPolicyType type)
 }
 
 #define CALLER_FUNCTION(name, type) \
-EA_OWNER_FUNCTION(name) \
+ANSWER_FUNCTION(name) \
 { \
 	return caller_value(fcinfo, type); \
 } \

@@ -13,6 +13,7 @@
 
 #include "base/uuid.h"
 #include "engine/exec.h"
+#include "engine/shards.h"
 #include "identity/account.h"
 #include "identity/password.h"
 #include "model/catalog.h"
@@ -41,6 +42,19 @@ ea_account_find_kind(const char *name, EaKind *kind)
 		}
 	}
 	return false;
+}
+
+const char *
+ea_account_tables(void)
+{
+	/* a name may be gone with the next one */
+	char	   *account = pstrdup(ea_shards_name("entityapi.account"));
+	char	   *tenant = pstrdup(ea_shards_name("entityapi.tenant"));
+
+	return psprintf("%s a LEFT JOIN %s t ON t.id = a.tenant_id"
+					" LEFT JOIN %s ta"
+					" ON ta.account_id = a.id AND ta.tenant_id = a.tenant_id",
+					account, tenant, ea_shards_name("entityapi.tenant_admin"));
 }
 
 void

@@ -35,6 +35,9 @@ typedef struct EaAccount
 	" LEFT JOIN entityapi.tenant_admin ta" \
 	" ON ta.account_id = a.id AND ta.tenant_id = a.tenant_id"
 
+/* The same where each node has these tables, for a statement of Citus. */
+extern const char *ea_account_tables(void);
+
 /* Fill from the first EA_ACCOUNT_NCOLUMNS columns, in the current context. */
 extern void ea_account_read(EaAccount *account, TupleTableSlot *slot);
 

@@ -13,7 +13,9 @@
 #include "utils/rel.h"
 
 #include "base/compat.h"
+#include "engine/distributed.h"
 #include "engine/owner.h"
+#include "engine/shards.h"
 #include "model/account_copy.h"
 #include "model/value_checks.h"
 
@@ -94,6 +96,39 @@ column_of(TriggerData *trigger, HeapTuple row, const char *name, bool *isnull)
 	return SPI_getbinval(row, desc, number, isnull);
 }
 
+/*
+ * The table that the copy goes to.  An account is written on each node of a
+ * cluster, and the trigger runs there: its copy is made on that of its tenant.
+ */
+static const char *
+place_of(const EaEntity *user, Datum tenant)
+{
+	return ea_distributed() ?
+		ea_shards_find(user->table, DatumGetUUIDP(tenant))->name :
+		user->table;
+}
+
+/*
+ * Citus has no foreign key that sets one of its columns to null: who wrote
+ * rows is nobody any more, as on one node.
+ */
+static void
+release_authors(const EaEntity *user, Oid *types, Datum *values)
+{
+	for (int i = 0; i < user->nreferences; i++)
+	{
+		EaField    *field = ea_catalog_referring(unconstify(EaEntity *, user),
+												 i);
+		const char *column = field->columns[0].name;
+
+		if (!field->system)
+			continue;
+		execute(psprintf("UPDATE %s SET %s = NULL WHERE %s = $1 AND %s = $2",
+						 place_of(field->entity, values[1]), column, column,
+						 field->entity->tenant_column), 2, types, values);
+	}
+}
+
 static void
 copy_account(TriggerData *trigger, const EaEntity *user)
 {
@@ -101,18 +136,24 @@ copy_account(TriggerData *trigger, const EaEntity *user)
 		trigger->tg_newtuple : trigger->tg_trigtuple;
 	Oid			types[] = {UUIDOID, UUIDOID};
 	Datum		values[2];
+	const char *table;
 	bool		isnull;
 
 	values[0] = column_of(trigger, row, "id", &isnull);
 	values[1] = column_of(trigger, row, "tenant_id", &isnull);
 	if (isnull || !is_whole(user))
 		return;
+	table = place_of(user, values[1]);
+	if (table == NULL)
+		return;
+	if (TRIGGER_FIRED_BY_DELETE(trigger->tg_event) && ea_distributed())
+		release_authors(user, types, values);
 	if (TRIGGER_FIRED_BY_DELETE(trigger->tg_event))
 		execute(psprintf("DELETE FROM %s WHERE %s = $1 AND %s = $2",
-						 user->table, user->id_column, user->tenant_column),
+						 table, user->id_column, user->tenant_column),
 				2, types, values);
 	else
-		execute(ea_account_copy_sql(user, true), 1, types, values);
+		execute(ea_account_copy_sql(user, table, true), 1, types, values);
 }
 
 /* entityapi.copy_account(): trigger of entityapi.account, after each row */

@@ -28,8 +28,11 @@
 
 #include "base/guc.h"
 #include "base/uuid.h"
+#include "engine/distributed.h"
 #include "engine/exec.h"
 #include "engine/invalidate.h"
+#include "engine/shard_name.h"
+#include "engine/shards.h"
 #include "identity/account.h"
 #include "identity/session_lookup.h"
 
@@ -104,19 +107,21 @@ typedef enum Table
 static const struct
 {
 	const char *name;
+	const char *qualified;
 	const char *index;
 	int			key;			/* column of that index, which is unique */
 	const Oid  *types;
 	int			ntypes;
 }			tables[] =
 {
-	{"session", "session_pkey", SESSION_ID, session_types,
+	{"session", "entityapi.session", "session_pkey", SESSION_ID, session_types,
 	lengthof(session_types)},
-	{"account", "account_pkey", ACCOUNT_ID, account_types,
+	{"account", "entityapi.account", "account_pkey", ACCOUNT_ID, account_types,
 	lengthof(account_types)},
-	{"tenant", "tenant_pkey", TENANT_ID, tenant_types, lengthof(tenant_types)},
-	{"tenant_admin", "tenant_admin_account_id_key", TENANT_ADMIN_ACCOUNT_ID,
-	tenant_admin_types, lengthof(tenant_admin_types)}
+	{"tenant", "entityapi.tenant", "tenant_pkey", TENANT_ID, tenant_types,
+	lengthof(tenant_types)},
+	{"tenant_admin", "entityapi.tenant_admin", "tenant_admin_account_id_key",
+	TENANT_ADMIN_ACCOUNT_ID, tenant_admin_types, lengthof(tenant_admin_types)}
 };
 
 /*
@@ -144,6 +149,8 @@ table_oid(Table table)
 		memset(oids, 0, sizeof(oids));
 		generation = ea_invalidate_generation();
 	}
+	if (ea_distributed())
+		return ea_shards_read(tables[table].qualified, NULL)->relid;
 	if (!OidIsValid(oids[table]))
 		oids[table] = get_relname_relid(tables[table].name,
 										get_namespace_oid("entityapi", false));
@@ -187,11 +194,22 @@ find_in_place(Relation relation, int place, int key, const pg_uuid_t *id,
 		ea_uuid_equal(DatumGetUUIDP(row->values[key]), id);
 }
 
+static const char *
+index_name(Table table)
+{
+	const EaShard *shard;
+
+	if (!ea_distributed())
+		return tables[table].index;
+	shard = ea_shards_find(tables[table].qualified, NULL);
+	return ea_shard_name(tables[table].index, shard->number);
+}
+
 static bool
 find_by_index(Relation relation, Table table, const pg_uuid_t *id,
 			  int place, Row *row)
 {
-	Oid			index = get_relname_relid(tables[table].index,
+	Oid			index = get_relname_relid(index_name(table),
 										  RelationGetNamespace(relation));
 	SysScanDesc scan;
 	ScanKeyData key;
@@ -349,11 +367,25 @@ look_up_by_statement(const pg_uuid_t *session, const pg_uuid_t *id,
 					   account) > 0;
 }
 
+/* The coordinator may have none of the tables that all other nodes have. */
+static bool
+is_at_hand(void)
+{
+	if (!ea_guc_direct_scans)
+		return false;
+	for (int i = 0; ea_distributed() && i < lengthof(tables); i++)
+	{
+		if (!OidIsValid(table_oid(i)))
+			return false;
+	}
+	return true;
+}
+
 bool
 ea_session_lookup(const pg_uuid_t *session, const pg_uuid_t *id,
 				  TimestampTz now, EaAccount *account)
 {
-	bool		found = ea_guc_direct_scans ?
+	bool		found = is_at_hand() ?
 		look_up_directly(session, id, now, account) :
 		look_up_by_statement(session, id, now, account);
 

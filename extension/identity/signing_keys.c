@@ -19,6 +19,7 @@
 #include "audit/audit.h"
 #include "base/guc.h"
 #include "base/uuid.h"
+#include "engine/distributed.h"
 #include "engine/exec.h"
 #include "engine/invalidate.h"
 #include "engine/owner.h"
@@ -115,6 +116,14 @@ find_active(void)
 	return NULL;
 }
 
+/* The trigger does so where the table has its rows; other nodes look. */
+static void
+announce(void)
+{
+	if (ea_distributed())
+		ea_invalidate_keys();
+}
+
 /* Make a new signing key and retire the others.  Returns its kid. */
 static char *
 rotate(TimestampTz now)
@@ -131,6 +140,7 @@ rotate(TimestampTz now)
 				(errcode(ERRCODE_INTERNAL_ERROR),
 				 errmsg("could not generate random values")));
 
+	announce();
 	ea_exec_write("UPDATE entityapi.signing_key"
 				  " SET state = 'RETIRED', retired_at = $1"
 				  " WHERE state = 'ACTIVE'", ea_params(EA_TIMESTAMP(now)));
@@ -215,6 +225,7 @@ EA_CONFINED_FUNCTION(ea_sql_revoke_signing_key)
 	bool		found;
 
 	SPI_connect();
+	announce();
 	found = ea_exec_write("UPDATE entityapi.signing_key SET state = 'REVOKED'"
 						  " WHERE kid = $1",
 						  ea_params(EA_TEXT_DATUM(kid))) > 0;

@@ -8,15 +8,21 @@
 #include "postgres.h"
 
 #include "base/guc.h"
+#include "engine/distributed.h"
 #include "engine/exec.h"
 #include "identity/sweep.h"
 #include "identity/throttle.h"
 
-/* $1 is a time before which rows are over, $2 how many go at most. */
+/*
+ * $1 is a time before which rows are over, $2 how many go at most.  All nodes
+ * of a cluster have them, each in places of its own: there all go that are
+ * over, or else each node might take others.
+ */
 #define DELETE_FROM(table, condition) \
 	"DELETE FROM entityapi." table " WHERE ctid = ANY (ARRAY(" \
 	"SELECT ctid FROM entityapi." table " WHERE " condition \
-	" LIMIT $2 FOR UPDATE SKIP LOCKED))"
+	" LIMIT $2 FOR UPDATE SKIP LOCKED))", \
+	"DELETE FROM entityapi." table " WHERE " condition " AND $2 > 0"
 
 typedef enum Age
 {
@@ -29,6 +35,7 @@ typedef enum Age
 static const struct
 {
 	const char *sql;
+	const char *everywhere;
 	Age			age;
 }			sweeps[] =
 {
@@ -71,7 +78,8 @@ ea_sweep_run(TimestampTz now, int max_rows)
 	{
 		int64		before = now - seconds(sweeps[i].age) * USECS_PER_SEC;
 
-		deleted += ea_exec_write(sweeps[i].sql,
+		deleted += ea_exec_write(ea_distributed() ? sweeps[i].everywhere :
+								 sweeps[i].sql,
 								 ea_params(EA_TIMESTAMP(before),
 										   EA_INT4(max_rows)));
 	}

@@ -28,7 +28,9 @@
 
 #include "base/guc.h"
 #include "base/sha256.h"
+#include "engine/distributed.h"
 #include "engine/exec.h"
+#include "engine/platform_node.h"
 #include "identity/throttle.h"
 #include "identity/throttle_slot.h"
 #include "request/errors.h"
@@ -50,30 +52,6 @@ typedef struct Failures
 	int64		address;		/* within the window, up to its limit */
 	TimestampTz oldest;			/* of these */
 } Failures;
-
-/* -------- slots -------- */
-
-/*
- * Take the first free of n slots and return how many others are taken; n if
- * all are.
- */
-static int
-take_slot(uint16 class, uint64 name, int n)
-{
-	bool		have = false;
-	int			taken = 0;
-
-	for (int slot = 0; slot < n; slot++)
-	{
-		if (!ea_slot_take(class, name, slot, false))
-			taken++;
-		else if (have)
-			ea_slot_give_back(class, name, slot);
-		else
-			have = true;
-	}
-	return taken;
-}
 
 /* -------- failures -------- */
 
@@ -157,8 +135,13 @@ count_failures(EaRequest *req, const EaThrottle *throttle)
 	Datum		origin = ea_sha256_stored(throttle->origin_hash);
 	Failures	failures = {0};
 
+	/* the slots that others gave back have become rows there, first of all */
+	const char *where = ea_distributed() ?
+		" CROSS JOIN (SELECT count(*) FROM entityapi.audit"
+		" WHERE " EA_PLATFORM_NOTHING ") p" : "";
+
 	ea_exec_one(EA_EXEC_WRITE,
-				"SELECT t.failures, t.last_failure_at, f.n, f.oldest,"
+				psprintf("SELECT t.failures, t.last_failure_at, f.n, f.oldest,"
 				" o.failures, o.failed_at"
 				" FROM (SELECT count(*) AS n, min(w.failed_at) AS oldest"
 				" FROM (SELECT failed_at FROM entityapi.address_failure"
@@ -167,7 +150,7 @@ count_failures(EaRequest *req, const EaThrottle *throttle)
 				" LEFT JOIN entityapi.login_throttle t"
 				" ON t.username_hash = $1"
 				" LEFT JOIN entityapi.login_origin o"
-				" ON o.origin_hash = $5 AND o.succeeded_at > $6",
+				" ON o.origin_hash = $5 AND o.succeeded_at > $6%s", where),
 				ea_params(EA_BYTEA(ea_sha256_stored(throttle->name_hash)),
 						  EA_NULL_IF(!throttle->has_address,
 									 EA_VALUE(INETOID, throttle->address)),
@@ -273,8 +256,8 @@ ea_throttle_enter(EaRequest *req, EaThrottle *throttle,
 	check_failures(req, &failures, 0, 0);
 	throttle->known = failures.known;
 
-	ea_slot_take(EA_LOCK_GATE, 0, 0, true);
-	username_others = take_slot(EA_LOCK_USERNAME,
+	ea_slot_pass_gate(true);
+	username_others = ea_slot_take_first(EA_LOCK_USERNAME,
 								ea_slots_of(ea_throttle_subject(throttle),
 											PG_SHA256_DIGEST_LENGTH),
 								Min(ea_guc_login_free_failures,
@@ -283,14 +266,14 @@ ea_throttle_enter(EaRequest *req, EaThrottle *throttle,
 	{
 		inet	   *address = DatumGetInetPP(throttle->address);
 
-		address_others = take_slot(EA_LOCK_ADDRESS,
+		address_others = ea_slot_take_first(EA_LOCK_ADDRESS,
 								   ea_slots_of(VARDATA_ANY(address),
 											   VARSIZE_ANY_EXHDR(address)),
 								   Min(ea_guc_login_address_failures,
 									   EA_MAX_SLOTS));
 	}
 	failures = count_failures(req, throttle);
-	ea_slot_give_back(EA_LOCK_GATE, 0, 0);
+	ea_slot_pass_gate(false);
 	check_failures(req, &failures, username_others, address_others);
 
 	/* without a slot this try would not be seen by others */

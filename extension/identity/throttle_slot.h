@@ -23,6 +23,14 @@ extern bool ea_slot_take(uint16 class, uint64 name, int slot, bool wait);
 
 extern void ea_slot_give_back(uint16 class, uint64 name, int slot);
 
+/*
+ * Take the first free of n slots and return how many others are taken; n if
+ * all are.  The gate lets one in at a time.  Both count for all nodes of a
+ * cluster; a slot that is taken as above does not.
+ */
+extern int	ea_slot_take_first(uint16 class, uint64 name, int n);
+extern void ea_slot_pass_gate(bool enter);
+
 /* The number that the slots of a name start from. */
 extern uint64 ea_slots_of(const void *name, int len);
 

@@ -1,5 +1,6 @@
 -- Roles belong to the cluster: other databases may have made them already, or
--- somebody else, who may have given them more than they are for.
+-- somebody else, who may have given them more than they are for.  Nodes of
+-- Citus log in at each other as those that run statements.
 DO $$
 DECLARE
 	role text;
@@ -9,7 +10,11 @@ BEGIN
 								  'entityapi_reader']
 	LOOP
 		SELECT pg_catalog.concat_ws(', ',
-				CASE WHEN r.rolcanlogin THEN 'LOGIN' END,
+				CASE WHEN r.rolcanlogin AND (
+						role = 'entityapi_client'
+						OR NOT EXISTS (SELECT FROM pg_catalog.pg_extension e
+									   WHERE e.extname = 'citus'))
+					THEN 'LOGIN' END,
 				CASE WHEN r.rolsuper THEN 'SUPERUSER' END,
 				CASE WHEN r.rolbypassrls THEN 'BYPASSRLS' END,
 				CASE WHEN r.rolcreaterole THEN 'CREATEROLE' END,

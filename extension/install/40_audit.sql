@@ -69,6 +69,46 @@ CREATE TRIGGER append_only
 	FOR EACH STATEMENT EXECUTE FUNCTION entityapi.refuse_audit_change();
 ALTER TABLE entityapi.audit_default ENABLE ALWAYS TRIGGER append_only;
 
+-- Whether Citus has the log: 60_distribution.sql
+CREATE FUNCTION entityapi.audit_is_distributed() RETURNS boolean
+	LANGUAGE plpgsql STABLE
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+BEGIN
+	IF to_regclass('pg_catalog.pg_dist_partition') IS NULL THEN
+		RETURN false;
+	END IF;
+	RETURN EXISTS (SELECT FROM pg_dist_partition
+				   WHERE logicalrelid = 'entityapi.audit'::regclass);
+END
+$$;
+
+-- The same for a table of the log as it is.  Shards get no trigger that is for
+-- TRUNCATE as well.
+CREATE FUNCTION entityapi.guard_audit(part regclass) RETURNS void
+	LANGUAGE plpgsql
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+DECLARE
+	guard text[];
+BEGIN
+	FOREACH guard SLICE 1 IN ARRAY
+		CASE WHEN entityapi.audit_is_distributed() THEN
+			ARRAY[['append_only', 'UPDATE OR DELETE'],
+				  ['append_only_all', 'TRUNCATE']]
+		ELSE
+			ARRAY[['append_only', 'UPDATE OR DELETE OR TRUNCATE']]
+		END
+	LOOP
+		EXECUTE format('CREATE TRIGGER %I BEFORE %s ON %s FOR EACH STATEMENT'
+					   ' EXECUTE FUNCTION entityapi.refuse_audit_change()',
+					   guard[1], guard[2], part);
+		EXECUTE format('ALTER TABLE ONLY %s ENABLE ALWAYS TRIGGER %I', part,
+					   guard[1]);
+	END LOOP;
+END
+$$;
+
 SELECT pg_catalog.pg_extension_config_dump('entityapi.audit_default', '');
 
 -- The log is the installer's, its owner's only to read and to add to.  So the
@@ -100,28 +140,40 @@ DECLARE
 	name text := to_char(month, '"audit_"YYYY_MM');
 	first timestamptz := month AT TIME ZONE 'UTC';
 	beyond timestamptz := (month + interval '1 month') AT TIME ZONE 'UTC';
+	moved boolean := false;
 BEGIN
+	IF entityapi.audit_is_distributed() THEN
+		PERFORM set_config('citus.multi_shard_modify_mode', 'sequential',
+						   true),
+				set_config('citus.enable_unsafe_triggers', 'on', true);
+	END IF;
 	EXECUTE format('CREATE TABLE entityapi.%I'
 				   ' (LIKE entityapi.audit_default INCLUDING ALL)', name);
-	IF EXISTS (SELECT FROM entityapi.audit_default
+
+	-- nobody adds any once the trigger is off
+	IF EXISTS (SELECT 1 FROM entityapi.audit_default
 			   WHERE at >= first AND at < beyond) THEN
 		ALTER TABLE entityapi.audit_default DISABLE TRIGGER append_only;
-		EXECUTE format('WITH moved AS ('
-					   ' DELETE FROM entityapi.audit_default'
-					   ' WHERE at >= $1 AND at < $2 RETURNING *)'
-					   ' INSERT INTO entityapi.%I SELECT * FROM moved', name)
+		EXECUTE format('INSERT INTO entityapi.%I'
+					   ' SELECT * FROM entityapi.audit_default'
+					   ' WHERE at >= $1 AND at < $2', name)
 			USING first, beyond;
+		DELETE FROM entityapi.audit_default WHERE at >= first AND at < beyond;
 		ALTER TABLE entityapi.audit_default ENABLE ALWAYS TRIGGER append_only;
+		moved := true;
 	END IF;
-	EXECUTE format('CREATE TRIGGER append_only'
-				   ' BEFORE UPDATE OR DELETE OR TRUNCATE ON entityapi.%I'
-				   ' FOR EACH STATEMENT'
-				   ' EXECUTE FUNCTION entityapi.refuse_audit_change()', name);
-	EXECUTE format('ALTER TABLE entityapi.%I'
-				   ' ENABLE ALWAYS TRIGGER append_only', name);
+	PERFORM entityapi.guard_audit(format('entityapi.%I', name)::regclass);
 	EXECUTE format('GRANT SELECT ON entityapi.%I TO entityapi_owner', name);
 	EXECUTE format('ALTER TABLE entityapi.audit ATTACH PARTITION entityapi.%I'
 				   ' FOR VALUES FROM (%L) TO (%L)', name, first, beyond);
+	IF moved AND entityapi.audit_is_distributed() THEN
+		EXECUTE format('ALTER TABLE entityapi.%I'
+					   ' DISABLE TRIGGER append_only_all', name);
+		PERFORM truncate_local_data_after_distributing_table(
+					format('entityapi.%I', name));
+		EXECUTE format('ALTER TABLE entityapi.%I'
+					   ' ENABLE ALWAYS TRIGGER append_only_all', name);
+	END IF;
 END
 $$;
 
@@ -188,21 +240,25 @@ BEGIN
 			USING ERRCODE = 'null_value_not_allowed';
 	END IF;
 	PERFORM entityapi.take_audit_turn(true);
+	IF entityapi.audit_is_distributed() THEN
+		PERFORM set_config('citus.multi_shard_modify_mode', 'sequential',
+						   true),
+				set_config('citus.enable_unsafe_triggers', 'on', true);
+	END IF;
 
 	-- what is in audit_default goes by months as well, of whatever time it
 	-- says to be: a table of its own for each is what not every time can have
-	IF EXISTS (SELECT FROM entityapi.audit_default d WHERE d.at < kept) THEN
+	IF EXISTS (SELECT 1 FROM entityapi.audit_default d WHERE d.at < kept) THEN
 		ALTER TABLE entityapi.audit_default DISABLE TRIGGER append_only;
-		WITH gone AS (
-			DELETE FROM entityapi.audit_default d WHERE d.at < kept
-			RETURNING to_char(d.at AT TIME ZONE 'UTC',
-							  '"audit_"YYYY_MM') AS month
-		), counted AS (
-			SELECT coalesce(g.month, 'audit_default') AS month, count(*) AS n
-			FROM gone g GROUP BY 1
-		)
 		SELECT array_agg(c.month ORDER BY c.month), sum(c.n) INTO names, total
-		FROM counted c;
+		FROM (
+			SELECT coalesce(to_char(d.at AT TIME ZONE 'UTC',
+									'"audit_"YYYY_MM'),
+							'audit_default') AS month, count(*) AS n
+			FROM entityapi.audit_default d WHERE d.at < kept
+			GROUP BY 1
+		) c;
+		DELETE FROM entityapi.audit_default WHERE at < kept;
 		ALTER TABLE entityapi.audit_default ENABLE ALWAYS TRIGGER append_only;
 		partitions := cardinality(names);
 		RETURN QUERY SELECT unnest(names);

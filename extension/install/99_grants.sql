@@ -49,8 +49,17 @@ BEGIN
 			   coalesce(p.proacl, pg_catalog.acldefault('f', p.proowner)),
 			   CASE WHEN p.prorettype
 							= 'pg_catalog.trigger'::pg_catalog.regtype
-						 OR p.proname IN ('make_audit_partition',
-										  'take_audit_turn', 'note_purge')
+						 OR p.proname IN (
+							'make_audit_partition', 'take_audit_turn',
+							'note_purge', 'guard_audit', 'rekey_audit',
+							'distribute_own', 'distribute_audit',
+							'undistribute_own', 'take_back',
+							'move_own_ahead',
+							'prepare_node', 'drop_own_references',
+							'list_citus_faults', 'check_distributed',
+							'keeps_rows', 'list_own_tables',
+							'list_audit_tables', 'audit_is_distributed',
+							'role_on_nodes')
 					THEN '{}'
 					ELSE '{EXECUTE}' END::text[]
 		FROM pg_catalog.pg_proc p
@@ -157,6 +166,7 @@ GRANT EXECUTE ON FUNCTION entityapi.handle(text, text, jsonb, bytea, inet),
 GRANT EXECUTE ON FUNCTION
 	entityapi.current_tenant(),
 	entityapi.caller_reads(text), entityapi.caller_bypasses(text),
+	entityapi.readable_tenant(text), entityapi.caller_sees(text, uuid),
 	entityapi.caller_boolean(text, text), entityapi.caller_number(text, text),
 	entityapi.caller_text(text, text), entityapi.caller_uuid(text, text),
 	entityapi.caller_date(text, text), entityapi.caller_datetime(text, text),

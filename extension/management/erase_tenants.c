@@ -14,7 +14,10 @@
 #include "access/transam.h"
 #include "access/xact.h"
 #include "catalog/pg_type.h"
+#include "executor/spi.h"
 #include "miscadmin.h"
+#include "storage/lmgr.h"
+#include "storage/lock.h"
 #include "storage/proc.h"
 #include "storage/procarray.h"
 #include "utils/timestamp.h"
@@ -22,7 +25,9 @@
 
 #include "audit/audit.h"
 #include "base/uuid.h"
+#include "engine/distributed.h"
 #include "engine/exec.h"
+#include "engine/owner.h"
 #include "engine/turn.h"
 #include "management/attempt.h"
 #include "management/erase_entities.h"
@@ -144,6 +149,87 @@ settle(const pg_uuid_t *tenant)
 				  " WHERE id = $1", ea_params(EA_UUID(tenant)));
 }
 
+/*
+ * The same for a cluster, whose nodes count transactions each for itself.  The
+ * update waits on each node until the deletion is committed there; whoever has
+ * begun since then has seen it, and the others are waited for.
+ */
+static void
+settle_everywhere(void *arg)
+{
+	settle(arg);
+	ea_exec_write("UPDATE entityapi.everywhere SET present = present"
+				  " WHERE entityapi.let_end(present)", EA_NO_PARAMS);
+}
+
+static bool
+try_to_settle(EaRequest *req, const Deleted *deleted)
+{
+	if (ea_distributed())
+		return ea_attempt(req, settle_everywhere, &req->tenant,
+						  psprintf("settle tenant %s",
+								   ea_uuid_text(&deleted->id)));
+	if (has_old_requests(deleted->by))
+		return false;
+	settle(&req->tenant);
+	return true;
+}
+
+/* How long a node waits for its own transactions, and between two looks. */
+#define LET_END_MS 2000
+#define LET_END_POLL_MS 10
+
+/* Transactions that are prepared, and belong to nobody, since this time. */
+static bool
+has_prepared(TimestampTz since)
+{
+	return ea_exec_int64(EA_EXEC_LOOK, "SELECT count(*)"
+						 " FROM pg_catalog.pg_prepared_xacts"
+						 " WHERE database = pg_catalog.current_database()"
+						 " AND prepared <= $1",
+						 ea_params(EA_TIMESTAMP(since))) > 0;
+}
+
+/* Those that are over leave the list. */
+static int
+still_running(VirtualTransactionId *ids, int n)
+{
+	int			left = 0;
+
+	for (int i = 0; i < n; i++)
+	{
+		if (!VirtualXactLock(ids[i], false))
+			ids[left++] = ids[i];
+	}
+	return left;
+}
+
+/* entityapi.let_end(anchor boolean) returns boolean, false */
+EA_OWNER_FUNCTION(ea_sql_let_end)
+{
+	TimestampTz started = GetCurrentTimestamp();
+	int			n;
+	VirtualTransactionId *ids =
+		GetCurrentVirtualXIDs(InvalidTransactionId, true, false,
+							  PROC_IN_VACUUM, &n);
+	bool		busy;
+
+	SPI_connect();
+	while ((busy = (n = still_running(ids, n)) > 0 || has_prepared(started)) &&
+		   !TimestampDifferenceExceeds(started, GetCurrentTimestamp(),
+									   LET_END_MS))
+	{
+		CHECK_FOR_INTERRUPTS();
+		pg_usleep(LET_END_POLL_MS * 1000L);
+	}
+	SPI_finish();
+	if (busy)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_IN_USE),
+				 errmsg("a transaction from before goes on")));
+	PG_RETURN_BOOL(false);
+}
+
 /* The last of it, and a record of that. */
 static void
 finish(EaRequest *req)
@@ -236,11 +322,7 @@ erase_tenant(EaRequest *req, const Deleted *deleted, bool *more)
 	if (place.clean)
 		finish(req);
 	else if (!deleted->settled)
-	{
-		*more = !has_old_requests(deleted->by);
-		if (*more)
-			settle(&req->tenant);
-	}
+		*more = try_to_settle(req, deleted);
 	return n;
 }
 

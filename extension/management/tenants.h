@@ -18,7 +18,8 @@
  */
 #define EA_TENANTS_END \
 	"UPDATE entityapi.tenant SET status = 'DELETED'," \
-	" name = pg_catalog.chr(1) || id, slug = '.' || id, attributes = '{}'," \
+	" name = pg_catalog.chr(1) || $1::text, slug = '.' || $1::text," \
+	" attributes = '{}'," \
 	" deleted_at = $3, deleted_by = pg_catalog.pg_current_xact_id()" \
 	" WHERE id = $1"
 

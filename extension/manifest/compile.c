@@ -481,6 +481,8 @@ ea_manifest_compile_service(EaManifest *m, int revision,
 	write_tree(&buf, "tenantAdminBypass", service->tenant_admin_bypass);
 	if (service->decimals == 1)
 		write_string(&buf, "decimals", "string");
+	if (service->distribution == 1)
+		write_string(&buf, "distribution", "citus");
 	write_names(&buf, "defaultRoles", service->default_roles);
 	ea_jsonwrite_key(&buf, "audit");
 	appendStringInfoChar(&buf, '{');

@@ -201,6 +201,7 @@ typedef struct EaDeclService
 	List	   *default_roles;
 	const EaJson *tenant_admin_bypass;	/* true if it is left out */
 	int			decimals;		/* 0: number, 1: string */
+	int			distribution;	/* 0: none, 1: citus */
 	const EaJson *audit;
 	bool		audit_entities;
 	bool		audit_identity;

@@ -22,6 +22,9 @@ static const char *const tenancies[] = {"POOL", "SINGLE", NULL};
 
 /* In the order of EaDeclService.decimals. */
 static const char *const decimals[] = {"number", "string", NULL};
+
+/* In the order of EaDeclService.distribution. */
+static const char *const distributions[] = {"none", "citus", NULL};
 static const char *const statuses[] = {"ACTIVE", "SUNSET", NULL};
 static const char *const attribute_types[] =
 {"string", "boolean", "integer", "number", "string[]", NULL};
@@ -35,6 +38,8 @@ static const EaKey service_keys[] =
 	offsetof(EaDeclService, tenant_admin_bypass)},
 	{"decimals", EA_KEY_CHOICE, 0, offsetof(EaDeclService, decimals),
 	decimals},
+	{"distribution", EA_KEY_CHOICE, 0, offsetof(EaDeclService, distribution),
+	distributions},
 	{"audit", EA_KEY_OBJECT, 0, offsetof(EaDeclService, audit)},
 };
 

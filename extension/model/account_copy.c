@@ -6,8 +6,10 @@
 #include "lib/stringinfo.h"
 #include "utils/builtins.h"
 
+#include "engine/shards.h"
 #include "model/account_copy.h"
 
+#define ACCOUNT "entityapi.account"
 #define PROFILE "profile."
 
 EaEntity *
@@ -35,7 +37,7 @@ source(const EaField *field)
 }
 
 char *
-ea_account_copy_sql(const EaEntity *user, bool one)
+ea_account_copy_sql(const EaEntity *user, const char *table, bool one)
 {
 	StringInfoData into;
 	StringInfoData values;
@@ -57,13 +59,14 @@ ea_account_copy_sql(const EaEntity *user, bool one)
 	}
 	return psprintf("INSERT INTO %s (%s, %s, %s, %s%s)"
 					" SELECT a.tenant_id, a.id, a.created_at,"
-					" pg_catalog.now()%s FROM entityapi.account a"
+					" pg_catalog.now()%s FROM %s a"
 					" WHERE a.tenant_id IS NOT NULL%s"
 					" ON CONFLICT (%s, %s) DO UPDATE SET"
 					" %s = excluded.%s%s",
-					user->table, user->tenant_column, user->id_column,
+					table, user->tenant_column, user->id_column,
 					user->created_column, user->updated_column, into.data,
-					values.data, one ? " AND a.id = $1" : "",
+					values.data, one ? ea_shards_name(ACCOUNT) : ACCOUNT,
+					one ? " AND a.id = $1" : "",
 					user->tenant_column, user->id_column,
 					user->updated_column, user->updated_column, changes.data);
 }

@@ -18,6 +18,7 @@ extern EaEntity *ea_account_copy_entity(EaCatalog *catalog);
  * The statement that brings the rows in line: of all accounts, or of the one
  * with the id $1.  SuperAdmins are in no tenant, and have none.
  */
-extern char *ea_account_copy_sql(const EaEntity *user, bool one);
+extern char *ea_account_copy_sql(const EaEntity *user, const char *table,
+								 bool one);
 
 #endif							/* EA_ACCOUNT_COPY_H */

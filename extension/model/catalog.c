@@ -18,6 +18,7 @@
 #include "engine/held.h"
 #include "engine/invalidate.h"
 #include "engine/plancache.h"
+#include "engine/shards.h"
 #include "model/catalog.h"
 #include "model/catalog_load.h"
 #include "model/entity.h"
@@ -46,6 +47,7 @@ keep_definition(void *arg, TupleTableSlot *slot)
  * What tells one state of the declarations from all others, of which some may
  * have been undone: whoever applies a manifest writes the service anew.
  */
+#define SERVICE "entityapi.service"
 #define STATE "s.tableoid::text || ' ' || s.xmin::text || ' '" \
 	" || hashtextextended(s.definition, 0)::text"
 
@@ -132,8 +134,10 @@ load(void)
 	{
 		Service		service = {NULL, ""};
 
-		ea_exec_latest(EA_EXEC_READ, "SELECT s.definition, " STATE
-					   " FROM entityapi.service s", EA_NO_PARAMS,
+		ea_exec_latest(EA_EXEC_READ, psprintf("SELECT s.definition, " STATE
+												  " FROM %s s",
+												  ea_shards_name(SERVICE)),
+					   EA_NO_PARAMS,
 					   EA_READER(keep_service, TEXTOID, TEXTOID), &service);
 		if (service.definition != NULL)
 			ea_catalog_load_service(catalog, service.definition);
@@ -174,7 +178,8 @@ still_holds(void)
 	/* who asks may have a plan in hand, which the look must not push out */
 	ea_plancache_enter();
 	ea_invalidate_watch();
-	ea_exec_latest(EA_EXEC_LOOK, "SELECT " STATE " FROM entityapi.service s",
+	ea_exec_latest(EA_EXEC_LOOK, psprintf("SELECT " STATE " FROM %s s",
+											  ea_shards_name(SERVICE)),
 				   EA_NO_PARAMS, EA_READER(keep_definition, TEXTOID), &state);
 	ea_plancache_leave();
 	if (strcmp(state, current->state) != 0)
@@ -194,7 +199,10 @@ EaCatalog *
 ea_catalog_acquire(void)
 {
 	AcceptInvalidationMessages();
-	ea_distributed_refuse_own();
+	if (ea_distributed())
+		ea_invalidate_look();
+	else
+		ea_distributed_refuse_own();
 	if (current != NULL && !still_holds())
 	{
 		EaCatalog  *old = current;
@@ -222,6 +230,8 @@ ea_catalog_acquire(void)
 	}
 	else
 		hits++;
+	if (ea_distributed() && !current->distributed)
+		ea_distributed_refuse_own();
 	current->users++;
 	return current;
 }
@@ -277,7 +287,8 @@ ea_catalog_loaded(EaCatalog *catalog)
 
 /* Look in one table, else load by the query and enter into all three. */
 static EaEntity *
-find(EaCatalog *catalog, HTAB *table, const char *key, const char *sql)
+find(EaCatalog *catalog, HTAB *table, const char *key,
+	 const char *condition)
 {
 	EntityEntry *entry;
 	EaEntity   *entity;
@@ -289,7 +300,10 @@ find(EaCatalog *catalog, HTAB *table, const char *key, const char *sql)
 	if (entry != NULL)
 		return entry->entity;
 
-	ea_exec_latest(EA_EXEC_READ, sql, ea_params(EA_TEXT(key)),
+	ea_exec_latest(EA_EXEC_READ,
+				   psprintf("SELECT definition FROM %s WHERE %s",
+							ea_shards_name("entityapi.entity"), condition),
+				   ea_params(EA_TEXT(key)),
 				   EA_READER(keep_definition, TEXTOID), &definition);
 
 	/* one made of definitions has no state that it could have missed */
@@ -319,22 +333,21 @@ EaEntity *
 ea_catalog_entity(EaCatalog *catalog, const char *name)
 {
 	return find(catalog, catalog->by_name, name,
-				"SELECT definition FROM entityapi.entity WHERE name = $1");
+				"name = $1");
 }
 
 EaEntity *
 ea_catalog_collection(EaCatalog *catalog, const char *segment)
 {
 	return find(catalog, catalog->by_collection, segment,
-				"SELECT definition FROM entityapi.entity"
-				" WHERE collection = $1 OR collection_lower = $1");
+				"collection = $1 OR collection_lower = $1");
 }
 
 EaEntity *
 ea_catalog_type(EaCatalog *catalog, const char *type)
 {
 	return find(catalog, catalog->by_type, type,
-				"SELECT definition FROM entityapi.entity WHERE type = $1");
+				"type = $1");
 }
 
 EaField *

@@ -47,6 +47,7 @@ struct EaCatalog
 	pg_uuid_t	single_tenant;	/* its built-in tenant */
 	bool		tenant_admin_bypass;
 	bool		text_numbers;	/* decimals and longs are strings */
+	bool		distributed;	/* distribution: citus */
 	bool		audit_entities;
 	bool		audit_identity;
 	int			nversions;

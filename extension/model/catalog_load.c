@@ -500,6 +500,8 @@ ea_catalog_load_service(EaCatalog *catalog, const char *definition)
 													true);
 	str = ea_jsonread_string(json, "decimals");
 	catalog->text_numbers = str != NULL && strcmp(str, "string") == 0;
+	str = ea_jsonread_string(json, "distribution");
+	catalog->distributed = str != NULL && strcmp(str, "citus") == 0;
 	catalog->audit_entities = ea_jsonread_bool(audit, "entities", true);
 	catalog->audit_identity = ea_jsonread_bool(audit, "identity", true);
 	catalog->roles = copy_list(json, "roles", &catalog->nroles);

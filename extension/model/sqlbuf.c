@@ -11,6 +11,9 @@
 #include "utils/builtins.h"
 
 #include "base/grow.h"
+#include "engine/distributed.h"
+#include "engine/invalidate.h"
+#include "engine/shards.h"
 #include "model/sqlbuf.h"
 #include "model/table_check.h"
 #include "request/limits.h"
@@ -138,10 +141,91 @@ is_current(void *arg)
 static void
 check_table(void *arg, Relation rel)
 {
+	/* with a table, other nodes may have changed what it was declared to be */
+	if (ea_distributed())
+		ea_invalidate_look();
 	ea_table_check(arg, rel);
 }
 
-#define HELD(req) {is_current, check_table, (req)->catalog}
+#define HELD(req, here) {is_current, check_table, (req)->catalog, (here)}
+
+/* -------- where tables are -------- */
+
+/*
+ * The log is with its tenant, as all that has one is, and what has none is on
+ * every node.
+ */
+bool
+ea_sqlbuf_is_here(EaRequest *req)
+{
+	const EaShard *shard = req->has_tenant ?
+		ea_shards_find("entityapi.audit", &req->tenant) :
+		ea_shards_find("entityapi.service", NULL);
+
+	return shard->name != NULL;
+}
+
+void
+ea_sqlbuf_tell_node(EaRequest *req)
+{
+	const EaShard *shard;
+	MemoryContext caller;
+
+	if (!ea_distributed() || !req->has_tenant)
+		return;
+	shard = ea_shards_read("entityapi.audit", &req->tenant);
+
+	/* that of SPI, where handlers work, is gone when the answer is written */
+	caller = MemoryContextSwitchTo(req->mcxt);
+	ea_request_answer(req, "x-entityapi-node",
+					  psprintf("%d %d", shard->here, shard->node));
+	MemoryContextSwitchTo(caller);
+}
+
+/* A table as the statement names it. */
+static const char *
+place(EaSqlBuf *b, const char *table, bool tenant_scoped)
+{
+	if (!ea_distributed() || b->place == EA_PLACE_ANYWHERE)
+		return table;
+
+	/* a row that was, as read/past.c puts it together, is where it is read */
+	if (table[0] == '(')
+		return table;
+	if (b->place == EA_PLACE_UNKNOWN)
+	{
+		/* Citus locks rows on all nodes that have them */
+		b->place = (tenant_scoped || b->req->method == EA_GET) &&
+			ea_sqlbuf_is_here(b->req) ? EA_PLACE_HERE : EA_PLACE_ANYWHERE;
+		return place(b, table, tenant_scoped);
+	}
+	table = ea_shards_read(table, tenant_scoped ? &b->req->tenant :
+						   NULL)->name;
+	if (table == NULL)
+		ea_held_throw();
+	return table;
+}
+
+static const char *
+place_of(EaSqlBuf *b, const EaEntity *entity)
+{
+	return place(b, entity->table, entity->tenant_scoped);
+}
+
+static const char *
+place_of_join(EaSqlBuf *b, const EaField *field)
+{
+	return place(b, field->join_table, field->entity->tenant_scoped);
+}
+
+/* Of all tenants, or on all nodes: that is for Citus. */
+static void
+place_anywhere(EaSqlBuf *b)
+{
+	if (b->place == EA_PLACE_HERE)
+		elog(ERROR, "statement over tables here and on other nodes");
+	b->place = EA_PLACE_ANYWHERE;
+}
 
 /* -------- statements -------- */
 
@@ -190,7 +274,8 @@ bool
 ea_sqlbuf_count(EaRequest *req, EaEntity *entity, int nkeys,
 				const EaCountKey *keys, int64 *count)
 {
-	const EaHeld held = HELD(req);
+	const EaHeld held = HELD(req, ea_distributed() && ea_sqlbuf_is_here(req));
+	const char *table = entity->table;
 	EaCountKey	all[EA_COUNT_MAX_KEYS];
 	int			n = 0;
 
@@ -206,7 +291,11 @@ ea_sqlbuf_count(EaRequest *req, EaEntity *entity, int nkeys,
 	}
 	for (int i = 0; i < nkeys; i++)
 		all[n++] = keys[i];
-	return ea_index_count_rows(&held, entity->table, n, all, count);
+	if (held.here)
+		table = ea_shards_read(table, entity->tenant_scoped ? &req->tenant :
+							   NULL)->name;
+	return table != NULL &&
+		ea_index_count_rows(&held, table, n, all, count);
 }
 
 int
@@ -248,7 +337,7 @@ add_joins(EaSqlBuf *b)
 	{
 		const EaSqlJoin *join = lfirst(cell);
 
-		ea_sqlbuf_addf(b, " LEFT JOIN %s t%d ON ", join->entity->table,
+		ea_sqlbuf_addf(b, " LEFT JOIN %s t%d ON ", place_of(b, join->entity),
 					   join->alias);
 		add_predicates(b, join->entity, join->alias, EA_OP_READ);
 		ea_sqlbuf_addf(b, " AND t%d.%s = t%d.%s", join->alias,
@@ -261,7 +350,7 @@ void
 ea_sqlbuf_from_as(EaSqlBuf *b, EaEntity *entity, EaOperation op, int alias)
 {
 	ea_sqlbuf_add(b, " FROM ");
-	ea_sqlbuf_add(b, entity->table);
+	ea_sqlbuf_add(b, place_of(b, entity));
 	ea_sqlbuf_add(b, " t");
 	append_number(&b->text, alias);
 	if (b->joins != NIL)
@@ -284,6 +373,7 @@ ea_sqlbuf_from_all(EaSqlBuf *b, EaEntity *entity)
 {
 	int			alias = ea_sqlbuf_reserve(b);
 
+	place_anywhere(b);
 	ea_sqlbuf_addf(b, " FROM %s t%d WHERE true", entity->table, alias);
 	return alias;
 }
@@ -293,6 +383,8 @@ static int
 written_alias(EaSqlBuf *b, EaEntity *entity)
 {
 	b->req->strangers |= entity->existing;
+	if (!entity->tenant_scoped)
+		place_anywhere(b);
 	return ea_sqlbuf_reserve(b);
 }
 
@@ -302,8 +394,8 @@ ea_sqlbuf_update(EaSqlBuf *b, EaEntity *entity, const char *set,
 {
 	int			alias = written_alias(b, entity);
 
-	ea_sqlbuf_addf(b, "UPDATE %s t%d SET %s WHERE ", entity->table, alias,
-				   set);
+	ea_sqlbuf_addf(b, "UPDATE %s t%d SET %s WHERE ", place_of(b, entity),
+				   alias, set);
 	add_predicates(b, entity, alias, op);
 	return alias;
 }
@@ -313,7 +405,8 @@ ea_sqlbuf_delete(EaSqlBuf *b, EaEntity *entity)
 {
 	int			alias = written_alias(b, entity);
 
-	ea_sqlbuf_addf(b, "DELETE FROM %s t%d WHERE ", entity->table, alias);
+	ea_sqlbuf_addf(b, "DELETE FROM %s t%d WHERE ", place_of(b, entity),
+				   alias);
 	add_predicates(b, entity, alias, EA_OP_DELETE);
 	return alias;
 }
@@ -323,7 +416,7 @@ ea_sqlbuf_insert(EaSqlBuf *b, EaEntity *entity)
 {
 	int			alias = written_alias(b, entity);
 
-	ea_sqlbuf_addf(b, "INSERT INTO %s AS t%d (", entity->table, alias);
+	ea_sqlbuf_addf(b, "INSERT INTO %s AS t%d (", place_of(b, entity), alias);
 	if (entity->tenant_scoped)
 		ea_sqlbuf_addf(b, "%s, ", entity->tenant_column);
 	return alias;
@@ -352,7 +445,10 @@ add_join(EaSqlBuf *b, const char *verb, EaField *field)
 {
 	int			alias = b->nrelations++;
 
-	ea_sqlbuf_addf(b, "%s %s t%d WHERE ", verb, field->join_table, alias);
+	if (b->all_tenants)
+		place_anywhere(b);
+	ea_sqlbuf_addf(b, "%s %s t%d WHERE ", verb, place_of_join(b, field),
+				   alias);
 	add_join_predicates(b, field, alias);
 	return alias;
 }
@@ -366,6 +462,8 @@ ea_sqlbuf_join_from(EaSqlBuf *b, EaField *field)
 int
 ea_sqlbuf_join_delete(EaSqlBuf *b, EaField *field)
 {
+	if (!field->entity->tenant_scoped)
+		place_anywhere(b);
 	return add_join(b, "DELETE FROM", field);
 }
 
@@ -374,8 +472,10 @@ ea_sqlbuf_join_insert(EaSqlBuf *b, EaField *field)
 {
 	bool		scoped = field->entity->tenant_scoped;
 
-	ea_sqlbuf_addf(b, "INSERT INTO %s (%s%s, %s) SELECT ", field->join_table,
-				   scoped ? "tenant_id, " : "",
+	if (!scoped)
+		place_anywhere(b);
+	ea_sqlbuf_addf(b, "INSERT INTO %s (%s%s, %s) SELECT ",
+				   place_of_join(b, field), scoped ? "tenant_id, " : "",
 				   field->join_near, field->join_far);
 	if (scoped)
 		ea_sqlbuf_addf(b, "$%d, ", ea_sqlbuf_tenant(b));
@@ -393,8 +493,8 @@ add_linked(EaSqlBuf *b, EaField *field, EaEntity *target, int from)
 	int			alias = ea_sqlbuf_reserve(b);
 	int			join = ea_sqlbuf_reserve(b);
 
-	ea_sqlbuf_addf(b, " FROM %s t%d, %s t%d WHERE ", target->table, alias,
-				   field->join_table, join);
+	ea_sqlbuf_addf(b, " FROM %s t%d, %s t%d WHERE ", place_of(b, target),
+				   alias, place_of_join(b, field), join);
 	add_predicates(b, target, alias, EA_OP_READ);
 	ea_sqlbuf_add(b, " AND ");
 	add_join_predicates(b, field, join);
@@ -428,7 +528,7 @@ uint64
 ea_sqlbuf_run(EaSqlBuf *b, EaExecMode mode, bool one_row,
 			  EaRowFunction row, void *arg)
 {
-	const EaHeld held = HELD(b->req);
+	const EaHeld held = HELD(b->req, b->place == EA_PLACE_HERE);
 	const EaReader reader = {
 		row, b->nreads, b->reads, b->planning, b->replaced
 	};

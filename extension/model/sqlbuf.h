@@ -26,6 +26,17 @@ typedef struct EaSqlJoin
 	const char *column;			/* by this column */
 } EaSqlJoin;
 
+/*
+ * All tables of a statement are named in the same way: as shards, if they are
+ * on this node, or as Citus has them.
+ */
+typedef enum EaSqlPlace
+{
+	EA_PLACE_UNKNOWN,
+	EA_PLACE_HERE,
+	EA_PLACE_ANYWHERE
+} EaSqlPlace;
+
 typedef struct EaSqlBuf
 {
 	EaRequest  *req;
@@ -47,6 +58,7 @@ typedef struct EaSqlBuf
 	int			shown_alias;
 	bool		all_tenants;	/* of join tables only: links to a global
 								 * row */
+	EaSqlPlace	place;			/* where its tables are */
 } EaSqlBuf;
 
 extern void ea_sqlbuf_init(EaSqlBuf *b, EaRequest *req);
@@ -168,6 +180,18 @@ extern void ea_sqlbuf_join_insert(EaSqlBuf *b, EaField *field);
  * caller appends conditions and the closing parenthesis.  Returns m.
  */
 extern int	ea_sqlbuf_hop(EaSqlBuf *b, EaField *field, int member, int from);
+
+/*
+ * This node has the rows of the request's tenant, or, without one, what all
+ * nodes have.  For a distributed deployment.
+ */
+extern bool ea_sqlbuf_is_here(EaRequest *req);
+
+/*
+ * Tell the shim which node this is, and which one has the request's tenant, if
+ * the deployment is distributed.
+ */
+extern void ea_sqlbuf_tell_node(EaRequest *req);
 
 /* Run what was built. */
 extern uint64 ea_sqlbuf_run(EaSqlBuf *b, EaExecMode mode, bool one_row,

@@ -14,6 +14,8 @@
 #include "utils/rel.h"
 #include "utils/timestamp.h"
 
+#include "engine/distributed.h"
+#include "engine/shards.h"
 #include "model/table_check.h"
 #include "model/table_owners.h"
 
@@ -182,12 +184,21 @@ check_against(const EaEntity *entity, const char *table, TupleDesc desc)
 	return known;
 }
 
+/* As in statements; a shard is looked at as the table that it is of. */
+static char *
+name_of(Relation rel)
+{
+	Oid			shell = ea_distributed() ?
+		ea_shards_shell(RelationGetRelid(rel)) : InvalidOid;
+	Oid			relid = OidIsValid(shell) ? shell : RelationGetRelid(rel);
+
+	return ea_shards_qualified(relid);
+}
+
 void
 ea_table_check(EaCatalog *catalog, Relation rel)
 {
-	char	   *schema = get_namespace_name(RelationGetNamespace(rel));
-	char	   *name = RelationGetRelationName(rel);
-	char	   *table = quote_qualified_identifier(schema, name);
+	char	   *table = name_of(rel);
 	bool		known = false;
 	ListCell   *lc;
 

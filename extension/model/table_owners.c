@@ -281,6 +281,8 @@ note_part(void *arg, TupleTableSlot *slot)
 static void
 find_elsewhere(Look *look, int n, const Oid *relids)
 {
+	if (ea_distributed())
+		return;
 	for (int i = 0; i < n; i++)
 	{
 		char	   *name;

@@ -123,7 +123,9 @@ static const EaApiComponent others[] = {
 		"{'type':'object','required':['status'],'properties':{'status':"
 		"{'type':'string','enum':['UP','DOWN']},'components':{'type':'object',"
 		"'additionalProperties':{'type':'object','required':['status'],"
-		"'properties':{'status':{'type':'string','enum':['UP','DOWN']}}}}}}"}
+		"'properties':{'status':{'type':'string','enum':['UP','DOWN']},"
+		"'down':{'type':'array','description':'Nodes of a cluster that cannot "
+	"be reached, by their numbers','items':{'type':'integer'}}}}}}}"}
 };
 
 /* -------- records -------- */

@@ -3,7 +3,7 @@
 -- columns at the end, constraints, indexes without a name, rows) and what goes.
 
 -- a mapping that was good until now is that of the role that has the name
-ALTER TABLE entityapi.mapped_role ADD COLUMN role_oid oid;
+ALTER TABLE entityapi.mapped_role ADD COLUMN role_oid oid, ADD COLUMN node_oids jsonb;
 UPDATE entityapi.mapped_role m SET role_oid = r.oid FROM pg_catalog.pg_roles r WHERE r.rolname = m.role;
 
 -- Creations and updates are in no index by action any more.  Months without
@@ -78,3 +78,6 @@ FROM entityapi.entity e
 WHERE EXISTS (
 	SELECT FROM entityapi.service s
 	WHERE s.definition::pg_catalog.jsonb OPERATOR(pg_catalog.@>) '{"audit": {"entities": true}}');
+
+-- The one row of a new table
+INSERT INTO entityapi.everywhere VALUES (true);

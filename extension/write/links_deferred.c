@@ -15,6 +15,7 @@
 #include "catalog/pg_class.h"
 #include "catalog/pg_constraint.h"
 #include "commands/trigger.h"
+#include "executor/spi.h"
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "utils/acl.h"
@@ -28,9 +29,14 @@
 #include "utils/syscache.h"
 
 #include "base/compat.h"
+#include "engine/distributed.h"
 #include "engine/exec.h"
 #include "engine/guard.h"
+#include "engine/held.h"
+#include "engine/owner.h"
 #include "engine/pin.h"
+#include "engine/shard_name.h"
+#include "engine/shards.h"
 #include "write/links_deferred.h"
 
 /* -------- naming them -------- */
@@ -124,6 +130,155 @@ set_constraints(const List *constraints, const char *mode)
 	ea_exec_write(sql.data, EA_NO_PARAMS);
 }
 
+/* -------- on shards -------- */
+
+/* Tables as in statements, and names of keys of theirs. */
+typedef struct Keys
+{
+	int			n;
+	char	  **tables;
+	char	  **names;
+} Keys;
+
+/* The same as they are on this node; NULL is no tenant. */
+static void
+set_on_shards(const pg_uuid_t *tenant, const Keys *keys, const char *mode)
+{
+	List	   *constraints = NIL;
+
+	for (int i = 0; i < keys->n; i++)
+	{
+		const EaShard *shard = ea_shards_find(keys->tables[i], tenant);
+		Oid			relid = shard->relid;
+		char	   *name = ea_shard_name(keys->names[i], shard->number);
+		Oid			constraint;
+
+		if (!OidIsValid(relid))
+			ea_held_throw();
+		constraint = get_relation_constraint_oid(relid, name, true);
+		if (!OidIsValid(constraint))
+			constraint = get_relation_constraint_oid(relid, keys->names[i],
+													 false);
+		constraints = lappend_oid(constraints, constraint);
+	}
+	set_constraints(constraints, mode);
+}
+
+#define DEFERRED "DEFERRED"
+#define IMMEDIATE "IMMEDIATE"
+
+/*
+ * entityapi.let_wait(anchor bigint, tenant uuid, tables text[], keys text[],
+ * deferred boolean) returns boolean, false: what one node asks of another, in
+ * the transaction that they share.
+ */
+EA_OWNER_FUNCTION(ea_sql_let_wait)
+{
+	const pg_uuid_t *tenant = PG_ARGISNULL(1) ? NULL : PG_GETARG_UUID_P(1);
+	Keys		keys;
+	int			n;
+
+	keys.tables = ea_exec_array_text(PG_GETARG_DATUM(2), &keys.n);
+	keys.names = ea_exec_array_text(PG_GETARG_DATUM(3), &n);
+	if (n != keys.n)
+		elog(ERROR, "let_wait() wants a table for each key");
+	SPI_connect();
+	set_on_shards(tenant, &keys, PG_GETARG_BOOL(4) ? DEFERRED : IMMEDIATE);
+	SPI_finish();
+	PG_RETURN_BOOL(false);
+}
+
+#define LET_WAIT(anchor) \
+	"entityapi.let_wait(" anchor ", $1, $2, $3, $4)"
+
+/*
+ * On the node of the tenant, or on all nodes.  Citus sends a statement to
+ * where the rows are that it is about, on the connection on which they are
+ * written.  The first finds none, and calls the function once; the second has
+ * one row on each node, and changes none.
+ */
+static void
+set_elsewhere(const pg_uuid_t *tenant, const Keys *keys, const char *mode)
+{
+	const EaValue params[] = {
+		EA_NULLABLE_UUID(tenant),
+		EA_TEXTS(ea_exec_text_array(keys->tables, keys->n)),
+		EA_TEXTS(ea_exec_text_array(keys->names, keys->n)),
+		EA_BOOL(strcmp(mode, DEFERRED) == 0)
+	};
+	EaPin		pin;
+
+	ea_pin_begin(&pin);
+	ea_pin_set("citus.select_opens_transaction_block", "on");
+	if (tenant != NULL)
+		ea_exec_each(EA_EXEC_WRITE, "SELECT " LET_WAIT("count(*)")
+					 " FROM entityapi.audit WHERE tenant_id = $1 AND id ="
+					 " '00000000-0000-0000-0000-000000000000'"
+					 " AND at = '-infinity'",
+					 (EaParams) {lengthof(params), params}, NULL, NULL);
+	else
+		ea_exec_each(EA_EXEC_WRITE, "UPDATE entityapi.everywhere"
+					 " SET present = present WHERE "
+					 LET_WAIT("present::int"),
+					 (EaParams) {lengthof(params), params}, NULL, NULL);
+	ea_pin_end(&pin);
+}
+
+/* Those of these that the tenant's node, or all nodes, have. */
+static Keys
+keys_of(const List *constraints, bool everywhere)
+{
+	Keys		keys = {0};
+	ListCell   *lc;
+
+	keys.tables = palloc(list_length(constraints) * sizeof(char *));
+	keys.names = palloc(list_length(constraints) * sizeof(char *));
+	foreach(lc, constraints)
+	{
+		HeapTuple	tuple = SearchSysCache1(CONSTROID,
+											ObjectIdGetDatum(lfirst_oid(lc)));
+		Form_pg_constraint form;
+		Oid			table;
+
+		if (!HeapTupleIsValid(tuple))
+			elog(ERROR, "cache lookup failed for constraint %u",
+				 lfirst_oid(lc));
+		form = (Form_pg_constraint) GETSTRUCT(tuple);
+		table = form->conrelid;
+		if (ea_shards_everywhere(table) == everywhere)
+		{
+			keys.tables[keys.n] = ea_shards_qualified(table);
+			keys.names[keys.n++] = pstrdup(NameStr(form->conname));
+		}
+		ReleaseSysCache(tuple);
+	}
+	return keys;
+}
+
+/* The constraints are of the tables as Citus has them, in any case. */
+static void
+set_all(EaRequest *req, const List *constraints, const char *mode)
+{
+	Keys		keys;
+
+	if (!ea_distributed() || constraints == NIL)
+	{
+		set_constraints(constraints, mode);
+		return;
+	}
+	keys = keys_of(constraints, false);
+	if (keys.n > 0)
+	{
+		if (OidIsValid(ea_shards_find(keys.tables[0], &req->tenant)->relid))
+			set_on_shards(&req->tenant, &keys, mode);
+		else
+			set_elsewhere(&req->tenant, &keys, mode);
+	}
+	keys = keys_of(constraints, true);
+	if (keys.n > 0)
+		set_elsewhere(NULL, &keys, mode);
+}
+
 /* -------- those of a request -------- */
 
 /* A table by its name as it stands in statements. */
@@ -196,13 +351,13 @@ ea_links_defer(EaRequest *req, const EaEntity *entity, const char *column)
 
 	req->deferred = list_concat(req->deferred, keys);
 	MemoryContextSwitchTo(old);
-	set_constraints(keys, "DEFERRED");
+	set_all(req, keys, DEFERRED);
 }
 
 void
 ea_links_check_deferred(EaRequest *req)
 {
-	set_constraints(req->deferred, "IMMEDIATE");
+	set_all(req, req->deferred, IMMEDIATE);
 	req->deferred = NIL;
 }
 
@@ -315,7 +470,7 @@ ea_links_settle(EaRequest *req)
 			CHECK_FOR_INTERRUPTS();
 			keys = add_waiting_of(keys, lfirst(lc), all);
 		}
-		set_constraints(keys, "IMMEDIATE");
+		set_constraints(keys, IMMEDIATE);
 	}
 
 	/* a table of others can refer to one of ours, and be written with it */

@@ -25,6 +25,7 @@ struct config
 	char	   *listen;
 	char	   *database;
 	char	   *replicas;
+	char	   *nodes;
 	char	   *replica_staleness;
 	char	   *trusted_proxies;
 	char	   *keep_alive;

@@ -14,7 +14,9 @@
 #include "base/log.h"
 #include "config/check.h"
 #include "config/text_file.h"
+#include "database/nodes.h"
 #include "database/replica_watch.h"
+#include "database/replicas.h"
 #include "http/cors.h"
 #include "http/listen.h"
 
@@ -175,7 +177,7 @@ check_database(const char *text)
  * the one that it has compared would not hold for another one.
  */
 static bool
-check_replica(const char *conninfo, int number)
+check_server(const char *name, const char *conninfo, int number)
 {
 	char	   *words = NULL;
 	char		setting[32];
@@ -183,7 +185,7 @@ check_replica(const char *conninfo, int number)
 	const PQconninfoOption *option = options;
 	bool		fine = options != NULL;
 
-	snprintf(setting, sizeof(setting), "replicas: number %d", number);
+	snprintf(setting, sizeof(setting), "%s: number %d", name, number);
 	if (!fine)
 		complain_of_conninfo(setting, conninfo, words);
 	for (; option != NULL && option->keyword != NULL; option++)
@@ -191,8 +193,8 @@ check_replica(const char *conninfo, int number)
 		if (strncmp(option->keyword, "host", 4) == 0 &&
 			option->val != NULL && strchr(option->val, ',') != NULL)
 		{
-			complain("replicas: number %d names several hosts; each standby "
-					 "is an item of its own", number);
+			complain("%s names several hosts; each server is an item of its "
+					 "own", setting);
 			fine = false;
 		}
 	}
@@ -201,9 +203,9 @@ check_replica(const char *conninfo, int number)
 }
 
 static bool
-check_replicas(const struct config *config)
+check_servers(const char *name, const char *list, int most)
 {
-	const char *p = config->replicas;
+	const char *p = list;
 	int			number = 0;
 	bool		fine = true;
 
@@ -213,9 +215,29 @@ check_replicas(const struct config *config)
 		size_t		length = strcspn(p, ";\n");
 		char	   *item = strndup(p, length);
 
-		fine = item != NULL && check_replica(item, ++number) && fine;
+		fine = item != NULL && check_server(name, item, ++number) && fine;
 		free(item);
 		p += length;
+	}
+	if (number > most)
+	{
+		complain("%s: there may be %d", name, most);
+		fine = false;
+	}
+	return fine;
+}
+
+static bool
+check_replicas(const struct config *config)
+{
+	bool		fine = check_servers("replicas", config->replicas,
+									 MAX_REPLICAS);
+
+	fine = check_servers("nodes", config->nodes, MAX_NODES) && fine;
+	if (config->nodes[0] != '\0' && config->replicas[0] != '\0')
+	{
+		complain("nodes and replicas exclude each other");
+		fine = false;
 	}
 	if (strcmp(config->replica_staleness, "refused") != 0 &&
 		strcmp(config->replica_staleness, "allowed") != 0)

@@ -81,6 +81,9 @@ static const struct setting settings[] =
 	STRING(replicas, "", SECRET | LIST,
 		   "connection strings of hot standbys for reading, separated by "
 		   "semicolons or newlines; an array in the file"),
+	STRING(nodes, "", SECRET | LIST,
+		   "connection strings of the other nodes of a cluster, separated by "
+		   "semicolons or newlines; an array in the file"),
 	STRING(replica_staleness, "refused", 0,
 		   "refused: standbys are used only if the primary waits for them "
 		   "(synchronous_commit = remote_apply); allowed: they may be behind"),

@@ -70,7 +70,8 @@ struct pool
 static void end_given_up(void *argument, int lane);
 
 struct pool *
-pool_create(const struct config *config, const char *standby)
+pool_create(const struct config *config, enum session_kind kind,
+			const char *conninfo)
 {
 	struct pool *pool = calloc(1, sizeof(*pool));
 	long		most = config->pool_size + config->pool_writes;
@@ -79,7 +80,8 @@ pool_create(const struct config *config, const char *standby)
 		return NULL;
 	pool->config = config;
 	pool->source.config = config;
-	pool->source.standby = standby;
+	pool->source.kind = kind;
+	pool->source.conninfo = conninfo;
 	pool->login_share = (int) config->login_pool_share;
 	pool->idle = calloc((size_t) most, sizeof(PGconn *));
 	pool->given_up = given_up_create(most, end_given_up, pool);

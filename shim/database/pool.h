@@ -12,6 +12,7 @@
 #include <libpq-fe.h>
 
 #include "base/config.h"
+#include "database/session.h"
 #include "database/trouble.h"
 #include "http/request.h"
 
@@ -25,12 +26,11 @@ enum pool_outcome
 };
 
 /*
- * A pool for a server: the primary for NULL, else a standby by its connection
- * string, which stays the caller's.  Returns NULL when out of memory; opens no
- * connection.
+ * A pool for a server, by its connection string, which stays the caller's.
+ * Returns NULL when out of memory; opens no connection.
  */
 extern struct pool *pool_create(const struct config *config,
-								const char *standby);
+								enum session_kind kind, const char *conninfo);
 
 /*
  * Lends a connection that is known to be alive, waiting until the deadline (of

@@ -127,7 +127,8 @@ add_replica(struct replicas *replicas, const char *start, size_t length)
 	if (replica->conninfo == NULL)
 		return false;
 	replicas->count++;
-	replica->pool = pool_create(replicas->config, replica->conninfo);
+	replica->pool = pool_create(replicas->config, SESSION_STANDBY,
+								replica->conninfo);
 	return replica->pool != NULL;
 }
 

@@ -35,7 +35,7 @@ log_failure(struct session_source *source, const char *what, const char *why)
 		return;
 	if (!atomic_compare_exchange_strong(&source->logged_at, &before, now))
 		return;
-	if (source->standby == NULL)
+	if (source->kind == SESSION_PRIMARY)
 		trouble = trouble_find(source->config);
 	atomic_store(&source->trouble, trouble);
 	while (length > 0 && why[length - 1] == '\n')
@@ -74,7 +74,7 @@ prepare_session(struct session_source *source, PGconn *connection)
 				"set default_transaction_isolation = 'read committed'") ||
 		!set_up(connection, "set search_path = pg_catalog, pg_temp") ||
 		!set_up(connection, "set entityapi.report_counters = on") ||
-		(source->standby != NULL &&
+		(source->kind == SESSION_STANDBY &&
 		 !set_up(connection, "set default_transaction_read_only = on")))
 	{
 		log_failure(source, "cannot set up a session",
@@ -108,8 +108,8 @@ session_open(struct session_source *source)
 
 	snprintf(timeout, sizeof(timeout), "%ld",
 			 source->config->connect_timeout_s);
-	values[0] = source->standby ? "any" : "read-write";
-	values[1] = source->standby ? source->standby : source->config->database;
+	values[0] = source->kind == SESSION_STANDBY ? "any" : "read-write";
+	values[1] = source->conninfo;
 	values[2] = timeout;
 	values[3] = "entityapi-shim";
 	values[4] = "UTF8";

@@ -15,11 +15,19 @@
 /* The prepared statement every session has. */
 #define HANDLE_STATEMENT "handle"
 
-/* A server, and why the last try has failed. */
+enum session_kind
+{
+	SESSION_PRIMARY,			/* with the server of the setting "database" */
+	SESSION_NODE,				/* with another one that writes */
+	SESSION_STANDBY				/* reads only */
+};
+
+/* A server, by its connection string, and why the last try has failed. */
 struct session_source
 {
 	const struct config *config;
-	const char *standby;		/* NULL: the primary */
+	enum session_kind kind;
+	const char *conninfo;
 	atomic_uint_fast64_t logged_at;
 	_Atomic(const struct trouble *) trouble;	/* of that time */
 };

@@ -538,7 +538,8 @@ request_read(struct request *request, struct mg_connection *connection,
 	}
 
 	request->keep_alive = head_allows_reuse(&head, is_http_11);
-	if (config->replicas[0] != '\0' || request->area == AREA_ACCOUNTS)
+	if (config->replicas[0] != '\0' || config->nodes[0] != '\0' ||
+		request->area == AREA_ACCOUNTS)
 		read_credential(request, &head);
 	read_remote(request, &head, config);
 	if ((refusal = write_head(request, &head)) != NULL)

@@ -10,6 +10,7 @@
 #include <civetweb.h>
 
 #include "base/config.h"
+#include "database/nodes.h"
 #include "database/pool.h"
 #include "database/replicas.h"
 #include "http/clients.h"
@@ -39,6 +40,7 @@ struct server
 	struct sweeper *sweeper;
 	struct spans *spans;		/* NULL: there are no traces */
 	struct replicas *replicas;
+	struct nodes *nodes;
 	struct relay *relay;		/* NULL: all requests have a thread */
 	struct door main;
 	struct door admin;			/* without a context, if there is none */

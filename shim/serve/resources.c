@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 
 #include "base/log.h"
+#include "database/nodes.h"
 #include "database/replicas.h"
 #include "serve/resources.h"
 
@@ -40,6 +41,7 @@ long
 resources_connections(const struct config *config)
 {
 	long		others = OTHER_FILES + config->pool_size +
+		(config->nodes[0] == '\0' ? 0 : MAX_NODES * config->pool_size) +
 		(config->replicas[0] == '\0' ? 0 :
 		 MAX_REPLICAS * (config->pool_size + WATCH_FILES));
 	struct rlimit limit;

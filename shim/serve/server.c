@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "config/load.h"
 #include "database/pool.h"
+#include "database/nodes.h"
 #include "database/replicas.h"
 #include "http/clients.h"
 #include "http/encoding.h"
@@ -124,13 +125,15 @@ open_doors(struct server *server, const struct config *config)
 	server->admin.addresses = config->admin_listen;
 	server->admin.is_admin = true;
 
-	/* which standby has what is asked for may take a while to find out */
-	if (replicas_count(server->replicas) == 0)
+	/* which server has what is asked for may take a while to find out */
+	if (replicas_count(server->replicas) == 0 &&
+		nodes_count(server->nodes) == 0)
 		server->relay = relay_create(server, config, &server->main.loop);
 	server->main.front = front_create(config, resources_connections(config),
 									  threads_of(&server->main, config),
 									  config->pool_size *
-									  (1 + replicas_count(server->replicas)) +
+									  (1 + replicas_count(server->replicas) +
+									   nodes_count(server->nodes)) +
 									  MORE_THREADS,
 									  server->relay ? &server->main.loop :
 									  NULL);
@@ -313,11 +316,13 @@ server_run(const struct config_source *source, struct config *config)
 	notify_start();
 	atomic_store(&server.config, config);
 	resources_prepare();
-	server.pool = pool_create(config, NULL);
+	server.pool = pool_create(config, SESSION_PRIMARY, config->database);
 	server.replicas = replicas_create(config);
+	server.nodes = nodes_create(config, server.pool);
 	server.spans = spans_start(config);
 	mg_init_library(0);
 	if (server.pool == NULL || server.replicas == NULL ||
+		server.nodes == NULL ||
 		!write_pid_file(config->pid_file) ||
 		!log_start(config->access_log_delay_ms) ||
 		!open_doors(&server, config))
@@ -326,6 +331,7 @@ server_run(const struct config_source *source, struct config *config)
 		spans_stop(server.spans);
 		log_stop();
 		replicas_destroy(server.replicas);
+		nodes_destroy(server.nodes);
 		pool_destroy(server.pool);
 		config_free(config);
 		return 1;
@@ -359,6 +365,7 @@ server_run(const struct config_source *source, struct config *config)
 	log_stop();
 	encoding_stop();
 	replicas_destroy(server.replicas);
+	nodes_destroy(server.nodes);
 	pool_destroy(server.pool);
 	config = atomic_load(&server.config);
 	if (config->pid_file[0] != '\0')

@@ -72,9 +72,11 @@ serve(struct door *door, struct worker *worker,
 	if (refusal == NULL && atomic_load(&server->ending))
 		refusal = &refusal_unavailable;
 	if (refusal == NULL)
-		refusal = replicas_call(server->replicas, server->pool,
-								exchange->config, request,
-								&exchange->answer);
+		refusal = nodes_count(server->nodes) > 0 ?
+			nodes_call(server->nodes, exchange->config, request,
+					   &exchange->answer) :
+			replicas_call(server->replicas, server->pool, exchange->config,
+						  request, &exchange->answer);
 	if (atomic_load(&server->draining))
 		request->keep_alive = false;
 	client_note(&worker->client, CLIENT_TAKING);

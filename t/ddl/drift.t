@@ -145,7 +145,7 @@ my @deeds = (
 	[ 'a default', 'alter table app."order" alter version drop default', qr/the column "version" of app\."order" has not the default 0/ ],
 	[ 'another default', 'alter table app."order" alter version set default 7', qr/has not the default 0/ ],
 	[ 'a primary key', 'alter table app.customer drop constraint customer__pkey cascade', qr/the constraint "customer__pkey".*/ ],
-	[ 'a key by another name', 'alter table app.customer rename constraint customer__pkey to other', qr/the constraint "customer__pkey" of app\.customer is called "other"/ ],
+	[ 'a key by another name', 'alter index app.customer__pkey rename to other', qr/the constraint "customer__pkey" of app\.customer is called "other"/ ],
 	[ 'an index by another name', 'alter index app.order__note_idx rename to other', qr/the index "order__note_idx" of app\."order" is called "other"/ ],
 	[ 'a copy in its place', 'create table app.copy (like app.tag including all); insert into app.copy select * from app.tag; drop table app.tag cascade; alter table app.copy rename to tag', qr/"tag__pkey" of app\.tag is called "copy_pkey"/ ],
 	[ 'a unique key', 'alter table app."order" drop constraint order__number_key', qr/the constraint "order__number_key" of app\."order" does not exist/ ],

@@ -176,7 +176,7 @@ select dblink_connect('other', 'dbname=entityapi host=' || split_part(current_se
 select dblink_exec('other', 'begin');
 select count(*) from dblink('other', 'select id from app.folder where id = ''$folder->{id}'' for update') as t (id uuid);
 select entityapi.sweep();
-select count(*) from app.note n join app.folder f on f.id = n.folder_id where f.deleted_at is not null;
+select count(*) from app.note n join app.folder f on f.tenant_id = n.tenant_id and f.id = n.folder_id where f.deleted_at is not null;
 select dblink_exec('other', 'rollback');
 select entityapi.sweep();
 SQL

@@ -164,6 +164,8 @@ my %calls = (
 	'map_role' => q{select entityapi.map_role('analyst', 'eve')},
 	'set_principal' => q{select entityapi.set_principal(null)},
 	'current_tenant' => 'select entityapi.current_tenant()',
+	'readable_tenant' => q{select entityapi.readable_tenant('Person')},
+	'caller_sees' => q{select entityapi.caller_sees('Person', '00000000-0000-0000-0000-000000000001')},
 	'caller_reads' => q{select entityapi.caller_reads('Person')},
 	'caller_bypasses' => q{select entityapi.caller_bypasses('Person')},
 	(map { ("caller_$_" => "select entityapi.caller_$_('username', 'x')") } qw(boolean number text uuid date datetime texts known)),
@@ -174,6 +176,23 @@ my %calls = (
 	'explain' => q{select entityapi.explain('GET', '/api/v1/people?sort=name', '{"userId": "u", "kind": "USER", "username": "u", "domainRoles": ["Editor"],
 		"tenantId": "018f0000-0000-7000-8000-000000000001"}')},
 	'pending_steps' => 'select * from entityapi.pending_steps',
+
+	# for a cluster, where there is none
+	(map { $_ => "select entityapi.$_()" } qw(list_own_tables list_audit_tables audit_is_distributed list_citus_faults distribute_own distribute_audit
+		undistribute_own prepare_node)),
+	'drop_own_references' => 'begin; select entityapi.drop_own_references(); rollback',
+	'rekey_audit' => q{begin; select entityapi.rekey_audit('entityapi.audit_default', '(tenant_id, at, id)', '(at, id)'); rollback},
+	'guard_audit' => q{select entityapi.guard_audit('entityapi.audit_default')},
+	'keeps_rows' => q{select entityapi.keeps_rows('entityapi.account')},
+	'take_back' => q{begin; select entityapi.take_back('entityapi.account'); rollback},
+	'check_distributed' => q{select entityapi.check_distributed('{}')},
+	'move_own_ahead' => 'select entityapi.move_own_ahead(true)',
+	'role_on_nodes' => q{select entityapi.role_on_nodes('analyst')},
+	'let_wait' => q{select entityapi.let_wait(1, '00000000-0000-0000-0000-000000000001', '{}', '{}', false)},
+	'let_end' => 'select entityapi.let_end(true)',
+	'take_turn' => 'begin; select entityapi.take_turn(1, 60000, false); rollback',
+	'take_slots' => 'begin; select entityapi.take_slots(1, 1, 1, 1); rollback',
+	'pass_gate' => 'select entityapi.pass_gate(1, false)',
 );
 
 subtest 'traps on the way' => sub {

@@ -192,4 +192,8 @@ is_all([ sort keys %case ], sub { $answer{ $_[0] } }, 'every test has its expect
 is_all([ sort keys %answer ], sub { $_[0] =~ /_[0-9]$/ || $case{ $_[0] } },
 	'every expected output has its test');
 
+my @left_out = text('t/tools/citus/left_out.txt') =~ m{^((?:t|sql)/\S+) +\S}mg;
+cmp_ok(scalar @left_out, '>', 0, 'make test-citus leaves tests out');
+is_all(\@left_out, sub { grep { -e "$checkout/$_" } files($_[0]) }, 'which are there');
+
 done_testing;

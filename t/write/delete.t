@@ -134,7 +134,7 @@ subtest 'links of a many-to-many' => sub {
 	is($editor->linked($_, 'works'), $works[1]{id}, 'the link is gone') for @genres[ 1, 2 ];
 	deleted('of one type, with a link to itself', $friends[0]);
 	is($editor->linked($friends[1], 'friends') . $editor->linked($friends[2], 'admirers'), '', 'in both directions');
-	is($cluster->psql("select count(*) from app.work_genres g where not exists (select from app.work w where w.id = g.work_id)"), 0,
+	is($cluster->psql("select count(*) from app.work_genres g where not exists (select from app.work w where w.tenant_id = g.tenant_id and w.id = g.work_id)"), 0,
 		'none is left over');
 };
 

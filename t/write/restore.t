@@ -366,8 +366,8 @@ subtest 'at once' => sub {
 		$seen .= "@statuses\n";
 	}
 	unlike($seen, qr/\b5\d\d\b/, 'nothing fails') or diag $seen;
-	is($cluster->psql('select count(*) from app.note n join app.folder f on f.id = n.folder_id where n.deleted_at is null and f.deleted_at is not null'), 0, 'no row lives without its parent');
-	is($cluster->psql('select count(*) from (select from app.folder f join app.folder c on c.parent_id = f.id where f.deleted_at is null and c.deletion_id is not null) x'), 0, 'and none is left behind');
+	is($cluster->psql('select count(*) from app.note n join app.folder f on f.tenant_id = n.tenant_id and f.id = n.folder_id where n.deleted_at is null and f.deleted_at is not null'), 0, 'no row lives without its parent');
+	is($cluster->psql('select count(*) from (select from app.folder f join app.folder c on c.tenant_id = f.tenant_id and c.parent_id = f.id where f.deleted_at is null and c.deletion_id is not null) x'), 0, 'and none is left behind');
 };
 
 done_testing;

@@ -31,7 +31,7 @@ sub makers { my ($item, %more) = @_; return { Maker => e({ name => str(10) }), I
 my @made = ([ maker => { id => 1, name => "'one'" }, { id => 2, name => "'two'" } ],
 	[ item => { id => 1, made_id => 'id(1)' }, { id => 2, made_id => 'id(1)' }, { id => 3 } ]);
 my @once = ($made[0], [ item => { id => 1, made_id => 'id(1)' }, { id => 3 } ]);
-my $made = 'SELECT m.name FROM kept.item i LEFT JOIN kept.maker m ON m.id = i.made_id ORDER BY i.id';
+my $made = 'SELECT m.name FROM kept.item i LEFT JOIN kept.maker m ON (m.tenant_id, m.id) = (i.tenant_id, i.made_id) ORDER BY i.id';
 
 # Tags of items
 sub tagged { my ($name, $field, %more) = @_; return { Tag => e({ name => str(10) }), Item => e({ $name => $field }), %more } }
@@ -64,17 +64,17 @@ return (
 			Note => e({ about => f('oneof', target => 'Any'), of => ref_to('Thing') }), -Any => [qw(Thing Tag)] },
 		rows => [ [ item => { id => 1 } ], [ tag => { id => 2 } ], [ item_tags => { item_id => 'id(1)', tag_id => 'id(2)' } ],
 			[ note => { id => 3, about_item_id => 'id(1)', of_id => 'id(1)' } ] ],
-		kept => [ 'SELECT t.tag_id, n.about_item_id, n.of_id FROM kept.item_tags t, kept.note n',
-			'SELECT t.tag_id, n.about_thing_id, n.of_id FROM kept.thing_tags t, kept.note n' ] },
+		kept => [ 'SELECT t.tag_id, n.about_item_id, n.of_id FROM kept.item_tags t JOIN kept.note n USING (tenant_id)',
+			'SELECT t.tag_id, n.about_thing_id, n.of_id FROM kept.thing_tags t JOIN kept.note n USING (tenant_id)' ] },
 	{ name => 'two entities exchange their names',
 		from => { One => e({ a => str(10), other => ref_to('Two') }), Two => e({ b => str(10) }) },
 		to => { Two => e({ a => str(10), other => ref_to('One') }, renamedFrom => 'One'), One => e({ b => str(10) }, renamedFrom => 'Two') },
 		rows => [ [ two => { id => 2, b => "'b'" } ], [ one => { id => 1, a => "'a'", other_id => 'id(2)' } ] ],
-		kept => [ 'SELECT a, b FROM kept.one o JOIN kept.two t ON t.id = o.other_id', 'SELECT a, b FROM kept.two o JOIN kept.one t ON t.id = o.other_id' ] },
+		kept => [ 'SELECT a, b FROM kept.one o JOIN kept.two t ON (t.tenant_id, t.id) = (o.tenant_id, o.other_id)', 'SELECT a, b FROM kept.two o JOIN kept.one t ON (t.tenant_id, t.id) = (o.tenant_id, o.other_id)' ] },
 	{ name => 'entities renamed in a chain', from => { One => e({ a => str(10) }), Two => e({ b => str(10) }) },
 		to => { Two => e({ a => str(10) }, renamedFrom => 'One'), Three => e({ b => str(10) }, renamedFrom => 'Two') },
 		rows => [ [ one => { id => 1, a => "'a'" } ], [ two => { id => 2, b => "'b'" } ] ],
-		kept => [ 'SELECT a, b FROM kept.one, kept.two', 'SELECT a, b FROM kept.two, kept.three' ] },
+		kept => [ 'SELECT a, b FROM kept.one JOIN kept.two USING (tenant_id)', 'SELECT a, b FROM kept.two JOIN kept.three USING (tenant_id)' ] },
 	{ name => 'entity renamed to one that goes', from => { One => e({ a => str(10) }), Two => e({ b => str(10) }) },
 		to => { Two => e({ a => str(10) }, renamedFrom => 'One') }, allow => ['Two'],
 		rows => [ [ one => { id => 1, a => "'a'" } ], [ two => { id => 2, b => "'b'" } ] ],
@@ -85,7 +85,7 @@ return (
 		from => { Node => e({ parent => ref_to('Node'), near => many_to_many('Node'), far => many_to_many('Node', mappedBy => 'near') }) },
 		to => { Knot => e({ parent => ref_to('Knot'), near => many_to_many('Knot'), far => many_to_many('Knot', mappedBy => 'near') }, renamedFrom => 'Node') },
 		rows => [ [ node => { id => 1 }, { id => 2, parent_id => 'id(1)' } ], [ node_near => { node_id => 'id(1)', near_id => 'id(2)' } ] ],
-		kept => [ 'SELECT n.parent_id, l.near_id FROM kept.node n, kept.node_near l ORDER BY n.id', 'SELECT n.parent_id, l.near_id FROM kept.knot n, kept.knot_near l ORDER BY n.id' ] },
+		kept => [ 'SELECT n.parent_id, l.near_id FROM kept.node n JOIN kept.node_near l USING (tenant_id) ORDER BY n.id', 'SELECT n.parent_id, l.near_id FROM kept.knot n JOIN kept.knot_near l USING (tenant_id) ORDER BY n.id' ] },
 	{ name => 'entity renamed, with policies and rights of columns',
 		from => { Item => e({ a => str(10), b => str(10, readRoles => ['Auditor']) }, policies => { Own => ['read'] }), -policies => { Own => '#record.a == #user.username' } },
 		to => { Thing => e({ c => str(10, renamedFrom => 'a'), b => str(10, readRoles => ['Auditor']) }, renamedFrom => 'Item', policies => { Own => ['read'] }), -policies => { Own => '#record.c == #user.username' } },
@@ -176,7 +176,7 @@ return (
 	{ name => 'column moves to the other side', from => makers(ref_to('Maker')), to => { Maker => e({ name => str(10), item => ref_to('Item') }), Item => e({ made => ref_to('Maker', relation => 'OneToMany', mappedBy => 'item') }) }, rows => \@made, kept => $made },
 	{ name => 'inverse side', from => makers(ref_to('Maker')), to => { Maker => e({ name => str(10), items => ref_to('Item', relation => 'OneToMany', mappedBy => 'made') }), Item => e({ made => ref_to('Maker') }) }, rows => \@made, kept => $made },
 	{ name => 'reference renamed', from => makers(ref_to('Maker')), to => { Maker => e({ name => str(10) }), Item => e({ by => ref_to('Maker', renamedFrom => 'made') }) }, rows => \@made,
-		kept => [ $made, 'SELECT m.name FROM kept.item i LEFT JOIN kept.maker m ON m.id = i.by_id ORDER BY i.id' ] },
+		kept => [ $made, 'SELECT m.name FROM kept.item i LEFT JOIN kept.maker m ON (m.tenant_id, m.id) = (i.tenant_id, i.by_id) ORDER BY i.id' ] },
 	{ name => 'other target, with references', from => { %{ makers(ref_to('Maker')) }, Other => e({}) }, to => { %{ makers(ref_to('Other')) }, Other => e({}) }, rows => \@made, kept => $made },
 	{ name => 'other target, allowed', from => { %{ makers(ref_to('Maker')) }, Other => e({}) }, to => { %{ makers(ref_to('Other')) }, Other => e({}) }, rows => \@made, allow => ['Item.made'], kept => $hidden },
 	{ name => 'other target, without references', from => { %{ makers(ref_to('Maker')) }, Other => e({}) }, to => { %{ makers(ref_to('Other')) }, Other => e({}) }, rows => [ [ item => { id => 1 } ] ], kept => $hidden },

@@ -54,6 +54,7 @@ use constant SLOWNESS => $ENV{ENTITYAPI_TEST_SLOWNESS} || 1;
 use constant PATIENCE => 60 * SLOWNESS;
 
 use EntityApi::Test::Cluster;
+use EntityApi::Test::Citus;
 use EntityApi::Test::Shim;
 
 my $checkout = Cwd::realpath(File::Basename::dirname(__FILE__) . '/../../..');
@@ -113,7 +114,8 @@ END
 
 Start a cluster that holds the database "entityapi" with the extension and the
 shim's role "entityapi_shim".  Options: C<bare>, without the extension;
-C<conf>, further lines of postgresql.conf.
+C<conf>, further lines of postgresql.conf; C<nodes>, so many with Citus, which one alone has with C<citus>
+(L<EntityApi::Test::Citus>).
 
 =head2 standby($cluster, $name, %options)
 
@@ -124,14 +126,17 @@ Options as above, but for C<bare>.
 
 Start a shim on a free port.  Flags become those of the command line, with C<->
 for C<_> (nothing is swept, unless C<sweep_interval_ms> says so); C<env> is a hash of further environment variables, and C<wait> of 0
-does not wait for it to answer UP.
+does not wait for it to answer UP.  Over several nodes there is one for each, and requests go to all in turns, but with
+C<node>, the number of one.
 
 =cut
 
 sub cluster
 {
 	my ($class, %options) = @_;
-	my $cluster = EntityApi::Test::Cluster->new(%options);
+	$options{nodes} //= $options{bare} ? 1 : $ENV{ENTITYAPI_TEST_CITUS} || 1;
+	my $kind = $options{citus} // $options{nodes} > 1 ? 'Citus' : 'Cluster';
+	my $cluster = "EntityApi::Test::$kind"->new(%options);
 
 	push @started, $cluster;
 	$cluster->begin;

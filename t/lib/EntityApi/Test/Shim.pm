@@ -31,11 +31,13 @@ sub new
 	$reader //= EntityApi::Test::json();
 	my $env = delete $flags{env} // {};
 	my $wait = delete $flags{wait} // 1;
+	my $node = delete $flags{node};
 	my $folder = EntityApi::Test::folder();
 	my $port = _free_port();
 
-	return bless {
+	my $self = bless {
 		cluster => $cluster,
+		node    => defined $node ? $cluster->node($node) : $cluster,
 		env     => $env,
 		wait    => $wait,
 		flags   => \%flags,
@@ -49,6 +51,30 @@ sub new
 			timeout      => EntityApi::Test::PATIENCE(),
 			agent        => 'entityapi-test'),
 	}, $class;
+
+	$self->{turns} = [ $self, map { $self->_sibling($_) } 1 .. $cluster->nodes - 1 ]
+	  if !defined $node && $cluster->can('nodes');
+	return $self;
+}
+
+# The same for another node of the cluster.  What it says is in the same files.
+sub _sibling
+{
+	my ($self, $node) = @_;
+	my $port = _free_port();
+
+	return bless { %$self, node => $self->{cluster}->node($node), port => $port, url => "http://127.0.0.1:$port",
+		client => EntityApi::Test::Shim::Client->new(host => "127.0.0.1:$self->{port}", keep_alive => 1, max_redirect => 0,
+			timeout => EntityApi::Test::PATIENCE(), agent => 'entityapi-test') }, ref $self;
+}
+
+# That for the next request: the nodes are asked in turns.
+sub _next
+{
+	my ($self) = @_;
+	my $turns = $self->{turns} or return $self;
+
+	return $turns->[ $self->{turn}++ % @$turns ];
 }
 
 =head1 METHODS
@@ -82,7 +108,7 @@ sub begin
 	my ($self) = @_;
 	my %flags = (
 		listen   => "127.0.0.1:$self->{port}",
-		database => $self->{cluster}->conninfo('entityapi_shim'),
+		database => $self->{node}->conninfo('entityapi_shim'),
 		sweep_interval_ms => 0,
 
 		# so that what a test has done is in the log when it looks
@@ -106,6 +132,7 @@ sub begin
 		err     => $self->{err},
 		env     => $self->{env},
 		service => 1);
+	$_->begin for grep { $_ != $self } @{ $self->{turns} // [] };
 	return $self unless $self->{wait};
 
 	my $up = EntityApi::Test::wait_until(30, sub {
@@ -124,6 +151,7 @@ sub stop
 {
 	my ($self, $signal) = @_;
 
+	$_->stop($signal) for grep { $_ != $self } @{ $self->{turns} // [] };
 	if (defined $self->{pid})
 	{
 		kill $signal // 'TERM', $self->{pid};
@@ -194,11 +222,12 @@ sub http
 		$headers{authorization} //= "Bearer $token";
 	}
 
-	my $answer = $self->{client}->request($method, $self->{url} . $target,
+	my $at = $self->_next;
+	my $answer = $at->{client}->request($method, $at->{url} . $target,
 		{   headers => \%headers,
 			defined $body ? (content => EntityApi::Test::utf8_bytes($body)) : () });
 	die "$method $target: $answer->{content}\n" if $answer->{status} == 599;
-	_send_at_once($self->{client});
+	_send_at_once($at->{client});
 
 	my $content = $answer->{content} // '';
 	my $type = $answer->{headers}{'content-type'} // '';
@@ -429,6 +458,31 @@ sub _free_port
 
 	close $socket;
 	return $port;
+}
+
+# A client whose requests name another host than they are sent to, so that the
+# answers of siblings do not differ by their addresses.
+package EntityApi::Test::Shim::Client;
+
+use parent -norequire, 'HTTP::Tiny';
+
+sub new
+{
+	my ($class, %options) = @_;
+	my $host = delete $options{host};
+	my $self = $class->SUPER::new(%options);
+
+	$self->{named} = $host;
+	return $self;
+}
+
+sub _prepare_headers_and_cb
+{
+	my ($self, $request, @more) = @_;
+
+	$self->SUPER::_prepare_headers_and_cb($request, @more);
+	$request->{headers}{host} = $self->{named};
+	return;
 }
 
 1;

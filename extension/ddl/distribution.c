@@ -1,0 +1,337 @@
+/*
+ * Tables of a service that Citus distributes.
+ *
+ * Tables of tenants are distributed by the tenant, all in one colocation with
+ * the audit log, so that what a request touches is on one node; tables without
+ * a tenant are on every node.  Citus refuses a table that refers to one which
+ * it does not have, and a policy with sub-selects.  So foreign keys and
+ * policies of a table go before it is given to Citus or taken back, and come
+ * after that; reader_policies.c has them in a form that Citus takes.
+ *
+ * All of it is done in the transaction of the change, on one connection to
+ * each node: DDL cannot follow what Citus has done on several.
+ */
+#include "postgres.h"
+
+#include "access/table.h"
+#include "access/tableam.h"
+#include "catalog/namespace.h"
+#include "catalog/pg_namespace.h"
+#include "catalog/pg_type.h"
+#include "executor/spi.h"
+#include "fmgr.h"
+#include "miscadmin.h"
+#include "utils/builtins.h"
+#include "utils/guc.h"
+#include "utils/lsyscache.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
+
+#include "ddl/distribution.h"
+#include "ddl/rows.h"
+#include "engine/distributed.h"
+#include "engine/exec.h"
+#include "engine/owner.h"
+#include "manifest/faults.h"
+
+/* What all tables of tenants lie beside. */
+#define BESIDE "entityapi.audit"
+
+/* -------- what Citus lacks -------- */
+
+static void
+note_fault(void *arg, TupleTableSlot *slot)
+{
+	EaDdlPlan  *plan = arg;
+	const char *texts[2];
+
+	for (int i = 0; i < lengthof(texts); i++)
+		texts[i] = slot->tts_isnull[i] ? NULL :
+			TextDatumGetCString(slot->tts_values[i]);
+	ea_manifest_fault(plan->m, plan->m->service.document ?
+					  plan->m->service.document->label : "Service",
+					  "/spec/distribution", texts[1], "%s", texts[0]);
+}
+
+/* Existing tables have constraints and triggers that nobody here knows. */
+static void
+check_existing(EaDdlPlan *plan)
+{
+	ListCell   *lc;
+
+	foreach(lc, plan->to->tables)
+	{
+		EaDdlTable *to = lfirst(lc);
+
+		if (to->existing)
+			ea_ddl_fault(plan, to, NULL, "let the service make a table of "
+						 "its own, or leave \"distribution\" out",
+						 "an existing table is not distributed");
+	}
+}
+
+/* Undone when the function that was called returns. */
+static void
+set(const char *name, const char *value)
+{
+	(void) set_config_option(name, value, PGC_USERSET, PGC_S_SESSION,
+							 GUC_ACTION_SAVE, true, 0, false);
+}
+
+void
+ea_ddl_stay_here(void)
+{
+	if (ea_ddl_has_citus())
+		set("citus.enable_ddl_propagation", "off");
+}
+
+bool
+ea_ddl_check_cluster(EaDdlPlan *plan, bool is)
+{
+	int			before = plan->m->nfaults;
+	EaPin		pin;
+
+	ea_owner_install(&pin);
+	ea_exec_each(EA_EXEC_LOOK,
+				 "SELECT f.message, f.hint"
+				 " FROM entityapi.list_citus_faults() f",
+				 EA_NO_PARAMS, EA_READER(note_fault, TEXTOID, TEXTOID), plan);
+	ea_owner_leave(&pin);
+	if (is)
+		check_existing(plan);
+	if (plan->m->nfaults > before)
+		return false;
+
+	set("citus.multi_shard_modify_mode", "sequential");
+	return true;
+}
+
+/* -------- where tables are -------- */
+
+static void
+read_placement(void *arg, TupleTableSlot *slot)
+{
+	*(char **) arg = slot->tts_isnull[0] ? pstrdup("") :
+		TextDatumGetCString(slot->tts_values[0]);
+}
+
+bool
+ea_ddl_has_citus(void)
+{
+	return OidIsValid(get_relname_relid("pg_dist_partition",
+										PG_CATALOG_NAMESPACE));
+}
+
+/* "": a reference table; a column: beside the others; NULL: with none. */
+static const char *
+placement_of(Oid relid)
+{
+	char	   *placement = NULL;
+
+	if (!ea_ddl_has_citus())
+		return NULL;
+	ea_exec_one(EA_EXEC_LOOK,
+				"SELECT CASE WHEN p.partmethod = 'h' AND p.colocationid ="
+				" (SELECT a.colocationid FROM pg_dist_partition a"
+				"  WHERE a.logicalrelid = '" BESIDE "'::regclass)"
+				" THEN column_to_column_name(p.logicalrelid, p.partkey)"
+				" WHEN p.repmodel = 't' AND p.partmethod = 'n' THEN ''"
+				" ELSE '?' END"
+				" FROM pg_dist_partition p WHERE p.logicalrelid = $1",
+				ea_params(EA_VALUE(REGCLASSOID, ObjectIdGetDatum(relid))),
+				EA_READER(read_placement, TEXTOID), &placement);
+	return placement;
+}
+
+const char *
+ea_ddl_misplaced(const EaDdlTable *table, Oid relid, const char **hint)
+{
+	const char *is = placement_of(relid);
+
+	*hint = NULL;
+	if (is == NULL)
+		return psprintf("the rows of %s are on one node alone",
+						table->qualified);
+	if (strcmp(is, table->tenant_scoped ? table->tenant_column : "") == 0)
+		return NULL;
+	*hint = psprintf("SELECT undistribute_table(%s), then apply with --repair",
+					 quote_literal_cstr(table->qualified));
+	return psprintf("the rows of %s are distributed otherwise than by tenant",
+					table->qualified);
+}
+
+/* -------- statements -------- */
+
+/* The tables of the extension, which are not the owner's. */
+static void
+add_call(EaDdlPlan *plan, bool is)
+{
+	ea_ddl_add(plan, EA_DDL_SCHEMA, NULL, NULL,
+			   "SELECT entityapi.%sdistribute_own()", is ? "" : "un")->ahead =
+		true;
+}
+
+static void
+place(EaDdlPlan *plan, EaDdlTable *to)
+{
+	const char *name = quote_literal_cstr(to->qualified);
+	Oid			relid = to->other ? ea_ddl_relation(to->other->was) :
+		InvalidOid;
+	const char *hint;
+	const char *why;
+
+	/* somebody else has given it to Citus */
+	if (OidIsValid(relid) && placement_of(relid) != NULL)
+	{
+		why = ea_ddl_misplaced(to->other->was, relid, &hint);
+		if (why != NULL)
+			ea_ddl_fault(plan, to, to->field, hint, "%s", why);
+		return;
+	}
+	if (to->tenant_scoped)
+		ea_ddl_add(plan, EA_DDL_DISTRIBUTE, to, to->field,
+				   "SELECT create_distributed_table(%s, %s,"
+				   " colocate_with => '" BESIDE "')", name,
+				   quote_literal_cstr(to->tenant_column));
+	else
+		ea_ddl_add(plan, EA_DDL_DISTRIBUTE, to, to->field,
+				   "SELECT create_reference_table(%s)", name);
+
+	/* what was there would be found by what does not know of Citus */
+	if (to->other != NULL)
+		ea_ddl_add(plan, EA_DDL_DISTRIBUTE, to, to->field,
+				   "SELECT truncate_local_data_after_distributing_table(%s)",
+				   name);
+}
+
+bool
+ea_ddl_own_is_distributed(void)
+{
+	Oid			schema = get_namespace_oid("entityapi", false);
+
+	return ea_distributed_is(get_relname_relid("audit", schema));
+}
+
+/* Is a table, of the state as it will be called, given or taken? */
+static bool
+is_moved(const EaDdlTable *from, bool was, bool is)
+{
+	return was != is || (is && from->was->lost_placement);
+}
+
+/* Neither end of a foreign key may be moved while it is there. */
+static bool
+is_tied(EaDdlPlan *plan, const EaDdlTable *from, const EaDdlObject *object,
+		bool was, bool is)
+{
+	EaDdlTable *target = object->kind == EA_DDL_FOREIGN_KEY ?
+		ea_names_map_get(plan->from->by_key, object->target) : NULL;
+
+	return object->kind == EA_DDL_FOREIGN_KEY &&
+		(is_moved(from, was, is) ||
+		 (target != NULL && is_moved(target, was, is)));
+}
+
+/* Citus renames indexes, and with them their constraints, but no others. */
+static bool
+is_fixed(const EaDdlTable *from, const EaDdlObject *object)
+{
+	return from->distributed &&
+		(object->kind == EA_DDL_FOREIGN_KEY || object->condition != NULL) &&
+		strcmp(object->was->name, object->name) != 0;
+}
+
+static void
+mark_anew(EaDdlPlan *plan, EaDdlTable *from, bool was, bool is)
+{
+	ListCell   *lc;
+
+	foreach(lc, from->objects)
+	{
+		EaDdlObject *object = lfirst(lc);
+
+		object->anew = is_tied(plan, from, object, was, is) ||
+			is_fixed(from, object);
+	}
+	if (!is_moved(from, was, is))
+		return;
+	from->was->lost_policy = true;
+	if (was && !is)
+		ea_ddl_add(plan, EA_DDL_UNDISTRIBUTE, from->other, from->field,
+				   "SELECT undistribute_table(%s)",
+				   quote_literal_cstr(from->was->qualified));
+}
+
+void
+ea_ddl_distribute(EaDdlPlan *plan, bool was, bool is)
+{
+	ListCell   *lc;
+
+	if (!was && !is)
+		return;
+	if (is != ea_ddl_own_is_distributed())
+		add_call(plan, is);
+	foreach(lc, plan->from->tables)
+	{
+		EaDdlTable *from = lfirst(lc);
+
+		if (from->existing || from->other == NULL)
+			continue;
+		from->distributed = from->was->distributed =
+			from->other->distributed = was && is;
+		mark_anew(plan, from, was, is);
+	}
+	foreach(lc, plan->to->tables)
+	{
+		EaDdlTable *to = lfirst(lc);
+
+		CHECK_FOR_INTERRUPTS();
+		if (is && !to->existing &&
+			(to->other == NULL || is_moved(to->other, was, is)))
+			place(plan, to);
+	}
+}
+
+/* -------- afterwards -------- */
+
+void
+ea_ddl_check_distributed(EaDdlState *to)
+{
+	StringInfoData sql;
+	ListCell   *lc;
+	EaPin		pin;
+
+	initStringInfo(&sql);
+	appendStringInfoString(&sql, "SELECT entityapi.check_distributed('{");
+	foreach(lc, to->tables)
+		appendStringInfo(&sql, "%s%u", foreach_current_index(lc) > 0 ? "," :
+						 "", ea_ddl_relation(lfirst(lc)));
+	appendStringInfoString(&sql, "}'::oid[]::regclass[])");
+	ea_owner_install(&pin);
+	if (SPI_execute(sql.data, false, 0) != SPI_OK_SELECT)
+		elog(ERROR, "could not look where the tables are");
+	ea_owner_leave(&pin);
+}
+
+PG_FUNCTION_INFO_V1(ea_sql_keeps_rows);
+
+/* keeps_rows(own regclass): whether the table has rows here, past Citus */
+Datum
+ea_sql_keeps_rows(PG_FUNCTION_ARGS)
+{
+	Relation	rel = table_open(PG_GETARG_OID(0), AccessShareLock);
+	bool		found = false;
+
+	if (rel->rd_tableam != NULL)
+	{
+		TableScanDesc scan = table_beginscan(rel, GetActiveSnapshot(), 0,
+											 NULL);
+		TupleTableSlot *slot = table_slot_create(rel, NULL);
+
+		found = table_scan_getnextslot(scan, ForwardScanDirection, slot);
+		ExecDropSingleTupleTableSlot(slot);
+		table_endscan(scan);
+	}
+	table_close(rel, AccessShareLock);
+	PG_RETURN_BOOL(found);
+}

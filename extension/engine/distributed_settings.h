@@ -1,0 +1,19 @@
+/*
+ * The settings of Citus that a request of a distributed deployment needs.
+ */
+#ifndef EA_DISTRIBUTED_SETTINGS_H
+#define EA_DISTRIBUTED_SETTINGS_H
+
+/*
+ * Until the end of the innermost pin (engine/pin.h), whatever the caller has
+ * set.  Settings that are right already cost a comparison each.
+ */
+extern void ea_distributed_settings_pin(void);
+
+/*
+ * The limits of this session hold on the nodes that the transaction writes to,
+ * until its end.  SPI must be connected.
+ */
+extern void ea_distributed_settings_carry(void);
+
+#endif							/* EA_DISTRIBUTED_SETTINGS_H */

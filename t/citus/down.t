@@ -1,0 +1,67 @@
+# A node is away: its tenants get 503, on whatever node they ask, and the others
+# all that they ask for; readiness of the others names it, and they go on.
+
+use strict;
+use warnings;
+
+use Test::More;
+use Time::HiRes qw(time);
+
+use EntityApi::Test;
+
+if (my $why = EntityApi::Test::Citus::missing()) { plan skip_all => $why }
+
+my $cluster = EntityApi::Test->cluster(nodes => 3);
+$cluster->apply(EntityApi::Test::checkout() . '/t/data/lists');
+my @shims = map { EntityApi::Test->shim($cluster, node => $_, pool_size => 2) } 0 .. 2;
+my @tenants = $cluster->place($shims[0], 'Editor');
+
+# One that knows all nodes
+my $all = EntityApi::Test->shim($cluster, node => 0, pool_size => 2, nodes => join(';', map { $cluster->node($_)->conninfo('entityapi_shim') } 1, 2));
+my %number = map { reverse split /\|/ } split /\n/, $cluster->psql('select nodeid, nodename from pg_dist_node');
+my %item = (type => 'items', attributes => { name => 'x', rank => 1 });
+
+sub ask
+{
+	my ($shim, $tenant, $method, $body) = @_;
+	return $shim->http($method => '/api/v1/items', { token => $tenant->{user}, $body ? (json => { data => $body }) : () });
+}
+
+sub statuses { my ($method, $body) = @_; return join ' ', map { my $shim = $_; map { ask($shim, $_, $method, $body)->{status} } @tenants } @_[ 2 .. $#_ ] }
+
+is(statuses(POST => \%item, @shims), '201 201 201 201 201 201 201 201 201', 'all are served by all');
+
+for my $away (1, 2, 0)
+{
+	subtest "node $away is away" => sub {
+		my @others = @shims[ grep { $_ != $away } 0 .. 2 ];
+		my $expected = sub { my ($good) = @_; join ' ', (map { $_->{node} == $away ? 503 : $good } @tenants) x @others };
+
+		$cluster->node($away)->stop('immediate');
+
+		# the first may find a connection that broke
+		statuses(GET => undef, @others) for 1, 2;
+		my $started = time;
+		is(statuses(GET => undef, @others), $expected->(200), 'its tenants are refused, the others read');
+		is(statuses(POST => \%item, @others), $expected->(201), 'and write');
+		cmp_ok(time - $started, '<', 20, 'soon');
+		my ($mine) = grep { $_->{node} == $away } @tenants;
+		my $answer = ask($others[0], $mine, 'GET');
+		is($answer->{json}{errors}[0]{code}, 'UNAVAILABLE', 'it is said that it is for now');
+		unlike($answer->{body}, qr/\Q@{[$cluster->node($away)->host]}\E|shard|Citus|connection/i, 'and not which node');
+		is(statuses(POST => \%item, $all), join(' ', map { $_->{node} == $away ? 503 : 201 } @tenants), 'who knows all nodes asks those that are there');
+		my %down = (nodes => { status => 'DOWN', down => [ $number{ $cluster->node($away)->host } + 0 ] });
+		my ($ready, $health);
+		EntityApi::Test::wait_until(30, sub {
+				($ready, $health) = map { $all->http(GET => "/actuator/health$_") } '/readiness', '';
+				($ready->{json}{components}{nodes}{status} // $health->{json}{components}{nodes}{status} // '') eq 'DOWN' });
+		is($ready->{status}, 200, 'and is ready, as most tenants are served') or diag $ready->{body};
+		is_deeply($health->{json}{components}{nodes}, $down{nodes}, 'but says which node is away') or diag $health->{body};
+		$cluster->node($away)->start;
+		ok(EntityApi::Test::wait_until(60, sub { statuses(GET => undef, @shims) !~ /503/ }), 'back, it is served again');
+		is(statuses(POST => \%item, @shims), '201 201 201 201 201 201 201 201 201', 'and written');
+		ok(EntityApi::Test::wait_until(30, sub { ($all->http(GET => '/actuator/health')->{json}{components}{nodes}{status} // '') ne 'DOWN' }), 'and not called away');
+	};
+}
+
+done_testing;

@@ -1,0 +1,102 @@
+# Tenants move from node to node while they are written and read: nothing is
+# lost, nothing is there twice, nothing is read from where it was.  A node comes,
+# gets its part, and goes.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::Bin/../tools/citus";
+
+use Test::More;
+use Time::HiRes qw(sleep);
+
+use EntityApi::Test;
+use Load;
+
+if (my $why = EntityApi::Test::Citus::missing()) { plan skip_all => $why }
+
+my $cluster = EntityApi::Test->cluster(nodes => 3, conf => [ 'entityapi.access_token_ttl = 86400', 'citus.shard_count = 3' ]);
+$cluster->apply(EntityApi::Test::checkout() . '/t/data/lists');
+my @shims = map { EntityApi::Test->shim($cluster, node => $_, pool_size => 3) } 0 .. 2;
+my @tenants = $cluster->place($shims[0], 'Editor');
+my $folder = EntityApi::Test::folder();
+my %left;
+my $run = 0;
+
+# Statements that are run while all tenants are written to
+sub under_load
+{
+	my ($name, @steps) = @_;
+
+	return subtest $name => sub {
+		my $since = $cluster->psql('select clock_timestamp()');
+		my @loads = map {
+			my $tenant = $_;
+			mkdir "$folder/$tenant->{node}";
+			[ map { Load->begin(folder => "$folder/$tenant->{node}", name => ($run++) . "-$_", token => $tenant->{user}{accessToken},
+				shims => [ @shims[ $_, $_ + 1 ] ]) } 0, 1 ]
+		} @tenants;
+		sleep 0.5;
+		for my $step (@steps)
+		{
+			my $result = ref $step ? $step->() : $cluster->try_psql("set client_min_messages = error; $step");
+
+			is($result->{err}, '', 'done') or diag $step;
+			sleep 0.5;
+		}
+		my @sums = map { Load::end(@$_) } @loads;
+		for my $i (0 .. $#tenants)
+		{
+			my $id = $tenants[$i]{id};
+
+			cmp_ok($sums[$i]{done}, '>', 20, "the tenant of node $tenants[$i]{node} went on");
+			is(join("\n", @{ $sums[$i]{faults} }), '', 'no request failed, nothing was stale');
+			is(join("\n", Load->compare($cluster, $id, $sums[$i], $since)), '', 'nothing is lost, twice or without its record');
+			note "the longest write took $sums[$i]{longest} s, of $sums[$i]{done}";
+			$left{$id} += keys %{ $sums[$i]{stays} };
+			is(join(' ', map { $_->http(GET => '/api/v1/items?page[size]=1', { token => $tenants[$i]{user} })->{json}{meta}{pagination}{totalRecords} } @shims),
+				join(' ', ($left{$id}) x @shims), 'each node counts the same');
+		}
+	};
+}
+
+sub move
+{
+	my ($tenant, $to, $mode) = @_;
+
+	return sub {
+		my $from = $cluster->node_of($tenant->{id});
+		my $result = $cluster->try_psql(sprintf q{set client_min_messages = error; select citus_move_shard_placement(%d, '%s', %d, '%s', %d, '%s')},
+			$cluster->shard_of($tenant->{id}), (map { $_->host, $_->port } $cluster->node($from), $cluster->node($to)), $mode);
+
+		is($cluster->node_of($tenant->{id}), $to, "moved from node $from to $to, $mode");
+		return $result;
+	};
+}
+
+my ($tenant) = $tenants[1];
+under_load('a tenant moves around', map { move($tenant, @$_) } [ 2, 'force_logical' ], [ 0, 'block_writes' ], [ 1, 'force_logical' ]);
+
+under_load('a tenant gets a part of its own', "select isolate_tenant_to_new_shard('app.item', '$tenants[2]{id}', 'CASCADE', 'force_logical')",
+	move($tenants[2], 0, 'force_logical'));
+
+my $new = $cluster->add;
+under_load('a node comes and gets its part', $cluster->joining($new),
+	sub { $cluster->psql('set client_min_messages = error; select citus_rebalance_start(); select citus_rebalance_wait()'); return { err => '' } },
+	move($tenant, 3, 'force_logical'));
+push @shims, EntityApi::Test->shim($cluster, node => 3, pool_size => 3);
+is(join(' ', map { $shims[3]->http(GET => '/api/v1/items', { token => $_->{user} })->{status} } @tenants), '200 200 200', 'the new node serves all');
+is($shims[3]->http(POST => '/api/v1/items', { token => $_->{user}, json => { data => { type => 'items', attributes => { name => 'n', rank => 1 } } } })->{status},
+	201, 'and writes') for @tenants;
+$left{ $_->{id} }++ for @tenants;
+
+my $gone = pop @shims;
+under_load('and goes', sprintf(q{select citus_drain_node('%s', %d)}, $new->host, $new->port),
+	sub { $gone->stop; return { err => '' } }, sprintf(q{select citus_remove_node('%s', %d)}, $new->host, $new->port));
+$new->stop;
+is(join(' ', map { my $shim = $_; map { $shim->http(GET => '/api/v1/items', { token => $_->{user} })->{status} } @tenants } @shims),
+	'200 200 200 200 200 200 200 200 200', 'it is not missed');
+unlike(EntityApi::Test::slurp($_->log), qr/PANIC|TRAP:|signal 11|signal 6\b|invalid page/, 'and none met worse') for $cluster->nodes;
+
+done_testing;

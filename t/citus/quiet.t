@@ -1,0 +1,106 @@
+# What workers do for others: no value of a tenant gets into a log of theirs,
+# whatever goes wrong there, and who waits there for a lock, or too long for
+# anything, is told so in time.
+
+use strict;
+use warnings;
+
+use Test::More;
+use Time::HiRes qw(time);
+
+use EntityApi::Test;
+
+if (my $why = EntityApi::Test::Citus::missing()) { plan skip_all => $why }
+
+my $folder = EntityApi::Test::folder();
+my $manifest = <<'YAML';
+apiVersion: entityapi/v1
+kind: Service
+metadata: {name: s}
+spec: {schema: app}
+---
+apiVersion: entityapi/v1
+kind: Roles
+metadata: {name: r}
+spec: {roles: {Editor: {}}}
+---
+apiVersion: entityapi/v1
+kind: Entity
+metadata: {name: Item}
+spec:
+  fields:
+    name: {type: string, required: true}
+    code: {type: string, unique: true}
+    amount: {type: integer, minimum: 0}
+    parent: {type: ref, target: Item, relation: ManyToOne, onDelete: restrict}
+  permissions: {Editor: [create, read, update, delete]}
+YAML
+open my $file, '>', "$folder/item.yaml" or die "item.yaml: $!\n";
+print $file $manifest;
+close $file;
+
+# As a server would log that is looked at for slow statements and errors
+my $cluster = EntityApi::Test->cluster(nodes => 3, conf => ['log_min_duration_statement = 0', 'log_min_error_statement = error', 'deadlock_timeout = 200ms']);
+$cluster->apply("$folder/item.yaml");
+my @shims = map { EntityApi::Test->shim($cluster, node => $_, pool_size => 2) } 0 .. 2;
+my @tenants = $cluster->place($shims[0], 'Editor');
+my ($tenant) = grep { $_->{node} == 1 } @tenants;
+my $secret = 'Xq7secretZ';
+
+sub ask
+{
+	my ($shim, $method, $target, $attributes, $id, %relationships) = @_;
+	return $shim->http($method => "/api/v1/items$target", { token => $tenant->{user}, $attributes ? (json => { data => { type => 'items',
+				$id ? (id => $id) : (), attributes => $attributes, %relationships ? (relationships => \%relationships) : () } }) : () });
+}
+
+sub told { my ($answer) = @_; my $error = $answer->{json}{errors}[0]; return "$answer->{status} " . ($error->{source}{pointer} // $error->{code}) }
+
+my %first = (name => "$secret name", code => "$secret code", amount => 77);
+my $item = ask($shims[0], POST => '', \%first)->{json}{data};
+my $child = ask($shims[1], POST => '', { name => "$secret child" }, undef, parent => { data => { type => 'items', id => $item->{id} } })->{json}{data};
+ok($child->{id}, 'made') or BAIL_OUT('nothing is made');
+
+for my $i (0 .. 2)
+{
+	my $shim = $shims[$i];
+
+	subtest "refused on node $i" => sub {
+		is(told(ask($shim, POST => '', \%first)), '409 /data/attributes/code', 'a value that is there');
+		is(told(ask($shim, PATCH => "/$child->{id}", { code => "$secret code" }, $child->{id})), '409 /data/attributes/code', 'changed to it');
+		is(ask($shim, DELETE => "/$item->{id}")->{status}, 409, 'one that is referred to');
+		is(ask($shim, GET => "?filter=name=='$secret*'&sort=-code")->{status}, 200, 'found');
+	};
+	subtest "locked, asked on node $i" => sub {
+		my $patient = EntityApi::Test->shim($cluster, node => $i, pool_size => 1, statement_timeout_ms => 3000,
+			database => $cluster->node($i)->conninfo('entityapi_shim') . q{ options='-c lock_timeout=400ms'});
+		my $pid = open my $psql, '|-', EntityApi::Test::server_program('psql'), '-XAtq', '-o', "$folder/locked$i", '-d', $cluster->conninfo;
+		$psql->autoflush(1);
+		print $psql "begin; select id from app.item where tenant_id = '$tenant->{id}' and id = '$item->{id}' for update;\n";
+		EntityApi::Test::wait_until(20, sub { -s "$folder/locked$i" });
+		my $started = time;
+		my $answer = ask($patient, PATCH => "/$item->{id}", { name => "$secret again $i" }, $item->{id});
+		my $took = time - $started;
+
+		is($answer->{status}, 503, 'is answered') or diag $answer->{body};
+		cmp_ok($took, '<', 2.7, 'by the lock timeout, three times');
+		$patient->stop;
+		my $hurried = EntityApi::Test->shim($cluster, node => $i, pool_size => 1, statement_timeout_ms => 1000);
+		$started = time;
+		is(ask($hurried, PATCH => "/$item->{id}", { name => "$secret once more $i" }, $item->{id})->{status}, 503, 'without one');
+		cmp_ok(time - $started, '<', 3.5, 'by that of statements');
+		$hurried->stop;
+		is(join(' ', $cluster->on_all(q{select count(*) from pg_stat_activity where wait_event_type = 'Lock' and state = 'active'})), '0 0 0', 'nobody goes on waiting');
+		print $psql "rollback;\n";
+		close $psql;
+		is(ask($shim, PATCH => "/$item->{id}", { name => "$secret now $i" }, $item->{id})->{status}, 200, 'afterwards it goes');
+	};
+}
+for my $i (0 .. 2)
+{
+	my @lines = grep { /\Q$secret\E/ } split /\n/, EntityApi::Test::slurp($cluster->node($i)->log);
+
+	is(scalar @lines, 0, "no value is in the log of node $i") or diag join "\n", @lines[ 0 .. ($#lines > 5 ? 5 : $#lines) ];
+}
+
+done_testing;
