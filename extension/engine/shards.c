@@ -294,12 +294,23 @@ check_snapshot(const Entry *entry)
 		ea_held_throw();
 }
 
+/*
+ * What a tenant has is held wherever it is: Citus, too, would send what waited
+ * for a part that is being divided to where that was when it was planned.
+ */
+static bool
+is_to_be_held(const Entry *entry)
+{
+	return OidIsValid(entry->shard.relid) ||
+		(entry->key.part != 0 && entry->shard.number != 0);
+}
+
 static Entry *
 find(const char *table, const pg_uuid_t *tenant)
 {
 	Entry	   *entry = look_up(table, tenant);
 
-	while (OidIsValid(entry->shard.relid) && hold(entry))
+	while (is_to_be_held(entry) && hold(entry))
 	{
 		CHECK_FOR_INTERRUPTS();
 		AcceptInvalidationMessages();

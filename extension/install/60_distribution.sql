@@ -243,7 +243,12 @@ BEGIN
 	ALTER ROLE entityapi_reader LOGIN;
 
 	-- rows that have no key go to a node that is added like all others
-	ALTER TABLE entityapi.address_failure REPLICA IDENTITY FULL;
+	FOR own IN SELECT entityapi.list_own_tables() LOOP
+		IF NOT EXISTS (SELECT FROM pg_constraint k
+					   WHERE k.conrelid = own AND k.contype = 'p') THEN
+			EXECUTE format('ALTER TABLE %s REPLICA IDENTITY FULL', own);
+		END IF;
+	END LOOP;
 
 	-- Citus puts values into the text of statements.  What fails is told to
 	-- the node that has sent it, and is in the log there, without them.

@@ -81,7 +81,7 @@ counts('a tenant is suspended', 200, 401, sub {
 		return (sub { $shim->must(200, PATCH => "/manage/tenants/$id", { token => $root, json => { status => 'SUSPENDED' } }) }, { token => $user }) });
 counts('a signing key is revoked', 200, 401, sub {
 		my $user = user();
-		return (sub { $cluster->psql('select entityapi.rotate_signing_key(); select entityapi.revoke_signing_key(id) from entityapi.signing_key where id <> (select id from entityapi.signing_key order by created_at desc limit 1)') },
+		return (sub { $cluster->psql('select entityapi.rotate_signing_key(); select entityapi.revoke_signing_key(kid) from (select kid from entityapi.signing_key order by created_at desc, state offset 1) k') },
 			{ token => $user }) });
 
 # All tokens are gone with the keys.
