@@ -13,8 +13,6 @@
  */
 #include "postgres.h"
 
-#include "access/table.h"
-#include "access/tableam.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_namespace.h"
 #include "catalog/pg_type.h"
@@ -24,9 +22,8 @@
 #include "utils/builtins.h"
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
-#include "utils/rel.h"
-#include "utils/snapmgr.h"
 
+#include "base/guc.h"
 #include "ddl/distribution.h"
 #include "ddl/rows.h"
 #include "engine/distributed.h"
@@ -51,6 +48,19 @@ note_fault(void *arg, TupleTableSlot *slot)
 	ea_manifest_fault(plan->m, plan->m->service.document ?
 					  plan->m->service.document->label : "Service",
 					  "/spec/distribution", texts[1], "%s", texts[0]);
+}
+
+/* What is not to be relied on yet is asked for twice. */
+static void
+check_tried(EaDdlPlan *plan)
+{
+	if (!ea_guc_try_citus && !ea_distributed())
+		ea_manifest_fault(plan->m, plan->m->service.document->label,
+						  "/spec/distribution",
+						  "a superuser lets it be tried with "
+						  "entityapi.try_citus, and docs/scale.md says what "
+						  "is missing",
+						  "a service on a cluster is not to be relied on yet");
 }
 
 /* Existing tables have constraints and triggers that nobody here knows. */
@@ -98,7 +108,10 @@ ea_ddl_check_cluster(EaDdlPlan *plan, bool is)
 				 EA_NO_PARAMS, EA_READER(note_fault, TEXTOID, TEXTOID), plan);
 	ea_owner_leave(&pin);
 	if (is)
+	{
+		check_tried(plan);
 		check_existing(plan);
+	}
 	if (plan->m->nfaults > before)
 		return false;
 
@@ -311,27 +324,4 @@ ea_ddl_check_distributed(EaDdlState *to)
 	if (SPI_execute(sql.data, false, 0) != SPI_OK_SELECT)
 		elog(ERROR, "could not look where the tables are");
 	ea_owner_leave(&pin);
-}
-
-PG_FUNCTION_INFO_V1(ea_sql_keeps_rows);
-
-/* keeps_rows(own regclass): whether the table has rows here, past Citus */
-Datum
-ea_sql_keeps_rows(PG_FUNCTION_ARGS)
-{
-	Relation	rel = table_open(PG_GETARG_OID(0), AccessShareLock);
-	bool		found = false;
-
-	if (rel->rd_tableam != NULL)
-	{
-		TableScanDesc scan = table_beginscan(rel, GetActiveSnapshot(), 0,
-											 NULL);
-		TupleTableSlot *slot = table_slot_create(rel, NULL);
-
-		found = table_scan_getnextslot(scan, ForwardScanDirection, slot);
-		ExecDropSingleTupleTableSlot(slot);
-		table_endscan(scan);
-	}
-	table_close(rel, AccessShareLock);
-	PG_RETURN_BOOL(found);
 }

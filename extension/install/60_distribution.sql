@@ -466,14 +466,9 @@ BEGIN
 END
 $$;
 
--- Whether there are rows that Citus does not see
-CREATE FUNCTION entityapi.keeps_rows(own regclass) RETURNS boolean
-	LANGUAGE c VOLATILE STRICT
-	SET search_path = pg_catalog, pg_temp
-	AS 'MODULE_PATHNAME', 'ea_sql_keeps_rows';
-
 -- Nothing of the service may be left that is on this node alone, or as it was
--- before: the tables of the extension, and those that are named.
+-- before: the tables of the extension, and those that are named.  Rows that
+-- Citus does not see would be in the table's own file.
 CREATE FUNCTION entityapi.check_distributed(others regclass[]) RETURNS void
 	LANGUAGE plpgsql
 	SET search_path = pg_catalog, pg_temp
@@ -486,7 +481,7 @@ BEGIN
 	FROM (SELECT entityapi.list_own_tables()
 		  UNION ALL SELECT entityapi.list_audit_tables()
 		  UNION ALL SELECT unnest(others)) o (own)
-	WHERE entityapi.keeps_rows(o.own)
+	WHERE pg_relation_size(o.own) > 0
 	   OR NOT EXISTS (SELECT FROM pg_dist_partition p
 					  WHERE p.logicalrelid = o.own
 						AND (p.partmethod = 'n' AND p.repmodel = 't'

@@ -57,9 +57,8 @@ BEGIN
 							'move_own_ahead',
 							'prepare_node', 'drop_own_references',
 							'list_citus_faults', 'check_distributed',
-							'keeps_rows', 'list_own_tables',
-							'list_audit_tables', 'audit_is_distributed',
-							'role_on_nodes')
+							'list_own_tables', 'list_audit_tables',
+							'audit_is_distributed', 'role_on_nodes')
 					THEN '{}'
 					ELSE '{EXECUTE}' END::text[]
 		FROM pg_catalog.pg_proc p

@@ -183,7 +183,6 @@ my %calls = (
 	'drop_own_references' => 'begin; select entityapi.drop_own_references(); rollback',
 	'rekey_audit' => q{begin; select entityapi.rekey_audit('entityapi.audit_default', '(tenant_id, at, id)', '(at, id)'); rollback},
 	'guard_audit' => q{select entityapi.guard_audit('entityapi.audit_default')},
-	'keeps_rows' => q{select entityapi.keeps_rows('entityapi.account')},
 	'take_back' => q{begin; select entityapi.take_back('entityapi.account'); rollback},
 	'check_distributed' => q{select entityapi.check_distributed('{}')},
 	'move_own_ahead' => 'select entityapi.move_own_ahead(true)',
