@@ -36,7 +36,7 @@ $cluster->psql(<<~'SQL');
 	SQL
 
 # More requests than connections, so that some are behind others.
-my %settings = (pool_size => 2, keep_alive => 'yes', statement_timeout_ms => 1500, pool_wait_ms => 20_000, metrics => 'true');
+my %settings = (pool_size => 2, keep_alive => 'yes', keep_alive_timeout_ms => 60_000, statement_timeout_ms => 1500, pool_wait_ms => 20_000, metrics => 'true');
 my $shim = EntityApi::Test->shim($cluster, %settings);
 
 sub client
