@@ -95,12 +95,16 @@ function search(types, props, choose) {
     options.children[marked].scrollIntoView({ block: 'nearest' })
   }
 
-  /** While the list is open its keys are its own: Enter does not send the form. */
+  /**
+   * While the list is open its keys are its own: Enter does not send the form,
+   * nor does it while what was typed has not been answered.
+   */
   function key(event) {
     const isDown = event.key === 'ArrowDown'
     if (!isDown && !['ArrowUp', 'Enter', 'Escape'].includes(event.key)) return
     if (options.hidden) {
       if (isDown) ask(0)
+      if (event.key === 'Enter' && box.value.trim() !== '') event.preventDefault()
       return
     }
     event.preventDefault()

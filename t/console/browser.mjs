@@ -122,6 +122,20 @@ export class Tab {
 
   choose(selector, value) { return this.page.select(selector, value) }
 
+  /** Chooses in a combobox by keyboard, of what a text finds; other boxes keep the list of what they found. */
+  async pick(selector, text) {
+    const box = await this.see(selector)
+    await box.focus()
+    await box.type(text)
+    await this.page.waitForFunction((of, at) => {
+      const list = document.getElementById(document.querySelector(at).getAttribute('aria-controls'))
+      return !list.hidden && list.querySelector('[id]')?.innerText.includes(of)
+    }, {}, text, selector)
+    await this.page.keyboard.press('ArrowDown')
+    await this.page.keyboard.press('Enter')
+    await this.page.waitForFunction((at) => !document.querySelector(at)?.value, {}, selector)
+  }
+
   /** Goes to a page of the console, and waits until it is there. */
   async go(path, heading) {
     await this.page.evaluate((to) => {

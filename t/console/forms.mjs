@@ -6,16 +6,6 @@ import { SCRIPT, Tab, api, check } from './browser.mjs'
 const one = async (token, collection, filter) =>
   (await api('GET', `/api/v1/${collection}?filter=${encodeURIComponent(filter)}`, { token })).data[0]
 
-/** Chooses in a combobox by keyboard, of what a text finds. */
-async function pick(tab, selector, text) {
-  const box = await tab.see(selector)
-  await box.focus()
-  await box.type(text)
-  await tab.page.waitForFunction((of) => document.querySelector('[role=option][id]')?.innerText.includes(of), {}, text)
-  await tab.page.keyboard.press('ArrowDown')
-  await tab.page.keyboard.press('Enter')
-}
-
 const confirmed = (tab) => tab.page.locator('dialog .danger').click()
 
 /** Faults at their fields, then a resource whose text is script. */
@@ -38,6 +28,23 @@ export async function forms({ user, example, tab }) {
   })
 }
 
+/** Whoever presses Enter before anything is found has not sent the form. */
+export async function hasty({ user, example, tab }) {
+  const { linked: of } = example
+  await check(`${user.username}: Enter in a search sends nothing`, async () => {
+    await tab.go(`data/${of.collection}/new`, `New ${of.single}`)
+    const box = await tab.see(`[name=${of.reference}]`)
+    await tab.page.evaluate(() => document.querySelector('form').addEventListener('submit', () => { document.title = 'sent' }, true))
+    await box.type('x')
+    await tab.page.keyboard.press('Enter')
+    await box.type('y')
+    await tab.page.keyboard.press('Enter')
+    assert.notEqual(await tab.page.title(), 'sent')
+    assert.equal(await box.evaluate((one) => one.value), 'xy')
+    await tab.go('')
+  })
+}
+
 /** A reference found by its name, all digits of a number, both versions of a conflict, deleting. */
 export async function linked({ user, example, tab, token }) {
   const { linked: of } = example
@@ -47,7 +54,7 @@ export async function linked({ user, example, tab, token }) {
     await tab.go(`data/${of.collection}/new`, `New ${of.single}`)
     await tab.fill(of.label, name)
     for (const [field, text] of Object.entries(of.fields)) await tab.fill(field, text.replace('{KEY}', key))
-    await pick(tab, `[name=${of.reference}]`, of.reference === 'lead' ? 'ann' : '<img')
+    await tab.pick(`[name=${of.reference}]`, of.reference === 'lead' ? 'ann' : '<img')
     await tab.see('.chosen .chip')
     await tab.click('button', `Create ${of.single}`)
     await tab.says(name, 'h1')
@@ -92,9 +99,9 @@ export async function oneOf({ user, example, tab, token, ids }) {
     await tab.go(`data/${of.collection}/new`)
     await tab.fill(of.label, label)
     for (const [field, text] of Object.entries(of.fields)) await tab.fill(field, text)
-    if (of.reference) await pick(tab, `[name=${of.reference[0]}]`, '<img')
+    if (of.reference) await tab.pick(`[name=${of.reference[0]}]`, '<img')
     await tab.choose('[aria-label=Kind]', of.kind)
-    await pick(tab, `[name=${of.field}]`, other.data.attributes[name].slice(0, 12))
+    await tab.pick(`[name=${of.field}]`, other.data.attributes[name].slice(0, 12))
     await tab.page.locator('form .primary').click()
     if (of.needsDepartment && user.username === 'superadmin') {
       await tab.see('.fault:not(:empty), .summary p')
@@ -115,7 +122,7 @@ export async function members({ user, example, tab, token, ids }) {
     const linkage = async () => (await api('GET', at, { token })).data.map(({ id }) => id)
     assert.deepEqual(await linkage(), [])
     await tab.go(`data/${of.collection}/${ids[of.collection]}`)
-    await pick(tab, `[aria-label="Add to ${of.title.toLowerCase()}"]`, '<img')
+    await tab.pick(`[aria-label="Add to ${of.title.toLowerCase()}"]`, '<img')
     await tab.click('button', 'Add')
     await tab.see(`[aria-label=${of.title}] td`)
     assert.deepEqual(await linkage(), [ids[of.of]])
