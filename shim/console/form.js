@@ -59,11 +59,18 @@ function peek(lines) {
   return said
 }
 
+/** By the forms that are asked for it: whether what was put in would be lost with them. */
+const unsaved = new WeakMap()
+
+/** Whether a page has something that was put in and neither saved nor given up. */
+export const isUnsaved = (page) => [...page.querySelectorAll('form')].some((node) => unsaved.get(node)?.())
+
 /**
  * "save" gets { name: value } of what was put in (all: also what was not
- * changed), and throws an ApiError where the service refuses it.
+ * changed), and throws an ApiError where the service refuses it.  Who leaves
+ * the page with something put in is asked first where the form "asks".
  */
-export function form({ fields, values = {}, submit = 'Save', save, cancel, all = false, columns = false }) {
+export function form({ fields, values = {}, submit = 'Save', save, cancel, all = false, columns = false, asks = false }) {
   const lines = fields.map((field) => line(field, values[field.name]))
   const summary = h('div', { class: 'summary', role: 'alert' })
   const send = h('button', { type: 'submit', class: 'primary' }, submit)
@@ -99,18 +106,30 @@ export function form({ fields, values = {}, submit = 'Save', save, cancel, all =
     lines.find((one) => one.isBlamed())?.focus()
   }
 
+  let isTouched = false
+  const giveUp = () => {
+    isTouched = false
+    return cancel()
+  }
+
   const node = h('form', {
     class: columns ? 'columns' : 'stack',
     novalidate: true,
+    oninput: () => { isTouched = true },
     onsubmit: async (event) => {
       event.preventDefault()
       put(summary)
       const said = read()
       if (said === null) return lines.find((one) => one.isBlamed())?.focus()
+      isTouched = false
       await busy(send, () => save(said)).catch((error) => {
+        isTouched = true
         if (error.name !== 'AbortError') blame(error)
       })
     }
-  }, summary, lines.map((one) => one.node), h('div', { class: 'row end' }, cancel && button('Cancel', cancel), send))
+  },
+  summary, lines.map((one) => one.node),
+  h('div', { class: 'row end' }, cancel && button('Cancel', giveUp), send))
+  if (asks) unsaved.set(node, () => isTouched && lines.some(({ made }) => made.isChanged()))
   return { node, focus: () => lines[0]?.focus(), peek: () => peek(lines) }
 }

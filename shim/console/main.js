@@ -2,11 +2,12 @@
 
 import { AWAY, ApiError, acting, at, get, resume, watch } from './api.js'
 import { h, put } from './element.js'
+import { isUnsaved } from './form.js'
 import { closeMenu, drawMenu, drawTop, frame, page, theme } from './frame.js'
 import { change, gate } from './login.js'
 import { has, load, loadPermissions } from './model.js'
 import { here } from './route.js'
-import { button, clearFaults, closeDialogs, empty, failure, head } from './ui.js'
+import { button, clearFaults, closeDialogs, confirm, empty, failure, head } from './ui.js'
 
 const root = document.getElementById('root')
 const TENANT = 'entityapi.tenant'
@@ -45,6 +46,7 @@ const pages = {
 let under = null
 let isFirst = true
 let before = null
+let shownAt = ''
 
 /** What an element is called, to find it on a page that is drawn anew. */
 function nameOf(node) {
@@ -76,6 +78,7 @@ async function show() {
   under?.abort()
   under = new AbortController()
   const { signal } = under
+  const { hash } = location
   const route = { ...here(), signal, state, tenant: tenant(), redraw: drawFrame, work }
   page.setAttribute('aria-busy', 'true')
   closeMenu()
@@ -87,6 +90,7 @@ async function show() {
   const isSame = before === address
   const focused = isSame && nameOf(document.activeElement)
   before = address
+  shownAt = hash
   put(page, made)
   clearFaults()
   page.setAttribute('aria-busy', 'false')
@@ -96,6 +100,16 @@ async function show() {
   if (isFirst) isFirst = false
   else focus(title, focused)
   if (!isSame) window.scrollTo(0, 0)
+}
+
+const UNSAVED = 'What you put in has not been saved, and would be lost.'
+
+/** Goes where the address leads; what was put in is not lost by a slip: one is asked, and may stay. */
+async function leave() {
+  const to = location.hash
+  closeDialogs()
+  if (!isUnsaved(page) || await confirm('Leave the form?', UNSAVED, 'Leave')) return show()
+  if (location.hash === to) history.replaceState(null, '', shownAt || '#/')
 }
 
 /** Where one was, on a page that is drawn anew; else the heading of the page. */
@@ -170,7 +184,8 @@ async function begin() {
     if (!await resume()) await gate(root, loading)
     await loading
     await start()
-    window.addEventListener('hashchange', show)
+    window.addEventListener('hashchange', leave)
+    window.addEventListener('beforeunload', (event) => { if (isUnsaved(page)) event.preventDefault() })
     watchSession()
   } catch (error) {
     put(root, h('main', { class: 'gate' }, failure(error),

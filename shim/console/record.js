@@ -76,6 +76,7 @@ export async function showNew({ parts: [, collection], query }) {
       ? { ...field, input: (props) => preset(field.relationship, props, values[field.name]) } : field),
     submit: `Create ${entity.single.toLowerCase()}`,
     columns: true,
+    asks: true,
     cancel: () => go(origin(entity, values)),
     save: async (said) => {
       const { data } = await post(entity.base, documentOf(entity, said))
@@ -169,6 +170,7 @@ function edit(entity, resource, place, view) {
     fields: fieldsOf(entity, 'update').filter(({ name }) => name in values || !isShown(name)),
     values,
     columns: true,
+    asks: true,
     cancel: view,
     save: async (said) => {
       if (Object.keys(said).length === 0) return view()

@@ -45,6 +45,41 @@ export async function hasty({ user, example, tab }) {
   })
 }
 
+/** What was put in is not lost by a slip, and who saves or gives up is not asked. */
+export async function leaving({ user, example, tab }) {
+  const { plain } = example
+  const at = () => tab.page.evaluate(() => location.hash)
+  const value = () => tab.page.$eval(`[name=${plain.label}]`, (node) => node.value)
+  const leave = () => tab.page.evaluate(() => { location.hash = '#/account' })
+  await check(`${user.username}: who leaves a form with something in it is asked`, async () => {
+    await tab.go(`data/${plain.collection}/new`, `New ${plain.single}`)
+    await tab.fill(plain.label, 'half')
+    for (const answer of ['Cancel', 'Escape']) {
+      await leave()
+      await tab.says('Leave the form?', 'dialog h2')
+      await tab.audit('the question')
+      if (answer === 'Escape') await tab.page.keyboard.press('Escape')
+      else await tab.page.locator('dialog ::-p-text(Cancel)').click()
+      await tab.gone('dialog')
+      assert.equal(await at(), `#/data/${plain.collection}/new`)
+      assert.equal(await value(), 'half')
+    }
+    await leave()
+    await tab.see('dialog')
+    await tab.page.locator('dialog .danger').click()
+    await tab.says('Own account', 'h1')
+  })
+  await check(`${user.username}: who gives up, or has put nothing in, is not asked`, async () => {
+    await tab.go(`data/${plain.collection}/new`, `New ${plain.single}`)
+    await tab.fill(plain.label, 'half')
+    await tab.click('button', 'Cancel')
+    await tab.page.waitForFunction((hash) => location.hash === hash, {}, `#/data/${plain.collection}`)
+    await tab.go(`data/${plain.collection}/new`, `New ${plain.single}`)
+    await tab.go('account', 'Own account')
+    assert.equal(await tab.page.$('dialog'), null)
+  })
+}
+
 /** A reference found by its name, all digits of a number, both versions of a conflict, deleting. */
 export async function linked({ user, example, tab, token }) {
   const { linked: of } = example
@@ -105,6 +140,8 @@ export async function oneOf({ user, example, tab, token, ids }) {
     await tab.page.locator('form .primary').click()
     if (of.needsDepartment && user.username === 'superadmin') {
       await tab.see('.fault:not(:empty), .summary p')
+      await tab.click('button', 'Cancel')
+      await tab.shown()
       return
     }
     await tab.says(label, 'h1')

@@ -10,7 +10,7 @@ import * as allowed from './allowed.mjs'
 import { Tab, api, check, launch, login } from './browser.mjs'
 import { EXAMPLES, makeAll } from './examples.mjs'
 import { explorer } from './explorer.mjs'
-import { deleting, forms, hasty, linked, members, oneOf } from './forms.mjs'
+import { deleting, forms, hasty, leaving, linked, members, oneOf } from './forms.mjs'
 import * as hostile from './hostile.mjs'
 import { keyboard } from './keyboard.mjs'
 import { notRestoring, past, restoring } from './past.mjs'
@@ -93,7 +93,7 @@ const parts = {
   async data() {
     for (const user of everybody) {
       const one = await of(user)
-      if (example.writers.has(user)) for (const flow of [forms, hasty, linked, oneOf, members]) await flow(one)
+      if (example.writers.has(user)) for (const flow of [forms, hasty, leaving, linked, oneOf, members]) await flow(one)
       for (const flow of [tables, files]) await flow(one)
       if (example.writers.has(user)) await deleting(one)
       if (user === users.editor) await builder(one)
