@@ -70,7 +70,7 @@ export const isUnsaved = (page) => [...page.querySelectorAll('form')].some((node
  * changed), and throws an ApiError where the service refuses it.  Who leaves
  * the page with something put in is asked first where the form "asks".
  */
-export function form({ fields, values = {}, submit = 'Save', save, cancel, all = false, columns = false, asks = false }) {
+export function form({ fields, values = {}, submit = 'Save', save, cancel, all, columns, asks }) {
   const lines = fields.map((field) => line(field, values[field.name]))
   const summary = h('div', { class: 'summary', role: 'alert' })
   const send = h('button', { type: 'submit', class: 'primary' }, submit)
