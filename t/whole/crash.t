@@ -170,8 +170,11 @@ my %crashes = (
 	'all processes killed' => sub { kill_all(); $cluster->start },
 	'one process killed' => sub {
 		my @some = children(postmaster());
-		kill KILL => $some[ rand @some ];
-		sleep 0.05;
+		my $one = $some[ rand @some ];
+		kill KILL => $one;
+
+		# Until it has noticed it answers as before; then it lets nobody in.
+		EntityApi::Test::wait_until(60, sub { !kill 0, $one }) or die "$one does not end\n";
 		answers() or die "PostgreSQL is not back\n";
 	},
 	'stopped, and again while it recovers' => sub {

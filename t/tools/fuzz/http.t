@@ -32,7 +32,7 @@ use Papers;
 
 my $seconds = $ENV{FUZZ_SECONDS} || 0;
 my $count = $ENV{FUZZ_COUNT} || ($seconds ? 0 : 3000);
-my $seed = $ENV{FUZZ_SEED} || time;
+my $seed = $ENV{FUZZ_SEED} || time ^ $$ << 8;
 srand $seed;
 diag("seed $seed");
 
