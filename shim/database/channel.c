@@ -83,10 +83,7 @@ channel_next(struct channel *channel, void **owner, PGresult **result)
 			take(channel, owner, result);
 			return CHANNEL_ANSWER;
 		}
-		if (channel->result == NULL)
-			channel->result = next;
-		else
-			PQclear(next);
+		channel->result = call_join(channel->result, next);
 	}
 	if (PQstatus(channel->connection) == CONNECTION_OK)
 		return CHANNEL_NOTHING;
@@ -94,8 +91,15 @@ channel_next(struct channel *channel, void **owner, PGresult **result)
 	*result = NULL;
 	if (channel->count > 0)
 	{
-		if (channel->result == NULL)
-			channel->result = PQgetResult(channel->connection);
+		channel->result = call_join(channel->result,
+									PQgetResult(channel->connection));
+
+		/* nothing tells that its transaction has been committed */
+		if (PQresultStatus(channel->result) == PGRES_TUPLES_OK)
+		{
+			PQclear(channel->result);
+			channel->result = NULL;
+		}
 		take(channel, owner, result);
 	}
 	return CHANNEL_LOST;
