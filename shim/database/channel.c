@@ -1,6 +1,7 @@
 /*
  * A connection of the pool with several calls under way.
  */
+#include <limits.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -50,6 +51,13 @@ channel_look(struct channel *channel)
 		channel->unsent = PQflush(channel->connection) > 0;
 	while (reads && PQconsumeInput(channel->connection))
 		reads = unread_wait(channel->connection, 1) == 0;
+}
+
+bool
+channel_may_hold(const struct channel *channel)
+{
+	return channel->count > 0 &&
+		unread_wait(channel->connection, INT_MAX) < INT_MAX;
 }
 
 /* Takes the first call out. */

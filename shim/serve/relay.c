@@ -386,6 +386,8 @@ pause_for(void *argument)
 	wait_ms = channels_tidy(channels, now);
 	for (i = 0; i < channels->most; i++)
 	{
+		if (channel_may_hold(&channels->list[i]))
+			happened(relay, (uint32_t) i);
 		if (channels->list[i].count > 0 &&
 			look_at(relay, &channels->list[i], now) == HOLD_MS)
 			wait_ms = HOLD_MS;
