@@ -178,6 +178,8 @@ EA_OWNER_FUNCTION(ea_sql_let_wait)
 	Keys		keys;
 	int			n;
 
+	if (PG_ARGISNULL(2) || PG_ARGISNULL(3) || PG_ARGISNULL(4))
+		elog(ERROR, "let_wait() wants tables, keys and a mode");
 	keys.tables = ea_exec_array_text(PG_GETARG_DATUM(2), &keys.n);
 	keys.names = ea_exec_array_text(PG_GETARG_DATUM(3), &n);
 	if (n != keys.n)

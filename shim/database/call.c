@@ -83,6 +83,19 @@ wait_for_result(PGconn *connection, uint64_t deadline)
 	return true;
 }
 
+PGresult *
+call_join(PGresult *result, PGresult *next)
+{
+	bool		failed = next != NULL && result != NULL &&
+		PQresultStatus(result) == PGRES_TUPLES_OK &&
+		PQresultStatus(next) != PGRES_TUPLES_OK;
+
+	if (result == NULL)
+		return next;
+	PQclear(failed ? result : next);
+	return failed ? next : result;
+}
+
 /*
  * Runs the statement and waits for its result, at most timeout_ms (0: for
  * ever).  Returns NULL if the result did not come.
@@ -105,10 +118,7 @@ execute(PGconn *connection, const struct statement *statement,
 		next = PQgetResult(connection);
 		if (next == NULL)
 			return result;
-		if (result == NULL)
-			result = next;
-		else
-			PQclear(next);
+		result = call_join(result, next);
 	}
 	PQclear(result);
 	return NULL;

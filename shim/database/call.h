@@ -41,6 +41,13 @@ enum verdict
  * connection is still of use.
  */
 extern bool call_send(PGconn *connection, const struct request *request);
+
+/*
+ * The result of a call, of one that has come and the next one, either of which
+ * may be NULL; the other one is freed.  What fails at the end of a transaction
+ * comes after what the call has returned, and undoes it.
+ */
+extern PGresult *call_join(PGresult *result, PGresult *next);
 extern enum verdict call_judge(PGconn *connection,
 							   const struct request *request,
 							   struct answer *answer);

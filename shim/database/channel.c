@@ -1,6 +1,7 @@
 /*
  * A connection of the pool with several calls under way.
  */
+#include <limits.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -52,6 +53,13 @@ channel_look(struct channel *channel)
 		reads = unread_wait(channel->connection, 1) == 0;
 }
 
+bool
+channel_may_hold(const struct channel *channel)
+{
+	return channel->count > 0 &&
+		unread_wait(channel->connection, INT_MAX) < INT_MAX;
+}
+
 /* Takes the first call out. */
 static void
 take(struct channel *channel, void **owner, PGresult **result)
@@ -83,10 +91,7 @@ channel_next(struct channel *channel, void **owner, PGresult **result)
 			take(channel, owner, result);
 			return CHANNEL_ANSWER;
 		}
-		if (channel->result == NULL)
-			channel->result = next;
-		else
-			PQclear(next);
+		channel->result = call_join(channel->result, next);
 	}
 	if (PQstatus(channel->connection) == CONNECTION_OK)
 		return CHANNEL_NOTHING;
@@ -94,8 +99,15 @@ channel_next(struct channel *channel, void **owner, PGresult **result)
 	*result = NULL;
 	if (channel->count > 0)
 	{
-		if (channel->result == NULL)
-			channel->result = PQgetResult(channel->connection);
+		channel->result = call_join(channel->result,
+									PQgetResult(channel->connection));
+
+		/* nothing tells that its transaction has been committed */
+		if (PQresultStatus(channel->result) == PGRES_TUPLES_OK)
+		{
+			PQclear(channel->result);
+			channel->result = NULL;
+		}
 		take(channel, owner, result);
 	}
 	return CHANNEL_LOST;

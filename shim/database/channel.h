@@ -52,6 +52,9 @@ extern bool channel_send(struct channel *channel,
 /* Receives what has come, and sends what has not been sent yet. */
 extern void channel_look(struct channel *channel);
 
+/* Whether something may have come that its socket does not tell of. */
+extern bool channel_may_hold(const struct channel *channel);
+
 /*
  * What there is to be done of that.  With an answer whose it is, and the
  * result, which is the caller's; if the connection is lost, that of the first

@@ -64,13 +64,26 @@ call_hands(struct front *front)
 		crew_call(front->crew, true);
 }
 
-/* The loop itself is a connection for civetweb. */
+/*
+ * How many may be handed over in advance.  The loop itself is a connection for
+ * civetweb, which ends with a request that cannot be read: it must not stand
+ * behind others then while all threads have slow clients.
+ */
+static long
+most_handed(const struct front *front)
+{
+	long		idle = crew_idle(front->crew);
+
+	return !front->peers.looped || crew_can_grow(front->crew) ||
+		idle > front->ahead ? front->ahead : idle;
+}
+
 static bool
 may_hand(const struct front *front)
 {
 	return (front->peers.looped && !front->loop_handed) ||
 		(front->peers.lists[PEER_QUEUED].count > 0 &&
-		 front->peers.lists[PEER_HANDED].count < front->ahead);
+		 front->peers.lists[PEER_HANDED].count < most_handed(front));
 }
 
 /* Sleeps until more may be handed over; the mutex is held. */
@@ -419,6 +432,8 @@ serve_close(int file)
 	}
 	else
 		peers_close(&front->peers, peer);
+	if (front->napping && !crew_can_grow(front->crew) && may_hand(front))
+		pthread_cond_signal(&front->taken);
 	if (crew_has_surplus(front->crew) && front->peers.urgent == 0)
 		crew_rest(front->crew);
 	pthread_mutex_unlock(&front->mutex);

@@ -24,7 +24,7 @@
 /* Events that are read at once. */
 #define BATCH 128
 
-/* What is longer than this has a thread of its own; so much is on a stack. */
+/* What is as long as this has a thread of its own; so much is each one's. */
 #define MOST_BYTES (8 * 1024)
 
 /* Events of the watched: above the descriptors of peers.h. */
@@ -76,7 +76,10 @@ receive(struct front *front, struct peer *peer)
 	if (got > 0)
 	{
 		turn.length = (size_t) got;
-		if (whole_request(turn.bytes, turn.length))
+
+		/* if it fills the buffer there may be more, of which nobody is told */
+		if (turn.length < sizeof(turn.bytes) &&
+			whole_request(turn.bytes, turn.length))
 			return true;
 		buffer_append(&peer->unread, turn.bytes, turn.length);
 	}
@@ -191,7 +194,7 @@ loop_send(int file, const void *bytes, size_t size, int flags)
 
 	if (file != self.front->peers.wake)
 		return calls_real.send(file, bytes, size, flags);
-	if (peer == NULL)
+	if (peer == NULL || peer->unsent.failed)
 	{
 		errno = EPIPE;
 		return -1;

@@ -25,8 +25,12 @@
 /* Idle for so long, a connection may be closed for want of room. */
 #define PATIENCE_MICROS 1000000
 
-/* How long those may stay that are to go anyway. */
+/* How long those may stay that are to go anyway, and say how much at once. */
 #define LEAVE_MICROS 1000000
+#define MOST_IGNORED ((size_t) 4 * 1024 * 1024)
+
+/* Bytes of answers that are kept for their clients to take. */
+#define MOST_UNTAKEN ((size_t) 256 * 1024 * 1024)
 
 /*
  * Requests for health that may pass others at once, if those have waited for
@@ -104,6 +108,14 @@ peers_wake(struct peers *peers)
 				  "cannot write to an eventfd");
 }
 
+/* How much of its answer is kept. */
+static void
+count_untaken(struct peers *peers, struct peer *peer, size_t bytes)
+{
+	peers->untaken += bytes - peer->counted;
+	peer->counted = bytes;
+}
+
 /* Its descriptor may be another one's as soon as it is closed. */
 void
 peers_close(struct peers *peers, struct peer *peer)
@@ -111,6 +123,7 @@ peers_close(struct peers *peers, struct peer *peer)
 	int			socket = peer->socket;
 
 	set_urgent(peers, peer, false);
+	count_untaken(peers, peer, 0);
 	unlink_peer(peers, peer);
 	peers->count--;
 	if (peers->full)
@@ -358,17 +371,23 @@ make_ready(struct peers *peers, struct peer *peer, uint64_t now)
 
 /* -------- answers of the loop -------- */
 
-/* Reads what nobody wants any more; false at its end. */
+/*
+ * Reads what nobody wants any more; false at its end, or for who sends so much
+ * that all others would wait for him.
+ */
 static bool
 ignore(const struct peer *peer)
 {
 	char		bytes[4096];
+	size_t		total = 0;
 	ssize_t		got;
 
 	do
+	{
 		got = calls_real.recv(peer->socket, bytes, sizeof(bytes),
 							  MSG_DONTWAIT);
-	while (got > 0);
+		total += got > 0 ? (size_t) got : 0;
+	} while (got > 0 && total < MOST_IGNORED);
 	return got < 0 && (errno == EAGAIN || errno == EINTR);
 }
 
@@ -420,7 +439,20 @@ send_more(struct peers *peers, struct peer *peer)
 	}
 	buffer_free(&peer->unsent);
 	peer->sent = 0;
+	count_untaken(peers, peer, 0);
 	go_on(peers, peer);
+}
+
+/* One more takes an answer: those go for it who have done so for longest. */
+static void
+make_room(struct peers *peers, struct peer *peer)
+{
+	struct peer *oldest;
+
+	count_untaken(peers, peer, peer->unsent.length);
+	while (peers->untaken > MOST_UNTAKEN &&
+		   (oldest = peers->lists[PEER_TAKING].first) != NULL)
+		peers_close(peers, oldest);
 }
 
 void
@@ -433,6 +465,7 @@ peers_answered(struct peers *peers, struct peer *peer, bool leaves)
 		go_on(peers, peer);
 	else
 	{
+		make_room(peers, peer);
 		peer->since = now_micros();
 		peers_move(peers, peer, PEER_TAKING);
 		put_into_epoll(peers, peer, EPOLL_CTL_MOD,

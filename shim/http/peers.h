@@ -48,6 +48,7 @@ struct peer
 	struct buffer unread;		/* what the loop has received for a thread */
 	struct buffer unsent;		/* what its client has not taken yet */
 	size_t		sent;			/* of that */
+	size_t		counted;		/* of that, in the sum of all */
 	struct peer *next;			/* of that state */
 	struct peer *previous;
 };
@@ -68,6 +69,7 @@ struct peers
 	long		count;
 	long		most;
 	bool		full;			/* nobody is accepted for want of room */
+	size_t		untaken;		/* bytes of answers that clients take */
 	int			epoll;
 	int			wake;			/* an eventfd */
 	int			listeners[16];

@@ -321,31 +321,52 @@ look_at(struct relay *relay, struct channel *channel, uint64_t now)
 	return channel->count > 1 ? HOLD_MS : LOOK_MS;
 }
 
-/* Refuses those who have waited for too long, or to whom nobody connects. */
+/* Refuses one, as nobody connects or it has waited for too long. */
+static void
+give_up(struct relay *relay, struct exchange *exchange, bool in_vain,
+		uint64_t now)
+{
+	const struct trouble *trouble = in_vain ?
+		pool_trouble(relay->server->pool) : NULL;
+
+	exchange->answer.waited_until = now;
+	exchange->answer.wait_micros = now - exchange->started;
+	exchange->answer.trouble = trouble ? trouble->name : NULL;
+	if (!in_vain)
+		metrics_add(METRIC_POOL_TIMEOUTS_DATA, 1);
+	finish(relay, exchange, in_vain ? &refusal_unavailable : &refusal_busy);
+}
+
+/*
+ * Refuses those who have waited for too long, or to whom nobody connects.
+ * They may stand behind others who have not: health comes first.
+ */
 static void
 look_at_line(struct relay *relay, struct line *line, uint64_t failed,
 			 uint64_t now)
 {
-	const struct trouble *trouble = pool_trouble(relay->server->pool);
+	struct exchange **link = &line->first;
 
-	while (line->first != NULL)
+	line->last = NULL;
+	while (*link != NULL)
 	{
-		struct exchange *exchange = line->first;
+		struct exchange *exchange = *link;
 		const struct probe *probe = exchange->request.probe;
 		long		wait_ms = probe != NULL && probe->wait_ms > 0 ?
 			probe->wait_ms : exchange->config->pool_wait_ms;
 		uint64_t	until = exchange->started + (uint64_t) wait_ms * 1000;
 		bool		in_vain = exchange->started <= failed;
 
-		if (!in_vain && now < until)
-			return;
-		exchange->answer.waited_until = now;
-		exchange->answer.wait_micros = now - exchange->started;
-		exchange->answer.trouble = in_vain && trouble ? trouble->name : NULL;
-		if (!in_vain)
-			metrics_add(METRIC_POOL_TIMEOUTS_DATA, 1);
-		finish(relay, take_first(line),
-			   in_vain ? &refusal_unavailable : &refusal_busy);
+		if (in_vain || now >= until)
+		{
+			*link = exchange->next;
+			give_up(relay, exchange, in_vain, now);
+		}
+		else
+		{
+			line->last = exchange;
+			link = &exchange->next;
+		}
 	}
 }
 
@@ -365,6 +386,8 @@ pause_for(void *argument)
 	wait_ms = channels_tidy(channels, now);
 	for (i = 0; i < channels->most; i++)
 	{
+		if (channel_may_hold(&channels->list[i]))
+			happened(relay, (uint32_t) i);
 		if (channels->list[i].count > 0 &&
 			look_at(relay, &channels->list[i], now) == HOLD_MS)
 			wait_ms = HOLD_MS;

@@ -220,8 +220,11 @@ take_connection(void *argument, const struct peer *peer)
 
 	worker->loops = peer == NULL;
 	if (worker->loops)
+	{
+		worker->client.refused = false;
 		relay_attach(worker->desk.door->server->relay, &worker->desk,
 					 worker->connection);
+	}
 	else
 		clients_open(worker->clients, &worker->client, peer->socket,
 					 peer->refused);

@@ -1,0 +1,188 @@
+# What clients and the database may do to the thread that serves many of them.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::Bin/../lib";
+
+use EntityApi::Test::StandIn;
+use IO::Select;
+use IO::Socket::INET;
+use Test::More;
+use Time::HiRes qw(time sleep);
+
+local $SIG{PIPE} = 'IGNORE';
+my $cluster = EntityApi::Test::StandIn->cluster;
+
+# /defer/VALUE stores it, and what is checked at the end of its transaction
+# refuses some.
+$cluster->psql(<<~'SQL');
+	create table deferred (value text not null);
+	create function refuse_deferred() returns trigger language plpgsql as $$
+	begin
+		raise exception 'refused at the end' using errcode = '23514';
+	end $$;
+	create constraint trigger refuse_deferred after insert on deferred
+		deferrable initially deferred for each row
+		when (new.value like 'bad%') execute function refuse_deferred();
+	alter function entityapi.handle(text, text, jsonb, bytea, inet) rename to stand_in;
+	create function entityapi.handle(method text, target text, in_headers jsonb,
+		in_body bytea, remote inet, out status int, out headers jsonb, out body text)
+	language plpgsql security definer set search_path = public as $$
+	begin
+		if target like '/defer/%' then
+			insert into deferred values (split_part(target, '/', 3));
+			target := '/x';
+		end if;
+		select h.* into status, headers, body
+		from entityapi.stand_in(method, target, in_headers, in_body, remote) h;
+	end $$;
+	SQL
+
+my %settings = (pool_size => 2, keep_alive => 'yes', keep_alive_timeout_ms => 20_000, pool_wait_ms => 20_000);
+my $shim = EntityApi::Test->shim($cluster, %settings);
+
+sub client
+{
+	my ($of) = @_;
+	my $socket = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => ($of // $shim)->port, Timeout => 60)
+	  or die "cannot connect: $@\n";
+
+	$socket->autoflush(1);
+	return $socket;
+}
+
+sub request
+{
+	my ($method, $target, @headers) = @_;
+	return join("\r\n", "$method $target HTTP/1.1", 'Host: a', @headers, '', '');
+}
+
+# One whole answer: its status, head and body, and how long it took
+sub answer
+{
+	my ($socket) = @_;
+	my $started = time;
+	my $text = '';
+
+	for (;;)
+	{
+		my ($head, $body) = $text =~ /^(.*?\r\n)\r\n(.*)/s;
+		my ($length) = ($head // '') =~ /^Content-Length: (\d+)/m;
+
+		return { status => $head =~ /^HTTP\/1.1 (\d+)/, head => $head, body => $body, seconds => time - $started }
+		  if defined $head && (!$length || length $body >= $length);
+		return { status => 'none', seconds => time - $started } if !IO::Select->new($socket)->can_read(60);
+		return { status => 'closed', seconds => time - $started } if !sysread $socket, $text, 1 << 16, length $text;
+	}
+}
+
+# How many bytes of an answer of more than 40 MB come
+sub taken
+{
+	my ($socket) = @_;
+	my $taken = 0;
+
+	while ($taken <= 40_000_000 && IO::Select->new($socket)->can_read(60))
+	{
+		my $got = sysread $socket, my $bytes, 1 << 20;
+
+		last if !$got;
+		$taken += $got;
+	}
+	return $taken;
+}
+
+subtest 'a write that fails at the end of its transaction' => sub {
+	for my $header ('X-A: served side by side', 'Connection: close')
+	{
+		my $client = client();
+
+		print $client request(POST => '/defer/bad', 'Content-Length: 0', $header);
+		is(answer($client)->{status}, 500, "is not acknowledged ($header)");
+		$client = client();
+		print $client request(POST => '/defer/good', 'Content-Length: 0', $header);
+		is(answer($client)->{status}, 200, "the next one is");
+	}
+	is($cluster->psql('select string_agg(value, \' \') from deferred'), 'good good', 'what is there');
+};
+
+subtest 'a request as long as the buffer, and another one behind it' => sub {
+	my $client = client();
+	my $start = request(GET => '/x?first');
+	my $first = request(GET => '/x?first', 'X-A: ' . 'a' x (8192 - length($start) - length("X-A: \r\n")));
+
+	is(length $first, 8192, 'of 8 KiB');
+	syswrite $client, $first . request(GET => '/x?second');
+	like(answer($client)->{body}, qr/first/, 'the first');
+	my $answer = answer($client);
+	like($answer->{body}, qr/second/, 'the second');
+	cmp_ok($answer->{seconds}, '<', 5, 'at once');
+};
+
+subtest 'all threads have slow clients, and a head cannot be read' => sub {
+	my $few = EntityApi::Test->shim($cluster, %settings, threads => 4, request_timeout_ms => 6000);
+	my @slow = map { client($few) } 1 .. 30;
+	my $healthy = client($few);
+
+	print $_ "GET /x HTTP/1.1\r\nHost: a\r\nX-A: " for @slow;
+	sleep 0.3;
+	print $healthy request(GET => '/x');
+	is(answer($healthy)->{status}, 200, 'one goes on');
+	my $bad = client($few);
+	print $bad request(GET => '/x', "Header: a\x01b");
+	is(answer($bad)->{status}, 400, 'refused');
+	print $healthy request(GET => '/x');
+	my $answer = answer($healthy);
+	is($answer->{status}, 200, 'the one goes on');
+	cmp_ok($answer->{seconds}, '<', 0.4 * EntityApi::Test::SLOWNESS(), 'at once');
+	$few->stop;
+};
+
+subtest 'requests for health, while all connections are at work' => sub {
+	my $hung = EntityApi::Test->shim($cluster, %settings, pool_wait_ms => 1000, statement_timeout_ms => 60_000);
+	my @holders = map { client($hung) } 1 .. 2;
+
+	$cluster->hold;
+	print $_ request(GET => '/hold') for @holders;
+	$cluster->at_work(2);
+	my @waiting = map { client($hung) } 1 .. 3;
+	print $_ request(GET => '/x') for @waiting;
+	my @probes;
+	my $end = time + 3;
+
+	while (time < $end)
+	{
+		push @probes, client($hung);
+		print { $probes[-1] } request(GET => '/actuator/health');
+		sleep 0.1;
+	}
+	is(scalar(IO::Select->new(@waiting)->can_read(0)), 3, 'do not keep others from being refused in time');
+	is(answer($_)->{status}, 503, 'with 503') for @waiting;
+	$cluster->release;
+	$hung->stop;
+};
+
+subtest 'who takes nothing' => sub {
+	my @lazy = map { client() } 1 .. 12;
+
+	for my $lazy (@lazy)
+	{
+		print $lazy request(GET => '/big/40000000');
+		ok(IO::Select->new($lazy)->can_read(60), 'an answer of 40 MB begins');
+	}
+	my $last = client();
+	print $last request(GET => '/x');
+	is(answer($last)->{status}, 200, 'who asks after them is served');
+	my ($memory) = EntityApi::Test::slurp('/proc/' . $shim->pid . '/status') =~ /^VmRSS:\s+(\d+) kB/m;
+	cmp_ok($memory, '<', 450 * 1024, "memory: $memory kB") if !$ENV{SANITIZER};
+	my %got;
+
+	$got{ taken($_) > 40_000_000 ? 'whole' : 'cut' }++ for @lazy;
+	cmp_ok($got{cut} // 0, '>=', 2, 'some were not waited for');
+	cmp_ok($got{whole} // 0, '>=', 4, 'others have all of theirs');
+};
+
+$shim->stop;
+done_testing;
