@@ -38,9 +38,14 @@ is_foreign(Oid function, void *arg)
 	return function >= FirstUnpinnedObjectId;
 }
 
-/* Something in it may mean something else tomorrow, or keeps a state. */
+/*
+ * Something in it may mean something else tomorrow, or keeps a state.  For
+ * what the catalog has "written" is set: there lists of values are as they
+ * were typed (ARRAY['A'::varchar, ...]::text[]), and the planner makes
+ * constants of them.
+ */
 static bool
-may_change(Node *node, void *arg)
+may_change(Node *node, void *written)
 {
 	if (node == NULL)
 		return false;
@@ -59,6 +64,12 @@ may_change(Node *node, void *arg)
 			if (((NullTest *) node)->argisrow)
 				return true;
 			break;
+		case T_ArrayExpr:
+		case T_ArrayCoerceExpr:
+		case T_CaseTestExpr:
+			if (written == NULL)
+				return true;
+			break;
 		case T_Const:
 		case T_OpExpr:
 		case T_DistinctExpr:
@@ -72,7 +83,7 @@ may_change(Node *node, void *arg)
 			return true;
 	}
 	return check_functions_in_node(node, is_foreign, NULL) ||
-		expression_tree_walker(node, may_change, arg);
+		expression_tree_walker(node, may_change, written);
 }
 
 static bool
@@ -124,7 +135,7 @@ make(Relation relation)
 		Node	   *expression = stringToNode(text);
 
 		/* the planner puts what functions say now in their place */
-		fixed = fixed && !may_change(expression, NULL);
+		fixed = fixed && !may_change(expression, expression);
 		checks->texts[i] = MemoryContextStrdup(mcxt, text);
 		expressions = lappend(expressions,
 							  expression_planner((Expr *) expression));

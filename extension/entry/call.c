@@ -108,6 +108,7 @@ ea_call_run(const EaCall *call, FunctionCallInfo fcinfo, bool guest)
 	EaRequest  *volatile req = NULL;
 	volatile Datum answer = (Datum) 0;
 	bool		jit = jit_enabled;
+	bool		read_only = XactReadOnly;
 	EaPin		pin;
 
 	if (GetDatabaseEncoding() != PG_UTF8)
@@ -142,6 +143,7 @@ ea_call_run(const EaCall *call, FunctionCallInfo fcinfo, bool guest)
 		req = start_request(mcxt);
 		if (call->read != NULL)
 			method = call->read(req, fcinfo);
+		XactReadOnly = read_only || req->reads_only;
 		set_request_id(req);
 		SPI_connect();
 		run_guarded(call, req, method);
@@ -155,6 +157,7 @@ ea_call_run(const EaCall *call, FunctionCallInfo fcinfo, bool guest)
 	{
 		running = false;
 		jit_enabled = jit;
+		XactReadOnly = read_only;
 		if (req != NULL && req->catalog != NULL)
 			ea_catalog_release(req->catalog);
 	}

@@ -22,6 +22,8 @@
 /* Headers with this prefix tell the shim something, and go no further. */
 #define PRIVATE_PREFIX "x-entityapi-"
 
+#define READS_ONLY PRIVATE_PREFIX "reads-only: "
+
 /* Names that are not simply capitalised word by word. */
 static const struct
 {
@@ -227,6 +229,16 @@ read_header_lines(EaRequest *req, char *p, int nlines)
 	}
 }
 
+/* Clients cannot come first: the request's id goes before their headers. */
+static bool
+take_reads_only(char **p)
+{
+	const int	len = strlen(READS_ONLY);
+
+	return strncmp(*p, READS_ONLY, len) == 0 &&
+		strcmp(take_word(p, '\n') + len, "1") == 0;
+}
+
 char *
 ea_message_read(EaRequest *req, bytea *message)
 {
@@ -258,6 +270,7 @@ ea_message_read(EaRequest *req, bytea *message)
 	if (strcmp(remote, "-") != 0)
 		take_remote(req, DirectFunctionCall1(inet_in,
 											 CStringGetDatum(remote)));
+	req->reads_only = take_reads_only(&p);
 	read_header_lines(req, p, nlines);
 	if (size > head + 1)
 	{

@@ -10,7 +10,9 @@
  * 		LF
  * 		body
  *
- * where the address is "-" if it is not known, and its answer
+ * where the address is "-" if it is not known.  If the first header is
+ * x-entityapi-reads-only, it is none of the client's: with 1 the request
+ * writes nothing, not even of its refusal, as on a standby.  Its answer is
  *
  * 		status LF
  * 		{ name ":" SP value LF }		for the shim alone

@@ -71,6 +71,7 @@ struct EaRequest
 	int			body_len;
 	char	   *remote;			/* client address, NULL if unknown */
 	char		request_id[65];
+	bool		reads_only;		/* writes nothing, not even of its refusal */
 
 	/* found on the way */
 	struct EaCatalog *catalog;

@@ -84,6 +84,18 @@ buffer_char(struct buffer *buffer, char c)
 }
 
 void
+buffer_number(struct buffer *buffer, uint64_t number)
+{
+	char		digits[20];
+	size_t		at = sizeof(digits);
+
+	do
+		digits[--at] = (char) ('0' + number % 10);
+	while ((number /= 10) > 0);
+	buffer_append(buffer, digits + at, sizeof(digits) - at);
+}
+
+void
 buffer_printf(struct buffer *buffer, const char *format,...)
 {
 	va_list		arguments;
@@ -205,6 +217,17 @@ static const struct
 	{0xf4, 0xf4, 3, 0x80, 0x8f}
 };
 
+/* Whether each of eight bytes is 0x01 to 0x7f; a zero sets its highest bit. */
+static bool
+is_ascii(const unsigned char *bytes)
+{
+	const uint64_t ones = UINT64_C(0x0101010101010101);
+	uint64_t	word;
+
+	memcpy(&word, bytes, sizeof(word));
+	return ((word | (word - ones)) & (ones << 7)) == 0;
+}
+
 bool
 utf8_is_valid(const char *bytes, size_t length)
 {
@@ -216,6 +239,10 @@ utf8_is_valid(const char *bytes, size_t length)
 		size_t		range = 0;
 		unsigned char followers;
 
+		while (end - p >= 8 && is_ascii(p))
+			p += 8;
+		if (p == end)
+			break;
 		while (range < sizeof(utf8_leads) / sizeof(utf8_leads[0]) &&
 			   (*p < utf8_leads[range].first || *p > utf8_leads[range].last))
 			range++;

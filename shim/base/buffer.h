@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct buffer
 {
@@ -25,6 +26,7 @@ extern void buffer_append(struct buffer *buffer, const char *bytes,
 						  size_t length);
 extern void buffer_string(struct buffer *buffer, const char *string);
 extern void buffer_char(struct buffer *buffer, char c);
+extern void buffer_number(struct buffer *buffer, uint64_t number);
 extern void buffer_printf(struct buffer *buffer, const char *format,...)
 			__attribute__((format(printf, 2, 3)));
 

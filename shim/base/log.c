@@ -76,22 +76,49 @@ static struct
 static void
 append_time(struct buffer *line)
 {
+	static _Thread_local struct
+	{
+		time_t		second;
+		char		text[80];	/* up to that */
+	}			last;
 	struct timespec now;
 	struct tm	parts;
+	char		micros[] = "000000Z\"";
+	long		rest;
+	int			i = 6;
 
 	clock_gettime(CLOCK_REALTIME, &now);
-	gmtime_r(&now.tv_sec, &parts);
-	buffer_printf(line, "{\"time\":\"%04d-%02d-%02dT%02d:%02d:%02d.%06ldZ\"",
-				  parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday,
-				  parts.tm_hour, parts.tm_min, parts.tm_sec,
-				  now.tv_nsec / 1000);
+	if (now.tv_sec != last.second)
+	{
+		gmtime_r(&now.tv_sec, &parts);
+		snprintf(last.text, sizeof(last.text),
+				 "{\"time\":\"%04d-%02d-%02dT%02d:%02d:%02d.",
+				 parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday,
+				 parts.tm_hour, parts.tm_min, parts.tm_sec);
+		last.second = now.tv_sec;
+	}
+	for (rest = now.tv_nsec / 1000; rest > 0; rest /= 10)
+		micros[--i] = (char) ('0' + rest % 10);
+	buffer_string(line, last.text);
+	buffer_string(line, micros);
 }
 
 static void
 append_member(struct buffer *line, const char *name, const char *value)
 {
-	buffer_printf(line, ",\"%s\":", name);
+	buffer_string(line, ",\"");
+	buffer_string(line, name);
+	buffer_string(line, "\":");
 	buffer_json_string(line, value);
+}
+
+static void
+append_number(struct buffer *line, const char *name, uint64_t value)
+{
+	buffer_string(line, ",\"");
+	buffer_string(line, name);
+	buffer_string(line, "\":");
+	buffer_number(line, value);
 }
 
 /* Whether there is room for some bytes before the time is up. */
@@ -304,13 +331,11 @@ log_access(struct buffer *line, const struct access_record *record)
 	append_member(line, "requestId", record->request_id);
 	append_member(line, "method", record->method);
 	append_member(line, "route", record->route);
-	buffer_printf(line, ",\"status\":%d,\"bytes\":%zu", record->status,
-				  record->bytes);
-	buffer_printf(line, ",\"totalMicros\":%llu,\"waitMicros\":%llu,"
-				  "\"databaseMicros\":%llu",
-				  (unsigned long long) record->total_micros,
-				  (unsigned long long) record->wait_micros,
-				  (unsigned long long) record->database_micros);
+	append_number(line, "status", (uint64_t) record->status);
+	append_number(line, "bytes", record->bytes);
+	append_number(line, "totalMicros", record->total_micros);
+	append_number(line, "waitMicros", record->wait_micros);
+	append_number(line, "databaseMicros", record->database_micros);
 	append_member(line, "principalId", record->principal_id);
 	append_member(line, "principalKind", record->principal_kind);
 	if (record->trace_id[0] != '\0')

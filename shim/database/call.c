@@ -360,6 +360,14 @@ call_judge(PGconn *connection, const struct request *request,
 }
 
 bool
+call_would_write(const PGresult *result)
+{
+	const char *sqlstate = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+
+	return sqlstate != NULL && strcmp(sqlstate, "25006") == 0;
+}
+
+bool
 call_keeps(const struct answer *answer, enum verdict verdict)
 {
 	return answer->result != NULL && verdict != VERDICT_UNAVAILABLE &&

@@ -37,8 +37,8 @@ enum verdict
 /*
  * The parts of call_handle(), for who does not wait: sends the call, and looks
  * what its result is, which the caller has put into the answer (NULL: none
- * will come).  What the client is told then, or NULL; and whether the
- * connection is still of use.
+ * will come).  What the client is told then, or NULL; whether a call that must
+ * not write has tried to; and whether the connection is still of use.
  */
 extern bool call_send(PGconn *connection, const struct request *request);
 
@@ -53,6 +53,7 @@ extern enum verdict call_judge(PGconn *connection,
 							   struct answer *answer);
 extern const struct refusal *call_refusal(const struct request *request,
 										  enum verdict verdict, int tries);
+extern bool call_would_write(const PGresult *result);
 extern bool call_keeps(const struct answer *answer, enum verdict verdict);
 
 /*

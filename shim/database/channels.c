@@ -204,13 +204,21 @@ channels_note(struct channels *channels, const struct channel *channel)
 }
 
 void
+channels_hold(struct channels *channels, uint64_t micros)
+{
+	uint64_t	until = now_micros() + micros;
+
+	if (until > channels->alone_until)
+		channels->alone_until = until;
+}
+
+void
 channels_take_away(struct channels *channels, struct channel *channel,
 				   int first, channels_rest rest, void *argument)
 {
 	int			i;
 
-	channels->alone_until = now_micros() + ALONE_MICROS;
-
+	channels_hold(channels, ALONE_MICROS);
 	for (i = channel->count - 1; i >= first; i--)
 	{
 		if (channel->owners[i] != NULL)

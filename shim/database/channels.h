@@ -65,6 +65,9 @@ extern void channels_written(struct channels *channels,
 extern void channels_note(struct channels *channels,
 						  const struct channel *channel);
 
+/* For so long no call is sent behind another one. */
+extern void channels_hold(struct channels *channels, uint64_t micros);
+
 /* Takes calls away, from that one on; nobody waits for them there any more. */
 extern void channels_take_away(struct channels *channels,
 							   struct channel *channel, int first,

@@ -30,6 +30,12 @@
 /* Events of the watched: above the descriptors of peers.h. */
 #define WATCHED (UINT64_C(1) << 32)
 
+/*
+ * So long at most is nobody seen who has not been ready before, as while
+ * thousands are told that they have waited for too long.
+ */
+#define TURN_MICROS 2000
+
 #define self front_self
 
 static _Thread_local struct
@@ -38,6 +44,7 @@ static _Thread_local struct
 	size_t		length;			/* of the request that civetweb is to get */
 	bool		given;			/* it has got it, and is not done with it */
 	bool		ends;			/* civetweb ends the connection */
+	uint64_t	seen_at;		/* when it was last looked for news */
 }			turn;
 
 /* -------- to civetweb -------- */
@@ -98,9 +105,12 @@ receive(struct front *front, struct peer *peer)
 	return false;
 }
 
-/* Waits for anything, and sees to it; the mutex is held, but meanwhile. */
+/*
+ * Waits for anything, or just looks, and sees to it; the mutex is held, but
+ * meanwhile.
+ */
 static void
-wait_for_news(struct front *front)
+wait_for_news(struct front *front, bool looks)
 {
 	const struct front_loop *calls = front->loop;
 	struct epoll_event events[BATCH];
@@ -110,7 +120,8 @@ wait_for_news(struct front *front)
 
 	pthread_mutex_unlock(&front->mutex);
 	wait_ms = calls->pause(calls->argument);
-	got = epoll_wait(front->peers.epoll, events, BATCH, wait_ms);
+	got = epoll_wait(front->peers.epoll, events, BATCH, looks ? 0 : wait_ms);
+	turn.seen_at = now_micros();
 	for (i = 0; i < got; i++)
 	{
 		if (events[i].data.u64 >= WATCHED)
@@ -130,10 +141,12 @@ next_request(struct front *front)
 	pthread_mutex_lock(&front->mutex);
 	while (!front->stopping)
 	{
-		peer = take_next(front);
+		bool		is_late = now_micros() > turn.seen_at + TURN_MICROS;
+
+		peer = is_late ? NULL : take_next(front);
 		if (peer == NULL)
 		{
-			wait_for_news(front);
+			wait_for_news(front, is_late);
 			continue;
 		}
 		pthread_mutex_unlock(&front->mutex);

@@ -97,10 +97,15 @@ keep_notes(struct reply *reply, const char *line)
 		for (i = 0; i < LENGTH_OF(notes); i++)
 		{
 			size_t		name = strlen(notes[i].name);
+			size_t		size = notes[i].size - 1;
+			char	   *to = (char *) reply + notes[i].offset;
 
-			if (strncmp(line, notes[i].name, name) == 0)
-				snprintf((char *) reply + notes[i].offset, notes[i].size,
-						 "%.*s", (int) (length - name), line + name);
+			if (strncmp(line, notes[i].name, name) != 0)
+				continue;
+			if (size > length - name)
+				size = length - name;
+			memcpy(to, line + name, size);
+			to[size] = '\0';
 		}
 		line += length + 1;
 	}

@@ -99,6 +99,7 @@ request_start(struct request *request)
 	request->area = AREA_OTHER;
 	request->lane = LANE_DATA;
 	request->probe = NULL;
+	request->mark = 0;
 	request->trouble = NULL;
 	make_id(request->id);
 }
@@ -264,7 +265,13 @@ write_head(struct request *request, const struct head *head)
 	buffer_append(message, request->target.data, request->target.length);
 	buffer_char(message, ' ');
 	buffer_string(message, request->remote[0] ? request->remote : "-");
-	buffer_string(message, "\nx-request-id: ");
+	buffer_char(message, '\n');
+	if (strcmp(request->method, "GET") == 0)
+	{
+		buffer_string(message, "x-entityapi-reads-only: 0\n");
+		request->mark = message->length - 2;
+	}
+	buffer_string(message, "x-request-id: ");
 	buffer_string(message, request->id);
 	buffer_char(message, '\n');
 	for (i = 0; i < head->count; i++)
@@ -284,6 +291,13 @@ write_head(struct request *request, const struct head *head)
 	buffer_char(message, '\n');
 	request->body_start = message->length;
 	return message->failed ? &refusal_internal : NULL;
+}
+
+void
+request_set_reads_only(struct request *request, bool reads_only)
+{
+	if (request->mark > 0)
+		request->message.data[request->mark] = reads_only ? '1' : '0';
 }
 
 /* Copies an address in its one form; false if it is none. */

@@ -70,6 +70,7 @@ struct request
 	/* The message for entityapi.handle(); its body begins at body_start. */
 	struct buffer message;
 	size_t		body_start;
+	size_t		mark;			/* where it says that it only reads; 0: not */
 
 	bool		is_chunked;
 	struct chunks chunks;		/* of a body that came in chunks */
@@ -91,6 +92,9 @@ extern void request_start(struct request *request);
 extern const struct refusal *request_read(struct request *request,
 										  struct mg_connection *connection,
 										  const struct config *config);
+
+/* Has a read write nothing when it is called, not even of its refusal. */
+extern void request_set_reads_only(struct request *request, bool reads_only);
 
 /*
  * Reads what the client still sends, within narrow limits, so that it gets to

@@ -39,14 +39,18 @@ static _Thread_local struct
 static void
 check_lines(const char *bytes, size_t size)
 {
+	char		last = wire.last;
+	bool		broken = wire.broken;
 	size_t		i;
 
-	for (i = 0; i < size && !wire.broken; i++)
+	for (i = 0; i < size && !broken; i++)
 	{
-		wire.broken = (wire.last == '\r') != (bytes[i] == '\n');
-		wire.last = bytes[i];
-		wire.checked++;
+		broken = (last == '\r') != (bytes[i] == '\n');
+		last = bytes[i];
 	}
+	wire.last = last;
+	wire.broken = broken;
+	wire.checked += i;
 }
 
 /*

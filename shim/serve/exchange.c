@@ -25,6 +25,7 @@ exchange_start(struct exchange *exchange, const struct config *config)
 	exchange->config = config;
 	exchange->started = now_micros() - waited;
 	exchange->tries = 0;
+	exchange->behind = exchange->alone = false;
 	memset(&exchange->answer, 0, sizeof(exchange->answer));
 	request_start(&exchange->request);
 	exchange->request.waited = waited;

@@ -28,6 +28,8 @@ struct exchange
 	struct exchange *next;
 	struct peer *peer;
 	int			tries;			/* to call, that have ended */
+	bool		behind;			/* it was sent behind another one */
+	bool		alone;			/* it must not be */
 	struct buffer compressed;	/* its answer, if it is not the desk's */
 };
 

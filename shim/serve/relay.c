@@ -29,6 +29,9 @@
 #define HOLD_MS 5
 #define LOOK_MS 20
 
+/* So long nothing is sent behind others where a function writes in a read. */
+#define WRITING_MICROS 60000000
+
 /* In the order in which they came. */
 struct line
 {
@@ -133,6 +136,18 @@ conclude(struct relay *relay, struct exchange *exchange,
 		finish(relay, exchange, refusal);
 }
 
+/*
+ * What is behind others may be done twice, so it writes nothing; and who is
+ * refused may have to be written down.
+ */
+static void
+do_alone(struct relay *relay, struct exchange *exchange, uint64_t micros)
+{
+	exchange->alone = true;
+	channels_hold(&relay->channels, micros);
+	wait_first(relay, exchange);
+}
+
 /* Tells what has come of a call, or sends it once more. */
 static enum verdict
 judge(struct relay *relay, struct channel *channel,
@@ -146,7 +161,18 @@ judge(struct relay *relay, struct channel *channel,
 	channels_written(&relay->channels, channel);
 	PQclear(answer->result);
 	answer->result = result;
+	if (exchange->behind && call_would_write(result))
+	{
+		do_alone(relay, exchange, WRITING_MICROS);
+		return VERDICT_ANSWERED;
+	}
 	verdict = call_judge(channel->connection, &exchange->request, answer);
+	if (exchange->behind && verdict == VERDICT_ANSWERED &&
+		answer->status >= 400)
+	{
+		do_alone(relay, exchange, CHANNEL_HOLD_MICROS);
+		return verdict;
+	}
 	if (verdict == VERDICT_RETRY && exchange->tries++ < CALL_RETRIES)
 	{
 		metrics_add(METRIC_RETRIES, 1);
@@ -184,7 +210,9 @@ send_to(struct relay *relay, struct channel *channel,
 	struct answer *answer = &exchange->answer;
 
 	answer->waited_until = now_micros();
-	if (exchange->tries == 0)
+	exchange->behind = channel->count > 0;
+	request_set_reads_only(&exchange->request, exchange->behind);
+	if (exchange->tries == 0 && !exchange->alone)
 	{
 		answer->wait_micros = answer->waited_until - exchange->started;
 		metrics_observe(METRIC_POOL_WAIT, answer->wait_micros);
@@ -204,7 +232,7 @@ dispatch_read(struct relay *relay)
 	if (relay->reads.first == NULL)
 		return false;
 	channel = channels_idle(&relay->channels, true);
-	if (channel == NULL)
+	if (channel == NULL && !relay->reads.first->alone)
 		channel = channels_busy(&relay->channels);
 	if (channel != NULL)
 		send_to(relay, channel, take_first(&relay->reads));

@@ -53,6 +53,9 @@ my @steps = (
 	[ check('rank < 100 and rank <> 54') . patch(54),                500, 'a longer one' ],
 	[ check('rank = any (array[1, 2, 3])') . patch(4),               500, 'a list' ],
 	[ patch(3),                                                      200, 'a member of it' ],
+	[ check(q(name::varchar = any (array['one'::varchar, 'two'::varchar]::text[]))) . patch(3), 200, 'a list of texts, as that of an enum is' ],
+	[ post('three'),                                                 500, 'no member of it' ],
+	[ check('rank = any (array[rank, 2])') . patch(3),               200, 'a list of what is in the row' ],
 	[ check('rank is not null and not (rank between 5 and 6)') . patch(5), 500, 'a range' ],
 	[ 'begin; ' . check('rank > 1000') . patch(56),                  500, 'in a transaction' ],
 	[ 'rollback; ' . patch(57),                                      200, 'that was undone' ],
@@ -97,5 +100,12 @@ for my $switch (qw(on off))
 }
 
 is($cluster->psql('select rank from app.item where name = \'one\''), 58, 'and plain SQL has the last of it');
+
+# item has an enum, so what was kept above is more than texts
+like($cluster->psql(patch(57) . patch(58) . <<~'SQL'), qr/^t\z/m, 'what is kept is ready to run');
+	select (select sum(used_bytes) from pg_backend_memory_contexts where name = 'entityapi checks') >
+		1000 + (select sum(2 ^ ceil(log(2, length(conbin::text) + 17))) from pg_constraint
+			where contype = 'c' and conrelid = 'app.item'::regclass);
+	SQL
 is($shim->stop, 0, 'ends with 0');
 done_testing;
