@@ -133,6 +133,7 @@ CREATE FUNCTION entityapi.prepare_node() RETURNS void
 DECLARE
 	key record;
 BEGIN
+	PERFORM entityapi.guard_moves();
 	IF EXISTS (SELECT FROM pg_dist_partition
 			   WHERE logicalrelid = 'entityapi.account'::regclass) THEN
 		RETURN;
@@ -234,6 +235,7 @@ BEGIN
 			USING ERRCODE = 'object_not_in_prerequisite_state';
 	END IF;
 
+	PERFORM entityapi.guard_moves();
 	UPDATE entityapi.mapped_role
 	SET node_oids = entityapi.role_on_nodes(role);
 
@@ -348,6 +350,14 @@ BEGIN
 	FOR part IN SELECT entityapi.list_audit_tables() LOOP
 		PERFORM entityapi.guard_audit(part);
 	END LOOP;
+
+	-- no rows: a key that Citus makes at the end of every move, for
+	-- await_replication()
+	CREATE TABLE entityapi.moved (
+		tenant_id uuid PRIMARY KEY REFERENCES entityapi.moved
+	);
+	PERFORM create_distributed_table('entityapi.moved', 'tenant_id',
+									 colocate_with => 'entityapi.audit');
 END
 $$;
 
@@ -410,6 +420,9 @@ BEGIN
 	FOREACH key IN ARRAY keys LOOP
 		EXECUTE key;
 	END LOOP;
+
+	DROP EVENT TRIGGER entityapi_await_replication;
+	DROP TABLE entityapi.moved;
 
 	-- partitions before what they belong to
 	FOR part IN SELECT entityapi.list_audit_tables() LOOP

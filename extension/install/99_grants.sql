@@ -39,6 +39,7 @@ BEGIN
 					WHEN c.relname IN ('entity', 'service', 'revision',
 									 'past_name')
 					THEN '{SELECT}'
+					WHEN c.relname = 'moved' THEN '{}'
 					ELSE '{SELECT,INSERT,UPDATE,DELETE}' END::text[]
 		FROM pg_catalog.pg_class c
 		WHERE c.relnamespace = 'entityapi'::pg_catalog.regnamespace
@@ -58,7 +59,8 @@ BEGIN
 							'prepare_node', 'drop_own_references',
 							'list_citus_faults', 'check_distributed',
 							'list_own_tables', 'list_audit_tables',
-							'audit_is_distributed', 'role_on_nodes')
+							'audit_is_distributed', 'role_on_nodes',
+							'await_replication', 'guard_moves')
 					THEN '{}'
 					ELSE '{EXECUTE}' END::text[]
 		FROM pg_catalog.pg_proc p

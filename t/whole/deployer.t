@@ -182,6 +182,8 @@ my %calls = (
 		undistribute_own prepare_node)),
 	'drop_own_references' => 'begin; select entityapi.drop_own_references(); rollback',
 	'rekey_audit' => q{begin; select entityapi.rekey_audit('entityapi.audit_default', '(tenant_id, at, id)', '(at, id)'); rollback},
+	'guard_moves' => 'begin; select entityapi.guard_moves(); rollback',
+	'await_replication' => 'begin; select entityapi.guard_moves(); create table public.plain (id int); create index on public.plain (id); rollback',
 	'guard_audit' => q{select entityapi.guard_audit('entityapi.audit_default')},
 	'take_back' => q{begin; select entityapi.take_back('entityapi.account'); rollback},
 	'check_distributed' => q{select entityapi.check_distributed('{}')},
