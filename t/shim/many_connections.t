@@ -102,6 +102,40 @@ is_deeply(answers(@all[ 0, 1499, 2999 ]), { 204 => 3 }, 'who was silent goes on'
 is($shim->stop, 0, 'ends with 0');
 close $_ for @all, $busy;
 
+# One who is slow to ask, on a busy machine, may find them all refused already.
+subtest 'health beside thousands that are refused' => sub {
+	my $shim = EntityApi::Test->shim($cluster, pool_size => 1, pool_writes => 0, keep_alive => 'yes',
+		pool_wait_ms => 300, keep_alive_timeout_ms => 600_000, request_timeout_ms => 600_000);
+	my @many = map { connected($shim) } 1 .. CONNECTIONS;
+	my ($busy, $health) = map { connected($shim) } 1 .. 2;
+	my $after = 0;
+
+	for my $n (1 .. 8)
+	{
+		my $poll = IO::Poll->new;
+
+		# it sees them all at once, and has the database again before they have waited for too long
+		kill STOP => $shim->pid;
+		print $busy "GET /sleep/0.25 HTTP/1.1\r\nHost: a\r\n\r\n";
+		print { $_ } $ask for @many;
+		kill CONT => $shim->pid;
+		$poll->mask($_ => POLLIN) for @many[ 1000 .. 1009 ];
+		$poll->poll(10);
+		print $health "GET /actuator/health HTTP/1.1\r\nHost: a\r\nX-Request-Id: health-$n\r\n\r\n";
+		my $count = answers(@many, $busy, $health);
+
+		is($count->{none} // 0, 0, 'all are answered') if $count->{none} || $n == 1;
+		cmp_ok($count->{503} // 0, '>', CONNECTIONS / 4, 'many are refused') if $n == 1;
+		EntityApi::Test::wait_until(10, sub { EntityApi::Test::slurp($shim->log) =~ /"health-$n"/ });
+		sleep 0.3;
+		my ($rest) = EntityApi::Test::slurp($shim->log) =~ /"health-$n"(.*)/s;
+		$after = () = $rest =~ /"status":503/g;
+		last if $after > CONNECTIONS / 8;
+	}
+	cmp_ok($after, '>', CONNECTIONS / 8, 'it is answered while they are being refused');
+	is($shim->stop, 0, 'ends with 0');
+};
+
 subtest 'more than there may be' => sub {
 	my $shim = EntityApi::Test->shim($cluster, pool_size => 2, threads => 8, connections => 20, keep_alive => 'yes',
 		keep_alive_timeout_ms => 600_000, pool_wait_ms => 60_000, statement_timeout_ms => 60_000,
