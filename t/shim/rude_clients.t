@@ -152,6 +152,23 @@ subtest 'all threads have slow clients, and a head cannot be read' => sub {
 	$few->stop;
 };
 
+subtest 'threads wait for what the loop has, and a head cannot be read' => sub {
+	my $one = EntityApi::Test->shim($cluster, %settings, pool_size => 1, pool_writes => 0, pool_wait_ms => 8000);
+	my $slow = client($one);
+	my @others = map { client($one) } 1 .. 12;
+	my $started = time;
+
+	print $slow request(GET => '/sleep/0.5');
+	$cluster->at_work(1);
+	print $_ request(GET => '/x', 'Connection: close') for @others;
+	sleep 0.1;
+	my $bad = client($one);
+	print $bad request(GET => '/x', "Header: a\x01b");
+	is(answer($_)->{status}, 200, 'all are answered') for $slow, @others;
+	cmp_ok(time - $started, '<', 6, 'soon');
+	$one->stop;
+};
+
 subtest 'requests for health, while all connections are at work' => sub {
 	my $hung = EntityApi::Test->shim($cluster, %settings, pool_wait_ms => 1000, statement_timeout_ms => 60_000);
 	my @holders = map { client($hung) } 1 .. 2;
