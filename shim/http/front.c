@@ -3,7 +3,7 @@
  *
  * Ready ones are handed to civetweb's own queue, a few in advance, so that a
  * thread that has done finds the next one there, and the master thread need
- * not run for each.
+ * not run for each.  Beside a loop there are never more than free threads.
  */
 #include <errno.h>
 #include <fcntl.h>
