@@ -174,12 +174,6 @@ crew_resume(struct crew *crew)
 	crew->running++;
 }
 
-bool
-crew_can_grow(const struct crew *crew)
-{
-	return crew->resting > crew->calls || crew->begun < crew->recruited;
-}
-
 long
 crew_idle(const struct crew *crew)
 {

@@ -46,9 +46,6 @@ extern void crew_end(struct crew *crew);
 extern void crew_wait(struct crew *crew);
 extern void crew_resume(struct crew *crew);
 
-/* Whether there is one more to be called, should it be wanted. */
-extern bool crew_can_grow(const struct crew *crew);
-
 /* Threads that have no client and do not rest. */
 extern long crew_idle(const struct crew *crew);
 

@@ -3,7 +3,7 @@
  *
  * Ready ones are handed to civetweb's own queue, a few in advance, so that a
  * thread that has done finds the next one there, and the master thread need
- * not run for each.
+ * not run for each.  Beside a loop there are never more than free threads.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -47,10 +47,42 @@ _Thread_local struct front_self front_self;
 
 /* -------- the master thread -------- */
 
+/*
+ * How many may be handed over in advance.  The loop itself is a connection for
+ * civetweb, which ends with each head that cannot be read.  It must not stand
+ * behind others then that no thread is free for: these threads may wait for
+ * database connections that the loop has.
+ */
+static long
+most_handed(const struct front *front)
+{
+	return front->peers.looped ? crew_idle(front->crew) : front->ahead;
+}
+
+static bool
+may_hand(const struct front *front)
+{
+	return (front->peers.looped && !front->loop_handed) ||
+		(front->peers.lists[PEER_QUEUED].count > 0 &&
+		 front->peers.lists[PEER_HANDED].count < most_handed(front));
+}
+
+/* With a loop the master sleeps where it would find nothing to hand over. */
+static void
+wake_master(struct front *front)
+{
+	if (front->peers.looped && front->napping && may_hand(front))
+		pthread_cond_signal(&front->taken);
+}
+
 static bool
 lacks_hands(const struct front *front)
 {
-	return front->peers.lists[PEER_HANDED].count > crew_idle(front->crew);
+	bool		more = front->peers.looped &&
+		front->peers.lists[PEER_QUEUED].count > 0;
+
+	return front->peers.lists[PEER_HANDED].count + more >
+		crew_idle(front->crew);
 }
 
 /* Whether a thread is missing, which is called then; the mutex is held. */
@@ -62,28 +94,7 @@ call_hands(struct front *front)
 	if (front->peers.urgent > 0 && crew_idle(front->crew) == 0 &&
 		now_micros() > front->taken_at + STILL_MICROS)
 		crew_call(front->crew, true);
-}
-
-/*
- * How many may be handed over in advance.  The loop itself is a connection for
- * civetweb, which ends with a request that cannot be read: it must not stand
- * behind others then while all threads have slow clients.
- */
-static long
-most_handed(const struct front *front)
-{
-	long		idle = crew_idle(front->crew);
-
-	return !front->peers.looped || crew_can_grow(front->crew) ||
-		idle > front->ahead ? front->ahead : idle;
-}
-
-static bool
-may_hand(const struct front *front)
-{
-	return (front->peers.looped && !front->loop_handed) ||
-		(front->peers.lists[PEER_QUEUED].count > 0 &&
-		 front->peers.lists[PEER_HANDED].count < most_handed(front));
+	wake_master(front);
 }
 
 /* Sleeps until more may be handed over; the mutex is held. */
@@ -133,7 +144,8 @@ wait_for_loop(struct front *front, int wait_ms)
 		lacks_hands(front);
 
 	call_hands(front);
-	nap(front, pressing ? NAP_MICROS : wait_ms * 1000L);
+	if (!may_hand(front))
+		nap(front, pressing ? NAP_MICROS : wait_ms * 1000L);
 }
 
 /* civetweb asks for newcomers; "files" are its listening sockets. */
@@ -190,7 +202,7 @@ lead_accept(int file, struct sockaddr *address, socklen_t *size)
 	{
 		front->loop_handed = true;
 		socket = front->peers.wake;
-		if (crew_idle(front->crew) == 0)
+		if (crew_idle(front->crew) <= front->peers.lists[PEER_HANDED].count)
 			crew_call(front->crew, true);
 	}
 	else if (peer != NULL)
@@ -432,10 +444,10 @@ serve_close(int file)
 	}
 	else
 		peers_close(&front->peers, peer);
-	if (front->napping && !crew_can_grow(front->crew) && may_hand(front))
-		pthread_cond_signal(&front->taken);
 	if (crew_has_surplus(front->crew) && front->peers.urgent == 0)
 		crew_rest(front->crew);
+	else
+		wake_master(front);
 	pthread_mutex_unlock(&front->mutex);
 	return 0;
 }

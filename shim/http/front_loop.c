@@ -24,7 +24,7 @@
 /* Events that are read at once. */
 #define BATCH 128
 
-/* What is as long as this has a thread of its own; so much is each one's. */
+/* What is as long as this has a thread of its own; each thread has so much. */
 #define MOST_BYTES (8 * 1024)
 
 /* Events of the watched: above the descriptors of peers.h. */

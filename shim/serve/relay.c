@@ -28,6 +28,7 @@
 /* How often times are looked at. */
 #define HOLD_MS 5
 #define LOOK_MS 20
+#define LINES_MICROS 1000
 
 /* So long nothing is sent behind others where a function writes in a read. */
 #define WRITING_MICROS 60000000
@@ -52,6 +53,7 @@ struct relay
 	struct exchange *unused;
 	long		ahead;			/* so many may begin, beside writes */
 	long		outstanding;	/* requests that have begun */
+	uint64_t	lines_seen_at;
 };
 
 /* -------- those that wait -------- */
@@ -424,6 +426,11 @@ pause_for(void *argument)
 	pool_pass_on(channels->pool);
 	if (relay->reads.first == NULL && relay->writes.first == NULL)
 		return wait_ms;
+
+	/* all who wait are looked at, but not in each turn */
+	if (now < relay->lines_seen_at + LINES_MICROS)
+		return LINES_MICROS / 1000;
+	relay->lines_seen_at = now;
 	failed = channels_failed(channels);
 	look_at_line(relay, &relay->reads, failed, now);
 	look_at_line(relay, &relay->writes, failed, now);

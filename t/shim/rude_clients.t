@@ -38,6 +38,18 @@ $cluster->psql(<<~'SQL');
 		select h.* into status, headers, body
 		from entityapi.stand_in(method, target, in_headers, in_body, remote) h;
 	end $$;
+
+	-- /large is 40 MB, and ready
+	create table large (answer bytea not null);
+	alter table large alter answer set storage external;
+	insert into large values (convert_to(E'200\n\nContent-Type: text/plain\r\n\r\n' || repeat('x', 40000000), 'UTF8'));
+	alter function entityapi.handle(bytea) rename to stand_in;
+	create function entityapi.handle(message bytea) returns bytea
+	language plpgsql security definer set search_path = public as $$
+	begin
+		return case when substr(message, 1, 11) = 'GET /large ' then (select answer from large)
+			else entityapi.stand_in(message) end;
+	end $$;
 	SQL
 
 my %settings = (pool_size => 2, keep_alive => 'yes', keep_alive_timeout_ms => 20_000, pool_wait_ms => 20_000);
@@ -140,6 +152,23 @@ subtest 'all threads have slow clients, and a head cannot be read' => sub {
 	$few->stop;
 };
 
+subtest 'threads wait for what the loop has, and a head cannot be read' => sub {
+	my $one = EntityApi::Test->shim($cluster, %settings, pool_size => 1, pool_writes => 0, pool_wait_ms => 8000);
+	my $slow = client($one);
+	my @others = map { client($one) } 1 .. 12;
+	my $started = time;
+
+	print $slow request(GET => '/sleep/0.5');
+	$cluster->at_work(1);
+	print $_ request(GET => '/x', 'Connection: close') for @others;
+	sleep 0.1;
+	my $bad = client($one);
+	print $bad request(GET => '/x', "Header: a\x01b");
+	is(answer($_)->{status}, 200, 'all are answered') for $slow, @others;
+	cmp_ok(time - $started, '<', 6, 'soon');
+	$one->stop;
+};
+
 subtest 'requests for health, while all connections are at work' => sub {
 	my $hung = EntityApi::Test->shim($cluster, %settings, pool_wait_ms => 1000, statement_timeout_ms => 60_000);
 	my @holders = map { client($hung) } 1 .. 2;
@@ -165,12 +194,13 @@ subtest 'requests for health, while all connections are at work' => sub {
 };
 
 subtest 'who takes nothing' => sub {
-	my @lazy = map { client() } 1 .. 12;
+	my @lazy;
 
-	for my $lazy (@lazy)
+	for (1 .. 12)
 	{
-		print $lazy request(GET => '/big/40000000');
-		ok(IO::Select->new($lazy)->can_read(60), 'an answer of 40 MB begins');
+		push @lazy, client();
+		print { $lazy[-1] } request(GET => '/large');
+		IO::Select->new($lazy[-1])->can_read(60) or die "no answer\n";
 	}
 	my $last = client();
 	print $last request(GET => '/x');

@@ -24,6 +24,7 @@
 #include "http/encoding.h"
 #include "http/head.h"
 #include "http/trace.h"
+#include "http/whole.h"
 
 #define must_hold(condition) \
 	((condition) ? (void) 0 : fault(#condition, __LINE__))
@@ -191,9 +192,25 @@ must_be_plain(const char *sent, size_t length, const struct head *head,
 	buffer_free(&again);
 }
 
+/*
+ * What the loop took for one request, and all of it, is that for who reads it:
+ * nothing is left over, nothing is waited for, and its connection goes on.
+ */
+static void
+must_be_whole(const struct head *head, size_t head_size, size_t size)
+{
+	must_hold(!head->is_chunked);
+	must_hold(head_size + (size_t) head->length == size);
+	must_hold(head->known[HEADER_EXPECT] == NULL);
+	must_hold(head->known[HEADER_UPGRADE] == NULL);
+	must_hold(head_allows_reuse(head, true));
+}
+
 static void
 run_head(const uint8_t *bytes, size_t length)
 {
+	const bool	is_whole = whole_request((const char *) bytes, length);
+	const size_t size = length;
 	static const struct config config = {.max_headers = 40, .max_url = 300,
 	.max_headers_bytes = 1000};
 	struct mg_request_info info;
@@ -219,7 +236,12 @@ run_head(const uint8_t *bytes, size_t length)
 		must_be_plain(start, strlen(start), &head, &info);
 		head_check_host(&head, is_11);
 		if (head_check_framing(&head, info.request_method, is_11) == NULL)
+		{
 			must_hold(head.length >= 0 && head.length <= 9999999999LL);
+			if (is_whole)
+				must_be_whole(&head, length, size);
+		}
+		must_hold(!is_whole || (is_11 && spaces == 0));
 		head_allows_reuse(&head, is_11);
 	}
 	free(sent);
