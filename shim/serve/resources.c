@@ -40,7 +40,8 @@ resources_prepare(void)
 long
 resources_connections(const struct config *config)
 {
-	long		others = OTHER_FILES + config->pool_size + config->pool_writes +
+	long		others = OTHER_FILES +
+		config->pool_size + config->pool_writes +
 		(config->nodes[0] == '\0' ? 0 : MAX_NODES * config->pool_size) +
 		(config->replicas[0] == '\0' ? 0 :
 		 MAX_REPLICAS * (config->pool_size + WATCH_FILES));
