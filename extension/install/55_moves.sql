@@ -2,11 +2,11 @@
 --
 -- PostgreSQL replicates to the new place then what is written meanwhile, each
 -- owner's tables by themselves, and the log is the installer's where all else
--- is entityapi_owner's.  Citus waits for what it hears of: replication that has
--- not begun, or has failed, is not counted, and its rows would be lost.  So
--- each node looks for itself, before a statement that Citus sends to make an
--- index, or a key.  Keys are the last that it makes, when nobody can write any
--- more, and if that fails all is as it was before.
+-- is entityapi_owner's.  Citus waits for what it hears of: replication that
+-- has not begun, or has failed, is not counted, and its rows would be lost.
+-- So each node looks for itself, before a statement that Citus sends to make
+-- an index, or a key.  Keys are the last that it makes, when nobody can write
+-- any more, and if that fails all is as it was before.
 --
 -- Nobody but the installer calls these.
 
