@@ -149,6 +149,22 @@ must_throw_on(const ErrorData *edata)
 		edata->sqlerrcode == ERRCODE_READ_ONLY_SQL_TRANSACTION;
 }
 
+/*
+ * A node that ends in the midst of a statement says nothing of why: Citus
+ * tells of an internal error then, and where it was.
+ */
+static bool
+is_of_other_node(const ErrorData *edata)
+{
+	static const char essential[] =
+		"failure on connection marked as essential";
+
+	return edata->sqlerrcode == ERRCODE_INTERNAL_ERROR && ea_distributed() &&
+		((edata->context != NULL &&
+		  strstr(edata->context, "while executing command on ") != NULL) ||
+		 strncmp(edata->message, essential, strlen(essential)) == 0);
+}
+
 static void
 log_failure(EaRequest *req, const ErrorData *edata)
 {
@@ -184,6 +200,8 @@ ea_failure_answer(EaRequest *req, ErrorData *edata)
 	bool		refused = edata->sqlerrcode == ERRCODE_EA_REFUSED &&
 	req->nproblems > 0;
 
+	if (is_of_other_node(edata))
+		edata->sqlerrcode = ERRCODE_CONNECTION_FAILURE;
 	if (must_throw_on(edata))
 		throw_on(edata);
 	if (!refused)

@@ -152,6 +152,8 @@ EA_OWNER_FUNCTION(ea_sql_sweep)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("max_rows must be positive")));
+	if (ea_distributed())
+		ea_distributed_settings_pin();
 	SPI_connect();
 	n = sweep(PG_GETARG_INT32(0));
 	SPI_finish();

@@ -422,7 +422,11 @@ BEGIN
 	END LOOP;
 
 	DROP EVENT TRIGGER entityapi_await_replication;
+
+	-- all nodes forget it: Citus has a trigger that says so
+	PERFORM set_config('session_replication_role', 'origin', true);
 	DROP TABLE entityapi.moved;
+	PERFORM set_config('session_replication_role', 'replica', true);
 
 	-- partitions before what they belong to
 	FOR part IN SELECT entityapi.list_audit_tables() LOOP

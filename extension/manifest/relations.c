@@ -190,10 +190,15 @@ settle_relation(EaManifest *m, EaDeclField *field, EaDeclEntity *target)
 											   ea_names_snake(field->name))));
 		ea_manifest_check_caller(m, field);
 
-		/* the foreign key itself lets go of an author who is deleted */
-		if (field->system)
+		/*
+		 * The foreign key itself lets go of an author who is deleted, but
+		 * with Citus identity/copied_accounts.c does.
+		 */
+		if (field->system && m->service.distribution == 0)
 			return;
 		target->references = lappend(target->references, field);
+		if (field->system)
+			return;
 		check_on_delete(m, field);
 		check_cascade(m, field, target);
 	}

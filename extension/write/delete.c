@@ -326,6 +326,9 @@ release(EaRequest *req, const Doomed *doomed)
 	{
 		EaField    *field = ea_catalog_referring(entity, i);
 
+		/* that an author goes is no change: identity/copied_accounts.c */
+		if (field->system)
+			continue;
 		for (int m = 0; m < field->nmembers; m++)
 		{
 			if (ea_catalog_target(field, m) != entity)

@@ -45,6 +45,8 @@ struct statement
 	bool		(*read) (struct answer *answer);
 };
 
+#define INTERNAL_ERROR "XX000"
+
 /* PostgreSQL's word for a function that is not there. */
 #define UNDEFINED_FUNCTION "42883"
 
@@ -202,6 +204,36 @@ static const struct statement housekeep = {
 
 /* -------- both -------- */
 
+/*
+ * Where the nodes of a cluster could not commit together, Citus tells of an
+ * internal error, which may be of another node.
+ */
+static bool
+is_of_other_node(const PGresult *result, const char *sqlstate)
+{
+	static const struct
+	{
+		int			part;
+		const char *text;
+	}			signs[] =
+	{
+		{PG_DIAG_CONTEXT, "while executing command on "},
+		{PG_DIAG_MESSAGE_PRIMARY, "failure on connection marked as essential"},
+		{PG_DIAG_MESSAGE_PRIMARY, "could not commit transaction for shard "}
+	};
+
+	if (sqlstate == NULL || strcmp(sqlstate, INTERNAL_ERROR) != 0)
+		return false;
+	for (size_t i = 0; i < sizeof(signs) / sizeof(signs[0]); i++)
+	{
+		const char *part = PQresultErrorField(result, signs[i].part);
+
+		if (part != NULL && strstr(part, signs[i].text) != NULL)
+			return true;
+	}
+	return false;
+}
+
 static enum verdict
 judge(PGconn *connection, const struct statement *statement,
 	  const struct request *request, struct answer *answer)
@@ -230,6 +262,8 @@ judge(PGconn *connection, const struct statement *statement,
 					strlen(sqlstates[i].prefix)) == 0)
 			verdict = sqlstates[i].verdict;
 	}
+	if (is_of_other_node(answer->result, sqlstate))
+		verdict = VERDICT_UNAVAILABLE;
 	message = sqlstate ?
 		PQresultErrorField(answer->result, PG_DIAG_MESSAGE_PRIMARY) :
 		PQerrorMessage(connection);

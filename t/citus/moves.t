@@ -8,6 +8,8 @@ use warnings;
 use FindBin;
 use lib "$FindBin::Bin/../tools/citus";
 
+use HTTP::Tiny;
+use POSIX ();
 use Test::More;
 use Time::HiRes qw(sleep);
 
@@ -105,10 +107,44 @@ subtest 'what is not replicated does not move' => sub {
 };
 under_load('then it goes on', move($tenant, 2, 'force_logical'), move($tenant, 1, 'force_logical'));
 
+# Meanwhile tenants are made, on all nodes in turns, which each node knows.
+sub make_tenants
+{
+	my ($by) = @_;
+	my $pid = fork // die "fork: $!\n";
+
+	return $pid if $pid;
+	my $client = HTTP::Tiny->new(timeout => 60);
+	my $n = 0;
+
+	open my $made, '>', "$folder/made" or POSIX::_exit(1);
+	$made->autoflush(1);
+	until (-e "$folder/enough")
+	{
+		my $name = 'meanwhile' . $n++;
+		my $answer = $client->post($shims[ $n % 3 ]->url . '/manage/tenants', { headers => { authorization => "Bearer $by->{accessToken}",
+				'content-type' => 'application/json' }, content => qq({"name": "$name", "slug": "$name"}) });
+
+		print $made "$answer->{status}\n";
+		sleep 0.02;
+	}
+	POSIX::_exit(0);
+}
+
+my $known = $cluster->psql('select count(*) from entityapi.tenant');
 my $new = $cluster->add;
+my $making = make_tenants($shims[0]->superadmin);
 under_load('a node comes and gets its part', $cluster->joining($new),
 	sub { $cluster->psql('set client_min_messages = error; select citus_rebalance_start(); select citus_rebalance_wait()'); return { err => '' } },
 	move($tenant, 3, 'force_logical'));
+open my $enough, '>', "$folder/enough" or die "enough: $!\n";
+close $enough;
+waitpid $making, 0;
+my %made;
+$made{$_}++ for split /\n/, EntityApi::Test::slurp("$folder/made");
+cmp_ok($made{201} // 0, '>', 20, 'tenants were made meanwhile');
+is(join(' ', grep { !/^(?:201|503)$/ } sort keys %made), '', 'or refused for the moment');
+is(join(' ', $cluster->on_all('select count(*) from entityapi.tenant')), join(' ', ($known + ($made{201} // 0)) x 4), 'and each node knows them all');
 push @shims, EntityApi::Test->shim($cluster, node => 3, pool_size => 3);
 is(join(' ', map { $shims[3]->http(GET => '/api/v1/items', { token => $_->{user} })->{status} } @tenants), '200 200 200', 'the new node serves all');
 is($shims[3]->http(POST => '/api/v1/items', { token => $_->{user}, json => { data => { type => 'items', attributes => { name => 'n', rank => 1 } } } })->{status},

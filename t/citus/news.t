@@ -80,6 +80,8 @@ counts('a tenant is suspended', 200, 401, sub {
 		my $user = $shim->user($id, "short$made", ['Editor']);
 		return (sub { $shim->must(200, PATCH => "/manage/tenants/$id", { token => $root, json => { status => 'SUSPENDED' } }) }, { token => $user }) });
 counts('a signing key is revoked', 200, 401, sub {
+		# with the one before, the tokens of the SuperAdmin have gone as well
+		delete $_->{superadmin} for @shims;
 		my $user = user();
 		return (sub { $cluster->psql('select entityapi.rotate_signing_key(); select entityapi.revoke_signing_key(kid) from (select kid from entityapi.signing_key order by created_at desc, state offset 1) k') },
 			{ token => $user }) });
@@ -95,7 +97,7 @@ subtest 'declarations' => sub {
 
 	is(asked(\%by), '200 200 200', 'may read') for 1, 2;
 	is(asked(\%by, '/api/v1/items?filter=added==1'), '400 400 400', 'no such field');
-	my $without = $lists =~ s/(Item\n.*?)\n    Reader: \[read\]/$1/sr;
+	my $without = $lists =~ s/(name: Item\}.*?)\n    Reader: \[read\]/$1/sr;
 	isnt($without, $lists, 'a permission less');
 	apply($without);
 	is(asked(\%by), '403 403 403', 'may not read');

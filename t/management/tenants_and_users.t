@@ -290,12 +290,13 @@ subtest 'migrations' => sub {
 		[ $revision + 0, $checksum, $n + 0 ], 'the newest revision');
 	cmp_ok($n, '>', 10, 'with its statements');
 	like($status->{revisions}[0]{appliedAt}, qr/^20.*Z$/, 'and time');
-	$cluster->psql("update pg_extension set extversion = '0.9' where extname = 'entityapi'");
+	my @nodes = $cluster->can('nodes') ? $cluster->nodes : $cluster;
+	$_->psql("update pg_extension set extversion = '0.9' where extname = 'entityapi'") for @nodes;
 	$status = $shim->must(200, GET => '/manage/migrations/status', { token => $root });
 	is_deeply([ @$status{qw(status extensionVersion)}, map { @$_{qw(status what statements)} } @{ $status->{pending} } ],
 		[ 'PENDING', '0.9', 'PENDING', "extension 0.9 to $version", ['ALTER EXTENSION entityapi UPDATE'] ],
 		'a library newer than the database');
-	$cluster->psql("update pg_extension set extversion = '$version' where extname = 'entityapi'");
+	$_->psql("update pg_extension set extversion = '$version' where extname = 'entityapi'") for @nodes;
 };
 
 subtest 'one tenant only' => sub {

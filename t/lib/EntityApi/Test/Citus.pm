@@ -195,6 +195,23 @@ sub declare
 	return $self->node(0)->psql(_declaring(), database => $database);
 }
 
+=head2 settle
+
+The first manifests that are applied say that the service is distributed, and
+until then it answers nothing.  A test that asks before it has applied any gets
+some that say no more than that.
+
+=cut
+
+sub settle
+{
+	my ($self) = @_;
+
+	$self->psql(q{select entityapi.apply_manifest('[]')})
+	  if !$self->{options}{undeclared} && !$self->psql('select count(*) from entityapi.revision');
+	return;
+}
+
 for my $verb (qw(start stop))
 {
 	no strict 'refs';

@@ -52,6 +52,7 @@ sub new
 			agent        => 'entityapi-test'),
 	}, $class;
 
+	$cluster->settle if !defined $node && $cluster->can('settle');
 	$self->{turns} = [ $self, map { $self->_sibling($_) } 1 .. $cluster->nodes - 1 ]
 	  if !defined $node && $cluster->can('nodes');
 	return $self;
