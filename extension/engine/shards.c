@@ -39,7 +39,10 @@
 /* The class of Citus' locks on what is known of shards that lie together. */
 #define LOCK_OF_PART 8
 
-/* Tenants that are kept, and shards; beyond that all are forgotten. */
+/*
+ * Tenants that are kept, and shards; beyond that all are forgotten, shards at
+ * the end of the transaction, as statements in the making have their names.
+ */
 #define MOST_TENANTS 65536
 #define MOST_SHARDS 8192
 
@@ -100,6 +103,26 @@ start(HTAB **table, const char *name, Size key, Size entry, long most)
 	ctl.hcxt = TopMemoryContext;
 	*table = hash_create(name, 64, &ctl,
 						 HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+}
+
+static void
+forget_many(XactEvent event, void *arg)
+{
+	if (entries == NULL || hash_get_num_entries(entries) < MOST_SHARDS)
+		return;
+	hash_destroy(entries);
+	entries = NULL;
+}
+
+static void
+start_entries(void)
+{
+	static bool heard = false;
+
+	if (!heard)
+		RegisterXactCallback(forget_many, NULL);
+	heard = true;
+	start(&entries, "entityapi shards", sizeof(Key), sizeof(Entry), LONG_MAX);
 }
 
 /* -------- Citus' catalogs -------- */
@@ -264,8 +287,7 @@ look_up(const char *table, const pg_uuid_t *tenant)
 	bool		found;
 
 	strlcpy(key.table, table, sizeof(key.table));
-	start(&entries, "entityapi shards", sizeof(Key), sizeof(Entry),
-		  MOST_SHARDS);
+	start_entries();
 	entry = hash_search(entries, &key, HASH_ENTER, &found);
 	if (found && entry->shard.number != 0 &&
 		ea_held_means_same(entry->shard.shell, entry->epoch))
