@@ -125,6 +125,8 @@ SELECT * FROM rls_test.seen;
 -- a property asked for as what it is not
 SELECT entityapi.caller_text('superAdmin', NULL), entityapi.caller_number('roles', NULL), entityapi.caller_uuid('tenantAdmin', NULL),
 	entityapi.caller_boolean('superAdmin', NULL), entityapi.caller_texts('roles', NULL), entityapi.caller_text('nothing', NULL);
+-- a variable is another one each time
+DO $$ DECLARE property text; BEGIN FOREACH property IN ARRAY '{userId,kind}'::text[] LOOP RAISE WARNING '%', entityapi.caller_text(property, NULL); END LOOP; END $$;
 -- the same again: what was parsed of the principal outlives no statement
 SELECT * FROM rls_test.seen;
 SELECT entityapi.set_principal('{"userId": "u", "tenantId": "00000000-0000-0000-0000-00000000000c", "roles": ["Clerk"]}');

@@ -39,7 +39,10 @@
 /* The class of Citus' locks on what is known of shards that lie together. */
 #define LOCK_OF_PART 8
 
-/* Tenants that are kept, and shards; beyond that all are forgotten. */
+/*
+ * Tenants that are kept, and shards; beyond that all are forgotten, shards at
+ * the end of the transaction, as statements in the making have their names.
+ */
 #define MOST_TENANTS 65536
 #define MOST_SHARDS 8192
 
@@ -100,6 +103,26 @@ start(HTAB **table, const char *name, Size key, Size entry, long most)
 	ctl.hcxt = TopMemoryContext;
 	*table = hash_create(name, 64, &ctl,
 						 HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+}
+
+static void
+forget_many(XactEvent event, void *arg)
+{
+	if (entries == NULL || hash_get_num_entries(entries) < MOST_SHARDS)
+		return;
+	hash_destroy(entries);
+	entries = NULL;
+}
+
+static void
+start_entries(void)
+{
+	static bool heard = false;
+
+	if (!heard)
+		RegisterXactCallback(forget_many, NULL);
+	heard = true;
+	start(&entries, "entityapi shards", sizeof(Key), sizeof(Entry), LONG_MAX);
 }
 
 /* -------- Citus' catalogs -------- */
@@ -199,8 +222,10 @@ char *
 ea_shards_qualified(Oid relid)
 {
 	char	   *schema = get_namespace_name(get_rel_namespace(relid));
+	char	   *name = get_rel_name(relid);
 
-	return quote_qualified_identifier(schema, get_rel_name(relid));
+	return schema == NULL || name == NULL ? NULL :
+		quote_qualified_identifier(schema, name);
 }
 
 static void
@@ -215,26 +240,41 @@ note_shell(const EaShard *shard)
 	shell->shell = shard->shell;
 }
 
+/* The shard as a table of this node; one that is dropped is none. */
+static void
+find_here(Entry *entry)
+{
+	EaShard    *shard = &entry->shard;
+	char	   *name = ea_shard_name(get_rel_name(shard->shell),
+									 shard->number);
+	Oid			relid = get_relname_relid(name,
+										  get_rel_namespace(shard->shell));
+	char	   *qualified = OidIsValid(relid) ? ea_shards_qualified(relid) :
+		NULL;
+
+	if (qualified == NULL)
+		return;
+	strlcpy(entry->name, qualified, sizeof(entry->name));
+	shard->relid = relid;
+	shard->name = entry->name;
+	note_shell(shard);
+}
+
+/* If anything fails on the way it is of no epoch, and looked at again. */
 static void
 fill(Entry *entry)
 {
 	EaShard    *shard = &entry->shard;
-	char	   *name;
+	uint64		epoch;
 
+	entry->epoch = 0;
 	memset(shard, 0, sizeof(*shard));
 	shard->shell = find_table(entry->key.table);
-	entry->epoch = ea_held_epoch();
+	epoch = ea_held_epoch();
 	ask(entry);
-	if (shard->number == 0 || shard->node != shard->here)
-		return;
-	name = ea_shard_name(get_rel_name(shard->shell), shard->number);
-	shard->relid = get_relname_relid(name, get_rel_namespace(shard->shell));
-	if (!OidIsValid(shard->relid))
-		return;
-	strlcpy(entry->name, ea_shards_qualified(shard->relid),
-			sizeof(entry->name));
-	shard->name = entry->name;
-	note_shell(shard);
+	if (shard->number != 0 && shard->node == shard->here)
+		find_here(entry);
+	entry->epoch = epoch;
 }
 
 /* -------- for statements -------- */
@@ -247,15 +287,11 @@ look_up(const char *table, const pg_uuid_t *tenant)
 	bool		found;
 
 	strlcpy(key.table, table, sizeof(key.table));
-	start(&entries, "entityapi shards", sizeof(Key), sizeof(Entry),
-		  MOST_SHARDS);
+	start_entries();
 	entry = hash_search(entries, &key, HASH_ENTER, &found);
 	if (found && entry->shard.number != 0 &&
 		ea_held_means_same(entry->shard.shell, entry->epoch))
 		return entry;
-
-	/* if anything fails it is looked at again */
-	entry->shard.number = 0;
 	fill(entry);
 	return entry;
 }

@@ -46,7 +46,7 @@ extern const char *ea_shards_name(const char *table);
 /* Each node has the table. */
 extern bool ea_shards_everywhere(Oid shell);
 
-/* A table as statements name it, palloc'd. */
+/* A table as statements name it, palloc'd; NULL if there is none any more. */
 extern char *ea_shards_qualified(Oid relid);
 
 /* The table that a shard found before is of; InvalidOid for any other. */

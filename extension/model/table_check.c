@@ -15,6 +15,7 @@
 #include "utils/timestamp.h"
 
 #include "engine/distributed.h"
+#include "engine/held.h"
 #include "engine/shards.h"
 #include "model/table_check.h"
 #include "model/table_owners.h"
@@ -191,8 +192,12 @@ name_of(Relation rel)
 	Oid			shell = ea_distributed() ?
 		ea_shards_shell(RelationGetRelid(rel)) : InvalidOid;
 	Oid			relid = OidIsValid(shell) ? shell : RelationGetRelid(rel);
+	char	   *name = ea_shards_qualified(relid);
 
-	return ea_shards_qualified(relid);
+	/* Citus makes its tables anew where it tells a node of them again */
+	if (name == NULL)
+		ea_held_throw();
+	return name;
 }
 
 void

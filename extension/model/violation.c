@@ -217,11 +217,11 @@ static bool
 is_of_on_shard(const EaEntity *entity, const ErrorData *edata)
 {
 	Oid			relid = table_oid(entity);
+	char	   *name = OidIsValid(relid) ? get_rel_name(relid) : NULL;
 	const char *text = words(edata->constraint_name, edata);
 
-	return OidIsValid(relid) &&
-		(ea_shard_name_is_in(words(edata->table_name, edata),
-							 get_rel_name(relid)) ||
+	return name != NULL &&
+		(ea_shard_name_is_in(words(edata->table_name, edata), name) ||
 		 OidIsValid(named_constraint(relid, text)) ||
 		 OidIsValid(named_index(relid, text)));
 }

@@ -268,12 +268,13 @@ write_version(int version, bool fresh)
 /* -------- in the database -------- */
 
 static void
-read_etag(void *arg, TupleTableSlot *slot)
+read_stored(void *arg, TupleTableSlot *slot)
 {
 	Document   *document = arg;
 
 	text_to_cstring_buffer(DatumGetTextPP(slot->tts_values[0]),
 						   document->etag, sizeof(document->etag));
+	document->text = TextDatumGetCString(slot->tts_values[1]);
 }
 
 static void
@@ -282,25 +283,15 @@ read_text(void *arg, TupleTableSlot *slot)
 	*(char **) arg = TextDatumGetCString(slot->tts_values[0]);
 }
 
+/* In one statement: with Citus another one may see other rows. */
 static void
 find_stored(const char *state, int version, Document *document)
 {
-	document->etag[0] = '\0';
-	ea_exec_one(EA_EXEC_READ, "SELECT etag FROM entityapi.openapi_document"
+	ea_exec_one(EA_EXEC_READ,
+				"SELECT etag, document FROM entityapi.openapi_document"
 				" WHERE version = $1 AND made_for = $2",
 				ea_params(EA_INT4(version), EA_TEXT(state)),
-				EA_READER(read_etag, TEXTOID), document);
-}
-
-static char *
-stored_text(int version)
-{
-	char	   *text = NULL;
-
-	ea_exec_one(EA_EXEC_READ, "SELECT document FROM entityapi.openapi_document"
-				" WHERE version = $1", ea_params(EA_INT4(version)),
-				EA_READER(read_text, TEXTOID), &text);
-	return text;
+				EA_READER(read_stored, TEXTOID, TEXTOID), document);
 }
 
 /* -------- in this backend -------- */
@@ -335,9 +326,7 @@ make(int version, const char *state)
 	made->mcxt = mcxt;
 	made->version = version;
 	find_stored(state, version, document);
-	if (document->etag[0] != '\0')
-		document->text = stored_text(version);
-	else
+	if (document->text == NULL)
 	{
 		document->text = write_version(version, false);
 		make_etag(document->text, document->etag);

@@ -250,6 +250,8 @@ keys_of(const List *constraints, bool everywhere)
 		if (ea_shards_everywhere(table) == everywhere)
 		{
 			keys.tables[keys.n] = ea_shards_qualified(table);
+			if (keys.tables[keys.n] == NULL)
+				ea_held_throw();
 			keys.names[keys.n++] = pstrdup(NameStr(form->conname));
 		}
 		ReleaseSysCache(tuple);
