@@ -8,9 +8,8 @@ use FindBin;
 use lib "$FindBin::Bin/../lib";
 
 use Compress::Zlib ();
+use EntityApi::Test::Client qw(connected answer);
 use EntityApi::Test::StandIn;
-use IO::Select;
-use IO::Socket::INET;
 use Test::More;
 use Time::HiRes qw(time sleep);
 
@@ -39,15 +38,7 @@ $cluster->psql(<<~'SQL');
 my %settings = (pool_size => 2, keep_alive => 'yes', keep_alive_timeout_ms => 60_000, statement_timeout_ms => 1500, pool_wait_ms => 20_000, metrics => 'true');
 my $shim = EntityApi::Test->shim($cluster, %settings);
 
-sub client
-{
-	my ($of) = @_;
-	my $socket = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => ($of // $shim)->port, Timeout => 60)
-	  or die "cannot connect: $@\n";
-
-	$socket->autoflush(1);
-	return $socket;
-}
+sub client { return connected($_[0] // $shim) }
 
 sub ask
 {
@@ -55,25 +46,6 @@ sub ask
 
 	print $socket join("\r\n", "$method $target HTTP/1.1", 'Host: a', @headers, '', '');
 	return;
-}
-
-# One whole answer: its status, head and body, and how long it took
-sub answer
-{
-	my ($socket) = @_;
-	my $started = time;
-	my $text = '';
-
-	for (;;)
-	{
-		my ($head, $body) = $text =~ /^(.*?\r\n)\r\n(.*)/s;
-		my ($length) = ($head // '') =~ /^Content-Length: (\d+)/m;
-
-		return { status => $head =~ /^HTTP\/1.1 (\d+)/, head => $head, body => $body, seconds => time - $started }
-		  if defined $head && (!$length || length $body >= $length);
-		return { status => 'none', seconds => time - $started } if !IO::Select->new($socket)->can_read(60);
-		return { status => 'closed', seconds => time - $started } if !sysread $socket, $text, 1 << 16, length $text;
-	}
 }
 
 sub statuses
