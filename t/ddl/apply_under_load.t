@@ -145,14 +145,22 @@ my $apply = EntityApi::Test::start(
 my ($held, $ended, %holds_up);
 
 # Statements that requests wait for.  Those that need the table for themselves
-# read no rows, and give up if they have to wait.
+# read no rows, and give up if they have to wait.  Who holds up whom is seen
+# after what each does: it must have been the same statement afterwards, too.
 until ($ended)
 {
-	$holds_up{$_}++ for split /\n/, $cluster->psql(<<~'SQL');
-		select distinct a.query from pg_stat_activity w, unnest(pg_blocking_pids(w.pid)) b, pg_stat_activity a
+	for my $seen (split /\n/, $cluster->psql(<<~'SQL'))
+		select distinct a.pid || ' ' || extract(epoch from a.query_start) || ' ' || a.query
+		from pg_stat_activity w, unnest(pg_blocking_pids(w.pid)) b, pg_stat_activity a
 		where w.application_name = 'entityapi-shim' and w.wait_event_type = 'Lock' and a.pid = b
 			and a.wait_event_type is distinct from 'Lock' and a.query ~ '^(CREATE|ALTER TABLE \S+ VALIDATE)'
 		SQL
+	{
+		my ($pid, $start, $query) = split / /, $seen, 3;
+
+		$holds_up{$query}++ if $cluster->psql("select count(*) from pg_stat_activity
+			where pid = $pid and extract(epoch from query_start) = $start and state = 'active'");
+	}
 	if (!$held && $cluster->psql("select count(*) from pg_stat_progress_create_index where phase = 'waiting for old snapshots'"))
 	{
 		$held = 1;
