@@ -60,10 +60,10 @@ my $answer = $shim->http(GET => '/api/v1/openapi.json');
 			  . '"$0/tsc" --strict --noEmit --skipLibCheck --target es2022 --typeRoots "$1" "$1/use.ts" "$1/api.ts"', $bin, $folder ]);
 	my %running = map { EntityApi::Test::start($command{$_}, out => "$folder/$_.log", env => \%environment) => $_ } keys %command;
 
-	my $port = EntityApi::Test::Shim::_free_port();
+	my $port = EntityApi::Test::free_port();
 	my $prism = EntityApi::Test::start([ "$bin/prism", 'proxy', $file, $shim->url, '--port', $port ],
 		out => "$folder/prism.log", env => \%environment);
-	my $proxy = bless { %$shim, url => "http://127.0.0.1:$port", client => HTTP::Tiny->new(keep_alive => 1, timeout => 30) }, ref $shim;
+	my $proxy = bless { %$shim, url => "http://127.0.0.1:$port", client => HTTP::Tiny->new(keep_alive => 1, timeout => 300) }, ref $shim;
 	my $reached = EntityApi::Test::wait_until(180, sub { HTTP::Tiny->new(timeout => 5)->get($proxy->url . '/actuator/health')->{status} == 200 });
 
 	subtest 'a validating proxy' => sub { proxied($proxy) } if ok($reached, 'prism is there')

@@ -41,7 +41,7 @@ $cluster->psql(<<~'SQL');
 	SQL
 
 my $shim = EntityApi::Test->shim($cluster, pool_size => 2);
-my $client = HTTP::Tiny->new(timeout => 30);
+my $client = HTTP::Tiny->new(timeout => 60);
 
 # A login has a thread and a connection for itself, others are side by side.
 for my $target ('/api/v1/items', '/auth/login')

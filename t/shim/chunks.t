@@ -33,7 +33,7 @@ sub body_of
 sub in_parts
 {
 	my (@parts) = @_;
-	my $socket = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $shim->port, Timeout => 5)
+	my $socket = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $shim->port, Timeout => 60)
 	  or die "cannot connect: $@\n";
 	my $answer = '';
 
@@ -48,7 +48,7 @@ sub in_parts
 	{
 		my $ready = '';
 		vec($ready, fileno($socket), 1) = 1;
-		last unless select $ready, undef, undef, 20;
+		last unless select $ready, undef, undef, 60;
 		last unless sysread $socket, $answer, 65536, length $answer;
 	}
 	return $answer;

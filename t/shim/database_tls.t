@@ -36,7 +36,7 @@ sub conninfo
 }
 
 subtest 'a server with a certificate' => sub {
-	my $port = EntityApi::Test::Shim::_free_port();
+	my $port = EntityApi::Test::free_port();
 
 	for my $file (qw(server.key server.crt))
 	{

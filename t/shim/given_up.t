@@ -11,38 +11,16 @@ use lib "$FindBin::Bin/../lib";
 use EntityApi::Test::StandIn;
 use POSIX ();
 use Test::More;
-use Time::HiRes qw(time sleep);
+use Time::HiRes qw(time);
 
 my $cluster = EntityApi::Test::StandIn->cluster;
-
-# /stubborn takes no notice of being cancelled, and goes on until it may end
-$cluster->psql(<<~'SQL');
-	alter function entityapi.handle(text, text, jsonb, bytea, inet) rename to stand_in;
-	create function entityapi.handle(method text, target text, in_headers jsonb,
-		in_body bytea, remote inet, out status int, out headers jsonb, out body text)
-	language plpgsql security definer as $$
-	begin
-		while target ~ '^/(stubborn|auth/)' loop
-			-- a cancel may come at any time, also between two statements
-			begin
-				while (select last_value from public.held) > 1 loop
-					perform pg_sleep(0.05);
-				end loop;
-				exit;
-			exception when query_canceled then
-				null;
-			end;
-		end loop;
-		select * into status, headers, body from entityapi.stand_in(method, '/x', in_headers, in_body, remote);
-	end $$;
-	SQL
 my $places = 2;
 my $shim = EntityApi::Test->shim($cluster, pool_size => $places, login_pool_share => 1, threads => 16,
 	pool_wait_ms => 200, statement_timeout_ms => 300, metrics => 'true');
 
 sub sessions
 {
-	return $cluster->psql("select count(*) from pg_stat_activity where application_name = 'entityapi-shim'");
+	return split /\n/, $cluster->psql("select pid from pg_stat_activity where application_name = 'entityapi-shim'");
 }
 
 sub metric
@@ -52,6 +30,8 @@ sub metric
 
 	return $value // 'none';
 }
+
+sub connections { return metric(qq(entityapi_pool_connections{state="$_[0]"})) }
 
 # The limits are short, and a busy machine may not keep them at once.
 sub served
@@ -75,58 +55,92 @@ sub ask
 	return sub { local $/; return split / /, readline $child };
 }
 
+# As many sessions as there are places, none of them at work: those that the
+# next requests get.
+sub idle_sessions
+{
+	my @sessions;
+	my $are_there = EntityApi::Test::wait_until(60, sub {
+			my @requests = map { ask('/sleep/0.1') } 1 .. $places;
+
+			$_->() for @requests;
+			@sessions = sessions();
+			return connections('idle') eq $places && @sessions == $places;
+		});
+
+	die "there are not $places sessions\n" if !$are_there;
+	return @sessions;
+}
+
+# Whether a session that is stopped will find that it was cancelled.
+sub is_cancelled
+{
+	my ($pid) = @_;
+	my ($pending) = EntityApi::Test::slurp("/proc/$pid/status") =~ /^ShdPnd:\s*([0-9a-f]+)/m;
+
+	return hex($pending) & 1 << POSIX::SIGINT - 1;
+}
+
+# Sessions that are stopped take no notice of being cancelled, nor of their own
+# timeout, whatever else the machine does.
 subtest 'sessions that go on' => sub {
-	$cluster->hold;
-	my @stubborn = map { ask('/stubborn') } 1 .. $places;
-	my @answers = map { [ $_->() ] } @stubborn;
+	my @sessions = idle_sessions();
 
-	is($_->[0], 503, "given up after $_->[1] s") for @answers;
-	is(metric('entityapi_pool_connections{state="given_up"}'), $places, 'all places are taken');
-	is(metric('entityapi_pool_connections{state="in_use"}'), 0, 'by none in use');
+	kill STOP => @sessions;
+	my @refused;
+	my $all = EntityApi::Test::wait_until(60, sub {
+			push @refused, map { [ $_->() ] } map { ask('/x') } 1 .. $places;
+			return connections('given_up') eq $places;
+		});
+
+	ok($all, 'all places are taken');
+	is($_->[0], 503, "given up after $_->[1] s") for @refused;
+	is(connections('in_use'), 0, 'by none in use');
 	is(metric('entityapi_database_connections_given_up_total'), $places, 'counted');
-	my $most = 0;
-	my $status = sub {
-		my $got = $shim->http(GET => '/x')->{status};
-		my $now = sessions();
-
-		$most = $now if $now > $most;
-		return $got;
-	};
-	is($status->(), 503, 'nobody is let in meanwhile') for 1 .. 3;
-	$cluster->release;
-	ok(EntityApi::Test::wait_until(60, sub { $status->() == 200 }), 'but when they have ended');
-	is($most, $places, 'there are never more sessions than places');
+	for (1 .. 3)
+	{
+		is($shim->http(GET => '/x')->{status}, 503, 'nobody is let in meanwhile');
+		is(sessions(), $places, 'there are never more sessions than places');
+	}
+	my $cancelled = EntityApi::Test::wait_until(60, sub { $places == grep { is_cancelled($_) } @sessions });
+	ok($cancelled, 'all have been cancelled');
+	kill CONT => @sessions;
+	ok(served(), 'but when they have ended');
 	ok(served(), 'and again');
-	my $none = EntityApi::Test::wait_until(30, sub { metric('entityapi_pool_connections{state="given_up"}') eq '0' });
+	my $none = EntityApi::Test::wait_until(30, sub { connections('given_up') eq '0' });
 	ok($none, 'none is left given up');
 };
 
 subtest 'logins keep their share' => sub {
-	$cluster->hold;
-	is($shim->http(POST => '/auth/login', { body => '{}' })->{status}, 503, 'a login is given up');
-	is($shim->http(POST => '/auth/login', { body => '{}' })->{status}, 503, 'and has the share of logins');
+	my @sessions = idle_sessions();
+	my $login = sub { is($shim->http(POST => '/auth/login', { body => '{}' })->{status}, 503, $_[0]) };
+
+	kill STOP => @sessions;
+	my $given_up = EntityApi::Test::wait_until(60, sub { $login->('a login is refused'); return connections('given_up') eq '1' });
+	ok($given_up, 'and given up');
+	$login->('another one is refused');
+	is(connections('given_up'), 1, 'as the first has the share of logins');
+
+	my $cancelled;
+	EntityApi::Test::wait_until(60, sub { ($cancelled) = grep { is_cancelled($_) } @sessions });
+	kill CONT => grep { $_ != $cancelled } @sessions;
 	ok(served(), 'others go on');
-	cmp_ok(sessions(), '<=', $places, 'within the places');
-	$cluster->release;
+	is(connections('given_up'), 1, 'beside it');
+	is(sessions(), $places, 'within the places');
+	kill CONT => $cancelled;
 };
 
 subtest 'a server that hangs' => sub {
 	my ($postmaster) = EntityApi::Test::slurp("$cluster->{data}/postmaster.pid") =~ /^(\d+)/;
-	my @backends;
-
-	EntityApi::Test::wait_until(30, sub { metric('entityapi_pool_connections{state="given_up"}') eq '0' });
-	$cluster->psql('drop function entityapi.handle(text, text, jsonb, bytea, inet); alter function entityapi.stand_in rename to handle');
-	ok(served(), 'it is there');
-	@backends = split /\n/, $cluster->psql("select pid from pg_stat_activity where application_name = 'entityapi-shim'");
+	my @sessions = idle_sessions();
 
 	# neither reads a session what is sent, nor is a cancel accepted
-	kill STOP => $postmaster, @backends;
+	kill STOP => $postmaster, @sessions;
 	my ($status, $seconds) = ask('/x')->();
 	is($status, 503, "it is not waited for ($seconds s)");
 	is($shim->http(GET => '/actuator/health/liveness')->{status}, 200, 'the shim lives');
-	kill CONT => $postmaster, @backends;
-	my $back = EntityApi::Test::wait_until(30, sub { $shim->http(GET => '/x')->{status} == 200 });
-	ok($back, 'and back');
+	kill CONT => $postmaster, @sessions;
+	ok(served(), 'and back');
 };
 
 is($shim->stop, 0, 'ends with 0');

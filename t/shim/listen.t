@@ -25,7 +25,7 @@ sub talk
 	my ($to, $bytes) = @_;
 	my $socket = $to =~ m{^/}
 	  ? IO::Socket::UNIX->new(Peer => $to)
-	  : IO::Socket::IP->new(PeerHost => $to =~ /^\[(.*)\]:/ ? "$1" : '127.0.0.1', PeerPort => $to =~ s/.*://r, Timeout => 5);
+	  : IO::Socket::IP->new(PeerHost => $to =~ /^\[(.*)\]:/ ? "$1" : '127.0.0.1', PeerPort => $to =~ s/.*://r, Timeout => 60);
 	return undef unless $socket;
 
 	local $SIG{PIPE} = 'IGNORE';
@@ -48,19 +48,13 @@ sub get
 		json => scalar eval { decode_json($body) } };
 }
 
-sub free_port
-{
-	my $socket = IO::Socket::INET->new(LocalAddr => '127.0.0.1', LocalPort => 0, Listen => 1);
-	return $socket->sockport;
-}
-
 # A shim that the library does not wait for by TCP
 sub shim_at
 {
 	my ($probe, %flags) = @_;
 	my $shim = EntityApi::Test->shim($cluster, wait => 0, %flags);
 
-	EntityApi::Test::wait_until(10, sub {
+	EntityApi::Test::wait_until(60, sub {
 			die EntityApi::Test::slurp($shim->err) if $shim->has_ended;
 			my $answer = get($probe, '/actuator/health');
 			$answer && $answer->{status} == 200 })
@@ -81,7 +75,7 @@ sub must_not_start
 
 subtest 'a Unix socket alone' => sub {
 	my $path = "$folder/main";
-	my $shim = shim_at($path, listen => "unix:$path", access_log_delay_ms => 0, statement_timeout_ms => 60_000);
+	my $shim = shim_at($path, listen => "unix:$path", access_log_delay_ms => 0);
 	my $own = IO::Socket::INET->new(LocalAddr => '127.0.0.1', LocalPort => 0, Listen => 1);
 	my @ports = map { /^\s*\d+: 0100007F:(\w{4}) 00000000:0000 0A(?:\s+\S+){6}\s+(\d+)/ ? [ hex $1, $2 ] : () }
 	  split /\n/, EntityApi::Test::slurp('/proc/net/tcp');
@@ -125,7 +119,7 @@ subtest 'a Unix socket alone' => sub {
 	$cluster->at_work(1);
 	kill TERM => $shim->pid;
 	ok(EntityApi::Test::wait_until(60, sub { !IO::Socket::UNIX->new(Peer => $path) }), 'no new connection while it ends');
-	ok(!-e $path, 'the file is gone');
+	ok(EntityApi::Test::wait_until(60, sub { !-e $path }), 'the file is gone');
 	$cluster->release;
 	like(do { local $/; <$busy> }, qr/^HTTP\/1.1 200 OK/, 'what was under way is answered');
 	is($shim->stop(0), 0, 'ends with 0');
@@ -157,37 +151,36 @@ subtest 'files' => sub {
 };
 
 subtest 'both kinds of addresses' => sub {
-	my ($path, $port) = ("$folder/both", free_port());
+	my ($path, $port) = ("$folder/both", EntityApi::Test::free_port());
 	my $shim = shim_at($path, listen => "unix:$path,127.0.0.1:$port", trusted_proxies => '10.0.0.0/8');
 
 	is(get($port, '/x')->{json}{remote}, '127.0.0.1', 'TCP');
 	is(get($port, '/x', 'X-Forwarded-For: 198.51.100.7')->{json}{remote}, '127.0.0.1', 'whose peers must be trusted');
 	is(get($path, '/x', 'X-Forwarded-For: 198.51.100.7, 10.1.1.1')->{json}{remote}, '198.51.100.7', 'the socket');
-	my $log = EntityApi::Test::slurp($shim->err);
-	like($log, qr/listening on 127\.0\.0\.1:$port\b/, 'both are announced');
-	like($log, qr/listening on \Q$path\E/, 'both are announced');
+	ok($shim->said($_), 'both are announced') for qr/listening on 127\.0\.0\.1:$port\b/, qr/listening on \Q$path\E/;
 	is($shim->stop, 0, 'ends with 0');
 	ok(!-e $path, 'the file is gone');
 };
 
 subtest 'names and IPv6' => sub {
-	my $port = free_port();
+	my $port = EntityApi::Test::free_port();
 	my $has_six = IO::Socket::IP->new(LocalHost => '::1', LocalPort => 0, Listen => 1);
 	my $shim = shim_at($port, listen => "localhost:$port", max_connections_per_address => 3,
 		trusted_proxies => '2001:db8::/32');
-	my $log = EntityApi::Test::slurp($shim->err);
 
-	like($log, qr/listening on 127\.0\.0\.1:$port\b/, 'a name: IPv4');
+	ok($shim->said(qr/listening on 127\.0\.0\.1:$port\b/), 'a name: IPv4');
 	must_not_start('an address in use', qr/cannot listen on \\"127\.0\.0\.1\\" port $port: Address already in use/, "--listen=127.0.0.1:$port");
 	must_not_start('an address of others', qr/cannot listen on \\"192\.0\.2\.1\\" port $port: Cannot assign/, "--listen=192.0.2.1:$port");
 	is($shim->stop, 0, 'ends with 0');
+	my $log = EntityApi::Test::slurp($shim->err);
   SKIP:
 	{
 		skip 'no IPv6 on this machine', 1 unless $has_six;
 		subtest 'IPv6' => sub {
 			my ($error, @found) = Socket::getaddrinfo('localhost', $port, { socktype => Socket::SOCK_STREAM(), family => Socket::AF_INET6() });
 			is(scalar($log =~ /listening on \[::1\]:$port\b/), @found ? 1 : '', 'of a name, if it has one');
-			my $six = shim_at("[::1]:$port", listen => "[::1]:$port", max_connections_per_address => 3, trusted_proxies => '2001:db8::/32');
+			my $six = shim_at("[::1]:$port", listen => "[::1]:$port", max_connections_per_address => 3, trusted_proxies => '2001:db8::/32',
+				request_timeout_ms => 600_000);
 			is(get("[::1]:$port", '/x')->{json}{remote}, '::1', 'the peer');
 			is(get($port, '/x'), undef, 'nobody listens on IPv4');
 			is(get("[::1]:$port", '/x', 'X-Forwarded-For: 198.51.100.7')->{json}{remote}, '::1', 'who must be trusted');
@@ -205,9 +198,9 @@ subtest 'names and IPv6' => sub {
 };
 
 subtest 'addresses for operators' => sub {
-	my $admin = free_port();
+	my $admin = EntityApi::Test::free_port();
 	my $shim = EntityApi::Test->shim($cluster, admin_listen => "127.0.0.1:$admin", threads => 8, pool_size => 2,
-		pool_wait_ms => 60_000, statement_timeout_ms => 60_000, drain_timeout_ms => 60_000);
+		drain_timeout_ms => 60_000);
 
 	is(get($admin, '/actuator/health')->{status}, 200, 'health');
 	like(get($admin, '/actuator/prometheus')->{body}, qr/^# TYPE entityapi_http_requests_total counter$/m, 'metrics');
@@ -277,7 +270,7 @@ subtest 'a socket for operators' => sub {
 };
 
 subtest 'settings' => sub {
-	my $port = free_port();
+	my $port = EntityApi::Test::free_port();
 	my @cases = (
 		[ 'a relative path',    qr/listen: "unix:x" is not an absolute path/, '--listen=unix:x' ],
 		[ 'no path',            qr/not an absolute path/,         '--listen=unix:' ],

@@ -21,7 +21,7 @@ plan skip_all => 'openssl is not installed' unless $openssl;
 my $folder = EntityApi::Test::folder();
 my $cluster = EntityApi::Test::StandIn->cluster;
 my $shim = EntityApi::Test->shim($cluster, trusted_proxies => '127.0.0.1');
-my $port = EntityApi::Test::Shim::_free_port();
+my $port = EntityApi::Test::free_port();
 my $example = EntityApi::Test::slurp(EntityApi::Test::checkout() . '/examples/nginx/entityapi.conf');
 
 sub write_file
@@ -104,7 +104,7 @@ sub raw
 	return $result->{out};
 }
 
-ok(EntityApi::Test::wait_until(10, sub { ask('/x')->{status} == 200 }), 'nginx serves')
+ok(EntityApi::Test::wait_until(60, sub { ask('/x')->{status} == 200 }), 'nginx serves')
   or die(EntityApi::Test::slurp("$folder/stderr"));
 
 subtest 'requests' => sub {

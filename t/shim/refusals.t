@@ -12,7 +12,8 @@ use Socket qw(IPPROTO_TCP TCP_NODELAY);
 use Test::More;
 
 my $cluster = EntityApi::Test::StandIn->cluster;
-my $shim = EntityApi::Test->shim($cluster, body_timeout_ms => 1000, request_timeout_ms => 1000);
+my $shim = EntityApi::Test->shim($cluster, body_timeout_ms => 600_000);
+my $hasty = EntityApi::Test->shim($cluster, body_timeout_ms => 1000);
 
 my $get = "GET /api/v1/x HTTP/1.1\r\n";
 my $post = "POST /api/v1/x HTTP/1.1\r\n";
@@ -171,17 +172,17 @@ for my $case (@refused)
 }
 
 subtest 'bodies that do not arrive' => sub {
-	my $answer = $shim->raw($post . $host . "Content-Length: 10\r\n\r\nabc", half_close => 1);
+	my $answer = $hasty->raw($post . $host . "Content-Length: 10\r\n\r\nabc", half_close => 1);
 	like($answer, qr/^HTTP\/1.1 40[08] /, 'cut off');
 
-	$answer = $shim->raw($post . $host . "Transfer-Encoding: chunked\r\n\r\n5\r\nabc", half_close => 1);
+	$answer = $hasty->raw($post . $host . "Transfer-Encoding: chunked\r\n\r\n5\r\nabc", half_close => 1);
 	like($answer, qr/^HTTP\/1.1 40[08] /, 'cut off in a chunk');
 
-	$answer = $shim->raw($post . $host . "Content-Length: 10\r\n\r\nabc", timeout => 60);
+	$answer = $hasty->raw($post . $host . "Content-Length: 10\r\n\r\nabc", timeout => 60);
 	like($answer, qr/^HTTP\/1.1 40[08] /, 'silent');
 
 	# One byte each 0.3 s resets no clock: else it would go on for 1000 bytes.
-	my $socket = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $shim->port);
+	my $socket = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $hasty->port);
 	local $SIG{PIPE} = 'IGNORE';
 	$socket->autoflush(1);
 	print $socket $post . $host . "Content-Length: 1000\r\n\r\n";
@@ -249,7 +250,7 @@ subtest 'line ends on a connection that is kept' => sub {
 sub in_two
 {
 	my ($shim, @parts) = @_;
-	my $socket = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $shim->port, Timeout => 5)
+	my $socket = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $shim->port, Timeout => 60)
 	  or die "cannot connect: $@\n";
 	my $answer = '';
 
@@ -266,7 +267,7 @@ sub in_two
 		my $ready = '';
 
 		vec($ready, fileno($socket), 1) = 1;
-		last unless select $ready, undef, undef, 5;
+		last unless select $ready, undef, undef, 60;
 		last unless sysread $socket, $answer, 65536, length $answer;
 	}
 	return $answer;

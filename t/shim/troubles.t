@@ -19,18 +19,26 @@ sub told
 
 	return subtest $name => sub {
 		my $shim = EntityApi::Test->shim($cluster, wait => 0, database => $database, connect_timeout_s => 5);
-		my $answer;
-		EntityApi::Test::wait_until(30, sub { -s $shim->err && EntityApi::Test::slurp($shim->err) =~ /listening on/ });
-		EntityApi::Test::wait_until(30, sub {
-				$answer = $shim->http(GET => '/actuator/health/readiness');
-				$answer->{status} == 503 && (!$reason || $answer->{json}{reason}) });
-		is_deeply($answer->{json}, { status => 'DOWN', $reason ? (reason => $reason) : () }, 'readiness');
-		is_deeply($shim->http(GET => '/actuator/health')->{json},
-			{ status => 'DOWN', components => { db => { status => 'DOWN', $reason ? (reason => $reason) : () } } }, 'health');
+		my %down = (status => 'DOWN', $reason ? (reason => $reason) : ());
+
+		# the reason is looked for anew now and then, for a second
+		my $tells = sub {
+			my ($path, $part, $expected, $name) = @_;
+			my $answer;
+
+			EntityApi::Test::wait_until(60, sub {
+					$answer = $shim->http(GET => $path)->{json};
+					!$reason || $part->($answer)->{reason} });
+			return is_deeply($answer, $expected, $name);
+		};
+
+		$shim->said(qr/listening on/);
+		$tells->('/actuator/health/readiness', sub { $_[0] }, \%down, 'readiness');
+		$tells->('/actuator/health', sub { $_[0]{components}{db} // {} }, { status => 'DOWN', components => { db => \%down } }, 'health');
 		is_deeply($shim->http(GET => '/actuator/health/liveness')->{json}, { status => 'UP' }, 'liveness');
 		my $other = $shim->http(GET => '/api/v1/items');
 		is($other->{json}{errors}[0]{detail}, 'The database cannot be reached. Try again soon.', 'others are not told');
-		ok(EntityApi::Test::wait_until(30, sub { EntityApi::Test::slurp($shim->err) =~ $text }), 'the log')
+		ok($shim->said($text), 'the log')
 		  or diag EntityApi::Test::slurp($shim->err);
 		if ($mend)
 		{

@@ -45,6 +45,8 @@ use warnings;
 use Cwd ();
 use File::Basename ();
 use File::Temp ();
+use IO::Socket::INET;
+use IO::Socket::UNIX;
 use JSON::PP   ();
 use POSIX      ();
 use Test::Builder ();
@@ -126,8 +128,9 @@ Options as above, but for C<bare>.
 
 Start a shim on a free port.  Flags become those of the command line, with C<->
 for C<_> (nothing is swept, unless C<sweep_interval_ms> says so); C<env> is a hash of further environment variables, and C<wait> of 0
-does not wait for it to answer UP.  Over several nodes there is one for each, and requests go to all in turns, but with
-C<node>, the number of one.
+does not wait for it to answer UP; C<reloaded> is a hash of settings that go into a file, as numbers and truth values of
+JSON, and that its C<reload> changes.  Limits of time that a busy machine may miss are generous where no flag says
+otherwise.  Over several nodes there is one for each, and requests go to all in turns, but with C<node>, the number of one.
 
 =cut
 
@@ -233,6 +236,35 @@ sub own
 		chown $uid, $gid, $path or die "$path: $!\n";
 	}
 	return;
+}
+
+=head2 free_port
+
+A port of 127.0.0.1 that nobody listens on, and that no other test gets while
+this one runs.  It is none of those that the system gives to clients, so that
+no connection takes it before, or between, those who listen there.
+
+=cut
+
+my @held;
+
+sub free_port
+{
+	my ($clients) = eval { slurp('/proc/sys/net/ipv4/ip_local_port_range') =~ /^(\d+)/ };
+	my ($first, $beyond) = (10_000, ($clients // 0) > 12_000 ? $clients : 32_768);
+
+	for my $try (@held .. @held + 1000)
+	{
+		my $port = $first + ($$ * 31 + $try) % ($beyond - $first);
+
+		# a name that goes away with whoever holds it
+		my $name = IO::Socket::UNIX->new(Local => "\0entityapi-test-port-$port", Listen => 1) or next;
+		my $socket = IO::Socket::INET->new(LocalAddr => '127.0.0.1', LocalPort => $port, Listen => 1) or next;
+
+		push @held, $name;
+		return $port;
+	}
+	die "no free port\n";
 }
 
 =head2 start(\@command, %options)

@@ -191,14 +191,20 @@ sub set
 {
 	my ($self, $name, $value) = @_;
 
+	my $before = $self->_loaded;
+
 	$self->psql("load 'entityapi';\n"
 		  . (defined $value ? "alter system set $name = '$value';" : "alter system reset $name;")
 		  . "\nselect pg_reload_conf()");
 
-	# The postmaster passes the signal on when it has read the file itself.
-	Time::HiRes::sleep(0.1);
+	# The postmaster passes the signal on when it has read the file itself, and
+	# lets nobody in before it has.
+	EntityApi::Test::wait_until(60, sub { $self->_loaded ne $before }) or die "$name is not read\n";
 	return;
 }
+
+# When the postmaster read its settings; sessions are told as they begin.
+sub _loaded { return $_[0]->psql('select pg_conf_load_time()') }
 
 =head2 superadmin
 
@@ -347,11 +353,11 @@ sub _configure
 	  # many log in at once, and each is to be answered, however long it takes
 	  'entityapi.hash_wait = 60000',
 
-	  # where all takes long, a test does too, and so does what it waits for
-	  EntityApi::Test::SLOWNESS() > 1
-	  ? ('entityapi.access_token_ttl = ' . 900 * EntityApi::Test::SLOWNESS(),
-		'entityapi.apply_lock_timeout = ' . 500 * EntityApi::Test::SLOWNESS())
-	  : (),
+	  # no test outlives its tokens
+	  'entityapi.access_token_ttl = 86400',
+
+	  # where all takes long, so does what is waited for
+	  EntityApi::Test::SLOWNESS() > 1 ? 'entityapi.apply_lock_timeout = ' . 500 * EntityApi::Test::SLOWNESS() : (),
 
 	  # its snapshots make erasure wait, its statistics plans be made again: not
 	  # in the midst of a test, just because the machine is busy

@@ -16,6 +16,7 @@ use warnings;
 use HTTP::Tiny;
 use IO::Socket::INET;
 use JSON::PP ();
+use List::Util ();
 use POSIX ();
 use Socket qw(IPPROTO_TCP TCP_NODELAY);
 use Time::HiRes ();
@@ -32,8 +33,9 @@ sub new
 	my $env = delete $flags{env} // {};
 	my $wait = delete $flags{wait} // 1;
 	my $node = delete $flags{node};
+	my $reloaded = delete $flags{reloaded};
 	my $folder = EntityApi::Test::folder();
-	my $port = _free_port();
+	my $port = EntityApi::Test::free_port();
 
 	my $self = bless {
 		cluster => $cluster,
@@ -41,6 +43,8 @@ sub new
 		env     => $env,
 		wait    => $wait,
 		flags   => \%flags,
+		file    => $reloaded ? "$folder/shim.json" : undef,
+		given   => { %{ $reloaded // {} } },
 		port    => $port,
 		url     => "http://127.0.0.1:$port",
 		log     => "$folder/access.log",
@@ -62,7 +66,7 @@ sub new
 sub _sibling
 {
 	my ($self, $node) = @_;
-	my $port = _free_port();
+	my $port = EntityApi::Test::free_port();
 
 	return bless { %$self, node => $self->{cluster}->node($node), port => $port, url => "http://127.0.0.1:$port",
 		client => EntityApi::Test::Shim::Client->new(host => "127.0.0.1:$self->{port}", keep_alive => 1, max_redirect => 0,
@@ -117,12 +121,18 @@ sub begin
 
 		# a machine on which much else goes on takes longer than a service may
 		pool_wait_ms => 60_000,
+		connect_timeout_s => 60,
 		statement_timeout_ms => 60_000 * EntityApi::Test::SLOWNESS(),
-		(EntityApi::Test::SLOWNESS() > 1
-			? (request_timeout_ms => 3000 * EntityApi::Test::SLOWNESS()) : ()),
+		request_timeout_ms => List::Util::min(600_000, 60_000 * EntityApi::Test::SLOWNESS()),
+		keep_alive_timeout_ms => 60_000,
 		%{ $self->{flags} });
 	my @flags;
 
+	if (defined $self->{file})
+	{
+		delete @flags{ keys %{ $self->{given} } };
+		$flags{config} = $self->_write_file;
+	}
 	for my $name (sort keys %flags)
 	{
 		push @flags, '--' . ($name =~ tr/_/-/r), $flags{$name};
@@ -161,6 +171,64 @@ sub stop
 		undef $self->{pid};
 	}
 	return $self->{status};
+}
+
+=head2 reload(%settings)
+
+Change some of those that C<reloaded> names, and wait until they hold.
+
+=cut
+
+sub reload
+{
+	my ($self, %settings) = @_;
+	my $count = sub { scalar(() = EntityApi::Test::slurp($self->{err}) =~ /"configuration loaded"/g) };
+
+	%{ $self->{given} } = (%{ $self->{given} }, %settings);
+	$self->_write_file;
+
+	# what it says of the second time comes when all of it has heard of the first
+	for (1 .. 2)
+	{
+		my $before = $count->();
+
+		kill HUP => $self->{pid};
+		EntityApi::Test::wait_until(60, sub { $count->() > $before })
+		  or die "no reload:\n" . EntityApi::Test::slurp($self->{err});
+	}
+	return;
+}
+
+sub _write_file
+{
+	my ($self) = @_;
+	my $file = $self->{file};
+
+	open my $out, '>', "$file.new" or die "$file.new: $!\n";
+	print $out $json->encode($self->{given});
+	close $out;
+	chmod 0644, "$file.new";
+	rename "$file.new", $file or die "$file: $!\n";
+	return $file;
+}
+
+=head2 logged($what), said($what)
+
+The first line of the access log, or of standard error, that matches, once it
+is there: an answer comes before its line.  Nothing, if none comes.
+
+=cut
+
+sub logged { my ($self, $what) = @_; return _line_of($self->{log}, $what) }
+sub said   { my ($self, $what) = @_; return _line_of($self->{err}, $what) }
+
+sub _line_of
+{
+	my ($path, $what) = @_;
+	my $line;
+
+	EntityApi::Test::wait_until(60, sub { ($line) = grep { $_ =~ $what } -e $path ? EntityApi::Test::slurp($path) =~ /^(.*)\n/mg : () });
+	return $line;
 }
 
 =head2 has_ended
@@ -448,17 +516,6 @@ sub _send_at_once
 
 	setsockopt $socket, IPPROTO_TCP, TCP_NODELAY, 1 if $socket;
 	return;
-}
-
-sub _free_port
-{
-	my $socket = IO::Socket::INET->new(
-		LocalAddr => '127.0.0.1', LocalPort => 0, Listen => 1)
-	  or die "no free port: $@\n";
-	my $port = $socket->sockport;
-
-	close $socket;
-	return $port;
 }
 
 # A client whose requests name another host than they are sent to, so that the
