@@ -64,14 +64,18 @@ BEGIN
 END
 $$;
 
--- The records written since the last look, oldest first
+-- The records written since the last look, oldest first, as they are written
+-- here: where they lie nobody knows the names
 CREATE TEMP TABLE seen (id uuid);
 CREATE FUNCTION pg_temp.news() RETURNS SETOF text LANGUAGE plpgsql AS $$
+DECLARE
+	r record;
 BEGIN
-	RETURN QUERY SELECT pg_temp.named(concat_ws(' ', action, outcome, coalesce(target_type, '-'),
-			coalesce(target_id, '-'), 'by ' || coalesce(nullif(actor_username, session_user), CASE WHEN actor_username IS NULL THEN '-' ELSE 'the operator' END), '(' || actor_kind || ')',
-			CASE WHEN actor_id IS NULL THEN 'unproven' END, 'in ' || coalesce(tenant_id::text, '-'), detail, changes))
-		FROM entityapi.audit WHERE id NOT IN (SELECT id FROM seen) ORDER BY at, id;
+	FOR r IN SELECT * FROM entityapi.audit WHERE id NOT IN (SELECT id FROM seen) ORDER BY at, id LOOP
+		RETURN NEXT pg_temp.named(concat_ws(' ', r.action, r.outcome, coalesce(r.target_type, '-'),
+			coalesce(r.target_id, '-'), 'by ' || coalesce(nullif(r.actor_username, session_user), CASE WHEN r.actor_username IS NULL THEN '-' ELSE 'the operator' END), '(' || r.actor_kind || ')',
+			CASE WHEN r.actor_id IS NULL THEN 'unproven' END, 'in ' || coalesce(r.tenant_id::text, '-'), r.detail, r.changes));
+	END LOOP;
 	DELETE FROM seen;
 	INSERT INTO seen SELECT id FROM entityapi.audit;
 END
@@ -297,7 +301,8 @@ DROP ROLE audit_report;
 SELECT count(*) > 0 FROM entityapi.apply_manifest(entityapi.export_manifest());
 SELECT replace(n, :'kid', '<kid>') FROM pg_temp.news() n;
 \echo === Append-only, whoever asks
-SELECT DISTINCT pg_temp.named(tableoid::regclass::text) FROM entityapi.audit;
+-- on other nodes the name ends in a number
+SELECT DISTINCT regexp_replace(tableoid::regclass::text, '_\d{6}$', '') FROM entityapi.audit;
 CREATE FUNCTION pg_temp.try(sql text) RETURNS text LANGUAGE plpgsql AS $$
 BEGIN
 	EXECUTE sql;
@@ -339,11 +344,11 @@ SELECT pg_temp.send(NULL, 'POST', '/auth/login', '{"username": "eve", "password"
 CREATE TABLE entityapi.audit_2030_08 ();
 SET entityapi.clock = '2030-08-24T18:00:00Z';
 SELECT pg_temp.send(NULL, 'POST', '/auth/login', '{"username": "eve", "password": "wrong"}');
-SELECT tableoid::regclass, count(*) FROM entityapi.audit WHERE at NOT BETWEEN '2031-03-01' AND '2031-04-01' GROUP BY 1 ORDER BY 1;
+SELECT regexp_replace(tableoid::regclass::text, '_\d{6}$', ''), count(*) FROM entityapi.audit WHERE at NOT BETWEEN '2031-03-01' AND '2031-04-01' GROUP BY 1 ORDER BY 1;
 -- once it can be, the record moves
 DROP TABLE entityapi.audit_2030_08;
 SELECT pg_temp.send(NULL, 'POST', '/auth/login', '{"username": "eve", "password": "wrong"}');
-SELECT tableoid::regclass, count(*) FROM entityapi.audit WHERE at < '2030-09-01' GROUP BY 1;
+SELECT regexp_replace(tableoid::regclass::text, '_\d{6}$', ''), count(*) FROM entityapi.audit WHERE at < '2030-09-01' GROUP BY 1;
 SELECT pg_temp.try('DELETE FROM entityapi.audit_default');
 SELECT relname FROM pg_class WHERE relnamespace = 'entityapi'::regnamespace AND relname LIKE 'audit_2%' AND relkind = 'r' ORDER BY 1;
 SET entityapi.clock = '2031-03-15T12:05:00Z';
@@ -353,12 +358,12 @@ SELECT pg_temp.list('root', '?page[size]=100&filter=at=lt=2031-01-01T00:00:00Z;t
 
 \echo === Purge
 RESET entityapi.clock;
-INSERT INTO entityapi.audit (id, at, action, outcome)
-SELECT gen_random_uuid(), at::timestamptz, 'OLD', 'SUCCESS' FROM unnest(ARRAY['2001-01-31T23:00:00Z', '2001-02-01T00:00:00Z', '2001-02-28T00:00:00Z', '2001-03-01T00:00:00Z']) at;
+INSERT INTO entityapi.audit (id, at, tenant_id, action, outcome)
+SELECT gen_random_uuid(), at::timestamptz, '00000000-0000-0000-0000-00000000000a', 'OLD', 'SUCCESS' FROM unnest(ARRAY['2001-01-31T23:00:00Z', '2001-02-01T00:00:00Z', '2001-02-28T00:00:00Z', '2001-03-01T00:00:00Z']) at;
 SELECT entityapi.purge_audit(NULL);
 SELECT entityapi.purge_audit('2001-02-28T23:59:59Z');
 SELECT entityapi.purge_audit('2001-03-01T00:00:00Z');
-SELECT at AT TIME ZONE 'UTC', tableoid::regclass FROM entityapi.audit WHERE at < '2002-01-01';
+SELECT at AT TIME ZONE 'UTC', regexp_replace(tableoid::regclass::text, '_\d{6}$', '') FROM entityapi.audit WHERE at < '2002-01-01';
 SELECT entityapi.purge_audit('infinity');
 SELECT count(*) FROM entityapi.audit WHERE at < '2002-01-01';
 SELECT count(*) > 0 FROM entityapi.audit WHERE at > '2031-01-01';

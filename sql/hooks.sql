@@ -136,7 +136,8 @@ SELECT context->>'entity' AS entity, context->'after'->'attributes'->>'name' AS 
 
 -- A function that is not there any more
 DROP FUNCTION hooks_code.missing(jsonb);
-SELECT o.* FROM hooks_test.other x, pg_temp.ask('DELETE', '/api/v1/others/' || x.id) o;
+SELECT id AS other FROM hooks_test.other \gset
+SELECT * FROM pg_temp.ask('DELETE', '/api/v1/others/' || :'other');
 
 SELECT count(*) > 0 AS dropped FROM entityapi.apply_manifest('[]', allow_data_loss => ARRAY(SELECT name FROM entityapi.entity));
 DROP SCHEMA hooks_test;

@@ -78,7 +78,7 @@ LANGUAGE sql AS $$
 $$;
 
 CREATE FUNCTION pg_temp.id_of(username text) RETURNS uuid
-LANGUAGE sql AS $$
+LANGUAGE sql STABLE AS $$
 	SELECT id FROM entityapi.account WHERE username_key = $1
 $$;
 

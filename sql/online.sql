@@ -98,7 +98,7 @@ SELECT statement FROM entityapi.pending_steps WHERE name = 'dog__label_key' AND 
 \set VERBOSITY default
 SELECT indisvalid FROM pg_index WHERE indexrelid = 'online_test.dog__label_key'::regclass;
 SELECT part, statement FROM entityapi.pending_steps WHERE name = 'dog__label_key';
-UPDATE online_test.dog SET label = 'Dog ' || chip;
+UPDATE online_test.dog SET label = 'Dog ' || chip::text;
 SELECT statement FROM entityapi.pending_steps \gexec
 SELECT * FROM entityapi.pending_steps;
 SELECT * FROM made ORDER BY 1, 2;

@@ -42,22 +42,26 @@ count_dangling(Mended *at, const EaDdlObject *object)
 	EaDdlTable *far = ea_names_map_get(at->plan->stored->by_key,
 									   object->target);
 	const char *near = quote_identifier(linitial(object->columns));
-	StringInfoData points;
+	StringInfoData rows;
 
-	initStringInfo(&points);
-	appendStringInfo(&points, "r.%s IS NOT NULL", near);
-	if (far != NULL)
+	initStringInfo(&rows);
+	if (far == NULL)
+		appendStringInfoString(&rows, at->stored->qualified);
+	else
 	{
-		appendStringInfo(&points, " AND NOT EXISTS (SELECT FROM %s f"
-						 " WHERE f.%s = r.%s", far->qualified,
-						 quote_identifier(far->id_column), near);
+		const char *id = quote_identifier(far->id_column);
+
+		/* a join: Citus takes a table of one node in no other form */
+		appendStringInfo(&rows, "(SELECT n.%s FROM %s n LEFT JOIN %s f"
+						 " ON f.%s = n.%s", near, at->stored->qualified,
+						 far->qualified, id, near);
 		if (far->tenant_scoped)
-			appendStringInfo(&points, " AND f.%s = r.%s",
+			appendStringInfo(&rows, " AND f.%s = n.%s",
 							 quote_identifier(far->tenant_column),
 							 quote_identifier(at->stored->tenant_column));
-		appendStringInfoChar(&points, ')');
+		appendStringInfo(&rows, " WHERE f.%s IS NULL)", id);
 	}
-	return ea_ddl_count(at->stored->qualified, points.data);
+	return ea_ddl_count(rows.data, psprintf("r.%s IS NOT NULL", near));
 }
 
 /* Why an object cannot be made, or NULL. */

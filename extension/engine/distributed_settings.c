@@ -1,5 +1,6 @@
 /*
- * The settings of Citus that a request of a distributed deployment needs.
+ * The settings that a request of a distributed deployment needs, most of them
+ * of Citus.
  *
  * Anybody may set most of them, and by some of them answers would be others,
  * writes would not be on all nodes, or values would be logged.
@@ -7,6 +8,7 @@
 #include "postgres.h"
 
 #include "executor/spi.h"
+#include "miscadmin.h"
 #include "storage/proc.h"
 #include "utils/guc_tables.h"
 
@@ -34,6 +36,13 @@ static const struct
 	{"citus.enable_router_execution", "on"},
 	{"citus.enable_local_execution", "on"},
 	{"citus.allow_nested_distributed_execution", "off"},
+
+	/* without its values Citus may not know where a statement goes */
+	{"plan_cache_mode", "auto"},
+
+	/* values go to other nodes as text, which has to say all of them */
+	{"extra_float_digits", "1"},
+	{"intervalstyle", "postgres"},
 
 	/* what is done is done on all nodes */
 	{"citus.enable_ddl_propagation", "on"},
@@ -103,6 +112,10 @@ ea_distributed_settings_pin(void)
 			ea_pin_set(settings[i].name, settings[i].value);
 	}
 	known = true;
+
+	/* in other styles 05/06 is read there as it is by default */
+	if (DateStyle != USE_ISO_DATES)
+		ea_pin_set("datestyle", "ISO");
 }
 
 /* SPI leaves its own memory current, which dies with the connection. */

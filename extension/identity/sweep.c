@@ -10,6 +10,7 @@
 #include "base/guc.h"
 #include "engine/distributed.h"
 #include "engine/exec.h"
+#include "engine/turn.h"
 #include "identity/sweep.h"
 #include "identity/throttle.h"
 
@@ -74,6 +75,9 @@ ea_sweep_run(TimestampTz now, int max_rows)
 {
 	int64		deleted = 0;
 
+	/* what all nodes have is locked as a whole, so others would wait for us */
+	if (ea_distributed() && !ea_turn_take(EA_TURN_SWEEP, false))
+		return 0;
 	for (int i = 0; i < lengthof(sweeps); i++)
 	{
 		int64		before = now - seconds(sweeps[i].age) * USECS_PER_SEC;

@@ -5,6 +5,7 @@
 
 #include "utils/builtins.h"
 
+#include "engine/distributed.h"
 #include "identity/account.h"
 #include "identity/password.h"
 #include "identity/session.h"
@@ -81,16 +82,23 @@ read_password(EaDraft *draft, const EaJson *sent, const char *pointer)
 
 /*
  * A login of this user keeps the hash that it has while it waits for us, so
- * the hash of a new password is asked for before the row is locked.
+ * the hash of a new password is asked for before the row is locked.  On a
+ * cluster every login waits for whoever has locked a tenant or a user.
  */
+static void
+ask_for_hash(EaDraft *draft)
+{
+	if (draft->req->method == EA_POST ? ea_distributed() :
+		ea_jsonread_get(draft->body, "temporaryPassword") != NULL)
+		ea_throttle_hash_new(draft->req);
+}
+
 static void
 before_users(EaDraft *draft)
 {
 	EaRequest  *req = draft->req;
 	bool		made = req->method == EA_POST;
 
-	if (!made && ea_jsonread_get(draft->body, "temporaryPassword") != NULL)
-		ea_throttle_hash_new(req);
 	if (made || ea_jsonread_get(draft->body, "roles") != NULL ||
 		ea_jsonread_get(draft->body, "securityAttributes") != NULL)
 		ea_account_hold_declarations(req);
@@ -105,10 +113,10 @@ store_user(EaDraft *draft)
 
 	if (password != NULL)
 	{
-		if (is_made(draft))
-			ea_throttle_hash_new(draft->req);
-		else					/* told of, even if it had to be before */
+		if (!is_made(draft))	/* told of, even if it had to be before */
 			ea_records_held(draft, "passwordChangeRequired")->isnull = true;
+		else if (!ea_distributed())
+			ea_throttle_hash_new(draft->req);
 		ea_drafts_store(draft, "password_hash",
 						EA_TEXT(ea_password_hash(password, strlen(password))));
 		ea_drafts_store(draft, "password_change_required", EA_BOOL(true));
@@ -163,6 +171,7 @@ const EaRecord ea_users = {
 	.secret = "temporaryPassword",
 	.made_schema = "'temporaryPassword':{'type':'string','description':'Made, "
 	"as none was given; shown this once'}",
+	.first = ask_for_hash,
 	.before = before_users,
 	.store = store_user,
 	.leave = leave_users

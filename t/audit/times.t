@@ -9,12 +9,13 @@ use Test::More;
 use EntityApi::Test;
 
 my $cluster = EntityApi::Test->cluster;
+my $nobody = '00000000-0000-0000-0000-000000000000';
 my @times = ('-infinity', '4713-01-01 00:00:00+00 BC', '0044-03-15 12:00:00+00 BC', '0001-01-01 00:00:00+00', '0987-06-05 04:03:02+00',
 	'1999-12-31 23:59:59+00', '2001-02-03 04:05:06+00', '9999-12-31 00:00:00+00', '12345-01-01 00:00:00+00', '294276-12-31 00:00:00+00', 'infinity');
 
 sub add
 {
-	$cluster->psql(join '', "set role entityapi_owner;\n", map { "insert into entityapi.audit (id, at, action, outcome) values (gen_random_uuid(), '$_', 'NOTE', 'SUCCESS');\n" } @_);
+	$cluster->psql(join '', "set role entityapi_owner;\n", map { "insert into entityapi.audit (id, at, tenant_id, action, outcome) values (gen_random_uuid(), '$_', '$nobody', 'NOTE', 'SUCCESS');\n" } @_);
 	return;
 }
 
@@ -22,7 +23,7 @@ sub count { return $cluster->psql("select count(*) from entityapi.audit where ac
 
 # far more months than a transaction could lock tables
 add(@times, '-infinity');
-$cluster->psql("set role entityapi_owner; insert into entityapi.audit (id, at, action, outcome) select gen_random_uuid(), '1000-01-15 UTC'::timestamptz + i * interval '1 month', 'NOTE', 'SUCCESS' from generate_series(0, 11999) i");
+$cluster->psql("set role entityapi_owner; insert into entityapi.audit (id, at, tenant_id, action, outcome) select gen_random_uuid(), '1000-01-15 UTC'::timestamptz + i * interval '1 month', '$nobody', 'NOTE', 'SUCCESS' from generate_series(0, 11999) i");
 
 my $result = $cluster->try_psql("select * from entityapi.purge_audit('2000-01-01 00:00:00+00')");
 is($result->{status}, 0, 'purged') or diag $result->{err};

@@ -60,7 +60,7 @@ my @steps = (
 	sees(ann => 'reports') => 3, sees(eve => 'reports') => 0, sees(ann => 'reports') => 3,
 	change(ann => "roles = '{Reader}'") . sees(ann => 'reports') => 0,
 	sees(ann => 'offers') => 1,
-	"update app.offer set until = clock_timestamp() + interval '10 ms';\nselect pg_sleep(0.05);\n" . sees(ann => 'offers') => 0,
+	"update app.offer set until = now() + interval '10 ms';\nselect pg_sleep(0.05);\n" . sees(ann => 'offers') => 0,
 
 	# the declarations change
 	"do \$x\$ begin perform entityapi.apply_manifest((select jsonb_agg(case when d->'metadata'->>'name' = 'NotEve' then jsonb_set(d, '{spec,expression}', '\"#user.username != ''ann''\"') else d end)

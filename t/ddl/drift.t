@@ -135,6 +135,9 @@ SQL
 }
 
 # What is done by hand, what is said of it, and whether it comes back as it was
+# A table that others made is on one node, and the others have none.
+my $copied = $cluster->nodes > 1 ? qr/"tag__pkey" of app\.tag is called "copy_pkey"|the table app\.tag does not exist/
+  : qr/"tag__pkey" of app\.tag is called "copy_pkey"/;
 my @deeds = (
 	[ 'a table', 'drop table app.order_tags', qr/Order\.tags: the table app\.order_tags does not exist/ ],
 	[ 'a table with references to it', 'drop table app.tag cascade', qr/the table app\.tag does not exist.*the foreign key "order_tags__tag_id_fkey"/s ],
@@ -147,13 +150,13 @@ my @deeds = (
 	[ 'a primary key', 'alter table app.customer drop constraint customer__pkey cascade', qr/the constraint "customer__pkey".*/ ],
 	[ 'a key by another name', 'alter index app.customer__pkey rename to other', qr/the constraint "customer__pkey" of app\.customer is called "other"/ ],
 	[ 'an index by another name', 'alter index app.order__note_idx rename to other', qr/the index "order__note_idx" of app\."order" is called "other"/ ],
-	[ 'a copy in its place', 'create table app.copy (like app.tag including all); insert into app.copy select * from app.tag; drop table app.tag cascade; alter table app.copy rename to tag', qr/"tag__pkey" of app\.tag is called "copy_pkey"/ ],
+	[ 'a copy in its place', 'create table app.copy (like app.tag including all); insert into app.copy select * from app.tag; drop table app.tag cascade; alter table app.copy rename to tag', $copied ],
 	[ 'a unique key', 'alter table app."order" drop constraint order__number_key', qr/the constraint "order__number_key" of app\."order" does not exist/ ],
-	[ 'a check that does not hold for all', q{alter table app."order" drop constraint order__total_minimum, add constraint order__total_minimum check (total >= '0'::numeric) not valid}, qr/order__total_minimum" of app\."order" has not been validated/ ],
+	[ 'a check that does not hold for all', q{alter table app."order" drop constraint order__total_minimum; alter table app."order" add constraint order__total_minimum check (total >= '0'::numeric) not valid}, qr/order__total_minimum" of app\."order" has not been validated/ ],
 	[ 'a check', 'alter table app."order" drop constraint order__total_minimum', qr/order__total_minimum" of app\."order" does not exist/ ],
-	[ 'another check of its name', 'alter table app."order" drop constraint order__total_minimum, add constraint order__total_minimum check (total >= 1)', qr/order__total_minimum" of app\."order" is another/ ],
+	[ 'another check of its name', 'alter table app."order" drop constraint order__total_minimum; alter table app."order" add constraint order__total_minimum check (total >= 1)', qr/order__total_minimum" of app\."order" is another/ ],
 	[ 'a reference', 'alter table app."order" drop constraint order__customer_id_fkey', qr/the foreign key "order__customer_id_fkey"/ ],
-	[ 'a reference with an action', 'alter table app."order" drop constraint order__customer_id_fkey, add constraint order__customer_id_fkey foreign key (tenant_id, customer_id) references app.customer (tenant_id, id) on delete cascade deferrable', qr/the foreign key "order__customer_id_fkey" of app\."order" is another/ ],
+	[ 'a reference with an action', 'alter table app."order" drop constraint order__customer_id_fkey; alter table app."order" add constraint order__customer_id_fkey foreign key (tenant_id, customer_id) references app.customer (tenant_id, id) on delete cascade deferrable', qr/the foreign key "order__customer_id_fkey" of app\."order" is another/ ],
 	[ 'an index', 'drop index app.order__note_idx', qr/the index "order__note_idx"/ ],
 	[ 'an index over other columns', 'drop index app.order__note_idx; create index order__note_idx on app."order" (note)', qr/the index "order__note_idx" of app\."order" is another/ ],
 	[ 'an index of another kind', 'drop index app.order__note_idx; create index order__note_idx on app."order" (tenant_id, note desc)', qr/is another/ ],
@@ -203,8 +206,9 @@ is($shim->http(GET => '/api/v1/orders', { token => $chief })->{status}, 200, 're
 subtest 'what rows stand against is left, and the rest is put back' => sub {
 	$cluster->psql(<<'SQL');
 set role entityapi_owner;
-alter table app."order" drop constraint order__number_key, drop constraint order__total_minimum,
-	drop constraint order__customer_id_fkey;
+alter table app."order" drop constraint order__number_key;
+alter table app."order" drop constraint order__total_minimum;
+alter table app."order" drop constraint order__customer_id_fkey;
 drop index app.order__note_idx;
 update app."order" set number = 'same', total = -1, customer_id = gen_random_uuid();
 SQL
@@ -241,6 +245,7 @@ subtest 'what only its owner can decide about' => sub {
 };
 
 subtest 'an existing table' => sub {
+	plan skip_all => 'tables of others are on one node' if $cluster->nodes > 1;
 	$cluster->psql(<<'SQL');
 create role other;
 create table app.stock (tenant_id uuid not null, id uuid not null default gen_random_uuid(), place text, primary key (tenant_id, id));
@@ -306,7 +311,7 @@ subtest 'a change of the declarations' => sub {
 subtest 'an entity that goes' => sub {
 	declare(shelf => "kind: Entity\nmetadata: {name: Shelf}\nspec:\n  fields:\n    place: {type: string}\n    tags: {type: ref, target: Tag, relation: ManyToMany}\n");
 	$cluster->apply($folder);
-	$cluster->psql('drop table app.shelf_tags; alter table app.shelf drop column place, disable row level security');
+	$cluster->psql('drop table app.shelf_tags; alter table app.shelf drop column place; alter table app.shelf disable row level security');
 	unlink "$folder/shelf.yaml";
 	my $gone = $cluster->try_apply($folder, '--allow-data-loss', 'Shelf');
 	is($gone->{status}, 0, 'takes along what is left of its tables') or diag $gone->{err};

@@ -12,6 +12,7 @@ use EntityApi::Test::Wire;
 use constant { BYTEA => 17, TEXT => 25, JSONB => 3802, INET => 869 };
 
 my $cluster = EntityApi::Test->cluster;
+$cluster->settle;
 my $alone = qr/must be a statement and a transaction of its own/;
 
 $cluster->psql('alter database entityapi set entityapi.bcrypt_cost = 10; grant temporary on database entityapi to entityapi_shim;'

@@ -38,6 +38,8 @@ is(seen('bi'), 0, 'and no more');
 like($cluster->try_psql(q{select entityapi.map_role('nobody', 'eve')})->{err}, qr/role "nobody" does not exist/, 'there has to be one');
 
 subtest 'from a version that went by the name' => sub {
+	# its extension is in one database alone, and its roles may not log in
+	plan skip_all => 'no released version has been on several nodes' if $cluster->nodes > 1;
 	EntityApi::Test::Released::install($cluster) or plan skip_all => 'a released version is installed only into the copy of the server that make test makes';
 	$cluster->psql('create database mapped', database => 'postgres');
 	$cluster->psql(q{create extension pgcrypto; create extension entityapi version '1.1';

@@ -3,6 +3,7 @@
 use strict;
 use warnings;
 
+use List::Util qw(sum);
 use POSIX ();
 use Test::More;
 use Time::HiRes qw(time);
@@ -36,7 +37,7 @@ sub later
 
 sub hashes
 {
-	return $cluster->psql("select count(*) from pg_locks where locktype = 'advisory' and objsubid = 59907 - 65536 and granted");
+	return sum $cluster->on_all("select count(*) from pg_locks where locktype = 'advisory' and objsubid = 59907 - 65536 and granted");
 }
 
 my %temporary = (temporaryPassword => 'a temporary one');

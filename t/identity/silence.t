@@ -65,12 +65,12 @@ subtest 'work for refused logins' => sub {
 		for my $kind (List::Util::shuffle(sort keys %kinds))
 		{
 			my ($username, $password) = @{ $kinds{$kind} };
-			my $from = -s $cluster->log;
+			my @from = map { -s $_->log } $cluster->nodes;
 			my $answer = $loud->http(POST => '/auth/login',
 				{   headers => { 'x-request-id' => 'same' },
 					json    => { username => $username, password => $password } });
 
-			push @{ $work{$kind} }, substr(EntityApi::Test::slurp($cluster->log), $from) =~ /a password took (\d+) rounds/g;
+			push @{ $work{$kind} }, map { substr(EntityApi::Test::slurp($_->log), shift @from) =~ /a password took (\d+) rounds/g } $cluster->nodes;
 			$answers{"$answer->{status} $answer->{body}"}++;
 		}
 	}
@@ -124,20 +124,20 @@ subtest 'marked secrets through every endpoint' => sub {
 	}
 	my $activity = join '', map {
 		Time::HiRes::sleep(0.02);
-		$cluster->psql('select string_agg(a::text, chr(10)) from pg_stat_activity a')
+		$cluster->on_all('select string_agg(a::text, chr(10)) from pg_stat_activity a')
 	} 1 .. 10;
 	waitpid $pid, 0;
 	like($activity, qr/entityapi\.handle/, 'requests were seen at work');
 
 	$cluster->psql('create extension pg_stat_statements');
-	my $statements = $cluster->psql('select string_agg(query, chr(10)) from pg_stat_statements');
+	my $statements = join "\n", $cluster->on_all('select string_agg(query, chr(10)) from pg_stat_statements');
 	my $dump = EntityApi::Test::run([ EntityApi::Test::server_program('pg_dump'), '--data-only',
 			'-d', $cluster->conninfo ]);
 	is($dump->{status}, 0, 'dumped') or diag $dump->{err};
 	$shim->stop;
 
 	my %places = (
-		'the server log'     => EntityApi::Test::slurp($cluster->log),
+		'the server log'     => join('', map { EntityApi::Test::slurp($_->log) } $cluster->nodes),
 		'the access log'     => EntityApi::Test::slurp($shim->log),
 		"the shim's messages" => EntityApi::Test::slurp($shim->err),
 		'pg_stat_activity'   => $activity,

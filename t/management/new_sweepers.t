@@ -31,12 +31,12 @@ $cluster->psql(<<"SQL");
 insert into app.hen (tenant_id, id, created_at, updated_at) select '$tenant', ('01980000-0000-7000-8000-' || lpad(i::text, 12, '0'))::uuid, now(), now() from generate_series(1, 1200) i;
 insert into app.egg (tenant_id, id, hen_id, created_at, updated_at) select tenant_id, id, id, now(), now() from app.hen;
 update app.hen set egg_id = id;
--- each step loosens some, and has no time for more
-create function public.slowly() returns trigger language plpgsql as \$\$ begin perform pg_sleep(0.1); return null; end \$\$;
-alter function public.slowly() owner to entityapi_owner;
-create trigger slowly after update on app.hen for each statement execute function public.slowly();
-create trigger slowly after update on app.egg for each statement execute function public.slowly();
 SQL
+
+# each step loosens some, and has no time for more
+$cluster->everywhere(q{create function public.slowly() returns trigger language plpgsql as $$ begin perform pg_sleep(0.1); return null; end $$;
+	alter function public.slowly() owner to entityapi_owner});
+$cluster->on_rows($_, 'create trigger slowly after update on %s for each statement execute function public.slowly()') for qw(app.hen app.egg);
 is($shim->http(DELETE => "/manage/tenants/$tenant", { token => $shim->superadmin })->{status}, 204, 'deleted');
 $shim->stop;
 

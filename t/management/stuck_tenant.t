@@ -25,9 +25,9 @@ my $session = '01900000-0000-7000-8000-000000000001';
 $cluster->psql(<<~SQL);
 	insert into app.thing (tenant_id, id, created_at, updated_at, name)
 		select t, gen_random_uuid(), now(), now(), 'x' from unnest('{$stuck,$next}'::uuid[]) t, generate_series(1, 3);
-	create function public.keep() returns trigger language plpgsql as \$\$ begin raise exception 'kept by somebody'; end \$\$;
-	create trigger keep before delete on app.thing for each row when (old.tenant_id = '$stuck') execute function public.keep();
 	SQL
+$cluster->everywhere(q{create function public.keep() returns trigger language plpgsql as $$ begin raise exception 'kept by somebody'; end $$});
+$cluster->on_rows('app.thing', "create trigger keep before delete on %s for each row when (old.tenant_id = '$stuck') execute function public.keep()");
 $shim->must(204, DELETE => "/manage/tenants/$_", { token => $root }) for $stuck, $next;
 $cluster->psql("insert into entityapi.session select '$session', id, now() - interval '2 days', now() - interval '1 day', null, false"
 	. " from entityapi.account where is_super_admin limit 1");
@@ -42,7 +42,7 @@ is(tenants($stuck), 1, 'the stuck one stays');
 is($cluster->psql("select count(*) from app.thing where tenant_id = '$stuck'"), 3, 'with its rows');
 like(EntityApi::Test::slurp($cluster->log), qr/entityapi cannot erase tenant $stuck: kept by somebody/, 'and the log says why');
 
-$cluster->psql('drop trigger keep on app.thing');
+$cluster->on_rows('app.thing', 'drop trigger keep on %s');
 ok(EntityApi::Test::wait_until(30, sub { step(); !tenants($stuck) }), 'it goes when it is let go');
 
 done_testing();

@@ -57,7 +57,8 @@ sub fill
 	my $id = sub { "entityapi_id('$_[0]', $_[1])" };
 
 	$cluster->psql(<<~SQL);
-		set session_replication_role = replica;
+		begin;
+		@{[$cluster->unchecked]}
 		create or replace function pg_temp.entityapi_id(kind text, n bigint) returns uuid language sql immutable as
 		\$\$ select (substr(md5('$tenant' || kind), 1, 8) || '-0000-7000-8000-' || lpad(to_hex(n), 12, '0'))::uuid \$\$;
 		set search_path = pg_temp, app;
@@ -93,7 +94,7 @@ sub fill
 		insert into entityapi.invite select pg_temp.entityapi_id('invite', i), '$tenant', '$tenant' || i, '\\x', 'a\@b', 'x', '{}', 'PENDING',
 			now() + '1 day', now() from generate_series(1, $crowd) i;
 		insert into entityapi.personal_api_key_setting values ('$tenant', true, true);
-		reset session_replication_role;
+		commit;
 		analyze;
 		SQL
 	return;

@@ -290,7 +290,7 @@ subtest 'migrations' => sub {
 		[ $revision + 0, $checksum, $n + 0 ], 'the newest revision');
 	cmp_ok($n, '>', 10, 'with its statements');
 	like($status->{revisions}[0]{appliedAt}, qr/^20.*Z$/, 'and time');
-	my @nodes = $cluster->can('nodes') ? $cluster->nodes : $cluster;
+	my @nodes = $cluster->nodes;
 	$_->psql("update pg_extension set extversion = '0.9' where extname = 'entityapi'") for @nodes;
 	$status = $shim->must(200, GET => '/manage/migrations/status', { token => $root });
 	is_deeply([ @$status{qw(status extensionVersion)}, map { @$_{qw(status what statements)} } @{ $status->{pending} } ],

@@ -11,7 +11,8 @@ use EntityApi::Test;
 my $cluster = EntityApi::Test->cluster;
 my $shim = EntityApi::Test->shim($cluster);
 my $admin = $shim->superadmin;
-my $insert = q{insert into entityapi.audit (id, at, action, outcome) values (gen_random_uuid(), '%s', 'ENDLESS', 'SUCCESS')};
+my $insert = q{insert into entityapi.audit (id, at, tenant_id, action, outcome)
+	values (gen_random_uuid(), '%s', '00000000-0000-0000-0000-000000000000', 'ENDLESS', 'SUCCESS')};
 
 $cluster->psql('create role deployer login in role entityapi_owner');
 $shim->tenant('acme');

@@ -9,7 +9,7 @@ use Test::More;
 
 use EntityApi::Test::Conformance;
 
-my $editor = EntityApi::Test::Conformance->begin('library', conf => [ 'entityapi.direct_scans = on' ]);
+my $editor = EntityApi::Test::Conformance->begin('library', here => 1, conf => [ 'entityapi.direct_scans = on' ]);
 my $cluster = $editor->cluster;
 my $json = JSON::PP->new->canonical;
 my $plain = $EntityApi::Test::Conformance::type;

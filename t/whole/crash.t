@@ -107,7 +107,8 @@ create function public.shape() returns text language sql as $$
 			where c.relnamespace = 'app'::regnamespace and c.relkind = 'r'
 		union all select pg_get_indexdef(indexrelid) || indisvalid from pg_index join pg_class c on c.oid = indexrelid
 			where c.relnamespace = 'app'::regnamespace
-		union all select conrelid::regclass || conname || pg_get_constraintdef(oid) from pg_constraint where connamespace = 'app'::regnamespace and contype <> 'n'
+		union all select conrelid::regclass || conname || pg_get_constraintdef(pg_constraint.oid) from pg_constraint join pg_class c on c.oid = conrelid
+			where connamespace = 'app'::regnamespace and contype <> 'n'
 		union all select tablename || policyname || coalesce(qual, '') from pg_policies where schemaname = 'app'
 		union all select name || definition from entityapi.entity) s(x) $$;
 -- rows that a tenant has anywhere, its own but for
@@ -167,7 +168,7 @@ sub answers { return EntityApi::Test::wait_until(60, sub { $cluster->try_psql('s
 
 my %crashes = (
 	'immediate stop' => sub { $cluster->stop('immediate')->start },
-	'all processes killed' => sub { kill_all(); $cluster->start },
+	'all processes killed' => sub { kill_all(); ($cluster->nodes)[0]->start },
 	'one process killed' => sub {
 		my @some = children(postmaster());
 		my $one = $some[ rand @some ];
@@ -185,7 +186,7 @@ my %crashes = (
 		sleep rand 0.15;
 		EntityApi::Test::wait_until(30, sub { -s $cluster->data . '/postmaster.pid' && postmaster() });
 		kill_all();
-		$cluster->start;
+		($cluster->nodes)[0]->start;
 	});
 
 # -------- what is there afterwards --------
@@ -310,7 +311,7 @@ sub check_apply
 {
 	my ($run, $known) = @_;
 	my @may = $in_force->{wanted} && $in_force->{wanted} ne $in_force->{known} ? @$in_force{qw(known wanted)} : $in_force->{known};
-	my ($extra, $revision, $records, $steps) = @{ (rows("select exists (select from entityapi.entity where name = 'Extra'), (select max(revision) from entityapi.revision),
+	my ($extra, $revision, $records, $steps) = @{ (rows("select exists (select 1 from entityapi.entity where name = 'Extra'), (select max(revision) from entityapi.revision),
 		(select count(*) from entityapi.audit where action = 'MANIFEST_APPLIED'), (select count(*) from entityapi.pending_steps)"))[0] };
 	my $is = $extra eq 't' ? 'B' : 'A';
 
@@ -344,7 +345,8 @@ sub check_erasures
 	for my $key (grep { /^delete / } keys %$wanted)
 	{
 		my ($id) = $key =~ / (.*)/;
-		my ($left, $ends) = @{ (rows("select public.left_of('$id'), (select count(*) from entityapi.audit where action = 'TENANT_ERASED' and tenant_id = '$id')"))[0] };
+		my $left = $cluster->psql("select public.left_of('$id')");
+		my $ends = $cluster->psql("select count(*) from entityapi.audit where action = 'TENANT_ERASED' and tenant_id = '$id'");
 
 		if ($stays{$id})
 		{
@@ -430,6 +432,7 @@ for my $run (1 .. $runs)
 	}
 	my ($wanted, $known) = notes($run);
 
+	$cluster->recovered or problem($run, 'a transaction is left prepared');
 	check_apply($run, $known);
 	check_items($run, $wanted, $known);
 	check_audit($run, $since);

@@ -94,6 +94,7 @@ subtest 'the steps that were found' => sub {
 # The tables of entities are a deployer's, so what hangs on them is his: it runs
 # with the rights of entityapi_owner, and not at a superuser's commit either
 subtest 'deferred triggers of a deployer' => sub {
+	plan skip_all => 'Citus takes no triggers' if $cluster->nodes > 1;
 	$cluster->psql(q{insert into entityapi.tenant values ('01980000-0000-7000-8000-000000000001', 'D', 'd', 'ACTIVE', '{}', now());
 		insert into app.person (tenant_id, id, name, created_at, updated_at)
 		values ('01980000-0000-7000-8000-000000000001', '01980000-0000-7000-8000-000000000002', 'Ann', now(), now())});

@@ -75,21 +75,10 @@ sub new
 
 All nodes, and one: clusters of their own, the coordinator is number 0.
 
-=head2 on_all($sql, %options)
-
-What C<psql> says on each node, as a list.
-
 =cut
 
 sub nodes { return @{ $_[0]{nodes} } }
 sub node { return $_[0]{nodes}[ $_[1] ] }
-
-sub on_all
-{
-	my ($self, $sql, %options) = @_;
-
-	return map { $_->psql($sql, %options) } $self->nodes;
-}
 
 =head2 node_of($tenant), shard_of($tenant)
 
@@ -113,7 +102,7 @@ sub shard_of
 sub node_of
 {
 	my ($self, $tenant) = @_;
-	my $host = $self->psql('select nodename from pg_dist_shard_placement where shardid = ' . $self->shard_of($tenant));
+	my $host = $self->home($tenant)->host;
 	my ($i) = grep { $self->node($_)->host eq $host } 0 .. $self->nodes - 1;
 
 	return $i;
@@ -240,6 +229,39 @@ sub processor
 	return $sum;
 }
 
+sub home
+{
+	my ($self, $tenant) = @_;
+	my $host = $self->psql("select nodename from pg_dist_shard_placement where shardid = get_shard_id_for_distribution_column('entityapi.audit', '$tenant')");
+	my ($node) = grep { $_->host eq $host } $self->nodes;
+
+	return $node;
+}
+
+sub recovered
+{
+	my ($self) = @_;
+
+	return EntityApi::Test::wait_until(60, sub { !grep { $_->try_psql('select count(*) from pg_prepared_xacts')->{out} ne '0' } $self->nodes });
+}
+
+sub everywhere
+{
+	my ($self, $sql) = @_;
+
+	$self->on_all("set citus.enable_ddl_propagation = off; $sql");
+	return;
+}
+
+sub on_rows
+{
+	my ($self, $table, $sql) = @_;
+	my $failed = $self->psql("select string_agg(result, ' ') from run_command_on_shards('$table', \$sql\$$sql\$sql\$) where not success");
+
+	die "on_rows: $failed\n" if $failed ne '';
+	return;
+}
+
 # The records of a SuperAdmin as they are made on one node, where the log keeps
 # what concerns no tenant under one that there is none of.
 sub superadmin
@@ -283,7 +305,8 @@ sub _configured
 {
 	my ($self, $node) = @_;
 
-	$node->_configure(@conf, _plugins(), "citus.local_hostname = '" . $node->host . q{'}, @{ $self->{options}{conf} // [] });
+	$node->_configure(@conf, _plugins(), "citus.local_hostname = '" . $node->host . q{'},
+		map { s/^(shared_preload_libraries = ')/$1citus,/r } @{ $self->{options}{conf} // [] });
 	return;
 }
 
@@ -375,8 +398,7 @@ sub _declaring
 		begin
 			perform set_config('citus.enable_ddl_propagation', 'off', true);
 			for f in select p.oid, p.proname, pg_get_function_arguments(p.oid) as arguments, pg_get_function_result(p.oid) as result,
-					pg_get_function_identity_arguments(p.oid) as identity,
-					array_to_string(p.proargnames[2 : p.pronargs], ', ') as others, p.proacl
+					array_to_string(p.proargnames[2 : p.pronargs], ', ') as others, p.proowner, p.proacl
 				from pg_proc p
 				where pronamespace = 'entityapi'::regnamespace and proname in ('apply_manifest', 'repair_and_apply', 'compare_rights')
 					and wanted or pronamespace = 'undeclared'::regnamespace
@@ -388,6 +410,9 @@ sub _declaring
 						begin
 							return query select * from undeclared.%I(public.declared(documents), %s);
 						end $f$', f.proname, f.arguments, f.result, f.proname, f.others);
+
+					-- whose it is, and for whom
+					update pg_proc set proowner = f.proowner, proacl = f.proacl where pronamespace = 'entityapi'::regnamespace and proname = f.proname;
 				else
 					execute format('drop function entityapi.%I', f.proname);
 					execute format('alter function undeclared.%I set schema entityapi', f.proname);

@@ -206,6 +206,76 @@ sub set
 # When the postmaster read its settings; sessions are told as they begin.
 sub _loaded { return $_[0]->psql('select pg_conf_load_time()') }
 
+=head2 nodes, on_all($sql, %options)
+
+All nodes, and what C<psql> says on each, as lists.
+
+=cut
+
+sub nodes { return wantarray ? $_[0] : 1 }
+
+sub on_all
+{
+	my ($self, $sql, %options) = @_;
+
+	return map { $_->psql($sql, %options) } $self->nodes;
+}
+
+=head2 everywhere($sql), on_rows($table, $sql)
+
+What Citus has no part in: SQL on each node, or on what holds the rows of a
+table, which is %s in the text.  On one node that is the table.
+
+=cut
+
+sub everywhere
+{
+	my ($self, $sql) = @_;
+
+	$self->psql($sql);
+	return;
+}
+
+sub on_rows
+{
+	my ($self, $table, $sql) = @_;
+
+	$self->psql(sprintf $sql, $table);
+	return;
+}
+
+=head2 home($tenant), recovered
+
+The node that has a tenant's rows; wait until what a stop has left in the midst
+of a commit is ended on all nodes.
+
+=cut
+
+sub home { return $_[0] }
+sub recovered { return 1 }
+
+=head2 unchecked
+
+SQL for the begin of a transaction in which a superuser writes rows before those
+that they refer to, wherever they lie.
+
+=cut
+
+sub unchecked
+{
+	return q{set local citus.propagate_set_commands = 'local'; set local citus.multi_shard_modify_mode = 'sequential';
+		set local session_replication_role = replica;};
+}
+
+=head2 settle
+
+For a test that asks before it has applied anything, which a cluster of several
+nodes answers as one does only then.
+
+=cut
+
+sub settle { return }
+
 =head2 superadmin
 
 A hash of C<username> and C<password>; the first call creates that SuperAdmin.

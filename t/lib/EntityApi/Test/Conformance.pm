@@ -45,7 +45,8 @@ my $json = JSON::PP->new->utf8->canonical->allow_nonref;
 A cluster with the manifests of that folder, a shim, and the tenants Acme and
 Globex.  Returns the Editor of Acme; C<reader> is a Reader of Acme, C<other> the
 Editor of Globex, C<cluster> and C<shim> what their names say.  Options: C<conf>,
-as for the cluster; C<version>, of the API (1).
+as for the cluster; C<version>, of the API (1); C<here>, with Acme on the node
+that is asked by SQL.
 
 =cut
 
@@ -56,7 +57,8 @@ sub begin
 
 	$cluster->apply(EntityApi::Test::checkout() . "/t/data/conformance/$folder");
 	my $shim = EntityApi::Test->shim($cluster, %{ $options{shim} // {} });
-	my ($acme, $globex) = map { $shim->tenant($_) } qw(acme globex);
+	my $acme = $options{here} ? $shim->tenant_here('acme') : $shim->tenant('acme');
+	my $globex = $shim->tenant('globex');
 	my $editor = $class->new($shim, $shim->user($acme->{id}, 'editor', ['Editor']),
 		'/api/v' . ($options{version} // 1));
 

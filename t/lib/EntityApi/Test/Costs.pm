@@ -49,7 +49,7 @@ sub new
 
 	$cluster->apply(EntityApi::Test::checkout() . '/examples/billing');
 	my $shim = EntityApi::Test->shim($cluster, pool_size => 1);
-	my $tenant = $shim->tenant('acme')->{id};
+	my $tenant = $shim->tenant_here('acme')->{id};
 	my $user = $shim->user($tenant, 'ann', ['Accountant']);
 	my $rows = EntityApi::Test::slurp(EntityApi::Test::checkout() . '/t/data/costs/rows.sql');
 
@@ -60,7 +60,7 @@ sub new
 	$cluster->psql($rows);
 	$cluster->psql(SPENT . <<~'SQL');
 		vacuum analyze;
-		create function visited() returns bigint language sql as
+		create function visited() returns bigint language sql set citus.override_table_visibility = off as
 		$$ select sum(pg_stat_get_xact_tuples_returned(oid))::bigint
 			from pg_class where relkind in ('r', 'i') and relnamespace = 'app'::regnamespace $$;
 		create function memory(kind text) returns bigint language sql as

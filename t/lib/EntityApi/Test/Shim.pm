@@ -56,9 +56,9 @@ sub new
 			agent        => 'entityapi-test'),
 	}, $class;
 
-	$cluster->settle if !defined $node && $cluster->can('settle');
+	$cluster->settle unless defined $node;
 	$self->{turns} = [ $self, map { $self->_sibling($_) } 1 .. $cluster->nodes - 1 ]
-	  if !defined $node && $cluster->can('nodes');
+	  if !defined $node && $cluster->nodes > 1;
 	return $self;
 }
 
@@ -476,6 +476,10 @@ sub superadmin
 
 Create a tenant, by the SuperAdmin; returns its record.
 
+=head2 tenant_here($slug)
+
+The same, of several nodes on the one that the cluster's C<psql> asks.
+
 =head2 user($tenant_id, $username, \@roles, %members)
 
 Create a user with further members of the record and a password that is no
@@ -490,6 +494,15 @@ sub tenant
 
 	return $self->must(201, POST => '/manage/tenants',
 		{ token => $self->superadmin, json => { name => ucfirst $slug, slug => $slug } });
+}
+
+sub tenant_here
+{
+	my ($self, $slug) = @_;
+	my ($cluster, $tenant) = $self->{cluster};
+
+	do { $tenant = $self->tenant($slug); $slug .= '-more' } until $cluster->home($tenant->{id})->host eq $cluster->host;
+	return $tenant;
 }
 
 sub user
