@@ -209,6 +209,21 @@ ea_compat_find_setting(const char *name)
 #define EA_NORETURN pg_noreturn
 #endif
 
+/* A block in the buffer that it was in; what a file is called until 15. */
+#if PG_VERSION_NUM < 160000
+#define ea_compat_read_recent(table, block, buffer) \
+	ReadRecentBuffer((table)->rd_node, MAIN_FORKNUM, (block), (buffer))
+#else
+#define ea_compat_read_recent(table, block, buffer) \
+	ReadRecentBuffer((table)->rd_locator, MAIN_FORKNUM, (block), (buffer))
+#endif
+
+/*
+ * Since 17 a scan of a B-tree does not hold entries against the key that it
+ * has begun at (engine/start_key.h).
+ */
+#define EA_COMPAT_BEGINS_SCANS (PG_VERSION_NUM >= 170000)
+
 /* All rows of a statement, once; 18 can do it only so. */
 #if PG_VERSION_NUM < 180000
 #define ea_compat_executor_run(query) \

@@ -24,6 +24,7 @@
 #include "engine/exec.h"
 #include "engine/pin.h"
 #include "engine/plancache.h"
+#include "engine/start_key.h"
 
 typedef struct RowReceiver
 {
@@ -448,36 +449,45 @@ run_write(EaPlan *kept, bool nested, EaParams params, DestReceiver *dest,
 }
 
 static uint64
-run_by_spi(EaPlan *kept, bool nested, EaExecMode mode, EaParams params,
+run_by_spi(SPIPlanPtr plan, EaExecMode mode, ParamListInfo params,
 		   RowReceiver *receiver)
 {
-	const EaReader *reader = receiver->reader;
 	SPIExecuteOptions options = {0};
-	EaPlanChoice *choice;
-	SPIPlanPtr	plan;
-	uint64		n;
 	int			result;
 
-	options.params = make_param_list(params);
+	options.params = params;
 	options.read_only = mode != EA_EXEC_WRITE;
-	options.dest = reader == NULL ? NULL : &receiver->pub;
-
-	/* what runs within another statement leaves its plans alone */
-	choice = nested || mode == EA_EXEC_WRITE ? NULL : kept->choice;
-	plan = choice == NULL ? kept->plan
-		: ea_plan_choice_begin(choice, params, options.params);
+	options.dest = receiver->reader == NULL ? NULL : &receiver->pub;
 	result = SPI_execute_plan_extended(plan, &options);
 	MemoryContextSwitchTo(receiver->caller);
 	if (result < 0)
 		elog(ERROR, "could not run a statement: %s",
 			 SPI_result_code_string(result));
-	n = SPI_processed;
-	if (choice != NULL)
-	{
-		begin_planning(reader, &receiver->planning);
-		ea_plan_choice_end(choice, options.params);
-		end_planning(reader, &receiver->planning);
-	}
+	return SPI_processed;
+}
+
+/* Any statement, by the plan that suits its values. */
+static uint64
+run_by_plan(EaPlan *kept, bool nested, EaExecMode mode, EaParams params,
+			RowReceiver *receiver)
+{
+	const EaReader *reader = receiver->reader;
+	ParamListInfo list = make_param_list(params);
+	EaPlanChoice *choice;
+	SPIPlanPtr	plan;
+	uint64		n;
+
+	/* what runs within another statement leaves its plans alone */
+	choice = nested || mode == EA_EXEC_WRITE ? NULL : kept->choice;
+	if (choice == NULL)
+		return run_by_spi(kept->plan, mode, list, receiver);
+	plan = ea_plan_choice_begin(choice, params, list);
+	if (reader == NULL ||
+		!ea_start_key_run(plan, kept->here, list, &receiver->pub, &n))
+		n = run_by_spi(plan, mode, list, receiver);
+	begin_planning(reader, &receiver->planning);
+	ea_plan_choice_end(choice, list);
+	end_planning(reader, &receiver->planning);
 	return n;
 }
 
@@ -528,7 +538,7 @@ run(const EaHeld *held, EaExecMode mode, bool one_row, const char *sql,
 		!run_write(kept, nested, params,
 				   dest == NULL ? None_Receiver : dest, replaced, &n))
 		n = replaced != NULL ? 0
-			: run_by_spi(kept, nested, mode, params, &receiver);
+			: run_by_plan(kept, nested, mode, params, &receiver);
 	ea_plancache_leave();
 	ea_pin_end(&pin);
 	return n;

@@ -290,7 +290,8 @@ is_private(const char *name)
 static void
 append_name(StringInfo buf, const char *name)
 {
-	bool		first = true;
+	int			start = buf->len;
+	char	   *p;
 
 	for (int i = 0; i < lengthof(usual_names); i++)
 	{
@@ -300,11 +301,12 @@ append_name(StringInfo buf, const char *name)
 			return;
 		}
 	}
-	for (; *name != '\0'; name++)
+	appendStringInfoString(buf, name);
+	for (p = buf->data + start; p != NULL; p = strchr(p, '-'))
 	{
-		appendStringInfoCharMacro(buf,
-								  first ? pg_ascii_toupper(*name) : *name);
-		first = *name == '-';
+		if (*p == '-')
+			p++;
+		*p = pg_ascii_toupper(*p);
 	}
 }
 

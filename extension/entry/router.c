@@ -29,6 +29,15 @@ static const struct
 	{EA_DELETE, "DELETE"}
 };
 
+/* What all patterns of an area begin with. */
+static const char *const area_names[] = {
+	[EA_AREA_AUTH] = "auth",
+	[EA_AREA_MANAGE] = "manage",
+	[EA_AREA_TENANT] = "manage",
+	[EA_AREA_ACTUATOR] = "actuator",
+	[EA_AREA_API] = "api",
+};
+
 typedef struct Path
 {
 	int			n;
@@ -197,17 +206,21 @@ void
 ea_router_match(EaRequest *req, EaMethod method)
 {
 	const EaRoute *found = NULL;
+	bool		is_in[lengthof(area_names)];
 	int			allowed = 0;
 	Path		path;
 
 	split(req, &path);
+	for (int i = 0; i < lengthof(area_names); i++)
+		is_in[i] = strcmp(path.segments[0], area_names[i]) == 0;
 	for (int i = 0; i < ea_nroutes; i++)
 	{
 		const EaRoute *route = &ea_routes[i];
 		char	   *args[MAX_SEGMENTS];
 		int			nargs;
 
-		if (!matches(route->pattern, &path, args, &nargs))
+		if (!is_in[route->area] ||
+			!matches(route->pattern, &path, args, &nargs))
 			continue;
 		if ((route->flags & EA_ROUTE_POOL) && req->catalog->single)
 			continue;

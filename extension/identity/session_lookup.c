@@ -26,6 +26,7 @@
 #include "utils/snapmgr.h"
 #include "utils/timestamp.h"
 
+#include "base/compat.h"
 #include "base/guc.h"
 #include "base/uuid.h"
 #include "engine/distributed.h"
@@ -136,6 +137,7 @@ static struct
 	Oid			relation;
 	pg_uuid_t	id;
 	ItemPointerData tid;
+	Buffer		buffer;			/* that its page was in, if it was seen */
 }			places[PLACES];
 
 static Oid
@@ -172,6 +174,25 @@ keep_row(HeapTuple tuple, TupleDesc desc, Row *row)
 	heap_deform_tuple(heap_copytuple(tuple), desc, row->values, row->isnull);
 }
 
+/*
+ * The page may have been cut off meanwhile, and stays from here on, as its
+ * table is locked.  One that is in the buffer where it was is there, and is
+ * pinned then; else the file system is asked.
+ */
+static bool
+has_page(Relation relation, int place, Buffer *pinned)
+{
+	BlockNumber block = ItemPointerGetBlockNumber(&places[place].tid);
+	Buffer		buffer = places[place].buffer;
+
+	*pinned = InvalidBuffer;
+	if (BufferIsValid(buffer) &&
+		ea_compat_read_recent(relation, block, buffer))
+		*pinned = buffer;
+	return BufferIsValid(*pinned) ||
+		block < RelationGetNumberOfBlocks(relation);
+}
+
 /* The row where it was before, if it still is there. */
 static bool
 find_in_place(Relation relation, int place, int key, const pg_uuid_t *id,
@@ -179,15 +200,20 @@ find_in_place(Relation relation, int place, int key, const pg_uuid_t *id,
 {
 	HeapTupleData tuple;
 	Buffer		buffer;
+	Buffer		pinned;
+	bool		found;
 
 	if (places[place].relation != RelationGetRelid(relation) ||
 		!ea_uuid_equal(&places[place].id, id) ||
-		ItemPointerGetBlockNumber(&places[place].tid) >=
-		RelationGetNumberOfBlocks(relation))
+		!has_page(relation, place, &pinned))
 		return false;
 	tuple.t_self = places[place].tid;
-	if (!heap_fetch(relation, GetActiveSnapshot(), &tuple, &buffer, false))
+	found = heap_fetch(relation, GetActiveSnapshot(), &tuple, &buffer, false);
+	if (BufferIsValid(pinned))
+		ReleaseBuffer(pinned);
+	if (!found)
 		return false;
+	places[place].buffer = buffer;
 	keep_row(&tuple, RelationGetDescr(relation), row);
 	ReleaseBuffer(buffer);
 	return !row->isnull[key] &&
@@ -226,6 +252,7 @@ find_by_index(Relation relation, Table table, const pg_uuid_t *id,
 		places[place].relation = RelationGetRelid(relation);
 		places[place].id = *id;
 		places[place].tid = tuple->t_self;
+		places[place].buffer = InvalidBuffer;
 	}
 	systable_endscan(scan);
 	return HeapTupleIsValid(tuple);

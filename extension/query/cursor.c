@@ -249,24 +249,25 @@ static const struct
 
 /* Which order it is: the entity, the terms, their directions and types. */
 static uint32
-hash_order(const EaEntity *entity, const EaOrder *order)
+hash_order(const EaEntity *entity, EaOrder *order)
 {
 	StringInfoData text;
-	uint32		hash;
 
+	if (order->hash != 0)
+		return order->hash;
 	initStringInfo(&text);
 	appendStringInfoString(&text, entity->name);
 	for (int i = 0; i < order->n; i++)
 		appendStringInfo(&text, ",%c%s:%u",
 						 order->terms[i].descending ? '-' : '+',
 						 order->terms[i].path, order->terms[i].type->oid);
-	hash = hash_bytes((const unsigned char *) text.data, text.len);
+	order->hash = hash_bytes((const unsigned char *) text.data, text.len);
 	pfree(text.data);
-	return hash;
+	return order->hash;
 }
 
 char *
-ea_cursor_write(const EaEntity *entity, const EaOrder *order,
+ea_cursor_write(const EaEntity *entity, EaOrder *order,
 				const EaCursor *cursor)
 {
 	StringInfoData values;
@@ -314,7 +315,7 @@ read_values(Reader *reader, const EaOrder *order, EaCursor *cursor)
 }
 
 bool
-ea_cursor_read(const EaEntity *entity, const EaOrder *order,
+ea_cursor_read(const EaEntity *entity, EaOrder *order,
 			   const char *text, EaCursor *cursor)
 {
 	int			len;

@@ -23,14 +23,14 @@ typedef struct EaCursor
 } EaCursor;
 
 /* The text of a cursor, palloc'd: letters, digits, `-` and `_`. */
-extern char *ea_cursor_write(const EaEntity *entity, const EaOrder *order,
+extern char *ea_cursor_write(const EaEntity *entity, EaOrder *order,
 							 const EaCursor *cursor);
 
 /*
  * Read what a client sent.  False when it is no cursor, or one of another
  * order or entity.  Every value is one that its type can have.
  */
-extern bool ea_cursor_read(const EaEntity *entity, const EaOrder *order,
+extern bool ea_cursor_read(const EaEntity *entity, EaOrder *order,
 						   const char *text, EaCursor *cursor);
 
 #endif							/* EA_CURSOR_H */

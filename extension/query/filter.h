@@ -44,6 +44,7 @@ typedef struct EaOrder
 {
 	int			n;
 	EaSortTerm *terms;
+	uint32		hash;			/* of query/cursor.c; 0: not there yet */
 } EaOrder;
 
 #endif							/* EA_FILTER_H */

@@ -77,22 +77,30 @@ void
 ea_query_encode(StringInfo buf, const char *in, int len)
 {
 	static const char hex[] = "0123456789ABCDEF";
+	static const bool stays[256] = {
+		['a' ... 'z'] = true, ['A' ... 'Z'] = true, ['0' ... '9'] = true,
+		['-'] = true, ['.'] = true, ['_'] = true, ['~'] = true, [','] = true,
+		[':'] = true, ['/'] = true, ['('] = true, [')'] = true
+	};
+	char	   *out;
 
+	enlargeStringInfo(buf, 3 * len);
+	out = buf->data + buf->len;
 	for (int i = 0; i < len; i++)
 	{
 		unsigned char c = in[i];
 
-		if ((c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') ||
-			(c >= 'a' && c <= 'z') ||
-			(c != '\0' && strchr("-._~,:/()", c) != NULL))
-			appendStringInfoCharMacro(buf, c);
-		else
+		if (stays[c])
 		{
-			appendStringInfoCharMacro(buf, '%');
-			appendStringInfoCharMacro(buf, hex[c >> 4]);
-			appendStringInfoCharMacro(buf, hex[c & 15]);
+			*out++ = c;
+			continue;
 		}
+		*out++ = '%';
+		*out++ = hex[c >> 4];
+		*out++ = hex[c & 15];
 	}
+	*out = '\0';
+	buf->len = out - buf->data;
 }
 
 /* Split a list at its commas; an empty value is an empty list. */

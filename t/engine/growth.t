@@ -1,10 +1,12 @@
 # What a request costs must not grow with what is not its business, counted in
-# instructions: fifty roles and as many policies beside one.
+# instructions: fifty roles and as many policies beside one, and the pages before
+# one that begins at a cursor.
 
 use strict;
 use warnings;
 
 use JSON::PP ();
+use MIME::Base64 qw(decode_base64url encode_base64url);
 use Test::More;
 
 use EntityApi::Test;
@@ -60,6 +62,20 @@ sub request
 	return sub { $message };
 }
 
+# A cursor at a row in the middle: that of the first one, with the other's values.
+sub place
+{
+	my ($sort, $number) = @_;
+	my $page = $shim->http(GET => "/api/v1/ones?sort=$sort&fields[ones]=name&page[size]=1&page[after]=start", { token => $caller{One} })->{json};
+	my $bytes = decode_base64url($page->{meta}{pagination}{after});
+	my $name = sprintf 'Customer %07d', $number;
+
+	return encode_base64url(substr($bytes, 0, 6) . pack('H*', sprintf '01900000000071018000%012x', $number)
+		. ($sort eq 'id' ? '' : "\1" . pack('N', length $name) . $name));
+}
+
+sub page { return request(One => "/ones?sort=$_[0]&fields[ones]=name&page[size]=10&page[after]=$_[1]") }
+
 # name, request, larger request, what it may cost beside the other
 my @pairs = (
 	map {
@@ -69,6 +85,9 @@ my @pairs = (
 		[ 'filtered list', '?filter=region==EAST&sort=name&fields[%]=name,region&page[totals]=false' ],
 		[ 'page by cursor', '?sort=-name&fields[%]=name&page[after]=start' ],
 		[ 'list with totals', '?sort=name&fields[%]=name' ]);
+
+push @pairs, map { ["page by cursor, sort=$_->[0]: the first, the 1000th", page($_->[0], 'start'), page($_->[0], place($_->[0], 10_000)), $_->[1]] }
+  [ 'id', 1.12 ], [ 'name', 1.2 ], [ '-name', 1.2 ];
 
 my ($counts, $statuses) = EntityApi::Test::Callgrind::count($cluster, [ map { @$_[ 1, 2 ] } @pairs ], CALLS, STEADY);
 

@@ -66,12 +66,19 @@ sub message
 
 # --- the count --------------------------------------------------------------
 
-my ($counts, $statuses, $run) = EntityApi::Test::Callgrind::count($cluster, [ map { my $request = $_; sub { message($request, $_[0]) } } @requests ], CALLS, STEADY);
+my ($counts, $statuses, $run, $called) = EntityApi::Test::Callgrind::count($cluster, [ map { my $request = $_; sub { message($request, $_[0]) } } @requests ], CALLS, STEADY);
 my @wanted = map { (/create/ ? 201 : /found/ ? 404 : 200) x CALLS } map { $_->[0] } @requests;
 is_deeply($statuses, \@wanted, 'every request is answered')
   or diag substr($run->{out}, 0, 600), $run->{err} =~ s/^==.*\n//mgr;
 
 my %count = map { $requests[$_][0] => $counts->[$_] } 0 .. $#requests;
+
+# A caller's rows are in buffers, where they were before: nobody asks how long
+# their files are.
+my $find = qr/^(?:ea_session_lookup|find_row|find_in_place|has_page)\b/;
+my %of_caller = map { %{ $called->[0]{$_} } } grep { /$find/ } keys %{ $called->[0] };
+ok($of_caller{heap_fetch}, 'the caller of one resource is looked up');
+ok(!$of_caller{RelationGetNumberOfBlocksInFork}, 'without a question to the file system');
 
 # --- the comparison ---------------------------------------------------------
 

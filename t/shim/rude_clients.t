@@ -9,6 +9,7 @@ use lib "$FindBin::Bin/../lib";
 use EntityApi::Test::Client qw(connected answer);
 use EntityApi::Test::StandIn;
 use IO::Select;
+use POSIX ();
 use Test::More;
 use Time::HiRes qw(time sleep);
 
@@ -149,6 +150,55 @@ subtest 'threads wait for what the loop has, and a head cannot be read' => sub {
 	$cluster->release;
 	is(answer($_)->{status}, 200, 'all are answered') for $slow, @others;
 	$one->stop;
+};
+
+# Sends heads that cannot be read for as long as told, 32 at a time, each on a
+# connection of its own; prints how many were refused.
+sub flood
+{
+	my ($seconds) = @_;
+	my $end = time + $seconds;
+	my $refused = 0;
+
+	while (time < $end)
+	{
+		my @bad = map { client() } 1 .. 32;
+
+		print $_ request(GET => '/x', "Header: a\x01b") for @bad;
+		$refused += answer($_)->{status} eq '400' for @bad;
+	}
+	return $refused;
+}
+
+subtest 'a flood of heads that cannot be read' => sub {
+	my $healthy = client();
+	my $seconds = 2;
+	my (@times, %statuses);
+
+	print $healthy request(GET => '/x');
+	is(answer($healthy)->{status}, 200, 'before');
+	my @floods = map { open my $out, '-|' or do { $| = 1; print flood($seconds); POSIX::_exit(0) }; $out } 1 .. 2;
+	my $end = time + $seconds;
+
+	while (time < $end)
+	{
+		print $healthy request(GET => '/x');
+		my $answer = answer($healthy);
+
+		$statuses{ $answer->{status} }++;
+		push @times, $answer->{seconds};
+	}
+	my $refused = 0;
+	$refused += readline $_ for @floods;
+	@times = sort { $a <=> $b } @times;
+	note "$refused refused, $statuses{200} answered, the median in $times[ @times / 2 ] s, the longest in $times[-1] s";
+	cmp_ok($refused, '>', 100, 'they are refused');
+	is_deeply([ keys %statuses ], [200], 'who asks meanwhile is answered');
+	cmp_ok($times[ @times / 2 ], '<', 0.1 * EntityApi::Test::SLOWNESS(), 'soon');
+	cmp_ok($times[-1], '<', EntityApi::Test::SLOWNESS(), 'and always');
+	print $healthy request(GET => '/x');
+	my $answer = answer($healthy);
+	cmp_ok($answer->{seconds}, '<', 0.4 * EntityApi::Test::SLOWNESS(), 'afterwards as before');
 };
 
 subtest 'requests for health, while all connections are at work' => sub {

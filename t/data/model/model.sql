@@ -25,7 +25,7 @@ create function any_target(who int) returns text language plpgsql volatile as $$
 declare
 	p pool := any_of_pool(case when random() < 0.9 then (select tenant from token where n = who) end);
 begin
-	return case floor(random() * 12)::int
+	return case floor(random() * 14)::int
 		when 0 then '/auth/me'
 		when 1 then '/api/v1/items?page[size]=' || 1 + floor(random() * 5)
 		when 2 then '/api/v1/items?page[size]=2&filter=rank==' || floor(random() * 50)
@@ -36,6 +36,8 @@ begin
 		when 7 then '/api/v1/items/' || p.item || '/group'
 		when 8 then '/api/v1/items/' || p.item || '/relationships/labels'
 		when 9 then '/api/v1/items?sort=-rank,name&page[size]=3&page[after]=start'
+		when 10 then '/api/v1/items?sort=rank&page[size]=4&filter=rank=ge=' || floor(random() * 60)
+		when 11 then '/api/v1/items?sort=-name&page[size]=4&filter=name=lt=w' || floor(random() * 500)
 		else '/api/v1/items/' || p.item end;
 end $$;
 
@@ -64,11 +66,16 @@ begin
 	return left(a, 3);
 end $$;
 
--- All pages by cursor, as the service follows them, and the same by one
--- statement.
+-- All pages by cursor, as the service follows them from either end, and the same
+-- by one statement.
 create function compare_walk(who int, t uuid, size int) returns text language plpgsql stable as $$
 declare
-	target text := '/api/v1/items?sort=rank,-name&fields[items]=name&page[size]=' || size || '&page[after]=start';
+	orders text[] := array[['rank,-name', 'rank, name desc'], ['name', 'name'], ['-rank', 'rank desc'], ['-name,rank', 'name desc, rank']];
+	turn int := 1 + size % 4;
+	back boolean := size % 8 >= 4;
+	target text := '/api/v1/items?sort=' || orders[turn][1] || '&fields[items]=name&page[size]=' || size
+		|| case when back then '&page[before]=end' else '&page[after]=start' end;
+	ids uuid[];
 	found uuid[] := '{}';
 	wanted uuid[];
 	page text;
@@ -81,13 +88,15 @@ begin
 			return left(page, 3);
 		end if;
 		body := (regexp_match(page, '(\{"(?:jsonapi|links|data|meta)".*)$'))[1]::jsonb;
-		found := found || coalesce((select array_agg((d->>'id')::uuid order by o) from jsonb_array_elements(body->'data') with ordinality x(d, o)), '{}');
-		target := body->'links'->>'next';
+		ids := coalesce((select array_agg((d->>'id')::uuid order by o) from jsonb_array_elements(body->'data') with ordinality x(d, o)), '{}');
+		found := case when back then ids || found else found || ids end;
+		target := body->'links'->>(case when back then 'prev' else 'next' end);
 		pages := pages + 1;
 	end loop;
-	select coalesce(array_agg(id order by rank, name desc, id), '{}') into wanted from app.item where tenant_id = t;
+	execute format('select coalesce(array_agg(id order by %s, id), ''{}'') from app.item where tenant_id = $1', orders[turn][2]) into wanted using t;
 	if found <> wanted then
-		raise exception 'DIFFERENT (cursors): % ids, by a statement %', cardinality(found), cardinality(wanted) using errcode = 'ZZ001';
+		raise exception 'DIFFERENT (cursors, % %): % ids, by a statement %', orders[turn][1], case when back then 'backwards' else 'forwards' end,
+			cardinality(found), cardinality(wanted) using errcode = 'ZZ001';
 	end if;
 	return '200';
 end $$;

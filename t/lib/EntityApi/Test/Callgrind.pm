@@ -21,7 +21,9 @@ A message as the shim sends it, for count(): the headers as lines.
 
 Each request is a function of the number of its call, which returns a message.
 It is made so often; counted are the last ones, and their median is returned
-with the statuses of all calls, as arrays in the order of requests.
+with the statuses of all calls, as arrays in the order of requests; then the
+run, and for each request what its last call called: by the name of a function
+a hash of those that it called.
 
 =cut
 
@@ -42,6 +44,23 @@ sub message
 	my ($method, $target, $headers, $body) = @_;
 
 	return "$method /api/v1$target 127.0.0.1\nx-request-id: 01980000-0000-4000-8000-000000000000\nhost: localhost\n$headers\n" . ($body // '');
+}
+
+# The graph of a dump, in which each name stands once, with a number.
+sub _calls
+{
+	my ($file) = @_;
+	my (%names, %calls, $in);
+
+	for (split /\n/, EntityApi::Test::slurp($file))
+	{
+		my ($called, $number, $name) = /^(c?)fn=\((\d+)\)(?: ([^'\s]+))?/ or next;
+
+		$names{$number} = $name if defined $name;
+		$calls{$in}{ $names{$number} } = 1 if $called;
+		$in = $names{$number} if !$called;
+	}
+	return \%calls;
 }
 
 sub count
@@ -74,7 +93,8 @@ sub count
 
 		(sort { $a <=> $b } @last)[ $steady / 2 ];
 	} 0 .. $#$requests;
-	return (\@counts, \@statuses, $run);
+	my @called = map { _calls("$folder/count." . $calls * ($_ + 1)) } 0 .. $#$requests;
+	return (\@counts, \@statuses, $run, \@called);
 }
 
 1;

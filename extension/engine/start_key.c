@@ -1,0 +1,232 @@
+/*
+ * The key that an index scan begins at, which need not be asked of what comes
+ * after it.
+ *
+ * nbtree enters the index by comparing with the function of the index's order
+ * (_bt_first), not with the key's own, which is called for each entry from
+ * there on (_bt_checkkeys).  So the key gets a function that asks the key's
+ * own until it has said yes once.  With equality on all columns before it and
+ * nothing else on its own, the entries that follow in the scan's direction
+ * are at or beyond the one that was met, until another column ends the scan.
+ *
+ * That holds for one pass: nothing below a join's inner side, which would
+ * begin anew with another value.
+ */
+#include "postgres.h"
+
+#include "access/nbtree.h"
+#include "catalog/pg_am.h"
+#include "catalog/pg_index.h"
+#include "executor/executor.h"
+#include "tcop/utility.h"
+#include "utils/memutils.h"
+#include "utils/plancache.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
+
+#include "base/compat.h"
+#include "engine/keyscan.h"
+#include "engine/start_key.h"
+
+typedef struct StartKey
+{
+	FmgrInfo	own;			/* the key's function */
+	bool		met;
+} StartKey;
+
+/* A scan's keys, of one kind of node or the other. */
+typedef struct KeyedScan
+{
+	Relation	index;
+	ScanDirection direction;
+	int			nkeys;
+	ScanKey		keys;
+} KeyedScan;
+
+/* -------- the key -------- */
+
+static Datum
+ask_until_met(PG_FUNCTION_ARGS)
+{
+	StartKey   *key = fcinfo->flinfo->fn_extra;
+
+	if (!key->met)
+		key->met = DatumGetBool(FunctionCall2Coll(&key->own,
+												  PG_GET_COLLATION(),
+												  PG_GETARG_DATUM(0),
+												  PG_GETARG_DATUM(1)));
+	PG_RETURN_BOOL(key->met);
+}
+
+/* The only key of a column, if it is an operator of the column's type. */
+static ScanKey
+only_key(const KeyedScan *scan, AttrNumber column)
+{
+	ScanKey		key = NULL;
+
+	for (int i = 0; i < scan->nkeys; i++)
+	{
+		if (scan->keys[i].sk_attno != column)
+			continue;
+		if (key != NULL)
+			return NULL;
+		key = &scan->keys[i];
+	}
+	if (key == NULL || key->sk_flags != 0 ||
+		key->sk_subtype != scan->index->rd_opcintype[column - 1] ||
+		(scan->index->rd_indoption[column - 1] & INDOPTION_DESC) != 0)
+		return NULL;
+	return key;
+}
+
+/* Where the scan begins, other than at all that equals something. */
+static ScanKey
+find_key(const KeyedScan *scan)
+{
+	int			n = IndexRelationGetNumberOfKeyAttributes(scan->index);
+
+	for (AttrNumber column = 1; column <= n; column++)
+	{
+		ScanKey		key = only_key(scan, column);
+		StrategyNumber strategy = key == NULL ? InvalidStrategy :
+			key->sk_strategy;
+
+		if (strategy == BTGreaterStrategyNumber ||
+			strategy == BTGreaterEqualStrategyNumber)
+			return ScanDirectionIsForward(scan->direction) ? key : NULL;
+		if (strategy == BTLessStrategyNumber ||
+			strategy == BTLessEqualStrategyNumber)
+			return ScanDirectionIsBackward(scan->direction) ? key : NULL;
+		if (strategy != BTEqualStrategyNumber)
+			return NULL;
+	}
+	return NULL;
+}
+
+static bool
+read_scan(const PlanState *plan, KeyedScan *scan)
+{
+	if (IsA(plan, IndexScanState))
+	{
+		const IndexScanState *node = (const IndexScanState *) plan;
+
+		scan->index = node->iss_RelationDesc;
+		scan->direction = ((IndexScan *) plan->plan)->indexorderdir;
+		scan->nkeys = node->iss_NumScanKeys;
+		scan->keys = node->iss_ScanKeys;
+	}
+	else if (IsA(plan, IndexOnlyScanState))
+	{
+		const IndexOnlyScanState *node = (const IndexOnlyScanState *) plan;
+
+		scan->index = node->ioss_RelationDesc;
+		scan->direction = ((IndexOnlyScan *) plan->plan)->indexorderdir;
+		scan->nkeys = node->ioss_NumScanKeys;
+		scan->keys = node->ioss_ScanKeys;
+	}
+	else
+		return false;
+	return scan->index != NULL &&
+		scan->index->rd_rel->relam == BTREE_AM_OID;
+}
+
+/*
+ * If it is one index scan that begins at a key, perhaps sorted and limited,
+ * have that key asked until it was met.  It has not run yet.
+ */
+static void
+lend(PlanState *plan)
+{
+	StartKey   *start;
+	ScanKey		key;
+	KeyedScan	scan;
+
+	while (IsA(plan, LimitState) || IsA(plan, IncrementalSortState) ||
+		   IsA(plan, SortState))
+		plan = outerPlanState(plan);
+	if (!read_scan(plan, &scan))
+		return;
+	key = find_key(&scan);
+	if (key == NULL)
+		return;
+	start = MemoryContextAllocZero(plan->state->es_query_cxt,
+								   sizeof(StartKey));
+	start->own = key->sk_func;
+	key->sk_func.fn_addr = ask_until_met;
+	key->sk_func.fn_extra = start;
+}
+
+/* -------- the statement -------- */
+
+static uint64
+execute(PlannedStmt *stmt, const char *sql, ParamListInfo params,
+		DestReceiver *dest)
+{
+	QueryDesc  *query = CreateQueryDesc(stmt, sql, GetActiveSnapshot(),
+										InvalidSnapshot, dest, params, NULL,
+										0);
+	uint64		n;
+
+	ExecutorStart(query, 0);
+	lend(query->planstate);
+	ea_compat_executor_run(query);
+	n = query->estate->es_processed;
+	ExecutorFinish(query);
+	ExecutorEnd(query);
+	FreeQueryDesc(query);
+	return n;
+}
+
+/* The server's log has the statement that failed. */
+static void
+tell_statement(void *sql)
+{
+	errcontext("SQL statement \"%s\"", (const char *) sql);
+}
+
+/* The one statement of a plan, if it only reads, or NULL. */
+static PlannedStmt *
+only_reader(const CachedPlan *plan)
+{
+	PlannedStmt *stmt;
+
+	if (list_length(plan->stmt_list) != 1)
+		return NULL;
+	stmt = linitial_node(PlannedStmt, plan->stmt_list);
+	return stmt->commandType == CMD_SELECT && CommandIsReadOnly(stmt) ? stmt :
+		NULL;
+}
+
+bool
+ea_start_key_run(SPIPlanPtr plan, bool here, ParamListInfo params,
+				 DestReceiver *dest, uint64 *n)
+{
+	CachedPlanSource *source = linitial(SPI_plan_get_plan_sources(plan));
+	ErrorContextCallback context;
+	MemoryContext mcxt;
+	MemoryContext old;
+	CachedPlan *cached;
+	PlannedStmt *stmt;
+
+	if (EA_COMPAT_BEGINS_SCANS || !ea_keyscan_is_open(here) ||
+		!ActiveSnapshotSet())
+		return false;
+
+	/* what a planner leaves is more than all that a request needs */
+	mcxt = AllocSetContextCreate(CurrentMemoryContext, "entityapi statement",
+								 ALLOCSET_DEFAULT_SIZES);
+	old = MemoryContextSwitchTo(mcxt);
+	context.previous = error_context_stack;
+	context.callback = tell_statement;
+	context.arg = (void *) source->query_string;
+	error_context_stack = &context;
+	cached = GetCachedPlan(source, params, CurrentResourceOwner, NULL);
+	stmt = only_reader(cached);
+	if (stmt != NULL)
+		*n = execute(stmt, source->query_string, params, dest);
+	ReleaseCachedPlan(cached, CurrentResourceOwner);
+	error_context_stack = context.previous;
+	MemoryContextSwitchTo(old);
+	MemoryContextDelete(mcxt);
+	return stmt != NULL;
+}
