@@ -172,19 +172,22 @@ is_asked(EaPolicyType asked, EaPolicyType type)
 	return asked == type || asked == EA_POLICY_ANY;
 }
 
+EaJson *
+ea_policy_sql_object(EaPrincipal *principal, const char *property)
+{
+	return strcmp(property, "profile") == 0
+		? parse_once(principal->profile, &principal->profile_tree)
+		: parse_once(principal->attributes, &principal->attribute_tree);
+}
+
 bool
 ea_policy_sql_caller(EaPrincipal *principal, const char *property,
 					 const char *key, EaPolicyType type, Datum *value)
 {
-	EaJson	   *tree;
-
 	if (key != NULL)
-	{
-		tree = strcmp(property, "profile") == 0
-			? parse_once(principal->profile, &principal->profile_tree)
-			: parse_once(principal->attributes, &principal->attribute_tree);
-		return read_json(ea_jsonread_get(tree, key), type, value);
-	}
+		return read_json(ea_jsonread_get(ea_policy_sql_object(principal,
+															  property),
+										 key), type, value);
 	if (strcmp(property, "userId") == 0)
 		return read_text(principal->user_id, type, value);
 	if (strcmp(property, "username") == 0)

@@ -23,6 +23,10 @@ extern Datum ea_policy_value_of(const EaType *type, Datum value);
 /* A number that is a whole one within 64 bits. */
 extern bool ea_policy_value_whole(Datum number, int64 *whole);
 
+/* The object of the caller's that a property is; parsed once, and kept. */
+extern EaJson *ea_policy_sql_object(EaPrincipal *principal,
+									const char *property);
+
 /* A value of the caller by its path in an expression, of the given type. */
 extern bool ea_policy_sql_caller(EaPrincipal *principal, const char *property,
 								 const char *key, EaPolicyType type,

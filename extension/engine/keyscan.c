@@ -18,6 +18,7 @@
 #include "parser/parsetree.h"
 #include "storage/bufmgr.h"
 #include "storage/predicate.h"
+#include "tcop/utility.h"
 #include "utils/datum.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
@@ -485,6 +486,8 @@ ea_keyscan_run(EaKeyScan *scan, PlannedStmt *stmt, const EaValue *params,
 	IndexScanDesc desc;
 
 	ea_compat_check_permissions(stmt);
+	if (scan->locks)
+		PreventCommandIfReadOnly("SELECT FOR UPDATE");
 	*nrows = 0;
 	if (!bind_keys(scan, keys, params))
 		return true;

@@ -506,29 +506,14 @@ EA_OWNER_FUNCTION(ea_sql_caller_sees)
 				   ask_authz(fcinfo, sees, PG_GETARG_UUID_P(1)));
 }
 
-/* A copy: another statement may be asked for before this one is used. */
-static Datum
-copy_value(EaPolicyType type, Datum value)
-{
-	switch (type)
-	{
-		case EA_POLICY_BOOLEAN:
-		case EA_POLICY_DATE:
-			return value;
-		case EA_POLICY_DATETIME:
-			return datumCopy(value, FLOAT8PASSBYVAL, sizeof(TimestampTz));
-		case EA_POLICY_UUID:
-			return datumCopy(value, false, UUID_LEN);
-		default:
-			return datumCopy(value, false, -1);
-	}
-}
-
 /* entityapi.caller_<type>(property text, key text): see authz/policy.h */
 static Datum
 caller_value(FunctionCallInfo fcinfo, EaPolicyType type)
 {
-	MemoryContext mcxt = CurrentMemoryContext;
+	const char *property = PG_ARGISNULL(0) ? NULL :
+		text_to_cstring(PG_GETARG_TEXT_PP(0));
+	const char *key = PG_ARGISNULL(1) ? NULL :
+		text_to_cstring(PG_GETARG_TEXT_PP(1));
 	EaPrincipal *principal;
 	Datum		value = (Datum) 0;
 	bool		known;
@@ -536,19 +521,22 @@ caller_value(FunctionCallInfo fcinfo, EaPolicyType type)
 	SPI_connect();
 	principal = current(fcinfo);
 	SPI_finish();
-	MemoryContextSwitchTo(found_context);
-	known = principal != NULL && !PG_ARGISNULL(0) &&
-		ea_policy_sql_caller(principal,
-							 text_to_cstring(PG_GETARG_TEXT_PP(0)),
-							 PG_ARGISNULL(1) ? NULL :
-							 text_to_cstring(PG_GETARG_TEXT_PP(1)),
-							 type, &value);
-	MemoryContextSwitchTo(mcxt);
+
+	/* what is parsed of him stays for the statement, and nothing else */
+	if (principal != NULL && property != NULL && key != NULL)
+	{
+		MemoryContext old = MemoryContextSwitchTo(found_context);
+
+		ea_policy_sql_object(principal, property);
+		MemoryContextSwitchTo(old);
+	}
+	known = principal != NULL && property != NULL &&
+		ea_policy_sql_caller(principal, property, key, type, &value);
 	if (type == EA_POLICY_ANY)
 		PG_RETURN_BOOL(known);
 	if (!known)
 		PG_RETURN_NULL();
-	return copy_value(type, value);
+	return value;
 }
 
 #define CALLER_FUNCTION(name, type) \

@@ -76,7 +76,7 @@ BEGIN
 			AND m.refobjid = e.oid
 		WHERE d.classid = 'pg_catalog.pg_class'::pg_catalog.regclass
 		  AND i.inhrelid = d.objid AND c.relispartition
-		  AND c.relname ~ '^audit_\d{4}_\d\d$'
+		  AND c.relname ~ '^audit_[0-9]{4}_[0-9]{2}$'
 		  AND e.extname = 'entityapi');
 	IF found IS NOT NULL THEN
 		RAISE EXCEPTION
@@ -197,8 +197,8 @@ BEGIN
 		UNION ALL
 		-- a name right before a parenthesis is a call
 		SELECT x.class, x.id FROM expression x
-		WHERE pg_catalog.regexp_replace(x.text, '\mjsonb_typeof\(', '', 'g')
-			  ~ '["\w]\('
+		WHERE pg_catalog.regexp_replace(x.text, '[[:<:]]jsonb_typeof[(]', '', 'g')
+			  ~ '["[:alnum:]_][(]'
 		UNION ALL
 		-- what is PostgreSQL's own is on no record of dependencies
 		SELECT d.classid, d.objid

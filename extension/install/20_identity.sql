@@ -6,7 +6,8 @@
 -- A tenant that is DELETED does not exist for anybody; its row, without name
 -- and slug, stays until its data are gone.  Requests that began before
 -- deleted_by, the transaction that deleted it, had ended may still add to
--- them; it becomes NULL when there is none any more.
+-- them; when none of their statements goes on, that is the transaction before
+-- which theirs began, and becomes NULL when there is none any more.
 CREATE TABLE entityapi.tenant (
 	id uuid PRIMARY KEY,
 	name text NOT NULL UNIQUE,

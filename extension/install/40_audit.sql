@@ -269,7 +269,7 @@ BEGIN
 		FROM pg_inherits i
 		JOIN pg_class c ON c.oid = i.inhrelid
 		WHERE i.inhparent = 'entityapi.audit'::regclass
-		  AND c.relname ~ '^audit_\d{4}_\d\d$'
+		  AND c.relname ~ '^audit_[0-9]{4}_[0-9]{2}$'
 		ORDER BY c.relname) LOOP
 		month := make_timestamp(substr(name, 7, 4)::int,
 								substr(name, 12, 2)::int, 1, 0, 0, 0);

@@ -30,7 +30,7 @@ BEGIN
 		-- those of one move have a number at the end and one source, from
 		-- where they all get as far as the first of them has
 		WITH found AS (
-			SELECT s.subname, substring(s.subname FROM '\d+$') AS move,
+			SELECT s.subname, substring(s.subname FROM '[0-9]+$') AS move,
 				   w.latest_end_lsn AS place
 			FROM pg_subscription s
 			JOIN pg_database d ON d.oid = s.subdbid

@@ -5,9 +5,9 @@
  * has its id.  That is all there is to know: a step looks for rows, deletes
  * some, and commits.  So it does not matter who makes the next one, or when.
  *
- * Requests of the tenant that began before it was deleted may still write.
- * When none of them is left, what is found then is all, and the tenant's row
- * goes with the rest.
+ * Requests of the tenant that began before it was deleted may still write, and
+ * what they have written be committed later.  When none of them is left, what
+ * is found then is all, and the tenant's row goes with the rest.
  */
 #include "postgres.h"
 
@@ -101,8 +101,14 @@ typedef struct Deleted
 {
 	pg_uuid_t	id;
 	bool		settled;		/* nobody writes there any more */
-	FullTransactionId by;
+	FullTransactionId by;		/* deleted_by, */
+	TransactionId written;		/* and who has written that */
 } Deleted;
+
+#define DELETED_TENANTS(written) \
+	"SELECT id, deleted_by, " written " FROM entityapi.tenant" \
+	" WHERE deleted_at IS NOT NULL ORDER BY deleted_at, id" \
+	" LIMIT " CppAsString2(TENANTS)
 
 typedef struct DeletedList
 {
@@ -118,28 +124,70 @@ read_deleted(void *arg, TupleTableSlot *slot)
 
 	deleted->id = *DatumGetUUIDP(slot->tts_values[0]);
 	deleted->settled = slot->tts_isnull[1];
-	if (!deleted->settled)
-		deleted->by = DatumGetFullTransactionId(slot->tts_values[1]);
+	if (deleted->settled)
+		return;
+	deleted->by = DatumGetFullTransactionId(slot->tts_values[1]);
+	deleted->written = DatumGetTransactionId(slot->tts_values[2]);
+}
+
+/* A number of another cluster, from a dump: nobody of that time is left. */
+static bool
+is_of_elsewhere(FullTransactionId by)
+{
+	FullTransactionId next = ReadNextFullTransactionId();
+
+	return FullTransactionIdPrecedes(next, by) ||
+		U64FromFullTransactionId(next) - U64FromFullTransactionId(by) >=
+		(UINT64CONST(1) << 31);
 }
 
 /*
- * A transaction that may not have seen the deletion has a snapshot at least
- * as old as that.  A number of another cluster, from a dump, says nothing,
- * and nobody of that time is left.
+ * A statement that may not have seen the deletion has a snapshot at least as
+ * old as that.
  */
 static bool
-has_old_requests(FullTransactionId by)
+has_old_statements(FullTransactionId by)
 {
-	FullTransactionId next = ReadNextFullTransactionId();
 	int			n;
 
-	if (!FullTransactionIdPrecedes(by, next) ||
-		U64FromFullTransactionId(next) - U64FromFullTransactionId(by) >=
-		(UINT64CONST(1) << 31))
-		return false;
 	GetCurrentVirtualXIDs(XidFromFullTransactionId(by), true, false,
 						  PROC_IN_VACUUM, &n);
 	return n > 0;
+}
+
+/* A transaction that has written something. */
+typedef struct Writers
+{
+	TransactionId before;
+	bool		found;
+} Writers;
+
+static void
+note_writer(void *arg, TupleTableSlot *slot)
+{
+	Writers    *writers = arg;
+	TransactionId writer = DatumGetTransactionId(slot->tts_values[0]);
+
+	writers->found |= TransactionIdPrecedes(writer, writers->before);
+}
+
+/*
+ * Transactions of others that had written before, and go on: one that is
+ * between two statements, or commits, has no snapshot, and one that is
+ * prepared has not even a session.  Each holds its number in a lock.
+ */
+static bool
+has_old_writers(FullTransactionId by)
+{
+	Writers		writers = {XidFromFullTransactionId(by), false};
+
+	ea_exec_each(EA_EXEC_LOOK, "SELECT l.transactionid"
+				 " FROM pg_catalog.pg_locks l"
+				 " WHERE l.locktype = 'transactionid' AND l.granted"
+				 " AND l.mode = 'ExclusiveLock'"
+				 " AND l.pid IS DISTINCT FROM pg_catalog.pg_backend_pid()",
+				 EA_NO_PARAMS, EA_READER(note_writer, XIDOID), &writers);
+	return writers.found;
 }
 
 static void
@@ -162,15 +210,46 @@ settle_everywhere(void *arg)
 				  " WHERE entityapi.let_end(present)", EA_NO_PARAMS);
 }
 
+/*
+ * No statement is left that has not seen the deletion, so who has not written
+ * by now will not.  The others are those before the next transaction; and that
+ * this is its number is seen by who has written it, who comes before it.
+ */
+static FullTransactionId
+note_writers(const pg_uuid_t *tenant)
+{
+	FullTransactionId next;
+
+	(void) GetCurrentTransactionId();
+	next = ReadNextFullTransactionId();
+	ea_exec_write("UPDATE entityapi.tenant SET deleted_by = $2 WHERE id = $1",
+				  ea_params(EA_UUID(tenant),
+							EA_VALUE(XID8OID,
+									 FullTransactionIdGetDatum(next))));
+	return next;
+}
+
 static bool
 try_to_settle(EaRequest *req, const Deleted *deleted)
 {
+	FullTransactionId by = deleted->by;
+
 	if (ea_distributed())
 		return ea_attempt(req, settle_everywhere, &req->tenant,
 						  psprintf("settle tenant %s",
 								   ea_uuid_text(&deleted->id)));
-	if (has_old_requests(deleted->by))
-		return false;
+	if (!is_of_elsewhere(by))
+	{
+		if (TransactionIdFollowsOrEquals(deleted->written,
+										 XidFromFullTransactionId(by)))
+		{
+			if (has_old_statements(by))
+				return false;
+			by = note_writers(&req->tenant);
+		}
+		if (has_old_writers(by))
+			return false;
+	}
 	settle(&req->tenant);
 	return true;
 }
@@ -365,10 +444,10 @@ ea_erase_step(EaRequest *req, bool *more)
 	*more = false;
 	if (XactReadOnly || !ea_turn_take(EA_TURN_ERASURE, false))
 		return 0;
-	ea_exec_one(EA_EXEC_WRITE, "SELECT id, deleted_by FROM entityapi.tenant"
-				" WHERE deleted_at IS NOT NULL ORDER BY deleted_at, id"
-				" LIMIT " CppAsString2(TENANTS), EA_NO_PARAMS,
-				EA_READER(read_deleted, UUIDOID, XID8OID), &list);
+	ea_exec_one(EA_EXEC_WRITE, ea_distributed() ?
+				DELETED_TENANTS("'0'::xid") : DELETED_TENANTS("xmin"),
+				EA_NO_PARAMS,
+				EA_READER(read_deleted, UUIDOID, XID8OID, XIDOID), &list);
 
 	/* one that has to wait for others' transactions keeps nobody waiting */
 	for (int i = 0; i < list.n && n == 0 && !*more; i++)

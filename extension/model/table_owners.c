@@ -17,7 +17,6 @@
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
-#include "utils/snapmgr.h"
 #include "utils/syscache.h"
 
 #include "engine/distributed.h"
@@ -94,7 +93,7 @@
 	" UNION ALL SELECT polwithcheck FROM pg_policy" \
 	" WHERE polrelid = asked.rel" \
 	") x (tree) CROSS JOIN LATERAL" \
-	" regexp_matches(tree::text, ':(?:op)?funcid (\\d+)', 'g') f)"
+	" regexp_matches(tree::text, ':(?:op)?funcid ([0-9]+)', 'g') f)"
 
 /*
  * Of these, such as take SQL, a relation or a type as a value, and thus run
@@ -325,13 +324,11 @@ ea_table_owners_faults(int n, const Oid *relids)
 
 	/* its owner may be that of a schema */
 	ea_held_watch(DATABASEOID, MyDatabaseId);
-	PushActiveSnapshot(GetLatestSnapshot());
-	ea_exec_one(EA_EXEC_LOOK, statement,
-				ea_params(EA_VALUE(OIDARRAYOID, PointerGetDatum(array)),
-						  EA_OID(GetUserId())),
-				EA_READER(note_part, INT4OID, TEXTOID, TEXTOID, OIDOID, OIDOID,
-						  OIDOID, BOOLOID, OIDOID), &look);
-	PopActiveSnapshot();
+	ea_exec_latest(EA_EXEC_LOOK, statement,
+				   ea_params(EA_VALUE(OIDARRAYOID, PointerGetDatum(array)),
+							 EA_OID(GetUserId())),
+				   EA_READER(note_part, INT4OID, TEXTOID, TEXTOID, OIDOID,
+							 OIDOID, OIDOID, BOOLOID, OIDOID), &look);
 	ea_pin_end(&pin);
 	return look.faults;
 }

@@ -20,6 +20,7 @@ my @settings = (
 	"set datestyle = 'SQL, MDY'; set timezone = 'Australia/Sydney'; set timezone_abbreviations = 'Australia'; set intervalstyle = 'iso_8601'",
 	"set timezone = 'Pacific/Apia'; set extra_float_digits = -15",
 	"set timezone = 'XYZ+13:37'; set datestyle = 'Postgres, DMY'",
+	"set timezone = 'Asia/Kolkata'; set standard_conforming_strings = off; set escape_string_warning = off",
 );
 
 $cluster->psql('create role deployer login; grant entityapi_owner to deployer');
