@@ -80,8 +80,7 @@ sub set_clock
 {
 	my ($time) = @_;
 
-	$cluster->psql("load 'entityapi'; alter system set entityapi.clock = '$time'; select pg_reload_conf()");
-	select undef, undef, undef, 0.2;
+	$cluster->set('entityapi.clock', $time eq '' ? undef : $time);
 	return;
 }
 
@@ -310,16 +309,19 @@ subtest 'months' => sub {
 	};
 	my $default = sub { return $cluster->psql('select count(*) from entityapi.audit_default') };
 
-	is($months->(), 4, 'this month, two more, and the last resort');
+	my $first = $months->();
+	my $ahead = $cluster->psql(q{select count(to_regclass('entityapi.audit_' || to_char(now() at time zone 'UTC' + i * interval '1 month', 'YYYY_MM'))),
+		count(to_regclass('entityapi.audit_default')) from generate_series(0, 2) i});
+	is($ahead, '3|3', 'this month, two more, and the last resort');
 	is($default->(), 0, 'which holds nothing');
 
 	# every connection finds the month missing at once
 	set_clock('2040-05-31T23:59:59Z');
 	EntityApi::Test::wait_until(10, sub {
 			$shim->http(POST => '/auth/login', { json => { username => 'nobody', password => 'x' } });
-			$months->() == 7;
+			$months->() == $first + 3;
 		});
-	is($months->(), 7, 'months of another time');
+	is($months->(), $first + 3, 'months of another time');
 	set_clock('2041-05-31T23:59:59Z');
 	my @children = map {
 		my $pid = fork // die "fork: $!\n";
@@ -348,7 +350,7 @@ subtest 'months' => sub {
 		$bad += $? >> 8;
 	}
 	is($bad, 0, 'eight at once: every request is answered');
-	is($months->(), 10, 'each month is made once');
+	is($months->(), $first + 6, 'each month is made once');
 	is($default->(), 0, 'and all records are in theirs');
 
 	# a lock that is not to be had: the record goes to the last resort
@@ -357,7 +359,7 @@ subtest 'months' => sub {
 			'begin; lock entityapi.audit_default in access share mode; select pg_sleep(600)' ],
 		out => '/dev/null', err => '/dev/null');
 	EntityApi::Test::wait_until(10, sub {
-			$cluster->psql("select count(*) from pg_locks where relation = 'entityapi.audit_default'::regclass") > 0;
+			$cluster->psql("select count(*) from pg_stat_activity where wait_event = 'PgSleep' and query like '%pg_sleep(600)%'") > 0;
 		});
 	set_clock('2042-01-01T00:00:00Z');
 	for (1 .. 2)
@@ -368,7 +370,7 @@ subtest 'months' => sub {
 	is($default->(), 2, 'is recorded');
 	kill TERM => $holder;
 	waitpid $holder, 0;
-	$cluster->psql("select pg_terminate_backend(pid) from pg_stat_activity where query like '%pg_sleep(600)%' and pid <> pg_backend_pid()");
+	$cluster->psql("select pg_terminate_backend(pid, 60000) from pg_stat_activity where query like '%pg_sleep(600)%' and pid <> pg_backend_pid()");
 	$cluster->psql(q{select entityapi.extend_audit('2042-01-01T00:00:00Z', 0)});
 	is($default->(), 0, 'and moves when the month is made');
 	is($cluster->psql('select count(*) from entityapi.audit_2042_01'), 2, 'to where it belongs');
@@ -402,15 +404,20 @@ subtest 'a dump brings it back' => sub {
 
 subtest 'no page scans a partition' => sub {
 	plan skip_all => 'the tables of a single server' if $cluster->nodes > 1;
+
+	# whoever has served others has more to report, some time
+	$shim->stop;
+	EntityApi::Test::wait_until(60, sub { !$cluster->psql("select count(*) from pg_stat_activity where application_name = 'entityapi-shim'") });
 	my $header = '{"authorization": "Bearer ' . $root->{accessToken} . '"}';
 	my $get = sub {
 		return "select status from entityapi.handle('GET', '/manage/audit?$_[0]', '$header', null, null);\n";
 	};
-	my $scans = q{select seq_scan from pg_stat_user_tables where relname = to_char(now() at time zone 'UTC', '"audit_"YYYY_MM')};
+	my ($start, $month) = split /\|/, $cluster->psql(q{set timezone = 'UTC'; select date_trunc('month', now()), to_char(now(), '"audit_"YYYY_MM')});
+	my $scans = "select seq_scan from pg_stat_user_tables where relname = '$month'";
 
-	$cluster->psql(q{
+	$cluster->psql(qq{
 		insert into entityapi.audit (id, at, tenant_id, action, outcome, target_type, target_id, request_id)
-		select gen_random_uuid(), now() - i * interval '1 ms', ('00000000-0000-7000-8000-00000000000' || i % 5)::uuid,
+		select gen_random_uuid(), '$start'::timestamptz + i * interval '1 ms', ('00000000-0000-7000-8000-00000000000' || i % 5)::uuid,
 			'FILLER', 'SUCCESS', 'people', i::text, 'filler' from generate_series(1, 50000) i;
 		analyze entityapi.audit;
 		select pg_stat_force_next_flush()});

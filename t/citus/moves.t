@@ -47,6 +47,7 @@ sub under_load
 			is($result->{err}, '', 'done') or diag $step;
 			sleep 0.5;
 		}
+		EntityApi::Test::wait_until(60, sub { !grep { $_->done < 11 } map { @$_ } @loads });
 		my @sums = map { Load::end(@$_) } @loads;
 		for my $i (0 .. $#tenants)
 		{
@@ -137,6 +138,7 @@ my $making = make_tenants($shims[0]->superadmin);
 under_load('a node comes and gets its part', $cluster->joining($new),
 	sub { $cluster->psql('set client_min_messages = error; select citus_rebalance_start(); select citus_rebalance_wait()'); return { err => '' } },
 	move($tenant, 3, 'force_logical'));
+EntityApi::Test::wait_until(60, sub { (() = EntityApi::Test::slurp("$folder/made") =~ /^201$/mg) > 20 });
 open my $enough, '>', "$folder/enough" or die "enough: $!\n";
 close $enough;
 waitpid $making, 0;

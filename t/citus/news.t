@@ -12,7 +12,7 @@ if (my $why = EntityApi::Test::Citus::missing()) { plan skip_all => $why }
 
 my $lists = EntityApi::Test::slurp(EntityApi::Test::checkout() . '/t/data/lists/lists.yaml');
 my $folder = EntityApi::Test::folder();
-my $cluster = EntityApi::Test->cluster(nodes => 3);
+my $cluster = EntityApi::Test->cluster(nodes => 3, conf => [ 'entityapi.login_delay = 900', 'entityapi.login_max_delay = 900' ]);
 
 sub apply
 {

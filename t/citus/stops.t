@@ -45,9 +45,12 @@ for my $run (1 .. $ENV{ENTITYAPI_CRASH_RUNS} || 6)
 				shims => [ @shims[ ($tenant->{node} + $_) % 3, ($tenant->{node} + $_ + 1) % 3 ] ]) } 0, 1 ]
 		} @tenants;
 
+		# in the midst of it, and until its own have found that it is away
 		sleep 0.7 + rand 0.6;
+		EntityApi::Test::wait_until(60, sub { !grep { $_->done < 6 } map { @$_ } @loads });
 		$cluster->node($stopped)->stop('immediate');
-		sleep 0.3;
+		my ($own) = map { $loads[$_] } grep { $tenants[$_]{node} == $stopped } 0 .. 2;
+		EntityApi::Test::wait_until(60, sub { grep { $_->refused } @$own });
 		$cluster->node($stopped)->start;
 		ok(all_serve(), 'all serve again');
 		sleep 0.5;

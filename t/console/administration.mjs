@@ -108,7 +108,7 @@ export async function administration({ browser, users, tenant, example: { roles 
     assert.equal((await settings()).enabled, false)
     await tab.choose('[name=enabled]', '')
     await tab.click('button', 'Save')
-    for (let i = 0; i < 100 && (await settings()).enabled !== null; i++) await new Promise((resolve) => setTimeout(resolve, 20))
+    for (let i = 0; i < 1000 && (await settings()).enabled !== null; i++) await new Promise((resolve) => setTimeout(resolve, 20))
     assert.equal((await settings()).enabled, null, 'inherited again')
   })
   await check('the administrator: no failure of a script, no violation', () => tab.close())

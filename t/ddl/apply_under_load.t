@@ -132,7 +132,7 @@ my $snapshot = EntityApi::Test::start([ EntityApi::Test::server_program('psql'),
 EntityApi::Test::wait_until(60, sub {
 		$cluster->psql("select count(*) from pg_stat_activity where application_name = 'snapshot' and wait_event = 'PgSleep'") })
   or die "no snapshot\n";
-sub release { return $cluster->psql("select pg_terminate_backend(pid, 5000) from pg_stat_activity where application_name = 'snapshot'") }
+sub release { return $cluster->psql("select pg_terminate_backend(pid, 60000) from pg_stat_activity where application_name = 'snapshot'") }
 
 ok(all_go_on(2), 'clients before');
 

@@ -326,7 +326,7 @@ subtest 'a table in use' => sub {
 	EntityApi::Test::wait_until(60, sub { $cluster->psql($held) ne '' });
 	my $plain = $cluster->try_apply($folder, '--wait', 0);
 	like($plain->{out}, qr/order__note_idx/, 'is not waited for') or diag($plain->{err});
-	$cluster->psql("select pg_terminate_backend(pid) from ($held) h");
+	$cluster->psql("select pg_terminate_backend(pid, 60000) from ($held) h");
 	is($cluster->try_apply($folder, '--repair')->{status}, 0, 'afterwards it is put back');
 };
 

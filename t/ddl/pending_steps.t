@@ -70,7 +70,7 @@ sub hold
 		$cluster->psql("select count(*) from pg_stat_activity where application_name = '$mark' and wait_event = 'PgSleep'") })
 	  or die "$sql: nothing is held\n";
 	return sub {
-		$cluster->psql("select pg_terminate_backend(pid, 5000) from pg_stat_activity where application_name = '$mark'");
+		$cluster->psql("select pg_terminate_backend(pid, 60000) from pg_stat_activity where application_name = '$mark'");
 		waitpid $pid, 0;
 	};
 }
@@ -150,7 +150,7 @@ subtest 'interrupted' => sub {
 		'a second one waits');
 	kill KILL => $pid, $second;
 	waitpid $_, 0 for $pid, $second;
-	$cluster->psql("select pg_terminate_backend(pid, 5000) from pg_stat_activity where query ~ '^CREATE INDEX'");
+	$cluster->psql("select pg_terminate_backend(pid, 60000) from pg_stat_activity where query ~ '^CREATE INDEX'");
 	$release->();
 	is($cluster->psql('select count(*) from pg_index where not indisvalid'), 1, 'half an index');
 	is(status()->{status}, 'PENDING', 'still pending');
@@ -175,8 +175,10 @@ subtest 'tables in use' => sub {
 	my @more = (note => { type => 'string' });
 	my $release = hold('select count(*) from app.item');
 	my $start = time;
-	my $result = $cluster->try_apply(file(@more), '--wait', 1);
+	my $result;
 
+	# the first attempt may take all of the second
+	EntityApi::Test::wait_until(60, sub { $result = $cluster->try_apply(file(@more), '--wait', 1); $result->{err} =~ /trying again/ });
 	is($result->{status}, 1, 'given up in the end');
 	like($result->{err}, qr/in use, trying again \(1\)/, 'after more than one attempt');
 	# a busy machine makes it longer only

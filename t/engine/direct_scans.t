@@ -172,13 +172,13 @@ sub comparer
 	my ($cluster, $name, $kind, $level, $batch) = @_;
 
 	return { cluster => $cluster, name => "$name, $kind, $level", sql => sub {
-			"set statement_timeout = '60s'; set lock_timeout = '5s'; set default_transaction_isolation = '$level'; call compare_for($_[0], '$kind', $batch)" } };
+			"set statement_timeout = '60s'; set lock_timeout = '60s'; set default_transaction_isolation = '$level'; call compare_for($_[0], '$kind', $batch)" } };
 }
 
 sub round
 {
 	my ($primary, $standby, $seconds) = @_;
-	my $patient = "set lock_timeout = '2s'";
+	my $patient = "set lock_timeout = '60s'";
 	my $careless = "\\set ON_ERROR_STOP off\n";
 	my $turn = $sum{rounds}++;
 	my $name = $standby ? 'logical' : 'minimal';
@@ -315,7 +315,7 @@ do
 	round($logical, $standby, $slice);
 	round($minimal, undef, $slice);
 	diag sprintf '%d comparisons in %d s, %d problems', $sum{all}, time - $started, scalar @problems if $wanted && $sum{rounds} % 10 == 0;
-} until ($sum{all} // 0) >= ($wanted || 100) && went_on() || @problems > 20 || !$wanted && time - $started > 60;
+} until ($sum{all} // 0) >= ($wanted || 100) && went_on() || @problems > 20 || !$wanted && time - $started > 600;
 
 is(scalar @problems, 0, 'no difference') or diag map { substr($_, 0, 3000) . "\n" } @problems[ 0 .. ($#problems < 4 ? $#problems : 4) ];
 cmp_ok($sum{all}, '>=', $wanted || 100, 'of so many comparisons');

@@ -27,20 +27,14 @@ my %news = (
 sub while_repeated
 {
 	my ($statement, $work) = @_;
-	my $file = EntityApi::Test::folder() . '/news.sql';
-
-	open my $out, '>', $file or die "$file: $!\n";
-	print $out "$statement;\n" x 200_000;
-	close $out or die "$file: $!\n";
-	my $pid = EntityApi::Test::start(
-		[ EntityApi::Test::server_program('psql'), '-X', '-q', '-d', $cluster->conninfo('stranger'), '-f', $file ],
-		out => '/dev/null', err => '/dev/null');
+	my $pid = EntityApi::Test::start([ 'sh', '-c', 'yes "$1" | "$2" -Xq -d "$3"', '-', "$statement;",
+			EntityApi::Test::server_program('psql'), $cluster->conninfo('stranger') ], out => '/dev/null');
 	EntityApi::Test::wait_until(30, sub {
 			$cluster->psql("select count(*) from pg_stat_activity where usename = 'stranger'") > 0;
 		}) or die "nobody makes news\n";
 	$work->();
 	is($cluster->psql("select count(*) from pg_stat_activity where usename = 'stranger'"), 1, 'he has gone on all the time');
-	$cluster->psql("select pg_terminate_backend(pid) from pg_stat_activity where usename = 'stranger'");
+	$cluster->psql("select pg_terminate_backend(pid, 60000) from pg_stat_activity where usename = 'stranger'");
 	waitpid $pid, 0;
 	return;
 }

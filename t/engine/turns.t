@@ -30,7 +30,7 @@ sub hold
 		$cluster->psql("select count(*) from pg_stat_activity where application_name = '$mark' and wait_event = 'PgSleep'") })
 	  or die "$sql: nothing is held\n";
 	return sub {
-		$cluster->psql("select pg_terminate_backend(pid, 5000) from pg_stat_activity where application_name = '$mark'");
+		$cluster->psql("select pg_terminate_backend(pid, 60000) from pg_stat_activity where application_name = '$mark'");
 		waitpid $pid, 0;
 	};
 }

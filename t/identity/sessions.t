@@ -112,7 +112,7 @@ subtest 'parallel refreshes of one token' => sub {
 	my $pair = login('änn', $ann->{password});
 	my $body = "{\"refreshToken\":\"$pair->{refreshToken}\"}";
 	my @sockets = map {
-		IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $shim->port, Timeout => 5)
+		IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $shim->port, Timeout => 60)
 		  or die "cannot connect: $@\n"
 	} 1 .. 20;
 

@@ -41,7 +41,7 @@ is($shim->http(DELETE => "/manage/tenants/$tenant", { token => $shim->superadmin
 $shim->stop;
 
 my ($steps, @idle) = (0);
-while ($steps++ < 40 && $cluster->psql("select count(*) from entityapi.tenant where id = '$tenant'"))
+while ($steps++ < 1000 && @idle < 10 && $cluster->psql("select count(*) from entityapi.tenant where id = '$tenant'"))
 {
 	push @idle, $steps if $cluster->psql('select entityapi.sweep()') == 0;
 }

@@ -30,7 +30,7 @@ sub holding
 			$cluster->psql("select count(*) from pg_stat_activity where query like 'select pg_sleep(300)%'") > 0;
 		}) or die "nothing is held\n";
 	$work->();
-	$cluster->psql("select pg_terminate_backend(pid) from pg_stat_activity where query like 'select pg_sleep(300)%'");
+	$cluster->psql("select pg_terminate_backend(pid, 60000) from pg_stat_activity where query like 'select pg_sleep(300)%'");
 	waitpid $pid, 0;
 	return;
 }
@@ -40,7 +40,7 @@ sub sent
 {
 	my ($method, $path, $body) = @_;
 	my $text = ref $body ? JSON::PP->new->encode($body) : $body;
-	my $socket = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $shim->port, Timeout => 5) or die "cannot connect: $@\n";
+	my $socket = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $shim->port, Timeout => 60) or die "cannot connect: $@\n";
 
 	$socket->autoflush(1);
 	print $socket join("\r\n", "$method $path HTTP/1.1", 'Host: a', 'Connection: close', "Authorization: Bearer $root->{accessToken}",

@@ -33,7 +33,7 @@ my @routes = do
 # Who may: 's' SuperAdmin, 't' also the TenantAdmin of the tenant, 'a' any
 # administrator.  Then the answer to those, the body, and what {x} is.
 my %expect = (
-	'POST /manage/tenants' => [ 's', 201, sub { my $n = 'n' . int rand 1e9; { name => $n, slug => $n } } ],
+	'POST /manage/tenants' => [ 's', 201, sub { my $n = 'n' . int rand 1e15; { name => $n, slug => $n } } ],
 	'GET /manage/tenants' => [ 's', 200 ],
 	'GET /manage/tenants/{id}' => [ 's', 200 ],
 	'PATCH /manage/tenants/{id}' => [ 's', 200, {} ],

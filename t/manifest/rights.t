@@ -306,7 +306,7 @@ subtest 'interrupted' => sub {
 	  or die "it does not wait\n";
 	$cluster->psql("select pg_cancel_backend(pid) from pg_stat_activity where query ~ 'compare_rights' and pid <> pg_backend_pid()");
 	waitpid $pid, 0;
-	$cluster->psql("select pg_terminate_backend(pid, 5000) from pg_stat_activity where wait_event = 'PgSleep'");
+	$cluster->psql("select pg_terminate_backend(pid, 60000) from pg_stat_activity where wait_event = 'PgSleep'");
 	waitpid $holder, 0;
 	like(EntityApi::Test::slurp("$folder/interrupted"), qr/ERROR:  57014: canceling statement due to user request/, 'at once');
 	is(rights($narrow), "Clerk Item 14->3 +0-11 by 2\nEditor Item 10->3 +0-7 by 1", 'and the next one is answered');

@@ -24,7 +24,7 @@ if (defined $record)
 	# they run, or have run, beside this one
 	for my $file (@files)
 	{
-		EntityApi::Test::wait_until(1200, sub { -e "$record/" . $file =~ tr{/}{-}r . '.ended' });
+		EntityApi::Test::wait_until(3600, sub { -e "$record/" . $file =~ tr{/}{-}r . '.ended' });
 		is(eval { EntityApi::Test::slurp("$record/" . $file =~ tr{/}{-}r . '.ended') }, 0, "$file passes while it is recorded");
 	}
 }
@@ -60,7 +60,7 @@ sub run_them
 	return;
 }
 
-my $checked = EntityApi::Test::run([ 'timeout', 120, 'node', "$folder/answers.mjs", "$record" ]);
+my $checked = EntityApi::Test::run([ 'timeout', 900, 'node', "$folder/answers.mjs", "$record" ]);
 is($checked->{status}, 0, 'the answers could be checked') or diag $checked->{err};
 my $result = eval { JSON::PP->new->utf8->decode($checked->{out}) } // { faults => ['no result'], operations => {} };
 my @faults = @{ $result->{faults} };

@@ -96,7 +96,10 @@ my %events = (
 		EntityApi::Test::wait_until(20, sub { $cluster->try_psql('select 1')->{status} == 0 }) },
 	'PostgreSQL is restarted' => sub { $cluster->restart },
 	'PostgreSQL crashes' => sub { $cluster->stop('immediate')->start },
-	'PostgreSQL is away for a while' => sub { $cluster->stop; sleep 1; $cluster->start });
+	'PostgreSQL is away for a while' => sub {
+		$cluster->stop;
+		EntityApi::Test::wait_until(60, sub { grep { $_ == 503 } lines_of('statuses') });
+		$cluster->start });
 
 # Until so many more writes are acknowledged
 sub written

@@ -265,12 +265,14 @@ subtest 'no byte of one client is left for another' => sub {
 };
 
 subtest 'half closed' => sub {
-	my $client = client();
+	my $short = EntityApi::Test->shim($cluster, %settings, keep_alive_timeout_ms => 1000);
+	my $client = client($short);
 
 	ask($client, GET => '/sleep/0.2');
 	shutdown $client, 1;
 	is(answer($client)->{status}, 200, 'who says no more gets his answer');
 	is(sysread($client, my $rest, 1), 0, 'and the end');
+	$short->stop;
 };
 
 $shim->stop;

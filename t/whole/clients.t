@@ -18,7 +18,7 @@ sub checks
 {
 	my ($program, $url, $token) = @_;
 	my $result = EntityApi::Test::run(
-		[ 'timeout', 60, 'node', "$folder/$program" ],
+		[ 'timeout', 600, 'node', "$folder/$program" ],
 		env => { ENTITYAPI_URL => "$url/api/v1", ENTITYAPI_TOKEN => $token });
 	my @lines = map { JSON::PP->new->utf8->decode($_) } grep { /^\{/ } split /\n/, $result->{out};
 

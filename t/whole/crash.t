@@ -418,6 +418,9 @@ for my $run (1 .. $runs)
 	$crashes{$kind}->();
 	push @longest, time - $stopped;
 	$sum{$kind}++;
+
+	# on a busy machine none may have been answered so far
+	EntityApi::Test::wait_until(60, sub { grep { -e && EntityApi::Test::slurp($_) =~ /^! /m } map { "$folder/$_.$run" } qw(one two all) });
 	open my $stop, '>', "$folder/stop" or die "stop: $!\n";
 	close $stop;
 	waitpid $_, 0 for @pids;

@@ -32,16 +32,17 @@ my @exempt = (
 my $checkout = EntityApi::Test::checkout();
 my $folder = File::Temp->newdir('eaXXXXXXXX', DIR => '/tmp');
 my $copy = "$folder/copy";
-my $socket = IO::Socket::INET->new(LocalAddr => '127.0.0.1', LocalPort => 0, Listen => 1)
-  or die "no free port: $@\n";
-my $port = $socket->sockport;
+my $port = EntityApi::Test::free_port();
 my $serving;
 
 chmod 0755, "$folder";
 mkdir $copy or die "$copy: $!\n";
 system("tar -C '$checkout' --exclude=./.git --exclude='./.local*' --exclude=node_modules -cf - . | tar -C '$copy' -xf -") == 0
   or die "no copy of the tree\n";
-close $socket;
+
+open my $patient, '>', "$folder/patient.json" or die "patient.json: $!\n";
+print $patient '{"pool_wait_ms": 60000, "statement_timeout_ms": 60000, "request_timeout_ms": 60000, "connect_timeout_s": 60}';
+close $patient;
 
 # As somebody types it, in a shell without the settings of the test run
 sub start
@@ -54,7 +55,8 @@ sub start
 	$SIG{$_} = 'DEFAULT' for qw(INT TERM HUP);
 	delete @ENV{ qw(DATA MANIFESTS DEMO TESTS POSTGRES_UNDER), grep { /^(?:ENTITYAPI_|MAKE|PG[A-Z]+$)/ } keys %ENV };
 	$ENV{PORT} = $port;
-	# as scripts/test has it, for a busy machine
+	# as scripts/test and the library of tests have it, for a busy machine
+	$ENV{SHIM_CONFIG} = "$folder/patient.json";
 	$ENV{POSTGRES_CONF} = join "\n", grep { defined } $ENV{POSTGRES_CONF}, 'entityapi.bcrypt_cost = 10';
 	chdir $copy or POSIX::_exit(126);
 	open STDIN, '<', '/dev/null';

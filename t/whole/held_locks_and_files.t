@@ -28,7 +28,7 @@ sub holding
 			$cluster->psql("select count(*) from pg_stat_activity where query like 'select pg_sleep(300)%'") > 0;
 		}) or die "nothing is held\n";
 	my @result = $work->();
-	$cluster->psql("select pg_terminate_backend(pid) from pg_stat_activity where query like 'select pg_sleep(300)%'");
+	$cluster->psql("select pg_terminate_backend(pid, 60000) from pg_stat_activity where query like 'select pg_sleep(300)%'");
 	waitpid $pid, 0;
 	return @result;
 }
@@ -74,14 +74,14 @@ subtest 'files that are none' => sub {
 	{
 		my $name = $path =~ s{/dev/tty}{$folder/tty.yaml}r;
 		symlink '/dev/null', $name if $path eq '/dev/tty';
-		my ($status, $said) = apply($name, 30);
+		my ($status, $said) = apply($name, 120);
 
 		is($status, 2, "$name is refused");
 		like($said, qr/neither a regular file nor a folder/, 'by its kind');
 	}
 	my $below = EntityApi::Test::folder();
 	POSIX::mkfifo("$below/y.yaml", 0600) or die "mkfifo: $!\n";
-	is((apply($below, 30))[0], 2, 'below a folder, too');
+	is((apply($below, 120))[0], 2, 'below a folder, too');
 };
 
 # Processor time of the conversion alone, of a file and of one ten times as long

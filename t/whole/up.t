@@ -14,9 +14,9 @@ use EntityApi::Test;
 my $checkout = EntityApi::Test::checkout();
 my $folder = File::Temp->newdir('eaXXXXXXXX', DIR => '/tmp');
 my $data = "$folder/data";
-my $socket = IO::Socket::INET->new(LocalAddr => '127.0.0.1', LocalPort => 0, Listen => 1)
-  or die "no free port: $@\n";
-my $port = $socket->sockport;
+my $port = EntityApi::Test::free_port();
+my $socket = IO::Socket::INET->new(LocalAddr => '127.0.0.1', LocalPort => $port, Listen => 1, ReuseAddr => 1)
+  or die "port $port: $@\n";
 
 chmod 0755, "$folder";
 
@@ -78,7 +78,7 @@ is(EntityApi::Test::slurp(-e "$data/shim.pid" ? "$data/shim.pid" : "$data/state/
 
 # Settings, as variables of make, by a file, and in the file that comes of it
 my $state = -e "$data/shim.json" ? $data : "$data/state";
-my $http = HTTP::Tiny->new(timeout => 10);
+my $http = HTTP::Tiny->new(timeout => 60);
 
 sub allowed
 {
@@ -111,9 +111,7 @@ isnt($broken->{status}, 0, 'a file that is no JSON is refused');
 like($broken->{err}, qr/broken\.json: no JSON object/, 'and named');
 is(allowed('http://a.example'), 'http://a.example', 'and the service goes on');
 
-my $spare = IO::Socket::INET->new(LocalAddr => '127.0.0.1', LocalPort => 0, Listen => 1);
-my $elsewhere = $spare->sockport;
-close $spare;
+my $elsewhere = EntityApi::Test::free_port();
 my $edited = EntityApi::Test::slurp("$state/shim.json") =~ s/127\.0\.0\.1:$port/127.0.0.1:$elsewhere/r =~ s/a\.example/b.example/r;
 print_to("$state/shim.json", $edited);
 my $kept = make('up');

@@ -74,6 +74,18 @@ sub end
 	return \%sum;
 }
 
+# How many of its writes have been acknowledged, and requests refused, so far
+sub done { return $_[0]->_noted('!') }
+sub refused { return $_[0]->_noted('R') }
+
+sub _noted
+{
+	my ($self, $what) = @_;
+	my $path = "$self->{folder}/$self->{name}";
+
+	return -e $path ? scalar(() = EntityApi::Test::slurp($path) =~ /^\Q$what\E /mg) : 0;
+}
+
 sub _note { my ($self, @words) = @_; print { $self->{notes} } join(' ', map { s/\s+/ /gr } @words), "\n"; return }
 
 sub _ask
