@@ -9,6 +9,7 @@
 
 #include "executor/spi.h"
 #include "miscadmin.h"
+#include "optimizer/planner.h"
 #include "storage/proc.h"
 #include "utils/guc_tables.h"
 
@@ -112,9 +113,13 @@ ea_distributed_settings_pin(void)
 			ea_pin_set(settings[i].name, settings[i].value);
 	}
 	known = true;
+}
 
-	/* in other styles 05/06 is read there as it is by default */
-	if (DateStyle != USE_ISO_DATES)
+/* A declaration may be about to give Citus the tables. */
+void
+ea_distributed_settings_text(void)
+{
+	if (DateStyle != USE_ISO_DATES && planner_hook != NULL)
 		ea_pin_set("datestyle", "ISO");
 }
 

@@ -11,6 +11,12 @@
 extern void ea_distributed_settings_pin(void);
 
 /*
+ * The same for the style of times, whoever calls: values go to other nodes as
+ * text, and in other styles 05/06 is read there as it is by default.
+ */
+extern void ea_distributed_settings_text(void);
+
+/*
  * The limits of this session hold on the nodes that the transaction writes to,
  * until its end.  SPI must be connected.
  */

@@ -16,6 +16,7 @@
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
 
+#include "engine/distributed_settings.h"
 #include "engine/guard.h"
 #include "engine/owner.h"
 
@@ -23,6 +24,7 @@ void
 ea_owner_enter(EaPin *before)
 {
 	ea_pin_begin(before);
+	ea_distributed_settings_text();
 	SetUserIdAndSecContext(get_role_oid(EA_OWNER, false),
 						   (before->security & ~EA_GUARD_CODE) |
 						   SECURITY_LOCAL_USERID_CHANGE | EA_GUARD_SERVICE);

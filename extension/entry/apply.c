@@ -29,6 +29,7 @@
 #include "ddl/reader_policies.h"
 #include "ddl/run.h"
 #include "ddl/unassign.h"
+#include "engine/distributed_settings.h"
 #include "engine/exec.h"
 #include "engine/invalidate.h"
 #include "engine/owner.h"
@@ -465,6 +466,7 @@ change_declarations(FunctionCallInfo fcinfo, bool repair)
 	List	   *statements;
 	ListCell   *lc;
 
+	ea_distributed_settings_text();
 	if (!dry_run && moves_own(fcinfo))
 		move_own_ahead(fcinfo, repair);
 	SPI_connect();

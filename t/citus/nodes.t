@@ -25,4 +25,16 @@ is(join(' ', $cluster->on_all(q{select bool_and(result = 'on') from run_command_
 is(join(' ', $cluster->on_all(q{select count(*) from pg_roles where rolname ~ '^entityapi_' and (rolcanlogin or rolname <> 'entityapi_shim')})),
 	join(' ', ($nodes[0]->psql(q{select count(*) from pg_roles where rolname ~ '^entityapi_'})) x 3), 'roles are on all');
 
+subtest 'whatever style of times a session has' => sub {
+	my $now = q{at between now() - interval '5 minutes' and now()};
+
+	$cluster->settle;
+	for my $style ('SQL, DMY', 'German', 'Postgres, DMY')
+	{
+		$cluster->psql(qq{set datestyle = '$style'; select entityapi.rotate_signing_key(); select count(*) from entityapi.apply_manifest('[
+			{"apiVersion": "entityapi/v1", "kind": "Roles", "metadata": {"name": "roles"}, "spec": {"roles": {"Any": {"description": "$style"}}}}]')});
+	}
+	is($cluster->psql("select count(*) filter (where $now), count(*) from entityapi.audit where action in ('SIGNING_KEY_ROTATED', 'MANIFEST_APPLIED')"), '7|7', 'records have the time that it is');
+};
+
 done_testing;

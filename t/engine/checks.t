@@ -14,7 +14,7 @@ use EntityApi::Test;
 my $cluster = EntityApi::Test->cluster;
 $cluster->apply(EntityApi::Test::checkout() . '/t/data/lists');
 my $shim = EntityApi::Test->shim($cluster, pool_size => 1);
-my $ed = $shim->user($shim->tenant('acme')->{id}, 'ed', ['Editor']);
+my $ed = $shim->user($shim->tenant_here('acme')->{id}, 'ed', ['Editor']);
 my $id = $shim->must(201, POST => '/api/v1/items', { token => $ed, json => { data => { type => 'items', attributes => { name => 'one', rank => 1 } } } })->{data}{id};
 my $headers = qq({"authorization": "Bearer $ed->{accessToken}", "content-type": "application/vnd.api+json"});
 
@@ -42,6 +42,9 @@ sub link_to_none
 
 sub check { return 'alter table app.item drop constraint if exists mine; ' . ($_[0] ? "alter table app.item add constraint mine check ($_[0]) not valid;" : '') }
 
+# Citus renames no constraint, and takes no rule, nor a row as a value
+my $several = $cluster->nodes > 1;
+
 # what is done, and the last answer that is to come
 my @steps = (
 	[ patch(50),                                                     200, 'without a constraint of others' ],
@@ -59,15 +62,16 @@ my @steps = (
 	[ check('rank is not null and not (rank between 5 and 6)') . patch(5), 500, 'a range' ],
 	[ 'begin; ' . check('rank > 1000') . patch(56),                  500, 'in a transaction' ],
 	[ 'rollback; ' . patch(57),                                      200, 'that was undone' ],
-	[ 'alter table app.item rename constraint mine to other; ' . patch(5), 500, 'renamed' ],
-	[ 'alter table app.item rename constraint other to mine; ' . check('limited(rank)') . patch(59), 200, 'by a function' ],
+	$several ? () : ([ 'alter table app.item rename constraint mine to other; ' . patch(5), 500, 'renamed' ],
+		[ 'alter table app.item rename constraint other to mine; ' . patch(5), 500, 'and back' ]),
+	[ check('limited(rank)') . patch(59),                            200, 'by a function' ],
 	[ 'create or replace function limited(int) returns boolean language sql immutable as $$ select $1 < 20 $$; ' . patch(60), 500, 'that is another one now' ],
 	[ 'create or replace function limited(int) returns boolean language sql immutable as $$ select $1 < 70 $$; ' . patch(61), 200, 'and another one' ],
 	[ check('rank < most()') . patch(62),                            200, 'against what a function says' ],
 	[ patch(70),                                                     500, 'which is too much' ],
 	[ 'create or replace function far() returns int language sql immutable as $$ select 20 $$; ' . patch(63), 500, 'that calls another one now' ],
 	[ 'create or replace function far() returns int language sql immutable as $$ select 80 $$; ' . patch(70), 200, 'and yet another one' ],
-	[ check(q(name ~ '^[a-z ]*$' and not item is null)) . post('some name'), 201, 'over a whole row' ],
+	[ check(q(name ~ '^[a-z ]*$') . ($several ? '' : ' and not item is null')) . post('some name'), 201, 'over a whole row' ],
 	[ post('Name'),                                                  500, 'which holds' ],
 	[ check(q(name ~ '^[a-z ]*$')) . post('Name'),                   500, 'for what is made' ],
 	[ post('name'),                                                  201, 'as it should be' ],
@@ -77,9 +81,9 @@ my @steps = (
 	[ patch(64),                                                     200, 'holds as well' ],
 	[ check('') . patch(58),                                         200, 'none any more' ],
 	[ link_to_none(),                                                204, 'a relationship' ],
-	[ 'create rule mine as on update to app.item do instead nothing; ' . link_to_none(), 500, 'a rule leaves nothing of that' ],
-	[ link_to_none(),                                                500, 'nor the next time' ],
-	[ 'drop rule mine on app.item; ' . link_to_none(),               204, 'and has gone' ]);
+	$several ? () : ([ 'create rule mine as on update to app.item do instead nothing; ' . link_to_none(), 500, 'a rule leaves nothing of that' ],
+		[ link_to_none(),                                            500, 'nor the next time' ],
+		[ 'drop rule mine on app.item; ' . link_to_none(),           204, 'and has gone' ]));
 
 my $script = 'set client_min_messages = error; create function limited(int) returns boolean language sql immutable as $$ select $1 < 70 $$; '
   . 'create function far() returns int language sql immutable as $$ select 70 $$; '

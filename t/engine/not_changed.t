@@ -42,6 +42,7 @@ my @own = split /\n/, $cluster->psql(<<'SQL');
 select oid::regclass from pg_class where relnamespace = 'entityapi'::regnamespace and relkind = 'r' order by relname
 SQL
 
+# in forms that Citus takes, too
 my %maintenance = (
 	'of tables that were made' => [
 		'vacuum app.item', 'analyze app.item', 'vacuum (freeze, analyze) app."group"', 'vacuum app.item',
@@ -49,7 +50,7 @@ my %maintenance = (
 		'create index concurrently maintained on app.item (name)', 'drop index concurrently app.maintained',
 		'create statistics if not exists app.maintained on state, rank from app.item', 'alter statistics app.maintained set statistics 50',
 		'alter table app.item set (fillfactor = 90)', 'alter table app.item reset (fillfactor)', 'vacuum app.item',
-		'alter table app.item alter rank set statistics 50', q{comment on table app.item is 'maintained'} ],
+		$cluster->nodes > 1 ? () : 'alter table app.item alter rank set statistics 50', q{comment on table app.item is 'maintained'} ],
 	'of the service\'s own' => [
 		'vacuum', 'analyze', (map { ("vacuum full $_", "analyze $_", "reindex table $_") } grep { !/audit/ } @own), 'vacuum entityapi.entity' ],
 	'of rights' => [

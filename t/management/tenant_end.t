@@ -12,7 +12,7 @@ use Time::HiRes qw(sleep time);
 use EntityApi::Test;
 use EntityApi::Test::Wire;
 
-my $rows = $ENV{ENTITYAPI_ROWS} // 100_000;
+my $rows = $ENV{ENTITYAPI_ROWS} // ($ENV{ENTITYAPI_TEST_CITUS} ? 30_000 : 100_000);
 my $true = JSON::PP::true;
 
 sub ref_to { my ($target, @more) = @_; return { type => 'ref', target => $target, relation => 'ManyToOne', @more } }

@@ -186,7 +186,7 @@ my %crashes = (
 		sleep rand 0.15;
 		EntityApi::Test::wait_until(30, sub { -s $cluster->data . '/postmaster.pid' && postmaster() });
 		kill_all();
-		($cluster->nodes)[0]->start;
+		$cluster->start;
 	});
 
 # -------- what is there afterwards --------

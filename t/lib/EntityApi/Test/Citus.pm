@@ -35,6 +35,7 @@ use strict;
 use warnings;
 
 use Fcntl qw(:flock);
+use POSIX ();
 
 use parent -norequire, 'EntityApi::Test::Cluster';
 
@@ -201,15 +202,28 @@ sub settle
 	return;
 }
 
+# All at once: each waits for itself
 for my $verb (qw(start stop))
 {
 	no strict 'refs';
 	*$verb = sub {
 		my ($self, @arguments) = @_;
+		my @pids = map { _apart($_, $verb, @arguments) } $self->nodes;
+		my @failed = grep { waitpid $_, 0; $? } @pids;
 
-		$_->$verb(@arguments) for $self->nodes;
+		die "not all nodes $verb\n" if @failed;
 		return $self;
 	};
+}
+
+sub _apart
+{
+	my ($node, $verb, @arguments) = @_;
+	my $pid = fork // die "fork: $!\n";
+
+	return $pid if $pid;
+	eval { $node->$verb(@arguments); 1 } or print(STDERR $@), POSIX::_exit(1);
+	POSIX::_exit(0);
 }
 
 sub set
@@ -290,8 +304,8 @@ sub begin
 	{
 		EntityApi::Test::Cluster::_must('cp', '-a', '--reflink=auto', "$template/$i", $nodes[$i]{data});
 		_configured($self, $nodes[$i]);
-		$nodes[$i]->start;
 	}
+	$self->start;
 
 	# who is where, on each node
 	my $places = join ' ', map { "when $_ then '" . $nodes[$_]->host . q{'} } 0 .. $#nodes;
