@@ -4,9 +4,6 @@
 CREATE SCHEMA changes;
 GRANT USAGE ON SCHEMA changes TO entityapi_owner;
 
--- who applies writes the rows as well: Citus has one role do both in a transaction
-GRANT USAGE ON SCHEMA changes TO entityapi_owner;
-
 -- All there is to a table but the order of its columns
 CREATE FUNCTION changes.tables() RETURNS TABLE (name text, made text) LANGUAGE sql AS $$
 	SELECT c.oid::regclass::text, concat_ws(E'\n',
