@@ -16,6 +16,7 @@
 #include "ddl/drift.h"
 #include "ddl/effects.h"
 #include "ddl/existing_check.h"
+#include "ddl/existing_cluster.h"
 #include "ddl/hidden_rows.h"
 #include "ddl/match.h"
 #include "ddl/mend.h"
@@ -385,7 +386,11 @@ ea_ddl_plan(EaManifest *m, const EaDdlSource *stored,
 
 		CHECK_FOR_INTERRUPTS();
 		if (to->existing)
+		{
 			ea_ddl_check_existing(&plan, to);
+			if (is)
+				ea_ddl_check_divisible(&plan, to);
+		}
 		else if (to->other == NULL)
 			create_table(&plan, to);
 		else

@@ -25,6 +25,7 @@
 
 #include "base/guc.h"
 #include "ddl/distribution.h"
+#include "ddl/existing_cluster.h"
 #include "ddl/rows.h"
 #include "engine/distributed.h"
 #include "engine/exec.h"
@@ -63,23 +64,6 @@ check_tried(EaDdlPlan *plan)
 						  "a service on a cluster is not to be relied on yet");
 }
 
-/* Existing tables have constraints and triggers that nobody here knows. */
-static void
-check_existing(EaDdlPlan *plan)
-{
-	ListCell   *lc;
-
-	foreach(lc, plan->to->tables)
-	{
-		EaDdlTable *to = lfirst(lc);
-
-		if (to->existing)
-			ea_ddl_fault(plan, to, NULL, "let the service make a table of "
-						 "its own, or leave \"distribution\" out",
-						 "an existing table is not distributed");
-	}
-}
-
 /* Undone when the function that was called returns. */
 static void
 set(const char *name, const char *value)
@@ -108,10 +92,7 @@ ea_ddl_check_cluster(EaDdlPlan *plan, bool is)
 				 EA_NO_PARAMS, EA_READER(note_fault, TEXTOID, TEXTOID), plan);
 	ea_owner_leave(&pin);
 	if (is)
-	{
 		check_tried(plan);
-		check_existing(plan);
-	}
 	if (plan->m->nfaults > before)
 		return false;
 
@@ -124,7 +105,7 @@ ea_ddl_check_cluster(EaDdlPlan *plan, bool is)
 static void
 read_placement(void *arg, TupleTableSlot *slot)
 {
-	*(char **) arg = slot->tts_isnull[0] ? pstrdup("") :
+	*(char **) arg = slot->tts_isnull[0] ? NULL :
 		TextDatumGetCString(slot->tts_values[0]);
 }
 
@@ -135,7 +116,10 @@ ea_ddl_has_citus(void)
 										PG_CATALOG_NAMESPACE));
 }
 
-/* "": a reference table; a column: beside the others; NULL: with none. */
+/*
+ * "": a reference table; a column: beside the others; NULL: with none, or with
+ * a place that Citus gives to what refers to a reference table.
+ */
 static const char *
 placement_of(Oid relid)
 {
@@ -149,15 +133,16 @@ placement_of(Oid relid)
 				"  WHERE a.logicalrelid = '" BESIDE "'::regclass)"
 				" THEN column_to_column_name(p.logicalrelid, p.partkey)"
 				" WHEN p.repmodel = 't' AND p.partmethod = 'n' THEN ''"
-				" ELSE '?' END"
+				" WHEN p.partmethod <> 'n' OR p.colocationid <> 0 THEN '?'"
+				" END"
 				" FROM pg_dist_partition p WHERE p.logicalrelid = $1",
 				ea_params(EA_VALUE(REGCLASSOID, ObjectIdGetDatum(relid))),
 				EA_READER(read_placement, TEXTOID), &placement);
 	return placement;
 }
 
-const char *
-ea_ddl_misplaced(const EaDdlTable *table, Oid relid, const char **hint)
+static const char *
+misplaced(const EaDdlTable *table, Oid relid, const char **hint)
 {
 	const char *is = placement_of(relid);
 
@@ -167,10 +152,26 @@ ea_ddl_misplaced(const EaDdlTable *table, Oid relid, const char **hint)
 						table->qualified);
 	if (strcmp(is, table->tenant_scoped ? table->tenant_column : "") == 0)
 		return NULL;
-	*hint = psprintf("SELECT undistribute_table(%s), then apply with --repair",
-					 quote_literal_cstr(table->qualified));
+	*hint = psprintf("SELECT undistribute_table(%s), then apply%s",
+					 quote_literal_cstr(table->qualified),
+					 table->other == NULL && table->was == NULL ? "" : " with --repair");
 	return psprintf("the rows of %s are distributed otherwise than by tenant",
 					table->qualified);
+}
+
+const char *
+ea_ddl_misplaced(const EaDdlTable *table, Oid relid, const char **hint)
+{
+	const char *why = misplaced(table, relid, hint);
+
+	if (why != NULL ||
+		ea_exec_int64(EA_EXEC_LOOK, "SELECT pg_relation_size($1::regclass)",
+					  ea_params(EA_OID(relid))) == 0)
+		return why;
+	*hint = psprintf("SELECT truncate_local_data_after_distributing_table(%s)",
+					 quote_literal_cstr(table->qualified));
+	return psprintf("rows of %s from before it was distributed are left on "
+					"this node", table->qualified);
 }
 
 /* -------- statements -------- */
@@ -184,37 +185,71 @@ add_call(EaDdlPlan *plan, bool is)
 		true;
 }
 
+char *
+ea_ddl_distribute_call(const EaDdlTable *table)
+{
+	const char *name = quote_literal_cstr(table->qualified);
+
+	return table->tenant_scoped ?
+		psprintf("SELECT create_distributed_table(%s, %s,"
+				 " colocate_with => '" BESIDE "')", name,
+				 quote_literal_cstr(table->tenant_column)) :
+		psprintf("SELECT create_reference_table(%s)", name);
+}
+
+/* The table that is there already, InvalidOid if there is none. */
+static Oid
+relation_of(const EaDdlTable *to)
+{
+	return to->other != NULL ? ea_ddl_relation(to->other->was) :
+		to->existing ? ea_ddl_relation(to) : InvalidOid;
+}
+
+/* Somebody else has given it to Citus, or a table that is to be made. */
+static bool
+is_placed(const EaDdlTable *to)
+{
+	Oid			relid = relation_of(to);
+
+	return OidIsValid(relid) && placement_of(relid) != NULL;
+}
+
+/* What was there would be found by what does not know of Citus. */
+static void
+add_truncation(EaDdlPlan *plan, EaDdlTable *to)
+{
+	ea_ddl_add(plan, EA_DDL_DISTRIBUTE, to, to->field,
+			   "SELECT truncate_local_data_after_distributing_table(%s)",
+			   quote_literal_cstr(to->qualified));
+}
+
 static void
 place(EaDdlPlan *plan, EaDdlTable *to)
 {
-	const char *name = quote_literal_cstr(to->qualified);
-	Oid			relid = to->other ? ea_ddl_relation(to->other->was) :
-		InvalidOid;
+	Oid			relid = relation_of(to);
 	const char *hint;
 	const char *why;
 
-	/* somebody else has given it to Citus */
-	if (OidIsValid(relid) && placement_of(relid) != NULL)
+	if (is_placed(to))
 	{
-		why = ea_ddl_misplaced(to->other->was, relid, &hint);
-		if (why != NULL)
+		why = misplaced(to->other ? to->other->was : to, relid, &hint);
+		if (why != NULL && to->existing)
+			ea_ddl_lacks(plan, to, hint, "%s", why);
+		else if (why != NULL)
 			ea_ddl_fault(plan, to, to->field, hint, "%s", why);
+		else if (to->existing)
+			add_truncation(plan, to);
 		return;
 	}
-	if (to->tenant_scoped)
-		ea_ddl_add(plan, EA_DDL_DISTRIBUTE, to, to->field,
-				   "SELECT create_distributed_table(%s, %s,"
-				   " colocate_with => '" BESIDE "')", name,
-				   quote_literal_cstr(to->tenant_column));
-	else
-		ea_ddl_add(plan, EA_DDL_DISTRIBUTE, to, to->field,
-				   "SELECT create_reference_table(%s)", name);
 
-	/* what was there would be found by what does not know of Citus */
-	if (to->other != NULL)
-		ea_ddl_add(plan, EA_DDL_DISTRIBUTE, to, to->field,
-				   "SELECT truncate_local_data_after_distributing_table(%s)",
-				   name);
+	/* an existing one is not there: said when it is looked at */
+	if (to->existing && !OidIsValid(relid))
+		return;
+	ea_ddl_add(plan, EA_DDL_DISTRIBUTE, to, to->field, "%s",
+			   ea_ddl_distribute_call(to))->divides = to->existing;
+
+	if (OidIsValid(relid))
+		add_truncation(plan, to);
 }
 
 bool
@@ -278,6 +313,7 @@ mark_anew(EaDdlPlan *plan, EaDdlTable *from, bool was, bool is)
 void
 ea_ddl_distribute(EaDdlPlan *plan, bool was, bool is)
 {
+	List	   *moved = NIL;
 	ListCell   *lc;
 
 	if (!was && !is)
@@ -288,21 +324,29 @@ ea_ddl_distribute(EaDdlPlan *plan, bool was, bool is)
 	{
 		EaDdlTable *from = lfirst(lc);
 
-		if (from->existing || from->other == NULL)
+		if (from->other == NULL)
 			continue;
 		from->distributed = from->was->distributed =
 			from->other->distributed = was && is;
 		mark_anew(plan, from, was, is);
+		if (is_moved(from, was, is) &&
+			OidIsValid(ea_ddl_relation(from->was)))
+			moved = lappend(moved, from);
 	}
 	foreach(lc, plan->to->tables)
 	{
 		EaDdlTable *to = lfirst(lc);
 
 		CHECK_FOR_INTERRUPTS();
-		if (is && !to->existing &&
-			(to->other == NULL || is_moved(to->other, was, is)))
-			place(plan, to);
+		if (!is || (to->other != NULL && !is_moved(to->other, was, is)))
+			continue;
+		place(plan, to);
+		if (to->other == NULL && OidIsValid(relation_of(to)) &&
+			!is_placed(to))
+			moved = lappend(moved, to);
 	}
+	if (moved != NIL)
+		ea_ddl_untie(plan, moved);
 }
 
 /* -------- afterwards -------- */

@@ -26,6 +26,9 @@ extern void ea_ddl_stay_here(void);
  */
 extern void ea_ddl_distribute(EaDdlPlan *plan, bool was, bool is);
 
+/* The statement that gives a table to Citus. */
+extern char *ea_ddl_distribute_call(const EaDdlTable *table);
+
 /* Citus is installed in this database. */
 extern bool ea_ddl_has_citus(void);
 

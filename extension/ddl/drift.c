@@ -69,6 +69,7 @@ typedef struct There
 typedef struct Look
 {
 	EaNameMap  *pending;
+	bool		distributed;
 	There	   *there;
 	int			n;
 	EaNameMap  *types;			/* Attribute * by a type's SQL */
@@ -243,10 +244,10 @@ read_object(void *arg, TupleTableSlot *slot)
 }
 
 #define POLICIES_SQL \
-	"SELECT t.n, p.polcmd = 'r' AND p.polpermissive <> t.existing" \
+	"SELECT t.n, p.polcmd = 'r' AND p.polpermissive <> t.restrictive" \
 	" AND p.polroles = ARRAY['" READER "'::regrole::oid]," \
 	" p.polqual::text FROM unnest($1::oid[], $2::bool[])" \
-	" WITH ORDINALITY t (relid, existing, n)" \
+	" WITH ORDINALITY t (relid, restrictive, n)" \
 	" JOIN pg_policy p ON p.polrelid = t.relid" \
 	" AND p.polname = 'entityapi_read'"
 
@@ -260,15 +261,22 @@ read_policy(void *arg, TupleTableSlot *slot)
 	there->policy->tree = text_of(slot, 2);
 }
 
+/* The policy of a table holds beside others (reader_policies.c). */
+static bool
+is_restrictive(const Look *look, const EaDdlTable *table)
+{
+	return table->existing && !look->distributed;
+}
+
 /* text[] of what is put down for each table that is there */
 static Datum
-array_of(Look *look, bool existing)
+array_of(Look *look, bool restrictive)
 {
 	char	  **items = palloc(Max(look->n, 1) * sizeof(char *));
 
 	for (int i = 0; i < look->n; i++)
-		items[i] = existing ? look->there[i].table->existing ? "t" : "f" :
-			psprintf("%u", look->there[i].relid);
+		items[i] = !restrictive ? psprintf("%u", look->there[i].relid) :
+			is_restrictive(look, look->there[i].table) ? "t" : "f";
 	return ea_exec_text_array(items, look->n);
 }
 
@@ -521,7 +529,7 @@ compare_security(Look *look, There *there)
 		differ(look, EA_DDL_PART_POLICY, table, NULL,
 			   "the policy \"entityapi_read\" of %s "
 			   "is another than was made", table->qualified);
-	else if (table->existing && !there->admits)
+	else if (is_restrictive(look, table) && !there->admits)
 		differ(look, EA_DDL_PART_POLICY, table, NULL,
 			   "the policy \"" READER "\" of %s does not exist",
 			   table->qualified);
@@ -577,7 +585,7 @@ compare_placement(Look *look, There *there)
 List *
 ea_ddl_differences(EaDdlState *stored, EaNameMap *pending)
 {
-	Look		look = {pending};
+	Look		look = {pending, stored->distributed};
 
 	/* those of the extension go, and come back, ahead of the others */
 	bool		placed = stored->distributed && ea_ddl_own_is_distributed();

@@ -27,10 +27,12 @@
 
 #include "base/compat.h"
 #include "base/format.h"
+#include "ddl/distribution.h"
 #include "ddl/existing_check.h"
 #include "ddl/plan.h"
 #include "ddl/rows.h"
 #include "ddl/tables.h"
+#include "engine/distributed.h"
 #include "manifest/faults.h"
 #include "manifest/manifest.h"
 #include "model/table_owners.h"
@@ -53,13 +55,10 @@ static void lacks(Look *look, const char *hint, const char *fmt,...)
 static void
 lacks(Look *look, const char *hint, const char *fmt,...)
 {
-	EaDeclEntity *entity = ea_names_map_get(look->plan->m->by_entity,
-											look->table->entity);
 	va_list		args;
 
 	va_start(args, fmt);
-	ea_manifest_fault(look->plan->m, entity->document->label, "/spec/table",
-					  hint, "%s", ea_format(fmt, args));
+	ea_ddl_lacks(look->plan, look->table, hint, "%s", ea_format(fmt, args));
 	va_end(args);
 }
 
@@ -413,6 +412,17 @@ target_table(Look *look, const EaDdlObject *object)
 	return target;
 }
 
+/* With Citus a key comes after both of its tables. */
+static char *
+refer(Look *look, const EaDdlObject *object)
+{
+	char	   *add = alter(look, psprintf("ADD %s", object->body));
+
+	return !look->plan->was_distributed ||
+		ea_distributed_is(look->relid) ? add :
+		psprintf("%s; %s", ea_ddl_distribute_call(look->table), add);
+}
+
 static void
 check_reference(Look *look, EaDdlObject *object)
 {
@@ -443,7 +453,7 @@ check_reference(Look *look, EaDdlObject *object)
 								   object->columns),
 						name_array(target, target->tenant_scoped, key))))
 		ea_ddl_fault(look->plan, look->table, field,
-					 alter(look, psprintf("ADD %s", object->body)),
+					 refer(look, object),
 					 "needs a deferrable foreign key to %s without actions",
 					 target->qualified);
 }
@@ -545,6 +555,14 @@ check_tenancy(Look *look)
 						quote_literal_cstr(table->tenant_column)));
 }
 
+/* It has the table, and may, or will not have it any more. */
+static bool
+is_of_citus(const EaDdlPlan *plan, const EaOwnersFault *fault)
+{
+	return fault->part == EA_OWNERS_CITUS &&
+		(plan->was_distributed || plan->is_distributed);
+}
+
 static void
 check_code(Look *look)
 {
@@ -557,7 +575,8 @@ check_code(Look *look)
 		/* these have been told of in other words */
 		if (fault->part != EA_OWNERS_TABLE &&
 			fault->part != EA_OWNERS_SCHEMA &&
-			fault->part != EA_OWNERS_CHILDREN)
+			fault->part != EA_OWNERS_CHILDREN &&
+			!is_of_citus(look->plan, fault))
 			lacks(look, fault->hint, "%s", fault->message);
 	}
 	check_rows(look, psprintf("REVOKE ALL ON %s FROM PUBLIC",
@@ -624,8 +643,7 @@ ea_ddl_check_made(EaDdlPlan *plan, const EaDdlTable *table,
 		EaOwnersFault *fault = lfirst(lc);
 
 		if (fault->relid == relid &&
-			!(fault->part == EA_OWNERS_CITUS &&
-			  (plan->was_distributed || plan->is_distributed)) &&
+			!is_of_citus(plan, fault) &&
 			(fault->part != EA_OWNERS_SCHEMA || !OidIsValid(owner)))
 			ea_ddl_fault(plan, table, table->field, fault->hint, "%s",
 						 fault->message);

@@ -68,6 +68,18 @@ ea_ddl_fault(EaDdlPlan *plan, const EaDdlTable *table, const char *field,
 	va_end(args);
 }
 
+void
+ea_ddl_lacks(EaDdlPlan *plan, const EaDdlTable *table, const char *hint,
+			 const char *fmt,...)
+{
+	va_list		args;
+
+	va_start(args, fmt);
+	ea_manifest_fault(plan->m, find_label(plan->m, table->entity),
+					  "/spec/table", hint, "%s", ea_format(fmt, args));
+	va_end(args);
+}
+
 bool
 ea_ddl_is_made(const EaDdlPlan *plan, const EaDdlTable *table)
 {

@@ -20,6 +20,7 @@ typedef struct EaDdlStatement
 	bool		rewrites;		/* a new type whose values are stored anew */
 	bool		deferred;		/* runs by itself, after the transaction */
 	bool		ahead;			/* runs by itself, before the transaction */
+	bool		divides;		/* Citus is given an existing table */
 
 	/* filled in by effects.c */
 	const EaDdlTable *stored;	/* the table as it is, NULL: it is new */
@@ -94,6 +95,11 @@ extern EaDdlStatement *ea_ddl_add(EaDdlPlan *plan, EaDdlPhase phase,
 extern void ea_ddl_fault(EaDdlPlan *plan, const EaDdlTable *table,
 						 const char *field, const char *hint,
 						 const char *fmt,...) pg_attribute_printf(5, 6);
+
+/* A fault at the "table" of an entity that has an existing one. */
+extern void ea_ddl_lacks(EaDdlPlan *plan, const EaDdlTable *table,
+						 const char *hint, const char *fmt,...)
+			pg_attribute_printf(4, 5);
 
 /* Was a table of this name made for an entity? */
 extern bool ea_ddl_is_made(const EaDdlPlan *plan, const EaDdlTable *table);

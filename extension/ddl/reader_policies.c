@@ -251,11 +251,22 @@ is_in_the_way(List *touched, const EaDdlTable *table)
 	return false;
 }
 
+/* The policy is the one of an existing table that holds beside any other. */
+static bool
+is_restrictive(const EaDdlPlan *plan, const EaDdlTable *table)
+{
+	return table->existing && !plan->is_distributed;
+}
+
 /*
  * Plain SQL on an existing table goes on as it did: whoever is no reader may
  * do what he has been granted, and readers see what their policy says,
  * whatever other policies there are.  Row-level security that was there stays
  * when the entity goes, and what was switched on here is switched off.
+ *
+ * Citus forgets that a policy is restrictive.  So a table that it has gets a
+ * policy for readers like all others, and that for others leaves them out; it
+ * may have none of its own (existing_cluster.c).
  */
 static void
 open_existing(EaDdlPlan *plan, EaDdlTable *table)
@@ -279,8 +290,9 @@ open_existing(EaDdlPlan *plan, EaDdlTable *table)
 				   "DROP POLICY IF EXISTS " OTHERS " ON %s", table->qualified);
 	ea_ddl_add(plan, EA_DDL_ADD_POLICIES, table, NULL,
 			   "CREATE POLICY " OTHERS " ON %s TO PUBLIC"
-			   " USING (true) WITH CHECK (true)",
-			   table->qualified);
+			   " USING (%s) WITH CHECK (true)", table->qualified,
+			   is_restrictive(plan, table) ? "true" :
+			   "NOT pg_has_role('" READER "', 'USAGE')");
 	ea_ddl_add(plan, EA_DDL_ADD_POLICIES, table, NULL,
 			   "ALTER TABLE %s ENABLE ROW LEVEL SECURITY", table->qualified);
 }
@@ -329,7 +341,7 @@ secure_policy(EaDdlPlan *plan, List *touched, EaDdlTable *from,
 	ea_ddl_add(plan, EA_DDL_ADD_POLICIES, to, to->field,
 			   "CREATE POLICY " POLICY " ON %s %sFOR SELECT TO " READER
 			   " USING (%s)",
-			   to->qualified, to->existing ? "AS RESTRICTIVE " : "",
+			   to->qualified, is_restrictive(plan, to) ? "AS RESTRICTIVE " : "",
 			   to->policy);
 	if (to->existing && (from == NULL || from->was->lost_policy))
 	{
@@ -337,9 +349,10 @@ secure_policy(EaDdlPlan *plan, List *touched, EaDdlTable *from,
 			ea_ddl_add(plan, EA_DDL_ADD_POLICIES, to, to->field,
 					   "DROP POLICY IF EXISTS " READER " ON %s",
 					   to->qualified);
-		ea_ddl_add(plan, EA_DDL_ADD_POLICIES, to, to->field,
-				   "CREATE POLICY " READER " ON %s FOR SELECT TO " READER
-				   " USING (true)", to->qualified);
+		if (is_restrictive(plan, to))
+			ea_ddl_add(plan, EA_DDL_ADD_POLICIES, to, to->field,
+					   "CREATE POLICY " READER " ON %s FOR SELECT TO " READER
+					   " USING (true)", to->qualified);
 		open_existing(plan, to);
 	}
 }

@@ -123,6 +123,23 @@ take_locks(List *locks)
 	ea_ddl_limit_waits(ea_guc_apply_lock_timeout);
 }
 
+/* Others made the table, and not all that can be in it can be divided. */
+static bool
+is_refused(const EaDdlStatement *statement, int class)
+{
+	static const int errors[] = {
+		ERRCODE_FEATURE_NOT_SUPPORTED, ERRCODE_SYNTAX_ERROR,
+		ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, ERRCODE_INTERNAL_ERROR
+	};
+
+	for (int i = 0; statement->divides && i < lengthof(errors); i++)
+	{
+		if (class == ERRCODE_TO_CATEGORY(errors[i]))
+			return true;
+	}
+	return false;
+}
+
 static void
 run_statement(EaManifest *m, EaDdlStatement *statement)
 {
@@ -140,6 +157,15 @@ run_statement(EaManifest *m, EaDdlStatement *statement)
 		MemoryContextSwitchTo(mcxt);
 		error = CopyErrorData();
 		class = ERRCODE_TO_CATEGORY(error->sqlerrcode);
+		if (is_refused(statement, class))
+		{
+			FlushErrorState();
+			ea_manifest_fault(m, statement->label, "/spec/table",
+							  error->hint ? error->hint : error->detail,
+							  "Citus does not take the table: %s",
+							  error->message);
+			ea_manifest_throw(m);
+		}
 		if (class != ERRCODE_DATA_EXCEPTION &&
 			class != ERRCODE_INTEGRITY_CONSTRAINT_VIOLATION &&
 			error->sqlerrcode != ERRCODE_LOCK_NOT_AVAILABLE)

@@ -35,6 +35,7 @@
 #include "engine/owner.h"
 #include "engine/turn.h"
 #include "entry/apply.h"
+#include "entry/declarations.h"
 #include "entry/name_changes.h"
 #include "manifest/check.h"
 #include "manifest/compile.h"
@@ -160,102 +161,28 @@ compile(EaManifest *m, EaStored *stored, EaWanted *wanted)
 }
 
 static void
-store_entities(EaManifest *m, EaStored *stored, EaWanted *wanted)
-{
-	List	   *gone = NIL;
-	ListCell   *lc;
-	ListCell   *cell;
-
-	foreach(lc, stored->names)
-	{
-		if (ea_names_map_get(m->by_entity, lfirst(lc)) == NULL)
-			gone = lappend(gone, lfirst(lc));
-	}
-	forboth(lc, m->entities, cell, wanted->definitions)
-	{
-		EaDeclEntity *entity = lfirst(lc);
-		char	   *before = ea_names_map_get(stored->definitions,
-											  entity->name);
-
-		if (before && strcmp(before, lfirst(cell)) != 0)
-			gone = lappend(gone, entity->name);
-	}
-
-	/* what changes goes first, so that names may change hands */
-	ea_exec_write("DELETE FROM entityapi.entity WHERE name = ANY ($1)",
-				  ea_params(EA_TEXTS(ea_exec_text_list(gone))));
-	forboth(lc, m->entities, cell, wanted->definitions)
-	{
-		EaDeclEntity *entity = lfirst(lc);
-		char	   *before = ea_names_map_get(stored->definitions,
-											  entity->name);
-
-		CHECK_FOR_INTERRUPTS();
-		if (before && strcmp(before, lfirst(cell)) == 0)
-			continue;
-		ea_exec_write("INSERT INTO entityapi.entity"
-					  " (name, collection, collection_lower, type, definition)"
-					  " VALUES ($1, $2, $3, $4, $5)",
-					  ea_params(EA_TEXT(entity->name),
-								EA_TEXT(entity->collection),
-								EA_TEXT(ea_names_lower(entity->collection)),
-								EA_TEXT(entity->type),
-								EA_TEXT(lfirst(cell))));
-	}
-}
-
-static void
-store_revision(EaWanted *wanted, int revision, List *statements)
-{
-	List	   *texts = NIL;
-	ListCell   *lc;
-
-	foreach(lc, statements)
-	{
-		EaDdlStatement *statement = lfirst(lc);
-
-		texts = lappend(texts, unconstify(char *, statement->sql));
-	}
-	if (ea_exec_write("INSERT INTO entityapi.revision (revision, applied_at,"
-					  " checksum, extension_version, documents, statements)"
-					  " SELECT $1, clock_timestamp(), $2, e.extversion,"
-					  " $3::jsonb, $4"
-					  " FROM pg_extension e WHERE e.extname = 'entityapi'",
-					  ea_params(EA_INT4(revision), EA_TEXT(wanted->checksum),
-								EA_TEXT(wanted->documents),
-								EA_TEXTS(ea_exec_text_list(texts)))) != 1)
-		elog(ERROR, "extension entityapi is not installed");
-}
-
-static void
 store(EaApplyPlan *plan, List *statements)
 {
-	EaManifest *m = plan->m;
-	EaStored   *stored = &plan->stored;
 	EaWanted   *wanted = &plan->wanted;
-	int			revision = stored->revision + 1;
-	const char *service;
+	EaDeclarations *declared = ea_declarations_make(plan, statements);
+	int			revision = declared->revision;
 	bool		theirs = !ea_ddl_own_is_distributed();
 	EaPin		pin;
 
+	if (!theirs)
+		ea_declarations_announce(declared);
 	if (wanted->new_tenant)
 		ea_exec_write("INSERT INTO entityapi.tenant"
 					  " (id, name, slug, status, attributes, created_at)"
 					  " VALUES ($1::uuid, 'default', 'default', 'ACTIVE',"
 					  " '{}', clock_timestamp())",
 					  ea_params(EA_TEXT(wanted->single_tenant)));
-	ea_ddl_run(m, statements);
+	ea_ddl_run(plan->m, statements);
 
 	/* Citus would have nobody else write them in this transaction */
 	if (theirs)
 		ea_owner_install(&pin);
-	store_entities(m, stored, wanted);
-	service = ea_manifest_compile_service(m, revision, wanted->single_tenant);
-	ea_exec_write("INSERT INTO entityapi.service (definition) VALUES ($1)"
-				  " ON CONFLICT (singleton)"
-				  " DO UPDATE SET definition = excluded.definition",
-				  ea_params(EA_TEXT(service)));
-	store_revision(wanted, revision, statements);
+	ea_declarations_store(declared);
 	ea_name_changes_store(plan, revision);
 	if (theirs)
 		ea_owner_leave(&pin);

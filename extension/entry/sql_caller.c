@@ -227,7 +227,10 @@ read_oids(void *arg, TupleTableSlot *slot)
 		*(char **) arg = TextDatumGetCString(slot->tts_values[0]);
 }
 
-/* The oids of a role with Citus; NULL on one node. */
+/*
+ * The oids of a role with Citus; NULL on one node.  Nodes will run statements
+ * as this role, with values in their text.
+ */
 static char *
 on_nodes(const char *role)
 {
@@ -237,6 +240,8 @@ on_nodes(const char *role)
 	if (!ea_distributed())
 		return NULL;
 	ea_owner_install(&pin);
+	ea_exec_write("SELECT entityapi.silence_role($1)",
+				  ea_params(EA_TEXT(role)));
 	ea_exec_each(EA_EXEC_LOOK, "SELECT entityapi.role_on_nodes($1)::text",
 				 ea_params(EA_TEXT(role)), EA_READER(read_oids, TEXTOID),
 				 &oids);

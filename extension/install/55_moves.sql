@@ -8,6 +8,9 @@
 -- an index, or a key.  Keys are the last that it makes, when nobody can write
 -- any more, and if that fails all is as it was before.
 --
+-- It also says what there is to do first where the extension is to be dropped,
+-- since Citus fails at that with words of its own.
+--
 -- Nobody but the installer calls these.
 
 CREATE FUNCTION entityapi.await_replication() RETURNS event_trigger
@@ -22,6 +25,16 @@ DECLARE
 	behind text;
 	ends jsonb;
 BEGIN
+	IF tg_tag = 'DROP EXTENSION' THEN
+		IF current_query() ~* '\mentityapi\M'
+			AND EXISTS (SELECT FROM pg_dist_partition
+						WHERE logicalrelid = 'entityapi.audit'::regclass) THEN
+			RAISE EXCEPTION 'Citus has the tables of the service'
+				USING ERRCODE = 'dependent_objects_still_exist',
+					HINT = 'Apply "distribution: none" first.';
+		END IF;
+		RETURN;
+	END IF;
 	IF NOT EXISTS (SELECT FROM pg_subscription
 				   WHERE subname ~ '^citus_shard_') THEN
 		RETURN;
@@ -61,7 +74,8 @@ BEGIN
 END
 $$;
 
--- Of each node; on those that come later the extension is made with it.
+-- Of each node; on those that come later the extension is made with it.  It is
+-- the extension's, and goes with it.
 CREATE FUNCTION entityapi.guard_moves() RETURNS void
 	LANGUAGE plpgsql
 	SET search_path = pg_catalog, pg_temp
@@ -70,9 +84,37 @@ BEGIN
 	IF NOT EXISTS (SELECT FROM pg_event_trigger
 				   WHERE evtname = 'entityapi_await_replication') THEN
 		CREATE EVENT TRIGGER entityapi_await_replication
-			ON ddl_command_start WHEN TAG IN ('ALTER TABLE', 'CREATE INDEX')
+			ON ddl_command_start
+			WHEN TAG IN ('ALTER TABLE', 'CREATE INDEX', 'DROP EXTENSION')
 			EXECUTE FUNCTION entityapi.await_replication();
 		ALTER EVENT TRIGGER entityapi_await_replication ENABLE ALWAYS;
 	END IF;
+	IF NOT entityapi.guard_is_member() THEN
+		ALTER EXTENSION entityapi
+			ADD EVENT TRIGGER entityapi_await_replication;
+	END IF;
 END
 $$;
+
+CREATE FUNCTION entityapi.unguard_moves() RETURNS void
+	LANGUAGE plpgsql
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+BEGIN
+	IF entityapi.guard_is_member() THEN
+		ALTER EXTENSION entityapi
+			DROP EVENT TRIGGER entityapi_await_replication;
+	END IF;
+	DROP EVENT TRIGGER IF EXISTS entityapi_await_replication;
+END
+$$;
+
+CREATE FUNCTION entityapi.guard_is_member() RETURNS boolean
+	LANGUAGE sql STABLE
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+		SELECT EXISTS (SELECT FROM pg_event_trigger t
+					   JOIN pg_depend m ON m.objid = t.oid AND m.deptype = 'e'
+						AND m.classid = 'pg_event_trigger'::regclass
+					   WHERE t.evtname = 'entityapi_await_replication')
+	$$;

@@ -125,7 +125,7 @@ $$;
 
 -- A node that has been given the extension by Citus has its tables as well.
 -- Their rows come from Citus by and by, and so do their foreign keys and the
--- triggers of the audit log.
+-- triggers of the audit log and of accounts.
 CREATE FUNCTION entityapi.prepare_node() RETURNS void
 	LANGUAGE plpgsql
 	SET search_path = pg_catalog, pg_temp
@@ -156,8 +156,9 @@ BEGIN
 	FOR key IN
 		SELECT t.tgrelid::regclass AS own, t.tgname
 		FROM pg_trigger t
-		WHERE t.tgname = 'append_only'
-		  AND t.tgrelid IN (SELECT entityapi.list_audit_tables())
+		WHERE t.tgname IN ('append_only', 'copy_account')
+		  AND t.tgrelid IN (SELECT entityapi.list_audit_tables()
+							UNION ALL SELECT 'entityapi.account'::regclass)
 	LOOP
 		EXECUTE format('DROP TRIGGER %I ON %s', key.tgname, key.own);
 	END LOOP;
@@ -198,7 +199,8 @@ $$;
 -- their owner's.  So this is a transaction of its own, before that of a
 -- change, and in between the service answers nothing.  And as tables without
 -- a tenant, which are their owner's, lie with the declarations, who changes
--- the ones has to write the others.
+-- the ones has to write the others: what he may write there is said in
+-- 60_declarations.sql.
 --
 -- Citus runs statements on other nodes as who has asked for them, so it has to
 -- log in as these roles.  They get no password: who gets in is said by
@@ -213,6 +215,7 @@ DECLARE
 	own regclass;
 	key text;
 	keys text[];
+	copies text;
 	failed text;
 BEGIN
 	IF EXISTS (SELECT FROM pg_dist_partition
@@ -254,11 +257,20 @@ BEGIN
 
 	-- Citus puts values into the text of statements.  What fails is told to
 	-- the node that has sent it, and is in the log there, without them.
-	ALTER ROLE entityapi_owner SET log_min_messages = 'fatal';
-	ALTER ROLE entityapi_owner SET log_min_error_statement = 'panic';
-	ALTER ROLE entityapi_reader SET log_min_messages = 'fatal';
-	ALTER ROLE entityapi_reader SET log_min_error_statement = 'panic';
+	PERFORM entityapi.silence_role(r.rolname)
+	FROM pg_roles r
+	WHERE r.rolname IN ('entityapi_owner', 'entityapi_reader')
+	   OR EXISTS (SELECT FROM entityapi.mapped_role m
+				  WHERE m.role = r.rolname AND m.role_oid = r.oid);
 	keys := entityapi.drop_own_references();
+	PERFORM entityapi.guard_declarations(true);
+
+	-- accounts go to nodes that do not know the declarations yet
+	SELECT pg_get_triggerdef(t.oid) INTO STRICT copies
+	FROM pg_trigger t
+	WHERE t.tgrelid = 'entityapi.account'::regclass
+	  AND t.tgname = 'copy_account';
+	DROP TRIGGER copy_account ON entityapi.account;
 	FOR own IN SELECT entityapi.list_own_tables() LOOP
 		PERFORM create_reference_table(own);
 		PERFORM truncate_local_data_after_distributing_table(own);
@@ -266,9 +278,22 @@ BEGIN
 	FOREACH key IN ARRAY keys LOOP
 		EXECUTE key;
 	END LOOP;
+	EXECUTE copies;
 	PERFORM entityapi.distribute_audit();
 	GRANT INSERT, UPDATE, DELETE ON entityapi.entity, entityapi.service,
 		entityapi.revision, entityapi.past_name TO entityapi_owner;
+END
+$$;
+
+-- What others send in the name of a role stays out of the logs, as do its own
+-- statements.
+CREATE FUNCTION entityapi.silence_role(role text) RETURNS void
+	LANGUAGE plpgsql
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+BEGIN
+	EXECUTE format('ALTER ROLE %I SET log_min_messages = fatal', role);
+	EXECUTE format('ALTER ROLE %I SET log_min_error_statement = panic', role);
 END
 $$;
 
@@ -417,11 +442,12 @@ BEGIN
 	FOR own IN SELECT entityapi.list_own_tables() LOOP
 		PERFORM entityapi.take_back(own);
 	END LOOP;
+	PERFORM entityapi.guard_declarations(false);
 	FOREACH key IN ARRAY keys LOOP
 		EXECUTE key;
 	END LOOP;
 
-	DROP EVENT TRIGGER entityapi_await_replication;
+	PERFORM entityapi.unguard_moves();
 
 	-- all nodes forget it: Citus has a trigger that says so
 	PERFORM set_config('session_replication_role', 'origin', true);
@@ -509,7 +535,10 @@ BEGIN
 									= 'entityapi.audit'::regclass)));
 	IF found IS NOT NULL THEN
 		RAISE EXCEPTION 'rows are left on this node alone: %', found
-			USING ERRCODE = 'object_not_in_prerequisite_state';
+			USING ERRCODE = 'object_not_in_prerequisite_state',
+				HINT = 'Of tables that you have distributed yourself, '
+					'truncate_local_data_after_distributing_table() removes '
+					'them.';
 	END IF;
 END
 $$;

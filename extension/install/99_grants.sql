@@ -39,7 +39,7 @@ BEGIN
 					WHEN c.relname IN ('entity', 'service', 'revision',
 									 'past_name')
 					THEN '{SELECT}'
-					WHEN c.relname = 'moved' THEN '{}'
+					WHEN c.relname IN ('moved', 'announced') THEN '{}'
 					ELSE '{SELECT,INSERT,UPDATE,DELETE}' END::text[]
 		FROM pg_catalog.pg_class c
 		WHERE c.relnamespace = 'entityapi'::pg_catalog.regnamespace
@@ -60,7 +60,10 @@ BEGIN
 							'list_citus_faults', 'check_distributed',
 							'list_own_tables', 'list_audit_tables',
 							'audit_is_distributed', 'role_on_nodes',
-							'await_replication', 'guard_moves')
+							'await_replication', 'guard_moves',
+							'unguard_moves', 'guard_is_member',
+							'announce', 'announce_here', 'silence_role',
+							'guard_declarations')
 					THEN '{}'
 					ELSE '{EXECUTE}' END::text[]
 		FROM pg_catalog.pg_proc p

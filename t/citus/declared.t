@@ -101,6 +101,8 @@ subtest 'one node in a database that has Citus' => sub {
 
 $cluster->psql(<<~'SQL');
 	insert into entityapi.tenant select md5(x)::uuid, x, x, 'ACTIVE', '{}', now() from unnest('{a,b,c,d,e}'::text[]) x;
+	insert into entityapi.account (id, tenant_id, kind, username, username_key, status, roles, profile, security_attributes, password_change_required, is_super_admin, created_at)
+		select md5('u' || slug)::uuid, id, 'USER', slug, slug, 'ACTIVE', '{}', '{}', '{}', false, false, now() from entityapi.tenant;
 	insert into app.country (id, code, created_at, updated_at) select md5('c' || i)::uuid, 'C' || i, now(), now() from generate_series(1, 5) i;
 	insert into app.shop (tenant_id, id, region, code, country_id, created_at, updated_at)
 		select t.id, md5('s' || i)::uuid, case i % 2 when 0 then 'north' else 'south' end, 'c' || i, md5('c' || (1 + i % 5))::uuid, now(), now() from entityapi.tenant t, generate_series(1, 20) i;
@@ -126,6 +128,8 @@ subtest 'given to Citus' => sub {
 			and c.relkind in ('r', 'p') and c.oid::regclass::text !~ '_\d{6}$' except select logicalrelid from pg_dist_partition) l}), '', 'none of the extension is left out');
 	is($cluster->psql('select count(*), count(tenant_id) from entityapi.audit') =~ s/\|.*//r, ($records =~ s/\|.*//r) + 1, 'the log has its records');
 	is(join(' ', $cluster->on_all('select count(*) from app.sale')), '500 500 500', 'each node knows them');
+	is(join(' ', $cluster->on_all('select count(*) from entityapi.account')), '5 5 5', 'and the accounts');
+	is(join(' ', $cluster->on_all(q{select count(*) from pg_trigger where tgname ~ '^copy_account_' and tgrelid::regclass::text ~ '^entityapi.account_'})), '1 1 1', 'which have their trigger');
 	is($cluster->psql(q{select count(*) from pg_policy where pg_get_expr(polqual, polrelid) ~ 'SELECT' and polrelid::regclass::text ~ '^app'}), 0, 'no policy has a sub-select');
 	is($cluster->psql(q{select string_agg(rolname, ' ' order by rolname) from pg_roles where rolname ~ '^entityapi_' and rolcanlogin}),
 		'entityapi_owner entityapi_reader entityapi_shim', 'nodes are let in');
@@ -177,11 +181,13 @@ subtest 'by hand' => sub {
 	like(placements(), qr/app\.tag tenant_id beside/, 'where it was');
 	sound('mended');
 
-	$documents{Entity}{Old} = { table => 'app.old', columns => { id => 'id', tenantId => 'tenant' }, fields => { name => { type => 'text' } } };
-	$cluster->psql('set role entityapi_owner; create table app.old (tenant uuid not null, id uuid not null, name text, primary key (tenant, id))');
-	like(faults(), qr/an existing table is not distributed/, 'an existing table is refused');
-	delete $documents{Entity}{Old};
-	$cluster->psql('drop table app.old');
+	$cluster->psql(q{set client_min_messages = error; set role entityapi_owner; create table app.copy (like app.tag including all); insert into app.copy select * from app.tag;
+		drop table app.tag cascade; alter table app.copy rename to tag});
+	like($cluster->psql('select message from entityapi.list_differences()'), qr/foreign key .* of app\.stall_tags does not exist.*the rows of app\.tag are on one node alone/s, 'a copy in its place');
+	$done = $cluster->try_apply('--repair', $manifests);
+	is($done->{status}, 0, 'is put right') or diag $done->{err};
+	like(placements(), qr/app\.tag tenant_id beside/, 'with Citus');
+	sound('right');
 };
 
 subtest 'the months of the log' => sub {
@@ -209,6 +215,8 @@ subtest 'taken back' => sub {
 	is($done->{status}, 0, 'by the declarations') or diag $done->{err};
 	is($cluster->psql('select count(*) from pg_dist_partition'), 0, 'Citus has nothing');
 	is($cluster->psql('select count(*), sum(number) from app.sale'), $sales, 'the rows are here');
+	is($cluster->psql(q{select (select count(*) from entityapi.account), (select count(*) from pg_trigger where tgname = 'copy_account' and tgrelid = 'entityapi.account'::regclass)}), '5|1',
+		'and the accounts, with their trigger');
 	is($cluster->psql('select count(*) from entityapi.audit'), $before + 1, 'and the records');
 	is($cluster->psql(q{select count(*) from entityapi.audit where tenant_id = '00000000-0000-0000-0000-000000000000'}), 0, 'those of no tenant without one');
 	sound('back');

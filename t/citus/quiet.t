@@ -96,9 +96,55 @@ for my $i (0 .. 2)
 		is(ask($shim, PATCH => "/$item->{id}", { name => "$secret now $i" }, $item->{id})->{status}, 200, 'afterwards it goes');
 	};
 }
+# Whoever reads by plain SQL, and whoever writes as the owner, sends values, too.
+my $reader = $shims[0]->user($tenant->{id}, 'reads', ['Editor']);
+$cluster->psql(q{set client_min_messages = error; create role bi login in role entityapi_reader; select entityapi.map_role('bi', 'reads');
+	create role keeper login in role entityapi_owner});
+my $which = "tenant_id = '$tenant->{id}' and id = '$item->{id}'";
+
 for my $i (0 .. 2)
 {
-	my @lines = grep { /\Q$secret\E/ } split /\n/, EntityApi::Test::slurp($cluster->node($i)->log);
+	my $node = $cluster->node($i);
+	my $told = sub { my ($role, $sql) = @_; return $node->try_psql("\\set VERBOSITY sqlstate\n$sql", user => $role)->{err} =~ s/.*ERROR:\s+(\w+).*/$1/sr };
+	my $own = sub { return $told->('keeper', "set role entityapi_owner; $_[0]") };
+
+	subtest "plain SQL on node $i" => sub {
+		is($told->(bi => 'select sum(name::int) from app.item'), '22P02', 'a cast');
+		is($told->(bi => "select count(*) from app.item where name ~ '$secret' and 1 / (amount - 77) > 0"), '22012', 'a division');
+		is($told->(bi => "set statement_timeout = '300ms'; select count(*) from app.item where name >= '$secret' and pg_sleep(2) is not null"), '57014', 'a timeout');
+		is($told->(bi => "update app.item set name = '$secret'"), '42501', 'what he may not');
+		is($own->("update app.item set amount = -5, name = '$secret neg' where $which"), '23514', 'a check');
+		is($own->("insert into app.item select * from app.item where $which"), '23505', 'a key');
+		is($own->("update app.item set parent_id = md5('$secret')::uuid where $which"), '23503', 'a foreign key');
+		is($own->("update app.item set name = null, code = '$secret null' where $which"), '23502', 'no value');
+		is($own->("update app.item set name = repeat('$secret', 100) where $which"), '22001', 'too long a value');
+		is($own->("update app.item set amount = 2147483647, name = '$secret' where $which and amount + 2147483647 > 0"), '22003', 'out of range');
+	};
+}
+
+subtest 'a deadlock' => sub {
+	my @locked = map { my $i = $_; my $name = "$secret deadlock $i";
+		open my $psql, '|-', 'sh', '-c', 'exec 2>"$0" "$@"', "$folder/victim$i", EntityApi::Test::server_program('psql'), '-XAtq', '-v', 'VERBOSITY=sqlstate', '-o', "$folder/dead$i", '-d', $cluster->node($i)->conninfo('keeper') or die $!;
+		$psql->autoflush(1);
+		[ $psql, $name ] } 0, 2;
+	my @ids = ($item->{id}, $child->{id});
+	my $change = sub { my ($n, $id) = @_; print { $locked[$n][0] } "update app.item set name = '$locked[$n][1]' where tenant_id = '$tenant->{id}' and id = '$id' returning 1;\n" };
+
+	print { $_->[0] } "set role entityapi_owner; begin;\n" for @locked;
+	$change->(0, $ids[0]);
+	$change->(1, $ids[1]);
+	EntityApi::Test::wait_until(20, sub { -s "$folder/dead0" && -s "$folder/dead2" });
+	$change->($_, $ids[ 1 - $_ ]) for 0, 1;
+	print { $_->[0] } "rollback;\nselect 'over';\n" for @locked;
+	close $_->[0] for @locked;
+	is(join(' ', map { EntityApi::Test::slurp("$folder/dead$_") =~ /over/ ? 'over' : 'no' } 0, 2), 'over over', 'is ended');
+	like(join(' ', map { EntityApi::Test::slurp("$folder/victim$_") =~ /(40P01)/ } 0, 2), qr/40P01/, 'by one of them');
+};
+
+for my $i (0 .. 2)
+{
+	# but for what a session asks of its own node
+	my @lines = grep { /\Q$secret\E/ && !/ keeper\@/ } split /\n/, EntityApi::Test::slurp($cluster->node($i)->log);
 
 	is(scalar @lines, 0, "no value is in the log of node $i") or diag join "\n", @lines[ 0 .. ($#lines > 5 ? 5 : $#lines) ];
 }
