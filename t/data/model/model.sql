@@ -101,12 +101,21 @@ begin
 	return '200';
 end $$;
 
+-- By a scan of the table.  On a standby the executor takes an index that the
+-- primary has made after the snapshot, too, and that has no entries for rows
+-- which only this snapshot sees.
+create function count_in_table(t uuid, r int) returns bigint language sql stable
+set enable_indexscan = off set enable_indexonlyscan = off set enable_bitmapscan = off as $$
+	select count(*) from app.item where tenant_id = t and rank = r
+$$;
+
 -- The count on an index, and what PostgreSQL says
 create function compare_count(who int, t uuid, r int) returns text language plpgsql stable as $$
 declare
 	page text := answer('on', 'GET', '/api/v1/items?page[size]=1&filter=rank==' || r, headers(who), null);
 	told bigint := (regexp_match(page, '"totalRecords":(\d+)'))[1];
-	n bigint := (select count(*) from app.item where tenant_id = t and rank = r);
+	n bigint := case when pg_is_in_recovery() then count_in_table(t, r)
+		else (select count(*) from app.item where tenant_id = t and rank = r) end;
 begin
 	if page ~ '^200' and told is distinct from n then
 		raise exception 'DIFFERENT (count): % %', told, n using errcode = 'ZZ001';
