@@ -154,7 +154,8 @@ misplaced(const EaDdlTable *table, Oid relid, const char **hint)
 		return NULL;
 	*hint = psprintf("SELECT undistribute_table(%s), then apply%s",
 					 quote_literal_cstr(table->qualified),
-					 table->other == NULL && table->was == NULL ? "" : " with --repair");
+					 table->other == NULL && table->was == NULL ? "" :
+					 " with --repair");
 	return psprintf("the rows of %s are distributed otherwise than by tenant",
 					table->qualified);
 }

@@ -84,7 +84,8 @@ static const struct
 		" JOIN pg_attribute a ON a.attrelid = f.conrelid"
 		" AND a.attname = $2 AND a.attnum = ANY (f.conkey)"
 		" WHERE f.conrelid = $1 AND f.contype = 'f'"
-		" AND (f.confdeltype IN ('n', 'd') OR f.confupdtype IN ('n', 'd', 'c'))"
+		" AND (f.confdeltype IN ('n', 'd')"
+		" OR f.confupdtype IN ('n', 'd', 'c'))"
 		" ORDER BY 1",
 		"the foreign key \"%1$s\" has an action that would write the tenant",
 		"make it anew without the action"

@@ -341,8 +341,8 @@ secure_policy(EaDdlPlan *plan, List *touched, EaDdlTable *from,
 	ea_ddl_add(plan, EA_DDL_ADD_POLICIES, to, to->field,
 			   "CREATE POLICY " POLICY " ON %s %sFOR SELECT TO " READER
 			   " USING (%s)",
-			   to->qualified, is_restrictive(plan, to) ? "AS RESTRICTIVE " : "",
-			   to->policy);
+			   to->qualified,
+			   is_restrictive(plan, to) ? "AS RESTRICTIVE " : "", to->policy);
 	if (to->existing && (from == NULL || from->was->lost_policy))
 	{
 		if (from != NULL)

@@ -197,7 +197,8 @@ BEGIN
 		UNION ALL
 		-- a name right before a parenthesis is a call
 		SELECT x.class, x.id FROM expression x
-		WHERE pg_catalog.regexp_replace(x.text, '[[:<:]]jsonb_typeof[(]', '', 'g')
+		WHERE pg_catalog.regexp_replace(x.text, '[[:<:]]jsonb_typeof[(]', '',
+										'g')
 			  ~ '["[:alnum:]_][(]'
 		UNION ALL
 		-- what is PostgreSQL's own is on no record of dependencies

@@ -1,10 +1,10 @@
 -- What nodes of a cluster take for declarations
 --
--- There entityapi_owner can write them, since Citus wants one role for all that
--- lies together, and so could its members by statements of their own.  So the
--- installer announces what a change is going to write, by hashes of the rows,
--- and each node refuses all else of who is no superuser.  On one node nothing
--- of this is used.
+-- There entityapi_owner can write them, since Citus wants one role for all
+-- that lies together, and so could its members by statements of their own.  So
+-- the installer announces what a change is going to write, by hashes of the
+-- rows, and each node refuses all else of who is no superuser.  On one node
+-- nothing of this is used.
 --
 -- Nobody but the installer calls these.
 
@@ -20,8 +20,8 @@ CREATE FUNCTION entityapi.seal(kind text, declared jsonb) RETURNS text
 	LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 	SET search_path = pg_catalog, pg_temp
 	AS $$
-		SELECT encode(sha256(convert_to(kind || (declared - 'applied_at')::text,
-										'UTF8')), 'hex')
+		SELECT encode(sha256(convert_to(
+			kind || (declared - 'applied_at')::text, 'UTF8')), 'hex')
 	$$;
 
 -- By another session, whose transaction is over before the caller writes.
