@@ -31,7 +31,8 @@ SELECT r.rolname AS makes_objects FROM pg_roles r
 WHERE r.rolname LIKE 'entityapi\_%' AND has_schema_privilege(r.oid, 'entityapi', 'CREATE');
 
 -- with the installer's rights runs what has to drop or make months of the log,
--- and reads one column; all else takes those of the owner
+-- reads one column, and guards declarations on a cluster; all else takes those
+-- of the owner
 SELECT p.oid::regprocedure AS as_installer FROM pg_proc p
 WHERE p.pronamespace = 'entityapi'::regnamespace AND p.prosecdef ORDER BY p.proname;
 

@@ -344,12 +344,18 @@ is_to_be_held(const Entry *entry)
 static Entry *
 find(const char *table, const pg_uuid_t *tenant)
 {
+	uint64		news = ea_held_news();
 	Entry	   *entry = look_up(table, tenant);
 
 	while (is_to_be_held(entry) && hold(entry))
 	{
 		CHECK_FOR_INTERRUPTS();
 		AcceptInvalidationMessages();
+
+		/* it was known, and is what it was until it was held */
+		if (news == ea_held_news())
+			break;
+		news = ea_held_news();
 		entry = look_up(table, tenant);
 	}
 	return entry;
