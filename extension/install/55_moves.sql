@@ -26,7 +26,7 @@ DECLARE
 	ends jsonb;
 BEGIN
 	IF tg_tag = 'DROP EXTENSION' THEN
-		IF current_query() ~* '\mentityapi\M'
+		IF current_query() ~* '[[:<:]]entityapi[[:>:]]'
 			AND EXISTS (SELECT FROM pg_dist_partition
 						WHERE logicalrelid = 'entityapi.audit'::regclass) THEN
 			RAISE EXCEPTION 'Citus has the tables of the service'
