@@ -365,6 +365,8 @@ ea_ddl_plan(EaManifest *m, const EaDdlSource *stored,
 	plan.was_distributed = was;
 	plan.is_distributed = is;
 	ea_ddl_match(&plan, stored->trees, wanted->trees);
+	if (!ea_ddl_may_read(&plan))
+		return NIL;
 	if ((was || is) && !ea_ddl_check_cluster(&plan, is))
 		return NIL;
 	plan.pending = stored->pending;

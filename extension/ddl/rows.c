@@ -7,16 +7,84 @@
  */
 #include "postgres.h"
 
+#include "access/htup_details.h"
 #include "catalog/namespace.h"
+#include "catalog/pg_class.h"
 #include "executor/spi.h"
 #include "lib/stringinfo.h"
+#include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
+#include "utils/syscache.h"
 
 #include "base/guc.h"
 #include "ddl/plan.h"
 #include "ddl/rows.h"
 #include "ddl/tables.h"
+#include "model/table_owners.h"
+
+/* Whose a table is, unless it is this role's or a superuser's. */
+static Oid
+strange_owner(Oid relid)
+{
+	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relid));
+	Oid			owner;
+
+	if (!HeapTupleIsValid(tuple))
+		return InvalidOid;
+	owner = ((Form_pg_class) GETSTRUCT(tuple))->relowner;
+	ReleaseSysCache(tuple);
+	return owner == GetUserId() || superuser_arg(owner) ? InvalidOid : owner;
+}
+
+static void
+check_readable(EaDdlPlan *plan, EaDdlTable *table, Oid relid,
+			   const char *role)
+{
+	Oid			schema = get_namespace_oid(table->schema, false);
+	Oid			owner = ea_table_owners_of_schema(schema);
+
+	if (OidIsValid(owner))
+	{
+		ea_ddl_fault(plan, table, NULL,
+					 psprintf("ALTER SCHEMA %s OWNER TO %s",
+							  quote_identifier(table->schema),
+							  quote_identifier(role)),
+					 "the schema \"%s\" belongs to %s, "
+					 "who could put other tables "
+					 "in the place of the service's",
+					 table->schema, GetUserNameFromId(owner, false));
+		return;
+	}
+	owner = strange_owner(relid);
+	if (OidIsValid(owner))
+		ea_ddl_fault(plan, table, table->field,
+					 psprintf("ALTER TABLE %s OWNER TO %s", table->qualified,
+							  quote_identifier(role)),
+					 "the table %s belongs to %s, "
+					 "whose policies would run with the rights of %s",
+					 table->qualified, GetUserNameFromId(owner, false), role);
+}
+
+bool
+ea_ddl_may_read(EaDdlPlan *plan)
+{
+	const char *role = GetUserNameFromId(GetUserId(), false);
+	int			before = plan->m->nfaults;
+	ListCell   *lc;
+
+	foreach(lc, plan->stored->tables)
+	{
+		EaDdlTable *table = lfirst(lc);
+		Oid			relid = table->existing ? InvalidOid :
+			ea_ddl_relation(table);
+
+		CHECK_FOR_INTERRUPTS();
+		if (OidIsValid(relid))
+			check_readable(plan, table, relid, role);
+	}
+	return plan->m->nfaults == before;
+}
 
 static bool
 finds(const char *sql)

@@ -7,6 +7,13 @@
 #include "ddl/plan.h"
 #include "ddl/tables.h"
 
+/*
+ * May the rows of the tables that were made be looked at?  Of a table that
+ * somebody else has put in the place of one, the policies would run with the
+ * rights of this role: a fault for each.
+ */
+extern bool ea_ddl_may_read(EaDdlPlan *plan);
+
 /* All of these look at the stored table through SPI. */
 extern bool ea_ddl_has_rows(EaDdlTable *table);
 

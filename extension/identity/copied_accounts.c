@@ -4,6 +4,7 @@
 #include "postgres.h"
 
 #include "access/htup_details.h"
+#include "access/table.h"
 #include "catalog/pg_type.h"
 #include "commands/trigger.h"
 #include "executor/spi.h"
@@ -14,9 +15,11 @@
 
 #include "base/compat.h"
 #include "engine/distributed.h"
+#include "engine/held.h"
 #include "engine/owner.h"
 #include "engine/shards.h"
 #include "model/account_copy.h"
+#include "model/table_owners.h"
 #include "model/value_checks.h"
 
 /*
@@ -71,18 +74,54 @@ execute(const char *sql, int n, Oid *types, Datum *values)
 }
 
 /*
+ * What a query finds, as an oid; InvalidOid if that is nothing.  $1: a table,
+ * as statements name it.
+ */
+static Oid
+find_oid(const char *sql, const char *table)
+{
+	Oid			types[] = {TEXTOID};
+	Datum		values[] = {CStringGetTextDatum(table)};
+	Datum		found;
+	bool		isnull;
+
+	execute(sql, 1, types, values);
+	if (SPI_processed == 0)
+		return InvalidOid;
+	found = SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1,
+						  &isnull);
+	return isnull ? InvalidOid : DatumGetObjectId(found);
+}
+
+/*
  * A dump brings the copies along, and makes the primary key after all rows:
  * before that there is nothing to keep in line.
  */
 static bool
 is_whole(const EaEntity *user)
 {
-	Oid			types[] = {TEXTOID};
-	Datum		values[] = {CStringGetTextDatum(user->table)};
+	return OidIsValid(find_oid("SELECT indrelid FROM pg_catalog.pg_index"
+							   " WHERE indisprimary AND indrelid ="
+							   " pg_catalog.to_regclass($1)", user->table));
+}
 
-	execute("SELECT 1 FROM pg_catalog.pg_index WHERE indisprimary"
-			" AND indrelid = pg_catalog.to_regclass($1)", 1, types, values);
-	return SPI_processed > 0;
+/*
+ * Somebody may have put another table in the place of this one, or hung code
+ * onto it, which would run with the rights of the owner.
+ */
+static void
+check_table(const EaEntity *entity)
+{
+	Oid			relid = find_oid("SELECT pg_catalog.to_regclass($1)::oid",
+								 entity->table);
+	Relation	rel;
+
+	if (!OidIsValid(relid))
+		elog(ERROR, "there is no table %s", entity->table);
+	rel = table_open(relid, RowExclusiveLock);
+	if (!ea_held_is_known(relid))
+		ea_table_owners_check(rel);
+	table_close(rel, NoLock);
 }
 
 static Datum
@@ -123,6 +162,7 @@ release_authors(const EaEntity *user, Oid *types, Datum *values)
 
 		if (!field->system)
 			continue;
+		check_table(field->entity);
 		execute(psprintf("UPDATE %s SET %s = NULL WHERE %s = $1 AND %s = $2",
 						 place_of(field->entity, values[1]), column, column,
 						 field->entity->tenant_column), 2, types, values);
@@ -146,6 +186,7 @@ copy_account(TriggerData *trigger, const EaEntity *user)
 	table = place_of(user, values[1]);
 	if (table == NULL)
 		return;
+	check_table(user);
 	if (TRIGGER_FIRED_BY_DELETE(trigger->tg_event) && ea_distributed())
 		release_authors(user, types, values);
 	if (TRIGGER_FIRED_BY_DELETE(trigger->tg_event))
