@@ -25,7 +25,9 @@ $program = (grep { -x } map { "$_/test/regress/pg_regress" } $program, $program 
 
 my %left_out = map { m{^sql/(\w+)\.sql } ? ($1 => 1) : () } split /\n/, EntityApi::Test::slurp("$checkout/t/tools/citus/left_out.txt");
 my @tests = $ENV{ENTITYAPI_REGRESS} ? split ' ', $ENV{ENTITYAPI_REGRESS} : grep { !$left_out{$_} && $_ ne 'setup' } map { m{([^/]+)\.sql$} } sort glob "$checkout/sql/*.sql";
-my $cluster = EntityApi::Test->cluster(nodes => 3);
+
+# tokens last as long as they do by default
+my $cluster = EntityApi::Test->cluster(nodes => 3, conf => ['entityapi.access_token_ttl = 900']);
 my $folder = EntityApi::Test::folder();
 my @database = (database => 'regress');
 
