@@ -63,6 +63,8 @@ static const struct
 	{"citus.multi_task_query_log_level", "off"},
 };
 
+#define SHARDS_ARE_HIDDEN "citus.override_table_visibility"
+
 /* Where a setting is kept, and what it has there when it is as it must be. */
 typedef struct Place
 {
@@ -113,6 +115,15 @@ ea_distributed_settings_pin(void)
 			ea_pin_set(settings[i].name, settings[i].value);
 	}
 	known = true;
+}
+
+void
+ea_distributed_settings_show_shards(void)
+{
+	/* it is the planner that leaves them out */
+	if (planner_hook != NULL &&
+		ea_compat_find_setting(SHARDS_ARE_HIDDEN) != NULL)
+		ea_pin_set(SHARDS_ARE_HIDDEN, "off");
 }
 
 /* A declaration may be about to give Citus the tables. */

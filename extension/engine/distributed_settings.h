@@ -11,6 +11,13 @@
 extern void ea_distributed_settings_pin(void);
 
 /*
+ * A statement over pg_class finds shards, too.  Citus would leave them out of
+ * what clients' sessions ask, and so whatever is asked of one had the answer
+ * that nothing is amiss.  Where Citus is not, nothing is set.
+ */
+extern void ea_distributed_settings_show_shards(void);
+
+/*
  * The same for the style of times, whoever calls: values go to other nodes as
  * text, and in other styles 05/06 is read there as it is by default.
  */

@@ -20,6 +20,7 @@
 #include "utils/syscache.h"
 
 #include "engine/distributed.h"
+#include "engine/distributed_settings.h"
 #include "engine/exec.h"
 #include "engine/held.h"
 #include "engine/pin.h"
@@ -313,6 +314,7 @@ ea_table_owners_faults(int n, const Oid *relids)
 	ea_pin_set("enable_seqscan", "off");
 	ea_pin_set("enable_hashjoin", "off");
 	ea_pin_set("enable_mergejoin", "off");
+	ea_distributed_settings_show_shards();
 
 	oids = palloc(Max(n, 1) * sizeof(Datum));
 	for (int i = 0; i < n; i++)
