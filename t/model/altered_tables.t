@@ -29,7 +29,7 @@ sub declared
 }
 
 $cluster->psql(<<'SQL');
-create role mallory;
+create role mallory login;
 create schema sales authorization entityapi_owner;
 create schema evil authorization mallory;
 grant usage on schema evil to entityapi_owner;
