@@ -247,6 +247,11 @@ BEGIN
 	ALTER ROLE entityapi_owner LOGIN;
 	ALTER ROLE entityapi_reader LOGIN;
 
+	-- Citus names nothing of pg_catalog by its schema.  Where a path of the
+	-- database has others before that, they would get what it sends.
+	ALTER ROLE entityapi_owner SET search_path = pg_catalog, pg_temp;
+	ALTER ROLE entityapi_reader SET search_path = pg_catalog, pg_temp;
+
 	-- rows that have no key go to a node that is added like all others
 	FOR own IN SELECT entityapi.list_own_tables() LOOP
 		IF NOT EXISTS (SELECT FROM pg_constraint k
