@@ -253,6 +253,10 @@ my @takeovers = (
 	[ 'the right to make triggers', 'grant trigger on %1$s to mallory', 'revoke trigger on %1$s from mallory' ],
 	[ 'a default', 'alter table %1$s add column d text default evil.val($$x$$)', 'alter table %1$s drop column d' ],
 	[ 'a check', 'alter table %1$s add constraint c check (evil.ok(%3$s)) not valid', 'alter table %1$s drop constraint c' ],
+
+	# on other nodes it may have the rights of the caller
+	$several ? [ 'a check with the rights of its owner', 'alter function evil.ok(text) security definer; alter table %1$s add constraint c check (evil.ok(%3$s)) not valid',
+		'alter table %1$s drop constraint c; alter function evil.ok(text) security invoker' ] : (),
 	[ 'an expression of an index', 'create index i on %1$s (evil.val(%3$s))', 'drop index %2$s.i' ],
 	[ 'an expression of statistics', 'create statistics %2$s.s on (evil.val(%3$s)), id from %1$s', 'drop statistics %2$s.s' ],
 	[ 'a policy', 'create policy p on %1$s using (evil.ok(%3$s))', 'drop policy p on %1$s' ],
