@@ -79,6 +79,24 @@ ea_ddl_stay_here(void)
 		set("citus.enable_ddl_propagation", "off");
 }
 
+/* Those that tables are to be in. */
+static List *
+list_schemas(const EaDdlState *to)
+{
+	EaNameMap  *seen = ea_names_map_create(4);
+	List	   *schemas = NIL;
+	ListCell   *lc;
+
+	foreach(lc, to->tables)
+	{
+		EaDdlTable *table = lfirst(lc);
+
+		if (ea_names_map_put(seen, table->schema, table))
+			schemas = lappend(schemas, unconstify(char *, table->schema));
+	}
+	return schemas;
+}
+
 bool
 ea_ddl_check_cluster(EaDdlPlan *plan, bool is)
 {
@@ -88,8 +106,10 @@ ea_ddl_check_cluster(EaDdlPlan *plan, bool is)
 	ea_owner_install(&pin);
 	ea_exec_each(EA_EXEC_LOOK,
 				 "SELECT f.message, f.hint"
-				 " FROM entityapi.list_citus_faults() f",
-				 EA_NO_PARAMS, EA_READER(note_fault, TEXTOID, TEXTOID), plan);
+				 " FROM entityapi.list_citus_faults($1) f",
+				 ea_params(EA_TEXTS(ea_exec_text_list(
+									list_schemas(plan->to)))),
+				 EA_READER(note_fault, TEXTOID, TEXTOID), plan);
 	ea_owner_leave(&pin);
 	if (is)
 		check_tried(plan);

@@ -179,10 +179,12 @@ my %calls = (
 	'pending_steps' => 'select * from entityapi.pending_steps',
 
 	# for a cluster, where there is none
-	(map { $_ => "select entityapi.$_()" } qw(list_own_tables list_audit_tables audit_is_distributed list_citus_faults distribute_own distribute_audit
+	(map { $_ => "select entityapi.$_()" } qw(list_own_tables list_audit_tables audit_is_distributed distribute_own distribute_audit
 		undistribute_own prepare_node)),
 	'drop_own_references' => 'begin; select entityapi.drop_own_references(); rollback',
 	'rekey_audit' => q{begin; select entityapi.rekey_audit('entityapi.audit_default', '(tenant_id, at, id)', '(at, id)'); rollback},
+	'list_citus_faults' => q{select entityapi.list_citus_faults('{app}')},
+	'pin_installer_path' => 'begin; select entityapi.pin_installer_path(); rollback',
 	'guard_moves' => 'begin; select entityapi.guard_moves(); rollback',
 	'await_replication' => 'begin; select entityapi.guard_moves(); create table public.plain (id int); create index on public.plain (id); rollback',
 	'unguard_moves' => 'begin; select entityapi.guard_moves(); select entityapi.unguard_moves(); rollback',
