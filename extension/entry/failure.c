@@ -216,8 +216,8 @@ ea_failure_answer(EaRequest *req, ErrorData *edata)
 			log_failure(req, edata);
 			if (edata->sqlerrcode == ERRCODE_EA_DISTRIBUTED)
 				ea_errors_add(req, EA_ERR_UNAVAILABLE, EA_AT_NONE, NULL,
-							  "Citus keeps tables of this service, and its "
-							  "declarations do not say so.");
+							  "The tables of this service are not where its "
+							  "declarations say.");
 			else
 				ea_errors_add(req, EA_ERR_INTERNAL, EA_AT_NONE, NULL,
 							  "The request failed for a reason on our side.");
