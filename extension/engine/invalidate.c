@@ -14,10 +14,15 @@
 
 #include "access/heapam.h"
 #include "access/htup_details.h"
+#include "access/subtrans.h"
 #include "access/table.h"
 #include "access/tableam.h"
+#include "access/xact.h"
+#include "access/xlog.h"
 #include "catalog/namespace.h"
 #include "common/hashfn.h"
+#include "storage/lmgr.h"
+#include "storage/procarray.h"
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
@@ -83,6 +88,30 @@ ea_invalidate_watch(void)
 
 /* -------- of other nodes -------- */
 
+/*
+ * A change of a row that is prepared may be committed on other nodes already,
+ * and whoever has made it been told so.  So who reads the row here waits until
+ * it is decided, and then begins anew.  Of one that still runs nobody knows.
+ */
+void
+ea_invalidate_settle(Relation rel, HeapTuple tuple)
+{
+	HeapTupleHeader header = tuple->t_data;
+	TransactionId writer;
+
+	if ((header->t_infomask & HEAP_XMAX_INVALID) ||
+		HEAP_XMAX_IS_LOCKED_ONLY(header->t_infomask) || RecoveryInProgress())
+		return;
+	writer = HeapTupleHeaderGetUpdateXid(header);
+	if (!TransactionIdIsValid(writer) ||
+		TransactionIdIsCurrentTransactionId(writer) ||
+		!TransactionIdIsInProgress(writer) ||
+		BackendXidGetPid(SubTransGetTopmostTransaction(writer)) != 0)
+		return;
+	XactLockTableWait(writer, rel, &tuple->t_self, XLTW_None);
+	ea_held_throw();
+}
+
 /* Each change of declarations writes the one row of the first. */
 static const char *const looked_at[] = {
 	"entityapi.service", "entityapi.signing_key"
@@ -107,11 +136,14 @@ rows_of(const char *table)
 	rel = table_open(shard->relid, AccessShareLock);
 	scan = table_beginscan(rel, GetActiveSnapshot(), 0, NULL);
 	while ((tuple = heap_getnext(scan, ForwardScanDirection)) != NULL)
+	{
+		ea_invalidate_settle(rel, tuple);
 		sum = hash_combine64(sum,
 							 ((uint64) HeapTupleHeaderGetRawXmin(tuple->t_data)
 							  << 32) ^
 							 ItemPointerGetBlockNumber(&tuple->t_self) << 16 ^
 							 ItemPointerGetOffsetNumber(&tuple->t_self));
+	}
 	table_endscan(scan);
 	table_close(rel, NoLock);
 	return hash_combine64(sum, shard->relid);

@@ -79,6 +79,11 @@ enum
 	TENANT_ADMIN_ACCOUNT_ID
 };
 
+enum
+{
+	KEY_ID
+};
+
 typedef struct Row
 {
 	Datum	   *values;
@@ -95,6 +100,7 @@ static const Oid account_types[] = {
 };
 static const Oid tenant_types[] = {UUIDOID, TEXTOID, TEXTOID, TEXTOID};
 static const Oid tenant_admin_types[] = {UUIDOID, UUIDOID};
+static const Oid key_types[] = {UUIDOID};
 
 /* The tables that are looked into, and the index for it. */
 typedef enum Table
@@ -102,7 +108,8 @@ typedef enum Table
 	SESSION,
 	ACCOUNT,
 	TENANT,
-	TENANT_ADMIN
+	TENANT_ADMIN,
+	KEY
 } Table;
 
 static const struct
@@ -122,7 +129,9 @@ static const struct
 	{"tenant", "entityapi.tenant", "tenant_pkey", TENANT_ID, tenant_types,
 	lengthof(tenant_types)},
 	{"tenant_admin", "entityapi.tenant_admin", "tenant_admin_account_id_key",
-	TENANT_ADMIN_ACCOUNT_ID, tenant_admin_types, lengthof(tenant_admin_types)}
+	TENANT_ADMIN_ACCOUNT_ID, tenant_admin_types, lengthof(tenant_admin_types)},
+	{"personal_api_key", "entityapi.personal_api_key", "personal_api_key_pkey",
+	KEY_ID, key_types, lengthof(key_types)}
 };
 
 /*
@@ -167,8 +176,12 @@ place_of(Table table, const pg_uuid_t *id)
 }
 
 static void
-keep_row(HeapTuple tuple, TupleDesc desc, Row *row)
+keep_row(Relation relation, HeapTuple tuple, Row *row)
 {
+	TupleDesc	desc = RelationGetDescr(relation);
+
+	if (ea_distributed())
+		ea_invalidate_settle(relation, tuple);
 	row->values = palloc(desc->natts * sizeof(Datum));
 	row->isnull = palloc(desc->natts * sizeof(bool));
 	heap_deform_tuple(heap_copytuple(tuple), desc, row->values, row->isnull);
@@ -214,7 +227,7 @@ find_in_place(Relation relation, int place, int key, const pg_uuid_t *id,
 	if (!found)
 		return false;
 	places[place].buffer = buffer;
-	keep_row(&tuple, RelationGetDescr(relation), row);
+	keep_row(relation, &tuple, row);
 	ReleaseBuffer(buffer);
 	return !row->isnull[key] &&
 		ea_uuid_equal(DatumGetUUIDP(row->values[key]), id);
@@ -248,7 +261,7 @@ find_by_index(Relation relation, Table table, const pg_uuid_t *id,
 	tuple = systable_getnext(scan);
 	if (HeapTupleIsValid(tuple))
 	{
-		keep_row(tuple, RelationGetDescr(relation), row);
+		keep_row(relation, tuple, row);
 		places[place].relation = RelationGetRelid(relation);
 		places[place].id = *id;
 		places[place].tid = tuple->t_self;
@@ -419,4 +432,18 @@ ea_session_lookup(const pg_uuid_t *session, const pg_uuid_t *id,
 	if (found)
 		account->principal.session = *session;
 	return found && account->active;
+}
+
+void
+ea_session_lookup_settle(const EaPrincipal *principal, const pg_uuid_t *key)
+{
+	Row			row;
+
+	if (!ea_distributed() || !is_at_hand())
+		return;
+	if (key != NULL)
+		(void) find_row(KEY, key, &row);
+	(void) find_row(ACCOUNT, &principal->account, &row);
+	if (principal->has_tenant)
+		(void) find_row(TENANT, &principal->tenant, &row);
 }
