@@ -14,10 +14,12 @@
 #include "utils/timestamp.h"
 
 #include "base/guc.h"
+#include "ddl/distribution.h"
 #include "ddl/effects.h"
 #include "ddl/plan.h"
 #include "ddl/run.h"
 #include "ddl/tables.h"
+#include "engine/distributed_settings.h"
 #include "manifest/faults.h"
 #include "manifest/manifest.h"
 
@@ -35,6 +37,13 @@ ea_ddl_limit_waits(int timeout)
 	(void) set_config_option("lock_timeout", psprintf("%d", timeout),
 							 PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE,
 							 true, 0, false);
+
+	/*
+	 * Citus takes locks on all nodes, and those of others first, on the way
+	 * back from it, too
+	 */
+	if (ea_ddl_has_citus())
+		ea_distributed_settings_carry();
 }
 
 static void

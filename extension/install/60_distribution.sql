@@ -275,7 +275,8 @@ BEGIN
 		RETURN;
 	END IF;
 	PERFORM set_config('citus.multi_shard_modify_mode', 'sequential', true),
-			set_config('citus.enable_unsafe_triggers', 'on', true);
+			set_config('citus.enable_unsafe_triggers', 'on', true),
+			entityapi.carry_lock_timeout();
 	FOR own IN SELECT entityapi.list_own_tables()
 			   UNION ALL SELECT entityapi.list_audit_tables() LOOP
 		EXECUTE format('LOCK TABLE ONLY %s IN ACCESS EXCLUSIVE MODE', own);
@@ -491,7 +492,8 @@ BEGIN
 		RETURN;
 	END IF;
 	PERFORM set_config('citus.multi_shard_modify_mode', 'sequential', true),
-			set_config('citus.enable_unsafe_triggers', 'on', true);
+			set_config('citus.enable_unsafe_triggers', 'on', true),
+			entityapi.carry_lock_timeout();
 	FOR own IN SELECT entityapi.list_own_tables()
 			   UNION ALL SELECT entityapi.list_audit_tables() LOOP
 		EXECUTE format('LOCK TABLE ONLY %s IN ACCESS EXCLUSIVE MODE', own);

@@ -195,6 +195,7 @@ my %calls = (
 	'announce' => q{select entityapi.announce('{a}')},
 	'announce_here' => q{begin; select entityapi.announce_here('{a,b}'); rollback},
 	'silence_role' => q{begin; select entityapi.silence_role('analyst'); rollback},
+	'carry_lock_timeout' => 'begin; select entityapi.carry_lock_timeout(); rollback',
 	'guard_audit' => q{select entityapi.guard_audit('entityapi.audit_default')},
 	'take_back' => q{begin; select entityapi.take_back('entityapi.account'); rollback},
 	'check_distributed' => q{select entityapi.check_distributed('{}')},
