@@ -10,7 +10,7 @@
 -- Nobody but the installer calls these.
 
 -- The tables of the extension by themselves, that is without the months of the
--- audit log
+-- audit log, and without what each node has for itself
 CREATE FUNCTION entityapi.list_own_tables() RETURNS SETOF regclass
 	LANGUAGE sql STABLE
 	SET search_path = pg_catalog, pg_temp
@@ -22,7 +22,7 @@ CREATE FUNCTION entityapi.list_own_tables() RETURNS SETOF regclass
 			AND m.refclassid = 'pg_extension'::regclass
 		JOIN pg_extension e ON e.oid = m.refobjid
 		WHERE e.extname = 'entityapi' AND c.relkind = 'r'
-		  AND NOT c.relispartition
+		  AND NOT c.relispartition AND c.relname <> 'announced'
 		ORDER BY c.relname COLLATE "C"
 	$$;
 

@@ -191,6 +191,8 @@ my %calls = (
 	'guard_is_member' => 'select entityapi.guard_is_member()',
 	'guard_declarations' => 'begin; select entityapi.guard_declarations(true); select entityapi.guard_declarations(false); rollback',
 	'refuse_unannounced' => 'begin; select entityapi.guard_declarations(true); update entityapi.service set definition = definition; rollback',
+	'declaring_here' => 'select entityapi.declaring_here()',
+	'is_announced' => q{select entityapi.is_announced('{a}')},
 	'seal' => q{select entityapi.seal('+service', '{"applied_at": 1}')},
 	'announce' => q{select entityapi.announce('{a}')},
 	'announce_here' => q{begin; select entityapi.announce_here('{a,b}'); rollback},
