@@ -15,8 +15,11 @@
 #include "access/skey.h"
 #include "access/stratnum.h"
 #include "access/table.h"
+#include "access/tableam.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_type.h"
+#include "executor/tuptable.h"
+#include "miscadmin.h"
 #include "storage/bufmgr.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
@@ -244,31 +247,58 @@ index_name(Table table)
 	return ea_shard_name(tables[table].index, shard->number);
 }
 
+/* The row of an entry, if the snapshot sees one. */
+static bool
+read_entry(IndexScanDesc scan, Row *row, ItemPointer tid)
+{
+	TupleTableSlot *slot = table_slot_create(scan->heapRelation, NULL);
+	bool		found = index_fetch_heap(scan, slot);
+	bool		copied;
+	HeapTuple	tuple;
+
+	if (found)
+	{
+		tuple = ExecFetchSlotHeapTuple(slot, false, &copied);
+		*tid = tuple->t_self;
+		keep_row(scan->heapRelation, tuple, row);
+	}
+	ExecDropSingleTupleTableSlot(slot);
+	return found;
+}
+
+/*
+ * Most accounts administer no tenant, so the end of most look-ups by an index
+ * is that there is no entry; nothing is made ready for more before there is.
+ */
 static bool
 find_by_index(Relation relation, Table table, const pg_uuid_t *id,
 			  int place, Row *row)
 {
-	Oid			index = get_relname_relid(index_name(table),
-										  RelationGetNamespace(relation));
-	SysScanDesc scan;
+	Relation	index = index_open(get_relname_relid(index_name(table),
+													 RelationGetNamespace(relation)),
+								   AccessShareLock);
+	IndexScanDesc scan = ea_compat_index_beginscan(relation, index,
+												   GetActiveSnapshot(), 1);
+	bool		found = false;
 	ScanKeyData key;
-	HeapTuple	tuple;
 
-	ScanKeyInit(&key, tables[table].key + 1, BTEqualStrategyNumber, F_UUID_EQ,
-				UUIDPGetDatum(id));
-	scan = systable_beginscan(relation, index, true, GetActiveSnapshot(), 1,
-							  &key);
-	tuple = systable_getnext(scan);
-	if (HeapTupleIsValid(tuple))
+	/* it is the only column of the index */
+	ScanKeyInit(&key, 1, BTEqualStrategyNumber, F_UUID_EQ, UUIDPGetDatum(id));
+	index_rescan(scan, &key, 1, NULL, 0);
+	while (!found && index_getnext_tid(scan, ForwardScanDirection) != NULL)
 	{
-		keep_row(relation, tuple, row);
+		CHECK_FOR_INTERRUPTS();
+		found = read_entry(scan, row, &places[place].tid);
+	}
+	if (found)
+	{
 		places[place].relation = RelationGetRelid(relation);
 		places[place].id = *id;
-		places[place].tid = tuple->t_self;
 		places[place].buffer = InvalidBuffer;
 	}
-	systable_endscan(scan);
-	return HeapTupleIsValid(tuple);
+	index_endscan(scan);
+	index_close(index, NoLock);
+	return found;
 }
 
 /* As for every statement: no value is read by another type than it has. */
@@ -310,6 +340,8 @@ object_text(Datum value)
 {
 	Jsonb	   *object = DatumGetJsonbP(value);
 
+	if (JB_ROOT_IS_OBJECT(object) && JB_ROOT_COUNT(object) == 0)
+		return "{}";
 	return JsonbToCString(NULL, &object->root, VARSIZE(object));
 }
 

@@ -51,12 +51,18 @@ append_number(StringInfo text, int number)
 void
 ea_sqlbuf_column(EaSqlBuf *b, int alias, const char *column)
 {
-	char		qualifier[MAXINT8LEN + 3] = "t";
-	int			len = 1 + pg_ltoa(alias, qualifier + 1);
+	StringInfo	text = &b->text;
+	int			len = strlen(column);
+	char	   *to;
 
-	qualifier[len++] = '.';
-	appendBinaryStringInfo(&b->text, qualifier, len);
-	appendStringInfoString(&b->text, column);
+	/* written at once, since it is most of many statements */
+	enlargeStringInfo(text, MAXINT8LEN + 3 + len);
+	to = text->data + text->len;
+	*to++ = 't';
+	to += pg_ltoa(alias, to);
+	*to++ = '.';
+	memcpy(to, column, len + 1);
+	text->len = to + len - text->data;
 }
 
 void
@@ -96,6 +102,13 @@ ea_sqlbuf_value(EaSqlBuf *b, Oid type, Datum value, bool isnull)
 {
 	appendStringInfoChar(&b->text, '$');
 	append_number(&b->text, ea_sqlbuf_param(b, type, value, isnull));
+}
+
+void
+ea_sqlbuf_limit(EaSqlBuf *b, int rows)
+{
+	ea_sqlbuf_add(b, " LIMIT ");
+	append_number(&b->text, rows);
 }
 
 void
