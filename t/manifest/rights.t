@@ -88,7 +88,7 @@ $cluster->apply(file(\%now));
 my %tenant = map { $_ => $shim->tenant($_)->{id} } qw(one two);
 my %token = (
 	map({ $_->[0] => $shim->user($tenant{ $_->[1] }, $_->[0], [ $_->[2] ]) } [ 'ann', 'one', 'Clerk' ], [ 'bob', 'one', 'Clerk' ], [ 'cyd', 'one', 'Clerk' ], [ 'dan', 'two', 'Clerk' ], [ 'eve', 'one', 'Editor' ]));
-$cluster->psql(q{update entityapi.account set security_attributes = jsonb_build_object('region', case username when 'bob' then 'south' else 'north' end) where username <> 'root';
+$cluster->psql(q{update entityapi.account set security_attributes = jsonb_build_object('region', case when username = 'bob' then 'south' else 'north' end) where username <> 'root';
 	update entityapi.account set security_attributes = '{}' where username = 'dan'});
 
 # 10 items in one tenant, 3 in the north, 2 in the first box; 4 in the other
