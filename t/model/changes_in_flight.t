@@ -315,7 +315,7 @@ my @by_manifest = (
 	sub { return exchange(words => [qw(nick code)]) },
 	sub {
 		$state{old_size} = another($state{old_size});
-		return 'begin; ' . altered('sales.old', $state{old_size}) . application(\%state) . "commit;\n";
+		return "begin; set local role entityapi_owner;\n" . altered('sales.old', $state{old_size}) . "reset role;\n" . application(\%state) . "commit;\n";
 	},
 	map {
 		my $what = $_;
