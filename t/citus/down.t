@@ -106,7 +106,7 @@ subtest 'a node ends while it waits for a row of another' => sub {
 	$holder->autoflush(1);
 	print $holder "begin; select 1 from app.item where tenant_id = '$there->{id}' and id = '$id' for update;\n";
 	EntityApi::Test::wait_until(60, sub { $other->psql("select count(*) from pg_stat_activity where state = 'idle in transaction'") > 0 });
-	is(status_of_lost(q{wait_event_type = 'Lock' and query ~ 'app.item'}, PATCH => "/api/v1/items/$id",
+	is(status_of_lost(q{wait_event_type = 'Lock' and usename = 'entityapi_owner'}, PATCH => "/api/v1/items/$id",
 			{ token => $there->{user}, json => { data => { type => 'items', id => $id, attributes => { name => 'y' } } } }), 503, 'refused for now');
 	print $holder "rollback;\n";
 	close $holder;
@@ -117,7 +117,7 @@ subtest 'a node ends while it waits for a row of another' => sub {
 subtest 'a node ends while it waits for the commit of another' => sub {
 	# a standby that there is none of
 	$other->set(synchronous_standby_names => 'nobody');
-	is(status_of_lost(q{wait_event = 'SyncRep' and query ~ '^PREPARE'}, POST => '/manage/tenants', { token => $root, json => { name => 'late', slug => 'late' } }), 503, 'refused for now');
+	is(status_of_lost(q{wait_event = 'SyncRep' and usename = 'entityapi_owner'}, POST => '/manage/tenants', { token => $root, json => { name => 'late', slug => 'late' } }), 503, 'refused for now');
 	$other->set(synchronous_standby_names => undef);
 	$self->start;
 	ok(EntityApi::Test::wait_until(60, sub { statuses(GET => undef, @shims) !~ /503/ }), 'back, it serves again');
