@@ -21,7 +21,7 @@
 #include "access/xlog.h"
 #include "catalog/namespace.h"
 #include "common/hashfn.h"
-#include "storage/lmgr.h"
+#include "miscadmin.h"
 #include "storage/procarray.h"
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
@@ -35,6 +35,10 @@
 #include "engine/shards.h"
 
 static const char *const watched_names[] = {"entity", "signing_key"};
+
+/* Half a second for what is committed on several nodes. */
+#define MOST_LOOKS 500
+#define MICROS_PER_LOOK 1000
 
 #define WATCHED_ENTITY 0
 #define WATCHED_KEYS 1
@@ -92,6 +96,8 @@ ea_invalidate_watch(void)
  * A change of a row that is prepared may be committed on other nodes already,
  * and whoever has made it been told so.  So who reads the row here waits until
  * it is decided, and then begins anew.  Of one that still runs nobody knows.
+ * What is prepared for longer is of a node that has been lost: who waited for
+ * that would keep others waiting, so his request is refused for now.
  */
 void
 ea_invalidate_settle(Relation rel, HeapTuple tuple)
@@ -108,8 +114,17 @@ ea_invalidate_settle(Relation rel, HeapTuple tuple)
 		!TransactionIdIsInProgress(writer) ||
 		BackendXidGetPid(SubTransGetTopmostTransaction(writer)) != 0)
 		return;
-	XactLockTableWait(writer, rel, &tuple->t_self, XLTW_None);
-	ea_held_throw();
+	for (int i = 0; i < MOST_LOOKS; i++)
+	{
+		if (!TransactionIdIsInProgress(writer))
+			ea_held_throw();
+		CHECK_FOR_INTERRUPTS();
+		pg_usleep(MICROS_PER_LOOK);
+	}
+	ereport(ERROR,
+			(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
+			 errmsg("what lets the caller in is being changed, and this node "
+					"does not know yet how")));
 }
 
 /* Each change of declarations writes the one row of the first. */
