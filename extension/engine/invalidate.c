@@ -132,9 +132,12 @@ static const char *const looked_at[] = {
 	"entityapi.service", "entityapi.signing_key"
 };
 
-/* A number for the rows that are there, and when they were written. */
+/*
+ * A number for the rows that are there, and when they were written.  The
+ * coordinator may have none of them; then it asks another node.
+ */
 static uint64
-rows_of(const char *table)
+rows_of(const char *table, bool *here)
 {
 	const EaShard *shard = ea_shards_find(table, NULL);
 	Relation	rel;
@@ -142,7 +145,8 @@ rows_of(const char *table)
 	HeapTuple	tuple;
 	uint64		sum = 0;
 
-	if (!ea_guc_direct_scans || !OidIsValid(shard->relid))
+	*here = ea_guc_direct_scans && OidIsValid(shard->relid);
+	if (!*here)
 		return ea_exec_int64(EA_EXEC_LOOK,
 							 psprintf("SELECT coalesce(sum(hashtextextended("
 									  "xmin::text || ctid::text, 0)"
@@ -164,22 +168,57 @@ rows_of(const char *table)
 	return hash_combine64(sum, shard->relid);
 }
 
-void
-ea_invalidate_look(void)
+/*
+ * No transaction that could have written has ended on this node since the look
+ * with that number, and the one that runs has written nothing: each snapshot
+ * sees what that one saw.  PostgreSQL takes none anew then, either.
+ */
+static bool
+sees_the_same(Snapshot snapshot, uint64 looked)
+{
+	return looked != 0 && snapshot->snapXactCompletionCount == looked &&
+		!TransactionIdIsValid(GetTopTransactionIdIfAny());
+}
+
+/* True if all that it saw is on this node. */
+static bool
+look(void)
 {
 	static uint64 seen[lengthof(looked_at)];
+	bool		all_here = true;
 
-	/* one that parallel workers may take, too */
-	InvalidateCatalogSnapshot();
-	PushActiveSnapshot(GetCatalogSnapshot(InvalidOid));
 	for (int i = 0; i < lengthof(looked_at); i++)
 	{
-		uint64		rows = rows_of(looked_at[i]);
+		bool		here;
+		uint64		rows = rows_of(looked_at[i], &here);
 
 		if (rows != seen[i])
 			generation++;
 		seen[i] = rows;
+		all_here = all_here && here;
 	}
+	return all_here;
+}
+
+void
+ea_invalidate_look(void)
+{
+	static uint64 looked = 0;
+	Snapshot	snapshot;
+	uint64		ended;
+
+	/* one that parallel workers may take, too */
+	InvalidateCatalogSnapshot();
+	snapshot = GetCatalogSnapshot(InvalidOid);
+	if (sees_the_same(snapshot, looked))
+		return;
+
+	/* of this snapshot: the look may let newer ones be taken */
+	ended = snapshot->snapXactCompletionCount;
+	looked = 0;
+	PushActiveSnapshot(snapshot);
+	if (look())
+		looked = ended;
 	PopActiveSnapshot();
 }
 

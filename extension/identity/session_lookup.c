@@ -142,7 +142,7 @@ static const struct
  * the snapshot sees there, with the id that is looked for, is the row, because
  * ids are unique.  A row that was changed since has gone from there.
  */
-#define PLACES 256
+#define PLACES 128				/* of each table */
 
 static struct
 {
@@ -150,7 +150,7 @@ static struct
 	pg_uuid_t	id;
 	ItemPointerData tid;
 	Buffer		buffer;			/* that its page was in, if it was seen */
-}			places[PLACES];
+}			places[lengthof(tables) * PLACES];
 
 static Oid
 table_oid(Table table)
@@ -171,11 +171,11 @@ table_oid(Table table)
 	return oids[table];
 }
 
-/* ids end in random bytes */
+/* Ids end in random bytes; rows of one caller are in nobody's way. */
 static int
 place_of(Table table, const pg_uuid_t *id)
 {
-	return (id->data[UUID_LEN - 1] ^ (table << 6)) % PLACES;
+	return table * PLACES + id->data[UUID_LEN - 1] % PLACES;
 }
 
 static void
@@ -239,12 +239,23 @@ find_in_place(Relation relation, int place, int key, const pg_uuid_t *id,
 static const char *
 index_name(Table table)
 {
+	static struct
+	{
+		int64		number;
+		NameData	name;
+	}			kept[lengthof(tables)];
 	const EaShard *shard;
 
 	if (!ea_distributed())
 		return tables[table].index;
 	shard = ea_shards_find(tables[table].qualified, NULL);
-	return ea_shard_name(tables[table].index, shard->number);
+	if (kept[table].number != shard->number)
+	{
+		namestrcpy(&kept[table].name,
+				   ea_shard_name(tables[table].index, shard->number));
+		kept[table].number = shard->number;
+	}
+	return NameStr(kept[table].name);
 }
 
 /* The row of an entry, if the snapshot sees one. */
@@ -316,9 +327,9 @@ check_types(Table table, TupleDesc desc)
 
 /* The row with an id in the column that has the unique index. */
 static bool
-find_row(Table table, const pg_uuid_t *id, Row *row)
+find_row(const Oid *oids, Table table, const pg_uuid_t *id, Row *row)
 {
-	Relation	relation = table_open(table_oid(table), AccessShareLock);
+	Relation	relation = table_open(oids[table], AccessShareLock);
 	int			place = place_of(table, id);
 	bool		found;
 
@@ -373,7 +384,7 @@ fill(const Row *row, EaAccount *account)
 
 /* What the tenant of an account adds. */
 static void
-add_tenant(EaAccount *account)
+add_tenant(const Oid *oids, EaAccount *account)
 {
 	EaPrincipal *principal = &account->principal;
 	Row			row;
@@ -384,32 +395,32 @@ add_tenant(EaAccount *account)
 		return;
 	}
 	account->active &= !principal->super_admin &&
-		find_row(TENANT, &principal->tenant, &row) &&
+		find_row(oids, TENANT, &principal->tenant, &row) &&
 		is_active(row.values[TENANT_STATUS]);
 	principal->tenant_admin =
-		find_row(TENANT_ADMIN, &principal->account, &row) &&
+		find_row(oids, TENANT_ADMIN, &principal->account, &row) &&
 		ea_uuid_equal(DatumGetUUIDP(row.values[TENANT_ADMIN_TENANT_ID]),
 					  &principal->tenant);
 }
 
 static bool
-look_up_directly(const pg_uuid_t *session, const pg_uuid_t *id,
-				 TimestampTz now, EaAccount *account)
+look_up_directly(const Oid *oids, const pg_uuid_t *session,
+				 const pg_uuid_t *id, TimestampTz now, EaAccount *account)
 {
 	Row			row;
 	bool		forced;
 
-	if (!find_row(SESSION, session, &row) ||
+	if (!find_row(oids, SESSION, session, &row) ||
 		!ea_uuid_equal(DatumGetUUIDP(row.values[SESSION_ACCOUNT_ID]), id) ||
 		!row.isnull[SESSION_REVOKED_AT] ||
 		DatumGetTimestampTz(row.values[SESSION_EXPIRES_AT]) <= now)
 		return false;
 	forced = DatumGetBool(row.values[SESSION_FORCED]);
 
-	if (!find_row(ACCOUNT, id, &row))
+	if (!find_row(oids, ACCOUNT, id, &row))
 		return false;
 	fill(&row, account);
-	add_tenant(account);
+	add_tenant(oids, account);
 	account->principal.force_change |= forced;
 	return true;
 }
@@ -439,15 +450,19 @@ look_up_by_statement(const pg_uuid_t *session, const pg_uuid_t *id,
 					   account) > 0;
 }
 
-/* The coordinator may have none of the tables that all other nodes have. */
+/*
+ * The tables, each found once.  The coordinator may have none of those that
+ * all other nodes have.
+ */
 static bool
-is_at_hand(void)
+are_at_hand(Oid *oids)
 {
 	if (!ea_guc_direct_scans)
 		return false;
-	for (int i = 0; ea_distributed() && i < lengthof(tables); i++)
+	for (int i = 0; i < lengthof(tables); i++)
 	{
-		if (!OidIsValid(table_oid(i)))
+		oids[i] = table_oid(i);
+		if (!OidIsValid(oids[i]) && ea_distributed())
 			return false;
 	}
 	return true;
@@ -457,8 +472,9 @@ bool
 ea_session_lookup(const pg_uuid_t *session, const pg_uuid_t *id,
 				  TimestampTz now, EaAccount *account)
 {
-	bool		found = is_at_hand() ?
-		look_up_directly(session, id, now, account) :
+	Oid			oids[lengthof(tables)];
+	bool		found = are_at_hand(oids) ?
+		look_up_directly(oids, session, id, now, account) :
 		look_up_by_statement(session, id, now, account);
 
 	if (found)
@@ -469,13 +485,14 @@ ea_session_lookup(const pg_uuid_t *session, const pg_uuid_t *id,
 void
 ea_session_lookup_settle(const EaPrincipal *principal, const pg_uuid_t *key)
 {
+	Oid			oids[lengthof(tables)];
 	Row			row;
 
-	if (!ea_distributed() || !is_at_hand())
+	if (!ea_distributed() || !are_at_hand(oids))
 		return;
 	if (key != NULL)
-		(void) find_row(KEY, key, &row);
-	(void) find_row(ACCOUNT, &principal->account, &row);
+		(void) find_row(oids, KEY, key, &row);
+	(void) find_row(oids, ACCOUNT, &principal->account, &row);
 	if (principal->has_tenant)
-		(void) find_row(TENANT, &principal->tenant, &row);
+		(void) find_row(oids, TENANT, &principal->tenant, &row);
 }

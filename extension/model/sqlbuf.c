@@ -183,6 +183,8 @@ ea_sqlbuf_tell_node(EaRequest *req)
 {
 	const EaShard *shard;
 	MemoryContext caller;
+	char	   *nodes;
+	int			len;
 
 	if (!ea_distributed() || !req->has_tenant)
 		return;
@@ -190,8 +192,11 @@ ea_sqlbuf_tell_node(EaRequest *req)
 
 	/* that of SPI, where handlers work, is gone when the answer is written */
 	caller = MemoryContextSwitchTo(req->mcxt);
-	ea_request_answer(req, "x-entityapi-node",
-					  psprintf("%d %d", shard->here, shard->node));
+	nodes = palloc(2 * (MAXINT8LEN + 1));
+	len = pg_ltoa(shard->here, nodes);
+	nodes[len++] = ' ';
+	pg_ltoa(shard->node, nodes + len);
+	ea_request_answer(req, "x-entityapi-node", nodes);
 	MemoryContextSwitchTo(caller);
 }
 
