@@ -51,19 +51,6 @@ note_fault(void *arg, TupleTableSlot *slot)
 					  "/spec/distribution", texts[1], "%s", texts[0]);
 }
 
-/* What is not to be relied on yet is asked for twice. */
-static void
-check_tried(EaDdlPlan *plan)
-{
-	if (!ea_guc_try_citus && !ea_distributed())
-		ea_manifest_fault(plan->m, plan->m->service.document->label,
-						  "/spec/distribution",
-						  "a superuser lets it be tried with "
-						  "entityapi.try_citus, and docs/scale.md says what "
-						  "is missing",
-						  "a service on a cluster is not to be relied on yet");
-}
-
 /* Undone when the function that was called returns. */
 static void
 set(const char *name, const char *value)
@@ -98,7 +85,7 @@ list_schemas(const EaDdlState *to)
 }
 
 bool
-ea_ddl_check_cluster(EaDdlPlan *plan, bool is)
+ea_ddl_check_cluster(EaDdlPlan *plan)
 {
 	int			before = plan->m->nfaults;
 	EaPin		pin;
@@ -111,8 +98,6 @@ ea_ddl_check_cluster(EaDdlPlan *plan, bool is)
 									list_schemas(plan->to)))),
 				 EA_READER(note_fault, TEXTOID, TEXTOID), plan);
 	ea_owner_leave(&pin);
-	if (is)
-		check_tried(plan);
 	if (plan->m->nfaults > before)
 		return false;
 
