@@ -19,7 +19,6 @@
 #include "ddl/plan.h"
 #include "ddl/run.h"
 #include "ddl/tables.h"
-#include "engine/distributed_settings.h"
 #include "manifest/faults.h"
 #include "manifest/manifest.h"
 
@@ -29,6 +28,15 @@ typedef struct Lock
 	const EaDdlTable *table;
 	LOCKMODE	mode;
 } Lock;
+
+static void
+execute(const char *sql)
+{
+	int			result = SPI_execute(sql, false, 0);
+
+	if (result < 0)
+		elog(ERROR, "\"%s\" failed: %s", sql, SPI_result_code_string(result));
+}
 
 void
 ea_ddl_limit_waits(int timeout)
@@ -40,19 +48,11 @@ ea_ddl_limit_waits(int timeout)
 
 	/*
 	 * Citus takes locks on all nodes, and those of others first, on the way
-	 * back from it, too
+	 * back from it, too.  It hears of SET LOCAL within a function that another
+	 * statement calls, or else in a transaction block only.
 	 */
 	if (ea_ddl_has_citus())
-		ea_distributed_settings_carry();
-}
-
-static void
-execute(const char *sql)
-{
-	int			result = SPI_execute(sql, false, 0);
-
-	if (result < 0)
-		elog(ERROR, "\"%s\" failed: %s", sql, SPI_result_code_string(result));
+		execute("SELECT entityapi.carry_lock_timeout()");
 }
 
 static void
@@ -96,6 +96,22 @@ collect_locks(List *statements)
 	return locks;
 }
 
+/*
+ * The time for a lock is over.  What another node says of it is a warning to
+ * Citus, whose own error is of the connection.
+ */
+static bool
+waited_in_vain(void)
+{
+	static const char essential[] =
+		"failure on connection marked as essential";
+	ErrorData  *error = CopyErrorData();
+
+	return error->sqlerrcode == ERRCODE_LOCK_NOT_AVAILABLE ||
+		(error->sqlerrcode == ERRCODE_INTERNAL_ERROR &&
+		 strncmp(error->message, essential, strlen(essential)) == 0);
+}
+
 /* Take all locks, or throw when the time for it is over. */
 static void
 take_locks(List *locks)
@@ -122,7 +138,7 @@ take_locks(List *locks)
 		PG_CATCH();
 		{
 			MemoryContextSwitchTo(mcxt);
-			if (geterrcode() != ERRCODE_LOCK_NOT_AVAILABLE)
+			if (!waited_in_vain())
 				PG_RE_THROW();
 			FlushErrorState();
 			throw_in_use(lock->table->qualified);

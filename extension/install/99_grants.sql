@@ -56,7 +56,6 @@ BEGIN
 						 OR p.proname IN (
 							'make_audit_partition', 'take_audit_turn',
 							'note_purge', 'guard_audit', 'rekey_audit',
-							'carry_lock_timeout',
 							'distribute_own', 'distribute_audit',
 							'undistribute_own', 'take_back',
 							'move_own_ahead',
