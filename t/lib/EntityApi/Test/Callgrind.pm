@@ -17,10 +17,10 @@ Why nothing can be counted here, or nothing.
 
 A message as the shim sends it, for count(): the headers as lines.
 
-=head2 count($cluster, \@requests, $calls, $steady, $between)
+=head2 count($cluster, \@requests, $calls, $steady)
 
-Each request is a function of the number of its call, which returns a message.
-It is made so often, each time after the statement $between, if there is one;
+Each request is a function of the number of its call, which returns a message
+and, if there is to be one, a statement that is run before.  It is made so often;
 counted are the last ones, and their median is returned with the statuses of all
 calls, as arrays in the order of requests; then the run, and for each request
 what its last call called: by the name of a function a hash of those that it
@@ -103,13 +103,17 @@ sub statement
 
 sub count
 {
-	my ($cluster, $requests, $calls, $steady, $between) = @_;
+	my ($cluster, $requests, $calls, $steady) = @_;
 	my $folder = EntityApi::Test::folder('instructions');
 
 	# as the shim's role, which takes the way through the door
 	my $script = join '', "set session authorization entityapi_shim\n", map {
 		my $request = $_;
-		map { (defined $between ? "$between\n" : '') . "select entityapi.handle('\\x" . unpack('H*', $request->($_)) . "');\n" } 1 .. $calls
+		map {
+			my ($message, $before) = $request->($_);
+
+			(defined $before ? "$before\n" : '') . "select entityapi.handle('\\x" . unpack('H*', $message) . "');\n"
+		} 1 .. $calls
 	} @$requests;
 
 	$cluster->psql('vacuum analyze');
