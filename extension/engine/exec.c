@@ -311,8 +311,9 @@ is_as_known(const EaPlan *kept, const CachedPlanSource *source)
 
 	if (kept->scan == NULL || plan == NULL || !source->is_valid ||
 		!plan->is_valid || plan->generation != kept->generation ||
-		(source->dependsOnRLS && (source->rewriteRoleId != GetUserId() ||
-								  source->rewriteRowSecurity != row_security)) ||
+		(source->dependsOnRLS &&
+		 (source->rewriteRoleId != GetUserId() ||
+		  source->rewriteRowSecurity != row_security)) ||
 		(plan->dependsOnRole && plan->planRoleId != GetUserId()) ||
 		TransactionIdIsValid(plan->saved_xmin))
 		return false;

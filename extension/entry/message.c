@@ -63,8 +63,8 @@ take_remote(EaRequest *req, Datum remote)
 }
 
 /*
- * Four numbers without zeros before them are written by inet_out() as inet_in()
- * has read them.
+ * Four numbers without zeros before them are written by inet_out() as they are
+ * read by inet_in().
  */
 static bool
 is_plain_ipv4(const char *text)

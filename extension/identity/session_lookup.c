@@ -285,9 +285,9 @@ static bool
 find_by_index(Relation relation, Table table, const pg_uuid_t *id,
 			  int place, Row *row)
 {
-	Relation	index = index_open(get_relname_relid(index_name(table),
-													 RelationGetNamespace(relation)),
-								   AccessShareLock);
+	Oid			oid = get_relname_relid(index_name(table),
+										RelationGetNamespace(relation));
+	Relation	index = index_open(oid, AccessShareLock);
 	IndexScanDesc scan = ea_compat_index_beginscan(relation, index,
 												   GetActiveSnapshot(), 1);
 	bool		found = false;
