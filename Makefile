@@ -47,7 +47,13 @@ PG_CPPFLAGS = -Iextension -DEA_VERSION='"$(EXTVERSION)"' \
 WARNINGS = -Wall -Wextra -Wno-unused-parameter -Wno-sign-compare \
 	-Wno-missing-field-initializers -Wshadow -Wstrict-prototypes \
 	-Wdeclaration-after-statement
-PG_CFLAGS = $(shell scripts/known-flags '$(CC)' $(WARNINGS) $(PATHS))
+PG_CFLAGS = $(shell scripts/known-flags '$(CC)' $(WARNINGS) $(PATHS) $(CALLS))
+
+# Calls within the library are its own: no other library's function of the same
+# name comes in between, and none of them goes through a table of addresses,
+# which takes a tenth of what a request misses in the cache of instructions.
+CALLS = -fno-plt -fno-semantic-interposition
+SHLIB_LINK += $(if $(filter darwin,$(PORTNAME)),,-Wl,-Bsymbolic)
 
 # Two builds of one state are the same, byte by byte, wherever they are made.
 # Coverage wants to know where the sources are.

@@ -209,6 +209,13 @@ ea_compat_find_setting(const char *name)
 #define EA_NORETURN pg_noreturn
 #endif
 
+/* This backend's transaction; PGPROC has it in another place since 17. */
+#if PG_VERSION_NUM < 170000
+#define ea_compat_transaction() (MyProc->lxid)
+#else
+#define ea_compat_transaction() (MyProc->vxid.lxid)
+#endif
+
 /* A block in the buffer that it was in; what a file is called until 15. */
 #if PG_VERSION_NUM < 160000
 #define ea_compat_read_recent(table, block, buffer) \

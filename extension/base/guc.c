@@ -50,7 +50,6 @@ int			ea_guc_login_max_delay;
 int			ea_guc_login_address_failures;
 bool		ea_guc_direct_scans;
 bool		ea_guc_openapi;
-bool		ea_guc_try_citus;
 bool		ea_guc_report_counters;
 char	   *ea_guc_issuer;
 char	   *ea_guc_audience;
@@ -233,11 +232,6 @@ ea_guc_define(void)
 	DefineCustomBoolVariable("entityapi.openapi",
 							 "Whether openapi.json is served.",
 							 NULL, &ea_guc_openapi, true,
-							 PGC_SUSET, 0, NULL, NULL, NULL);
-	DefineCustomBoolVariable("entityapi.try_citus",
-							 "Whether manifests may ask for a cluster, which "
-							 "is not to be relied on yet.",
-							 NULL, &ea_guc_try_citus, false,
 							 PGC_SUSET, 0, NULL, NULL, NULL);
 	define_direct_scans();
 

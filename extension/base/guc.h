@@ -41,7 +41,6 @@ extern int	ea_guc_login_delay; /* s, 10 */
 extern int	ea_guc_login_max_delay; /* s, 900 */
 extern int	ea_guc_login_address_failures;	/* a minute, 60 */
 extern bool ea_guc_direct_scans;	/* past the executor; true if tested */
-extern bool ea_guc_try_citus;
 extern bool ea_guc_openapi;		/* openapi.json is served, true */
 extern bool ea_guc_report_counters; /* off; the shim sets it */
 extern char *ea_guc_issuer;		/* "entityapi" */

@@ -106,13 +106,17 @@ ea_uuid_format(const pg_uuid_t *uuid, char *out)
 {
 	static const char digits[] = "0123456789abcdef";
 
+	/* where the digits of each byte stand */
+	static const uint8 places[UUID_LEN] = {
+		0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34
+	};
+
 	for (int i = 0; i < UUID_LEN; i++)
 	{
-		if (i == 4 || i == 6 || i == 8 || i == 10)
-			*out++ = '-';
-		*out++ = digits[uuid->data[i] >> 4];
-		*out++ = digits[uuid->data[i] & 0x0F];
+		out[places[i]] = digits[uuid->data[i] >> 4];
+		out[places[i] + 1] = digits[uuid->data[i] & 0x0F];
 	}
+	out[8] = out[13] = out[18] = out[23] = '-';
 }
 
 char *

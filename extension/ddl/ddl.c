@@ -367,7 +367,7 @@ ea_ddl_plan(EaManifest *m, const EaDdlSource *stored,
 	ea_ddl_match(&plan, stored->trees, wanted->trees);
 	if (!ea_ddl_may_read(&plan))
 		return NIL;
-	if ((was || is) && !ea_ddl_check_cluster(&plan, is))
+	if ((was || is) && !ea_ddl_check_cluster(&plan))
 		return NIL;
 	plan.pending = stored->pending;
 	change->aliases = plan.aliases;

@@ -51,19 +51,6 @@ note_fault(void *arg, TupleTableSlot *slot)
 					  "/spec/distribution", texts[1], "%s", texts[0]);
 }
 
-/* What is not to be relied on yet is asked for twice. */
-static void
-check_tried(EaDdlPlan *plan)
-{
-	if (!ea_guc_try_citus && !ea_distributed())
-		ea_manifest_fault(plan->m, plan->m->service.document->label,
-						  "/spec/distribution",
-						  "a superuser lets it be tried with "
-						  "entityapi.try_citus, and docs/scale.md says what "
-						  "is missing",
-						  "a service on a cluster is not to be relied on yet");
-}
-
 /* Undone when the function that was called returns. */
 static void
 set(const char *name, const char *value)
@@ -79,8 +66,26 @@ ea_ddl_stay_here(void)
 		set("citus.enable_ddl_propagation", "off");
 }
 
+/* Those that tables are to be in. */
+static List *
+list_schemas(const EaDdlState *to)
+{
+	EaNameMap  *seen = ea_names_map_create(4);
+	List	   *schemas = NIL;
+	ListCell   *lc;
+
+	foreach(lc, to->tables)
+	{
+		EaDdlTable *table = lfirst(lc);
+
+		if (ea_names_map_put(seen, table->schema, table))
+			schemas = lappend(schemas, unconstify(char *, table->schema));
+	}
+	return schemas;
+}
+
 bool
-ea_ddl_check_cluster(EaDdlPlan *plan, bool is)
+ea_ddl_check_cluster(EaDdlPlan *plan)
 {
 	int			before = plan->m->nfaults;
 	EaPin		pin;
@@ -88,11 +93,11 @@ ea_ddl_check_cluster(EaDdlPlan *plan, bool is)
 	ea_owner_install(&pin);
 	ea_exec_each(EA_EXEC_LOOK,
 				 "SELECT f.message, f.hint"
-				 " FROM entityapi.list_citus_faults() f",
-				 EA_NO_PARAMS, EA_READER(note_fault, TEXTOID, TEXTOID), plan);
+				 " FROM entityapi.list_citus_faults($1) f",
+				 ea_params(EA_TEXTS(ea_exec_text_list(
+									list_schemas(plan->to)))),
+				 EA_READER(note_fault, TEXTOID, TEXTOID), plan);
 	ea_owner_leave(&pin);
-	if (is)
-		check_tried(plan);
 	if (plan->m->nfaults > before)
 		return false;
 

@@ -8,11 +8,10 @@
 #include "ddl/tables.h"
 
 /*
- * What stands against tables with Citus is noted as faults: false then.  is:
- * they are to be there after the change.  Statements on them run on one
- * connection to each node from then on.
+ * What stands against tables with Citus is noted as faults: false then.
+ * Statements on them run on one connection to each node from then on.
  */
-extern bool ea_ddl_check_cluster(EaDdlPlan *plan, bool is);
+extern bool ea_ddl_check_cluster(EaDdlPlan *plan);
 
 /*
  * Tables of this node alone: where Citus is installed for others, it tells the

@@ -568,7 +568,8 @@ check_code(Look *look)
 {
 	ListCell   *lc;
 
-	foreach(lc, ea_table_owners_faults(1, &look->relid))
+	foreach(lc, ea_table_owners_faults(1, &look->relid,
+									   look->plan->is_distributed))
 	{
 		EaOwnersFault *fault = lfirst(lc);
 
@@ -610,7 +611,8 @@ ea_ddl_look_at_made(EaDdlPlan *plan)
 		if (OidIsValid(relid))
 			relids[n++] = relid;
 	}
-	plan->made_faults = ea_table_owners_faults(n, relids);
+	plan->made_faults = ea_table_owners_faults(n, relids,
+											   plan->is_distributed);
 }
 
 /*

@@ -12,6 +12,7 @@
 
 #include "lib/stringinfo.h"
 #include "utils/builtins.h"
+#include "utils/fmgroids.h"
 
 #include "base/names.h"
 #include "ddl/existing_cluster.h"
@@ -61,7 +62,7 @@ static const struct
 		" ON d.adrelid = a.attrelid AND d.adnum = a.attnum"
 		" WHERE a.attrelid = $1 AND a.attnum > 0 AND NOT a.attisdropped"
 		" AND (a.attidentity <> ''"
-		" OR pg_get_expr(d.adbin, d.adrelid) ~ '\\mnextval\\(')"
+		" OR d.adbin::text LIKE '%:funcid " CppAsString2(F_NEXTVAL) " %')"
 		" ORDER BY a.attnum",
 		"the column \"%1$s\" takes its values from a sequence, which the "
 		"parts of a table on several nodes do not have",

@@ -14,6 +14,7 @@
 #include "utils/timestamp.h"
 
 #include "base/guc.h"
+#include "ddl/distribution.h"
 #include "ddl/effects.h"
 #include "ddl/plan.h"
 #include "ddl/run.h"
@@ -28,15 +29,6 @@ typedef struct Lock
 	LOCKMODE	mode;
 } Lock;
 
-void
-ea_ddl_limit_waits(int timeout)
-{
-	/* undone when the function that was called returns */
-	(void) set_config_option("lock_timeout", psprintf("%d", timeout),
-							 PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE,
-							 true, 0, false);
-}
-
 static void
 execute(const char *sql)
 {
@@ -44,6 +36,23 @@ execute(const char *sql)
 
 	if (result < 0)
 		elog(ERROR, "\"%s\" failed: %s", sql, SPI_result_code_string(result));
+}
+
+void
+ea_ddl_limit_waits(int timeout)
+{
+	/* undone when the function that was called returns */
+	(void) set_config_option("lock_timeout", psprintf("%d", timeout),
+							 PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE,
+							 true, 0, false);
+
+	/*
+	 * Citus takes locks on all nodes, and those of others first, on the way
+	 * back from it, too.  It hears of SET LOCAL within a function that another
+	 * statement calls, or else in a transaction block only.
+	 */
+	if (ea_ddl_has_citus())
+		execute("SELECT entityapi.carry_lock_timeout()");
 }
 
 static void
@@ -87,6 +96,22 @@ collect_locks(List *statements)
 	return locks;
 }
 
+/*
+ * The time for a lock is over.  What another node says of it is a warning to
+ * Citus, whose own error is of the connection.
+ */
+static bool
+waited_in_vain(void)
+{
+	static const char essential[] =
+		"failure on connection marked as essential";
+	ErrorData  *error = CopyErrorData();
+
+	return error->sqlerrcode == ERRCODE_LOCK_NOT_AVAILABLE ||
+		(error->sqlerrcode == ERRCODE_INTERNAL_ERROR &&
+		 strncmp(error->message, essential, strlen(essential)) == 0);
+}
+
 /* Take all locks, or throw when the time for it is over. */
 static void
 take_locks(List *locks)
@@ -113,7 +138,7 @@ take_locks(List *locks)
 		PG_CATCH();
 		{
 			MemoryContextSwitchTo(mcxt);
-			if (geterrcode() != ERRCODE_LOCK_NOT_AVAILABLE)
+			if (!waited_in_vain())
 				PG_RE_THROW();
 			FlushErrorState();
 			throw_in_use(lock->table->qualified);

@@ -15,15 +15,19 @@
 #include "miscadmin.h"
 #include "optimizer/planner.h"
 #include "utils/fmgroids.h"
+#include "utils/guc_tables.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 
+#include "base/compat.h"
 #include "engine/distributed.h"
 #include "engine/exec.h"
 #include "engine/held.h"
 
 #define OWNED_TABLES "pg_dist_partition"
 #define OWNED_TABLE "logicalrelid"
+#define LOCAL_GROUP "pg_dist_local_group"
+#define SETTING_OF_CITUS "citus.enable_ddl_propagation"
 
 /* The first table that is the one asked for, or else in the schema. */
 static Oid
@@ -95,21 +99,49 @@ read_bool(void *arg, TupleTableSlot *slot)
 	*(bool *) arg = !slot->tts_isnull[0] && DatumGetBool(slot->tts_values[0]);
 }
 
+/*
+ * Its code is there, which it can only be from the beginning.  Others plan,
+ * too, and without Citus anybody can give its settings a value.
+ */
+bool
+ea_distributed_loaded(void)
+{
+	static bool loaded = false;
+	static bool known = false;
+
+	if (!known)
+	{
+		const struct config_generic *setting = planner_hook == NULL ? NULL :
+			ea_compat_find_setting(SETTING_OF_CITUS);
+
+		loaded = setting != NULL &&
+			(setting->flags & GUC_CUSTOM_PLACEHOLDER) == 0;
+	}
+	known = true;
+	return loaded;
+}
+
 /* Without its code the tables are there, too, and seem to be empty. */
 bool
 ea_distributed(void)
 {
-	return OidIsValid(find_own()) && planner_hook != NULL;
+	return OidIsValid(find_own()) && ea_distributed_loaded();
+}
+
+static bool
+asks(const char *sql)
+{
+	bool		answer = false;
+
+	ea_exec_one(EA_EXEC_LOOK, sql, EA_NO_PARAMS, EA_READER(read_bool, BOOLOID),
+				&answer);
+	return answer;
 }
 
 bool
 ea_distributed_leads(void)
 {
-	bool		leads = false;
-
-	ea_exec_one(EA_EXEC_LOOK, "SELECT pg_catalog.citus_is_coordinator()",
-				EA_NO_PARAMS, EA_READER(read_bool, BOOLOID), &leads);
-	return leads;
+	return asks("SELECT pg_catalog.citus_is_coordinator()");
 }
 
 void
@@ -125,4 +157,18 @@ ea_distributed_refuse_own(void)
 				 errhint("Nothing is answered until undistribute_table() has "
 						 "brought them back, or, where the declarations say "
 						 "so, until Citus is loaded.")));
+}
+
+void
+ea_distributed_refuse_idle(void)
+{
+	if (!OidIsValid(get_relname_relid(LOCAL_GROUP, PG_CATALOG_NAMESPACE)) ||
+		!asks("SELECT groupid <> 0 FROM pg_catalog." LOCAL_GROUP))
+		return;
+	ereport(ERROR,
+			(errcode(ERRCODE_EA_DISTRIBUTED),
+			 errmsg("this node has no part in the service, which is another "
+					"node's of the cluster"),
+			 errhint("Ask the coordinator, or apply \"distribution: citus\" "
+					 "there.")));
 }

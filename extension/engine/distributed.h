@@ -19,6 +19,9 @@
 /* Whether Citus owns the table: distributed, reference or local to a node. */
 extern bool ea_distributed_is(Oid relid);
 
+/* Whether its code is there. */
+extern bool ea_distributed_loaded(void);
+
 /*
  * Whether Citus owns a table of the extension, and so, by the declarations,
  * all of this deployment.  Looks only when there was news of any table since
@@ -34,5 +37,12 @@ extern bool ea_distributed_leads(void);
  * loaded or not: the declarations know nothing of it, or it is not.
  */
 extern void ea_distributed_refuse_own(void);
+
+/*
+ * The same on a worker of a cluster, where nothing is declared while the
+ * service is not distributed: its tables are the coordinator's, and what is
+ * here of them would say that nobody has ever logged in.
+ */
+extern void ea_distributed_refuse_idle(void);
 
 #endif							/* EA_DISTRIBUTED_H */

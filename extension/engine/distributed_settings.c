@@ -11,6 +11,8 @@
 #include "miscadmin.h"
 #include "optimizer/planner.h"
 #include "storage/proc.h"
+#include "utils/builtins.h"
+#include "utils/guc.h"
 #include "utils/guc_tables.h"
 
 #include "base/compat.h"
@@ -63,56 +65,141 @@ static const struct
 	{"citus.multi_task_query_log_level", "off"},
 };
 
-/* Where a setting is kept, and what it has there when it is as it must be. */
+#define SHARDS_ARE_HIDDEN "citus.override_table_visibility"
+
+/* Where a setting is kept, and what it is to be. */
 typedef struct Place
 {
-	struct config_generic *setting;
+	bool	   *flag;			/* one of these two, or none */
+	int		   *number;
+	bool		pinned;			/* somebody wants to hear of each change */
 	int			wanted;
 } Place;
 
-static int
-value_of(const struct config_generic *setting)
-{
-	switch (setting->vartype)
-	{
-		case PGC_BOOL:
-			return *((const struct config_bool *) setting)->variable;
-		case PGC_INT:
-			return *((const struct config_int *) setting)->variable;
-		case PGC_ENUM:
-			return *((const struct config_enum *) setting)->variable;
-		default:
-			elog(ERROR, "unexpected kind of setting \"%s\"", setting->name);
-	}
-	return 0;
-}
+StaticAssertDecl(lengthof(settings) <= EA_DISTRIBUTED_SETTINGS,
+				 "there are more settings than EaDistributedSettings has");
 
 /* A version of Citus may have less of them. */
 static void
 find_place(int i, Place *place)
 {
-	place->setting = ea_compat_find_setting(settings[i].name);
-	if (place->setting == NULL)
+	struct config_generic *setting = ea_compat_find_setting(settings[i].name);
+	const char *value = settings[i].value;
+	bool		flag = false;
+	bool		read = false;
+
+	memset(place, 0, sizeof(*place));
+	if (setting == NULL)
 		return;
-	ea_pin_set(settings[i].name, settings[i].value);
-	place->wanted = value_of(place->setting);
+	if (setting->vartype == PGC_BOOL)
+	{
+		struct config_bool *kind = (struct config_bool *) setting;
+
+		read = parse_bool(value, &flag);
+		place->wanted = flag;
+		place->flag = kind->variable;
+		place->pinned = kind->assign_hook != NULL;
+	}
+	else if (setting->vartype == PGC_INT)
+	{
+		struct config_int *kind = (struct config_int *) setting;
+
+		read = parse_int(value, &place->wanted, setting->flags, NULL);
+		place->number = kind->variable;
+		place->pinned = kind->assign_hook != NULL;
+	}
+	else if (setting->vartype == PGC_ENUM)
+	{
+		struct config_enum *kind = (struct config_enum *) setting;
+
+		read = config_enum_lookup_by_name(kind, value, &place->wanted);
+		place->number = kind->variable;
+		place->pinned = kind->assign_hook != NULL;
+	}
+	if (!read)
+		elog(ERROR, "setting \"%s\" cannot be \"%s\"", settings[i].name,
+			 value);
 }
 
-void
-ea_distributed_settings_pin(void)
+static const Place *
+find_places(void)
 {
 	static Place places[lengthof(settings)];
 	static bool known = false;
 
+	for (int i = 0; !known && i < lengthof(settings); i++)
+		find_place(i, &places[i]);
+	known = true;
+	return places;
+}
+
+static int
+value_of(const Place *place)
+{
+	return place->flag != NULL ? *place->flag :
+		place->number != NULL ? *place->number : place->wanted;
+}
+
+static void
+put(const Place *place, int value)
+{
+	if (place->flag != NULL)
+		*place->flag = value != 0;
+	else if (place->number != NULL)
+		*place->number = value;
+}
+
+/*
+ * They are put where they are kept, as a request switches JIT off: by way of
+ * set_config_option() each end of a level, of which a request has some, would
+ * look at all settings that there are.  What is set meanwhile is undone with
+ * the level of the setting, to what it was, which is what was put there.
+ */
+void
+ea_distributed_settings_begin(EaDistributedSettings *before)
+{
+	const Place *places = find_places();
+
+	before->nest = NewGUCNestLevel();
 	for (int i = 0; i < lengthof(settings); i++)
 	{
-		if (!known)
-			find_place(i, &places[i]);
-		else if (places[i].setting != NULL &&
-				 value_of(places[i].setting) != places[i].wanted)
+		before->values[i] = value_of(&places[i]);
+		if (places[i].pinned && before->values[i] != places[i].wanted)
 			ea_pin_set(settings[i].name, settings[i].value);
 	}
-	known = true;
+
+	/* nothing fails from here on */
+	for (int i = 0; i < lengthof(settings); i++)
+	{
+		if (!places[i].pinned && before->values[i] != places[i].wanted)
+			put(&places[i], places[i].wanted);
+	}
+}
+
+/*
+ * After an error, too, levels are undone before: the end of the transaction
+ * would put what they had found there in the place of what is put back here.
+ */
+void
+ea_distributed_settings_end(const EaDistributedSettings *before)
+{
+	const Place *places = find_places();
+
+	AtEOXact_GUC(false, before->nest);
+	for (int i = 0; i < lengthof(settings); i++)
+	{
+		if (!places[i].pinned)
+			put(&places[i], before->values[i]);
+	}
+}
+
+void
+ea_distributed_settings_show_shards(void)
+{
+	/* it is the planner that leaves them out */
+	if (planner_hook != NULL &&
+		ea_compat_find_setting(SHARDS_ARE_HIDDEN) != NULL)
+		ea_pin_set(SHARDS_ARE_HIDDEN, "off");
 }
 
 /* A declaration may be about to give Citus the tables. */

@@ -4,11 +4,29 @@
 #ifndef EA_DISTRIBUTED_SETTINGS_H
 #define EA_DISTRIBUTED_SETTINGS_H
 
+/* No fewer than there are. */
+#define EA_DISTRIBUTED_SETTINGS 24
+
+typedef struct EaDistributedSettings
+{
+	int			nest;
+	int			values[EA_DISTRIBUTED_SETTINGS];
+} EaDistributedSettings;
+
 /*
- * Until the end of the innermost pin (engine/pin.h), whatever the caller has
- * set.  Settings that are right already cost a comparison each.
+ * From here to the end they are as they must be, whatever the caller has set,
+ * and as he had them again then.  The end is to be reached after an error,
+ * too.
  */
-extern void ea_distributed_settings_pin(void);
+extern void ea_distributed_settings_begin(EaDistributedSettings *before);
+extern void ea_distributed_settings_end(const EaDistributedSettings *before);
+
+/*
+ * A statement over pg_class finds shards, too.  Citus would leave them out of
+ * what clients' sessions ask, and so whatever is asked of one had the answer
+ * that nothing is amiss.  Where Citus is not, nothing is set.
+ */
+extern void ea_distributed_settings_show_shards(void);
 
 /*
  * The same for the style of times, whoever calls: values go to other nodes as

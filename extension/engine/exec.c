@@ -18,6 +18,7 @@
 #include "utils/memutils.h"
 #include "utils/plancache.h"
 #include "utils/resowner.h"
+#include "utils/rls.h"
 #include "utils/snapmgr.h"
 
 #include "base/compat.h"
@@ -297,6 +298,32 @@ only_statement(const CachedPlan *plan)
 }
 
 /*
+ * GetCachedPlan() would find the plan that was looked at.  The table's lock is
+ * held, so all news of it have come (get_plan()), and names in it mean what
+ * they did: the path is pinned.  What GetCachedPlan() does for that is to make
+ * the path of the user's namespaces anew, as it is not the caller's.
+ */
+static bool
+is_as_known(const EaPlan *kept, const CachedPlanSource *source)
+{
+	const CachedPlan *plan = source->gplan;
+	bool		locked = false;
+
+	if (kept->scan == NULL || plan == NULL || !source->is_valid ||
+		!plan->is_valid || plan->generation != kept->generation ||
+		(source->dependsOnRLS &&
+		 (source->rewriteRoleId != GetUserId() ||
+		  source->rewriteRowSecurity != row_security)) ||
+		(plan->dependsOnRole && plan->planRoleId != GetUserId()) ||
+		TransactionIdIsValid(plan->saved_xmin))
+		return false;
+	for (int i = 0; i < kept->ntables; i++)
+		locked = locked ||
+			kept->tables[i].relid == ea_keyscan_table(kept->scan);
+	return locked;
+}
+
+/*
  * Run a statement without the executor, if its plan is nothing but a scan by
  * key.  A plan is looked at once; the cache's entry remembers what it is.
  */
@@ -319,6 +346,12 @@ run_by_key(EaPlan *kept, bool nested, EaParams params,
 		 kept->generation != 0))
 		return false;
 
+	if (is_as_known(kept, source))
+	{
+		check_description(reader, source->resultDesc);
+		return ea_keyscan_run(kept->scan, only_statement(source->gplan),
+							  params.items, reader->row, arg, n);
+	}
 	plan = GetCachedPlan(source, NULL, CurrentResourceOwner, NULL);
 	stmt = only_statement(plan);
 	if (kept->generation != plan->generation)

@@ -221,9 +221,13 @@ ea_held_is_known(Oid relid)
 bool
 ea_held_means_same(Oid relid, uint64 then)
 {
-	HeldTable  *table = tables == NULL ? NULL :
-		hash_search(tables, &relid, HASH_FIND, NULL);
+	HeldTable  *table;
 
+	/* nothing at all has changed */
+	if (then == epoch)
+		return true;
+	table = tables == NULL ? NULL :
+		hash_search(tables, &relid, HASH_FIND, NULL);
 	return table != NULL && table->changed <= then && since <= then;
 }
 

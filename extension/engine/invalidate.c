@@ -14,10 +14,15 @@
 
 #include "access/heapam.h"
 #include "access/htup_details.h"
+#include "access/subtrans.h"
 #include "access/table.h"
 #include "access/tableam.h"
+#include "access/xact.h"
+#include "access/xlog.h"
 #include "catalog/namespace.h"
 #include "common/hashfn.h"
+#include "miscadmin.h"
+#include "storage/procarray.h"
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
@@ -30,6 +35,10 @@
 #include "engine/shards.h"
 
 static const char *const watched_names[] = {"entity", "signing_key"};
+
+/* Half a second for what is committed on several nodes. */
+#define MOST_LOOKS 500
+#define MICROS_PER_LOOK 1000
 
 #define WATCHED_ENTITY 0
 #define WATCHED_KEYS 1
@@ -83,14 +92,52 @@ ea_invalidate_watch(void)
 
 /* -------- of other nodes -------- */
 
+/*
+ * A change of a row that is prepared may be committed on other nodes already,
+ * and whoever has made it been told so.  So who reads the row here waits until
+ * it is decided, and then begins anew.  Of one that still runs nobody knows.
+ * What is prepared for longer is of a node that has been lost: who waited for
+ * that would keep others waiting, so his request is refused for now.
+ */
+void
+ea_invalidate_settle(Relation rel, HeapTuple tuple)
+{
+	HeapTupleHeader header = tuple->t_data;
+	TransactionId writer;
+
+	if ((header->t_infomask & HEAP_XMAX_INVALID) ||
+		HEAP_XMAX_IS_LOCKED_ONLY(header->t_infomask) || RecoveryInProgress())
+		return;
+	writer = HeapTupleHeaderGetUpdateXid(header);
+	if (!TransactionIdIsValid(writer) ||
+		TransactionIdIsCurrentTransactionId(writer) ||
+		!TransactionIdIsInProgress(writer) ||
+		BackendXidGetPid(SubTransGetTopmostTransaction(writer)) != 0)
+		return;
+	for (int i = 0; i < MOST_LOOKS; i++)
+	{
+		if (!TransactionIdIsInProgress(writer))
+			ea_held_throw();
+		CHECK_FOR_INTERRUPTS();
+		pg_usleep(MICROS_PER_LOOK);
+	}
+	ereport(ERROR,
+			(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
+			 errmsg("what lets the caller in is being changed, and this node "
+					"does not know yet how")));
+}
+
 /* Each change of declarations writes the one row of the first. */
 static const char *const looked_at[] = {
 	"entityapi.service", "entityapi.signing_key"
 };
 
-/* A number for the rows that are there, and when they were written. */
+/*
+ * A number for the rows that are there, and when they were written.  The
+ * coordinator may have none of them; then it asks another node.
+ */
 static uint64
-rows_of(const char *table)
+rows_of(const char *table, bool *here)
 {
 	const EaShard *shard = ea_shards_find(table, NULL);
 	Relation	rel;
@@ -98,7 +145,8 @@ rows_of(const char *table)
 	HeapTuple	tuple;
 	uint64		sum = 0;
 
-	if (!ea_guc_direct_scans || !OidIsValid(shard->relid))
+	*here = ea_guc_direct_scans && OidIsValid(shard->relid);
+	if (!*here)
 		return ea_exec_int64(EA_EXEC_LOOK,
 							 psprintf("SELECT coalesce(sum(hashtextextended("
 									  "xmin::text || ctid::text, 0)"
@@ -107,32 +155,70 @@ rows_of(const char *table)
 	rel = table_open(shard->relid, AccessShareLock);
 	scan = table_beginscan(rel, GetActiveSnapshot(), 0, NULL);
 	while ((tuple = heap_getnext(scan, ForwardScanDirection)) != NULL)
+	{
+		ea_invalidate_settle(rel, tuple);
 		sum = hash_combine64(sum,
 							 ((uint64) HeapTupleHeaderGetRawXmin(tuple->t_data)
 							  << 32) ^
 							 ItemPointerGetBlockNumber(&tuple->t_self) << 16 ^
 							 ItemPointerGetOffsetNumber(&tuple->t_self));
+	}
 	table_endscan(scan);
 	table_close(rel, NoLock);
 	return hash_combine64(sum, shard->relid);
 }
 
-void
-ea_invalidate_look(void)
+/*
+ * No transaction that could have written has ended on this node since the look
+ * with that number, and the one that runs has written nothing: each snapshot
+ * sees what that one saw.  PostgreSQL takes none anew then, either.
+ */
+static bool
+sees_the_same(Snapshot snapshot, uint64 looked)
+{
+	return looked != 0 && snapshot->snapXactCompletionCount == looked &&
+		!TransactionIdIsValid(GetTopTransactionIdIfAny());
+}
+
+/* True if all that it saw is on this node. */
+static bool
+look(void)
 {
 	static uint64 seen[lengthof(looked_at)];
+	bool		all_here = true;
 
-	/* one that parallel workers may take, too */
-	InvalidateCatalogSnapshot();
-	PushActiveSnapshot(GetCatalogSnapshot(InvalidOid));
 	for (int i = 0; i < lengthof(looked_at); i++)
 	{
-		uint64		rows = rows_of(looked_at[i]);
+		bool		here;
+		uint64		rows = rows_of(looked_at[i], &here);
 
 		if (rows != seen[i])
 			generation++;
 		seen[i] = rows;
+		all_here = all_here && here;
 	}
+	return all_here;
+}
+
+void
+ea_invalidate_look(void)
+{
+	static uint64 looked = 0;
+	Snapshot	snapshot;
+	uint64		ended;
+
+	/* one that parallel workers may take, too */
+	InvalidateCatalogSnapshot();
+	snapshot = GetCatalogSnapshot(InvalidOid);
+	if (sees_the_same(snapshot, looked))
+		return;
+
+	/* of this snapshot: the look may let newer ones be taken */
+	ended = snapshot->snapXactCompletionCount;
+	looked = 0;
+	PushActiveSnapshot(snapshot);
+	if (look())
+		looked = ended;
 	PopActiveSnapshot();
 }
 

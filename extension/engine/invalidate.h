@@ -4,6 +4,9 @@
 #ifndef EA_INVALIDATE_H
 #define EA_INVALIDATE_H
 
+#include "access/htup.h"
+#include "utils/relcache.h"
+
 /* Registers the one relcache callback; called from _PG_init. */
 extern void ea_invalidate_init(void);
 
@@ -19,6 +22,13 @@ extern uint64 ea_invalidate_generation(void);
  * node.  For a distributed deployment; SPI must be connected.
  */
 extern void ea_invalidate_look(void);
+
+/*
+ * Nothing that another node may have committed takes this row, which was read
+ * here, away: waits for what is prepared, and throws for the request to be
+ * made again.  For a distributed deployment.
+ */
+extern void ea_invalidate_settle(Relation rel, HeapTuple tuple);
 
 /*
  * Look up the watched tables, so that changes are seen from here on; to be

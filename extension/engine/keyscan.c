@@ -351,6 +351,12 @@ ea_keyscan_free(EaKeyScan *scan)
 		MemoryContextDelete(scan->mcxt);
 }
 
+Oid
+ea_keyscan_table(const EaKeyScan *scan)
+{
+	return scan->relation;
+}
+
 /* -------- the scan -------- */
 
 /* Fill in the arguments; false when one is null, which nothing equals. */

@@ -33,6 +33,9 @@ extern bool ea_keyscan_is_open(bool here);
 extern EaKeyScan *ea_keyscan_make(PlannedStmt *plan, MemoryContext parent);
 extern void ea_keyscan_free(EaKeyScan *scan);
 
+/* What it is over. */
+extern Oid	ea_keyscan_table(const EaKeyScan *scan);
+
 /*
  * Run it under the active snapshot, with the plan's locks held: each row goes
  * to the function, as exec.h has it, called in the current memory context.

@@ -21,15 +21,18 @@
 #include "nodes/makefuncs.h"
 #include "storage/lmgr.h"
 #include "storage/lock.h"
+#include "storage/proc.h"
 #include "utils/builtins.h"
 #include "utils/hsearch.h"
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/regproc.h"
+#include "utils/resowner.h"
 #include "utils/snapmgr.h"
 
 #include "base/compat.h"
+#include "base/uuid.h"
 #include "engine/distributed.h"
 #include "engine/exec.h"
 #include "engine/held.h"
@@ -52,6 +55,12 @@
 /* What all that tenants have is divided like. */
 #define AUDIT_LOG "entityapi.audit"
 
+/*
+ * What was found before is found again by a few comparisons: in the place that
+ * the address of a name leads to, and the tenant that was asked for last.
+ */
+#define PLACES 256
+
 typedef struct Home
 {
 	pg_uuid_t	tenant;			/* hash key - must be first */
@@ -59,6 +68,13 @@ typedef struct Home
 	Oid			log;
 	uint64		epoch;			/* of engine/held.h, when it was looked at */
 } Home;
+
+/* The (sub)transaction that holds something to its end. */
+typedef struct Hold
+{
+	LocalTransactionId transaction;
+	SubTransactionId part;
+} Hold;
 
 /* Hash key: no padding, and zeros behind the name. */
 typedef struct Key
@@ -75,6 +91,7 @@ typedef struct Entry
 	int			index;			/* of the part, by the order of hashes, */
 	int			group;			/* and of tables that are divided alike */
 	uint64		epoch;
+	Hold		hold;
 	char		name[NAME_SIZE];
 } Entry;
 
@@ -85,8 +102,18 @@ typedef struct Shell
 } Shell;
 
 static HTAB *homes = NULL;
+static Home *last_home = NULL;
 static HTAB *entries = NULL;
+static Entry *places[PLACES];
 static HTAB *shells = NULL;
+
+static void
+forget_entries(void)
+{
+	memset(places, 0, sizeof(places));
+	hash_destroy(entries);
+	entries = NULL;
+}
 
 static void
 start(HTAB **table, const char *name, Size key, Size entry, long most)
@@ -108,10 +135,8 @@ start(HTAB **table, const char *name, Size key, Size entry, long most)
 static void
 forget_many(XactEvent event, void *arg)
 {
-	if (entries == NULL || hash_get_num_entries(entries) < MOST_SHARDS)
-		return;
-	hash_destroy(entries);
-	entries = NULL;
+	if (entries != NULL && hash_get_num_entries(entries) >= MOST_SHARDS)
+		forget_entries();
 }
 
 static void
@@ -188,20 +213,45 @@ find_table(const char *table)
 	return relid;
 }
 
+/*
+ * What was found of a table is as it was; looked at again only when there was
+ * any change since it was looked at last.
+ */
+static bool
+still_holds(Oid table, uint64 *epoch)
+{
+	if (!ea_held_means_same(table, *epoch))
+		return false;
+	*epoch = ea_held_epoch();
+	return true;
+}
+
+static Home *
+home_of(const pg_uuid_t *tenant)
+{
+	bool		found;
+
+	if (last_home != NULL && ea_uuid_equal(&last_home->tenant, tenant))
+		return last_home;
+	last_home = NULL;
+	start(&homes, "entityapi tenants", sizeof(pg_uuid_t), sizeof(Home),
+		  MOST_TENANTS);
+	last_home = hash_search(homes, tenant, HASH_ENTER, &found);
+	if (!found)
+		last_home->part = 0;
+	return last_home;
+}
+
 /* The part that a tenant is in; 0 for what each node has. */
 static int64
 part_of(const pg_uuid_t *tenant)
 {
 	Home	   *home;
-	bool		found;
 
 	if (tenant == NULL)
 		return 0;
-	start(&homes, "entityapi tenants", sizeof(pg_uuid_t), sizeof(Home),
-		  MOST_TENANTS);
-	home = hash_search(homes, tenant, HASH_ENTER, &found);
-	if (found && home->part != 0 &&
-		ea_held_means_same(home->log, home->epoch))
+	home = home_of(tenant);
+	if (home->part != 0 && still_holds(home->log, &home->epoch))
 		return home->part;
 
 	/* if anything fails it is looked at again */
@@ -268,6 +318,7 @@ fill(Entry *entry)
 	uint64		epoch;
 
 	entry->epoch = 0;
+	memset(&entry->hold, 0, sizeof(entry->hold));
 	memset(shard, 0, sizeof(*shard));
 	shard->shell = find_table(entry->key.table);
 	epoch = ea_held_epoch();
@@ -279,37 +330,111 @@ fill(Entry *entry)
 
 /* -------- for statements -------- */
 
+/* Names of entities come and go, and so do their addresses. */
+static bool
+is_of(const Entry *entry, const char *table, int64 part)
+{
+	return entry != NULL && entry->key.part == part &&
+		strcmp(entry->key.table, table) == 0;
+}
+
+/* One that is new has no number. */
+static Entry *
+entry_of(const char *table, int64 part)
+{
+	Entry	  **place = &places[(((uintptr_t) table >> 3) + part) % PLACES];
+	Key			key = {part};
+	bool		found;
+
+	if (is_of(*place, table, part))
+		return *place;
+	strlcpy(key.table, table, sizeof(key.table));
+	start_entries();
+	*place = hash_search(entries, &key, HASH_ENTER, &found);
+	if (!found)
+		(*place)->shard.number = 0;
+	return *place;
+}
+
 static Entry *
 look_up(const char *table, const pg_uuid_t *tenant)
 {
-	Key			key = {part_of(tenant)};
-	Entry	   *entry;
-	bool		found;
+	Entry	   *entry = entry_of(table, part_of(tenant));
 
-	strlcpy(key.table, table, sizeof(key.table));
-	start_entries();
-	entry = hash_search(entries, &key, HASH_ENTER, &found);
-	if (found && entry->shard.number != 0 &&
-		ea_held_means_same(entry->shard.shell, entry->epoch))
-		return entry;
-	fill(entry);
+	if (entry->shard.number == 0 ||
+		!still_holds(entry->shard.shell, &entry->epoch))
+		fill(entry);
 	return entry;
+}
+
+/* -------- holding -------- */
+
+static Hold
+hold_of_now(void)
+{
+	return (Hold) {ea_compat_transaction(), GetCurrentSubTransactionId()};
+}
+
+static bool
+is_held(const Hold *hold)
+{
+	return hold->part == GetCurrentSubTransactionId() &&
+		hold->transaction == ea_compat_transaction();
+}
+
+/* Taken in its own name, a lock is kept until the (sub)transaction's end. */
+static bool
+lasts(void)
+{
+	return CurrentResourceOwner == CurTransactionResourceOwner;
+}
+
+static bool
+hold_table(Entry *entry)
+{
+	LOCKTAG		tag;
+	bool		first;
+
+	if (is_held(&entry->hold))
+		return false;
+	SET_LOCKTAG_RELATION(tag, MyDatabaseId, entry->shard.shell);
+	first = LockAcquire(&tag, AccessShareLock, false, false) ==
+		LOCKACQUIRE_OK;
+	if (lasts())
+		entry->hold = hold_of_now();
+	return first;
+}
+
+/* All tables of tenants have one lock for a part. */
+static bool
+hold_part(int index, int group)
+{
+	static Hold hold;
+	static int	held_index;
+	static int	held_group;
+	LOCKTAG		tag;
+	bool		first;
+
+	if (held_index == index && held_group == group && is_held(&hold))
+		return false;
+	SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, (uint32) index, (uint32) group,
+						 LOCK_OF_PART);
+	first = LockAcquire(&tag, ShareLock, false, false) == LOCKACQUIRE_OK;
+	if (lasts())
+	{
+		hold = hold_of_now();
+		held_index = index;
+		held_group = group;
+	}
+	return first;
 }
 
 /* True if somebody else could have changed something until now. */
 static bool
-hold(const Entry *entry)
+hold(Entry *entry)
 {
-	bool		everywhere = entry->key.part == 0;
-	LOCKTAG		tag;
-
-	if (everywhere)
-		SET_LOCKTAG_RELATION(tag, MyDatabaseId, entry->shard.shell);
-	else
-		SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, (uint32) entry->index,
-							 (uint32) entry->group, LOCK_OF_PART);
-	return LockAcquire(&tag, everywhere ? AccessShareLock : ShareLock,
-					   false, false) == LOCKACQUIRE_OK;
+	return entry->key.part == 0 ? hold_table(entry) :
+		hold_part(entry->index, entry->group);
 }
 
 /*

@@ -42,7 +42,7 @@ ea_sql_take_turn(PG_FUNCTION_ARGS)
 {
 	int			turn = PG_GETARG_INT32(1);
 
-	if (turn < EA_TURN_DECLARATIONS || turn > EA_TURN_SWEEP)
+	if (turn < EA_TURN_DECLARATIONS || turn > EA_TURN_DECLARING)
 		elog(ERROR, "there is no turn %d", turn);
 	PG_RETURN_INT32(take(turn, false, PG_GETARG_BOOL(2)));
 }

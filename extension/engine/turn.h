@@ -14,7 +14,8 @@ typedef enum EaTurn
 	EA_TURN_ERASURE,
 	EA_TURN_AUDIT,
 	EA_TURN_STEPS,
-	EA_TURN_SWEEP
+	EA_TURN_SWEEP,
+	EA_TURN_DECLARING			/* of a cluster's nodes, each its own */
 } EaTurn;
 
 /*

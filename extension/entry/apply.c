@@ -36,7 +36,6 @@
 #include "engine/turn.h"
 #include "entry/apply.h"
 #include "entry/declarations.h"
-#include "entry/name_changes.h"
 #include "manifest/check.h"
 #include "manifest/compile.h"
 #include "manifest/documents.h"
@@ -183,7 +182,6 @@ store(EaApplyPlan *plan, List *statements)
 	if (theirs)
 		ea_owner_install(&pin);
 	ea_declarations_store(declared);
-	ea_name_changes_store(plan, revision);
 	if (theirs)
 		ea_owner_leave(&pin);
 	ea_audit_by_role(EA_AUDIT_MANIFEST_APPLIED, NULL, "manifest",

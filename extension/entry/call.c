@@ -109,6 +109,8 @@ ea_call_run(const EaCall *call, FunctionCallInfo fcinfo, bool guest)
 	volatile Datum answer = (Datum) 0;
 	bool		jit = jit_enabled;
 	bool		read_only = XactReadOnly;
+	bool		distributed = ea_distributed();
+	EaDistributedSettings settings;
 	EaPin		pin;
 
 	if (GetDatabaseEncoding() != PG_UTF8)
@@ -125,10 +127,9 @@ ea_call_run(const EaCall *call, FunctionCallInfo fcinfo, bool guest)
 								 ALLOCSET_DEFAULT_SIZES);
 	ea_pin_begin(&pin);
 	ea_handle_settings(guest);
-	if (ea_distributed())
-		ea_distributed_settings_pin();
-
 	ea_guard_forget_code();
+	if (distributed)
+		ea_distributed_settings_begin(&settings);
 
 	/* what can fail from here on takes it back */
 	running = true;
@@ -156,6 +157,8 @@ ea_call_run(const EaCall *call, FunctionCallInfo fcinfo, bool guest)
 	PG_FINALLY();
 	{
 		running = false;
+		if (distributed)
+			ea_distributed_settings_end(&settings);
 		jit_enabled = jit;
 		XactReadOnly = read_only;
 		if (req != NULL && req->catalog != NULL)

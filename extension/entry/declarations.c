@@ -7,7 +7,9 @@
  * there entityapi_owner writes them as well.  So the installer says ahead
  * what is to be written, as hashes in a table that is his alone, and each node
  * holds against these what it is given (install/60_declarations.sql).  Hashes
- * of a change last until the next one; what they admit is there by then.
+ * are those of one transaction, and are of no use to others when it has
+ * failed.  When it has not, they last until the next one; what they admit is
+ * there by then.
  */
 #include "postgres.h"
 
@@ -18,6 +20,7 @@
 #include "ddl/plan.h"
 #include "engine/exec.h"
 #include "engine/owner.h"
+#include "engine/turn.h"
 #include "entry/declarations.h"
 #include "manifest/compile.h"
 
@@ -52,6 +55,16 @@ is_written(const EaDeclarations *declared, const char *entity,
 	return stored == NULL || strcmp(stored, definition) != 0;
 }
 
+/* By now: the tables may just have come to Citus. */
+static void
+find_names(EaDeclarations *declared)
+{
+	PushActiveSnapshot(GetLatestSnapshot());
+	declared->names = ea_name_changes_find(declared->plan,
+										   declared->revision);
+	PopActiveSnapshot();
+}
+
 EaDeclarations *
 ea_declarations_make(const EaApplyPlan *plan, List *statements)
 {
@@ -65,6 +78,7 @@ ea_declarations_make(const EaApplyPlan *plan, List *statements)
 		ea_manifest_compile_service(plan->m, declared->revision,
 									plan->wanted.single_tenant);
 	declared->statements = texts_of(statements);
+	find_names(declared);
 	foreach(lc, plan->stored.names)
 	{
 		if (ea_names_map_get(plan->m->by_entity, lfirst(lc)) == NULL)
@@ -91,14 +105,11 @@ read_seal(void *arg, TupleTableSlot *slot)
 	*seals = lappend(*seals, TextDatumGetCString(slot->tts_values[0]));
 }
 
-/* Of rows as they are by now: the tables may just have come to Citus. */
 static void
-add_seals(List **seals, const char *sql, EaParams params)
+add_seals(void *seals, const char *sql, EaParams params)
 {
-	PushActiveSnapshot(GetLatestSnapshot());
 	ea_exec_each(EA_EXEC_LOOK, sql, params, EA_READER(read_seal, TEXTOID),
 				 seals);
-	PopActiveSnapshot();
 }
 
 static void
@@ -136,7 +147,16 @@ ea_declarations_announce(const EaDeclarations *declared)
 	List	   *seals = NIL;
 	EaPin		pin;
 
+	/* each node knows who declares, and by which row that ends if he fails */
+	if (ea_exec_write("UPDATE entityapi.declaring SET present = present"
+					  " WHERE entityapi.take_turn(present::int, $1, true) > 0",
+					  ea_params(EA_INT4(EA_TURN_DECLARING))) != 1)
+		elog(ERROR, "entityapi.declaring has not one row");
+
+	/* of rows as they are by now: the tables may just have come to Citus */
+	PushActiveSnapshot(GetLatestSnapshot());
 	add_entities(&seals, declared);
+	ea_name_changes_seal(declared->names, add_seals, &seals);
 	add_seals(&seals, "SELECT entityapi.seal('-service', to_jsonb(s))"
 			  " FROM entityapi.service s UNION ALL"
 			  " SELECT entityapi.seal('+service', jsonb_build_object("
@@ -150,6 +170,7 @@ ea_declarations_announce(const EaDeclarations *declared)
 			  ea_params(EA_INT4(declared->revision), EA_TEXT(wanted->checksum),
 						EA_TEXT(wanted->documents),
 						EA_TEXTS(declared->statements)));
+	PopActiveSnapshot();
 	ea_owner_install(&pin);
 	ea_exec_write("SELECT entityapi.announce($1)",
 				  ea_params(EA_TEXTS(ea_exec_text_list(seals))));
@@ -206,4 +227,5 @@ ea_declarations_store(const EaDeclarations *declared)
 								EA_TEXT(wanted->documents),
 								EA_TEXTS(declared->statements))) != 1)
 		elog(ERROR, "extension entityapi is not installed");
+	ea_name_changes_store(declared->names);
 }

@@ -5,6 +5,7 @@
 #define EA_DECLARATIONS_H
 
 #include "entry/apply.h"
+#include "entry/name_changes.h"
 
 typedef struct EaDeclarations
 {
@@ -13,6 +14,7 @@ typedef struct EaDeclarations
 	List	   *gone;			/* entities whose rows go, or come anew */
 	const char *service;		/* its definition */
 	Datum		statements;		/* text[] */
+	EaNameChanges *names;
 } EaDeclarations;
 
 /* What a plan makes of them, with the statements that it takes. */

@@ -151,18 +151,26 @@ must_throw_on(const ErrorData *edata)
 
 /*
  * A node that ends in the midst of a statement says nothing of why: Citus
- * tells of an internal error then, and where it was.
+ * tells of an internal error then, and where it was.  So it does where this
+ * node itself has lost its postmaster while it waits for another.
  */
 static bool
-is_of_other_node(const ErrorData *edata)
+is_end_of_node(const ErrorData *edata)
 {
-	static const char essential[] =
-		"failure on connection marked as essential";
+	static const char *const messages[] = {
+		"failure on connection marked as essential",
+		"postmaster was shut down"
+	};
 
-	return edata->sqlerrcode == ERRCODE_INTERNAL_ERROR && ea_distributed() &&
-		((edata->context != NULL &&
-		  strstr(edata->context, "while executing command on ") != NULL) ||
-		 strncmp(edata->message, essential, strlen(essential)) == 0);
+	if (edata->sqlerrcode != ERRCODE_INTERNAL_ERROR || !ea_distributed())
+		return false;
+	for (int i = 0; i < lengthof(messages); i++)
+	{
+		if (strncmp(edata->message, messages[i], strlen(messages[i])) == 0)
+			return true;
+	}
+	return edata->context != NULL &&
+		strstr(edata->context, "while executing command on ") != NULL;
 }
 
 static void
@@ -200,7 +208,7 @@ ea_failure_answer(EaRequest *req, ErrorData *edata)
 	bool		refused = edata->sqlerrcode == ERRCODE_EA_REFUSED &&
 	req->nproblems > 0;
 
-	if (is_of_other_node(edata))
+	if (is_end_of_node(edata))
 		edata->sqlerrcode = ERRCODE_CONNECTION_FAILURE;
 	if (must_throw_on(edata))
 		throw_on(edata);
@@ -216,8 +224,8 @@ ea_failure_answer(EaRequest *req, ErrorData *edata)
 			log_failure(req, edata);
 			if (edata->sqlerrcode == ERRCODE_EA_DISTRIBUTED)
 				ea_errors_add(req, EA_ERR_UNAVAILABLE, EA_AT_NONE, NULL,
-							  "Citus keeps tables of this service, and its "
-							  "declarations do not say so.");
+							  "The tables of this service are not where its "
+							  "declarations say.");
 			else
 				ea_errors_add(req, EA_ERR_INTERNAL, EA_AT_NONE, NULL,
 							  "The request failed for a reason on our side.");

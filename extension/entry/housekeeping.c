@@ -146,16 +146,27 @@ sweep(int max_rows)
 /* entityapi.sweep(max_rows int) returns bigint */
 EA_OWNER_FUNCTION(ea_sql_sweep)
 {
-	int64		n;
+	bool		distributed = ea_distributed();
+	EaDistributedSettings settings;
+	volatile int64 n = 0;
 
 	if (PG_GETARG_INT32(0) < 1)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("max_rows must be positive")));
-	if (ea_distributed())
-		ea_distributed_settings_pin();
-	SPI_connect();
-	n = sweep(PG_GETARG_INT32(0));
-	SPI_finish();
+	if (distributed)
+		ea_distributed_settings_begin(&settings);
+	PG_TRY();
+	{
+		SPI_connect();
+		n = sweep(PG_GETARG_INT32(0));
+		SPI_finish();
+	}
+	PG_FINALLY();
+	{
+		if (distributed)
+			ea_distributed_settings_end(&settings);
+	}
+	PG_END_TRY();
 	PG_RETURN_INT64(n);
 }

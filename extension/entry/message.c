@@ -62,6 +62,28 @@ take_remote(EaRequest *req, Datum remote)
 													  InetPGetDatum(address)));
 }
 
+/*
+ * Four numbers without zeros before them are written by inet_out() as they are
+ * read by inet_in().
+ */
+static bool
+is_plain_ipv4(const char *text)
+{
+	for (int i = 0; i < 4; i++)
+	{
+		const char *start = text;
+		int			number = 0;
+
+		for (; *text >= '0' && *text <= '9' && text - start < 3; text++)
+			number = number * 10 + (*text - '0');
+		if (text == start || number > 255 ||
+			(*start == '0' && text - start > 1) ||
+			*text++ != (i < 3 ? '.' : '\0'))
+			return false;
+	}
+	return true;
+}
+
 /* -------- as SQL has it -------- */
 
 static void
@@ -267,7 +289,9 @@ ea_message_read(EaRequest *req, bytea *message)
 	method = take_word(&p, ' ');
 	req->target = take_word(&p, ' ');
 	remote = take_word(&p, '\n');
-	if (strcmp(remote, "-") != 0)
+	if (is_plain_ipv4(remote))
+		req->remote = remote;
+	else if (strcmp(remote, "-") != 0)
 		take_remote(req, DirectFunctionCall1(inet_in,
 											 CStringGetDatum(remote)));
 	req->reads_only = take_reads_only(&p);
@@ -283,7 +307,8 @@ ea_message_read(EaRequest *req, bytea *message)
 static bool
 is_private(const char *name)
 {
-	return strncmp(name, PRIVATE_PREFIX, strlen(PRIVATE_PREFIX)) == 0;
+	return name[0] == 'x' &&
+		strncmp(name, PRIVATE_PREFIX, strlen(PRIVATE_PREFIX)) == 0;
 }
 
 /* A field name in its usual spelling. */
@@ -295,7 +320,8 @@ append_name(StringInfo buf, const char *name)
 
 	for (int i = 0; i < lengthof(usual_names); i++)
 	{
-		if (strcmp(name, usual_names[i].lower) == 0)
+		if (name[0] == usual_names[i].lower[0] &&
+			strcmp(name, usual_names[i].lower) == 0)
 		{
 			appendStringInfoString(buf, usual_names[i].usual);
 			return;
@@ -314,12 +340,14 @@ append_name(StringInfo buf, const char *name)
 static void
 append_value(StringInfo buf, const char *value)
 {
-	for (const unsigned char *p = (const unsigned char *) value; *p; p++)
+	const unsigned char *p = (const unsigned char *) value;
+
+	for (; *p; p++)
 	{
 		if (*p < 0x20 || *p == 0x7f)
 			elog(ERROR, "a header of the answer has control characters");
 	}
-	appendStringInfoString(buf, value);
+	appendBinaryStringInfo(buf, value, (const char *) p - value);
 }
 
 bytea *
@@ -330,7 +358,8 @@ ea_message_write(const EaRequest *req)
 	initStringInfo(&buf);
 	enlargeStringInfo(&buf, VARHDRSZ + 1024 + req->out->len);
 	buf.len = VARHDRSZ;
-	appendStringInfo(&buf, "%d\n", req->status);
+	buf.len += pg_ltoa(req->status, buf.data + buf.len);
+	appendStringInfoChar(&buf, '\n');
 	for (int i = 0; i < req->nanswer; i++)
 	{
 		const EaHeader *header = &req->answer[i];

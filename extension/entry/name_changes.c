@@ -156,67 +156,134 @@ find_current(const EaApplyPlan *plan, Current *current)
 	}
 }
 
-static void
-rename_continued(const Continued *continued)
+/* -------- rows that go and come -------- */
+
+/* Whatever is known of a row, as text, in lists of equal length. */
+typedef struct Rows
 {
-	Datum		entities = ea_exec_text_list(continued->entities);
-	Datum		fields = ea_exec_text_list(continued->fields);
+	List	   *columns[5];		/* entity, field, name, first and last */
+} Rows;
+
+struct EaNameChanges
+{
+	Rows		gone;
+	Rows		come;
+};
+
+static void
+read_change(void *arg, TupleTableSlot *slot)
+{
+	EaNameChanges *changes = arg;
+	Rows	   *rows = DatumGetBool(slot->tts_values[0]) ? &changes->come :
+		&changes->gone;
+
+	for (int i = 0; i < lengthof(rows->columns); i++)
+		rows->columns[i] =
+			lappend(rows->columns[i],
+					TextDatumGetCString(slot->tts_values[i + 1]));
+}
+
+/*
+ * Names that continue, $1 to $4, keep their rows, under the names of now; of
+ * those, the ones that are good no more, as they are not among $5 to $7, end
+ * with the revision before $8.  Names that are new begin with it.
+ */
+#define WANTED_ROWS \
+	"WITH kept AS (" \
+	"SELECT m.new_entity AS entity, m.new_field AS field, n.name, n.first," \
+	" CASE WHEN n.last IS NULL AND NOT EXISTS" \
+	" (SELECT FROM unnest($5, $6, $7) c (entity, field, name)" \
+	" WHERE c.entity = m.new_entity AND c.field = m.new_field" \
+	" AND c.name = n.name) THEN $8 - 1 ELSE n.last END AS last" \
+	" FROM entityapi.past_name n" \
+	" JOIN unnest($1, $2, $3, $4) m (entity, field, new_entity, new_field)" \
+	" ON m.entity = n.entity AND m.field = n.field), " \
+	"wanted AS (" \
+	"SELECT k.entity, k.field, k.name, k.first, k.last FROM kept k" \
+	" UNION ALL " \
+	"SELECT c.entity, c.field, c.name, $8, NULL" \
+	" FROM unnest($5, $6, $7) c (entity, field, name)" \
+	" WHERE NOT EXISTS (SELECT FROM kept k WHERE k.entity = c.entity" \
+	" AND k.field = c.field AND k.last IS NULL)), " \
+	"stored AS (SELECT n.entity, n.field, n.name, n.first, n.last" \
+	" FROM entityapi.past_name n) "
+
+#define CHANGED(comes, from, without) \
+	"SELECT " comes ", x.entity, x.field, x.name, x.first::text," \
+	" coalesce(x.last::text, '')" \
+	" FROM (SELECT * FROM " from " EXCEPT SELECT * FROM " without ") x"
+
+static void
+find_rows(const Continued *continued, const Current *current, int revision,
+		  EaNameChanges *changes)
+{
 	Datum		new_entities = ea_exec_text_list(continued->new_entities);
 	Datum		new_fields = ea_exec_text_list(continued->new_fields);
 
-	ea_exec_write("DELETE FROM entityapi.past_name n WHERE NOT EXISTS"
-				  " (SELECT FROM unnest($1, $2) m (entity, field)"
-				  " WHERE m.entity = n.entity AND m.field = n.field)",
-				  ea_params(EA_TEXTS(entities), EA_TEXTS(fields)));
-	ea_exec_write("UPDATE entityapi.past_name n"
-				  " SET entity = m.new_entity, field = m.new_field"
-				  " FROM unnest($1, $2, $3, $4)"
-				  " m (entity, field, new_entity, new_field)"
-				  " WHERE m.entity = n.entity AND m.field = n.field"
-				  " AND (m.new_entity <> n.entity OR m.new_field <> n.field)",
-				  ea_params(EA_TEXTS(entities), EA_TEXTS(fields),
-							EA_TEXTS(new_entities), EA_TEXTS(new_fields)));
+	ea_exec_each(EA_EXEC_LOOK,
+				 WANTED_ROWS CHANGED("false", "stored", "wanted")
+				 " UNION ALL " CHANGED("true", "wanted", "stored"),
+				 ea_params(EA_TEXTS(ea_exec_text_list(continued->entities)),
+						   EA_TEXTS(ea_exec_text_list(continued->fields)),
+						   EA_TEXTS(new_entities), EA_TEXTS(new_fields),
+						   EA_TEXTS(ea_exec_text_list(current->entities)),
+						   EA_TEXTS(ea_exec_text_list(current->fields)),
+						   EA_TEXTS(ea_exec_text_list(current->names)),
+						   EA_INT4(revision)),
+				 EA_READER(read_change, BOOLOID, TEXTOID, TEXTOID, TEXTOID,
+						   TEXTOID, TEXTOID), changes);
 }
 
-/* Names that are good no more end, and those that are new begin. */
-static void
-store_current(const Current *current, int revision)
+EaNameChanges *
+ea_name_changes_find(const EaApplyPlan *plan, int revision)
 {
-	Datum		entities = ea_exec_text_list(current->entities);
-	Datum		fields = ea_exec_text_list(current->fields);
-	Datum		names = ea_exec_text_list(current->names);
-
-	ea_exec_write("UPDATE entityapi.past_name n SET last = $4 - 1"
-				  " WHERE n.last IS NULL AND NOT EXISTS"
-				  " (SELECT FROM unnest($1, $2, $3) c (entity, field, name)"
-				  " WHERE c.entity = n.entity AND c.field = n.field"
-				  " AND c.name = n.name)",
-				  ea_params(EA_TEXTS(entities), EA_TEXTS(fields),
-							EA_TEXTS(names), EA_INT4(revision)));
-	ea_exec_write("INSERT INTO entityapi.past_name"
-				  " (entity, field, name, first)"
-				  " SELECT c.entity, c.field, c.name, $4"
-				  " FROM unnest($1, $2, $3) c (entity, field, name)"
-				  " WHERE NOT EXISTS (SELECT FROM entityapi.past_name n"
-				  " WHERE n.entity = c.entity AND n.field = c.field"
-				  " AND n.last IS NULL)",
-				  ea_params(EA_TEXTS(entities), EA_TEXTS(fields),
-							EA_TEXTS(names), EA_INT4(revision)));
-}
-
-void
-ea_name_changes_store(const EaApplyPlan *plan, int revision)
-{
+	EaNameChanges *changes = palloc0(sizeof(EaNameChanges));
 	Continued	continued = {NIL};
 	Current		current = {NIL};
 
-	if (!plan->m->service.audit_entities)
+	if (plan->m->service.audit_entities)
 	{
-		ea_exec_write("DELETE FROM entityapi.past_name", EA_NO_PARAMS);
-		return;
+		find_continued(plan, &continued);
+		find_current(plan, &current);
 	}
-	find_continued(plan, &continued);
-	find_current(plan, &current);
-	rename_continued(&continued);
-	store_current(&current, revision);
+	find_rows(&continued, &current, revision, changes);
+	return changes;
+}
+
+/* -------- as a statement has them -------- */
+
+#define ROWS \
+	"(SELECT r.entity, r.field, r.name, r.first::integer," \
+	" nullif(r.last, '')::integer AS last" \
+	" FROM unnest($1, $2, $3, $4, $5) r (entity, field, name, first, last))"
+
+#define PARAMS(rows) \
+	ea_params(EA_TEXTS(ea_exec_text_list((rows)->columns[0])), \
+			  EA_TEXTS(ea_exec_text_list((rows)->columns[1])), \
+			  EA_TEXTS(ea_exec_text_list((rows)->columns[2])), \
+			  EA_TEXTS(ea_exec_text_list((rows)->columns[3])), \
+			  EA_TEXTS(ea_exec_text_list((rows)->columns[4])))
+
+void
+ea_name_changes_seal(const EaNameChanges *changes, EaReadSeals read, void *arg)
+{
+	read(arg, "SELECT entityapi.seal('-past_name', to_jsonb(n))"
+		 " FROM " ROWS " n", PARAMS(&changes->gone));
+	read(arg, "SELECT entityapi.seal('+past_name', to_jsonb(n))"
+		 " FROM " ROWS " n", PARAMS(&changes->come));
+}
+
+/* What changes goes first, so that names may change hands. */
+void
+ea_name_changes_store(const EaNameChanges *changes)
+{
+	if (changes->gone.columns[0] != NIL)
+		ea_exec_write("DELETE FROM entityapi.past_name n USING " ROWS " g"
+					  " WHERE g.entity = n.entity AND g.field = n.field"
+					  " AND g.first = n.first", PARAMS(&changes->gone));
+	if (changes->come.columns[0] != NIL)
+		ea_exec_write("INSERT INTO entityapi.past_name"
+					  " (entity, field, name, first, last)"
+					  " SELECT c.entity, c.field, c.name, c.first, c.last"
+					  " FROM " ROWS " c", PARAMS(&changes->come));
 }

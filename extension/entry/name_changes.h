@@ -4,12 +4,23 @@
 #ifndef EA_NAME_CHANGES_H
 #define EA_NAME_CHANGES_H
 
+#include "engine/exec_params.h"
 #include "entry/apply.h"
 
-/*
- * Bring entityapi.past_name from the stored declarations to those of a plan,
- * which become that revision.  Runs with the installer's rights.
- */
-extern void ea_name_changes_store(const EaApplyPlan *plan, int revision);
+/* Rows of entityapi.past_name that go, and that come. */
+typedef struct EaNameChanges EaNameChanges;
+
+/* What a plan, which becomes that revision, makes of those that are stored. */
+extern EaNameChanges *ea_name_changes_find(const EaApplyPlan *plan,
+										   int revision);
+
+/* Statements whose rows are seals of these (install/60_declarations.sql). */
+typedef void (*EaReadSeals) (void *arg, const char *sql, EaParams params);
+
+extern void ea_name_changes_seal(const EaNameChanges *changes,
+								 EaReadSeals read, void *arg);
+
+/* Bring the table to it; with the installer's rights on one node. */
+extern void ea_name_changes_store(const EaNameChanges *changes);
 
 #endif							/* EA_NAME_CHANGES_H */

@@ -6,6 +6,8 @@
  */
 #include "postgres.h"
 
+#include "utils/memutils.h"
+
 #include "base/guc.h"
 #include "entry/router.h"
 #include "entry/routes.h"
@@ -82,6 +84,24 @@ split(EaRequest *req, Path *path)
 	if (*p == '#')
 		ea_errors_throw(req, EA_ERR_MALFORMED_REQUEST, EA_AT_NONE, NULL,
 						"A fragment is not part of a request.");
+}
+
+/* How many segments the pattern of each route has. */
+static const uint8 *
+pattern_lengths(void)
+{
+	static uint8 *lengths = NULL;
+	uint8	   *counted;
+
+	if (lengths != NULL)
+		return lengths;
+	counted = MemoryContextAllocZero(TopMemoryContext, ea_nroutes);
+	for (int i = 0; i < ea_nroutes; i++)
+	{
+		for (const char *p = ea_routes[i].pattern; *p != '\0'; p++)
+			counted[i] += *p == '/';
+	}
+	return lengths = counted;
 }
 
 /* Match a pattern; captured segments go to args. */
@@ -205,6 +225,7 @@ method_not_allowed(EaRequest *req, int allowed)
 void
 ea_router_match(EaRequest *req, EaMethod method)
 {
+	const uint8 *lengths = pattern_lengths();
 	const EaRoute *found = NULL;
 	bool		is_in[lengthof(area_names)];
 	int			allowed = 0;
@@ -219,7 +240,7 @@ ea_router_match(EaRequest *req, EaMethod method)
 		char	   *args[MAX_SEGMENTS];
 		int			nargs;
 
-		if (!is_in[route->area] ||
+		if (lengths[i] != path.n || !is_in[route->area] ||
 			!matches(route->pattern, &path, args, &nargs))
 			continue;
 		if ((route->flags & EA_ROUTE_POOL) && req->catalog->single)

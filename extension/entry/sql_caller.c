@@ -36,6 +36,7 @@
 #include "engine/shards.h"
 #include "identity/account.h"
 #include "identity/principal_json.h"
+#include "identity/session_lookup.h"
 #include "identity/username.h"
 #include "model/sqlbuf.h"
 
@@ -112,6 +113,7 @@ find_mapped(void)
 					   account) == 0 ||
 		!account->active || account->principal.force_change)
 		return NULL;
+	ea_session_lookup_settle(&account->principal, NULL);
 	return &account->principal;
 }
 

@@ -16,6 +16,7 @@
 #include "identity/account.h"
 #include "identity/api_key.h"
 #include "identity/secret.h"
+#include "identity/session_lookup.h"
 
 typedef struct KeyRow
 {
@@ -100,6 +101,7 @@ ea_api_keys_principal(EaRequest *req, const char *sent)
 	if (!ea_secret_read(&secret, EA_SECRET_KEY, sent, strlen(sent)) ||
 		!find_key(&secret, req->now, row))
 		return NULL;
+	ea_session_lookup_settle(&row->owner.principal, &row->id);
 	if (row->stale)
 		note_use(&row->id, req->now);
 

@@ -110,14 +110,14 @@ is_whole(const EaEntity *user)
  * onto it, which would run with the rights of the owner.
  */
 static void
-check_table(const EaEntity *entity)
+check_table(const char *table)
 {
 	Oid			relid = find_oid("SELECT pg_catalog.to_regclass($1)::oid",
-								 entity->table);
+								 table);
 	Relation	rel;
 
 	if (!OidIsValid(relid))
-		elog(ERROR, "there is no table %s", entity->table);
+		elog(ERROR, "there is no table %s", table);
 	rel = table_open(relid, RowExclusiveLock);
 	if (!ea_held_is_known(relid))
 		ea_table_owners_check(rel);
@@ -136,15 +136,33 @@ column_of(TriggerData *trigger, HeapTuple row, const char *name, bool *isnull)
 }
 
 /*
- * The table that the copy goes to.  An account is written on each node of a
- * cluster, and the trigger runs there: its copy is made on that of its tenant.
+ * The table that a copy goes to, or NULL.  An account is written on each node
+ * of a cluster, and the trigger runs there: its copy is made on that of its
+ * tenant, in a part of the table, which may be another's though the table is
+ * not.
  */
 static const char *
-place_of(const EaEntity *user, Datum tenant)
+find_place(const EaEntity *entity, Datum tenant)
 {
-	return ea_distributed() ?
-		ea_shards_find(user->table, DatumGetUUIDP(tenant))->name :
-		user->table;
+	const char *table = entity->table;
+
+	if (ea_distributed())
+	{
+		const EaShard *part = ea_shards_find(table, DatumGetUUIDP(tenant));
+
+		if (part->number != 0 && part->node != part->here)
+			return NULL;
+
+		/* what is in the place of the table may be none of Citus' */
+		if (part->number != 0 && part->name == NULL)
+			elog(ERROR, "a part of the table %s is not there", table);
+		if (part->number != 0)
+			table = pstrdup(part->name);
+	}
+	check_table(entity->table);
+	if (table != entity->table)
+		check_table(table);
+	return table;
 }
 
 /*
@@ -159,13 +177,14 @@ release_authors(const EaEntity *user, Oid *types, Datum *values)
 		EaField    *field = ea_catalog_referring(unconstify(EaEntity *, user),
 												 i);
 		const char *column = field->columns[0].name;
+		const char *table;
 
 		if (!field->system)
 			continue;
-		check_table(field->entity);
+		table = find_place(field->entity, values[1]);
 		execute(psprintf("UPDATE %s SET %s = NULL WHERE %s = $1 AND %s = $2",
-						 place_of(field->entity, values[1]), column, column,
-						 field->entity->tenant_column), 2, types, values);
+						 table, column, column, field->entity->tenant_column),
+				2, types, values);
 	}
 }
 
@@ -183,10 +202,9 @@ copy_account(TriggerData *trigger, const EaEntity *user)
 	values[1] = column_of(trigger, row, "tenant_id", &isnull);
 	if (isnull || !is_whole(user))
 		return;
-	table = place_of(user, values[1]);
+	table = find_place(user, values[1]);
 	if (table == NULL)
 		return;
-	check_table(user);
 	if (TRIGGER_FIRED_BY_DELETE(trigger->tg_event) && ea_distributed())
 		release_authors(user, types, values);
 	if (TRIGGER_FIRED_BY_DELETE(trigger->tg_event))

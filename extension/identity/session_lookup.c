@@ -15,8 +15,11 @@
 #include "access/skey.h"
 #include "access/stratnum.h"
 #include "access/table.h"
+#include "access/tableam.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_type.h"
+#include "executor/tuptable.h"
+#include "miscadmin.h"
 #include "storage/bufmgr.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
@@ -79,6 +82,11 @@ enum
 	TENANT_ADMIN_ACCOUNT_ID
 };
 
+enum
+{
+	KEY_ID
+};
+
 typedef struct Row
 {
 	Datum	   *values;
@@ -95,6 +103,7 @@ static const Oid account_types[] = {
 };
 static const Oid tenant_types[] = {UUIDOID, TEXTOID, TEXTOID, TEXTOID};
 static const Oid tenant_admin_types[] = {UUIDOID, UUIDOID};
+static const Oid key_types[] = {UUIDOID};
 
 /* The tables that are looked into, and the index for it. */
 typedef enum Table
@@ -102,7 +111,8 @@ typedef enum Table
 	SESSION,
 	ACCOUNT,
 	TENANT,
-	TENANT_ADMIN
+	TENANT_ADMIN,
+	KEY
 } Table;
 
 static const struct
@@ -122,7 +132,9 @@ static const struct
 	{"tenant", "entityapi.tenant", "tenant_pkey", TENANT_ID, tenant_types,
 	lengthof(tenant_types)},
 	{"tenant_admin", "entityapi.tenant_admin", "tenant_admin_account_id_key",
-	TENANT_ADMIN_ACCOUNT_ID, tenant_admin_types, lengthof(tenant_admin_types)}
+	TENANT_ADMIN_ACCOUNT_ID, tenant_admin_types, lengthof(tenant_admin_types)},
+	{"personal_api_key", "entityapi.personal_api_key", "personal_api_key_pkey",
+	KEY_ID, key_types, lengthof(key_types)}
 };
 
 /*
@@ -130,7 +142,7 @@ static const struct
  * the snapshot sees there, with the id that is looked for, is the row, because
  * ids are unique.  A row that was changed since has gone from there.
  */
-#define PLACES 256
+#define PLACES 128				/* of each table */
 
 static struct
 {
@@ -138,7 +150,7 @@ static struct
 	pg_uuid_t	id;
 	ItemPointerData tid;
 	Buffer		buffer;			/* that its page was in, if it was seen */
-}			places[PLACES];
+}			places[lengthof(tables) * PLACES];
 
 static Oid
 table_oid(Table table)
@@ -159,16 +171,20 @@ table_oid(Table table)
 	return oids[table];
 }
 
-/* ids end in random bytes */
+/* Ids end in random bytes; rows of one caller are in nobody's way. */
 static int
 place_of(Table table, const pg_uuid_t *id)
 {
-	return (id->data[UUID_LEN - 1] ^ (table << 6)) % PLACES;
+	return table * PLACES + id->data[UUID_LEN - 1] % PLACES;
 }
 
 static void
-keep_row(HeapTuple tuple, TupleDesc desc, Row *row)
+keep_row(Relation relation, HeapTuple tuple, Row *row)
 {
+	TupleDesc	desc = RelationGetDescr(relation);
+
+	if (ea_distributed())
+		ea_invalidate_settle(relation, tuple);
 	row->values = palloc(desc->natts * sizeof(Datum));
 	row->isnull = palloc(desc->natts * sizeof(bool));
 	heap_deform_tuple(heap_copytuple(tuple), desc, row->values, row->isnull);
@@ -214,7 +230,7 @@ find_in_place(Relation relation, int place, int key, const pg_uuid_t *id,
 	if (!found)
 		return false;
 	places[place].buffer = buffer;
-	keep_row(&tuple, RelationGetDescr(relation), row);
+	keep_row(relation, &tuple, row);
 	ReleaseBuffer(buffer);
 	return !row->isnull[key] &&
 		ea_uuid_equal(DatumGetUUIDP(row->values[key]), id);
@@ -223,39 +239,77 @@ find_in_place(Relation relation, int place, int key, const pg_uuid_t *id,
 static const char *
 index_name(Table table)
 {
+	static struct
+	{
+		int64		number;
+		NameData	name;
+	}			kept[lengthof(tables)];
 	const EaShard *shard;
 
 	if (!ea_distributed())
 		return tables[table].index;
 	shard = ea_shards_find(tables[table].qualified, NULL);
-	return ea_shard_name(tables[table].index, shard->number);
+	if (kept[table].number != shard->number)
+	{
+		namestrcpy(&kept[table].name,
+				   ea_shard_name(tables[table].index, shard->number));
+		kept[table].number = shard->number;
+	}
+	return NameStr(kept[table].name);
 }
 
+/* The row of an entry, if the snapshot sees one. */
+static bool
+read_entry(IndexScanDesc scan, Row *row, ItemPointer tid)
+{
+	TupleTableSlot *slot = table_slot_create(scan->heapRelation, NULL);
+	bool		found = index_fetch_heap(scan, slot);
+	bool		copied;
+	HeapTuple	tuple;
+
+	if (found)
+	{
+		tuple = ExecFetchSlotHeapTuple(slot, false, &copied);
+		*tid = tuple->t_self;
+		keep_row(scan->heapRelation, tuple, row);
+	}
+	ExecDropSingleTupleTableSlot(slot);
+	return found;
+}
+
+/*
+ * Most accounts administer no tenant, so the end of most look-ups by an index
+ * is that there is no entry; nothing is made ready for more before there is.
+ */
 static bool
 find_by_index(Relation relation, Table table, const pg_uuid_t *id,
 			  int place, Row *row)
 {
-	Oid			index = get_relname_relid(index_name(table),
-										  RelationGetNamespace(relation));
-	SysScanDesc scan;
+	Oid			oid = get_relname_relid(index_name(table),
+										RelationGetNamespace(relation));
+	Relation	index = index_open(oid, AccessShareLock);
+	IndexScanDesc scan = ea_compat_index_beginscan(relation, index,
+												   GetActiveSnapshot(), 1);
+	bool		found = false;
 	ScanKeyData key;
-	HeapTuple	tuple;
 
-	ScanKeyInit(&key, tables[table].key + 1, BTEqualStrategyNumber, F_UUID_EQ,
-				UUIDPGetDatum(id));
-	scan = systable_beginscan(relation, index, true, GetActiveSnapshot(), 1,
-							  &key);
-	tuple = systable_getnext(scan);
-	if (HeapTupleIsValid(tuple))
+	/* it is the only column of the index */
+	ScanKeyInit(&key, 1, BTEqualStrategyNumber, F_UUID_EQ, UUIDPGetDatum(id));
+	index_rescan(scan, &key, 1, NULL, 0);
+	while (!found && index_getnext_tid(scan, ForwardScanDirection) != NULL)
 	{
-		keep_row(tuple, RelationGetDescr(relation), row);
+		CHECK_FOR_INTERRUPTS();
+		found = read_entry(scan, row, &places[place].tid);
+	}
+	if (found)
+	{
 		places[place].relation = RelationGetRelid(relation);
 		places[place].id = *id;
-		places[place].tid = tuple->t_self;
 		places[place].buffer = InvalidBuffer;
 	}
-	systable_endscan(scan);
-	return HeapTupleIsValid(tuple);
+	index_endscan(scan);
+	index_close(index, NoLock);
+	return found;
 }
 
 /* As for every statement: no value is read by another type than it has. */
@@ -273,9 +327,9 @@ check_types(Table table, TupleDesc desc)
 
 /* The row with an id in the column that has the unique index. */
 static bool
-find_row(Table table, const pg_uuid_t *id, Row *row)
+find_row(const Oid *oids, Table table, const pg_uuid_t *id, Row *row)
 {
-	Relation	relation = table_open(table_oid(table), AccessShareLock);
+	Relation	relation = table_open(oids[table], AccessShareLock);
 	int			place = place_of(table, id);
 	bool		found;
 
@@ -297,6 +351,8 @@ object_text(Datum value)
 {
 	Jsonb	   *object = DatumGetJsonbP(value);
 
+	if (JB_ROOT_IS_OBJECT(object) && JB_ROOT_COUNT(object) == 0)
+		return "{}";
 	return JsonbToCString(NULL, &object->root, VARSIZE(object));
 }
 
@@ -328,7 +384,7 @@ fill(const Row *row, EaAccount *account)
 
 /* What the tenant of an account adds. */
 static void
-add_tenant(EaAccount *account)
+add_tenant(const Oid *oids, EaAccount *account)
 {
 	EaPrincipal *principal = &account->principal;
 	Row			row;
@@ -339,32 +395,32 @@ add_tenant(EaAccount *account)
 		return;
 	}
 	account->active &= !principal->super_admin &&
-		find_row(TENANT, &principal->tenant, &row) &&
+		find_row(oids, TENANT, &principal->tenant, &row) &&
 		is_active(row.values[TENANT_STATUS]);
 	principal->tenant_admin =
-		find_row(TENANT_ADMIN, &principal->account, &row) &&
+		find_row(oids, TENANT_ADMIN, &principal->account, &row) &&
 		ea_uuid_equal(DatumGetUUIDP(row.values[TENANT_ADMIN_TENANT_ID]),
 					  &principal->tenant);
 }
 
 static bool
-look_up_directly(const pg_uuid_t *session, const pg_uuid_t *id,
-				 TimestampTz now, EaAccount *account)
+look_up_directly(const Oid *oids, const pg_uuid_t *session,
+				 const pg_uuid_t *id, TimestampTz now, EaAccount *account)
 {
 	Row			row;
 	bool		forced;
 
-	if (!find_row(SESSION, session, &row) ||
+	if (!find_row(oids, SESSION, session, &row) ||
 		!ea_uuid_equal(DatumGetUUIDP(row.values[SESSION_ACCOUNT_ID]), id) ||
 		!row.isnull[SESSION_REVOKED_AT] ||
 		DatumGetTimestampTz(row.values[SESSION_EXPIRES_AT]) <= now)
 		return false;
 	forced = DatumGetBool(row.values[SESSION_FORCED]);
 
-	if (!find_row(ACCOUNT, id, &row))
+	if (!find_row(oids, ACCOUNT, id, &row))
 		return false;
 	fill(&row, account);
-	add_tenant(account);
+	add_tenant(oids, account);
 	account->principal.force_change |= forced;
 	return true;
 }
@@ -394,15 +450,19 @@ look_up_by_statement(const pg_uuid_t *session, const pg_uuid_t *id,
 					   account) > 0;
 }
 
-/* The coordinator may have none of the tables that all other nodes have. */
+/*
+ * The tables, each found once.  The coordinator may have none of those that
+ * all other nodes have.
+ */
 static bool
-is_at_hand(void)
+are_at_hand(Oid *oids)
 {
 	if (!ea_guc_direct_scans)
 		return false;
-	for (int i = 0; ea_distributed() && i < lengthof(tables); i++)
+	for (int i = 0; i < lengthof(tables); i++)
 	{
-		if (!OidIsValid(table_oid(i)))
+		oids[i] = table_oid(i);
+		if (!OidIsValid(oids[i]) && ea_distributed())
 			return false;
 	}
 	return true;
@@ -412,11 +472,27 @@ bool
 ea_session_lookup(const pg_uuid_t *session, const pg_uuid_t *id,
 				  TimestampTz now, EaAccount *account)
 {
-	bool		found = is_at_hand() ?
-		look_up_directly(session, id, now, account) :
+	Oid			oids[lengthof(tables)];
+	bool		found = are_at_hand(oids) ?
+		look_up_directly(oids, session, id, now, account) :
 		look_up_by_statement(session, id, now, account);
 
 	if (found)
 		account->principal.session = *session;
 	return found && account->active;
+}
+
+void
+ea_session_lookup_settle(const EaPrincipal *principal, const pg_uuid_t *key)
+{
+	Oid			oids[lengthof(tables)];
+	Row			row;
+
+	if (!ea_distributed() || !are_at_hand(oids))
+		return;
+	if (key != NULL)
+		(void) find_row(oids, KEY, key, &row);
+	(void) find_row(oids, ACCOUNT, &principal->account, &row);
+	if (principal->has_tenant)
+		(void) find_row(oids, TENANT, &principal->tenant, &row);
 }

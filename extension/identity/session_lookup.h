@@ -15,4 +15,11 @@ extern bool ea_session_lookup(const pg_uuid_t *session,
 							  const pg_uuid_t *id, TimestampTz now,
 							  EaAccount *account);
 
+/*
+ * Nothing that is prepared on this node of a cluster is about to take away
+ * what was read of somebody by statements, his key (or NULL) included.
+ */
+extern void ea_session_lookup_settle(const EaPrincipal *principal,
+									 const pg_uuid_t *key);
+
 #endif							/* EA_SESSION_LOOKUP_H */

@@ -9,10 +9,9 @@ CREATE TABLE entityapi.past_name (
 	field text NOT NULL,
 	name text NOT NULL,
 	first integer NOT NULL,
-	last integer
+	last integer,
+	PRIMARY KEY (entity, field, first)
 );
-
-CREATE INDEX past_name_entity ON entityapi.past_name (entity);
 
 COMMENT ON TABLE entityapi.past_name IS
 	'What records of the audit log call entities and fields, by revisions';

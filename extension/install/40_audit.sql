@@ -83,6 +83,20 @@ BEGIN
 END
 $$;
 
+-- What Citus does for this transaction on other nodes waits there no longer
+-- than here.
+CREATE FUNCTION entityapi.carry_lock_timeout() RETURNS void
+	LANGUAGE plpgsql
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+BEGIN
+	PERFORM set_config('citus.propagate_set_commands', 'local', true);
+	EXECUTE format('SET LOCAL lock_timeout = %L',
+				   current_setting('lock_timeout'));
+	PERFORM set_config('citus.propagate_set_commands', 'none', true);
+END
+$$;
+
 -- The same for a table of the log as it is.  Shards get no trigger that is for
 -- TRUNCATE as well.
 CREATE FUNCTION entityapi.guard_audit(part regclass) RETURNS void
@@ -145,7 +159,8 @@ BEGIN
 	IF entityapi.audit_is_distributed() THEN
 		PERFORM set_config('citus.multi_shard_modify_mode', 'sequential',
 						   true),
-				set_config('citus.enable_unsafe_triggers', 'on', true);
+				set_config('citus.enable_unsafe_triggers', 'on', true),
+				entityapi.carry_lock_timeout();
 	END IF;
 	EXECUTE format('CREATE TABLE entityapi.%I'
 				   ' (LIKE entityapi.audit_default INCLUDING ALL)', name);
@@ -243,7 +258,8 @@ BEGIN
 	IF entityapi.audit_is_distributed() THEN
 		PERFORM set_config('citus.multi_shard_modify_mode', 'sequential',
 						   true),
-				set_config('citus.enable_unsafe_triggers', 'on', true);
+				set_config('citus.enable_unsafe_triggers', 'on', true),
+				entityapi.carry_lock_timeout();
 	END IF;
 
 	-- what is in audit_default goes by months as well, of whatever time it

@@ -6,14 +6,33 @@
 -- rows, and each node refuses all else of who is no superuser.  On one node
 -- nothing of this is used.
 --
+-- What is announced is for the change that is under way, and for no other: by
+-- then it has written a row that each node has, and is known there by the
+-- number that PostgreSQL has given it.  If it fails, or is undone, nobody sees
+-- that row any more, and the hashes that are left admit nothing.
+--
 -- Nobody but the installer calls these.
 
+-- One row, on each node; a change of the declarations writes it first.
+CREATE TABLE entityapi.declaring (
+	present boolean PRIMARY KEY CHECK (present)
+);
+
+INSERT INTO entityapi.declaring VALUES (true);
+
+COMMENT ON TABLE entityapi.declaring IS
+	'A row that each node of a cluster has, by which a change is known there';
+
+-- Not with Citus: each node has what its own numbers say.
 CREATE TABLE entityapi.announced (
-	seal text PRIMARY KEY
+	seal text PRIMARY KEY,
+	writer xid NOT NULL
 );
 
 COMMENT ON TABLE entityapi.announced IS
-	'Hashes of the declarations that nodes of a cluster let be written';
+	'Hashes of the declarations that this node of a cluster lets be written';
+COMMENT ON COLUMN entityapi.announced.writer IS
+	'By whom, as the row of declaring tells: the (sub)transaction';
 
 -- kind: a table, with + for a row that comes, - for one that goes
 CREATE FUNCTION entityapi.seal(kind text, declared jsonb) RETURNS text
@@ -24,49 +43,95 @@ CREATE FUNCTION entityapi.seal(kind text, declared jsonb) RETURNS text
 			kind || (declared - 'applied_at')::text, 'UTF8')), 'hex')
 	$$;
 
--- By another session, whose transaction is over before the caller writes.
+-- By other sessions, whose transactions are over before the caller writes.
 CREATE FUNCTION entityapi.announce(seals text[]) RETURNS void
 	LANGUAGE plpgsql
 	SET search_path = pg_catalog, pg_temp
 	AS $$
 DECLARE
-	done record;
+	failed text;
 BEGIN
-	SELECT r.success, r.result INTO done
-	FROM run_command_on_coordinator(
-			format('SELECT entityapi.announce_here(%L)', seals)) r;
-	IF NOT done.success THEN
+	SELECT string_agg(format('%s:%s: %s', n.nodename, n.nodeport, r.result),
+					  ', ') INTO failed
+	FROM run_command_on_all_nodes(
+			format('SELECT entityapi.announce_here(%L)', seals)) r
+	JOIN pg_dist_node n USING (nodeid)
+	WHERE NOT r.success;
+	IF failed IS NOT NULL THEN
 		RAISE EXCEPTION 'the nodes cannot be told what is to be declared: %',
-			done.result
+			failed
 			USING ERRCODE = 'object_not_in_prerequisite_state';
 	END IF;
 END
 $$;
 
+-- The part that this node has of declaring
+CREATE FUNCTION entityapi.declaring_here() RETURNS text
+	LANGUAGE plpgsql STABLE
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+DECLARE
+	name text;
+BEGIN
+	SELECT format('entityapi.declaring_%s', s.shardid) INTO STRICT name
+	FROM pg_dist_shard s
+	WHERE s.logicalrelid = 'entityapi.declaring'::regclass;
+	RETURN name;
+END
+$$;
+
+-- Who is about to declare has a turn here (EA_TURN_DECLARING), and has written
+-- the row by the latest of the numbers that he has.
 CREATE FUNCTION entityapi.announce_here(seals text[]) RETURNS void
 	LANGUAGE plpgsql
 	SET search_path = pg_catalog, pg_temp
 	AS $$
+DECLARE
+	his xid;
 BEGIN
-	DELETE FROM entityapi.announced WHERE seal <> ALL (seals);
-	INSERT INTO entityapi.announced (seal)
-	SELECT DISTINCT s.seal FROM unnest(seals) s (seal)
-	WHERE s.seal <> ALL (ARRAY(SELECT a.seal FROM entityapi.announced a));
+	SELECT own.transactionid INTO STRICT his
+	FROM pg_locks turn
+	JOIN pg_database d ON d.oid = turn.database
+		AND d.datname = current_database()
+	JOIN pg_locks own ON own.pid = turn.pid
+		AND own.locktype = 'transactionid' AND own.mode = 'ExclusiveLock'
+		AND own.granted
+	WHERE turn.locktype = 'advisory' AND turn.granted
+	  AND turn.classid = 0 AND turn.objid = 0
+	  AND turn.objsubid = x'EA15'::int - 65536
+	ORDER BY age(own.transactionid) LIMIT 1;
+	DELETE FROM entityapi.announced;
+	INSERT INTO entityapi.announced (seal, writer)
+	SELECT DISTINCT s.seal, his FROM unnest(seals) s (seal);
 END
 $$;
 
--- A trigger of the parts that nodes have of entity, service and revision
-CREATE FUNCTION entityapi.refuse_unannounced() RETURNS trigger
+CREATE FUNCTION entityapi.is_announced(seals text[]) RETURNS boolean
 	LANGUAGE plpgsql SECURITY DEFINER
 	SET search_path = pg_catalog, pg_temp
 	AS $$
 DECLARE
-	declares text := regexp_replace(tg_table_name, '_[0-9]+$', '');
-	shard bigint;
-	wanted text[] := '{}';
 	found bigint;
 BEGIN
-	IF current_setting('is_superuser') = 'on' THEN
+	-- within a statement of Citus none other may go by it
+	EXECUTE format('SELECT count(*) FROM entityapi.announced a'
+				   ' JOIN %s d ON d.xmin = a.writer WHERE a.seal = ANY ($1)',
+				   entityapi.declaring_here()) INTO found USING seals;
+	RETURN found = cardinality(seals);
+END
+$$;
+
+-- A trigger of the parts that nodes have of what is declared.  Who writes is
+-- asked for his own rights, whatever those of the session are.
+CREATE FUNCTION entityapi.refuse_unannounced() RETURNS trigger
+	LANGUAGE plpgsql
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+DECLARE
+	declares text := regexp_replace(tg_table_name, '_[0-9]+$', '');
+	wanted text[] := '{}';
+BEGIN
+	IF (SELECT r.rolsuper FROM pg_roles r WHERE r.rolname = CURRENT_USER) THEN
 		RETURN coalesce(new, old);
 	END IF;
 	IF tg_op <> 'INSERT' THEN
@@ -75,14 +140,7 @@ BEGIN
 	IF tg_op <> 'DELETE' THEN
 		wanted := wanted || entityapi.seal('+' || declares, to_jsonb(new));
 	END IF;
-
-	-- within a statement of Citus none other may go by it
-	SELECT s.shardid INTO STRICT shard
-	FROM pg_dist_shard s
-	WHERE s.logicalrelid = 'entityapi.announced'::regclass;
-	EXECUTE format('SELECT count(*) FROM entityapi.announced_%s'
-				   ' WHERE seal = ANY ($1)', shard) INTO found USING wanted;
-	IF found < cardinality(wanted) THEN
+	IF NOT entityapi.is_announced(wanted) THEN
 		RAISE EXCEPTION 'declarations are written by apply_manifest() alone'
 			USING ERRCODE = 'insufficient_privilege';
 	END IF;
@@ -99,7 +157,7 @@ DECLARE
 	own regclass;
 BEGIN
 	FOREACH own IN ARRAY '{entityapi.entity, entityapi.service,
-		entityapi.revision}'::regclass[]
+		entityapi.revision, entityapi.past_name}'::regclass[]
 	LOOP
 		EXECUTE format('DROP TRIGGER IF EXISTS refuse_unannounced ON %s', own);
 		IF guarded THEN

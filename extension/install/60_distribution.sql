@@ -10,7 +10,7 @@
 -- Nobody but the installer calls these.
 
 -- The tables of the extension by themselves, that is without the months of the
--- audit log
+-- audit log, and without what each node has for itself
 CREATE FUNCTION entityapi.list_own_tables() RETURNS SETOF regclass
 	LANGUAGE sql STABLE
 	SET search_path = pg_catalog, pg_temp
@@ -22,7 +22,7 @@ CREATE FUNCTION entityapi.list_own_tables() RETURNS SETOF regclass
 			AND m.refclassid = 'pg_extension'::regclass
 		JOIN pg_extension e ON e.oid = m.refobjid
 		WHERE e.extname = 'entityapi' AND c.relkind = 'r'
-		  AND NOT c.relispartition
+		  AND NOT c.relispartition AND c.relname <> 'announced'
 		ORDER BY c.relname COLLATE "C"
 	$$;
 
@@ -39,9 +39,10 @@ CREATE FUNCTION entityapi.list_audit_tables() RETURNS SETOF regclass
 		 ORDER BY c.relname COLLATE "C")
 	$$;
 
--- What stands against a distribution.  As it says what other nodes are like,
--- it is asked before anything is changed.
-CREATE FUNCTION entityapi.list_citus_faults(OUT message text, OUT hint text)
+-- What stands against a distribution, with tables in these schemas.  As it
+-- says what other nodes are like, it is asked before anything is changed.
+CREATE FUNCTION entityapi.list_citus_faults(schemas text[], OUT message text,
+											OUT hint text)
 	RETURNS SETOF record
 	LANGUAGE plpgsql
 	SET search_path = pg_catalog, pg_temp
@@ -83,19 +84,32 @@ BEGIN
 	FOR node IN
 		SELECT n.nodename || ':' || n.nodeport AS name, r.success, r.result,
 			   r.result::jsonb ->> 'walLevel' AS wal_level,
-			   r.result::jsonb ->> 'version' AS version
+			   r.result::jsonb ->> 'version' AS version,
+			   CASE WHEN n.groupid <> 0 THEN r.result::jsonb -> 'schemas' END
+					AS schemas
 		FROM (
 			SELECT a.nodeid, a.success,
 				   CASE WHEN a.success THEN a.result
 						ELSE jsonb_build_object('error', a.result)::text
 				   END AS result
-			FROM run_command_on_all_nodes(
+			FROM run_command_on_all_nodes(format(
 				$c$SELECT pg_catalog.jsonb_build_object(
 					'walLevel', pg_catalog.current_setting('wal_level'),
 					'version', (SELECT extversion
 						FROM pg_catalog.pg_extension
-						WHERE extname OPERATOR(pg_catalog.=) 'entityapi'))$c$)
-				a) r
+						WHERE extname OPERATOR(pg_catalog.=) 'entityapi'),
+					'schemas', (SELECT coalesce(
+							pg_catalog.jsonb_object_agg(n.nspname, o.rolname),
+							'{}')
+						FROM pg_catalog.pg_namespace n
+						JOIN pg_catalog.pg_roles o
+							ON o.oid OPERATOR(pg_catalog.=) n.nspowner
+						WHERE n.nspname OPERATOR(pg_catalog.=)
+								ANY (%L::pg_catalog.text[])
+						  AND NOT o.rolsuper
+						  AND o.rolname OPERATOR(pg_catalog.<>) ALL
+								('{entityapi_owner,pg_database_owner}')))$c$,
+				schemas)) a) r
 		JOIN pg_dist_node n USING (nodeid)
 		ORDER BY n.nodename, n.nodeport
 	LOOP
@@ -119,6 +133,42 @@ BEGIN
 					   node.name),
 				'ALTER SYSTEM SET wal_level = logical, and restart it');
 		END IF;
+		RETURN QUERY
+			SELECT format('on the node %s the schema "%s" belongs to %s, who '
+						  'could put other tables in the place of the '
+						  'service''s', node.name, s.key, s.value),
+				   format('ALTER SCHEMA %I OWNER TO entityapi_owner, there',
+						  s.key)
+			FROM jsonb_each_text(node.schemas) s
+			ORDER BY s.key;
+	END LOOP;
+END
+$$;
+
+-- Citus names functions, its own among them, without their schema, and sends
+-- that to sessions of superusers on other nodes.  By default these look first
+-- into a schema of their role's name, which whoever may create schemas can
+-- make.
+CREATE FUNCTION entityapi.pin_installer_path() RETURNS void
+	LANGUAGE plpgsql
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+DECLARE
+	role name;
+BEGIN
+	FOR role IN
+		SELECT DISTINCT r.rolname
+		FROM pg_extension e JOIN pg_roles r ON r.oid = e.extowner
+		JOIN pg_database d ON d.datname = current_database()
+		WHERE e.extname IN ('citus', 'entityapi') AND r.rolsuper
+		  AND NOT EXISTS (SELECT
+						  FROM pg_db_role_setting s, unnest(s.setconfig) c
+						  WHERE s.setrole IN (0, r.oid)
+							AND s.setdatabase IN (0, d.oid)
+							AND c ~ '^search_path=' AND c !~ '\$user')
+	LOOP
+		EXECUTE format('ALTER ROLE %I IN DATABASE %I SET search_path = public',
+					   role, current_database());
 	END LOOP;
 END
 $$;
@@ -133,17 +183,19 @@ CREATE FUNCTION entityapi.prepare_node() RETURNS void
 DECLARE
 	key record;
 BEGIN
+	PERFORM set_config('citus.enable_ddl_propagation', 'off', true);
 	PERFORM entityapi.guard_moves();
+	PERFORM entityapi.pin_installer_path();
 	IF EXISTS (SELECT FROM pg_dist_partition
 			   WHERE logicalrelid = 'entityapi.account'::regclass) THEN
 		RETURN;
 	END IF;
 	IF EXISTS (SELECT FROM entityapi.account)
-		OR EXISTS (SELECT FROM entityapi.revision) THEN
+		OR EXISTS (SELECT FROM entityapi.revision)
+		OR EXISTS (SELECT FROM entityapi.audit) THEN
 		RAISE EXCEPTION 'this node has a service of its own'
 			USING ERRCODE = 'object_not_in_prerequisite_state';
 	END IF;
-	PERFORM set_config('citus.enable_ddl_propagation', 'off', true);
 	FOR key IN
 		SELECT k.conrelid::regclass AS own, k.conname
 		FROM pg_constraint k
@@ -223,7 +275,8 @@ BEGIN
 		RETURN;
 	END IF;
 	PERFORM set_config('citus.multi_shard_modify_mode', 'sequential', true),
-			set_config('citus.enable_unsafe_triggers', 'on', true);
+			set_config('citus.enable_unsafe_triggers', 'on', true),
+			entityapi.carry_lock_timeout();
 	FOR own IN SELECT entityapi.list_own_tables()
 			   UNION ALL SELECT entityapi.list_audit_tables() LOOP
 		EXECUTE format('LOCK TABLE ONLY %s IN ACCESS EXCLUSIVE MODE', own);
@@ -239,6 +292,7 @@ BEGIN
 	END IF;
 
 	PERFORM entityapi.guard_moves();
+	PERFORM entityapi.pin_installer_path();
 	UPDATE entityapi.mapped_role
 	SET node_oids = entityapi.role_on_nodes(role);
 
@@ -246,6 +300,11 @@ BEGIN
 	PERFORM entityapi.extend_audit(now(), 2);
 	ALTER ROLE entityapi_owner LOGIN;
 	ALTER ROLE entityapi_reader LOGIN;
+
+	-- Citus names nothing of pg_catalog by its schema.  Where a path of the
+	-- database has others before that, they would get what it sends.
+	ALTER ROLE entityapi_owner SET search_path = pg_catalog, pg_temp;
+	ALTER ROLE entityapi_reader SET search_path = pg_catalog, pg_temp;
 
 	-- rows that have no key go to a node that is added like all others
 	FOR own IN SELECT entityapi.list_own_tables() LOOP
@@ -256,7 +315,9 @@ BEGIN
 	END LOOP;
 
 	-- Citus puts values into the text of statements.  What fails is told to
-	-- the node that has sent it, and is in the log there, without them.
+	-- the node that has sent it, and is in the log there, without them.  Of
+	-- one that is killed the server logs what it did, as far as it knows.
+	ALTER ROLE entityapi_owner SET track_activities = off;
 	PERFORM entityapi.silence_role(r.rolname)
 	FROM pg_roles r
 	WHERE r.rolname IN ('entityapi_owner', 'entityapi_reader')
@@ -431,7 +492,8 @@ BEGIN
 		RETURN;
 	END IF;
 	PERFORM set_config('citus.multi_shard_modify_mode', 'sequential', true),
-			set_config('citus.enable_unsafe_triggers', 'on', true);
+			set_config('citus.enable_unsafe_triggers', 'on', true),
+			entityapi.carry_lock_timeout();
 	FOR own IN SELECT entityapi.list_own_tables()
 			   UNION ALL SELECT entityapi.list_audit_tables() LOOP
 		EXECUTE format('LOCK TABLE ONLY %s IN ACCESS EXCLUSIVE MODE', own);

@@ -40,6 +40,9 @@ BEGIN
 									 'past_name')
 					THEN '{SELECT}'
 					WHEN c.relname IN ('moved', 'announced') THEN '{}'
+					-- their one row stays
+					WHEN c.relname IN ('everywhere', 'declaring')
+					THEN '{SELECT,UPDATE}'
 					ELSE '{SELECT,INSERT,UPDATE,DELETE}' END::text[]
 		FROM pg_catalog.pg_class c
 		WHERE c.relnamespace = 'entityapi'::pg_catalog.regnamespace
@@ -56,14 +59,15 @@ BEGIN
 							'distribute_own', 'distribute_audit',
 							'undistribute_own', 'take_back',
 							'move_own_ahead',
-							'prepare_node', 'drop_own_references',
+							'prepare_node', 'pin_installer_path',
+							'drop_own_references',
 							'list_citus_faults', 'check_distributed',
 							'list_own_tables', 'list_audit_tables',
 							'audit_is_distributed', 'role_on_nodes',
 							'await_replication', 'guard_moves',
 							'unguard_moves', 'guard_is_member',
-							'announce', 'announce_here', 'silence_role',
-							'guard_declarations')
+							'announce', 'announce_here', 'declaring_here',
+							'silence_role', 'guard_declarations')
 					THEN '{}'
 					ELSE '{EXECUTE}' END::text[]
 		FROM pg_catalog.pg_proc p

@@ -199,8 +199,9 @@ settle(const pg_uuid_t *tenant)
 
 /*
  * The same for a cluster, whose nodes count transactions each for itself.  The
- * update waits on each node until the deletion is committed there; whoever has
- * begun since then has seen it, and the others are waited for.
+ * update waits on each node until the deletion is committed there; statements
+ * that have begun since then have seen it, and for the others, and for all who
+ * have written something, each node waits.
  */
 static void
 settle_everywhere(void *arg)
@@ -258,17 +259,6 @@ try_to_settle(EaRequest *req, const Deleted *deleted)
 #define LET_END_MS 2000
 #define LET_END_POLL_MS 10
 
-/* Transactions that are prepared, and belong to nobody, since this time. */
-static bool
-has_prepared(TimestampTz since)
-{
-	return ea_exec_int64(EA_EXEC_LOOK, "SELECT count(*)"
-						 " FROM pg_catalog.pg_prepared_xacts"
-						 " WHERE database = pg_catalog.current_database()"
-						 " AND prepared <= $1",
-						 ea_params(EA_TIMESTAMP(since))) > 0;
-}
-
 /* Those that are over leave the list. */
 static int
 still_running(VirtualTransactionId *ids, int n)
@@ -283,7 +273,11 @@ still_running(VirtualTransactionId *ids, int n)
 	return left;
 }
 
-/* entityapi.let_end(anchor boolean) returns boolean, false */
+/*
+ * entityapi.let_end(anchor boolean) returns boolean, false: those are waited
+ * for that are in a statement, as it may have begun before the deletion was
+ * seen here, and those that have written, prepared ones among them.
+ */
 EA_OWNER_FUNCTION(ea_sql_let_end)
 {
 	TimestampTz started = GetCurrentTimestamp();
@@ -291,10 +285,11 @@ EA_OWNER_FUNCTION(ea_sql_let_end)
 	VirtualTransactionId *ids =
 		GetCurrentVirtualXIDs(InvalidTransactionId, true, false,
 							  PROC_IN_VACUUM, &n);
+	FullTransactionId next = ReadNextFullTransactionId();
 	bool		busy;
 
 	SPI_connect();
-	while ((busy = (n = still_running(ids, n)) > 0 || has_prepared(started)) &&
+	while ((busy = (n = still_running(ids, n)) > 0 || has_old_writers(next)) &&
 		   !TimestampDifferenceExceeds(started, GetCurrentTimestamp(),
 									   LET_END_MS))
 	{

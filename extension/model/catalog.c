@@ -232,6 +232,8 @@ ea_catalog_acquire(void)
 		hits++;
 	if (ea_distributed() && !current->distributed)
 		ea_distributed_refuse_own();
+	if (*current->state == '\0')
+		ea_distributed_refuse_idle();
 	current->users++;
 	return current;
 }

@@ -51,12 +51,18 @@ append_number(StringInfo text, int number)
 void
 ea_sqlbuf_column(EaSqlBuf *b, int alias, const char *column)
 {
-	char		qualifier[MAXINT8LEN + 3] = "t";
-	int			len = 1 + pg_ltoa(alias, qualifier + 1);
+	StringInfo	text = &b->text;
+	int			len = strlen(column);
+	char	   *to;
 
-	qualifier[len++] = '.';
-	appendBinaryStringInfo(&b->text, qualifier, len);
-	appendStringInfoString(&b->text, column);
+	/* written at once, since it is most of many statements */
+	enlargeStringInfo(text, MAXINT8LEN + 3 + len);
+	to = text->data + text->len;
+	*to++ = 't';
+	to += pg_ltoa(alias, to);
+	*to++ = '.';
+	memcpy(to, column, len + 1);
+	text->len = to + len - text->data;
 }
 
 void
@@ -96,6 +102,13 @@ ea_sqlbuf_value(EaSqlBuf *b, Oid type, Datum value, bool isnull)
 {
 	appendStringInfoChar(&b->text, '$');
 	append_number(&b->text, ea_sqlbuf_param(b, type, value, isnull));
+}
+
+void
+ea_sqlbuf_limit(EaSqlBuf *b, int rows)
+{
+	ea_sqlbuf_add(b, " LIMIT ");
+	append_number(&b->text, rows);
 }
 
 void
@@ -170,6 +183,8 @@ ea_sqlbuf_tell_node(EaRequest *req)
 {
 	const EaShard *shard;
 	MemoryContext caller;
+	char	   *nodes;
+	int			len;
 
 	if (!ea_distributed() || !req->has_tenant)
 		return;
@@ -177,8 +192,11 @@ ea_sqlbuf_tell_node(EaRequest *req)
 
 	/* that of SPI, where handlers work, is gone when the answer is written */
 	caller = MemoryContextSwitchTo(req->mcxt);
-	ea_request_answer(req, "x-entityapi-node",
-					  psprintf("%d %d", shard->here, shard->node));
+	nodes = palloc(2 * (MAXINT8LEN + 1));
+	len = pg_ltoa(shard->here, nodes);
+	nodes[len++] = ' ';
+	pg_ltoa(shard->node, nodes + len);
+	ea_request_answer(req, "x-entityapi-node", nodes);
 	MemoryContextSwitchTo(caller);
 }
 

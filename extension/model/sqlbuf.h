@@ -87,6 +87,9 @@ extern void ea_sqlbuf_select_field(EaSqlBuf *b, int alias,
 extern int	ea_sqlbuf_param(EaSqlBuf *b, Oid type, Datum value, bool isnull);
 extern void ea_sqlbuf_value(EaSqlBuf *b, Oid type, Datum value, bool isnull);
 
+/* Append ` LIMIT <rows>`. */
+extern void ea_sqlbuf_limit(EaSqlBuf *b, int rows);
+
 /*
  * Append ` AND t<alias>.<column> = $n` with an id, and ` AND t<alias>.<column>
  * <which> ($n)` with a uuid[], where `which` is `= ANY` or the like.

@@ -20,6 +20,7 @@
 #include "utils/syscache.h"
 
 #include "engine/distributed.h"
+#include "engine/distributed_settings.h"
 #include "engine/exec.h"
 #include "engine/held.h"
 #include "engine/pin.h"
@@ -124,7 +125,7 @@
  * Rows of a part, its name, its owner, their oids, the relation of a type,
  * whether it is at fault, and the table it is of: $1 are their oids.  What is
  * not at fault comes, too, so as to be watched; but of functions the system's
- * own.
+ * own.  With $3 the rights that a function lends itself do not count.
  */
 static const char statement[] =
 "SELECT f.*, asked.rel FROM unnest($1) asked (rel) CROSS JOIN LATERAL ("
@@ -140,16 +141,18 @@ OWN "," TYPES "," PARTS "," CALLED
 " UNION ALL SELECT 2, t.oid::regtype::text, t.typowner::regrole::text,"
 " t.oid, t.typowner, t.typrelid, " FOREIGN("t.typowner")
 " FROM used u JOIN pg_type t ON t.oid = u.oid WHERE t.oid >= 16384"
-" UNION ALL (SELECT DISTINCT 3, p.oid::regprocedure::text,"
+" UNION ALL (SELECT DISTINCT CASE WHEN p.prosecdef AND $3 THEN 7 ELSE 3 END,"
+" p.oid::regprocedure::text,"
 " p.proowner::regrole::text, p.oid, p.proowner, 0::oid,"
-" NOT p.prosecdef AND " FOREIGN("p.proowner")
+" (NOT p.prosecdef OR $3) AND " FOREIGN("p.proowner")
 " FROM parts JOIN pg_depend d ON d.classid = class AND d.objid = part"
 " LEFT JOIN pg_operator o ON d.refclassid = 'pg_operator'::regclass"
 " AND o.oid = d.refobjid"
 " JOIN pg_proc p ON p.oid = CASE"
 " WHEN d.refclassid = 'pg_proc'::regclass THEN d.refobjid"
 " ELSE o.oprcode END"
-" WHERE p.oid >= 16384 OR NOT p.prosecdef AND " FOREIGN("p.proowner")
+" WHERE p.oid >= 16384"
+" OR (NOT p.prosecdef OR $3) AND " FOREIGN("p.proowner")
 " ORDER BY 2)"
 " UNION ALL (SELECT DISTINCT 4, c.oid::regclass::text,"
 " CASE WHEN a.grantee = 0 THEN 'public' ELSE a.grantee::regrole::text END,"
@@ -168,7 +171,7 @@ static const int caches[] = {
 	[EA_OWNERS_SCHEMA] = NAMESPACEOID,
 	[EA_OWNERS_TYPE] = TYPEOID,
 	[EA_OWNERS_CODE] = PROCOID,
-	[EA_OWNERS_RUNS] = -1		/* has none, nor have the others */
+	[EA_OWNERS_CODE_APART] = PROCOID	/* the others have none */
 };
 
 /* Words of each part: %1$s is its name, %2$s its owner, %3$s our role. */
@@ -210,6 +213,11 @@ static const struct
 		"%1$s is called by the table, and what it is given could be code of "
 		"others, which would run with the rights of %3$s",
 		"let a trigger do that, with a function that is SECURITY DEFINER"
+	},
+	[EA_OWNERS_CODE_APART] = {
+		"%1$s is called by the table, and %2$s could have it run with the "
+		"rights of %3$s on the node that has the row",
+		"give it to %3$s or a superuser"
 	},
 	[EA_OWNERS_CITUS] = {
 		"Citus keeps the rows of %1$s, where the service does not look",
@@ -301,7 +309,7 @@ find_elsewhere(Look *look, int n, const Oid *relids)
 }
 
 List *
-ea_table_owners_faults(int n, const Oid *relids)
+ea_table_owners_faults(int n, const Oid *relids, bool distributed)
 {
 	Datum	   *oids;
 	ArrayType  *array;
@@ -313,6 +321,7 @@ ea_table_owners_faults(int n, const Oid *relids)
 	ea_pin_set("enable_seqscan", "off");
 	ea_pin_set("enable_hashjoin", "off");
 	ea_pin_set("enable_mergejoin", "off");
+	ea_distributed_settings_show_shards();
 
 	oids = palloc(Max(n, 1) * sizeof(Datum));
 	for (int i = 0; i < n; i++)
@@ -326,7 +335,8 @@ ea_table_owners_faults(int n, const Oid *relids)
 	ea_held_watch(DATABASEOID, MyDatabaseId);
 	ea_exec_latest(EA_EXEC_LOOK, statement,
 				   ea_params(EA_VALUE(OIDARRAYOID, PointerGetDatum(array)),
-							 EA_OID(GetUserId())),
+							 EA_OID(GetUserId()),
+							 EA_VALUE(BOOLOID, BoolGetDatum(distributed))),
 				   EA_READER(note_part, INT4OID, TEXTOID, TEXTOID, OIDOID,
 							 OIDOID, OIDOID, BOOLOID, OIDOID), &look);
 	ea_pin_end(&pin);
@@ -337,7 +347,7 @@ void
 ea_table_owners_check(Relation rel)
 {
 	Oid			relid = RelationGetRelid(rel);
-	List	   *faults = ea_table_owners_faults(1, &relid);
+	List	   *faults = ea_table_owners_faults(1, &relid, ea_distributed());
 	EaOwnersFault *first;
 
 	if (faults == NIL)

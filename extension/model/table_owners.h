@@ -21,6 +21,7 @@ typedef enum EaOwnersPart
 	EA_OWNERS_TRIGGER,			/* the right to make triggers */
 	EA_OWNERS_CHILDREN,			/* tables that inherit from it */
 	EA_OWNERS_RUNS,				/* a function that runs what it is given */
+	EA_OWNERS_CODE_APART,		/* one that only another node would look at */
 	EA_OWNERS_CITUS				/* which keeps its rows elsewhere */
 } EaOwnersPart;
 
@@ -32,8 +33,14 @@ typedef struct EaOwnersFault
 	char	   *hint;
 } EaOwnersFault;
 
-/* All that is amiss with some tables (EaOwnersFault *), as of now. */
-extern List *ea_table_owners_faults(int n, const Oid *relids);
+/*
+ * All that is amiss with some tables (EaOwnersFault *), as of now.  Those that
+ * are distributed are written to by Citus, too, on nodes where their owners
+ * may have changed functions, and where nobody looks: no such function is
+ * called by one, whatever rights it has here.
+ */
+extern List *ea_table_owners_faults(int n, const Oid *relids,
+									bool distributed);
 
 /* An error if anything is. */
 extern void ea_table_owners_check(Relation rel);

@@ -281,7 +281,7 @@ read_range(CursorPage *page, int number)
 				  page->backwards);
 
 	/* one more says whether there are more */
-	ea_sqlbuf_addf(&b, " LIMIT %d", page->query->page_size + 1);
+	ea_sqlbuf_limit(&b, page->query->page_size + 1);
 	ea_sqlbuf_run(&b, EA_EXEC_READ, false, page_row, page);
 }
 

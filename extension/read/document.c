@@ -55,8 +55,11 @@ join(const char *first,...)
 char *
 ea_document_path(EaRequest *req, EaEntity *entity)
 {
-	return psprintf("%s/api/v%d/%s", ea_guc_base_url, req->version,
-					entity->collection);
+	char		version[MAXINT8LEN + 1];
+
+	pg_ltoa(req->version, version);
+	return join(ea_guc_base_url, "/api/v", version, "/", entity->collection,
+				NULL);
 }
 
 /* The names asked for by fields[type], or NULL when all are shown. */
@@ -335,15 +338,6 @@ ea_document_forget_text(EaDocument *doc)
 /* -------- text -------- */
 
 static void
-write_id(StringInfo out, const pg_uuid_t *id)
-{
-	enlargeStringInfo(out, EA_UUID_TEXT);
-	ea_uuid_format(id, out->data + out->len);
-	out->len += EA_UUID_TEXT;
-	out->data[out->len] = '\0';
-}
-
-static void
 write_linkage(EaDocument *doc, StringInfo out, const EaShapeRel *rel,
 			  const EaLinkage *linkage)
 {
@@ -385,7 +379,7 @@ write_linkage(EaDocument *doc, StringInfo out, const EaShapeRel *rel,
 
 static void
 write_relationships(EaDocument *doc, StringInfo out,
-					const EaResource *resource)
+					const EaResource *resource, const char *id)
 {
 	const EaShape *shape = resource->shape;
 	bool		any = false;
@@ -402,9 +396,9 @@ write_relationships(EaDocument *doc, StringInfo out,
 			ea_jsonwrite_lit(out, ",\"relationships\":{");
 		any = true;
 		append_text(out, rel->self);
-		write_id(out, &resource->id);
+		appendBinaryStringInfo(out, id, EA_UUID_TEXT);
 		append_text(out, rel->related);
-		write_id(out, &resource->id);
+		appendBinaryStringInfo(out, id, EA_UUID_TEXT);
 		append_text(out, rel->end);
 		write_linkage(doc, out, rel, &resource->linkage[i]);
 		ea_jsonwrite_lit(out, "}");
@@ -435,12 +429,14 @@ ea_document_write_resource(EaDocument *doc, StringInfo out,
 						   EaResource *resource)
 {
 	const EaShape *shape = resource->shape;
+	char		id[EA_UUID_TEXT];
 
 	CHECK_FOR_INTERRUPTS();
 	ea_document_bound(doc, (Size) out->len + resource->end -
 					  resource->start);
+	ea_uuid_format(&resource->id, id);
 	append_text(out, shape->head);
-	write_id(out, &resource->id);
+	appendBinaryStringInfo(out, id, EA_UUID_TEXT);
 	ea_jsonwrite_lit(out, "\"");
 	if (resource->end > resource->start)
 	{
@@ -449,10 +445,10 @@ ea_document_write_resource(EaDocument *doc, StringInfo out,
 							   resource->end - resource->start);
 		ea_jsonwrite_lit(out, "}");
 	}
-	write_relationships(doc, out, resource);
+	write_relationships(doc, out, resource, id);
 	ea_jsonwrite_lit(out, ",\"links\":{\"self\":\"");
 	append_text(out, shape->path);
-	write_id(out, &resource->id);
+	appendBinaryStringInfo(out, id, EA_UUID_TEXT);
 	if (resource->deleted && shape->tells_deleted)
 		ea_jsonwrite_lit(out, SHOWN_LINK);
 	ea_jsonwrite_lit(out, "\"}");

@@ -134,7 +134,7 @@ fetch_wanted(EaDocument *doc, Wanted *wanted, EaResourceList *fresh)
 
 	/* the first row that is too many refuses the request */
 	if (wanted->ids.n > ea_guc_max_included)
-		ea_sqlbuf_addf(&b, " LIMIT %d", ea_guc_max_included + 1);
+		ea_sqlbuf_limit(&b, ea_guc_max_included + 1);
 	ea_sqlbuf_run(&b, doc->mode, true, included_row, &sink);
 }
 

@@ -77,7 +77,7 @@ static void
 run_links(EaSqlBuf *b, LinkageSink *sink)
 {
 	if (sink->bounded)
-		ea_sqlbuf_addf(b, " LIMIT %d", ea_guc_max_linkage + 1);
+		ea_sqlbuf_limit(b, ea_guc_max_linkage + 1);
 	ea_sqlbuf_run(b, sink->doc->mode, true, linkage_row, sink);
 }
 

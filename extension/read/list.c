@@ -65,7 +65,7 @@ ea_list_page(EaRequest *req, EaQuery *query, const EaListSource *source,
 	 * The page size is few different numbers and the planner must know it;
 	 * the offset is many.
 	 */
-	ea_sqlbuf_addf(&b, " LIMIT %d", query->page_size);
+	ea_sqlbuf_limit(&b, query->page_size);
 	if (query->page_number > 1)
 	{
 		ea_sqlbuf_add(&b, " OFFSET ");

@@ -79,5 +79,6 @@ WHERE EXISTS (
 	SELECT FROM entityapi.service s
 	WHERE s.definition::pg_catalog.jsonb OPERATOR(pg_catalog.@>) '{"audit": {"entities": true}}');
 
--- The one row of a new table
+-- The one row of each of two new tables
 INSERT INTO entityapi.everywhere VALUES (true);
+INSERT INTO entityapi.declaring VALUES (true);

@@ -206,10 +206,11 @@ static const struct statement housekeep = {
 
 /*
  * Where the nodes of a cluster could not commit together, Citus tells of an
- * internal error, which may be of another node.
+ * internal error, which may be of another node; and so it does where this one
+ * ends while it waits for others.
  */
 static bool
-is_of_other_node(const PGresult *result, const char *sqlstate)
+is_end_of_node(const PGresult *result, const char *sqlstate)
 {
 	static const struct
 	{
@@ -219,7 +220,9 @@ is_of_other_node(const PGresult *result, const char *sqlstate)
 	{
 		{PG_DIAG_CONTEXT, "while executing command on "},
 		{PG_DIAG_MESSAGE_PRIMARY, "failure on connection marked as essential"},
-		{PG_DIAG_MESSAGE_PRIMARY, "could not commit transaction for shard "}
+		{PG_DIAG_MESSAGE_PRIMARY, "failed to prepare transaction "},
+		{PG_DIAG_MESSAGE_PRIMARY, "could not commit transaction for shard "},
+		{PG_DIAG_MESSAGE_PRIMARY, "postmaster was shut down"}
 	};
 
 	if (sqlstate == NULL || strcmp(sqlstate, INTERNAL_ERROR) != 0)
@@ -262,7 +265,7 @@ judge(PGconn *connection, const struct statement *statement,
 					strlen(sqlstates[i].prefix)) == 0)
 			verdict = sqlstates[i].verdict;
 	}
-	if (is_of_other_node(answer->result, sqlstate))
+	if (is_end_of_node(answer->result, sqlstate))
 		verdict = VERDICT_UNAVAILABLE;
 	message = sqlstate ?
 		PQresultErrorField(answer->result, PG_DIAG_MESSAGE_PRIMARY) :

@@ -13,6 +13,7 @@
 
 #include "base/buffer.h"
 #include "http/head.h"
+#include "http/wire.h"
 
 /* Headers with a meaning here, and those that must not be repeated. */
 static const struct
@@ -43,6 +44,16 @@ is_token_char(char c)
 		(c != '\0' && strchr("!#$%&'*+-.^_`|~", c) != NULL);
 }
 
+/* Puts in the whole value for one that is not; returns how much that adds. */
+static size_t
+take_rest(struct header *header)
+{
+	size_t		before = header->value_length;
+
+	return wire_lengthen(&header->value, &header->value_length) ?
+		header->value_length - before : 0;
+}
+
 /*
  * Checks that the lines of the head are what they must be: single spaces in
  * the request line, every line ended by CR LF, names directly before their
@@ -60,6 +71,7 @@ read_lines(const struct mg_request_info *info, const struct config *config,
 	const char *target_end = info->query_string ? info->query_string :
 		info->request_uri;
 	const char *line_end = info->http_version + strlen(info->http_version);
+	size_t		elsewhere = 0;	/* of a value that civetweb has in part */
 	int			i;
 
 	if (info->num_headers >= MG_MAX_HEADERS ||
@@ -98,12 +110,17 @@ read_lines(const struct mg_request_info *info, const struct config *config,
 			return &refusal_bad_line;
 
 		line_end = header->value + header->value_length;
-		if (line_end - head->headers[0].name > config->max_headers_bytes)
+		elsewhere += take_rest(header);
+		if ((size_t) (line_end - head->headers[0].name) + elsewhere >
+			(size_t) config->max_headers_bytes)
 			return &refusal_headers_too_large;
 		while (header->value_length > 0 &&
 			   header->value[header->value_length - 1] == ' ')
 			header->value_length--;
 	}
+	if (wire_is_shortened() && elsewhere == 0)
+		return &refusal_bad_line;
+
 	/* The request line's end swallows an empty line that follows at once. */
 	if (line_end[1] != '\0' ||
 		line_end[2] != (head->count > 0 ? '\r' : '\0') ||

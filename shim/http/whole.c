@@ -4,6 +4,7 @@
  * Nothing is decided here but which thread gets it: what is wrong with a
  * request, those find who read it (head.c).
  */
+#include <stdint.h>
 #include <string.h>
 #include <strings.h>
 
@@ -14,6 +15,9 @@
 
 /* Digits of the length of a body that may come here. */
 #define LENGTH_DIGITS 6
+
+/* So much of a credential stays. */
+#define KEPT_OF_CREDENTIAL 8
 
 /* A piece of the text. */
 struct piece
@@ -97,9 +101,45 @@ read_length(struct piece value, size_t *length)
 	return value.length > 0 && value.length <= LENGTH_DIGITS;
 }
 
+/*
+ * Whether there is nothing but ASCII without control characters, eight bytes
+ * at a time: what is not so has a highest bit by itself, with 1 more (DEL), or
+ * with a space less.
+ */
+static bool
+is_printable(struct piece text)
+{
+	const uint64_t ones = UINT64_MAX / UINT8_MAX;
+	uint64_t	word;
+	size_t		size;
+
+	for (; text.length > 0; text.start += size, text.length -= size)
+	{
+		size = text.length < sizeof(word) ? text.length : sizeof(word);
+		word = ones * ' ';
+		memcpy(&word, text.start, size);
+		if (((word | (word + ones) | (word - ones * ' ')) & ones * 0x80) != 0)
+			return false;
+	}
+	return true;
+}
+
+/* Its end can be left out if all of it is as it looks. */
+static void
+find_rest(struct piece value, struct whole_rest *rest)
+{
+	if (value.length <= KEPT_OF_CREDENTIAL || *value.start == ' ' ||
+		!is_printable(value))
+		return;
+	rest->value = value.start;
+	rest->value_length = value.length;
+	rest->length = value.length - KEPT_OF_CREDENTIAL;
+}
+
 /* Reads a header; false if it says that this is no plain request. */
 static bool
-read_header(struct piece line, bool *has_length, size_t *length)
+read_header(struct piece line, bool *has_length, size_t *length,
+			struct whole_rest *rest)
 {
 	static const char *const odd[] =
 	{"transfer-encoding", "expect", "upgrade", NULL};
@@ -123,6 +163,8 @@ read_header(struct piece line, bool *has_length, size_t *length)
 		*has_length = true;
 		return read_length(value, length);
 	}
+	if (is(name, "authorization") && rest->length == 0)
+		find_rest(value, rest);
 	return is(name, "connection") ? is(value, "keep-alive") :
 		!is_among(name, odd);
 }
@@ -140,7 +182,7 @@ next_line(const char *at, const char *end, struct piece *line)
 }
 
 bool
-whole_request(const char *bytes, size_t size)
+whole_request(const char *bytes, size_t size, struct whole_rest *rest)
 {
 	const char *end = bytes + size;
 	const char *at = bytes;
@@ -148,6 +190,7 @@ whole_request(const char *bytes, size_t size)
 	bool		has_length = false;
 	size_t		length = 0;
 
+	memset(rest, 0, sizeof(*rest));
 	if (!next_line(at, end, &line) || !is_plain_line(line))
 		return false;
 	for (;;)
@@ -157,7 +200,7 @@ whole_request(const char *bytes, size_t size)
 			return false;
 		if (line.length == 0)
 			return (size_t) (end - at - 2) == length;
-		if (!read_header(line, &has_length, &length))
+		if (!read_header(line, &has_length, &length, rest))
 			return false;
 	}
 }

@@ -30,6 +30,9 @@ static _Thread_local struct
 	uint64_t	checked;		/* so much has been looked at for line ends */
 	bool		broken;			/* and the last of it is a wrong one */
 	char		last;			/* byte of that */
+	size_t		place;			/* of a value that is not whole */
+	const char *value;			/* all of it; NULL: there is none */
+	size_t		value_length;
 } wire;
 
 /*
@@ -88,6 +91,31 @@ wire_begin(void)
 	wire.checked = 0;
 	wire.broken = false;
 	wire.last = '\0';
+	wire.value = NULL;
+}
+
+void
+wire_shorten(size_t place, const char *value, size_t length)
+{
+	wire.place = place;
+	wire.value = value;
+	wire.value_length = length;
+}
+
+bool
+wire_is_shortened(void)
+{
+	return wire.value != NULL;
+}
+
+bool
+wire_lengthen(const char **value, size_t *length)
+{
+	if (wire.value == NULL || *value != wire.buffer + wire.place)
+		return false;
+	*value = wire.value;
+	*length = wire.value_length;
+	return true;
 }
 
 void

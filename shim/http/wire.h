@@ -11,6 +11,18 @@
 /* Bytes that recv() has brought to a thread of civetweb. */
 extern void wire_received(int socket, const char *bytes, size_t size);
 
+/*
+ * Of a value that civetweb finds at this place of the head it has the
+ * beginning alone; all of it is here as long as the request is read.
+ */
+extern void wire_shorten(size_t place, const char *value, size_t length);
+
+/* Whether the value is that one, and if so, all of it. */
+extern bool wire_lengthen(const char **value, size_t *length);
+
+/* Whether there is such a value. */
+extern bool wire_is_shortened(void);
+
 /* This thread begins to serve a connection. */
 extern void wire_begin(void);
 

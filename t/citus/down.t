@@ -4,6 +4,7 @@
 use strict;
 use warnings;
 
+use POSIX ();
 use Test::More;
 use Time::HiRes qw(time);
 
@@ -64,5 +65,63 @@ for my $away (1, 2, 0)
 		ok(EntityApi::Test::wait_until(30, sub { ($all->http(GET => '/actuator/health')->{json}{components}{nodes}{status} // '') ne 'DOWN' }), 'and not called away');
 	};
 }
+
+# A node ends while it waits for another: what it was asked for is refused for
+# now, be it under way or about to be committed.
+my $self = $cluster->node(0);
+my $other = $cluster->node(1);
+my ($there) = grep { $_->{node} == 1 } @tenants;
+my $root = $shims[0]->superadmin;
+my $id = $shims[1]->must(201, POST => '/api/v1/items', { token => $there->{user}, json => { data => \%item } })->{data}{id};
+
+sub children_of
+{
+	my ($pid) = @_;
+	return map { (eval { EntityApi::Test::slurp($_) } // '') =~ /^(\d+) .*\) \S $pid /s ? $1 : () } glob '/proc/[0-9]*/stat';
+}
+
+# Ask, and kill the postmaster of the node when the other one lets it wait.
+sub status_of_lost
+{
+	my ($waits, @request) = @_;
+	my $pid = open(my $child, '-|') // die "fork: $!\n";
+
+	if ($pid == 0)
+	{
+		syswrite STDOUT, $shims[0]->http(@request)->{status};
+		POSIX::_exit(0);
+	}
+	my $waiting = EntityApi::Test::wait_until(60, sub { $other->psql("select count(*) from pg_stat_activity where $waits") > 0 });
+	my ($postmaster) = EntityApi::Test::slurp($self->data . '/postmaster.pid') =~ /^(\d+)/;
+	my @left = children_of($postmaster);
+
+	kill KILL => $postmaster;
+	my $status = readline $child;
+	EntityApi::Test::wait_until(60, sub { !grep { kill 0, $_ } @left });
+	return $waiting ? $status : "$status, and did not wait";
+}
+
+subtest 'a node ends while it waits for a row of another' => sub {
+	open my $holder, '|-', EntityApi::Test::server_program('psql'), '-XAtq', '-o', '/dev/null', '-d', $other->conninfo or die "psql: $!\n";
+	$holder->autoflush(1);
+	print $holder "begin; select 1 from app.item where tenant_id = '$there->{id}' and id = '$id' for update;\n";
+	EntityApi::Test::wait_until(60, sub { $other->psql("select count(*) from pg_stat_activity where state = 'idle in transaction'") > 0 });
+	is(status_of_lost(q{wait_event_type = 'Lock' and usename = 'entityapi_owner'}, PATCH => "/api/v1/items/$id",
+			{ token => $there->{user}, json => { data => { type => 'items', id => $id, attributes => { name => 'y' } } } }), 503, 'refused for now');
+	print $holder "rollback;\n";
+	close $holder;
+	$self->start;
+	ok(EntityApi::Test::wait_until(60, sub { statuses(GET => undef, @shims) !~ /503/ }), 'back, it serves again');
+};
+
+subtest 'a node ends while it waits for the commit of another' => sub {
+	# a standby that there is none of
+	$other->set(synchronous_standby_names => 'nobody');
+	is(status_of_lost(q{wait_event = 'SyncRep' and usename = 'entityapi_owner'}, POST => '/manage/tenants', { token => $root, json => { name => 'late', slug => 'late' } }), 503, 'refused for now');
+	$other->set(synchronous_standby_names => undef);
+	$self->start;
+	ok(EntityApi::Test::wait_until(60, sub { statuses(GET => undef, @shims) !~ /503/ }), 'back, it serves again');
+	ok($cluster->recovered, 'and nothing is left prepared');
+};
 
 done_testing;

@@ -215,6 +215,9 @@ subtest 'what Citus would not take' => sub {
 		'the column of the tenant is other.d', 'ALTER TABLE other.thing ALTER COLUMN tenant_id TYPE uuid', 'a tenant of another type');
 	$fault->("$table); create function other.f() returns trigger language plpgsql as 'begin return new; end'; create trigger t before insert on other.thing for each row execute function other.f()",
 		'the trigger "t" would run on the node', 'drop it', 'a trigger');
+	$fault->("grant create, usage on schema other to erp; set role erp; create function other.ok(text) returns boolean language sql immutable security definer as 'select true'; "
+		  . "set role entityapi_owner; $table, check (other.ok(name)))", 'other.ok(text) is called by the table, and erp could have it run with the rights of entityapi_owner on the node',
+		'give it to entityapi_owner or a superuser', 'a function of somebody else, with his rights');
 	$fault->("$table, n bigint generated always as identity)", 'the column "n" takes its values from a sequence', 'give it another default', 'an identity');
 	$fault->("$table, n bigserial)", 'the column "n" takes its values from a sequence', 'give it another default', 'a serial');
 	$fault->("create table other.far (tenant_id uuid, id uuid, primary key (tenant_id, id)); $table, far uuid, constraint to_far foreign key (tenant_id, far) references other.far)",

@@ -147,6 +147,8 @@ $made{$_}++ for split /\n/, EntityApi::Test::slurp("$folder/made");
 cmp_ok($made{201} // 0, '>', 20, 'tenants were made meanwhile');
 is(join(' ', grep { !/^(?:201|503)$/ } sort keys %made), '', 'or refused for the moment');
 is(join(' ', $cluster->on_all('select count(*) from entityapi.tenant')), join(' ', ($known + ($made{201} // 0)) x 4), 'and each node knows them all');
+my $settings = q{select string_agg(coalesce(setrole::regrole::text, '') || ' ' || c, E'\n' order by setrole::regrole::text, c) from pg_db_role_setting, unnest(setconfig) c};
+is($new->psql($settings), $cluster->psql($settings), 'roles have the settings there that they have elsewhere');
 push @shims, EntityApi::Test->shim($cluster, node => 3, pool_size => 3);
 is(join(' ', map { $shims[3]->http(GET => '/api/v1/items', { token => $_->{user} })->{status} } @tenants), '200 200 200', 'the new node serves all');
 is($shims[3]->http(POST => '/api/v1/items', { token => $_->{user}, json => { data => { type => 'items', attributes => { name => 'n', rank => 1 } } } })->{status},

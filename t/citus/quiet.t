@@ -5,6 +5,7 @@
 use strict;
 use warnings;
 
+use POSIX ();
 use Test::More;
 
 use EntityApi::Test;
@@ -89,7 +90,7 @@ for my $i (0 .. 2)
 		ok($by_timeout, 'by that of statements');
 		$hurried->stop;
 		my $nobody = EntityApi::Test::wait_until(60, sub {
-				join('', $cluster->on_all(q{select count(*) from pg_stat_activity where wait_event_type = 'Lock' and state = 'active'})) eq '000' });
+				join('', $cluster->on_all(q{select count(*) from pg_stat_activity where wait_event_type = 'Lock'})) eq '000' });
 		ok($nobody, 'nobody goes on waiting');
 		print $psql "rollback;\n";
 		close $psql;
@@ -139,6 +140,31 @@ subtest 'a deadlock' => sub {
 	close $_->[0] for @locked;
 	is(join(' ', map { EntityApi::Test::slurp("$folder/dead$_") =~ /over/ ? 'over' : 'no' } 0, 2), 'over over', 'is ended');
 	like(join(' ', map { EntityApi::Test::slurp("$folder/victim$_") =~ /(40P01)/ } 0, 2), qr/40P01/, 'by one of them');
+};
+
+# What a server logs of a process that ended, by a signal or for want of memory,
+# is what it said it was doing.
+subtest 'a process that is killed' => sub {
+	my $node = $cluster->node(1);
+
+	open my $psql, '|-', EntityApi::Test::server_program('psql'), '-XAtq', '-o', "$folder/held", '-d', $node->conninfo or die "psql: $!\n";
+	$psql->autoflush(1);
+	print $psql "begin; select id from app.item where $which for update;\n";
+	EntityApi::Test::wait_until(20, sub { -s "$folder/held" });
+	my $pid = fork // die "fork: $!\n";
+	if (!$pid)
+	{
+		ask($shims[0], PATCH => "/$item->{id}", { name => "$secret killed" }, $item->{id});
+		POSIX::_exit(0);
+	}
+	my $waits = q{select coalesce(max(pid), 0) from pg_locks where not granted};
+	EntityApi::Test::wait_until(20, sub { $node->psql($waits) });
+	unlike($node->psql(q{select coalesce(string_agg(query, ' '), '') from pg_stat_activity where usename = 'entityapi_owner'}), qr/\Q$secret/, 'says nothing of it meanwhile');
+	kill KILL => $node->psql($waits);
+	EntityApi::Test::wait_until(20, sub { EntityApi::Test::slurp($node->log) =~ /terminated by signal 9/ });
+	waitpid $pid, 0;
+	close $psql;
+	ok(EntityApi::Test::wait_until(60, sub { ask($shims[0], GET => "/$item->{id}")->{status} == 200 }), 'all goes on');
 };
 
 for my $i (0 .. 2)

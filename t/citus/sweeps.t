@@ -5,7 +5,6 @@ use strict;
 use warnings;
 
 use Test::More;
-use Time::HiRes qw(time sleep);
 
 use EntityApi::Test;
 
@@ -112,7 +111,20 @@ subtest 'what was deleted softly' => sub {
 	is($cluster->psql(q{select count(*), count(distinct tenant_id) from entityapi.audit where action = 'ENTITY_PURGE'}), '6|3', 'each has its record');
 };
 
-# A transaction of another node that has not seen the deletion holds the end up.
+# A session of another node, in the midst of a transaction
+sub begin_on
+{
+	my ($node, $name, $sql) = @_;
+
+	open my $psql, '|-', EntityApi::Test::server_program('psql'), '-XAtq', '-o', "$folder/$name$node", '-d', $cluster->node($node)->conninfo or die "psql: $!\n";
+	$psql->autoflush(1);
+	print $psql "$sql; select 'so far';\n";
+	EntityApi::Test::wait_until(20, sub { -e "$folder/$name$node" && EntityApi::Test::slurp("$folder/$name$node") =~ /so far/ }) or die "$name does not begin\n";
+	return $psql;
+}
+
+# Transactions of another node hold the end up: one that has not seen the
+# deletion, and one that has written, and is between two statements.
 for my $tenant (@tenants)
 {
 	subtest "a tenant of node $tenant->{node}" => sub {
@@ -122,18 +134,19 @@ for my $tenant (@tenants)
 		my $there = "select count(*) from entityapi.tenant where id = '$tenant->{id}'";
 
 		isnt($cluster->psql($left), 0, 'has rows');
-		open my $psql, '|-', EntityApi::Test::server_program('psql'), '-XAtq', '-o', "$folder/old$away", '-d', $cluster->node($away)->conninfo or die "psql: $!\n";
-		$psql->autoflush(1);
-		print $psql "begin isolation level repeatable read; select count(*) from app.item where tenant_id = '$tenant->{id}'; select 'seen';\n";
-		EntityApi::Test::wait_until(20, sub { -e "$folder/old$away" && EntityApi::Test::slurp("$folder/old$away") =~ /seen/ });
+		my $old = begin_on($away, 'old', "begin isolation level repeatable read; select count(*) from app.item where tenant_id = '$tenant->{id}'");
+		my $late = begin_on($away, 'late', "begin; insert into app.tag (tenant_id, id, word, created_at, updated_at) values ('$tenant->{id}', gen_random_uuid(), 'late', now(), now())");
 
 		$shims[$away]->must(204, DELETE => "/manage/tenants/$tenant->{id}", { token => $root });
 		is($shims[$_]->http(GET => '/api/v1/items', { token => $tenant->{user} })->{status}, 401, "node $_ lets nobody in") for 0 .. 2;
-		my $started = time;
 		sweep() for 1 .. 3;
 		is(everywhere($there), '1 1 1', 'it is not over while a transaction of before goes on');
-		print $psql "commit;\n";
-		close $psql;
+		print $old "commit;\n";
+		close $old;
+		sweep() for 1 .. 3;
+		is(everywhere($there), '1 1 1', 'nor while another has written and says nothing');
+		print $late "commit;\n";
+		close $late;
 		sweep_all();
 		is($cluster->psql($left), 0, 'then its rows are gone');
 		is(everywhere($there), '0 0 0', 'and it, from each node');

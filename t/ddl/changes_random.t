@@ -61,6 +61,8 @@ for my $line (split /\n/, $cluster->psql($sql))
 	diag($answer =~ s/\\n/\n/gr, "\nfrom $from{$seed}\nto $to{$seed}");
 }
 is($answered, 2 * $pairs, "$pairs pairs, without and with rows");
-cmp_ok($refused, '<', $pairs / 2, "rows stand against few of them ($refused)") if $pairs >= 8;
+
+# nodes draw rows of their own, which no seed makes the same
+cmp_ok($refused, '<', $pairs * ($cluster->nodes > 1 ? 0.8 : 0.5), "rows stand against few of them ($refused)") if $pairs >= 8;
 
 done_testing;

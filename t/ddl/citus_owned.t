@@ -42,7 +42,7 @@ sub give_back
 	return $cluster->psql("delete from pg_catalog.pg_dist_partition where logicalrelid = '$table'::regclass; $news'$table'::regclass");
 }
 
-my $refusal = '503 UNAVAILABLE: Citus keeps tables of this service, and its declarations do not say so.';
+my $refusal = '503 UNAVAILABLE: The tables of this service are not where its declarations say.';
 
 is(ask('/api/v1/items'), 200, 'without Citus');
 $cluster->psql('set allow_system_table_mods = on; create table pg_catalog.pg_dist_partition (logicalrelid regclass not null)');

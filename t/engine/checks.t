@@ -105,11 +105,13 @@ for my $switch (qw(on off))
 
 is($cluster->psql('select rank from app.item where name = \'one\''), 58, 'and plain SQL has the last of it');
 
-# item has an enum, so what was kept above is more than texts
-like($cluster->psql(patch(57) . patch(58) . <<~'SQL'), qr/^t\z/m, 'what is kept is ready to run');
-	select (select sum(used_bytes) from pg_backend_memory_contexts where name = 'entityapi checks') >
+# item has an enum, so what was kept above is more than texts; Citus has a hook
+# on whatever is looked up for a statement, and where there is one nothing is kept
+like($cluster->psql(patch(57) . patch(58) . <<~'SQL'), $several ? qr/^0\|\z/m : qr/^1\|t\z/m, $several ? 'nothing is kept' : 'what is kept is ready to run');
+	select count(*), sum(used_bytes) >
 		1000 + (select sum(2 ^ ceil(log(2, length(conbin::text) + 17))) from pg_constraint
-			where contype = 'c' and conrelid = 'app.item'::regclass);
+			where contype = 'c' and conrelid = 'app.item'::regclass)
+	from pg_backend_memory_contexts where name = 'entityapi checks';
 	SQL
 is($shim->stop, 0, 'ends with 0');
 done_testing;

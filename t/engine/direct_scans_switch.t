@@ -66,7 +66,10 @@ subtest 'nothing goes past the executor' => sub {
 			set auto_explain.log_min_duration = 0;
 			select status from entityapi.handle('GET', '/api/v1/items/$id', '{"authorization": "Bearer $token"}', null, null);
 			SQL
-		return join ' ', sort $result->{err} =~ /(?:FROM|JOIN) (entityapi\.(?:session|account|tenant_admin|tenant)|app\.item)(?:_\d+)?\b/g;
+
+		# Citus has two plans of a statement, its own and that for a part
+		my %looked = map { $_ => 1 } $result->{err} =~ /(?:FROM|JOIN) (entityapi\.(?:session|account|tenant_admin|tenant)|app\.item)(?:_\d+)?\b/g;
+		return join ' ', sort keys %looked;
 	};
 	plan skip_all => 'auto_explain, of the contrib modules, is not installed'
 	  unless $cluster->try_psql("load 'auto_explain'")->{status} == 0;

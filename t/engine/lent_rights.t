@@ -13,6 +13,9 @@ use EntityApi::Test;
 my $cluster = EntityApi::Test->cluster;
 my $json = JSON::PP->new->canonical;
 
+# There tables have no triggers, and call no functions of others
+my $several = $cluster->nodes > 1;
+
 $cluster->psql(<<~'SQL');
 	create role mallory login;
 	create role deployer login in role entityapi_owner;
@@ -20,6 +23,8 @@ $cluster->psql(<<~'SQL');
 	grant usage on schema mallory to public;
 	create schema sales authorization entityapi_owner;
 	grant usage on schema sales to entityapi_reader;
+	SQL
+$cluster->everywhere(<<~'SQL');
 	set role mallory;
 	create table mallory.loot (who text, what text);
 	grant all on mallory.loot to public;
@@ -61,7 +66,7 @@ $cluster->psql(<<~'SQL');
 	create function mallory.sets_bait() returns trigger language plpgsql security definer as $$ begin insert into mallory.bait values (1); return new; end $$;
 	SQL
 
-my @tables = (
+my @tables = $several ? () : (
 	[ Before => 'create trigger a before insert on TABLE for each row execute function mallory.loses(); create trigger b before insert on TABLE for each row execute function mallory.spies()' ],
 	[ After => 'create trigger a before insert on TABLE for each row execute function mallory.loses(); create trigger b after insert on TABLE for each row execute function mallory.spies()' ],
 	[ Waits => 'create trigger a before insert on TABLE for each row execute function mallory.loses();
@@ -95,16 +100,20 @@ my $ann = $shim->user($shim->tenant('acme')->{id}, 'ann', ['Any']);
 sub post { my ($type, %attributes) = @_; return $shim->http(POST => "/api/v1/$type", { token => $ann, json => { data => { type => $type, attributes => \%attributes } } })->{status} }
 sub loot
 {
-	my $loot = $cluster->psql(q{select coalesce(string_agg(l, ', ' order by l), '') from (select distinct who || case when what is not null then ' has loot' else '' end from mallory.loot) x (l)});
+	my @loot = $cluster->on_all(q{select coalesce(string_agg(l, ', ' order by l), '') from (select distinct who || case when what is not null then ' has loot' else '' end from mallory.loot) x (l)});
 
-	$cluster->psql('truncate mallory.loot');
-	return $loot;
+	$cluster->everywhere('truncate mallory.loot');
+	return join ', ', grep { $_ ne '' } @loot;
 }
 
 # Who waits runs as nobody until 17.  Since 18 it would run as who has written.
 my $waits = $cluster->psql('show server_version_num') >= 180000 ? 500 : 201;
 
+# What the hook does from now on, on whatever node
+sub hook_does { my ($what) = @_; return $cluster->everywhere("set role mallory; create or replace function mallory.hook(c jsonb) returns jsonb language plpgsql as \$\$ begin $what; return null; end \$\$") }
+
 subtest 'a function that loses SECURITY DEFINER while the statement runs' => sub {
+	plan skip_all => 'tables call no functions of others there' if $several;
 	for my $name (map { $_->[0] } @tables[ 0 .. 3 ])
 	{
 		$cluster->psql('alter function mallory.spies() security definer; alter function mallory.checks(text) security definer');
@@ -122,17 +131,20 @@ sub through
 {
 	my ($name, $type, $field) = @_;
 
-	is_deeply([ map { post($type => $field => "$name $_") } 1 .. 4 ], [ (201) x 4 ], "$name: requests go on");
-	is_deeply([ map { $shim->http(GET => '/api/v1/tags', { token => $ann })->{status} } 1 .. 4 ], [ (200) x 4 ], 'so do those of others');
+	my $n = 4 * $cluster->nodes;
+
+	is_deeply([ map { post($type => $field => "$name $_") } 1 .. $n ], [ (201) x $n ], "$name: requests go on");
+	is_deeply([ map { $shim->http(GET => '/api/v1/tags', { token => $ann })->{status} } 1 .. $n ], [ (200) x $n ], 'so do those of others');
 	is(loot(), '', 'nobody has seen them');
 	return;
 }
 
 subtest 'prepared statements of the session' => sub {
-	$cluster->psql('set role mallory; create or replace function mallory.hook(c jsonb) returns jsonb language plpgsql as $$ begin perform mallory.takes_over(); return null; end $$');
+	hook_does('perform mallory.takes_over()');
 	through('a hook', tags => 'name');
-	$cluster->psql('set role mallory; create or replace function mallory.hook(c jsonb) returns jsonb language plpgsql as $$ begin insert into mallory.bait values (1); return null; end $$');
+	hook_does('insert into mallory.bait values (1)');
 	through('a hook, at the end of the transaction', tags => 'name');
+	return if $several;
 	$cluster->psql('create trigger bait before insert on app.made for each row execute function mallory.sets_bait()');
 	through('a trigger of a made table, at the end of the transaction', mades => 'name');
 
@@ -152,13 +164,13 @@ subtest 'other commands that outlive the request' => sub {
 	for my $command ('prepare p as select 1', 'deallocate all', 'listen c', 'unlisten *', 'discard plans', 'close all', q{load '$libdir/plpgsql'},
 		'declare c cursor with hold for select 1')
 	{
-		$cluster->psql("set role mallory; create or replace function mallory.hook(c jsonb) returns jsonb language plpgsql as \$\$ begin execute \$c\$$command\$c\$; return null; end \$\$");
+		hook_does("execute \$c\$$command\$c\$");
 		is(post(tags => name => 'x'), 500, "$command: refused");
 	}
 	my $fine = q{perform pg_notify('c', 'x'); notify c; execute 'declare c cursor for select 1'; execute 'set local work_mem = ''1MB'''};
-	$cluster->psql("set role mallory; create or replace function mallory.hook(c jsonb) returns jsonb language plpgsql as \$\$ begin $fine; return null; end \$\$");
+	hook_does($fine);
 	is(post(tags => name => 'x'), 201, 'what ends with it is allowed');
 };
 
-unlike(EntityApi::Test::slurp($cluster->log), qr/terminated by signal|PANIC|TRAP:/, 'no backend has ended');
+unlike(join('', map { EntityApi::Test::slurp($_->log) } $cluster->nodes), qr/terminated by signal|PANIC|TRAP:/, 'no backend has ended');
 done_testing();

@@ -13,6 +13,9 @@ delete $ENV{ENTITYAPI_TEST_MAPPED};
 
 my $cluster = EntityApi::Test->cluster;
 my $true = JSON::PP::true;
+
+# There tables have no triggers
+my $several = $cluster->nodes > 1;
 my $json = JSON::PP->new->canonical;
 
 # mallory is nobody; a deployer is a member of the owner and no superuser
@@ -56,7 +59,7 @@ $cluster->psql(<<~'SQL');
 	SQL
 
 # An existing table whose trigger is a function of his, as is allowed
-$cluster->psql(<<~'SQL');
+$cluster->psql(<<~'SQL') unless $several;
 	create table sales.ord (tenant_id uuid not null, id uuid not null, no text, primary key (tenant_id, id));
 	create trigger stamp before insert or update on sales.ord for each row execute function mallory.stamp();
 	alter table sales.ord owner to entityapi_owner;
@@ -74,7 +77,7 @@ my @declared = (
 			position => { type => 'integer' }, invoice => { type => 'ref', target => 'Invoice', required => $true } }, permissions => $permissions } },
 	{ kind => 'Entity', metadata => { name => 'Left' }, spec => { fields => { right => { type => 'ref', target => 'Right', onDelete => 'cascade' } }, permissions => $permissions } },
 	{ kind => 'Entity', metadata => { name => 'Right' }, spec => { fields => { left => { type => 'ref', target => 'Left', onDelete => 'cascade' } }, permissions => $permissions } },
-	{ kind => 'Entity', metadata => { name => 'Ord' }, spec => { table => 'sales.ord', fields => { no => { type => 'text' } }, permissions => $permissions } });
+	$several ? () : { kind => 'Entity', metadata => { name => 'Ord' }, spec => { table => 'sales.ord', fields => { no => { type => 'text' } }, permissions => $permissions } });
 
 sub hook { my ($name, $entity, $phase, $function, @on) = @_; return { kind => 'Hook', metadata => { name => $name }, spec => { entity => $entity, phase => $phase, on => \@on, function => $function } } }
 
@@ -91,7 +94,7 @@ sub must_apply { my $result = apply(@_); is($result->{status}, 0, 'applied') or 
 
 must_apply([]);
 my $shim = EntityApi::Test->shim($cluster);
-my $acme = $shim->tenant('acme')->{id};
+my $acme = $shim->tenant_here('acme')->{id};
 my $ann = $shim->user($acme, 'ann', ['Any']);
 my $type = 'application/vnd.api+json';
 my $atomic = "$type;ext=\"https://jsonapi.org/ext/atomic\"";
@@ -175,11 +178,11 @@ subtest 'deferred triggers of others lend them nothing' => sub {
 				  . "\\warn answered\ncommit;\ndrop table $table;", user => 'deployer');
 
 			like($result->{out}, qr/^$status\nanswered/m, "$way beside $table") or diag $result->{err};
-			is_deeply([ $result->{err} =~ /(answered|as \w+)/g ], [ $ran, 'answered' ], 'its trigger ran before the answer, with no rights of ours');
+			is_deeply([ $result->{err} =~ /(answered|\bas \w+)/g ], [ $ran, 'answered' ], 'its trigger ran before the answer, with no rights of ours');
 		}
 	}
 	my $result = $cluster->try_psql("begin;\n" . $bait->('pg_temp.bait') . "insert into bait values (1);\nselect entityapi.sweep(10);\n\\warn swept\ncommit;", user => 'deployer');
-	is_deeply([ $result->{err} =~ /(swept|as \w+)/g ], [ $ran, 'swept' ], 'and so it does within a sweep');
+	is_deeply([ $result->{err} =~ /(swept|\bas \w+)/g ], [ $ran, 'swept' ], 'and so it does within a sweep');
 };
 
 subtest 'a constraint of the same name' => sub {
@@ -194,7 +197,7 @@ subtest 'a constraint of the same name' => sub {
 		grant insert on app.bait to deployer;
 		SQL
 	my $out = $cluster->psql("begin; insert into app.bait values (1); select status from " . request(POST => 'operations', $later, $atomic) . '; rollback', user => 'deployer');
-	is($out, 500, 'is not told apart by SET CONSTRAINTS: refused');
+	is($out, $several ? 200 : 500, $several ? 'is told apart, as that of a part has a number' : 'is not told apart by SET CONSTRAINTS: refused');
 	is(loot(), 0, 'and did not run');
 	$cluster->psql('drop table app.bait; revoke all on schema app from mallory');
 	is(ask(POST => 'operations', $later, $atomic)->{status}, 200, 'served again without it');
@@ -218,6 +221,7 @@ subtest 'the search path of a hook' => sub {
 };
 
 subtest 'the search path of a trigger' => sub {
+	plan skip_all => 'tables have no triggers there' if $several;
 	my $id = made(ords => { no => 'x' });
 
 	is(changed(ords => $id, { no => 'y' })->{status}, 200, 'alone');

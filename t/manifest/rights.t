@@ -88,7 +88,7 @@ $cluster->apply(file(\%now));
 my %tenant = map { $_ => $shim->tenant($_)->{id} } qw(one two);
 my %token = (
 	map({ $_->[0] => $shim->user($tenant{ $_->[1] }, $_->[0], [ $_->[2] ]) } [ 'ann', 'one', 'Clerk' ], [ 'bob', 'one', 'Clerk' ], [ 'cyd', 'one', 'Clerk' ], [ 'dan', 'two', 'Clerk' ], [ 'eve', 'one', 'Editor' ]));
-$cluster->psql(q{update entityapi.account set security_attributes = jsonb_build_object('region', case username when 'bob' then 'south' else 'north' end) where username <> 'root';
+$cluster->psql(q{update entityapi.account set security_attributes = jsonb_build_object('region', case when username = 'bob' then 'south' else 'north' end) where username <> 'root';
 	update entityapi.account set security_attributes = '{}' where username = 'dan'});
 
 # 10 items in one tenant, 3 in the north, 2 in the first box; 4 in the other
@@ -105,27 +105,31 @@ $cluster->psql(qq{create table app.legacy (tenant_id uuid not null, id uuid not 
 
 is(rights(\%now), '', 'nothing changes');
 
-# A table that was given back: its owner's policies are not asked
-$cluster->apply(file(changed(sub {
-	$_[0]{Entity}{Legacy} = { table => 'app.legacy', plural => 'legacies', fields => { title => { type => 'text' } }, permissions => { Clerk => ['read'] }, policies => {} };
-})));
-$cluster->psql(<<'SQL');
-create role mallory;
-create schema evil authorization mallory;
-grant usage on schema evil to public;
-alter table app.legacy owner to mallory;
-grant usage on schema app to mallory;
-set role mallory;
-create sequence evil.calls;
-grant all on sequence evil.calls to public;
-create policy p on app.legacy as restrictive for select to entityapi_owner
-	using (pg_catalog.query_to_xml('select pg_catalog.nextval(''evil.calls'')', true, true, '') is not null);
-grant select on app.legacy to entityapi_owner;
-SQL
-ok(!eval { rights(\%now); 1 }, 'a table that was given back, with policies of its owner: an error');
-is($cluster->psql('select is_called from evil.calls'), 'f', 'and none of these ran');
-$cluster->psql('drop policy p on app.legacy; revoke all on app.legacy from entityapi_owner; alter table app.legacy owner to entityapi_owner');
-$cluster->apply(file(\%now));
+# A table that was given back: its owner's policies are not asked.  Citus does not
+# take such a policy.
+if (!$ENV{ENTITYAPI_TEST_CITUS})
+{
+	$cluster->apply(file(changed(sub {
+		$_[0]{Entity}{Legacy} = { table => 'app.legacy', plural => 'legacies', fields => { title => { type => 'text' } }, permissions => { Clerk => ['read'] }, policies => {} };
+	})));
+	$cluster->psql(<<~'SQL');
+	create role mallory;
+	create schema evil authorization mallory;
+	grant usage on schema evil to public;
+	alter table app.legacy owner to mallory;
+	grant usage on schema app to mallory;
+	set role mallory;
+	create sequence evil.calls;
+	grant all on sequence evil.calls to public;
+	create policy p on app.legacy as restrictive for select to entityapi_owner
+		using (pg_catalog.query_to_xml('select pg_catalog.nextval(''evil.calls'')', true, true, '') is not null);
+	grant select on app.legacy to entityapi_owner;
+	SQL
+	ok(!eval { rights(\%now); 1 }, 'a table that was given back, with policies of its owner: an error');
+	is($cluster->psql('select is_called from evil.calls'), 'f', 'and none of these ran');
+	$cluster->psql('drop policy p on app.legacy; revoke all on app.legacy from entityapi_owner; alter table app.legacy owner to entityapi_owner');
+	$cluster->apply(file(\%now));
+}
 
 my $revisions = $cluster->psql('select count(*) from entityapi.revision');
 my $all_fields = 'read box,read level,read name,read region';

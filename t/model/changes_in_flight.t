@@ -3,7 +3,8 @@
 # crash, no value but one that was right before or after, no field too much, no
 # row missed, a record of each write.
 #
-# ENTITYAPI_CHANGES chooses how many changes (150), ENTITYAPI_SEED which.
+# ENTITYAPI_CHANGES chooses how many changes (150, or 30 on nodes, where each
+# takes longer), ENTITYAPI_SEED which.
 
 use strict;
 use warnings;
@@ -20,12 +21,16 @@ use constant CLIENTS => 4;
 
 delete $ENV{ENTITYAPI_TEST_MAPPED};
 
-my $changes = $ENV{ENTITYAPI_CHANGES} // 150;
 my $seed = $ENV{ENTITYAPI_SEED} // int rand 1_000_000;
 my $cluster = EntityApi::Test->cluster(conf => [ 'max_wal_size = 2GB' ]);
+my $several = $cluster->nodes > 1;
+my $changes = $ENV{ENTITYAPI_CHANGES} // ($several ? 30 : 150);
 my $folder = EntityApi::Test::folder();
 my $json = JSON::PP->new->canonical;
 srand $seed;
+
+# on nodes, whoever asks may have a table for as long as it takes to go there
+$cluster->set('entityapi.apply_lock_timeout' => '10s') if $several;
 
 # --- what may be declared -------------------------------------------------------
 
@@ -315,7 +320,7 @@ my @by_manifest = (
 	sub { return exchange(words => [qw(nick code)]) },
 	sub {
 		$state{old_size} = another($state{old_size});
-		return 'begin; ' . altered('sales.old', $state{old_size}) . application(\%state) . "commit;\n";
+		return "begin; set local role entityapi_owner;\n" . altered('sales.old', $state{old_size}) . "reset role;\n" . application(\%state) . "commit;\n";
 	},
 	map {
 		my $what = $_;
@@ -327,8 +332,10 @@ sub anew
 	my ($table) = @_;
 	my ($schema, $name) = split /\./, $table;
 
-	return "begin; create table $schema.copy (like $table including all); insert into $schema.copy select * from $table; drop table $table cascade;"
-	  . " alter table $schema.copy rename to $name; alter table $table owner to entityapi_owner; commit;\n";
+	my $given = $several ? "select create_distributed_table('$schema.copy', 'tenant_id', colocate_with => 'entityapi.audit');" : '';
+
+	return "begin; set local role entityapi_owner; create table $schema.copy (like $table including all); $given insert into $schema.copy select * from $table;"
+	  . " drop table $table cascade; alter table $schema.copy rename to $name; commit;\n";
 }
 
 my @by_hand = map {
@@ -396,7 +403,7 @@ sub play
 	my $tries = 50;
 
 	for (my $line = 0; $result->{status} != 0 && $line < @lines && $tries-- > 0
-		&& $result->{err} =~ /<stdin>:(\d+): ERROR:  (?:deadlock detected|canceling statement due to lock timeout|other transactions did not release )/;)
+		&& $result->{err} =~ /<stdin>:(\d+): ERROR:  (?:deadlock detected|canceling the transaction since it was involved in a distributed deadlock|canceling statement due to lock timeout|other transactions did not release )/;)
 	{
 		my $at = $line == 0 ? $1 - 1 : $line + $1 - 3;
 		my ($ends) = grep { $lines[$_] =~ /^begin;|commit;$/ } reverse 2 .. $at - 1;
@@ -420,7 +427,7 @@ sub play
 	diag sprintf '%s: %d changes in %.0f s, seed %d; answers %s', $name, $made, $took, $seed, $json->encode(\%statuses);
 	is($result->{status}, 0, "$name: the changes went through")
 	  or die "$result->{err}\nThe tables are not what is believed, from here on.\n";
-	is(scalar(() = EntityApi::Test::slurp($cluster->log) =~ /terminated by signal/g), 0, "$name: no crash");
+	is(scalar(() = join(q{}, map { EntityApi::Test::slurp($_->log) } $cluster->nodes) =~ /terminated by signal/g), 0, "$name: no crash");
 	is(scalar @faults, 0, "$name: no other value, no field too much") or diag join "\n", @faults;
 	cmp_ok($statuses{200} // 0, '>', 20, "$name: requests were answered meanwhile");
 
@@ -447,13 +454,14 @@ play('by manifests', $changes - 2 * $third, 0);
 play('by hand as well', $third, 1);
 
 # With others' hooks each statement goes through planner and executor
-$cluster->psql("alter system set shared_preload_libraries = 'pg_stat_statements'");
+$cluster->everywhere('alter system set shared_preload_libraries = ' . ($several ? 'citus, ' : '') . 'pg_stat_statements');
 $cluster->restart;
 $cluster->psql('create extension pg_stat_statements');
 $cluster->set('pg_stat_statements.track' => 'all');
 EntityApi::Test::wait_until(30, sub { $vera->call(GET => "/docs/$doc")->{status} == 200 });
 play('with hooks of others', $third, 1);
-cmp_ok($cluster->psql(q{select count(*) from pg_stat_statements where query ~ 'app\.doc t0'}), '>', 5, 'which saw the statements');
+my ($seen) = sort { $b <=> $a } $cluster->on_all(q{select count(*) from pg_stat_statements where query ~ 'app\.doc(_\d+)? t0'});
+cmp_ok($seen, '>', 5, 'which saw the statements');
 
 # No row of a tenant that has ended stays
 ok(EntityApi::Test::wait_until(180, sub {

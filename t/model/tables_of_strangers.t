@@ -13,6 +13,9 @@ use EntityApi::Test;
 delete $ENV{ENTITYAPI_TEST_MAPPED};
 
 my $cluster = EntityApi::Test->cluster;
+
+# Citus would let him drop none of its tables, if it were told
+my $mallory = 'set role mallory;' . ($cluster->nodes > 1 ? ' set citus.enable_ddl_propagation = off;' : '');
 my $folder = EntityApi::Test::folder();
 my %read = (permissions => { '*' => ['read'] });
 
@@ -31,30 +34,63 @@ declared(Later => { fields => { name => { type => 'string' } }, %read });
 $cluster->apply($folder);
 
 my $shim = EntityApi::Test->shim($cluster);
-my $ann = $shim->user($shim->tenant('acme')->{id}, 'ann');
+my $acme = $shim->tenant('acme')->{id};
+my $ann = $shim->user($acme, 'ann');
+
+# Of several nodes, somebody whose rows are in another part of the tables
+sub part { return $cluster->psql(qq{select get_shard_id_for_distribution_column('app."user"', '$_[0]')}) }
+my $other;
+
+if ($cluster->nodes > 1)
+{
+	my $slug = 'other';
+
+	do { $other = $shim->tenant($slug)->{id}; $slug .= '-more' } until part($other) != part($acme);
+	$shim->user($other, 'bob');
+}
 
 $cluster->psql(<<'SQL');
-create role mallory;
+create role mallory login;
 create schema evil authorization mallory;
 grant usage on schema evil to public;
 alter schema app owner to mallory;
 set role mallory;
-create sequence evil.calls;
-grant all on sequence evil.calls to public;
-create function evil.call() returns text language sql immutable as
-	$$ select $q$select pg_catalog.nextval('evil.calls')$q$ $$;
 grant all on schema app to entityapi_owner;
 SQL
+$cluster->everywhere('set role mallory; create sequence evil.calls; grant all on sequence evil.calls to public');
 
 sub nothing_ran
 {
 	my ($name) = @_;
-	return is($cluster->psql('select is_called from evil.calls'), 'f', "$name: nothing of his ran");
+	return is(join('', $cluster->on_all('select is_called from evil.calls')), 'f' x $cluster->nodes, "$name: nothing of his ran");
+}
+
+# The node of a tenant has its part of the table, which he exchanges there: the
+# table itself is as it was, and its schema is ours again.
+if (defined $other)
+{
+	my $table = 'app.user_' . part($other);
+
+	$cluster->home($other)->psql(<<~"SQL");
+		set role mallory;
+		drop table $table cascade;
+		create table $table (tenant_id uuid not null, id uuid not null, username text, display_name text, email text, kind text, status text,
+			created_at timestamptz, updated_at timestamptz, primary key (tenant_id, id),
+			told xml default pg_catalog.query_to_xml('select pg_catalog.nextval(''evil.calls'')', true, true, ''));
+		grant all on $table to entityapi_owner;
+		SQL
+	$cluster->psql('alter schema app owner to entityapi_owner');
+	for my $change ("update entityapi.account set email = 'new\@example.com' where username = 'bob'", "delete from entityapi.account where username = 'bob'")
+	{
+		like($cluster->try_psql($change)->{err}, qr/the table user_\d+ is not used: .*mallory/, "refused: $change");
+		nothing_ran('an account in a part of his');
+	}
+	$cluster->psql('alter schema app owner to mallory; grant all on schema app to entityapi_owner');
 }
 
 # with a default that runs what it is given, and is PostgreSQL's own
-$cluster->psql(<<'SQL');
-set role mallory;
+$cluster->psql(<<"SQL");
+$mallory
 drop table app."user" cascade;
 create table app."user" (tenant_id uuid not null, id uuid not null, username text, display_name text, email text, kind text, status text,
 	created_at timestamptz, updated_at timestamptz, primary key (tenant_id, id),
@@ -75,8 +111,8 @@ is($asked->{status}, 500, 'nor by a request, as any that needs such a table') or
 nothing_ran('a request');
 
 # with a policy for the owner of the service
-$cluster->psql(<<'SQL');
-set role mallory;
+$cluster->psql(<<"SQL");
+$mallory
 drop table app.later cascade;
 create table app.later (n int);
 insert into app.later values (1);

@@ -9,8 +9,10 @@ use lib "$FindBin::Bin/../lib";
 
 use Compress::Zlib ();
 use EntityApi::Test::Client qw(connected answer);
+use Encode ();
 use EntityApi::Test::StandIn;
 use IO::Select;
+use JSON::PP ();
 use Test::More;
 use Time::HiRes qw(sleep);
 
@@ -262,6 +264,39 @@ subtest 'no byte of one client is left for another' => sub {
 			is($cluster->calls, $calls + 1, 'and who is not heard');
 		}
 	}
+};
+
+# Most of a credential goes past civetweb, which looks for the lines of a head.
+subtest 'a credential is what was sent' => sub {
+	my $client = client();
+	my $long = join '', map { chr 33 + $_ % 94 } 1 .. 3000;
+
+	for my $sent ('x', 'Bearer a', 'Bearer ab', 'Bearer ' . 'a.b' x 200, $long, 'Bearer x y  z', "Bearer \xc3\xa4bcdefghij")
+	{
+		for my $space ('', ' ', '   ')
+		{
+			ask($client, GET => '/x', 'X-Before: b', "authORization:$space$sent$space", 'X-After: c');
+			my $answer = answer($client);
+			my $body = $answer->{status} eq '200' ? JSON::PP::decode_json($answer->{body}) : {};
+			my $name = length $sent > 40 ? length($sent) . ' bytes' : $sent;
+
+			is(Encode::encode_utf8($body->{headers}{authorization} // ''), $sent, "$name between '$space'");
+			is(join(' ', map { $_ // '' } @{ $body->{headers} }{qw(x-before x-after)}), 'b c', 'and so are the others')
+			  if ($body->{headers}{'x-before'} // '') ne 'b' || $space eq '';
+		}
+	}
+	my %bad = ("Bearer abcdefghijkl\x01m" => '400', "Bearer abcdefghijklm\x7f" => '400', "Bearer abcdefghijkl\xff" => '400',
+		"Bearer abcdefghijklm\r\nAuthorization: Bearer b" => '400', 'Bearer ' . 'x' x 1200 => '431');
+	my $narrow = EntityApi::Test->shim($cluster, %settings, max_headers_bytes => 1024);
+
+	for my $sent (sort keys %bad)
+	{
+		my $client = client($narrow);
+
+		ask($client, GET => '/x', "Authorization: $sent");
+		is(answer($client)->{status}, $bad{$sent}, 'refused: ' . substr($sent =~ s/[^ -~]/?/gr, 0, 40));
+	}
+	$narrow->stop;
 };
 
 subtest 'half closed' => sub {

@@ -75,7 +75,7 @@ subtest 'tables and views' => sub {
 
 		is(join("\n", @left), '', $relation);
 	}
-	like(as_deployer($_)->{err}, qr/must be owner|permission denied/, $_)
+	like(as_deployer($_)->{err}, qr/must be owner|permission denied|Citus has the tables of the service/, $_)
 	  for 'create table entityapi.x ()', 'create function entityapi.x() returns int language sql as $$ select 1 $$', 'create type entityapi.x as enum ()',
 	  'create view entityapi.audit_2099_01 as select 1', 'alter schema entityapi owner to deployer', 'alter schema entityapi rename to x', 'drop schema entityapi cascade',
 	  'drop extension entityapi', 'alter extension entityapi update', 
@@ -179,20 +179,25 @@ my %calls = (
 	'pending_steps' => 'select * from entityapi.pending_steps',
 
 	# for a cluster, where there is none
-	(map { $_ => "select entityapi.$_()" } qw(list_own_tables list_audit_tables audit_is_distributed list_citus_faults distribute_own distribute_audit
+	(map { $_ => "select entityapi.$_()" } qw(list_own_tables list_audit_tables audit_is_distributed distribute_own distribute_audit
 		undistribute_own prepare_node)),
 	'drop_own_references' => 'begin; select entityapi.drop_own_references(); rollback',
 	'rekey_audit' => q{begin; select entityapi.rekey_audit('entityapi.audit_default', '(tenant_id, at, id)', '(at, id)'); rollback},
+	'list_citus_faults' => q{select entityapi.list_citus_faults('{app}')},
+	'pin_installer_path' => 'begin; select entityapi.pin_installer_path(); rollback',
 	'guard_moves' => 'begin; select entityapi.guard_moves(); rollback',
 	'await_replication' => 'begin; select entityapi.guard_moves(); create table public.plain (id int); create index on public.plain (id); rollback',
 	'unguard_moves' => 'begin; select entityapi.guard_moves(); select entityapi.unguard_moves(); rollback',
 	'guard_is_member' => 'select entityapi.guard_is_member()',
 	'guard_declarations' => 'begin; select entityapi.guard_declarations(true); select entityapi.guard_declarations(false); rollback',
 	'refuse_unannounced' => 'begin; select entityapi.guard_declarations(true); update entityapi.service set definition = definition; rollback',
+	'declaring_here' => 'select entityapi.declaring_here()',
+	'is_announced' => q{select entityapi.is_announced('{a}')},
 	'seal' => q{select entityapi.seal('+service', '{"applied_at": 1}')},
 	'announce' => q{select entityapi.announce('{a}')},
 	'announce_here' => q{begin; select entityapi.announce_here('{a,b}'); rollback},
 	'silence_role' => q{begin; select entityapi.silence_role('analyst'); rollback},
+	'carry_lock_timeout' => 'begin; select entityapi.carry_lock_timeout(); rollback',
 	'guard_audit' => q{select entityapi.guard_audit('entityapi.audit_default')},
 	'take_back' => q{begin; select entityapi.take_back('entityapi.account'); rollback},
 	'check_distributed' => q{select entityapi.check_distributed('{}')},

@@ -157,7 +157,7 @@ sub applier
 			my $why = $result->{err} =~ s/\s+/ /gr;
 
 			print { $self->{notes} } "X apply $which: $why\n"
-			  unless $why =~ /connect|terminat|shutting down|starting up|recovery|server closed|lock/;
+			  unless $why =~ /connect|terminat|shutting down|starting up|recovery|server closed|does not answer|was shut down|lock/;
 			last;
 		}
 		$self->_done('apply', $which);

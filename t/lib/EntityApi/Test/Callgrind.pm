@@ -19,11 +19,17 @@ A message as the shim sends it, for count(): the headers as lines.
 
 =head2 count($cluster, \@requests, $calls, $steady)
 
-Each request is a function of the number of its call, which returns a message.
-It is made so often; counted are the last ones, and their median is returned
-with the statuses of all calls, as arrays in the order of requests; then the
-run, and for each request what its last call called: by the name of a function
-a hash of those that it called.
+Each request is a function of the number of its call, which returns a message
+and, if there is to be one, a statement that is run before.  It is made so often;
+counted are the last ones, and their median is returned with the statuses of all
+calls, as arrays in the order of requests; then the run, and for each request
+what its last call called: by the name of a function a hash of those that it
+called.
+
+=head2 statement($cluster, $role, $sql)
+
+How many a statement takes of a session of that role which has run it before,
+from its text to its commit.
 
 =cut
 
@@ -31,6 +37,9 @@ use strict;
 use warnings;
 
 use EntityApi::Test;
+
+# Plans that are kept are planned for their values five times, and once without.
+use constant { FEW => 10, MORE => 20 };
 
 sub missing
 {
@@ -63,6 +72,35 @@ sub _calls
 	return \%calls;
 }
 
+# What a single backend has done
+sub _run
+{
+	my ($cluster, $script, @callgrind) = @_;
+
+	return EntityApi::Test::run(
+		[ 'valgrind', '--tool=callgrind', @callgrind, EntityApi::Test::private_program('postgres'), '--single', '-D', $cluster->data,
+			'-c', 'search_path=pg_catalog, pg_temp', '-c', 'client_min_messages=error', '-c', 'log_min_messages=fatal', 'entityapi' ],
+		in => $script, service => 1);
+}
+
+sub _total { my ($file) = @_; return EntityApi::Test::slurp($file) =~ /^(?:totals|summary): (\d+)/m ? $1 : die "no count\n" }
+
+sub statement
+{
+	my ($cluster, $role, $sql) = @_;
+	my $file = EntityApi::Test::folder('instructions') . '/count';
+
+	$cluster->stop('fast');
+	my ($few, $more) = map {
+		my $run = _run($cluster, "set session authorization $role\n" . "$sql\n" x $_, "--callgrind-out-file=$file");
+
+		die "$sql: $run->{err}\n" if $run->{out} !~ /\t 1: \w+ = "/;
+		_total($file);
+	} FEW, MORE;
+	$cluster->start;
+	return ($more - $few) / (MORE - FEW);
+}
+
 sub count
 {
 	my ($cluster, $requests, $calls, $steady) = @_;
@@ -71,24 +109,23 @@ sub count
 	# as the shim's role, which takes the way through the door
 	my $script = join '', "set session authorization entityapi_shim\n", map {
 		my $request = $_;
-		map { "select entityapi.handle('\\x" . unpack('H*', $request->($_)) . "');\n" } 1 .. $calls
+		map {
+			my ($message, $before) = $request->($_);
+
+			(defined $before ? "$before\n" : '') . "select entityapi.handle('\\x" . unpack('H*', $message) . "');\n"
+		} 1 .. $calls
 	} @$requests;
 
 	$cluster->psql('vacuum analyze');
 	$cluster->stop('fast');
-	my $run = EntityApi::Test::run(
-		[ 'valgrind', '--tool=callgrind', "--callgrind-out-file=$folder/count",
-			'--toggle-collect=ea_sql_handle_message', '--dump-after=ea_sql_handle_message',
-			EntityApi::Test::private_program('postgres'), '--single', '-D', $cluster->data,
-			'-c', 'search_path=pg_catalog, pg_temp', '-c', 'client_min_messages=error', '-c', 'log_min_messages=fatal', 'entityapi' ],
-		in => $script, service => 1);
+	my $run = _run($cluster, $script, "--callgrind-out-file=$folder/count", '--toggle-collect=ea_sql_handle_message', '--dump-after=ea_sql_handle_message');
 	$cluster->start;
 
 	my @statuses = map { pack 'H*', $_ } $run->{out} =~ /handle = "\\x(\w{6})/g;
 	my @counts = map {
 		my $i = $_;
 		my @last = map {
-			EntityApi::Test::slurp("$folder/count." . ($i * $calls + $_)) =~ /^(?:totals|summary): (\d+)/m ? $1 : die "no count\n"
+			_total("$folder/count." . ($i * $calls + $_))
 		} $calls - $steady + 1 .. $calls;
 
 		(sort { $a <=> $b } @last)[ $steady / 2 ];

@@ -41,7 +41,7 @@ use parent -norequire, 'EntityApi::Test::Cluster';
 
 # What every node is configured with.  The log says nothing of statements that
 # Citus sends, nor who has which node.
-my @conf = ("shared_preload_libraries = 'citus'", 'entityapi.try_citus = on', 'wal_level = logical', 'max_connections = 150',
+my @conf = ("shared_preload_libraries = 'citus'", 'wal_level = logical', 'max_connections = 150',
 	'max_prepared_transactions = 150', 'max_worker_processes = 24', 'max_logical_replication_workers = 12',
 	'max_sync_workers_per_subscription = 2', 'wal_retrieve_retry_interval = 500ms', 'shared_buffers = 48MB', "citus.node_conninfo = 'sslmode=disable'",
 	'citus.enable_statistics_collection = off', 'citus.shard_count = 6', 'citus.recover_2pc_interval = 5s');

@@ -6,11 +6,12 @@ EntityApi::Test::Traps - objects that others put where names might find them
 
 =head1 FUNCTIONS
 
-=head2 set($cluster, $database, $schema)
+=head2 set($cluster, $database, $schema, $first)
 
 As the login "mallory", who owns it, fill a schema with operators that match
 PostgreSQL's own exactly, and with functions of the same names.  Whoever calls
-one of them is written down; a superuser makes mallory one.
+one of them is written down; a superuser makes mallory one.  C<$first> is said
+before anything else.
 
 =head2 caught($cluster, $database)
 
@@ -29,6 +30,7 @@ begin
 	exception when others then null;
 	end;
 	if (select rolsuper from pg_catalog.pg_roles where rolname operator(pg_catalog.=) current_user) then
+		perform pg_catalog.set_config('citus.enable_ddl_propagation', 'off', true);
 		execute 'alter role mallory superuser';
 	end if;
 	return true;
@@ -82,6 +84,9 @@ begin
 	create function SCHEMA.format(text, name) returns text language plpgsql as $f$ begin perform SCHEMA.trap(); return pg_catalog.format($1, $2); end $f$;
 	create function SCHEMA.format(text, text) returns text language plpgsql as $f$ begin perform SCHEMA.trap(); return pg_catalog.format($1, $2); end $f$;
 	create function SCHEMA.format(text, text, text) returns text language plpgsql as $f$ begin perform SCHEMA.trap(); return pg_catalog.format($1, $2, $3); end $f$;
+	create function SCHEMA.unnest(text[]) returns setof text language plpgsql as $f$ begin perform SCHEMA.trap(); return query select pg_catalog.unnest($1); end $f$;
+	create function SCHEMA.unnest(uuid[]) returns setof uuid language plpgsql as $f$ begin perform SCHEMA.trap(); return query select pg_catalog.unnest($1); end $f$;
+	create function SCHEMA.cardinality(text[]) returns int language plpgsql as $f$ begin perform SCHEMA.trap(); return pg_catalog.cardinality($1); end $f$;
 	create function SCHEMA.concat_ws(text, text, text) returns text language plpgsql as $f$ begin perform SCHEMA.trap(); return ''; end $f$;
 	create view SCHEMA.pg_roles as select SCHEMA.trap(), * from pg_catalog.pg_roles;
 	create view SCHEMA.pg_class as select SCHEMA.trap(), * from pg_catalog.pg_class;
@@ -93,11 +98,12 @@ SQL
 
 sub set
 {
-	my ($cluster, $database, $schema) = @_;
+	my ($cluster, $database, $schema, $first) = @_;
 
-	$cluster->psql('create table if not exists public.caught (who name); grant insert on public.caught to public', database => $database);
-	$cluster->psql("create schema if not exists $schema; grant all on schema $schema to mallory; grant usage on schema $schema to public", database => $database);
-	$cluster->psql("set search_path = pg_catalog;\n" . $traps =~ s/SCHEMA/$schema/gr, user => 'mallory', database => $database);
+	$first //= '';
+	$cluster->psql($first . 'create table if not exists public.caught (who name); grant insert on public.caught to public', database => $database);
+	$cluster->psql("${first}create schema if not exists $schema; grant all on schema $schema to mallory; grant usage on schema $schema to public", database => $database);
+	$cluster->psql("${first}set search_path = pg_catalog;\n" . $traps =~ s/SCHEMA/$schema/gr, user => 'mallory', database => $database);
 	return;
 }
 

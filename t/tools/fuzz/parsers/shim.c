@@ -18,6 +18,7 @@
 #include <jansson.h>
 
 #include "base/address.h"
+#include "base/calls.h"
 #include "command/manifest_json.h"
 #include "command/manifest_yaml.h"
 #include "http/chunks.h"
@@ -25,6 +26,7 @@
 #include "http/head.h"
 #include "http/trace.h"
 #include "http/whole.h"
+#include "http/wire.h"
 
 #define must_hold(condition) \
 	((condition) ? (void) 0 : fault(#condition, __LINE__))
@@ -47,6 +49,9 @@ copy(const uint8_t *bytes, size_t length, size_t nuls)
 }
 
 /* -------- heads, as civetweb has them -------- */
+
+/* Nothing is received here, and the system's own calls are nobody's. */
+const struct calls calls_real;
 
 static size_t
 head_length(const char *text, size_t length)
@@ -206,19 +211,60 @@ must_be_whole(const struct head *head, size_t head_size, size_t size)
 	must_hold(head_allows_reuse(head, true));
 }
 
+static const struct config config = {.max_headers = 40, .max_url = 300,
+.max_headers_bytes = 1000};
+
+/*
+ * Without the end of its credential a head is read as it is with it: by the
+ * same headers, or for the same reason not at all.
+ */
+static void
+must_read_same(const uint8_t *bytes, size_t length,
+			   const struct whole_rest *rest, const struct head *head,
+			   const struct refusal *refusal)
+{
+	const size_t place = (size_t) (rest->value - (const char *) bytes);
+	const size_t first = place + rest->value_length - rest->length;
+	struct mg_request_info info;
+	struct head shorter;
+	char	   *text;
+
+	text = copy(bytes, length - rest->length, 4);
+	memcpy(text + first, bytes + first + rest->length,
+		   length - first - rest->length);
+	wire_begin();
+	wire_received(0, text, length - rest->length);
+	wire_shorten(place, rest->value, rest->value_length);
+	must_hold(parse_head(text, length - rest->length, &info));
+	must_hold(head_read(&shorter, &info, &config) == refusal);
+	for (int i = 0; refusal == NULL && i < head->count; i++)
+	{
+		const struct header *one = &head->headers[i];
+		const struct header *other = &shorter.headers[i];
+
+		must_hold(shorter.count == head->count);
+		must_hold(strcmp(one->name, other->name) == 0);
+		must_hold(one->value_length == other->value_length);
+		must_hold(memcmp(one->value, other->value, one->value_length) == 0);
+	}
+	wire_begin();
+	free(text);
+}
+
 static void
 run_head(const uint8_t *bytes, size_t length)
 {
-	const bool	is_whole = whole_request((const char *) bytes, length);
+	struct whole_rest rest;
+	const bool	is_whole = whole_request((const char *) bytes, length, &rest);
 	const size_t size = length;
-	static const struct config config = {.max_headers = 40, .max_url = 300,
-	.max_headers_bytes = 1000};
 	struct mg_request_info info;
 	struct head head;
 	char	   *text;
 	char	   *sent;
 	char	   *start;
 	size_t		spaces = 0;
+	bool		is_parsed;
+	const struct refusal *refusal = NULL;
 
 	/* A body may begin with bytes that look like the end of the head. */
 	while (spaces < length && isspace(bytes[spaces]))
@@ -228,8 +274,13 @@ run_head(const uint8_t *bytes, size_t length)
 	text = copy(bytes, length, 4);
 	sent = copy(bytes, length, 4);
 	start = sent + spaces;
-	if (parse_head(text, length, &info) &&
-		head_read(&head, &info, &config) == NULL)
+	wire_begin();
+	is_parsed = parse_head(text, length, &info);
+	if (is_parsed)
+		refusal = head_read(&head, &info, &config);
+	if (is_parsed && is_whole && rest.length > 0)
+		must_read_same(bytes, length, &rest, &head, refusal);
+	if (is_parsed && refusal == NULL)
 	{
 		bool		is_11 = strcmp(info.http_version, "1.1") == 0;
 

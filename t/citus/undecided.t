@@ -1,0 +1,92 @@
+# A change of what lets somebody in is committed on all nodes together, each
+# having it prepared first.  Where a node does not know yet whether it is, since
+# who commits it has lost the connection or is away, nobody is let in by what
+# was before: on another node it may have been told of as done.
+
+use strict;
+use warnings;
+
+use POSIX ();
+use Test::More;
+
+use EntityApi::Test;
+
+if (my $why = EntityApi::Test::Citus::missing()) { plan skip_all => $why }
+
+my $cluster = EntityApi::Test->cluster(nodes => 3);
+$cluster->apply(EntityApi::Test::checkout() . '/t/data/lists');
+my @shims = map { EntityApi::Test->shim($cluster, node => $_, pool_size => 1, sweep_interval_ms => 0) } 0 .. 2;
+my ($tenant) = grep { $_->{node} == 1 } $cluster->place($shims[0], 'Editor');
+my $node = $cluster->node(1);
+my $user = $tenant->{user};
+
+sub status { my ($i) = @_; return $shims[$i]->http(GET => '/api/v1/items', { token => $user })->{status} }
+
+# As it would be left by another node
+sub prepared
+{
+	my ($name, $sql) = @_;
+	my $part = $node->psql("select 'entityapi.$name' || '_' || shardid from pg_dist_shard where logicalrelid = 'entityapi.$name'::regclass");
+
+	$node->psql("set citus.enable_manual_changes_to_shards = on; begin; " . $sql =~ s/PART/$part/r . "; prepare transaction 'left'");
+	return;
+}
+
+my %change = (
+	session => "update PART set revoked_at = now() where account_id = '$user->{id}'",
+	account => "update PART set status = 'DISABLED' where id = '$user->{id}'",
+	tenant => "update PART set status = 'SUSPENDED' where id = '$tenant->{id}'",
+	signing_key => q{update PART set state = 'REVOKED'},
+	service => q{update PART set definition = definition});
+
+is(status(1), 200, 'let in');
+for my $name (sort keys %change)
+{
+	subtest "a change of the $name" => sub {
+		prepared($name, $change{$name});
+		is(status(1), 503, 'lets nobody in by what was');
+		is(status(0), 200, 'where it is prepared');
+		$node->psql(q{rollback prepared 'left'});
+		is(status(1), 200, 'until it has come to nothing');
+	};
+}
+# By a key, and as a reader of plain SQL
+subtest 'of a key, and of a reader' => sub {
+	my $made = $shims[0]->must(201, POST => '/auth/me/api-keys', { token => $user, json => { name => 'k', domainRoles => ['Editor'], expiresAt => POSIX::strftime('%Y-%m-%dT%H:%M:%SZ', gmtime(time + 86400)) } });
+	my $by_key = sub { my ($shim) = @_; return $shim->http(GET => '/api/v1/items', { headers => { 'x-api-key' => $made->{key} } })->{status} };
+	my $read = sub { my ($first) = @_; return $node->try_psql(($first // '') . 'select count(*) from app.item', user => 'bi') };
+
+	$cluster->psql(qq{set client_min_messages = error; create role bi login in role entityapi_reader; select entityapi.map_role('bi', (select username from entityapi.account where id = '$user->{id}'))});
+	is($by_key->($shims[1]), 200, 'a key is let in');
+	is($read->()->{out}, 0, 'as a reader is');
+	for my $name ('personal_api_key', 'account')
+	{
+		prepared($name, $change{$name} // q{update PART set status = 'REVOKED'});
+		is($by_key->($shims[1]), 503, "a change of the $name lets nobody in");
+		like($read->()->{err}, qr/does not know yet/, 'nor readers') if $name eq 'account';
+		$node->psql(q{rollback prepared 'left'});
+		is($by_key->($shims[1]), 200, 'until it has come to nothing');
+	}
+	is($read->()->{err}, '', 'for readers as well');
+};
+subtest 'one that is committed' => sub {
+	prepared('session', $change{session});
+	is(status(1), 503, 'lets nobody in by what was');
+	$node->psql(q{commit prepared 'left'});
+	is(status(1), 401, 'and counts');
+};
+subtest 'one that goes on' => sub {
+	my $folder = EntityApi::Test::folder();
+	my $other = $shims[0]->user($tenant->{id}, 'other', ['Editor']);
+
+	open my $psql, '|-', EntityApi::Test::server_program('psql'), '-XAtq', '-o', "$folder/goes", '-d', $node->conninfo or die "psql: $!\n";
+	$psql->autoflush(1);
+	print $psql "set citus.enable_manual_changes_to_shards = on; begin; update "
+	  . $node->psql(q{select 'entityapi.account_' || shardid from pg_dist_shard where logicalrelid = 'entityapi.account'::regclass}) . " set status = status where id = '$other->{id}' returning 1;\n";
+	EntityApi::Test::wait_until(20, sub { -s "$folder/goes" });
+	is($shims[1]->http(GET => '/api/v1/items', { token => $other })->{status}, 200, 'keeps nobody waiting');
+	print $psql "rollback;\n";
+	close $psql;
+};
+
+done_testing;
