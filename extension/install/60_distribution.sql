@@ -165,7 +165,8 @@ BEGIN
 						  FROM pg_db_role_setting s, unnest(s.setconfig) c
 						  WHERE s.setrole IN (0, r.oid)
 							AND s.setdatabase IN (0, d.oid)
-							AND c ~ '^search_path=' AND c !~ '\$user')
+							AND starts_with(c, 'search_path=')
+							AND strpos(c, '$user') = 0)
 	LOOP
 		EXECUTE format('ALTER ROLE %I IN DATABASE %I SET search_path = public',
 					   role, current_database());
