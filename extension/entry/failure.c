@@ -159,6 +159,7 @@ is_end_of_node(const ErrorData *edata)
 {
 	static const char *const messages[] = {
 		"failure on connection marked as essential",
+		"execution cannot recover from multiple connection failures",
 		"postmaster was shut down"
 	};
 

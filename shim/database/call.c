@@ -220,6 +220,7 @@ is_end_of_node(const PGresult *result, const char *sqlstate)
 	{
 		{PG_DIAG_CONTEXT, "while executing command on "},
 		{PG_DIAG_MESSAGE_PRIMARY, "failure on connection marked as essential"},
+		{PG_DIAG_MESSAGE_PRIMARY, "multiple connection failures"},
 		{PG_DIAG_MESSAGE_PRIMARY, "failed to prepare transaction "},
 		{PG_DIAG_MESSAGE_PRIMARY, "could not commit transaction for shard "},
 		{PG_DIAG_MESSAGE_PRIMARY, "postmaster was shut down"}

@@ -452,7 +452,7 @@ for my $run (1 .. $runs)
 # what shim and PostgreSQL said of requests that failed
 for my $id (map { /"id":"([0-9a-f-]+)","status":"500"/g } @problems)
 {
-	diag $_ for map { EntityApi::Test::slurp($_->log) =~ /^(.*\Q$id\E.*(?:\n(?!\d{4}-|\{).*)*)/mg } $shim, $cluster->nodes;
+	diag $_ for map { EntityApi::Test::slurp($_) =~ /^(.*\Q$id\E.*(?:\n(?!\d{4}-|\{).*)*)/mg } $shim->err, map { $_->log } $shim, $cluster->nodes;
 }
 
 is(scalar @problems, 0, "$runs crashes: nothing is lost, twice, or half");
