@@ -2,8 +2,9 @@
 # server takes, refuses what it refuses in the same words, and finds in texts
 # what it finds.  Thousands of random ones.
 #
-# ENTITYAPI_SEED repeats a run, ENTITYAPI_PATTERNS says how many there are; a
-# failure prints its seed.
+# They are always the same: among any others there may be one that PostgreSQL
+# compiles for minutes.  ENTITYAPI_SEED makes others, ENTITYAPI_PATTERNS says how
+# many there are; a failure prints its seed.
 
 use strict;
 use warnings;
@@ -17,7 +18,7 @@ use EntityApi::Test;
 
 my $count = $ENV{ENTITYAPI_PATTERNS} // 10_000;
 my $each = 1000;				# fields of one entity
-my $seed = $ENV{ENTITYAPI_SEED} // int(time) ^ $$ << 8;
+my $seed = $ENV{ENTITYAPI_SEED} // 20_261_126;
 srand $seed;
 binmode Test::More->builder->$_, ':encoding(UTF-8)' for qw(output failure_output todo_output);
 
