@@ -44,8 +44,7 @@ subtest 'a tenant is asked for at home' => sub {
 subtest 'a tenant that has moved' => sub {
 	my ($tenant) = grep { $_->{node} == 1 } @tenants;
 
-	$cluster->psql(sprintf q{select citus_move_shard_placement(%s, '%s', %d, '%s', %d, 'block_writes')}, $cluster->shard_of($tenant->{id}),
-		$nodes[1]->host, $nodes[1]->port, $nodes[2]->host, $nodes[2]->port);
+	is($cluster->move($tenant->{id}, 2, 'block_writes')->{err}, '', 'moved');
 	is(ask($tenant)->{json}{meta}{pagination}{totalRecords}, 1, 'is read, once more from where it was');
 	is(asked(sub { is(scalar @{ ask($tenant)->{json}{data} }, 1, 'all of it') for 1 .. 3 }), 2, 'and then at its new home');
 };

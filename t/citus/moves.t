@@ -64,21 +64,13 @@ sub under_load
 	};
 }
 
-sub move_to
-{
-	my ($tenant, $to, $mode) = @_;
-
-	return $cluster->try_psql(sprintf q{set client_min_messages = error; select citus_move_shard_placement(%d, '%s', %d, '%s', %d, '%s')},
-		$cluster->shard_of($tenant->{id}), (map { $_->host, $_->port } $cluster->node($cluster->node_of($tenant->{id})), $cluster->node($to)), $mode);
-}
-
 sub move
 {
 	my ($tenant, $to, $mode) = @_;
 
 	return sub {
 		my $from = $cluster->node_of($tenant->{id});
-		my $result = move_to($tenant, $to, $mode);
+		my $result = $cluster->move($tenant->{id}, $to, $mode);
 
 		is($cluster->node_of($tenant->{id}), $to, "moved from node $from to $to, $mode");
 		return $result;
@@ -99,7 +91,7 @@ subtest 'what is not replicated does not move' => sub {
 	$node->set(max_logical_replication_workers => 1);
 	$node->stop;
 	$node->start;
-	like(move_to($tenant, 2, 'force_logical')->{err}, qr/rows would be lost, as they are not replicated to this node: citus_shard_move_subscription_/, 'it is refused');
+	like($cluster->move($tenant->{id}, 2, 'force_logical')->{err}, qr/rows would be lost, as they are not replicated to this node: citus_shard_move_subscription_/, 'it is refused');
 	is($cluster->node_of($tenant->{id}), 1, 'and nothing has moved');
 	$node->set(max_logical_replication_workers => 12);
 	$node->stop;

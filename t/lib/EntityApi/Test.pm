@@ -95,6 +95,19 @@ sub _recorded
 	return;
 }
 
+# What the servers of a test that fails have said of failures, before they go
+sub _tell_failures
+{
+	for my $node (map { $_->isa('EntityApi::Test::Cluster') ? $_->nodes : () } grep { defined } @started)
+	{
+		my @told = eval { slurp($node->log) } // '';
+
+		@told = grep { /entityapi request .* failed|PANIC: |terminated by signal|TRAP: |^\S.*(?:CONTEXT|HINT): / } map { split /\n/ } @told;
+		print STDERR map { "# server: $_\n" } @told[ (@told > 20 ? -20 : -@told) .. -1 ];
+	}
+	return;
+}
+
 $SIG{$_} = sub { exit 1 }
   for qw(INT TERM HUP);
 
@@ -104,6 +117,7 @@ END
 
 	if ($$ == $owner)
 	{
+		_tell_failures() if $status != 0 || !Test::Builder->new->is_passing;
 		$_->discard for reverse grep { defined } @started;
 		_recorded($status) if defined $recorded && defined $ENV{ENTITYAPI_RECORD};
 	}

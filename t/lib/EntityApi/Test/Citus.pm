@@ -86,6 +86,12 @@ sub node { return $_[0]{nodes}[ $_[1] ] }
 The number of the node that has a tenant's rows, and the shard of C<app.item>
 that they are in.
 
+=head2 move($tenant, $to, $mode)
+
+Moves a tenant's part to the node of that number, and returns what psql did.
+What an earlier move has left there is cleared away first; while somebody still
+has it, Citus says so, and the same statement goes through later.
+
 =head2 place($shim, @roles)
 
 One tenant on each node that takes shards, with a user of these roles: a list
@@ -107,6 +113,19 @@ sub node_of
 	my ($i) = grep { $self->node($_)->host eq $host } 0 .. $self->nodes - 1;
 
 	return $i;
+}
+
+sub move
+{
+	my ($self, $tenant, $to, $mode) = @_;
+	my $result;
+
+	EntityApi::Test::wait_until(60, sub {
+		$result = $self->try_psql(sprintf q{set client_min_messages = error; select citus_move_shard_placement(%d, '%s', %d, '%s', %d, '%s')},
+			$self->shard_of($tenant), (map { $_->host, $_->port } $self->home($tenant), $self->node($to)), $mode);
+		return $result->{err} !~ /leftover from the previous move could not be cleaned up/;
+	});
+	return $result;
 }
 
 sub place
