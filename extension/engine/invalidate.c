@@ -17,6 +17,7 @@
 #include "access/subtrans.h"
 #include "access/table.h"
 #include "access/tableam.h"
+#include "access/transam.h"
 #include "access/xact.h"
 #include "access/xlog.h"
 #include "catalog/namespace.h"
@@ -92,6 +93,18 @@ ea_invalidate_watch(void)
 
 /* -------- of other nodes -------- */
 
+/* Who has replaced or deleted this row, or will have; none if nobody. */
+static TransactionId
+writer_after(HeapTuple tuple)
+{
+	HeapTupleHeader header = tuple->t_data;
+
+	if ((header->t_infomask & HEAP_XMAX_INVALID) ||
+		HEAP_XMAX_IS_LOCKED_ONLY(header->t_infomask))
+		return InvalidTransactionId;
+	return HeapTupleHeaderGetUpdateXid(header);
+}
+
 /*
  * A change of a row that is prepared may be committed on other nodes already,
  * and whoever has made it been told so.  So who reads the row here waits until
@@ -102,14 +115,9 @@ ea_invalidate_watch(void)
 void
 ea_invalidate_settle(Relation rel, HeapTuple tuple)
 {
-	HeapTupleHeader header = tuple->t_data;
-	TransactionId writer;
+	TransactionId writer = writer_after(tuple);
 
-	if ((header->t_infomask & HEAP_XMAX_INVALID) ||
-		HEAP_XMAX_IS_LOCKED_ONLY(header->t_infomask) || RecoveryInProgress())
-		return;
-	writer = HeapTupleHeaderGetUpdateXid(header);
-	if (!TransactionIdIsValid(writer) ||
+	if (!TransactionIdIsValid(writer) || RecoveryInProgress() ||
 		TransactionIdIsCurrentTransactionId(writer) ||
 		!TransactionIdIsInProgress(writer) ||
 		BackendXidGetPid(SubTransGetTopmostTransaction(writer)) != 0)
@@ -131,6 +139,18 @@ ea_invalidate_settle(Relation rel, HeapTuple tuple)
 static const char *const looked_at[] = {
 	"entityapi.service", "entityapi.signing_key"
 };
+
+/* What the look sees is over: it was committed when it had just begun. */
+static void
+refuse_replaced(HeapTuple tuple)
+{
+	TransactionId writer = writer_after(tuple);
+
+	if (TransactionIdIsValid(writer) &&
+		!TransactionIdIsCurrentTransactionId(writer) &&
+		TransactionIdDidCommit(writer))
+		ea_held_throw();
+}
 
 /*
  * A number for the rows that are there, and when they were written.  The
@@ -157,6 +177,7 @@ rows_of(const char *table, bool *here)
 	while ((tuple = heap_getnext(scan, ForwardScanDirection)) != NULL)
 	{
 		ea_invalidate_settle(rel, tuple);
+		refuse_replaced(tuple);
 		sum = hash_combine64(sum,
 							 ((uint64) HeapTupleHeaderGetRawXmin(tuple->t_data)
 							  << 32) ^

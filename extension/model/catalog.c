@@ -252,10 +252,16 @@ ea_catalog_release(EaCatalog *catalog)
 	drop_if_unused(catalog);
 }
 
+/*
+ * A change that was committed by another node may have reached a table here
+ * and not yet the row that tells of it: that is waited for.
+ */
 bool
 ea_catalog_is_stale(EaCatalog *catalog)
 {
 	AcceptInvalidationMessages();
+	if (ea_distributed())
+		ea_invalidate_look();
 	return !ea_catalog_is_current(catalog);
 }
 

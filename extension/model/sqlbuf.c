@@ -12,7 +12,6 @@
 
 #include "base/grow.h"
 #include "engine/distributed.h"
-#include "engine/invalidate.h"
 #include "engine/shards.h"
 #include "model/sqlbuf.h"
 #include "model/table_check.h"
@@ -156,7 +155,7 @@ check_table(void *arg, Relation rel)
 {
 	/* with a table, other nodes may have changed what it was declared to be */
 	if (ea_distributed())
-		ea_invalidate_look();
+		ea_catalog_require_current(arg);
 	ea_table_check(arg, rel);
 }
 

@@ -16,9 +16,10 @@ if (my $why = EntityApi::Test::Citus::missing()) { plan skip_all => $why }
 my $cluster = EntityApi::Test->cluster(nodes => 3);
 $cluster->apply(EntityApi::Test::checkout() . '/t/data/lists');
 my @shims = map { EntityApi::Test->shim($cluster, node => $_, pool_size => 1, sweep_interval_ms => 0) } 0 .. 2;
-my ($tenant) = grep { $_->{node} == 1 } $cluster->place($shims[0], 'Editor');
+my ($tenant, $elsewhere) = sort { $a->{node} <=> $b->{node} } grep { $_->{node} > 0 } $cluster->place($shims[0], 'Editor');
 my $node = $cluster->node(1);
 my $user = $tenant->{user};
+my $folder = EntityApi::Test::folder();
 
 sub status { my ($i) = @_; return $shims[$i]->http(GET => '/api/v1/items', { token => $user })->{status} }
 
@@ -75,18 +76,50 @@ subtest 'one that is committed' => sub {
 	$node->psql(q{commit prepared 'left'});
 	is(status(1), 401, 'and counts');
 };
-subtest 'one that goes on' => sub {
-	my $folder = EntityApi::Test::folder();
-	my $other = $shims[0]->user($tenant->{id}, 'other', ['Editor']);
+# A session of that node that does not go on by itself
+sub session
+{
+	my ($sql) = @_;
 
 	open my $psql, '|-', EntityApi::Test::server_program('psql'), '-XAtq', '-o', "$folder/goes", '-d', $node->conninfo or die "psql: $!\n";
 	$psql->autoflush(1);
-	print $psql "set citus.enable_manual_changes_to_shards = on; begin; update "
-	  . $node->psql(q{select 'entityapi.account_' || shardid from pg_dist_shard where logicalrelid = 'entityapi.account'::regclass}) . " set status = status where id = '$other->{id}' returning 1;\n";
+	print $psql "$sql\n";
 	EntityApi::Test::wait_until(20, sub { -s "$folder/goes" });
+	unlink "$folder/goes";
+	return $psql;
+}
+
+subtest 'one that goes on' => sub {
+	my $other = $shims[0]->user($tenant->{id}, 'other', ['Editor']);
+	my $psql = session("set citus.enable_manual_changes_to_shards = on; begin; update "
+	  . $node->psql(q{select 'entityapi.account_' || shardid from pg_dist_shard where logicalrelid = 'entityapi.account'::regclass}) . " set status = status where id = '$other->{id}' returning 1;");
+
 	is($shims[1]->http(GET => '/api/v1/items', { token => $other })->{status}, 200, 'keeps nobody waiting');
 	print $psql "rollback;\n";
 	close $psql;
+};
+
+# The table and what is declared of it are changed by one transaction, which may
+# be two on a node: the one is over, the other not yet.
+subtest 'a table that has changed before its declaration' => sub {
+	my $psql = session('set citus.enable_ddl_propagation = off; begin; alter table app.item alter rank type text; select 1;');
+	my $pid = fork // die "fork: $!\n";
+
+	if ($pid == 0)
+	{
+		my $answer = $shims[1]->http(GET => '/api/v1/items?filter=rank=gt=1', { token => $elsewhere->{user} });
+
+		POSIX::_exit($answer->{status} == 503 ? 0 : 1);
+	}
+	ok(EntityApi::Test::wait_until(20, sub { $node->psql(q{select count(*) from pg_locks where relation = 'app.item'::regclass and not granted}) > 0 }), 'a request waits for it');
+	prepared('service', $change{service});
+	print $psql "commit;\n";
+	close $psql;
+	waitpid $pid, 0;
+	is($?, 0, 'and is refused for now');
+	$node->psql(q{set citus.enable_ddl_propagation = off; alter table app.item alter rank type integer using rank::integer});
+	$node->psql(q{rollback prepared 'left'});
+	is($shims[1]->http(GET => '/api/v1/items?filter=rank=gt=1', { token => $elsewhere->{user} })->{status}, 200, 'until both are over');
 };
 
 done_testing;

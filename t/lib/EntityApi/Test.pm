@@ -100,9 +100,10 @@ sub _tell_failures
 {
 	for my $node (map { $_->isa('EntityApi::Test::Cluster') ? $_->nodes : () } grep { defined } @started)
 	{
-		my @told = eval { slurp($node->log) } // '';
+		my $follows = 0;
+		my @told = grep { $follows = /entityapi request .* failed|PANIC: |terminated by signal|TRAP: / || $follows && /(?:CONTEXT|HINT): / }
+		  split /\n/, eval { slurp($node->log) } // '';
 
-		@told = grep { /entityapi request .* failed|PANIC: |terminated by signal|TRAP: |^\S.*(?:CONTEXT|HINT): / } map { split /\n/ } @told;
 		print STDERR map { "# server: $_\n" } @told[ (@told > 20 ? -20 : -@told) .. -1 ];
 	}
 	return;
