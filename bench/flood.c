@@ -7,7 +7,8 @@
  * been answered: CALM for two seconds, FLOOD for SECONDS, CALM for two more.
  * Each request has a connection of its own meanwhile, of at most CONNECTIONS,
  * which are kept; without a free one the request is not sent, and counted.
- * Meanwhile somebody asks for the service's health, twenty times a second.
+ * Meanwhile somebody else, a thread, asks for the service's health, twenty times
+ * a second.
  *
  * Prints one line: of the flood, answers of 2xx a second, the median of their
  * times, answers of 503 a second, the longest time of one, other answers and
@@ -19,6 +20,8 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,7 +52,6 @@ enum phase
 struct connection
 {
 	int			socket;			/* -1: not open */
-	int			is_health;
 	enum phase	phase;			/* in which it was sent */
 	uint64_t	sent;			/* 0: nothing is under way */
 	size_t		got;			/* bytes of the head, then of all */
@@ -70,9 +72,12 @@ static struct times good[PHASE_COUNT];
 static uint64_t refused,
 			longest_refusal,
 			faults,
-			unsent,
-			longest_health;
+			unsent;
 static int	epoll;
+
+/* Of the thread that asks for health, whose faults are read when it has ended */
+static _Atomic int phase_of_now;
+static uint64_t health_faults;
 
 static uint64_t
 now_micros(void)
@@ -89,10 +94,23 @@ drop(struct connection *connection)
 	close(connection->socket);
 	connection->socket = -1;
 	connection->sent = 0;
-	if (connection->is_health)
-		return;
 	connection->next = unused;
 	unused = connection;
+}
+
+static int
+open_socket(void)
+{
+	int			opened = socket(AF_INET, SOCK_STREAM, 0);
+	int			on = 1;
+
+	setsockopt(opened, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	if (connect(opened, (struct sockaddr *) &address, sizeof(address)) != 0)
+	{
+		perror("flood: connect");
+		exit(1);
+	}
+	return opened;
 }
 
 static void
@@ -100,7 +118,6 @@ ask(struct connection *connection, const char *request, size_t length,
 	enum phase phase, uint64_t now)
 {
 	struct epoll_event event = {.events = EPOLLIN, .data.ptr = connection};
-	int			on = 1;
 
 	connection->phase = phase;
 	connection->sent = now;
@@ -108,15 +125,7 @@ ask(struct connection *connection, const char *request, size_t length,
 	connection->whole = 0;
 	if (connection->socket < 0)
 	{
-		connection->socket = socket(AF_INET, SOCK_STREAM, 0);
-		setsockopt(connection->socket, IPPROTO_TCP, TCP_NODELAY, &on,
-				   sizeof(on));
-		if (connect(connection->socket, (struct sockaddr *) &address,
-					sizeof(address)) != 0)
-		{
-			perror("flood: connect");
-			exit(1);
-		}
+		connection->socket = open_socket();
 		epoll_ctl(epoll, EPOLL_CTL_ADD, connection->socket, &event);
 	}
 	if (send(connection->socket, request, length, MSG_NOSIGNAL) !=
@@ -136,13 +145,7 @@ note(struct connection *connection, uint64_t now)
 	int			in_flood = connection->phase == PHASE_FLOOD;
 
 	connection->sent = 0;
-	if (connection->is_health)
-	{
-		if (in_flood && micros > longest_health)
-			longest_health = micros;
-		faults += status != 200;
-	}
-	else if (status >= 200 && status < 300)
+	if (status >= 200 && status < 300)
 	{
 		if (times->count < MOST_TIMES)
 			times->micros[times->count++] = (uint32_t) micros;
@@ -158,7 +161,7 @@ note(struct connection *connection, uint64_t now)
 		faults++;
 	if (strcasestr(connection->head, "\r\nConnection: close") != NULL)
 		drop(connection);
-	else if (!connection->is_health)
+	else
 	{
 		connection->next = unused;
 		unused = connection;
@@ -209,6 +212,42 @@ receive(struct connection *connection)
 		note(connection, now_micros());
 }
 
+/*
+ * Asks and waits for the answer, which is one piece.  Who floods may be late
+ * himself, so that he could not tell how long somebody else has to wait.
+ */
+static void *
+ask_for_health(void *arg)
+{
+	uint64_t   *longest = arg;
+	char		answer[4096];
+	int			socket = open_socket();
+
+	while (phase_of_now < PHASE_COUNT)
+	{
+		int			in_flood = phase_of_now == PHASE_FLOOD;
+		uint64_t	sent = now_micros();
+		ssize_t		got = send(socket, health_request,
+							   sizeof(health_request) - 1, MSG_NOSIGNAL);
+
+		if (got > 0)
+			got = recv(socket, answer, sizeof(answer), 0);
+		sent = now_micros() - sent;
+		if (in_flood && sent > *longest)
+			*longest = sent;
+		if (got <= 0 || strncmp(answer, "HTTP/1.1 200", 12) != 0)
+			health_faults++;
+		if (got <= 0)
+		{
+			close(socket);
+			socket = open_socket();
+		}
+		usleep(HEALTH_MICROS);
+	}
+	close(socket);
+	return NULL;
+}
+
 static int
 compare(const void *one, const void *other)
 {
@@ -231,13 +270,13 @@ int
 main(int argc, char **argv)
 {
 	static char request[ANSWER_SIZE];
-	struct connection health = {.socket = -1,.is_health = 1};
+	pthread_t	health;
+	uint64_t	longest_health = 0;
 	struct epoll_event events[256];
 	double		rates[PHASE_COUNT];
 	uint64_t	ends[PHASE_COUNT];
 	size_t		length = fread(request, 1, sizeof(request), stdin);
 	uint64_t	now;
-	uint64_t	health_at = 0;
 	double		next;
 	int			phase = 0;
 	int			i;
@@ -266,6 +305,9 @@ main(int argc, char **argv)
 	ends[PHASE_AFTER] = ends[PHASE_FLOOD] + 1000000;
 	ends[PHASE_LAST] = ends[PHASE_FLOOD] + LAST_MICROS;
 	next = (double) now;
+	if (pthread_create(&health, NULL, ask_for_health,
+					   &longest_health) != 0)
+		return 1;
 	while (phase < PHASE_COUNT || now < ends[PHASE_LAST] + 3000000)
 	{
 		int			count = epoll_wait(epoll, events, 256, 1);
@@ -274,7 +316,7 @@ main(int argc, char **argv)
 			receive(events[i].data.ptr);
 		now = now_micros();
 		while (phase < PHASE_COUNT && now >= ends[phase])
-			phase++;
+			phase_of_now = ++phase;
 		while (phase < PHASE_COUNT && next <= (double) now)
 		{
 			struct connection *connection = unused;
@@ -288,17 +330,13 @@ main(int argc, char **argv)
 			unused = connection->next;
 			ask(connection, request, length, (enum phase) phase, now);
 		}
-		if (phase < PHASE_COUNT && now >= health_at && health.sent == 0)
-		{
-			ask(&health, health_request, sizeof(health_request) - 1,
-				(enum phase) phase, now);
-			health_at = now + HEALTH_MICROS;
-		}
 	}
+	pthread_join(health, NULL);
 	printf("%.0f %u %.0f %llu %llu %llu %llu %u %u\n",
 		   (double) good[PHASE_FLOOD].count / atof(argv[4]),
 		   median(&good[PHASE_FLOOD]), (double) refused / atof(argv[4]),
-		   (unsigned long long) longest_refusal, (unsigned long long) faults,
+		   (unsigned long long) longest_refusal,
+		   (unsigned long long) (faults + health_faults),
 		   (unsigned long long) unsent, (unsigned long long) longest_health,
 		   median(&good[PHASE_CALM]), median(&good[PHASE_LAST]));
 	return 0;
