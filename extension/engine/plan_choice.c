@@ -17,6 +17,10 @@
  * better when it may build upon them (a pattern that becomes a range of an
  * index), the shapes differ, and each run is planned.
  *
+ * One thing is not left to costs: where they are the same, a plan that reads
+ * and sorts all rows gives way to one that takes a page of them in the order
+ * of an index (plan_order.c).
+ *
  * A kept plan is held against a new one now and then, and whenever a run with
  * it touched many more pages than runs with plans of their own: values can be
  * unlike in ways that make no class.  Each time it comes out otherwise, it
@@ -30,7 +34,9 @@
 #include "utils/plancache.h"
 #include "utils/resowner.h"
 
+#include "engine/pin.h"
 #include "engine/plan_choice.h"
+#include "engine/plan_order.h"
 #include "engine/plan_shape.h"
 #include "engine/value_class.h"
 
@@ -135,14 +141,43 @@ forget(EaPlanChoice *choice)
 	choice->runs = 0;
 }
 
-/* The shape of a plan: for these values, or for any if there are none. */
-static uint64
-shape_of(CachedPlanSource *source, ParamListInfo values)
+/*
+ * A plan: for these values, or for any if there are none; in the order of an
+ * index, if there is one that has it.
+ */
+static CachedPlan *
+get_plan(CachedPlanSource *source, ParamListInfo values, bool in_order)
 {
-	CachedPlan *plan = GetCachedPlan(source, values, CurrentResourceOwner,
-									 NULL);
+	CachedPlan *plan;
+	EaPin		pin;
+
+	if (!in_order)
+		return GetCachedPlan(source, values, CurrentResourceOwner, NULL);
+	ea_pin_begin(&pin);
+	ea_pin_set("enable_sort", "off");
+	plan = GetCachedPlan(source, values, CurrentResourceOwner, NULL);
+	ea_pin_end(&pin);
+	return plan;
+}
+
+/* The shape of the plan for these values, be it the planner's first choice. */
+static uint64
+shape_of(CachedPlanSource *source, ParamListInfo values, bool *in_order)
+{
+	CachedPlan *plan = get_plan(source, values, false);
+	CachedPlan *other;
 	uint64		shape = ea_plan_shape(plan->stmt_list);
 
+	*in_order = false;
+	if (ea_plan_order_sorts(plan->stmt_list))
+	{
+		other = get_plan(source, values, true);
+		*in_order = ea_plan_order_is_better(other->stmt_list,
+											plan->stmt_list);
+		if (*in_order)
+			shape = ea_plan_shape(other->stmt_list);
+		ReleaseCachedPlan(other, CurrentResourceOwner);
+	}
 	ReleaseCachedPlan(plan, CurrentResourceOwner);
 	return shape;
 }
@@ -164,7 +199,7 @@ plan_with_estimates(Query *query, const char *text, int options,
 }
 
 static uint64
-plan_for_class(CachedPlanSource *source, ParamListInfo values)
+plan_for_class(CachedPlanSource *source, ParamListInfo values, bool in_order)
 {
 	uint64		shape;
 
@@ -175,7 +210,10 @@ plan_for_class(CachedPlanSource *source, ParamListInfo values)
 	planner_hook = plan_with_estimates;
 	PG_TRY();
 	{
-		shape = shape_of(source, NULL);
+		CachedPlan *plan = get_plan(source, NULL, in_order);
+
+		shape = ea_plan_shape(plan->stmt_list);
+		ReleaseCachedPlan(plan, CurrentResourceOwner);
 	}
 	PG_FINALLY();
 	{
@@ -199,7 +237,8 @@ is_used(const EaPlanChoice *choice, int kept)
 }
 
 static void
-make_kept(EaPlanChoice *choice, KeptPlan *kept, ParamListInfo values)
+make_kept(EaPlanChoice *choice, KeptPlan *kept, ParamListInfo values,
+		  bool in_order)
 {
 	SPIPlanPtr	plan;
 
@@ -215,13 +254,14 @@ make_kept(EaPlanChoice *choice, KeptPlan *kept, ParamListInfo values)
 	nkept++;
 	kept->source = source_of(plan);
 	kept->generation = NONE;
-	kept->shape = plan_for_class(kept->source, values);
+	kept->shape = plan_for_class(kept->source, values, in_order);
 	kept->generation = kept->source->generation;
 }
 
 /* A plan of that shape, if need be one for values like these, or NONE. */
 static int
-find_plan(EaPlanChoice *choice, uint64 shape, ParamListInfo values)
+find_plan(EaPlanChoice *choice, uint64 shape, ParamListInfo values,
+		  bool in_order)
 {
 	int			slot = NONE;
 
@@ -234,7 +274,7 @@ find_plan(EaPlanChoice *choice, uint64 shape, ParamListInfo values)
 	}
 	if (slot == NONE)
 		return NONE;
-	make_kept(choice, &choice->kept[slot], values);
+	make_kept(choice, &choice->kept[slot], values, in_order);
 	if (choice->kept[slot].shape == shape)
 		return slot;
 	free_kept(&choice->kept[slot]);
@@ -290,8 +330,9 @@ doubt(ValueClass *class)
 static void
 look(EaPlanChoice *choice, ValueClass *class, ParamListInfo values)
 {
-	uint64		shape = shape_of(choice->source, values);
-	int			kept = find_plan(choice, shape, values);
+	bool		in_order;
+	uint64		shape = shape_of(choice->source, values, &in_order);
+	int			kept = find_plan(choice, shape, values, in_order);
 
 	/* where a run touches few pages, planning takes longer than any plan */
 	bool		same = kept == class->kept ||

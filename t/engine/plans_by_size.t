@@ -121,7 +121,8 @@ subtest 'each reads what its own plan reads' => sub {
 			  'force_generic_plan', 'force_custom_plan';
 			my ($beside) = parts("call ask('$target', 1, 40); select begin_again(); call ask_one($k, '$target', 10); select seen()");
 
-			cmp_ok($beside->{pages}, '<=', 1.1 * $alone[1], "$target, $sizes[$k - 1] rows: $beside->{pages} pages; @alone by any plan, and by its own");
+			# an index in order may be one level higher than that of a plan which sorts
+			cmp_ok($beside->{pages}, '<=', 1.1 * $alone[1] + 10, "$target, $sizes[$k - 1] rows: $beside->{pages} pages; @alone by any plan, and by its own");
 		}
 	}
 };
