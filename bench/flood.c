@@ -7,8 +7,8 @@
  * been answered: CALM for two seconds, FLOOD for SECONDS, CALM for two more.
  * Each request has a connection of its own meanwhile, of at most CONNECTIONS,
  * which are kept; without a free one the request is not sent, and counted.
- * Meanwhile somebody else, a thread, asks for the service's health, twenty times
- * a second.
+ * Meanwhile somebody else, a thread, asks for the service's health, twenty
+ * times a second.
  *
  * Prints one line: of the flood, answers of 2xx a second, the median of their
  * times, answers of 503 a second, the longest time of one, other answers and
@@ -75,7 +75,7 @@ static uint64_t refused,
 			unsent;
 static int	epoll;
 
-/* Of the thread that asks for health, whose faults are read when it has ended */
+/* Of the thread that asks for health; its faults are read when it has ended */
 static _Atomic int phase_of_now;
 static uint64_t health_faults;
 
