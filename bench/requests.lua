@@ -1,7 +1,7 @@
 -- requests.lua: one kind of work for wrk, each request for a random resource.
 --
 -- The environment says what to send and what a good answer looks like; see
--- "wrk" in bench/run.  In the address and the body @ID@ stands for the end of
+-- "wrk" in bench/Bench.pm.  In the address and the body @ID@ stands for the end of
 -- an identifier, @NUMBER@ for something that no other request has, and @UUID@
 -- for the identifier of something new.
 --
