@@ -76,7 +76,7 @@ endif
 
 EXTRA_CLEAN = $(OBJS:.o=.d) extension/.strict entityapi.cdx.json
 
-.PHONY: run up down test test-more test-citus crash bench bench-citus bench-growth fuzz sanitize check-memory coverage matrix packages check-packages dist \
+.PHONY: run up down test test-more test-citus crash bench bench-citus bench-growth bench-peers fuzz sanitize check-memory coverage matrix packages check-packages dist \
 	sbom shim install-shim uninstall-shim \
 	clean-shim check-needs print-cflags print-regress print-specs FORCE
 
@@ -98,6 +98,9 @@ fuzz:
 
 bench-growth:
 	@exec env DATA='$(ENTITYAPI_DATA)' BENCH_PARTS=growth scripts/bench
+
+bench-peers:
+	@exec env DATA='$(ENTITYAPI_DATA)' BENCH_PARTS=peers/run scripts/bench
 
 PGXS := $(shell $(PG_CONFIG) --pgxs 2>/dev/null)
 
