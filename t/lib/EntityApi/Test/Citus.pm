@@ -144,6 +144,26 @@ sub place
 	return map { $on{$_} } sort keys %on;
 }
 
+=head2 psql($sql, %options)
+
+As that of one node.  A single statement that Citus has ended, because it and
+others waited for each other on different nodes, is made again, as the shim
+would do.
+
+=cut
+
+sub psql
+{
+	my ($self, $sql, %options) = @_;
+	my $tries = $sql =~ /;\s*\S/ ? 1 : 10;
+	my $result;
+
+	do { $result = $self->try_psql($sql, %options) }
+	  while --$tries > 0 && $result->{status} != 0 && $result->{err} =~ /involved in a distributed deadlock/;
+	die "psql: $result->{err}\n" if $result->{status} != 0;
+	return $result->{out};
+}
+
 =head2 add
 
 Starts one more node, which the cluster knows nothing of yet, and returns it:
