@@ -471,7 +471,9 @@ my $left = sub {
 		where t.status is distinct from 'ACTIVE' group by d.tenant_id, t.status"
 	} qw(app.doc sales.old));
 };
-EntityApi::Test::wait_until(180, sub { $left->() eq '' });
+my $since = time;
+EntityApi::Test::wait_until(600, sub { $left->() eq '' });
+diag sprintf '%.0f s until they were gone', time - $since;
 is($left->(), '', 'tenants that ended leave nothing')
   or diag join "\n", $cluster->on_all(q{select gid || ' prepared ' || prepared from pg_prepared_xacts});
 
