@@ -24,8 +24,9 @@ CREATE INDEX tenant_deleted_at ON entityapi.tenant (deleted_at, id)
 	WHERE deleted_at IS NOT NULL;
 
 -- Whoever can have a credential.  A SuperAdmin belongs to no tenant, anybody
--- else to one.  username_key is the username as it is compared, without
--- case; a service account has no such key, so nobody can log in as one.
+-- else to one, and a user's authority over it is kept apart from roles.
+-- username_key is the username as it is compared, without case; a service
+-- account has no such key, so nobody can log in as one.
 CREATE TABLE entityapi.account (
 	id uuid PRIMARY KEY,
 	tenant_id uuid REFERENCES entityapi.tenant ON DELETE CASCADE,
@@ -43,8 +44,10 @@ CREATE TABLE entityapi.account (
 	is_super_admin boolean NOT NULL,
 	created_at timestamptz NOT NULL,
 	last_login_at timestamptz,
+	is_tenant_admin boolean NOT NULL DEFAULT false,
 	CHECK (is_super_admin = (tenant_id IS NULL)),
-	CHECK (kind <> 'USER' OR username_key IS NOT NULL)
+	CHECK (kind <> 'USER' OR username_key IS NOT NULL),
+	CHECK (NOT is_tenant_admin OR kind = 'USER' AND NOT is_super_admin)
 );
 
 CREATE INDEX account_tenant_id ON entityapi.account (tenant_id, id);
@@ -73,14 +76,6 @@ CREATE TRIGGER copy_account
 		UPDATE OF username, email, status, kind, profile
 	ON entityapi.account
 	FOR EACH ROW EXECUTE FUNCTION entityapi.copy_account();
-
--- Authority over a tenant is kept apart from roles.
-CREATE TABLE entityapi.tenant_admin (
-	tenant_id uuid NOT NULL REFERENCES entityapi.tenant ON DELETE CASCADE,
-	account_id uuid NOT NULL UNIQUE
-		REFERENCES entityapi.account ON DELETE CASCADE,
-	PRIMARY KEY (tenant_id, account_id)
-);
 
 -- One login: the family of its refresh tokens, "sid" of its access tokens.
 CREATE TABLE entityapi.session (
@@ -135,7 +130,6 @@ CREATE TABLE entityapi.common_password (
 
 SELECT pg_catalog.pg_extension_config_dump('entityapi.tenant', '');
 SELECT pg_catalog.pg_extension_config_dump('entityapi.account', '');
-SELECT pg_catalog.pg_extension_config_dump('entityapi.tenant_admin', '');
 SELECT pg_catalog.pg_extension_config_dump('entityapi.session', '');
 SELECT pg_catalog.pg_extension_config_dump('entityapi.refresh_token', '');
 SELECT pg_catalog.pg_extension_config_dump('entityapi.signing_key', '');
