@@ -34,6 +34,9 @@
 /* After a month could not be made, the next attempt waits so long. */
 #define RETRY_MS 60000
 
+/* So long those that are there are taken to be there. */
+#define FOUND_MICROS 1000000
+
 /* Records between two looks at the memory that they take. */
 #define RECORDS_PER_LOOK 256
 
@@ -264,14 +267,23 @@ try_to_make_months(TimestampTz at)
 	return made;
 }
 
-/* Have partitions for the month of a time and those after it. */
+/*
+ * Have partitions for the month of a time and those after it.  Whoever found
+ * them a moment ago does not look again: one that goes meanwhile costs its
+ * records a stay in the default partition.
+ */
 static void
 prepare_months(TimestampTz at)
 {
 	static TimestampTz failed_at = 0;
-	Oid			namespace = get_namespace_oid("entityapi", false);
-	int			month = month_of(at);
+	static TimestampTz found_at = 0;
+	Oid			namespace;
+	int			month;
 
+	if (at >= found_at && at < found_at + FOUND_MICROS)
+		return;
+	namespace = get_namespace_oid("entityapi", false);
+	month = month_of(at);
 	for (int i = 0; i <= MONTHS_AHEAD; i++)
 	{
 		if (has_month(namespace, month + i))
@@ -283,6 +295,7 @@ prepare_months(TimestampTz at)
 		failed_at = try_to_make_months(at) ? 0 : GetCurrentTimestamp();
 		return;
 	}
+	found_at = at;
 }
 
 /*

@@ -304,11 +304,12 @@ open_indexes(Target *target, const EaValue *own, int nrows)
 	return fine;
 }
 
+/* The locks are kept, as that of the table: all go at once in the end. */
 static void
 close_indexes(Target *target)
 {
 	for (int i = 0; i < target->nindexes; i++)
-		index_close(target->indexes[i].relation, RowExclusiveLock);
+		index_close(target->indexes[i].relation, NoLock);
 }
 
 static void
