@@ -12,6 +12,7 @@
 
 #include "common/hashfn.h"
 #include "lib/stringinfo.h"
+#include "miscadmin.h"
 #include "utils/memutils.h"
 
 #include "authz/policy_memo.h"
@@ -32,35 +33,67 @@ static struct
 }			callers[CALLERS];
 static uint64 last_number = 0;
 
-static void
-add_text(StringInfo buf, const char *text)
+/* What is done with a part of a description; false: no more of them. */
+typedef bool (*TakePart) (void *arg, const char *bytes, int len);
+
+static bool
+take_text(const char *text, TakePart take, void *arg)
 {
-	appendStringInfoChar(buf, text != NULL);
-	if (text != NULL)
-		appendBinaryStringInfo(buf, text, strlen(text) + 1);
+	return text == NULL ? take(arg, "", 1) :
+		take(arg, "\1", 1) && take(arg, text, strlen(text) + 1);
 }
 
 /* All that a policy can see, each thing with where it ends. */
-static void
-describe(StringInfo buf, const EaPrincipal *principal)
+static bool
+describe(const EaPrincipal *principal, TakePart take, void *arg)
 {
 	const char	flags[] = {
 		principal->kind, principal->has_tenant, principal->super_admin,
 		principal->tenant_admin
 	};
 
-	appendBinaryStringInfo(buf, flags, sizeof(flags));
-	if (principal->has_tenant)
-		appendBinaryStringInfo(buf, (const char *) principal->tenant.data,
-							   UUID_LEN);
-	appendBinaryStringInfo(buf, (const char *) &principal->nroles,
-						   sizeof(principal->nroles));
+	if (!take(arg, flags, sizeof(flags)) ||
+		(principal->has_tenant &&
+		 !take(arg, (const char *) principal->tenant.data, UUID_LEN)) ||
+		!take(arg, (const char *) &principal->nroles,
+			  sizeof(principal->nroles)))
+		return false;
 	for (int i = 0; i < principal->nroles; i++)
-		add_text(buf, principal->roles[i]);
-	add_text(buf, principal->user_id);
-	add_text(buf, principal->username);
-	add_text(buf, principal->profile);
-	add_text(buf, principal->attributes);
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (!take(arg, principal->roles[i], strlen(principal->roles[i]) + 1))
+			return false;
+	}
+	return take_text(principal->user_id, take, arg) &&
+		take_text(principal->username, take, arg) &&
+		take_text(principal->profile, take, arg) &&
+		take_text(principal->attributes, take, arg);
+}
+
+static bool
+append_part(void *arg, const char *bytes, int len)
+{
+	appendBinaryStringInfo(arg, bytes, len);
+	return true;
+}
+
+/* What of a kept description has not been compared yet. */
+typedef struct Rest
+{
+	const char *bytes;
+	int			len;
+} Rest;
+
+static bool
+is_next(void *arg, const char *bytes, int len)
+{
+	Rest	   *rest = arg;
+
+	if (rest->len < len || memcmp(rest->bytes, bytes, len) != 0)
+		return false;
+	rest->bytes += len;
+	rest->len -= len;
+	return true;
 }
 
 /* The number of this caller, or 0. */
@@ -70,17 +103,15 @@ number_of(const EaPrincipal *principal)
 	uint32		hash = hash_bytes((const unsigned char *) principal->user_id,
 								  strlen(principal->user_id));
 	int			slot = hash % CALLERS;
+	Rest		rest = {callers[slot].bytes, callers[slot].len};
 	StringInfoData buf;
 	char	   *bytes;
 
-	initStringInfo(&buf);
-	describe(&buf, principal);
-	if (callers[slot].bytes != NULL && callers[slot].len == buf.len &&
-		memcmp(callers[slot].bytes, buf.data, buf.len) == 0)
-	{
-		pfree(buf.data);
+	if (rest.bytes != NULL && describe(principal, is_next, &rest) &&
+		rest.len == 0)
 		return callers[slot].number;
-	}
+	initStringInfo(&buf);
+	describe(principal, append_part, &buf);
 	if (buf.len > MAX_CALLER)
 		return 0;
 	bytes = MemoryContextAlloc(TopMemoryContext, buf.len);

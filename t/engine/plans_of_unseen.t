@@ -123,7 +123,8 @@ subtest 'a page is read, not all rows' => sub {
 subtest 'where many are equal, these, not all' => sub {
 	my ($kept, $own) = compare('grown', "$lists[0]&sort=region");
 
-	cmp_ok($kept->{rows}, '<=', 0.51 * $own->{rows}, "$kept->{rows} rows of $own->{rows}");
+	# from 17 on the plan for the values does not sort all of them either
+	cmp_ok($kept->{rows}, '<=', 0.51 * 20_000, "$kept->{rows} rows, $own->{rows} by a plan for the values");
 };
 
 # What the index of the order does not answer: small ones come first, who are in
