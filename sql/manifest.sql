@@ -240,6 +240,13 @@ CREATE TABLE store_moved.gadget (id integer);
 INSERT INTO store VALUES ('Entity', 'Gadget', '{"fields": {}}');
 SELECT pg_temp.apply(pg_temp.documents());
 
+-- Two names that are too long, and have the same hash
+
+UPDATE store SET name = 'E' || repeat('x', 39), spec = '{"fields": {"fyyyyyyyyyyyyyyyyyyyymmcwekymo": {"type": "string", "unique": true},
+	"fyyyyyyyyyyyyyyyyyyyynveekmwqc": {"type": "string", "unique": true}}}' WHERE name = 'Gadget';
+SELECT pg_temp.apply(pg_temp.documents());
+DELETE FROM store WHERE name ~ 'xxx$';
+
 -- Only superusers apply, or whoever they trust
 
 SET ROLE entityapi_client;

@@ -152,6 +152,10 @@ SELECT * FROM pg_temp.apply(true) WHERE lock IS NOT NULL;
 -- below the number of rows that is asked for all is done at once
 SET entityapi.online_rows = 2;
 SELECT count(*) FILTER (WHERE deferred) AS deferred, count(*) > 0 AS some FROM pg_temp.apply(true);
+-- what a value says decides nothing
+SELECT pg_temp.change('Dog', '{"tag": {"type": "string", "enum": [" FOREIGN KEY (", " UNIQUE (", " NOT VALID"]},
+	"word": {"type": "string", "default": " SET NOT NULL"}}');
+SELECT statement, lock, effect FROM pg_temp.apply(true) WHERE statement ~ 'tag|word';
 RESET entityapi.online_rows;
 
 -- Who may say how it went

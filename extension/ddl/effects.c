@@ -4,6 +4,7 @@
 #include "postgres.h"
 
 #include "access/table.h"
+#include "miscadmin.h"
 #include "optimizer/plancat.h"
 #include "utils/rel.h"
 
@@ -19,47 +20,87 @@
 #define WRITES "writes rows"
 
 /*
- * What statements begin with, names left out, and what they may contain
- * besides; the first that fits counts.  ALTER TABLE comes without a lock
- * weaker than the strongest unless it is named here.
+ * What statements begin with, what comes right after the name that follows,
+ * and what they end with; the first that fits counts.  Nothing is looked for
+ * anywhere else, as literals may say anything.  ALTER TABLE comes without a
+ * lock weaker than the strongest unless it is named here; a new foreign key
+ * only keeps writers away.
  */
 static const struct
 {
 	const char *begin;
-	const char *contains;
+	const char *then;
+	const char *end;
 	LOCKMODE	lock;
 	const char *effect;
 }			effects[] =
 {
-	{"CREATE INDEX CONCURRENTLY", NULL, ShareUpdateExclusiveLock, BUILDS},
-	{"CREATE UNIQUE INDEX CONCURRENTLY", NULL, ShareUpdateExclusiveLock,
+	{"CREATE INDEX CONCURRENTLY", "", "", ShareUpdateExclusiveLock, BUILDS},
+	{"CREATE UNIQUE INDEX CONCURRENTLY", "", "", ShareUpdateExclusiveLock,
 	BUILDS},
-	{"CREATE INDEX", NULL, ShareLock, BUILDS},
-	{"CREATE UNIQUE INDEX", NULL, ShareLock, BUILDS},
-	{"SELECT create_", NULL, AccessExclusiveLock, MOVES},
-	{"SELECT undistribute_table(", NULL, AccessExclusiveLock, MOVES},
-	{"UPDATE ", NULL, RowExclusiveLock, WRITES},
-	{"WITH ", NULL, RowExclusiveLock, WRITES},
-	{"INSERT ", NULL, RowExclusiveLock, WRITES},
-	{"LOCK TABLE ", NULL, NoLock, NULL},
-	{"GRANT", NULL, NoLock, NULL},
-	{"REVOKE", NULL, NoLock, NULL},
-	{"CREATE SCHEMA", NULL, NoLock, NULL},
-	{"COMMENT", NULL, NoLock, NULL},
-	{"VALIDATE CONSTRAINT", NULL, ShareUpdateExclusiveLock, READS},
-	{"ADD CONSTRAINT ", " NOT VALID", AccessExclusiveLock, NULL},
-	{"ADD CONSTRAINT ", " UNIQUE USING INDEX ", AccessExclusiveLock, NULL},
-	{"ADD CONSTRAINT ", " UNIQUE (", AccessExclusiveLock, BUILDS},
-	{"ADD CONSTRAINT ", " PRIMARY KEY (", AccessExclusiveLock, BUILDS},
-	{"ADD CONSTRAINT ", NULL, AccessExclusiveLock, READS},
-	{"ALTER COLUMN ", " SET NOT NULL", AccessExclusiveLock, READS},
-	{"", NULL, AccessExclusiveLock, NULL}
+	{"CREATE INDEX", "", "", ShareLock, BUILDS},
+	{"CREATE UNIQUE INDEX", "", "", ShareLock, BUILDS},
+	{"SELECT create_", "", "", AccessExclusiveLock, MOVES},
+	{"SELECT undistribute_table(", "", "", AccessExclusiveLock, MOVES},
+	{"UPDATE ", "", "", RowExclusiveLock, WRITES},
+	{"WITH ", "", "", RowExclusiveLock, WRITES},
+	{"INSERT ", "", "", RowExclusiveLock, WRITES},
+	{"LOCK TABLE ", "", "", NoLock, NULL},
+	{"GRANT", "", "", NoLock, NULL},
+	{"REVOKE", "", "", NoLock, NULL},
+	{"CREATE SCHEMA", "", "", NoLock, NULL},
+	{"COMMENT", "", "", NoLock, NULL},
+	{"VALIDATE CONSTRAINT", "", "", ShareUpdateExclusiveLock, READS},
+	{"ADD CONSTRAINT ", " FOREIGN KEY (", " NOT VALID",
+	ShareRowExclusiveLock, NULL},
+	{"ADD CONSTRAINT ", " FOREIGN KEY (", "", ShareRowExclusiveLock, READS},
+	{"ADD CONSTRAINT ", "", " NOT VALID", AccessExclusiveLock, NULL},
+	{"ADD CONSTRAINT ", " UNIQUE USING INDEX ", "", AccessExclusiveLock,
+	NULL},
+	{"ADD CONSTRAINT ", " UNIQUE (", "", AccessExclusiveLock, BUILDS},
+	{"ADD CONSTRAINT ", " PRIMARY KEY (", "", AccessExclusiveLock, BUILDS},
+	{"ADD CONSTRAINT ", "", "", AccessExclusiveLock, READS},
+	{"ALTER COLUMN ", " SET NOT NULL", "", AccessExclusiveLock, READS},
+	{"", "", "", AccessExclusiveLock, NULL}
 };
 
 static bool
 begins_with(const char *text, const char *prefix)
 {
 	return strncmp(text, prefix, strlen(prefix)) == 0;
+}
+
+static bool
+ends_with(const char *text, const char *suffix)
+{
+	size_t		len = strlen(text);
+
+	return len >= strlen(suffix) &&
+		strcmp(text + len - strlen(suffix), suffix) == 0;
+}
+
+/* Behind a name, which may be quoted. */
+static const char *
+after_name(const char *at)
+{
+	bool		quoted = false;
+
+	for (; *at != '\0' && (quoted || *at != ' '); at++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (*at == '"')
+			quoted = !quoted;
+	}
+	return at;
+}
+
+static bool
+fits(int i, const char *what)
+{
+	if (!begins_with(what, effects[i].begin))
+		return false;
+	return begins_with(after_name(what + strlen(effects[i].begin)),
+					   effects[i].then) && ends_with(what, effects[i].end);
 }
 
 /* What comes after ALTER TABLE and the table's name. */
@@ -87,18 +128,10 @@ classify(EaDdlStatement *statement)
 	const char *what = action(statement);
 	int			i = 0;
 
-	while (!begins_with(what, effects[i].begin) ||
-		   (effects[i].contains != NULL &&
-			strstr(what, effects[i].contains) == NULL))
+	while (!fits(i, what))
 		i++;
 	statement->lock = effects[i].lock;
 	statement->effect = statement->rewrites ? REWRITES : effects[i].effect;
-
-	/* a new foreign key only keeps writers away */
-	if (statement->lock == AccessExclusiveLock &&
-		begins_with(what, "ADD CONSTRAINT ") &&
-		strstr(what, " FOREIGN KEY (") != NULL)
-		statement->lock = ShareRowExclusiveLock;
 
 	/* after a check that has been validated there is nothing left to read */
 	if (statement->deferred && statement->lock == AccessExclusiveLock)
