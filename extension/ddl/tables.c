@@ -168,19 +168,9 @@ add_object(EaDdlTable *table, EaDdlObjectKind kind, const char *name,
 	object->columns = columns;
 	object->body = body;
 
-	/*
-	 * The same index may be asked for twice, at a field and for the table.
-	 * Names that were too long are cut, and end with a hash instead.
-	 */
+	/* the same index may be asked for twice, at a field and for the table */
 	if (ea_names_map_put(table->by_object, name, object))
 		table->objects = lappend(table->objects, object);
-	else if (strcmp(((EaDdlObject *) ea_names_map_get(table->by_object,
-													  name))->body, body) != 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_DUPLICATE_OBJECT),
-				 errmsg("two constraints or indexes of %s would be called "
-						"\"%s\"", table->qualified, name),
-				 errhint("Give a field of it another name or column.")));
 	return object;
 }
 

@@ -11,6 +11,7 @@
 #include "miscadmin.h"
 
 #include "manifest/check.h"
+#include "manifest/constraint_names.h"
 #include "manifest/existing_keys.h"
 #include "manifest/faults.h"
 #include "manifest/fields.h"
@@ -484,6 +485,7 @@ ea_manifest_check(EaManifest *m)
 	EaNameMap  *types = ea_names_map_create(256);
 	EaNameMap  *tables = ea_names_map_create(256);
 	EaNameMap  *renamed = ea_names_map_create(16);
+	EaNameMap  *constraints = ea_names_map_create(16);
 	ListCell   *lc;
 
 	ea_manifest_check_service(m);
@@ -503,6 +505,8 @@ ea_manifest_check(EaManifest *m)
 		check_columns(m, entity);
 		ea_manifest_check_table(m, entity);
 		check_indexes(m, entity);
+		if (entity->existing_table == NULL && entity->table != NULL)
+			ea_manifest_check_names(m, entity, constraints);
 		foreach(cell, entity->fields)
 		{
 			EaDeclField *field = lfirst(cell);

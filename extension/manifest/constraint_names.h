@@ -4,6 +4,9 @@
 #ifndef EA_CONSTRAINT_NAMES_H
 #define EA_CONSTRAINT_NAMES_H
 
+#include "base/names.h"
+#include "manifest/manifest.h"
+
 /* How names of constraints and indexes end. */
 #define EA_DDL_PRIMARY "pkey"
 #define EA_DDL_KEY "key"
@@ -19,5 +22,13 @@
 /* Name of a constraint or an index; columns joined by two underscores. */
 extern char *ea_ddl_name(const char *table, const char *columns,
 						 const char *suffix);
+
+/*
+ * Note a fault where two constraints or indexes of a schema would have one
+ * name: what is too long is cut, and ends with a hash.  Taken is by such a
+ * name the whole one, of the entities that were looked at before.
+ */
+extern void ea_manifest_check_names(EaManifest *m, EaDeclEntity *entity,
+									EaNameMap *taken);
 
 #endif							/* EA_CONSTRAINT_NAMES_H */
