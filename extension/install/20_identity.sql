@@ -77,6 +77,35 @@ CREATE TRIGGER copy_account
 	ON entityapi.account
 	FOR EACH ROW EXECUTE FUNCTION entityapi.copy_account();
 
+-- What sessions of 1.1 read and write that are open while it is updated.  It
+-- goes with the version after this one.
+CREATE VIEW entityapi.tenant_admin AS
+	SELECT a.tenant_id, a.id AS account_id
+	FROM entityapi.account a WHERE a.is_tenant_admin;
+
+CREATE FUNCTION entityapi.write_tenant_admin() RETURNS trigger
+	LANGUAGE plpgsql
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+BEGIN
+	IF TG_OP <> 'INSERT' THEN
+		UPDATE entityapi.account SET is_tenant_admin = false
+		WHERE id = old.account_id;
+	END IF;
+	IF TG_OP = 'DELETE' THEN
+		RETURN old;
+	END IF;
+	UPDATE entityapi.account SET is_tenant_admin = true
+	WHERE id = new.account_id AND tenant_id = new.tenant_id;
+	RETURN new;
+END
+$$;
+
+-- for each of the three: what it is not for would write the accounts
+CREATE TRIGGER write_tenant_admin
+	INSTEAD OF INSERT OR UPDATE OR DELETE ON entityapi.tenant_admin
+	FOR EACH ROW EXECUTE FUNCTION entityapi.write_tenant_admin();
+
 -- One login: the family of its refresh tokens, "sid" of its access tokens.
 CREATE TABLE entityapi.session (
 	id uuid PRIMARY KEY,

@@ -34,7 +34,7 @@ $$;
 ALTER TABLE entityapi.audit ADD COLUMN version bigint, ADD COLUMN revision integer;
 
 -- Whether somebody administers his tenant stands in his account.  The table of
--- administrators is no part of what dumps hold any more, and then no more at all.
+-- administrators is no part of what dumps hold any more, and becomes a view.
 ALTER TABLE entityapi.account ADD COLUMN is_tenant_admin boolean NOT NULL DEFAULT false,
 	ADD CHECK (NOT is_tenant_admin OR kind OPERATOR(pg_catalog.=) 'USER' AND NOT is_super_admin);
 UPDATE entityapi.account a SET is_tenant_admin = true

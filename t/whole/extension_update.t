@@ -66,6 +66,21 @@ for my $version (@released)
 		is($psql->(q{select extversion from pg_extension where extname = 'entityapi'}), $current, 'updated');
 		is($psql->($rows), $before, 'the rows are those of before');
 		is($psql->('select string_agg(username, \' \') from entityapi.account where is_tenant_admin'), 'ada', 'an administrator still is one');
+
+		# what sessions of before say until they are replaced
+		my $admins = q{select string_agg(a.username, ' ' order by a.username) from entityapi.account a
+			left join entityapi.tenant_admin ta on ta.account_id = a.id and ta.tenant_id = a.tenant_id where ta.account_id is not null};
+		my $say = sub { $psql->("set role entityapi_owner; $_[0]; reset role; $admins") };
+		is($psql->($admins), 'ada', 'and a session of before finds him');
+		is($say->(q{insert into entityapi.tenant_admin (account_id, tenant_id) values (md5('eve')::uuid, '01980000-0000-7000-8000-000000000001') on conflict do nothing}), 'ada eve',
+			'which makes another one');
+		is($say->(q{insert into entityapi.tenant_admin (account_id, tenant_id) values (md5('eve')::uuid, '01980000-0000-7000-8000-000000000001') on conflict do nothing}), 'ada eve',
+			'once');
+		is($say->(q{delete from entityapi.tenant_admin where account_id = md5('eve')::uuid}), 'ada', 'and takes that back');
+		$psql->(q{update entityapi.tenant_admin set account_id = md5('eve')::uuid});
+		is($psql->($admins), 'eve', 'by hand it is given to another');
+		$psql->(q{update entityapi.tenant_admin set account_id = md5('ada')::uuid});
+		is($psql->('select count(*) from entityapi.account'), 4, 'all accounts are there');
 		is($psql->(q{select count(*) from unnest((select extconfig from pg_extension where extname = 'entityapi')) o where not exists (select from pg_class where oid = o)}),
 			0, 'dumps look for no table that has gone');
 		is($psql->(q{select string_agg(i.indrelid::regclass || ' ' || (i.indpred is not null), ', ' order by 1) from pg_index i
