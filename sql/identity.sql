@@ -368,7 +368,7 @@ SELECT pg_temp.refresh('none', 'uemit');
 SELECT pg_temp.login('none', 'ada', 'a phrase of her own');
 UPDATE entityapi.tenant SET status = 'ACTIVE' WHERE slug = 'acme';
 SELECT pg_temp.call('ada', 'GET', '/auth/me') LIKE '200 %';
-UPDATE entityapi.account SET is_tenant_admin = false WHERE id = pg_temp.id_of('ada');
+DELETE FROM entityapi.tenant_admin WHERE account_id = pg_temp.id_of('ada');
 SELECT pg_temp.call('ada', 'POST', :'users', '{"username": "frank"}');
 
 \echo === Signing keys
@@ -442,7 +442,7 @@ SELECT count(*) FROM token t JOIN entityapi.refresh_token r
 	ON position(r.secret_hash IN convert_to(t.refresh, 'UTF8')) > 0;
 SELECT has_table_privilege('entityapi_client', c.oid, 'SELECT') OR has_table_privilege('entityapi_reader', c.oid, 'SELECT'), count(*)
 FROM pg_class c WHERE relnamespace = 'entityapi'::regnamespace
-	AND relname IN ('tenant', 'account', 'session', 'refresh_token', 'signing_key', 'common_password')
+	AND relname IN ('tenant', 'account', 'tenant_admin', 'session', 'refresh_token', 'signing_key', 'common_password')
 GROUP BY 1;
 SELECT has_function_privilege('entityapi_client', 'entityapi.create_superadmin(text, text)', 'EXECUTE'),
 	has_function_privilege('entityapi_client', 'entityapi.rotate_signing_key()', 'EXECUTE');

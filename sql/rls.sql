@@ -32,7 +32,7 @@ FROM (VALUES
 	(3, '00000000-0000-0000-0000-00000000000b', 'rls-other', '{Clerk}', '{"region": "north"}'),
 	(4, '00000000-0000-0000-0000-00000000000a', 'rls-none', '{}', '{"region": "north"}'),
 	(5, '00000000-0000-0000-0000-00000000000a', 'rls-admin', '{}', '{}')) u (n, tenant, name, roles, attributes);
-UPDATE entityapi.account SET is_tenant_admin = true WHERE id = '00000000-0000-0000-0001-000000000005';
+INSERT INTO entityapi.tenant_admin VALUES ('00000000-0000-0000-0000-00000000000a', '00000000-0000-0000-0001-000000000005');
 
 CREATE FUNCTION pg_temp.id(n int) RETURNS uuid LANGUAGE sql AS $$ SELECT lpad(n::text, 32, '0')::uuid $$;
 INSERT INTO rls_test.country (id, code, created_at, updated_at) VALUES (pg_temp.id(1), 'DE', now(), now());

@@ -55,7 +55,7 @@ ea_role_rows_holders(const char *role, bool *all)
 		ea_exec_each(EA_EXEC_READ, HOLDERS_SQL("true"), none, reader,
 					 &holders);
 	else if (strcmp(role, EA_ROLE_TENANT_ADMIN) == 0)
-		ea_exec_each(EA_EXEC_READ, HOLDERS_SQL("a.is_tenant_admin"),
+		ea_exec_each(EA_EXEC_READ, HOLDERS_SQL("ta.account_id IS NOT NULL"),
 					 none, reader, &holders);
 	else
 		ea_exec_each(EA_EXEC_READ, HOLDERS_SQL("$1 = ANY (a.roles)"),

@@ -219,8 +219,8 @@ const EaRoute ea_routes[] = {
 	{.method = EA_DELETE, .pattern = TENANT "/tenant-admins/{uid}",
 		.area = EA_AREA_TENANT, .authority = EA_SUPER_ADMIN,
 		.handler = ea_drafts_act, .record = &ea_users,
-		.statement = "UPDATE entityapi.account SET is_tenant_admin = false"
-		" WHERE id = $1 AND tenant_id = $2 AND is_tenant_admin",
+		.statement = "DELETE FROM entityapi.tenant_admin"
+		" WHERE account_id = $1 AND tenant_id = $2",
 		.action = "TENANT_ADMIN_REVOKED", .target_type = "user",
 		.target = EA_TARGET_ARGUMENT(1),
 		.id = "revokeTenantAdmin",

@@ -47,9 +47,12 @@ ea_account_find_kind(const char *name, EaKind *kind)
 const char *
 ea_account_tables(void)
 {
-	return psprintf("%s a LEFT JOIN %s t ON t.id = a.tenant_id",
+	return psprintf("%s a LEFT JOIN %s t ON t.id = a.tenant_id"
+					" LEFT JOIN %s ta"
+					" ON ta.account_id = a.id AND ta.tenant_id = a.tenant_id",
 					ea_shards_name("entityapi.account"),
-					ea_shards_name("entityapi.tenant"));
+					ea_shards_name("entityapi.tenant"),
+					ea_shards_name("entityapi.tenant_admin"));
 }
 
 void

@@ -21,7 +21,7 @@ typedef struct EaAccount
 #define EA_ACCOUNT_COLUMNS \
 	"a.id, a.kind, a.tenant_id, a.username, a.roles, a.profile::text," \
 	" a.security_attributes::text, a.is_super_admin," \
-	" a.is_tenant_admin, a.password_change_required," \
+	" ta.account_id IS NOT NULL, a.password_change_required," \
 	" a.status = 'ACTIVE' AND CASE WHEN a.is_super_admin" \
 	" THEN a.tenant_id IS NULL ELSE t.status IS NOT NULL" \
 	" AND t.status = 'ACTIVE' END"
@@ -31,7 +31,9 @@ typedef struct EaAccount
 	BOOLOID, BOOLOID, BOOLOID, BOOLOID
 #define EA_ACCOUNT_TABLES \
 	"entityapi.account a" \
-	" LEFT JOIN entityapi.tenant t ON t.id = a.tenant_id"
+	" LEFT JOIN entityapi.tenant t ON t.id = a.tenant_id" \
+	" LEFT JOIN entityapi.tenant_admin ta" \
+	" ON ta.account_id = a.id AND ta.tenant_id = a.tenant_id"
 
 /* The same where each node has these tables, for a statement of Citus. */
 extern const char *ea_account_tables(void);

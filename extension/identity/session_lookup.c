@@ -1,7 +1,7 @@
 /*
  * The account of a session, for every request with an access token.
  *
- * Three look-ups by a unique key need no planner and no executor; done on the
+ * Four look-ups by a unique key need no planner and no executor; done on the
  * indexes themselves they take a third of the time, and a third of that where
  * the row is found in the place it was found in before.  They see what the
  * statement sees that called us.  Where entityapi.direct_scans is off they are
@@ -65,10 +65,7 @@ enum
 	ACCOUNT_SECURITY_ATTRIBUTES,
 	ACCOUNT_PASSWORD_HASH,
 	ACCOUNT_PASSWORD_CHANGE_REQUIRED,
-	ACCOUNT_IS_SUPER_ADMIN,
-	ACCOUNT_CREATED_AT,
-	ACCOUNT_LAST_LOGIN_AT,
-	ACCOUNT_IS_TENANT_ADMIN
+	ACCOUNT_IS_SUPER_ADMIN
 };
 
 enum
@@ -77,6 +74,12 @@ enum
 	TENANT_NAME,
 	TENANT_SLUG,
 	TENANT_STATUS
+};
+
+enum
+{
+	TENANT_ADMIN_TENANT_ID,
+	TENANT_ADMIN_ACCOUNT_ID
 };
 
 enum
@@ -96,10 +99,10 @@ static const Oid session_types[] = {
 };
 static const Oid account_types[] = {
 	UUIDOID, UUIDOID, TEXTOID, TEXTOID, TEXTOID, TEXTOID, TEXTOID,
-	TEXTARRAYOID, JSONBOID, JSONBOID, TEXTOID, BOOLOID, BOOLOID,
-	TIMESTAMPTZOID, TIMESTAMPTZOID, BOOLOID
+	TEXTARRAYOID, JSONBOID, JSONBOID, TEXTOID, BOOLOID, BOOLOID
 };
 static const Oid tenant_types[] = {UUIDOID, TEXTOID, TEXTOID, TEXTOID};
+static const Oid tenant_admin_types[] = {UUIDOID, UUIDOID};
 static const Oid key_types[] = {UUIDOID};
 
 /* The tables that are looked into, and the index for it. */
@@ -108,6 +111,7 @@ typedef enum Table
 	SESSION,
 	ACCOUNT,
 	TENANT,
+	TENANT_ADMIN,
 	KEY
 } Table;
 
@@ -127,6 +131,8 @@ static const struct
 	lengthof(account_types)},
 	{"tenant", "entityapi.tenant", "tenant_pkey", TENANT_ID, tenant_types,
 	lengthof(tenant_types)},
+	{"tenant_admin", "entityapi.tenant_admin", "tenant_admin_account_id_key",
+	TENANT_ADMIN_ACCOUNT_ID, tenant_admin_types, lengthof(tenant_admin_types)},
 	{"personal_api_key", "entityapi.personal_api_key", "personal_api_key_pkey",
 	KEY_ID, key_types, lengthof(key_types)}
 };
@@ -371,7 +377,6 @@ fill(const Row *row, EaAccount *account)
 	principal->profile = object_text(values[ACCOUNT_PROFILE]);
 	principal->attributes = object_text(values[ACCOUNT_SECURITY_ATTRIBUTES]);
 	principal->super_admin = DatumGetBool(values[ACCOUNT_IS_SUPER_ADMIN]);
-	principal->tenant_admin = DatumGetBool(values[ACCOUNT_IS_TENANT_ADMIN]);
 	principal->force_change =
 		DatumGetBool(values[ACCOUNT_PASSWORD_CHANGE_REQUIRED]);
 	account->active = is_active(values[ACCOUNT_STATUS]);
@@ -392,6 +397,10 @@ add_tenant(const Oid *oids, EaAccount *account)
 	account->active &= !principal->super_admin &&
 		find_row(oids, TENANT, &principal->tenant, &row) &&
 		is_active(row.values[TENANT_STATUS]);
+	principal->tenant_admin =
+		find_row(oids, TENANT_ADMIN, &principal->account, &row) &&
+		ea_uuid_equal(DatumGetUUIDP(row.values[TENANT_ADMIN_TENANT_ID]),
+					  &principal->tenant);
 }
 
 static bool

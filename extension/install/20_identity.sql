@@ -24,9 +24,8 @@ CREATE INDEX tenant_deleted_at ON entityapi.tenant (deleted_at, id)
 	WHERE deleted_at IS NOT NULL;
 
 -- Whoever can have a credential.  A SuperAdmin belongs to no tenant, anybody
--- else to one, and a user's authority over it is kept apart from roles.
--- username_key is the username as it is compared, without case; a service
--- account has no such key, so nobody can log in as one.
+-- else to one.  username_key is the username as it is compared, without
+-- case; a service account has no such key, so nobody can log in as one.
 CREATE TABLE entityapi.account (
 	id uuid PRIMARY KEY,
 	tenant_id uuid REFERENCES entityapi.tenant ON DELETE CASCADE,
@@ -44,10 +43,8 @@ CREATE TABLE entityapi.account (
 	is_super_admin boolean NOT NULL,
 	created_at timestamptz NOT NULL,
 	last_login_at timestamptz,
-	is_tenant_admin boolean NOT NULL DEFAULT false,
 	CHECK (is_super_admin = (tenant_id IS NULL)),
-	CHECK (kind <> 'USER' OR username_key IS NOT NULL),
-	CHECK (NOT is_tenant_admin OR kind = 'USER' AND NOT is_super_admin)
+	CHECK (kind <> 'USER' OR username_key IS NOT NULL)
 );
 
 CREATE INDEX account_tenant_id ON entityapi.account (tenant_id, id);
@@ -77,34 +74,13 @@ CREATE TRIGGER copy_account
 	ON entityapi.account
 	FOR EACH ROW EXECUTE FUNCTION entityapi.copy_account();
 
--- What sessions of 1.1 read and write that are open while it is updated.  It
--- goes with the version after this one.
-CREATE VIEW entityapi.tenant_admin AS
-	SELECT a.tenant_id, a.id AS account_id
-	FROM entityapi.account a WHERE a.is_tenant_admin;
-
-CREATE FUNCTION entityapi.write_tenant_admin() RETURNS trigger
-	LANGUAGE plpgsql
-	SET search_path = pg_catalog, pg_temp
-	AS $$
-BEGIN
-	IF TG_OP <> 'INSERT' THEN
-		UPDATE entityapi.account SET is_tenant_admin = false
-		WHERE id = old.account_id;
-	END IF;
-	IF TG_OP = 'DELETE' THEN
-		RETURN old;
-	END IF;
-	UPDATE entityapi.account SET is_tenant_admin = true
-	WHERE id = new.account_id AND tenant_id = new.tenant_id;
-	RETURN new;
-END
-$$;
-
--- for each of the three: what it is not for would write the accounts
-CREATE TRIGGER write_tenant_admin
-	INSTEAD OF INSERT OR UPDATE OR DELETE ON entityapi.tenant_admin
-	FOR EACH ROW EXECUTE FUNCTION entityapi.write_tenant_admin();
+-- Authority over a tenant is kept apart from roles.
+CREATE TABLE entityapi.tenant_admin (
+	tenant_id uuid NOT NULL REFERENCES entityapi.tenant ON DELETE CASCADE,
+	account_id uuid NOT NULL UNIQUE
+		REFERENCES entityapi.account ON DELETE CASCADE,
+	PRIMARY KEY (tenant_id, account_id)
+);
 
 -- One login: the family of its refresh tokens, "sid" of its access tokens.
 CREATE TABLE entityapi.session (
@@ -159,6 +135,7 @@ CREATE TABLE entityapi.common_password (
 
 SELECT pg_catalog.pg_extension_config_dump('entityapi.tenant', '');
 SELECT pg_catalog.pg_extension_config_dump('entityapi.account', '');
+SELECT pg_catalog.pg_extension_config_dump('entityapi.tenant_admin', '');
 SELECT pg_catalog.pg_extension_config_dump('entityapi.session', '');
 SELECT pg_catalog.pg_extension_config_dump('entityapi.refresh_token', '');
 SELECT pg_catalog.pg_extension_config_dump('entityapi.signing_key', '');

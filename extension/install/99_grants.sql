@@ -33,8 +33,7 @@ BEGIN
 			   CASE c.relkind WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END,
 			   c.oid::pg_catalog.regclass::text, c.relowner,
 			   coalesce(c.relacl, pg_catalog.acldefault('r', c.relowner)),
-			   CASE WHEN c.relname = 'tenant_admin' THEN '{SELECT,INSERT,DELETE}'
-					WHEN c.relkind = 'v' OR c.relispartition THEN '{SELECT}'
+			   CASE WHEN c.relkind = 'v' OR c.relispartition THEN '{SELECT}'
 					WHEN c.relname = 'audit' THEN '{SELECT,INSERT}'
 					-- written by apply_manifest() alone, and believed
 					WHEN c.relname IN ('entity', 'service', 'revision',

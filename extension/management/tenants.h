@@ -6,10 +6,10 @@
 
 #include "management/records.h"
 
-/* The user $1 of $2 becomes an administrator of it. */
+/* $1 becomes an administrator of $2. */
 #define EA_TENANTS_GRANT \
-	"UPDATE entityapi.account SET is_tenant_admin = true" \
-	" WHERE id = $1 AND tenant_id = $2 AND NOT is_tenant_admin"
+	"INSERT INTO entityapi.tenant_admin (account_id, tenant_id)" \
+	" VALUES ($1, $2) ON CONFLICT DO NOTHING"
 
 /*
  * Name and slug become what nobody can ask for, and so are free again.  They

@@ -159,7 +159,9 @@ const EaRecord ea_users = {
 		{"securityAttributes", "r.security_attributes::text", EA_LIST_OBJECT},
 		{"passwordChangeRequired", "r.password_change_required",
 		EA_LIST_BOOLEAN},
-		{"isTenantAdmin", "r.is_tenant_admin", EA_LIST_BOOLEAN},
+		{"isTenantAdmin", "EXISTS (SELECT 1 FROM entityapi.tenant_admin ta"
+			" WHERE ta.account_id = r.id AND ta.tenant_id = r.tenant_id)",
+		EA_LIST_BOOLEAN},
 		{"createdAt", "r.created_at", EA_LIST_DATETIME},
 		{"lastLoginAt", "r.last_login_at", EA_LIST_DATETIME, true}
 	),

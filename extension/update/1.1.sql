@@ -33,17 +33,6 @@ $$;
 -- under whose names
 ALTER TABLE entityapi.audit ADD COLUMN version bigint, ADD COLUMN revision integer;
 
--- Whether somebody administers his tenant stands in his account.  The table of
--- administrators is no part of what dumps hold any more, and becomes a view.
-ALTER TABLE entityapi.account ADD COLUMN is_tenant_admin boolean NOT NULL DEFAULT false,
-	ADD CHECK (NOT is_tenant_admin OR kind OPERATOR(pg_catalog.=) 'USER' AND NOT is_super_admin);
-UPDATE entityapi.account a SET is_tenant_admin = true
-FROM entityapi.tenant_admin ta
-WHERE ta.account_id OPERATOR(pg_catalog.=) a.id AND ta.tenant_id OPERATOR(pg_catalog.=) a.tenant_id
-	AND a.kind OPERATOR(pg_catalog.=) 'USER';
-ALTER EXTENSION entityapi DROP TABLE entityapi.tenant_admin;
-DROP TABLE entityapi.tenant_admin;
-
 -- After the parts
 
 -- a signing key that is revoked where rows come by replication

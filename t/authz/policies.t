@@ -29,7 +29,7 @@ my ($bare) = caller_of($ours, 'bare', ['Clerk'], {});
 my ($auditor) = caller_of($ours, 'aud', ['Auditor'], { region => 'north', level => 9 });
 my ($foreign) = caller_of($theirs, 'tom', ['Clerk'], { region => 'north', level => 3 });
 my $admin_user = $shim->user($ours, 'admin', []);
-$cluster->psql("update entityapi.account set is_tenant_admin = true where id = '$admin_user->{id}'");
+$cluster->psql("insert into entityapi.tenant_admin values ('$ours', '$admin_user->{id}')");
 my $admin = EntityApi::Test::Cases->new($shim, $shim->login('admin', $admin_user->{password}), '/api/v1');
 
 sub made

@@ -56,7 +56,7 @@ my %caller = (
 	placeless => { roles => [], super => 1, token => $shim->superadmin->{accessToken} } );
 $caller{$_} = { roles => [$_], token => $shim->user($ours, lc $_, [$_])->{accessToken}, tenant => $ours } for @roles;
 my $admin = $shim->user($ours, 'admin', []);
-$cluster->psql("update entityapi.account set is_tenant_admin = true where id = '$admin->{id}'");
+$cluster->psql("insert into entityapi.tenant_admin values ('$ours', '$admin->{id}')");
 $caller{admin} = { roles => [], admin => 1, token => $admin->{accessToken}, tenant => $ours };
 
 # A service account stands for itself; a personal key for no more of its owner

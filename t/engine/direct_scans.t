@@ -94,7 +94,7 @@ my $makes_indexes = qr/reindex|create index|vacuum full|cluster/;
 sub maintenance
 {
 	my ($aged) = @_;
-	my @work = grep { !$aged || !/$makes_indexes/ } ((map { "vacuum $_;" } 'app.item', 'entityapi.session', 'entityapi.account', 'entityapi.tenant'),
+	my @work = grep { !$aged || !/$makes_indexes/ } ((map { "vacuum $_;" } 'app.item', 'entityapi.session', 'entityapi.account', 'entityapi.tenant_admin', 'entityapi.tenant'),
 		'call thin_out(); vacuum (truncate on) app.item;', 'vacuum (freeze) app.item;', 'vacuum full app.item;', 'vacuum (index_cleanup off) app.item;',
 		'truncate app.item cascade; select put_back(p) from pool p; select insert_some(tenant, 300) from (select distinct tenant from pool) t;',
 		'begin; truncate app.item cascade; select pg_sleep(0.02); rollback;',
@@ -106,7 +106,7 @@ sub maintenance
 
 	# half of it are plain vacuums: what they do is what matters most
 	my $sql = "set lock_timeout = '400ms';\n\\set ON_ERROR_STOP off\n";
-	$sql .= ($_ % 2 ? $work[ rand 5 ] : $work[ rand @work ]) . " select pg_sleep($pause);\n" for 1 .. 16;
+	$sql .= ($_ % 2 ? $work[ rand 6 ] : $work[ rand @work ]) . " select pg_sleep($pause);\n" for 1 .. 16;
 	return $sql;
 }
 

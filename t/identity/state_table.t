@@ -16,7 +16,7 @@ my $tenant = $shim->tenant('acme');
 my $manage = "/manage/tenants/$tenant->{id}";
 my $ann = $shim->user($tenant->{id}, 'ann', ['Viewer']);
 my $boss = $shim->user($tenant->{id}, 'boss', []);
-$cluster->psql("update entityapi.account set is_tenant_admin = true where id = '$boss->{id}'");
+$cluster->psql("insert into entityapi.tenant_admin values ('$tenant->{id}', '$boss->{id}')");
 
 sub post
 {

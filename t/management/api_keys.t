@@ -19,7 +19,7 @@ my %attributes = (department => 'finance', clearance => 2);
 my $ann = $shim->user($tenant->{id}, 'ann', [ 'Viewer', 'Accountant' ],
 	securityAttributes => \%attributes);
 my $boss = $shim->user($tenant->{id}, 'boss', ['Viewer']);
-$cluster->psql("update entityapi.account set is_tenant_admin = true where id = '$boss->{id}'");
+$cluster->psql("insert into entityapi.tenant_admin values ('$tenant->{id}', '$boss->{id}')");
 
 sub create
 {

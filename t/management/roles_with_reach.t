@@ -73,7 +73,7 @@ my $root = $shim->superadmin;
 my $acme = $shim->tenant('acme')->{id};
 my $globex = $shim->tenant('globex')->{id};
 my $admin = $shim->user($acme, 'admin', ['Viewer']);
-$cluster->psql("update entityapi.account set is_tenant_admin = true where id = '$admin->{id}'");
+$cluster->psql("insert into entityapi.tenant_admin values ('$acme', '$admin->{id}')");
 my $editor = $shim->user($acme, 'editor', ['PlatformEditor']);
 my $viewer = $shim->user($acme, 'viewer', ['Viewer']);
 

@@ -259,7 +259,7 @@ $cluster->psql(<<~SQL);
 			case i % 3 when 0 then '{}'::text[] when 1 then '{Viewer}' else '{Accountant,Viewer}' end, jsonb_build_object('n', i), '{}', i % 2 = 0, false,
 			'2026-01-01'::timestamptz + i % 50 * interval '1 minute', case when i % 3 > 0 then '2026-02-01'::timestamptz + i * interval '1 s' end
 		from generate_series(1, 130) i, unnest('{USER,SERVICE_ACCOUNT}'::text[]) k;
-	update entityapi.account set is_tenant_admin = true from generate_series(1, 130, 11) i where id = pg_temp.n('USER', i);
+	insert into entityapi.tenant_admin select '$listed', pg_temp.n('USER', i) from generate_series(1, 130, 11) i;
 	insert into entityapi.service_account select pg_temp.n('SERVICE_ACCOUNT', i), 'client' || i, '\\x',
 		case when i % 3 > 0 then '2026-02-01'::timestamptz + i * interval '1 s' end from generate_series(1, 130) i;
 	insert into entityapi.personal_api_key select pg_temp.n('k', i), case when i % 2 = 0 then pg_temp.n('USER', i) else '$lister->{id}' end,

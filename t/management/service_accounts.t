@@ -14,7 +14,7 @@ my $shim = EntityApi::Test->shim($cluster);
 my $tenant = $shim->tenant('acme');
 my $other = $shim->tenant('other');
 my $boss = $shim->user($tenant->{id}, 'boss', ['Viewer']);
-$cluster->psql("update entityapi.account set is_tenant_admin = true where id = '$boss->{id}'");
+$cluster->psql("insert into entityapi.tenant_admin values ('$tenant->{id}', '$boss->{id}')");
 my $accounts = "/manage/tenants/$tenant->{id}/service-accounts";
 
 sub create

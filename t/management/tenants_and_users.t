@@ -67,7 +67,7 @@ subtest 'TenantAdmin authority, given and taken' => sub {
 	{
 		refused("$_ of $id", super($_ => "/manage/tenants/$acme/tenant-admins/$id"), 404) for qw(POST DELETE);
 	}
-	is($cluster->psql('select count(*) from entityapi.account where is_tenant_admin'), 0, 'nobody is one');
+	is($cluster->psql('select count(*) from entityapi.tenant_admin'), 0, 'nobody is one');
 	is(super(POST => $path)->{status}, 204, 'for what follows');
 };
 

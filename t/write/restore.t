@@ -140,7 +140,7 @@ subtest 'who may' => sub {
 	deleted($folder);
 	$keeper->refused('include', 403, 'FORBIDDEN', undef, POST => $keeper->path($folder, 'restore') . '?include=notes');
 	my $admin = $shim->user($editor->{tenant}, 'admin', []);
-	$cluster->psql("update entityapi.account set is_tenant_admin = true where id = '$admin->{id}'");
+	$cluster->psql("insert into entityapi.tenant_admin values ('$editor->{tenant}', '$admin->{id}')");
 	restored('a TenantAdmin', $folder, as => $editor->as($admin));
 
 	my $norm = $cluster->psql(q{insert into app.norm (id, title, created_at, updated_at, deleted_at) values (gen_random_uuid(), 'n', now(), now(), now()) returning id});

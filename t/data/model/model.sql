@@ -309,8 +309,9 @@ begin
 				when 9 then
 					update entityapi.tenant set name = 'n' || random() where id = (select tenant_id from entityapi.account where id = k.account);
 				when 10 then
-					update entityapi.account set is_tenant_admin = true where id = k.account;
-				when 11 then update entityapi.account set is_tenant_admin = false where id = k.account;
+					insert into entityapi.tenant_admin (tenant_id, account_id) select tenant_id, id from entityapi.account where id = k.account
+						on conflict do nothing;
+				when 11 then delete from entityapi.tenant_admin where account_id = k.account;
 				else
 					begin
 						update entityapi.account set status = 'DISABLED' where id = k.account;
