@@ -23,6 +23,7 @@
 
 #include "base/compat.h"
 #include "engine/exec.h"
+#include "engine/newest.h"
 #include "engine/pin.h"
 #include "engine/plancache.h"
 #include "engine/start_key.h"
@@ -638,10 +639,6 @@ ea_exec_int64(EaExecMode mode, const char *sql, EaParams params)
 	return value;
 }
 
-/*
- * A snapshot as for reading system catalogs: it is taken anew, which no other
- * may be in parallel mode.
- */
 uint64
 ea_exec_latest(EaExecMode mode, const char *sql, EaParams params,
 			   const EaReader *reader, void *arg)
@@ -649,8 +646,7 @@ ea_exec_latest(EaExecMode mode, const char *sql, EaParams params,
 	uint64		n;
 
 	Assert(mode != EA_EXEC_WRITE);
-	InvalidateCatalogSnapshot();
-	PushActiveSnapshot(GetCatalogSnapshot(InvalidOid));
+	PushActiveSnapshot(ea_newest_snapshot());
 	n = ea_exec_one(mode, sql, params, reader, arg);
 	PopActiveSnapshot();
 	return n;

@@ -33,6 +33,7 @@
 #include "engine/exec.h"
 #include "engine/held.h"
 #include "engine/invalidate.h"
+#include "engine/newest.h"
 #include "engine/shards.h"
 
 static const char *const watched_names[] = {"entity", "signing_key"};
@@ -189,18 +190,6 @@ rows_of(const char *table, bool *here)
 	return hash_combine64(sum, shard->relid);
 }
 
-/*
- * No transaction that could have written has ended on this node since the look
- * with that number, and the one that runs has written nothing: each snapshot
- * sees what that one saw.  PostgreSQL takes none anew then, either.
- */
-static bool
-sees_the_same(Snapshot snapshot, uint64 looked)
-{
-	return looked != 0 && snapshot->snapXactCompletionCount == looked &&
-		!TransactionIdIsValid(GetTopTransactionIdIfAny());
-}
-
 /* True if all that it saw is on this node. */
 static bool
 look(void)
@@ -225,17 +214,11 @@ void
 ea_invalidate_look(void)
 {
 	static uint64 looked = 0;
-	Snapshot	snapshot;
-	uint64		ended;
+	Snapshot	snapshot = ea_newest_snapshot();
+	uint64		ended = ea_newest_ended(snapshot);
 
-	/* one that parallel workers may take, too */
-	InvalidateCatalogSnapshot();
-	snapshot = GetCatalogSnapshot(InvalidOid);
-	if (sees_the_same(snapshot, looked))
+	if (ea_newest_sees_the_same(snapshot, looked))
 		return;
-
-	/* of this snapshot: the look may let newer ones be taken */
-	ended = snapshot->snapXactCompletionCount;
 	looked = 0;
 	PushActiveSnapshot(snapshot);
 	if (look())
