@@ -55,6 +55,7 @@ ResultRelInfo; ANY_MINOR=1 builds all the same
 #define ea_compat_forget_frozen(form) ((void) 0)
 #endif
 
+#include "access/transam.h"
 #include "access/tupdesc.h"
 #include "common/jsonapi.h"
 #include "utils/guc_tables.h"
@@ -64,6 +65,15 @@ ResultRelInfo; ANY_MINOR=1 builds all the same
  */
 #if PG_VERSION_NUM >= 160000
 #include "varatt.h"
+#endif
+
+/* How many transactions that could write have ended, read without a lock. */
+#if PG_VERSION_NUM < 170000
+#define ea_compat_transactions_ended() \
+	(ShmemVariableCache->xactCompletionCount)
+#else
+#define ea_compat_transactions_ended() \
+	(TransamVariables->xactCompletionCount)
 #endif
 
 /*

@@ -2,9 +2,9 @@
  * From the credential of a request to its principal.
  *
  * A token only says which session it belongs to.  Whether that is alive, and
- * who its user is, what roles, attributes and authority he has now, comes
- * from the database at every request, so that everything that is taken away is
- * gone with the next one.
+ * who its user is, what roles, attributes and authority he has now, is what
+ * the database has of it at every request, so that everything that is taken
+ * away is gone with the next one.
  */
 #include "postgres.h"
 

@@ -4,8 +4,8 @@
  * Four look-ups by a unique key need no planner and no executor; done on the
  * indexes themselves they take a third of the time, and a third of that where
  * the row is found in the place it was found in before.  They see what the
- * statement sees that called us.  Where entityapi.direct_scans is off they are
- * one statement.
+ * statement sees that called us, and are not repeated while nothing at all is
+ * written.  Where entityapi.direct_scans is off they are one statement.
  */
 #include "postgres.h"
 
@@ -16,6 +16,7 @@
 #include "access/stratnum.h"
 #include "access/table.h"
 #include "access/tableam.h"
+#include "access/xact.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_type.h"
 #include "executor/tuptable.h"
@@ -35,9 +36,11 @@
 #include "engine/distributed.h"
 #include "engine/exec.h"
 #include "engine/invalidate.h"
+#include "engine/newest.h"
 #include "engine/shard_name.h"
 #include "engine/shards.h"
 #include "identity/account.h"
+#include "identity/kept_sessions.h"
 #include "identity/session_lookup.h"
 
 /* Columns, in the order of the tables; new ones come at the end. */
@@ -403,9 +406,11 @@ add_tenant(const Oid *oids, EaAccount *account)
 					  &principal->tenant);
 }
 
+/* Until is when the session ends. */
 static bool
 look_up_directly(const Oid *oids, const pg_uuid_t *session,
-				 const pg_uuid_t *id, TimestampTz now, EaAccount *account)
+				 const pg_uuid_t *id, TimestampTz now, EaAccount *account,
+				 TimestampTz *until)
 {
 	Row			row;
 	bool		forced;
@@ -415,6 +420,7 @@ look_up_directly(const Oid *oids, const pg_uuid_t *session,
 		!row.isnull[SESSION_REVOKED_AT] ||
 		DatumGetTimestampTz(row.values[SESSION_EXPIRES_AT]) <= now)
 		return false;
+	*until = DatumGetTimestampTz(row.values[SESSION_EXPIRES_AT]);
 	forced = DatumGetBool(row.values[SESSION_FORCED]);
 
 	if (!find_row(oids, ACCOUNT, id, &row))
@@ -468,14 +474,69 @@ are_at_hand(Oid *oids)
 	return true;
 }
 
+/* Until is set by look_up_directly() alone. */
+static bool
+look_up(const pg_uuid_t *session, const pg_uuid_t *id, TimestampTz now,
+		EaAccount *account, TimestampTz *until)
+{
+	Oid			oids[lengthof(tables)];
+
+	return are_at_hand(oids) ?
+		look_up_directly(oids, session, id, now, account, until) :
+		look_up_by_statement(session, id, now, account);
+}
+
+/* -------- while nothing is written -------- */
+
+/*
+ * Nothing has been written since the last request, as far as one can see
+ * without a lock.  Where others write all the time it is not worth to keep
+ * anything, nor to take a snapshot for it.
+ */
+static bool
+is_calm(void)
+{
+	static uint64 ended = 0;
+	uint64		before = ended;
+
+	ended = ea_compat_transactions_ended();
+	return ended == before && ea_guc_direct_scans &&
+		!IsolationUsesXactSnapshot();
+}
+
+/*
+ * As look_up(), which sees what the statement sees that called us.  Of that a
+ * newest snapshot tells how many transactions had ended, if it sees the same.
+ * What is kept was read and, where there are other nodes, found settled; what
+ * is prepared after that makes the number another one.
+ */
+static bool
+look_up_calmly(const pg_uuid_t *session, const pg_uuid_t *id, TimestampTz now,
+			   EaAccount *account)
+{
+	Snapshot	newest = ea_newest_snapshot();
+	uint64		ended = ea_newest_ended(newest);
+	TimestampTz until = 0;
+	bool		found;
+
+	if (!ea_newest_sees_as(newest, GetActiveSnapshot()))
+		return look_up(session, id, now, account, &until);
+	if (ea_kept_sessions_find(session, id, newest, now, account))
+		return true;
+	found = look_up(session, id, now, account, &until);
+	if (found && until > now)
+		ea_kept_sessions_put(session, ended, until, account);
+	return found;
+}
+
 bool
 ea_session_lookup(const pg_uuid_t *session, const pg_uuid_t *id,
 				  TimestampTz now, EaAccount *account)
 {
-	Oid			oids[lengthof(tables)];
-	bool		found = are_at_hand(oids) ?
-		look_up_directly(oids, session, id, now, account) :
-		look_up_by_statement(session, id, now, account);
+	TimestampTz until;
+	bool		found = is_calm() ?
+		look_up_calmly(session, id, now, account) :
+		look_up(session, id, now, account, &until);
 
 	if (found)
 		account->principal.session = *session;

@@ -3,7 +3,7 @@
  *
  * A token's signature and form do not change, so that they need to be looked
  * at once for as long as the keys stay the same.  What may change meanwhile
- * is no part of it: the time is compared and the session looked up whenever
+ * is no part of it: the time is compared and the session asked for whenever
  * the token is used.  A new token takes the place of another one.
  */
 #include "postgres.h"

@@ -21,6 +21,8 @@ my $node = $cluster->node(1);
 my $user = $tenant->{user};
 my $folder = EntityApi::Test::folder();
 
+# Asked often enough for the session of the server to keep who it is
+sub settled { return join ' ', map { status(1) } 1 .. 4 }
 sub status { my ($i) = @_; return $shims[$i]->http(GET => '/api/v1/items', { token => $user })->{status} }
 
 # As it would be left by another node
@@ -40,7 +42,7 @@ my %change = (
 	signing_key => q{update PART set state = 'REVOKED'},
 	service => q{update PART set definition = definition});
 
-is(status(1), 200, 'let in');
+is(settled(), '200 200 200 200', 'let in');
 for my $name (sort keys %change)
 {
 	subtest "a change of the $name" => sub {
@@ -48,7 +50,7 @@ for my $name (sort keys %change)
 		is(status(1), 503, 'lets nobody in by what was');
 		is(status(0), 200, 'where it is prepared');
 		$node->psql(q{rollback prepared 'left'});
-		is(status(1), 200, 'until it has come to nothing');
+		is(settled(), '200 200 200 200', 'until it has come to nothing');
 	};
 }
 # By a key, and as a reader of plain SQL

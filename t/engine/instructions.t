@@ -74,11 +74,14 @@ is_deeply($statuses, \@wanted, 'every request is answered')
 my %count = map { $requests[$_][0] => $counts->[$_] } 0 .. $#requests;
 
 # A caller's rows are in buffers, where they were before: nobody asks how long
-# their files are.
+# their files are.  While nothing is written they are not even looked at.
 my $find = qr/^(?:ea_session_lookup|find_row|find_in_place|has_page)\b/;
-my %of_caller = map { %{ $called->[0]{$_} } } grep { /$find/ } keys %{ $called->[0] };
-ok($of_caller{heap_fetch}, 'the caller of one resource is looked up');
-ok(!$of_caller{RelationGetNumberOfBlocksInFork}, 'without a question to the file system');
+my $of_caller = sub { my ($i) = @_; return { map { %{ $called->[$i]{$_} } } grep { /$find/ } keys %{ $called->[$i] } } };
+my ($one) = grep { $requests[$_][0] eq 'one resource' } 0 .. $#requests;
+my ($write) = grep { $requests[$_][0] eq 'update' } 0 .. $#requests;
+ok($of_caller->($write){heap_fetch}, 'the caller of an update is looked up');
+ok(!$of_caller->($write){RelationGetNumberOfBlocksInFork}, 'without a question to the file system');
+ok(!$of_caller->($one){heap_fetch}, 'that of one resource, while nothing is written, is known');
 
 # --- the comparison ---------------------------------------------------------
 
