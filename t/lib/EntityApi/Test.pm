@@ -112,6 +112,9 @@ sub _tell_failures
 $SIG{$_} = sub { exit 1 }
   for qw(INT TERM HUP);
 
+# A psql that is written to and has gone: what was started is stopped all the same
+$SIG{PIPE} = sub { die "nobody reads any more what is written\n" };
+
 END
 {
 	my $status = $?;
