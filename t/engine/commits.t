@@ -136,5 +136,17 @@ for my $what (sort keys %later)
 	};
 }
 
+# Whoever may call it otherwise may have cursors open, and loops have them
+subtest 'beside a cursor' => sub {
+	my $me = "status from entityapi.handle('GET', '/auth/me', '{\"authorization\": \"Bearer $token->{access}\"}', null, null)";
+	my $cursor = $cluster->try_psql("begin; declare c cursor for select generate_series(1, 3); fetch c; select $me; fetch c; commit");
+	my $loop = $cluster->try_psql("do \$\$ declare r record; begin for r in select generate_series(1, 3) n loop if (select $me) <> 200 then raise 'refused'; end if; end loop; end \$\$");
+	my $kept = $cluster->try_psql("begin; declare c cursor with hold for select 1; select $me; commit");
+
+	is($cursor->{out}, "1\n200\n2", 'of the caller');
+	is($kept->{out}, 500, 'none that is to be kept');
+	is($_->{err}, '', 'without a warning') for $cursor, $loop, $kept;
+};
+
 unlike(EntityApi::Test::slurp($cluster->log), qr/terminated by signal|PANIC|TRAP:/, 'no backend has ended');
 done_testing();

@@ -133,9 +133,7 @@ $cluster->psql("update entityapi.session set revoked_at = now() where id = '$end
 is(me($alive->[1]), '200 false []', 'one session goes on') for 1 .. 4;
 is(me($ended->[1]), '401  ', 'its neighbour has ended') for 1 .. 2;
 
-# A cursor goes on to see one moment, and nobody sees that because of it.
-# (PostgreSQL warns of a scan that its own ThereAreNoReadyPortals() leaves.)
-given('set client_min_messages = error');
+# A cursor goes on to see one moment, and nobody sees that because of it
 given("begin; declare old cursor for select public.me('$large->{accessToken}') from generate_series(1, 20)");
 is(given('fetch old'), '200 false []', 'a cursor') for 1 .. 3;
 $cluster->psql($roles->($large->{id}, 'Editor'));
