@@ -102,10 +102,33 @@ address_parse_network(const char *text, struct address *address, int *bits)
 	return true;
 }
 
+/* As inet_ntop() writes it, which does so by way of printf(). */
+static void
+write_four(const unsigned char *bytes, char *text)
+{
+	int			i;
+
+	for (i = 0; i < 4; i++)
+	{
+		unsigned char byte = bytes[i];
+
+		if (i > 0)
+			*text++ = '.';
+		if (byte >= 100)
+			*text++ = (char) ('0' + byte / 100);
+		if (byte >= 10)
+			*text++ = (char) ('0' + byte / 10 % 10);
+		*text++ = (char) ('0' + byte % 10);
+	}
+	*text = '\0';
+}
+
 void
 address_write(const struct address *address, char *text)
 {
-	if (inet_ntop(address->family, address->bytes, text,
+	if (address->family == AF_INET)
+		write_four(address->bytes, text);
+	else if (inet_ntop(address->family, address->bytes, text,
 				  INET6_ADDRSTRLEN) == NULL)
 		*text = '\0';
 }

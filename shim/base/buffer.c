@@ -48,8 +48,13 @@ buffer_reserve(struct buffer *buffer, size_t extra)
 void
 buffer_append(struct buffer *buffer, const char *bytes, size_t length)
 {
+	/* there is room most often; a failed buffer has none, one way or other */
+	if ((buffer->failed || length >= buffer->capacity - buffer->length) &&
+		!buffer_reserve(buffer, length))
+		return;
+
 	/* nothing may have no address, which memcpy() does not like */
-	if (!buffer_reserve(buffer, length) || length == 0)
+	if (length == 0)
 		return;
 	memcpy(buffer->data + buffer->length, bytes, length);
 	buffer->length += length;
@@ -126,6 +131,28 @@ buffer_printf(struct buffer *buffer, const char *format,...)
 	buffer->length += (size_t) length;
 }
 
+/* In every byte of a word */
+#define EACH(byte) (UINT64_C(0x0101010101010101) * (byte))
+
+/* Whether one of its bytes is 0; its highest bit is set then. */
+static uint64_t
+has_zero(uint64_t word)
+{
+	return (word - EACH(1)) & ~word & EACH(0x80);
+}
+
+/* Whether none of eight bytes needs an escape in JSON, or is a DEL. */
+static bool
+is_plain(const char *bytes)
+{
+	uint64_t	word;
+
+	memcpy(&word, bytes, sizeof(word));
+	return (((word - EACH(0x20)) & ~word & EACH(0x80)) |
+			has_zero(word ^ EACH('"')) | has_zero(word ^ EACH('\\')) |
+			has_zero(word ^ EACH(0x7f))) == 0;
+}
+
 void
 buffer_json(struct buffer *buffer, const char *bytes, size_t length)
 {
@@ -138,8 +165,13 @@ buffer_json(struct buffer *buffer, const char *bytes, size_t length)
 	buffer_char(buffer, '"');
 	for (i = 0; i < length; i++)
 	{
-		unsigned char c = (unsigned char) bytes[i];
+		unsigned char c;
 
+		while (length - i >= 8 && is_plain(bytes + i))
+			i += 8;
+		if (i == length)
+			break;
+		c = (unsigned char) bytes[i];
 		if (c >= 0x20 && c != '"' && c != '\\' && c != 0x7f)
 			continue;
 		buffer_append(buffer, bytes + start, i - start);
@@ -221,11 +253,10 @@ static const struct
 static bool
 is_ascii(const unsigned char *bytes)
 {
-	const uint64_t ones = UINT64_C(0x0101010101010101);
 	uint64_t	word;
 
 	memcpy(&word, bytes, sizeof(word));
-	return ((word | (word - ones)) & (ones << 7)) == 0;
+	return ((word | (word - EACH(1))) & EACH(0x80)) == 0;
 }
 
 bool

@@ -104,20 +104,24 @@ append_time(struct buffer *line)
 }
 
 static void
+append_name(struct buffer *line, const char *name)
+{
+	buffer_append(line, ",\"", 2);
+	buffer_string(line, name);
+	buffer_append(line, "\":", 2);
+}
+
+static void
 append_member(struct buffer *line, const char *name, const char *value)
 {
-	buffer_string(line, ",\"");
-	buffer_string(line, name);
-	buffer_string(line, "\":");
+	append_name(line, name);
 	buffer_json_string(line, value);
 }
 
 static void
 append_number(struct buffer *line, const char *name, uint64_t value)
 {
-	buffer_string(line, ",\"");
-	buffer_string(line, name);
-	buffer_string(line, "\":");
+	append_name(line, name);
 	buffer_number(line, value);
 }
 

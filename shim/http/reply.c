@@ -74,11 +74,19 @@ start_head(struct reply *reply, const struct request *request,
 	struct buffer *head = &reply->head;
 
 	buffer_trim(head, KEEP_HEAD);
-	buffer_printf(head, "HTTP/1.1 %d %s\r\nDate: %s\r\n", status,
-				  mg_get_response_code_text(connection, status),
-				  date_now(reply));
+	buffer_string(head, "HTTP/1.1 ");
+	buffer_number(head, (uint64_t) status);
+	buffer_char(head, ' ');
+	buffer_string(head, mg_get_response_code_text(connection, status));
+	buffer_string(head, "\r\nDate: ");
+	buffer_string(head, date_now(reply));
+	buffer_string(head, "\r\n");
 	if (has_body(status))
-		buffer_printf(head, "Content-Length: %zu\r\n", length);
+	{
+		buffer_string(head, "Content-Length: ");
+		buffer_number(head, length);
+		buffer_string(head, "\r\n");
+	}
 	if (!request->keep_alive)
 		buffer_string(head, "Connection: close\r\n");
 	extra_write(&request->extra, head);

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <stdbool.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <sys/types.h>
 
@@ -35,6 +36,17 @@ static _Thread_local struct
 	size_t		value_length;
 } wire;
 
+/* The first CR or LF, or the end. */
+static const char *
+next_end(const char *at, const char *end)
+{
+	const char *feed = memchr(at, '\n', (size_t) (end - at));
+	const char *stop = feed != NULL ? feed : end;
+	const char *back = memchr(at, '\r', (size_t) (stop - at));
+
+	return back != NULL ? back : stop;
+}
+
 /*
  * Looks how lines end.  Stops at the first CR or LF that has not the other at
  * its side: if that is not in the head, nothing in the head is.
@@ -42,18 +54,22 @@ static _Thread_local struct
 static void
 check_lines(const char *bytes, size_t size)
 {
-	char		last = wire.last;
-	bool		broken = wire.broken;
-	size_t		i;
+	const char *end = bytes + size;
+	const char *at = bytes;
 
-	for (i = 0; i < size && !broken; i++)
+	while (at < end && !wire.broken)
 	{
-		broken = (last == '\r') != (bytes[i] == '\n');
-		last = bytes[i];
+		if (wire.last != '\r')
+			at = next_end(at, end);
+		if (at == end)
+		{
+			wire.last = end[-1];
+			break;
+		}
+		wire.broken = (wire.last == '\r') != (*at == '\n');
+		wire.last = *at++;
 	}
-	wire.last = last;
-	wire.broken = broken;
-	wire.checked += i;
+	wire.checked += (uint64_t) (at - bytes);
 }
 
 /*
