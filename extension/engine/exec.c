@@ -39,11 +39,18 @@ typedef struct RowReceiver
 
 static int	statements = 0;
 static EaExecObserver observer = NULL;
+static EaExecTurn on_accounts = NULL;
 
 void
 ea_exec_observe(EaExecObserver fn)
 {
 	observer = fn;
+}
+
+void
+ea_exec_on_accounts(EaExecTurn fn)
+{
+	on_accounts = fn;
 }
 
 void
@@ -548,6 +555,13 @@ run(const EaHeld *held, EaExecMode mode, bool one_row, const char *sql,
 	}
 	receiver.caller = CurrentMemoryContext;
 	kept = get_plan(held, sql, params, one_row);
+	if (kept->of_accounts && mode == EA_EXEC_WRITE)
+	{
+		/* it runs statements, for which this plan may not go */
+		ea_plancache_enter();
+		on_accounts();
+		ea_plancache_leave();
+	}
 	begin_planning(reader, &receiver.planning);
 
 	/* SPI leaves its own context current, which dies with the connection */

@@ -96,6 +96,14 @@ extern uint64 ea_exec_latest(EaExecMode mode, const char *sql,
 							 void *arg);
 
 /*
+ * Call fn before each statement that writes or locks a table of who is who.
+ * It may run statements.
+ */
+typedef void (*EaExecTurn) (void);
+
+extern void ea_exec_on_accounts(EaExecTurn fn);
+
+/*
  * Call fn with each statement before it runs; NULL ends it.  What fn runs
  * itself is not observed.  What ea_exec_tell() says comes with NULL.
  */

@@ -166,6 +166,26 @@ ea_plancache_distributes(void)
 	return OidIsValid(get_extension_oid("citus", true));
 }
 
+/* Tables that say who is who, and what is noted of each of them. */
+static const char *const accounts[] = {
+	"account", "address_failure", "invite", "login_origin", "login_throttle",
+	"mapped_role", "personal_api_key", "personal_api_key_setting",
+	"refresh_token", "service_account", "session", "tenant", "tenant_admin"
+};
+
+static bool
+is_of_accounts(Oid relid)
+{
+	const char *name = get_rel_name(relid);
+
+	for (int i = 0; name != NULL && i < lengthof(accounts); i++)
+	{
+		if (strcmp(name, accounts[i]) == 0)
+			return true;
+	}
+	return false;
+}
+
 /* Tables as a statement names them, wherever in it. */
 typedef struct Tables
 {
@@ -173,6 +193,7 @@ typedef struct Tables
 	int			max;
 	EaPlanTable *items;
 	Oid			own;			/* the extension's schema */
+	bool		of_accounts;	/* one of those is written or locked */
 } Tables;
 
 static void
@@ -180,6 +201,8 @@ note_table(Tables *tables, Oid relid, LOCKMODE mode)
 {
 	Oid			namespace = get_rel_namespace(relid);
 
+	if (namespace == tables->own && mode >= RowShareLock)
+		tables->of_accounts |= is_of_accounts(relid);
 	if (namespace == tables->own || namespace == PG_CATALOG_NAMESPACE)
 		return;
 	for (int i = 0; i < tables->n; i++)
@@ -216,7 +239,7 @@ note_tables(Node *node, void *arg)
 static Tables
 find_tables(SPIPlanPtr plan)
 {
-	Tables		tables = {0, 0, NULL, get_namespace_oid("entityapi", true)};
+	Tables		tables = {.own = get_namespace_oid("entityapi", true)};
 	ListCell   *cell;
 
 	foreach(cell, SPI_plan_get_plan_sources(plan))
@@ -286,6 +309,7 @@ make_plan(const PlanKey *key, EaParams params, bool one_row, bool here)
 	item->nparams = params.n;
 	item->kept.plan = plan;
 	item->kept.fresh = true;
+	item->kept.of_accounts = tables.of_accounts;
 	item->kept.ntables = tables.n;
 	item->kept.tables = MemoryContextAlloc(TopMemoryContext,
 										   Max(tables.n, 1) *

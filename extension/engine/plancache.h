@@ -26,6 +26,8 @@ typedef struct EaPlan
 	bool		here;			/* over shards on this node */
 	EaPlanChoice *choice;		/* else by which plan it runs, or NULL */
 
+	bool		of_accounts;	/* writes or locks who is who */
+
 	/* tables that are neither the extension's nor the system's */
 	int			ntables;
 	EaPlanTable *tables;

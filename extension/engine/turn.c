@@ -3,11 +3,13 @@
  */
 #include "postgres.h"
 
+#include "access/xact.h"
 #include "fmgr.h"
 #include "miscadmin.h"
 #include "storage/lock.h"
 
 #include "engine/distributed.h"
+#include "engine/exec.h"
 #include "engine/platform_node.h"
 #include "engine/turn.h"
 
@@ -34,6 +36,35 @@ ea_turn_take(EaTurn turn, bool wait)
 		take(turn, false, wait);
 }
 
+/* -------- of accounts -------- */
+
+/* In which it was taken; what is rolled back gives it back. */
+static SubTransactionId taken_in = InvalidSubTransactionId;
+
+static void
+forget(XactEvent event, void *arg)
+{
+	taken_in = InvalidSubTransactionId;
+}
+
+void
+ea_turn_of_accounts(void)
+{
+	if (!ea_distributed() || SubTransactionIsActive(taken_in))
+		return;
+	ea_turn_take(EA_TURN_ACCOUNTS, true);
+	taken_in = GetCurrentSubTransactionId();
+}
+
+void
+ea_turn_init(void)
+{
+	RegisterXactCallback(forget, NULL);
+	ea_exec_on_accounts(ea_turn_of_accounts);
+}
+
+/* -------- by SQL -------- */
+
 PG_FUNCTION_INFO_V1(ea_sql_take_turn);
 
 /* entityapi.take_turn(anchor bigint, turn int, wait boolean) */
@@ -42,7 +73,7 @@ ea_sql_take_turn(PG_FUNCTION_ARGS)
 {
 	int			turn = PG_GETARG_INT32(1);
 
-	if (turn < EA_TURN_DECLARATIONS || turn > EA_TURN_DECLARING)
+	if (turn < EA_TURN_DECLARATIONS || turn > EA_TURN_ACCOUNTS)
 		elog(ERROR, "there is no turn %d", turn);
 	PG_RETURN_INT32(take(turn, false, PG_GETARG_BOOL(2)));
 }

@@ -15,7 +15,8 @@ typedef enum EaTurn
 	EA_TURN_AUDIT,
 	EA_TURN_STEPS,
 	EA_TURN_SWEEP,
-	EA_TURN_DECLARING			/* of a cluster's nodes, each its own */
+	EA_TURN_DECLARING,			/* of a cluster's nodes, each its own */
+	EA_TURN_ACCOUNTS			/* ea_turn_init() */
 } EaTurn;
 
 /*
@@ -23,5 +24,20 @@ typedef enum EaTurn
  * somebody else has it.
  */
 extern bool ea_turn_take(EaTurn turn, bool wait);
+
+/*
+ * The turn of those who write who is who on a cluster, until the end of the
+ * transaction; elsewhere nothing.
+ *
+ * Each node has all of these tables, so for a write Citus locks the table and
+ * those that it refers to, for all of the transaction and one after the other:
+ * a logout holds sessions when it comes to accounts, which a login holds that
+ * is about to write sessions.  They would end each other by deadlocks.  So the
+ * turn comes before whatever else is locked for such a write.
+ */
+extern void ea_turn_of_accounts(void);
+
+/* From now on each such statement takes it by itself. */
+extern void ea_turn_init(void);
 
 #endif							/* EA_TURN_H */

@@ -11,6 +11,7 @@
 #include "engine/exec.h"
 #include "engine/guard.h"
 #include "engine/invalidate.h"
+#include "engine/turn.h"
 #include "entry/routes.h"
 #include "openapi/openapi.h"
 
@@ -29,6 +30,7 @@ _PG_init(void)
 	ea_held_init();
 	ea_invalidate_init();
 	ea_policy_sql_init();
+	ea_turn_init();
 	ea_openapi_install(ea_routes, ea_nroutes);
 }
 

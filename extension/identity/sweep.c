@@ -17,13 +17,15 @@
 /*
  * $1 is a time before which rows are over, $2 how many go at most.  All nodes
  * of a cluster have them, each in places of its own: there all go that are
- * over, or else each node might take others.
+ * over, or else each node might take others; but a look at those of one node
+ * tells whether there are any.
  */
 #define DELETE_FROM(table, condition) \
 	"DELETE FROM entityapi." table " WHERE ctid = ANY (ARRAY(" \
 	"SELECT ctid FROM entityapi." table " WHERE " condition \
 	" LIMIT $2 FOR UPDATE SKIP LOCKED))", \
-	"DELETE FROM entityapi." table " WHERE " condition " AND $2 > 0"
+	"SELECT 1 FROM entityapi." table " WHERE " condition " LIMIT 1", \
+	"DELETE FROM entityapi." table " WHERE " condition
 
 typedef enum Age
 {
@@ -36,6 +38,7 @@ typedef enum Age
 static const struct
 {
 	const char *sql;
+	const char *look;
 	const char *everywhere;
 	Age			age;
 }			sweeps[] =
@@ -70,20 +73,43 @@ seconds(Age age)
 	return 0;
 }
 
+/*
+ * What all nodes have is locked as a whole, and others would wait for that: so
+ * only where there is something to delete, and by one at a time.
+ */
+static int64
+sweep_everywhere(TimestampTz now)
+{
+	int64		deleted = 0;
+	bool		mine = false;
+
+	for (int i = 0; i < lengthof(sweeps); i++)
+	{
+		int64		before = now - seconds(sweeps[i].age) * USECS_PER_SEC;
+		EaParams	params = ea_params(EA_TIMESTAMP(before));
+
+		if (ea_exec_one(EA_EXEC_READ, sweeps[i].look, params, NULL, NULL) == 0)
+			continue;
+		mine = mine || ea_turn_take(EA_TURN_SWEEP, false);
+		if (!mine)
+			break;
+		deleted += ea_exec_write(sweeps[i].everywhere, params);
+	}
+	return deleted;
+}
+
 int64
 ea_sweep_run(TimestampTz now, int max_rows)
 {
 	int64		deleted = 0;
 
-	/* what all nodes have is locked as a whole, so others would wait for us */
-	if (ea_distributed() && !ea_turn_take(EA_TURN_SWEEP, false))
-		return 0;
+	if (ea_distributed())
+		return sweep_everywhere(now);
 	for (int i = 0; i < lengthof(sweeps); i++)
 	{
 		int64		before = now - seconds(sweeps[i].age) * USECS_PER_SEC;
 
-		deleted += ea_exec_write(ea_distributed() ? sweeps[i].everywhere :
-								 sweeps[i].sql,
+		deleted += ea_exec_write(sweeps[i].sql,
 								 ea_params(EA_TIMESTAMP(before),
 										   EA_INT4(max_rows)));
 	}

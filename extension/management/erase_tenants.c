@@ -71,18 +71,42 @@ static struct
 #define DELETE_SOME(table, ids) \
 	"DELETE FROM entityapi." table " WHERE id = ANY (ARRAY(" ids " LIMIT $2))"
 
-static const char *const account_parts[] = {
-	DELETE_SOME("refresh_token", "SELECT r.id FROM " SOME_ACCOUNTS " a"
-				" JOIN entityapi.session s ON s.account_id = a.id"
-				" JOIN entityapi.refresh_token r ON r.session_id = s.id"),
-	DELETE_SOME("session", "SELECT s.id FROM " SOME_ACCOUNTS " a"
-				" JOIN entityapi.session s ON s.account_id = a.id"),
-	DELETE_SOME("personal_api_key", "SELECT k.id FROM " SOME_ACCOUNTS " a"
-				" JOIN entityapi.personal_api_key k ON k.account_id = a.id"),
-	DELETE_SOME("account", "SELECT a.id FROM " SOME_ACCOUNTS " a"),
-	DELETE_SOME("invite", "SELECT id FROM entityapi.invite"
-				" WHERE tenant_id = $1")
+#define ANY_OF(table) \
+	"SELECT 1 FROM entityapi." table " WHERE tenant_id = $1 LIMIT 1"
+
+static const struct
+{
+	const char *any;			/* finds a row if there may be some */
+	const char *sql;
+}			account_parts[] =
+{
+	{ANY_OF("account"),
+		DELETE_SOME("refresh_token", "SELECT r.id FROM " SOME_ACCOUNTS " a"
+					" JOIN entityapi.session s ON s.account_id = a.id"
+					" JOIN entityapi.refresh_token r"
+					" ON r.session_id = s.id")},
+	{ANY_OF("account"),
+		DELETE_SOME("session", "SELECT s.id FROM " SOME_ACCOUNTS " a"
+					" JOIN entityapi.session s ON s.account_id = a.id")},
+	{ANY_OF("account"),
+		DELETE_SOME("personal_api_key", "SELECT k.id FROM " SOME_ACCOUNTS " a"
+					" JOIN entityapi.personal_api_key k"
+					" ON k.account_id = a.id")},
+	{ANY_OF("account"),
+		DELETE_SOME("account", "SELECT a.id FROM " SOME_ACCOUNTS " a")},
+	{ANY_OF("invite"),
+		DELETE_SOME("invite", "SELECT id FROM entityapi.invite"
+					" WHERE tenant_id = $1")}
 };
+
+/* On a cluster a deletion locks what all nodes have, whether it finds any. */
+static bool
+has_any(const char *sql, EaRequest *req)
+{
+	return !ea_distributed() ||
+		ea_exec_one(EA_EXEC_WRITE, sql, ea_params(EA_UUID(&req->tenant)),
+					NULL, NULL) > 0;
+}
 
 static int64
 erase_accounts(EaRequest *req, int limit)
@@ -90,8 +114,12 @@ erase_accounts(EaRequest *req, int limit)
 	int64		n = 0;
 
 	for (int i = 0; i < lengthof(account_parts) && n == 0; i++)
-		n = ea_exec_write(account_parts[i],
-						  ea_params(EA_UUID(&req->tenant), EA_INT4(limit)));
+	{
+		if (has_any(account_parts[i].any, req))
+			n = ea_exec_write(account_parts[i].sql,
+							  ea_params(EA_UUID(&req->tenant),
+										EA_INT4(limit)));
+	}
 	return n;
 }
 
@@ -198,17 +226,16 @@ settle(const pg_uuid_t *tenant)
 }
 
 /*
- * The same for a cluster, whose nodes count transactions each for itself.  The
- * update waits on each node until the deletion is committed there; statements
- * that have begun since then have seen it, and for the others, and for all who
- * have written something, each node waits.
+ * The same for a cluster, whose nodes count transactions each for itself: each
+ * waits for its own.  Nothing is written before that, as who waits for us
+ * would be one of those that are waited for.
  */
 static void
 settle_everywhere(void *arg)
 {
-	settle(arg);
 	ea_exec_write("UPDATE entityapi.everywhere SET present = present"
 				  " WHERE entityapi.let_end(present)", EA_NO_PARAMS);
+	settle(arg);
 }
 
 /*
@@ -231,14 +258,18 @@ note_writers(const pg_uuid_t *tenant)
 }
 
 static bool
+settle_cluster(EaRequest *req)
+{
+	return ea_attempt(req, settle_everywhere, &req->tenant,
+					  psprintf("settle tenant %s",
+							   ea_uuid_text(&req->tenant)));
+}
+
+static bool
 try_to_settle(EaRequest *req, const Deleted *deleted)
 {
 	FullTransactionId by = deleted->by;
 
-	if (ea_distributed())
-		return ea_attempt(req, settle_everywhere, &req->tenant,
-						  psprintf("settle tenant %s",
-								   ea_uuid_text(&deleted->id)));
 	if (!is_of_elsewhere(by))
 	{
 		if (TransactionIdFollowsOrEquals(deleted->written,
@@ -273,34 +304,42 @@ still_running(VirtualTransactionId *ids, int n)
 	return left;
 }
 
-/*
- * entityapi.let_end(anchor boolean) returns boolean, false: those are waited
- * for that are in a statement, as it may have begun before the deletion was
- * seen here, and those that have written, prepared ones among them.
- */
-EA_OWNER_FUNCTION(ea_sql_let_end)
+/* Wait for who is in a statement now, and for all that have written. */
+static void
+let_end(TimestampTz started)
 {
-	TimestampTz started = GetCurrentTimestamp();
 	int			n;
 	VirtualTransactionId *ids =
 		GetCurrentVirtualXIDs(InvalidTransactionId, true, false,
 							  PROC_IN_VACUUM, &n);
 	FullTransactionId next = ReadNextFullTransactionId();
-	bool		busy;
 
-	SPI_connect();
-	while ((busy = (n = still_running(ids, n)) > 0 || has_old_writers(next)) &&
-		   !TimestampDifferenceExceeds(started, GetCurrentTimestamp(),
-									   LET_END_MS))
+	while ((n = still_running(ids, n)) > 0 || has_old_writers(next))
 	{
 		CHECK_FOR_INTERRUPTS();
+		if (TimestampDifferenceExceeds(started, GetCurrentTimestamp(),
+									   LET_END_MS))
+			ereport(ERROR,
+					(errcode(ERRCODE_OBJECT_IN_USE),
+					 errmsg("a transaction from before goes on")));
 		pg_usleep(LET_END_POLL_MS * 1000L);
 	}
+}
+
+/*
+ * entityapi.let_end(anchor boolean) returns boolean, false.  The deletion has
+ * been seen on some node, so it is prepared here at least, and of those that
+ * have written.  When it is committed, all statements that begin see it; those
+ * that did not, and what they write, end before the second wait does.
+ */
+EA_OWNER_FUNCTION(ea_sql_let_end)
+{
+	TimestampTz started = GetCurrentTimestamp();
+
+	SPI_connect();
+	let_end(started);
+	let_end(started);
 	SPI_finish();
-	if (busy)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_IN_USE),
-				 errmsg("a transaction from before goes on")));
 	PG_RETURN_BOOL(false);
 }
 
@@ -377,6 +416,13 @@ erase_tenant(EaRequest *req, const Deleted *deleted, bool *more)
 	req->has_tenant = true;
 	if (!is_place_of(req))
 	{
+		/* with locks of what comes then, who has to end would wait for us */
+		if (ea_distributed() && !deleted->settled &&
+			settle_cluster(req))
+		{
+			*more = true;
+			return 0;
+		}
 		memset(&place, 0, sizeof(place));
 		place.tenant = req->tenant;
 		place.revision = req->catalog->revision;
@@ -396,7 +442,7 @@ erase_tenant(EaRequest *req, const Deleted *deleted, bool *more)
 	if (place.clean)
 		finish(req);
 	else if (!deleted->settled)
-		*more = try_to_settle(req, deleted);
+		*more = !ea_distributed() && try_to_settle(req, deleted);
 	return n;
 }
 

@@ -12,6 +12,7 @@
 #include "utils/lsyscache.h"
 
 #include "base/jsonfmt.h"
+#include "engine/turn.h"
 #include "management/drafts.h"
 #include "management/members.h"
 #include "management/tenants.h"
@@ -95,11 +96,12 @@ make_admin(EaDraft *draft)
 static void
 lock_names(EaDraft *draft)
 {
-	if (draft->req->method == EA_PATCH)
-		LockRelationOid(get_relname_relid("tenant",
-										  get_namespace_oid("entityapi",
-															false)),
-						ShareRowExclusiveLock);
+	if (draft->req->method != EA_PATCH)
+		return;
+	ea_turn_of_accounts();
+	LockRelationOid(get_relname_relid("tenant",
+									  get_namespace_oid("entityapi", false)),
+					ShareRowExclusiveLock);
 }
 
 const EaRecord ea_tenants = {

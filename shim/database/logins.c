@@ -3,10 +3,11 @@
  *
  * A hash is slow on purpose, so whoever asks for many at once makes all others
  * wait.  Of the places for logins one address, and one name, gets half at
- * most, and who waits is not served in the order of arrival but by how many
- * others of his address and of his name were there before him, in a place or
- * waiting: the first one of an address comes before the fortieth of another.
- * When too many wait, the one who would be the last goes.
+ * most, and of those that wait he is next whose address and name were let in
+ * least of late: the first one of an address comes before the fortieth of
+ * another, whoever has gone away and come back meanwhile.  Among equals who
+ * came first is next.  When too many wait, the one goes who has had most, with
+ * those counted that waited before him.
  *
  * A name is what a body calls "username", as it is written.  There may be a
  * better name for it, or none; the extension knows who is meant, and limits
@@ -24,9 +25,18 @@
 #define HASH_START 0xcbf29ce484222325u
 #define HASH_FACTOR 0x100000001b3u
 
+/* Those let in last, of whom it is told who has had how much. */
+#define REMEMBERED 64
+
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct login *first = NULL;	/* in the order in which they came */
 static int	share = 0;			/* of the request that asked last */
+static struct
+{
+	uint64_t	address;
+	uint64_t	name;
+}			let_in[REMEMBERED];	/* the next one at nlet_in % REMEMBERED */
+static uint64_t nlet_in = 0;
 
 static uint64_t
 hash(const void *bytes, size_t length)
@@ -151,27 +161,55 @@ has_share_left(const struct login *login)
 	return address < half && name < half;
 }
 
+/* What its address and its name have had; the mutex is held. */
+static int
+has_had(const struct login *login)
+{
+	size_t		n = nlet_in < REMEMBERED ? (size_t) nlet_in : REMEMBERED;
+	size_t		i;
+	int			count = 0;
+
+	for (i = 0; i < n; i++)
+		count += (let_in[i].address == login->address) +
+			(let_in[i].name == login->name);
+	return count;
+}
+
+/* The mutex is held. */
+static void
+admit(struct login *login)
+{
+	let_in[nlet_in % REMEMBERED].address = login->address;
+	let_in[nlet_in % REMEMBERED].name = login->name;
+	nlet_in++;
+	login->state = LOGIN_PLACED;
+	pthread_cond_signal(&login->decided);
+}
+
 /* Gives away the free places; the mutex is held. */
 static void
 place(void)
 {
-	struct login *login;
-	struct login *best;
-
 	while (count_in(LOGIN_PLACED) < share)
 	{
-		best = NULL;
+		struct login *best = NULL;
+		struct login *login;
+		int			least = 0;
+
 		for (login = first; login != NULL; login = login->next)
 		{
+			int			had = has_had(login);
+
 			if (login->state == LOGIN_WAITS &&
-				(best == NULL || login->before < best->before) &&
-				has_share_left(login))
+				(best == NULL || had < least) && has_share_left(login))
+			{
+				least = had;
 				best = login;
+			}
 		}
 		if (best == NULL)
 			return;
-		best->state = LOGIN_PLACED;
-		pthread_cond_signal(&best->decided);
+		admit(best);
 	}
 }
 
@@ -183,12 +221,17 @@ refuse(const struct config *config)
 	{
 		struct login *worst = NULL;
 		struct login *login;
+		int			most = 0;
 
 		for (login = first; login != NULL; login = login->next)
 		{
-			if (login->state == LOGIN_WAITS &&
-				(worst == NULL || login->before >= worst->before))
+			int			had = has_had(login) + login->before;
+
+			if (login->state == LOGIN_WAITS && had >= most)
+			{
+				most = had;
 				worst = login;
+			}
 		}
 		worst->state = LOGIN_REFUSED;
 		pthread_cond_signal(&worst->decided);

@@ -15,7 +15,8 @@ struct login
 {
 	uint64_t	address;
 	uint64_t	name;
-	int			before;			/* of its address and of its name */
+	int			before;			/* of its address and of its name, when it
+								 * came */
 	enum
 	{
 		LOGIN_WAITS, LOGIN_PLACED, LOGIN_REFUSED

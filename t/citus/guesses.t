@@ -28,7 +28,7 @@ sub try_login
 	return $shim->http(POST => '/auth/login', { json => { username => $username, password => $password } })->{status};
 }
 
-sub forget { $cluster->psql('delete from entityapi.login_throttle; delete from entityapi.address_failure; delete from entityapi.login_origin') }
+sub forget { $cluster->psql("delete from entityapi.$_") for qw(login_throttle address_failure login_origin); return }
 
 # In a process of its own; returns what reads the answer
 sub later

@@ -122,7 +122,7 @@ sub guessed
 	my ($settings) = @_;
 
 	# what it leaves, so that each round meets the same
-	$cluster->psql('delete from entityapi.login_throttle; delete from entityapi.login_origin; delete from entityapi.address_failure');
+	$cluster->psql("delete from entityapi.$_") for qw(login_throttle login_origin address_failure);
 	return $cluster->try_psql("\\set ON_ERROR_STOP off\n$settings;\nselect entityapi.handle(e'\\\\x$guess');", user => 'entityapi_shim')->{out};
 }
 

@@ -36,7 +36,7 @@ sub clock
 	return;
 }
 
-sub forget { $cluster->psql('delete from entityapi.login_throttle; delete from entityapi.address_failure; delete from entityapi.login_origin') }
+sub forget { $cluster->psql("delete from entityapi.$_") for qw(login_throttle address_failure login_origin); return }
 
 sub statuses
 {

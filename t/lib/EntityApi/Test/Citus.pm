@@ -146,9 +146,9 @@ sub place
 
 =head2 psql($sql, %options)
 
-As that of one node.  A single statement that Citus has ended, because it and
-others waited for each other on different nodes, is made again, as the shim
-would do.
+As that of one node.  A single statement that was ended, because it and others
+waited for each other, is made again, as the shim would do: here it waits for
+what Citus locks, and takes no turn as requests do.
 
 =cut
 
@@ -159,7 +159,7 @@ sub psql
 	my $result;
 
 	do { $result = $self->try_psql($sql, %options) }
-	  while --$tries > 0 && $result->{status} != 0 && $result->{err} =~ /involved in a distributed deadlock/;
+	  while --$tries > 0 && $result->{status} != 0 && $result->{err} =~ /deadlock detected|involved in a distributed deadlock/;
 	die "psql: $result->{err}\n" if $result->{status} != 0;
 	return $result->{out};
 }
