@@ -47,20 +47,28 @@ forget(XactEvent event, void *arg)
 	taken_in = InvalidSubTransactionId;
 }
 
-void
-ea_turn_of_accounts(void)
+bool
+ea_turn_of_accounts(bool wait)
 {
 	if (!ea_distributed() || SubTransactionIsActive(taken_in))
-		return;
-	ea_turn_take(EA_TURN_ACCOUNTS, true);
+		return true;
+	if (!ea_turn_take(EA_TURN_ACCOUNTS, wait))
+		return false;
 	taken_in = GetCurrentSubTransactionId();
+	return true;
+}
+
+static void
+wait_for_accounts(void)
+{
+	ea_turn_of_accounts(true);
 }
 
 void
 ea_turn_init(void)
 {
 	RegisterXactCallback(forget, NULL);
-	ea_exec_on_accounts(ea_turn_of_accounts);
+	ea_exec_on_accounts(wait_for_accounts);
 }
 
 /* -------- by SQL -------- */

@@ -33,9 +33,10 @@ extern bool ea_turn_take(EaTurn turn, bool wait);
  * those that it refers to, for all of the transaction and one after the other:
  * a logout holds sessions when it comes to accounts, which a login holds that
  * is about to write sessions.  They would end each other by deadlocks.  So the
- * turn comes before whatever else is locked for such a write.
+ * turn comes before whatever else is locked for such a write; who does not wait
+ * for it may have locked something.  False: somebody else has it.
  */
-extern void ea_turn_of_accounts(void);
+extern bool ea_turn_of_accounts(bool wait);
 
 /* From now on each such statement takes it by itself. */
 extern void ea_turn_init(void);

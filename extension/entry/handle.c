@@ -24,6 +24,7 @@
 #include "entry/message.h"
 #include "entry/router.h"
 #include "identity/account.h"
+#include "identity/api_key.h"
 #include "identity/credential.h"
 #include "identity/validator.h"
 #include "model/catalog.h"
@@ -185,6 +186,7 @@ serve(EaRequest *req, const char *method_name)
 		ea_distributed_settings_carry();
 	req->route->handler(req);
 	ea_links_settle(req);
+	ea_api_keys_note(req);
 	ea_sqlbuf_tell_node(req);
 
 	/* a handler may refuse and yet keep what it wrote */

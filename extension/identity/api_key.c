@@ -13,6 +13,7 @@
 #include "utils/builtins.h"
 
 #include "engine/exec.h"
+#include "engine/turn.h"
 #include "identity/account.h"
 #include "identity/api_key.h"
 #include "identity/secret.h"
@@ -74,21 +75,21 @@ find_key(const EaSecret *secret, TimestampTz now, KeyRow *row)
 		row->matches && row->holds && row->owner.active;
 }
 
-/*
- * Note the use of a key.  Of requests at once one does so and the others do
- * not wait; where nothing can be written it is left out.
- */
-static void
-note_use(const pg_uuid_t *id, TimestampTz now)
+void
+ea_api_keys_note(EaRequest *req)
 {
-	if (XactReadOnly || RecoveryInProgress())
+	const EaPrincipal *principal = req->principal;
+
+	if (principal == NULL || !principal->unnoted || XactReadOnly ||
+		RecoveryInProgress() || !ea_turn_of_accounts(false))
 		return;
 	ea_exec_write("UPDATE entityapi.personal_api_key SET last_used_at = $2"
 				  " WHERE id = (SELECT id FROM entityapi.personal_api_key"
 				  " WHERE id = $1 AND (last_used_at IS NULL"
 				  " OR last_used_at <= $2 - interval '1 minute')"
 				  " FOR NO KEY UPDATE SKIP LOCKED)",
-				  ea_params(EA_UUID(id), EA_TIMESTAMP(now)));
+				  ea_params(EA_UUID(&principal->key),
+							EA_TIMESTAMP(req->now)));
 }
 
 EaPrincipal *
@@ -102,12 +103,10 @@ ea_api_keys_principal(EaRequest *req, const char *sent)
 		!find_key(&secret, req->now, row))
 		return NULL;
 	ea_session_lookup_settle(&row->owner.principal, &row->id);
-	if (row->stale)
-		note_use(&row->id, req->now);
-
 	principal->kind = EA_KIND_PERSONAL_API_KEY;
 	principal->has_key = true;
 	principal->key = row->id;
+	principal->unnoted = row->stale;
 	principal->roles = row->roles;
 	principal->nroles = row->nroles;
 	principal->attributes = row->attributes;

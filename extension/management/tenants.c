@@ -12,6 +12,7 @@
 #include "utils/lsyscache.h"
 
 #include "base/jsonfmt.h"
+#include "engine/distributed.h"
 #include "engine/turn.h"
 #include "management/drafts.h"
 #include "management/members.h"
@@ -91,17 +92,21 @@ make_admin(EaDraft *draft)
 
 /*
  * Nobody else writes tenants from the look at their names until the end of
- * the transaction that changes one.
+ * the transaction that changes one.  On a cluster a lock of the table would be
+ * one node's, and in the way of those who wait for the turn.
  */
 static void
 lock_names(EaDraft *draft)
 {
 	if (draft->req->method != EA_PATCH)
 		return;
-	ea_turn_of_accounts();
-	LockRelationOid(get_relname_relid("tenant",
-									  get_namespace_oid("entityapi", false)),
-					ShareRowExclusiveLock);
+	if (ea_distributed())
+		ea_turn_of_accounts(true);
+	else
+		LockRelationOid(get_relname_relid("tenant",
+										  get_namespace_oid("entityapi",
+															false)),
+						ShareRowExclusiveLock);
 }
 
 const EaRecord ea_tenants = {

@@ -24,6 +24,7 @@ typedef struct EaPrincipal
 	pg_uuid_t	session;		/* session of the token, all zero without */
 	bool		has_key;		/* PERSONAL_API_KEY: it came with this key */
 	pg_uuid_t	key;
+	bool		unnoted;		/* its last use is to be noted */
 	bool		has_tenant;		/* false for a SuperAdmin */
 	pg_uuid_t	tenant;
 	char	   *username;

@@ -151,7 +151,7 @@ while (%left)
 }
 is_deeply(\@swept, [], 'what is over goes meanwhile');
 
-for my $node ($cluster->can('nodes') ? $cluster->nodes : $cluster)
+for my $node ($cluster->nodes)
 {
 	my @deadlocks = EntityApi::Test::slurp($node->log) =~ /^(.*deadlock.*(?:\n.*){0,2})/mg;
 

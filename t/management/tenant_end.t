@@ -170,7 +170,7 @@ subtest 'in short steps, beside the others' => sub {
 	my $before = left($doomed);
 	my ($longest, $steps) = (0, 0);
 
-	is(step(), '{"deleted":0,"more":true}', 'of a cluster the first one lets requests end') if $cluster->can('nodes');
+	is(step(), '{"deleted":0,"more":true}', 'of a cluster the first one lets requests end') if $cluster->nodes > 1;
 	while ($steps++ < 5)
 	{
 		my $started = $cluster->processor;
