@@ -39,7 +39,7 @@ typedef struct RowReceiver
 
 static int	statements = 0;
 static EaExecObserver observer = NULL;
-static EaExecTurn on_accounts = NULL;
+static EaExecTurn in_turn = NULL;
 
 void
 ea_exec_observe(EaExecObserver fn)
@@ -48,9 +48,9 @@ ea_exec_observe(EaExecObserver fn)
 }
 
 void
-ea_exec_on_accounts(EaExecTurn fn)
+ea_exec_in_turn(EaExecTurn fn)
 {
-	on_accounts = fn;
+	in_turn = fn;
 }
 
 void
@@ -162,6 +162,15 @@ look(const EaHeld *held, EaPlan *kept)
 	return good;
 }
 
+/* What it runs is within this statement, too. */
+static void
+take_turn(const EaPlan *kept)
+{
+	ea_plancache_enter();
+	in_turn(kept);
+	ea_plancache_leave();
+}
+
 /* No news would ever come of what has made it nothing. */
 static void
 refuse_nothing(EaPlan *kept)
@@ -185,7 +194,8 @@ refuse_nothing(EaPlan *kept)
  * names are resolved anew, since they may mean other tables by now.
  */
 static EaPlan *
-get_plan(const EaHeld *held, const char *sql, EaParams params, bool one_row)
+get_plan(const EaHeld *held, EaExecMode mode, const char *sql,
+		 EaParams params, bool one_row)
 {
 	for (int looks = 0;; looks++)
 	{
@@ -195,6 +205,8 @@ get_plan(const EaHeld *held, const char *sql, EaParams params, bool one_row)
 		bool		fresh = kept->fresh;
 
 		kept->fresh = false;
+		if (kept->in_turn && mode == EA_EXEC_WRITE)
+			take_turn(kept);
 		if (kept->ntables == 0 && held != NULL)
 			refuse_nothing(kept);
 		if (kept->ntables == 0)
@@ -554,14 +566,7 @@ run(const EaHeld *held, EaExecMode mode, bool one_row, const char *sql,
 		end_planning(reader, &receiver.planning);
 	}
 	receiver.caller = CurrentMemoryContext;
-	kept = get_plan(held, sql, params, one_row);
-	if (kept->of_accounts && mode == EA_EXEC_WRITE)
-	{
-		/* it runs statements, for which this plan may not go */
-		ea_plancache_enter();
-		on_accounts();
-		ea_plancache_leave();
-	}
+	kept = get_plan(held, mode, sql, params, one_row);
 	begin_planning(reader, &receiver.planning);
 
 	/* SPI leaves its own context current, which dies with the connection */

@@ -11,6 +11,7 @@
 
 #include "engine/exec_params.h"
 #include "engine/held.h"
+#include "engine/plancache.h"
 #include "engine/replaced.h"
 #include "request/request.h"
 
@@ -96,12 +97,12 @@ extern uint64 ea_exec_latest(EaExecMode mode, const char *sql,
 							 void *arg);
 
 /*
- * Call fn before each statement that writes or locks a table of who is who.
- * It may run statements.
+ * Call fn before each statement that writes or locks what all nodes of a
+ * cluster may have (in_turn).  It may run statements.
  */
-typedef void (*EaExecTurn) (void);
+typedef void (*EaExecTurn) (const EaPlan *kept);
 
-extern void ea_exec_on_accounts(EaExecTurn fn);
+extern void ea_exec_in_turn(EaExecTurn fn);
 
 /*
  * Call fn with each statement before it runs; NULL ends it.  What fn runs

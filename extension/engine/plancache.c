@@ -21,6 +21,7 @@
 #include "common/hashfn.h"
 #include "lib/ilist.h"
 #include "nodes/nodeFuncs.h"
+#include "parser/parsetree.h"
 #include "utils/hsearch.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
@@ -197,7 +198,7 @@ typedef struct Tables
 } Tables;
 
 static void
-note_table(Tables *tables, Oid relid, LOCKMODE mode)
+note_table(Tables *tables, Oid relid, LOCKMODE mode, bool written)
 {
 	Oid			namespace = get_rel_namespace(relid);
 
@@ -210,10 +211,28 @@ note_table(Tables *tables, Oid relid, LOCKMODE mode)
 		if (tables->items[i].relid == relid)
 		{
 			tables->items[i].mode = Max(tables->items[i].mode, mode);
+			tables->items[i].written |= written;
 			return;
 		}
 	}
-	*EA_GROW(tables) = (EaPlanTable) {relid, mode};
+	*EA_GROW(tables) = (EaPlanTable) {relid, mode, written};
+}
+
+/* Rows that are locked as if they were to be written. */
+static void
+note_locked(Tables *tables, const Query *query)
+{
+	ListCell   *cell;
+
+	foreach(cell, query->rowMarks)
+	{
+		const RowMarkClause *mark = lfirst(cell);
+		const RangeTblEntry *rte = rt_fetch(mark->rti, query->rtable);
+
+		if (rte->rtekind == RTE_RELATION &&
+			mark->strength >= LCS_FORNOKEYUPDATE)
+			note_table(tables, rte->relid, rte->rellockmode, true);
+	}
 }
 
 static bool
@@ -226,13 +245,28 @@ note_tables(Node *node, void *arg)
 		RangeTblEntry *rte = (RangeTblEntry *) node;
 
 		if (rte->rtekind == RTE_RELATION)
-			note_table(arg, rte->relid, rte->rellockmode);
+			note_table(arg, rte->relid, rte->rellockmode,
+					   rte->rellockmode >= RowExclusiveLock);
 		return false;
 	}
 	if (IsA(node, Query))
+	{
+		note_locked(arg, (Query *) node);
 		return query_tree_walker((Query *) node, note_tables, arg,
 								 QTW_EXAMINE_RTES_BEFORE);
+	}
 	return expression_tree_walker(node, note_tables, arg);
+}
+
+static bool
+writes(const Tables *tables)
+{
+	for (int i = 0; i < tables->n; i++)
+	{
+		if (tables->items[i].written)
+			return true;
+	}
+	return false;
 }
 
 /* What the statement is over, into the transaction's memory. */
@@ -310,6 +344,7 @@ make_plan(const PlanKey *key, EaParams params, bool one_row, bool here)
 	item->kept.plan = plan;
 	item->kept.fresh = true;
 	item->kept.of_accounts = tables.of_accounts;
+	item->kept.in_turn = tables.of_accounts || (!free && writes(&tables));
 	item->kept.ntables = tables.n;
 	item->kept.tables = MemoryContextAlloc(TopMemoryContext,
 										   Max(tables.n, 1) *

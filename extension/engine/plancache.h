@@ -17,6 +17,7 @@ typedef struct EaPlanTable
 {
 	Oid			relid;
 	LOCKMODE	mode;
+	bool		written;		/* or its rows are locked for that */
 } EaPlanTable;
 
 typedef struct EaPlan
@@ -27,6 +28,7 @@ typedef struct EaPlan
 	EaPlanChoice *choice;		/* else by which plan it runs, or NULL */
 
 	bool		of_accounts;	/* writes or locks who is who */
+	bool		in_turn;		/* or what all nodes of a cluster may have */
 
 	/* tables that are neither the extension's nor the system's */
 	int			ntables;

@@ -11,6 +11,7 @@
 #include "engine/distributed.h"
 #include "engine/exec.h"
 #include "engine/platform_node.h"
+#include "engine/shards.h"
 #include "engine/turn.h"
 
 static bool
@@ -36,7 +37,7 @@ ea_turn_take(EaTurn turn, bool wait)
 		take(turn, false, wait);
 }
 
-/* -------- of accounts -------- */
+/* -------- of what all nodes have -------- */
 
 /* In which it was taken; what is rolled back gives it back. */
 static SubTransactionId taken_in = InvalidSubTransactionId;
@@ -48,27 +49,35 @@ forget(XactEvent event, void *arg)
 }
 
 bool
-ea_turn_of_accounts(bool wait)
+ea_turn_everywhere(bool wait)
 {
 	if (!ea_distributed() || SubTransactionIsActive(taken_in))
 		return true;
-	if (!ea_turn_take(EA_TURN_ACCOUNTS, wait))
+	if (!ea_turn_take(EA_TURN_EVERYWHERE, wait))
 		return false;
 	taken_in = GetCurrentSubTransactionId();
 	return true;
 }
 
 static void
-wait_for_accounts(void)
+wait_for_turn(const EaPlan *kept)
 {
-	ea_turn_of_accounts(true);
+	bool		everywhere = kept->of_accounts;
+
+	if (!ea_distributed())
+		return;
+	for (int i = 0; i < kept->ntables && !everywhere; i++)
+		everywhere = kept->tables[i].written &&
+			ea_shards_everywhere(kept->tables[i].relid);
+	if (everywhere)
+		ea_turn_everywhere(true);
 }
 
 void
 ea_turn_init(void)
 {
 	RegisterXactCallback(forget, NULL);
-	ea_exec_on_accounts(wait_for_accounts);
+	ea_exec_in_turn(wait_for_turn);
 }
 
 /* -------- by SQL -------- */
@@ -81,7 +90,7 @@ ea_sql_take_turn(PG_FUNCTION_ARGS)
 {
 	int			turn = PG_GETARG_INT32(1);
 
-	if (turn < EA_TURN_DECLARATIONS || turn > EA_TURN_ACCOUNTS)
+	if (turn < EA_TURN_DECLARATIONS || turn > EA_TURN_EVERYWHERE)
 		elog(ERROR, "there is no turn %d", turn);
 	PG_RETURN_INT32(take(turn, false, PG_GETARG_BOOL(2)));
 }

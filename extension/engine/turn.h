@@ -16,7 +16,7 @@ typedef enum EaTurn
 	EA_TURN_STEPS,
 	EA_TURN_SWEEP,
 	EA_TURN_DECLARING,			/* of a cluster's nodes, each its own */
-	EA_TURN_ACCOUNTS			/* ea_turn_init() */
+	EA_TURN_EVERYWHERE			/* ea_turn_everywhere() */
 } EaTurn;
 
 /*
@@ -26,17 +26,18 @@ typedef enum EaTurn
 extern bool ea_turn_take(EaTurn turn, bool wait);
 
 /*
- * The turn of those who write who is who on a cluster, until the end of the
- * transaction; elsewhere nothing.
+ * The turn of those who write what all nodes of a cluster have, until the end
+ * of the transaction: who is who, and the entities that all tenants share.
+ * Elsewhere nothing.
  *
- * Each node has all of these tables, so for a write Citus locks the table and
- * those that it refers to, for all of the transaction and one after the other:
- * a logout holds sessions when it comes to accounts, which a login holds that
- * is about to write sessions.  They would end each other by deadlocks.  So the
- * turn comes before whatever else is locked for such a write; who does not wait
- * for it may have locked something.  False: somebody else has it.
+ * For such a write Citus locks the table and those that it refers to, on all
+ * nodes, one after the other and for all of the transaction: a logout holds
+ * sessions when it comes to accounts, which a login holds that is about to
+ * write sessions.  They would end each other by deadlocks.  So the turn comes
+ * before whatever else is locked for it; only who does not wait for it may
+ * have locked something.  False: somebody else has it.
  */
-extern bool ea_turn_of_accounts(bool wait);
+extern bool ea_turn_everywhere(bool wait);
 
 /* From now on each such statement takes it by itself. */
 extern void ea_turn_init(void);

@@ -81,7 +81,7 @@ ea_api_keys_note(EaRequest *req)
 	const EaPrincipal *principal = req->principal;
 
 	if (principal == NULL || !principal->unnoted || XactReadOnly ||
-		RecoveryInProgress() || !ea_turn_of_accounts(false))
+		RecoveryInProgress() || !ea_turn_everywhere(false))
 		return;
 	ea_exec_write("UPDATE entityapi.personal_api_key SET last_used_at = $2"
 				  " WHERE id = (SELECT id FROM entityapi.personal_api_key"

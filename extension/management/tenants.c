@@ -101,7 +101,7 @@ lock_names(EaDraft *draft)
 	if (draft->req->method != EA_PATCH)
 		return;
 	if (ea_distributed())
-		ea_turn_of_accounts(true);
+		ea_turn_everywhere(true);
 	else
 		LockRelationOid(get_relname_relid("tenant",
 										  get_namespace_oid("entityapi",
