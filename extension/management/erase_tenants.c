@@ -228,13 +228,18 @@ settle(const pg_uuid_t *tenant)
 /*
  * The same for a cluster, whose nodes count transactions each for itself: each
  * waits for its own.  Nothing is written before that, as who waits for us
- * would be one of those that are waited for.
+ * would be one of those that are waited for; and then the turn is not waited
+ * for, as who has it may wait for the row by which all nodes were asked.
  */
 static void
 settle_everywhere(void *arg)
 {
 	ea_exec_write("UPDATE entityapi.everywhere SET present = present"
 				  " WHERE entityapi.let_end(present)", EA_NO_PARAMS);
+	if (!ea_turn_everywhere(false))
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_IN_USE),
+				 errmsg("others write what all nodes have")));
 	settle(arg);
 }
 

@@ -37,6 +37,7 @@
 #include "engine/pin.h"
 #include "engine/shard_name.h"
 #include "engine/shards.h"
+#include "engine/turn.h"
 #include "write/links_deferred.h"
 
 /* -------- naming them -------- */
@@ -219,10 +220,13 @@ set_elsewhere(const pg_uuid_t *tenant, const Keys *keys, const char *mode)
 					 " AND at = '-infinity'",
 					 (EaParams) {lengthof(params), params}, NULL, NULL);
 	else
+	{
+		ea_turn_everywhere(true);
 		ea_exec_each(EA_EXEC_WRITE, "UPDATE entityapi.everywhere"
 					 " SET present = present WHERE "
 					 LET_WAIT("present::int"),
 					 (EaParams) {lengthof(params), params}, NULL, NULL);
+	}
 	ea_pin_end(&pin);
 }
 
