@@ -13,52 +13,22 @@
 #include "base/jsonfmt.h"
 #include "base/jsonwrite.h"
 #include "engine/distributed.h"
-#include "engine/exec.h"
-#include "engine/pin.h"
+#include "engine/reach.h"
 #include "entry/health.h"
-
-/* How long a node may take to let somebody in. */
-#define REACH_MS "1000"
-
-typedef struct Nodes
-{
-	StringInfoData down;		/* numbers of nodes, with commas */
-} Nodes;
-
-static void
-note_node(void *arg, TupleTableSlot *slot)
-{
-	Nodes	   *nodes = arg;
-
-	if (!slot->tts_isnull[1] && DatumGetBool(slot->tts_values[1]))
-		return;
-	appendStringInfo(&nodes->down, "%s%d", nodes->down.len > 0 ? "," : "",
-					 DatumGetInt32(slot->tts_values[0]));
-}
 
 /* `,"nodes":{"status":"UP"}`, or DOWN with those that cannot be reached */
 static void
 write_nodes(EaRequest *req)
 {
-	Nodes		nodes;
-	EaPin		pin;
+	List	   *away = ea_reach_away();
+	ListCell   *lc;
 
-	initStringInfo(&nodes.down);
-	ea_pin_begin(&pin);
-	ea_pin_set("citus.node_connection_timeout", REACH_MS);
-	ea_exec_each(EA_EXEC_LOOK, "SELECT nodeid,"
-				 " pg_catalog.citus_check_connection_to_node(nodename,"
-				 " nodeport) FROM pg_catalog.pg_dist_node"
-				 " WHERE isactive AND noderole = 'primary'"
-				 " AND groupid <> (SELECT groupid"
-				 " FROM pg_catalog.pg_dist_local_group) ORDER BY nodeid",
-				 EA_NO_PARAMS, EA_READER(note_node, INT4OID, BOOLOID), &nodes);
-	ea_pin_end(&pin);
 	ea_jsonfmt_put(req->out, ",'nodes':{'status':%q",
-				   nodes.down.len > 0 ? "DOWN" : "UP");
-	if (nodes.down.len > 0)
-		appendStringInfo(req->out, ",\"down\":[%s]", nodes.down.data);
-	ea_jsonwrite_lit(req->out, "}");
+				   away == NIL ? "UP" : "DOWN");
+	foreach(lc, away)
+		appendStringInfo(req->out, "%s%d", lc == list_head(away) ?
+						 ",\"down\":[" : ",", lfirst_int(lc));
+	appendStringInfoString(req->out, away == NIL ? "}" : "]}");
 }
 
 void

@@ -12,7 +12,9 @@
 #include "catalog/pg_type.h"
 #include "utils/builtins.h"
 
+#include "engine/distributed.h"
 #include "engine/exec.h"
+#include "engine/reach.h"
 #include "engine/turn.h"
 #include "identity/account.h"
 #include "identity/api_key.h"
@@ -75,13 +77,32 @@ find_key(const EaSecret *secret, TimestampTz now, KeyRow *row)
 		row->matches && row->holds && row->owner.active;
 }
 
+/* When all nodes may be there again; until then nothing is noted. */
+static TimestampTz not_before = 0;
+
+/* On a cluster it is written to all nodes, where others may be writing. */
+static bool
+may_note(TimestampTz now)
+{
+	if (!ea_distributed())
+		return true;
+	if (now < not_before)
+		return false;
+	if (ea_reach_away() != NIL)
+	{
+		not_before = now + USECS_PER_MINUTE;
+		return false;
+	}
+	return ea_turn_everywhere(false);
+}
+
 void
 ea_api_keys_note(EaRequest *req)
 {
 	const EaPrincipal *principal = req->principal;
 
 	if (principal == NULL || !principal->unnoted || XactReadOnly ||
-		RecoveryInProgress() || !ea_turn_everywhere(false))
+		RecoveryInProgress() || !may_note(req->now))
 		return;
 	ea_exec_write("UPDATE entityapi.personal_api_key SET last_used_at = $2"
 				  " WHERE id = (SELECT id FROM entityapi.personal_api_key"

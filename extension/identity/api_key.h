@@ -30,8 +30,9 @@ extern EaPrincipal *ea_api_keys_principal(EaRequest *req, const char *sent);
 /*
  * Note at the end of a request that a key was used, once in a minute.  Of
  * requests at once one does so, and none waits for another, nor does anybody
- * for what the request has done until then: where that is not to be had, or
- * nothing can be written, it is left out.
+ * for what the request has done until then.  It is left out where nothing can
+ * be written, and on a cluster while somebody else writes to all nodes or one
+ * of them is away.
  */
 extern void ea_api_keys_note(EaRequest *req);
 
