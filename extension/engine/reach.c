@@ -3,8 +3,8 @@
  *
  * What is written to all nodes fails where one is away, and with it all that
  * its transaction does: Citus does not let go of a connection that it wanted
- * for a write, not even when the write is rolled back.  So who could do without
- * it asks before.
+ * for a write, not even when the write is rolled back.  So who could do
+ * without it asks before.
  */
 #include "postgres.h"
 
