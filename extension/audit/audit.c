@@ -270,9 +270,9 @@ try_to_make_months(TimestampTz at)
 /*
  * Have partitions for the month of a time and those after it.  Whoever found
  * them a moment ago does not look again: one that goes meanwhile costs its
- * records a stay in the default partition.
+ * records a stay in the default partition.  True if it has tried to make some.
  */
-static void
+static bool
 prepare_months(TimestampTz at)
 {
 	static TimestampTz failed_at = 0;
@@ -281,7 +281,7 @@ prepare_months(TimestampTz at)
 	int			month;
 
 	if (at >= found_at && at < found_at + FOUND_MICROS)
-		return;
+		return false;
 	namespace = get_namespace_oid("entityapi", false);
 	month = month_of(at);
 	for (int i = 0; i <= MONTHS_AHEAD; i++)
@@ -291,21 +291,22 @@ prepare_months(TimestampTz at)
 		if (failed_at != 0 &&
 			!TimestampDifferenceExceeds(failed_at, GetCurrentTimestamp(),
 										RETRY_MS))
-			return;
+			return false;
 		failed_at = try_to_make_months(at) ? 0 : GetCurrentTimestamp();
-		return;
+		return true;
 	}
 	found_at = at;
+	return false;
 }
 
 /*
  * Citus makes them on all nodes, which is no request's business, and from the
  * coordinator alone.
  */
-void
+bool
 ea_audit_prepare(EaRequest *req)
 {
-	if (ea_distributed() && !XactReadOnly && ea_distributed_leads())
+	return ea_distributed() && !XactReadOnly && ea_distributed_leads() &&
 		prepare_months(req->now);
 }
 

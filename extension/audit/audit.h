@@ -153,8 +153,12 @@ extern const pg_uuid_t *ea_audit_tenant(Datum value, bool isnull);
 
 /* -------- for housekeeping -------- */
 
-/* Have partitions ahead, where requests make none: with Citus. */
-extern void ea_audit_prepare(EaRequest *req);
+/*
+ * Have partitions ahead, where requests make none: with Citus.  True if it has
+ * tried to make some: then the transaction is to do nothing else, as it has
+ * locked the log, which others look at while they wait for a turn.
+ */
+extern bool ea_audit_prepare(EaRequest *req);
 
 /* -------- between audit.c and audit_event.c -------- */
 

@@ -48,12 +48,15 @@ serve(EaRequest *req, const char *method)
 	{
 		if (ea_distributed())
 			ea_distributed_settings_carry();
-		deleted = ea_erase_step(req, &more);
-		deleted += ea_purge_step(req, &more);
-		deleted += ea_sweep_run(req->now, STEP);
-		ea_audit_prepare(req);
-		ea_links_settle(req);
-		more = more || deleted >= STEP;
+		more = ea_audit_prepare(req);
+		if (!more)
+		{
+			deleted = ea_erase_step(req, &more);
+			deleted += ea_purge_step(req, &more);
+			deleted += ea_sweep_run(req->now, STEP);
+			ea_links_settle(req);
+			more = more || deleted >= STEP;
+		}
 	}
 	req->status = 200;
 }
@@ -125,15 +128,18 @@ sweep(int max_rows)
 	req->catalog = ea_catalog_acquire();
 	PG_TRY();
 	{
-		bool		again;
+		bool		again = ea_audit_prepare(req);
 
-		/* an end that leaves nothing to count is work, too */
-		n = ea_erase_step(req, &again);
-		n += ea_purge_step(req, &again);
-		n += n == 0 && again;
-		n += ea_sweep_run(req->now, max_rows);
-		ea_audit_prepare(req);
-		ea_links_settle(req);
+		/* what leaves nothing to count is work, too */
+		n = again;
+		if (!again)
+		{
+			n = ea_erase_step(req, &again);
+			n += ea_purge_step(req, &again);
+			n += n == 0 && again;
+			n += ea_sweep_run(req->now, max_rows);
+			ea_links_settle(req);
+		}
 	}
 	PG_FINALLY();
 	{

@@ -77,10 +77,13 @@ find_key(const EaSecret *secret, TimestampTz now, KeyRow *row)
 		row->matches && row->holds && row->owner.active;
 }
 
-/* When all nodes may be there again; until then nothing is noted. */
+/* Until then nothing is noted on a cluster. */
 static TimestampTz not_before = 0;
 
-/* On a cluster it is written to all nodes, where others may be writing. */
+#define AWAY (60 * USECS_PER_SEC)
+#define BUSY (10 * USECS_PER_SEC)
+
+/* There it is written to all nodes, where others may be writing. */
 static bool
 may_note(TimestampTz now)
 {
@@ -89,11 +92,10 @@ may_note(TimestampTz now)
 	if (now < not_before)
 		return false;
 	if (ea_reach_away() != NIL)
-	{
-		not_before = now + USECS_PER_MINUTE;
-		return false;
-	}
-	return ea_turn_everywhere(false);
+		not_before = now + AWAY;
+	else if (!ea_turn_everywhere(false))
+		not_before = now + BUSY;
+	return now >= not_before;
 }
 
 void

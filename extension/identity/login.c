@@ -134,6 +134,7 @@ log_in(EaRequest *req)
 	EaThrottle	throttle;
 	LoginRow   *row;
 	bool		known;
+	char	   *hash;
 
 	ea_throttle_enter(req, &throttle, ea_username_key(name));
 	ea_throttle_hash(req, &throttle);
@@ -143,6 +144,8 @@ log_in(EaRequest *req)
 		ea_audit_subject(req, &row->account.principal);
 	known = ea_password_verify(password->text, password->len,
 							   row->password_hash, highest_cost());
+	hash = known && ea_password_outdated(row->password_hash) ?
+		ea_password_hash(password->text, password->len) : NULL;
 	if (!known || !row->account.active || !note_login(row, req->now))
 	{
 		/* only noted: a thrown refusal would take the count back */
@@ -153,9 +156,8 @@ log_in(EaRequest *req)
 	}
 
 	ea_throttle_succeeded(req, &throttle, &row->account.principal.account);
-	if (ea_password_outdated(row->password_hash))
-		replace_password(row, ea_password_hash(password->text, password->len),
-						 row->account.principal.force_change);
+	if (hash != NULL)
+		replace_password(row, hash, row->account.principal.force_change);
 	ea_session_begin(req, &row->account);
 }
 

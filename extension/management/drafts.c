@@ -176,9 +176,9 @@ take(EaDraft *draft, EaRequest *req)
 		.body = ea_body_json(req), .base = "", .form = req->route->form};
 	if (draft->record->first != NULL)
 		draft->record->first(draft);
-	ea_records_locate(draft);
 	if (draft->record->before != NULL)
 		draft->record->before(draft);
+	ea_records_locate(draft);
 	if (req->method != EA_POST)
 		ea_records_hold(draft, "NO KEY UPDATE");
 	ea_body_check(req, draft->body, "", draft->form);

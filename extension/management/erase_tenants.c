@@ -20,6 +20,7 @@
 #include "storage/lock.h"
 #include "storage/proc.h"
 #include "storage/procarray.h"
+#include "utils/resowner.h"
 #include "utils/timestamp.h"
 #include "utils/xid8.h"
 
@@ -226,20 +227,45 @@ settle(const pg_uuid_t *tenant)
 }
 
 /*
- * The same for a cluster, whose nodes count transactions each for itself: each
- * waits for its own.  Nothing is written before that, as who waits for us
- * would be one of those that are waited for; and then the turn is not waited
- * for, as who has it may wait for the row by which all nodes were asked.
+ * Each node of a cluster waits for its own transactions.  The row by which all
+ * of them are asked stays as it is, and is given back: who has the turn may be
+ * waiting for it.
+ */
+static void
+let_all_end(void)
+{
+	ResourceOwner owner = CurrentResourceOwner;
+	MemoryContext mcxt = CurrentMemoryContext;
+
+	BeginInternalSubTransaction(NULL);
+	MemoryContextSwitchTo(mcxt);
+	PG_TRY();
+	{
+		ea_exec_write("UPDATE entityapi.everywhere SET present = present"
+					  " WHERE entityapi.let_end(present)", EA_NO_PARAMS);
+	}
+	PG_CATCH();
+	{
+		MemoryContextSwitchTo(mcxt);
+		RollbackAndReleaseCurrentSubTransaction();
+		CurrentResourceOwner = owner;
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+	RollbackAndReleaseCurrentSubTransaction();
+	MemoryContextSwitchTo(mcxt);
+	CurrentResourceOwner = owner;
+}
+
+/*
+ * The same for a cluster, whose nodes count transactions each for itself.
+ * Nothing is written before they have waited, nor the turn taken, as who waits
+ * for us would be one of those that are waited for.
  */
 static void
 settle_everywhere(void *arg)
 {
-	ea_exec_write("UPDATE entityapi.everywhere SET present = present"
-				  " WHERE entityapi.let_end(present)", EA_NO_PARAMS);
-	if (!ea_turn_everywhere(false))
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_IN_USE),
-				 errmsg("others write what all nodes have")));
+	let_all_end();
 	settle(arg);
 }
 

@@ -169,7 +169,7 @@ describe(EaDraft *user, const InviteRow *row)
 	const EaJson *password = ea_jsonread_get(user->body, "password");
 	const EaValue *key;
 
-	ea_users.first(user);
+	ea_users_ask_for_hash(user, password);
 	ea_users.before(user);
 	user->scope = row->tenant;
 	ea_drafts_store(user, "email", EA_TEXT(row->email));

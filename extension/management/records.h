@@ -52,7 +52,7 @@ typedef struct EaRecord
 
 	/* what is true of this kind only; each may be NULL */
 	EaRecordHook first;			/* a body is taken: before all locks */
-	EaRecordHook before;		/* its place is known: before it is locked */
+	EaRecordHook before;		/* what its place is locked behind */
 	EaRecordHook store;			/* it has no fault: add to what is stored */
 	EaRecordHook after;			/* the row is written, and not yet shown */
 	EaRecordHook leave;			/* it is held, and about to be deleted */

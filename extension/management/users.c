@@ -69,7 +69,11 @@ read_password(EaDraft *draft, const EaJson *sent, const char *pointer)
 		ea_username_key(text_of(ea_records_held(draft, "username")));
 
 	if (sent == NULL && is_made(draft))
-		draft->own = (void *) (draft->shown = ea_secret_word());
+	{
+		if (draft->shown == NULL)
+			draft->shown = ea_secret_word();
+		draft->own = (void *) draft->shown;
+	}
 	else if (sent != NULL)
 	{
 		draft->own = sent->text;
@@ -80,17 +84,35 @@ read_password(EaDraft *draft, const EaJson *sent, const char *pointer)
 	return EA_TEXT("");
 }
 
-/*
- * A login of this user keeps the hash that it has while it waits for us, so
- * the hash of a new password is asked for before the row is locked.  On a
- * cluster every login waits for whoever has locked a tenant or a user.
- */
+static void
+store_hash(EaDraft *draft, const char *password, int len)
+{
+	ea_drafts_store(draft, "password_hash",
+					EA_TEXT(ea_password_hash(password, len)));
+}
+
+void
+ea_users_ask_for_hash(EaDraft *draft, const EaJson *password)
+{
+	if (draft->req->method == EA_POST ? !ea_distributed() : password == NULL)
+		return;
+	ea_throttle_hash_new(draft->req);
+	if (!ea_distributed())
+		return;
+	if (password == NULL)
+	{
+		draft->shown = ea_secret_word();
+		store_hash(draft, draft->shown, strlen(draft->shown));
+	}
+	else if (password->kind == EA_JSON_STRING)
+		store_hash(draft, password->text, password->len);
+}
+
 static void
 ask_for_hash(EaDraft *draft)
 {
-	if (draft->req->method == EA_POST ? ea_distributed() :
-		ea_jsonread_get(draft->body, "temporaryPassword") != NULL)
-		ea_throttle_hash_new(draft->req);
+	ea_users_ask_for_hash(draft, ea_jsonread_get(draft->body,
+												 "temporaryPassword"));
 }
 
 static void
@@ -117,8 +139,8 @@ store_user(EaDraft *draft)
 			ea_records_held(draft, "passwordChangeRequired")->isnull = true;
 		else if (!ea_distributed())
 			ea_throttle_hash_new(draft->req);
-		ea_drafts_store(draft, "password_hash",
-						EA_TEXT(ea_password_hash(password, strlen(password))));
+		if (ea_drafts_stored(draft, "password_hash") == NULL)
+			store_hash(draft, password, strlen(password));
 		ea_drafts_store(draft, "password_change_required", EA_BOOL(true));
 	}
 	if (!is_made(draft) &&

@@ -15,6 +15,8 @@
 #include "authz/authz.h"
 #include "base/jsonwrite.h"
 #include "base/uuid.h"
+#include "engine/distributed.h"
+#include "engine/turn.h"
 #include "read/document_rows.h"
 #include "request/errors.h"
 #include "request/limits.h"
@@ -399,6 +401,24 @@ run_operation(Run *run, EaAtomicOp *op)
 	}
 }
 
+/* The turn comes before rows of a tenant are locked. */
+static void
+take_turn(Run *run)
+{
+	bool		shared = false;
+
+	if (!ea_distributed())
+		return;
+	for (int i = 0; i < run->ops->n && !shared; i++)
+	{
+		EaAtomicOp *op = &run->ops->items[i];
+
+		shared = ea_atomic_lookup(run->req, op) && !op->entity->tenant_scoped;
+	}
+	if (shared)
+		ea_turn_everywhere(true);
+}
+
 void
 ea_atomic_run(EaRequest *req)
 {
@@ -407,6 +427,7 @@ ea_atomic_run(EaRequest *req)
 	ea_query_read(req, 0);
 	run.ops = ea_atomic_read(req);
 	req->lids = run.ops->lids;
+	take_turn(&run);
 	run.batch.inputs = palloc(run.ops->n * sizeof(EaInput *));
 	run.batch.ids = palloc(run.ops->n * sizeof(pg_uuid_t));
 	run.batch.ops = palloc(run.ops->n * sizeof(EaAtomicOp *));

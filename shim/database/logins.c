@@ -25,8 +25,13 @@
 #define HASH_START 0xcbf29ce484222325u
 #define HASH_FACTOR 0x100000001b3u
 
-/* Those let in last, of whom it is told who has had how much. */
+/*
+ * Those let in last, of whom it is told who has had how much; and what anybody
+ * may have had, or else all that have never been here would come before who
+ * has been here once.
+ */
 #define REMEMBERED 64
+#define FREE 8
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct login *first = NULL;	/* in the order in which they came */
@@ -161,7 +166,7 @@ has_share_left(const struct login *login)
 	return address < half && name < half;
 }
 
-/* What its address and its name have had; the mutex is held. */
+/* What its address and its name have had too much; the mutex is held. */
 static int
 has_had(const struct login *login)
 {
@@ -172,7 +177,7 @@ has_had(const struct login *login)
 	for (i = 0; i < n; i++)
 		count += (let_in[i].address == login->address) +
 			(let_in[i].name == login->name);
-	return count;
+	return count > FREE ? count - FREE : 0;
 }
 
 /* The mutex is held. */
