@@ -59,6 +59,16 @@ my @cities = map { create(cities => { country => to_one(countries => $_) }) } @c
 my @streets = map { create(streets => { city => to_one(cities => $_) }) } @cities;
 my @shops = map { create(shops => { city => to_one(cities => $_) }) } @cities;
 
+# In either order
+sub all_at_once
+{
+	my (@operations) = @_;
+
+	@operations = reverse @operations if rand() < 0.5;
+	return $shim->must(200, POST => '/api/v1/operations', { token => $ann, json => { 'atomic:operations' => \@operations },
+			headers => { 'content-type' => $atomic, accept => $atomic } });
+}
+
 sub any { my ($of) = @_; return $of->[ rand @$of ] }
 
 my @work = (
@@ -77,10 +87,11 @@ my @work = (
 		my @updates = map { { op => 'update', data => resource(@$_) } }
 		  [ countries => any(\@countries) ], [ cities => any(\@cities) ], [ streets => any(\@streets) ];
 
-		@updates = reverse @updates if rand() < 0.5;
-		$shim->must(200, POST => '/api/v1/operations', { token => $ann, json => { 'atomic:operations' => \@updates },
-				headers => { 'content-type' => $atomic, accept => $atomic } });
+		all_at_once(@updates);
 	},
+	# with what is the tenant's own
+	sub { all_at_once(map { { op => 'update', data => resource(@$_) } } [ countries => any(\@countries) ], [ shops => $shops[0] ]) },
+	sub { all_at_once(map { { op => 'update', data => resource(@$_) } } [ streets => any(\@streets) ], [ shops => $shops[0] ]) },
 	sub {
 		my $user = $shim->must(201, POST => "/manage/tenants/$tenant/users",
 			{ token => $root, json => { username => 'u' . int rand 1e12, roles => ['Clerk'] } });

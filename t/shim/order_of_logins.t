@@ -120,6 +120,18 @@ subtest 'who comes again and again' => sub {
 	is(came(), 'eve bob ann eve eve eve', 'comes after others');
 };
 
+subtest 'who has been here once' => sub {
+	my @login = begun([ 'gus', '192.0.2.8' ]);
+
+	let_go(1);
+	ended(@login);
+	came();
+	my @logins = begun([ 'new1', '192.0.2.11' ], [ 'gus', '192.0.2.8' ], map { [ "new$_", "192.0.2.1$_" ] } 2 .. 4);
+	let_go(5);
+	is_deeply([ ended(@logins) ], [ (200) x 5 ], 'all come in');
+	is(came(), 'new1 gus new2 new3 new4', 'is not behind all who never were');
+};
+
 subtest 'too many' => sub {
 	my @logins = begun((map { [ 'eve', '192.0.2.2' ] } 1 .. 4), [ 'cat', '192.0.2.5' ], [ 'dan', '192.0.2.6' ]);
 	my $more = login('fay', '192.0.2.7');
