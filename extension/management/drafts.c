@@ -174,8 +174,6 @@ take(EaDraft *draft, EaRequest *req)
 {
 	*draft = (EaDraft) {.req = req, .record = req->route->record,
 		.body = ea_body_json(req), .base = "", .form = req->route->form};
-	if (draft->record->first != NULL)
-		draft->record->first(draft);
 	if (draft->record->before != NULL)
 		draft->record->before(draft);
 	ea_records_locate(draft);

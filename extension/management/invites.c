@@ -170,7 +170,7 @@ describe(EaDraft *user, const InviteRow *row)
 	const EaValue *key;
 
 	ea_users_ask_for_hash(user, password);
-	ea_users.before(user);
+	ea_account_hold_declarations(user->req);
 	user->scope = row->tenant;
 	ea_drafts_store(user, "email", EA_TEXT(row->email));
 	ea_drafts_store(user, "roles",

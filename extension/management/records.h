@@ -51,8 +51,7 @@ typedef struct EaRecord
 	const char *made_schema;	/* members of the new one only, for OpenAPI */
 
 	/* what is true of this kind only; each may be NULL */
-	EaRecordHook first;			/* a body is taken: before all locks */
-	EaRecordHook before;		/* what its place is locked behind */
+	EaRecordHook before;		/* a body is taken: before all locks */
 	EaRecordHook store;			/* it has no fault: add to what is stored */
 	EaRecordHook after;			/* the row is written, and not yet shown */
 	EaRecordHook leave;			/* it is held, and about to be deleted */

@@ -60,7 +60,6 @@ read_admin(EaDraft *draft, const EaJson *sent, const char *pointer)
 		admin = palloc(sizeof(EaDraft));
 		*admin = (EaDraft) {.req = draft->req, .record = &ea_users,
 			.body = sent, .base = pointer, .form = &ea_users_form};
-		ea_users.first(admin);
 		ea_users.before(admin);
 		ea_body_check(draft->req, sent, pointer, &ea_tenants_admin_form);
 		ea_drafts_read(admin);

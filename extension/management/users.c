@@ -109,18 +109,13 @@ ea_users_ask_for_hash(EaDraft *draft, const EaJson *password)
 }
 
 static void
-ask_for_hash(EaDraft *draft)
-{
-	ea_users_ask_for_hash(draft, ea_jsonread_get(draft->body,
-												 "temporaryPassword"));
-}
-
-static void
 before_users(EaDraft *draft)
 {
 	EaRequest  *req = draft->req;
 	bool		made = req->method == EA_POST;
 
+	ea_users_ask_for_hash(draft, ea_jsonread_get(draft->body,
+												 "temporaryPassword"));
 	if (made || ea_jsonread_get(draft->body, "roles") != NULL ||
 		ea_jsonread_get(draft->body, "securityAttributes") != NULL)
 		ea_account_hold_declarations(req);
@@ -193,7 +188,6 @@ const EaRecord ea_users = {
 	.secret = "temporaryPassword",
 	.made_schema = "'temporaryPassword':{'type':'string','description':'Made, "
 	"as none was given; shown this once'}",
-	.first = ask_for_hash,
 	.before = before_users,
 	.store = store_user,
 	.leave = leave_users

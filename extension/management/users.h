@@ -12,9 +12,9 @@ extern const EaRecord ea_users;
 /*
  * Ask for the right to hash the password that is sent, NULL: that is made for
  * a new user.  A login of this user keeps the hash that it has while it waits
- * for us, so this comes before his row is locked.  On a cluster, where each
- * login waits for whoever has locked any user, the hash is made here as well,
- * whatever faults are found later.
+ * for us, so this comes before all locks.  On a cluster, where each login
+ * waits for whoever has locked any user, the hash is made here as well, though
+ * faults may be found later.
  */
 extern void ea_users_ask_for_hash(EaDraft *draft, const EaJson *password);
 

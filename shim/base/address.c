@@ -129,7 +129,7 @@ address_write(const struct address *address, char *text)
 	if (address->family == AF_INET)
 		write_four(address->bytes, text);
 	else if (inet_ntop(address->family, address->bytes, text,
-				  INET6_ADDRSTRLEN) == NULL)
+					   INET6_ADDRSTRLEN) == NULL)
 		*text = '\0';
 }
 
