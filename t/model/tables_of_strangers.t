@@ -43,9 +43,9 @@ my $other;
 
 if ($cluster->nodes > 1)
 {
-	my $slug = 'other';
+	my $more = '';
 
-	do { $other = $shim->tenant($slug)->{id}; $slug .= '-more' } until part($other) != part($acme);
+	do { $other = $shim->tenant("other$more")->{id}; $more-- } until part($other) != part($acme);
 	$shim->user($other, 'bob');
 }
 

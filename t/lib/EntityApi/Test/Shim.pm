@@ -500,8 +500,9 @@ sub tenant_here
 {
 	my ($self, $slug) = @_;
 	my ($cluster, $tenant) = $self->{cluster};
+	my $more = '';
 
-	do { $tenant = $self->tenant($slug); $slug .= '-more' } until $cluster->home($tenant->{id})->host eq $cluster->host;
+	do { $tenant = $self->tenant("$slug$more"); $more-- } until $cluster->home($tenant->{id})->host eq $cluster->host;
 	return $tenant;
 }
 
