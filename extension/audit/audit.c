@@ -112,9 +112,9 @@ ea_audit_change(EaAuditRecord *record, const char *field, const char *before,
 {
 	StringInfo	buf = ea_audit_begin_change(record, field);
 
-	appendStringInfoString(buf, before);
+	ea_text_string(buf, before);
 	appendStringInfoCharMacro(buf, ',');
-	appendStringInfoString(buf, after);
+	ea_text_string(buf, after);
 	appendStringInfoCharMacro(buf, ']');
 }
 

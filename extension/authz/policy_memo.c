@@ -11,11 +11,11 @@
 #include "postgres.h"
 
 #include "common/hashfn.h"
-#include "lib/stringinfo.h"
 #include "miscadmin.h"
 #include "utils/memutils.h"
 
 #include "authz/policy_memo.h"
+#include "base/text.h"
 #include "model/catalog.h"
 
 /* Callers that a backend knows, and those an entity has verdicts for. */
@@ -73,7 +73,7 @@ describe(const EaPrincipal *principal, TakePart take, void *arg)
 static bool
 append_part(void *arg, const char *bytes, int len)
 {
-	appendBinaryStringInfo(arg, bytes, len);
+	ea_text_bytes(arg, bytes, len);
 	return true;
 }
 

@@ -26,6 +26,19 @@ static const char escapes[256] = {
 	[0x1e] = 'u',[0x1f] = 'u',[0x7f] = 'u'
 };
 
+/* So many bytes are there, and none of them has an escape. */
+static inline bool
+is_plain_word(const char *bytes, const char *end)
+{
+	uint64		word;
+
+	if (end - bytes < EA_TEXT_WORD)
+		return false;
+	word = ea_text_word(bytes);
+	return (ea_text_any_control(word) | ea_text_any(word, '"') |
+			ea_text_any(word, '\\')) == 0;
+}
+
 void
 ea_jsonwrite_string(StringInfo buf, const char *str, int len)
 {
@@ -35,12 +48,17 @@ ea_jsonwrite_string(StringInfo buf, const char *str, int len)
 	appendStringInfoCharMacro(buf, '"');
 	for (const char *p = str; p < end; p++)
 	{
-		char		escape = escapes[(unsigned char) *p];
+		char		escape;
 
+		while (is_plain_word(p, end))
+			p += EA_TEXT_WORD;
+		if (p == end)
+			break;
+		escape = escapes[(unsigned char) *p];
 		if (likely(escape == 0))
 			continue;
 		CHECK_FOR_INTERRUPTS();
-		appendBinaryStringInfo(buf, run, p - run);
+		ea_text_bytes(buf, run, p - run);
 		run = p + 1;
 		if (escape == 'u')
 			appendStringInfo(buf, "\\u%04x", (unsigned char) *p);
@@ -50,7 +68,7 @@ ea_jsonwrite_string(StringInfo buf, const char *str, int len)
 			appendStringInfoCharMacro(buf, escape);
 		}
 	}
-	appendBinaryStringInfo(buf, run, end - run);
+	ea_text_bytes(buf, run, end - run);
 	appendStringInfoCharMacro(buf, '"');
 }
 
@@ -84,7 +102,7 @@ ea_jsonwrite_int64(StringInfo buf, int64 value)
 {
 	char		digits[MAXINT8LEN + 1];
 
-	appendBinaryStringInfo(buf, digits, pg_lltoa(value, digits));
+	ea_text_bytes(buf, digits, pg_lltoa(value, digits));
 }
 
 void
@@ -111,7 +129,7 @@ void
 ea_jsonwrite_identifier(StringInfo buf, const char *type, const pg_uuid_t *id)
 {
 	ea_jsonwrite_lit(buf, "{\"type\":\"");
-	appendBinaryStringInfo(buf, type, strlen(type));
+	ea_text_bytes(buf, type, strlen(type));
 	ea_jsonwrite_lit(buf, "\",\"id\":");
 	ea_jsonwrite_uuid(buf, id);
 	ea_jsonwrite_lit(buf, "}");
@@ -163,7 +181,7 @@ ea_jsonwrite_timestamp(StringInfo buf, TimestampTz at)
 	}
 	*to++ = 'Z';
 	*to++ = '"';
-	appendBinaryStringInfo(buf, str, to - str);
+	ea_text_bytes(buf, str, to - str);
 }
 
 void
@@ -181,7 +199,7 @@ ea_jsonwrite_tree(StringInfo buf, const EaJson *value)
 			ea_jsonwrite_bool(buf, value->truth);
 			break;
 		case EA_JSON_NUMBER:
-			appendBinaryStringInfo(buf, value->text, value->len);
+			ea_text_bytes(buf, value->text, value->len);
 			break;
 		case EA_JSON_STRING:
 			ea_jsonwrite_string(buf, value->text, value->len);
@@ -215,7 +233,7 @@ ea_jsonwrite_object(StringInfo out, const char *stored)
 
 	/* the limit may have been lowered since; the text is JSON in any case */
 	if (tree == NULL)
-		appendStringInfoString(out, stored);
+		ea_text_string(out, stored);
 	else
 		ea_jsonwrite_tree(out, tree);
 }

@@ -9,10 +9,11 @@
 #include "utils/uuid.h"
 
 #include "base/jsonread.h"
+#include "base/text.h"
 
 /* Append raw bytes known at compile time. */
 #define ea_jsonwrite_lit(buf, lit) \
-	appendBinaryStringInfo((buf), "" lit, sizeof(lit) - 1)
+	ea_text_bytes((buf), "" lit, (int) sizeof(lit) - 1)
 
 /* A quoted, escaped string of len bytes of valid UTF-8 (RFC 8259). */
 extern void ea_jsonwrite_string(StringInfo buf, const char *str, int len);

@@ -17,6 +17,7 @@
 
 #include "base/compat.h"
 #include "base/jsonwrite.h"
+#include "base/text.h"
 #include "entry/message.h"
 
 /* Headers with this prefix tell the shim something, and go no further. */
@@ -323,11 +324,11 @@ append_name(StringInfo buf, const char *name)
 		if (name[0] == usual_names[i].lower[0] &&
 			strcmp(name, usual_names[i].lower) == 0)
 		{
-			appendStringInfoString(buf, usual_names[i].usual);
+			ea_text_string(buf, usual_names[i].usual);
 			return;
 		}
 	}
-	appendStringInfoString(buf, name);
+	ea_text_string(buf, name);
 	for (p = buf->data + start; p != NULL; p = strchr(p, '-'))
 	{
 		if (*p == '-')
@@ -336,18 +337,31 @@ append_name(StringInfo buf, const char *name)
 	}
 }
 
+static bool
+has_control(const char *value, int len)
+{
+	for (; len >= EA_TEXT_WORD; value += EA_TEXT_WORD, len -= EA_TEXT_WORD)
+	{
+		if (ea_text_any_control(ea_text_word(value)))
+			return true;
+	}
+	for (; len > 0; value++, len--)
+	{
+		if ((unsigned char) *value < ' ' || *value == 0x7f)
+			return true;
+	}
+	return false;
+}
+
 /* A value, which must not break out of its line. */
 static void
 append_value(StringInfo buf, const char *value)
 {
-	const unsigned char *p = (const unsigned char *) value;
+	int			len = strlen(value);
 
-	for (; *p; p++)
-	{
-		if (*p < 0x20 || *p == 0x7f)
-			elog(ERROR, "a header of the answer has control characters");
-	}
-	appendBinaryStringInfo(buf, value, (const char *) p - value);
+	if (has_control(value, len))
+		elog(ERROR, "a header of the answer has control characters");
+	ea_text_bytes(buf, value, len);
 }
 
 bytea *
@@ -359,19 +373,19 @@ ea_message_write(const EaRequest *req)
 	enlargeStringInfo(&buf, VARHDRSZ + 1024 + req->out->len);
 	buf.len = VARHDRSZ;
 	buf.len += pg_ltoa(req->status, buf.data + buf.len);
-	appendStringInfoChar(&buf, '\n');
+	ea_jsonwrite_lit(&buf, "\n");
 	for (int i = 0; i < req->nanswer; i++)
 	{
 		const EaHeader *header = &req->answer[i];
 
 		if (!is_private(header->name) || header->value == NULL)
 			continue;
-		appendStringInfoString(&buf, header->name);
+		ea_text_string(&buf, header->name);
 		ea_jsonwrite_lit(&buf, ": ");
 		append_value(&buf, header->value);
-		appendStringInfoChar(&buf, '\n');
+		ea_jsonwrite_lit(&buf, "\n");
 	}
-	appendStringInfoChar(&buf, '\n');
+	ea_jsonwrite_lit(&buf, "\n");
 	for (int i = 0; i < req->nanswer; i++)
 	{
 		const EaHeader *header = &req->answer[i];
@@ -384,7 +398,7 @@ ea_message_write(const EaRequest *req)
 		ea_jsonwrite_lit(&buf, "\r\n");
 	}
 	ea_jsonwrite_lit(&buf, "\r\n");
-	appendBinaryStringInfo(&buf, req->out->data, req->out->len);
+	ea_text_bytes(&buf, req->out->data, req->out->len);
 	SET_VARSIZE(buf.data, buf.len);
 	return (bytea *) buf.data;
 }

@@ -86,22 +86,28 @@ split(EaRequest *req, Path *path)
 						"A fragment is not part of a request.");
 }
 
-/* How many segments the pattern of each route has. */
-static const uint8 *
-pattern_lengths(void)
+/* The routes with a pattern of so many segments, in their order, NULL last. */
+static const EaRoute *const *
+routes_of_length(int n)
 {
-	static uint8 *lengths = NULL;
-	uint8	   *counted;
+	static const EaRoute **kept[MAX_SEGMENTS + 1];
+	const EaRoute **routes;
+	int			nroutes = 0;
 
-	if (lengths != NULL)
-		return lengths;
-	counted = MemoryContextAllocZero(TopMemoryContext, ea_nroutes);
+	if (kept[n] != NULL)
+		return kept[n];
+	routes = MemoryContextAllocZero(TopMemoryContext,
+									(ea_nroutes + 1) * sizeof(EaRoute *));
 	for (int i = 0; i < ea_nroutes; i++)
 	{
+		int			length = 0;
+
 		for (const char *p = ea_routes[i].pattern; *p != '\0'; p++)
-			counted[i] += *p == '/';
+			length += *p == '/';
+		if (length == n)
+			routes[nroutes++] = &ea_routes[i];
 	}
-	return lengths = counted;
+	return kept[n] = routes;
 }
 
 /* Match a pattern; captured segments go to args. */
@@ -225,7 +231,7 @@ method_not_allowed(EaRequest *req, int allowed)
 void
 ea_router_match(EaRequest *req, EaMethod method)
 {
-	const uint8 *lengths = pattern_lengths();
+	const EaRoute *const *at;
 	const EaRoute *found = NULL;
 	bool		is_in[lengthof(area_names)];
 	int			allowed = 0;
@@ -234,13 +240,13 @@ ea_router_match(EaRequest *req, EaMethod method)
 	split(req, &path);
 	for (int i = 0; i < lengthof(area_names); i++)
 		is_in[i] = strcmp(path.segments[0], area_names[i]) == 0;
-	for (int i = 0; i < ea_nroutes; i++)
+	for (at = routes_of_length(path.n); *at != NULL; at++)
 	{
-		const EaRoute *route = &ea_routes[i];
+		const EaRoute *route = *at;
 		char	   *args[MAX_SEGMENTS];
 		int			nargs;
 
-		if (lengths[i] != path.n || !is_in[route->area] ||
+		if (!is_in[route->area] ||
 			!matches(route->pattern, &path, args, &nargs))
 			continue;
 		if ((route->flags & EA_ROUTE_POOL) && req->catalog->single)

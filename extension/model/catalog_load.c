@@ -240,18 +240,37 @@ load_caller(EaField *field, const EaJson *json)
 	field->caller_key = dot + 1;
 }
 
+static EaPiece
+piece(char *text)
+{
+	return (EaPiece) {text, strlen(text)};
+}
+
+/* What documents have of a field whatever its values are. */
 static void
-load_field(EaEntity *entity, EaField *field, const EaJson *json)
+load_pieces(EaField *field)
 {
 	StringInfoData key;
 
-	field->name = need_string(json, "name");
 	initStringInfo(&key);
 	ea_jsonwrite_string(&key, field->name, strlen(field->name));
-	appendStringInfoChar(&key, ':');
-	field->key = key.data;
-	field->key_len = key.len;
+	field->key = piece(psprintf("%s:", key.data));
+	pfree(key.data);
+	if (field->kind == EA_ATTRIBUTE)
+		return;
+	field->self = piece(psprintf("%s{\"links\":{\"self\":\"",
+								 field->key.text));
+	field->related = piece(psprintf("/relationships/%s\",\"related\":\"",
+									field->name));
+	field->end = piece(psprintf("/%s\"}", field->name));
+}
+
+static void
+load_field(EaEntity *entity, EaField *field, const EaJson *json)
+{
+	field->name = need_string(json, "name");
 	field->kind = word_value(field_kinds, ea_jsonread_string(json, "kind"));
+	load_pieces(field);
 	field->entity = entity;
 	field->index = field - entity->fields;
 	field->since = ea_jsonread_int(json, "since", 0);
@@ -409,6 +428,7 @@ ea_catalog_load_entity(EaCatalog *catalog, const char *definition)
 	entity->name = need_string(json, "name");
 	entity->collection = need_string(json, "collection");
 	entity->type = need_string(json, "type");
+	entity->head = piece(psprintf("{\"type\":\"%s\",\"id\":\"", entity->type));
 	entity->table = qualified(json);
 	entity->tenant_scoped = ea_jsonread_bool(json, "tenantScoped", true);
 	entity->locking = ea_jsonread_bool(json, "optimisticLocking", false);

@@ -56,6 +56,13 @@ typedef struct EaMember
 	EaEntity   *entity;			/* filled by ea_catalog_target() */
 } EaMember;
 
+/* Text that documents have as it is. */
+typedef struct EaPiece
+{
+	char	   *text;
+	int			len;
+} EaPiece;
+
 /* A column of the row that a field stands in. */
 typedef struct EaColumn
 {
@@ -67,8 +74,7 @@ typedef struct EaColumn
 struct EaField
 {
 	char	   *name;
-	char	   *key;			/* `"name":`, escaped */
-	int			key_len;
+	EaPiece		key;			/* `"name":`, escaped */
 	EaFieldKind kind;
 	int			index;			/* position in entity->fields */
 	EaEntity   *entity;			/* whose field it is */
@@ -108,6 +114,10 @@ struct EaField
 	char	  **enum_values;
 
 	/* relationships */
+	EaPiece		self;			/* around paths and ids of its links: key and
+								 * `{"links":{"self":"` */
+	EaPiece		related;		/* `/relationships/name","related":"` */
+	EaPiece		end;			/* `/name"}` */
 	int			nmembers;
 	EaMember   *members;
 	char	   *one_of;			/* ONE_OF: name of the declaration */
@@ -176,6 +186,7 @@ struct EaEntity
 	char	   *name;			/* LineItem */
 	char	   *collection;		/* lineItems */
 	char	   *type;			/* lineitems */
+	EaPiece		head;			/* `{"type":"lineitems","id":"` */
 	char	   *table;			/* qualified and quoted: app.line_item */
 	bool		existing;		/* the table was there before, and may have
 								 * columns, triggers and writers of its own */

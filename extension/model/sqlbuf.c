@@ -38,30 +38,13 @@ ea_sqlbuf_init(EaSqlBuf *b, EaRequest *req)
 	initStringInfo(&b->text);
 }
 
-/* Small numbers are most of what statements are put together from. */
-static void
-append_number(StringInfo text, int number)
-{
-	char		digits[MAXINT8LEN + 1];
-
-	appendBinaryStringInfo(text, digits, pg_ltoa(number, digits));
-}
-
 void
 ea_sqlbuf_column(EaSqlBuf *b, int alias, const char *column)
 {
-	StringInfo	text = &b->text;
-	int			len = strlen(column);
-	char	   *to;
-
-	/* written at once, since it is most of many statements */
-	enlargeStringInfo(text, MAXINT8LEN + 3 + len);
-	to = text->data + text->len;
-	*to++ = 't';
-	to += pg_ltoa(alias, to);
-	*to++ = '.';
-	memcpy(to, column, len + 1);
-	text->len = to + len - text->data;
+	ea_sqlbuf_add(b, "t");
+	ea_text_number(&b->text, alias);
+	ea_sqlbuf_add(b, ".");
+	ea_sqlbuf_add(b, column);
 }
 
 void
@@ -99,15 +82,15 @@ ea_sqlbuf_param(EaSqlBuf *b, Oid type, Datum value, bool isnull)
 void
 ea_sqlbuf_value(EaSqlBuf *b, Oid type, Datum value, bool isnull)
 {
-	appendStringInfoChar(&b->text, '$');
-	append_number(&b->text, ea_sqlbuf_param(b, type, value, isnull));
+	ea_sqlbuf_add(b, "$");
+	ea_text_number(&b->text, ea_sqlbuf_param(b, type, value, isnull));
 }
 
 void
 ea_sqlbuf_limit(EaSqlBuf *b, int rows)
 {
 	ea_sqlbuf_add(b, " LIMIT ");
-	append_number(&b->text, rows);
+	ea_text_number(&b->text, rows);
 }
 
 void
@@ -266,7 +249,7 @@ add_predicates(EaSqlBuf *b, EaEntity *entity, int alias, EaOperation op)
 	{
 		ea_sqlbuf_column(b, alias, entity->tenant_column);
 		ea_sqlbuf_add(b, " = $");
-		append_number(&b->text, ea_sqlbuf_tenant(b));
+		ea_text_number(&b->text, ea_sqlbuf_tenant(b));
 	}
 	else
 		ea_sqlbuf_add(b, "true");
@@ -369,7 +352,7 @@ ea_sqlbuf_from_as(EaSqlBuf *b, EaEntity *entity, EaOperation op, int alias)
 	ea_sqlbuf_add(b, " FROM ");
 	ea_sqlbuf_add(b, place_of(b, entity));
 	ea_sqlbuf_add(b, " t");
-	append_number(&b->text, alias);
+	ea_text_number(&b->text, alias);
 	if (b->joins != NIL)
 		add_joins(b);
 	ea_sqlbuf_add(b, " WHERE ");

@@ -10,6 +10,7 @@
 #ifndef EA_SQLBUF_H
 #define EA_SQLBUF_H
 
+#include "base/text.h"
 #include "base/uuid.h"
 #include "engine/exec.h"
 #include "engine/index_count.h"
@@ -64,8 +65,8 @@ typedef struct EaSqlBuf
 extern void ea_sqlbuf_init(EaSqlBuf *b, EaRequest *req);
 
 /* Append text that stems from this program or from the catalog only. */
-#define ea_sqlbuf_add(b, lit) appendStringInfoString(&(b)->text, (lit))
-#define ea_sqlbuf_addf(b, ...) appendStringInfo(&(b)->text, __VA_ARGS__)
+#define ea_sqlbuf_add(b, lit) ea_text_string(&(b)->text, (lit))
+#define ea_sqlbuf_addf(b, ...) ea_text_format(&(b)->text, __VA_ARGS__)
 
 /* Append `t<alias>.<column>`. */
 extern void ea_sqlbuf_column(EaSqlBuf *b, int alias, const char *column);

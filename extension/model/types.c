@@ -216,7 +216,7 @@ write_decimal(StringInfo buf, Datum value)
 	}
 	digits = DatumGetCString(DirectFunctionCall1(numeric_out,
 												 NumericGetDatum(number)));
-	appendStringInfoString(buf, digits);
+	ea_text_string(buf, digits);
 	pfree(digits);
 }
 

@@ -49,7 +49,7 @@ static void
 put_uint32(StringInfo out, uint32 number)
 {
 	number = pg_hton32(number);
-	appendBinaryStringInfo(out, (char *) &number, sizeof(number));
+	ea_text_bytes(out, (char *) &number, sizeof(number));
 }
 
 static bool
@@ -94,7 +94,7 @@ write_int64(StringInfo out, Datum value)
 {
 	uint64		number = pg_hton64((uint64) DatumGetInt64(value));
 
-	appendBinaryStringInfo(out, (char *) &number, sizeof(number));
+	ea_text_bytes(out, (char *) &number, sizeof(number));
 }
 
 static bool
@@ -139,7 +139,7 @@ read_bool(Reader *reader, Datum *value)
 static void
 write_uuid(StringInfo out, Datum value)
 {
-	appendBinaryStringInfo(out, (char *) DatumGetUUIDP(value), UUID_LEN);
+	ea_text_bytes(out, (char *) DatumGetUUIDP(value), UUID_LEN);
 }
 
 static bool
@@ -157,7 +157,7 @@ static void
 put_bytes(StringInfo out, const char *bytes, int len)
 {
 	put_uint32(out, len);
-	appendBinaryStringInfo(out, bytes, len);
+	ea_text_bytes(out, bytes, len);
 }
 
 static char *
@@ -256,7 +256,7 @@ hash_order(const EaEntity *entity, EaOrder *order)
 	if (order->hash != 0)
 		return order->hash;
 	initStringInfo(&text);
-	appendStringInfoString(&text, entity->name);
+	ea_text_string(&text, entity->name);
 	for (int i = 0; i < order->n; i++)
 		appendStringInfo(&text, ",%c%s:%u",
 						 order->terms[i].descending ? '-' : '+',
@@ -288,9 +288,9 @@ ea_cursor_write(const EaEntity *entity, EaOrder *order,
 	appendStringInfoChar(&bytes, CURSOR_VERSION);
 	appendStringInfoChar(&bytes, complete ? 1 : 0);
 	put_uint32(&bytes, hash_order(entity, order));
-	appendBinaryStringInfo(&bytes, (const char *) cursor->id.data, UUID_LEN);
+	ea_text_bytes(&bytes, (const char *) cursor->id.data, UUID_LEN);
 	if (complete)
-		appendBinaryStringInfo(&bytes, values.data, values.len);
+		ea_text_bytes(&bytes, values.data, values.len);
 
 	initStringInfo(&text);
 	ea_base64url_encode(&text, bytes.data, bytes.len);

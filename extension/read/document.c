@@ -24,8 +24,6 @@
 /* Where a deleted resource is. */
 #define SHOWN_LINK "?show%5Bdeleted%5D=with"
 
-#define append_text(out, str) appendBinaryStringInfo((out), (str), strlen(str))
-
 /*
  * The strings up to a NULL as one: what psprintf() does in a third of its
  * time.
@@ -52,14 +50,20 @@ join(const char *first,...)
 	return text;
 }
 
-char *
-ea_document_path(EaRequest *req, EaEntity *entity)
+static char *
+path_with(EaRequest *req, EaEntity *entity, const char *end)
 {
 	char		version[MAXINT8LEN + 1];
 
 	pg_ltoa(req->version, version);
 	return join(ea_guc_base_url, "/api/v", version, "/", entity->collection,
-				NULL);
+				end, NULL);
+}
+
+char *
+ea_document_path(EaRequest *req, EaEntity *entity)
+{
+	return path_with(req, entity, "");
 }
 
 /* The names asked for by fields[type], or NULL when all are shown. */
@@ -95,8 +99,8 @@ is_followed(const EaIncludeNode *node, const char *name)
 }
 
 static void
-shape_relationship(EaDocument *doc, EaShape *shape, EaShapeRel *rel,
-				   EaField *field, bool shown)
+shape_relationship(EaDocument *doc, EaShapeRel *rel, EaField *field,
+				   bool shown)
 {
 	rel->field = field;
 	rel->shown = shown;
@@ -109,11 +113,6 @@ shape_relationship(EaDocument *doc, EaShape *shape, EaShapeRel *rel,
 		rel->visible[i] = ea_catalog_shows(target, doc->req->version) &&
 			ea_authz_allows(doc->req, target, EA_OP_READ);
 	}
-	rel->self = join(field->key, "{\"links\":{\"self\":\"", shape->path,
-					 NULL);
-	rel->related = join("/relationships/", field->name,
-						"\",\"related\":\"", shape->path, NULL);
-	rel->end = join("/", field->name, "\"}", NULL);
 }
 
 static EaShape *
@@ -124,8 +123,7 @@ new_shape(EaDocument *doc, EaEntity *entity)
 	shape->entity = entity;
 	shape->attributes = palloc(Max(entity->nfields, 1) * sizeof(EaField *));
 	shape->rels = palloc0(Max(entity->nfields, 1) * sizeof(EaShapeRel));
-	shape->head = join("{\"type\":\"", entity->type, "\",\"id\":\"", NULL);
-	shape->path = join(ea_document_path(doc->req, entity), "/", NULL);
+	shape->path = path_with(doc->req, entity, "/");
 	shape->next = doc->shapes;
 	doc->shapes = shape;
 	return shape;
@@ -163,8 +161,8 @@ ea_document_shape(EaDocument *doc, EaEntity *entity)
 		if (field->kind == EA_ATTRIBUTE)
 			shape->attributes[shape->nattributes++] = field;
 		else
-			shape_relationship(doc, shape, &shape->rels[shape->nrels++],
-							   field, shown);
+			shape_relationship(doc, &shape->rels[shape->nrels++], field,
+							   shown);
 	}
 	return shape;
 }
@@ -174,7 +172,7 @@ ea_document_only(EaDocument *doc, EaField *field)
 {
 	EaShape    *shape = new_shape(doc, field->entity);
 
-	shape_relationship(doc, shape, &shape->rels[shape->nrels++], field, true);
+	shape_relationship(doc, &shape->rels[shape->nrels++], field, true);
 	return shape;
 }
 
@@ -337,6 +335,20 @@ ea_document_forget_text(EaDocument *doc)
 
 /* -------- text -------- */
 
+static inline void
+write_piece(StringInfo out, EaPiece piece)
+{
+	ea_text_bytes(out, piece.text, piece.len);
+}
+
+/* The address of a resource, whose id is written already. */
+static inline void
+write_address(StringInfo out, const EaShape *shape, const char *id)
+{
+	ea_text_string(out, shape->path);
+	ea_text_bytes(out, id, EA_UUID_TEXT);
+}
+
 static void
 write_linkage(EaDocument *doc, StringInfo out, const EaShapeRel *rel,
 			  const EaLinkage *linkage)
@@ -395,11 +407,11 @@ write_relationships(EaDocument *doc, StringInfo out,
 		else
 			ea_jsonwrite_lit(out, ",\"relationships\":{");
 		any = true;
-		append_text(out, rel->self);
-		appendBinaryStringInfo(out, id, EA_UUID_TEXT);
-		append_text(out, rel->related);
-		appendBinaryStringInfo(out, id, EA_UUID_TEXT);
-		append_text(out, rel->end);
+		write_piece(out, rel->field->self);
+		write_address(out, shape, id);
+		write_piece(out, rel->field->related);
+		write_address(out, shape, id);
+		write_piece(out, rel->field->end);
 		write_linkage(doc, out, rel, &resource->linkage[i]);
 		ea_jsonwrite_lit(out, "}");
 	}
@@ -435,20 +447,19 @@ ea_document_write_resource(EaDocument *doc, StringInfo out,
 	ea_document_bound(doc, (Size) out->len + resource->end -
 					  resource->start);
 	ea_uuid_format(&resource->id, id);
-	append_text(out, shape->head);
-	appendBinaryStringInfo(out, id, EA_UUID_TEXT);
+	write_piece(out, shape->entity->head);
+	ea_text_bytes(out, id, EA_UUID_TEXT);
 	ea_jsonwrite_lit(out, "\"");
 	if (resource->end > resource->start)
 	{
 		ea_jsonwrite_lit(out, ",\"attributes\":{");
-		appendBinaryStringInfo(out, doc->text.data + resource->start,
+		ea_text_bytes(out, doc->text.data + resource->start,
 							   resource->end - resource->start);
 		ea_jsonwrite_lit(out, "}");
 	}
 	write_relationships(doc, out, resource, id);
 	ea_jsonwrite_lit(out, ",\"links\":{\"self\":\"");
-	append_text(out, shape->path);
-	appendBinaryStringInfo(out, id, EA_UUID_TEXT);
+	write_address(out, shape, id);
 	if (resource->deleted && shape->tells_deleted)
 		ea_jsonwrite_lit(out, SHOWN_LINK);
 	ea_jsonwrite_lit(out, "\"}");
@@ -526,7 +537,7 @@ write_link(EaDocument *doc, const char *name, const char *path,
 
 	ea_jsonwrite_key(out, name);
 	ea_jsonwrite_lit(out, "\"");
-	append_text(out, path);
+	ea_text_string(out, path);
 	if (doc->query != NULL)
 		write_query(out, doc->query, parameter, value);
 	ea_jsonwrite_lit(out, "\"");
@@ -566,8 +577,7 @@ write_head(StringInfo out)
 char *
 ea_document_resource_path(EaResource *resource)
 {
-	return psprintf("%s%s", resource->shape->path,
-					ea_uuid_text(&resource->id));
+	return join(resource->shape->path, ea_uuid_text(&resource->id), NULL);
 }
 
 void
@@ -697,7 +707,7 @@ ea_document_write_items(EaDocument *doc, const char *path,
 {
 	begin_cursors(doc, path, before, after);
 	ea_jsonwrite_lit(doc->req->out, "[");
-	appendBinaryStringInfo(doc->req->out, items->data, items->len);
+	ea_text_bytes(doc->req->out, items->data, items->len);
 	ea_jsonwrite_lit(doc->req->out, "]");
 	end_cursors(doc, before, after, -1);
 }

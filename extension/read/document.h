@@ -41,9 +41,6 @@ typedef struct EaShapeRel
 	bool		shown;			/* else only followed by include */
 	bool		followed;		/* some include path goes through it */
 	bool	   *visible;		/* per member: entity readable, in version */
-	char	   *self;			/* link text around the id */
-	char	   *related;
-	char	   *end;
 } EaShapeRel;
 
 /* What of an entity's resources this document needs. */
@@ -55,7 +52,6 @@ typedef struct EaShape
 	EaField   **attributes;
 	int			nrels;
 	EaShapeRel *rels;
-	char	   *head;			/* {"type":"...","id":" */
 	char	   *path;			/* /api/v1/invoices/ */
 	struct EaShape *next;
 } EaShape;

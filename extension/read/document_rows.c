@@ -168,7 +168,7 @@ write_attributes(EaDocument *doc, EaShape *shape, TupleTableSlot *slot,
 
 		if (i > 0)
 			appendStringInfoCharMacro(out, ',');
-		appendBinaryStringInfo(out, field->key, field->key_len);
+		ea_text_bytes(out, field->key.text, field->key.len);
 		if (slot->tts_isnull[column])
 			ea_jsonwrite_lit(out, "null");
 		else

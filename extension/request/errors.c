@@ -234,21 +234,22 @@ ea_errors_write(EaRequest *req)
 char *
 ea_errors_pointer(const char *base, const char *token)
 {
-	StringInfoData buf;
+	/* each may become two */
+	char	   *pointer = palloc(strlen(base) + 2 * strlen(token) + 2);
+	char	   *to = stpcpy(pointer, base);
 
-	initStringInfo(&buf);
-	appendStringInfoString(&buf, base);
-	appendStringInfoChar(&buf, '/');
+	*to++ = '/';
 	for (; *token; token++)
 	{
 		if (*token == '~')
-			appendStringInfoString(&buf, "~0");
+			to = stpcpy(to, "~0");
 		else if (*token == '/')
-			appendStringInfoString(&buf, "~1");
+			to = stpcpy(to, "~1");
 		else
-			appendStringInfoCharMacro(&buf, *token);
+			*to++ = *token;
 	}
-	return buf.data;
+	*to = '\0';
+	return pointer;
 }
 
 char *

@@ -42,6 +42,14 @@ ea_negotiation_answer(EaMedia media)
 	}
 }
 
+/* What most clients send: the type of the answer, as it is written here. */
+static bool
+is_answer(const char *header, EaMedia media)
+{
+	return header != NULL &&
+		strcmp(header, ea_negotiation_answer(media)) == 0;
+}
+
 static const char *
 skip_space(const char *p)
 {
@@ -226,6 +234,8 @@ check_content_type(EaRequest *req)
 	const char *why = "the header is missing";
 	MediaType	type;
 
+	if (is_answer(header, req->route->media))
+		return;
 	if (header != NULL)
 	{
 		bool		single = *read_type(header, &type) == '\0';
@@ -275,7 +285,8 @@ check_accept(EaRequest *req)
 	bool		accepted = false;
 	const char *first = p;
 
-	if (p == NULL || *skip_space(p) == '\0')
+	if (p == NULL || is_answer(p, req->route->media) ||
+		*skip_space(p) == '\0')
 		return;
 	for (;;)
 	{

@@ -35,12 +35,25 @@ typedef struct Known
 	size_t		kept;			/* without a reader: the char * of EaQuery */
 } Known;
 
-char *
-ea_query_decode(const char *in, int len, bool plus, int *decoded)
+static bool
+has(const char *in, int len, char c)
 {
-	char	   *out = palloc(len + 1);
+	return memchr(in, c, len) != NULL;
+}
+
+/* Decode into room for as many bytes; how many it takes, or -1. */
+static int
+decode(const char *in, int len, bool plus, char *out)
+{
 	int			n = 0;
 
+	/* most of what is sent stands for itself */
+	if (!has(in, len, '%') && !has(in, len, '\0') &&
+		!(plus && has(in, len, '+')))
+	{
+		memcpy(out, in, len);
+		return len;
+	}
 	for (int i = 0; i < len; i++)
 	{
 		char		c = in[i];
@@ -51,19 +64,28 @@ ea_query_decode(const char *in, int len, bool plus, int *decoded)
 			int			low = i + 2 < len ? ea_uuid_hex_digit(in[i + 2]) : -1;
 
 			if (high < 0 || low < 0)
-				return NULL;
+				return -1;
 			c = (char) (high << 4 | low);
 			i += 2;
 		}
 		else if (c == '+' && plus)
 			c = ' ';
 		if (c == '\0')
-			return NULL;
+			return -1;
 		out[n++] = c;
 	}
-	out[n] = '\0';
-	if (!pg_verify_mbstr(PG_UTF8, out, n, true))
+	return n;
+}
+
+char *
+ea_query_decode(const char *in, int len, bool plus, int *decoded)
+{
+	char	   *out = palloc(len + 1);
+	int			n = decode(in, len, plus, out);
+
+	if (n < 0 || !pg_verify_mbstr(PG_UTF8, out, n, true))
 		return NULL;
+	out[n] = '\0';
 	*decoded = n;
 	return out;
 }

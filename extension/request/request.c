@@ -18,7 +18,8 @@ ea_request_header(const EaRequest *req, const char *name, bool *repeated)
 		*repeated = false;
 	for (int i = 0; i < req->nheaders; i++)
 	{
-		if (strcmp(req->headers[i].name, name) != 0)
+		if (req->headers[i].name[0] != name[0] ||
+			strcmp(req->headers[i].name, name) != 0)
 			continue;
 		if (value == NULL)
 			value = req->headers[i].value;
@@ -35,7 +36,8 @@ ea_request_answer(EaRequest *req, const char *name, const char *value)
 
 	for (i = 0; i < req->nanswer; i++)
 	{
-		if (strcmp(req->answer[i].name, name) == 0)
+		if (req->answer[i].name[0] == name[0] &&
+			strcmp(req->answer[i].name, name) == 0)
 			break;
 	}
 	if (i == EA_MAX_HEADERS)

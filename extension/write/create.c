@@ -222,6 +222,7 @@ ea_create_resource(EaRequest *req)
 	EaRowSink	sink = {doc, ea_document_shape(doc, entity)};
 	EaInput    *input = ea_input_form(req, entity, EA_OP_CREATE, NULL);
 	EaAround	around;
+	const char *path;
 	pg_uuid_t	id;
 
 	ea_hook_phases_guard(&around, req, entity, EA_OP_CREATE, NULL,
@@ -241,10 +242,9 @@ ea_create_resource(EaRequest *req)
 	ea_hook_phases_after(&around);
 
 	req->status = 201;
-	ea_request_answer(req, "location",
-					  psprintf("%s%s", sink.shape->path, ea_uuid_text(&id)));
+	path = ea_document_resource_path(doc->primary.items[0]);
+	ea_request_answer(req, "location", path);
 	if (entity->locking)
 		ea_etag_answer(req, doc->primary.items[0]->version);
-	ea_document_write_one(doc,
-						  ea_document_resource_path(doc->primary.items[0]));
+	ea_document_write_one(doc, path);
 }

@@ -174,7 +174,7 @@ set_null(EaRequest *req, EaField *field, const char *column,
 	}
 	ea_writing_begin(req, child, EA_WRITING_DELETES);
 	initStringInfo(&set);
-	appendStringInfo(&set, "%s = NULL", column);
+	ea_text_format(&set, "%s = NULL", column);
 	ea_sqlbuf_init(&b, req);
 	b.deleted_too = which != VISIBLE;
 	ea_links_touch(&b, &set, child);
@@ -410,12 +410,12 @@ mark(EaSqlBuf *b, const Doomed *doomed)
 	StringInfoData set;
 
 	initStringInfo(&set);
-	appendStringInfo(&set, "%s = $%d", entity->deleted_column,
+	ea_text_format(&set, "%s = $%d", entity->deleted_column,
 					 ea_sqlbuf_param(b, TIMESTAMPTZOID,
 									 TimestampTzGetDatum(b->req->now),
 									 false));
 	if (entity->deletion_column != NULL)
-		appendStringInfo(&set, ", %s = $%d", entity->deletion_column,
+		ea_text_format(&set, ", %s = $%d", entity->deletion_column,
 						 ea_sqlbuf_param(b, UUIDOID,
 										 UUIDPGetDatum(doomed->deletion),
 										 false));

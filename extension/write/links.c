@@ -20,7 +20,7 @@ add_author(EaSqlBuf *b, StringInfo set, const EaField *field)
 	pg_uuid_t  *author = palloc(sizeof(pg_uuid_t));
 	bool		known = ea_authz_author(b->req, author);
 
-	appendStringInfo(set, "%s%s = $%d", set->len > 0 ? ", " : "",
+	ea_text_format(set, "%s%s = $%d", set->len > 0 ? ", " : "",
 					 column->name,
 					 ea_sqlbuf_param(b, UUIDOID, UUIDPGetDatum(author),
 									 !known));
@@ -32,7 +32,7 @@ ea_links_touch(EaSqlBuf *b, StringInfo set, EaEntity *entity)
 	const char *comma = set->len > 0 ? ", " : "";
 
 	if (entity->updated_column != NULL)
-		appendStringInfo(set, "%s%s = $%d", comma, entity->updated_column,
+		ea_text_format(set, "%s%s = $%d", comma, entity->updated_column,
 						 ea_sqlbuf_param(b, TIMESTAMPTZOID,
 										 TimestampTzGetDatum(b->req->now),
 										 false));
@@ -40,13 +40,13 @@ ea_links_touch(EaSqlBuf *b, StringInfo set, EaEntity *entity)
 		add_author(b, set, entity->updated_by);
 	comma = set->len > 0 ? ", " : "";
 	if (entity->locking)
-		appendStringInfo(set, "%s%s = t%d.%s + 1", comma,
+		ea_text_format(set, "%s%s = t%d.%s + 1", comma,
 						 entity->version_column, b->nrelations,
 						 entity->version_column);
 
 	/* an existing table may have no column that tells of a change */
 	if (set->len == 0)
-		appendStringInfo(set, "%s = t%d.%s", entity->id_column,
+		ea_text_format(set, "%s = t%d.%s", entity->id_column,
 						 b->nrelations, entity->id_column);
 }
 
@@ -217,15 +217,15 @@ set_columns(EaSqlBuf *b, StringInfo set, const Change *change, EaField *owner)
 
 	initStringInfo(set);
 	if (change->leaving != NULL)
-		appendStringInfo(set, "%s = NULL", column);
+		ea_text_format(set, "%s = NULL", column);
 	else
-		appendStringInfo(set, "%s = $%d", column,
+		ea_text_format(set, "%s = $%d", column,
 						 ea_sqlbuf_param(b, UUIDOID, UUIDPGetDatum(change->id),
 										 false));
 	for (int m = 0; change->leaving == NULL && m < owner->nmembers; m++)
 	{
 		if (strcmp(owner->members[m].column, column) != 0)
-			appendStringInfo(set, ", %s = NULL", owner->members[m].column);
+			ea_text_format(set, ", %s = NULL", owner->members[m].column);
 	}
 }
 

@@ -322,9 +322,9 @@ bring_back(Restore *r, const Strand *strand)
 
 	ea_writing_begin(r->req, entity, EA_WRITING_RESTORES);
 	initStringInfo(&set);
-	appendStringInfo(&set, "%s = NULL", entity->deleted_column);
+	ea_text_format(&set, "%s = NULL", entity->deleted_column);
 	if (entity->deletion_column != NULL)
-		appendStringInfo(&set, ", %s = NULL", entity->deletion_column);
+		ea_text_format(&set, ", %s = NULL", entity->deletion_column);
 	ea_sqlbuf_init(&b, r->req);
 	b.deleted_too = true;
 	ea_links_touch(&b, &set, entity);

@@ -203,7 +203,7 @@ set_field(EaSqlBuf *b, StringInfo set, const EaField *field,
 
 		if (set->len > 0)
 			appendStringInfoString(set, ", ");
-		appendStringInfo(set, "%s = $%d", field->columns[c].name,
+		ea_text_format(set, "%s = $%d", field->columns[c].name,
 						 ea_sqlbuf_param(b, value.type, value.value,
 										 value.isnull));
 	}

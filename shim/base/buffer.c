@@ -46,22 +46,6 @@ buffer_reserve(struct buffer *buffer, size_t extra)
 }
 
 void
-buffer_append(struct buffer *buffer, const char *bytes, size_t length)
-{
-	/* there is room most often; a failed buffer has none, one way or other */
-	if ((buffer->failed || length >= buffer->capacity - buffer->length) &&
-		!buffer_reserve(buffer, length))
-		return;
-
-	/* nothing may have no address, which memcpy() does not like */
-	if (length == 0)
-		return;
-	memcpy(buffer->data + buffer->length, bytes, length);
-	buffer->length += length;
-	buffer->data[buffer->length] = '\0';
-}
-
-void
 buffer_lower(struct buffer *buffer, const char *bytes, size_t length)
 {
 	size_t		at = buffer->length;
@@ -74,18 +58,6 @@ buffer_lower(struct buffer *buffer, const char *bytes, size_t length)
 		if (*c >= 'A' && *c <= 'Z')
 			*c = (char) (*c - 'A' + 'a');
 	}
-}
-
-void
-buffer_string(struct buffer *buffer, const char *string)
-{
-	buffer_append(buffer, string, strlen(string));
-}
-
-void
-buffer_char(struct buffer *buffer, char c)
-{
-	buffer_append(buffer, &c, 1);
 }
 
 void
@@ -131,62 +103,107 @@ buffer_printf(struct buffer *buffer, const char *format,...)
 	buffer->length += (size_t) length;
 }
 
-/* In every byte of a word */
-#define EACH(byte) (UINT64_C(0x0101010101010101) * (byte))
+/*
+ * So many bytes are looked at at once, by what a compiler makes of it for any
+ * machine.
+ */
+#define AT_ONCE 16
 
-/* Whether one of its bytes is 0; its highest bit is set then. */
-static uint64_t
-has_zero(uint64_t word)
+typedef signed char many __attribute__((vector_size(AT_ONCE)));
+typedef uint64_t halves __attribute__((vector_size(AT_ONCE)));
+
+/* The next of a text that has as many. */
+static inline many
+many_of(const char *bytes)
 {
-	return (word - EACH(1)) & ~word & EACH(0x80);
+	many		some;
+
+	memcpy(&some, bytes, AT_ONCE);
+	return some;
 }
 
-/* Whether none of eight bytes needs an escape in JSON, or is a DEL. */
-static bool
-is_plain(const char *bytes)
+/* What is left of a text that has less, and spaces. */
+static inline many
+rest_of(const char *bytes, size_t length)
 {
-	uint64_t	word;
+	many		some = many_of("                ");
 
-	memcpy(&word, bytes, sizeof(word));
-	return (((word - EACH(0x20)) & ~word & EACH(0x80)) |
-			has_zero(word ^ EACH('"')) | has_zero(word ^ EACH('\\')) |
-			has_zero(word ^ EACH(0x7f))) == 0;
+	memcpy(&some, bytes, length);
+	return some;
+}
+
+static inline bool
+is_any(many found)
+{
+	const halves both = (halves) found;
+
+	return (both[0] | both[1]) != 0;
+}
+
+/* What is not ASCII is less than nothing. */
+static inline many
+unprintable(many some)
+{
+	return (some < ' ') | (some == 0x7f);
+}
+
+/* What needs an escape in JSON, or is a DEL. */
+static inline many
+unplain(many some)
+{
+	return (unprintable(some) & (some >= 0)) | (some == '"') |
+		(some == '\\');
+}
+
+bool
+text_is_printable(const char *bytes, size_t length)
+{
+	many		found = {0};
+
+	for (; length >= AT_ONCE; bytes += AT_ONCE, length -= AT_ONCE)
+		found |= unprintable(many_of(bytes));
+	return !is_any(found | unprintable(rest_of(bytes, length)));
+}
+
+static bool
+is_plain(const char *bytes, size_t length)
+{
+	many		found = {0};
+
+	for (; length >= AT_ONCE; bytes += AT_ONCE, length -= AT_ONCE)
+		found |= unplain(many_of(bytes));
+	return !is_any(found | unplain(rest_of(bytes, length)));
+}
+
+static void
+escape(struct buffer *buffer, unsigned char c)
+{
+	if (c == '"' || c == '\\')
+	{
+		buffer_char(buffer, '\\');
+		buffer_char(buffer, (char) c);
+	}
+	else if (c == '\n')
+		buffer_string(buffer, "\\n");
+	else if (c < 0x20 || c == 0x7f)
+		buffer_printf(buffer, "\\u%04x", c);
+	else
+		buffer_char(buffer, (char) c);
 }
 
 void
 buffer_json(struct buffer *buffer, const char *bytes, size_t length)
 {
-	size_t		start = 0;
 	size_t		i;
 
-	/* Room for the usual case, in which nothing needs an escape. */
-	if (!buffer_reserve(buffer, length + 2))
-		return;
 	buffer_char(buffer, '"');
-	for (i = 0; i < length; i++)
+	if (is_plain(bytes, length))
+		buffer_append(buffer, bytes, length);
+	else
 	{
-		unsigned char c;
-
-		while (length - i >= 8 && is_plain(bytes + i))
-			i += 8;
-		if (i == length)
-			break;
-		c = (unsigned char) bytes[i];
-		if (c >= 0x20 && c != '"' && c != '\\' && c != 0x7f)
-			continue;
-		buffer_append(buffer, bytes + start, i - start);
-		start = i + 1;
-		if (c == '"' || c == '\\')
-		{
-			buffer_char(buffer, '\\');
-			buffer_char(buffer, (char) c);
-		}
-		else if (c == '\n')
-			buffer_string(buffer, "\\n");
-		else
-			buffer_printf(buffer, "\\u%04x", c);
+		for (i = 0; i < length; i++)
+			escape(buffer, (unsigned char) bytes[i]);
 	}
-	buffer_append(buffer, bytes + start, length - start);
 	buffer_char(buffer, '"');
 }
 
@@ -249,31 +266,19 @@ static const struct
 	{0xf4, 0xf4, 3, 0x80, 0x8f}
 };
 
-/* Whether each of eight bytes is 0x01 to 0x7f; a zero sets its highest bit. */
-static bool
-is_ascii(const unsigned char *bytes)
-{
-	uint64_t	word;
-
-	memcpy(&word, bytes, sizeof(word));
-	return ((word | (word - EACH(1))) & EACH(0x80)) == 0;
-}
-
 bool
 utf8_is_valid(const char *bytes, size_t length)
 {
 	const unsigned char *p = (const unsigned char *) bytes;
 	const unsigned char *end = p + length;
 
+	if (text_is_printable(bytes, length))
+		return true;
 	while (p < end)
 	{
 		size_t		range = 0;
 		unsigned char followers;
 
-		while (end - p >= 8 && is_ascii(p))
-			p += 8;
-		if (p == end)
-			break;
 		while (range < sizeof(utf8_leads) / sizeof(utf8_leads[0]) &&
 			   (*p < utf8_leads[range].first || *p > utf8_leads[range].last))
 			range++;

@@ -103,27 +103,13 @@ append_time(struct buffer *line)
 	buffer_string(line, micros);
 }
 
-static void
-append_name(struct buffer *line, const char *name)
-{
-	buffer_append(line, ",\"", 2);
-	buffer_string(line, name);
-	buffer_append(line, "\":", 2);
-}
-
-static void
-append_member(struct buffer *line, const char *name, const char *value)
-{
-	append_name(line, name);
-	buffer_json_string(line, value);
-}
-
-static void
-append_number(struct buffer *line, const char *name, uint64_t value)
-{
-	append_name(line, name);
-	buffer_number(line, value);
-}
+/* Members of a line, by names that are literals. */
+#define append_member(line, name, value) \
+	(buffer_string((line), ",\"" name "\":"), \
+	 buffer_json_string((line), (value)))
+#define append_number(line, name, value) \
+	(buffer_string((line), ",\"" name "\":"), \
+	 buffer_number((line), (value)))
 
 /* Whether there is room for some bytes before the time is up. */
 static bool

@@ -147,7 +147,9 @@ find_known(struct head *head)
 			return &refusal_bad_encoding;
 		for (rule = 0; rule < rule_count; rule++)
 		{
-			if (strcasecmp(header->name, header_rules[rule].name) == 0)
+			/* letters differ from capitals by that bit */
+			if ((header->name[0] | 0x20) == header_rules[rule].name[0] &&
+				strcasecmp(header->name, header_rules[rule].name) == 0)
 				break;
 		}
 		if (rule == rule_count)

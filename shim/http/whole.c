@@ -4,10 +4,10 @@
  * Nothing is decided here but which thread gets it: what is wrong with a
  * request, those find who read it (head.c).
  */
-#include <stdint.h>
 #include <string.h>
 #include <strings.h>
 
+#include "base/buffer.h"
 #include "http/whole.h"
 
 /* Of what the shim answers by itself this is not. */
@@ -101,35 +101,12 @@ read_length(struct piece value, size_t *length)
 	return value.length > 0 && value.length <= LENGTH_DIGITS;
 }
 
-/*
- * Whether there is nothing but ASCII without control characters, eight bytes
- * at a time: what is not so has a highest bit by itself, with 1 more (DEL), or
- * with a space less.
- */
-static bool
-is_printable(struct piece text)
-{
-	const uint64_t ones = UINT64_MAX / UINT8_MAX;
-	uint64_t	word;
-	size_t		size;
-
-	for (; text.length > 0; text.start += size, text.length -= size)
-	{
-		size = text.length < sizeof(word) ? text.length : sizeof(word);
-		word = ones * ' ';
-		memcpy(&word, text.start, size);
-		if (((word | (word + ones) | (word - ones * ' ')) & ones * 0x80) != 0)
-			return false;
-	}
-	return true;
-}
-
 /* Its end can be left out if all of it is as it looks. */
 static void
 find_rest(struct piece value, struct whole_rest *rest)
 {
 	if (value.length <= KEPT_OF_CREDENTIAL || *value.start == ' ' ||
-		!is_printable(value))
+		!text_is_printable(value.start, value.length))
 		return;
 	rest->value = value.start;
 	rest->value_length = value.length;
