@@ -6,10 +6,17 @@
 ALTER TABLE entityapi.mapped_role ADD COLUMN role_oid oid, ADD COLUMN node_oids jsonb;
 UPDATE entityapi.mapped_role m SET role_oid = r.oid FROM pg_catalog.pg_roles r WHERE r.rolname = m.role;
 
--- Creations and updates are in no index by action any more.  Months without
--- records have it so, and those to come; others keep what they have.
+-- Creations and updates are in no index by action any more, and ids are held
+-- byte by byte.  Months without records have it so, and those to come; others
+-- keep what they have.
 DO $$
 DECLARE
+	indexes CONSTANT text[] := ARRAY[
+		['action_at_id_idx', $i$(action, at, id) WHERE action OPERATOR(pg_catalog.!~~) 'ENTITY%ATE'$i$],
+		['target_id_at_id_idx', '(target_id pg_catalog.text_pattern_ops, at, id)'],
+		['actor_id_at_id_idx', '(actor_id pg_catalog.text_pattern_ops, at, id)'],
+		['request_id_idx', '(request_id pg_catalog.text_pattern_ops)']];
+	definition text[];
 	part record;
 	has_records boolean;
 BEGIN
@@ -21,9 +28,10 @@ BEGIN
 	LOOP
 		EXECUTE pg_catalog.format('SELECT EXISTS (SELECT FROM entityapi.%I)', part.name) INTO has_records;
 		IF part.name OPERATOR(pg_catalog.=) 'audit_default' OR NOT has_records THEN
-			EXECUTE pg_catalog.format('DROP INDEX IF EXISTS entityapi.%I', part.name || '_action_at_id_idx');
-			EXECUTE pg_catalog.format('CREATE INDEX ON entityapi.%I (action, at, id) WHERE action OPERATOR(pg_catalog.!~~) %L',
-				part.name, 'ENTITY%ATE');
+			FOREACH definition SLICE 1 IN ARRAY indexes LOOP
+				EXECUTE pg_catalog.format('DROP INDEX IF EXISTS entityapi.%I', part.name || '_' || definition[1]);
+				EXECUTE pg_catalog.format('CREATE INDEX ON entityapi.%I ', part.name) || definition[2];
+			END LOOP;
 		END IF;
 	END LOOP;
 END

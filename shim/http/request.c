@@ -9,6 +9,7 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/random.h>
+#include <time.h>
 
 #include "base/address.h"
 #include "base/clock.h"
@@ -49,33 +50,53 @@ static const struct probe probes[] =
 	{"/actuator/health/liveness", 200, "{\"status\":\"UP\"", "}", false, 50}
 };
 
-/* A version 4 UUID (RFC 9562, section 5.4). */
 static void
-make_id(char *id)
+take_random(unsigned char *bytes, size_t length)
 {
-	static const char digits[] = "0123456789abcdef";
 	static _Thread_local unsigned char pool[RANDOM_POOL];
 	static _Thread_local size_t left = 0;
-	unsigned char random[16];
-	int			i;
 
 	/* So short a request never blocks and never fails once it has seed. */
-	if (left == 0)
+	if (left < length)
 	{
 		if (getrandom(pool, sizeof(pool), 0) != sizeof(pool))
 			memset(pool, 0, sizeof(pool));
 		left = sizeof(pool);
 	}
-	left -= sizeof(random);
-	memcpy(random, pool + left, sizeof(random));
-	random[6] = (unsigned char) ((random[6] & 0x0f) | 0x40);
-	random[8] = (unsigned char) ((random[8] & 0x3f) | 0x80);
+	left -= length;
+	memcpy(bytes, pool + left, length);
+}
+
+/*
+ * A version 7 UUID (RFC 9562, section 5.7): the log has an index of them, and
+ * what comes later is put at its end.  Where the version leaves room between
+ * the milliseconds and what is random, it has their fraction (section 6.2).
+ */
+static void
+make_id(char *id)
+{
+	static const char digits[] = "0123456789abcdef";
+	unsigned char bytes[16];
+	struct timespec now;
+	uint64_t	ms;
+	long		fraction;
+	int			i;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	ms = (uint64_t) now.tv_sec * 1000 + (uint64_t) now.tv_nsec / 1000000;
+	fraction = now.tv_nsec % 1000000 * 4096 / 1000000;
+	for (i = 0; i < 6; i++)
+		bytes[i] = (unsigned char) (ms >> (40 - 8 * i));
+	bytes[6] = (unsigned char) (0x70 | fraction >> 8);
+	bytes[7] = (unsigned char) fraction;
+	take_random(bytes + 8, 8);
+	bytes[8] = (unsigned char) ((bytes[8] & 0x3f) | 0x80);
 	for (i = 0; i < 16; i++)
 	{
 		if (i == 4 || i == 6 || i == 8 || i == 10)
 			*id++ = '-';
-		*id++ = digits[random[i] >> 4];
-		*id++ = digits[random[i] & 0x0f];
+		*id++ = digits[bytes[i] >> 4];
+		*id++ = digits[bytes[i] & 0x0f];
 	}
 	*id = '\0';
 }

@@ -14,7 +14,7 @@ use Test::More;
 my $cluster = EntityApi::Test::StandIn->cluster;
 my $shim = EntityApi::Test->shim($cluster, trusted_proxies => '127.0.0.1,10.0.0.0/8,fd00::/9',
 	keep_alive => 'yes', statement_timeout_ms => 600_000);
-my $uuid = qr/^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
+my $uuid = qr/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
 sub header_of
 {
@@ -32,6 +32,8 @@ subtest 'a request as it was sent' => sub {
 	is_deeply($got->{headers}{'x-thing'}, [ 'one', 'tw"o\\' ], 'repeated header');
 	is($got->{remote}, '127.0.0.1', 'peer address');
 	like($got->{headers}{'x-request-id'}, $uuid, 'new request id');
+	cmp_ok($shim->http(GET => '/api/v1/x')->{json}{headers}{'x-request-id'}, 'gt',
+		$got->{headers}{'x-request-id'}, 'the next one comes behind it');
 	is_deeply($got->{settings}, {
 			statement_timeout => '10min',
 			timezone          => 'UTC',
