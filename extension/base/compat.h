@@ -65,6 +65,9 @@ ResultRelInfo; ANY_MINOR=1 builds all the same
  */
 #if PG_VERSION_NUM >= 160000
 #include "varatt.h"
+#include "storage/relfilelocator.h"
+#else
+#include "storage/relfilenode.h"
 #endif
 
 /* How many transactions that could write have ended, read without a lock. */
@@ -228,12 +231,15 @@ ea_compat_find_setting(const char *name)
 
 /* A block in the buffer that it was in; what a file is called until 15. */
 #if PG_VERSION_NUM < 160000
-#define ea_compat_read_recent(table, block, buffer) \
-	ReadRecentBuffer((table)->rd_node, MAIN_FORKNUM, (block), (buffer))
+typedef RelFileNode EaLocator;
+#define ea_compat_locator(table) ((table)->rd_node)
 #else
-#define ea_compat_read_recent(table, block, buffer) \
-	ReadRecentBuffer((table)->rd_locator, MAIN_FORKNUM, (block), (buffer))
+typedef RelFileLocator EaLocator;
+#define ea_compat_locator(table) ((table)->rd_locator)
 #endif
+
+#define ea_compat_read_recent(file, block, buffer) \
+	ReadRecentBuffer((file), MAIN_FORKNUM, (block), (buffer))
 
 /*
  * Since 17 a scan of a B-tree does not hold entries against the key that it

@@ -47,11 +47,13 @@ static const char *const watched_names[] = {"entity", "signing_key"};
 
 static Oid	watched[lengthof(watched_names)];
 static uint64 generation = 1;
+static uint64 messages = 0;
 
 /* Runs at odd moments: must not look at any catalog. */
 static void
 relation_changed(Datum arg, Oid relid)
 {
+	messages++;
 	ea_held_relation_changed(relid);
 	if (relid == InvalidOid)
 	{
@@ -75,6 +77,13 @@ uint64
 ea_invalidate_generation(void)
 {
 	return generation;
+}
+
+uint64
+ea_invalidate_messages(void)
+{
+	AcceptInvalidationMessages();
+	return messages;
 }
 
 static Oid

@@ -18,6 +18,12 @@ extern void ea_invalidate_init(void);
 extern uint64 ea_invalidate_generation(void);
 
 /*
+ * How many changes of relations, whichever, have been heard of; all that there
+ * are to be heard of by now.
+ */
+extern uint64 ea_invalidate_messages(void);
+
+/*
  * The same for what other nodes have changed: the cache's messages stay on one
  * node.  For a distributed deployment; SPI must be connected.
  */

@@ -1,10 +1,11 @@
 /*
- * Accounts of sessions, as they were found while nothing was written.
+ * Accounts of sessions, as they were found, for as long as that can be told.
  *
  * Whatever takes a right away is a transaction that ends, and then no snapshot
- * sees the same any more (engine/newest.c).  Of what passes by itself, the
- * time, the session's end is asked at each use.  Only what was found is kept,
- * in memory of this backend.
+ * sees the same any more (engine/newest.c); and it writes into the page of a
+ * row that the account was made of (engine/seen_row.c).  Of what passes by
+ * itself, the time, the session's end is asked at each use.  Only what was
+ * found is kept, in memory of this backend.
  */
 #include "postgres.h"
 
@@ -12,19 +13,22 @@
 #include "utils/memutils.h"
 
 #include "base/uuid.h"
+#include "engine/invalidate.h"
 #include "engine/newest.h"
 #include "identity/kept_sessions.h"
 
-#define PLACES 64
+#define PLACES 256
 #define MOST_BYTES 8192			/* of an account's strings */
 
 typedef struct Kept
 {
 	pg_uuid_t	session;
-	uint64		ended;			/* 0: nothing is kept */
-	TimestampTz until;
+	uint64		ended;			/* 0: not known */
+	uint64		messages;		/* that had been heard of relations */
+	EaSessionRows rows;
 	EaAccount	account;
-	char	   *strings;		/* all of the account's, in one piece, */
+	char	   *strings;		/* all of the account's, in one piece; NULL:
+								 * nothing is kept, */
 	Size		size;			/* behind the list of its roles */
 } Kept;
 
@@ -98,29 +102,68 @@ relocate(EaPrincipal *principal, const char *from, char *to)
 	principal->attributes = to + (principal->attributes - from);
 }
 
+static bool
+is_of(const Kept *place, const pg_uuid_t *session, const pg_uuid_t *id,
+	  TimestampTz now)
+{
+	return place->strings != NULL && place->rows.until > now &&
+		ea_uuid_equal(&place->session, session) &&
+		ea_uuid_equal(&place->account.principal.account, id);
+}
+
+static void
+take(const Kept *place, EaAccount *account)
+{
+	char	   *strings = palloc(place->size);
+
+	memcpy(strings, place->strings, place->size);
+	*account = place->account;
+	relocate(&account->principal, place->strings, strings);
+}
+
 bool
 ea_kept_sessions_find(const pg_uuid_t *session, const pg_uuid_t *id,
 					  Snapshot newest, TimestampTz now, EaAccount *account)
 {
-	Kept	   *place = place_of(session);
-	char	   *strings;
+	const Kept *place = place_of(session);
 
-	if (!ea_newest_sees_the_same(newest, place->ended) ||
-		place->until <= now ||
-		!ea_uuid_equal(&place->session, session) ||
-		!ea_uuid_equal(&place->account.principal.account, id))
+	if (!is_of(place, session, id, now) ||
+		!ea_newest_sees_the_same(newest, place->ended))
 		return false;
-	strings = palloc(place->size);
-	memcpy(strings, place->strings, place->size);
-	*account = place->account;
-	relocate(&account->principal, place->strings, strings);
+	take(place, account);
+	return true;
+}
+
+/* A table that was written anew is in another file: that is told first. */
+static bool
+are_there(const Kept *place, Snapshot snapshot)
+{
+	if (place->rows.incomplete || place->messages != ea_invalidate_messages())
+		return false;
+	for (int i = 0; i < place->rows.n; i++)
+	{
+		if (!ea_seen_row_is_there(&place->rows.items[i], snapshot))
+			return false;
+	}
+	return true;
+}
+
+bool
+ea_kept_sessions_find_rows(const pg_uuid_t *session, const pg_uuid_t *id,
+						   Snapshot snapshot, TimestampTz now,
+						   EaAccount *account)
+{
+	const Kept *place = place_of(session);
+
+	if (!is_of(place, session, id, now) || !are_there(place, snapshot))
+		return false;
+	take(place, account);
 	return true;
 }
 
 static void
 forget(Kept *place)
 {
-	place->ended = 0;
 	if (place->strings != NULL)
 		pfree(place->strings);
 	place->strings = NULL;
@@ -128,10 +171,11 @@ forget(Kept *place)
 
 void
 ea_kept_sessions_put(const pg_uuid_t *session, uint64 ended,
-					 TimestampTz until, const EaAccount *account)
+					 const EaSessionRows *rows, const EaAccount *account)
 {
 	Kept	   *place = place_of(session);
 	Size		size = size_of(&account->principal);
+	char	   *strings;
 
 	forget(place);
 	if (size > MOST_BYTES)
@@ -139,13 +183,27 @@ ea_kept_sessions_put(const pg_uuid_t *session, uint64 ended,
 	if (mcxt == NULL)
 		mcxt = AllocSetContextCreate(TopMemoryContext, "entityapi sessions",
 									 ALLOCSET_DEFAULT_SIZES);
-	place->strings = MemoryContextAlloc(mcxt, size);
+	strings = MemoryContextAlloc(mcxt, size);
 	place->size = size;
 	place->account = *account;
-	pack(&place->account.principal, place->strings);
+	pack(&place->account.principal, strings);
 	place->session = *session;
-	place->until = until;
+	place->rows = *rows;
+	place->ended = ended;
+
+	/* its tables are locked: nothing about them has been told meanwhile */
+	place->messages = ea_invalidate_messages();
 
 	/* only now is it whole */
+	place->strings = strings;
+}
+
+void
+ea_kept_sessions_confirm(const pg_uuid_t *session, uint64 ended,
+						 const EaAccount *account)
+{
+	Kept	   *place = place_of(session);
+
+	place->account.principal.tenant_admin = account->principal.tenant_admin;
 	place->ended = ended;
 }

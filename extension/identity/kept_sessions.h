@@ -1,12 +1,25 @@
 /*
- * Accounts of sessions, as they were found while nothing was written.
+ * Accounts of sessions, as they were found, for as long as that can be told.
  */
 #ifndef EA_KEPT_SESSIONS_H
 #define EA_KEPT_SESSIONS_H
 
 #include "utils/snapshot.h"
 
+#include "engine/seen_row.h"
 #include "identity/account.h"
+
+/* Of the session, its account, the tenant and its administrator. */
+#define EA_SESSION_ROWS 4
+
+/* What an account was made of. */
+typedef struct EaSessionRows
+{
+	TimestampTz until;			/* when the session ends */
+	int			n;
+	EaSeenRow	items[EA_SESSION_ROWS];
+	bool		incomplete;		/* there were others */
+} EaSessionRows;
 
 /*
  * The account of a session that has not ended, its strings in the current
@@ -18,11 +31,27 @@ extern bool ea_kept_sessions_find(const pg_uuid_t *session,
 								  TimestampTz now, EaAccount *account);
 
 /*
+ * The same if the snapshot sees all rows that it was made of as they were; a
+ * row that was not there may be there now.
+ */
+extern bool ea_kept_sessions_find_rows(const pg_uuid_t *session,
+									   const pg_uuid_t *id, Snapshot snapshot,
+									   TimestampTz now, EaAccount *account);
+
+/*
  * Keep what was read under a newest snapshot (ea_newest_ended), while the
- * transaction had written nothing; until is when the session ends.  Large
- * accounts are not kept.
+ * transaction had written nothing, or under another one: then ended is 0.
+ * Large accounts are not kept.
  */
 extern void ea_kept_sessions_put(const pg_uuid_t *session, uint64 ended,
-								 TimestampTz until, const EaAccount *account);
+								 const EaSessionRows *rows,
+								 const EaAccount *account);
+
+/*
+ * What was found by its rows is kept under that snapshot, too, with what the
+ * account is found to be now; no string of it is another one.
+ */
+extern void ea_kept_sessions_confirm(const pg_uuid_t *session, uint64 ended,
+									 const EaAccount *account);
 
 #endif							/* EA_KEPT_SESSIONS_H */

@@ -4,8 +4,9 @@
  * Four look-ups by a unique key need no planner and no executor; done on the
  * indexes themselves they take a third of the time, and a third of that where
  * the row is found in the place it was found in before.  They see what the
- * statement sees that called us, and are not repeated while nothing at all is
- * written.  Where entityapi.direct_scans is off they are one statement.
+ * statement sees that called us, and are not repeated while nothing is written
+ * into the pages of what was found.  Where entityapi.direct_scans is off they
+ * are one statement.
  */
 #include "postgres.h"
 
@@ -37,6 +38,7 @@
 #include "engine/exec.h"
 #include "engine/invalidate.h"
 #include "engine/newest.h"
+#include "engine/seen_row.h"
 #include "engine/shard_name.h"
 #include "engine/shards.h"
 #include "identity/account.h"
@@ -94,6 +96,8 @@ typedef struct Row
 {
 	Datum	   *values;
 	bool	   *isnull;
+	bool		is_seen;		/* and it can be told whether it is there */
+	EaSeenRow	seen;
 } Row;
 
 /* The types of these columns, as far as they are read. */
@@ -206,7 +210,7 @@ has_page(Relation relation, int place, Buffer *pinned)
 
 	*pinned = InvalidBuffer;
 	if (BufferIsValid(buffer) &&
-		ea_compat_read_recent(relation, block, buffer))
+		ea_compat_read_recent(ea_compat_locator(relation), block, buffer))
 		*pinned = buffer;
 	return BufferIsValid(*pinned) ||
 		block < RelationGetNumberOfBlocks(relation);
@@ -234,6 +238,8 @@ find_in_place(Relation relation, int place, int key, const pg_uuid_t *id,
 		return false;
 	places[place].buffer = buffer;
 	keep_row(relation, &tuple, row);
+	row->is_seen = !ea_distributed() &&
+		ea_seen_row_note(&row->seen, relation, buffer, &tuple);
 	ReleaseBuffer(buffer);
 	return !row->isnull[key] &&
 		ea_uuid_equal(DatumGetUUIDP(row->values[key]), id);
@@ -337,6 +343,7 @@ find_row(const Oid *oids, Table table, const pg_uuid_t *id, Row *row)
 	bool		found;
 
 	check_types(table, RelationGetDescr(relation));
+	row->is_seen = false;
 	found = find_in_place(relation, place, tables[table].key, id, row) ||
 		find_by_index(relation, table, id, place, row);
 	table_close(relation, NoLock);
@@ -385,12 +392,46 @@ fill(const Row *row, EaAccount *account)
 	account->active = is_active(values[ACCOUNT_STATUS]);
 }
 
+/* What the account is made of has this row, too. */
+static void
+add_seen(EaSessionRows *rows, const Row *row)
+{
+	if (row->is_seen && rows->n < EA_SESSION_ROWS)
+		rows->items[rows->n++] = row->seen;
+	else
+		rows->incomplete = true;
+}
+
+static bool
+is_tenant_admin(const Oid *oids, const EaPrincipal *principal,
+				EaSessionRows *rows)
+{
+	Row			row;
+
+	if (!find_row(oids, TENANT_ADMIN, &principal->account, &row))
+		return false;
+	add_seen(rows, &row);
+	return ea_uuid_equal(DatumGetUUIDP(row.values[TENANT_ADMIN_TENANT_ID]),
+						 &principal->tenant);
+}
+
+static bool
+is_in_active_tenant(const Oid *oids, const EaPrincipal *principal,
+					EaSessionRows *rows)
+{
+	Row			row;
+
+	if (!find_row(oids, TENANT, &principal->tenant, &row))
+		return false;
+	add_seen(rows, &row);
+	return is_active(row.values[TENANT_STATUS]);
+}
+
 /* What the tenant of an account adds. */
 static void
-add_tenant(const Oid *oids, EaAccount *account)
+add_tenant(const Oid *oids, EaAccount *account, EaSessionRows *rows)
 {
 	EaPrincipal *principal = &account->principal;
-	Row			row;
 
 	if (!principal->has_tenant)
 	{
@@ -398,19 +439,14 @@ add_tenant(const Oid *oids, EaAccount *account)
 		return;
 	}
 	account->active &= !principal->super_admin &&
-		find_row(oids, TENANT, &principal->tenant, &row) &&
-		is_active(row.values[TENANT_STATUS]);
-	principal->tenant_admin =
-		find_row(oids, TENANT_ADMIN, &principal->account, &row) &&
-		ea_uuid_equal(DatumGetUUIDP(row.values[TENANT_ADMIN_TENANT_ID]),
-					  &principal->tenant);
+		is_in_active_tenant(oids, principal, rows);
+	principal->tenant_admin = is_tenant_admin(oids, principal, rows);
 }
 
-/* Until is when the session ends. */
 static bool
 look_up_directly(const Oid *oids, const pg_uuid_t *session,
 				 const pg_uuid_t *id, TimestampTz now, EaAccount *account,
-				 TimestampTz *until)
+				 EaSessionRows *rows)
 {
 	Row			row;
 	bool		forced;
@@ -420,13 +456,15 @@ look_up_directly(const Oid *oids, const pg_uuid_t *session,
 		!row.isnull[SESSION_REVOKED_AT] ||
 		DatumGetTimestampTz(row.values[SESSION_EXPIRES_AT]) <= now)
 		return false;
-	*until = DatumGetTimestampTz(row.values[SESSION_EXPIRES_AT]);
+	rows->until = DatumGetTimestampTz(row.values[SESSION_EXPIRES_AT]);
+	add_seen(rows, &row);
 	forced = DatumGetBool(row.values[SESSION_FORCED]);
 
 	if (!find_row(oids, ACCOUNT, id, &row))
 		return false;
+	add_seen(rows, &row);
 	fill(&row, account);
-	add_tenant(oids, account);
+	add_tenant(oids, account, rows);
 	account->principal.force_change |= forced;
 	return true;
 }
@@ -474,24 +512,25 @@ are_at_hand(Oid *oids)
 	return true;
 }
 
-/* Until is set by look_up_directly() alone. */
+/* What is told of rows is set by look_up_directly() alone. */
 static bool
 look_up(const pg_uuid_t *session, const pg_uuid_t *id, TimestampTz now,
-		EaAccount *account, TimestampTz *until)
+		EaAccount *account, EaSessionRows *rows)
 {
 	Oid			oids[lengthof(tables)];
 
+	memset(rows, 0, sizeof(*rows));
 	return are_at_hand(oids) ?
-		look_up_directly(oids, session, id, now, account, until) :
+		look_up_directly(oids, session, id, now, account, rows) :
 		look_up_by_statement(session, id, now, account);
 }
 
 /* -------- while nothing is written -------- */
 
 /*
- * Nothing has been written since the last request, as far as one can see
- * without a lock.  Where others write all the time it is not worth to keep
- * anything, nor to take a snapshot for it.
+ * Nothing at all has been written since the last request, as far as one can
+ * see without a lock.  Where others write all the time a snapshot that tells
+ * so is not worth taking.
  */
 static bool
 is_calm(void)
@@ -500,8 +539,51 @@ is_calm(void)
 	uint64		before = ended;
 
 	ended = ea_compat_transactions_ended();
-	return ended == before && ea_guc_direct_scans &&
-		!IsolationUsesXactSnapshot();
+	return ended == before;
+}
+
+/*
+ * An account whose rows are as they were.  That there is a row in a table is
+ * told by its page, that there is none is not: so whether a user administers
+ * his tenant is looked up again, if he did not.
+ */
+static bool
+find_kept_rows(const pg_uuid_t *session, const pg_uuid_t *id, TimestampTz now,
+			   EaAccount *account)
+{
+	EaPrincipal *principal = &account->principal;
+	EaSessionRows rows = {0};
+	Oid			oids[lengthof(tables)];
+
+	if (ea_distributed() ||
+		!ea_kept_sessions_find_rows(session, id, GetActiveSnapshot(), now,
+									account))
+		return false;
+	if (principal->has_tenant && !principal->tenant_admin)
+	{
+		if (!are_at_hand(oids))
+			return false;
+		principal->tenant_admin = is_tenant_admin(oids, principal, &rows);
+	}
+	return true;
+}
+
+static bool
+look_up_or_find(const pg_uuid_t *session, const pg_uuid_t *id, uint64 ended,
+				TimestampTz now, EaAccount *account)
+{
+	EaSessionRows rows;
+	bool		found;
+
+	if (find_kept_rows(session, id, now, account))
+	{
+		ea_kept_sessions_confirm(session, ended, account);
+		return true;
+	}
+	found = look_up(session, id, now, account, &rows);
+	if (found && rows.until > now && (ended != 0 || !rows.incomplete))
+		ea_kept_sessions_put(session, ended, &rows, account);
+	return found;
 }
 
 /*
@@ -516,28 +598,28 @@ look_up_calmly(const pg_uuid_t *session, const pg_uuid_t *id, TimestampTz now,
 {
 	Snapshot	newest = ea_newest_snapshot();
 	uint64		ended = ea_newest_ended(newest);
-	TimestampTz until = 0;
-	bool		found;
 
 	if (!ea_newest_sees_as(newest, GetActiveSnapshot()))
-		return look_up(session, id, now, account, &until);
-	if (ea_kept_sessions_find(session, id, newest, now, account))
+		ended = 0;
+	else if (ea_kept_sessions_find(session, id, newest, now, account))
 		return true;
-	found = look_up(session, id, now, account, &until);
-	if (found && until > now)
-		ea_kept_sessions_put(session, ended, until, account);
-	return found;
+	return look_up_or_find(session, id, ended, now, account);
 }
 
 bool
 ea_session_lookup(const pg_uuid_t *session, const pg_uuid_t *id,
 				  TimestampTz now, EaAccount *account)
 {
-	TimestampTz until;
-	bool		found = is_calm() ?
-		look_up_calmly(session, id, now, account) :
-		look_up(session, id, now, account, &until);
+	EaSessionRows rows;
+	bool		calm = is_calm();
+	bool		found;
 
+	if (!ea_guc_direct_scans || IsolationUsesXactSnapshot())
+		found = look_up(session, id, now, account, &rows);
+	else if (calm)
+		found = look_up_calmly(session, id, now, account);
+	else
+		found = look_up_or_find(session, id, 0, now, account);
 	if (found)
 		account->principal.session = *session;
 	return found && account->active;

@@ -1,6 +1,7 @@
-# What a session of the database keeps of a caller, while nothing is written, is
-# worth nothing with the next statement after any write: each that takes a right
-# away, or gives one, made by another one, prepared or at once, on a standby, too.
+# What a session of the database keeps of a caller, while nothing is written, or
+# nothing where his rows are, is worth nothing with the next statement after any
+# write of them: each that takes a right away, or gives one, made by another one,
+# prepared or at once, on a standby, too.
 
 use strict;
 use warnings;
@@ -51,41 +52,81 @@ sub given
 
 sub me { my ($token, $where) = @_; return given("select public.me('$token')", $where) }
 
-# it is asked often enough to be kept, and then what was written counts at once
+# it is asked often enough to be kept, and then what was written counts at once;
+# while others write, too, or not
+my $others_write;
+
 sub changes
 {
 	my ($what, $token, $before, $sql, $after) = @_;
+	my $asked = sub { given('insert into public.written values (0)', 'others') if $others_write; return me($token) };
 
-	is(me($token), $before, "before: $what") for 1 .. 4;
+	is($asked->(), $before, "before: $what") for 1 .. 4;
 	$cluster->psql($sql);
-	is(me($token), $after, $what) for 1 .. 3;
+	is($asked->(), $after, $what) for 1 .. 3;
 	return;
 }
 
+# Whether the session was looked for in its table
+sub looks
+{
+	my ($token) = @_;
+
+	return given("begin; select public.me('$token'); select count(*) from pg_locks"
+			. " where relation = 'entityapi.session'::regclass and pid = pg_backend_pid(); commit");
+}
+
 my $roles = sub { my ($id, $roles) = @_; "update entityapi.account set roles = '{$roles}' where id = '$id'" };
-my $user = $shim->user($tenant->{id}, 'eve', []);
-my ($id, $token) = @$user{qw(id accessToken)};
-my $locks = q{select count(*) from pg_locks where relation = 'entityapi.session'::regclass and pid = pg_backend_pid()};
-my $sid = $cluster->psql("select id from entityapi.session where account_id = '$id' order by created_at desc limit 1");
+my $wrote = sub { $cluster->psql('insert into public.written values (1)') };
 
-# who is kept is not looked up
-is(me($token), '200 false []', 'asked') for 1 .. 3;
-is(given("begin; select public.me('$token'); $locks; commit"), 0, 'nobody looks for a session that is kept');
-$cluster->psql('insert into public.written values (1)');
-is(given("begin; select public.me('$token'); $locks; commit"), 1, 'one does once something has been written');
+opened('others', $cluster);
+for my $name (qw(eve ann))
+{
+	my $user = $shim->user($tenant->{id}, $name, []);
+	my ($id, $token) = @$user{qw(id accessToken)};
+	my $sid = $cluster->psql("select id from entityapi.session where account_id = '$id' order by created_at desc limit 1");
 
-changes('a role is given', $token, '200 false []', $roles->($id, 'Editor'), '200 false ["Editor"]');
-changes('more of them', $token, '200 false ["Editor"]', $roles->($id, 'Editor,Reader,Own'), '200 false ["Editor","Reader","Own"]');
-changes('and taken away', $token, '200 false ["Editor","Reader","Own"]', $roles->($id, ''), '200 false []');
-changes('authority over the tenant', $token, '200 false []', "insert into entityapi.tenant_admin values ('$tenant->{id}', '$id')", '200 true []');
-changes('is taken back', $token, '200 true []', "delete from entityapi.tenant_admin where account_id = '$id'", '200 false []');
-changes('the account is disabled', $token, '200 false []', "update entityapi.account set status = 'DISABLED' where id = '$id'", '401  ');
-changes('and enabled', $token, '401  ', "update entityapi.account set status = 'ACTIVE' where id = '$id'", '200 false []');
-changes('the tenant is suspended', $token, '200 false []', "update entityapi.tenant set status = 'SUSPENDED' where id = '$tenant->{id}'", '401  ');
-changes('and is not any more', $token, '401  ', "update entityapi.tenant set status = 'ACTIVE' where id = '$tenant->{id}'", '200 false []');
-changes('in a subtransaction that is undone', $token, '200 false []', "begin; savepoint a; update entityapi.account set status = 'DISABLED' where id = '$id'; rollback to a; commit", '200 false []');
-changes('prepared', $token, '200 false []', "begin; update entityapi.session set revoked_at = now() where id = '$sid'; prepare transaction 'revoke'", '200 false []');
-changes('and committed', $token, '200 false []', "commit prepared 'revoke'", '401  ');
+	# who is kept is not looked up
+	is(me($token), '200 false []', 'asked') for 1 .. 3;
+	is(looks($token), 0, 'nobody looks for a session that is kept');
+	$wrote->();
+	is(looks($token), 0, 'nor if something has been written that is not of it');
+	$cluster->psql("update entityapi.session set forced = forced where id = '$sid'");
+	is(looks($token), 1, 'one does once it has been written');
+
+	$others_write = $name eq 'ann';
+	changes('a role is given', $token, '200 false []', $roles->($id, 'Editor'), '200 false ["Editor"]');
+	changes('more of them', $token, '200 false ["Editor"]', $roles->($id, 'Editor,Reader,Own'), '200 false ["Editor","Reader","Own"]');
+	changes('and taken away', $token, '200 false ["Editor","Reader","Own"]', $roles->($id, ''), '200 false []');
+	changes('authority over the tenant', $token, '200 false []', "insert into entityapi.tenant_admin values ('$tenant->{id}', '$id')", '200 true []');
+	changes('is taken back', $token, '200 true []', "delete from entityapi.tenant_admin where account_id = '$id'", '200 false []');
+	changes('the account is disabled', $token, '200 false []', "update entityapi.account set status = 'DISABLED' where id = '$id'", '401  ');
+	changes('and enabled', $token, '401  ', "update entityapi.account set status = 'ACTIVE' where id = '$id'", '200 false []');
+	changes('the tenant is suspended', $token, '200 false []', "update entityapi.tenant set status = 'SUSPENDED' where id = '$tenant->{id}'", '401  ');
+	changes('and is not any more', $token, '401  ', "update entityapi.tenant set status = 'ACTIVE' where id = '$tenant->{id}'", '200 false []');
+	changes('in a subtransaction that is undone', $token, '200 false []', "begin; savepoint a; update entityapi.account set status = 'DISABLED' where id = '$id'; rollback to a; commit", '200 false []');
+	changes('the tables are written anew', $token, '200 false []', 'vacuum full entityapi.session; vacuum full entityapi.account; ' . $roles->($id, 'Own'), '200 false ["Own"]');
+	changes('authority by a table that is in no WAL', $token, '200 false ["Own"]', "alter table entityapi.tenant_admin set unlogged; insert into entityapi.tenant_admin values ('$tenant->{id}', '$id'); " . $roles->($id, ''), '200 true []');
+	changes('is taken back there', $token, '200 true []', "delete from entityapi.tenant_admin where account_id = '$id'", '200 false []');
+	changes('and given once more', $token, '200 false []', "insert into entityapi.tenant_admin values ('$tenant->{id}', '$id')", '200 true []');
+	changes('and the table is in the WAL again', $token, '200 true []', "alter table entityapi.tenant_admin set logged; delete from entityapi.tenant_admin where account_id = '$id'", '200 false []');
+	changes('prepared', $token, '200 false []', "begin; update entityapi.session set revoked_at = now() where id = '$sid'; prepare transaction 'revoke'", '200 false []');
+	changes('and committed', $token, '200 false []', "commit prepared 'revoke'", '401  ');
+
+	# a row that never was
+	$cluster->psql("update entityapi.session set revoked_at = null where id = '$sid'; create table public.copy as select * from entityapi.session where id = '$sid'; delete from entityapi.session where id = '$sid'");
+	is(me($token), '401  ', 'the session is not there');
+	given('begin; insert into entityapi.session select * from public.copy');
+	for (1 .. 4)
+	{
+		given('insert into public.written values (0)', 'others') if $others_write;
+		is(me($token), '200 false []', 'it is for who has put it there');
+	}
+	given('rollback');
+	is(me($token), '401  ', 'and for nobody once that is undone') for 1 .. 2;
+	$cluster->psql('drop table public.copy');
+}
+$others_write = 0;
 
 # the caller's own transaction
 my $other = $shim->user($tenant->{id}, 'bob', []);
@@ -116,11 +157,11 @@ sub neighbours
 	my ($name) = @_;
 	my %at;
 
-	for (1 .. 65)
+	for (1 .. 257)
 	{
 		my $login = $shim->must(200, POST => '/auth/login', { json => { username => $name, password => $large->{password} } });
 		my $sid = $cluster->psql("select id from entityapi.session where account_id = '$large->{id}' order by created_at desc limit 1");
-		my $place = hex(substr $sid, -2) % 64;
+		my $place = hex substr $sid, -2;
 
 		return ($at{$place}, [ $sid, $login->{accessToken} ]) if $at{$place};
 		$at{$place} = [ $sid, $login->{accessToken} ];
