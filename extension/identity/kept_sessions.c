@@ -199,11 +199,7 @@ ea_kept_sessions_put(const pg_uuid_t *session, uint64 ended,
 }
 
 void
-ea_kept_sessions_confirm(const pg_uuid_t *session, uint64 ended,
-						 const EaAccount *account)
+ea_kept_sessions_confirm(const pg_uuid_t *session, uint64 ended)
 {
-	Kept	   *place = place_of(session);
-
-	place->account.principal.tenant_admin = account->principal.tenant_admin;
-	place->ended = ended;
+	place_of(session)->ended = ended;
 }

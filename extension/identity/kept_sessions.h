@@ -47,11 +47,7 @@ extern void ea_kept_sessions_put(const pg_uuid_t *session, uint64 ended,
 								 const EaSessionRows *rows,
 								 const EaAccount *account);
 
-/*
- * What was found by its rows is kept under that snapshot, too, with what the
- * account is found to be now; no string of it is another one.
- */
-extern void ea_kept_sessions_confirm(const pg_uuid_t *session, uint64 ended,
-									 const EaAccount *account);
+/* What was just found by its rows is as that snapshot sees it, too. */
+extern void ea_kept_sessions_confirm(const pg_uuid_t *session, uint64 ended);
 
 #endif							/* EA_KEPT_SESSIONS_H */

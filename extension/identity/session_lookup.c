@@ -545,13 +545,14 @@ is_calm(void)
 /*
  * An account whose rows are as they were.  That there is a row in a table is
  * told by its page, that there is none is not: so whether a user administers
- * his tenant is looked up again, if he did not.
+ * his tenant is looked up again, if he did not.  If he does now, that row is
+ * another one that he is made of.
  */
 static bool
 find_kept_rows(const pg_uuid_t *session, const pg_uuid_t *id, TimestampTz now,
 			   EaAccount *account)
 {
-	EaPrincipal *principal = &account->principal;
+	const EaPrincipal *principal = &account->principal;
 	EaSessionRows rows = {0};
 	Oid			oids[lengthof(tables)];
 
@@ -559,13 +560,8 @@ find_kept_rows(const pg_uuid_t *session, const pg_uuid_t *id, TimestampTz now,
 		!ea_kept_sessions_find_rows(session, id, GetActiveSnapshot(), now,
 									account))
 		return false;
-	if (principal->has_tenant && !principal->tenant_admin)
-	{
-		if (!are_at_hand(oids))
-			return false;
-		principal->tenant_admin = is_tenant_admin(oids, principal, &rows);
-	}
-	return true;
+	return !principal->has_tenant || principal->tenant_admin ||
+		(are_at_hand(oids) && !is_tenant_admin(oids, principal, &rows));
 }
 
 static bool
@@ -577,7 +573,7 @@ look_up_or_find(const pg_uuid_t *session, const pg_uuid_t *id, uint64 ended,
 
 	if (find_kept_rows(session, id, now, account))
 	{
-		ea_kept_sessions_confirm(session, ended, account);
+		ea_kept_sessions_confirm(session, ended);
 		return true;
 	}
 	found = look_up(session, id, now, account, &rows);

@@ -100,6 +100,8 @@ for my $name (qw(eve ann))
 	changes('and taken away', $token, '200 false ["Editor","Reader","Own"]', $roles->($id, ''), '200 false []');
 	changes('authority over the tenant', $token, '200 false []', "insert into entityapi.tenant_admin values ('$tenant->{id}', '$id')", '200 true []');
 	changes('is taken back', $token, '200 true []', "delete from entityapi.tenant_admin where account_id = '$id'", '200 false []');
+	changes('authority that comes by replication', $token, '200 false []', "set session_replication_role = replica; insert into entityapi.tenant_admin values ('$tenant->{id}', '$id')", '200 true []');
+	changes('and is taken back', $token, '200 true []', "set session_replication_role = replica; delete from entityapi.tenant_admin where account_id = '$id'", '200 false []');
 	changes('the account is disabled', $token, '200 false []', "update entityapi.account set status = 'DISABLED' where id = '$id'", '401  ');
 	changes('and enabled', $token, '401  ', "update entityapi.account set status = 'ACTIVE' where id = '$id'", '200 false []');
 	changes('the tenant is suspended', $token, '200 false []', "update entityapi.tenant set status = 'SUSPENDED' where id = '$tenant->{id}'", '401  ');
@@ -182,6 +184,12 @@ is(given('fetch old'), '200 false []', 'it sees what it saw') for 1 .. 3;
 is(me($large->{accessToken}), '200 false ["Editor"]', 'others what is there now') for 1 .. 3;
 is(given('fetch old'), '200 false []', 'it sees what it saw, still') for 1 .. 3;
 is(me($large->{accessToken}), '200 false ["Editor"]', 'others what is there now, still') for 1 .. 3;
+for (1 .. 3)
+{
+	given('insert into public.written values (0)', 'others');
+	is(me($large->{accessToken}), '200 false ["Editor"]', 'also while others write');
+}
+is(given('fetch old'), '200 false []', 'it sees what it saw, whatever others have seen since');
 given('commit');
 $cluster->psql($roles->($large->{id}, ''));
 
