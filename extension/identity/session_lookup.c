@@ -238,11 +238,14 @@ find_in_place(Relation relation, int place, int key, const pg_uuid_t *id,
 		return false;
 	places[place].buffer = buffer;
 	keep_row(relation, &tuple, row);
-	row->is_seen = !ea_distributed() &&
+
+	/* another row may have taken the place, and then it is not noted */
+	found = !row->isnull[key] &&
+		ea_uuid_equal(DatumGetUUIDP(row->values[key]), id);
+	row->is_seen = found && !ea_distributed() &&
 		ea_seen_row_note(&row->seen, relation, buffer, &tuple);
 	ReleaseBuffer(buffer);
-	return !row->isnull[key] &&
-		ea_uuid_equal(DatumGetUUIDP(row->values[key]), id);
+	return found;
 }
 
 static const char *

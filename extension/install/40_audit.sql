@@ -36,14 +36,13 @@ COMMENT ON COLUMN entityapi.audit.revision IS
 
 CREATE TABLE entityapi.audit_default PARTITION OF entityapi.audit DEFAULT;
 
--- Ids are looked for, never in an order: byte by byte, which each write would
--- otherwise pay for by the collation of the database.
 ALTER TABLE entityapi.audit_default ADD PRIMARY KEY (at, id);
 CREATE INDEX ON entityapi.audit_default (tenant_id, at, id);
-CREATE INDEX ON entityapi.audit_default (target_id text_pattern_ops, at, id);
-CREATE INDEX ON entityapi.audit_default (actor_id text_pattern_ops, at, id);
+CREATE INDEX ON entityapi.audit_default (target_id, at, id);
+CREATE INDEX ON entityapi.audit_default (actor_id, at, id);
 CREATE INDEX ON entityapi.audit_default (action, at, id)
 	WHERE action !~~ 'ENTITY%ATE';
+-- it is looked for alone, and never in an order
 CREATE INDEX ON entityapi.audit_default (request_id text_pattern_ops);
 CREATE INDEX ON entityapi.audit_default (at, id) WHERE outcome <> 'SUCCESS';
 CREATE INDEX ON entityapi.audit_default (tenant_id, at, id)

@@ -6,15 +6,13 @@
 ALTER TABLE entityapi.mapped_role ADD COLUMN role_oid oid, ADD COLUMN node_oids jsonb;
 UPDATE entityapi.mapped_role m SET role_oid = r.oid FROM pg_catalog.pg_roles r WHERE r.rolname = m.role;
 
--- Creations and updates are in no index by action any more, and ids are held
--- byte by byte.  Months without records have it so, and those to come; others
--- keep what they have.
+-- Creations and updates are in no index by action any more, and ids of requests
+-- are held byte by byte.  Months without records have it so, and those to come;
+-- others keep what they have.
 DO $$
 DECLARE
 	indexes CONSTANT text[] := ARRAY[
 		['action_at_id_idx', $i$(action, at, id) WHERE action OPERATOR(pg_catalog.!~~) 'ENTITY%ATE'$i$],
-		['target_id_at_id_idx', '(target_id pg_catalog.text_pattern_ops, at, id)'],
-		['actor_id_at_id_idx', '(actor_id pg_catalog.text_pattern_ops, at, id)'],
 		['request_id_idx', '(request_id pg_catalog.text_pattern_ops)']];
 	definition text[];
 	part record;

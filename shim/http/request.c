@@ -84,7 +84,7 @@ make_id(char *id)
 
 	clock_gettime(CLOCK_REALTIME, &now);
 	ms = (uint64_t) now.tv_sec * 1000 + (uint64_t) now.tv_nsec / 1000000;
-	fraction = now.tv_nsec % 1000000 * 4096 / 1000000;
+	fraction = now.tv_nsec % 1000000 * 512 / 125000;
 	for (i = 0; i < 6; i++)
 		bytes[i] = (unsigned char) (ms >> (40 - 8 * i));
 	bytes[6] = (unsigned char) (0x70 | fraction >> 8);

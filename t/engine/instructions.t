@@ -73,15 +73,16 @@ is_deeply($statuses, \@wanted, 'every request is answered')
 
 my %count = map { $requests[$_][0] => $counts->[$_] } 0 .. $#requests;
 
-# A caller's rows are in buffers, where they were before: nobody asks how long
-# their files are.  While nothing is written they are not even looked at.
-my $find = qr/^(?:ea_session_lookup|find_row|find_in_place|has_page)\b/;
+# While others write a caller's rows are known by their pages, and nobody asks how
+# long their files are.  While nothing is written not even those are looked at.
+my $find = qr/^(?:ea_session_lookup|look_up|find_row|find_in_place|has_page|ea_kept_sessions_find_rows|are_there)/;
 my $of_caller = sub { my ($i) = @_; return { map { %{ $called->[$i]{$_} } } grep { /$find/ } keys %{ $called->[$i] } } };
 my ($one) = grep { $requests[$_][0] eq 'one resource' } 0 .. $#requests;
 my ($write) = grep { $requests[$_][0] eq 'update' } 0 .. $#requests;
-ok($of_caller->($write){heap_fetch}, 'the caller of an update is looked up');
+ok($of_caller->($write){ea_seen_row_is_there}, 'the caller of an update is known by the pages of his rows');
+ok(!$of_caller->($write){heap_fetch}, 'which are not read');
 ok(!$of_caller->($write){RelationGetNumberOfBlocksInFork}, 'without a question to the file system');
-ok(!$of_caller->($one){heap_fetch}, 'that of one resource, while nothing is written, is known');
+ok(!$of_caller->($one){$_}, "that of one resource, while nothing is written, without them: $_") for qw(ea_seen_row_is_there heap_fetch);
 
 # --- the comparison ---------------------------------------------------------
 

@@ -130,6 +130,59 @@ for my $name (qw(eve ann))
 }
 $others_write = 0;
 
+my $asked = sub { my ($token) = @_; given('insert into public.written values (0)', 'others'); return me($token) };
+
+# Who becomes an administrator while he is kept: the lock of his account is in its
+# page before the authority is there
+{
+	my ($id, $token) = @{ $shim->user($tenant->{id}, 'racer', []) }{qw(id accessToken)};
+
+	opened('granter', $cluster);
+	given("begin; insert into entityapi.tenant_admin values ('$tenant->{id}', '$id')", 'granter');
+	is($asked->($token), '200 false []', 'not yet committed') for 1 .. 4;
+	given('commit', 'granter');
+	is(me($token), '200 true []', 'given') for 1 .. 3;
+	$cluster->psql("delete from entityapi.tenant_admin where account_id = '$id'");
+	is($asked->($token), '200 false []', 'and taken back') for 1 .. 3;
+
+	$cluster->psql("insert into entityapi.tenant_admin values ('$tenant->{id}', '$id')");
+	is(me($token), '200 true []', 'given again') for 1 .. 4;
+	given("begin; delete from entityapi.tenant_admin where account_id = '$id'");
+	is(me($token), '200 false []', 'taken back by the own transaction') for 1 .. 4;
+	given('rollback');
+	is(me($token), '200 true []', 'which is undone') for 1 .. 4;
+	$cluster->psql("delete from entityapi.tenant_admin where account_id = '$id'");
+	is(me($token), '200 false []', 'and by another one') for 1 .. 3;
+}
+
+# The row of somebody else where his was, which is in another page now
+{
+	my ($id, $token) = @{ $shim->user($tenant->{id}, 'mover', []) }{qw(id accessToken)};
+	my $where = sub { $cluster->psql("select ctid from entityapi.account where id = '$id'") };
+	my $fill = sub {
+		my ($from, $to) = @_;
+
+		$cluster->psql("insert into entityapi.account select (jsonb_populate_record(a, jsonb_build_object('id', gen_random_uuid(), 'username', 'filler' || i,"
+				. " 'username_key', 'filler' || i, 'email', 'filler' || i || '\@x.y', 'profile', '{}'::jsonb))).*"
+				. " from entityapi.account a, generate_series($from, $to) i where a.id = '$id'");
+	};
+
+	$fill->(1, 70);
+	$cluster->psql("update entityapi.account set profile = jsonb_build_object('t', (select string_agg(md5(random()::text), '') from generate_series(1, 58))) where id = '$id'");
+	is(me($token), '200 false []', 'where he is') for 1 .. 4;
+	my $old = $where->();
+	$fill->(71, 180);
+	$cluster->psql("delete from entityapi.account where username like 'filler%' and ((ctid::text::point)[0] = 0 or (ctid::text::point)[0] = 1 and (ctid::text::point)[1] < 20)");
+	$cluster->psql('vacuum full entityapi.account');
+	isnt($where->(), $old, 'he moved');
+	is($cluster->psql("select count(*) from entityapi.account where ctid = '$old'"), 1, 'and somebody else is there');
+	is($asked->($token), '200 false []', 'he is who he was') for 1 .. 4;
+	$cluster->psql($roles->($id, 'Editor'));
+	is($asked->($token), '200 false ["Editor"]', 'and gets what he is given') for 1 .. 3;
+	$cluster->psql("update entityapi.account set status = 'DISABLED' where id = '$id'");
+	is($asked->($token), '401  ', 'and is let in no more') for 1 .. 3;
+}
+
 # the caller's own transaction
 my $other = $shim->user($tenant->{id}, 'bob', []);
 is(me($other->{accessToken}), '200 false []', 'another one') for 1 .. 3;
