@@ -242,7 +242,7 @@ find_in_place(Relation relation, int place, int key, const pg_uuid_t *id,
 	/* another row may have taken the place, and then it is not noted */
 	found = !row->isnull[key] &&
 		ea_uuid_equal(DatumGetUUIDP(row->values[key]), id);
-	row->is_seen = found && !ea_distributed() &&
+	row->is_seen = found &&
 		ea_seen_row_note(&row->seen, relation, buffer, &tuple);
 	ReleaseBuffer(buffer);
 	return found;
@@ -549,7 +549,8 @@ is_calm(void)
  * An account whose rows are as they were.  That there is a row in a table is
  * told by its page, that there is none is not: so whether a user administers
  * his tenant is looked up again, if he did not.  If he does now, that row is
- * another one that he is made of.
+ * another one that he is made of.  On a cluster a row is noted only while nothing
+ * is prepared that takes it away, which would be in its page.
  */
 static bool
 find_kept_rows(const pg_uuid_t *session, const pg_uuid_t *id, TimestampTz now,
@@ -559,12 +560,11 @@ find_kept_rows(const pg_uuid_t *session, const pg_uuid_t *id, TimestampTz now,
 	EaSessionRows rows = {0};
 	Oid			oids[lengthof(tables)];
 
-	if (ea_distributed() ||
-		!ea_kept_sessions_find_rows(session, id, GetActiveSnapshot(), now,
-									account))
-		return false;
-	return !principal->has_tenant || principal->tenant_admin ||
-		(are_at_hand(oids) && !is_tenant_admin(oids, principal, &rows));
+	return ea_kept_sessions_find_rows(session, id, GetActiveSnapshot(), now,
+									  account) &&
+		are_at_hand(oids) &&
+		(!principal->has_tenant || principal->tenant_admin ||
+		 !is_tenant_admin(oids, principal, &rows));
 }
 
 static bool
