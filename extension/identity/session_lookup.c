@@ -549,8 +549,8 @@ is_calm(void)
  * An account whose rows are as they were.  That there is a row in a table is
  * told by its page, that there is none is not: so whether a user administers
  * his tenant is looked up again, if he did not.  If he does now, that row is
- * another one that he is made of.  On a cluster a row is noted only while nothing
- * is prepared that takes it away, which would be in its page.
+ * another one that he is made of.  On a cluster a row is noted only while
+ * nothing is prepared that takes it away, which would be in its page.
  */
 static bool
 find_kept_rows(const pg_uuid_t *session, const pg_uuid_t *id, TimestampTz now,
