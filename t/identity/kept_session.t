@@ -167,20 +167,23 @@ my $asked = sub { my ($token) = @_; given('insert into public.written values (0)
 				. " from entityapi.account a, generate_series($from, $to) i where a.id = '$id'");
 	};
 
-	$fill->(1, 70);
+	$fill->(1, 200);
+	$cluster->psql('vacuum full entityapi.account');
 	$cluster->psql("update entityapi.account set profile = jsonb_build_object('t', (select string_agg(md5(random()::text), '') from generate_series(1, 58))) where id = '$id'");
 	is(me($token), '200 false []', 'where he is') for 1 .. 4;
 	my $old = $where->();
-	$fill->(71, 180);
-	$cluster->psql("delete from entityapi.account where username like 'filler%' and ((ctid::text::point)[0] = 0 or (ctid::text::point)[0] = 1 and (ctid::text::point)[1] < 20)");
-	$cluster->psql('vacuum full entityapi.account');
-	isnt($where->(), $old, 'he moved');
+	$fill->(201, 500);
+	$cluster->psql("delete from entityapi.account where username like 'filler%' and ctid < '$old'");
+	$cluster->psql('alter table entityapi.account set (fillfactor = 60); vacuum full entityapi.account');
+	my $page = $where->() =~ s/,.*//r;
+	unlike($old, qr/^\Q$page\E,/, 'he moved to another page');
 	is($cluster->psql("select count(*) from entityapi.account where ctid = '$old'"), 1, 'and somebody else is there');
 	is($asked->($token), '200 false []', 'he is who he was') for 1 .. 4;
 	$cluster->psql($roles->($id, 'Editor'));
 	is($asked->($token), '200 false ["Editor"]', 'and gets what he is given') for 1 .. 3;
 	$cluster->psql("update entityapi.account set status = 'DISABLED' where id = '$id'");
 	is($asked->($token), '401  ', 'and is let in no more') for 1 .. 3;
+	like($where->(), qr/^\Q$page\E,/, 'all of that in his page');
 }
 
 # the caller's own transaction
