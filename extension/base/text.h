@@ -28,6 +28,7 @@ ea_text_string(StringInfo buf, const char *string)
 	ea_text_bytes(buf, string, (int) strlen(string));
 }
 
+/* In decimal digits. */
 extern void ea_text_number(StringInfo buf, int number);
 
 /* As appendStringInfo(), for formats that have nothing but %s and %d. */
