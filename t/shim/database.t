@@ -220,6 +220,8 @@ subtest 'PostgreSQL away' => sub {
 	my @statuses = at_once(map { [ GET => $shim->url . '/x' ] } 1 .. 10);
 	is_deeply(\@statuses, [ (503) x 10 ], 'for everybody');
 
+	# who asked while it stopped was told so, which is the reason until the next try
+	EntityApi::Test::wait_until(10, sub { !$shim->http(GET => '/actuator/health')->{json}{components}{db}{reason} });
 	my $health = $shim->http(GET => '/actuator/health');
 	is($health->{status}, 503, 'health');
 	is_deeply($health->{json}, { status => 'DOWN', components => { db => { status => 'DOWN' } } },
