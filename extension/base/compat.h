@@ -247,6 +247,47 @@ typedef RelFileLocator EaLocator;
  */
 #define EA_COMPAT_BEGINS_SCANS (PG_VERSION_NUM >= 170000)
 
+/*
+ * What an UPDATE needs: which indexes get an entry of the new row is told in
+ * more detail since 16, where permissions stand beside the range table; 18
+ * wants to know what was pruned of that, has columns that are expressions,
+ * and RETURNING for the old row.
+ */
+#if PG_VERSION_NUM < 160000
+typedef bool EaUpdateIndexes;
+#define EA_UPDATE_NO_INDEX false
+#define ea_compat_insert_entries(table, slot, estate, indexes) \
+	((void) (indexes), ExecInsertIndexTuples((table), (slot), (estate), true, \
+											 false, NULL, NIL))
+#define ea_compat_init_range_table(estate, stmt) \
+	ExecInitRangeTable((estate), (stmt)->rtable)
+#else
+#define EaUpdateIndexes TU_UpdateIndexes
+#define EA_UPDATE_NO_INDEX TU_None
+#define ea_compat_insert_entries(table, slot, estate, indexes) \
+	ExecInsertIndexTuples((table), (slot), (estate), true, false, NULL, NIL, \
+						  (indexes) == TU_Summarizing)
+#if PG_VERSION_NUM < 180000
+#define ea_compat_init_range_table(estate, stmt) \
+	ExecInitRangeTable((estate), (stmt)->rtable, (stmt)->permInfos)
+#else
+#define ea_compat_init_range_table(estate, stmt) \
+	ExecInitRangeTable((estate), (stmt)->rtable, (stmt)->permInfos, NULL)
+#endif
+#endif
+
+#if PG_VERSION_NUM < 180000
+#define ea_compat_has_generated(constr) \
+	((constr) != NULL && (constr)->has_generated_stored)
+#define ea_compat_is_new_value(var) true
+#else
+#define ea_compat_has_generated(constr) \
+	((constr) != NULL && ((constr)->has_generated_stored || \
+						  (constr)->has_generated_virtual))
+#define ea_compat_is_new_value(var) \
+	((var)->varreturningtype == VAR_RETURNING_DEFAULT)
+#endif
+
 /* All rows of a statement, once; 18 can do it only so. */
 #if PG_VERSION_NUM < 180000
 #define ea_compat_executor_run(query) \

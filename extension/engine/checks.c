@@ -11,10 +11,8 @@
  */
 #include "postgres.h"
 
-#include "access/transam.h"
 #include "catalog/objectaccess.h"
 #include "executor/executor.h"
-#include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
@@ -22,6 +20,7 @@
 #include "base/compat.h"
 #include "base/guc.h"
 #include "engine/checks.h"
+#include "engine/steady.h"
 
 struct EaChecks
 {
@@ -31,60 +30,6 @@ struct EaChecks
 	char	  **texts;
 	ExprState **states;			/* NULL: they are the executor's to make */
 };
-
-static bool
-is_foreign(Oid function, void *arg)
-{
-	return function >= FirstUnpinnedObjectId;
-}
-
-/*
- * Something in it may mean something else tomorrow, or keeps a state.  For
- * what the catalog has "written" is set: there lists of values are as they
- * were typed (ARRAY['A'::varchar, ...]::text[]), and the planner makes
- * constants of them.
- */
-static bool
-may_change(Node *node, void *written)
-{
-	if (node == NULL)
-		return false;
-	switch (nodeTag(node))
-	{
-		case T_Var:
-			if (((Var *) node)->varattno < 1)
-				return true;
-			break;
-		case T_ScalarArrayOpExpr:
-			/* a hash is made in the memory of a statement */
-			if (OidIsValid(((ScalarArrayOpExpr *) node)->hashfuncid))
-				return true;
-			break;
-		case T_NullTest:
-			if (((NullTest *) node)->argisrow)
-				return true;
-			break;
-		case T_ArrayExpr:
-		case T_ArrayCoerceExpr:
-		case T_CaseTestExpr:
-			if (written == NULL)
-				return true;
-			break;
-		case T_Const:
-		case T_OpExpr:
-		case T_DistinctExpr:
-		case T_FuncExpr:
-		case T_BoolExpr:
-		case T_BooleanTest:
-		case T_RelabelType:
-		case T_List:
-			break;
-		default:
-			return true;
-	}
-	return check_functions_in_node(node, is_foreign, NULL) ||
-		expression_tree_walker(node, may_change, written);
-}
 
 static bool
 are_of(const EaChecks *checks, Relation relation)
@@ -135,13 +80,13 @@ make(Relation relation)
 		Node	   *expression = stringToNode(text);
 
 		/* the planner puts what functions say now in their place */
-		fixed = fixed && !may_change(expression, expression);
+		fixed = fixed && ea_steady_is(expression, EA_STEADY_WRITTEN);
 		checks->texts[i] = MemoryContextStrdup(mcxt, text);
 		expressions = lappend(expressions,
 							  expression_planner((Expr *) expression));
 	}
 	old = MemoryContextSwitchTo(mcxt);
-	if (fixed && !may_change((Node *) expressions, NULL))
+	if (fixed && ea_steady_is((Node *) expressions, 0))
 		checks->states = compile(checks, expressions);
 	MemoryContextSwitchTo(old);
 
@@ -150,24 +95,64 @@ make(Relation relation)
 	return checks;
 }
 
-void
-ea_checks_lend(EaChecks **kept, bool nested, ResultRelInfo *table)
+/*
+ * Those of a table that has any, kept or made; NULL if they are in use and
+ * not the table's, or must be made in each statement.
+ */
+static EaChecks *
+get(EaChecks **kept, bool nested, Relation relation)
 {
-	Relation	relation = table->ri_RelationDesc;
-	const TupleConstr *constr = RelationGetDescr(relation)->constr;
-
-	if (!ea_guc_direct_scans || constr == NULL || constr->num_check == 0 ||
-		!ea_compat_has_plain_checks(constr) || object_access_hook != NULL)
-		return;
+	if (!ea_guc_direct_scans || object_access_hook != NULL ||
+		!ea_compat_has_plain_checks(RelationGetDescr(relation)->constr))
+		return NULL;
 	if (*kept == NULL || !are_of(*kept, relation))
 	{
 		if (nested)
-			return;
+			return NULL;
 		ea_checks_free(*kept);
 		*kept = NULL;
 		*kept = make(relation);
 	}
-	table->ri_CheckConstraintExprs = (*kept)->states;
+	return *kept;
+}
+
+static bool
+has_any(Relation relation)
+{
+	const TupleConstr *constr = RelationGetDescr(relation)->constr;
+
+	return constr != NULL && constr->num_check > 0;
+}
+
+void
+ea_checks_lend(EaChecks **kept, bool nested, ResultRelInfo *table)
+{
+	EaChecks   *checks;
+
+	if (!has_any(table->ri_RelationDesc))
+		return;
+	checks = get(kept, nested, table->ri_RelationDesc);
+	if (checks != NULL)
+		table->ri_CheckConstraintExprs = checks->states;
+}
+
+bool
+ea_checks_pass(EaChecks **kept, bool nested, Relation relation,
+			   ExprContext *row)
+{
+	EaChecks   *checks;
+
+	if (!has_any(relation))
+		return true;
+	checks = get(kept, nested, relation);
+	if (checks == NULL || checks->states == NULL)
+		return false;
+	for (int i = 0; i < checks->n; i++)
+	{
+		if (!ExecCheck(checks->states[i], row))
+			return false;
+	}
+	return true;
 }
 
 void

@@ -20,6 +20,13 @@ typedef struct EaChecks EaChecks;
  */
 extern void ea_checks_lend(EaChecks **kept, bool nested,
 						   ResultRelInfo *table);
+
+/*
+ * All checks of a table hold for a row, ecxt_scantuple of "row".  False, too,
+ * if they are not to be kept: the executor knows, and says which is violated.
+ */
+extern bool ea_checks_pass(EaChecks **kept, bool nested, Relation relation,
+						   ExprContext *row);
 extern void ea_checks_free(EaChecks *checks);
 
 #endif							/* EA_CHECKS_H */

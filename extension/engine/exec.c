@@ -27,6 +27,7 @@
 #include "engine/pin.h"
 #include "engine/plancache.h"
 #include "engine/start_key.h"
+#include "engine/write_run.h"
 
 typedef struct RowReceiver
 {
@@ -77,40 +78,6 @@ ea_exec_tell(const char *fmt,...)
 }
 
 /* -------- what a statement is held to -------- */
-
-/* A column has the type that it is read by. */
-static bool
-is_of(Oid type, Oid wanted)
-{
-	/* most are; only a domain has to be looked up */
-	if (type == wanted || (type == VARCHAROID && wanted == TEXTOID))
-		return true;
-	type = getBaseType(type);
-	return type == wanted || (type == VARCHAROID && wanted == TEXTOID);
-}
-
-/* Held against the rows' description, before the first of them is read. */
-static void
-check_description(const EaReader *reader, TupleDesc desc)
-{
-	if (desc == NULL || desc->natts != reader->ntypes)
-		ereport(ERROR,
-				(errcode(ERRCODE_DATATYPE_MISMATCH),
-				 errmsg("a statement has %d columns, not the %d that are read",
-						desc == NULL ? 0 : desc->natts, reader->ntypes)));
-	for (int i = 0; i < reader->ntypes; i++)
-	{
-		Form_pg_attribute att = TupleDescAttr(desc, i);
-
-		if (!is_of(att->atttypid, reader->types[i]))
-			ereport(ERROR,
-					(errcode(ERRCODE_DATATYPE_MISMATCH),
-					 errmsg("column %s of a statement is %s, and not %s as it "
-							"is read", NameStr(att->attname),
-							format_type_be(att->atttypid),
-							format_type_be(reader->types[i]))));
-	}
-}
 
 static void
 lock_tables(const EaPlan *kept)
@@ -283,7 +250,7 @@ startup(DestReceiver *self, int operation, TupleDesc desc)
 	RowReceiver *receiver = (RowReceiver *) self;
 
 	end_planning(receiver->reader, &receiver->planning);
-	check_description(receiver->reader, desc);
+	ea_reader_check(receiver->reader, desc);
 }
 
 static void
@@ -307,14 +274,6 @@ make_param_list(EaParams params)
 		list->params[i].ptype = params.items[i].type;
 	}
 	return list;
-}
-
-/* The one statement of a plan; rules make more of it, or nothing: NULL. */
-static PlannedStmt *
-only_statement(const CachedPlan *plan)
-{
-	return list_length(plan->stmt_list) == 1 ?
-		linitial_node(PlannedStmt, plan->stmt_list) : NULL;
 }
 
 /*
@@ -368,12 +327,13 @@ run_by_key(EaPlan *kept, bool nested, EaParams params,
 
 	if (is_as_known(kept, source))
 	{
-		check_description(reader, source->resultDesc);
-		return ea_keyscan_run(kept->scan, only_statement(source->gplan),
+		ea_reader_check(reader, source->resultDesc);
+		return ea_keyscan_run(kept->scan,
+							  ea_plancache_statement(source->gplan),
 							  params.items, reader->row, arg, n);
 	}
 	plan = GetCachedPlan(source, NULL, CurrentResourceOwner, NULL);
-	stmt = only_statement(plan);
+	stmt = ea_plancache_statement(plan);
 	if (kept->generation != plan->generation)
 	{
 		/* the old scan may be the one that runs around us */
@@ -391,7 +351,7 @@ run_by_key(EaPlan *kept, bool nested, EaParams params,
 	done = kept->scan != NULL;
 	if (done)
 	{
-		check_description(reader, source->resultDesc);
+		ea_reader_check(reader, source->resultDesc);
 		done = ea_keyscan_run(kept->scan, stmt, params.items, reader->row, arg,
 							  n);
 	}
@@ -404,101 +364,16 @@ static bool
 run_by_key_now(EaPlan *kept, bool nested, EaParams params,
 			   const EaReader *reader, void *arg, uint64 *n)
 {
+	CachedPlanSource *source = linitial(SPI_plan_get_plan_sources(kept->plan));
 	bool		done;
 
-	if (!kept->one_row || reader == NULL)
+	if (!kept->one_row || reader == NULL ||
+		source->commandTag != CMDTAG_SELECT)
 		return false;
 	PushActiveSnapshot(GetTransactionSnapshot());
 	done = run_by_key(kept, nested, params, reader, arg, n);
 	PopActiveSnapshot();
 	return done;
-}
-
-/*
- * The plan, if it is one that writes one table.  Others, as those of tables
- * with rules, are SPI's.
- */
-static PlannedStmt *
-plan_of_write(const CachedPlan *plan)
-{
-	PlannedStmt *stmt = only_statement(plan);
-
-	return stmt != NULL && list_length(stmt->resultRelations) == 1 ? stmt :
-		NULL;
-}
-
-/* As SPI would do it, with checks that are kept. */
-static uint64
-execute(EaPlan *kept, bool nested, PlannedStmt *stmt, const char *sql,
-		ParamListInfo params, DestReceiver *dest, const EaReplaced *replaced)
-{
-	QueryDesc  *query = CreateQueryDesc(stmt, sql, GetActiveSnapshot(),
-										InvalidSnapshot, dest, params, NULL,
-										0);
-	int			target = linitial_int(stmt->resultRelations) - 1;
-	ResultRelInfo *table;
-	uint64		n;
-
-	ExecutorStart(query, 0);
-	table = query->estate->es_result_relations == NULL ? NULL :
-		query->estate->es_result_relations[target];
-	if (table != NULL)
-		ea_checks_lend(&kept->checks, nested, table);
-	ea_compat_executor_run(query);
-	n = query->estate->es_processed;
-	if (replaced != NULL && n > 0)
-		ea_replaced_tell(replaced, table);
-	ExecutorFinish(query);
-	ExecutorEnd(query);
-	FreeQueryDesc(query);
-	return n;
-}
-
-/* The server's log has the statement that failed. */
-static void
-tell_statement(void *sql)
-{
-	errcontext("SQL statement \"%s\"", (const char *) sql);
-}
-
-/*
- * Run a statement that changes rows by key, which sees all that is committed
- * by now.  False, if it is anything else; nothing is run if what it replaces
- * is asked for in vain.
- */
-static bool
-run_write(EaPlan *kept, bool nested, EaParams params, DestReceiver *dest,
-		  EaReplaced *replaced, uint64 *n)
-{
-	List	   *sources = SPI_plan_get_plan_sources(kept->plan);
-	CachedPlanSource *source = linitial(sources);
-	ErrorContextCallback context;
-	ParamListInfo list;
-	CachedPlan *plan;
-	PlannedStmt *stmt;
-
-	if (!kept->one_row || list_length(sources) != 1 ||
-		source->commandTag == CMDTAG_SELECT)
-		return false;
-	list = make_param_list(params);
-	context.previous = error_context_stack;
-	context.callback = tell_statement;
-	context.arg = (void *) source->query_string;
-	error_context_stack = &context;
-	CommandCounterIncrement();
-	PushActiveSnapshot(GetTransactionSnapshot());
-	plan = GetCachedPlan(source, list, CurrentResourceOwner, NULL);
-	stmt = plan_of_write(plan);
-	*n = 0;
-	if (stmt != NULL &&
-		(replaced == NULL || ea_replaced_begin(replaced, stmt)))
-		*n = execute(kept, nested, stmt, source->query_string, list, dest,
-					 replaced);
-	ReleaseCachedPlan(plan, CurrentResourceOwner);
-	PopActiveSnapshot();
-	CommandCounterIncrement();
-	error_context_stack = context.previous;
-	return stmt != NULL;
 }
 
 static uint64
@@ -588,8 +463,8 @@ run(const EaHeld *held, EaExecMode mode, bool one_row, const char *sql,
 	if (mode != EA_EXEC_WRITE
 		? !run_by_key(kept, nested, params, reader, arg, &n)
 		: !run_by_key_now(kept, nested, params, reader, arg, &n) &&
-		!run_write(kept, nested, params,
-				   dest == NULL ? None_Receiver : dest, replaced, &n))
+		!ea_write_run(kept, nested, params, make_param_list(params), reader,
+					  arg, dest == NULL ? None_Receiver : dest, &n))
 		n = replaced != NULL ? 0
 			: run_by_plan(kept, nested, mode, params, &receiver);
 	ea_plancache_leave();

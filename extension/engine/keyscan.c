@@ -19,7 +19,6 @@
 #include "storage/bufmgr.h"
 #include "storage/predicate.h"
 #include "tcop/utility.h"
-#include "utils/datum.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
@@ -28,17 +27,7 @@
 #include "base/compat.h"
 #include "base/guc.h"
 #include "engine/keyscan.h"
-
-/* More keys than any statement of ours has. */
-#define MAX_KEYS 8
-
-/* Where a key's value comes from. */
-typedef struct KeySource
-{
-	int			param;			/* index of the parameter, -1: none */
-	Datum		value;			/* of a constant */
-	bool		isnull;
-} KeySource;
+#include "engine/scan_keys.h"
 
 struct EaKeyScan
 {
@@ -50,9 +39,7 @@ struct EaKeyScan
 	int64		limit;			/* -1: none */
 	bool		locks;			/* SELECT ... FOR UPDATE and the like */
 	LockTupleMode lock;
-	int			nkeys;
-	ScanKeyData keys[MAX_KEYS]; /* all but the argument */
-	KeySource	sources[MAX_KEYS];
+	EaScanKeys	keys;
 	int			ncolumns;
 	AttrNumber *columns;		/* of the index if index_only, else the
 								 * table */
@@ -118,61 +105,6 @@ ea_keyscan_is_open(bool here)
 
 /* -------- recognition -------- */
 
-/* What a key is compared with: a parameter or a constant. */
-static bool
-read_source(Node *node, KeySource *source)
-{
-	if (IsA(node, Param) && ((Param *) node)->paramkind == PARAM_EXTERN)
-	{
-		source->param = ((Param *) node)->paramid - 1;
-		return true;
-	}
-	if (IsA(node, Const))
-	{
-		Const	   *constant = (Const *) node;
-
-		source->param = -1;
-		source->isnull = constant->constisnull;
-		source->value = constant->constisnull ? (Datum) 0 :
-			datumCopy(constant->constvalue, constant->constbyval,
-					  constant->constlen);
-		return true;
-	}
-	return false;
-}
-
-/* One qualification of the index: column, operator, value. */
-static bool
-read_key(EaKeyScan *scan, Relation index, Node *node)
-{
-	OpExpr	   *op = (OpExpr *) node;
-	Node	   *left;
-	Var		   *var;
-	int			strategy;
-	Oid			left_type;
-	Oid			right_type;
-
-	if (!IsA(node, OpExpr) || list_length(op->args) != 2 ||
-		scan->nkeys == MAX_KEYS)
-		return false;
-	left = linitial(op->args);
-	if (IsA(left, RelabelType))
-		left = (Node *) ((RelabelType *) left)->arg;
-	if (!IsA(left, Var))
-		return false;
-	var = (Var *) left;
-	if (var->varno != INDEX_VAR || var->varattno < 1 ||
-		var->varattno > IndexRelationGetNumberOfKeyAttributes(index) ||
-		!read_source(lsecond(op->args), &scan->sources[scan->nkeys]))
-		return false;
-	get_op_opfamily_properties(op->opno, index->rd_opfamily[var->varattno - 1],
-							   false, &strategy, &left_type, &right_type);
-	ScanKeyEntryInitialize(&scan->keys[scan->nkeys++], 0, var->varattno,
-						   strategy, right_type, op->inputcollid,
-						   op->opfuncid, (Datum) 0);
-	return true;
-}
-
 /* The columns that are asked for: nothing but columns. */
 static bool
 read_columns(EaKeyScan *scan, List *targets, int varno)
@@ -219,18 +151,16 @@ static bool
 read_scan(EaKeyScan *scan, Plan *plan, List *quals, List *order, int varno)
 {
 	Relation	index;
-	bool		fine = true;
-	ListCell   *cell;
+	bool		fine;
 
 	if (plan->qual != NIL || plan->initPlan != NIL || order != NIL ||
 		!read_columns(scan, plan->targetlist,
 					  scan->index_only ? INDEX_VAR : varno))
 		return false;
 	index = index_open(scan->index, AccessShareLock);
-	fine = index->rd_rel->relam == BTREE_AM_OID;
-	foreach(cell, quals)
-		fine = fine && read_key(scan, index, lfirst(cell));
-	fine = fine && (!scan->index_only || returns_columns(scan, index));
+	fine = index->rd_rel->relam == BTREE_AM_OID &&
+		ea_scan_keys_read(&scan->keys, index, quals) &&
+		(!scan->index_only || returns_columns(scan, index));
 	index_close(index, NoLock);
 	return fine;
 }
@@ -359,24 +289,6 @@ ea_keyscan_table(const EaKeyScan *scan)
 
 /* -------- the scan -------- */
 
-/* Fill in the arguments; false when one is null, which nothing equals. */
-static bool
-bind_keys(const EaKeyScan *scan, ScanKey keys, const EaValue *params)
-{
-	for (int i = 0; i < scan->nkeys; i++)
-	{
-		const KeySource *source = &scan->sources[i];
-
-		if (source->param < 0 ? source->isnull :
-			params[source->param].isnull)
-			return false;
-		keys[i] = scan->keys[i];
-		keys[i].sk_argument = source->param < 0 ? source->value :
-			params[source->param].value;
-	}
-	return true;
-}
-
 typedef struct Output
 {
 	TupleTableSlot slot;		/* as much of one as callbacks may use */
@@ -485,7 +397,7 @@ ea_keyscan_run(EaKeyScan *scan, PlannedStmt *stmt, const EaValue *params,
 			   void (*row) (void *arg, TupleTableSlot *slot), void *arg,
 			   uint64 *nrows)
 {
-	ScanKeyData keys[MAX_KEYS];
+	ScanKeyData keys[EA_SCAN_KEYS];
 	Output		out = {{0}};
 	Relation	relation;
 	Relation	index;
@@ -495,7 +407,7 @@ ea_keyscan_run(EaKeyScan *scan, PlannedStmt *stmt, const EaValue *params,
 	if (scan->locks)
 		PreventCommandIfReadOnly("SELECT FOR UPDATE");
 	*nrows = 0;
-	if (!bind_keys(scan, keys, params))
+	if (!ea_scan_keys_bind(&scan->keys, params, keys))
 		return true;
 
 	/* whoever has the plan locks the table */
@@ -514,9 +426,9 @@ ea_keyscan_run(EaKeyScan *scan, PlannedStmt *stmt, const EaValue *params,
 		out.isnull = palloc(INDEX_MAX_KEYS * sizeof(bool));
 	}
 	desc = ea_compat_index_beginscan(relation, index, GetActiveSnapshot(),
-									 scan->nkeys);
+									 scan->keys.n);
 	desc->xs_want_itup = scan->index_only;
-	index_rescan(desc, keys, scan->nkeys, NULL, 0);
+	index_rescan(desc, keys, scan->keys.n, NULL, 0);
 
 	*nrows = read_rows(scan, desc, &out, row, arg);
 

@@ -106,6 +106,7 @@ free_item(PlanItem *item)
 	ea_plan_choice_free(item->kept.choice);
 	SPI_freeplan(item->kept.plan);
 	ea_keyscan_free(item->kept.scan);
+	ea_key_update_free(item->kept.update);
 	ea_checks_free(item->kept.checks);
 	pfree(item->kept.tables);
 	pfree(item->types);
@@ -126,6 +127,13 @@ drop_plan(PlanItem *item)
 	}
 	dlist_delete(&item->node);
 	dlist_push_head(&dropped, &item->node);
+}
+
+PlannedStmt *
+ea_plancache_statement(const CachedPlan *plan)
+{
+	return list_length(plan->stmt_list) == 1 ?
+		linitial_node(PlannedStmt, plan->stmt_list) : NULL;
 }
 
 void

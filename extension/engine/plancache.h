@@ -9,6 +9,7 @@
 
 #include "engine/checks.h"
 #include "engine/exec_params.h"
+#include "engine/key_update.h"
 #include "engine/keyscan.h"
 #include "engine/plan_choice.h"
 
@@ -39,6 +40,7 @@ typedef struct EaPlan
 	/* what exec.c found out about the plan of that generation */
 	int			generation;
 	EaKeyScan  *scan;			/* the plan is this, or NULL */
+	EaKeyUpdate *update;		/* or this */
 	EaChecks   *checks;			/* of the table that it writes to, or NULL */
 } EaPlan;
 
@@ -50,6 +52,9 @@ typedef struct EaPlan
  */
 extern EaPlan *ea_plancache_get(const char *sql, EaParams params,
 								bool one_row, bool here);
+
+/* The one statement of a plan; rules make more of it, or nothing: NULL. */
+extern PlannedStmt *ea_plancache_statement(const CachedPlan *plan);
 
 /* Forget a plan, whose names may mean other tables by now. */
 extern void ea_plancache_forget(EaPlan *plan);

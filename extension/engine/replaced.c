@@ -81,9 +81,8 @@ ea_replaced_begin(EaReplaced *replaced, const PlannedStmt *stmt)
 }
 
 void
-ea_replaced_tell(const EaReplaced *replaced, const ResultRelInfo *table)
+ea_replaced_tell(const EaReplaced *replaced, TupleTableSlot *old)
 {
-	TupleTableSlot *old = table->ri_oldTupleSlot;
 	TupleTableSlot slot = {0};	/* as much of one as the function may use */
 
 	if (old == NULL || TTS_EMPTY(old))

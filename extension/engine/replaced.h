@@ -8,7 +8,7 @@
 #ifndef EA_REPLACED_H
 #define EA_REPLACED_H
 
-#include "nodes/execnodes.h"
+#include "executor/tuptable.h"
 #include "nodes/plannodes.h"
 
 typedef struct EaReplaced
@@ -31,8 +31,7 @@ typedef struct EaReplaced
 /* Before the plan is run; false if declined. */
 extern bool ea_replaced_begin(EaReplaced *replaced, const PlannedStmt *stmt);
 
-/* After it has changed a row of the table: calls the function. */
-extern void ea_replaced_tell(const EaReplaced *replaced,
-							 const ResultRelInfo *table);
+/* After it has changed that row: calls the function. */
+extern void ea_replaced_tell(const EaReplaced *replaced, TupleTableSlot *old);
 
 #endif							/* EA_REPLACED_H */

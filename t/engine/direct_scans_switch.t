@@ -94,7 +94,7 @@ subtest 'every place asks' => sub {
 		push @past, $name;
 		like($text, qr{\b(?:ea_guc_direct_scans|ea_keyscan_is_open)\b}, $name);
 	}
-	is("@past", 'append.c heap_count.c index_count.c invalidate.c keyscan.c session_lookup.c', 'which are all');
+	is("@past", 'append.c heap_count.c index_count.c invalidate.c key_update.c keyscan.c session_lookup.c', 'which are all');
 };
 
 # The same library, as it would be on a major that is not in the table

@@ -1,0 +1,544 @@
+/*
+ * Plans that are an UPDATE of one row by its key, run without the executor.
+ */
+#include "postgres.h"
+
+#include "access/genam.h"
+#include "access/heapam.h"
+#include "access/relscan.h"
+#include "access/sysattr.h"
+#include "access/table.h"
+#include "access/tableam.h"
+#include "access/xact.h"
+#include "catalog/objectaccess.h"
+#include "catalog/pg_am.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_index.h"
+#include "catalog/pg_trigger.h"
+#include "commands/trigger.h"
+#include "executor/executor.h"
+#include "miscadmin.h"
+#include "parser/parsetree.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+#include "utils/relcache.h"
+#include "utils/snapmgr.h"
+
+#include "base/compat.h"
+#include "engine/key_update.h"
+#include "engine/keyscan.h"
+#include "engine/scan_keys.h"
+#include "engine/steady.h"
+
+struct EaKeyUpdate
+{
+	MemoryContext mcxt;
+	Oid			relation;
+	Index		number;			/* in the range table */
+	Oid			index;
+	EaScanKeys	keys;
+	ExprState  *condition;		/* on the row that was found, or NULL */
+	bool		refers;			/* by foreign keys of its own */
+	int			nsets;
+	AttrNumber *sets;
+	ExprState **values;			/* what they are set to */
+	int			ncolumns;		/* of RETURNING */
+	AttrNumber *columns;
+};
+
+/* -------- recognition: the plan -------- */
+
+/* One UPDATE of one table, and nothing that goes with it. */
+static bool
+is_plain_update(const PlannedStmt *stmt)
+{
+	const ModifyTable *modify = (const ModifyTable *) stmt->planTree;
+
+	return stmt->commandType == CMD_UPDATE && IsA(modify, ModifyTable) &&
+		modify->operation == CMD_UPDATE && !stmt->hasModifyingCTE &&
+		stmt->subplans == NIL && stmt->rowMarks == NIL &&
+		list_length(stmt->resultRelations) == 1 &&
+		list_length(modify->resultRelations) == 1 &&
+		modify->plan.initPlan == NIL && modify->rowMarks == NIL &&
+		modify->withCheckOptionLists == NIL && !modify->partColsUpdated &&
+		modify->onConflictAction == ONCONFLICT_NONE &&
+		modify->mergeActionLists == NIL &&
+		list_length(modify->updateColnosLists) == 1 &&
+		list_length(modify->returningLists) <= 1 &&
+		IsA(outerPlan(modify), IndexScan);
+}
+
+/* The values come in the order of their columns, then what finds the row. */
+static bool
+read_sets(EaKeyUpdate *update, const List *columns, const List *targets)
+{
+	ListCell   *cell;
+
+	update->nsets = list_length(columns);
+	update->sets = palloc(update->nsets * sizeof(AttrNumber));
+	update->values = palloc(update->nsets * sizeof(ExprState *));
+	if (list_length(targets) < update->nsets)
+		return false;
+	foreach(cell, targets)
+	{
+		TargetEntry *target = lfirst_node(TargetEntry, cell);
+		int			i = foreach_current_index(cell);
+
+		if (i >= update->nsets)
+		{
+			if (!target->resjunk || !IsA(target->expr, Var) ||
+				((Var *) target->expr)->varattno !=
+				SelfItemPointerAttributeNumber)
+				return false;
+			continue;
+		}
+		if (target->resjunk ||
+			!ea_steady_is((Node *) target->expr, EA_STEADY_PARAMS))
+			return false;
+		update->sets[i] = list_nth_int(columns, i);
+		update->values[i] = ExecInitExpr(copyObject(target->expr), NULL);
+	}
+	return true;
+}
+
+/* Columns of the new row. */
+static bool
+read_returning(EaKeyUpdate *update, const List *targets)
+{
+	ListCell   *cell;
+
+	update->columns = palloc(Max(list_length(targets), 1) *
+							 sizeof(AttrNumber));
+	foreach(cell, targets)
+	{
+		TargetEntry *target = lfirst_node(TargetEntry, cell);
+		Var		   *var = (Var *) target->expr;
+
+		if (target->resjunk || !IsA(var, Var) ||
+			var->varno != update->number || var->varattno < 1 ||
+			!ea_compat_is_new_value(var))
+			return false;
+		update->columns[update->ncolumns++] = var->varattno;
+	}
+	return true;
+}
+
+/* The scan asks for one value of a column, by the equality of an order. */
+static bool
+asks_for(const EaScanKeys *keys, Relation index, AttrNumber column,
+		 Oid opfamily, Oid collation)
+{
+	for (int i = 0; i < keys->n; i++)
+	{
+		const ScanKeyData *key = &keys->keys[i];
+
+		if (key->sk_strategy == BTEqualStrategyNumber &&
+			index->rd_index->indkey.values[key->sk_attno - 1] == column &&
+			index->rd_opfamily[key->sk_attno - 1] == opfamily &&
+			key->sk_collation == collation)
+			return true;
+	}
+	return false;
+}
+
+/* No more than one row has such a key, whichever index leads to it. */
+static bool
+is_unique(const EaScanKeys *keys, Relation index, Relation unique)
+{
+	Form_pg_index form = unique->rd_index;
+
+	if (!form->indisunique || !form->indimmediate || !form->indisvalid ||
+		unique->rd_rel->relam != BTREE_AM_OID ||
+		RelationGetIndexPredicate(unique) != NIL)
+		return false;
+	for (int i = 0; i < form->indnkeyatts; i++)
+	{
+		if (form->indkey.values[i] == 0 ||
+			!asks_for(keys, index, form->indkey.values[i],
+					  unique->rd_opfamily[i], unique->rd_indcollation[i]))
+			return false;
+	}
+	return true;
+}
+
+static bool
+is_one_row(const EaScanKeys *keys, Relation index, Relation relation)
+{
+	List	   *oids = RelationGetIndexList(relation);
+	bool		one = false;
+	ListCell   *cell;
+
+	foreach(cell, oids)
+	{
+		Relation	unique = index_open(lfirst_oid(cell), AccessShareLock);
+
+		one = one || is_unique(keys, index, unique);
+		index_close(unique, NoLock);
+	}
+	list_free(oids);
+	return one;
+}
+
+static bool
+read_scan(EaKeyUpdate *update, const IndexScan *node, Relation relation)
+{
+	const Plan *plan = &node->scan.plan;
+	Relation	index;
+	bool		fine;
+
+	if (node->scan.scanrelid != update->number || plan->initPlan != NIL ||
+		node->indexorderby != NIL || !ea_steady_is((Node *) plan->qual,
+												   EA_STEADY_PARAMS))
+		return false;
+	update->index = node->indexid;
+	update->condition = ExecInitQual(copyObject(plan->qual), NULL);
+	index = index_open(node->indexid, AccessShareLock);
+	fine = index->rd_rel->relam == BTREE_AM_OID &&
+		ea_scan_keys_read(&update->keys, index, node->indexqual) &&
+		is_one_row(&update->keys, index, relation);
+	index_close(index, NoLock);
+	return fine;
+}
+
+/* -------- recognition: the table -------- */
+
+/*
+ * Triggers of foreign keys have nothing to do while the keys stay as they
+ * are, but for rows that the transaction itself has made (refers).
+ */
+static bool
+has_triggers(EaKeyUpdate *update, const TriggerDesc *triggers)
+{
+	if (triggers == NULL)
+		return false;
+	for (int i = 0; i < triggers->numtriggers; i++)
+	{
+		const Trigger *trigger = &triggers->triggers[i];
+		int			kind;
+
+		if (!TRIGGER_FOR_UPDATE(trigger->tgtype))
+			continue;
+		kind = RI_FKey_trigger_type(trigger->tgfoid);
+		if (kind == RI_TRIGGER_NONE)
+			return true;
+		if (kind == RI_TRIGGER_FK)
+			update->refers = true;
+	}
+	return false;
+}
+
+/* Columns that foreign keys of this table or others are about. */
+static bool
+sets_key(const EaKeyUpdate *update, Relation relation)
+{
+	Bitmapset  *keys = RelationGetIndexAttrBitmap(relation,
+												  INDEX_ATTR_BITMAP_KEY);
+	ListCell   *cell;
+
+	foreach(cell, RelationGetFKeyList(relation))
+	{
+		const ForeignKeyCacheInfo *key = lfirst(cell);
+
+		for (int i = 0; i < key->nkeys; i++)
+			keys = bms_add_member(keys, key->conkey[i] -
+								  FirstLowInvalidHeapAttributeNumber);
+	}
+	for (int i = 0; i < update->nsets; i++)
+	{
+		if (bms_is_member(update->sets[i] - FirstLowInvalidHeapAttributeNumber,
+						  keys))
+			return true;
+	}
+	return false;
+}
+
+/* A constraint that is asked at the end, or of rows among each other. */
+static bool
+has_waiting_index(Relation relation)
+{
+	List	   *oids = RelationGetIndexList(relation);
+	bool		waiting = false;
+	ListCell   *cell;
+
+	foreach(cell, oids)
+	{
+		Relation	index = index_open(lfirst_oid(cell), AccessShareLock);
+
+		waiting = waiting || !index->rd_index->indimmediate ||
+			index->rd_index->indisexclusion;
+		index_close(index, NoLock);
+	}
+	list_free(oids);
+	return waiting;
+}
+
+static bool
+is_plain_table(EaKeyUpdate *update, Relation relation)
+{
+	const TupleConstr *constr = RelationGetDescr(relation)->constr;
+
+	return relation->rd_rel->relkind == RELKIND_RELATION &&
+		!relation->rd_rel->relispartition &&
+		relation->rd_tableam == GetHeapamTableAmRoutine() &&
+		!ea_compat_has_generated(constr) &&
+		!has_triggers(update, relation->trigdesc) &&
+		!sets_key(update, relation) && !has_waiting_index(relation);
+}
+
+static bool
+read_plan(EaKeyUpdate *update, const PlannedStmt *stmt)
+{
+	const ModifyTable *modify = (const ModifyTable *) stmt->planTree;
+	const IndexScan *scan;
+	Relation	relation;
+	bool		fine;
+
+	if (!is_plain_update(stmt))
+		return false;
+	scan = (const IndexScan *) outerPlan(modify);
+	update->number = linitial_int(stmt->resultRelations);
+	update->relation = rt_fetch(update->number, stmt->rtable)->relid;
+	if (!read_sets(update, linitial(modify->updateColnosLists),
+				   scan->scan.plan.targetlist) ||
+		!read_returning(update, modify->returningLists == NIL ? NIL :
+						linitial(modify->returningLists)))
+		return false;
+
+	/* whoever has the plan locks the table */
+	relation = table_open(update->relation, NoLock);
+	fine = is_plain_table(update, relation) &&
+		read_scan(update, scan, relation);
+	table_close(relation, NoLock);
+	return fine;
+}
+
+EaKeyUpdate *
+ea_key_update_make(PlannedStmt *stmt, MemoryContext parent)
+{
+	MemoryContext mcxt = AllocSetContextCreate(CurrentMemoryContext,
+											   "entityapi key update",
+											   ALLOCSET_SMALL_SIZES);
+	MemoryContext old = MemoryContextSwitchTo(mcxt);
+	EaKeyUpdate *update = palloc0(sizeof(EaKeyUpdate));
+	bool		fine;
+
+	update->mcxt = mcxt;
+	fine = read_plan(update, stmt);
+	MemoryContextSwitchTo(old);
+	if (!fine)
+	{
+		MemoryContextDelete(mcxt);
+		return NULL;
+	}
+
+	/* all that can fail is done */
+	MemoryContextSetParent(mcxt, parent);
+	return update;
+}
+
+void
+ea_key_update_free(EaKeyUpdate *update)
+{
+	if (update != NULL)
+		MemoryContextDelete(update->mcxt);
+}
+
+/* -------- the run -------- */
+
+typedef struct Work
+{
+	EaKeyUpdate *update;
+	const EaKeyUpdateRun *run;
+	Relation	relation;
+	TupleTableSlot *before;
+	TupleTableSlot *after;
+	ExprContext context;		/* as much of one as expressions may use */
+} Work;
+
+/* The row that the snapshot sees, with what else is asked of it. */
+static bool
+find_row(Work *work)
+{
+	EaKeyUpdate *update = work->update;
+	ScanKeyData keys[EA_SCAN_KEYS];
+	IndexScanDesc desc;
+	Relation	index;
+	bool		found;
+
+	if (!ea_scan_keys_bind(&update->keys, work->run->params, keys))
+		return false;
+	index = index_open(update->index, RowExclusiveLock);
+	desc = ea_compat_index_beginscan(work->relation, index,
+									 GetActiveSnapshot(), update->keys.n);
+	index_rescan(desc, keys, update->keys.n, NULL, 0);
+	found = index_getnext_slot(desc, ForwardScanDirection, work->before);
+	index_endscan(desc);
+	index_close(index, NoLock);
+	work->context.ecxt_scantuple = work->before;
+	return found && ExecQual(update->condition, &work->context);
+}
+
+/*
+ * The trigger of a foreign key would be asked all the same: the one that the
+ * insertion has left waiting finds its row gone.
+ */
+static bool
+is_own_row(const Work *work)
+{
+	bool		isnull;
+	Datum		xmin;
+
+	if (!work->update->refers)
+		return false;
+	xmin = slot_getsysattr(work->before, MinTransactionIdAttributeNumber,
+						   &isnull);
+	return TransactionIdIsCurrentTransactionId(DatumGetTransactionId(xmin));
+}
+
+static void
+make_row(Work *work)
+{
+	EaKeyUpdate *update = work->update;
+	TupleTableSlot *before = work->before;
+	TupleTableSlot *after = work->after;
+	TupleDesc	desc = after->tts_tupleDescriptor;
+
+	slot_getallattrs(before);
+	memcpy(after->tts_values, before->tts_values, desc->natts * sizeof(Datum));
+	for (int i = 0; i < desc->natts; i++)
+		after->tts_isnull[i] = before->tts_isnull[i] ||
+			TupleDescAttr(desc, i)->attisdropped;
+	for (int i = 0; i < update->nsets; i++)
+	{
+		int			n = update->sets[i] - 1;
+
+		after->tts_values[n] = ExecEvalExpr(update->values[i], &work->context,
+											&after->tts_isnull[n]);
+	}
+	ExecStoreVirtualTuple(after);
+	after->tts_tableOid = update->relation;
+}
+
+static bool
+satisfies(Work *work)
+{
+	TupleTableSlot *after = work->after;
+	TupleDesc	desc = after->tts_tupleDescriptor;
+
+	if (desc->constr != NULL && desc->constr->has_not_null)
+	{
+		for (int i = 0; i < desc->natts; i++)
+		{
+			if (after->tts_isnull[i] && TupleDescAttr(desc, i)->attnotnull)
+				return false;
+		}
+	}
+	work->context.ecxt_scantuple = after;
+	return ea_checks_pass(work->run->checks, work->run->nested,
+						  work->relation, &work->context);
+}
+
+/* By the executor's own function: there are indexes of all kinds. */
+static void
+insert_entries(Work *work, EaUpdateIndexes indexes)
+{
+	EState	   *estate = CreateExecutorState();
+	MemoryContext old = MemoryContextSwitchTo(estate->es_query_cxt);
+	ResultRelInfo *table = makeNode(ResultRelInfo);
+
+	ea_compat_init_range_table(estate, work->run->stmt);
+	InitResultRelInfo(table, work->relation, work->update->number, NULL, 0);
+	ExecOpenIndices(table, false);
+	ea_compat_insert_entries(table, work->after, estate, indexes);
+	ExecCloseIndices(table);
+	MemoryContextSwitchTo(old);
+	FreeExecutorState(estate);
+}
+
+/* False if somebody else has changed the row since the snapshot was taken. */
+static bool
+write_row(Work *work)
+{
+	ItemPointerData tid = work->before->tts_tid;
+	EaUpdateIndexes indexes;
+	LockTupleMode lock;
+	TM_FailureData failure;
+
+	if (table_tuple_update(work->relation, &tid, work->after,
+						   GetCurrentCommandId(true), GetActiveSnapshot(),
+						   InvalidSnapshot, true, &failure, &lock,
+						   &indexes) != TM_Ok)
+		return false;
+	if (indexes != EA_UPDATE_NO_INDEX)
+		insert_entries(work, indexes);
+	return true;
+}
+
+static void
+hand_out(const Work *work)
+{
+	const EaKeyUpdate *update = work->update;
+	const EaKeyUpdateRun *run = work->run;
+	TupleTableSlot slot = {0};	/* as much of one as functions may use */
+
+	if (run->row != NULL)
+	{
+		slot.type = T_TupleTableSlot;
+		slot.tts_nvalid = update->ncolumns;
+		slot.tts_values = palloc(Max(update->ncolumns, 1) * sizeof(Datum));
+		slot.tts_isnull = palloc(Max(update->ncolumns, 1) * sizeof(bool));
+		for (int i = 0; i < update->ncolumns; i++)
+		{
+			int			n = update->columns[i] - 1;
+
+			slot.tts_values[i] = work->after->tts_values[n];
+			slot.tts_isnull[i] = work->after->tts_isnull[n];
+		}
+		run->row(run->arg, &slot);
+	}
+	if (run->replaced != NULL)
+		ea_replaced_tell(run->replaced, work->before);
+}
+
+bool
+ea_key_update_run(EaKeyUpdate *update, const EaKeyUpdateRun *run,
+				  uint64 *nrows)
+{
+	Work		work = {update, run};
+	bool		done = true;
+
+	if (!ea_keyscan_is_open(false) || XactReadOnly || IsInParallelMode() ||
+		object_access_hook != NULL)
+		return false;
+	ea_compat_check_permissions(run->stmt);
+	*nrows = 0;
+
+	/* whoever has the plan locks the table */
+	work.relation = table_open(update->relation, NoLock);
+	CheckCmdReplicaIdentity(work.relation, CMD_UPDATE);
+	work.before = table_slot_create(work.relation, NULL);
+	work.after = MakeSingleTupleTableSlot(RelationGetDescr(work.relation),
+										  &TTSOpsVirtual);
+	work.context.type = T_ExprContext;
+	work.context.ecxt_per_query_memory = CurrentMemoryContext;
+	work.context.ecxt_per_tuple_memory = CurrentMemoryContext;
+	work.context.ecxt_param_list_info = run->list;
+	if (find_row(&work))
+	{
+		done = !is_own_row(&work);
+		if (done)
+		{
+			make_row(&work);
+			done = satisfies(&work) && write_row(&work);
+		}
+		if (done)
+		{
+			*nrows = 1;
+			hand_out(&work);
+		}
+	}
+	ExecDropSingleTupleTableSlot(work.after);
+	ExecDropSingleTupleTableSlot(work.before);
+	table_close(work.relation, NoLock);
+	return done;
+}

@@ -1,0 +1,58 @@
+/*
+ * Plans that are an UPDATE of one row by its key, run without the executor.
+ *
+ * Starting and ending the executor for one, and finding the row by way of it,
+ * costs more than finding the row, writing it and the WAL of it.  Such plans
+ * are recognised here, and done as ExecModifyTable() would do them: same plan,
+ * same permissions, checks and locks, same snapshot.  What is not to be done
+ * in this way for this row (somebody else has changed it meanwhile, a check
+ * does not hold) is left to the executor, before anything is written.
+ */
+#ifndef EA_KEY_UPDATE_H
+#define EA_KEY_UPDATE_H
+
+#include "executor/tuptable.h"
+#include "nodes/params.h"
+#include "nodes/plannodes.h"
+
+#include "engine/checks.h"
+#include "engine/exec_params.h"
+#include "engine/replaced.h"
+
+typedef struct EaKeyUpdate EaKeyUpdate;
+
+/* One run of it. */
+typedef struct EaKeyUpdateRun
+{
+	PlannedStmt *stmt;			/* the plan that it was made of */
+	const EaValue *params;
+	ParamListInfo list;			/* the same */
+	EaChecks  **checks;			/* of the table: see checks.h */
+	bool		nested;
+	void		(*row) (void *arg, TupleTableSlot *slot);	/* of RETURNING;
+															 * may be NULL */
+	void	   *arg;
+	const EaReplaced *replaced; /* or NULL */
+} EaKeyUpdateRun;
+
+/*
+ * The UPDATE that a plan is, in a memory context of its own below "parent",
+ * or NULL if it is anything else, or its table asks for more: triggers other
+ * than those of foreign keys whose columns stay as they are, generated
+ * columns, partitions, unique constraints that wait, ...  The plan's locks are
+ * held; whatever of that changes makes the plan invalid.
+ */
+extern EaKeyUpdate *ea_key_update_make(PlannedStmt *stmt,
+									   MemoryContext parent);
+extern void ea_key_update_free(EaKeyUpdate *update);
+
+/*
+ * Run it under the active snapshot, with the plan's locks held.  Functions
+ * are called last, in the current memory context.  Returns false, with
+ * nothing written and no function called, if it is the executor's to do.
+ * "nrows" is how many rows were changed.
+ */
+extern bool ea_key_update_run(EaKeyUpdate *update, const EaKeyUpdateRun *run,
+							  uint64 *nrows);
+
+#endif							/* EA_KEY_UPDATE_H */

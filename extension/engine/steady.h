@@ -1,0 +1,21 @@
+/*
+ * Expressions that can be kept compiled from statement to statement.
+ */
+#ifndef EA_STEADY_H
+#define EA_STEADY_H
+
+#include "nodes/nodes.h"
+
+/* What may stand in one beside columns, constants and functions. */
+#define EA_STEADY_WRITTEN	0x01	/* as the catalog has it, before the
+									 * planner made constants of lists */
+#define EA_STEADY_PARAMS	0x02	/* the statement's parameters */
+
+/*
+ * Nothing in the expression, or list of them, can mean something else
+ * tomorrow under the same text, or keeps a state: it calls PostgreSQL's own
+ * functions and nothing of anybody's, no domain, no whole row, no subquery.
+ */
+extern bool ea_steady_is(Node *node, int allowed);
+
+#endif							/* EA_STEADY_H */

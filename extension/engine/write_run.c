@@ -1,0 +1,153 @@
+/*
+ * Statements that change rows of one table by key.
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "executor/executor.h"
+#include "executor/spi.h"
+#include "utils/memutils.h"
+#include "utils/plancache.h"
+#include "utils/resowner.h"
+#include "utils/snapmgr.h"
+
+#include "base/compat.h"
+#include "engine/write_run.h"
+
+/* A run of a statement, by whatever way. */
+typedef struct Run
+{
+	EaPlan	   *kept;
+	bool		nested;
+	const EaValue *params;
+	ParamListInfo list;
+	const EaReader *reader;
+	void	   *arg;
+	DestReceiver *dest;
+	CachedPlanSource *source;
+	PlannedStmt *stmt;
+} Run;
+
+static EaReplaced *
+replaced_of(const Run *run)
+{
+	return run->reader == NULL ? NULL : run->reader->replaced;
+}
+
+/*
+ * The plan, if it is one that writes one table.  Others, as those of tables
+ * with rules, are SPI's.
+ */
+static PlannedStmt *
+plan_of_write(const CachedPlan *plan)
+{
+	PlannedStmt *stmt = ea_plancache_statement(plan);
+
+	return stmt != NULL && list_length(stmt->resultRelations) == 1 ? stmt :
+		NULL;
+}
+
+/* As SPI would do it, with checks that are kept. */
+static uint64
+execute(const Run *run)
+{
+	QueryDesc  *query = CreateQueryDesc(run->stmt, run->source->query_string,
+										GetActiveSnapshot(), InvalidSnapshot,
+										run->dest, run->list, NULL, 0);
+	int			target = linitial_int(run->stmt->resultRelations) - 1;
+	ResultRelInfo *table;
+	uint64		n;
+
+	ExecutorStart(query, 0);
+	table = query->estate->es_result_relations == NULL ? NULL :
+		query->estate->es_result_relations[target];
+	if (table != NULL)
+		ea_checks_lend(&run->kept->checks, run->nested, table);
+	ea_compat_executor_run(query);
+	n = query->estate->es_processed;
+	if (replaced_of(run) != NULL && n > 0)
+		ea_replaced_tell(replaced_of(run), table == NULL ? NULL :
+						 table->ri_oldTupleSlot);
+	ExecutorFinish(query);
+	ExecutorEnd(query);
+	FreeQueryDesc(query);
+	return n;
+}
+
+/* What the plan is, looked at once; nothing while another may be in use. */
+static EaKeyUpdate *
+get_update(const Run *run, const CachedPlan *plan)
+{
+	EaPlan	   *kept = run->kept;
+
+	if (kept->generation == plan->generation)
+		return kept->update;
+	if (run->nested && kept->update != NULL)
+		return NULL;
+	ea_key_update_free(kept->update);
+	kept->update = NULL;
+	kept->generation = plan->generation;
+	kept->update = ea_key_update_make(run->stmt, TopMemoryContext);
+	return kept->update;
+}
+
+/* Without the executor, if it is an UPDATE of one row by its key. */
+static bool
+update_by_key(const Run *run, const CachedPlan *plan, uint64 *n)
+{
+	EaKeyUpdateRun by_key = {run->stmt, run->params, run->list};
+	EaKeyUpdate *update = get_update(run, plan);
+
+	if (update == NULL)
+		return false;
+	by_key.checks = &run->kept->checks;
+	by_key.nested = run->nested;
+	if (run->reader != NULL && run->reader->row != NULL)
+	{
+		ea_reader_check(run->reader, run->source->resultDesc);
+		by_key.row = run->reader->row;
+		by_key.arg = run->arg;
+	}
+	by_key.replaced = replaced_of(run);
+	return ea_key_update_run(update, &by_key, n);
+}
+
+/* The server's log has the statement that failed. */
+static void
+tell_statement(void *sql)
+{
+	errcontext("SQL statement \"%s\"", (const char *) sql);
+}
+
+bool
+ea_write_run(EaPlan *kept, bool nested, EaParams params, ParamListInfo list,
+			 const EaReader *reader, void *arg, DestReceiver *dest, uint64 *n)
+{
+	List	   *sources = SPI_plan_get_plan_sources(kept->plan);
+	Run			run = {kept, nested, params.items, list, reader, arg, dest,
+	linitial(sources)};
+	ErrorContextCallback context;
+	CachedPlan *plan;
+
+	if (!kept->one_row || list_length(sources) != 1 ||
+		run.source->commandTag == CMDTAG_SELECT)
+		return false;
+	context.previous = error_context_stack;
+	context.callback = tell_statement;
+	context.arg = (void *) run.source->query_string;
+	error_context_stack = &context;
+	CommandCounterIncrement();
+	PushActiveSnapshot(GetTransactionSnapshot());
+	plan = GetCachedPlan(run.source, list, CurrentResourceOwner, NULL);
+	run.stmt = plan_of_write(plan);
+	*n = 0;
+	if (run.stmt != NULL && (replaced_of(&run) == NULL ||
+							 ea_replaced_begin(replaced_of(&run), run.stmt)) &&
+		!update_by_key(&run, plan, n))
+		*n = execute(&run);
+	ReleaseCachedPlan(plan, CurrentResourceOwner);
+	PopActiveSnapshot();
+	CommandCounterIncrement();
+	error_context_stack = context.previous;
+	return run.stmt != NULL;
+}

@@ -1,0 +1,257 @@
+# An UPDATE of one row by its key is done without the executor, where the table
+# asks for nothing that only the executor knows: with the same answer, the same
+# row, the same index entries, the same records and the same error in the end.
+# Each thing is done with entityapi.direct_scans on and off, and undone.  Which
+# way it went is told by what a session keeps of the plan.
+
+use strict;
+use warnings;
+
+use JSON::PP ();
+use Test::More;
+
+use EntityApi::Test;
+
+delete $ENV{ENTITYAPI_TEST_MAPPED};
+
+my $cluster = EntityApi::Test->cluster(conf => [ 'wal_level = logical' ]);
+my $json = JSON::PP->new->canonical->ascii;
+my $true = JSON::PP::true;
+my %all = (permissions => { Editor => [qw(create read update delete)] });
+
+sub entity { my ($name, %spec) = @_; return { apiVersion => 'entityapi/v1', kind => 'Entity', metadata => { name => $name }, spec => { %all, %spec } } }
+
+my $manifests = $json->encode([
+	{ apiVersion => 'entityapi/v1', kind => 'Service', metadata => { name => 'updates' }, spec => { tenancy => 'POOL' } },
+	{ apiVersion => 'entityapi/v1', kind => 'Roles', metadata => { name => 'roles' }, spec => { roles => { Editor => { description => 'e' } } } },
+	entity('Doc', optimisticLocking => $true, fields => {
+			name   => { type => 'string', required => $true, maxLength => 20, index => $true },
+			code   => { type => 'string', unique => $true },
+			amount => { type => 'decimal', precision => 12, scale => 2, minimum => 0 },
+			n      => { type => 'integer' },
+			state  => { type => 'string', enum => [qw(NEW OPEN)] },
+			note   => { type => 'text' },
+			folder => { type => 'ref', target => 'Folder', relation => 'ManyToOne' } }),
+	entity('Folder', fields => {
+			title => { type => 'string' },
+			docs  => { type => 'ref', target => 'Doc', relation => 'OneToMany', mappedBy => 'folder' } }),
+	entity('Scrap', softDelete => $true, fields => { name => { type => 'string', unique => $true }, note => { type => 'text' } }),
+	entity('Own', fields => { name => { type => 'string' }, open => { type => 'boolean' } }, policies => { OpenOnly => ['update'] }),
+	{ apiVersion => 'entityapi/v1', kind => 'Policy', metadata => { name => 'OpenOnly' }, spec => { description => 'o', expression => '#record.open == true' } } ]);
+$cluster->psql("select count(*) from entityapi.apply_manifest(\$m\$$manifests\$m\$::jsonb)");
+
+my $shim = EntityApi::Test->shim($cluster, pool_size => 1);
+my $tenant = $shim->tenant('acme')->{id};
+my $ed = $shim->user($tenant, 'ed', ['Editor']);
+my $type = 'application/vnd.api+json';
+my $make = sub { my ($type, %attributes) = @_; return $shim->must(201, POST => "/api/v1/$type", { token => $ed, json => { data => { type => $type, attributes => \%attributes } } })->{data}{id} };
+my $folder = $make->('folders', title => 'f');
+my $id = $make->('docs', name => 'one', code => 'c', amount => 1.5, n => 1, state => 'NEW', note => 'a');
+my $other = $make->('docs', name => 'two', code => 'd', n => 2, note => 'b');
+my $scrap = $make->('scraps', name => 's', note => 'a');
+my $own = $make->('owns', name => 's', open => $true);
+
+# enough rows for the planner to take an index
+$cluster->psql("insert into app.doc (tenant_id, id, name, code, n, note, version, created_at, updated_at)
+	select '$tenant', gen_random_uuid(), 'fill', 'fill' || i, 0, 'fill' || i, 0, now(), now() from generate_series(1, 3000) i; vacuum analyze app.doc");
+my $where = "where tenant_id = '$tenant' and id = '$id'";
+
+# --- what is done -----------------------------------------------------------
+
+# One request as SQL; its status and, of a refusal, the code.  The document is
+# in a literal.
+sub request
+{
+	my ($method, $target, $document, $match) = @_;
+	my $body = defined $document ? 'convert_to($j$' . $json->encode($document) . q{$j$, 'UTF8')} : 'null';
+	my $as = $target =~ m{^/operations} ? qq($type;ext=\\"https://jsonapi.org/ext/atomic\\") : $type;
+	my $headers = qq({"authorization": "Bearer $ed->{accessToken}", "content-type": "$as", "accept": "$as", "x-request-id": "it")
+	  . (defined $match ? qq(, "if-match": "\\"$match\\"") : '') . '}';
+
+	$headers =~ s/"\\"\*\\""/"*"/;
+	return "select concat_ws(' ', status, nullif(body, '')::json #>> '{errors,0,code}') from entityapi.handle('$method', '/api/v1$target', '$headers', $body, '192.0.2.1');\n";
+}
+
+sub doc { my ($attributes, $which) = @_; return { data => { type => 'docs', id => $which // $id, attributes => $attributes } } }
+
+sub patch { my ($attributes, %of) = @_; return request(PATCH => '/docs/' . ($of{id} // $id) . ($of{query} // ''), doc($attributes, $of{id}), $of{match} // '*') }
+
+sub adds { return { 'atomic:operations' => [ map { { op => 'update', data => { %{ doc({ n => $_ })->{data} }, meta => { version => $_ - 1 } } } } @_ ] } }
+
+my $row = "select concat_ws('|', name, code, amount, n, state, md5(note), folder_id is not null, version) from app.doc $where;\n";
+my $kept = "select count(*) || ' kept' from pg_backend_memory_contexts where name = 'entityapi key update';\n";
+
+# By each index, whatever the planner thinks
+sub by_index { return "set local enable_seqscan = off; select count(*) || ' by index' from app.doc where $_[0];\n" }
+
+sub run
+{
+	my ($switch, $sql) = @_;
+	my $result = $cluster->try_psql("set client_min_messages = error; select from entityapi.version(); set entityapi.direct_scans = $switch; begin; $sql\nrollback;");
+	my ($error) = $result->{err} =~ /ERROR:\s+(.*)$/m;
+
+	return join ' ', (grep { $_ ne '' } split /\n/, $result->{out}), $result->{status} ? "ERROR $error" : ();
+}
+
+my $seen = 'create table seen (what text); grant insert on seen to public;
+	create function note() returns trigger language plpgsql as $$ begin insert into public.seen values (tg_op || coalesce(old.n::text, tg_level)); return new; end $$;
+	alter function note() owner to entityapi_owner;';
+
+# [name, SQL, what is to be seen, how many plans of the kind are kept]
+my @cases = (
+	[ 'a change', patch({ n => 5, note => "it's \x{fc}" }) . $row, '200 one|c|1.50|5|NEW|aae08d21339877bcb583d5c5cd6f8d62|f|1', 1 ],
+	[ 'no change', patch({ n => 1 }) . $row, '200 one|c|1.50|1|NEW|0cc175b9c0f1b6a831c399e269772661|f|1', 1 ],
+	[ 'to nothing', patch({ n => undef, amount => undef, note => undef }) . $row, '200 one|c|NEW|f|1', 1 ],
+	[ 'several times', join('', map { patch({ n => $_ }) } 1 .. 40) . $row, join(' ', ('200') x 40) . ' one|c|1.50|40|NEW|0cc175b9c0f1b6a831c399e269772661|f|40', 1 ],
+	[ 'with its version', patch({ n => 5 }, match => 0) . patch({ n => 6 }, match => 1) . $row, '200 200 one|c|1.50|6|NEW|0cc175b9c0f1b6a831c399e269772661|f|2', 1 ],
+	[ 'with another one', patch({ n => 5 }, match => 7) . $row, '412 PRECONDITION_FAILED one|c|1.50|1|NEW|0cc175b9c0f1b6a831c399e269772661|f|0', 1 ],
+	[ 'many at once', request(POST => '/operations', adds(1 .. 200)) . $row, '200 one|c|1.50|200|NEW|0cc175b9c0f1b6a831c399e269772661|f|200', 1 ],
+	[ 'what is not there', patch({ n => 5 }, id => '01900000-0000-7000-8000-000000000001'), '404 NOT_FOUND', 1 ],
+	[ 'a long text', patch({ note => join ' ', map { $_ * 7919 % 10007 } 1 .. 20000 }) . $row . patch({ n => 7 }) . $row . patch({ note => 'a' }) . $row,
+		'200 one|c|1.50|1|NEW|d59411940be7f9d81b8d84800109a2ab|f|1 200 one|c|1.50|7|NEW|d59411940be7f9d81b8d84800109a2ab|f|2 200 one|c|1.50|7|NEW|0cc175b9c0f1b6a831c399e269772661|f|3', 2 ],
+	[ 'what is in an index', patch({ name => 'uno' }) . by_index("tenant_id = '$tenant' and name = 'uno'") . by_index("tenant_id = '$tenant' and name = 'one'"), '200 1 by index 0 by index', 1 ],
+	[ 'an expression', 'create index mine on app.doc (lower(note));' . patch({ note => 'LOUD' }) . by_index("lower(note) = 'loud'") . by_index("lower(note) = 'a'"), '200 1 by index 0 by index', 1 ],
+	[ 'some rows', 'create index mine on app.doc (n) where n > 7;' . patch({ n => 5 }) . by_index('n > 7') . patch({ n => 8 }) . by_index('n > 7') . patch({ n => 9 }) . by_index('n = 8 and n > 7') . patch({ n => 7 }) . by_index('n > 7'),
+		'200 0 by index 200 1 by index 200 0 by index 200 0 by index', 1 ],
+	[ 'an index of another kind', 'create index mine on app.doc using hash (note);' . patch({ note => 'z' }) . by_index("note = 'z'") . by_index("note = 'a'"), '200 1 by index 0 by index', 1 ],
+	[ 'an index that is a summary', 'create index mine on app.doc using brin (n) with (pages_per_range = 1);' . patch({ n => 4000 }) . 'set local enable_indexscan = off; set local enable_bitmapscan = on;' . by_index('n = 4000'), '200 1 by index', 1 ],
+	[ 'an index after the plan was made', patch({ note => 'y' }) . 'create index mine on app.doc (note);' . patch({ note => 'z' }) . by_index("note = 'z'") . by_index("note = 'y'"), '200 200 1 by index 0 by index', 1 ],
+	[ 'what must be unique among some', 'create unique index mine on app.doc (note) where n > 0;' . patch({ note => 'b' }), '500 INTERNAL_ERROR', 1 ],
+	[ 'what must be unique', patch({ code => 'd' }) . $row, '409 UNIQUE_VIOLATION one|c|1.50|1|NEW|0cc175b9c0f1b6a831c399e269772661|f|0', 0 ],
+	[ 'a unique column', patch({ code => 'e' }) . $row, '200 one|e|1.50|1|NEW|0cc175b9c0f1b6a831c399e269772661|f|1', 0 ],
+	[ 'too little', patch({ amount => -1 }), '400 INVALID_VALUE', 0 ],
+	[ 'too much for the column', "alter table app.doc add constraint mine check (n < 10);" . patch({ n => 11 }) . patch({ n => 9 }) . patch({ n => 12 }) . $row, '500 INTERNAL_ERROR 200 500 INTERNAL_ERROR one|c|1.50|9|NEW|0cc175b9c0f1b6a831c399e269772661|f|1', 1 ],
+	[ 'a check that is no longer kept', "alter table app.doc add constraint mine check (coalesce(n, 0) < case when version > 2 then 10 else 20 end);" . patch({ n => 11 }) . patch({ n => 9 }) . patch({ n => 12 }), '200 200 500 INTERNAL_ERROR', 1 ],
+	[ 'a value that must be', 'alter table app.doc alter n set not null;' . patch({ n => undef }) . patch({ n => 3 }) . $row, '500 INTERNAL_ERROR 200 one|c|1.50|3|NEW|0cc175b9c0f1b6a831c399e269772661|f|1', 1 ],
+	[ 'a trigger before', "$seen create trigger note before update on app.doc for each row execute function note();" . patch({ n => 5 }) . 'table seen;', '200 UPDATE1', 0 ],
+	[ 'a trigger after', patch({ n => 4 }) . "$seen create trigger note after update on app.doc for each row execute function note();" . patch({ n => 5 }) . 'table seen;', '200 200 UPDATE4', 0 ],
+	[ 'a trigger for a column', "$seen create trigger note after update of n on app.doc for each row execute function note();" . patch({ n => 5 }) . 'table seen;', '200 UPDATE1', 0 ],
+	[ 'a trigger by statement', "$seen create trigger note before update on app.doc for each statement execute function note();" . patch({ n => 5 }) . 'table seen;', '200 UPDATESTATEMENT', 0 ],
+	[ 'a trigger after all', "$seen create constraint trigger note after update on app.doc deferrable initially deferred for each row execute function note();" . patch({ n => 5 }) . 'set constraints all immediate; table seen;', '200 UPDATE1', 0 ],
+	[ 'a trigger for other things', "$seen create trigger note after insert or delete on app.doc for each row execute function note();" . patch({ n => 5 }) . 'table seen;', '200', 1 ],
+	[ 'a trigger that has gone', "$seen create trigger note after update on app.doc for each row execute function note();" . patch({ n => 4 }) . 'drop trigger note on app.doc;' . patch({ n => 5 }) . 'table seen;', '200 200 UPDATE1', 1 ],
+	[ 'a rule beside', "$seen create rule note as on update to app.doc do also insert into seen values ('rule');" . patch({ n => 5 }), '500 INTERNAL_ERROR', 0 ],
+	[ 'a column that is computed', 'alter table app.doc add column twice int generated always as (n * 2) stored;' . patch({ n => 21 }) . "select twice from app.doc $where;", '200 42', 0 ],
+	[ 'a column that has gone', 'alter table app.doc add column more text default repeat($$x$$, 5000); alter table app.doc drop column more;' . patch({ n => 5 }) . $row, '200 one|c|1.50|5|NEW|0cc175b9c0f1b6a831c399e269772661|f|1', 1 ],
+	[ 'a column that came later', q(alter table app.doc add column more text default 'more';) . patch({ n => 5 }) . "select more from app.doc $where;", '200 more', 1 ],
+	[ 'a key that is checked later', 'alter table app.doc add constraint mine unique (note) deferrable initially deferred;' . patch({ note => 'b' }) . 'set constraints all immediate;', '500 INTERNAL_ERROR', 0 ],
+	[ 'rows that exclude each other', 'alter table app.doc add constraint mine exclude using btree (note with =);' . patch({ note => 'b' }), '500 INTERNAL_ERROR', 0 ],
+	[ 'row security', 'alter table app.doc force row level security; create policy mine on app.doc for all using (true) with check (n < 5);' . patch({ n => 5 }), '500 INTERNAL_ERROR', undef ],
+	[ 'no right', 'revoke update on app.doc from entityapi_owner;' . patch({ n => 5 }), '500 INTERNAL_ERROR', undef ],
+	[ 'a right on columns', 'revoke update on app.doc from entityapi_owner; grant update (n, version, updated_at) on app.doc to entityapi_owner;' . patch({ n => 5 }) . patch({ note => 'c' }), '200 500 INTERNAL_ERROR', undef ],
+	[ 'a table that inherits', 'create table app.heir () inherits (app.doc); alter table app.heir owner to entityapi_owner;' . patch({ n => 5 }) . $row, undef, undef ],
+	[ 'a transaction that may not write', 'set transaction read only;' . patch({ n => 5 }), undef, undef ],
+	[ 'one that is undone in part', 'savepoint s;' . patch({ n => 5 }) . 'rollback to s;' . $row . patch({ n => 6 }) . $row, '200 one|c|1.50|1|NEW|0cc175b9c0f1b6a831c399e269772661|f|0 200 one|c|1.50|6|NEW|0cc175b9c0f1b6a831c399e269772661|f|1', 1 ],
+	[ 'a publication without a key', 'alter table app.doc replica identity nothing; create publication mine for table app.doc;' . patch({ n => 5 }), '500 INTERNAL_ERROR', undef ],
+	[ 'a reference', request(PATCH => "/docs/$id", { data => { type => 'docs', id => $id, relationships => { folder => { data => { type => 'folders', id => $folder } } } } }, '*') . $row, '200 one|c|1.50|1|NEW|0cc175b9c0f1b6a831c399e269772661|t|1', 0 ],
+	[ 'the other side of it', request(PATCH => "/folders/$folder", { data => { type => 'folders', id => $folder, attributes => { title => 'g' } } }) . 'select title from app.folder;', '200 g', 1 ],
+	[ 'a row of its own that refers to nothing', 'set constraints all deferred; insert into app.doc (tenant_id, id, name, version, folder_id, created_at, updated_at)'
+		  . " values ('$tenant', '01900000-0000-7000-8000-000000000002', 'new', 1, '01900000-0000-7000-8000-000000000003', now(), now());"
+		  . patch({ n => 5 }, id => '01900000-0000-7000-8000-000000000002', query => '?fields[docs]=n') . 'set constraints all immediate;',
+		'404 RELATED_NOT_FOUND ERROR insert or update on table "doc" violates foreign key constraint "doc__folder_id_fkey"', 1 ],
+	[ 'a row of its own', "insert into app.doc (tenant_id, id, name, version, folder_id, created_at, updated_at) values ('$tenant', '01900000-0000-7000-8000-000000000002', 'new', 1, '$folder', now(), now());"
+		  . patch({ n => 5 }, id => '01900000-0000-7000-8000-000000000002') . 'set constraints all immediate;', '200', 1 ],
+	[ 'what is deleted softly', request(PATCH => "/scraps/$scrap", { data => { type => 'scraps', id => $scrap, attributes => { note => 'b' } } })
+		  . request(DELETE => "/scraps/$scrap") . request(PATCH => "/scraps/$scrap", { data => { type => 'scraps', id => $scrap, attributes => { note => 'c' } } }) . 'select note, deleted_at is null from app.scrap;',
+		'200 204 404 NOT_FOUND b|f', undef ],
+	[ 'a policy', request(PATCH => "/owns/$own", { data => { type => 'owns', id => $own, attributes => { name => 'b' } } })
+		  . request(PATCH => "/owns/$own", { data => { type => 'owns', id => $own, attributes => { open => JSON::PP::false } } }) . 'select name, open from app.own;', undef, undef ],
+);
+
+my $records = q{select string_agg(concat_ws('|', action, outcome, target_type, md5(changes::text)), ',' order by at, id) from entityapi.audit where request_id = 'it';};
+
+for my $case (@cases)
+{
+	my ($name, $sql, $expected, $plans) = @$case;
+	my %got = map { $_ => run($_, "$sql\n$kept$records") } qw(on off);
+	my %kept = map { $_ => $got{$_} =~ s/ ?\b(\d+) kept\b// ? $1 : undef } qw(on off);
+	my $answers = $got{on};
+
+	# the records are the same, too, but are not written out here
+	$answers =~ s/ ENTITY_\S+$//;
+	is($got{on}, $got{off}, "$name: all the same");
+	is($answers, $expected, '... as it should be') if defined $expected;
+	is($kept{on}, $plans, '... and by that way') if defined $plans && defined $kept{on};
+}
+
+# --- who else writes --------------------------------------------------------
+
+my $connection = q{'dbname=entityapi user=postgres host=' || split_part(current_setting('unix_socket_directories'), ',', 1) || ' port=' || current_setting('port')};
+my $restore = "delete from app.doc where tenant_id = '$tenant' and code = 'c'; insert into app.doc (tenant_id, id, name, code, n, note, version, created_at, updated_at)
+	values ('$tenant', '$id', 'one', 'c', 1, 'a', 0, now(), now());";
+my $changed = "select changes::text from entityapi.audit where request_id = 'it' and action = 'ENTITY_UPDATE' order by at desc, id desc limit 1;";
+
+sub quoted { return '$d$' . $_[0] =~ s/;?\s*$//r . '$d$' }
+
+# "a" has begun something, "b" asks for a PATCH, and waits; "a" ends as it is
+# told.  What "b" answered, and the row that is left.
+sub crossed
+{
+	my ($switch, $level, $first, $patch, $end) = @_;
+	my $warm = quoted($patch =~ s/"it"/"warm"/r);
+
+	return $cluster->psql("set client_min_messages = error; create extension if not exists dblink; $restore
+		select from dblink_connect('a', $connection); select from dblink_connect('b', $connection);
+		select from dblink_exec('b', 'load \$l\$entityapi\$l\$'); select from dblink_exec('b', 'set entityapi.direct_scans = $switch');
+		select from dblink('b', $warm) x (y text); $restore
+		create temp table b as select pid from dblink('b', 'select pg_backend_pid()') x (pid int);
+		select from dblink_exec('a', 'begin'); select from dblink_exec('b', 'begin isolation level $level'); select from dblink('b', 'select count(*) from app.folder') x (y bigint);
+		select from dblink_exec('a', @{[quoted($first)]});
+		select from dblink_send_query('b', @{[quoted($patch)]});
+		do \$\$ begin
+			for i in 1 .. 500 loop
+				exit when (select wait_event_type = 'Lock' from pg_stat_activity join b using (pid)) or dblink_is_busy('b') = 0;
+				perform pg_sleep(0.01);
+				perform pg_stat_clear_snapshot();
+			end loop;
+		end \$\$;
+		select case dblink_is_busy('b') when 1 then 'waits' else 'waits for nobody' end;
+		select from dblink_exec('a', '$end');
+		select y from dblink_get_result('b', false) x (y text);
+		select nullif(dblink_error_message('b'), 'OK');
+		select from dblink_get_result('b') x (y text);
+		select from dblink_exec('b', 'commit');
+		$row $changed select from dblink_disconnect('a'); select from dblink_disconnect('b')") =~ s/\n+/ /gr =~ s/ $//r;
+}
+
+my $set = sub { return "update app.doc set $_[0] $where" };
+my $lock = sub { return "do \$p\$ begin perform from app.doc $where for $_[0]; end \$p\$" };
+my @crossed = (
+	[ 'another column', 'read committed', $set->("note = 'b'"), patch({ n => 5 }), 'commit', 'waits 200 one|c|5|92eb5ffee6ae2fec3ad71c777531578f|f|1 {"n":[1,5]}' ],
+	[ 'the same column', 'read committed', $set->('n = 3'), patch({ n => 5 }), 'commit', 'waits 200 one|c|5|0cc175b9c0f1b6a831c399e269772661|f|1 {"n":[3,5]}' ],
+	[ 'an indexed column', 'read committed', $set->("name = 'uno'"), patch({ name => 'eins' }), 'commit', 'waits 200 eins|c|1|0cc175b9c0f1b6a831c399e269772661|f|1 {"name":["uno","eins"]}' ],
+	[ 'what is undone', 'read committed', $set->('n = 3'), patch({ n => 5 }), 'rollback', 'waits 200 one|c|5|0cc175b9c0f1b6a831c399e269772661|f|1 {"n":[1,5]}' ],
+	[ 'the version', 'read committed', $set->('version = 7'), patch({ n => 5 }, match => 0), 'commit', 'waits 412 PRECONDITION_FAILED one|c|1|0cc175b9c0f1b6a831c399e269772661|f|7' ],
+	[ 'a row that goes', 'read committed', "delete from app.doc $where", patch({ n => 5 }), 'commit', 'waits 404 NOT_FOUND' ],
+	[ 'its id', 'read committed', $set->("id = '01900000-0000-7000-8000-000000000009'"), patch({ n => 5 }), 'commit', 'waits 404 NOT_FOUND' ],
+	[ 'a reference to it', 'read committed', $lock->('key share'), patch({ n => 5 }), 'commit', 'waits for nobody 200 one|c|5|0cc175b9c0f1b6a831c399e269772661|f|1 {"n":[1,5]}' ],
+	[ 'a row that is shared', 'read committed', $lock->('share'), patch({ n => 5 }), 'commit', 'waits 200 one|c|5|0cc175b9c0f1b6a831c399e269772661|f|1 {"n":[1,5]}' ],
+	[ 'what an old snapshot sees', 'repeatable read', $set->('n = 3'), patch({ n => 5 }), 'commit', qr/^waits .*could not serialize access due to concurrent update.* one\|c\|3\|/ ],
+);
+
+for my $case (@crossed)
+{
+	my ($name, @how) = @$case;
+	my $expected = pop @how;
+	my %got = map { $_ => crossed($_, @how) } qw(on off);
+
+	is($got{on}, $got{off}, "$name, meanwhile: all the same");
+	ref $expected ? like($got{on}, $expected, '... as it should be') : is($got{on}, $expected, '... as it should be');
+}
+
+# --- what stays -------------------------------------------------------------
+
+for my $switch (qw(on off))
+{
+	my $plugin = "select slot_name from pg_create_logical_replication_slot('docs', 'test_decoding')";
+
+	$cluster->psql("$restore alter table app.doc replica identity full; $plugin; select from entityapi.version(); set entityapi.direct_scans = $switch;"
+		. patch({ n => 5 }) . patch({ name => 'uno' }));
+	like($cluster->psql("select string_agg(data, ' ') from pg_logical_slot_get_changes('docs', null, null) where data ~ '^table app.doc: UPDATE'"),
+		qr/old-key:.* n\[integer\]:1 .*new-tuple:.* n\[integer\]:5 .*old-key:.*'one'.*new-tuple:.*'uno'/, "$switch: told to who decodes the WAL");
+	$cluster->psql("select pg_drop_replication_slot('docs'); alter table app.doc replica identity default");
+}
+is($cluster->psql("set client_min_messages = error; create extension amcheck; select bool_and(bt_index_check(i.indexrelid, true) is not null) from pg_index i where i.indrelid = 'app.doc'::regclass"), 't', 'every row is in every index');
+
+is($shim->stop, 0, 'ends with 0');
+done_testing;
