@@ -8,6 +8,7 @@ use strict;
 use warnings;
 
 use JSON::PP ();
+use POSIX ();
 use Test::More;
 
 use EntityApi::Test;
@@ -174,6 +175,27 @@ for my $case (@cases)
 	is($kept{on}, $plans, '... and by that way') if defined $plans && defined $kept{on};
 }
 
+# --- what it leaves ---------------------------------------------------------
+
+# Rows by a key that several have: all of them
+my $many = $shim->user($tenant, 'many', ['Editor']);
+$shim->login('many', $many->{password}) for 1 .. 3;
+$shim->must(200, PATCH => "/manage/tenants/$tenant/users/$many->{id}", { token => $shim->superadmin, json => { status => 'DISABLED' } });
+is($cluster->psql("select count(*), count(revoked_at) from entityapi.session where account_id = '$many->{id}'"), '4|4', 'all sessions of somebody end at once');
+
+$cluster->psql("set client_min_messages = error; create extension pageinspect");
+for my $switch (qw(on off))
+{
+	# a value of a column that is gone is not written again
+	my $size = run($switch, 'alter table app.doc add column more text default repeat($$x$$, 1000); alter table app.doc drop column more;' . patch({ n => 5 })
+		. "select lp_len < 300 from app.doc d, heap_page_items(get_raw_page('app.doc', (d.ctid::text::point)[0]::int)) i $where and i.lp = (d.ctid::text::point)[1]::int;");
+	is($size, '200 t', "$switch: nothing of a column that has gone");
+
+	my $told = $cluster->try_psql("load 'auto_explain'; set auto_explain.log_min_duration = 0; set auto_explain.log_nested_statements = on; select from entityapi.version();
+		set entityapi.direct_scans = $switch; set client_min_messages = log; begin; " . patch({ n => 5 }) . 'rollback');
+	like($told->{err}, qr/^Update on doc t0/m, "$switch: who watches the executor sees it");
+}
+
 # --- who else writes --------------------------------------------------------
 
 my $connection = q{'dbname=entityapi user=postgres host=' || split_part(current_setting('unix_socket_directories'), ',', 1) || ' port=' || current_setting('port')};
@@ -239,6 +261,53 @@ for my $case (@crossed)
 	ref $expected ? like($got{on}, $expected, '... as it should be') : is($got{on}, $expected, '... as it should be');
 }
 
+# --- all at once ------------------------------------------------------------
+
+# Each PATCH that is answered has changed one version, and has one record, while
+# who builds indexes, vacuums and rewrites the table gets on with it.
+my @docs = split /\n/, $cluster->psql("select id from app.doc where tenant_id = '$tenant' order by id limit 7");
+my $until = time + ($ENV{ENTITYAPI_UPDATE_SECONDS} || 4);
+my @maintenance = ('create index concurrently mine on app.doc (n);', 'drop index concurrently app.mine;', 'vacuum app.doc;', 'reindex index concurrently app.doc__name_idx;',
+	'create index mine on app.doc (lower(name)) where n > 2;', 'vacuum (freeze) app.doc;', 'drop index app.mine;', 'reindex index concurrently app.doc__pkey;',
+	'alter table app.doc set (fillfactor = 100);', 'vacuum full app.doc;', 'alter table app.doc reset (fillfactor);', 'cluster app.doc using doc__pkey;',
+	'alter table app.doc add constraint mine check (n < 1000000);', 'alter table app.doc drop constraint mine;');
+my $folder_of = EntityApi::Test::folder();
+
+sub beside
+{
+	my ($name, $sql) = @_;
+	my $pid = fork // die "fork: $!\n";
+
+	return $pid if $pid;
+	my $said = '';
+	do
+	{
+		my $result = $cluster->try_psql($sql->());
+		$said .= "$result->{out}\n$result->{err}\n";
+	} while (time < $until);
+	open my $out, '>', "$folder_of/$name" or POSIX::_exit(1);
+	print $out $said;
+	close $out;
+	POSIX::_exit(0);
+}
+
+my @before = split /\|/, $cluster->psql("select sum(version), (select count(*) from entityapi.audit where action = 'ENTITY_UPDATE' and outcome = 'SUCCESS') from app.doc");
+my @workers = map { my $name = "client$_"; [ $name, sub {
+	srand(time ^ $$);
+	my $begun = 'set client_min_messages = error; select from entityapi.version();';
+	return $begun . join '', map { my $which = $docs[ rand @docs ];
+		patch(rand() < 0.5 ? { n => int rand 1000 } : { name => 'n' . int rand 1000 }, id => $which) } 1 .. 60;
+} ] } 1 .. 3;
+my @pids = map { beside(@$_) } @workers, [ maintenance => sub { return "set lock_timeout = '1s';\n\\set ON_ERROR_STOP off\n" . join ' select pg_sleep(0.02);', @maintenance } ];
+waitpid $_, 0 for @pids;
+my $said = join '', map { EntityApi::Test::slurp("$folder_of/$_->[0]") } @workers;
+my $done = () = $said =~ /^200$/mg;
+my @after = split /\|/, $cluster->psql("select sum(version), (select count(*) from entityapi.audit where action = 'ENTITY_UPDATE' and outcome = 'SUCCESS') from app.doc");
+
+cmp_ok($done, '>', 100, 'PATCHes at once');
+is($said =~ s/^(?:200|.*the declarations or their tables changed during the request)?\n//mgr, '', '... which nothing disturbs but a table that is another one by then');
+is("@{[map { $after[$_] - $before[$_] } 0, 1]}", "$done $done", '... each has changed a version, and has a record');
+
 # --- what stays -------------------------------------------------------------
 
 for my $switch (qw(on off))
@@ -251,7 +320,8 @@ for my $switch (qw(on off))
 		qr/old-key:.* n\[integer\]:1 .*new-tuple:.* n\[integer\]:5 .*old-key:.*'one'.*new-tuple:.*'uno'/, "$switch: told to who decodes the WAL");
 	$cluster->psql("select pg_drop_replication_slot('docs'); alter table app.doc replica identity default");
 }
-is($cluster->psql("set client_min_messages = error; create extension amcheck; select bool_and(bt_index_check(i.indexrelid, true) is not null) from pg_index i where i.indrelid = 'app.doc'::regclass"), 't', 'every row is in every index');
+is($cluster->psql("set client_min_messages = error; create extension amcheck; drop index if exists app.mine;
+	select count(bt_index_check(i.indexrelid, true)) = count(*) from pg_index i where i.indrelid = 'app.doc'::regclass"), 't', 'every row is in every index');
 
 is($shim->stop, 0, 'ends with 0');
 done_testing;
