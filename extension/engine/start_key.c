@@ -8,9 +8,14 @@
  * own until it has said yes once.  With equality on all columns before it and
  * nothing else on its own, the entries that follow in the scan's direction
  * are at or beyond the one that was met, until another column ends the scan.
+ * From there on the scan does without it, if it is the last of its keys.
  *
  * That holds for one pass: nothing below a join's inner side, which would
  * begin anew with another value.
+ *
+ * The statement is run by a plan that is the cache's but for what the scan
+ * has no use for, of which ExecutorStart() would compile all.  The nodes down
+ * to the scan are copied for that, for one run; all else is shared.
  */
 #include "postgres.h"
 
@@ -26,12 +31,14 @@
 
 #include "base/compat.h"
 #include "engine/keyscan.h"
+#include "engine/row_after.h"
 #include "engine/start_key.h"
 
 typedef struct StartKey
 {
 	FmgrInfo	own;			/* the key's function */
 	bool		met;
+	const IndexScanDesc *scan;	/* begun when the first row is asked for */
 } StartKey;
 
 /* A scan's keys, of one kind of node or the other. */
@@ -41,20 +48,45 @@ typedef struct KeyedScan
 	ScanDirection direction;
 	int			nkeys;
 	ScanKey		keys;
+	const IndexScanDesc *begun;
 } KeyedScan;
 
+/* A plan for one run. */
+typedef struct OwnPlan
+{
+	PlannedStmt *stmt;
+	EaRowAfter *after;			/* the scan's condition on rows, or NULL */
+} OwnPlan;
+
 /* -------- the key -------- */
+
+/*
+ * Take a key that was met from those that are asked.  _bt_checkkeys(), which
+ * is asking, has counted them before, and _bt_first() only looks at them where
+ * a scan begins.
+ */
+static void
+leave(const StartKey *start)
+{
+	BTScanOpaque state = (*start->scan)->opaque;
+	int			last = state->numberOfKeys - 1;
+
+	if (last >= 0 && state->keyData[last].sk_func.fn_extra == start)
+		state->numberOfKeys = last;
+}
 
 static Datum
 ask_until_met(PG_FUNCTION_ARGS)
 {
 	StartKey   *key = fcinfo->flinfo->fn_extra;
 
-	if (!key->met)
-		key->met = DatumGetBool(FunctionCall2Coll(&key->own,
-												  PG_GET_COLLATION(),
-												  PG_GETARG_DATUM(0),
-												  PG_GETARG_DATUM(1)));
+	if (key->met)
+		PG_RETURN_BOOL(true);
+	key->met = DatumGetBool(FunctionCall2Coll(&key->own, PG_GET_COLLATION(),
+											  PG_GETARG_DATUM(0),
+											  PG_GETARG_DATUM(1)));
+	if (key->met)
+		leave(key);
 	PG_RETURN_BOOL(key->met);
 }
 
@@ -114,6 +146,7 @@ read_scan(const PlanState *plan, KeyedScan *scan)
 		scan->direction = ((IndexScan *) plan->plan)->indexorderdir;
 		scan->nkeys = node->iss_NumScanKeys;
 		scan->keys = node->iss_ScanKeys;
+		scan->begun = &node->iss_ScanDesc;
 	}
 	else if (IsA(plan, IndexOnlyScanState))
 	{
@@ -123,6 +156,7 @@ read_scan(const PlanState *plan, KeyedScan *scan)
 		scan->direction = ((IndexOnlyScan *) plan->plan)->indexorderdir;
 		scan->nkeys = node->ioss_NumScanKeys;
 		scan->keys = node->ioss_ScanKeys;
+		scan->begun = &node->ioss_ScanDesc;
 	}
 	else
 		return false;
@@ -130,30 +164,125 @@ read_scan(const PlanState *plan, KeyedScan *scan)
 		scan->index->rd_rel->relam == BTREE_AM_OID;
 }
 
-/*
- * If it is one index scan that begins at a key, perhaps sorted and limited,
- * have that key asked until it was met.  It has not run yet.
- */
+/* Have a key asked until it was met.  The scan has not run yet. */
 static void
-lend(PlanState *plan)
+lend(const PlanState *plan, const KeyedScan *scan, ScanKey key)
 {
-	StartKey   *start;
+	StartKey   *start = MemoryContextAllocZero(plan->state->es_query_cxt,
+											   sizeof(StartKey));
+
+	start->own = key->sk_func;
+	start->scan = scan->begun;
+	key->sk_func.fn_addr = ask_until_met;
+	key->sk_func.fn_extra = start;
+}
+
+/* If it is one index scan, perhaps sorted and limited, have it ask less. */
+static void
+touch(PlanState *plan, EaRowAfter *after)
+{
 	ScanKey		key;
 	KeyedScan	scan;
 
 	while (IsA(plan, LimitState) || IsA(plan, IncrementalSortState) ||
 		   IsA(plan, SortState))
 		plan = outerPlanState(plan);
+	if (after != NULL)
+		ea_row_after_lend(after, (ScanState *) plan);
 	if (!read_scan(plan, &scan))
 		return;
 	key = find_key(&scan);
 	if (key == NULL)
 		return;
-	start = MemoryContextAllocZero(plan->state->es_query_cxt,
-								   sizeof(StartKey));
-	start->own = key->sk_func;
-	key->sk_func.fn_addr = ask_until_met;
-	key->sk_func.fn_extra = start;
+	if (after != NULL)
+		ea_row_after_in_order(after, scan.index, key->sk_attno,
+							  key->sk_strategy);
+	lend(plan, &scan, key);
+}
+
+/* -------- the plan -------- */
+
+/* The size of a node that an index scan may lie under, or of such a scan. */
+static Size
+size_of(const Plan *plan)
+{
+	switch (nodeTag(plan))
+	{
+		case T_Limit:
+			return sizeof(Limit);
+		case T_IncrementalSort:
+			return sizeof(IncrementalSort);
+		case T_Sort:
+			return sizeof(Sort);
+		case T_IndexScan:
+			return sizeof(IndexScan);
+		default:
+			return 0;
+	}
+}
+
+/* The scan of a plan that is such nodes and nothing else, or NULL. */
+static const IndexScan *
+scan_of(const PlannedStmt *stmt)
+{
+	const Plan *plan = stmt->planTree;
+
+	if (stmt->subplans != NIL)
+		return NULL;
+	while (plan != NULL && !IsA(plan, IndexScan) && size_of(plan) > 0)
+		plan = outerPlan(plan);
+	return plan != NULL && IsA(plan, IndexScan) ? (const IndexScan *) plan
+		: NULL;
+}
+
+/* Of other methods an index may let in what has to be asked again. */
+static bool
+is_btree(Oid index)
+{
+	Relation	relation = RelationIdGetRelation(index);
+	bool		is = relation != NULL &&
+		relation->rd_rel->relam == BTREE_AM_OID;
+
+	if (relation != NULL)
+		RelationClose(relation);
+	return is;
+}
+
+static void *
+copy(const void *node, Size size)
+{
+	return memcpy(palloc(size), node, size);
+}
+
+/*
+ * The plan without what is only asked of an index that is not exact, and of
+ * rows that were changed before they could be locked (indexqualorig), and with
+ * the condition on rows apart.
+ */
+static OwnPlan
+own_plan(PlannedStmt *stmt, ParamListInfo params)
+{
+	const IndexScan *scan = scan_of(stmt);
+	OwnPlan		own = {stmt};
+	IndexScan  *copied;
+	Plan	  **at;
+
+	if (scan == NULL || !is_btree(scan->indexid))
+		return own;
+	own.stmt = copy(stmt, sizeof(PlannedStmt));
+	for (at = &own.stmt->planTree;; at = &outerPlan(*at))
+	{
+		*at = copy(*at, size_of(*at));
+		if (IsA(*at, IndexScan))
+			break;
+	}
+	copied = (IndexScan *) *at;
+	copied->indexqualorig = NIL;
+	own.after = ea_row_after_make(scan->scan.plan.qual, scan->scan.scanrelid,
+								  params);
+	if (own.after != NULL)
+		copied->scan.plan.qual = NIL;
+	return own;
 }
 
 /* -------- the statement -------- */
@@ -162,13 +291,14 @@ static uint64
 execute(PlannedStmt *stmt, const char *sql, ParamListInfo params,
 		DestReceiver *dest)
 {
-	QueryDesc  *query = CreateQueryDesc(stmt, sql, GetActiveSnapshot(),
+	OwnPlan		own = own_plan(stmt, params);
+	QueryDesc  *query = CreateQueryDesc(own.stmt, sql, GetActiveSnapshot(),
 										InvalidSnapshot, dest, params, NULL,
 										0);
 	uint64		n;
 
 	ExecutorStart(query, 0);
-	lend(query->planstate);
+	touch(query->planstate, own.after);
 	ea_compat_executor_run(query);
 	n = query->estate->es_processed;
 	ExecutorFinish(query);
