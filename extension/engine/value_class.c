@@ -62,6 +62,8 @@ typedef struct Point
 	double		share;			/* of all rows, if it is common */
 	double		less;
 	double		up_to;
+	uint8		class;			/* of the value */
+	uint8		beyond;			/* of values between it and the next one */
 } Point;
 
 typedef struct Measure
@@ -81,7 +83,8 @@ typedef struct Measure
 	bool		inclusive;		/* or equal */
 	Oid			collation;
 	FmgrInfo	compare;		/* a point with a value */
-	Point	   *points;			/* in order */
+	Point	   *points;			/* in order, where classes change */
+	uint8		before;			/* class of values before all points */
 	double		rows;			/* that are not null */
 } Measure;
 
@@ -232,6 +235,54 @@ sum_up(Measure *measure, double between, double rows)
 	measure->rows = sum * rows;
 }
 
+static uint8
+class_at(const Measure *measure, double less, double up_to)
+{
+	if (measure->below)
+		return class_of(measure->inclusive ? up_to : less);
+	return class_of(measure->rows - (measure->inclusive ? less : up_to));
+}
+
+/* The class of values between a point and the one before it. */
+static uint8
+class_between(const Measure *measure, int i)
+{
+	double		less = i < measure->n ? measure->points[i].less
+		: measure->rows;
+	double		up_to = i > 0 ? measure->points[i - 1].up_to : 0;
+
+	less = (less + up_to) / 2;
+	return class_at(measure, less, less);
+}
+
+/* Keep the points at which the class changes: a few of hundreds. */
+static void
+thin_out(Measure *measure)
+{
+	Point	   *points = measure->points;
+	int			kept = 0;
+	uint8		last = class_between(measure, 0);
+	int			next;
+
+	measure->before = last;
+	for (int i = 0; i < measure->n; i = next)
+	{
+		Point		point = points[i];
+
+		for (next = i + 1; next < measure->n; next++)
+		{
+			if (compare_points(&point, &points[next], measure) != 0)
+				break;
+		}
+		point.class = class_at(measure, point.less, point.up_to);
+		point.beyond = class_between(measure, next);
+		if (point.class != last || point.beyond != last)
+			points[kept++] = point;
+		last = point.beyond;
+	}
+	measure->n = kept;
+}
+
 static void
 read_range(Measure *measure, HeapTuple tuple, double rows, Oid sort,
 		   bool byval, int16 len)
@@ -259,8 +310,9 @@ read_range(Measure *measure, HeapTuple tuple, double rows, Oid sort,
 	fmgr_info(sort, &measure->compare);
 	qsort_arg(measure->points, measure->n, sizeof(Point), compare_points,
 			  measure);
-	measure->compare = compare;
 	sum_up(measure, Max(left, 0) / Max(bounds.nvalues - 1, 1), rows);
+	thin_out(measure);
+	measure->compare = compare;
 	free_attstatsslot(&common);
 	free_attstatsslot(&bounds);
 }
@@ -453,8 +505,6 @@ class_of_range(const Measure *measure, Datum value)
 	int			low = 0;
 	int			high = measure->n;
 	bool		equal = false;
-	double		less;
-	double		up_to;
 
 	while (low < high)
 	{
@@ -470,15 +520,9 @@ class_of_range(const Measure *measure, Datum value)
 		else
 			high = middle;
 	}
-	less = low < measure->n ? points[low].less : measure->rows;
-	up_to = low > 0 ? points[low - 1].up_to : 0;
 	if (equal)
-		up_to = points[low].up_to;
-	else
-		less = up_to = (less + up_to) / 2;
-	if (measure->below)
-		return class_of(measure->inclusive ? up_to : less);
-	return class_of(measure->rows - (measure->inclusive ? less : up_to));
+		return points[low].class;
+	return low > 0 ? points[low - 1].beyond : measure->before;
 }
 
 static uint8
