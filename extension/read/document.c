@@ -13,6 +13,7 @@
 #include "base/names.h"
 #include "base/uuid.h"
 #include "read/document.h"
+#include "read/page_links.h"
 #include "request/errors.h"
 
 /* Text of so many bytes is given back before the answer is passed on. */
@@ -493,79 +494,23 @@ write_included(EaDocument *doc, StringInfo out)
 	ea_document_forget_text(doc);
 }
 
-/*
- * The parameters of the request, standing elsewhere: at the value of a
- * parameter that says where the page is.  NULL: where it stands.
- */
+/* A link with the parameters of the request. */
 static void
-write_query(StringInfo out, const EaQuery *query, const char *name,
-			const char *value)
+write_link(EaDocument *doc, const char *name, const char *path)
 {
-	char		separator = '?';
-	bool		placed = name == NULL;
+	EaPageLinks links;
 
-	for (int i = 0; i < query->nparams; i++)
-	{
-		const EaParam *param = &query->params[i];
-
-		appendStringInfoChar(out, separator);
-		separator = '&';
-		if (name != NULL && ea_query_is_position(param->name))
-		{
-			ea_query_encode(out, name, strlen(name));
-			appendStringInfo(out, "=%s", value);
-			placed = true;
-			continue;
-		}
-		ea_query_encode(out, param->name, strlen(param->name));
-		appendStringInfoChar(out, '=');
-		ea_query_encode(out, param->value, param->len);
-	}
-	if (placed)
-		return;
-	appendStringInfoChar(out, separator);
-	ea_query_encode(out, name, strlen(name));
-	appendStringInfo(out, "=%s", value);
-}
-
-/* A link with these parameters, of which one may have another value. */
-static void
-write_link(EaDocument *doc, const char *name, const char *path,
-		   const char *parameter, const char *value)
-{
-	StringInfo	out = doc->req->out;
-
-	ea_jsonwrite_key(out, name);
-	ea_jsonwrite_lit(out, "\"");
-	ea_text_string(out, path);
-	if (doc->query != NULL)
-		write_query(out, doc->query, parameter, value);
-	ea_jsonwrite_lit(out, "\"");
-}
-
-/* The same to another page; no value: there is none. */
-static void
-write_page_link(EaDocument *doc, const char *name, const char *path,
-				const char *parameter, const char *value)
-{
-	if (value != NULL)
-	{
-		write_link(doc, name, path, parameter, value);
-		return;
-	}
-	ea_jsonwrite_key(doc->req->out, name);
-	ea_jsonwrite_lit(doc->req->out, "null");
+	ea_page_links_begin(&links, doc->req->out, name, path, doc->query);
 }
 
 static void
-write_number_link(EaDocument *doc, const char *name, const char *path,
-				  int64 page)
+write_number_link(EaPageLinks *links, const char *name, int64 page)
 {
 	char		number[MAXINT8LEN + 1];
 
 	number[pg_lltoa(page, number)] = '\0';
-	write_page_link(doc, name, path, "page[number]",
-					page == NO_PAGE ? NULL : number);
+	ea_page_links_add(links, name, EA_LINK_NUMBER,
+					  page == NO_PAGE ? NULL : number);
 }
 
 static void
@@ -586,7 +531,7 @@ ea_document_write_one(EaDocument *doc, const char *path)
 	StringInfo	out = doc->req->out;
 
 	write_head(out);
-	write_link(doc, "self", path, NULL, NULL);
+	write_link(doc, "self", path);
 	ea_jsonwrite_lit(out, "},\"data\":");
 	if (doc->primary.n == 0)
 		ea_jsonwrite_lit(out, "null");
@@ -605,10 +550,8 @@ ea_document_write_linkage(EaDocument *doc)
 	char	   *path = ea_document_resource_path(resource);
 
 	write_head(out);
-	write_link(doc, "self", psprintf("%s/relationships/%s", path, field->name),
-			   NULL, NULL);
-	write_link(doc, "related", psprintf("%s/%s", path, field->name),
-			   NULL, NULL);
+	write_link(doc, "self", psprintf("%s/relationships/%s", path, field->name));
+	write_link(doc, "related", psprintf("%s/%s", path, field->name));
 	ea_jsonwrite_lit(out, "}");
 	write_linkage(doc, out, &resource->shape->rels[0], &resource->linkage[0]);
 	ea_jsonwrite_lit(out, "}");
@@ -644,14 +587,15 @@ ea_document_write_list(EaDocument *doc, const char *path, int64 total)
 		: number - 1;
 	bool		more = total >= 0 ? number < last
 		: doc->primary.n == query->page_size;
+	EaPageLinks links;
 
 	write_head(out);
-	write_link(doc, "self", path, NULL, NULL);
-	write_number_link(doc, "first", path, 1);
-	write_number_link(doc, "prev", path, number == 1 ? NO_PAGE : previous);
-	write_number_link(doc, "next", path, more ? number + 1 : NO_PAGE);
+	ea_page_links_begin(&links, out, "self", path, query);
+	write_number_link(&links, "first", 1);
+	write_number_link(&links, "prev", number == 1 ? NO_PAGE : previous);
+	write_number_link(&links, "next", more ? number + 1 : NO_PAGE);
 	if (total >= 0)
-		write_number_link(doc, "last", path, Max(last, 1));
+		write_number_link(&links, "last", Max(last, 1));
 	ea_jsonwrite_lit(out, "},\"data\":");
 	write_resources(doc, out, &doc->primary);
 	write_included(doc, out);
@@ -666,13 +610,14 @@ begin_cursors(EaDocument *doc, const char *path, const char *before,
 			  const char *after)
 {
 	StringInfo	out = doc->req->out;
+	EaPageLinks links;
 
 	write_head(out);
-	write_link(doc, "self", path, NULL, NULL);
-	write_page_link(doc, "first", path, "page[after]", EA_CURSOR_START);
-	write_page_link(doc, "prev", path, "page[before]", before);
-	write_page_link(doc, "next", path, "page[after]", after);
-	write_page_link(doc, "last", path, "page[before]", EA_CURSOR_END);
+	ea_page_links_begin(&links, out, "self", path, doc->query);
+	ea_page_links_add(&links, "first", EA_LINK_AFTER, EA_CURSOR_START);
+	ea_page_links_add(&links, "prev", EA_LINK_BEFORE, before);
+	ea_page_links_add(&links, "next", EA_LINK_AFTER, after);
+	ea_page_links_add(&links, "last", EA_LINK_BEFORE, EA_CURSOR_END);
 	ea_jsonwrite_lit(out, "},\"data\":");
 }
 
