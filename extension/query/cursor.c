@@ -258,9 +258,14 @@ hash_order(const EaEntity *entity, EaOrder *order)
 	initStringInfo(&text);
 	ea_text_string(&text, entity->name);
 	for (int i = 0; i < order->n; i++)
-		appendStringInfo(&text, ",%c%s:%u",
-						 order->terms[i].descending ? '-' : '+',
-						 order->terms[i].path, order->terms[i].type->oid);
+	{
+		const EaSortTerm *term = &order->terms[i];
+
+		ea_text_string(&text, term->descending ? ",-" : ",+");
+		ea_text_string(&text, term->path);
+		ea_text_string(&text, ":");
+		ea_text_number(&text, term->type->oid);
+	}
 	order->hash = hash_bytes((const unsigned char *) text.data, text.len);
 	pfree(text.data);
 	return order->hash;

@@ -50,7 +50,7 @@ write_scalar(EaSqlBuf *b, const Hop *hops, int nhops, const char *column,
 
 	if (hop == NULL || hop->joined > 0)
 	{
-		ea_sqlbuf_addf(b, "t%d.%s", hop == NULL ? alias : hop->joined, column);
+		ea_sqlbuf_column(b, hop == NULL ? alias : hop->joined, column);
 		return;
 	}
 	owner = hop->field->members[hop->member].column;

@@ -557,8 +557,8 @@ ea_query_read(EaRequest *req, int takes)
 	if (req->query == NULL)
 		return query;
 
-	for (at = req->query; *at != '\0'; at++)
-		count += *at == '&';
+	for (at = req->query; (at = strchr(at, '&')) != NULL; at++)
+		count++;
 	query->params = palloc(count * sizeof(EaParam));
 	query->fieldsets = palloc(count * sizeof(EaFieldset));
 
