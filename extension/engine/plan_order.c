@@ -71,29 +71,34 @@ read_comparison(Node *condition, Comparison *comparison)
 }
 
 /*
- * Whether a row comes after a cursor (read/cursor_page.c): "name < $2 OR name
- * = $2 AND ...", or a comparison of rows that begins with the names, where the
- * index is entered by "name <= $2".  What that refuses of the index' rows has
- * no other name than the cursor's.
+ * Whether a row comes after a cursor (read/cursor_page.c): "name <> $2 OR ...",
+ * or a comparison of rows that begins with the names, where the index is
+ * entered by "name <= $2".  What that refuses of the index' rows has no other
+ * name than the cursor's.
  */
 static bool
 is_nearly_of_index(const IndexScan *scan, Node *filter)
 {
 	Comparison	asked;
 	Comparison	key;
+	Oid			negator;
 	ListCell   *cell;
 
 	if (is_orclause(filter))
 		filter = linitial(((BoolExpr *) filter)->args);
 	if (!read_comparison(filter, &asked))
 		return false;
+	negator = get_negator(asked.op);
 	foreach(cell, scan->indexqualorig)
 	{
+		if (!read_comparison(lfirst(cell), &key) ||
+			!equal(key.left, asked.left) || !equal(key.right, asked.right))
+			continue;
+
 		/* neither "<" nor ">", as "<=" is ">=" from the other side */
-		if (read_comparison(lfirst(cell), &key) &&
-			equal(key.left, asked.left) && equal(key.right, asked.right) &&
-			OidIsValid(get_negator(asked.op)) &&
-			get_negator(asked.op) == get_commutator(key.op))
+		if (OidIsValid(negator) &&
+			(negator == get_commutator(key.op) ||
+			 (get_oprrest(negator) == F_EQSEL && negator != key.op)))
 			return true;
 	}
 	return false;

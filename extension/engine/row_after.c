@@ -5,7 +5,9 @@
  * What the executor does for a comparison of rows is in ExecInitExprRec() and
  * ExecInterpExpr(): column by column the function of the operator family that
  * orders (BTORDER_PROC), until one of them differs; null where a value is, and
- * a condition that is null is not met.
+ * a condition that is null is not met.  Of several of which one is enough, a
+ * null is as good as one that is not met.  These ask operators, which say what
+ * that function says.
  */
 #include "postgres.h"
 
@@ -19,31 +21,47 @@
 
 #include "engine/row_after.h"
 
+/* What a term is to its value; by the sign of their comparison. */
+typedef enum Wanted
+{
+	LESS = 1,
+	GREATER = 2,
+	OTHER = LESS | GREATER
+} Wanted;
+
 typedef struct Term
 {
 	AttrNumber	column;
 	TypeCacheEntry *type;		/* that it is compared as */
 	Oid			collation;
 	Datum		value;
+	Wanted		wanted;
 } Term;
 
 struct EaRowAfter
 {
-	bool		down;			/* less comes after */
-	bool		in_order;		/* of the first term */
-	bool		past;			/* and all from here on are beyond it */
+	bool		any;			/* one term is enough, whatever others are */
+	Wanted		in_order;		/* what of the first term is met for good */
+	bool		past;			/* and has been met */
 	int			n;
 	Term		terms[FLEXIBLE_ARRAY_MEMBER];
 };
 
 /* -------- asking -------- */
 
+/* LESS or GREATER; 0 is neither, and what a null is. */
 static int
-compare(const Term *term, Datum value)
+compare(const Term *term, TupleTableSlot *row, bool *isnull)
 {
-	return DatumGetInt32(FunctionCall2Coll(&term->type->cmp_proc_finfo,
-										   term->collation, value,
-										   term->value));
+	Datum		value = slot_getattr(row, term->column, isnull);
+	int32		order;
+
+	if (*isnull)
+		return 0;
+	order = DatumGetInt32(FunctionCall2Coll(&term->type->cmp_proc_finfo,
+											term->collation, value,
+											term->value));
+	return order < 0 ? LESS : order > 0 ? GREATER : 0;
 }
 
 static bool
@@ -53,16 +71,15 @@ is_after(EaRowAfter *after, TupleTableSlot *row)
 	{
 		const Term *term = &after->terms[i];
 		bool		isnull;
-		Datum		value = slot_getattr(row, term->column, &isnull);
-		int			differs = isnull ? 0 : compare(term, value);
-		bool		beyond = after->down ? differs < 0 : differs > 0;
+		int			is = compare(term, row, &isnull);
 
-		if (isnull)
+		if ((is & term->wanted) != 0)
+		{
+			after->past = i == 0 && (is & after->in_order) != 0;
+			return true;
+		}
+		if (!after->any && (isnull || is != 0))
 			return false;
-		if (differs == 0)
-			continue;
-		after->past = beyond && i == 0 && after->in_order;
-		return beyond;
 	}
 	return false;
 }
@@ -100,86 +117,134 @@ read_column(Node *node, Index table, AttrNumber *column)
 	return true;
 }
 
-/* The value is one of the statement's, or stands in a plan made for it. */
-static bool
-read_value(Node *node, ParamListInfo params, Datum *value)
+bool
+ea_row_after_value(const Param *param, ParamListInfo params, Datum *value)
 {
-	const Const *constant = (const Const *) strip(node);
-	const Param *param = (const Param *) constant;
 	const ParamExternData *given;
 
-	if (IsA(constant, Const))
-	{
-		*value = constant->constvalue;
-		return !constant->constisnull;
-	}
-	if (!IsA(param, Param) || param->paramkind != PARAM_EXTERN ||
-		params == NULL || params->paramFetch != NULL ||
-		param->paramid < 1 || param->paramid > params->numParams)
+	if (param->paramkind != PARAM_EXTERN || params == NULL ||
+		params->paramFetch != NULL || param->paramid < 1 ||
+		param->paramid > params->numParams)
 		return false;
 	given = &params->params[param->paramid - 1];
 	*value = given->value;
 	return !given->isnull && given->ptype == param->paramtype;
 }
 
-/*
- * The type that a term is compared as, if the operator and its family are
- * those that order the type.  Then the function is the type's, too: it is the
- * family's for operands of that type.
- */
-static TypeCacheEntry *
-find_type(const Node *node, Oid op, Oid family, bool down)
+/* The value is one of the statement's, or stands in a plan made for it. */
+static bool
+read_value(Node *node, ParamListInfo params, Datum *value)
 {
-	TypeCacheEntry *type = lookup_type_cache(exprType(node),
-											 (down ? TYPECACHE_LT_OPR
-											  : TYPECACHE_GT_OPR) |
-											 TYPECACHE_CMP_PROC_FINFO);
+	node = strip(node);
+	if (IsA(node, Const))
+	{
+		*value = ((Const *) node)->constvalue;
+		return !((Const *) node)->constisnull;
+	}
+	return IsA(node, Param) &&
+		ea_row_after_value((Param *) node, params, value);
+}
 
-	if (type->btree_opf != family ||
-		op != (down ? type->lt_opr : type->gt_opr) ||
-		!OidIsValid(type->cmp_proc_finfo.fn_oid) ||
+/*
+ * Whether the operator is one that a type is ordered by.  Then the function
+ * that orders it does so for operands of that type.
+ */
+static bool
+read_operator(Oid op, Term *term)
+{
+	const TypeCacheEntry *type = term->type;
+
+	if (!OidIsValid(type->cmp_proc_finfo.fn_oid) ||
 		!type->cmp_proc_finfo.fn_strict)
-		return NULL;
-	return type;
+		return false;
+	if (op == type->lt_opr)
+		term->wanted = LESS;
+	else if (op == type->gt_opr)
+		term->wanted = GREATER;
+	else if (OidIsValid(type->eq_opr) && get_negator(op) == type->eq_opr)
+		term->wanted = OTHER;
+	else
+		return false;
+	return true;
 }
 
 static bool
-read_term(const RowCompareExpr *rows, int i, Index table,
-		  ParamListInfo params, bool down, Term *term)
+read_term(Node *left, Oid op, Node *right, Oid collation, Index table,
+		  ParamListInfo params, Term *term)
 {
-	Node	   *left = list_nth(rows->largs, i);
-
-	term->collation = list_nth_oid(rows->inputcollids, i);
 	if (!read_column(left, table, &term->column) ||
-		!read_value(list_nth(rows->rargs, i), params, &term->value))
+		!read_value(right, params, &term->value))
 		return false;
-	term->type = find_type(left, list_nth_oid(rows->opnos, i),
-						   list_nth_oid(rows->opfamilies, i), down);
-	return term->type != NULL;
+	term->collation = collation;
+	term->type = lookup_type_cache(exprType(left),
+								   TYPECACHE_LT_OPR | TYPECACHE_GT_OPR |
+								   TYPECACHE_EQ_OPR |
+								   TYPECACHE_CMP_PROC_FINFO);
+	return read_operator(op, term);
+}
+
+static EaRowAfter *
+allocate(int n)
+{
+	return palloc0(offsetof(EaRowAfter, terms) + n * sizeof(Term));
+}
+
+static EaRowAfter *
+read_rows(const RowCompareExpr *rows, Index table, ParamListInfo params)
+{
+	EaRowAfter *after = allocate(list_length(rows->opnos));
+	Wanted		wanted = rows->rctype == ROWCOMPARE_LT ? LESS : GREATER;
+
+	if (rows->rctype != ROWCOMPARE_LT && rows->rctype != ROWCOMPARE_GT)
+		return NULL;
+	for (; after->n < list_length(rows->opnos); after->n++)
+	{
+		int			i = after->n;
+		Term	   *term = &after->terms[i];
+
+		if (!read_term(list_nth(rows->largs, i), list_nth_oid(rows->opnos, i),
+					   list_nth(rows->rargs, i),
+					   list_nth_oid(rows->inputcollids, i), table, params,
+					   term) ||
+			term->wanted != wanted ||
+			list_nth_oid(rows->opfamilies, i) != term->type->btree_opf)
+			return NULL;
+	}
+	return after;
+}
+
+static EaRowAfter *
+read_any(const BoolExpr *any, Index table, ParamListInfo params)
+{
+	EaRowAfter *after = allocate(list_length(any->args));
+	ListCell   *cell;
+
+	after->any = true;
+	foreach(cell, any->args)
+	{
+		const OpExpr *op = lfirst(cell);
+
+		if (!IsA(op, OpExpr) || list_length(op->args) != 2 ||
+			!read_term(linitial(op->args), op->opno, lsecond(op->args),
+					   op->inputcollid, table, params,
+					   &after->terms[after->n++]))
+			return NULL;
+	}
+	return after;
 }
 
 EaRowAfter *
 ea_row_after_make(List *conditions, Index table, ParamListInfo params)
 {
-	const RowCompareExpr *rows;
-	EaRowAfter *after;
+	Node	   *condition;
 
-	if (list_length(conditions) != 1 ||
-		!IsA(linitial(conditions), RowCompareExpr))
+	if (list_length(conditions) != 1)
 		return NULL;
-	rows = linitial(conditions);
-	if (rows->rctype != ROWCOMPARE_LT && rows->rctype != ROWCOMPARE_GT)
-		return NULL;
-	after = palloc0(offsetof(EaRowAfter, terms) +
-					list_length(rows->opnos) * sizeof(Term));
-	after->down = rows->rctype == ROWCOMPARE_LT;
-	for (; after->n < list_length(rows->opnos); after->n++)
-	{
-		if (!read_term(rows, after->n, table, params, after->down,
-					   &after->terms[after->n]))
-			return NULL;
-	}
-	return after;
+	condition = linitial(conditions);
+	if (IsA(condition, RowCompareExpr))
+		return read_rows((RowCompareExpr *) condition, table, params);
+	return is_orclause(condition)
+		? read_any((BoolExpr *) condition, table, params) : NULL;
 }
 
 /* -------- the scan -------- */
@@ -202,13 +267,12 @@ ea_row_after_in_order(EaRowAfter *after, Relation index, AttrNumber column,
 					  StrategyNumber strategy)
 {
 	const Term *first = &after->terms[0];
-	bool		down = strategy == BTLessStrategyNumber ||
-		strategy == BTLessEqualStrategyNumber;
 
-	after->in_order =
-		index->rd_index->indkey.values[column - 1] == first->column &&
-		index->rd_indcollation[column - 1] == first->collation &&
-		index->rd_opfamily[column - 1] == first->type->btree_opf &&
-		index->rd_opcintype[column - 1] == first->type->btree_opintype &&
-		down == after->down;
+	if (index->rd_index->indkey.values[column - 1] != first->column ||
+		index->rd_indcollation[column - 1] != first->collation ||
+		index->rd_opfamily[column - 1] != first->type->btree_opf ||
+		index->rd_opcintype[column - 1] != first->type->btree_opintype)
+		return;
+	after->in_order = strategy == BTLessStrategyNumber ||
+		strategy == BTLessEqualStrategyNumber ? LESS : GREATER;
 }

@@ -2,11 +2,11 @@
  * The condition that a row comes after a cursor, asked of the rows of an
  * index scan.
  *
- * A page by cursor compares rows: (name, id) > ($2, $3), where the index has
- * only the names and is entered at name >= $2.  The executor looks the
- * functions that compare up in each run, and asks every row.  Here they are
- * those that the type cache has, and once a row has a greater name than the
- * cursor, so has all that follows in the index.
+ * A page by cursor compares rows: (name, id) > ($2, $3), or name <> $2 OR id <
+ * $3, where the index has only the names and is entered at name >= $2.  The
+ * executor compiles that in each run, and asks every row.  Here the functions
+ * are those that the type cache has, and once a row has a greater name than
+ * the cursor, so has all that follows in the index.
  */
 #ifndef EA_ROW_AFTER_H
 #define EA_ROW_AFTER_H
@@ -16,8 +16,12 @@
 
 typedef struct EaRowAfter EaRowAfter;
 
+/* The value of a parameter; false if it is null, or not at hand. */
+extern bool ea_row_after_value(const Param *param, ParamListInfo params,
+							   Datum *value);
+
 /*
- * The condition, if it is the only one of a list, compares columns of a table
+ * The condition, if it is the only one of a list, compares columns of the table
  * of that number with values, and by the order that their types have; or NULL.
  * "params" must live as long.
  */

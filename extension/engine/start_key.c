@@ -23,7 +23,9 @@
 #include "catalog/pg_am.h"
 #include "catalog/pg_index.h"
 #include "executor/executor.h"
+#include "nodes/makefuncs.h"
 #include "tcop/utility.h"
+#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/plancache.h"
 #include "utils/rel.h"
@@ -255,6 +257,44 @@ copy(const void *node, Size size)
 }
 
 /*
+ * A condition of an index with the value in it, where it has a parameter:
+ * the executor gets it a context and an expression of its own for those.
+ */
+static Node *
+with_value(Node *condition, ParamListInfo params)
+{
+	OpExpr	   *op = (OpExpr *) condition;
+	Param	   *param;
+	Datum		value;
+	int16		len;
+	bool		byval;
+
+	if (!IsA(op, OpExpr) || list_length(op->args) != 2)
+		return condition;
+	param = lsecond(op->args);
+	if (!IsA(param, Param) || !ea_row_after_value(param, params, &value))
+		return condition;
+	get_typlenbyval(param->paramtype, &len, &byval);
+	op = copy(op, sizeof(OpExpr));
+	op->args = list_make2(linitial(op->args),
+						  makeConst(param->paramtype, param->paramtypmod,
+									param->paramcollid, len, value, false,
+									byval));
+	return (Node *) op;
+}
+
+static List *
+with_values(List *conditions, ParamListInfo params)
+{
+	List	   *own = NIL;
+	ListCell   *cell;
+
+	foreach(cell, conditions)
+		own = lappend(own, with_value(lfirst(cell), params));
+	return own;
+}
+
+/*
  * The plan without what is only asked of an index that is not exact, and of
  * rows that were changed before they could be locked (indexqualorig), and with
  * the condition on rows apart.
@@ -278,6 +318,7 @@ own_plan(PlannedStmt *stmt, ParamListInfo params)
 	}
 	copied = (IndexScan *) *at;
 	copied->indexqualorig = NIL;
+	copied->indexqual = with_values(scan->indexqual, params);
 	own.after = ea_row_after_make(scan->scan.plan.qual, scan->scan.scanrelid,
 								  params);
 	if (own.after != NULL)

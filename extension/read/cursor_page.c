@@ -79,7 +79,8 @@ write_value(Range *range, int i)
 			ea_sqlbuf_param(range->b, page->order->terms[i].type->oid,
 							id ? UUIDPGetDatum(&page->cursor.id)
 							: page->cursor.values[i], false);
-	ea_sqlbuf_addf(range->b, "$%d", range->params[i]);
+	ea_sqlbuf_add(range->b, "$");
+	ea_text_number(&range->b->text, range->params[i]);
 }
 
 static void
@@ -180,7 +181,8 @@ count_ranges(const CursorPage *page)
 /*
  * Append ` AND <condition>` for one of the ranges.  Besides what is asked
  * the first term gets a bound of its own, which is all that an index needs
- * where the terms go different ways.
+ * where the terms go different ways.  Within the bound what is not equal is
+ * beyond, which costs less to ask than "<".
  */
 static void
 write_range(Range *range, int number)
@@ -209,7 +211,7 @@ write_range(Range *range, int number)
 	{
 		write_comparison(range, 0, " >= ", " <= ");
 		ea_sqlbuf_add(range->b, " AND (");
-		write_comparison(range, 0, " > ", " < ");
+		write_comparison(range, 0, " <> ", " <> ");
 		ea_sqlbuf_add(range->b, " OR ");
 		write_after(range, 1);
 		ea_sqlbuf_add(range->b, ")");
