@@ -71,8 +71,8 @@ read_comparison(Node *condition, Comparison *comparison)
 }
 
 /*
- * Whether a row comes after a cursor (read/cursor_page.c): "name <> $2 OR ...",
- * or a comparison of rows that begins with the names, where the index is
+ * Whether a row comes after a cursor (read/cursor_page.c): "name <> $2 OR
+ * ...", or a comparison of rows that begins with the names, where the index is
  * entered by "name <= $2".  What that refuses of the index' rows has no other
  * name than the cursor's.
  */

@@ -21,9 +21,9 @@ extern bool ea_row_after_value(const Param *param, ParamListInfo params,
 							   Datum *value);
 
 /*
- * The condition, if it is the only one of a list, compares columns of the table
- * of that number with values, and by the order that their types have; or NULL.
- * "params" must live as long.
+ * The condition, if it is the only one of a list, compares columns of the
+ * table of that number with values, and by the order that their types have;
+ * or NULL.  The values of "params" must live as long.
  */
 extern EaRowAfter *ea_row_after_make(List *conditions, Index table,
 									 ParamListInfo params);

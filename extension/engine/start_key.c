@@ -8,7 +8,8 @@
  * own until it has said yes once.  With equality on all columns before it and
  * nothing else on its own, the entries that follow in the scan's direction
  * are at or beyond the one that was met, until another column ends the scan.
- * From there on the scan does without it, if it is the last of its keys.
+ * From there on the scan does without it, if it is the last of its keys and
+ * does not keep nulls out.
  *
  * That holds for one pass: nothing below a join's inner side, which would
  * begin anew with another value.
@@ -40,7 +41,7 @@ typedef struct StartKey
 {
 	FmgrInfo	own;			/* the key's function */
 	bool		met;
-	const IndexScanDesc *scan;	/* begun when the first row is asked for */
+	const IndexScanDesc *scan;	/* that may leave it; begun with a row */
 } StartKey;
 
 /* A scan's keys, of one kind of node or the other. */
@@ -50,6 +51,7 @@ typedef struct KeyedScan
 	ScanDirection direction;
 	int			nkeys;
 	ScanKey		keys;
+	TupleDesc	table;
 	const IndexScanDesc *begun;
 } KeyedScan;
 
@@ -63,8 +65,8 @@ typedef struct OwnPlan
 /* -------- the key -------- */
 
 /*
- * Take a key that was met from those that are asked.  _bt_checkkeys(), which
- * is asking, has counted them before, and _bt_first() only looks at them where
+ * Take a key that was met from those that are asked.  _bt_checkkeys, which
+ * is asking, has counted them before, and _bt_first only looks at them where
  * a scan begins.
  */
 static void
@@ -87,7 +89,7 @@ ask_until_met(PG_FUNCTION_ARGS)
 	key->met = DatumGetBool(FunctionCall2Coll(&key->own, PG_GET_COLLATION(),
 											  PG_GETARG_DATUM(0),
 											  PG_GETARG_DATUM(1)));
-	if (key->met)
+	if (key->met && key->scan != NULL)
 		leave(key);
 	PG_RETURN_BOOL(key->met);
 }
@@ -162,8 +164,27 @@ read_scan(const PlanState *plan, KeyedScan *scan)
 	}
 	else
 		return false;
+	scan->table =
+		RelationGetDescr(((const ScanState *) plan)->ss_currentRelation);
 	return scan->index != NULL &&
 		scan->index->rd_rel->relam == BTREE_AM_OID;
+}
+
+/*
+ * Whether there are nulls where a scan goes from a value of a column.  A key
+ * that is asked for nothing else ends it there.
+ */
+static bool
+may_meet_null(const KeyedScan *scan, AttrNumber column)
+{
+	bool		first = (scan->index->rd_indoption[column - 1] &
+						 INDOPTION_NULLS_FIRST) != 0;
+	AttrNumber	of_table = scan->index->rd_index->indkey.values[column - 1];
+
+	if (first != ScanDirectionIsBackward(scan->direction))
+		return false;
+	return of_table <= 0 ||
+		!TupleDescAttr(scan->table, of_table - 1)->attnotnull;
 }
 
 /* Have a key asked until it was met.  The scan has not run yet. */
@@ -174,7 +195,8 @@ lend(const PlanState *plan, const KeyedScan *scan, ScanKey key)
 											   sizeof(StartKey));
 
 	start->own = key->sk_func;
-	start->scan = scan->begun;
+	if (!may_meet_null(scan, key->sk_attno))
+		start->scan = scan->begun;
 	key->sk_func.fn_addr = ask_until_met;
 	key->sk_func.fn_extra = start;
 }

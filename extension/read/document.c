@@ -550,7 +550,8 @@ ea_document_write_linkage(EaDocument *doc)
 	char	   *path = ea_document_resource_path(resource);
 
 	write_head(out);
-	write_link(doc, "self", psprintf("%s/relationships/%s", path, field->name));
+	write_link(doc, "self",
+			   psprintf("%s/relationships/%s", path, field->name));
 	write_link(doc, "related", psprintf("%s/%s", path, field->name));
 	ea_jsonwrite_lit(out, "}");
 	write_linkage(doc, out, &resource->shape->rels[0], &resource->linkage[0]);
