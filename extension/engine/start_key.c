@@ -26,11 +26,11 @@
 #include "executor/executor.h"
 #include "nodes/makefuncs.h"
 #include "tcop/utility.h"
-#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/plancache.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
+#include "utils/typcache.h"
 
 #include "base/compat.h"
 #include "engine/keyscan.h"
@@ -288,20 +288,19 @@ with_value(Node *condition, ParamListInfo params)
 	OpExpr	   *op = (OpExpr *) condition;
 	Param	   *param;
 	Datum		value;
-	int16		len;
-	bool		byval;
+	TypeCacheEntry *type;
 
 	if (!IsA(op, OpExpr) || list_length(op->args) != 2)
 		return condition;
 	param = lsecond(op->args);
 	if (!IsA(param, Param) || !ea_row_after_value(param, params, &value))
 		return condition;
-	get_typlenbyval(param->paramtype, &len, &byval);
+	type = lookup_type_cache(param->paramtype, 0);
 	op = copy(op, sizeof(OpExpr));
 	op->args = list_make2(linitial(op->args),
 						  makeConst(param->paramtype, param->paramtypmod,
-									param->paramcollid, len, value, false,
-									byval));
+									param->paramcollid, type->typlen, value,
+									false, type->typbyval));
 	return (Node *) op;
 }
 

@@ -24,6 +24,9 @@
 
 #define CURSOR_VERSION 1
 
+/* Where the byte is that says whether values follow. */
+#define COMPLETE_AT 1
+
 /* Bytes of all values; what is longer would not fit into a URL. */
 #define MAX_VALUES 1024
 
@@ -275,27 +278,29 @@ char *
 ea_cursor_write(const EaEntity *entity, EaOrder *order,
 				const EaCursor *cursor)
 {
-	StringInfoData values;
 	StringInfoData bytes;
 	StringInfoData text;
-	bool		complete;
-
-	initStringInfo(&values);
-	for (int i = 0; i < order->n - 1; i++)
-	{
-		appendStringInfoChar(&values, cursor->isnull[i] ? 0 : 1);
-		if (!cursor->isnull[i])
-			forms[order->terms[i].type->id].write(&values, cursor->values[i]);
-	}
-	complete = values.len <= MAX_VALUES;
+	int			before;
 
 	initStringInfo(&bytes);
-	appendStringInfoChar(&bytes, CURSOR_VERSION);
-	appendStringInfoChar(&bytes, complete ? 1 : 0);
+	appendStringInfoCharMacro(&bytes, CURSOR_VERSION);
+	appendStringInfoCharMacro(&bytes, 1);
 	put_uint32(&bytes, hash_order(entity, order));
 	ea_text_bytes(&bytes, (const char *) cursor->id.data, UUID_LEN);
-	if (complete)
-		ea_text_bytes(&bytes, values.data, values.len);
+	before = bytes.len;
+	for (int i = 0; i < order->n - 1; i++)
+	{
+		appendStringInfoCharMacro(&bytes, cursor->isnull[i] ? 0 : 1);
+		if (!cursor->isnull[i])
+			forms[order->terms[i].type->id].write(&bytes, cursor->values[i]);
+	}
+
+	/* too much to travel: without values, and saying so */
+	if (bytes.len - before > MAX_VALUES)
+	{
+		bytes.len = before;
+		bytes.data[COMPLETE_AT] = 0;
+	}
 
 	initStringInfo(&text);
 	ea_base64url_encode(&text, bytes.data, bytes.len);

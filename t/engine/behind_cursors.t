@@ -98,6 +98,26 @@ subtest 'each row once, in order' => sub {
 	}
 };
 
+# Conditions of the same form that are no cursor's, of columns that may be null
+subtest 'filters by one of several' => sub {
+	for my $case (
+		['rank=gt=250,rank=lt=9', 'rank > 250 or rank < 9'],
+		['rank=lt=9,word=gt=%22word%209%22', "rank < 9 or word > 'word 9'"],
+		['word=gt=%22word%209%22,rank=lt=9', "word > 'word 9' or rank < 9"],
+		['rank=ge=100;(rank=gt=200,word=lt=%22word%205%22)', "rank >= 100 and (rank > 200 or word < 'word 5')"],
+		['rank=le=200;(rank=lt=100,word=lt=%22word%205%22)', "rank <= 200 and (rank < 100 or word < 'word 5')"])
+	{
+		my ($filter, $condition) = @$case;
+
+		for my $sort ('name', '-name', 'rank', '-rank')
+		{
+			my @expected = split /\n/, $cluster->psql("select id from app.thing where tenant_id = '$tenant' and ($condition) order by $orders{$sort}");
+
+			is_deeply([ ids(walk(target($sort, after => 'start') . "&filter=$filter", 'next')) ], \@expected, "$filter, $sort");
+		}
+	}
+};
+
 # What happens between a page in the middle and the one behind it, to the row
 # that the cursor stands at and to those around it
 my @changes = (
