@@ -12,7 +12,7 @@
  * does not keep nulls out.
  *
  * That holds for one pass: nothing below a join's inner side, which would
- * begin anew with another value.
+ * begin anew with another value, and no list of values in the index.
  *
  * The statement is run by a plan that is the cache's but for what the scan
  * has no use for, of which ExecutorStart() would compile all.  The nodes down
@@ -115,12 +115,26 @@ only_key(const KeyedScan *scan, AttrNumber column)
 	return key;
 }
 
+/* A list of values is a scan for each of them, one after the other. */
+static bool
+is_one_pass(const KeyedScan *scan)
+{
+	for (int i = 0; i < scan->nkeys; i++)
+	{
+		if ((scan->keys[i].sk_flags & SK_SEARCHARRAY) != 0)
+			return false;
+	}
+	return true;
+}
+
 /* Where the scan begins, other than at all that equals something. */
 static ScanKey
 find_key(const KeyedScan *scan)
 {
 	int			n = IndexRelationGetNumberOfKeyAttributes(scan->index);
 
+	if (!is_one_pass(scan))
+		return NULL;
 	for (AttrNumber column = 1; column <= n; column++)
 	{
 		ScanKey		key = only_key(scan, column);

@@ -118,6 +118,31 @@ subtest 'filters by one of several' => sub {
 	}
 };
 
+# A list of values of a column that stands behind the one which a scan begins at
+# is one scan for each of them
+subtest 'filters by lists' => sub {
+	# at the end that each order has last
+	my %ranks = (name => '-1, -2', 'name,-id' => '-1, -2', '-name' => '-3, -4', '-name,-id' => '-3, -4');
+
+	$cluster->psql(<<~"SQL");
+		insert into app.thing (tenant_id, id, name, rank, "at", created_at, updated_at)
+			select '$tenant', gen_random_uuid(), case when r < 3 then 'Zed ' else 'A ' end || i, -r, now(), now(), now()
+			from generate_series(10, 19) i, generate_series(1, 4) r, generate_series(1, 3);
+		create index thing_list on app.thing (tenant_id, name, rank);
+		analyze app.thing;
+		SQL
+	for my $sort (sort keys %ranks)
+	{
+		my @expected = split /\n/, $cluster->psql("select id from app.thing where tenant_id = '$tenant' and rank in ($ranks{$sort}) order by $orders{$sort}");
+		my $target = target($sort, after => 'start') . "&filter=rank=in=($ranks{$sort})" =~ s/ //gr;
+		my $plan = $cluster->psql(q{select entityapi.explain('GET', '} . page($target)->{links}{next} . qq{', jsonb_build_object('userId', 'u', 'tenantId', '$tenant', 'roles', '["Reader"]'::jsonb))});
+
+		like($plan, qr/using thing_list .*\n.*Index Cond:.*name.* AND .*rank = ANY/, "$sort: by that index");
+		is_deeply([ ids(walk($target, 'next')) ], \@expected, $sort);
+	}
+	$cluster->psql('drop index app.thing_list; delete from app.thing where rank < 0');
+};
+
 # What happens between a page in the middle and the one behind it, to the row
 # that the cursor stands at and to those around it
 my @changes = (
