@@ -13,6 +13,7 @@
 #include "catalog/objectaccess.h"
 #include "catalog/pg_am.h"
 #include "catalog/pg_class.h"
+#include "catalog/pg_constraint.h"
 #include "catalog/pg_index.h"
 #include "catalog/pg_trigger.h"
 #include "commands/trigger.h"
@@ -23,6 +24,7 @@
 #include "utils/rel.h"
 #include "utils/relcache.h"
 #include "utils/snapmgr.h"
+#include "utils/syscache.h"
 
 #include "base/compat.h"
 #include "engine/key_update.h"
@@ -123,19 +125,22 @@ read_returning(EaKeyUpdate *update, const List *targets)
 	return true;
 }
 
-/* The scan asks for one value of a column, by the equality of an order. */
+/* The scan asks for one value of a column, by the equality of that order. */
 static bool
-asks_for(const EaScanKeys *keys, Relation index, AttrNumber column,
-		 Oid opfamily, Oid collation)
+asks_for(const EaScanKeys *keys, Relation index, Relation unique, int n)
 {
+	AttrNumber	column = unique->rd_index->indkey.values[n];
+
 	for (int i = 0; i < keys->n; i++)
 	{
 		const ScanKeyData *key = &keys->keys[i];
+		int			k = key->sk_attno - 1;
 
-		if (key->sk_strategy == BTEqualStrategyNumber &&
-			index->rd_index->indkey.values[key->sk_attno - 1] == column &&
-			index->rd_opfamily[key->sk_attno - 1] == opfamily &&
-			key->sk_collation == collation)
+		if (key->sk_strategy == BTEqualStrategyNumber && column != 0 &&
+			index->rd_index->indkey.values[k] == column &&
+			index->rd_opfamily[k] == unique->rd_opfamily[n] &&
+			key->sk_subtype == unique->rd_opcintype[n] &&
+			key->sk_collation == unique->rd_indcollation[n])
 			return true;
 	}
 	return false;
@@ -153,9 +158,7 @@ is_unique(const EaScanKeys *keys, Relation index, Relation unique)
 		return false;
 	for (int i = 0; i < form->indnkeyatts; i++)
 	{
-		if (form->indkey.values[i] == 0 ||
-			!asks_for(keys, index, form->indkey.values[i],
-					  unique->rd_opfamily[i], unique->rd_indcollation[i]))
+		if (!asks_for(keys, index, unique, i))
 			return false;
 	}
 	return true;
@@ -219,12 +222,28 @@ has_triggers(EaKeyUpdate *update, const TriggerDesc *triggers)
 		if (!TRIGGER_FOR_UPDATE(trigger->tgtype))
 			continue;
 		kind = RI_FKey_trigger_type(trigger->tgfoid);
-		if (kind == RI_TRIGGER_NONE)
+		if (kind == RI_TRIGGER_NONE || !trigger->tgisinternal)
 			return true;
 		if (kind == RI_TRIGGER_FK)
 			update->refers = true;
 	}
 	return false;
+}
+
+/* A key that is null in part is refused, whether it has changed or not. */
+static bool
+is_match_full(Oid constraint)
+{
+	HeapTuple	tuple = SearchSysCache1(CONSTROID,
+										ObjectIdGetDatum(constraint));
+	bool		is;
+
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for constraint %u", constraint);
+	is = ((Form_pg_constraint) GETSTRUCT(tuple))->confmatchtype ==
+		FKCONSTR_MATCH_FULL;
+	ReleaseSysCache(tuple);
+	return is;
 }
 
 /* Columns that foreign keys of this table or others are about. */
@@ -239,6 +258,8 @@ sets_key(const EaKeyUpdate *update, Relation relation)
 	{
 		const ForeignKeyCacheInfo *key = lfirst(cell);
 
+		if (is_match_full(key->conoid))
+			return true;
 		for (int i = 0; i < key->nkeys; i++)
 			keys = bms_add_member(keys, key->conkey[i] -
 								  FirstLowInvalidHeapAttributeNumber);
@@ -474,44 +495,67 @@ write_row(Work *work)
 	return true;
 }
 
+/* Functions are called in the caller's context. */
 static void
-hand_out(const Work *work)
+hand_out(const Work *work, MemoryContext caller)
 {
 	const EaKeyUpdate *update = work->update;
 	const EaKeyUpdateRun *run = work->run;
 	TupleTableSlot slot = {0};	/* as much of one as functions may use */
 
-	if (run->row != NULL)
+	slot.type = T_TupleTableSlot;
+	slot.tts_nvalid = update->ncolumns;
+	slot.tts_values = palloc(Max(update->ncolumns, 1) * sizeof(Datum));
+	slot.tts_isnull = palloc(Max(update->ncolumns, 1) * sizeof(bool));
+	for (int i = 0; i < update->ncolumns; i++)
 	{
-		slot.type = T_TupleTableSlot;
-		slot.tts_nvalid = update->ncolumns;
-		slot.tts_values = palloc(Max(update->ncolumns, 1) * sizeof(Datum));
-		slot.tts_isnull = palloc(Max(update->ncolumns, 1) * sizeof(bool));
-		for (int i = 0; i < update->ncolumns; i++)
-		{
-			int			n = update->columns[i] - 1;
+		int			n = update->columns[i] - 1;
 
-			slot.tts_values[i] = work->after->tts_values[n];
-			slot.tts_isnull[i] = work->after->tts_isnull[n];
-		}
-		run->row(run->arg, &slot);
+		slot.tts_values[i] = work->after->tts_values[n];
+		slot.tts_isnull[i] = work->after->tts_isnull[n];
 	}
+	MemoryContextSwitchTo(caller);
+	if (run->row != NULL)
+		run->row(run->arg, &slot);
 	if (run->replaced != NULL)
 		ea_replaced_tell(run->replaced, work->before);
+}
+
+/* False if it is the executor's to do. */
+static bool
+change(Work *work, MemoryContext caller, uint64 *nrows)
+{
+	*nrows = 0;
+	if (!find_row(work))
+		return true;
+	if (is_own_row(work))
+		return false;
+	make_row(work);
+	if (!satisfies(work) || !write_row(work))
+		return false;
+	*nrows = 1;
+	hand_out(work, caller);
+	return true;
 }
 
 bool
 ea_key_update_run(EaKeyUpdate *update, const EaKeyUpdateRun *run,
 				  uint64 *nrows)
 {
+	MemoryContext caller = CurrentMemoryContext;
+	MemoryContext mcxt;
 	Work		work = {update, run};
-	bool		done = true;
+	bool		done;
 
 	if (!ea_keyscan_is_open(false) || XactReadOnly || IsInParallelMode() ||
 		object_access_hook != NULL)
 		return false;
 	ea_compat_check_permissions(run->stmt);
-	*nrows = 0;
+
+	/* long values that conditions look into are given back at once */
+	mcxt = AllocSetContextCreate(caller, "entityapi key update, running",
+								 ALLOCSET_SMALL_SIZES);
+	MemoryContextSwitchTo(mcxt);
 
 	/* whoever has the plan locks the table */
 	work.relation = table_open(update->relation, NoLock);
@@ -520,25 +564,14 @@ ea_key_update_run(EaKeyUpdate *update, const EaKeyUpdateRun *run,
 	work.after = MakeSingleTupleTableSlot(RelationGetDescr(work.relation),
 										  &TTSOpsVirtual);
 	work.context.type = T_ExprContext;
-	work.context.ecxt_per_query_memory = CurrentMemoryContext;
-	work.context.ecxt_per_tuple_memory = CurrentMemoryContext;
+	work.context.ecxt_per_query_memory = mcxt;
+	work.context.ecxt_per_tuple_memory = mcxt;
 	work.context.ecxt_param_list_info = run->list;
-	if (find_row(&work))
-	{
-		done = !is_own_row(&work);
-		if (done)
-		{
-			make_row(&work);
-			done = satisfies(&work) && write_row(&work);
-		}
-		if (done)
-		{
-			*nrows = 1;
-			hand_out(&work);
-		}
-	}
+	done = change(&work, caller, nrows);
 	ExecDropSingleTupleTableSlot(work.after);
 	ExecDropSingleTupleTableSlot(work.before);
 	table_close(work.relation, NoLock);
+	MemoryContextSwitchTo(caller);
+	MemoryContextDelete(mcxt);
 	return done;
 }

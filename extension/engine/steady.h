@@ -15,6 +15,8 @@
  * Nothing in the expression, or list of them, can mean something else
  * tomorrow under the same text, or keeps a state: it calls PostgreSQL's own
  * functions and nothing of anybody's, no domain, no whole row, no subquery.
+ * Whether these functions may be called is asked when it is compiled, not in
+ * each run: who takes EXECUTE on them from all has it count in new sessions.
  */
 extern bool ea_steady_is(Node *node, int allowed);
 

@@ -74,20 +74,21 @@ execute(const Run *run)
 	return n;
 }
 
-/* What the plan is, looked at once; nothing while another may be in use. */
+/* What the plan is, looked at once, and not while another may be in use. */
 static EaKeyUpdate *
 get_update(const Run *run, const CachedPlan *plan)
 {
 	EaPlan	   *kept = run->kept;
 
-	if (kept->generation == plan->generation)
-		return kept->update;
-	if (run->nested && kept->update != NULL)
-		return NULL;
-	ea_key_update_free(kept->update);
-	kept->update = NULL;
-	kept->generation = plan->generation;
-	kept->update = ea_key_update_make(run->stmt, TopMemoryContext);
+	if (kept->generation != plan->generation)
+	{
+		if (run->nested)
+			return NULL;
+		ea_key_update_free(kept->update);
+		kept->update = NULL;
+		kept->update = ea_key_update_make(run->stmt, TopMemoryContext);
+		kept->generation = plan->generation;
+	}
 	return kept->update;
 }
 

@@ -146,6 +146,10 @@ my @cases = (
 	[ 'a publication without a key', 'alter table app.doc replica identity nothing; create publication mine for table app.doc;' . patch({ n => 5 }), '500 INTERNAL_ERROR', undef ],
 	[ 'a reference', request(PATCH => "/docs/$id", { data => { type => 'docs', id => $id, relationships => { folder => { data => { type => 'folders', id => $folder } } } } }, '*') . $row, '200 one|c|1.50|1|NEW|0cc175b9c0f1b6a831c399e269772661|t|1', 0 ],
 	[ 'the other side of it', request(PATCH => "/folders/$folder", { data => { type => 'folders', id => $folder, attributes => { title => 'g' } } }) . 'select title from app.folder;', '200 g', 1 ],
+	[ 'a key that is null in part', 'create table app.full (p int, q int, primary key (p, q)); alter table app.doc add column p int, add column q int; alter table app.full owner to entityapi_owner;'
+		  . "update app.doc set p = 1 $where; alter table app.doc add constraint mine foreign key (p, q) references app.full match full not valid;" . patch({ n => 5 }, query => '?fields[docs]=n') . $row,
+		'404 RELATED_NOT_FOUND one|c|1.50|1|NEW|0cc175b9c0f1b6a831c399e269772661|f|0', 0 ],
+	[ 'a trigger that only looks like one of a key', 'create constraint trigger mine after update on app.doc for each row execute function "RI_FKey_noaction_upd"();' . patch({ n => 5 }), '500 INTERNAL_ERROR', 0 ],
 	[ 'a row of its own that refers to nothing', 'set constraints all deferred; insert into app.doc (tenant_id, id, name, version, folder_id, created_at, updated_at)'
 		  . " values ('$tenant', '01900000-0000-7000-8000-000000000002', 'new', 1, '01900000-0000-7000-8000-000000000003', now(), now());"
 		  . patch({ n => 5 }, id => '01900000-0000-7000-8000-000000000002', query => '?fields[docs]=n') . 'set constraints all immediate;',
@@ -174,6 +178,16 @@ for my $case (@cases)
 	is($answers, $expected, '... as it should be') if defined $expected;
 	is($kept{on}, $plans, '... and by that way') if defined $plans && defined $kept{on};
 }
+
+# --- what it takes ----------------------------------------------------------
+
+# What a condition has to read of long values does not add up in a request
+$cluster->psql("alter table app.doc add column extra text; alter table app.doc add constraint mine check (length(extra) < 10000000);
+	update app.doc set extra = repeat('x', 1000000) where id in (select id from app.doc where code like 'fill%' order by id limit 300); vacuum app.doc");
+my @long = split /\n/, $cluster->psql('select id from app.doc where extra is not null');
+my $sets = { 'atomic:operations' => [ map { { op => 'update', data => { %{ doc({ n => 5 }, $_)->{data} }, meta => { version => 0 } } } } @long ] };
+is(run($_, request(POST => '/operations', $sets)), '200', "$_: 300 rows of a megabyte that is checked") for qw(on off);
+$cluster->psql('alter table app.doc drop column extra; vacuum full app.doc; analyze app.doc');
 
 # --- what it leaves ---------------------------------------------------------
 
