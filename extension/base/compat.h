@@ -117,6 +117,13 @@ ResultRelInfo; ANY_MINOR=1 builds all the same
 	((void) ExecCheckPermissions((stmt)->rtable, (stmt)->permInfos, true))
 #endif
 
+/* A comparison of rows names its kind as others do since 18. */
+#if PG_VERSION_NUM < 180000
+#define cmptype rctype
+#define COMPARE_LT ROWCOMPARE_LT
+#define COMPARE_GT ROWCOMPARE_GT
+#endif
+
 /* An index scan can be instrumented since 18. */
 #if PG_VERSION_NUM < 180000
 #define ea_compat_index_beginscan(table, index, snapshot, nkeys) \

@@ -19,6 +19,7 @@
 #include "utils/rel.h"
 #include "utils/typcache.h"
 
+#include "base/compat.h"
 #include "engine/row_after.h"
 
 /* What a term is to its value; by the sign of their comparison. */
@@ -193,9 +194,9 @@ static EaRowAfter *
 read_rows(const RowCompareExpr *rows, Index table, ParamListInfo params)
 {
 	EaRowAfter *after = allocate(list_length(rows->opnos));
-	Wanted		wanted = rows->rctype == ROWCOMPARE_LT ? LESS : GREATER;
+	Wanted		wanted = rows->cmptype == COMPARE_LT ? LESS : GREATER;
 
-	if (rows->rctype != ROWCOMPARE_LT && rows->rctype != ROWCOMPARE_GT)
+	if (rows->cmptype != COMPARE_LT && rows->cmptype != COMPARE_GT)
 		return NULL;
 	for (; after->n < list_length(rows->opnos); after->n++)
 	{

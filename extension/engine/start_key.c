@@ -20,6 +20,7 @@
  */
 #include "postgres.h"
 
+#include "access/htup_details.h"
 #include "access/nbtree.h"
 #include "catalog/pg_am.h"
 #include "catalog/pg_index.h"
@@ -30,6 +31,7 @@
 #include "utils/plancache.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
+#include "utils/syscache.h"
 #include "utils/typcache.h"
 
 #include "base/compat.h"
@@ -185,11 +187,30 @@ read_scan(const PlanState *plan, KeyedScan *scan)
 }
 
 /*
+ * A snapshot sees what made a column what it is.  One that is older, since
+ * it waited for the table's lock or by its isolation level, may see nulls of
+ * before.
+ */
+static bool
+was_so(Oid relation, AttrNumber column, Snapshot snapshot)
+{
+	HeapTuple	tuple = SearchSysCache2(ATTNUM, ObjectIdGetDatum(relation),
+										Int16GetDatum(column));
+	TransactionId made;
+
+	if (!HeapTupleIsValid(tuple))
+		return false;
+	made = HeapTupleHeaderGetXmin(tuple->t_data);
+	ReleaseSysCache(tuple);
+	return !XidInMVCCSnapshot(made, snapshot);
+}
+
+/*
  * Whether there are nulls where a scan goes from a value of a column.  A key
  * that is asked for nothing else ends it there.
  */
 static bool
-may_meet_null(const KeyedScan *scan, AttrNumber column)
+may_meet_null(const KeyedScan *scan, AttrNumber column, Snapshot snapshot)
 {
 	bool		first = (scan->index->rd_indoption[column - 1] &
 						 INDOPTION_NULLS_FIRST) != 0;
@@ -198,7 +219,8 @@ may_meet_null(const KeyedScan *scan, AttrNumber column)
 	if (first != ScanDirectionIsBackward(scan->direction))
 		return false;
 	return of_table <= 0 ||
-		!TupleDescAttr(scan->table, of_table - 1)->attnotnull;
+		!TupleDescAttr(scan->table, of_table - 1)->attnotnull ||
+		!was_so(scan->index->rd_index->indrelid, of_table, snapshot);
 }
 
 /* Have a key asked until it was met.  The scan has not run yet. */
@@ -209,7 +231,7 @@ lend(const PlanState *plan, const KeyedScan *scan, ScanKey key)
 											   sizeof(StartKey));
 
 	start->own = key->sk_func;
-	if (!may_meet_null(scan, key->sk_attno))
+	if (!may_meet_null(scan, key->sk_attno, plan->state->es_snapshot))
 		start->scan = scan->begun;
 	key->sk_func.fn_addr = ask_until_met;
 	key->sk_func.fn_extra = start;

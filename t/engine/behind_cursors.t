@@ -143,6 +143,26 @@ subtest 'filters by lists' => sub {
 	$cluster->psql('drop index app.thing_list; delete from app.thing where rank < 0');
 };
 
+# A column that has nulls no more has them for a snapshot of before, be it of a
+# transaction that goes on with it, or of a list that waited for the change
+subtest 'nulls of before' => sub {
+	my $target = target('word', after => 'start') =~ s/size\]=\d+/size]=100/r . '&page[totals]=false&filter=word=ge=%22word%20f%22';
+	my $call = "select status || ' ' || (select count(*) || ' ' || count(e #> '{attributes,name}') from json_array_elements(body::json -> 'data') e)
+		from entityapi.handle('GET', '$target', jsonb_build_object('authorization', 'Bearer $token'), null, null);";
+	my $expected = $cluster->psql("select '200 ' || count(*) || ' ' || count(*) from app.thing where tenant_id = '$tenant' and word >= 'word f'");
+	my $connection = q{'dbname=entityapi user=postgres host=' || split_part(current_setting('unix_socket_directories'), ',', 1) || ' port=' || current_setting('port')};
+	my $change = q{begin; update app.thing set word = 'a' where word is null; alter table app.thing alter word set not null};
+	my $begin = "set client_min_messages = error; set enable_seqscan = off; set enable_bitmapscan = off; create extension if not exists dblink; select from dblink_connect('a', $connection); $call\n";
+
+	is($cluster->psql($begin . $call), "$expected\n$expected", 'with nulls');
+	is($cluster->psql("$begin begin isolation level repeatable read; select from entityapi.tenant limit 0; select from dblink_exec('a', '@{[$change =~ s/'/''/gr]}; commit'); $call commit; $call"),
+		"$expected\n$expected\n$expected", 'a transaction of before');
+	$cluster->psql(q{alter table app.thing alter word drop not null; update app.thing set word = null where word = 'a'});
+	is($cluster->psql("$begin select from dblink_exec('a', '@{[$change =~ s/'/''/gr]}');
+		select from dblink_send_query('a', 'select pg_sleep(0.5); commit'); $call $call"), "$expected\n$expected\n$expected", 'a list that waits');
+	$cluster->psql(q{alter table app.thing alter word drop not null; update app.thing set word = null where word = 'a'; vacuum analyze app.thing});
+};
+
 # What happens between a page in the middle and the one behind it, to the row
 # that the cursor stands at and to those around it
 my @changes = (
