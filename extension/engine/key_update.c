@@ -22,7 +22,6 @@
 #include "parser/parsetree.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
-#include "utils/relcache.h"
 #include "utils/snapmgr.h"
 #include "utils/syscache.h"
 
@@ -205,6 +204,47 @@ read_scan(EaKeyUpdate *update, const IndexScan *node, Relation relation)
 
 /* -------- recognition: the table -------- */
 
+static bool
+sets_any(const EaKeyUpdate *update, const AttrNumber *columns, int n)
+{
+	for (int i = 0; i < update->nsets; i++)
+	{
+		for (int k = 0; k < n; k++)
+		{
+			if (update->sets[i] == columns[k])
+				return true;
+		}
+	}
+	return false;
+}
+
+/*
+ * The statement changes columns of a foreign key of this table or, in the
+ * other kind of trigger, of those that it refers to.  A key that must match in
+ * full is refused where it is null in part, whether it has changed or not.
+ */
+static bool
+sets_key(const EaKeyUpdate *update, Oid constraint, int kind)
+{
+	HeapTuple	tuple = SearchSysCache1(CONSTROID,
+										ObjectIdGetDatum(constraint));
+	AttrNumber	referring[INDEX_MAX_KEYS];
+	AttrNumber	referred[INDEX_MAX_KEYS];
+	bool		full;
+	int			n;
+
+	if (!HeapTupleIsValid(tuple))
+		return true;
+	DeconstructFkConstraintRow(tuple, &n, referring, referred, NULL, NULL,
+							   NULL, NULL, NULL);
+	full = ((Form_pg_constraint) GETSTRUCT(tuple))->confmatchtype ==
+		FKCONSTR_MATCH_FULL;
+	ReleaseSysCache(tuple);
+	if (kind == RI_TRIGGER_FK)
+		return full || sets_any(update, referring, n);
+	return sets_any(update, referred, n);
+}
+
 /*
  * Triggers of foreign keys have nothing to do while the keys stay as they
  * are, but for rows that the transaction itself has made (refers).
@@ -222,53 +262,11 @@ has_triggers(EaKeyUpdate *update, const TriggerDesc *triggers)
 		if (!TRIGGER_FOR_UPDATE(trigger->tgtype))
 			continue;
 		kind = RI_FKey_trigger_type(trigger->tgfoid);
-		if (kind == RI_TRIGGER_NONE || !trigger->tgisinternal)
+		if (kind == RI_TRIGGER_NONE || !trigger->tgisinternal ||
+			sets_key(update, trigger->tgconstraint, kind))
 			return true;
 		if (kind == RI_TRIGGER_FK)
 			update->refers = true;
-	}
-	return false;
-}
-
-/* A key that is null in part is refused, whether it has changed or not. */
-static bool
-is_match_full(Oid constraint)
-{
-	HeapTuple	tuple = SearchSysCache1(CONSTROID,
-										ObjectIdGetDatum(constraint));
-	bool		is;
-
-	if (!HeapTupleIsValid(tuple))
-		elog(ERROR, "cache lookup failed for constraint %u", constraint);
-	is = ((Form_pg_constraint) GETSTRUCT(tuple))->confmatchtype ==
-		FKCONSTR_MATCH_FULL;
-	ReleaseSysCache(tuple);
-	return is;
-}
-
-/* Columns that foreign keys of this table or others are about. */
-static bool
-sets_key(const EaKeyUpdate *update, Relation relation)
-{
-	Bitmapset  *keys = RelationGetIndexAttrBitmap(relation,
-												  INDEX_ATTR_BITMAP_KEY);
-	ListCell   *cell;
-
-	foreach(cell, RelationGetFKeyList(relation))
-	{
-		const ForeignKeyCacheInfo *key = lfirst(cell);
-
-		if (is_match_full(key->conoid))
-			return true;
-		for (int i = 0; i < key->nkeys; i++)
-			keys = bms_add_member(keys, key->conkey[i] -
-								  FirstLowInvalidHeapAttributeNumber);
-	}
-	for (int i = 0; i < update->nsets; i++)
-	{
-		if (bms_is_member(update->sets[i] - FirstLowInvalidHeapAttributeNumber,
-						  keys))
-			return true;
 	}
 	return false;
 }
@@ -303,7 +301,7 @@ is_plain_table(EaKeyUpdate *update, Relation relation)
 		relation->rd_tableam == GetHeapamTableAmRoutine() &&
 		!ea_compat_has_generated(constr) &&
 		!has_triggers(update, relation->trigdesc) &&
-		!sets_key(update, relation) && !has_waiting_index(relation);
+		!has_waiting_index(relation);
 }
 
 static bool

@@ -38,6 +38,9 @@ my @works = map {
 } 1 .. 30;
 my $desk = $editor->made(desks => { number => 1 });
 
+# So many that the planner takes an index for one of them
+$cluster->psql("insert into app.desk (tenant_id, id, number, created_at, updated_at) select tenant_id, gen_random_uuid(), 1000 + i, now(), now() from app.desk, generate_series(1, 3000) i; analyze app.desk");
+
 sub add { return { op => 'add', data => $editor->document(notes => { text => "x$_[0]" }, { work => $works[ $_[0] ] }) } }
 
 # name, method, target, document of the n-th call
@@ -82,6 +85,7 @@ my ($write) = grep { $requests[$_][0] eq 'update' } 0 .. $#requests;
 ok($of_caller->($write){ea_seen_row_is_there}, 'the caller of an update is known by the pages of his rows');
 ok(!$of_caller->($write){heap_fetch}, 'which are not read');
 ok(!$of_caller->($write){RelationGetNumberOfBlocksInFork}, 'without a question to the file system');
+ok(!(grep { $called->[$write]{$_}{ExecutorStart} } keys %{ $called->[$write] }), 'and his row is changed without the executor');
 ok(!$of_caller->($one){$_}, "that of one resource, while nothing is written, without them: $_") for qw(ea_seen_row_is_there heap_fetch);
 
 # --- the comparison ---------------------------------------------------------

@@ -118,8 +118,12 @@ my @cases = (
 	[ 'an index that is a summary', 'create index mine on app.doc using brin (n) with (pages_per_range = 1);' . patch({ n => 4000 }) . 'set local enable_indexscan = off; set local enable_bitmapscan = on;' . by_index('n = 4000'), '200 1 by index', 1 ],
 	[ 'an index after the plan was made', patch({ note => 'y' }) . 'create index mine on app.doc (note);' . patch({ note => 'z' }) . by_index("note = 'z'") . by_index("note = 'y'"), '200 200 1 by index 0 by index', 1 ],
 	[ 'what must be unique among some', 'create unique index mine on app.doc (note) where n > 0;' . patch({ note => 'b' }), '500 INTERNAL_ERROR', 1 ],
-	[ 'what must be unique', patch({ code => 'd' }) . $row, '409 UNIQUE_VIOLATION one|c|1.50|1|NEW|0cc175b9c0f1b6a831c399e269772661|f|0', 0 ],
-	[ 'a unique column', patch({ code => 'e' }) . $row, '200 one|e|1.50|1|NEW|0cc175b9c0f1b6a831c399e269772661|f|1', 0 ],
+	[ 'what must be unique', patch({ code => 'd' }) . $row, '409 UNIQUE_VIOLATION one|c|1.50|1|NEW|0cc175b9c0f1b6a831c399e269772661|f|0', 1 ],
+	[ 'a unique column', patch({ code => 'e' }) . $row, '200 one|e|1.50|1|NEW|0cc175b9c0f1b6a831c399e269772661|f|1', 1 ],
+	[ 'a column that others refer to', 'create table app.other (tenant_id uuid, code varchar, foreign key (tenant_id, code) references app.doc (tenant_id, code) on update cascade); alter table app.other owner to entityapi_owner;'
+		  . "insert into app.other values ('$tenant', 'c');" . patch({ code => 'e' }) . 'select code from app.other;', '200 e', 0 ],
+	[ 'one that others refer to in vain', 'create table app.other (tenant_id uuid, code varchar, foreign key (tenant_id, code) references app.doc (tenant_id, code)); alter table app.other owner to entityapi_owner;'
+		  . "insert into app.other values ('$tenant', 'c');" . patch({ n => 5 }) . patch({ code => 'e' }) . 'select code from app.other;', '200 404 RELATED_NOT_FOUND c', 1 ],
 	[ 'too little', patch({ amount => -1 }), '400 INVALID_VALUE', 0 ],
 	[ 'too much for the column', "alter table app.doc add constraint mine check (n < 10);" . patch({ n => 11 }) . patch({ n => 9 }) . patch({ n => 12 }) . $row, '500 INTERNAL_ERROR 200 500 INTERNAL_ERROR one|c|1.50|9|NEW|0cc175b9c0f1b6a831c399e269772661|f|1', 1 ],
 	[ 'a check that is no longer kept', "alter table app.doc add constraint mine check (coalesce(n, 0) < case when version > 2 then 10 else 20 end);" . patch({ n => 11 }) . patch({ n => 9 }) . patch({ n => 12 }), '200 200 500 INTERNAL_ERROR', 1 ],
