@@ -16,6 +16,7 @@ use constant { ROWS => 1500, SIZE => 20 };
 my $json = JSON::PP->new->canonical;
 my $true = JSON::PP::true;
 my $cluster = EntityApi::Test->cluster;
+my ($server) = qx(@{[EntityApi::Test::server_program('postgres')]} --version) =~ /(\d+)/;
 
 # One session, so that its plans are kept
 my $shim = EntityApi::Test->shim($cluster, pool_size => 1);
@@ -137,7 +138,8 @@ subtest 'filters by lists' => sub {
 		my $target = target($sort, after => 'start') . "&filter=rank=in=($ranks{$sort})" =~ s/ //gr;
 		my $plan = $cluster->psql(q{select entityapi.explain('GET', '} . page($target)->{links}{next} . qq{', jsonb_build_object('userId', 'u', 'tenantId', '$tenant', 'roles', '["Reader"]'::jsonb))});
 
-		like($plan, qr/using thing_list .*\n.*Index Cond:.*name.* AND .*rank = ANY/, "$sort: by that index");
+		# 17 and later have another plan, and ask as PostgreSQL does
+		like($plan, qr/using thing_list .*\n.*Index Cond:.*name.* AND .*rank = ANY/, "$sort: by that index") if $server < 17;
 		is_deeply([ ids(walk($target, 'next')) ], \@expected, $sort);
 	}
 	$cluster->psql('drop index app.thing_list; delete from app.thing where rank < 0');
