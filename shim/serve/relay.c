@@ -18,7 +18,6 @@
 #include "database/call.h"
 #include "database/channels.h"
 #include "http/front_loop.h"
-#include "serve/climb.h"
 #include "serve/press.h"
 #include "serve/relay.h"
 
@@ -49,7 +48,6 @@ struct relay
 	struct channels channels;
 	struct line reads;			/* those that wait for a connection */
 	struct line writes;
-	struct climb writers;		/* how many writes at once pay */
 	struct exchange *unused;
 	long		ahead;			/* so many may begin, beside writes */
 	long		outstanding;	/* requests that have begun */
@@ -158,8 +156,6 @@ judge(struct relay *relay, struct channel *channel,
 	struct answer *answer = &exchange->answer;
 	enum verdict verdict;
 
-	if (channel->writes)
-		climb_count(&relay->writers, now_micros());
 	channels_written(&relay->channels, channel);
 	PQclear(answer->result);
 	answer->result = result;
@@ -244,14 +240,11 @@ dispatch_read(struct relay *relay)
 static bool
 dispatch_write(struct relay *relay)
 {
-	struct channel *channel = NULL;
+	struct channel *channel;
 
 	if (relay->writes.first == NULL)
 		return false;
-	if (relay->channels.writing < relay->writers.limit)
-		channel = channels_idle(&relay->channels, false);
-	else
-		relay->writers.pressed = true;
+	channel = channels_idle(&relay->channels, false);
 	if (channel != NULL)
 		send_to(relay, channel, take_first(&relay->writes));
 	return channel != NULL;
@@ -450,7 +443,7 @@ has_room(void *argument)
 {
 	const struct relay *relay = argument;
 
-	return relay->outstanding < relay->ahead + relay->writers.limit;
+	return relay->outstanding < relay->ahead + relay->channels.most;
 }
 
 static void
@@ -552,8 +545,6 @@ relay_create(struct server *server, const struct config *config,
 		relay_destroy(relay);
 		return NULL;
 	}
-	climb_begin(&relay->writers, (int) config->pool_size,
-				(int) relay->channels.most);
 	*loop = (struct front_loop)
 	{
 		.argument = relay,.has_room = has_room,.happened = happened,
