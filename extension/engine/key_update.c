@@ -219,9 +219,9 @@ sets_any(const EaKeyUpdate *update, const AttrNumber *columns, int n)
 }
 
 /*
- * The statement changes columns of a foreign key of this table or, in the
- * other kind of trigger, of those that it refers to.  A key that must match in
- * full is refused where it is null in part, whether it has changed or not.
+ * The statement changes columns of a foreign key of this table, or, where the
+ * trigger is that of the other side, columns that others refer to.  A key that
+ * must match in full is refused where it is null in part, changed or not.
  */
 static bool
 sets_key(const EaKeyUpdate *update, Oid constraint, int kind)
