@@ -36,6 +36,7 @@
 
 #include "base/compat.h"
 #include "engine/keyscan.h"
+#include "engine/plancache.h"
 #include "engine/row_after.h"
 #include "engine/start_key.h"
 
@@ -416,13 +417,10 @@ tell_statement(void *sql)
 static PlannedStmt *
 only_reader(const CachedPlan *plan)
 {
-	PlannedStmt *stmt;
+	PlannedStmt *stmt = ea_plancache_statement(plan);
 
-	if (list_length(plan->stmt_list) != 1)
-		return NULL;
-	stmt = linitial_node(PlannedStmt, plan->stmt_list);
-	return stmt->commandType == CMD_SELECT && CommandIsReadOnly(stmt) ? stmt :
-		NULL;
+	return stmt != NULL && stmt->commandType == CMD_SELECT &&
+		CommandIsReadOnly(stmt) ? stmt : NULL;
 }
 
 bool
