@@ -255,7 +255,7 @@ typedef RelFileLocator EaLocator;
 #define EA_COMPAT_BEGINS_SCANS (PG_VERSION_NUM >= 170000)
 
 /*
- * What an UPDATE needs: which indexes get an entry of the new row is told in
+ * What a write needs: which indexes get an entry of an updated row is told in
  * more detail since 16, where permissions stand beside the range table; 18
  * wants to know what was pruned of that, has columns that are expressions,
  * and RETURNING for the old row.
@@ -266,6 +266,9 @@ typedef bool EaUpdateIndexes;
 #define ea_compat_insert_entries(table, slot, estate, indexes) \
 	((void) (indexes), ExecInsertIndexTuples((table), (slot), (estate), true, \
 											 false, NULL, NIL))
+#define ea_compat_insert_all_entries(table, slot, estate) \
+	((void) ExecInsertIndexTuples((table), (slot), (estate), false, false, \
+								  NULL, NIL))
 #define ea_compat_init_range_table(estate, stmt) \
 	ExecInitRangeTable((estate), (stmt)->rtable)
 #else
@@ -274,6 +277,9 @@ typedef bool EaUpdateIndexes;
 #define ea_compat_insert_entries(table, slot, estate, indexes) \
 	ExecInsertIndexTuples((table), (slot), (estate), true, false, NULL, NIL, \
 						  (indexes) == TU_Summarizing)
+#define ea_compat_insert_all_entries(table, slot, estate) \
+	((void) ExecInsertIndexTuples((table), (slot), (estate), false, false, \
+								  NULL, NIL, false))
 #if PG_VERSION_NUM < 180000
 #define ea_compat_init_range_table(estate, stmt) \
 	ExecInitRangeTable((estate), (stmt)->rtable, (stmt)->permInfos)

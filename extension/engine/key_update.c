@@ -4,122 +4,49 @@
 #include "postgres.h"
 
 #include "access/genam.h"
-#include "access/heapam.h"
 #include "access/relscan.h"
 #include "access/sysattr.h"
-#include "access/table.h"
 #include "access/tableam.h"
 #include "access/xact.h"
-#include "catalog/objectaccess.h"
 #include "catalog/pg_am.h"
-#include "catalog/pg_class.h"
 #include "catalog/pg_constraint.h"
 #include "catalog/pg_index.h"
 #include "catalog/pg_trigger.h"
 #include "commands/trigger.h"
 #include "executor/executor.h"
-#include "miscadmin.h"
-#include "parser/parsetree.h"
-#include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
 #include "utils/syscache.h"
 
 #include "base/compat.h"
-#include "engine/key_update.h"
-#include "engine/keyscan.h"
+#include "engine/reference.h"
+#include "engine/row_kind.h"
 #include "engine/scan_keys.h"
 #include "engine/steady.h"
 
-struct EaKeyUpdate
+typedef struct KeyUpdate
 {
-	MemoryContext mcxt;
-	Oid			relation;
-	Index		number;			/* in the range table */
+	EaRowWrite	pub;
 	Oid			index;
 	EaScanKeys	keys;
 	ExprState  *condition;		/* on the row that was found, or NULL */
 	bool		refers;			/* by foreign keys of its own */
-	int			nsets;
-	AttrNumber *sets;
-	ExprState **values;			/* what they are set to */
-	int			ncolumns;		/* of RETURNING */
-	AttrNumber *columns;
-};
+} KeyUpdate;
 
 /* -------- recognition: the plan -------- */
 
-/* One UPDATE of one table, and nothing that goes with it. */
+/* What comes behind the values finds the row. */
 static bool
-is_plain_update(const PlannedStmt *stmt)
+are_for_row(const List *targets, int nsets)
 {
-	const ModifyTable *modify = (const ModifyTable *) stmt->planTree;
-
-	return stmt->commandType == CMD_UPDATE && IsA(modify, ModifyTable) &&
-		modify->operation == CMD_UPDATE && !stmt->hasModifyingCTE &&
-		stmt->subplans == NIL && stmt->rowMarks == NIL &&
-		list_length(stmt->resultRelations) == 1 &&
-		list_length(modify->resultRelations) == 1 &&
-		modify->plan.initPlan == NIL && modify->rowMarks == NIL &&
-		modify->withCheckOptionLists == NIL && !modify->partColsUpdated &&
-		modify->onConflictAction == ONCONFLICT_NONE &&
-		modify->mergeActionLists == NIL &&
-		list_length(modify->updateColnosLists) == 1 &&
-		list_length(modify->returningLists) <= 1 &&
-		IsA(outerPlan(modify), IndexScan);
-}
-
-/* The values come in the order of their columns, then what finds the row. */
-static bool
-read_sets(EaKeyUpdate *update, const List *columns, const List *targets)
-{
-	ListCell   *cell;
-
-	update->nsets = list_length(columns);
-	update->sets = palloc(update->nsets * sizeof(AttrNumber));
-	update->values = palloc(update->nsets * sizeof(ExprState *));
-	if (list_length(targets) < update->nsets)
-		return false;
-	foreach(cell, targets)
+	for (int i = nsets; i < list_length(targets); i++)
 	{
-		TargetEntry *target = lfirst_node(TargetEntry, cell);
-		int			i = foreach_current_index(cell);
+		TargetEntry *target = list_nth_node(TargetEntry, targets, i);
 
-		if (i >= update->nsets)
-		{
-			if (!target->resjunk || !IsA(target->expr, Var) ||
-				((Var *) target->expr)->varattno !=
-				SelfItemPointerAttributeNumber)
-				return false;
-			continue;
-		}
-		if (target->resjunk ||
-			!ea_steady_is((Node *) target->expr, EA_STEADY_PARAMS))
+		if (!target->resjunk || !IsA(target->expr, Var) ||
+			((Var *) target->expr)->varattno !=
+			SelfItemPointerAttributeNumber)
 			return false;
-		update->sets[i] = list_nth_int(columns, i);
-		update->values[i] = ExecInitExpr(copyObject(target->expr), NULL);
-	}
-	return true;
-}
-
-/* Columns of the new row. */
-static bool
-read_returning(EaKeyUpdate *update, const List *targets)
-{
-	ListCell   *cell;
-
-	update->columns = palloc(Max(list_length(targets), 1) *
-							 sizeof(AttrNumber));
-	foreach(cell, targets)
-	{
-		TargetEntry *target = lfirst_node(TargetEntry, cell);
-		Var		   *var = (Var *) target->expr;
-
-		if (target->resjunk || !IsA(var, Var) ||
-			var->varno != update->number || var->varattno < 1 ||
-			!ea_compat_is_new_value(var))
-			return false;
-		update->columns[update->ncolumns++] = var->varattno;
 	}
 	return true;
 }
@@ -182,15 +109,15 @@ is_one_row(const EaScanKeys *keys, Relation index, Relation relation)
 }
 
 static bool
-read_scan(EaKeyUpdate *update, const IndexScan *node, Relation relation)
+read_scan(KeyUpdate *update, const IndexScan *node, Relation relation)
 {
 	const Plan *plan = &node->scan.plan;
 	Relation	index;
 	bool		fine;
 
-	if (node->scan.scanrelid != update->number || plan->initPlan != NIL ||
-		node->indexorderby != NIL || !ea_steady_is((Node *) plan->qual,
-												   EA_STEADY_PARAMS))
+	if (node->scan.scanrelid != update->pub.number ||
+		node->indexorderby != NIL ||
+		!ea_steady_is((Node *) plan->qual, EA_STEADY_PARAMS))
 		return false;
 	update->index = node->indexid;
 	update->condition = ExecInitQual(copyObject(plan->qual), NULL);
@@ -204,27 +131,13 @@ read_scan(EaKeyUpdate *update, const IndexScan *node, Relation relation)
 
 /* -------- recognition: the table -------- */
 
-static bool
-sets_any(const EaKeyUpdate *update, const AttrNumber *columns, int n)
-{
-	for (int i = 0; i < update->nsets; i++)
-	{
-		for (int k = 0; k < n; k++)
-		{
-			if (update->sets[i] == columns[k])
-				return true;
-		}
-	}
-	return false;
-}
-
 /*
  * The statement changes columns of a foreign key of this table, or, where the
  * trigger is that of the other side, columns that others refer to.  A key that
  * must match in full is refused where it is null in part, changed or not.
  */
 static bool
-sets_key(const EaKeyUpdate *update, Oid constraint, int kind)
+sets_key(const EaRowWrite *write, Oid constraint, int kind)
 {
 	HeapTuple	tuple = SearchSysCache1(CONSTROID,
 										ObjectIdGetDatum(constraint));
@@ -241,8 +154,30 @@ sets_key(const EaKeyUpdate *update, Oid constraint, int kind)
 		FKCONSTR_MATCH_FULL;
 	ReleaseSysCache(tuple);
 	if (kind == RI_TRIGGER_FK)
-		return full || sets_any(update, referring, n);
-	return sets_any(update, referred, n);
+		return full || ea_row_sets_any(write, referring, n);
+	return ea_row_sets_any(write, referred, n);
+}
+
+/* False if the trigger has to be asked. */
+static bool
+read_trigger(KeyUpdate *update, Relation relation, const Trigger *trigger)
+{
+	int			kind = RI_FKey_trigger_type(trigger->tgfoid);
+	EaReference *reference;
+
+	if (!TRIGGER_FOR_UPDATE(trigger->tgtype))
+		return true;
+	if (kind == RI_TRIGGER_NONE || !trigger->tgisinternal)
+		return false;
+	update->refers = update->refers || kind == RI_TRIGGER_FK;
+	if (!sets_key(&update->pub, trigger->tgconstraint, kind))
+		return true;
+	reference = kind != RI_TRIGGER_FK ? NULL :
+		ea_reference_make(relation, trigger);
+	if (reference == NULL)
+		return false;
+	update->pub.references = lappend(update->pub.references, reference);
+	return true;
 }
 
 /*
@@ -250,135 +185,41 @@ sets_key(const EaKeyUpdate *update, Oid constraint, int kind)
  * are, but for rows that the transaction itself has made (refers).
  */
 static bool
-has_triggers(EaKeyUpdate *update, const TriggerDesc *triggers)
+read_triggers(KeyUpdate *update, Relation relation)
 {
-	if (triggers == NULL)
-		return false;
-	for (int i = 0; i < triggers->numtriggers; i++)
+	const TriggerDesc *triggers = relation->trigdesc;
+
+	for (int i = 0; triggers != NULL && i < triggers->numtriggers; i++)
 	{
-		const Trigger *trigger = &triggers->triggers[i];
-		int			kind;
-
-		if (!TRIGGER_FOR_UPDATE(trigger->tgtype))
-			continue;
-		kind = RI_FKey_trigger_type(trigger->tgfoid);
-		if (kind == RI_TRIGGER_NONE || !trigger->tgisinternal ||
-			sets_key(update, trigger->tgconstraint, kind))
-			return true;
-		if (kind == RI_TRIGGER_FK)
-			update->refers = true;
+		if (!read_trigger(update, relation, &triggers->triggers[i]))
+			return false;
 	}
-	return false;
-}
-
-/* A constraint that is asked at the end, or of rows among each other. */
-static bool
-has_waiting_index(Relation relation)
-{
-	List	   *oids = RelationGetIndexList(relation);
-	bool		waiting = false;
-	ListCell   *cell;
-
-	foreach(cell, oids)
-	{
-		Relation	index = index_open(lfirst_oid(cell), AccessShareLock);
-
-		waiting = waiting || !index->rd_index->indimmediate ||
-			index->rd_index->indisexclusion;
-		index_close(index, NoLock);
-	}
-	list_free(oids);
-	return waiting;
+	return true;
 }
 
 static bool
-is_plain_table(EaKeyUpdate *update, Relation relation)
+read_update(EaRowWrite *write, const PlannedStmt *stmt, Relation relation)
 {
-	const TupleConstr *constr = RelationGetDescr(relation)->constr;
-
-	return relation->rd_rel->relkind == RELKIND_RELATION &&
-		!relation->rd_rel->relispartition &&
-		relation->rd_tableam == GetHeapamTableAmRoutine() &&
-		!ea_compat_has_generated(constr) &&
-		!has_triggers(update, relation->trigdesc) &&
-		!has_waiting_index(relation);
-}
-
-static bool
-read_plan(EaKeyUpdate *update, const PlannedStmt *stmt)
-{
+	KeyUpdate  *update = (KeyUpdate *) write;
 	const ModifyTable *modify = (const ModifyTable *) stmt->planTree;
-	const IndexScan *scan;
-	Relation	relation;
-	bool		fine;
+	const IndexScan *scan = (const IndexScan *) outerPlan(modify);
 
-	if (!is_plain_update(stmt))
-		return false;
-	scan = (const IndexScan *) outerPlan(modify);
-	update->number = linitial_int(stmt->resultRelations);
-	update->relation = rt_fetch(update->number, stmt->rtable)->relid;
-	if (!read_sets(update, linitial(modify->updateColnosLists),
-				   scan->scan.plan.targetlist) ||
-		!read_returning(update, modify->returningLists == NIL ? NIL :
-						linitial(modify->returningLists)))
-		return false;
-
-	/* whoever has the plan locks the table */
-	relation = table_open(update->relation, NoLock);
-	fine = is_plain_table(update, relation) &&
+	return IsA(scan, IndexScan) &&
+		list_length(modify->updateColnosLists) == 1 &&
+		ea_row_read_sets(write, linitial(modify->updateColnosLists),
+						 scan->scan.plan.targetlist) &&
+		are_for_row(scan->scan.plan.targetlist, write->nsets) &&
+		read_triggers(update, relation) &&
 		read_scan(update, scan, relation);
-	table_close(relation, NoLock);
-	return fine;
-}
-
-EaKeyUpdate *
-ea_key_update_make(PlannedStmt *stmt, MemoryContext parent)
-{
-	MemoryContext mcxt = AllocSetContextCreate(CurrentMemoryContext,
-											   "entityapi key update",
-											   ALLOCSET_SMALL_SIZES);
-	MemoryContext old = MemoryContextSwitchTo(mcxt);
-	EaKeyUpdate *update = palloc0(sizeof(EaKeyUpdate));
-	bool		fine;
-
-	update->mcxt = mcxt;
-	fine = read_plan(update, stmt);
-	MemoryContextSwitchTo(old);
-	if (!fine)
-	{
-		MemoryContextDelete(mcxt);
-		return NULL;
-	}
-
-	/* all that can fail is done */
-	MemoryContextSetParent(mcxt, parent);
-	return update;
-}
-
-void
-ea_key_update_free(EaKeyUpdate *update)
-{
-	if (update != NULL)
-		MemoryContextDelete(update->mcxt);
 }
 
 /* -------- the run -------- */
 
-typedef struct Work
-{
-	EaKeyUpdate *update;
-	const EaKeyUpdateRun *run;
-	Relation	relation;
-	TupleTableSlot *before;
-	TupleTableSlot *after;
-	ExprContext context;		/* as much of one as expressions may use */
-} Work;
-
 /* The row that the snapshot sees, with what else is asked of it. */
 static bool
-find_row(Work *work)
+find_row(EaRowWork *work)
 {
-	EaKeyUpdate *update = work->update;
+	KeyUpdate  *update = (KeyUpdate *) work->write;
 	ScanKeyData keys[EA_SCAN_KEYS];
 	IndexScanDesc desc;
 	Relation	index;
@@ -402,22 +243,22 @@ find_row(Work *work)
  * insertion has left waiting finds its row gone.
  */
 static bool
-is_own_row(const Work *work)
+is_own_row(const EaRowWork *work)
 {
 	bool		isnull;
 	Datum		xmin;
 
-	if (!work->update->refers)
+	if (!((const KeyUpdate *) work->write)->refers)
 		return false;
 	xmin = slot_getsysattr(work->before, MinTransactionIdAttributeNumber,
 						   &isnull);
 	return TransactionIdIsCurrentTransactionId(DatumGetTransactionId(xmin));
 }
 
+/* As it was, but for what is set; columns that have gone are null. */
 static void
-make_row(Work *work)
+make_row(EaRowWork *work)
 {
-	EaKeyUpdate *update = work->update;
 	TupleTableSlot *before = work->before;
 	TupleTableSlot *after = work->after;
 	TupleDesc	desc = after->tts_tupleDescriptor;
@@ -427,56 +268,12 @@ make_row(Work *work)
 	for (int i = 0; i < desc->natts; i++)
 		after->tts_isnull[i] = before->tts_isnull[i] ||
 			TupleDescAttr(desc, i)->attisdropped;
-	for (int i = 0; i < update->nsets; i++)
-	{
-		int			n = update->sets[i] - 1;
-
-		after->tts_values[n] = ExecEvalExpr(update->values[i], &work->context,
-											&after->tts_isnull[n]);
-	}
-	ExecStoreVirtualTuple(after);
-	after->tts_tableOid = update->relation;
-}
-
-static bool
-satisfies(Work *work)
-{
-	TupleTableSlot *after = work->after;
-	TupleDesc	desc = after->tts_tupleDescriptor;
-
-	if (desc->constr != NULL && desc->constr->has_not_null)
-	{
-		for (int i = 0; i < desc->natts; i++)
-		{
-			if (after->tts_isnull[i] && TupleDescAttr(desc, i)->attnotnull)
-				return false;
-		}
-	}
-	work->context.ecxt_scantuple = after;
-	return ea_checks_pass(work->run->checks, work->run->nested,
-						  work->relation, &work->context);
-}
-
-/* By the executor's own function: there are indexes of all kinds. */
-static void
-insert_entries(Work *work, EaUpdateIndexes indexes)
-{
-	EState	   *estate = CreateExecutorState();
-	MemoryContext old = MemoryContextSwitchTo(estate->es_query_cxt);
-	ResultRelInfo *table = makeNode(ResultRelInfo);
-
-	ea_compat_init_range_table(estate, work->run->stmt);
-	InitResultRelInfo(table, work->relation, work->update->number, NULL, 0);
-	ExecOpenIndices(table, false);
-	ea_compat_insert_entries(table, work->after, estate, indexes);
-	ExecCloseIndices(table);
-	MemoryContextSwitchTo(old);
-	FreeExecutorState(estate);
+	ea_row_set_values(work);
 }
 
 /* False if somebody else has changed the row since the snapshot was taken. */
 static bool
-write_row(Work *work)
+write_row(EaRowWork *work)
 {
 	ItemPointerData tid = work->before->tts_tid;
 	EaUpdateIndexes indexes;
@@ -489,87 +286,25 @@ write_row(Work *work)
 						   &indexes) != TM_Ok)
 		return false;
 	if (indexes != EA_UPDATE_NO_INDEX)
-		insert_entries(work, indexes);
+		ea_row_insert_entries(work, &indexes);
 	return true;
 }
 
-/* Functions are called in the caller's context. */
-static void
-hand_out(const Work *work, MemoryContext caller)
-{
-	const EaKeyUpdate *update = work->update;
-	const EaKeyUpdateRun *run = work->run;
-	TupleTableSlot slot = {0};	/* as much of one as functions may use */
-
-	slot.type = T_TupleTableSlot;
-	slot.tts_nvalid = update->ncolumns;
-	slot.tts_values = palloc(Max(update->ncolumns, 1) * sizeof(Datum));
-	slot.tts_isnull = palloc(Max(update->ncolumns, 1) * sizeof(bool));
-	for (int i = 0; i < update->ncolumns; i++)
-	{
-		int			n = update->columns[i] - 1;
-
-		slot.tts_values[i] = work->after->tts_values[n];
-		slot.tts_isnull[i] = work->after->tts_isnull[n];
-	}
-	MemoryContextSwitchTo(caller);
-	if (run->row != NULL)
-		run->row(run->arg, &slot);
-	if (run->replaced != NULL)
-		ea_replaced_tell(run->replaced, work->before);
-}
-
-/* False if it is the executor's to do. */
 static bool
-change(Work *work, MemoryContext caller, uint64 *nrows)
+write_update(EaRowWork *work, uint64 *nrows)
 {
-	*nrows = 0;
+	CheckCmdReplicaIdentity(work->relation, CMD_UPDATE);
 	if (!find_row(work))
 		return true;
 	if (is_own_row(work))
 		return false;
 	make_row(work);
-	if (!satisfies(work) || !write_row(work))
+	if (!ea_row_is_fine(work) || !write_row(work))
 		return false;
 	*nrows = 1;
-	hand_out(work, caller);
 	return true;
 }
 
-bool
-ea_key_update_run(EaKeyUpdate *update, const EaKeyUpdateRun *run,
-				  uint64 *nrows)
-{
-	MemoryContext caller = CurrentMemoryContext;
-	MemoryContext mcxt;
-	Work		work = {update, run};
-	bool		done;
-
-	if (!ea_keyscan_is_open(false) || XactReadOnly || IsInParallelMode() ||
-		object_access_hook != NULL)
-		return false;
-	ea_compat_check_permissions(run->stmt);
-
-	/* long values that conditions look into are given back at once */
-	mcxt = AllocSetContextCreate(caller, "entityapi key update, running",
-								 ALLOCSET_SMALL_SIZES);
-	MemoryContextSwitchTo(mcxt);
-
-	/* whoever has the plan locks the table */
-	work.relation = table_open(update->relation, NoLock);
-	CheckCmdReplicaIdentity(work.relation, CMD_UPDATE);
-	work.before = table_slot_create(work.relation, NULL);
-	work.after = MakeSingleTupleTableSlot(RelationGetDescr(work.relation),
-										  &TTSOpsVirtual);
-	work.context.type = T_ExprContext;
-	work.context.ecxt_per_query_memory = mcxt;
-	work.context.ecxt_per_tuple_memory = mcxt;
-	work.context.ecxt_param_list_info = run->list;
-	done = change(&work, caller, nrows);
-	ExecDropSingleTupleTableSlot(work.after);
-	ExecDropSingleTupleTableSlot(work.before);
-	table_close(work.relation, NoLock);
-	MemoryContextSwitchTo(caller);
-	MemoryContextDelete(mcxt);
-	return done;
-}
+const EaRowKind ea_key_update = {
+	CMD_UPDATE, sizeof(KeyUpdate), read_update, write_update
+};

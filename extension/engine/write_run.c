@@ -75,8 +75,8 @@ execute(const Run *run)
 }
 
 /* What the plan is, looked at once, and not while another may be in use. */
-static EaKeyUpdate *
-get_update(const Run *run, const CachedPlan *plan)
+static EaRowWrite *
+get_write(const Run *run, const CachedPlan *plan)
 {
 	EaPlan	   *kept = run->kept;
 
@@ -84,33 +84,33 @@ get_update(const Run *run, const CachedPlan *plan)
 	{
 		if (run->nested)
 			return NULL;
-		ea_key_update_free(kept->update);
-		kept->update = NULL;
-		kept->update = ea_key_update_make(run->stmt, TopMemoryContext);
+		ea_row_write_free(kept->write);
+		kept->write = NULL;
+		kept->write = ea_row_write_make(run->stmt, TopMemoryContext);
 		kept->generation = plan->generation;
 	}
-	return kept->update;
+	return kept->write;
 }
 
-/* Without the executor, if it is an UPDATE of one row by its key. */
+/* Without the executor, if it is a write of one row that can be done so. */
 static bool
-update_by_key(const Run *run, const CachedPlan *plan, uint64 *n)
+write_row(const Run *run, const CachedPlan *plan, uint64 *n)
 {
-	EaKeyUpdateRun by_key = {run->stmt, run->params, run->list};
-	EaKeyUpdate *update = get_update(run, plan);
+	EaRowRun	row = {run->stmt, run->params, run->list};
+	EaRowWrite *write = get_write(run, plan);
 
-	if (update == NULL)
+	if (write == NULL)
 		return false;
-	by_key.checks = &run->kept->checks;
-	by_key.nested = run->nested;
+	row.checks = &run->kept->checks;
+	row.nested = run->nested;
 	if (run->reader != NULL && run->reader->row != NULL)
 	{
 		ea_reader_check(run->reader, run->source->resultDesc);
-		by_key.row = run->reader->row;
-		by_key.arg = run->arg;
+		row.row = run->reader->row;
+		row.arg = run->arg;
 	}
-	by_key.replaced = replaced_of(run);
-	return ea_key_update_run(update, &by_key, n);
+	row.replaced = replaced_of(run);
+	return ea_row_write_run(write, &row, n);
 }
 
 /* The server's log has the statement that failed. */
@@ -144,7 +144,7 @@ ea_write_run(EaPlan *kept, bool nested, EaParams params, ParamListInfo list,
 	*n = 0;
 	if (run.stmt != NULL && (replaced_of(&run) == NULL ||
 							 ea_replaced_begin(replaced_of(&run), run.stmt)) &&
-		!update_by_key(&run, plan, n))
+		!write_row(&run, plan, n))
 		*n = execute(&run);
 	ReleaseCachedPlan(plan, CurrentResourceOwner);
 	PopActiveSnapshot();

@@ -80,7 +80,7 @@ sub patch { my ($attributes, %of) = @_; return request(PATCH => '/docs/' . ($of{
 sub adds { return { 'atomic:operations' => [ map { { op => 'update', data => { %{ doc({ n => $_ })->{data} }, meta => { version => $_ - 1 } } } } @_ ] } }
 
 my $row = "select concat_ws('|', name, code, amount, n, state, md5(note), folder_id is not null, version) from app.doc $where;\n";
-my $kept = "select count(*) || ' kept' from pg_backend_memory_contexts where name = 'entityapi key update';\n";
+my $kept = "select count(*) || ' kept' from pg_backend_memory_contexts where name = 'entityapi row write';\n";
 
 # By each index, whatever the planner thinks
 sub by_index { return "set local enable_seqscan = off; select count(*) || ' by index' from app.doc where $_[0];\n" }
@@ -148,7 +148,7 @@ my @cases = (
 	[ 'a transaction that may not write', 'set transaction read only;' . patch({ n => 5 }), undef, undef ],
 	[ 'one that is undone in part', 'savepoint s;' . patch({ n => 5 }) . 'rollback to s;' . $row . patch({ n => 6 }) . $row, '200 one|c|1.50|1|NEW|0cc175b9c0f1b6a831c399e269772661|f|0 200 one|c|1.50|6|NEW|0cc175b9c0f1b6a831c399e269772661|f|1', 1 ],
 	[ 'a publication without a key', 'alter table app.doc replica identity nothing; create publication mine for table app.doc;' . patch({ n => 5 }), '500 INTERNAL_ERROR', undef ],
-	[ 'a reference', request(PATCH => "/docs/$id", { data => { type => 'docs', id => $id, relationships => { folder => { data => { type => 'folders', id => $folder } } } } }, '*') . $row, '200 one|c|1.50|1|NEW|0cc175b9c0f1b6a831c399e269772661|t|1', 0 ],
+	[ 'a reference', request(PATCH => "/docs/$id", { data => { type => 'docs', id => $id, relationships => { folder => { data => { type => 'folders', id => $folder } } } } }, '*') . $row, '200 one|c|1.50|1|NEW|0cc175b9c0f1b6a831c399e269772661|t|1', 1 ],
 	[ 'the other side of it', request(PATCH => "/folders/$folder", { data => { type => 'folders', id => $folder, attributes => { title => 'g' } } }) . 'select title from app.folder;', '200 g', 1 ],
 	[ 'a key that is null in part', 'create table app.full (p int, q int, primary key (p, q)); alter table app.doc add column p int, add column q int; alter table app.full owner to entityapi_owner;'
 		  . "update app.doc set p = 1 $where; alter table app.doc add constraint mine foreign key (p, q) references app.full match full not valid;" . patch({ n => 5 }, query => '?fields[docs]=n') . $row,
