@@ -19,8 +19,8 @@
 #include "utils/syscache.h"
 
 #include "base/compat.h"
+#include "engine/key_update.h"
 #include "engine/reference.h"
-#include "engine/row_kind.h"
 #include "engine/scan_keys.h"
 #include "engine/steady.h"
 

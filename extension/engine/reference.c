@@ -136,8 +136,8 @@ read_columns(EaReference *reference, const Declared *declared,
 static bool
 read_constraint(EaReference *reference, Declared *declared)
 {
-	HeapTuple	tuple = SearchSysCache1(CONSTROID,
-										ObjectIdGetDatum(reference->constraint));
+	Datum		oid = ObjectIdGetDatum(reference->constraint);
+	HeapTuple	tuple = SearchSysCache1(CONSTROID, oid);
 	Form_pg_constraint form;
 
 	if (!HeapTupleIsValid(tuple))

@@ -11,7 +11,7 @@
 
 #include "base/compat.h"
 #include "engine/reference.h"
-#include "engine/row_kind.h"
+#include "engine/row_insert.h"
 
 /*
  * All columns, in their order.  What gives another value each time is not

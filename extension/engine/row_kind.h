@@ -50,10 +50,6 @@ struct EaRowWork
 	ExprContext context;		/* as much of one as expressions may use */
 };
 
-/* The kinds that there are. */
-extern const EaRowKind ea_key_update;
-extern const EaRowKind ea_row_insert;
-
 /*
  * Columns in the order of "targets", the first of which are set; what comes
  * then must be junk and is left to the caller.  False if a value may change

@@ -17,7 +17,9 @@
 #include "utils/rel.h"
 
 #include "base/compat.h"
+#include "engine/key_update.h"
 #include "engine/keyscan.h"
+#include "engine/row_insert.h"
 #include "engine/row_kind.h"
 
 static const EaRowKind *const kinds[] = {

@@ -8,10 +8,10 @@ use strict;
 use warnings;
 
 use JSON::PP ();
-use POSIX ();
 use Test::More;
 
 use EntityApi::Test;
+use EntityApi::Test::BothWays;
 
 delete $ENV{ENTITYAPI_TEST_MAPPED};
 
@@ -44,7 +44,7 @@ $cluster->psql("select count(*) from entityapi.apply_manifest(\$m\$$manifests\$m
 my $shim = EntityApi::Test->shim($cluster, pool_size => 1);
 my $tenant = $shim->tenant('acme')->{id};
 my $ed = $shim->user($tenant, 'ed', ['Editor']);
-my $type = 'application/vnd.api+json';
+my $both = EntityApi::Test::BothWays->new($cluster, $ed);
 my $make = sub { my ($type, %attributes) = @_; return $shim->must(201, POST => "/api/v1/$type", { token => $ed, json => { data => { type => $type, attributes => \%attributes } } })->{data}{id} };
 my $folder = $make->('folders', title => 'f');
 my $id = $make->('docs', name => 'one', code => 'c', amount => 1.5, n => 1, state => 'NEW', note => 'a');
@@ -59,19 +59,7 @@ my $where = "where tenant_id = '$tenant' and id = '$id'";
 
 # --- what is done -----------------------------------------------------------
 
-# One request as SQL; its status and, of a refusal, the code.  The document is
-# in a literal.
-sub request
-{
-	my ($method, $target, $document, $match) = @_;
-	my $body = defined $document ? 'convert_to($j$' . $json->encode($document) . q{$j$, 'UTF8')} : 'null';
-	my $as = $target =~ m{^/operations} ? qq($type;ext=\\"https://jsonapi.org/ext/atomic\\") : $type;
-	my $headers = qq({"authorization": "Bearer $ed->{accessToken}", "content-type": "$as", "accept": "$as", "x-request-id": "it")
-	  . (defined $match ? qq(, "if-match": "\\"$match\\"") : '') . '}';
-
-	$headers =~ s/"\\"\*\\""/"*"/;
-	return "select concat_ws(' ', status, nullif(body, '')::json #>> '{errors,0,code}') from entityapi.handle('$method', '/api/v1$target', '$headers', $body, '192.0.2.1');\n";
-}
+sub request { return $both->request(@_) }
 
 sub doc { my ($attributes, $which) = @_; return { data => { type => 'docs', id => $which // $id, attributes => $attributes } } }
 
@@ -80,26 +68,16 @@ sub patch { my ($attributes, %of) = @_; return request(PATCH => '/docs/' . ($of{
 sub adds { return { 'atomic:operations' => [ map { { op => 'update', data => { %{ doc({ n => $_ })->{data} }, meta => { version => $_ - 1 } } } } @_ ] } }
 
 my $row = "select concat_ws('|', name, code, amount, n, state, md5(note), folder_id is not null, version) from app.doc $where;\n";
-my $kept = "select count(*) || ' kept' from pg_backend_memory_contexts where name = 'entityapi row write';\n";
 
 # By each index, whatever the planner thinks
 sub by_index { return "set local enable_seqscan = off; select count(*) || ' by index' from app.doc where $_[0];\n" }
-
-sub run
-{
-	my ($switch, $sql) = @_;
-	my $result = $cluster->try_psql("set client_min_messages = error; select from entityapi.version(); set entityapi.direct_scans = $switch; begin; $sql\nrollback;");
-	my ($error) = $result->{err} =~ /ERROR:\s+(.*)$/m;
-
-	return join ' ', (grep { $_ ne '' } split /\n/, $result->{out}), $result->{status} ? "ERROR $error" : ();
-}
 
 my $seen = 'create table seen (what text); grant insert on seen to public;
 	create function note() returns trigger language plpgsql as $$ begin insert into public.seen values (tg_op || coalesce(old.n::text, tg_level)); return new; end $$;
 	alter function note() owner to entityapi_owner;';
 
-# [name, SQL, what is to be seen, how many plans of the kind are kept]
-my @cases = (
+# name, SQL, what is to be seen, how many plans of the kind are kept
+$both->compare(
 	[ 'a change', patch({ n => 5, note => "it's \x{fc}" }) . $row, '200 one|c|1.50|5|NEW|aae08d21339877bcb583d5c5cd6f8d62|f|1', 1 ],
 	[ 'no change', patch({ n => 1 }) . $row, '200 one|c|1.50|1|NEW|0cc175b9c0f1b6a831c399e269772661|f|1', 1 ],
 	[ 'to nothing', patch({ n => undef, amount => undef, note => undef }) . $row, '200 one|c|NEW|f|1', 1 ],
@@ -152,7 +130,7 @@ my @cases = (
 	[ 'the other side of it', request(PATCH => "/folders/$folder", { data => { type => 'folders', id => $folder, attributes => { title => 'g' } } }) . 'select title from app.folder;', '200 g', 1 ],
 	[ 'a key that is null in part', 'create table app.full (p int, q int, primary key (p, q)); alter table app.doc add column p int, add column q int; alter table app.full owner to entityapi_owner;'
 		  . "update app.doc set p = 1 $where; alter table app.doc add constraint mine foreign key (p, q) references app.full match full not valid;" . patch({ n => 5 }, query => '?fields[docs]=n') . $row,
-		'404 RELATED_NOT_FOUND one|c|1.50|1|NEW|0cc175b9c0f1b6a831c399e269772661|f|0', 0 ],
+		'404 RELATED_NOT_FOUND one|c|1.50|1|NEW|0cc175b9c0f1b6a831c399e269772661|f|0', 1 ],
 	[ 'a trigger that only looks like one of a key', 'create constraint trigger mine after update on app.doc for each row execute function "RI_FKey_noaction_upd"();' . patch({ n => 5 }), '500 INTERNAL_ERROR', 0 ],
 	[ 'a row of its own that refers to nothing', 'set constraints all deferred; insert into app.doc (tenant_id, id, name, version, folder_id, created_at, updated_at)'
 		  . " values ('$tenant', '01900000-0000-7000-8000-000000000002', 'new', 1, '01900000-0000-7000-8000-000000000003', now(), now());"
@@ -167,22 +145,6 @@ my @cases = (
 		  . request(PATCH => "/owns/$own", { data => { type => 'owns', id => $own, attributes => { open => JSON::PP::false } } }) . 'select name, open from app.own;', undef, undef ],
 );
 
-my $records = q{select string_agg(concat_ws('|', action, outcome, target_type, md5(changes::text)), ',' order by at, id) from entityapi.audit where request_id = 'it';};
-
-for my $case (@cases)
-{
-	my ($name, $sql, $expected, $plans) = @$case;
-	my %got = map { $_ => run($_, "$sql\n$kept$records") } qw(on off);
-	my %kept = map { $_ => $got{$_} =~ s/ ?\b(\d+) kept\b// ? $1 : undef } qw(on off);
-	my $answers = $got{on};
-
-	# the records are the same, too, but are not written out here
-	$answers =~ s/ ENTITY_\S+$//;
-	is($got{on}, $got{off}, "$name: all the same");
-	is($answers, $expected, '... as it should be') if defined $expected;
-	is($kept{on}, $plans, '... and by that way') if defined $plans && defined $kept{on};
-}
-
 # --- what it takes ----------------------------------------------------------
 
 # What a condition has to read of long values does not add up in a request
@@ -190,7 +152,7 @@ $cluster->psql("alter table app.doc add column extra text; alter table app.doc a
 	update app.doc set extra = repeat('x', 1000000) where id in (select id from app.doc where code like 'fill%' order by id limit 300); vacuum app.doc");
 my @long = split /\n/, $cluster->psql('select id from app.doc where extra is not null');
 my $sets = { 'atomic:operations' => [ map { { op => 'update', data => { %{ doc({ n => 5 }, $_)->{data} }, meta => { version => 0 } } } } @long ] };
-is(run($_, request(POST => '/operations', $sets)), '200', "$_: 300 rows of a megabyte that is checked") for qw(on off);
+is($both->run($_, request(POST => '/operations', $sets)), '200', "$_: 300 rows of a megabyte that is checked") for qw(on off);
 $cluster->psql('alter table app.doc drop column extra; vacuum full app.doc; analyze app.doc');
 
 # --- what it leaves ---------------------------------------------------------
@@ -202,14 +164,14 @@ my $ended = "select count(*), count(revoked_at) from entityapi.session where acc
 my $root = $shim->superadmin->{accessToken};
 my $disable = "select status from entityapi.handle('PATCH', '/manage/tenants/$tenant/users/$many->{id}',
 	'{\"authorization\": \"Bearer $root\", \"content-type\": \"application/json\"}', convert_to('{\"status\": \"DISABLED\"}', 'UTF8'), '192.0.2.1');";
-is(run($_, "set local enable_seqscan = off; set local enable_bitmapscan = off; $disable $ended"), '200 4|4', "$_: all sessions of somebody end at once") for qw(on off);
+is($both->run($_, "set local enable_seqscan = off; set local enable_bitmapscan = off; $disable $ended"), '200 4|4', "$_: all sessions of somebody end at once") for qw(on off);
 
 $cluster->psql('set client_min_messages = error; create extension pageinspect; alter table app.doc add column more text;
 	update app.doc set more = (select string_agg(md5(i::text), $$$$) from generate_series(1, 28) i); alter table app.doc drop column more');
 for my $switch (qw(on off))
 {
 	# a value of a column that is gone is not written again
-	my $size = run($switch, patch({ n => 5 })
+	my $size = $both->run($switch, patch({ n => 5 })
 		. "select lp_len < 300 from app.doc d, heap_page_items(get_raw_page('app.doc', (d.ctid::text::point)[0]::int)) i $where and i.lp = (d.ctid::text::point)[1]::int;");
 	is($size, '200 t', "$switch: nothing of a column that has gone");
 
@@ -220,47 +182,13 @@ for my $switch (qw(on off))
 
 # --- who else writes --------------------------------------------------------
 
-my $connection = q{'dbname=entityapi user=postgres host=' || split_part(current_setting('unix_socket_directories'), ',', 1) || ' port=' || current_setting('port')};
 my $restore = "delete from app.doc where tenant_id = '$tenant' and code = 'c'; insert into app.doc (tenant_id, id, name, code, n, note, version, created_at, updated_at)
 	values ('$tenant', '$id', 'one', 'c', 1, 'a', 0, now(), now());";
 my $changed = "select changes::text from entityapi.audit where request_id = 'it' and action = 'ENTITY_UPDATE' order by at desc, id desc limit 1;";
-
-sub quoted { return '$d$' . $_[0] =~ s/;?\s*$//r . '$d$' }
-
-# "a" has begun something, "b" asks for a PATCH, and waits; "a" ends as it is
-# told.  What "b" answered, and the row that is left.
-sub crossed
-{
-	my ($switch, $level, $first, $patch, $end) = @_;
-	my $warm = quoted($patch =~ s/"it"/"warm"/r);
-
-	return $cluster->psql("set client_min_messages = error; create extension if not exists dblink; $restore
-		select from dblink_connect('a', $connection); select from dblink_connect('b', $connection);
-		select from dblink_exec('b', 'load \$l\$entityapi\$l\$'); select from dblink_exec('b', 'set entityapi.direct_scans = $switch');
-		select from dblink('b', $warm) x (y text); $restore
-		create temp table b as select pid from dblink('b', 'select pg_backend_pid()') x (pid int);
-		select from dblink_exec('a', 'begin'); select from dblink_exec('b', 'begin isolation level $level'); select from dblink('b', 'select count(*) from app.folder') x (y bigint);
-		select from dblink_exec('a', @{[quoted($first)]});
-		select from dblink_send_query('b', @{[quoted($patch)]});
-		do \$\$ begin
-			for i in 1 .. 500 loop
-				exit when (select wait_event_type = 'Lock' from pg_stat_activity join b using (pid)) or dblink_is_busy('b') = 0;
-				perform pg_sleep(0.01);
-				perform pg_stat_clear_snapshot();
-			end loop;
-		end \$\$;
-		select case dblink_is_busy('b') when 1 then 'waits' else 'waits for nobody' end;
-		select from dblink_exec('a', '$end');
-		select y from dblink_get_result('b', false) x (y text);
-		select nullif(dblink_error_message('b'), 'OK');
-		select from dblink_get_result('b') x (y text);
-		select from dblink_exec('b', 'commit');
-		$row $changed select from dblink_disconnect('a'); select from dblink_disconnect('b')") =~ s/\n+/ /gr =~ s/ $//r;
-}
-
 my $set = sub { return "update app.doc set $_[0] $where" };
 my $lock = sub { return "do \$p\$ begin perform from app.doc $where for $_[0]; end \$p\$" };
-my @crossed = (
+
+$both->compare_crossed({ restore => $restore, told => "$row $changed" },
 	[ 'another column', 'read committed', $set->("note = 'b'"), patch({ n => 5 }), 'commit', 'waits 200 one|c|5|92eb5ffee6ae2fec3ad71c777531578f|f|1 {"n":[1,5]}' ],
 	[ 'the same column', 'read committed', $set->('n = 3'), patch({ n => 5 }), 'commit', 'waits 200 one|c|5|0cc175b9c0f1b6a831c399e269772661|f|1 {"n":[3,5]}' ],
 	[ 'an indexed column', 'read committed', $set->("name = 'uno'"), patch({ name => 'eins' }), 'commit', 'waits 200 eins|c|1|0cc175b9c0f1b6a831c399e269772661|f|1 {"name":["uno","eins"]}' ],
@@ -273,56 +201,25 @@ my @crossed = (
 	[ 'what an old snapshot sees', 'repeatable read', $set->('n = 3'), patch({ n => 5 }), 'commit', qr/^waits .*could not serialize access due to concurrent update.* one\|c\|3\|/ ],
 );
 
-for my $case (@crossed)
-{
-	my ($name, @how) = @$case;
-	my $expected = pop @how;
-	my %got = map { $_ => crossed($_, @how) } qw(on off);
-
-	is($got{on}, $got{off}, "$name, meanwhile: all the same");
-	ref $expected ? like($got{on}, $expected, '... as it should be') : is($got{on}, $expected, '... as it should be');
-}
-
 # --- all at once ------------------------------------------------------------
 
 # Each PATCH that is answered has changed one version, and has one record, while
 # who builds indexes, vacuums and rewrites the table gets on with it.
 my @docs = split /\n/, $cluster->psql("select id from app.doc where tenant_id = '$tenant' order by id limit 7");
-my $until = time + ($ENV{ENTITYAPI_UPDATE_SECONDS} || 4);
 my @maintenance = ('create index concurrently mine on app.doc (n);', 'drop index concurrently app.mine;', 'vacuum app.doc;', 'reindex index concurrently app.doc__name_idx;',
 	'create index mine on app.doc (lower(name)) where n > 2;', 'vacuum (freeze) app.doc;', 'drop index app.mine;', 'reindex index concurrently app.doc__pkey;',
 	'alter table app.doc set (fillfactor = 100);', 'vacuum full app.doc;', 'alter table app.doc reset (fillfactor);', 'cluster app.doc using doc__pkey;',
 	'alter table app.doc add constraint mine check (n < 1000000);', 'alter table app.doc drop constraint mine;');
-my $folder_of = EntityApi::Test::folder();
-
-sub beside
-{
-	my ($name, $sql) = @_;
-	my $pid = fork // die "fork: $!\n";
-
-	return $pid if $pid;
-	my $said = '';
-	do
-	{
-		my $result = $cluster->try_psql($sql->());
-		$said .= "$result->{out}\n$result->{err}\n";
-	} while (time < $until);
-	open my $out, '>', "$folder_of/$name" or POSIX::_exit(1);
-	print $out $said;
-	close $out;
-	POSIX::_exit(0);
-}
-
 my @before = split /\|/, $cluster->psql("select sum(version), (select count(*) from entityapi.audit where action = 'ENTITY_UPDATE' and outcome = 'SUCCESS') from app.doc");
-my @workers = map { my $name = "client$_"; [ $name, sub {
+my $worker = sub {
 	srand(time ^ $$);
 	my $begun = 'set client_min_messages = error; select from entityapi.version();';
 	return $begun . join '', map { my $which = $docs[ rand @docs ];
 		patch(rand() < 0.5 ? { n => int rand 1000 } : { name => 'n' . int rand 1000 }, id => $which) } 1 .. 60;
-} ] } 1 .. 3;
-my @pids = map { beside(@$_) } @workers, [ maintenance => sub { return "set lock_timeout = '1s';\n\\set ON_ERROR_STOP off\n" . join ' select pg_sleep(0.02);', @maintenance } ];
-waitpid $_, 0 for @pids;
-my $said = join '', map { EntityApi::Test::slurp("$folder_of/$_->[0]") } @workers;
+};
+my %said = $both->at_once($ENV{ENTITYAPI_UPDATE_SECONDS} || 4, client1 => $worker, client2 => $worker, client3 => $worker,
+	maintenance => sub { return "set lock_timeout = '1s';\n\\set ON_ERROR_STOP off\n" . join ' select pg_sleep(0.02);', @maintenance });
+my $said = join '', map { $said{"client$_"} } 1 .. 3;
 my $done = () = $said =~ /^200$/mg;
 my @after = split /\|/, $cluster->psql("select sum(version), (select count(*) from entityapi.audit where action = 'ENTITY_UPDATE' and outcome = 'SUCCESS') from app.doc");
 

@@ -144,22 +144,30 @@ sub place
 	return map { $on{$_} } sort keys %on;
 }
 
-=head2 psql($sql, %options)
+=head2 psql($sql, %options), insist($sql, %options)
 
-As that of one node.  A single statement that was ended, because it and others
-waited for each other, is made again, as the shim would do: here it waits for
-what Citus locks, and takes no turn as requests do.
+As those of one node.  What was ended, because it and others waited for each
+other, is made again, as the shim would do: here it waits for what Citus locks,
+and takes no turn as requests do.  C<psql> does so with single statements only.
 
 =cut
 
-sub psql
+sub insist
 {
 	my ($self, $sql, %options) = @_;
-	my $tries = $sql =~ /;\s*\S/ ? 1 : 10;
+	my $tries = 10;
 	my $result;
 
 	do { $result = $self->try_psql($sql, %options) }
 	  while --$tries > 0 && $result->{status} != 0 && $result->{err} =~ /deadlock detected|involved in a distributed deadlock/;
+	return $result;
+}
+
+sub psql
+{
+	my ($self, $sql, %options) = @_;
+	my $result = $sql =~ /;\s*\S/ ? $self->try_psql($sql, %options) : $self->insist($sql, %options);
+
 	die "psql: $result->{err}\n" if $result->{status} != 0;
 	return $result->{out};
 }

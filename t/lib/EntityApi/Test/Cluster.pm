@@ -112,10 +112,10 @@ Run SQL, also several statements, and return its output: unaligned, without
 headers, without the last newline.  Dies of the first error.  Options: C<user>,
 C<database>.
 
-=head2 try_psql($sql, %options)
+=head2 try_psql($sql, %options), insist($sql, %options)
 
 The same, but an error is part of the answer: a hash of C<status> (0 is good),
-C<out> and C<err>.
+C<out> and C<err>.  C<insist> differs on several nodes only.
 
 =cut
 
@@ -133,6 +133,8 @@ sub try_psql
 	$_ = Encode::decode('UTF-8', $_) for @$result{qw(out err)};
 	return $result;
 }
+
+sub insist { return shift->try_psql(@_) }
 
 sub psql
 {
