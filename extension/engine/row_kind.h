@@ -4,9 +4,11 @@
 #ifndef EA_ROW_KIND_H
 #define EA_ROW_KIND_H
 
+#include "access/tableam.h"
 #include "nodes/execnodes.h"
 #include "utils/rel.h"
 
+#include "base/compat.h"
 #include "engine/row_write.h"
 
 typedef struct EaRowWork EaRowWork;
