@@ -17,9 +17,10 @@
  * better when it may build upon them (a pattern that becomes a range of an
  * index), the shapes differ, and each run is planned.
  *
- * One thing is not left to costs: where they are the same, a plan that reads
+ * Two things are not left to costs: where they are the same, a plan that reads
  * and sorts all rows gives way to one that takes a page of them in the order
- * of an index (plan_order.c).
+ * of an index, or one whose index is entered by more conditions
+ * (plan_order.c).
  *
  * A kept plan is held against a new one now and then, and whenever a run with
  * it touched many more pages than runs with plans of their own: values can be
@@ -142,40 +143,29 @@ forget(EaPlanChoice *choice)
 }
 
 /*
- * A plan: for these values, or for any if there are none; in the order of an
- * index, if there is one that has it.
+ * The shape of the plan for these values, be it the planner's first choice or
+ * a better one, and the way to it.
  */
-static CachedPlan *
-get_plan(CachedPlanSource *source, ParamListInfo values, bool in_order)
-{
-	CachedPlan *plan;
-	EaPin		pin;
-
-	if (!in_order)
-		return GetCachedPlan(source, values, CurrentResourceOwner, NULL);
-	ea_pin_begin(&pin);
-	ea_pin_set("enable_sort", "off");
-	plan = GetCachedPlan(source, values, CurrentResourceOwner, NULL);
-	ea_pin_end(&pin);
-	return plan;
-}
-
-/* The shape of the plan for these values, be it the planner's first choice. */
 static uint64
-shape_of(CachedPlanSource *source, ParamListInfo values, bool *in_order)
+shape_of(CachedPlanSource *source, ParamListInfo values, EaPlanWay *way)
 {
-	CachedPlan *plan = get_plan(source, values, false);
-	CachedPlan *other;
+	CachedPlan *plan = ea_plan_order_get(source, values, EA_PLAN_FREELY);
 	uint64		shape = ea_plan_shape(plan->stmt_list);
 
-	*in_order = false;
-	if (ea_plan_order_sorts(plan->stmt_list))
+	*way = EA_PLAN_FREELY;
+	for (EaPlanWay next = EA_PLAN_IN_ORDER;
+		 next < EA_PLAN_WAYS && *way == EA_PLAN_FREELY; next++)
 	{
-		other = get_plan(source, values, true);
-		*in_order = ea_plan_order_is_better(other->stmt_list,
-											plan->stmt_list);
-		if (*in_order)
+		CachedPlan *other;
+
+		if (!ea_plan_order_is_open(next, plan->stmt_list))
+			continue;
+		other = ea_plan_order_get(source, values, next);
+		if (ea_plan_order_is_better(next, other->stmt_list, plan->stmt_list))
+		{
+			*way = next;
 			shape = ea_plan_shape(other->stmt_list);
+		}
 		ReleaseCachedPlan(other, CurrentResourceOwner);
 	}
 	ReleaseCachedPlan(plan, CurrentResourceOwner);
@@ -199,7 +189,7 @@ plan_with_estimates(Query *query, const char *text, int options,
 }
 
 static uint64
-plan_for_class(CachedPlanSource *source, ParamListInfo values, bool in_order)
+plan_for_class(CachedPlanSource *source, ParamListInfo values, EaPlanWay way)
 {
 	uint64		shape;
 
@@ -210,7 +200,7 @@ plan_for_class(CachedPlanSource *source, ParamListInfo values, bool in_order)
 	planner_hook = plan_with_estimates;
 	PG_TRY();
 	{
-		CachedPlan *plan = get_plan(source, NULL, in_order);
+		CachedPlan *plan = ea_plan_order_get(source, NULL, way);
 
 		shape = ea_plan_shape(plan->stmt_list);
 		ReleaseCachedPlan(plan, CurrentResourceOwner);
@@ -238,7 +228,7 @@ is_used(const EaPlanChoice *choice, int kept)
 
 static void
 make_kept(EaPlanChoice *choice, KeptPlan *kept, ParamListInfo values,
-		  bool in_order)
+		  EaPlanWay way)
 {
 	SPIPlanPtr	plan;
 
@@ -254,14 +244,14 @@ make_kept(EaPlanChoice *choice, KeptPlan *kept, ParamListInfo values,
 	nkept++;
 	kept->source = source_of(plan);
 	kept->generation = NONE;
-	kept->shape = plan_for_class(kept->source, values, in_order);
+	kept->shape = plan_for_class(kept->source, values, way);
 	kept->generation = kept->source->generation;
 }
 
 /* A plan of that shape, if need be one for values like these, or NONE. */
 static int
 find_plan(EaPlanChoice *choice, uint64 shape, ParamListInfo values,
-		  bool in_order)
+		  EaPlanWay way)
 {
 	int			slot = NONE;
 
@@ -274,7 +264,7 @@ find_plan(EaPlanChoice *choice, uint64 shape, ParamListInfo values,
 	}
 	if (slot == NONE)
 		return NONE;
-	make_kept(choice, &choice->kept[slot], values, in_order);
+	make_kept(choice, &choice->kept[slot], values, way);
 	if (choice->kept[slot].shape == shape)
 		return slot;
 	free_kept(&choice->kept[slot]);
@@ -330,9 +320,9 @@ doubt(ValueClass *class)
 static void
 look(EaPlanChoice *choice, ValueClass *class, ParamListInfo values)
 {
-	bool		in_order;
-	uint64		shape = shape_of(choice->source, values, &in_order);
-	int			kept = find_plan(choice, shape, values, in_order);
+	EaPlanWay	way;
+	uint64		shape = shape_of(choice->source, values, &way);
+	int			kept = find_plan(choice, shape, values, way);
 
 	/* where a run touches few pages, planning takes longer than any plan */
 	bool		same = kept == class->kept ||

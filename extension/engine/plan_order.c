@@ -1,5 +1,6 @@
 /*
- * A plan that takes rows in the order of an index, beside one that sorts them.
+ * Plans beside one that sorts all rows of a scan: one that takes them in the
+ * order of an index, and one that scans fewer.
  *
  * Where no more rows are expected than LIMIT takes, it saves nothing in the
  * planner's eyes: either plan reads all there is, they cost the same, and
@@ -11,15 +12,31 @@
  * no row that is not asked for, and none behind the page but those that equal
  * the last one, which an index has in the order of the table.  A filter may be
  * met by one row of a million, and the order of the index is the worst to
- * search them in; so with one it stays as it was planned.
+ * search them in; so with one they are sorted.
+ *
+ * But then those should be few.  Where one row is expected of the tenant, one
+ * is of the tenant and a filter, and of the indexes that cost the same thereby
+ * the planner takes that of the order, by which it sorts nevertheless.  One
+ * that is entered by more conditions never reads more.
  */
 #include "postgres.h"
 
+#include "access/htup_details.h"
+#include "access/sysattr.h"
+#include "access/table.h"
+#include "catalog/pg_index.h"
 #include "nodes/nodeFuncs.h"
+#include "nodes/pathnodes.h"
 #include "nodes/plannodes.h"
+#include "optimizer/optimizer.h"
+#include "optimizer/plancat.h"
+#include "parser/parsetree.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
+#include "utils/rel.h"
+#include "utils/syscache.h"
 
+#include "engine/pin.h"
 #include "engine/plan_order.h"
 
 /* What a condition compares, of rows their first columns. */
@@ -32,6 +49,92 @@ typedef struct Comparison
 
 /* Costs up to here are the same: indexes differ in height and width. */
 #define AS_DEAR 1.1
+
+/* -------- another plan -------- */
+
+static get_relation_info_hook_type next_info = NULL;
+
+static bool
+is_named(AttrNumber column, const Bitmapset *named)
+{
+	return bms_is_member(column - FirstLowInvalidHeapAttributeNumber, named);
+}
+
+/* How many of an index' first columns are named. */
+static int
+columns_named(const IndexOptInfo *index, const Bitmapset *named)
+{
+	int			n = 0;
+
+	while (n < index->nkeycolumns && is_named(index->indexkeys[n], named))
+		n++;
+	return n;
+}
+
+/* What the planner is told of a table: no index but those. */
+static void
+keep_narrowest(PlannerInfo *root, Oid relid, bool inherited, RelOptInfo *table)
+{
+	Bitmapset  *named = NULL;
+	int			most = 0;
+	ListCell   *cell;
+
+	if (next_info != NULL)
+		next_info(root, relid, inherited, table);
+	pull_varattnos((Node *) root->parse->jointree, table->relid, &named);
+	foreach(cell, table->indexlist)
+		most = Max(most, columns_named(lfirst(cell), named));
+	foreach(cell, table->indexlist)
+	{
+		if (columns_named(lfirst(cell), named) < most)
+			table->indexlist = foreach_delete_current(table->indexlist, cell);
+	}
+}
+
+static CachedPlan *
+get_in_order(CachedPlanSource *source, ParamListInfo values)
+{
+	CachedPlan *plan;
+	EaPin		pin;
+
+	ea_pin_begin(&pin);
+	ea_pin_set("enable_sort", "off");
+	plan = GetCachedPlan(source, values, CurrentResourceOwner, NULL);
+	ea_pin_end(&pin);
+	return plan;
+}
+
+static CachedPlan *
+get_narrowly(CachedPlanSource *source, ParamListInfo values)
+{
+	CachedPlan *plan;
+
+	next_info = get_relation_info_hook;
+	get_relation_info_hook = keep_narrowest;
+	PG_TRY();
+	{
+		plan = GetCachedPlan(source, values, CurrentResourceOwner, NULL);
+	}
+	PG_FINALLY();
+	{
+		get_relation_info_hook = next_info;
+	}
+	PG_END_TRY();
+	return plan;
+}
+
+CachedPlan *
+ea_plan_order_get(CachedPlanSource *source, ParamListInfo values,
+				  EaPlanWay way)
+{
+	if (way == EA_PLAN_IN_ORDER)
+		return get_in_order(source, values);
+	if (way == EA_PLAN_NARROWLY)
+		return get_narrowly(source, values);
+	return GetCachedPlan(source, values, CurrentResourceOwner, NULL);
+}
+
+/* -------- what a plan reads -------- */
 
 /* The LIMIT that a list of one plan is, or NULL. */
 static Plan *
@@ -147,20 +250,151 @@ reads_what_it_shows(const IndexScan *scan)
 	return true;
 }
 
-bool
-ea_plan_order_sorts(List *plans)
+/* -------- whether another plan is worth a look -------- */
+
+static int
+first_columns_named(Oid index, const Bitmapset *named)
+{
+	HeapTuple	tuple = SearchSysCache1(INDEXRELID, ObjectIdGetDatum(index));
+	Form_pg_index form;
+	int			n = 0;
+
+	if (!HeapTupleIsValid(tuple))
+		return 0;
+	form = (Form_pg_index) GETSTRUCT(tuple);
+	while (n < form->indnkeyatts && is_named(form->indkey.values[n], named))
+		n++;
+	ReleaseSysCache(tuple);
+	return n;
+}
+
+/* Of the index of a table that has most.  The plan has locked the table. */
+static int
+most_named(Oid relid, const Bitmapset *named)
+{
+	Relation	relation = table_open(relid, NoLock);
+	List	   *indexes = RelationGetIndexList(relation);
+	int			most = 0;
+	ListCell   *cell;
+
+	foreach(cell, indexes)
+		most = Max(most, first_columns_named(lfirst_oid(cell), named));
+	list_free(indexes);
+	table_close(relation, NoLock);
+	return most;
+}
+
+/* Name what is compared.  False if a condition is no comparison. */
+static bool
+name_compared(List *conditions, Index table, Bitmapset **named)
+{
+	bool		all = true;
+	ListCell   *cell;
+
+	foreach(cell, conditions)
+	{
+		Node	   *condition = lfirst(cell);
+		Comparison	comparison;
+
+		if (is_orclause(condition))
+			condition = linitial(((BoolExpr *) condition)->args);
+		if (read_comparison(condition, &comparison))
+			pull_varattnos(comparison.left, table, named);
+		else
+			all = false;
+	}
+	return all;
+}
+
+/* Name what comes first in the order, if it is a column of the scan's. */
+static bool
+name_order(const Sort *sort, Index table, Bitmapset **named)
+{
+	const TargetEntry *target = list_nth(sort->plan.targetlist,
+										 sort->sortColIdx[0] - 1);
+	const Var  *var = (const Var *) target->expr;
+
+	if (!IsA(var, Var) || var->varno != OUTER_VAR)
+		return false;
+	target = list_nth(outerPlan(sort)->targetlist, var->varattno - 1);
+	pull_varattnos((Node *) target->expr, table, named);
+	return IsA(target->expr, Var);
+}
+
+/* The conditions by which a scan finds rows, apart from filters. */
+static List *
+conditions_of(Plan *scan)
+{
+	if (IsA(scan, IndexScan))
+		return ((IndexScan *) scan)->indexqualorig;
+	return IsA(scan, BitmapHeapScan) ?
+		((BitmapHeapScan *) scan)->bitmapqualorig : NIL;
+}
+
+/* How many first columns of its index a scan is entered by. */
+static int
+columns_entered(const IndexScan *scan)
+{
+	Bitmapset  *named = NULL;
+	int			n = 0;
+
+	name_compared(scan->indexqual, INDEX_VAR, &named);
+	while (is_named(n + 1, named))
+		n++;
+	return n;
+}
+
+/* The scan of which a plan sorts all rows, or NULL. */
+static Plan *
+sorted_scan(List *plans)
 {
 	Plan	   *plan = limit_of(plans);
 
 	if (plan == NULL || !IsA(outerPlan(plan), Sort))
-		return false;
+		return NULL;
 	plan = outerPlan(outerPlan(plan));
 	return IsA(plan, IndexScan) || IsA(plan, BitmapHeapScan) ||
-		IsA(plan, SeqScan);
+		IsA(plan, SeqScan) ? plan : NULL;
 }
 
 bool
-ea_plan_order_is_better(List *plans, List *sorting)
+ea_plan_order_is_open(EaPlanWay way, List *sorting)
+{
+	Plan	   *scan = sorted_scan(sorting);
+	PlannedStmt *stmt = linitial(sorting);
+	Bitmapset  *named = NULL;
+	Index		table;
+	Oid			relid;
+	bool		all;
+
+	if (scan == NULL)
+		return false;
+	table = ((Scan *) scan)->scanrelid;
+	relid = rt_fetch(table, stmt->rtable)->relid;
+	all = name_compared(conditions_of(scan), table, &named);
+	all = name_compared(scan->qual, table, &named) && all;
+	if (way == EA_PLAN_NARROWLY)
+		return IsA(scan, IndexScan) &&
+			most_named(relid, named) > columns_entered((IndexScan *) scan);
+	return all &&
+		name_order((Sort *) outerPlan(limit_of(sorting)), table, &named) &&
+		most_named(relid, named) == bms_num_members(named);
+}
+
+/*
+ * Both are asked for all rows.  What the second asks its index for the first
+ * does, too, and more, and finds it side by side.
+ */
+static bool
+reads_less(const IndexScan *scan, const IndexScan *other)
+{
+	return is_one_range(scan) &&
+		columns_entered(scan) > columns_entered(other) &&
+		list_difference(other->indexqualorig, scan->indexqualorig) == NIL;
+}
+
+bool
+ea_plan_order_is_better(EaPlanWay way, List *plans, List *sorting)
 {
 	Plan	   *plan = limit_of(plans);
 
@@ -168,7 +402,11 @@ ea_plan_order_is_better(List *plans, List *sorting)
 		plan->total_cost > AS_DEAR * limit_of(sorting)->total_cost)
 		return false;
 	plan = outerPlan(plan);
-	if (IsA(plan, IncrementalSort))
+	if (IsA(plan, IncrementalSort) ||
+		(IsA(plan, Sort) && way == EA_PLAN_NARROWLY))
 		plan = outerPlan(plan);
-	return IsA(plan, IndexScan) && reads_what_it_shows((IndexScan *) plan);
+	if (!IsA(plan, IndexScan))
+		return false;
+	return way == EA_PLAN_IN_ORDER ? reads_what_it_shows((IndexScan *) plan)
+		: reads_less((IndexScan *) plan, (IndexScan *) sorted_scan(sorting));
 }

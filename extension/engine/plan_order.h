@@ -1,19 +1,38 @@
 /*
- * A plan that takes rows in the order of an index, beside one that sorts them.
+ * Plans beside the planner's first choice: one that takes rows in the order of
+ * an index, and one by the index that most conditions enter.
  */
 #ifndef EA_PLAN_ORDER_H
 #define EA_PLAN_ORDER_H
 
+#include "nodes/params.h"
 #include "nodes/pg_list.h"
+#include "utils/plancache.h"
 
-/* Lists of PlannedStmts: all rows of a table's scan are sorted, for some. */
-extern bool ea_plan_order_sorts(List *plans);
+/* How a statement is planned. */
+typedef enum EaPlanWay
+{
+	EA_PLAN_FREELY,
+	EA_PLAN_IN_ORDER,			/* without sorting */
+	EA_PLAN_NARROWLY,			/* by the indexes that most conditions enter */
+	EA_PLAN_WAYS
+} EaPlanWay;
+
+/* A plan: for these values, or for any if there are none. */
+extern CachedPlan *ea_plan_order_get(CachedPlanSource *source,
+									 ParamListInfo values, EaPlanWay way);
 
 /*
- * The first is another plan for the same values than the second, which sorts.
- * It reads a page of rows as an index has them, whatever the values are, and
- * is held for no dearer.
+ * Lists of PlannedStmts.  These, which were planned freely, sort all rows of a
+ * table's scan for some, and may be outdone in that way.
  */
-extern bool ea_plan_order_is_better(List *plans, List *sorting);
+extern bool ea_plan_order_is_open(EaPlanWay way, List *sorting);
+
+/*
+ * The first was planned in that way for the values of the second.  It reads no
+ * more rows, whatever the values are, and is held for no dearer.
+ */
+extern bool ea_plan_order_is_better(EaPlanWay way, List *plans,
+									List *sorting);
 
 #endif							/* EA_PLAN_ORDER_H */
