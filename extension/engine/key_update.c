@@ -182,12 +182,14 @@ read_trigger(KeyUpdate *update, Relation relation, const Trigger *trigger)
 
 /*
  * Triggers of foreign keys have nothing to do while the keys stay as they
- * are, but for rows that the transaction itself has made (refers).
+ * are, but for rows that the transaction itself has made (refers).  News that
+ * come in while others are opened may take what the relation cache has of the
+ * triggers.
  */
 static bool
 read_triggers(KeyUpdate *update, Relation relation)
 {
-	const TriggerDesc *triggers = relation->trigdesc;
+	const TriggerDesc *triggers = CopyTriggerDesc(relation->trigdesc);
 
 	for (int i = 0; triggers != NULL && i < triggers->numtriggers; i++)
 	{

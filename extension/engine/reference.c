@@ -14,11 +14,13 @@
 #include "access/xact.h"
 #include "catalog/pg_am.h"
 #include "catalog/pg_class.h"
+#include "catalog/pg_collation.h"
 #include "catalog/pg_constraint.h"
 #include "catalog/pg_index.h"
 #include "catalog/pg_namespace.h"
 #include "parser/parse_coerce.h"
 #include "utils/acl.h"
+#include "utils/datum.h"
 #include "utils/lsyscache.h"
 #include "utils/snapmgr.h"
 #include "utils/syscache.h"
@@ -67,6 +69,21 @@ is_plain_index(const EaReference *reference, Relation index)
 }
 
 /*
+ * The trigger's statement compares by the collation of the column, unless the
+ * type of the value has one of its own.
+ */
+static bool
+is_collation(Oid collation, Relation referred, AttrNumber column, Oid type)
+{
+	Oid			of_type = get_typcollation(type);
+
+	return TupleDescAttr(RelationGetDescr(referred),
+						 column - 1)->attcollation == collation &&
+		(!OidIsValid(of_type) || of_type == DEFAULT_COLLATION_OID ||
+		 of_type == collation);
+}
+
+/*
  * The type by which an index compares a column with values of "type" by the
  * operator, or InvalidOid: no conversion is made.
  */
@@ -90,7 +107,9 @@ read_column(EaReference *reference, const Declared *declared, int place,
 {
 	AttrNumber	column = index->rd_index->indkey.values[place];
 	Oid			family = index->rd_opfamily[place];
+	Oid			collation = index->rd_indcollation[place];
 	Oid			function;
+	Oid			of_value;
 	Oid			type;
 	int			i = 0;
 
@@ -98,23 +117,21 @@ read_column(EaReference *reference, const Declared *declared, int place,
 		i++;
 	if (i == declared->n || column < 1)
 		return false;
-	type = type_of_key(family, index->rd_opcintype[place],
-					   TupleDescAttr(RelationGetDescr(referring),
-									 declared->referring[i] - 1)->atttypid,
+	of_value = TupleDescAttr(RelationGetDescr(referring),
+							 declared->referring[i] - 1)->atttypid;
+	type = type_of_key(family, index->rd_opcintype[place], of_value,
 					   declared->operators[i]);
 	function = get_opcode(declared->operators[i]);
 	if (!OidIsValid(type) || function >= FirstUnpinnedObjectId ||
 		family >= FirstUnpinnedObjectId ||
-		index->rd_indcollation[place] !=
-		TupleDescAttr(RelationGetDescr(referred), column - 1)->attcollation)
+		!is_collation(collation, referred, column, of_value))
 		return false;
 	reference->referring[place] = declared->referring[i];
 	reference->referred[place] = column;
 	reference->families[place] = family;
 	reference->types[place] = index->rd_opcintype[place];
 	ScanKeyEntryInitialize(&reference->keys[place], 0, place + 1,
-						   BTEqualStrategyNumber, type,
-						   index->rd_indcollation[place], function,
+						   BTEqualStrategyNumber, type, collation, function,
 						   (Datum) 0);
 	return true;
 }
@@ -289,8 +306,29 @@ find_and_lock(EaReference *reference, Relation referred, ScanKey keys)
 	return fine;
 }
 
+/* By their bytes: where these differ, equal values are asked for again. */
+static bool
+is_as_before(const EaReference *reference, TupleTableSlot *before,
+			 TupleTableSlot *row)
+{
+	for (int i = 0; i < reference->n; i++)
+	{
+		int			column = reference->referring[i] - 1;
+		Form_pg_attribute att = TupleDescAttr(row->tts_tupleDescriptor,
+											  column);
+
+		if (before->tts_isnull[column] ||
+			!datum_image_eq(before->tts_values[column],
+							row->tts_values[column], att->attbyval,
+							att->attlen))
+			return false;
+	}
+	return true;
+}
+
 bool
-ea_reference_holds(EaReference *reference, TupleTableSlot *row)
+ea_reference_holds(EaReference *reference, TupleTableSlot *before,
+				   TupleTableSlot *row)
 {
 	ScanKeyData keys[EA_SCAN_KEYS];
 	Relation	referred;
@@ -307,6 +345,8 @@ ea_reference_holds(EaReference *reference, TupleTableSlot *row)
 	}
 	if (nulls > 0)
 		return !reference->full || nulls == reference->n;
+	if (before != NULL && is_as_before(reference, before, row))
+		return true;
 	referred = table_open(reference->table, RowShareLock);
 	fine = find_and_lock(reference, referred, keys);
 	table_close(referred, NoLock);

@@ -25,11 +25,16 @@ extern EaReference *ea_reference_make(Relation relation,
 									  const Trigger *trigger);
 
 /*
- * A row refers to nothing, or to one that is there under the active snapshot
- * and now is locked, as by FOR KEY SHARE.  False if not, or if only
- * PostgreSQL's own trigger can tell: its owner may not ask, somebody has
- * changed the row meanwhile.
+ * A row refers to nothing, or to what the one "before" it did (NULL: there was
+ * none), or to one that is there under the active snapshot and now is locked,
+ * as by FOR KEY SHARE.  False if not, or if only PostgreSQL's own trigger can
+ * tell: its owner may not ask, somebody has changed the row meanwhile.
+ *
+ * If a row goes and another comes in its place in one transaction while it is
+ * waited for, the executor has a newer snapshot for its trigger and finds
+ * that; by itself it would not.
  */
-extern bool ea_reference_holds(EaReference *reference, TupleTableSlot *row);
+extern bool ea_reference_holds(EaReference *reference, TupleTableSlot *before,
+							   TupleTableSlot *row);
 
 #endif							/* EA_REFERENCE_H */

@@ -30,11 +30,15 @@ read_values(EaRowWrite *write, const List *targets, Relation relation)
 		ea_row_read_sets(write, columns, targets);
 }
 
-/* None but those that ask for rows that this one refers to. */
+/*
+ * None but those that ask for rows that this one refers to.  Other tables are
+ * opened for that, and news come in with their locks: what the relation cache
+ * has of the triggers may go meanwhile.
+ */
 static bool
 read_triggers(EaRowWrite *write, Relation relation)
 {
-	const TriggerDesc *triggers = relation->trigdesc;
+	const TriggerDesc *triggers = CopyTriggerDesc(relation->trigdesc);
 
 	for (int i = 0; triggers != NULL && i < triggers->numtriggers; i++)
 	{

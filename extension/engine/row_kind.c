@@ -95,7 +95,7 @@ refers_well(EaRowWork *work)
 		return false;
 	foreach(cell, work->write->references)
 	{
-		if (!ea_reference_holds(lfirst(cell), work->after))
+		if (!ea_reference_holds(lfirst(cell), work->before, work->after))
 			return false;
 	}
 	return true;

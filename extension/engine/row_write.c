@@ -18,9 +18,9 @@
 
 #include "base/compat.h"
 #include "engine/key_update.h"
-#include "engine/keyscan.h"
 #include "engine/row_insert.h"
 #include "engine/row_kind.h"
+#include "engine/steady.h"
 
 static const EaRowKind *const kinds[] = {
 	&ea_key_update,
@@ -70,24 +70,35 @@ read_returning(EaRowWrite *write, const List *targets)
 	return true;
 }
 
-/* A constraint that is asked at the end, or of rows among each other. */
+/*
+ * No constraint that is asked at the end, or of rows among each other, and no
+ * function of others: whatever it claims to be, it could take away what was
+ * found in order before entries are made.
+ */
 static bool
-has_waiting_index(Relation relation)
+is_plain_index(Relation index)
+{
+	return index->rd_index->indimmediate && !index->rd_index->indisexclusion &&
+		!ea_steady_calls_others((Node *) RelationGetIndexExpressions(index)) &&
+		!ea_steady_calls_others((Node *) RelationGetIndexPredicate(index));
+}
+
+static bool
+has_plain_indexes(Relation relation)
 {
 	List	   *oids = RelationGetIndexList(relation);
-	bool		waiting = false;
+	bool		plain = true;
 	ListCell   *cell;
 
 	foreach(cell, oids)
 	{
 		Relation	index = index_open(lfirst_oid(cell), AccessShareLock);
 
-		waiting = waiting || !index->rd_index->indimmediate ||
-			index->rd_index->indisexclusion;
+		plain = plain && is_plain_index(index);
 		index_close(index, NoLock);
 	}
 	list_free(oids);
-	return waiting;
+	return plain;
 }
 
 static bool
@@ -97,7 +108,7 @@ is_plain_table(Relation relation)
 		!relation->rd_rel->relispartition &&
 		relation->rd_tableam == GetHeapamTableAmRoutine() &&
 		!ea_compat_has_generated(RelationGetDescr(relation)->constr) &&
-		!has_waiting_index(relation);
+		has_plain_indexes(relation);
 }
 
 static bool
@@ -200,8 +211,7 @@ ea_row_write_run(EaRowWrite *write, const EaRowRun *run, uint64 *nrows)
 	EaRowWork	work = {write, run};
 	bool		done;
 
-	if (!ea_keyscan_is_open(false) || XactReadOnly || IsInParallelMode() ||
-		object_access_hook != NULL)
+	if (XactReadOnly || IsInParallelMode() || object_access_hook != NULL)
 		return false;
 	ea_compat_check_permissions(run->stmt);
 

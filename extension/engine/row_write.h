@@ -47,7 +47,8 @@ extern EaRowWrite *ea_row_write_make(PlannedStmt *stmt, MemoryContext parent);
 extern void ea_row_write_free(EaRowWrite *write);
 
 /*
- * Run it under the active snapshot, with the plan's locks held.  Functions
+ * Run it under the active snapshot, with the plan's locks held, where tables
+ * may be written without the executor (ea_keyscan_is_open()).  Functions
  * are called last, in the current memory context.  Returns false, with
  * nothing written and no function called, if it is the executor's to do.
  * "nrows" is how many rows were written.

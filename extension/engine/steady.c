@@ -66,6 +66,19 @@ may_change(Node *node, void *allowed)
 		expression_tree_walker(node, may_change, allowed);
 }
 
+static bool
+calls_others(Node *node, void *arg)
+{
+	return node != NULL && (check_functions_in_node(node, is_foreign, arg) ||
+							expression_tree_walker(node, calls_others, arg));
+}
+
+bool
+ea_steady_calls_others(Node *node)
+{
+	return calls_others(node, NULL);
+}
+
 bool
 ea_steady_is(Node *node, int allowed)
 {

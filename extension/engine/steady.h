@@ -20,4 +20,7 @@
  */
 extern bool ea_steady_is(Node *node, int allowed);
 
+/* It calls, somewhere, a function that is not PostgreSQL's own. */
+extern bool ea_steady_calls_others(Node *node);
+
 #endif							/* EA_STEADY_H */

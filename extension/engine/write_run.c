@@ -12,6 +12,7 @@
 #include "utils/snapmgr.h"
 
 #include "base/compat.h"
+#include "engine/keyscan.h"
 #include "engine/write_run.h"
 
 /* A run of a statement, by whatever way. */
@@ -97,8 +98,11 @@ static bool
 write_row(const Run *run, const CachedPlan *plan, uint64 *n)
 {
 	EaRowRun	row = {run->stmt, run->params, run->list};
-	EaRowWrite *write = get_write(run, plan);
+	EaRowWrite *write;
 
+	if (!ea_keyscan_is_open(false))
+		return false;
+	write = get_write(run, plan);
 	if (write == NULL)
 		return false;
 	row.checks = &run->kept->checks;

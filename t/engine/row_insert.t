@@ -148,6 +148,8 @@ $both->compare(
 	[ 'another collation', $to->('c varchar collate "C" primary key', '(code) references app.other', "('there')") . post({ code => 'x' }) . post({ code => 'there' }), "$no 201", 1 ],
 	[ 'one that takes all letters alike', "create collation app.ci (provider = icu, locale = 'und-u-ks-level2', deterministic = false);"
 		  . $to->('c varchar collate app.ci primary key', '(code) references app.other', "('there')") . post({ code => 'x' }) . post({ code => 'THERE' }), undef, undef ],
+	[ 'a type that brings another', 'create domain app.plain as text collate "C"; alter table app.doc add column d app.plain default $$there$$;' . $to->('c text collate "POSIX" primary key', '(d) references app.other', "('there')") . post({}), '500 INTERNAL_ERROR', 0 ],
+	[ 'a type that brings one', 'alter table app.doc add column d name default $$there$$;' . $to->('c text primary key', '(d) references app.other', "('there')") . post({}), '201', 0 ],
 	[ 'an index of another collation than the column', $to->('c varchar, constraint k unique (c)', '(code) references app.other (c)', "('there')") . post({ code => 'x' }) . post({ code => 'there' }), "$no 201", 1 ],
 	[ 'a key that is partitioned', $to->('n int primary key) partition by range (n); create table app.part partition of app.other for values from (0) to (9', '(n) references app.other', '(5)') . post({ n => 4 }) . post({ n => 5 }), "$no 201", 0 ],
 	[ 'what only an heir has', $by_code->() . "create table app.heir () inherits (app.other); insert into app.heir values ('$tenant', 'x');" . post({ code => 'x' }) . post({ code => 'there' }), "$no 201", 1 ],
@@ -161,7 +163,7 @@ $both->compare(
 	[ 'a row that becomes another', $by_code->($wait) . post({ code => 'there' }) . 'update app.doc set code = $$x$$ where code = $$there$$; set constraints all immediate;', qr/^201 ERROR .*violates foreign key/, undef ],
 	[ 'a trigger that is off', $by_code->() . 'alter table app.doc disable trigger all;' . post({ code => 'x' }), '201', 0 ],
 	[ 'a trigger that is on for replicas', $by_code->() . q{do $d$ declare t name; begin for t in select tgname from pg_trigger where tgrelid = 'app.doc'::regclass and tgisinternal loop execute format('alter table app.doc enable always trigger %I', t); end loop; end $d$;} . post({ code => 'x' }), undef, 0 ],
-	[ 'what a replica writes', $by_code->() . post({ code => 'there' }) . q{delete from app.doc where code = 'there'; set local session_replication_role = replica;} . post({ code => 'x' }), undef, 1 ],
+	[ 'what a replica writes', $by_code->() . post({ code => 'x2' }) . q{set local session_replication_role = replica;} . post({ code => 'x' }) . post({ code => 'there' }) . $locked, "$no 201 201 f", 1 ],
 	[ 'a table that its owner may not read', $by_code->() . 'revoke select on app.other from entityapi_owner;' . post({ code => 'there' }), '500 INTERNAL_ERROR', 1 ],
 	[ 'one whose rows he may not lock', $by_code->() . 'revoke update on app.other from entityapi_owner;' . post({ code => 'there' }), '500 INTERNAL_ERROR', 1 ],
 	[ 'one of somebody else', $by_code->() . 'create role somebody; grant usage on schema app to somebody; alter table app.other owner to somebody;' . post({ code => 'there' }) . post({ code => 'x' }), "201 $no", 1 ],
@@ -170,6 +172,9 @@ $both->compare(
 	[ 'an index that is made anew', $by_code->() . post({ code => 'there' }) . 'reindex table app.other; delete from app.doc where code = $$there$$;' . post({ code => 'there' }) . post({ code => 'x' }), "201 201 $no", 1 ],
 	[ 'a table that is written anew', $by_code->() . post({ code => 'there' }) . 'cluster app.other using other_pkey; delete from app.doc where code = $$there$$;' . post({ code => 'there' }) . post({ code => 'x' }), "201 201 $no", 1 ],
 	[ 'a type that becomes another', $to->('n bigint primary key', '(n) references app.other', '(5)') . post({ n => 5 }) . 'alter table app.other alter n type int;' . post({ n => 5 }) . post({ n => 4 }), "201 201 $no", 1 ],
+	[ 'an index that takes away what it refers to', $to->('n int primary key', '(n) references app.other', '(5)')
+		  . q{create function app.fixed(text) returns text language plpgsql immutable security definer as $f$ begin if $1 = 'boom' then perform app.gone(); end if; return $1; end $f$; create function app.gone() returns void language plpgsql volatile as $f$ begin set local enable_seqscan = off; delete from app.other; end $f$;}
+		  . 'create index z on app.doc (app.fixed(note)); create index zz on app.doc (n);' . post({ n => 5, note => 'boom' }) . 'select count(*) from app.other;', "$no 1", 0 ],
 	[ 'a key that goes', $by_code->() . post({ code => 'x' }) . 'alter table app.doc drop constraint mine;' . post({ code => 'x' }), "$no 201", 1 ],
 	[ 'a PATCH to what is there', $by_code->() . $both->request(PATCH => "/docs/$one", { data => { type => 'docs', id => $one, attributes => { code => 'there' } } }, '*') . $locked, '200 t', 1 ],
 	[ 'a PATCH to what is not', $by_code->() . $both->request(PATCH => "/docs/$one", { data => { type => 'docs', id => $one, attributes => { code => 'x' } } }, '*') . $locked, "$no f", 1 ],
@@ -181,11 +186,14 @@ $both->compare(
 # --- who else writes --------------------------------------------------------
 
 my %others = (
-	restore => "alter table app.doc drop constraint if exists mine; drop table if exists app.other; delete from app.doc where name in ('new', 'other'); update app.doc set code = 'c' where id = '$one';" . $by_code->(),
+	restore => "alter table app.doc drop constraint if exists mine; drop table if exists app.other; delete from app.doc where name in ('new', 'other'); update app.doc set code = 'c' where id = '$one';" . $by_code->() . 'alter table app.other add column more text;',
 	told => "select code, note from app.doc where name = 'new'; select count(*) from app.other; alter table app.doc drop constraint mine; drop table app.other;");
 my $delete = q{delete from app.other};
 my $lock = sub { return "do \$p\$ begin perform from app.other for $_[0]; end \$p\$" };
 my $there = post({ code => 'there' });
+my $filed = $make->('docs', name => 'filed');
+$cluster->psql("update app.doc set folder_id = '$folder' where id = '$filed'");
+my $again = $both->request(PATCH => "/docs/$filed", { data => { type => 'docs', id => $filed, attributes => { n => 7 }, relationships => { folder => { data => { type => 'folders', id => $folder } } } } }, '*');
 my $patch = $both->request(PATCH => "/docs/$one", { data => { type => 'docs', id => $one, attributes => { code => 'there' } } }, '*');
 
 $both->compare_crossed(\%others,
@@ -195,14 +203,27 @@ $both->compare_crossed(\%others,
 	[ 'what it refers to is the same', 'read committed', q{update app.other set code = 'there'}, $there, 'commit', qr/ 201 there\| 1$/ ],
 	[ 'what it refers to is locked', 'read committed', $lock->('update'), $there, 'commit', 'waits 201 there| 1' ],
 	[ 'what it refers to is shared', 'read committed', $lock->('share'), $there, 'commit', 'waits for nobody 201 there| 1' ],
+	[ 'what it refers to is changed and goes then', 'read committed', q{update app.other set more = 'x'}, $there,
+		q{commit; set lock_timeout = '100ms'; do $p$ begin delete from app.other; exception when lock_not_available then null; end $p$}, 'waits for nobody 201 there| 1' ],
 	[ 'what it refers to comes', 'read committed', "insert into app.other values ('$tenant', 'x')", post({ code => 'x' }), 'commit', "waits for nobody $no 2" ],
 	[ 'the same key', 'read committed', "insert into app.doc (tenant_id, id, name, code, version, created_at, updated_at) values ('$tenant', gen_random_uuid(), 'other', 'there', 0, now(), now())", $there, 'commit', 'waits 409 UNIQUE_VIOLATION 1' ],
 	[ 'the same key in vain', 'read committed', "insert into app.doc (tenant_id, id, name, code, version, created_at, updated_at) values ('$tenant', gen_random_uuid(), 'other', 'there', 0, now(), now())", $there, 'rollback', 'waits 201 there| 1' ],
 	[ 'what an old snapshot refers to goes', 'repeatable read', $delete, $there, 'commit', qr/^waits .*could not serialize access due to concurrent/ ],
 	[ 'what an old snapshot refers to is changed', 'repeatable read', q{update app.other set code = 'there'}, $there, 'commit', undef ],
+	[ 'a PATCH to what it refers to already', 'read committed', "do \$p\$ begin perform from app.folder where id = '$folder' for update; end \$p\$", $again, 'commit', 'waits for nobody 200 1' ],
 	[ 'what a PATCH refers to goes', 'read committed', $delete, $patch, 'commit', "waits $no 0" ],
 	[ 'what a PATCH refers to does not go', 'read committed', $delete, $patch, 'rollback', 'waits 200 1' ],
 );
+
+# News of the table come in while another is waited for: no key is forgotten
+my @keys = (1 .. 3);
+my $drop = join '', map { "alter table app.doc drop column if exists k$_; drop table if exists app.key$_;" } @keys;
+$both->compare_crossed({
+		restore => $drop . "delete from app.doc where name = 'new';" . join('', map { "create table app.key$_ (k int primary key); alter table app.key$_ owner to entityapi_owner;" . ($_ < 3 && "insert into app.key$_ values (5);")
+					. "alter table app.doc add column k$_ int default 5; alter table app.doc add constraint key$_ foreign key (k$_) references app.key$_ not valid;" } @keys),
+		told => "select count(*) from app.doc where name = 'new'; $drop" },
+	[ 'rights that change', 'read committed', 'lock table app.key1 in access exclusive mode; grant select on app.doc to pg_monitor', post({ n => 1 }), 'commit', "waits $no 0" ],
+	[ 'statistics that change', 'read committed', 'lock table app.key1 in access exclusive mode; analyze app.doc', post({ n => 1 }), 'commit', "waits $no 0" ]);
 
 # --- all at once ------------------------------------------------------------
 
