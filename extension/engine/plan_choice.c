@@ -126,6 +126,7 @@ free_kept(KeptPlan *kept)
 		return;
 	SPI_freeplan(kept->plan);
 	kept->plan = NULL;
+	kept->shape = 0;			/* until the next plan is made */
 	nkept--;
 }
 

@@ -17,13 +17,15 @@
  * But then those should be few.  Where one row is expected of the tenant, one
  * is of the tenant and a filter, and of the indexes that cost the same thereby
  * the planner takes that of the order, by which it sorts nevertheless.  One
- * that is entered by more conditions never reads more.
+ * that is answered by more conditions, all of them equalities, never reads
+ * more.
  */
 #include "postgres.h"
 
 #include "access/htup_details.h"
 #include "access/sysattr.h"
 #include "access/table.h"
+#include "catalog/pg_am.h"
 #include "catalog/pg_index.h"
 #include "nodes/nodeFuncs.h"
 #include "nodes/pathnodes.h"
@@ -50,9 +52,54 @@ typedef struct Comparison
 /* Costs up to here are the same: indexes differ in height and width. */
 #define AS_DEAR 1.1
 
-/* -------- another plan -------- */
+/* -------- conditions and indexes -------- */
 
-static get_relation_info_hook_type next_info = NULL;
+static bool
+read_comparison(Node *condition, Comparison *comparison)
+{
+	if (IsA(condition, RowCompareExpr))
+	{
+		RowCompareExpr *rows = (RowCompareExpr *) condition;
+
+		comparison->op = linitial_oid(rows->opnos);
+		comparison->left = linitial(rows->largs);
+		comparison->right = linitial(rows->rargs);
+		return true;
+	}
+	if (IsA(condition, OpExpr) &&
+		list_length(((OpExpr *) condition)->args) == 2)
+	{
+		OpExpr	   *op = (OpExpr *) condition;
+
+		comparison->op = op->opno;
+		comparison->left = linitial(op->args);
+		comparison->right = lsecond(op->args);
+		return true;
+	}
+	return false;
+}
+
+/* Name the columns of a table that are to equal something. */
+static void
+name_equal(List *conditions, Index table, Bitmapset **named)
+{
+	ListCell   *cell;
+
+	foreach(cell, conditions)
+	{
+		Comparison	comparison;
+		Node	   *left;
+
+		if (!read_comparison(lfirst(cell), &comparison) ||
+			get_oprrest(comparison.op) != F_EQSEL)
+			continue;
+		left = comparison.left;
+		if (IsA(left, RelabelType))
+			left = (Node *) ((RelabelType *) left)->arg;
+		if (IsA(left, Var) && ((Var *) left)->varno == table)
+			pull_varattnos(left, table, named);
+	}
+}
 
 static bool
 is_named(AttrNumber column, const Bitmapset *named)
@@ -62,31 +109,73 @@ is_named(AttrNumber column, const Bitmapset *named)
 
 /* How many of an index' first columns are named. */
 static int
-columns_named(const IndexOptInfo *index, const Bitmapset *named)
+first_columns_named(Oid index, const Bitmapset *named)
 {
+	HeapTuple	tuple = SearchSysCache1(INDEXRELID, ObjectIdGetDatum(index));
+	Form_pg_index form;
 	int			n = 0;
 
-	while (n < index->nkeycolumns && is_named(index->indexkeys[n], named))
+	if (!HeapTupleIsValid(tuple))
+		return 0;
+	form = (Form_pg_index) GETSTRUCT(tuple);
+	while (n < form->indnkeyatts && is_named(form->indkey.values[n], named))
 		n++;
+	ReleaseSysCache(tuple);
 	return n;
+}
+
+/*
+ * How many columns an index has, if all rows are in it and all its columns are
+ * named, else 0.  What is equal in all of them lies in the order of the table:
+ * each page is read once.
+ */
+static int
+columns_if_all_named(Oid index, const Bitmapset *named)
+{
+	HeapTuple	tuple = SearchSysCache1(INDEXRELID, ObjectIdGetDatum(index));
+	Form_pg_index form;
+	int			n = 0;
+
+	if (!HeapTupleIsValid(tuple))
+		return 0;
+	form = (Form_pg_index) GETSTRUCT(tuple);
+	if (form->indisvalid &&
+		heap_attisnull(tuple, Anum_pg_index_indpred, NULL))
+		n = form->indnkeyatts;
+	ReleaseSysCache(tuple);
+	return n == first_columns_named(index, named) ? n : 0;
+}
+
+/* -------- another plan -------- */
+
+static get_relation_info_hook_type next_info = NULL;
+
+static int
+columns_if_narrow(const IndexOptInfo *index, const Bitmapset *named)
+{
+	return index->relam != BTREE_AM_OID ? 0 :
+		columns_if_all_named(index->indexoid, named);
 }
 
 /* What the planner is told of a table: no index but those. */
 static void
 keep_narrowest(PlannerInfo *root, Oid relid, bool inherited, RelOptInfo *table)
 {
+	Node	   *conditions = root->parse->jointree->quals;
 	Bitmapset  *named = NULL;
 	int			most = 0;
 	ListCell   *cell;
 
 	if (next_info != NULL)
 		next_info(root, relid, inherited, table);
-	pull_varattnos((Node *) root->parse->jointree, table->relid, &named);
+	if (conditions == NULL || !IsA(conditions, List))
+		return;
+	name_equal((List *) conditions, table->relid, &named);
 	foreach(cell, table->indexlist)
-		most = Max(most, columns_named(lfirst(cell), named));
+		most = Max(most, columns_if_narrow(lfirst(cell), named));
 	foreach(cell, table->indexlist)
 	{
-		if (columns_named(lfirst(cell), named) < most)
+		if (columns_if_narrow(lfirst(cell), named) < most)
 			table->indexlist = foreach_delete_current(table->indexlist, cell);
 	}
 }
@@ -146,31 +235,6 @@ limit_of(List *plans)
 		return NULL;
 	plan = linitial_node(PlannedStmt, plans)->planTree;
 	return plan != NULL && IsA(plan, Limit) ? plan : NULL;
-}
-
-static bool
-read_comparison(Node *condition, Comparison *comparison)
-{
-	if (IsA(condition, RowCompareExpr))
-	{
-		RowCompareExpr *rows = (RowCompareExpr *) condition;
-
-		comparison->op = linitial_oid(rows->opnos);
-		comparison->left = linitial(rows->largs);
-		comparison->right = linitial(rows->rargs);
-		return true;
-	}
-	if (IsA(condition, OpExpr) &&
-		list_length(((OpExpr *) condition)->args) == 2)
-	{
-		OpExpr	   *op = (OpExpr *) condition;
-
-		comparison->op = op->opno;
-		comparison->left = linitial(op->args);
-		comparison->right = lsecond(op->args);
-		return true;
-	}
-	return false;
 }
 
 /*
@@ -252,25 +316,10 @@ reads_what_it_shows(const IndexScan *scan)
 
 /* -------- whether another plan is worth a look -------- */
 
-static int
-first_columns_named(Oid index, const Bitmapset *named)
-{
-	HeapTuple	tuple = SearchSysCache1(INDEXRELID, ObjectIdGetDatum(index));
-	Form_pg_index form;
-	int			n = 0;
-
-	if (!HeapTupleIsValid(tuple))
-		return 0;
-	form = (Form_pg_index) GETSTRUCT(tuple);
-	while (n < form->indnkeyatts && is_named(form->indkey.values[n], named))
-		n++;
-	ReleaseSysCache(tuple);
-	return n;
-}
-
 /* Of the index of a table that has most.  The plan has locked the table. */
 static int
-most_named(Oid relid, const Bitmapset *named)
+most_columns(Oid relid, int (*count) (Oid, const Bitmapset *),
+			 const Bitmapset *named)
 {
 	Relation	relation = table_open(relid, NoLock);
 	List	   *indexes = RelationGetIndexList(relation);
@@ -278,7 +327,7 @@ most_named(Oid relid, const Bitmapset *named)
 	ListCell   *cell;
 
 	foreach(cell, indexes)
-		most = Max(most, first_columns_named(lfirst_oid(cell), named));
+		most = Max(most, count(lfirst_oid(cell), named));
 	list_free(indexes);
 	table_close(relation, NoLock);
 	return most;
@@ -357,39 +406,59 @@ sorted_scan(List *plans)
 		IsA(plan, SeqScan) ? plan : NULL;
 }
 
+static bool
+may_be_in_order(Plan *scan, const Sort *sort, Oid relid)
+{
+	Index		table = ((Scan *) scan)->scanrelid;
+	Bitmapset  *named = NULL;
+
+	return name_compared(conditions_of(scan), table, &named) &&
+		name_compared(scan->qual, table, &named) &&
+		name_order(sort, table, &named) &&
+		most_columns(relid, first_columns_named, named) ==
+		bms_num_members(named);
+}
+
+static bool
+may_be_narrower(Plan *scan, Oid relid)
+{
+	Index		table = ((Scan *) scan)->scanrelid;
+	Bitmapset  *named = NULL;
+
+	if (!IsA(scan, IndexScan))
+		return false;
+	name_equal(conditions_of(scan), table, &named);
+	name_equal(scan->qual, table, &named);
+	return most_columns(relid, columns_if_all_named, named) >
+		columns_entered((IndexScan *) scan);
+}
+
 bool
 ea_plan_order_is_open(EaPlanWay way, List *sorting)
 {
 	Plan	   *scan = sorted_scan(sorting);
 	PlannedStmt *stmt = linitial(sorting);
-	Bitmapset  *named = NULL;
-	Index		table;
 	Oid			relid;
-	bool		all;
 
 	if (scan == NULL)
 		return false;
-	table = ((Scan *) scan)->scanrelid;
-	relid = rt_fetch(table, stmt->rtable)->relid;
-	all = name_compared(conditions_of(scan), table, &named);
-	all = name_compared(scan->qual, table, &named) && all;
-	if (way == EA_PLAN_NARROWLY)
-		return IsA(scan, IndexScan) &&
-			most_named(relid, named) > columns_entered((IndexScan *) scan);
-	return all &&
-		name_order((Sort *) outerPlan(limit_of(sorting)), table, &named) &&
-		most_named(relid, named) == bms_num_members(named);
+	relid = rt_fetch(((Scan *) scan)->scanrelid, stmt->rtable)->relid;
+	return way == EA_PLAN_NARROWLY ? may_be_narrower(scan, relid) :
+		may_be_in_order(scan, (Sort *) outerPlan(limit_of(sorting)), relid);
 }
 
 /*
  * Both are asked for all rows.  What the second asks its index for the first
- * does, too, and more, and finds it side by side.
+ * does, too, and more, and finds it side by side and in the table's order.
  */
 static bool
 reads_less(const IndexScan *scan, const IndexScan *other)
 {
-	return is_one_range(scan) &&
-		columns_entered(scan) > columns_entered(other) &&
+	Bitmapset  *named = NULL;
+
+	name_equal(scan->indexqualorig, scan->scan.scanrelid, &named);
+	return columns_if_all_named(scan->indexid, named) >
+		columns_entered(other) &&
 		list_difference(other->indexqualorig, scan->indexqualorig) == NIL;
 }
 

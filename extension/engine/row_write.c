@@ -3,18 +3,23 @@
  */
 #include "postgres.h"
 
+#include "access/amapi.h"
 #include "access/genam.h"
 #include "access/heapam.h"
 #include "access/table.h"
 #include "access/tableam.h"
+#include "access/transam.h"
 #include "access/xact.h"
 #include "catalog/objectaccess.h"
 #include "catalog/pg_class.h"
+#include "catalog/pg_language.h"
+#include "catalog/pg_proc.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
 #include "parser/parsetree.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
+#include "utils/syscache.h"
 
 #include "base/compat.h"
 #include "engine/key_update.h"
@@ -70,6 +75,37 @@ read_returning(EaRowWrite *write, const List *targets)
 	return true;
 }
 
+/* A function of PostgreSQL or of a library. */
+static bool
+is_compiled(Oid function)
+{
+	HeapTuple	tuple;
+	Oid			language;
+
+	if (function < FirstUnpinnedObjectId)
+		return true;
+	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
+	if (!HeapTupleIsValid(tuple))
+		return false;
+	language = ((Form_pg_proc) GETSTRUCT(tuple))->prolang;
+	ReleaseSysCache(tuple);
+	return language == INTERNALlanguageId || language == ClanguageId;
+}
+
+static bool
+has_compiled_operators(Relation index)
+{
+	int			n = index->rd_indam->amsupport *
+	IndexRelationGetNumberOfKeyAttributes(index);
+
+	for (int i = 0; i < n; i++)
+	{
+		if (!is_compiled(index->rd_support[i]))
+			return false;
+	}
+	return true;
+}
+
 /*
  * No constraint that is asked at the end, or of rows among each other, and no
  * function of others: whatever it claims to be, it could take away what was
@@ -79,6 +115,7 @@ static bool
 is_plain_index(Relation index)
 {
 	return index->rd_index->indimmediate && !index->rd_index->indisexclusion &&
+		has_compiled_operators(index) &&
 		!ea_steady_calls_others((Node *) RelationGetIndexExpressions(index)) &&
 		!ea_steady_calls_others((Node *) RelationGetIndexPredicate(index));
 }

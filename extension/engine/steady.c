@@ -69,7 +69,8 @@ may_change(Node *node, void *allowed)
 static bool
 calls_others(Node *node, void *arg)
 {
-	return node != NULL && (check_functions_in_node(node, is_foreign, arg) ||
+	return node != NULL && (IsA(node, CoerceToDomain) ||
+							check_functions_in_node(node, is_foreign, arg) ||
 							expression_tree_walker(node, calls_others, arg));
 }
 

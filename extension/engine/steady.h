@@ -20,7 +20,10 @@
  */
 extern bool ea_steady_is(Node *node, int allowed);
 
-/* It calls, somewhere, a function that is not PostgreSQL's own. */
+/*
+ * It calls, somewhere, a function that is not PostgreSQL's own, or might: a
+ * domain has conditions.
+ */
 extern bool ea_steady_calls_others(Node *node);
 
 #endif							/* EA_STEADY_H */

@@ -175,6 +175,10 @@ $both->compare(
 	[ 'an index that takes away what it refers to', $to->('n int primary key', '(n) references app.other', '(5)')
 		  . q{create function app.fixed(text) returns text language plpgsql immutable security definer as $f$ begin if $1 = 'boom' then perform app.gone(); end if; return $1; end $f$; create function app.gone() returns void language plpgsql volatile as $f$ begin set local enable_seqscan = off; delete from app.other; end $f$;}
 		  . 'create index z on app.doc (app.fixed(note)); create index zz on app.doc (n);' . post({ n => 5, note => 'boom' }) . 'select count(*) from app.other;', "$no 1", 0 ],
+	[ 'an index of a domain', 'create domain app.short as text check (length(value) < 5); create index mine on app.doc ((note::app.short)) where note is not null and length(note) < 5;' . post({ note => 'b' }) . by_index("note = 'b'"), '201 1 by index', 0 ],
+	[ 'an index in somebody\'s order', 'create function app.order_of(text, text) returns int language plpgsql immutable as $f$ begin return bttextcmp($1, $2); end $f$;'
+		  . 'create operator class app.somehow for type text using btree as operator 1 <, operator 2 <=, operator 3 =, operator 4 >=, operator 5 >, function 1 app.order_of(text, text); create index mine on app.doc (note app.somehow) where n > 0;' . post({ n => 8, note => 'b' }), '201', 0 ],
+	[ 'an index of what somebody says', 'create function app.says(int) returns bool language plpgsql immutable as $f$ begin return $1 > 7; end $f$; create index mine on app.doc (n) where app.says(n);' . post({ n => 8 }) . by_index('app.says(n)'), '201 1 by index', 0 ],
 	[ 'a key that goes', $by_code->() . post({ code => 'x' }) . 'alter table app.doc drop constraint mine;' . post({ code => 'x' }), "$no 201", 1 ],
 	[ 'a PATCH to what is there', $by_code->() . $both->request(PATCH => "/docs/$one", { data => { type => 'docs', id => $one, attributes => { code => 'there' } } }, '*') . $locked, '200 t', 1 ],
 	[ 'a PATCH to what is not', $by_code->() . $both->request(PATCH => "/docs/$one", { data => { type => 'docs', id => $one, attributes => { code => 'x' } } }, '*') . $locked, "$no f", 1 ],
@@ -217,13 +221,16 @@ $both->compare_crossed(\%others,
 
 # News of the table come in while another is waited for: no key is forgotten
 my @keys = (1 .. 3);
-my $drop = join '', map { "alter table app.doc drop column if exists k$_; drop table if exists app.key$_;" } @keys;
+my $drop = join '', map { "alter table app.doc drop constraint if exists key$_; drop table if exists app.key$_;" } @keys;
+my $patch_n = $both->request(PATCH => "/docs/$one", { data => { type => 'docs', id => $one, attributes => { n => 5 } } }, '*');
+my $lock_key = 'lock table app.key1 in access exclusive mode;';
 $both->compare_crossed({
-		restore => $drop . "delete from app.doc where name = 'new';" . join('', map { "create table app.key$_ (k int primary key); alter table app.key$_ owner to entityapi_owner;" . ($_ < 3 && "insert into app.key$_ values (5);")
-					. "alter table app.doc add column k$_ int default 5; alter table app.doc add constraint key$_ foreign key (k$_) references app.key$_ not valid;" } @keys),
-		told => "select count(*) from app.doc where name = 'new'; $drop" },
-	[ 'rights that change', 'read committed', 'lock table app.key1 in access exclusive mode; grant select on app.doc to pg_monitor', post({ n => 1 }), 'commit', "waits $no 0" ],
-	[ 'statistics that change', 'read committed', 'lock table app.key1 in access exclusive mode; analyze app.doc', post({ n => 1 }), 'commit', "waits $no 0" ]);
+		restore => $drop . "delete from app.doc where name = 'new'; update app.doc set n = 1 where id = '$one';" . join('', map { "create table app.key$_ (k int primary key); alter table app.key$_ owner to entityapi_owner;"
+					. ($_ < 3 && "insert into app.key$_ values (5);") . "alter table app.doc add constraint key$_ foreign key (n) references app.key$_ not valid;" } @keys),
+		told => "select n from app.doc where name = 'new' or id = '$one'; $drop" },
+	[ 'rights that change', 'read committed', "$lock_key grant select on app.doc to pg_monitor", post({ n => 5 }), 'commit', "waits $no 1" ],
+	[ 'statistics that change', 'read committed', "$lock_key analyze app.doc", post({ n => 5 }), 'commit', "waits $no 1" ],
+	[ 'rights that change beside a PATCH', 'read committed', "$lock_key grant select on app.doc to pg_monitor", $patch_n, 'commit', "waits $no 1" ]);
 
 # --- all at once ------------------------------------------------------------
 
