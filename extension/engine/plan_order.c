@@ -107,9 +107,13 @@ is_named(AttrNumber column, const Bitmapset *named)
 	return bms_is_member(column - FirstLowInvalidHeapAttributeNumber, named);
 }
 
-/* How many of an index' first columns are named. */
+/*
+ * How many of an index' first columns are named.  With "all" 0 if not all of
+ * them are, or not all rows are in it: what is equal in all columns lies in
+ * the order of the table, and each page is read once.
+ */
 static int
-first_columns_named(Oid index, const Bitmapset *named)
+columns_named(Oid index, const Bitmapset *named, bool all)
 {
 	HeapTuple	tuple = SearchSysCache1(INDEXRELID, ObjectIdGetDatum(index));
 	Form_pg_index form;
@@ -120,30 +124,11 @@ first_columns_named(Oid index, const Bitmapset *named)
 	form = (Form_pg_index) GETSTRUCT(tuple);
 	while (n < form->indnkeyatts && is_named(form->indkey.values[n], named))
 		n++;
+	if (all && (n < form->indnkeyatts || !form->indisvalid ||
+				!heap_attisnull(tuple, Anum_pg_index_indpred, NULL)))
+		n = 0;
 	ReleaseSysCache(tuple);
 	return n;
-}
-
-/*
- * How many columns an index has, if all rows are in it and all its columns are
- * named, else 0.  What is equal in all of them lies in the order of the table:
- * each page is read once.
- */
-static int
-columns_if_all_named(Oid index, const Bitmapset *named)
-{
-	HeapTuple	tuple = SearchSysCache1(INDEXRELID, ObjectIdGetDatum(index));
-	Form_pg_index form;
-	int			n = 0;
-
-	if (!HeapTupleIsValid(tuple))
-		return 0;
-	form = (Form_pg_index) GETSTRUCT(tuple);
-	if (form->indisvalid &&
-		heap_attisnull(tuple, Anum_pg_index_indpred, NULL))
-		n = form->indnkeyatts;
-	ReleaseSysCache(tuple);
-	return n == first_columns_named(index, named) ? n : 0;
 }
 
 /* -------- another plan -------- */
@@ -154,7 +139,7 @@ static int
 columns_if_narrow(const IndexOptInfo *index, const Bitmapset *named)
 {
 	return index->relam != BTREE_AM_OID ? 0 :
-		columns_if_all_named(index->indexoid, named);
+		columns_named(index->indexoid, named, true);
 }
 
 /* What the planner is told of a table: no index but those. */
@@ -318,8 +303,7 @@ reads_what_it_shows(const IndexScan *scan)
 
 /* Of the index of a table that has most.  The plan has locked the table. */
 static int
-most_columns(Oid relid, int (*count) (Oid, const Bitmapset *),
-			 const Bitmapset *named)
+most_columns(Oid relid, const Bitmapset *named, bool all)
 {
 	Relation	relation = table_open(relid, NoLock);
 	List	   *indexes = RelationGetIndexList(relation);
@@ -327,7 +311,7 @@ most_columns(Oid relid, int (*count) (Oid, const Bitmapset *),
 	ListCell   *cell;
 
 	foreach(cell, indexes)
-		most = Max(most, count(lfirst_oid(cell), named));
+		most = Max(most, columns_named(lfirst_oid(cell), named, all));
 	list_free(indexes);
 	table_close(relation, NoLock);
 	return most;
@@ -415,8 +399,7 @@ may_be_in_order(Plan *scan, const Sort *sort, Oid relid)
 	return name_compared(conditions_of(scan), table, &named) &&
 		name_compared(scan->qual, table, &named) &&
 		name_order(sort, table, &named) &&
-		most_columns(relid, first_columns_named, named) ==
-		bms_num_members(named);
+		most_columns(relid, named, false) == bms_num_members(named);
 }
 
 static bool
@@ -429,7 +412,7 @@ may_be_narrower(Plan *scan, Oid relid)
 		return false;
 	name_equal(conditions_of(scan), table, &named);
 	name_equal(scan->qual, table, &named);
-	return most_columns(relid, columns_if_all_named, named) >
+	return most_columns(relid, named, true) >
 		columns_entered((IndexScan *) scan);
 }
 
@@ -457,7 +440,7 @@ reads_less(const IndexScan *scan, const IndexScan *other)
 	Bitmapset  *named = NULL;
 
 	name_equal(scan->indexqualorig, scan->scan.scanrelid, &named);
-	return columns_if_all_named(scan->indexid, named) >
+	return columns_named(scan->indexid, named, true) >
 		columns_entered(other) &&
 		list_difference(other->indexqualorig, scan->indexqualorig) == NIL;
 }

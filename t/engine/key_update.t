@@ -16,30 +16,14 @@ use EntityApi::Test::BothWays;
 delete $ENV{ENTITYAPI_TEST_MAPPED};
 
 my $cluster = EntityApi::Test->cluster(conf => [ 'wal_level = logical' ]);
-my $json = JSON::PP->new->canonical->ascii;
 my $true = JSON::PP::true;
-my %all = (permissions => { Editor => [qw(create read update delete)] });
 
-sub entity { my ($name, %spec) = @_; return { apiVersion => 'entityapi/v1', kind => 'Entity', metadata => { name => $name }, spec => { %all, %spec } } }
+sub entity { return EntityApi::Test::BothWays::entity(@_) }
 
-my $manifests = $json->encode([
-	{ apiVersion => 'entityapi/v1', kind => 'Service', metadata => { name => 'updates' }, spec => { tenancy => 'POOL' } },
-	{ apiVersion => 'entityapi/v1', kind => 'Roles', metadata => { name => 'roles' }, spec => { roles => { Editor => { description => 'e' } } } },
-	entity('Doc', optimisticLocking => $true, fields => {
-			name   => { type => 'string', required => $true, maxLength => 20, index => $true },
-			code   => { type => 'string', unique => $true },
-			amount => { type => 'decimal', precision => 12, scale => 2, minimum => 0 },
-			n      => { type => 'integer' },
-			state  => { type => 'string', enum => [qw(NEW OPEN)] },
-			note   => { type => 'text' },
-			folder => { type => 'ref', target => 'Folder', relation => 'ManyToOne' } }),
-	entity('Folder', fields => {
-			title => { type => 'string' },
-			docs  => { type => 'ref', target => 'Doc', relation => 'OneToMany', mappedBy => 'folder' } }),
+EntityApi::Test::BothWays::apply($cluster, {},
 	entity('Scrap', softDelete => $true, fields => { name => { type => 'string', unique => $true }, note => { type => 'text' } }),
 	entity('Own', fields => { name => { type => 'string' }, open => { type => 'boolean' } }, policies => { OpenOnly => ['update'] }),
-	{ apiVersion => 'entityapi/v1', kind => 'Policy', metadata => { name => 'OpenOnly' }, spec => { description => 'o', expression => '#record.open == true' } } ]);
-$cluster->psql("select count(*) from entityapi.apply_manifest(\$m\$$manifests\$m\$::jsonb)");
+	{ apiVersion => 'entityapi/v1', kind => 'Policy', metadata => { name => 'OpenOnly' }, spec => { description => 'o', expression => '#record.open == true' } });
 
 my $shim = EntityApi::Test->shim($cluster, pool_size => 1);
 my $tenant = $shim->tenant('acme')->{id};

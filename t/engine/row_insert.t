@@ -7,7 +7,6 @@
 use strict;
 use warnings;
 
-use JSON::PP ();
 use Test::More;
 
 use EntityApi::Test;
@@ -16,28 +15,7 @@ use EntityApi::Test::BothWays;
 delete $ENV{ENTITYAPI_TEST_MAPPED};
 
 my $cluster = EntityApi::Test->cluster(conf => [ 'wal_level = logical' ]);
-my $json = JSON::PP->new->canonical->ascii;
-my $true = JSON::PP::true;
-my %all = (permissions => { Editor => [qw(create read update delete)] });
-
-sub entity { my ($name, %spec) = @_; return { apiVersion => 'entityapi/v1', kind => 'Entity', metadata => { name => $name }, spec => { %all, %spec } } }
-
-my $manifests = $json->encode([
-	{ apiVersion => 'entityapi/v1', kind => 'Service', metadata => { name => 'inserts' }, spec => { tenancy => 'POOL' } },
-	{ apiVersion => 'entityapi/v1', kind => 'Roles', metadata => { name => 'roles' }, spec => { roles => { Editor => { description => 'e' } } } },
-	entity('Doc', optimisticLocking => $true, fields => {
-			name   => { type => 'string', required => $true, maxLength => 20, index => $true },
-			code   => { type => 'string', unique => $true },
-			amount => { type => 'decimal', precision => 12, scale => 2, minimum => 0 },
-			n      => { type => 'integer' },
-			state  => { type => 'string', enum => [qw(NEW OPEN)] },
-			note   => { type => 'text' },
-			folder => { type => 'ref', target => 'Folder', relation => 'ManyToOne' },
-			parent => { type => 'ref', target => 'Doc', relation => 'ManyToOne' } }),
-	entity('Folder', fields => {
-			title => { type => 'string' },
-			docs  => { type => 'ref', target => 'Doc', relation => 'OneToMany', mappedBy => 'folder' } }) ]);
-$cluster->psql("select count(*) from entityapi.apply_manifest(\$m\$$manifests\$m\$::jsonb)");
+EntityApi::Test::BothWays::apply($cluster, { parent => { type => 'ref', target => 'Doc', relation => 'ManyToOne' } });
 
 my $shim = EntityApi::Test->shim($cluster, pool_size => 1);
 my $tenant = $shim->tenant('acme')->{id};

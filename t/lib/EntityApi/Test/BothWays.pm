@@ -6,6 +6,7 @@ EntityApi::Test::BothWays - what is done with and without the executor
 
 =head1 SYNOPSIS
 
+	EntityApi::Test::BothWays::apply($cluster, {});
 	my $both = EntityApi::Test::BothWays->new($cluster, $user);
 	$both->compare([ 'a change', $both->request(PATCH => "/docs/$id", $document), '200', 1 ]);
 
@@ -28,6 +29,52 @@ use EntityApi::Test;
 
 my $json = JSON::PP->new->canonical->ascii;
 my $type = 'application/vnd.api+json';
+
+=head1 FUNCTIONS
+
+=head2 entity($name, %spec)
+
+The document of an entity that editors may do everything with.
+
+=cut
+
+sub entity
+{
+	my ($name, %spec) = @_;
+
+	return {
+		apiVersion => 'entityapi/v1', kind => 'Entity', metadata => { name => $name },
+		spec => { permissions => { Editor => [qw(create read update delete)] }, %spec } };
+}
+
+=head2 apply($cluster, \%fields, @documents)
+
+Docs in folders: docs have these fields, too.  Other documents may come along.
+
+=cut
+
+sub apply
+{
+	my ($cluster, $fields, @documents) = @_;
+	my $true = JSON::PP::true;
+	my $manifests = $json->encode([
+		{ apiVersion => 'entityapi/v1', kind => 'Service', metadata => { name => 'both' }, spec => { tenancy => 'POOL' } },
+		{ apiVersion => 'entityapi/v1', kind => 'Roles', metadata => { name => 'roles' }, spec => { roles => { Editor => { description => 'e' } } } },
+		entity('Doc', optimisticLocking => $true, fields => {
+				name   => { type => 'string', required => $true, maxLength => 20, index => $true },
+				code   => { type => 'string', unique => $true },
+				amount => { type => 'decimal', precision => 12, scale => 2, minimum => 0 },
+				n      => { type => 'integer' },
+				state  => { type => 'string', enum => [qw(NEW OPEN)] },
+				note   => { type => 'text' },
+				folder => { type => 'ref', target => 'Folder', relation => 'ManyToOne' }, %$fields }),
+		entity('Folder', fields => {
+				title => { type => 'string' },
+				docs  => { type => 'ref', target => 'Doc', relation => 'OneToMany', mappedBy => 'folder' } }),
+		@documents ]);
+
+	return $cluster->psql("select count(*) from entityapi.apply_manifest(\$m\$$manifests\$m\$::jsonb)");
+}
 
 =head1 METHODS
 
