@@ -47,7 +47,6 @@ struct EaReference
 /* A foreign key as the catalog has it. */
 typedef struct Declared
 {
-	Oid			index;			/* of what it refers to */
 	int			n;
 	AttrNumber	referring[INDEX_MAX_KEYS];
 	AttrNumber	referred[INDEX_MAX_KEYS];
@@ -100,6 +99,21 @@ type_of_key(Oid family, Oid of_index, Oid type, Oid operator)
 	return InvalidOid;
 }
 
+/* Asked with the table locked: another one may have taken its place before. */
+static Oid
+index_of(Oid constraint)
+{
+	HeapTuple	tuple = SearchSysCache1(CONSTROID,
+										ObjectIdGetDatum(constraint));
+	Oid			index;
+
+	if (!HeapTupleIsValid(tuple))
+		return InvalidOid;
+	index = ((Form_pg_constraint) GETSTRUCT(tuple))->conindid;
+	ReleaseSysCache(tuple);
+	return index;
+}
+
 /* The key's column that has this place in the index. */
 static bool
 read_column(EaReference *reference, const Declared *declared, int place,
@@ -140,9 +154,14 @@ static bool
 read_columns(EaReference *reference, const Declared *declared,
 			 Relation referred, Relation referring)
 {
-	Relation	index = index_open(declared->index, AccessShareLock);
-	bool		fine = is_plain_index(reference, index);
+	Oid			oid = index_of(reference->constraint);
+	Relation	index;
+	bool		fine;
 
+	if (!OidIsValid(oid))
+		return false;
+	index = index_open(oid, AccessShareLock);
+	fine = is_plain_index(reference, index);
 	for (int i = 0; fine && i < reference->n; i++)
 		fine = read_column(reference, declared, i, index, referred,
 						   referring);
@@ -162,7 +181,6 @@ read_constraint(EaReference *reference, Declared *declared)
 	form = (Form_pg_constraint) GETSTRUCT(tuple);
 	reference->table = form->confrelid;
 	reference->full = form->confmatchtype == FKCONSTR_MATCH_FULL;
-	declared->index = form->conindid;
 	DeconstructFkConstraintRow(tuple, &declared->n, declared->referring,
 							   declared->referred, declared->operators,
 							   NULL, NULL, NULL, NULL);
@@ -241,20 +259,6 @@ is_same_index(const EaReference *reference, Relation index)
 			return false;
 	}
 	return true;
-}
-
-static Oid
-index_of(Oid constraint)
-{
-	HeapTuple	tuple = SearchSysCache1(CONSTROID,
-										ObjectIdGetDatum(constraint));
-	Oid			index;
-
-	if (!HeapTupleIsValid(tuple))
-		return InvalidOid;
-	index = ((Form_pg_constraint) GETSTRUCT(tuple))->conindid;
-	ReleaseSysCache(tuple);
-	return index;
 }
 
 static bool
