@@ -319,12 +319,16 @@ typedef bool EaUpdateIndexes;
  * 15.18, 16.14, 17.10 and 18.4 only, and what is built with a newer minor runs
  * with an older one.  So it is made here for all; 0 if the bytes are the same.
  */
+
+/* No compiler knows what is in it: nothing is left out for what it is. */
+#define EA_COMPAT_UNKNOWN(number) __asm__ volatile ("" : "+r" (number))
+
 static inline int
 ea_compat_timingsafe_bcmp(const void *a, const void *b, size_t len)
 {
-	const volatile unsigned char *left = a;
-	const volatile unsigned char *right = b;
-	volatile uint64 differ = 0;
+	const unsigned char *left = a;
+	const unsigned char *right = b;
+	uint64		differ = 0;
 	size_t		i = 0;
 
 	/* words first, as a token has hundreds of bytes */
@@ -336,9 +340,13 @@ ea_compat_timingsafe_bcmp(const void *a, const void *b, size_t len)
 		memcpy(&x, (const char *) a + i, sizeof(x));
 		memcpy(&y, (const char *) b + i, sizeof(y));
 		differ |= x ^ y;
+		EA_COMPAT_UNKNOWN(differ);
 	}
 	for (; i < len; i++)
+	{
 		differ |= left[i] ^ right[i];
+		EA_COMPAT_UNKNOWN(differ);
+	}
 	return differ != 0;
 }
 

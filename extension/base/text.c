@@ -1,8 +1,9 @@
 /*
- * Text put together from a format, where it is done for every request.
+ * Text that is put together, or looked at, for every request.
  */
 #include "postgres.h"
 
+#include "mb/pg_wchar.h"
 #include "utils/builtins.h"
 
 #include "base/text.h"
@@ -40,4 +41,28 @@ ea_text_format(StringInfo buf, const char *format,...)
 	}
 	va_end(values);
 	ea_text_string(buf, format);
+}
+
+bool
+ea_text_is_ascii(const char *bytes, int len)
+{
+	uint64		found = 0;
+
+	/* in a word without high bits, only a NUL gets one from this */
+	for (; len >= EA_TEXT_WORD; bytes += EA_TEXT_WORD, len -= EA_TEXT_WORD)
+	{
+		uint64		word = ea_text_word(bytes);
+
+		found |= word | (word - EA_TEXT_EACH(1));
+	}
+	for (; len > 0; bytes++, len--)
+		found |= (unsigned char) *bytes | (unsigned char) (*bytes - 1);
+	return (found & EA_TEXT_EACH(0x80)) == 0;
+}
+
+bool
+ea_text_is_utf8(const char *bytes, int len)
+{
+	return ea_text_is_ascii(bytes, len) ||
+		pg_verify_mbstr(PG_UTF8, bytes, len, true);
 }

@@ -70,4 +70,10 @@ ea_text_any_control(uint64 word)
 	return ea_text_any_below(word, ' ') | ea_text_any(word, 0x7f);
 }
 
+/* Nothing but ASCII, and no NUL: fine in any encoding of a server's. */
+extern bool ea_text_is_ascii(const char *bytes, int len);
+
+/* Well-formed UTF-8 without a NUL. */
+extern bool ea_text_is_utf8(const char *bytes, int len);
+
 #endif							/* EA_TEXT_H */

@@ -285,7 +285,8 @@ ea_message_read(EaRequest *req, bytea *message)
 	} while (head == size || bytes[head] != '\n');
 
 	/* this is text, as if it had come in as such */
-	pg_verifymbstr(bytes, head, false);
+	if (!ea_text_is_ascii(bytes, head))
+		pg_verifymbstr(bytes, head, false);
 	p = pnstrdup(bytes, head);
 	method = take_word(&p, ' ');
 	req->target = take_word(&p, ' ');

@@ -7,12 +7,12 @@
 #include "postgres.h"
 
 #include "fmgr.h"
-#include "mb/pg_wchar.h"
 #include "utils/fmgrprotos.h"
 
 #include "base/guc.h"
 #include "base/jsonfmt.h"
 #include "base/jsonwrite.h"
+#include "base/text.h"
 #include "engine/udf.h"
 #include "identity/principal_json.h"
 #include "identity/validator.h"
@@ -89,7 +89,7 @@ describe(EaRequest *req)
 	write_headers(&buf, req);
 	ea_jsonwrite_key(&buf, "body");
 	if (req->body != NULL && memchr(req->body, 0, req->body_len) == NULL &&
-		pg_verify_mbstr(PG_UTF8, req->body, req->body_len, true))
+		ea_text_is_utf8(req->body, req->body_len))
 		ea_jsonwrite_string(&buf, req->body, req->body_len);
 	else
 		ea_jsonwrite_lit(&buf, "null");

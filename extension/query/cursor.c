@@ -12,7 +12,6 @@
 #include "postgres.h"
 
 #include "common/hashfn.h"
-#include "mb/pg_wchar.h"
 #include "port/pg_bswap.h"
 #include "utils/builtins.h"
 #include "utils/date.h"
@@ -20,6 +19,7 @@
 #include "utils/timestamp.h"
 
 #include "base/base64url.h"
+#include "base/text.h"
 #include "query/cursor.h"
 
 #define CURSOR_VERSION 1
@@ -192,7 +192,7 @@ read_text(Reader *reader, Datum *value)
 	char	   *bytes = take_bytes(reader, &len);
 
 	if (bytes == NULL || strlen(bytes) != len ||
-		!pg_verify_mbstr(PG_UTF8, bytes, len, true))
+		!ea_text_is_utf8(bytes, len))
 		return false;
 	*value = PointerGetDatum(cstring_to_text_with_len(bytes, len));
 	return true;

@@ -7,11 +7,11 @@
 #include "postgres.h"
 
 #include "common/int.h"
-#include "mb/pg_wchar.h"
 #include "miscadmin.h"
 
 #include "base/guc.h"
 #include "base/names.h"
+#include "base/text.h"
 #include "base/uuid.h"
 #include "request/errors.h"
 #include "request/query_string.h"
@@ -83,7 +83,7 @@ ea_query_decode(const char *in, int len, bool plus, int *decoded)
 	char	   *out = palloc(len + 1);
 	int			n = decode(in, len, plus, out);
 
-	if (n < 0 || !pg_verify_mbstr(PG_UTF8, out, n, true))
+	if (n < 0 || !ea_text_is_utf8(out, n))
 		return NULL;
 	out[n] = '\0';
 	*decoded = n;
