@@ -42,9 +42,9 @@ typedef struct HeldTable
 	uint64		changed;		/* epoch of the last news of it */
 } HeldTable;
 
-/* Of these, objects in use concern all tables. */
+/* Of these, objects in use concern all tables; of members there is news. */
 static const int watched_caches[] = {
-	AUTHOID, DATABASEOID, NAMESPACEOID, PROCOID, TYPEOID
+	AUTHOID, AUTHMEMMEMROLE, DATABASEOID, NAMESPACEOID, PROCOID, TYPEOID
 };
 
 /* An object in use, as messages name it: a hash key without padding. */

@@ -27,6 +27,7 @@
 #include "base/compat.h"
 #include "base/guc.h"
 #include "engine/keyscan.h"
+#include "engine/permitted.h"
 #include "engine/scan_keys.h"
 
 struct EaKeyScan
@@ -44,6 +45,7 @@ struct EaKeyScan
 	AttrNumber *columns;		/* of the index if index_only, else the
 								 * table */
 	AttrNumber	last_column;	/* the greatest of them */
+	EaPermitted permitted;
 };
 
 /*
@@ -403,7 +405,7 @@ ea_keyscan_run(EaKeyScan *scan, PlannedStmt *stmt, const EaValue *params,
 	Relation	index;
 	IndexScanDesc desc;
 
-	ea_compat_check_permissions(stmt);
+	ea_permitted_check(stmt, &scan->permitted);
 	if (scan->locks)
 		PreventCommandIfReadOnly("SELECT FOR UPDATE");
 	*nrows = 0;

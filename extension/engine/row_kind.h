@@ -9,6 +9,7 @@
 #include "utils/rel.h"
 
 #include "base/compat.h"
+#include "engine/permitted.h"
 #include "engine/row_write.h"
 
 typedef struct EaRowWork EaRowWork;
@@ -40,6 +41,7 @@ struct EaRowWrite
 	List	   *references;		/* of EaReference, to hold for the new row */
 	int			ncolumns;		/* of RETURNING */
 	AttrNumber *columns;
+	EaPermitted permitted;
 };
 
 struct EaRowWork

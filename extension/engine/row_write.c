@@ -250,7 +250,7 @@ ea_row_write_run(EaRowWrite *write, const EaRowRun *run, uint64 *nrows)
 
 	if (XactReadOnly || IsInParallelMode() || object_access_hook != NULL)
 		return false;
-	ea_compat_check_permissions(run->stmt);
+	ea_permitted_check(run->stmt, &write->permitted);
 
 	/* long values that conditions look into are given back at once */
 	mcxt = AllocSetContextCreate(caller, "entityapi row write, running",
