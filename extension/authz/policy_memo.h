@@ -21,8 +21,6 @@ typedef struct EaJudged
 
 /*
  * Of this entity and this caller; *known says if that is filled in already.
- * Nothing of the caller is taken on trust: it is compared, with all that a
- * policy can see of him, to what was there then.
  */
 extern EaJudged *ea_policy_memo(EaPrincipal *principal, EaEntity *entity,
 								bool *known);

@@ -4,6 +4,7 @@
 #include "postgres.h"
 
 #include "authz/authz.h"
+#include "authz/caller_number.h"
 #include "authz/policy_check.h"
 #include "authz/policy_condition.h"
 #include "authz/policy_memo.h"
@@ -217,7 +218,7 @@ judge_reading(EaRequest *req, EaEntity *entity)
 		judged->rules[judged->n] = i;
 		judged->verdicts[judged->n++] = timed ? EA_VERDICT_TIMED : verdict;
 	}
-	judged->caller = req->principal->number;
+	judged->caller = ea_caller_number(req->principal, EA_CALLER_WHOLE);
 	return judged;
 }
 

@@ -17,6 +17,7 @@
 #include "utils/timestamp.h"
 
 #include "authz/authz.h"
+#include "authz/caller_number.h"
 #include "base/names.h"
 #include "base/sha256.h"
 #include "entry/role_rows.h"
@@ -74,11 +75,7 @@ ea_role_rows_assume(EaPrincipal *principal, const char *role)
 	principal->nroles = everybody || principal->tenant_admin ? 0 : 1;
 	principal->roles = palloc(sizeof(char *));
 	principal->roles[0] = pstrdup(role);
-
-	/* what was worked out for whoever he is otherwise */
-	principal->profile_tree = NULL;
-	principal->attribute_tree = NULL;
-	principal->number = 0;
+	ea_caller_changed(principal);
 }
 
 /* -------- statements -------- */

@@ -480,7 +480,7 @@ sees(EaRequest *req, EaEntity *entity, void *arg)
 
 	/* policies that an existing table has of its own may ask who asks, too */
 	if (found != NULL && finding == then)
-		found->number = caller.number;
+		memcpy(found->numbers, caller.numbers, sizeof(found->numbers));
 	return seen;
 }
 

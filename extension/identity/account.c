@@ -11,6 +11,7 @@
 #include "utils/formatting.h"
 #include "utils/lsyscache.h"
 
+#include "authz/caller_number.h"
 #include "base/uuid.h"
 #include "engine/exec.h"
 #include "engine/shards.h"
@@ -112,6 +113,7 @@ ea_account_hold_own(EaRequest *req)
 	principal->roles = account.principal.roles;
 	principal->nroles = account.principal.nroles;
 	principal->attributes = account.principal.attributes;
+	ea_caller_changed(principal);
 }
 
 void

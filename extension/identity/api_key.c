@@ -12,6 +12,7 @@
 #include "catalog/pg_type.h"
 #include "utils/builtins.h"
 
+#include "authz/caller_number.h"
 #include "engine/distributed.h"
 #include "engine/exec.h"
 #include "engine/reach.h"
@@ -135,5 +136,6 @@ ea_api_keys_principal(EaRequest *req, const char *sent)
 	principal->attributes = row->attributes;
 	principal->super_admin = false;
 	principal->tenant_admin = false;
+	ea_caller_changed(principal);
 	return principal;
 }

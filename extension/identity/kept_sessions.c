@@ -12,6 +12,7 @@
 #include "miscadmin.h"
 #include "utils/memutils.h"
 
+#include "authz/caller_number.h"
 #include "base/uuid.h"
 #include "engine/invalidate.h"
 #include "engine/newest.h"
@@ -171,7 +172,7 @@ forget(Kept *place)
 
 void
 ea_kept_sessions_put(const pg_uuid_t *session, uint64 ended,
-					 const EaSessionRows *rows, const EaAccount *account)
+					 const EaSessionRows *rows, EaAccount *account)
 {
 	Kept	   *place = place_of(session);
 	Size		size = size_of(&account->principal);
@@ -180,6 +181,10 @@ ea_kept_sessions_put(const pg_uuid_t *session, uint64 ended,
 	forget(place);
 	if (size > MOST_BYTES)
 		return;
+
+	/* who is found here is the same each time */
+	(void) ea_caller_number(&account->principal, EA_CALLER_WHOLE);
+	(void) ea_caller_number(&account->principal, EA_CALLER_RIGHTS);
 	if (mcxt == NULL)
 		mcxt = AllocSetContextCreate(TopMemoryContext, "entityapi sessions",
 									 ALLOCSET_DEFAULT_SIZES);

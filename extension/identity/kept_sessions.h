@@ -45,7 +45,7 @@ extern bool ea_kept_sessions_find_rows(const pg_uuid_t *session,
  */
 extern void ea_kept_sessions_put(const pg_uuid_t *session, uint64 ended,
 								 const EaSessionRows *rows,
-								 const EaAccount *account);
+								 EaAccount *account);
 
 /* What was just found by its rows is as that snapshot sees it, too. */
 extern void ea_kept_sessions_confirm(const pg_uuid_t *session, uint64 ended);

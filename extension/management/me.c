@@ -5,6 +5,7 @@
 
 #include "utils/builtins.h"
 
+#include "authz/caller_number.h"
 #include "identity/account.h"
 #include "management/drafts.h"
 #include "management/me.h"
@@ -98,5 +99,6 @@ ea_me_update(EaRequest *req)
 	ea_drafts_update(&draft);
 	row = ea_records_note(&draft, ea_audit_own(req));
 	req->principal->profile = TextDatumGetCString(row[2].value);
+	ea_caller_changed(req->principal);
 	show(&draft, row);
 }

@@ -217,6 +217,7 @@ struct EaEntity
 	int			nrules;
 	EaRule	   *rules;
 	struct EaJudged *judged;	/* of authz: what they said */
+	struct EaKeptShapes *shapes;	/* of read: how callers are shown it */
 	int			nhooks;
 	EaHook	   *hooks;
 	int			nreferences;

@@ -524,6 +524,63 @@ ea_sqlbuf_hop(EaSqlBuf *b, EaField *field, int member, int from)
 	return alias;
 }
 
+/* -------- what was written before -------- */
+
+void
+ea_sqlbuf_keep(const EaSqlBuf *b, int len, int nreads, EaEntity *entity,
+			   EaSqlPart *part)
+{
+	MemoryContext mcxt = entity->catalog->mcxt;
+
+	part->len = b->text.len - len;
+	part->nreads = b->nreads - nreads;
+	part->reads = MemoryContextAlloc(mcxt, Max(part->nreads, 1) * sizeof(Oid));
+	if (part->nreads > 0)
+		memcpy(part->reads, b->reads + nreads, part->nreads * sizeof(Oid));
+
+	/* only with this it is there */
+	part->text = MemoryContextStrdup(mcxt, b->text.data + len);
+}
+
+void
+ea_sqlbuf_add_part(EaSqlBuf *b, const EaSqlPart *part)
+{
+	ea_text_bytes(&b->text, part->text, part->len);
+	for (int i = 0; i < part->nreads; i++)
+		ea_sqlbuf_reads(b, part->reads[i]);
+}
+
+/* The predicates over the entity are its tenant's, as this caller has them. */
+static bool
+has_tenant_alone(const EaSqlBuf *b, EaEntity *entity)
+{
+	return !ea_distributed() && !ea_sqlbuf_hides_rows(b->req, entity);
+}
+
+void
+ea_sqlbuf_keep_by_id(const EaSqlBuf *b, EaEntity *entity, EaSqlPart *part)
+{
+	if (part != NULL && part->text == NULL && has_tenant_alone(b, entity) &&
+		b->nparams == (entity->tenant_scoped ? 2 : 1) &&
+		b->tenant_param == (entity->tenant_scoped ? 1 : 0))
+		ea_sqlbuf_keep(b, 0, 0, entity, part);
+}
+
+bool
+ea_sqlbuf_add_by_id(EaSqlBuf *b, EaEntity *entity, const EaSqlPart *part,
+					const pg_uuid_t *id)
+{
+	if (part == NULL || part->text == NULL || !has_tenant_alone(b, entity))
+		return false;
+	ea_sqlbuf_add_part(b, part);
+	if (entity->tenant_scoped)
+		(void) ea_sqlbuf_tenant(b);
+	(void) ea_sqlbuf_param(b, UUIDOID, UUIDPGetDatum(id), false);
+	return true;
+}
+
+/* -------- running it -------- */
+
 uint64
 ea_sqlbuf_run(EaSqlBuf *b, EaExecMode mode, bool one_row,
 			  EaRowFunction row, void *arg)

@@ -62,6 +62,15 @@ typedef struct EaSqlBuf
 	EaSqlPlace	place;			/* where its tables are */
 } EaSqlBuf;
 
+/* What was written before, to be written again; nothing if text is NULL. */
+typedef struct EaSqlPart
+{
+	char	   *text;
+	int			len;
+	int			nreads;			/* columns that are read by it, */
+	Oid		   *reads;			/* and their types */
+} EaSqlPart;
+
 extern void ea_sqlbuf_init(EaSqlBuf *b, EaRequest *req);
 
 /* Append text that stems from this program or from the catalog only. */
@@ -184,6 +193,25 @@ extern void ea_sqlbuf_join_insert(EaSqlBuf *b, EaField *field);
  * caller appends conditions and the closing parenthesis.  Returns m.
  */
 extern int	ea_sqlbuf_hop(EaSqlBuf *b, EaField *field, int member, int from);
+
+/*
+ * Keep what the statement has beyond so much text and so many columns, with
+ * the entity's declarations; and append it, to one that has as much already.
+ */
+extern void ea_sqlbuf_keep(const EaSqlBuf *b, int len, int nreads,
+						   EaEntity *entity, EaSqlPart *part);
+extern void ea_sqlbuf_add_part(EaSqlBuf *b, const EaSqlPart *part);
+
+/*
+ * The same for the whole of a statement over an entity's table whose
+ * parameters are the tenant, if the entity has one, and an id: it is kept, and
+ * written, only where nothing else narrows the rows and no table is elsewhere.
+ * False if it has not been written.
+ */
+extern void ea_sqlbuf_keep_by_id(const EaSqlBuf *b, EaEntity *entity,
+								 EaSqlPart *part);
+extern bool ea_sqlbuf_add_by_id(EaSqlBuf *b, EaEntity *entity,
+								const EaSqlPart *part, const pg_uuid_t *id);
 
 /*
  * This node has the rows of the request's tenant, or, without one, what all

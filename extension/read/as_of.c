@@ -94,24 +94,25 @@ is_named(const EaQuery *query, const EaEntity *entity, const char *name)
 	return false;
 }
 
-static void
-refuse(EaDocument *doc, EaField *field)
+/* What is not known of any time is not offered: named, it is refused. */
+static bool
+is_logged(void *arg, EaField *field)
 {
+	EaDocument *doc = arg;
 	EaEntity   *entity = field->entity;
 
+	if (ea_past_values_logged(field))
+		return true;
 	if (is_named(doc->query, entity, field->name))
 		ea_errors_throw(doc->req, EA_ERR_INVALID_FIELDS, EA_AT_PARAMETER,
 						psprintf("fields[%s]", entity->type),
 						"With asOf there is no \"%s\".", field->name);
+	return false;
 }
 
-/* Without what is not known of any time. */
 static void
 offer(EaDocument *doc, EaShape *shape)
 {
-	int			nattributes = 0;
-	int			nrels = 0;
-
 	if (doc->query->shown != EA_SHOWN_LIVE)
 		ea_errors_throw(doc->req, EA_ERR_INVALID_PARAMETER, EA_AT_PARAMETER,
 						"show[deleted]",
@@ -119,53 +120,26 @@ offer(EaDocument *doc, EaShape *shape)
 	if (doc->query->has_include)
 		ea_errors_throw(doc->req, EA_ERR_INVALID_INCLUDE, EA_AT_PARAMETER,
 						"include", "With asOf nothing can be included.");
-	for (int i = 0; i < shape->nattributes; i++)
-	{
-		if (ea_past_values_logged(shape->attributes[i]))
-			shape->attributes[nattributes++] = shape->attributes[i];
-		else
-			refuse(doc, shape->attributes[i]);
-	}
-	for (int i = 0; i < shape->nrels; i++)
-	{
-		if (ea_past_values_logged(shape->rels[i].field))
-			shape->rels[nrels++] = shape->rels[i];
-		else
-			refuse(doc, shape->rels[i].field);
-	}
-	shape->nattributes = nattributes;
-	shape->nrels = nrels;
+	ea_shape_narrow(shape, is_logged, doc);
 }
 
-/* Without what was not declared; what is left must be known. */
-static void
-narrow(EaPast *past, const EaPastState *state, EaShape *shape)
+typedef struct Then
 {
-	int			nattributes = 0;
-	int			nrels = 0;
+	EaPast	   *past;
+	const EaPastState *state;
+} Then;
 
-	for (int i = 0; i < shape->nattributes; i++)
-	{
-		EaField    *field = shape->attributes[i];
+/* It was declared then; what it was must be known. */
+static bool
+existed(void *arg, EaField *field)
+{
+	const Then *then = arg;
 
-		if (!state->existed[field->index])
-			continue;
-		if (!state->values[field->index].known)
-			ea_as_of_lost(past);
-		shape->attributes[nattributes++] = field;
-	}
-	for (int i = 0; i < shape->nrels; i++)
-	{
-		int			index = shape->rels[i].field->index;
-
-		if (!state->existed[index])
-			continue;
-		if (!state->values[index].known)
-			ea_as_of_lost(past);
-		shape->rels[nrels++] = shape->rels[i];
-	}
-	shape->nattributes = nattributes;
-	shape->nrels = nrels;
+	if (!then->state->existed[field->index])
+		return false;
+	if (!then->state->values[field->index].known)
+		ea_as_of_lost(then->past);
+	return true;
 }
 
 /*
@@ -234,7 +208,7 @@ ea_as_of_show(EaDocument *doc, const pg_uuid_t *id)
 {
 	EaRequest  *req = doc->req;
 	EaEntity   *entity = req->entity;
-	EaShape    *shape = ea_document_shape(doc, entity);
+	EaShape    *shape = ea_shape_find(doc, entity);
 	TimestampTz at = ea_as_of_time(req, doc->query);
 	EaResource *resource;
 	EaPastState *state;
@@ -243,7 +217,7 @@ ea_as_of_show(EaDocument *doc, const pg_uuid_t *id)
 	offer(doc, shape);
 	past = ea_past_read(req, entity, id);
 	state = ea_as_of_state(past, at);
-	narrow(past, state, shape);
+	ea_shape_narrow(shape, existed, &(Then) {past, state});
 	read_state(doc, shape, past, state);
 
 	resource = doc->primary.items[0];

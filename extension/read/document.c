@@ -1,5 +1,5 @@
 /*
- * A JSON:API document: its shape, and its text.
+ * A JSON:API document: what it is asked to show, and its text.
  */
 #include "postgres.h"
 
@@ -10,7 +10,6 @@
 #include "base/grow.h"
 #include "base/guc.h"
 #include "base/jsonwrite.h"
-#include "base/names.h"
 #include "base/uuid.h"
 #include "read/document.h"
 #include "read/page_links.h"
@@ -67,124 +66,10 @@ ea_document_path(EaRequest *req, EaEntity *entity)
 	return path_with(req, entity, "");
 }
 
-/* The names asked for by fields[type], or NULL when all are shown. */
-static const EaFieldset *
-find_fieldset(const EaQuery *query, const char *type)
+char *
+ea_document_base(EaRequest *req, EaEntity *entity)
 {
-	for (int i = 0; query != NULL && i < query->nfieldsets; i++)
-	{
-		if (strcmp(query->fieldsets[i].type, type) == 0)
-			return &query->fieldsets[i];
-	}
-	return NULL;
-}
-
-static bool
-is_asked_for(const EaFieldset *fieldset, const char *name)
-{
-	return fieldset == NULL ||
-		ea_names_contain(fieldset->names, fieldset->nnames, name);
-}
-
-/* Some include path goes through a relationship of this name. */
-static bool
-is_followed(const EaIncludeNode *node, const char *name)
-{
-	for (int i = 0; i < node->nchildren; i++)
-	{
-		if (strcmp(node->children[i]->name, name) == 0 ||
-			is_followed(node->children[i], name))
-			return true;
-	}
-	return false;
-}
-
-static void
-shape_relationship(EaDocument *doc, EaShapeRel *rel, EaField *field,
-				   bool shown)
-{
-	rel->field = field;
-	rel->shown = shown;
-	rel->followed = is_followed(doc->root, field->name);
-	rel->visible = palloc(field->nmembers * sizeof(bool));
-	for (int i = 0; i < field->nmembers; i++)
-	{
-		EaEntity   *target = ea_catalog_target(field, i);
-
-		rel->visible[i] = ea_catalog_shows(target, doc->req->version) &&
-			ea_authz_allows(doc->req, target, EA_OP_READ);
-	}
-}
-
-static EaShape *
-new_shape(EaDocument *doc, EaEntity *entity)
-{
-	EaShape    *shape = palloc0(sizeof(EaShape));
-
-	shape->entity = entity;
-	shape->attributes = palloc(Max(entity->nfields, 1) * sizeof(EaField *));
-	shape->rels = palloc0(Max(entity->nfields, 1) * sizeof(EaShapeRel));
-	shape->path = path_with(doc->req, entity, "/");
-	shape->next = doc->shapes;
-	doc->shapes = shape;
-	return shape;
-}
-
-EaShape *
-ea_document_shape(EaDocument *doc, EaEntity *entity)
-{
-	EaRequest  *req = doc->req;
-	const EaFieldset *fieldset;
-	EaShape    *shape;
-
-	for (shape = doc->shapes; shape != NULL; shape = shape->next)
-	{
-		if (shape->entity == entity)
-			return shape;
-	}
-
-	shape = new_shape(doc, entity);
-
-	/* who may write and not read is told what he wrote to, and no more */
-	if (!ea_authz_allows(req, entity, EA_OP_READ))
-		return shape;
-	fieldset = find_fieldset(doc->query, entity->type);
-	for (int i = 0; i < entity->nfields; i++)
-	{
-		EaField    *field = &entity->fields[i];
-		bool		shown = is_asked_for(fieldset, field->name);
-
-		if (!shown && (field->kind == EA_ATTRIBUTE ||
-					   !is_followed(doc->root, field->name)))
-			continue;
-		if (!ea_authz_readable(req, field))
-			continue;
-		if (field->kind == EA_ATTRIBUTE)
-			shape->attributes[shape->nattributes++] = field;
-		else
-			shape_relationship(doc, &shape->rels[shape->nrels++], field,
-							   shown);
-	}
-	return shape;
-}
-
-EaShape *
-ea_document_only(EaDocument *doc, EaField *field)
-{
-	EaShape    *shape = new_shape(doc, field->entity);
-
-	shape_relationship(doc, &shape->rels[shape->nrels++], field, true);
-	return shape;
-}
-
-void
-ea_document_show(EaDocument *doc, EaShape *shape, EaShown shown)
-{
-	if (shown == EA_SHOWN_LIVE)
-		return;
-	ea_authz_require(doc->req, shape->entity, EA_OP_RESTORE);
-	doc->shown = shown;
-	shape->tells_deleted = true;
+	return path_with(req, entity, "/");
 }
 
 static EaIncludeNode *

@@ -14,6 +14,7 @@
 
 #include "model/catalog.h"
 #include "model/sqlbuf.h"
+#include "read/shape.h"
 #include "request/limits.h"
 #include "request/query_string.h"
 #include "request/request.h"
@@ -33,28 +34,6 @@ typedef struct EaLinkage
 	EaTarget   *items;
 	bool		followed;		/* an include step goes on to them */
 } EaLinkage;
-
-/* A relationship as one entity's resources show it in this document. */
-typedef struct EaShapeRel
-{
-	EaField    *field;
-	bool		shown;			/* else only followed by include */
-	bool		followed;		/* some include path goes through it */
-	bool	   *visible;		/* per member: entity readable, in version */
-} EaShapeRel;
-
-/* What of an entity's resources this document needs. */
-typedef struct EaShape
-{
-	EaEntity   *entity;
-	bool		tells_deleted;	/* when each was, in its meta */
-	int			nattributes;
-	EaField   **attributes;
-	int			nrels;
-	EaShapeRel *rels;
-	char	   *path;			/* /api/v1/invoices/ */
-	struct EaShape *next;
-} EaShape;
 
 typedef struct EaResource
 {
@@ -84,7 +63,7 @@ typedef struct EaIncludeNode
 	struct EaIncludeNode **children;
 } EaIncludeNode;
 
-typedef struct EaDocument
+struct EaDocument
 {
 	EaRequest  *req;
 	EaQuery    *query;
@@ -105,7 +84,7 @@ typedef struct EaDocument
 	 */
 	const bool *linked;
 	struct resources_hash *known;	/* by entity and id; made when needed */
-} EaDocument;
+};
 
 /*
  * A document over resources of an entity.  Checks include paths and sparse
@@ -113,18 +92,6 @@ typedef struct EaDocument
  */
 extern EaDocument *ea_document_create(EaRequest *req, EaQuery *query,
 									  EaEntity *entity, EaExecMode mode);
-
-/* How this document shows an entity. */
-extern EaShape *ea_document_shape(EaDocument *doc, EaEntity *entity);
-
-/* Show nothing of an entity but one relationship; before any other shape. */
-extern EaShape *ea_document_only(EaDocument *doc, EaField *field);
-
-/*
- * Show deleted resources as primary ones, too, or only those: throws 403 for
- * who may not restore them.
- */
-extern void ea_document_show(EaDocument *doc, EaShape *shape, EaShown shown);
 
 /* What shows resources of the entity takes besides. */
 #define ea_document_takes(entity) \
@@ -182,8 +149,9 @@ extern void ea_document_write_items(EaDocument *doc, const char *path,
 #define EA_CURSOR_START "start"
 #define EA_CURSOR_END "end"
 
-/* `/api/v1/invoices`, with the base URL if one is set. */
+/* `/api/v1/invoices`, and with a slash behind; the base URL if one is set. */
 extern char *ea_document_path(EaRequest *req, EaEntity *entity);
+extern char *ea_document_base(EaRequest *req, EaEntity *entity);
 
 /* `/api/v1/invoices/<id>` */
 extern char *ea_document_resource_path(EaResource *resource);

@@ -115,8 +115,8 @@ ea_document_add_target(EaLinkage *linkage, int member, const pg_uuid_t *id,
  * id, version of locking entities, the time of deletion where it is told,
  * attributes, to-one columns: in order.
  */
-void
-ea_document_columns(EaSqlBuf *b, EaShape *shape, int alias)
+static void
+write_columns(EaSqlBuf *b, const EaShape *shape, int alias)
 {
 	ea_sqlbuf_select(b, alias, shape->entity->id_column, UUIDOID);
 	if (shape->entity->locking)
@@ -134,6 +134,23 @@ ea_document_columns(EaSqlBuf *b, EaShape *shape, int alias)
 		ea_sqlbuf_select_field(b, alias, shape->attributes[i]);
 	for (int i = 0; i < shape->nrels; i++)
 		ea_sqlbuf_select_field(b, alias, shape->rels[i].field);
+}
+
+void
+ea_document_columns(EaSqlBuf *b, const EaShape *shape, int alias)
+{
+	const int	len = b->text.len;
+	const int	nreads = b->nreads;
+
+	if (alias > 0 || shape->columns == NULL)
+		write_columns(b, shape, alias);
+	else if (shape->columns->text != NULL)
+		ea_sqlbuf_add_part(b, shape->columns);
+	else
+	{
+		write_columns(b, shape, alias);
+		ea_sqlbuf_keep(b, len, nreads, shape->entity, shape->columns);
+	}
 }
 
 int
@@ -186,7 +203,7 @@ read_to_one(EaShape *shape, EaResource *resource, TupleTableSlot *slot,
 {
 	for (int i = 0; i < shape->nrels; i++)
 	{
-		EaShapeRel *rel = &shape->rels[i];
+		const EaShapeRel *rel = &shape->rels[i];
 
 		for (int m = 0; m < rel->field->ncolumns; m++, column++)
 		{

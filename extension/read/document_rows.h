@@ -36,7 +36,8 @@ extern void ea_document_add_target(EaLinkage *linkage, int member,
 								   const pg_uuid_t *id, int keep);
 
 /* Append the columns of a shape, for alias t<n>; and how many they are. */
-extern void ea_document_columns(EaSqlBuf *b, EaShape *shape, int alias);
+extern void ea_document_columns(EaSqlBuf *b, const EaShape *shape,
+								int alias);
 extern int	ea_document_width(const EaShape *shape);
 
 /* A callback for ea_sqlbuf_run(): keeps a primary resource. */

@@ -78,7 +78,7 @@ each_target(EaDocument *doc, EaResourceList *from, const char *name,
 
 		for (int r = 0; r < resource->shape->nrels; r++)
 		{
-			EaShapeRel *rel = &resource->shape->rels[r];
+			const EaShapeRel *rel = &resource->shape->rels[r];
 			EaLinkage  *linkage = &resource->linkage[r];
 
 			if (strcmp(rel->field->name, name) != 0)
@@ -119,7 +119,7 @@ go_on_from(EaDocument *doc, EaEntity *entity, const pg_uuid_t *id, void *arg)
 static void
 fetch_wanted(EaDocument *doc, Wanted *wanted, EaResourceList *fresh)
 {
-	EaShape    *shape = ea_document_shape(doc, wanted->entity);
+	EaShape    *shape = ea_shape_find(doc, wanted->entity);
 	IncludeSink sink = {doc, shape, fresh};
 	EaSqlBuf	b;
 	int			alias;

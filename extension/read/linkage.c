@@ -73,72 +73,79 @@ add_links(EaSqlBuf *b, LinkageSink *sink, pg_uuid_t *ids, int n)
 	return alias;
 }
 
-static void
-run_links(EaSqlBuf *b, LinkageSink *sink)
-{
-	if (sink->bounded)
-		ea_sqlbuf_limit(b, ea_guc_max_linkage + 1);
-	ea_sqlbuf_run(b, sink->doc->mode, true, linkage_row, sink);
-}
-
 /*
  * Linkage of a relationship whose column is on the target, for the resources
  * with the given ids.  When an include step follows it, the same statement
  * reads the target's rows.
  */
 static void
-fetch_inverse(LinkageSink *sink, pg_uuid_t *ids, int n)
+write_inverse(EaSqlBuf *b, LinkageSink *sink, pg_uuid_t *ids, int n)
 {
 	EaField    *field = sink->shape->rels[sink->rel].field;
 	EaEntity   *target = ea_catalog_target(field, 0);
 	const char *column = field->members[0].column;
-	EaSqlBuf	b;
 	int			alias;
 
-	ea_sqlbuf_init(&b, sink->doc->req);
-	ea_sqlbuf_add(&b, "SELECT ");
+	ea_sqlbuf_add(b, "SELECT ");
 	if (sink->target != NULL)
 	{
-		ea_document_columns(&b, sink->target, 0);
+		ea_document_columns(b, sink->target, 0);
 		sink->far = 0;
 		sink->near = ea_document_width(sink->target);
-		ea_sqlbuf_add(&b, ", ");
-		ea_sqlbuf_select(&b, 0, column, UUIDOID);
+		ea_sqlbuf_add(b, ", ");
+		ea_sqlbuf_select(b, 0, column, UUIDOID);
 	}
 	else
 	{
-		ea_sqlbuf_select(&b, 0, column, UUIDOID);
-		ea_sqlbuf_add(&b, ", ");
-		ea_sqlbuf_select(&b, 0, target->id_column, UUIDOID);
-		sink->near = 0;
-		sink->far = 1;
+		ea_sqlbuf_select(b, 0, column, UUIDOID);
+		ea_sqlbuf_add(b, ", ");
+		ea_sqlbuf_select(b, 0, target->id_column, UUIDOID);
 	}
-	alias = add_links(&b, sink, ids, n);
-	ea_sqlbuf_add(&b, " ORDER BY ");
-	ea_sqlbuf_column(&b, alias, column);
-	ea_sqlbuf_add(&b, ", ");
-	ea_sqlbuf_column(&b, alias, target->id_column);
-	run_links(&b, sink);
+	alias = add_links(b, sink, ids, n);
+	ea_sqlbuf_add(b, " ORDER BY ");
+	ea_sqlbuf_column(b, alias, column);
+	ea_sqlbuf_add(b, ", ");
+	ea_sqlbuf_column(b, alias, target->id_column);
 }
 
 static void
-fetch_joined(LinkageSink *sink, pg_uuid_t *ids, int n)
+write_joined(EaSqlBuf *b, LinkageSink *sink, pg_uuid_t *ids, int n)
 {
 	EaField    *field = sink->shape->rels[sink->rel].field;
-	EaSqlBuf	b;
 	int			alias;
 
-	ea_sqlbuf_init(&b, sink->doc->req);
-	ea_sqlbuf_add(&b, "SELECT ");
-	ea_sqlbuf_select(&b, 0, field->join_near, UUIDOID);
-	ea_sqlbuf_add(&b, ", ");
-	ea_sqlbuf_select(&b, 0, field->join_far, UUIDOID);
-	alias = add_links(&b, sink, ids, n);
-	ea_sqlbuf_addf(&b, " ORDER BY t%d.%s, t%d.%s", alias, field->join_near,
+	ea_sqlbuf_add(b, "SELECT ");
+	ea_sqlbuf_select(b, 0, field->join_near, UUIDOID);
+	ea_sqlbuf_add(b, ", ");
+	ea_sqlbuf_select(b, 0, field->join_far, UUIDOID);
+	alias = add_links(b, sink, ids, n);
+	ea_sqlbuf_addf(b, " ORDER BY t%d.%s, t%d.%s", alias, field->join_near,
 				   alias, field->join_far);
-	sink->near = 0;
-	sink->far = 1;
-	run_links(&b, sink);
+}
+
+/* What is linked to one is asked in the same words each time. */
+static void
+fetch_links(LinkageSink *sink, pg_uuid_t *ids, int n)
+{
+	const EaShape *shape = sink->shape;
+	EaField    *field = shape->rels[sink->rel].field;
+	EaEntity   *target = ea_catalog_target(field, 0);
+	EaSqlPart  *kept = n == 1 && sink->target == NULL && shape->links != NULL
+		? &shape->links[sink->rel] : NULL;
+	EaSqlBuf	b;
+
+	ea_sqlbuf_init(&b, sink->doc->req);
+	if (!ea_sqlbuf_add_by_id(&b, target, kept, ids))
+	{
+		if (field->kind == EA_MANY_TO_MANY)
+			write_joined(&b, sink, ids, n);
+		else
+			write_inverse(&b, sink, ids, n);
+		ea_sqlbuf_keep_by_id(&b, target, kept);
+	}
+	if (sink->bounded)
+		ea_sqlbuf_limit(&b, ea_guc_max_linkage + 1);
+	ea_sqlbuf_run(&b, sink->doc->mode, true, linkage_row, sink);
 }
 
 /* Where more members were found than are shown, only their number is. */
@@ -250,7 +257,7 @@ ea_document_fetch_linkage(EaDocument *doc, EaShape *shape,
 	for (int r = 0; n > 0 && r < shape->nrels; r++)
 	{
 		EaField    *field = shape->rels[r].field;
-		LinkageSink sink = {doc, shape, r, NULL, fresh, 0, 0, false};
+		LinkageSink sink = {doc, shape, r, NULL, fresh, 0, 1, false};
 		bool		followed = mark_followed(visits, nvisits, shape, r);
 
 		CHECK_FOR_INTERRUPTS();
@@ -264,15 +271,9 @@ ea_document_fetch_linkage(EaDocument *doc, EaShape *shape,
 			continue;
 		sink.bounded = n == 1 && !shape->rels[r].followed &&
 			!doc->all_linkage;
-		if (field->kind == EA_MANY_TO_MANY)
-			fetch_joined(&sink, ids, n);
-		else
-		{
-			if (followed)
-				sink.target = ea_document_shape(doc,
-												ea_catalog_target(field, 0));
-			fetch_inverse(&sink, ids, n);
-		}
+		if (followed && field->kind != EA_MANY_TO_MANY)
+			sink.target = ea_shape_find(doc, ea_catalog_target(field, 0));
+		fetch_links(&sink, ids, n);
 		if (sink.bounded)
 			count_links(&sink,
 						&ea_document_known(doc, shape->entity,

@@ -37,13 +37,13 @@ ea_list_page(EaRequest *req, EaQuery *query, const EaListSource *source,
 {
 	EaDocument *doc = ea_document_create(req, query, source->entity,
 										 EA_EXEC_READ);
-	EaRowSink	sink = {doc, ea_document_shape(doc, source->entity)};
+	EaRowSink	sink = {doc, ea_shape_find(doc, source->entity)};
 	EaRsql	   *filter = NULL;
 	EaOrder    *order;
 	EaSqlBuf	b;
 	int			alias;
 
-	ea_document_show(doc, sink.shape, source->shown);
+	ea_shape_show(doc, sink.shape, source->shown);
 	if (query->filter != NULL)
 		filter = ea_filter_parse(req, source->entity, query->filter);
 	if (query->page_after != NULL || query->page_before != NULL)

@@ -27,7 +27,7 @@ static EaResource *
 fetch_parent(EaDocument *doc, EaExecMode mode)
 {
 	EaRequest  *req = doc->req;
-	EaRowSink	sink = {doc, ea_document_only(doc, req->field)};
+	EaRowSink	sink = {doc, ea_shape_only(doc, req->field)};
 	pg_uuid_t	id;
 
 	ea_resource_path_id(req, &id);
@@ -107,7 +107,7 @@ related_one(EaRequest *req, EaQuery *query, EaDocument *parents)
 	doc = ea_document_create(req, query, target, EA_EXEC_READ);
 	if (linkage->n > 0)
 	{
-		EaRowSink	sink = {doc, ea_document_shape(doc, target)};
+		EaRowSink	sink = {doc, ea_shape_find(doc, target)};
 
 		ea_resource_row(&sink, &linkage->items[0].id, EA_EXEC_READ);
 		ea_document_complete(doc);

@@ -24,15 +24,19 @@ ea_resource_path_id(EaRequest *req, pg_uuid_t *id)
 void
 ea_resource_row(EaRowSink *sink, const pg_uuid_t *id, EaExecMode mode)
 {
+	const EaShape *shape = sink->shape;
 	EaSqlBuf	b;
-	int			alias;
 
 	ea_sqlbuf_init(&b, sink->doc->req);
 	b.shown = sink->doc->shown;
-	ea_sqlbuf_add(&b, "SELECT ");
-	ea_document_columns(&b, sink->shape, 0);
-	alias = ea_sqlbuf_from(&b, sink->shape->entity, EA_OP_READ);
-	ea_sqlbuf_is(&b, alias, sink->shape->entity->id_column, id);
+	if (!ea_sqlbuf_add_by_id(&b, shape->entity, shape->by_id, id))
+	{
+		ea_sqlbuf_add(&b, "SELECT ");
+		ea_document_columns(&b, shape, 0);
+		ea_sqlbuf_is(&b, ea_sqlbuf_from(&b, shape->entity, EA_OP_READ),
+					 shape->entity->id_column, id);
+		ea_sqlbuf_keep_by_id(&b, shape->entity, shape->by_id);
+	}
 	ea_sqlbuf_run(&b, mode, true, ea_document_row, sink);
 }
 
@@ -43,10 +47,10 @@ ea_resource_show(EaRequest *req)
 	EaQuery    *query = ea_query_read(req, EA_TAKES_SHAPE | EA_TAKES_AS_OF |
 									  ea_document_takes(entity));
 	EaDocument *doc = ea_document_create(req, query, entity, EA_EXEC_READ);
-	EaRowSink	sink = {doc, ea_document_shape(doc, entity)};
+	EaRowSink	sink = {doc, ea_shape_find(doc, entity)};
 	pg_uuid_t	id;
 
-	ea_document_show(doc, sink.shape, query->shown);
+	ea_shape_show(doc, sink.shape, query->shown);
 	ea_resource_path_id(req, &id);
 	if (query->as_of != NULL)
 	{

@@ -37,7 +37,8 @@ typedef struct EaPrincipal
 	const char *attributes;		/* JSON text: securityAttributes */
 	EaJson	   *profile_tree;	/* of the two, once a policy asked for them */
 	EaJson	   *attribute_tree;
-	uint64		number;			/* of authz: who is the same has the same */
+	uint64		numbers[2];		/* of authz, by EaCallerPart; 0: not asked for
+								 * yet */
 } EaPrincipal;
 
 #endif							/* EA_PRINCIPAL_H */

@@ -179,7 +179,7 @@ flush(Run *run)
 	check_targets(batch);
 	doc = ea_document_create(req, NULL, batch->entity, EA_EXEC_WRITE);
 	sink.doc = doc;
-	sink.shape = ea_document_shape(doc, batch->entity);
+	sink.shape = ea_shape_find(doc, batch->entity);
 	if (ea_hook_phases_waits(batch->entity, EA_OP_CREATE))
 		ea_hook_phases_before(&batch->around, batch->inputs[0],
 							  &batch->ids[0]);
@@ -331,7 +331,7 @@ run_update(EaRequest *req, EaAtomicOp *op, const pg_uuid_t *id,
 {
 	EaDocument *doc = ea_document_create(req, NULL, op->entity,
 										 EA_EXEC_WRITE);
-	EaRowSink	sink = {doc, ea_document_shape(doc, op->entity)};
+	EaRowSink	sink = {doc, ea_shape_find(doc, op->entity)};
 	EaInput    *input = ea_input_object(req, op->entity, EA_OP_UPDATE,
 										op->data, req->writing.pointer);
 

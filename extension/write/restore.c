@@ -363,7 +363,7 @@ ea_restore_resource(EaRequest *req)
 	EaEntity   *entity = req->entity;
 	EaQuery    *query = ea_query_read(req, EA_TAKES_SHAPE);
 	EaDocument *doc = ea_document_create(req, query, entity, EA_EXEC_WRITE);
-	EaRowSink	sink = {doc, ea_document_shape(doc, entity)};
+	EaRowSink	sink = {doc, ea_shape_find(doc, entity)};
 	EaIfMatch	match = {0};
 	pg_uuid_t	id;
 

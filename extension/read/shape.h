@@ -1,0 +1,61 @@
+/*
+ * The shape in which a document shows an entity's resources: which fields, by
+ * what the caller may read and has asked for.
+ */
+#ifndef EA_SHAPE_H
+#define EA_SHAPE_H
+
+#include "model/catalog.h"
+#include "model/sqlbuf.h"
+#include "request/query_string.h"
+
+typedef struct EaDocument EaDocument;
+
+/* A relationship as one entity's resources show it in this document. */
+typedef struct EaShapeRel
+{
+	EaField    *field;
+	bool		shown;			/* else only followed by include */
+	bool		followed;		/* some include path goes through it */
+	bool	   *visible;		/* per member: entity readable, in version */
+} EaShapeRel;
+
+/* What of an entity's resources this document needs. */
+typedef struct EaShape
+{
+	EaEntity   *entity;
+	bool		tells_deleted;	/* when each was, in its meta */
+	int			nattributes;
+	EaField    *const *attributes;
+	int			nrels;
+	const EaShapeRel *rels;
+	char	   *path;			/* /api/v1/invoices/ */
+
+	/* statements, once they have been written; NULL: none are kept */
+	EaSqlPart  *columns;		/* what they select of a resource */
+	EaSqlPart  *by_id;			/* one resource */
+	EaSqlPart  *links;			/* what is linked to one, by relationship */
+	struct EaShape *next;
+} EaShape;
+
+/*
+ * How this document shows an entity.  Statements that were written for a shape
+ * that callers of the same rights have had before are kept with it.
+ */
+extern EaShape *ea_shape_find(EaDocument *doc, EaEntity *entity);
+
+/* Show nothing of an entity but one relationship; before any other shape. */
+extern EaShape *ea_shape_only(EaDocument *doc, EaField *field);
+
+/*
+ * Show deleted resources as primary ones, too, or only those: throws 403 for
+ * who may not restore them.
+ */
+extern void ea_shape_show(EaDocument *doc, EaShape *shape, EaShown shown);
+
+/* Leave the fields out of which "is_wanted" says no. */
+extern void ea_shape_narrow(EaShape *shape,
+							bool (*is_wanted) (void *arg, EaField *field),
+							void *arg);
+
+#endif							/* EA_SHAPE_H */
