@@ -314,15 +314,14 @@ typedef bool EaUpdateIndexes;
 #define ea_compat_b64_encode(bytes, len, text, size) \
 	pg_b64_encode((const void *) (bytes), (len), (text), (size))
 
+/* No compiler knows what is in it: nothing is left out for what it is. */
+#define EA_COMPAT_UNKNOWN(number) __asm__ volatile ("" : "+r" (number))
+
 /*
  * Comparing secrets in constant time: PostgreSQL has timingsafe_bcmp() since
  * 15.18, 16.14, 17.10 and 18.4 only, and what is built with a newer minor runs
  * with an older one.  So it is made here for all; 0 if the bytes are the same.
  */
-
-/* No compiler knows what is in it: nothing is left out for what it is. */
-#define EA_COMPAT_UNKNOWN(number) __asm__ volatile ("" : "+r" (number))
-
 static inline int
 ea_compat_timingsafe_bcmp(const void *a, const void *b, size_t len)
 {

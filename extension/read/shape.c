@@ -114,28 +114,41 @@ add_fields(const EaDocument *doc, EaShape *shape, const EaFieldset *fieldset)
 	}
 }
 
-/* -------- kept ones -------- */
-
-/* Give the shape fields of its own, in the current context. */
+/*
+ * Give the shape fields of its own, in the current context: those of which
+ * "is_wanted" says yes, or all.
+ */
 static void
-copy_fields(EaShape *shape)
+copy_fields(EaShape *shape, EaWantsField is_wanted, void *arg)
 {
 	EaField   **attributes = palloc(Max(shape->nattributes, 1) *
 									sizeof(EaField *));
 	EaShapeRel *rels = palloc(Max(shape->nrels, 1) * sizeof(EaShapeRel));
+	int			nattributes = 0;
+	int			nrels = 0;
 
 	for (int i = 0; i < shape->nattributes; i++)
-		attributes[i] = shape->attributes[i];
+	{
+		if (is_wanted == NULL || is_wanted(arg, shape->attributes[i]))
+			attributes[nattributes++] = shape->attributes[i];
+	}
 	for (int i = 0; i < shape->nrels; i++)
 	{
-		const int	size = shape->rels[i].field->nmembers * sizeof(bool);
+		EaShapeRel	rel = shape->rels[i];
+		const Size	size = rel.field->nmembers * sizeof(bool);
 
-		rels[i] = shape->rels[i];
-		rels[i].visible = memcpy(palloc(size), shape->rels[i].visible, size);
+		if (is_wanted != NULL && !is_wanted(arg, rel.field))
+			continue;
+		rel.visible = memcpy(palloc(size), rel.visible, size);
+		rels[nrels++] = rel;
 	}
 	shape->attributes = attributes;
+	shape->nattributes = nattributes;
 	shape->rels = rels;
+	shape->nrels = nrels;
 }
+
+/* -------- kept ones -------- */
 
 static KeptShape *
 find_kept(const EaDocument *doc, const EaEntity *entity, uint64 rights)
@@ -156,32 +169,31 @@ find_kept(const EaDocument *doc, const EaEntity *entity, uint64 rights)
  * made in the memory of the declarations, as that loads some on the way.
  */
 static void
-keep(const EaDocument *doc, EaShape *shape, uint64 rights)
+keep(const EaDocument *doc, const EaShape *shape, uint64 rights)
 {
 	EaEntity   *entity = shape->entity;
-	MemoryContext caller = MemoryContextSwitchTo(entity->catalog->mcxt);
+	MemoryContext caller;
 	KeptShape  *kept;
 
+	if (entity->shapes != NULL && entity->shapes->n == KEPT)
+		return;
+	caller = MemoryContextSwitchTo(entity->catalog->mcxt);
 	if (entity->shapes == NULL)
 		entity->shapes = palloc0(sizeof(struct EaKeptShapes));
-	if (entity->shapes->n < KEPT)
-	{
-		kept = &entity->shapes->items[entity->shapes->n];
-		kept->shape = *shape;
-		copy_fields(&kept->shape);
-		kept->shape.path = pstrdup(shape->path);
-		kept->shape.columns = palloc0(sizeof(EaSqlPart));
-		kept->shape.by_id = palloc0(sizeof(EaSqlPart));
-		kept->shape.links = palloc0(Max(shape->nrels, 1) *
-									sizeof(EaSqlPart));
-		kept->shape.next = NULL;
-		kept->base_url = pstrdup(ea_guc_base_url);
-		kept->rights = rights;
-		kept->version = doc->req->version;
+	kept = &entity->shapes->items[entity->shapes->n];
+	kept->rights = rights;
+	kept->version = doc->req->version;
+	kept->base_url = pstrdup(ea_guc_base_url);
+	kept->shape = *shape;
+	kept->shape.next = NULL;
+	copy_fields(&kept->shape, NULL, NULL);
+	kept->shape.path = pstrdup(shape->path);
+	kept->shape.columns = palloc0(sizeof(EaSqlPart));
+	kept->shape.by_id = palloc0(sizeof(EaSqlPart));
+	kept->shape.links = palloc0(Max(shape->nrels, 1) * sizeof(EaSqlPart));
 
-		/* only now is it whole */
-		entity->shapes->n++;
-	}
+	/* only now is it whole */
+	entity->shapes->n++;
 	MemoryContextSwitchTo(caller);
 }
 
@@ -288,28 +300,8 @@ ea_shape_show(EaDocument *doc, EaShape *shape, EaShown shown)
 }
 
 void
-ea_shape_narrow(EaShape *shape, bool (*is_wanted) (void *arg, EaField *field),
-				void *arg)
+ea_shape_narrow(EaShape *shape, EaWantsField is_wanted, void *arg)
 {
-	EaField   **attributes = palloc(Max(shape->nattributes, 1) *
-									sizeof(EaField *));
-	EaShapeRel *rels = palloc(Max(shape->nrels, 1) * sizeof(EaShapeRel));
-	int			nattributes = 0;
-	int			nrels = 0;
-
-	for (int i = 0; i < shape->nattributes; i++)
-	{
-		if (is_wanted(arg, shape->attributes[i]))
-			attributes[nattributes++] = shape->attributes[i];
-	}
-	for (int i = 0; i < shape->nrels; i++)
-	{
-		if (is_wanted(arg, shape->rels[i].field))
-			rels[nrels++] = shape->rels[i];
-	}
-	shape->attributes = attributes;
-	shape->nattributes = nattributes;
-	shape->rels = rels;
-	shape->nrels = nrels;
+	copy_fields(shape, is_wanted, arg);
 	forget_statements(shape);
 }

@@ -112,4 +112,15 @@ my ($on_the_way) = $cluster->psql(ask('/api/v1/hubs') . $size) =~ /size (\d+)/;
 my ($before) = $cluster->psql(join('', map { ask("/api/v1/far${_}s?fields[far${_}s]=f1") } 1 .. 10) . ask('/api/v1/hubs') . $size) =~ /size (\d+)/;
 cmp_ok($on_the_way, '<=', 1.2 * $before, "$on_the_way bytes of declarations, $before otherwise");
 
+# Callers that come back find what was kept of them, and nothing is kept anew:
+# some of these have to look for another place than their first
+for my $first (0, 7, 14, 21)
+{
+	my @some = @sets[ $first .. $first + 6 ];
+	my $round = join '', map { become($_) . ask('/api/v1/hubs') } @some;
+	my ($early, $late) = map { $cluster->psql($round x $_ . $size) =~ /size (\d+)/ } 2, 6;
+
+	is($late, $early, "bytes of declarations after six rounds, as after two: @some");
+}
+
 done_testing();
