@@ -9,12 +9,14 @@
 #include "engine/exec_params.h"
 
 /*
- * A condition that no record of the log fulfils, but by which Citus knows the
- * node: `SELECT f(count(*)) FROM entityapi.audit WHERE <this>` calls f there.
+ * No rows of a table that is distributed as the log is, by which Citus knows
+ * the node: `SELECT f(count(*)) FROM <this>` calls f there.  It is not the log
+ * itself: who waits for his turn would hold its partitions, of which whoever
+ * has the turn may be about to make one.
  */
 #define EA_PLATFORM_NOTHING \
-	"tenant_id = '00000000-0000-0000-0000-000000000000'" \
-	" AND id = '00000000-0000-0000-0000-000000000000' AND at = '-infinity'"
+	"entityapi.moved" \
+	" WHERE tenant_id = '00000000-0000-0000-0000-000000000000'"
 
 /*
  * The int that a function of install/60_nodes.sql returns there, called with
@@ -24,6 +26,6 @@ extern int	ea_platform_node_ask(const char *sql, EaParams params);
 
 #define EA_PLATFORM_ASK(function, arguments) \
 	"SELECT entityapi." function "(count(*), " arguments ")" \
-	" FROM entityapi.audit WHERE " EA_PLATFORM_NOTHING
+	" FROM " EA_PLATFORM_NOTHING
 
 #endif							/* EA_PLATFORM_NODE_H */

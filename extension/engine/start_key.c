@@ -406,13 +406,6 @@ execute(PlannedStmt *stmt, const char *sql, ParamListInfo params,
 	return n;
 }
 
-/* The server's log has the statement that failed. */
-static void
-tell_statement(void *sql)
-{
-	errcontext("SQL statement \"%s\"", (const char *) sql);
-}
-
 /* The one statement of a plan, if it only reads, or NULL. */
 static PlannedStmt *
 only_reader(const CachedPlan *plan)
@@ -443,7 +436,7 @@ ea_start_key_run(SPIPlanPtr plan, bool here, ParamListInfo params,
 								 ALLOCSET_DEFAULT_SIZES);
 	old = MemoryContextSwitchTo(mcxt);
 	context.previous = error_context_stack;
-	context.callback = tell_statement;
+	context.callback = ea_plancache_tell;
 	context.arg = (void *) source->query_string;
 	error_context_stack = &context;
 	cached = GetCachedPlan(source, params, CurrentResourceOwner, NULL);

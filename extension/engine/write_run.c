@@ -13,6 +13,7 @@
 
 #include "base/compat.h"
 #include "engine/keyscan.h"
+#include "engine/plancache.h"
 #include "engine/write_run.h"
 
 /* A run of a statement, by whatever way. */
@@ -117,13 +118,6 @@ write_row(const Run *run, const CachedPlan *plan, uint64 *n)
 	return ea_row_write_run(write, &row, n);
 }
 
-/* The server's log has the statement that failed. */
-static void
-tell_statement(void *sql)
-{
-	errcontext("SQL statement \"%s\"", (const char *) sql);
-}
-
 bool
 ea_write_run(EaPlan *kept, bool nested, EaParams params, ParamListInfo list,
 			 const EaReader *reader, void *arg, DestReceiver *dest, uint64 *n)
@@ -138,7 +132,7 @@ ea_write_run(EaPlan *kept, bool nested, EaParams params, ParamListInfo list,
 		run.source->commandTag == CMDTAG_SELECT)
 		return false;
 	context.previous = error_context_stack;
-	context.callback = tell_statement;
+	context.callback = ea_plancache_tell;
 	context.arg = (void *) run.source->query_string;
 	error_context_stack = &context;
 	CommandCounterIncrement();

@@ -137,8 +137,7 @@ count_failures(EaRequest *req, const EaThrottle *throttle)
 
 	/* the slots that others gave back have become rows there, first of all */
 	const char *where = ea_distributed() ?
-		" CROSS JOIN (SELECT count(*) FROM entityapi.audit"
-		" WHERE " EA_PLATFORM_NOTHING ") p" : "";
+		" CROSS JOIN (SELECT count(*) FROM " EA_PLATFORM_NOTHING ") p" : "";
 
 	ea_exec_one(EA_EXEC_WRITE,
 				psprintf("SELECT t.failures, t.last_failure_at, f.n, f.oldest,"

@@ -439,10 +439,11 @@ BEGIN
 	END LOOP;
 
 	-- no rows: a key that Citus makes at the end of every move, for
-	-- await_replication()
+	-- await_replication(), and by which the platform's node is asked
 	CREATE TABLE entityapi.moved (
 		tenant_id uuid PRIMARY KEY REFERENCES entityapi.moved
 	);
+	GRANT SELECT ON entityapi.moved TO entityapi_owner;
 	PERFORM create_distributed_table('entityapi.moved', 'tenant_id',
 									 colocate_with => 'entityapi.audit');
 END

@@ -39,7 +39,8 @@ BEGIN
 					WHEN c.relname IN ('entity', 'service', 'revision',
 									 'past_name')
 					THEN '{SELECT}'
-					WHEN c.relname IN ('moved', 'announced') THEN '{}'
+					WHEN c.relname = 'moved' THEN '{SELECT}'
+					WHEN c.relname = 'announced' THEN '{}'
 					-- their one row stays
 					WHEN c.relname IN ('everywhere', 'declaring')
 					THEN '{SELECT,UPDATE}'

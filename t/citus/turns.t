@@ -1,6 +1,6 @@
 # Who writes what all nodes have takes a turn: nobody makes others wait for a
-# hash in it, tenants come to their end however busy it is, and a role can be
-# taken away while accounts are made.
+# hash in it, tenants come to their end however busy it is, a role can be taken
+# away while accounts are made, and a month of the log be made while others wait.
 
 use strict;
 use warnings;
@@ -98,6 +98,27 @@ subtest 'the end of a tenant' => sub {
 				return $cluster->psql("select count(*) from entityapi.tenant where id = '$doomed'") == 0;
 			}), 'comes while the turn is busy');
 	is(scalar(grep { /^[1-9]/ } end(@workers)), 12, 'and all others were served');
+};
+
+subtest 'a month of the log' => sub {
+	my @robots = map { $shim->must(201, POST => "$path/service-accounts", { token => $root, json => { name => "m$_", roles => [] } }) } 1 .. 12;
+	my @workers = begin(12, sub { my $robot = $robots[ $_[0] - 1 ];
+			return $shim->http(POST => '/auth/token', { json => { map { $_ => $robot->{$_} } qw(clientId clientSecret) } })->{status} == 200 });
+
+	sleep 1;
+
+	# Who has the turn may be about to make a month, and then waits for those who
+	# hold these; who writes a record has them for writing.
+	my $held = q{select count(*) from (select from pg_locks l join pg_class c on c.oid = l.relation where c.relname like 'audit_default%' group by l.pid having not bool_or(l.mode = 'RowExclusiveLock')) h};
+	is(scalar(grep { $_ > 0 } map { my $i = $_; map { $_->psql($held) } $cluster->nodes } 1 .. 20), 0, 'nobody who waits for his turn holds its last resort');
+
+	for my $year (1 .. 10)
+	{
+		my $done = $cluster->try_psql("set client_min_messages = error; select entityapi.extend_audit(now() + interval '$year years', 1)");
+
+		is("$done->{status} $done->{err}", '0 ', 'months are made');
+	}
+	is(scalar(grep { /^[1-9]/ } end(@workers)), 12, 'and all others are served');
 };
 
 subtest 'a role' => sub {
