@@ -53,8 +53,9 @@ extern EaShape *ea_shape_only(EaDocument *doc, EaField *field);
  */
 extern void ea_shape_show(EaDocument *doc, EaShape *shape, EaShown shown);
 
-/* Leave the fields out of which "is_wanted" says no. */
 typedef bool (*EaWantsField) (void *arg, EaField *field);
+
+/* Leave the fields out of which "is_wanted" says no. */
 extern void ea_shape_narrow(EaShape *shape, EaWantsField is_wanted, void *arg);
 
 #endif							/* EA_SHAPE_H */

@@ -110,7 +110,7 @@ subtest 'a month of the log' => sub {
 	# Who has the turn may be about to make a month, and then waits for those who
 	# hold these; who writes a record has them for writing.
 	my $held = q{select count(*) from (select from pg_locks l join pg_class c on c.oid = l.relation where c.relname like 'audit_default%' group by l.pid having not bool_or(l.mode = 'RowExclusiveLock')) h};
-	is(scalar(grep { $_ > 0 } map { my $i = $_; map { $_->psql($held) } $cluster->nodes } 1 .. 20), 0, 'nobody who waits for his turn holds its last resort');
+	is(scalar(grep { $_ > 0 } map { map { $_->psql($held) } $cluster->nodes } 1 .. 20), 0, 'nobody who waits for his turn holds its last resort');
 
 	for my $year (1 .. 10)
 	{
