@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
+import { join } from 'node:path'
 import puppeteer from 'puppeteer-core'
 
 export const URL_BASE = process.env.ENTITYAPI_URL
@@ -134,6 +135,28 @@ export class Tab {
     await this.page.keyboard.press('ArrowDown')
     await this.page.keyboard.press('Enter')
     await this.page.waitForFunction((at) => !document.querySelector(at)?.value, {}, selector)
+  }
+
+  /**
+   * Has downloads go to a folder. Answers with a function that waits for one
+   * of a name and gives its text. A file of that name is there, and empty,
+   * before the browser moves what it has written to it: it says itself when
+   * that is done.
+   */
+  async savesTo(folder) {
+    const client = await this.page.createCDPSession()
+    const names = new Map()
+    const states = new Map()
+    client.on('Browser.downloadWillBegin', ({ guid, suggestedFilename }) => names.set(guid, suggestedFilename))
+    client.on('Browser.downloadProgress', ({ guid, state }) => states.set(names.get(guid), state))
+    await client.send('Browser.setDownloadBehavior',
+      { behavior: 'allow', downloadPath: folder, browserContextId: this.context.id, eventsEnabled: true })
+    return async (name) => {
+      for (const end = Date.now() + PATIENCE; states.get(name) !== 'completed'; await new Promise((resolve) => setTimeout(resolve, 50))) {
+        assert.ok(Date.now() < end, `the download of ${name}: ${states.get(name) ?? 'none has begun'}`)
+      }
+      return readFileSync(join(folder, name), 'utf8')
+    }
   }
 
   /** Goes to a page of the console, and waits until it is there. */

@@ -1,7 +1,7 @@
 // Tables: sort, filter, columns, pages by cursor, totals; and files of rows.
 
 import assert from 'node:assert/strict'
-import { mkdtempSync, readFileSync, readdirSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { SCRIPT, api, check } from './browser.mjs'
@@ -103,10 +103,6 @@ export async function builder({ tab, example }) {
 export async function files({ user, example, tab, token }) {
   const { plain } = example
   const folder = mkdtempSync(join(tmpdir(), 'console-'))
-  const saved = async (name) => {
-    for (let i = 0; i < 1200 && !readdirSync(folder).includes(name); i++) await new Promise((resolve) => setTimeout(resolve, 50))
-    return readFileSync(join(folder, name), 'utf8')
-  }
   const send = async (name, text) => {
     const file = join(folder, name)
     writeFileSync(file, text)
@@ -117,8 +113,7 @@ export async function files({ user, example, tab, token }) {
   const close = async () => { await tab.click('button', 'Close'); await tab.gone('dialog') }
   const count = async () => (await api('GET', `/api/v1/${plain.collection}?page[size]=1`, { token })).meta.pagination.totalRecords
   await check(`${user.username}: rows go out as CSV and JSON`, async () => {
-    const client = await tab.page.createCDPSession()
-    await client.send('Browser.setDownloadBehavior', { behavior: 'allow', downloadPath: folder, browserContextId: tab.context.id })
+    const saved = await tab.savesTo(folder)
     await tab.go(`data/${plain.collection}`)
     await tab.click('button', 'Export')
     await tab.click('button', 'As CSV')
