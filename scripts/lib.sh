@@ -367,6 +367,29 @@ copy_of_tree()
 		(cd "$CHECKOUT" && xargs -0 cp --parents -u -t "$1")
 }
 
+# The server's own in a folder of it, which STATE/root has as well
+server_files()
+{
+	find "$1" -mindepth 1 -maxdepth 1 ! -path "$1/extension" \
+		! -name 'entityapi*' ! -name bitcode
+}
+
+# Modules that were installed since STATE/root was made, say
+missing_in_private_root()
+{
+	local share lib file
+
+	share=$("$PG_CONFIG" --sharedir)
+	lib=$("$PG_CONFIG" --pkglibdir)
+	{
+		server_files "$share"
+		server_files "$share/extension"
+		server_files "$lib"
+	} | while IFS= read -r file; do
+		[[ -L $STATE/root$file || -e $STATE/root$file ]] || say "$file"
+	done
+}
+
 # Is STATE/root what would be installed now?
 private_root_is_current()
 {
@@ -376,6 +399,7 @@ private_root_is_current()
 	ext=$STATE/root$("$PG_CONFIG" --sharedir)/extension
 	scripts=("$INSTALL_SCRIPT" entityapi--*--"${INSTALL_SCRIPT#entityapi--}")
 	cmp -s "$SERVER_BIN/postgres" "$PRIVATE_BIN/postgres" &&
+		[[ -z $(missing_in_private_root) ]] &&
 		[[ ${CITUS_BUILT-} == "$(cat "$STATE/root/citus" 2>/dev/null)" ]] &&
 		cmp -s entityapi.so \
 			"$STATE/root$("$PG_CONFIG" --pkglibdir)/entityapi.so" &&
@@ -397,9 +421,7 @@ make_private_root()
 	cp "$SERVER_BIN/postgres" "$PRIVATE_BIN/postgres"
 	for dir in "$share" "$share/extension" "$lib"; do
 		mkdir -p "$STATE/root$dir"
-		find "$dir" -mindepth 1 -maxdepth 1 ! -path "$share/extension" \
-			! -name 'entityapi*' ! -name bitcode \
-			-exec ln -s -t "$STATE/root$dir" {} +
+		server_files "$dir" | xargs -rd '\n' ln -s -t "$STATE/root$dir"
 	done
 	# Citus lies beside ours where it is wanted (scripts/citus).
 	if [[ -n ${CITUS_BUILT-} ]]; then
