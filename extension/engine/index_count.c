@@ -33,7 +33,6 @@
 #include "access/table.h"
 #include "access/visibilitymap.h"
 #include "access/xact.h"
-#include "access/xlog.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_am.h"
 #include "catalog/pg_opclass.h"
@@ -46,10 +45,10 @@
 #include "utils/regproc.h"
 #include "utils/rls.h"
 #include "utils/snapmgr.h"
-#include "utils/syscache.h"
 
 #include "base/compat.h"
 #include "base/guc.h"
+#include "engine/complete_index.h"
 #include "engine/exec.h"
 #include "engine/heap_count.h"
 #include "engine/index_count.h"
@@ -113,49 +112,6 @@ is_plain_order(Relation heap, Relation index, int i, const EaCountKey *key)
 		index->rd_indcollation[i] == attribute->attcollation;
 }
 
-/*
- * What this row of a catalog says was so before the oldest snapshot we hold.
- */
-static bool
-is_older_than_snapshot(HeapTuple row)
-{
-	return TransactionIdPrecedes(HeapTupleHeaderGetXmin(row->t_data),
-								 TransactionXmin);
-}
-
-/*
- * The primary knows nothing of a standby's snapshots: an index that it makes,
- * or makes anew, while one is held has no entries for rows that nobody there
- * sees any more.
- */
-static bool
-is_made_before_snapshot(Relation index)
-{
-	Oid			relid = RelationGetRelid(index);
-	HeapTuple	row = SearchSysCache1(RELOID, ObjectIdGetDatum(relid));
-	bool		before;
-
-	if (!HeapTupleIsValid(row))
-		return false;
-	before = is_older_than_snapshot(row) &&
-		is_older_than_snapshot(index->rd_indextuple);
-	ReleaseSysCache(row);
-	return before;
-}
-
-/* Every row has an entry, and our snapshot may rely on them. */
-static bool
-is_complete(Relation index)
-{
-	Form_pg_index form = index->rd_index;
-
-	return index->rd_rel->relam == BTREE_AM_OID && form->indisvalid &&
-		heap_attisnull(index->rd_indextuple, Anum_pg_index_indpred, NULL) &&
-		(!form->indcheckxmin ||
-		 is_older_than_snapshot(index->rd_indextuple)) &&
-		(!RecoveryInProgress() || is_made_before_snapshot(index));
-}
-
 /* The index begins with the columns of all keys, in any order. */
 static bool
 begins_with(Relation heap, Relation index, int nkeys, const EaCountKey *keys)
@@ -190,7 +146,8 @@ open_index(Relation heap, int nkeys, const EaCountKey *keys)
 	{
 		Relation	index = index_open(lfirst_oid(cell), AccessShareLock);
 
-		if (is_complete(index) && begins_with(heap, index, nkeys, keys))
+		if (ea_complete_index_is(index) &&
+			begins_with(heap, index, nkeys, keys))
 		{
 			BlockNumber size = RelationGetNumberOfBlocks(index);
 

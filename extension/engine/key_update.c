@@ -19,6 +19,7 @@
 #include "utils/syscache.h"
 
 #include "base/compat.h"
+#include "engine/complete_index.h"
 #include "engine/key_update.h"
 #include "engine/reference.h"
 #include "engine/scan_keys.h"
@@ -78,9 +79,8 @@ is_unique(const EaScanKeys *keys, Relation index, Relation unique)
 {
 	Form_pg_index form = unique->rd_index;
 
-	if (!form->indisunique || !form->indimmediate || !form->indisvalid ||
-		unique->rd_rel->relam != BTREE_AM_OID ||
-		RelationGetIndexPredicate(unique) != NIL)
+	if (!form->indisunique || !form->indimmediate ||
+		!ea_complete_index_is(unique))
 		return false;
 	for (int i = 0; i < form->indnkeyatts; i++)
 	{
@@ -173,7 +173,7 @@ read_trigger(KeyUpdate *update, Relation relation, const Trigger *trigger)
 	if (!sets_key(&update->pub, trigger->tgconstraint, kind))
 		return true;
 	reference = kind != RI_TRIGGER_FK ? NULL :
-		ea_reference_make(relation, trigger);
+		ea_reference_make(relation, trigger, &update->pub.busy);
 	if (reference == NULL)
 		return false;
 	update->pub.references = lappend(update->pub.references, reference);

@@ -19,6 +19,7 @@
 #include "catalog/pg_index.h"
 #include "catalog/pg_namespace.h"
 #include "parser/parse_coerce.h"
+#include "storage/lmgr.h"
 #include "utils/acl.h"
 #include "utils/datum.h"
 #include "utils/lsyscache.h"
@@ -26,8 +27,10 @@
 #include "utils/syscache.h"
 
 #include "base/compat.h"
+#include "engine/complete_index.h"
 #include "engine/reference.h"
 #include "engine/scan_keys.h"
+#include "engine/steady.h"
 
 struct EaReference
 {
@@ -61,10 +64,8 @@ is_plain_index(const EaReference *reference, Relation index)
 	Form_pg_index form = index->rd_index;
 
 	return index->rd_rel->relam == BTREE_AM_OID && form->indisunique &&
-		form->indimmediate && form->indisvalid &&
-		form->indrelid == reference->table &&
-		form->indnkeyatts == reference->n &&
-		RelationGetIndexPredicate(index) == NIL;
+		form->indimmediate && form->indrelid == reference->table &&
+		form->indnkeyatts == reference->n;
 }
 
 /*
@@ -137,7 +138,7 @@ read_column(EaReference *reference, const Declared *declared, int place,
 					   declared->operators[i]);
 	function = get_opcode(declared->operators[i]);
 	if (!OidIsValid(type) || function >= FirstUnpinnedObjectId ||
-		family >= FirstUnpinnedObjectId ||
+		family >= FirstUnpinnedObjectId || !ea_steady_type(of_value) ||
 		!is_collation(collation, referred, column, of_value))
 		return false;
 	reference->referring[place] = declared->referring[i];
@@ -211,7 +212,7 @@ is_plain_table(Relation relation)
 }
 
 EaReference *
-ea_reference_make(Relation relation, const Trigger *trigger)
+ea_reference_make(Relation relation, const Trigger *trigger, bool *busy)
 {
 	EaReference *reference = palloc0(sizeof(EaReference));
 	Declared	declared;
@@ -221,7 +222,10 @@ ea_reference_make(Relation relation, const Trigger *trigger)
 	reference->constraint = trigger->tgconstraint;
 	if (!is_own(trigger) || !read_constraint(reference, &declared))
 		return NULL;
-	referred = table_open(reference->table, RowShareLock);
+	*busy = !ConditionalLockRelationOid(reference->table, RowShareLock);
+	if (*busy)
+		return NULL;
+	referred = table_open(reference->table, NoLock);
 	fine = is_plain_table(referred) &&
 		read_columns(reference, &declared, referred, relation);
 	table_close(referred, NoLock);
@@ -248,7 +252,7 @@ may_ask(Relation referred)
 static bool
 is_same_index(const EaReference *reference, Relation index)
 {
-	if (!is_plain_index(reference, index))
+	if (!is_plain_index(reference, index) || !ea_complete_index_is(index))
 		return false;
 	for (int i = 0; i < reference->n; i++)
 	{

@@ -4,7 +4,9 @@
  * PostgreSQL asks, after a row was written, for the one that it refers to by
  * a statement of its own with a lock, which costs more than writing the row.
  * Here that is done by the index of the key, before: whoever holds the lock
- * finds the row there until the transaction ends.
+ * finds the row there until the transaction ends.  So it is waited for before
+ * the row's own unique keys are, where PostgreSQL waits for it after them; of
+ * two transactions that wait for each other, PostgreSQL ends one either way.
  */
 #ifndef EA_REFERENCE_H
 #define EA_REFERENCE_H
@@ -19,10 +21,12 @@ typedef struct EaReference EaReference;
  * The foreign key that a trigger of the referring table is of, in the current
  * memory context, or NULL if it is not to be asked here: the trigger is
  * somebody's own, or off; the key is of no plain table, compares by somebody's
- * own operators, ...
+ * own operators, ...  It is NULL as well, and *busy set, while somebody else
+ * has the other table locked: a row may turn out to refer to nothing, and then
+ * waits for nobody.
  */
 extern EaReference *ea_reference_make(Relation relation,
-									  const Trigger *trigger);
+									  const Trigger *trigger, bool *busy);
 
 /*
  * A row refers to nothing, or to what the one "before" it did (NULL: there was

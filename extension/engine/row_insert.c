@@ -47,7 +47,7 @@ read_triggers(EaRowWrite *write, Relation relation)
 
 		if (!TRIGGER_FOR_INSERT(trigger->tgtype))
 			continue;
-		reference = ea_reference_make(relation, trigger);
+		reference = ea_reference_make(relation, trigger, &write->busy);
 		if (reference == NULL)
 			return false;
 		write->references = lappend(write->references, reference);

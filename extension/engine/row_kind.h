@@ -39,6 +39,7 @@ struct EaRowWrite
 	AttrNumber *sets;			/* columns that get a value */
 	ExprState **values;			/* it */
 	List	   *references;		/* of EaReference, to hold for the new row */
+	bool		busy;			/* somebody has locked what was to be read */
 	int			ncolumns;		/* of RETURNING */
 	AttrNumber *columns;
 	EaPermitted permitted;

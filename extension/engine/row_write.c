@@ -93,11 +93,20 @@ is_compiled(Oid function)
 }
 
 static bool
-has_compiled_operators(Relation index)
+has_compiled_operators(Relation relation, Relation index)
 {
-	int			n = index->rd_indam->amsupport *
-	IndexRelationGetNumberOfKeyAttributes(index);
+	int			ncolumns = IndexRelationGetNumberOfKeyAttributes(index);
+	int			n = index->rd_indam->amsupport * ncolumns;
 
+	for (int i = 0; i < ncolumns; i++)
+	{
+		AttrNumber	column = index->rd_index->indkey.values[i];
+
+		if (column > 0 &&
+			!ea_steady_type(TupleDescAttr(RelationGetDescr(relation),
+										  column - 1)->atttypid))
+			return false;
+	}
 	for (int i = 0; i < n; i++)
 	{
 		if (!is_compiled(index->rd_support[i]))
@@ -112,10 +121,10 @@ has_compiled_operators(Relation index)
  * found in order before entries are made.
  */
 static bool
-is_plain_index(Relation index)
+is_plain_index(Relation relation, Relation index)
 {
 	return index->rd_index->indimmediate && !index->rd_index->indisexclusion &&
-		has_compiled_operators(index) &&
+		has_compiled_operators(relation, index) &&
 		!ea_steady_calls_others((Node *) RelationGetIndexExpressions(index)) &&
 		!ea_steady_calls_others((Node *) RelationGetIndexPredicate(index));
 }
@@ -131,7 +140,7 @@ has_plain_indexes(Relation relation)
 	{
 		Relation	index = index_open(lfirst_oid(cell), AccessShareLock);
 
-		plain = plain && is_plain_index(index);
+		plain = plain && is_plain_index(relation, index);
 		index_close(index, NoLock);
 	}
 	list_free(oids);
@@ -170,7 +179,8 @@ read_plan(EaRowWrite *write, const PlannedStmt *stmt)
 }
 
 static EaRowWrite *
-make(const EaRowKind *kind, const PlannedStmt *stmt, MemoryContext parent)
+make(const EaRowKind *kind, const PlannedStmt *stmt, MemoryContext parent,
+	 bool *busy)
 {
 	MemoryContext mcxt = AllocSetContextCreate(CurrentMemoryContext,
 											   "entityapi row write",
@@ -185,6 +195,7 @@ make(const EaRowKind *kind, const PlannedStmt *stmt, MemoryContext parent)
 	MemoryContextSwitchTo(old);
 	if (!fine)
 	{
+		*busy = write->busy;
 		MemoryContextDelete(mcxt);
 		return NULL;
 	}
@@ -195,12 +206,14 @@ make(const EaRowKind *kind, const PlannedStmt *stmt, MemoryContext parent)
 }
 
 EaRowWrite *
-ea_row_write_make(PlannedStmt *stmt, MemoryContext parent)
+ea_row_write_make(PlannedStmt *stmt, MemoryContext parent, bool *busy)
 {
+	*busy = false;
 	for (int i = 0; i < lengthof(kinds); i++)
 	{
 		if (kinds[i]->command == stmt->commandType)
-			return is_plain_write(stmt) ? make(kinds[i], stmt, parent) : NULL;
+			return !is_plain_write(stmt) ? NULL :
+				make(kinds[i], stmt, parent, busy);
 	}
 	return NULL;
 }

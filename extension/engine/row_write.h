@@ -41,9 +41,11 @@ typedef struct EaRowRun
  * "parent", or NULL if it is anything else, or its table asks for more:
  * triggers other than those of foreign keys, generated columns, partitions,
  * constraints that wait, ...  The plan's locks are held; whatever of that
- * changes makes the plan invalid.
+ * changes makes the plan invalid.  With *busy set, NULL is the answer for now
+ * alone: somebody has locked a table that is referred to.
  */
-extern EaRowWrite *ea_row_write_make(PlannedStmt *stmt, MemoryContext parent);
+extern EaRowWrite *ea_row_write_make(PlannedStmt *stmt, MemoryContext parent,
+									 bool *busy);
 extern void ea_row_write_free(EaRowWrite *write);
 
 /*

@@ -4,15 +4,98 @@
 #include "postgres.h"
 
 #include "access/transam.h"
+#include "catalog/pg_type.h"
+#include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
 #include "nodes/primnodes.h"
+#include "utils/lsyscache.h"
 
+#include "base/compat.h"
 #include "engine/steady.h"
 
 static bool
 is_foreign(Oid function, void *arg)
 {
 	return function >= FirstUnpinnedObjectId;
+}
+
+/*
+ * Functions of PostgreSQL that compare values of the type, or take them apart,
+ * call nobody else's.  They ask the types of what is in an array, a range or a
+ * row how that is compared, and it may be somebody's function that tells.
+ */
+static bool
+is_self_contained(Oid type)
+{
+	Oid			element;
+
+	check_stack_depth();
+	switch (get_typtype(type))
+	{
+		case TYPTYPE_ENUM:
+			return true;
+		case TYPTYPE_DOMAIN:
+			return is_self_contained(getBaseType(type));
+		case TYPTYPE_BASE:
+			element = get_element_type(type);
+			return OidIsValid(element) ? is_self_contained(element) :
+				type < FirstUnpinnedObjectId;
+		case TYPTYPE_RANGE:
+		case TYPTYPE_MULTIRANGE:
+			return type < FirstUnpinnedObjectId;
+		default:
+			return false;
+	}
+}
+
+/* Of a single value of somebody's type its own functions alone know. */
+bool
+ea_steady_type(Oid type)
+{
+	Oid			base = getBaseType(type);
+
+	return is_self_contained(base) ||
+		(get_typtype(base) == TYPTYPE_BASE &&
+		 !OidIsValid(get_element_type(base)));
+}
+
+/* Apart from what it is made of; so does what is none of these, maybe. */
+static bool
+calls_others_itself(Node *node)
+{
+	switch (nodeTag(node))
+	{
+		case T_List:
+		case T_CaseWhen:
+			return false;
+		case T_MinMaxExpr:
+			return !is_self_contained(exprType(node));
+		case T_ArrayCoerceExpr:
+		case T_ArrayExpr:
+		case T_BoolExpr:
+		case T_BooleanTest:
+		case T_CaseExpr:
+		case T_CaseTestExpr:
+		case T_CoalesceExpr:
+		case T_CoerceViaIO:
+		case T_CollateExpr:
+		case T_Const:
+		case T_DistinctExpr:
+		case T_FieldSelect:
+		case T_FuncExpr:
+		case T_NullIfExpr:
+		case T_NullTest:
+		case T_OpExpr:
+		case T_Param:
+		case T_RelabelType:
+		case T_ScalarArrayOpExpr:
+		case T_SubscriptingRef:
+		case T_Var:
+			return !ea_steady_type(exprType(node)) ||
+				check_functions_in_node(node, is_foreign, NULL);
+		default:
+			return true;
+	}
 }
 
 /*
@@ -44,6 +127,10 @@ may_change(Node *node, void *allowed)
 			if (((NullTest *) node)->argisrow)
 				return true;
 			break;
+		case T_FuncExpr:
+			if (ea_compat_keeps_type(((FuncExpr *) node)->funcid))
+				return true;
+			break;
 		case T_ArrayExpr:
 		case T_ArrayCoerceExpr:
 		case T_CaseTestExpr:
@@ -53,7 +140,6 @@ may_change(Node *node, void *allowed)
 		case T_Const:
 		case T_OpExpr:
 		case T_DistinctExpr:
-		case T_FuncExpr:
 		case T_BoolExpr:
 		case T_BooleanTest:
 		case T_RelabelType:
@@ -62,15 +148,14 @@ may_change(Node *node, void *allowed)
 		default:
 			return true;
 	}
-	return check_functions_in_node(node, is_foreign, NULL) ||
+	return calls_others_itself(node) ||
 		expression_tree_walker(node, may_change, allowed);
 }
 
 static bool
 calls_others(Node *node, void *arg)
 {
-	return node != NULL && (IsA(node, CoerceToDomain) ||
-							check_functions_in_node(node, is_foreign, arg) ||
+	return node != NULL && (calls_others_itself(node) ||
 							expression_tree_walker(node, calls_others, arg));
 }
 

@@ -22,8 +22,14 @@ extern bool ea_steady_is(Node *node, int allowed);
 
 /*
  * It calls, somewhere, a function that is not PostgreSQL's own, or might: a
- * domain has conditions.
+ * domain has conditions, and arrays are compared as their elements are.
  */
 extern bool ea_steady_calls_others(Node *node);
+
+/*
+ * PostgreSQL's own functions call nobody else's for values of the type.  They
+ * do for arrays, ranges and rows of what others have made.
+ */
+extern bool ea_steady_type(Oid type);
 
 #endif							/* EA_STEADY_H */

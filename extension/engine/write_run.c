@@ -84,12 +84,15 @@ get_write(const Run *run, const CachedPlan *plan)
 
 	if (kept->generation != plan->generation)
 	{
+		bool		busy;
+
 		if (run->nested)
 			return NULL;
 		ea_row_write_free(kept->write);
 		kept->write = NULL;
-		kept->write = ea_row_write_make(run->stmt, TopMemoryContext);
-		kept->generation = plan->generation;
+		kept->write = ea_row_write_make(run->stmt, TopMemoryContext, &busy);
+		if (!busy)
+			kept->generation = plan->generation;
 	}
 	return kept->write;
 }

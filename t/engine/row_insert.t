@@ -111,6 +111,22 @@ my $no = '404 RELATED_NOT_FOUND';
 my $locked = "select x.xmax::text::bigint >= pg_current_xact_id()::text::bigint from app.other x;";
 my $wait = ' deferrable initially deferred';
 
+# A type that is compared by somebody's function, which takes away what is
+# referred to once it is told to; and what arrays, ranges and rows make of it
+my $pair = $to->('n int primary key', '(n) references app.other', '(5)')
+  . q{create type app.pair as (a int, b text);
+	create function app.gone() returns void language plpgsql volatile as $f$ begin set local enable_seqscan = off; delete from app.other; end $f$;
+	create function app.pair_cmp(app.pair, app.pair) returns int language plpgsql immutable security definer as $f$ begin if current_setting('app.go', true) = 'yes' then perform app.gone(); end if; return sign($1.a - $2.a); end $f$;}
+  . join('', map { my ($name, $operator) = @$_; "create function app.pair_$name(app.pair, app.pair) returns bool language sql immutable as \$f\$ select app.pair_cmp(\$1, \$2) $operator 0 \$f\$; create operator app.$operator (leftarg = app.pair, rightarg = app.pair, procedure = app.pair_$name);" }
+	  [ lt => '<' ], [ le => '<=' ], [ eq => '=' ], [ ge => '>=' ], [ gt => '>' ])
+  . 'create operator class app.pair_ops default for type app.pair using btree as operator 1 app.<, operator 2 app.<=, operator 3 app.=, operator 4 app.>=, operator 5 app.>, function 1 app.pair_cmp(app.pair, app.pair);'
+  . 'create type app.pairs as range (subtype = app.pair, subtype_opclass = app.pair_ops);';
+my $with_pair = sub {
+	my ($column, $index) = @_;
+	return "$pair alter table app.doc add column q app.$column; create index z on app.doc $index; create index zz on app.doc (n); set local app.go = 'yes';" . post({ n => 5 }) . 'select count(*) from app.other;';
+};
+my $array = q{pair[] default array[row(1, 'x')::app.pair]};
+
 $both->compare(
 	[ 'a reference', post({}, folder => $folder) . 'select xmax::text::bigint >= pg_current_xact_id()::text::bigint from app.folder;', '201 t', 1 ],
 	[ 'what is not there', $by_code->() . post({ code => 'x' }) . post({ code => 'there' }) . $locked . post({ code => 'y' }), "$no 201 t $no", 1 ],
@@ -153,6 +169,16 @@ $both->compare(
 	[ 'an index that takes away what it refers to', $to->('n int primary key', '(n) references app.other', '(5)')
 		  . q{create function app.fixed(text) returns text language plpgsql immutable security definer as $f$ begin if $1 = 'boom' then perform app.gone(); end if; return $1; end $f$; create function app.gone() returns void language plpgsql volatile as $f$ begin set local enable_seqscan = off; delete from app.other; end $f$;}
 		  . 'create index z on app.doc (app.fixed(note)); create index zz on app.doc (n);' . post({ n => 5, note => 'boom' }) . 'select count(*) from app.other;', "$no 1", 0 ],
+	[ 'an index of a type in somebody\'s order', $with_pair->("pair default row(1, 'x')", '(q)'), "$no 1", 0 ],
+	[ 'an index of an array of it', $with_pair->($array, '(q)'), "$no 1", 0 ],
+	[ 'an index of what is in such an array', $with_pair->(q{pair[] default array[row(1, 'x')::app.pair, row(2, 'x')::app.pair]}, 'using gin (q)'), "$no 1", 0 ],
+	[ 'an index of a range of it', $with_pair->(q{pairs default app.pairs(row(1, 'x')::app.pair, row(2, 'x')::app.pair)}, '(q)'), "$no 1", 0 ],
+	[ 'an index of rows with such an array', $with_pair->($array, q{(version) where q = array[row(1, 'x')::app.pair]}), "$no 1", 0 ],
+	[ 'an index of the greater one', $with_pair->(q{pair default row(1, 'x')}, q{(((greatest(q, row(0, 'y')::app.pair)).a))}), "$no 1", 0 ],
+	[ 'a key that is such an array', "$pair create table app.third (q app.pair[] primary key); alter table app.third owner to entityapi_owner; insert into app.third values (array[row(1, 'x')::app.pair]);"
+		  . "alter table app.doc add column q app.$array, add constraint third foreign key (q) references app.third not valid;" . post({}), '201', 0 ],
+	[ 'an index of arrays of what is PostgreSQL\'s', q(create type app.mood as enum ('low', 'high'); alter table app.doc add column q int[] default '{1, 2}', add column m app.mood[] default '{low}', add column r int4range default '[1,2]';)
+		  . 'create index mine on app.doc (q, m, r); create index more on app.doc using gin (q); create index least on app.doc (greatest(n, 3)) where m = $${low}$$;' . post({ n => 5 }) . by_index('q = $${1, 2}$$ and n = 5'), '201 1 by index', 1 ],
 	[ 'an index of a domain', 'create domain app.short as text check (length(value) < 5); create index mine on app.doc ((note::app.short)) where note is not null and length(note) < 5;' . post({ note => 'b' }) . by_index("note = 'b'"), '201 1 by index', 0 ],
 	[ 'an index in somebody\'s order', 'create function app.order_of(text, text) returns int language plpgsql immutable as $f$ begin return bttextcmp($1, $2); end $f$;'
 		  . 'create operator class app.somehow for type text using btree as operator 1 <, operator 2 <=, operator 3 =, operator 4 >=, operator 5 >, function 1 app.order_of(text, text); create index mine on app.doc (note app.somehow) where n > 0;' . post({ n => 8, note => 'b' }), '201', 0 ],
@@ -164,6 +190,15 @@ $both->compare(
 		  . "select folder_id is not null, parent_id = id from app.doc where id = '$one';", '200 t|t', 1 ],
 	[ 'a PATCH to nothing', $by_code->() . $both->request(PATCH => "/docs/$one", { data => { type => 'docs', id => $one, attributes => { code => undef } } }, '*'), '200', 1 ],
 );
+
+# There is no such function before 16
+if ($cluster->psql('show server_version_num') >= 160000)
+{
+	my $domain = sub { return "create domain app.short as text check (length(value) < $_[0]);" };
+
+	$both->compare([ 'a type by its name', $domain->(3) . q{alter table app.doc add constraint mine check (pg_input_is_valid(note, 'app.short'));} . post({ note => 'ab' }) . post({ note => 'abcd' })
+		  . 'drop domain app.short;' . $domain->(5) . post({ note => 'abcd' }), '201 500 INTERNAL_ERROR 201', 1 ]);
+}
 
 # --- who else writes --------------------------------------------------------
 
@@ -196,6 +231,16 @@ $both->compare_crossed(\%others,
 	[ 'what a PATCH refers to goes', 'read committed', $delete, $patch, 'commit', "waits $no 0" ],
 	[ 'what a PATCH refers to does not go', 'read committed', $delete, $patch, 'rollback', 'waits 200 1' ],
 );
+
+$both->compare_crossed(\%others,
+	[ 'a table that is locked, and nothing in it', 'read committed', 'lock table app.other in access exclusive mode', $both->request(PATCH => "/docs/$one", { data => { type => 'docs', id => $one, attributes => { code => undef } } }, '*'), 'commit', 'waits for nobody 200 1' ]);
+
+# An index of what rows were not yet when the snapshot was taken tells nothing
+$both->compare_crossed({
+		restore => "alter table app.doc drop constraint if exists mine; drop table if exists app.other; delete from app.doc where name = 'new';
+			create table app.other (code varchar primary key, more varchar); alter table app.other owner to entityapi_owner; insert into app.other values ('old', 'old');",
+		told => "select code from app.doc where name = 'new'; alter table app.doc drop constraint mine; drop table app.other;" },
+	[ 'an index that is newer', 'repeatable read', "update app.other set more = 'new'; alter table app.other add unique (more); alter table app.doc add constraint mine foreign key (code) references app.other (more) not valid", post({ code => 'new' }), 'commit', "waits $no" ]);
 
 # News of the table come in while another is waited for: no key is forgotten
 my @keys = (1 .. 3);
