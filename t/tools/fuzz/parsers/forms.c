@@ -119,7 +119,7 @@ run_types(const char *bytes, int len)
 /* -------- cursors -------- */
 
 /* An order with a term of each type that can be sorted by, and the id. */
-static const EaOrder *
+static EaOrder *
 order_of_all(void)
 {
 	static EaSortTerm terms[EA_TYPE_JSON + 1];
@@ -148,7 +148,7 @@ run_cursor(const char *bytes, int len)
 {
 	static EaEntity entity = {.name = "Thing"};
 	static bool isnull[EA_TYPE_JSON];
-	const EaOrder *order = order_of_all();
+	EaOrder    *order = order_of_all();
 	EaCursor	cursor = {.complete = true, .isnull = isnull};
 	char	   *text;
 	char	   *again;
