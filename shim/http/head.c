@@ -276,6 +276,15 @@ head_allows_reuse(const struct head *head, bool is_http_11)
 		 !header_lists(connection, "close"));
 }
 
+const char *
+head_end(const struct mg_request_info *info)
+{
+	const char *last = info->num_headers == 0 ? info->http_version :
+		info->http_headers[info->num_headers - 1].value;
+
+	return last + strlen(last) + strlen("\r\n\r\n");
+}
+
 const struct refusal *
 head_read(struct head *head, const struct mg_request_info *info,
 		  const struct config *config)
@@ -285,5 +294,9 @@ head_read(struct head *head, const struct mg_request_info *info,
 	memset(head->known, 0, sizeof(head->known));
 	memset(head->repeated, 0, sizeof(head->repeated));
 	refusal = read_lines(info, config, head);
-	return refusal ? refusal : find_known(head);
+	if (refusal == NULL)
+		refusal = find_known(head);
+	if (refusal == NULL && !wire_lines_are_good(head_end(info)))
+		refusal = &refusal_bad_line;
+	return refusal;
 }

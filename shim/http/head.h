@@ -51,12 +51,15 @@ struct head
 };
 
 /*
- * Reads the lines of a head that civetweb has parsed.  Returns why they are
- * refused, or NULL.
+ * Reads the lines of a head that civetweb has parsed and wire.h has seen.
+ * Returns why they are refused, or NULL.
  */
 extern const struct refusal *head_read(struct head *head,
 									   const struct mg_request_info *info,
 									   const struct config *config);
+
+/* Where a head ends that has been read without a refusal. */
+extern const char *head_end(const struct mg_request_info *info);
 
 /* RFC 9112, section 3.2: exactly one host, a name and perhaps a port. */
 extern const struct refusal *head_check_host(const struct head *head,

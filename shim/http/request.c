@@ -416,27 +416,6 @@ read_remote(struct request *request, const struct head *head,
 	}
 }
 
-/* The bytes of a head from its first word on. */
-static size_t
-head_bytes(const struct mg_request_info *info)
-{
-	const struct mg_header *last;
-
-	if (info->num_headers == 0)
-		return (size_t) (info->http_version + strlen(info->http_version) -
-						 info->request_method) + strlen("\r\n\r\n");
-	last = &info->http_headers[info->num_headers - 1];
-	return (size_t) (last->value + strlen(last->value) -
-					 info->request_method) + strlen("\r\n\r\n");
-}
-
-/* The end of the head, which head_read() has found to be well-formed. */
-static const char *
-head_end(const struct mg_request_info *info)
-{
-	return info->request_method + head_bytes(info);
-}
-
 static const struct refusal *
 refusal_of(const struct chunks *chunks)
 {
@@ -542,8 +521,6 @@ request_read(struct request *request, struct mg_connection *connection,
 
 	if ((refusal = head_read(&head, info, config)) != NULL)
 		return refusal;
-	if (!wire_lines_are_good(head_end(info)))
-		return &refusal_bad_line;
 	read_id(request, &head);
 	request->is_chunked = head.known[HEADER_TRANSFER_ENCODING] != NULL;
 	extra_read(&request->extra, &head, request->method);

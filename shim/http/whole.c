@@ -26,6 +26,14 @@ struct piece
 	size_t		length;
 };
 
+/* Of which headers there has been one, and what the first says. */
+struct seen
+{
+	bool		length;
+	bool		connection;
+	size_t		body;			/* so long */
+};
+
 static bool
 is(struct piece piece, const char *word)
 {
@@ -101,6 +109,16 @@ read_length(struct piece value, size_t *length)
 	return value.length > 0 && value.length <= LENGTH_DIGITS;
 }
 
+/* Two of a kind are for who reads them. */
+static bool
+take_once(bool *taken)
+{
+	bool		again = *taken;
+
+	*taken = true;
+	return !again;
+}
+
 /* Its end can be left out if all of it is as it looks. */
 static void
 find_rest(struct piece value, struct whole_rest *rest)
@@ -115,8 +133,7 @@ find_rest(struct piece value, struct whole_rest *rest)
 
 /* Reads a header; false if it says that this is no plain request. */
 static bool
-read_header(struct piece line, bool *has_length, size_t *length,
-			struct whole_rest *rest)
+read_header(struct piece line, struct seen *seen, struct whole_rest *rest)
 {
 	static const char *const odd[] =
 	{"transfer-encoding", "expect", "upgrade", NULL};
@@ -134,16 +151,12 @@ read_header(struct piece line, bool *has_length, size_t *length,
 		value.length--;
 	}
 	if (is(name, "content-length"))
-	{
-		if (*has_length)
-			return false;
-		*has_length = true;
-		return read_length(value, length);
-	}
+		return take_once(&seen->length) && read_length(value, &seen->body);
+	if (is(name, "connection"))
+		return take_once(&seen->connection) && is(value, "keep-alive");
 	if (is(name, "authorization") && rest->length == 0)
 		find_rest(value, rest);
-	return is(name, "connection") ? is(value, "keep-alive") :
-		!is_among(name, odd);
+	return !is_among(name, odd);
 }
 
 /* The line at a place, without its end; false if it has no good one. */
@@ -164,8 +177,7 @@ whole_request(const char *bytes, size_t size, struct whole_rest *rest)
 	const char *end = bytes + size;
 	const char *at = bytes;
 	struct piece line;
-	bool		has_length = false;
-	size_t		length = 0;
+	struct seen seen = {0};
 
 	memset(rest, 0, sizeof(*rest));
 	if (!next_line(at, end, &line) || !is_plain_line(line))
@@ -176,8 +188,8 @@ whole_request(const char *bytes, size_t size, struct whole_rest *rest)
 		if (!next_line(at, end, &line))
 			return false;
 		if (line.length == 0)
-			return (size_t) (end - at - 2) == length;
-		if (!read_header(line, &has_length, &length, rest))
+			return (size_t) (end - at - 2) == seen.body;
+		if (!read_header(line, &seen, rest))
 			return false;
 	}
 }

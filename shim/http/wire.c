@@ -31,6 +31,9 @@ static _Thread_local struct
 	uint64_t	checked;		/* so much has been looked at for line ends */
 	bool		broken;			/* and the last of it is a wrong one */
 	char		last;			/* byte of that */
+	uint64_t	line;			/* where the line begins that is looked at */
+	bool		begun;			/* a line before it was not empty */
+	uint64_t	head;			/* where the head ends; 0: not known yet */
 	size_t		place;			/* of a value that is not whole */
 	const char *value;			/* all of it; NULL: there is none */
 	size_t		value_length;
@@ -48,12 +51,28 @@ next_end(const char *at, const char *end)
 }
 
 /*
+ * A line has ended here.  The first empty one is the end of the head, but for
+ * those that come before the request itself (RFC 9112, section 2.2).
+ */
+static void
+end_line(uint64_t here)
+{
+	bool		is_empty = here == wire.line + 2;
+
+	if (is_empty && wire.begun && wire.head == 0)
+		wire.head = here;
+	wire.begun = wire.begun || !is_empty;
+	wire.line = here;
+}
+
+/*
  * Looks how lines end.  Stops at the first CR or LF that has not the other at
  * its side: if that is not in the head, nothing in the head is.
  */
 static void
 check_lines(const char *bytes, size_t size)
 {
+	const uint64_t before = wire.checked;
 	const char *end = bytes + size;
 	const char *at = bytes;
 
@@ -68,8 +87,22 @@ check_lines(const char *bytes, size_t size)
 		}
 		wire.broken = (wire.last == '\r') != (*at == '\n');
 		wire.last = *at++;
+		if (wire.last == '\n' && !wire.broken)
+			end_line(before + (uint64_t) (at - bytes));
 	}
-	wire.checked += (uint64_t) (at - bytes);
+	wire.checked = before + (uint64_t) (at - bytes);
+}
+
+/* Lines are looked at from here on. */
+static void
+start_lines(uint64_t here)
+{
+	wire.checked = here;
+	wire.broken = false;
+	wire.last = '\0';
+	wire.line = here;
+	wire.begun = false;
+	wire.head = 0;
 }
 
 /*
@@ -104,10 +137,8 @@ wire_begin(void)
 	wire.received = 0;
 	wire.consumed = 0;
 	wire.known = true;
-	wire.checked = 0;
-	wire.broken = false;
-	wire.last = '\0';
 	wire.value = NULL;
+	start_lines(0);
 }
 
 void
@@ -149,9 +180,7 @@ wire_note(const char *head_end, size_t body_length)
 	wire.known = wire.open;
 
 	/* What there is already of the next one lies behind this one. */
-	wire.checked = wire.consumed;
-	wire.broken = false;
-	wire.last = '\0';
+	start_lines(wire.consumed);
 	if (wire.known && wire.received > wire.consumed)
 		check_lines(head_end + body_length,
 					(size_t) (wire.received - wire.consumed));
@@ -165,7 +194,7 @@ wire_lines_are_good(const char *head_end)
 	if (!wire.open || wire.socket < 0 || head_end < wire.buffer)
 		return false;
 	head = wire.consumed + (uint64_t) (head_end - wire.buffer);
-	return wire.checked >= head && (!wire.broken || wire.checked > head);
+	return wire.head == head;
 }
 
 bool

@@ -36,8 +36,9 @@ extern void wire_note(const char *head_end, size_t body_length);
 extern void wire_next(void);
 
 /*
- * Whether all lines of the head, which ends here, end with CR LF, and neither
- * of the two is anywhere else.  False if that is not known.
+ * Whether the head ends here, with the first empty line, and all of its lines
+ * end with CR LF, and neither of the two is anywhere else in it.  False if
+ * that is not known.
  */
 extern bool wire_lines_are_good(const char *head_end);
 

@@ -36,6 +36,10 @@ my @refused = (
 	[ 'coding identity', 400, $post . $host . "Transfer-Encoding: identity\r\n\r\nabc" ],
 	[ 'coding gzip, chunked', 400, $post . $host . "Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n" ],
 	[ 'two codings', 400, $post . $host . "Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n0\r\n\r\n" ],
+	[ 'a line that hides all headers', 400, "GET /actuator/health HTTP/1.0\r\n  :\r\nX-A: 1\r\n\r\n" ],
+	[ 'a line of tabs that does', 400, "GET /actuator/health HTTP/1.0\r\n\t\t\t\t:\r\nX-A: 1\r\n\r\n" ],
+	[ 'one that hides a length', 400, "POST /api/v1/x HTTP/1.0\r\n     :\r\nContent-Length: 3\r\n\r\nabc" ],
+	[ 'one that hides a credential', 400, "GET /api/v1/x HTTP/1.1\r\n     :\r\n${host}Authorization: Bearer abcdefghijklmn\r\n\r\n" ],
 	[ 'line feeds alone, without headers', 400, "GET /api/v1/x HTTP/1.0\n\n" ],
 	[ 'chunks in HTTP/1.0', 400, "POST /x HTTP/1.0\r\n${host}Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n" ],
 	[ 'no length', 411, $post . $host . "\r\n" ],
@@ -209,6 +213,7 @@ subtest 'what looks odd and is allowed' => sub {
 		[ 'an empty last header with spaces', $get . "Connection: close\r\n${host}X-A:   \r\n\r\n" ],
 		[ 'empty lines before', "\r\n$get${host}Connection: close\r\n\r\n" ],
 		[ 'HTTP/1.0 without headers', "GET /x HTTP/1.0\r\n\r\n" ],
+		[ 'after empty lines', "\r\n\r\nGET /x HTTP/1.0\r\n\r\n" ],
 		[ 'an expectation', $post . $host . "Connection: close\r\nExpect: 100-continue\r\n$body" ],
 		[ 'DELETE without a length', "DELETE /x HTTP/1.1\r\n${host}Connection: close\r\n\r\n" ],
 		[ 'an unusual method', "REPORT /x HTTP/1.1\r\n${host}Connection: close\r\n\r\n" ])

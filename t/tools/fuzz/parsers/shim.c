@@ -275,6 +275,7 @@ run_head(const uint8_t *bytes, size_t length)
 	sent = copy(bytes, length, 4);
 	start = sent + spaces;
 	wire_begin();
+	wire_received(0, text, length);
 	is_parsed = parse_head(text, length, &info);
 	if (is_parsed)
 		refusal = head_read(&head, &info, &config);
