@@ -58,7 +58,6 @@ ResultRelInfo; ANY_MINOR=1 builds all the same
 #include "access/transam.h"
 #include "access/tupdesc.h"
 #include "common/jsonapi.h"
-#include "utils/fmgroids.h"
 #include "utils/guc_tables.h"
 
 /*
@@ -309,15 +308,6 @@ typedef bool EaUpdateIndexes;
 #else
 #define ea_compat_executor_run(query) \
 	ExecutorRun((query), ForwardScanDirection, 0)
-#endif
-
-/* Functions that look for a type by its name once, and then keep it. */
-#if PG_VERSION_NUM < 160000
-#define ea_compat_keeps_type(function) false
-#else
-#define ea_compat_keeps_type(function) \
-	((function) == F_PG_INPUT_IS_VALID || \
-	 (function) == F_PG_INPUT_ERROR_INFO)
 #endif
 
 /* Bytes to be encoded as base64 are of type char until 17, of uint8 since. */

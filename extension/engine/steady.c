@@ -10,7 +10,6 @@
 #include "nodes/primnodes.h"
 #include "utils/lsyscache.h"
 
-#include "base/compat.h"
 #include "engine/steady.h"
 
 static bool
@@ -127,10 +126,6 @@ may_change(Node *node, void *allowed)
 			if (((NullTest *) node)->argisrow)
 				return true;
 			break;
-		case T_FuncExpr:
-			if (ea_compat_keeps_type(((FuncExpr *) node)->funcid))
-				return true;
-			break;
 		case T_ArrayExpr:
 		case T_ArrayCoerceExpr:
 		case T_CaseTestExpr:
@@ -140,6 +135,7 @@ may_change(Node *node, void *allowed)
 		case T_Const:
 		case T_OpExpr:
 		case T_DistinctExpr:
+		case T_FuncExpr:
 		case T_BoolExpr:
 		case T_BooleanTest:
 		case T_RelabelType:

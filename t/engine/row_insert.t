@@ -191,15 +191,6 @@ $both->compare(
 	[ 'a PATCH to nothing', $by_code->() . $both->request(PATCH => "/docs/$one", { data => { type => 'docs', id => $one, attributes => { code => undef } } }, '*'), '200', 1 ],
 );
 
-# There is no such function before 16
-if ($cluster->psql('show server_version_num') >= 160000)
-{
-	my $domain = sub { return "create domain app.short as text check (length(value) < $_[0]);" };
-
-	$both->compare([ 'a type by its name', $domain->(3) . q{alter table app.doc add constraint mine check (pg_input_is_valid(note, 'app.short')) not valid;} . post({ note => 'ab' }) . post({ note => 'abcd' })
-		  . 'drop domain app.short;' . $domain->(5) . post({ note => 'abcd' }), '201 500 INTERNAL_ERROR 201', 1 ]);
-}
-
 # --- who else writes --------------------------------------------------------
 
 my %others = (
