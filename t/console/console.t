@@ -50,6 +50,7 @@ for my $example (qw(billing tracker))
 			[ 'timeout', 900 * EntityApi::Test::SLOWNESS(), 'node', "$folder/run.mjs" ],
 			env => {
 				ENTITYAPI_URL    => $shim->url,
+				TMPDIR           => EntityApi::Test::folder(),
 				CONSOLE_BROWSER  => $browser,
 				CONSOLE_SLOWNESS => EntityApi::Test::SLOWNESS(),
 				CONSOLE_SETUP   => JSON::PP->new->encode({
