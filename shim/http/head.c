@@ -5,7 +5,7 @@
  * lines with NULs and leaves everything else where it was.  The distances
  * between its pointers therefore tell what stood between them, which is how
  * folded lines, bare line feeds and spaces before a colon are found.  How a
- * line really ended, wire.c has seen before.
+ * line really ended, and where the head did, wire.c has seen before.
  */
 #include <ctype.h>
 #include <string.h>
