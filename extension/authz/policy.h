@@ -10,6 +10,8 @@
 
 #include "lib/stringinfo.h"
 
+#include "model/types.h"
+
 /* Size of one expression. */
 #define EA_POLICY_MAX_NODES 256
 #define EA_POLICY_MAX_DEPTH 32
@@ -40,22 +42,6 @@ typedef enum EaPolicyOp
 	EA_POLICY_EQ, EA_POLICY_NE, EA_POLICY_LT, EA_POLICY_LE,
 	EA_POLICY_GT, EA_POLICY_GE
 } EaPolicyOp;
-
-/* Types of values.  Texts that stand for a uuid or a time take its type. */
-typedef enum EaPolicyType
-{
-	EA_POLICY_UNKNOWN,			/* a fault has been noted */
-	EA_POLICY_BOOLEAN,
-	EA_POLICY_NUMBER,
-	EA_POLICY_STRING,
-	EA_POLICY_UUID,
-	EA_POLICY_DATE,
-	EA_POLICY_DATETIME,
-	EA_POLICY_STRINGS,			/* a list of strings */
-	EA_POLICY_JSON,				/* only whether it is null can be asked */
-	EA_POLICY_NULL,
-	EA_POLICY_ANY				/* of the profile: whatever it meets */
-} EaPolicyType;
 
 typedef struct EaPolicy EaPolicy;
 

@@ -38,38 +38,75 @@ static const struct
 	{"profile", EA_POLICY_ANY, true}
 };
 
-/* By EaPolicyType, for messages; and the attribute type that reads it. */
-static const struct
+/* A type in messages. */
+static const char *
+name_of(EaPolicyType type)
 {
-	const char *name;
-	const char *type;
-}			types[] =
-{
-	[EA_POLICY_UNKNOWN] = {"unknown", NULL},
-	[EA_POLICY_BOOLEAN] = {"a boolean", "boolean"},
-	[EA_POLICY_NUMBER] = {"a number", "decimal"},
-	[EA_POLICY_STRING] = {"a string", "text"},
-	[EA_POLICY_UUID] = {"a uuid", "uuid"},
-	[EA_POLICY_DATE] = {"a date", "date"},
-	[EA_POLICY_DATETIME] = {"a date-time", "datetime"},
-	[EA_POLICY_STRINGS] = {"a list of strings", NULL},
-	[EA_POLICY_JSON] = {"json", NULL},
-	[EA_POLICY_NULL] = {"null", NULL},
-	[EA_POLICY_ANY] = {"any value", NULL}
-};
+	switch (type)
+	{
+		case EA_POLICY_UNKNOWN:
+			return "unknown";
+		case EA_POLICY_BOOLEAN:
+			return "a boolean";
+		case EA_POLICY_NUMBER:
+			return "a number";
+		case EA_POLICY_STRING:
+			return "a string";
+		case EA_POLICY_UUID:
+			return "a uuid";
+		case EA_POLICY_DATE:
+			return "a date";
+		case EA_POLICY_DATETIME:
+			return "a date-time";
+		case EA_POLICY_JSON:
+			return "json";
+		case EA_POLICY_STRINGS:
+			return "a list of strings";
+		case EA_POLICY_NULL:
+			return "null";
+		case EA_POLICY_ANY:
+			return "any value";
+	}
+	return NULL;
+}
 
+const EaType *
+ea_policy_type_reader(EaPolicyType type)
+{
+	switch (type)
+	{
+		case EA_POLICY_BOOLEAN:
+			return &ea_types[EA_TYPE_BOOLEAN];
+		case EA_POLICY_NUMBER:
+			return &ea_types[EA_TYPE_DECIMAL];
+		case EA_POLICY_STRING:
+			return &ea_types[EA_TYPE_TEXT];
+		case EA_POLICY_UUID:
+			return &ea_types[EA_TYPE_UUID];
+		case EA_POLICY_DATE:
+			return &ea_types[EA_TYPE_DATE];
+		case EA_POLICY_DATETIME:
+			return &ea_types[EA_TYPE_DATETIME];
+		case EA_POLICY_UNKNOWN:
+		case EA_POLICY_JSON:
+		case EA_POLICY_STRINGS:
+		case EA_POLICY_NULL:
+		case EA_POLICY_ANY:
+			break;
+	}
+	return NULL;
+}
+
+/* The types of security attributes. */
 static const struct
 {
 	const char *name;
 	EaPolicyType type;
 }			attribute_types[] =
 {
-	{"string", EA_POLICY_STRING}, {"text", EA_POLICY_STRING},
-	{"integer", EA_POLICY_NUMBER}, {"long", EA_POLICY_NUMBER},
-	{"decimal", EA_POLICY_NUMBER}, {"number", EA_POLICY_NUMBER},
-	{"boolean", EA_POLICY_BOOLEAN}, {"date", EA_POLICY_DATE},
-	{"datetime", EA_POLICY_DATETIME}, {"uuid", EA_POLICY_UUID},
-	{"json", EA_POLICY_JSON}, {"string[]", EA_POLICY_STRINGS}
+	{"string", EA_POLICY_STRING}, {"boolean", EA_POLICY_BOOLEAN},
+	{"integer", EA_POLICY_NUMBER}, {"number", EA_POLICY_NUMBER},
+	{"string[]", EA_POLICY_STRINGS}
 };
 
 EaPolicyType
@@ -86,8 +123,7 @@ ea_policy_type_of(const char *type_name)
 static bool
 reads(EaPolicyType type, const char *text)
 {
-	const EaType *reader = types[type].type == NULL ? NULL :
-		ea_types_find(types[type].type);
+	const EaType *reader = ea_policy_type_reader(type);
 	Datum		value;
 	const char *why;
 
@@ -170,7 +206,7 @@ adopt(Checker *c, EaPolicy *node, EaPolicyType type)
 		return node->type == type;
 	if (node->kind == EA_POLICY_LITERAL && !reads(type, node->text))
 		return fail(c, node, psprintf("the text is not %s",
-									  types[type].name), NULL);
+									  name_of(type)), NULL);
 	node->type = type;
 	return true;
 }
@@ -185,7 +221,7 @@ unify(Checker *c, const EaPolicy *place, EaPolicy *a, EaPolicy *b)
 		 adopt(c, b, a->type)) || adopt(c, a, b->type))
 		return true;
 	return fail(c, place, psprintf("%s is compared with %s",
-								   types[a->type].name, types[b->type].name),
+								   name_of(a->type), name_of(b->type)),
 				"both sides must have one type");
 }
 
@@ -236,7 +272,7 @@ check_compare(Checker *c, EaPolicy *node)
 	if (!equality && (a->type == EA_POLICY_BOOLEAN ||
 					  a->type == EA_POLICY_UUID))
 		return fail(c, node, psprintf("%s has no order",
-									  types[a->type].name),
+									  name_of(a->type)),
 					"use == or !=");
 	return true;
 }
@@ -291,7 +327,7 @@ check_in(Checker *c, EaPolicy *node)
 					"{'a', 'b'}, or a path to a list of strings");
 	return adopt(c, value, EA_POLICY_STRING) ||
 		fail(c, node, psprintf("%s is looked for among strings",
-							   types[value->type].name), NULL);
+							   name_of(value->type)), NULL);
 }
 
 static bool
@@ -314,7 +350,7 @@ check_method(Checker *c, EaPolicy *node)
 					"only strings start with something", NULL);
 	return adopt(c, value, EA_POLICY_STRING) ||
 		fail(c, value, psprintf("must be a string, not %s",
-								types[value->type].name), NULL);
+								name_of(value->type)), NULL);
 }
 
 /* A part that must be true or false by itself. */
@@ -326,7 +362,7 @@ check_condition(Checker *c, EaPolicy *node)
 	if (node->kind == EA_POLICY_LIST || !adopt(c, node, EA_POLICY_BOOLEAN))
 		return fail(c, node, psprintf("%s is no condition",
 									  node->kind == EA_POLICY_LIST ? "a list"
-									  : types[node->type].name),
+									  : name_of(node->type)),
 					"compare it with something");
 	return true;
 }

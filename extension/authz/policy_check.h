@@ -19,7 +19,10 @@ extern bool ea_policy_check(EaPolicy *tree, EaPolicyScope *scope,
  */
 extern void ea_policy_warn_profile(const EaPolicy *tree, const char *what);
 
-/* The type of values of an attribute type (model/types.h), by its name. */
+/* The attribute type that reads values of a type; NULL where none does. */
+extern const EaType *ea_policy_type_reader(EaPolicyType type);
+
+/* The type of values of a security attribute, by the name of its type. */
 extern EaPolicyType ea_policy_type_of(const char *type_name);
 
 #endif							/* EA_POLICY_CHECK_H */

@@ -10,6 +10,7 @@
 #include "utils/timestamp.h"
 
 #include "authz/authz.h"
+#include "authz/policy_check.h"
 #include "authz/policy_operand.h"
 #include "authz/policy_value.h"
 #include "authz/policy_writer.h"
@@ -235,7 +236,7 @@ write_caller(EaPolicyWriter *w, const EaPolicy *node)
 static void
 write_literal(EaPolicyWriter *w, EaPolicyType type, Datum value)
 {
-	const EaType *writer = ea_policy_value_type(type);
+	const EaType *writer = ea_policy_type_reader(type);
 	StringInfoData buf;
 
 	initStringInfo(&buf);
@@ -266,7 +267,7 @@ static bool
 is_integer(const EaType *type)
 {
 	return type != NULL &&
-		(type->id == EA_TYPE_INTEGER || type->id == EA_TYPE_LONG);
+		(type->form == EA_FORM_INT32 || type->form == EA_FORM_INT64);
 }
 
 /*
@@ -282,7 +283,7 @@ write_constant(EaPolicyWriter *w, EaPolicyType type, Datum value,
 	if (w->req == NULL)
 		write_literal(w, type, value);
 	else if (type != EA_POLICY_NUMBER)
-		ea_sqlbuf_value(w->b, ea_policy_value_type(type)->oid, value, false);
+		ea_sqlbuf_value(w->b, ea_policy_type_reader(type)->oid, value, false);
 	else if (is_integer(against) && ea_policy_value_whole(value, &whole))
 		ea_sqlbuf_value(w->b, INT8OID, Int64GetDatum(whole), false);
 	else
@@ -311,7 +312,7 @@ static void
 write_array(EaPolicyWriter *w, const EaPolicy *list, const EaType *against)
 {
 	const EaType *type = is_integer(against) ? ea_types_find("long") :
-		ea_policy_value_type(list->type);
+		ea_policy_type_reader(list->type);
 	Datum	   *items = palloc(list->nchildren * sizeof(Datum));
 	int			n = 0;
 	int16		len;
@@ -333,7 +334,7 @@ write_array(EaPolicyWriter *w, const EaPolicy *list, const EaType *against)
 	ea_sqlbuf_value(w->b, type->array_oid,
 					PointerGetDatum(construct_array(items, n, type->oid, len,
 													byval, align)), false);
-	ea_sqlbuf_addf(w->b, "::%s[]", type->id == EA_TYPE_STRING ?
+	ea_sqlbuf_addf(w->b, "::%s[]", type->form == EA_FORM_TEXT ?
 				   "pg_catalog.text" : type->sql);
 }
 

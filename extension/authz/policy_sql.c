@@ -43,7 +43,7 @@ resolve_path(EaPolicyScope *scope, EaPolicy *node, const char **message,
 			return EA_POLICY_UNKNOWN;
 		fields[i] = field;
 	}
-	return field->kind == EA_ATTRIBUTE ? ea_policy_type_of(field->type->name)
+	return field->kind == EA_ATTRIBUTE ? field->type->policy
 		: EA_POLICY_UUID;
 }
 

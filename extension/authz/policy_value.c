@@ -12,37 +12,31 @@
 #include "utils/numeric.h"
 #include "utils/typcache.h"
 
+#include "authz/policy_check.h"
 #include "authz/policy_sql.h"
 #include "authz/policy_value.h"
 #include "base/uuid.h"
 #include "engine/exec.h"
 
-/* By EaPolicyType. */
-static const char *const type_names[] = {
-	[EA_POLICY_BOOLEAN] = "boolean",
-	[EA_POLICY_NUMBER] = "decimal",
-	[EA_POLICY_STRING] = "text",
-	[EA_POLICY_UUID] = "uuid",
-	[EA_POLICY_DATE] = "date",
-	[EA_POLICY_DATETIME] = "datetime",
-	[EA_POLICY_ANY] = NULL
-};
-
-/* In the order of EaKind, as #user.kind spells them. */
-static const char *const kind_names[] = {
-	"USER", "SERVICE_ACCOUNT", "PERSONAL_API_KEY"
-};
-
-const EaType *
-ea_policy_value_type(EaPolicyType type)
+static const char *
+kind_name(EaKind kind)
 {
-	return type_names[type] == NULL ? NULL : ea_types_find(type_names[type]);
+	switch (kind)
+	{
+		case EA_KIND_USER:
+			return "USER";
+		case EA_KIND_SERVICE_ACCOUNT:
+			return "SERVICE_ACCOUNT";
+		case EA_KIND_PERSONAL_API_KEY:
+			return "PERSONAL_API_KEY";
+	}
+	return NULL;
 }
 
 static bool
 read_value(EaPolicyType type, const char *text, Datum *value)
 {
-	const EaType *reader = ea_policy_value_type(type);
+	const EaType *reader = ea_policy_type_reader(type);
 	const char *why;
 
 	return reader != NULL &&
@@ -64,7 +58,7 @@ ea_policy_value_literal(const EaPolicy *node)
 int
 ea_policy_value_compare(EaPolicyType type, Datum a, Datum b)
 {
-	TypeCacheEntry *cache = lookup_type_cache(ea_policy_value_type(type)->oid,
+	TypeCacheEntry *cache = lookup_type_cache(ea_policy_type_reader(type)->oid,
 											  TYPECACHE_CMP_PROC_FINFO);
 
 	return DatumGetInt32(FunctionCall2Coll(&cache->cmp_proc_finfo,
@@ -74,15 +68,22 @@ ea_policy_value_compare(EaPolicyType type, Datum a, Datum b)
 Datum
 ea_policy_value_of(const EaType *type, Datum value)
 {
-	switch (type->id)
+	switch (type->form)
 	{
-		case EA_TYPE_INTEGER:
+		case EA_FORM_INT32:
 			return NumericGetDatum(int64_to_numeric(DatumGetInt32(value)));
-		case EA_TYPE_LONG:
+		case EA_FORM_INT64:
 			return NumericGetDatum(int64_to_numeric(DatumGetInt64(value)));
-		default:
-			return value;
+		case EA_FORM_TEXT:
+		case EA_FORM_NUMERIC:
+		case EA_FORM_BOOL:
+		case EA_FORM_DATE:
+		case EA_FORM_TIMESTAMP:
+		case EA_FORM_UUID:
+		case EA_FORM_JSONB:
+			break;
 	}
+	return value;
 }
 
 bool
@@ -193,7 +194,7 @@ ea_policy_sql_caller(EaPrincipal *principal, const char *property,
 	if (strcmp(property, "username") == 0)
 		return read_text(principal->username, type, value);
 	if (strcmp(property, "kind") == 0)
-		return read_text(kind_names[principal->kind], type, value);
+		return read_text(kind_name(principal->kind), type, value);
 	if (strcmp(property, "tenantId") == 0)
 		return principal->has_tenant &&
 			read_text(ea_uuid_text(&principal->tenant), type, value);

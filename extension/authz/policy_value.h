@@ -8,9 +8,6 @@
 #include "model/types.h"
 #include "request/request.h"
 
-/* The attribute type that holds values of a type; NULL for lists. */
-extern const EaType *ea_policy_value_type(EaPolicyType type);
-
 /* A literal as a value of its type. */
 extern Datum ea_policy_value_literal(const EaPolicy *node);
 

@@ -60,15 +60,11 @@ static bool
 is_stored_anew(const EaDdlColumn *stored, const EaDdlColumn *column,
 			   EaDdlChange change)
 {
-	EaTypeId	a = stored->type->id;
-	EaTypeId	b = column->type->id;
-
-	if (change != EA_DDL_WIDER)
+	if (change != EA_DDL_WIDER || stored->type->form != column->type->form)
 		return true;
-	if (a == EA_TYPE_DECIMAL && b == EA_TYPE_DECIMAL)
+	if (column->type->modifier == EA_MODIFIER_DIGITS)
 		return stored->scale != column->scale;
-	return (a != EA_TYPE_STRING && a != EA_TYPE_TEXT) ||
-		(b != EA_TYPE_STRING && b != EA_TYPE_TEXT);
+	return column->type->form != EA_FORM_TEXT;
 }
 
 /* A narrower type has no place for some values, and cuts others. */

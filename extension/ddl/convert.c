@@ -13,71 +13,52 @@
 static int
 whole_digits(const EaDdlColumn *column)
 {
-	switch (column->type->id)
-	{
-		case EA_TYPE_INTEGER:
-			return 10;
-		case EA_TYPE_LONG:
-			return 19;
-		case EA_TYPE_DECIMAL:
-			return column->precision - column->scale;
-		default:
-			return 0;
-	}
+	return column->type->modifier == EA_MODIFIER_DIGITS ?
+		column->precision - column->scale : column->type->whole_digits;
 }
 
 static bool
 is_number(const EaDdlColumn *column)
 {
-	return whole_digits(column) > 0 || column->type->id == EA_TYPE_DECIMAL;
+	return column->type->policy == EA_POLICY_NUMBER;
 }
 
 static bool
 is_text(const EaDdlColumn *column)
 {
-	return column->type->id == EA_TYPE_STRING ||
-		column->type->id == EA_TYPE_TEXT;
+	return column->type->form == EA_FORM_TEXT;
 }
 
-/* Characters that values may take; 0: any number, -1: they are no text. */
+/* Characters that values may take, or EA_CHARACTERS_*. */
 static int
 characters(const EaDdlColumn *column)
 {
-	switch (column->type->id)
+	switch (column->type->modifier)
 	{
-		case EA_TYPE_STRING:
+		case EA_MODIFIER_LENGTH:
 			return column->length;
-		case EA_TYPE_TEXT:
-			return 0;
-		case EA_TYPE_INTEGER:
-		case EA_TYPE_LONG:
-			return whole_digits(column) + 1;
-		case EA_TYPE_DECIMAL:
+		case EA_MODIFIER_DIGITS:
 			return column->precision + 3;
-		case EA_TYPE_BOOLEAN:
-			return strlen("false");
-		case EA_TYPE_UUID:
-			return 36;
-		default:
-			return -1;
+		case EA_MODIFIER_NONE:
+			break;
 	}
+	return column->type->characters;
 }
 
+/* Whole numbers have no modifier, and columns of them no scale. */
 static EaDdlChange
 compare_numbers(const EaDdlColumn *from, const EaDdlColumn *to)
 {
-	EaTypeId	a = from->type->id;
-	EaTypeId	b = to->type->id;
+	bool		room = whole_digits(to) >= whole_digits(from);
 
-	if (a == b && (a != EA_TYPE_DECIMAL ||
-				   (from->precision == to->precision &&
-					from->scale == to->scale)))
+	if (from->type == to->type && whole_digits(from) == whole_digits(to) &&
+		from->scale == to->scale)
 		return EA_DDL_SAME;
-	if (b == EA_TYPE_DECIMAL)
-		return to->scale >= from->scale &&
-			whole_digits(to) >= whole_digits(from) ?
-			EA_DDL_WIDER : EA_DDL_NARROWER;
-	return a == EA_TYPE_INTEGER ? EA_DDL_WIDER : EA_DDL_NARROWER;
+	if (to->type->form == EA_FORM_NUMERIC)
+		room = room && to->scale >= from->scale;
+	else
+		room = room && from->type->form != EA_FORM_NUMERIC;
+	return room ? EA_DDL_WIDER : EA_DDL_NARROWER;
 }
 
 static EaDdlChange
@@ -88,35 +69,37 @@ compare_texts(const EaDdlColumn *from, const EaDdlColumn *to)
 
 	if (from->type == to->type && a == b)
 		return EA_DDL_SAME;
-	return b == 0 || (a != 0 && a <= b) ? EA_DDL_WIDER : EA_DDL_NARROWER;
+	return b == EA_CHARACTERS_ANY || (a != EA_CHARACTERS_ANY && a <= b) ? EA_DDL_WIDER : EA_DDL_NARROWER;
 }
 
 EaDdlChange
 ea_ddl_compare_types(const EaDdlColumn *from, const EaDdlColumn *to)
 {
-	EaTypeId	a = from->type->id;
-	EaTypeId	b = to->type->id;
+	EaForm		a = from->type->form;
+	EaForm		b = to->type->form;
 
 	if (is_number(from) && is_number(to))
 		return compare_numbers(from, to);
-	if (is_text(to) && characters(from) >= 0)
+	if (is_text(to) && characters(from) != EA_CHARACTERS_NONE)
 		return compare_texts(from, to);
-	if (a == EA_TYPE_DATE && b == EA_TYPE_DATETIME)
+	if (a == EA_FORM_DATE && b == EA_FORM_TIMESTAMP)
 		return EA_DDL_WIDER;
-	if (a == EA_TYPE_DATETIME && b == EA_TYPE_DATE)
+	if (a == EA_FORM_TIMESTAMP && b == EA_FORM_DATE)
 		return EA_DDL_NARROWER;
-	return a == b ? EA_DDL_SAME : EA_DDL_OTHER;
+	return from->type == to->type ? EA_DDL_SAME : EA_DDL_OTHER;
 }
 
 const char *
 ea_ddl_convert(const EaDdlColumn *from, const EaDdlColumn *to,
 			   const char *value)
 {
-	if (from->type == NULL || from->type->id == to->type->id)
+	if (from->type == NULL || from->type == to->type)
 		return psprintf("%s::%s", value, to->sql);
-	if (from->type->id == EA_TYPE_DATE && to->type->id == EA_TYPE_DATETIME)
+	if (from->type->form == EA_FORM_DATE &&
+		to->type->form == EA_FORM_TIMESTAMP)
 		return psprintf("%s::timestamp AT TIME ZONE 'UTC'", value);
-	if (from->type->id == EA_TYPE_DATETIME && to->type->id == EA_TYPE_DATE)
+	if (from->type->form == EA_FORM_TIMESTAMP &&
+		to->type->form == EA_FORM_DATE)
 		return psprintf("(%s AT TIME ZONE 'UTC')::date", value);
 	if (is_text(to) && !is_text(from))
 		return psprintf("%s::text::%s", value, to->sql);
@@ -130,37 +113,52 @@ ea_ddl_fits(const EaDdlColumn *from, const EaDdlColumn *to,
 	if (from->type == NULL || !is_number(from) || !is_number(to) ||
 		ea_ddl_compare_types(from, to) != EA_DDL_NARROWER)
 		return NULL;
-	switch (to->type->id)
+	switch (to->type->form)
 	{
-		case EA_TYPE_INTEGER:
+		case EA_FORM_INT32:
 			return psprintf("round(%s) BETWEEN -2147483648 AND 2147483647",
 							value);
-		case EA_TYPE_LONG:
+		case EA_FORM_INT64:
 			return psprintf("round(%s) BETWEEN -9223372036854775808"
 							" AND 9223372036854775807", value);
-		default:
+		case EA_FORM_NUMERIC:
 			return psprintf("abs(round(%s, %d)) < 1e%d::numeric", value,
 							to->scale, whole_digits(to));
+		case EA_FORM_TEXT:
+		case EA_FORM_BOOL:
+		case EA_FORM_DATE:
+		case EA_FORM_TIMESTAMP:
+		case EA_FORM_UUID:
+		case EA_FORM_JSONB:
+			break;
 	}
+	return NULL;
 }
 
 const char *
 ea_ddl_cuts(const EaDdlColumn *from, const EaDdlColumn *to,
 			const char *value)
 {
-	switch (to->type->id)
+	switch (to->type->form)
 	{
-		case EA_TYPE_STRING:
-			return psprintf("char_length(%s::text) > %d", value, to->length);
-		case EA_TYPE_INTEGER:
-		case EA_TYPE_LONG:
+		case EA_FORM_TEXT:
+			if (to->type->modifier == EA_MODIFIER_LENGTH)
+				return psprintf("char_length(%s::text) > %d", value,
+								to->length);
+			break;
+		case EA_FORM_INT32:
+		case EA_FORM_INT64:
 			return psprintf("%s <> round(%s)", value, value);
-		case EA_TYPE_DECIMAL:
+		case EA_FORM_NUMERIC:
 			return psprintf("%s <> round(%s, %d)", value, value, to->scale);
-		case EA_TYPE_DATE:
+		case EA_FORM_DATE:
 			return psprintf("%s <> date_trunc('day', %s, 'UTC')", value,
 							value);
-		default:
-			return "false";
+		case EA_FORM_BOOL:
+		case EA_FORM_TIMESTAMP:
+		case EA_FORM_UUID:
+		case EA_FORM_JSONB:
+			break;
 	}
+	return "false";
 }

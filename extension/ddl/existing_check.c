@@ -143,44 +143,39 @@ check_schema(Look *look)
 static const char *
 type_fault(const EaDdlColumn *column, Oid type, int32 typmod)
 {
-	static const Oid bases[] = {
-		[EA_TYPE_STRING] = VARCHAROID, [EA_TYPE_TEXT] = TEXTOID,
-		[EA_TYPE_INTEGER] = INT4OID, [EA_TYPE_LONG] = INT8OID,
-		[EA_TYPE_DECIMAL] = NUMERICOID, [EA_TYPE_BOOLEAN] = BOOLOID,
-		[EA_TYPE_DATE] = DATEOID, [EA_TYPE_DATETIME] = TIMESTAMPTZOID,
-		[EA_TYPE_UUID] = UUIDOID, [EA_TYPE_JSON] = JSONBOID
-	};
-	const EaTypeId id = column->type ? column->type->id : EA_TYPE_UUID;
+	const EaType *wanted = column->type;
 	int32		most;
 	Oid			base = getBaseTypeAndTypmod(type, &typmod);
 	char	   *is = format_type_with_typemod(type, typmod);
 
-	if (column->type == NULL)
+	if (wanted == NULL)
 	{
 		/*
 		 * a reference, or a column without a field, whose type stands in SQL
 		 */
-		Oid			wanted = strcmp(column->sql, "int8") == 0 ? INT8OID :
+		Oid			plain = strcmp(column->sql, "int8") == 0 ? INT8OID :
 		strcmp(column->sql, "timestamptz") == 0 ? TIMESTAMPTZOID : UUIDOID;
 
-		return base == wanted ? NULL :
-			psprintf("is %s and must be %s", is, format_type_be(wanted));
+		return base == plain ? NULL :
+			psprintf("is %s and must be %s", is, format_type_be(plain));
 	}
 	most = typmod - VARHDRSZ;
-	if (id == EA_TYPE_STRING || id == EA_TYPE_TEXT)
+	if (wanted->form == EA_FORM_TEXT)
 	{
 		if (base != TEXTOID && base != VARCHAROID)
 			return psprintf("is %s and must be text or character varying", is);
-		if (base == VARCHAROID && typmod >= 0 && id == EA_TYPE_TEXT)
+		if (base == VARCHAROID && typmod >= 0 &&
+			wanted->modifier != EA_MODIFIER_LENGTH)
 			return psprintf("is %s; as a text, the field may be longer", is);
 		if (base == VARCHAROID && typmod >= 0 && most < column->length)
 			return psprintf("is %s, and the field may have %d characters: "
 							"give it a maxLength", is, column->length);
 		return NULL;
 	}
-	if (base != bases[id])
-		return psprintf("is %s and must be %s", is, format_type_be(bases[id]));
-	if (id == EA_TYPE_DECIMAL)
+	if (base != wanted->column_oid)
+		return psprintf("is %s and must be %s", is,
+						format_type_be(wanted->column_oid));
+	if (wanted->modifier == EA_MODIFIER_DIGITS)
 	{
 		int			precision = typmod < 0 ? -1 :
 		((typmod - VARHDRSZ) >> 16) & 0xffff;
@@ -190,7 +185,7 @@ type_fault(const EaDdlColumn *column, Oid type, int32 typmod)
 			return psprintf("is %s and must be numeric(%d,%d)", is,
 							column->precision, column->scale);
 	}
-	if (id == EA_TYPE_DATETIME && typmod >= 0 &&
+	if (wanted->form == EA_FORM_TIMESTAMP && typmod >= 0 &&
 		typmod < MAX_TIMESTAMP_PRECISION)
 		return psprintf("is %s, which rounds, and must be %s", is,
 						format_type_be(base));

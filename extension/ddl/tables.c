@@ -332,16 +332,17 @@ type_sql(const EaDdlColumn *column)
 {
 	const char *name = strchr(column->type->sql, '.') + 1;
 
-	switch (column->type->id)
+	switch (column->type->modifier)
 	{
-		case EA_TYPE_STRING:
+		case EA_MODIFIER_LENGTH:
 			return psprintf("%s(%d)", name, column->length);
-		case EA_TYPE_DECIMAL:
+		case EA_MODIFIER_DIGITS:
 			return psprintf("%s(%d,%d)", name, column->precision,
 							column->scale);
-		default:
-			return name;
+		case EA_MODIFIER_NONE:
+			break;
 	}
+	return name;
 }
 
 static char *

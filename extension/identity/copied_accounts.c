@@ -49,7 +49,7 @@ ea_sql_profile_value(PG_FUNCTION_ARGS)
 
 	if (type == NULL || part == NULL || part->kind == EA_JSON_NULL)
 		PG_RETURN_NULL();
-	if (type->id == EA_TYPE_DECIMAL)
+	if (type->modifier == EA_MODIFIER_DIGITS)
 	{
 		field.precision = PG_GETARG_INT32(3);
 		field.scale = PG_GETARG_INT32(4);

@@ -366,14 +366,13 @@ check_index_field(EaManifest *m, EaDeclEntity *entity, const char *pointer,
 												NULL),
 						  "%s has no field \"%s\"", entity->name, json->text);
 	else if (field->sound &&
-			 (field->type ? field->type->id == EA_TYPE_JSON :
+			 (field->type ? (field->type->keys & EA_KEYS_INDEX) == 0 :
 			  field->kind != EA_TO_ONE))
 		ea_manifest_fault(m, label, pointer,
 						  "attributes and to-one references have one",
 						  "\"%s\" has no column to index", json->text);
 	else if (field->sound && field->type &&
-			 (field->type->id == EA_TYPE_TEXT ||
-			  field->type->id == EA_TYPE_STRING) &&
+			 field->type->form == EA_FORM_TEXT &&
 			 (field->max_length < 0 ||
 			  field->max_length > EA_MANIFEST_MAX_KEY))
 		ea_manifest_fault(m, label, pointer,

@@ -14,45 +14,42 @@
 #define LONGEST_STRING 10485760 /* of character varying */
 #define GREATEST_PRECISION 1000
 
-/* Types as bits, for the table of keys below. */
-#define BIT(type) (1 << (type))
-#define TEXTS (BIT(EA_TYPE_STRING) | BIT(EA_TYPE_TEXT))
-#define WHOLE (BIT(EA_TYPE_INTEGER) | BIT(EA_TYPE_LONG))
-#define DECIMAL BIT(EA_TYPE_DECIMAL)
-#define TIMES (BIT(EA_TYPE_DATE) | BIT(EA_TYPE_DATETIME))
-#define OTHERS (BIT(EA_TYPE_BOOLEAN) | BIT(EA_TYPE_UUID))
-#define JSON BIT(EA_TYPE_JSON)
-#define ATTRIBUTES (TEXTS | WHOLE | DECIMAL | TIMES | OTHERS | JSON)
-#define REF BIT(EA_TYPE_JSON + 1)
-#define ONE_OF BIT(EA_TYPE_JSON + 2)
+/* What a key goes with, beside the types that have a bit of EA_KEYS_*. */
+#define WITH_REF		0x01
+#define WITH_ONE_OF		0x02
+#define WITH_ATTRIBUTES 0x04	/* whatever their type */
 
-/* Keys that only some types have; all others go with every type. */
+/* Keys that only some fields have; all others go with every field. */
 static const struct
 {
 	const char *key;
-	int			types;
-	const char *expected;		/* "goes with ..." */
+	int			types;			/* EA_KEYS_* */
+	int			with;			/* WITH_* */
+	const char *expected;		/* "goes with ..."; NULL: the types */
 }			keys[] =
 {
-	{"unique", ATTRIBUTES & ~JSON, "attributes other than json"},
-	{"index", (ATTRIBUTES & ~JSON) | REF | ONE_OF,
-	"fields other than json"},
-	{"default", ATTRIBUTES | REF, "attributes and references to User"},
-	{"enum", TEXTS, "string and text"},
-	{"minLength", TEXTS, "string and text"},
-	{"maxLength", TEXTS, "string and text"},
-	{"pattern", TEXTS, "string and text"},
-	{"minimum", WHOLE | DECIMAL | TIMES,
-	"integer, long, decimal, date and datetime"},
-	{"maximum", WHOLE | DECIMAL | TIMES,
-	"integer, long, decimal, date and datetime"},
-	{"precision", DECIMAL, "decimal"},
-	{"scale", DECIMAL, "decimal"},
-	{"target", REF | ONE_OF, "ref and oneof"},
-	{"relation", REF, "ref"},
-	{"mappedBy", REF, "ref"},
-	{"onDelete", REF | ONE_OF, "ref and oneof"},
+	{"unique", EA_KEYS_INDEX, 0, NULL},
+	{"index", EA_KEYS_INDEX, WITH_REF | WITH_ONE_OF, NULL},
+	{"default", 0, WITH_ATTRIBUTES | WITH_REF,
+	"attributes and references to User"},
+	{"enum", EA_KEYS_TEXT, 0, NULL},
+	{"minLength", EA_KEYS_TEXT, 0, NULL},
+	{"maxLength", EA_KEYS_TEXT, 0, NULL},
+	{"pattern", EA_KEYS_TEXT, 0, NULL},
+	{"minimum", EA_KEYS_LIMITS, 0, NULL},
+	{"maximum", EA_KEYS_LIMITS, 0, NULL},
+	{"precision", EA_KEYS_DIGITS, 0, NULL},
+	{"scale", EA_KEYS_DIGITS, 0, NULL},
+	{"target", 0, WITH_REF | WITH_ONE_OF, "ref and oneof"},
+	{"relation", 0, WITH_REF, "ref"},
+	{"mappedBy", 0, WITH_REF, "ref"},
+	{"onDelete", 0, WITH_REF | WITH_ONE_OF, "ref and oneof"},
 };
+
+/* What fields may be besides attributes. */
+static const char *const references[] = {"ref", "oneof"};
+
+#define N_NAMES (EA_N_TYPES + lengthof(references))
 
 static void
 fault(EaManifest *m, EaDeclField *field, const char *key, const char *hint,
@@ -63,55 +60,116 @@ fault(EaManifest *m, EaDeclField *field, const char *key, const char *hint,
 					  "%s", message);
 }
 
+/* All that "type" may be. */
+static void
+list_names(const char **names)
+{
+	for (int i = 0; i < EA_N_TYPES; i++)
+		names[i] = ea_types[i].name;
+	for (int i = 0; i < lengthof(references); i++)
+		names[EA_N_TYPES + i] = references[i];
+}
+
+static char *
+names_of_types(int bit, bool have, const char *last)
+{
+	StringInfoData buf;
+	int			left = 0;
+
+	for (int i = 0; i < EA_N_TYPES; i++)
+		left += ((ea_types[i].keys & bit) != 0) == have;
+	initStringInfo(&buf);
+	for (int i = 0; i < EA_N_TYPES; i++)
+	{
+		if (((ea_types[i].keys & bit) != 0) != have)
+			continue;
+		appendStringInfoString(&buf, buf.len == 0 ? "" : left == 1 ? last :
+							   ", ");
+		appendStringInfoString(&buf, ea_types[i].name);
+		left--;
+	}
+	return buf.data;
+}
+
+/* The types that a key goes with, or those that it does not if it is few. */
+static char *
+expected_types(int bit, int with)
+{
+	int			lacking = 0;
+
+	for (int i = 0; i < EA_N_TYPES; i++)
+		lacking += (ea_types[i].keys & bit) == 0;
+	if (lacking >= EA_N_TYPES - lacking)
+		return names_of_types(bit, true, " and ");
+	return psprintf("%s other than %s", with == 0 ? "attributes" : "fields",
+					names_of_types(bit, false, " and "));
+}
+
+/* Whether a key may stand at a field, whose type is known by now. */
+static bool
+goes_with(int key, const EaDeclField *field)
+{
+	int			with = keys[key].with;
+
+	if (field->type != NULL)
+		return (field->type->keys & keys[key].types) != 0 ||
+			(with & WITH_ATTRIBUTES) != 0;
+	return (with & (field->kind == EA_TO_ONE ? WITH_REF : WITH_ONE_OF)) != 0;
+}
+
+static void
+refuse_type(EaManifest *m, EaDeclField *field)
+{
+	const char *names[N_NAMES];
+	StringInfoData all;
+
+	list_names(names);
+	initStringInfo(&all);
+	for (int i = 0; i < lengthof(names); i++)
+		appendStringInfo(&all, "%s%s", i > 0 ? ", " : "", names[i]);
+	fault(m, field, "type",
+		  ea_manifest_guess(field->type_name, names, lengthof(names),
+							all.data),
+		  psprintf("\"%s\" is no type", field->type_name));
+	field->sound = false;
+}
+
 void
 ea_manifest_check_keys(EaManifest *m, EaDeclField *field)
 {
-	const char *names[EA_TYPE_JSON + 3];
-	int			type;
-
-	for (type = 0; type < ea_ntypes; type++)
-		names[type] = ea_types[type].name;
-	names[EA_TYPE_JSON + 1] = "ref";
-	names[EA_TYPE_JSON + 2] = "oneof";
+	int			allowed;
 
 	if (field->type_name == NULL)
 		return;
-	for (type = 0; type < lengthof(names); type++)
+	field->type = ea_types_find(field->type_name);
+	if (strcmp(field->type_name, "ref") == 0)
+		field->kind = EA_TO_ONE;
+	else if (strcmp(field->type_name, "oneof") == 0)
+		field->kind = EA_ONE_OF;
+	else if (field->type == NULL)
 	{
-		if (strcmp(names[type], field->type_name) == 0)
-			break;
-	}
-	if (type == lengthof(names))
-	{
-		fault(m, field, "type",
-			  ea_manifest_guess(field->type_name, names, lengthof(names),
-								"string, text, integer, long, decimal, "
-								"boolean, date, datetime, uuid, json, ref, "
-								"oneof"),
-			  psprintf("\"%s\" is no type", field->type_name));
-		field->sound = false;
+		refuse_type(m, field);
 		return;
 	}
-	if (BIT(type) & ATTRIBUTES)
-		field->type = ea_types_find(field->type_name);
-	else
-		field->kind = BIT(type) & REF ? EA_TO_ONE : EA_ONE_OF;
 
 	for (int i = 0; i < lengthof(keys); i++)
 	{
-		if (!(keys[i].types & BIT(type)) &&
+		if (!goes_with(i, field) &&
 			ea_jsonread_get(field->json, keys[i].key) != NULL)
 		{
 			fault(m, field, keys[i].key, NULL,
-				  psprintf("goes with %s, not with %s", keys[i].expected,
+				  psprintf("goes with %s, not with %s",
+						   keys[i].expected != NULL ? keys[i].expected :
+						   expected_types(keys[i].types, keys[i].with),
 						   field->type_name));
 			field->sound = false;
 		}
 	}
 	/* said above; what does not fit the type is not looked at further */
-	if (!(BIT(type) & (WHOLE | DECIMAL | TIMES)))
+	allowed = field->type == NULL ? 0 : field->type->keys;
+	if ((allowed & EA_KEYS_LIMITS) == 0)
 		field->minimum = field->maximum = NULL;
-	if (!(BIT(type) & TEXTS))
+	if ((allowed & EA_KEYS_TEXT) == 0)
 		field->enum_values = NULL;
 
 	if (field->read_only && field->write_once)
@@ -123,7 +181,7 @@ char *
 ea_manifest_value_text(EaManifest *m, const EaType *type,
 					   const EaJson *value)
 {
-	if (type->id == EA_TYPE_JSON)
+	if (type->form == EA_FORM_JSONB)
 		return pnstrdup(m->source + value->start, value->end - value->start);
 	if (value->kind == EA_JSON_BOOL)
 		return pstrdup(value->truth ? "true" : "false");
@@ -188,8 +246,8 @@ check_enum(EaManifest *m, EaDeclField *field, EaField *checked)
 static void
 check_text_keys(EaManifest *m, EaDeclField *field)
 {
-	if (field->type->id == EA_TYPE_STRING && field->max_length < 0)
-		field->max_length = EA_STRING_LENGTH;
+	if (field->type->modifier == EA_MODIFIER_LENGTH && field->max_length < 0)
+		field->max_length = field->type->size;
 	if (field->max_length > LONGEST_STRING)
 		fault(m, field, "maxLength", "use the type text",
 			  psprintf("must be at most %d", LONGEST_STRING));
@@ -215,12 +273,12 @@ check_text_keys(EaManifest *m, EaDeclField *field)
 }
 
 static void
-check_decimal_keys(EaManifest *m, EaDeclField *field)
+check_digits_keys(EaManifest *m, EaDeclField *field)
 {
 	if (field->precision < 0)
-		field->precision = EA_DECIMAL_PRECISION;
+		field->precision = field->type->size;
 	if (field->scale < 0)
-		field->scale = Min(EA_DECIMAL_SCALE, field->precision);
+		field->scale = Min(field->type->scale, field->precision);
 	if (field->precision > GREATEST_PRECISION)
 		fault(m, field, "precision", NULL,
 			  psprintf("must be at most %d", GREATEST_PRECISION));
@@ -247,10 +305,10 @@ ea_manifest_check_attribute(EaManifest *m, EaDeclField *field)
 	field->kind = EA_ATTRIBUTE;
 	field->column = ea_manifest_column(field, NULL,
 									   ea_names_snake(field->name));
-	if (field->type->id == EA_TYPE_STRING || field->type->id == EA_TYPE_TEXT)
+	if (field->type->form == EA_FORM_TEXT)
 		check_text_keys(m, field);
-	if (field->type->id == EA_TYPE_DECIMAL)
-		check_decimal_keys(m, field);
+	if (field->type->modifier == EA_MODIFIER_DIGITS)
+		check_digits_keys(m, field);
 
 	checked.type = field->type;
 	checked.min_length = field->min_length;

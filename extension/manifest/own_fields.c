@@ -8,6 +8,7 @@
  */
 #include "postgres.h"
 
+#include "authz/policy_check.h"
 #include "manifest/faults.h"
 #include "manifest/fields.h"
 #include "manifest/own_fields.h"
@@ -261,22 +262,10 @@ ea_manifest_add_own_fields(EaManifest *m, EaDeclEntity *entity)
 static bool
 takes(const EaType *type, const char *attribute)
 {
-	switch (type->id)
-	{
-		case EA_TYPE_STRING:
-		case EA_TYPE_TEXT:
-			return strcmp(attribute, "string") == 0;
-		case EA_TYPE_BOOLEAN:
-			return strcmp(attribute, "boolean") == 0;
-		case EA_TYPE_INTEGER:
-		case EA_TYPE_LONG:
-			return strcmp(attribute, "integer") == 0;
-		case EA_TYPE_DECIMAL:
-			return strcmp(attribute, "integer") == 0 ||
-				strcmp(attribute, "number") == 0;
-		default:
-			return false;
-	}
+	bool		fraction = strcmp(attribute, "number") == 0;
+
+	return ea_policy_type_of(attribute) == type->policy &&
+		(!fraction || type->form == EA_FORM_NUMERIC);
 }
 
 static const char *
@@ -304,8 +293,7 @@ attribute_fault(EaManifest *m, EaDeclField *field, const char *caller,
 
 	*hint = NULL;
 	if (strcmp(caller, "username") == 0)
-		return field->type->id == EA_TYPE_STRING ||
-			field->type->id == EA_TYPE_TEXT ? NULL :
+		return field->type->policy == EA_POLICY_STRING ? NULL :
 			"a username goes with string and text";
 	if (strcmp(caller, "id") == 0)
 	{
@@ -341,7 +329,8 @@ ea_manifest_check_caller(EaManifest *m, EaDeclField *field)
 
 	if (json == NULL || (field->type != NULL &&
 						 (json->kind != EA_JSON_OBJECT ||
-						  field->type->id == EA_TYPE_JSON)))
+						  (field->type->json_kinds &
+						   (1 << EA_JSON_OBJECT)) != 0)))
 		return false;
 	caller = ea_jsonread_string(json, "caller");
 	if (caller == NULL || json->count != 1)

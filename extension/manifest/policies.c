@@ -89,7 +89,7 @@ resolve_path(EaPolicyScope *scope, EaPolicy *node, const char **message,
 		if (field == NULL)
 			return EA_POLICY_UNKNOWN;
 		if (field->type != NULL && last)
-			return ea_policy_type_of(field->type->name);
+			return field->type->policy;
 		if (field->type != NULL)
 		{
 			*message = psprintf("\"%s\" is no relationship", field->name);

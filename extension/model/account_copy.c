@@ -25,15 +25,15 @@ static char *
 source(const EaField *field)
 {
 	const char *part = field->from + strlen(PROFILE);
-	bool		decimal = field->type->id == EA_TYPE_DECIMAL;
+	bool		digits = field->type->modifier == EA_MODIFIER_DIGITS;
 
 	if (strncmp(field->from, PROFILE, strlen(PROFILE)) != 0)
 		return psprintf("a.%s", quote_identifier(field->from));
 	return psprintf("entityapi.profile_value(a.profile, %s, %s, %d, %d)::%s",
 					quote_literal_cstr(part),
 					quote_literal_cstr(field->type->name),
-					decimal ? field->precision : field->max_length,
-					decimal ? field->scale : 0, field->type->sql);
+					digits ? field->precision : field->max_length,
+					digits ? field->scale : 0, field->type->sql);
 }
 
 char *

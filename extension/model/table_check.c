@@ -46,8 +46,9 @@ holds_values(const EaField *field, Oid type, int32 typmod)
 				((most >> 16) & 0xffff) >= field->precision &&
 				((most & 0x7ff) ^ 1024) - 1024 == field->scale;
 		case VARCHAROID:
-			return typmod < 0 || (field->type->id == EA_TYPE_STRING &&
-								  most >= field->max_length);
+			return typmod < 0 ||
+				(field->type->modifier == EA_MODIFIER_LENGTH &&
+				 most >= field->max_length);
 		case TIMESTAMPTZOID:
 			return typmod < 0 || typmod >= MAX_TIMESTAMP_PRECISION;
 		default:

@@ -508,41 +508,6 @@ write_json(StringInfo buf, Datum value)
 		pfree(jsonb);
 }
 
-#define CAN_ALL (EA_CAN_EQUAL | EA_CAN_ORDER | EA_CAN_SORT)
-#define JSON(kind) (1 << EA_JSON_##kind)
-#define JSON_ALL \
-	(JSON(NULL) | JSON(BOOL) | JSON(NUMBER) | JSON(STRING) | JSON(ARRAY) | \
-	 JSON(OBJECT))
-
-/* In the order of EaTypeId. */
-const EaType ea_types[] =
-{
-	{EA_TYPE_STRING, "string", "pg_catalog.varchar", TEXTOID, TEXTARRAYOID,
-		CAN_ALL | EA_CAN_MATCH, JSON(STRING), read_text, write_text},
-	{EA_TYPE_TEXT, "text", "pg_catalog.text", TEXTOID, TEXTARRAYOID,
-		CAN_ALL | EA_CAN_MATCH, JSON(STRING), read_text, write_text},
-	{EA_TYPE_INTEGER, "integer", "pg_catalog.int4", INT4OID, INT4ARRAYOID,
-		CAN_ALL, JSON(NUMBER), read_integer, write_integer},
-	{EA_TYPE_LONG, "long", "pg_catalog.int8", INT8OID, INT8ARRAYOID,
-		CAN_ALL, JSON(NUMBER), read_long, write_long},
-	{EA_TYPE_DECIMAL, "decimal", "pg_catalog.numeric", NUMERICOID,
-		NUMERICARRAYOID, CAN_ALL, JSON(NUMBER) | JSON(STRING),
-		read_decimal, write_decimal},
-	{EA_TYPE_BOOLEAN, "boolean", "pg_catalog.bool", BOOLOID, BOOLARRAYOID,
-		EA_CAN_EQUAL | EA_CAN_SORT, JSON(BOOL), read_boolean, write_boolean},
-	{EA_TYPE_DATE, "date", "pg_catalog.date", DATEOID, DATEARRAYOID,
-		CAN_ALL, JSON(STRING), read_date, write_date},
-	{EA_TYPE_DATETIME, "datetime", "pg_catalog.timestamptz", TIMESTAMPTZOID,
-		TIMESTAMPTZARRAYOID, CAN_ALL, JSON(STRING),
-		read_datetime, write_datetime},
-	{EA_TYPE_UUID, "uuid", "pg_catalog.uuid", UUIDOID, UUIDARRAYOID,
-		EA_CAN_EQUAL | EA_CAN_SORT, JSON(STRING), read_uuid, write_uuid},
-	{EA_TYPE_JSON, "json", "pg_catalog.jsonb", JSONBOID, JSONBARRAYOID,
-		0, JSON_ALL, read_json, write_json},
-};
-
-const int	ea_ntypes = lengthof(ea_types);
-
 static void
 write_long_text(StringInfo buf, Datum value)
 {
@@ -565,31 +530,62 @@ write_decimal_text(StringInfo buf, Datum value)
 		appendStringInfoChar(buf, '"');
 }
 
-/* For clients whose numbers are doubles: numbers that these do not hold. */
-static const EaType text_types[] =
+#define CAN_ALL (EA_CAN_EQUAL | EA_CAN_ORDER | EA_CAN_SORT)
+#define JSON(kind) (1 << EA_JSON_##kind)
+#define JSON_ALL \
+	(JSON(NULL) | JSON(BOOL) | JSON(NUMBER) | JSON(STRING) | JSON(ARRAY) | \
+	 JSON(OBJECT))
+
+#define EA_TYPE_NAME(name_) .name = name_
+#define EA_TYPE_COLUMN(sql_, oid_, modifier_, size_, scale_) \
+	.sql = sql_, .column_oid = oid_, .modifier = modifier_, .size = size_, \
+	.scale = scale_
+#define EA_TYPE_VALUE(form_, oid_, array_oid_) \
+	.form = form_, .oid = oid_, .array_oid = array_oid_
+#define EA_TYPE_QUERY(can_) .can = can_
+#define EA_TYPE_MANIFEST(keys_) .keys = keys_
+#define EA_TYPE_SCHEMA(type_, format_, pattern_) \
+	.schema_type = type_, .schema_format = format_, .schema_pattern = pattern_
+#define EA_TYPE_CONVERSION(digits_, characters_) \
+	.whole_digits = digits_, .characters = characters_
+#define EA_TYPE_POLICY(type_) .policy = type_
+
+/* So many parts as there are, so that none is forgotten. */
+#define EA_TYPE(id_, name_, column_, value_, query_, manifest_, document_, \
+				schema_, conversion_, policy_) \
+	{.id = EA_TYPE_##id_, name_, column_, value_, query_, manifest_, \
+	document_, schema_, conversion_, policy_},
+
+#define EA_TYPE_DOCUMENT(kinds_, read_, write_, write_text_) \
+	.json_kinds = kinds_, .read = read_, .write = write_, \
+	.write_text = write_text_
+
+const EaType ea_types[EA_N_TYPES] =
 {
-	{EA_TYPE_LONG, "long", "pg_catalog.int8", INT8OID, INT8ARRAYOID,
-		CAN_ALL, JSON(NUMBER) | JSON(STRING), read_long, write_long_text},
-	{EA_TYPE_DECIMAL, "decimal", "pg_catalog.numeric", NUMERICOID,
-		NUMERICARRAYOID, CAN_ALL, JSON(NUMBER) | JSON(STRING),
-		read_decimal, write_decimal_text}
+#include "model/typelist.h"
+};
+
+#undef EA_TYPE_DOCUMENT
+#define EA_TYPE_DOCUMENT(kinds_, read_, write_, write_text_) \
+	.json_kinds = (kinds_) | JSON(STRING), .read = read_, \
+	.write = write_text_, .write_text = write_text_
+
+/* For clients whose numbers are doubles; those without write_text are none. */
+static const EaType text_types[EA_N_TYPES] =
+{
+#include "model/typelist.h"
 };
 
 const EaType *
 ea_types_as_text(const EaType *type)
 {
-	for (int i = 0; i < lengthof(text_types); i++)
-	{
-		if (text_types[i].id == type->id)
-			return &text_types[i];
-	}
-	return type;
+	return type->write_text == NULL ? type : &text_types[type->id];
 }
 
 const EaType *
 ea_types_find(const char *name)
 {
-	for (int i = 0; i < ea_ntypes; i++)
+	for (int i = 0; i < EA_N_TYPES; i++)
 	{
 		if (strcmp(ea_types[i].name, name) == 0)
 			return &ea_types[i];
@@ -620,7 +616,7 @@ ea_types_from_json(const EaType *type, const EaJson *json,
 {
 	if ((type->json_kinds & (1 << json->kind)) == 0)
 		return ea_types_refuse(why, wrong_kind(type));
-	if (type->id == EA_TYPE_JSON)
+	if (type->form == EA_FORM_JSONB)
 		return make_jsonb(json, source, value, why);
 	if (json->kind == EA_JSON_BOOL)
 	{

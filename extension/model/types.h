@@ -8,35 +8,95 @@
 
 #include "base/jsonread.h"
 
+/* EA_TYPE_STRING and so on; the index into ea_types. */
 typedef enum EaTypeId
 {
-	EA_TYPE_STRING,
-	EA_TYPE_TEXT,
-	EA_TYPE_INTEGER,
-	EA_TYPE_LONG,
-	EA_TYPE_DECIMAL,
-	EA_TYPE_BOOLEAN,
-	EA_TYPE_DATE,
-	EA_TYPE_DATETIME,
-	EA_TYPE_UUID,
-	EA_TYPE_JSON
+#define EA_TYPE(id, ...) EA_TYPE_##id,
+#include "model/typelist.h"
+#undef EA_TYPE
+	EA_N_TYPES
 } EaTypeId;
 
+/*
+ * How a value lies in its Datum, which says how it is compared, rounded, put
+ * into a cursor.  Asked in a switch without default, so that the compiler
+ * names where a new one is not known.
+ */
+typedef enum EaForm
+{
+	EA_FORM_TEXT,
+	EA_FORM_INT32,
+	EA_FORM_INT64,
+	EA_FORM_NUMERIC,
+	EA_FORM_BOOL,
+	EA_FORM_DATE,
+	EA_FORM_TIMESTAMP,
+	EA_FORM_UUID,
+	EA_FORM_JSONB
+} EaForm;
+
+/* The modifier of a column's type. */
+typedef enum EaModifier
+{
+	EA_MODIFIER_NONE,
+	EA_MODIFIER_LENGTH,			/* characters */
+	EA_MODIFIER_DIGITS			/* precision and scale */
+} EaModifier;
+
+/*
+ * Types of values in policies.  Texts that stand for a uuid or a time take its
+ * type; the last three are none of an attribute.
+ */
+typedef enum EaPolicyType
+{
+	EA_POLICY_UNKNOWN,			/* a fault has been noted */
+	EA_POLICY_BOOLEAN,
+	EA_POLICY_NUMBER,
+	EA_POLICY_STRING,
+	EA_POLICY_UUID,
+	EA_POLICY_DATE,
+	EA_POLICY_DATETIME,
+	EA_POLICY_JSON,				/* only whether it is null can be asked */
+	EA_POLICY_STRINGS,			/* a list of strings */
+	EA_POLICY_NULL,
+	EA_POLICY_ANY				/* of the profile: whatever it meets */
+} EaPolicyType;
+
 /* What may be asked of a value of a type. */
-#define EA_CAN_EQUAL	0x01	/* == != =in= =out= */
-#define EA_CAN_ORDER	0x02	/* =gt= =ge= =lt= =le=, and LIMITs */
-#define EA_CAN_MATCH	0x04	/* =like= =ilike= (not on enums) */
+#define EA_CAN_EQUAL	0x01	/* to be equal, or one of a list */
+#define EA_CAN_ORDER	0x02	/* to be greater or less */
+#define EA_CAN_MATCH	0x04	/* what is asked of texts (not of enums) */
 #define EA_CAN_SORT		0x08	/* sort */
 
+/* Keys of a field that go with a type; all other keys go with every type. */
+#define EA_KEYS_INDEX	0x01	/* unique, index */
+#define EA_KEYS_TEXT	0x02	/* enum, minLength, maxLength, pattern */
+#define EA_KEYS_LIMITS	0x04	/* minimum, maximum */
+#define EA_KEYS_DIGITS	0x08	/* precision, scale */
+
+/* Characters of a value as text. */
+#define EA_CHARACTERS_ANY	0
+#define EA_CHARACTERS_NONE	(-1)	/* it does not become one */
+
+/* The parts of a row of typelist.h, in their order. */
 typedef struct EaType
 {
 	EaTypeId	id;
-	const char *name;			/* as manifests spell it */
-	const char *sql;			/* PostgreSQL type of the column, without
-								 * modifier, schema-qualified */
-	Oid			oid;			/* of the parameter that holds a value */
-	Oid			array_oid;		/* of a list of them */
+	const char *name;
+
+	const char *sql;
+	Oid			column_oid;
+	EaModifier	modifier;
+	int			size;			/* length or precision, if none is declared */
+	int			scale;
+
+	EaForm		form;
+	Oid			oid;
+	Oid			array_oid;
+
 	int			can;			/* EA_CAN_* */
+	int			keys;			/* EA_KEYS_* */
+
 	int			json_kinds;		/* 1 << EaJsonKind accepted in documents */
 
 	/*
@@ -49,10 +109,18 @@ typedef struct EaType
 
 	/* Append the value as JSON. */
 	void		(*write) (StringInfo buf, Datum value);
+	void		(*write_text) (StringInfo buf, Datum value);
+
+	const char *schema_type;	/* NULL: anything */
+	const char *schema_format;
+	const char *schema_pattern;
+
+	int			whole_digits;
+	int			characters;
+	EaPolicyType policy;
 } EaType;
 
-extern const EaType ea_types[];
-extern const int ea_ntypes;
+extern const EaType ea_types[EA_N_TYPES];
 
 /* A value is refused; the result is for `return`. */
 static inline bool

@@ -23,22 +23,26 @@ int
 ea_value_compare(const EaType *type, Datum a, Datum b)
 {
 #define COMPARE(x, y) ((x) < (y) ? -1 : (x) > (y))
-	switch (type->id)
+	switch (type->form)
 	{
-		case EA_TYPE_INTEGER:
+		case EA_FORM_INT32:
 			return COMPARE(DatumGetInt32(a), DatumGetInt32(b));
-		case EA_TYPE_LONG:
+		case EA_FORM_INT64:
 			return COMPARE(DatumGetInt64(a), DatumGetInt64(b));
-		case EA_TYPE_DATE:
+		case EA_FORM_DATE:
 			return COMPARE(DatumGetDateADT(a), DatumGetDateADT(b));
-		case EA_TYPE_DATETIME:
+		case EA_FORM_TIMESTAMP:
 			return COMPARE(DatumGetTimestampTz(a), DatumGetTimestampTz(b));
-		case EA_TYPE_DECIMAL:
+		case EA_FORM_NUMERIC:
 			return DatumGetInt32(DirectFunctionCall2(numeric_cmp, a, b));
-		default:
-			elog(ERROR, "type %s has no limits", type->name);
+		case EA_FORM_TEXT:
+		case EA_FORM_BOOL:
+		case EA_FORM_UUID:
+		case EA_FORM_JSONB:
+			break;
 	}
 #undef COMPARE
+	elog(ERROR, "type %s has no limits", type->name);
 	return 0;
 }
 
@@ -155,18 +159,11 @@ check_text(const EaField *field, Datum value, const char **why)
 bool
 ea_value_check(const EaField *field, Datum value, const char **why)
 {
-	switch (field->type->id)
-	{
-		case EA_TYPE_STRING:
-		case EA_TYPE_TEXT:
-			return check_text(field, value, why);
-		case EA_TYPE_DECIMAL:
-			if (!check_digits(field, value, why))
-				return false;
-			break;
-		default:
-			break;
-	}
+	if (field->type->form == EA_FORM_TEXT)
+		return check_text(field, value, why);
+	if (field->type->modifier == EA_MODIFIER_DIGITS &&
+		!check_digits(field, value, why))
+		return false;
 	if (field->has_minimum &&
 		!check_limit(field, value, field->minimum, true, why))
 		return false;

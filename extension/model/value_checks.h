@@ -6,11 +6,6 @@
 
 #include "model/catalog.h"
 
-/* What a string, and a decimal, is without further declaration. */
-#define EA_STRING_LENGTH 255
-#define EA_DECIMAL_PRECISION 19
-#define EA_DECIMAL_SCALE 4
-
 /*
  * A value, not null, of an attribute's type against its length, pattern,
  * limits, enum, precision and scale.  False with *why, a palloc'd predicate

@@ -26,25 +26,6 @@ typedef enum Purpose
 	FOR_UPDATE
 } Purpose;
 
-/* In the order of EaTypeId; json takes anything. */
-static const struct
-{
-	const char *type;
-	const char *more;
-}			types[] =
-{
-	[EA_TYPE_STRING] = {"string", ""},
-	[EA_TYPE_TEXT] = {"string", ""},
-	[EA_TYPE_INTEGER] = {"integer", ",'format':'int32'"},
-	[EA_TYPE_LONG] = {"integer", ",'format':'int64'"},
-	[EA_TYPE_DECIMAL] = {"number", ""},
-	[EA_TYPE_BOOLEAN] = {"boolean", ""},
-	[EA_TYPE_DATE] = {"string", ",'format':'date'"},
-	[EA_TYPE_DATETIME] = {"string", ",'format':'date-time'"},
-	[EA_TYPE_UUID] = {"string", ",'format':'uuid'"},
-	[EA_TYPE_JSON] = {NULL, ""}
-};
-
 static void
 begin_schema(EaApi *api, const EaEntity *entity, const EaField *field,
 			 const char *suffix)
@@ -86,19 +67,23 @@ put_value(EaApi *api, const EaField *field, const char *key, Datum value)
 	field->shown->write(api->out, value);
 }
 
+static bool
+is_taken_as(const EaType *type, EaJsonKind kind)
+{
+	return (type->json_kinds & (1 << kind)) != 0;
+}
+
 /* Limits that JSON schema knows: not those of dates, nor of strings. */
 static void
 put_limits(EaApi *api, const EaField *field)
 {
-	EaTypeId	type = field->type->id;
-
 	if (field->min_length > 0)
 		ea_jsonfmt_put(api->out, ",'minLength':%d", field->min_length);
 	if (field->max_length >= 0)
 		ea_jsonfmt_put(api->out, ",'maxLength':%d", field->max_length);
 	if (field->pattern != NULL && is_portable(field->pattern))
 		ea_jsonfmt_put(api->out, ",'pattern':%q", field->pattern);
-	if (type == EA_TYPE_DATE || type == EA_TYPE_DATETIME ||
+	if (!is_taken_as(field->type, EA_JSON_NUMBER) ||
 		field->shown != field->type)
 		return;
 	if (field->has_minimum)
@@ -121,22 +106,20 @@ put_description(EaApi *api, const EaField *field, const EaJson *json)
 {
 	const char *told = ea_jsonread_string(json, "description");
 	const char *preset = ea_jsonread_string(json, "default");
-	EaTypeId	type = field->kind == EA_ATTRIBUTE ? field->type->id :
-	EA_TYPE_JSON;
+	const EaType *type = field->kind == EA_ATTRIBUTE ? field->type : NULL;
+	bool		in_words = type != NULL && !is_taken_as(type, EA_JSON_NUMBER);
 	StringInfoData text;
 
 	initStringInfo(&text);
 	if (told != NULL)
 		appendStringInfoString(&text, told);
-	if (type == EA_TYPE_DECIMAL)
+	if (type != NULL && type->modifier == EA_MODIFIER_DIGITS)
 		add_note(&text, psprintf("At most %d digits, %d of them after the "
 								 "point.", field->precision, field->scale));
-	if ((type == EA_TYPE_DATE || type == EA_TYPE_DATETIME) &&
-		field->has_minimum)
+	if (in_words && field->has_minimum)
 		add_note(&text, psprintf("Not before %s.",
 								 ea_jsonread_string(json, "minimum")));
-	if ((type == EA_TYPE_DATE || type == EA_TYPE_DATETIME) &&
-		field->has_maximum)
+	if (in_words && field->has_maximum)
 		add_note(&text, psprintf("Not after %s.",
 								 ea_jsonread_string(json, "maximum")));
 	if (field->kind == EA_ATTRIBUTE && field->pattern != NULL &&
@@ -163,22 +146,26 @@ static void
 put_attribute(EaApi *api, const EaField *field, const EaJson *json,
 			  Purpose purpose)
 {
-	const char *type = types[field->type->id].type;
-	bool		decimal = field->type->id == EA_TYPE_DECIMAL;
-	bool		text = field->shown != field->type;
+	const EaType *type = field->type;
+	bool		text = field->shown != type;
+	bool		either = is_taken_as(field->shown, EA_JSON_STRING) &&
+		is_taken_as(field->shown, EA_JSON_NUMBER);
 
 	ea_jsonfmt_put(api->out, "%,%q:{", field->name);
-	if (text || (decimal && purpose != FOR_ANSWER))
-		ea_jsonfmt_put(api->out, "'type':[%s'string'%s],'pattern':"
-					   "'^-?[0-9]+%s$'",
-					   purpose == FOR_ANSWER ? "" : decimal ? "\"number\"," :
-					   "\"integer\",", field->required ? "" : ",\"null\"",
-					   decimal ? "(\\\\.[0-9]+)?([eE][+-]?[0-9]+)?" : "");
-	else if (type != NULL)
+	if (either && (text || purpose != FOR_ANSWER))
+	{
+		ea_jsonfmt_put(api->out, "'type':[");
+		if (purpose != FOR_ANSWER)
+			ea_jsonfmt_put(api->out, "%q,", type->schema_type);
+		ea_jsonfmt_put(api->out, "'string'%s],'pattern':%q",
+					   field->required ? "" : ",\"null\"",
+					   type->schema_pattern);
+	}
+	else if (type->schema_type != NULL)
 		ea_jsonfmt_put(api->out, field->required ? "'type':'%s'" :
-					   "'type':['%s','null']", type);
-	if (!text)
-		ea_jsonfmt_put(api->out, types[field->type->id].more);
+					   "'type':['%s','null']", type->schema_type);
+	if (!text && type->schema_format != NULL)
+		ea_jsonfmt_put(api->out, ",'format':'%s'", type->schema_format);
 	if (field->nenum > 0)
 	{
 		ea_jsonfmt_put(api->out, ",'enum':[");

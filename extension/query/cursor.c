@@ -230,23 +230,62 @@ read_decimal(Reader *reader, Datum *value)
 	return ea_types[EA_TYPE_DECIMAL].read(digits, len, false, value, &why);
 }
 
-/* By EaTypeId; json cannot be sorted by. */
-static const struct
+static void
+write_value(StringInfo out, EaForm form, Datum value)
 {
-	void		(*write) (StringInfo out, Datum value);
-	bool		(*read) (Reader *reader, Datum *value);
-}			forms[] =
+	switch (form)
+	{
+		case EA_FORM_TEXT:
+			write_text(out, value);
+			break;
+		case EA_FORM_INT32:
+		case EA_FORM_DATE:
+			write_int32(out, value);
+			break;
+		case EA_FORM_INT64:
+		case EA_FORM_TIMESTAMP:
+			write_int64(out, value);
+			break;
+		case EA_FORM_NUMERIC:
+			write_decimal(out, value);
+			break;
+		case EA_FORM_BOOL:
+			write_bool(out, value);
+			break;
+		case EA_FORM_UUID:
+			write_uuid(out, value);
+			break;
+		case EA_FORM_JSONB:
+			elog(ERROR, "json has no order");
+	}
+}
+
+static bool
+read_value(Reader *reader, EaForm form, Datum *value)
 {
-	[EA_TYPE_STRING] = {write_text, read_text},
-	[EA_TYPE_TEXT] = {write_text, read_text},
-	[EA_TYPE_INTEGER] = {write_int32, read_int32},
-	[EA_TYPE_LONG] = {write_int64, read_int64},
-	[EA_TYPE_DECIMAL] = {write_decimal, read_decimal},
-	[EA_TYPE_BOOLEAN] = {write_bool, read_bool},
-	[EA_TYPE_DATE] = {write_int32, read_date},
-	[EA_TYPE_DATETIME] = {write_int64, read_datetime},
-	[EA_TYPE_UUID] = {write_uuid, read_uuid},
-};
+	switch (form)
+	{
+		case EA_FORM_TEXT:
+			return read_text(reader, value);
+		case EA_FORM_INT32:
+			return read_int32(reader, value);
+		case EA_FORM_DATE:
+			return read_date(reader, value);
+		case EA_FORM_INT64:
+			return read_int64(reader, value);
+		case EA_FORM_TIMESTAMP:
+			return read_datetime(reader, value);
+		case EA_FORM_NUMERIC:
+			return read_decimal(reader, value);
+		case EA_FORM_BOOL:
+			return read_bool(reader, value);
+		case EA_FORM_UUID:
+			return read_uuid(reader, value);
+		case EA_FORM_JSONB:
+			break;
+	}
+	return false;
+}
 
 /* -------- the whole -------- */
 
@@ -292,7 +331,7 @@ ea_cursor_write(const EaEntity *entity, EaOrder *order,
 	{
 		appendStringInfoCharMacro(&bytes, cursor->isnull[i] ? 0 : 1);
 		if (!cursor->isnull[i])
-			forms[order->terms[i].type->id].write(&bytes, cursor->values[i]);
+			write_value(&bytes, order->terms[i].type->form, cursor->values[i]);
 	}
 
 	/* too much to travel: without values, and saying so */
@@ -317,8 +356,8 @@ read_values(Reader *reader, const EaOrder *order, EaCursor *cursor)
 		if (!take(reader, &there, 1) || there > 1)
 			return false;
 		cursor->isnull[i] = there == 0;
-		if (there && !forms[order->terms[i].type->id].read(reader,
-														   &cursor->values[i]))
+		if (there && !read_value(reader, order->terms[i].type->form,
+								 &cursor->values[i]))
 			return false;
 	}
 	return true;

@@ -101,12 +101,11 @@ read_attribute(EaField *field, const EaJson *json, const char *source,
 		const char *text = json->kind == EA_JSON_BOOL
 			? (json->truth ? "true" : "false") : json->text;
 
-		if ((type->id != EA_TYPE_STRING && type->id != EA_TYPE_TEXT) ||
-			text == NULL)
+		if (type->form != EA_FORM_TEXT || text == NULL)
 			return;
 		datum = CStringGetTextDatum(text);
 	}
-	if (type->id == EA_TYPE_DECIMAL)
+	if (type->modifier == EA_MODIFIER_DIGITS)
 		datum = DirectFunctionCall2(numeric_round, datum,
 									Int32GetDatum(field->scale));
 	set_attribute(field, value, datum);
@@ -162,7 +161,7 @@ ea_past_values_row(EaField *field, TupleTableSlot *slot, int *column,
 
 		/* what no document can say is shown as null, and logged so */
 		if (strcmp(value->text, "null") == 0 &&
-			field->type->id != EA_TYPE_JSON)
+			field->type->form != EA_FORM_JSONB)
 			value->isnull = true;
 	}
 }

@@ -44,7 +44,7 @@ write_input(StringInfo buf, EaField *field, const EaInputField *in)
 								&in->targets[0].id);
 	else
 	{
-		if (field->type->id == EA_TYPE_DECIMAL)
+		if (field->type->modifier == EA_MODIFIER_DIGITS)
 			value = DirectFunctionCall2(numeric_round, value,
 										Int32GetDatum(field->scale));
 		field->type->write(buf, value);

@@ -391,9 +391,7 @@ fill_from_caller(EaInput *input, EaField *field, EaInputField *in)
 		in->later = true;
 		return in->ntargets > 0;
 	}
-	type = field->type->id == EA_TYPE_BOOLEAN ? EA_POLICY_BOOLEAN :
-		field->type->id == EA_TYPE_STRING || field->type->id == EA_TYPE_TEXT ?
-		EA_POLICY_STRING : EA_POLICY_NUMBER;
+	type = field->type->policy;
 	if (!ea_policy_sql_caller(input->req->principal, field->caller,
 							  field->caller_key, type, &in->value))
 		return false;

@@ -22,7 +22,7 @@ my $defs = $schema->{'$defs'};
 
 # -------- the reader: its tables of keys --------
 
-my $source = join '', map { EntityApi::Test::slurp($_) } glob "$checkout/extension/manifest/*.c $checkout/extension/model/types.c";
+my $source = join '', map { EntityApi::Test::slurp($_) } glob "$checkout/extension/manifest/*.c";
 my %list = map { $_->[0] => [ $_->[1] =~ /"([^"]+)"/g ] } grep { @$_ } map { [ /(\w+)\[\] =\s*\{(.*)\}/s ] }
   $source =~ /^(static const char \*const \w+\[\] =\s*\{[^;]*NULL\});/mg;
 my %table;
@@ -54,8 +54,7 @@ is(join(' ', sort keys %table), join(' ', sort keys %described), 'each table of 
 
 my @ruled = qw(create read update delete);
 my @operations = (@ruled, 'restore', 'history');
-my ($types) = $source =~ /\bea_types\[\] =\s*\{(.*?)\n\};/s;
-my @types = (($types // '') =~ /\{\w+, "(\w+)"/g, 'ref', 'oneof');
+my @types = (EntityApi::Test::slurp("$checkout/extension/model/typelist.h") =~ /^\s+EA_TYPE_NAME\("(\w+)"\)/mg, 'ref', 'oneof');
 
 # Is this the type of values that the form stands for?
 my %fits = (

@@ -168,8 +168,7 @@ subtest 'manifests' => sub {
 	same([ map { code($_->[0]) } table('docs/manifests.md', 'Keys of fields') ], [ ($field // '') =~ /[{(]"(\w+)", EA_KEY/g ], 'keys of fields');
 	same([ grep { /^[a-z]\w+$/ } code($rows[0][1]) ], [ ($entity // '') =~ /[{(]"(\w+)", EA_KEY/g ], 'keys of entities');
 
-	my ($types) = $source =~ /\bea_types\[\] =\s*\{(.*?)\n\};/s;
-	my @types = ($types // '') =~ /\{\w+, "(\w+)"/g;
+	my @types = EntityApi::Test::slurp("$checkout/extension/model/typelist.h") =~ /^\s+EA_TYPE_NAME\("(\w+)"\)/mg;
 	same([ grep { !/^(?:ref|oneof)$/ } map { code($_->[0]) } table('docs/manifests.md', 'Types') ], \@types, 'types');
 };
 

@@ -92,7 +92,7 @@ run_types(const char *bytes, int len)
 
 	if (len < 1)
 		return;
-	type = &ea_types[(bytes[0] & 0x3F) % ea_ntypes];
+	type = &ea_types[(bytes[0] & 0x3F) % EA_N_TYPES];
 	if ((bytes[0] & 0x40) != 0)
 		type = ea_types_as_text(type);
 	text = target_text(bytes + 1, len - 1);
@@ -107,7 +107,7 @@ run_types(const char *bytes, int len)
 	type->write(&once, value);
 	json = ea_jsonread_parse(once.data, once.len, EA_JSON_MAX_DEPTH, &fault);
 	must_hold(json != NULL, once.data);
-	if (type->id == EA_TYPE_JSON)
+	if (type->form == EA_FORM_JSONB)
 		return;
 	must_hold(ea_types_from_json(type, json, once.data, &value, &why),
 			  once.data);
@@ -122,20 +122,21 @@ run_types(const char *bytes, int len)
 static EaOrder *
 order_of_all(void)
 {
-	static EaSortTerm terms[EA_TYPE_JSON + 1];
+	static EaSortTerm terms[EA_N_TYPES + 1];
 	static EaOrder order = {0, terms};
 
-	for (int i = 0; order.n < EA_TYPE_JSON; i++)
+	if (order.n > 0)
+		return &order;
+	for (int i = 0; i < EA_N_TYPES; i++)
 	{
+		if ((ea_types[i].can & EA_CAN_SORT) == 0)
+			continue;
 		terms[order.n].path = ea_types[i].name;
 		terms[order.n].descending = i % 2 == 1;
 		terms[order.n++].type = &ea_types[i];
 	}
-	if (order.n == EA_TYPE_JSON)
-	{
-		terms[order.n].path = "id";
-		terms[order.n++].type = &ea_types[EA_TYPE_UUID];
-	}
+	terms[order.n].path = "id";
+	terms[order.n++].type = &ea_types[EA_TYPE_UUID];
 	return &order;
 }
 
@@ -147,7 +148,7 @@ static void
 run_cursor(const char *bytes, int len)
 {
 	static EaEntity entity = {.name = "Thing"};
-	static bool isnull[EA_TYPE_JSON];
+	static bool isnull[EA_N_TYPES];
 	EaOrder    *order = order_of_all();
 	EaCursor	cursor = {.complete = true, .isnull = isnull};
 	char	   *text;
@@ -168,7 +169,7 @@ run_cursor(const char *bytes, int len)
 		memset(isnull, true, sizeof(isnull));
 		text = ea_cursor_write(&entity, order, &cursor);
 		head = ea_base64url_decode(text, strlen(text), &head_len);
-		must_hold(head != NULL && head_len == fixed + EA_TYPE_JSON, text);
+		must_hold(head != NULL && head_len == fixed + order->n - 1, text);
 		if (bytes[0] & 2)
 			head[1] = 0;
 		initStringInfo(&made);
