@@ -229,6 +229,15 @@ ea_compat_find_setting(const char *name)
 #define EA_NORETURN pg_noreturn
 #endif
 
+/* The lock, if it needs no waiting; since 18 a failure can be logged. */
+#if PG_VERSION_NUM < 180000
+#define ea_compat_lock_at_once(tag, mode, lock) \
+	LockAcquireExtended(tag, mode, false, true, true, lock)
+#else
+#define ea_compat_lock_at_once(tag, mode, lock) \
+	LockAcquireExtended(tag, mode, false, true, true, lock, false)
+#endif
+
 /* This backend's transaction; PGPROC has it in another place since 17. */
 #if PG_VERSION_NUM < 170000
 #define ea_compat_transaction() (MyProc->lxid)

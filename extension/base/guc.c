@@ -51,6 +51,7 @@ int			ea_guc_login_address_failures;
 bool		ea_guc_direct_scans;
 bool		ea_guc_openapi;
 bool		ea_guc_report_counters;
+int			ea_guc_pool_size;
 char	   *ea_guc_issuer;
 char	   *ea_guc_audience;
 char	   *ea_guc_base_url;
@@ -240,6 +241,12 @@ ea_guc_define(void)
 							 "Whether answers tell at times what was counted.",
 							 NULL, &ea_guc_report_counters, false,
 							 PGC_USERSET, 0, NULL, NULL, NULL);
+
+	/* a session that says less or more waits for less or longer itself */
+	DefineCustomIntVariable("entityapi.pool_size",
+							"Sessions of the pool that this one belongs to.",
+							NULL, &ea_guc_pool_size, 0, 0, 65536,
+							PGC_USERSET, 0, NULL, NULL, NULL);
 
 	MarkGUCPrefixReserved("entityapi");
 }

@@ -43,6 +43,7 @@ extern int	ea_guc_login_address_failures;	/* a minute, 60 */
 extern bool ea_guc_direct_scans;	/* past the executor; true if tested */
 extern bool ea_guc_openapi;		/* openapi.json is served, true */
 extern bool ea_guc_report_counters; /* off; the shim sets it */
+extern int	ea_guc_pool_size;	/* 0: none; the shim sets it */
 extern char *ea_guc_issuer;		/* "entityapi" */
 extern char *ea_guc_audience;	/* "entityapi" */
 extern char *ea_guc_base_url;	/* "": links are path-absolute */

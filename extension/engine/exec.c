@@ -10,7 +10,6 @@
 #include "executor/spi.h"
 #include "miscadmin.h"
 #include "nodes/params.h"
-#include "storage/lmgr.h"
 #include "tcop/dest.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
@@ -27,6 +26,7 @@
 #include "engine/pin.h"
 #include "engine/plancache.h"
 #include "engine/start_key.h"
+#include "engine/table_lock.h"
 #include "engine/write_run.h"
 
 typedef struct RowReceiver
@@ -83,7 +83,9 @@ static void
 lock_tables(const EaPlan *kept)
 {
 	for (int i = 0; i < kept->ntables; i++)
-		LockRelationOid(kept->tables[i].relid, kept->tables[i].mode);
+		ea_table_lock(kept->tables[i].relid, kept->tables[i].mode);
+	for (int i = 0; i < kept->nreferring; i++)
+		ea_table_lock(kept->referring[i], RowShareLock);
 }
 
 static bool

@@ -31,6 +31,7 @@
 #include "base/guc.h"
 #include "base/text.h"
 #include "engine/plancache.h"
+#include "engine/table_lock.h"
 
 typedef struct PlanKey
 {
@@ -124,6 +125,7 @@ free_item(PlanItem *item)
 	ea_row_write_free(item->kept.write);
 	ea_checks_free(item->kept.checks);
 	pfree(item->kept.tables);
+	pfree(item->kept.referring);
 	pfree(item->types);
 	pfree(item->sql);
 	pfree(item);
@@ -224,6 +226,7 @@ typedef struct Tables
 	EaPlanTable *items;
 	Oid			own;			/* the extension's schema */
 	bool		of_accounts;	/* one of those is written or locked */
+	List	   *referring;		/* to tables that rows are deleted from */
 } Tables;
 
 static void
@@ -264,6 +267,20 @@ note_locked(Tables *tables, const Query *query)
 	}
 }
 
+/* A deletion looks into the tables that refer to the one it is of. */
+static void
+note_referring(Tables *tables, const Query *query)
+{
+	const RangeTblEntry *rte;
+
+	if (query->commandType != CMD_DELETE)
+		return;
+	rte = rt_fetch(query->resultRelation, query->rtable);
+	tables->referring =
+		list_concat_unique_oid(tables->referring,
+							   ea_table_lock_referring(rte->relid));
+}
+
 static bool
 note_tables(Node *node, void *arg)
 {
@@ -281,6 +298,7 @@ note_tables(Node *node, void *arg)
 	if (IsA(node, Query))
 	{
 		note_locked(arg, (Query *) node);
+		note_referring(arg, (Query *) node);
 		return query_tree_walker((Query *) node, note_tables, arg,
 								 QTW_EXAMINE_RTES_BEFORE);
 	}
@@ -338,6 +356,17 @@ has_types(const PlanItem *item, EaParams params)
 	return true;
 }
 
+static void
+keep_referring(EaPlan *kept, const List *tables)
+{
+	kept->nreferring = list_length(tables);
+	kept->referring = MemoryContextAlloc(TopMemoryContext,
+										 Max(kept->nreferring, 1) *
+										 sizeof(Oid));
+	for (int i = 0; i < kept->nreferring; i++)
+		kept->referring[i] = list_nth_oid(tables, i);
+}
+
 static PlanItem *
 make_plan(const PlanKey *key, EaParams params, bool one_row, bool here)
 {
@@ -356,6 +385,7 @@ make_plan(const PlanKey *key, EaParams params, bool one_row, bool here)
 	bool		free = here || !ea_plancache_distributes();
 
 	one_row = one_row && free;
+	ea_table_lock_named(key->sql);
 	plan = SPI_prepare_cursor(key->sql, params.n, types,
 							  one_row ? CURSOR_OPT_GENERIC_PLAN : 0);
 	if (plan == NULL)
@@ -381,6 +411,7 @@ make_plan(const PlanKey *key, EaParams params, bool one_row, bool here)
 	if (tables.n > 0)
 		memcpy(item->kept.tables, tables.items,
 			   tables.n * sizeof(EaPlanTable));
+	keep_referring(&item->kept, tables.referring);
 	item->kept.one_row = one_row;
 	item->kept.here = here;
 	if (free && !one_row && tables.n > 0 && params.n > 0)

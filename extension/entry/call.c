@@ -15,11 +15,13 @@
 #include "utils/resowner.h"
 
 #include "audit/audit_event.h"
+#include "base/guc.h"
 #include "base/uuid.h"
 #include "engine/distributed.h"
 #include "engine/distributed_settings.h"
 #include "engine/guard.h"
 #include "engine/pin.h"
+#include "engine/table_lock.h"
 #include "entry/call.h"
 #include "entry/failure.h"
 #include "entry/handle_door.h"
@@ -133,6 +135,7 @@ ea_call_run(const EaCall *call, FunctionCallInfo fcinfo, bool guest)
 
 	/* what can fail from here on takes it back */
 	running = true;
+	ea_table_lock_begin(call->is_request ? ea_guc_pool_size : 0);
 
 	/* no statement of a request runs long enough to be worth compiling */
 	jit_enabled = false;
@@ -157,6 +160,7 @@ ea_call_run(const EaCall *call, FunctionCallInfo fcinfo, bool guest)
 	PG_FINALLY();
 	{
 		running = false;
+		ea_table_lock_begin(0);
 		if (distributed)
 			ea_distributed_settings_end(&settings);
 		jit_enabled = jit;

@@ -16,6 +16,7 @@
 typedef struct EaCall
 {
 	const char *name;			/* "entityapi.handle()" */
+	bool		is_request;		/* of a client, with others behind it */
 	char	   *(*read) (EaRequest *req, FunctionCallInfo fcinfo);
 	void		(*serve) (EaRequest *req, const char *method);
 	void		(*finish) (EaRequest *req);

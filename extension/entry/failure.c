@@ -11,6 +11,7 @@
 #include "authz/authz.h"
 #include "base/guc.h"
 #include "engine/distributed.h"
+#include "engine/table_lock.h"
 #include "entry/failure.h"
 #include "model/catalog.h"
 #include "model/violation.h"
@@ -203,12 +204,26 @@ throw_on(ErrorData *edata)
 	ea_errors_rethrow(edata);
 }
 
+/*
+ * A table is held by others, who take as long as they take.  The request is
+ * not repeated meanwhile, so it is answered here and not thrown on.
+ */
+static void
+note_busy(EaRequest *req)
+{
+	ea_request_answer(req, "retry-after", "1");
+	ea_errors_add(req, EA_ERR_UNAVAILABLE, EA_AT_NONE, NULL,
+				  "The resources are being worked on. Try again soon.");
+}
+
 void
 ea_failure_answer(EaRequest *req, ErrorData *edata)
 {
 	bool		refused = edata->sqlerrcode == ERRCODE_EA_REFUSED &&
 	req->nproblems > 0;
 
+	if (ea_table_lock_gave_up(edata->sqlerrcode))
+		edata->sqlerrcode = ERRCODE_EA_BUSY;
 	if (is_end_of_node(edata))
 		edata->sqlerrcode = ERRCODE_CONNECTION_FAILURE;
 	if (must_throw_on(edata))
@@ -220,7 +235,9 @@ ea_failure_answer(EaRequest *req, ErrorData *edata)
 			ereport(ERROR,
 					(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
 					 errmsg("the declarations changed during the request")));
-		if (!note_violation(req, edata))
+		if (edata->sqlerrcode == ERRCODE_EA_BUSY)
+			note_busy(req);
+		else if (!note_violation(req, edata))
 		{
 			log_failure(req, edata);
 			if (edata->sqlerrcode == ERRCODE_EA_DISTRIBUTED)

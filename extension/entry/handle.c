@@ -253,7 +253,7 @@ is_guest(FunctionCallInfo fcinfo)
 EA_OWNER_FUNCTION(ea_sql_handle)
 {
 	static const EaCall call = {
-		NAME, ea_message_read_arguments, serve, set_headers,
+		NAME, true, ea_message_read_arguments, serve, set_headers,
 		ea_message_write_record
 	};
 
@@ -281,7 +281,7 @@ Datum
 ea_sql_handle_message(PG_FUNCTION_ARGS)
 {
 	static const EaCall request = {
-		NAME, read_message, serve, set_headers, write_message
+		NAME, true, read_message, serve, set_headers, write_message
 	};
 	const EaCall *call = ea_housekeeping_asked(PG_GETARG_BYTEA_PP(0));
 	EaPin		before;

@@ -78,7 +78,7 @@ write_record(EaRequest *req, FunctionCallInfo fcinfo)
 /* entityapi.housekeep(OUT deleted bigint, OUT more boolean) */
 EA_OWNER_FUNCTION(ea_sql_housekeep)
 {
-	static const EaCall call = {NAME, NULL, serve, NULL, write_record};
+	static const EaCall call = {NAME, false, NULL, serve, NULL, write_record};
 
 	return ea_call_run(&call, fcinfo,
 					   ea_handle_door(fcinfo->flinfo, NAME,
@@ -105,7 +105,9 @@ write_old_answer(EaRequest *req, FunctionCallInfo fcinfo)
 const EaCall *
 ea_housekeeping_asked(const bytea *message)
 {
-	static const EaCall call = {NAME, NULL, serve, NULL, write_old_answer};
+	static const EaCall call = {
+		NAME, false, NULL, serve, NULL, write_old_answer
+	};
 
 	if (VARSIZE_ANY_EXHDR(message) != strlen(OLD_MESSAGE) ||
 		memcmp(VARDATA_ANY(message), OLD_MESSAGE, strlen(OLD_MESSAGE)) != 0)

@@ -5,6 +5,18 @@
 -- operator below is PostgreSQL's, exact match or not.
 SELECT pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
 
+-- Every request would be refused in a database of another encoding.
+DO $$
+BEGIN
+	IF pg_catalog.current_setting('server_encoding') <> 'UTF8' THEN
+		RAISE EXCEPTION 'entityapi needs a database with encoding UTF8'
+			USING ERRCODE = 'feature_not_supported',
+				  HINT = 'Make the database with "createdb -T template0 '
+						 '-E UTF8".';
+	END IF;
+END
+$$;
+
 -- Nor is anything taken over that was there before.  A dump makes the schema
 -- before the extension; it belongs to who may have made it then, and is empty.
 DO $$

@@ -61,13 +61,17 @@ static bool
 prepare_session(struct session_source *source, PGconn *connection)
 {
 	static const Oid types[] = {OID_BYTEA};
-	char		sql[128];
+	char		timeout[64];
+	char		pool_size[64];
 	PGresult   *result;
 	bool		fine;
 
-	snprintf(sql, sizeof(sql), "set statement_timeout = %ld",
+	snprintf(timeout, sizeof(timeout), "set statement_timeout = %ld",
 			 source->config->statement_timeout_ms);
-	if (!set_up(connection, sql) ||
+	snprintf(pool_size, sizeof(pool_size), "set entityapi.pool_size = %ld",
+			 source->config->pool_size);
+	if (!set_up(connection, timeout) ||
+		!set_up(connection, pool_size) ||
 		!set_up(connection, "set client_min_messages = error") ||
 		!set_up(connection, "set timezone = 'UTC'") ||
 		!set_up(connection,

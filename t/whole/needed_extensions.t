@@ -44,4 +44,13 @@ for my $version (@versions)
 	$cluster->psql('reassign owned by mallory to postgres; alter extension entityapi update', @third);
 }
 
+# Nobody finds out at the first request.
+for my $encoding (qw(SQL_ASCII LATIN1))
+{
+	$cluster->psql("create database other encoding $encoding locale 'C' template template0", database => 'postgres');
+	my $result = $cluster->try_psql('create extension entityapi cascade', database => 'other');
+	like($result->{err}, qr/ERROR:  entityapi needs a database with encoding UTF8\n.*HINT:.*createdb -T template0 -E UTF8/s, "$encoding is refused");
+	$cluster->psql('drop database other', database => 'postgres');
+}
+
 done_testing();

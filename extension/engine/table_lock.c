@@ -1,0 +1,256 @@
+/*
+ * Locks of whole tables, as statements over them need them.
+ */
+#include "postgres.h"
+
+#include "access/relation.h"
+#include "catalog/namespace.h"
+#include "catalog/pg_namespace.h"
+#include "commands/trigger.h"
+#include "miscadmin.h"
+#include "nodes/nodeFuncs.h"
+#include "nodes/parsenodes.h"
+#include "parser/parser.h"
+#include "storage/lmgr.h"
+#include "storage/lock.h"
+#include "utils/inval.h"
+#include "utils/lsyscache.h"
+#include "utils/rel.h"
+#include "utils/relcache.h"
+
+#include "base/compat.h"
+#include "engine/table_lock.h"
+
+/* A class of locks that SQL cannot take: engine/turn.h has others. */
+#define SLOT_CLASS 0xEA20
+
+/* One of so many sessions may wait. */
+#define SHARE 4
+
+/* Modes that hold up ordinary statements, or their use of an index. */
+#define STRONG_LOCKS \
+	(LOCKBIT_ON(ShareLock) | LOCKBIT_ON(ShareRowExclusiveLock) | \
+	 LOCKBIT_ON(ExclusiveLock) | LOCKBIT_ON(AccessExclusiveLock))
+
+static int	pool = 0;			/* sessions; 0: nobody counts */
+static bool waiting = false;	/* since the request began, or till its end */
+
+void
+ea_table_lock_begin(int sessions)
+{
+	pool = sessions;
+	waiting = false;
+}
+
+bool
+ea_table_lock_gave_up(int sqlstate)
+{
+	return sqlstate == ERRCODE_EA_BUSY ||
+		(waiting && sqlstate == ERRCODE_LOCK_NOT_AVAILABLE);
+}
+
+/* -------- slots -------- */
+
+static void
+set_slot(LOCKTAG *tag, int slot)
+{
+	SET_LOCKTAG_ADVISORY(*tag, MyDatabaseId, 0, slot, SLOT_CLASS);
+}
+
+/* The number of a slot that was free; throws if there is none. */
+static int
+take_slot(Oid relid)
+{
+	int			n = Max(1, pool / SHARE);
+
+	for (int slot = 0; slot < n; slot++)
+	{
+		LOCKTAG		tag;
+
+		set_slot(&tag, slot);
+		if (LockAcquire(&tag, ExclusiveLock, false, true) !=
+			LOCKACQUIRE_NOT_AVAIL)
+			return slot;
+	}
+	ereport(ERROR,
+			(errcode(ERRCODE_EA_BUSY),
+			 errmsg("relation %u is locked by others, and %d requests wait "
+					"for such locks already", relid, n)));
+}
+
+static void
+give_slot_back(int slot)
+{
+	LOCKTAG		tag;
+
+	set_slot(&tag, slot);
+	LockRelease(&tag, ExclusiveLock, false);
+}
+
+/* An error gives the slot back, and leaves "waiting" as it is. */
+static void
+wait_for(Oid relid, LOCKMODE mode)
+{
+	int			slot = take_slot(relid);
+
+	waiting = true;
+	LockRelationOid(relid, mode);
+	waiting = false;
+	give_slot_back(slot);
+}
+
+/* -------- tables and their indexes -------- */
+
+/*
+ * Lock it, if that needs no waiting; *strong: others hold more of it than
+ * ordinary statements do, or wait for that.  The locks of these are kept
+ * beside the shared table of locks as long as nobody wants more, and then
+ * there is no entry to look at.
+ */
+static bool
+lock_at_once(Oid relid, LOCKMODE mode, bool *strong)
+{
+	LOCKTAG		tag;
+	LOCALLOCK  *mine;
+	LockAcquireResult result;
+
+	SET_LOCKTAG_RELATION(tag, MyDatabaseId, relid);
+	result = ea_compat_lock_at_once(&tag, mode, &mine);
+	if (result == LOCKACQUIRE_NOT_AVAIL)
+		return false;
+	if (result != LOCKACQUIRE_ALREADY_CLEAR)
+	{
+		AcceptInvalidationMessages();
+		MarkLockClear(mine);
+	}
+	*strong = mine->lock != NULL &&
+		((mine->lock->grantMask | mine->lock->waitMask) & STRONG_LOCKS) != 0;
+	return true;
+}
+
+static void
+lock_indexes(Oid relid)
+{
+	Relation	rel = try_relation_open(relid, NoLock);
+	List	   *indexes;
+	ListCell   *cell;
+
+	if (rel == NULL)
+		return;
+	indexes = RelationGetIndexList(rel);
+	relation_close(rel, NoLock);
+	foreach(cell, indexes)
+	{
+		bool		strong;
+
+		if (!lock_at_once(lfirst_oid(cell), AccessShareLock, &strong))
+			wait_for(lfirst_oid(cell), AccessShareLock);
+	}
+	list_free(indexes);
+}
+
+void
+ea_table_lock(Oid relid, LOCKMODE mode)
+{
+	bool		strong = true;
+
+	if (pool == 0)
+	{
+		LockRelationOid(relid, mode);
+		return;
+	}
+	if (!lock_at_once(relid, mode, &strong))
+		wait_for(relid, mode);
+	if (strong)
+		lock_indexes(relid);
+}
+
+/* -------- tables by name -------- */
+
+/* A table of others than the extension and the system. */
+static bool
+is_of_entity(Oid relid)
+{
+	Oid			namespace = get_rel_namespace(relid);
+
+	return OidIsValid(namespace) && namespace != PG_CATALOG_NAMESPACE &&
+		namespace != get_namespace_oid("entityapi", true);
+}
+
+static void
+lock_named(const RangeVar *name, LOCKMODE mode)
+{
+	Oid			relid;
+
+	if (name == NULL || name->schemaname == NULL)
+		return;
+	relid = RangeVarGetRelid(name, NoLock, true);
+	if (OidIsValid(relid) && is_of_entity(relid))
+		ea_table_lock(relid, mode);
+}
+
+/* "arg" is the mode in which a table that is only read is locked. */
+static bool
+lock_in(Node *node, void *arg)
+{
+	LOCKMODE	reading = *(LOCKMODE *) arg;
+
+	if (node == NULL)
+		return false;
+	switch (nodeTag(node))
+	{
+		case T_RangeVar:
+			lock_named((RangeVar *) node, reading);
+			return false;
+		case T_InsertStmt:
+			lock_named(((InsertStmt *) node)->relation, RowExclusiveLock);
+			break;
+		case T_UpdateStmt:
+			lock_named(((UpdateStmt *) node)->relation, RowExclusiveLock);
+			break;
+		case T_DeleteStmt:
+			lock_named(((DeleteStmt *) node)->relation, RowExclusiveLock);
+			break;
+		case T_SelectStmt:
+			reading = ((SelectStmt *) node)->lockingClause == NIL ?
+				AccessShareLock : RowShareLock;
+			break;
+		default:
+			break;
+	}
+	return raw_expression_tree_walker(node, lock_in, &reading);
+}
+
+void
+ea_table_lock_named(const char *sql)
+{
+	LOCKMODE	reading = AccessShareLock;
+	ListCell   *cell;
+
+	if (pool == 0)
+		return;
+	foreach(cell, raw_parser(sql, RAW_PARSE_DEFAULT))
+		lock_in(lfirst_node(RawStmt, cell)->stmt, &reading);
+}
+
+/* -------- foreign keys -------- */
+
+List *
+ea_table_lock_referring(Oid relid)
+{
+	Relation	rel = relation_open(relid, NoLock);
+	const TriggerDesc *triggers = rel->trigdesc;
+	List	   *tables = NIL;
+
+	for (int i = 0; triggers != NULL && i < triggers->numtriggers; i++)
+	{
+		const Trigger *trigger = &triggers->triggers[i];
+
+		if (RI_FKey_trigger_type(trigger->tgfoid) == RI_TRIGGER_PK &&
+			OidIsValid(trigger->tgconstrrelid) &&
+			trigger->tgconstrrelid != relid)
+			tables = list_append_unique_oid(tables, trigger->tgconstrrelid);
+	}
+	relation_close(rel, NoLock);
+	return tables;
+}
