@@ -30,6 +30,17 @@ ea_owner_enter(EaPin *before)
 						   SECURITY_LOCAL_USERID_CHANGE | EA_GUARD_SERVICE);
 }
 
+bool
+ea_owner_settles(void)
+{
+	Oid			user;
+	int			security;
+
+	GetUserIdAndSecContext(&user, &security);
+	return (security & EA_GUARD_SERVICE) &&
+		!(security & SECURITY_RESTRICTED_OPERATION);
+}
+
 void
 ea_owner_confine(EaPin *before)
 {

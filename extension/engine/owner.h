@@ -17,10 +17,16 @@
 
 /*
  * Between the two all is done as the owner.  After an error, the end of the
- * (sub)transaction restores user and path.
+ * (sub)transaction restores user and path.  Code that runs meanwhile can leave
+ * deferred triggers, which before PostgreSQL 18 would run as whoever commits:
+ * who enters settles them (write/links_deferred.h) or undoes all that was
+ * done.  Nobody else enters; ea_owner_settles() relies on it.
  */
 extern void ea_owner_enter(EaPin *before);
 extern void ea_owner_leave(const EaPin *before);
+
+/* Whether this runs within what was entered so. */
+extern bool ea_owner_settles(void);
 
 /*
  * As ea_owner_enter(), and so that no code that runs meanwhile gets to other
@@ -49,9 +55,16 @@ static Datum \
 name##_as_owner(PG_FUNCTION_ARGS)
 
 /* Stands before the body of a function that SQL calls. */
-#define EA_OWNER_FUNCTION(name) EA_FUNCTION_BY_OWNER(name, false)
-
-/* The same of one that superusers call, and that lets nothing wait. */
 #define EA_CONFINED_FUNCTION(name) EA_FUNCTION_BY_OWNER(name, true)
+
+/* The same of one that settles, or undoes, what is left: ea_owner_enter(). */
+#define EA_SETTLING_FUNCTION(name) EA_FUNCTION_BY_OWNER(name, false)
+
+/*
+ * Of a trigger of a table of the extension, which fires for whoever writes to
+ * that.  What it does with tables of entities, model/trigger_write.h does.
+ */
+#define EA_TRIGGER_FUNCTION(name) \
+EA_FUNCTION_BY_OWNER(name, !ea_owner_settles())
 
 #endif							/* EA_OWNER_H */

@@ -124,7 +124,7 @@ run_request(Datum method, Datum target, EaPrincipal *principal)
 }
 
 /* entityapi.explain(method text, target text, principal jsonb) */
-EA_OWNER_FUNCTION(ea_sql_explain)
+EA_SETTLING_FUNCTION(ea_sql_explain)
 {
 	MemoryContext mcxt = CurrentMemoryContext;
 	ResourceOwner owner = CurrentResourceOwner;

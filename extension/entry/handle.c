@@ -250,7 +250,7 @@ is_guest(FunctionCallInfo fcinfo)
 }
 
 /* entityapi.handle(method, target, headers, body, remote) */
-EA_OWNER_FUNCTION(ea_sql_handle)
+EA_SETTLING_FUNCTION(ea_sql_handle)
 {
 	static const EaCall call = {
 		NAME, true, ea_message_read_arguments, serve, set_headers,

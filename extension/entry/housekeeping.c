@@ -76,7 +76,7 @@ write_record(EaRequest *req, FunctionCallInfo fcinfo)
 }
 
 /* entityapi.housekeep(OUT deleted bigint, OUT more boolean) */
-EA_OWNER_FUNCTION(ea_sql_housekeep)
+EA_SETTLING_FUNCTION(ea_sql_housekeep)
 {
 	static const EaCall call = {NAME, false, NULL, serve, NULL, write_record};
 
@@ -152,7 +152,7 @@ sweep(int max_rows)
 }
 
 /* entityapi.sweep(max_rows int) returns bigint */
-EA_OWNER_FUNCTION(ea_sql_sweep)
+EA_SETTLING_FUNCTION(ea_sql_sweep)
 {
 	bool		distributed = ea_distributed();
 	EaDistributedSettings settings;

@@ -364,7 +364,7 @@ answer(FunctionCallInfo fcinfo, PGFunction ask)
 		fcinfo->isnull = kept->isnull;
 		return kept->value;
 	}
-	value = ea_owner_call(ask, fcinfo, false);
+	value = ea_owner_call(ask, fcinfo, true);
 	keep(fcinfo, value);
 	return value;
 }
@@ -507,7 +507,7 @@ ANSWER_FUNCTION(ea_sql_readable_tenant)
 }
 
 /* entityapi.caller_sees(entity text, id uuid): roles and policies allow it */
-EA_OWNER_FUNCTION(ea_sql_caller_sees)
+EA_CONFINED_FUNCTION(ea_sql_caller_sees)
 {
 	PG_RETURN_BOOL(!PG_ARGISNULL(1) &&
 				   ask_authz(fcinfo, sees, PG_GETARG_UUID_P(1)));

@@ -4,7 +4,6 @@
 #include "postgres.h"
 
 #include "access/htup_details.h"
-#include "access/table.h"
 #include "catalog/pg_type.h"
 #include "commands/trigger.h"
 #include "executor/spi.h"
@@ -15,11 +14,10 @@
 
 #include "base/compat.h"
 #include "engine/distributed.h"
-#include "engine/held.h"
 #include "engine/owner.h"
 #include "engine/shards.h"
 #include "model/account_copy.h"
-#include "model/table_owners.h"
+#include "model/trigger_write.h"
 #include "model/value_checks.h"
 
 /*
@@ -63,36 +61,6 @@ ea_sql_profile_value(PG_FUNCTION_ARGS)
 	PG_RETURN_TEXT_P(cstring_to_text(OidOutputFunctionCall(output, value)));
 }
 
-static void
-execute(const char *sql, int n, Oid *types, Datum *values)
-{
-	int			result = SPI_execute_with_args(sql, n, types, values, NULL,
-											   false, 0);
-
-	if (result < 0)
-		elog(ERROR, "\"%s\" failed: %s", sql, SPI_result_code_string(result));
-}
-
-/*
- * What a query finds, as an oid; InvalidOid if that is nothing.  $1: a table,
- * as statements name it.
- */
-static Oid
-find_oid(const char *sql, const char *table)
-{
-	Oid			types[] = {TEXTOID};
-	Datum		values[] = {CStringGetTextDatum(table)};
-	Datum		found;
-	bool		isnull;
-
-	execute(sql, 1, types, values);
-	if (SPI_processed == 0)
-		return InvalidOid;
-	found = SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1,
-						  &isnull);
-	return isnull ? InvalidOid : DatumGetObjectId(found);
-}
-
 /*
  * A dump brings the copies along, and makes the primary key after all rows:
  * before that there is nothing to keep in line.
@@ -100,28 +68,9 @@ find_oid(const char *sql, const char *table)
 static bool
 is_whole(const EaEntity *user)
 {
-	return OidIsValid(find_oid("SELECT indrelid FROM pg_catalog.pg_index"
-							   " WHERE indisprimary AND indrelid ="
-							   " pg_catalog.to_regclass($1)", user->table));
-}
-
-/*
- * Somebody may have put another table in the place of this one, or hung code
- * onto it, which would run with the rights of the owner.
- */
-static void
-check_table(const char *table)
-{
-	Oid			relid = find_oid("SELECT pg_catalog.to_regclass($1)::oid",
-								 table);
-	Relation	rel;
-
-	if (!OidIsValid(relid))
-		elog(ERROR, "there is no table %s", table);
-	rel = table_open(relid, RowExclusiveLock);
-	if (!ea_held_is_known(relid))
-		ea_table_owners_check(rel);
-	table_close(rel, NoLock);
+	return ea_trigger_write_asks("SELECT true FROM pg_catalog.pg_index"
+								 " WHERE indisprimary AND indrelid ="
+								 " pg_catalog.to_regclass($1)", user->table);
 }
 
 static Datum
@@ -159,9 +108,8 @@ find_place(const EaEntity *entity, Datum tenant)
 		if (part->number != 0)
 			table = pstrdup(part->name);
 	}
-	check_table(entity->table);
 	if (table != entity->table)
-		check_table(table);
+		ea_trigger_write_check(entity->table);
 	return table;
 }
 
@@ -182,9 +130,11 @@ release_authors(const EaEntity *user, Oid *types, Datum *values)
 		if (!field->system)
 			continue;
 		table = find_place(field->entity, values[1]);
-		execute(psprintf("UPDATE %s SET %s = NULL WHERE %s = $1 AND %s = $2",
-						 table, column, column, field->entity->tenant_column),
-				2, types, values);
+		ea_trigger_write(table,
+						 psprintf("UPDATE %s SET %s = NULL"
+								  " WHERE %s = $1 AND %s = $2", table, column,
+								  column, field->entity->tenant_column),
+						 2, types, values);
 	}
 }
 
@@ -208,15 +158,17 @@ copy_account(TriggerData *trigger, const EaEntity *user)
 	if (TRIGGER_FIRED_BY_DELETE(trigger->tg_event) && ea_distributed())
 		release_authors(user, types, values);
 	if (TRIGGER_FIRED_BY_DELETE(trigger->tg_event))
-		execute(psprintf("DELETE FROM %s WHERE %s = $1 AND %s = $2",
-						 table, user->id_column, user->tenant_column),
-				2, types, values);
+		ea_trigger_write(table,
+						 psprintf("DELETE FROM %s WHERE %s = $1 AND %s = $2",
+								  table, user->id_column, user->tenant_column),
+						 2, types, values);
 	else
-		execute(ea_account_copy_sql(user, table, true), 1, types, values);
+		ea_trigger_write(table, ea_account_copy_sql(user, table, true),
+						 1, types, values);
 }
 
 /* entityapi.copy_account(): trigger of entityapi.account, after each row */
-EA_OWNER_FUNCTION(ea_sql_copy_account)
+EA_TRIGGER_FUNCTION(ea_sql_copy_account)
 {
 	TriggerData *trigger = (TriggerData *) fcinfo->context;
 	EaCatalog  *volatile catalog = NULL;

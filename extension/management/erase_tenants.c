@@ -363,7 +363,7 @@ let_end(TimestampTz started)
  * have written.  When it is committed, all statements that begin see it; those
  * that did not, and what they write, end before the second wait does.
  */
-EA_OWNER_FUNCTION(ea_sql_let_end)
+EA_CONFINED_FUNCTION(ea_sql_let_end)
 {
 	TimestampTz started = GetCurrentTimestamp();
 

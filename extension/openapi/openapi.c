@@ -472,7 +472,7 @@ ea_openapi_show(EaRequest *req)
  *
  * NULL for a version that is not declared.
  */
-EA_OWNER_FUNCTION(ea_sql_openapi)
+EA_CONFINED_FUNCTION(ea_sql_openapi)
 {
 	MemoryContext caller = CurrentMemoryContext;
 	int			version = PG_GETARG_INT32(0);

@@ -173,7 +173,7 @@ set_on_shards(const pg_uuid_t *tenant, const Keys *keys, const char *mode)
  * deferred boolean) returns boolean, false: what one node asks of another, in
  * the transaction that they share.
  */
-EA_OWNER_FUNCTION(ea_sql_let_wait)
+EA_CONFINED_FUNCTION(ea_sql_let_wait)
 {
 	const pg_uuid_t *tenant = PG_ARGISNULL(1) ? NULL : PG_GETARG_UUID_P(1);
 	Keys		keys;

@@ -1,0 +1,117 @@
+/*
+ * What triggers of the extension write to tables of entities.
+ */
+#include "postgres.h"
+
+#include "access/table.h"
+#include "catalog/pg_type.h"
+#include "executor/spi.h"
+#include "miscadmin.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/rel.h"
+
+#include "engine/held.h"
+#include "engine/owner.h"
+#include "model/table_owners.h"
+#include "model/trigger_write.h"
+
+static void
+execute(const char *sql, int n, Oid *types, Datum *values)
+{
+	int			result = SPI_execute_with_args(sql, n, types, values, NULL,
+											   false, 0);
+
+	if (result < 0)
+		elog(ERROR, "\"%s\" failed: %s", sql, SPI_result_code_string(result));
+}
+
+/* The value that a query finds about a table; *found: there is one. */
+static Datum
+find(const char *sql, const char *table, bool *found)
+{
+	Oid			types[] = {TEXTOID};
+	Datum		values[] = {CStringGetTextDatum(table)};
+	Datum		value;
+	bool		isnull;
+
+	*found = false;
+	execute(sql, 1, types, values);
+	if (SPI_processed == 0)
+		return (Datum) 0;
+	value = SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1,
+						  &isnull);
+	*found = !isnull;
+	return value;
+}
+
+bool
+ea_trigger_write_asks(const char *sql, const char *table)
+{
+	bool		found;
+
+	find(sql, table, &found);
+	return found;
+}
+
+/*
+ * Somebody may have put another table in the place of this one, or hung code
+ * onto it, which would run with the rights of the owner.
+ */
+void
+ea_trigger_write_check(const char *table)
+{
+	bool		found;
+	Oid			relid = DatumGetObjectId(find("SELECT"
+											  " pg_catalog.to_regclass($1)::oid",
+											  table, &found));
+	Relation	rel;
+
+	if (!found)
+		elog(ERROR, "there is no table %s", table);
+	rel = table_open(relid, RowExclusiveLock);
+	if (!ea_held_is_known(relid))
+		ea_table_owners_check(rel);
+	table_close(rel, NoLock);
+}
+
+/*
+ * Constraint triggers have constraints, too.  What waits for these is of the
+ * caller's transaction, and runs as the owner, where guard.c refuses code of
+ * others, rather than as a superuser when he commits.
+ */
+static void
+let_nothing_wait(const char *table)
+{
+	bool		found;
+	Datum		names;
+
+	names = find("WITH RECURSIVE reached (rel) AS ("
+				 " SELECT pg_catalog.to_regclass($1)::oid"
+				 " UNION SELECT f.conrelid FROM reached r"
+				 " JOIN pg_catalog.pg_constraint f ON f.confrelid = r.rel"
+				 " WHERE f.contype = 'f')"
+				 " SELECT pg_catalog.string_agg("
+				 "pg_catalog.format('%I.%I', n.nspname, c.conname), ', ')"
+				 " FROM reached r"
+				 " JOIN pg_catalog.pg_constraint c ON c.conrelid = r.rel"
+				 " JOIN pg_catalog.pg_namespace n ON n.oid = c.connamespace"
+				 " WHERE c.condeferrable", table, &found);
+	if (found)
+		execute(psprintf("SET CONSTRAINTS %s IMMEDIATE",
+						 TextDatumGetCString(names)), 0, NULL, NULL);
+}
+
+void
+ea_trigger_write(const char *table, const char *sql, int n, Oid *types,
+				 Datum *values)
+{
+	ea_trigger_write_check(table);
+	if (!ea_owner_settles())
+	{
+		if (!InSecurityRestrictedOperation())
+			elog(ERROR, "a trigger writes to %s and is not confined", table);
+		let_nothing_wait(table);
+	}
+	execute(sql, n, types, values);
+}
