@@ -252,6 +252,7 @@ refuse(EaJsonFault *fault, const char *message, int offset)
 {
 	fault->message = message;
 	fault->offset = offset;
+	fault->too_deep = false;
 	return NULL;
 }
 
@@ -272,7 +273,11 @@ ea_jsonread_parse(const char *str, int len, int max_depth,
 		return refuse(fault, "The text is not valid UTF-8", offset);
 	depth = measure_depth(str, len, max_depth, &offset);
 	if (depth < 0)
-		return refuse(fault, "The JSON text is nested too deep", offset);
+	{
+		refuse(fault, "The JSON text is nested too deep", offset);
+		fault->too_deep = true;
+		return NULL;
+	}
 
 	state.input = str;
 	while (state.start < len && strchr(" \t\r\n", str[state.start]) != NULL)

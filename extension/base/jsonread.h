@@ -40,6 +40,7 @@ typedef struct EaJsonFault
 {
 	const char *message;		/* a sentence without a final stop */
 	int			offset;			/* byte of the input */
+	bool		too_deep;		/* it may be JSON, but for its nesting */
 } EaJsonFault;
 
 /* How deep a document of the API may nest by default. */

@@ -454,7 +454,9 @@ ea_manifest_read(const char *source, int len)
 	m->service.audit_entities = m->service.audit_identity = true;
 	initStringInfo(&m->faults);
 
-	root = ea_jsonread_parse(source, len, EA_MANIFEST_MAX_DEPTH, &fault);
+	/* the list that they stand in is no part of them */
+	root = ea_jsonread_parse(source, len, EA_MANIFEST_MAX_DEPTH +
+							 (*source == '['), &fault);
 	if (root == NULL)
 		ea_manifest_fault(m, "", "", NULL, "%s", fault.message);
 	else if (root->kind != EA_JSON_ARRAY)

@@ -18,7 +18,7 @@
 #include "base/names.h"
 #include "model/catalog.h"
 
-/* The nesting that documents may have, the array around them included. */
+/* The nesting that a document may have. */
 #define EA_MANIFEST_MAX_DEPTH 64
 
 /* Characters of a value that surely fit an index, encoded in UTF-8. */

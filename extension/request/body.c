@@ -107,7 +107,8 @@ ea_body_json(EaRequest *req)
 	root = ea_jsonread_parse(req->body, req->body_len, ea_guc_max_json_depth,
 							 &fault);
 	if (root == NULL)
-		ea_errors_throw(req, EA_ERR_MALFORMED_JSON, EA_AT_NONE, NULL,
+		ea_errors_throw(req, fault.too_deep ? EA_ERR_INVALID_DOCUMENT :
+						EA_ERR_MALFORMED_JSON, EA_AT_NONE, NULL,
 						"%s, at byte %d of the body.",
 						fault.message, fault.offset + 1);
 	return root;

@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/metrics.h"
+#include "base/thread.h"
 
 #define MESSAGE_SIZE 2048
 
@@ -258,8 +259,7 @@ log_start(long delay_ms)
 	pthread_condattr_destroy(&attributes);
 	waiting.delay_ms = delay_ms;
 	waiting.stopping = false;
-	waiting.running = pthread_create(&waiting.thread, NULL, flush_regularly,
-									 NULL) == 0;
+	waiting.running = thread_begin(&waiting.thread, flush_regularly, NULL);
 	return waiting.running;
 }
 

@@ -8,9 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <jansson.h>
-
 #include "base/buffer.h"
+#include "base/json_read.h"
 #include "command/diff.h"
 #include "command/help.h"
 #include "command/manifest_files.h"
@@ -49,7 +48,8 @@ read_set(const char *path)
 	size_t		i;
 
 	if (fine)
-		documents = json_loadb(array.data, array.length, 0, NULL);
+		documents = json_read(array.data, array.length, 0, JSON_LIST_DEPTH,
+							  NULL);
 	if (fine && json_array_size(documents) == 0)
 		fprintf(stderr, "%s: no manifest found\n", path);
 	fine = fine && json_array_size(documents) > 0 && set != NULL;
@@ -116,10 +116,10 @@ print_change(const char *document, const char *pointer, const json_t *before,
 	buffer_free(&line);
 }
 
-/* How deep objects are compared member by member; manifests have fewer. */
-#define MAX_DEPTH 64
-
-/* The lines about what differs; their number. */
+/*
+ * The lines about what differs; their number.  No document is deeper than
+ * JSON_DEPTH.
+ */
 static int
 compare(const char *document, const char *pointer, const json_t *before,
 		const json_t *after, int depth)
@@ -130,8 +130,7 @@ compare(const char *document, const char *pointer, const json_t *before,
 
 	if (json_equal(before, after))
 		return 0;
-	if (!json_is_object(before) || !json_is_object(after) ||
-		depth == MAX_DEPTH)
+	if (!json_is_object(before) || !json_is_object(after))
 	{
 		print_change(document, pointer, before, after);
 		return 1;

@@ -10,8 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <jansson.h>
-
+#include "base/json_read.h"
 #include "command/manifest_files.h"
 #include "command/manifest_json.h"
 #include "command/manifest_yaml.h"
@@ -232,7 +231,8 @@ text_or(const json_t *object, const char *member, const char *otherwise)
 bool
 manifest_files_print_faults(const char *array)
 {
-	json_t	   *faults = array ? json_loads(array, 0, NULL) : NULL;
+	json_t	   *faults = array ?
+		json_read(array, strlen(array), 0, JSON_DEPTH, NULL) : NULL;
 	bool		any = json_array_size(faults) > 0;
 	size_t		i;
 

@@ -8,8 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <jansson.h>
-
+#include "base/json_read.h"
 #include "command/manifest_json.h"
 #include "command/manifest_yaml.h"
 
@@ -119,9 +118,9 @@ manifest_json_read(const struct manifest_file *file, struct buffer *documents)
 			line += *p == '\n';
 		if (p == end)
 			break;
-		root = json_loadb(p, (size_t) (end - p), JSON_REJECT_DUPLICATES |
-						  JSON_DISABLE_EOF_CHECK | JSON_DECODE_INT_AS_REAL,
-						  &error);
+		root = json_read(p, (size_t) (end - p), JSON_REJECT_DUPLICATES |
+						 JSON_DISABLE_EOF_CHECK | JSON_DECODE_INT_AS_REAL,
+						 JSON_DEPTH, &error);
 		if (root == NULL)
 		{
 			fprintf(stderr, "%s:%d: %s\n", file->path, line + error.line - 1,

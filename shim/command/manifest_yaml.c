@@ -3,7 +3,7 @@
  *
  * libyaml reports events; each is written as JSON at once.  Nesting lives in
  * an array of frames, not on the stack, and has a limit, as the output has:
- * aliases copy the text of their anchor, and could multiply it.  Keys and
+ * aliases copy the text of their anchor, and could multiply either.  Keys and
  * anchors lie in balanced trees, so that no file makes us slow.
  */
 #include <ctype.h>
@@ -16,9 +16,9 @@
 
 #include <yaml.h>
 
+#include "base/json_read.h"
 #include "command/manifest_yaml.h"
 
-#define MAX_DEPTH 64
 #define MAX_OUTPUT (16 * 1024 * 1024)
 
 /* The text of an anchored node: a part of the output. */
@@ -27,6 +27,7 @@ struct anchor
 	char	   *name;
 	size_t		start;
 	size_t		end;			/* 0 while the node is open */
+	int			height;			/* levels of nesting within */
 	struct anchor *before;		/* the one that was noted before this one */
 };
 
@@ -36,6 +37,7 @@ struct frame
 	bool		is_mapping;
 	bool		after_key;		/* of a mapping: a value comes next */
 	size_t		items;
+	int			height;			/* levels of nesting so far, with its own */
 	void	   *keys;			/* of a mapping, a tree to find duplicates */
 	struct anchor *anchor;		/* NULL: none */
 };
@@ -44,7 +46,7 @@ struct converter
 {
 	const struct manifest_file *file;
 	struct buffer *out;
-	struct frame frames[MAX_DEPTH];
+	struct frame frames[JSON_DEPTH];
 	int			depth;
 	struct anchor *last_anchor;
 	void	   *anchors;		/* a tree: of each name the last one */
@@ -243,10 +245,27 @@ open_anchor(struct converter *converter, const yaml_char_t *name)
 }
 
 static void
-close_anchor(struct converter *converter, struct anchor *anchor)
+close_anchor(struct converter *converter, struct anchor *anchor, int height)
 {
 	if (anchor != NULL)
+	{
 		anchor->end = converter->out->length;
+		anchor->height = height;
+	}
+}
+
+/* What is so high is to stand within the collections that are open. */
+static bool
+fits(struct converter *converter, int height)
+{
+	struct frame *frame = converter->depth > 0 ?
+		&converter->frames[converter->depth - 1] : NULL;
+
+	if (converter->depth + height > JSON_DEPTH)
+		return fail(converter, "nested deeper than %d", JSON_DEPTH);
+	if (frame != NULL && frame->height <= height)
+		frame->height = height + 1;
+	return true;
 }
 
 static bool
@@ -266,6 +285,8 @@ write_alias(struct converter *converter, char *name)
 	if (anchor->end == 0)
 		return fail(converter, "the alias *%s stands inside of its own "
 					"anchor", name);
+	if (!fits(converter, anchor->height))
+		return false;
 	/* The copy must not move what it copies from. */
 	if (buffer_reserve(out, anchor->end - anchor->start))
 		buffer_append(out, out->data + anchor->start,
@@ -347,7 +368,7 @@ write_scalar(struct converter *converter, const yaml_event_t *event)
 		buffer_json(converter->out, text, length);
 	else if (!write_plain(converter, text, length))
 		return false;
-	close_anchor(converter, anchor);
+	close_anchor(converter, anchor, 0);
 	return true;
 }
 
@@ -362,13 +383,12 @@ open_collection(struct converter *converter, bool is_mapping,
 					(const char *) tag);
 	if (converter->depth == 0 && !is_mapping)
 		return fail(converter, "a document must be a mapping");
-	if (converter->depth == MAX_DEPTH)
-		return fail(converter, "nested deeper than %d", MAX_DEPTH);
-	if (!begin_item(converter, false))
+	if (!fits(converter, 1) || !begin_item(converter, false))
 		return false;
 	frame = &converter->frames[converter->depth++];
 	memset(frame, 0, sizeof(*frame));
 	frame->is_mapping = is_mapping;
+	frame->height = 1;
 	frame->anchor = open_anchor(converter, anchor);
 	buffer_char(converter->out, is_mapping ? '{' : '[');
 	if (converter->depth == 1)
@@ -398,9 +418,9 @@ close_collection(struct converter *converter)
 	struct frame *frame = &converter->frames[--converter->depth];
 
 	buffer_char(converter->out, frame->is_mapping ? '}' : ']');
-	close_anchor(converter, frame->anchor);
+	close_anchor(converter, frame->anchor, frame->height);
 	free_keys(frame);
-	return true;
+	return fits(converter, frame->height);
 }
 
 static void

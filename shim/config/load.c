@@ -12,9 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <jansson.h>
-
 #include "base/config.h"
+#include "base/json_read.h"
 #include "base/log.h"
 #include "base/nearest.h"
 #include "config/check.h"
@@ -533,7 +532,7 @@ static bool
 load_file(struct config *config, const char *path)
 {
 	json_error_t error;
-	json_t	   *root = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
+	json_t	   *root = json_read_file(path, JSON_REJECT_DUPLICATES, &error);
 	bool		fine;
 
 	if (root == NULL && error.line > 0)

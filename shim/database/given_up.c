@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/metrics.h"
+#include "base/thread.h"
 #include "database/given_up.h"
 
 /*
@@ -101,7 +102,7 @@ start_cancels(void)
 	pthread_t	thread;
 
 	if (!cancels.running &&
-		pthread_create(&thread, NULL, run_cancels, NULL) == 0)
+		thread_begin(&thread, run_cancels, NULL))
 	{
 		pthread_detach(thread);
 		cancels.running = true;
@@ -253,8 +254,7 @@ given_up_add(struct given_up *given_up, PGconn *connection, int lane)
 	cancel_later(connection);
 	pthread_mutex_lock(&given_up->mutex);
 	if (!given_up->running)
-		given_up->running = pthread_create(&given_up->thread, NULL, run,
-										   given_up) == 0;
+		given_up->running = thread_begin(&given_up->thread, run, given_up);
 	taken = given_up->running && given_up->count < given_up->most;
 	if (taken)
 		given_up->entries[given_up->count++] = (struct entry)

@@ -15,9 +15,8 @@
  */
 #include <time.h>
 
-#include <jansson.h>
-
 #include "base/address.h"
+#include "base/json_read.h"
 #include "database/logins.h"
 #include "http/front.h"
 
@@ -65,11 +64,13 @@ address_of(const struct request *request)
 	return hash(address.bytes, address.family == AF_INET6 ? 8 : 4);
 }
 
+/* NULL, too, where it is nested deeper than the extension would have it. */
 static json_t *
 body_of(const struct request *request)
 {
-	return json_loadb(request->message.data + request->body_start,
-					  request->message.length - request->body_start, 0, NULL);
+	return json_read(request->message.data + request->body_start,
+					 request->message.length - request->body_start, 0,
+					 JSON_DEPTH, NULL);
 }
 
 /*

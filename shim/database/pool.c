@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/metrics.h"
+#include "base/thread.h"
 #include "database/given_up.h"
 #include "database/pool.h"
 #include "database/session.h"
@@ -432,7 +433,7 @@ begin_opening(struct pool *pool, enum pool_lane lane)
 	if (opening == NULL)
 		return;
 	*opening = (struct opening) {pool, lane, pool->login_share};
-	if (pthread_create(&thread, NULL, open_another, opening) != 0)
+	if (!thread_begin(&thread, open_another, opening))
 	{
 		free(opening);
 		return;

@@ -16,6 +16,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/thread.h"
 #include "database/replica_watch.h"
 #include "database/replicas.h"
 
@@ -179,9 +180,8 @@ replicas_start(struct replicas *replicas)
 	int			i;
 
 	for (i = 0; i < replicas->count; i++)
-		replicas->list[i].runs = pthread_create(&replicas->list[i].thread,
-												NULL, watch,
-												&replicas->list[i]) == 0;
+		replicas->list[i].runs = thread_begin(&replicas->list[i].thread,
+											  watch, &replicas->list[i]);
 }
 
 int

@@ -9,10 +9,8 @@
 #include <stdlib.h>
 
 #include "base/calls.h"
+#include "base/thread.h"
 #include "http/crew.h"
-
-/* civetweb's own, should the attributes tell none. */
-#define STACK_SIZE (100 * 1024)
 
 struct hand
 {
@@ -35,7 +33,6 @@ struct crew
 	long		busy;			/* of these, those with a client */
 	long		resting;
 	long		calls;			/* to those who rest, not heard yet */
-	size_t		stack_size;
 	bool		dismissed;
 };
 
@@ -57,9 +54,26 @@ crew_create(pthread_mutex_t *mutex, long most, long wanted)
 	crew->mutex = mutex;
 	crew->most = most;
 	crew->wanted = wanted < most ? wanted : most;
-	crew->stack_size = STACK_SIZE;
 	pthread_cond_init(&crew->called, NULL);
 	return crew;
+}
+
+/* civetweb asks for 100 KB of stack. */
+static int
+begin_roomy(pthread_t *thread, const pthread_attr_t *attributes,
+			void *(*routine) (void *), void *argument)
+{
+	pthread_attr_t roomy;
+	int			detached = PTHREAD_CREATE_JOINABLE;
+	int			failure;
+
+	thread_attributes(&roomy);
+	if (attributes != NULL)
+		pthread_attr_getdetachstate(attributes, &detached);
+	pthread_attr_setdetachstate(&roomy, detached);
+	failure = calls_real.pthread_create(thread, &roomy, routine, argument);
+	pthread_attr_destroy(&roomy);
+	return failure;
 }
 
 static int
@@ -76,19 +90,15 @@ recruit(pthread_t *thread, const pthread_attr_t *attributes,
 		crew->recruited = crew->begun = crew->running = 0;
 	if (crew->recruited == crew->most ||
 		(crew->recruited > 0 && routine != crew->hands[0].routine))
-		return calls_real.pthread_create(thread, attributes, routine,
-										 argument);
+		return begin_roomy(thread, attributes, routine, argument);
 	hand = &crew->hands[crew->recruited++];
 	hand->routine = routine;
 	hand->argument = argument;
 	*thread = (pthread_t) hand;
 	if (crew->recruited > 1)
 		return 0;
-	if (attributes != NULL)
-		pthread_attr_getstacksize(attributes, &crew->stack_size);
 	crew->begun = crew->running = 1;
-	failure = calls_real.pthread_create(thread, attributes, routine,
-										argument);
+	failure = begin_roomy(thread, attributes, routine, argument);
 	if (failure != 0)
 		crew->recruited = crew->begun = crew->running = 0;
 	return failure;
@@ -118,16 +128,10 @@ static bool
 begin(struct crew *crew)
 {
 	struct hand *hand = &crew->hands[crew->begun];
-	pthread_attr_t attributes;
 
 	if (crew->begun == crew->recruited)
 		return false;
-	pthread_attr_init(&attributes);
-	pthread_attr_setstacksize(&attributes, crew->stack_size);
-	hand->begun = calls_real.pthread_create(&hand->thread, &attributes,
-											hand->routine,
-											hand->argument) == 0;
-	pthread_attr_destroy(&attributes);
+	hand->begun = thread_begin(&hand->thread, hand->routine, hand->argument);
 	crew->begun += hand->begun;
 	return hand->begun;
 }

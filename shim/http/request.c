@@ -22,7 +22,7 @@
 /* What is read at once, so that the clock is looked at in between. */
 #define BODY_SLICE (16 * 1024)
 #define DISCARD_SLICE 4096
-#define CHUNKS_SLICE (16 * 1024)
+#define CHUNKS_SLICE 4096
 
 /*
  * Random bytes that a thread has in store: a system call for sixteen ids.  No

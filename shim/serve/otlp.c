@@ -10,8 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <jansson.h>
-
+#include "base/json_read.h"
 #include "serve/otlp.h"
 
 #define LENGTH_OF(array) (sizeof(array) / sizeof((array)[0]))
@@ -254,7 +253,8 @@ otlp_write(struct buffer *out, const struct buffer *resource,
 uint64_t
 otlp_rejected(const char *answer, size_t length)
 {
-	json_t	   *root = answer ? json_loadb(answer, length, 0, NULL) : NULL;
+	json_t	   *root = answer ?
+		json_read(answer, length, 0, JSON_DEPTH, NULL) : NULL;
 	const json_t *rejected = json_object_get(
 		json_object_get(root, "partialSuccess"), "rejectedSpans");
 	long long	count = json_is_string(rejected) ?

@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "base/thread.h"
 #include "serve/press.h"
 
 /* What is shorter is done at once. */
@@ -106,7 +107,7 @@ press_give(struct press *press, struct exchange *exchange)
 		return false;
 	pthread_mutex_lock(&press->mutex);
 	if (press->idle == 0 && press->count < MOST_THREADS &&
-		pthread_create(&press->threads[press->count], NULL, run, press) == 0)
+		thread_begin(&press->threads[press->count], run, press))
 		press->count++;
 	taken = press->count > 0;
 	if (taken)

@@ -18,6 +18,7 @@
 
 #include "base/clock.h"
 #include "base/metrics.h"
+#include "base/thread.h"
 #include "serve/otlp.h"
 #include "serve/spans.h"
 
@@ -474,7 +475,7 @@ spans_start(const struct config *config)
 								instance_id);
 		if (spans->resource.length > 0 && !spans->resource.failed &&
 			prepare(spans, config) &&
-			pthread_create(&spans->thread, NULL, run, spans) == 0)
+			thread_begin(&spans->thread, run, spans))
 			return spans;
 		free_spans(spans);
 	}

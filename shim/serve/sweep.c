@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/thread.h"
 #include "database/call.h"
 #include "serve/sweep.h"
 
@@ -103,7 +104,7 @@ sweeper_start(_Atomic(struct config *) *config, struct pool *pool)
 	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
 	pthread_cond_init(&sweeper->woken, &attributes);
 	pthread_condattr_destroy(&attributes);
-	if (pthread_create(&sweeper->thread, NULL, run, sweeper) == 0)
+	if (thread_begin(&sweeper->thread, run, sweeper))
 		return sweeper;
 	pthread_cond_destroy(&sweeper->woken);
 	pthread_mutex_destroy(&sweeper->mutex);

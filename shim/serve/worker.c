@@ -2,10 +2,10 @@
  * One connection of a client: its requests and their answers.
  *
  * civetweb gives a thread to each connection on which something has been said
- * (http/front.h).  Its threads have small stacks (100 kB), so what is large
- * lives in a struct worker, one a thread.  begin_request answers everything
- * itself: none of civetweb's own ways to serve files, scripts, sockets or
- * preflights is ever reached.
+ * (http/front.h).  There may be many of them, so what is large does not live
+ * on a stack but in a struct worker, one a thread.  begin_request answers
+ * everything itself: none of civetweb's own ways to serve files, scripts,
+ * sockets or preflights is ever reached.
  */
 #include <stdatomic.h>
 #include <stdlib.h>

@@ -18,9 +18,6 @@
 #include "standin/errors.h"
 #include "standin/memory.h"
 
-/* Deeper than what the readers of files let through */
-#define MOST_DEPTH 4096
-
 /* As jsonb has them: shorter keys first. */
 static int
 compare_members(const void *a, const void *b)
@@ -76,8 +73,8 @@ check(const char *documents, size_t length,
 	  struct manifest_findings *findings)
 {
 	EaJsonFault fault;
-	EaJson	   *json = ea_jsonread_parse(documents, length, MOST_DEPTH,
-										 &fault);
+	EaJson	   *json = ea_jsonread_parse(documents, length,
+										 EA_MANIFEST_MAX_DEPTH + 1, &fault);
 	StringInfoData text;
 	EaManifest *m;
 

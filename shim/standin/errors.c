@@ -6,13 +6,15 @@
  */
 #include "postgres.h"
 
+#include <sys/resource.h>
+
 #include "miscadmin.h"
 
 #include "base/compat.h"
 #include "base/format.h"
 #include "standin/errors.h"
 
-/* Half of what programs are usually given */
+/* No more than half of what programs are usually given, or of what this is. */
 #define MOST_STACK (4 * 1024 * 1024)
 
 volatile sig_atomic_t InterruptPending = false;
@@ -21,6 +23,7 @@ sigjmp_buf	standin_errors_border;
 
 static char last_error[1024];
 static const char *stack_base;
+static long most_stack;
 
 /* The one that is being told of. */
 static int	level;
@@ -30,7 +33,13 @@ static char *hint;
 void
 standin_errors_begin(void)
 {
+	struct rlimit limit;
+
 	stack_base = __builtin_frame_address(0);
+	most_stack = MOST_STACK;
+	if (getrlimit(RLIMIT_STACK, &limit) == 0 &&
+		limit.rlim_cur / 2 < MOST_STACK)
+		most_stack = limit.rlim_cur / 2;
 }
 
 const char *
@@ -47,7 +56,7 @@ ProcessInterrupts(void)
 bool
 stack_is_too_deep(void)
 {
-	return labs(stack_base - (char *) __builtin_frame_address(0)) > MOST_STACK;
+	return labs(stack_base - (char *) __builtin_frame_address(0)) > most_stack;
 }
 
 void

@@ -161,6 +161,9 @@ subtest 'the direction' => sub {
 	$plant->('extension/utils/drawer.h', "\n");
 	$plant->('extension/utils/drawer.c', "int ea_drawer;\n");
 	$plant->('shim/base/planted.c', "int main(void);\nvoid planted(void);\nvoid planted(void) { main(); }\n");
+	$plant->('extension/base/parser.c', "int pg_parse_json(void);\nint parser(void);\nint parser(void) { return pg_parse_json(); }\n");
+	$plant->("shim/base/$_.c", "int $_(void);\nint ${_}_planted(void);\nint ${_}_planted(void) { return $_(); }\n")
+	  for qw(json_loads json_load_file yaml_parser_load yaml_parser_parse pthread_create);
 
 	my $after = $layers->();
 	isnt($after->{status}, 0, 'is refused');
@@ -173,7 +176,13 @@ subtest 'the direction' => sub {
 			'extension/engine/planted_other.c:7: uses ea_planted_one of extension/engine/planted_one.c',
 			'extension/utils/drawer.c: "utils" is no folder of the list',
 			'extension/utils/drawer.h: "utils" is no folder of the list',
-			'shim/base/planted.c:3: uses main of shim/main.c from above'),
+			'shim/base/planted.c:3: uses main of shim/main.c from above',
+			'extension/base/parser.c:3: uses pg_parse_json, but depth is measured before',
+			'shim/base/json_loads.c:3: uses json_loads, but depth is measured before',
+			'shim/base/json_load_file.c:3: uses json_load_file, but depth is measured before',
+			'shim/base/yaml_parser_load.c:3: uses yaml_parser_load, but it builds a tree of any depth',
+			'shim/base/yaml_parser_parse.c:3: uses yaml_parser_parse, but depth is counted while it reads',
+			'shim/base/pthread_create.c:3: uses pthread_create, but it gives threads their stacks'),
 		'each fault by file and line');
 };
 

@@ -251,6 +251,37 @@ sub has_ended
 	return 0;
 }
 
+=head2 stacks_are_enough
+
+A test: of the stack of each thread there is more than three quarters left.
+Pages that a stack has ever touched are in memory, so no thread needs to be
+asked.  Sanitizers have other stacks.
+
+=cut
+
+sub stacks_are_enough
+{
+	my ($self) = @_;
+
+	return if $ENV{SANITIZER};
+	my $header = EntityApi::Test::slurp(EntityApi::Test::checkout() . '/shim/base/thread.h');
+	my ($size) = $header =~ /THREAD_STACK \((\d+) \* 1024\)/ or die "no size of stacks\n";
+	my $maps = EntityApi::Test::slurp("/proc/$self->{pid}/smaps");
+	my ($guarded, @used);
+
+	no warnings 'portable';
+	while ($maps =~ /^([0-9a-f]+)-([0-9a-f]+) (\S{4}) .*\n((?:\w+: .*\n)*)/mg)
+	{
+		my ($kilobytes, $rights, $rest) = ((hex($2) - hex $1) / 1024, $3, $4);
+
+		push @used, $rest =~ /^Rss: +(\d+) kB/m if $rights eq 'rw-p' && $guarded && $kilobytes == $size;
+		$guarded = $rights eq '---p';
+	}
+	my ($most) = sort { $b <=> $a } @used;
+	return Test::More::ok(@used >= 3 && $most < $size / 4,
+		sprintf 'the deepest of %d threads had %d of %d KB', scalar @used, $most // 0, $size);
+}
+
 sub discard
 {
 	my ($self) = @_;

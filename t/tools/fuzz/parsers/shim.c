@@ -19,6 +19,7 @@
 
 #include "base/address.h"
 #include "base/calls.h"
+#include "base/json_read.h"
 #include "command/manifest_json.h"
 #include "command/manifest_yaml.h"
 #include "http/chunks.h"
@@ -407,7 +408,9 @@ read_manifest(const uint8_t *bytes, size_t length,
 			buffer_append(&array, documents.data, documents.length);
 		buffer_char(&array, ']');
 		must_hold(!documents.failed &&
-				  utf8_is_valid(array.data, array.length));
+				  utf8_is_valid(array.data, array.length) &&
+				  json_depth_is_fine(array.data, array.length, 0,
+									 JSON_LIST_DEPTH, &error));
 		json = json_loadb(array.data, array.length,
 						  JSON_REJECT_DUPLICATES | JSON_DECODE_INT_AS_REAL |
 						  JSON_ALLOW_NUL, &error);
