@@ -129,7 +129,9 @@ static const struct
 	{"415", "The body is of another media type.", ""},
 	{"428", "If-Match is missing, and meta.version.", ""},
 	{"429", "Too many attempts.", retry_after},
-	{"503", "It cannot be served now.", retry_after},
+	{"503", "It cannot be served now. OUTCOME_UNKNOWN, without Retry-After: "
+		"it may have been done, so look before it is sent again.",
+	retry_after},
 	{"default", "Any other refusal.", ""}
 };
 

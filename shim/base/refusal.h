@@ -4,6 +4,8 @@
 #ifndef REFUSAL_H
 #define REFUSAL_H
 
+#include <stdbool.h>
+
 /* Why a request is answered without, or in spite of, the database. */
 struct refusal
 {
@@ -25,6 +27,10 @@ struct refusal
 			"The database cannot be reached. Try again soon.") \
 	REFUSAL(timeout, 503, "UNAVAILABLE", "Service unavailable", \
 			"The request took too long and was given up.") \
+	REFUSAL(outcome_unknown, 503, "OUTCOME_UNKNOWN", "Outcome unknown", \
+			"The database was lost, or took too long, while the request was " \
+			"carried out: it may have been done. Look what is there before " \
+			"it is sent again.") \
 	REFUSAL(internal, 500, "INTERNAL_ERROR", "Internal error", \
 			"The request failed for a reason that the log of the service " \
 			"holds under the id of the request.") \
@@ -78,5 +84,8 @@ struct refusal
 #define DECLARE_REFUSAL(name, status, code, title, detail) \
 	extern const struct refusal refusal_##name;
 REFUSALS(DECLARE_REFUSAL)
+
+/* Whether the same request may be sent again soon, without more ado. */
+extern bool refusal_passes(const struct refusal *refusal);
 
 #endif							/* REFUSAL_H */

@@ -14,6 +14,12 @@ export const AWAY = {
   code: 'UNREACHABLE', detail: 'The service cannot be reached. Look at the connection, then try again.'
 }
 
+const LOST = {
+  code: 'OUTCOME_UNKNOWN',
+  detail: 'The service cannot be reached. Look at the connection. It is not known whether this was saved: reload and look ' +
+    'before you try again.'
+}
+
 let access = null
 let ends = 0
 let refreshing = null
@@ -77,7 +83,7 @@ async function send(method, target, options) {
     text = await answer.text()
   } catch (error) {
     if (error.name === 'AbortError') throw error
-    throw new ApiError(0, [AWAY])
+    throw new ApiError(0, [method === 'GET' || options.anonymous ? AWAY : LOST])
   }
   let json = null
   if (/json/.test(answer.headers.get('Content-Type') ?? '')) {

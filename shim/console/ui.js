@@ -28,9 +28,10 @@ export const primary = (text, work, props) => action(text, work, { class: 'prima
 
 /** What went wrong, in words for people, with the id that the log knows. */
 export function explain(error) {
+  const unknown = 'It is not known whether this was saved. Reload and look before you try again.'
   const lines = {
     429: `Too many tries.${error.retryAfter ? ` Try again in ${error.retryAfter} seconds.` : ' Try again soon.'}`,
-    503: 'The service is busy, or its database away. Try again soon.'
+    503: error.code === 'OUTCOME_UNKNOWN' ? unknown : 'The service is busy, or its database away. Try again soon.'
   }
   const isOwn = error.status === undefined
   return lines[error.status] ?? (isOwn ? `The console has failed: ${error.message}` : error.message)

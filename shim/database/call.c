@@ -4,7 +4,8 @@
  * The call is one prepared statement outside of any transaction block: its
  * own transaction is the request's.  It is repeated only where PostgreSQL has
  * said that it rolled it back.  A statement whose fate is unknown, because
- * the connection broke under it, is never repeated.
+ * the connection broke under it, is never repeated; and where it may have
+ * written something its client is told so, and not to try again.
  */
 #include <limits.h>
 #include <poll.h>
@@ -86,7 +87,7 @@ wait_for_result(PGconn *connection, uint64_t deadline)
 }
 
 PGresult *
-call_join(PGresult *result, PGresult *next)
+call_join(PGresult *result, PGresult *next, bool *late)
 {
 	bool		failed = next != NULL && result != NULL &&
 		PQresultStatus(result) == PGRES_TUPLES_OK &&
@@ -94,36 +95,43 @@ call_join(PGresult *result, PGresult *next)
 
 	if (result == NULL)
 		return next;
+	*late |= failed;
 	PQclear(failed ? result : next);
 	return failed ? next : result;
 }
 
 /*
  * Runs the statement and waits for its result, at most timeout_ms (0: for
- * ever).  Returns NULL if the result did not come.
+ * ever).  There is none in the answer if it did not come.
  */
-static PGresult *
+static void
 execute(PGconn *connection, const struct statement *statement,
-		const struct request *request, long timeout_ms)
+		const struct request *request, struct answer *answer, long timeout_ms)
 {
 	uint64_t	deadline = timeout_ms > 0 ?
 		now_micros() + (uint64_t) timeout_ms * 1000 : 0;
 	PGresult   *result = NULL;
 	PGresult   *next;
 
-	if (!statement->send(connection, request))
-		return NULL;
+	PQclear(answer->result);
+	answer->result = NULL;
+	answer->late = false;
+	answer->sent = statement->send(connection, request) == 1;
+	if (!answer->sent)
+		return;
 
 	/* the end of the transaction comes after its result */
 	while (wait_for_result(connection, deadline))
 	{
 		next = PQgetResult(connection);
 		if (next == NULL)
-			return result;
-		result = call_join(result, next);
+		{
+			answer->result = result;
+			return;
+		}
+		result = call_join(result, next, &answer->late);
 	}
 	PQclear(result);
-	return NULL;
 }
 
 /* -------- entityapi.handle() -------- */
@@ -254,14 +262,56 @@ is_end_of_node(const PGresult *result, const char *sqlstate)
 	return false;
 }
 
+/*
+ * Whether the transaction of a call that has failed may have been committed.
+ * An error rolls it back, but at its very end others may have committed their
+ * part of it before, and a session that ends there may have been over it.
+ */
+static bool
+may_be_committed(PGconn *connection, const struct answer *answer,
+				 const char *sqlstate)
+{
+	const char *severity;
+
+	/* nothing has come; what was not sent whole will not be run */
+	if (sqlstate == NULL)
+		return answer->sent && PQflush(connection) <= 0;
+	severity = PQresultErrorField(answer->result,
+								  PG_DIAG_SEVERITY_NONLOCALIZED);
+	return answer->late &&
+		((severity != NULL && strcmp(severity, "ERROR") != 0) ||
+		 strncmp(sqlstate, "08", 2) == 0 ||
+		 is_end_of_node(answer->result, sqlstate));
+}
+
+static enum verdict
+verdict_of(PGconn *connection, const struct request *request,
+		   const struct answer *answer, const char *sqlstate)
+{
+	enum verdict verdict = VERDICT_FAILED;
+	size_t		i;
+
+	if (sqlstate == NULL || is_end_of_node(answer->result, sqlstate))
+		verdict = VERDICT_UNAVAILABLE;
+	for (i = 0; i < sizeof(sqlstates) / sizeof(sqlstates[0]) && sqlstate; i++)
+	{
+		if (strncmp(sqlstate, sqlstates[i].prefix,
+					strlen(sqlstates[i].prefix)) == 0)
+			verdict = sqlstates[i].verdict;
+	}
+	if (may_be_committed(connection, answer, sqlstate))
+		return request_may_write(request) ? VERDICT_UNKNOWN :
+			VERDICT_UNAVAILABLE;
+	return verdict;
+}
+
 static enum verdict
 judge(PGconn *connection, const struct statement *statement,
 	  const struct request *request, struct answer *answer)
 {
 	const char *sqlstate = NULL;
 	const char *message;
-	enum verdict verdict = VERDICT_FAILED;
-	size_t		i;
+	enum verdict verdict;
 
 	if (PQresultStatus(answer->result) == PGRES_TUPLES_OK)
 	{
@@ -274,16 +324,7 @@ judge(PGconn *connection, const struct statement *statement,
 
 	if (answer->result != NULL)
 		sqlstate = PQresultErrorField(answer->result, PG_DIAG_SQLSTATE);
-	if (sqlstate == NULL)
-		verdict = VERDICT_UNAVAILABLE;
-	for (i = 0; i < sizeof(sqlstates) / sizeof(sqlstates[0]) && sqlstate; i++)
-	{
-		if (strncmp(sqlstate, sqlstates[i].prefix,
-					strlen(sqlstates[i].prefix)) == 0)
-			verdict = sqlstates[i].verdict;
-	}
-	if (is_end_of_node(answer->result, sqlstate))
-		verdict = VERDICT_UNAVAILABLE;
+	verdict = verdict_of(connection, request, answer, sqlstate);
 	message = sqlstate ?
 		PQresultErrorField(answer->result, PG_DIAG_MESSAGE_PRIMARY) :
 		PQerrorMessage(connection);
@@ -314,6 +355,8 @@ refuse(const struct statement *statement, const struct request *request,
 			return &refusal_timeout;
 		case VERDICT_UNAVAILABLE:
 			return &refusal_unavailable;
+		case VERDICT_UNKNOWN:
+			return &refusal_outcome_unknown;
 		case VERDICT_FAILED:
 			break;
 	}
@@ -379,9 +422,8 @@ call_placed(struct pool *pool, const struct config *config,
 
 	do
 	{
-		PQclear(answer->result);
-		answer->result = execute(connection, statement, request,
-								 timeout_ms ? timeout_ms + CALL_GRACE_MS : 0);
+		execute(connection, statement, request, answer,
+				timeout_ms ? timeout_ms + CALL_GRACE_MS : 0);
 		verdict = judge(connection, statement, request, answer);
 	} while (verdict == VERDICT_RETRY && tries++ < CALL_RETRIES);
 	if (tries > 0)
@@ -424,8 +466,15 @@ call_would_write(const PGresult *result)
 bool
 call_keeps(const struct answer *answer, enum verdict verdict)
 {
-	return answer->result != NULL && verdict != VERDICT_UNAVAILABLE &&
-		verdict != VERDICT_FAILED && answer->length <= KEEP_ANSWER;
+	return answer->result != NULL && !call_spoils(verdict) &&
+		answer->length <= KEEP_ANSWER;
+}
+
+bool
+call_spoils(enum verdict verdict)
+{
+	return verdict == VERDICT_UNAVAILABLE || verdict == VERDICT_UNKNOWN ||
+		verdict == VERDICT_FAILED;
 }
 
 const struct refusal *

@@ -31,6 +31,7 @@ enum verdict
 	VERDICT_RETRY,				/* rolled back by the server, try again */
 	VERDICT_TIMEOUT,
 	VERDICT_UNAVAILABLE,
+	VERDICT_UNKNOWN,			/* it may have been committed */
 	VERDICT_FAILED
 };
 
@@ -38,16 +39,18 @@ enum verdict
  * The parts of call_handle(), for who does not wait: sends the call, and looks
  * what its result is, which the caller has put into the answer (NULL: none
  * will come).  What the client is told then, or NULL; whether a call that must
- * not write has tried to; and whether the connection is still of use.
+ * not write has tried to; and whether the connection is still of use.  The
+ * caller has set "sent" and "late" of the answer before.
  */
 extern bool call_send(PGconn *connection, const struct request *request);
 
 /*
  * The result of a call, of one that has come and the next one, either of which
  * may be NULL; the other one is freed.  What fails at the end of a transaction
- * comes after what the call has returned, and undoes it.
+ * comes after what the call has returned, and mostly undoes it: then *late is
+ * set.
  */
-extern PGresult *call_join(PGresult *result, PGresult *next);
+extern PGresult *call_join(PGresult *result, PGresult *next, bool *late);
 extern enum verdict call_judge(PGconn *connection,
 							   const struct request *request,
 							   struct answer *answer);
@@ -55,6 +58,9 @@ extern const struct refusal *call_refusal(const struct request *request,
 										  enum verdict verdict, int tries);
 extern bool call_would_write(const PGresult *result);
 extern bool call_keeps(const struct answer *answer, enum verdict verdict);
+
+/* Whether nobody knows what state the connection's session is in. */
+extern bool call_spoils(enum verdict verdict);
 
 /*
  * Calls entityapi.handle() on a connection of the pool.  Returns NULL and

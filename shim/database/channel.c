@@ -69,6 +69,8 @@ take(struct channel *channel, void **owner, PGresult **result)
 	*owner = channel->owners[0];
 	*result = channel->result;
 	channel->result = NULL;
+	channel->took_late = channel->late;
+	channel->late = false;
 	channel->count--;
 	channel->took = now - channel->since;
 	channel->since = now;
@@ -91,7 +93,8 @@ channel_next(struct channel *channel, void **owner, PGresult **result)
 			take(channel, owner, result);
 			return CHANNEL_ANSWER;
 		}
-		channel->result = call_join(channel->result, next);
+		channel->result = call_join(channel->result, next,
+									&channel->late);
 	}
 	if (PQstatus(channel->connection) == CONNECTION_OK)
 		return CHANNEL_NOTHING;
@@ -100,7 +103,8 @@ channel_next(struct channel *channel, void **owner, PGresult **result)
 	if (channel->count > 0)
 	{
 		channel->result = call_join(channel->result,
-									PQgetResult(channel->connection));
+									PQgetResult(channel->connection),
+									&channel->late);
 
 		/* nothing tells that its transaction has been committed */
 		if (PQresultStatus(channel->result) == PGRES_TUPLES_OK)

@@ -29,9 +29,11 @@ struct channel
 	void	   *owners[CHANNEL_DEPTH];	/* NULL: nobody wants the answer */
 	uint64_t	since;			/* the first one has been */
 	uint64_t	took;			/* the last one that has ended, in us */
+	bool		took_late;		/* its failure came after its result */
 	bool		writes;			/* the call under way does */
 	bool		unsent;			/* libpq has not got rid of all yet */
 	PGresult   *result;			/* of the first one */
+	bool		late;			/* that is a failure after its result */
 };
 
 enum channel_news

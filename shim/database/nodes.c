@@ -173,15 +173,15 @@ learn(struct nodes *nodes, struct node *node, const struct request *request,
 static bool
 is_away(const struct refusal *refusal, const struct answer *answer)
 {
-	return refusal == &refusal_unavailable && answer->result == NULL;
+	return (refusal == &refusal_unavailable ||
+			refusal == &refusal_outcome_unknown) && answer->result == NULL;
 }
 
 /* Nothing of it has got there, or it changes nothing. */
 static bool
 may_go_elsewhere(const struct request *request, const struct answer *answer)
 {
-	return answer->database_micros == 0 || request->is_head ||
-		strcmp(request->method, "GET") == 0;
+	return !answer->sent || !request_may_write(request);
 }
 
 const struct refusal *

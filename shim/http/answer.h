@@ -4,6 +4,7 @@
 #ifndef ANSWER_H
 #define ANSWER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -11,11 +12,14 @@
 
 /*
  * What came back.  "result" belongs to the caller, who frees it with
- * PQclear(); the other pointers point into it.
+ * PQclear(); the other pointers point into it.  "sent" and "late" are set by
+ * who calls, and say what may have come of a call that has failed.
  */
 struct answer
 {
 	PGresult   *result;
+	bool		sent;			/* the server may have got the call */
+	bool		late;			/* it failed after its result had come */
 	int			status;
 	const char *notes;			/* status line and headers for us alone */
 	const char *headers;		/* lines as they go out, headers_length

@@ -215,7 +215,7 @@ reply_refusal(struct reply *reply, struct request *request,
 				  "Vary: Accept, Authorization, X-API-Key\r\n", request->id);
 	if (status == 405)
 		buffer_string(head, "Allow: GET, HEAD\r\n");
-	if (status == 503 || status == 429)
+	if (refusal_passes(refusal) && status == refusal->status)
 		buffer_printf(head, "Retry-After: %d\r\n", RETRY_AFTER);
 	buffer_string(head, "\r\n");
 	if (body.failed)

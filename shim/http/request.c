@@ -503,6 +503,21 @@ read_body(struct request *request, struct mg_connection *connection,
 	return NULL;
 }
 
+bool
+request_may_write(const struct request *request)
+{
+	static const char *const reading[] = {"GET", "HEAD", "OPTIONS"};
+	size_t		i;
+
+	for (i = 0; i < sizeof(reading) / sizeof(reading[0]); i++)
+	{
+		if (request->method == NULL ||
+			strcmp(request->method, reading[i]) == 0)
+			return false;
+	}
+	return true;
+}
+
 const struct refusal *
 request_read(struct request *request, struct mg_connection *connection,
 			 const struct config *config)

@@ -93,6 +93,12 @@ extern const struct refusal *request_read(struct request *request,
 										  struct mg_connection *connection,
 										  const struct config *config);
 
+/*
+ * Whether it may change something.  One that must not is sent again where its
+ * answer was lost.  The shim's own, which have no method, do not count.
+ */
+extern bool request_may_write(const struct request *request);
+
 /* Has a read write nothing when it is called, not even of its refusal. */
 extern void request_set_reads_only(struct request *request, bool reads_only);
 

@@ -159,6 +159,7 @@ judge(struct relay *relay, struct channel *channel,
 	channels_written(&relay->channels, channel);
 	PQclear(answer->result);
 	answer->result = result;
+	answer->late = result != NULL && channel->took_late;
 	if (exchange->behind && call_would_write(result))
 	{
 		do_alone(relay, exchange, WRITING_MICROS);
@@ -215,8 +216,10 @@ send_to(struct relay *relay, struct channel *channel,
 		answer->wait_micros = answer->waited_until - exchange->started;
 		metrics_observe(METRIC_POOL_WAIT, answer->wait_micros);
 	}
-	if (channels_send(&relay->channels, channel, &exchange->request,
-					  !is_read(exchange), exchange))
+	answer->sent = channels_send(&relay->channels, channel,
+								 &exchange->request, !is_read(exchange),
+								 exchange);
+	if (answer->sent)
 		return;
 	judge(relay, channel, exchange, NULL);
 	give_back(relay, channel);
@@ -283,8 +286,7 @@ take_answer(struct relay *relay, struct channel *channel,
 		PQclear(result);
 	else
 		verdict = judge(relay, channel, exchange, result);
-	if (!is_large && verdict != VERDICT_UNAVAILABLE &&
-		verdict != VERDICT_FAILED)
+	if (!is_large && !call_spoils(verdict))
 		return !channels_yield(&relay->channels, channel);
 	give_back(relay, channel);
 	return false;

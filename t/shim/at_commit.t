@@ -46,12 +46,16 @@ my $client = HTTP::Tiny->new(timeout => 60);
 # A login has a thread and a connection for itself, others are side by side.
 for my $target ('/api/v1/items', '/auth/login')
 {
-	for my $case ([ fine => 200, 1 ], [ 23505 => 500, 0 ], [ '08006' => 503, 0 ], [ 57014 => 503, 0 ], [ 40001 => 200, 1 ])
+	# where another server was lost, nobody knows what it has done
+	for my $case ([ fine => 200, 1 ], [ 23505 => 500, 0, 'INTERNAL_ERROR' ], [ '08006' => 503, 0, 'OUTCOME_UNKNOWN' ],
+		[ 57014 => 503, 0, 'UNAVAILABLE', 1 ], [ 40001 => 200, 1 ])
 	{
-		my ($value, $status, $rows) = @$case;
+		my ($value, $status, $rows, $code, $after) = @$case;
 		my $answer = $client->post($shim->url . $target, { content => $value, headers => { 'content-type' => 'application/vnd.api+json' } });
 
 		is($answer->{status}, $status, "$target: $value");
+		is(($answer->{content} =~ /"code":"(\w+)"/)[0], $code, 'for that reason');
+		is($answer->{headers}{'retry-after'}, $after, 'and to be sent again or not');
 		is($cluster->psql("select count(*) from written where value = '$value'"), $rows, 'and what is there agrees');
 	}
 	$cluster->psql('truncate written');
