@@ -230,7 +230,14 @@ ea_table_lock_named(const char *sql)
 	if (pool == 0)
 		return;
 	foreach(cell, raw_parser(sql, RAW_PARSE_DEFAULT))
-		lock_in(lfirst_node(RawStmt, cell)->stmt, &reading);
+	{
+		Node	   *node = lfirst_node(RawStmt, cell)->stmt;
+
+		/* the walker knows no commands, as SET CONSTRAINTS */
+		if (IsA(node, SelectStmt) || IsA(node, InsertStmt) ||
+			IsA(node, UpdateStmt) || IsA(node, DeleteStmt))
+			lock_in(node, &reading);
+	}
 }
 
 /* -------- foreign keys -------- */
