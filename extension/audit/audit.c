@@ -37,8 +37,12 @@
 /* So long those that are there are taken to be there. */
 #define FOUND_MICROS 1000000
 
-/* Records between two looks at the memory that they take. */
-#define RECORDS_PER_LOOK 256
+/*
+ * Of a record without its changes, until it is written.  Changes are there as
+ * text, as a value, and as a row of the log.
+ */
+#define KEPT_RECORD 512
+#define COPIES_OF_CHANGES 3
 
 const pg_uuid_t ea_audit_platform = {{0}};
 
@@ -72,8 +76,7 @@ ea_audit_note(EaRequest *req, const char *action, const char *target_type,
 	EaAuditRecord *record = palloc0(sizeof(EaAuditRecord));
 
 	/* a cascade notes one for each row */
-	if (audit->n > 0 && audit->n % RECORDS_PER_LOOK == 0)
-		ea_limits_memory(req, NULL);
+	ea_limits_keep(req, KEPT_RECORD, NULL);
 	record->action = action;
 	record->target_type = target_type;
 	if (target_id != NULL)
@@ -93,14 +96,28 @@ ea_audit_open(EaRequest *req, const char *action, const char *target_type,
 	return record;
 }
 
+void
+ea_audit_begin_changes(EaAuditRecord *record)
+{
+	if (record->changes != NULL)
+		return;
+	record->changes = makeStringInfo();
+	appendStringInfoCharMacro(record->changes, '{');
+}
+
+void
+ea_audit_kept(EaRequest *req, EaAuditRecord *record)
+{
+	int			len = record->changes == NULL ? 0 : record->changes->len;
+
+	ea_limits_keep(req, COPIES_OF_CHANGES * (len - record->counted), NULL);
+	record->counted = len;
+}
+
 StringInfo
 ea_audit_begin_change(EaAuditRecord *record, const char *field)
 {
-	if (record->changes == NULL)
-	{
-		record->changes = makeStringInfo();
-		appendStringInfoCharMacro(record->changes, '{');
-	}
+	ea_audit_begin_changes(record);
 	ea_jsonwrite_key(record->changes, field);
 	appendStringInfoCharMacro(record->changes, '[');
 	return record->changes;
@@ -211,6 +228,14 @@ has_month(Oid namespace, int month)
 	return OidIsValid(get_relname_relid(month_name(month), namespace));
 }
 
+bool
+ea_audit_has_month(TimestampTz at)
+{
+	/* times are counted from the year 2000 */
+	return at >= 0 && has_month(get_namespace_oid("entityapi", false),
+								month_of(at));
+}
+
 static void
 make_months(TimestampTz at)
 {
@@ -317,6 +342,12 @@ ea_audit_prepare(EaRequest *req)
 #define OWN_COLUMNS 7
 #define COLUMNS (COMMON_COLUMNS + OWN_COLUMNS)
 
+/* Among a record's own. */
+#define CHANGES 4
+
+/* Their text is freed when it is a value. */
+#define LARGE_CHANGES (8 * 1024)
+
 #define INSERT_AUDIT \
 	"INSERT INTO entityapi.audit (at, tenant_id, actor_id, actor_kind," \
 	" actor_username, actor_key_id, outcome, request_id, ip, revision," \
@@ -376,9 +407,9 @@ own_values(EaAuditRecord *record, EaValue *values)
 	values[1] = EA_NULLABLE_TEXT(record->action);
 	values[2] = EA_NULLABLE_TEXT(record->target_type);
 	values[3] = EA_NULLABLE_TEXT(record->target_id);
-	values[4] = EA_NULLABLE_TEXT(record->changes ? record->changes->data :
-								 NULL);
-	values[4].type = JSONOID;
+	values[CHANGES] = EA_NULLABLE_TEXT(record->changes ?
+									   record->changes->data : NULL);
+	values[CHANGES].type = JSONOID;
 	values[5] = EA_NULLABLE_TEXT(record->detail);
 	values[6] = EA_NULL_IF(!record->has_version, EA_INT8(record->version));
 }
@@ -448,6 +479,60 @@ find_table(EaAppendTable *table, const EaAuditFrame *frame)
 	table->here = true;
 }
 
+/* How many records from there on are written together. */
+static int
+count_part(const EaAudit *audit, int first)
+{
+	Size		size = 0;
+	int			n = 0;
+
+	while (first + n < audit->n && (n == 0 || size < EA_LIMITS_LOOK))
+	{
+		const EaAuditRecord *record = audit->records[first + n++];
+
+		size += record->changes == NULL ? 0 : record->changes->len;
+	}
+	return n;
+}
+
+/* What has been written is there no more. */
+static void
+forget_changes(EaAuditRecord *record)
+{
+	if (record->changes == NULL || record->changes->maxlen < LARGE_CHANGES)
+		return;
+	pfree(record->changes->data);
+	record->changes = NULL;
+}
+
+static void
+write_part(const EaAppendTable *table, EaValue *values,
+		   EaAuditRecord *const *records, int n)
+{
+	EaValue    *own = palloc(n * OWN_COLUMNS * sizeof(EaValue));
+
+	for (int i = 0; i < n; i++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		own_values(records[i], own + i * OWN_COLUMNS);
+		forget_changes(records[i]);
+	}
+	if (!OidIsValid(table->relation) ||
+		!ea_append_rows(table, values, own, n))
+	{
+		if (n == 1)
+			write_one(own, values);
+		else
+			write_many(own, n, values);
+	}
+	for (int i = 0; i < n; i++)
+	{
+		if (!own[i * OWN_COLUMNS + CHANGES].isnull)
+			pfree(DatumGetPointer(own[i * OWN_COLUMNS + CHANGES].value));
+	}
+	pfree(own);
+}
+
 void
 ea_audit_write(EaRequest *req, const EaAuditFrame *frame)
 {
@@ -456,24 +541,18 @@ ea_audit_write(EaRequest *req, const EaAuditFrame *frame)
 	EaAppendTable table = {
 		InvalidOid, false, COLUMNS, table_columns, COMMON_COLUMNS, OWN_COLUMNS
 	};
-	EaValue    *own = palloc(audit->n * OWN_COLUMNS * sizeof(EaValue));
 
 	if (!ea_distributed())
 		prepare_months(req->now);
 	find_table(&table, frame);
 	common_values(req, frame, values);
-	for (int i = 0; i < audit->n; i++)
+	for (int i = 0; i < audit->n;)
 	{
+		int			n = count_part(audit, i);
+
 		CHECK_FOR_INTERRUPTS();
-		own_values(audit->records[i], own + i * OWN_COLUMNS);
-	}
-	if (!OidIsValid(table.relation) ||
-		!ea_append_rows(&table, values, own, audit->n))
-	{
-		if (audit->n == 1)
-			write_one(own, values);
-		else
-			write_many(own, audit->n, values);
+		write_part(&table, values, audit->records + i, n);
+		i += n;
 	}
 	audit->n = 0;
 	audit->open = NULL;

@@ -39,12 +39,19 @@
 #define EA_AUDIT_USER_CREATED			"USER_CREATED"
 #define EA_AUDIT_TENANT_ADMIN_GRANTED	"TENANT_ADMIN_GRANTED"
 
+/*
+ * The detail of a soft deletion, and of its being undone, begins so.  Such a
+ * record tells no values: the row keeps them, and has them again.
+ */
+#define EA_AUDIT_DELETION "deletion "
+
 typedef struct EaAuditRecord
 {
 	const char *action;
 	const char *target_type;	/* NULL: none */
 	const char *target_id;		/* NULL: none */
 	StringInfo	changes;		/* `{"name":[..],..` still open; NULL: none */
+	int			counted;		/* bytes of them, by ea_audit_kept() */
 	const char *detail;			/* NULL: none */
 	bool		has_version;	/* of a target that is locked: that which it */
 	int64		version;		/* had afterwards */
@@ -94,6 +101,15 @@ extern EaAuditRecord *ea_audit_open(EaRequest *req, const char *action,
 /* Add a changed field; before and after are JSON text and copied. */
 extern void ea_audit_change(EaAuditRecord *record, const char *field,
 							const char *before, const char *after);
+
+/* The record has changes, if only none. */
+extern void ea_audit_begin_changes(EaAuditRecord *record);
+
+/*
+ * What the record has got of changes by now counts as the request's memory,
+ * or is too much (request/limits.h).
+ */
+extern void ea_audit_kept(EaRequest *req, EaAuditRecord *record);
 
 /* The same in pieces: the caller appends `<before>,<after>]`. */
 extern StringInfo ea_audit_begin_change(EaAuditRecord *record,
@@ -159,6 +175,9 @@ extern const pg_uuid_t *ea_audit_tenant(Datum value, bool isnull);
  * locked the log, which others look at while they wait for a turn.
  */
 extern bool ea_audit_prepare(EaRequest *req);
+
+/* The log has a part for that month: no record of it was purged. */
+extern bool ea_audit_has_month(TimestampTz at);
 
 /* -------- between audit.c and audit_event.c -------- */
 

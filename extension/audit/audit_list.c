@@ -15,6 +15,7 @@
 #include "catalog/pg_type.h"
 #include "optimizer/cost.h"
 #include "miscadmin.h"
+#include "utils/memutils.h"
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
 
@@ -547,7 +548,11 @@ typedef struct ListPage
 	Cursor		read;			/* and read */
 	bool		foreign;		/* that is not of the caller's tenant */
 	List	   *sights;			/* EaAuditSight, of the types so far */
+	MemoryContext mcxt;			/* for the changes of one record */
 } ListPage;
+
+/* Changes are there as text, as a tree, and in the answer. */
+#define COPIES_OF_CHANGES 3
 
 /* NULL where there is none. */
 static char *
@@ -567,6 +572,7 @@ write_changes(ListPage *page, TupleTableSlot *slot)
 	char	   *action = get_text(slot, COLUMN_ACTION);
 	char	   *type = get_text(slot, COLUMN_TARGET_TYPE);
 	const EaAuditSight *sight;
+	MemoryContext old;
 	text	   *changes;
 
 	if (slot->tts_isnull[COLUMN_CHANGES])
@@ -583,6 +589,9 @@ write_changes(ListPage *page, TupleTableSlot *slot)
 	}
 	ea_limits_answer(req, out->len + toast_raw_datum_size(value),
 					 "page[size]");
+	ea_limits_keep(req, COPIES_OF_CHANGES * toast_raw_datum_size(value),
+				   "page[size]");
+	old = MemoryContextSwitchTo(page->mcxt);
 	changes = DatumGetTextPP(value);
 	if (sight->all)
 		appendBinaryStringInfo(out, VARDATA_ANY(changes),
@@ -590,8 +599,8 @@ write_changes(ListPage *page, TupleTableSlot *slot)
 	else
 		ea_audit_list_fields(req, sight->entity, VARDATA_ANY(changes),
 							 VARSIZE_ANY_EXHDR(changes));
-	if ((Pointer) changes != DatumGetPointer(value))
-		pfree(changes);
+	MemoryContextSwitchTo(old);
+	MemoryContextReset(page->mcxt);
 }
 
 static void
@@ -735,6 +744,9 @@ ea_audit_list(EaRequest *req)
 	Range		range = {0};
 	bool		complete;
 
+	page.mcxt = AllocSetContextCreate(CurrentMemoryContext,
+									  "entityapi changes of a record",
+									  ALLOCSET_DEFAULT_SIZES);
 	range.has_first = read_cursor(req, query, &range.first);
 	find_driver(req, &tree, &conditions);
 	find_range(req, &conditions, &range);

@@ -116,6 +116,22 @@ ea_past_names_since(const EaPastNames *names, const EaField *field)
 }
 
 int
+ea_past_names_on_since(const EaPastNames *names)
+{
+	int			since = PG_INT32_MAX;
+
+	for (int i = 0; i < names->n; i++)
+	{
+		const PastName *item = &names->items[i];
+
+		if (item->field[0] == '\0' &&
+			strcmp(item->entity, names->entity->name) == 0)
+			since = Min(since, item->first);
+	}
+	return since;
+}
+
+int
 ea_past_names_revision(TimestampTz at)
 {
 	return (int) ea_exec_int64(EA_EXEC_READ,

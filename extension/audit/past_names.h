@@ -28,6 +28,12 @@ extern EaField *ea_past_names_field(const EaPastNames *names,
 extern int	ea_past_names_since(const EaPastNames *names,
 								const EaField *field);
 
+/*
+ * The revision since which records of the entity have been written without a
+ * gap; PG_INT32_MAX: none are.
+ */
+extern int	ea_past_names_on_since(const EaPastNames *names);
+
 /* The revision that was in force at a time; 0: none. */
 extern int	ea_past_names_revision(TimestampTz at);
 

@@ -219,6 +219,7 @@ static const struct
 {
 	{EA_PLAN_NO_LOOPS, "enable_nestloop", "off"},
 	{EA_PLAN_AS_WRITTEN, "join_collapse_limit", "1"},
+	{EA_PLAN_IN_ORDER, "enable_sort", "off"},
 };
 
 /*

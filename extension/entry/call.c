@@ -89,6 +89,9 @@ run_guarded(const EaCall *call, EaRequest *req, const char *method)
 		RollbackAndReleaseCurrentSubTransaction();
 		MemoryContextSwitchTo(req->mcxt);
 		CurrentResourceOwner = owner;
+
+		/* to say and to record it takes little, whatever was taken before */
+		req->unseen = 0;
 		ea_failure_answer(req, edata);
 		failed = true;
 	}

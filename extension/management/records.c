@@ -238,10 +238,15 @@ write_row(void *arg, TupleTableSlot *slot)
 	RowReader  *reader = arg;
 	EaRequest  *req = reader->draft->req;
 
-	ea_limits_answer(req, req->out->len, "page[size]");
+	int			start = req->out->len;
+
+	ea_limits_answer(req, start, "page[size]");
 	read_row(reader, slot);
 	ea_jsonwrite_comma(req->out);
 	ea_records_put(reader->draft, req->out, reader->row);
+
+	/* as values, and as the text of them */
+	ea_limits_keep(req, 2 * (req->out->len - start), "page[size]");
 }
 
 EaValue *

@@ -403,6 +403,8 @@ ea_manifest_compile_entity(EaManifest *m, EaDeclEntity *entity)
 	write_true(&buf, "optimisticLocking", entity->locking);
 	write_true(&buf, "softDelete", entity->soft_delete);
 	write_true(&buf, "accounts", entity->accounts);
+	write_true(&buf, "alone", entity->existing_table != NULL &&
+			   !entity->others_write);
 	write_true(&buf, "deletionId", entity->soft_delete &&
 			   entity->existing_table == NULL);
 	write_number(&buf, "purgeAfterDays", entity->purge_after_days);

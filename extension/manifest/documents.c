@@ -39,6 +39,7 @@ static const EaKey entity_keys[] =
 	KEY("purgeAfterDays", EA_KEY_NUMBER, purge_after_days),
 	KEY("table", EA_KEY_STRING, existing_table),
 	KEY("columns", EA_KEY_OBJECT, existing_columns),
+	KEY("othersWrite", EA_KEY_BOOL, others_write),
 	KEY("since", EA_KEY_NUMBER, since),
 	KEY("removedIn", EA_KEY_NUMBER, removed_in),
 	{"fields", EA_KEY_OBJECT, EA_KEY_REQUIRED,
@@ -201,6 +202,7 @@ read_entity(EaManifest *m, EaDeclDocument *doc)
 	entity->document = doc;
 	entity->name = doc->name;
 	entity->tenant_scoped = true;
+	entity->others_write = true;
 	entity->since = entity->removed_in = -1;
 	entity->purge_after_days = -1;
 	entity->accounts = ea_jsonread_bool(doc->spec, "accounts", false);

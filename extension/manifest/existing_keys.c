@@ -153,6 +153,10 @@ ea_manifest_read_table(EaManifest *m, EaDeclEntity *entity)
 			ea_manifest_fault(m, entity->document->label, "/spec/columns",
 							  "name the table, or leave it out",
 							  "goes with \"table\"");
+		if (!entity->others_write)
+			ea_manifest_fault(m, entity->document->label, "/spec/othersWrite",
+							  "leave it out",
+							  "goes with \"table\": nobody else writes here");
 		return;
 	}
 	read_name(m, entity);

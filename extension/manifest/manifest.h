@@ -146,6 +146,7 @@ struct EaDeclEntity
 	int			purge_after_days;	/* -1: deleted rows stay */
 	char	   *existing_table;
 	const EaJson *existing_columns;
+	bool		others_write;	/* to an existing table; false: nobody else */
 	int			since;
 	int			removed_in;
 	const EaJson *field_map;

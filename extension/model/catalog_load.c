@@ -434,6 +434,7 @@ ea_catalog_load_entity(EaCatalog *catalog, const char *definition)
 	entity->locking = ea_jsonread_bool(json, "optimisticLocking", false);
 	entity->soft_delete = ea_jsonread_bool(json, "softDelete", false);
 	entity->accounts = ea_jsonread_bool(json, "accounts", false);
+	entity->alone = ea_jsonread_bool(json, "alone", false);
 	entity->purge_after_days = ea_jsonread_int(json, "purgeAfterDays", 0);
 	load_columns(entity, json);
 	entity->since = ea_jsonread_int(json, "since", 0);

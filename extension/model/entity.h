@@ -190,6 +190,7 @@ struct EaEntity
 	char	   *table;			/* qualified and quoted: app.line_item */
 	bool		existing;		/* the table was there before, and may have
 								 * columns, triggers and writers of its own */
+	bool		alone;			/* nobody else writes to an existing table */
 	char	   *schema_name;	/* of it, unquoted */
 	char	   *table_name;
 

@@ -17,8 +17,8 @@
 #include "model/table_check.h"
 #include "request/limits.h"
 
-/* Ids between two looks at the memory that they take. */
-#define IDS_PER_LOOK 64
+/* Of an id in a list, which grows by doubling and is handed on as an array. */
+#define KEPT_ID (3 * sizeof(pg_uuid_t))
 
 static EaRowPolicy row_policy = NULL;
 static EaHidesRows policy_hides = NULL;
@@ -607,8 +607,7 @@ keep_id(void *arg, TupleTableSlot *slot)
 {
 	IdSink	   *sink = arg;
 
-	if (sink->ids->n % IDS_PER_LOOK == IDS_PER_LOOK - 1)
-		ea_limits_memory(sink->req, NULL);
+	ea_limits_keep(sink->req, KEPT_ID, NULL);
 	*EA_GROW(sink->ids) = *DatumGetUUIDP(slot->tts_values[0]);
 }
 

@@ -4,6 +4,7 @@
 #ifndef EA_TYPES_H
 #define EA_TYPES_H
 
+#include "access/detoast.h"
 #include "lib/stringinfo.h"
 
 #include "base/jsonread.h"
@@ -121,6 +122,30 @@ typedef struct EaType
 } EaType;
 
 extern const EaType ea_types[EA_N_TYPES];
+
+/*
+ * The bytes that a stored value, which is not null, has when it is fetched and
+ * unpacked, asked before that is done; 0 where that cannot be many.
+ */
+static inline Size
+ea_types_bytes(const EaType *type, Datum value)
+{
+	switch (type->form)
+	{
+		case EA_FORM_TEXT:
+		case EA_FORM_JSONB:
+			return toast_raw_datum_size(value);
+		case EA_FORM_INT32:
+		case EA_FORM_INT64:
+		case EA_FORM_NUMERIC:
+		case EA_FORM_BOOL:
+		case EA_FORM_DATE:
+		case EA_FORM_TIMESTAMP:
+		case EA_FORM_UUID:
+			break;
+	}
+	return 0;
+}
 
 /* A value is refused; the result is for `return`. */
 static inline bool

@@ -56,7 +56,8 @@ static const EaApiComponent parameters[] = {
 	"'schema':{'type':'string','enum':['only','with']}}"},
 	{"parameters/asOf",
 		"{'name':'asOf','in':'query','description':'A time: what the resource "
-		"was then, as far as the audit log tells','schema':{'type':'string',"
+		"was then, as far as the audit log tells; for who may read the "
+		"resource and its history','schema':{'type':'string',"
 	"'format':'date-time'}}"},
 	{"parameters/include",
 		"{'name':'include','in':'query','description':'Paths of "

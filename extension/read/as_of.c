@@ -29,50 +29,51 @@ ea_as_of_time(EaRequest *req, const EaQuery *query)
 	return DatumGetTimestampTz(at);
 }
 
+void
+ea_as_of_authorize(EaRequest *req)
+{
+	ea_authz_require(req, req->entity, EA_OP_READ);
+	ea_authz_require(req, req->entity, EA_OP_HISTORY);
+}
+
 /* -------- may the caller know -------- */
 
-static bool
-sees_deleted(EaPast *past)
+static EA_NORETURN void
+lost(EaPast *past)
 {
-	return ea_authz_allows(past->req, past->entity, EA_OP_HISTORY);
-}
-
-/* There is something, or was at the end. */
-static bool
-may_know(EaPast *past)
-{
-	EaPastState *end;
-
-	if (ea_past_shows_today(past))
-		return true;
-	if (past->log->n == 0 || !sees_deleted(past))
-		return false;
-	end = ea_past_state(past, past->log->n, 0);
-	return end->kind == EA_PAST_DELETED && ea_past_shows(past, end);
-}
-
-EA_NORETURN void
-ea_as_of_lost(EaPast *past)
-{
-	if (!may_know(past))
-		ea_errors_not_found(past->req);
 	ea_errors_throw(past->req, EA_ERR_GONE_BEYOND_LOG, EA_AT_PARAMETER, "asOf",
 					"The audit log does not tell what it was then.");
+}
+
+/*
+ * Where others write to a table, what they did between two records and undid
+ * before the second leaves no trace: only the last record is known to lead to
+ * what there is.
+ */
+static bool
+others_may_have(EaPast *past, TimestampTz at)
+{
+	const EaResourceLog *log = ea_past_log(past);
+
+	return past->entity->existing && !past->entity->alone &&
+		ea_resource_log_until(log, at) < log->n;
 }
 
 EaPastState *
 ea_as_of_state(EaPast *past, TimestampTz at)
 {
-	EaPastState *state = ea_past_at(past, at);
+	EaPastState *state;
 
-	if (state->kind == EA_PAST_NONE ||
-		(state->kind == EA_PAST_DELETED && !sees_deleted(past)))
+	if (others_may_have(past, at))
+		lost(past);
+	state = ea_past_at(past, at);
+	if (state->kind == EA_PAST_NONE)
 		ea_errors_not_found(past->req);
 	if (state->kind == EA_PAST_LOST ||
 		(!ea_past_is_whole(past, state) &&
 		 ea_policy_sql_judge(past->req, past->entity, EA_OP_READ, NULL) ==
 		 EA_VERDICT_OPEN))
-		ea_as_of_lost(past);
+		lost(past);
 	if (!ea_past_shows(past, state))
 		ea_errors_not_found(past->req);
 	return state;
@@ -126,7 +127,8 @@ offer(EaDocument *doc, EaShape *shape)
 typedef struct Then
 {
 	EaPast	   *past;
-	const EaPastState *state;
+	const EaPastState *state;	/* NULL: the row tells it */
+	int			revision;		/* that was in force */
 } Then;
 
 /* It was declared then; what it was must be known. */
@@ -135,10 +137,12 @@ existed(void *arg, EaField *field)
 {
 	const Then *then = arg;
 
+	if (then->state == NULL)
+		return ea_past_existed(then->past, field, then->revision);
 	if (!then->state->existed[field->index])
 		return false;
 	if (!then->state->values[field->index].known)
-		ea_as_of_lost(then->past);
+		lost(then->past);
 	return true;
 }
 
@@ -157,11 +161,9 @@ shows_target(EaRequest *req, EaEntity *target, const pg_uuid_t *id,
 	if (!target->accounts &&
 		ea_policy_sql_judge(req, target, EA_OP_READ, NULL) == EA_VERDICT_YES)
 		return true;
-	past = ea_past_read(req, target, id);
-	if (target->accounts)
-		return ea_past_shows_today(past);
-	if (past->has_row && !past->deleted)
-		return ea_past_shows_today(past);
+	past = ea_past_find(req, target, id);
+	if (target->accounts || (past->has_row && (!past->seen || !past->deleted)))
+		return past->seen;
 	state = ea_past_at(past, at);
 	return state->kind == EA_PAST_LIVE && ea_past_shows(past, state);
 }
@@ -203,6 +205,25 @@ read_state(EaDocument *doc, EaShape *shape, EaPast *past,
 		ea_errors_not_found(doc->req);
 }
 
+/* Deleted softly or not, as it is. */
+static void
+read_row(EaDocument *doc, EaShape *shape, const pg_uuid_t *id)
+{
+	EaRowSink	sink = {doc, shape};
+	EaSqlBuf	b;
+	int			alias;
+
+	ea_sqlbuf_init(&b, doc->req);
+	b.deleted_too = true;
+	ea_sqlbuf_add(&b, "SELECT ");
+	ea_document_columns(&b, shape, 0);
+	alias = ea_sqlbuf_from(&b, shape->entity, EA_OP_READ);
+	ea_sqlbuf_is(&b, alias, shape->entity->id_column, id);
+	ea_sqlbuf_run(&b, EA_EXEC_READ, true, ea_document_row, &sink);
+	if (doc->primary.n == 0)
+		ea_errors_not_found(doc->req);
+}
+
 void
 ea_as_of_show(EaDocument *doc, const pg_uuid_t *id)
 {
@@ -210,19 +231,26 @@ ea_as_of_show(EaDocument *doc, const pg_uuid_t *id)
 	EaEntity   *entity = req->entity;
 	EaShape    *shape = ea_shape_find(doc, entity);
 	TimestampTz at = ea_as_of_time(req, doc->query);
-	EaResource *resource;
-	EaPastState *state;
 	EaPast	   *past;
+	Then		then = {NULL};
+	EaResource *resource;
 
 	offer(doc, shape);
-	past = ea_past_read(req, entity, id);
-	state = ea_as_of_state(past, at);
-	ea_shape_narrow(shape, existed, &(Then) {past, state});
-	read_state(doc, shape, past, state);
+	past = then.past = ea_past_find(req, entity, id);
+	ea_past_require(past);
+	if (!ea_past_is_row(past, at, &then.revision))
+		then.state = ea_as_of_state(past, at);
+	ea_shape_narrow(shape, existed, &then);
+	if (then.state == NULL)
+		read_row(doc, shape, id);
+	else
+		read_state(doc, shape, past, then.state);
 
 	resource = doc->primary.items[0];
-	resource->deleted = state->kind == EA_PAST_DELETED;
-	resource->deleted_at = state->deleted_at;
+	resource->deleted = then.state == NULL ? past->deleted
+		: then.state->kind == EA_PAST_DELETED;
+	resource->deleted_at = then.state == NULL ? past->deleted_at
+		: then.state->deleted_at;
 	hide_targets(doc, shape, resource, at);
 	req->status = 200;
 	ea_document_write_one(doc, ea_document_resource_path(resource));

@@ -11,13 +11,13 @@
 extern TimestampTz ea_as_of_time(EaRequest *req, const EaQuery *query);
 
 /*
- * The state of the resource at that time, which the caller may read: or 404,
- * or 410 for who may know that there is something.
+ * The state at that time of a resource that the caller may know of, and might
+ * have read then: or 404, or 410.
  */
 extern EaPastState *ea_as_of_state(EaPast *past, TimestampTz at);
 
-/* 410 for who may know that there is something, else 404. */
-extern EA_NORETURN void ea_as_of_lost(EaPast *past);
+/* The caller may ask for the past of the request's entity; else 403. */
+extern void ea_as_of_authorize(EaRequest *req);
 
 /*
  * Answer with a resource of the request's entity, for a query with asOf.

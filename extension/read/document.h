@@ -76,7 +76,6 @@ struct EaDocument
 	EaResourceList included;
 	bool		all_linkage;	/* max_linkage does not hold */
 	int			visits;			/* include steps gone so far */
-	unsigned	kept;			/* rows kept of statements, to be bounded */
 
 	/*
 	 * The one primary resource was made by this request: the fields (by their
@@ -104,7 +103,7 @@ extern const char *ea_document_cause(const EaDocument *doc);
 static inline void
 ea_document_bound(EaDocument *doc, Size len)
 {
-	if (unlikely(len > (Size) ea_guc_max_answer))
+	if (unlikely(len > ea_limits_most()))
 		ea_limits_refuse(doc->req, ea_document_cause(doc));
 }
 

@@ -3,7 +3,6 @@
  */
 #include "postgres.h"
 
-#include "access/detoast.h"
 #include "catalog/pg_type.h"
 #include "common/hashfn.h"
 #include "miscadmin.h"
@@ -17,8 +16,8 @@
 #include "read/document_rows.h"
 #include "request/errors.h"
 
-/* Memory is looked at once for so many rows. */
-#define ROWS_A_LOOK 256
+/* Of a row, or an identifier, beside its values. */
+#define KEPT_ROW 256
 
 typedef struct ResourceKey
 {
@@ -88,13 +87,24 @@ ea_document_ask(EaDocument *doc, EaEntity *entity, const pg_uuid_t *id)
 	return !found;
 }
 
+/* The parameter is asked for only where it is looked. */
+static inline void
+keep(EaDocument *doc, Size size)
+{
+	EaRequest  *req = doc->req;
+
+	if (likely(req->unseen + size < EA_LIMITS_LOOK))
+		req->unseen += size;
+	else
+		ea_limits_memory(req, size, ea_document_cause(doc));
+}
+
 /* One row more is kept; what all of them take is looked at now and then. */
 void
 ea_document_keep_row(EaDocument *doc)
 {
 	CHECK_FOR_INTERRUPTS();
-	if (++doc->kept % ROWS_A_LOOK == 0)
-		ea_limits_memory(doc->req, ea_document_cause(doc));
+	keep(doc, KEPT_ROW);
 }
 
 void
@@ -164,13 +174,18 @@ ea_document_width(const EaShape *shape)
 	return width;
 }
 
-/* A text that is kept outside of its row is not fetched if it is too long. */
+/*
+ * What is kept outside of its row is not fetched if it is too long.  To be
+ * read it is there once as a value beside its text, JSON as a tree as well.
+ */
 static inline void
-bound_text(EaDocument *doc, const EaField *field, Datum value)
+bound_value(EaDocument *doc, const EaField *field, Datum value)
 {
-	if (field->type->oid == TEXTOID &&
-		VARATT_IS_EXTERNAL(DatumGetPointer(value)))
-		ea_document_bound(doc, doc->text.len + toast_raw_datum_size(value));
+	Size		size = ea_types_bytes(field->type, value);
+
+	if (size > 0 && field->type->form == EA_FORM_TEXT)
+		ea_document_bound(doc, doc->text.len + size);
+	keep(doc, 2 * size);
 }
 
 static void
@@ -182,6 +197,7 @@ write_attributes(EaDocument *doc, EaShape *shape, TupleTableSlot *slot,
 	for (int i = 0; i < shape->nattributes; i++, column++)
 	{
 		EaField    *field = shape->attributes[i];
+		int			start = out->len;
 
 		if (i > 0)
 			appendStringInfoCharMacro(out, ',');
@@ -190,10 +206,11 @@ write_attributes(EaDocument *doc, EaShape *shape, TupleTableSlot *slot,
 			ea_jsonwrite_lit(out, "null");
 		else
 		{
-			bound_text(doc, field, slot->tts_values[column]);
+			bound_value(doc, field, slot->tts_values[column]);
 			field->shown->write(out, slot->tts_values[column]);
 			ea_document_bound(doc, out->len);
 		}
+		keep(doc, out->len - start);
 	}
 }
 

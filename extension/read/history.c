@@ -18,6 +18,7 @@
 #include "read/history_items.h"
 #include "read/resource.h"
 #include "request/errors.h"
+#include "request/limits.h"
 
 typedef enum Sight
 {
@@ -31,6 +32,7 @@ typedef struct HistoryPage
 	EaRequest  *req;
 	EaQuery    *query;
 	EaPast	   *past;
+	EaResourceLog *log;
 	MemoryContext mcxt;			/* for one state at a time */
 	int			n;				/* records that there are to show */
 	bool		asks;			/* policies have to be asked */
@@ -68,7 +70,7 @@ shows_record(HistoryPage *page, int i)
 {
 	if (!page->asks)
 		return true;
-	if (page->past->log->items[i].effect != EA_LOG_MADE &&
+	if (page->log->items[i].effect != EA_LOG_MADE &&
 		!shows_state(page, i))
 		return false;
 	return shows_state(page, i + 1);
@@ -88,7 +90,7 @@ take_records(HistoryPage *page, int i, int step)
 			continue;
 		if (page->nshown == page->query->page_size)
 			return true;
-		page->shown[page->nshown++] = &page->past->log->items[i];
+		page->shown[page->nshown++] = &page->log->items[i];
 	}
 	return false;
 }
@@ -122,7 +124,7 @@ static int
 read_cursor(HistoryPage *page, const char *parameter, const char *text,
 			bool *found)
 {
-	EaResourceLog *log = page->past->log;
+	const EaResourceLog *log = page->log;
 	pg_uuid_t	id;
 	uint8	   *bytes;
 	int			len;
@@ -208,21 +210,24 @@ answer(HistoryPage *page)
 							cursor_before(page), cursor_after(page), &items);
 }
 
-/* The resource as it is, or as it was at its end. */
-static void
-require_resource(EaPast *past)
+/* How many records are told of; or 404, or 410. */
+static int
+count_records(HistoryPage *page)
 {
-	EaPastState *end;
+	EaPast	   *past = page->past;
+	TimestampTz at;
+	int			revision;
 
-	if (past->has_row && !past->deleted)
+	if (page->query->as_of == NULL)
 	{
-		if (!ea_past_shows_today(past))
-			ea_errors_not_found(past->req);
-		return;
+		ea_past_require(past);
+		return ea_past_log(past)->n;
 	}
-	end = ea_past_state(past, past->log->n, 0);
-	if (end->kind != EA_PAST_DELETED || !ea_past_shows(past, end))
-		ea_errors_not_found(past->req);
+	at = ea_as_of_time(page->req, page->query);
+	ea_past_require(past);
+	if (!ea_past_is_row(past, at, &revision))
+		(void) ea_as_of_state(past, at);
+	return ea_resource_log_until(ea_past_log(past), at);
 }
 
 void
@@ -230,25 +235,24 @@ ea_history_show(EaRequest *req)
 {
 	EaQuery    *query = ea_query_read(req, EA_TAKES_SIZE | EA_TAKES_CURSOR |
 									  EA_TAKES_AS_OF);
-	TimestampTz at = query->as_of == NULL ? 0 : ea_as_of_time(req, query);
 	HistoryPage page = {req, query};
 	pg_uuid_t	id;
 
-	ea_resource_path_id(req, &id);
-	page.past = ea_past_read(req, req->entity, &id);
-	page.n = page.past->log->n;
-	if (query->as_of == NULL)
-		require_resource(page.past);
-	else
+	if (query->as_of != NULL)
 	{
-		ea_as_of_state(page.past, at);
-		page.n = ea_resource_log_until(page.past->log, at);
+		ea_as_of_authorize(req);
+		(void) ea_as_of_time(req, query);
 	}
+	ea_resource_path_id(req, &id);
+	page.past = ea_past_find(req, req->entity, &id);
+	page.n = count_records(&page);
+	page.log = ea_past_log(page.past);
 	page.asks = ea_policy_sql_judge(req, req->entity, EA_OP_READ, NULL) !=
 		EA_VERDICT_YES;
 	page.mcxt = AllocSetContextCreate(CurrentMemoryContext,
 									  "entityapi states of a resource",
 									  ALLOCSET_DEFAULT_SIZES);
+	ea_limits_keep(req, (page.n + 1) * sizeof(Sight), "page[size]");
 	page.sights = palloc0((page.n + 1) * sizeof(Sight));
 	page.shown = palloc(query->page_size * sizeof(EaLogRecord *));
 	find_page(&page);

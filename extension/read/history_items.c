@@ -8,6 +8,7 @@
 #include "postgres.h"
 
 #include "miscadmin.h"
+#include "utils/memutils.h"
 
 #include "authz/authz.h"
 #include "authz/policy_sql.h"
@@ -19,9 +20,17 @@
 #include "read/history_items.h"
 #include "request/limits.h"
 
+/* The parameter that makes the answer smaller. */
+#define PAGE "page[size]"
+
+/* A value is read as a tree, as what it is, and as text. */
+#define COPIES_OF_VALUE 3
+
 /* Resources of one kind that are referred to. */
 typedef struct Targets
 {
+	EaRequest  *req;
+	MemoryContext kept;			/* the list of ids lies there */
 	EaEntity   *entity;
 	bool		shown;			/* the caller may read the kind at all */
 	bool		asks;			/* which of them, policies have a say in */
@@ -35,7 +44,9 @@ typedef struct Writer
 	EaRequest  *req;
 	EaPast	   *past;
 	bool		reads;			/* the entity, by his roles */
-	List	   *targets;		/* of Targets * */
+	List	   *targets;		/* of Targets *, in kept */
+	MemoryContext kept;
+	MemoryContext mcxt;			/* for one record at a time */
 } Writer;
 
 /* -------- what is referred to -------- */
@@ -44,6 +55,7 @@ static Targets *
 targets_of(Writer *w, EaField *field, int member)
 {
 	EaEntity   *entity = ea_catalog_target(field, member);
+	MemoryContext old;
 	Targets    *targets;
 	ListCell   *lc;
 
@@ -53,7 +65,10 @@ targets_of(Writer *w, EaField *field, int member)
 		if (targets->entity == entity)
 			return targets;
 	}
+	old = MemoryContextSwitchTo(w->kept);
 	targets = palloc0(sizeof(Targets));
+	targets->req = w->req;
+	targets->kept = w->kept;
 	targets->entity = entity;
 	targets->shown = ea_catalog_shows(entity, w->req->version) &&
 		ea_authz_allows(w->req, entity, EA_OP_READ);
@@ -61,6 +76,7 @@ targets_of(Writer *w, EaField *field, int member)
 		ea_policy_sql_judge(w->req, entity, EA_OP_READ, NULL) !=
 		EA_VERDICT_YES;
 	w->targets = lappend(w->targets, targets);
+	MemoryContextSwitchTo(old);
 	return targets;
 }
 
@@ -94,13 +110,18 @@ static void
 want_id(void *arg, const pg_uuid_t *id)
 {
 	Targets    *targets = arg;
+	MemoryContext old = MemoryContextSwitchTo(targets->kept);
 
+	ea_limits_keep(targets->req, 2 * sizeof(pg_uuid_t), PAGE);
 	*EA_GROW(&targets->wanted) = *id;
+	MemoryContextSwitchTo(old);
 }
 
 static void
-want_targets(Writer *w, EaField *field, int revision, const char *json)
+want_targets(Writer *w, const EaLogRecord *record, const EaLogChange *change,
+			 const char *json)
 {
+	EaField    *field = change->field;
 	EaPastValue value;
 
 	if (ea_catalog_is_to_many(field))
@@ -108,7 +129,8 @@ want_targets(Writer *w, EaField *field, int revision, const char *json)
 		each_id(json, want_id, targets_of(w, field, 0));
 		return;
 	}
-	ea_past_values_read(w->past->log->names, field, revision, json, &value);
+	ea_past_values_read(w->past->names, field, record->revision, json,
+						&value);
 	if (value.known && !value.isnull)
 		want_id(targets_of(w, field, value.member),
 				DatumGetUUIDP(value.value));
@@ -185,7 +207,8 @@ write_value(Writer *w, EaField *field, int revision, const char *json)
 		write_list(w, field, json);
 		return;
 	}
-	ea_past_values_read(w->past->log->names, field, revision, json, &value);
+	ea_limits_keep(w->req, COPIES_OF_VALUE * strlen(json), PAGE);
+	ea_past_values_read(w->past->names, field, revision, json, &value);
 	if (field->kind == EA_ATTRIBUTE)
 	{
 		/* what today's type does not read is told as it was */
@@ -206,11 +229,11 @@ write_value(Writer *w, EaField *field, int revision, const char *json)
 }
 
 static void
-write_changes(Writer *w, const EaLogRecord *record)
+write_changes(Writer *w, const EaLogRecord *record, const EaLogDetail *detail)
 {
-	for (int i = 0; i < record->nchanges; i++)
+	for (int i = 0; i < detail->nchanges; i++)
 	{
-		const EaLogChange *change = &record->changes[i];
+		const EaLogChange *change = &detail->changes[i];
 
 		if (!is_shown(w, change->field))
 			continue;
@@ -226,38 +249,87 @@ write_changes(Writer *w, const EaLogRecord *record)
 /* -------- items -------- */
 
 static bool
-tells_actor(const EaRequest *req, const EaLogRecord *record)
+tells_actor(const EaRequest *req, const EaLogDetail *detail)
 {
 	return req->principal->super_admin ||
-		(record->has_tenant && req->has_tenant &&
-		 ea_uuid_equal(&record->tenant, &req->tenant));
+		(detail->has_tenant && req->has_tenant &&
+		 ea_uuid_equal(&detail->tenant, &req->tenant));
 }
 
 static void
 write_item(Writer *w, const EaLogRecord *record)
 {
 	StringInfo	out = w->out;
+	EaLogDetail detail;
+	int			start = out->len;
 
-	CHECK_FOR_INTERRUPTS();
-	ea_limits_answer(w->req, out->len, "page[size]");
+	ea_limits_answer(w->req, out->len, PAGE);
+	ea_resource_log_detail(w->past->log, record, &detail);
 	ea_jsonfmt_put(out, "%,{'type':'changes','id':%u,'attributes':"
 				   "{'at':%t,'action':%q,'actor':", &record->id, record->at,
-				   record->action);
-	if (tells_actor(w->req, record) &&
-		(record->actor_id != NULL || record->actor_username != NULL))
+				   detail.action);
+	if (tells_actor(w->req, &detail) &&
+		(detail.actor_id != NULL || detail.actor_username != NULL))
 		ea_jsonfmt_put(out, "{'id':%q,'kind':%q,'username':%q}",
-					   record->actor_id, record->actor_kind,
-					   record->actor_username);
+					   detail.actor_id, detail.actor_kind,
+					   detail.actor_username);
 	else
 		ea_jsonwrite_lit(out, "null");
 	ea_jsonwrite_lit(out, ",\"changes\":{");
-	write_changes(w, record);
+	write_changes(w, record, &detail);
 	ea_jsonwrite_lit(out, "},\"version\":");
 	if (record->has_version)
 		ea_jsonwrite_int64(out, record->version);
 	else
 		ea_jsonwrite_lit(out, "null");
 	ea_jsonwrite_lit(out, "}}");
+	ea_limits_keep(w->req, out->len - start, PAGE);
+}
+
+/* What the changes lead from and to, of what the caller may read. */
+static void
+want_of_record(Writer *w, const EaLogRecord *record)
+{
+	EaLogDetail detail;
+
+	ea_resource_log_detail(w->past->log, record, &detail);
+	for (int i = 0; i < detail.nchanges; i++)
+	{
+		const EaLogChange *change = &detail.changes[i];
+
+		if (change->field->kind == EA_ATTRIBUTE ||
+			!is_shown(w, change->field))
+			continue;
+		want_targets(w, record, change, change->from);
+		want_targets(w, record, change, change->to);
+	}
+}
+
+static bool
+has_relationships(const EaEntity *entity)
+{
+	for (int i = 0; i < entity->nfields; i++)
+	{
+		if (entity->fields[i].kind != EA_ATTRIBUTE)
+			return true;
+	}
+	return false;
+}
+
+/* Call fn for each record; what it allocates is freed between them. */
+static void
+each_record(Writer *w, const EaLogRecord *const *records, int n,
+			void (*fn) (Writer *w, const EaLogRecord *record))
+{
+	MemoryContext old = MemoryContextSwitchTo(w->mcxt);
+
+	for (int i = 0; i < n; i++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		fn(w, records[i]);
+		MemoryContextReset(w->mcxt);
+	}
+	MemoryContextSwitchTo(old);
 }
 
 void
@@ -268,22 +340,14 @@ ea_history_items(StringInfo out, EaRequest *req, EaPast *past,
 	ListCell   *lc;
 
 	w.reads = ea_authz_allows(req, past->entity, EA_OP_READ);
-	for (int i = 0; i < n; i++)
-	{
-		const EaLogRecord *record = records[i];
-
-		for (int c = 0; c < record->nchanges; c++)
-		{
-			EaField    *field = record->changes[c].field;
-
-			if (field->kind == EA_ATTRIBUTE || !is_shown(&w, field))
-				continue;
-			want_targets(&w, field, record->revision, record->changes[c].from);
-			want_targets(&w, field, record->revision, record->changes[c].to);
-		}
-	}
+	w.kept = CurrentMemoryContext;
+	w.mcxt = AllocSetContextCreate(CurrentMemoryContext,
+								   "entityapi item of a history",
+								   ALLOCSET_DEFAULT_SIZES);
+	if (has_relationships(past->entity))
+		each_record(&w, records, n, want_of_record);
 	foreach(lc, w.targets)
 		look_for(&w, lfirst(lc));
-	for (int i = 0; i < n; i++)
-		write_item(&w, records[i]);
+	each_record(&w, records, n, write_item);
+	MemoryContextDelete(w.mcxt);
 }

@@ -11,16 +11,23 @@
 
 #include "catalog/pg_type.h"
 #include "miscadmin.h"
+#include "utils/memutils.h"
 
+#include "audit/audit.h"
 #include "authz/policy_sql.h"
 #include "base/grow.h"
 #include "base/uuid.h"
 #include "read/past.h"
+#include "request/errors.h"
+#include "request/limits.h"
+
+/* A value is kept as it is, as text, and once more while it is read. */
+#define KEPT_COPIES 3
 
 /* -------- the row -------- */
 
 static void
-past_row(void *arg, TupleTableSlot *slot)
+head_row(void *arg, TupleTableSlot *slot)
 {
 	EaPast	   *past = arg;
 	EaEntity   *entity = past->entity;
@@ -28,22 +35,140 @@ past_row(void *arg, TupleTableSlot *slot)
 
 	past->has_row = true;
 	if (entity->soft_delete)
-		past->deleted = DatumGetBool(slot->tts_values[column++]);
+	{
+		past->deleted = !slot->tts_isnull[column];
+		past->deleted_at = DatumGetTimestampTz(slot->tts_values[column++]);
+	}
+	if (entity->created_column != NULL)
+	{
+		past->has_created = !slot->tts_isnull[column];
+		past->created_at = DatumGetTimestampTz(slot->tts_values[column++]);
+	}
 	if (entity->locking)
-		past->version = DatumGetInt64(slot->tts_values[column++]);
+		past->version = DatumGetInt64(slot->tts_values[column]);
+}
+
+/* To be read, or whoever may read it: EA_OP_DELETE. */
+static bool
+find_row(EaPast *past, EaOperation op)
+{
+	EaEntity   *entity = past->entity;
+	EaSqlBuf	b;
+	int			alias;
+
+	ea_sqlbuf_init(&b, past->req);
+	b.deleted_too = true;
+	ea_sqlbuf_add(&b, "SELECT ");
+	ea_sqlbuf_select(&b, 0, entity->id_column, UUIDOID);
+	if (entity->soft_delete)
+	{
+		ea_sqlbuf_add(&b, ", ");
+		ea_sqlbuf_select(&b, 0, entity->deleted_column, TIMESTAMPTZOID);
+	}
+	if (entity->created_column != NULL)
+	{
+		ea_sqlbuf_add(&b, ", ");
+		ea_sqlbuf_select(&b, 0, entity->created_column, TIMESTAMPTZOID);
+	}
+	if (entity->locking)
+	{
+		ea_sqlbuf_add(&b, ", ");
+		ea_sqlbuf_select(&b, 0, entity->version_column, INT8OID);
+	}
+	alias = ea_sqlbuf_from(&b, entity, op);
+	ea_sqlbuf_is(&b, alias, entity->id_column, &past->id);
+	return ea_sqlbuf_run(&b, EA_EXEC_READ, true, head_row, past) > 0;
+}
+
+EaPast *
+ea_past_find(EaRequest *req, EaEntity *entity, const pg_uuid_t *id)
+{
+	EaPast	   *past = palloc0(sizeof(EaPast));
+
+	past->req = req;
+	past->entity = entity;
+	past->id = *id;
+	past->seen = find_row(past, EA_OP_READ);
+	if (!past->seen)
+		(void) find_row(past, EA_OP_DELETE);
+	return past;
+}
+
+/* -------- what states are made of -------- */
+
+EaResourceLog *
+ea_past_log(EaPast *past)
+{
+	if (past->log == NULL)
+	{
+		past->log = ea_resource_log_read(past->req, past->entity, &past->id);
+		past->names = past->log->names;
+	}
+	return past->log;
+}
+
+static void
+values_row(void *arg, TupleTableSlot *slot)
+{
+	EaPast	   *past = arg;
+	EaEntity   *entity = past->entity;
+	int			column = 1;
+
 	for (int i = 0; i < entity->nfields; i++)
 	{
 		EaField    *field = &entity->fields[i];
 
-		if (ea_past_values_logged(field))
-			ea_past_values_row(field, slot, &column, &past->values[i]);
+		if (!ea_past_values_logged(field))
+			continue;
+		if (field->kind == EA_ATTRIBUTE && !slot->tts_isnull[column])
+			ea_limits_keep(past->req, KEPT_COPIES *
+						   ea_types_bytes(field->type,
+										  slot->tts_values[column]), NULL);
+		ea_past_values_row(field, slot, &column, &past->values[i]);
 	}
 }
 
 static void
-add_place(EaPastPlaces *places, int n)
+read_values(EaPast *past)
 {
+	EaEntity   *entity = past->entity;
+	EaSqlBuf	b;
+	int			alias;
+
+	past->values = palloc0(Max(entity->nfields, 1) * sizeof(EaPastValue));
+	if (!past->has_row)
+		return;
+	ea_sqlbuf_init(&b, past->req);
+	b.deleted_too = true;
+	ea_sqlbuf_add(&b, "SELECT ");
+	ea_sqlbuf_select(&b, 0, entity->id_column, UUIDOID);
+	for (int i = 0; i < entity->nfields; i++)
+	{
+		if (ea_past_values_logged(&entity->fields[i]))
+			ea_sqlbuf_select_field(&b, 0, &entity->fields[i]);
+	}
+	alias = ea_sqlbuf_from(&b, entity, EA_OP_DELETE);
+	ea_sqlbuf_is(&b, alias, entity->id_column, &past->id);
+	ea_sqlbuf_run(&b, EA_EXEC_READ, true, values_row, past);
+}
+
+static void
+add_place(EaPast *past, EaPastPlaces *places, int n)
+{
+	ea_limits_keep(past->req, 2 * sizeof(int), NULL);
 	*EA_GROW(places) = n;
+}
+
+static void
+read_since(EaPast *past)
+{
+	EaEntity   *entity = past->entity;
+
+	if (past->since != NULL)
+		return;
+	past->since = palloc(Max(entity->nfields, 1) * sizeof(int));
+	for (int i = 0; i < entity->nfields; i++)
+		past->since[i] = ea_past_names_since(past->names, &entity->fields[i]);
 }
 
 /* Which records speak of a field, and of the whole. */
@@ -53,65 +178,87 @@ find_places(EaPast *past)
 	EaEntity   *entity = past->entity;
 
 	past->places = palloc0(Max(entity->nfields, 1) * sizeof(EaPastPlaces));
-	past->since = palloc(Max(entity->nfields, 1) * sizeof(int));
-	for (int i = 0; i < entity->nfields; i++)
-		past->since[i] = ea_past_names_since(past->log->names,
-											 &entity->fields[i]);
 	for (int n = 0; n < past->log->n; n++)
 	{
 		const EaLogRecord *record = &past->log->items[n];
 		bool		all = record->effect != EA_LOG_CHANGED &&
-			record->effect != EA_LOG_NOTHING;
+			record->effect != EA_LOG_NOTHING && !record->silent;
 
 		CHECK_FOR_INTERRUPTS();
 		if (record->effect != EA_LOG_CHANGED)
-			add_place(&past->turns, n);
+			add_place(past, &past->turns, n);
 		for (int i = 0; all && i < entity->nfields; i++)
-			add_place(&past->places[i], n);
+			add_place(past, &past->places[i], n);
 		for (int c = 0; record->effect == EA_LOG_CHANGED &&
 			 c < record->nchanges; c++)
-			add_place(&past->places[record->changes[c].field->index], n);
+			add_place(past, &past->places[record->changes[c].field->index],
+					  n);
 	}
 }
 
-EaPast *
-ea_past_read(EaRequest *req, EaEntity *entity, const pg_uuid_t *id)
+/* They outlive the state that needs them first. */
+static void
+read_all(EaPast *past)
 {
-	EaPast	   *past = palloc0(sizeof(EaPast));
-	EaSqlBuf	b;
-	int			alias;
+	MemoryContext old;
 
-	past->req = req;
-	past->entity = entity;
-	past->id = *id;
-	past->values = palloc0(Max(entity->nfields, 1) * sizeof(EaPastValue));
-
-	/* the log is read first, so that it tells of nothing that comes after */
-	past->log = ea_resource_log_read(req, entity, id);
+	if (past->is_read)
+		return;
+	old = MemoryContextSwitchTo(GetMemoryChunkContext(past));
+	ea_resource_log_changes(ea_past_log(past));
+	read_since(past);
 	find_places(past);
-	ea_sqlbuf_init(&b, req);
-	b.deleted_too = true;
-	ea_sqlbuf_add(&b, "SELECT ");
-	ea_sqlbuf_select(&b, 0, entity->id_column, UUIDOID);
-	if (entity->soft_delete)
-	{
-		ea_sqlbuf_addf(&b, ", t0.%s IS NOT NULL", entity->deleted_column);
-		ea_sqlbuf_reads(&b, BOOLOID);
-	}
-	if (entity->locking)
-	{
-		ea_sqlbuf_add(&b, ", ");
-		ea_sqlbuf_select(&b, 0, entity->version_column, INT8OID);
-	}
-	for (int i = 0; i < entity->nfields; i++)
-	{
-		if (ea_past_values_logged(&entity->fields[i]))
-			ea_sqlbuf_select_field(&b, 0, &entity->fields[i]);
-	}
-	alias = ea_sqlbuf_from(&b, entity, EA_OP_DELETE);
-	ea_sqlbuf_is(&b, alias, entity->id_column, id);
-	ea_sqlbuf_run(&b, EA_EXEC_READ, true, past_row, past);
-	return past;
+	read_values(past);
+	past->is_read = true;
+	MemoryContextSwitchTo(old);
+}
+
+/* -------- does the row tell it -------- */
+
+bool
+ea_past_existed(EaPast *past, const EaField *field, int revision)
+{
+	if (revision == PG_INT32_MAX)
+		return true;
+	read_since(past);
+	return past->since[field->index] <= revision;
+}
+
+/*
+ * Nothing from that time on is missing in the log: a record from before is
+ * there, and what is purged goes by its time; or its month is.
+ */
+static bool
+is_kept_since(const EaResourceLog *last, TimestampTz at)
+{
+	return last->n > 0 || ea_audit_has_month(at);
+}
+
+bool
+ea_past_is_row(EaPast *past, TimestampTz at, int *revision)
+{
+	EaResourceLog *last;
+	TimestampTz newest = 0;
+
+	*revision = PG_INT32_MAX;
+	if (!past->has_row)
+		return false;
+	if (at >= past->req->now)
+		return true;
+
+	/* of accounts there is no log */
+	if (past->entity->accounts || (past->has_created && past->created_at > at))
+		return false;
+	last = ea_resource_log_last(past->req, past->entity, &past->id, &newest);
+	if ((last->n > 0 && newest > at) || !is_kept_since(last, at))
+		return false;
+	*revision = ea_past_names_revision(at);
+	if (last->n > 0)
+		*revision = Max(*revision, last->items[0].revision);
+	if (*revision < ea_past_names_on_since(last->names))
+		return false;
+	past->names = last->names;
+	return true;
 }
 
 /* -------- was it there -------- */
@@ -245,6 +392,17 @@ has_no_gap(const EaPast *past, int n, int64 *version)
 
 /* -------- what it had -------- */
 
+static void
+read_value(EaPast *past, const EaLogRecord *record, const EaLogChange *change,
+		   bool after, EaPastValue *value)
+{
+	const char *json = ea_resource_log_value(past->log, record, change, after);
+
+	ea_limits_keep(past->req, KEPT_COPIES * strlen(json), NULL);
+	ea_past_values_read(past->log->names, change->field, record->revision,
+						json, value);
+}
+
 /* What a record from afterwards says that the field had before it. */
 static void
 value_before(EaPast *past, const EaLogRecord *record, EaField *field,
@@ -256,8 +414,7 @@ value_before(EaPast *past, const EaLogRecord *record, EaField *field,
 	if (record->effect != EA_LOG_CHANGED && record->effect != EA_LOG_ENDED)
 		return;
 	if (change != NULL)
-		ea_past_values_read(past->log->names, field, record->revision,
-							change->from, value);
+		read_value(past, record, change, false, value);
 	else
 		ea_past_values_null(value);
 }
@@ -276,9 +433,8 @@ value_after(EaPast *past, const EaLogRecord *record, EaField *field,
 	if (record->effect == EA_LOG_UNKNOWN)
 		return;
 	if (change != NULL)
-		ea_past_values_read(past->log->names, field, record->revision,
-							record->effect == EA_LOG_ENDED ? change->from
-							: change->to, value);
+		read_value(past, record, change, record->effect != EA_LOG_ENDED,
+				   value);
 	else
 		ea_past_values_null(value);
 }
@@ -330,6 +486,7 @@ static void
 find_filled(EaPast *past, const EaLogRecord *record, EaField *field,
 			EaPastValue *value)
 {
+	EaLogDetail detail;
 	pg_uuid_t	id;
 
 	if (field->kind == EA_ATTRIBUTE)
@@ -338,8 +495,9 @@ find_filled(EaPast *past, const EaLogRecord *record, EaField *field,
 		return;
 	}
 	ea_past_values_null(value);
-	if (record->actor_id != NULL &&
-		ea_uuid_parse(record->actor_id, strlen(record->actor_id), &id) &&
+	ea_resource_log_detail(past->log, record, &detail);
+	if (detail.actor_id != NULL &&
+		ea_uuid_parse(detail.actor_id, strlen(detail.actor_id), &id) &&
 		ea_exec_one(EA_EXEC_READ, "SELECT 1 FROM entityapi.account"
 					" WHERE id = $1 AND tenant_id = $2",
 					ea_params(EA_UUID(&id), EA_UUID(&past->req->tenant)),
@@ -413,6 +571,7 @@ ea_past_state(EaPast *past, int n, int revision)
 	EaPastState *state = palloc0(sizeof(EaPastState));
 	const EaLogRecord *end = NULL;
 
+	read_all(past);
 	state->values = palloc0(nfields * sizeof(EaPastValue));
 	state->existed = palloc0(nfields * sizeof(bool));
 	state->kind = kind_of(past, n);
@@ -428,11 +587,13 @@ ea_past_state(EaPast *past, int n, int revision)
 	}
 	revision = Max(revision, past->log->items[n - 1].revision);
 	if (end != NULL)
-	{
-		/* what has been declared since is none of its fields */
 		state->deleted_at = end->since;
+
+	/* the row that stays gets the fields that are declared later */
+	if (end != NULL && end->silent)
+		end = NULL;
+	if (end != NULL)
 		revision = end->revision;
-	}
 	find_values(past, n, revision, end, state);
 	return state;
 }
@@ -440,7 +601,7 @@ ea_past_state(EaPast *past, int n, int revision)
 EaPastState *
 ea_past_at(EaPast *past, TimestampTz at)
 {
-	int			n = ea_resource_log_until(past->log, at);
+	int			n = ea_resource_log_until(ea_past_log(past), at);
 	int			revision = ea_past_names_revision(at);
 
 	/* what was written says better than times what was in force */
@@ -526,15 +687,42 @@ ea_past_shows(EaPast *past, const EaPastState *state)
 	return ea_sqlbuf_run(&b, EA_EXEC_READ, true, NULL, NULL) > 0;
 }
 
-bool
-ea_past_shows_today(EaPast *past)
+/*
+ * Its last record says what it was at its end.  A silent one does not, so it
+ * is shown to those who may read all there is.
+ */
+static bool
+shows_end(EaPast *past)
 {
-	EaSqlBuf	b;
-	int			alias;
+	EaPastState *state;
+	bool		shows;
 
-	ea_sqlbuf_init(&b, past->req);
-	ea_sqlbuf_add(&b, "SELECT 1");
-	alias = ea_sqlbuf_from(&b, past->entity, EA_OP_READ);
-	ea_sqlbuf_is(&b, alias, past->entity->id_column, &past->id);
-	return ea_sqlbuf_run(&b, EA_EXEC_READ, true, NULL, NULL) > 0;
+	if (ea_policy_sql_judge(past->req, past->entity, EA_OP_READ, NULL) ==
+		EA_VERDICT_YES)
+		return true;
+	state = ea_past_state(past, past->log->n, 0);
+	shows = state->kind == EA_PAST_DELETED && ea_past_shows(past, state);
+	past->is_read = false;
+	memset(&past->turns, 0, sizeof(EaPastPlaces));
+	return shows;
+}
+
+void
+ea_past_require(EaPast *past)
+{
+	TimestampTz at;
+	EaResourceLog *last;
+
+	if (past->seen)
+		return;
+	last = ea_resource_log_last(past->req, past->entity,
+								past->has_row ? NULL : &past->id, &at);
+	if (last->n == 0 || (last->items[0].effect != EA_LOG_ENDED &&
+						 last->items[0].effect != EA_LOG_NOTHING))
+		ea_errors_not_found(past->req);
+	past->log = last;
+	past->names = last->names;
+	if (!shows_end(past))
+		ea_errors_not_found(past->req);
+	past->log = NULL;
 }

@@ -43,21 +43,52 @@ typedef struct EaPast
 	EaRequest  *req;
 	EaEntity   *entity;
 	pg_uuid_t	id;
+
+	/* the row, by ea_past_find() */
+	bool		has_row;
+	bool		seen;			/* the caller may read it, deleted or not */
+	bool		deleted;		/* softly */
+	TimestampTz deleted_at;
+	bool		has_created;
+	TimestampTz created_at;
+	int64		version;
+
+	/* the log, by ea_past_log(); NULL: it has not been read */
 	EaResourceLog *log;
+	EaPastNames *names;
+
+	/* what states are made of, read with the first of them */
+	bool		is_read;
 	EaPastPlaces turns;			/* records that are more than a change */
 	EaPastPlaces *places;		/* that speak of a field, by its index */
 	int		   *since;			/* the revision that brought it */
-
-	/* the row, seen or not */
-	bool		has_row;
-	bool		deleted;		/* softly */
-	int64		version;
-	EaPastValue *values;
+	EaPastValue *values;		/* of the row */
 } EaPast;
 
-/* What is known of a resource; it need not be there. */
-extern EaPast *ea_past_read(EaRequest *req, EaEntity *entity,
+/* Look at the row; it need not be there.  No log is read. */
+extern EaPast *ea_past_find(EaRequest *req, EaEntity *entity,
 							const pg_uuid_t *id);
+
+/*
+ * Throws 404 unless the caller may know of it.  A row that is there decides,
+ * deleted softly or not, before anything of the log is read; of one that is
+ * gone, its last record alone.  The steps are the same whether it is hidden
+ * or was never there, and do not depend on the length of the log.
+ */
+extern void ea_past_require(EaPast *past);
+
+/*
+ * The row is what it was at that time, whatever the log knows of others: no
+ * record is from later, and none can be missing.  Sets the revision that was
+ * in force then, PG_INT32_MAX: that of now.
+ */
+extern bool ea_past_is_row(EaPast *past, TimestampTz at, int *revision);
+
+/* The field was declared when a revision was in force. */
+extern bool ea_past_existed(EaPast *past, const EaField *field, int revision);
+
+/* Records of the log, without what they say. */
+extern EaResourceLog *ea_past_log(EaPast *past);
 
 /*
  * As it was after the first n records, when that revision was in force; 0:
@@ -82,8 +113,5 @@ extern void ea_past_take_back(EaPast *past, EaEntity *stand_in);
 
 /* The caller may read it as it was; what policies may ask must be known. */
 extern bool ea_past_shows(EaPast *past, const EaPastState *state);
-
-/* The caller may read it as it is. */
-extern bool ea_past_shows_today(EaPast *past);
 
 #endif							/* EA_PAST_H */

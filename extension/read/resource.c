@@ -50,6 +50,8 @@ ea_resource_show(EaRequest *req)
 	EaRowSink	sink = {doc, ea_shape_find(doc, entity)};
 	pg_uuid_t	id;
 
+	if (query->as_of != NULL)
+		ea_as_of_authorize(req);
 	ea_shape_show(doc, sink.shape, query->shown);
 	ea_resource_path_id(req, &id);
 	if (query->as_of != NULL)

@@ -7,6 +7,7 @@
 #include "base/names.h"
 #include "request/body.h"
 #include "request/errors.h"
+#include "request/limits.h"
 
 static const char *const kind_names[] = {
 	"null", "a boolean", "a number", "a string", "an array", "an object"
@@ -104,6 +105,8 @@ ea_body_json(EaRequest *req)
 		ea_errors_throw(req, EA_ERR_MALFORMED_JSON, EA_AT_NONE, NULL,
 						"The request needs a body.");
 
+	/* the tree has its texts, and values are made of these */
+	ea_limits_keep(req, 2 * (Size) req->body_len, NULL);
 	root = ea_jsonread_parse(req->body, req->body_len, ea_guc_max_json_depth,
 							 &fault);
 	if (root == NULL)

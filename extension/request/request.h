@@ -88,6 +88,7 @@ struct EaRequest
 	struct EaLids *lids;		/* local ids, within atomic operations */
 	struct List *deferred;		/* foreign keys that are checked at the end */
 	bool		strangers;		/* code of others ran in it */
+	Size		unseen;			/* bytes kept since the limit was looked at */
 	struct EaAudit *audit;		/* what it did so far, NULL: nothing */
 
 	/* faults so far */

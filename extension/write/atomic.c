@@ -370,7 +370,7 @@ run_operation(Run *run, EaAtomicOp *op)
 
 	CHECK_FOR_INTERRUPTS();
 	ea_writing_at(req, op->pointer, pointer);
-	ea_limits_memory(req, NULL);
+	ea_limits_memory(req, 0, NULL);
 	run->ops->lids->operation = run->current;
 	if (op->verb != EA_ATOMIC_ADD || op->relationship != NULL)
 	{

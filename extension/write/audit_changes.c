@@ -15,6 +15,7 @@
 #include "base/grow.h"
 #include "base/jsonwrite.h"
 #include "base/uuid.h"
+#include "request/limits.h"
 #include "write/audit_changes.h"
 
 /* Of a relationship with more members than this, only some are kept. */
@@ -49,6 +50,22 @@ write_input(StringInfo buf, EaField *field, const EaInputField *in)
 										Int32GetDatum(field->scale));
 		field->type->write(buf, value);
 	}
+}
+
+/*
+ * A value that is kept outside of its row is there as it is, as JSON, and in
+ * the record; said before any of it is fetched.
+ */
+#define COPIES_OF_VALUE 3
+
+static void
+announce(EaRequest *req, const EaField *field, TupleTableSlot *slot,
+		 int column)
+{
+	if (field->kind == EA_ATTRIBUTE && !slot->tts_isnull[column])
+		ea_limits_keep(req, COPIES_OF_VALUE *
+					   ea_types_bytes(field->type, slot->tts_values[column]),
+					   NULL);
 }
 
 /* What a row holds, from *column on, which is moved behind the field. */
@@ -101,6 +118,7 @@ ea_changes_created(EaInput *input, const pg_uuid_t *id)
 		write_input(buf, field, &input->fields[i]);
 		appendStringInfoCharMacro(buf, ']');
 	}
+	ea_audit_kept(input->req, record);
 }
 
 /* -------- update -------- */
@@ -158,6 +176,7 @@ before_row(void *arg, TupleTableSlot *slot)
 
 		if (!before->input->fields[i].given || field->ncolumns == 0)
 			continue;
+		announce(before->input->req, field, slot, first);
 		before->values[i] = stored_json(field, slot, &first);
 		for (int c = 0; before->keeps && c < field->ncolumns; c++)
 			keep_column(before, &field->columns[c], slot);
@@ -281,6 +300,7 @@ ea_changes_updated(EaInput *input, const pg_uuid_t *id,
 			ea_audit_change(record, entity->fields[i].name,
 							before->values[i], after.data);
 	}
+	ea_audit_kept(req, record);
 }
 
 /* The version, of what has one, is the column after the others. */
@@ -302,13 +322,38 @@ stored_version(EaEntity *entity, TupleTableSlot *slot, int column)
 /* -------- delete -------- */
 
 void
-ea_changes_columns(EaSqlBuf *b, EaEntity *entity, int alias)
+ea_changes_deleted(EaSqlBuf *b, EaWriteDeleted *deleted, int alias)
 {
+	EaEntity   *entity = deleted->entity;
+
 	ea_sqlbuf_add(b, " RETURNING ");
 	ea_sqlbuf_select(b, alias, entity->id_column, UUIDOID);
-	for (int i = 0; i < entity->nfields; i++)
+	for (int i = 0; !deleted->stays && i < entity->nfields; i++)
 		ea_sqlbuf_select_field(b, alias, &entity->fields[i]);
 	select_version(b, entity, alias);
+}
+
+/* All that it had, and that there was nothing more. */
+static void
+note_values(EaWriteDeleted *deleted, EaAuditRecord *record,
+			TupleTableSlot *slot, int *column)
+{
+	EaEntity   *entity = deleted->entity;
+
+	ea_audit_begin_changes(record);
+	for (int i = 0; i < entity->nfields; i++)
+	{
+		EaField    *field = &entity->fields[i];
+		const char *value;
+
+		if (field->ncolumns == 0)
+			continue;
+		announce(deleted->req, field, slot, *column);
+		value = stored_json(field, slot, column);
+		if (strcmp(value, "null") != 0)
+			ea_audit_change(record, field->name, value, "null");
+	}
+	ea_audit_kept(deleted->req, record);
 }
 
 void
@@ -322,18 +367,13 @@ ea_changes_deleted_row(void *arg, TupleTableSlot *slot)
 	record = ea_audit_note(deleted->req, deleted->restored ?
 						   EA_AUDIT_ENTITY_RESTORE : EA_AUDIT_ENTITY_DELETE,
 						   entity->type, DatumGetUUIDP(slot->tts_values[0]));
-	for (int i = 0; i < entity->nfields; i++)
-	{
-		const char *value;
-
-		if (entity->fields[i].ncolumns == 0)
-			continue;
-		value = stored_json(&entity->fields[i], slot, &column);
-		if (strcmp(value, "null") != 0)
-			ea_audit_change(record, entity->fields[i].name,
-							deleted->restored ? "null" : value,
-							deleted->restored ? value : "null");
-	}
+	if (!deleted->stays)
+		note_values(deleted, record, slot, &column);
+	else if (deleted->deletion != NULL)
+		record->detail = psprintf(EA_AUDIT_DELETION "%s",
+								  ea_uuid_text(deleted->deletion));
+	else
+		record->detail = EA_AUDIT_DELETION "without an id";
 	ea_audit_version(record, entity->locking,
 					 stored_version(entity, slot, column));
 }

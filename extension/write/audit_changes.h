@@ -35,16 +35,22 @@ extern void ea_changes_updated(EaInput *input, const pg_uuid_t *id,
 
 /*
  * Deleted rows, or restored ones: the columns that the statement returns, for
- * alias t<n>, and the callback that notes a record for each row.
+ * alias t<n>, and the callback that notes a record for each row.  What is gone
+ * for good is told of with all that it had.  A row that stays keeps that, so
+ * its soft deletion and its return tell which deletion it was, and no values:
+ * however often that is done, the log has no copy more.
  */
 typedef struct EaWriteDeleted
 {
 	EaRequest  *req;
 	EaEntity   *entity;
 	bool		restored;
+	bool		stays;
+	const pg_uuid_t *deletion;	/* of what stays; NULL: it has none */
 } EaWriteDeleted;
 
-extern void ea_changes_columns(EaSqlBuf *b, EaEntity *entity, int alias);
+extern void ea_changes_deleted(EaSqlBuf *b, EaWriteDeleted *deleted,
+							   int alias);
 extern void ea_changes_deleted_row(void *deleted, TupleTableSlot *slot);
 
 /*

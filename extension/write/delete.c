@@ -427,7 +427,9 @@ static void
 delete_rows(EaRequest *req, const Doomed *doomed)
 {
 	EaEntity   *entity = doomed->entity;
-	EaWriteDeleted deleted = {req, entity};
+	EaWriteDeleted deleted = {
+		req, entity, false, !doomed->hard, doomed->deletion
+	};
 	EaRowFunction row = NULL;
 	EaSqlBuf	b;
 	int			alias;
@@ -456,7 +458,7 @@ delete_rows(EaRequest *req, const Doomed *doomed)
 	}
 	if (ea_audit_entities(req))
 	{
-		ea_changes_columns(&b, entity, alias);
+		ea_changes_deleted(&b, &deleted, alias);
 		row = ea_changes_deleted_row;
 	}
 	ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, row, &deleted);

@@ -259,23 +259,43 @@ refuse(EaRequest *req, EaField *field)
 					"Something that comes back refers to what is deleted.");
 }
 
-/* As the deletion of what is gone would have done. */
 static void
-clear(Restore *r, const Strand *strand, const char *column, const EaIds *gone)
+add_cleared(EaSqlBuf *b, const Strand *strand, int alias, const char *column,
+			const EaIds *gone)
+{
+	ea_sqlbuf_among(b, alias, strand->entity->id_column, "= ANY",
+					ea_uuid_list(&strand->all));
+	ea_sqlbuf_among(b, alias, column, "= ANY", ea_uuid_list(gone));
+}
+
+/*
+ * As the deletion of what is gone would have done, with a record of its own,
+ * since that of the return tells no values.
+ */
+static void
+clear(Restore *r, const Strand *strand, EaField *field, const char *column,
+	  const EaIds *gone)
 {
 	EaEntity   *entity = strand->entity;
+	EaWriteOwners *owners = NULL;
 	EaSqlBuf	b;
 	int			alias;
 
+	if (ea_audit_entities(r->req))
+	{
+		alias = ea_changes_owners(&b, r->req, field, EA_OP_DELETE, true);
+		add_cleared(&b, strand, alias, column, gone);
+		owners = ea_changes_hold_owners(&b, field);
+		if (owners == NULL)
+			return;
+	}
 	ea_writing_begin(r->req, entity, EA_WRITING_RESTORES);
 	ea_sqlbuf_init(&b, r->req);
 	b.deleted_too = true;
 	alias = ea_sqlbuf_update(&b, entity, psprintf("%s = NULL", column),
 							 EA_OP_DELETE);
-	ea_sqlbuf_among(&b, alias, entity->id_column, "= ANY",
-					ea_uuid_list(&strand->all));
-	ea_sqlbuf_among(&b, alias, column, "= ANY", ea_uuid_list(gone));
-	ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, NULL, NULL);
+	add_cleared(&b, strand, alias, column, gone);
+	ea_changes_run_owners(&b, alias, owners, NULL, NULL, NULL);
 }
 
 static void
@@ -303,7 +323,7 @@ check_references(Restore *r, const Strand *strand)
 				continue;
 			if (field->on_delete != EA_SET_NULL)
 				refuse(r->req, field);
-			clear(r, strand, field->members[m].column, &ids);
+			clear(r, strand, field, field->members[m].column, &ids);
 		}
 	}
 }
@@ -314,7 +334,9 @@ static void
 bring_back(Restore *r, const Strand *strand)
 {
 	EaEntity   *entity = strand->entity;
-	EaWriteDeleted restored = {r->req, entity, true};
+	EaWriteDeleted restored = {
+		r->req, entity, true, true, r->deletion.has_id ? &r->deletion.id : NULL
+	};
 	EaRowFunction row = NULL;
 	StringInfoData set;
 	EaSqlBuf	b;
@@ -333,7 +355,7 @@ bring_back(Restore *r, const Strand *strand)
 					ea_uuid_list(&strand->all));
 	if (ea_audit_entities(r->req))
 	{
-		ea_changes_columns(&b, entity, alias);
+		ea_changes_deleted(&b, &restored, alias);
 		row = ea_changes_deleted_row;
 	}
 	ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, row, &restored);

@@ -16,8 +16,8 @@ my $json = JSON::PP->new->canonical;
 my $cluster = EntityApi::Test->cluster;
 my ($true, $false) = (JSON::PP::true, JSON::PP::false);
 my @all = qw(create read update delete);
-my %roles = (Editor => [@all], Chief => [ @all, 'history' ]);
-my %hides = (Editor => [@all], Chief => [ @all, 'history', 'restore' ]);
+my %roles = (Editor => [ @all, 'history' ], Chief => [ @all, 'history' ], Reader => ['read'], Auditor => ['history']);
+my %hides = (%roles, Chief => [ @all, 'history', 'restore' ]);
 my %entity;
 my %service = (schema => 'app');
 
@@ -80,6 +80,7 @@ sub caller_of
 
 my $chief = caller_of($ours, 'cleo', ['Chief'], 'north');
 my $editor = caller_of($ours, 'ed', ['Editor'], 'north');
+my @halves = (caller_of($ours, 'ron', ['Reader'], 'north'), caller_of($ours, 'ann', ['Auditor'], 'north'));
 my $southern = caller_of($ours, 'sue', ['Chief'], 'south');
 my $stranger = caller_of($theirs, 'sam', ['Chief'], 'north');
 
@@ -171,6 +172,12 @@ subtest 'as it was' => sub {
 	my @refusals = map { absent(@$_) } [ 'of nothing', $chief, '/invoices/01980000-0000-7000-8000-000000000000', $kept[0][0] ], [ 'of others', $stranger, $path, $kept[0][0] ],
 	  [ 'of no id', $chief, '/invoices/x', $kept[0][0] ], [ 'by who may not know', $stranger, $path, '2000-01-01T00:00:00Z' ];
 	is_deeply(\@refusals, [ ($refusals[0]) x 4 ], 'all alike');
+	for my $half (@halves)
+	{
+		$half->refused("needs read and history: $_", 403, 'FORBIDDEN', undef, GET => $_)
+		  for map { ("$_?asOf=$kept[0][0]", "$_?asOf=x", $half == $halves[0] ? () : "$_/history?asOf=$kept[0][0]") } $path, '/invoices/01980000-0000-7000-8000-000000000000';
+	}
+	$halves[0]->good(200, GET => $path);
 	$editor->refused('without a role', 401, undef, undef, GET => "$path?asOf=$kept[0][0]", plain => 1);
 };
 
@@ -181,10 +188,9 @@ subtest 'after its end' => sub {
 	$chief->good(204, DELETE => "/plains/$id");
 	my $ended = now();
 
-	is(as_of($editor, "/plains/$id", $made)->{attributes}{name}, 'one', 'what it was before is for who reads');
-	absent('what it was then is not', $editor, "/plains/$id", $ended);
+	is(as_of($editor, "/plains/$id", $made)->{attributes}{name}, 'one', 'what it was before');
 	my $last = as_of($chief, "/plains/$id", $ended);
-	is($last->{attributes}{name}, 'two', 'but for who holds history');
+	is($last->{attributes}{name}, 'two', 'what it was then');
 	like($last->{meta}{deletedAt}, qr/^\d{4}-.*Z$/, 'with the time of its end');
 	is(as_of($chief, "/plains/$id", $made)->{meta}, undef, 'which it had not then');
 	absent('others see nothing', $stranger, "/plains/$id", $ended);
@@ -205,12 +211,14 @@ subtest 'gone and back' => sub {
 	$chief->good(204, DELETE => "/contacts/$id", headers => { 'If-Match' => '*' });
 
 	is_deeply(as_of($editor, "/contacts/$id", $made), $was, 'before it went');
-	absent('while it was away', $editor, "/contacts/$id", $ended);
-	like(as_of($chief, "/contacts/$id", $ended)->{meta}{deletedAt}, qr/^2/, 'but for who holds history');
+	like(as_of($chief, "/contacts/$id", $ended)->{meta}{deletedAt}, qr/^2/, 'while it was away');
 	is(as_of($chief, "/contacts/$id", $ended)->{attributes}{name}, 'one', 'with what it had');
 	is_deeply(as_of($editor, "/contacts/$id", $back), $is, 'when it was back');
 	is(as_of($editor, "/contacts/$id", $later)->{attributes}{name}, 'two', 'and later');
-	absent('until it went again', $editor, "/contacts/$id", now());
+	like(as_of($editor, "/contacts/$id", now())->{meta}{deletedAt}, qr/^2/, 'until it went again');
+	is(as_of($editor, "/contacts/$id", now())->{attributes}{name}, 'two', 'with what it has');
+	is($cluster->psql("select string_agg(action || ' ' || coalesce(changes::text, '-') || ' ' || (detail ~ '^deletion [0-9a-f-]{36}\$'), ', ' order by id) from entityapi.audit where target_id = '$id' and action ~ 'DELETE|RESTORE'"),
+		'ENTITY_DELETE - true, ENTITY_RESTORE - true, ENTITY_DELETE - true', 'and the log has no values of it');
 	is_deeply([ map { "$_->{attributes}{action} $_->{attributes}{version}" } @{ $chief->good(200, GET => "/contacts/$id/history")->{json}{data} } ],
 		[ 'ENTITY_DELETE 4', 'ENTITY_UPDATE 3', 'ENTITY_RESTORE 2', 'ENTITY_DELETE 1', 'ENTITY_CREATE 0' ], 'its history');
 	$chief->refused('not both', 400, 'INVALID_PARAMETER', [ parameter => 'show[deleted]' ], GET => "/contacts/$id?asOf=$made&show[deleted]=with");
@@ -244,10 +252,11 @@ subtest 'policies of what it was' => sub {
 
 	absent('a policy hides what it was', $chief, "/branches/$id", $then);
 	is(as_of($chief, "/branches/$id", $later)->{attributes}{name}, 'Moved', 'not what it has become');
-	is(as_of($southern, "/branches/$id", $then)->{attributes}{region}, 'south', 'who might see it then, sees it');
-	absent('and not what it has become', $southern, "/branches/$id", $later);
+	absent('what is hidden now is hidden for every time', $southern, "/branches/$id", $_) for $then, $later, '2000-01-01T00:00:00Z', '2099-01-01T00:00:00Z';
+	$southern->refused('its history, too', 404, 'NOT_FOUND', undef, GET => "/branches/$id/history");
 	$cluster->psql("update app.branch set name = 'quietly' where id = '$id'");
-	gone('who sees it hears that it is not known', $chief, "/branches/$id", $later);
+	is(as_of($chief, "/branches/$id", $later)->{attributes}{name}, 'quietly', 'the row tells all since its last record');
+	gone('who sees it hears that what was before is not known', $chief, "/branches/$id", $then);
 	absent('who does not, hears nothing', $southern, "/branches/$id", $then);
 };
 
@@ -256,27 +265,32 @@ subtest 'what plain SQL did' => sub {
 	my $first = now();
 	$cluster->psql("update app.plain set size = 2 where id = '$id'");
 	my $second = now();
-	gone('a change that the log does not know', $chief, "/plains/$id", $first);
-	gone('however late', $chief, "/plains/$id", $second);
-	is_deeply($chief->good(200, GET => "/plains/$id?asOf=$first&fields[plains]=name")->{json}{data}{attributes}, { name => 'a' }, 'of the one field');
+	is(as_of($chief, "/plains/$id", $_)->{attributes}{size}, 2, 'the row tells all since its last record') for $first, $second;
 	change($chief, 'plains', $id, { size => 3 });
 	my $third = now();
+	gone('a change that the log does not know', $chief, "/plains/$id", $first);
 	gone('what it led from', $chief, "/plains/$id", $second);
+	is_deeply($chief->good(200, GET => "/plains/$id?asOf=$first&fields[plains]=name")->{json}{data}{attributes}, { name => 'a' }, 'of the one field');
 	is(as_of($chief, "/plains/$id", $third)->{attributes}{size}, 3, 'until it is overwritten');
 	is($cluster->psql("select changes->'size' from entityapi.audit where target_id = '$id' order by id desc limit 1"), '[2,3]', 'which is known');
 
 	my $same = make($chief, 'invoices', { number => 'same' });
 	my $at = now();
 	$cluster->psql("update app.invoice set version = version + 1 where id = '$same'");
+	is(as_of($chief, "/invoices/$same", $at)->{meta}{version}, 1, 'the version is that of the row, too');
+	change($chief, 'invoices', $same, { number => 'other' });
 	gone('a version that nobody made', $chief, "/invoices/$same", $at);
 
 	my $planted = '01980000-0000-7000-8000-0000000000aa';
+	my $unplanted = now();
 	$cluster->psql("insert into app.plain (tenant_id, id, name, created_at, updated_at) values ('$ours', '$planted', 'x', now(), now())");
-	gone('a row that it made', $chief, "/plains/$planted", now());
+	my $growing = now();
+	is(as_of($chief, "/plains/$planted", $growing)->{attributes}{name}, 'x', 'a row that it made is what it is');
+	gone('but was not before', $chief, "/plains/$planted", $unplanted);
 	absent('is not told to others', $stranger, "/plains/$planted", now());
 	change($chief, 'plains', $planted, { name => 'y' });
-	gone('even if it was changed since', $chief, "/plains/$planted", now());
-	is($chief->good(200, GET => "/plains/$planted?asOf=" . now() . '&fields[plains]=name')->{json}{data}{attributes}{name}, 'y', 'but for what is known');
+	gone('what it was before its first record is not known', $chief, "/plains/$planted", $growing);
+	is(as_of($chief, "/plains/$planted", now())->{attributes}{name}, 'y', 'what it is, is');
 
 	my $lost = make($chief, 'plains', { name => 'lost' });
 	my $there = now();
@@ -301,7 +315,8 @@ subtest 'while the log was off' => sub {
 	change($chief, 'plains', $id, { name => 'b' });
 	gone('of before', $chief, "/plains/$id", $before);
 	gone('of then', $chief, "/plains/$id", $meanwhile);
-	gone('of what was made then', $chief, "/plains/$silent", now());
+	is(as_of($chief, "/plains/$silent", now())->{attributes}{name}, 'silent', 'what was made then is known since');
+	gone('not of then', $chief, "/plains/$silent", $meanwhile);
 	my $new = make($chief, 'plains', { name => 'new' });
 	is(as_of($chief, "/plains/$new", now())->{attributes}{name}, 'new', 'it counts anew');
 	is($chief->good(200, GET => "/plains/$id?asOf=" . now() . '&fields[plains]=name')->{json}{data}{attributes}{name}, 'b', 'for fields as well');
@@ -320,8 +335,10 @@ subtest 'what has been purged' => sub {
 	absent('before', $chief, "/plains/$old", '2023-02-01T00:00:00Z');
 	$cluster->psql("select entityapi.purge_audit('2024-02-15')");
 	gone('is known no more', $chief, "/plains/$old", '2024-02-01T00:00:00Z');
-	gone('nor is what nothing was said of since', $chief, "/plains/$old", now());
-	is($chief->good(200, GET => "/plains/$old?asOf=2024-04-01T00:00:00Z&fields[plains]=size")->{json}{data}{attributes}{size}, 2, 'but for what was');
+	is_deeply(as_of($chief, "/plains/$old", $_)->{attributes}, { name => 'old', size => 2 }, "the present is: $_") for now(), '2024-04-01T00:00:00Z', '2099-01-01T00:00:00Z';
+	$cluster->psql("select entityapi.purge_audit('2024-06-15')");
+	is_deeply(as_of($chief, "/plains/$old", $_)->{attributes}, { name => 'old', size => 2 }, "with no record left: $_") for now(), '2099-01-01T00:00:00Z';
+	gone('but not of months that are gone', $chief, "/plains/$old", '2024-04-01T00:00:00Z');
 };
 
 subtest 'what the service fills' => sub {
@@ -352,7 +369,7 @@ subtest 'what the service fills' => sub {
 		}
 		is_deeply(as_of($chief, $path, $kept[$n][0]), $was, "before that, without it: $n");
 	}
-	gone('of accounts there is no log', $chief, "/users/$_", now()) for map { $_->{id} } @{ $chief->good(200, GET => '/users?page[size]=1')->{json}{data} };
+	$chief->refused('of accounts there is no past', 403, 'FORBIDDEN', undef, GET => "/users/$_?asOf=" . now()) for map { $_->{id} } @{ $chief->good(200, GET => '/users?page[size]=1')->{json}{data} };
 	$chief->refused('and no history', 403, 'FORBIDDEN', undef, GET => '/users/' . $chief->good(200, GET => '/users?page[size]=1')->{json}{data}[0]{id} . '/history');
 };
 
@@ -365,7 +382,7 @@ subtest 'a table that others made' => sub {
 		create table own.thing (tenant_id uuid not null, id uuid not null, name text, stamp text default 'stamped', primary key (tenant_id, id));
 		create function own.upper() returns trigger language plpgsql as $$ begin new.name = upper(new.name); return new; end $$;
 		SQL
-	$entity{Own} = { table => 'own.thing', permissions => {%roles}, fields => { name => { type => 'text' }, stamp => { type => 'text', readOnly => $true } } };
+	$entity{Own} = { table => 'own.thing', othersWrite => $false, permissions => {%roles}, fields => { name => { type => 'text' }, stamp => { type => 'text', readOnly => $true } } };
 	apply();
 	my $id = make($chief, 'owns', { name => 'a' });
 	my $at = now();
@@ -373,9 +390,21 @@ subtest 'a table that others made' => sub {
 	is_deeply(as_of($chief, "/owns/$id", $at)->{attributes}, { name => 'a' }, 'without what it fills by itself');
 	is_deeply(as_of($chief, "/owns/$id", now())->{attributes}, { name => 'b' }, 'now as well');
 	$chief->refused('which cannot be asked for', 400, 'INVALID_FIELDS', [ parameter => 'fields[owns]' ], GET => "/owns/$id?asOf=$at&fields[owns]=stamp");
+	delete $entity{Own}{othersWrite};
+	apply();
+	gone('where others write, two records tell nothing of the time between', $chief, "/owns/$id", $at);
+	is_deeply(as_of($chief, "/owns/$id", now())->{attributes}, { name => 'b' }, 'the row tells all since the last');
 	$cluster->psql('set role entityapi_owner; create trigger upper before insert or update on own.thing for each row execute function own.upper()');
 	my $other = make($chief, 'owns', { name => 'c' });
-	gone('what a trigger made of it is not known', $chief, "/owns/$other", now());
+	my $made = now();
+	is_deeply(as_of($chief, "/owns/$other", $made)->{attributes}, { name => 'C' }, 'what a trigger made of it is what it is');
+	change($chief, 'owns', $other, { name => 'd' });
+	$entity{Own}{othersWrite} = $false;
+	apply();
+	gone('and not known of before', $chief, "/owns/$other", $made);
+	$entity{Plain}{othersWrite} = $false;
+	ok(!eval { apply(); 1 } && $@ =~ m{/spec/othersWrite}, 'of a made table it is not said') or diag $@;
+	delete $entity{Plain}{othersWrite};
 	delete $entity{Own};
 	apply();
 };

@@ -222,6 +222,7 @@ subtest 'pages' => sub {
 subtest 'at a time' => sub {
 	is_deeply([ map { $_->[0] } @{ items(history($chief, "$path?asOf=$between")) } ], ['ENTITY_CREATE'], 'up to then');
 	$chief->refused('before it was made', 404, 'NOT_FOUND', undef, GET => "$path?asOf=2020-01-01T00:00:00Z");
+	$auditor->refused('takes read as well', 403, 'FORBIDDEN', undef, GET => "$path?asOf=$between");
 };
 
 subtest 'after its end' => sub {

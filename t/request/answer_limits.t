@@ -107,8 +107,9 @@ subtest 'writes are undone' => sub {
 };
 
 subtest 'memory' => sub {
-	$shim = limited(max_memory => '1MB');
-	is(get('invoices?page[size]=20')->{status}, 200, 'a page');
+	$shim = limited(max_memory => '2MB');
+	is(get('invoices?page[size]=10')->{status}, 200, 'a page');
+	refused(get('invoices?page[size]=99'), $page, 'a larger one');
 	my $answer = get("invoices/$invoice?include=tags.invoices.tags");
 	refused($answer, { parameter => 'include' }, 'many included');
 	like($answer->{json}{errors}[0]{detail}, qr/memory/, 'what there is too much of');

@@ -343,7 +343,10 @@ subtest 'the audit log' => sub {
 	my $log = $shim->http(GET => '/manage/audit?filter=requestId==restoring&page[size]=50', { token => $shim->superadmin })->{json}{data};
 	is(join(' ', sort map { "$_->{action}/$_->{target}{type}/$_->{outcome}" } @$log), join(' ', map { "ENTITY_RESTORE/$_/SUCCESS" } qw(badges folders folders notes notes notes pins)), 'a record each');
 	my ($record) = grep { $_->{target}{id} eq $note->{id} } @$log;
-	is_deeply($record->{changes}, { text => [ undef, 'audited 1' ], folder => [ undef, $editor->identifier($folder) ] }, 'with what is there again');
+	is_deeply($record->{changes}, {}, 'without what it kept, and has again');
+	my ($deletion) = @{ $shim->http(GET => "/manage/audit?filter=targetId==$note->{id};action==ENTITY_DELETE", { token => $shim->superadmin })->{json}{data} };
+	like($record->{detail}, qr/^deletion [0-9a-f-]{36}$/, 'but which deletion it was');
+	is($deletion->{detail}, $record->{detail}, 'as that says itself');
 	is($record->{actor}{username}, 'editor', 'by whom');
 	refused('denied', 403, 'FORBIDDEN', $folder, as => $writer, headers => { 'X-Request-Id' => 'denied-restore' });
 	$log = $shim->http(GET => '/manage/audit?filter=requestId==denied-restore', { token => $shim->superadmin })->{json}{data};

@@ -379,7 +379,7 @@ sub as_of
 	my $was = rand() < 0.1 ? undef : any(@{ $paper->{past} });
 	my $target = "/api/v1/papers/$id?asOf=" . ($was ? $was->{at} : $paper->{before}) . any('', '', '&fields[papers]=title,shelf,whole');
 	my $answer = $ask->(paper_as_of => $tenant, GET => $target, {%as});
-	my $there = $was && sees($reader, $was->{data});
+	my $there = $was && sees($reader, $was->{data}) && sees($reader, $paper->{data});
 
 	return $fault->("there or not", $target, $answer) if $answer->{status} != ($there ? 200 : 404);
 	return $target if !$there;
@@ -409,7 +409,7 @@ sub history
 	my $size = any(1, 2, 5, 100);
 	my $target = "/api/v1/papers/$id/history?page[size]=$size" . (defined $at ? "&asOf=$past[$at]{at}" : '');
 	my $answer = $ask->(paper_history => $tenant, GET => $target, {%as});
-	my $there = sees($reader, $past[ $at // $#past ]{data});
+	my $there = sees($reader, $past[ $at // $#past ]{data}) && sees($reader, $paper->{data});
 
 	return $fault->('there or not', $target, $answer) if $answer->{status} != ($there ? 200 : 404);
 	return $target if !$there;
