@@ -62,13 +62,14 @@ void
 ea_trigger_write_check(const char *table)
 {
 	bool		found;
-	Oid			relid = DatumGetObjectId(find("SELECT"
-											  " pg_catalog.to_regclass($1)::oid",
-											  table, &found));
+	Datum		value;
+	Oid			relid;
 	Relation	rel;
 
+	value = find("SELECT pg_catalog.to_regclass($1)::oid", table, &found);
 	if (!found)
 		elog(ERROR, "there is no table %s", table);
+	relid = DatumGetObjectId(value);
 	rel = table_open(relid, RowExclusiveLock);
 	if (!ea_held_is_known(relid))
 		ea_table_owners_check(rel);
