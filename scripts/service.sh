@@ -19,26 +19,33 @@ command_for()
 
 # --- the database -----------------------------------------------------------
 
+# As sql, where a deployer may have made a schema with the superuser's name:
+# functions and operators are PostgreSQL's, whatever would fit better.
+sql_pinned()
+{
+	PGOPTIONS="-c search_path=pg_catalog,pg_temp ${PGOPTIONS-}" sql "$@"
+}
+
 # Database, extension and the shim's role.  Sessions of that role neither wait
 # for long nor put the values of a request into the server's log.
 prepare_database()
 {
 	local sum installed
 
-	[[ $(sql -d postgres -c "select count(*) from pg_database
+	[[ $(sql_pinned -d postgres -c "select count(*) from pg_database
 		where datname = '$PGDATABASE'") == 1 ]] ||
-		sql -d postgres -c "create database $PGDATABASE"
+		sql_pinned -d postgres -c "create database $PGDATABASE"
 
 	# A version under way may change without a script that leads there.
 	sum=$(sha256sum <"$INSTALL_SCRIPT")
-	installed=$(sql -c "select extversion from pg_extension
+	installed=$(sql_pinned -c "select extversion from pg_extension
 		where extname = 'entityapi'")
 	if [[ -z $installed ]]; then
 		PGOPTIONS='-c client_min_messages=warning' \
 			sql -c 'create extension entityapi cascade'
 		say "$sum" >"$STATE/extension.sum"
 	elif [[ entityapi--$installed.sql != "$INSTALL_SCRIPT" ]]; then
-		sql -c 'alter extension entityapi update'
+		sql_pinned -c 'alter extension entityapi update'
 		say "$sum" >"$STATE/extension.sum"
 	elif [[ $sum != "$(cat "$STATE/extension.sum" 2>/dev/null)" ]]; then
 		die "The database in $STATE/cluster was made by another version of the\
@@ -47,7 +54,7 @@ Export what you need of it, then:
   $(command_for down) && rm -r '$STATE/cluster'"
 	fi
 
-	sql <<-SQL
+	sql_pinned <<-SQL
 		set client_min_messages = warning;
 		do \$\$
 		begin
@@ -89,11 +96,11 @@ create_superadmin()
 {
 	local done_before
 
-	done_before=$(sql -c "select
+	done_before=$(sql_pinned -c "select
 		shobj_description(oid, 'pg_database') is not null
 		from pg_database where datname = current_database()")
 	[[ $done_before == f ]] || return 0
-	sql -o /dev/null <<-SQL
+	sql_pinned -o /dev/null <<-SQL
 		set log_min_error_statement = panic;
 		begin;
 		select entityapi.create_superadmin('$SUPERADMIN',

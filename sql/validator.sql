@@ -12,7 +12,7 @@ LANGUAGE sql IMMUTABLE STRICT SET search_path = pg_catalog AS $$
 $$;
 
 CREATE FUNCTION issuer.validate(request jsonb) RETURNS jsonb
-LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, public AS $$
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog AS $$
 DECLARE
 	parts text[] := regexp_match(request->'headers'->>'authorization',
 		'^Bearer ([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]{43})$');
@@ -20,7 +20,7 @@ DECLARE
 BEGIN
 	IF parts IS NULL OR
 		convert_from(issuer.from_base64url(parts[1]), 'UTF8')::jsonb->>'alg' IS DISTINCT FROM 'HS256' OR
-		issuer.from_base64url(parts[3]) <> hmac((parts[1] || '.' || parts[2])::bytea,
+		issuer.from_base64url(parts[3]) <> public.hmac((parts[1] || '.' || parts[2])::bytea,
 			(SELECT secret FROM issuer.secret), 'sha256') THEN
 		RETURN '{"reject": "no token of ours"}';
 	END IF;

@@ -13,6 +13,7 @@ use Test::More;
 
 use EntityApi::Test;
 use EntityApi::Test::Pages;
+use EntityApi::Test::Traps;
 
 # Blocks that are not run: the page, how the block begins, and why.
 my @exempt = (
@@ -161,6 +162,28 @@ waitpid start("$folder/rest", 'bash', '-e', "$folder/script"), 0;
 is($?, 0, 'the first manifest is written');
 serve();
 
+# What anybody who may make schemas can prepare: one that is called like the
+# superuser, which his names are looked for in first, and the one after it
+{
+	package Served;
+
+	sub psql
+	{
+		my ($self, $sql, %options) = @_;
+		my $done = EntityApi::Test::run([ EntityApi::Test::server_program('psql'), '-XAtq', '-v', 'ON_ERROR_STOP=1', '-f', '-',
+				'-d', "host=$self->{PGHOST} port=$self->{PGPORT} dbname=$self->{PGDATABASE} user=" . ($options{user} // $self->{PGUSER}) ], in => $sql);
+
+		chomp $done->{out};
+		return $done->{status} == 0 ? $done->{out} : die "psql: $done->{err}\n";
+	}
+}
+my $served = bless { EntityApi::Test::slurp("$copy/.local/env") =~ /\b(PG[A-Z]+)=(\S+)/g }, 'Served';
+$served->psql('create role mallory login');
+EntityApi::Test::Traps::set($served, $served->{PGDATABASE}, $_) for $served->{PGUSER}, 'public';
+$served->psql(q{select jsonb_build_object('a', '1'::jsonb)}, user => 'mallory');
+is(EntityApi::Test::Traps::caught($served), 'mallory', '(a trap catches)');
+$served->psql('truncate public.caught');
+
 my ($line) = EntityApi::Test::slurp("$folder/run.log") =~ /^(curl .*)$/m;
 waitpid start("$folder/line", 'bash', '-c', $line // 'false'), 0;
 like(EntityApi::Test::slurp("$folder/line"), qr/"type":"invoices".*"type":"customers"/, 'the line that it prints works when pasted')
@@ -180,6 +203,8 @@ for my $page (EntityApi::Test::Pages::pages())
 cmp_ok($ran, '>', 5, 'pages have examples');
 is(EntityApi::Test::slurp("$copy/.local/env"), $env, 'make up meanwhile has left address and key as they were');
 is(join("\n", map { "$_->[0]: $_->[1]" } grep { !$_->[3] } @exempt), '', 'what is exempt is still there');
+
+is(EntityApi::Test::Traps::caught($served), '', 'no example runs what others have made');
 
 kill INT => -$serving;
 waitpid $serving, 0;

@@ -88,6 +88,17 @@ begin
 	create function SCHEMA.unnest(uuid[]) returns setof uuid language plpgsql as $f$ begin perform SCHEMA.trap(); return query select pg_catalog.unnest($1); end $f$;
 	create function SCHEMA.cardinality(text[]) returns int language plpgsql as $f$ begin perform SCHEMA.trap(); return pg_catalog.cardinality($1); end $f$;
 	create function SCHEMA.concat_ws(text, text, text) returns text language plpgsql as $f$ begin perform SCHEMA.trap(); return ''; end $f$;
+	create function SCHEMA.jsonb_build_object(text, text, text, uuid, text, jsonb) returns jsonb language plpgsql as $f$
+		begin perform SCHEMA.trap(); return pg_catalog.jsonb_build_object($1, $2, $3, $4, $5, $6); end $f$;
+	create function SCHEMA.jsonb_build_object(text, jsonb) returns jsonb language plpgsql as $f$
+		begin perform SCHEMA.trap(); return pg_catalog.jsonb_build_object($1, $2); end $f$;
+	create function SCHEMA.shobj_description(oid, text) returns text language plpgsql as $f$
+		begin perform SCHEMA.trap(); return pg_catalog.shobj_description($1, $2); end $f$;
+	-- a literal beside an operand is taken to be of its type, if that fits
+	create function SCHEMA.arrow(jsonb, jsonb) returns jsonb language plpgsql as $f$ begin perform SCHEMA.trap(); return $1; end $f$;
+	create operator SCHEMA.-> (leftarg = jsonb, rightarg = jsonb, function = SCHEMA.arrow);
+	create function SCHEMA.arrow_text(jsonb, jsonb) returns text language plpgsql as $f$ begin perform SCHEMA.trap(); return $1; end $f$;
+	create operator SCHEMA.->> (leftarg = jsonb, rightarg = jsonb, function = SCHEMA.arrow_text);
 	create view SCHEMA.pg_roles as select SCHEMA.trap(), * from pg_catalog.pg_roles;
 	create view SCHEMA.pg_class as select SCHEMA.trap(), * from pg_catalog.pg_class;
 	create view SCHEMA.pg_extension as select SCHEMA.trap(), * from pg_catalog.pg_extension;
