@@ -1,5 +1,6 @@
 # Writers under load while the database and the shim are torn down: what was
-# acknowledged is there, nothing is there twice, and it goes on by itself.
+# acknowledged is there, what was to be sent again is not, nothing is there
+# twice, and it goes on by itself.
 
 use strict;
 use warnings;
@@ -49,7 +50,8 @@ sub writer
 
 	open my $acknowledged, '>', "$folder/acknowledged.$number" or die;
 	open my $statuses, '>', "$folder/statuses.$number" or die;
-	$_->autoflush(1) for $acknowledged, $statuses;
+	open my $again, '>', "$folder/again.$number" or die;
+	$_->autoflush(1) for $acknowledged, $statuses, $again;
 	until (-e "$folder/stop")
 	{
 		my $value = "$number-" . ++$n;
@@ -57,6 +59,7 @@ sub writer
 
 		print $acknowledged "$value\n" if $answer->{status} == 200;
 		print $statuses "$answer->{status}\n";
+		print $again "$value\n" if $answer->{content} =~ /"code":"UNAVAILABLE"/ || defined $answer->{headers}{'retry-after'};
 		sleep 0.01 if $answer->{status} != 200;
 	}
 	POSIX::_exit(0);
@@ -140,6 +143,9 @@ my @statuses = lines_of('statuses');
 cmp_ok(scalar @acknowledged, '>', 300, scalar(@acknowledged) . ' writes were acknowledged');
 is(join(' ', grep { !$stored{$_} } @acknowledged), '', 'each is stored');
 is(join(' ', grep { $stored{$_} > 1 } keys %stored), '', 'nothing is stored twice');
+my @again = lines_of('again');
+cmp_ok(scalar @again, '>', 0, scalar(@again) . ' writes were to be sent again');
+is(join(' ', grep { $stored{$_} } @again), '', 'none of them is stored');
 my $unknown = grep { !$answered{$_} } keys %stored;
 cmp_ok($unknown, '<=', grep({ $_ != 200 } @statuses), 'what else is stored was refused or cut off');
 note "$unknown writes were stored without an answer";

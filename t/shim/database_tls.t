@@ -65,6 +65,7 @@ subtest 'a server with a certificate' => sub {
 		my $answer = $shim->http(GET => "/big/$size");
 		is(length $answer->{body}, $size, "$size bytes");
 	}
+	$shim->stacks_are_enough;
 	$shim->stop;
 };
 

@@ -422,6 +422,7 @@ SKIP:
 		my $known = shim(my $collector = collector([], $tls), otlp_ca_file => "$folder/cert", trace_per_million => 1_000_000);
 		get($known, 'known', '/x');
 		ok(scalar(spans_of($collector, 'known')), 'who is known gets spans');
+		$known->stacks_are_enough;
 		is($known->stop, 0, 'ends with 0');
 		my $stranger = shim($collector = collector([], $tls), trace_per_million => 1_000_000);
 		get($stranger, 'stranger', '/x');
