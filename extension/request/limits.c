@@ -18,27 +18,15 @@ ea_limits_refuse(EaRequest *req, const char *parameter)
 					ea_limits_most());
 }
 
-static bool
-is_within(MemoryContext mcxt, MemoryContext outer)
-{
-	while (mcxt != NULL && mcxt != outer)
-		mcxt = mcxt->parent;
-	return mcxt != NULL;
-}
-
 /*
- * What the request keeps, what its statements do, and twice its body, which
- * has come in and been handed over.  Called from within another statement, it
- * is part of that one's transaction, whose memory is not the request's.
+ * What the request keeps, and twice its body, which has come in and been
+ * handed over.  What its statements take while they run is work_mem's affair.
  */
 static Size
 taken(EaRequest *req)
 {
-	Size		size = MemoryContextMemAllocated(req->mcxt, true);
-
-	if (!is_within(req->mcxt, TopTransactionContext))
-		size += MemoryContextMemAllocated(TopTransactionContext, true);
-	return size + 2 * (Size) req->body_len;
+	return MemoryContextMemAllocated(req->mcxt, true) +
+		2 * (Size) req->body_len;
 }
 
 bool

@@ -107,7 +107,7 @@ subtest 'writes are undone' => sub {
 };
 
 subtest 'memory' => sub {
-	$shim = limited(max_memory => '2MB');
+	$shim = limited(max_memory => '1MB');
 	is(get('invoices?page[size]=10')->{status}, 200, 'a page');
 	refused(get('invoices?page[size]=99'), $page, 'a larger one');
 	my $answer = get("invoices/$invoice?include=tags.invoices.tags");
