@@ -323,6 +323,13 @@ typedef bool EaUpdateIndexes;
 #define ea_compat_b64_encode(bytes, len, text, size) \
 	pg_b64_encode((const void *) (bytes), (len), (text), (size))
 
+/* A backend's row of pg_stat_activity, from 1; by another name since 16. */
+#if PG_VERSION_NUM >= 160000
+#define ea_compat_local_backend(n) pgstat_get_local_beentry_by_index(n)
+#else
+#define ea_compat_local_backend(n) pgstat_fetch_stat_local_beentry(n)
+#endif
+
 /* No compiler knows what is in it: nothing is left out for what it is. */
 #define EA_COMPAT_UNKNOWN(number) __asm__ volatile ("" : "+r" (number))
 

@@ -15,6 +15,7 @@
 #include "engine/distributed.h"
 #include "engine/reach.h"
 #include "entry/health.h"
+#include "model/invalid_indexes.h"
 
 /* `,"nodes":{"status":"UP"}`, or DOWN with those that cannot be reached */
 static void
@@ -31,13 +32,25 @@ write_nodes(EaRequest *req)
 	appendStringInfoString(req->out, away == NIL ? "}" : "]}");
 }
 
+/* Of what is not as it should be, although all is served. */
+static void
+write_details(EaRequest *req)
+{
+	int			n = ea_invalid_indexes_count();
+
+	if (n > 0)
+		ea_jsonfmt_put(req->out, ",'details':{'invalidIndexes':%d}", n);
+}
+
 void
 ea_health_show(EaRequest *req)
 {
 	req->status = 200;
 	ea_jsonwrite_lit(req->out,
 					 "{\"status\":\"UP\","
-					 "\"components\":{\"db\":{\"status\":\"UP\"}");
+					 "\"components\":{\"db\":{\"status\":\"UP\"");
+	write_details(req);
+	ea_jsonwrite_lit(req->out, "}");
 	if (ea_distributed())
 		write_nodes(req);
 	ea_jsonwrite_lit(req->out, "}}");

@@ -15,6 +15,7 @@
 #include "base/jsonfmt.h"
 #include "engine/exec.h"
 #include "management/migrations.h"
+#include "model/invalid_indexes.h"
 
 typedef struct Installed
 {
@@ -201,6 +202,24 @@ list_differences(Pending *differences, const char *version)
 							   TEXTOID), differences);
 }
 
+static void
+list_invalid_indexes(StringInfo out)
+{
+	List	   *found = ea_invalid_indexes_find();
+	ListCell   *lc;
+
+	foreach(lc, found)
+	{
+		const EaInvalidIndex *index = lfirst(lc);
+
+		ea_jsonfmt_put(out, "%,{'entity':%q,'table':%q,'index':%q,'hint':%q}",
+					   index->entity, index->table, index->index,
+					   psprintf(index->left ? "DROP INDEX CONCURRENTLY %s" :
+								"REINDEX INDEX CONCURRENTLY %s",
+								index->index));
+	}
+}
+
 /* GET /manage/migrations/status */
 void
 ea_migrations_status(EaRequest *req)
@@ -209,6 +228,7 @@ ea_migrations_status(EaRequest *req)
 	Installed	installed;
 	Pending		pending = {makeStringInfo()};
 	Pending		differences = {makeStringInfo()};
+	StringInfo	invalid = makeStringInfo();
 
 	ea_exec_one(EA_EXEC_READ, "SELECT e.extversion, r.last, r.applied"
 				" FROM pg_catalog.pg_extension e,"
@@ -219,16 +239,17 @@ ea_migrations_status(EaRequest *req)
 				&installed);
 	list_pending(&pending, installed.version);
 	list_differences(&differences, installed.version);
+	list_invalid_indexes(invalid);
 
 	ea_jsonfmt_put(out, "{'status':%q,'extensionVersion':%q,"
 				   "'manifestRevision':%s,'applied':%l,'pending':[%s],"
-				   "'differences':[%s],'revisions':[",
+				   "'differences':[%s],'invalidIndexes':[%s],'revisions':[",
 				   pending.failed || differences.n > 0 ? "FAILED" :
 				   pending.n > 0 ? "PENDING" : "UP_TO_DATE", installed.version,
 				   installed.has_revision ?
 				   psprintf("%d", installed.revision) : "null",
 				   installed.applied, pending.out->data,
-				   differences.out->data);
+				   differences.out->data, invalid->data);
 	ea_exec_each(EA_EXEC_READ,
 				 "SELECT revision, applied_at, checksum, extension_version,"
 				 " statements FROM entityapi.revision ORDER BY revision DESC",

@@ -89,7 +89,8 @@ static const EaApiComponent others[] = {
 	"'null']},'detail':{'type':['string','null']}}}"},
 	{"schemas/MigrationStatus",
 		"{'type':'object','required':['status','extensionVersion',"
-		"'manifestRevision','applied','pending','differences','revisions'],"
+		"'manifestRevision','applied','pending','differences','invalidIndexes',"
+		"'revisions'],"
 		"'properties':{'status':{'type':'string','enum':['UP_TO_DATE',"
 		"'PENDING','FAILED']},'extensionVersion':{'type':'string'},"
 		"'manifestRevision':{'type':['integer','null']},'applied':{'type':"
@@ -105,7 +106,12 @@ static const EaApiComponent others[] = {
 		"what is declared','items':{'type':'object','required':['entity',"
 		"'message','hint'],'properties':{'entity':{'type':'string'},'field':"
 		"{'type':['string','null']},'message':{'type':'string'},'hint':"
-		"{'type':'string'}}}},'revisions':{'type':'array','items':{'type':"
+		"{'type':'string'}}}},'invalidIndexes':{'type':'array','description':"
+		"'Indexes that a statement with CONCURRENTLY has left unfinished',"
+		"'items':{'type':'object','required':['entity','table','index',"
+		"'hint'],'properties':{'entity':{'type':'string'},'table':{'type':"
+		"'string'},'index':{'type':'string'},'hint':{'type':'string'}}}},"
+		"'revisions':{'type':'array','items':{'type':"
 		"'object','required':['revision','appliedAt','checksum',"
 		"'extensionVersion','statements'],'properties':{'revision':{'type':"
 		"'integer'},'appliedAt':{'type':'string','format':'date-time'},"
@@ -125,7 +131,10 @@ static const EaApiComponent others[] = {
 		"'additionalProperties':{'type':'object','required':['status'],"
 		"'properties':{'status':{'type':'string','enum':['UP','DOWN']},"
 		"'down':{'type':'array','description':'Nodes of a cluster that cannot "
-	"be reached, by their numbers','items':{'type':'integer'}}}}}}}"}
+		"be reached, by their numbers','items':{'type':'integer'}},"
+		"'details':{'type':'object','properties':{'invalidIndexes':{'type':"
+		"'integer','description':'How many a statement with CONCURRENTLY has "
+	"left unfinished'}}}}}}}}"}
 };
 
 /* -------- records -------- */

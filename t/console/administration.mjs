@@ -152,7 +152,8 @@ export async function superadmin({ browser, users, tenant, example }) {
     const status = await api('GET', '/manage/migrations/status', { token: await login(users.superadmin) })
     const pending = [{ status: 'FAILED', what: SCRIPT, why: 'it had to', reason: SCRIPT, hint: 'do it', statements: ['select 1'] }]
     await taken(tab, { '/manage/migrations/status': () => ({ json: { ...status, status: 'FAILED', pending,
-      differences: [{ entity: 'Thing', field: 'one', message: SCRIPT, hint: 'mend it' }] } }) })
+      differences: [{ entity: 'Thing', field: 'one', message: SCRIPT, hint: 'mend it' }],
+      invalidIndexes: [{ entity: 'Thing', table: 'app.thing', index: SCRIPT, hint: 'drop it' }] } }) })
     await tab.go('')
     await tab.go('system/migrations', 'Migrations')
     await tab.says(SCRIPT, '.panel')
