@@ -159,6 +159,7 @@ ea_udf_call(EaRequest *req, const char *label, const char *schema,
 		timeout_id = RegisterTimeout(USER_TIMEOUT, note_timeout);
 	timed_out = false;
 	req->strangers = true;
+	req->called = true;
 	if (timeout_ms > 0)
 		enable_timeout_after(timeout_id, timeout_ms);
 	PG_TRY();

@@ -8,6 +8,8 @@
  */
 #include "postgres.h"
 
+#include "mb/pg_wchar.h"
+
 #include "authz/authz.h"
 #include "base/guc.h"
 #include "engine/distributed.h"
@@ -16,6 +18,7 @@
 #include "model/catalog.h"
 #include "model/violation.h"
 #include "request/errors.h"
+#include "request/raised.h"
 #include "request/trace.h"
 
 /*
@@ -63,7 +66,50 @@ field_pointer(EaRequest *req, const EaField *field)
 								 "data");
 	base = ea_errors_pointer(base, field->kind == EA_ATTRIBUTE
 							 ? "attributes" : "relationships");
-	return nearest_sent(req, ea_errors_pointer(base, field->name));
+	return ea_errors_pointer(base, field->name);
+}
+
+/* Where the caller has sent what the field is about. */
+static bool
+is_sent(EaRequest *req, const EaField *field)
+{
+	char	   *pointer = field_pointer(req, field);
+	int			len = strlen(pointer);
+
+	return strlen(nearest_sent(req, pointer)) == len;
+}
+
+static bool
+may_read(EaRequest *req, EaField *field)
+{
+	return ea_authz_allows(req, field->entity, EA_OP_READ) &&
+		ea_authz_readable(req, field);
+}
+
+/*
+ * Note that a table does not take what is written.  It is said of the field,
+ * by a text with its name, if the caller knows of it: has sent it, or may read
+ * it.  Else, and of no field, it is of the document, or of the operation.
+ * Where nobody has sent a document there is no place.
+ */
+static void
+note_of(EaRequest *req, EaErrorCode code, EaField *field,
+		const char *of_field, const char *of_none)
+{
+	const EaWriting *w = &req->writing;
+	bool		sent = req->body_len > 0 && !w->deleting && !w->restoring &&
+	w->entity != NULL && (req->entity != NULL || w->operation != NULL);
+	bool		told = field != NULL && !w->releasing &&
+	((sent && is_sent(req, field)) || may_read(req, field));
+
+	if (told)
+		of_none = psprintf(of_field, field->name);
+	if (sent && (told || w->operation == NULL))
+		ea_errors_add(req, code, EA_AT_POINTER,
+					  nearest_sent(req, told ? field_pointer(req, field) :
+								   pstrdup("/data")), "%s", of_none);
+	else
+		ea_errors_add(req, code, EA_AT_NONE, NULL, "%s", of_none);
 }
 
 /*
@@ -73,64 +119,159 @@ field_pointer(EaRequest *req, const EaField *field)
 static void
 note_taken_meanwhile(EaRequest *req, EaField *field)
 {
-	bool		known = field != NULL &&
-		ea_authz_allows(req, field->entity, EA_OP_READ) &&
-		ea_authz_readable(req, field);
-
 	ea_errors_add(req, EA_ERR_UNIQUE, EA_AT_NONE, NULL,
 				  "Another resource has the value of %s by now.",
-				  known ? psprintf("\"%s\"", field->name) :
+				  field != NULL && may_read(req, field) ?
+				  psprintf("\"%s\"", field->name) :
 				  "a field that is unique");
 }
 
+/* Foreign keys, also those that others have made, and either end of them. */
+static void
+note_reference(EaRequest *req, const EaViolation *found)
+{
+	if (req->writing.deleting || found->referred)
+		note_of(req, EA_ERR_REFERENCED, found->field,
+				"Others still refer to the value of \"%s\".",
+				req->writing.deleting ?
+				"Other resources still refer to this one." :
+				"Others still refer to a value that would be another.");
+	else
+		note_of(req, EA_ERR_RELATED_NOT_FOUND, found->field,
+				EA_NO_SUCH_RESOURCE, EA_NO_SUCH_RESOURCE);
+}
+
 /*
- * Violated constraints are refusals.  Returns false for everything that is
- * no caller's fault.
+ * The table's constraints are refusals.  Returns false for what is none of
+ * them.
  */
 static bool
 note_violation(EaRequest *req, const ErrorData *edata)
 {
-	const EaWriting *w = &req->writing;
-	EaField    *field = ea_violation_field(w->entity, edata);
-	bool		taken = edata->sqlerrcode == ERRCODE_UNIQUE_VIOLATION ||
-	edata->sqlerrcode == ERRCODE_EXCLUSION_VIOLATION;
+	EaWriting  *w = &req->writing;
+	EaField    *field;
+	EaViolation found;
 
-	if (taken && w->restoring &&
-		(field != NULL || ea_violation_is_of(w->entity, edata)))
-		note_taken_meanwhile(req, field);
-	else if (taken && field != NULL)
-		ea_errors_add(req, EA_ERR_UNIQUE, EA_AT_POINTER,
-					  field_pointer(req, field),
-					  "The value of \"%s\" is taken.", field->name);
-	else if (edata->sqlerrcode == ERRCODE_FOREIGN_KEY_VIOLATION &&
-			 w->deleting)
-		ea_errors_add(req, EA_ERR_REFERENCED, EA_AT_NONE, NULL,
-					  "Other resources still refer to this one.");
-	else if (edata->sqlerrcode == ERRCODE_FOREIGN_KEY_VIOLATION)
-		ea_errors_add(req, EA_ERR_RELATED_NOT_FOUND,
-					  field == NULL ? EA_AT_NONE : EA_AT_POINTER,
-					  field == NULL ? NULL : field_pointer(req, field),
-					  EA_NO_SUCH_RESOURCE);
-	else if (edata->sqlerrcode == ERRCODE_CHECK_VIOLATION && field != NULL)
-		ea_errors_add(req, EA_ERR_INVALID_VALUE, EA_AT_POINTER,
-					  field_pointer(req, field),
-					  "\"%s\" has a value that is not allowed.", field->name);
-
-	/* an existing table may be stricter than what is declared of it */
-	else if (edata->sqlerrcode == ERRCODE_NOT_NULL_VIOLATION && field != NULL)
-		ea_errors_add(req, EA_ERR_REQUIRED, EA_AT_POINTER,
-					  field_pointer(req, field), "\"%s\" is required.",
-					  field->name);
-	else if (taken && ea_violation_is_of(w->entity, edata))
-		ea_errors_add(req, EA_ERR_UNIQUE, EA_AT_NONE, NULL,
-					  "The values are taken.");
-	else if (edata->sqlerrcode == ERRCODE_CHECK_VIOLATION &&
-			 ea_violation_is_of(w->entity, edata))
-		ea_errors_add(req, EA_ERR_INVALID_VALUE, EA_AT_NONE, NULL,
-					  "The values are not allowed together.");
-	else
+	ea_violation_find(req, edata, &found);
+	field = found.field;
+	if (edata->sqlerrcode == ERRCODE_FOREIGN_KEY_VIOLATION ||
+		edata->sqlerrcode == ERRCODE_RESTRICT_VIOLATION)
+	{
+		if (!found.known && !w->deleting && ea_raised_here(req, edata))
+			return false;
+		note_reference(req, &found);
+		return true;
+	}
+	if (!found.known)
 		return false;
+	if (w->releasing)
+	{
+		/* a row that has to go on referring to what would go */
+		note_reference(req, &found);
+		return true;
+	}
+	switch (edata->sqlerrcode)
+	{
+		case ERRCODE_UNIQUE_VIOLATION:
+			if (w->restoring)
+				note_taken_meanwhile(req, field);
+			else
+				note_of(req, EA_ERR_UNIQUE, field,
+						"The value of \"%s\" is taken.",
+						"The values are taken.");
+			return true;
+		case ERRCODE_EXCLUSION_VIOLATION:
+			note_of(req, EA_ERR_OVERLAP, field,
+					"\"%s\" overlaps with that of another resource.",
+					"The values overlap with those of another resource.");
+			return true;
+		case ERRCODE_CHECK_VIOLATION:
+			note_of(req, found.declared ? EA_ERR_INVALID_VALUE :
+					EA_ERR_CHECK_FAILED, field,
+					"\"%s\" has a value that is not allowed.",
+					"The values are not allowed together.");
+			return true;
+		case ERRCODE_NOT_NULL_VIOLATION:
+			note_of(req, EA_ERR_REQUIRED, field, "\"%s\" is required.",
+					"A value is missing that the table requires.");
+			return true;
+	}
+	return false;
+}
+
+static void
+log_failure(EaRequest *req, const ErrorData *edata)
+{
+	char	   *trace = ea_trace_id(req);
+
+	ereport(LOG,
+			(errcode(edata->sqlerrcode),
+			 errmsg("entityapi request %s%s%s failed: %s", req->request_id,
+					trace ? " of trace " : "", trace ? trace : "",
+					edata->message),
+			 edata->hint ? errhint("%s", edata->hint) : 0,
+			 edata->context ? errcontext("%s", edata->context) : 0,
+			 errhidestmt(true)));
+}
+
+/*
+ * What a trigger says is for the caller where the manifest says so; what
+ * PostgreSQL says of others' tables is not.
+ */
+static bool
+tells_message(const EaRequest *req, const ErrorData *edata)
+{
+	const EaEntity *entity = req->writing.entity;
+
+	return entity != NULL && entity->trigger_messages &&
+		ea_raised_by_trigger(req, edata) && edata->message != NULL &&
+		edata->schema_name == NULL && edata->table_name == NULL;
+}
+
+#define MAX_MESSAGE 1000
+
+/* The table refuses by code of others, or by what we do not know. */
+static bool
+note_refused_by_table(EaRequest *req, const ErrorData *edata)
+{
+	const char *message = edata->message;
+
+	if (!ea_raised_here(req, edata) || !ea_raised_refuses(req, edata))
+		return false;
+	if (ea_raised_by_value(req, edata))
+		note_of(req, EA_ERR_INVALID_VALUE, NULL, NULL,
+				"The table cannot compute its values of these.");
+	else if (tells_message(req, edata))
+		note_of(req, EA_ERR_REFUSED_BY_TABLE, NULL, NULL,
+				pnstrdup(message, pg_mbcliplen(message, strlen(message),
+											   MAX_MESSAGE)));
+	else
+	{
+		log_failure(req, edata);
+		note_of(req, EA_ERR_REFUSED_BY_TABLE, NULL, NULL,
+				"The table refuses it.");
+	}
 	return true;
+}
+
+/* A trigger that waited may be of what a hook wrote: then it is the hook's. */
+static bool
+is_of_hook(const EaRequest *req)
+{
+	return req->called && req->writing.entity == NULL;
+}
+
+/*
+ * The table does not take what is written.  Returns false for everything that
+ * is no caller's fault.
+ */
+static bool
+note_refusal(EaRequest *req, const ErrorData *edata)
+{
+	if (ERRCODE_TO_CATEGORY(edata->sqlerrcode) ==
+		ERRCODE_INTEGRITY_CONSTRAINT_VIOLATION && note_violation(req, edata))
+		return true;
+	return !is_of_hook(req) && note_refused_by_table(req, edata);
 }
 
 /* The transaction is lost, or the same request may do better. */
@@ -173,21 +314,6 @@ is_end_of_node(const ErrorData *edata)
 	}
 	return edata->context != NULL &&
 		strstr(edata->context, "while executing command on ") != NULL;
-}
-
-static void
-log_failure(EaRequest *req, const ErrorData *edata)
-{
-	char	   *trace = ea_trace_id(req);
-
-	ereport(LOG,
-			(errcode(edata->sqlerrcode),
-			 errmsg("entityapi request %s%s%s failed: %s", req->request_id,
-					trace ? " of trace " : "", trace ? trace : "",
-					edata->message),
-			 edata->hint ? errhint("%s", edata->hint) : 0,
-			 edata->context ? errcontext("%s", edata->context) : 0,
-			 errhidestmt(true)));
 }
 
 /*
@@ -237,7 +363,7 @@ ea_failure_answer(EaRequest *req, ErrorData *edata)
 					 errmsg("the declarations changed during the request")));
 		if (edata->sqlerrcode == ERRCODE_EA_BUSY)
 			note_busy(req);
-		else if (!note_violation(req, edata))
+		else if (!note_refusal(req, edata))
 		{
 			log_failure(req, edata);
 			if (edata->sqlerrcode == ERRCODE_EA_DISTRIBUTED)

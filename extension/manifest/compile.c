@@ -408,6 +408,7 @@ ea_manifest_compile_entity(EaManifest *m, EaDeclEntity *entity)
 	write_true(&buf, "deletionId", entity->soft_delete &&
 			   entity->existing_table == NULL);
 	write_number(&buf, "purgeAfterDays", entity->purge_after_days);
+	write_true(&buf, "triggerMessages", entity->trigger_messages);
 	write_number(&buf, "since", entity->since);
 	write_number(&buf, "removedIn", entity->removed_in);
 	write_string(&buf, "description", entity->description);

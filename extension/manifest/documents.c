@@ -37,6 +37,7 @@ static const EaKey entity_keys[] =
 	KEY("system", EA_KEY_NAMES, system),
 	KEY("accounts", EA_KEY_BOOL, accounts),
 	KEY("purgeAfterDays", EA_KEY_NUMBER, purge_after_days),
+	KEY("triggerMessages", EA_KEY_BOOL, trigger_messages),
 	KEY("table", EA_KEY_STRING, existing_table),
 	KEY("columns", EA_KEY_OBJECT, existing_columns),
 	KEY("othersWrite", EA_KEY_BOOL, others_write),

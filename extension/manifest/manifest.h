@@ -140,6 +140,7 @@ struct EaDeclEntity
 	char	   *renamed_from;
 	bool		tenant_scoped;
 	bool		locking;
+	bool		trigger_messages;
 	bool		soft_delete;
 	bool		accounts;		/* User: the accounts of the tenant */
 	List	   *system;			/* of char * */

@@ -390,11 +390,8 @@ load_columns(EaEntity *entity, const EaJson *definition)
 	};
 
 	entity->existing = json != NULL;
-	if (entity->existing)
-	{
-		entity->schema_name = need_string(definition, "schema");
-		entity->table_name = need_string(definition, "table");
-	}
+	entity->schema_name = need_string(definition, "schema");
+	entity->table_name = need_string(definition, "table");
 	for (int i = 0; i < lengthof(columns); i++)
 	{
 		const char *name = json == NULL ? columns[i].name :
@@ -435,6 +432,8 @@ ea_catalog_load_entity(EaCatalog *catalog, const char *definition)
 	entity->soft_delete = ea_jsonread_bool(json, "softDelete", false);
 	entity->accounts = ea_jsonread_bool(json, "accounts", false);
 	entity->alone = ea_jsonread_bool(json, "alone", false);
+	entity->trigger_messages = ea_jsonread_bool(json, "triggerMessages",
+												false);
 	entity->purge_after_days = ea_jsonread_int(json, "purgeAfterDays", 0);
 	load_columns(entity, json);
 	entity->since = ea_jsonread_int(json, "since", 0);

@@ -208,6 +208,7 @@ struct EaEntity
 	bool		soft_delete;
 	bool		accounts;		/* its rows are copies of accounts */
 	EaField    *updated_by;		/* who wrote it last; NULL: not asked for */
+	bool		trigger_messages;	/* callers are told what they say */
 	int			purge_after_days;	/* 0: what is deleted stays */
 	int			since;
 	int			removed_in;

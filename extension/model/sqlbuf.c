@@ -16,6 +16,7 @@
 #include "model/sqlbuf.h"
 #include "model/table_check.h"
 #include "request/limits.h"
+#include "request/raised.h"
 
 /* Of an id in a list, which grows by doubling and is handed on as an array. */
 #define KEPT_ID (3 * sizeof(pg_uuid_t))
@@ -383,6 +384,7 @@ static int
 written_alias(EaSqlBuf *b, EaEntity *entity)
 {
 	b->req->strangers |= entity->existing;
+	b->writes = true;
 	if (!entity->tenant_scoped)
 		place_anywhere(b);
 	return ea_sqlbuf_reserve(b);
@@ -464,6 +466,7 @@ ea_sqlbuf_join_delete(EaSqlBuf *b, EaField *field)
 {
 	if (!field->entity->tenant_scoped)
 		place_anywhere(b);
+	b->writes = true;
 	return add_join(b, "DELETE FROM", field);
 }
 
@@ -474,11 +477,20 @@ ea_sqlbuf_join_insert(EaSqlBuf *b, EaField *field)
 
 	if (!scoped)
 		place_anywhere(b);
+	b->writes = true;
 	ea_sqlbuf_addf(b, "INSERT INTO %s (%s%s, %s) SELECT ",
 				   place_of_join(b, field), scoped ? "tenant_id, " : "",
 				   field->join_near, field->join_far);
 	if (scoped)
 		ea_sqlbuf_addf(b, "$%d, ", ea_sqlbuf_tenant(b));
+}
+
+void
+ea_sqlbuf_join_conflict(EaSqlBuf *b, EaField *field)
+{
+	ea_sqlbuf_addf(b, " ON CONFLICT (%s%s, %s) DO NOTHING",
+				   field->entity->tenant_scoped ? "tenant_id, " : "",
+				   field->join_near, field->join_far);
 }
 
 /*
@@ -589,11 +601,18 @@ ea_sqlbuf_run(EaSqlBuf *b, EaExecMode mode, bool one_row,
 	const EaReader reader = {
 		row, b->nreads, b->reads, b->planning, b->replaced
 	};
+	EaRaisedWatch watch;
+	uint64		n;
 
-	return ea_exec_held(&held, mode, one_row, b->text.data,
-						(EaParams) {b->nparams, b->params},
-						row == NULL && b->replaced == NULL ? NULL : &reader,
-						arg);
+	if (b->writes)
+		ea_raised_begin(&watch, b->req);
+	n = ea_exec_held(&held, mode, one_row, b->text.data,
+					 (EaParams) {b->nparams, b->params},
+					 row == NULL && b->replaced == NULL ? NULL : &reader,
+					 arg);
+	if (b->writes)
+		ea_raised_end(&watch);
+	return n;
 }
 
 typedef struct IdSink

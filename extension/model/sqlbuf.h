@@ -60,6 +60,7 @@ typedef struct EaSqlBuf
 	bool		all_tenants;	/* of join tables only: links to a global
 								 * row */
 	EaSqlPlace	place;			/* where its tables are */
+	bool		writes;			/* it changes one of them */
 } EaSqlBuf;
 
 /* What was written before, to be written again; nothing if text is NULL. */
@@ -186,6 +187,12 @@ extern void ea_sqlbuf_insert_row(EaSqlBuf *b, EaEntity *entity);
 extern int	ea_sqlbuf_join_from(EaSqlBuf *b, EaField *field);
 extern int	ea_sqlbuf_join_delete(EaSqlBuf *b, EaField *field);
 extern void ea_sqlbuf_join_insert(EaSqlBuf *b, EaField *field);
+
+/*
+ * What follows these: links that are there stay.  It names the service's own
+ * key, as a row that a unique index of others keeps out is no link.
+ */
+extern void ea_sqlbuf_join_conflict(EaSqlBuf *b, EaField *field);
 
 /*
  * ` EXISTS (SELECT 1 FROM target t<m> WHERE <predicates> AND <join>` for one

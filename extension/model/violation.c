@@ -1,9 +1,12 @@
 /*
  * A violated constraint and the field it speaks of.
  *
- * The definition of an entity has the names of what was made for it.  An
- * existing table has constraints of its own, which may change their names at
- * any time, so they are looked up when one of them is violated.
+ * The definition of an entity has the names of what was made for it.  That is
+ * not all that a table can have: others add constraints, existing tables have
+ * their own, and PostgreSQL itself has indexes of other names for a while, or
+ * for good, when one is built anew (REINDEX CONCURRENTLY).  So a name that is
+ * not among them is looked up in the system catalogs, by what the error says
+ * of the table.
  *
  * On a shard all names end in its number.  What another node refused comes
  * with these in its message alone; what this one did, as it ran for Citus, has
@@ -17,10 +20,9 @@
 #include "access/table.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_constraint.h"
-#include "catalog/pg_index.h"
 #include "catalog/pg_type.h"
+#include "miscadmin.h"
 #include "nodes/makefuncs.h"
-#include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
@@ -31,74 +33,33 @@
 #include "base/compat.h"
 #include "engine/distributed.h"
 #include "engine/shard_name.h"
+#include "model/constraint_field.h"
 #include "model/violation.h"
+#include "request/raised.h"
 
-/* The first field of these columns; the key's own columns are none. */
-static EaField *
-field_of_columns(EaEntity *entity, Oid relid, const int16 *numbers, int n)
+static Oid
+table_oid(const char *qualified)
 {
-	for (int k = 0; k < n; k++)
+	List	   *names = ea_compat_qualified_name(qualified);
+
+	return RangeVarGetRelid(makeRangeVarFromNameList(names), NoLock, true);
+}
+
+/* The relationship whose join table it is, that being written first. */
+static EaField *
+field_of_join(const EaWriting *w, EaEntity *entity, const char *qualified)
+{
+	if (w->links != NULL && strcmp(w->links->join_table, qualified) == 0)
+		return w->links;
+	for (int i = 0; i < entity->nfields; i++)
 	{
-		char	   *name = numbers[k] <= 0 ? NULL :
-		get_attname(relid, numbers[k], true);
+		EaField    *field = &entity->fields[i];
 
-		for (int i = 0; name != NULL && i < entity->nfields; i++)
-		{
-			EaField    *field = &entity->fields[i];
-			const char *quoted = quote_identifier(name);
-
-			for (int c = 0; c < field->ncolumns; c++)
-			{
-				if (strcmp(field->columns[c].name, quoted) == 0)
-					return field;
-			}
-		}
+		if (field->join_table != NULL &&
+			strcmp(field->join_table, qualified) == 0)
+			return field;
 	}
 	return NULL;
-}
-
-static EaField *
-field_of_constraint(EaEntity *entity, Oid relid, Oid constraint)
-{
-	HeapTuple	tuple = SearchSysCache1(CONSTROID,
-										ObjectIdGetDatum(constraint));
-	EaField    *field = NULL;
-	Datum		key;
-	bool		isnull;
-
-	if (!HeapTupleIsValid(tuple))
-		return NULL;
-	key = SysCacheGetAttr(CONSTROID, tuple, Anum_pg_constraint_conkey,
-						  &isnull);
-	if (!isnull)
-	{
-		ArrayType  *numbers = DatumGetArrayTypeP(key);
-
-		field = field_of_columns(entity, relid,
-								 (int16 *) ARR_DATA_PTR(numbers),
-								 ArrayGetNItems(ARR_NDIM(numbers),
-												ARR_DIMS(numbers)));
-	}
-	ReleaseSysCache(tuple);
-	return field;
-}
-
-/* A unique index that no constraint stands for. */
-static EaField *
-field_of_index(EaEntity *entity, Oid relid, Oid index)
-{
-	HeapTuple	tuple = SearchSysCache1(INDEXRELID, ObjectIdGetDatum(index));
-	EaField    *field = NULL;
-	Form_pg_index form;
-
-	if (!HeapTupleIsValid(tuple))
-		return NULL;
-	form = (Form_pg_index) GETSTRUCT(tuple);
-	if (form->indrelid == relid)
-		field = field_of_columns(entity, relid, form->indkey.values,
-								 form->indnkeyatts);
-	ReleaseSysCache(tuple);
-	return field;
 }
 
 /* -------- on a shard -------- */
@@ -108,27 +69,6 @@ static const char *
 words(const char *name, const ErrorData *edata)
 {
 	return name != NULL ? name : edata->message;
-}
-
-static EaField *
-field_on_shard(EaEntity *entity, const ErrorData *edata)
-{
-	const char *text = words(edata->constraint_name, edata);
-
-	for (int i = 0; i < entity->nconstraints; i++)
-	{
-		if (ea_shard_name_is_in(text, entity->constraints[i].name))
-			return entity->constraints[i].field;
-	}
-	return NULL;
-}
-
-static Oid
-table_oid(const EaEntity *entity)
-{
-	List	   *names = ea_compat_qualified_name(entity->table);
-
-	return RangeVarGetRelid(makeRangeVarFromNameList(names), NoLock, true);
 }
 
 /* The constraint of the table that the error names. */
@@ -192,99 +132,250 @@ named_column(EaEntity *entity, Oid relid, const char *text)
 			number = att->attnum;
 	}
 	table_close(rel, AccessShareLock);
-	return field_of_columns(entity, relid, &number, 1);
+	return ea_constraint_field_of_column(entity, relid, number);
 }
 
-static EaField *
-field_of_existing_on_shard(EaEntity *entity, const ErrorData *edata)
+static bool
+declared_on_shard(EaEntity *entity, const ErrorData *edata, EaViolation *found)
 {
 	const char *text = words(edata->constraint_name, edata);
-	Oid			relid = table_oid(entity);
-	Oid			found;
 
-	if (!OidIsValid(relid))
-		return NULL;
-	if (edata->sqlerrcode == ERRCODE_NOT_NULL_VIOLATION)
-		return named_column(entity, relid, words(edata->column_name, edata));
-	found = named_constraint(relid, text);
-	if (OidIsValid(found))
-		return field_of_constraint(entity, relid, found);
-	return field_of_index(entity, relid, named_index(relid, text));
+	for (int i = 0; i < entity->nconstraints; i++)
+	{
+		if (!ea_shard_name_is_in(text, entity->constraints[i].name))
+			continue;
+		found->known = found->declared = true;
+		found->field = entity->constraints[i].field;
+		return true;
+	}
+	return false;
 }
 
 /* A unique key's message names the key alone. */
 static bool
-is_of_on_shard(const EaEntity *entity, const ErrorData *edata)
+find_of_table_on_shard(EaEntity *entity, Oid relid, const ErrorData *edata,
+					   EaViolation *found)
 {
-	Oid			relid = table_oid(entity);
 	char	   *name = OidIsValid(relid) ? get_rel_name(relid) : NULL;
 	const char *text = words(edata->constraint_name, edata);
-
-	return name != NULL &&
-		(ea_shard_name_is_in(words(edata->table_name, edata), name) ||
-		 OidIsValid(named_constraint(relid, text)) ||
-		 OidIsValid(named_index(relid, text)));
-}
-
-/* -------- of an existing table -------- */
-
-bool
-ea_violation_is_of(EaEntity *entity, const ErrorData *edata)
-{
-	if (entity == NULL || !entity->existing)
-		return false;
-	if (ea_distributed())
-		return is_of_on_shard(entity, edata);
-	return edata->schema_name != NULL && edata->table_name != NULL &&
-		strcmp(quote_qualified_identifier(edata->schema_name,
-										  edata->table_name),
-			   entity->table) == 0;
-}
-
-static EaField *
-field_of_existing(EaEntity *entity, const ErrorData *edata)
-{
-	Oid			relid;
 	Oid			constraint;
-	int16		number;
+	Oid			index;
 
-	if (!ea_violation_is_of(entity, edata))
-		return NULL;
-	relid = get_relname_relid(edata->table_name,
-							  get_namespace_oid(edata->schema_name, true));
-	if (!OidIsValid(relid))
-		return NULL;
-	if (edata->constraint_name == NULL)
+	if (name == NULL)
+		return false;
+	found->known = ea_shard_name_is_in(words(edata->table_name, edata), name);
+	if (edata->sqlerrcode == ERRCODE_NOT_NULL_VIOLATION)
 	{
-		number = edata->column_name == NULL ? InvalidAttrNumber :
-			get_attnum(relid, edata->column_name);
-		return field_of_columns(entity, relid, &number, 1);
+		if (found->known)
+			found->field = named_column(entity, relid,
+										words(edata->column_name, edata));
+		return found->known;
 	}
+	constraint = named_constraint(relid, text);
+	index = OidIsValid(constraint) ? InvalidOid : named_index(relid, text);
+	found->known |= OidIsValid(constraint) || OidIsValid(index);
+	if (OidIsValid(constraint))
+		found->field = ea_constraint_field(entity, relid, constraint, false);
+	else if (OidIsValid(index))
+		found->field = ea_constraint_field_of_index(entity, relid, index);
+	return found->known;
+}
+
+static void
+find_on_shard(const EaWriting *w, const ErrorData *edata, EaViolation *found)
+{
+	EaEntity   *entity = w->entity;
+
+	if (entity == NULL || declared_on_shard(entity, edata, found) ||
+		find_of_table_on_shard(entity, table_oid(entity->table), edata, found))
+		return;
+	if (w->links != NULL &&
+		find_of_table_on_shard(entity, table_oid(w->links->join_table), edata,
+							   found))
+		found->field = w->links;
+}
+
+/* -------- by what the error says -------- */
+
+static Oid
+relation_of(const ErrorData *edata)
+{
+	if (edata->schema_name == NULL || edata->table_name == NULL)
+		return InvalidOid;
+	return get_relname_relid(edata->table_name,
+							 get_namespace_oid(edata->schema_name, true));
+}
+
+static Oid
+table_of(const EaEntity *entity)
+{
+	return get_relname_relid(entity->table_name,
+							 get_namespace_oid(entity->schema_name, true));
+}
+
+static bool
+is_declared(EaEntity *entity, const ErrorData *edata, EaViolation *found)
+{
+	for (int i = 0; i < entity->nconstraints; i++)
+	{
+		if (strcmp(entity->constraints[i].name, edata->constraint_name) != 0)
+			continue;
+		found->declared = true;
+		found->field = entity->constraints[i].field;
+		return true;
+	}
+	return false;
+}
+
+/*
+ * The table is the entity's.  An index can be gone by now, when one that was
+ * built anew has taken its place; it was the table's all the same, unless a
+ * trigger only says so.
+ */
+static bool
+find_in_table(EaEntity *entity, Oid relid, const ErrorData *edata,
+			  bool by_trigger, EaViolation *found)
+{
+	Oid			constraint;
+	Oid			index;
+
+	if (edata->sqlerrcode == ERRCODE_NOT_NULL_VIOLATION)
+	{
+		if (edata->column_name == NULL)
+			return !by_trigger;
+		found->field =
+			ea_constraint_field_of_column(entity, relid,
+										  get_attnum(relid,
+													 edata->column_name));
+		return true;
+	}
+	if (edata->constraint_name == NULL)
+		return !by_trigger;
+	if (is_declared(entity, edata, found))
+		return true;
 	constraint = get_relation_constraint_oid(relid, edata->constraint_name,
 											 true);
 	if (OidIsValid(constraint))
-		return field_of_constraint(entity, relid, constraint);
-	return field_of_index(entity, relid,
-						  get_relname_relid(edata->constraint_name,
-											get_rel_namespace(relid)));
+	{
+		found->field = ea_constraint_field(entity, relid, constraint, false);
+		return true;
+	}
+	index = get_relname_relid(edata->constraint_name,
+							  get_rel_namespace(relid));
+	if (OidIsValid(index))
+		found->field = ea_constraint_field_of_index(entity, relid, index);
+	return OidIsValid(index) || !by_trigger;
 }
 
-EaField *
-ea_violation_field(EaEntity *entity, const ErrorData *edata)
+/* A foreign key of another table, that leads to the entity's. */
+static bool
+find_referring(EaEntity *entity, Oid relid, const ErrorData *edata,
+			   EaViolation *found)
 {
-	if (entity == NULL)
-		return NULL;
-	if (ea_distributed())
-		return entity->existing ? field_of_existing_on_shard(entity, edata) :
-			field_on_shard(entity, edata);
-	if (entity->existing)
-		return field_of_existing(entity, edata);
-	if (edata->constraint_name == NULL)
-		return NULL;
-	for (int i = 0; i < entity->nconstraints; i++)
+	Oid			table = table_of(entity);
+	Oid			constraint = edata->constraint_name == NULL ? InvalidOid :
+	get_relation_constraint_oid(relid, edata->constraint_name, true);
+	HeapTuple	tuple;
+
+	if (!OidIsValid(constraint))
+		return false;
+	tuple = SearchSysCache1(CONSTROID, ObjectIdGetDatum(constraint));
+	if (!HeapTupleIsValid(tuple))
+		return false;
+	found->referred = OidIsValid(table) &&
+		((Form_pg_constraint) GETSTRUCT(tuple))->confrelid == table;
+	ReleaseSysCache(tuple);
+	if (found->referred)
+		found->field = ea_constraint_field(entity, table, constraint, true);
+	return found->referred;
+}
+
+/* The type of a column refuses: no table is named. */
+static bool
+find_domain(EaEntity *entity, const ErrorData *edata, EaViolation *found)
+{
+	Oid			schema = edata->schema_name == NULL ? InvalidOid :
+	get_namespace_oid(edata->schema_name, true);
+	Oid			domain;
+	Oid			table;
+
+	if (edata->datatype_name == NULL || !OidIsValid(schema))
+		return false;
+	domain = GetSysCacheOid2(TYPENAMENSP, Anum_pg_type_oid,
+							 CStringGetDatum(edata->datatype_name),
+							 ObjectIdGetDatum(schema));
+	table = table_of(entity);
+	return OidIsValid(domain) && OidIsValid(table) &&
+		ea_constraint_of_domain(entity, table, domain, &found->field);
+}
+
+static bool
+is_table_of(const EaEntity *entity, const ErrorData *edata)
+{
+	return edata->schema_name != NULL && edata->table_name != NULL &&
+		strcmp(edata->schema_name, entity->schema_name) == 0 &&
+		strcmp(edata->table_name, entity->table_name) == 0;
+}
+
+static bool
+find_of_entity(const EaWriting *w, const ErrorData *edata, bool by_trigger,
+			   EaViolation *found)
+{
+	EaEntity   *entity = w->entity;
+	Oid			relid = relation_of(edata);
+	char	   *name;
+	EaField    *join;
+
+	if (!OidIsValid(relid))
+		return !by_trigger && find_domain(entity, edata, found);
+	if (is_table_of(entity, edata))
+		return find_in_table(entity, relid, edata, by_trigger, found);
+	name = quote_qualified_identifier(edata->schema_name, edata->table_name);
+	join = field_of_join(w, entity, name);
+	if (join == NULL)
+		return find_referring(entity, relid, edata, found);
+	if (edata->constraint_name == NULL ||
+		!is_declared(entity, edata, found))
+		found->field = join;
+	return true;
+}
+
+/*
+ * What waited for the end may be of any table that was written: its fields are
+ * no part of what was sent.
+ */
+static bool
+is_of_any(EaRequest *req, const ErrorData *edata)
+{
+	ListCell   *lc;
+
+	if (req->catalog == NULL || edata->constraint_name == NULL)
+		return false;
+	foreach(lc, ea_catalog_loaded(req->catalog))
 	{
-		if (strcmp(entity->constraints[i].name, edata->constraint_name) == 0)
-			return entity->constraints[i].field;
+		EaEntity   *entity = lfirst(lc);
+		EaWriting	w = {.entity = entity};
+		EaViolation found = {0};
+
+		CHECK_FOR_INTERRUPTS();
+		if (is_table_of(entity, edata) &&
+			find_of_entity(&w, edata, true, &found))
+			return true;
 	}
-	return NULL;
+	return false;
+}
+
+void
+ea_violation_find(EaRequest *req, const ErrorData *edata, EaViolation *found)
+{
+	EaWriting  *w = &req->writing;
+
+	memset(found, 0, sizeof(*found));
+	if (ea_distributed())
+		find_on_shard(w, edata, found);
+	else if (w->entity != NULL)
+		found->known = find_of_entity(w, edata,
+									  ea_raised_by_trigger(req, edata), found);
+	if (!found->known && (w->entity == NULL || !ea_raised_here(req, edata)))
+		found->known = is_of_any(req, edata);
 }

@@ -5,15 +5,22 @@
 #define EA_VIOLATION_H
 
 #include "model/catalog.h"
+#include "request/request.h"
+
+typedef struct EaViolation
+{
+	bool		known;			/* it is of a table of an entity's, or leads
+								 * to one: else nothing else is set */
+	bool		declared;		/* the service made it */
+	bool		referred;		/* a foreign key that others lead here by */
+	EaField    *field;			/* NULL: it is about several, or about none */
+} EaViolation;
 
 /*
- * The field of the entity, which was being written, that an error is about,
- * or NULL.  For an existing table this looks at the system catalogs, so the
- * transaction must be able to.
+ * What an error of class 23 is about, in terms of what was being written.  The
+ * system catalogs are asked, so the transaction must be able to.
  */
-extern EaField *ea_violation_field(EaEntity *entity, const ErrorData *edata);
-
-/* The error is about the entity's existing table, whatever its field. */
-extern bool ea_violation_is_of(EaEntity *entity, const ErrorData *edata);
+extern void ea_violation_find(EaRequest *req, const ErrorData *edata,
+							  EaViolation *found);
 
 #endif							/* EA_VIOLATION_H */

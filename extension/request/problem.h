@@ -30,6 +30,8 @@ typedef enum EaErrorCode
 	EA_ERR_INVALID_HEADER,		/* 400 header value, If-Match */
 	EA_ERR_TYPE_NOT_ALLOWED,	/* 400 linkage type, one-of member */
 	EA_ERR_HOOK_REJECTED,		/* 400 */
+	EA_ERR_CHECK_FAILED,		/* 400 a check of the table's */
+	EA_ERR_REFUSED_BY_TABLE,	/* 400 by a trigger */
 	EA_ERR_WEAK_PASSWORD,		/* 400 */
 	EA_ERR_INVITE_INVALID,		/* 400 */
 	EA_ERR_TENANT_REQUIRED,		/* 400 X-Tenant-Id missing or unknown */
@@ -49,6 +51,7 @@ typedef enum EaErrorCode
 	EA_ERR_TYPE_CONFLICT,		/* 409 type differs from the URL */
 	EA_ERR_ID_CONFLICT,			/* 409 id differs from the URL */
 	EA_ERR_UNIQUE,				/* 409 unique value taken */
+	EA_ERR_OVERLAP,				/* 409 with another resource */
 	EA_ERR_REFERENCED,			/* 409 still referred to */
 	EA_ERR_STILL_DELETED,		/* 409 what it needs has not been restored */
 	EA_ERR_GONE_BEYOND_LOG,		/* 410 the audit log does not tell */

@@ -53,8 +53,29 @@ ea_writing_begin(EaRequest *req, struct EaEntity *entity, EaWritingHow how)
 {
 	req->writing.entity = entity;
 	req->writing.field = req->field;
-	req->writing.deleting = how == EA_WRITING_DELETES;
+	req->writing.links = NULL;
+	req->writing.deleting = how == EA_WRITING_DELETES ||
+		how == EA_WRITING_RELEASES;
+	req->writing.releasing = how == EA_WRITING_RELEASES;
 	req->writing.restoring = how == EA_WRITING_RESTORES;
+}
+
+void
+ea_writing_links(EaRequest *req, struct EaEntity *entity,
+				 struct EaField *links)
+{
+	ea_writing_begin(req, entity, EA_WRITING_ROWS);
+	req->writing.links = links;
+}
+
+void
+ea_writing_end(EaRequest *req)
+{
+	req->writing.operation = NULL;
+	req->writing.pointer = NULL;
+	req->writing.entity = NULL;
+	req->writing.field = NULL;
+	req->writing.links = NULL;
 }
 
 void

@@ -39,14 +39,28 @@ typedef struct EaWriting
 	const char *pointer;		/* of the resource object; NULL: "/data" */
 	struct EaEntity *entity;	/* whose table is changed; NULL: none yet */
 	struct EaField *field;		/* the relationship that alone is written */
+	struct EaField *links;		/* whose join table is changed, or NULL */
 	bool		deleting;
+	bool		releasing;		/* what referred to it lets go of it */
 	bool		restoring;
 } EaWriting;
+
+/*
+ * Where an error of a statement that changes an entity's table was raised
+ * (request/raised.h).
+ */
+typedef struct EaRaised
+{
+	int			sqlerrcode;		/* 0: nothing is noted */
+	bool		by_trigger;
+	bool		by_others;		/* by a function that the statement called */
+} EaRaised;
 
 typedef enum EaWritingHow
 {
 	EA_WRITING_ROWS,
-	EA_WRITING_DELETES,			/* or takes references to what is deleted */
+	EA_WRITING_DELETES,
+	EA_WRITING_RELEASES,		/* takes references to what is deleted */
 	EA_WRITING_RESTORES			/* what nobody has sent, as it was */
 } EaWritingHow;
 
@@ -85,10 +99,12 @@ struct EaRequest
 	bool		has_tenant;		/* tenant the request acts in */
 	pg_uuid_t	tenant;
 	EaWriting	writing;
+	EaRaised	raised;
 	struct EaLids *lids;		/* local ids, within atomic operations */
 	struct List *deferred;		/* foreign keys that are checked at the end */
 	bool		strangers;		/* code of others ran in it */
 	Size		unseen;			/* bytes kept since the limit was looked at */
+	bool		called;			/* hooks among it */
 	struct EaAudit *audit;		/* what it did so far, NULL: nothing */
 
 	/* faults so far */
@@ -120,6 +136,13 @@ extern void ea_request_answer(EaRequest *req, const char *name,
  */
 extern void ea_writing_begin(EaRequest *req, struct EaEntity *entity,
 							 EaWritingHow how);
+
+/* The same of the join table of a relationship of the entity. */
+extern void ea_writing_links(EaRequest *req, struct EaEntity *entity,
+							 struct EaField *links);
+
+/* Nothing is written any more: what fails now is of no part of the body. */
+extern void ea_writing_end(EaRequest *req);
 
 /* What comes next was sent there; operation as in EaWriting. */
 extern void ea_writing_at(EaRequest *req, const char *operation,

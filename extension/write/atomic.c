@@ -21,6 +21,7 @@
 #include "request/errors.h"
 #include "request/limits.h"
 #include "request/query_string.h"
+#include "request/raised.h"
 #include "write/atomic.h"
 #include "write/atomic_form.h"
 #include "write/atomic_later.h"
@@ -108,8 +109,8 @@ insert_one_by_one(Batch *batch, EaRowSink *sink)
 }
 
 /*
- * Insert all with one statement.  A violated constraint does not say which
- * row it is about: then the work of the statement is undone and done again
+ * Insert all with one statement.  If the table does not take them, it does not
+ * say which row that is about: then the work of the statement is undone and done again
  * row by row.
  */
 static void
@@ -134,8 +135,7 @@ insert_together(Batch *batch, EaRowSink *sink)
 		edata = CopyErrorData();
 		FlushErrorState();
 		RollbackAndReleaseCurrentSubTransaction();
-		if (ERRCODE_TO_CATEGORY(edata->sqlerrcode) !=
-			ERRCODE_INTEGRITY_CONSTRAINT_VIOLATION)
+		if (!ea_raised_refuses(sink->doc->req, edata))
 			ea_errors_rethrow(edata);
 		violated = true;
 	}

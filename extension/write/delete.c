@@ -172,7 +172,7 @@ set_null(EaRequest *req, EaField *field, const char *column,
 		if (owners == NULL)
 			return;
 	}
-	ea_writing_begin(req, child, EA_WRITING_DELETES);
+	ea_writing_begin(req, child, EA_WRITING_RELEASES);
 	initStringInfo(&set);
 	ea_text_format(&set, "%s = NULL", column);
 	ea_sqlbuf_init(&b, req);

@@ -113,7 +113,8 @@ add_new_links(EaSqlBuf *b, const Change *change, const EaRulesHeld *held)
 	ea_sqlbuf_add(b, ", pg_catalog.unnest(");
 	ea_sqlbuf_value(b, UUIDARRAYOID, held->asked ? ea_uuid_list(&held->rows)
 					: target_array(change), false);
-	ea_sqlbuf_add(b, ") ON CONFLICT DO NOTHING");
+	ea_sqlbuf_add(b, ")");
+	ea_sqlbuf_join_conflict(b, change->field);
 }
 
 static void
@@ -155,7 +156,7 @@ change_joined(Change *change)
 									 "FOR SHARE", add_joined, change, &held);
 	if (ea_write_policy_none_held(&held))
 		return;
-	ea_writing_begin(req, field->entity, EA_WRITING_ROWS);
+	ea_writing_links(req, field->entity, field);
 	ea_sqlbuf_init(&b, req);
 	if (change->leaving != NULL)
 		add_old_links(&b, change, &held);

@@ -38,6 +38,7 @@
 #include "engine/shard_name.h"
 #include "engine/shards.h"
 #include "engine/turn.h"
+#include "request/raised.h"
 #include "write/links_deferred.h"
 
 /* -------- naming them -------- */
@@ -488,10 +489,13 @@ ea_links_settle(EaRequest *req)
 	List	   *keys = NIL;
 	bool		all = commits_as_superuser();
 	bool		strangers = all || req->strangers || ea_guard_code_ran();
+	EaRaisedWatch watch;
 	ListCell   *lc;
 
 	if (req->method == EA_GET && !strangers)
 		return;
+	ea_writing_end(req);
+	ea_raised_begin(&watch, req);
 	if (req->method != EA_GET && strangers)
 	{
 		foreach(lc, ea_catalog_loaded(req->catalog))
@@ -504,4 +508,5 @@ ea_links_settle(EaRequest *req)
 
 	/* a table of others can refer to one of ours, and be written with it */
 	run_waiting();
+	ea_raised_end(&watch);
 }

@@ -138,9 +138,9 @@ subtest 'what the table refuses' => sub {
 		data => { type => 'customers', attributes => { email => 'ann@a.example' } });
 	$eve->refused('its unique index', 409, 'UNIQUE_VIOLATION', [pointer => '/data/attributes/note'], POST => '/orders',
 		data => { type => 'orders', attributes => { net => 1, note => 'first ' }, relationships => { customer => to($ann) } });
-	$boss->refused('its check of a field', 400, 'INVALID_VALUE', [pointer => '/data/attributes/rating'], POST => '/customers',
+	$boss->refused('its check of a field', 400, 'CHECK_FAILED', [pointer => '/data/attributes/rating'], POST => '/customers',
 		data => { type => 'customers', attributes => { email => 'x@a.example', rating => 6 } });
-	$boss->refused('its check of several', 400, 'INVALID_VALUE', undef, PATCH => "/customers/$ann->{id}",
+	$boss->refused('its check of several', 400, 'CHECK_FAILED', undef, PATCH => "/customers/$ann->{id}",
 		data => { type => 'customers', id => $ann->{id}, attributes => { name => 'nobody', rating => 1 } });
 	$eve->refused('no column that it fills', 400, 'READ_ONLY', [pointer => '/data/attributes/number'], POST => '/orders',
 		data => { type => 'orders', attributes => { net => 1, number => 7 }, relationships => { customer => to($ann) } });

@@ -65,9 +65,9 @@ $both->compare(
 	[ 'an index that is a summary', 'create index mine on app.doc using brin (n) with (pages_per_range = 1);' . post({ n => 4000 }) . 'set local enable_indexscan = off; set local enable_bitmapscan = on;' . by_index('n = 4000'), '201 1 by index', 1 ],
 	[ 'an index after the plan was made', post({ note => 'y' }) . 'create index mine on app.doc (note);' . post({ note => 'z' }) . by_index("note = 'z'") . by_index("note = 'y'"), '201 201 1 by index 1 by index', 1 ],
 	[ 'what must be unique', post({ code => 'c' }) . $row, '409 UNIQUE_VIOLATION', 1 ],
-	[ 'what must be unique among some', 'create unique index mine on app.doc (note) where n > 0;' . post({ note => 'a', n => 0 }) . post({ note => 'a', n => 1 }), '201 500 INTERNAL_ERROR', 1 ],
-	[ 'too much for the column', 'alter table app.doc add constraint mine check (n < 10);' . post({ n => 11 }) . post({ n => 9 }) . post({ n => 12 }), '500 INTERNAL_ERROR 201 500 INTERNAL_ERROR', 1 ],
-	[ 'a value that must be', 'alter table app.doc alter n set not null;' . post({}) . post({ n => 3 }), '500 INTERNAL_ERROR 201', 1 ],
+	[ 'what must be unique among some', 'create unique index mine on app.doc (note) where n > 0;' . post({ note => 'a', n => 0 }) . post({ note => 'a', n => 1 }), '201 409 UNIQUE_VIOLATION', 1 ],
+	[ 'too much for the column', 'alter table app.doc add constraint mine check (n < 10);' . post({ n => 11 }) . post({ n => 9 }) . post({ n => 12 }), '400 CHECK_FAILED 201 400 CHECK_FAILED', 1 ],
+	[ 'a value that must be', 'alter table app.doc alter n set not null;' . post({}) . post({ n => 3 }), '400 REQUIRED 201', 1 ],
 	[ 'a value that is there without being said', 'alter table app.doc add column more int default 7;' . post({}) . 'select more from app.doc where name = $$new$$;', '201 7', 1 ],
 	[ 'one that is another each time', 'create sequence app.mine; grant usage on app.mine to public; alter table app.doc add column more int; alter table app.doc alter more set default nextval($$app.mine$$);' . post({}) . post({ code => 'c' }) . post({}) . 'select more from app.doc where name = $$new$$ order by id;', '201 409 UNIQUE_VIOLATION 201 1 3', 0 ],
 	[ 'one that identifies', 'alter table app.doc add column num int generated always as identity;' . post({}) . 'select num > 0 from app.doc where name = $$new$$;', '201 t', 0 ],
@@ -83,8 +83,8 @@ $both->compare(
 	[ 'a column that is computed', 'alter table app.doc add column twice int generated always as (n * 2) stored;' . post({ n => 21 }) . 'select twice from app.doc where name = $$new$$;', '201 42', 0 ],
 	[ 'a column that has gone', 'alter table app.doc add column more text default repeat($$x$$, 5000) not null; alter table app.doc drop column more;' . post({ n => 5 }) . $row, '201 new|5|f|f|0', 1 ],
 	[ 'a column that came later', post({}) . q(alter table app.doc add column more text default 'more';) . post({ n => 5 }) . 'select more from app.doc where name = $$new$$;', '201 201 more more', 1 ],
-	[ 'a key that is checked later', 'alter table app.doc add constraint mine unique (note) deferrable initially deferred;' . post({ note => 'a' }) . 'set constraints all immediate;', '500 INTERNAL_ERROR', 0 ],
-	[ 'rows that exclude each other', 'alter table app.doc add constraint mine exclude using btree (note with =);' . post({ note => 'a' }), '500 INTERNAL_ERROR', 0 ],
+	[ 'a key that is checked later', 'alter table app.doc add constraint mine unique (note) deferrable initially deferred;' . post({ note => 'a' }) . 'set constraints all immediate;', '409 UNIQUE_VIOLATION', 0 ],
+	[ 'rows that exclude each other', 'alter table app.doc add constraint mine exclude using btree (note with =);' . post({ note => 'a' }), '409 OVERLAP', 0 ],
 	[ 'row security', 'alter table app.doc force row level security; create policy mine on app.doc for all using (true) with check (n < 5);' . post({ n => 5 }), '500 INTERNAL_ERROR', undef ],
 	[ 'no right', 'revoke insert on app.doc from entityapi_owner;' . post({ n => 5 }), '500 INTERNAL_ERROR', undef ],
 	[ 'rights on columns', 'revoke insert on app.doc from entityapi_owner; grant insert (tenant_id, id, name, amount, n, state, note, folder_id, parent_id, version, created_at, updated_at) on app.doc to entityapi_owner;'
@@ -94,7 +94,7 @@ $both->compare(
 	[ 'one that is undone in part', 'savepoint s;' . post({ n => 5 }) . 'rollback to s;' . $row . post({ n => 6 }) . $row, '201 201 new|6|f|f|0', 1 ],
 	[ 'a publication without a key', 'alter table app.doc replica identity nothing; create publication mine for table app.doc;' . post({ n => 5 }), '201', undef ],
 	[ 'all that is wrong at once', 'alter table app.doc add constraint mine check (n < 10); alter table app.doc alter note set not null;' . post({ n => 11, code => 'c' }) . post({ n => 11, code => 'c', note => 'x' }) . post({ n => 1, code => 'c', note => 'x' }),
-		'500 INTERNAL_ERROR 500 INTERNAL_ERROR 409 UNIQUE_VIOLATION', undef ],
+		'400 REQUIRED 400 CHECK_FAILED 409 UNIQUE_VIOLATION', undef ],
 );
 
 # --- what it refers to ------------------------------------------------------

@@ -1,0 +1,224 @@
+/*
+ * The field that a constraint of an entity's table is about.
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "access/sysattr.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_constraint.h"
+#include "catalog/pg_index.h"
+#include "catalog/pg_type.h"
+#include "nodes/bitmapset.h"
+#include "nodes/nodes.h"
+#include "optimizer/optimizer.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/syscache.h"
+
+#include "model/constraint_field.h"
+
+/* What the columns so far are about. */
+typedef struct About
+{
+	EaEntity   *entity;
+	Oid			relid;
+	EaField    *field;
+	bool		none;			/* several fields, or the whole row */
+} About;
+
+static EaField *
+field_of(const About *about, const char *column)
+{
+	const char *quoted = quote_identifier(column);
+
+	for (int i = 0; i < about->entity->nfields; i++)
+	{
+		EaField    *field = &about->entity->fields[i];
+
+		for (int c = 0; c < field->ncolumns; c++)
+		{
+			if (strcmp(field->columns[c].name, quoted) == 0)
+				return field;
+		}
+	}
+	return NULL;
+}
+
+/* 0 is the whole row; system columns are below. */
+static void
+add_column(About *about, int number)
+{
+	char	   *name;
+	EaField    *field;
+
+	if (number == 0)
+		about->none = true;
+	if (number <= 0)
+		return;
+	name = get_attname(about->relid, number, true);
+	field = name == NULL ? NULL : field_of(about, name);
+	if (field == NULL || field == about->field)
+		return;
+	about->none |= about->field != NULL;
+	about->field = field;
+}
+
+static EaField *
+only_field(const About *about)
+{
+	return about->none ? NULL : about->field;
+}
+
+/* -------- of an index -------- */
+
+/* The expressions of an index, in whose keys 0 stands for each of them. */
+static void
+add_expressions(About *about, HeapTuple index)
+{
+	bool		isnull;
+	Datum		trees = SysCacheGetAttr(INDEXRELID, index,
+										Anum_pg_index_indexprs, &isnull);
+	Bitmapset  *columns = NULL;
+	int			column = -1;
+
+	if (isnull)
+		return;
+	pull_varattnos(stringToNode(TextDatumGetCString(trees)), 1, &columns);
+	while ((column = bms_next_member(columns, column)) >= 0)
+		add_column(about, column + FirstLowInvalidHeapAttributeNumber);
+}
+
+static void
+add_index(About *about, Oid index)
+{
+	HeapTuple	tuple = SearchSysCache1(INDEXRELID, ObjectIdGetDatum(index));
+	Form_pg_index form;
+
+	if (!HeapTupleIsValid(tuple))
+		return;
+	form = (Form_pg_index) GETSTRUCT(tuple);
+	if (form->indrelid == about->relid)
+	{
+		for (int i = 0; i < form->indnkeyatts; i++)
+		{
+			if (form->indkey.values[i] != 0)
+				add_column(about, form->indkey.values[i]);
+		}
+		add_expressions(about, tuple);
+	}
+	ReleaseSysCache(tuple);
+}
+
+EaField *
+ea_constraint_field_of_index(EaEntity *entity, Oid relid, Oid index)
+{
+	About		about = {entity, relid};
+
+	add_index(&about, index);
+	return only_field(&about);
+}
+
+/* -------- of a constraint -------- */
+
+static void
+add_columns(About *about, HeapTuple constraint, AttrNumber which)
+{
+	bool		isnull;
+	Datum		columns = SysCacheGetAttr(CONSTROID, constraint, which,
+										  &isnull);
+	ArrayType  *array;
+	int			n;
+
+	if (isnull)
+		return;
+	array = DatumGetArrayTypeP(columns);
+	n = ArrayGetNItems(ARR_NDIM(array), ARR_DIMS(array));
+	for (int i = 0; i < n; i++)
+		add_column(about, ((int16 *) ARR_DATA_PTR(array))[i]);
+}
+
+EaField *
+ea_constraint_field(EaEntity *entity, Oid relid, Oid constraint,
+					bool referred)
+{
+	About		about = {entity, relid};
+	HeapTuple	tuple = SearchSysCache1(CONSTROID,
+										ObjectIdGetDatum(constraint));
+	Form_pg_constraint form;
+
+	if (!HeapTupleIsValid(tuple))
+		return NULL;
+	form = (Form_pg_constraint) GETSTRUCT(tuple);
+	if (referred)
+		add_columns(&about, tuple, Anum_pg_constraint_confkey);
+	else if (form->contype == CONSTRAINT_FOREIGN ||
+			 form->contype == CONSTRAINT_CHECK)
+		add_columns(&about, tuple, Anum_pg_constraint_conkey);
+	else
+		add_index(&about, form->conindid);
+	ReleaseSysCache(tuple);
+	return only_field(&about);
+}
+
+/* -------- of a column -------- */
+
+EaField *
+ea_constraint_field_of_column(EaEntity *entity, Oid relid, int16 number)
+{
+	About		about = {entity, relid};
+
+	if (number != 0)
+		add_column(&about, number);
+	return only_field(&about);
+}
+
+/* A domain can be made of another one, which then refuses the value, too. */
+static bool
+is_made_of(Oid type, Oid domain)
+{
+	while (OidIsValid(type) && type != domain)
+	{
+		HeapTuple	tuple = SearchSysCache1(TYPEOID, ObjectIdGetDatum(type));
+
+		if (!HeapTupleIsValid(tuple))
+			return false;
+		type = ((Form_pg_type) GETSTRUCT(tuple))->typbasetype;
+		ReleaseSysCache(tuple);
+	}
+	return OidIsValid(type);
+}
+
+static int
+count_columns(Oid relid)
+{
+	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relid));
+	int			n = 0;
+
+	if (HeapTupleIsValid(tuple))
+	{
+		n = ((Form_pg_class) GETSTRUCT(tuple))->relnatts;
+		ReleaseSysCache(tuple);
+	}
+	return n;
+}
+
+bool
+ea_constraint_of_domain(EaEntity *entity, Oid relid, Oid domain,
+						EaField **field)
+{
+	About		about = {entity, relid};
+	int			n = count_columns(relid);
+	bool		found = false;
+
+	for (int number = 1; number <= n; number++)
+	{
+		if (!is_made_of(get_atttype(relid, number), domain))
+			continue;
+		found = true;
+		add_column(&about, number);
+	}
+	*field = only_field(&about);
+	return found;
+}
