@@ -69,7 +69,7 @@ find_building(void)
 #define ANY_SQL \
 	"SELECT 1 FROM pg_catalog.pg_index WHERE NOT indisvalid LIMIT 1"
 
-/* Names of what an entity has a table by, and its fields join tables. */
+/* Of what the declarations have tables, and join tables. */
 #define EACH_SQL \
 	"SELECT i.indexrelid, o.name," \
 	" pg_catalog.quote_ident(n.nspname) || '.'" \
@@ -92,7 +92,7 @@ find_building(void)
 	" t.schema, t.name AS relation FROM entityapi.entity e," \
 	" LATERAL (SELECT e.definition::jsonb AS d) p," \
 	" LATERAL (SELECT d ->> 'schema' AS schema, d ->> 'table' AS name" \
-	" UNION ALL SELECT d ->> 'schema', f -> 'join' ->> 'table'" \
+	" UNION ALL SELECT f -> 'join' ->> 'schema', f -> 'join' ->> 'table'" \
 	" FROM pg_catalog.jsonb_array_elements(d -> 'fields') f" \
 	" WHERE f ? 'join') t ORDER BY t.schema, t.name, e.name)" \
 	" o (name, schema, relation)" \
