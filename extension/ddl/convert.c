@@ -69,7 +69,8 @@ compare_texts(const EaDdlColumn *from, const EaDdlColumn *to)
 
 	if (from->type == to->type && a == b)
 		return EA_DDL_SAME;
-	return b == EA_CHARACTERS_ANY || (a != EA_CHARACTERS_ANY && a <= b) ? EA_DDL_WIDER : EA_DDL_NARROWER;
+	return b == EA_CHARACTERS_ANY || (a != EA_CHARACTERS_ANY && a <= b) ?
+		EA_DDL_WIDER : EA_DDL_NARROWER;
 }
 
 EaDdlChange

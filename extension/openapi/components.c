@@ -18,10 +18,12 @@
 
 static const EaApiComponent parameters[] = {
 	{"parameters/filter",
-		"{'name':'filter','in':'query','description':'RSQL: comparisons with "
-		"== != =gt= =ge= =lt= =le= =in= =out= =like= =ilike= =isnull=, joined "
-		"by ; (and) and , (or)','schema':{'type':'string','minLength':1,"
-	"'maxLength':%d}}", &ea_guc_max_filter_length},
+		"{'name':'filter','in':'query','description':'RSQL: comparisons with"
+#define EA_OPERATOR_NAME(name, other, title) " " name " (" title ")"
+#define EA_OPERATOR(id, name, ...) name
+#include "query/operatorlist.h"
+		" joined by ; (and) and , (or)','schema':{'type':'string',"
+	"'minLength':1,'maxLength':%d}}", &ea_guc_max_filter_length},
 	{"parameters/sort",
 		"{'name':'sort','in':'query','description':'Names separated by "
 		"commas; a name after - sorts descending','schema':{'type':'string',"

@@ -64,17 +64,16 @@ static void
 write_end(EaSqlBuf *b, const EaRsql *comparison, Test test, const EaStep *end,
 		  int alias)
 {
-	const EaRsqlOperator *operator = &ea_rsql_operators[comparison->op];
+	const char *column = ea_rsql_sql_column(end);
 
-	ea_sqlbuf_addf(b, "t%d.%s", alias, ea_rsql_sql_column(end));
 	if (test == TEST_MATCH)
-	{
-		ea_sqlbuf_add(b, operator->sql);
-		ea_sqlbuf_value(b, end->value.type, end->value.value, false);
-		ea_sqlbuf_add(b, operator->close);
-	}
+		ea_rsql_literal_compare(b, &ea_rsql_operators[comparison->op].sql,
+								alias, column, &end->value);
 	else
+	{
+		ea_sqlbuf_column(b, alias, column);
 		ea_sqlbuf_add(b, test == TEST_NULL ? " IS NULL" : " IS NOT NULL");
+	}
 }
 
 /*

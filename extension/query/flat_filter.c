@@ -21,15 +21,6 @@ static const char *const type_names[] = {
 	[EA_LIST_OBJECT] = NULL
 };
 
-/* Of an array, which has what is asked as a member. */
-static const EaRsqlOperator member_operators[EA_RSQL_ISNULL + 1] =
-{
-	[EA_RSQL_EQ] = {EA_CAN_EQUAL, " @> ARRAY[", "]"},
-	[EA_RSQL_NE] = {EA_CAN_EQUAL, " @> ARRAY[", "]"},
-	[EA_RSQL_IN] = {EA_CAN_EQUAL, " && ", ""},
-	[EA_RSQL_OUT] = {EA_CAN_EQUAL, " && ", ""}
-};
-
 const EaListColumn *
 ea_flat_filter_column(const EaListColumn *columns, int n, const char *name)
 {
@@ -130,8 +121,8 @@ static void
 add_comparison(EaSqlBuf *b, const EaRsql *comparison,
 			   const EaListColumn *columns, int n)
 {
-	EaRsqlOp	op = comparison->op;
-	const EaRsqlOperator *operator = &ea_rsql_operators[op];
+	const EaRsqlOperator *operator = &ea_rsql_operators[comparison->op];
+	const EaRsqlSql *sql = &operator->sql;
 	const char *name = comparison->hops[0];
 	const EaListColumn *column = comparison->nhops > 1 ? NULL :
 		ea_flat_filter_column(columns, n, name);
@@ -144,7 +135,7 @@ add_comparison(EaSqlBuf *b, const EaRsql *comparison,
 										ea_flat_filter_guess(columns, n,
 															 name)),
 							   comparison->offset);
-	if (op == EA_RSQL_ISNULL)
+	if (comparison->op == EA_RSQL_ISNULL)
 	{
 		ea_sqlbuf_addf(b, "(%s) IS %sNULL", column->sql,
 					   ea_rsql_literal_isnull(b->req, comparison)
@@ -156,19 +147,16 @@ add_comparison(EaSqlBuf *b, const EaRsql *comparison,
 	if (column->kind == EA_LIST_STRINGS)
 	{
 		type = &ea_types[EA_TYPE_TEXT];
-		operator = &member_operators[op];
-		if (op == EA_RSQL_NE || op == EA_RSQL_OUT)
-			ea_sqlbuf_add(b, "NOT ");
+		sql = &operator->member;
 	}
-	if (type == NULL || (type->can & operator->needs) == 0)
+	if (type == NULL || sql->between == NULL ||
+		(type->can & operator->needs) == 0)
 		ea_rsql_literal_refuse(b->req,
 							   psprintf("operator \"%s\" cannot be used with"
-										" \"%s\"", ea_rsql_op_name(op), name),
+										" \"%s\"", operator->name, name),
 							   comparison->offset);
 	value = ea_flat_filter_value(b->req, comparison, column);
-	ea_sqlbuf_addf(b, "(%s)%s", column->sql, operator->sql);
-	ea_sqlbuf_value(b, value.type, value.value, false);
-	ea_sqlbuf_add(b, operator->close);
+	ea_rsql_literal_compare(b, sql, -1, column->sql, &value);
 }
 
 void

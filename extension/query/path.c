@@ -79,7 +79,7 @@ resolve_end(Resolver *r, EaStep *end)
 	if ((ea_rsql_operators[r->comparison->op].needs & can) == 0)
 		return fail(r, r->comparison->offset,
 					psprintf("operator \"%s\" cannot be used with \"%s\"",
-							 ea_rsql_op_name(r->comparison->op), name));
+							 ea_rsql_operators[r->comparison->op].name, name));
 	if (!ea_rsql_literal_read(r->comparison, end->type, end->field,
 							  &end->value, &fault))
 		return fail(r, fault.offset, fault.message);

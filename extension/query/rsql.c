@@ -23,6 +23,7 @@
 #include "base/guc.h"
 #include "base/jsonwrite.h"
 #include "base/names.h"
+#include "model/types.h"
 #include "query/rsql.h"
 
 typedef struct Parser
@@ -49,30 +50,24 @@ static const struct
 {
 	[EA_RSQL_AND] = {';', "and"},
 	[EA_RSQL_OR] = {',', "or"},
+	[EA_RSQL_COMPARISON] = {0}
 };
 
-/* The first spelling of an operator is the one it is shown with. */
-static const struct
+#define EA_OPERATOR_NAME(name_, other_, title_) \
+	.name = name_, .other = other_, .title = title_
+#define EA_OPERATOR_VALUES(needs_, takes_) .needs = needs_, .takes = takes_
+#define EA_OPERATOR_SQL(before_, between_, after_) \
+	.sql = {before_, between_, after_}
+#define EA_OPERATOR_MEMBER(before_, between_, after_) \
+	.member = {before_, between_, after_}
+
+/* So many parts as there are, so that none is forgotten. */
+#define EA_OPERATOR(id_, name_, values_, sql_, member_) \
+	{name_, values_, sql_, member_},
+
+const EaRsqlOperator ea_rsql_operators[EA_N_RSQL_OPS] =
 {
-	const char *text;
-	EaRsqlOp	op;
-}			operators[] =
-{
-	{"==", EA_RSQL_EQ},
-	{"!=", EA_RSQL_NE},
-	{"=gt=", EA_RSQL_GT},
-	{"=ge=", EA_RSQL_GE},
-	{"=lt=", EA_RSQL_LT},
-	{"=le=", EA_RSQL_LE},
-	{"=in=", EA_RSQL_IN},
-	{"=out=", EA_RSQL_OUT},
-	{"=like=", EA_RSQL_LIKE},
-	{"=ilike=", EA_RSQL_ILIKE},
-	{"=isnull=", EA_RSQL_ISNULL},
-	{">", EA_RSQL_GT},
-	{">=", EA_RSQL_GE},
-	{"<", EA_RSQL_LT},
-	{"<=", EA_RSQL_LE},
+#include "query/operatorlist.h"
 };
 
 /* Operators of other languages, and what they are here. */
@@ -226,10 +221,11 @@ parse_selector(Parser *p, EaRsql *comparison)
 static bool
 fail_operator(Parser *p, const char *start, int position)
 {
-	const char *names[lengthof(operators)];
+	const char *names[2 * EA_N_RSQL_OPS];
 	const char *text = pnstrdup(start, p->at - start);
 	const char *meant = NULL;
 	bool		whole = p->at - start > 2 && p->at[-1] == '=';
+	int			n = 0;
 
 	if (*text == '=' && !whole)
 		text = "=";				/* what follows is a value already */
@@ -238,14 +234,25 @@ fail_operator(Parser *p, const char *start, int position)
 		if (strcmp(synonyms[i].theirs, text) == 0)
 			meant = synonyms[i].ours;
 	}
-	for (int i = 0; i < lengthof(operators); i++)
-		names[i] = operators[i].text;
+	for (int i = 0; i < EA_N_RSQL_OPS; i++)
+	{
+		names[n++] = ea_rsql_operators[i].name;
+		if (ea_rsql_operators[i].other != NULL)
+			names[n++] = ea_rsql_operators[i].other;
+	}
 	if (meant == NULL && whole)
-		meant = ea_names_nearest(text, names, lengthof(names));
+		meant = ea_names_nearest(text, names, n);
 	return fail(p, position, whole
 				? psprintf("unknown operator \"%s\"%s", text,
 						   ea_names_meant(meant))
 				: psprintf("expected an operator%s", ea_names_meant(meant)));
+}
+
+static bool
+is_spelling(const char *name, const char *start, int len)
+{
+	return name != NULL && strlen(name) == len &&
+		memcmp(name, start, len) == 0;
 }
 
 static bool
@@ -270,12 +277,12 @@ parse_operator(Parser *p, EaRsqlOp *op)
 	if (p->at > start && at_char(p, '='))
 		advance(p);
 
-	for (int i = 0; i < lengthof(operators); i++)
+	for (int i = 0; i < EA_N_RSQL_OPS; i++)
 	{
-		if (strlen(operators[i].text) == p->at - start &&
-			memcmp(operators[i].text, start, p->at - start) == 0)
+		if (is_spelling(ea_rsql_operators[i].name, start, p->at - start) ||
+			is_spelling(ea_rsql_operators[i].other, start, p->at - start))
 		{
-			*op = operators[i].op;
+			*op = i;
 			return true;
 		}
 	}
@@ -340,8 +347,7 @@ parse_value(Parser *p, EaRsqlValue *value)
 static bool
 parse_arguments(Parser *p, EaRsql *comparison)
 {
-	bool		list = comparison->op == EA_RSQL_IN ||
-		comparison->op == EA_RSQL_OUT;
+	const EaRsqlOperator *operator = &ea_rsql_operators[comparison->op];
 	int			room = 0;
 
 	skip_spaces(p);
@@ -354,10 +360,10 @@ parse_arguments(Parser *p, EaRsql *comparison)
 	{
 		CHECK_FOR_INTERRUPTS();
 		skip_spaces(p);
-		if (comparison->nvalues == 1 && !list)
+		if (comparison->nvalues == 1 && operator->takes != EA_OF_LIST)
 			return fail(p, p->position,
 						psprintf("operator \"%s\" takes one value",
-								 ea_rsql_op_name(comparison->op)));
+								 operator->name));
 		if (comparison->nvalues == p->limits->max_items)
 			return fail(p, p->position, psprintf("list of more than %d values",
 												 p->limits->max_items));
@@ -382,7 +388,7 @@ check_patterns(Parser *p, const EaRsql *comparison)
 {
 	const EaRsqlValue *value = comparison->values;
 
-	if (comparison->op != EA_RSQL_LIKE && comparison->op != EA_RSQL_ILIKE)
+	if (ea_rsql_operators[comparison->op].takes != EA_OF_PATTERN)
 		return true;
 	p->pattern_length += pg_mbstrlen_with_len(value->text, value->len);
 	if (++p->npatterns > p->limits->max_patterns)
@@ -515,16 +521,6 @@ ea_rsql_parse(const char *input, int len, const EaRsqlLimits *limits,
 	return tree;
 }
 
-const char *
-ea_rsql_op_name(EaRsqlOp op)
-{
-	int			i;
-
-	for (i = 0; operators[i].op != op; i++)
-		;
-	return operators[i].text;
-}
-
 /* The names of a selector with dots between them, as a JSON string. */
 static void
 write_selector(StringInfo buf, const EaRsql *comparison)
@@ -555,7 +551,7 @@ ea_rsql_write(StringInfo buf, const EaRsql *tree)
 		ea_jsonwrite_lit(buf, "{\"selector\":");
 		write_selector(buf, tree);
 		ea_jsonwrite_key(buf, "operator");
-		ea_jsonwrite_cstring(buf, ea_rsql_op_name(tree->op));
+		ea_jsonwrite_cstring(buf, ea_rsql_operators[tree->op].name);
 		ea_jsonwrite_key(buf, "values");
 		for (int i = 0; i < tree->nvalues; i++)
 		{

@@ -13,11 +13,45 @@ typedef enum EaRsqlKind
 	EA_RSQL_COMPARISON
 } EaRsqlKind;
 
+/* EA_RSQL_EQ and so on; the index into ea_rsql_operators. */
 typedef enum EaRsqlOp
 {
-	EA_RSQL_EQ, EA_RSQL_NE, EA_RSQL_GT, EA_RSQL_GE, EA_RSQL_LT, EA_RSQL_LE,
-	EA_RSQL_IN, EA_RSQL_OUT, EA_RSQL_LIKE, EA_RSQL_ILIKE, EA_RSQL_ISNULL
+#define EA_OPERATOR(id, ...) EA_RSQL_##id,
+#include "query/operatorlist.h"
+#undef EA_OPERATOR
+	EA_N_RSQL_OPS
 } EaRsqlOp;
+
+/* What stands on the right of an operator. */
+typedef enum EaRsqlOperand
+{
+	EA_OF_ONE,				/* value of the type */
+	EA_OF_LIST,				/* of them, in parentheses, or one */
+	EA_OF_PATTERN,
+	EA_OF_TRUTH				/* true or false, whatever the type */
+} EaRsqlOperand;
+
+/* SQL around the column and the parameter. */
+typedef struct EaRsqlSql
+{
+	const char *before;
+	const char *between;		/* NULL: there is no such SQL */
+	const char *after;
+} EaRsqlSql;
+
+/* A row of operatorlist.h. */
+typedef struct EaRsqlOperator
+{
+	const char *name;			/* as the specification spells it: "=gt=" */
+	const char *other;			/* another spelling, or NULL */
+	const char *title;
+	int			needs;			/* EA_CAN_* */
+	EaRsqlOperand takes;
+	EaRsqlSql	sql;
+	EaRsqlSql	member;
+} EaRsqlOperator;
+
+extern const EaRsqlOperator ea_rsql_operators[EA_N_RSQL_OPS];
 
 typedef struct EaRsqlValue
 {
@@ -49,7 +83,7 @@ typedef struct EaRsqlLimits
 	int			max_length;		/* bytes */
 	int			max_depth;		/* parentheses */
 	int			max_comparisons;
-	int			max_patterns;	/* comparisons with LIKE or ILIKE */
+	int			max_patterns;	/* comparisons with one */
 	int			max_pattern_length; /* characters of all of them */
 	int			max_items;		/* of one list */
 	int			max_hops;		/* relationships of one path */
@@ -73,9 +107,6 @@ extern EaRsqlLimits ea_rsql_limits(void);
  */
 extern EaRsql *ea_rsql_parse(const char *str, int len,
 							 const EaRsqlLimits *limits, EaRsqlFault *fault);
-
-/* The operator as the specification spells it: "=gt=". */
-extern const char *ea_rsql_op_name(EaRsqlOp op);
 
 /* The tree as JSON, for entityapi.parse_rsql() and tests. */
 extern void ea_rsql_write(StringInfo buf, const EaRsql *tree);

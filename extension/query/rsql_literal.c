@@ -16,21 +16,6 @@
 #include "query/rsql_literal.h"
 #include "request/errors.h"
 
-const EaRsqlOperator ea_rsql_operators[] =
-{
-	[EA_RSQL_EQ] = {EA_CAN_EQUAL, " = ", ""},
-	[EA_RSQL_NE] = {EA_CAN_EQUAL, " <> ", ""},
-	[EA_RSQL_GT] = {EA_CAN_ORDER, " > ", ""},
-	[EA_RSQL_GE] = {EA_CAN_ORDER, " >= ", ""},
-	[EA_RSQL_LT] = {EA_CAN_ORDER, " < ", ""},
-	[EA_RSQL_LE] = {EA_CAN_ORDER, " <= ", ""},
-	[EA_RSQL_IN] = {EA_CAN_EQUAL, " = ANY (", ")"},
-	[EA_RSQL_OUT] = {EA_CAN_EQUAL, " <> ALL (", ")"},
-	[EA_RSQL_LIKE] = {EA_CAN_MATCH, " LIKE ", ""},
-	[EA_RSQL_ILIKE] = {EA_CAN_MATCH, " ILIKE ", ""},
-	[EA_RSQL_ISNULL] = {0}
-};
-
 void
 ea_rsql_literal_refuse(EaRequest *req, const char *why, int offset)
 {
@@ -98,7 +83,7 @@ read_one(const EaRsql *comparison, const EaRsqlValue *literal,
 	const char *name = comparison->hops[comparison->nhops - 1];
 	const char *why = NULL;
 
-	if (ea_rsql_operators[comparison->op].needs == EA_CAN_MATCH)
+	if (ea_rsql_operators[comparison->op].takes == EA_OF_PATTERN)
 		why = check_pattern(literal);
 	if (why != NULL)
 		return why;
@@ -132,7 +117,7 @@ ea_rsql_literal_read(const EaRsql *comparison, const EaType *type,
 			return false;
 	}
 	*value = EA_VALUE(type->oid, items[0]);
-	if (comparison->op == EA_RSQL_IN || comparison->op == EA_RSQL_OUT)
+	if (ea_rsql_operators[comparison->op].takes == EA_OF_LIST)
 	{
 		get_typlenbyvalalign(type->oid, &len, &byval, &align);
 		*value = EA_VALUE(type->array_oid,
@@ -142,6 +127,20 @@ ea_rsql_literal_read(const EaRsql *comparison, const EaType *type,
 														  byval, align)));
 	}
 	return true;
+}
+
+void
+ea_rsql_literal_compare(EaSqlBuf *b, const EaRsqlSql *sql, int alias,
+						const char *column, const EaValue *value)
+{
+	ea_sqlbuf_add(b, sql->before);
+	if (alias >= 0)
+		ea_sqlbuf_column(b, alias, column);
+	else
+		ea_sqlbuf_addf(b, "(%s)", column);
+	ea_sqlbuf_add(b, sql->between);
+	ea_sqlbuf_value(b, value->type, value->value, false);
+	ea_sqlbuf_add(b, sql->after);
 }
 
 bool

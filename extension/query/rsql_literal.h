@@ -7,19 +7,9 @@
 #include "base/compat.h"
 #include "engine/exec_params.h"
 #include "model/entity.h"
+#include "model/sqlbuf.h"
 #include "query/rsql.h"
 #include "request/request.h"
-
-/* What an operator asks of a type, and its SQL around the value. */
-typedef struct EaRsqlOperator
-{
-	int			needs;			/* EA_CAN_* */
-	const char *sql;
-	const char *close;
-} EaRsqlOperator;
-
-/* By EaRsqlOp. */
-extern const EaRsqlOperator ea_rsql_operators[];
 
 /* Throw 400 for a filter, with the position counted from 1. */
 extern EA_NORETURN void ea_rsql_literal_refuse(EaRequest *req,
@@ -34,6 +24,14 @@ extern EA_NORETURN void ea_rsql_literal_refuse(EaRequest *req,
 extern bool ea_rsql_literal_read(const EaRsql *comparison, const EaType *type,
 								 const EaField *field, EaValue *value,
 								 EaRsqlFault *fault);
+
+/*
+ * Append the comparison of a column, t<alias>.<column>, or a column's own SQL
+ * with an alias below 0, with a value.
+ */
+extern void ea_rsql_literal_compare(EaSqlBuf *b, const EaRsqlSql *sql,
+									int alias, const char *column,
+									const EaValue *value);
 
 /* `must be one of A, B (did you mean "A"?)`: what a wrong one gets. */
 extern char *ea_rsql_literal_choices(const char *text,

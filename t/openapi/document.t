@@ -9,6 +9,7 @@ use Test::More;
 
 use EntityApi::Test;
 use EntityApi::Test::Conformance;
+use EntityApi::Test::Rows;
 
 my $checkout = EntityApi::Test::checkout();
 my $json = JSON::PP->new->utf8;
@@ -39,6 +40,12 @@ subtest 'served' => sub {
 	is($shim->http(POST => '/api/v1/openapi.json', { json => {} })->{headers}{allow}, 'GET, HEAD', 'no other method');
 	is($shim->http(HEAD => '/api/v1/openapi.json')->{status}, 200, 'HEAD');
 	is(length $shim->http(HEAD => '/api/v1/openapi.json')->{body}, 0, 'without a body');
+};
+
+subtest 'every operator is described' => sub {
+	my ($listed) = $api->{components}{parameters}{filter}{description} =~ /^RSQL: comparisons with (.*) joined by/;
+
+	is($listed, join(' ', map { "$_->{name} ($_->{title})" } EntityApi::Test::Rows::operators()), 'as its row has it');
 };
 
 subtest 'every route is described' => sub {

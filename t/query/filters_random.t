@@ -10,6 +10,7 @@ use utf8;
 use Test::More;
 
 use EntityApi::Test;
+use EntityApi::Test::Rows;
 
 my $expressions = 2500;
 my $spoiled = 600;
@@ -63,6 +64,15 @@ my %operators = (
 );
 @operators{qw(decimal date datetime enum)} = ($operators{integer}) x 4;
 $operators{uuid} = $operators{boolean};
+
+# All that the program has is asked here.
+{
+	my %asked = map { $_ => 1 } map { @$_ } values %operators;
+	my %declared = map { $_ => 1 } EntityApi::Test::slurp(EntityApi::Test::checkout() . '/t/data/rsql/things.yaml') =~ /\btype: (\w+)/g;
+
+	is(join(' ', sort keys %asked), join(' ', sort map { $_->{name} } EntityApi::Test::Rows::operators()), 'each operator is asked');
+	is(join(' ', grep { !$declared{$_} } map { $_->{name} } EntityApi::Test::Rows::types()), '', 'of each type there is an attribute');
+}
 
 # -------- the rows --------
 

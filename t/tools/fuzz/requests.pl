@@ -18,6 +18,7 @@ use MIME::Base64 ();
 use Time::HiRes ();
 
 use EntityApi::Test;
+use EntityApi::Test::Rows;
 
 my ($count, $seed, $folder) = (5000, time, 't/data/entities');
 GetOptions('count=i' => \$count, 'seed=i' => \$seed, 'manifests=s' => \$folder)
@@ -26,6 +27,7 @@ srand $seed;
 print "seed $seed\n";
 
 my $chunk = 250;
+my @operators = grep { defined } map { @$_{qw(name other)} } EntityApi::Test::Rows::operators();
 my $json = JSON::PP->new->canonical->allow_nonref->utf8;
 my $plain = 'application/vnd.api+json';
 my $atomic = 'application/vnd.api+json;ext="https://jsonapi.org/ext/atomic"';
@@ -291,7 +293,7 @@ sub identity
 
 	my $t = "/manage/tenants/" . any($tenants[0]{id}, $tenants[0]{id}, $tenants[1]{id}, 'x');
 	my $crc = 'eai_' . 'a' x 71;
-	my $f = any('', '?filter=' . join('', any(qw(id name status at tenantId actorId action outcome targetType targetId requestId email username roles createdAt expiresAt lastUsedAt domainRoles securityAttributes ownerId ownerUsername clientId)), any(qw(== != =in= =out= =like= =ilike= =isnull= =ge= <)), any(@words, '(a,b)', '2026-01-01T00:00:00Z', '$ids{people}[0]', 'true')), '?sort=' . any(qw(-id name -createdAt roles status securityAttributes x)), '?page[size]=' . any(0,1,100,101,'x'), '?page[number]=' . any(1, 2, '9223372036854775807', '99999999999999999'), '?page[after]=' . any('x', 'AAAA', '', 'MDE5ODAwMDA' . 'A' x 40, "%e9"), '?page[totals]=false');
+	my $f = any('', '?filter=' . join('', any(qw(id name status at tenantId actorId action outcome targetType targetId requestId email username roles createdAt expiresAt lastUsedAt domainRoles securityAttributes ownerId ownerUsername clientId)), any(@operators), any(@words, '(a,b)', '2026-01-01T00:00:00Z', '$ids{people}[0]', 'true')), '?sort=' . any(qw(-id name -createdAt roles status securityAttributes x)), '?page[size]=' . any(0,1,100,101,'x'), '?page[number]=' . any(1, 2, '9223372036854775807', '99999999999999999'), '?page[after]=' . any('x', 'AAAA', '', 'MDE5ODAwMDA' . 'A' x 40, "%e9"), '?page[totals]=false');
 	return any(
 		[ GET => "$t/invites$f", undef ], [ GET => "$t/service-accounts$f", undef ], [ GET => "$t/personal-api-keys$f", undef ],
 		[ GET => "/manage/tenants$f", undef ], [ GET => "$t/users$f", undef ], [ GET => '/manage/migrations/status', undef ], [ GET => $t, undef ],

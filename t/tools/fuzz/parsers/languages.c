@@ -58,7 +58,7 @@ write_filter(StringInfo text, const EaRsql *tree)
 	}
 	for (int i = 0; i < tree->nhops; i++)
 		appendStringInfo(text, "%s%s", i == 0 ? "" : ".", tree->hops[i]);
-	appendStringInfoString(text, ea_rsql_op_name(tree->op));
+	appendStringInfoString(text, ea_rsql_operators[tree->op].name);
 	for (int i = 0; i < tree->nvalues; i++)
 	{
 		appendStringInfoChar(text, i == 0 ? '(' : ',');
