@@ -368,7 +368,9 @@ static const Oid own_array_types[OWN_COLUMNS] = {
 };
 
 static const char *const kind_names[] = {
-	"USER", "SERVICE_ACCOUNT", "PERSONAL_API_KEY"
+	[EA_KIND_USER] = "USER",
+	[EA_KIND_SERVICE_ACCOUNT] = "SERVICE_ACCOUNT",
+	[EA_KIND_PERSONAL_API_KEY] = "PERSONAL_API_KEY"
 };
 
 static void

@@ -26,7 +26,11 @@ typedef struct Known
 	char	   *bytes;
 } Known;
 
-static Known known[lengthof(((EaPrincipal *) NULL)->numbers)][KNOWN];
+StaticAssertDecl(lengthof(((EaPrincipal *) NULL)->numbers) ==
+				 EA_N_CALLER_PARTS,
+				 "a caller must have a number for each EaCallerPart");
+
+static Known known[EA_N_CALLER_PARTS][KNOWN];
 static uint64 last_number = 0;
 
 /* What is done with a part of a description; false: no more of them. */

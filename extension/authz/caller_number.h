@@ -14,7 +14,8 @@
 typedef enum EaCallerPart
 {
 	EA_CALLER_WHOLE,			/* all that a policy can see of him */
-	EA_CALLER_RIGHTS			/* what permissions go by: flags and roles */
+	EA_CALLER_RIGHTS,			/* what permissions go by: flags and roles */
+	EA_N_CALLER_PARTS
 } EaCallerPart;
 
 /* Returns 0 if there is too much to be kept, of him or of others. */

@@ -44,8 +44,6 @@ static const struct
 	{"lt", EA_POLICY_LT}, {"gt", EA_POLICY_GT}
 };
 
-static const char *const op_names[] = {"==", "!=", "<", "<=", ">", ">="};
-
 static EaPolicy *parse_or(Parser *p);
 static EaPolicy *parse_value(Parser *p);
 
@@ -574,17 +572,57 @@ write_literal(StringInfo buf, const EaPolicy *node)
 }
 
 static const char *
+comparison_name(EaPolicyOp op)
+{
+	switch (op)
+	{
+		case EA_POLICY_EQ:
+			return "==";
+		case EA_POLICY_NE:
+			return "!=";
+		case EA_POLICY_LT:
+			return "<";
+		case EA_POLICY_LE:
+			return "<=";
+		case EA_POLICY_GT:
+			return ">";
+		case EA_POLICY_GE:
+			return ">=";
+	}
+	return NULL;
+}
+
+/* Of a node that has others below it. */
+static const char *
 operator_name(const EaPolicy *node)
 {
-	static const char *const names[] = {
-		[EA_POLICY_OR] = "or", [EA_POLICY_AND] = "and",
-		[EA_POLICY_NOT] = "not", [EA_POLICY_IN] = "in",
-		[EA_POLICY_CONTAINS] = "contains",
-		[EA_POLICY_STARTS_WITH] = "startsWith", [EA_POLICY_LIST] = "list"
-	};
-
-	return node->kind == EA_POLICY_COMPARE ? op_names[node->op] :
-		names[node->kind];
+	switch (node->kind)
+	{
+		case EA_POLICY_OR:
+			return "or";
+		case EA_POLICY_AND:
+			return "and";
+		case EA_POLICY_NOT:
+			return "not";
+		case EA_POLICY_COMPARE:
+			return comparison_name(node->op);
+		case EA_POLICY_IN:
+			return "in";
+		case EA_POLICY_CONTAINS:
+			return "contains";
+		case EA_POLICY_STARTS_WITH:
+			return "startsWith";
+		case EA_POLICY_LIST:
+			return "list";
+		case EA_POLICY_LITERAL:
+		case EA_POLICY_USER:
+		case EA_POLICY_RECORD:
+		case EA_POLICY_INPUT:
+		case EA_POLICY_ROW:
+		case EA_POLICY_NOW:
+			break;
+	}
+	return NULL;
 }
 
 void

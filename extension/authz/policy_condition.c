@@ -19,9 +19,13 @@
 #include "authz/policy_writer.h"
 #include "engine/exec.h"
 
-/* In the order of EaPolicyOp. */
 static const char *const operators[] = {
-	" = ", " <> ", " < ", " <= ", " > ", " >= "
+	[EA_POLICY_EQ] = " = ",
+	[EA_POLICY_NE] = " <> ",
+	[EA_POLICY_LT] = " < ",
+	[EA_POLICY_LE] = " <= ",
+	[EA_POLICY_GT] = " > ",
+	[EA_POLICY_GE] = " >= "
 };
 
 static EaVerdict

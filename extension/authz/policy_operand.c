@@ -208,6 +208,37 @@ write_path(EaPolicyWriter *w, EaField **fields, int n,
 					   column_of(w->entity, fields[0]));
 }
 
+/* The SQL function that has what the caller has, as a value of the type. */
+static const char *
+caller_function(EaPolicyType type)
+{
+	switch (type)
+	{
+		case EA_POLICY_BOOLEAN:
+			return "caller_boolean";
+		case EA_POLICY_NUMBER:
+			return "caller_number";
+		case EA_POLICY_STRING:
+			return "caller_text";
+		case EA_POLICY_UUID:
+			return "caller_uuid";
+		case EA_POLICY_DATE:
+			return "caller_date";
+		case EA_POLICY_DATETIME:
+			return "caller_datetime";
+		case EA_POLICY_STRINGS:
+			return "caller_texts";
+		case EA_POLICY_ANY:
+			return "caller_known";
+		case EA_POLICY_UNKNOWN:
+		case EA_POLICY_JSON:
+		case EA_POLICY_NULL:
+			break;
+	}
+	elog(ERROR, "a caller has nothing of policy type %d", type);
+	return NULL;
+}
+
 /*
  * `(SELECT entityapi.caller_text('profile', 'team'))`: asked once a scan, with
  * the rows split between processes.  Citus takes no sub-select.
@@ -215,20 +246,9 @@ write_path(EaPolicyWriter *w, EaField **fields, int n,
 static void
 write_caller(EaPolicyWriter *w, const EaPolicy *node)
 {
-	static const char *const functions[] = {
-		[EA_POLICY_BOOLEAN] = "caller_boolean",
-		[EA_POLICY_NUMBER] = "caller_number",
-		[EA_POLICY_STRING] = "caller_text",
-		[EA_POLICY_UUID] = "caller_uuid",
-		[EA_POLICY_DATE] = "caller_date",
-		[EA_POLICY_DATETIME] = "caller_datetime",
-		[EA_POLICY_STRINGS] = "caller_texts",
-		[EA_POLICY_ANY] = "caller_known"
-	};
-
 	ea_sqlbuf_addf(w->b, w->entity->catalog->distributed ?
 				   "entityapi.%s(%s, %s)" : "(SELECT entityapi.%s(%s, %s))",
-				   functions[node->type], quote_literal_cstr(node->text),
+				   caller_function(node->type), quote_literal_cstr(node->text),
 				   node->key == NULL ? "NULL" : quote_literal_cstr(node->key));
 }
 

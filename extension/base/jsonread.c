@@ -357,7 +357,12 @@ const char *
 ea_jsonread_kind(const EaJson *value)
 {
 	static const char *const names[] = {
-		"null", "boolean", "number", "string", "array", "object"
+		[EA_JSON_NULL] = "null",
+		[EA_JSON_BOOL] = "boolean",
+		[EA_JSON_NUMBER] = "number",
+		[EA_JSON_STRING] = "string",
+		[EA_JSON_ARRAY] = "array",
+		[EA_JSON_OBJECT] = "object"
 	};
 
 	return names[value->kind];

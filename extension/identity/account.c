@@ -22,7 +22,9 @@
 
 /* In the order of EaKind, as tables, tokens and answers spell them. */
 static const char *const kind_names[] = {
-	"USER", "SERVICE_ACCOUNT", "PERSONAL_API_KEY"
+	[EA_KIND_USER] = "USER",
+	[EA_KIND_SERVICE_ACCOUNT] = "SERVICE_ACCOUNT",
+	[EA_KIND_PERSONAL_API_KEY] = "PERSONAL_API_KEY"
 };
 
 const char *

@@ -132,16 +132,17 @@ static const struct
 	int			ntypes;
 }			tables[] =
 {
-	{"session", "entityapi.session", "session_pkey", SESSION_ID, session_types,
-	lengthof(session_types)},
-	{"account", "entityapi.account", "account_pkey", ACCOUNT_ID, account_types,
-	lengthof(account_types)},
-	{"tenant", "entityapi.tenant", "tenant_pkey", TENANT_ID, tenant_types,
-	lengthof(tenant_types)},
-	{"tenant_admin", "entityapi.tenant_admin", "tenant_admin_account_id_key",
-	TENANT_ADMIN_ACCOUNT_ID, tenant_admin_types, lengthof(tenant_admin_types)},
-	{"personal_api_key", "entityapi.personal_api_key", "personal_api_key_pkey",
-	KEY_ID, key_types, lengthof(key_types)}
+	[SESSION] = {"session", "entityapi.session", "session_pkey",
+		SESSION_ID, session_types, lengthof(session_types)},
+	[ACCOUNT] = {"account", "entityapi.account", "account_pkey",
+		ACCOUNT_ID, account_types, lengthof(account_types)},
+	[TENANT] = {"tenant", "entityapi.tenant", "tenant_pkey",
+		TENANT_ID, tenant_types, lengthof(tenant_types)},
+	[TENANT_ADMIN] = {"tenant_admin", "entityapi.tenant_admin",
+		"tenant_admin_account_id_key", TENANT_ADMIN_ACCOUNT_ID,
+	tenant_admin_types, lengthof(tenant_admin_types)},
+	[KEY] = {"personal_api_key", "entityapi.personal_api_key",
+		"personal_api_key_pkey", KEY_ID, key_types, lengthof(key_types)}
 };
 
 /*

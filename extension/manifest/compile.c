@@ -17,11 +17,19 @@
 #include "manifest/fields.h"
 #include "manifest/manifest.h"
 
-/* In the order of EaFieldKind, and of EaOnDelete. */
-static const char *const kind_names[] =
-{"attribute", "toOne", "oneOf", "toOneInverse", "toMany", "manyToMany"};
-static const char *const on_delete_names[] =
-{"restrict", "cascade", "setNull"};
+static const char *const kind_names[] = {
+	[EA_ATTRIBUTE] = "attribute",
+	[EA_TO_ONE] = "toOne",
+	[EA_ONE_OF] = "oneOf",
+	[EA_TO_ONE_INVERSE] = "toOneInverse",
+	[EA_TO_MANY] = "toMany",
+	[EA_MANY_TO_MANY] = "manyToMany"
+};
+static const char *const on_delete_names[] = {
+	[EA_RESTRICT] = "restrict",
+	[EA_CASCADE] = "cascade",
+	[EA_SET_NULL] = "setNull"
+};
 
 static void
 write_string(StringInfo buf, const char *key, const char *value)
@@ -339,8 +347,12 @@ compare_hooks(const ListCell *a, const ListCell *b)
 static void
 write_hooks(EaManifest *m, StringInfo buf, EaDeclEntity *entity)
 {
-	static const char *const phases[] =
-	{"guard", "validate", "mutate", "after"};
+	static const char *const phases[] = {
+		[EA_HOOK_GUARD] = "guard",
+		[EA_HOOK_VALIDATE] = "validate",
+		[EA_HOOK_MUTATE] = "mutate",
+		[EA_HOOK_AFTER] = "after"
+	};
 	bool		any = false;
 	ListCell   *lc;
 

@@ -238,12 +238,17 @@ mirror_fault(EaDeclField *field, EaDeclField *owner)
 {
 	static const EaRelation wanted[] =
 	{
+		[EA_MANY_TO_ONE_RELATION] = EA_ONE_TO_MANY_RELATION,
 		[EA_ONE_TO_MANY_RELATION] = EA_MANY_TO_ONE_RELATION,
 		[EA_ONE_TO_ONE_RELATION] = EA_ONE_TO_ONE_RELATION,
 		[EA_MANY_TO_MANY_RELATION] = EA_MANY_TO_MANY_RELATION,
 	};
-	static const char *const names[] =
-	{"ManyToOne", "OneToMany", "OneToOne", "ManyToMany"};
+	static const char *const names[] = {
+		[EA_MANY_TO_ONE_RELATION] = "ManyToOne",
+		[EA_ONE_TO_MANY_RELATION] = "OneToMany",
+		[EA_ONE_TO_ONE_RELATION] = "OneToOne",
+		[EA_MANY_TO_MANY_RELATION] = "ManyToMany"
+	};
 	ListCell   *lc;
 
 	if (owner->type)

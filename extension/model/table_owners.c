@@ -166,12 +166,17 @@ OWN "," TYPES "," PARTS "," CALLED
 " FROM called c JOIN pg_proc p ON p.oid = c.oid"
 " WHERE p.oid < 16384 AND " RUNS_ANYTHING("p") " ORDER BY 2)) f";
 
-/* The cache that the object of a part is of. */
+/* The cache that the object of a part is of, 0 where there is none. */
 static const int caches[] = {
+	[EA_OWNERS_TABLE] = 0,
 	[EA_OWNERS_SCHEMA] = NAMESPACEOID,
 	[EA_OWNERS_TYPE] = TYPEOID,
 	[EA_OWNERS_CODE] = PROCOID,
-	[EA_OWNERS_CODE_APART] = PROCOID	/* the others have none */
+	[EA_OWNERS_TRIGGER] = 0,
+	[EA_OWNERS_CHILDREN] = 0,
+	[EA_OWNERS_RUNS] = 0,
+	[EA_OWNERS_CODE_APART] = PROCOID,
+	[EA_OWNERS_CITUS] = 0
 };
 
 /* Words of each part: %1$s is its name, %2$s its owner, %3$s our role. */

@@ -31,6 +31,7 @@ static const TypeForm list_types[] = {
 };
 
 static const TypeForm body_types[] = {
+	[EA_JSON_NULL] = {"null", ""},
 	[EA_JSON_BOOL] = {"boolean", ""},
 	[EA_JSON_NUMBER] = {"integer", ""},
 	[EA_JSON_STRING] = {"string", ""},

@@ -10,7 +10,12 @@
 #include "request/limits.h"
 
 static const char *const kind_names[] = {
-	"null", "a boolean", "a number", "a string", "an array", "an object"
+	[EA_JSON_NULL] = "null",
+	[EA_JSON_BOOL] = "a boolean",
+	[EA_JSON_NUMBER] = "a number",
+	[EA_JSON_STRING] = "a string",
+	[EA_JSON_ARRAY] = "an array",
+	[EA_JSON_OBJECT] = "an object"
 };
 
 static const EaMemberRule *

@@ -16,66 +16,86 @@ typedef struct EaErrorKind
 	const char *title;
 } EaErrorKind;
 
-/* In the order of EaErrorCode. */
 static const EaErrorKind ea_error_table[] = {
+	[EA_ERR_MALFORMED_REQUEST] =
 	{400, "MALFORMED_REQUEST", "Malformed request"},
-	{400, "MALFORMED_JSON", "Malformed JSON"},
-	{400, "INVALID_DOCUMENT", "Invalid document"},
-	{400, "UNKNOWN_FIELD", "Unknown field"},
-	{400, "INVALID_VALUE", "Invalid value"},
-	{400, "REQUIRED", "Required value missing"},
-	{400, "READ_ONLY", "Read-only field"},
+	[EA_ERR_MALFORMED_JSON] = {400, "MALFORMED_JSON", "Malformed JSON"},
+	[EA_ERR_INVALID_DOCUMENT] = {400, "INVALID_DOCUMENT", "Invalid document"},
+	[EA_ERR_UNKNOWN_FIELD] = {400, "UNKNOWN_FIELD", "Unknown field"},
+	[EA_ERR_INVALID_VALUE] = {400, "INVALID_VALUE", "Invalid value"},
+	[EA_ERR_REQUIRED] = {400, "REQUIRED", "Required value missing"},
+	[EA_ERR_READ_ONLY] = {400, "READ_ONLY", "Read-only field"},
+	[EA_ERR_UNKNOWN_PARAMETER] =
 	{400, "UNKNOWN_PARAMETER", "Unknown query parameter"},
+	[EA_ERR_INVALID_PARAMETER] =
 	{400, "INVALID_PARAMETER", "Invalid query parameter"},
-	{400, "INVALID_FILTER", "Invalid filter"},
-	{400, "INVALID_SORT", "Invalid sort"},
-	{400, "INVALID_INCLUDE", "Invalid include"},
+	[EA_ERR_INVALID_FILTER] = {400, "INVALID_FILTER", "Invalid filter"},
+	[EA_ERR_INVALID_SORT] = {400, "INVALID_SORT", "Invalid sort"},
+	[EA_ERR_INVALID_INCLUDE] = {400, "INVALID_INCLUDE", "Invalid include"},
+	[EA_ERR_INVALID_FIELDS] =
 	{400, "INVALID_FIELDS", "Invalid sparse fieldset"},
-	{400, "INVALID_PAGE", "Invalid page"},
-	{400, "INVALID_HEADER", "Invalid header"},
+	[EA_ERR_INVALID_PAGE] = {400, "INVALID_PAGE", "Invalid page"},
+	[EA_ERR_INVALID_HEADER] = {400, "INVALID_HEADER", "Invalid header"},
+	[EA_ERR_TYPE_NOT_ALLOWED] =
 	{400, "TYPE_NOT_ALLOWED", "Resource type not allowed"},
-	{400, "HOOK_REJECTED", "Rejected by a hook"},
-	{400, "CHECK_FAILED", "Check failed"},
+	[EA_ERR_HOOK_REJECTED] = {400, "HOOK_REJECTED", "Rejected by a hook"},
+	[EA_ERR_CHECK_FAILED] = {400, "CHECK_FAILED", "Check failed"},
+	[EA_ERR_REFUSED_BY_TABLE] =
 	{400, "REFUSED_BY_TABLE", "Refused by the table"},
-	{400, "WEAK_PASSWORD", "Weak password"},
-	{400, "INVITE_INVALID", "Invalid invite"},
-	{400, "TENANT_REQUIRED", "Tenant required"},
+	[EA_ERR_WEAK_PASSWORD] = {400, "WEAK_PASSWORD", "Weak password"},
+	[EA_ERR_INVITE_INVALID] = {400, "INVITE_INVALID", "Invalid invite"},
+	[EA_ERR_TENANT_REQUIRED] = {400, "TENANT_REQUIRED", "Tenant required"},
+	[EA_ERR_TWO_CREDENTIALS] =
 	{400, "TWO_CREDENTIALS", "Ambiguous credentials"},
-	{400, "ANSWER_TOO_LARGE", "Answer too large"},
+	[EA_ERR_ANSWER_TOO_LARGE] = {400, "ANSWER_TOO_LARGE", "Answer too large"},
+	[EA_ERR_UNAUTHENTICATED] =
 	{401, "UNAUTHENTICATED", "Authentication required"},
+	[EA_ERR_INVALID_CREDENTIAL] =
 	{401, "INVALID_CREDENTIAL", "Invalid credential"},
-	{401, "LOGIN_FAILED", "Login failed"},
-	{403, "FORBIDDEN", "Forbidden"},
+	[EA_ERR_LOGIN_FAILED] = {401, "LOGIN_FAILED", "Login failed"},
+	[EA_ERR_FORBIDDEN] = {403, "FORBIDDEN", "Forbidden"},
+	[EA_ERR_PASSWORD_CHANGE_REQUIRED] =
 	{403, "PASSWORD_CHANGE_REQUIRED", "Password change required"},
+	[EA_ERR_CLIENT_ID] =
 	{403, "CLIENT_ID_NOT_ALLOWED", "Client-generated id not allowed"},
+	[EA_ERR_TO_ONE] =
 	{403, "TO_ONE_RELATIONSHIP", "Not possible on a to-one relationship"},
-	{404, "NOT_FOUND", "Not found"},
+	[EA_ERR_NOT_FOUND] = {404, "NOT_FOUND", "Not found"},
+	[EA_ERR_RELATED_NOT_FOUND] =
 	{404, "RELATED_NOT_FOUND", "Related resource not found"},
+	[EA_ERR_METHOD_NOT_ALLOWED] =
 	{405, "METHOD_NOT_ALLOWED", "Method not allowed"},
-	{406, "NOT_ACCEPTABLE", "Not acceptable"},
-	{409, "TYPE_CONFLICT", "Resource type conflict"},
-	{409, "ID_CONFLICT", "Resource id conflict"},
-	{409, "UNIQUE_VIOLATION", "Value already taken"},
-	{409, "OVERLAP", "Overlap with another resource"},
+	[EA_ERR_NOT_ACCEPTABLE] = {406, "NOT_ACCEPTABLE", "Not acceptable"},
+	[EA_ERR_TYPE_CONFLICT] = {409, "TYPE_CONFLICT", "Resource type conflict"},
+	[EA_ERR_ID_CONFLICT] = {409, "ID_CONFLICT", "Resource id conflict"},
+	[EA_ERR_UNIQUE] = {409, "UNIQUE_VIOLATION", "Value already taken"},
+	[EA_ERR_OVERLAP] = {409, "OVERLAP", "Overlap with another resource"},
+	[EA_ERR_REFERENCED] =
 	{409, "STILL_REFERENCED", "Resource is still referred to"},
+	[EA_ERR_STILL_DELETED] =
 	{409, "STILL_DELETED", "What the resource needs is still deleted"},
+	[EA_ERR_GONE_BEYOND_LOG] =
 	{410, "GONE_BEYOND_LOG", "Not in the audit log"},
+	[EA_ERR_PRECONDITION_FAILED] =
 	{412, "PRECONDITION_FAILED", "Precondition failed"},
-	{413, "PAYLOAD_TOO_LARGE", "Payload too large"},
-	{414, "URI_TOO_LONG", "URI too long"},
+	[EA_ERR_TOO_LARGE] = {413, "PAYLOAD_TOO_LARGE", "Payload too large"},
+	[EA_ERR_URI_TOO_LONG] = {414, "URI_TOO_LONG", "URI too long"},
+	[EA_ERR_UNSUPPORTED_MEDIA_TYPE] =
 	{415, "UNSUPPORTED_MEDIA_TYPE", "Unsupported media type"},
+	[EA_ERR_PRECONDITION_REQUIRED] =
 	{428, "PRECONDITION_REQUIRED", "Precondition required"},
-	{429, "THROTTLED", "Too many requests"},
+	[EA_ERR_THROTTLED] = {429, "THROTTLED", "Too many requests"},
+	[EA_ERR_HEADERS_TOO_LARGE] =
 	{431, "HEADERS_TOO_LARGE", "Request header fields too large"},
-	{500, "INTERNAL_ERROR", "Internal error"},
-	{503, "UNAVAILABLE", "Service unavailable"}
+	[EA_ERR_INTERNAL] = {500, "INTERNAL_ERROR", "Internal error"},
+	[EA_ERR_UNAVAILABLE] = {503, "UNAVAILABLE", "Service unavailable"}
 };
 
-StaticAssertDecl(lengthof(ea_error_table) == EA_ERR_UNAVAILABLE + 1,
-				 "ea_error_table must have one row for each EaErrorCode");
-
 static const char *const ea_source_member[] = {
-	NULL, "pointer", "parameter", "header"
+	[EA_AT_NONE] = NULL,
+	[EA_AT_POINTER] = "pointer",
+	[EA_AT_PARAMETER] = "parameter",
+	[EA_AT_HEADER] = "header"
 };
 
 static void note(EaRequest *req, EaErrorCode code, EaSource source,

@@ -68,7 +68,9 @@ static Datum
 make_context(const EaHookCall *call)
 {
 	static const char *const kinds[] = {
-		"USER", "SERVICE_ACCOUNT", "PERSONAL_API_KEY"
+		[EA_KIND_USER] = "USER",
+		[EA_KIND_SERVICE_ACCOUNT] = "SERVICE_ACCOUNT",
+		[EA_KIND_PERSONAL_API_KEY] = "PERSONAL_API_KEY"
 	};
 	EaRequest  *req = call->req;
 	const EaPrincipal *principal = req->principal;

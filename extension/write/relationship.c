@@ -70,6 +70,7 @@ change_members(EaRequest *req, EaWriteLinks verb,
 			   const EaInputField *in, const pg_uuid_t *id)
 {
 	static const char *const actions[] = {
+		[EA_LINKS_FIRST] = EA_AUDIT_RELATIONSHIP_ADD,
 		[EA_LINKS_ADD] = EA_AUDIT_RELATIONSHIP_ADD,
 		[EA_LINKS_REPLACE] = EA_AUDIT_RELATIONSHIP_REPLACE,
 		[EA_LINKS_REMOVE] = EA_AUDIT_RELATIONSHIP_REMOVE

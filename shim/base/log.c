@@ -367,7 +367,11 @@ void
 log_event(enum log_level level, const char *event, const char *request_id,
 		  const char *sqlstate, const char *format,...)
 {
-	static const char *const names[] = {"info", "warning", "error"};
+	static const char *const names[] = {
+		[LOG_INFO] = "info",
+		[LOG_WARNING] = "warning",
+		[LOG_ERROR] = "error"
+	};
 	struct buffer line = {0};
 	char		message[MESSAGE_SIZE];
 	size_t		length;

@@ -126,6 +126,33 @@ for my $program (qw(extension shim))
 	}
 }
 
+# A row that a table by enumerators lacks, within it and at its end
+subtest 'tables' => sub {
+	my $root = EntityApi::Test::folder() . '/tables';
+	my $tables = sub {
+		open my $out, '>', "$root/extension/base/planted.c" or die "planted.c: $!\n";
+		print $out "typedef enum Planted\n{\n\tEA_ONE,\t/* a, b */\n\tEA_TWO = 4,\n\tEA_THREE,\n\tEA_N_PLANTED\n} Planted;\n\n"
+		  . "static const char *const words[] = {\n", (map { "\t[EA_$_] = \"{[$_\",\n" } @_), "};\n";
+		close $out or die "planted.c: $!\n";
+		return EntityApi::Test::run([ "$checkout/scripts/check-tables", $root ]);
+	};
+
+	for my $path ('', '/extension', '/extension/base', '/shim')
+	{
+		mkdir "$root$path" or die "$path: $!\n";
+	}
+	is($tables->(qw(ONE TWO THREE))->{status}, 0, 'a whole table is none');
+	for my $missing (qw(TWO THREE))
+	{
+		my $said = $tables->(grep { $_ ne $missing } qw(ONE TWO THREE));
+
+		is($said->{status}, 1, "without $missing it is refused");
+		is($said->{out}, "extension/base/planted.c:9: words[] has no row for EA_$missing\n", 'by name');
+	}
+	isnt(EntityApi::Test::run([ "$checkout/scripts/check-tables", EntityApi::Test::folder() ])->{status}, 0, 'no tables at all are not right');
+	is(EntityApi::Test::run([ "$checkout/scripts/check-tables", $checkout ])->{out}, '', 'here all are whole');
+};
+
 # What check-layers holds, broken on purpose in a copy
 subtest 'the direction' => sub {
 	my $copy = EntityApi::Test::folder() . '/copy';
