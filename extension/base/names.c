@@ -207,6 +207,35 @@ ea_names_contain(char *const *names, int n, const char *name)
 	return false;
 }
 
+static void
+append_part(StringInfo buf, const char *part)
+{
+	bool		quoted = strpbrk(part, ".\"") != NULL;
+
+	if (quoted)
+		appendStringInfoChar(buf, '"');
+	for (; *part != '\0'; part++)
+	{
+		if (*part == '"')
+			appendStringInfoChar(buf, '"');
+		appendStringInfoChar(buf, *part);
+	}
+	if (quoted)
+		appendStringInfoChar(buf, '"');
+}
+
+char *
+ea_names_table(const char *schema, const char *table)
+{
+	StringInfoData buf;
+
+	initStringInfo(&buf);
+	append_part(&buf, schema);
+	appendStringInfoChar(&buf, '.');
+	append_part(&buf, table);
+	return buf.data;
+}
+
 EaNameMap *
 ea_names_map_create(long size)
 {

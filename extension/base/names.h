@@ -27,6 +27,12 @@ extern char *ea_names_plural(const char *name);
  */
 extern char *ea_names_identifier(const char *name);
 
+/*
+ * `schema.table`, a part with a dot or a quotation mark in quotation marks, as
+ * manifests name tables: one text for each table.
+ */
+extern char *ea_names_table(const char *schema, const char *table);
+
 /* Of the n candidates the one that name may be a typing error of, or NULL. */
 extern const char *ea_names_nearest(const char *name,
 									const char *const *candidates, int n);

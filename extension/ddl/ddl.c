@@ -375,6 +375,7 @@ ea_ddl_plan(EaManifest *m, const EaDdlSource *stored,
 	if (stored->catalog != NULL && is_adrift(&plan, stored->catalog, change))
 	{
 		check_owners(&plan);
+		ea_ddl_check_acting(&plan, wanted->catalog);
 		return NIL;
 	}
 	ea_ddl_distribute(&plan, was, is);
@@ -382,6 +383,7 @@ ea_ddl_plan(EaManifest *m, const EaDdlSource *stored,
 	drop_tables(&plan);
 	ea_ddl_rename(&plan);
 	check_owners(&plan);
+	ea_ddl_check_acting(&plan, wanted->catalog);
 	foreach(lc, plan.to->tables)
 	{
 		EaDdlTable *to = lfirst(lc);

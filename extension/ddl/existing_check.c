@@ -35,6 +35,7 @@
 #include "engine/distributed.h"
 #include "manifest/faults.h"
 #include "manifest/manifest.h"
+#include "model/acting_keys.h"
 #include "model/table_owners.h"
 
 #define READER "entityapi_reader"
@@ -677,4 +678,54 @@ ea_ddl_check_existing(EaDdlPlan *plan, EaDdlTable *table)
 		check_code(&look);
 	}
 	relation_close(rel, NoLock);
+}
+
+/* The table as it is so far, whatever it is to be called. */
+static Oid
+table_so_far(const EaEntity *entity, void *arg)
+{
+	EaDdlPlan  *plan = arg;
+	EaDdlTable *to = ea_names_map_get(plan->to->by_key, entity->name);
+
+	if (to == NULL || (!to->existing && to->other == NULL))
+		return InvalidOid;
+	return ea_ddl_relation(to->existing ? to : to->other->was);
+}
+
+/* One that an apply has made is compared with what was made (drift.c). */
+static bool
+is_made_key(EaDdlPlan *plan, const EaActingKey *key)
+{
+	ListCell   *lc;
+
+	foreach(lc, plan->stored->tables)
+	{
+		EaDdlTable *stored = lfirst(lc);
+
+		if (!stored->existing &&
+			ea_names_map_get(stored->by_object, key->name) != NULL &&
+			ea_ddl_relation(stored) == key->relid)
+			return true;
+	}
+	return false;
+}
+
+void
+ea_ddl_check_acting(EaDdlPlan *plan, EaCatalog *wanted)
+{
+	ListCell   *lc;
+
+	foreach(lc, ea_acting_keys(wanted, table_so_far, plan))
+	{
+		EaActingKey *key = lfirst(lc);
+		EaDdlTable *to = ea_names_map_get(plan->to->by_key,
+										  key->entity->name);
+
+		if (is_made_key(plan, key))
+			continue;
+		if (to->existing)
+			ea_ddl_lacks(plan, to, key->hint, "%s", key->message);
+		else
+			ea_ddl_fault(plan, to, NULL, key->hint, "%s", key->message);
+	}
 }

@@ -6,6 +6,7 @@
 
 #include "ddl/plan.h"
 #include "ddl/tables.h"
+#include "model/catalog.h"
 
 /* All that an existing table lacks, as faults; statements come from no one. */
 extern void ea_ddl_check_existing(EaDdlPlan *plan, EaDdlTable *table);
@@ -17,5 +18,11 @@ extern void ea_ddl_check_existing(EaDdlPlan *plan, EaDdlTable *table);
 extern void ea_ddl_look_at_made(EaDdlPlan *plan);
 extern void ea_ddl_check_made(EaDdlPlan *plan, const EaDdlTable *table,
 							  const EaDdlTable *there);
+
+/*
+ * Keys of others that delete or change rows unseen, on tables of all kinds, as
+ * faults of the entities in a catalog that is wanted.
+ */
+extern void ea_ddl_check_acting(EaDdlPlan *plan, EaCatalog *wanted);
 
 #endif							/* EA_EXISTING_CHECK_H */

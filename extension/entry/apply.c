@@ -43,6 +43,7 @@
 #include "manifest/hook_functions.h"
 #include "manifest/manifest.h"
 #include "manifest/rights_changes.h"
+#include "model/acting_keys.h"
 #include "openapi/openapi.h"
 
 /* How long one change waits for another, in milliseconds. */
@@ -456,8 +457,26 @@ EA_CONFINED_FUNCTION(ea_sql_repair_and_apply)
 	return (Datum) 0;
 }
 
+static void
+put_difference(ReturnSetInfo *rsinfo, const char *entity, const char *field,
+			   const char *message, const char *way_out)
+{
+	const char *texts[] = {entity, field, message, way_out};
+	Datum		values[lengthof(texts)];
+	bool		nulls[lengthof(texts)];
+
+	for (int i = 0; i < lengthof(texts); i++)
+	{
+		nulls[i] = texts[i] == NULL;
+		values[i] = nulls[i] ? (Datum) 0 : CStringGetTextDatum(texts[i]);
+	}
+	tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+}
+
 /*
- * list_differences(): where the tables are not what is declared
+ * list_differences(): where the tables are not what is declared, and keys of
+ * others that no declaration knows; these no change of declarations waits for,
+ * as it may be what names them
  */
 EA_CONFINED_FUNCTION(ea_sql_list_differences)
 {
@@ -476,19 +495,17 @@ EA_CONFINED_FUNCTION(ea_sql_list_differences)
 	foreach(lc, ea_ddl_differences(state, stored.pending))
 	{
 		EaDdlDifference *difference = lfirst(lc);
-		const char *texts[] = {difference->table->entity,
-			difference->table->field, difference->message,
-		ea_ddl_way_out(difference)};
-		Datum		values[lengthof(texts)];
-		bool		nulls[lengthof(texts)];
 
-		for (int i = 0; i < lengthof(texts); i++)
-		{
-			nulls[i] = texts[i] == NULL;
-			values[i] = nulls[i] ? (Datum) 0 : CStringGetTextDatum(texts[i]);
-		}
-		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values,
-							 nulls);
+		put_difference(rsinfo, difference->table->entity,
+					   difference->table->field, difference->message,
+					   ea_ddl_way_out(difference));
+	}
+	foreach(lc, ea_acting_keys(catalog, ea_acting_keys_table, NULL))
+	{
+		EaActingKey *key = lfirst(lc);
+
+		put_difference(rsinfo, key->entity->name, NULL, key->message,
+					   key->hint);
 	}
 	SPI_finish();
 	return (Datum) 0;

@@ -387,6 +387,12 @@ write_hooks(EaManifest *m, StringInfo buf, EaDeclEntity *entity)
 		appendStringInfoChar(buf, ']');
 }
 
+static int
+compare_names(const ListCell *a, const ListCell *b)
+{
+	return strcmp(lfirst(a), lfirst(b));
+}
+
 char *
 ea_manifest_compile_entity(EaManifest *m, EaDeclEntity *entity)
 {
@@ -410,6 +416,8 @@ ea_manifest_compile_entity(EaManifest *m, EaDeclEntity *entity)
 			write_string(&buf, ea_manifest_column_key(i), entity->columns[i]);
 		appendStringInfoChar(&buf, '}');
 	}
+	list_sort(entity->unseen, compare_names);
+	write_names(&buf, "unseen", entity->unseen);
 	ea_jsonwrite_key(&buf, "tenantScoped");
 	ea_jsonwrite_bool(&buf, entity->tenant_scoped);
 	write_true(&buf, "optimisticLocking", entity->locking);
@@ -463,12 +471,6 @@ write_keyed(StringInfo buf, const char *key, const char *own_key, bool number,
 		appendStringInfoChar(buf, '}');
 	}
 	appendStringInfoChar(buf, ']');
-}
-
-static int
-compare_names(const ListCell *a, const ListCell *b)
-{
-	return strcmp(lfirst(a), lfirst(b));
 }
 
 static int

@@ -41,6 +41,7 @@ static const EaKey entity_keys[] =
 	KEY("table", EA_KEY_STRING, existing_table),
 	KEY("columns", EA_KEY_OBJECT, existing_columns),
 	KEY("othersWrite", EA_KEY_BOOL, others_write),
+	KEY("unseen", EA_KEY_NAMES, unseen),
 	KEY("since", EA_KEY_NUMBER, since),
 	KEY("removedIn", EA_KEY_NUMBER, removed_in),
 	{"fields", EA_KEY_OBJECT, EA_KEY_REQUIRED,
@@ -54,6 +55,7 @@ static const EaKey entity_keys[] =
 static const EaKey accounts_keys[] =
 {
 	KEY("accounts", EA_KEY_BOOL, accounts),
+	KEY("unseen", EA_KEY_NAMES, unseen),
 	KEY("description", EA_KEY_TEXT, description),
 	KEY("since", EA_KEY_NUMBER, since),
 	KEY("removedIn", EA_KEY_NUMBER, removed_in),
@@ -227,6 +229,7 @@ read_entity(EaManifest *m, EaDeclDocument *doc)
 		ea_names_plural(ea_names_camel(entity->name));
 	entity->type = ea_names_lower(entity->collection);
 	ea_manifest_read_table(m, entity);
+	ea_manifest_read_unseen(m, entity);
 	entity->by_name = ea_names_map_create(16);
 	if (entity->field_map)
 	{

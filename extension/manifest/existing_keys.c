@@ -1,5 +1,5 @@
 /*
- * Entities on existing tables: "table" and "columns".
+ * Entities on existing tables: "table" and "columns"; and "unseen".
  *
  * Only what the documents say is looked at here; whether the table is as the
  * entity needs it is for ddl/existing_check.c.
@@ -69,25 +69,33 @@ take_part(const char **at)
 	return part.len > 0 && part.len < NAMEDATALEN ? part.data : NULL;
 }
 
+/* "schema.name"; false when it is none. */
+static bool
+take_name(const char *at, char **schema, char **table)
+{
+	*table = NULL;
+	*schema = take_part(&at);
+	if (*schema != NULL && *at == '.')
+	{
+		at++;
+		*table = take_part(&at);
+	}
+	return *table != NULL && *at == '\0';
+}
+
+/* What a name of a table looks like, as a hint. */
+static const char form[] = "schema.name, each as it is spelled in the "
+"catalog, with quotation marks around what has a dot";
+
 static void
 read_name(EaManifest *m, EaDeclEntity *entity)
 {
 	static const char *const closed[] =
 	{"pg_catalog", "pg_toast", "information_schema", "entityapi"};
-	const char *at = entity->existing_table;
 
-	entity->table = NULL;
-	entity->schema = take_part(&at);
-	if (entity->schema != NULL && *at == '.')
+	if (!take_name(entity->existing_table, &entity->schema, &entity->table))
 	{
-		at++;
-		entity->table = take_part(&at);
-	}
-	if (entity->schema == NULL || entity->table == NULL || *at != '\0')
-	{
-		ea_manifest_fault(m, entity->document->label, "/spec/table",
-						  "schema.name, each as it is spelled in the catalog, "
-						  "with quotation marks around what has a dot",
+		ea_manifest_fault(m, entity->document->label, "/spec/table", form,
 						  "\"%s\" is no name of a table",
 						  entity->existing_table);
 		entity->schema = entity->table = "?";
@@ -167,6 +175,29 @@ ea_manifest_read_table(EaManifest *m, EaDeclEntity *entity)
 
 		if (needed[i])
 			entity->columns[i] = name ? name : system_columns[i].usual;
+	}
+}
+
+void
+ea_manifest_read_unseen(EaManifest *m, EaDeclEntity *entity)
+{
+	ListCell   *lc;
+
+	foreach(lc, entity->unseen)
+	{
+		char	   *schema;
+		char	   *table;
+		const char *pointer = ea_errors_index("/spec/unseen",
+											  foreach_current_index(lc));
+
+		if (take_name(lfirst(lc), &schema, &table))
+			lfirst(lc) = ea_names_table(schema, table);
+
+		/* of what is empty or no string there is a fault already */
+		else if (*(char *) lfirst(lc) != '\0')
+			ea_manifest_fault(m, entity->document->label, pointer, form,
+							  "\"%s\" is no name of a table",
+							  (char *) lfirst(lc));
 	}
 }
 

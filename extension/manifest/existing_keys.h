@@ -1,5 +1,6 @@
 /*
- * Entities on existing tables: "table" and "columns".
+ * Entities on existing tables: "table" and "columns"; and "unseen", which
+ * names tables of others.
  */
 #ifndef EA_EXISTING_KEYS_H
 #define EA_EXISTING_KEYS_H
@@ -8,6 +9,9 @@
 
 /* "table" and "columns" by themselves; needs the entity's other keys. */
 extern void ea_manifest_read_table(EaManifest *m, EaDeclEntity *entity);
+
+/* "unseen": tables by their names, each in one spelling. */
+extern void ea_manifest_read_unseen(EaManifest *m, EaDeclEntity *entity);
 
 /* Do the keys of "columns" name columns?  Needs the relations. */
 extern void ea_manifest_check_table(EaManifest *m, EaDeclEntity *entity);

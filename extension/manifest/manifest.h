@@ -148,6 +148,8 @@ struct EaDeclEntity
 	char	   *existing_table;
 	const EaJson *existing_columns;
 	bool		others_write;	/* to an existing table; false: nobody else */
+	List	   *unseen;			/* of char *, tables that keys of others may
+								 * delete from or change */
 	int			since;
 	int			removed_in;
 	const EaJson *field_map;

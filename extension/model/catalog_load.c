@@ -436,6 +436,7 @@ ea_catalog_load_entity(EaCatalog *catalog, const char *definition)
 												false);
 	entity->purge_after_days = ea_jsonread_int(json, "purgeAfterDays", 0);
 	load_columns(entity, json);
+	entity->unseen = copy_list(json, "unseen", &entity->nunseen);
 	entity->since = ea_jsonread_int(json, "since", 0);
 	entity->removed_in = ea_jsonread_int(json, "removedIn", INT_MAX);
 	entity->fields = palloc0(fields->count * sizeof(EaField));

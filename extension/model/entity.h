@@ -193,6 +193,11 @@ struct EaEntity
 	bool		alone;			/* nobody else writes to an existing table */
 	char	   *schema_name;	/* of it, unquoted */
 	char	   *table_name;
+	int			nunseen;
+	char	  **unseen;			/* tables whose rows go or change by keys of
+								 * others when rows of this one are deleted, as
+								 * ea_names_table() writes them */
+	struct EaActing *acting;	/* of acting_keys.c: there were no others */
 
 	/* the columns that are no fields', quoted */
 	char	   *id_column;

@@ -3,7 +3,8 @@
  *
  * The tables' foreign keys only refuse; cascade and setNull are carried out
  * here, so that they reach versions and records as any other write, and so
- * that the tables can be distributed.  Rows referring to a deleted one are
+ * that the tables can be distributed.  A row is held before what refers to it
+ * is looked for: what comes in between waits, and is refused or found.  Rows referring to a deleted one are
  * found whether or not the caller sees them: a reference the caller does not
  * see must not dangle either.
  */
@@ -15,6 +16,7 @@
 
 #include "base/names.h"
 #include "base/uuid.h"
+#include "model/acting_keys.h"
 #include "model/sqlbuf.h"
 #include "read/resource.h"
 #include "request/errors.h"
@@ -452,16 +454,20 @@ delete_rows(EaRequest *req, const Doomed *doomed)
 	ea_sqlbuf_among(&b, alias, entity->id_column, "= ANY",
 					ea_uuid_list(doomed->ids));
 	if (doomed->purged != NULL)
-	{
 		purge_rows(&b, doomed, alias);
-		return;
-	}
-	if (ea_audit_entities(req))
+	else
 	{
-		ea_changes_deleted(&b, &deleted, alias);
-		row = ea_changes_deleted_row;
+		if (ea_audit_entities(req))
+		{
+			ea_changes_deleted(&b, &deleted, alias);
+			row = ea_changes_deleted_row;
+		}
+		ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, row, &deleted);
 	}
-	ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, row, &deleted);
+
+	/* the tables are held by now: a key that is not there does not come */
+	if (doomed->hard)
+		ea_acting_keys_check(entity);
 }
 
 void
@@ -514,6 +520,7 @@ ea_delete_referred(EaRequest *req, EaEntity *entity, const pg_uuid_t *id)
 
 	release(req, &doomed);
 	ea_links_check_deferred(req);
+	ea_acting_keys_check(entity);
 
 	/* what the foreign keys refuse from here on is the deletion itself */
 	ea_writing_begin(req, entity, EA_WRITING_DELETES);
