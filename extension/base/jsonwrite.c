@@ -153,21 +153,30 @@ ea_jsonwrite_timestamp(StringInfo buf, TimestampTz at)
 	char		str[MAXDATELEN + 1];
 	char	   *to = str;
 
+	/* what only plain SQL can store is told by a word */
+	if (TIMESTAMP_NOT_FINITE(at))
+	{
+		ea_text_string(buf, TIMESTAMP_IS_NOBEGIN(at) ? "\"-infinity\"" :
+					   "\"infinity\"");
+		return;
+	}
+
 	/*
-	 * Without a zone argument the fields come out in UTC.  What only plain SQL
-	 * can store has no form: it takes nothing else of an answer with it.
+	 * Without a zone argument the fields come out in UTC.  No time is out of
+	 * range, unless its bytes are damaged.
 	 */
-	if (TIMESTAMP_NOT_FINITE(at) ||
-		timestamp2tm(at, NULL, &tm, &fraction, NULL, NULL) != 0)
+	if (timestamp2tm(at, NULL, &tm, &fraction, NULL, NULL) != 0)
 	{
 		ea_jsonwrite_lit(buf, "null");
 		return;
 	}
 
+	/* 1 BC is the year 0, and has no sign */
 	if (tm.tm_year >= 0 && tm.tm_year <= 9999)
 		to = put_number(to, '"', tm.tm_year, 4);
 	else
-		to += snprintf(to, sizeof(str), "\"%04d", tm.tm_year);
+		to += snprintf(to, sizeof(str), "\"%s%04d",
+					   tm.tm_year < 0 ? "-" : "", abs(tm.tm_year));
 	to = put_number(to, '-', tm.tm_mon, 2);
 	to = put_number(to, '-', tm.tm_mday, 2);
 	to = put_number(to, 'T', tm.tm_hour, 2);

@@ -4,7 +4,9 @@
  * The readers check a literal completely by hand before anything of
  * PostgreSQL's own sees it, because the input functions of the server take
  * far more than the API does ("now", "t", "NaN", " 7") and raise errors for
- * the rest.  The writers depend on no setting of the session.
+ * the rest.  What only plain SQL can store has readers of its own, as it is
+ * taken where it is stored already.  The writers depend on no setting of the
+ * session.
  *
  * Datums made here are allocated in the current memory context.
  */
@@ -28,6 +30,13 @@
 
 /* A number may have so many digits on either side of its decimal point. */
 #define MAX_DIGITS 1000
+
+/* What is stored may have more, as many as numeric has. */
+#define MAX_STORED_WHOLE 131072
+#define MAX_STORED_FRACTION 16383
+
+/* Of a year: that of the last date is 5874897. */
+#define MAX_YEAR_DIGITS 7
 
 /* Microseconds have so many. */
 #define MAX_FRACTION 6
@@ -202,22 +211,36 @@ read_decimal(const char *in, int len, bool in_document, Datum *value,
 	return true;
 }
 
-/* NaN and infinities, which only plain SQL can store, have no JSON form. */
+/* What is no number is a string, whether or not numbers are. */
 static void
-write_decimal(StringInfo buf, Datum value)
+write_number(StringInfo buf, Datum value, const char *quote)
 {
 	Numeric		number = DatumGetNumeric(value);
 	char	   *digits;
 
-	if (numeric_is_nan(number) || numeric_is_inf(number))
+	if (numeric_is_nan(number))
 	{
-		ea_jsonwrite_lit(buf, "null");
+		ea_jsonwrite_lit(buf, "\"NaN\"");
 		return;
 	}
 	digits = DatumGetCString(DirectFunctionCall1(numeric_out,
 												 NumericGetDatum(number)));
-	ea_text_string(buf, digits);
+	if (numeric_is_inf(number))
+		ea_text_string(buf, *digits == '-' ? "\"-infinity\"" :
+					   "\"infinity\"");
+	else
+	{
+		ea_text_string(buf, quote);
+		ea_text_string(buf, digits);
+		ea_text_string(buf, quote);
+	}
 	pfree(digits);
+}
+
+static void
+write_decimal(StringInfo buf, Datum value)
+{
+	write_number(buf, value, "");
 }
 
 /* Truth */
@@ -267,20 +290,37 @@ take_char(const char **at, const char *end, char c)
 	return true;
 }
 
+/* Four digits; odd: -?(0[0-9]{3}|[1-9][0-9]{3,}), and 1 BC is 0000. */
+static bool
+take_year(const char **at, const char *end, bool odd, int *year)
+{
+	bool		before = odd && take_char(at, end, '-');
+	int			digits = odd ? count_digits(*at, end) : 4;
+
+	if (digits < 4 || digits > MAX_YEAR_DIGITS ||
+		(digits > 4 && **at == '0') || !take_digits(at, end, digits, year) ||
+		(*year == 0 && (before || !odd)))
+		return false;
+	if (before)
+		*year = -*year;
+	return true;
+}
+
 /* YYYY-MM-DD, a day of the calendar (RFC 3339 "full-date"). */
 static bool
-take_date(const char **at, const char *end, int *julian)
+take_date(const char **at, const char *end, bool odd, int *julian)
 {
 	int			year;
 	int			month;
 	int			day;
 
-	if (!take_digits(at, end, 4, &year) || !take_char(at, end, '-') ||
+	if (!take_year(at, end, odd, &year) || !take_char(at, end, '-') ||
 		!take_digits(at, end, 2, &month) || !take_char(at, end, '-') ||
 		!take_digits(at, end, 2, &day))
 		return false;
-	if (year < 1 || month < 1 || month > 12 || day < 1 ||
-		day > day_tab[isleap(year)][month - 1])
+	if (month < 1 || month > 12 || day < 1 ||
+		day > day_tab[isleap(year)][month - 1] ||
+		!IS_VALID_JULIAN(year, month, day))
 		return false;
 	*julian = date2j(year, month, day);
 	return true;
@@ -351,31 +391,33 @@ read_date(const char *in, int len, bool in_document, Datum *value,
 	const char *at = in;
 	int			julian;
 
-	if (!take_date(&at, in + len, &julian) || at < in + len)
+	if (!take_date(&at, in + len, false, &julian) || at < in + len)
 		return ea_types_refuse(why, "must be a date of the form 2026-11-20");
 	*value = DateADTGetDatum(julian - POSTGRES_EPOCH_JDATE);
 	return true;
 }
 
-/* Infinities and years before 1, which only plain SQL can store, are null. */
 static void
 write_date(StringInfo buf, Datum value)
 {
 	DateADT		date = DatumGetDateADT(value);
-	int			year = 0;
+	int			year;
 	int			month;
 	int			day;
 
-	if (!DATE_NOT_FINITE(date))
-		j2date(date + POSTGRES_EPOCH_JDATE, &year, &month, &day);
-	if (year < 1)
+	if (DATE_NOT_FINITE(date))
 	{
-		ea_jsonwrite_lit(buf, "null");
+		ea_text_string(buf, DATE_IS_NOBEGIN(date) ? "\"-infinity\"" :
+					   "\"infinity\"");
 		return;
 	}
+	j2date(date + POSTGRES_EPOCH_JDATE, &year, &month, &day);
 	enlargeStringInfo(buf, 32);
 	buf->data[buf->len++] = '"';
-	buf->len = pg_ultostr_zeropad(buf->data + buf->len, year, 4) - buf->data;
+	if (year < 0)
+		buf->data[buf->len++] = '-';
+	buf->len = pg_ultostr_zeropad(buf->data + buf->len, abs(year), 4) -
+		buf->data;
 	buf->data[buf->len++] = '-';
 	buf->len = pg_ultostr_zeropad(buf->data + buf->len, month, 2) - buf->data;
 	buf->data[buf->len++] = '-';
@@ -385,34 +427,42 @@ write_date(StringInfo buf, Datum value)
 }
 
 /*
- * RFC 3339 "date-time", at most microseconds, no leap second.  The year of
- * the instant in UTC has four digits too.
+ * RFC 3339 "date-time", at most microseconds, no leap second: the day, and
+ * microseconds from its beginning in UTC.
  */
+static bool
+take_datetime(const char *at, const char *end, bool odd, bool in_document,
+			  int *julian, int64 *time)
+{
+	int64		offset = 0;
+
+	*time = 0;
+	if (!take_date(&at, end, odd, julian))
+		return false;
+	if (at == end && !in_document)
+		return true;
+	if (!take_char(&at, end, 'T') && !take_char(&at, end, 't'))
+		return false;
+	if (!take_time(&at, end, time) || !take_offset(&at, end, &offset) ||
+		at < end)
+		return false;
+	*time -= offset;
+	return true;
+}
+
+/* The year of the instant in UTC has four digits too. */
 static bool
 read_datetime(const char *in, int len, bool in_document, Datum *value,
 			  const char **why)
 {
-	static const char *const form =
-		"must be a date-time of the form 2026-11-20T17:29:00.123456Z "
-		"or with an offset such as +02:00";
-	const char *at = in;
-	const char *end = in + len;
 	int			julian;
-	int64		time = 0;
-	int64		offset = 0;
+	int64		time;
 
-	if (!take_date(&at, end, &julian))
-		return ea_types_refuse(why, form);
-	if (at < end || in_document)
-	{
-		if (!take_char(&at, end, 'T') && !take_char(&at, end, 't'))
-			return ea_types_refuse(why, form);
-		if (!take_time(&at, end, &time) || !take_offset(&at, end, &offset) ||
-			at < end)
-			return ea_types_refuse(why, form);
-	}
-
-	time += (julian - POSTGRES_EPOCH_JDATE) * USECS_PER_DAY - offset;
+	if (!take_datetime(in, in + len, false, in_document, &julian, &time))
+		return ea_types_refuse(why, "must be a date-time of the form "
+							   "2026-11-20T17:29:00.123456Z "
+							   "or with an offset such as +02:00");
+	time += (julian - POSTGRES_EPOCH_JDATE) * USECS_PER_DAY;
 	if (time < (date2j(1, 1, 1) - POSTGRES_EPOCH_JDATE) * USECS_PER_DAY ||
 		time >= (date2j(10000, 1, 1) - POSTGRES_EPOCH_JDATE) * USECS_PER_DAY)
 		return ea_types_refuse(why, "is out of range");
@@ -451,38 +501,76 @@ write_uuid(StringInfo buf, Datum value)
 
 /* JSON */
 
-/* Numbers of any size are JSON, but not all of them fit. */
-bool
-ea_types_fits_jsonb(const EaJson *json, const char **why)
+static bool
+fits_decimal(const char *in, int len)
+{
+	const char *why;
+
+	return check_decimal(in, len, &why);
+}
+
+/* As jsonb writes its numbers: without an exponent, which could be large. */
+static bool
+fits_stored(const char *in, int len)
+{
+	const char *end = in + len;
+	const char *point = memchr(in, '.', len);
+	int			fraction = point == NULL ? 0 : end - point - 1;
+
+	for (const char *at = in; at < end; at++)
+	{
+		if (!is_digit(*at) && *at != '.' && *at != '-')
+			return false;
+	}
+	return len - fraction <= MAX_STORED_WHOLE &&
+		fraction <= MAX_STORED_FRACTION;
+}
+
+/* All numbers in a JSON value fit. */
+static bool
+all_fit(const EaJson *json, bool (*fits) (const char *in, int len))
 {
 	check_stack_depth();
 	CHECK_FOR_INTERRUPTS();
-	if (json->kind == EA_JSON_NUMBER &&
-		!check_decimal(json->text, json->len, why))
-		return ea_types_refuse(why, "holds a number with too many digits");
-	if (json->kind == EA_JSON_ARRAY || json->kind == EA_JSON_OBJECT)
+	if (json->kind == EA_JSON_NUMBER)
+		return fits(json->text, json->len);
+	if (json->kind != EA_JSON_ARRAY && json->kind != EA_JSON_OBJECT)
+		return true;
+	for (const EaJson *member = json->first; member; member = member->next)
 	{
-		for (const EaJson *member = json->first; member; member = member->next)
-		{
-			if (!ea_types_fits_jsonb(member, why))
-				return false;
-		}
+		if (!all_fit(member, fits))
+			return false;
 	}
 	return true;
 }
 
+/* Numbers of any size are JSON, but not all of them fit. */
+bool
+ea_types_fits_jsonb(const EaJson *json, const char **why)
+{
+	return all_fit(json, fits_decimal) ||
+		ea_types_refuse(why, "holds a number with too many digits");
+}
+
 /* The part of source that json was parsed from, as jsonb. */
+static Datum
+slice_jsonb(const EaJson *json, const char *source)
+{
+	char	   *slice = pnstrdup(source + json->start,
+								 json->end - json->start);
+	Datum		value = DirectFunctionCall1(jsonb_in, CStringGetDatum(slice));
+
+	pfree(slice);
+	return value;
+}
+
 static bool
 make_jsonb(const EaJson *json, const char *source, Datum *value,
 		   const char **why)
 {
-	char	   *slice;
-
 	if (!ea_types_fits_jsonb(json, why))
 		return false;
-	slice = pnstrdup(source + json->start, json->end - json->start);
-	*value = DirectFunctionCall1(jsonb_in, CStringGetDatum(slice));
-	pfree(slice);
+	*value = slice_jsonb(json, source);
 	return true;
 }
 
@@ -516,18 +604,105 @@ write_long_text(StringInfo buf, Datum value)
 	appendStringInfoChar(buf, '"');
 }
 
-/* What is no number is null, which needs no quotes. */
 static void
 write_decimal_text(StringInfo buf, Datum value)
 {
-	Numeric		number = DatumGetNumeric(value);
-	bool		quoted = !numeric_is_nan(number) && !numeric_is_inf(number);
+	write_number(buf, value, "\"");
+}
 
-	if (quoted)
-		appendStringInfoChar(buf, '"');
-	write_decimal(buf, value);
-	if (quoted)
-		appendStringInfoChar(buf, '"');
+/* What is shown and taken from nobody */
+
+static bool
+is_word(const char *in, int len, const char *word)
+{
+	return len == strlen(word) && memcmp(in, word, len) == 0;
+}
+
+static bool
+read_odd_number(const char *in, int len, Datum *value)
+{
+	if (!is_word(in, len, "NaN") && !is_word(in, len, "infinity") &&
+		!is_word(in, len, "-infinity"))
+		return false;
+	*value = DirectFunctionCall3(numeric_in,
+								 CStringGetDatum(pnstrdup(in, len)),
+								 ObjectIdGetDatum(InvalidOid),
+								 Int32GetDatum(-1));
+	return true;
+}
+
+static bool
+read_odd_date(const char *in, int len, Datum *value)
+{
+	const char *at = in;
+	int			julian;
+	DateADT		date;
+
+	if (is_word(in, len, "infinity"))
+		DATE_NOEND(date);
+	else if (is_word(in, len, "-infinity"))
+		DATE_NOBEGIN(date);
+	else if (!take_date(&at, in + len, true, &julian) || at < in + len)
+		return false;
+	else
+	{
+		date = julian - POSTGRES_EPOCH_JDATE;
+		if (!IS_VALID_DATE(date))
+			return false;
+	}
+	*value = DateADTGetDatum(date);
+	return true;
+}
+
+static bool
+read_odd_datetime(const char *in, int len, bool in_document, Datum *value)
+{
+	int			julian;
+	int64		time;
+
+	if (is_word(in, len, "infinity"))
+		TIMESTAMP_NOEND(time);
+	else if (is_word(in, len, "-infinity"))
+		TIMESTAMP_NOBEGIN(time);
+	else if (!take_datetime(in, in + len, true, in_document, &julian,
+							&time) ||
+			 julian > TIMESTAMP_END_JULIAN)
+		return false;
+	else
+	{
+		time += (julian - POSTGRES_EPOCH_JDATE) * USECS_PER_DAY;
+		if (!IS_VALID_TIMESTAMP(time))
+			return false;
+	}
+	*value = TimestampTzGetDatum(time);
+	return true;
+}
+
+bool
+ea_types_read_odd(const EaType *type, const char *str, int len,
+				  bool in_document, Datum *value)
+{
+	const char *why;
+
+	if (type->read(str, len, false, value, &why))
+		return false;
+	switch (type->form)
+	{
+		case EA_FORM_NUMERIC:
+			return read_odd_number(str, len, value);
+		case EA_FORM_DATE:
+			return read_odd_date(str, len, value);
+		case EA_FORM_TIMESTAMP:
+			return read_odd_datetime(str, len, in_document, value);
+		case EA_FORM_TEXT:
+		case EA_FORM_INT32:
+		case EA_FORM_INT64:
+		case EA_FORM_BOOL:
+		case EA_FORM_UUID:
+		case EA_FORM_JSONB:
+			break;
+	}
+	return false;
 }
 
 #define CAN_ALL (EA_CAN_EQUAL | EA_CAN_ORDER | EA_CAN_SORT)
@@ -624,4 +799,17 @@ ea_types_from_json(const EaType *type, const EaJson *json,
 		return true;
 	}
 	return type->read(json->text, json->len, true, value, why);
+}
+
+bool
+ea_types_odd_from_json(const EaType *type, const EaJson *json,
+					   const char *source, Datum *value)
+{
+	if (type->form != EA_FORM_JSONB)
+		return json->kind == EA_JSON_STRING &&
+			ea_types_read_odd(type, json->text, json->len, true, value);
+	if (all_fit(json, fits_decimal) || !all_fit(json, fits_stored))
+		return false;
+	*value = slice_jsonb(json, source);
+	return true;
 }

@@ -176,4 +176,16 @@ extern bool ea_types_from_json(const EaType *type, const EaJson *json,
 							   const char *source,
 							   Datum *value, const char **why);
 
+/*
+ * The same for values that the API shows and takes from nobody, as only plain
+ * SQL can store them, in the spelling in which they are shown: infinity,
+ * -infinity, NaN, years before 1 (1 BC is 0000, 44 BC -0043) and beyond 9999,
+ * numbers in json with more digits than read() takes.  Whether one is taken is
+ * for the caller to say.
+ */
+extern bool ea_types_read_odd(const EaType *type, const char *str, int len,
+							  bool in_document, Datum *value);
+extern bool ea_types_odd_from_json(const EaType *type, const EaJson *json,
+								   const char *source, Datum *value);
+
 #endif							/* EA_TYPES_H */

@@ -156,6 +156,18 @@ check_text(const EaField *field, Datum value, const char **why)
 	return true;
 }
 
+static bool
+check_limits(const EaField *field, Datum value, const char **why)
+{
+	if (field->has_minimum &&
+		!check_limit(field, value, field->minimum, true, why))
+		return false;
+	if (field->has_maximum &&
+		!check_limit(field, value, field->maximum, false, why))
+		return false;
+	return true;
+}
+
 bool
 ea_value_check(const EaField *field, Datum value, const char **why)
 {
@@ -164,13 +176,32 @@ ea_value_check(const EaField *field, Datum value, const char **why)
 	if (field->type->modifier == EA_MODIFIER_DIGITS &&
 		!check_digits(field, value, why))
 		return false;
-	if (field->has_minimum &&
-		!check_limit(field, value, field->minimum, true, why))
-		return false;
-	if (field->has_maximum &&
-		!check_limit(field, value, field->maximum, false, why))
-		return false;
-	return true;
+	return check_limits(field, value, why);
+}
+
+bool
+ea_value_check_odd(const EaField *field, Datum value, const char **why)
+{
+	switch (field->type->form)
+	{
+		case EA_FORM_NUMERIC:
+
+			/* a number of so many digits can be NaN, and not infinite */
+			return numeric_is_nan(DatumGetNumeric(value)) ?
+				check_limits(field, value, why) :
+				ea_types_refuse(why, "must be a finite number");
+		case EA_FORM_DATE:
+		case EA_FORM_TIMESTAMP:
+			return check_limits(field, value, why);
+		case EA_FORM_TEXT:
+		case EA_FORM_INT32:
+		case EA_FORM_INT64:
+		case EA_FORM_BOOL:
+		case EA_FORM_UUID:
+		case EA_FORM_JSONB:
+			break;
+	}
+	return false;
 }
 
 const char *

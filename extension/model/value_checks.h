@@ -14,6 +14,10 @@
 extern bool ea_value_check(const EaField *field, Datum value,
 						   const char **why);
 
+/* The same of one that only plain SQL can store (ea_types_read_odd()). */
+extern bool ea_value_check_odd(const EaField *field, Datum value,
+							   const char **why);
+
 /* Less than, equal to or greater than 0, for types that have an order. */
 extern int	ea_value_compare(const EaType *type, Datum a, Datum b);
 

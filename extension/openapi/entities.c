@@ -142,6 +142,38 @@ put_description(EaApi *api, const EaField *field, const EaJson *json)
 		ea_jsonfmt_put(api->out, "%,'description':%q", text.data);
 }
 
+/*
+ * Tables of others may hold, and take, what no other table is given.  What is
+ * shown of a made table, if plain SQL has put it there, is left out: no client
+ * is to think of every number as of a string for that.
+ */
+static bool
+is_odd(const EaField *field, EaForm form)
+{
+	return field->entity->existing && field->type->form == form;
+}
+
+static const char *
+string_pattern(const EaField *field, Purpose purpose)
+{
+	if (!is_odd(field, EA_FORM_NUMERIC))
+		return field->type->schema_pattern;
+	return purpose == FOR_ANSWER && field->shown == field->type ? "^NaN$" :
+		psprintf("^NaN$|%s", field->type->schema_pattern);
+}
+
+static void
+put_format(EaApi *api, const EaField *field)
+{
+	const char *format = field->type->schema_format;
+
+	if (is_odd(field, EA_FORM_DATE) || is_odd(field, EA_FORM_TIMESTAMP))
+		ea_jsonfmt_put(api->out, ",'anyOf':[{'format':%q},{'pattern':"
+					   "'^(-?infinity|-?[0-9]{4,7}-[0-9T:.Z-]+)$'}]", format);
+	else
+		ea_jsonfmt_put(api->out, ",'format':%q", format);
+}
+
 static void
 put_attribute(EaApi *api, const EaField *field, const EaJson *json,
 			  Purpose purpose)
@@ -152,20 +184,21 @@ put_attribute(EaApi *api, const EaField *field, const EaJson *json,
 		is_taken_as(field->shown, EA_JSON_NUMBER);
 
 	ea_jsonfmt_put(api->out, "%,%q:{", field->name);
-	if (either && (text || purpose != FOR_ANSWER))
+	if (either && (text || purpose != FOR_ANSWER ||
+				   is_odd(field, EA_FORM_NUMERIC)))
 	{
 		ea_jsonfmt_put(api->out, "'type':[");
-		if (purpose != FOR_ANSWER)
+		if (purpose != FOR_ANSWER || !text)
 			ea_jsonfmt_put(api->out, "%q,", type->schema_type);
 		ea_jsonfmt_put(api->out, "'string'%s],'pattern':%q",
 					   field->required ? "" : ",\"null\"",
-					   type->schema_pattern);
+					   string_pattern(field, purpose));
 	}
 	else if (type->schema_type != NULL)
 		ea_jsonfmt_put(api->out, field->required ? "'type':'%s'" :
 					   "'type':['%s','null']", type->schema_type);
 	if (!text && type->schema_format != NULL)
-		ea_jsonfmt_put(api->out, ",'format':'%s'", type->schema_format);
+		put_format(api, field);
 	if (field->nenum > 0)
 	{
 		ea_jsonfmt_put(api->out, ",'enum':[");

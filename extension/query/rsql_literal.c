@@ -87,7 +87,11 @@ read_one(const EaRsql *comparison, const EaRsqlValue *literal,
 		why = check_pattern(literal);
 	if (why != NULL)
 		return why;
-	if (!type->read(literal->text, literal->len, false, value, &why))
+
+	/* what others can store is asked for of their tables as it is shown */
+	if (!type->read(literal->text, literal->len, false, value, &why) &&
+		!(field != NULL && field->entity->existing &&
+		  ea_types_read_odd(type, literal->text, literal->len, false, value)))
 		return psprintf("value of \"%s\" %s", name, why);
 	if (field != NULL && field->nenum > 0 && !is_declared(field, *value))
 		return psprintf("value of \"%s\" %s", name,

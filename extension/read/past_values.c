@@ -96,7 +96,8 @@ read_attribute(EaField *field, const EaJson *json, const char *source,
 	Datum		datum;
 
 	/* what has become a string is the text of what it was */
-	if (!ea_types_from_json(type, json, source, &datum, &why))
+	if (!ea_types_from_json(type, json, source, &datum, &why) &&
+		!ea_types_odd_from_json(type, json, source, &datum))
 	{
 		const char *text = json->kind == EA_JSON_BOOL
 			? (json->truth ? "true" : "false") : json->text;
@@ -158,11 +159,6 @@ ea_past_values_row(EaField *field, TupleTableSlot *slot, int *column,
 		else
 			datum = datumCopy(datum, byval, len);
 		set_attribute(field, value, datum);
-
-		/* what no document can say is shown as null, and logged so */
-		if (strcmp(value->text, "null") == 0 &&
-			field->type->form != EA_FORM_JSONB)
-			value->isnull = true;
 	}
 }
 

@@ -189,6 +189,26 @@ writable_field(EaInput *input, const EaJson *member, bool attribute,
 	return may_set(input, field, pointer) ? field : NULL;
 }
 
+/*
+ * What only plain SQL can store.  Tables that others made may have it of the
+ * API as well; elsewhere it is taken where it is stored, so that what was read
+ * can be written back, which may be told to who reads it.
+ */
+static bool
+read_odd(EaInput *input, EaField *field, const EaJson *member,
+		 EaInputField *in, const char *why)
+{
+	if (!ea_types_odd_from_json(field->type, member, input->req->body,
+								&in->value))
+		return false;
+	if (field->entity->existing && ea_value_check_odd(field, in->value, &why))
+		return true;
+	if (input->op != EA_OP_UPDATE || !ea_authz_readable(input->req, field))
+		return false;
+	in->odd = why;
+	return true;
+}
+
 static void
 read_attribute(EaInput *input, const EaJson *member, const char *parent)
 {
@@ -210,9 +230,10 @@ read_attribute(EaInput *input, const EaJson *member, const char *parent)
 			ea_errors_add(req, EA_ERR_REQUIRED, EA_AT_POINTER, pointer,
 						  "\"%s\" must not be null.", field->name);
 	}
-	else if (!ea_types_from_json(field->shown, member, req->body, &in->value,
-								 &why) ||
-			 !ea_value_check(field, in->value, &why))
+	else if ((!ea_types_from_json(field->shown, member, req->body, &in->value,
+								  &why) ||
+			  !ea_value_check(field, in->value, &why)) &&
+			 !read_odd(input, field, member, in, why))
 		ea_errors_add(req, EA_ERR_INVALID_VALUE, EA_AT_POINTER, pointer,
 					  "\"%s\" %s.", field->name, why);
 }

@@ -20,6 +20,8 @@ typedef struct EaInputField
 	Datum		value;			/* attributes */
 	int			ntargets;		/* relationships */
 	EaTarget   *targets;
+	const char *odd;			/* an attribute that is taken only if the row
+								 * has this value: why not else; or NULL */
 	bool		later;			/* a later operation answers for the target */
 	const char *pointer;		/* of the value, for later faults */
 } EaInputField;
