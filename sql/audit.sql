@@ -322,13 +322,11 @@ SET session_replication_role = replica;
 SELECT count(*) FROM pg_temp.attempts() t WHERE t LIKE '%append-only';
 RESET session_replication_role;
 GRANT entityapi_owner TO CURRENT_USER;
-DO $$ BEGIN EXECUTE format('GRANT TEMP ON DATABASE %I TO entityapi_owner', current_database()); END $$;
 SET ROLE entityapi_owner;
 SELECT pg_temp.try('DELETE FROM entityapi.audit'), pg_temp.try('TRUNCATE entityapi.audit_2031_03');
 SET ROLE entityapi_client;
 SELECT pg_temp.try('SELECT FROM entityapi.audit'), pg_temp.try('SELECT entityapi.purge_audit(now())'), pg_temp.try('DELETE FROM entityapi.audit');
 RESET ROLE;
-DO $$ BEGIN EXECUTE format('REVOKE TEMP ON DATABASE %I FROM entityapi_owner', current_database()); END $$;
 
 \echo === Months
 SELECT relname FROM pg_class WHERE relnamespace = 'entityapi'::regnamespace AND relname LIKE 'audit_2%' AND relkind = 'r' ORDER BY 1;

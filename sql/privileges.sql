@@ -46,13 +46,6 @@ FROM (SELECT c.relname, string_agg(a.privilege_type, ',' ORDER BY a.privilege_ty
 	WHERE c.relnamespace = 'entityapi'::regnamespace AND c.relname !~ '^audit_\d{4}' AND a.grantee = 'entityapi_owner'::regrole GROUP BY c.oid) r
 GROUP BY privilege_type ORDER BY 1;
 
--- nobody makes temporary objects, or holds locks that he names himself
-SELECT has_database_privilege(r.rolname, current_database(), 'TEMP') AS temp,
-	EXISTS (SELECT FROM pg_proc p WHERE p.proname ~ '^pg_(try_)?advisory_.*lock(_shared)?$' AND p.proname !~ 'unlock'
-		AND has_function_privilege(r.oid, p.oid, 'EXECUTE')) AS locks
-FROM pg_roles r WHERE r.rolname LIKE 'entityapi\_%' AND NOT r.rolcanlogin;
-SELECT count(*) > 0 AS unlocks FROM pg_proc p WHERE p.proname ~ '^pg_advisory_unlock' AND has_function_privilege('entityapi_client', p.oid, 'EXECUTE');
-
 -- the shim's role may call handle() and housekeep(), and touch nothing else
 SELECT p.oid::regprocedure AS client_may FROM pg_proc p, aclexplode(p.proacl) a
 WHERE p.pronamespace = 'entityapi'::regnamespace AND a.grantee = 'entityapi_client'::regrole

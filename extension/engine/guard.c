@@ -14,11 +14,18 @@
  * session: who could put another one in the place of the shim's would be sent
  * the requests of everybody.  Commands of that kind are refused to whatever
  * runs on behalf of the service; PostgreSQL refuses them in its own
- * security-restricted operations, which would not let foreign keys wait.
+ * security-restricted operations, which would not let foreign keys wait.  So
+ * are temporary objects, by whatever command: they would be there for the
+ * requests of everybody that follow.
  */
 #include "postgres.h"
 
+#include "access/genam.h"
 #include "access/htup_details.h"
+#include "access/table.h"
+#include "catalog/namespace.h"
+#include "catalog/objectaccess.h"
+#include "catalog/objectaddress.h"
 #include "catalog/pg_language.h"
 #include "catalog/pg_proc.h"
 #include "fmgr.h"
@@ -27,7 +34,10 @@
 #include "tcop/cmdtag.h"
 #include "tcop/utility.h"
 #include "utils/acl.h"
+#include "utils/fmgroids.h"
 #include "utils/regproc.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
 #include "utils/syscache.h"
 
 #include "engine/guard.h"
@@ -36,6 +46,7 @@
 static needs_fmgr_hook_type next_needs = NULL;
 static fmgr_hook_type next_called = NULL;
 static ProcessUtility_hook_type next_utility = NULL;
+static object_access_hook_type next_access = NULL;
 
 static bool code_ran = false;
 
@@ -232,6 +243,67 @@ utility(PlannedStmt *stmt, const char *source, bool read_only_tree,
 								environment, dest, completion);
 }
 
+/* -------- temporary objects -------- */
+
+/* Where an object is that has just been made, as only SnapshotSelf sees. */
+static Oid
+schema_of_new(Oid class, Oid object, AttrNumber attribute)
+{
+	Relation	catalog = table_open(class, AccessShareLock);
+	ScanKeyData key;
+	SysScanDesc scan;
+	HeapTuple	tuple;
+	bool		isnull = true;
+	Datum		schema = (Datum) 0;
+
+	ScanKeyInit(&key, get_object_attnum_oid(class), BTEqualStrategyNumber,
+				F_OIDEQ, ObjectIdGetDatum(object));
+	scan = systable_beginscan(catalog, get_object_oid_index(class), true,
+							  SnapshotSelf, 1, &key);
+	tuple = systable_getnext(scan);
+	if (HeapTupleIsValid(tuple))
+		schema = heap_getattr(tuple, attribute, RelationGetDescr(catalog),
+							  &isnull);
+	systable_endscan(scan);
+	table_close(catalog, AccessShareLock);
+	return isnull ? InvalidOid : DatumGetObjectId(schema);
+}
+
+static bool
+is_temporary(Oid class, Oid object)
+{
+	AttrNumber	attribute;
+	Oid			schema;
+
+	if (!is_objectclass_supported(class))
+		return false;
+	attribute = get_object_attnum_namespace(class);
+	if (attribute == InvalidAttrNumber)
+		return false;
+	schema = schema_of_new(class, object, attribute);
+	return OidIsValid(schema) && isAnyTempNamespace(schema);
+}
+
+/*
+ * What a command makes can be temporary in many ways: by its word, by a name,
+ * by the search path, by what a view is over.  So it is asked here, when it
+ * has been made; the error undoes it.
+ */
+static void
+access_object(ObjectAccessType access, Oid class, Oid object, int part,
+			  void *arg)
+{
+	if (access == OAT_POST_CREATE && part == 0 &&
+		(security_context() & EA_GUARD_SERVICE) &&
+		is_temporary(class, object))
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				 errmsg("temporary objects cannot be made within a "
+						"request")));
+	if (next_access != NULL)
+		next_access(access, class, object, part, arg);
+}
+
 void
 ea_guard_init(void)
 {
@@ -241,4 +313,6 @@ ea_guard_init(void)
 	fmgr_hook = called;
 	next_utility = ProcessUtility_hook;
 	ProcessUtility_hook = utility;
+	next_access = object_access_hook;
+	object_access_hook = access_object;
 }

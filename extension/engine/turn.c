@@ -6,7 +6,9 @@
 #include "access/xact.h"
 #include "fmgr.h"
 #include "miscadmin.h"
+#include "storage/ipc.h"
 #include "storage/lock.h"
+#include "storage/lwlock.h"
 
 #include "engine/distributed.h"
 #include "engine/exec.h"
@@ -15,12 +17,12 @@
 #include "engine/turn.h"
 
 static bool
-take(EaTurn turn, bool session, bool wait)
+take(EaTurn turn, bool wait)
 {
 	LOCKTAG		tag;
 
 	SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, 0, 0, turn);
-	return LockAcquire(&tag, ExclusiveLock, session, !wait) !=
+	return LockAcquire(&tag, ExclusiveLock, false, !wait) !=
 		LOCKACQUIRE_NOT_AVAIL;
 }
 
@@ -34,7 +36,7 @@ ea_turn_take(EaTurn turn, bool wait)
 	return ea_distributed() && turn != EA_TURN_DECLARATIONS ?
 		ea_platform_node_ask(EA_PLATFORM_ASK("take_turn", "$1, $2"),
 							 ea_params(EA_INT4(turn), EA_BOOL(wait))) > 0 :
-		take(turn, false, wait);
+		take(turn, wait);
 }
 
 /* -------- of what all nodes have -------- */
@@ -42,10 +44,15 @@ ea_turn_take(EaTurn turn, bool wait)
 /* In which it was taken; what is rolled back gives it back. */
 static SubTransactionId taken_in = InvalidSubTransactionId;
 
+/* Whether this session is the one that applies; see ea_sql_claim_apply(). */
+static bool claimed = false;
+
 static void
 forget(XactEvent event, void *arg)
 {
 	taken_in = InvalidSubTransactionId;
+	if (event == XACT_EVENT_ABORT)
+		claimed = false;
 }
 
 bool
@@ -92,7 +99,7 @@ ea_sql_take_turn(PG_FUNCTION_ARGS)
 
 	if (turn < EA_TURN_DECLARATIONS || turn > EA_TURN_EVERYWHERE)
 		elog(ERROR, "there is no turn %d", turn);
-	PG_RETURN_INT32(take(turn, false, PG_GETARG_BOOL(2)));
+	PG_RETURN_INT32(take(turn, PG_GETARG_BOOL(2)));
 }
 
 PG_FUNCTION_INFO_V1(ea_sql_take_audit_turn);
@@ -101,14 +108,51 @@ PG_FUNCTION_INFO_V1(ea_sql_take_audit_turn);
 Datum
 ea_sql_take_audit_turn(PG_FUNCTION_ARGS)
 {
-	PG_RETURN_BOOL(take(EA_TURN_AUDIT, false, PG_GETARG_BOOL(0)));
+	PG_RETURN_BOOL(take(EA_TURN_AUDIT, PG_GETARG_BOOL(0)));
+}
+
+/*
+ * What lasts longer than a transaction is no lock of the kind that SQL has,
+ * as those pg_advisory_unlock_all() and DISCARD give back, whatever their
+ * class, and code of others may run in the session that applies.  It is of
+ * the kind of tables' locks, which a session can hold as well: until its
+ * transaction fails, when PostgreSQL releases all of them, and until it ends,
+ * when nobody but us does.
+ */
+static LOCKTAG
+claim_tag(void)
+{
+	LOCKTAG		tag;
+
+	SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, 0, 0, EA_TURN_STEPS);
+	tag.locktag_lockmethodid = DEFAULT_LOCKMETHOD;
+	return tag;
+}
+
+static void
+unclaim(int code, Datum arg)
+{
+	LOCKTAG		tag = claim_tag();
+
+	LWLockReleaseAll();
+	if (claimed)
+		LockRelease(&tag, ExclusiveLock, true);
+	claimed = false;
 }
 
 PG_FUNCTION_INFO_V1(ea_sql_claim_apply);
 
-/* entityapi.claim_apply() returns boolean; it lasts as long as the session */
+/* entityapi.claim_apply() returns boolean */
 Datum
 ea_sql_claim_apply(PG_FUNCTION_ARGS)
 {
-	PG_RETURN_BOOL(take(EA_TURN_STEPS, true, false));
+	static bool at_exit = false;
+	LOCKTAG		tag = claim_tag();
+
+	if (!at_exit)
+		before_shmem_exit(unclaim, (Datum) 0);
+	at_exit = true;
+	claimed = claimed || LockAcquire(&tag, ExclusiveLock, true, true) !=
+		LOCKACQUIRE_NOT_AVAIL;
+	PG_RETURN_BOOL(claimed);
 }

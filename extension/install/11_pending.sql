@@ -36,8 +36,8 @@ CREATE FUNCTION entityapi.claim_apply() RETURNS boolean
 	AS 'MODULE_PATHNAME', 'ea_sql_claim_apply';
 
 COMMENT ON FUNCTION entityapi.claim_apply() IS
-	'Be the one who applies manifests, until the session ends; false when '
-	'another one is';
+	'Be the one who applies manifests, until the session ends or a statement '
+	'of it fails; false when another one is';
 
 CREATE FUNCTION entityapi.list_steps(
 		OUT step integer,

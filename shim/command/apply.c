@@ -286,17 +286,22 @@ is_adrift(const PGresult *result)
 	return false;
 }
 
-/* Tried again while the tables are in use; NULL after a line on stderr. */
+/*
+ * Tried again while the tables are in use; NULL after a line on stderr.  What
+ * only looks at the database does so beside another apply.
+ */
 static PGresult *
 run(PGconn *connection, const char *sql, int count, const char *const *values,
-	int wait)
+	const struct apply_options *options)
 {
-	struct retry retry = {.limit = wait};
+	struct retry retry = {.limit = options->wait};
 	PGresult   *result = NULL;
 
 	do
 	{
 		PQclear(result);
+		if (!options->dry_run && !steps_claim(connection, NULL))
+			return NULL;
 		result = PQexecParams(connection, sql, count, NULL, values, NULL,
 							  NULL, 0);
 	} while (retry_lock(&retry, result));
@@ -319,7 +324,7 @@ apply_documents(PGconn *connection, const char *documents,
 
 	snprintf(sql, sizeof(sql), APPLY_SQL,
 			 options->repair ? "repair_and_apply" : "apply_manifest");
-	result = run(connection, sql, 3, values, options->wait);
+	result = run(connection, sql, 3, values, options);
 	if (result == NULL)
 		return false;
 	*later = print_plan(result, options->dry_run);
@@ -333,8 +338,7 @@ compare_rights(PGconn *connection, const char *documents,
 			   const struct apply_options *options)
 {
 	const char *values[2] = {documents, options->data_loss.data};
-	PGresult   *result = run(connection, RIGHTS_SQL, 2, values,
-							 options->wait);
+	PGresult   *result = run(connection, RIGHTS_SQL, 2, values, options);
 
 	if (result == NULL)
 		return false;
@@ -351,12 +355,11 @@ apply(const struct config *config, const char *documents,
 	PGconn	   *connection = connect_once("apply", config);
 	bool		later = options->resume;
 	bool		sound = true;
-	bool		fine;
+	bool		fine = true;
 
 	if (connection == NULL)
 		return 1;
-	fine = options->dry_run || steps_claim(connection);
-	if (fine && documents != NULL)
+	if (documents != NULL)
 		fine = apply_documents(connection, documents, options, &later,
 							   &sound);
 	if (fine && options->rights)

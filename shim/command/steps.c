@@ -98,7 +98,7 @@ run_quietly(const struct run *run, const char *sql)
 }
 
 bool
-steps_claim(PGconn *connection)
+steps_claim(PGconn *connection, bool *others)
 {
 	bool		told = false;
 
@@ -116,6 +116,8 @@ steps_claim(PGconn *connection)
 		if (!fine)
 			fprintf(stderr, "entityapi-shim apply: %s",
 					PQerrorMessage(connection));
+		if (others != NULL)
+			*others = told;
 		if (!fine || got)
 			return fine;
 		if (!told)
@@ -175,10 +177,14 @@ take_step(const PGresult *result, int row, struct step *step)
 static bool
 next_step(struct run *run, struct step *step, bool *fine)
 {
-	PGresult   *result = PQexec(run->connection, LIST_SQL);
+	PGresult   *result;
 	bool		found = false;
 	int			row;
 
+	*fine = steps_claim(run->connection, NULL);
+	if (!*fine)
+		return false;
+	result = PQexec(run->connection, LIST_SQL);
 	*fine = PQresultStatus(result) == PGRES_TUPLES_OK;
 	if (!*fine)
 		note_trouble(run, "the pending steps cannot be read");
@@ -189,6 +195,13 @@ next_step(struct run *run, struct step *step, bool *fine)
 	}
 	PQclear(result);
 	return found;
+}
+
+static bool
+is_done(const struct step *step, const PGresult *result)
+{
+	return PQresultStatus(result) == (step->alone ? PGRES_COMMAND_OK :
+									  PGRES_TUPLES_OK);
 }
 
 /* In a form that takes one statement and no more. */
@@ -259,11 +272,37 @@ give_up(struct run *run, const struct step *step, const char *sqlstate,
 	return !run->failed.failed;
 }
 
+/*
+ * Tried again while the table is in use.  NULL: another apply came between
+ * two tries, and may have left other steps.
+ */
+static PGresult *
+try_step(const struct run *run, const struct step *step)
+{
+	struct retry retry = {.limit = run->limit};
+	PGresult   *result = NULL;
+	bool		others = false;
+
+	do
+	{
+		PQclear(result);
+		result = send_step(run, step);
+		if (!is_done(step, result) &&
+			PQstatus(run->connection) == CONNECTION_OK)
+			steps_claim(run->connection, &others);
+	} while (!others && retry_lock(&retry, result));
+	if (others)
+	{
+		PQclear(result);
+		return NULL;
+	}
+	return result;
+}
+
 /* Run one statement; false when it makes no sense to go on with others. */
 static bool
 run_step(struct run *run, const struct step *step)
 {
-	struct retry retry = {.limit = run->limit};
 	double		start = retry_clock();
 	PGresult   *result;
 	bool		going = true;
@@ -275,14 +314,10 @@ run_step(struct run *run, const struct step *step)
 	printf("%s;\n", step->statement);
 	fflush(stdout);
 	run_quietly(run, step->exclusive ? EXCLUSIVE_SQL : SHARED_SQL);
-	result = send_step(run, step);
-	while (retry_lock(&retry, result))
-	{
-		PQclear(result);
-		result = send_step(run, step);
-	}
-	if (PQresultStatus(result) == (step->alone ? PGRES_COMMAND_OK :
-								   PGRES_TUPLES_OK))
+	result = try_step(run, step);
+	if (result == NULL)
+		return true;
+	if (is_done(step, result))
 	{
 		printf("-- done in %.1f s\n", retry_clock() - start);
 		fflush(stdout);

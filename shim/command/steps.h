@@ -10,9 +10,12 @@
 
 /*
  * Let only one apply at a time work on the database, also between its
- * transactions; waits for another one.  Released with the connection.
+ * transactions; waits for another one.  Released with the connection, and by
+ * a statement that fails: so this comes before each that is not to run beside
+ * another apply.  others, unless NULL: whether another one had to be waited
+ * for, so that nothing is known any more.
  */
-extern bool steps_claim(PGconn *connection);
+extern bool steps_claim(PGconn *connection, bool *others);
 
 /*
  * Run the statements of entityapi.list_steps(), printing each; those that

@@ -713,7 +713,7 @@ subtest "with the shim's role" => sub {
 		isnt(as_shim("select entityapi.handle('GET', '/', null, null, null); set $setting")->{status}, 0, "nor later: $setting");
 	}
 
-	$cluster->psql('grant create on schema public to entityapi_shim; grant temporary on database entityapi to entityapi_shim');
+	$cluster->psql('grant create on schema public to entityapi_shim');
 	my $shadow = handled(<<~'SQL');
 		create function public.evil(text, text) returns boolean language plpgsql as $$ begin raise exception 'evil ran'; end $$;
 		create function public.evil(uuid, uuid) returns boolean language plpgsql as $$ begin raise exception 'evil ran'; end $$;

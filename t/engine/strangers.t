@@ -23,7 +23,6 @@ $cluster->psql(<<~'SQL');
 	create role mallory login;
 	create role alice login;
 	create role deployer login in role entityapi_owner;
-	grant temporary on database entityapi to deployer, mallory;
 	create schema mallory authorization mallory;
 	grant usage on schema mallory to public;
 	create schema sales authorization entityapi_owner;
@@ -238,8 +237,7 @@ subtest 'settings of a hook' => sub {
 		'RESET' => 'reset all',
 		'replica' => 'set session_replication_role = replica; set row_security = off',
 		'a new setting' => 'perform set_config(\'mallory.x\', \'1\', false)',
-		'an exception' => 'begin set datestyle = \'SQL, DMY\'; raise division_by_zero; exception when others then set timezone = \'Asia/Kathmandu\'; end',
-		'a temporary schema' => 'create temp table if not exists tag (a int); create temp table if not exists pg_class (a int)');
+		'an exception' => 'begin set datestyle = \'SQL, DMY\'; raise division_by_zero; exception when others then set timezone = \'Asia/Kathmandu\'; end');
 	my $settings = q{select jsonb_object_agg(name, setting) as s from pg_catalog.pg_settings};
 
 	$cluster->psql(<<~"SQL");
@@ -269,6 +267,60 @@ subtest 'settings of a hook' => sub {
 	}
 	is($cluster->psql("select status from " . request(GET => 'tags')), 200, 'all is well');
 	must_apply([]);
+};
+
+# A temporary object would be there for all requests that follow.  The session
+# has some of its own, made before, as a function may be asked by who has them.
+subtest 'temporary objects' => sub {
+	my @makes = ('create temp table x (a int)', 'create table pg_temp.x (a int)', 'create temp table x (a int) on commit drop', 'create temp table x as select 1 as a',
+		'create temp table x as execute stored', 'select 1 as a into temp x', 'select 1 as a into pg_temp.x', 'create temp table x (like own)', 'create temp table x () inherits (own)',
+		'create table x (a int)', 'select 1 as a into x', 'explain analyze create temp table x as select 1 as a', 'create temp table x (a serial primary key)',
+		'create temp table if not exists tag (a int)', 'create temp table pg_class (a int)', 'create temp table x (a int) partition by list (a)',
+		'create temp table x partition of pg_temp.parted default', 'create temp view x as select 1 as a', 'create or replace temp view x as select 1 as a',
+		'set local search_path = mallory; create view x as select * from pg_temp.own', 'create view pg_temp.x as select 1 as a', 'create temp recursive view x (a) as select 1', 'create temp sequence x', 'create sequence pg_temp.x',
+		'create index on own (a)', 'alter table own add unique (a)', 'create statistics pg_temp.x on a, b from mallory.plain', 'alter table own add column c serial',
+		q{create function pg_temp.x() returns int language sql as 'select 1'}, q{create or replace function pg_temp.own_function() returns int language sql as 'select 2'},
+		q{create procedure pg_temp.x() language sql as 'select 1'}, 'create aggregate pg_temp.x(int) (sfunc = int4pl, stype = int)',
+		'create type pg_temp.x as (a int)', q{create type pg_temp.x as enum ('a')}, 'create type pg_temp.x as range (subtype = int)',
+		'create domain pg_temp.x as int', 'create operator pg_temp.= (function = mallory.eq, leftarg = uuid, rightarg = uuid)',
+		q{create collation pg_temp.x from "C"}, 'create text search configuration pg_temp.x (copy = simple)', 'create text search dictionary pg_temp.x (template = simple)',
+		'create materialized view mallory.m as select 1 as a with no data; refresh materialized view mallory.m; create unique index on mallory.m (a); refresh materialized view concurrently mallory.m');
+	my $own = 'select oid from pg_class where relpersistence = $$t$$ union all select oid from pg_proc where pronamespace = pg_my_temp_schema()'
+	  . ' union all select oid from pg_type where typnamespace = pg_my_temp_schema() union all select oid from pg_collation where collnamespace = pg_my_temp_schema()'
+	  . ' union all select oid from pg_operator where oprnamespace = pg_my_temp_schema() union all select oid from pg_statistic_ext where stxnamespace = pg_my_temp_schema()'
+	  . ' union all select oid from pg_ts_config where cfgnamespace = pg_my_temp_schema()';
+
+	$cluster->psql('grant create on database entityapi to mallory; create table mallory.plain (a int, b int); alter table mallory.plain owner to mallory;
+		set role mallory; create function mallory.make_temp(c jsonb) returns jsonb language sql as $$ select null::jsonb $$');
+	for my $way ('hook', 'one that goes on', $several ? () : 'trigger')
+	{
+		my $goes_on = $way eq 'one that goes on';
+		my $kind = $way eq 'trigger' ? 'mallory.stamp() returns trigger' : 'mallory.make_temp(c jsonb) returns jsonb';
+
+		must_apply($way eq 'trigger' ? [] : [ hook('T', 'Tag', 'guard', 'mallory.make_temp', 'update') ]) if $way ne 'one that goes on';
+		my $order = $way eq 'trigger' && made(ords => { no => 'x' });
+		my $request = $order ? request(PATCH => "ords/$order", { data => { type => 'ords', id => $order, attributes => { no => 'y' } } })
+		  : request(PATCH => "tags/$tag", { data => { type => 'tags', id => $tag, attributes => { name => 'x' } } });
+		for my $make (@makes)
+		{
+			my $do = join '; ', map { "execute \$q\$$_\$q\$" } split /; /, $make;
+			$do = "begin $do; exception when insufficient_privilege then null; end" if $goes_on;
+			my $sql = "create or replace function $kind language plpgsql security definer set search_path = pg_temp, pg_catalog as \$f\$ begin $do; return "
+			  . ($way eq 'trigger' ? 'new' : 'null') . '; end $f$';
+
+			# outside of a request it can be done
+			my $out = $cluster->try_psql("set client_min_messages = log; set role mallory; $sql; create temp table own (a int, b int);"
+				  . " create function pg_temp.own_function() returns int language sql as 'select 1'; create temp table parted (a int) partition by list (a);"
+				  . " prepare stored as select 1 as a; reset role; create table public.before as $own;\nselect status from $request;\n"
+				  . "select count(*) from ($own) x (oid) where oid not in (select oid from public.before);\nselect pg_temp.own_function();\ndrop table public.before;\n"
+				  . ($way eq 'hook' ? "begin; select mallory.make_temp(null); rollback" : ''));
+			is(join(' ', split /\n/, $out->{out}), ($goes_on ? 200 : 500) . ' 0 1', "$way: $make") or diag $out->{err};
+			like($out->{err}, qr/: temporary objects cannot be made within a request/, 'and told in the log') if !$goes_on;
+			unlike($out->{err}, qr/ERROR:  (?!EXECUTE of SELECT)/, 'without it, it is done');
+		}
+	}
+	must_apply([]);
+	$cluster->psql("create or replace function mallory.stamp() returns trigger language plpgsql security definer as \$\$ begin return new; end \$\$; revoke create on database entityapi from mallory");
 };
 
 subtest 'who a hook cannot become' => sub {

@@ -35,28 +35,68 @@ sub hold
 	};
 }
 
-my @locks = split /\n/, $cluster->psql(q{
+# Everybody has PostgreSQL's locks and temporary tables
+my @functions = split /\n/, $cluster->psql(q{
 	select p.oid::regprocedure from pg_proc p
-	where p.pronamespace = 'pg_catalog'::regnamespace and p.proname ~ '^pg_(try_)?advisory.*lock' and p.proname !~ 'unlock' order by 1});
+	where p.pronamespace = 'pg_catalog'::regnamespace and p.proname ~ '^pg_(try_)?advisory' order by 1});
 
-is(scalar @locks, 16, 'the lock functions');
+# All of them, of the two numbers that pg_locks shows of a lock
+sub calls
+{
+	my ($high, $low) = @_;
+
+	return map {
+		my $arguments = /integer/ ? "($high)::bit(32)::int, ($low)::bit(32)::int" : /bigint/ ? "(($high)::bit(32) || ($low)::bit(32))::bit(64)::bigint" : '';
+		'select ' . s/\(.*//r . "($arguments)"
+	} @functions;
+}
+
+is(scalar @functions, 21, 'the lock functions');
 for my $user (qw(nobody1 reader1 client1 deployer entityapi_shim))
 {
-	my @callable = grep
-	{
-		my $arguments = /integer/ ? '1, 1' : '1';
-		$cluster->try_psql('select ' . s/\(.*//r . "($arguments)", user => $user)->{err} !~ /permission denied for function/
-	} @locks;
-	is(join(' ', @callable), '', "$user calls none of them");
-	like($cluster->try_psql('create temp table t ()', user => $user)->{err}, qr/permission denied to create temporary tables/, 'and makes no temporary table');
+	is($cluster->try_psql(join(";\n", calls('0::bigint', '1::bigint'), 'create temp table t ()'), user => $user)->{err} =~ s/WARNING.*\n//gr, '',
+		"$user calls all of them, and makes a temporary table");
 }
-$cluster->psql('grant execute on function pg_advisory_lock(bigint) to nobody1; grant temp on database entityapi to nobody1');
-is($cluster->try_psql('select pg_advisory_lock(1); create temp table t ()', user => 'nobody1')->{err}, '', 'unless it is granted');
+
+# A turn is a lock that others see, and that no SQL takes or gives back: not
+# where it is held, not within a function, not elsewhere.
+subtest 'locks that SQL has no name for' => sub {
+	my $own = q{select classid, objid, objsubid, mode from pg_locks where locktype = 'advisory' and granted and objsubid not in (1, 2) and pid = %s order by 1, 2, 3};
+	my @held = ('select count(*) from entityapi.apply_manifest(entityapi.export_manifest(), true)', q{select entityapi.purge_audit('2001-01-01')},
+		'select entityapi.claim_apply()', map { "select entityapi.take_slots(1, $_, 77, 64)" } 59905, 59906);
+	my @rows = split /\n/, $cluster->psql(join(";\n", 'begin', @held, sprintf($own, 'pg_backend_pid()')), user => 'deployer') =~ s/\A(?:[^|]*\n)+//r;
+	cmp_ok(scalar @rows, '>=', 5, 'turns, the one who applies, and slots') or diag "@rows";
+
+	my @calls = map { calls(map { "$_\::bigint" } (split /\|/)[ 0, 1 ]) } @rows;
+	my $listed = sub { "\\echo $_[0]\n" . sprintf($own, 'pg_backend_pid()') };
+	my $in_function = join '; ', map { s/^select/perform/r } @calls;
+	my $done = $cluster->try_psql(join(";\n", 'begin', @held, $listed->('before'), @calls, $listed->('after'),
+			"do \$\$ begin $in_function; end \$\$", $listed->('function'), 'commit', $listed->('committed'), 'select pg_advisory_unlock_all()', 'discard all', $listed->('discarded')),
+		user => 'deployer');
+	my %listed = $done->{out} =~ /^(before|after|function|committed|discarded)\n((?:\d+\|\d+\|-?\d+\|.*\n?)*)/mg;
+	chomp %listed;
+	is($listed{before}, join("\n", @rows), 'held') or diag $done->{err};
+	is($listed{after}, $listed{before}, 'none is given back where it is held');
+	is($listed{function}, $listed{before}, 'nor within a function');
+	like($listed{committed}, qr/\A0\|0\|-5613\|ExclusiveLock\z/, 'who applies is so beyond its transaction');
+	is($listed{discarded}, $listed{committed}, 'and with a session that is cleaned up');
+
+	my $release = hold('deployer', join '; ', @held);
+	for my $user (qw(nobody1 client1 reader1 entityapi_shim postgres))
+	{
+		my $result = $cluster->try_psql(join(";\n", "set lock_timeout = '10s'", @calls), user => $user);
+
+		is($result->{err} =~ s/WARNING.*\n//gr, '', "$user: none of them is in the way");
+	}
+	my $still = $cluster->psql(sprintf($own, q{(select pid from pg_stat_activity where wait_event = 'PgSleep')}));
+	is($still, join("\n", @rows), 'they are held as before');
+	$release->();
+};
 
 # Every lock that SQL can name, those of before among them, and still the work
-# goes on: held by a superuser, as nobody else can.
+# goes on: held by anybody.
 subtest 'all locks that have a name are held' => sub {
-	my $release = hold('postgres', q{select pg_advisory_lock(x'656e746974796170'::bigint), pg_advisory_lock(7309475736147749999);
+	my $release = hold('nobody1', q{select pg_advisory_lock(x'656e746974796170'::bigint), pg_advisory_lock(7309475736147749999);
 		select pg_advisory_lock(c.oid::bigint) from pg_class c where c.relnamespace = 'entityapi'::regnamespace;
 		select pg_advisory_lock(c.oid::int, 0), pg_advisory_lock(0, c.oid::int) from pg_class c where c.relnamespace = 'entityapi'::regnamespace;
 		select pg_advisory_lock(k), pg_advisory_lock(0, k) from unnest(array[0, 59904, 59905, 59906, 59907, 59920, 59921, 59922, 59923]) k});
@@ -84,6 +124,12 @@ subtest 'one at a time' => sub {
 	is($cluster->psql('select entityapi.claim_apply()'), 'f', 'steps');
 	$release->();
 	is($cluster->psql('select entityapi.claim_apply()'), 't', 'until the session has ended');
+
+	# as long as it takes, a statement that fails gives it back, and it is asked for again
+	my $taken = $cluster->try_psql("\\set ON_ERROR_STOP 0\nselect entityapi.claim_apply();\nselect 1 / 0;\nselect count(*) from pg_locks where objsubid = -5613;\n"
+		  . "select entityapi.claim_apply(), entityapi.claim_apply();\nselect count(*) from pg_locks where objsubid = -5613", user => 'deployer');
+	is($taken->{out}, "t\n0\nt|t\n1", 'or a statement has failed');
+	is($cluster->psql('select count(*) from pg_locks where objsubid = -5613'), 0, 'nothing is left of ended sessions');
 
 	$release = hold('deployer', q{select entityapi.purge_audit('2001-01-01')});
 	like($cluster->try_psql(q{select entityapi.extend_audit('2048-01-01', 0)})->{err}, qr/lock timeout/, 'months that are missing');

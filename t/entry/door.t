@@ -15,8 +15,8 @@ my $cluster = EntityApi::Test->cluster;
 $cluster->settle;
 my $alone = qr/must be a statement and a transaction of its own/;
 
-$cluster->psql('alter database entityapi set entityapi.bcrypt_cost = 10; grant temporary on database entityapi to entityapi_shim;'
-	  . 'create role member login in role entityapi_owner; grant temporary on database entityapi to member');
+$cluster->psql('alter database entityapi set entityapi.bcrypt_cost = 10;'
+	  . 'create role member login in role entityapi_owner');
 
 sub as_shim { return $cluster->try_psql($_[0], user => 'entityapi_shim') }
 
