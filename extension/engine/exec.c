@@ -347,9 +347,12 @@ run_by_key(EaPlan *kept, bool nested, EaParams params,
 		}
 		ea_keyscan_free(kept->scan);
 		kept->scan = NULL;
-		kept->generation = plan->generation;
+		kept->generation = 0;
 		if (stmt != NULL)
 			kept->scan = ea_keyscan_make(stmt, TopMemoryContext);
+
+		/* looked at, now that nothing has failed */
+		kept->generation = plan->generation;
 	}
 	done = kept->scan != NULL;
 	if (done)

@@ -112,9 +112,35 @@ object_changed(Datum arg, int cache, uint32 hash)
 		ea_held_all_changed();
 }
 
+/* Of each, about 4 MB: more than any service has tables. */
+#define MOST_ENTRIES 65536
+
+/*
+ * Tables and functions come and go as long as a session lives.  Where that
+ * were too many, all are looked at anew.
+ */
+static void
+forget_many(XactEvent event, void *arg)
+{
+	bool		many = (tables != NULL &&
+						hash_get_num_entries(tables) > MOST_ENTRIES) ||
+		(watched != NULL && hash_get_num_entries(watched) > MOST_ENTRIES);
+
+	if (!many || (event != XACT_EVENT_COMMIT && event != XACT_EVENT_ABORT))
+		return;
+	ea_held_all_changed();
+	if (tables != NULL)
+		hash_destroy(tables);
+	if (watched != NULL)
+		hash_destroy(watched);
+	tables = NULL;
+	watched = NULL;
+}
+
 void
 ea_held_init(void)
 {
+	RegisterXactCallback(forget_many, NULL);
 	for (int i = 0; i < lengthof(watched_caches); i++)
 		CacheRegisterSyscacheCallback(watched_caches[i], object_changed,
 									  (Datum) 0);

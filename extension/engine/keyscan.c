@@ -261,7 +261,9 @@ read_plan(EaKeyScan *scan, PlannedStmt *stmt)
 EaKeyScan *
 ea_keyscan_make(PlannedStmt *plan, MemoryContext parent)
 {
-	MemoryContext mcxt = AllocSetContextCreate(parent, "entityapi key scan",
+	/* of the statement's, until nothing can fail any more */
+	MemoryContext mcxt = AllocSetContextCreate(CurrentMemoryContext,
+											   "entityapi key scan",
 											   ALLOCSET_SMALL_SIZES);
 	MemoryContext old = MemoryContextSwitchTo(mcxt);
 	EaKeyScan  *scan = palloc0(sizeof(EaKeyScan));
@@ -271,7 +273,10 @@ ea_keyscan_make(PlannedStmt *plan, MemoryContext parent)
 	fine = read_plan(scan, plan);
 	MemoryContextSwitchTo(old);
 	if (fine)
+	{
+		MemoryContextSetParent(mcxt, parent);
 		return scan;
+	}
 	MemoryContextDelete(mcxt);
 	return NULL;
 }
@@ -281,6 +286,12 @@ ea_keyscan_free(EaKeyScan *scan)
 {
 	if (scan != NULL)
 		MemoryContextDelete(scan->mcxt);
+}
+
+Size
+ea_keyscan_bytes(const EaKeyScan *scan)
+{
+	return scan == NULL ? 0 : MemoryContextMemAllocated(scan->mcxt, true);
 }
 
 Oid

@@ -33,6 +33,9 @@ extern bool ea_keyscan_is_open(bool here);
 extern EaKeyScan *ea_keyscan_make(PlannedStmt *plan, MemoryContext parent);
 extern void ea_keyscan_free(EaKeyScan *scan);
 
+/* Bytes of its memory; 0 if NULL. */
+extern Size ea_keyscan_bytes(const EaKeyScan *scan);
+
 /* What it is over. */
 extern Oid	ea_keyscan_table(const EaKeyScan *scan);
 

@@ -297,8 +297,11 @@ find_class(EaPlanChoice *choice, uint64 class)
 static void
 read_classes(EaPlanChoice *choice)
 {
-	MemoryContext old = MemoryContextSwitchTo(choice->mcxt);
+	MemoryContext old;
 
+	/* an error may have left half of it */
+	MemoryContextReset(choice->mcxt);
+	old = MemoryContextSwitchTo(choice->mcxt);
 	choice->items = palloc(MAX_CLASSES * sizeof(ValueClass));
 	choice->classes = ea_value_classes_make(choice->source);
 	MemoryContextSwitchTo(old);
@@ -431,6 +434,23 @@ ea_plan_choice_end(EaPlanChoice *choice, ParamListInfo values)
 		look(choice, class, values);
 	}
 	class->pages = Max(class->pages, pages);
+}
+
+Size
+ea_plan_choice_bytes(const EaPlanChoice *choice,
+					 Size (*bytes_of_plan) (SPIPlanPtr plan))
+{
+	Size		bytes = 0;
+
+	if (choice == NULL)
+		return 0;
+	for (int i = 0; i < MAX_KEPT_PLANS; i++)
+	{
+		if (choice->kept[i].plan != NULL)
+			bytes += bytes_of_plan(choice->kept[i].plan);
+	}
+	return bytes + sizeof(EaPlanChoice) +
+		MemoryContextMemAllocated(choice->mcxt, true);
 }
 
 int

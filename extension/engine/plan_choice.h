@@ -29,6 +29,13 @@ extern SPIPlanPtr ea_plan_choice_begin(EaPlanChoice *choice, EaParams params,
 									   ParamListInfo values);
 extern void ea_plan_choice_end(EaPlanChoice *choice, ParamListInfo values);
 
+/*
+ * Bytes of all it keeps, but for the statement it was made for; 0 if NULL.
+ * The function tells those of a plan.
+ */
+extern Size ea_plan_choice_bytes(const EaPlanChoice *choice,
+								 Size (*bytes_of_plan) (SPIPlanPtr plan));
+
 /* Plans that this backend keeps for values of some class. */
 extern int	ea_plan_choice_kept(void);
 

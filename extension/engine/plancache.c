@@ -9,8 +9,10 @@
  * A plan may run while others are asked for: a trigger of the owner's can call
  * functions of ours that run statements of their own.  So what is dropped
  * while any statement runs is only taken out, and freed when none does.  After
- * an error nobody tells that a statement has ended; the end of the transaction
- * does.
+ * an error nobody tells that a statement has ended; the end of the
+ * (sub)transaction does in which it began.
+ *
+ * Plans differ in size, so beside their number their bytes are limited.
  */
 #include "postgres.h"
 
@@ -58,7 +60,15 @@ typedef struct PlanEntry
 static HTAB *plans = NULL;
 static dlist_head lru = DLIST_STATIC_INIT(lru);
 static dlist_head dropped = DLIST_STATIC_INIT(dropped);
-static int	running = 0;		/* statements, since the transaction began */
+
+/*
+ * Statements that run, each within the one before it: the subtransactions in
+ * which they began.  Numbers of later ones are greater.
+ */
+static SubTransactionId *began = NULL;
+static int	running = 0;
+static int	most_running = 0;	/* there is room for */
+
 static int64 hits = 0;
 static int64 misses = 0;
 
@@ -99,6 +109,17 @@ forget_running(XactEvent event, void *arg)
 	running = 0;
 }
 
+/* Those that an error has ended, of what a block has caught. */
+static void
+forget_undone(SubXactEvent event, SubTransactionId undone,
+			  SubTransactionId parent, void *arg)
+{
+	if (event != SUBXACT_EVENT_ABORT_SUB)
+		return;
+	while (running > 0 && began[running - 1] >= undone)
+		running--;
+}
+
 static void
 create_table(void)
 {
@@ -113,6 +134,7 @@ create_table(void)
 						HASH_ELEM | HASH_FUNCTION | HASH_COMPARE |
 						HASH_CONTEXT);
 	RegisterXactCallback(forget_running, NULL);
+	RegisterSubXactCallback(forget_undone, NULL);
 }
 
 static void
@@ -181,6 +203,16 @@ ea_plancache_is_running(void)
 bool
 ea_plancache_enter(void)
 {
+	if (running == most_running)
+	{
+		int			most = Max(16, most_running * 2);
+
+		began = began == NULL
+			? MemoryContextAlloc(TopMemoryContext, most * sizeof(*began))
+			: repalloc(began, most * sizeof(*began));
+		most_running = most;
+	}
+	began[running] = GetCurrentSubTransactionId();
 	return running++ > 0;
 }
 
@@ -425,6 +457,66 @@ make_plan(const PlanKey *key, EaParams params, bool one_row, bool here)
 	return item;
 }
 
+/* -------- room for more -------- */
+
+/* What all plans may have, for each of plan_cache_size. */
+#define BYTES_OF_PLAN (64 * 1024)
+
+/* A statement, analyzed, and its plan. */
+static Size
+bytes_of_plan(SPIPlanPtr plan)
+{
+	Size		bytes = 0;
+	ListCell   *cell;
+
+	foreach(cell, SPI_plan_get_plan_sources(plan))
+	{
+		const CachedPlanSource *source = lfirst(cell);
+
+		bytes += MemoryContextMemAllocated(source->context, true);
+		if (source->gplan != NULL)
+			bytes += MemoryContextMemAllocated(source->gplan->context, true);
+	}
+	return bytes;
+}
+
+static Size
+bytes_of_item(const PlanItem *item)
+{
+	return bytes_of_plan(item->kept.plan) +
+		ea_plan_choice_bytes(item->kept.choice, bytes_of_plan) +
+		ea_keyscan_bytes(item->kept.scan) + strlen(item->sql);
+}
+
+/* What has been used lately and has room together stays. */
+static void
+make_room(void)
+{
+	Size		most = (Size) ea_guc_plan_cache_size * BYTES_OF_PLAN;
+	Size		bytes = 0;
+	int			stay = 0;
+	dlist_iter	iter;
+
+	dlist_foreach(iter, &lru)
+	{
+		bytes += bytes_of_item(dlist_container(PlanItem, node, iter.cur));
+		if (bytes > most)
+			break;
+		stay++;
+	}
+	while (hash_get_num_entries(plans) > 0 &&
+		   (hash_get_num_entries(plans) > stay ||
+			hash_get_num_entries(plans) + ea_plan_choice_kept() >=
+			ea_guc_plan_cache_size))
+	{
+		drop_plan(dlist_tail_element(PlanItem, node, &lru));
+
+		/* what is dropped now is counted until it is freed */
+		if (running > 0)
+			break;
+	}
+}
+
 EaPlan *
 ea_plancache_get(const char *sql, EaParams params, bool one_row, bool here)
 {
@@ -449,16 +541,7 @@ ea_plancache_get(const char *sql, EaParams params, bool one_row, bool here)
 	}
 
 	misses++;
-	while (hash_get_num_entries(plans) > 0 &&
-		   hash_get_num_entries(plans) + ea_plan_choice_kept() >=
-		   ea_guc_plan_cache_size)
-	{
-		drop_plan(dlist_tail_element(PlanItem, node, &lru));
-
-		/* what is dropped now is counted until it is freed */
-		if (running > 0)
-			break;
-	}
+	make_room();
 	return &make_plan(&key, params, one_row, here)->kept;
 }
 

@@ -16,6 +16,7 @@
 #include "catalog/pg_statistic.h"
 #include "commands/defrem.h"
 #include "common/hashfn.h"
+#include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
 #include "parser/parsetree.h"
 #include "port/pg_bitutils.h"
@@ -23,6 +24,7 @@
 #include "utils/datum.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
+#include "utils/memutils.h"
 #include "utils/syscache.h"
 
 #include "base/compat.h"
@@ -33,8 +35,12 @@
 #define MAX_MEASURES 10
 #define MAX_COMMON 128
 
-/* Bytes of a value that is copied. */
+/* Bytes of a value that is looked at, and of all that a range keeps. */
 #define MAX_WIDTH 256
+#define MAX_KEPT_BYTES 2048
+
+/* Values of a range that alone are of another class than those around them. */
+#define MAX_ALONE 32
 
 /* A class has so many bits; numbers of one class differ up to fourfold. */
 #define CLASS_BITS 6
@@ -197,7 +203,7 @@ compare_points(const void *a, const void *b, void *arg)
 /* Values that are too wide are left out; ranges are rough without them. */
 static void
 add_points(Measure *measure, const AttStatsSlot *slot, bool in_order,
-		   bool byval, int16 len)
+		   int16 len)
 {
 	for (int i = 0; i < slot->nvalues; i++)
 	{
@@ -206,7 +212,7 @@ add_points(Measure *measure, const AttStatsSlot *slot, bool in_order,
 		if (len == -1 &&
 			VARSIZE_ANY(DatumGetPointer(slot->values[i])) > MAX_WIDTH)
 			continue;
-		point->value = datumCopy(slot->values[i], byval, len);
+		point->value = slot->values[i];
 		point->in_order = in_order;
 		point->share = in_order ? 0 : slot->numbers[i];
 		measure->n++;
@@ -255,12 +261,18 @@ class_between(const Measure *measure, int i)
 	return class_at(measure, less, less);
 }
 
-/* Keep the points at which the class changes: a few of hundreds. */
+/*
+ * Find the points at which the class changes, and move them to the front.
+ * Between points it goes one way only, so it changes there as often as there
+ * are classes; values by themselves may differ from their surroundings by the
+ * thousand, and the first ones are enough.
+ */
 static void
 thin_out(Measure *measure)
 {
 	Point	   *points = measure->points;
 	int			kept = 0;
+	int			alone = 0;
 	uint8		last = class_between(measure, 0);
 	int			next;
 
@@ -268,7 +280,9 @@ thin_out(Measure *measure)
 	for (int i = 0; i < measure->n; i = next)
 	{
 		Point		point = points[i];
+		bool		stays;
 
+		CHECK_FOR_INTERRUPTS();
 		for (next = i + 1; next < measure->n; next++)
 		{
 			if (compare_points(&point, &points[next], measure) != 0)
@@ -276,11 +290,39 @@ thin_out(Measure *measure)
 		}
 		point.class = class_at(measure, point.less, point.up_to);
 		point.beyond = class_between(measure, next);
-		if (point.class != last || point.beyond != last)
+		stays = point.beyond != last ||
+			(point.class != last && alone++ < MAX_ALONE);
+		if (stays)
 			points[kept++] = point;
 		last = point.beyond;
 	}
 	measure->n = kept;
+}
+
+/*
+ * Copy them to where they stay, as long as there is room: a range is rough
+ * without those that come last.
+ */
+static void
+keep_points(Measure *measure, MemoryContext mcxt, bool byval, int16 len)
+{
+	const Point *points = measure->points;
+	MemoryContext old = MemoryContextSwitchTo(mcxt);
+	Size		bytes = 0;
+	int			kept = 0;
+
+	measure->points = palloc(Max(measure->n, 1) * sizeof(Point));
+	for (; kept < measure->n; kept++)
+	{
+		bytes += byval ? 0 : datumGetSize(points[kept].value, byval, len);
+		if (bytes > MAX_KEPT_BYTES)
+			break;
+		measure->points[kept] = points[kept];
+		measure->points[kept].value = datumCopy(points[kept].value, byval,
+												len);
+	}
+	measure->n = kept;
+	MemoryContextSwitchTo(old);
 }
 
 static void
@@ -292,6 +334,10 @@ read_range(Measure *measure, HeapTuple tuple, double rows, Oid sort,
 	AttStatsSlot common;
 	AttStatsSlot bounds;
 	FmgrInfo	compare = measure->compare;
+	MemoryContext mcxt = AllocSetContextCreate(CurrentMemoryContext,
+											   "entityapi statistics",
+											   ALLOCSET_DEFAULT_SIZES);
+	MemoryContext stays = MemoryContextSwitchTo(mcxt);
 
 	/* what is not there is empty */
 	get_attstatsslot(&common, tuple, STATISTIC_KIND_MCV, InvalidOid,
@@ -301,10 +347,10 @@ read_range(Measure *measure, HeapTuple tuple, double rows, Oid sort,
 	common.nvalues = Min(common.nvalues, common.nnumbers);
 	measure->points = palloc0((common.nvalues + bounds.nvalues + 1) *
 							  sizeof(Point));
-	add_points(measure, &common, false, byval, len);
+	add_points(measure, &common, false, len);
 	for (int i = 0; i < measure->n; i++)
 		left -= measure->points[i].share;
-	add_points(measure, &bounds, true, byval, len);
+	add_points(measure, &bounds, true, len);
 
 	/* points are of the column's type, all of them */
 	fmgr_info(sort, &measure->compare);
@@ -312,9 +358,10 @@ read_range(Measure *measure, HeapTuple tuple, double rows, Oid sort,
 			  measure);
 	sum_up(measure, Max(left, 0) / Max(bounds.nvalues - 1, 1), rows);
 	thin_out(measure);
+	keep_points(measure, stays, byval, len);
 	measure->compare = compare;
-	free_attstatsslot(&common);
-	free_attstatsslot(&bounds);
+	MemoryContextSwitchTo(stays);
+	MemoryContextDelete(mcxt);
 }
 
 /* -------- what a statement compares -------- */

@@ -79,14 +79,44 @@ end
 \$\$;
 SQL
 
-subtest 'six thousand requests' => sub {
-	my $result = $cluster->try_psql(<<'SQL');
+# What lives as long as a session, and the most that it may have: kB
+my %most = (
+	plans => 256 * 64, 'entityapi plan choice' => 4096, 'entityapi key scan' => 1024, 'entityapi row write' => 1024, 'entityapi row checks' => 1024,
+	'entityapi catalog' => 1024, 'entityapi sessions' => 2048, 'entityapi openapi' => 1024, 'entityapi caller' => 64, 'entityapi plans' => 128,
+	'entityapi tables' => 64, others => 256);
+
+$cluster->psql(<<'SQL');
+create view held as select coalesce(name, '') as name, count(*) as n, sum(total_bytes)::bigint / 1024 as kb
+from (select case when name in ('CachedPlanSource', 'CachedPlan', 'CachedPlanQuery', 'SPI Plan') then 'plans' else name end as name, total_bytes
+	from pg_backend_memory_contexts) c group by 1;
+SQL
+my $held = "select 'held', name, n, kb from held where name ~ '^entityapi|^plans' and name <> 'entityapi request';";
+
+sub within_bounds
+{
+	my ($out, $what) = @_;
+	my %kb = map { /^held\|([^|]*)\|(\d+)\|(\d+)$/ ? ($1 => $3) : () } split /\n/, $out;
+
+	cmp_ok(scalar keys %kb, '>', 2, "$what: what is held is told");
+	for my $name (sort keys %kb)
+	{
+		cmp_ok($kb{$name}, '<=', $most{$name} // $most{others}, "$what: $name");
+	}
+	diag("$what: " . join ', ', map { "$_ $kb{$_} kB" } sort { $kb{$b} <=> $kb{$a} } keys %kb);
+	return;
+}
+
+# ENTITYAPI_MEMORY_REQUESTS=20000 for more of them
+subtest 'thousands of requests' => sub {
+	my $last = $ENV{ENTITYAPI_MEMORY_REQUESTS} // 6000;
+	my $result = $cluster->try_psql(<<"SQL");
 set statement_timeout = 0;
 select 'fresh', rss(), contexts();
 call ask_often(1, 2000);
 select 'warm', rss(), contexts();
-call ask_often(2001, 6000);
+call ask_often(2001, $last);
 select 'end', rss(), contexts();
+$held
 SQL
 	is($result->{status}, 0, 'run') or diag $result->{err};
 	my %at = map { /^(\w+)\|(\d+)\|(\d+)$/ ? ($1 => [ $2, $3 ]) : () } split /\n/, $result->{out};
@@ -96,6 +126,7 @@ SQL
 	diag("anonymous memory: $at{fresh}[0], $at{warm}[0], $at{end}[0] kB; contexts $at{fresh}[1], $at{warm}[1], $at{end}[1] kB");
 	cmp_ok($at{end}[0] - $at{fresh}[0], '<', 40 * 1024, 'less than 40 MB more than a fresh one');
 	cmp_ok($at{end}[1] - $at{warm}[1], '<', 4 * 1024, 'and it does not go on so');
+	within_bounds($result->{out}, 'at the end');
 };
 
 # Plans are what stays; where few are allowed, the others' memory is free.
@@ -118,6 +149,82 @@ SQL
 	cmp_ok($large, '>', 250, 'many plans');
 	cmp_ok($small, '<', $large / 4, 'few are kept');
 	cmp_ok($small_kb, '<', $large_kb / 3, 'and the others\' memory is free');
+};
+
+# A statement that an error has ended runs no more, also where a block goes on
+subtest 'after errors in a block' => sub {
+	$cluster->psql(<<'SQL');
+create function boom() returns trigger language plpgsql as $$ begin if new.word = 'boom' then raise exception 'no'; end if; return new; end $$;
+create trigger boom before insert on app.label for each row execute function boom();
+create procedure fail_and_ask(fails int, n int) language plpgsql as $$
+declare
+	answer record;
+begin
+	for i in 1 .. fails loop
+		select h.* into answer from token t, entityapi.handle('POST', '/api/v1/labels', jsonb_build_object('authorization', 'Bearer ' || t.access,
+			'content-type', 'application/vnd.api+json'), convert_to('{"data": {"type": "labels", "attributes": {"word": "boom"}}}', 'UTF8'), null) h;
+		if answer.status < 400 then
+			raise exception 'status %', answer.status;
+		end if;
+	end loop;
+	for i in 1 .. n loop
+		perform ask(i * 10 + case i % 2 when 0 then 1 else 3 end);
+	end loop;
+end
+$$;
+SQL
+	my $count = "select 'plans', n from held h, lateral (select count(*) as n from pg_backend_memory_contexts where name = 'SPI Plan') p limit 1;";
+	my @plans = $cluster->psql("set entityapi.plan_cache_size = 32; begin; call fail_and_ask(0, 300); $count call fail_and_ask(3, 300); $count $held rollback")
+	  =~ /^plans\|(\d+)$/mg;
+
+	is(scalar @plans, 2, 'counted');
+	cmp_ok($plans[0], '<', 45, 'no more plans than are allowed');
+	cmp_ok($plans[1], '<', 45, 'nor after errors');
+	$cluster->psql('drop trigger boom on app.label');
+};
+
+# Where a request is cancelled, nothing of it stays
+subtest 'after cancels' => sub {
+	my $ask = join '', map { my $ms = 1 + $_ % 8; "set statement_timeout = '${ms}ms';\nselect ask($_);\nset statement_timeout = 0;\n" } 1 .. 400;
+	my $result = $cluster->try_psql("\\set ON_ERROR_STOP 0\nload 'entityapi';\n$ask" . "call ask_often(1, 400);\n$held");
+
+	cmp_ok(scalar(() = $result->{err} =~ /canceling statement/g), '>', 10, 'many were cancelled');
+	within_bounds($result->{out}, 'after cancels');
+};
+
+# Of what statistics name, a plan's choice keeps what tells classes apart
+subtest 'much statistics' => sub {
+	$cluster->psql(<<"SQL");
+insert into app.item (tenant_id, id, name, state, rank, price, moment, note, created_at, updated_at)
+select '$tenant', gen_random_uuid(), 'bulk of a longer name ' || md5(i::text), 'OPEN', i % 20000, i, now() - i * interval '1 minute', 'x', now(), now() from generate_series(1, 30000) i;
+set default_statistics_target = 10000;
+analyze app.item;
+create procedure ask_ranges() language plpgsql as \$\$
+declare
+	fields text[] := '{name,rank,price,moment}';
+	ops text[] := '{=gt=,=le=,=ge=,=lt=}';
+	value text[] := '{bulk of a longer name 5,700,900,2026-01-01T00:00:00Z}';
+	answer int;
+begin
+	for a in 1 .. 4 loop for b in 1 .. 4 loop for o in 0 .. 15 loop
+		continue when a = b;
+		for again in 1 .. 3 loop
+			select h.status into answer from token t, entityapi.handle('GET', '/api/v1/items?page[size]=1&fields[items]=rank&filter=' || fields[a] || ops[1 + o % 4] || '%27' || replace(value[a], ' ', '%20')
+				|| '%27;' || fields[b] || ops[1 + o / 4] || '%27' || replace(value[b], ' ', '%20') || '%27', jsonb_build_object('authorization', 'Bearer ' || t.access), null, null) h;
+			if answer <> 200 then
+				raise exception 'status % of % %', answer, fields[a], fields[b];
+			end if;
+		end loop;
+		commit;
+	end loop; end loop; end loop;
+end
+\$\$;
+SQL
+	my $result = $cluster->try_psql("set statement_timeout = 0;\ncall ask_ranges();\nselect 'statistics', sum(length(stavalues1::text) + length(stavalues2::text)) > 200000 from pg_statistic where starelid = 'app.item'::regclass;\n$held");
+
+	is($result->{status}, 0, 'asked') or diag $result->{err};
+	like($result->{out}, qr/^statistics\|t$/m, 'there are many');
+	within_bounds($result->{out}, 'of a target of 10000');
 };
 
 done_testing;
