@@ -416,13 +416,26 @@ own_values(EaAuditRecord *record, EaValue *values)
 	values[6] = EA_NULL_IF(!record->has_version, EA_INT8(record->version));
 }
 
+/* What is done is recorded, or not done. */
+static void
+check_written(uint64 records, uint64 written)
+{
+	if (written != records)
+		ereport(ERROR,
+				(errcode(ERRCODE_EA_NOT_WRITTEN),
+				 errmsg("not all records are written to the audit log"),
+				 errhint("A trigger keeps them away.")));
+}
+
 static void
 write_one(const EaValue *own, EaValue *values)
 {
 	memcpy(values + COMMON_COLUMNS, own, OWN_COLUMNS * sizeof(EaValue));
-	ea_exec_write(INSERT_AUDIT " VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9,"
-				  " $10, $11, $12, $13, $14, $15, $16, $17)",
-				  (EaParams) {COLUMNS, values});
+	check_written(1,
+				  ea_exec_write(INSERT_AUDIT " VALUES ($1, $2, $3, $4, $5,"
+								" $6, $7, $8, $9, $10, $11, $12, $13, $14,"
+								" $15, $16, $17)",
+								(EaParams) {COLUMNS, values}));
 }
 
 /* Each column is one array, so that the text does not depend on the number. */
@@ -457,9 +470,11 @@ write_many(const EaValue *own, int n, EaValue *values)
 	}
 
 	/* unnest() of several arrays is only known by its bare name */
-	ea_exec_write(INSERT_AUDIT " SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9,"
-				  " $10, u.* FROM unnest($11, $12, $13, $14, $15, $16, $17) u",
-				  (EaParams) {COLUMNS, values});
+	check_written(n,
+				  ea_exec_write(INSERT_AUDIT " SELECT $1, $2, $3, $4, $5, $6,"
+								" $7, $8, $9, $10, u.* FROM unnest($11, $12,"
+								" $13, $14, $15, $16, $17) u",
+								(EaParams) {COLUMNS, values}));
 }
 
 /* The log itself, or the shard of it that has the tenant. */

@@ -3,6 +3,7 @@
  */
 #include "postgres.h"
 
+#include "access/table.h"
 #include "access/tupmacs.h"
 #include "access/xact.h"
 #include "catalog/pg_type.h"
@@ -27,6 +28,7 @@
 #include "engine/plancache.h"
 #include "engine/start_key.h"
 #include "engine/table_lock.h"
+#include "engine/triggers.h"
 #include "engine/write_run.h"
 
 typedef struct RowReceiver
@@ -41,6 +43,9 @@ typedef struct RowReceiver
 static int	statements = 0;
 static EaExecObserver observer = NULL;
 static EaExecTurn in_turn = NULL;
+
+/* Triggers of others had a say in the last statement. */
+static bool triggered = false;
 
 void
 ea_exec_observe(EaExecObserver fn)
@@ -425,6 +430,28 @@ run_by_plan(EaPlan *kept, bool nested, EaExecMode mode, EaParams params,
 	return n;
 }
 
+/* Triggers of others are on a table that the plan writes. */
+static bool
+writes_with_triggers(const EaPlan *kept)
+{
+	CachedPlanSource *source = linitial(SPI_plan_get_plan_sources(kept->plan));
+	bool		found = false;
+
+	if (source->commandTag == CMDTAG_SELECT)
+		return false;
+	for (int i = 0; i < kept->ntables && !found; i++)
+	{
+		Relation	table;
+
+		if (!kept->tables[i].written)
+			continue;
+		table = table_open(kept->tables[i].relid, NoLock);
+		found = ea_triggers_of_others(table);
+		table_close(table, NoLock);
+	}
+	return found;
+}
+
 static uint64
 run(const EaHeld *held, EaExecMode mode, bool one_row, const char *sql,
 	EaParams params, const EaReader *reader, void *arg)
@@ -435,6 +462,7 @@ run(const EaHeld *held, EaExecMode mode, bool one_row, const char *sql,
 	EaPin		pin;
 	EaPlan	   *kept;
 	bool		nested;
+	bool		by_triggers = false;
 	uint64		n;
 
 	if (mode != EA_EXEC_LOOK)
@@ -470,10 +498,15 @@ run(const EaHeld *held, EaExecMode mode, bool one_row, const char *sql,
 		? !run_by_key(kept, nested, params, reader, arg, &n)
 		: !run_by_key_now(kept, nested, params, reader, arg, &n) &&
 		!ea_write_run(kept, nested, params, make_param_list(params), reader,
-					  arg, dest == NULL ? None_Receiver : dest, &n))
+					  arg, dest == NULL ? None_Receiver : dest, &n,
+					  &by_triggers))
+	{
 		n = replaced != NULL ? 0
 			: run_by_plan(kept, nested, mode, params, &receiver);
+		by_triggers = mode == EA_EXEC_WRITE && writes_with_triggers(kept);
+	}
 	ea_plancache_leave();
+	triggered = by_triggers;
 	ea_pin_end(&pin);
 	return n;
 }
@@ -550,6 +583,12 @@ ea_exec_latest(EaExecMode mode, const char *sql, EaParams params,
 	n = ea_exec_one(mode, sql, params, reader, arg);
 	PopActiveSnapshot();
 	return n;
+}
+
+bool
+ea_exec_triggered(void)
+{
+	return triggered;
 }
 
 int

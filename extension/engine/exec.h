@@ -46,6 +46,13 @@ extern uint64 ea_exec_held(const EaHeld *held, EaExecMode mode, bool one_row,
 						   const char *sql, EaParams params,
 						   const EaReader *reader, void *arg);
 
+/*
+ * Triggers of others ran with the last statement that has ended, so that its
+ * rows may be others than it says, or not be there.  It is known of what the
+ * executor runs; what is done without it has none (engine/row_write.h).
+ */
+extern bool ea_exec_triggered(void);
+
 /* The int8 of the one row that a look-up finds; 0 if it finds none. */
 extern int64 ea_exec_int64(EaExecMode mode, const char *sql, EaParams params);
 

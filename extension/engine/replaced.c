@@ -4,8 +4,8 @@
  * ExecModifyTable() has it in ri_oldTupleSlot, and after it has waited for
  * somebody else's change, the version that this one left.  Nothing takes it
  * out of there until the statement ends.  A trigger that runs before the
- * UPDATE fetches rows in its own way; tables that have one are declined, as is
- * what is no plain table.
+ * UPDATE fetches rows in its own way, and others may write the row once more;
+ * tables that have one are declined, as is what is no plain table.
  */
 #include "postgres.h"
 
@@ -17,6 +17,7 @@
 #include "utils/rel.h"
 
 #include "engine/replaced.h"
+#include "engine/triggers.h"
 
 /* A quoted name, as it stands in a statement, is this one. */
 static bool
@@ -73,7 +74,9 @@ ea_replaced_begin(EaReplaced *replaced, const PlannedStmt *stmt)
 
 	/* whoever has the plan locks the table */
 	table = table_open(rte->relid, NoLock);
+	replaced->triggered = ea_triggers_of_others(table);
 	replaced->declined = table->rd_rel->relkind != RELKIND_RELATION ||
+		replaced->triggered ||
 		(table->trigdesc != NULL && table->trigdesc->trig_update_before_row) ||
 		!find_columns(replaced, RelationGetDescr(table));
 	table_close(table, NoLock);

@@ -26,6 +26,7 @@ typedef struct EaReplaced
 	 * Then nothing was run.
 	 */
 	bool		declined;
+	bool		triggered;		/* for what triggers of others may do */
 } EaReplaced;
 
 /* Before the plan is run; false if declined. */

@@ -14,6 +14,7 @@
 #include "base/compat.h"
 #include "engine/keyscan.h"
 #include "engine/plancache.h"
+#include "engine/triggers.h"
 #include "engine/write_run.h"
 
 /* A run of a statement, by whatever way. */
@@ -26,6 +27,7 @@ typedef struct Run
 	const EaReader *reader;
 	void	   *arg;
 	DestReceiver *dest;
+	bool	   *triggered;
 	CachedPlanSource *source;
 	PlannedStmt *stmt;
 } Run;
@@ -65,6 +67,8 @@ execute(const Run *run)
 		query->estate->es_result_relations[target];
 	if (table != NULL)
 		ea_checks_lend(&run->kept->checks, run->nested, table);
+	*run->triggered = table != NULL &&
+		ea_triggers_of_others(table->ri_RelationDesc);
 	ea_compat_executor_run(query);
 	n = query->estate->es_processed;
 	if (replaced_of(run) != NULL && n > 0)
@@ -123,11 +127,12 @@ write_row(const Run *run, const CachedPlan *plan, uint64 *n)
 
 bool
 ea_write_run(EaPlan *kept, bool nested, EaParams params, ParamListInfo list,
-			 const EaReader *reader, void *arg, DestReceiver *dest, uint64 *n)
+			 const EaReader *reader, void *arg, DestReceiver *dest, uint64 *n,
+			 bool *triggered)
 {
 	List	   *sources = SPI_plan_get_plan_sources(kept->plan);
 	Run			run = {kept, nested, params.items, list, reader, arg, dest,
-	linitial(sources)};
+	triggered, linitial(sources)};
 	ErrorContextCallback context;
 	CachedPlan *plan;
 

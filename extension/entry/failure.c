@@ -254,6 +254,22 @@ note_refused_by_table(EaRequest *req, const ErrorData *edata)
 	return true;
 }
 
+/*
+ * A row was not written, for which the table's own code is the reason.  It is
+ * said of the document, or of the operation, where there is one.
+ */
+static void
+note_not_written(EaRequest *req)
+{
+	const EaWriting *w = &req->writing;
+	bool		sent = req->entity != NULL && req->body_len > 0 &&
+	!w->deleting && !w->restoring && w->operation == NULL;
+
+	ea_errors_add(req, EA_ERR_NOT_WRITTEN, sent ? EA_AT_POINTER : EA_AT_NONE,
+				  sent ? "/data" : NULL,
+				  "The database did not write what this asks for.");
+}
+
 /* A trigger that waited may be of what a hook wrote: then it is the hook's. */
 static bool
 is_of_hook(const EaRequest *req)
@@ -363,6 +379,8 @@ ea_failure_answer(EaRequest *req, ErrorData *edata)
 					 errmsg("the declarations changed during the request")));
 		if (edata->sqlerrcode == ERRCODE_EA_BUSY)
 			note_busy(req);
+		else if (edata->sqlerrcode == ERRCODE_EA_NOT_WRITTEN)
+			note_not_written(req);
 		else if (!note_refusal(req, edata))
 		{
 			log_failure(req, edata);

@@ -19,6 +19,7 @@
 #include "model/account_copy.h"
 #include "model/trigger_write.h"
 #include "model/value_checks.h"
+#include "write/written.h"
 
 /*
  * entityapi.profile_value(profile jsonb, part text, type text, most int4,
@@ -138,6 +139,19 @@ release_authors(const EaEntity *user, Oid *types, Datum *values)
 	}
 }
 
+/* So many copies are there, whatever triggers of others have done. */
+static void
+check_copy(const EaEntity *user, const char *table, Oid *types, Datum *values,
+		   uint64 copies)
+{
+	char	   *sql = psprintf("SELECT 1 FROM %s WHERE %s = $1 AND %s = $2",
+							   table, user->id_column, user->tenant_column);
+
+	if (SPI_execute_with_args(sql, 2, types, values, NULL, false, 0) < 0 ||
+		SPI_processed != copies)
+		ea_written_refuse(table);
+}
+
 static void
 copy_account(TriggerData *trigger, const EaEntity *user)
 {
@@ -163,8 +177,14 @@ copy_account(TriggerData *trigger, const EaEntity *user)
 								  table, user->id_column, user->tenant_column),
 						 2, types, values);
 	else
+	{
 		ea_trigger_write(table, ea_account_copy_sql(user, table, true),
 						 1, types, values);
+		if (SPI_processed != 1)
+			ea_written_refuse(table);
+	}
+	check_copy(user, table, types, values,
+			   TRIGGER_FIRED_BY_DELETE(trigger->tg_event) ? 0 : 1);
 }
 
 /* entityapi.copy_account(): trigger of entityapi.account, after each row */

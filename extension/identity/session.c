@@ -17,6 +17,7 @@
 #include "identity/secret.h"
 #include "identity/session.h"
 #include "identity/signing_keys.h"
+#include "write/written.h"
 
 /*
  * Claims in the order in which they are left out of a token that would be
@@ -107,12 +108,14 @@ refresh_token(EaRequest *req, const pg_uuid_t *session,
 	char	   *token = ea_secret_make(&secret, EA_SECRET_REFRESH);
 	TimestampTz idle_end = later(req->now, ea_guc_refresh_idle_ttl);
 
-	ea_exec_write("INSERT INTO entityapi.refresh_token"
-				  " (id, session_id, secret_hash, expires_at)"
-				  " VALUES ($1, $2, $3, $4)",
-				  ea_params(EA_TEXT(secret.id), EA_UUID(session),
-							EA_BYTEA(ea_sha256_stored(secret.hash)),
-							EA_TIMESTAMP(Min(idle_end, session_end))));
+	if (ea_exec_write("INSERT INTO entityapi.refresh_token"
+					  " (id, session_id, secret_hash, expires_at)"
+					  " VALUES ($1, $2, $3, $4)",
+					  ea_params(EA_TEXT(secret.id), EA_UUID(session),
+								EA_BYTEA(ea_sha256_stored(secret.hash)),
+								EA_TIMESTAMP(Min(idle_end,
+												 session_end)))) != 1)
+		ea_written_refuse("entityapi.refresh_token");
 	return token;
 }
 
@@ -141,12 +144,14 @@ insert_session(EaRequest *req, const EaAccount *account,
 	const EaPrincipal *principal = &account->principal;
 
 	ea_uuid_make(session);
-	ea_exec_write("INSERT INTO entityapi.session"
-				  " (id, account_id, created_at, expires_at, forced)"
-				  " VALUES ($1, $2, $3, $4, $5)",
-				  ea_params(EA_UUID(session), EA_UUID(&principal->account),
-							EA_TIMESTAMP(req->now), EA_TIMESTAMP(expires_at),
-							EA_BOOL(principal->force_change)));
+	if (ea_exec_write("INSERT INTO entityapi.session"
+					  " (id, account_id, created_at, expires_at, forced)"
+					  " VALUES ($1, $2, $3, $4, $5)",
+					  ea_params(EA_UUID(session), EA_UUID(&principal->account),
+								EA_TIMESTAMP(req->now),
+								EA_TIMESTAMP(expires_at),
+								EA_BOOL(principal->force_change))) != 1)
+		ea_written_refuse("entityapi.session");
 }
 
 void

@@ -10,6 +10,7 @@
 #include "model/sqlbuf.h"
 #include "request/errors.h"
 #include "request/route.h"
+#include "write/written.h"
 
 /* -------- what is taken -------- */
 
@@ -136,7 +137,10 @@ ea_drafts_insert(EaDraft *draft)
 	}
 	ea_sqlbuf_add(&b, ") ON CONFLICT DO NOTHING");
 	if (ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, NULL, NULL) == 0)
+	{
 		check_unique(draft, true);
+		ea_written_refuse(record->table);
+	}
 	if (record->after != NULL)
 		record->after(draft);
 }
@@ -160,8 +164,9 @@ ea_drafts_update(EaDraft *draft)
 	}
 	ea_sqlbuf_add(&b, " WHERE id = ");
 	ea_sqlbuf_value(&b, UUIDOID, UUIDPGetDatum(&draft->id), false);
-	if (draft->nstored > 0)
-		ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, NULL, NULL);
+	if (draft->nstored > 0 &&
+		ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, NULL, NULL) != 1)
+		ea_written_refuse(record->table);
 	if (record->after != NULL)
 		record->after(draft);
 }

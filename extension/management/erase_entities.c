@@ -19,6 +19,7 @@
 #include "management/erase_tenants.h"
 #include "model/sqlbuf.h"
 #include "write/links_deferred.h"
+#include "write/written.h"
 
 /* -------- which entity refers to which -------- */
 
@@ -348,12 +349,23 @@ static void
 delete_rows(EaRequest *req, EaEntity *entity, const Ids *ids)
 {
 	EaSqlBuf	b;
+	int			alias;
 
 	ea_writing_begin(req, entity, EA_WRITING_DELETES);
 	ea_sqlbuf_init(&b, req);
 	b.deleted_too = true;
 	add_among(&b, ea_sqlbuf_delete(&b, entity), entity->id_column, ids, 0);
 	ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, NULL, NULL);
+
+	/* those of requests under way may have gone before, but none stays */
+	if (!ea_written_asks(&b))
+		return;
+	ea_sqlbuf_init(&b, req);
+	b.deleted_too = true;
+	ea_sqlbuf_add(&b, "SELECT 1");
+	alias = ea_sqlbuf_from(&b, entity, EA_OP_DELETE);
+	add_among(&b, alias, entity->id_column, ids, 0);
+	ea_written_none(&b, entity);
 }
 
 static void
@@ -370,6 +382,15 @@ loosen_rows(EaRequest *req, EaEntity *entity, const EaErase *erase,
 	ea_sqlbuf_addf(&b, " AND (%s)", erase->where);
 	add_among(&b, alias, entity->id_column, ids, 0);
 	ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, NULL, NULL);
+	if (!ea_written_asks(&b))
+		return;
+	ea_sqlbuf_init(&b, req);
+	b.deleted_too = true;
+	ea_sqlbuf_add(&b, "SELECT 1");
+	alias = ea_sqlbuf_from(&b, entity, EA_OP_DELETE);
+	ea_sqlbuf_addf(&b, " AND (%s)", erase->where);
+	add_among(&b, alias, entity->id_column, ids, 0);
+	ea_written_none(&b, entity);
 }
 
 typedef struct Pairs
@@ -385,6 +406,17 @@ pair_row(void *arg, TupleTableSlot *slot)
 
 	add_id(&pairs->near, slot->tts_values[0]);
 	add_id(&pairs->far, slot->tts_values[1]);
+}
+
+static void
+add_pairs(EaSqlBuf *b, int alias, const EaField *field, const Pairs *pairs)
+{
+	ea_sqlbuf_addf(b, " AND (t%d.%s, t%d.%s) IN (SELECT * FROM unnest(",
+				   alias, field->join_near, alias, field->join_far);
+	add_array(b, &pairs->near, 0);
+	ea_sqlbuf_add(b, ", ");
+	add_array(b, &pairs->far, 0);
+	ea_sqlbuf_add(b, "))");
 }
 
 /* Links of the newest rows.  A row may have more than fit in one go. */
@@ -414,14 +446,15 @@ erase_links(EaRequest *req, EaField *field, int limit, bool *has_position,
 		return 0;
 
 	ea_sqlbuf_init(&b, req);
-	alias = ea_sqlbuf_join_delete(&b, field);
-	ea_sqlbuf_addf(&b, " AND (t%d.%s, t%d.%s) IN (SELECT * FROM unnest(",
-				   alias, field->join_near, alias, field->join_far);
-	add_array(&b, &pairs.near, 0);
-	ea_sqlbuf_add(&b, ", ");
-	add_array(&b, &pairs.far, 0);
-	ea_sqlbuf_add(&b, "))");
+	add_pairs(&b, ea_sqlbuf_join_delete(&b, field), field, &pairs);
 	ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, NULL, NULL);
+	if (ea_written_asks(&b))
+	{
+		ea_sqlbuf_init(&b, req);
+		ea_sqlbuf_add(&b, "SELECT 1");
+		add_pairs(&b, ea_sqlbuf_join_from(&b, field), field, &pairs);
+		ea_written_none(&b, field->entity);
+	}
 	*has_position = true;
 	*position = *DatumGetUUIDP(pairs.near.ids[pairs.near.n - 1]);
 	return pairs.near.n;

@@ -612,6 +612,8 @@ ea_sqlbuf_run(EaSqlBuf *b, EaExecMode mode, bool one_row,
 					 arg);
 	if (b->writes)
 		ea_raised_end(&watch);
+	b->triggered = mode == EA_EXEC_WRITE && ea_exec_triggered();
+	b->req->triggered |= b->triggered;
 	return n;
 }
 

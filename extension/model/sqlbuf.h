@@ -61,6 +61,8 @@ typedef struct EaSqlBuf
 								 * row */
 	EaSqlPlace	place;			/* where its tables are */
 	bool		writes;			/* it changes one of them */
+	bool		triggered;		/* it has run, and triggers of others had a
+								 * say in what it wrote */
 } EaSqlBuf;
 
 /* What was written before, to be written again; nothing if text is NULL. */

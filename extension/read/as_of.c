@@ -246,7 +246,7 @@ ea_as_of_show(EaDocument *doc, const pg_uuid_t *id)
 	else
 		read_state(doc, shape, past, then.state);
 
-	resource = doc->primary.items[0];
+	resource = ea_document_one(doc);
 	resource->deleted = then.state == NULL ? past->deleted
 		: then.state->kind == EA_PAST_DELETED;
 	resource->deleted_at = then.state == NULL ? past->deleted_at

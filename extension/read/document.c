@@ -410,6 +410,21 @@ ea_document_resource_path(EaResource *resource)
 	return join(resource->shape->path, ea_uuid_text(&resource->id), NULL);
 }
 
+EaResource *
+ea_document_last(const EaDocument *doc)
+{
+	if (doc->primary.n < 1)
+		elog(ERROR, "a document has no resource");
+	return doc->primary.items[doc->primary.n - 1];
+}
+
+EaResource *
+ea_document_one(const EaDocument *doc)
+{
+	(void) ea_document_last(doc);
+	return doc->primary.items[0];
+}
+
 void
 ea_document_write_one(EaDocument *doc, const char *path)
 {
@@ -421,7 +436,7 @@ ea_document_write_one(EaDocument *doc, const char *path)
 	if (doc->primary.n == 0)
 		ea_jsonwrite_lit(out, "null");
 	else
-		ea_document_write_resource(doc, out, doc->primary.items[0]);
+		ea_document_write_resource(doc, out, ea_document_one(doc));
 	write_included(doc, out);
 	ea_jsonwrite_lit(out, "}");
 }
@@ -430,7 +445,7 @@ void
 ea_document_write_linkage(EaDocument *doc)
 {
 	StringInfo	out = doc->req->out;
-	EaResource *resource = doc->primary.items[0];
+	EaResource *resource = ea_document_one(doc);
 	const EaField *field = resource->shape->rels[0].field;
 	char	   *path = ea_document_resource_path(resource);
 

@@ -120,6 +120,10 @@ extern void ea_document_write_resource(EaDocument *doc, StringInfo out,
  */
 extern void ea_document_forget_text(EaDocument *doc);
 
+/* The first and the last primary resource; an error if there is none. */
+extern EaResource *ea_document_one(const EaDocument *doc);
+extern EaResource *ea_document_last(const EaDocument *doc);
+
 /*
  * The whole document into req->out: a single resource (or null), a list with
  * its pagination (total < 0: totals left out), or the linkage of the one

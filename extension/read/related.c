@@ -34,7 +34,7 @@ fetch_parent(EaDocument *doc, EaExecMode mode)
 	ea_resource_row(&sink, &id, mode);
 	if (doc->primary.n == 0)
 		ea_errors_not_found(req);
-	return doc->primary.items[0];
+	return ea_document_one(doc);
 }
 
 void
@@ -93,7 +93,7 @@ static void
 related_one(EaRequest *req, EaQuery *query, EaDocument *parents)
 {
 	EaField    *field = req->field;
-	EaResource *parent = parents->primary.items[0];
+	EaResource *parent = ea_document_one(parents);
 	EaLinkage  *linkage;
 	EaDocument *doc;
 	EaEntity   *target;
@@ -113,7 +113,7 @@ related_one(EaRequest *req, EaQuery *query, EaDocument *parents)
 		ea_document_complete(doc);
 	}
 	if (doc->primary.n > 0 && target->locking)
-		ea_etag_answer(req, doc->primary.items[0]->version);
+		ea_etag_answer(req, ea_document_one(doc)->version);
 	req->status = 200;
 	ea_document_write_one(doc, related_path(req, parent));
 }

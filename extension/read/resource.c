@@ -65,9 +65,9 @@ ea_resource_show(EaRequest *req)
 
 	if (entity->locking)
 	{
-		ea_etag_answer(req, doc->primary.items[0]->version);
+		ea_etag_answer(req, ea_document_one(doc)->version);
 		if (!query->has_include &&
-			ea_etag_not_modified(req, doc->primary.items[0]->version))
+			ea_etag_not_modified(req, ea_document_one(doc)->version))
 		{
 			req->status = 304;
 			return;
@@ -76,5 +76,5 @@ ea_resource_show(EaRequest *req)
 	ea_document_complete(doc);
 	req->status = 200;
 	ea_document_write_one(doc,
-						  ea_document_resource_path(doc->primary.items[0]));
+						  ea_document_resource_path(ea_document_one(doc)));
 }

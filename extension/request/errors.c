@@ -74,6 +74,7 @@ static const EaErrorKind ea_error_table[] = {
 	{409, "STILL_REFERENCED", "Resource is still referred to"},
 	[EA_ERR_STILL_DELETED] =
 	{409, "STILL_DELETED", "What the resource needs is still deleted"},
+	[EA_ERR_NOT_WRITTEN] = {409, "NOT_WRITTEN", "Not written"},
 	[EA_ERR_GONE_BEYOND_LOG] =
 	{410, "GONE_BEYOND_LOG", "Not in the audit log"},
 	[EA_ERR_PRECONDITION_FAILED] =

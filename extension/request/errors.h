@@ -18,6 +18,12 @@
 /* SQLSTATE of a thrown refusal; the request holds what is refused. */
 #define ERRCODE_EA_REFUSED MAKE_SQLSTATE('J', 'A', '0', '0', '0')
 
+/*
+ * SQLSTATE of what was not written: 409 NOT_WRITTEN where a request wrote it
+ * (write/written.h).
+ */
+#define ERRCODE_EA_NOT_WRITTEN MAKE_SQLSTATE('J', 'A', '4', '0', '9')
+
 /* SQLSTATE of refused manifests; DETAIL is a JSON array of faults. */
 #define ERRCODE_EA_MANIFEST MAKE_SQLSTATE('J', 'A', '4', '0', '0')
 

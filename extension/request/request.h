@@ -100,6 +100,8 @@ struct EaRequest
 	pg_uuid_t	tenant;
 	EaWriting	writing;
 	EaRaised	raised;
+	bool		triggered;		/* triggers of others had a say in what was
+								 * written: rows are what they have made */
 	struct EaLids *lids;		/* local ids, within atomic operations */
 	struct List *deferred;		/* foreign keys that are checked at the end */
 	bool		strangers;		/* code of others ran in it */

@@ -95,6 +95,10 @@ point_at(EaRequest *req, EaAtomicOp *op)
 	req->field = op->field;
 }
 
+/*
+ * A trigger may choose the id.  Who refers to the resource by its local id
+ * means that one, also in what has been read already.
+ */
 static void
 insert_one_by_one(Batch *batch, EaRowSink *sink)
 {
@@ -102,30 +106,60 @@ insert_one_by_one(Batch *batch, EaRowSink *sink)
 
 	for (int i = 0; i < batch->n; i++)
 	{
+		pg_uuid_t	asked = batch->ids[i];
+
 		CHECK_FOR_INTERRUPTS();
 		point_at(req, batch->ops[i]);
 		ea_create_rows(&batch->inputs[i], &batch->ids[i], 1, sink);
+		if (ea_uuid_equal(&asked, &batch->ids[i]))
+			continue;
+		ea_lid_change(req->lids, &asked, &batch->ids[i]);
+		for (int k = i; k < batch->n; k++)
+			ea_input_retarget(batch->inputs[k], &asked, &batch->ids[i]);
 	}
 }
 
+/* All at once; false if triggers have chosen other ids. */
+static bool
+insert_all(Batch *batch, EaRowSink *sink)
+{
+	pg_uuid_t  *ids = palloc(batch->n * sizeof(pg_uuid_t));
+
+	memcpy(ids, batch->ids, batch->n * sizeof(pg_uuid_t));
+	ea_create_rows(batch->inputs, ids, batch->n, sink);
+	return memcmp(ids, batch->ids, batch->n * sizeof(pg_uuid_t)) == 0;
+}
+
+/* What does not say which row it is about. */
+static bool
+is_of_a_row(const EaRequest *req, const ErrorData *edata)
+{
+	return edata->sqlerrcode == ERRCODE_EA_NOT_WRITTEN ||
+		ea_raised_refuses(req, edata);
+}
+
 /*
- * Insert all with one statement.  If the table does not take them, it does not
- * say which row that is about: then the work of the statement is undone and done again
- * row by row.
+ * Insert all with one statement.  Where the table does not take them, or a row
+ * does not come back, nobody says which row that is about: then the work of
+ * the statement is undone and done again row by row.  So it is where ids are
+ * others, as rows of the same statement may refer to one another.
  */
 static void
 insert_together(Batch *batch, EaRowSink *sink)
 {
 	MemoryContext mcxt = CurrentMemoryContext;
 	ResourceOwner owner = CurrentResourceOwner;
-	volatile bool violated = false;
+	volatile bool again = false;
 
 	BeginInternalSubTransaction(NULL);
 	MemoryContextSwitchTo(mcxt);
 	PG_TRY();
 	{
-		ea_create_rows(batch->inputs, batch->ids, batch->n, sink);
-		ReleaseCurrentSubTransaction();
+		again = !insert_all(batch, sink);
+		if (again)
+			RollbackAndReleaseCurrentSubTransaction();
+		else
+			ReleaseCurrentSubTransaction();
 	}
 	PG_CATCH();
 	{
@@ -135,14 +169,14 @@ insert_together(Batch *batch, EaRowSink *sink)
 		edata = CopyErrorData();
 		FlushErrorState();
 		RollbackAndReleaseCurrentSubTransaction();
-		if (!ea_raised_refuses(sink->doc->req, edata))
+		if (!is_of_a_row(sink->doc->req, edata))
 			ea_errors_rethrow(edata);
-		violated = true;
+		again = true;
 	}
 	PG_END_TRY();
 	MemoryContextSwitchTo(mcxt);
 	CurrentResourceOwner = owner;
-	if (violated)
+	if (again)
 	{
 		sink->doc->primary.n = 0;
 		insert_one_by_one(batch, sink);
@@ -187,6 +221,7 @@ flush(Run *run)
 		insert_one_by_one(batch, &sink);
 	else
 		insert_together(batch, &sink);
+	batch->around.id = batch->ids[0];
 	ea_update_finish(batch->inputs, batch->ids, batch->n, &sink);
 	if (ea_hook_phases_waits(batch->entity, EA_OP_CREATE))
 		ea_hook_phases_after(&batch->around);

@@ -17,6 +17,7 @@
 #include "base/uuid.h"
 #include "request/limits.h"
 #include "write/audit_changes.h"
+#include "write/written.h"
 
 /* Of a relationship with more members than this, only some are kept. */
 #define MAX_LINKS 1000
@@ -93,29 +94,114 @@ stored_json(EaField *field, TupleTableSlot *slot, int *column)
 	return "null";
 }
 
+/* The version, of what has one, is the column after the others. */
+static void
+select_version(EaSqlBuf *b, EaEntity *entity, int alias)
+{
+	if (!entity->locking)
+		return;
+	ea_sqlbuf_add(b, ", ");
+	ea_sqlbuf_select(b, alias, entity->version_column, INT8OID);
+}
+
+static int64
+stored_version(EaEntity *entity, TupleTableSlot *slot, int column)
+{
+	return entity->locking ? DatumGetInt64(slot->tts_values[column]) : 0;
+}
+
+/* -------- what triggers have made of a row -------- */
+
+typedef struct Stored
+{
+	EaRequest  *req;
+	EaEntity   *entity;
+	const char **values;		/* JSON, by field index; NULL: no column */
+	int64		version;
+} Stored;
+
+static void
+keep_stored(void *arg, TupleTableSlot *slot)
+{
+	Stored	   *stored = arg;
+	int			column = 1;
+
+	for (int i = 0; i < stored->entity->nfields; i++)
+	{
+		EaField    *field = &stored->entity->fields[i];
+
+		if (field->ncolumns == 0)
+			continue;
+		announce(stored->req, field, slot, column);
+		stored->values[i] = stored_json(field, slot, &column);
+	}
+	stored->version = stored_version(stored->entity, slot, column);
+}
+
+/* NULL where no trigger of others was there to make anything of it. */
+static const Stored *
+read_stored(EaRequest *req, EaEntity *entity, const pg_uuid_t *id)
+{
+	Stored	   *stored;
+	EaSqlBuf	b;
+	int			alias;
+
+	if (!req->triggered)
+		return NULL;
+	stored = palloc0(sizeof(Stored));
+	stored->req = req;
+	stored->entity = entity;
+	stored->values = palloc0(Max(entity->nfields, 1) * sizeof(char *));
+	ea_sqlbuf_init(&b, req);
+	ea_sqlbuf_add(&b, "SELECT ");
+	ea_sqlbuf_select(&b, 0, entity->id_column, UUIDOID);
+	for (int i = 0; i < entity->nfields; i++)
+		ea_sqlbuf_select_field(&b, 0, &entity->fields[i]);
+	select_version(&b, entity, 0);
+	alias = ea_sqlbuf_from(&b, entity, EA_OP_DELETE);
+	ea_sqlbuf_is(&b, alias, entity->id_column, id);
+	ea_written_run(&b, entity, true, 1, keep_stored, stored);
+	return stored;
+}
+
 /* -------- create -------- */
+
+static bool
+is_left_out(const EaInput *input, const Stored *stored, int i)
+{
+	const EaField *field = &input->entity->fields[i];
+
+	if (field->ncolumns == 0)
+		return true;
+	return stored == NULL ? is_null_input(field, &input->fields[i])
+		: strcmp(stored->values[i], "null") == 0;
+}
 
 void
 ea_changes_created(EaInput *input, const pg_uuid_t *id)
 {
 	EaEntity   *entity = input->entity;
+	const Stored *stored = read_stored(input->req, entity, id);
 	EaAuditRecord *record;
 
 	if (!ea_audit_entities(input->req))
 		return;
 	record = ea_audit_open(input->req, EA_AUDIT_ENTITY_CREATE, entity->type,
 						   id);
-	ea_audit_version(record, entity->locking, 0);
+	ea_audit_version(record, entity->locking, stored ? stored->version : 0);
 	for (int i = 0; i < entity->nfields; i++)
 	{
 		EaField    *field = &entity->fields[i];
 		StringInfo	buf;
 
-		if (field->ncolumns == 0 || is_null_input(field, &input->fields[i]))
+		if (is_left_out(input, stored, i))
 			continue;
 		buf = ea_audit_begin_change(record, field->name);
 		ea_jsonwrite_lit(buf, "null,");
-		write_input(buf, field, &input->fields[i]);
+		if (stored != NULL)
+			appendStringInfoString(buf, stored->values[i]);
+		else
+			write_input(buf, field, &input->fields[i]);
 		appendStringInfoCharMacro(buf, ']');
 	}
 	ea_audit_kept(input->req, record);
@@ -161,6 +247,14 @@ keep_column(EaWriteBefore *before, const EaColumn *of, TupleTableSlot *slot)
 		column->value = datumCopy(column->value, byval, len);
 }
 
+/* The field's value is kept: where triggers may change any, all are. */
+static bool
+is_before(const EaWriteBefore *before, int i)
+{
+	return before->input->entity->fields[i].ncolumns > 0 &&
+		(before->input->fields[i].given || before->replaced.triggered);
+}
+
 static void
 before_row(void *arg, TupleTableSlot *slot)
 {
@@ -174,7 +268,7 @@ before_row(void *arg, TupleTableSlot *slot)
 	{
 		EaField    *field = &entity->fields[i];
 
-		if (!before->input->fields[i].given || field->ncolumns == 0)
+		if (!is_before(before, i))
 			continue;
 		announce(before->input->req, field, slot, first);
 		before->values[i] = stored_json(field, slot, &first);
@@ -255,6 +349,7 @@ ea_changes_read(EaWriteBefore *before, const pg_uuid_t *id, bool lock)
 	EaSqlBuf	b;
 	int			alias;
 
+	lock = lock || before->replaced.triggered;
 	before->keeps = !lock;
 	before->ncolumns = 0;
 	ea_sqlbuf_init(&b, input->req);
@@ -262,7 +357,7 @@ ea_changes_read(EaWriteBefore *before, const pg_uuid_t *id, bool lock)
 	ea_sqlbuf_select(&b, 0, entity->id_column, UUIDOID);
 	for (int i = 0; i < entity->nfields; i++)
 	{
-		if (input->fields[i].given)
+		if (is_before(before, i))
 			ea_sqlbuf_select_field(&b, 0, &entity->fields[i]);
 	}
 	alias = ea_sqlbuf_from(&b, entity, EA_OP_READ);
@@ -272,17 +367,20 @@ ea_changes_read(EaWriteBefore *before, const pg_uuid_t *id, bool lock)
 	ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, before_row, before);
 }
 
-void
+int64
 ea_changes_updated(EaInput *input, const pg_uuid_t *id,
 				   EaWriteBefore *before, int64 version)
 {
 	EaRequest  *req = input->req;
 	EaEntity   *entity = input->entity;
+	const Stored *stored = read_stored(req, entity, id);
 	EaAuditRecord *record;
 	StringInfoData after;
 
+	if (stored != NULL)
+		version = stored->version;
 	if (!ea_audit_entities(req))
-		return;
+		return version;
 
 	/* the write of a relationship has a field, that of a resource none */
 	record = ea_audit_open(req, req->field != NULL
@@ -295,28 +393,16 @@ ea_changes_updated(EaInput *input, const pg_uuid_t *id,
 		if (before->values[i] == NULL)
 			continue;
 		resetStringInfo(&after);
-		write_input(&after, &entity->fields[i], &input->fields[i]);
+		if (stored != NULL)
+			appendStringInfoString(&after, stored->values[i]);
+		else
+			write_input(&after, &entity->fields[i], &input->fields[i]);
 		if (strcmp(after.data, before->values[i]) != 0)
 			ea_audit_change(record, entity->fields[i].name,
 							before->values[i], after.data);
 	}
 	ea_audit_kept(req, record);
-}
-
-/* The version, of what has one, is the column after the others. */
-static void
-select_version(EaSqlBuf *b, EaEntity *entity, int alias)
-{
-	if (!entity->locking)
-		return;
-	ea_sqlbuf_add(b, ", ");
-	ea_sqlbuf_select(b, alias, entity->version_column, INT8OID);
-}
-
-static int64
-stored_version(EaEntity *entity, TupleTableSlot *slot, int column)
-{
-	return entity->locking ? DatumGetInt64(slot->tts_values[column]) : 0;
+	return version;
 }
 
 /* -------- delete -------- */
@@ -400,6 +486,8 @@ struct EaWriteOwners
 	int			n;
 	int			max;
 	OwnerRow   *rows;
+	int			nchanged;
+	bool		strange;		/* one has changed that was not held */
 };
 
 static void
@@ -464,12 +552,27 @@ changed_row(void *arg, TupleTableSlot *slot)
 							  ea_uuid_compare);
 
 	if (row == NULL)
+	{
+		owners->strange = true;
+		return;
+	}
+	owners->nchanged += !row->changed;
+	row->changed = true;
+	row->version = stored_version(owners->owner->entity, slot, 1);
+}
+
+/* A trigger gives a row another id, or keeps it as it was. */
+static void
+check_changed(const EaSqlBuf *b, const EaWriteOwners *owners)
+{
+	if (ea_written_asks(b) &&
+		(owners->strange || owners->nchanged < owners->n))
+		ea_written_refuse(owners->owner->entity->table);
+	if (owners->strange)
 		ereport(ERROR,
 				(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
 				 errmsg("a row came to refer to a resource while references "
 						"to it were changed")));
-	row->changed = true;
-	row->version = stored_version(owners->owner->entity, slot, 1);
 }
 
 void
@@ -490,6 +593,7 @@ ea_changes_run_owners(EaSqlBuf *b, int alias, EaWriteOwners *owners,
 	ea_sqlbuf_select(b, alias, entity->id_column, UUIDOID);
 	select_version(b, entity, alias);
 	ea_sqlbuf_run(b, EA_EXEC_WRITE, true, changed_row, owners);
+	check_changed(b, owners);
 
 	initStringInfo(&json);
 	if (after == NULL)

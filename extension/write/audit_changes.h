@@ -13,7 +13,12 @@
 #include "model/sqlbuf.h"
 #include "write/input.h"
 
-/* A row was made from the input: its record is open from now on. */
+/*
+ * A row was made from the input: its record is open from now on.  Where
+ * triggers of others had a say, here and below, the record has what they have
+ * made of the row, which is read; it is not there, and all is refused
+ * (write/written.h).
+ */
 extern void ea_changes_created(EaInput *input, const pg_uuid_t *id);
 
 /*
@@ -21,7 +26,9 @@ extern void ea_changes_created(EaInput *input, const pg_uuid_t *id);
  * keep.  The update itself is asked for it.  Where it declines, having done
  * nothing, the row is read: to lock it costs more, so the update first asks
  * for a row that is unchanged, and only where there is none for one that has
- * been locked.  After it: open the record, with the values that differ.
+ * been locked.  Where triggers of others may change any field, all are read,
+ * and locked at once.  After it: open the record, with the values that differ.
+ * Returns the version that the row has.
  */
 typedef struct EaWriteBefore EaWriteBefore;
 
@@ -30,8 +37,8 @@ extern void ea_changes_ask(EaSqlBuf *b, EaWriteBefore *before, int alias);
 extern bool ea_changes_declined(const EaWriteBefore *before);
 extern void ea_changes_read(EaWriteBefore *before, const pg_uuid_t *id,
 							bool lock);
-extern void ea_changes_updated(EaInput *input, const pg_uuid_t *id,
-							   EaWriteBefore *before, int64 version);
+extern int64 ea_changes_updated(EaInput *input, const pg_uuid_t *id,
+								EaWriteBefore *before, int64 version);
 
 /*
  * Deleted rows, or restored ones: the columns that the statement returns, for

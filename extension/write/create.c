@@ -21,6 +21,7 @@
 #include "write/hook_phases.h"
 #include "write/update.h"
 #include "write/write_policy.h"
+#include "write/written.h"
 
 /* A column that is written, and its value in each row. */
 typedef struct Column
@@ -161,12 +162,13 @@ add_system(EaSqlBuf *b, EaEntity *entity)
 }
 
 void
-ea_create_rows(EaInput *const *inputs, const pg_uuid_t *ids, int n,
+ea_create_rows(EaInput *const *inputs, pg_uuid_t *ids, int n,
 			   EaRowSink *sink)
 {
 	EaRequest  *req = sink->doc->req;
 	EaEntity   *entity = sink->shape->entity;
 	Column	   *columns = palloc(count_columns(entity) * sizeof(Column));
+	int			first = sink->doc->primary.n;
 	int			ncolumns = 0;
 	EaSqlBuf	b;
 	int			alias;
@@ -210,7 +212,9 @@ ea_create_rows(EaInput *const *inputs, const pg_uuid_t *ids, int n,
 	}
 	ea_sqlbuf_add(&b, " RETURNING ");
 	ea_document_columns(&b, sink->shape, alias);
-	ea_sqlbuf_run(&b, EA_EXEC_WRITE, n == 1, ea_document_row, sink);
+	ea_written_run(&b, entity, n == 1, n, ea_document_row, sink);
+	for (int i = 0; i < n; i++)
+		ids[i] = sink->doc->primary.items[first + i]->id;
 }
 
 void
@@ -238,13 +242,14 @@ ea_create_resource(EaRequest *req)
 	ea_uuid_make(&id);
 	ea_hook_phases_before(&around, input, &id);
 	ea_create_rows(&input, &id, 1, &sink);
+	around.id = id;
 	ea_update_finish(&input, &id, 1, &sink);
 	ea_hook_phases_after(&around);
 
 	req->status = 201;
-	path = ea_document_resource_path(doc->primary.items[0]);
+	path = ea_document_resource_path(ea_document_one(doc));
 	ea_request_answer(req, "location", path);
 	if (entity->locking)
-		ea_etag_answer(req, doc->primary.items[0]->version);
+		ea_etag_answer(req, ea_document_one(doc)->version);
 	ea_document_write_one(doc, path);
 }

@@ -8,12 +8,14 @@
 #include "write/input.h"
 
 /*
- * Insert a row for each input, all of the sink's entity, with the given ids.
- * The rows go to the sink in the order of the inputs.  Relationships kept
- * elsewhere are not touched.
+ * Insert a row for each input, all of the sink's entity, with the given ids,
+ * which become those that the rows have got: a trigger of others may have
+ * chosen another.  The rows go to the sink in the order of the inputs; each is
+ * there, or all is refused (write/written.h).  Relationships kept elsewhere
+ * are not touched.
  */
-extern void ea_create_rows(EaInput *const *inputs, const pg_uuid_t *ids,
-						   int n, EaRowSink *sink);
+extern void ea_create_rows(EaInput *const *inputs, pg_uuid_t *ids, int n,
+						   EaRowSink *sink);
 
 /* POST /api/v{n}/{entities} */
 extern void ea_create_resource(EaRequest *req);

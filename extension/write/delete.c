@@ -28,6 +28,7 @@
 #include "write/links_deferred.h"
 #include "write/update.h"
 #include "write/write_policy.h"
+#include "write/written.h"
 
 /* How far a cascade goes from entity to entity. */
 #define MAX_CASCADE_DEPTH 64
@@ -183,6 +184,14 @@ set_null(EaRequest *req, EaField *field, const char *column,
 	alias = ea_sqlbuf_update(&b, child, set.data, EA_OP_DELETE);
 	add_referring(&b, child, alias, column, doomed, which);
 	ea_changes_run_owners(&b, alias, owners, NULL, NULL, NULL);
+	if (!ea_written_asks(&b))
+		return;
+	ea_sqlbuf_init(&b, req);
+	b.deleted_too = which != VISIBLE;
+	ea_sqlbuf_add(&b, "SELECT 1");
+	alias = ea_sqlbuf_from(&b, child, EA_OP_DELETE);
+	add_referring(&b, child, alias, column, doomed, which);
+	ea_written_none(&b, child);
 }
 
 /* References to some rows by a column, which become null. */
@@ -317,6 +326,14 @@ unlink_joined(EaRequest *req, EaField *field, const char *column,
 	alias = ea_sqlbuf_join_delete(&b, field);
 	ea_sqlbuf_among(&b, alias, column, "= ANY", ea_uuid_list(doomed->ids));
 	ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, NULL, NULL);
+	if (!ea_written_asks(&b))
+		return;
+	ea_sqlbuf_init(&b, req);
+	b.all_tenants = !doomed->entity->tenant_scoped;
+	ea_sqlbuf_add(&b, "SELECT 1");
+	alias = ea_sqlbuf_join_from(&b, field);
+	ea_sqlbuf_among(&b, alias, column, "= ANY", ea_uuid_list(doomed->ids));
+	ea_written_none(&b, field->entity);
 }
 
 static void
@@ -401,7 +418,29 @@ purge_rows(EaSqlBuf *b, const Doomed *doomed, int alias)
 	ea_sqlbuf_select(b, alias, doomed->entity->id_column, UUIDOID);
 	ea_sqlbuf_add(b, ", ");
 	ea_deletion_select(b, doomed->entity, alias);
-	ea_sqlbuf_run(b, EA_EXEC_WRITE, true, purged_row, &row);
+	ea_written_run(b, doomed->entity, true, doomed->ids->n, purged_row, &row);
+}
+
+/* The rows go, or are marked; each is held, so that none can have gone. */
+static void
+take_away(EaSqlBuf *b, const Doomed *doomed, int alias)
+{
+	EaWriteDeleted deleted = {
+		b->req, doomed->entity, false, !doomed->hard, doomed->deletion
+	};
+
+	if (doomed->purged != NULL)
+		purge_rows(b, doomed, alias);
+	else if (ea_audit_entities(b->req))
+	{
+		ea_changes_deleted(b, &deleted, alias);
+		ea_written_run(b, doomed->entity, true, doomed->ids->n,
+					   ea_changes_deleted_row, &deleted);
+	}
+	else
+		ea_written_run(b, doomed->entity, true, doomed->ids->n, NULL, NULL);
+	ea_written_rows(b, doomed->entity, doomed->ids,
+					doomed->hard ? EA_WRITTEN_GONE : EA_WRITTEN_DELETED);
 }
 
 /* When, and with what, so that it can be brought back together. */
@@ -429,10 +468,6 @@ static void
 delete_rows(EaRequest *req, const Doomed *doomed)
 {
 	EaEntity   *entity = doomed->entity;
-	EaWriteDeleted deleted = {
-		req, entity, false, !doomed->hard, doomed->deletion
-	};
-	EaRowFunction row = NULL;
 	EaSqlBuf	b;
 	int			alias;
 
@@ -453,17 +488,7 @@ delete_rows(EaRequest *req, const Doomed *doomed)
 		alias = ea_sqlbuf_update(&b, entity, mark(&b, doomed), EA_OP_DELETE);
 	ea_sqlbuf_among(&b, alias, entity->id_column, "= ANY",
 					ea_uuid_list(doomed->ids));
-	if (doomed->purged != NULL)
-		purge_rows(&b, doomed, alias);
-	else
-	{
-		if (ea_audit_entities(req))
-		{
-			ea_changes_deleted(&b, &deleted, alias);
-			row = ea_changes_deleted_row;
-		}
-		ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, row, &deleted);
-	}
+	take_away(&b, doomed, alias);
 
 	/* the tables are held by now: a key that is not there does not come */
 	if (doomed->hard)

@@ -629,6 +629,22 @@ ea_input_targets(EaInput *const *inputs, int n)
 		check_entity(inputs, n, lfirst(cell));
 }
 
+void
+ea_input_retarget(EaInput *input, const pg_uuid_t *from, const pg_uuid_t *to)
+{
+	for (int i = 0; i < input->entity->nfields; i++)
+	{
+		EaInputField *in = &input->fields[i];
+
+		CHECK_FOR_INTERRUPTS();
+		for (int k = 0; k < in->ntargets; k++)
+		{
+			if (ea_uuid_equal(&in->targets[k].id, from))
+				in->targets[k].id = *to;
+		}
+	}
+}
+
 EaValue
 ea_input_value(const EaField *field, const EaInputField *in, int column)
 {

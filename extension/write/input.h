@@ -75,6 +75,10 @@ extern void ea_input_values(EaInput *input);
  */
 extern void ea_input_targets(EaInput *const *inputs, int n);
 
+/* Targets with one id have another: the resource has got that instead. */
+extern void ea_input_retarget(EaInput *input, const pg_uuid_t *from,
+							  const pg_uuid_t *to);
+
 /* What a column that the field has in the row is to hold. */
 extern EaValue ea_input_value(const EaField *field, const EaInputField *in,
 							  int column);

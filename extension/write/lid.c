@@ -61,7 +61,8 @@ ea_lid_resolve(EaRequest *req, const char *type, const EaJson *lid,
 
 /*
  * Ids are made in ascending order, and so is the list.  An id alone says of
- * which resource it is: no two entities share one.
+ * which resource it is: no two entities share one, unless triggers of others
+ * make it so, and then the foreign key knows.
  */
 bool
 ea_lid_made(EaRequest *req, EaEntity *entity, const pg_uuid_t *id)
@@ -72,5 +73,29 @@ ea_lid_made(EaRequest *req, EaEntity *entity, const pg_uuid_t *id)
 void
 ea_lid_add_made(EaLids *lids, const pg_uuid_t *id)
 {
-	lids->made.items[lids->made.n++] = *id;
+	EaIds	   *made = &lids->made;
+
+	made->items[made->n++] = *id;
+
+	/* what a trigger of others has chosen may come after it */
+	if (made->n > 1 && ea_uuid_compare(&made->items[made->n - 2], id) > 0)
+		ea_uuid_sort(made);
+}
+
+void
+ea_lid_change(EaLids *lids, const pg_uuid_t *from, const pg_uuid_t *to)
+{
+	for (int i = 0; i < lids->n; i++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (ea_uuid_equal(&lids->items[i].id, from))
+			lids->items[i].id = *to;
+	}
+	for (int i = 0; i < lids->made.n; i++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (ea_uuid_equal(&lids->made.items[i], from))
+			lids->made.items[i] = *to;
+	}
+	ea_uuid_sort(&lids->made);
 }

@@ -50,4 +50,8 @@ extern bool ea_lid_made(EaRequest *req, EaEntity *entity,
 /* Note that the running operation adds a resource. */
 extern void ea_lid_add_made(EaLids *lids, const pg_uuid_t *id);
 
+/* It has got another id: local ids stand for that from now on. */
+extern void ea_lid_change(EaLids *lids, const pg_uuid_t *from,
+						  const pg_uuid_t *to);
+
 #endif							/* EA_LID_H */

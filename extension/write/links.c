@@ -7,10 +7,12 @@
 #include "utils/timestamp.h"
 
 #include "authz/authz.h"
+#include "base/grow.h"
 #include "request/errors.h"
 #include "write/audit_changes.h"
 #include "write/links.h"
 #include "write/write_policy.h"
+#include "write/written.h"
 
 /* Who writes; nobody, if the caller is no user of the tenant. */
 static void
@@ -117,12 +119,13 @@ add_new_links(EaSqlBuf *b, const Change *change, const EaRulesHeld *held)
 	ea_sqlbuf_join_conflict(b, change->field);
 }
 
+/* The links that go. */
 static void
-add_old_links(EaSqlBuf *b, const Change *change, const EaRulesHeld *held)
+add_old_links(EaSqlBuf *b, int alias, const Change *change,
+			  const EaRulesHeld *held)
 {
 	EaField    *field = change->field;
 	EaEntity   *target = ea_catalog_target(field, 0);
-	int			alias = ea_sqlbuf_join_delete(b, field);
 	int			far;
 
 	ea_sqlbuf_is(b, alias, field->join_near, change->id);
@@ -137,6 +140,41 @@ add_old_links(EaSqlBuf *b, const Change *change, const EaRulesHeld *held)
 	far = ea_sqlbuf_from(b, target, EA_OP_READ);
 	ea_sqlbuf_addf(b, " AND t%d.%s = t%d.%s)", far, target->id_column, alias,
 				   field->join_far);
+}
+
+/* All targets are there, and once in the list. */
+static void
+check_put_in(EaSqlBuf *found, const Change *change)
+{
+	EaIds		ids = {0};
+
+	for (int i = 0; i < change->in->ntargets; i++)
+		*EA_GROW(&ids) = change->in->targets[i].id;
+	ea_written_all(found, change->field->entity, &ids);
+}
+
+/* The links are as they were to be. */
+static void
+check_joined(const Change *change, const EaRulesHeld *held)
+{
+	EaField    *field = change->field;
+	EaSqlBuf	b;
+	int			alias;
+
+	ea_sqlbuf_init(&b, change->req);
+	ea_sqlbuf_add(&b, "SELECT ");
+	ea_sqlbuf_select(&b, 0, field->join_far, UUIDOID);
+	alias = ea_sqlbuf_join_from(&b, field);
+	if (change->leaving != NULL)
+	{
+		add_old_links(&b, alias, change, held);
+		ea_written_none(&b, field->entity);
+		return;
+	}
+	ea_sqlbuf_is(&b, alias, field->join_near, change->id);
+	ea_sqlbuf_among(&b, alias, field->join_far, "= ANY",
+					target_array(change));
+	check_put_in(&b, change);
 }
 
 /*
@@ -159,10 +197,12 @@ change_joined(Change *change)
 	ea_writing_links(req, field->entity, field);
 	ea_sqlbuf_init(&b, req);
 	if (change->leaving != NULL)
-		add_old_links(&b, change, &held);
+		add_old_links(&b, ea_sqlbuf_join_delete(&b, field), change, &held);
 	else
 		add_new_links(&b, change, &held);
 	ea_changes_run_links(&b, field->join_far, moved_ids(change));
+	if (ea_written_asks(&b))
+		check_joined(change, &held);
 }
 
 /* -------- columns of the target -------- */
@@ -230,6 +270,32 @@ set_columns(EaSqlBuf *b, StringInfo set, const Change *change, EaField *owner)
 	}
 }
 
+/* The columns are as they were to be. */
+static void
+check_columns(const Change *change, const EaRulesHeld *held)
+{
+	EaEntity   *target = ea_catalog_target(change->field, 0);
+	bool		leaving = change->leaving != NULL;
+	EaSqlBuf	b;
+	int			alias;
+
+	ea_sqlbuf_init(&b, change->req);
+	ea_sqlbuf_add(&b, "SELECT ");
+	ea_sqlbuf_select(&b, 0, target->id_column, UUIDOID);
+	alias = ea_sqlbuf_from(&b, target, leaving ? EA_OP_READ : EA_OP_DELETE);
+	if (leaving)
+	{
+		add_members(&b, alias, unconstify(Change *, change));
+		ea_write_policy_only_held(&b, alias, target->id_column, held);
+		ea_written_none(&b, target);
+		return;
+	}
+	ea_sqlbuf_among(&b, alias, target->id_column, "= ANY",
+					target_array(change));
+	ea_sqlbuf_is(&b, alias, change->field->members[0].column, change->id);
+	check_put_in(&b, change);
+}
+
 static void
 change_columns(Change *change)
 {
@@ -266,6 +332,8 @@ change_columns(Change *change)
 	ea_changes_only_owners(&b, alias, owners);
 	ea_changes_run_owners(&b, alias, owners, change->field->entity->type,
 						  after, moved_ids(change));
+	if (ea_written_asks(&b))
+		check_columns(change, &held);
 }
 
 static void

@@ -17,6 +17,7 @@
 #include "write/relationship.h"
 #include "write/update.h"
 #include "write/write_policy.h"
+#include "write/written.h"
 
 void
 ea_relationship_check_verb(EaRequest *req, EaWriteLinks verb)
@@ -35,11 +36,13 @@ answer_version(EaRequest *req, int64 version)
 		ea_etag_answer(req, version);
 }
 
-/* The resource itself was written: its time and version. */
+/* The resource itself was written: its time and version.  It is held. */
 static void
 touch(EaRequest *req, const pg_uuid_t *id)
 {
 	EaEntity   *entity = req->entity;
+	pg_uuid_t	first = *id;
+	const EaIds ids = {1, 1, &first};
 	StringInfoData set;
 	EaSqlBuf	b;
 	int64		version = 0;
@@ -53,12 +56,14 @@ touch(EaRequest *req, const pg_uuid_t *id)
 	ea_sqlbuf_is(&b, alias, entity->id_column, id);
 	if (!entity->locking)
 	{
-		ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, NULL, NULL);
+		ea_written_run(&b, entity, true, 1, NULL, NULL);
+		ea_written_rows(&b, entity, &ids, EA_WRITTEN_LIVE);
 		return;
 	}
 	ea_sqlbuf_add(&b, " RETURNING ");
 	ea_sqlbuf_select(&b, alias, entity->version_column, INT8OID);
-	ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, ea_exec_read_int64, &version);
+	ea_written_run(&b, entity, true, 1, ea_exec_read_int64, &version);
+	ea_written_rows(&b, entity, &ids, EA_WRITTEN_LIVE);
 	if (ea_audit_entities(req))
 		ea_audit_version(req->audit->open, true, version);
 	answer_version(req, version);

@@ -29,6 +29,7 @@
 #include "write/deletion.h"
 #include "write/links.h"
 #include "write/restore.h"
+#include "write/written.h"
 
 /* The rows of an entity that come back. */
 typedef struct Strand
@@ -296,6 +297,14 @@ clear(Restore *r, const Strand *strand, EaField *field, const char *column,
 							 EA_OP_DELETE);
 	add_cleared(&b, strand, alias, column, gone);
 	ea_changes_run_owners(&b, alias, owners, NULL, NULL, NULL);
+	if (!ea_written_asks(&b))
+		return;
+	ea_sqlbuf_init(&b, r->req);
+	b.deleted_too = true;
+	ea_sqlbuf_add(&b, "SELECT 1");
+	alias = ea_sqlbuf_from(&b, entity, EA_OP_DELETE);
+	add_cleared(&b, strand, alias, column, gone);
+	ea_written_none(&b, entity);
 }
 
 static void
@@ -358,7 +367,8 @@ bring_back(Restore *r, const Strand *strand)
 		ea_changes_deleted(&b, &restored, alias);
 		row = ea_changes_deleted_row;
 	}
-	ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, row, &restored);
+	ea_written_run(&b, entity, true, strand->all.n, row, &restored);
+	ea_written_rows(&b, entity, &strand->all, EA_WRITTEN_LIVE);
 }
 
 static void
@@ -404,7 +414,7 @@ ea_restore_resource(EaRequest *req)
 	ea_document_complete(doc);
 	req->status = 200;
 	if (entity->locking)
-		ea_etag_answer(req, doc->primary.items[0]->version);
+		ea_etag_answer(req, ea_document_one(doc)->version);
 	ea_document_write_one(doc,
-						  ea_document_resource_path(doc->primary.items[0]));
+						  ea_document_resource_path(ea_document_one(doc)));
 }

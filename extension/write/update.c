@@ -23,6 +23,7 @@
 #include "write/links.h"
 #include "write/update.h"
 #include "write/write_policy.h"
+#include "write/written.h"
 
 /* The version that a document names, for or beside the header. */
 static void
@@ -172,11 +173,11 @@ ea_update_finish(EaInput *const *inputs, const pg_uuid_t *ids, int n,
 			ea_changes_created(inputs[i], &ids[i]);
 		back = write_elsewhere(inputs[i], &ids[i]) || back;
 	}
-	if (back)
+	if (back || req->triggered)
 		read_again(sink, ids, n);
 	/* triggers of an existing table may have linked it already */
 	if (n == 1 && inputs[0]->op == EA_OP_CREATE &&
-		!inputs[0]->entity->existing)
+		!inputs[0]->entity->existing && !req->triggered)
 		sink->doc->linked = linked_fields(inputs[0]);
 	ea_document_complete(sink->doc);
 }
@@ -209,6 +210,19 @@ set_field(EaSqlBuf *b, StringInfo set, const EaField *field,
 	}
 }
 
+/* A row has come back, and it is the one that was to be written. */
+static bool
+is_set(const EaEntity *entity, const EaRowSink *sink, const pg_uuid_t *id,
+	   uint64 n)
+{
+	if (n == 0)
+		return false;
+	if (n > 1 || (sink != NULL &&
+				  !ea_uuid_equal(&ea_document_last(sink->doc)->id, id)))
+		ea_written_refuse(entity->table);
+	return true;
+}
+
 /*
  * Set the given fields.  Returns false when there is no such row: not
  * visible, of another version, or not holding any more what it held before.
@@ -220,6 +234,7 @@ set_row(EaInput *input, EaRowSink *sink, const pg_uuid_t *id,
 	EaEntity   *entity = input->entity;
 	StringInfoData set;
 	EaSqlBuf	b;
+	uint64		n;
 	int			alias;
 
 	ea_writing_begin(input->req, entity, EA_WRITING_ROWS);
@@ -245,9 +260,10 @@ set_row(EaInput *input, EaRowSink *sink, const pg_uuid_t *id,
 	{
 		ea_sqlbuf_add(&b, " RETURNING ");
 		ea_document_columns(&b, sink->shape, alias);
-		if (ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, ea_document_row, sink) == 0)
+		n = ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, ea_document_row, sink);
+		if (!is_set(entity, sink, id, n))
 			return false;
-		*version = sink->doc->primary.items[sink->doc->primary.n - 1]->version;
+		*version = ea_document_last(sink->doc)->version;
 		return true;
 	}
 	if (entity->locking)
@@ -255,33 +271,45 @@ set_row(EaInput *input, EaRowSink *sink, const pg_uuid_t *id,
 		ea_sqlbuf_add(&b, " RETURNING ");
 		ea_sqlbuf_select(&b, alias, entity->version_column, INT8OID);
 	}
-	return ea_sqlbuf_run(&b, EA_EXEC_WRITE, true,
-						 entity->locking ? ea_exec_read_int64 : NULL,
-						 version) > 0;
+	n = ea_sqlbuf_run(&b, EA_EXEC_WRITE, true,
+					  entity->locking ? ea_exec_read_int64 : NULL, version);
+	return is_set(entity, NULL, id, n);
+}
+
+/* The same, with what the row holds before read where that has to be. */
+static bool
+set_read_row(EaInput *input, EaRowSink *sink, const pg_uuid_t *id,
+			 const EaIfMatch *match, EaWriteBefore *before, int64 *version)
+{
+	bool		done = set_row(input, sink, id, match, before, version);
+
+	for (int i = 0; i < 2 && !done && ea_changes_declined(before); i++)
+	{
+		ea_changes_read(before, id, i == 1);
+		done = set_row(input, sink, id, match, before, version);
+	}
+	return done;
 }
 
 int64
 ea_update_set(EaInput *input, EaRowSink *sink, const pg_uuid_t *id,
 			  const EaIfMatch *match)
 {
+	EaEntity   *entity = input->entity;
 	EaWriteBefore *before = ea_changes_before(input);
 	int64		version = 0;
-	bool		done = set_row(input, sink, id, match, before, &version);
 
-	for (int i = 0; i < 2 && !done && ea_changes_declined(before); i++)
+	if (!set_read_row(input, sink, id, match, before, &version))
 	{
-		ea_changes_read(before, id, i == 1);
-		done = set_row(input, sink, id, match, before, &version);
+		/*
+		 * Not visible, or another version, or it was so when we looked.  Else
+		 * it is held now, and nothing but the table's own code keeps it.
+		 */
+		ea_update_check_row(input->req, entity, id, match, true);
+		if (!set_read_row(input, sink, id, match, before, &version))
+			ea_written_refuse(entity->table);
 	}
-	if (done)
-	{
-		ea_changes_updated(input, id, before, version);
-		return version;
-	}
-
-	/* not visible, or another version: or it was so when we looked */
-	ea_update_check_row(input->req, input->entity, id, match, false);
-	stale(input->req, match);
+	return ea_changes_updated(input, id, before, version);
 }
 
 /* -------- what is taken only where it is stored -------- */
@@ -414,7 +442,7 @@ ea_update_resource(EaRequest *req)
 
 	req->status = 200;
 	if (entity->locking)
-		ea_etag_answer(req, doc->primary.items[0]->version);
+		ea_etag_answer(req, ea_document_one(doc)->version);
 	ea_document_write_one(doc,
-						  ea_document_resource_path(doc->primary.items[0]));
+						  ea_document_resource_path(ea_document_one(doc)));
 }

@@ -15,7 +15,8 @@ extern void ea_update_resource(EaRequest *req);
 
 /*
  * Set the given fields of the row, where it is visible and its version
- * matches; throws 404 and 412 otherwise.  The row goes to the sink, if there
+ * matches; throws 404 and 412 otherwise, and 409 where its table's own code
+ * keeps it as it was.  The row goes to the sink, if there
  * is one.  Relationships kept elsewhere are not touched.  Returns the new
  * version, for a locking entity.
  */
