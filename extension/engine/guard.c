@@ -222,27 +222,6 @@ outlives_call(const Node *command)
 	}
 }
 
-static void
-utility(PlannedStmt *stmt, const char *source, bool read_only_tree,
-		ProcessUtilityContext context, ParamListInfo params,
-		QueryEnvironment *environment, DestReceiver *dest,
-		QueryCompletion *completion)
-{
-	Node	   *command = stmt->utilityStmt;
-
-	if ((security_context() & EA_GUARD_SERVICE) && outlives_call(command))
-		ereport(ERROR,
-				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
-				 errmsg("%s is not possible within a request",
-						GetCommandTagName(CreateCommandTag(command)))));
-	if (next_utility != NULL)
-		next_utility(stmt, source, read_only_tree, context, params,
-					 environment, dest, completion);
-	else
-		standard_ProcessUtility(stmt, source, read_only_tree, context, params,
-								environment, dest, completion);
-}
-
 /* -------- temporary objects -------- */
 
 /* Where an object is that has just been made, as only SnapshotSelf sees. */
@@ -304,6 +283,60 @@ access_object(ObjectAccessType access, Oid class, Oid object, int part,
 		next_access(access, class, object, part, arg);
 }
 
+/* -------- a command -------- */
+
+static void
+run_command(PlannedStmt *stmt, const char *source, bool read_only_tree,
+			ProcessUtilityContext context, ParamListInfo params,
+			QueryEnvironment *environment, DestReceiver *dest,
+			QueryCompletion *completion)
+{
+	if (next_utility != NULL)
+		next_utility(stmt, source, read_only_tree, context, params,
+					 environment, dest, completion);
+	else
+		standard_ProcessUtility(stmt, source, read_only_tree, context, params,
+								environment, dest, completion);
+}
+
+/*
+ * Objects are looked at only while a command runs on behalf of the service:
+ * where somebody has that hook, rows are not written past the executor.
+ */
+static void
+utility(PlannedStmt *stmt, const char *source, bool read_only_tree,
+		ProcessUtilityContext context, ParamListInfo params,
+		QueryEnvironment *environment, DestReceiver *dest,
+		QueryCompletion *completion)
+{
+	bool		of_service = (security_context() & EA_GUARD_SERVICE) != 0;
+	Node	   *command = stmt->utilityStmt;
+
+	if (of_service && outlives_call(command))
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				 errmsg("%s is not possible within a request",
+						GetCommandTagName(CreateCommandTag(command)))));
+	if (!of_service || object_access_hook == access_object)
+	{
+		run_command(stmt, source, read_only_tree, context, params,
+					environment, dest, completion);
+		return;
+	}
+	next_access = object_access_hook;
+	object_access_hook = access_object;
+	PG_TRY();
+	{
+		run_command(stmt, source, read_only_tree, context, params,
+					environment, dest, completion);
+	}
+	PG_FINALLY();
+	{
+		object_access_hook = next_access;
+	}
+	PG_END_TRY();
+}
+
 void
 ea_guard_init(void)
 {
@@ -313,6 +346,4 @@ ea_guard_init(void)
 	fmgr_hook = called;
 	next_utility = ProcessUtility_hook;
 	ProcessUtility_hook = utility;
-	next_access = object_access_hook;
-	object_access_hook = access_object;
 }
