@@ -431,6 +431,11 @@ subtest 'indexes that are not valid' => sub {
 	$end->();
 	is(invalid(), 'Tag REINDEX INDEX CONCURRENTLY app.mine', 'one whose making was cancelled does');
 	$cluster->psql('drop index app.mine');
+	my $join = $cluster->psql("select conrelid::regclass from pg_constraint where confrelid = 'shop.thing'::regclass and conrelid::regclass::text like '%tags'");
+	$eve->good(204, POST => '/olds/' . made(olds => { name => 'x' })->{id} . '/relationships/tags', data => [ to(made(tags => { name => 'y' }))->{data} ]);
+	$cluster->try_psql("create unique index concurrently mine on $join ((1 / (tag_id is null)::int))");
+	is(invalid(), 'Old REINDEX INDEX CONCURRENTLY app.mine', 'so does one of a join table');
+	$cluster->psql('drop index app.mine');
 	$cluster->psql('create table theirs.other (a int); insert into theirs.other values (1), (1)');
 	$cluster->try_psql('create unique index concurrently mine on theirs.other (a)');
 	is(invalid(), '', 'what is on other tables is no affair of the service');
