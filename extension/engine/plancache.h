@@ -34,7 +34,7 @@ typedef struct EaPlan
 	/* tables that are neither the extension's nor the system's */
 	int			ntables;
 	EaPlanTable *tables;
-	int			nreferring;		/* tables that a deletion looks into, besides */
+	int			nreferring;		/* that a deletion looks into, besides */
 	Oid		   *referring;
 	bool		fresh;			/* just made: names mean what they meant */
 	uint64		epoch;			/* when they were known to be as they must */

@@ -22,7 +22,7 @@ typedef void (*EaRowFunction) (void *arg, TupleTableSlot *slot);
 #define EA_PLAN_NO_LOOPS	0x01	/* no nested loops */
 #define EA_PLAN_AS_WRITTEN	0x02	/* tables are joined in the order
 									 * written */
-#define EA_PLAN_IN_ORDER	0x04	/* rows are read in the order of an index */
+#define EA_PLAN_IN_ORDER	0x04	/* rows come in the order of an index */
 
 /*
  * Who reads a statement's rows: the function, and the types of the columns

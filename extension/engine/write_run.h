@@ -16,9 +16,9 @@
  * committed by now.  "params" and "list" are the same values, "nested" says
  * that another statement runs, "reader" may be NULL, and "dest" is for its
  * rows.  "n" is how many rows were changed, "triggered" whether triggers of
- * others had a say in it (engine/triggers.h).  Returns false, with nothing run,
- * if it is anything else; where what it replaces is asked for in vain, "n" is
- * 0 and reader->replaced says so.
+ * others had a say in it (engine/triggers.h).  Returns false, with nothing
+ * run, if it is anything else; where what it replaces is asked for in vain,
+ * "n" is 0 and reader->replaced says so.
  */
 extern bool ea_write_run(EaPlan *kept, bool nested, EaParams params,
 						 ParamListInfo list, const EaReader *reader, void *arg,

@@ -147,8 +147,7 @@ check_copy(const EaEntity *user, const char *table, Oid *types, Datum *values,
 	char	   *sql = psprintf("SELECT 1 FROM %s WHERE %s = $1 AND %s = $2",
 							   table, user->id_column, user->tenant_column);
 
-	if (SPI_execute_with_args(sql, 2, types, values, NULL, false, 0) < 0 ||
-		SPI_processed != copies)
+	if (ea_trigger_write_count(sql, 2, types, values) != copies)
 		ea_written_refuse(table);
 }
 

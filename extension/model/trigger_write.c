@@ -45,6 +45,13 @@ find(const char *sql, const char *table, bool *found)
 	return value;
 }
 
+uint64
+ea_trigger_write_count(const char *sql, int n, Oid *types, Datum *values)
+{
+	execute(sql, n, types, values);
+	return SPI_processed;
+}
+
 bool
 ea_trigger_write_asks(const char *sql, const char *table)
 {

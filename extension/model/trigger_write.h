@@ -15,6 +15,10 @@
  */
 extern void ea_trigger_write_check(const char *table);
 
+/* So many rows a query over such a table finds, as they are by now. */
+extern uint64 ea_trigger_write_count(const char *sql, int n, Oid *types,
+									 Datum *values);
+
 /* A query over the system catalogs, $1 being the table's name, finds a row. */
 extern bool ea_trigger_write_asks(const char *sql, const char *table);
 

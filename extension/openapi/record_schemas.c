@@ -90,8 +90,8 @@ static const EaApiComponent others[] = {
 	"'null']},'detail':{'type':['string','null']}}}"},
 	{"schemas/MigrationStatus",
 		"{'type':'object','required':['status','extensionVersion',"
-		"'manifestRevision','applied','pending','differences','invalidIndexes',"
-		"'revisions'],"
+		"'manifestRevision','applied','pending','differences',"
+		"'invalidIndexes','revisions'],"
 		"'properties':{'status':{'type':'string','enum':['UP_TO_DATE',"
 		"'PENDING','FAILED']},'extensionVersion':{'type':'string'},"
 		"'manifestRevision':{'type':['integer','null']},'applied':{'type':"

@@ -4,9 +4,9 @@
  * The tables' foreign keys only refuse; cascade and setNull are carried out
  * here, so that they reach versions and records as any other write, and so
  * that the tables can be distributed.  A row is held before what refers to it
- * is looked for: what comes in between waits, and is refused or found.  Rows referring to a deleted one are
- * found whether or not the caller sees them: a reference the caller does not
- * see must not dangle either.
+ * is looked for: what comes in between waits, and is refused or found.  Rows
+ * referring to a deleted one are found whether or not the caller sees them: a
+ * reference the caller does not see must not dangle either.
  */
 #include "postgres.h"
 
