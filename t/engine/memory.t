@@ -178,8 +178,10 @@ SQL
 	  =~ /^plans\|(\d+)$/mg;
 
 	is(scalar @plans, 2, 'counted');
-	cmp_ok($plans[0], '<', 45, 'no more plans than are allowed');
-	cmp_ok($plans[1], '<', 45, 'nor after errors');
+
+	# those of this procedure and of foreign keys count, too
+	cmp_ok($plans[0], '<', 32 + 32, 'no more plans than are allowed');
+	cmp_ok($plans[1], '<', $plans[0] + 10, 'nor after errors');
 	$cluster->psql('drop trigger boom on app.label');
 };
 
