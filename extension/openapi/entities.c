@@ -180,7 +180,8 @@ put_attribute(EaApi *api, const EaField *field, const EaJson *json,
 {
 	const EaType *type = field->type;
 	bool		text = field->shown != type;
-	bool		either = is_taken_as(field->shown, EA_JSON_STRING) &&
+	bool		either = type->schema_pattern != NULL &&
+		is_taken_as(field->shown, EA_JSON_STRING) &&
 		is_taken_as(field->shown, EA_JSON_NUMBER);
 
 	ea_jsonfmt_put(api->out, "%,%q:{", field->name);

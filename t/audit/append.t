@@ -101,7 +101,7 @@ my @changed = (
 	[ 'a trigger before', "$logged create trigger note before insert on $month for each row execute function note();", "$records select what from seen;", '200 1 ROW' ],
 	[ 'a trigger on all', "$logged create trigger note after insert on entityapi.audit for each row execute function note();", "$records select what from seen;", '200 1 ROW' ],
 	[ 'a trigger by statement', "$logged create trigger note before insert on entityapi.audit for each statement execute function note();", "$records select what from seen;", '200 1 STATEMENT' ],
-	[ 'a rule', 'create rule no as on insert to entityapi.audit do instead nothing;', $records, '200 0' ],
+	[ 'a rule', 'create rule no as on insert to entityapi.audit do instead nothing;', '', 'ERROR' ],
 	[ 'an index over an expression', "create index mine on $month (lower(action));", "set enable_seqscan = off; select count(*) from $month where lower(action) = 'entity_update' and request_id = 'it';", '200 1' ],
 	[ 'an index of another kind', "create index mine on $month using hash (target_id);", "set enable_seqscan = off; select count(*) from $month where target_id = '$id' and request_id = 'it';", '200 1' ],
 	[ 'an index over some rows', "create index mine on $month (target_id, ip) where tenant_id is not null and outcome = 'SUCCESS';",

@@ -50,7 +50,7 @@ sub declare
 		{ kind => 'Service', metadata => { name => 's' }, spec => \%service },
 		{ kind => 'Roles', metadata => { name => 'r' }, spec => { roles => { Editor => undef, Boss => undef } } },
 		{ kind => 'Policy', metadata => { name => 'Compares' }, spec => { expression => "#record.d < '2026-01-01' or #record.n > 3 or #record.at < '2026-01-01T00:00:00Z' or #record.n == #record.i" } },
-		{ kind => 'Entity', metadata => { name => 'Ruled' }, spec => { plural => 'ruleds', policies => { Compares => [qw(read create update)] },
+		{ kind => 'Entity', metadata => { name => 'Ruled' }, spec => { plural => 'ruleds', policies => { Compares => [qw(read update)] },
 			fields => { map { $_ => $fields{$_} } qw(d at n i) }, permissions => { Editor => [qw(create read update delete history)] } } },
 		map { { kind => 'Entity', metadata => { name => $_ }, spec => { ($table{$_} =~ /^shop/ ? (table => $table{$_}) : ()), plural => $kinds{$_}, fields => \%fields,
 			permissions => { Editor => [qw(create read update delete history)], Boss => ['read'] } } } } sort keys %kinds ]);
