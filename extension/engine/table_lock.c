@@ -20,6 +20,7 @@
 
 #include "base/compat.h"
 #include "engine/table_lock.h"
+#include "engine/turn.h"
 
 /* A class of locks that SQL cannot take: engine/turn.h has others. */
 #define SLOT_CLASS 0xEA20
@@ -87,12 +88,34 @@ give_slot_back(int slot)
 	LockRelease(&tag, ExclusiveLock, false);
 }
 
+/*
+ * Declarations are being applied.  What that locks it has soon done, or gives
+ * up (entityapi.apply_lock_timeout): no request is to be refused for it.
+ */
+static bool
+is_applying(void)
+{
+	LOCKTAG		tag;
+
+	SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, 0, 0, EA_TURN_DECLARATIONS);
+	if (LockAcquire(&tag, ShareLock, false, true) == LOCKACQUIRE_NOT_AVAIL)
+		return true;
+	LockRelease(&tag, ShareLock, false);
+	return false;
+}
+
 /* An error gives the slot back, and leaves "waiting" as it is. */
 static void
 wait_for(Oid relid, LOCKMODE mode)
 {
-	int			slot = take_slot(relid);
+	int			slot;
 
+	if (is_applying())
+	{
+		LockRelationOid(relid, mode);
+		return;
+	}
+	slot = take_slot(relid);
 	waiting = true;
 	LockRelationOid(relid, mode);
 	waiting = false;

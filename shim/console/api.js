@@ -16,7 +16,7 @@ export const AWAY = {
 
 const LOST = {
   code: 'OUTCOME_UNKNOWN',
-  detail: 'The service cannot be reached. Look at the connection. It is not known whether this was saved: reload and look ' +
+  detail: 'The service cannot be reached. Look at the connection. It is not known whether this was saved: reload ' +
     'before you try again.'
 }
 
