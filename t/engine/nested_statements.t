@@ -51,7 +51,7 @@ is($cluster->psql("$script;"), join("\n", map { "201|n$_\n200|" } 1 .. 20), 'a s
 
 # What the log says of a failure, too
 my $from = -s $cluster->log;
-is($cluster->psql("$set; " . request(POST => 'things', { type => 'things', attributes => { name => 'bad' } })), '500|', 'a failure is answered');
+is($cluster->psql("$set; " . request(POST => 'things', { type => 'things', attributes => { name => 'bad' } })), '400|', 'a failure is answered');
 like(substr(EntityApi::Test::slurp($cluster->log), $from), qr/SQL statement "INSERT INTO app\.thing .*?"\n/, 'and told with the statement that failed');
 
 done_testing();
