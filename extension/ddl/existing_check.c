@@ -692,12 +692,24 @@ table_so_far(const EaEntity *entity, void *arg)
 	return ea_ddl_relation(to->existing ? to : to->other->was);
 }
 
-/* One that an apply has made is compared with what was made (drift.c). */
+/*
+ * One that an apply has made is compared with what was made (drift.c), and a
+ * repair makes it anew.
+ */
 static bool
 is_made_key(EaDdlPlan *plan, const EaActingKey *key)
 {
 	ListCell   *lc;
 
+	foreach(lc, plan->to->tables)
+	{
+		EaDdlTable *to = lfirst(lc);
+
+		if (!to->existing && to->other != NULL &&
+			ea_names_map_get(to->by_object, key->name) != NULL &&
+			ea_ddl_relation(to->other->was) == key->relid)
+			return true;
+	}
 	foreach(lc, plan->stored->tables)
 	{
 		EaDdlTable *stored = lfirst(lc);
