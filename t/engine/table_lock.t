@@ -173,6 +173,10 @@ subtest 'afterwards' => sub {
 subtest 'a wait that ends in time' => sub {
 	my $socket;
 
+	$cluster->psql("alter role entityapi_shim set lock_timeout = '10min'");
+	$shim->stop;
+	$shim->begin;
+
 	holding('lock table app.customer in access exclusive mode', sub {
 			$socket = begun(bytes(GET => '/api/v1/customers'));
 			ok(EntityApi::Test::wait_until(60, sub { waiting() > 0 }), 'it waits');

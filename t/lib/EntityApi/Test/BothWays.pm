@@ -120,7 +120,7 @@ sub run
 {
 	my ($self, $switch, $sql) = @_;
 	my $result = $self->{cluster}->try_psql("set client_min_messages = error; select from entityapi.version(); set entityapi.direct_scans = $switch; begin; $sql\nrollback;");
-	my ($error) = $result->{err} =~ /ERROR:\s+(.*)$/m;
+	my ($error) = $result->{err} =~ /ERROR:\s+(.*)$/m ? $1 : $result->{err};
 
 	return join ' ', (grep { $_ ne '' } split /\n/, $result->{out}), $result->{status} ? "ERROR $error" : ();
 }
