@@ -390,7 +390,9 @@ ea_changes_updated(EaInput *input, const pg_uuid_t *id,
 	initStringInfo(&after);
 	for (int i = 0; before != NULL && i < entity->nfields; i++)
 	{
-		if (before->values[i] == NULL)
+		/* without triggers of others what was not given is as it was */
+		if (before->values[i] == NULL ||
+			(stored == NULL && !input->fields[i].given))
 			continue;
 		resetStringInfo(&after);
 		if (stored != NULL)

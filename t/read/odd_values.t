@@ -87,8 +87,10 @@ sub patch
 sub attributes
 {
 	my ($answer) = @_;
+	my $body = $answer->{body};
 
-	return $answer->{body} =~ /"attributes":(\{.*?\}),"(?:relationships|links|meta)"/s ? $1 : die "no attributes: $answer->{body}\n";
+	utf8::decode($body);
+	return $body =~ /"attributes":(\{.*?\}),"(?:relationships|links|meta)"/s ? $1 : die "no attributes: $body\n";
 }
 
 my @odd = (
@@ -122,7 +124,7 @@ for my $kind (sort keys %kinds)
 			is(row($kind, $id), $before, 'nor in an atomic operation');
 			$ed->good(200, patch($kind, $id, qq({"$member":null})));
 			is($cluster->psql("select $member is null from $table{$kind} where id = '$id'"), 't', 'null is another value');
-			like($ed->good(200, GET => "/$kinds{$kind}/$id/history")->{body}, qr/"changes":\{"$member":\[\Q$shown\E,null\]\}/, 'and a change');
+			like($ed->good(200, GET => "/$kinds{$kind}/$id/history")->{body}, qr/"changes":\{"$member":\{"from":\Q$shown\E,"to":null\}\}/, 'and a change');
 
 			# what is not stored any more
 			if ($kind eq 'Made')
@@ -201,7 +203,7 @@ for my $kind (sort keys %kinds)
 		my $page = $ed->good(200, GET => "/$kinds{$kind}?sort=d,-at,n&page[size]=3&page[after]=$after")->{json};
 
 		push @seen, map { $_->{id} } @{ $page->{data} };
-		$after = @{ $page->{data} } ? $page->{meta}{page}{after} : undef;
+		$after = @{ $page->{data} } ? $page->{meta}{pagination}{after} : undef;
 	}
 	my %once = map { $_ => 1 } @seen;
 	is(scalar(keys %once), $wanted, "$kind: pages hold each row");
@@ -219,7 +221,7 @@ sub text
 	return '$x$' . $text . '$x$';
 }
 
-sub day { return sprintf "'%d-%02d-%02d%s'", one(1 + int rand 9999, 1 + int rand 4700), 1 + rand 12, 1 + rand 28, one('', ' BC') =~ s/ BC//r }
+sub day { return sprintf "'%04d-%02d-%02d%s'", one(1 + int rand 9999, 1 + int rand 4700), 1 + rand 12, 1 + rand 28, one('', ' BC') =~ s/ BC//r }
 
 sub ancient { return sprintf "'%04d-%02d-%02d%s BC'", 1 + rand 4700, 1 + rand 12, 1 + rand 28, $_[0] // '' }
 
