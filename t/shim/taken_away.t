@@ -98,7 +98,9 @@ subtest 'taken away from behind one that takes long' => sub {
 		print $locker "commit;\n";
 		my @statuses = map { status($_) } @readers[0, 1], @refused;
 
-		is("@statuses", '200 200 401 401', "round $round") if "@statuses" ne '200 200 401 401' || $round == 10;
+		# a quarter of the pool, one here, waits for a table; another is refused
+		@statuses[ 0, 1 ] = sort @statuses[ 0, 1 ];
+		like("@statuses", qr/^200 (?:200|503) 401 401$/, "round $round") if "@statuses" ne '200 200 401 401' || $round == 10;
 	}
 	close $locker;
 	is(records('taken'), '20|20', 'each is written down once');

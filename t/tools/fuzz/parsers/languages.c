@@ -113,7 +113,7 @@ type_of_path(EaPolicyScope *scope, EaPolicy *node, const char **message,
 	const EaType *type = ea_types_find(name);
 
 	if (type != NULL)
-		return ea_policy_type_of(name);
+		return type->policy;
 	if (strcmp(name, "roles") == 0)
 		return EA_POLICY_STRINGS;
 	*message = "there is no such field";
