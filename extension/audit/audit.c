@@ -416,7 +416,7 @@ own_values(EaAuditRecord *record, EaValue *values)
 	values[6] = EA_NULL_IF(!record->has_version, EA_INT8(record->version));
 }
 
-/* What is done is recorded, or not done. */
+/* Work that leaves no record is not done. */
 static void
 check_written(uint64 records, uint64 written)
 {
@@ -512,7 +512,7 @@ count_part(const EaAudit *audit, int first)
 	return n;
 }
 
-/* What has been written is there no more. */
+/* Large changes of a record that has been written are freed. */
 static void
 forget_changes(EaAuditRecord *record)
 {
