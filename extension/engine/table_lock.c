@@ -89,22 +89,38 @@ give_slot_back(int slot)
 }
 
 /*
- * Declarations are being applied.  What that locks it has soon done, or gives
- * up (entityapi.apply_lock_timeout): no request is to be refused for it.
+ * Does another session have it, within a transaction?  It is asked without
+ * taking it, since its own are refused it where they do not wait.
+ */
+static bool
+is_held(EaTurn turn, LOCKMETHODID method)
+{
+	LOCKTAG		tag;
+	int			holders;
+
+	SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, 0, 0, turn);
+	tag.locktag_lockmethodid = method;
+	pfree(GetLockConflicts(&tag, ShareLock, &holders));
+	return holders > 0;
+}
+
+/*
+ * Declarations are being applied, or steps that are left of that.  What they
+ * lock they have soon done, or give up (entityapi.apply_lock_timeout): no
+ * request is to be refused for it.
  */
 static bool
 is_applying(void)
 {
-	LOCKTAG		tag;
-
-	SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, 0, 0, EA_TURN_DECLARATIONS);
-	if (LockAcquire(&tag, ShareLock, false, true) == LOCKACQUIRE_NOT_AVAIL)
-		return true;
-	LockRelease(&tag, ShareLock, false);
-	return false;
+	return is_held(EA_TURN_DECLARATIONS, USER_LOCKMETHOD) ||
+		is_held(EA_TURN_STEPS, DEFAULT_LOCKMETHOD);
 }
 
-/* An error gives the slot back, and leaves "waiting" as it is. */
+/*
+ * Tables are given back before the turn is, so one that an application held
+ * a moment ago is free by now.  An error gives the slot back, and leaves
+ * "waiting" as it is.
+ */
 static void
 wait_for(Oid relid, LOCKMODE mode)
 {
@@ -115,6 +131,8 @@ wait_for(Oid relid, LOCKMODE mode)
 		LockRelationOid(relid, mode);
 		return;
 	}
+	if (ConditionalLockRelationOid(relid, mode))
+		return;
 	slot = take_slot(relid);
 	waiting = true;
 	LockRelationOid(relid, mode);
