@@ -48,6 +48,7 @@ int			ea_guc_login_free_failures;
 int			ea_guc_login_delay;
 int			ea_guc_login_max_delay;
 int			ea_guc_login_address_failures;
+bool		ea_guc_asks_primary;
 bool		ea_guc_direct_scans;
 bool		ea_guc_openapi;
 bool		ea_guc_report_counters;
@@ -240,6 +241,13 @@ ea_guc_define(void)
 	DefineCustomBoolVariable("entityapi.report_counters",
 							 "Whether answers tell at times what was counted.",
 							 NULL, &ea_guc_report_counters, false,
+							 PGC_USERSET, 0, NULL, NULL, NULL);
+
+	/* who says so and asks nobody goes without an answer himself */
+	DefineCustomBoolVariable("entityapi.asks_primary",
+							 "Whether what a standby refuses fails, as the "
+							 "primary is asked then.",
+							 NULL, &ea_guc_asks_primary, false,
 							 PGC_USERSET, 0, NULL, NULL, NULL);
 
 	/* a session that says less or more waits for less or longer itself */

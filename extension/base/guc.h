@@ -40,6 +40,7 @@ extern int	ea_guc_login_free_failures; /* 5 */
 extern int	ea_guc_login_delay; /* s, 10 */
 extern int	ea_guc_login_max_delay; /* s, 900 */
 extern int	ea_guc_login_address_failures;	/* a minute, 60 */
+extern bool ea_guc_asks_primary;	/* off; the shim sets it on standbys */
 extern bool ea_guc_direct_scans;	/* past the executor; true if tested */
 extern bool ea_guc_openapi;		/* openapi.json is served, true */
 extern bool ea_guc_report_counters; /* off; the shim sets it */

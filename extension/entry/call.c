@@ -4,10 +4,16 @@
  * The work runs inside an internal subtransaction.  When it fails, what it
  * wrote is undone and the error becomes an answer, while the transaction
  * itself goes on and commits, unless failure.c throws the error on.
+ *
+ * On a standby there is nothing to undo, and PostgreSQL settles a conflict
+ * with recovery by ending the session of who is in a subtransaction, but no
+ * more than the statement of who is not.  So there is none for a caller who
+ * asks the primary after an error.
  */
 #include "postgres.h"
 
 #include "access/xact.h"
+#include "access/xlog.h"
 #include "executor/spi.h"
 #include "jit/jit.h"
 #include "mb/pg_wchar.h"
@@ -102,6 +108,26 @@ run_guarded(const EaCall *call, EaRequest *req, const char *method)
 		ea_audit_refuse(req);
 }
 
+static void
+run_on_standby(const EaCall *call, EaRequest *req, const char *method)
+{
+	PG_TRY();
+	{
+		call->serve(req, method);
+		MemoryContextSwitchTo(req->mcxt);
+	}
+	PG_CATCH();
+	{
+		ErrorData  *edata;
+
+		MemoryContextSwitchTo(req->mcxt);
+		edata = CopyErrorData();
+		FlushErrorState();
+		ea_failure_throw(req, edata);
+	}
+	PG_END_TRY();
+}
+
 /* A request that runs: there is never more than one in a backend. */
 static bool running = false;
 
@@ -153,7 +179,10 @@ ea_call_run(const EaCall *call, FunctionCallInfo fcinfo, bool guest)
 		XactReadOnly = read_only || req->reads_only;
 		set_request_id(req);
 		SPI_connect();
-		run_guarded(call, req, method);
+		if (ea_guc_asks_primary && RecoveryInProgress())
+			run_on_standby(call, req, method);
+		else
+			run_guarded(call, req, method);
 		SPI_finish();
 		if (call->finish != NULL)
 			call->finish(req);

@@ -358,18 +358,25 @@ note_busy(EaRequest *req)
 				  "The resources are being worked on. Try again soon.");
 }
 
-void
-ea_failure_answer(EaRequest *req, ErrorData *edata)
+/* Returns only for what can be answered. */
+static void
+throw_on_what_must_be(ErrorData *edata)
 {
-	bool		refused = edata->sqlerrcode == ERRCODE_EA_REFUSED &&
-	req->nproblems > 0;
-
 	if (ea_table_lock_gave_up(edata->sqlerrcode))
 		edata->sqlerrcode = ERRCODE_EA_BUSY;
 	if (is_end_of_node(edata))
 		edata->sqlerrcode = ERRCODE_CONNECTION_FAILURE;
 	if (must_throw_on(edata))
 		throw_on(edata);
+}
+
+void
+ea_failure_answer(EaRequest *req, ErrorData *edata)
+{
+	bool		refused = edata->sqlerrcode == ERRCODE_EA_REFUSED &&
+	req->nproblems > 0;
+
+	throw_on_what_must_be(edata);
 	if (!refused)
 	{
 		req->nproblems = 0;
@@ -394,4 +401,23 @@ ea_failure_answer(EaRequest *req, ErrorData *edata)
 		}
 	}
 	ea_errors_write(req);
+}
+
+void
+ea_failure_throw(EaRequest *req, ErrorData *edata)
+{
+	ErrorData	told = {
+		.elevel = ERROR,
+		.output_to_client = edata->output_to_client,
+		.sqlerrcode = ERRCODE_EA_REFUSED,
+		.message = "a standby does not answer this, ask the primary"
+	};
+
+	throw_on_what_must_be(edata);
+	if (edata->sqlerrcode != ERRCODE_EA_REFUSED &&
+		edata->sqlerrcode != ERRCODE_EA_BUSY)
+		log_failure(req, edata);
+
+	/* no more than that: what it says is of the work, or our fault */
+	ReThrowError(&told);
 }

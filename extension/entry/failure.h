@@ -4,6 +4,7 @@
 #ifndef EA_FAILURE_H
 #define EA_FAILURE_H
 
+#include "base/compat.h"
 #include "request/request.h"
 
 /*
@@ -11,5 +12,12 @@
  * what its context would tell of the work.
  */
 extern void ea_failure_answer(EaRequest *req, ErrorData *edata);
+
+/*
+ * Throw it, as what it means to a caller who asks the primary then: refusals
+ * have their SQLSTATE, and the server's log hears of faults alone.  Nothing
+ * has been undone yet, so nothing is looked up.
+ */
+extern EA_NORETURN void ea_failure_throw(EaRequest *req, ErrorData *edata);
 
 #endif							/* EA_FAILURE_H */
