@@ -20,21 +20,33 @@
 #include "database/session.h"
 #include "database/unread.h"
 
-/* What a SQLSTATE, or all that start so, means for the request. */
+/*
+ * What a SQLSTATE, or all that start so, means for the request, from the
+ * primary and from a standby.  A conflict with recovery is 40001: what the
+ * standby replays may well come in the way again.
+ */
 static const struct
 {
 	const char *prefix;
 	enum verdict verdict;
+	enum verdict on_standby;
 }			sqlstates[] =
 {
-	{"40001", VERDICT_RETRY},
-	{"40P01", VERDICT_RETRY},
-	{"55P03", VERDICT_RETRY},	/* lock_timeout, if somebody has set it */
-	{"57014", VERDICT_TIMEOUT},
-	{"57P0", VERDICT_UNAVAILABLE},
-	{"25006", VERDICT_UNAVAILABLE}, /* the primary is one no longer */
-	{"08", VERDICT_UNAVAILABLE},
-	{"53", VERDICT_UNAVAILABLE}
+	{"40001", VERDICT_RETRY, VERDICT_ELSEWHERE},
+	{"40P01", VERDICT_RETRY, VERDICT_ELSEWHERE},
+
+	/* lock_timeout, if somebody has set it */
+	{"55P03", VERDICT_RETRY, VERDICT_ELSEWHERE},
+	{"57014", VERDICT_TIMEOUT, VERDICT_TIMEOUT},
+	{"57P0", VERDICT_UNAVAILABLE, VERDICT_UNAVAILABLE},
+
+	/* the primary is one no longer */
+	{"25006", VERDICT_UNAVAILABLE, VERDICT_ELSEWHERE},
+	{"08", VERDICT_UNAVAILABLE, VERDICT_UNAVAILABLE},
+	{"53", VERDICT_UNAVAILABLE, VERDICT_UNAVAILABLE},
+
+	/* no answer of 200, as session.c has told it */
+	{"JA000", VERDICT_FAILED, VERDICT_ELSEWHERE}
 };
 
 /* What is called: how it is sent, and its result read into the answer. */
@@ -42,6 +54,7 @@ struct statement
 {
 	const char *name;			/* for the log */
 	const char *missing;		/* what it means that there is none, or NULL */
+	bool		on_standby;
 	int			(*send) (PGconn *connection, const struct request *request);
 	bool		(*read) (struct answer *answer);
 };
@@ -192,7 +205,11 @@ read_answer(struct answer *answer)
 }
 
 static const struct statement handle = {
-	"handle", NULL, send_request, read_answer
+	"handle", NULL, false, send_request, read_answer
+};
+
+static const struct statement handle_on_standby = {
+	"handle", NULL, true, send_request, read_answer
 };
 
 /* -------- entityapi.housekeep() -------- */
@@ -223,7 +240,7 @@ static const struct statement housekeep = {
 	"housekeeping",
 	"the extension in the database is older than this shim: what is over is"
 	" not deleted until ALTER EXTENSION entityapi UPDATE",
-	send_housekeeping, read_housekeeping
+	false, send_housekeeping, read_housekeeping
 };
 
 /* -------- both -------- */
@@ -285,8 +302,9 @@ may_be_committed(PGconn *connection, const struct answer *answer,
 }
 
 static enum verdict
-verdict_of(PGconn *connection, const struct request *request,
-		   const struct answer *answer, const char *sqlstate)
+verdict_of(PGconn *connection, const struct statement *statement,
+		   const struct request *request, const struct answer *answer,
+		   const char *sqlstate)
 {
 	enum verdict verdict = VERDICT_FAILED;
 	size_t		i;
@@ -297,7 +315,8 @@ verdict_of(PGconn *connection, const struct request *request,
 	{
 		if (strncmp(sqlstate, sqlstates[i].prefix,
 					strlen(sqlstates[i].prefix)) == 0)
-			verdict = sqlstates[i].verdict;
+			verdict = statement->on_standby ? sqlstates[i].on_standby :
+				sqlstates[i].verdict;
 	}
 	if (may_be_committed(connection, answer, sqlstate))
 		return request_may_write(request) ? VERDICT_UNKNOWN :
@@ -324,14 +343,14 @@ judge(PGconn *connection, const struct statement *statement,
 
 	if (answer->result != NULL)
 		sqlstate = PQresultErrorField(answer->result, PG_DIAG_SQLSTATE);
-	verdict = verdict_of(connection, request, answer, sqlstate);
+	verdict = verdict_of(connection, statement, request, answer, sqlstate);
 	message = sqlstate ?
 		PQresultErrorField(answer->result, PG_DIAG_MESSAGE_PRIMARY) :
 		PQerrorMessage(connection);
 	if (statement->missing != NULL && sqlstate != NULL &&
 		strcmp(sqlstate, UNDEFINED_FUNCTION) == 0)
 		message = statement->missing;
-	if (verdict != VERDICT_RETRY)
+	if (verdict != VERDICT_RETRY && verdict != VERDICT_ELSEWHERE)
 		log_event(LOG_ERROR, statement->name, request->id, sqlstate, "%s",
 				  message && *message ? message : "no answer in time");
 	return verdict;
@@ -350,6 +369,10 @@ refuse(const struct statement *statement, const struct request *request,
 			log_event(LOG_WARNING, statement->name, request->id, NULL,
 					  "given up after %d conflicts with other transactions",
 					  tries);
+			return &refusal_busy;
+		case VERDICT_ELSEWHERE:
+
+			/* no client is told: replicas.c asks the primary */
 			return &refusal_busy;
 		case VERDICT_TIMEOUT:
 			return &refusal_timeout;
@@ -503,6 +526,15 @@ call_handle(struct pool *pool, const struct config *config,
 	refusal = call_placed(pool, config, &handle, request, answer, started);
 	logins_leave(&login);
 	return refusal;
+}
+
+const struct refusal *
+call_standby(struct pool *pool, const struct config *config,
+			 const struct request *request, struct answer *answer)
+{
+	memset(answer, 0, sizeof(*answer));
+	return call_placed(pool, config, &handle_on_standby, request, answer,
+					   now_micros() - request->waited);
 }
 
 bool

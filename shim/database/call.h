@@ -29,6 +29,7 @@ enum verdict
 {
 	VERDICT_ANSWERED,
 	VERDICT_RETRY,				/* rolled back by the server, try again */
+	VERDICT_ELSEWHERE,			/* a standby leaves it to the primary */
 	VERDICT_TIMEOUT,
 	VERDICT_UNAVAILABLE,
 	VERDICT_UNKNOWN,			/* it may have been committed */
@@ -71,6 +72,15 @@ extern const struct refusal *call_handle(struct pool *pool,
 										 const struct config *config,
 										 const struct request *request,
 										 struct answer *answer);
+
+/*
+ * The same on a standby, for a request that only reads and is no login.  What
+ * the primary is to be asked for is refused, and nobody's fault.
+ */
+extern const struct refusal *call_standby(struct pool *pool,
+										  const struct config *config,
+										  const struct request *request,
+										  struct answer *answer);
 
 /*
  * Has the database do a step of its housekeeping; true if there is more to do

@@ -319,7 +319,7 @@ replicas_call(struct replicas *replicas, struct pool *primary,
 	replica = choose(replicas, request);
 	if (replica != NULL)
 	{
-		refusal = call_handle(replica->pool, config, request, answer);
+		refusal = call_standby(replica->pool, config, request, answer);
 		if (refusal == NULL && answer->status < 400)
 			return NULL;
 		/* the primary would need as long */

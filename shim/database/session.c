@@ -79,7 +79,8 @@ prepare_session(struct session_source *source, PGconn *connection)
 		!set_up(connection, "set search_path = pg_catalog, pg_temp") ||
 		!set_up(connection, "set entityapi.report_counters = on") ||
 		(source->kind == SESSION_STANDBY &&
-		 !set_up(connection, "set default_transaction_read_only = on")))
+		 (!set_up(connection, "set default_transaction_read_only = on") ||
+		  !set_up(connection, "set entityapi.asks_primary = on"))))
 	{
 		log_failure(source, "cannot set up a session",
 					PQerrorMessage(connection));
