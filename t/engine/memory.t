@@ -226,7 +226,7 @@ SQL
 	my $result = $cluster->try_psql("set statement_timeout = 0;\ncall ask_ranges();\nselect 'statistics', sum(length(stavalues1::text) + length(stavalues2::text)) > 200000 from pg_statistic where starelid = 'app.item'::regclass;\n$held");
 
 	is($result->{status}, 0, 'asked') or diag $result->{err};
-	like($result->{out}, qr/^statistics\|t$/m, 'there are many');
+	like($result->{out}, qr/^statistics\|t$/m, 'there are many') if !$ENV{ENTITYAPI_TEST_CITUS};	# elsewhere shards have them
 	within_bounds($result->{out}, 'of a target of 10000');
 };
 
