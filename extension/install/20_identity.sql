@@ -68,11 +68,26 @@ CREATE FUNCTION entityapi.copy_account() RETURNS trigger
 	LANGUAGE c
 	AS 'MODULE_PATHNAME', 'ea_sql_copy_account';
 
+-- Sessions that were open when 1.0 or 1.1 was updated have a library without
+-- that function.  Until a shim is restarted they go on with accounts, of which
+-- there is nothing to copy, as nobody can have declared User before.
+CREATE FUNCTION entityapi.copies_accounts() RETURNS boolean
+	LANGUAGE plpgsql
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+BEGIN
+	RETURN entityapi.version() NOT IN ('1.0', '1.1')
+		OR EXISTS (SELECT FROM entityapi.entity
+				   WHERE definition::jsonb @> '{"accounts": true}');
+END
+$$;
+
 CREATE TRIGGER copy_account
 	AFTER INSERT OR DELETE OR
 		UPDATE OF username, email, status, kind, profile
 	ON entityapi.account
-	FOR EACH ROW EXECUTE FUNCTION entityapi.copy_account();
+	FOR EACH ROW WHEN (entityapi.copies_accounts())
+	EXECUTE FUNCTION entityapi.copy_account();
 
 -- Authority over a tenant is kept apart from roles.
 CREATE TABLE entityapi.tenant_admin (

@@ -4,6 +4,7 @@
 use strict;
 use warnings;
 
+use POSIX ();
 use Test::More;
 
 use EntityApi::Test;
@@ -25,6 +26,7 @@ is($cluster->psql(q{select string_agg(source || '-' || target, ' ' order by sour
 		where path = source || '--' || target and source <> target}), join(' ', map { "$_-$current" } @released),
 	'each has one step to the current version, and there are no others');
 is($cluster->psql(q{select entityapi.version()}), $current, 'the library is of this version');
+is($cluster->try_psql(EntityApi::Test::slurp("$checkout/extension/install/00_begin.sql"))->{err}, '', 'what an update looks for is not in a new installation');
 my $wanted = EntityApi::Test::Catalog::snapshot($cluster);
 cmp_ok(scalar @$wanted, '>', 300, 'a new installation has parts');
 
@@ -78,8 +80,61 @@ for my $version (@released)
 		is(join("\n", @difference), '', 'the catalogs equal those of a new installation')
 		  or diag 'what extension/install makes differently has to be done by extension/update as well';
 
+		# A session that was open keeps a library that has not what hangs onto
+		# accounts now.  It goes on, as long as there is nothing for that to do.
+		my $old = sub {
+			my ($declared) = @_;
+			my $tried = $cluster->try_psql(qq{begin;
+				create or replace function entityapi.version() returns text language sql immutable as \$\$ select '1.1' \$\$;
+				create or replace function entityapi.copy_account() returns trigger language plpgsql as \$\$ begin raise exception 'could not find function'; end \$\$;
+				insert into entityapi.entity select 'User', 'users', 'users', 'users', '{"accounts": true}' where $declared;
+				select entityapi.create_superadmin('old', 'plainly-for-a-test-1') is not null;
+				rollback}, database => $database);
+			return $tried->{out} . $tried->{err};
+		};
+		is($old->('false'), 't', 'accounts are written by sessions of before');
+		like($old->('true'), qr/could not find function/, 'but not where User is declared: its row would be missing');
+
 		my $again = $cluster->try_psql('alter extension entityapi update', database => $database);
 		like($again->{err}, qr/already installed/, 'once');
+	};
+}
+
+# Requests go on meanwhile: one has read, waits for the update, and then writes.
+for my $version (@released)
+{
+	subtest "beside requests, from $version" => sub {
+		my $database = "beside_$version";
+		my $go = EntityApi::Test::folder() . '/go';
+		my @children;
+		my $beside = sub {
+			my ($name, $sql) = @_;
+			my $child = fork // die "$!\n";
+			push @children, $child;
+			return if $child != 0;
+			my $done = $cluster->try_psql($sql, database => $database);
+			print {*STDERR} "# $name: $done->{err}\n" if $done->{err} ne '';
+			POSIX::_exit($done->{status} != 0);
+		};
+		my $await = sub {
+			my ($what) = @_;
+			return EntityApi::Test::wait_until(60, sub { $cluster->psql("select exists (select from pg_stat_activity a where datname = '$database' and $what)", database => 'postgres') eq 't' });
+		};
+
+		$cluster->psql(qq{create database "$database"}, database => 'postgres');
+		$cluster->psql("create extension pgcrypto; create extension entityapi version '$version';
+			insert into entityapi.tenant values ('01980000-0000-7000-8000-000000000001', 'A', 'a', 'ACTIVE', '{}', now())", database => $database);
+		$beside->(request => "begin; select from entityapi.tenant;
+			do \$\$ begin while pg_stat_file('$go', true) is null loop perform pg_sleep(0.02); end loop; end \$\$;
+			update entityapi.account set email = email;
+			insert into entityapi.audit (id, at, action, outcome) values (gen_random_uuid(), now(), 'BESIDE', 'SUCCESS'); commit");
+		ok($await->("query ~ 'pg_stat_file' and exists (select from pg_locks l where l.pid = a.pid and l.mode = 'AccessShareLock' and granted)"), 'a request has read');
+		$beside->(update => 'alter extension entityapi update');
+		ok($await->("query ~ '^alter extension' and wait_event_type = 'Lock'"), 'an update waits for it');
+		open my $out, '>', $go or die "$go: $!\n";
+		close $out;
+		is(join(' ', map { waitpid $_, 0; $? >> 8 } @children), '0 0', 'neither fails');
+		is($cluster->psql("select (select extversion from pg_extension where extname = 'entityapi'), (select count(*) from entityapi.audit where action = 'BESIDE')", database => $database), "$current|1", 'both are done');
 	};
 }
 
