@@ -345,21 +345,30 @@ find_of_entity(const EaWriting *w, const ErrorData *edata, bool by_trigger,
  * no part of what was sent.
  */
 static bool
+is_of(EaEntity *entity, const ErrorData *edata)
+{
+	EaWriting	w = {.entity = entity};
+	EaViolation found = {0};
+
+	if (ea_distributed())
+		return (edata->table_name == NULL ||
+				ea_shard_name_is_in(edata->table_name, entity->table_name)) &&
+			declared_on_shard(entity, edata, &found);
+	return edata->constraint_name != NULL && is_table_of(entity, edata) &&
+		find_of_entity(&w, edata, true, &found);
+}
+
+static bool
 is_of_any(EaRequest *req, const ErrorData *edata)
 {
 	ListCell   *lc;
 
-	if (req->catalog == NULL || edata->constraint_name == NULL)
+	if (req->catalog == NULL)
 		return false;
 	foreach(lc, ea_catalog_loaded(req->catalog))
 	{
-		EaEntity   *entity = lfirst(lc);
-		EaWriting	w = {.entity = entity};
-		EaViolation found = {0};
-
 		CHECK_FOR_INTERRUPTS();
-		if (is_table_of(entity, edata) &&
-			find_of_entity(&w, edata, true, &found))
+		if (is_of(lfirst(lc), edata))
 			return true;
 	}
 	return false;

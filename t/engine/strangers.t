@@ -314,8 +314,10 @@ subtest 'temporary objects' => sub {
 				  . " prepare stored as select 1 as a; reset role; create table public.before as $own;\nselect status from $request;\n"
 				  . "select count(*) from ($own) x (oid) where oid not in (select oid from public.before);\nselect pg_temp.own_function();\ndrop table public.before;\n"
 				  . ($way eq 'hook' ? "begin; select mallory.make_temp(null); rollback" : ''));
-			is(join(' ', split /\n/, $out->{out}), ($goes_on ? 200 : 500) . ' 0 1', "$way: $make") or diag $out->{err};
-			like($out->{err}, qr/: temporary objects cannot be made within a request/, 'and told in the log') if !$goes_on;
+			# Citus refuses some of it, before anybody else looks
+			my $by_citus = $several && $out->{err} =~ /cannot execute command because a local execution has accessed a placement/;
+			is(join(' ', split /\n/, $out->{out}), ($goes_on && !$by_citus ? 200 : 500) . ' 0 1', "$way: $make") or diag $out->{err};
+			like($out->{err}, qr/: temporary objects cannot be made within a request/, 'and told in the log') if !$goes_on && !$by_citus;
 			unlike($out->{err}, qr/ERROR:  (?!EXECUTE of SELECT)/, 'without it, it is done');
 		}
 	}
