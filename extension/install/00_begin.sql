@@ -108,11 +108,11 @@ $$;
 -- meanwhile.
 --
 -- The locks are those that changes need, as one that is raised later would be
--- waited for by who waits for it.  Requests go on meanwhile, each with locks of
--- its own and in its own order; those of 1.0 and 1.1 wait for two seconds, and
--- then fail.  So all locks together are waited for less than one, after which
--- who waits would find a deadlock, and if they are not to be had, tried anew
--- when others have had their turn.
+-- waited for by who waits for it.  Requests go on meanwhile, each with locks
+-- of its own and in its own order; those of 1.0 and 1.1 wait for two seconds,
+-- and then fail.  So all locks together are waited for less than one, after
+-- which a session that waits would find a deadlock, and if they are not to be
+-- had, tried anew when others have had their turn.
 DO $$
 DECLARE
 	before CONSTANT text := pg_catalog.current_setting('lock_timeout');
@@ -202,7 +202,8 @@ BEGIN
 		WHERE NOT t.tgisinternal
 		  AND (t.tgqual IS NOT NULL
 			   AND pg_catalog.pg_get_triggerdef(t.oid)
-				   !~ (' FOR EACH ROW WHEN [(]entityapi[.]copies_accounts[(][)][)]'
+				   !~ (' FOR EACH ROW'
+					   ' WHEN [(]entityapi[.]copies_accounts[(][)][)]'
 					   ' EXECUTE FUNCTION entityapi[.]copy_account[(][)]$')
 			   OR t.tgfoid NOT IN (SELECT objid FROM member))
 		UNION ALL

@@ -173,6 +173,7 @@ my %calls = (
 	'handle' => q{select entityapi.handle('POST', '/auth/login', '{"content-type": "application/json"}', '{"username": "eve", "password": "wrong"}', '127.0.0.1');
 		select entityapi.handle('\x474554202f6865616c7468202d0a0a')},
 	'version' => 'select entityapi.version()',
+	'copies_accounts' => 'select entityapi.copies_accounts()',
 	'statement_count' => 'select entityapi.statement_count()',
 	'explain' => q{select entityapi.explain('GET', '/api/v1/people?sort=name', '{"userId": "u", "kind": "USER", "username": "u", "domainRoles": ["Editor"],
 		"tenantId": "018f0000-0000-7000-8000-000000000001"}')},
