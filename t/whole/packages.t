@@ -5,6 +5,7 @@
 use strict;
 use warnings;
 
+use Digest::SHA ();
 use File::Temp ();
 use JSON::PP ();
 use Test::More;
@@ -50,7 +51,7 @@ is((run("sh -n '$checkout/$_'"))[0], 0, "$_ is a script") for map { "debian/enti
 
 SKIP:
 {
-	skip 'no git, zip or unzip here', 4 if system('command -v git && command -v zip && command -v unzip') >> 8;
+	skip 'no git, zip or unzip here', 5 if system('command -v git && command -v zip && command -v unzip') >> 8;
 	my $list = sub { return join "\n", sort grep { !m{/$} } split /\n/, (run("unzip -Z1 '$_[0]'"))[1] };
 
 	mkdir "$folder/$_" or die for qw(with without);
@@ -58,6 +59,10 @@ SKIP:
 	my ($status, $said) = run("cp -r '$folder/without/.' '$folder/with' && cd '$folder/with' && git init -q && git add -A && "
 		  . 'git -c user.name=x -c user.email=x@example.com -c commit.gpgsign=false commit -qm all && make -s dist');
 	is($status, 0, 'make dist, of a repository') or diag $said;
+	my $sum = sub { return Digest::SHA->new(256)->addfile("$folder/with/entityapi-$meta->{version}.zip", 'b')->hexdigest };
+	my $made = $sum->();
+	run("umask 027 && cd '$folder/with' && make -s dist", TZ => 'Asia/Tokyo', LC_ALL => 'C');
+	is($sum->(), $made, 'who makes it again elsewhere gets the same');
 	($status, $said) = run("cd '$folder/without' && make -s dist");
 	is($status, 0, 'and of a tree that git does not know') or diag $said;
 	is($list->("$folder/without/entityapi-$meta->{version}.zip"), $list->("$folder/with/entityapi-$meta->{version}.zip"), 'makes the same');
