@@ -66,15 +66,18 @@ check_limits(EaRequest *req)
 {
 	bool		small = is_below(req->target, "/auth") ||
 	is_below(req->target, "/manage");
-	int			max_body = small ? ea_guc_max_body_auth : ea_guc_max_body;
+	Size		max_body = small ? ea_guc_max_body_auth : ea_guc_max_body;
 
+	/* as sent, as handed over, and as read: so often it is here, too */
+	max_body = Min(max_body,
+				   (Size) ea_guc_max_memory * 1024 / EA_LIMITS_COPIES);
 	if (strlen(req->target) > ea_guc_max_url)
 		ea_errors_throw(req, EA_ERR_URI_TOO_LONG, EA_AT_NONE, NULL,
 						"The address is longer than %d bytes.",
 						ea_guc_max_url);
 	if (req->body_len > max_body)
 		ea_errors_throw(req, EA_ERR_TOO_LARGE, EA_AT_NONE, NULL,
-						"The body is larger than %d bytes.", max_body);
+						"The body is larger than %zu bytes.", max_body);
 }
 
 static EaMethod

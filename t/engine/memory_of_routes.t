@@ -41,7 +41,7 @@ my $text = $json->encode([
 	document(Entity => Box => { permissions => { Editor => [@all] }, fields => { %text, box => part('Box'), tags => { type => 'ref', target => 'Doc', relation => 'ManyToMany' } } }) ]);
 $cluster->psql("select count(*) from entityapi.apply_manifest(\$j\$$text\$j\$)");
 $cluster->psql("alter role entityapi_shim set entityapi.max_memory = '${max}MB'; alter role entityapi_shim set entityapi.max_body = '32MB'");
-my $shim = EntityApi::Test->shim($cluster, pool_size => 1, max_body => 32 * $MB);
+my $shim = EntityApi::Test->shim($cluster, pool_size => 1, max_body => int($max * $MB / 3));
 my $tenant = $shim->tenant('acme')->{id};
 my $admin = $shim->user($tenant, 'ada', []);
 $cluster->psql("insert into entityapi.tenant_admin values ('$tenant', '$admin->{id}')");
@@ -160,7 +160,7 @@ for (['1 byte', 1, 1000, 1000], [ '1 MB', $MB, 48, 40 ], ($ENV{ENTITYAPI_MEMORY}
 		my $made = asked("$name: POST", POST => 'folders', data => {}, body => resource('folders', undef, name => 'n', note => $value));
 		asked("$name: PATCH", PATCH => "folders/$folder", data => {}, body => resource('folders', $folder, note => $value));
 		asked("$name: PATCH of little", PATCH => "folders/$folder", data => {}, body => resource('folders', $folder, name => 'other'));
-		asked("$name: operations", POST => 'operations', atomic => 1, body => $json->encode({ 'atomic:operations' => [ map { { op => 'add', data => { type => 'folders', attributes => { note => $value } } } } 1 .. 3 ] }));
+		asked("$name: operations", POST => 'operations', atomic => 1, body => $json->encode({ 'atomic:operations' => [ map { { op => 'add', data => { type => 'folders', attributes => { note => $value } } } } 1 .. ($size < 4 * $MB ? 3 : 1) ] }));
 		asked("$name: relationship", POST => "boxes/$box/relationships/tags", data => {}, body => $json->encode({ data => [ { type => 'docs', id => $cluster->psql("select id from app.doc where name <> 'hidden' and folder_id = '$folder' limit 1") } ] }));
 		for (1, 2)
 		{
@@ -175,4 +175,12 @@ note join "\n", '', @table;
 diag join "\n", '', @table if $ENV{ENTITYAPI_MEMORY};
 
 is($shim->stop, 0, 'ends with 0');
+subtest 'bodies' => sub {
+	my $large = EntityApi::Test->shim($cluster, pool_size => 1, max_body => 32 * $MB);
+	my $answer = $large->http(POST => '/api/v1/folders', { token => $user->{accessToken}, headers => { 'Content-Type' => 'application/vnd.api+json' },
+			body => resource('folders', undef, name => 'n', note => 'v' x ($max * $MB / 3)) });
+
+	is("$answer->{status} $answer->{json}{errors}[0]{code}", '413 PAYLOAD_TOO_LARGE', 'have a third of the memory');
+};
+
 done_testing;
