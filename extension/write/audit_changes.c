@@ -577,6 +577,22 @@ check_changed(const EaSqlBuf *b, const EaWriteOwners *owners)
 						"to it were changed")));
 }
 
+/* A trigger that runs afterwards may have taken one away again. */
+static void
+check_there(const EaSqlBuf *b, const EaWriteOwners *owners)
+{
+	EaIds		ids = {0};
+
+	if (!ea_written_asks(b) || owners->n == 0)
+		return;
+	for (int i = 0; i < owners->n; i++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		*EA_GROW(&ids) = owners->rows[i].id;
+	}
+	ea_written_rows(b, owners->owner->entity, &ids, EA_WRITTEN_THERE);
+}
+
 void
 ea_changes_run_owners(EaSqlBuf *b, int alias, EaWriteOwners *owners,
 					  const char *after_type, const pg_uuid_t *after,
@@ -596,6 +612,7 @@ ea_changes_run_owners(EaSqlBuf *b, int alias, EaWriteOwners *owners,
 	select_version(b, entity, alias);
 	ea_sqlbuf_run(b, EA_EXEC_WRITE, true, changed_row, owners);
 	check_changed(b, owners);
+	check_there(b, owners);
 
 	initStringInfo(&json);
 	if (after == NULL)

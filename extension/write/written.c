@@ -80,7 +80,7 @@ ea_written_rows(const EaSqlBuf *b, EaEntity *entity, const EaIds *ids,
 		ea_written_none(&found, entity);
 		return;
 	}
-	if (entity->soft_delete)
+	if (entity->soft_delete && as != EA_WRITTEN_THERE)
 		ea_sqlbuf_addf(&found, " AND t%d.%s IS %sNULL", alias,
 					   entity->deleted_column,
 					   as == EA_WRITTEN_DELETED ? "NOT " : "");

@@ -175,6 +175,7 @@ subtest 'delete and restore' => sub {
 	hang(part => 'before delete', skip => sub { not_written('what goes along is skipped', undef, DELETE => at($item)) });
 	my $buddy = made(items => { name => 'buddy' }, { buddy => to($item) });
 	hang(item => 'before update', skip => sub { not_written('a reference is kept', undef, DELETE => at($item)) });
+	hang(item => 'after update', undo => sub { not_written('what referred to it is gone', undef, DELETE => at($item)) });
 	my $doc = made(docs => { name => 'd' });
 	my $leaf = made(leaves => { name => 'l' }, { doc => to($doc) });
 	my @any = (headers => { 'If-Match' => '*' });
@@ -216,6 +217,7 @@ subtest 'relationships' => sub {
 	});
 	$ed->good(204, POST => $parts, data => to([$part])->{data});
 	hang(part => 'before update', skip => sub { not_written('and out of it', $data, DELETE => $parts, data => to([$part])->{data}) });
+	hang(part => 'after update', undo => sub { not_written('what was taken out is gone', $data, DELETE => $parts, data => to([$part])->{data}) });
 	hang(item => 'before update', skip => sub { not_written('the resource itself is skipped', $data, POST => $path, data => to([ $tags[2] ])->{data}) });
 	hang(item_tags => 'before insert', elsewhere => sub { $ed->good(204, POST => $path, data => to([@tags])->{data}) });
 	is(count(item_tags => "item_id = '$item->{id}'"), 3, 'a trigger that leaves them alone');

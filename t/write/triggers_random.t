@@ -85,7 +85,7 @@ my $question = 'select json_build_object(' . join(', ', (map {
 	"'abroad', (select count(*) from app.item where tenant_id <> '$tenant')",
 	"'seen', (select count(*) from public.seen)",
 	"'log', (select coalesce(json_agg(json_build_object('id', id, 'action', action, 'outcome', outcome, 'type', target_type, 'target', target_id, 'changes', changes) order by id), '[]')"
-	  . " from entityapi.audit where tenant_id = '$tenant' and (action like 'ENTITY%' or action like 'RELATIONSHIP%') and id::text > '%s')") . ')';
+	  . " from entityapi.audit where tenant_id = '$tenant' and (action like 'ENTITY%%' or action like 'RELATIONSHIP%%') and id::text > '%s')") . ')';
 
 sub look
 {
