@@ -343,6 +343,7 @@ source_files()
 			! -path '*/node_modules/*' ! -name '*.[od]' ! -name '*.bc' \
 			! -name '*.so' ! -name '*.zip' ! -name '.strict' \
 			! -name '.build-flags' ! -path './entityapi--*.sql' \
+			! -path './entityapi.cdx.json*' \
 			! -path './shim/entityapi-shim*[!e]' \
 			! -path ./shim/entityapi-shim -print0
 		find debian/source -type f -print0
