@@ -243,10 +243,10 @@ ea_guc_define(void)
 							 NULL, &ea_guc_report_counters, false,
 							 PGC_USERSET, 0, NULL, NULL, NULL);
 
-	/* who says so and asks nobody goes without an answer himself */
+	/* a session that sets it and asks no primary has no answer itself */
 	DefineCustomBoolVariable("entityapi.asks_primary",
-							 "Whether what a standby refuses fails, as the "
-							 "primary is asked then.",
+							 "Whether a standby throws what the primary is to "
+							 "be asked for.",
 							 NULL, &ea_guc_asks_primary, false,
 							 PGC_USERSET, 0, NULL, NULL, NULL);
 

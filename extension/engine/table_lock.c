@@ -89,8 +89,8 @@ give_slot_back(int slot)
 }
 
 /*
- * Does another session have it, within a transaction?  It is asked without
- * taking it, since its own are refused it where they do not wait.
+ * Does another session hold it, within a transaction?  Taking it to find out
+ * would refuse it meanwhile to a session that does not wait for it.
  */
 static bool
 is_held(EaTurn turn, LOCKMETHODID method)

@@ -6,9 +6,9 @@
  * itself goes on and commits, unless failure.c throws the error on.
  *
  * On a standby there is nothing to undo, and PostgreSQL settles a conflict
- * with recovery by ending the session of who is in a subtransaction, but no
- * more than the statement of who is not.  So there is none for a caller who
- * asks the primary after an error.
+ * with recovery by ending the session within a subtransaction, and the
+ * statement alone outside of one.  So there is none for a caller that asks the
+ * primary after an error.
  */
 #include "postgres.h"
 

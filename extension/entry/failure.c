@@ -358,9 +358,9 @@ note_busy(EaRequest *req)
 				  "The resources are being worked on. Try again soon.");
 }
 
-/* Returns only for what can be answered. */
+/* Returns only if it can be answered. */
 static void
-throw_on_what_must_be(ErrorData *edata)
+throw_on_unanswerable(ErrorData *edata)
 {
 	if (ea_table_lock_gave_up(edata->sqlerrcode))
 		edata->sqlerrcode = ERRCODE_EA_BUSY;
@@ -376,7 +376,7 @@ ea_failure_answer(EaRequest *req, ErrorData *edata)
 	bool		refused = edata->sqlerrcode == ERRCODE_EA_REFUSED &&
 	req->nproblems > 0;
 
-	throw_on_what_must_be(edata);
+	throw_on_unanswerable(edata);
 	if (!refused)
 	{
 		req->nproblems = 0;
@@ -413,11 +413,11 @@ ea_failure_throw(EaRequest *req, ErrorData *edata)
 		.message = "a standby does not answer this, ask the primary"
 	};
 
-	throw_on_what_must_be(edata);
+	throw_on_unanswerable(edata);
 	if (edata->sqlerrcode != ERRCODE_EA_REFUSED &&
 		edata->sqlerrcode != ERRCODE_EA_BUSY)
 		log_failure(req, edata);
 
-	/* no more than that: what it says is of the work, or our fault */
+	/* its own text is of the work, or tells of our fault */
 	ReThrowError(&told);
 }

@@ -14,9 +14,9 @@
 extern void ea_failure_answer(EaRequest *req, ErrorData *edata);
 
 /*
- * Throw it, as what it means to a caller who asks the primary then: refusals
- * have their SQLSTATE, and the server's log hears of faults alone.  Nothing
- * has been undone yet, so nothing is looked up.
+ * Throw it to a caller that asks the primary then: refusals and faults have
+ * one SQLSTATE, and the server's log hears of faults alone.  Nothing has been
+ * undone yet, so nothing is looked up.
  */
 extern EA_NORETURN void ea_failure_throw(EaRequest *req, ErrorData *edata);
 

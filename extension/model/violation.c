@@ -340,10 +340,6 @@ find_of_entity(const EaWriting *w, const ErrorData *edata, bool by_trigger,
 	return true;
 }
 
-/*
- * What waited for the end may be of any table that was written: its fields are
- * no part of what was sent.
- */
 static bool
 is_of(EaEntity *entity, const ErrorData *edata)
 {
@@ -358,6 +354,10 @@ is_of(EaEntity *entity, const ErrorData *edata)
 		find_of_entity(&w, edata, true, &found);
 }
 
+/*
+ * A constraint that waited for the end may be of any table that was written:
+ * its fields are no part of what was sent.
+ */
 static bool
 is_of_any(EaRequest *req, const ErrorData *edata)
 {

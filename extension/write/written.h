@@ -27,7 +27,7 @@ extern void ea_written_run(EaSqlBuf *b, const EaEntity *entity, bool one_row,
 /* What rows are to be afterwards. */
 typedef enum EaWrittenAs
 {
-	EA_WRITTEN_THERE,
+	EA_WRITTEN_THERE,			/* there, deleted softly or not */
 	EA_WRITTEN_LIVE,			/* there, and not deleted */
 	EA_WRITTEN_DELETED,			/* there, and deleted softly */
 	EA_WRITTEN_GONE				/* not there */

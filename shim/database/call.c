@@ -21,9 +21,9 @@
 #include "database/unread.h"
 
 /*
- * What a SQLSTATE, or all that start so, means for the request, from the
- * primary and from a standby.  A conflict with recovery is 40001: what the
- * standby replays may well come in the way again.
+ * The meaning of a SQLSTATE, or of all that start so, for the request: from
+ * the primary, and from a standby.  A conflict with recovery is 40001, and
+ * the replay may well come in the way again.
  */
 static const struct
 {
@@ -45,7 +45,7 @@ static const struct
 	{"08", VERDICT_UNAVAILABLE, VERDICT_UNAVAILABLE},
 	{"53", VERDICT_UNAVAILABLE, VERDICT_UNAVAILABLE},
 
-	/* no answer of 200, as session.c has told it */
+	/* entityapi.asks_primary, set by session.c */
 	{"JA000", VERDICT_FAILED, VERDICT_ELSEWHERE}
 };
 

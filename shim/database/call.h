@@ -74,8 +74,8 @@ extern const struct refusal *call_handle(struct pool *pool,
 										 struct answer *answer);
 
 /*
- * The same on a standby, for a request that only reads and is no login.  What
- * the primary is to be asked for is refused, and nobody's fault.
+ * The same on a standby, for a request that only reads and is no login.  It is
+ * refused, and nobody's fault, if the primary is to be asked.
  */
 extern const struct refusal *call_standby(struct pool *pool,
 										  const struct config *config,

@@ -70,7 +70,8 @@ sub crowd
 	} 1 .. POOL + BESIDE;
 }
 
-# Of a crowd, until no more than so many are without one; those are given back, too.
+# How often each status came, until no more than so many of a crowd wait; these
+# are given back, too.
 sub answers
 {
 	my ($left, @crowd) = @_;

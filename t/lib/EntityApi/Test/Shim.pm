@@ -266,7 +266,11 @@ sub stacks_are_enough
 
 	return if $ENV{SANITIZER};
 	my ($glibc) = qx{getconf GNU_LIBC_VERSION} =~ /2\.(\d+)/;
-	return if defined $glibc && $glibc >= 42;
+	if (defined $glibc && $glibc >= 42)
+	{
+	  SKIP: { Test::More::skip("the guards of stacks are not to be seen with glibc 2.$glibc", 1) }
+		return;
+	}
 	my $header = EntityApi::Test::slurp(EntityApi::Test::checkout() . '/shim/base/thread.h');
 	my ($size) = $header =~ /THREAD_STACK \((\d+) \* 1024\)/ or die "no size of stacks\n";
 	my $maps = EntityApi::Test::slurp("/proc/$self->{pid}/smaps");
