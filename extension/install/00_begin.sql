@@ -109,10 +109,10 @@ $$;
 --
 -- The locks are those that changes need: raising one later would deadlock
 -- with a request that waits for it already.  Requests go on meanwhile, each
--- with locks of its own and in its own order; those of 1.0 and 1.1 wait for two
--- seconds, and then fail.  So all locks together are waited for less than one,
--- after which a session that waits would find a deadlock, and if they are not
--- to be had, tried anew when others have had their turn.
+-- with locks of its own and in its own order; those of 1.0 and 1.1 wait for
+-- two seconds, and then fail.  So all locks together are waited for less than
+-- one, after which a session that waits would find a deadlock, and if they are
+-- not to be had, tried anew when others have had their turn.
 DO $$
 DECLARE
 	before CONSTANT text := pg_catalog.current_setting('lock_timeout');
