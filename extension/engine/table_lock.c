@@ -19,8 +19,8 @@
 #include "utils/relcache.h"
 
 #include "base/compat.h"
+#include "engine/applying.h"
 #include "engine/table_lock.h"
-#include "engine/turn.h"
 
 /* A class of locks that SQL cannot take: engine/turn.h has others. */
 #define SLOT_CLASS 0xEA20
@@ -89,50 +89,28 @@ give_slot_back(int slot)
 }
 
 /*
- * Does another session hold it, within a transaction?  Taking it to find out
- * would refuse it meanwhile to a session that does not wait for it.
- */
-static bool
-is_held(EaTurn turn, LOCKMETHODID method)
-{
-	LOCKTAG		tag;
-	int			holders;
-
-	SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, 0, 0, turn);
-	tag.locktag_lockmethodid = method;
-	pfree(GetLockConflicts(&tag, ShareLock, &holders));
-	return holders > 0;
-}
-
-/*
- * Declarations are being applied, or steps that are left of that.  What they
- * lock they have soon done, or give up (entityapi.apply_lock_timeout): no
- * request is to be refused for it.
- */
-static bool
-is_applying(void)
-{
-	return is_held(EA_TURN_DECLARATIONS, USER_LOCKMETHOD) ||
-		is_held(EA_TURN_STEPS, DEFAULT_LOCKMETHOD);
-}
-
-/*
- * Tables are given back before the turn is, so one that an application held
- * a moment ago is free by now.  An error gives the slot back, and leaves
- * "waiting" as it is.
+ * What an application of declarations locks it has soon done, or gives up
+ * (entityapi.apply_lock_timeout): no request is to be refused for it.  It
+ * takes its turn before a table and gives it back afterwards; one that has
+ * begun or ended between two looks is seen by the second, or has left the
+ * table free.
+ * An error gives the slot back, and leaves "waiting" as it is.
  */
 static void
 wait_for(Oid relid, LOCKMODE mode)
 {
 	int			slot;
 
-	if (is_applying())
+	for (int look = 0; look < 2; look++)
 	{
-		LockRelationOid(relid, mode);
-		return;
+		if (ea_applying())
+		{
+			LockRelationOid(relid, mode);
+			return;
+		}
+		if (ConditionalLockRelationOid(relid, mode))
+			return;
 	}
-	if (ConditionalLockRelationOid(relid, mode))
-		return;
 	slot = take_slot(relid);
 	waiting = true;
 	LockRelationOid(relid, mode);

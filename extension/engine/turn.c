@@ -6,9 +6,7 @@
 #include "access/xact.h"
 #include "fmgr.h"
 #include "miscadmin.h"
-#include "storage/ipc.h"
 #include "storage/lock.h"
-#include "storage/lwlock.h"
 
 #include "engine/distributed.h"
 #include "engine/exec.h"
@@ -44,15 +42,10 @@ ea_turn_take(EaTurn turn, bool wait)
 /* In which it was taken; what is rolled back gives it back. */
 static SubTransactionId taken_in = InvalidSubTransactionId;
 
-/* Whether this session is the one that applies; see ea_sql_claim_apply(). */
-static bool claimed = false;
-
 static void
 forget(XactEvent event, void *arg)
 {
 	taken_in = InvalidSubTransactionId;
-	if (event == XACT_EVENT_ABORT)
-		claimed = false;
 }
 
 bool
@@ -109,50 +102,4 @@ Datum
 ea_sql_take_audit_turn(PG_FUNCTION_ARGS)
 {
 	PG_RETURN_BOOL(take(EA_TURN_AUDIT, PG_GETARG_BOOL(0)));
-}
-
-/*
- * What lasts longer than a transaction is no lock of the kind that SQL has,
- * as those pg_advisory_unlock_all() and DISCARD give back, whatever their
- * class, and code of others may run in the session that applies.  It is of
- * the kind of tables' locks, which a session can hold as well: until its
- * transaction fails, when PostgreSQL releases all of them, and until it ends,
- * when nobody but us does.
- */
-static LOCKTAG
-claim_tag(void)
-{
-	LOCKTAG		tag;
-
-	SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, 0, 0, EA_TURN_STEPS);
-	tag.locktag_lockmethodid = DEFAULT_LOCKMETHOD;
-	return tag;
-}
-
-static void
-unclaim(int code, Datum arg)
-{
-	LOCKTAG		tag = claim_tag();
-
-	LWLockReleaseAll();
-	if (claimed)
-		LockRelease(&tag, ExclusiveLock, true);
-	claimed = false;
-}
-
-PG_FUNCTION_INFO_V1(ea_sql_claim_apply);
-
-/* entityapi.claim_apply() returns boolean */
-Datum
-ea_sql_claim_apply(PG_FUNCTION_ARGS)
-{
-	static bool at_exit = false;
-	LOCKTAG		tag = claim_tag();
-
-	if (!at_exit)
-		before_shmem_exit(unclaim, (Datum) 0);
-	at_exit = true;
-	claimed = claimed || LockAcquire(&tag, ExclusiveLock, true, true) !=
-		LOCKACQUIRE_NOT_AVAIL;
-	PG_RETURN_BOOL(claimed);
 }

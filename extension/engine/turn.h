@@ -8,7 +8,7 @@
  * Each is a class of advisory locks of its own.  Those of SQL functions are 1
  * and 2, so nobody can hold a turn who does not do the work.  What functions
  * give back whatever its class is what a session holds, and no turn is such a
- * lock (ea_sql_claim_apply()).
+ * lock (engine/applying.c).
  */
 typedef enum EaTurn
 {

@@ -1,0 +1,114 @@
+/*
+ * Who applies declarations, and the steps that are left of that.
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "fmgr.h"
+#include "miscadmin.h"
+#include "storage/ipc.h"
+#include "storage/lock.h"
+#include "storage/lwlock.h"
+
+#include "engine/applying.h"
+#include "engine/turn.h"
+
+/* Whether this session is the one that applies. */
+static bool claimed = false;
+
+/*
+ * What lasts longer than a transaction is no lock of the kind that SQL has,
+ * as those pg_advisory_unlock_all() and DISCARD give back, whatever their
+ * class, and code of others may run in the session that applies.  It is of
+ * the kind of tables' locks, which a session can hold as well: until its
+ * transaction fails, when PostgreSQL releases all of them, and until it ends,
+ * when nobody but us does.
+ */
+static LOCKTAG
+claim_tag(void)
+{
+	LOCKTAG		tag;
+
+	SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, 0, 0, EA_TURN_STEPS);
+	tag.locktag_lockmethodid = DEFAULT_LOCKMETHOD;
+	return tag;
+}
+
+/*
+ * False: another session has it.  Two sessions that claim are told apart by
+ * the weaker mode, which does not conflict with that of ea_applying():
+ * a request that looks refuses nobody.  The stronger one waits for those that
+ * look, which wait for nothing.
+ */
+static bool
+claim(void)
+{
+	LOCKTAG		tag = claim_tag();
+
+	if (LockAcquire(&tag, ShareUpdateExclusiveLock, true, true) ==
+		LOCKACQUIRE_NOT_AVAIL)
+		return false;
+	LockAcquire(&tag, ExclusiveLock, true, false);
+	LockRelease(&tag, ShareUpdateExclusiveLock, true);
+	return true;
+}
+
+static void
+forget(XactEvent event, void *arg)
+{
+	if (event == XACT_EVENT_ABORT)
+		claimed = false;
+}
+
+static void
+unclaim(int code, Datum arg)
+{
+	LOCKTAG		tag = claim_tag();
+
+	LWLockReleaseAll();
+	if (claimed)
+		LockRelease(&tag, ExclusiveLock, true);
+	claimed = false;
+}
+
+PG_FUNCTION_INFO_V1(ea_sql_claim_apply);
+
+/* entityapi.claim_apply() returns boolean */
+Datum
+ea_sql_claim_apply(PG_FUNCTION_ARGS)
+{
+	static bool registered = false;
+
+	if (!registered)
+	{
+		before_shmem_exit(unclaim, (Datum) 0);
+		RegisterXactCallback(forget, NULL);
+	}
+	registered = true;
+	claimed = claimed || claim();
+	PG_RETURN_BOOL(claimed);
+}
+
+/*
+ * It is taken to be looked at: those who hold it are not in a transaction any
+ * more for GetLockConflicts() when they commit, and have the tables' locks a
+ * while longer.
+ */
+static bool
+is_held(LOCKTAG tag)
+{
+	if (LockAcquire(&tag, RowShareLock, false, true) == LOCKACQUIRE_NOT_AVAIL)
+		return true;
+	LockRelease(&tag, RowShareLock, false);
+	return false;
+}
+
+bool
+ea_applying(void)
+{
+	LOCKTAG		declarations;
+
+	SET_LOCKTAG_ADVISORY(declarations, MyDatabaseId, 0, 0,
+						 EA_TURN_DECLARATIONS);
+	return is_held(declarations) || is_held(claim_tag());
+}
