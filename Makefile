@@ -171,8 +171,8 @@ extension/openapi/openapi.o extension/openapi/openapi.bc: override CPPFLAGS += \
 
 # What tells the version
 
-VERSIONED = extension/entry/entityapi extension/management/migrations \
-	extension/openapi/openapi
+VERSIONED = extension/entry/entityapi extension/entry/version \
+	extension/management/migrations extension/openapi/openapi
 $(VERSIONED:=.o) $(VERSIONED:=.bc): entityapi.control
 
 # The install script is its parts in the order of their names

@@ -31,6 +31,7 @@
 #include "entry/call.h"
 #include "entry/failure.h"
 #include "entry/handle_door.h"
+#include "entry/version.h"
 #include "model/catalog.h"
 
 static bool
@@ -98,6 +99,7 @@ run_guarded(const EaCall *call, EaRequest *req, const char *method)
 
 		/* to say and to record it takes little, whatever was taken before */
 		req->unseen = 0;
+		ea_version_check();
 		ea_failure_answer(req, edata);
 		failed = true;
 	}
@@ -179,6 +181,7 @@ ea_call_run(const EaCall *call, FunctionCallInfo fcinfo, bool guest)
 		XactReadOnly = read_only || req->reads_only;
 		set_request_id(req);
 		SPI_connect();
+		ea_version_note();
 		if (ea_guc_asks_primary && RecoveryInProgress())
 			run_on_standby(call, req, method);
 		else

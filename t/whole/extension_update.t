@@ -138,6 +138,32 @@ for my $version (@released)
 	};
 }
 
+# New files are there, and the objects are still old: a session that is opened
+# now has this library with those.  What cannot be done is 503, and the server's log
+# says why; nothing of it is 500, and all of it is as it should be afterwards.
+for my $version (@released)
+{
+	subtest "before the update, from $version" => sub {
+		my $database = "early_$version";
+
+		$cluster->psql(qq{create database "$database"}, database => 'postgres');
+		$cluster->psql("create extension pgcrypto; create extension entityapi version '$version'", database => $database);
+		my $shim = EntityApi::Test->shim($cluster, database => $cluster->conninfo('entityapi_shim', $database), wait => 0);
+		my $health = sub { $shim->http(GET => '/actuator/health')->{status} };
+		my @calls = ([ POST => '/auth/login', { json => { username => 'ann', password => 'never mind me' } } ],
+			[ GET => '/api/v1/parcels', { headers => { Authorization => 'Bearer x.y.z' } } ], [ GET => '/manage/tenants' ]);
+
+		# that of 1.0 has no function that the shim could call
+		my $can = $cluster->psql(q{select to_regprocedure('entityapi.handle(bytea)') is not null}, database => $database) eq 't';
+		ok(EntityApi::Test::wait_until(60, sub { $health->() == ($can ? 200 : 503) }), 'what works does');
+		is_deeply([ map { $shim->http(@$_)->{status} } @calls ], [ (503) x @calls ], 'what fails is 503');
+		like(EntityApi::Test::slurp($can ? $cluster->log : $shim->err), qr/ALTER EXTENSION entityapi UPDATE/, 'the log says what is to be done');
+		$cluster->psql('alter extension entityapi update', database => $database);
+		ok(EntityApi::Test::wait_until(60, sub { $health->() == 200 }), 'it is up');
+		is_deeply([ map { $shim->http(@$_)->{status} } @calls ], [ 401, 404, 401 ], 'afterwards all is done');
+	};
+}
+
 # One that has been in use: manifests, tables, rows of before.  The old library
 # is no more, so they are made by this one and put beside the old objects.
 subtest "in use, from $_" => \&in_use, $_ for @released;

@@ -1,0 +1,24 @@
+/*
+ * Whether this library's objects in the database are of its own version.
+ *
+ * Between the installation of new files and ALTER EXTENSION ... UPDATE a new
+ * session has the new library and the old objects.  Much works there, and what
+ * fails is no fault of a request.
+ */
+#ifndef EA_VERSION_H
+#define EA_VERSION_H
+
+/*
+ * Of each request, before its work.  Looks once a session: one that is open
+ * while its objects are updated goes on as before.
+ */
+extern void ea_version_note(void);
+
+/*
+ * A request has failed.  Throws ERRCODE_CANNOT_CONNECT_NOW if the objects were
+ * of another version when the session began, and still are: the caller may try
+ * again later.
+ */
+extern void ea_version_check(void);
+
+#endif							/* EA_VERSION_H */
