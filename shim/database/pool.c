@@ -199,15 +199,6 @@ leave_line(struct pool *pool, const struct waiter *waiter)
 		atomic_fetch_sub(&pool->waiting, 1);
 }
 
-static struct timespec
-time_of(uint64_t micros)
-{
-	return (struct timespec)
-	{
-		(time_t) (micros / 1000000), (long) (micros % 1000000) * 1000
-	};
-}
-
 static void
 begin_condition(pthread_cond_t *condition)
 {
@@ -225,7 +216,7 @@ wait_for_room(struct pool *pool, enum pool_lane lane, bool urgent,
 			  uint64_t deadline)
 {
 	struct waiter waiter = {.lane = lane,.since = now_micros()};
-	struct timespec until = time_of(deadline);
+	struct timespec until = clock_time(deadline);
 	int			failure = 0;
 	bool		placed;
 

@@ -146,7 +146,7 @@ Options as above, but for C<bare>.
 
 Start a shim on a free port.  Flags become those of the command line, with C<->
 for C<_> (nothing is swept, unless C<sweep_interval_ms> says so); C<env> is a hash of further environment variables, and C<wait> of 0
-does not wait for it to answer UP; C<reloaded> is a hash of settings that go into a file, as numbers and truth values of
+does not wait for it to answer UP; C<within> is as in C<start()>; C<reloaded> is a hash of settings that go into a file, as numbers and truth values of
 JSON, and that its C<reload> changes.  Limits of time that a busy machine may miss are generous where no flag says
 otherwise.  Over several nodes there is one for each, and requests go to all in turns, but with C<node>, the number of one.
 
@@ -289,7 +289,8 @@ sub free_port
 
 Start a program and return its process id.  Options: C<in> (text for its
 standard input), C<out>, C<err> (paths or open files, default /dev/null),
-C<env> (a hash), C<service> (true: as the server's user).
+C<env> (a hash), C<service> (true: as the server's user), C<within> (the
+beginning of a command that runs another one).
 
 =head2 run(\@command, %options)
 
@@ -305,6 +306,7 @@ sub start
 
 	unshift @command, qw(setpriv --reuid=postgres --regid=postgres --init-groups)
 	  if $options{service} && $> == 0;
+	unshift @command, @{ $options{within} // [] };
 	if (defined $options{in})
 	{
 		$in = _nameless();

@@ -34,6 +34,7 @@ sub new
 	my $wait = delete $flags{wait} // 1;
 	my $node = delete $flags{node};
 	my $reloaded = delete $flags{reloaded};
+	my $within = delete $flags{within} // [];
 	my $folder = EntityApi::Test::folder();
 	my $port = EntityApi::Test::free_port();
 
@@ -41,6 +42,7 @@ sub new
 		cluster => $cluster,
 		node    => defined $node ? $cluster->node($node) : $cluster,
 		env     => $env,
+		within  => $within,
 		wait    => $wait,
 		flags   => \%flags,
 		file    => $reloaded ? "$folder/shim.json" : undef,
@@ -142,6 +144,7 @@ sub begin
 		out     => $self->{log},
 		err     => $self->{err},
 		env     => $self->{env},
+		within  => $self->{within},
 		service => 1);
 	$_->begin for grep { $_ != $self } @{ $self->{turns} // [] };
 	return $self unless $self->{wait};
