@@ -22,34 +22,42 @@ static bool claimed = false;
  * class, and code of others may run in the session that applies.  It is of
  * the kind of tables' locks, which a session can hold as well: until its
  * transaction fails, when PostgreSQL releases all of them, and until it ends,
- * when nobody but us does.
+ * when nobody but us does.  LockReleaseAll() goes through the partitions of
+ * the table of locks from the first to the last, where this lock is: tables
+ * are given back before.
  */
 static LOCKTAG
 claim_tag(void)
 {
 	LOCKTAG		tag;
+	uint32		n = 0;
 
-	SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, 0, 0, EA_TURN_STEPS);
-	tag.locktag_lockmethodid = DEFAULT_LOCKMETHOD;
+	do
+	{
+		SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, 0, n++, EA_TURN_STEPS);
+		tag.locktag_lockmethodid = DEFAULT_LOCKMETHOD;
+	} while (LockHashPartition(LockTagHashCode(&tag)) !=
+			 NUM_LOCK_PARTITIONS - 1);
 	return tag;
 }
 
 /*
  * False: another session has it.  Two sessions that claim are told apart by
- * the weaker mode, which does not conflict with that of ea_applying():
- * a request that looks refuses nobody.  The stronger one waits for those that
- * look, which wait for nothing.
+ * the weaker mode, which does not conflict with that of ea_applying(): a
+ * request that looks refuses nobody.  The stronger one waits for those that
+ * look, which wait for nothing.  An error takes the weaker one back, which is
+ * no session's.
  */
 static bool
 claim(void)
 {
 	LOCKTAG		tag = claim_tag();
 
-	if (LockAcquire(&tag, ShareUpdateExclusiveLock, true, true) ==
+	if (LockAcquire(&tag, ShareUpdateExclusiveLock, false, true) ==
 		LOCKACQUIRE_NOT_AVAIL)
 		return false;
 	LockAcquire(&tag, ExclusiveLock, true, false);
-	LockRelease(&tag, ShareUpdateExclusiveLock, true);
+	LockRelease(&tag, ShareUpdateExclusiveLock, false);
 	return true;
 }
 
@@ -60,6 +68,7 @@ forget(XactEvent event, void *arg)
 		claimed = false;
 }
 
+/* At the end of the session, when its transaction has been aborted. */
 static void
 unclaim(int code, Datum arg)
 {
@@ -81,7 +90,7 @@ ea_sql_claim_apply(PG_FUNCTION_ARGS)
 
 	if (!registered)
 	{
-		before_shmem_exit(unclaim, (Datum) 0);
+		on_shmem_exit(unclaim, (Datum) 0);
 		RegisterXactCallback(forget, NULL);
 	}
 	registered = true;

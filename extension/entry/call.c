@@ -33,6 +33,7 @@
 #include "entry/handle_door.h"
 #include "entry/version.h"
 #include "model/catalog.h"
+#include "request/errors.h"
 
 static bool
 is_request_id(const char *id)
@@ -71,6 +72,32 @@ start_request(MemoryContext mcxt)
 	return req;
 }
 
+/* The work is undone: this record stays. */
+static void
+record_refusal(EaRequest *req)
+{
+	if (!ea_version_differs())
+	{
+		ea_audit_refuse(req);
+		return;
+	}
+	PG_TRY();
+	{
+		ea_audit_refuse(req);
+	}
+	PG_CATCH();
+	{
+		ErrorData  *edata;
+
+		MemoryContextSwitchTo(req->mcxt);
+		edata = CopyErrorData();
+		FlushErrorState();
+		ea_version_blame(edata);
+		ea_errors_rethrow(edata);
+	}
+	PG_END_TRY();
+}
+
 static void
 run_guarded(const EaCall *call, EaRequest *req, const char *method)
 {
@@ -99,15 +126,13 @@ run_guarded(const EaCall *call, EaRequest *req, const char *method)
 
 		/* to say and to record it takes little, whatever was taken before */
 		req->unseen = 0;
-		ea_version_check();
 		ea_failure_answer(req, edata);
 		failed = true;
 	}
 	PG_END_TRY();
 
-	/* the work is undone: this record stays */
 	if (failed)
-		ea_audit_refuse(req);
+		record_refusal(req);
 }
 
 static void

@@ -15,6 +15,7 @@
 #include "engine/distributed.h"
 #include "engine/table_lock.h"
 #include "entry/failure.h"
+#include "entry/version.h"
 #include "model/catalog.h"
 #include "model/violation.h"
 #include "request/errors.h"
@@ -390,6 +391,11 @@ ea_failure_answer(EaRequest *req, ErrorData *edata)
 			note_not_written(req);
 		else if (!note_refusal(req, edata))
 		{
+			if (ea_version_differs())
+			{
+				ea_version_blame(edata);
+				throw_on(edata);
+			}
 			log_failure(req, edata);
 			if (edata->sqlerrcode == ERRCODE_EA_DISTRIBUTED)
 				ea_errors_add(req, EA_ERR_UNAVAILABLE, EA_AT_NONE, NULL,

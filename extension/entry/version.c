@@ -4,34 +4,32 @@
 #include "entry/version.h"
 
 static bool known = false;		/* since this session's first request */
-static bool same = false;
-
-static bool
-is_same(void)
-{
-	return ea_exec_int64(EA_EXEC_READ, "SELECT count(*)"
-						 " FROM pg_catalog.pg_extension"
-						 " WHERE extname = 'entityapi'"
-						 " AND extversion = '" EA_VERSION "'",
-						 EA_NO_PARAMS) > 0;
-}
+static bool same = true;
 
 void
 ea_version_note(void)
 {
-	if (!known)
-		same = is_same();
+	if (known)
+		return;
+	same = ea_exec_int64(EA_EXEC_LOOK, "SELECT count(*)"
+						 " FROM pg_catalog.pg_extension"
+						 " WHERE extname = 'entityapi'"
+						 " AND extversion = '" EA_VERSION "'",
+						 EA_NO_PARAMS) > 0;
 	known = true;
 }
 
-void
-ea_version_check(void)
+bool
+ea_version_differs(void)
 {
-	same = same || is_same();
-	if (!same)
-		ereport(ERROR,
-				(errcode(ERRCODE_CANNOT_CONNECT_NOW),
-				 errmsg("entityapi's library is of version %s, its objects in "
-						"this database are not", EA_VERSION),
-				 errhint("ALTER EXTENSION entityapi UPDATE")));
+	return !same;
+}
+
+void
+ea_version_blame(ErrorData *edata)
+{
+	edata->sqlerrcode = ERRCODE_CANNOT_CONNECT_NOW;
+	edata->hint = "The objects of entityapi in this database are not of "
+		"version " EA_VERSION ", as its library is: "
+		"ALTER EXTENSION entityapi UPDATE.";
 }

@@ -15,10 +15,11 @@
 extern void ea_version_note(void);
 
 /*
- * A request has failed.  Throws ERRCODE_CANNOT_CONNECT_NOW if the objects were
- * of another version when the session began, and still are: the caller may try
- * again later.
+ * The objects were of another version when the session began.  If so, an error
+ * that would be 500 becomes ERRCODE_CANNOT_CONNECT_NOW: the caller may try
+ * again later, in another session.
  */
-extern void ea_version_check(void);
+extern bool ea_version_differs(void);
+extern void ea_version_blame(ErrorData *edata);
 
 #endif							/* EA_VERSION_H */

@@ -26,6 +26,7 @@ print $source <<~"C";
 	#include <unistd.h>
 	#include "access/xact.h"
 	#include "fmgr.h"
+	#include "miscadmin.h"
 
 	PG_MODULE_MAGIC;
 	void _PG_init(void);
@@ -36,7 +37,7 @@ print $source <<~"C";
 		if (event != XACT_EVENT_COMMIT || access("$folder/hold", F_OK) != 0)
 			return;
 		rename("$folder/hold", "$folder/held");
-		while (access("$folder/held", F_OK) == 0)
+		while (access("$folder/held", F_OK) == 0 && !ProcDiePending)
 			pg_usleep(1000);
 	}
 
@@ -47,8 +48,8 @@ print $source <<~"C";
 	}
 	C
 close $source;
-my $made = EntityApi::Test::run([ $ENV{CC} || 'cc', '-shared', '-fPIC', '-isystem', $headers, '-o', "$folder/late.so", "$folder/late.c" ]);
-is($made->{status}, 0, 'a library is made') or BAIL_OUT($made->{err});
+my $made = EntityApi::Test::run([ split(' ', $ENV{CC} || 'cc'), '-shared', '-fPIC', '-isystem', $headers, '-o', "$folder/late.so", "$folder/late.c" ]);
+is($made->{status}, 0, 'a library is made') or die $made->{err};
 
 my $cluster = EntityApi::Test->cluster;
 $cluster->apply('examples/billing');
