@@ -33,6 +33,7 @@
 #include "engine/distributed.h"
 #include "engine/exec.h"
 #include "engine/owner.h"
+#include "engine/turn.h"
 #include "manifest/compile.h"
 
 /* A row of pending_step, what the database has of it, and its declaration. */
@@ -449,6 +450,25 @@ check_owned(const Promise *p, LOCKMODE lock)
 	table_close(relation, NoLock);
 }
 
+/*
+ * Each node of a cluster is to know that its tables will be locked for this
+ * (engine/applying.h).  It is not by ea_exec_write(), for which logins would
+ * wait.
+ */
+static void
+take_node_turns(void)
+{
+	char	   *sql;
+
+	if (!ea_distributed())
+		return;
+	sql = psprintf("UPDATE entityapi.declaring SET present = present"
+				   " WHERE entityapi.take_turn(present::int, %d, true) > 0",
+				   EA_TURN_DECLARING);
+	if (SPI_execute(sql, false, 0) != SPI_OK_UPDATE)
+		elog(ERROR, "the nodes do not know that a step runs");
+}
+
 static bool
 run_part(int step, int part)
 {
@@ -470,6 +490,7 @@ run_part(int step, int part)
 
 		if (p->step != step || !parts[i].needed(p))
 			continue;
+		take_node_turns();
 		check_owned(p, parts[i].lock);
 		result = SPI_execute(parts[i].statement(p), false, 0);
 		if (result < 0)

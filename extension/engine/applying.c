@@ -112,12 +112,19 @@ is_held(LOCKTAG tag)
 	return false;
 }
 
+static bool
+is_taken(EaTurn turn)
+{
+	LOCKTAG		tag;
+
+	SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, 0, 0, turn);
+	return is_held(tag);
+}
+
+/* Other nodes than the coordinator of a cluster know the last of these. */
 bool
 ea_applying(void)
 {
-	LOCKTAG		declarations;
-
-	SET_LOCKTAG_ADVISORY(declarations, MyDatabaseId, 0, 0,
-						 EA_TURN_DECLARATIONS);
-	return is_held(declarations) || is_held(claim_tag());
+	return is_taken(EA_TURN_DECLARATIONS) || is_held(claim_tag()) ||
+		is_taken(EA_TURN_DECLARING);
 }
