@@ -17,6 +17,8 @@ delete $ENV{ENTITYAPI_TEST_MAPPED};
 my $checkout = EntityApi::Test::checkout();
 my ($current) = EntityApi::Test::slurp("$checkout/entityapi.control") =~ /default_version = '(.*)'/;
 my @released = EntityApi::Test::Released::versions();
+my %script = map { $_ => EntityApi::Test::slurp("$checkout/extension/update/released/entityapi--$_.sql") } @released;
+my $now = join '', map { EntityApi::Test::slurp($_) } sort glob "$checkout/extension/install/*.sql";
 my $cluster = EntityApi::Test->cluster;
 
 ok(!(grep { $_ eq $current } @released), 'the version under way is no released one');
@@ -40,7 +42,7 @@ for my $version (@released)
 		$psql->("create extension pgcrypto; create extension entityapi version '$version'");
 		is($psql->(q{select extversion from pg_extension where extname = 'entityapi'}), $version, 'installed');
 		cmp_ok(scalar EntityApi::Test::Catalog::difference($wanted, EntityApi::Test::Catalog::snapshot($cluster, $database)),
-			'>', 0, 'and it differs');
+			'>', 0, 'and it differs') if $script{$version} ne $now;
 
 		# what people have by then: records in two months, a reader, rights
 		# that were given, a user's own entry
@@ -141,7 +143,7 @@ for my $version (@released)
 # New files are there, and the objects are still old: a session that is opened
 # now has this library with those.  What cannot be done is 503, and the server's log
 # says why; nothing of it is 500, and all of it is as it should be afterwards.
-for my $version (@released)
+for my $version (grep { $script{$_} !~ /login_origin/ } @released)
 {
 	subtest "before the update, from $version" => sub {
 		my $database = "early_$version";

@@ -1,0 +1,2 @@
+-- What 1.3 changes of 1.2 that cannot be derived from the parts in
+-- extension/install: nothing so far.
