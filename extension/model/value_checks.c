@@ -7,16 +7,14 @@
  */
 #include "postgres.h"
 
-#include "catalog/pg_collation.h"
 #include "mb/pg_wchar.h"
-#include "regex/regex.h"
-#include "utils/builtins.h"
 #include "utils/date.h"
 #include "utils/fmgrprotos.h"
 #include "utils/numeric.h"
 #include "utils/timestamp.h"
 
 #include "base/compat.h"
+#include "model/pattern.h"
 #include "model/value_checks.h"
 
 int
@@ -116,16 +114,6 @@ check_enum(const EaField *field, const char *data, int len, const char **why)
 	return ea_types_refuse(why, psprintf("must be one of %s", names.data));
 }
 
-/* textregexeq keeps compiled expressions itself */
-static bool
-fits_pattern(const text *value, const char *pattern)
-{
-	return DatumGetBool(DirectFunctionCall2Coll(textregexeq,
-												DEFAULT_COLLATION_OID,
-												PointerGetDatum(value),
-												CStringGetTextDatum(pattern)));
-}
-
 static bool
 check_text(const EaField *field, Datum value, const char **why)
 {
@@ -150,7 +138,7 @@ check_text(const EaField *field, Datum value, const char **why)
 											field->min_length));
 	}
 
-	if (field->pattern != NULL && !fits_pattern(packed, field->pattern))
+	if (field->pattern != NULL && !ea_pattern_matches(field->pattern, packed))
 		return ea_types_refuse(why, psprintf("must match the pattern %s",
 											 field->pattern));
 	return true;
@@ -202,26 +190,4 @@ ea_value_check_odd(const EaField *field, Datum value, const char **why)
 			break;
 	}
 	return false;
-}
-
-const char *
-ea_value_pattern_fault(const char *pattern)
-{
-	int			len = strlen(pattern);
-	pg_wchar   *wide = palloc(sizeof(pg_wchar) * (len + 1));
-	regex_t		compiled;
-	char		message[128];
-	int			result;
-
-	len = pg_mb2wchar_with_len(pattern, wide, len);
-	result = pg_regcomp(&compiled, wide, len, REG_ADVANCED,
-						DEFAULT_COLLATION_OID);
-	pfree(wide);
-	if (result == REG_OKAY)
-	{
-		pg_regfree(&compiled);
-		return NULL;
-	}
-	pg_regerror(result, &compiled, message, sizeof(message));
-	return pstrdup(message);
 }

@@ -21,7 +21,4 @@ extern bool ea_value_check_odd(const EaField *field, Datum value,
 /* Less than, equal to or greater than 0, for types that have an order. */
 extern int	ea_value_compare(const EaType *type, Datum a, Datum b);
 
-/* NULL, or what is wrong with a regular expression. */
-extern const char *ea_value_pattern_fault(const char *pattern);
-
 #endif							/* EA_VALUE_CHECKS_H */

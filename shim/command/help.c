@@ -67,8 +67,9 @@ static const struct command commands[] =
 		"tells all faults of manifests that need no database to be found\n"
 		"In the words of apply, by the same checks; no server is asked. What\n"
 		"depends on what is there is left to apply --dry-run: what has been\n"
-		"applied, rows, tables of others, functions of hooks. Ends with 0\n"
-	"if there is no fault, with 1 if there is one.\n",
+		"applied, rows, tables of others, functions of hooks; and so are\n"
+		"patterns, which only the server compiles. Ends with 0 if there is\n"
+	"no fault, with 1 if there is one.\n",
 	{{NULL, NULL, NULL}}},
 	{"diff", "OLD NEW\n",
 		"tells what two sets of manifests declare differently\n"

@@ -28,6 +28,9 @@ validate(const struct buffer *documents)
 		printf("no fault in %zu document%s, %zu of them entit%s\n",
 			   findings.documents, plural(findings.documents),
 			   findings.entities, findings.entities == 1 ? "y" : "ies");
+	if (findings.patterns)
+		printf("patterns are not checked here, but by apply and "
+			   "apply --dry-run\n");
 	standin_check_free(&findings);
 	return findings.failed ? 1 : 0;
 }

@@ -17,6 +17,7 @@
 #include "standin/check.h"
 #include "standin/errors.h"
 #include "standin/memory.h"
+#include "standin/pattern.h"
 
 /* As jsonb has them: shorter keys first. */
 static int
@@ -84,8 +85,10 @@ check(const char *documents, size_t length,
 	initStringInfo(&text);
 	ea_jsonwrite_tree(&text, json);
 
+	standin_pattern_left = false;
 	m = ea_manifest_read(text.data, text.len);
 	ea_manifest_check(m);
+	findings->patterns = standin_pattern_left;
 	findings->documents = json->count;
 	findings->entities = list_length(m->entities);
 	findings->failed = m->nfaults > 0;

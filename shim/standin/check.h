@@ -12,6 +12,7 @@ struct manifest_findings
 {
 	size_t		documents;
 	size_t		entities;
+	bool		patterns;		/* there are some, not checked here */
 	char	   *faults;			/* a JSON array, as in apply_manifest()'s
 								 * refusal; NULL: none, or out of memory */
 	char	   *error;			/* why no answer could be found, or NULL */
@@ -19,7 +20,7 @@ struct manifest_findings
 };
 
 /*
- * All faults of documents (a JSON array) but those that need a database.
+ * All faults of documents (a JSON array) but those that need a server.
  * Warnings go to stderr.  One at a time; the findings are freed by the second.
  */
 extern void standin_check(const char *documents, size_t length,

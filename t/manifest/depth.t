@@ -155,16 +155,4 @@ for my $case ([ 64 => 'unknown setting "deep"' ], [ 65 => 'nested deeper than 64
 	like($err, qr/settings\.json: File too large/, 'as such');
 }
 
-# -------- patterns --------
-
-# The checks of the extension recurse as far as the stack bears it, and no
-# further.
-for my $n (50, 100_000)
-{
-	my $file = put('pattern.json', qq({"apiVersion":"entityapi/v1","kind":"Entity","metadata":{"name":"Deep"},)
-		  . qq("spec":{"fields":{"name":{"type":"string","pattern":"^) . '(' x $n . 'a' . ')' x $n . '$"}}}}');
-	my ($status, undef, $err) = run_small(validate => $file);
-	is($status, $n < 100 ? 0 : 1, "a pattern with $n parentheses") or diag $err;
-}
-
 done_testing;
