@@ -8,11 +8,9 @@
 
 #include <ctype.h>
 
-#include "common/hashfn.h"
 #include "lib/stringinfo.h"
-#include "utils/formatting.h"
-#include "utils/varlena.h"
 
+#include "base/grow.h"
 #include "base/names.h"
 
 #define LONGEST_GUESS 127		/* bytes that similarity is computed for */
@@ -20,9 +18,19 @@
 
 typedef struct Entry
 {
-	const char *name;			/* hash key, must be first */
-	void	   *value;
+	const char *name;
+	void	   *value;			/* NULL: it was removed */
+	int			next;			/* in its bucket; -1: none */
 } Entry;
+
+struct EaNameMap
+{
+	Entry	   *entries;		/* in the order in which they came */
+	int			n;
+	int			max;
+	int		   *buckets;		/* the last entry of each; -1: none */
+	int			nbuckets;		/* a power of two */
+};
 
 /* Whole last words that do not follow the spelling rules. */
 static const struct
@@ -87,7 +95,11 @@ ea_names_camel(const char *name)
 char *
 ea_names_lower(const char *name)
 {
-	return asc_tolower(name, strlen(name));
+	char	   *result = pstrdup(name);
+
+	for (char *at = result; *at != '\0'; at++)
+		*at = pg_ascii_tolower((unsigned char) *at);
+	return result;
 }
 
 static bool
@@ -128,18 +140,48 @@ ea_names_plural(const char *name)
 	return psprintf("%ss", name);
 }
 
-char *
-ea_names_identifier(const char *name)
+/* FNV-1a: identifiers with it are in databases, so it must never change. */
+static uint32
+hash_of(const char *name)
 {
 	uint32		hash = 2166136261u;
 
-	if (strlen(name) < NAMEDATALEN)
-		return pstrdup(name);
-
-	/* FNV-1a: the result is kept in databases, so it must never change */
 	for (const char *p = name; *p != '\0'; p++)
 		hash = (hash ^ (unsigned char) *p) * 16777619u;
-	return psprintf("%.*s_%08x", NAMEDATALEN - 1 - HASH_SUFFIX, name, hash);
+	return hash;
+}
+
+char *
+ea_names_identifier(const char *name)
+{
+	if (strlen(name) < NAMEDATALEN)
+		return pstrdup(name);
+	return psprintf("%.*s_%08x", NAMEDATALEN - 1 - HASH_SUFFIX, name,
+					hash_of(name));
+}
+
+/* Bytes to be changed, added or taken away (Levenshtein). */
+static int
+distance_of(const char *one, int n, const char *other, int m)
+{
+	int			row[LONGEST_GUESS + 1];
+
+	for (int k = 0; k <= m; k++)
+		row[k] = k;
+	for (int i = 1; i <= n; i++)
+	{
+		int			diagonal = row[0];
+
+		row[0] = i;
+		for (int k = 1; k <= m; k++)
+		{
+			int			changed = diagonal + (one[i - 1] != other[k - 1]);
+
+			diagonal = row[k];
+			row[k] = Min(Min(row[k], row[k - 1]) + 1, changed);
+		}
+	}
+	return row[m];
 }
 
 const char *
@@ -160,9 +202,7 @@ ea_names_nearest(const char *name, const char *const *candidates, int n)
 			continue;
 		if (pg_strcasecmp(name, candidates[i]) == 0)
 			return candidates[i];
-		distance = varstr_levenshtein_less_equal(name, len,
-												 candidates[i], other,
-												 1, 1, 1, limit, true);
+		distance = distance_of(name, len, candidates[i], other);
 		if (distance <= limit)
 		{
 			best = candidates[i];
@@ -182,18 +222,6 @@ const char *
 ea_names_guess(const char *name, const char *const *candidates, int n)
 {
 	return ea_names_meant(ea_names_nearest(name, candidates, n));
-}
-
-static uint32
-entry_hash(const void *key, Size keysize)
-{
-	return string_hash(*(const char *const *) key, SIZE_MAX);
-}
-
-static int
-entry_match(const void *one, const void *other, Size keysize)
-{
-	return strcmp(*(const char *const *) one, *(const char *const *) other);
 }
 
 bool
@@ -236,25 +264,73 @@ ea_names_table(const char *schema, const char *table)
 	return buf.data;
 }
 
-EaNameMap *
-ea_names_map_create(long size)
-{
-	HASHCTL		ctl;
+/* -------- the map -------- */
 
-	ctl.keysize = sizeof(const char *);
-	ctl.entrysize = sizeof(Entry);
-	ctl.hash = entry_hash;
-	ctl.match = entry_match;
-	ctl.hcxt = CurrentMemoryContext;
-	return hash_create("entityapi names", size, &ctl,
-					   HASH_ELEM | HASH_FUNCTION | HASH_COMPARE |
-					   HASH_CONTEXT);
+static int *
+bucket_of(EaNameMap *map, const char *name)
+{
+	return &map->buckets[hash_of(name) & (map->nbuckets - 1)];
+}
+
+static void
+hang(EaNameMap *map, int i)
+{
+	int		   *bucket = bucket_of(map, map->entries[i].name);
+
+	map->entries[i].next = *bucket;
+	*bucket = i;
+}
+
+EaNameMap *
+ea_names_map_create(int size)
+{
+	EaNameMap  *map = palloc0(sizeof(EaNameMap));
+
+	/* both are begun here: they grow in the memory context of the map */
+	map->entries = ea_grow(NULL, &map->max, sizeof(Entry));
+	for (map->nbuckets = 8; map->nbuckets < size;)
+		map->nbuckets *= 2;
+	map->buckets = palloc(map->nbuckets * sizeof(int));
+	memset(map->buckets, -1, map->nbuckets * sizeof(int));
+	return map;
+}
+
+static Entry *
+find(EaNameMap *map, const char *name)
+{
+	int			i = *bucket_of(map, name);
+
+	while (i >= 0 && strcmp(map->entries[i].name, name) != 0)
+		i = map->entries[i].next;
+	return i >= 0 ? &map->entries[i] : NULL;
+}
+
+static Entry *
+add(EaNameMap *map, const char *name)
+{
+	Entry	   *entry = EA_GROW_ARRAY(map->entries, map->n, map->max);
+
+	entry->name = name;
+	entry->value = NULL;
+	if (map->n <= map->nbuckets)
+		hang(map, map->n - 1);
+	else
+	{
+		Size		bytes = 2 * map->nbuckets * sizeof(int);
+
+		map->nbuckets *= 2;
+		map->buckets = repalloc(map->buckets, bytes);
+		memset(map->buckets, -1, bytes);
+		for (int i = 0; i < map->n; i++)
+			hang(map, i);
+	}
+	return entry;
 }
 
 void *
 ea_names_map_get(EaNameMap *map, const char *name)
 {
-	Entry	   *entry = hash_search(map, &name, HASH_FIND, NULL);
+	Entry	   *entry = find(map, name);
 
 	return entry ? entry->value : NULL;
 }
@@ -262,16 +338,36 @@ ea_names_map_get(EaNameMap *map, const char *name)
 bool
 ea_names_map_put(EaNameMap *map, const char *name, void *value)
 {
-	bool		found;
-	Entry	   *entry = hash_search(map, &name, HASH_ENTER, &found);
+	Entry	   *entry = find(map, name);
 
-	if (!found)
-		entry->value = value;
-	return !found;
+	Assert(value != NULL);
+	if (entry == NULL)
+		entry = add(map, name);
+	if (entry->value != NULL)
+		return false;
+	entry->value = value;
+	return true;
 }
 
 void
 ea_names_map_remove(EaNameMap *map, const char *name)
 {
-	(void) hash_search(map, &name, HASH_REMOVE, NULL);
+	Entry	   *entry = find(map, name);
+
+	if (entry)
+		entry->value = NULL;
+}
+
+const char **
+ea_names_map_list(EaNameMap *map, int *n)
+{
+	const char **names = palloc((map->n + 1) * sizeof(char *));
+
+	*n = 0;
+	for (int i = 0; i < map->n; i++)
+	{
+		if (map->entries[i].value != NULL)
+			names[(*n)++] = map->entries[i].name;
+	}
+	return names;
 }

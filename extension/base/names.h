@@ -7,8 +7,6 @@
 #ifndef EA_NAMES_H
 #define EA_NAMES_H
 
-#include "utils/hsearch.h"
-
 /* "LineItem" -> "line_item", "HTMLPage" -> "html_page". */
 extern char *ea_names_snake(const char *name);
 
@@ -47,10 +45,13 @@ extern const char *ea_names_meant(const char *name);
 /* One of the n names is this one. */
 extern bool ea_names_contain(char *const *names, int n, const char *name);
 
-/* A map from names to pointers; names are not copied. */
-typedef struct HTAB EaNameMap;
+/*
+ * A map from names to pointers that are not NULL; names are not copied.  It
+ * grows in the memory context that was current when it was created.
+ */
+typedef struct EaNameMap EaNameMap;
 
-extern EaNameMap *ea_names_map_create(long size);
+extern EaNameMap *ea_names_map_create(int size);
 extern void *ea_names_map_get(EaNameMap *map, const char *name);
 
 /* False, and nothing changed, when the name is there already. */
@@ -58,5 +59,8 @@ extern bool ea_names_map_put(EaNameMap *map, const char *name, void *value);
 
 /* Nothing happens when the name is not there. */
 extern void ea_names_map_remove(EaNameMap *map, const char *name);
+
+/* All n names, in the order in which they came; palloc'd. */
+extern const char **ea_names_map_list(EaNameMap *map, int *n);
 
 #endif							/* EA_NAMES_H */

@@ -311,6 +311,7 @@ check_columns(EaManifest *m, EaDeclEntity *entity)
 {
 	static EaDeclField system_field;
 	EaNameMap  *columns = ea_names_map_create(32);
+	int			ncolumns;
 	ListCell   *lc;
 
 	if (entity->existing_table == NULL)
@@ -340,7 +341,8 @@ check_columns(EaManifest *m, EaDeclEntity *entity)
 			claim_column(m, field, ((EaDeclMember *) lfirst(member))->column,
 						 columns);
 	}
-	if (hash_get_num_entries(columns) > MOST_COLUMNS)
+	(void) ea_names_map_list(columns, &ncolumns);
+	if (ncolumns > MOST_COLUMNS)
 		ea_manifest_fault(m, entity->document->label, "/spec/fields", NULL,
 						  "needs more than %d columns", MOST_COLUMNS);
 }

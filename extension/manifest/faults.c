@@ -50,27 +50,12 @@ ea_manifest_guess(const char *name, const char *const *candidates, int n,
 	return nearest ? psprintf("did you mean \"%s\"?", nearest) : otherwise;
 }
 
-static int
-compare_names(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *) a, *(const char *const *) b);
-}
-
 const char *
 ea_manifest_guess_map(const char *name, EaNameMap *map,
 					  const char *otherwise)
 {
-	long		size = hash_get_num_entries(map);
-	const char **candidates = palloc(sizeof(char *) * (size + 1));
-	HASH_SEQ_STATUS scan;
-	const char **entry;
-	int			n = 0;
+	int			n;
+	const char **names = ea_names_map_list(map, &n);
 
-	/* the name is the key, and so the first member of an entry */
-	hash_seq_init(&scan, map);
-	while ((entry = hash_seq_search(&scan)) != NULL)
-		candidates[n++] = *entry;
-	/* of names that are equally near it is not the hash that chooses */
-	qsort(candidates, n, sizeof(char *), compare_names);
-	return ea_manifest_guess(name, candidates, n, otherwise);
+	return ea_manifest_guess(name, names, n, otherwise);
 }

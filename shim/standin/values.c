@@ -7,9 +7,7 @@
 #include "mb/pg_wchar.h"
 #include "utils/builtins.h"
 #include "utils/datetime.h"
-#include "utils/formatting.h"
 #include "utils/jsonb.h"
-#include "utils/varlena.h"
 
 #include "base/compat.h"
 
@@ -74,39 +72,6 @@ cstring_to_text(const char *s)
 	return cstring_to_text_with_len(s, strlen(s));
 }
 
-char *
-asc_tolower(const char *buff, size_t nbytes)
-{
-	char	   *result = pnstrdup(buff, nbytes);
-
-	for (char *at = result; *at != '\0'; at++)
-		*at = pg_ascii_tolower((unsigned char) *at);
-	return result;
-}
-
-/* What has come so far is valid UTF-8. */
-int
-pg_mb2wchar_with_len(const char *from, pg_wchar *to, int len)
-{
-	const char *end = from + len;
-	int			count = 0;
-
-	while (from < end && *from != '\0')
-	{
-		int			bytes = pg_encoding_mblen(PG_UTF8, from);
-		pg_wchar	c = (unsigned char) *from;
-
-		if (bytes > 1)
-			c &= 0xFF >> (bytes + 1);
-		for (int i = 1; i < bytes; i++)
-			c = c << 6 | ((unsigned char) from[i] & 0x3F);
-		to[count++] = c;
-		from += bytes;
-	}
-	to[count] = 0;
-	return count;
-}
-
 int
 pg_mbstrlen_with_len(const char *mbstr, int limit)
 {
@@ -115,43 +80,6 @@ pg_mbstrlen_with_len(const char *mbstr, int limit)
 	for (int i = 0; i < limit; i++)
 		count += ((unsigned char) mbstr[i] & 0xC0) != 0x80;
 	return count;
-}
-
-/* Each of the three changes costs 1; more than max_d need not be exact. */
-int
-varstr_levenshtein_less_equal(const char *source, int slen,
-							  const char *target, int tlen,
-							  int ins_c, int del_c, int sub_c,
-							  int max_d, bool trusted)
-{
-	pg_wchar   *from = palloc((slen + 1) * sizeof(pg_wchar));
-	pg_wchar   *to = palloc((tlen + 1) * sizeof(pg_wchar));
-	int			m = pg_mb2wchar_with_len(source, from, slen);
-	int			n = pg_mb2wchar_with_len(target, to, tlen);
-	int		   *row = palloc((n + 1) * sizeof(int));
-	int			result;
-
-	for (int j = 0; j <= n; j++)
-		row[j] = j;
-	for (int i = 1; i <= m; i++)
-	{
-		int			diagonal = row[0];
-
-		row[0] = i;
-		for (int j = 1; j <= n; j++)
-		{
-			int			above = row[j];
-
-			row[j] = Min(Min(above, row[j - 1]) + 1,
-						 diagonal + (from[i - 1] != to[j - 1]));
-			diagonal = above;
-		}
-	}
-	result = row[n];
-	pfree(row);
-	pfree(to);
-	pfree(from);
-	return result;
 }
 
 /* -------- numbers -------- */
