@@ -76,7 +76,7 @@ endif
 
 EXTRA_CLEAN = $(OBJS:.o=.d) extension/.strict entityapi.cdx.json
 
-.PHONY: run up down test test-more test-citus crash bench bench-citus bench-growth bench-peers fuzz sanitize check-memory coverage matrix packages check-packages dist \
+.PHONY: run up down check test test-more test-citus crash bench bench-citus bench-growth bench-peers fuzz sanitize check-memory coverage matrix packages check-packages dist \
 	sbom shim install-shim uninstall-shim \
 	clean-shim check-needs print-cflags print-regress print-specs FORCE
 
@@ -86,11 +86,12 @@ EXTRA_CLEAN = $(OBJS:.o=.d) extension/.strict entityapi.cdx.json
 ENTITYAPI_DATA := $(DATA)
 override undefine DATA
 
-export PG_CONFIG PORT MANIFESTS DEMO CORS SHIM_CONFIG TESTS ADD ANY_MINOR \
+export PG_CONFIG PORT MANIFESTS DEMO CORS SHIM_CONFIG TESTS ACCEPT BASE \
+	FOLDERS ADD ANY_MINOR \
 	WERROR BITCODE RELEASES POSTGRES_SOURCE CITUS_SOURCE CITUS_BUILT BUILD_ON MIRROR RUNS LINTIAN PARTS
 
-run up down test test-more test-citus crash bench bench-citus sanitize check-memory coverage matrix \
-packages check-packages dist:
+run up down check test test-more test-citus crash bench bench-citus sanitize check-memory coverage \
+matrix packages check-packages dist:
 	@exec env DATA='$(ENTITYAPI_DATA)' scripts/$@
 
 fuzz:
@@ -99,10 +100,16 @@ fuzz:
 bench-growth:
 	@exec env DATA='$(ENTITYAPI_DATA)' BENCH_PARTS=growth scripts/bench
 
+compile_commands.json: FORCE
+	@exec scripts/compile-commands
+
 bench-peers:
 	@exec env DATA='$(ENTITYAPI_DATA)' BENCH_PARTS=peers/run scripts/bench
 
-PGXS := $(shell $(PG_CONFIG) --pgxs 2>/dev/null)
+# PGXS has a target "check" that does nothing.
+
+PGXS := $(if $(filter check,$(MAKECMDGOALS)),,$(shell $(PG_CONFIG) --pgxs \
+	2>/dev/null))
 
 ifeq ($(wildcard $(PGXS)),)
 

@@ -27,7 +27,8 @@ my @exempt = (
 	[ 'docs/operations.md', 'ALTER EXTENSION entityapi UPDATE', 'is for an older version; t/whole/extension_update does it' ],
 	[ 'docs/upgrades.md', 'pg_basebackup -D rehearsal', 'is for two machines; t/whole/extension_update updates each version' ],
 	[ 'examples/tracker/README.md', '. .local/env', 'is for a service of that example; t/whole/tracker asks it what stands there' ],
-	[ 'CONTRIBUTING.md', 'make test', 'is what runs this' ]);
+	[ 'CONTRIBUTING.md', 'make test', 'is what runs this' ],
+	[ 'CONTRIBUTING.md', 'gdb -p PID', 'stops a session until somebody goes on' ]);
 
 my $checkout = EntityApi::Test::checkout();
 my $folder = File::Temp->newdir('eaXXXXXXXX', DIR => '/tmp');
