@@ -117,13 +117,6 @@ ResultRelInfo; ANY_MINOR=1 builds all the same
 	((void) ExecCheckPermissions((stmt)->rtable, (stmt)->permInfos, true))
 #endif
 
-/* A comparison of rows names its kind as others do since 18. */
-#if PG_VERSION_NUM < 180000
-#define cmptype rctype
-#define COMPARE_LT ROWCOMPARE_LT
-#define COMPARE_GT ROWCOMPARE_GT
-#endif
-
 /* An index scan can be instrumented since 18. */
 #if PG_VERSION_NUM < 180000
 #define ea_compat_index_beginscan(table, index, snapshot, nkeys) \
@@ -256,12 +249,6 @@ typedef RelFileLocator EaLocator;
 
 #define ea_compat_read_recent(file, block, buffer) \
 	ReadRecentBuffer((file), MAIN_FORKNUM, (block), (buffer))
-
-/*
- * Since 17 a scan of a B-tree does not hold entries against the key that it
- * has begun at (engine/start_key.h).
- */
-#define EA_COMPAT_BEGINS_SCANS (PG_VERSION_NUM >= 170000)
 
 /*
  * What a write needs: which indexes get an entry of an updated row is told in

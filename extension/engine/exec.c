@@ -26,7 +26,6 @@
 #include "engine/newest.h"
 #include "engine/pin.h"
 #include "engine/plancache.h"
-#include "engine/start_key.h"
 #include "engine/table_lock.h"
 #include "engine/triggers.h"
 #include "engine/write_run.h"
@@ -410,7 +409,6 @@ static uint64
 run_by_plan(EaPlan *kept, bool nested, EaExecMode mode, EaParams params,
 			RowReceiver *receiver)
 {
-	const EaReader *reader = receiver->reader;
 	ParamListInfo list = make_param_list(params);
 	EaPlanChoice *choice;
 	SPIPlanPtr	plan;
@@ -421,12 +419,10 @@ run_by_plan(EaPlan *kept, bool nested, EaExecMode mode, EaParams params,
 	if (choice == NULL)
 		return run_by_spi(kept->plan, mode, list, receiver);
 	plan = ea_plan_choice_begin(choice, params, list);
-	if (reader == NULL ||
-		!ea_start_key_run(plan, kept->here, list, &receiver->pub, &n))
-		n = run_by_spi(plan, mode, list, receiver);
-	begin_planning(reader, &receiver->planning);
+	n = run_by_spi(plan, mode, list, receiver);
+	begin_planning(receiver->reader, &receiver->planning);
 	ea_plan_choice_end(choice, list);
-	end_planning(reader, &receiver->planning);
+	end_planning(receiver->reader, &receiver->planning);
 	return n;
 }
 

@@ -176,12 +176,6 @@ ea_plancache_statement(const CachedPlan *plan)
 }
 
 void
-ea_plancache_tell(void *sql)
-{
-	errcontext("SQL statement \"%s\"", (const char *) sql);
-}
-
-void
 ea_plancache_forget(EaPlan *plan)
 {
 	drop_plan((PlanItem *) plan);

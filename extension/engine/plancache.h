@@ -58,12 +58,6 @@ extern EaPlan *ea_plancache_get(const char *sql, EaParams params,
 /* The one statement of a plan; rules make more of it, or nothing: NULL. */
 extern PlannedStmt *ea_plancache_statement(const CachedPlan *plan);
 
-/*
- * Of what runs a plan without SPI: the callback of an error context, whose
- * argument is the statement's text.  The server's log has what failed.
- */
-extern void ea_plancache_tell(void *sql);
-
 /* Forget a plan, whose names may mean other tables by now. */
 extern void ea_plancache_forget(EaPlan *plan);
 

@@ -125,6 +125,13 @@ write_row(const Run *run, const CachedPlan *plan, uint64 *n)
 	return ea_row_write_run(write, &row, n);
 }
 
+/* The server's log has what failed, as with SPI. */
+static void
+tell(void *sql)
+{
+	errcontext("SQL statement \"%s\"", (const char *) sql);
+}
+
 bool
 ea_write_run(EaPlan *kept, bool nested, EaParams params, ParamListInfo list,
 			 const EaReader *reader, void *arg, DestReceiver *dest, uint64 *n,
@@ -140,7 +147,7 @@ ea_write_run(EaPlan *kept, bool nested, EaParams params, ParamListInfo list,
 		run.source->commandTag == CMDTAG_SELECT)
 		return false;
 	context.previous = error_context_stack;
-	context.callback = ea_plancache_tell;
+	context.callback = tell;
 	context.arg = (void *) run.source->query_string;
 	error_context_stack = &context;
 	CommandCounterIncrement();
