@@ -418,7 +418,8 @@ run_by_plan(EaPlan *kept, bool nested, EaExecMode mode, EaParams params,
 	choice = nested || mode == EA_EXEC_WRITE ? NULL : kept->choice;
 	if (choice == NULL)
 		return run_by_spi(kept->plan, mode, list, receiver);
-	plan = ea_plan_choice_begin(choice, params, list);
+	plan = ea_plan_choice_begin(choice, list, receiver->reader == NULL ? 0 :
+								receiver->reader->tenant);
 	n = run_by_spi(plan, mode, list, receiver);
 	begin_planning(receiver->reader, &receiver->planning);
 	ea_plan_choice_end(choice, list);

@@ -7,12 +7,12 @@
  * tenants of different size that is always so for the small ones, though most
  * often the very same scan comes out, and planning takes longer than running
  * it.  So what is compared here is the shape (plan_shape.c), by classes of
- * values (value_class.c): when plans for values of a class come out the same
- * some times in a row, one plan of that shape is kept for the class.
+ * tenants (tenant_share.c): when plans for tenants of a class come out the
+ * same some times in a row, one plan of that shape is kept for the class.
  *
  * That plan has parameters where the values were, like PostgreSQL's generic
  * plan, and is made and held as such, so all that outdates a plan outdates it.
- * But it is estimated for the values of the class, not for any: the planner is
+ * But it is estimated for values of the class, not for any: the planner is
  * handed values that it may estimate with and not build upon.  Where it does
  * better when it may build upon them (a pattern that becomes a range of an
  * index), the shapes differ, and each run is planned.
@@ -23,9 +23,9 @@
  * (plan_order.c).
  *
  * A kept plan is held against a new one now and then, and whenever a run with
- * it touched many more pages than runs with plans of their own: values can be
- * unlike in ways that make no class.  Each time it comes out otherwise, it
- * takes longer until a plan is kept again.
+ * it touched many more pages than runs with plans of their own: other values
+ * of a filter may want another.  Each time it comes out otherwise, it takes
+ * longer until a plan is kept again.
  */
 #include "postgres.h"
 
@@ -39,14 +39,14 @@
 #include "engine/plan_choice.h"
 #include "engine/plan_order.h"
 #include "engine/plan_shape.h"
-#include "engine/value_class.h"
+#include "engine/tenant_share.h"
 
 /* Runs that are planned without a look: most texts are not seen again. */
 #define PLAIN_RUNS 2
 
 /* Equal shapes in a row before a plan is kept, at first and at last. */
 #define ALIKE 4
-#define ALIKE_MOST 64
+#define ALIKE_MOST 256
 
 /* Runs with a kept plan before it is looked at again. */
 #define KEPT 32
@@ -68,8 +68,8 @@ typedef struct KeptPlan
 	uint64		shape;
 } KeptPlan;
 
-/* Values of one class. */
-typedef struct ValueClass
+/* Tenants of one class. */
+typedef struct TenantClass
 {
 	uint64		class;
 	uint64		used;			/* when, for replacement */
@@ -79,7 +79,7 @@ typedef struct ValueClass
 	int			runs;			/* until the next look */
 	int			interval;
 	int64		pages;			/* touched by runs that were planned */
-} ValueClass;
+} TenantClass;
 
 struct EaPlanChoice
 {
@@ -90,12 +90,12 @@ struct EaPlanChoice
 	uint64		clock;
 	KeptPlan	kept[MAX_KEPT_PLANS];
 	MemoryContext mcxt;			/* of what follows */
-	EaValueClasses *classes;
+	EaTenantShares *shares;
 	int			nclasses;
-	ValueClass *items;
+	TenantClass *items;
 
 	/* the run under way */
-	ValueClass *class;
+	TenantClass *class;
 	bool		looked;
 	int64		pages;
 };
@@ -136,7 +136,7 @@ forget(EaPlanChoice *choice)
 	for (int i = 0; i < MAX_KEPT_PLANS; i++)
 		free_kept(&choice->kept[i]);
 	MemoryContextReset(choice->mcxt);
-	choice->classes = NULL;
+	choice->shares = NULL;
 	choice->items = NULL;
 	choice->nclasses = 0;
 	choice->class = NULL;
@@ -275,10 +275,10 @@ find_plan(EaPlanChoice *choice, uint64 shape, ParamListInfo values,
 /* -------- classes -------- */
 
 /* Of too many, the one that was not used for the longest time gives way. */
-static ValueClass *
+static TenantClass *
 find_class(EaPlanChoice *choice, uint64 class)
 {
-	ValueClass *item = choice->items;
+	TenantClass *item = choice->items;
 
 	for (int i = 0; i < choice->nclasses; i++)
 	{
@@ -289,40 +289,47 @@ find_class(EaPlanChoice *choice, uint64 class)
 	}
 	if (choice->nclasses < MAX_CLASSES)
 		item = &choice->items[choice->nclasses++];
-	*item = (ValueClass) {.class = class, .kept = NONE, .wanted = ALIKE,
+	*item = (TenantClass) {.class = class, .kept = NONE, .wanted = ALIKE,
 	.interval = KEPT};
 	return item;
 }
 
 static void
-read_classes(EaPlanChoice *choice)
+read_shares(EaPlanChoice *choice, int tenant)
 {
 	MemoryContext old;
 
 	/* an error may have left half of it */
 	MemoryContextReset(choice->mcxt);
 	old = MemoryContextSwitchTo(choice->mcxt);
-	choice->items = palloc(MAX_CLASSES * sizeof(ValueClass));
-	choice->classes = ea_value_classes_make(choice->source);
+	choice->items = palloc(MAX_CLASSES * sizeof(TenantClass));
+	choice->shares = ea_tenant_share_read(choice->source, tenant);
 	MemoryContextSwitchTo(old);
+}
+
+/* From now on no shape is as good as another. */
+static void
+tell_shapes_apart(TenantClass *class)
+{
+	class->pages = Max(class->pages, PAGES_MORE + 1);
 }
 
 /* What the class has been run by is not right for all of it. */
 static void
-doubt(ValueClass *class)
+doubt(TenantClass *class)
 {
 	class->wanted = Min(class->wanted * 2, ALIKE_MOST);
 	class->alike = 0;
 	class->runs = 0;
 	class->interval = KEPT;
+	tell_shapes_apart(class);
 }
 
 /*
- * Plan for these values, and see whether that is what is kept for their
- * class.
+ * Plan for these values, and see whether that is what is kept for the class.
  */
 static void
-look(EaPlanChoice *choice, ValueClass *class, ParamListInfo values)
+look(EaPlanChoice *choice, TenantClass *class, ParamListInfo values)
 {
 	EaPlanWay	way;
 	uint64		shape = shape_of(choice->source, values, &way);
@@ -381,10 +388,9 @@ ea_plan_choice_free(EaPlanChoice *choice)
 }
 
 SPIPlanPtr
-ea_plan_choice_begin(EaPlanChoice *choice, EaParams params,
-					 ParamListInfo values)
+ea_plan_choice_begin(EaPlanChoice *choice, ParamListInfo values, int tenant)
 {
-	ValueClass *class = choice->class;
+	TenantClass *class = choice->class;
 
 	/* a run that came to no end may have been one without end */
 	if (class != NULL && !choice->looked)
@@ -396,10 +402,10 @@ ea_plan_choice_begin(EaPlanChoice *choice, EaParams params,
 		forget(choice);
 	if (choice->runs++ < PLAIN_RUNS)
 		return choice->anew;
-	if (choice->classes == NULL)
-		read_classes(choice);
+	if (choice->shares == NULL)
+		read_shares(choice, tenant);
 
-	class = find_class(choice, ea_value_class(choice->classes, params));
+	class = find_class(choice, ea_tenant_share_class(choice->shares, values));
 	if (class->kept != NONE && !is_valid(&choice->kept[class->kept]))
 	{
 		forget(choice);
@@ -420,7 +426,7 @@ ea_plan_choice_begin(EaPlanChoice *choice, EaParams params,
 void
 ea_plan_choice_end(EaPlanChoice *choice, ParamListInfo values)
 {
-	ValueClass *class = choice->class;
+	TenantClass *class = choice->class;
 	int64		pages = pages_touched() - choice->pages;
 
 	choice->class = NULL;
@@ -428,10 +434,15 @@ ea_plan_choice_end(EaPlanChoice *choice, ParamListInfo values)
 		return;
 	if (!choice->looked)
 	{
+		int			kept = class->kept;
+
 		if (pages <= PAGES_FACTOR * class->pages + PAGES_MORE)
 			return;
 		class->runs = 0;
+		tell_shapes_apart(class);
 		look(choice, class, values);
+		if (class->kept != kept)
+			return;
 	}
 	class->pages = Max(class->pages, pages);
 }

@@ -8,8 +8,6 @@
 #include "executor/spi.h"
 #include "nodes/params.h"
 
-#include "engine/exec_params.h"
-
 typedef struct EaPlanChoice EaPlanChoice;
 
 /*
@@ -20,13 +18,13 @@ extern EaPlanChoice *ea_plan_choice_make(const char *sql, SPIPlanPtr anew);
 extern void ea_plan_choice_free(EaPlanChoice *choice);
 
 /*
- * The plan to run for these values, which are given twice, with the
- * statement's tables locked, a snapshot active and no other statement
- * running; and when it has been run, so that a plan which did too much is not
- * kept.
+ * The plan to run for these values, with the statement's tables locked, a
+ * snapshot active and no other statement running; and when it has been run, so
+ * that a plan which did too much is not kept.  The number of the parameter
+ * that is the tenant, or 0, is always that of the text.
  */
-extern SPIPlanPtr ea_plan_choice_begin(EaPlanChoice *choice, EaParams params,
-									   ParamListInfo values);
+extern SPIPlanPtr ea_plan_choice_begin(EaPlanChoice *choice,
+									   ParamListInfo values, int tenant);
 extern void ea_plan_choice_end(EaPlanChoice *choice, ParamListInfo values);
 
 /*
@@ -36,7 +34,7 @@ extern void ea_plan_choice_end(EaPlanChoice *choice, ParamListInfo values);
 extern Size ea_plan_choice_bytes(const EaPlanChoice *choice,
 								 Size (*bytes_of_plan) (SPIPlanPtr plan));
 
-/* Plans that this backend keeps for values of some class. */
+/* Plans that this backend keeps for tenants of some class. */
 extern int	ea_plan_choice_kept(void);
 
 #endif							/* EA_PLAN_CHOICE_H */

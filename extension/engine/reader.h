@@ -36,6 +36,7 @@ typedef struct EaReader
 	int			ntypes;
 	const Oid  *types;
 	int			planning;		/* EA_PLAN_... */
+	int			tenant;			/* number of the parameter that is, or 0 */
 	EaReplaced *replaced;		/* what an UPDATE replaces, or NULL; then the
 								 * statement may have no rows: row is NULL */
 } EaReader;

@@ -599,7 +599,7 @@ ea_sqlbuf_run(EaSqlBuf *b, EaExecMode mode, bool one_row,
 {
 	const EaHeld held = HELD(b->req, b->place == EA_PLACE_HERE);
 	const EaReader reader = {
-		row, b->nreads, b->reads, b->planning, b->replaced
+		row, b->nreads, b->reads, b->planning, b->tenant_param, b->replaced
 	};
 	EaRaisedWatch watch;
 	uint64		n;

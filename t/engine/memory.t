@@ -195,11 +195,11 @@ subtest 'after cancels' => sub {
 	within_bounds($result->{out}, 'after cancels');
 };
 
-# Of what statistics name, a plan's choice keeps what tells classes apart
+# Of the tenants that statistics name, a plan's choice keeps some
 subtest 'much statistics' => sub {
 	$cluster->psql(<<"SQL");
 insert into app.item (tenant_id, id, name, state, rank, price, moment, note, created_at, updated_at)
-select '$tenant', gen_random_uuid(), 'bulk of a longer name ' || md5(i::text), 'OPEN', i % 20000, i, now() - i * interval '1 minute', 'x', now(), now() from generate_series(1, 30000) i;
+select case i % 10 when 0 then '$tenant' else md5((i % 3000)::text)::uuid end, gen_random_uuid(), 'bulk of a longer name ' || md5(i::text), 'OPEN', i % 20000, i, now() - i * interval '1 minute', 'x', now(), now() from generate_series(1, 30000) i;
 set default_statistics_target = 10000;
 analyze app.item;
 create procedure ask_ranges() language plpgsql as \$\$
@@ -223,7 +223,7 @@ begin
 end
 \$\$;
 SQL
-	my $result = $cluster->try_psql("set statement_timeout = 0;\ncall ask_ranges();\nselect 'statistics', sum(length(stavalues1::text) + length(stavalues2::text)) > 200000 from pg_statistic where starelid = 'app.item'::regclass;\n$held");
+	my $result = $cluster->try_psql("set statement_timeout = 0;\ncall ask_ranges();\nselect 'statistics', array_length(most_common_vals, 1) > 2000 from pg_stats where tablename = 'item' and attname = 'tenant_id';\n$held");
 
 	is($result->{status}, 0, 'asked') or diag $result->{err};
 	like($result->{out}, qr/^statistics\|t$/m, 'there are many') if !$ENV{ENTITYAPI_TEST_CITUS};	# elsewhere shards have them
