@@ -262,9 +262,6 @@ typedef bool EaUpdateIndexes;
 #define ea_compat_insert_entries(table, slot, estate, indexes) \
 	((void) (indexes), ExecInsertIndexTuples((table), (slot), (estate), true, \
 											 false, NULL, NIL))
-#define ea_compat_insert_all_entries(table, slot, estate) \
-	((void) ExecInsertIndexTuples((table), (slot), (estate), false, false, \
-								  NULL, NIL))
 #define ea_compat_init_range_table(estate, stmt) \
 	ExecInitRangeTable((estate), (stmt)->rtable)
 #else
@@ -273,9 +270,6 @@ typedef bool EaUpdateIndexes;
 #define ea_compat_insert_entries(table, slot, estate, indexes) \
 	ExecInsertIndexTuples((table), (slot), (estate), true, false, NULL, NIL, \
 						  (indexes) == TU_Summarizing)
-#define ea_compat_insert_all_entries(table, slot, estate) \
-	((void) ExecInsertIndexTuples((table), (slot), (estate), false, false, \
-								  NULL, NIL, false))
 #if PG_VERSION_NUM < 180000
 #define ea_compat_init_range_table(estate, stmt) \
 	ExecInitRangeTable((estate), (stmt)->rtable, (stmt)->permInfos)

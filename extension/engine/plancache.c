@@ -144,7 +144,7 @@ free_item(PlanItem *item)
 	ea_plan_choice_free(item->kept.choice);
 	SPI_freeplan(item->kept.plan);
 	ea_keyscan_free(item->kept.scan);
-	ea_row_write_free(item->kept.write);
+	ea_key_update_free(item->kept.update);
 	ea_checks_free(item->kept.checks);
 	pfree(item->kept.tables);
 	pfree(item->kept.referring);

@@ -9,9 +9,9 @@
 
 #include "engine/checks.h"
 #include "engine/exec_params.h"
+#include "engine/key_update.h"
 #include "engine/keyscan.h"
 #include "engine/plan_choice.h"
-#include "engine/row_write.h"
 
 /* A table that a statement is over, and how it locks it. */
 typedef struct EaPlanTable
@@ -42,7 +42,7 @@ typedef struct EaPlan
 	/* what exec.c found out about the plan of that generation */
 	int			generation;
 	EaKeyScan  *scan;			/* the plan is this, or NULL */
-	EaRowWrite *write;			/* or this */
+	EaKeyUpdate *update;		/* or this */
 	EaChecks   *checks;			/* of the table that it writes to, or NULL */
 } EaPlan;
 

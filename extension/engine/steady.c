@@ -48,8 +48,8 @@ is_self_contained(Oid type)
 }
 
 /* Of a single value of somebody's type its own functions alone know. */
-bool
-ea_steady_type(Oid type)
+static bool
+is_steady_type(Oid type)
 {
 	Oid			base = getBaseType(type);
 
@@ -58,43 +58,13 @@ ea_steady_type(Oid type)
 		 !OidIsValid(get_element_type(base)));
 }
 
-/* Apart from what it is made of; so does what is none of these, maybe. */
+/* Apart from what it is made of. */
 static bool
-calls_others_itself(Node *node)
+calls_others(Node *node)
 {
-	switch (nodeTag(node))
-	{
-		case T_List:
-		case T_CaseWhen:
-			return false;
-		case T_MinMaxExpr:
-			return !is_self_contained(exprType(node));
-		case T_ArrayCoerceExpr:
-		case T_ArrayExpr:
-		case T_BoolExpr:
-		case T_BooleanTest:
-		case T_CaseExpr:
-		case T_CaseTestExpr:
-		case T_CoalesceExpr:
-		case T_CoerceViaIO:
-		case T_CollateExpr:
-		case T_Const:
-		case T_DistinctExpr:
-		case T_FieldSelect:
-		case T_FuncExpr:
-		case T_NullIfExpr:
-		case T_NullTest:
-		case T_OpExpr:
-		case T_Param:
-		case T_RelabelType:
-		case T_ScalarArrayOpExpr:
-		case T_SubscriptingRef:
-		case T_Var:
-			return !ea_steady_type(exprType(node)) ||
-				check_functions_in_node(node, is_foreign, NULL);
-		default:
-			return true;
-	}
+	return !IsA(node, List) &&
+		(!is_steady_type(exprType(node)) ||
+		 check_functions_in_node(node, is_foreign, NULL));
 }
 
 /*
@@ -144,21 +114,8 @@ may_change(Node *node, void *allowed)
 		default:
 			return true;
 	}
-	return calls_others_itself(node) ||
+	return calls_others(node) ||
 		expression_tree_walker(node, may_change, allowed);
-}
-
-static bool
-calls_others(Node *node, void *arg)
-{
-	return node != NULL && (calls_others_itself(node) ||
-							expression_tree_walker(node, calls_others, arg));
-}
-
-bool
-ea_steady_calls_others(Node *node)
-{
-	return calls_others(node, NULL);
 }
 
 bool

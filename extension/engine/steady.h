@@ -14,22 +14,12 @@
 /*
  * Nothing in the expression, or list of them, can mean something else
  * tomorrow under the same text, or keeps a state: it calls PostgreSQL's own
- * functions and nothing of anybody's, no domain, no whole row, no subquery.
+ * functions and nothing of anybody's, no domain, no whole row, no subquery,
+ * and no array, range or row of what others have made, which these functions
+ * would ask how it is compared.
  * Whether these functions may be called is asked when it is compiled, not in
  * each run: who takes EXECUTE on them from all has it count in new sessions.
  */
 extern bool ea_steady_is(Node *node, int allowed);
-
-/*
- * It calls, somewhere, a function that is not PostgreSQL's own, or might: a
- * domain has conditions, and arrays are compared as their elements are.
- */
-extern bool ea_steady_calls_others(Node *node);
-
-/*
- * PostgreSQL's own functions call nobody else's for values of the type.  They
- * do for arrays, ranges and rows of what others have made.
- */
-extern bool ea_steady_type(Oid type);
 
 #endif							/* EA_STEADY_H */

@@ -12,6 +12,7 @@
 #include "utils/snapmgr.h"
 
 #include "base/compat.h"
+#include "engine/key_update.h"
 #include "engine/keyscan.h"
 #include "engine/plancache.h"
 #include "engine/triggers.h"
@@ -81,37 +82,34 @@ execute(const Run *run)
 }
 
 /* What the plan is, looked at once, and not while another may be in use. */
-static EaRowWrite *
-get_write(const Run *run, const CachedPlan *plan)
+static EaKeyUpdate *
+get_update(const Run *run, const CachedPlan *plan)
 {
 	EaPlan	   *kept = run->kept;
 
 	if (kept->generation != plan->generation)
 	{
-		bool		busy;
-
 		if (run->nested)
 			return NULL;
-		ea_row_write_free(kept->write);
-		kept->write = NULL;
-		kept->write = ea_row_write_make(run->stmt, TopMemoryContext, &busy);
-		if (!busy)
-			kept->generation = plan->generation;
+		ea_key_update_free(kept->update);
+		kept->update = NULL;
+		kept->update = ea_key_update_make(run->stmt, TopMemoryContext);
+		kept->generation = plan->generation;
 	}
-	return kept->write;
+	return kept->update;
 }
 
-/* Without the executor, if it is a write of one row that can be done so. */
+/* Without the executor, if it is an UPDATE that can be done so. */
 static bool
-write_row(const Run *run, const CachedPlan *plan, uint64 *n)
+update_row(const Run *run, const CachedPlan *plan, uint64 *n)
 {
-	EaRowRun	row = {run->stmt, run->params, run->list};
-	EaRowWrite *write;
+	EaKeyUpdateRun row = {run->stmt, run->params, run->list};
+	EaKeyUpdate *update;
 
 	if (!ea_keyscan_is_open(false))
 		return false;
-	write = get_write(run, plan);
-	if (write == NULL)
+	update = get_update(run, plan);
+	if (update == NULL)
 		return false;
 	row.checks = &run->kept->checks;
 	row.nested = run->nested;
@@ -122,7 +120,7 @@ write_row(const Run *run, const CachedPlan *plan, uint64 *n)
 		row.arg = run->arg;
 	}
 	row.replaced = replaced_of(run);
-	return ea_row_write_run(write, &row, n);
+	return ea_key_update_run(update, &row, n);
 }
 
 /* The server's log has what failed, as with SPI. */
@@ -157,7 +155,7 @@ ea_write_run(EaPlan *kept, bool nested, EaParams params, ParamListInfo list,
 	*n = 0;
 	if (run.stmt != NULL && (replaced_of(&run) == NULL ||
 							 ea_replaced_begin(replaced_of(&run), run.stmt)) &&
-		!write_row(&run, plan, n))
+		!update_row(&run, plan, n))
 		*n = execute(&run);
 	ReleaseCachedPlan(plan, CurrentResourceOwner);
 	PopActiveSnapshot();

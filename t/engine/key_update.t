@@ -60,6 +60,10 @@ my $seen = 'create table seen (what text); grant insert on seen to public;
 	create function note() returns trigger language plpgsql as $$ begin insert into public.seen values (tg_op || coalesce(old.n::text, tg_level)); return new; end $$;
 	alter function note() owner to entityapi_owner;';
 
+# A foreign key that only PostgreSQL knows of
+my $by_code = "create table app.other (tenant_id uuid, code varchar, primary key (tenant_id, code)); alter table app.other owner to entityapi_owner;
+	insert into app.other values ('$tenant', 'there'); alter table app.doc add constraint mine foreign key (tenant_id, code) references app.other not valid;";
+
 # name, SQL, what is to be seen, how many plans of the kind are kept
 $both->compare(
 	[ 'a change', patch({ n => 5, note => "it's \x{fc}" }) . $row, '200 one|c|1.50|5|NEW|aae08d21339877bcb583d5c5cd6f8d62|f|1', 1 ],
@@ -74,6 +78,7 @@ $both->compare(
 		'200 one|c|1.50|1|NEW|d59411940be7f9d81b8d84800109a2ab|f|1 200 one|c|1.50|7|NEW|d59411940be7f9d81b8d84800109a2ab|f|2 200 one|c|1.50|7|NEW|0cc175b9c0f1b6a831c399e269772661|f|3', 2 ],
 	[ 'what is in an index', patch({ name => 'uno' }) . by_index("tenant_id = '$tenant' and name = 'uno'") . by_index("tenant_id = '$tenant' and name = 'one'"), '200 1 by index 0 by index', 1 ],
 	[ 'an expression', 'create index mine on app.doc (lower(note));' . patch({ note => 'LOUD' }) . by_index("lower(note) = 'loud'") . by_index("lower(note) = 'a'"), '200 1 by index 0 by index', 1 ],
+	[ 'an expression of somebody', 'create function app.fixed(text) returns text language plpgsql immutable as $f$ begin return lower($1); end $f$; create index mine on app.doc (app.fixed(note));' . patch({ note => 'LOUD' }) . by_index("app.fixed(note) = 'loud'") . by_index("app.fixed(note) = 'a'"), '200 1 by index 0 by index', 1 ],
 	[ 'some rows', 'create index mine on app.doc (n) where n > 7;' . patch({ n => 5 }) . by_index('n > 7') . patch({ n => 8 }) . by_index('n > 7') . patch({ n => 9 }) . by_index('n = 8 and n > 7') . patch({ n => 7 }) . by_index('n > 7'),
 		'200 0 by index 200 1 by index 200 0 by index 200 0 by index', 1 ],
 	[ 'an index of another kind', 'create index mine on app.doc using hash (note);' . patch({ note => 'z' }) . by_index("note = 'z'") . by_index("note = 'a'"), '200 1 by index 0 by index', 1 ],
@@ -110,11 +115,14 @@ $both->compare(
 	[ 'a transaction that may not write', 'set transaction read only;' . patch({ n => 5 }), undef, undef ],
 	[ 'one that is undone in part', 'savepoint s;' . patch({ n => 5 }) . 'rollback to s;' . $row . patch({ n => 6 }) . $row, '200 one|c|1.50|1|NEW|0cc175b9c0f1b6a831c399e269772661|f|0 200 one|c|1.50|6|NEW|0cc175b9c0f1b6a831c399e269772661|f|1', 1 ],
 	[ 'a publication without a key', 'alter table app.doc replica identity nothing; create publication mine for table app.doc;' . patch({ n => 5 }), '500 INTERNAL_ERROR', undef ],
-	[ 'a reference', request(PATCH => "/docs/$id", { data => { type => 'docs', id => $id, relationships => { folder => { data => { type => 'folders', id => $folder } } } } }, '*') . $row, '200 one|c|1.50|1|NEW|0cc175b9c0f1b6a831c399e269772661|t|1', 1 ],
+	[ 'a reference', request(PATCH => "/docs/$id", { data => { type => 'docs', id => $id, relationships => { folder => { data => { type => 'folders', id => $folder } } } } }, '*') . $row, '200 one|c|1.50|1|NEW|0cc175b9c0f1b6a831c399e269772661|t|1', 0 ],
+	[ 'a column that refers to what is there', $by_code . patch({ code => 'there' }) . patch({ n => 5 }) . $row, '200 200 one|there|1.50|5|NEW|0cc175b9c0f1b6a831c399e269772661|f|2', 1 ],
+	[ 'to what is not', $by_code . patch({ code => 'x' }) . $row, '404 RELATED_NOT_FOUND one|c|1.50|1|NEW|0cc175b9c0f1b6a831c399e269772661|f|0', 0 ],
+	[ 'to nothing any more', $by_code . patch({ code => undef }), '200', 0 ],
 	[ 'the other side of it', request(PATCH => "/folders/$folder", { data => { type => 'folders', id => $folder, attributes => { title => 'g' } } }) . 'select title from app.folder;', '200 g', 1 ],
 	[ 'a key that is null in part', 'create table app.full (p int, q int, primary key (p, q)); alter table app.doc add column p int, add column q int; alter table app.full owner to entityapi_owner;'
 		  . "update app.doc set p = 1 $where; alter table app.doc add constraint mine foreign key (p, q) references app.full match full not valid;" . patch({ n => 5 }, query => '?fields[docs]=n') . $row,
-		'404 RELATED_NOT_FOUND one|c|1.50|1|NEW|0cc175b9c0f1b6a831c399e269772661|f|0', 1 ],
+		'404 RELATED_NOT_FOUND one|c|1.50|1|NEW|0cc175b9c0f1b6a831c399e269772661|f|0', 0 ],
 	[ 'a trigger that only looks like one of a key', 'create constraint trigger mine after update on app.doc for each row execute function "RI_FKey_noaction_upd"();' . patch({ n => 5 }), '500 INTERNAL_ERROR', 0 ],
 	[ 'a row of its own that refers to nothing', 'set constraints all deferred; insert into app.doc (tenant_id, id, name, version, folder_id, created_at, updated_at)'
 		  . " values ('$tenant', '01900000-0000-7000-8000-000000000002', 'new', 1, '01900000-0000-7000-8000-000000000003', now(), now());"
@@ -166,7 +174,7 @@ for my $switch (qw(on off))
 
 # --- who else writes --------------------------------------------------------
 
-my $restore = "delete from app.doc where tenant_id = '$tenant' and code = 'c'; insert into app.doc (tenant_id, id, name, code, n, note, version, created_at, updated_at)
+my $restore = "delete from app.doc where tenant_id = '$tenant' and (code = 'c' or id = '$id'); insert into app.doc (tenant_id, id, name, code, n, note, version, created_at, updated_at)
 	values ('$tenant', '$id', 'one', 'c', 1, 'a', 0, now(), now());";
 my $changed = "select changes::text from entityapi.audit where request_id = 'it' and action = 'ENTITY_UPDATE' order by at desc, id desc limit 1;";
 my $set = sub { return "update app.doc set $_[0] $where" };
@@ -183,6 +191,17 @@ $both->compare_crossed({ restore => $restore, told => "$row $changed" },
 	[ 'a reference to it', 'read committed', $lock->('key share'), patch({ n => 5 }), 'commit', 'waits for nobody 200 one|c|5|0cc175b9c0f1b6a831c399e269772661|f|1 {"n":[1,5]}' ],
 	[ 'a row that is shared', 'read committed', $lock->('share'), patch({ n => 5 }), 'commit', 'waits 200 one|c|5|0cc175b9c0f1b6a831c399e269772661|f|1 {"n":[1,5]}' ],
 	[ 'what an old snapshot sees', 'repeatable read', $set->('n = 3'), patch({ n => 5 }), 'commit', qr/^waits .*could not serialize access due to concurrent update.* one\|c\|3\|/ ],
+);
+
+# What it refers to: a key that stays is not asked, whoever has locked that
+my $filed = request(PATCH => "/docs/$other", { data => { type => 'docs', id => $other, attributes => { n => 7 }, relationships => { folder => { data => { type => 'folders', id => $folder } } } } }, '*');
+$cluster->psql("update app.doc set folder_id = '$folder' where id = '$other'");
+$both->compare_crossed({ restore => "alter table app.doc drop constraint if exists mine; drop table if exists app.other; $restore $by_code",
+		told => "select code from app.doc $where; alter table app.doc drop constraint mine; drop table app.other;" },
+	[ 'what it refers to goes', 'read committed', 'delete from app.other', patch({ code => 'there' }), 'commit', 'waits 404 RELATED_NOT_FOUND c' ],
+	[ 'what it refers to does not go', 'read committed', 'delete from app.other', patch({ code => 'there' }), 'rollback', 'waits 200 there' ],
+	[ 'to what it refers to already', 'read committed', "do \$p\$ begin perform from app.folder where id = '$folder' for update; end \$p\$", $filed, 'commit', 'waits for nobody 200 c' ],
+	[ 'a table that is locked, and nothing in it', 'read committed', 'lock table app.other in access exclusive mode', patch({ code => undef }), 'commit', 'waits for nobody 200' ],
 );
 
 # --- all at once ------------------------------------------------------------

@@ -81,7 +81,7 @@ SQL
 
 # What lives as long as a session, and the most that it may have: kB
 my %most = (
-	plans => 256 * 64, 'entityapi plan choice' => 4096, 'entityapi key scan' => 1024, 'entityapi row write' => 1024, 'entityapi row checks' => 1024,
+	plans => 256 * 64, 'entityapi plan choice' => 4096, 'entityapi key scan' => 1024, 'entityapi key update' => 1024, 'entityapi row checks' => 1024,
 	'entityapi catalog' => 1024, 'entityapi sessions' => 2048, 'entityapi openapi' => 1024, 'entityapi caller' => 64, 'entityapi plans' => 128,
 	'entityapi tables' => 64, others => 256);
 

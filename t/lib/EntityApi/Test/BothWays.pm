@@ -128,11 +128,11 @@ sub run
 =head2 compare(@cases)
 
 Each a reference to name, SQL, what is to be seen, and how many plans are kept of
-those that write a row without the executor; both may be undef.
+those that update a row without the executor; both may be undef.
 
 =cut
 
-my $kept = "select count(*) || ' kept' from pg_backend_memory_contexts where name = 'entityapi row write';\n";
+my $kept = "select count(*) || ' kept' from pg_backend_memory_contexts where name = 'entityapi key update';\n";
 my $records = q{select string_agg(concat_ws('|', action, outcome, target_type, md5(regexp_replace(changes::text, '[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}', '', 'g'))), ',' order by at, id) from entityapi.audit where request_id = 'it';};
 
 sub as_it_should_be
