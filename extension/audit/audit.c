@@ -19,14 +19,14 @@
 #include "base/grow.h"
 #include "base/jsonwrite.h"
 #include "base/uuid.h"
-#include "engine/append.h"
-#include "engine/distributed.h"
+#include "cluster/distributed.h"
+#include "cluster/shards.h"
+#include "direct/append.h"
 #include "engine/exec.h"
-#include "engine/owner.h"
-#include "engine/shards.h"
 #include "model/catalog.h"
 #include "request/errors.h"
 #include "request/limits.h"
+#include "trust/owner.h"
 
 /* Months made ahead of the one that is written to. */
 #define MONTHS_AHEAD 2

@@ -15,8 +15,8 @@
 #include "catalog/pg_type.h"
 #include "optimizer/cost.h"
 #include "miscadmin.h"
-#include "utils/memutils.h"
 #include "utils/builtins.h"
+#include "utils/memutils.h"
 #include "utils/timestamp.h"
 
 #include "audit/audit.h"
@@ -26,7 +26,7 @@
 #include "base/jsonfmt.h"
 #include "base/jsonwrite.h"
 #include "base/uuid.h"
-#include "engine/distributed.h"
+#include "cluster/distributed.h"
 #include "engine/exec.h"
 #include "query/flat_filter.h"
 #include "request/errors.h"

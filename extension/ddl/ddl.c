@@ -9,6 +9,7 @@
 #include "miscadmin.h"
 #include "utils/builtins.h"
 
+#include "cluster/distributed.h"
 #include "ddl/columns.h"
 #include "ddl/convert.h"
 #include "ddl/ddl.h"
@@ -26,7 +27,6 @@
 #include "ddl/rename.h"
 #include "ddl/rows.h"
 #include "ddl/tables.h"
-#include "engine/distributed.h"
 #include "manifest/manifest.h"
 #include "model/account_copy.h"
 

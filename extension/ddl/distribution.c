@@ -24,13 +24,13 @@
 #include "utils/lsyscache.h"
 
 #include "base/guc.h"
+#include "cluster/distributed.h"
 #include "ddl/distribution.h"
 #include "ddl/existing_cluster.h"
 #include "ddl/rows.h"
-#include "engine/distributed.h"
 #include "engine/exec.h"
-#include "engine/owner.h"
 #include "manifest/faults.h"
+#include "trust/owner.h"
 
 /* What all tables of tenants lie beside. */
 #define BESIDE "entityapi.audit"

@@ -27,12 +27,12 @@
 
 #include "base/compat.h"
 #include "base/format.h"
+#include "cluster/distributed.h"
 #include "ddl/distribution.h"
 #include "ddl/existing_check.h"
 #include "ddl/plan.h"
 #include "ddl/rows.h"
 #include "ddl/tables.h"
-#include "engine/distributed.h"
 #include "manifest/faults.h"
 #include "manifest/manifest.h"
 #include "model/acting_keys.h"

@@ -26,15 +26,15 @@
 #include "utils/rel.h"
 #include "utils/timestamp.h"
 
+#include "cluster/distributed.h"
+#include "cluster/turn.h"
 #include "ddl/effects.h"
 #include "ddl/online.h"
 #include "ddl/pending_steps.h"
 #include "ddl/tables.h"
-#include "engine/distributed.h"
 #include "engine/exec.h"
-#include "engine/owner.h"
-#include "engine/turn.h"
 #include "manifest/compile.h"
+#include "trust/owner.h"
 
 /* A row of pending_step, what the database has of it, and its declaration. */
 typedef struct Promise

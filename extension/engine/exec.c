@@ -22,13 +22,13 @@
 #include "utils/snapmgr.h"
 
 #include "base/compat.h"
+#include "direct/newest.h"
+#include "direct/triggers.h"
 #include "engine/exec.h"
-#include "engine/newest.h"
-#include "engine/pin.h"
 #include "engine/plancache.h"
 #include "engine/table_lock.h"
-#include "engine/triggers.h"
 #include "engine/write_run.h"
+#include "trust/pin.h"
 
 typedef struct RowReceiver
 {

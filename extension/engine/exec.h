@@ -9,7 +9,7 @@
 
 #include "executor/tuptable.h"
 
-#include "engine/exec_params.h"
+#include "base/exec_params.h"
 #include "engine/held.h"
 #include "engine/plancache.h"
 #include "engine/reader.h"
@@ -49,7 +49,7 @@ extern uint64 ea_exec_held(const EaHeld *held, EaExecMode mode, bool one_row,
 /*
  * Triggers of others ran with the last statement that has ended, so that its
  * rows may be others than it says, or not be there.  It is known of what the
- * executor runs; what is done without it has none (engine/key_update.h).
+ * executor runs; what is done without it has none (direct/key_update.h).
  */
 extern bool ea_exec_triggered(void);
 

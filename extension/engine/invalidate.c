@@ -30,11 +30,11 @@
 #include "utils/snapmgr.h"
 
 #include "base/guc.h"
+#include "cluster/shards.h"
+#include "direct/newest.h"
 #include "engine/exec.h"
 #include "engine/held.h"
 #include "engine/invalidate.h"
-#include "engine/newest.h"
-#include "engine/shards.h"
 
 static const char *const watched_names[] = {"entity", "signing_key"};
 

@@ -7,11 +7,11 @@
 #include "executor/spi.h"
 #include "storage/lockdefs.h"
 
-#include "engine/checks.h"
-#include "engine/exec_params.h"
-#include "engine/key_update.h"
-#include "engine/keyscan.h"
-#include "engine/plan_choice.h"
+#include "base/exec_params.h"
+#include "direct/checks.h"
+#include "direct/key_update.h"
+#include "direct/keyscan.h"
+#include "planning/plan_choice.h"
 
 /* A table that a statement is over, and how it locks it. */
 typedef struct EaPlanTable

@@ -6,7 +6,7 @@
 
 #include "executor/tuptable.h"
 
-#include "engine/replaced.h"
+#include "direct/replaced.h"
 
 /*
  * Called for each row with all attributes deformed, in the context that was

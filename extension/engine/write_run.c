@@ -12,10 +12,10 @@
 #include "utils/snapmgr.h"
 
 #include "base/compat.h"
-#include "engine/key_update.h"
-#include "engine/keyscan.h"
+#include "direct/key_update.h"
+#include "direct/keyscan.h"
+#include "direct/triggers.h"
 #include "engine/plancache.h"
-#include "engine/triggers.h"
 #include "engine/write_run.h"
 
 /* A run of a statement, by whatever way. */

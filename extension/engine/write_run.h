@@ -7,7 +7,7 @@
 #include "nodes/params.h"
 #include "tcop/dest.h"
 
-#include "engine/exec_params.h"
+#include "base/exec_params.h"
 #include "engine/plancache.h"
 #include "engine/reader.h"
 
@@ -16,7 +16,7 @@
  * committed by now.  "params" and "list" are the same values, "nested" says
  * that another statement runs, "reader" may be NULL, and "dest" is for its
  * rows.  "n" is how many rows were changed, "triggered" whether triggers of
- * others had a say in it (engine/triggers.h).  Returns false, with nothing
+ * others had a say in it (direct/triggers.h).  Returns false, with nothing
  * run, if it is anything else; where what it replaces is asked for in vain,
  * "n" is 0 and reader->replaced says so.
  */

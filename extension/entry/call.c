@@ -23,10 +23,8 @@
 #include "audit/audit_event.h"
 #include "base/guc.h"
 #include "base/uuid.h"
-#include "engine/distributed.h"
-#include "engine/distributed_settings.h"
-#include "engine/guard.h"
-#include "engine/pin.h"
+#include "cluster/distributed.h"
+#include "cluster/distributed_settings.h"
 #include "engine/table_lock.h"
 #include "entry/call.h"
 #include "entry/failure.h"
@@ -34,6 +32,8 @@
 #include "entry/version.h"
 #include "model/catalog.h"
 #include "request/errors.h"
+#include "trust/guard.h"
+#include "trust/pin.h"
 
 static bool
 is_request_id(const char *id)

@@ -8,12 +8,12 @@
 
 #include "authz/policy_sql.h"
 #include "base/guc.h"
+#include "cluster/turn.h"
 #include "engine/exec.h"
-#include "engine/guard.h"
 #include "engine/invalidate.h"
-#include "engine/turn.h"
 #include "entry/routes.h"
 #include "openapi/openapi.h"
+#include "trust/guard.h"
 
 PG_MODULE_MAGIC;
 

@@ -19,10 +19,10 @@
 
 #include "base/uuid.h"
 #include "engine/exec.h"
-#include "engine/owner.h"
 #include "entry/handle.h"
 #include "identity/principal_json.h"
 #include "request/errors.h"
+#include "trust/owner.h"
 
 /* Where the lines of the running explain() go. */
 static ReturnSetInfo *sink = NULL;

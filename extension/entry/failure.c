@@ -12,7 +12,7 @@
 
 #include "authz/authz.h"
 #include "base/guc.h"
-#include "engine/distributed.h"
+#include "cluster/distributed.h"
 #include "engine/table_lock.h"
 #include "entry/failure.h"
 #include "entry/version.h"

@@ -12,10 +12,8 @@
 #include "authz/authz.h"
 #include "base/guc.h"
 #include "base/uuid.h"
-#include "engine/distributed.h"
-#include "engine/distributed_settings.h"
-#include "engine/owner.h"
-#include "engine/pin.h"
+#include "cluster/distributed.h"
+#include "cluster/distributed_settings.h"
 #include "entry/call.h"
 #include "entry/counters.h"
 #include "entry/handle.h"
@@ -32,6 +30,8 @@
 #include "request/errors.h"
 #include "request/limits.h"
 #include "request/negotiation.h"
+#include "trust/owner.h"
+#include "trust/pin.h"
 #include "write/links_deferred.h"
 
 PG_FUNCTION_INFO_V1(ea_sql_handle_message);

@@ -25,8 +25,8 @@
 #include "utils/portal.h"
 #include "utils/rls.h"
 
-#include "engine/pin.h"
 #include "entry/handle_door.h"
+#include "trust/pin.h"
 
 /* -------- where a call stands -------- */
 

@@ -12,8 +12,8 @@
 
 #include "base/jsonfmt.h"
 #include "base/jsonwrite.h"
-#include "engine/distributed.h"
-#include "engine/reach.h"
+#include "cluster/distributed.h"
+#include "cluster/reach.h"
 #include "entry/health.h"
 #include "model/invalid_indexes.h"
 

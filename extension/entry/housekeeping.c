@@ -18,15 +18,15 @@
 
 #include "audit/audit.h"
 #include "base/compat.h"
-#include "engine/distributed.h"
-#include "engine/distributed_settings.h"
-#include "engine/owner.h"
+#include "cluster/distributed.h"
+#include "cluster/distributed_settings.h"
 #include "entry/handle_door.h"
 #include "entry/housekeeping.h"
 #include "identity/sweep.h"
 #include "management/erase_tenants.h"
 #include "management/purge_deleted.h"
 #include "model/catalog.h"
+#include "trust/owner.h"
 #include "write/links_deferred.h"
 
 /* Rows of each kind that a step deletes. */

@@ -30,15 +30,15 @@
 #include "authz/authz.h"
 #include "authz/policy_sql.h"
 #include "authz/policy_value.h"
-#include "engine/distributed.h"
+#include "cluster/distributed.h"
+#include "cluster/shards.h"
 #include "engine/exec.h"
-#include "engine/owner.h"
-#include "engine/shards.h"
 #include "identity/account.h"
 #include "identity/principal_json.h"
 #include "identity/session_lookup.h"
 #include "identity/username.h"
 #include "model/sqlbuf.h"
+#include "trust/owner.h"
 
 /* Set by set_principal(), until the next call or the end of the session. */
 static MemoryContext given_context = NULL;

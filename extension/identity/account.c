@@ -13,8 +13,8 @@
 
 #include "authz/caller_number.h"
 #include "base/uuid.h"
+#include "cluster/shards.h"
 #include "engine/exec.h"
-#include "engine/shards.h"
 #include "identity/account.h"
 #include "identity/password.h"
 #include "model/catalog.h"

@@ -13,10 +13,10 @@
 #include "utils/builtins.h"
 
 #include "authz/caller_number.h"
-#include "engine/distributed.h"
+#include "cluster/distributed.h"
+#include "cluster/reach.h"
+#include "cluster/turn.h"
 #include "engine/exec.h"
-#include "engine/reach.h"
-#include "engine/turn.h"
 #include "identity/account.h"
 #include "identity/api_key.h"
 #include "identity/secret.h"

@@ -13,12 +13,12 @@
 #include "utils/rel.h"
 
 #include "base/compat.h"
-#include "engine/distributed.h"
-#include "engine/owner.h"
-#include "engine/shards.h"
+#include "cluster/distributed.h"
+#include "cluster/shards.h"
 #include "model/account_copy.h"
 #include "model/trigger_write.h"
 #include "model/value_checks.h"
+#include "trust/owner.h"
 #include "write/written.h"
 
 /*

@@ -2,8 +2,8 @@
  * Accounts of sessions, as they were found, for as long as that can be told.
  *
  * Whatever takes a right away is a transaction that ends, and then no snapshot
- * sees the same any more (engine/newest.c); and it writes into the page of a
- * row that the account was made of (engine/seen_row.c).  Of what passes by
+ * sees the same any more (direct/newest.c); and it writes into the page of a
+ * row that the account was made of (direct/seen_row.c).  Of what passes by
  * itself, the time, the session's end is asked at each use.  Only what was
  * found is kept, in memory of this backend.
  */
@@ -14,8 +14,8 @@
 
 #include "authz/caller_number.h"
 #include "base/uuid.h"
+#include "direct/newest.h"
 #include "engine/invalidate.h"
-#include "engine/newest.h"
 #include "identity/kept_sessions.h"
 
 #define PLACES 256

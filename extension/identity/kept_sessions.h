@@ -6,7 +6,7 @@
 
 #include "utils/snapshot.h"
 
-#include "engine/seen_row.h"
+#include "direct/seen_row.h"
 #include "identity/account.h"
 
 /* Of the session, its account, the tenant and its administrator. */

@@ -19,11 +19,11 @@
 #include "audit/audit.h"
 #include "base/guc.h"
 #include "base/uuid.h"
-#include "engine/distributed.h"
+#include "cluster/distributed.h"
 #include "engine/exec.h"
 #include "engine/invalidate.h"
-#include "engine/owner.h"
 #include "identity/signing_keys.h"
+#include "trust/owner.h"
 
 #define KEY_BYTES 32
 

@@ -11,10 +11,10 @@
 #include "audit/audit.h"
 #include "base/uuid.h"
 #include "engine/exec.h"
-#include "engine/owner.h"
 #include "identity/account.h"
 #include "identity/password.h"
 #include "identity/username.h"
+#include "trust/owner.h"
 
 /* What is kept of the name; throws what is wrong with the two. */
 static char *

@@ -8,9 +8,9 @@
 #include "postgres.h"
 
 #include "base/guc.h"
-#include "engine/distributed.h"
+#include "cluster/distributed.h"
+#include "cluster/turn.h"
 #include "engine/exec.h"
-#include "engine/turn.h"
 #include "identity/sweep.h"
 #include "identity/throttle.h"
 

@@ -28,9 +28,9 @@
 
 #include "base/guc.h"
 #include "base/sha256.h"
-#include "engine/distributed.h"
+#include "cluster/distributed.h"
+#include "cluster/platform_node.h"
 #include "engine/exec.h"
-#include "engine/platform_node.h"
 #include "identity/throttle.h"
 #include "identity/throttle_slot.h"
 #include "request/errors.h"

@@ -9,8 +9,8 @@
 #include "storage/lock.h"
 #include "utils/resowner.h"
 
-#include "engine/distributed.h"
-#include "engine/platform_node.h"
+#include "cluster/distributed.h"
+#include "cluster/platform_node.h"
 #include "identity/throttle_slot.h"
 
 bool

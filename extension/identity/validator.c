@@ -13,10 +13,10 @@
 #include "base/jsonfmt.h"
 #include "base/jsonwrite.h"
 #include "base/text.h"
-#include "engine/udf.h"
 #include "identity/principal_json.h"
 #include "identity/validator.h"
 #include "request/errors.h"
+#include "trust/udf.h"
 
 bool
 ea_validator_is_set(void)

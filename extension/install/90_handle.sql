@@ -1,5 +1,5 @@
 /*
- * The whole API, as entityapi_owner whoever calls: extension/engine/owner.h.
+ * The whole API, as entityapi_owner whoever calls: extension/trust/owner.h.
  */
 CREATE FUNCTION entityapi.handle(method text, target text, headers jsonb,
 								 body bytea, remote inet,

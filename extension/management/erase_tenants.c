@@ -26,13 +26,13 @@
 
 #include "audit/audit.h"
 #include "base/uuid.h"
-#include "engine/distributed.h"
+#include "cluster/distributed.h"
+#include "cluster/turn.h"
 #include "engine/exec.h"
-#include "engine/owner.h"
-#include "engine/turn.h"
 #include "management/attempt.h"
 #include "management/erase_entities.h"
 #include "management/erase_tenants.h"
+#include "trust/owner.h"
 #include "write/links_deferred.h"
 
 /* Rows that one statement deletes. */

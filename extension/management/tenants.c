@@ -12,8 +12,8 @@
 #include "utils/lsyscache.h"
 
 #include "base/jsonfmt.h"
-#include "engine/distributed.h"
-#include "engine/turn.h"
+#include "cluster/distributed.h"
+#include "cluster/turn.h"
 #include "management/drafts.h"
 #include "management/members.h"
 #include "management/tenants.h"

@@ -5,7 +5,7 @@
 
 #include "utils/builtins.h"
 
-#include "engine/distributed.h"
+#include "cluster/distributed.h"
 #include "identity/account.h"
 #include "identity/password.h"
 #include "identity/session.h"

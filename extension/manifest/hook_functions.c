@@ -8,10 +8,10 @@
 
 #include "miscadmin.h"
 
-#include "engine/udf.h"
 #include "manifest/faults.h"
 #include "manifest/hook_functions.h"
 #include "manifest/manifest.h"
+#include "trust/udf.h"
 
 /* As the role that will call it, which runs this, too. */
 void

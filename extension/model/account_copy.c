@@ -6,7 +6,7 @@
 #include "lib/stringinfo.h"
 #include "utils/builtins.h"
 
-#include "engine/shards.h"
+#include "cluster/shards.h"
 #include "model/account_copy.h"
 
 #define ACCOUNT "entityapi.account"

@@ -19,8 +19,8 @@
 #include "base/names.h"
 #include "engine/exec.h"
 #include "engine/held.h"
-#include "engine/pin.h"
 #include "model/acting_keys.h"
+#include "trust/pin.h"
 
 /*
  * Of each table in $1 the keys to it that have an action, and, with no name,

@@ -11,8 +11,8 @@
 #include "utils/builtins.h"
 
 #include "base/grow.h"
-#include "engine/distributed.h"
-#include "engine/shards.h"
+#include "cluster/distributed.h"
+#include "cluster/shards.h"
 #include "model/sqlbuf.h"
 #include "model/table_check.h"
 #include "request/limits.h"
@@ -190,7 +190,7 @@ place(EaSqlBuf *b, const char *table, bool tenant_scoped)
 	if (!ea_distributed() || b->place == EA_PLACE_ANYWHERE)
 		return table;
 
-	/* a row that was, as read/past.c puts it together, is where it is read */
+	/* a row that was, as history/past.c puts it together, is where it is read */
 	if (table[0] == '(')
 		return table;
 	if (b->place == EA_PLACE_UNKNOWN)

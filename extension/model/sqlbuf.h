@@ -12,8 +12,8 @@
 
 #include "base/text.h"
 #include "base/uuid.h"
+#include "direct/index_count.h"
 #include "engine/exec.h"
-#include "engine/index_count.h"
 #include "model/catalog.h"
 #include "request/query_string.h"
 #include "request/request.h"

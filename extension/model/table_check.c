@@ -14,9 +14,9 @@
 #include "utils/rel.h"
 #include "utils/timestamp.h"
 
-#include "engine/distributed.h"
+#include "cluster/distributed.h"
+#include "cluster/shards.h"
 #include "engine/held.h"
-#include "engine/shards.h"
 #include "model/table_check.h"
 #include "model/table_owners.h"
 

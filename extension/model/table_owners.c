@@ -19,12 +19,12 @@
 #include "utils/rel.h"
 #include "utils/syscache.h"
 
-#include "engine/distributed.h"
-#include "engine/distributed_settings.h"
+#include "cluster/distributed.h"
+#include "cluster/distributed_settings.h"
 #include "engine/exec.h"
 #include "engine/held.h"
-#include "engine/pin.h"
 #include "model/table_owners.h"
+#include "trust/pin.h"
 
 /* What of the table may call functions: each as pg_depend knows it. */
 #define OWN \

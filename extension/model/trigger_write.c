@@ -12,9 +12,9 @@
 #include "utils/rel.h"
 
 #include "engine/held.h"
-#include "engine/owner.h"
 #include "model/table_owners.h"
 #include "model/trigger_write.h"
+#include "trust/owner.h"
 
 static void
 execute(const char *sql, int n, Oid *types, Datum *values)

@@ -24,7 +24,7 @@ extern bool ea_trigger_write_asks(const char *sql, const char *table);
 
 /*
  * Run a statement that writes to such a table.  Within a call that settles
- * what waits (engine/owner.h), deferred triggers wait for that.  Otherwise
+ * what waits (trust/owner.h), deferred triggers wait for that.  Otherwise
  * nothing is left when this returns: deferrable constraints of the table, and
  * of those that refer to it, are immediate until the end of the transaction,
  * what waits for them runs now, and code that would have anything else wait

@@ -31,8 +31,8 @@
 #include "utils/syscache.h"
 
 #include "base/compat.h"
-#include "engine/distributed.h"
-#include "engine/shard_name.h"
+#include "cluster/distributed.h"
+#include "cluster/shard_name.h"
 #include "model/constraint_field.h"
 #include "model/violation.h"
 #include "request/raised.h"

@@ -25,7 +25,6 @@
 #include "base/sha256.h"
 #include "engine/exec.h"
 #include "engine/invalidate.h"
-#include "engine/owner.h"
 #include "model/catalog.h"
 #include "openapi/components.h"
 #include "openapi/entities.h"
@@ -34,6 +33,7 @@
 #include "openapi/record_schemas.h"
 #include "openapi/writer.h"
 #include "request/query_string.h"
+#include "trust/owner.h"
 
 /* A checksum of the sources, from the Makefile. */
 #ifndef EA_SOURCES

@@ -5,7 +5,7 @@
 #define EA_RSQL_LITERAL_H
 
 #include "base/compat.h"
-#include "engine/exec_params.h"
+#include "base/exec_params.h"
 #include "model/entity.h"
 #include "model/sqlbuf.h"
 #include "query/rsql.h"

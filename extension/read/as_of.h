@@ -4,8 +4,8 @@
 #ifndef EA_AS_OF_H
 #define EA_AS_OF_H
 
+#include "history/past.h"
 #include "read/document.h"
-#include "read/past.h"
 
 /* The time that the query names, or 400. */
 extern TimestampTz ea_as_of_time(EaRequest *req, const EaQuery *query);

@@ -4,7 +4,7 @@
 #ifndef EA_HISTORY_ITEMS_H
 #define EA_HISTORY_ITEMS_H
 
-#include "read/past.h"
+#include "history/past.h"
 
 /* Append the items, with what the caller may read of them. */
 extern void ea_history_items(StringInfo out, EaRequest *req, EaPast *past,

@@ -14,8 +14,8 @@
 #include "utils/jsonb.h"
 
 #include "base/jsonfmt.h"
-#include "engine/udf.h"
 #include "request/errors.h"
+#include "trust/udf.h"
 #include "write/hooks.h"
 
 /* -------- what is there to call -------- */

@@ -29,16 +29,16 @@
 #include "utils/syscache.h"
 
 #include "base/compat.h"
-#include "engine/distributed.h"
+#include "cluster/distributed.h"
+#include "cluster/shard_name.h"
+#include "cluster/shards.h"
+#include "cluster/turn.h"
 #include "engine/exec.h"
-#include "engine/guard.h"
 #include "engine/held.h"
-#include "engine/owner.h"
-#include "engine/pin.h"
-#include "engine/shard_name.h"
-#include "engine/shards.h"
-#include "engine/turn.h"
 #include "request/raised.h"
+#include "trust/guard.h"
+#include "trust/owner.h"
+#include "trust/pin.h"
 #include "write/links_deferred.h"
 
 /* -------- naming them -------- */
@@ -464,7 +464,7 @@ check_cursors(void)
  * All else that waits is of tables that are no entity's.  It runs with rights
  * that whoever calls the service has, those of the shim, and can leave nothing
  * for later.  Since PostgreSQL 18 a trigger runs as the role that has written
- * instead; where that is the owner of the service, engine/guard.c sees to it
+ * instead; where that is the owner of the service, trust/guard.c sees to it
  * that no function of others has its rights.
  */
 static void

@@ -1,0 +1,231 @@
+/*
+ * The declarations as they are stored.
+ *
+ * They are read without doubting them, so nobody but the installer writes
+ * them.  On a cluster that cannot be, as Citus has one role change what lies
+ * together in one transaction, and tables that each node has lie with them:
+ * there entityapi_owner writes them as well.  So the installer says ahead
+ * what is to be written, as hashes in a table that is his alone, and each node
+ * holds against these what it is given (install/60_declarations.sql).  Hashes
+ * are those of one transaction, and are of no use to others when it has
+ * failed.  When it has not, they last until the next one; what they admit is
+ * there by then.
+ */
+#include "postgres.h"
+
+#include "miscadmin.h"
+#include "utils/builtins.h"
+#include "utils/snapmgr.h"
+
+#include "apply/declarations.h"
+#include "cluster/turn.h"
+#include "ddl/plan.h"
+#include "engine/exec.h"
+#include "manifest/compile.h"
+#include "trust/owner.h"
+
+static Datum
+texts_of(List *statements)
+{
+	List	   *texts = NIL;
+	ListCell   *lc;
+
+	foreach(lc, statements)
+	{
+		EaDdlStatement *statement = lfirst(lc);
+
+		texts = lappend(texts, unconstify(char *, statement->sql));
+	}
+	return ea_exec_text_list(texts);
+}
+
+/* The stored definition of an entity, NULL if it is new. */
+static const char *
+before(const EaDeclarations *declared, const char *entity)
+{
+	return ea_names_map_get(declared->plan->stored.definitions, entity);
+}
+
+static bool
+is_written(const EaDeclarations *declared, const char *entity,
+		   const char *definition)
+{
+	const char *stored = before(declared, entity);
+
+	return stored == NULL || strcmp(stored, definition) != 0;
+}
+
+/* By now: the tables may just have come to Citus. */
+static void
+find_names(EaDeclarations *declared)
+{
+	PushActiveSnapshot(GetLatestSnapshot());
+	declared->names = ea_name_changes_find(declared->plan,
+										   declared->revision);
+	PopActiveSnapshot();
+}
+
+EaDeclarations *
+ea_declarations_make(const EaApplyPlan *plan, List *statements)
+{
+	EaDeclarations *declared = palloc0(sizeof(EaDeclarations));
+	ListCell   *lc;
+	ListCell   *cell;
+
+	declared->plan = plan;
+	declared->revision = plan->stored.revision + 1;
+	declared->service =
+		ea_manifest_compile_service(plan->m, declared->revision,
+									plan->wanted.single_tenant);
+	declared->statements = texts_of(statements);
+	find_names(declared);
+	foreach(lc, plan->stored.names)
+	{
+		if (ea_names_map_get(plan->m->by_entity, lfirst(lc)) == NULL)
+			declared->gone = lappend(declared->gone, lfirst(lc));
+	}
+	forboth(lc, plan->m->entities, cell, plan->wanted.definitions)
+	{
+		EaDeclEntity *entity = lfirst(lc);
+
+		if (before(declared, entity->name) != NULL &&
+			is_written(declared, entity->name, lfirst(cell)))
+			declared->gone = lappend(declared->gone, entity->name);
+	}
+	return declared;
+}
+
+/* -------- on a cluster -------- */
+
+static void
+read_seal(void *arg, TupleTableSlot *slot)
+{
+	List	  **seals = arg;
+
+	*seals = lappend(*seals, TextDatumGetCString(slot->tts_values[0]));
+}
+
+static void
+add_seals(void *seals, const char *sql, EaParams params)
+{
+	ea_exec_each(EA_EXEC_LOOK, sql, params, EA_READER(read_seal, TEXTOID),
+				 seals);
+}
+
+static void
+add_entities(List **seals, const EaDeclarations *declared)
+{
+	const EaApplyPlan *plan = declared->plan;
+	ListCell   *lc;
+	ListCell   *cell;
+
+	add_seals(seals, "SELECT entityapi.seal('-entity', to_jsonb(e))"
+			  " FROM entityapi.entity e WHERE e.name = ANY ($1)",
+			  ea_params(EA_TEXTS(ea_exec_text_list(declared->gone))));
+	forboth(lc, plan->m->entities, cell, plan->wanted.definitions)
+	{
+		EaDeclEntity *entity = lfirst(lc);
+
+		CHECK_FOR_INTERRUPTS();
+		if (is_written(declared, entity->name, lfirst(cell)))
+			add_seals(seals, "SELECT entityapi.seal('+entity',"
+					  " jsonb_build_object('name', $1, 'collection', $2,"
+					  " 'collection_lower', $3, 'type', $4,"
+					  " 'definition', $5))",
+					  ea_params(EA_TEXT(entity->name),
+								EA_TEXT(entity->collection),
+								EA_TEXT(ea_names_lower(entity->collection)),
+								EA_TEXT(entity->type),
+								EA_TEXT(lfirst(cell))));
+	}
+}
+
+void
+ea_declarations_announce(const EaDeclarations *declared)
+{
+	const EaWanted *wanted = &declared->plan->wanted;
+	List	   *seals = NIL;
+	EaPin		pin;
+
+	/* each node knows who declares, and by which row that ends if he fails */
+	if (ea_exec_write("UPDATE entityapi.declaring SET present = present"
+					  " WHERE entityapi.take_turn(present::int, $1, true) > 0",
+					  ea_params(EA_INT4(EA_TURN_DECLARING))) != 1)
+		elog(ERROR, "entityapi.declaring has not one row");
+
+	/* of rows as they are by now: the tables may just have come to Citus */
+	PushActiveSnapshot(GetLatestSnapshot());
+	add_entities(&seals, declared);
+	ea_name_changes_seal(declared->names, add_seals, &seals);
+	add_seals(&seals, "SELECT entityapi.seal('-service', to_jsonb(s))"
+			  " FROM entityapi.service s UNION ALL"
+			  " SELECT entityapi.seal('+service', jsonb_build_object("
+			  "'singleton', true, 'definition', $1))",
+			  ea_params(EA_TEXT(declared->service)));
+	add_seals(&seals, "SELECT entityapi.seal('+revision', jsonb_build_object("
+			  "'revision', $1, 'checksum', $2,"
+			  " 'extension_version', e.extversion, 'documents', $3::jsonb,"
+			  " 'statements', $4))"
+			  " FROM pg_extension e WHERE e.extname = 'entityapi'",
+			  ea_params(EA_INT4(declared->revision), EA_TEXT(wanted->checksum),
+						EA_TEXT(wanted->documents),
+						EA_TEXTS(declared->statements)));
+	PopActiveSnapshot();
+	ea_owner_install(&pin);
+	ea_exec_write("SELECT entityapi.announce($1)",
+				  ea_params(EA_TEXTS(ea_exec_text_list(seals))));
+	ea_owner_leave(&pin);
+}
+
+/* -------- storing -------- */
+
+static void
+store_entities(const EaDeclarations *declared)
+{
+	const EaApplyPlan *plan = declared->plan;
+	ListCell   *lc;
+	ListCell   *cell;
+
+	/* what changes goes first, so that names may change hands */
+	ea_exec_write("DELETE FROM entityapi.entity WHERE name = ANY ($1)",
+				  ea_params(EA_TEXTS(ea_exec_text_list(declared->gone))));
+	forboth(lc, plan->m->entities, cell, plan->wanted.definitions)
+	{
+		EaDeclEntity *entity = lfirst(lc);
+
+		CHECK_FOR_INTERRUPTS();
+		if (!is_written(declared, entity->name, lfirst(cell)))
+			continue;
+		ea_exec_write("INSERT INTO entityapi.entity"
+					  " (name, collection, collection_lower, type, definition)"
+					  " VALUES ($1, $2, $3, $4, $5)",
+					  ea_params(EA_TEXT(entity->name),
+								EA_TEXT(entity->collection),
+								EA_TEXT(ea_names_lower(entity->collection)),
+								EA_TEXT(entity->type),
+								EA_TEXT(lfirst(cell))));
+	}
+}
+
+void
+ea_declarations_store(const EaDeclarations *declared)
+{
+	const EaWanted *wanted = &declared->plan->wanted;
+
+	store_entities(declared);
+	ea_exec_write("INSERT INTO entityapi.service (definition) VALUES ($1)"
+				  " ON CONFLICT (singleton)"
+				  " DO UPDATE SET definition = excluded.definition",
+				  ea_params(EA_TEXT(declared->service)));
+	if (ea_exec_write("INSERT INTO entityapi.revision (revision, applied_at,"
+					  " checksum, extension_version, documents, statements)"
+					  " SELECT $1, clock_timestamp(), $2, e.extversion,"
+					  " $3::jsonb, $4"
+					  " FROM pg_extension e WHERE e.extname = 'entityapi'",
+					  ea_params(EA_INT4(declared->revision),
+								EA_TEXT(wanted->checksum),
+								EA_TEXT(wanted->documents),
+								EA_TEXTS(declared->statements))) != 1)
+		elog(ERROR, "extension entityapi is not installed");
+	ea_name_changes_store(declared->names);
+}

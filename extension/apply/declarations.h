@@ -1,0 +1,33 @@
+/*
+ * The declarations as they are stored.
+ */
+#ifndef EA_DECLARATIONS_H
+#define EA_DECLARATIONS_H
+
+#include "apply/apply.h"
+#include "apply/name_changes.h"
+
+typedef struct EaDeclarations
+{
+	const EaApplyPlan *plan;
+	int			revision;
+	List	   *gone;			/* entities whose rows go, or come anew */
+	const char *service;		/* its definition */
+	Datum		statements;		/* text[] */
+	EaNameChanges *names;
+} EaDeclarations;
+
+/* What a plan makes of them, with the statements that it takes. */
+extern EaDeclarations *ea_declarations_make(const EaApplyPlan *plan,
+											List *statements);
+
+/*
+ * On a cluster: tell all nodes what is going to be stored, in a transaction of
+ * its own, as they take nothing else.
+ */
+extern void ea_declarations_announce(const EaDeclarations *declared);
+
+/* Store them; with the installer's rights on one node. */
+extern void ea_declarations_store(const EaDeclarations *declared);
+
+#endif							/* EA_DECLARATIONS_H */

@@ -1,0 +1,163 @@
+/*
+ * Check constraints of a table, kept ready from statement to statement.
+ *
+ * What a constraint is follows from its text in the catalog alone: that names
+ * columns by number and type, operators and functions by oid, and values.  So
+ * what was made of a text is good as long as the table has that very text,
+ * which is compared in each statement.  Only what can have no other meaning
+ * under the same text is kept: PostgreSQL's own functions over columns and
+ * constants.  With a domain, a function of somebody else's, a whole row or
+ * whatever else in one of them, all are left to the executor.
+ */
+#include "postgres.h"
+
+#include "catalog/objectaccess.h"
+#include "executor/executor.h"
+#include "optimizer/optimizer.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+
+#include "base/compat.h"
+#include "base/guc.h"
+#include "direct/checks.h"
+#include "direct/steady.h"
+
+struct EaChecks
+{
+	MemoryContext mcxt;
+	Oid			relation;
+	int			n;
+	char	  **texts;
+	ExprState **states;			/* NULL: they are the executor's to make */
+};
+
+static bool
+are_of(const EaChecks *checks, Relation relation)
+{
+	const TupleConstr *constr = RelationGetDescr(relation)->constr;
+
+	if (checks->relation != RelationGetRelid(relation) ||
+		checks->n != constr->num_check)
+		return false;
+	for (int i = 0; i < checks->n; i++)
+	{
+		if (strcmp(checks->texts[i], constr->check[i].ccbin) != 0)
+			return false;
+	}
+	return true;
+}
+
+/* Compiled in the current context, which "mcxt" is. */
+static ExprState **
+compile(const EaChecks *checks, List *expressions)
+{
+	ExprState **states = palloc(checks->n * sizeof(ExprState *));
+
+	for (int i = 0; i < checks->n; i++)
+		states[i] = ExecInitExpr(copyObject(list_nth(expressions, i)), NULL);
+	return states;
+}
+
+static EaChecks *
+make(Relation relation)
+{
+	const TupleConstr *constr = RelationGetDescr(relation)->constr;
+	MemoryContext mcxt = AllocSetContextCreate(CurrentMemoryContext,
+											   "entityapi checks",
+											   ALLOCSET_SMALL_SIZES);
+	EaChecks   *checks = MemoryContextAllocZero(mcxt, sizeof(EaChecks));
+	List	   *expressions = NIL;
+	bool		fixed = true;
+	MemoryContext old;
+
+	checks->mcxt = mcxt;
+	checks->relation = RelationGetRelid(relation);
+	checks->n = constr->num_check;
+	checks->texts = MemoryContextAlloc(mcxt, checks->n * sizeof(char *));
+	for (int i = 0; i < checks->n; i++)
+	{
+		char	   *text = constr->check[i].ccbin;
+		Node	   *expression = stringToNode(text);
+
+		/* the planner puts what functions say now in their place */
+		fixed = fixed && ea_steady_is(expression, EA_STEADY_WRITTEN);
+		checks->texts[i] = MemoryContextStrdup(mcxt, text);
+		expressions = lappend(expressions,
+							  expression_planner((Expr *) expression));
+	}
+	old = MemoryContextSwitchTo(mcxt);
+	if (fixed && ea_steady_is((Node *) expressions, 0))
+		checks->states = compile(checks, expressions);
+	MemoryContextSwitchTo(old);
+
+	/* all that can fail is done */
+	MemoryContextSetParent(mcxt, TopMemoryContext);
+	return checks;
+}
+
+/*
+ * Those of a table that has any, kept or made; NULL if they are in use and
+ * not the table's, or must be made in each statement.
+ */
+static EaChecks *
+get(EaChecks **kept, bool nested, Relation relation)
+{
+	if (!ea_guc_direct_scans || object_access_hook != NULL ||
+		!ea_compat_has_plain_checks(RelationGetDescr(relation)->constr))
+		return NULL;
+	if (*kept == NULL || !are_of(*kept, relation))
+	{
+		if (nested)
+			return NULL;
+		ea_checks_free(*kept);
+		*kept = NULL;
+		*kept = make(relation);
+	}
+	return *kept;
+}
+
+static bool
+has_any(Relation relation)
+{
+	const TupleConstr *constr = RelationGetDescr(relation)->constr;
+
+	return constr != NULL && constr->num_check > 0;
+}
+
+void
+ea_checks_lend(EaChecks **kept, bool nested, ResultRelInfo *table)
+{
+	EaChecks   *checks;
+
+	if (!has_any(table->ri_RelationDesc))
+		return;
+	checks = get(kept, nested, table->ri_RelationDesc);
+	if (checks != NULL)
+		table->ri_CheckConstraintExprs = checks->states;
+}
+
+bool
+ea_checks_pass(EaChecks **kept, bool nested, Relation relation,
+			   ExprContext *row)
+{
+	EaChecks   *checks;
+
+	if (!has_any(relation))
+		return true;
+	checks = get(kept, nested, relation);
+	if (checks == NULL || checks->states == NULL)
+		return false;
+	for (int i = 0; i < checks->n; i++)
+	{
+		if (!ExecCheck(checks->states[i], row))
+			return false;
+	}
+	return true;
+}
+
+void
+ea_checks_free(EaChecks *checks)
+{
+	if (checks != NULL)
+		MemoryContextDelete(checks->mcxt);
+}

@@ -1,0 +1,47 @@
+/*
+ * Values of fields as the audit log has them.
+ */
+#ifndef EA_PAST_VALUES_H
+#define EA_PAST_VALUES_H
+
+#include "engine/exec.h"
+#include "history/past_names.h"
+
+/* What a field had: nothing is known, null, or a value. */
+typedef struct EaPastValue
+{
+	bool		known;
+	bool		isnull;
+	Datum		value;			/* of a reference: the id, */
+	int			member;			/* and the member that it is of */
+	const char *text;			/* equal if the values are */
+} EaPastValue;
+
+/* The log knows what the field has: a column that no other fills. */
+extern bool ea_past_values_logged(const EaField *field);
+
+extern void ea_past_values_null(EaPastValue *value);
+extern void ea_past_values_reference(EaPastValue *value, int member,
+									 const pg_uuid_t *id);
+extern void ea_past_values_time(EaField *field, TimestampTz at,
+								EaPastValue *value);
+
+/* From JSON of the log; what today's type does not read is not known. */
+extern void ea_past_values_read(const EaPastNames *names, EaField *field,
+								int revision, const char *json,
+								EaPastValue *value);
+
+/* From a row, from *column on, which is moved behind the field. */
+extern void ea_past_values_row(EaField *field, TupleTableSlot *slot,
+							   int *column, EaPastValue *value);
+
+/* What rows got that were there before the field: its default. */
+extern void ea_past_values_default(EaField *field, EaPastValue *value);
+
+extern bool ea_past_values_equal(const EaPastValue *a, const EaPastValue *b);
+
+/* The value of a column of the field. */
+extern EaValue ea_past_values_column(const EaField *field, int column,
+									 const EaPastValue *value);
+
+#endif							/* EA_PAST_VALUES_H */

@@ -1,0 +1,40 @@
+/*
+ * Settings and user, held where code of others may run.
+ *
+ * Names in statements are resolved again whenever a kept plan has become
+ * invalid, or the search path is another one than when it was made.  So a
+ * path that a function left behind would give the operators of our
+ * statements to whoever owns a schema on it.
+ */
+#include "postgres.h"
+
+#include "catalog/namespace.h"
+#include "miscadmin.h"
+#include "utils/guc.h"
+
+#include "trust/pin.h"
+
+#define SEARCH_PATH "pg_catalog, pg_temp"
+
+void
+ea_pin_begin(EaPin *pin)
+{
+	GetUserIdAndSecContext(&pin->user, &pin->security);
+	pin->nest = NewGUCNestLevel();
+	if (strcmp(namespace_search_path, SEARCH_PATH) != 0)
+		ea_pin_set("search_path", SEARCH_PATH);
+}
+
+void
+ea_pin_end(const EaPin *pin)
+{
+	AtEOXact_GUC(false, pin->nest);
+	SetUserIdAndSecContext(pin->user, pin->security);
+}
+
+void
+ea_pin_set(const char *name, const char *value)
+{
+	set_config_option(name, value, PGC_USERSET, PGC_S_SESSION,
+					  GUC_ACTION_SAVE, true, 0, false);
+}
