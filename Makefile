@@ -90,8 +90,8 @@ export PG_CONFIG PORT MANIFESTS DEMO CORS SHIM_CONFIG TESTS ACCEPT BASE \
 	FOLDERS ADD ANY_MINOR \
 	WERROR BITCODE RELEASES POSTGRES_SOURCE CITUS_SOURCE CITUS_BUILT BUILD_ON MIRROR RUNS LINTIAN PARTS
 
-run up down check test test-more test-citus crash bench bench-citus sanitize check-memory coverage \
-matrix packages check-packages dist:
+run up down test test-more test-citus crash bench bench-citus sanitize check-memory coverage matrix \
+packages check-packages dist:
 	@exec env DATA='$(ENTITYAPI_DATA)' scripts/$@
 
 fuzz:
@@ -106,10 +106,16 @@ compile_commands.json: FORCE
 bench-peers:
 	@exec env DATA='$(ENTITYAPI_DATA)' BENCH_PARTS=peers/run scripts/bench
 
-# PGXS has a target "check" that does nothing.
+# PGXS has a target "check" that does nothing, so it is left out for ours.
 
-PGXS := $(if $(filter check,$(MAKECMDGOALS)),,$(shell $(PG_CONFIG) --pgxs \
-	2>/dev/null))
+ifneq ($(filter check,$(MAKECMDGOALS)),)
+
+check:
+	@exec env DATA='$(ENTITYAPI_DATA)' scripts/check
+
+else
+
+PGXS := $(shell $(PG_CONFIG) --pgxs 2>/dev/null)
 
 ifeq ($(wildcard $(PGXS)),)
 
@@ -226,5 +232,7 @@ print-regress:
 
 print-specs:
 	@echo $(SPECS)
+
+endif
 
 endif

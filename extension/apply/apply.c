@@ -21,7 +21,6 @@
 #include "base/guc.h"
 #include "base/sha256.h"
 #include "base/uuid.h"
-#include "cluster/distributed_settings.h"
 #include "cluster/turn.h"
 #include "ddl/allowed.h"
 #include "ddl/ddl.h"
@@ -45,6 +44,7 @@
 #include "model/acting_keys.h"
 #include "openapi/openapi.h"
 #include "trust/owner.h"
+#include "trust/pin.h"
 
 /* How long one change waits for another, in milliseconds. */
 #define APPLY_WAIT 5000
@@ -392,7 +392,7 @@ change_declarations(FunctionCallInfo fcinfo, bool repair)
 	List	   *statements;
 	ListCell   *lc;
 
-	ea_distributed_settings_text();
+	ea_pin_times();
 	if (!dry_run && moves_own(fcinfo))
 		move_own_ahead(fcinfo, repair);
 	SPI_connect();

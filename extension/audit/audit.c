@@ -522,6 +522,19 @@ forget_changes(EaAuditRecord *record)
 	record->changes = NULL;
 }
 
+/* Without the executor; false if that is not to be had. */
+static bool
+append(const EaAppendTable *table, const EaValue *values, const EaValue *own,
+	   int n)
+{
+	if (!OidIsValid(table->relation) || (!table->here && ea_distributed()) ||
+		!ea_append_rows(table, values, own, n))
+		return false;
+	ea_exec_count_one();
+	ea_exec_tell("rows appended without the executor: %d", n);
+	return true;
+}
+
 static void
 write_part(const EaAppendTable *table, EaValue *values,
 		   EaAuditRecord *const *records, int n)
@@ -534,8 +547,7 @@ write_part(const EaAppendTable *table, EaValue *values,
 		own_values(records[i], own + i * OWN_COLUMNS);
 		forget_changes(records[i]);
 	}
-	if (!OidIsValid(table->relation) ||
-		!ea_append_rows(table, values, own, n))
+	if (!append(table, values, own, n))
 	{
 		if (n == 1)
 			write_one(own, values);

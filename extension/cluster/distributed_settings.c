@@ -202,14 +202,6 @@ ea_distributed_settings_show_shards(void)
 		ea_pin_set(SHARDS_ARE_HIDDEN, "off");
 }
 
-/* A declaration may be about to give Citus the tables. */
-void
-ea_distributed_settings_text(void)
-{
-	if (DateStyle != USE_ISO_DATES && planner_hook != NULL)
-		ea_pin_set("datestyle", "ISO");
-}
-
 /* SPI leaves its own memory current, which dies with the connection. */
 static void
 carry(const char *name, int ms)

@@ -29,12 +29,6 @@ extern void ea_distributed_settings_end(const EaDistributedSettings *before);
 extern void ea_distributed_settings_show_shards(void);
 
 /*
- * The same for the style of times, whoever calls: values go to other nodes as
- * text, and in other styles 05/06 is read there as it is by default.
- */
-extern void ea_distributed_settings_text(void);
-
-/*
  * The limits of this session hold on the nodes that the transaction writes to,
  * until its end.  SPI must be connected.
  */

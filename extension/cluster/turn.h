@@ -4,22 +4,7 @@
 #ifndef EA_TURN_H
 #define EA_TURN_H
 
-/*
- * Each is a class of advisory locks of its own.  Those of SQL functions are 1
- * and 2, so nobody can hold a turn who does not do the work.  What functions
- * give back whatever its class is what a session holds, and no turn is such a
- * lock (engine/applying.c).
- */
-typedef enum EaTurn
-{
-	EA_TURN_DECLARATIONS = 0xEA10,
-	EA_TURN_ERASURE,
-	EA_TURN_AUDIT,
-	EA_TURN_STEPS,
-	EA_TURN_SWEEP,
-	EA_TURN_DECLARING,			/* of a cluster's nodes, each its own */
-	EA_TURN_EVERYWHERE			/* ea_turn_everywhere() */
-} EaTurn;
+#include "engine/turn_class.h"
 
 /*
  * Until the end of the transaction, and of all nodes of a cluster.  False:

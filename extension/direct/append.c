@@ -34,10 +34,8 @@
 #include "utils/relcache.h"
 #include "utils/snapmgr.h"
 
-#include "cluster/distributed.h"
 #include "direct/append.h"
 #include "direct/keyscan.h"
-#include "engine/exec.h"
 
 /* More indexes than a table has of ours. */
 #define MAX_INDEXES 16
@@ -395,7 +393,7 @@ ea_append_rows(const EaAppendTable *table, const EaValue *shared,
 	bool		done = false;
 
 	if (nrows == 0 || !ea_keyscan_is_open(table->here) || XactReadOnly ||
-		IsInParallelMode() || (!table->here && ea_distributed()))
+		IsInParallelMode())
 		return false;
 	target.table = table;
 	target.shared = shared;
@@ -410,10 +408,6 @@ ea_append_rows(const EaAppendTable *table, const EaValue *shared,
 	table_close(target.parent, NoLock);
 	PopActiveSnapshot();
 	if (done)
-	{
 		CommandCounterIncrement();
-		ea_exec_count_one();
-		ea_exec_tell("rows appended without the executor: %d", nrows);
-	}
 	return done;
 }

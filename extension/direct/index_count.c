@@ -51,8 +51,6 @@
 #include "direct/complete_index.h"
 #include "direct/heap_count.h"
 #include "direct/index_count.h"
-#include "engine/exec.h"
-#include "engine/plancache.h"
 
 /* A walk under way. */
 typedef struct Walk
@@ -381,28 +379,27 @@ is_plain_heap(Relation heap)
 }
 
 bool
-ea_index_count_rows(const EaHeld *held, const char *table, int nkeys,
-					const EaCountKey *keys, int64 *count)
+ea_index_count_rows(const char *table, int nkeys, const EaCountKey *keys,
+					bool (*is_good) (const void *arg, Oid relid),
+					const void *arg, int64 *count, const char **index)
 {
 	List	   *names;
 	Relation	heap;
-	Relation	index = NULL;
+	Relation	found = NULL;
 
 	if (!ea_guc_direct_scans || nkeys > EA_COUNT_MAX_KEYS ||
-		IsolationIsSerializable() || !IsMVCCSnapshot(GetActiveSnapshot()) ||
-		(!held->here && ea_plancache_distributes()))
+		IsolationIsSerializable() || !IsMVCCSnapshot(GetActiveSnapshot()))
 		return false;
 	names = ea_compat_qualified_name(table);
 	heap = table_openrv(makeRangeVarFromNameList(names), AccessShareLock);
-	if (ea_held_table(held, RelationGetRelid(heap)) && is_plain_heap(heap))
-		index = open_index(heap, nkeys, keys);
-	if (index != NULL)
+	if (is_good(arg, RelationGetRelid(heap)) && is_plain_heap(heap))
+		found = open_index(heap, nkeys, keys);
+	if (found != NULL)
 	{
-		*count = count_entries(heap, index, nkeys, keys);
-		ea_exec_tell("count: all entries of a range of index %s",
-					 RelationGetRelationName(index));
-		index_close(index, AccessShareLock);
+		*count = count_entries(heap, found, nkeys, keys);
+		*index = pstrdup(RelationGetRelationName(found));
+		index_close(found, AccessShareLock);
 	}
 	table_close(heap, NoLock);
-	return index != NULL;
+	return found != NULL;
 }

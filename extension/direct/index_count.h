@@ -4,8 +4,6 @@
 #ifndef EA_INDEX_COUNT_H
 #define EA_INDEX_COUNT_H
 
-#include "engine/held.h"
-
 /* A column, as it is quoted in statements, and the value that rows have. */
 typedef struct EaCountKey
 {
@@ -26,10 +24,13 @@ typedef struct EaCountKey
  * columns, because entityapi.direct_scans is off, because the table is not one
  * of this server's heaps, or because a serializable transaction must leave
  * traces of what it read: then it takes the statement.  Permissions are the
- * caller's to have; the table is held to what it must be, as by a statement.
+ * caller's to have; whether the table, which is locked, is what it must be is
+ * asked of is_good().  *index is the name of the index.
  */
-extern bool ea_index_count_rows(const EaHeld *held, const char *table,
-								int nkeys, const EaCountKey *keys,
-								int64 *count);
+extern bool ea_index_count_rows(const char *table, int nkeys,
+								const EaCountKey *keys,
+								bool (*is_good) (const void *arg, Oid relid),
+								const void *arg, int64 *count,
+								const char **index);
 
 #endif							/* EA_INDEX_COUNT_H */

@@ -573,7 +573,7 @@ ea_key_update_run(EaKeyUpdate *update, const EaKeyUpdateRun *run,
 
 	if (XactReadOnly || IsInParallelMode() || object_access_hook != NULL)
 		return false;
-	ea_permitted_check(run->stmt, &update->permitted);
+	ea_permitted_check(run->stmt, run->news, &update->permitted);
 
 	/* long values that conditions look into are given back at once */
 	mcxt = AllocSetContextCreate(caller, "entityapi key update, running",

@@ -406,7 +406,8 @@ read_rows(const EaKeyScan *scan, IndexScanDesc desc, Output *out,
 }
 
 bool
-ea_keyscan_run(EaKeyScan *scan, PlannedStmt *stmt, const EaValue *params,
+ea_keyscan_run(EaKeyScan *scan, PlannedStmt *stmt, uint64 news,
+			   const EaValue *params,
 			   void (*row) (void *arg, TupleTableSlot *slot), void *arg,
 			   uint64 *nrows)
 {
@@ -416,7 +417,7 @@ ea_keyscan_run(EaKeyScan *scan, PlannedStmt *stmt, const EaValue *params,
 	Relation	index;
 	IndexScanDesc desc;
 
-	ea_permitted_check(stmt, &scan->permitted);
+	ea_permitted_check(stmt, news, &scan->permitted);
 	if (scan->locks)
 		PreventCommandIfReadOnly("SELECT FOR UPDATE");
 	*nrows = 0;

@@ -42,12 +42,13 @@ extern Oid	ea_keyscan_table(const EaKeyScan *scan);
 /*
  * Run it under the active snapshot, with the plan's locks held: each row goes
  * to the function, as exec.h has it, called in the current memory context.
- * "stmt" is the plan that it was made of.  Returns false, with no row handed
+ * "stmt" is the plan that it was made of, "news" as permitted.h has it.
+ * Returns false, with no row handed
  * out, if a row that had to be locked was changed under way: the executor
  * knows how to go on from there.
  */
 extern bool ea_keyscan_run(EaKeyScan *scan, PlannedStmt *stmt,
-						   const EaValue *params,
+						   uint64 news, const EaValue *params,
 						   void (*row) (void *arg, TupleTableSlot *slot),
 						   void *arg, uint64 *nrows);
 

@@ -11,13 +11,10 @@
 
 #include "base/compat.h"
 #include "direct/permitted.h"
-#include "engine/held.h"
 
 void
-ea_permitted_check(PlannedStmt *stmt, EaPermitted *before)
+ea_permitted_check(PlannedStmt *stmt, uint64 news, EaPermitted *before)
 {
-	uint64		news = ea_held_news();
-
 	/* who has a hook is asked each time */
 	if (before->news == news && before->user == GetUserId() &&
 		ExecutorCheckPerms_hook == NULL)

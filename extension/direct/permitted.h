@@ -15,8 +15,10 @@ typedef struct EaPermitted
 
 /*
  * Throws what the executor would (ExecCheckPermissions()).  "before" goes with
- * the plan, whose tables are locked: all news of them have come.
+ * the plan, whose tables are locked: all news of them have come, which are so
+ * many (ea_held_news()).
  */
-extern void ea_permitted_check(PlannedStmt *stmt, EaPermitted *before);
+extern void ea_permitted_check(PlannedStmt *stmt, uint64 news,
+							   EaPermitted *before);
 
 #endif							/* EA_PERMITTED_H */

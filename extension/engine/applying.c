@@ -10,8 +10,8 @@
 #include "storage/lock.h"
 #include "storage/lwlock.h"
 
-#include "cluster/turn.h"
 #include "engine/applying.h"
+#include "engine/turn_class.h"
 
 /* Whether this session is the one that applies. */
 static bool claimed = false;

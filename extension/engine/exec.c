@@ -337,7 +337,8 @@ run_by_key(EaPlan *kept, bool nested, EaParams params,
 		ea_reader_check(reader, source->resultDesc);
 		return ea_keyscan_run(kept->scan,
 							  ea_plancache_statement(source->gplan),
-							  params.items, reader->row, arg, n);
+							  ea_held_news(), params.items, reader->row, arg,
+							  n);
 	}
 	plan = GetCachedPlan(source, NULL, CurrentResourceOwner, NULL);
 	stmt = ea_plancache_statement(plan);
@@ -362,8 +363,8 @@ run_by_key(EaPlan *kept, bool nested, EaParams params,
 	if (done)
 	{
 		ea_reader_check(reader, source->resultDesc);
-		done = ea_keyscan_run(kept->scan, stmt, params.items, reader->row, arg,
-							  n);
+		done = ea_keyscan_run(kept->scan, stmt, ea_held_news(), params.items,
+							  reader->row, arg, n);
 	}
 	ReleaseCachedPlan(plan, CurrentResourceOwner);
 	return done;
@@ -580,6 +581,26 @@ ea_exec_latest(EaExecMode mode, const char *sql, EaParams params,
 	n = ea_exec_one(mode, sql, params, reader, arg);
 	PopActiveSnapshot();
 	return n;
+}
+
+static bool
+is_good(const void *held, Oid relid)
+{
+	return ea_held_table(held, relid);
+}
+
+bool
+ea_exec_count_rows(const EaHeld *held, const char *table, int nkeys,
+				   const EaCountKey *keys, int64 *count)
+{
+	const char *index;
+
+	if ((!held->here && ea_plancache_distributes()) ||
+		!ea_index_count_rows(table, nkeys, keys, is_good, held, count,
+							 &index))
+		return false;
+	ea_exec_tell("count: all entries of a range of index %s", index);
+	return true;
 }
 
 bool

@@ -10,6 +10,7 @@
 #include "executor/tuptable.h"
 
 #include "base/exec_params.h"
+#include "direct/index_count.h"
 #include "engine/held.h"
 #include "engine/plancache.h"
 #include "engine/reader.h"
@@ -45,6 +46,14 @@ extern uint64 ea_exec_each(EaExecMode mode, const char *sql, EaParams params,
 extern uint64 ea_exec_held(const EaHeld *held, EaExecMode mode, bool one_row,
 						   const char *sql, EaParams params,
 						   const EaReader *reader, void *arg);
+
+/*
+ * The rows that have these values, counted on an index: see
+ * direct/index_count.h.  False: it takes a statement.
+ */
+extern bool ea_exec_count_rows(const EaHeld *held, const char *table,
+							   int nkeys, const EaCountKey *keys,
+							   int64 *count);
 
 /*
  * Triggers of others ran with the last statement that has ended, so that its

@@ -4,9 +4,6 @@
 #ifndef EA_INVALIDATE_H
 #define EA_INVALIDATE_H
 
-#include "access/htup.h"
-#include "utils/relcache.h"
-
 /* Registers the one relcache callback; called from _PG_init. */
 extern void ea_invalidate_init(void);
 
@@ -17,24 +14,14 @@ extern void ea_invalidate_init(void);
  */
 extern uint64 ea_invalidate_generation(void);
 
+/* It grows for what a message could not tell. */
+extern void ea_invalidate_all(void);
+
 /*
  * How many changes of relations, whichever, have been heard of; all that there
  * are to be heard of by now.
  */
 extern uint64 ea_invalidate_messages(void);
-
-/*
- * The same for what other nodes have changed: the cache's messages stay on one
- * node.  For a distributed deployment; SPI must be connected.
- */
-extern void ea_invalidate_look(void);
-
-/*
- * Nothing that another node may have committed takes this row, which was read
- * here, away: waits for what is prepared, and throws for the request to be
- * made again.  For a distributed deployment.
- */
-extern void ea_invalidate_settle(Relation rel, HeapTuple tuple);
 
 /*
  * Look up the watched tables, so that changes are seen from here on; to be

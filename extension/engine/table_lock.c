@@ -22,7 +22,7 @@
 #include "engine/applying.h"
 #include "engine/table_lock.h"
 
-/* A class of locks that SQL cannot take: cluster/turn.h has others. */
+/* A class of locks that SQL cannot take: engine/turn_class.h has others. */
 #define SLOT_CLASS 0xEA20
 
 /* One of so many sessions may wait. */

@@ -15,6 +15,7 @@
 #include "direct/key_update.h"
 #include "direct/keyscan.h"
 #include "direct/triggers.h"
+#include "engine/held.h"
 #include "engine/plancache.h"
 #include "engine/write_run.h"
 
@@ -103,7 +104,9 @@ get_update(const Run *run, const CachedPlan *plan)
 static bool
 update_row(const Run *run, const CachedPlan *plan, uint64 *n)
 {
-	EaKeyUpdateRun row = {run->stmt, run->params, run->list};
+	EaKeyUpdateRun row = {
+		run->stmt, ea_held_news(), run->params, run->list
+	};
 	EaKeyUpdate *update;
 
 	if (!ea_keyscan_is_open(false))

@@ -37,6 +37,7 @@
 #include "cluster/distributed.h"
 #include "cluster/shard_name.h"
 #include "cluster/shards.h"
+#include "cluster/undecided.h"
 #include "direct/newest.h"
 #include "direct/seen_row.h"
 #include "engine/exec.h"
@@ -192,7 +193,7 @@ keep_row(Relation relation, HeapTuple tuple, Row *row)
 	TupleDesc	desc = RelationGetDescr(relation);
 
 	if (ea_distributed())
-		ea_invalidate_settle(relation, tuple);
+		ea_undecided_settle(relation, tuple);
 	row->values = palloc(desc->natts * sizeof(Datum));
 	row->isnull = palloc(desc->natts * sizeof(bool));
 	heap_deform_tuple(heap_copytuple(tuple), desc, row->values, row->isnull);

@@ -15,6 +15,7 @@
 #include "base/names.h"
 #include "cluster/distributed.h"
 #include "cluster/shards.h"
+#include "cluster/undecided.h"
 #include "engine/exec.h"
 #include "engine/held.h"
 #include "engine/invalidate.h"
@@ -200,7 +201,7 @@ ea_catalog_acquire(void)
 {
 	AcceptInvalidationMessages();
 	if (ea_distributed())
-		ea_invalidate_look();
+		ea_undecided_look();
 	else
 		ea_distributed_refuse_own();
 	if (current != NULL && !still_holds())
@@ -261,7 +262,7 @@ ea_catalog_is_stale(EaCatalog *catalog)
 {
 	AcceptInvalidationMessages();
 	if (ea_distributed())
-		ea_invalidate_look();
+		ea_undecided_look();
 	return !ea_catalog_is_current(catalog);
 }
 

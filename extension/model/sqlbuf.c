@@ -296,7 +296,7 @@ ea_sqlbuf_count(EaRequest *req, EaEntity *entity, int nkeys,
 		table = ea_shards_read(table, entity->tenant_scoped ? &req->tenant :
 							   NULL)->name;
 	return table != NULL &&
-		ea_index_count_rows(&held, table, n, all, count);
+		ea_exec_count_rows(&held, table, n, all, count);
 }
 
 int

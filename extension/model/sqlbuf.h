@@ -12,7 +12,6 @@
 
 #include "base/text.h"
 #include "base/uuid.h"
-#include "direct/index_count.h"
 #include "engine/exec.h"
 #include "model/catalog.h"
 #include "request/query_string.h"

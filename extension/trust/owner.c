@@ -16,7 +16,6 @@
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
 
-#include "cluster/distributed_settings.h"
 #include "trust/guard.h"
 #include "trust/owner.h"
 
@@ -24,7 +23,7 @@ void
 ea_owner_enter(EaPin *before)
 {
 	ea_pin_begin(before);
-	ea_distributed_settings_text();
+	ea_pin_times();
 	SetUserIdAndSecContext(get_role_oid(EA_OWNER, false),
 						   (before->security & ~EA_GUARD_CODE) |
 						   SECURITY_LOCAL_USERID_CHANGE | EA_GUARD_SERVICE);

@@ -10,6 +10,7 @@
 
 #include "catalog/namespace.h"
 #include "miscadmin.h"
+#include "optimizer/planner.h"
 #include "utils/guc.h"
 
 #include "trust/pin.h"
@@ -37,4 +38,11 @@ ea_pin_set(const char *name, const char *value)
 {
 	set_config_option(name, value, PGC_USERSET, PGC_S_SESSION,
 					  GUC_ACTION_SAVE, true, 0, false);
+}
+
+void
+ea_pin_times(void)
+{
+	if (DateStyle != USE_ISO_DATES && planner_hook != NULL)
+		ea_pin_set("datestyle", "ISO");
 }

@@ -22,4 +22,11 @@ extern void ea_pin_end(const EaPin *pin);
 /* Another value for a setting, until the end of the innermost pin. */
 extern void ea_pin_set(const char *name, const char *value);
 
+/*
+ * The same for the style of times where Citus may send values to other nodes:
+ * they go as text, and in other styles 05/06 is read there as it is by
+ * default.  A declaration may be about to give Citus the tables.
+ */
+extern void ea_pin_times(void);
+
 #endif							/* EA_PIN_H */
