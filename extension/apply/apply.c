@@ -33,7 +33,6 @@
 #include "ddl/run.h"
 #include "ddl/unassign.h"
 #include "engine/exec.h"
-#include "engine/invalidate.h"
 #include "manifest/check.h"
 #include "manifest/compile.h"
 #include "manifest/documents.h"

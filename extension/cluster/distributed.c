@@ -22,7 +22,6 @@
 #include "base/compat.h"
 #include "cluster/distributed.h"
 #include "engine/exec.h"
-#include "engine/held.h"
 
 #define OWNED_TABLES "pg_dist_partition"
 #define OWNED_TABLE "logicalrelid"

@@ -37,7 +37,6 @@
 #include "cluster/shard_name.h"
 #include "cluster/shards.h"
 #include "engine/exec.h"
-#include "engine/held.h"
 
 /* The class of Citus' locks on what is known of shards that lie together. */
 #define LOCK_OF_PART 8

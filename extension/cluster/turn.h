@@ -4,7 +4,7 @@
 #ifndef EA_TURN_H
 #define EA_TURN_H
 
-#include "engine/turn_class.h"
+#include "engine/exec.h"
 
 /*
  * Until the end of the transaction, and of all nodes of a cluster.  False:

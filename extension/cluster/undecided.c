@@ -22,8 +22,6 @@
 #include "direct/newest.h"
 #include "direct/row_versions.h"
 #include "engine/exec.h"
-#include "engine/held.h"
-#include "engine/invalidate.h"
 
 /* Half a second for what is committed on several nodes. */
 #define MOST_LOOKS 500

@@ -1,6 +1,10 @@
 /*
  * Run one statement on a kept plan, rows straight to a callback.
  *
+ * This is all of engine/ that folders above include: what is held against
+ * (held.h), what is heard (invalidate.h), who waits for tables (table_lock.h),
+ * classes of turns (turn_class.h), and kept plans (plancache.h) come with it.
+ *
  * Rows never pass through a tuple table: a DestReceiver hands each slot to
  * the caller's function, which reads slot->tts_values and tts_isnull.
  */
@@ -12,8 +16,11 @@
 #include "base/exec_params.h"
 #include "direct/index_count.h"
 #include "engine/held.h"
+#include "engine/invalidate.h"
 #include "engine/plancache.h"
 #include "engine/reader.h"
+#include "engine/table_lock.h"
+#include "engine/turn_class.h"
 #include "request/request.h"
 
 typedef enum EaExecMode

@@ -25,7 +25,7 @@
 #include "base/uuid.h"
 #include "cluster/distributed.h"
 #include "cluster/distributed_settings.h"
-#include "engine/table_lock.h"
+#include "engine/exec.h"
 #include "entry/call.h"
 #include "entry/failure.h"
 #include "entry/handle_door.h"

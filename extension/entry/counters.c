@@ -9,7 +9,7 @@
 #include "postgres.h"
 
 #include "base/guc.h"
-#include "engine/plancache.h"
+#include "engine/exec.h"
 #include "entry/counters.h"
 #include "model/catalog.h"
 

@@ -10,7 +10,6 @@
 #include "base/guc.h"
 #include "cluster/turn.h"
 #include "engine/exec.h"
-#include "engine/invalidate.h"
 #include "entry/routes.h"
 #include "openapi/openapi.h"
 #include "trust/guard.h"

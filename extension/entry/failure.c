@@ -13,7 +13,7 @@
 #include "authz/authz.h"
 #include "base/guc.h"
 #include "cluster/distributed.h"
-#include "engine/table_lock.h"
+#include "engine/exec.h"
 #include "entry/failure.h"
 #include "entry/version.h"
 #include "model/catalog.h"

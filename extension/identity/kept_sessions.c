@@ -15,7 +15,7 @@
 #include "authz/caller_number.h"
 #include "base/uuid.h"
 #include "direct/newest.h"
-#include "engine/invalidate.h"
+#include "engine/exec.h"
 #include "identity/kept_sessions.h"
 
 #define PLACES 256

@@ -10,21 +10,10 @@
  */
 #include "postgres.h"
 
-#include "access/genam.h"
-#include "access/heapam.h"
-#include "access/htup_details.h"
-#include "access/skey.h"
-#include "access/stratnum.h"
 #include "access/table.h"
-#include "access/tableam.h"
-#include "access/xact.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_type.h"
-#include "executor/tuptable.h"
-#include "miscadmin.h"
-#include "storage/bufmgr.h"
 #include "utils/builtins.h"
-#include "utils/fmgroids.h"
 #include "utils/jsonb.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
@@ -39,9 +28,8 @@
 #include "cluster/shards.h"
 #include "cluster/undecided.h"
 #include "direct/newest.h"
-#include "direct/seen_row.h"
+#include "direct/row_by_id.h"
 #include "engine/exec.h"
-#include "engine/invalidate.h"
 #include "identity/account.h"
 #include "identity/kept_sessions.h"
 #include "identity/session_lookup.h"
@@ -93,14 +81,6 @@ enum
 	KEY_ID
 };
 
-typedef struct Row
-{
-	Datum	   *values;
-	bool	   *isnull;
-	bool		is_seen;		/* and it can be told whether it is there */
-	EaSeenRow	seen;
-} Row;
-
 /* The types of these columns, as far as they are read. */
 static const Oid session_types[] = {
 	UUIDOID, UUIDOID, TIMESTAMPTZOID, TIMESTAMPTZOID, TIMESTAMPTZOID, BOOLOID
@@ -146,20 +126,10 @@ static const struct
 		"personal_api_key_pkey", KEY_ID, key_types, lengthof(key_types)}
 };
 
-/*
- * Where rows were found the last time.  The place is asked first: a row that
- * the snapshot sees there, with the id that is looked for, is the row, because
- * ids are unique.  A row that was changed since has gone from there.
- */
+/* Where rows were found the last time. */
 #define PLACES 128				/* of each table */
 
-static struct
-{
-	Oid			relation;
-	pg_uuid_t	id;
-	ItemPointerData tid;
-	Buffer		buffer;			/* that its page was in, if it was seen */
-}			places[lengthof(tables) * PLACES];
+static EaRowPlace places[lengthof(tables) * PLACES];
 
 static Oid
 table_oid(Table table)
@@ -181,73 +151,10 @@ table_oid(Table table)
 }
 
 /* Ids end in random bytes; rows of one caller are in nobody's way. */
-static int
+static EaRowPlace *
 place_of(Table table, const pg_uuid_t *id)
 {
-	return table * PLACES + id->data[UUID_LEN - 1] % PLACES;
-}
-
-static void
-keep_row(Relation relation, HeapTuple tuple, Row *row)
-{
-	TupleDesc	desc = RelationGetDescr(relation);
-
-	if (ea_distributed())
-		ea_undecided_settle(relation, tuple);
-	row->values = palloc(desc->natts * sizeof(Datum));
-	row->isnull = palloc(desc->natts * sizeof(bool));
-	heap_deform_tuple(heap_copytuple(tuple), desc, row->values, row->isnull);
-}
-
-/*
- * The page may have been cut off meanwhile, and stays from here on, as its
- * table is locked.  One that is in the buffer where it was is there, and is
- * pinned then; else the file system is asked.
- */
-static bool
-has_page(Relation relation, int place, Buffer *pinned)
-{
-	BlockNumber block = ItemPointerGetBlockNumber(&places[place].tid);
-	Buffer		buffer = places[place].buffer;
-
-	*pinned = InvalidBuffer;
-	if (BufferIsValid(buffer) &&
-		ea_compat_read_recent(ea_compat_locator(relation), block, buffer))
-		*pinned = buffer;
-	return BufferIsValid(*pinned) ||
-		block < RelationGetNumberOfBlocks(relation);
-}
-
-/* The row where it was before, if it still is there. */
-static bool
-find_in_place(Relation relation, int place, int key, const pg_uuid_t *id,
-			  Row *row)
-{
-	HeapTupleData tuple;
-	Buffer		buffer;
-	Buffer		pinned;
-	bool		found;
-
-	if (places[place].relation != RelationGetRelid(relation) ||
-		!ea_uuid_equal(&places[place].id, id) ||
-		!has_page(relation, place, &pinned))
-		return false;
-	tuple.t_self = places[place].tid;
-	found = heap_fetch(relation, GetActiveSnapshot(), &tuple, &buffer, false);
-	if (BufferIsValid(pinned))
-		ReleaseBuffer(pinned);
-	if (!found)
-		return false;
-	places[place].buffer = buffer;
-	keep_row(relation, &tuple, row);
-
-	/* another row may have taken the place, and then it is not noted */
-	found = !row->isnull[key] &&
-		ea_uuid_equal(DatumGetUUIDP(row->values[key]), id);
-	row->is_seen = found &&
-		ea_seen_row_note(&row->seen, relation, buffer, &tuple);
-	ReleaseBuffer(buffer);
-	return found;
+	return &places[table * PLACES + id->data[UUID_LEN - 1] % PLACES];
 }
 
 static const char *
@@ -272,58 +179,11 @@ index_name(Table table)
 	return NameStr(kept[table].name);
 }
 
-/* The row of an entry, if the snapshot sees one. */
-static bool
-read_entry(IndexScanDesc scan, Row *row, ItemPointer tid)
+static Oid
+index_oid(Relation relation, Table table)
 {
-	TupleTableSlot *slot = table_slot_create(scan->heapRelation, NULL);
-	bool		found = index_fetch_heap(scan, slot);
-	bool		copied;
-	HeapTuple	tuple;
-
-	if (found)
-	{
-		tuple = ExecFetchSlotHeapTuple(slot, false, &copied);
-		*tid = tuple->t_self;
-		keep_row(scan->heapRelation, tuple, row);
-	}
-	ExecDropSingleTupleTableSlot(slot);
-	return found;
-}
-
-/*
- * Most accounts administer no tenant, so the end of most look-ups by an index
- * is that there is no entry; nothing is made ready for more before there is.
- */
-static bool
-find_by_index(Relation relation, Table table, const pg_uuid_t *id,
-			  int place, Row *row)
-{
-	Oid			oid = get_relname_relid(index_name(table),
-										RelationGetNamespace(relation));
-	Relation	index = index_open(oid, AccessShareLock);
-	IndexScanDesc scan = ea_compat_index_beginscan(relation, index,
-												   GetActiveSnapshot(), 1);
-	bool		found = false;
-	ScanKeyData key;
-
-	/* it is the only column of the index */
-	ScanKeyInit(&key, 1, BTEqualStrategyNumber, F_UUID_EQ, UUIDPGetDatum(id));
-	index_rescan(scan, &key, 1, NULL, 0);
-	while (!found && index_getnext_tid(scan, ForwardScanDirection) != NULL)
-	{
-		CHECK_FOR_INTERRUPTS();
-		found = read_entry(scan, row, &places[place].tid);
-	}
-	if (found)
-	{
-		places[place].relation = RelationGetRelid(relation);
-		places[place].id = *id;
-		places[place].buffer = InvalidBuffer;
-	}
-	index_endscan(scan);
-	index_close(index, NoLock);
-	return found;
+	return get_relname_relid(index_name(table),
+							 RelationGetNamespace(relation));
 }
 
 /* As for every statement: no value is read by another type than it has. */
@@ -341,16 +201,19 @@ check_types(Table table, TupleDesc desc)
 
 /* The row with an id in the column that has the unique index. */
 static bool
-find_row(const Oid *oids, Table table, const pg_uuid_t *id, Row *row)
+find_row(const Oid *oids, Table table, const pg_uuid_t *id, EaRowById *row)
 {
 	Relation	relation = table_open(oids[table], AccessShareLock);
-	int			place = place_of(table, id);
+	void		(*settle) (Relation, HeapTuple) =
+		ea_distributed() ? ea_undecided_settle : NULL;
+	EaRowPlace *place = place_of(table, id);
 	bool		found;
 
 	check_types(table, RelationGetDescr(relation));
-	row->is_seen = false;
-	found = find_in_place(relation, place, tables[table].key, id, row) ||
-		find_by_index(relation, table, id, place, row);
+	found = ea_row_by_id_in_place(relation, place, tables[table].key, id,
+								  settle, row) ||
+		ea_row_by_id_in_index(relation, index_oid(relation, table), id,
+							  place, settle, row);
 	table_close(relation, NoLock);
 	return found;
 }
@@ -372,7 +235,7 @@ object_text(Datum value)
 }
 
 static void
-fill(const Row *row, EaAccount *account)
+fill(const EaRowById *row, EaAccount *account)
 {
 	Datum	   *values = row->values;
 	EaPrincipal *principal = &account->principal;
@@ -399,7 +262,7 @@ fill(const Row *row, EaAccount *account)
 
 /* What the account is made of has this row, too. */
 static void
-add_seen(EaSessionRows *rows, const Row *row)
+add_seen(EaSessionRows *rows, const EaRowById *row)
 {
 	if (row->is_seen && rows->n < EA_SESSION_ROWS)
 		rows->items[rows->n++] = row->seen;
@@ -411,7 +274,7 @@ static bool
 is_tenant_admin(const Oid *oids, const EaPrincipal *principal,
 				EaSessionRows *rows)
 {
-	Row			row;
+	EaRowById	row;
 
 	if (!find_row(oids, TENANT_ADMIN, &principal->account, &row))
 		return false;
@@ -424,7 +287,7 @@ static bool
 is_in_active_tenant(const Oid *oids, const EaPrincipal *principal,
 					EaSessionRows *rows)
 {
-	Row			row;
+	EaRowById	row;
 
 	if (!find_row(oids, TENANT, &principal->tenant, &row))
 		return false;
@@ -453,7 +316,7 @@ look_up_directly(const Oid *oids, const pg_uuid_t *session,
 				 const pg_uuid_t *id, TimestampTz now, EaAccount *account,
 				 EaSessionRows *rows)
 {
-	Row			row;
+	EaRowById	row;
 	bool		forced;
 
 	if (!find_row(oids, SESSION, session, &row) ||
@@ -630,7 +493,7 @@ void
 ea_session_lookup_settle(const EaPrincipal *principal, const pg_uuid_t *key)
 {
 	Oid			oids[lengthof(tables)];
-	Row			row;
+	EaRowById	row;
 
 	if (!ea_distributed() || !are_at_hand(oids))
 		return;

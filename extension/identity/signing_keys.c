@@ -21,7 +21,6 @@
 #include "base/uuid.h"
 #include "cluster/distributed.h"
 #include "engine/exec.h"
-#include "engine/invalidate.h"
 #include "identity/signing_keys.h"
 #include "trust/owner.h"
 

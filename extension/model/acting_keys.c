@@ -18,7 +18,6 @@
 #include "base/compat.h"
 #include "base/names.h"
 #include "engine/exec.h"
-#include "engine/held.h"
 #include "model/acting_keys.h"
 #include "trust/pin.h"
 

@@ -25,7 +25,6 @@
 
 #include "base/compat.h"
 #include "engine/exec.h"
-#include "engine/invalidate.h"
 #include "model/invalid_indexes.h"
 
 /* One that the catalogs had. */

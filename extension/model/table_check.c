@@ -16,7 +16,7 @@
 
 #include "cluster/distributed.h"
 #include "cluster/shards.h"
-#include "engine/held.h"
+#include "engine/exec.h"
 #include "model/table_check.h"
 #include "model/table_owners.h"
 

@@ -22,7 +22,6 @@
 #include "cluster/distributed.h"
 #include "cluster/distributed_settings.h"
 #include "engine/exec.h"
-#include "engine/held.h"
 #include "model/table_owners.h"
 #include "trust/pin.h"
 

@@ -11,7 +11,7 @@
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 
-#include "engine/held.h"
+#include "engine/exec.h"
 #include "model/table_owners.h"
 #include "model/trigger_write.h"
 #include "trust/owner.h"

@@ -24,7 +24,6 @@
 #include "base/jsonfmt.h"
 #include "base/sha256.h"
 #include "engine/exec.h"
-#include "engine/invalidate.h"
 #include "model/catalog.h"
 #include "openapi/components.h"
 #include "openapi/entities.h"

@@ -34,7 +34,6 @@
 #include "cluster/shards.h"
 #include "cluster/turn.h"
 #include "engine/exec.h"
-#include "engine/held.h"
 #include "request/raised.h"
 #include "trust/guard.h"
 #include "trust/owner.h"

@@ -199,6 +199,20 @@ subtest 'the direction' => sub {
 	$plant->('extension/utils/drawer.c', "int ea_drawer;\n");
 	$plant->('shim/base/planted.c', "int main(void);\nvoid planted(void);\nvoid planted(void) { main(); }\n");
 	$plant->('extension/base/parser.c', "int pg_parse_json(void);\nint parser(void);\nint parser(void) { return pg_parse_json(); }\n");
+	$plant->('extension/read/planted.c', <<~'C');
+		#if 0
+		#include "engine/held.h"
+		#endif
+		void	   *heap_getnext(void *scan, int direction);
+		void	   *ea_planted_read(void *scan);
+
+		/* by heap_getnext(scan) */
+		void *
+		ea_planted_read(void *scan)
+		{
+			return heap_getnext(scan, 1);
+		}
+		C
 	$plant->("shim/base/$_.c", "int $_(void);\nint ${_}_planted(void);\nint ${_}_planted(void) { return $_(); }\n")
 	  for qw(json_loads json_load_file yaml_parser_load yaml_parser_parse pthread_create);
 
@@ -211,6 +225,9 @@ subtest 'the direction' => sub {
 			'a circle of extension/engine/planted_one.c, extension/engine/planted_other.c',
 			'extension/engine/planted_one.c:7: uses ea_planted_other of extension/engine/planted_other.c',
 			'extension/engine/planted_other.c:7: uses ea_planted_one of extension/engine/planted_one.c',
+			'extension/read/planted.c:2: includes engine/held.h, where exec.h is for those above',
+			'extension/read/planted.c:4: calls heap_getnext, which is for direct/',
+			'extension/read/planted.c:11: calls heap_getnext, which is for direct/',
 			'extension/utils/drawer.c: "utils" is no folder of the list',
 			'extension/utils/drawer.h: "utils" is no folder of the list',
 			'shim/base/planted.c:3: uses main of shim/main.c from above',
