@@ -55,9 +55,7 @@ fail(Parser *p, const char *at, const char *message, const char *hint)
 	{
 		p->fault->message = message;
 		p->fault->hint = hint;
-		p->fault->offset = 0;
-		for (const char *c = p->text; c < at; c++)
-			p->fault->offset += (*c & 0xC0) != 0x80;
+		p->fault->offset = ea_text_characters(p->text, at - p->text);
 	}
 	return NULL;
 }
@@ -109,8 +107,7 @@ make(Parser *p, EaPolicyKind kind, const char *at)
 									EA_POLICY_MAX_NODES), NULL);
 	node = palloc0(sizeof(EaPolicy));
 	node->kind = kind;
-	for (const char *c = p->text; c < at; c++)
-		node->offset += (*c & 0xC0) != 0x80;
+	node->offset = ea_text_characters(p->text, at - p->text);
 	return node;
 }
 

@@ -11,6 +11,7 @@
 
 #include "authz/policy.h"
 #include "authz/policy_check.h"
+#include "model/host.h"
 #include "model/types.h"
 
 typedef struct Checker
@@ -448,8 +449,7 @@ void
 ea_policy_warn_profile(const EaPolicy *tree, const char *what)
 {
 	if (asks_profile(tree))
-		ereport(WARNING,
-				(errmsg("%s asks for #user.profile, which users write "
-						"themselves", what),
-				 errhint("Keep what decides in securityAttributes.")));
+		ea_host_warn(psprintf("%s asks for #user.profile, which users write "
+							  "themselves", what),
+					 "Keep what decides in securityAttributes.");
 }

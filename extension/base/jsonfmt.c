@@ -56,10 +56,10 @@ ea_jsonfmt_put(StringInfo out, const char *form,...)
 				ea_jsonwrite_cstring(out, va_arg(args, const char *));
 				break;
 			case 'd':
-				ea_jsonwrite_int64(out, va_arg(args, int));
+				ea_text_number(out, va_arg(args, int));
 				break;
 			case 'l':
-				ea_jsonwrite_int64(out, va_arg(args, int64));
+				ea_text_number(out, va_arg(args, int64));
 				break;
 			case 'b':
 				ea_jsonwrite_bool(out, va_arg(args, int));

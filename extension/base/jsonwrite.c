@@ -4,7 +4,6 @@
 #include "postgres.h"
 
 #include "miscadmin.h"
-#include "utils/builtins.h"
 #include "utils/datetime.h"
 
 #include "base/guc.h"
@@ -95,14 +94,6 @@ ea_jsonwrite_key(StringInfo buf, const char *name)
 	ea_jsonwrite_comma(buf);
 	ea_jsonwrite_string(buf, name, strlen(name));
 	appendStringInfoCharMacro(buf, ':');
-}
-
-void
-ea_jsonwrite_int64(StringInfo buf, int64 value)
-{
-	char		digits[MAXINT8LEN + 1];
-
-	ea_text_bytes(buf, digits, pg_lltoa(value, digits));
 }
 
 void

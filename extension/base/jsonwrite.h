@@ -30,7 +30,6 @@ extern void ea_jsonwrite_key(StringInfo buf, const char *name);
 /* A comma unless buf ends in an opening bracket or brace. */
 extern void ea_jsonwrite_comma(StringInfo buf);
 
-extern void ea_jsonwrite_int64(StringInfo buf, int64 value);
 extern void ea_jsonwrite_bool(StringInfo buf, bool value);
 
 /* Quoted 8-4-4-4-12 lower-case form. */

@@ -9,17 +9,19 @@
 #include "base/text.h"
 
 void
-ea_text_number(StringInfo buf, int number)
+ea_text_number(StringInfo buf, int64 number)
 {
-	char		digits[MAXINT8LEN + 1];
+	char		digits[MAXINT8LEN];
+	char	   *end = digits + MAXINT8LEN;
+	char	   *at = end;
+	uint64		left = number < 0 ? -(uint64) number : number;
 
-	if (number < 0 || number > 9)
-		ea_text_bytes(buf, digits, pg_ltoa(number, digits));
-	else
-	{
-		digits[0] = '0' + number;
-		ea_text_bytes(buf, digits, 1);
-	}
+	do
+		*--at = '0' + left % 10;
+	while ((left /= 10) > 0);
+	if (number < 0)
+		*--at = '-';
+	ea_text_bytes(buf, at, end - at);
 }
 
 void

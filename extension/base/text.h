@@ -29,11 +29,22 @@ ea_text_string(StringInfo buf, const char *string)
 }
 
 /* In decimal digits. */
-extern void ea_text_number(StringInfo buf, int number);
+extern void ea_text_number(StringInfo buf, int64 number);
 
 /* As appendStringInfo(), for formats that have nothing but %s and %d. */
 extern void ea_text_format(StringInfo buf, const char *format,...)
 			pg_attribute_printf(2, 3);
+
+/* Characters of well-formed UTF-8. */
+static inline int
+ea_text_characters(const char *bytes, int len)
+{
+	int			n = 0;
+
+	for (int i = 0; i < len; i++)
+		n += (bytes[i] & 0xC0) != 0x80;
+	return n;
+}
 
 /* Bytes that are looked at at a time. */
 #define EA_TEXT_WORD ((int) sizeof(uint64))

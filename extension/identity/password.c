@@ -15,6 +15,7 @@
 #include "base/compat.h"
 #include "base/guc.h"
 #include "base/sha256.h"
+#include "base/text.h"
 #include "identity/password.h"
 #include "identity/username.h"
 
@@ -80,23 +81,10 @@ bcrypt(const char *password, int len, const char *salt)
 	return TextDatumGetCString(result);
 }
 
-static int
-count_characters(const char *str, int len)
-{
-	int			n = 0;
-
-	for (int i = 0; i < len; i++)
-	{
-		if (((unsigned char) str[i] & 0xC0) != 0x80)
-			n++;
-	}
-	return n;
-}
-
 const char *
 ea_password_fault(const char *password, int len, const char *username_key)
 {
-	int			n = count_characters(password, len);
+	int			n = ea_text_characters(password, len);
 	char	   *name;
 
 	if (n < EA_PASSWORD_MIN || n > EA_PASSWORD_MAX)

@@ -56,7 +56,7 @@ write_number(StringInfo buf, const char *key, int value)
 	if (value < 0)
 		return;
 	ea_jsonwrite_key(buf, key);
-	ea_jsonwrite_int64(buf, value);
+	ea_text_number(buf, value);
 }
 
 static void

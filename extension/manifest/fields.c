@@ -8,7 +8,7 @@
 #include "manifest/fields.h"
 #include "manifest/manifest.h"
 #include "manifest/own_fields.h"
-#include "model/pattern.h"
+#include "model/host.h"
 #include "model/value_checks.h"
 #include "request/errors.h"
 
@@ -257,7 +257,7 @@ check_text_keys(EaManifest *m, EaDeclField *field)
 			  "must not be greater than maxLength");
 	if (field->pattern)
 	{
-		const char *why = ea_pattern_fault(field->pattern);
+		const char *why = ea_host_pattern_fault(field->pattern);
 
 		if (why)
 		{

@@ -19,13 +19,12 @@
 #include "utils/builtins.h"
 #include "utils/date.h"
 #include "utils/datetime.h"
-#include "utils/jsonb.h"
-#include "utils/numeric.h"
 #include "utils/timestamp.h"
 
 #include "base/compat.h"
 #include "base/jsonwrite.h"
 #include "base/uuid.h"
+#include "model/host.h"
 #include "model/types.h"
 
 /* A number may have so many digits on either side of its decimal point. */
@@ -112,7 +111,7 @@ read_integer(const char *in, int len, bool in_document, Datum *value,
 static void
 write_integer(StringInfo buf, Datum value)
 {
-	ea_jsonwrite_int64(buf, DatumGetInt32(value));
+	ea_text_number(buf, DatumGetInt32(value));
 }
 
 static bool
@@ -130,7 +129,7 @@ read_long(const char *in, int len, bool in_document, Datum *value,
 static void
 write_long(StringInfo buf, Datum value)
 {
-	ea_jsonwrite_int64(buf, DatumGetInt64(value));
+	ea_text_number(buf, DatumGetInt64(value));
 }
 
 static int
@@ -204,9 +203,7 @@ read_decimal(const char *in, int len, bool in_document, Datum *value,
 	if (!check_decimal(in, len, why))
 		return false;
 	digits = pnstrdup(in, len);
-	*value = DirectFunctionCall3(numeric_in, CStringGetDatum(digits),
-								 ObjectIdGetDatum(InvalidOid),
-								 Int32GetDatum(-1));
+	*value = ea_host_number_read(digits);
 	pfree(digits);
 	return true;
 }
@@ -215,19 +212,14 @@ read_decimal(const char *in, int len, bool in_document, Datum *value,
 static void
 write_number(StringInfo buf, Datum value, const char *quote)
 {
-	Numeric		number = DatumGetNumeric(value);
-	char	   *digits;
+	char	   *digits = ea_host_number_write(value);
 
-	if (numeric_is_nan(number))
-	{
+	if (*digits == 'N')
 		ea_jsonwrite_lit(buf, "\"NaN\"");
-		return;
-	}
-	digits = DatumGetCString(DirectFunctionCall1(numeric_out,
-												 NumericGetDatum(number)));
-	if (numeric_is_inf(number))
-		ea_text_string(buf, *digits == '-' ? "\"-infinity\"" :
-					   "\"infinity\"");
+	else if (*digits == 'I')
+		ea_jsonwrite_lit(buf, "\"infinity\"");
+	else if (digits[1] == 'I')
+		ea_jsonwrite_lit(buf, "\"-infinity\"");
 	else
 	{
 		ea_text_string(buf, quote);
@@ -558,7 +550,7 @@ slice_jsonb(const EaJson *json, const char *source)
 {
 	char	   *slice = pnstrdup(source + json->start,
 								 json->end - json->start);
-	Datum		value = DirectFunctionCall1(jsonb_in, CStringGetDatum(slice));
+	Datum		value = ea_host_jsonb_read(slice);
 
 	pfree(slice);
 	return value;
@@ -584,16 +576,6 @@ read_json(const char *in, int len, bool in_document, Datum *value,
 	if (json == NULL)
 		return ea_types_refuse(why, "must be JSON");
 	return make_jsonb(json, in, value, why);
-}
-
-static void
-write_json(StringInfo buf, Datum value)
-{
-	Jsonb	   *jsonb = DatumGetJsonbP(value);
-
-	JsonbToCString(buf, &jsonb->root, VARSIZE(jsonb));
-	if ((Pointer) jsonb != DatumGetPointer(value))
-		pfree(jsonb);
 }
 
 static void
@@ -624,10 +606,7 @@ read_odd_number(const char *in, int len, Datum *value)
 	if (!is_word(in, len, "NaN") && !is_word(in, len, "infinity") &&
 		!is_word(in, len, "-infinity"))
 		return false;
-	*value = DirectFunctionCall3(numeric_in,
-								 CStringGetDatum(pnstrdup(in, len)),
-								 ObjectIdGetDatum(InvalidOid),
-								 Int32GetDatum(-1));
+	*value = ea_host_number_read(pnstrdup(in, len));
 	return true;
 }
 

@@ -7,14 +7,15 @@
  */
 #include "postgres.h"
 
-#include "mb/pg_wchar.h"
+#include <ctype.h>
+
 #include "utils/date.h"
-#include "utils/fmgrprotos.h"
 #include "utils/numeric.h"
 #include "utils/timestamp.h"
 
 #include "base/compat.h"
-#include "model/pattern.h"
+#include "base/text.h"
+#include "model/host.h"
 #include "model/value_checks.h"
 
 int
@@ -32,7 +33,7 @@ ea_value_compare(const EaType *type, Datum a, Datum b)
 		case EA_FORM_TIMESTAMP:
 			return COMPARE(DatumGetTimestampTz(a), DatumGetTimestampTz(b));
 		case EA_FORM_NUMERIC:
-			return DatumGetInt32(DirectFunctionCall2(numeric_cmp, a, b));
+			return ea_host_number_compare(a, b);
 		case EA_FORM_TEXT:
 		case EA_FORM_BOOL:
 		case EA_FORM_UUID:
@@ -40,7 +41,7 @@ ea_value_compare(const EaType *type, Datum a, Datum b)
 			break;
 	}
 #undef COMPARE
-	elog(ERROR, "type %s has no limits", type->name);
+	Assert(false);				/* they have no limits */
 	return 0;
 }
 
@@ -64,17 +65,15 @@ check_limit(const EaField *field, Datum value, Datum limit, bool lower,
 static bool
 check_digits(const EaField *field, Datum value, const char **why)
 {
-	Numeric		number = DatumGetNumeric(value);
-	const char *digits;
+	const char *digits = ea_host_number_short(value);
 	const char *point;
 	int			before;
 	int			after;
 
-	if (numeric_is_nan(number) || numeric_is_inf(number))
-		return ea_types_refuse(why, "must be a finite number");
-	digits = numeric_normalize(number);
 	if (*digits == '-')
 		digits++;
+	if (!isdigit((unsigned char) *digits))
+		return ea_types_refuse(why, "must be a finite number");
 	point = strchr(digits, '.');
 	after = point ? strlen(point + 1) : 0;
 	before = point ? point - digits : strlen(digits);
@@ -127,7 +126,7 @@ check_text(const EaField *field, Datum value, const char **why)
 
 	if (field->min_length >= 0 || field->max_length >= 0)
 	{
-		chars = pg_mbstrlen_with_len(data, len);
+		chars = ea_text_characters(data, len);
 		if (field->max_length >= 0 && chars > field->max_length)
 			return ea_types_refuse(why,
 								   psprintf("must have at most %d characters",
@@ -138,7 +137,7 @@ check_text(const EaField *field, Datum value, const char **why)
 											field->min_length));
 	}
 
-	if (field->pattern != NULL && !ea_pattern_matches(field->pattern, packed))
+	if (field->pattern != NULL && !ea_host_pattern_matches(field->pattern, packed))
 		return ea_types_refuse(why, psprintf("must match the pattern %s",
 											 field->pattern));
 	return true;

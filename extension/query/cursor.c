@@ -15,11 +15,11 @@
 #include "port/pg_bswap.h"
 #include "utils/builtins.h"
 #include "utils/date.h"
-#include "utils/fmgrprotos.h"
 #include "utils/timestamp.h"
 
 #include "base/base64url.h"
 #include "base/text.h"
+#include "model/host.h"
 #include "query/cursor.h"
 
 #define CURSOR_VERSION 1
@@ -201,8 +201,7 @@ read_text(Reader *reader, Datum *value)
 static void
 write_decimal(StringInfo out, Datum value)
 {
-	char	   *digits = DatumGetCString(DirectFunctionCall1(numeric_out,
-															 value));
+	char	   *digits = ea_host_number_write(value);
 
 	put_bytes(out, digits, strlen(digits));
 }
@@ -221,9 +220,7 @@ read_decimal(Reader *reader, Datum *value)
 	{
 		if (len == strlen(words[i]) && memcmp(digits, words[i], len) == 0)
 		{
-			*value = DirectFunctionCall3(numeric_in, CStringGetDatum(digits),
-										 ObjectIdGetDatum(InvalidOid),
-										 Int32GetDatum(-1));
+			*value = ea_host_number_read(digits);
 			return true;
 		}
 	}

@@ -12,7 +12,6 @@
 #include "postgres.h"
 
 #include "fmgr.h"
-#include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "nodes/pg_list.h"
 #include "utils/builtins.h"
@@ -390,7 +389,7 @@ check_patterns(Parser *p, const EaRsql *comparison)
 
 	if (ea_rsql_operators[comparison->op].takes != EA_OF_PATTERN)
 		return true;
-	p->pattern_length += pg_mbstrlen_with_len(value->text, value->len);
+	p->pattern_length += ea_text_characters(value->text, value->len);
 	if (++p->npatterns > p->limits->max_patterns)
 		fail(p, comparison->offset, psprintf("more than %d patterns",
 											 p->limits->max_patterns));

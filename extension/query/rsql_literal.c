@@ -5,7 +5,6 @@
 
 #include "catalog/pg_collation.h"
 #include "lib/stringinfo.h"
-#include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "utils/array.h"
 #include "utils/lsyscache.h"
@@ -13,6 +12,7 @@
 
 #include "base/guc.h"
 #include "base/names.h"
+#include "base/text.h"
 #include "query/rsql_literal.h"
 #include "request/errors.h"
 
@@ -29,7 +29,7 @@ check_pattern(const EaRsqlValue *value)
 {
 	int			escapes = 0;
 
-	if (pg_mbstrlen_with_len(value->text, value->len) >
+	if (ea_text_characters(value->text, value->len) >
 		ea_guc_max_like_length)
 		return psprintf("pattern longer than %d characters",
 						ea_guc_max_like_length);

@@ -258,7 +258,7 @@ write_linkage(EaDocument *doc, StringInfo out, const EaShapeRel *rel,
 		linkage->count > ea_guc_max_linkage)
 	{
 		ea_jsonwrite_lit(out, ",\"meta\":{\"count\":");
-		ea_jsonwrite_int64(out, linkage->count);
+		ea_text_number(out, linkage->count);
 		ea_jsonwrite_lit(out, "}");
 		return;
 	}
@@ -312,7 +312,7 @@ write_meta(StringInfo out, const EaResource *resource)
 	if (resource->shape->entity->locking)
 	{
 		ea_jsonwrite_lit(out, "\"version\":");
-		ea_jsonwrite_int64(out, resource->version);
+		ea_text_number(out, resource->version);
 	}
 	if (resource->deleted)
 	{
@@ -465,14 +465,14 @@ write_totals(EaDocument *doc, int64 total)
 	StringInfo	out = doc->req->out;
 
 	ea_jsonwrite_lit(out, ",\"size\":");
-	ea_jsonwrite_int64(out, query->page_size);
+	ea_text_number(out, query->page_size);
 	if (total >= 0)
 	{
 		ea_jsonwrite_lit(out, ",\"totalPages\":");
-		ea_jsonwrite_int64(out, (total + query->page_size - 1) /
+		ea_text_number(out, (total + query->page_size - 1) /
 						   query->page_size);
 		ea_jsonwrite_lit(out, ",\"totalRecords\":");
-		ea_jsonwrite_int64(out, total);
+		ea_text_number(out, total);
 	}
 	ea_jsonwrite_lit(out, "}}}");
 }
@@ -501,7 +501,7 @@ ea_document_write_list(EaDocument *doc, const char *path, int64 total)
 	write_resources(doc, out, &doc->primary);
 	write_included(doc, out);
 	ea_jsonwrite_lit(out, ",\"meta\":{\"pagination\":{\"number\":");
-	ea_jsonwrite_int64(out, number);
+	ea_text_number(out, number);
 	write_totals(doc, total);
 }
 

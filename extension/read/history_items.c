@@ -279,7 +279,7 @@ write_item(Writer *w, const EaLogRecord *record)
 	write_changes(w, record, &detail);
 	ea_jsonwrite_lit(out, "},\"version\":");
 	if (record->has_version)
-		ea_jsonwrite_int64(out, record->version);
+		ea_text_number(out, record->version);
 	else
 		ea_jsonwrite_lit(out, "null");
 	ea_jsonwrite_lit(out, "}}");

@@ -5,12 +5,12 @@
 
 #include "catalog/pg_type.h"
 #include "miscadmin.h"
-#include "utils/fmgrprotos.h"
 
 #include "authz/authz.h"
 #include "authz/policy_value.h"
 #include "base/grow.h"
 #include "base/uuid.h"
+#include "model/host.h"
 #include "model/value_checks.h"
 #include "request/body.h"
 #include "request/errors.h"
@@ -418,8 +418,7 @@ fill_from_caller(EaInput *input, EaField *field, EaInputField *in)
 		return false;
 	if (type == EA_POLICY_NUMBER)
 	{
-		const char *text = DatumGetCString(DirectFunctionCall1(numeric_out,
-															   in->value));
+		const char *text = ea_host_number_write(in->value);
 
 		if (!field->type->read(text, strlen(text), false, &in->value, &why))
 			return false;

@@ -21,18 +21,16 @@ validate(const struct buffer *documents)
 	struct manifest_findings findings;
 
 	standin_check(documents->data, documents->length, &findings);
-	if (findings.failed && !manifest_files_print_faults(findings.faults))
-		fprintf(stderr, "entityapi-shim validate: ERROR:  %s\n",
-				findings.error ? findings.error : "out of memory");
-	if (!findings.failed)
+	if (findings.faults == NULL)
 		printf("no fault in %zu document%s, %zu of them entit%s\n",
 			   findings.documents, plural(findings.documents),
 			   findings.entities, findings.entities == 1 ? "y" : "ies");
+	else if (!manifest_files_print_faults(findings.faults))
+		fprintf(stderr, "entityapi-shim validate: out of memory\n");
 	if (findings.patterns)
 		printf("patterns are not checked here, but by apply and "
 			   "apply --dry-run\n");
-	standin_check_free(&findings);
-	return findings.failed ? 1 : 0;
+	return findings.faults == NULL ? 0 : 1;
 }
 
 int

@@ -7,17 +7,13 @@
  */
 #include "postgres.h"
 
-#include "utils/builtins.h"
-#include "utils/fmgrprotos.h"
-
 #include "base/jsonwrite.h"
 #include "manifest/check.h"
 #include "manifest/documents.h"
 #include "manifest/manifest.h"
+#include "model/host.h"
 #include "standin/check.h"
-#include "standin/errors.h"
-#include "standin/memory.h"
-#include "standin/pattern.h"
+#include "standin/host.h"
 
 /* As jsonb has them: shorter keys first. */
 static int
@@ -52,15 +48,9 @@ sort_members(EaJson *object)
 static void
 normalize(EaJson *json)
 {
-	Datum		number;
-
 	if (json->kind == EA_JSON_NUMBER)
 	{
-		number = DirectFunctionCall3(numeric_in, CStringGetDatum(json->text),
-									 ObjectIdGetDatum(InvalidOid),
-									 Int32GetDatum(-1));
-		json->text = DatumGetCString(DirectFunctionCall1(numeric_out,
-														 number));
+		json->text = ea_host_number_write(ea_host_number_read(json->text));
 		json->len = strlen(json->text);
 	}
 	if (json->kind == EA_JSON_OBJECT)
@@ -69,9 +59,9 @@ normalize(EaJson *json)
 		normalize(at);
 }
 
-static void
-check(const char *documents, size_t length,
-	  struct manifest_findings *findings)
+void
+standin_check(const char *documents, size_t length,
+			  struct manifest_findings *findings)
 {
 	EaJsonFault fault;
 	EaJson	   *json = ea_jsonread_parse(documents, length,
@@ -80,41 +70,16 @@ check(const char *documents, size_t length,
 	EaManifest *m;
 
 	if (json == NULL)
-		ereport(ERROR, (errmsg("%s", fault.message)));
+		standin_host_fail(fault.message);
 	normalize(json);
 	initStringInfo(&text);
 	ea_jsonwrite_tree(&text, json);
 
-	standin_pattern_left = false;
 	m = ea_manifest_read(text.data, text.len);
 	ea_manifest_check(m);
-	findings->patterns = standin_pattern_left;
 	findings->documents = json->count;
 	findings->entities = list_length(m->entities);
-	findings->failed = m->nfaults > 0;
-	if (findings->failed)
-		findings->faults = strdup(psprintf("[%s]", m->faults.data));
-}
-
-void
-standin_check(const char *documents, size_t length,
-			  struct manifest_findings *findings)
-{
-	memset(findings, 0, sizeof(*findings));
-	standin_errors_begin();
-	if (sigsetjmp(standin_errors_border, 0) == 0)
-		check(documents, length, findings);
-	else
-	{
-		findings->failed = true;
-		findings->error = strdup(standin_errors_text());
-	}
-	standin_memory_free();
-}
-
-void
-standin_check_free(struct manifest_findings *findings)
-{
-	free(findings->faults);
-	free(findings->error);
+	findings->patterns = standin_host_patterns;
+	findings->faults = m->nfaults > 0 ? psprintf("[%s]", m->faults.data) :
+		NULL;
 }

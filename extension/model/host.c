@@ -1,0 +1,103 @@
+/*
+ * What checks of values and manifests need of who runs them: the server.
+ */
+#include "postgres.h"
+
+#include "catalog/pg_collation.h"
+#include "mb/pg_wchar.h"
+#include "regex/regex.h"
+#include "utils/builtins.h"
+#include "utils/fmgrprotos.h"
+#include "utils/jsonb.h"
+#include "utils/numeric.h"
+
+#include "base/compat.h"
+#include "model/host.h"
+
+void
+ea_host_warn(const char *message, const char *hint)
+{
+	ereport(WARNING,
+			(errmsg_internal("%s", message),
+			 hint ? errhint("%s", hint) : 0));
+}
+
+/* -------- numbers -------- */
+
+Datum
+ea_host_number_read(const char *digits)
+{
+	return DirectFunctionCall3(numeric_in, CStringGetDatum(digits),
+							   ObjectIdGetDatum(InvalidOid),
+							   Int32GetDatum(-1));
+}
+
+char *
+ea_host_number_write(Datum number)
+{
+	return DatumGetCString(DirectFunctionCall1(numeric_out, number));
+}
+
+char *
+ea_host_number_short(Datum number)
+{
+	return numeric_normalize(DatumGetNumeric(number));
+}
+
+int
+ea_host_number_compare(Datum a, Datum b)
+{
+	return DatumGetInt32(DirectFunctionCall2(numeric_cmp, a, b));
+}
+
+/* -------- JSON -------- */
+
+Datum
+ea_host_jsonb_read(const char *json)
+{
+	return DirectFunctionCall1(jsonb_in, CStringGetDatum(json));
+}
+
+void
+ea_host_jsonb_write(StringInfo buf, Datum value)
+{
+	Jsonb	   *jsonb = DatumGetJsonbP(value);
+
+	JsonbToCString(buf, &jsonb->root, VARSIZE(jsonb));
+	if ((Pointer) jsonb != DatumGetPointer(value))
+		pfree(jsonb);
+}
+
+/* -------- patterns -------- */
+
+const char *
+ea_host_pattern_fault(const char *pattern)
+{
+	int			len = strlen(pattern);
+	pg_wchar   *wide = palloc(sizeof(pg_wchar) * (len + 1));
+	regex_t		compiled;
+	char		message[128];
+	int			result;
+
+	len = pg_mb2wchar_with_len(pattern, wide, len);
+	result = pg_regcomp(&compiled, wide, len, REG_ADVANCED,
+						DEFAULT_COLLATION_OID);
+	pfree(wide);
+	if (result == REG_OKAY)
+	{
+		pg_regfree(&compiled);
+		return NULL;
+	}
+	pg_regerror(result, &compiled, message, sizeof(message));
+	return pstrdup(message);
+}
+
+/* textregexeq keeps compiled expressions itself */
+bool
+ea_host_pattern_matches(const char *pattern, const text *value)
+{
+	return DatumGetBool(DirectFunctionCall2Coll(textregexeq,
+												DEFAULT_COLLATION_OID,
+												PointerGetDatum(value),
+												CStringGetTextDatum(pattern)));
+}

@@ -1,0 +1,38 @@
+/*
+ * What checks of values and manifests need of who runs them.
+ *
+ * They are compiled into the shim, too, which has these functions a second
+ * time (shim/standin/host.c): there nothing is stored, and no regular
+ * expression compiled.
+ */
+#ifndef EA_HOST_H
+#define EA_HOST_H
+
+#include "lib/stringinfo.h"
+
+/* Tell who applies or checks; the hint may be NULL. */
+extern void ea_host_warn(const char *message, const char *hint);
+
+/*
+ * Numbers are read in any form in which a document may have one, and written
+ * as they are stored: without an exponent, with all digits of the fraction.
+ * The short form has no zeros at its end.  What is written is palloc'd.
+ */
+extern Datum ea_host_number_read(const char *digits);
+extern char *ea_host_number_write(Datum number);
+extern char *ea_host_number_short(Datum number);
+
+/* Less than, equal to or greater than 0 */
+extern int	ea_host_number_compare(Datum a, Datum b);
+
+/* JSON, which was found to be sound and to fit */
+extern Datum ea_host_jsonb_read(const char *json);
+extern void ea_host_jsonb_write(StringInfo buf, Datum value);
+
+/* NULL, or what is wrong with a regular expression. */
+extern const char *ea_host_pattern_fault(const char *pattern);
+
+/* Whether it matches anywhere in a value. */
+extern bool ea_host_pattern_matches(const char *pattern, const text *value);
+
+#endif							/* EA_HOST_H */
