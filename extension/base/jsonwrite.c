@@ -6,6 +6,7 @@
 #include "miscadmin.h"
 #include "utils/datetime.h"
 
+#include "base/calendar.h"
 #include "base/guc.h"
 #include "base/jsonwrite.h"
 #include "base/uuid.h"
@@ -136,43 +137,73 @@ put_number(char *to, char before, int value, int width)
 	return to + width;
 }
 
+/* A quotation mark and a date; 1 BC is the year 0, and has no sign. */
+static char *
+put_date(char *to, int number)
+{
+	int			year;
+	int			month;
+	int			day;
+
+	ea_calendar_date(number, &year, &month, &day);
+	if (year >= 0 && year <= 9999)
+		to = put_number(to, '"', year, 4);
+	else
+		to += sprintf(to, "\"%s%04d", year < 0 ? "-" : "", abs(year));
+	to = put_number(to, '-', month, 2);
+	return put_number(to, '-', day, 2);
+}
+
+/* What only plain SQL can store is told by a word. */
+static void
+write_infinity(StringInfo buf, bool begin)
+{
+	ea_text_string(buf, begin ? "\"-infinity\"" : "\"infinity\"");
+}
+
+void
+ea_jsonwrite_date(StringInfo buf, DateADT date)
+{
+	char		str[MAXDATELEN + 1];
+	char	   *to;
+
+	if (DATE_NOT_FINITE(date))
+	{
+		write_infinity(buf, DATE_IS_NOBEGIN(date));
+		return;
+	}
+	to = put_date(str, date);
+	*to++ = '"';
+	ea_text_bytes(buf, str, to - str);
+}
+
 void
 ea_jsonwrite_timestamp(StringInfo buf, TimestampTz at)
 {
-	struct pg_tm tm;
-	fsec_t		fraction;
+	int			number = at / USECS_PER_DAY;
+	int64		rest = at % USECS_PER_DAY;
+	int			second;
+	int			fraction;
 	char		str[MAXDATELEN + 1];
-	char	   *to = str;
+	char	   *to;
 
-	/* what only plain SQL can store is told by a word */
 	if (TIMESTAMP_NOT_FINITE(at))
 	{
-		ea_text_string(buf, TIMESTAMP_IS_NOBEGIN(at) ? "\"-infinity\"" :
-					   "\"infinity\"");
+		write_infinity(buf, TIMESTAMP_IS_NOBEGIN(at));
 		return;
 	}
-
-	/*
-	 * Without a zone argument the fields come out in UTC.  No time is out of
-	 * range, unless its bytes are damaged.
-	 */
-	if (timestamp2tm(at, NULL, &tm, &fraction, NULL, NULL) != 0)
+	if (rest < 0)
 	{
-		ea_jsonwrite_lit(buf, "null");
-		return;
+		rest += USECS_PER_DAY;
+		number--;
 	}
+	second = rest / USECS_PER_SEC;
+	fraction = rest % USECS_PER_SEC;
 
-	/* 1 BC is the year 0, and has no sign */
-	if (tm.tm_year >= 0 && tm.tm_year <= 9999)
-		to = put_number(to, '"', tm.tm_year, 4);
-	else
-		to += snprintf(to, sizeof(str), "\"%s%04d",
-					   tm.tm_year < 0 ? "-" : "", abs(tm.tm_year));
-	to = put_number(to, '-', tm.tm_mon, 2);
-	to = put_number(to, '-', tm.tm_mday, 2);
-	to = put_number(to, 'T', tm.tm_hour, 2);
-	to = put_number(to, ':', tm.tm_min, 2);
-	to = put_number(to, ':', tm.tm_sec, 2);
+	to = put_date(str, number);
+	to = put_number(to, 'T', second / SECS_PER_HOUR, 2);
+	to = put_number(to, ':', second / SECS_PER_MINUTE % MINS_PER_HOUR, 2);
+	to = put_number(to, ':', second % SECS_PER_MINUTE, 2);
 	if (fraction != 0)
 	{
 		to = put_number(to, '.', fraction, 6);

@@ -4,8 +4,8 @@
 #ifndef EA_JSONWRITE_H
 #define EA_JSONWRITE_H
 
-#include "datatype/timestamp.h"
 #include "lib/stringinfo.h"
+#include "utils/date.h"
 #include "utils/uuid.h"
 
 #include "base/jsonread.h"
@@ -40,9 +40,10 @@ extern void ea_jsonwrite_identifier(StringInfo buf, const char *type,
 									const pg_uuid_t *id);
 
 /*
- * Quoted UTC date-time, fraction only if not zero, no trailing zeros; null for
- * infinity.
+ * Quoted date, and UTC date-time, with a fraction only if that is not zero,
+ * and no zeros at its end; "infinity" and "-infinity".
  */
+extern void ea_jsonwrite_date(StringInfo buf, DateADT date);
 extern void ea_jsonwrite_timestamp(StringInfo buf, TimestampTz at);
 
 /* A tree as compact JSON, numbers as they were written. */

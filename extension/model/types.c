@@ -21,6 +21,7 @@
 #include "utils/datetime.h"
 #include "utils/timestamp.h"
 
+#include "base/calendar.h"
 #include "base/compat.h"
 #include "base/jsonwrite.h"
 #include "base/uuid.h"
@@ -300,22 +301,22 @@ take_year(const char **at, const char *end, bool odd, int *year)
 
 /* YYYY-MM-DD, a day of the calendar (RFC 3339 "full-date"). */
 static bool
-take_date(const char **at, const char *end, bool odd, int *julian)
+take_date(const char **at, const char *end, bool odd, int *number)
 {
 	int			year;
 	int			month;
 	int			day;
+	int			same;			/* of another month, it is another day */
 
 	if (!take_year(at, end, odd, &year) || !take_char(at, end, '-') ||
 		!take_digits(at, end, 2, &month) || !take_char(at, end, '-') ||
 		!take_digits(at, end, 2, &day))
 		return false;
-	if (month < 1 || month > 12 || day < 1 ||
-		day > day_tab[isleap(year)][month - 1] ||
-		!IS_VALID_JULIAN(year, month, day))
+	if (month < 1 || month > 12 || !IS_VALID_JULIAN(year, month, day))
 		return false;
-	*julian = date2j(year, month, day);
-	return true;
+	*number = ea_calendar_number(year, month, day);
+	ea_calendar_date(*number, &year, &month, &same);
+	return day == same;
 }
 
 /* hh:mm, without bounds a clock does not have. */
@@ -381,41 +382,18 @@ read_date(const char *in, int len, bool in_document, Datum *value,
 		  const char **why)
 {
 	const char *at = in;
-	int			julian;
+	int			number;
 
-	if (!take_date(&at, in + len, false, &julian) || at < in + len)
+	if (!take_date(&at, in + len, false, &number) || at < in + len)
 		return ea_types_refuse(why, "must be a date of the form 2026-11-20");
-	*value = DateADTGetDatum(julian - POSTGRES_EPOCH_JDATE);
+	*value = DateADTGetDatum(number);
 	return true;
 }
 
 static void
 write_date(StringInfo buf, Datum value)
 {
-	DateADT		date = DatumGetDateADT(value);
-	int			year;
-	int			month;
-	int			day;
-
-	if (DATE_NOT_FINITE(date))
-	{
-		ea_text_string(buf, DATE_IS_NOBEGIN(date) ? "\"-infinity\"" :
-					   "\"infinity\"");
-		return;
-	}
-	j2date(date + POSTGRES_EPOCH_JDATE, &year, &month, &day);
-	enlargeStringInfo(buf, 32);
-	buf->data[buf->len++] = '"';
-	if (year < 0)
-		buf->data[buf->len++] = '-';
-	buf->len = pg_ultostr_zeropad(buf->data + buf->len, abs(year), 4) -
-		buf->data;
-	buf->data[buf->len++] = '-';
-	buf->len = pg_ultostr_zeropad(buf->data + buf->len, month, 2) - buf->data;
-	buf->data[buf->len++] = '-';
-	buf->len = pg_ultostr_zeropad(buf->data + buf->len, day, 2) - buf->data;
-	buf->data[buf->len++] = '"';
-	buf->data[buf->len] = '\0';
+	ea_jsonwrite_date(buf, DatumGetDateADT(value));
 }
 
 /*
@@ -424,12 +402,12 @@ write_date(StringInfo buf, Datum value)
  */
 static bool
 take_datetime(const char *at, const char *end, bool odd, bool in_document,
-			  int *julian, int64 *time)
+			  int *number, int64 *time)
 {
 	int64		offset = 0;
 
 	*time = 0;
-	if (!take_date(&at, end, odd, julian))
+	if (!take_date(&at, end, odd, number))
 		return false;
 	if (at == end && !in_document)
 		return true;
@@ -447,16 +425,16 @@ static bool
 read_datetime(const char *in, int len, bool in_document, Datum *value,
 			  const char **why)
 {
-	int			julian;
+	int			number;
 	int64		time;
 
-	if (!take_datetime(in, in + len, false, in_document, &julian, &time))
+	if (!take_datetime(in, in + len, false, in_document, &number, &time))
 		return ea_types_refuse(why, "must be a date-time of the form "
 							   "2026-11-20T17:29:00.123456Z "
 							   "or with an offset such as +02:00");
-	time += (julian - POSTGRES_EPOCH_JDATE) * USECS_PER_DAY;
-	if (time < (date2j(1, 1, 1) - POSTGRES_EPOCH_JDATE) * USECS_PER_DAY ||
-		time >= (date2j(10000, 1, 1) - POSTGRES_EPOCH_JDATE) * USECS_PER_DAY)
+	time += number * USECS_PER_DAY;
+	if (time < ea_calendar_number(1, 1, 1) * USECS_PER_DAY ||
+		time >= ea_calendar_number(10000, 1, 1) * USECS_PER_DAY)
 		return ea_types_refuse(why, "is out of range");
 	*value = TimestampTzGetDatum(time);
 	return true;
@@ -614,21 +592,15 @@ static bool
 read_odd_date(const char *in, int len, Datum *value)
 {
 	const char *at = in;
-	int			julian;
 	DateADT		date;
 
 	if (is_word(in, len, "infinity"))
 		DATE_NOEND(date);
 	else if (is_word(in, len, "-infinity"))
 		DATE_NOBEGIN(date);
-	else if (!take_date(&at, in + len, true, &julian) || at < in + len)
+	else if (!take_date(&at, in + len, true, &date) || at < in + len ||
+			 !IS_VALID_DATE(date))
 		return false;
-	else
-	{
-		date = julian - POSTGRES_EPOCH_JDATE;
-		if (!IS_VALID_DATE(date))
-			return false;
-	}
 	*value = DateADTGetDatum(date);
 	return true;
 }
@@ -636,20 +608,20 @@ read_odd_date(const char *in, int len, Datum *value)
 static bool
 read_odd_datetime(const char *in, int len, bool in_document, Datum *value)
 {
-	int			julian;
+	int			number;
 	int64		time;
 
 	if (is_word(in, len, "infinity"))
 		TIMESTAMP_NOEND(time);
 	else if (is_word(in, len, "-infinity"))
 		TIMESTAMP_NOBEGIN(time);
-	else if (!take_datetime(in, in + len, true, in_document, &julian,
+	else if (!take_datetime(in, in + len, true, in_document, &number,
 							&time) ||
-			 julian > TIMESTAMP_END_JULIAN)
+			 number > TIMESTAMP_END_JULIAN - POSTGRES_EPOCH_JDATE)
 		return false;
 	else
 	{
-		time += (julian - POSTGRES_EPOCH_JDATE) * USECS_PER_DAY;
+		time += number * USECS_PER_DAY;
 		if (!IS_VALID_TIMESTAMP(time))
 			return false;
 	}

@@ -9,7 +9,6 @@
 #include "miscadmin.h"
 #include "nodes/pg_list.h"
 #include "utils/builtins.h"
-#include "utils/datetime.h"
 
 #include "base/compat.h"
 #include "standin/host.h"
@@ -91,72 +90,6 @@ cstring_to_text_with_len(const char *s, int len)
 	return result;
 }
 
-/* -------- times -------- */
-
-const int	day_tab[2][13] =
-{
-	{31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31, 0},
-	{31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31, 0}
-};
-
-/* Days of the years before one, since 1 January of the year 1 */
-static int
-days_before(int year)
-{
-	int			years = year - 1;
-
-	return years * 365 + years / 4 - years / 100 + years / 400;
-}
-
-/* The Julian day of 1 January of the year 1; years before do not come here. */
-#define FIRST_DAY 1721426
-
-int
-date2j(int year, int month, int day)
-{
-	int			count = FIRST_DAY + days_before(year) + day - 1;
-
-	for (int i = 0; i < month - 1; i++)
-		count += day_tab[isleap(year)][i];
-	return count;
-}
-
-void
-j2date(int jd, int *year, int *month, int *day)
-{
-	int			count = jd - FIRST_DAY;
-
-	*year = count / 366 + 1;
-	while (days_before(*year + 1) <= count)
-		(*year)++;
-	count -= days_before(*year);
-	for (*month = 1; count >= day_tab[isleap(*year)][*month - 1]; (*month)++)
-		count -= day_tab[isleap(*year)][*month - 1];
-	*day = count + 1;
-}
-
-/* In UTC */
-int
-timestamp2tm(Timestamp dt, int *tzp, struct pg_tm *tm, fsec_t *fsec,
-			 const char **tzn, pg_tz *attimezone)
-{
-	int64		day = dt / USECS_PER_DAY;
-	int64		time = dt % USECS_PER_DAY;
-
-	if (time < 0)
-	{
-		time += USECS_PER_DAY;
-		day--;
-	}
-	j2date((int) day + POSTGRES_EPOCH_JDATE, &tm->tm_year, &tm->tm_mon,
-		   &tm->tm_mday);
-	tm->tm_hour = time / USECS_PER_HOUR;
-	tm->tm_min = time / USECS_PER_MINUTE % MINS_PER_HOUR;
-	tm->tm_sec = time / USECS_PER_SEC % SECS_PER_MINUTE;
-	*fsec = time % USECS_PER_SEC;
-	return 0;
-}
-
 /* -------- numbers -------- */
 
 /* No check makes anything up, and libpgport's would need a library more. */
@@ -164,12 +97,6 @@ bool
 pg_strong_random(void *buf, size_t len)
 {
 	return false;
-}
-
-char *
-pg_ultostr_zeropad(char *str, uint32 value, int32 minwidth)
-{
-	return str + sprintf(str, "%0*u", minwidth, value);
 }
 
 /* -------- interrupts -------- */
