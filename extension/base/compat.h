@@ -259,17 +259,24 @@ typedef RelFileLocator EaLocator;
 #if PG_VERSION_NUM < 160000
 typedef bool EaUpdateIndexes;
 #define EA_UPDATE_NO_INDEX false
-#define ea_compat_insert_entries(table, slot, estate, indexes) \
-	((void) (indexes), ExecInsertIndexTuples((table), (slot), (estate), true, \
-											 false, NULL, NIL))
+#define ea_compat_insert_entries(table, slot, estate) \
+	((void) ExecInsertIndexTuples((table), (slot), (estate), false, false, \
+								  NULL, NIL))
+#define ea_compat_update_entries(table, slot, estate, indexes) \
+	((void) (indexes), \
+	 (void) ExecInsertIndexTuples((table), (slot), (estate), true, false, \
+								  NULL, NIL))
 #define ea_compat_init_range_table(estate, stmt) \
 	ExecInitRangeTable((estate), (stmt)->rtable)
 #else
 #define EaUpdateIndexes TU_UpdateIndexes
 #define EA_UPDATE_NO_INDEX TU_None
-#define ea_compat_insert_entries(table, slot, estate, indexes) \
-	ExecInsertIndexTuples((table), (slot), (estate), true, false, NULL, NIL, \
-						  (indexes) == TU_Summarizing)
+#define ea_compat_insert_entries(table, slot, estate) \
+	((void) ExecInsertIndexTuples((table), (slot), (estate), false, false, \
+								  NULL, NIL, false))
+#define ea_compat_update_entries(table, slot, estate, indexes) \
+	((void) ExecInsertIndexTuples((table), (slot), (estate), true, false, \
+								  NULL, NIL, (indexes) == TU_Summarizing))
 #if PG_VERSION_NUM < 180000
 #define ea_compat_init_range_table(estate, stmt) \
 	ExecInitRangeTable((estate), (stmt)->rtable, (stmt)->permInfos)

@@ -493,7 +493,7 @@ insert_entries(Work *work, EaUpdateIndexes updated)
 	ea_compat_init_range_table(estate, work->run->stmt);
 	InitResultRelInfo(table, work->relation, work->update->number, NULL, 0);
 	ExecOpenIndices(table, false);
-	ea_compat_insert_entries(table, work->after, estate, updated);
+	ea_compat_update_entries(table, work->after, estate, updated);
 	ExecCloseIndices(table);
 	MemoryContextSwitchTo(old);
 	FreeExecutorState(estate);

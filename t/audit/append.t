@@ -107,6 +107,8 @@ my @changed = (
 	[ 'an index over some rows', "create index mine on $month (target_id, ip) where tenant_id is not null and outcome = 'SUCCESS';",
 		"set enable_seqscan = off; select count(*) from $month where target_id = '$id' and tenant_id is not null and outcome = 'SUCCESS' and request_id = 'it';", '200 1' ],
 	[ 'a unique index', "create unique index mine on $month (request_id) where outcome = 'SUCCESS' and action = 'ENTITY_UPDATE';" . patch('it'), "$records $note", '200 500 2 b' ],
+	[ 'rows that exclude each other', "alter table $month add constraint mine exclude using btree (request_id with =) where (outcome = 'SUCCESS' and action = 'ENTITY_UPDATE');" . patch('it'), "$records $note", '200 500 2 b' ],
+	[ 'an index that is a summary', "create index mine on $month using brin (target_id);", "set enable_seqscan = off; set enable_indexscan = off; select count(*) from $month where target_id = '$id' and request_id = 'it';", '200 1' ],
 	[ 'a unique index over all rows', "create unique index mine on $month (ip, request_id, action);" . patch('it'), '', 'ERROR' ],
 	[ 'a key that is checked later', "alter table $month add constraint mine unique (id, at) deferrable initially deferred;", "$records set constraints all immediate;", '200 1' ],
 	[ 'a month without an index', "drop index ${month}_request_id_idx;", $records, '200 1' ],
@@ -152,21 +154,9 @@ is($cluster->psql("select string_agg(action || ' ' || outcome, ', ' order by act
 is($cluster->psql("create extension amcheck; select count(bt_index_check(indexrelid, true)) > 8 from pg_index i join pg_class c on c.oid = indrelid
 	join pg_am m on m.oid = (select relam from pg_class x where x.oid = indexrelid) where c.relname ~ '^audit_' and m.amname = 'btree'"), 't', 'every row is in every index');
 
-# --- indexes without a row --------------------------------------------------
-
-# Who has a lock on one of these is not waited for, unlike others.
-my $connection = q{'dbname=entityapi user=postgres host=' || split_part(current_setting('unix_socket_directories'), ',', 1) || ' port=' || current_setting('port')};
-for my $case ([ action_at_id_idx => qr/^200$/ ], [ target_id_at_id_idx => qr/lock timeout/ ])
-{
-	my ($index, $expected) = @$case;
-	my $result = $cluster->try_psql("set client_min_messages = error; set lock_timeout = '1s'; create extension if not exists dblink;
-		select from entityapi.version(); select from dblink_connect('a', $connection); select from dblink_exec('a', 'begin');
-		select from dblink_exec('a', 'alter index ${month}_$index set tablespace pg_default');\n" . patch('it') . "select from dblink_exec('a', 'rollback')");
-
-	like($result->{out} || $result->{err}, $expected, "$index is locked");
-}
-
 # --- serializable transactions ----------------------------------------------
+
+my $connection = q{'dbname=entityapi user=postgres host=' || split_part(current_setting('unix_socket_directories'), ',', 1) || ' port=' || current_setting('port')};
 
 # Each reads the log and adds to it: as one after the other that is impossible.
 for my $switch (qw(on off))
