@@ -190,7 +190,7 @@ place(EaSqlBuf *b, const char *table, bool tenant_scoped)
 	if (!ea_distributed() || b->place == EA_PLACE_ANYWHERE)
 		return table;
 
-	/* a row that was, as history/past.c puts it together, is where it is read */
+	/* a row that was, of history/past.c, is where it is read */
 	if (table[0] == '(')
 		return table;
 	if (b->place == EA_PLACE_UNKNOWN)

@@ -137,7 +137,8 @@ check_text(const EaField *field, Datum value, const char **why)
 											field->min_length));
 	}
 
-	if (field->pattern != NULL && !ea_host_pattern_matches(field->pattern, packed))
+	if (field->pattern != NULL &&
+		!ea_host_pattern_matches(field->pattern, packed))
 		return ea_types_refuse(why, psprintf("must match the pattern %s",
 											 field->pattern));
 	return true;
