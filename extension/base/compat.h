@@ -37,7 +37,7 @@ ResultRelInfo; ANY_MINOR=1 builds all the same
  * Majors on which all that goes past the executor was held against it, by the
  * tests and by t/engine/direct_scans.t among them.  It leans on what
  * PostgreSQL's own scans do, which another major may do in another way: there
- * it is off unless a superuser wants it (entityapi.direct_scans).
+ * it is off unless a superuser wants it (entityapi.direct_reads).
  */
 #ifndef EA_COMPAT_TESTED_MAJORS
 #define EA_COMPAT_TESTED_MAJORS 15, 16, 17, 18

@@ -50,6 +50,8 @@ int			ea_guc_login_max_delay;
 int			ea_guc_login_address_failures;
 bool		ea_guc_asks_primary;
 bool		ea_guc_direct_scans;
+bool		ea_guc_direct_reads;
+bool		ea_guc_direct_writes;
 bool		ea_guc_openapi;
 bool		ea_guc_report_counters;
 int			ea_guc_pool_size;
@@ -197,22 +199,34 @@ is_tested(int major)
 }
 
 static void
-define_direct_scans(void)
+define_direct(void)
 {
 	const int	major = EA_COMPAT_MAJOR;
 
-	DefineCustomBoolVariable("entityapi.direct_scans",
-							 "Whether look-ups by key, counts and audit "
-							 "records go past the executor.",
-							 NULL, &ea_guc_direct_scans, is_tested(major),
+	DefineCustomBoolVariable("entityapi.direct_reads",
+							 "Whether look-ups by key and counts go past the "
+							 "executor.",
+							 NULL, &ea_guc_direct_reads, is_tested(major),
 							 PGC_SUSET, 0, NULL, NULL, NULL);
-	if (!is_tested(major) && !ea_guc_direct_scans && !IsParallelWorker())
+	DefineCustomBoolVariable("entityapi.direct_writes",
+							 "Whether updates of one row and audit records go "
+							 "past the executor.",
+							 NULL, &ea_guc_direct_writes, is_tested(major),
+							 PGC_SUSET, 0, NULL, NULL, NULL);
+	DefineCustomBoolVariable("entityapi.direct_scans",
+							 "Off: direct_reads and direct_writes are off.",
+							 NULL, &ea_guc_direct_scans, true,
+							 PGC_SUSET, 0, NULL, NULL, NULL);
+	if (!is_tested(major) && !ea_guc_may_read() && !ea_guc_may_write() &&
+		!IsParallelWorker())
 		ereport(WARNING,
-				(errmsg("entityapi was not tested with PostgreSQL %d: its "
-						"direct scans are off", major),
-				 errdetail("Look-ups by key, counts and audit records go "
-						   "through the executor, which is slower."),
-				 errhint("A superuser can set entityapi.direct_scans.")));
+				(errmsg("entityapi was not tested with PostgreSQL %d: direct "
+						"reads and writes are off", major),
+				 errdetail("Look-ups by key, counts, updates of one row and "
+						   "audit records go through the executor, which is "
+						   "slower."),
+				 errhint("A superuser can set entityapi.direct_reads and "
+						 "entityapi.direct_writes.")));
 }
 
 void
@@ -235,7 +249,7 @@ ea_guc_define(void)
 							 "Whether openapi.json is served.",
 							 NULL, &ea_guc_openapi, true,
 							 PGC_SUSET, 0, NULL, NULL, NULL);
-	define_direct_scans();
+	define_direct();
 
 	/* what it tells is no secret: whoever asks may have it */
 	DefineCustomBoolVariable("entityapi.report_counters",

@@ -41,7 +41,9 @@ extern int	ea_guc_login_delay; /* s, 10 */
 extern int	ea_guc_login_max_delay; /* s, 900 */
 extern int	ea_guc_login_address_failures;	/* a minute, 60 */
 extern bool ea_guc_asks_primary;	/* off; the shim sets it on standbys */
-extern bool ea_guc_direct_scans;	/* past the executor; true if tested */
+extern bool ea_guc_direct_scans;	/* off: neither of these, till 1.4 */
+extern bool ea_guc_direct_reads;	/* past the executor; true if tested */
+extern bool ea_guc_direct_writes;
 extern bool ea_guc_openapi;		/* openapi.json is served, true */
 extern bool ea_guc_report_counters; /* off; the shim sets it */
 extern int	ea_guc_pool_size;	/* 0: none; the shim sets it */
@@ -52,5 +54,18 @@ extern char *ea_guc_credential_validator;	/* schema.function, "": none */
 extern char *ea_guc_clock;		/* timestamptz text for tests, "": real */
 
 extern void ea_guc_define(void);
+
+/* Whether direct/ may read and write, as far as settings say. */
+static inline bool
+ea_guc_may_read(void)
+{
+	return ea_guc_direct_reads && ea_guc_direct_scans;
+}
+
+static inline bool
+ea_guc_may_write(void)
+{
+	return ea_guc_direct_writes && ea_guc_direct_scans;
+}
 
 #endif							/* EA_GUC_H */

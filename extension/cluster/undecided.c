@@ -102,7 +102,7 @@ rows_of(const char *table, bool *here)
 {
 	Oid			shard = ea_shards_find(table, NULL)->relid;
 
-	*here = ea_guc_direct_scans && OidIsValid(shard);
+	*here = ea_guc_may_read() && OidIsValid(shard);
 	if (*here)
 		return ea_row_versions(shard, look_at_row);
 	return ea_exec_int64(EA_EXEC_LOOK,

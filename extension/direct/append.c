@@ -219,7 +219,7 @@ ea_append_rows(const EaAppendTable *table, const EaValue *shared,
 	Target		target;
 	bool		done = false;
 
-	if (nrows == 0 || !ea_keyscan_is_open(table->here) || XactReadOnly ||
+	if (nrows == 0 || !ea_keyscan_may_write(table->here) || XactReadOnly ||
 		IsInParallelMode())
 		return false;
 	target.table = table;

@@ -102,7 +102,7 @@ make(Relation relation)
 static EaChecks *
 get(EaChecks **kept, bool nested, Relation relation)
 {
-	if (!ea_guc_direct_scans || object_access_hook != NULL ||
+	if (!ea_guc_may_write() || object_access_hook != NULL ||
 		!ea_compat_has_plain_checks(RelationGetDescr(relation)->constr))
 		return NULL;
 	if (*kept == NULL || !are_of(*kept, relation))

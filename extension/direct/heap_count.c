@@ -68,7 +68,7 @@ ea_heap_count_begin(Relation heap, Snapshot snapshot)
 {
 	EaHeapCount *count = palloc0(sizeof(EaHeapCount));
 
-	Assert(ea_guc_direct_scans);
+	Assert(ea_guc_may_read());
 	count->heap = heap;
 	count->snapshot = snapshot;
 	return count;

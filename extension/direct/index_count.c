@@ -387,7 +387,7 @@ ea_index_count_rows(const char *table, int nkeys, const EaCountKey *keys,
 	Relation	heap;
 	Relation	found = NULL;
 
-	if (!ea_guc_direct_scans || nkeys > EA_COUNT_MAX_KEYS ||
+	if (!ea_guc_may_read() || nkeys > EA_COUNT_MAX_KEYS ||
 		IsolationIsSerializable() || !IsMVCCSnapshot(GetActiveSnapshot()))
 		return false;
 	names = ea_compat_qualified_name(table);

@@ -21,7 +21,7 @@ typedef struct EaCountKey
  * b = $2` says.  Without keys all rows count.
  *
  * False when that cannot be told from an index, because none begins with these
- * columns, because entityapi.direct_scans is off, because the table is not one
+ * columns, because entityapi.direct_reads is off, because the table is not one
  * of this server's heaps, or because a serializable transaction must leave
  * traces of what it read: then it takes the statement.  Permissions are the
  * caller's to have; whether the table, which is locked, is what it must be is

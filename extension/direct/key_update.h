@@ -49,7 +49,7 @@ extern void ea_key_update_free(EaKeyUpdate *update);
 
 /*
  * Run it under the active snapshot, with the plan's locks held, where tables
- * may be written without the executor (ea_keyscan_is_open()).  Functions
+ * may be written without the executor (ea_keyscan_may_write()).  Functions
  * are called last, in the current memory context.  Returns false, with
  * nothing written and no function called, if it is the executor's to do.
  * "nrows" is how many rows were written.

@@ -94,15 +94,25 @@ are_of_citus(void)
 	return result;
 }
 
-bool
-ea_keyscan_is_open(bool here)
+static bool
+is_unwatched(bool here)
 {
-	if (!ea_guc_direct_scans)
-		return false;
 	return here ? are_of_citus() :
 		planner_hook == NULL && ExecutorStart_hook == NULL &&
 		ExecutorRun_hook == NULL && ExecutorFinish_hook == NULL &&
 		ExecutorEnd_hook == NULL && ExecutorCheckPerms_hook == NULL;
+}
+
+bool
+ea_keyscan_is_open(bool here)
+{
+	return ea_guc_may_read() && is_unwatched(here);
+}
+
+bool
+ea_keyscan_may_write(bool here)
+{
+	return ea_guc_may_write() && is_unwatched(here);
 }
 
 /* -------- recognition -------- */

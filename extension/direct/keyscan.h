@@ -7,7 +7,7 @@
  * are recognised here and the scan is made as the executor would make it: same
  * plan, same locks and permissions, same snapshot.  Everything else is the
  * executor's, and all is while somebody else watches or replaces it
- * (pg_stat_statements, auto_explain, Citus), or entityapi.direct_scans is off.
+ * (pg_stat_statements, auto_explain, Citus), or entityapi.direct_reads is off.
  */
 #ifndef EA_KEYSCAN_H
 #define EA_KEYSCAN_H
@@ -21,10 +21,13 @@ typedef struct EaKeyScan EaKeyScan;
 
 /*
  * False while an extension has a hook on planner or executor, or where
- * entityapi.direct_scans is off.  Hooks of Citus do not count for what is
+ * entityapi.direct_reads is off.  Hooks of Citus do not count for what is
  * "here": over shards by their own names, of which it does nothing.
  */
 extern bool ea_keyscan_is_open(bool here);
+
+/* The same of entityapi.direct_writes. */
+extern bool ea_keyscan_may_write(bool here);
 
 /*
  * The scan that a plan is, in a memory context of its own below "parent", or

@@ -109,7 +109,7 @@ update_row(const Run *run, const CachedPlan *plan, uint64 *n)
 	};
 	EaKeyUpdate *update;
 
-	if (!ea_keyscan_is_open(false))
+	if (!ea_keyscan_may_write(false))
 		return false;
 	update = get_update(run, plan);
 	if (update == NULL)

@@ -5,7 +5,7 @@
  * indexes themselves they take a third of the time, and a third of that where
  * the row is found in the place it was found in before.  They see what the
  * statement sees that called us, and are not repeated while nothing is written
- * into the pages of what was found.  Where entityapi.direct_scans is off they
+ * into the pages of what was found.  Where entityapi.direct_reads is off they
  * are one statement.
  */
 #include "postgres.h"
@@ -369,7 +369,7 @@ look_up_by_statement(const pg_uuid_t *session, const pg_uuid_t *id,
 static bool
 are_at_hand(Oid *oids)
 {
-	if (!ea_guc_direct_scans)
+	if (!ea_guc_may_read())
 		return false;
 	for (int i = 0; i < lengthof(tables); i++)
 	{
@@ -478,7 +478,7 @@ ea_session_lookup(const pg_uuid_t *session, const pg_uuid_t *id,
 	bool		calm = is_calm();
 	bool		found;
 
-	if (!ea_guc_direct_scans || IsolationUsesXactSnapshot())
+	if (!ea_guc_may_read() || IsolationUsesXactSnapshot())
 		found = look_up(session, id, now, account, &rows);
 	else if (calm)
 		found = look_up_calmly(session, id, now, account);

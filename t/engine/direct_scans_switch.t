@@ -1,6 +1,6 @@
-# entityapi.direct_scans: with it off nothing goes past the executor, and
-# answers are the same; on a major version that was not tested it is off, which
-# is said once.
+# entityapi.direct_reads and direct_writes: with them off nothing goes past the
+# executor, and answers are the same; on a major version that was not tested they
+# are off, which is said once.  direct_scans = off means both.
 
 use strict;
 use warnings;
@@ -23,10 +23,13 @@ analyze app.item;
 SQL
 
 subtest 'who may' => sub {
-	is($cluster->psql("load 'entityapi'; select boot_val from pg_settings where name = 'entityapi.direct_scans'"), 'on', 'on, where it was tested');
-	my $other = $cluster->try_psql("select entityapi.version(); set entityapi.direct_scans = off", user => 'entityapi_shim');
-	isnt($other->{status}, 0, 'not for anybody');
-	like($other->{err}, qr/permission denied/, 'to change');
+	for my $switch (qw(reads writes scans))
+	{
+		is($cluster->psql("load 'entityapi'; select boot_val from pg_settings where name = 'entityapi.direct_$switch'"), 'on', "$switch are on, where it was tested");
+		my $other = $cluster->try_psql("select entityapi.version(); set entityapi.direct_$switch = off", user => 'entityapi_shim');
+		isnt($other->{status}, 0, 'not for anybody');
+		like($other->{err}, qr/permission denied/, 'to change');
+	}
 };
 
 my $id = $cluster->psql("select id from app.item where tenant_id = '$tenant' limit 1");
@@ -49,6 +52,18 @@ subtest 'off and on' => sub {
 		'{\"kind\": \"USER\", \"userId\": \"$ed->{id}\", \"username\": \"ed\", \"roles\": [\"Editor\"], \"tenantId\": \"$tenant\"}') x where x like 'count:%'";
 	like($cluster->psql("load 'entityapi'; set entityapi.direct_scans = on; $way"), qr/^count: all entries/, 'on: counted on the index');
 	is($cluster->psql("load 'entityapi'; set entityapi.direct_scans = off; $way"), 'statement', 'off: by a statement');
+	is($cluster->psql("load 'entityapi'; set entityapi.direct_reads = off; $way"), 'statement', 'reads alone, too');
+	like($cluster->psql("load 'entityapi'; set entityapi.direct_writes = off; $way"), qr/^count: all entries/, 'and not with writes');
+};
+
+# A record of the log is appended, or inserted by a statement.
+subtest 'writes' => sub {
+	my $way = "select coalesce(string_agg(x, ';'), 'statement') from entityapi.explain('DELETE', '/api/v1/items/$id',
+		'{\"kind\": \"USER\", \"userId\": \"$ed->{id}\", \"username\": \"ed\", \"roles\": [\"Editor\"], \"tenantId\": \"$tenant\"}') x where x like 'rows appended%'";
+
+	like($cluster->psql("load 'entityapi'; $way"), qr/^rows appended/, 'on: appended');
+	is($cluster->psql("load 'entityapi'; set entityapi.direct_$_ = off; $way"), 'statement', "$_ off: by a statement") for qw(writes scans);
+	like($cluster->psql("load 'entityapi'; set entityapi.direct_reads = off; $way"), qr/^rows appended/, 'reads off: appended');
 };
 
 # Where something is, auto_explain says so.  It is a hook, so that key scans end in
@@ -94,7 +109,7 @@ subtest 'every place asks' => sub {
 		next unless $text =~ $direct;
 		push @past, $name;
 		$text = EntityApi::Test::slurp("$checkout/extension/$asked_by{$name}") if $asked_by{$name};
-		like($text, qr{\b(?:ea_guc_direct_scans|ea_keyscan_is_open)\b}, $name);
+		like($text, qr{\b(?:ea_guc_may_(?:read|write)|ea_keyscan_may_write)\b}, $name);
 	}
 	is("@past", 'append.c heap_count.c index_count.c key_update.c keyscan.c row_by_id.c row_versions.c', 'which are all');
 };
@@ -117,11 +132,11 @@ subtest 'a major that was not tested' => sub {
 	is($?, 0, 'made') or diag $said;
 	chmod 0755, "$folder/entityapi.so";
 
-	my $load = $cluster->try_psql("load '$folder/entityapi.so'; load '$folder/entityapi.so'; show entityapi.direct_scans");
-	is($load->{out}, 'off', 'off');
+	my $load = $cluster->try_psql("load '$folder/entityapi.so'; load '$folder/entityapi.so'; show entityapi.direct_reads; show entityapi.direct_writes");
+	is($load->{out}, "off\noff", 'off');
 	is(() = $load->{err} =~ /WARNING/g, 1, 'said once');
-	like($load->{err}, qr/WARNING:  entityapi was not tested with PostgreSQL \d+: its direct scans are off/, 'in words');
-	$load = $cluster->try_psql("set entityapi.direct_scans = on; load '$folder/entityapi.so'; show entityapi.direct_scans");
+	like($load->{err}, qr/WARNING:  entityapi was not tested with PostgreSQL \d+: direct reads and writes are off/, 'in words');
+	$load = $cluster->try_psql("set entityapi.direct_writes = on; load '$folder/entityapi.so'; show entityapi.direct_writes");
 	is($load->{out}, 'on', 'on if a superuser wants it');
 	is($load->{err}, '', 'who is told nothing then');
 };
