@@ -1,12 +1,36 @@
 /*
  * A row that was read, and whether it is still what is there.
  *
- * Whoever changes, deletes or locks a row writes into its page, and the page
- * then says where in the WAL that stands (its LSN), all before his transaction
- * can end.  So a committed row that nobody had begun to take away is the same
- * for as long as its page has the same LSN.  Nothing else changes without it
- * but hints, which say what is so anyway.  It takes no lock of a table, no
- * index and no look at the row: a fifth of what it takes to find it again.
+ * It takes no lock of a table, no index and no look at the row.  A read by id
+ * takes 51 000 instructions with it while others write, 63 000 where the rows
+ * of its caller are fetched from the places that they were in, and 83 000
+ * where their indexes are asked (PostgreSQL 15, by callgrind).
+ *
+ * A committed row that nobody had begun to take away is the same for as long
+ * as its page has the same LSN.  That stands on what PostgreSQL 15 to 18 do:
+ *
+ * - heap_update(), heap_delete() and heap_lock_tuple() set xmax, log that and
+ *   give the page the LSN of it, all under one exclusive lock of the buffer,
+ *   before their transaction can end; so does the replay on a standby.  LSNs
+ *   only grow, so none comes twice.
+ * - A snapshot sees the end of all transactions before its own xmin.  Where
+ *   that of the row is one of these, it was committed, as somebody has seen
+ *   the row.  Before 2^31 others it is frozen.
+ * - Pruning, vacuum and freezing are logged in the same way: they may move or
+ *   rewrite a row, and it is looked up again.
+ * - Hint bits, pd_prune_xid and PD_ALL_VISIBLE change no row.  They leave the
+ *   LSN alone, or with checksums give the page another one, under a shared
+ *   lock; so it is read by BufferGetLSNAtomic().
+ * - ReadRecentBuffer() pins a buffer if it still has that block of that file.
+ *   A page that was cut off, or had to make room, is in none, or in another.
+ * - A table that is written anew (VACUUM FULL, CLUSTER, TRUNCATE, ALTER TABLE)
+ *   is in another file, and a message to the relation cache tells so.  It
+ *   comes right after the transaction has ended, before whoever asked for that
+ *   hears of it.
+ * - A table that is not logged has no LSN to go by, nor has one that this
+ *   transaction has made (wal_level minimal): their rows are not noted.
+ * - A restart ends the backend that has the note.  A standby that is promoted
+ *   goes on behind the last LSN that it has replayed.
  */
 #include "postgres.h"
 
@@ -38,7 +62,7 @@ ea_seen_row_note(EaSeenRow *seen, Relation relation, Buffer buffer,
 
 	/* who writes into the page has it for himself until it has its LSN */
 	LockBuffer(buffer, BUFFER_LOCK_SHARE);
-	seen->lsn = PageGetLSN(BufferGetPage(buffer));
+	seen->lsn = BufferGetLSNAtomic(buffer);
 	seen->xmin = HeapTupleHeaderGetXmin(header);
 	fine = stays(header);
 	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
@@ -50,10 +74,6 @@ ea_seen_row_note(EaSeenRow *seen, Relation relation, Buffer buffer,
 	return fine && !TransactionIdIsCurrentTransactionId(seen->xmin);
 }
 
-/*
- * A transaction before all that ran when the snapshot was taken has ended for
- * it; and it was committed, as somebody has seen what it wrote.
- */
 bool
 ea_seen_row_is_there(const EaSeenRow *seen, Snapshot snapshot)
 {
@@ -63,7 +83,7 @@ ea_seen_row_is_there(const EaSeenRow *seen, Snapshot snapshot)
 		!ea_compat_read_recent(seen->file, seen->block, seen->buffer))
 		return false;
 	LockBuffer(seen->buffer, BUFFER_LOCK_SHARE);
-	same = PageGetLSN(BufferGetPage(seen->buffer)) == seen->lsn;
+	same = BufferGetLSNAtomic(seen->buffer) == seen->lsn;
 	UnlockReleaseBuffer(seen->buffer);
 	return same;
 }

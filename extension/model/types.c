@@ -18,7 +18,6 @@
 #include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/date.h"
-#include "utils/datetime.h"
 #include "utils/timestamp.h"
 
 #include "base/calendar.h"
