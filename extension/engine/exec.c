@@ -28,6 +28,7 @@
 #include "engine/plancache.h"
 #include "engine/table_lock.h"
 #include "engine/write_run.h"
+#include "planning/plan_order.h"
 #include "trust/pin.h"
 
 typedef struct RowReceiver
@@ -340,7 +341,7 @@ run_by_key(EaPlan *kept, bool nested, EaParams params,
 							  ea_held_news(), params.items, reader->row, arg,
 							  n);
 	}
-	plan = GetCachedPlan(source, NULL, CurrentResourceOwner, NULL);
+	plan = ea_plan_order_by_key(source, NULL);
 	stmt = ea_plancache_statement(plan);
 	if (kept->generation != plan->generation)
 	{

@@ -18,6 +18,7 @@
 #include "engine/held.h"
 #include "engine/plancache.h"
 #include "engine/write_run.h"
+#include "planning/plan_order.h"
 
 /* A run of a statement, by whatever way. */
 typedef struct Run
@@ -153,7 +154,7 @@ ea_write_run(EaPlan *kept, bool nested, EaParams params, ParamListInfo list,
 	error_context_stack = &context;
 	CommandCounterIncrement();
 	PushActiveSnapshot(GetTransactionSnapshot());
-	plan = GetCachedPlan(run.source, list, CurrentResourceOwner, NULL);
+	plan = ea_plan_order_by_key(run.source, list);
 	run.stmt = plan_of_write(plan);
 	*n = 0;
 	if (run.stmt != NULL && (replaced_of(&run) == NULL ||

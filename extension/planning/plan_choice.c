@@ -150,12 +150,12 @@ forget(EaPlanChoice *choice)
 static uint64
 shape_of(CachedPlanSource *source, ParamListInfo values, EaPlanWay *way)
 {
-	CachedPlan *plan = ea_plan_order_get(source, values, EA_PLAN_FREELY);
+	CachedPlan *plan = ea_plan_order_get(source, values, EA_WAY_FREELY);
 	uint64		shape = ea_plan_shape(plan->stmt_list);
 
-	*way = EA_PLAN_FREELY;
-	for (EaPlanWay next = EA_PLAN_IN_ORDER;
-		 next < EA_PLAN_WAYS && *way == EA_PLAN_FREELY; next++)
+	*way = EA_WAY_FREELY;
+	for (EaPlanWay next = EA_WAY_IN_ORDER;
+		 next < EA_WAYS && *way == EA_WAY_FREELY; next++)
 	{
 		CachedPlan *other;
 

@@ -201,11 +201,33 @@ CachedPlan *
 ea_plan_order_get(CachedPlanSource *source, ParamListInfo values,
 				  EaPlanWay way)
 {
-	if (way == EA_PLAN_IN_ORDER)
+	if (way == EA_WAY_IN_ORDER)
 		return get_in_order(source, values);
-	if (way == EA_PLAN_NARROWLY)
+	if (way == EA_WAY_NARROWLY)
 		return get_narrowly(source, values);
 	return GetCachedPlan(source, values, CurrentResourceOwner, NULL);
+}
+
+static bool
+has_valid_plan(const CachedPlanSource *source)
+{
+	return source->is_valid && source->gplan != NULL &&
+		source->gplan->is_valid;
+}
+
+CachedPlan *
+ea_plan_order_by_key(CachedPlanSource *source, ParamListInfo values)
+{
+	CachedPlan *plan;
+	EaPin		pin;
+
+	if (has_valid_plan(source))
+		return GetCachedPlan(source, values, CurrentResourceOwner, NULL);
+	ea_pin_begin(&pin);
+	ea_pin_set("enable_seqscan", "off");
+	plan = get_narrowly(source, values);
+	ea_pin_end(&pin);
+	return plan;
 }
 
 /* -------- what a plan reads -------- */
@@ -426,7 +448,7 @@ ea_plan_order_is_open(EaPlanWay way, List *sorting)
 	if (scan == NULL)
 		return false;
 	relid = rt_fetch(((Scan *) scan)->scanrelid, stmt->rtable)->relid;
-	return way == EA_PLAN_NARROWLY ? may_be_narrower(scan, relid) :
+	return way == EA_WAY_NARROWLY ? may_be_narrower(scan, relid) :
 		may_be_in_order(scan, (Sort *) outerPlan(limit_of(sorting)), relid);
 }
 
@@ -455,10 +477,10 @@ ea_plan_order_is_better(EaPlanWay way, List *plans, List *sorting)
 		return false;
 	plan = outerPlan(plan);
 	if (IsA(plan, IncrementalSort) ||
-		(IsA(plan, Sort) && way == EA_PLAN_NARROWLY))
+		(IsA(plan, Sort) && way == EA_WAY_NARROWLY))
 		plan = outerPlan(plan);
 	if (!IsA(plan, IndexScan))
 		return false;
-	return way == EA_PLAN_IN_ORDER ? reads_what_it_shows((IndexScan *) plan)
+	return way == EA_WAY_IN_ORDER ? reads_what_it_shows((IndexScan *) plan)
 		: reads_less((IndexScan *) plan, (IndexScan *) sorted_scan(sorting));
 }

@@ -12,15 +12,24 @@
 /* How a statement is planned. */
 typedef enum EaPlanWay
 {
-	EA_PLAN_FREELY,
-	EA_PLAN_IN_ORDER,			/* without sorting */
-	EA_PLAN_NARROWLY,			/* by the indexes that most conditions enter */
-	EA_PLAN_WAYS
+	EA_WAY_FREELY,
+	EA_WAY_IN_ORDER,			/* without sorting */
+	EA_WAY_NARROWLY,			/* by the indexes that most conditions enter */
+	EA_WAYS
 } EaPlanWay;
 
 /* A plan: for these values, or for any if there are none. */
 extern CachedPlan *ea_plan_order_get(CachedPlanSource *source,
 									 ParamListInfo values, EaPlanWay way);
+
+/*
+ * A plan of a look-up by key.  It is made by an index, and of those by one
+ * whose columns are all asked for: while a table has few pages, a scan of all
+ * of it or of another index costs as much in the planner's eyes, and by chance
+ * less, but it stays when the table has grown, and has to go by the executor.
+ */
+extern CachedPlan *ea_plan_order_by_key(CachedPlanSource *source,
+										ParamListInfo values);
 
 /*
  * Lists of PlannedStmts.  These, which were planned freely, sort all rows of a

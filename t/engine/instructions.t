@@ -39,7 +39,7 @@ my @works = map {
 my $desk = $editor->made(desks => { number => 1 });
 
 # So many that the planner takes an index for one of them
-$cluster->psql("insert into app.desk (tenant_id, id, number, created_at, updated_at) select tenant_id, gen_random_uuid(), 1000 + i, now(), now() from app.desk, generate_series(1, 3000) i; analyze app.desk");
+$cluster->psql("insert into app.desk (tenant_id, id, number, created_at, updated_at) select tenant_id, gen_random_uuid(), 1000 + i, now(), now() from app.desk, generate_series(1, 3000) i; analyze app.desk; analyze");
 
 sub add { return { op => 'add', data => $editor->document(notes => { text => "x$_[0]" }, { work => $works[ $_[0] ] }) } }
 
