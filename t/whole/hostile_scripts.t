@@ -8,6 +8,7 @@ use strict;
 use warnings;
 
 use Test::More;
+use version;
 
 use EntityApi::Test;
 use EntityApi::Test::Released;
@@ -16,7 +17,8 @@ use EntityApi::Test::Traps;
 delete $ENV{ENTITYAPI_TEST_MAPPED};
 
 my $cluster = EntityApi::Test->cluster;
-my @released = EntityApi::Test::Released::versions();
+# Since 1.2 the schema and all in it is the installer's, and nobody else's trap.
+my @released = grep { version->parse("v$_") < version->parse('v1.2') } EntityApi::Test::Released::versions();
 my $old = EntityApi::Test::Released::install($cluster);
 my $n = 0;
 
