@@ -18,7 +18,7 @@
 #include "database/replica_watch.h"
 #include "database/replicas.h"
 #include "http/cors.h"
-#include "http/listen.h"
+#include "connections/listen.h"
 
 /* The defaults that depend on the machine or on other settings. */
 static void

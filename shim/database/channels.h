@@ -10,7 +10,7 @@
 
 #include "database/channel.h"
 #include "database/pool.h"
-#include "http/front_loop.h"
+#include "connections/front_loop.h"
 
 struct channels
 {

@@ -18,7 +18,7 @@
 #include "base/address.h"
 #include "base/json_read.h"
 #include "database/logins.h"
-#include "http/front.h"
+#include "connections/front.h"
 
 /* FNV-1a */
 #define HASH_START 0xcbf29ce484222325u

@@ -13,7 +13,7 @@
 
 #include "base/buffer.h"
 #include "http/head.h"
-#include "http/wire.h"
+#include "connections/wire.h"
 
 /* Headers with a meaning here, and those that must not be repeated. */
 static const struct

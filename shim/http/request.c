@@ -14,10 +14,10 @@
 #include "base/address.h"
 #include "base/clock.h"
 #include "base/proxies.h"
-#include "http/front.h"
+#include "connections/front.h"
 #include "http/head.h"
 #include "http/request.h"
-#include "http/wire.h"
+#include "connections/wire.h"
 
 /* What is read at once, so that the clock is looked at in between. */
 #define BODY_SLICE (16 * 1024)

@@ -13,9 +13,9 @@
 #include "database/nodes.h"
 #include "database/pool.h"
 #include "database/replicas.h"
-#include "http/clients.h"
-#include "http/front.h"
-#include "http/listen.h"
+#include "connections/clients.h"
+#include "connections/front.h"
+#include "connections/listen.h"
 
 struct server;
 

@@ -12,7 +12,7 @@
 #include "base/buffer.h"
 #include "base/config.h"
 #include "http/answer.h"
-#include "http/peers.h"
+#include "connections/peers.h"
 #include "http/reply.h"
 #include "http/request.h"
 #include "serve/door.h"

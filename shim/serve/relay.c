@@ -17,7 +17,7 @@
 #include "base/metrics.h"
 #include "database/call.h"
 #include "database/channels.h"
-#include "http/front_loop.h"
+#include "connections/front_loop.h"
 #include "serve/press.h"
 #include "serve/relay.h"
 

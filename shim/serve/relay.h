@@ -1,7 +1,7 @@
 /*
- * Requests that are served side by side by one thread (http/front.h, the
- * loop): sent to the database without waiting for it, several to one
- * connection while there are more of them than connections.
+ * Requests that are served side by side by one thread (the loop of
+ * connections/front.h): sent to the database without waiting for it, several
+ * to one connection while there are more of them than connections.
  */
 #ifndef RELAY_H
 #define RELAY_H

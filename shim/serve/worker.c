@@ -2,8 +2,8 @@
  * One connection of a client: its requests and their answers.
  *
  * civetweb gives a thread to each connection on which something has been said
- * (http/front.h).  There may be many of them, so what is large does not live
- * on a stack but in a struct worker, one a thread.  begin_request answers
+ * (connections/front.h).  There may be many of them, so what is large does not
+ * live on a stack but in a struct worker, one a thread.  begin_request answers
  * everything itself: none of civetweb's own ways to serve files, scripts,
  * sockets or preflights is ever reached.
  */
@@ -19,9 +19,9 @@
 #include "database/logins.h"
 #include "database/pool.h"
 #include "database/replicas.h"
-#include "http/clients.h"
-#include "http/front.h"
-#include "http/wire.h"
+#include "connections/clients.h"
+#include "connections/front.h"
+#include "connections/wire.h"
 #include "serve/exchange.h"
 #include "serve/relay.h"
 #include "serve/worker.h"

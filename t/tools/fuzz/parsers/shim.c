@@ -26,8 +26,8 @@
 #include "http/encoding.h"
 #include "http/head.h"
 #include "http/trace.h"
-#include "http/whole.h"
-#include "http/wire.h"
+#include "connections/whole.h"
+#include "connections/wire.h"
 
 #define must_hold(condition) \
 	((condition) ? (void) 0 : fault(#condition, __LINE__))

@@ -16,10 +16,10 @@
 
 #include "base/calls.h"
 #include "base/clock.h"
-#include "http/front_inner.h"
-#include "http/front_loop.h"
-#include "http/whole.h"
-#include "http/wire.h"
+#include "connections/front_inner.h"
+#include "connections/front_loop.h"
+#include "connections/whole.h"
+#include "connections/wire.h"
 
 /* Events that are read at once. */
 #define BATCH 128

@@ -10,7 +10,7 @@
 
 #include "base/calls.h"
 #include "base/thread.h"
-#include "http/crew.h"
+#include "connections/crew.h"
 
 struct hand
 {

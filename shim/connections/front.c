@@ -13,10 +13,10 @@
 
 #include "base/calls.h"
 #include "base/clock.h"
-#include "http/crew.h"
-#include "http/front.h"
-#include "http/front_inner.h"
-#include "http/wire.h"
+#include "connections/crew.h"
+#include "connections/front.h"
+#include "connections/front_inner.h"
+#include "connections/wire.h"
 
 /* Events that are read at once. */
 #define BATCH 256

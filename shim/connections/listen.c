@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "http/front.h"
-#include "http/listen.h"
+#include "connections/front.h"
+#include "connections/listen.h"
 
 #define UNIX_PREFIX "unix:"
 #define UNIX_PREFIX_LENGTH 5

@@ -8,7 +8,7 @@
 #include <strings.h>
 
 #include "base/buffer.h"
-#include "http/whole.h"
+#include "connections/whole.h"
 
 /* Of what the shim answers by itself this is not. */
 #define HEALTH "/actuator/health"

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "http/front.h"
+#include "connections/front.h"
 
 /* Makes a loop of what it is to call. */
 extern void front_loop_prepare(struct front_loop *loop);

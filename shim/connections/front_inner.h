@@ -7,9 +7,9 @@
 #include <poll.h>
 #include <pthread.h>
 
-#include "http/crew.h"
-#include "http/front.h"
-#include "http/peers.h"
+#include "connections/crew.h"
+#include "connections/front.h"
+#include "connections/peers.h"
 
 struct front
 {

@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 
 #include "base/clock.h"
-#include "http/clients.h"
+#include "connections/clients.h"
 
 /* How long those may stay that are to go anyway. */
 #define LEAVE_MICROS 1000000

@@ -22,7 +22,7 @@
 #include <stdint.h>
 
 #include "base/config.h"
-#include "http/peers.h"
+#include "connections/peers.h"
 
 struct front;
 

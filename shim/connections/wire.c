@@ -17,7 +17,7 @@
 
 #include "base/calls.h"
 #include "base/clock.h"
-#include "http/wire.h"
+#include "connections/wire.h"
 
 /* The connection that this thread serves. */
 static _Thread_local struct

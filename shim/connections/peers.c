@@ -17,7 +17,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/proxies.h"
-#include "http/peers.h"
+#include "connections/peers.h"
 
 /* Connections that are accepted at once. */
 #define BATCH 64

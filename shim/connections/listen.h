@@ -14,7 +14,7 @@
 #include <civetweb.h>
 
 #include "base/buffer.h"
-#include "http/sockets.h"
+#include "connections/sockets.h"
 
 #define LISTEN_MAX 16
 
