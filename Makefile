@@ -86,8 +86,8 @@ EXTRA_CLEAN = $(OBJS:.o=.d) extension/.strict entityapi.cdx.json
 ENTITYAPI_DATA := $(DATA)
 override undefine DATA
 
-export PG_CONFIG PORT MANIFESTS DEMO CORS SHIM_CONFIG TESTS ACCEPT BASE \
-	FOLDERS ADD ANY_MINOR \
+export PG_CONFIG PORT MANIFESTS DEMO CORS FRONT SHIM_CONFIG TESTS ACCEPT \
+	BASE FOLDERS ADD ANY_MINOR \
 	WERROR BITCODE RELEASES POSTGRES_SOURCE CITUS_SOURCE CITUS_BUILT BUILD_ON MIRROR RUNS LINTIAN PARTS
 
 run up down test test-more test-citus crash bench bench-citus sanitize check-memory coverage matrix \

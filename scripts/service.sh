@@ -5,7 +5,7 @@
 
 SUPERADMIN=superadmin
 URL=http://127.0.0.1:$PORT
-: "${CORS:=}" "${SHIM_CONFIG:=}"
+: "${CORS:=}" "${FRONT:=}" "${SHIM_CONFIG:=}"
 
 # `make down DATA=elsewhere`: a command for the folder that is worked in
 command_for()
@@ -135,11 +135,11 @@ shim_running()
 	alive "$STATE/shim.pid" "$STATE/shim.json"
 }
 
-# Our settings; those of SHIM_CONFIG and CORS come on top.
+# Our settings; those of SHIM_CONFIG, CORS and FRONT come on top.
 shim_config()
 {
 	perl -MJSON::PP -e '
-		my ($port, $database, $file, $cors) = @ARGV;
+		my ($port, $database, $file, $cors, $front) = @ARGV;
 		my %settings = (listen => "127.0.0.1:$port", database => $database,
 			console => JSON::PP::true);
 		my $json = JSON::PP->new->canonical->pretty->relaxed;
@@ -152,8 +152,10 @@ shim_config()
 			%settings = (%settings, %$more);
 		}
 		$settings{cors_origins} = $cors if $cors ne "";
+		$settings{front} = $front if $front ne "";
 		print $json->encode(\%settings)' \
-		"$PORT" "$(database_of "$SHIM_ROLE")" "$SHIM_CONFIG" "$CORS" ||
+		"$PORT" "$(database_of "$SHIM_ROLE")" "$SHIM_CONFIG" "$CORS" \
+		"$FRONT" ||
 		die "The settings in $SHIM_CONFIG (SHIM_CONFIG) cannot be read."
 }
 

@@ -22,6 +22,7 @@ struct network
 
 struct config
 {
+	char	   *front;
 	char	   *listen;
 	char	   *database;
 	char	   *replicas;
@@ -54,6 +55,7 @@ struct config
 	long		max_url;
 	long		max_headers_bytes;
 	long		max_headers;
+	long		max_unfinished;
 	long		body_timeout_ms;
 	long		write_timeout_ms;
 	long		request_timeout_ms;

@@ -15,7 +15,7 @@
 #include <zlib.h>
 
 /*
- * The first that is asked how it reads chunks of bodies and ends connections
+ * The first that has been tried, with mg_disable_connection_keep_alive()
  */
 #if CIVETWEB_VERSION_MAJOR < 1 || \
 	(CIVETWEB_VERSION_MAJOR == 1 && CIVETWEB_VERSION_MINOR < 15)

@@ -18,7 +18,4 @@
 extern bool thread_begin(pthread_t *thread, void *(*routine) (void *),
 						 void *argument);
 
-/* Gives the threads to be started with these attributes such stacks. */
-extern void thread_attributes(pthread_attr_t *attributes);
-
 #endif							/* THREAD_H */

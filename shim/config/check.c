@@ -14,11 +14,11 @@
 #include "base/log.h"
 #include "config/check.h"
 #include "config/text_file.h"
+#include "connections/listen.h"
 #include "database/nodes.h"
 #include "database/replica_watch.h"
 #include "database/replicas.h"
 #include "http/cors.h"
-#include "connections/listen.h"
 
 /* The defaults that depend on the machine or on other settings. */
 static void
@@ -311,6 +311,12 @@ check_contradictions(const struct config *config)
 	fine = cors_check(config->cors_origins) && fine;
 	fine = check_otlp(config) && fine;
 
+	if (strcmp(config->front, "loop") != 0 &&
+		strcmp(config->front, "civetweb") != 0)
+	{
+		complain("front: \"%s\" is not loop or civetweb", config->front);
+		fine = false;
+	}
 	if (strcmp(config->keep_alive, "auto") != 0 &&
 		strcmp(config->keep_alive, "yes") != 0 &&
 		strcmp(config->keep_alive, "no") != 0)

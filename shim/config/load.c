@@ -75,6 +75,9 @@ static const struct setting settings[] =
 		   "always metrics"),
 	STRING(socket_mode, "0660", 0,
 		   "permissions of Unix sockets, octal"),
+	STRING(front, "loop", 0,
+		   "who reads HTTP: loop, this program, for any number of clients; or "
+		   "civetweb, the library, with a thread for each, behind a proxy"),
 	STRING(database, "", SECRET,
 		   "libpq connection string or URI; empty: PGHOST, PGDATABASE, ..."),
 	STRING(replicas, "", SECRET | LIST,
@@ -96,10 +99,10 @@ static const struct setting settings[] =
 			"more database connections, for requests that write, as far as "
 			"they get more done; default three times pool_size, 24 at most"),
 	INTEGER(pool_wait_ms, "1000", 1, 60000, RELOADABLE,
-			"longest wait for a thread and a free connection, then 503"),
+			"longest wait for its turn and a free connection, then 503"),
 	INTEGER(pool_queue, NULL, 1, 10000, 0,
 			"half as many logins may wait for their share of the pool, the "
-			"others get 503 at once; default half of the threads"),
+			"others get 503 at once; default half of threads"),
 	INTEGER(login_pool_share, NULL, 1, 1000, RELOADABLE,
 			"connections that logins may hold at once; default a quarter of "
 			"the pool"),
@@ -108,8 +111,7 @@ static const struct setting settings[] =
 	INTEGER(statement_timeout_ms, "5000", 0, 600000, 0,
 			"longest time of one request in the database, then 503; 0: none"),
 	INTEGER(threads, "256", 1, 4000, 0,
-			"requests at once, slow clients and logins among them; they are "
-			"begun when they are needed"),
+			"of the front civetweb: clients at once"),
 	INTEGER(connections, "10000", 1, 1000000, 0,
 			"client connections that are open at once, as far as the limit "
 			"of open files allows"),
@@ -126,6 +128,9 @@ static const struct setting settings[] =
 			"bytes of all request headers, then 431"),
 	INTEGER(max_headers, "60", 8, 63, RELOADABLE,
 			"number of request headers, then 431"),
+	INTEGER(max_unfinished, "67108864", 131072, 1099511627776, RELOADABLE,
+			"bytes of all requests together that have not come whole; beyond "
+			"it those that are at it for longest get 408"),
 	INTEGER(body_timeout_ms, "30000", 100, 600000, RELOADABLE,
 			"time in which a body must have arrived, then 408"),
 	INTEGER(write_timeout_ms, "60000", 100, 3600000, RELOADABLE,
@@ -623,7 +628,7 @@ config_reload(const struct config_source *source, struct config *old)
 			log_event(LOG_WARNING, "reload", NULL, NULL,
 					  "a change of %s needs a restart", setting->name);
 	}
-	/* What civetweb was started with stays, whatever the proxies are now. */
+	/* It was told to proxies at the start, whatever these are now. */
 	config->reuse_connections = old->reuse_connections;
 	if (config->login_pool_share > config->pool_size)
 		config->login_pool_share = config->pool_size;

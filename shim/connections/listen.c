@@ -3,23 +3,16 @@
  */
 #include <arpa/inet.h>
 #include <ctype.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <sys/socket.h>
 #include <sys/un.h>
-#include <unistd.h>
 
 #include "base/log.h"
-#include "connections/front.h"
 #include "connections/listen.h"
 
 #define UNIX_PREFIX "unix:"
 #define UNIX_PREFIX_LENGTH 5
-#define LAST_FILE 65536
 
 /* -------- the setting -------- */
 
@@ -121,62 +114,6 @@ listen_has_socket(const char *text)
 	return is_unix(text) || strstr(text, "," UNIX_PREFIX) != NULL;
 }
 
-/* -------- descriptors -------- */
-
-/* Calls "found" for each descriptor of this process that listens. */
-static void
-each_listening(struct listener *listener,
-			   void (*found) (struct listener *listener, int file))
-{
-	struct rlimit limit;
-	int			file;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
-		return;
-	for (file = 3; file < (int) limit.rlim_cur && file < LAST_FILE; file++)
-	{
-		int			listens = 0;
-		socklen_t	size = sizeof(listens);
-
-		if (getsockopt(file, SOL_SOCKET, SO_ACCEPTCONN, &listens,
-					   &size) == 0 && listens)
-			found(listener, file);
-	}
-}
-
-static void
-note_other(struct listener *listener, int file)
-{
-	if (listener->other_count < LISTEN_MAX * 4)
-		listener->others[listener->other_count++] = file;
-}
-
-static void
-note_own(struct listener *listener, int file)
-{
-	int			i;
-
-	for (i = 0; i < listener->other_count; i++)
-	{
-		if (listener->others[i] == file)
-			return;
-	}
-	if (listener->file_count < LISTEN_MAX)
-		listener->files[listener->file_count++] = file;
-}
-
-static int
-port_of(int file)
-{
-	struct sockaddr_in name;
-	socklen_t	size = sizeof(name);
-
-	if (getsockname(file, (struct sockaddr *) &name, &size) != 0 ||
-		name.sin_family != AF_INET)
-		return -1;
-	return ntohs(name.sin_port);
-}
-
 /* -------- a listener -------- */
 
 /* Of unix:/path; returns how many sockets there are now: one or none. */
@@ -214,31 +151,21 @@ open_host(struct listening *next, int most, char *host)
 	return opened;
 }
 
-/*
- * One item.  For each of its sockets civetweb is told to listen on a port of
- * its own.
- */
 static bool
-open_item(struct listener *listener, char *item, long mode,
-		  struct buffer *ports)
+open_item(struct listener *listener, char *item, long mode)
 {
 	struct listening *next = &listener->sockets[listener->count];
 	int			most = LISTEN_MAX - listener->count;
 	int			opened = is_unix(item) ?
 		open_path(next, most, item + UNIX_PREFIX_LENGTH, mode) :
 		open_host(next, most, item);
-	int			i;
 
 	listener->count += opened;
-	for (i = 0; i < opened; i++)
-		buffer_string(ports, ports->length > 0 ? ",127.0.0.1:0" :
-					  "127.0.0.1:0");
 	return opened > 0;
 }
 
 bool
-listen_open(struct listener *listener, const char *text, long mode,
-			struct buffer *ports)
+listen_open(struct listener *listener, const char *text, long mode)
 {
 	char	   *list = strdup(text);
 	char	   *state = NULL;
@@ -248,39 +175,9 @@ listen_open(struct listener *listener, const char *text, long mode,
 	memset(listener, 0, sizeof(*listener));
 	for (item = fine ? strtok_r(list, ",", &state) : NULL;
 		 item != NULL && fine; item = strtok_r(NULL, ",", &state))
-		fine = open_item(listener, item, mode, ports);
+		fine = open_item(listener, item, mode);
 	free(list);
-	each_listening(listener, note_other);
-	return fine && !ports->failed;
-}
-
-bool
-listen_attach(struct listener *listener, struct mg_context *context)
-{
-	struct mg_server_port ports[LISTEN_MAX];
-	int			count = mg_get_server_ports(context, LISTEN_MAX, ports);
-	int			i;
-
-	each_listening(listener, note_own);
-	for (i = 0; i < listener->count; i++)
-	{
-		struct listening *listening = &listener->sockets[i];
-		int			file = 0;
-
-		while (i < count && file < listener->file_count &&
-			   port_of(listener->files[file]) != ports[i].port)
-			file++;
-		if (i >= count || file == listener->file_count ||
-			dup3(listening->socket, listener->files[file], O_CLOEXEC) < 0)
-		{
-			log_event(LOG_ERROR, "start", NULL, NULL,
-					  "cannot listen on \"%s\"", listening->name);
-			return false;
-		}
-		close(listening->socket);
-		listening->socket = -1;
-	}
-	return true;
+	return fine;
 }
 
 void
@@ -293,22 +190,12 @@ listen_announce(const struct listener *listener)
 				  listener->sockets[i].name);
 }
 
-bool
-listen_begin(struct listener *listener, struct front *front)
-{
-	bool		fine = true;
-	int			i;
-
-	for (i = 0; i < listener->file_count; i++)
-		fine = front_listen(front, listener->files[i]) && fine;
-	return fine;
-}
-
 void
-listen_stop(struct listener *listener)
+listen_close(struct listener *listener)
 {
 	int			i;
 
 	for (i = 0; i < listener->count; i++)
 		sockets_close(&listener->sockets[i]);
+	listener->count = 0;
 }

@@ -1,54 +1,69 @@
 /*
- * The connections of clients, by what they are at, and those that wait for
- * their clients in one epoll.
- *
- * All is guarded by the mutex of the front (front.h), which is held in every
- * call but peers_find(), peers_create() and peers_destroy().
+ * The connections of clients, by what they are at.
  */
 #ifndef PEERS_H
 #define PEERS_H
 
-#include <netinet/in.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/epoll.h>
 
 #include "base/address.h"
 #include "base/buffer.h"
 #include "base/config.h"
+#include "base/loop.h"
+#include "http/front.h"
+#include "http/incoming.h"
 
 enum peer_state
 {
 	PEER_FRESH,					/* has asked nothing yet */
 	PEER_IDLE,					/* waits for its client's next request */
-	PEER_READY,					/* its client has said something */
-	PEER_QUEUED,				/* that, and it is for a thread of its own */
-	PEER_HANDED,				/* to civetweb, for the next free thread */
-	PEER_SERVED,				/* has a thread, or a part of the loop's */
-	PEER_TAKING,				/* its client takes an answer of the loop's */
-	PEER_LEAVING				/* has got its last one from there */
+	PEER_HEAD,					/* a part of a head has come */
+	PEER_BODY,					/* the head has, and the body not whole */
+	PEER_READY,					/* its client has said something, or all */
+	PEER_SERVED,				/* its request has begun */
+	PEER_TAKING,				/* its client takes the answer */
+	PEER_LEAVING				/* has got its last one */
 };
 
 #define PEER_STATES 8
 
+struct peers;
+
+/* Some addresses that are listened to, and how many may come there. */
+struct door
+{
+	bool		is_admin;
+	long		count;
+	long		most;
+	bool		full;			/* nobody is accepted for want of room */
+	bool		left;			/* somebody has, meanwhile */
+};
+
 /* A connection. */
 struct peer
 {
-	int			socket;			/* constant */
+	struct client client;
+	struct loop_source source;
+	struct peers *peers;
+	struct door *door;
 	struct address address;		/* constant; of Unix it has no family */
 	bool		refused;		/* constant: one of its address too many */
-	bool		urgent;			/* asks for the service's health */
+	bool		urgent;			/* is for operators, or asks for health */
 	bool		looked_at;		/* whether it does */
-	bool		is_set_up;		/* civetweb has had it before */
-	enum peer_state state;
-	uint64_t	since;			/* when it got into that state, or ready */
-	bool		spoken;			/* its client, while it was served */
+	bool		spoken;			/* there is something to read */
+	bool		ended;			/* its client says no more behind that */
+	bool		broken;			/* it takes no more */
 	bool		leaves;			/* when all has been sent */
-	struct buffer unread;		/* what the loop has received for a thread */
+	enum peer_state state;
+	uint64_t	since;			/* when it got into that state */
+	uint64_t	heard_at;		/* when a part of a body came */
+	struct incoming incoming;	/* the request that comes */
+	struct buffer unread;		/* what has come behind the last one */
+	size_t		held;			/* bytes of both, in the sum of all */
 	struct buffer unsent;		/* what its client has not taken yet */
 	size_t		sent;			/* of that */
-	size_t		counted;		/* of that, in the sum of all */
+	size_t		untaken;		/* of that, in the sum of all */
 	struct peer *next;			/* of that state */
 	struct peer *previous;
 };
@@ -62,76 +77,66 @@ struct peer_list
 
 struct peers
 {
-	const struct config *config;	/* of the last peers_expire() */
+	struct loop *loop;
+	const struct config *config;
+	const struct client_calls *calls;
+	void		(*happened) (struct loop_source *source, uint32_t events);
 	struct peer_list lists[PEER_STATES];
-	long		urgent;			/* among those that wait for a thread */
-	bool		looped;			/* there is a loop */
-	long		count;
-	long		most;
-	bool		full;			/* nobody is accepted for want of room */
+	long		urgent;			/* among those that are ready */
+	size_t		held;			/* bytes of requests that are not whole */
 	size_t		untaken;		/* bytes of answers that clients take */
-	int			epoll;
-	int			wake;			/* an eventfd */
-	int			listeners[16];
-	int			listener_count;
-	int			table_size;
-	_Atomic(struct peer *) *table;	/* by descriptor */
 };
 
-/* For so many connections at most; false when there is no memory for it. */
-extern bool peers_create(struct peers *peers, const struct config *config,
-						 long most);
-
-/* Closes all. */
-extern void peers_destroy(struct peers *peers);
-
-/* The connection of a descriptor, or NULL. */
-extern struct peer *peers_find(const struct peers *peers, int file);
+extern struct peer *peer_of(struct loop_source *source);
 
 extern void peers_move(struct peers *peers, struct peer *peer,
 					   enum peer_state state);
-
-/* Lets it wait for its client, after it has had a thread. */
-extern void peers_watch(struct peers *peers, struct peer *peer);
-
-/*
- * For the loop: lets it wait for a thread; or, when its request has been
- * answered, for its client, who may have to take the answer first.
- */
-extern void peers_queue(struct peers *peers, struct peer *peer);
-extern void peers_answered(struct peers *peers, struct peer *peer,
-						   bool leaves);
-
 extern void peers_close(struct peers *peers, struct peer *peer);
+extern void peers_close_all(struct peers *peers, enum peer_state state);
 
-/*
- * Those that wait for a thread or the loop, and whether one of them has for so
- * long.
- */
-extern long peers_waiting(const struct peers *peers);
+/* Takes in one that has come to a door; closes it, if there is no memory. */
+extern void peers_add(struct peers *peers, struct door *door, int socket,
+					  const struct sockaddr *address);
+
+/* Waits for more of a head, or of a body. */
+extern void peers_receive(struct peers *peers, struct peer *peer,
+						  enum peer_state state);
+
+/* Lets it wait for its turn; its request begins; it waits for its client. */
+extern void peers_queue(struct peers *peers, struct peer *peer);
+extern void peers_serve(struct peers *peers, struct peer *peer);
+extern void peers_wait(struct peers *peers, struct peer *peer);
+
+/* Whether there will be nothing more to read. */
+extern bool peers_has_ended(const struct peer *peer);
+
+/* Whether one of those that wait for their turn has for so long. */
 extern bool peers_have_waited(const struct peers *peers, uint64_t micros);
 
-/* Looks for who asks for health among those that wait for the loop. */
+/* Looks for those who ask for health among them. */
 extern void peers_find_urgent(struct peers *peers);
 
+/* How much is kept of what has come has changed. */
+extern void peers_count_held(struct peers *peers, struct peer *peer);
+
+/* A piece of its answer; and all of it has been sent, false: in vain. */
+extern void peers_send(struct peers *peers, struct peer *peer,
+					   const char *bytes, size_t length);
+extern bool peers_answered(struct peers *peers, struct peer *peer,
+						   bool leaves);
+
+/* Its client takes more of that, or leaves. */
+extern void peers_send_more(struct peers *peers, struct peer *peer);
+extern void peers_ignore(struct peers *peers, struct peer *peer);
+
 /*
- * What has happened, as the epoll tells it; accepts newcomers.  Data of an
- * event is a descriptor; what is more than PEERS_FILES is somebody else's.
+ * Ends those that have been silent, or have not taken their answer, for too
+ * long.
  */
-#define PEERS_FILES UINT32_MAX
+extern void peers_expire(struct peers *peers);
 
-extern void peers_see(struct peers *peers, const struct epoll_event *events,
-					  int count);
-
-/* Whoever waits for the epoll goes on. */
-extern void peers_wake(struct peers *peers);
-
-/* Begins, and ends, to accept connections. */
-extern bool peers_listen(struct peers *peers, int socket);
-extern void peers_stop_listening(struct peers *peers);
-
-/* Ends those whose clients have been silent for too long; or all of them. */
-extern void peers_expire(struct peers *peers, const struct config *config);
-extern void peers_close_silent(struct peers *peers);
+/* Closes some of a door that have been silent for long, for others to come. */
+extern void peers_make_room(struct peers *peers, const struct door *door,
+							long some);
 
 #endif							/* PEERS_H */

@@ -12,7 +12,7 @@
 
 struct listening
 {
-	int			socket;			/* -1: it is somebody else's by now */
+	int			socket;			/* -1: it is closed */
 	char		name[SOCKET_NAME];	/* address:port, or the path */
 	dev_t		device;			/* which file it is, so that no other one is */
 	ino_t		inode;			/* removed in its place; 0: it is none */
@@ -34,7 +34,7 @@ extern int	sockets_open_host(struct listening *first, int most,
 							  const char *host, const char *port,
 							  const char **fault);
 
-/* Closes it, if it is still ours, and removes its file. */
+/* Closes it and removes its file; again, that is nothing. */
 extern void sockets_close(struct listening *listening);
 
 #endif							/* SOCKETS_H */

@@ -1,5 +1,5 @@
 /*
- * One call of the service, with its retries and its failures.
+ * One call of the service: what is sent, and what has come of it.
  *
  * The call is one prepared statement outside of any transaction block: its
  * own transaction is the request's.  It is repeated only where PostgreSQL has
@@ -7,18 +7,12 @@
  * the connection broke under it, is never repeated; and where it may have
  * written something its client is told so, and not to try again.
  */
-#include <limits.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/log.h"
-#include "base/metrics.h"
 #include "database/call.h"
-#include "database/logins.h"
 #include "database/session.h"
-#include "database/unread.h"
 
 /*
  * The meaning of a SQLSTATE, or of all that start so, for the request: from
@@ -64,41 +58,6 @@ struct statement
 /* PostgreSQL's word for a function that is not there. */
 #define UNDEFINED_FUNCTION "42883"
 
-/*
- * Waits until the next result can be had without waiting, also for a server
- * that does not read what is sent to it.  False if the time is up.
- */
-static bool
-wait_for_result(PGconn *connection, uint64_t deadline)
-{
-	int			unsent;
-
-	while ((unsent = PQflush(connection)) > 0 || PQisBusy(connection))
-	{
-		struct pollfd socket = {.fd = PQsocket(connection),.events = POLLIN};
-		int			wait_ms = -1;
-
-		if (unsent < 0)
-			break;
-		if (unsent > 0)
-			socket.events |= POLLOUT;
-		if (deadline > 0)
-		{
-			uint64_t	now = now_micros();
-
-			if (now >= deadline)
-				return false;
-			wait_ms = (int) ((deadline - now) / 1000) + 1;
-		}
-		wait_ms = unread_wait(connection, wait_ms);
-		poll(&socket, 1, wait_ms);
-		if ((socket.revents != POLLOUT || wait_ms == 0) &&
-			!PQconsumeInput(connection))
-			break;
-	}
-	return true;
-}
-
 PGresult *
 call_join(PGresult *result, PGresult *next, bool *late)
 {
@@ -111,40 +70,6 @@ call_join(PGresult *result, PGresult *next, bool *late)
 	*late |= failed;
 	PQclear(failed ? result : next);
 	return failed ? next : result;
-}
-
-/*
- * Runs the statement and waits for its result, at most timeout_ms (0: for
- * ever).  There is none in the answer if it did not come.
- */
-static void
-execute(PGconn *connection, const struct statement *statement,
-		const struct request *request, struct answer *answer, long timeout_ms)
-{
-	uint64_t	deadline = timeout_ms > 0 ?
-		now_micros() + (uint64_t) timeout_ms * 1000 : 0;
-	PGresult   *result = NULL;
-	PGresult   *next;
-
-	PQclear(answer->result);
-	answer->result = NULL;
-	answer->late = false;
-	answer->sent = statement->send(connection, request) == 1;
-	if (!answer->sent)
-		return;
-
-	/* the end of the transaction comes after its result */
-	while (wait_for_result(connection, deadline))
-	{
-		next = PQgetResult(connection);
-		if (next == NULL)
-		{
-			answer->result = result;
-			return;
-		}
-		result = call_join(result, next, &answer->late);
-	}
-	PQclear(result);
 }
 
 /* -------- entityapi.handle() -------- */
@@ -204,11 +129,11 @@ read_answer(struct answer *answer)
 	return true;
 }
 
-static const struct statement handle = {
+const struct statement call_handle = {
 	"handle", NULL, false, send_request, read_answer
 };
 
-static const struct statement handle_on_standby = {
+const struct statement call_handle_on_standby = {
 	"handle", NULL, true, send_request, read_answer
 };
 
@@ -236,7 +161,7 @@ read_housekeeping(struct answer *answer)
 	return true;
 }
 
-static const struct statement housekeep = {
+const struct statement call_housekeep = {
 	"housekeeping",
 	"the extension in the database is older than this shim: what is over is"
 	" not deleted until ALTER EXTENSION entityapi UPDATE",
@@ -324,9 +249,16 @@ verdict_of(PGconn *connection, const struct statement *statement,
 	return verdict;
 }
 
-static enum verdict
-judge(PGconn *connection, const struct statement *statement,
-	  const struct request *request, struct answer *answer)
+bool
+call_send(PGconn *connection, const struct statement *statement,
+		  const struct request *request)
+{
+	return statement->send(connection, request) == 1;
+}
+
+enum verdict
+call_judge(PGconn *connection, const struct statement *statement,
+		   const struct request *request, struct answer *answer)
 {
 	const char *sqlstate = NULL;
 	const char *message;
@@ -356,10 +288,9 @@ judge(PGconn *connection, const struct statement *statement,
 	return verdict;
 }
 
-/* What to tell the client; NULL: the answer. */
-static const struct refusal *
-refuse(const struct statement *statement, const struct request *request,
-	   enum verdict verdict, int tries)
+const struct refusal *
+call_refusal(const struct statement *statement,
+			 const struct request *request, enum verdict verdict, int tries)
 {
 	switch (verdict)
 	{
@@ -372,7 +303,7 @@ refuse(const struct statement *statement, const struct request *request,
 			return &refusal_busy;
 		case VERDICT_ELSEWHERE:
 
-			/* no client is told: replicas.c asks the primary */
+			/* no client is told: the primary is asked */
 			return &refusal_busy;
 		case VERDICT_TIMEOUT:
 			return &refusal_timeout;
@@ -386,98 +317,6 @@ refuse(const struct statement *statement, const struct request *request,
 	return &refusal_internal;
 }
 
-/*
- * Lends a connection, unless the request has waited for too long already; only
- * those who ask for health are then still answered.
- */
-static enum pool_outcome
-acquire(struct pool *pool, const struct config *config,
-		const struct request *request, uint64_t started, PGconn **connection)
-{
-	const struct probe *probe = request->probe;
-	long		wait_ms = probe != NULL && probe->wait_ms > 0 ?
-		probe->wait_ms : config->pool_wait_ms;
-
-	if (request->overdue && probe == NULL)
-		return POOL_BUSY;
-	return pool_acquire(pool, request->lane, probe != NULL,
-						(int) config->login_pool_share,
-						started + (uint64_t) wait_ms * 1000, connection);
-}
-
-static void
-note_wait(struct answer *answer, uint64_t started)
-{
-	answer->waited_until = now_micros();
-	answer->wait_micros = answer->waited_until - started;
-}
-
-static const struct refusal *
-call_placed(struct pool *pool, const struct config *config,
-			const struct statement *statement,
-			const struct request *request, struct answer *answer,
-			uint64_t started)
-{
-	long		timeout_ms = config->statement_timeout_ms;
-	enum verdict verdict;
-	enum pool_outcome outcome;
-	const struct trouble *trouble;
-	PGconn	   *connection = NULL;
-	int			tries = 0;
-
-	outcome = acquire(pool, config, request, started, &connection);
-	note_wait(answer, started);
-	switch (outcome)
-	{
-		case POOL_BUSY:
-			metrics_add(request->lane == LANE_LOGIN ?
-						METRIC_POOL_TIMEOUTS_LOGIN :
-						METRIC_POOL_TIMEOUTS_DATA, 1);
-			return &refusal_busy;
-		case POOL_DOWN:
-			trouble = pool_trouble(pool);
-			answer->trouble = trouble ? trouble->name : NULL;
-			return &refusal_unavailable;
-		case POOL_READY:
-			break;
-	}
-	metrics_observe(METRIC_POOL_WAIT, answer->wait_micros);
-
-	do
-	{
-		execute(connection, statement, request, answer,
-				timeout_ms ? timeout_ms + CALL_GRACE_MS : 0);
-		verdict = judge(connection, statement, request, answer);
-	} while (verdict == VERDICT_RETRY && tries++ < CALL_RETRIES);
-	if (tries > 0)
-		metrics_add(METRIC_RETRIES, (uint64_t) tries);
-
-	/*
-	 * Without a result nobody knows what the connection is busy with; and
-	 * handle() has an answer for all that fails within it, so whatever else
-	 * does may be due to what a hook left in the session, as DEALLOCATE does.
-	 */
-	pool_release(pool, request->lane, connection,
-				 call_keeps(answer, verdict));
-	answer->database_micros = now_micros() - answer->waited_until;
-	metrics_observe(METRIC_DATABASE, answer->database_micros);
-
-	return refuse(statement, request, verdict, tries);
-}
-
-bool
-call_send(PGconn *connection, const struct request *request)
-{
-	return send_request(connection, request) == 1;
-}
-
-enum verdict
-call_judge(PGconn *connection, const struct request *request,
-		   struct answer *answer)
-{
-	return judge(connection, &handle, request, answer);
-}
-
 bool
 call_would_write(const PGresult *result)
 {
@@ -486,67 +325,13 @@ call_would_write(const PGresult *result)
 	return sqlstate != NULL && strcmp(sqlstate, "25006") == 0;
 }
 
-bool
-call_keeps(const struct answer *answer, enum verdict verdict)
-{
-	return answer->result != NULL && !call_spoils(verdict) &&
-		answer->length <= KEEP_ANSWER;
-}
-
+/*
+ * handle() has an answer for all that fails within it, so whatever else does
+ * may be due to what a hook left in the session, as DEALLOCATE does.
+ */
 bool
 call_spoils(enum verdict verdict)
 {
 	return verdict == VERDICT_UNAVAILABLE || verdict == VERDICT_UNKNOWN ||
 		verdict == VERDICT_FAILED;
-}
-
-const struct refusal *
-call_refusal(const struct request *request, enum verdict verdict, int tries)
-{
-	return refuse(&handle, request, verdict, tries);
-}
-
-const struct refusal *
-call_handle(struct pool *pool, const struct config *config,
-			const struct request *request, struct answer *answer)
-{
-	uint64_t	started = now_micros() - request->waited;
-	const struct refusal *refusal;
-	struct login login;
-
-	memset(answer, 0, sizeof(*answer));
-	if (request->lane != LANE_LOGIN)
-		return call_placed(pool, config, &handle, request, answer, started);
-	if (!logins_enter(&login, request, config))
-	{
-		metrics_add(METRIC_POOL_TIMEOUTS_LOGIN, 1);
-		note_wait(answer, started);
-		return &refusal_busy;
-	}
-	refusal = call_placed(pool, config, &handle, request, answer, started);
-	logins_leave(&login);
-	return refusal;
-}
-
-const struct refusal *
-call_standby(struct pool *pool, const struct config *config,
-			 const struct request *request, struct answer *answer)
-{
-	memset(answer, 0, sizeof(*answer));
-	return call_placed(pool, config, &handle_on_standby, request, answer,
-					   now_micros() - request->waited);
-}
-
-bool
-call_housekeeping(struct pool *pool, const struct config *config,
-				  const struct request *request)
-{
-	struct answer answer = {0};
-	bool		more;
-
-	more = call_placed(pool, config, &housekeep, request, &answer,
-					   now_micros()) == NULL &&
-		answer.status == 200 && strcmp(answer.body, "t") == 0;
-	PQclear(answer.result);
-	return more;
 }

@@ -1,11 +1,10 @@
 /*
- * One call of the service, with its retries and its failures.
+ * One call of the service: what is sent, and what has come of it.
  */
 #ifndef CALL_H
 #define CALL_H
 
-#include "base/config.h"
-#include "database/pool.h"
+#include "base/refusal.h"
 #include "http/answer.h"
 #include "http/request.h"
 
@@ -36,14 +35,17 @@ enum verdict
 	VERDICT_FAILED
 };
 
-/*
- * The parts of call_handle(), for who does not wait: sends the call, and looks
- * what its result is, which the caller has put into the answer (NULL: none
- * will come).  What the client is told then, or NULL; whether a call that must
- * not write has tried to; and whether the connection is still of use.  The
- * caller has set "sent" and "late" of the answer before.
- */
-extern bool call_send(PGconn *connection, const struct request *request);
+/* What is called, on the primary or on a standby. */
+struct statement;
+extern const struct statement call_handle;
+extern const struct statement call_handle_on_standby;
+
+/* The database does a step of its housekeeping; "t" if there is more to do. */
+extern const struct statement call_housekeep;
+
+/* Sends a call. */
+extern bool call_send(PGconn *connection, const struct statement *statement,
+					  const struct request *request);
 
 /*
  * The result of a call, of one that has come and the next one, either of which
@@ -52,41 +54,25 @@ extern bool call_send(PGconn *connection, const struct request *request);
  * set.
  */
 extern PGresult *call_join(PGresult *result, PGresult *next, bool *late);
+
+/*
+ * Looks what the result is, which the caller has put into the answer (NULL:
+ * none will come), with "sent" and "late".
+ */
 extern enum verdict call_judge(PGconn *connection,
+							   const struct statement *statement,
 							   const struct request *request,
 							   struct answer *answer);
-extern const struct refusal *call_refusal(const struct request *request,
+
+/* What the client is told then; NULL: the answer. */
+extern const struct refusal *call_refusal(const struct statement *statement,
+										  const struct request *request,
 										  enum verdict verdict, int tries);
+
+/* Whether a call that must not write has tried to. */
 extern bool call_would_write(const PGresult *result);
-extern bool call_keeps(const struct answer *answer, enum verdict verdict);
 
 /* Whether nobody knows what state the connection's session is in. */
 extern bool call_spoils(enum verdict verdict);
-
-/*
- * Calls entityapi.handle() on a connection of the pool.  Returns NULL and
- * fills the answer, or returns what to tell the client; then the cause is in
- * the log.  "result" may be set in either case.
- */
-extern const struct refusal *call_handle(struct pool *pool,
-										 const struct config *config,
-										 const struct request *request,
-										 struct answer *answer);
-
-/*
- * The same on a standby, for a request that only reads and is no login.  It is
- * refused, and nobody's fault, if the primary is to be asked.
- */
-extern const struct refusal *call_standby(struct pool *pool,
-										  const struct config *config,
-										  const struct request *request,
-										  struct answer *answer);
-
-/*
- * Has the database do a step of its housekeeping; true if there is more to do
- * at once.  Of the request, the id and the lane count.
- */
-extern bool call_housekeeping(struct pool *pool, const struct config *config,
-							  const struct request *request);
 
 #endif							/* CALL_H */

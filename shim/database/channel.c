@@ -1,19 +1,23 @@
 /*
- * A connection of the pool with several calls under way.
+ * A connection to the database with several calls under way.
  */
 #include <limits.h>
+#include <poll.h>
 #include <string.h>
 
 #include "base/clock.h"
-#include "database/call.h"
 #include "database/channel.h"
 #include "database/unread.h"
 
 bool
 channel_open(struct channel *channel, PGconn *connection)
 {
-	memset(channel, 0, sizeof(*channel));
 	channel->connection = connection;
+	channel->source.file = PQsocket(connection);
+	channel->count = 0;
+	channel->since = now_micros();
+	channel->given_up = 0;
+	channel->writes = channel->unsent = channel->late = false;
 	return PQenterPipelineMode(connection) == 1;
 }
 
@@ -22,17 +26,17 @@ channel_close(struct channel *channel)
 {
 	PQclear(channel->result);
 	channel->result = NULL;
-	if (channel->count == 0)
-		PQexitPipelineMode(channel->connection);
+	PQfinish(channel->connection);
 	channel->connection = NULL;
 	channel->count = 0;
+	channel->given_up = 0;
 }
 
 bool
-channel_send(struct channel *channel, const struct request *request,
-			 void *owner)
+channel_send(struct channel *channel, const struct statement *statement,
+			 const struct request *request, void *owner)
 {
-	if (!call_send(channel->connection, request) ||
+	if (!call_send(channel->connection, statement, request) ||
 		PQpipelineSync(channel->connection) != 1)
 		return false;
 	channel->unsent = PQflush(channel->connection) > 0;
@@ -122,4 +126,42 @@ channel_age(const struct channel *channel, uint64_t now)
 {
 	return channel->count > 0 && now > channel->since ?
 		now - channel->since : 0;
+}
+
+bool
+channel_is_alive(const struct channel *channel)
+{
+	struct pollfd socket = {.fd = channel->source.file,.events = POLLIN};
+
+	return PQstatus(channel->connection) == CONNECTION_OK &&
+		poll(&socket, 1, 0) == 0;
+}
+
+/* What has not been sent whole will not be run. */
+bool
+channel_is_at_work(const struct channel *channel)
+{
+	return PQstatus(channel->connection) == CONNECTION_OK &&
+		PQtransactionStatus(channel->connection) == PQTRANS_ACTIVE &&
+		PQflush(channel->connection) == 0;
+}
+
+bool
+channel_has_ended(struct channel *channel)
+{
+	PGconn	   *connection = channel->connection;
+
+	if (!PQconsumeInput(connection))
+		return true;
+	while (!PQisBusy(connection))
+	{
+		PGresult   *result = PQgetResult(connection);
+
+		/* in a pipeline there is one after each statement */
+		if (result == NULL &&
+			PQtransactionStatus(connection) != PQTRANS_ACTIVE)
+			return true;
+		PQclear(result);
+	}
+	return PQstatus(connection) != CONNECTION_OK;
 }

@@ -1,9 +1,9 @@
 /*
- * A connection of the pool with several calls under way.
+ * A connection to the database with several calls under way.
  *
  * Each is a transaction of its own, as the end of one is sent with it
  * (PQpipelineSync), and they are done in the order in which they were sent.
- * Nothing here waits, and all is for one thread.
+ * Nothing here waits.
  */
 #ifndef CHANNEL_H
 #define CHANNEL_H
@@ -13,6 +13,8 @@
 
 #include <libpq-fe.h>
 
+#include "base/loop.h"
+#include "database/call.h"
 #include "http/request.h"
 
 /* Calls to a connection at once. */
@@ -21,14 +23,19 @@
 /* If the first one takes longer than this, no other is sent behind it. */
 #define CHANNEL_HOLD_MICROS 5000
 
+struct pool;
+
 struct channel
 {
+	struct loop_source source;
+	struct pool *pool;
 	PGconn	   *connection;		/* NULL: it has none */
-	enum pool_lane lane;		/* under which it was lent */
+	enum pool_lane lane;		/* under which it counts while it is used */
 	int			count;			/* of calls under way */
 	void	   *owners[CHANNEL_DEPTH];	/* NULL: nobody wants the answer */
-	uint64_t	since;			/* the first one has been */
+	uint64_t	since;			/* the first one has been; or the last was */
 	uint64_t	took;			/* the last one that has ended, in us */
+	uint64_t	given_up;		/* when it is closed at the latest; 0: not */
 	bool		took_late;		/* its failure came after its result */
 	bool		writes;			/* the call under way does */
 	bool		unsent;			/* libpq has not got rid of all yet */
@@ -43,12 +50,13 @@ enum channel_news
 	CHANNEL_LOST				/* no answer comes any more */
 };
 
-/* Begins with a connection, and ends so that others may use it. */
+/* Begins with a connection, which is the channel's; and ends. */
 extern bool channel_open(struct channel *channel, PGconn *connection);
 extern void channel_close(struct channel *channel);
 
 /* Sends one more call; false if that cannot be done. */
 extern bool channel_send(struct channel *channel,
+						 const struct statement *statement,
 						 const struct request *request, void *owner);
 
 /* Receives what has come, and sends what has not been sent yet. */
@@ -67,5 +75,15 @@ extern enum channel_news channel_next(struct channel *channel, void **owner,
 
 /* How long the first call has been under way. */
 extern uint64_t channel_age(const struct channel *channel, uint64_t now);
+
+/*
+ * Whether the server is at work there, or has said something though nothing
+ * was asked: then it is going away.
+ */
+extern bool channel_is_at_work(const struct channel *channel);
+extern bool channel_is_alive(const struct channel *channel);
+
+/* Of one that nobody waits for: whether the server has ended its work. */
+extern bool channel_has_ended(struct channel *channel);
 
 #endif							/* CHANNEL_H */

@@ -13,34 +13,20 @@
  * better name for it, or none; the extension knows who is meant, and limits
  * hashes by that.
  */
-#include <time.h>
-
 #include "base/address.h"
 #include "base/json_read.h"
 #include "database/logins.h"
-#include "connections/front.h"
 
 /* FNV-1a */
 #define HASH_START 0xcbf29ce484222325u
 #define HASH_FACTOR 0x100000001b3u
 
 /*
- * Those let in last, of whom it is told who has had how much; and what anybody
- * may have had, or else all that have never been here would come before who
- * has been here once.
+ * Of those let in last it is told who has had how much.  So much anybody may
+ * have had, or else all that have never been here would come before who has
+ * been here once.
  */
-#define REMEMBERED 64
 #define FREE 8
-
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static struct login *first = NULL;	/* in the order in which they came */
-static int	share = 0;			/* of the request that asked last */
-static struct
-{
-	uint64_t	address;
-	uint64_t	name;
-}			let_in[REMEMBERED];	/* the next one at nlet_in % REMEMBERED */
-static uint64_t nlet_in = 0;
 
 static uint64_t
 hash(const void *bytes, size_t length)
@@ -127,16 +113,16 @@ name_of(const struct request *request, uint64_t otherwise)
 	return name;
 }
 
-/* How many have the address and how many the name; the mutex is held. */
+/* How many have the address and how many the name. */
 static void
-count_alike(const struct login *login, bool placed_only, int *address,
-			int *name)
+count_alike(const struct logins *logins, const struct login *login,
+			bool placed_only, int *address, int *name)
 {
 	const struct login *other;
 
 	*address = 0;
 	*name = 0;
-	for (other = first; other != NULL; other = other->next)
+	for (other = logins->first; other != NULL; other = other->next)
 	{
 		if (placed_only && other->state != LOGIN_PLACED)
 			continue;
@@ -146,68 +132,69 @@ count_alike(const struct login *login, bool placed_only, int *address,
 }
 
 static int
-count_in(int state)
+count_in(const struct logins *logins, enum login_state state)
 {
 	const struct login *login;
 	int			count = 0;
 
-	for (login = first; login != NULL; login = login->next)
-		count += (int) login->state == state;
+	for (login = logins->first; login != NULL; login = login->next)
+		count += login->state == state;
 	return count;
 }
 
 static bool
-has_share_left(const struct login *login)
+has_share_left(const struct logins *logins, const struct login *login)
 {
-	int			half = share > 1 ? share / 2 : 1;
+	int			half = logins->share > 1 ? logins->share / 2 : 1;
 	int			address;
 	int			name;
 
-	count_alike(login, true, &address, &name);
+	count_alike(logins, login, true, &address, &name);
 	return address < half && name < half;
 }
 
-/* What its address and its name have had too much; the mutex is held. */
+/* What its address and its name have had too much. */
 static int
-has_had(const struct login *login)
+has_had(const struct logins *logins, const struct login *login)
 {
-	size_t		n = nlet_in < REMEMBERED ? (size_t) nlet_in : REMEMBERED;
+	size_t		n = logins->nlet_in < LOGINS_REMEMBERED ?
+		(size_t) logins->nlet_in : LOGINS_REMEMBERED;
 	size_t		i;
 	int			count = 0;
 
 	for (i = 0; i < n; i++)
-		count += (let_in[i].address == login->address) +
-			(let_in[i].name == login->name);
+		count += (logins->let_in[i].address == login->address) +
+			(logins->let_in[i].name == login->name);
 	return count > FREE ? count - FREE : 0;
 }
 
-/* The mutex is held. */
 static void
-admit(struct login *login)
+admit(struct logins *logins, struct login *login)
 {
-	let_in[nlet_in % REMEMBERED].address = login->address;
-	let_in[nlet_in % REMEMBERED].name = login->name;
-	nlet_in++;
+	size_t		place = logins->nlet_in++ % LOGINS_REMEMBERED;
+
+	logins->let_in[place].address = login->address;
+	logins->let_in[place].name = login->name;
 	login->state = LOGIN_PLACED;
-	pthread_cond_signal(&login->decided);
 }
 
-/* Gives away the free places; the mutex is held. */
+/* Gives away the free places. */
 static void
-place(void)
+place(struct logins *logins)
 {
-	while (count_in(LOGIN_PLACED) < share)
+	while (count_in(logins, LOGIN_PLACED) < logins->share)
 	{
 		struct login *best = NULL;
 		struct login *login;
 		int			least = 0;
 
-		for (login = first; login != NULL; login = login->next)
+		for (login = logins->first; login != NULL; login = login->next)
 		{
-			int			had = has_had(login);
+			int			had = has_had(logins, login);
 
 			if (login->state == LOGIN_WAITS &&
-				(best == NULL || had < least) && has_share_left(login))
+				(best == NULL || had < least) &&
+				has_share_left(logins, login))
 			{
 				least = had;
 				best = login;
@@ -215,23 +202,23 @@ place(void)
 		}
 		if (best == NULL)
 			return;
-		admit(best);
+		admit(logins, best);
 	}
 }
 
-/* Refuses those who would be last, if too many wait; the mutex is held. */
+/* Refuses those who would be last, if too many wait. */
 static void
-refuse(const struct config *config)
+refuse(struct logins *logins, const struct config *config)
 {
-	while (count_in(LOGIN_WAITS) > (config->pool_queue + 1) / 2)
+	while (count_in(logins, LOGIN_WAITS) > (config->pool_queue + 1) / 2)
 	{
 		struct login *worst = NULL;
 		struct login *login;
 		int			most = 0;
 
-		for (login = first; login != NULL; login = login->next)
+		for (login = logins->first; login != NULL; login = login->next)
 		{
-			int			had = has_had(login) + login->before;
+			int			had = has_had(logins, login) + login->before;
 
 			if (login->state == LOGIN_WAITS && had >= most)
 			{
@@ -240,90 +227,54 @@ refuse(const struct config *config)
 			}
 		}
 		worst->state = LOGIN_REFUSED;
-		pthread_cond_signal(&worst->decided);
 	}
 }
 
-/* The mutex is held. */
-static void
-add(struct login *login)
+void
+logins_enter(struct logins *logins, struct login *login,
+			 const struct request *request, const struct config *config)
 {
-	struct login **end = &first;
+	struct login **end = &logins->first;
 	int			address;
 	int			name;
 
-	count_alike(login, false, &address, &name);
+	login->address = address_of(request);
+	login->name = name_of(request, login->address);
+	count_alike(logins, login, false, &address, &name);
 	login->before = address + name;
 	login->state = LOGIN_WAITS;
+	login->told = false;
 	login->next = NULL;
 	while (*end != NULL)
 		end = &(*end)->next;
 	*end = login;
+	logins->share = (int) config->login_pool_share;
+	place(logins);
+	refuse(logins, config);
 }
 
-/* The mutex is held. */
-static void
-take_out(struct login *login)
+struct login *
+logins_decided(struct logins *logins)
 {
-	struct login **link = &first;
+	struct login *login = logins->first;
 
-	while (*link != login)
-		link = &(*link)->next;
-	*link = login->next;
-}
-
-bool
-logins_enter(struct login *login, const struct request *request,
-			 const struct config *config)
-{
-	pthread_condattr_t attributes;
-	struct timespec until;
-	int			failure = 0;
-	bool		waits;
-	bool		placed;
-
-	login->address = address_of(request);
-	login->name = name_of(request, login->address);
-	pthread_condattr_init(&attributes);
-	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-	pthread_cond_init(&login->decided, &attributes);
-	pthread_condattr_destroy(&attributes);
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += config->pool_wait_ms / 1000;
-	until.tv_nsec += config->pool_wait_ms % 1000 * 1000000;
-	if (until.tv_nsec >= 1000000000)
-	{
-		until.tv_sec++;
-		until.tv_nsec -= 1000000000;
-	}
-
-	pthread_mutex_lock(&mutex);
-	share = (int) config->login_pool_share;
-	add(login);
-	place();
-	refuse(config);
-	waits = login->state == LOGIN_WAITS;
-	if (waits)
-		front_wait();
-	while (login->state == LOGIN_WAITS && failure == 0)
-		failure = pthread_cond_timedwait(&login->decided, &mutex, &until);
-	placed = login->state == LOGIN_PLACED;
-	if (!placed)
-		take_out(login);
-	pthread_mutex_unlock(&mutex);
-	if (waits)
-		front_resume();
-	if (!placed)
-		pthread_cond_destroy(&login->decided);
-	return placed;
+	while (login != NULL && (login->told || login->state == LOGIN_WAITS))
+		login = login->next;
+	if (login != NULL)
+		login->told = true;
+	return login;
 }
 
 void
-logins_leave(struct login *login)
+logins_leave(struct logins *logins, struct login *login)
 {
-	pthread_mutex_lock(&mutex);
-	take_out(login);
-	place();
-	pthread_mutex_unlock(&mutex);
-	pthread_cond_destroy(&login->decided);
+	struct login **link = &logins->first;
+
+	if (login->state == LOGIN_NONE)
+		return;
+	while (*link != login)
+		link = &(*link)->next;
+	*link = login->next;
+	login->state = LOGIN_NONE;
+	place(logins);
 }

@@ -9,7 +9,6 @@
 #define NODES_H
 
 #include "base/config.h"
-#include "database/call.h"
 #include "database/pool.h"
 #include "http/request.h"
 
@@ -19,24 +18,28 @@ struct nodes;
 
 /*
  * For the nodes of the configuration, beside that which the pool is of, which
- * stays the caller's; NULL when out of memory.
+ * stays the caller's; NULL when out of memory.  Pools tell of their news.
  */
-extern struct nodes *nodes_create(const struct config *config,
-								  struct pool *first);
+extern struct nodes *nodes_create(struct loop *loop,
+								  const struct config *config,
+								  struct pool *first, pool_happened happened,
+								  void *argument);
 
-/* How many there are beside the first. */
+/* How many there are, with the first, and the pool of each. */
 extern int	nodes_count(const struct nodes *nodes);
+extern struct pool *nodes_pool(const struct nodes *nodes, int number);
 
-extern void nodes_destroy(struct nodes *nodes);
+/* As pool_destroy(). */
+extern bool nodes_destroy(struct nodes *nodes, pool_rest rest,
+						  void *argument);
 
-/*
- * As call_handle(), on the node that is thought to have the tenant, or on any.
- * One that is away is left out for a while, and what did not get there, or
- * only reads, goes to another.
- */
-extern const struct refusal *nodes_call(struct nodes *nodes,
-										const struct config *config,
-										const struct request *request,
-										struct answer *answer);
+/* The node that is thought to have the tenant, or any. */
+extern int	nodes_choose(struct nodes *nodes, const struct request *request);
+
+/* It has answered; it is away, and left out for a while. */
+extern void nodes_learn(struct nodes *nodes, int number,
+						const struct request *request,
+						const struct answer *answer);
+extern void nodes_lost(struct nodes *nodes, int number);
 
 #endif							/* NODES_H */

@@ -1,584 +1,562 @@
 /*
- * Connections to PostgreSQL, shared by the threads that serve requests.
+ * The connections to a server, each a channel with calls under way.
  *
- * A connection belongs to the thread that acquired it, without a lock, until
- * it is released.  The mutex guards the stack and the counts only; connecting
- * and closing happen outside of it.
+ * All is for the loop's thread.  An idle connection is nobody's: it has a lane
+ * while it is used, and each lane has so many places.
  */
-#include <errno.h>
-#include <poll.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
-#include <string.h>
-#include <time.h>
 
 #include "base/clock.h"
+#include "base/helpers.h"
+#include "base/log.h"
 #include "base/metrics.h"
-#include "base/thread.h"
-#include "database/given_up.h"
+#include "database/cancel.h"
 #include "database/pool.h"
-#include "database/session.h"
-
-/* Whoever comes may pass those who have waited for less than this. */
-#define PASS_MICROS 5000
-
-/* Who opens one beside waits for a place for so long, should it be gone. */
-#define PLACE_MICROS 10000
-
-/* After a failure no more are opened beside others for so long. */
-#define AGAIN_MICROS 1000000
 
 /* Connections that are made at once. */
 #define MOST_CONNECTING 2
 
-/* Who waits for a place: a thread, or the loop, which does not stand still. */
-struct waiter
+/* After a failure no more are opened beside others for so long. */
+#define AGAIN_MICROS 1000000
+
+/* So long a connection is known to be alive. */
+#define ALIVE_MICROS 20000
+
+/*
+ * After so long the server is not believed to end what was given up ever:
+ * perhaps it is gone without a word.
+ */
+#define LONGEST_MICROS (600 * UINT64_C(1000000))
+
+/*
+ * What is taken away is done twice, so calls go behind others while they are
+ * short, as a mean over some, and not for a while after one was not.
+ */
+#define SHORT_MICROS 1000
+#define WEIGHT 16
+#define ALONE_MICROS 5000
+
+/* A connection on its way. */
+struct opening
 {
-	struct waiter *next;
-	enum pool_lane lane;
-	uint64_t	since;
-	pthread_cond_t wake;
+	struct task task;
+	struct pool *pool;
+	bool		is_used;
+	uint64_t	began;
+	PGconn	   *connection;
 };
 
 struct pool
 {
+	struct loop *loop;
 	const struct config *config;	/* as it was at the start */
 	struct session_source source;
-	pthread_mutex_t mutex;
-	struct waiter *waiters;		/* in the order in which they came */
-	atomic_int	waiting;		/* threads */
-	struct waiter loop;			/* it is told of its turn */
-	bool		loop_waits;
-	int			connecting;
-	uint64_t	attempts;		/* to connect that have ended */
-	bool		failed;			/* the last one */
-	pthread_cond_t attempted;
-	PGconn	  **idle;			/* a stack of idle_count connections */
-	int			idle_count;
-	int			lent;
-	int			lent_to_logins;
-	int			lent_to_writes;
-	int			held;			/* of those lent, not in use */
-	int			opening;		/* threads that open one */
-	uint64_t	failed_at;		/* one of these; 0: none yet */
-	pool_news	news;			/* NULL: nobody wants to know */
-	void	   *news_argument;
-	struct given_up *given_up;	/* each has a place among those lent */
-	int			login_share;	/* of the request that asked last */
+	pool_happened happened;
+	void	   *argument;
+	struct channel *list;
+	long		most;
+	struct helpers *openers;
+	struct helpers *cancels;
+	struct opening openings[MOST_CONNECTING];
+	long		waiting;
+	long		login_share;
+	int			writing;		/* calls that write */
+	uint64_t	failed;			/* none could be opened, tried then */
+	uint64_t	failed_at;		/* which was known then */
+	uint64_t	mean;			/* that a call takes, in us */
+	uint64_t	alone_until;	/* none is sent behind another one */
 };
 
-static void end_given_up(void *argument, int lane);
+/* -------- places -------- */
 
-struct pool *
-pool_create(const struct config *config, enum session_kind kind,
-			const char *conninfo)
-{
-	struct pool *pool = calloc(1, sizeof(*pool));
-	long		most = config->pool_size + config->pool_writes;
-
-	if (pool == NULL)
-		return NULL;
-	pool->config = config;
-	pool->source.config = config;
-	pool->source.kind = kind;
-	pool->source.conninfo = conninfo;
-	pool->login_share = (int) config->login_pool_share;
-	pool->idle = calloc((size_t) most, sizeof(PGconn *));
-	pool->given_up = given_up_create(most, end_given_up, pool);
-	if (pool->idle == NULL || pool->given_up == NULL)
-	{
-		given_up_destroy(pool->given_up);
-		free(pool->idle);
-		free(pool);
-		return NULL;
-	}
-	pthread_mutex_init(&pool->mutex, NULL);
-	pthread_cond_init(&pool->attempted, NULL);
-	return pool;
-}
-
-const struct trouble *
-pool_trouble(struct pool *pool)
-{
-	return atomic_load(&pool->source.trouble);
-}
-
-/* Closes one that is of no more use. */
-static void
-discard(PGconn *connection)
-{
-	metrics_add(METRIC_CONNECTIONS_DISCARDED, 1);
-	PQfinish(connection);
-}
-
-/*
- * A server has nothing to say on an idle connection, unless it is going away:
- * whatever can be read there means that the connection is of no more use.
- */
 static bool
-is_alive(PGconn *connection)
+is_used(const struct channel *channel)
 {
-	struct pollfd socket = {.fd = PQsocket(connection),.events = POLLIN};
+	return channel->connection != NULL &&
+		(channel->count > 0 || channel->given_up != 0);
+}
 
-	return PQstatus(connection) == CONNECTION_OK &&
-		poll(&socket, 1, 0) == 0;
+/* How many are used under a lane. */
+static long
+count_used(const struct pool *pool, enum pool_lane lane)
+{
+	long		count = 0;
+	long		i;
+
+	for (i = 0; i < pool->most; i++)
+		count += is_used(&pool->list[i]) && pool->list[i].lane == lane;
+	return count;
 }
 
 /* Whether there is a place for that lane. */
 static bool
 has_room(const struct pool *pool, enum pool_lane lane)
 {
-	if (lane == LANE_LOGIN && pool->lent_to_logins >= pool->login_share)
-		return false;
+	long		logins = count_used(pool, LANE_LOGIN);
+
 	if (lane == LANE_WRITE)
-		return pool->lent_to_writes < pool->config->pool_writes;
-	return pool->lent - pool->lent_to_writes < pool->config->pool_size;
+		return count_used(pool, LANE_WRITE) < pool->config->pool_writes;
+	return (lane != LANE_LOGIN || logins < pool->login_share) &&
+		logins + count_used(pool, LANE_DATA) < pool->config->pool_size;
 }
 
-/* The first of those who wait that there is a place for, or NULL. */
-static struct waiter *
-next_waiter(const struct pool *pool)
-{
-	struct waiter *waiter = pool->waiters;
-
-	while (waiter != NULL && !has_room(pool, waiter->lane))
-		waiter = waiter->next;
-	return waiter;
-}
-
-/*
- * Whether somebody who comes may go on at once.  A thread that runs uses a
- * place better than one that has to be woken for it; so he may pass those who
- * wait, unless they have done so for a while.
- */
+/* A write that has a place of the pool moves over, if it can. */
 static bool
-may_pass(const struct pool *pool, enum pool_lane lane, bool urgent)
+make_way(struct pool *pool)
 {
-	const struct waiter *first = next_waiter(pool);
+	long		i;
 
-	return has_room(pool, lane) &&
-		(first == NULL || urgent || now_micros() < first->since + PASS_MICROS);
-}
-
-/* Wakes whose turn it is; the mutex is held. */
-static void
-wake_next(struct pool *pool)
-{
-	struct waiter *waiter = next_waiter(pool);
-
-	if (waiter == &pool->loop)
-		pool->news(pool->news_argument, POOL_OPENED, 0);
-	else if (waiter != NULL)
-		pthread_cond_signal(&waiter->wake);
-}
-
-/* Waits in line, those who are urgent at its head. */
-static void
-line_up(struct pool *pool, struct waiter *waiter, bool urgent)
-{
-	struct waiter **link = &pool->waiters;
-
-	while (!urgent && *link != NULL)
-		link = &(*link)->next;
-	waiter->next = *link;
-	*link = waiter;
-	if (waiter != &pool->loop)
-		atomic_fetch_add(&pool->waiting, 1);
-}
-
-static void
-leave_line(struct pool *pool, const struct waiter *waiter)
-{
-	struct waiter **link = &pool->waiters;
-
-	while (*link != waiter)
-		link = &(*link)->next;
-	*link = waiter->next;
-	if (waiter != &pool->loop)
-		atomic_fetch_sub(&pool->waiting, 1);
-}
-
-static void
-begin_condition(pthread_cond_t *condition)
-{
-	pthread_condattr_t attributes;
-
-	pthread_condattr_init(&attributes);
-	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-	pthread_cond_init(condition, &attributes);
-	pthread_condattr_destroy(&attributes);
-}
-
-/* Waits for a place; the mutex is held.  False when the time is up. */
-static bool
-wait_for_room(struct pool *pool, enum pool_lane lane, bool urgent,
-			  uint64_t deadline)
-{
-	struct waiter waiter = {.lane = lane,.since = now_micros()};
-	struct timespec until = clock_time(deadline);
-	int			failure = 0;
-	bool		placed;
-
-	if (waiter.since >= deadline && pool->waiters != NULL)
+	if (pool->writing == 0 || !has_room(pool, LANE_WRITE))
 		return false;
-	if (may_pass(pool, lane, urgent))
-		return true;
-	begin_condition(&waiter.wake);
-	line_up(pool, &waiter, urgent);
-	if (pool->news != NULL)
-		pool->news(pool->news_argument, POOL_WANTED, 0);
-	while (next_waiter(pool) != &waiter && failure == 0)
-		failure = pthread_cond_timedwait(&waiter.wake, &pool->mutex, &until);
-	placed = next_waiter(pool) == &waiter;
-	leave_line(pool, &waiter);
-	pthread_cond_destroy(&waiter.wake);
-	return placed;
-}
-
-/* The idle connection used last, or NULL; the mutex is held. */
-static PGconn *
-pop_idle(struct pool *pool)
-{
-	if (pool->idle_count == 0)
-		return NULL;
-	return pool->idle[--pool->idle_count];
-}
-
-/* Notes a place that is lent, or comes back; the mutex is held. */
-static void
-count_lent(struct pool *pool, enum pool_lane lane, int change)
-{
-	pool->lent += change;
-	pool->lent_to_logins += lane == LANE_LOGIN ? change : 0;
-	pool->lent_to_writes += lane == LANE_WRITE ? change : 0;
-}
-
-/* Gives a place back, with the connection to keep, if there is one. */
-static void
-give_back(struct pool *pool, enum pool_lane lane, PGconn *connection)
-{
-	pthread_mutex_lock(&pool->mutex);
-	count_lent(pool, lane, -1);
-	if (connection != NULL)
-		pool->idle[pool->idle_count++] = connection;
-	wake_next(pool);
-	pthread_mutex_unlock(&pool->mutex);
-}
-
-static void
-end_given_up(void *argument, int lane)
-{
-	metrics_add(METRIC_CONNECTIONS_DISCARDED, 1);
-	give_back(argument, (enum pool_lane) lane, NULL);
-}
-
-/*
- * Nobody waits for its answer any more, but the server is at work on it: it
- * keeps its place.  What has not been sent whole will not be run.
- */
-static bool
-is_at_work(PGconn *connection)
-{
-	return PQstatus(connection) == CONNECTION_OK &&
-		PQtransactionStatus(connection) == PQTRANS_ACTIVE &&
-		PQflush(connection) == 0;
-}
-
-/*
- * Waits while others connect, so that not all do who come after a restart of
- * the server; if they fail while it waits, it has failed, too.  The mutex is
- * held.
- */
-static bool
-may_connect(struct pool *pool)
-{
-	while (pool->connecting >= MOST_CONNECTING)
+	for (i = 0; i < pool->most; i++)
 	{
-		uint64_t	before = pool->attempts;
+		struct channel *channel = &pool->list[i];
 
-		while (pool->attempts == before)
-			pthread_cond_wait(&pool->attempted, &pool->mutex);
-		if (pool->failed)
-			return false;
-		if (pool->idle_count > 0)
-			break;
+		if (channel->count > 0 && channel->writes &&
+			channel->lane == LANE_DATA)
+		{
+			channel->lane = LANE_WRITE;
+			return true;
+		}
 	}
-	return true;
+	return false;
 }
 
-/* A living connection for who has a place; the mutex is held, in between. */
-static PGconn *
-find_connection(struct pool *pool)
+/* -------- opening and closing -------- */
+
+static void
+watch(struct channel *channel)
 {
-	PGconn	   *found = NULL;
+	loop_watch(channel->pool->loop, &channel->source,
+			   EPOLLIN | (channel->unsent ? EPOLLOUT : 0));
+}
 
-	while (found == NULL)
+static void
+discard(struct channel *channel)
+{
+	struct pool *pool = channel->pool;
+
+	loop_forget(pool->loop, &channel->source);
+	pool->writing -= channel->writes;
+	channel->writes = false;
+	channel_close(channel);
+	metrics_add(METRIC_CONNECTIONS_DISCARDED, 1);
+}
+
+/*
+ * A server has nothing to say on an idle connection, unless it is going away:
+ * whatever can be read there means that the connection is of no more use.
+ */
+static void
+happened(struct loop_source *source, uint32_t events)
+{
+	struct channel *channel = (struct channel *) source;
+
+	(void) events;
+	if (channel->given_up != 0)
 	{
-		bool		is_new = false;
+		if (channel_has_ended(channel))
+			discard(channel);
+	}
+	else if (channel->count == 0)
+		discard(channel);
+	else
+		channel->pool->happened(channel->pool->argument, channel);
+}
 
-		found = pop_idle(pool);
-		if (found == NULL && !may_connect(pool))
-			return NULL;
-		if (found == NULL)
-			found = pop_idle(pool);
-		is_new = found == NULL;
-		pool->connecting += is_new;
-		pthread_mutex_unlock(&pool->mutex);
-		if (is_new)
-		{
-			found = session_open(&pool->source);
-			metrics_add(found ? METRIC_CONNECTIONS_OPENED :
-						METRIC_CONNECTIONS_FAILED, 1);
-		}
-		else if (!is_alive(found))
-		{
-			discard(found);
-			found = NULL;
-		}
-		pthread_mutex_lock(&pool->mutex);
-		if (!is_new)
-			continue;
-		pool->connecting--;
-		pool->attempts++;
-		pool->failed = found == NULL;
-		pthread_cond_broadcast(&pool->attempted);
-		if (found == NULL)
-			return NULL;
+/* Gives a new connection its place; there is one. */
+static void
+add(struct pool *pool, PGconn *connection)
+{
+	struct channel *channel = pool->list;
+
+	while (channel < pool->list + pool->most && channel->connection != NULL)
+		channel++;
+	if (channel == pool->list + pool->most)
+		PQfinish(connection);
+	else if (!channel_open(channel, connection))
+		channel_close(channel);
+	else
+		watch(channel);
+}
+
+static void
+run(struct task *task)
+{
+	struct opening *opening = (struct opening *) task;
+
+	opening->connection = session_open(&opening->pool->source);
+	metrics_add(opening->connection ? METRIC_CONNECTIONS_OPENED :
+				METRIC_CONNECTIONS_FAILED, 1);
+}
+
+static void
+done(struct task *task)
+{
+	struct opening *opening = (struct opening *) task;
+	struct pool *pool = opening->pool;
+
+	opening->is_used = false;
+	if (opening->connection != NULL)
+	{
+		pool->failed = pool->failed_at = 0;
+		add(pool, opening->connection);
+	}
+	else
+	{
+		pool->failed = opening->began;
+		pool->failed_at = now_micros();
+	}
+}
+
+/*
+ * Begins to open one more, of so many: where no more are to be had those that
+ * there are do what there is to do.
+ */
+static void
+open_another(struct pool *pool, long most)
+{
+	struct opening *unused = NULL;
+	long		count = 0;
+	long		opening = 0;
+	long		i;
+
+	for (i = 0; i < pool->most; i++)
+		count += pool->list[i].connection != NULL;
+	for (i = 0; i < MOST_CONNECTING; i++)
+	{
+		opening += pool->openings[i].is_used;
+		if (!pool->openings[i].is_used)
+			unused = &pool->openings[i];
+	}
+	if (unused == NULL || opening >= pool->waiting ||
+		count + opening >= most ||
+		(count > 0 && pool->failed_at != 0 &&
+		 now_micros() < pool->failed_at + AGAIN_MICROS))
+		return;
+	unused->task.run = run;
+	unused->task.done = done;
+	unused->pool = pool;
+	unused->began = now_micros();
+	unused->connection = NULL;
+	unused->is_used = helpers_give(pool->openers, &unused->task);
+}
+
+/* -------- which one -------- */
+
+/* The idle one that was used last. */
+static struct channel *
+find_idle(struct pool *pool)
+{
+	struct channel *found = NULL;
+	long		i;
+
+	for (i = 0; i < pool->most; i++)
+	{
+		struct channel *channel = &pool->list[i];
+
+		if (channel->connection != NULL && !is_used(channel) &&
+			(found == NULL || found->since < channel->since))
+			found = channel;
 	}
 	return found;
 }
 
-enum pool_outcome
-pool_acquire(struct pool *pool, enum pool_lane lane, bool urgent,
-			 int login_share, uint64_t deadline, PGconn **connection)
+struct channel *
+pool_idle(struct pool *pool, enum pool_lane lane, bool writes)
 {
-	pthread_mutex_lock(&pool->mutex);
-	pool->login_share = login_share;
-	if (!wait_for_room(pool, lane, urgent, deadline))
+	struct channel *channel;
+	long		most = pool->config->pool_size +
+		count_used(pool, LANE_WRITE);
+
+	if (!has_room(pool, lane) && !(lane == LANE_DATA && !writes &&
+								   make_way(pool)))
 	{
-		pthread_mutex_unlock(&pool->mutex);
-		return POOL_BUSY;
+		if (!writes || lane != LANE_DATA || !has_room(pool, LANE_WRITE))
+			return NULL;
+		lane = LANE_WRITE;
+		most++;
 	}
-	count_lent(pool, lane, 1);
-
-	/* there may be room for one more */
-	wake_next(pool);
-	*connection = find_connection(pool);
-	pthread_mutex_unlock(&pool->mutex);
-	if (*connection != NULL)
-		return POOL_READY;
-	give_back(pool, lane, NULL);
-	return POOL_DOWN;
-}
-
-struct opening
-{
-	struct pool *pool;
-	enum pool_lane lane;
-	int			login_share;
-};
-
-/* Opens a connection, as there is room for one and none is idle. */
-static void *
-open_another(void *argument)
-{
-	struct opening opening = *(struct opening *) argument;
-	struct pool *pool = opening.pool;
-	uint64_t	began = now_micros();
-	PGconn	   *connection;
-	enum pool_outcome outcome;
-
-	free(argument);
-	outcome = pool_acquire(pool, opening.lane, false, opening.login_share,
-						   began + PLACE_MICROS, &connection);
-	if (outcome == POOL_READY)
-		pool_release(pool, opening.lane, connection, true);
-	pthread_mutex_lock(&pool->mutex);
-	if (pool->news != NULL)
-		pool->news(pool->news_argument,
-				   outcome == POOL_DOWN ? POOL_FAILED : POOL_OPENED, began);
-	pool->opening--;
-	if (outcome == POOL_DOWN)
-		pool->failed_at = now_micros();
-	pthread_cond_broadcast(&pool->attempted);
-	pthread_mutex_unlock(&pool->mutex);
+	while ((channel = find_idle(pool)) != NULL)
+	{
+		if (now_micros() < channel->since + ALIVE_MICROS ||
+			channel_is_alive(channel))
+		{
+			channel->lane = lane;
+			return channel;
+		}
+		discard(channel);
+	}
+	open_another(pool, most);
 	return NULL;
 }
 
-/*
- * Where no more are to be had those that there are do what there is to do.
- * The mutex is held.
- */
-static void
-begin_opening(struct pool *pool, enum pool_lane lane)
+/* The one with the least to do. */
+struct channel *
+pool_busy(struct pool *pool)
 {
-	struct opening *opening;
-	pthread_t	thread;
+	struct channel *found = NULL;
+	uint64_t	now = now_micros();
+	long		i;
 
-	if (pool->opening >= MOST_CONNECTING ||
-		(pool->lent > 0 && pool->failed_at != 0 &&
-		 now_micros() < pool->failed_at + AGAIN_MICROS))
-		return;
-	opening = malloc(sizeof(*opening));
-	if (opening == NULL)
-		return;
-	*opening = (struct opening) {pool, lane, pool->login_share};
-	if (!thread_begin(&thread, open_another, opening))
+	if (pool->mean > SHORT_MICROS || now < pool->alone_until)
+		return NULL;
+	for (i = 0; i < pool->most; i++)
 	{
-		free(opening);
-		return;
+		struct channel *channel = &pool->list[i];
+
+		if (channel->given_up == 0 && channel->count > 0 &&
+			channel->count < CHANNEL_DEPTH && channel->lane == LANE_DATA &&
+			!channel->writes && channel->owners[channel->count - 1] != NULL &&
+			channel_age(channel, now) < CHANNEL_HOLD_MICROS &&
+			(found == NULL || found->count > channel->count))
+			found = channel;
 	}
-	pthread_detach(thread);
-	pool->opening++;
-}
-
-/* The loop stands in line no more; the mutex is held. */
-static void
-excuse_loop(struct pool *pool)
-{
-	if (pool->loop_waits)
-		leave_line(pool, &pool->loop);
-	pool->loop_waits = false;
-}
-
-/* Has the loop wait for its turn, if it does not yet; the mutex is held. */
-static void
-line_up_loop(struct pool *pool, enum pool_lane lane)
-{
-	if (pool->loop_waits || lane != LANE_DATA || pool->news == NULL)
-		return;
-	pool->loop.lane = lane;
-	pool->loop.since = now_micros();
-	line_up(pool, &pool->loop, false);
-	pool->loop_waits = true;
-}
-
-enum pool_outcome
-pool_try(struct pool *pool, enum pool_lane lane, PGconn **connection)
-{
-	const struct waiter *first;
-
-	*connection = NULL;
-	pthread_mutex_lock(&pool->mutex);
-	first = next_waiter(pool);
-	if (has_room(pool, lane) && (first == NULL || first == &pool->loop))
-	{
-		if (lane == LANE_DATA)
-			excuse_loop(pool);
-		*connection = pop_idle(pool);
-		if (*connection != NULL)
-			count_lent(pool, lane, 1);
-		else
-			begin_opening(pool, lane);
-	}
-	else
-		line_up_loop(pool, lane);
-	pthread_mutex_unlock(&pool->mutex);
-	if (*connection == NULL)
-		return POOL_BUSY;
-	if (is_alive(*connection))
-		return POOL_READY;
-	discard(*connection);
-	give_back(pool, lane, NULL);
-	return pool_try(pool, lane, connection);
+	return found;
 }
 
 void
-pool_pass_on(struct pool *pool)
+pool_want(struct pool *pool, long waiting, long login_share)
 {
-	pthread_mutex_lock(&pool->mutex);
-	if (pool->loop_waits && next_waiter(pool) == &pool->loop)
-	{
-		excuse_loop(pool);
-		wake_next(pool);
-	}
-	pthread_mutex_unlock(&pool->mutex);
+	pool->waiting = waiting;
+	pool->login_share = login_share;
 }
+
+/* -------- calls -------- */
 
 bool
-pool_move(struct pool *pool, enum pool_lane from, enum pool_lane to)
+pool_send(struct channel *channel, const struct statement *statement,
+		  const struct request *request, bool writes, void *owner)
 {
-	bool		moved;
+	if (!channel_send(channel, statement, request, owner))
+		return false;
+	channel->writes = writes;
+	channel->pool->writing += writes;
+	if (channel->unsent)
+		watch(channel);
+	return true;
+}
 
-	pthread_mutex_lock(&pool->mutex);
-	moved = has_room(pool, to);
-	if (moved)
+void
+pool_look(struct channel *channel)
+{
+	bool		unsent = channel->unsent;
+
+	channel_look(channel);
+	if (channel->unsent != unsent)
+		watch(channel);
+}
+
+void
+pool_note(struct channel *channel)
+{
+	struct pool *pool = channel->pool;
+
+	pool->writing -= channel->writes;
+	channel->writes = false;
+	pool->mean += channel->took / WEIGHT;
+	pool->mean -= pool->mean / WEIGHT;
+}
+
+void
+pool_hold(struct pool *pool, uint64_t micros)
+{
+	uint64_t	until = now_micros() + micros;
+
+	if (until > pool->alone_until)
+		pool->alone_until = until;
+}
+
+void
+pool_take_away(struct channel *channel, int first, pool_rest rest,
+			   void *argument)
+{
+	int			i;
+
+	pool_hold(channel->pool, ALONE_MICROS);
+	for (i = channel->count - 1; i >= first; i--)
 	{
-		count_lent(pool, from, -1);
-		count_lent(pool, to, 1);
-		wake_next(pool);
+		if (channel->owners[i] != NULL)
+			rest(argument, channel->owners[i]);
+		channel->owners[i] = NULL;
 	}
-	pthread_mutex_unlock(&pool->mutex);
-	return moved;
-}
-
-bool
-pool_is_wanted(struct pool *pool)
-{
-	return atomic_load_explicit(&pool->waiting, memory_order_relaxed) > 0;
 }
 
 void
-pool_tell(struct pool *pool, pool_news news, void *argument)
+pool_give_up(struct channel *channel)
 {
-	pthread_mutex_lock(&pool->mutex);
-	excuse_loop(pool);
-	pool->news = news;
-	pool->news_argument = argument;
-	pthread_mutex_unlock(&pool->mutex);
-}
-
-void
-pool_hold(struct pool *pool, int held)
-{
-	pthread_mutex_lock(&pool->mutex);
-	pool->held = held;
-	pthread_mutex_unlock(&pool->mutex);
-}
-
-void
-pool_release(struct pool *pool, enum pool_lane lane, PGconn *connection,
-			 bool usable)
-{
-	if (!usable && is_at_work(connection) &&
-		given_up_add(pool->given_up, connection, (int) lane))
+	if (!channel_is_at_work(channel))
+	{
+		discard(channel);
 		return;
-	if (!usable || PQstatus(connection) != CONNECTION_OK ||
-		PQtransactionStatus(connection) != PQTRANS_IDLE)
-	{
-		discard(connection);
-		connection = NULL;
 	}
-	give_back(pool, lane, connection);
+	channel->pool->writing -= channel->writes;
+	channel->writes = false;
+	channel->given_up = now_micros() + LONGEST_MICROS;
+	metrics_add(METRIC_CONNECTIONS_GIVEN_UP, 1);
+	cancel_later(channel->pool->cancels, channel->connection);
+}
+
+/* Of one that was given up: what OpenSSL holds is no news of a socket. */
+static void
+look_at_given_up(struct channel *channel, uint64_t now)
+{
+	bool		late = now >= channel->given_up;
+
+	if (late)
+		log_event(LOG_WARNING, "database", NULL, NULL,
+				  "a session that was given up has not ended in time");
+	if (late || (channel_may_hold(channel) && channel_has_ended(channel)))
+		discard(channel);
 }
 
 void
-pool_report(struct pool *pool, struct pool_report *report)
+pool_turn(struct pool *pool, pool_happened busy, void *argument)
 {
-	pthread_mutex_lock(&pool->mutex);
-	report->size = pool->config->pool_size + pool->config->pool_writes;
-	report->idle = pool->idle_count + pool->held;
-	report->lent = pool->lent - pool->held;
-	report->given_up = given_up_count(pool->given_up);
-	report->waiting = atomic_load(&pool->waiting);
-	pthread_mutex_unlock(&pool->mutex);
+	uint64_t	now = now_micros();
+	long		i;
+
+	helpers_collect(pool->openers);
+	helpers_collect(pool->cancels);
+	for (i = 0; i < pool->most; i++)
+	{
+		struct channel *channel = &pool->list[i];
+
+		if (channel->connection == NULL)
+			continue;
+		if (channel->given_up != 0)
+		{
+			look_at_given_up(channel, now);
+			continue;
+		}
+		if (channel_may_hold(channel))
+			pool->happened(pool->argument, channel);
+		if (channel->connection != NULL && channel->count > 0 &&
+			channel->given_up == 0)
+			busy(argument, channel);
+	}
 }
 
+/* -------- how it stands -------- */
+
 void
-pool_destroy(struct pool *pool)
+pool_report(const struct pool *pool, struct pool_report *report)
 {
+	long		i;
+
+	*report = (struct pool_report) {.size = pool->most};
+	for (i = 0; i < pool->most; i++)
+	{
+		const struct channel *channel = &pool->list[i];
+
+		if (channel->connection == NULL)
+			continue;
+		report->given_up += channel->given_up != 0;
+		report->in_use += channel->given_up == 0 && channel->count > 0;
+		report->idle += channel->given_up == 0 && channel->count == 0;
+	}
+}
+
+long
+pool_most(const struct pool *pool)
+{
+	return pool->most;
+}
+
+uint64_t
+pool_failed(const struct pool *pool)
+{
+	long		i;
+
+	for (i = 0; i < pool->most; i++)
+	{
+		if (pool->list[i].connection != NULL && pool->list[i].given_up == 0)
+			return 0;
+	}
+	return pool->failed;
+}
+
+const struct trouble *
+pool_trouble(const struct pool *pool)
+{
+	return atomic_load(&pool->source.trouble);
+}
+
+/* -------- beginning and end -------- */
+
+struct pool *
+pool_create(struct loop *loop, const struct config *config,
+			enum session_kind kind, const char *conninfo,
+			pool_happened on_news, void *argument)
+{
+	struct pool *pool = calloc(1, sizeof(*pool));
+	long		i;
+
 	if (pool == NULL)
-		return;
-	given_up_destroy(pool->given_up);
-	pthread_mutex_lock(&pool->mutex);
-	while (pool->opening > 0)
-		pthread_cond_wait(&pool->attempted, &pool->mutex);
-	pthread_mutex_unlock(&pool->mutex);
-	while (pool->idle_count > 0)
-		PQfinish(pool->idle[--pool->idle_count]);
-	pthread_cond_destroy(&pool->attempted);
-	pthread_mutex_destroy(&pool->mutex);
-	free(pool->idle);
+		return NULL;
+	pool->loop = loop;
+	pool->config = config;
+	pool->source.config = config;
+	pool->source.kind = kind;
+	pool->source.conninfo = conninfo;
+	pool->happened = on_news;
+	pool->argument = argument;
+	pool->login_share = config->login_pool_share;
+	pool->most = config->pool_size + config->pool_writes;
+	pool->list = calloc((size_t) pool->most, sizeof(struct channel));
+	pool->openers = helpers_create(loop, MOST_CONNECTING);
+	pool->cancels = helpers_create(loop, 1);
+	if (pool->list == NULL || pool->openers == NULL || pool->cancels == NULL)
+	{
+		pool->most = 0;
+		pool_destroy(pool, NULL, NULL);
+		return NULL;
+	}
+	for (i = 0; i < pool->most; i++)
+	{
+		pool->list[i].pool = pool;
+		pool->list[i].source.happened = happened;
+	}
+	return pool;
+}
+
+bool
+pool_begin(struct pool *pool)
+{
+	struct opening opening = {.pool = pool,.began = now_micros()};
+
+	run(&opening.task);
+	done(&opening.task);
+	return opening.connection != NULL;
+}
+
+bool
+pool_destroy(struct pool *pool, pool_rest rest, void *argument)
+{
+	long		i;
+
+	if (pool == NULL)
+		return true;
+	for (i = 0; i < pool->most; i++)
+	{
+		struct channel *channel = &pool->list[i];
+
+		if (channel->connection == NULL)
+			continue;
+		pool_take_away(channel, 0, rest, argument);
+		discard(channel);
+	}
+	helpers_destroy(pool->cancels);
+	if (!helpers_destroy(pool->openers))
+		return false;
+
+	/* one may have been opened meanwhile */
+	for (i = 0; i < pool->most; i++)
+	{
+		if (pool->list[i].connection != NULL)
+			discard(&pool->list[i]);
+	}
+	free(pool->list);
 	free(pool);
+	return true;
 }

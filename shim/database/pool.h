@@ -1,110 +1,117 @@
 /*
- * Connections to PostgreSQL, shared by the threads that serve requests.
+ * The connections to a server, each a channel with calls under way.
  *
- * Idle connections are a stack: what was used last is used next, so that few
- * backends stay warm.  Connections are opened when they are first needed.
- * Logins hash passwords, which is slow on purpose: they may hold only a small
- * share of the pool at once, so that data requests never starve.
+ * They are opened when they are first needed, by threads that help; what was
+ * used last is used next, so that few backends stay warm.  Logins hash
+ * passwords, which is slow on purpose: they may hold only a small share at
+ * once, so that data requests never starve.
  */
 #ifndef POOL_H
 #define POOL_H
 
-#include <libpq-fe.h>
-
 #include "base/config.h"
+#include "base/loop.h"
+#include "database/channel.h"
 #include "database/session.h"
 #include "database/trouble.h"
-#include "http/request.h"
 
 struct pool;
 
-enum pool_outcome
-{
-	POOL_READY,
-	POOL_BUSY,					/* nothing became free in time */
-	POOL_DOWN					/* the database cannot be reached */
-};
+/* Called with a channel that may have news. */
+typedef void (*pool_happened) (void *argument, struct channel *channel);
+
+/* What is done with the calls that a connection does not end. */
+typedef void (*pool_rest) (void *argument, void *owner);
 
 /*
  * A pool for a server, by its connection string, which stays the caller's.
  * Returns NULL when out of memory; opens no connection.
  */
-extern struct pool *pool_create(const struct config *config,
-								enum session_kind kind, const char *conninfo);
+extern struct pool *pool_create(struct loop *loop,
+								const struct config *config,
+								enum session_kind kind, const char *conninfo,
+								pool_happened happened, void *argument);
 
 /*
- * Lends a connection that is known to be alive, waiting until the deadline (of
- * now_micros()) at most; who is urgent waits before all others.  Logins may
- * hold so many from now on.  The caller gives it back with pool_release().
+ * Opens the first connection, and waits for it: before the loop begins.  False
+ * if it cannot be had.
  */
-extern enum pool_outcome pool_acquire(struct pool *pool,
-									  enum pool_lane lane, bool urgent,
-									  int login_share, uint64_t deadline,
-									  PGconn **connection);
+extern bool pool_begin(struct pool *pool);
+
+/* How many requests wait, beside those that connections have. */
+extern void pool_want(struct pool *pool, long waiting, long login_share);
 
 /*
- * For one thread, the loop: lends a connection without waiting.  POOL_BUSY if
- * there is none, or it is another one's turn; who has called pool_tell() is
- * told, from any thread, when it is his.  If one may be opened a thread does
- * so, and tells what has come of it.
+ * A channel without calls, with a place of that lane; NULL: there is none, and
+ * if one may be opened that has begun.
  */
-extern enum pool_outcome pool_try(struct pool *pool, enum pool_lane lane,
-								  PGconn **connection);
-
-/* Needs none any more, should it be his turn. */
-extern void pool_pass_on(struct pool *pool);
-
-enum pool_event
-{
-	POOL_OPENED,				/* there may be one to be had */
-	POOL_FAILED,				/* none could be opened */
-	POOL_WANTED					/* somebody begins to wait for one */
-};
-
-/* "began" is when it was tried. */
-typedef void (*pool_news) (void *argument, enum pool_event event,
-						   uint64_t began);
-
-/* NULL: nobody is told any more, when this returns. */
-extern void pool_tell(struct pool *pool, pool_news news, void *argument);
-
-/* Has a connection count under another lane; false if there is no place. */
-extern bool pool_move(struct pool *pool, enum pool_lane from,
-					  enum pool_lane to);
-
-/* Whether others wait for a connection: what is not in use should go back. */
-extern bool pool_is_wanted(struct pool *pool);
-
-/* How many of those that pool_try() has lent are not in use. */
-extern void pool_hold(struct pool *pool, int held);
+extern struct channel *pool_idle(struct pool *pool, enum pool_lane lane,
+								 bool writes);
 
 /*
- * Takes a connection back; one that is broken, in a transaction or not
- * "usable" any more is closed.  If the server is still at work on it, it keeps
- * its place until the server has ended that.
+ * One where a call that only reads may wait behind others that do, while they
+ * are short; or NULL.
  */
-extern void pool_release(struct pool *pool, enum pool_lane lane,
-						 PGconn *connection, bool usable);
+extern struct channel *pool_busy(struct pool *pool);
+
+/* Sends a call there; false if the connection is of no more use. */
+extern bool pool_send(struct channel *channel,
+					  const struct statement *statement,
+					  const struct request *request, bool writes,
+					  void *owner);
+
+/* Receives what has come there, and sends what has not been sent yet. */
+extern void pool_look(struct channel *channel);
+
+/* A call has ended that did; learns from how long that took. */
+extern void pool_note(struct channel *channel);
+
+/* For so long no call is sent behind another one. */
+extern void pool_hold(struct pool *pool, uint64_t micros);
+
+/* Takes calls away, from that one on; nobody waits for them there any more. */
+extern void pool_take_away(struct channel *channel, int first, pool_rest rest,
+						   void *argument);
+
+/*
+ * Nobody waits for anything there any more.  It is closed; but if the server
+ * is still at work it is asked to end that, and keeps its place until then.
+ */
+extern void pool_give_up(struct channel *channel);
+
+/*
+ * In each turn of the loop: looks at channels that may hold something, and
+ * calls "busy" for each with calls under way.
+ */
+extern void pool_turn(struct pool *pool, pool_happened busy, void *argument);
 
 struct pool_report
 {
 	long		size;
 	long		idle;
-	long		lent;			/* with those given up */
+	long		in_use;
 	long		given_up;		/* the server has not ended them yet */
-	long		waiting;		/* requests that wait for one */
 };
 
 /* How it stands at this moment. */
-extern void pool_report(struct pool *pool, struct pool_report *report);
+extern void pool_report(const struct pool *pool, struct pool_report *report);
+
+/* Calls that it may have under way at once. */
+extern long pool_most(const struct pool *pool);
+
+/* When it was tried in vain to open the first of them, or 0. */
+extern uint64_t pool_failed(const struct pool *pool);
 
 /*
  * Why the last try to connect to the primary has failed, as far as is known;
  * NULL: it has not, or nobody answers.
  */
-extern const struct trouble *pool_trouble(struct pool *pool);
+extern const struct trouble *pool_trouble(const struct pool *pool);
 
-/* Closes all; nothing may be lent out any more. */
-extern void pool_destroy(struct pool *pool);
+/*
+ * Closes all; what is under way is given to "rest".  False if a connection is
+ * still being opened, and the pool with all that it uses has to stay.
+ */
+extern bool pool_destroy(struct pool *pool, pool_rest rest, void *argument);
 
 #endif							/* POOL_H */

@@ -48,7 +48,7 @@ struct replicas
 	const struct config *config;	/* as it was at the start */
 	int			count;
 	struct replica list[MAX_REPLICAS];
-	atomic_uint next;			/* whose turn it is */
+	unsigned	next;			/* whose turn it is */
 	atomic_uint_fast64_t accounts;	/* /auth and /manage, answered */
 	atomic_uint_fast64_t *marks;	/* until when to ask the primary */
 	atomic_uint_fast64_t *keys; /* when a key last asked the primary */
@@ -116,7 +116,8 @@ watch(void *argument)
 
 /* One item of the list, cut at newlines and semicolons. */
 static bool
-add_replica(struct replicas *replicas, const char *start, size_t length)
+add_replica(struct replicas *replicas, struct loop *loop, const char *start,
+			size_t length, pool_happened happened, void *argument)
 {
 	struct replica *replica = &replicas->list[replicas->count];
 
@@ -128,13 +129,14 @@ add_replica(struct replicas *replicas, const char *start, size_t length)
 	if (replica->conninfo == NULL)
 		return false;
 	replicas->count++;
-	replica->pool = pool_create(replicas->config, SESSION_STANDBY,
-								replica->conninfo);
+	replica->pool = pool_create(loop, replicas->config, SESSION_STANDBY,
+								replica->conninfo, happened, argument);
 	return replica->pool != NULL;
 }
 
 struct replicas *
-replicas_create(const struct config *config)
+replicas_create(struct loop *loop, const struct config *config,
+				pool_happened happened, void *argument)
 {
 	struct replicas *replicas = calloc(1, sizeof(*replicas));
 	pthread_condattr_t attributes;
@@ -154,9 +156,9 @@ replicas_create(const struct config *config)
 	{
 		size_t		length = strcspn(p, ";\n");
 
-		if (!add_replica(replicas, p, length))
+		if (!add_replica(replicas, loop, p, length, happened, argument))
 		{
-			replicas_destroy(replicas);
+			replicas_destroy(replicas, NULL, NULL);
 			return NULL;
 		}
 		p += length;
@@ -168,7 +170,7 @@ replicas_create(const struct config *config)
 	replicas->keys = calloc(MARKS, sizeof(*replicas->keys));
 	if (replicas->marks == NULL || replicas->keys == NULL)
 	{
-		replicas_destroy(replicas);
+		replicas_destroy(replicas, NULL, NULL);
 		return NULL;
 	}
 	return replicas;
@@ -190,13 +192,20 @@ replicas_count(const struct replicas *replicas)
 	return replicas->count;
 }
 
-void
-replicas_destroy(struct replicas *replicas)
+struct pool *
+replicas_pool(const struct replicas *replicas, int number)
 {
+	return replicas->list[number].pool;
+}
+
+bool
+replicas_destroy(struct replicas *replicas, pool_rest rest, void *argument)
+{
+	bool		ended = true;
 	int			i;
 
 	if (replicas == NULL)
-		return;
+		return true;
 	pthread_mutex_lock(&replicas->mutex);
 	replicas->ending = true;
 	pthread_cond_broadcast(&replicas->wake);
@@ -205,14 +214,17 @@ replicas_destroy(struct replicas *replicas)
 	{
 		if (replicas->list[i].runs)
 			pthread_join(replicas->list[i].thread, NULL);
-		pool_destroy(replicas->list[i].pool);
-		free(replicas->list[i].conninfo);
+		if (pool_destroy(replicas->list[i].pool, rest, argument))
+			free(replicas->list[i].conninfo);
+		else
+			ended = false;
 	}
 	pthread_cond_destroy(&replicas->wake);
 	pthread_mutex_destroy(&replicas->mutex);
 	free(replicas->marks);
 	free(replicas->keys);
 	free(replicas);
+	return ended;
 }
 
 static bool
@@ -239,9 +251,8 @@ key_is_due(struct replicas *replicas, const struct request *request,
 	return true;
 }
 
-/* A standby that may answer the request, or NULL. */
-static struct replica *
-choose(struct replicas *replicas, const struct request *request)
+int
+replicas_choose(struct replicas *replicas, const struct request *request)
 {
 	const struct config *config = replicas->config;
 	uint64_t	lag = (uint64_t) config->replica_max_lag_ms * 1000;
@@ -250,23 +261,30 @@ choose(struct replicas *replicas, const struct request *request)
 	unsigned	first;
 	int			i;
 
-	if (request->area != AREA_API || !is_read(request) ||
+	if (replicas->count == 0 || request->area != AREA_API ||
+		!is_read(request) ||
 		now < atomic_load(&replicas->marks[request->credential % MARKS]) ||
 		key_is_due(replicas, request, now))
-		return NULL;
-	first = atomic_fetch_add(&replicas->next, 1);
+		return -1;
+	first = replicas->next++;
 	for (i = 0; i < replicas->count; i++)
 	{
-		struct replica *replica =
-			&replicas->list[(first + (unsigned) i) %
-							(unsigned) replicas->count];
+		int			number = (int) ((first + (unsigned) i) %
+									(unsigned) replicas->count);
+		const struct replica *replica = &replicas->list[number];
 
 		if (atomic_load(&replica->usable) &&
 			now <= atomic_load(&replica->fresh_at) + lag &&
 			atomic_load(&replica->applied) >= accounts)
-			return replica;
+			return number;
 	}
-	return NULL;
+	return -1;
+}
+
+void
+replicas_lost(struct replicas *replicas, int number)
+{
+	atomic_store(&replicas->list[number].usable, false);
 }
 
 /*
@@ -305,34 +323,11 @@ note_write(struct replicas *replicas, const struct request *request,
 	pthread_mutex_unlock(&replicas->mutex);
 }
 
-const struct refusal *
-replicas_call(struct replicas *replicas, struct pool *primary,
-			  const struct config *config, const struct request *request,
-			  struct answer *answer)
+void
+replicas_note(struct replicas *replicas, const struct request *request,
+			  const struct refusal *refusal, const struct answer *answer)
 {
-	const struct refusal *refusal;
-	struct replica *replica;
-
-	if (replicas->count == 0)
-		return call_handle(primary, config, request, answer);
-
-	replica = choose(replicas, request);
-	if (replica != NULL)
-	{
-		refusal = call_standby(replica->pool, config, request, answer);
-		if (refusal == NULL && answer->status < 400)
-			return NULL;
-		/* the primary would need as long */
-		if (refusal == &refusal_timeout)
-			return refusal;
-		/* until its thread has looked at it again */
-		if (refusal == &refusal_unavailable)
-			atomic_store(&replica->usable, false);
-		PQclear(answer->result);
-	}
-	refusal = call_handle(primary, config, request, answer);
-	if (!is_read(request))
+	if (replicas->count > 0 && !is_read(request))
 		note_write(replicas, request,
 				   may_revoke(request, refusal, answer));
-	return refusal;
 }

@@ -20,7 +20,6 @@
 #define REPLICAS_H
 
 #include "base/config.h"
-#include "database/call.h"
 #include "database/pool.h"
 #include "http/request.h"
 
@@ -29,28 +28,40 @@
 struct replicas;
 
 /*
- * For the standbys of the configuration; NULL when out of memory.  Without any
- * in it, all that follows is a call of the primary.
+ * For the standbys of the configuration, whose pools tell of their news;
+ * NULL when out of memory.
  */
-extern struct replicas *replicas_create(const struct config *config);
+extern struct replicas *replicas_create(struct loop *loop,
+										const struct config *config,
+										pool_happened happened,
+										void *argument);
 
 /* Begins to watch them; until then none is read from. */
 extern void replicas_start(struct replicas *replicas);
 
-/* How many there are. */
+/* How many there are, and the pool of each. */
 extern int	replicas_count(const struct replicas *replicas);
+extern struct pool *replicas_pool(const struct replicas *replicas,
+								  int number);
 
-extern void replicas_destroy(struct replicas *replicas);
+/* A standby that may answer a request, or -1: the primary has to. */
+extern int	replicas_choose(struct replicas *replicas,
+							const struct request *request);
+
+/* It could not be reached: until its watch has seen it none is read there. */
+extern void replicas_lost(struct replicas *replicas, int number);
 
 /*
- * As call_handle(), on a standby if one may answer, else on the primary, whose
- * pool is given.  Only answers below 400 are taken from a standby: the primary
- * has the last word about errors, and keeps the audit log.
+ * The primary has answered, or may have done what was asked.  To be called
+ * before the answer goes out.
  */
-extern const struct refusal *replicas_call(struct replicas *replicas,
-										   struct pool *primary,
-										   const struct config *config,
-										   const struct request *request,
-										   struct answer *answer);
+extern void replicas_note(struct replicas *replicas,
+						  const struct request *request,
+						  const struct refusal *refusal,
+						  const struct answer *answer);
+
+/* As pool_destroy(). */
+extern bool replicas_destroy(struct replicas *replicas, pool_rest rest,
+							 void *argument);
 
 #endif							/* REPLICAS_H */

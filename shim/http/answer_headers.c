@@ -2,7 +2,6 @@
  * What the shim adds to any answer, its own and others.
  */
 #include <string.h>
-#include <strings.h>
 
 #include "base/clock.h"
 #include "base/metrics.h"
@@ -28,12 +27,6 @@ extra_start(struct extra *extra, const struct config *config,
 	extra->trace.span_id[0] = '\0';
 }
 
-static bool
-is_named(const struct header *header, const char *name)
-{
-	return strncasecmp(header->name, name, header->name_length) == 0;
-}
-
 /* Names are told apart by their lengths first, because few have these. */
 void
 extra_read(struct extra *extra, const struct head *head, const char *method)
@@ -50,7 +43,7 @@ extra_read(struct extra *extra, const struct head *head, const char *method)
 		switch (header->name_length)
 		{
 			case sizeof("origin") - 1:
-				if (is_named(header, "origin") && origins++ == 0)
+				if (header_is_named(header, "origin") && origins++ == 0)
 				{
 					extra->origin_length = header->value_length;
 					extra->origin = cors_find(extra->config, header->value,
@@ -58,18 +51,18 @@ extra_read(struct extra *extra, const struct head *head, const char *method)
 				}
 				break;
 			case sizeof("traceparent") - 1:
-				if (is_named(header, "traceparent") && traces++ == 0)
+				if (header_is_named(header, "traceparent") && traces++ == 0)
 					trace_read(&extra->trace, header->value,
 							   header->value_length);
 				break;
 			case sizeof("accept-encoding") - 1:
-				if (is_named(header, "accept-encoding"))
+				if (header_is_named(header, "accept-encoding"))
 					encoding_read(&extra->encoding, header->value,
 								  header->value_length);
 				break;
 			case sizeof("access-control-request-method") - 1:
 				asks_method = asks_method ||
-					is_named(header, "access-control-request-method");
+					header_is_named(header, "access-control-request-method");
 				break;
 		}
 	}

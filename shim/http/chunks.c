@@ -1,8 +1,8 @@
 /*
  * The form of a chunked body (RFC 9112, section 7.1), and nothing else.
  *
- * Sizes are hexadecimal digits and stand alone in their line.  Extensions are
- * refused: nobody has a use for them, and they are read in many ways.
+ * Sizes are hexadecimal digits.  Extensions of a chunk are read over, since
+ * nobody has a use for them, up to some bytes of all.
  */
 #include <stdint.h>
 
@@ -12,6 +12,9 @@
 #define MAX_DIGITS 16
 #define MAX_SIZE ((size_t) INT64_MAX)
 
+/* Bytes of all extensions of a body. */
+#define MAX_EXTENSIONS 1024
+
 void
 chunks_begin(struct chunks *chunks, size_t limit)
 {
@@ -20,8 +23,7 @@ chunks_begin(struct chunks *chunks, size_t limit)
 	chunks->left = 0;
 	chunks->total = 0;
 	chunks->limit = limit;
-	chunks->in_line = false;
-	chunks->ended = false;
+	chunks->extensions = 0;
 }
 
 static int
@@ -34,14 +36,33 @@ hex_digit(char c)
 	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
+/* A character of an extension, or of the blanks before it. */
+static enum chunks_state
+pass_extension(struct chunks *chunks, char c)
+{
+	bool		is_blank = c == ' ' || c == '\t';
+
+	if (c == '\r')
+		return chunks->state == CHUNKS_EXTENSION ? CHUNKS_SIZE_END :
+			CHUNKS_MALFORMED;
+	if (++chunks->extensions > MAX_EXTENSIONS || c == 0x7f ||
+		((unsigned char) c < ' ' && c != '\t'))
+		return CHUNKS_MALFORMED;
+	if (c == ';' || chunks->state == CHUNKS_EXTENSION)
+		return CHUNKS_EXTENSION;
+	return is_blank ? CHUNKS_BLANK : CHUNKS_MALFORMED;
+}
+
 /* A character of a size's line. */
 static enum chunks_state
 take_size(struct chunks *chunks, char c)
 {
 	int			digit = hex_digit(c);
 
-	if (c == '\r' && chunks->digits > 0)
+	if (chunks->digits > 0 && c == '\r')
 		return CHUNKS_SIZE_END;
+	if (chunks->digits > 0 && (c == ';' || c == ' ' || c == '\t'))
+		return pass_extension(chunks, c);
 	if (digit < 0 || ++chunks->digits > MAX_DIGITS)
 		return CHUNKS_MALFORMED;
 	if (chunks->left > MAX_SIZE >> 4)
@@ -66,16 +87,6 @@ end_data(struct chunks *chunks)
 	return CHUNKS_SIZE;
 }
 
-/* Trailers are ignored, whatever they are; they end with an empty line. */
-static enum chunks_state
-pass_trailer(struct chunks *chunks, char c)
-{
-	chunks->ended = chunks->ended || (c == '\n' && !chunks->in_line);
-	if (c != '\r')
-		chunks->in_line = c != '\n';
-	return CHUNKS_COMPLETE;
-}
-
 /* A character that is none of the data. */
 static enum chunks_state
 take_frame(struct chunks *chunks, char c)
@@ -84,14 +95,15 @@ take_frame(struct chunks *chunks, char c)
 	{
 		case CHUNKS_SIZE:
 			return take_size(chunks, c);
+		case CHUNKS_BLANK:
+		case CHUNKS_EXTENSION:
+			return pass_extension(chunks, c);
 		case CHUNKS_SIZE_END:
 			return c == '\n' ? begin_data(chunks) : CHUNKS_MALFORMED;
 		case CHUNKS_DATA_END:
 			return c == '\r' ? CHUNKS_DATA_ENDED : CHUNKS_MALFORMED;
 		case CHUNKS_DATA_ENDED:
 			return c == '\n' ? end_data(chunks) : CHUNKS_MALFORMED;
-		case CHUNKS_COMPLETE:
-			return pass_trailer(chunks, c);
 		default:
 			return chunks->state;
 	}
@@ -101,7 +113,7 @@ void
 chunks_take(struct chunks *chunks, const char *bytes, size_t length,
 			struct buffer *data)
 {
-	while (length > 0 && chunks->state <= CHUNKS_COMPLETE)
+	while (length > 0 && chunks->state < CHUNKS_COMPLETE)
 	{
 		size_t		taken = 1;
 
@@ -118,4 +130,11 @@ chunks_take(struct chunks *chunks, const char *bytes, size_t length,
 		bytes += taken;
 		length -= taken;
 	}
+}
+
+const struct refusal *
+chunks_refusal(const struct chunks *chunks)
+{
+	return chunks->state == CHUNKS_TOO_LARGE ? &refusal_body_too_large :
+		chunks->state == CHUNKS_MALFORMED ? &refusal_bad_body : NULL;
 }

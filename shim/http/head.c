@@ -1,19 +1,12 @@
 /*
- * The head of a request: its lines and headers, nothing ambiguous.
- *
- * civetweb 1.15 parses the head in place: it overwrites the ends of words and
- * lines with NULs and leaves everything else where it was.  The distances
- * between its pointers therefore tell what stood between them, which is how
- * folded lines, bare line feeds and spaces before a colon are found.  How a
- * line really ended, and where the head did, wire.c has seen before.
+ * The head of a request: what its headers mean to the shim, and nothing
+ * ambiguous.
  */
 #include <ctype.h>
 #include <string.h>
 #include <strings.h>
 
-#include "base/buffer.h"
 #include "http/head.h"
-#include "connections/wire.h"
 
 /* Headers with a meaning here, and those that must not be repeated. */
 static const struct
@@ -36,136 +29,27 @@ static const struct
 	{"x-request-id", HEADER_REQUEST_ID, false}
 };
 
-/* A character of a token (RFC 9110, section 5.6.2). */
-static bool
-is_token_char(char c)
+void
+head_start(struct head *head)
 {
-	return isalnum((unsigned char) c) ||
-		(c != '\0' && strchr("!#$%&'*+-.^_`|~", c) != NULL);
+	/* the headers are written before they are read */
+	head->method[0] = '\0';
+	head->target = head->authority = NULL;
+	head->target_length = head->authority_length = head->size = 0;
+	head->is_http_11 = false;
+	head->area = AREA_OTHER;
+	head->count = 0;
+	memset(head->known, 0, sizeof(head->known));
+	memset(head->repeated, 0, sizeof(head->repeated));
+	head->is_chunked = head->expects = false;
+	head->length = head->limit = 0;
 }
 
-/* Puts in the whole value for one that is not; returns how much that adds. */
-static size_t
-take_rest(struct header *header)
+bool
+header_is_named(const struct header *header, const char *name)
 {
-	size_t		before = header->value_length;
-
-	return wire_lengthen(&header->value, &header->value_length) ?
-		header->value_length - before : 0;
-}
-
-/*
- * Checks that the lines of the head are what they must be: single spaces in
- * the request line, every line ended by CR LF, names directly before their
- * colon, no folded line (which would hide all headers after it), and nothing
- * between the last header and the empty line.
- *
- * The last check looks at up to three bytes after the last value.  They lie in
- * civetweb's buffer: serve/server.c makes that larger than a head within the
- * limits checked here.
- */
-static const struct refusal *
-read_lines(const struct mg_request_info *info, const struct config *config,
-			struct head *head)
-{
-	const char *target_end = info->query_string ? info->query_string :
-		info->request_uri;
-	const char *line_end = info->http_version + strlen(info->http_version);
-	size_t		elsewhere = 0;	/* of a value that civetweb has in part */
-	int			i;
-
-	if (info->num_headers >= MG_MAX_HEADERS ||
-		info->num_headers > config->max_headers)
-		return &refusal_headers_too_large;
-
-	target_end += strlen(target_end);
-	if (target_end - info->request_uri > config->max_url)
-		return &refusal_target_too_long;
-	if (info->request_uri !=
-		info->request_method + strlen(info->request_method) + 1 ||
-		info->http_version != target_end + 1 + strlen("HTTP/"))
-		return &refusal_bad_line;
-
-	head->count = info->num_headers;
-	for (i = 0; i < head->count; i++)
-	{
-		struct header *header = &head->headers[i];
-		const char *name_end;
-		const char *p;
-
-		header->name = info->http_headers[i].name;
-		header->value = info->http_headers[i].value;
-		header->name_length = strlen(header->name);
-		header->value_length = strlen(header->value);
-		name_end = header->name + header->name_length;
-
-		if (header->name != line_end + 2)
-			return &refusal_bad_line;
-		for (p = header->name; p < name_end; p++)
-		{
-			if (!is_token_char(*p))
-				return &refusal_bad_line;
-		}
-		if (header->value > name_end + 1 && name_end[1] == '\0')
-			return &refusal_bad_line;
-
-		line_end = header->value + header->value_length;
-		elsewhere += take_rest(header);
-		if ((size_t) (line_end - head->headers[0].name) + elsewhere >
-			(size_t) config->max_headers_bytes)
-			return &refusal_headers_too_large;
-		while (header->value_length > 0 &&
-			   header->value[header->value_length - 1] == ' ')
-			header->value_length--;
-	}
-	if (wire_is_shortened() && elsewhere == 0)
-		return &refusal_bad_line;
-
-	/* The request line's end swallows an empty line that follows at once. */
-	if (line_end[1] != '\0' ||
-		line_end[2] != (head->count > 0 ? '\r' : '\0') ||
-		line_end[3] != '\0')
-		return &refusal_bad_line;
-	return NULL;
-}
-
-/* Notes the known headers, and refuses what must not be repeated. */
-static const struct refusal *
-find_known(struct head *head)
-{
-	const int	rule_count = sizeof(header_rules) / sizeof(header_rules[0]);
-	unsigned	seen = 0;
-	int			i;
-
-	for (i = 0; i < head->count; i++)
-	{
-		const struct header *header = &head->headers[i];
-		enum known_header known;
-		int			rule;
-
-		if (!utf8_is_valid(header->value, header->value_length))
-			return &refusal_bad_encoding;
-		for (rule = 0; rule < rule_count; rule++)
-		{
-			/* letters differ from capitals by that bit */
-			if ((header->name[0] | 0x20) == header_rules[rule].name[0] &&
-				strcasecmp(header->name, header_rules[rule].name) == 0)
-				break;
-		}
-		if (rule == rule_count)
-			continue;
-		if ((seen & (1u << rule)) && header_rules[rule].unique)
-			return header_rules[rule].known == HEADER_HOST ?
-				&refusal_bad_host : &refusal_repeated_header;
-		known = header_rules[rule].known;
-		if (known != HEADER_OTHER)
-		{
-			head->repeated[known] = head->known[known] != NULL;
-			head->known[known] = header;
-		}
-		seen |= 1u << rule;
-	}
-	return NULL;
+	return header->name_length == strlen(name) &&
+		strncasecmp(header->name, name, header->name_length) == 0;
 }
 
 bool
@@ -188,9 +72,9 @@ header_lists(const struct header *header, const char *token)
 		const char *comma = memchr(p, ',', (size_t) (end - p));
 		const char *last = comma ? comma : end;
 
-		while (p < last && *p == ' ')
+		while (p < last && (*p == ' ' || *p == '\t'))
 			p++;
-		while (last > p && last[-1] == ' ')
+		while (last > p && (last[-1] == ' ' || last[-1] == '\t'))
 			last--;
 		if ((size_t) (last - p) == length &&
 			strncasecmp(p, token, length) == 0)
@@ -200,15 +84,114 @@ header_lists(const struct header *header, const char *token)
 	return false;
 }
 
-/* RFC 9112, section 3.2: exactly one, and nothing but a name and a port. */
-const struct refusal *
-head_check_host(const struct head *head, bool is_http_11)
+/* -------- the target -------- */
+
+static int
+hex_value(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	c = (char) tolower((unsigned char) c);
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+const char *
+head_path_rest(const char *target, size_t length, const char *path)
+{
+	const char *end = target + length;
+
+	for (; *path != '\0'; path++)
+	{
+		char		c;
+
+		if (target == end)
+			return NULL;
+		c = *target++;
+		if (c == '%' && end - target >= 2 && hex_value(target[0]) >= 0 &&
+			hex_value(target[1]) >= 0)
+		{
+			c = (char) (hex_value(target[0]) * 16 + hex_value(target[1]));
+			target += 2;
+		}
+		if (c != *path)
+			return NULL;
+	}
+	return target;
+}
+
+/* Whether the path is that one, or goes on behind it with a slash. */
+static bool
+is_below(const struct head *head, const char *path)
+{
+	const char *rest = head_path_rest(head->target, head->target_length,
+									  path);
+
+	return rest != NULL && (rest == head->target + head->target_length ||
+							*rest == '?' || *rest == '/');
+}
+
+static enum request_area
+area_of(const struct head *head)
+{
+	if (is_below(head, "/api"))
+		return AREA_API;
+	if (is_below(head, "/auth") || is_below(head, "/manage"))
+		return AREA_ACCOUNTS;
+	return AREA_OTHER;
+}
+
+/* -------- the headers -------- */
+
+/* Notes the known headers, and refuses what must not be repeated. */
+static const struct refusal *
+find_known(struct head *head)
+{
+	const int	rule_count = sizeof(header_rules) / sizeof(header_rules[0]);
+	unsigned	seen = 0;
+	int			i;
+
+	for (i = 0; i < head->count; i++)
+	{
+		const struct header *header = &head->headers[i];
+		enum known_header known;
+		int			rule;
+
+		for (rule = 0; rule < rule_count; rule++)
+		{
+			/* letters differ from capitals by that bit */
+			if ((header->name[0] | 0x20) == header_rules[rule].name[0] &&
+				header_is_named(header, header_rules[rule].name))
+				break;
+		}
+		if (rule == rule_count)
+			continue;
+		if ((seen & (1u << rule)) && header_rules[rule].unique)
+			return header_rules[rule].known == HEADER_HOST ?
+				&refusal_bad_host : &refusal_repeated_header;
+		known = header_rules[rule].known;
+		if (known != HEADER_OTHER)
+		{
+			head->repeated[known] = head->known[known] != NULL;
+			head->known[known] = header;
+		}
+		seen |= 1u << rule;
+	}
+	return NULL;
+}
+
+/*
+ * RFC 9112, section 3.2: exactly one host, a name and perhaps a port; and what
+ * the target says of it is the same.
+ */
+static const struct refusal *
+check_host(const struct head *head)
 {
 	const struct header *host = head->known[HEADER_HOST];
 	size_t		i;
 
 	if (host == NULL)
-		return is_http_11 ? &refusal_bad_host : NULL;
+		return head->is_http_11 ? &refusal_bad_host :
+			head->authority != NULL ? &refusal_bad_target : NULL;
 	if (host->value_length == 0)
 		return &refusal_bad_host;
 	for (i = 0; i < host->value_length; i++)
@@ -218,12 +201,31 @@ head_check_host(const struct head *head, bool is_http_11)
 		if (!isalnum((unsigned char) c) && strchr("-._~:[]%", c) == NULL)
 			return &refusal_bad_host;
 	}
+	return head->authority == NULL ||
+		(head->authority_length == host->value_length &&
+		 strncasecmp(head->authority, host->value, host->value_length) == 0) ?
+		NULL : &refusal_bad_target;
+}
+
+static const struct refusal *
+read_length(struct head *head, const struct header *header)
+{
+	size_t		i;
+
+	if (header->value_length < 1 || header->value_length > 10)
+		return &refusal_bad_length;
+	for (i = 0; i < header->value_length; i++)
+	{
+		if (!isdigit((unsigned char) header->value[i]))
+			return &refusal_bad_length;
+		head->length = head->length * 10 + (size_t) (header->value[i] - '0');
+	}
 	return NULL;
 }
 
 /* How the body is framed (RFC 9112, section 6), with nothing ambiguous. */
-const struct refusal *
-head_check_framing(struct head *head, const char *method, bool is_http_11)
+static const struct refusal *
+check_framing(struct head *head)
 {
 	static const char *const need_length[] = {"POST", "PATCH", "PUT"};
 	const struct header *length = head->known[HEADER_CONTENT_LENGTH];
@@ -231,72 +233,58 @@ head_check_framing(struct head *head, const char *method, bool is_http_11)
 	size_t		i;
 
 	head->is_chunked = transfer != NULL;
-	head->length = 0;
 	if (transfer != NULL)
 	{
-		if (length != NULL || !is_http_11 || !header_is(transfer, "chunked"))
+		if (length != NULL || !head->is_http_11 ||
+			!header_is(transfer, "chunked"))
 			return &refusal_bad_transfer;
 		return NULL;
 	}
 	if (length != NULL)
-	{
-		if (length->value_length < 1 || length->value_length > 10)
-			return &refusal_bad_length;
-		for (i = 0; i < length->value_length; i++)
-		{
-			if (!isdigit((unsigned char) length->value[i]))
-				return &refusal_bad_length;
-			head->length = head->length * 10 + (length->value[i] - '0');
-		}
-		return NULL;
-	}
+		return read_length(head, length);
 	for (i = 0; i < sizeof(need_length) / sizeof(need_length[0]); i++)
 	{
-		if (strcmp(method, need_length[i]) == 0)
+		if (strcmp(head->method, need_length[i]) == 0)
 			return &refusal_length_required;
 	}
 	return NULL;
 }
 
-/* Whether the client, and the framing, allow another request. */
+const struct refusal *
+head_check(struct head *head, const struct config *config)
+{
+	const struct refusal *refusal;
+	const struct header *expect;
+
+	head->area = area_of(head);
+	head->limit = (size_t) (head->area == AREA_ACCOUNTS ?
+							config->max_body_auth : config->max_body);
+	if ((refusal = find_known(head)) != NULL ||
+		(refusal = check_host(head)) != NULL)
+		return refusal;
+	if (head->known[HEADER_UPGRADE] != NULL)
+		return &refusal_upgrade;
+	if ((refusal = check_framing(head)) != NULL)
+		return refusal;
+	if (head->length > head->limit)
+		return &refusal_body_too_large;
+	expect = head->known[HEADER_EXPECT];
+	if (expect == NULL || !head->is_http_11)
+		return NULL;
+	head->expects = head->is_chunked || head->length > 0;
+	return header_is(expect, "100-continue") ? NULL : &refusal_expectation;
+}
+
 bool
-head_allows_reuse(const struct head *head, bool is_http_11)
+head_allows_reuse(const struct head *head)
 {
 	const struct header *connection = head->known[HEADER_CONNECTION];
 
-	/*
-	 * civetweb looks at the first Connection header only, so two of them are
-	 * one too many; and a chunked body may have trailers that it leaves
-	 * behind.
-	 */
-	if (!is_http_11 || head->is_chunked || head->repeated[HEADER_CONNECTION])
+	/* what follows the last chunk of a body is not looked at */
+	if (!head->is_http_11 || head->is_chunked ||
+		head->repeated[HEADER_CONNECTION])
 		return false;
 	return connection == NULL ||
 		(header_lists(connection, "keep-alive") &&
 		 !header_lists(connection, "close"));
-}
-
-const char *
-head_end(const struct mg_request_info *info)
-{
-	const char *last = info->num_headers == 0 ? info->http_version :
-		info->http_headers[info->num_headers - 1].value;
-
-	return last + strlen(last) + strlen("\r\n\r\n");
-}
-
-const struct refusal *
-head_read(struct head *head, const struct mg_request_info *info,
-		  const struct config *config)
-{
-	const struct refusal *refusal;
-
-	memset(head->known, 0, sizeof(head->known));
-	memset(head->repeated, 0, sizeof(head->repeated));
-	refusal = read_lines(info, config, head);
-	if (refusal == NULL)
-		refusal = find_known(head);
-	if (refusal == NULL && !wire_lines_are_good(head_end(info)))
-		refusal = &refusal_bad_line;
-	return refusal;
 }

@@ -60,6 +60,44 @@ date_now(struct reply *reply)
 	return reply->date;
 }
 
+/*
+ * The reason phrase, which means nothing (RFC 9112, section 4), but people
+ * read it.
+ */
+static const char *
+reason_of(int status)
+{
+	static const struct
+	{
+		int			status;
+		const char *reason;
+	}			reasons[] =
+	{
+		{200, "OK"}, {201, "Created"}, {202, "Accepted"},
+		{204, "No Content"}, {302, "Found"}, {303, "See Other"},
+		{304, "Not Modified"}, {400, "Bad Request"}, {401, "Unauthorized"},
+		{403, "Forbidden"}, {404, "Not Found"}, {405, "Method Not Allowed"},
+		{406, "Not Acceptable"}, {408, "Request Timeout"},
+		{409, "Conflict"}, {410, "Gone"}, {411, "Length Required"},
+		{412, "Precondition Failed"}, {413, "Payload Too Large"},
+		{414, "URI Too Long"}, {415, "Unsupported Media Type"},
+		{422, "Unprocessable Entity"}, {428, "Precondition Required"},
+		{429, "Too Many Requests"},
+		{431, "Request Header Fields Too Large"},
+		{500, "Internal Server Error"}, {501, "Not Implemented"},
+		{503, "Service Unavailable"}, {504, "Gateway Timeout"},
+		{505, "HTTP Version Not Supported"}
+	};
+	size_t		i;
+
+	for (i = 0; i < LENGTH_OF(reasons); i++)
+	{
+		if (reasons[i].status == status)
+			return reasons[i].reason;
+	}
+	return "Other";
+}
+
 static bool
 has_body(int status)
 {
@@ -68,8 +106,8 @@ has_body(int status)
 
 /* Status line and the headers that belong to the connection. */
 static void
-start_head(struct reply *reply, const struct request *request,
-		   struct mg_connection *connection, int status, size_t length)
+start_head(struct reply *reply, const struct request *request, int status,
+		   size_t length)
 {
 	struct buffer *head = &reply->head;
 
@@ -77,7 +115,7 @@ start_head(struct reply *reply, const struct request *request,
 	buffer_string(head, "HTTP/1.1 ");
 	buffer_number(head, (uint64_t) status);
 	buffer_char(head, ' ');
-	buffer_string(head, mg_get_response_code_text(connection, status));
+	buffer_string(head, reason_of(status));
 	buffer_string(head, "\r\nDate: ");
 	buffer_string(head, date_now(reply));
 	buffer_string(head, "\r\n");
@@ -121,22 +159,20 @@ keep_notes(struct reply *reply, const char *line)
 
 /* Sends head and body, in one packet where that saves one. */
 static void
-send_reply(struct reply *reply, struct mg_connection *connection,
-		   const char *body, size_t length)
+send_reply(struct reply *reply, struct client *client, const char *body,
+		   size_t length)
 {
 	struct buffer *head = &reply->head;
 	bool		joined = length <= JOIN_SIZE;
 
 	if (joined)
 		buffer_append(head, body, length);
-	reply->broken = head->failed;
+	reply->failed = head->failed;
 	if (head->failed)
 		return;
-
-	/* A client that is gone is none of our business, but its connection is. */
-	if (mg_write(connection, head->data, head->length) != (int) head->length ||
-		(!joined && mg_write(connection, body, length) != (int) length))
-		reply->broken = true;
+	client->calls->send(client, head->data, head->length);
+	if (!joined)
+		client->calls->send(client, body, length);
 	reply->bytes = length;
 }
 
@@ -152,18 +188,18 @@ start_reply(struct reply *reply)
 
 void
 reply_answer(struct reply *reply, const struct request *request,
-			 struct mg_connection *connection, const struct answer *answer)
+			 struct client *client, const struct answer *answer)
 {
 	size_t		length = answer->length;
 
 	start_reply(reply);
-	start_head(reply, request, connection, answer->status, length);
+	start_head(reply, request, answer->status, length);
 	buffer_append(&reply->head, answer->headers, answer->headers_length);
 	buffer_append(&reply->head, "\r\n", 2);
 	keep_notes(reply, strchr(answer->notes, '\n') + 1);
 	if (request->is_head || !has_body(answer->status))
 		length = 0;
-	send_reply(reply, connection, answer->body, length);
+	send_reply(reply, client, answer->body, length);
 }
 
 /* An error document (JSON:API "Error Objects"). */
@@ -184,7 +220,7 @@ write_error(struct buffer *body, const struct request *request,
 
 int
 reply_refusal(struct reply *reply, struct request *request,
-			  struct mg_connection *connection,
+			  struct client *client,
 			  const struct refusal *refusal)
 {
 	bool		is_api = request->area == AREA_API;
@@ -203,10 +239,10 @@ reply_refusal(struct reply *reply, struct request *request,
 	else
 		write_error(&body, request, refusal);
 
-	if (request->body_unread || refusal->status < 500)
+	if (refusal->status < 500)
 		request->keep_alive = false;
 	start_reply(reply);
-	start_head(reply, request, connection, status, body.length);
+	start_head(reply, request, status, body.length);
 	buffer_printf(head, "Content-Type: %s\r\nCache-Control: %s\r\n",
 				  is_api ? "application/vnd.api+json" : "application/json",
 				  is_api ? "private, no-cache" : "no-store");
@@ -220,7 +256,7 @@ reply_refusal(struct reply *reply, struct request *request,
 	buffer_string(head, "\r\n");
 	if (body.failed)
 		head->failed = true;
-	send_reply(reply, connection, body.data,
+	send_reply(reply, client, body.data,
 			   request->is_head ? 0 : body.length);
 	buffer_free(&body);
 	return status;
@@ -228,21 +264,21 @@ reply_refusal(struct reply *reply, struct request *request,
 
 int
 reply_page(struct reply *reply, const struct request *request,
-		   struct mg_connection *connection, const char *route, int status,
+		   struct client *client, const char *route, int status,
 		   const char *headers, const struct buffer *body)
 {
 	struct buffer *head = &reply->head;
 
 	start_reply(reply);
 	snprintf(reply->route, ROUTE_SIZE, "%s", route);
-	start_head(reply, request, connection, status, body->length);
+	start_head(reply, request, status, body->length);
 	buffer_printf(head, "X-Request-Id: %s\r\n"
 				  "X-Content-Type-Options: nosniff\r\n", request->id);
 	buffer_string(head, headers);
 	buffer_string(head, "\r\n");
 	if (body->failed)
 		head->failed = true;
-	send_reply(reply, connection, body->data,
+	send_reply(reply, client, body->data,
 			   request->is_head || !has_body(status) ? 0 : body->length);
 	return status;
 }

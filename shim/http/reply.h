@@ -6,10 +6,9 @@
 
 #include <time.h>
 
-#include <civetweb.h>
-
 #include "base/buffer.h"
 #include "http/answer.h"
+#include "http/front.h"
 #include "http/request.h"
 
 #define ROUTE_SIZE 256
@@ -24,7 +23,7 @@ struct reply
 {
 	struct buffer head;
 	size_t		bytes;			/* of the body that was sent */
-	bool		broken;			/* it did not go out whole */
+	bool		failed;			/* there was no memory for it */
 	char		route[ROUTE_SIZE];
 	char		principal_id[PRINCIPAL_SIZE];
 	char		principal_kind[PRINCIPAL_SIZE];
@@ -35,16 +34,15 @@ struct reply
 
 /* Sends what entityapi.handle() returned. */
 extern void reply_answer(struct reply *reply, const struct request *request,
-						 struct mg_connection *connection,
+						 struct client *client,
 						 const struct answer *answer);
 
 /*
  * Sends an error document (JSON:API "Error Objects") for a refusal, or what a
- * health probe gets instead.  If the body of the request was not read, the
- * connection is to be closed afterwards.  Returns the status that was sent.
+ * health probe gets instead.  Returns the status that was sent.
  */
 extern int	reply_refusal(struct reply *reply, struct request *request,
-						  struct mg_connection *connection,
+						  struct client *client,
 						  const struct refusal *refusal);
 
 /*
@@ -52,7 +50,7 @@ extern int	reply_refusal(struct reply *reply, struct request *request,
  * the log.  Returns the status.
  */
 extern int	reply_page(struct reply *reply, const struct request *request,
-					   struct mg_connection *connection, const char *route,
+					   struct client *client, const char *route,
 					   int status, const char *headers,
 					   const struct buffer *body);
 

@@ -14,15 +14,7 @@
 #include "base/address.h"
 #include "base/clock.h"
 #include "base/proxies.h"
-#include "connections/front.h"
-#include "http/head.h"
 #include "http/request.h"
-#include "connections/wire.h"
-
-/* What is read at once, so that the clock is looked at in between. */
-#define BODY_SLICE (16 * 1024)
-#define DISCARD_SLICE 4096
-#define CHUNKS_SLICE 4096
 
 /*
  * Random bytes that a thread has in store: a system call for sixteen ids.  No
@@ -30,11 +22,7 @@
  */
 #define RANDOM_POOL 256
 
-/* How much of an unwanted body is read, and for how long. */
-#define DISCARD_BYTES (4 * 1024 * 1024)
-#define DISCARD_MICROS 1000000
-
-/* Memory of a message that a thread keeps for its next request. */
+/* Memory of a message that is kept for the next request. */
 #define KEEP_MESSAGE (64 * 1024)
 
 /*
@@ -107,12 +95,9 @@ request_start(struct request *request)
 	buffer_clear(&request->target);
 	buffer_trim(&request->message, KEEP_MESSAGE);
 	request->remote[0] = '\0';
-	request->method = NULL;
+	request->method[0] = '\0';
 	request->is_head = false;
-	request->body_unread = false;
 	request->keep_alive = false;
-	request->is_chunked = false;
-	chunks_begin(&request->chunks, 0);
 	request->waited = 0;
 	request->overdue = false;
 	request->has_key = false;
@@ -132,55 +117,19 @@ request_free(struct request *request)
 	buffer_free(&request->message);
 }
 
-static int
-hex_value(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	c = (char) tolower((unsigned char) c);
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 const char *
 request_path_rest(const char *target, const char *path)
 {
-	for (; *path != '\0'; path++)
-	{
-		char		c = *target++;
-
-		if (c == '%' && hex_value(target[0]) >= 0 && hex_value(target[1]) >= 0)
-		{
-			c = (char) (hex_value(target[0]) * 16 + hex_value(target[1]));
-			target += 2;
-		}
-		if (c != *path)
-			return NULL;
-	}
-	return target;
+	return head_path_rest(target, strlen(target), path);
 }
 
-/*
- * Whether the path of a target is "path", or starts with it and goes on with
- * a slash.  Percent-escapes count as what they stand for, because they do so
- * behind entityapi.handle(), too.
- */
+/* Whether the path of a target is that one. */
 static bool
-path_is(const char *target, const char *path, bool prefix)
+path_is(const char *target, const char *path)
 {
 	const char *rest = request_path_rest(target, path);
 
-	return rest != NULL &&
-		(*rest == '\0' || *rest == '?' || (prefix && *rest == '/'));
-}
-
-static enum request_area
-area_of(const char *target)
-{
-	if (path_is(target, "/api", true))
-		return AREA_API;
-	if (path_is(target, "/auth", true) || path_is(target, "/manage", true))
-		return AREA_ACCOUNTS;
-	return AREA_OTHER;
+	return rest != NULL && (*rest == '\0' || *rest == '?');
 }
 
 /* Pool lane and health probe follow from method and path. */
@@ -198,34 +147,23 @@ classify(struct request *request)
 
 	for (i = 0; is_post && i < sizeof(logins) / sizeof(logins[0]); i++)
 	{
-		if (path_is(target, logins[i], false))
+		if (path_is(target, logins[i]))
 			request->lane = LANE_LOGIN;
 	}
 	for (i = 0; is_get && i < sizeof(probes) / sizeof(probes[0]); i++)
 	{
-		if (path_is(target, probes[i].path, false))
+		if (path_is(target, probes[i].path))
 			request->probe = &probes[i];
 	}
 }
 
-/* The target, put together again. */
-static const struct refusal *
-read_target(struct request *request, const struct mg_request_info *info)
+/* The target; of an absolute one that has no path it is the top. */
+static void
+take_target(struct request *request, const struct head *head)
 {
-	if (info->request_uri[0] != '/')
-		return &refusal_bad_target;
-	buffer_string(&request->target, info->request_uri);
-	if (info->query_string != NULL)
-	{
-		buffer_char(&request->target, '?');
-		buffer_string(&request->target, info->query_string);
-	}
-	if (request->target.failed)
-		return &refusal_internal;
-	if (strchr(request->target.data, '#') != NULL)
-		return &refusal_bad_target;
-	classify(request);
-	return NULL;
+	if (head->target_length == 0 || head->target[0] != '/')
+		buffer_char(&request->target, '/');
+	buffer_append(&request->target, head->target, head->target_length);
 }
 
 /* The request's own id, if it is a good one; else the one it got stays. */
@@ -258,11 +196,11 @@ read_credential(struct request *request, const struct head *head)
 	for (i = 0; i < head->count; i++)
 	{
 		const struct header *header = &head->headers[i];
-		bool		is_key = strcasecmp(header->name, "x-api-key") == 0;
+		bool		is_key = header_is_named(header, "x-api-key");
 		uint64_t	hash = 0xcbf29ce484222325u;
 		size_t		k;
 
-		if (!is_key && strcasecmp(header->name, "authorization") != 0)
+		if (!is_key && !header_is_named(header, "authorization"))
 			continue;
 		for (k = 0; k < header->value_length; k++)
 			hash = (hash ^ (unsigned char) header->value[k]) * 0x100000001b3u;
@@ -275,7 +213,7 @@ read_credential(struct request *request, const struct head *head)
  * The head of the message that entityapi.handle() takes (message.h of the
  * extension).  HEAD is GET, but for the body, which is ours to leave out.
  */
-static const struct refusal *
+static void
 write_head(struct request *request, const struct head *head)
 {
 	struct buffer *message = &request->message;
@@ -287,7 +225,7 @@ write_head(struct request *request, const struct head *head)
 	buffer_char(message, ' ');
 	buffer_string(message, request->remote[0] ? request->remote : "-");
 	buffer_char(message, '\n');
-	if (strcmp(request->method, "GET") == 0)
+	if (request->is_head || strcmp(request->method, "GET") == 0)
 	{
 		buffer_string(message, "x-entityapi-reads-only: 0\n");
 		request->mark = message->length - 2;
@@ -299,11 +237,8 @@ write_head(struct request *request, const struct head *head)
 	{
 		const struct header *header = &head->headers[i];
 
-		if (strcasecmp(header->name, "x-request-id") == 0)
+		if (header_is_named(header, "x-request-id"))
 			continue;
-		/* read_lines() leaves none; another one would be another header */
-		if (memchr(header->value, '\n', header->value_length) != NULL)
-			return &refusal_bad_line;
 		buffer_lower(message, header->name, header->name_length);
 		buffer_append(message, ": ", 2);
 		buffer_append(message, header->value, header->value_length);
@@ -311,7 +246,6 @@ write_head(struct request *request, const struct head *head)
 	}
 	buffer_char(message, '\n');
 	request->body_start = message->length;
-	return message->failed ? &refusal_internal : NULL;
 }
 
 void
@@ -380,15 +314,14 @@ parse_forwarded(const char *start, const char *end, char *address)
  */
 static void
 read_remote(struct request *request, const struct head *head,
-			const struct config *config)
+			const struct address *peer, const struct config *config)
 {
 	char		address[INET6_ADDRSTRLEN];
-	struct address peer;
 	int			i;
 
-	if (front_remote(&peer))
+	if (peer->family != 0)
 	{
-		address_write(&peer, request->remote);
+		address_write(peer, request->remote);
 		if (!config_trusts(config, request->remote))
 			return;
 	}
@@ -398,7 +331,7 @@ read_remote(struct request *request, const struct head *head,
 		const struct header *header = &head->headers[i];
 		const char *end = header->value + header->value_length;
 
-		if (strcasecmp(header->name, "x-forwarded-for") != 0)
+		if (!header_is_named(header, "x-forwarded-for"))
 			continue;
 		while (end >= header->value)
 		{
@@ -416,93 +349,6 @@ read_remote(struct request *request, const struct head *head,
 	}
 }
 
-static const struct refusal *
-refusal_of(const struct chunks *chunks)
-{
-	switch (chunks->state)
-	{
-		case CHUNKS_COMPLETE:
-			return NULL;
-		case CHUNKS_TOO_LARGE:
-			return &refusal_body_too_large;
-		default:
-			return &refusal_bad_body;
-	}
-}
-
-/*
- * Reads a body in chunks from the connection itself: what civetweb makes of
- * them differs from version to version (wire.c).  The connection ends with
- * this request, so what follows the last chunk, trailers or anything else, is
- * nobody's.
- */
-static const struct refusal *
-read_chunks(struct request *request, const struct mg_request_info *info,
-			long limit, const struct config *config)
-{
-	uint64_t	deadline =
-		now_micros() + (uint64_t) config->body_timeout_ms * 1000;
-	uint64_t	patience = (uint64_t) config->request_timeout_ms * 1000;
-	struct chunks *chunks = &request->chunks;
-	char		bytes[CHUNKS_SLICE];
-	const char *rest;
-	size_t		length;
-
-	if (!wire_rest(head_end(info), &rest, &length))
-		return &refusal_length_required;
-	chunks_begin(chunks, (size_t) limit);
-	chunks_take(chunks, rest, length, &request->message);
-	while (chunks->state < CHUNKS_COMPLETE)
-	{
-		uint64_t	until = now_micros() + patience;
-		long		got = wire_read(bytes, sizeof(bytes),
-									until < deadline ? until : deadline);
-
-		if (got < 0 || (got == 0 && now_micros() > deadline))
-			return &refusal_body_too_slow;
-		if (got == 0)
-			return &refusal_bad_body;
-		chunks_take(chunks, bytes, (size_t) got, &request->message);
-	}
-	return request->message.failed ? &refusal_internal : refusal_of(chunks);
-}
-
-/* Reads a body whose length is known. */
-static const struct refusal *
-read_body(struct request *request, struct mg_connection *connection,
-		  const struct head *head, const struct config *config)
-{
-	struct buffer *message = &request->message;
-	size_t		length = 0;
-	uint64_t	deadline =
-		now_micros() + (uint64_t) config->body_timeout_ms * 1000;
-	uint64_t	patience = (uint64_t) config->request_timeout_ms * 1000;
-
-	if (!buffer_reserve(message, (size_t) head->length))
-		return &refusal_internal;
-	while (length < (size_t) head->length)
-	{
-		uint64_t	before = now_micros();
-		int			got;
-
-		if (!buffer_reserve(message, BODY_SLICE))
-			return &refusal_internal;
-		got = mg_read(connection, message->data + message->length,
-					  BODY_SLICE);
-		if (got > 0)
-		{
-			message->length += (size_t) got;
-			length += (size_t) got;
-		}
-		if (now_micros() > deadline ||
-			(got <= 0 && now_micros() > before + patience))
-			return &refusal_body_too_slow;
-		if (got <= 0)
-			return &refusal_bad_body;
-	}
-	return NULL;
-}
-
 bool
 request_may_write(const struct request *request)
 {
@@ -511,127 +357,45 @@ request_may_write(const struct request *request)
 
 	for (i = 0; i < sizeof(reading) / sizeof(reading[0]); i++)
 	{
-		if (request->method == NULL ||
+		if (request->method[0] == '\0' ||
 			strcmp(request->method, reading[i]) == 0)
 			return false;
 	}
 	return true;
 }
 
-const struct refusal *
-request_read(struct request *request, struct mg_connection *connection,
-			 const struct config *config)
+void
+request_note(struct request *request, const struct arrival *arrival)
 {
-	const struct mg_request_info *info = mg_get_request_info(connection);
-	bool		is_http_11 = strcmp(info->http_version, "1.1") == 0;
-	const struct refusal *refusal;
-	struct head head;
-	long		limit;
+	const struct head *head = arrival->head;
 
-	request->method = info->request_method;
+	strcpy(request->method, head->method);
 	request->is_head = strcmp(request->method, "HEAD") == 0;
-	request->area = area_of(info->request_uri);
-	request->body_unread = true;
-	wire_next();
+	request->area = head->area;
+	request->waited = arrival->waited;
+	request->overdue = arrival->overdue;
+	read_id(request, head);
+	extra_read(&request->extra, head, request->method);
+}
 
-	if ((refusal = head_read(&head, info, config)) != NULL)
-		return refusal;
-	read_id(request, &head);
-	request->is_chunked = head.known[HEADER_TRANSFER_ENCODING] != NULL;
-	extra_read(&request->extra, &head, request->method);
-	/* Who waits for a 100 (Continue) sends nothing that could be discarded. */
-	if (head.known[HEADER_EXPECT] != NULL)
-		request->body_unread = false;
-	if ((refusal = read_target(request, info)) != NULL ||
-		(refusal = head_check_host(&head, is_http_11)) != NULL)
-		return refusal;
+const struct refusal *
+request_write(struct request *request, const struct arrival *arrival,
+			  const struct config *config)
+{
+	const struct head *head = arrival->head;
+	struct buffer *message = &request->message;
 
-	if (head.known[HEADER_UPGRADE] != NULL)
-		return &refusal_upgrade;
-	refusal = head_check_framing(&head, request->method, is_http_11);
-	if (refusal != NULL)
-		return refusal;
-	limit = request->area == AREA_ACCOUNTS ? config->max_body_auth :
-		config->max_body;
-	if (head.length > limit)
-		return &refusal_body_too_large;
-	if (head.known[HEADER_EXPECT] != NULL && is_http_11)
-	{
-		if (!header_is(head.known[HEADER_EXPECT], "100-continue"))
-			return &refusal_expectation;
-		if (head.is_chunked || head.length > 0)
-			mg_write(connection, "HTTP/1.1 100 Continue\r\n\r\n", 25);
-		request->body_unread = true;
-	}
-
-	request->keep_alive = head_allows_reuse(&head, is_http_11);
+	take_target(request, head);
+	if (request->target.failed ||
+		!buffer_reserve(message, head->size + arrival->length))
+		return &refusal_internal;
+	classify(request);
+	request->keep_alive = head_allows_reuse(head);
 	if (config->replicas[0] != '\0' || config->nodes[0] != '\0' ||
 		request->area == AREA_ACCOUNTS)
-		read_credential(request, &head);
-	read_remote(request, &head, config);
-	if ((refusal = write_head(request, &head)) != NULL)
-		return refusal;
-	refusal = head.is_chunked ? read_chunks(request, info, limit, config) :
-		read_body(request, connection, &head, config);
-	if (refusal != NULL)
-		return refusal;
-	if (!buffer_reserve(&request->message, 1))
-		return &refusal_internal;
-	request->message.data[request->message.length] = '\0';
-	if (!head.is_chunked)
-	{
-		size_t		length = request->message.length - request->body_start;
-
-		request->body_unread = false;
-		wire_note(head_end(info), length);
-	}
-	return NULL;
-}
-
-/*
- * What comes of a body in chunks, up to its end.  Who sends what is none is
- * not waited for.
- */
-static void
-discard_chunks(struct request *request)
-{
-	struct chunks *chunks = &request->chunks;
-	uint64_t	deadline = now_micros() +
-		(chunks->state == CHUNKS_MALFORMED ? 1000 : DISCARD_MICROS);
-	char		slice[DISCARD_SLICE];
-	size_t		total = 0;
-
-	while (!chunks->ended && total < DISCARD_BYTES)
-	{
-		long		got = wire_read(slice, sizeof(slice), deadline);
-
-		if (got <= 0)
-			break;
-		if (chunks->state == CHUNKS_COMPLETE)
-			chunks_take(chunks, slice, (size_t) got, &request->message);
-		total += (size_t) got;
-	}
-}
-
-void
-request_discard(struct request *request, struct mg_connection *connection)
-{
-	uint64_t	deadline = now_micros() + DISCARD_MICROS;
-	char		slice[DISCARD_SLICE];
-	size_t		total = 0;
-
-	if (request->body_unread && request->is_chunked)
-		discard_chunks(request);
-	else
-	{
-		while (request->body_unread && total < DISCARD_BYTES)
-		{
-			int			got = mg_read(connection, slice, sizeof(slice));
-
-			if (got <= 0 || now_micros() > deadline)
-				break;
-			total += (size_t) got;
-		}
-	}
-	request->body_unread = false;
+		read_credential(request, head);
+	read_remote(request, head, &arrival->address, config);
+	write_head(request, head);
+	buffer_append(message, arrival->body, arrival->length);
+	return message->failed ? &refusal_internal : NULL;
 }

@@ -1,32 +1,22 @@
 /*
  * One HTTP request, checked, as entityapi.handle() wants it.
  *
- * What the head of a request must look like is in head.c; here it is read as a
- * whole, with its body, and written down for the call.
+ * What the head of a request must look like is in parse.c, what it says in
+ * head.c; here it is written down, with its body, for the call.
  */
 #ifndef REQUEST_H
 #define REQUEST_H
 
 #include <stdint.h>
 
-#include <civetweb.h>
-
 #include "base/buffer.h"
 #include "base/config.h"
 #include "base/refusal.h"
 #include "http/answer_headers.h"
-#include "http/chunks.h"
+#include "http/front.h"
 
 #define REQUEST_ID_SIZE 65
 #define ADDRESS_SIZE 48
-
-/* Which rules a target falls under, by its first segment. */
-enum request_area
-{
-	AREA_API,
-	AREA_ACCOUNTS,				/* /auth and /manage */
-	AREA_OTHER
-};
 
 /* Which share of the pool a request may take. */
 enum pool_lane
@@ -47,17 +37,16 @@ struct probe
 	long		wait_ms;		/* for a connection; 0: as others */
 };
 
-/* A request; it lives as long as its thread and is used again. */
+/* A request; its memory is used again. */
 struct request
 {
 	char		id[REQUEST_ID_SIZE];
 	char		remote[ADDRESS_SIZE];
-	const char *method;			/* as sent */
+	char		method[METHOD_SIZE];	/* as sent; empty: there is none */
 	bool		is_head;
-	bool		body_unread;	/* the client may still be sending it */
 	bool		keep_alive;		/* the connection may serve another one */
 	bool		has_key;		/* the credential is a personal key */
-	uint64_t	waited;			/* microseconds, for a thread */
+	uint64_t	waited;			/* microseconds, for its turn */
 	bool		overdue;		/* and that is too long */
 	uint64_t	credential;		/* a hash of it; 0: there is none */
 	enum request_area area;
@@ -71,27 +60,25 @@ struct request
 	struct buffer message;
 	size_t		body_start;
 	size_t		mark;			/* where it says that it only reads; 0: not */
-
-	bool		is_chunked;
-	struct chunks chunks;		/* of a body that came in chunks */
 };
 
-/*
- * If the path of a target begins with "path", what follows it, else NULL.
- * Percent-escapes count as what they stand for.
- */
+/* As head_path_rest(), of a target that ends in NUL, as the rest does. */
 extern const char *request_path_rest(const char *target, const char *path);
 
 /* Empties a request and gives it a new id. */
 extern void request_start(struct request *request);
 
+/* Takes over what is known of one that has come, refused or not. */
+extern void request_note(struct request *request,
+						 const struct arrival *arrival);
+
 /*
- * Reads and checks the request on the connection, its body included.
- * Returns NULL if it is fit for entityapi.handle(), else why it is not.
+ * Writes the message of one that has not been refused.  Returns NULL if it is
+ * fit for entityapi.handle(), else why it is not.
  */
-extern const struct refusal *request_read(struct request *request,
-										  struct mg_connection *connection,
-										  const struct config *config);
+extern const struct refusal *request_write(struct request *request,
+										   const struct arrival *arrival,
+										   const struct config *config);
 
 /*
  * Whether it may change something.  One that must not is sent again where its
@@ -101,13 +88,6 @@ extern bool request_may_write(const struct request *request);
 
 /* Has a read write nothing when it is called, not even of its refusal. */
 extern void request_set_reads_only(struct request *request, bool reads_only);
-
-/*
- * Reads what the client still sends, within narrow limits, so that it gets to
- * see the answer before the connection closes.
- */
-extern void request_discard(struct request *request,
-							struct mg_connection *connection);
 
 extern void request_free(struct request *request);
 

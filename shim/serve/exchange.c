@@ -1,7 +1,6 @@
 /*
  * A request and its answer, from the client to the log.
  */
-#include <stdatomic.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -13,64 +12,61 @@
 #include "serve/exchange.h"
 #include "serve/spans.h"
 
-/* Memory of a compressed body that a thread keeps for its next one. */
+/* Memory of a compressed body that is kept for the next one. */
 #define KEEP_COMPRESSED (64 * 1024)
 
 void
-exchange_start(struct exchange *exchange, const struct config *config)
+exchange_start(struct exchange *exchange, const struct config *config,
+			   uint64_t waited)
 {
-	uint64_t	waited;
-	bool		overdue = front_waited(&waited);
-
 	exchange->config = config;
-	exchange->started = now_micros() - waited;
-	exchange->tries = 0;
-	exchange->behind = exchange->alone = false;
+	exchange->started = exchange->queued = now_micros() - waited;
+	exchange->tries = exchange->servers = 0;
+	exchange->behind = exchange->alone = exchange->counted = false;
+	exchange->login.state = LOGIN_NONE;
 	memset(&exchange->answer, 0, sizeof(exchange->answer));
 	request_start(&exchange->request);
-	exchange->request.waited = waited;
-	exchange->request.overdue = overdue;
 	extra_start(&exchange->request.extra, config, exchange->started);
 }
 
 static void
-read_gauges(struct server *server, struct metrics_gauges *gauges)
+read_gauges(const struct desk *desk, struct metrics_gauges *gauges)
 {
+	const struct server *server = desk->server;
 	struct pool_report report;
 
 	pool_report(server->pool, &report);
 	gauges->pool_size = report.size;
-	gauges->pool_in_use = report.lent - report.given_up;
+	gauges->pool_in_use = report.in_use;
 	gauges->pool_idle = report.idle;
 	gauges->pool_given_up = report.given_up;
-	gauges->pool_waiting = report.waiting +
-		front_waiting(server->main.front);
-	gauges->requests_in_flight = atomic_load(&server->under_way);
-	gauges->draining = atomic_load(&server->draining);
-	gauges->ready = atomic_load(&server->started) && !gauges->draining;
+	gauges->pool_waiting = desk->waiting +
+		server->front->calls->waiting(server->front);
+	gauges->requests_in_flight = server->under_way;
+	gauges->draining = server->draining;
+	gauges->ready = server->started && !gauges->draining;
 }
 
 /* Answers a request for the console, as exchange_serve() does. */
 static int
 serve_console(struct exchange *exchange, struct desk *desk,
-			  struct mg_connection *connection,
-			  const struct refusal **refusal)
+			  const char *if_none_match, const struct refusal **refusal)
 {
 	struct request *request = &exchange->request;
 	struct console_answer answer = {0};
 	const struct buffer *body = &answer.body;
 	int			status = 0;
 
-	console_serve(request, mg_get_header(connection, "If-None-Match"),
-				  &answer);
+	console_serve(request, if_none_match, &answer);
 	*refusal = answer.refusal;
 	buffer_trim(&desk->compressed, KEEP_COMPRESSED);
 	if (extra_compress(&request->extra, &desk->compressed, "", 0,
 					   body->data, body->length))
 		body = &desk->compressed;
 	if (answer.refusal == NULL && !answer.headers.failed)
-		status = reply_page(&desk->reply, request, connection, answer.route,
-							answer.status, answer.headers.data, body);
+		status = reply_page(&desk->reply, request, exchange->client,
+							answer.route, answer.status, answer.headers.data,
+							body);
 	buffer_free(&answer.headers);
 	buffer_free(&answer.body);
 	return status;
@@ -78,10 +74,8 @@ serve_console(struct exchange *exchange, struct desk *desk,
 
 int
 exchange_serve(struct exchange *exchange, struct desk *desk,
-			   struct mg_connection *connection,
-			   const struct refusal **refusal)
+			   const char *if_none_match, const struct refusal **refusal)
 {
-	const struct door *door = desk->door;
 	struct request *request = &exchange->request;
 	struct metrics_gauges gauges;
 	struct page page = {0};
@@ -93,21 +87,21 @@ exchange_serve(struct exchange *exchange, struct desk *desk,
 
 		cors_write_preflight(&head, request->extra.config);
 		if (!head.failed)
-			status = reply_page(&desk->reply, request, connection, "",
+			status = reply_page(&desk->reply, request, exchange->client, "",
 								204, head.data, &page.body);
 		buffer_free(&head);
 	}
-	else if (actuator_concerns(request, door->is_admin))
+	else if (actuator_concerns(request, exchange->is_admin))
 	{
-		read_gauges(door->server, &gauges);
-		if (actuator_serve(request, door->is_admin, &gauges, &page,
+		read_gauges(desk, &gauges);
+		if (actuator_serve(request, exchange->is_admin, &gauges, &page,
 						   refusal) == ACTUATOR_PAGE)
-			status = reply_page(&desk->reply, request, connection,
+			status = reply_page(&desk->reply, request, exchange->client,
 								page.route, 200, page.headers, &page.body);
 		buffer_free(&page.body);
 	}
 	else if (console_concerns(request))
-		status = serve_console(exchange, desk, connection, refusal);
+		status = serve_console(exchange, desk, if_none_match, refusal);
 	return status;
 }
 
@@ -130,7 +124,6 @@ exchange_compress(struct exchange *exchange, struct buffer *compressed)
 
 int
 exchange_answer(struct exchange *exchange, struct desk *desk,
-				struct mg_connection *connection,
 				const struct refusal *refusal)
 {
 	struct request *request = &exchange->request;
@@ -142,12 +135,12 @@ exchange_answer(struct exchange *exchange, struct desk *desk,
 	if (refusal == NULL)
 	{
 		exchange_compress(exchange, &desk->compressed);
-		reply_answer(&desk->reply, request, connection, answer);
+		reply_answer(&desk->reply, request, exchange->client, answer);
 		return answer->status;
 	}
 	metrics_refused(refusal);
 	answer->refused = refusal->kind;
-	return reply_refusal(&desk->reply, request, connection, refusal);
+	return reply_refusal(&desk->reply, request, exchange->client, refusal);
 }
 
 void
@@ -159,7 +152,7 @@ exchange_end(struct exchange *exchange, struct desk *desk, int status)
 	const struct reply *reply = &desk->reply;
 	struct access_record record = {
 		.request_id = request->id,
-		.method = request->method,
+		.method = request->method[0] ? request->method : NULL,
 		.route = reply->route[0] ? reply->route : NULL,
 		.principal_id = reply->principal_id[0] ? reply->principal_id : NULL,
 		.principal_kind = reply->principal_kind[0] ?
@@ -173,12 +166,12 @@ exchange_end(struct exchange *exchange, struct desk *desk, int status)
 		.span_id = request->extra.trace.span_id,
 	};
 
-	metrics_request(reply->route, request->method, status,
+	metrics_request(reply->route, record.method, status,
 					record.total_micros);
 	if (reply->counters[0] != '\0')
 		metrics_reported(reply->counters);
-	if (desk->spans != NULL)
-		spans_note(desk->spans, config, request, &record, answer,
+	if (desk->server->spans != NULL && !exchange->is_admin)
+		spans_note(desk->server->spans, config, request, &record, answer,
 				   exchange->started);
 	if (config->access_log)
 		log_access(&desk->line, &record);

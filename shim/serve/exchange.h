@@ -7,51 +7,60 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <civetweb.h>
-
 #include "base/buffer.h"
 #include "base/config.h"
+#include "base/helpers.h"
+#include "database/logins.h"
 #include "http/answer.h"
-#include "connections/peers.h"
 #include "http/reply.h"
 #include "http/request.h"
-#include "serve/door.h"
+#include "serve/service.h"
+
+struct way;
 
 struct exchange
 {
+	struct task task;			/* its answer is compressed by others */
 	const struct config *config;
+	struct client *client;		/* NULL: it is the service's own */
+	bool		is_admin;
 	struct request request;
 	struct answer answer;
 	uint64_t	started;		/* when it was there to be read */
 
-	/* Of one of the loop's (relay.c). */
+	/* On its way to the database (relay.c). */
 	struct exchange *next;
-	struct peer *peer;
+	struct way *way;
+	uint64_t	queued;			/* when it began to wait for that */
 	int			tries;			/* to call, that have ended */
+	int			servers;		/* that were asked in vain */
 	bool		behind;			/* it was sent behind another one */
 	bool		alone;			/* it must not be */
+	bool		counted;		/* among those that have begun */
+	struct login login;
 	struct buffer compressed;	/* its answer, if it is not the desk's */
 };
 
-/* What a thread needs for its answers, again and again. */
+/* What is used for all answers, again and again. */
 struct desk
 {
-	struct door *door;
-	struct spans *spans;		/* NULL: there are no traces here */
+	struct server *server;
+	long		waiting;		/* requests, for a connection or a login */
 	struct reply reply;
 	struct buffer line;
 	struct buffer compressed;
 };
 
+/* Begins with one that has come, refused or not. */
 extern void exchange_start(struct exchange *exchange,
-						   const struct config *config);
+						   const struct config *config, uint64_t waited);
 
 /*
  * Answers what is not for entityapi.handle().  Returns the status, or 0 for
  * nothing sent: then the refusal says why, if there is one.
  */
 extern int	exchange_serve(struct exchange *exchange, struct desk *desk,
-						   struct mg_connection *connection,
+						   const char *if_none_match,
 						   const struct refusal **refusal);
 
 /* Compresses the body of the answer into a buffer, where that is wanted. */
@@ -60,7 +69,6 @@ extern void exchange_compress(struct exchange *exchange,
 
 /* Sends the answer that has come, or a refusal; returns its status. */
 extern int	exchange_answer(struct exchange *exchange, struct desk *desk,
-							struct mg_connection *connection,
 							const struct refusal *refusal);
 
 /* Has been answered: it is counted and logged. */

@@ -189,14 +189,14 @@ static uint64_t
 connection_micros(const struct span_record *record)
 {
 	return record->waited_until > 0 &&
-		record->wait_micros > record->thread_micros ?
-		record->wait_micros - record->thread_micros : 0;
+		record->wait_micros > record->turn_micros ?
+		record->wait_micros - record->turn_micros : 0;
 }
 
 size_t
 otlp_count(const struct span_record *record)
 {
-	return 1 + (record->thread_micros >= SHORT_MICROS) +
+	return 1 + (record->turn_micros >= SHORT_MICROS) +
 		(connection_micros(record) >= SHORT_MICROS) +
 		(record->database_micros > 0);
 }
@@ -207,11 +207,11 @@ write_record(struct buffer *out, const struct span_record *record)
 	uint64_t	wait = connection_micros(record);
 
 	write_request(out, record);
-	if (record->thread_micros >= SHORT_MICROS)
+	if (record->turn_micros >= SHORT_MICROS)
 	{
 		buffer_char(out, ',');
-		write_wait(out, record, "wait for a thread", 1, record->started,
-				   record->thread_micros);
+		write_wait(out, record, "wait for its turn", 1, record->started,
+				   record->turn_micros);
 	}
 	if (wait >= SHORT_MICROS)
 	{

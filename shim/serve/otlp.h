@@ -31,7 +31,7 @@ struct span_record
 	int64_t		day_micros;		/* what makes a time of day of a time */
 	uint64_t	started;
 	uint64_t	ended;
-	uint64_t	thread_micros;	/* it waited for a thread at first */
+	uint64_t	turn_micros;	/* it waited for its turn at first */
 	uint64_t	waited_until;	/* for a connection; 0: it did not */
 	uint64_t	wait_micros;
 	uint64_t	database_micros;	/* right after that; 0: no call */

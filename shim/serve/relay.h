@@ -1,34 +1,35 @@
 /*
- * Requests that are served side by side by one thread (the loop of
- * connections/front.h): sent to the database without waiting for it, several
- * to one connection while there are more of them than connections.
+ * Requests, from a front to the database and back, all in one thread: sent
+ * without waiting, several to one connection while there are more of them than
+ * connections.
  */
 #ifndef RELAY_H
 #define RELAY_H
 
-#include <civetweb.h>
-
-#include "serve/door.h"
-#include "serve/exchange.h"
-
-struct relay;
-
-/* Fills what the loop is to call; NULL when out of memory. */
-extern struct relay *relay_create(struct server *server,
-								  const struct config *config,
-								  struct front_loop *loop);
+#include "serve/service.h"
 
 /*
- * The loop begins, with a desk of its thread and what civetweb takes for a
- * connection: what is written to that goes to front_loop_speak()'s client.
+ * Makes the pools of the server, its standbys and its nodes; NULL when out of
+ * memory.
  */
-extern void relay_attach(struct relay *relay, struct desk *desk,
-						 struct mg_connection *connection);
+extern struct relay *relay_create(struct server *server);
 
-/* civetweb has got a request; it is answered now or later. */
-extern void relay_begin(struct relay *relay);
+/* What a front is to call. */
+extern const struct service *relay_service(struct relay *relay);
 
-/* When the loop has ended, and before the pool does. */
-extern void relay_destroy(struct relay *relay);
+/*
+ * In each turn of the loop: takes what others have done, and looks at what
+ * takes too long.  Returns how many ms the loop may wait, or -1.
+ */
+extern int	relay_turn(struct relay *relay);
+
+/* Whether the housekeeping is at work. */
+extern bool relay_sweeps(const struct relay *relay);
+
+/*
+ * Ends all that is under way, whose clients are gone.  False if somebody who
+ * helped is still at work, and what he may use has to stay.
+ */
+extern bool relay_destroy(struct relay *relay);
 
 #endif							/* RELAY_H */

@@ -1,236 +1,46 @@
 /*
  * The running service: its start, signals and the drain.
+ *
+ * All of it is one thread, which waits in one place (base/loop.h) for clients,
+ * the database, signals and those who help.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
+#include <sys/signalfd.h>
 #include <unistd.h>
-
-#include <civetweb.h>
-#include <libpq-fe.h>
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/thread.h"
+#include "civetweb/civetweb_front.h"
 #include "config/load.h"
-#include "database/pool.h"
-#include "database/nodes.h"
-#include "database/replicas.h"
-#include "connections/clients.h"
+#include "connections/loop_front.h"
 #include "http/encoding.h"
-#include "connections/front.h"
-#include "connections/listen.h"
 #include "serve/notify.h"
 #include "serve/relay.h"
 #include "serve/resources.h"
 #include "serve/server.h"
+#include "serve/service.h"
 #include "serve/spans.h"
-#include "serve/sweep.h"
-#include "serve/worker.h"
 
-/*
- * civetweb's buffer for a request's head (and what comes with it): the most
- * that max_url and max_headers_bytes allow, and room to spare, so that it is
- * mostly us who find a head too large.
- */
-#define HEAD_ROOM (8 * 1024)
-
+/* The loop waits for so long at most, and less while the service ends. */
+#define TICK_MS 100
 #define DRAIN_STEP_MS 10
 
-/* For probes and scrapers: a few, whatever the service itself is busy with. */
-#define ADMIN_THREADS 4
-#define ADMIN_CONNECTIONS 256
+/* Of these in a row, without a request, the drain is over. */
+#define QUIET_STEPS 10
 
-/*
- * Threads that work at once, beside one for each database connection: while
- * one sends its answer another one has its connection.
- */
-#define MORE_THREADS 2
-
-/* How often it is looked whether a client takes too long. */
-#define TICK_MS 100
-
-/* One more for the loop. */
-static long
-threads_of(const struct door *door, const struct config *config)
+/* The whole of it, while it runs. */
+struct run
 {
-	return door->is_admin ? ADMIN_THREADS :
-		config->threads + (door->server->relay != NULL);
-}
-
-static bool
-start_civetweb(struct door *door, const struct config *config)
-{
-	struct buffer ports = {0};
-	char		threads[16];
-	char		head_buffer[24];
-	char		request_timeout[16];
-	char		keep_alive_timeout[16];
-	long		thread_count = threads_of(door, config);
-	bool		fine = false;
-
-	snprintf(threads, sizeof(threads), "%ld", thread_count);
-	snprintf(head_buffer, sizeof(head_buffer), "%ld",
-			 config->max_url + config->max_headers_bytes + HEAD_ROOM);
-	snprintf(request_timeout, sizeof(request_timeout), "%ld",
-			 config->request_timeout_ms);
-	snprintf(keep_alive_timeout, sizeof(keep_alive_timeout), "%ld",
-			 config->keep_alive_timeout_ms);
-	door->clients = clients_create(thread_count);
-	if (door->clients != NULL && door->front != NULL &&
-		listen_open(&door->listener, door->addresses,
-					config->socket_mode_bits, &ports))
-	{
-		const char *options[] = {
-			"listening_ports", ports.data,
-			"num_threads", threads,
-			"decode_url", "no",
-			"enable_directory_listing", "no",
-			"enable_auth_domain_check", "no",
-			"access_control_allow_origin", "",
-			"access_control_allow_methods", "",
-			"max_request_size", head_buffer,
-			"request_timeout_ms", request_timeout,
-			"enable_keep_alive", config->reuse_connections ? "yes" : "no",
-			"keep_alive_timeout_ms", keep_alive_timeout,
-			"connection_queue", "128",
-			"listen_backlog", "1024",
-			"tcp_nodelay", "1",
-			NULL
-		};
-
-		front_recruit(door->front, true);
-		door->context = mg_start(&worker_callbacks, door, options);
-		front_recruit(door->front, false);
-		fine = door->context != NULL &&
-			listen_attach(&door->listener, door->context) &&
-			listen_begin(&door->listener, door->front);
-	}
-	buffer_free(&ports);
-	if (!fine)
-		log_event(LOG_ERROR, "start", NULL, NULL, "cannot listen on %s",
-				  door->addresses);
-	return fine;
-}
-
-/* Starts civetweb at all addresses. */
-static bool
-open_doors(struct server *server, const struct config *config)
-{
-	server->main.server = server->admin.server = server;
-	server->main.addresses = config->listen;
-	server->admin.addresses = config->admin_listen;
-	server->admin.is_admin = true;
-
-	/* which server has what is asked for may take a while to find out */
-	if (replicas_count(server->replicas) == 0 &&
-		nodes_count(server->nodes) == 0)
-		server->relay = relay_create(server, config, &server->main.loop);
-	server->main.front = front_create(config, resources_connections(config),
-									  threads_of(&server->main, config),
-									  config->pool_size *
-									  (1 + replicas_count(server->replicas) +
-									   nodes_count(server->nodes)) +
-									  MORE_THREADS,
-									  server->relay ? &server->main.loop :
-									  NULL);
-	server->admin.front = front_create(config, ADMIN_CONNECTIONS,
-									   ADMIN_THREADS, ADMIN_THREADS, NULL);
-
-	/* operators first, who then see the rest come up */
-	return (config->admin_listen[0] == '\0' ||
-			start_civetweb(&server->admin, config)) &&
-		start_civetweb(&server->main, config);
-}
-
-/* Stops civetweb at an address. */
-static void
-close_door(struct door *door)
-{
-	if (door->front != NULL)
-	{
-		front_close(door->front);
-		front_stop(door->front);
-	}
-	listen_stop(&door->listener);
-	if (door->context != NULL)
-	{
-		clients_close_waiting(door->clients);
-		mg_stop(door->context);
-	}
-	if (!door->is_admin)
-		relay_destroy(door->server->relay);
-	front_destroy(door->front);
-	clients_destroy(door->clients);
-}
-
-static void
-close_doors(struct server *server)
-{
-	close_door(&server->main);
-	close_door(&server->admin);
-	mg_exit_library();
-}
-
-static void
-tick_door(struct door *door, const struct config *config)
-{
-	clients_tick(door->clients, config);
-	front_tick(door->front, config);
-}
-
-/* Ends the connections that take longer than they may. */
-static void
-tick_clients(struct server *server)
-{
-	const struct config *config = atomic_load(&server->config);
-
-	tick_door(&server->main, config);
-	if (server->admin.context != NULL)
-		tick_door(&server->admin, config);
-}
-
-/*
- * Lets the requests under way end.  civetweb answers nothing any more once it
- * is told to stop, so this waits until there has been none for a moment, which
- * covers those that sit between two of its queues.
- */
-static void
-drain(struct server *server)
-{
-	const struct config *config = atomic_load(&server->config);
-	uint64_t	deadline =
-		now_micros() + (uint64_t) config->drain_timeout_ms * 1000;
-	int			quiet = 0;
-
-	notify_send("STOPPING=1\nSTATUS=Draining");
-	atomic_store(&server->draining, true);
-	front_close(server->main.front);
-	listen_stop(&server->main.listener);
-	log_event(LOG_INFO, "drain", NULL, NULL, "%d requests under way",
-			  atomic_load(&server->under_way));
-	while (quiet < 10 && now_micros() < deadline)
-	{
-		quiet = atomic_load(&server->under_way) == 0 &&
-			!front_is_busy(server->main.front) ? quiet + 1 : 0;
-		tick_clients(server);
-		sleep_ms(DRAIN_STEP_MS);
-	}
-	/* What comes this late could not be answered, so it is not executed. */
-	atomic_store(&server->ending, true);
-	while (atomic_load(&server->under_way) > 0 && now_micros() < deadline)
-		sleep_ms(DRAIN_STEP_MS);
-	/* civetweb's threads look at its flag every other second only */
-	clients_close_waiting(server->main.clients);
-	front_close_silent(server->main.front);
-	if (atomic_load(&server->under_way) > 0)
-		log_event(LOG_WARNING, "drain", NULL, NULL,
-				  "%d requests did not end in time",
-				  atomic_load(&server->under_way));
-}
+	struct server server;
+	const struct config_source *source;
+	struct loop_source signals;
+	bool		ends;
+	int			status;
+};
 
 static void
 reload(struct server *server, const struct config_source *source)
@@ -239,7 +49,7 @@ reload(struct server *server, const struct config_source *source)
 
 	notify_send("RELOADING=1\nMONOTONIC_USEC=%llu",
 				(unsigned long long) now_micros());
-	config = config_reload(source, atomic_load(&server->config));
+	config = config_reload(source, server->config);
 	notify_send("READY=1");
 	if (config == NULL)
 	{
@@ -247,7 +57,7 @@ reload(struct server *server, const struct config_source *source)
 				  "the configuration has faults, the old one stays");
 		return;
 	}
-	atomic_store(&server->config, config);
+	server->config = config;
 	log_event(LOG_INFO, "reload", NULL, NULL, "configuration loaded");
 }
 
@@ -276,16 +86,10 @@ write_pid_file(const char *path)
 static void
 notify_ready(struct server *server)
 {
-	const struct config *config = atomic_load(&server->config);
-	PGconn	   *connection = NULL;
-	bool		found = pool_acquire(server->pool, LANE_DATA, false,
-									 (int) config->login_pool_share,
-									 now_micros(), &connection) == POOL_READY;
-	const struct trouble *trouble = found ? trouble_find(config) :
+	bool		found = pool_begin(server->pool);
+	const struct trouble *trouble = found ? trouble_find(server->config) :
 		pool_trouble(server->pool);
 
-	if (found)
-		pool_release(server->pool, LANE_DATA, connection, true);
 	if (found && trouble != NULL && !trouble->may_serve)
 		trouble = NULL;
 	if (found && trouble != NULL)
@@ -297,12 +101,153 @@ notify_ready(struct server *server)
 					"Serving, but the database cannot be reached");
 }
 
+/* -------- the loop -------- */
+
+static void
+take_signal(struct loop_source *source, uint32_t events)
+{
+	struct run *run = (struct run *) ((char *) source -
+									  offsetof(struct run, signals));
+	struct signalfd_siginfo info;
+
+	(void) events;
+	if (read(source->file, &info, sizeof(info)) != sizeof(info))
+		return;
+	if (info.ssi_signo == SIGHUP)
+		reload(&run->server, run->source);
+	else
+		run->ends = true;
+}
+
+/* Goes round once; waits for "most_ms" at most. */
+static void
+go_round(struct server *server, int most_ms)
+{
+	int			ms = server->front->calls->turn(server->front,
+												server->config);
+	int			relay_ms = relay_turn(server->relay);
+
+	if (relay_ms >= 0 && relay_ms < ms)
+		ms = relay_ms;
+	loop_turn(server->loop, ms < most_ms ? ms : most_ms);
+	notify_alive();
+}
+
+/*
+ * Lets the requests under way end, up to a moment in which there has been
+ * none.
+ */
+static void
+drain(struct server *server)
+{
+	uint64_t	deadline = now_micros() +
+		(uint64_t) server->config->drain_timeout_ms * 1000;
+	int			quiet = 0;
+
+	notify_send("STOPPING=1\nSTATUS=Draining");
+	server->draining = true;
+	server->front->calls->close(server->front);
+	log_event(LOG_INFO, "drain", NULL, NULL, "%ld requests under way",
+			  server->under_way);
+	while (quiet < QUIET_STEPS && now_micros() < deadline)
+	{
+		go_round(server, DRAIN_STEP_MS);
+		quiet = server->under_way == 0 && !relay_sweeps(server->relay) &&
+			!server->front->calls->is_busy(server->front) ? quiet + 1 : 0;
+	}
+
+	/* What comes this late could not be answered, so it is not executed. */
+	server->ending = true;
+	while (server->under_way > 0 && now_micros() < deadline)
+		go_round(server, DRAIN_STEP_MS);
+	if (server->under_way > 0)
+		log_event(LOG_WARNING, "drain", NULL, NULL,
+				  "%ld requests did not end in time", server->under_way);
+}
+
+/* -------- beginning and end -------- */
+
+static bool
+watch_signals(struct run *run, const sigset_t *signals)
+{
+	run->signals.file = signalfd(-1, signals, SFD_CLOEXEC | SFD_NONBLOCK);
+	run->signals.happened = take_signal;
+	return run->signals.file >= 0 &&
+		loop_watch(run->server.loop, &run->signals, EPOLLIN);
+}
+
+/* Makes all that serves; false after a line in the log. */
+static bool
+begin(struct server *server)
+{
+	const struct config *config = server->config;
+	front_create create = strcmp(config->front, "civetweb") == 0 ?
+		civetweb_front_create : loop_front_create;
+
+	server->relay = relay_create(server);
+	if (server->relay != NULL)
+		server->front = create(config, resources_connections(config),
+							   server->loop, relay_service(server->relay));
+	if (server->front == NULL)
+	{
+		log_event(LOG_ERROR, "start", NULL, NULL, "out of memory");
+		return false;
+	}
+	if (!write_pid_file(config->pid_file) ||
+		!log_start(config->access_log_delay_ms) ||
+		!server->front->calls->listen(server->front, config))
+		return false;
+	replicas_start(server->replicas);
+	server->started = true;
+	server->front->calls->announce(server->front);
+	notify_ready(server);
+	return true;
+}
+
+/* Ends what there is of it; false: somebody who helped may never end. */
+static bool
+end(struct server *server)
+{
+	bool		ended;
+
+	if (server->front != NULL)
+		server->front->calls->destroy(server->front);
+	ended = relay_destroy(server->relay);
+	spans_stop(server->spans);
+	log_stop();
+	encoding_stop();
+	return ended;
+}
+
+static void *
+serve(void *argument)
+{
+	struct run *run = argument;
+	struct server *server = &run->server;
+	bool		begun = begin(server);
+	bool		ended;
+
+	while (begun && !run->ends)
+		go_round(server, TICK_MS);
+	if (begun)
+		drain(server);
+	ended = end(server);
+	if (begun && server->config->pid_file[0] != '\0')
+		unlink(server->config->pid_file);
+	run->status = begun ? 0 : 1;
+	if (!ended)
+		return NULL;
+	loop_destroy(server->loop);
+	config_free(server->config);
+	return NULL;
+}
+
 int
 server_run(const struct config_source *source, struct config *config)
 {
-	struct server server;
+	struct run	run = {.server = {.config = config},.source = source};
 	sigset_t	signals;
-	int			signal_number = 0;
+	pthread_t	thread;
 
 	/* Blocked before any thread exists, so that all of them inherit it. */
 	sigemptyset(&signals);
@@ -312,65 +257,19 @@ server_run(const struct config_source *source, struct config *config)
 	pthread_sigmask(SIG_BLOCK, &signals, NULL);
 	signal(SIGPIPE, SIG_IGN);
 
-	memset(&server, 0, sizeof(server));
 	notify_start();
-	atomic_store(&server.config, config);
 	resources_prepare();
-	server.pool = pool_create(config, SESSION_PRIMARY, config->database);
-	server.replicas = replicas_create(config);
-	server.nodes = nodes_create(config, server.pool);
-	server.spans = spans_start(config);
-	mg_init_library(0);
-	if (server.pool == NULL || server.replicas == NULL ||
-		server.nodes == NULL ||
-		!write_pid_file(config->pid_file) ||
-		!log_start(config->access_log_delay_ms) ||
-		!open_doors(&server, config))
+	run.server.spans = spans_start(config);
+	run.server.loop = loop_create();
+	if (run.server.loop == NULL || !watch_signals(&run, &signals) ||
+		!thread_begin(&thread, serve, &run))
 	{
-		close_doors(&server);
-		spans_stop(server.spans);
-		log_stop();
-		replicas_destroy(server.replicas);
-		nodes_destroy(server.nodes);
-		pool_destroy(server.pool);
-		config_free(config);
+		log_event(LOG_ERROR, "start", NULL, NULL, "out of memory");
 		return 1;
 	}
-	replicas_start(server.replicas);
-	atomic_store(&server.started, true);
-	listen_announce(&server.main.listener);
-	if (server.admin.context != NULL)
-		listen_announce(&server.admin.listener);
-	server.sweeper = sweeper_start(&server.config, server.pool);
-	if (server.sweeper == NULL)
-		log_event(LOG_ERROR, "start", NULL, NULL,
-				  "no thread for sweeping: what is over is not deleted");
-	notify_ready(&server);
-
-	while (signal_number != SIGTERM && signal_number != SIGINT)
-	{
-		const struct timespec tick = {0, TICK_MS * 1000000};
-
-		signal_number = sigtimedwait(&signals, NULL, &tick);
-		if (signal_number == SIGHUP)
-			reload(&server, source);
-		tick_clients(&server);
-		notify_alive();
-	}
-
-	drain(&server);
-	close_doors(&server);
-	sweeper_stop(server.sweeper);
-	spans_stop(server.spans);
-	log_stop();
-	encoding_stop();
-	replicas_destroy(server.replicas);
-	nodes_destroy(server.nodes);
-	pool_destroy(server.pool);
-	config = atomic_load(&server.config);
-	if (config->pid_file[0] != '\0')
-		unlink(config->pid_file);
-	config_free(config);
-	log_event(LOG_INFO, "stop", NULL, NULL, "stopped");
-	return 0;
+	pthread_join(thread, NULL);
+	close(run.signals.file);
+	if (run.status == 0)
+		log_event(LOG_INFO, "stop", NULL, NULL, "stopped");
+	return run.status;
 }

@@ -165,7 +165,7 @@ spans_note(struct spans *spans, const struct config *config,
 	new.day_micros = day_micros();
 	new.started = started;
 	new.ended = started + record->total_micros;
-	new.thread_micros = request->waited;
+	new.turn_micros = request->waited;
 	new.waited_until = answer->waited_until;
 	new.wait_micros = answer->wait_micros;
 	new.database_micros = answer->database_micros;

@@ -134,7 +134,7 @@ SKIP:
 			}
 			POSIX::_exit(0);
 		}
-		my $shim = EntityApi::Test->shim($cluster, pool_size => 1, threads => 4,
+		my $shim = EntityApi::Test->shim($cluster, pool_size => 1,
 			database => conninfo($listener->sockport, 'verify-full'));
 		my @missed;
 

@@ -15,7 +15,7 @@ use Time::HiRes qw(time);
 
 my $cluster = EntityApi::Test::StandIn->cluster;
 my $places = 2;
-my $shim = EntityApi::Test->shim($cluster, pool_size => $places, login_pool_share => 1, threads => 16,
+my $shim = EntityApi::Test->shim($cluster, pool_size => $places, login_pool_share => 1,
 	pool_wait_ms => 200, statement_timeout_ms => 300, metrics => 'true');
 
 sub sessions

@@ -138,7 +138,7 @@ subtest 'health beside thousands that are refused' => sub {
 };
 
 subtest 'more than there may be' => sub {
-	my $shim = EntityApi::Test->shim($cluster, pool_size => 2, threads => 8, connections => 20, keep_alive => 'yes',
+	my $shim = EntityApi::Test->shim($cluster, pool_size => 2, connections => 20, keep_alive => 'yes',
 		keep_alive_timeout_ms => 600_000, pool_wait_ms => 60_000, statement_timeout_ms => 60_000,
 		drain_timeout_ms => 60_000);
 
@@ -156,9 +156,9 @@ subtest 'more than there may be' => sub {
 	is($shim->stop, 0, 'ends with 0');
 };
 
-subtest 'more that wait than civetweb has places for' => sub {
+subtest 'hundreds that wait for the database' => sub {
 	my $large = EntityApi::Test::StandIn->cluster(connections => 160);
-	my $shim = EntityApi::Test->shim($large, pool_size => 140, threads => 400, pool_wait_ms => 60_000, statement_timeout_ms => 60_000,
+	my $shim = EntityApi::Test->shim($large, pool_size => 140, pool_wait_ms => 60_000, statement_timeout_ms => 60_000,
 		drain_timeout_ms => 60_000);
 
 	$large->hold;

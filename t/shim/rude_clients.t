@@ -1,4 +1,4 @@
-# What clients and the database may do to the thread that serves many of them.
+# What clients and the database may do to the thread that serves all of them.
 
 use strict;
 use warnings;
@@ -106,13 +106,11 @@ subtest 'a request as long as the buffer, and another one behind it' => sub {
 	like($answer->{body} // '', qr/second/, 'the second');
 };
 
-subtest 'all threads have slow clients, and a head cannot be read' => sub {
-	my $few = EntityApi::Test->shim($cluster, %settings, threads => 4);
+subtest 'many clients are slow, and a head cannot be read' => sub {
+	my $few = EntityApi::Test->shim($cluster, %settings);
 	my $healthy = client($few);
 	my %seen;
 
-	# Who keeps a thread for more than a second is closed: before that is at
-	# once, without any of theirs.
 	my $at_once = EntityApi::Test::wait_until(60, sub {
 			my @slow = map { client($few) } 1 .. 30;
 			my $began = time;
@@ -134,7 +132,7 @@ subtest 'all threads have slow clients, and a head cannot be read' => sub {
 	$few->stop;
 };
 
-subtest 'threads wait for what the loop has, and a head cannot be read' => sub {
+subtest 'some wait for a connection, and a head cannot be read' => sub {
 	my $one = EntityApi::Test->shim($cluster, %settings, pool_size => 1, pool_writes => 0);
 	my $slow = client($one);
 	my @others = map { client($one) } 1 .. 12;

@@ -240,8 +240,7 @@ subtest 'what cannot be read ends nothing but its connection' => sub {
 	}
 };
 
-# civetweb reads so many headers, and would take what comes after for the next
-# request; its buffer is that of all clients.
+# What is read at once lies in a buffer of all clients.
 subtest 'no byte of one client is left for another' => sub {
 	my @headers = map { "X-$_: x" } 1 .. 70;
 
@@ -266,7 +265,6 @@ subtest 'no byte of one client is left for another' => sub {
 	}
 };
 
-# Most of a credential goes past civetweb, which looks for the lines of a head.
 subtest 'a credential is what was sent' => sub {
 	my $client = client();
 	my $long = join '', map { chr 33 + $_ % 94 } 1 .. 3000;

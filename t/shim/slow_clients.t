@@ -113,22 +113,18 @@ sub statuses
 	return map { /^HTTP\/1.1 (\d+) / ? $1 : 'none' } @_;
 }
 
-for my $threads (256, 48)
-{
-	subtest "500 idle and 50 dripping clients, $threads threads" => sub {
-		my $shim = EntityApi::Test->shim($cluster, threads => $threads, pool_size => 4,
-			keep_alive => 'yes');
-		my @idle = map { connected($shim) } 1 .. 250;
-		my @kept = map { connected($shim, "$get\r\n") } 1 .. 250;
-		my @heads = map { connected($shim, "${get}X-A: ") } 1 .. 25;
-		my @bodies = map { connected($shim, "POST /x HTTP/1.1\r\n${host}Content-Length: 100000\r\n\r\n") } 1 .. 25;
-		my $failed = failures($shim, 2, sub { drip(@heads, @bodies) });
+subtest '500 idle and 50 dripping clients' => sub {
+	my $shim = EntityApi::Test->shim($cluster, pool_size => 4, keep_alive => 'yes');
+	my @idle = map { connected($shim) } 1 .. 250;
+	my @kept = map { connected($shim, "$get\r\n") } 1 .. 250;
+	my @heads = map { connected($shim, "${get}X-A: ") } 1 .. 25;
+	my @bodies = map { connected($shim, "POST /x HTTP/1.1\r\n${host}Content-Length: 100000\r\n\r\n") } 1 .. 25;
+	my $failed = failures($shim, 2, sub { drip(@heads, @bodies) });
 
-		is($failed, 0, 'a healthy client is answered');
-		close $_ for @idle, @kept, @heads, @bodies;
-		is($shim->stop, 0, 'ends with 0');
-	};
-}
+	is($failed, 0, 'a healthy client is answered');
+	close $_ for @idle, @kept, @heads, @bodies;
+	is($shim->stop, 0, 'ends with 0');
+};
 
 subtest 'a thousand requests in one go' => sub {
 	my $shim = EntityApi::Test->shim($cluster, keep_alive => 'yes');
@@ -177,7 +173,7 @@ subtest 'each by its own deadline' => sub {
 	$shim->stop('KILL');
 };
 
-my $shim = EntityApi::Test->shim($cluster, threads => 20, pool_size => 2, write_timeout_ms => 1000, keep_alive => 'yes');
+my $shim = EntityApi::Test->shim($cluster, pool_size => 2, write_timeout_ms => 1000, keep_alive => 'yes');
 
 subtest 'a body in pieces that come in time' => sub {
 	my $body = 'x' x 200_000;
@@ -212,7 +208,7 @@ subtest 'a client that does not take its answer' => sub {
 subtest 'a wait that is bounded by time, not by number' => sub {
 	my $slow = "GET /hold HTTP/1.1\r\n${host}Connection: close\r\n\r\n";
 	my $ask = "${get}Connection: close\r\n\r\n";
-	my $shim = EntityApi::Test->shim($cluster, pool_size => 2, threads => 8, reloaded => { pool_wait_ms => 60_000 });
+	my $shim = EntityApi::Test->shim($cluster, pool_size => 2, reloaded => { pool_wait_ms => 60_000 });
 
 	$cluster->hold;
 	my @busy = map { connected($shim, $slow) } 1 .. 2;

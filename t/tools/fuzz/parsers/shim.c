@@ -1,14 +1,7 @@
 /*
- * Targets of the shim: heads, chunks, codings, addresses, traces and
+ * Targets of the shim: requests, chunks, codings, addresses, traces and
  * manifests.  FUZZ_TARGET of the environment chooses one.
- *
- * A head reaches the shim as civetweb has parsed it in place, and http/head.c
- * concludes from the distances between its pointers.  That parser is none of
- * the library's functions, so it is written down here once more, as it is in
- * civetweb 1.15 and 1.16; t/tools/fuzz/requests.pl sends heads through the
- * library.
  */
-#include <ctype.h>
 #include <netinet/in.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -18,16 +11,13 @@
 #include <jansson.h>
 
 #include "base/address.h"
-#include "base/calls.h"
 #include "base/json_read.h"
 #include "command/manifest_json.h"
 #include "command/manifest_yaml.h"
 #include "http/chunks.h"
 #include "http/encoding.h"
-#include "http/head.h"
+#include "http/incoming.h"
 #include "http/trace.h"
-#include "connections/whole.h"
-#include "connections/wire.h"
 
 #define must_hold(condition) \
 	((condition) ? (void) 0 : fault(#condition, __LINE__))
@@ -49,134 +39,31 @@ copy(const uint8_t *bytes, size_t length, size_t nuls)
 	return text;
 }
 
-/* -------- heads, as civetweb has them -------- */
+/* -------- requests -------- */
 
-/* Nothing is received here, and the system's own calls are nobody's. */
-const struct calls calls_real;
-
-static size_t
-head_length(const char *text, size_t length)
-{
-	for (size_t i = 0; i + 1 < length; i++)
-	{
-		unsigned char c = (unsigned char) text[i];
-
-		if (c < 128 && c != '\r' && c != '\n' && !isprint(c))
-			return 0;
-		if (text[i] == '\n' && text[i + 1] == '\n')
-			return i + 2;
-		if (i + 3 < length && memcmp(text + i, "\r\n\r\n", 4) == 0)
-			return i + 4;
-	}
-	return 0;
-}
-
-static bool
-end_word(char **at, bool of_line)
-{
-	while ((unsigned char) **at > 127 || isgraph((unsigned char) **at))
-		(*at)++;
-	if (of_line ? **at != '\r' && **at != '\n' : **at != ' ')
-		return false;
-	do
-		*(*at)++ = '\0';
-	while (isspace((unsigned char) **at));
-	return of_line || isgraph((unsigned char) **at);
-}
-
-static int
-parse_headers(char *at, struct mg_header *headers)
-{
-	int			count = 0;
-
-	while (count < MG_MAX_HEADERS)
-	{
-		char	   *name = at;
-
-		while (*at != ':' && *at >= 33 && *at <= 126)
-			at++;
-		if (at == name)
-			break;
-		while (*at == ' ')
-			*at++ = '\0';
-		if (*at != ':')
-			return -1;
-		*at++ = '\0';
-		while (*at == ' ' || *at == '\t')
-			at++;
-		headers[count].name = name;
-		headers[count++].value = at;
-		at += strcspn(at, "\r\n");
-		if (*at == '\r')
-		{
-			*at++ = '\0';
-			if (*at != '\n')
-				return -1;
-		}
-		if (*at == '\0')
-			break;
-		*at++ = '\0';
-		if (*at == '\r' || *at == '\n')
-			break;
-	}
-	return count;
-}
-
-static bool
-parse_head(char *at, size_t length, struct mg_request_info *info)
-{
-	static const char methods[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
-	char	   *query;
-
-	memset(info, 0, sizeof(*info));
-	while (length > 0 && isspace((unsigned char) *at))
-		at++, length--;
-	length = head_length(at, length);
-	if (length == 0 || iscntrl((unsigned char) *at))
-		return false;
-	at[length - 1] = '\0';
-	info->request_method = at;
-	if (!end_word(&at, false) || strspn(info->request_method, methods) !=
-		strlen(info->request_method))
-		return false;
-	info->request_uri = at;
-	if (!end_word(&at, false))
-		return false;
-	info->http_version = at;
-	if (!end_word(&at, true) || strncmp(info->http_version, "HTTP/", 5) != 0)
-		return false;
-	info->http_version += 5;
-	info->num_headers = parse_headers(at, info->http_headers);
-	query = strchr((char *) info->request_uri, '?');
-	if (query != NULL)
-	{
-		*query = '\0';
-		info->query_string = query + 1;
-	}
-	return info->num_headers >= 0;
-}
+static const struct config config = {.max_headers = 40, .max_url = 300,
+.max_headers_bytes = 1000, .max_body = 200, .max_body_auth = 100};
 
 /*
  * What is accepted has no second reading: its lines, put together again with
- * single spaces, are the head that came.  Only of the request line's end no
- * more is known than that it has two characters, as civetweb overwrites it;
- * and, without headers, that it has at least four.
+ * single spaces, are the head that came.
  */
 static void
-must_be_plain(const char *sent, size_t length, const struct head *head,
-			  const struct mg_request_info *info)
+must_be_plain(const struct head *head, const char *sent)
 {
 	struct buffer again = {0};
 
-	buffer_printf(&again, "%s %s%s%s HTTP/%s", info->request_method,
-				  info->request_uri, info->query_string ? "?" : "",
-				  info->query_string ? info->query_string : "",
-				  info->http_version);
-	must_hold(again.length <= length &&
-			  memcmp(again.data, sent, again.length) == 0);
-	must_hold(strchr("\r\n", sent[again.length]) != NULL &&
-			  isspace((unsigned char) sent[again.length + 1]));
-	buffer_append(&again, sent + again.length, 2);
+	while (memcmp(sent, "\r\n", 2) == 0)
+		sent += 2;
+	buffer_printf(&again, "%s ", head->method);
+	if (head->authority != NULL)
+		buffer_append(&again, sent + again.length,
+					  (size_t) (head->authority - sent) - again.length);
+	buffer_append(&again, head->authority ? head->authority : "",
+				  head->authority_length);
+	buffer_append(&again, head->target, head->target_length);
+	buffer_printf(&again, " HTTP/1.%d\r\n", head->is_http_11);
+	must_hold(memcmp(again.data, sent, again.length) == 0);
 	for (int i = 0; i < head->count; i++)
 	{
 		const struct header *header = &head->headers[i];
@@ -184,121 +71,121 @@ must_be_plain(const char *sent, size_t length, const struct head *head,
 		const char *end = strstr(line, "\r\n");
 		const char *value = line + header->name_length + 1;
 
-		must_hold(end != NULL);
-		must_hold(memcmp(line, header->name, header->name_length) == 0);
-		must_hold(value[-1] == ':');
-		value += strspn(value, " \t");
-		must_hold(memcmp(value, header->value, header->value_length) == 0);
-		value += header->value_length;
-		must_hold(strspn(value, " ") == (size_t) (end - value));
+		must_hold(line == header->name && value[-1] == ':');
+		must_hold(end != NULL &&
+				  memchr(line, '\n', (size_t) (end - line)) == NULL);
+		must_hold(value + strspn(value, " \t") == header->value ||
+				  header->value_length == 0);
+		value = header->value + header->value_length;
+		must_hold(strspn(value, " \t") == (size_t) (end - value));
+		must_hold(utf8_is_valid(header->value, header->value_length));
 		buffer_append(&again, line, (size_t) (end + 2 - line));
 	}
-	must_hold(head->count == 0 ||
-			  strncmp(sent + again.length, "\r\n", 2) == 0);
+	must_hold(memcmp(sent + again.length, "\r\n", 2) == 0);
 	buffer_free(&again);
 }
 
-/*
- * What the loop took for one request, and all of it, is that for who reads it:
- * nothing is left over, nothing is waited for, and its connection goes on.
- */
+/* What a request was read as, in words. */
 static void
-must_be_whole(const struct head *head, size_t head_size, size_t size)
+tell(struct buffer *told, const struct head *head,
+	 const struct arrived *arrived)
 {
-	must_hold(!head->is_chunked);
-	must_hold(head_size + (size_t) head->length == size);
-	must_hold(head->known[HEADER_EXPECT] == NULL);
-	must_hold(head->known[HEADER_UPGRADE] == NULL);
-	must_hold(head_allows_reuse(head, true));
-}
-
-static const struct config config = {.max_headers = 40, .max_url = 300,
-.max_headers_bytes = 1000};
-
-/*
- * Without the end of its credential a head is read as it is with it: by the
- * same headers, or for the same reason not at all.
- */
-static void
-must_read_same(const uint8_t *bytes, size_t length,
-			   const struct whole_rest *rest, const struct head *head,
-			   const struct refusal *refusal)
-{
-	const size_t place = (size_t) (rest->value - (const char *) bytes);
-	const size_t first = place + rest->value_length - rest->length;
-	struct mg_request_info info;
-	struct head shorter;
-	char	   *text;
-
-	text = copy(bytes, length - rest->length, 4);
-	memcpy(text + first, bytes + first + rest->length,
-		   length - first - rest->length);
-	wire_begin();
-	wire_received(0, text, length - rest->length);
-	wire_shorten(place, rest->value, rest->value_length);
-	must_hold(parse_head(text, length - rest->length, &info));
-	must_hold(head_read(&shorter, &info, &config) == refusal);
-	for (int i = 0; refusal == NULL && i < head->count; i++)
+	if (arrived->refusal != NULL)
 	{
-		const struct header *one = &head->headers[i];
-		const struct header *other = &shorter.headers[i];
-
-		must_hold(shorter.count == head->count);
-		must_hold(strcmp(one->name, other->name) == 0);
-		must_hold(one->value_length == other->value_length);
-		must_hold(memcmp(one->value, other->value, one->value_length) == 0);
+		buffer_printf(told, "refused %s %s\n", head->method,
+					  arrived->refusal->kind);
+		return;
 	}
-	wire_begin();
-	free(text);
+	must_hold(arrived->length <= head->limit);
+	must_hold(head->is_chunked || arrived->length == head->length);
+	buffer_printf(told, "%s %.*s %d %d %d %d\n", head->method,
+				  (int) head->target_length, head->target, head->is_http_11,
+				  head->area, head_allows_reuse(head), head->expects);
+	for (int i = 0; i < head->count; i++)
+		buffer_printf(told, "%.*s: %.*s\n",
+					  (int) head->headers[i].name_length,
+					  head->headers[i].name,
+					  (int) head->headers[i].value_length,
+					  head->headers[i].value);
+	buffer_append(told, arrived->body, arrived->length);
 }
 
+/*
+ * Reads a connection that sends pieces of that size, as a front does: what is
+ * behind a request comes first when the next one is looked for, and behind a
+ * refusal, and behind chunks, nothing is read.
+ */
+static void
+read_all(const char *bytes, size_t length, size_t step, struct buffer *told)
+{
+	struct incoming incoming = {0};
+	struct buffer unread = {0};
+	struct head head;
+	struct arrived arrived;
+	size_t		at = 0;
+	bool		goes_on = true;
+
+	while (goes_on && (unread.length > 0 || at < length))
+	{
+		struct buffer piece = unread;
+		enum incoming_state state;
+
+		memset(&unread, 0, sizeof(unread));
+		if (piece.length == 0)
+		{
+			size_t		size = length - at < step ? length - at : step;
+
+			buffer_append(&piece, bytes + at, size);
+			at += size;
+		}
+		state = incoming_take(&incoming, piece.data, piece.length, &config,
+							  &head, &arrived);
+		must_hold(state != INCOMING_FAILED);
+
+		/* one that has been kept may be looked at again */
+		if (state == INCOMING_WHOLE && incoming.bytes.length > 0)
+			must_hold(incoming_take(&incoming, "", 0, &config, &head,
+									&arrived) == INCOMING_WHOLE);
+		if (state == INCOMING_WHOLE || state == INCOMING_REFUSED)
+		{
+			must_hold((state == INCOMING_REFUSED) ==
+					  (arrived.refusal != NULL));
+			if (state == INCOMING_WHOLE)
+				must_be_plain(&head, incoming.bytes.length > 0 ?
+							  incoming.bytes.data : piece.data);
+			tell(told, &head, &arrived);
+			goes_on = state == INCOMING_WHOLE && !head.is_chunked;
+			if (goes_on && arrived.rest_length > 0)
+				buffer_append(&unread, arrived.rest, arrived.rest_length);
+			incoming_free(&incoming);
+			memset(&incoming, 0, sizeof(incoming));
+		}
+		buffer_free(&piece);
+	}
+	incoming_free(&incoming);
+	buffer_free(&unread);
+}
+
+/* However the bytes are cut, they are the same requests. */
 static void
 run_head(const uint8_t *bytes, size_t length)
 {
-	struct whole_rest rest;
-	const bool	is_whole = whole_request((const char *) bytes, length, &rest);
-	const size_t size = length;
-	struct mg_request_info info;
-	struct head head;
-	char	   *text;
-	char	   *sent;
-	char	   *start;
-	size_t		spaces = 0;
-	bool		is_parsed;
-	const struct refusal *refusal = NULL;
+	struct buffer whole = {0};
+	size_t		steps[] = {1, 2, 3, 7, 0};
 
-	/* A body may begin with bytes that look like the end of the head. */
-	while (spaces < length && isspace(bytes[spaces]))
-		spaces++;
-	length = spaces + head_length((const char *) bytes + spaces,
-								  length - spaces);
-	text = copy(bytes, length, 4);
-	sent = copy(bytes, length, 4);
-	start = sent + spaces;
-	wire_begin();
-	wire_received(0, text, length);
-	is_parsed = parse_head(text, length, &info);
-	if (is_parsed)
-		refusal = head_read(&head, &info, &config);
-	if (is_parsed && is_whole && rest.length > 0)
-		must_read_same(bytes, length, &rest, &head, refusal);
-	if (is_parsed && refusal == NULL)
+	steps[4] = length > 0 ? bytes[length - 1] % 64 + 1 : 1;
+	read_all((const char *) bytes, length, length, &whole);
+	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++)
 	{
-		bool		is_11 = strcmp(info.http_version, "1.1") == 0;
+		struct buffer cut = {0};
 
-		must_be_plain(start, strlen(start), &head, &info);
-		head_check_host(&head, is_11);
-		if (head_check_framing(&head, info.request_method, is_11) == NULL)
-		{
-			must_hold(head.length >= 0 && head.length <= 9999999999LL);
-			if (is_whole)
-				must_be_whole(&head, length, size);
-		}
-		must_hold(!is_whole || (is_11 && spaces == 0));
-		head_allows_reuse(&head, is_11);
+		read_all((const char *) bytes, length, steps[i], &cut);
+		must_hold(cut.length == whole.length);
+		must_hold(cut.length == 0 ||
+				  memcmp(cut.data, whole.data, cut.length) == 0);
+		buffer_free(&cut);
 	}
-	free(sent);
-	free(text);
+	buffer_free(&whole);
 }
 
 /* -------- chunks -------- */
@@ -333,7 +220,6 @@ run_chunks(const uint8_t *bytes, size_t length)
 	must_hold(data.length == pieces.length && data.length <= 200);
 	must_hold(data.length == 0 ||
 			  memcmp(data.data, pieces.data, data.length) == 0);
-	must_hold(whole.ended == cut.ended);
 	buffer_free(&data);
 	buffer_free(&pieces);
 }
