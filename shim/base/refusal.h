@@ -75,6 +75,9 @@ struct refusal
 	REFUSAL(bad_transfer, 400, "MALFORMED_REQUEST", "Malformed request", \
 			"The only transfer coding understood is chunked, in HTTP/1.1 " \
 			"and without a Content-Length.") \
+	REFUSAL(encoding, 415, "UNSUPPORTED_MEDIA_TYPE", \
+			"Unsupported media type", \
+			"Bodies are taken as they are, without a Content-Encoding.") \
 	REFUSAL(upgrade, 400, "MALFORMED_REQUEST", "Malformed request", \
 			"The protocol of the connection cannot be changed.") \
 	REFUSAL(bad_body, 400, "MALFORMED_REQUEST", "Malformed request", \

@@ -42,8 +42,10 @@ struct opening
 	struct task task;
 	struct pool *pool;
 	bool		is_used;
+	bool		is_first;		/* of all */
 	uint64_t	began;
 	PGconn	   *connection;
+	const struct trouble *trouble;	/* of the first */
 };
 
 struct pool
@@ -60,6 +62,9 @@ struct pool
 	struct opening openings[MOST_CONNECTING];
 	long		waiting;
 	long		login_share;
+	bool		has_begun;		/* the first one has been tried, */
+	bool		found;			/* opened, */
+	const struct trouble *trouble;	/* and this was wrong */
 	int			writing;		/* calls that write */
 	uint64_t	failed;			/* none could be opened, tried then */
 	uint64_t	failed_at;		/* which was known then */
@@ -188,6 +193,9 @@ run(struct task *task)
 	opening->connection = session_open(&opening->pool->source);
 	metrics_add(opening->connection ? METRIC_CONNECTIONS_OPENED :
 				METRIC_CONNECTIONS_FAILED, 1);
+	if (opening->is_first)
+		opening->trouble = opening->connection ?
+			trouble_find(opening->pool->config) : pool_trouble(opening->pool);
 }
 
 static void
@@ -197,6 +205,12 @@ done(struct task *task)
 	struct pool *pool = opening->pool;
 
 	opening->is_used = false;
+	if (opening->is_first)
+	{
+		pool->has_begun = true;
+		pool->found = opening->connection != NULL;
+		pool->trouble = opening->trouble;
+	}
 	if (opening->connection != NULL)
 	{
 		pool->failed = pool->failed_at = 0;
@@ -207,6 +221,18 @@ done(struct task *task)
 		pool->failed = opening->began;
 		pool->failed_at = now_micros();
 	}
+}
+
+static void
+begin_opening(struct pool *pool, struct opening *opening, bool is_first)
+{
+	opening->task.run = run;
+	opening->task.done = done;
+	opening->pool = pool;
+	opening->is_first = is_first;
+	opening->began = now_micros();
+	opening->connection = NULL;
+	opening->is_used = helpers_give(pool->openers, &opening->task);
 }
 
 /*
@@ -234,12 +260,7 @@ open_another(struct pool *pool, long most)
 		(count > 0 && pool->failed_at != 0 &&
 		 now_micros() < pool->failed_at + AGAIN_MICROS))
 		return;
-	unused->task.run = run;
-	unused->task.done = done;
-	unused->pool = pool;
-	unused->began = now_micros();
-	unused->connection = NULL;
-	unused->is_used = helpers_give(pool->openers, &unused->task);
+	begin_opening(pool, unused, false);
 }
 
 /* -------- which one -------- */
@@ -520,14 +541,20 @@ pool_create(struct loop *loop, const struct config *config,
 	return pool;
 }
 
-bool
+void
 pool_begin(struct pool *pool)
 {
-	struct opening opening = {.pool = pool,.began = now_micros()};
+	begin_opening(pool, &pool->openings[0], true);
+	pool->has_begun = !pool->openings[0].is_used;
+}
 
-	run(&opening.task);
-	done(&opening.task);
-	return opening.connection != NULL;
+bool
+pool_has_begun(const struct pool *pool, bool *found,
+			   const struct trouble **trouble)
+{
+	*found = pool->found;
+	*trouble = pool->trouble;
+	return pool->has_begun;
 }
 
 bool

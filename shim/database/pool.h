@@ -33,10 +33,17 @@ extern struct pool *pool_create(struct loop *loop,
 								pool_happened happened, void *argument);
 
 /*
- * Opens the first connection, and waits for it: before the loop begins.  False
- * if it cannot be had.
+ * Has the first connection opened, and looked for what is wrong with a
+ * database that does answer.
  */
-extern bool pool_begin(struct pool *pool);
+extern void pool_begin(struct pool *pool);
+
+/*
+ * Whether that has been tried; then, whether there is one, and what is wrong,
+ * or NULL.
+ */
+extern bool pool_has_begun(const struct pool *pool, bool *found,
+						   const struct trouble **trouble);
 
 /* How many requests wait, beside those that connections have. */
 extern void pool_want(struct pool *pool, long waiting, long login_share);

@@ -18,6 +18,7 @@ static const struct
 {
 	{"host", HEADER_HOST, true},
 	{"content-length", HEADER_CONTENT_LENGTH, true},
+	{"content-encoding", HEADER_CONTENT_ENCODING, true},
 	{"transfer-encoding", HEADER_TRANSFER_ENCODING, true},
 	{"authorization", HEADER_OTHER, true},
 	{"x-api-key", HEADER_OTHER, true},
@@ -254,6 +255,7 @@ const struct refusal *
 head_check(struct head *head, const struct config *config)
 {
 	const struct refusal *refusal;
+	const struct header *encoding;
 	const struct header *expect;
 
 	head->area = area_of(head);
@@ -268,6 +270,9 @@ head_check(struct head *head, const struct config *config)
 		return refusal;
 	if (head->length > head->limit)
 		return &refusal_body_too_large;
+	encoding = head->known[HEADER_CONTENT_ENCODING];
+	if (encoding != NULL && !header_is(encoding, "identity"))
+		return &refusal_encoding;
 	expect = head->known[HEADER_EXPECT];
 	if (expect == NULL || !head->is_http_11)
 		return NULL;

@@ -251,6 +251,8 @@ reply_refusal(struct reply *reply, struct request *request,
 				  "Vary: Accept, Authorization, X-API-Key\r\n", request->id);
 	if (status == 405)
 		buffer_string(head, "Allow: GET, HEAD\r\n");
+	if (status == 415)
+		buffer_string(head, "Accept-Encoding: identity\r\n");
 	if (refusal_passes(refusal) && status == refusal->status)
 		buffer_printf(head, "Retry-After: %d\r\n", RETRY_AFTER);
 	buffer_string(head, "\r\n");

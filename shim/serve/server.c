@@ -84,12 +84,15 @@ write_pid_file(const char *path)
  * be there as well, or what is wrong with it: a restart would not help.
  */
 static void
-notify_ready(struct server *server)
+look_at_start(struct server *server)
 {
-	bool		found = pool_begin(server->pool);
-	const struct trouble *trouble = found ? trouble_find(server->config) :
-		pool_trouble(server->pool);
+	const struct trouble *trouble;
+	bool		found;
 
+	if (server->told_ready ||
+		!pool_has_begun(server->pool, &found, &trouble))
+		return;
+	server->told_ready = true;
 	if (found && trouble != NULL && !trouble->may_serve)
 		trouble = NULL;
 	if (found && trouble != NULL)
@@ -130,7 +133,9 @@ go_round(struct server *server, int most_ms)
 	if (relay_ms >= 0 && relay_ms < ms)
 		ms = relay_ms;
 	loop_turn(server->loop, ms < most_ms ? ms : most_ms);
-	notify_alive();
+	look_at_start(server);
+	if (server->told_ready)
+		notify_alive();
 }
 
 /*
@@ -200,7 +205,7 @@ begin(struct server *server)
 	replicas_start(server->replicas);
 	server->started = true;
 	server->front->calls->announce(server->front);
-	notify_ready(server);
+	pool_begin(server->pool);
 	return true;
 }
 

@@ -26,6 +26,7 @@ struct server
 	struct relay *relay;
 	long		under_way;		/* requests at the addresses of "listen" */
 	bool		started;
+	bool		told_ready;		/* the manager of services */
 	bool		draining;
 	bool		ending;			/* nothing is executed any more */
 };

@@ -137,6 +137,9 @@ my @refused = (
 	[ 'the same, encoded', 413, "POST /%61uth/x HTTP/1.1\r\n${host}Content-Length: 65537\r\n\r\n" ],
 	[ 'a body over the limit of /manage', 413, "POST /manage/x HTTP/1.1\r\n${host}Content-Length: 65537\r\n\r\n" ],
 	[ 'expectation over the limit', 413, $post . $host . "Expect: 100-continue\r\nContent-Length: 1048577\r\n\r\n" ],
+	[ 'a coding of the body', 415, $post . $host . "Content-Encoding: gzip\r\n$body" ],
+	[ 'two of them', 415, $post . $host . "Content-Encoding: gzip, identity\r\n$body" ],
+	[ 'two headers of that', 400, $post . $host . "Content-Encoding: identity\r\nContent-Encoding: identity\r\n$body" ],
 	[ 'a bad chunk size', 400, $post . $host . "Transfer-Encoding: chunked\r\n\r\nzz\r\nabc\r\n0\r\n\r\n" ],
 	[ 'a negative chunk size', 400, $post . $host . "Transfer-Encoding: chunked\r\n\r\n-3\r\nabc\r\n0\r\n\r\n" ],
 	[ 'a huge chunk size', 400, $post . $host . "Transfer-Encoding: chunked\r\n\r\nffffffffffffffff0\r\nabc\r\n0\r\n\r\n" ],
@@ -222,6 +225,7 @@ subtest 'what looks odd and is allowed' => sub {
 		[ 'an unusual method', "REPORT /x HTTP/1.1\r\n${host}Connection: close\r\n\r\n" ],
 		[ 'a method that nobody knows', "FOO /x HTTP/1.1\r\n${host}Connection: close\r\n\r\n" ],
 		[ 'two empty lines before', "\r\n\r\n$get${host}Connection: close\r\n\r\n" ],
+		[ 'a body that is not coded', $post . $host . "Content-Encoding: Identity\r\nConnection: close\r\n$body" ],
 		[ 'tabs around a value', $get . "Host:\ta\t\r\nConnection: \tclose \t\r\n\r\n" ],
 		[ 'a tab in a value', $get . $host . "X-A: a\tb\r\nConnection: close\r\n\r\n" ],
 		[ 'a length behind a tab', $post . $host . "Connection: close\r\nContent-Length:\t3\r\n\r\nabc" ],
@@ -237,6 +241,7 @@ subtest 'what looks odd and is allowed' => sub {
 
 		like($answer, qr/^HTTP\/1.1 200 /m, $name);
 	}
+	like($shim->raw($post . $host . "Content-Encoding: br\r\n$body"), qr/^Accept-Encoding: identity\r$/m, 'which codings there are');
 	for my $case ([ 'http://a/api/v1/x?b' => '/api/v1/x?b' ], [ 'http://a' => '/' ], [ 'http://a?b' => '/?b' ])
 	{
 		my ($sent, $target) = @$case;
