@@ -128,7 +128,7 @@ static const struct setting settings[] =
 			"bytes of all request headers, then 431"),
 	INTEGER(max_headers, "60", 8, 63, RELOADABLE,
 			"number of request headers, then 431"),
-	INTEGER(max_unfinished, "67108864", 131072, 1099511627776, RELOADABLE,
+	INTEGER(max_unfinished, "67108864", 1048576, 1099511627776, RELOADABLE,
 			"bytes of all requests together that have not come whole; beyond "
 			"it those that are at it for longest get 408"),
 	INTEGER(body_timeout_ms, "30000", 100, 600000, RELOADABLE,

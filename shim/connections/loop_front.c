@@ -93,7 +93,6 @@ begin(struct loop_front *front, struct peer *peer,
 	  const struct arrived *arrived, uint64_t since)
 {
 	struct incoming incoming = peer->incoming;
-	struct buffer rest = {0};
 	uint64_t	now = now_micros();
 	struct arrival arrival = {
 		.client = &peer->client,.head = &front->head,
@@ -105,10 +104,7 @@ begin(struct loop_front *front, struct peer *peer,
 
 	if (!peer->urgent)
 		arrival.overdue = weigh(front, arrival.waited, now);
-	if (arrived->rest_length > 0)
-		buffer_append(&rest, arrived->rest, arrived->rest_length);
-	buffer_free(&peer->unread);
-	peer->unread = rest;
+	peers_keep(&front->peers, peer, arrived->rest, arrived->rest_length);
 	memset(&peer->incoming, 0, sizeof(peer->incoming));
 	peers_count_held(&front->peers, peer);
 	peers_serve(&front->peers, peer);
@@ -142,15 +138,20 @@ encourage(struct peer *peer)
 }
 
 /*
- * All together may have so much; more than that, and those that are at it for
- * longest have to go: bodies first, which are most of it.
+ * All together may have so much, but one of them always; more than that, and
+ * those that are at it for longest have to go: bodies first, which are most of
+ * it.  What grows has up to twice the room that it needs.
  */
 static void
 make_room(struct loop_front *front)
 {
 	struct peers *peers = &front->peers;
+	size_t		one = 2 * (size_t) peers->config->max_body + PARSE_MOST;
+	size_t		most = (size_t) peers->config->max_unfinished;
 
-	while (peers->held > (size_t) peers->config->max_unfinished)
+	if (most < one)
+		most = one;
+	while (peers->held > most)
 	{
 		struct peer *oldest = peers->lists[PEER_BODY].first;
 
@@ -241,19 +242,18 @@ receive(struct loop_front *front, struct peer *peer, uint64_t since)
 static void
 serve(struct loop_front *front, struct peer *peer)
 {
-	struct buffer unread = peer->unread;
-	bool		is_whole = peer->incoming.bytes.length > 0;
 	uint64_t	since = peer->since;
 
-	if (is_whole)
+	if (peer->incoming.bytes.length > 0)
 		take(front, peer, "", 0, since);
-	else if (unread.length == 0)
+	else if (peer->unread.length == 0)
 		receive(front, peer, since);
 	else
 	{
-		memset(&peer->unread, 0, sizeof(peer->unread));
-		take(front, peer, unread.data, unread.length, since);
-		buffer_free(&unread);
+		struct buffer kept = peers_take_kept(&front->peers, peer);
+
+		take(front, peer, kept.data, kept.length, since);
+		buffer_free(&kept);
 	}
 }
 

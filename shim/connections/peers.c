@@ -79,11 +79,43 @@ peers_move(struct peers *peers, struct peer *peer, enum peer_state state)
 void
 peers_count_held(struct peers *peers, struct peer *peer)
 {
-	size_t		bytes = peer->incoming.bytes.capacity +
-		peer->unread.capacity;
+	size_t		bytes = peer->incoming.bytes.capacity;
 
 	peers->held += bytes - peer->held;
 	peer->held = bytes;
+}
+
+struct buffer
+peers_take_kept(struct peers *peers, struct peer *peer)
+{
+	struct buffer kept = peer->unread;
+
+	peers->ahead -= kept.capacity;
+	memset(&peer->unread, 0, sizeof(peer->unread));
+	return kept;
+}
+
+void
+peers_keep(struct peers *peers, struct peer *peer, const char *bytes,
+		   size_t length)
+{
+	size_t		most = (size_t) peers->config->max_unfinished / 4;
+
+	peer->dropped = length > 0 && peers->ahead + length > most;
+	if (length == 0 || peer->dropped)
+		return;
+	buffer_append(&peer->unread, bytes, length);
+	peers->ahead += peer->unread.capacity;
+	peer->dropped = peer->unread.failed;
+}
+
+/* Nobody will ask for that any more. */
+static void
+drop_kept(struct peers *peers, struct peer *peer)
+{
+	struct buffer kept = peers_take_kept(peers, peer);
+
+	buffer_free(&kept);
 }
 
 static void
@@ -101,8 +133,8 @@ peers_close(struct peers *peers, struct peer *peer)
 	peer->door->count--;
 	peer->door->left = true;
 	incoming_free(&peer->incoming);
-	buffer_free(&peer->unread);
 	peers_count_held(peers, peer);
+	drop_kept(peers, peer);
 	count_untaken(peers, peer, 0);
 	buffer_free(&peer->unsent);
 	close(peer->source.file);
@@ -346,8 +378,7 @@ go_on(struct peers *peers, struct peer *peer)
 	{
 		peer->since = now_micros();
 		shutdown(peer->source.file, SHUT_WR);
-		buffer_free(&peer->unread);
-		peers_count_held(peers, peer);
+		drop_kept(peers, peer);
 		peers_move(peers, peer, PEER_LEAVING);
 		peers_ignore(peers, peer);
 	}
@@ -391,7 +422,7 @@ make_room_for(struct peers *peers, struct peer *peer)
 bool
 peers_answered(struct peers *peers, struct peer *peer, bool leaves)
 {
-	peer->leaves = leaves;
+	peer->leaves = leaves || peer->dropped;
 	if (peer->broken || peer->unsent.failed)
 	{
 		peers_close(peers, peer);

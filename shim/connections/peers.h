@@ -55,12 +55,13 @@ struct peer
 	bool		ended;			/* its client says no more behind that */
 	bool		broken;			/* it takes no more */
 	bool		leaves;			/* when all has been sent */
+	bool		dropped;		/* what was behind its request */
 	enum peer_state state;
 	uint64_t	since;			/* when it got into that state */
 	uint64_t	heard_at;		/* when a part of a body came */
 	struct incoming incoming;	/* the request that comes */
+	size_t		held;			/* bytes of that, in the sum of all */
 	struct buffer unread;		/* what has come behind the last one */
-	size_t		held;			/* bytes of both, in the sum of all */
 	struct buffer unsent;		/* what its client has not taken yet */
 	size_t		sent;			/* of that */
 	size_t		untaken;		/* of that, in the sum of all */
@@ -84,6 +85,7 @@ struct peers
 	struct peer_list lists[PEER_STATES];
 	long		urgent;			/* among those that are ready */
 	size_t		held;			/* bytes of requests that are not whole */
+	size_t		ahead;			/* bytes that came behind those begun */
 	size_t		untaken;		/* bytes of answers that clients take */
 };
 
@@ -116,8 +118,18 @@ extern bool peers_have_waited(const struct peers *peers, uint64_t micros);
 /* Looks for those who ask for health among them. */
 extern void peers_find_urgent(struct peers *peers);
 
-/* How much is kept of what has come has changed. */
+/* How much is kept of a request has changed. */
 extern void peers_count_held(struct peers *peers, struct peer *peer);
+
+/*
+ * Keeps what has come behind a request; or not, if there is too much of all
+ * already: then the connection ends with the answer.
+ */
+extern void peers_keep(struct peers *peers, struct peer *peer,
+					   const char *bytes, size_t length);
+
+/* Takes that, which is the caller's. */
+extern struct buffer peers_take_kept(struct peers *peers, struct peer *peer);
 
 /* A piece of its answer; and all of it has been sent, false: in vain. */
 extern void peers_send(struct peers *peers, struct peer *peer,
