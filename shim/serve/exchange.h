@@ -28,7 +28,7 @@ struct exchange
 	struct answer answer;
 	uint64_t	started;		/* when it was there to be read */
 
-	/* On its way to the database (relay.c). */
+	/* On its way to the database (way.h). */
 	struct exchange *next;
 	struct way *way;
 	uint64_t	queued;			/* when it began to wait for that */

@@ -1,124 +1,22 @@
 /*
- * Requests, from a front to the database and back, all in one thread.
- *
- * What is sent to a connection that is at work waits there, in the server's
- * socket: the server finds it without being woken.  But it waits for what is
- * before it, however long that takes.  So only requests that read are sent
- * after others, and after such: if the first one takes long, those behind it
- * are sent to other connections, and what the first connection makes of them
- * is thrown away.  For the same reason a request that is cancelled takes
- * nobody with it.
+ * Requests, from a front to the database and back, all in one thread: what is
+ * asked of whom, and in which order.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/metrics.h"
-#include "serve/exchange.h"
-#include "serve/line.h"
-#include "serve/relay.h"
+#include "serve/way.h"
 
 /* Requests that begin ahead, beside those that connections have. */
 #define MORE 2
 
-/* How often times are looked at. */
-#define HOLD_MS 5
-#define LOOK_MS 20
-#define LINES_MICROS 1000
-
-/* So long nothing is sent behind others where a function writes in a read. */
-#define WRITING_MICROS 60000000
-
-/*
- * A connection, and the session behind it, keeps the memory of the largest
- * answer it has carried; after a larger one than this it is closed.
- */
-#define KEEP_ANSWER (8 * 1024 * 1024)
-
-/* What is shorter is compressed at once; of others, by so many. */
-#define PRESS_LEAST (16 * 1024)
+/* Threads that compress answers. */
 #define PRESS_THREADS 4
 
 /* How often the settings are looked at while housekeeping is switched off. */
 #define OFF_MICROS 1000000
-
-enum line_kind
-{
-	LINE_READS,
-	LINE_WRITES,
-	LINE_LOGINS
-};
-
-#define LINES 3
-
-/* A server, and those that wait for a connection to it. */
-struct way
-{
-	struct relay *relay;
-	struct pool *pool;
-	int			number;
-	bool		is_standby;
-	struct line lines[LINES];
-	uint64_t	looked_at;		/* when, whether somebody waits too long */
-};
-
-struct relay
-{
-	struct server *server;
-	struct service service;
-	struct desk desk;
-	struct helpers *press;
-	struct way *ways;			/* the primary or the nodes, then standbys */
-	int			count;
-	struct logins logins;
-	struct exchange *unused;
-	long		most;			/* so many may begin */
-	long		outstanding;	/* requests that have, beside waiting logins */
-	long		logging_in;		/* those */
-	struct exchange *sweep;		/* NULL: it is not under way */
-	uint64_t	sweep_at;		/* when it is next */
-	int			wait_ms;
-	bool		stopping;
-};
-
-/* -------- those that wait -------- */
-
-static bool
-is_read(const struct exchange *exchange)
-{
-	return strcmp(exchange->request.method, "GET") == 0 ||
-		exchange->request.is_head;
-}
-
-static enum line_kind
-kind_of(const struct exchange *exchange)
-{
-	return exchange->request.lane == LANE_LOGIN ? LINE_LOGINS :
-		is_read(exchange) ? LINE_READS : LINE_WRITES;
-}
-
-static void
-wait_last(struct exchange *exchange)
-{
-	line_add_last(&exchange->way->lines[kind_of(exchange)], exchange);
-}
-
-static void
-wait_first(struct exchange *exchange)
-{
-	line_add_first(&exchange->way->lines[kind_of(exchange)], exchange);
-}
-
-static long
-count_waiting(const struct way *way)
-{
-	long		count = 0;
-	int			i;
-
-	for (i = 0; i < LINES; i++)
-		count += way->lines[i].count;
-	return count;
-}
 
 /* Requests that wait for a connection or for their turn to log in. */
 static long
@@ -128,510 +26,8 @@ relay_waiting(const struct relay *relay)
 	int			i;
 
 	for (i = 0; i < relay->count; i++)
-		count += count_waiting(&relay->ways[i]);
+		count += way_waiting(&relay->ways[i]);
 	return count;
-}
-
-/* -------- answers -------- */
-
-static struct exchange *
-new_exchange(struct relay *relay)
-{
-	struct exchange *exchange = relay->unused;
-
-	if (exchange == NULL)
-		return calloc(1, sizeof(*exchange));
-	relay->unused = exchange->next;
-	return exchange;
-}
-
-static void
-put_away(struct relay *relay, struct exchange *exchange)
-{
-	PQclear(exchange->answer.result);
-	exchange->answer.result = NULL;
-	buffer_free(&exchange->compressed);
-	if (exchange->counted)
-		relay->outstanding--;
-	exchange->counted = false;
-	exchange->next = relay->unused;
-	relay->unused = exchange;
-}
-
-/* The housekeeping has done a step; there may be more to do at once. */
-static void
-end_sweep(struct relay *relay, const struct answer *answer, bool refused)
-{
-	const struct config *config = relay->server->config;
-	bool		more = !refused && answer->status == 200 &&
-		strcmp(answer->body, "t") == 0;
-
-	relay->sweep_at = now_micros() +
-		(more ? 0 : (uint64_t) config->sweep_interval_ms * 1000);
-	relay->sweep = NULL;
-}
-
-/* It has been answered with that status. */
-static void
-end(struct relay *relay, struct exchange *exchange, int status)
-{
-	struct client *client = exchange->client;
-	bool		leaves = !exchange->request.keep_alive ||
-		relay->desk.reply.failed;
-
-	exchange_end(exchange, &relay->desk, status);
-	if (!exchange->is_admin)
-		relay->server->under_way--;
-	put_away(relay, exchange);
-	client->calls->end(client, leaves);
-}
-
-static void
-finish(struct exchange *exchange, const struct refusal *refusal)
-{
-	struct relay *relay = exchange->way->relay;
-
-	if (exchange->login.state != LOGIN_NONE)
-		logins_leave(&relay->logins, &exchange->login);
-	if (exchange == relay->sweep)
-	{
-		end_sweep(relay, &exchange->answer, refusal != NULL);
-		put_away(relay, exchange);
-		return;
-	}
-	if (relay->server->draining)
-		exchange->request.keep_alive = false;
-	end(relay, exchange, exchange_answer(exchange, &relay->desk, refusal));
-}
-
-static void
-press(struct task *task)
-{
-	struct exchange *exchange = (struct exchange *) task;
-
-	exchange_compress(exchange, &exchange->compressed);
-}
-
-static void
-free_exchange(struct exchange *exchange)
-{
-	if (exchange->login.state != LOGIN_NONE)
-		logins_leave(&exchange->way->relay->logins, &exchange->login);
-	request_free(&exchange->request);
-	buffer_free(&exchange->compressed);
-	PQclear(exchange->answer.result);
-	free(exchange);
-}
-
-static void
-pressed(struct task *task)
-{
-	struct exchange *exchange = (struct exchange *) task;
-
-	if (exchange->way->relay->stopping)
-		free_exchange(exchange);
-	else
-		finish(exchange, NULL);
-}
-
-/* The answer has come, or will not. */
-static void
-conclude(struct exchange *exchange, const struct refusal *refusal)
-{
-	struct relay *relay = exchange->way->relay;
-
-	if (!exchange->way->is_standby && exchange != relay->sweep)
-		replicas_note(relay->server->replicas, &exchange->request, refusal,
-					  &exchange->answer);
-	exchange->task.run = press;
-	exchange->task.done = pressed;
-	if (refusal != NULL || exchange == relay->sweep ||
-		exchange->answer.length < PRESS_LEAST ||
-		!extra_prefers_gzip(&exchange->request.extra,
-							exchange->answer.length) ||
-		!helpers_give(relay->press, &exchange->task))
-		finish(exchange, refusal);
-}
-
-/* -------- another server -------- */
-
-/* Asks that one; what the other has said does not count. */
-static void
-turn_to(struct exchange *exchange, struct way *way)
-{
-	PQclear(exchange->answer.result);
-	memset(&exchange->answer, 0, sizeof(exchange->answer));
-	exchange->way = way;
-	exchange->tries = 0;
-	exchange->alone = false;
-	exchange->queued = now_micros();
-	wait_last(exchange);
-}
-
-/*
- * A standby has not answered well.  Only answers below 400 are taken from one:
- * the primary has the last word about errors, and keeps the audit log.
- */
-static bool
-asks_primary(struct exchange *exchange, const struct refusal *refusal)
-{
-	struct relay *relay = exchange->way->relay;
-
-	/* the primary would need as long */
-	if (!exchange->way->is_standby || refusal == &refusal_timeout ||
-		(refusal == NULL && exchange->answer.status < 400))
-		return false;
-	if (refusal == &refusal_unavailable)
-		replicas_lost(relay->server->replicas, exchange->way->number);
-	turn_to(exchange, relay->ways);
-	return true;
-}
-
-/*
- * A node could not be reached, or is gone; what it has answered says more.
- * Another one is asked if nothing has got there, or it changes nothing.
- */
-static bool
-asks_node(struct exchange *exchange, const struct refusal *refusal)
-{
-	struct relay *relay = exchange->way->relay;
-	struct nodes *nodes = relay->server->nodes;
-	const struct answer *answer = &exchange->answer;
-
-	if (exchange->way->is_standby || exchange == relay->sweep)
-		return false;
-	if (refusal == NULL)
-		nodes_learn(nodes, exchange->way->number, &exchange->request, answer);
-	if ((refusal != &refusal_unavailable &&
-		 refusal != &refusal_outcome_unknown) || answer->result != NULL)
-		return false;
-	nodes_lost(nodes, exchange->way->number);
-	if (++exchange->servers >= nodes_count(nodes) ||
-		(answer->sent && request_may_write(&exchange->request)))
-		return false;
-	turn_to(exchange,
-			&relay->ways[nodes_choose(nodes, &exchange->request)]);
-	return true;
-}
-
-/* -------- what has come of a call -------- */
-
-static const struct statement *
-statement_of(const struct exchange *exchange)
-{
-	return exchange == exchange->way->relay->sweep ? &call_housekeep :
-		exchange->way->is_standby ? &call_handle_on_standby : &call_handle;
-}
-
-/*
- * What is behind others may be done twice, so it writes nothing; and who is
- * refused may have to be written down.
- */
-static void
-do_alone(struct exchange *exchange, uint64_t micros)
-{
-	exchange->alone = true;
-	pool_hold(exchange->way->pool, micros);
-	wait_first(exchange);
-}
-
-/* Tells what has come of a call, or sends it once more. */
-static enum verdict
-judge(struct channel *channel, struct exchange *exchange, PGresult *result)
-{
-	struct answer *answer = &exchange->answer;
-	bool		is_behind = exchange->behind && !exchange->way->is_standby;
-	const struct statement *statement = statement_of(exchange);
-	const struct refusal *refusal;
-	enum verdict verdict;
-
-	PQclear(answer->result);
-	answer->result = result;
-	answer->late = result != NULL && channel->took_late;
-	if (is_behind && call_would_write(result))
-	{
-		do_alone(exchange, WRITING_MICROS);
-		return VERDICT_ANSWERED;
-	}
-	verdict = call_judge(channel->connection, statement, &exchange->request,
-						 answer);
-	if (is_behind && verdict == VERDICT_ANSWERED && answer->status >= 400)
-	{
-		do_alone(exchange, CHANNEL_HOLD_MICROS);
-		return verdict;
-	}
-	if (verdict == VERDICT_RETRY && exchange->tries++ < CALL_RETRIES)
-	{
-		metrics_add(METRIC_RETRIES, 1);
-		wait_first(exchange);
-		return verdict;
-	}
-	answer->database_micros = now_micros() - answer->waited_until;
-	metrics_observe(METRIC_DATABASE, answer->database_micros);
-	refusal = call_refusal(statement, &exchange->request, verdict,
-						   exchange->tries);
-	if (!asks_primary(exchange, refusal) && !asks_node(exchange, refusal))
-		conclude(exchange, refusal);
-	return verdict;
-}
-
-/* -------- sending -------- */
-
-/* Sends it elsewhere. */
-static void
-go_elsewhere(void *argument, void *owner)
-{
-	(void) argument;
-	wait_first(owner);
-}
-
-/* Gives a connection up; what is under way there goes elsewhere. */
-static void
-give_up_channel(struct channel *channel)
-{
-	pool_take_away(channel, 0, go_elsewhere, NULL);
-	pool_give_up(channel);
-}
-
-static void
-send_to(struct channel *channel, struct exchange *exchange)
-{
-	struct answer *answer = &exchange->answer;
-
-	answer->waited_until = now_micros();
-	exchange->behind = channel->count > 0;
-	request_set_reads_only(&exchange->request, exchange->behind);
-	if (exchange->tries == 0 && !exchange->alone)
-	{
-		answer->wait_micros = answer->waited_until - exchange->queued;
-		if (exchange != exchange->way->relay->sweep)
-			metrics_observe(METRIC_POOL_WAIT, answer->wait_micros);
-	}
-	answer->sent = pool_send(channel, statement_of(exchange),
-							 &exchange->request, !is_read(exchange),
-							 exchange);
-	if (answer->sent)
-		return;
-	judge(channel, exchange, NULL);
-	give_up_channel(channel);
-}
-
-static bool
-dispatch_first(struct way *way, enum line_kind kind)
-{
-	struct line *line = &way->lines[kind];
-	struct channel *channel;
-
-	if (line->first == NULL)
-		return false;
-	channel = pool_idle(way->pool, kind == LINE_LOGINS ? LANE_LOGIN :
-						LANE_DATA, kind == LINE_WRITES);
-	if (channel == NULL && kind == LINE_READS && !line->first->alone)
-		channel = pool_busy(way->pool);
-	if (channel != NULL)
-		send_to(channel, line_take(line));
-	return channel != NULL;
-}
-
-/* Sends all there is a connection for; who came first is asked first. */
-static void
-dispatch(struct way *way)
-{
-	const struct config *config = way->relay->server->config;
-	bool		goes_on = true;
-
-	while (goes_on && count_waiting(way) > 0)
-	{
-		bool		tried[LINES] = {false};
-		int			n;
-
-		pool_want(way->pool, count_waiting(way), config->login_pool_share);
-		goes_on = false;
-		for (n = 0; n < LINES && !goes_on; n++)
-		{
-			int			best = -1;
-			int			i;
-
-			for (i = 0; i < LINES; i++)
-			{
-				if (!tried[i] && way->lines[i].first != NULL &&
-					(best < 0 || way->lines[i].first->queued <
-					 way->lines[best].first->queued))
-					best = i;
-			}
-			if (best < 0)
-				break;
-			tried[best] = true;
-			goes_on = dispatch_first(way, (enum line_kind) best);
-		}
-	}
-}
-
-/* -------- news of a connection -------- */
-
-static struct way *
-way_of(struct relay *relay, const struct pool *pool)
-{
-	struct way *way = relay->ways;
-
-	while (way->pool != pool)
-		way++;
-	return way;
-}
-
-/* The answer of a channel's first call has come; whether it stays. */
-static bool
-take_answer(struct channel *channel, struct exchange *exchange,
-			PGresult *result)
-{
-	enum verdict verdict = VERDICT_ANSWERED;
-	bool		is_large = PQntuples(result) > 0 &&
-		PQgetlength(result, 0, 0) > KEEP_ANSWER;
-
-	if (exchange == NULL)
-		PQclear(result);
-	else
-		verdict = judge(channel, exchange, result);
-	if (!is_large && !call_spoils(verdict))
-		return true;
-	give_up_channel(channel);
-	return false;
-}
-
-static void
-happened(void *argument, struct channel *channel)
-{
-	struct way *way = way_of(argument, channel->pool);
-	bool		stays = true;
-
-	pool_look(channel);
-	while (stays)
-	{
-		void	   *owner;
-		PGresult   *result;
-		enum channel_news news = channel_next(channel, &owner, &result);
-
-		if (news == CHANNEL_NOTHING)
-			break;
-		pool_note(channel);
-		stays = take_answer(channel, owner, result);
-		if (news == CHANNEL_LOST && stays)
-		{
-			give_up_channel(channel);
-			stays = false;
-		}
-	}
-	dispatch(way);
-}
-
-/* -------- times -------- */
-
-/* What takes too long. */
-static void
-look_at_calls(void *argument, struct channel *channel)
-{
-	struct relay *relay = argument;
-	const struct config *config = relay->server->config;
-	uint64_t	most = (uint64_t) (config->statement_timeout_ms +
-								   CALL_GRACE_MS) * 1000;
-	uint64_t	age = channel_age(channel, now_micros());
-	void	   *owner = channel->owners[0];
-
-	if (config->statement_timeout_ms > 0 && age > most)
-	{
-		channel->owners[0] = NULL;
-		if (owner != NULL)
-			judge(channel, owner, NULL);
-		give_up_channel(channel);
-		return;
-	}
-	if (channel->count > 1 && age > CHANNEL_HOLD_MICROS)
-		pool_take_away(channel, 1, go_elsewhere, NULL);
-	if (channel->count > 1)
-		relay->wait_ms = HOLD_MS;
-	else if (relay->wait_ms != HOLD_MS)
-		relay->wait_ms = LOOK_MS;
-}
-
-/* Refuses one, as nobody connects or it has waited for too long. */
-static void
-give_up(struct exchange *exchange, bool in_vain, uint64_t now)
-{
-	const struct refusal *refusal = in_vain ? &refusal_unavailable :
-		&refusal_busy;
-	const struct trouble *trouble = in_vain ?
-		pool_trouble(exchange->way->pool) : NULL;
-
-	exchange->answer.waited_until = now;
-	exchange->answer.wait_micros = now - exchange->queued;
-	if (asks_primary(exchange, refusal) || asks_node(exchange, refusal))
-		return;
-	exchange->answer.trouble = trouble ? trouble->name : NULL;
-	if (!in_vain && exchange->client != NULL)
-		metrics_add(exchange->request.lane == LANE_LOGIN ?
-					METRIC_POOL_TIMEOUTS_LOGIN : METRIC_POOL_TIMEOUTS_DATA,
-					1);
-	conclude(exchange, refusal);
-}
-
-/* Until when it may wait. */
-static uint64_t
-deadline_of(const struct exchange *exchange)
-{
-	const struct probe *probe = exchange->request.probe;
-	long		wait_ms = probe != NULL && probe->wait_ms > 0 ?
-		probe->wait_ms : exchange->config->pool_wait_ms;
-
-	return exchange->queued + (uint64_t) wait_ms * 1000;
-}
-
-/*
- * Refuses those who have waited for too long, or to whom nobody connects.
- * They may stand behind others who have not: health comes first.
- */
-static void
-look_at_line(struct line *line, uint64_t failed, uint64_t now)
-{
-	struct exchange *next = line->first;
-
-	memset(line, 0, sizeof(*line));
-	while (next != NULL)
-	{
-		struct exchange *exchange = next;
-		bool		in_vain = exchange->queued <= failed;
-
-		next = exchange->next;
-		if (in_vain || now >= deadline_of(exchange))
-			give_up(exchange, in_vain, now);
-		else
-			wait_last(exchange);
-	}
-}
-
-static void
-look_at_way(struct way *way, uint64_t now)
-{
-	struct relay *relay = way->relay;
-	uint64_t	failed;
-	int			i;
-
-	pool_turn(way->pool, look_at_calls, relay);
-	dispatch(way);
-	if (count_waiting(way) == 0)
-		return;
-	if (relay->wait_ms < 0)
-		relay->wait_ms = LOOK_MS;
-
-	/* all who wait are looked at, but not in each turn */
-	if (now < way->looked_at + LINES_MICROS)
-	{
-		relay->wait_ms = LINES_MICROS / 1000;
-		return;
-	}
-	way->looked_at = now;
-	failed = pool_failed(way->pool);
-	for (i = 0; i < LINES; i++)
-		look_at_line(&way->lines[i], failed, now);
 }
 
 /* -------- logins -------- */
@@ -649,11 +45,11 @@ let_in(struct relay *relay)
 		relay->logging_in--;
 		if (login->state == LOGIN_PLACED)
 		{
-			wait_last(exchange);
-			dispatch(exchange->way);
+			way_add_last(exchange);
+			way_dispatch(exchange->way);
 		}
 		else
-			give_up(exchange, false, now_micros());
+			way_give_up(exchange, false, now_micros());
 	}
 }
 
@@ -670,13 +66,13 @@ look_at_logins(struct relay *relay, uint64_t now)
 		login = login->next;
 		if (exchange->login.state != LOGIN_WAITS)
 			continue;
-		if (now >= deadline_of(exchange))
+		if (now >= way_deadline(exchange))
 		{
 			relay->logging_in--;
-			give_up(exchange, false, now);
+			way_give_up(exchange, false, now);
 		}
 		else if (relay->wait_ms < 0)
-			relay->wait_ms = LOOK_MS;
+			relay->wait_ms = WAY_LOOK_MS;
 	}
 	let_in(relay);
 }
@@ -699,14 +95,14 @@ sweep(struct relay *relay, uint64_t now)
 		return;
 	relay->sweep_at = now + OFF_MICROS;
 	if (config->sweep_interval_ms == 0 ||
-		(exchange = new_exchange(relay)) == NULL)
+		(exchange = way_new_exchange(relay)) == NULL)
 		return;
 	exchange_start(exchange, config, 0);
 	exchange->client = NULL;
 	exchange->way = relay->ways;
 	relay->sweep = exchange;
-	wait_last(exchange);
-	dispatch(exchange->way);
+	way_add_last(exchange);
+	way_dispatch(exchange->way);
 }
 
 bool
@@ -724,7 +120,7 @@ relay_turn(struct relay *relay)
 	relay->wait_ms = -1;
 	helpers_collect(relay->press);
 	for (i = 0; i < relay->count; i++)
-		look_at_way(&relay->ways[i], now);
+		way_look(&relay->ways[i], now);
 	look_at_logins(relay, now);
 	sweep(relay, now);
 	return relay->wait_ms;
@@ -763,10 +159,10 @@ line_up(struct relay *relay, struct exchange *exchange)
 	exchange->counted = true;
 	relay->outstanding++;
 	if (request->probe != NULL)
-		wait_first(exchange);
+		way_add_first(exchange);
 	else
-		wait_last(exchange);
-	dispatch(exchange->way);
+		way_add_last(exchange);
+	way_dispatch(exchange->way);
 }
 
 /* Waited for too long before it came here; health is told all the same. */
@@ -819,7 +215,7 @@ begin(void *argument, const struct arrival *arrival)
 {
 	struct relay *relay = argument;
 	struct server *server = relay->server;
-	struct exchange *exchange = new_exchange(relay);
+	struct exchange *exchange = way_new_exchange(relay);
 	const struct refusal *refusal = arrival->refusal;
 	int			status = 0;
 
@@ -846,9 +242,9 @@ begin(void *argument, const struct arrival *arrival)
 	if (status == 0 && refusal == NULL)
 		refusal = check_wait(exchange);
 	if (status != 0)
-		end(relay, exchange, status);
+		way_end(relay, exchange, status);
 	else if (refusal != NULL)
-		finish(exchange, refusal);
+		way_finish(exchange, refusal);
 	else
 		line_up(relay, exchange);
 }
@@ -871,12 +267,13 @@ open_ways(struct relay *relay)
 	int			i;
 
 	server->pool = pool_create(server->loop, config, SESSION_PRIMARY,
-							   config->database, happened, relay);
+							   config->database, way_happened, relay);
 	if (server->pool == NULL)
 		return false;
-	server->nodes = nodes_create(server->loop, config, server->pool, happened,
-								 relay);
-	server->replicas = replicas_create(server->loop, config, happened, relay);
+	server->nodes = nodes_create(server->loop, config, server->pool,
+								 way_happened, relay);
+	server->replicas = replicas_create(server->loop, config, way_happened,
+									   relay);
 	if (server->nodes == NULL || server->replicas == NULL)
 		return false;
 	nodes = nodes_count(server->nodes);
@@ -925,7 +322,7 @@ static void
 free_owner(void *argument, void *owner)
 {
 	(void) argument;
-	free_exchange(owner);
+	way_free_exchange(owner);
 }
 
 /* Those that wait for a connection, and logins that wait for their turn. */
@@ -942,14 +339,14 @@ free_waiting(struct relay *relay)
 
 		login = login->next;
 		if (exchange->login.state == LOGIN_WAITS)
-			free_exchange(exchange);
+			way_free_exchange(exchange);
 	}
 	for (i = 0; i < relay->count; i++)
 	{
 		for (k = 0; k < LINES; k++)
 		{
 			while (relay->ways[i].lines[k].first != NULL)
-				free_exchange(line_take(&relay->ways[i].lines[k]));
+				way_free_exchange(line_take(&relay->ways[i].lines[k]));
 		}
 	}
 }
@@ -971,7 +368,7 @@ relay_destroy(struct relay *relay)
 	ended &= nodes_destroy(server->nodes, free_owner, NULL);
 	ended &= pool_destroy(server->pool, free_owner, NULL);
 	while (relay->unused != NULL)
-		free_exchange(new_exchange(relay));
+		way_free_exchange(way_new_exchange(relay));
 	reply_free(&relay->desk.reply);
 	buffer_free(&relay->desk.line);
 	buffer_free(&relay->desk.compressed);
