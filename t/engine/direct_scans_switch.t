@@ -105,6 +105,7 @@ subtest 'every place asks' => sub {
 		my ($name) = $path =~ m{([^/]+)$};
 		my $text = EntityApi::Test::slurp($path);
 
+		$text =~ s{/\*.*?\*/}{}gs;
 		$text =~ s/\bsystable_begin\w+//g if $catalogs{$name};
 		next unless $text =~ $direct;
 		push @past, $name;
@@ -122,7 +123,7 @@ subtest 'a major that was not tested' => sub {
 	my ($link) = $make =~ /^(\S.* -shared -o entityapi\.so .*)$/m;
 
 	plan skip_all => 'a sanitized library is made of other objects, in a folder of its own' if $ENV{SANITIZER};
-	plan skip_all => 'the library was not built in this folder' unless $compile && $link && -e "$checkout/extension/engine/index_count.o";
+	plan skip_all => 'the library was not built in this folder' unless $compile && $link && -e "$checkout/extension/direct/index_count.o";
 	$compile =~ s{-o extension/base/guc\.o}{-DEA_COMPAT_TESTED_MAJORS=14,99 -o $folder/guc.o};
 	$compile =~ s{ -MMD -MP}{}g;
 	$link =~ s{ -MMD -MP}{}g;
