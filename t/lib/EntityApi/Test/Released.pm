@@ -23,6 +23,18 @@ sub versions
 	return sort { version->parse("v$a") <=> version->parse("v$b") } map { /entityapi--([^-]+)\.sql$/ ? $1 : () } _scripts();
 }
 
+=head2 before($version)
+
+Those of them that are older than one.
+
+=cut
+
+sub before
+{
+	my ($version) = @_;
+	return grep { version->parse("v$_") < version->parse("v$version") } versions();
+}
+
 sub _scripts
 {
 	my $checkout = EntityApi::Test::checkout();
