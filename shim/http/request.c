@@ -93,7 +93,7 @@ void
 request_start(struct request *request)
 {
 	buffer_clear(&request->target);
-	buffer_trim(&request->message, KEEP_MESSAGE);
+	buffer_clear(&request->message);
 	request->remote[0] = '\0';
 	request->method[0] = '\0';
 	request->is_head = false;
@@ -108,6 +108,12 @@ request_start(struct request *request)
 	request->mark = 0;
 	request->trouble = NULL;
 	make_id(request->id);
+}
+
+void
+request_end(struct request *request)
+{
+	buffer_trim(&request->message, KEEP_MESSAGE);
 }
 
 void

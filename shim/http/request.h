@@ -89,6 +89,9 @@ extern bool request_may_write(const struct request *request);
 /* Has a read write nothing when it is called, not even of its refusal. */
 extern void request_set_reads_only(struct request *request, bool reads_only);
 
+/* It has been answered: what was large is given back. */
+extern void request_end(struct request *request);
+
 extern void request_free(struct request *request);
 
 #endif							/* REQUEST_H */

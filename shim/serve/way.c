@@ -89,6 +89,7 @@ put_away(struct relay *relay, struct exchange *exchange)
 {
 	PQclear(exchange->answer.result);
 	exchange->answer.result = NULL;
+	request_end(&exchange->request);
 	buffer_free(&exchange->compressed);
 	if (exchange->counted)
 		relay->outstanding--;
