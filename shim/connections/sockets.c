@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -139,8 +140,11 @@ open_address(struct listening *listening, const struct addrinfo *address)
 
 	memset(listening, 0, sizeof(*listening));
 	listening->socket = file;
+
+	/* connections are as this is: answers in a row do not wait for others */
 	if (file >= 0 &&
 		setsockopt(file, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)) == 0 &&
+		setsockopt(file, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes)) == 0 &&
 		(address->ai_family != AF_INET6 ||
 		 setsockopt(file, IPPROTO_IPV6, IPV6_V6ONLY, &yes,
 					sizeof(yes)) == 0) &&
