@@ -27,6 +27,7 @@
 #include "write/atomic_later.h"
 #include "write/create.h"
 #include "write/delete.h"
+#include "write/finish.h"
 #include "write/hook_phases.h"
 #include "write/links.h"
 #include "write/links_deferred.h"
@@ -222,7 +223,7 @@ flush(Run *run)
 	else
 		insert_together(batch, &sink);
 	batch->around.id = batch->ids[0];
-	ea_update_finish(batch->inputs, batch->ids, batch->n, &sink);
+	ea_finish_created(batch->inputs, batch->ids, batch->n, &sink);
 	if (ea_hook_phases_waits(batch->entity, EA_OP_CREATE))
 		ea_hook_phases_after(&batch->around);
 	batch->n = 0;

@@ -18,8 +18,8 @@
 #include "request/errors.h"
 #include "request/etag.h"
 #include "write/create.h"
+#include "write/finish.h"
 #include "write/hook_phases.h"
-#include "write/update.h"
 #include "write/write_policy.h"
 #include "write/written.h"
 
@@ -243,7 +243,7 @@ ea_create_resource(EaRequest *req)
 	ea_hook_phases_before(&around, input, &id);
 	ea_create_rows(&input, &id, 1, &sink);
 	around.id = id;
-	ea_update_finish(&input, &id, 1, &sink);
+	ea_finish_created(&input, &id, 1, &sink);
 	ea_hook_phases_after(&around);
 
 	req->status = 201;

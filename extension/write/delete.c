@@ -23,10 +23,10 @@
 #include "write/audit_changes.h"
 #include "write/delete.h"
 #include "write/deletion.h"
+#include "write/finish.h"
 #include "write/hook_phases.h"
 #include "write/links.h"
 #include "write/links_deferred.h"
-#include "write/update.h"
 #include "write/write_policy.h"
 #include "write/written.h"
 
@@ -513,7 +513,7 @@ ea_delete_resource(EaRequest *req, EaEntity *entity, const pg_uuid_t *id,
 	ea_hook_phases_guard(&around, req, entity, EA_OP_DELETE, id, NULL);
 
 	/* the row is held from here on: its version cannot change any more */
-	ea_update_check_row(req, entity, id, match, true);
+	ea_finish_check_row(req, entity, id, match, true);
 	ea_write_policy_check_row(req, entity, EA_OP_DELETE, id, NULL);
 	ea_hook_phases_before(&around, NULL, id);
 	delete_rows(req, &doomed);
@@ -558,7 +558,7 @@ ea_delete_one(EaRequest *req)
 	pg_uuid_t	id;
 
 	ea_query_read(req, 0);
-	ea_update_precondition(req, req->entity, NULL, &match);
+	ea_finish_precondition(req, req->entity, NULL, &match);
 	ea_resource_path_id(req, &id);
 	ea_delete_resource(req, req->entity, &id, &match);
 	req->status = 204;

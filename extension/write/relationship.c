@@ -11,6 +11,7 @@
 #include "request/errors.h"
 #include "request/etag.h"
 #include "write/audit_changes.h"
+#include "write/finish.h"
 #include "write/hook_phases.h"
 #include "write/input.h"
 #include "write/links.h"
@@ -99,7 +100,7 @@ ea_relationship_write(EaRequest *req, EaWriteLinks verb,
 	ea_hook_phases_guard(&around, req, req->entity, EA_OP_UPDATE, id, NULL);
 
 	/* the row is held: what follows belongs to the version that matched */
-	ea_update_check_row(req, req->entity, id, match, true);
+	ea_finish_check_row(req, req->entity, id, match, true);
 	ea_write_policy_check_row(req, req->entity, EA_OP_UPDATE, id,
 							  req->nproblems > 0 ? NULL : input);
 	ea_errors_check(req);
@@ -138,7 +139,7 @@ handle_write(EaRequest *req, EaWriteLinks verb)
 			ea_etag_if_match(req, &match);
 	}
 	else
-		ea_update_precondition(req, req->entity, NULL, &match);
+		ea_finish_precondition(req, req->entity, NULL, &match);
 	ea_resource_path_id(req, &id);
 	ea_relationship_write(req, verb, input, &id, &match);
 	req->status = 204;

@@ -1,6 +1,4 @@
 /*
- * Update resources, and what all writes of resources share.
- *
  * The check of If-Match stands in the UPDATE itself, so that of two writers
  * with one version exactly one changes a row.  Only when a write finds
  * nothing to change, or cannot go on, a second statement finds out why.
@@ -9,178 +7,18 @@
 
 #include "catalog/pg_type.h"
 #include "utils/array.h"
-#include "utils/timestamp.h"
 
 #include "authz/authz.h"
 #include "read/document.h"
-#include "read/document_rows.h"
-#include "read/include.h"
 #include "read/resource.h"
 #include "request/errors.h"
 #include "write/audit_changes.h"
+#include "write/finish.h"
 #include "write/hook_phases.h"
-#include "write/input.h"
 #include "write/links.h"
 #include "write/update.h"
 #include "write/write_policy.h"
 #include "write/written.h"
-
-/* The version that a document names, for or beside the header. */
-static void
-match_document(EaRequest *req, const EaInput *input, EaIfMatch *match)
-{
-	int64		version;
-
-	if (!ea_etag_meta(req, input->data, input->pointer, &version))
-		return;
-	if (!ea_etag_matches(match, version))
-		ea_errors_throw(req, EA_ERR_INVALID_VALUE, EA_AT_POINTER,
-						psprintf("%s/meta/version", input->pointer),
-						"The version differs from that of If-Match.");
-	if (!match->given)
-		match->pointer = psprintf("%s/meta/version", input->pointer);
-	match->given = true;
-	match->any = false;
-	match->n = 1;
-	match->versions = palloc(sizeof(int64));
-	match->versions[0] = version;
-}
-
-void
-ea_update_precondition(EaRequest *req, EaEntity *entity, const EaInput *input,
-					   EaIfMatch *match)
-{
-	memset(match, 0, sizeof(*match));
-	if (!entity->locking)
-		return;
-	ea_etag_if_match(req, match);
-	if (input != NULL)
-		match_document(req, input, match);
-	if (!match->given)
-		ea_errors_throw(req, EA_ERR_PRECONDITION_REQUIRED, EA_AT_HEADER,
-						"If-Match",
-						"Send the version you have seen in If-Match%s.",
-						input == NULL ? "" : " or in meta.version of data");
-}
-
-static EA_NORETURN void
-stale(EaRequest *req, const EaIfMatch *match)
-{
-	ea_errors_throw(req, EA_ERR_PRECONDITION_FAILED,
-					match->pointer ? EA_AT_POINTER : EA_AT_HEADER,
-					match->pointer ? match->pointer : "If-Match",
-					"The resource has another version by now.");
-}
-
-void
-ea_update_check_row(EaRequest *req, EaEntity *entity, const pg_uuid_t *id,
-					const EaIfMatch *match, bool lock)
-{
-	int64		version = 0;
-	EaSqlBuf	b;
-	int			alias;
-
-	ea_sqlbuf_init(&b, req);
-	if (entity->locking)
-		ea_sqlbuf_addf(&b, "SELECT t0.%s", entity->version_column);
-	else
-		ea_sqlbuf_add(&b, "SELECT 0::pg_catalog.int8");
-	ea_sqlbuf_reads(&b, INT8OID);
-	alias = ea_sqlbuf_from(&b, entity, EA_OP_READ);
-	ea_sqlbuf_is(&b, alias, entity->id_column, id);
-	if (lock)
-		ea_sqlbuf_add(&b, " FOR UPDATE");
-	if (ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, ea_exec_read_int64,
-					  &version) == 0)
-	{
-		req->nproblems = 0;
-		ea_errors_not_found(req);
-	}
-	if (!ea_etag_matches(match, version))
-	{
-		req->nproblems = 0;
-		stale(req, match);
-	}
-}
-
-/* A relationship whose other side's column may stand in the same table. */
-static bool
-reaches_back(EaField *field)
-{
-	return field->kind != EA_MANY_TO_MANY &&
-		ea_catalog_target(field, 0) == field->entity;
-}
-
-/* True when rows of the entity itself may have changed by it. */
-static bool
-write_elsewhere(EaInput *input, const pg_uuid_t *id)
-{
-	bool		back = false;
-
-	for (int i = 0; i < input->entity->nfields; i++)
-	{
-		EaField    *field = &input->entity->fields[i];
-		EaInputField *in = &input->fields[i];
-
-		if (!in->given || field->ncolumns > 0)
-			continue;
-		back = back || reaches_back(field);
-		ea_links_write(input->req, input->op == EA_OP_CREATE ? EA_LINKS_FIRST
-					   : EA_LINKS_REPLACE, field, in, id);
-	}
-	return back;
-}
-
-/*
- * The rows as they are now.  What the write itself put out of the caller's
- * sight is answered as it was written.
- */
-static void
-read_again(EaRowSink *sink, const pg_uuid_t *ids, int n)
-{
-	EaResourceList *primary = &sink->doc->primary;
-	EaResourceList written = *primary;
-
-	memset(primary, 0, sizeof(*primary));
-	for (int i = 0; i < n; i++)
-		ea_resource_row(sink, &ids[i], EA_EXEC_WRITE);
-	if (primary->n < n)
-		*primary = written;
-}
-
-/* What links a new resource to others: nothing can have got hold of it yet. */
-static const bool *
-linked_fields(const EaInput *input)
-{
-	bool	   *linked = palloc(input->entity->nfields * sizeof(bool));
-
-	for (int i = 0; i < input->entity->nfields; i++)
-		linked[i] = input->fields[i].given;
-	return linked;
-}
-
-void
-ea_update_finish(EaInput *const *inputs, const pg_uuid_t *ids, int n,
-				 EaRowSink *sink)
-{
-	EaRequest  *req = sink->doc->req;
-	bool		back = false;
-
-	for (int i = 0; i < n; i++)
-	{
-		ea_writing_at(req, inputs[i]->operation, inputs[i]->pointer);
-		if (inputs[i]->op == EA_OP_CREATE)
-			ea_changes_created(inputs[i], &ids[i]);
-		back = write_elsewhere(inputs[i], &ids[i]) || back;
-	}
-	if (back || req->triggered)
-		read_again(sink, ids, n);
-	/* triggers of an existing table may have linked it already */
-	if (n == 1 && inputs[0]->op == EA_OP_CREATE &&
-		!inputs[0]->entity->existing && !req->triggered)
-		sink->doc->linked = linked_fields(inputs[0]);
-	ea_document_complete(sink->doc);
-}
 
 static Datum
 version_array(const EaIfMatch *match)
@@ -305,7 +143,7 @@ ea_update_set(EaInput *input, EaRowSink *sink, const pg_uuid_t *id,
 		 * Not visible, or another version, or it was so when we looked.  Else
 		 * it is held now, and nothing but the table's own code keeps it.
 		 */
-		ea_update_check_row(input->req, entity, id, match, true);
+		ea_finish_check_row(input->req, entity, id, match, true);
 		if (!set_read_row(input, sink, id, match, before, &version))
 			ea_written_refuse(entity->table);
 	}
@@ -406,7 +244,7 @@ ea_update_apply(EaInput *input, EaRowSink *sink,
 	check_odd(input, id);
 	if (asks)
 	{
-		ea_update_check_row(req, entity, id, match, true);
+		ea_finish_check_row(req, entity, id, match, true);
 		ea_write_policy_check_row(req, entity, EA_OP_UPDATE, id,
 								  req->nproblems > 0 ? NULL : input);
 	}
@@ -415,12 +253,12 @@ ea_update_apply(EaInput *input, EaRowSink *sink,
 	if (req->nproblems > 0)
 	{
 		if (!asks)
-			ea_update_check_row(req, entity, id, match, false);
+			ea_finish_check_row(req, entity, id, match, false);
 		ea_errors_check(req);
 	}
 	ea_hook_phases_before(&around, input, id);
 	ea_update_set(input, sink, id, match);
-	ea_update_finish(&input, id, 1, sink);
+	ea_finish_updated(input, id, sink);
 	ea_hook_phases_after(&around);
 }
 
@@ -437,7 +275,7 @@ ea_update_resource(EaRequest *req)
 
 	ea_resource_path_id(req, &id);
 	input = ea_input_form(req, entity, EA_OP_UPDATE, &id);
-	ea_update_precondition(req, entity, input, &match);
+	ea_finish_precondition(req, entity, input, &match);
 	ea_update_apply(input, &sink, &id, &match);
 
 	req->status = 200;
