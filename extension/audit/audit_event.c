@@ -1,6 +1,4 @@
 /*
- * A request as an event of the audit log: its action, target, outcome.
- *
  * What a request did to entities is noted by those who do it.  Everything
  * else follows from its route, which names the action, and where its target
  * is found.

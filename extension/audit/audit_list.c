@@ -1,6 +1,4 @@
 /*
- * GET /manage/audit: read the audit log, newest first.
- *
  * Pages follow the key (at, id), never a number of rows, so that a late page
  * costs what the first does, and records that arrive meanwhile move nothing.
  *

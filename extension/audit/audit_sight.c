@@ -1,6 +1,4 @@
 /*
- * Which values of the audit log its reader may see.
- *
  * The log tells an administrator who did what, and the API whom it shows which
  * values.  Who would not see a value there does not see it here: fields of
  * others' roles, entities of others, rows that a policy may hide.  Then the

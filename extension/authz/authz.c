@@ -1,6 +1,4 @@
 /*
- * May this caller? The one place that decides.
- *
  * Roles and flags come from the principal, which comes from the database at
  * every request; nothing is remembered here.
  */

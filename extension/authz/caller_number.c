@@ -1,6 +1,3 @@
-/*
- * Callers by number: who is the same again has the same.
- */
 #include "postgres.h"
 
 #include "common/hashfn.h"

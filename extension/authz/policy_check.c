@@ -1,6 +1,4 @@
 /*
- * The types of a policy expression, and whether they fit together.
- *
  * Types must be equal.  A text literal, or a text about the caller, may stand
  * for a uuid, a date or a date-time, because JSON knows no such values; the
  * node then takes that type.

@@ -1,7 +1,4 @@
 /*
- * One policy: what can be decided without a row, and a condition for the
- * rest.
- *
  * Every value a policy looks at must be there, wherever it stands; only then
  * does the expression itself count, and it has two truth values.  Below
  * conjunctions alone a comparison with null is as good as a false one, so

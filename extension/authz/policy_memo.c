@@ -1,6 +1,4 @@
 /*
- * What read policies have said to a caller, for whoever is the same again.
- *
  * Before a row is looked at a policy knows the caller, and nothing else that
  * changes but the clock.  Who he is comes from the database at every request;
  * if that is to the byte what it was before, the policies say what they said.

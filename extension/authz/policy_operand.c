@@ -1,6 +1,3 @@
-/*
- * Values and paths of policies: what they stand for, and their SQL.
- */
 #include "postgres.h"
 
 #include "catalog/pg_type.h"

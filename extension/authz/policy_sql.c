@@ -1,6 +1,3 @@
-/*
- * Policies of an entity to predicates over its rows.
- */
 #include "postgres.h"
 
 #include "authz/authz.h"

@@ -1,6 +1,4 @@
 /*
- * Values in policies: literals and what is known of the caller.
- *
  * What the caller has of another type than the policy expects is as if it
  * were not there: '5' is not 5.
  */

@@ -1,6 +1,4 @@
 /*
- * Base64 with the URL alphabet, without padding (RFC 4648 section 5).
- *
  * PostgreSQL's own coder knows the plain alphabet only, and its decoder lets
  * more than one text stand for the same bytes, which must not be for tokens.
  */

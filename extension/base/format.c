@@ -1,6 +1,3 @@
-/*
- * Formatted texts of functions that take a format and its values.
- */
 #include "postgres.h"
 
 #include "lib/stringinfo.h"

@@ -1,6 +1,3 @@
-/*
- * Arrays that grow.
- */
 #include "postgres.h"
 
 #include "utils/memutils.h"

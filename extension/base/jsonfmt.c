@@ -1,6 +1,3 @@
-/*
- * Append JSON by a form that shows it.
- */
 #include "postgres.h"
 
 #include "base/jsonfmt.h"

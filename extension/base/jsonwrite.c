@@ -1,6 +1,3 @@
-/*
- * Append JSON text to a StringInfo.
- */
 #include "postgres.h"
 
 #include "miscadmin.h"

@@ -1,6 +1,4 @@
 /*
- * Declared names to those derived from them, and a map by name.
- *
  * The English plural follows the spelling rules and a short table of the
  * irregular nouns that data models have; a declaration may override it.
  */

@@ -1,6 +1,3 @@
-/*
- * SHA-256 of bytes in memory.
- */
 #include "postgres.h"
 
 #include "common/cryptohash.h"

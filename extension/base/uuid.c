@@ -1,6 +1,3 @@
-/*
- * UUIDs: version 7 made here, text form read strictly.
- */
 #include "postgres.h"
 
 #include "catalog/pg_type.h"

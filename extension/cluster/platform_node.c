@@ -1,6 +1,3 @@
-/*
- * The node that keeps what the platform has: one for all of the cluster.
- */
 #include "postgres.h"
 
 #include "cluster/platform_node.h"

@@ -1,6 +1,4 @@
 /*
- * Which nodes of a cluster can be reached.
- *
  * What is written to all nodes fails where one is away, and with it all that
  * its transaction does: Citus does not let go of a connection that it wanted
  * for a write, not even when the write is rolled back.  So who could do

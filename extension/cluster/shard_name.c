@@ -1,6 +1,3 @@
-/*
- * What a table, an index or a constraint is called on a shard.
- */
 #include "postgres.h"
 
 #include <ctype.h>

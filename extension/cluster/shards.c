@@ -1,6 +1,4 @@
 /*
- * Shards that are on this node, by their own names.
- *
  * Citus' catalogs say where a shard is, and are asked once: whatever changes
  * there makes news of the table.  While shards move, Citus holds the metadata
  * of those that lie together in an exclusive lock on all nodes, from the last

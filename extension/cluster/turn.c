@@ -1,6 +1,3 @@
-/*
- * Work that one session does at a time.
- */
 #include "postgres.h"
 
 #include "access/xact.h"

@@ -1,6 +1,4 @@
 /*
- * Rows put at the end of a partitioned table, without the executor.
- *
  * It does what ExecInsert() does for a leaf partition that is a table and
  * nothing else: no triggers (nor constraints that wait, which have one), row
  * security, rules, check constraints or generated columns.  All that is looked

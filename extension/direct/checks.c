@@ -1,6 +1,4 @@
 /*
- * Check constraints of a table, kept ready from statement to statement.
- *
  * What a constraint is follows from its text in the catalog alone: that names
  * columns by number and type, operators and functions by oid, and values.  So
  * what was made of a text is good as long as the table has that very text,

@@ -1,6 +1,3 @@
-/*
- * Indexes by which every row is found.
- */
 #include "postgres.h"
 
 #include "access/htup_details.h"

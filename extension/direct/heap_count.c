@@ -1,6 +1,4 @@
 /*
- * Count rows that a snapshot sees, of those that index entries lead to.
- *
  * Whether a row is visible takes some instructions; what is waited for is the
  * memory that it stands in, and the buffer of its page.  Entries of an index
  * lead to each page many times.  So they are gathered by page, each page is

@@ -1,6 +1,4 @@
 /*
- * Count the rows that have given values, by walking an index.
- *
  * Rows of one tenant stand side by side in every index that begins with the
  * tenant, so counting them is to read some leaf pages from left to right.
  * The executor does that with an index-only scan too, but takes each entry

@@ -1,6 +1,3 @@
-/*
- * Plans that are an UPDATE of one row by its key, run without the executor.
- */
 #include "postgres.h"
 
 #include "access/genam.h"

@@ -1,6 +1,3 @@
-/*
- * Plans that are one index scan, run without the executor.
- */
 #include "postgres.h"
 
 #include <dlfcn.h>

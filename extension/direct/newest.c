@@ -1,6 +1,4 @@
 /*
- * The newest snapshot, and whether it sees what an earlier one saw.
- *
  * While no transaction that could write has ended, and the one that runs has
  * written nothing, each snapshot sees what the last one saw: PostgreSQL takes
  * none anew then, either (GetSnapshotDataReuse in procarray.c).

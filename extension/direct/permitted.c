@@ -1,6 +1,4 @@
 /*
- * Whether a plan's user may read and write what it does, asked once.
- *
  * The answer lies in the rows of tables and columns, of roles, their members
  * and the database; while there is no news of any of these, it is what it was.
  */

@@ -1,6 +1,4 @@
 /*
- * The row that an UPDATE by key replaces, as it was.
- *
  * ExecModifyTable() has it in ri_oldTupleSlot, and after it has waited for
  * somebody else's change, the version that this one left.  Nothing takes it
  * out of there until the statement ends.  A trigger that runs before the

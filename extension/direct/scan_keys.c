@@ -1,6 +1,3 @@
-/*
- * The keys of an index scan, taken from a plan and given their values.
- */
 #include "postgres.h"
 
 #include "nodes/primnodes.h"

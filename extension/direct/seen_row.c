@@ -1,6 +1,4 @@
 /*
- * A row that was read, and whether it is still what is there.
- *
  * It takes no lock of a table, no index and no look at the row.  A read by id
  * takes 51 000 instructions with it while others write, 63 000 where the rows
  * of its caller are fetched from the places that they were in, and 83 000

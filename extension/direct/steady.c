@@ -1,6 +1,3 @@
-/*
- * Expressions that can be kept compiled from statement to statement.
- */
 #include "postgres.h"
 
 #include "access/transam.h"

@@ -1,6 +1,3 @@
-/*
- * Triggers of others on a table that is written.
- */
 #include "postgres.h"
 
 #include "catalog/pg_trigger.h"

@@ -1,6 +1,3 @@
-/*
- * Who applies declarations, and the steps that are left of that.
- */
 #include "postgres.h"
 
 #include "access/xact.h"

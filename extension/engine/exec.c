@@ -1,6 +1,3 @@
-/*
- * Run one statement on a kept plan, rows straight to a callback.
- */
 #include "postgres.h"
 
 #include "access/table.h"

@@ -1,6 +1,4 @@
 /*
- * What is known of the tables that statements are over, until it changes.
- *
  * Two numbers say it all.  "epoch" grows with every change of anything that
  * was looked at; a plan that has seen the present one needs no look.  "since"
  * is the epoch of the last change that may concern any table: of a schema, a

@@ -1,6 +1,4 @@
 /*
- * Tell backends that declarations or signing keys have changed.
- *
  * The relation cache's invalidation messages carry the news: they are
  * transactional, reach every backend and hot standbys, and cost nothing
  * while nothing changes.  A server process has few places for callbacks and

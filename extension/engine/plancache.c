@@ -1,6 +1,4 @@
 /*
- * Kept plans by statement text, least recently used ones dropped.
- *
  * The text is the key, because it says all: identifiers come from the
  * catalog and every value is a parameter.  Only a parameter's type can change
  * under the same text, when a manifest widens a column; then the plan is made

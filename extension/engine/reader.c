@@ -1,6 +1,3 @@
-/*
- * Who reads a statement's rows, and by which types.
- */
 #include "postgres.h"
 
 #include "catalog/pg_type.h"

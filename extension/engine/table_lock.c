@@ -1,6 +1,3 @@
-/*
- * Locks of whole tables, as statements over them need them.
- */
 #include "postgres.h"
 
 #include "access/relation.h"

@@ -1,6 +1,3 @@
-/*
- * Statements that change rows of one table by key.
- */
 #include "postgres.h"
 
 #include "access/xact.h"

@@ -1,6 +1,4 @@
 /*
- * A resource as it was.
- *
  * What a field had is what the next record that speaks of it found, or what
  * the row has today.  It is believed if the last record before that speaks of
  * the field left it so; that which made the resource speaks of all fields, as

@@ -1,6 +1,3 @@
-/*
- * What the audit log called an entity and its fields, and others' types.
- */
 #include "postgres.h"
 
 #include "catalog/pg_type.h"

@@ -1,6 +1,4 @@
 /*
- * Values of fields as the audit log has them.
- *
  * Two values are equal if today's type writes them alike, so that 1.5 is 1.50
  * where the scale has become 2, and a reference is the same whatever its
  * target was called.

@@ -1,6 +1,3 @@
-/*
- * What the audit log tells of one resource.
- */
 #include "postgres.h"
 
 #include "access/detoast.h"

@@ -1,6 +1,3 @@
-/*
- * The rows of User: copies of the accounts of tenants.
- */
 #include "postgres.h"
 
 #include "lib/stringinfo.h"

@@ -1,6 +1,4 @@
 /*
- * Foreign keys that act when rows of an entity are deleted.
- *
  * They are found by the triggers that they have on the table they refer to,
  * for which there is an index; one that is not enforced has none.  It goes on
  * from table to table, all entities together, one statement a step.

@@ -1,6 +1,3 @@
-/*
- * The field that a constraint of an entity's table is about.
- */
 #include "postgres.h"
 
 #include "access/htup_details.h"

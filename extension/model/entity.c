@@ -1,6 +1,3 @@
-/*
- * A declared entity: its fields, relationships, permissions and rules.
- */
 #include "postgres.h"
 
 #include "model/entity.h"

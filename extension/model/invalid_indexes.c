@@ -1,6 +1,4 @@
 /*
- * Indexes of tables of entities that are not valid.
- *
  * There are none as a rule, so this is asked first, by a scan of pg_index
  * alone.  Only of what that finds it is asked whose table it is, and whether
  * it is being built.

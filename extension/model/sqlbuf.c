@@ -1,6 +1,4 @@
 /*
- * Build one statement: text from the catalog, values as parameters.
- *
  * add_predicates() is the only place where an entity's rows are narrowed to
  * those of the request, and every function that writes an entity's table
  * into a statement calls it.

@@ -1,6 +1,4 @@
 /*
- * Tables as they are, which others may change at any time.
- *
  * Statements are written, and their rows read, by the types of the fields.
  * That a table still has them is looked at here, for tables that were made for
  * their entities as for those that were there before.

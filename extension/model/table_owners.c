@@ -1,6 +1,4 @@
 /*
- * Whose a table is, and what statements over it call.
- *
  * The system catalogs are asked, with the latest snapshot: what is looked for
  * may just have been committed.
  */

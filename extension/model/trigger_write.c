@@ -1,6 +1,3 @@
-/*
- * What triggers of the extension write to tables of entities.
- */
 #include "postgres.h"
 
 #include "access/table.h"

@@ -1,6 +1,4 @@
 /*
- * The attribute types: one table says all about each.
- *
  * The readers check a literal completely by hand before anything of
  * PostgreSQL's own sees it, because the input functions of the server take
  * far more than the API does ("now", "t", "NaN", " 7") and raise errors for

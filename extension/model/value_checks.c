@@ -1,6 +1,4 @@
 /*
- * Does a value keep what its attribute declares?
- *
  * The table has check constraints of its own for limits and enums; this
  * comes first, and so every fault of a document can be named at once and in
  * its own words.  Patterns and minimal lengths exist only here.

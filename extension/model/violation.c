@@ -1,6 +1,4 @@
 /*
- * A violated constraint and the field it speaks of.
- *
  * The definition of an entity has the names of what was made for it.  That is
  * not all that a table can have: others add constraints, existing tables have
  * their own, and PostgreSQL itself has indexes of other names for a while, or

@@ -1,7 +1,4 @@
 /*
- * Which plan a statement is run by: one that was made for its values, or one
- * that is kept.
- *
  * PostgreSQL compares costs: as long as a plan for any values looks dearer
  * than those for the values at hand do on average, it plans at each run.  With
  * tenants of different size that is always so for the small ones, though most

@@ -1,6 +1,4 @@
 /*
- * Whether two plans of one statement are the same scan.
- *
  * A node that is not known here counts by its tag and by what lies below it to
  * the left and right.  That two shapes differ by mistake costs a plan; that
  * they are the same by mistake needs two plans that differ in nothing but

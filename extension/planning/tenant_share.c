@@ -1,6 +1,4 @@
 /*
- * How much of its tables the tenant of a statement has.
- *
  * A tenant of ten rows wants another plan than one of a million.  What the
  * planner goes by is the list of a table's most common tenants, and an average
  * for all others.  That list is copied once, so that a request finds the class

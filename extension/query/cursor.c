@@ -1,6 +1,4 @@
 /*
- * A place in the order of a list, as text that means nothing to clients.
- *
  * In base64url: a version, whether values follow, a hash that says of which
  * order it is, the id, and for each term a byte, 0 for null, and the value.
  * The hash is no signature.  A client can make up a cursor, and gets what a

@@ -1,6 +1,4 @@
 /*
- * Filters and sort keys to SQL over an entity's relation.
- *
  * A comparison becomes nested EXISTS, one for each relationship, each with
  * the predicates of its entity.  All text is from the catalog; values are
  * parameters, and a list is one parameter whatever its length.

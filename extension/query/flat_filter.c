@@ -1,6 +1,4 @@
 /*
- * Filters over a table of columns, for lists that no entity is behind.
- *
  * All SQL text comes from the tables of this program; what a client sent
  * becomes parameters.
  */

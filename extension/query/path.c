@@ -1,6 +1,4 @@
 /*
- * Selectors and sort keys resolved against an entity.
- *
  * Everything that a path may not be used for is found out here, before any
  * SQL is written: names, versions, roles, operators and literals.
  *

@@ -1,6 +1,3 @@
-/*
- * The values of a comparison over a column of known type.
- */
 #include "postgres.h"
 
 #include "catalog/pg_collation.h"

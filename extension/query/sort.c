@@ -1,6 +1,4 @@
 /*
- * Sort keys to SQL over an entity's relation.
- *
  * A key of the row itself is its column.  One through relationships is that of
  * a row which is joined, with the predicates of its entity: the planner may
  * read both tables once instead of one for each row of the other.  From an

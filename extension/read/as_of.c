@@ -1,6 +1,4 @@
 /*
- * A resource as it was at a time.
- *
  * What it was stands in the place of its table, in the very statement that
  * reads resources, so that tenant, policies, field rights and forms are those
  * of any answer.  Columns of the row are all that is known: what other rows

@@ -1,6 +1,4 @@
 /*
- * Pages of a list that begin where another page ended.
- *
  * A page by number reads all rows before it and throws them away.  One by
  * cursor begins at the row that the cursor stands at: the condition "comes
  * after it in the order" is written so that an index which has the order is

@@ -1,6 +1,3 @@
-/*
- * The rows of a document: each resource read once, and kept.
- */
 #include "postgres.h"
 
 #include "catalog/pg_type.h"

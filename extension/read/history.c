@@ -1,6 +1,4 @@
 /*
- * What was done to a resource, page by page.
- *
  * Each record leads from one state to another.  Where policies hide some of
  * the entity's rows from the caller, a record is shown only if he might have
  * read the resource before and after it.

@@ -1,6 +1,4 @@
 /*
- * Records of the audit log as items of a history.
- *
  * Of members the caller sees those that he may read now, and of what they
  * refer to what he may read now.  Who it was that acted in another tenant, on
  * what all tenants share, is that tenant's affair.

@@ -1,6 +1,4 @@
 /*
- * The rest of a document: its linkage and the resources it includes.
- *
  * Work goes level by level.  A level is the resources just read and the
  * include steps that start from resources of the document; each relationship
  * of a level costs one statement over all its resources, whatever their

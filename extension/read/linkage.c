@@ -1,6 +1,3 @@
-/*
- * Linkage: which resources the relationships of a level lead to.
- */
 #include "postgres.h"
 
 #include "catalog/pg_type.h"

@@ -1,6 +1,3 @@
-/*
- * A list of resources, page by page.
- */
 #include "postgres.h"
 
 #include "catalog/pg_type.h"

@@ -1,6 +1,3 @@
-/*
- * What a list is of.
- */
 #include "postgres.h"
 
 #include "query/filter.h"

@@ -1,6 +1,3 @@
-/*
- * The links of a page to itself and to others.
- */
 #include "postgres.h"
 
 #include "base/jsonwrite.h"

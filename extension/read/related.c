@@ -1,6 +1,3 @@
-/*
- * What a relationship leads to: its linkage, and the related resources.
- */
 #include "postgres.h"
 
 #include "authz/authz.h"

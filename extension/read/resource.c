@@ -1,6 +1,3 @@
-/*
- * One resource by its id.
- */
 #include "postgres.h"
 
 #include "base/uuid.h"

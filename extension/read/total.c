@@ -1,6 +1,3 @@
-/*
- * How many rows a list has.
- */
 #include "postgres.h"
 
 #include "catalog/pg_type.h"

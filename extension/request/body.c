@@ -1,6 +1,3 @@
-/*
- * Members of the plain JSON bodies of /auth and /manage.
- */
 #include "postgres.h"
 
 #include "base/guc.h"

@@ -1,6 +1,3 @@
-/*
- * Versions of resources as entity tags.
- */
 #include "postgres.h"
 
 #include "base/jsonread.h"

@@ -1,6 +1,3 @@
-/*
- * What one request may take: bytes of its answer, and memory.
- */
 #include "postgres.h"
 
 #include "utils/memutils.h"

@@ -1,6 +1,3 @@
-/*
- * Content negotiation.
- */
 #include "postgres.h"
 
 #include "mb/pg_wchar.h"

@@ -1,6 +1,4 @@
 /*
- * Where the error of a statement was raised.
- *
  * PostgreSQL calls what is on the stack of error contexts while it makes the
  * error, before anything is left: so it is known there how deep in triggers
  * this is, and what was entered since the statement began.

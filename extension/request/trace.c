@@ -1,6 +1,4 @@
 /*
- * The trace that a request belongs to (W3C Trace Context).
- *
  * Only the server log asks for it, when a request has failed.  What a client
  * sent must not write lines of its own there, so it is checked here, whoever
  * has checked it before.

@@ -1,6 +1,4 @@
 /*
- * What code of others may do while the service works.
- *
  * Tables of the service may call functions of others that are SECURITY
  * DEFINER.  That they are is looked at before a statement
  * (model/table_owners.c); but their owners can alter them while it runs, and

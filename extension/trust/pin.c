@@ -1,6 +1,4 @@
 /*
- * Settings and user, held where code of others may run.
- *
  * Names in statements are resolved again whenever a kept plan has become
  * invalid, or the search path is another one than when it was made.  So a
  * path that a function left behind would give the operators of our

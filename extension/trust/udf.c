@@ -1,6 +1,4 @@
 /*
- * Functions of the deployment, from jsonb to jsonb, called as their owners.
- *
  * EXECUTE is asked of the caller, as for a call from SQL.  What such a
  * function raises goes to the server's log and nowhere else.
  */

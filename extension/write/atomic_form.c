@@ -1,6 +1,3 @@
-/*
- * The form of an atomic request: operations, targets, local ids.
- */
 #include "postgres.h"
 
 #include "miscadmin.h"

@@ -1,6 +1,4 @@
 /*
- * What later operations say about a relationship.
- *
  * A resource may be added without a required relationship when a later
  * operation of the same request sets it.  Its row needs the value at once,
  * so it is looked up ahead; the ids of resources still to be added are known

@@ -1,6 +1,4 @@
 /*
- * What a write of an entity changes, for the audit log.
- *
  * Values are compared and kept as the JSON that the API shows of them.
  */
 #include "postgres.h"

@@ -1,6 +1,4 @@
 /*
- * Create resources: new rows of an entity, one or many in one statement.
- *
  * One row is a list of parameters.  Many rows are one array parameter for
  * each column, so that the text, and with it the plan, does not depend on
  * their number, and no limit on parameters is met.

@@ -1,6 +1,4 @@
 /*
- * Delete resources, and what hangs on them.
- *
  * The tables' foreign keys only refuse; cascade and setNull are carried out
  * here, so that they reach versions and records as any other write, and so
  * that the tables can be distributed.  A row is held before what refers to it

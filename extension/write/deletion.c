@@ -1,6 +1,3 @@
-/*
- * What rows were deleted softly with.
- */
 #include "postgres.h"
 
 #include "catalog/pg_type.h"

@@ -1,6 +1,4 @@
 /*
- * What runs around a write of one resource: its hooks, in their phases.
- *
  * Hooks see a resource as the API shows it: id, attributes, and the to-one
  * relationships.  They see all of it, whatever the caller may read.
  */

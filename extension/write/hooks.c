@@ -1,6 +1,4 @@
 /*
- * Call the deployment's own functions around a write.
- *
  * A hook runs as the role that owns its function, in the transaction of the
  * request.  What it raises goes to the server's log; the answer names the
  * hook and nothing more.  Whatever ends it early ends the request, and the

@@ -1,6 +1,3 @@
-/*
- * An incoming resource object, read against its entity.
- */
 #include "postgres.h"
 
 #include "catalog/pg_type.h"

@@ -1,6 +1,3 @@
-/*
- * Local ids of an atomic request.
- */
 #include "postgres.h"
 
 #include "miscadmin.h"

@@ -1,6 +1,3 @@
-/*
- * Change relationships that are not columns of the resource's own row.
- */
 #include "postgres.h"
 
 #include "catalog/pg_type.h"

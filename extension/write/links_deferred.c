@@ -1,6 +1,4 @@
 /*
- * Foreign keys that are checked later than their statements.
- *
  * Constraints are always named.  SET CONSTRAINTS ALL would run whatever
  * trigger of anybody waits in this transaction, and before PostgreSQL 18 as
  * the role of the moment, which is the owner of everything.

@@ -1,6 +1,3 @@
-/*
- * Writes at relationship endpoints.
- */
 #include "postgres.h"
 
 #include "catalog/pg_type.h"

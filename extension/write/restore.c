@@ -1,6 +1,4 @@
 /*
- * Bring back what was deleted softly, and all that went with it.
- *
  * What went with a resource is found in the way it was taken: rows of the
  * same deletion that refer to it by a cascade, and so on.  As with the
  * deletion they are asked no policy, since the rule is the manifest's; those

@@ -1,6 +1,3 @@
-/*
- * Policies at writes: may this caller make, change, delete this row?
- */
 #include "postgres.h"
 
 #include "catalog/pg_type.h"

@@ -1,6 +1,3 @@
-/*
- * See that a write has written what it had to.
- */
 #include "postgres.h"
 
 #include "miscadmin.h"
