@@ -524,8 +524,8 @@ forget_changes(EaAuditRecord *record)
 
 /* Without the executor; false if that is not to be had. */
 static bool
-append(const EaAppendTable *table, const EaValue *values, const EaValue *own,
-	   int n)
+append_records(const EaAppendTable *table, const EaValue *values,
+			   const EaValue *own, int n)
 {
 	if (!OidIsValid(table->relation) || (!table->here && ea_distributed()) ||
 		!ea_append_rows(table, values, own, n))
@@ -547,7 +547,7 @@ write_part(const EaAppendTable *table, EaValue *values,
 		own_values(records[i], own + i * OWN_COLUMNS);
 		forget_changes(records[i]);
 	}
-	if (!append(table, values, own, n))
+	if (!append_records(table, values, own, n))
 	{
 		if (n == 1)
 			write_one(own, values);

@@ -44,7 +44,7 @@ sees_field(EaRequest *req, EaField *field)
 
 /* Of what is declared no more nobody can tell for whom it was. */
 static EaAuditSight *
-look(EaRequest *req, const char *type)
+find_sight(EaRequest *req, const char *type)
 {
 	EaAuditSight *sight = palloc0(sizeof(EaAuditSight));
 	EaEntity   *entity = ea_catalog_type(req->catalog, type);
@@ -74,7 +74,7 @@ ea_audit_list_sight(EaRequest *req, List **known, const char *action,
 		if (strcmp(sight->type, type) == 0)
 			return sight;
 	}
-	sight = look(req, type);
+	sight = find_sight(req, type);
 	*known = lappend(*known, sight);
 	return sight;
 }

@@ -60,8 +60,8 @@ describe_rights(const EaPrincipal *principal, TakePart take, void *arg)
 
 /* Each thing with where it ends. */
 static bool
-describe(const EaPrincipal *principal, EaCallerPart part, TakePart take,
-		 void *arg)
+describe_caller(const EaPrincipal *principal, EaCallerPart part, TakePart take,
+				void *arg)
 {
 	const char	flags[] = {principal->kind, principal->has_tenant};
 
@@ -103,7 +103,7 @@ typedef struct Rest
 } Rest;
 
 static bool
-is_next(void *arg, const char *bytes, int len)
+is_next_part(void *arg, const char *bytes, int len)
 {
 	Rest	   *rest = arg;
 
@@ -120,7 +120,8 @@ is_described(const EaPrincipal *principal, EaCallerPart part,
 {
 	Rest		rest = {place->bytes, place->len};
 
-	return describe(principal, part, is_next, &rest) && rest.len == 0;
+	return describe_caller(principal, part, is_next_part, &rest) &&
+		rest.len == 0;
 }
 
 /*
@@ -129,7 +130,7 @@ is_described(const EaPrincipal *principal, EaCallerPart part,
  * none, and if there is none left, NULL is returned.
  */
 static Known *
-place_of(const EaPrincipal *principal, EaCallerPart part)
+place_of_caller(const EaPrincipal *principal, EaCallerPart part)
 {
 	uint32		hash = 0;
 
@@ -152,7 +153,7 @@ place_of(const EaPrincipal *principal, EaCallerPart part)
 static uint64
 number_of(const EaPrincipal *principal, EaCallerPart part)
 {
-	Known	   *place = place_of(principal, part);
+	Known	   *place = place_of_caller(principal, part);
 	StringInfoData buf;
 	char	   *bytes;
 
@@ -161,7 +162,7 @@ number_of(const EaPrincipal *principal, EaCallerPart part)
 	if (place->bytes != NULL && is_described(principal, part, place))
 		return place->number;
 	initStringInfo(&buf);
-	describe(principal, part, append_part, &buf);
+	describe_caller(principal, part, append_part, &buf);
 	if (buf.len > MAX_DESCRIPTION)
 		return 0;
 	bytes = MemoryContextAlloc(TopMemoryContext, buf.len);

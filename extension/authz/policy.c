@@ -49,7 +49,7 @@ static EaPolicy *parse_value(Parser *p);
 
 /* Note the fault; what comes after it is only its consequence. */
 static EaPolicy *
-fail(Parser *p, const char *at, const char *message, const char *hint)
+fail_at(Parser *p, const char *at, const char *message, const char *hint)
 {
 	if (p->fault->message == NULL)
 	{
@@ -72,9 +72,9 @@ static EaPolicy *
 fail_expected(Parser *p, const char *what)
 {
 	skip_spaces(p);
-	return fail(p, p->at, psprintf(*p->at != '\0' ? "expected %s" :
-								   "expected %s instead of the end", what),
-				NULL);
+	return fail_at(p, p->at, psprintf(*p->at != '\0' ? "expected %s" :
+									  "expected %s instead of the end", what),
+				   NULL);
 }
 
 static bool
@@ -85,7 +85,7 @@ is_name_char(char c)
 
 /* Take a symbol or a whole word, if it stands here. */
 static bool
-accept(Parser *p, const char *token)
+accept_token(Parser *p, const char *token)
 {
 	int			len = strlen(token);
 
@@ -98,13 +98,13 @@ accept(Parser *p, const char *token)
 }
 
 static EaPolicy *
-make(Parser *p, EaPolicyKind kind, const char *at)
+make_node(Parser *p, EaPolicyKind kind, const char *at)
 {
 	EaPolicy   *node;
 
 	if (++p->nodes > EA_POLICY_MAX_NODES)
-		return fail(p, at, psprintf("more than %d nodes",
-									EA_POLICY_MAX_NODES), NULL);
+		return fail_at(p, at, psprintf("more than %d nodes",
+									   EA_POLICY_MAX_NODES), NULL);
 	node = palloc0(sizeof(EaPolicy));
 	node->kind = kind;
 	node->offset = ea_text_characters(p->text, at - p->text);
@@ -132,7 +132,7 @@ parse_quoted(Parser *p)
 	{
 		if (*p->at == '\0')
 		{
-			fail(p, start, "quote without an end", NULL);
+			fail_at(p, start, "quote without an end", NULL);
 			return NULL;
 		}
 		if (*p->at == '\'')
@@ -164,7 +164,7 @@ static EaPolicy *
 parse_user(Parser *p, EaPolicy *node)
 {
 	node->text = parse_name(p);
-	if (node->text == NULL || !accept(p, "["))
+	if (node->text == NULL || !accept_token(p, "["))
 		return node->text == NULL ? NULL : node;
 	skip_spaces(p);
 	if (*p->at != '\'')
@@ -172,7 +172,7 @@ parse_user(Parser *p, EaPolicy *node)
 	node->key = parse_quoted(p);
 	if (node->key == NULL)
 		return NULL;
-	return accept(p, "]") ? node : fail_expected(p, "\"]\"");
+	return accept_token(p, "]") ? node : fail_expected(p, "\"]\"");
 }
 
 /* What stands here is `.contains(` or `.startsWith(`, not a field. */
@@ -209,9 +209,9 @@ parse_fields(Parser *p, EaPolicy *node)
 		if (name == NULL)
 			return NULL;
 		if (node->nnames > EA_POLICY_MAX_HOPS)
-			return fail(p, start,
-						psprintf("path with more than %d relationships",
-								 EA_POLICY_MAX_HOPS), NULL);
+			return fail_at(p, start,
+						   psprintf("path with more than %d relationships",
+									EA_POLICY_MAX_HOPS), NULL);
 		node->names[node->nnames++] = name;
 		if (*p->at != '.' || at_method(p->at))
 			return node;
@@ -240,11 +240,11 @@ parse_path(Parser *p)
 	{
 		EaPolicy   *node;
 
-		if (!accept(p, variables[i].text))
+		if (!accept_token(p, variables[i].text))
 			continue;
 		if (variables[i].kind == EA_POLICY_NOW && is_name_char(*p->at))
 			break;
-		node = make(p, variables[i].kind, start);
+		node = make_node(p, variables[i].kind, start);
 		if (node == NULL)
 			return NULL;
 		switch (node->kind)
@@ -257,33 +257,34 @@ parse_path(Parser *p)
 				return parse_fields(p, node);
 		}
 	}
-	return fail(p, start, "unknown variable",
-				"#user.name, #record.field, #input.field, #row.field or #now");
+	return fail_at(p, start, "unknown variable",
+				   "#user.name, #record.field, #input.field, #row.field "
+				   "or #now");
 }
 
 static EaPolicy *
 parse_list(Parser *p)
 {
-	EaPolicy   *node = make(p, EA_POLICY_LIST, p->at - 1);
+	EaPolicy   *node = make_node(p, EA_POLICY_LIST, p->at - 1);
 
 	if (node == NULL)
 		return NULL;
 	if (++p->depth > EA_POLICY_MAX_DEPTH)
-		return fail(p, p->at, psprintf("more than %d deep",
-									   EA_POLICY_MAX_DEPTH), NULL);
+		return fail_at(p, p->at, psprintf("more than %d deep",
+										  EA_POLICY_MAX_DEPTH), NULL);
 	do
 	{
 		if (add_child(node, parse_value(p)) == NULL)
 			return NULL;
-	} while (accept(p, ","));
+	} while (accept_token(p, ","));
 	p->depth--;
-	return accept(p, "}") ? node : fail_expected(p, "\",\" or \"}\"");
+	return accept_token(p, "}") ? node : fail_expected(p, "\",\" or \"}\"");
 }
 
 static EaPolicy *
 parse_number(Parser *p)
 {
-	EaPolicy   *node = make(p, EA_POLICY_LITERAL, p->at);
+	EaPolicy   *node = make_node(p, EA_POLICY_LITERAL, p->at);
 	const char *start = p->at;
 	Datum		value;
 	const char *why;
@@ -303,7 +304,7 @@ parse_number(Parser *p)
 	if (is_name_char(*p->at) || p->at - start > LONGEST_NUMBER ||
 		!ea_types_find("decimal")->read(start, p->at - start, false, &value,
 										&why))
-		return fail(p, start, "this is no number", NULL);
+		return fail_at(p, start, "this is no number", NULL);
 	node->type = EA_POLICY_NUMBER;
 	node->text = pnstrdup(start, p->at - start);
 	return node;
@@ -329,7 +330,7 @@ parse_literal(Parser *p)
 		return parse_number(p);
 	if (*p->at == '\'')
 	{
-		node = make(p, EA_POLICY_LITERAL, start);
+		node = make_node(p, EA_POLICY_LITERAL, start);
 		if (node == NULL)
 			return NULL;
 		node->type = EA_POLICY_STRING;
@@ -338,9 +339,9 @@ parse_literal(Parser *p)
 	}
 	for (int i = 0; i < lengthof(words); i++)
 	{
-		if (!accept(p, words[i].text))
+		if (!accept_token(p, words[i].text))
 			continue;
-		node = make(p, EA_POLICY_LITERAL, start);
+		node = make_node(p, EA_POLICY_LITERAL, start);
 		if (node == NULL)
 			return NULL;
 		node->type = words[i].type;
@@ -359,21 +360,21 @@ parse_method(Parser *p, EaPolicy *path)
 	EaPolicy   *node;
 
 	p->at++;
-	node = make(p, accept(p, "contains") ? EA_POLICY_CONTAINS :
-				EA_POLICY_STARTS_WITH, start);
+	node = make_node(p, accept_token(p, "contains") ? EA_POLICY_CONTAINS :
+					 EA_POLICY_STARTS_WITH, start);
 	if (node == NULL)
 		return NULL;
 	if (node->kind == EA_POLICY_STARTS_WITH)
-		accept(p, "startsWith");
-	accept(p, "(");
+		accept_token(p, "startsWith");
+	accept_token(p, "(");
 	if (++p->depth > EA_POLICY_MAX_DEPTH)
-		return fail(p, start, psprintf("more than %d deep",
-									   EA_POLICY_MAX_DEPTH), NULL);
+		return fail_at(p, start, psprintf("more than %d deep",
+										  EA_POLICY_MAX_DEPTH), NULL);
 	add_child(node, path);
 	if (add_child(node, parse_value(p)) == NULL)
 		return NULL;
 	p->depth--;
-	return accept(p, ")") ? node : fail_expected(p, "\")\"");
+	return accept_token(p, ")") ? node : fail_expected(p, "\")\"");
 }
 
 static EaPolicy *
@@ -388,7 +389,7 @@ parse_value(Parser *p)
 			return path;
 		return parse_method(p, path);
 	}
-	if (accept(p, "{"))
+	if (accept_token(p, "{"))
 		return parse_list(p);
 	return parse_literal(p);
 }
@@ -400,8 +401,8 @@ parse_deeper(Parser *p, EaPolicy *(*parse) (Parser *p))
 	EaPolicy   *node;
 
 	if (++p->depth > EA_POLICY_MAX_DEPTH)
-		return fail(p, p->at, psprintf("more than %d deep",
-									   EA_POLICY_MAX_DEPTH), NULL);
+		return fail_at(p, p->at, psprintf("more than %d deep",
+										  EA_POLICY_MAX_DEPTH), NULL);
 	node = parse(p);
 	p->depth--;
 	return node;
@@ -413,12 +414,12 @@ parse_comparison(Parser *p)
 	EaPolicy   *left;
 	EaPolicy   *node;
 
-	if (accept(p, "("))
+	if (accept_token(p, "("))
 	{
 		node = parse_deeper(p, parse_or);
 		if (node == NULL)
 			return NULL;
-		return accept(p, ")") ? node : fail_expected(p, "\")\"");
+		return accept_token(p, ")") ? node : fail_expected(p, "\")\"");
 	}
 	left = parse_value(p);
 	if (left == NULL)
@@ -428,18 +429,18 @@ parse_comparison(Parser *p)
 	{
 		const char *start = p->at;
 
-		if (!accept(p, comparisons[i].text))
+		if (!accept_token(p, comparisons[i].text))
 			continue;
-		node = make(p, EA_POLICY_COMPARE, start);
+		node = make_node(p, EA_POLICY_COMPARE, start);
 		if (node == NULL)
 			return NULL;
 		node->op = comparisons[i].op;
 		add_child(node, left);
 		return add_child(node, parse_value(p));
 	}
-	if (accept(p, "in"))
+	if (accept_token(p, "in"))
 	{
-		node = make(p, EA_POLICY_IN, p->at - 2);
+		node = make_node(p, EA_POLICY_IN, p->at - 2);
 		if (node == NULL)
 			return NULL;
 		add_child(node, left);
@@ -457,9 +458,9 @@ parse_not(Parser *p)
 	skip_spaces(p);
 	start = p->at;
 	if ((p->at[0] == '!' && p->at[1] == '=') ||
-		!(accept(p, "!") || accept(p, "not")))
+		!(accept_token(p, "!") || accept_token(p, "not")))
 		return parse_comparison(p);
-	node = make(p, EA_POLICY_NOT, start);
+	node = make_node(p, EA_POLICY_NOT, start);
 	if (node == NULL)
 		return NULL;
 	return add_child(node, parse_deeper(p, parse_not));
@@ -474,11 +475,11 @@ parse_joined(Parser *p, EaPolicyKind kind, const char *symbol,
 	EaPolicy   *first = parse(p);
 	EaPolicy   *node = NULL;
 
-	while (first != NULL && (accept(p, symbol) || accept(p, word)))
+	while (first != NULL && (accept_token(p, symbol) || accept_token(p, word)))
 	{
 		if (node == NULL)
 		{
-			node = make(p, kind, start);
+			node = make_node(p, kind, start);
 			if (node == NULL)
 				return NULL;
 			add_child(node, first);

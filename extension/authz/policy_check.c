@@ -120,7 +120,7 @@ ea_policy_type_of(const char *type_name)
 }
 
 static bool
-reads(EaPolicyType type, const char *text)
+reads_literal(EaPolicyType type, const char *text)
 {
 	const EaType *reader = ea_policy_type_reader(type);
 	Datum		value;
@@ -131,7 +131,8 @@ reads(EaPolicyType type, const char *text)
 }
 
 static bool
-fail(Checker *c, const EaPolicy *node, const char *message, const char *hint)
+fail_at(Checker *c, const EaPolicy *node, const char *message,
+		const char *hint)
 {
 	if (c->fault->message == NULL)
 	{
@@ -153,21 +154,21 @@ check_user(Checker *c, EaPolicy *node)
 		if (strcmp(properties[i].name, node->text) != 0)
 			continue;
 		if (properties[i].keyed != (node->key != NULL))
-			return fail(c, node, psprintf(node->key != NULL ?
-										  "\"%s\" takes no key" :
-										  "\"%s\" needs a key in brackets",
-										  node->text), NULL);
+			return fail_at(c, node, psprintf(node->key != NULL ?
+											 "\"%s\" takes no key" :
+											 "\"%s\" needs a key in brackets",
+											 node->text), NULL);
 		node->type = properties[i].type;
 		if (strcmp(node->text, "securityAttributes") != 0)
 			return true;
 		node->type = c->scope->attribute(c->scope, node->key, &message,
 										 &hint);
 		return node->type != EA_POLICY_UNKNOWN ||
-			fail(c, node, message, hint);
+			fail_at(c, node, message, hint);
 	}
-	return fail(c, node, psprintf("#user has no \"%s\"", node->text),
-				"userId, tenantId, username, roles, kind, superAdmin, "
-				"tenantAdmin, securityAttributes['key'], profile['key']");
+	return fail_at(c, node, psprintf("#user has no \"%s\"", node->text),
+				   "userId, tenantId, username, roles, kind, superAdmin, "
+				   "tenantAdmin, securityAttributes['key'], profile['key']");
 }
 
 static bool
@@ -178,12 +179,12 @@ check_path(Checker *c, EaPolicy *node)
 	const char *hint = NULL;
 
 	if (record ? !c->scope->record : !c->scope->input)
-		return fail(c, node, record ?
-					"#record does not exist for create" :
-					"#input exists for create and update only",
-					record ? "use #input" : "use #record");
+		return fail_at(c, node, record ?
+					   "#record does not exist for create" :
+					   "#input exists for create and update only",
+					   record ? "use #input" : "use #record");
 	node->type = c->scope->path(c->scope, node, &message, &hint);
-	return node->type != EA_POLICY_UNKNOWN || fail(c, node, message, hint);
+	return node->type != EA_POLICY_UNKNOWN || fail_at(c, node, message, hint);
 }
 
 /*
@@ -191,7 +192,7 @@ check_path(Checker *c, EaPolicy *node)
  * text literal, a text of the caller, or whatever the profile holds.
  */
 static bool
-adopt(Checker *c, EaPolicy *node, EaPolicyType type)
+adopt_type(Checker *c, EaPolicy *node, EaPolicyType type)
 {
 	if (node->type == EA_POLICY_ANY)
 	{
@@ -203,25 +204,25 @@ adopt(Checker *c, EaPolicy *node, EaPolicyType type)
 		 type != EA_POLICY_DATETIME) ||
 		(node->kind != EA_POLICY_LITERAL && node->kind != EA_POLICY_USER))
 		return node->type == type;
-	if (node->kind == EA_POLICY_LITERAL && !reads(type, node->text))
-		return fail(c, node, psprintf("the text is not %s",
-									  name_of(type)), NULL);
+	if (node->kind == EA_POLICY_LITERAL && !reads_literal(type, node->text))
+		return fail_at(c, node, psprintf("the text is not %s",
+										 name_of(type)), NULL);
 	node->type = type;
 	return true;
 }
 
 /* Both sides get one type, or a fault is noted at the place. */
 static bool
-unify(Checker *c, const EaPolicy *place, EaPolicy *a, EaPolicy *b)
+unify_types(Checker *c, const EaPolicy *place, EaPolicy *a, EaPolicy *b)
 {
 	if (a->type == EA_POLICY_ANY && b->type == EA_POLICY_ANY)
 		a->type = b->type = EA_POLICY_STRING;
-	if ((a->type == EA_POLICY_ANY ? adopt(c, a, b->type) :
-		 adopt(c, b, a->type)) || adopt(c, a, b->type))
+	if ((a->type == EA_POLICY_ANY ? adopt_type(c, a, b->type) :
+		 adopt_type(c, b, a->type)) || adopt_type(c, a, b->type))
 		return true;
-	return fail(c, place, psprintf("%s is compared with %s",
-								   name_of(a->type), name_of(b->type)),
-				"both sides must have one type");
+	return fail_at(c, place, psprintf("%s is compared with %s",
+									  name_of(a->type), name_of(b->type)),
+				   "both sides must have one type");
 }
 
 static bool check_node(Checker *c, EaPolicy *node);
@@ -233,10 +234,10 @@ check_operand(Checker *c, EaPolicy *node)
 	if (!check_node(c, node))
 		return false;
 	if (node->type == EA_POLICY_NULL)
-		return fail(c, node, "null may be compared with == and != only",
-					NULL);
+		return fail_at(c, node, "null may be compared with == and != only",
+					   NULL);
 	if (node->type == EA_POLICY_JSON)
-		return fail(c, node, "json may be compared with null only", NULL);
+		return fail_at(c, node, "json may be compared with null only", NULL);
 	return true;
 }
 
@@ -256,7 +257,7 @@ check_compare(Checker *c, EaPolicy *node)
 
 		if (value->kind != EA_POLICY_USER && value->kind != EA_POLICY_RECORD &&
 			value->kind != EA_POLICY_INPUT)
-			return fail(c, node, "only a path can be null", NULL);
+			return fail_at(c, node, "only a path can be null", NULL);
 		node->null_test = true;
 		return check_node(c, value);
 	}
@@ -264,15 +265,15 @@ check_compare(Checker *c, EaPolicy *node)
 		return false;
 	if (a->kind == EA_POLICY_LIST || b->kind == EA_POLICY_LIST ||
 		a->type == EA_POLICY_STRINGS || b->type == EA_POLICY_STRINGS)
-		return fail(c, node, "a list cannot be compared",
-					"use in, or .contains()");
-	if (!unify(c, node, a, b))
+		return fail_at(c, node, "a list cannot be compared",
+					   "use in, or .contains()");
+	if (!unify_types(c, node, a, b))
 		return false;
 	if (!equality && (a->type == EA_POLICY_BOOLEAN ||
 					  a->type == EA_POLICY_UUID))
-		return fail(c, node, psprintf("%s has no order",
-									  name_of(a->type)),
-					"use == or !=");
+		return fail_at(c, node, psprintf("%s has no order",
+										 name_of(a->type)),
+					   "use == or !=");
 	return true;
 }
 
@@ -285,12 +286,12 @@ check_list(Checker *c, EaPolicy *node)
 		EaPolicy   *item = node->children[i];
 
 		if (item->kind == EA_POLICY_LIST)
-			return fail(c, item, "a list within a list", NULL);
+			return fail_at(c, item, "a list within a list", NULL);
 		if (!check_operand(c, item))
 			return false;
 		if (item->type == EA_POLICY_STRINGS)
-			return fail(c, item, "a list within a list", NULL);
-		if (i > 0 && !unify(c, item, node->children[0], item))
+			return fail_at(c, item, "a list within a list", NULL);
+		if (i > 0 && !unify_types(c, item, node->children[0], item))
 			return false;
 	}
 	node->type = node->children[0]->type;
@@ -304,16 +305,16 @@ check_in(Checker *c, EaPolicy *node)
 	EaPolicy   *list = node->children[1];
 
 	if (value->kind == EA_POLICY_LIST)
-		return fail(c, value, "a list cannot be compared", NULL);
+		return fail_at(c, value, "a list cannot be compared", NULL);
 	if (!check_operand(c, value) || !check_operand(c, list))
 		return false;
 	if (value->type == EA_POLICY_STRINGS)
-		return fail(c, value, "a list cannot be compared", NULL);
+		return fail_at(c, value, "a list cannot be compared", NULL);
 	if (list->kind == EA_POLICY_LIST)
 	{
 		for (int i = 0; i < list->nchildren; i++)
 		{
-			if (!unify(c, list->children[i], value, list->children[i]))
+			if (!unify_types(c, list->children[i], value, list->children[i]))
 				return false;
 		}
 		list->type = value->type;
@@ -322,11 +323,11 @@ check_in(Checker *c, EaPolicy *node)
 	if (list->type == EA_POLICY_ANY)
 		list->type = EA_POLICY_STRINGS;
 	if (list->type != EA_POLICY_STRINGS)
-		return fail(c, list, "what follows \"in\" must be a list",
-					"{'a', 'b'}, or a path to a list of strings");
-	return adopt(c, value, EA_POLICY_STRING) ||
-		fail(c, node, psprintf("%s is looked for among strings",
-							   name_of(value->type)), NULL);
+		return fail_at(c, list, "what follows \"in\" must be a list",
+					   "{'a', 'b'}, or a path to a list of strings");
+	return adopt_type(c, value, EA_POLICY_STRING) ||
+		fail_at(c, node, psprintf("%s is looked for among strings",
+								  name_of(value->type)), NULL);
 }
 
 static bool
@@ -336,7 +337,7 @@ check_method(Checker *c, EaPolicy *node)
 	EaPolicy   *value = node->children[1];
 
 	if (value->kind == EA_POLICY_LIST)
-		return fail(c, value, "takes one value, not a list", NULL);
+		return fail_at(c, value, "takes one value, not a list", NULL);
 	if (!check_operand(c, path) || !check_operand(c, value))
 		return false;
 	if (path->type == EA_POLICY_ANY)
@@ -344,12 +345,12 @@ check_method(Checker *c, EaPolicy *node)
 	if (path->type != EA_POLICY_STRING &&
 		(node->kind != EA_POLICY_CONTAINS ||
 		 path->type != EA_POLICY_STRINGS))
-		return fail(c, node, node->kind == EA_POLICY_CONTAINS ?
-					"only strings and lists of strings contain something" :
-					"only strings start with something", NULL);
-	return adopt(c, value, EA_POLICY_STRING) ||
-		fail(c, value, psprintf("must be a string, not %s",
-								name_of(value->type)), NULL);
+		return fail_at(c, node, node->kind == EA_POLICY_CONTAINS ?
+					   "only strings and lists of strings contain something" :
+					   "only strings start with something", NULL);
+	return adopt_type(c, value, EA_POLICY_STRING) ||
+		fail_at(c, value, psprintf("must be a string, not %s",
+								   name_of(value->type)), NULL);
 }
 
 /* A part that must be true or false by itself. */
@@ -358,11 +359,13 @@ check_condition(Checker *c, EaPolicy *node)
 {
 	if (!check_node(c, node))
 		return false;
-	if (node->kind == EA_POLICY_LIST || !adopt(c, node, EA_POLICY_BOOLEAN))
-		return fail(c, node, psprintf("%s is no condition",
-									  node->kind == EA_POLICY_LIST ? "a list"
-									  : name_of(node->type)),
-					"compare it with something");
+	if (node->kind == EA_POLICY_LIST ||
+		!adopt_type(c, node, EA_POLICY_BOOLEAN))
+		return fail_at(c, node,
+					   psprintf("%s is no condition",
+								node->kind == EA_POLICY_LIST ? "a list"
+								: name_of(node->type)),
+					   "compare it with something");
 	return true;
 }
 

@@ -48,7 +48,7 @@ both(EaVerdict a, EaVerdict b)
 }
 
 static bool
-holds(EaPolicyOp op, int order)
+order_holds(EaPolicyOp op, int order)
 {
 	switch (op)
 	{
@@ -70,7 +70,7 @@ holds(EaPolicyOp op, int order)
 
 /* -------- what can be decided -------- */
 
-static EaVerdict decide(EaPolicyWriter *w, const EaPolicy *node);
+static EaVerdict decide_node(EaPolicyWriter *w, const EaPolicy *node);
 
 static const EaPolicy *
 tested_path(const EaPolicy *node)
@@ -154,9 +154,9 @@ decide_pair(EaPolicyWriter *w, const EaPolicy *node)
 		return EA_VERDICT_NO;
 	type = node->children[0]->type;
 	if (node->kind == EA_POLICY_COMPARE)
-		return verdict_of(holds(node->op,
-								ea_policy_value_compare(type, a.value,
-														b.value)));
+		return verdict_of(order_holds(node->op,
+									  ea_policy_value_compare(type, a.value,
+															  b.value)));
 	if (node->kind == EA_POLICY_STARTS_WITH)
 	{
 		Datum		starts = DirectFunctionCall2Coll(text_starts_with,
@@ -172,7 +172,7 @@ decide_pair(EaPolicyWriter *w, const EaPolicy *node)
 }
 
 static EaVerdict
-decide(EaPolicyWriter *w, const EaPolicy *node)
+decide_node(EaPolicyWriter *w, const EaPolicy *node)
 {
 	EaVerdict	verdict;
 	EaOperand	operand;
@@ -183,15 +183,16 @@ decide(EaPolicyWriter *w, const EaPolicy *node)
 		case EA_POLICY_AND:
 			verdict = EA_VERDICT_YES;
 			for (int i = 0; i < node->nchildren; i++)
-				verdict = both(verdict, decide(w, node->children[i]));
+				verdict = both(verdict, decide_node(w, node->children[i]));
 			return verdict;
 		case EA_POLICY_OR:
 			verdict = EA_VERDICT_YES;
 			for (int i = 0; i < node->nchildren; i++)
-				verdict = both(verdict, negate(decide(w, node->children[i])));
+				verdict = both(verdict,
+							   negate(decide_node(w, node->children[i])));
 			return negate(verdict);
 		case EA_POLICY_NOT:
-			return negate(decide(w, node->children[0]));
+			return negate(decide_node(w, node->children[0]));
 		case EA_POLICY_COMPARE:
 			if (node->null_test)
 				return decide_null_test(w, node);
@@ -238,7 +239,8 @@ write_presence(EaPolicyWriter *w, const EaPolicy *node,
  * the tests that are needed are appended, ` AND` before each.
  */
 static EaVerdict
-require(EaPolicyWriter *w, const EaPolicy *node, bool strict, bool write)
+require_values(EaPolicyWriter *w, const EaPolicy *node, bool strict,
+			   bool write)
 {
 	EaVerdict	verdict = EA_VERDICT_YES;
 	EaOperand	operand;
@@ -251,8 +253,9 @@ require(EaPolicyWriter *w, const EaPolicy *node, bool strict, bool write)
 	if (node->nchildren > 0)
 	{
 		for (int i = 0; i < node->nchildren; i++)
-			verdict = both(verdict, require(w, node->children[i], strict,
-											write));
+			verdict = both(verdict,
+						   require_values(w, node->children[i], strict,
+										  write));
 		return verdict;
 	}
 	ea_policy_operand(w, node, &operand);
@@ -271,7 +274,8 @@ require(EaPolicyWriter *w, const EaPolicy *node, bool strict, bool write)
 EaVerdict
 ea_policy_verdict(EaPolicyWriter *w)
 {
-	return both(require(w, w->tree, true, false), decide(w, w->tree));
+	return both(require_values(w, w->tree, true, false),
+				decide_node(w, w->tree));
 }
 
 /* -------- conditions -------- */
@@ -287,7 +291,7 @@ write_joined(EaPolicyWriter *w, const EaPolicy *node, const char *joint)
 	ea_sqlbuf_add(w->b, "(");
 	for (int i = 0; i < node->nchildren; i++)
 	{
-		if (decide(w, node->children[i]) != EA_VERDICT_OPEN)
+		if (decide_node(w, node->children[i]) != EA_VERDICT_OPEN)
 			continue;
 		if (any)
 			ea_sqlbuf_add(w->b, joint);
@@ -419,9 +423,9 @@ write_node(EaPolicyWriter *w, const EaPolicy *node)
 void
 ea_policy_condition(EaPolicyWriter *w)
 {
-	if (decide(w, w->tree) == EA_VERDICT_OPEN)
+	if (decide_node(w, w->tree) == EA_VERDICT_OPEN)
 		write_node(w, w->tree);
 	else
 		ea_sqlbuf_add(w->b, "true");
-	require(w, w->tree, true, true);
+	require_values(w, w->tree, true, true);
 }

@@ -248,7 +248,7 @@ fault_message(JsonParseErrorType result)
 }
 
 static EaJson *
-refuse(EaJsonFault *fault, const char *message, int offset)
+refuse_json(EaJsonFault *fault, const char *message, int offset)
 {
 	fault->message = message;
 	fault->offset = offset;
@@ -267,14 +267,14 @@ ea_jsonread_parse(const char *str, int len, int max_depth,
 	int			depth;
 
 	if (len >= 3 && memcmp(str, "\xEF\xBB\xBF", 3) == 0)
-		return refuse(fault, "The text begins with a byte-order mark", 0);
+		return refuse_json(fault, "The text begins with a byte-order mark", 0);
 	offset = pg_encoding_verifymbstr(PG_UTF8, str, len);
 	if (offset != len)
-		return refuse(fault, "The text is not valid UTF-8", offset);
+		return refuse_json(fault, "The text is not valid UTF-8", offset);
 	depth = measure_depth(str, len, max_depth, &offset);
 	if (depth < 0)
 	{
-		refuse(fault, "The JSON text is nested too deep", offset);
+		refuse_json(fault, "The JSON text is nested too deep", offset);
 		fault->too_deep = true;
 		return NULL;
 	}
@@ -296,9 +296,9 @@ ea_jsonread_parse(const char *str, int len, int max_depth,
 
 	result = pg_parse_json(state.lex, &actions);
 	if (result != JSON_SUCCESS)
-		return refuse(fault, fault_message(result),
-					  state.lex->token_start == NULL
-					  ? len : state.lex->token_start - str);
+		return refuse_json(fault, fault_message(result),
+						   state.lex->token_start == NULL
+						   ? len : state.lex->token_start - str);
 	if (state.fault.message != NULL)
 	{
 		*fault = state.fault;

@@ -271,7 +271,7 @@ bucket_of(EaNameMap *map, const char *name)
 }
 
 static void
-hang(EaNameMap *map, int i)
+hang_entry(EaNameMap *map, int i)
 {
 	int		   *bucket = bucket_of(map, map->entries[i].name);
 
@@ -294,7 +294,7 @@ ea_names_map_create(int size)
 }
 
 static Entry *
-find(EaNameMap *map, const char *name)
+find_entry(EaNameMap *map, const char *name)
 {
 	int			i = *bucket_of(map, name);
 
@@ -304,14 +304,14 @@ find(EaNameMap *map, const char *name)
 }
 
 static Entry *
-add(EaNameMap *map, const char *name)
+add_entry(EaNameMap *map, const char *name)
 {
 	Entry	   *entry = EA_GROW_ARRAY(map->entries, map->n, map->max);
 
 	entry->name = name;
 	entry->value = NULL;
 	if (map->n <= map->nbuckets)
-		hang(map, map->n - 1);
+		hang_entry(map, map->n - 1);
 	else
 	{
 		Size		bytes = 2 * map->nbuckets * sizeof(int);
@@ -320,7 +320,7 @@ add(EaNameMap *map, const char *name)
 		map->buckets = repalloc(map->buckets, bytes);
 		memset(map->buckets, -1, bytes);
 		for (int i = 0; i < map->n; i++)
-			hang(map, i);
+			hang_entry(map, i);
 	}
 	return entry;
 }
@@ -328,7 +328,7 @@ add(EaNameMap *map, const char *name)
 void *
 ea_names_map_get(EaNameMap *map, const char *name)
 {
-	Entry	   *entry = find(map, name);
+	Entry	   *entry = find_entry(map, name);
 
 	return entry ? entry->value : NULL;
 }
@@ -336,11 +336,11 @@ ea_names_map_get(EaNameMap *map, const char *name)
 bool
 ea_names_map_put(EaNameMap *map, const char *name, void *value)
 {
-	Entry	   *entry = find(map, name);
+	Entry	   *entry = find_entry(map, name);
 
 	Assert(value != NULL);
 	if (entry == NULL)
-		entry = add(map, name);
+		entry = add_entry(map, name);
 	if (entry->value != NULL)
 		return false;
 	entry->value = value;
@@ -350,7 +350,7 @@ ea_names_map_put(EaNameMap *map, const char *name, void *value)
 void
 ea_names_map_remove(EaNameMap *map, const char *name)
 {
-	Entry	   *entry = find(map, name);
+	Entry	   *entry = find_entry(map, name);
 
 	if (entry)
 		entry->value = NULL;

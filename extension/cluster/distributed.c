@@ -30,7 +30,7 @@
 
 /* The first table that is the one asked for, or else in the schema. */
 static Oid
-find(Oid relid, Oid schema)
+find_table(Oid relid, Oid schema)
 {
 	Oid			catalog = get_relname_relid(OWNED_TABLES,
 											PG_CATALOG_NAMESPACE);
@@ -74,7 +74,7 @@ find(Oid relid, Oid schema)
 bool
 ea_distributed_is(Oid relid)
 {
-	return OidIsValid(find(relid, InvalidOid));
+	return OidIsValid(find_table(relid, InvalidOid));
 }
 
 /* The table of the extension that Citus owns, as far as there is one. */
@@ -87,7 +87,7 @@ find_own(void)
 
 	if (seen == news)
 		return own;
-	own = find(InvalidOid, get_namespace_oid("entityapi", true));
+	own = find_table(InvalidOid, get_namespace_oid("entityapi", true));
 	seen = news;
 	return own;
 }
@@ -128,7 +128,7 @@ ea_distributed(void)
 }
 
 static bool
-asks(const char *sql)
+asks_citus(const char *sql)
 {
 	bool		answer = false;
 
@@ -140,7 +140,7 @@ asks(const char *sql)
 bool
 ea_distributed_leads(void)
 {
-	return asks("SELECT pg_catalog.citus_is_coordinator()");
+	return asks_citus("SELECT pg_catalog.citus_is_coordinator()");
 }
 
 void
@@ -162,7 +162,7 @@ void
 ea_distributed_refuse_idle(void)
 {
 	if (!OidIsValid(get_relname_relid(LOCAL_GROUP, PG_CATALOG_NAMESPACE)) ||
-		!asks("SELECT groupid <> 0 FROM pg_catalog." LOCAL_GROUP))
+		!asks_citus("SELECT groupid <> 0 FROM pg_catalog." LOCAL_GROUP))
 		return;
 	ereport(ERROR,
 			(errcode(ERRCODE_EA_DISTRIBUTED),

@@ -141,7 +141,7 @@ value_of(const Place *place)
 }
 
 static void
-put(const Place *place, int value)
+put_setting(const Place *place, int value)
 {
 	if (place->flag != NULL)
 		*place->flag = value != 0;
@@ -172,7 +172,7 @@ ea_distributed_settings_begin(EaDistributedSettings *before)
 	for (int i = 0; i < lengthof(settings); i++)
 	{
 		if (!places[i].pinned && before->values[i] != places[i].wanted)
-			put(&places[i], places[i].wanted);
+			put_setting(&places[i], places[i].wanted);
 	}
 }
 
@@ -189,7 +189,7 @@ ea_distributed_settings_end(const EaDistributedSettings *before)
 	for (int i = 0; i < lengthof(settings); i++)
 	{
 		if (!places[i].pinned)
-			put(&places[i], before->values[i]);
+			put_setting(&places[i], before->values[i]);
 	}
 }
 
@@ -204,7 +204,7 @@ ea_distributed_settings_show_shards(void)
 
 /* SPI leaves its own memory current, which dies with the connection. */
 static void
-carry(const char *name, int ms)
+carry_timeout(const char *name, int ms)
 {
 	MemoryContext caller = CurrentMemoryContext;
 
@@ -226,8 +226,8 @@ ea_distributed_settings_carry(void)
 	ea_pin_begin(&pin);
 	ea_pin_set("citus.propagate_set_commands", "local");
 	if (LockTimeout > 0)
-		carry("lock_timeout", LockTimeout);
+		carry_timeout("lock_timeout", LockTimeout);
 	if (StatementTimeout > 0)
-		carry("statement_timeout", StatementTimeout);
+		carry_timeout("statement_timeout", StatementTimeout);
 	ea_pin_end(&pin);
 }

@@ -113,7 +113,7 @@ forget_entries(void)
 }
 
 static void
-start(HTAB **table, const char *name, Size key, Size entry, long most)
+start_table(HTAB **table, const char *name, Size key, Size entry, long most)
 {
 	HASHCTL		ctl = {0};
 
@@ -144,7 +144,8 @@ start_entries(void)
 	if (!heard)
 		RegisterXactCallback(forget_many, NULL);
 	heard = true;
-	start(&entries, "entityapi shards", sizeof(Key), sizeof(Entry), LONG_MAX);
+	start_table(&entries, "entityapi shards", sizeof(Key), sizeof(Entry),
+				LONG_MAX);
 }
 
 /* -------- Citus' catalogs -------- */
@@ -184,7 +185,7 @@ read_shard(void *arg, TupleTableSlot *slot)
 }
 
 static void
-ask(Entry *entry)
+ask_citus(Entry *entry)
 {
 	const EaValue params[] = {
 		EA_OID(entry->shard.shell), EA_INT8(entry->key.part)
@@ -231,8 +232,8 @@ home_of(const pg_uuid_t *tenant)
 	if (last_home != NULL && ea_uuid_equal(&last_home->tenant, tenant))
 		return last_home;
 	last_home = NULL;
-	start(&homes, "entityapi tenants", sizeof(pg_uuid_t), sizeof(Home),
-		  MOST_TENANTS);
+	start_table(&homes, "entityapi tenants", sizeof(pg_uuid_t), sizeof(Home),
+				MOST_TENANTS);
 	last_home = hash_search(homes, tenant, HASH_ENTER, &found);
 	if (!found)
 		last_home->part = 0;
@@ -281,8 +282,8 @@ note_shell(const EaShard *shard)
 	Shell	   *shell;
 
 	/* small ones, and never more than there are shards */
-	start(&shells, "entityapi tables of shards", sizeof(Oid), sizeof(Shell),
-		  LONG_MAX);
+	start_table(&shells, "entityapi tables of shards", sizeof(Oid),
+				sizeof(Shell), LONG_MAX);
 	shell = hash_search(shells, &shard->relid, HASH_ENTER, NULL);
 	shell->shell = shard->shell;
 }
@@ -309,7 +310,7 @@ find_here(Entry *entry)
 
 /* If anything fails on the way it is of no epoch, and looked at again. */
 static void
-fill(Entry *entry)
+fill_entry(Entry *entry)
 {
 	EaShard    *shard = &entry->shard;
 	uint64		epoch;
@@ -319,7 +320,7 @@ fill(Entry *entry)
 	memset(shard, 0, sizeof(*shard));
 	shard->shell = find_table(entry->key.table);
 	epoch = ea_held_epoch();
-	ask(entry);
+	ask_citus(entry);
 	if (shard->number != 0 && shard->node == shard->here)
 		find_here(entry);
 	entry->epoch = epoch;
@@ -329,7 +330,7 @@ fill(Entry *entry)
 
 /* Names of entities come and go, and so do their addresses. */
 static bool
-is_of(const Entry *entry, const char *table, int64 part)
+is_of_table(const Entry *entry, const char *table, int64 part)
 {
 	return entry != NULL && entry->key.part == part &&
 		strcmp(entry->key.table, table) == 0;
@@ -343,7 +344,7 @@ entry_of(const char *table, int64 part)
 	Key			key = {part};
 	bool		found;
 
-	if (is_of(*place, table, part))
+	if (is_of_table(*place, table, part))
 		return *place;
 	strlcpy(key.table, table, sizeof(key.table));
 	start_entries();
@@ -360,7 +361,7 @@ look_up(const char *table, const pg_uuid_t *tenant)
 
 	if (entry->shard.number == 0 ||
 		!still_holds(entry->shard.shell, &entry->epoch))
-		fill(entry);
+		fill_entry(entry);
 	return entry;
 }
 
@@ -381,7 +382,7 @@ is_held(const Hold *hold)
 
 /* Taken in its own name, a lock is kept until the (sub)transaction's end. */
 static bool
-lasts(void)
+hold_lasts(void)
 {
 	return CurrentResourceOwner == CurTransactionResourceOwner;
 }
@@ -397,7 +398,7 @@ hold_table(Entry *entry)
 	SET_LOCKTAG_RELATION(tag, MyDatabaseId, entry->shard.shell);
 	first = LockAcquire(&tag, AccessShareLock, false, false) ==
 		LOCKACQUIRE_OK;
-	if (lasts())
+	if (hold_lasts())
 		entry->hold = hold_of_now();
 	return first;
 }
@@ -417,7 +418,7 @@ hold_part(int index, int group)
 	SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, (uint32) index, (uint32) group,
 						 LOCK_OF_PART);
 	first = LockAcquire(&tag, ShareLock, false, false) == LOCKACQUIRE_OK;
-	if (lasts())
+	if (hold_lasts())
 	{
 		hold = hold_of_now();
 		held_index = index;
@@ -428,7 +429,7 @@ hold_part(int index, int group)
 
 /* True if somebody else could have changed something until now. */
 static bool
-hold(Entry *entry)
+hold_entry(Entry *entry)
 {
 	return entry->key.part == 0 ? hold_table(entry) :
 		hold_part(entry->index, entry->group);
@@ -464,12 +465,12 @@ is_to_be_held(const Entry *entry)
 }
 
 static Entry *
-find(const char *table, const pg_uuid_t *tenant)
+find_entry(const char *table, const pg_uuid_t *tenant)
 {
 	uint64		news = ea_held_news();
 	Entry	   *entry = look_up(table, tenant);
 
-	while (is_to_be_held(entry) && hold(entry))
+	while (is_to_be_held(entry) && hold_entry(entry))
 	{
 		CHECK_FOR_INTERRUPTS();
 		AcceptInvalidationMessages();
@@ -486,13 +487,13 @@ find(const char *table, const pg_uuid_t *tenant)
 const EaShard *
 ea_shards_find(const char *table, const pg_uuid_t *tenant)
 {
-	return &find(table, tenant)->shard;
+	return &find_entry(table, tenant)->shard;
 }
 
 const EaShard *
 ea_shards_read(const char *table, const pg_uuid_t *tenant)
 {
-	Entry	   *entry = find(table, tenant);
+	Entry	   *entry = find_entry(table, tenant);
 
 	if (OidIsValid(entry->shard.relid))
 		check_snapshot(entry);

@@ -12,7 +12,7 @@
 #include "engine/exec.h"
 
 static bool
-take(EaTurn turn, bool wait)
+take_lock(EaTurn turn, bool wait)
 {
 	LOCKTAG		tag;
 
@@ -31,7 +31,7 @@ ea_turn_take(EaTurn turn, bool wait)
 	return ea_distributed() && turn != EA_TURN_DECLARATIONS ?
 		ea_platform_node_ask(EA_PLATFORM_ASK("take_turn", "$1, $2"),
 							 ea_params(EA_INT4(turn), EA_BOOL(wait))) > 0 :
-		take(turn, wait);
+		take_lock(turn, wait);
 }
 
 /* -------- of what all nodes have -------- */
@@ -40,7 +40,7 @@ ea_turn_take(EaTurn turn, bool wait)
 static SubTransactionId taken_in = InvalidSubTransactionId;
 
 static void
-forget(XactEvent event, void *arg)
+forget_turns(XactEvent event, void *arg)
 {
 	taken_in = InvalidSubTransactionId;
 }
@@ -73,7 +73,7 @@ wait_for_turn(const EaPlan *kept)
 void
 ea_turn_init(void)
 {
-	RegisterXactCallback(forget, NULL);
+	RegisterXactCallback(forget_turns, NULL);
 	ea_exec_in_turn(wait_for_turn);
 }
 
@@ -89,7 +89,7 @@ ea_sql_take_turn(PG_FUNCTION_ARGS)
 
 	if (turn < EA_TURN_DECLARATIONS || turn > EA_TURN_EVERYWHERE)
 		elog(ERROR, "there is no turn %d", turn);
-	PG_RETURN_INT32(take(turn, PG_GETARG_BOOL(2)));
+	PG_RETURN_INT32(take_lock(turn, PG_GETARG_BOOL(2)));
 }
 
 PG_FUNCTION_INFO_V1(ea_sql_take_audit_turn);
@@ -98,5 +98,5 @@ PG_FUNCTION_INFO_V1(ea_sql_take_audit_turn);
 Datum
 ea_sql_take_audit_turn(PG_FUNCTION_ARGS)
 {
-	PG_RETURN_BOOL(take(EA_TURN_AUDIT, PG_GETARG_BOOL(0)));
+	PG_RETURN_BOOL(take_lock(EA_TURN_AUDIT, PG_GETARG_BOOL(0)));
 }

@@ -114,7 +114,7 @@ rows_of(const char *table, bool *here)
 
 /* True if all that it saw is on this node. */
 static bool
-look(void)
+look_at_nodes(void)
 {
 	static uint64 seen[lengthof(looked_at)];
 	bool		all_here = true;
@@ -143,7 +143,7 @@ ea_undecided_look(void)
 		return;
 	looked = 0;
 	PushActiveSnapshot(snapshot);
-	if (look())
+	if (look_at_nodes())
 		looked = ended;
 	PopActiveSnapshot();
 }

@@ -121,7 +121,7 @@ has_values(const Target *target, const EaValue *own, int nrows)
  * those that are being detached are left out, but for snapshots that see them.
  */
 static Oid
-route(const Target *target)
+find_partition(const Target *target)
 {
 	PartitionKey key = RelationGetPartitionKey(target->parent);
 	bool		omit = !IsolationUsesXactSnapshot();
@@ -195,9 +195,9 @@ insert_rows(const Target *target, const EaValue *own, int nrows)
 }
 
 static bool
-append(Target *target, const EaValue *own, int nrows)
+append_rows(Target *target, const EaValue *own, int nrows)
 {
-	Oid			leaf = route(target);
+	Oid			leaf = find_partition(target);
 	bool		fine;
 
 	if (!OidIsValid(leaf))
@@ -228,7 +228,7 @@ ea_append_rows(const EaAppendTable *table, const EaValue *shared,
 	PushActiveSnapshot(GetTransactionSnapshot());
 	target.parent = table_open(table->relation, RowExclusiveLock);
 	if (may_insert(target.parent))
-		done = append(&target, own, nrows);
+		done = append_rows(&target, own, nrows);
 	table_close(target.parent, NoLock);
 	PopActiveSnapshot();
 	if (done)

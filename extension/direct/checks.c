@@ -47,7 +47,7 @@ are_of(const EaChecks *checks, Relation relation)
 
 /* Compiled in the current context, which "mcxt" is. */
 static ExprState **
-compile(const EaChecks *checks, List *expressions)
+compile_checks(const EaChecks *checks, List *expressions)
 {
 	ExprState **states = palloc(checks->n * sizeof(ExprState *));
 
@@ -57,7 +57,7 @@ compile(const EaChecks *checks, List *expressions)
 }
 
 static EaChecks *
-make(Relation relation)
+make_checks(Relation relation)
 {
 	const TupleConstr *constr = RelationGetDescr(relation)->constr;
 	MemoryContext mcxt = AllocSetContextCreate(CurrentMemoryContext,
@@ -85,7 +85,7 @@ make(Relation relation)
 	}
 	old = MemoryContextSwitchTo(mcxt);
 	if (fixed && ea_steady_is((Node *) expressions, 0))
-		checks->states = compile(checks, expressions);
+		checks->states = compile_checks(checks, expressions);
 	MemoryContextSwitchTo(old);
 
 	/* all that can fail is done */
@@ -98,7 +98,7 @@ make(Relation relation)
  * not the table's, or must be made in each statement.
  */
 static EaChecks *
-get(EaChecks **kept, bool nested, Relation relation)
+get_checks(EaChecks **kept, bool nested, Relation relation)
 {
 	if (!ea_guc_may_write() || object_access_hook != NULL ||
 		!ea_compat_has_plain_checks(RelationGetDescr(relation)->constr))
@@ -109,13 +109,13 @@ get(EaChecks **kept, bool nested, Relation relation)
 			return NULL;
 		ea_checks_free(*kept);
 		*kept = NULL;
-		*kept = make(relation);
+		*kept = make_checks(relation);
 	}
 	return *kept;
 }
 
 static bool
-has_any(Relation relation)
+has_checks(Relation relation)
 {
 	const TupleConstr *constr = RelationGetDescr(relation)->constr;
 
@@ -127,9 +127,9 @@ ea_checks_lend(EaChecks **kept, bool nested, ResultRelInfo *table)
 {
 	EaChecks   *checks;
 
-	if (!has_any(table->ri_RelationDesc))
+	if (!has_checks(table->ri_RelationDesc))
 		return;
-	checks = get(kept, nested, table->ri_RelationDesc);
+	checks = get_checks(kept, nested, table->ri_RelationDesc);
 	if (checks != NULL)
 		table->ri_CheckConstraintExprs = checks->states;
 }
@@ -140,9 +140,9 @@ ea_checks_pass(EaChecks **kept, bool nested, Relation relation,
 {
 	EaChecks   *checks;
 
-	if (!has_any(relation))
+	if (!has_checks(relation))
 		return true;
-	checks = get(kept, nested, relation);
+	checks = get_checks(kept, nested, relation);
 	if (checks == NULL || checks->states == NULL)
 		return false;
 	for (int i = 0; i < checks->n; i++)

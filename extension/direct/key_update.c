@@ -471,7 +471,7 @@ has_values(TupleTableSlot *row)
 
 /* All that is asked of the new row holds. */
 static bool
-is_fine(Work *work)
+check_new_row(Work *work)
 {
 	work->context.ecxt_scantuple = work->after;
 	return has_values(work->after) &&
@@ -543,7 +543,7 @@ hand_out(const Work *work, MemoryContext caller)
 
 /* False if it is the executor's to do. */
 static bool
-change(Work *work, MemoryContext caller, uint64 *nrows)
+change_row(Work *work, MemoryContext caller, uint64 *nrows)
 {
 	CheckCmdReplicaIdentity(work->relation, CMD_UPDATE);
 	*nrows = 0;
@@ -552,7 +552,7 @@ change(Work *work, MemoryContext caller, uint64 *nrows)
 	if (is_own_row(work))
 		return false;
 	make_row(work);
-	if (!is_fine(work) || !write_row(work))
+	if (!check_new_row(work) || !write_row(work))
 		return false;
 	*nrows = 1;
 	hand_out(work, caller);
@@ -586,7 +586,7 @@ ea_key_update_run(EaKeyUpdate *update, const EaKeyUpdateRun *run,
 	work.context.ecxt_per_query_memory = mcxt;
 	work.context.ecxt_per_tuple_memory = mcxt;
 	work.context.ecxt_param_list_info = run->list;
-	done = change(&work, caller, nrows);
+	done = change_row(&work, caller, nrows);
 	ExecDropSingleTupleTableSlot(work.after);
 	ExecDropSingleTupleTableSlot(work.before);
 	table_close(work.relation, NoLock);

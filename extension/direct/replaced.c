@@ -19,7 +19,7 @@
 
 /* A quoted name, as it stands in a statement, is this one. */
 static bool
-means(const char *quoted, const char *name)
+means_name(const char *quoted, const char *name)
 {
 	if (*quoted != '"')
 		return strcmp(quoted, name) == 0;
@@ -33,7 +33,7 @@ means(const char *quoted, const char *name)
 
 /* Domains are left to a statement. */
 static bool
-is_of(Oid type, Oid wanted)
+is_of_type(Oid type, Oid wanted)
 {
 	return type == wanted || (type == VARCHAROID && wanted == TEXTOID);
 }
@@ -49,8 +49,8 @@ find_columns(EaReplaced *replaced, TupleDesc desc)
 			Form_pg_attribute att = TupleDescAttr(desc, k);
 
 			if (!att->attisdropped &&
-				is_of(att->atttypid, replaced->types[i]) &&
-				means(replaced->columns[i], NameStr(att->attname)))
+				is_of_type(att->atttypid, replaced->types[i]) &&
+				means_name(replaced->columns[i], NameStr(att->attname)))
 				replaced->numbers[i] = k + 1;
 		}
 		if (replaced->numbers[i] == InvalidAttrNumber)

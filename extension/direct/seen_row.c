@@ -42,7 +42,7 @@
 
 /* Nobody has begun to change or delete it; a lock goes by itself. */
 static bool
-stays(HeapTupleHeader header)
+row_stays(HeapTupleHeader header)
 {
 	return (header->t_infomask & HEAP_XMAX_INVALID) != 0 ||
 		HEAP_XMAX_IS_LOCKED_ONLY(header->t_infomask);
@@ -62,7 +62,7 @@ ea_seen_row_note(EaSeenRow *seen, Relation relation, Buffer buffer,
 	LockBuffer(buffer, BUFFER_LOCK_SHARE);
 	seen->lsn = BufferGetLSNAtomic(buffer);
 	seen->xmin = HeapTupleHeaderGetXmin(header);
-	fine = stays(header);
+	fine = row_stays(header);
 	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
 	seen->file = ea_compat_locator(relation);
 	seen->block = ItemPointerGetBlockNumber(&tuple->t_self);

@@ -46,7 +46,7 @@ claim_tag(void)
  * no session's.
  */
 static bool
-claim(void)
+claim_lock(void)
 {
 	LOCKTAG		tag = claim_tag();
 
@@ -59,7 +59,7 @@ claim(void)
 }
 
 static void
-forget(XactEvent event, void *arg)
+forget_claim(XactEvent event, void *arg)
 {
 	if (event == XACT_EVENT_ABORT)
 		claimed = false;
@@ -67,7 +67,7 @@ forget(XactEvent event, void *arg)
 
 /* At the end of the session, when its transaction has been aborted. */
 static void
-unclaim(int code, Datum arg)
+unclaim_lock(int code, Datum arg)
 {
 	LOCKTAG		tag = claim_tag();
 
@@ -87,11 +87,11 @@ ea_sql_claim_apply(PG_FUNCTION_ARGS)
 
 	if (!registered)
 	{
-		on_shmem_exit(unclaim, (Datum) 0);
-		RegisterXactCallback(forget, NULL);
+		on_shmem_exit(unclaim_lock, (Datum) 0);
+		RegisterXactCallback(forget_claim, NULL);
 	}
 	registered = true;
-	claimed = claimed || claim();
+	claimed = claimed || claim_lock();
 	PG_RETURN_BOOL(claimed);
 }
 

@@ -118,7 +118,7 @@ means_same(const EaPlan *kept)
  * meanwhile leave them unknown, no more: their locks keep them as they are.
  */
 static bool
-look(const EaHeld *held, EaPlan *kept)
+look_at_tables(const EaHeld *held, EaPlan *kept)
 {
 	uint64		epoch = ea_held_epoch();
 	bool		good = true;
@@ -189,7 +189,7 @@ get_plan(const EaHeld *held, EaExecMode mode, const char *sql,
 			ea_held_throw();
 		if (kept->epoch == ea_held_epoch())
 			return kept;
-		if ((fresh || means_same(kept)) && look(held, kept) &&
+		if ((fresh || means_same(kept)) && look_at_tables(held, kept) &&
 			since == ea_held_since())
 			return kept;
 		ea_plancache_forget(kept);
@@ -250,7 +250,7 @@ end_planning(const EaReader *reader, const EaPin *pin)
 }
 
 static void
-startup(DestReceiver *self, int operation, TupleDesc desc)
+startup_receiver(DestReceiver *self, int operation, TupleDesc desc)
 {
 	RowReceiver *receiver = (RowReceiver *) self;
 
@@ -259,7 +259,7 @@ startup(DestReceiver *self, int operation, TupleDesc desc)
 }
 
 static void
-finish(DestReceiver *self)
+finish_receiver(DestReceiver *self)
 {
 }
 
@@ -449,8 +449,9 @@ writes_with_triggers(const EaPlan *kept)
 }
 
 static uint64
-run(const EaHeld *held, EaExecMode mode, bool one_row, const char *sql,
-	EaParams params, const EaReader *reader, void *arg)
+run_statement(const EaHeld *held, EaExecMode mode, bool one_row,
+			  const char *sql, EaParams params, const EaReader *reader,
+			  void *arg)
 {
 	EaReplaced *replaced = reader == NULL ? NULL : reader->replaced;
 	RowReceiver receiver = {0};
@@ -478,9 +479,9 @@ run(const EaHeld *held, EaExecMode mode, bool one_row, const char *sql,
 	MemoryContextSwitchTo(receiver.caller);
 	nested = ea_plancache_enter();
 	receiver.pub.receiveSlot = receive_row;
-	receiver.pub.rStartup = startup;
-	receiver.pub.rShutdown = finish;
-	receiver.pub.rDestroy = finish;
+	receiver.pub.rStartup = startup_receiver;
+	receiver.pub.rShutdown = finish_receiver;
+	receiver.pub.rDestroy = finish_receiver;
 	receiver.pub.mydest = DestTuplestore;	/* any but DestSPI */
 	receiver.reader = reader;
 	receiver.arg = arg;
@@ -526,7 +527,7 @@ ea_exec_held(const EaHeld *held, EaExecMode mode, bool one_row,
 		SPI_connect();
 		MemoryContextSwitchTo(caller);
 	}
-	n = run(held, mode, one_row, sql, params, reader, arg);
+	n = run_statement(held, mode, one_row, sql, params, reader, arg);
 	if (nested)
 		SPI_finish();
 	return n;
@@ -582,7 +583,7 @@ ea_exec_latest(EaExecMode mode, const char *sql, EaParams params,
 }
 
 static bool
-is_good(const void *held, Oid relid)
+is_good_table(const void *held, Oid relid)
 {
 	return ea_held_table(held, relid);
 }
@@ -594,7 +595,7 @@ ea_exec_count_rows(const EaHeld *held, const char *table, int nkeys,
 	const char *index;
 
 	if ((!held->here && ea_plancache_distributes()) ||
-		!ea_index_count_rows(table, nkeys, keys, is_good, held, count,
+		!ea_index_count_rows(table, nkeys, keys, is_good_table, held, count,
 							 &index))
 		return false;
 	ea_exec_tell("count: all entries of a range of index %s", index);

@@ -183,7 +183,7 @@ make_table(const char *name, Size key, Size entry)
 }
 
 static HeldTable *
-enter(Oid relid)
+enter_table(Oid relid)
 {
 	HeldTable  *table;
 	bool		found;
@@ -204,13 +204,13 @@ enter(Oid relid)
 void
 ea_held_follow(Oid relid)
 {
-	enter(relid);
+	enter_table(relid);
 }
 
 void
 ea_held_watch_relation(Oid relid)
 {
-	HeldTable  *table = enter(relid);
+	HeldTable  *table = enter_table(relid);
 
 	watches += !table->of_all;
 	table->of_all = true;
@@ -339,7 +339,7 @@ ea_held_table(const EaHeld *held, Oid relid)
 		return objects == since;
 
 	/* entered first: changes are heard of from here on */
-	enter(relid);
+	enter_table(relid);
 	now = epoch;
 	news_before = news;
 	watches_before = watches;
@@ -356,6 +356,6 @@ ea_held_table(const EaHeld *held, Oid relid)
 	 * watched
 	 */
 	if (now == epoch && (news == news_before || watches == watches_before))
-		enter(relid)->known = now;
+		enter_table(relid)->known = now;
 	return objects == since;
 }

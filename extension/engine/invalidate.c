@@ -85,7 +85,7 @@ ea_invalidate_watch(void)
 /* -------- telling -------- */
 
 static void
-announce(int table)
+announce_table(int table)
 {
 	Oid			relid = relation_oid(watched_names[table]);
 
@@ -96,11 +96,11 @@ announce(int table)
 void
 ea_invalidate_catalog(void)
 {
-	announce(WATCHED_ENTITY);
+	announce_table(WATCHED_ENTITY);
 }
 
 void
 ea_invalidate_keys(void)
 {
-	announce(WATCHED_KEYS);
+	announce_table(WATCHED_KEYS);
 }

@@ -330,7 +330,7 @@ note_tables(Node *node, void *arg)
 }
 
 static bool
-writes(const Tables *tables)
+writes_tables(const Tables *tables)
 {
 	for (int i = 0; i < tables->n; i++)
 	{
@@ -427,7 +427,8 @@ make_plan(const PlanKey *key, EaParams params, bool one_row, bool here)
 	item->kept.plan = plan;
 	item->kept.fresh = true;
 	item->kept.of_accounts = tables.of_accounts;
-	item->kept.in_turn = tables.of_accounts || (!free && writes(&tables));
+	item->kept.in_turn = tables.of_accounts ||
+		(!free && writes_tables(&tables));
 	item->kept.ntables = tables.n;
 	item->kept.tables = MemoryContextAlloc(TopMemoryContext,
 										   Max(tables.n, 1) *

@@ -8,7 +8,7 @@
 
 /* A column has the type that it is read by. */
 static bool
-is_of(Oid type, Oid wanted)
+is_of_type(Oid type, Oid wanted)
 {
 	/* most are; only a domain has to be looked up */
 	if (type == wanted || (type == VARCHAROID && wanted == TEXTOID))
@@ -30,7 +30,7 @@ ea_reader_check(const EaReader *reader, TupleDesc desc)
 	{
 		Form_pg_attribute att = TupleDescAttr(desc, i);
 
-		if (!is_of(att->atttypid, reader->types[i]))
+		if (!is_of_type(att->atttypid, reader->types[i]))
 			ereport(ERROR,
 					(errcode(ERRCODE_DATATYPE_MISMATCH),
 					 errmsg("column %s of a statement is %s, and not %s as it "

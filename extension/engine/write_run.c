@@ -53,7 +53,7 @@ plan_of_write(const CachedPlan *plan)
 
 /* As SPI would do it, with checks that are kept. */
 static uint64
-execute(const Run *run)
+execute_plan(const Run *run)
 {
 	QueryDesc  *query = CreateQueryDesc(run->stmt, run->source->query_string,
 										GetActiveSnapshot(), InvalidSnapshot,
@@ -126,7 +126,7 @@ update_row(const Run *run, const CachedPlan *plan, uint64 *n)
 
 /* The server's log has what failed, as with SPI. */
 static void
-tell(void *sql)
+tell_statement(void *sql)
 {
 	errcontext("SQL statement \"%s\"", (const char *) sql);
 }
@@ -146,7 +146,7 @@ ea_write_run(EaPlan *kept, bool nested, EaParams params, ParamListInfo list,
 		run.source->commandTag == CMDTAG_SELECT)
 		return false;
 	context.previous = error_context_stack;
-	context.callback = tell;
+	context.callback = tell_statement;
 	context.arg = (void *) run.source->query_string;
 	error_context_stack = &context;
 	CommandCounterIncrement();
@@ -157,7 +157,7 @@ ea_write_run(EaPlan *kept, bool nested, EaParams params, ParamListInfo list,
 	if (run.stmt != NULL && (replaced_of(&run) == NULL ||
 							 ea_replaced_begin(replaced_of(&run), run.stmt)) &&
 		!update_row(&run, plan, n))
-		*n = execute(&run);
+		*n = execute_plan(&run);
 	ReleaseCachedPlan(plan, CurrentResourceOwner);
 	PopActiveSnapshot();
 	CommandCounterIncrement();

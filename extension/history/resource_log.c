@@ -168,8 +168,8 @@ make_log(EaRequest *req, EaEntity *entity, const pg_uuid_t *id)
 
 /* The same statement with the tenant in it, or without. */
 static void
-run(EaResourceLog *log, const char *of_tenant, const char *of_all,
-	const EaReader *reader, void *arg)
+run_statement(EaResourceLog *log, const char *of_tenant, const char *of_all,
+			  const EaReader *reader, void *arg)
 {
 	EaValue		target = EA_TEXT(ea_uuid_text(&log->id));
 
@@ -210,8 +210,8 @@ ea_resource_log_read(EaRequest *req, EaEntity *entity, const pg_uuid_t *id)
 	const EaReader reader = {head_row, lengthof(head_types), head_types};
 	EaResourceLog *log = make_log(req, entity, id);
 
-	run(log, "SELECT " HEAD OF_RESOURCE OF_TENANT SUCCEEDED,
-		"SELECT " HEAD OF_RESOURCE SUCCEEDED, &reader, log);
+	run_statement(log, "SELECT " HEAD OF_RESOURCE OF_TENANT SUCCEEDED,
+				  "SELECT " HEAD OF_RESOURCE SUCCEEDED, &reader, log);
 	read_names(log);
 	if (log->n > 1)
 		qsort(log->items, log->n, sizeof(EaLogRecord), ea_uuid_compare);
@@ -241,8 +241,8 @@ ea_resource_log_last(EaRequest *req, EaEntity *entity, const pg_uuid_t *id,
 	EaResourceLog *log = make_log(req, entity, id != NULL ? id : &nobody);
 	int			last = 0;
 
-	run(log, "SELECT " HEAD OF_RESOURCE OF_TENANT SUCCEEDED NEWEST,
-		"SELECT " HEAD OF_RESOURCE SUCCEEDED NEWEST, &reader, log);
+	run_statement(log, "SELECT " HEAD OF_RESOURCE OF_TENANT SUCCEEDED NEWEST,
+				  "SELECT " HEAD OF_RESOURCE SUCCEEDED NEWEST, &reader, log);
 	read_names(log);
 	if (log->n == 0)
 		return log;
@@ -307,7 +307,7 @@ read_members(EaResourceLog *log, const EaLogRecord *record, const char *text,
 
 /* Before the changes of a record are read. */
 static void
-announce(EaResourceLog *log, Datum changes)
+announce_changes(EaResourceLog *log, Datum changes)
 {
 	ea_limits_keep(log->req,
 				   COPIES_OF_CHANGES * toast_raw_datum_size(changes), NULL);
@@ -342,7 +342,7 @@ changes_row(void *arg, TupleTableSlot *slot)
 		record->effect = EA_LOG_UNKNOWN;
 		return;
 	}
-	announce(log, slot->tts_values[1]);
+	announce_changes(log, slot->tts_values[1]);
 	old = MemoryContextSwitchTo(sink->mcxt);
 	changes = DatumGetTextPP(slot->tts_values[1]);
 	if (!read_members(log, record, VARDATA_ANY(changes),
@@ -373,10 +373,10 @@ ea_resource_log_changes(EaResourceLog *log)
 		run_one(log, &log->items[0], ONE_CHANGES OF_TENANT_4, ONE_CHANGES,
 				reader, &sink);
 	else
-		run(log, "SELECT id, changes" OF_RESOURCE OF_TENANT SUCCEEDED
-			" AND changes IS NOT NULL",
-			"SELECT id, changes" OF_RESOURCE SUCCEEDED
-			" AND changes IS NOT NULL", reader, &sink);
+		run_statement(log, "SELECT id, changes" OF_RESOURCE OF_TENANT SUCCEEDED
+					  " AND changes IS NOT NULL",
+					  "SELECT id, changes" OF_RESOURCE SUCCEEDED
+					  " AND changes IS NOT NULL", reader, &sink);
 	MemoryContextDelete(sink.mcxt);
 }
 
@@ -414,7 +414,7 @@ detail_row(void *arg, TupleTableSlot *slot)
 	detail->action = get_text(slot, DETAIL_ACTION);
 	if (slot->tts_isnull[DETAIL_CHANGES])
 		return;
-	announce(sink->log, slot->tts_values[DETAIL_CHANGES]);
+	announce_changes(sink->log, slot->tts_values[DETAIL_CHANGES]);
 	old = MemoryContextSwitchTo(sink->mcxt);
 	changes = DatumGetTextPP(slot->tts_values[DETAIL_CHANGES]);
 	(void) read_members(sink->log, sink->record, VARDATA_ANY(changes),

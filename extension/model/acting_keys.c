@@ -95,7 +95,7 @@ is_named(const EaEntity *entity, const Key *key)
 
 /* The key is over this column, and that of the tenant. */
 static bool
-is_over(const Key *key, const EaEntity *entity, const char *column)
+key_is_over(const Key *key, const EaEntity *entity, const char *column)
 {
 	bool		found = false;
 
@@ -176,7 +176,7 @@ is_declared(Look *look, const Step *step, const Key *key)
 		for (int m = 0; m < field->nmembers; m++)
 		{
 			if (ea_catalog_target(field, m) == entity &&
-				is_over(key, field->entity, field->members[m].column))
+				key_is_over(key, field->entity, field->members[m].column))
 				return true;
 		}
 	}
@@ -186,7 +186,7 @@ is_declared(Look *look, const Step *step, const Key *key)
 /* -------- looking -------- */
 
 static void
-tell(Look *look, const Step *step, const Key *key)
+tell_key(Look *look, const Step *step, const Key *key)
 {
 	EaActingKey *told = palloc(sizeof(EaActingKey));
 	const char *table = quote_qualified_identifier(key->schema, key->table);
@@ -212,7 +212,7 @@ tell(Look *look, const Step *step, const Key *key)
 
 /* Rows of the table go, too, which may set others in motion. */
 static void
-go_on(Look *look, Root *root, Oid relid)
+follow_table(Look *look, Root *root, Oid relid)
 {
 	Step	   *step;
 
@@ -251,9 +251,9 @@ read_key(void *arg, TupleTableSlot *slot)
 		return;
 	if (key.name != NULL && (key.action == FKCONSTR_ACTION_SETDEFAULT ||
 							 !is_named(step->root->entity, &key)))
-		tell(look, step, &key);
+		tell_key(look, step, &key);
 	if (key.action == FKCONSTR_ACTION_CASCADE)
-		go_on(look, step->root, key.relid);
+		follow_table(look, step->root, key.relid);
 }
 
 /* One step of all; changes of what is looked at are heard of from before. */
@@ -304,7 +304,7 @@ add_root(Look *look, EaEntity *entity)
 	root->entity = entity;
 	root->relid = look->table_of(entity, look->arg);
 	if (OidIsValid(root->relid))
-		go_on(look, root, root->relid);
+		follow_table(look, root, root->relid);
 	return root;
 }
 
@@ -413,7 +413,7 @@ is_known(const EaActing *acting)
 }
 
 static void
-keep(EaEntity *entity, uint64 then, List *relids)
+keep_found(EaEntity *entity, uint64 then, List *relids)
 {
 	MemoryContext mcxt = entity->catalog->mcxt;
 	EaActing   *acting = entity->acting;
@@ -448,7 +448,7 @@ ea_acting_keys_check(EaEntity *entity)
 	if (look.keys == NIL)
 	{
 		if (root->met != NIL)
-			keep(entity, then, root->met);
+			keep_found(entity, then, root->met);
 		return;
 	}
 	first = linitial(look.keys);

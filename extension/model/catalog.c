@@ -121,7 +121,7 @@ ea_catalog_make(const char *service, List *definitions)
 }
 
 static EaCatalog *
-load(void)
+load_catalog(void)
 {
 	MemoryContext mcxt = AllocSetContextCreate(TopMemoryContext,
 											   "entityapi catalog",
@@ -220,7 +220,7 @@ ea_catalog_acquire(void)
 		/* taken first: what changes during the load outdates it again */
 		ea_invalidate_watch();
 		generation = ea_invalidate_generation();
-		catalog = load();
+		catalog = load_catalog();
 		catalog->valid = true;
 		current = catalog;
 		current_generation = generation;
@@ -293,8 +293,8 @@ ea_catalog_loaded(EaCatalog *catalog)
 
 /* Look in one table, else load by the query and enter into all three. */
 static EaEntity *
-find(EaCatalog *catalog, HTAB *table, const char *key,
-	 const char *condition)
+find_entity(EaCatalog *catalog, HTAB *table, const char *key,
+			const char *condition)
 {
 	EntityEntry *entry;
 	EaEntity   *entity;
@@ -338,22 +338,22 @@ find(EaCatalog *catalog, HTAB *table, const char *key,
 EaEntity *
 ea_catalog_entity(EaCatalog *catalog, const char *name)
 {
-	return find(catalog, catalog->by_name, name,
-				"name = $1");
+	return find_entity(catalog, catalog->by_name, name,
+					   "name = $1");
 }
 
 EaEntity *
 ea_catalog_collection(EaCatalog *catalog, const char *segment)
 {
-	return find(catalog, catalog->by_collection, segment,
-				"collection = $1 OR collection_lower = $1");
+	return find_entity(catalog, catalog->by_collection, segment,
+					   "collection = $1 OR collection_lower = $1");
 }
 
 EaEntity *
 ea_catalog_type(EaCatalog *catalog, const char *type)
 {
-	return find(catalog, catalog->by_type, type,
-				"type = $1");
+	return find_entity(catalog, catalog->by_type, type,
+					   "type = $1");
 }
 
 EaField *

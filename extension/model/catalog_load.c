@@ -45,7 +45,7 @@ static const char *const hook_phases[] = {
 };
 
 static EaJson *
-parse(const char *definition)
+parse_definition(const char *definition)
 {
 	EaJsonFault fault;
 	EaJson	   *root = ea_jsonread_parse(definition, strlen(definition),
@@ -416,7 +416,7 @@ load_columns(EaEntity *entity, const EaJson *definition)
 EaEntity *
 ea_catalog_load_entity(EaCatalog *catalog, const char *definition)
 {
-	EaJson	   *json = parse(definition);
+	EaJson	   *json = parse_definition(definition);
 	const EaJson *fields = get_part(json, "fields", EA_JSON_ARRAY);
 	MemoryContext old = MemoryContextSwitchTo(catalog->mcxt);
 	EaEntity   *entity = palloc0(sizeof(EaEntity));
@@ -506,7 +506,7 @@ void
 ea_catalog_load_service(EaCatalog *catalog, const char *definition)
 {
 	MemoryContext old = MemoryContextSwitchTo(catalog->mcxt);
-	EaJson	   *json = parse(definition);
+	EaJson	   *json = parse_definition(definition);
 	EaJson	   *audit = ea_jsonread_get(json, "audit");
 	const char *str = ea_jsonread_string(json, "tenancy");
 

@@ -127,7 +127,7 @@ is_invalid_still(Oid index)
 
 /* EaInvalidIndex *; builds: some were left out that are being built */
 static List *
-find(bool *builds)
+find_indexes(bool *builds)
 {
 	List	   *candidates = NIL;
 	List	   *found = NIL;
@@ -162,7 +162,7 @@ ea_invalid_indexes_find(void)
 {
 	bool		builds;
 
-	return find(&builds);
+	return find_indexes(&builds);
 }
 
 int
@@ -173,7 +173,7 @@ ea_invalid_indexes_count(void)
 
 	if (kept.known && kept.messages == messages)
 		return kept.n;
-	kept.n = list_length(find(&builds));
+	kept.n = list_length(find_indexes(&builds));
 	kept.known = !builds;
 	kept.messages = messages;
 	return kept.n;

@@ -183,7 +183,7 @@ ea_sqlbuf_tell_node(EaRequest *req)
 
 /* A table as the statement names it. */
 static const char *
-place(EaSqlBuf *b, const char *table, bool tenant_scoped)
+place_table(EaSqlBuf *b, const char *table, bool tenant_scoped)
 {
 	if (!ea_distributed() || b->place == EA_PLACE_ANYWHERE)
 		return table;
@@ -196,7 +196,7 @@ place(EaSqlBuf *b, const char *table, bool tenant_scoped)
 		/* Citus locks rows on all nodes that have them */
 		b->place = (tenant_scoped || b->req->method == EA_GET) &&
 			ea_sqlbuf_is_here(b->req) ? EA_PLACE_HERE : EA_PLACE_ANYWHERE;
-		return place(b, table, tenant_scoped);
+		return place_table(b, table, tenant_scoped);
 	}
 	table = ea_shards_read(table, tenant_scoped ? &b->req->tenant :
 						   NULL)->name;
@@ -206,15 +206,15 @@ place(EaSqlBuf *b, const char *table, bool tenant_scoped)
 }
 
 static const char *
-place_of(EaSqlBuf *b, const EaEntity *entity)
+place_of_entity(EaSqlBuf *b, const EaEntity *entity)
 {
-	return place(b, entity->table, entity->tenant_scoped);
+	return place_table(b, entity->table, entity->tenant_scoped);
 }
 
 static const char *
 place_of_join(EaSqlBuf *b, const EaField *field)
 {
-	return place(b, field->join_table, field->entity->tenant_scoped);
+	return place_table(b, field->join_table, field->entity->tenant_scoped);
 }
 
 /* Of all tenants, or on all nodes: that is for Citus. */
@@ -336,8 +336,8 @@ add_joins(EaSqlBuf *b)
 	{
 		const EaSqlJoin *join = lfirst(cell);
 
-		ea_sqlbuf_addf(b, " LEFT JOIN %s t%d ON ", place_of(b, join->entity),
-					   join->alias);
+		ea_sqlbuf_addf(b, " LEFT JOIN %s t%d ON ",
+					   place_of_entity(b, join->entity), join->alias);
 		add_predicates(b, join->entity, join->alias, EA_OP_READ);
 		ea_sqlbuf_addf(b, " AND t%d.%s = t%d.%s", join->alias,
 					   join->entity->id_column, join->from, join->column);
@@ -349,7 +349,7 @@ void
 ea_sqlbuf_from_as(EaSqlBuf *b, EaEntity *entity, EaOperation op, int alias)
 {
 	ea_sqlbuf_add(b, " FROM ");
-	ea_sqlbuf_add(b, place_of(b, entity));
+	ea_sqlbuf_add(b, place_of_entity(b, entity));
 	ea_sqlbuf_add(b, " t");
 	ea_text_number(&b->text, alias);
 	if (b->joins != NIL)
@@ -394,8 +394,8 @@ ea_sqlbuf_update(EaSqlBuf *b, EaEntity *entity, const char *set,
 {
 	int			alias = written_alias(b, entity);
 
-	ea_sqlbuf_addf(b, "UPDATE %s t%d SET %s WHERE ", place_of(b, entity),
-				   alias, set);
+	ea_sqlbuf_addf(b, "UPDATE %s t%d SET %s WHERE ",
+				   place_of_entity(b, entity), alias, set);
 	add_predicates(b, entity, alias, op);
 	return alias;
 }
@@ -405,7 +405,7 @@ ea_sqlbuf_delete(EaSqlBuf *b, EaEntity *entity)
 {
 	int			alias = written_alias(b, entity);
 
-	ea_sqlbuf_addf(b, "DELETE FROM %s t%d WHERE ", place_of(b, entity),
+	ea_sqlbuf_addf(b, "DELETE FROM %s t%d WHERE ", place_of_entity(b, entity),
 				   alias);
 	add_predicates(b, entity, alias, EA_OP_DELETE);
 	return alias;
@@ -416,7 +416,8 @@ ea_sqlbuf_insert(EaSqlBuf *b, EaEntity *entity)
 {
 	int			alias = written_alias(b, entity);
 
-	ea_sqlbuf_addf(b, "INSERT INTO %s AS t%d (", place_of(b, entity), alias);
+	ea_sqlbuf_addf(b, "INSERT INTO %s AS t%d (", place_of_entity(b, entity),
+				   alias);
 	if (entity->tenant_scoped)
 		ea_sqlbuf_addf(b, "%s, ", entity->tenant_column);
 	return alias;
@@ -503,8 +504,9 @@ add_linked(EaSqlBuf *b, EaField *field, EaEntity *target, int from)
 	int			alias = ea_sqlbuf_reserve(b);
 	int			join = ea_sqlbuf_reserve(b);
 
-	ea_sqlbuf_addf(b, " FROM %s t%d, %s t%d WHERE ", place_of(b, target),
-				   alias, place_of_join(b, field), join);
+	ea_sqlbuf_addf(b, " FROM %s t%d, %s t%d WHERE ",
+				   place_of_entity(b, target), alias, place_of_join(b, field),
+				   join);
 	add_predicates(b, target, alias, EA_OP_READ);
 	ea_sqlbuf_add(b, " AND ");
 	add_join_predicates(b, field, join);

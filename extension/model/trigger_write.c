@@ -14,7 +14,7 @@
 #include "trust/owner.h"
 
 static void
-execute(const char *sql, int n, Oid *types, Datum *values)
+execute_statement(const char *sql, int n, Oid *types, Datum *values)
 {
 	int			result = SPI_execute_with_args(sql, n, types, values, NULL,
 											   false, 0);
@@ -25,7 +25,7 @@ execute(const char *sql, int n, Oid *types, Datum *values)
 
 /* The value that a query finds about a table; *found: there is one. */
 static Datum
-find(const char *sql, const char *table, bool *found)
+find_value(const char *sql, const char *table, bool *found)
 {
 	Oid			types[] = {TEXTOID};
 	Datum		values[] = {CStringGetTextDatum(table)};
@@ -33,7 +33,7 @@ find(const char *sql, const char *table, bool *found)
 	bool		isnull;
 
 	*found = false;
-	execute(sql, 1, types, values);
+	execute_statement(sql, 1, types, values);
 	if (SPI_processed == 0)
 		return (Datum) 0;
 	value = SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1,
@@ -45,7 +45,7 @@ find(const char *sql, const char *table, bool *found)
 uint64
 ea_trigger_write_count(const char *sql, int n, Oid *types, Datum *values)
 {
-	execute(sql, n, types, values);
+	execute_statement(sql, n, types, values);
 	return SPI_processed;
 }
 
@@ -54,7 +54,7 @@ ea_trigger_write_asks(const char *sql, const char *table)
 {
 	bool		found;
 
-	find(sql, table, &found);
+	find_value(sql, table, &found);
 	return found;
 }
 
@@ -70,7 +70,8 @@ ea_trigger_write_check(const char *table)
 	Oid			relid;
 	Relation	rel;
 
-	value = find("SELECT pg_catalog.to_regclass($1)::oid", table, &found);
+	value = find_value("SELECT pg_catalog.to_regclass($1)::oid", table,
+					   &found);
 	if (!found)
 		elog(ERROR, "there is no table %s", table);
 	relid = DatumGetObjectId(value);
@@ -88,23 +89,24 @@ ea_trigger_write_check(const char *table)
 static void
 let_nothing_wait(const char *table)
 {
+	static const char query[] =
+		"WITH RECURSIVE reached (rel) AS ("
+		" SELECT pg_catalog.to_regclass($1)::oid"
+		" UNION SELECT f.conrelid FROM reached r"
+		" JOIN pg_catalog.pg_constraint f ON f.confrelid = r.rel"
+		" WHERE f.contype = 'f')"
+		" SELECT pg_catalog.string_agg("
+		"pg_catalog.format('%I.%I', n.nspname, c.conname), ', ')"
+		" FROM reached r"
+		" JOIN pg_catalog.pg_constraint c ON c.conrelid = r.rel"
+		" JOIN pg_catalog.pg_namespace n ON n.oid = c.connamespace"
+		" WHERE c.condeferrable";
 	bool		found;
-	Datum		names;
+	Datum		names = find_value(query, table, &found);
 
-	names = find("WITH RECURSIVE reached (rel) AS ("
-				 " SELECT pg_catalog.to_regclass($1)::oid"
-				 " UNION SELECT f.conrelid FROM reached r"
-				 " JOIN pg_catalog.pg_constraint f ON f.confrelid = r.rel"
-				 " WHERE f.contype = 'f')"
-				 " SELECT pg_catalog.string_agg("
-				 "pg_catalog.format('%I.%I', n.nspname, c.conname), ', ')"
-				 " FROM reached r"
-				 " JOIN pg_catalog.pg_constraint c ON c.conrelid = r.rel"
-				 " JOIN pg_catalog.pg_namespace n ON n.oid = c.connamespace"
-				 " WHERE c.condeferrable", table, &found);
 	if (found)
-		execute(psprintf("SET CONSTRAINTS %s IMMEDIATE",
-						 TextDatumGetCString(names)), 0, NULL, NULL);
+		execute_statement(psprintf("SET CONSTRAINTS %s IMMEDIATE",
+								   TextDatumGetCString(names)), 0, NULL, NULL);
 }
 
 void
@@ -118,5 +120,5 @@ ea_trigger_write(const char *table, const char *sql, int n, Oid *types,
 			elog(ERROR, "a trigger writes to %s and is not confined", table);
 		let_nothing_wait(table);
 	}
-	execute(sql, n, types, values);
+	execute_statement(sql, n, types, values);
 }

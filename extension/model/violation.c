@@ -339,7 +339,7 @@ find_of_entity(const EaWriting *w, const ErrorData *edata, bool by_trigger,
 }
 
 static bool
-is_of(EaEntity *entity, const ErrorData *edata)
+is_of_entity(EaEntity *entity, const ErrorData *edata)
 {
 	EaWriting	w = {.entity = entity};
 	EaViolation found = {0};
@@ -366,7 +366,7 @@ is_of_any(EaRequest *req, const ErrorData *edata)
 	foreach(lc, ea_catalog_loaded(req->catalog))
 	{
 		CHECK_FOR_INTERRUPTS();
-		if (is_of(lfirst(lc), edata))
+		if (is_of_entity(lfirst(lc), edata))
 			return true;
 	}
 	return false;

@@ -128,7 +128,7 @@ free_kept(KeptPlan *kept)
 }
 
 static void
-forget(EaPlanChoice *choice)
+forget_plans(EaPlanChoice *choice)
 {
 	for (int i = 0; i < MAX_KEPT_PLANS; i++)
 		free_kept(&choice->kept[i]);
@@ -313,7 +313,7 @@ tell_shapes_apart(TenantClass *class)
 
 /* What the class has been run by is not right for all of it. */
 static void
-doubt(TenantClass *class)
+doubt_class(TenantClass *class)
 {
 	class->wanted = Min(class->wanted * 2, ALIKE_MOST);
 	class->alike = 0;
@@ -326,7 +326,8 @@ doubt(TenantClass *class)
  * Plan for these values, and see whether that is what is kept for the class.
  */
 static void
-look(EaPlanChoice *choice, TenantClass *class, ParamListInfo values)
+replan_and_compare(EaPlanChoice *choice, TenantClass *class,
+				   ParamListInfo values)
 {
 	EaPlanWay	way;
 	uint64		shape = shape_of(choice->source, values, &way);
@@ -337,7 +338,7 @@ look(EaPlanChoice *choice, TenantClass *class, ParamListInfo values)
 		(kept != NONE && class->pages <= PAGES_MORE);
 
 	if (!same && class->alike >= class->wanted)
-		doubt(class);
+		doubt_class(class);
 	class->alike = same ? class->alike + 1 : 1;
 	class->kept = kept;
 
@@ -379,7 +380,7 @@ ea_plan_choice_free(EaPlanChoice *choice)
 {
 	if (choice == NULL)
 		return;
-	forget(choice);
+	forget_plans(choice);
 	MemoryContextDelete(choice->mcxt);
 	pfree(choice);
 }
@@ -391,12 +392,12 @@ ea_plan_choice_begin(EaPlanChoice *choice, ParamListInfo values, int tenant)
 
 	/* a run that came to no end may have been one without end */
 	if (class != NULL && !choice->looked)
-		doubt(class);
+		doubt_class(class);
 	choice->class = NULL;
 	if (plan_cache_mode != PLAN_CACHE_MODE_AUTO)
 		return choice->anew;
 	if (choice->runs > 0 && !choice->source->is_valid)
-		forget(choice);
+		forget_plans(choice);
 	if (choice->runs++ < PLAIN_RUNS)
 		return choice->anew;
 	if (choice->shares == NULL)
@@ -405,13 +406,13 @@ ea_plan_choice_begin(EaPlanChoice *choice, ParamListInfo values, int tenant)
 	class = find_class(choice, ea_tenant_share_class(choice->shares, values));
 	if (class->kept != NONE && !is_valid(&choice->kept[class->kept]))
 	{
-		forget(choice);
+		forget_plans(choice);
 		return choice->anew;
 	}
 	class->used = ++choice->clock;
 	choice->looked = class->runs == 0;
 	if (choice->looked)
-		look(choice, class, values);
+		replan_and_compare(choice, class, values);
 	else
 		class->runs--;
 	choice->class = class;
@@ -437,7 +438,7 @@ ea_plan_choice_end(EaPlanChoice *choice, ParamListInfo values)
 			return;
 		class->runs = 0;
 		tell_shapes_apart(class);
-		look(choice, class, values);
+		replan_and_compare(choice, class, values);
 		if (class->kept != kept)
 			return;
 	}

@@ -16,7 +16,7 @@
 static void add_plan(uint64 *shape, Plan *plan);
 
 static void
-add(uint64 *shape, uint32 value)
+add_value(uint64 *shape, uint32 value)
 {
 	*shape = hash_combine64(*shape, hash_bytes_uint32_extended(value, 0));
 }
@@ -30,19 +30,19 @@ add_expression(Node *node, void *arg)
 	if (node == NULL || IsA(node, Const) || IsA(node, Param))
 		return false;
 	if (IsA(node, Var))
-		add(shape, ((uint32) ((Var *) node)->varno << 16) +
-			((Var *) node)->varattno);
+		add_value(shape, ((uint32) ((Var *) node)->varno << 16) +
+				  ((Var *) node)->varattno);
 	else if (IsA(node, OpExpr))
-		add(shape, ((OpExpr *) node)->opno);
+		add_value(shape, ((OpExpr *) node)->opno);
 	else if (!IsA(node, List) && !IsA(node, RelabelType))
-		add(shape, nodeTag(node));
+		add_value(shape, nodeTag(node));
 	return expression_tree_walker(node, add_expression, arg);
 }
 
 static void
 add_conditions(uint64 *shape, List *conditions)
 {
-	add(shape, list_length(conditions));
+	add_value(shape, list_length(conditions));
 	add_expression((Node *) conditions, shape);
 }
 
@@ -51,7 +51,7 @@ add_plans(uint64 *shape, List *plans)
 {
 	ListCell   *cell;
 
-	add(shape, list_length(plans));
+	add_value(shape, list_length(plans));
 	foreach(cell, plans)
 		add_plan(shape, lfirst(cell));
 }
@@ -60,14 +60,14 @@ static void
 add_columns(uint64 *shape, int n, const AttrNumber *columns)
 {
 	for (int i = 0; i < n; i++)
-		add(shape, columns[i]);
+		add_value(shape, columns[i]);
 }
 
 static void
 add_index(uint64 *shape, Oid index, List *conditions, int direction)
 {
-	add(shape, index);
-	add(shape, direction);
+	add_value(shape, index);
+	add_value(shape, direction);
 	add_conditions(shape, conditions);
 }
 
@@ -111,7 +111,7 @@ add_scan(uint64 *shape, Plan *plan)
 		default:
 			return;
 	}
-	add(shape, ((Scan *) plan)->scanrelid);
+	add_value(shape, ((Scan *) plan)->scanrelid);
 }
 
 /* What any other node does. */
@@ -144,7 +144,7 @@ add_other(uint64 *shape, Plan *plan)
 		case T_NestLoop:
 		case T_HashJoin:
 		case T_MergeJoin:
-			add(shape, ((Join *) plan)->jointype);
+			add_value(shape, ((Join *) plan)->jointype);
 			add_conditions(shape, ((Join *) plan)->joinqual);
 			if (IsA(plan, HashJoin))
 				add_conditions(shape, ((HashJoin *) plan)->hashclauses);
@@ -152,7 +152,7 @@ add_other(uint64 *shape, Plan *plan)
 				add_conditions(shape, ((MergeJoin *) plan)->mergeclauses);
 			break;
 		case T_Agg:
-			add(shape, ((Agg *) plan)->aggstrategy);
+			add_value(shape, ((Agg *) plan)->aggstrategy);
 			add_columns(shape, ((Agg *) plan)->numCols,
 						((Agg *) plan)->grpColIdx);
 			break;
@@ -165,11 +165,11 @@ static void
 add_plan(uint64 *shape, Plan *plan)
 {
 	check_stack_depth();
-	add(shape, plan == NULL ? 0 : nodeTag(plan));
+	add_value(shape, plan == NULL ? 0 : nodeTag(plan));
 	if (plan == NULL)
 		return;
 	add_conditions(shape, plan->qual);
-	add(shape, list_length(plan->initPlan));
+	add_value(shape, list_length(plan->initPlan));
 	add_scan(shape, plan);
 	add_other(shape, plan);
 	add_plan(shape, outerPlan(plan));

@@ -35,7 +35,7 @@ typedef struct Reader
 } Reader;
 
 static bool
-take(Reader *reader, void *into, int len)
+take_copy(Reader *reader, void *into, int len)
 {
 	if (reader->end - reader->at < len)
 		return false;
@@ -56,7 +56,7 @@ put_uint32(StringInfo out, uint32 number)
 static bool
 take_uint32(Reader *reader, uint32 *number)
 {
-	if (!take(reader, number, sizeof(*number)))
+	if (!take_copy(reader, number, sizeof(*number)))
 		return false;
 	*number = pg_ntoh32(*number);
 	return true;
@@ -103,7 +103,7 @@ read_int64(Reader *reader, Datum *value)
 {
 	uint64		number;
 
-	if (!take(reader, &number, sizeof(number)))
+	if (!take_copy(reader, &number, sizeof(number)))
 		return false;
 	*value = Int64GetDatum((int64) pg_ntoh64(number));
 	return true;
@@ -131,7 +131,7 @@ read_bool(Reader *reader, Datum *value)
 {
 	uint8		truth;
 
-	if (!take(reader, &truth, 1) || truth > 1)
+	if (!take_copy(reader, &truth, 1) || truth > 1)
 		return false;
 	*value = BoolGetDatum(truth == 1);
 	return true;
@@ -149,7 +149,7 @@ read_uuid(Reader *reader, Datum *value)
 	pg_uuid_t  *uuid = palloc(sizeof(pg_uuid_t));
 
 	*value = UUIDPGetDatum(uuid);
-	return take(reader, uuid->data, UUID_LEN);
+	return take_copy(reader, uuid->data, UUID_LEN);
 }
 
 /* -------- text, with its length before it -------- */
@@ -348,7 +348,7 @@ read_values(Reader *reader, const EaOrder *order, EaCursor *cursor)
 	{
 		uint8		there;
 
-		if (!take(reader, &there, 1) || there > 1)
+		if (!take_copy(reader, &there, 1) || there > 1)
 			return false;
 		cursor->isnull[i] = there == 0;
 		if (there && !read_value(reader, order->terms[i].type->form,
@@ -375,11 +375,11 @@ ea_cursor_read(const EaEntity *entity, EaOrder *order,
 	reader.end = bytes + len;
 	cursor->values = palloc0(order->n * sizeof(Datum));
 	cursor->isnull = palloc0(order->n * sizeof(bool));
-	if (!take(&reader, &version, 1) ||
-		version != CURSOR_VERSION || !take(&reader, &complete, 1) ||
+	if (!take_copy(&reader, &version, 1) ||
+		version != CURSOR_VERSION || !take_copy(&reader, &complete, 1) ||
 		complete > 1 || !take_uint32(&reader, &hash) ||
 		hash != hash_order(entity, order) ||
-		!take(&reader, cursor->id.data, UUID_LEN))
+		!take_copy(&reader, cursor->id.data, UUID_LEN))
 		return false;
 	cursor->complete = complete == 1;
 	return (!cursor->complete || read_values(&reader, order, cursor)) &&

@@ -28,7 +28,7 @@ typedef struct Resolver
 
 /* Note what is wrong; the result is for `return`. */
 static EaStep *
-fail(Resolver *r, int offset, const char *why)
+fail_at(Resolver *r, int offset, const char *why)
 {
 	if (r->fault->message == NULL)
 		*r->fault = (EaRsqlFault) {why, offset};
@@ -38,8 +38,8 @@ fail(Resolver *r, int offset, const char *why)
 static EaStep *
 fail_selector(Resolver *r, const char *format, const char *name)
 {
-	return fail(r, r->comparison == NULL ? 0 : r->comparison->offset,
-				psprintf(format, name));
+	return fail_at(r, r->comparison == NULL ? 0 : r->comparison->offset,
+				   psprintf(format, name));
 }
 
 /*
@@ -75,12 +75,13 @@ resolve_end(Resolver *r, EaStep *end)
 	if (end->field != NULL && end->field->nenum > 0)
 		can &= ~EA_CAN_MATCH;
 	if ((ea_rsql_operators[r->comparison->op].needs & can) == 0)
-		return fail(r, r->comparison->offset,
-					psprintf("operator \"%s\" cannot be used with \"%s\"",
-							 ea_rsql_operators[r->comparison->op].name, name));
+		return fail_at(r, r->comparison->offset,
+					   psprintf("operator \"%s\" cannot be used with \"%s\"",
+								ea_rsql_operators[r->comparison->op].name,
+								name));
 	if (!ea_rsql_literal_read(r->comparison, end->type, end->field,
 							  &end->value, &fault))
-		return fail(r, fault.offset, fault.message);
+		return fail_at(r, fault.offset, fault.message);
 	return end;
 }
 

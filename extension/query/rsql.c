@@ -96,7 +96,7 @@ static EaRsql *parse_joined(Parser *p, EaRsqlKind kind);
  * for `return`.
  */
 static bool
-fail(Parser *p, int position, const char *message)
+fail_at(Parser *p, int position, const char *message)
 {
 	if (p->fault->message == NULL)
 		*p->fault = (EaRsqlFault) {message, position};
@@ -106,9 +106,9 @@ fail(Parser *p, int position, const char *message)
 static bool
 fail_expected(Parser *p, const char *what)
 {
-	return fail(p, p->position,
-				psprintf(p->at < p->end ? "expected %s"
-						 : "expected %s instead of the end", what));
+	return fail_at(p, p->position,
+				   psprintf(p->at < p->end ? "expected %s"
+							: "expected %s instead of the end", what));
 }
 
 /* Go on by one character. */
@@ -154,7 +154,7 @@ at_bare(const Parser *p)
  * their closing NULs fit into the length of the input and one byte.
  */
 static char *
-keep(Parser *p, const char *from, int len)
+keep_bytes(Parser *p, const char *from, int len)
 {
 	char	   *kept = p->pool;
 
@@ -203,13 +203,13 @@ parse_selector(Parser *p, EaRsql *comparison)
 		while (at_bare(p) && *p->at != '.')
 			advance(p);
 		if (p->at == start)
-			return fail(p, p->position, "empty name in a path");
+			return fail_at(p, p->position, "empty name in a path");
 		if (comparison->nhops == max_names)
-			return fail(p, comparison->offset,
-						psprintf("path with more than %d relationships",
-								 p->limits->max_hops));
+			return fail_at(p, comparison->offset,
+						   psprintf("path with more than %d relationships",
+									p->limits->max_hops));
 		comparison->hops[comparison->nhops++] =
-			keep(p, start, p->at - start);
+			keep_bytes(p, start, p->at - start);
 		if (!at_char(p, '.'))
 			return true;
 		advance(p);
@@ -241,10 +241,11 @@ fail_operator(Parser *p, const char *start, int position)
 	}
 	if (meant == NULL && whole)
 		meant = ea_names_nearest(text, names, n);
-	return fail(p, position, whole
-				? psprintf("unknown operator \"%s\"%s", text,
-						   ea_names_meant(meant))
-				: psprintf("expected an operator%s", ea_names_meant(meant)));
+	return fail_at(p, position, whole
+				   ? psprintf("unknown operator \"%s\"%s", text,
+							  ea_names_meant(meant))
+				   : psprintf("expected an operator%s",
+							  ea_names_meant(meant)));
 }
 
 static bool
@@ -310,7 +311,7 @@ parse_quoted(Parser *p, char quote, EaRsqlValue *value)
 		out += p->at - start;
 	}
 	if (p->at >= p->end)
-		return fail(p, value->offset, "quote without an end");
+		return fail_at(p, value->offset, "quote without an end");
 	advance(p);
 	*out = '\0';
 	value->text = p->pool;
@@ -338,7 +339,7 @@ parse_value(Parser *p, EaRsqlValue *value)
 	if (p->at == start)
 		return fail_expected(p, "a value");
 	value->len = p->at - start;
-	value->text = keep(p, start, value->len);
+	value->text = keep_bytes(p, start, value->len);
 	return true;
 }
 
@@ -360,12 +361,13 @@ parse_arguments(Parser *p, EaRsql *comparison)
 		CHECK_FOR_INTERRUPTS();
 		skip_spaces(p);
 		if (comparison->nvalues == 1 && operator->takes != EA_OF_LIST)
-			return fail(p, p->position,
-						psprintf("operator \"%s\" takes one value",
-								 operator->name));
+			return fail_at(p, p->position,
+						   psprintf("operator \"%s\" takes one value",
+									operator->name));
 		if (comparison->nvalues == p->limits->max_items)
-			return fail(p, p->position, psprintf("list of more than %d values",
-												 p->limits->max_items));
+			return fail_at(p, p->position,
+						   psprintf("list of more than %d values",
+									p->limits->max_items));
 		if (!parse_value(p, EA_GROW_ARRAY(comparison->values,
 										  comparison->nvalues, room)))
 			return false;
@@ -391,13 +393,13 @@ check_patterns(Parser *p, const EaRsql *comparison)
 		return true;
 	p->pattern_length += ea_text_characters(value->text, value->len);
 	if (++p->npatterns > p->limits->max_patterns)
-		fail(p, comparison->offset, psprintf("more than %d patterns",
-											 p->limits->max_patterns));
+		fail_at(p, comparison->offset, psprintf("more than %d patterns",
+												p->limits->max_patterns));
 	else if (p->npatterns > 1 &&
 			 p->pattern_length > p->limits->max_pattern_length)
-		fail(p, value->offset,
-			 psprintf("patterns longer than %d characters together",
-					  p->limits->max_pattern_length));
+		fail_at(p, value->offset,
+				psprintf("patterns longer than %d characters together",
+						 p->limits->max_pattern_length));
 	return p->fault->message == NULL;
 }
 
@@ -409,8 +411,8 @@ parse_comparison(Parser *p)
 	comparison->kind = EA_RSQL_COMPARISON;
 	if (p->ncomparisons++ == p->limits->max_comparisons)
 	{
-		fail(p, p->position, psprintf("more than %d comparisons",
-									  p->limits->max_comparisons));
+		fail_at(p, p->position, psprintf("more than %d comparisons",
+										 p->limits->max_comparisons));
 		return NULL;
 	}
 	if (!parse_selector(p, comparison) ||
@@ -434,8 +436,8 @@ parse_term(Parser *p)
 
 	if (p->depth == p->limits->max_depth)
 	{
-		fail(p, p->position, psprintf("parentheses more than %d deep",
-									  p->limits->max_depth));
+		fail_at(p, p->position, psprintf("parentheses more than %d deep",
+										 p->limits->max_depth));
 		return NULL;
 	}
 	p->depth++;
@@ -506,8 +508,8 @@ ea_rsql_parse(const char *input, int len, const EaRsqlLimits *limits,
 
 	if (len > limits->max_length)
 	{
-		fail(&parser, 0, psprintf("longer than %d bytes",
-								  limits->max_length));
+		fail_at(&parser, 0, psprintf("longer than %d bytes",
+									 limits->max_length));
 		return NULL;
 	}
 	parser.pool = palloc(len + 1);

@@ -37,7 +37,7 @@ ea_as_of_authorize(EaRequest *req)
 /* -------- may the caller know -------- */
 
 static EA_NORETURN void
-lost(EaPast *past)
+refuse_lost(EaPast *past)
 {
 	ea_errors_throw(past->req, EA_ERR_GONE_BEYOND_LOG, EA_AT_PARAMETER, "asOf",
 					"The audit log does not tell what it was then.");
@@ -63,7 +63,7 @@ ea_as_of_state(EaPast *past, TimestampTz at)
 	EaPastState *state;
 
 	if (others_may_have(past, at))
-		lost(past);
+		refuse_lost(past);
 	state = ea_past_at(past, at);
 	if (state->kind == EA_PAST_NONE)
 		ea_errors_not_found(past->req);
@@ -71,7 +71,7 @@ ea_as_of_state(EaPast *past, TimestampTz at)
 		(!ea_past_is_whole(past, state) &&
 		 ea_policy_sql_judge(past->req, past->entity, EA_OP_READ, NULL) ==
 		 EA_VERDICT_OPEN))
-		lost(past);
+		refuse_lost(past);
 	if (!ea_past_shows(past, state))
 		ea_errors_not_found(past->req);
 	return state;
@@ -110,7 +110,7 @@ is_logged(void *arg, EaField *field)
 }
 
 static void
-offer(EaDocument *doc, EaShape *shape)
+offer_fields(EaDocument *doc, EaShape *shape)
 {
 	if (doc->query->shown != EA_SHOWN_LIVE)
 		ea_errors_throw(doc->req, EA_ERR_INVALID_PARAMETER, EA_AT_PARAMETER,
@@ -131,7 +131,7 @@ typedef struct Then
 
 /* It was declared then; what it was must be known. */
 static bool
-existed(void *arg, EaField *field)
+field_existed(void *arg, EaField *field)
 {
 	const Then *then = arg;
 
@@ -140,7 +140,7 @@ existed(void *arg, EaField *field)
 	if (!then->state->existed[field->index])
 		return false;
 	if (!then->state->values[field->index].known)
-		lost(then->past);
+		refuse_lost(then->past);
 	return true;
 }
 
@@ -233,12 +233,12 @@ ea_as_of_show(EaDocument *doc, const pg_uuid_t *id)
 	Then		then = {NULL};
 	EaResource *resource;
 
-	offer(doc, shape);
+	offer_fields(doc, shape);
 	past = then.past = ea_past_find(req, entity, id);
 	ea_past_require(past);
 	if (!ea_past_is_row(past, at, &then.revision))
 		then.state = ea_as_of_state(past, at);
-	ea_shape_narrow(shape, existed, &then);
+	ea_shape_narrow(shape, field_existed, &then);
 	if (then.state == NULL)
 		read_row(doc, shape, id);
 	else

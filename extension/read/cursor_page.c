@@ -361,7 +361,7 @@ read_cursor(CursorPage *page)
 /* -------- the answer -------- */
 
 static void
-reverse(EaResourceList *list)
+reverse_rows(EaResourceList *list)
 {
 	for (int i = 0; i < list->n / 2; i++)
 	{
@@ -405,7 +405,7 @@ ea_cursor_page(EaRowSink *sink, const EaListSource *source,
 		 page.n <= doc->query->page_size; i++)
 		read_range(&page, i);
 	if (page.backwards)
-		reverse(&doc->primary);
+		reverse_rows(&doc->primary);
 	ea_document_complete(doc);
 
 	doc->req->status = 200;

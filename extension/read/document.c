@@ -29,7 +29,7 @@
  * time.
  */
 static char *
-join(const char *first,...)
+join_strings(const char *first,...)
 {
 	Size		len = 0;
 	va_list		rest;
@@ -56,8 +56,8 @@ path_with(EaRequest *req, EaEntity *entity, const char *end)
 	char		version[MAXINT8LEN + 1];
 
 	pg_ltoa(req->version, version);
-	return join(ea_guc_base_url, "/api/v", version, "/", entity->collection,
-				end, NULL);
+	return join_strings(ea_guc_base_url, "/api/v", version, "/",
+						entity->collection, end, NULL);
 }
 
 char *
@@ -407,7 +407,8 @@ write_head(StringInfo out)
 char *
 ea_document_resource_path(EaResource *resource)
 {
-	return join(resource->shape->path, ea_uuid_text(&resource->id), NULL);
+	return join_strings(resource->shape->path, ea_uuid_text(&resource->id),
+						NULL);
 }
 
 EaResource *

@@ -54,7 +54,7 @@ ea_document_known(EaDocument *doc, EaEntity *entity, const pg_uuid_t *id)
 }
 
 static void
-remember(EaDocument *doc, EaResource *resource)
+remember_resource(EaDocument *doc, EaResource *resource)
 {
 	ResourceKey key = {resource->shape->entity, resource->id};
 	bool		found;
@@ -68,7 +68,7 @@ ea_document_know(EaDocument *doc)
 	doc->known = resources_create(CurrentMemoryContext, 2 * doc->primary.n,
 								  NULL);
 	for (int i = 0; i < doc->primary.n; i++)
-		remember(doc, doc->primary.items[i]);
+		remember_resource(doc, doc->primary.items[i]);
 }
 
 bool
@@ -86,7 +86,7 @@ ea_document_ask(EaDocument *doc, EaEntity *entity, const pg_uuid_t *id)
 
 /* The parameter is asked for only where it is looked. */
 static inline void
-keep(EaDocument *doc, Size size)
+count_bytes(EaDocument *doc, Size size)
 {
 	EaRequest  *req = doc->req;
 
@@ -101,7 +101,7 @@ void
 ea_document_keep_row(EaDocument *doc)
 {
 	CHECK_FOR_INTERRUPTS();
-	keep(doc, KEPT_ROW);
+	count_bytes(doc, KEPT_ROW);
 }
 
 void
@@ -182,7 +182,7 @@ bound_value(EaDocument *doc, const EaField *field, Datum value)
 
 	if (size > 0 && field->type->form == EA_FORM_TEXT)
 		ea_document_bound(doc, doc->text.len + size);
-	keep(doc, 2 * size);
+	count_bytes(doc, 2 * size);
 }
 
 static void
@@ -207,7 +207,7 @@ write_attributes(EaDocument *doc, EaShape *shape, TupleTableSlot *slot,
 			field->shown->write(out, slot->tts_values[column]);
 			ea_document_bound(doc, out->len);
 		}
-		keep(doc, out->len - start);
+		count_bytes(doc, out->len - start);
 	}
 }
 
@@ -280,7 +280,7 @@ ea_document_include_row(EaDocument *doc, EaShape *shape, EaResourceList *fresh,
 						"include", "More than %d resources would be included.",
 						ea_guc_max_included);
 	resource = add_resource(doc, shape, &doc->included, slot);
-	remember(doc, resource);
+	remember_resource(doc, resource);
 	*EA_GROW(fresh) = resource;
 	return resource;
 }

@@ -191,7 +191,7 @@ cursor_after(const HistoryPage *page)
 }
 
 static void
-answer(HistoryPage *page)
+answer_page(HistoryPage *page)
 {
 	EaRequest  *req = page->req;
 	EaPast	   *past = page->past;
@@ -254,5 +254,5 @@ ea_history_show(EaRequest *req)
 	page.sights = palloc0((page.n + 1) * sizeof(Sight));
 	page.shown = palloc(query->page_size * sizeof(EaLogRecord *));
 	find_page(&page);
-	answer(&page);
+	answer_page(&page);
 }

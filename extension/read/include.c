@@ -40,7 +40,7 @@ typedef struct Wanted
 } Wanted;
 
 static void
-want(List **wanted, EaEntity *entity, const pg_uuid_t *id)
+want_resource(List **wanted, EaEntity *entity, const pg_uuid_t *id)
 {
 	Wanted	   *found = NULL;
 	ListCell   *cell;
@@ -99,7 +99,7 @@ want_unknown(EaDocument *doc, EaEntity *entity, const pg_uuid_t *id,
 {
 	if (!ea_document_ask(doc, entity, id))
 		return;
-	want(arg, entity, id);
+	want_resource(arg, entity, id);
 	ea_document_keep_row(doc);
 }
 
@@ -138,8 +138,8 @@ fetch_wanted(EaDocument *doc, Wanted *wanted, EaResourceList *fresh)
 
 /* Read the targets of all steps of a level; returns the visits of the next. */
 static EaVisit *
-follow(EaDocument *doc, EaVisit *visits, int nvisits, int *nnext,
-	   EaResourceList *fresh)
+follow_steps(EaDocument *doc, EaVisit *visits, int nvisits, int *nnext,
+			 EaResourceList *fresh)
 {
 	List	   *wanted = NIL;
 	ListCell   *cell;
@@ -224,7 +224,7 @@ ea_document_complete(EaDocument *doc)
 		for (EaShape *shape = doc->shapes; shape != NULL; shape = shape->next)
 			ea_document_fetch_linkage(doc, shape, &level, visits, nvisits,
 									  &fresh);
-		visits = follow(doc, visits, nvisits, &nvisits, &fresh);
+		visits = follow_steps(doc, visits, nvisits, &nvisits, &fresh);
 		level = fresh;
 	}
 }

@@ -16,8 +16,8 @@
  * only otherwise they are counted.
  */
 static int64
-total(EaRequest *req, EaQuery *query, const EaListSource *source,
-	  const EaRsql *filter, int rows)
+count_total(EaRequest *req, EaQuery *query, const EaListSource *source,
+			const EaRsql *filter, int rows)
 {
 	int64		before = (query->page_number - 1) * query->page_size;
 
@@ -74,8 +74,8 @@ ea_list_page(EaRequest *req, EaQuery *query, const EaListSource *source,
 	ea_document_complete(doc);
 
 	req->status = 200;
-	ea_document_write_list(doc, path, total(req, query, source, filter,
-											doc->primary.n));
+	ea_document_write_list(doc, path, count_total(req, query, source, filter,
+												  doc->primary.n));
 }
 
 void

@@ -68,7 +68,7 @@ is_followed(const EaIncludeNode *node, const char *name)
 
 /* The relationship, in the current context. */
 static EaShapeRel
-relationship(const EaDocument *doc, EaField *field, bool shown)
+shape_relationship(const EaDocument *doc, EaField *field, bool shown)
 {
 	EaShapeRel	rel = {field, shown, is_followed(doc->root, field->name)};
 
@@ -110,7 +110,7 @@ add_fields(const EaDocument *doc, EaShape *shape, const EaFieldset *fieldset)
 		if (field->kind == EA_ATTRIBUTE)
 			attributes[shape->nattributes++] = field;
 		else
-			rels[shape->nrels++] = relationship(doc, field, shown);
+			rels[shape->nrels++] = shape_relationship(doc, field, shown);
 	}
 }
 
@@ -169,7 +169,7 @@ find_kept(const EaDocument *doc, const EaEntity *entity, uint64 rights)
  * made in the memory of the declarations, as that loads some on the way.
  */
 static void
-keep(const EaDocument *doc, const EaShape *shape, uint64 rights)
+keep_shape(const EaDocument *doc, const EaShape *shape, uint64 rights)
 {
 	EaEntity   *entity = shape->entity;
 	MemoryContext caller;
@@ -222,7 +222,7 @@ add_shape(EaDocument *doc, EaEntity *entity)
 }
 
 static void
-fill(EaDocument *doc, EaShape *shape, const EaFieldset *fieldset)
+fill_shape(EaDocument *doc, EaShape *shape, const EaFieldset *fieldset)
 {
 	shape->path = ea_document_base(doc->req, shape->entity);
 	add_fields(doc, shape, fieldset);
@@ -243,9 +243,9 @@ fill_by_rights(EaDocument *doc, EaShape *shape)
 		take_kept(doc, shape, kept);
 		return;
 	}
-	fill(doc, shape, NULL);
+	fill_shape(doc, shape, NULL);
 	if (rights != 0)
-		keep(doc, shape, rights);
+		keep_shape(doc, shape, rights);
 }
 
 EaShape *
@@ -264,7 +264,7 @@ ea_shape_find(EaDocument *doc, EaEntity *entity)
 	if (fieldset == NULL && doc->root->nchildren == 0)
 		fill_by_rights(doc, shape);
 	else
-		fill(doc, shape, fieldset);
+		fill_shape(doc, shape, fieldset);
 	return shape;
 }
 
@@ -274,7 +274,7 @@ ea_shape_only(EaDocument *doc, EaField *field)
 	EaShape    *shape = add_shape(doc, field->entity);
 	EaShapeRel *rel = palloc(sizeof(EaShapeRel));
 
-	*rel = relationship(doc, field, true);
+	*rel = shape_relationship(doc, field, true);
 	shape->path = ea_document_base(doc->req, field->entity);
 	shape->rels = rel;
 	shape->nrels = 1;

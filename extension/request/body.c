@@ -28,7 +28,7 @@ find_rule(const char *name, const EaBodyForm *form)
 
 /* A member may be a typing error of one of the form's. */
 static const char *
-guess(const char *name, const EaBodyForm *form)
+guess_member(const char *name, const EaBodyForm *form)
 {
 	const char **names = palloc(Max(form->nrules, 1) * sizeof(char *));
 
@@ -48,7 +48,7 @@ check_member(EaRequest *req, const EaJson *member, const char *base,
 	if (rule == NULL)
 		ea_errors_add(req, EA_ERR_UNKNOWN_FIELD, EA_AT_POINTER, pointer,
 					  "This member is not known here%s.",
-					  guess(member->key, form));
+					  guess_member(member->key, form));
 	else if (member->kind == EA_JSON_NULL && rule->required)
 		ea_errors_add(req, EA_ERR_REQUIRED, EA_AT_POINTER, pointer,
 					  "The member \"%s\" is required.", rule->name);

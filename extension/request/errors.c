@@ -99,13 +99,13 @@ static const char *const ea_source_member[] = {
 	[EA_AT_HEADER] = "header"
 };
 
-static void note(EaRequest *req, EaErrorCode code, EaSource source,
-				 const char *where, const char *fmt, va_list args)
+static void note_problem(EaRequest *req, EaErrorCode code, EaSource source,
+						 const char *where, const char *fmt, va_list args)
 			pg_attribute_printf(5, 0);
 
 static void
-note(EaRequest *req, EaErrorCode code, EaSource source, const char *where,
-	 const char *fmt, va_list args)
+note_problem(EaRequest *req, EaErrorCode code, EaSource source,
+			 const char *where, const char *fmt, va_list args)
 {
 	MemoryContext old = MemoryContextSwitchTo(req->mcxt);
 	EaProblem  *problem = &req->problems[req->nproblems++];
@@ -147,7 +147,7 @@ ea_errors_add(EaRequest *req, EaErrorCode code, EaSource source,
 	if (req->nproblems >= EA_MAX_PROBLEMS)
 		return;
 	va_start(args, fmt);
-	note(req, code, source, where, fmt, args);
+	note_problem(req, code, source, where, fmt, args);
 	va_end(args);
 }
 
@@ -160,7 +160,7 @@ ea_errors_throw(EaRequest *req, EaErrorCode code, EaSource source,
 		va_list		args;
 
 		va_start(args, fmt);
-		note(req, code, source, where, fmt, args);
+		note_problem(req, code, source, where, fmt, args);
 		va_end(args);
 	}
 	ereport(ERROR, (errcode(ERRCODE_EA_REFUSED), errmsg("request refused")));

@@ -36,20 +36,20 @@ typedef struct Known
 } Known;
 
 static bool
-has(const char *in, int len, char c)
+has_char(const char *in, int len, char c)
 {
 	return memchr(in, c, len) != NULL;
 }
 
 /* Decode into room for as many bytes; how many it takes, or -1. */
 static int
-decode(const char *in, int len, bool plus, char *out)
+decode_text(const char *in, int len, bool plus, char *out)
 {
 	int			n = 0;
 
 	/* most of what is sent stands for itself */
-	if (!has(in, len, '%') && !has(in, len, '\0') &&
-		!(plus && has(in, len, '+')))
+	if (!has_char(in, len, '%') && !has_char(in, len, '\0') &&
+		!(plus && has_char(in, len, '+')))
 	{
 		memcpy(out, in, len);
 		return len;
@@ -81,7 +81,7 @@ char *
 ea_query_decode(const char *in, int len, bool plus, int *decoded)
 {
 	char	   *out = palloc(len + 1);
-	int			n = decode(in, len, plus, out);
+	int			n = decode_text(in, len, plus, out);
 
 	if (n < 0 || !ea_text_is_utf8(out, n))
 		return NULL;
@@ -425,7 +425,7 @@ filter_guess(const EaParam *param, int takes)
 
 /* What may have been meant by a parameter that this endpoint does not take. */
 static const char *
-guess(const EaParam *param, int takes)
+guess_parameter(const EaParam *param, int takes)
 {
 	const char *names[lengthof(known)];
 	const char *filter = filter_guess(param, takes);
@@ -469,7 +469,7 @@ read_param(EaRequest *req, EaQuery *query, const EaParam *param, int takes)
 	if (row == NULL)
 		ea_errors_add(req, EA_ERR_UNKNOWN_PARAMETER, EA_AT_PARAMETER,
 					  param->name, "unknown query parameter \"%s\"%s",
-					  param->name, guess(param, takes));
+					  param->name, guess_parameter(param, takes));
 	else if (is_repeated(query, param))
 		ea_errors_add(req, EA_ERR_INVALID_PARAMETER, EA_AT_PARAMETER,
 					  param->name, "%s: given more than once", param->name);

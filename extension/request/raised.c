@@ -24,7 +24,7 @@ trigger_depth(void)
 
 /* Notices come here, too; the error that follows is noted over them. */
 static void
-note(void *arg)
+note_place(void *arg)
 {
 	EaRaisedWatch *watch = arg;
 	int			n = 0;
@@ -44,7 +44,7 @@ ea_raised_begin(EaRaisedWatch *watch, EaRequest *req)
 	watch->raised = &req->raised;
 	watch->raised->sqlerrcode = 0;
 	watch->depth = trigger_depth();
-	watch->context.callback = note;
+	watch->context.callback = note_place;
 	watch->context.arg = watch;
 	watch->context.previous = error_context_stack;
 	error_context_stack = &watch->context;

@@ -113,7 +113,7 @@ check_call(const FmgrInfo *flinfo)
  * of the call.
  */
 static bool
-needs(Oid function)
+needs_hook(Oid function)
 {
 	bool		wanted = next_needs != NULL && next_needs(function);
 	HeapTuple	tuple;
@@ -157,7 +157,7 @@ make_place(const FmgrInfo *flinfo)
 }
 
 static void
-called(FmgrHookEventType event, FmgrInfo *flinfo, Datum *private)
+function_called(FmgrHookEventType event, FmgrInfo *flinfo, Datum *private)
 {
 	Place	   *place = (Place *) DatumGetPointer(*private);
 	bool		by_service = event == FHET_START && service_calls();
@@ -302,10 +302,10 @@ run_command(PlannedStmt *stmt, const char *source, bool read_only_tree,
  * where somebody has that hook, rows are not written past the executor.
  */
 static void
-utility(PlannedStmt *stmt, const char *source, bool read_only_tree,
-		ProcessUtilityContext context, ParamListInfo params,
-		QueryEnvironment *environment, DestReceiver *dest,
-		QueryCompletion *completion)
+utility_command(PlannedStmt *stmt, const char *source, bool read_only_tree,
+				ProcessUtilityContext context, ParamListInfo params,
+				QueryEnvironment *environment, DestReceiver *dest,
+				QueryCompletion *completion)
 {
 	bool		of_service = (security_context() & EA_GUARD_SERVICE) != 0;
 	Node	   *command = stmt->utilityStmt;
@@ -339,9 +339,9 @@ void
 ea_guard_init(void)
 {
 	next_needs = needs_fmgr_hook;
-	needs_fmgr_hook = needs;
+	needs_fmgr_hook = needs_hook;
 	next_called = fmgr_hook;
-	fmgr_hook = called;
+	fmgr_hook = function_called;
 	next_utility = ProcessUtility_hook;
-	ProcessUtility_hook = utility;
+	ProcessUtility_hook = utility_command;
 }

@@ -201,7 +201,7 @@ check_targets(Batch *batch)
 }
 
 static void
-flush(Run *run)
+flush_batch(Run *run)
 {
 	Batch	   *batch = &run->batch;
 	EaRequest  *req = run->req;
@@ -266,7 +266,7 @@ check_in_order(Run *run)
 		return;
 	memcpy(problems, req->problems, n * sizeof(EaProblem));
 	req->nproblems = 0;
-	flush(run);
+	flush_batch(run);
 	memcpy(req->problems, problems, n * sizeof(EaProblem));
 	req->nproblems = n;
 	ea_errors_check(req);
@@ -284,7 +284,7 @@ run_add(Run *run, EaAtomicOp *op)
 	if (batch->n > 0 && (batch->entity != op->entity ||
 						 ea_hook_phases_waits(op->entity, EA_OP_CREATE)))
 	{
-		flush(run);
+		flush_batch(run);
 		point_at(req, op);
 	}
 	input = ea_input_object(req, op->entity, EA_OP_CREATE, op->data,
@@ -295,7 +295,7 @@ run_add(Run *run, EaAtomicOp *op)
 						 input->attributes);
 	if (ea_write_policy_refuse_create(req, op->entity))
 	{
-		flush(run);
+		flush_batch(run);
 		point_at(req, op);
 		ea_write_policy_refuse(req);
 	}
@@ -376,7 +376,7 @@ run_update(EaRequest *req, EaAtomicOp *op, const pg_uuid_t *id,
 }
 
 static void
-authorize(Run *run, EaAtomicOp *op)
+authorize_operation(Run *run, EaAtomicOp *op)
 {
 	static const EaOperation operations[] = {
 		[EA_ATOMIC_ADD] = EA_OP_CREATE,
@@ -410,10 +410,10 @@ run_operation(Run *run, EaAtomicOp *op)
 	run->ops->lids->operation = run->current;
 	if (op->verb != EA_ATOMIC_ADD || op->relationship != NULL)
 	{
-		flush(run);
+		flush_batch(run);
 		ea_writing_at(req, op->pointer, pointer);
 	}
-	authorize(run, op);
+	authorize_operation(run, op);
 	point_at(req, op);
 	if (op->verb == EA_ATOMIC_ADD && op->relationship == NULL)
 	{
@@ -474,7 +474,7 @@ ea_atomic_run(EaRequest *req)
 					 "\"atomic:results\":[");
 	for (run.current = 0; run.current < run.ops->n; run.current++)
 		run_operation(&run, &run.ops->items[run.current]);
-	flush(&run);
+	flush_batch(&run);
 	ea_links_check_deferred(req);
 	ea_jsonwrite_lit(req->out, "]}");
 	req->status = 200;

@@ -58,8 +58,8 @@ write_input(StringInfo buf, EaField *field, const EaInputField *in)
 #define COPIES_OF_VALUE 3
 
 static void
-announce(EaRequest *req, const EaField *field, TupleTableSlot *slot,
-		 int column)
+announce_value(EaRequest *req, const EaField *field, TupleTableSlot *slot,
+			   int column)
 {
 	if (field->kind == EA_ATTRIBUTE && !slot->tts_isnull[column])
 		ea_limits_keep(req, COPIES_OF_VALUE *
@@ -130,7 +130,7 @@ keep_stored(void *arg, TupleTableSlot *slot)
 
 		if (field->ncolumns == 0)
 			continue;
-		announce(stored->req, field, slot, column);
+		announce_value(stored->req, field, slot, column);
 		stored->values[i] = stored_json(field, slot, &column);
 	}
 	stored->version = stored_version(stored->entity, slot, column);
@@ -268,7 +268,7 @@ before_row(void *arg, TupleTableSlot *slot)
 
 		if (!is_before(before, i))
 			continue;
-		announce(before->input->req, field, slot, first);
+		announce_value(before->input->req, field, slot, first);
 		before->values[i] = stored_json(field, slot, &first);
 		for (int c = 0; before->keeps && c < field->ncolumns; c++)
 			keep_column(before, &field->columns[c], slot);
@@ -434,7 +434,7 @@ note_values(EaWriteDeleted *deleted, EaAuditRecord *record,
 
 		if (field->ncolumns == 0)
 			continue;
-		announce(deleted->req, field, slot, *column);
+		announce_value(deleted->req, field, slot, *column);
 		value = stored_json(field, slot, column);
 		if (strcmp(value, "null") != 0)
 			ea_audit_change(record, field->name, value, "null");

@@ -112,15 +112,15 @@ leave_out_doomed(EaRequest *req, EaEntity *entity, const char *column,
 }
 
 static EA_NORETURN void
-refuse(EaRequest *req)
+refuse_delete(EaRequest *req)
 {
 	ea_errors_throw(req, EA_ERR_REFERENCED, EA_AT_NONE, NULL,
 					"Other resources still refer to this one.");
 }
 
 static void
-cascade(EaRequest *req, EaEntity *child, const char *column,
-		const Doomed *doomed, Which which)
+cascade_rows(EaRequest *req, EaEntity *child, const char *column,
+			 const Doomed *doomed, Which which)
 {
 	EaIds		ids = {0};
 	Doomed		children = {child, &ids, doomed->hard || !child->soft_delete,
@@ -149,7 +149,7 @@ cascade(EaRequest *req, EaEntity *child, const char *column,
 
 	/* declarations from before this was a fault of theirs */
 	if (ids.n > 0 && children.hard && !doomed->hard)
-		refuse(req);
+		refuse_delete(req);
 	if (ids.n > 0)
 		delete_rows(req, &children);
 }
@@ -247,7 +247,7 @@ restrict_hidden(EaRequest *req, EaEntity *child, const char *column,
 	add_referring(&b, child, alias, column, doomed, VISIBLE);
 	ea_sqlbuf_add(&b, " LIMIT 1");
 	if (ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, NULL, NULL) > 0)
-		refuse(req);
+		refuse_delete(req);
 }
 
 /*
@@ -272,7 +272,7 @@ restrict_common(EaRequest *req, EaEntity *child, const char *column,
 	add_referring(&b, child, alias, column, doomed, VISIBLE);
 	ea_sqlbuf_add(&b, " LIMIT 1");
 	if (ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, NULL, NULL) > 0)
-		refuse(req);
+		refuse_delete(req);
 }
 
 /* One column of another table that may point at the doomed rows. */
@@ -287,11 +287,11 @@ release_reference(EaRequest *req, EaField *field, const char *column,
 	{
 		case EA_CASCADE:
 			if (doomed->purged == NULL)
-				cascade(req, child, column, doomed, which);
+				cascade_rows(req, child, column, doomed, which);
 
 			/* what others made live by hand is refused by the foreign key */
 			else if (child->soft_delete)
-				cascade(req, child, column, doomed, SOFT_DELETED);
+				cascade_rows(req, child, column, doomed, SOFT_DELETED);
 			break;
 		case EA_SET_NULL:
 			if (doomed->hard)
@@ -305,7 +305,7 @@ release_reference(EaRequest *req, EaField *field, const char *column,
 
 			/* what is deleted already holds nothing back */
 			else if (child->soft_delete && field->required)
-				cascade(req, child, column, doomed, SOFT_DELETED);
+				cascade_rows(req, child, column, doomed, SOFT_DELETED);
 			else if (child->soft_delete)
 				set_null(req, field, column, doomed, SOFT_DELETED);
 			break;
@@ -335,7 +335,7 @@ unlink_joined(EaRequest *req, EaField *field, const char *column,
 }
 
 static void
-release(EaRequest *req, const Doomed *doomed)
+release_rows(EaRequest *req, const Doomed *doomed)
 {
 	EaEntity   *entity = doomed->entity;
 
@@ -443,7 +443,7 @@ take_away(EaSqlBuf *b, const Doomed *doomed, int alias)
 
 /* When, and with what, so that it can be brought back together. */
 static char *
-mark(EaSqlBuf *b, const Doomed *doomed)
+mark_rows(EaSqlBuf *b, const Doomed *doomed)
 {
 	EaEntity   *entity = doomed->entity;
 	StringInfoData set;
@@ -472,9 +472,9 @@ delete_rows(EaRequest *req, const Doomed *doomed)
 	CHECK_FOR_INTERRUPTS();
 	check_stack_depth();
 	if (doomed->depth > MAX_CASCADE_DEPTH)
-		refuse(req);
+		refuse_delete(req);
 
-	release(req, doomed);
+	release_rows(req, doomed);
 	ea_writing_begin(req, entity, EA_WRITING_DELETES);
 	ea_sqlbuf_init(&b, req);
 	if (doomed->hard)
@@ -483,7 +483,8 @@ delete_rows(EaRequest *req, const Doomed *doomed)
 		alias = ea_sqlbuf_delete(&b, entity);
 	}
 	else
-		alias = ea_sqlbuf_update(&b, entity, mark(&b, doomed), EA_OP_DELETE);
+		alias = ea_sqlbuf_update(&b, entity, mark_rows(&b, doomed),
+								 EA_OP_DELETE);
 	ea_sqlbuf_among(&b, alias, entity->id_column, "= ANY",
 					ea_uuid_list(doomed->ids));
 	take_away(&b, doomed, alias);
@@ -541,7 +542,7 @@ ea_delete_referred(EaRequest *req, EaEntity *entity, const pg_uuid_t *id)
 	EaIds		ids = {1, 1, &first};
 	Doomed		doomed = {entity, &ids, true};
 
-	release(req, &doomed);
+	release_rows(req, &doomed);
 	ea_links_check_deferred(req);
 	ea_acting_keys_check(entity);
 

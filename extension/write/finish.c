@@ -49,7 +49,7 @@ ea_finish_precondition(EaRequest *req, EaEntity *entity, const EaInput *input,
 }
 
 static EA_NORETURN void
-stale(EaRequest *req, const EaIfMatch *match)
+refuse_stale(EaRequest *req, const EaIfMatch *match)
 {
 	ea_errors_throw(req, EA_ERR_PRECONDITION_FAILED,
 					match->pointer ? EA_AT_POINTER : EA_AT_HEADER,
@@ -84,7 +84,7 @@ ea_finish_check_row(EaRequest *req, EaEntity *entity, const pg_uuid_t *id,
 	if (!ea_etag_matches(match, version))
 	{
 		req->nproblems = 0;
-		stale(req, match);
+		refuse_stale(req, match);
 	}
 }
 

@@ -96,7 +96,7 @@ read_image(EaRequest *req, Image *image, const pg_uuid_t *id)
 
 /* A create gives every field a value. */
 static void
-overlay(Image *image, const EaInput *input)
+overlay_input(Image *image, const EaInput *input)
 {
 	for (int i = 0; i < image->entity->nfields; i++)
 	{
@@ -224,8 +224,8 @@ ea_hook_phases_guard(EaAround *around, EaRequest *req, EaEntity *entity,
 
 /* What only plain SQL can store passes where the row has it. */
 static bool
-is_same(const Image *image, EaField *field, const EaJson *json,
-		const char *source, Datum *value)
+is_same_value(const Image *image, EaField *field, const EaJson *json,
+			  const char *source, Datum *value)
 {
 	const char *stored = image->values[field->index];
 
@@ -257,7 +257,7 @@ apply_change(EaAround *around, EaInput *input, const EaHookChange *change,
 			((!ea_types_from_json(field->type, json, change->source,
 								  &in->value, &why) ||
 			  !ea_value_check(field, in->value, &why)) &&
-			 !is_same(image, field, json, change->source, &in->value)))
+			 !is_same_value(image, field, json, change->source, &in->value)))
 			ea_hooks_fail(around->req, change->hook,
 						  psprintf("attribute \"%s\" does not fit",
 								   field->name));
@@ -285,7 +285,7 @@ ea_hook_phases_before(EaAround *around, EaInput *input, const pg_uuid_t *id)
 
 	for (int n = 0; input != NULL; n++)
 	{
-		overlay(&image, input);
+		overlay_input(&image, input);
 		call.after = image_text(&image, id);
 		if (!ea_hooks_run(&call, EA_HOOK_MUTATE, n, &change))
 			break;

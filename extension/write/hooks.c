@@ -19,7 +19,7 @@
 /* -------- what is there to call -------- */
 
 static bool
-waits(const EaHook *hook, EaOperation op, EaHookPhase phase)
+hook_waits(const EaHook *hook, EaOperation op, EaHookPhase phase)
 {
 	return hook->phase == phase && (hook->operations & op) != 0;
 }
@@ -37,7 +37,7 @@ ea_hooks_wait(EaEntity *entity, EaOperation op, int phases)
 }
 
 static EA_NORETURN void
-fail(EaRequest *req, const EaHook *hook)
+fail_hook(EaRequest *req, const EaHook *hook)
 {
 	req->nproblems = 0;
 	ea_errors_throw(req, EA_ERR_INTERNAL, EA_AT_NONE, NULL,
@@ -51,7 +51,7 @@ ea_hooks_fail(EaRequest *req, const EaHook *hook, const char *why)
 			(errmsg("entityapi request %s: hook %s: %s", req->request_id,
 					hook->name, why),
 			 errhidestmt(true)));
-	fail(req, hook);
+	fail_hook(req, hook);
 }
 
 /* -------- what it is told -------- */
@@ -96,7 +96,7 @@ make_context(const EaHookCall *call)
 /* -------- its answer -------- */
 
 static EA_NORETURN void
-reject(EaRequest *req, const EaHook *hook, const char *reason)
+reject_write(EaRequest *req, const EaHook *hook, const char *reason)
 {
 	req->nproblems = 0;
 	ea_errors_throw(req, EA_ERR_HOOK_REJECTED, EA_AT_NONE, NULL,
@@ -104,7 +104,7 @@ reject(EaRequest *req, const EaHook *hook, const char *reason)
 }
 
 static void
-run(const EaHookCall *call, const EaHook *hook, EaHookChange *change)
+run_hook(const EaHookCall *call, const EaHook *hook, EaHookChange *change)
 {
 	EaRequest  *req = call->req;
 	EaJsonFault fault;
@@ -119,7 +119,7 @@ run(const EaHookCall *call, const EaHook *hook, EaHookChange *change)
 		case EA_UDF_DONE:
 			break;
 		case EA_UDF_FAILED:
-			fail(req, hook);
+			fail_hook(req, hook);
 		case EA_UDF_TIMEOUT:
 			req->nproblems = 0;
 			ea_request_answer(req, "retry-after", "1");
@@ -136,7 +136,7 @@ run(const EaHookCall *call, const EaHook *hook, EaHookChange *change)
 		ea_hooks_fail(req, hook, "its answer is none that a hook may give");
 	part = root->first;
 	if (strcmp(part->key, "reject") == 0 && part->kind == EA_JSON_STRING)
-		reject(req, hook, part->text);
+		reject_write(req, hook, part->text);
 	if (change == NULL || strcmp(part->key, "attributes") != 0 ||
 		part->kind != EA_JSON_OBJECT)
 		ea_hooks_fail(req, hook, "its answer is none that a hook may give");
@@ -152,14 +152,14 @@ ea_hooks_run(const EaHookCall *call, EaHookPhase phase, int n,
 	{
 		const EaHook *hook = &call->entity->hooks[i];
 
-		if (!waits(hook, call->op, phase) || n-- > 0)
+		if (!hook_waits(hook, call->op, phase) || n-- > 0)
 			continue;
 		if (change != NULL)
 		{
 			memset(change, 0, sizeof(*change));
 			change->hook = hook;
 		}
-		run(call, hook, change);
+		run_hook(call, hook, change);
 		return true;
 	}
 	return false;

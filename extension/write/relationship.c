@@ -36,7 +36,7 @@ answer_version(EaRequest *req, int64 version)
 
 /* The resource itself was written: its time and version.  It is held. */
 static void
-touch(EaRequest *req, const pg_uuid_t *id)
+touch_row(EaRequest *req, const pg_uuid_t *id)
 {
 	EaEntity   *entity = req->entity;
 	pg_uuid_t	first = *id;
@@ -112,7 +112,7 @@ ea_relationship_write(EaRequest *req, EaWriteLinks verb,
 		answer_version(req,
 					   ea_update_set(input, NULL, id, own ? match : &any));
 	else
-		touch(req, id);
+		touch_row(req, id);
 	ea_hook_phases_after(&around);
 }
 

@@ -127,7 +127,7 @@ add_rows(Restore *r, EaEntity *entity, const EaIds *ids)
 
 /* The rows that this column took along with those of an entity. */
 static void
-pull(Restore *r, EaEntity *child, const char *column, const EaIds *by)
+pull_rows(Restore *r, EaEntity *child, const char *column, const EaIds *by)
 {
 	EaIds		found = {0};
 	EaSqlBuf	b;
@@ -161,14 +161,14 @@ pull_all(Restore *r, EaEntity *entity, const EaIds *by)
 		for (int m = 0; m < field->nmembers; m++)
 		{
 			if (ea_catalog_target(field, m) == entity)
-				pull(r, child, field->members[m].column, by);
+				pull_rows(r, child, field->members[m].column, by);
 		}
 	}
 }
 
 /* Each row is looked at once, so that circles end. */
 static void
-gather(Restore *r)
+gather_rows(Restore *r)
 {
 	bool		found;
 
@@ -247,7 +247,7 @@ hold_targets(Restore *r, EaEntity *target, EaIds *ids)
 }
 
 static EA_NORETURN void
-refuse(EaRequest *req, EaField *field)
+refuse_reference(EaRequest *req, EaField *field)
 {
 	if (ea_authz_allows(req, field->entity, EA_OP_READ) &&
 		ea_authz_readable(req, field))
@@ -272,8 +272,8 @@ add_cleared(EaSqlBuf *b, const Strand *strand, int alias, const char *column,
  * since that of the return tells no values.
  */
 static void
-clear(Restore *r, const Strand *strand, EaField *field, const char *column,
-	  const EaIds *gone)
+clear_reference(Restore *r, const Strand *strand, EaField *field,
+				const char *column, const EaIds *gone)
 {
 	EaEntity   *entity = strand->entity;
 	EaWriteOwners *owners = NULL;
@@ -329,8 +329,8 @@ check_references(Restore *r, const Strand *strand)
 			if (ids.n == 0)
 				continue;
 			if (field->on_delete != EA_SET_NULL)
-				refuse(r->req, field);
-			clear(r, strand, field, field->members[m].column, &ids);
+				refuse_reference(r->req, field);
+			clear_reference(r, strand, field, field->members[m].column, &ids);
 		}
 	}
 }
@@ -370,8 +370,8 @@ bring_back(Restore *r, const Strand *strand)
 }
 
 static void
-restore(EaRequest *req, EaEntity *entity, const pg_uuid_t *id,
-		const EaIfMatch *match)
+restore_resource(EaRequest *req, EaEntity *entity, const pg_uuid_t *id,
+				 const EaIfMatch *match)
 {
 	pg_uuid_t	first = *id;
 	EaIds		ids = {1, 1, &first};
@@ -380,7 +380,7 @@ restore(EaRequest *req, EaEntity *entity, const pg_uuid_t *id,
 
 	hold_root(&r, id, match);
 	add_rows(&r, entity, &ids);
-	gather(&r);
+	gather_rows(&r);
 	foreach(cell, r.strands)
 		check_references(&r, lfirst(cell));
 	foreach(cell, r.strands)
@@ -403,7 +403,7 @@ ea_restore_resource(EaRequest *req)
 	if (entity->locking)
 		ea_etag_if_match(req, &match);
 	ea_resource_path_id(req, &id);
-	restore(req, entity, &id, &match);
+	restore_resource(req, entity, &id, &match);
 
 	/* with others back the policies may say something else */
 	ea_resource_row(&sink, &id, EA_EXEC_WRITE);

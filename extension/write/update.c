@@ -50,8 +50,8 @@ set_field(EaSqlBuf *b, StringInfo set, const EaField *field,
 
 /* A row has come back, and it is the one that was to be written. */
 static bool
-is_set(const EaEntity *entity, const EaRowSink *sink, const pg_uuid_t *id,
-	   uint64 n)
+is_row_set(const EaEntity *entity, const EaRowSink *sink, const pg_uuid_t *id,
+		   uint64 n)
 {
 	if (n == 0)
 		return false;
@@ -99,7 +99,7 @@ set_row(EaInput *input, EaRowSink *sink, const pg_uuid_t *id,
 		ea_sqlbuf_add(&b, " RETURNING ");
 		ea_document_columns(&b, sink->shape, alias);
 		n = ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, ea_document_row, sink);
-		if (!is_set(entity, sink, id, n))
+		if (!is_row_set(entity, sink, id, n))
 			return false;
 		*version = ea_document_last(sink->doc)->version;
 		return true;
@@ -111,7 +111,7 @@ set_row(EaInput *input, EaRowSink *sink, const pg_uuid_t *id,
 	}
 	n = ea_sqlbuf_run(&b, EA_EXEC_WRITE, true,
 					  entity->locking ? ea_exec_read_int64 : NULL, version);
-	return is_set(entity, NULL, id, n);
+	return is_row_set(entity, NULL, id, n);
 }
 
 /* The same, with what the row holds before read where that has to be. */
@@ -163,7 +163,7 @@ value_text(const EaField *field, Datum value)
 }
 
 static bool
-is_odd(const EaInput *input, int field)
+is_odd_value(const EaInput *input, int field)
 {
 	return input->fields[field].given && !input->fields[field].isnull &&
 		input->fields[field].odd != NULL;
@@ -180,7 +180,7 @@ stored_row(void *arg, TupleTableSlot *slot)
 	{
 		EaField    *field = &entity->fields[i];
 
-		if (!is_odd(input, i))
+		if (!is_odd_value(input, i))
 			continue;
 		if (!slot->tts_isnull[column] &&
 			strcmp(value_text(field, slot->tts_values[column]),
@@ -204,7 +204,7 @@ check_odd(EaInput *input, const pg_uuid_t *id)
 	int			alias;
 
 	for (int i = 0; i < entity->nfields; i++)
-		any |= is_odd(input, i);
+		any |= is_odd_value(input, i);
 	if (!any)
 		return;
 	ea_sqlbuf_init(&b, req);
@@ -212,7 +212,7 @@ check_odd(EaInput *input, const pg_uuid_t *id)
 	ea_sqlbuf_select(&b, 0, entity->id_column, UUIDOID);
 	for (int i = 0; i < entity->nfields; i++)
 	{
-		if (is_odd(input, i))
+		if (is_odd_value(input, i))
 			ea_sqlbuf_select_field(&b, 0, &entity->fields[i]);
 	}
 	alias = ea_sqlbuf_from(&b, entity, EA_OP_READ);
@@ -221,7 +221,7 @@ check_odd(EaInput *input, const pg_uuid_t *id)
 	ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, stored_row, input);
 	for (int i = 0; i < entity->nfields; i++)
 	{
-		if (is_odd(input, i))
+		if (is_odd_value(input, i))
 			ea_errors_add(req, EA_ERR_INVALID_VALUE, EA_AT_POINTER,
 						  input->fields[i].pointer, "\"%s\" %s.",
 						  entity->fields[i].name, input->fields[i].odd);

@@ -49,7 +49,7 @@ ea_written_all(EaSqlBuf *found, const EaEntity *entity, const EaIds *ids)
 
 /* `SELECT id FROM <the entity's rows, deleted ones too> AND id = ANY (ids)` */
 static int
-begin(EaSqlBuf *b, EaRequest *req, EaEntity *entity, const EaIds *ids)
+select_ids(EaSqlBuf *b, EaRequest *req, EaEntity *entity, const EaIds *ids)
 {
 	int			alias;
 
@@ -71,7 +71,7 @@ ea_written_rows(const EaSqlBuf *b, EaEntity *entity, const EaIds *ids,
 
 	if (!ea_written_asks(b))
 		return;
-	alias = begin(&found, b->req, entity, ids);
+	alias = select_ids(&found, b->req, entity, ids);
 	if (as == EA_WRITTEN_GONE)
 	{
 		ea_written_none(&found, entity);
