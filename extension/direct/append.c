@@ -1,10 +1,13 @@
 /*
- * It does what ExecInsert() does for a leaf partition that is a table and
- * nothing else: no triggers (nor constraints that wait, which have one), row
- * security, rules, check constraints or generated columns.  All that is looked
- * at, in each call and under the locks that an INSERT takes, before the first
- * row is written; whatever else is there leaves the rows to the executor.
- * Index entries are made by its own function.
+ * Stands for an INSERT: ModifyTable over a partitioned table, that is
+ * ExecFindPartition() and ExecInsert().  Read against PostgreSQL 15 to 18.
+ *
+ * It leaves out whatever is more than a leaf partition that is a table and
+ * nothing else: triggers (and so constraints that wait, which have one), row
+ * security, rules, check constraints and generated columns.  All that is
+ * looked at in each call, under the locks that an INSERT takes, before the
+ * first row is written; where there is any of it, the executor gets the rows.
+ * Index entries are made by the executor's own function.
  */
 #include "postgres.h"
 

@@ -10,7 +10,7 @@
 #include "base/exec_params.h"
 
 /*
- * A table as whoever appends to it takes it to be: all of its columns, in
+ * A table as the code that appends to it expects it: all of its columns, in
  * their order, and which value each of them gets.  Values that rows share come
  * first, then those of each row.
  */

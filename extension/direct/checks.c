@@ -1,11 +1,14 @@
 /*
- * What a constraint is follows from its text in the catalog alone: that names
+ * Stands for the part of ExecRelCheck() that makes the expressions ready; the
+ * check itself is ExecCheck(), as there.  Read against PostgreSQL 15 to 18.
+ *
+ * A constraint follows from its text in the catalog alone: the text names
  * columns by number and type, operators and functions by oid, and values.  So
- * what was made of a text is good as long as the table has that very text,
- * which is compared in each statement.  Only what can have no other meaning
- * under the same text is kept: PostgreSQL's own functions over columns and
- * constants.  With a domain, a function of somebody else's, a whole row or
- * whatever else in one of them, all are left to the executor.
+ * a compiled text is good as long as the table has that very text, which is
+ * compared in each statement.  Only a text that can have no other meaning is
+ * kept: PostgreSQL's own functions over columns and constants.  If one of them
+ * has a domain, somebody else's function, a whole row or anything else, all
+ * are left to the executor.
  */
 #include "postgres.h"
 

@@ -1,3 +1,8 @@
+/*
+ * Stands for what get_relation_info() asks of an index before the planner may
+ * use it.  Read against PostgreSQL 15 to 18.  It leaves out partial indexes,
+ * and those that are no btrees.
+ */
 #include "postgres.h"
 
 #include "access/htup_details.h"
@@ -10,9 +15,7 @@
 
 #include "direct/complete_index.h"
 
-/*
- * What this row of a catalog says was so before the oldest snapshot we hold.
- */
+/* This row of a catalog is older than the oldest snapshot we hold. */
 static bool
 is_older_than_snapshot(HeapTuple row)
 {

@@ -8,8 +8,8 @@
 
 /*
  * A btree in which every row has an entry, and on whose entries the snapshots
- * of this transaction may rely.  The planner takes no other one; whoever looks
- * for an index by himself asks here, each time that he uses it.
+ * of this transaction may rely.  The planner takes no other one; code that
+ * looks for an index by itself asks here, each time that it uses the index.
  */
 extern bool ea_complete_index_is(Relation index);
 

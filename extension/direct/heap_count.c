@@ -1,9 +1,13 @@
 /*
- * Whether a row is visible takes some instructions; what is waited for is the
- * memory that it stands in, and the buffer of its page.  Entries of an index
- * lead to each page many times.  So they are gathered by page, each page is
- * visited once and in the order of the table, and the next one's memory is on
- * its way meanwhile.
+ * Stands for a BitmapHeapScan whose rows are only counted
+ * (heap_hot_search_buffer(), HeapTupleSatisfiesVisibility()).  Read against
+ * PostgreSQL 15 to 18.  It leaves out the rows themselves.
+ *
+ * To see whether a row is visible takes few instructions; the wait is for the
+ * memory that the row stands in, and for the buffer of its page.  Entries of
+ * an index lead to each page many times.  So they are gathered by page, each
+ * page is visited once and in the order of the table, and the next one's
+ * memory is on its way meanwhile.
  */
 #include "postgres.h"
 
@@ -75,9 +79,9 @@ ea_heap_count_begin(Relation heap, Snapshot snapshot)
 /* -------- is a row there -------- */
 
 /*
- * What most rows are: committed before the snapshot was taken, as their hint
- * bits say, and nobody has deleted them.  HeapTupleSatisfiesMVCC() would say
- * the same.
+ * The case of most rows: committed before the snapshot was taken, as their
+ * hint bits say, and nobody has deleted them.  HeapTupleSatisfiesMVCC() would
+ * say the same.
  */
 static inline bool
 is_plainly_visible(EaHeapCount *count, HeapTupleHeader row)

@@ -1,4 +1,9 @@
 /*
+ * Stands for an Aggregate that counts the rows of an IndexOnlyScan.  Read
+ * against PostgreSQL 15 to 18.  It leaves out keys that are no equality,
+ * indexes that do not begin with all of the columns, tables that are no heaps,
+ * and serializable transactions, which must leave traces of what they read.
+ *
  * Rows of one tenant stand side by side in every index that begins with the
  * tenant, so counting them is to read some leaf pages from left to right.
  * The executor does that with an index-only scan too, but takes each entry

@@ -20,12 +20,12 @@ typedef struct EaCountKey
  * statement's snapshot sees them: what `SELECT count(*) ... WHERE a = $1 AND
  * b = $2` says.  Without keys all rows count.
  *
- * False when that cannot be told from an index, because none begins with these
- * columns, because entityapi.direct_reads is off, because the table is not one
- * of this server's heaps, or because a serializable transaction must leave
- * traces of what it read: then it takes the statement.  Permissions are the
- * caller's to have; whether the table, which is locked, is what it must be is
- * asked of is_good().  *index is the name of the index.
+ * False when no index can answer it, because none begins with these columns,
+ * because entityapi.direct_reads is off, because the table is not one of this
+ * server's heaps, or because a serializable transaction must leave traces of
+ * what it read: then the statement has to run.  The caller sees to
+ * permissions; is_good() says whether the table, which is locked, is what it
+ * must be.  *index is the name of the index.
  */
 extern bool ea_index_count_rows(const char *table, int nkeys,
 								const EaCountKey *keys,

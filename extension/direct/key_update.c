@@ -1,3 +1,12 @@
+/*
+ * Stands for a ModifyTable with ExecUpdate() over an IndexScan.  Read against
+ * PostgreSQL 15 to 18.
+ *
+ * It leaves out, and to the executor, what ea_key_update_make() refuses of the
+ * plan and its table, a row that somebody else has changed meanwhile, a row of
+ * this transaction's own whose foreign keys wait, and a row that a constraint
+ * refuses.
+ */
 #include "postgres.h"
 
 #include "access/genam.h"
@@ -70,8 +79,8 @@ is_plain_update(const PlannedStmt *stmt)
 }
 
 /*
- * The values come in the order of their columns, then what finds the row.
- * False if a value may change its meaning from run to run.
+ * The values come in the order of their columns, then the columns that find
+ * the row.  False if a value may change its meaning from run to run.
  */
 static bool
 read_sets(EaKeyUpdate *update, const List *columns, const List *targets)
@@ -97,7 +106,7 @@ read_sets(EaKeyUpdate *update, const List *columns, const List *targets)
 	return true;
 }
 
-/* What comes behind the values finds the row. */
+/* The columns behind the values find the row. */
 static bool
 are_for_row(const List *targets, int nsets)
 {
@@ -270,10 +279,10 @@ read_trigger(EaKeyUpdate *update, const Trigger *trigger)
 }
 
 /*
- * Triggers of foreign keys have nothing to do while the keys stay as they
- * are, but for rows that the transaction itself has made (refers).  News that
- * come in while a key is looked up may take what the relation cache has of
- * the triggers.
+ * Triggers of foreign keys have nothing to do while the keys stay as they are,
+ * but for rows that the transaction itself has made (refers).  An invalidation
+ * message that comes in while a key is looked up may free what the relation
+ * cache has of the triggers.
  */
 static bool
 read_triggers(EaKeyUpdate *update, Relation relation)
@@ -288,7 +297,7 @@ read_triggers(EaKeyUpdate *update, Relation relation)
 	return true;
 }
 
-/* A constraint that is asked at the end, or of rows among each other. */
+/* A constraint that is checked at the end, or between rows. */
 static bool
 has_waiting_index(Relation relation)
 {
@@ -338,7 +347,7 @@ read_plan(EaKeyUpdate *update, const PlannedStmt *stmt)
 						linitial(modify->returningLists)))
 		return false;
 
-	/* whoever has the plan locks the table */
+	/* the table is locked with the plan */
 	relation = table_open(update->relation, NoLock);
 	fine = is_plain_table(relation) && read_triggers(update, relation) &&
 		read_scan(update, scan, relation);
@@ -389,7 +398,7 @@ typedef struct Work
 	ExprContext context;		/* as much of one as expressions may use */
 } Work;
 
-/* The row that the snapshot sees, with what else is asked of it. */
+/* The row that the snapshot sees, if the other conditions hold. */
 static bool
 find_row(Work *work)
 {
@@ -413,7 +422,7 @@ find_row(Work *work)
 }
 
 /*
- * The trigger of a foreign key would be asked all the same: the one that the
+ * The trigger of a foreign key would be called all the same: the one that the
  * insertion has left waiting finds its row gone.
  */
 static bool
@@ -469,7 +478,7 @@ has_values(TupleTableSlot *row)
 	return true;
 }
 
-/* All that is asked of the new row holds. */
+/* The constraints hold for the new row. */
 static bool
 check_new_row(Work *work)
 {

@@ -4,9 +4,8 @@
  * Starting and ending the executor for one costs more than writing the row and
  * the WAL of it.  Such plans are recognised here and done as ExecModifyTable()
  * would do them: same plan, same permissions, checks and locks, same snapshot.
- * What is not to be done in this way for this row (somebody else has changed
- * it meanwhile, a check does not hold) is left to the executor, before
- * anything is written.
+ * Where this row does not allow it (somebody else has changed it meanwhile, a
+ * check does not hold) the executor does it, before anything is written.
  */
 #ifndef EA_KEY_UPDATE_H
 #define EA_KEY_UPDATE_H
@@ -41,7 +40,7 @@ typedef struct EaKeyUpdateRun
  * "parent", or NULL if it is anything else, or its table asks for more:
  * triggers other than those of foreign keys that stay as they are, generated
  * columns, partitions, constraints that wait, ...  The plan's locks are held;
- * whatever of that changes makes the plan invalid.
+ * any change of these makes the plan invalid.
  */
 extern EaKeyUpdate *ea_key_update_make(const PlannedStmt *stmt,
 									   MemoryContext parent);

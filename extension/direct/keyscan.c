@@ -1,3 +1,11 @@
+/*
+ * Stands for an IndexScan or an IndexOnlyScan over a btree, below a Limit with
+ * a constant, and for LockRows over these.  Read against PostgreSQL 15 to 18.
+ *
+ * It leaves out filters, sub-selects, columns that are computed, OFFSET,
+ * parallel plans, SKIP LOCKED and NOWAIT, and a row that changed before it was
+ * locked: the executor knows how to go on from there.
+ */
 #include "postgres.h"
 
 #include <dlfcn.h>
@@ -46,8 +54,8 @@ struct EaKeyScan
 };
 
 /*
- * The library of the function is Citus, which comes before all others that
- * are preloaded, so that those who have a hook as well would be in its place.
+ * The library of the function is Citus, which comes before all others that are
+ * preloaded, so that any other library with a hook would be in its place.
  */
 static bool
 is_of_citus(const void *hook)
@@ -114,7 +122,7 @@ ea_keyscan_may_write(bool here)
 
 /* -------- recognition -------- */
 
-/* The columns that are asked for: nothing but columns. */
+/* The target list: nothing but columns. */
 static bool
 read_columns(EaKeyScan *scan, List *targets, int varno)
 {
@@ -346,8 +354,8 @@ lock_tuple(const EaKeyScan *scan, IndexScanDesc desc, Output *out)
 }
 
 /*
- * The next row that the snapshot sees, taken from the table.  What becomes of
- * one that changed before it was locked is for the executor to find out.
+ * The next row that the snapshot sees, taken from the table.  The executor
+ * finds out what becomes of one that changed before it was locked.
  */
 static bool
 next_of_table(const EaKeyScan *scan, IndexScanDesc desc, Output *out)
@@ -431,7 +439,7 @@ ea_keyscan_run(EaKeyScan *scan, PlannedStmt *stmt, uint64 news,
 	if (!ea_scan_keys_bind(&scan->keys, params, keys))
 		return true;
 
-	/* whoever has the plan locks the table */
+	/* the table is locked with the plan */
 	relation = table_open(scan->relation, NoLock);
 	index = index_open(scan->index, AccessShareLock);
 	out.slot.type = T_TupleTableSlot;

@@ -1,12 +1,12 @@
 /*
  * Plans that are one index scan, run without the executor.
  *
- * Most statements of a request are look-ups by key: their kept plan is an
+ * Most statements of a request are look-ups by key: their cached plan is an
  * index scan with nothing but keys, perhaps below a limit.  Starting and
  * ending the executor for one costs three times the scan itself.  Such plans
  * are recognised here and the scan is made as the executor would make it: same
- * plan, same locks and permissions, same snapshot.  Everything else is the
- * executor's, and all is while somebody else watches or replaces it
+ * plan, same locks and permissions, same snapshot.  The executor does
+ * everything else, and all of it while an extension watches or replaces it
  * (pg_stat_statements, auto_explain, Citus), or entityapi.direct_reads is off.
  */
 #ifndef EA_KEYSCAN_H
@@ -39,7 +39,7 @@ extern void ea_keyscan_free(EaKeyScan *scan);
 /* Bytes of its memory; 0 if NULL. */
 extern Size ea_keyscan_bytes(const EaKeyScan *scan);
 
-/* What it is over. */
+/* The table that it scans. */
 extern Oid	ea_keyscan_table(const EaKeyScan *scan);
 
 /*

@@ -1,7 +1,11 @@
 /*
+ * Stands for GetSnapshotDataReuse() in procarray.c.  Read against PostgreSQL
+ * 15 to 18.
+ *
  * While no transaction that could write has ended, and the one that runs has
  * written nothing, each snapshot sees what the last one saw: PostgreSQL takes
- * none anew then, either (GetSnapshotDataReuse in procarray.c).
+ * none anew then, either.  Snapshots of transactions that have written are
+ * left out.
  */
 #include "postgres.h"
 

@@ -1,6 +1,10 @@
 /*
+ * Stands for ExecCheckPermissions() at the start of the executor, and calls
+ * it where the answer is not known.  Read against PostgreSQL 15 to 18.
+ *
  * The answer lies in the rows of tables and columns, of roles, their members
- * and the database; while there is no news of any of these, it is what it was.
+ * and the database; while no invalidation message comes for any of these, it
+ * is what it was.
  */
 #include "postgres.h"
 
@@ -13,7 +17,7 @@
 void
 ea_permitted_check(PlannedStmt *stmt, uint64 news, EaPermitted *before)
 {
-	/* who has a hook is asked each time */
+	/* a hook is asked each time */
 	if (before->news == news && before->user == GetUserId() &&
 		ExecutorCheckPerms_hook == NULL)
 		return;

@@ -6,7 +6,10 @@
 
 #include "nodes/plannodes.h"
 
-/* Who was allowed it, and what had been heard by then; all 0: nobody yet. */
+/*
+ * The user who was allowed it, and the invalidation messages received by then;
+ * all 0: nobody yet.
+ */
 typedef struct EaPermitted
 {
 	Oid			user;
@@ -15,8 +18,8 @@ typedef struct EaPermitted
 
 /*
  * Throws what the executor would (ExecCheckPermissions()).  "before" goes with
- * the plan, whose tables are locked: all news of them have come, which are so
- * many (ea_held_news()).
+ * the plan, whose tables are locked: all invalidation messages for them have
+ * come, "news" in number (ea_held_news()).
  */
 extern void ea_permitted_check(PlannedStmt *stmt, uint64 news,
 							   EaPermitted *before);

@@ -1,9 +1,12 @@
 /*
- * ExecModifyTable() has it in ri_oldTupleSlot, and after it has waited for
- * somebody else's change, the version that this one left.  Nothing takes it
- * out of there until the statement ends.  A trigger that runs before the
- * UPDATE fetches rows in its own way, and others may write the row once more;
- * tables that have one are declined, as is what is no plain table.
+ * Stands for a SELECT before the UPDATE.  It takes the row from where
+ * ExecModifyTable() has it: in ri_oldTupleSlot, and after a wait for somebody
+ * else's change, in the version that this one left.  Nothing takes it out of
+ * there until the statement ends.  Read against PostgreSQL 15 to 18.
+ *
+ * It leaves out tables with a trigger that runs before the UPDATE, which
+ * fetches rows in its own way, and may write the row once more; and whatever
+ * is no plain table.
  */
 #include "postgres.h"
 
@@ -70,7 +73,7 @@ ea_replaced_begin(EaReplaced *replaced, const PlannedStmt *stmt)
 	if (stmt->commandType != CMD_UPDATE || !IsA(stmt->planTree, ModifyTable))
 		return false;
 
-	/* whoever has the plan locks the table */
+	/* the table is locked with the plan */
 	table = table_open(rte->relid, NoLock);
 	replaced->triggered = ea_triggers_of_others(table);
 	replaced->declined = table->rd_rel->relkind != RELKIND_RELATION ||

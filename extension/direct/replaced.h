@@ -1,8 +1,8 @@
 /*
  * The row that an UPDATE by key replaces, as it was.
  *
- * The executor fetches the old version of a row to make the new one of it.
- * So what stood there need not be read before, and is exactly what the UPDATE
+ * The executor fetches the old version of a row to make the new one of it.  So
+ * the old row need not be read before, and is exactly the one that the UPDATE
  * has replaced, whoever else wrote meanwhile.
  */
 #ifndef EA_REPLACED_H
@@ -26,7 +26,7 @@ typedef struct EaReplaced
 	 * Then nothing was run.
 	 */
 	bool		declined;
-	bool		triggered;		/* for what triggers of others may do */
+	bool		triggered;		/* for what user-defined triggers may do */
 } EaReplaced;
 
 /* Before the plan is run; false if declined. */

@@ -1,5 +1,7 @@
 /*
- * Stands for an IndexScan of the executor, and for a TidScan.
+ * Stands for an IndexScan of the executor, and for a TidScan.  Read against
+ * PostgreSQL 15 to 18.  It leaves out permissions, row security and the locks
+ * of tables, which are the caller's to have.
  */
 #include "postgres.h"
 
@@ -108,8 +110,7 @@ read_entry(IndexScanDesc scan,
 }
 
 /*
- * The end of many look-ups is that there is no entry; nothing is made ready
- * for more before there is.
+ * Many look-ups find no entry; nothing more is prepared before there is one.
  */
 bool
 ea_row_by_id_in_index(Relation relation, Oid index_oid, const pg_uuid_t *id,

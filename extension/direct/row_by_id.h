@@ -32,7 +32,7 @@ typedef struct EaRowById
 /*
  * The row in the place where it was: one that the active snapshot sees there,
  * with this id in its column "key" (from 0), is the row, because ids are
- * unique.  A row that was changed since has gone from there.  False: ask the
+ * unique.  A row that has changed since is there no more.  False: ask the
  * index.  The relation is open and locked; settle(), which may be NULL, is
  * shown the row, and may throw.
  */

@@ -1,5 +1,6 @@
 /*
  * Stands for a SeqScan of the executor over a table without row security.
+ * Read against PostgreSQL 15 to 18.  It leaves out permissions.
  */
 #include "postgres.h"
 

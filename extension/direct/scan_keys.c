@@ -1,3 +1,8 @@
+/*
+ * Stands for ExecIndexBuildScanKeys().  Read against PostgreSQL 15 to 18.  It
+ * leaves out row comparisons, arrays, IS NULL, and values that are neither a
+ * parameter nor a constant.
+ */
 #include "postgres.h"
 
 #include "nodes/primnodes.h"

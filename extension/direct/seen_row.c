@@ -1,11 +1,15 @@
 /*
+ * Stands for a heap_fetch() of a row that was read before.  Read against
+ * PostgreSQL 15 to 18.  It leaves out serializable transactions, and tables
+ * that are not logged.
+ *
  * It takes no lock of a table, no index and no look at the row.  A read by id
  * takes 51 000 instructions with it while others write, 63 000 where the rows
  * of its caller are fetched from the places that they were in, and 83 000
  * where their indexes are asked (PostgreSQL 15, by callgrind).
  *
  * A committed row that nobody had begun to take away is the same for as long
- * as its page has the same LSN.  That stands on what PostgreSQL 15 to 18 do:
+ * as its page has the same LSN.  This rests on the following:
  *
  * - heap_update(), heap_delete() and heap_lock_tuple() set xmax, log that and
  *   give the page the LSN of it, all under one exclusive lock of the buffer,
@@ -22,8 +26,8 @@
  * - ReadRecentBuffer() pins a buffer if it still has that block of that file.
  *   A page that was cut off, or had to make room, is in none, or in another.
  * - A table that is written anew (VACUUM FULL, CLUSTER, TRUNCATE, ALTER TABLE)
- *   is in another file, and a message to the relation cache tells so.  It
- *   comes right after the transaction has ended, before whoever asked for that
+ *   is in another file, and an invalidation message says so.  It comes right
+ *   after the transaction has ended, before the client that asked for that
  *   hears of it.
  * - A table that is not logged has no LSN to go by, nor has one that this
  *   transaction has made (wal_level minimal): their rows are not noted.
@@ -58,7 +62,7 @@ ea_seen_row_note(EaSeenRow *seen, Relation relation, Buffer buffer,
 	if (!RelationNeedsWAL(relation))
 		return false;
 
-	/* who writes into the page has it for himself until it has its LSN */
+	/* a writer has the page for itself until it has set the LSN */
 	LockBuffer(buffer, BUFFER_LOCK_SHARE);
 	seen->lsn = BufferGetLSNAtomic(buffer);
 	seen->xmin = HeapTupleHeaderGetXmin(header);
@@ -68,7 +72,7 @@ ea_seen_row_note(EaSeenRow *seen, Relation relation, Buffer buffer,
 	seen->block = ItemPointerGetBlockNumber(&tuple->t_self);
 	seen->buffer = buffer;
 
-	/* what this transaction has written may be undone */
+	/* a row that this transaction has written may be undone */
 	return fine && !TransactionIdIsCurrentTransactionId(seen->xmin);
 }
 

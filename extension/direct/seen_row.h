@@ -30,10 +30,10 @@ extern bool ea_seen_row_note(EaSeenRow *seen, Relation relation,
 							 Buffer buffer, HeapTuple tuple);
 
 /*
- * The snapshot, which is no serializable transaction's, sees the row as it
- * was noted; false also where that cannot be told.  The table itself is not
- * looked for: who calls has heard all messages to the relation cache, and got
- * none since the note (ea_invalidate_messages).
+ * The snapshot, which is no serializable transaction's, sees the row as it was
+ * noted; false also where that cannot be known.  The table itself is not
+ * looked up: the caller has processed all invalidation messages for relations,
+ * and got none since the note (ea_invalidate_messages).
  */
 extern bool ea_seen_row_is_there(const EaSeenRow *seen, Snapshot snapshot);
 

@@ -1,3 +1,7 @@
+/*
+ * Stands for no function of PostgreSQL: it says of an expression whether what
+ * ExecInitExpr() makes of it may outlive the statement.
+ */
 #include "postgres.h"
 
 #include "access/transam.h"
@@ -17,8 +21,9 @@ is_foreign(Oid function, void *arg)
 
 /*
  * Functions of PostgreSQL that compare values of the type, or take them apart,
- * call nobody else's.  They ask the types of what is in an array, a range or a
- * row how that is compared, and it may be somebody's function that tells.
+ * call no user-defined function.  The types of the elements of an array, a
+ * range or a row say how these are compared, and may do so by a user-defined
+ * function.
  */
 static bool
 is_self_contained(Oid type)
@@ -44,7 +49,7 @@ is_self_contained(Oid type)
 	}
 }
 
-/* Of a single value of somebody's type its own functions alone know. */
+/* Only the functions of a user-defined type know anything of its values. */
 static bool
 is_steady_type(Oid type)
 {
@@ -65,7 +70,7 @@ calls_others(Node *node)
 }
 
 /*
- * For what the catalog has, lists of values are as they were typed
+ * In expressions of the catalog, lists of values are as they were typed
  * (ARRAY['A'::varchar, ...]::text[]), and the planner makes constants of them.
  */
 static bool

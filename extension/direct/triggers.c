@@ -1,3 +1,7 @@
+/*
+ * Stands for no function of PostgreSQL: it reads the trigger descriptor that
+ * ExecInsert(), ExecUpdate() and ExecDelete() go by.
+ */
 #include "postgres.h"
 
 #include "catalog/pg_trigger.h"

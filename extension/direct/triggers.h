@@ -1,6 +1,4 @@
-/*
- * Triggers of others on a table that is written.
- */
+/* User-defined triggers on a table that is written. */
 #ifndef EA_TRIGGERS_H
 #define EA_TRIGGERS_H
 

@@ -1,20 +1,20 @@
 /*
- * Tables of the service may call functions of others that are SECURITY
- * DEFINER.  That they are is looked at before a statement
- * (model/table_owners.c); but their owners can alter them while it runs, and
- * choose the moment, since an earlier trigger may be theirs, too.  So it is
- * looked at again where PostgreSQL looks a function up to call it: with the
- * rights of entityapi_owner none runs that belongs to anybody else but a
- * superuser.  What such a function calls in turn is up to whoever wrote it.
+ * Tables of the service may call user-defined functions that are SECURITY
+ * DEFINER.  This is checked before a statement (model/table_owners.c); but
+ * their owners can alter them while it runs, and choose the moment, since an
+ * earlier trigger may be theirs, too.  So it is checked again where PostgreSQL
+ * looks a function up to call it: with the rights of entityapi_owner none runs
+ * that belongs to anybody else but a superuser.  The author of such a function
+ * is responsible for what it calls in turn.
  *
- * What a function sets is undone (pin.h), what it defers runs before the
- * answer (write/links_deferred.c).  But prepared statements belong to the
- * session: who could put another one in the place of the shim's would be sent
- * the requests of everybody.  Commands of that kind are refused to whatever
- * runs on behalf of the service; PostgreSQL refuses them in its own
- * security-restricted operations, which would not let foreign keys wait.  So
- * are temporary objects, by whatever command: they would be there for the
- * requests of everybody that follow.
+ * Settings that a function makes are undone (pin.h), and triggers that it
+ * defers run before the answer (write/links_deferred.c).  But prepared
+ * statements belong to the session: code that could put another one in the
+ * place of the shim's would receive the requests of everybody.  Commands of
+ * that kind are refused to whatever runs on behalf of the service; PostgreSQL
+ * refuses them in its own security-restricted operations, which would not let
+ * foreign keys wait.  So are temporary objects, by whatever command: they
+ * would be there for the requests of everybody that follow.
  */
 #include "postgres.h"
 
@@ -60,7 +60,7 @@ security_context(void)
 
 /* -------- functions -------- */
 
-/* What the service calls, not what that calls. */
+/* Functions that the service calls, not those that they call. */
 static bool
 service_calls(void)
 {
@@ -89,9 +89,9 @@ check_lent(const FormData_pg_proc *proc, Oid user)
 
 /*
  * A function is looked up long before it is called, together with others of
- * the same statement that may alter it.  Whose rights it has is found out once
- * more with its first call, and here it has them: as the owner of the service
- * none runs now that is somebody else's, SECURITY DEFINER or not.
+ * the same statement that may alter it.  Its rights are determined once more
+ * at its first call, and here it has them: as the owner of the service no
+ * function of somebody else runs now, SECURITY DEFINER or not.
  */
 static void
 check_call(const FmgrInfo *flinfo)
@@ -143,7 +143,7 @@ set_within_code(bool within)
 						   security & ~EA_GUARD_CODE);
 }
 
-/* Of one place that calls, as it may be come upon again on the way. */
+/* One for each place that calls, as a call may lead to another. */
 typedef struct Place
 {
 	int			calls;
@@ -198,7 +198,7 @@ ea_guard_code_ran(void)
 
 /* -------- commands -------- */
 
-/* What would stay in the session, or change what the session has. */
+/* Commands that leave something in the session, or change what it has. */
 static bool
 outlives_call(const Node *command)
 {
@@ -222,7 +222,10 @@ outlives_call(const Node *command)
 
 /* -------- temporary objects -------- */
 
-/* Where an object is that has just been made, as only SnapshotSelf sees. */
+/*
+ * The schema of an object that has just been made, which only SnapshotSelf
+ * sees.
+ */
 static Oid
 schema_of_new(Oid class, Oid object, AttrNumber attribute)
 {
@@ -262,9 +265,9 @@ is_temporary(Oid class, Oid object)
 }
 
 /*
- * What a command makes can be temporary in many ways: by its word, by a name,
- * by the search path, by what a view is over.  So it is asked here, when it
- * has been made; the error undoes it.
+ * An object can be made temporary in many ways: by its word, by a name, by the
+ * search path, by what a view is over.  So it is asked here, when it has been
+ * made; the error undoes it.
  */
 static void
 access_object(ObjectAccessType access, Oid class, Oid object, int part,
@@ -299,7 +302,7 @@ run_command(PlannedStmt *stmt, const char *source, bool read_only_tree,
 
 /*
  * Objects are looked at only while a command runs on behalf of the service:
- * where somebody has that hook, rows are not written past the executor.
+ * where somebody has that hook, rows are not written bypassing the executor.
  */
 static void
 utility_command(PlannedStmt *stmt, const char *source, bool read_only_tree,

@@ -1,6 +1,4 @@
-/*
- * What code of others may do while the service works.
- */
+/* Limits of user-defined code while the service works. */
 #ifndef EA_GUARD_H
 #define EA_GUARD_H
 

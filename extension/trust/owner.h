@@ -1,8 +1,8 @@
 /*
  * The rights of entityapi_owner.
  *
- * The functions of the extension belong to whoever installed it, so that no
- * member of entityapi_owner can change what a superuser calls, and none of
+ * The functions of the extension belong to the role that installed it, so that
+ * no member of entityapi_owner can change what a superuser calls, and none of
  * them is SECURITY DEFINER: those that look at tables take the rights of
  * entityapi_owner here, whoever calls, and a pinned search path with them.
  */
@@ -19,8 +19,8 @@
  * Between the two all is done as the owner.  After an error, the end of the
  * (sub)transaction restores user and path.  Code that runs meanwhile can leave
  * deferred triggers, which before PostgreSQL 18 would run as whoever commits:
- * who enters settles them (write/links_deferred.h) or undoes all that was
- * done.  Nobody else enters; ea_owner_settles() relies on it.
+ * the caller that enters settles them (write/links_deferred.h) or undoes all
+ * that was done.  Nobody else enters; ea_owner_settles() relies on it.
  */
 extern void ea_owner_enter(EaPin *before);
 extern void ea_owner_leave(const EaPin *before);
@@ -35,8 +35,8 @@ extern bool ea_owner_settles(void);
 extern void ea_owner_confine(EaPin *before);
 
 /*
- * As whoever installed the extension, for what belongs to nobody else: the
- * declarations, which are read without doubting them.
+ * As the role that installed the extension, for what belongs to nobody else:
+ * the declarations, which are read without doubting them.
  */
 extern void ea_owner_install(EaPin *before);
 
@@ -57,12 +57,12 @@ name##_as_owner(PG_FUNCTION_ARGS)
 /* Stands before the body of a function that SQL calls. */
 #define EA_CONFINED_FUNCTION(name) EA_FUNCTION_BY_OWNER(name, true)
 
-/* The same of one that settles, or undoes, what is left: ea_owner_enter(). */
+/* The same for one that settles, or undoes, what is left: ea_owner_enter(). */
 #define EA_SETTLING_FUNCTION(name) EA_FUNCTION_BY_OWNER(name, false)
 
 /*
  * Of a trigger of a table of the extension, which fires for whoever writes to
- * that.  What it does with tables of entities, model/trigger_write.h does.
+ * that.  For tables of entities it uses model/trigger_write.h.
  */
 #define EA_TRIGGER_FUNCTION(name) \
 EA_FUNCTION_BY_OWNER(name, !ea_owner_settles())

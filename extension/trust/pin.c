@@ -1,8 +1,8 @@
 /*
- * Names in statements are resolved again whenever a kept plan has become
- * invalid, or the search path is another one than when it was made.  So a
- * path that a function left behind would give the operators of our
- * statements to whoever owns a schema on it.
+ * Names in statements are resolved again whenever a cached plan has become
+ * invalid, or the search path is another one than when it was made.  So a path
+ * that a function left behind would give the operators of our statements to
+ * the owner of a schema on it.
  */
 #include "postgres.h"
 

@@ -1,8 +1,8 @@
 /*
- * Settings and user, held where code of others may run.
+ * Settings and user, held where user-defined code may run.
  *
- * What that code sets is undone with ea_pin_end(), be it with SET, SET LOCAL,
- * set_config() or RESET, and so is who it became.  After an error the end of
+ * ea_pin_end() undoes all that this code sets, be it with SET, SET LOCAL,
+ * set_config() or RESET, and any role that it took.  After an error the end of
  * the (sub)transaction does the same.
  */
 #ifndef EA_PIN_H

@@ -1,6 +1,6 @@
 /*
- * EXECUTE is asked of the caller, as for a call from SQL.  What such a
- * function raises goes to the server's log and nowhere else.
+ * EXECUTE is asked of the caller, as for a call from SQL.  An error of such a
+ * function goes to the server's log and nowhere else.
  */
 #include "postgres.h"
 
@@ -94,9 +94,9 @@ ea_udf_fault(const char *schema, const char *function, Oid caller)
 }
 
 /*
- * Whom a function runs as: its owner, since it is his code.  One that is not
- * SECURITY DEFINER was not written to lend the rights of a superuser, so that
- * owner's runs as whoever calls, as it would from SQL.
+ * A function runs as its owner, who wrote it.  One that is not SECURITY
+ * DEFINER was not written to lend the rights of a superuser; so if a superuser
+ * owns it, it runs as its caller, as it would from SQL.
  */
 static Oid
 user_for(const Callee *callee)
