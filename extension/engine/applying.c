@@ -14,14 +14,14 @@
 static bool claimed = false;
 
 /*
- * What lasts longer than a transaction is no lock of the kind that SQL has,
- * as those pg_advisory_unlock_all() and DISCARD give back, whatever their
- * class, and code of others may run in the session that applies.  It is of
+ * A lock that lasts longer than a transaction is not of the kind that SQL has,
+ * as pg_advisory_unlock_all() and DISCARD give those back, whatever their
+ * class, and user-defined code may run in the session that applies.  It is of
  * the kind of tables' locks, which a session can hold as well: until its
  * transaction fails, when PostgreSQL releases all of them, and until it ends,
- * when nobody but us does.  LockReleaseAll() goes through the partitions of
- * the table of locks from the first to the last, where this lock is: tables
- * are given back before.
+ * when we release it.  LockReleaseAll() goes through the partitions of the
+ * table of locks from the first to the last, where this lock is: tables are
+ * given back before.
  */
 static LOCKTAG
 claim_tag(void)
@@ -96,9 +96,9 @@ ea_sql_claim_apply(PG_FUNCTION_ARGS)
 }
 
 /*
- * It is taken to be looked at: those who hold it are not in a transaction any
- * more for GetLockConflicts() when they commit, and have the tables' locks a
- * while longer.
+ * The lock is taken to see whether another session has it: for
+ * GetLockConflicts() a session that commits is not in a transaction any more,
+ * but it has the tables' locks a while longer.
  */
 static bool
 is_held(LOCKTAG tag)

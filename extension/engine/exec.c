@@ -41,7 +41,7 @@ static int	statements = 0;
 static EaExecObserver observer = NULL;
 static EaExecTurn in_turn = NULL;
 
-/* Triggers of others had a say in the last statement. */
+/* User-defined triggers had a say in the last statement. */
 static bool triggered = false;
 
 void
@@ -79,7 +79,7 @@ ea_exec_tell(const char *fmt,...)
 	observer(line.data, NULL);
 }
 
-/* -------- what a statement is held to -------- */
+/* -------- what a statement relies on -------- */
 
 static void
 lock_tables(const EaPlan *kept)
@@ -114,8 +114,9 @@ means_same(const EaPlan *kept)
 }
 
 /*
- * Look at the tables that are not known.  News of themselves that come
- * meanwhile leave them unknown, no more: their locks keep them as they are.
+ * Look at the tables that are not known.  An invalidation message for one of
+ * them that comes meanwhile leaves it unknown, no more: its lock keeps it as
+ * it is.
  */
 static bool
 look_at_tables(const EaHeld *held, EaPlan *kept)
@@ -123,7 +124,7 @@ look_at_tables(const EaHeld *held, EaPlan *kept)
 	uint64		epoch = ea_held_epoch();
 	bool		good = true;
 
-	/* looking runs statements, too, for which no plan may go */
+	/* to look runs statements, too, for which no plan may go */
 	ea_plancache_enter();
 	for (int i = 0; good && i < kept->ntables; i++)
 		good = ea_held_table(held, kept->tables[i].relid);
@@ -133,7 +134,7 @@ look_at_tables(const EaHeld *held, EaPlan *kept)
 	return good;
 }
 
-/* What it runs is within this statement, too. */
+/* The statements that it runs are within this one, too. */
 static void
 take_turn(const EaPlan *kept)
 {
@@ -142,7 +143,7 @@ take_turn(const EaPlan *kept)
 	ea_plancache_leave();
 }
 
-/* No news would ever come of what has made it nothing. */
+/* No invalidation message would ever come when this changes. */
 static void
 refuse_nothing(EaPlan *kept)
 {
@@ -155,14 +156,14 @@ refuse_nothing(EaPlan *kept)
 	elog(ERROR, "rules leave nothing of a statement");
 }
 
-/* Who changes something in use more often than that is given way to. */
+/* If something in use changes more often than that, it wins. */
 #define MOST_LOOKS 10
 
 /*
  * The plan, with its tables locked and as they must be.  They are locked as
  * the plan itself locks them, so what was looked at stays till the end of the
- * transaction.  While nothing changes that is to compare two numbers; else
- * names are resolved anew, since they may mean other tables by now.
+ * transaction.  While nothing changes, this compares two numbers; else names
+ * are resolved anew, since they may mean other tables by now.
  */
 static EaPlan *
 get_plan(const EaHeld *held, EaExecMode mode, const char *sql,
@@ -211,7 +212,7 @@ receive_row(TupleTableSlot *slot, DestReceiver *self)
 	return true;
 }
 
-/* What is set while a statement is planned; by EA_PLAN_... */
+/* Settings while a statement is planned; by EA_PLAN_... */
 static const struct
 {
 	int			planning;
@@ -241,7 +242,7 @@ begin_planning(const EaReader *reader, EaPin *pin)
 	}
 }
 
-/* What runs within the statement is planned as ever. */
+/* Statements within this one are planned as ever. */
 static void
 end_planning(const EaReader *reader, const EaPin *pin)
 {
@@ -283,9 +284,9 @@ make_param_list(EaParams params)
 
 /*
  * GetCachedPlan() would find the plan that was looked at.  The table's lock is
- * held, so all news of it have come (get_plan()), and names in it mean what
- * they did: the path is pinned.  What GetCachedPlan() does for that is to make
- * the path of the user's namespaces anew, as it is not the caller's.
+ * held, so all invalidation messages for it have come (get_plan()), and names
+ * in it mean what they did: the path is pinned.  GetCachedPlan() would make
+ * the path of the user's namespaces anew for that, as it is not the caller's.
  */
 static bool
 is_as_known(const EaPlan *kept, const CachedPlanSource *source)
@@ -413,7 +414,7 @@ run_by_plan(EaPlan *kept, bool nested, EaExecMode mode, EaParams params,
 	SPIPlanPtr	plan;
 	uint64		n;
 
-	/* what runs within another statement leaves its plans alone */
+	/* a statement within another one leaves its plans alone */
 	choice = nested || mode == EA_EXEC_WRITE ? NULL : kept->choice;
 	if (choice == NULL)
 		return run_by_spi(kept->plan, mode, list, receiver);
@@ -426,7 +427,7 @@ run_by_plan(EaPlan *kept, bool nested, EaExecMode mode, EaParams params,
 	return n;
 }
 
-/* Triggers of others are on a table that the plan writes. */
+/* User-defined triggers are on a table that the plan writes. */
 static bool
 writes_with_triggers(const EaPlan *kept)
 {

@@ -1,9 +1,10 @@
 /*
- * Run one statement on a kept plan, rows straight to a callback.
+ * Run one statement on a cached plan, rows straight to a callback.
  *
- * This is all of engine/ that folders above include: what is held against
- * (held.h), what is heard (invalidate.h), who waits for tables (table_lock.h),
- * classes of turns (turn_class.h), and kept plans (plancache.h) come with it.
+ * This is all of engine/ that folders above include: the tables that
+ * statements rely on (held.h), invalidation messages (invalidate.h), waits for
+ * tables (table_lock.h), classes of turns (turn_class.h), and cached plans
+ * (plancache.h) come with it.
  *
  * Rows never pass through a tuple table: a DestReceiver hands each slot to
  * the caller's function, which reads slot->tts_values and tts_isnull.
@@ -63,9 +64,10 @@ extern bool ea_exec_count_rows(const EaHeld *held, const char *table,
 							   int64 *count);
 
 /*
- * Triggers of others ran with the last statement that has ended, so that its
- * rows may be others than it says, or not be there.  It is known of what the
- * executor runs; what is done without it has none (direct/key_update.h).
+ * User-defined triggers ran with the last statement that has ended, so that
+ * its rows may be others than it says, or not be there.  This is known of
+ * statements that the executor runs; those run without it have none
+ * (direct/key_update.h).
  */
 extern bool ea_exec_triggered(void);
 
@@ -76,16 +78,16 @@ extern int64 ea_exec_int64(EaExecMode mode, const char *sql, EaParams params);
 extern void ea_exec_read_int64(void *arg, TupleTableSlot *slot);
 
 /*
- * A look-up by key that sees what is committed by now, in any isolation
- * level, within a statement of the caller's and while parallel workers run:
- * for what a session keeps, and for who may still do what.
+ * A look-up by key that sees what is committed by now, in any isolation level,
+ * within a statement of the caller's and while parallel workers run: for state
+ * that a session keeps, and for rights that may have been taken away.
  */
 extern uint64 ea_exec_latest(EaExecMode mode, const char *sql,
 							 EaParams params, const EaReader *reader,
 							 void *arg);
 
 /*
- * Call fn before each statement that writes or locks what all nodes of a
+ * Call fn before each statement that writes or locks rows that all nodes of a
  * cluster may have (in_turn).  It may run statements.
  */
 typedef void (*EaExecTurn) (const EaPlan *kept);
@@ -93,14 +95,15 @@ typedef void (*EaExecTurn) (const EaPlan *kept);
 extern void ea_exec_in_turn(EaExecTurn fn);
 
 /*
- * Call fn with each statement before it runs; NULL ends it.  What fn runs
- * itself is not observed.  What ea_exec_tell() says comes with NULL.
+ * Call fn with each statement before it runs; NULL ends it.  Statements that
+ * fn itself runs are not observed.  The texts of ea_exec_tell() come with
+ * NULL.
  */
 typedef void (*EaExecObserver) (const char *sql, const EaParams *params);
 
 extern void ea_exec_observe(EaExecObserver fn);
 
-/* Tell who observes what was done without a statement. */
+/* Report to the observer what was done without a statement. */
 extern void ea_exec_tell(const char *fmt,...) pg_attribute_printf(1, 2);
 
 /*

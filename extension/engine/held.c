@@ -2,16 +2,16 @@
  * Two numbers say it all.  "epoch" grows with every change of anything that
  * was looked at; a plan that has seen the present one needs no look.  "since"
  * is the epoch of the last change that may concern any table: of a schema, a
- * function, a role, a type in use.  What was found out before it is not known
- * any more.
+ * function, a role, a type in use.  Nothing found out before it is known any
+ * more.
  *
- * A change that was heard of may be none: a vacuum makes news as an ALTER
- * TABLE does.  So it never fails a request.  It is a reason to look, and what
- * is found then under the tables' locks decides.
+ * A message may stand for no change: a vacuum sends one as an ALTER TABLE
+ * does.  So it never fails a request.  It is a reason to look, and the tables'
+ * state under their locks decides.
  *
- * Only what is in use counts.  Anybody who may connect makes news without
- * pause, by changing his own password or making functions of his own for a
- * moment; if these counted, no request would come to an end.
+ * Only objects in use count.  Any role that may connect can cause messages
+ * without pause, by changing its own password or making functions of its own
+ * for a moment; if these counted, no request would come to an end.
  */
 #include "postgres.h"
 
@@ -37,10 +37,13 @@ typedef struct HeldTable
 	Oid			relid;			/* hash key - must be first */
 	bool		of_all;			/* no table, but what tables depend on */
 	uint64		known;			/* epoch when it was looked at; 0: never */
-	uint64		changed;		/* epoch of the last news of it */
+	uint64		changed;		/* epoch of the last message for it */
 } HeldTable;
 
-/* Of these, objects in use concern all tables; of members there is news. */
+/*
+ * Of these, objects in use concern all tables; changes of members send
+ * messages.
+ */
 static const int watched_caches[] = {
 	AUTHOID, AUTHMEMMEMROLE, DATABASEOID, NAMESPACEOID, PROCOID, TYPEOID
 };
@@ -57,7 +60,7 @@ static HTAB *watched = NULL;
 static uint64 epoch = 1;
 static uint64 since = 1;
 static uint64 news = 1;			/* changes of anything, in use or not */
-static uint64 watches = 0;		/* what was found to be in use so far */
+static uint64 watches = 0;		/* objects found to be in use so far */
 
 void
 ea_held_all_changed(void)
@@ -67,8 +70,8 @@ ea_held_all_changed(void)
 
 /*
  * PostgreSQL has lost count of what has changed.  It also says so, all the
- * time, when it discards its caches for a test: then nothing has, and who
- * waits for a quiet moment would wait for ever.
+ * time, when it discards its caches for a test: then nothing has changed, and
+ * a caller that waits for a quiet moment would wait for ever.
  */
 static void
 lost_count(void)
@@ -257,7 +260,7 @@ ea_held_means_same(Oid relid, uint64 then)
 
 /* -------- looking -------- */
 
-/* What maintenance and grants change, which mean nothing to rows. */
+/* Columns that maintenance and grants change, which mean nothing to rows. */
 static void
 level(Form_pg_class form)
 {
@@ -271,7 +274,7 @@ level(Form_pg_class form)
 	form->relminmxid = InvalidMultiXactId;
 }
 
-/* What the snapshot sees of the table's description is what it is by now. */
+/* The table's description in the snapshot is the present one. */
 static bool
 is_same_to(Snapshot snapshot, Oid relid, HeapTuple now)
 {
@@ -338,7 +341,7 @@ ea_held_table(const EaHeld *held, Oid relid)
 	if (ea_held_is_known(relid))
 		return objects == since;
 
-	/* entered first: changes are heard of from here on */
+	/* entered first: messages count from here on */
 	enter_table(relid);
 	now = epoch;
 	news_before = news;

@@ -1,8 +1,8 @@
 /*
- * What is known of the tables that statements are over, until it changes.
+ * Knowledge of the tables that statements are over, until it changes.
  *
  * A statement is written for tables of some form: columns of these types,
- * whose owners may be trusted.  Whether a table has it is looked at once and
+ * whose owners may be trusted.  This is checked once for a table and
  * remembered here.  PostgreSQL's invalidation messages say when to look again;
  * while none comes, a statement compares one number.
  */
@@ -16,7 +16,7 @@
 /* How a statement wants its tables. */
 typedef struct EaHeld
 {
-	/* what the statement was written from still holds */
+	/* the statement's source still holds */
 	bool		(*is_current) (void *arg);
 
 	/* throws unless the table, which is locked, is as it must be */
@@ -30,24 +30,27 @@ typedef struct EaHeld
 /* Registers the callbacks; called from _PG_init. */
 extern void ea_held_init(void);
 
-/* For invalidate.c, whose callback hears of relations; 0: all of them. */
+/*
+ * For invalidate.c, whose callback gets the messages for relations; 0: all of
+ * them.
+ */
 extern void ea_held_relation_changed(Oid relid);
 extern void ea_held_all_changed(void);
 
 /*
- * Grows whenever there is news of something that a table was looked at for;
- * and its value at the last news that concerned all tables.
+ * Grows with each invalidation message for something that a table was looked
+ * at for; and its value at the last message that concerned all tables.
  */
 extern uint64 ea_held_epoch(void);
 extern uint64 ea_held_since(void);
 
-/* Grows with any news at all: of any table, in use or not. */
+/* Grows with any invalidation message: for any table, in use or not. */
 extern uint64 ea_held_news(void);
 
 /* Nothing has changed since the table was found to be as it must be. */
 extern bool ea_held_is_known(Oid relid);
 
-/* News of a table are heard of from here on. */
+/* Invalidation messages for a table count from here on. */
 extern void ea_held_follow(Oid relid);
 
 /*
@@ -57,11 +60,12 @@ extern void ea_held_follow(Oid relid);
 extern bool ea_held_means_same(Oid relid, uint64 then);
 
 /*
- * See to it that a table is as it must be.  It is locked already, and a look
- * is taken only if it is not known.  An error that lets the request be
+ * See to it that a table is as it must be.  It is locked already, and it is
+ * checked only if it is not known.  An error that lets the request be
  * repeated, if the declarations are others by now, or the snapshot is older
- * than the table's present form: then it may see no rows.  False if what all
- * tables depend upon was changed meanwhile, which the look may have missed.
+ * than the table's present form: then it may see no rows.  False if something
+ * that all tables depend upon has changed meanwhile, which the check may have
+ * missed.
  */
 extern bool ea_held_table(const EaHeld *held, Oid relid);
 

@@ -1,8 +1,8 @@
 /*
- * The relation cache's invalidation messages carry the news: they are
- * transactional, reach every backend and hot standbys, and cost nothing
- * while nothing changes.  A server process has few places for callbacks and
- * none can be given back, so there is exactly one.
+ * The relation cache's invalidation messages carry the change: they are
+ * transactional, reach every backend and hot standbys, and cost nothing while
+ * nothing changes.  A server process has few places for callbacks and none can
+ * be given back, so there is exactly one.
  *
  * They do not reach other nodes: see cluster/undecided.c.
  */
@@ -82,7 +82,7 @@ ea_invalidate_watch(void)
 		watched[i] = relation_oid(watched_names[i]);
 }
 
-/* -------- telling -------- */
+/* -------- announcing -------- */
 
 static void
 announce_table(int table)

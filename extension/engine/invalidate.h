@@ -1,6 +1,4 @@
-/*
- * Tell backends that declarations or signing keys have changed.
- */
+/* Let backends know that declarations or signing keys have changed. */
 #ifndef EA_INVALIDATE_H
 #define EA_INVALIDATE_H
 
@@ -10,16 +8,16 @@ extern void ea_invalidate_init(void);
 /*
  * Grows whenever entityapi.entity or entityapi.signing_key was changed as a
  * whole by a committed transaction (or by this one), or everything was
- * invalidated.  Whoever caches something from them compares.
+ * invalidated.  Code that caches something from them compares.
  */
 extern uint64 ea_invalidate_generation(void);
 
-/* It grows for what a message could not tell. */
+/* It grows for a change that no message reports. */
 extern void ea_invalidate_all(void);
 
 /*
- * How many changes of relations, whichever, have been heard of; all that there
- * are to be heard of by now.
+ * How many invalidation messages for relations, whichever, have been
+ * processed, with all that are pending by now.
  */
 extern uint64 ea_invalidate_messages(void);
 

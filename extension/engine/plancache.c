@@ -1,14 +1,14 @@
 /*
- * The text is the key, because it says all: identifiers come from the
+ * The text is the key, because it says everything: identifiers come from the
  * catalog and every value is a parameter.  Only a parameter's type can change
  * under the same text, when a manifest widens a column; then the plan is made
  * again.  Everything else that outdates a plan PostgreSQL notices itself.
  *
  * A plan may run while others are asked for: a trigger of the owner's can call
- * functions of ours that run statements of their own.  So what is dropped
- * while any statement runs is only taken out, and freed when none does.  After
- * an error nobody tells that a statement has ended; the end of the
- * (sub)transaction does in which it began.
+ * functions of ours that run statements of their own.  So a plan that is
+ * dropped while any statement runs is only taken out, and freed when none
+ * runs.  After an error no call says that a statement has ended; the end of
+ * the (sub)transaction in which it began does.
  *
  * Plans differ in size, so beside their number their bytes are limited.
  */
@@ -222,7 +222,7 @@ ea_plancache_distributes(void)
 	return OidIsValid(get_extension_oid("citus", true));
 }
 
-/* Tables that say who is who, and what is noted of each of them. */
+/* Tables of accounts, and what is noted of each of them. */
 static const char *const accounts[] = {
 	"account", "address_failure", "invite", "login_origin", "login_throttle",
 	"mapped_role", "personal_api_key", "personal_api_key_setting",
@@ -291,7 +291,7 @@ note_locked(Tables *tables, const Query *query)
 	}
 }
 
-/* A deletion looks into the tables that refer to the one it is of. */
+/* A deletion looks into the tables that refer to its own. */
 static void
 note_referring(Tables *tables, const Query *query)
 {
@@ -340,7 +340,7 @@ writes_tables(const Tables *tables)
 	return false;
 }
 
-/* What the statement is over, into the transaction's memory. */
+/* The tables of the statement, into the transaction's memory. */
 static Tables
 find_tables(SPIPlanPtr plan)
 {
@@ -452,7 +452,7 @@ make_plan(const PlanKey *key, EaParams params, bool one_row, bool here)
 
 /* -------- room for more -------- */
 
-/* What all plans may have, for each of plan_cache_size. */
+/* Memory that all plans may have, for each of plan_cache_size. */
 #define BYTES_OF_PLAN (64 * 1024)
 
 /* A statement, analyzed, and its plan. */
@@ -481,7 +481,7 @@ bytes_of_item(const PlanItem *item)
 		ea_keyscan_bytes(item->kept.scan) + strlen(item->sql);
 }
 
-/* What has been used lately and has room together stays. */
+/* Plans used lately that have room together stay. */
 static void
 make_room(void)
 {
@@ -504,7 +504,7 @@ make_room(void)
 	{
 		drop_plan(dlist_tail_element(PlanItem, node, &lru));
 
-		/* what is dropped now is counted until it is freed */
+		/* a plan dropped now is counted until it is freed */
 		if (running > 0)
 			break;
 	}

@@ -1,6 +1,4 @@
-/*
- * Kept plans by statement text, least recently used ones dropped.
- */
+/* Cached plans by statement text, least recently used ones dropped. */
 #ifndef EA_PLANCACHE_H
 #define EA_PLANCACHE_H
 
@@ -28,8 +26,8 @@ typedef struct EaPlan
 	bool		here;			/* over shards on this node */
 	EaPlanChoice *choice;		/* else by which plan it runs, or NULL */
 
-	bool		of_accounts;	/* writes or locks who is who */
-	bool		in_turn;		/* or what all nodes of a cluster may have */
+	bool		of_accounts;	/* writes or locks accounts */
+	bool		in_turn;		/* or rows that all nodes may have */
 
 	/* tables that are neither the extension's nor the system's */
 	int			ntables;

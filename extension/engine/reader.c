@@ -17,7 +17,7 @@ is_of_type(Oid type, Oid wanted)
 	return type == wanted || (type == VARCHAROID && wanted == TEXTOID);
 }
 
-/* Held against the rows' description, before the first of them is read. */
+/* Compared with the rows' description, before the first of them is read. */
 void
 ea_reader_check(const EaReader *reader, TupleDesc desc)
 {

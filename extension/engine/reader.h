@@ -1,6 +1,4 @@
-/*
- * Who reads a statement's rows, and by which types.
- */
+/* The function that reads a statement's rows, and by which types. */
 #ifndef EA_READER_H
 #define EA_READER_H
 
@@ -10,8 +8,8 @@
 
 /*
  * Called for each row with all attributes deformed, in the context that was
- * current when the statement was run.  What it allocates is its own.
- * Values passed by reference die with the row: copy what you keep.
+ * current when the statement was run.  Its allocations are its own.  Values
+ * passed by reference die with the row: copy what you keep.
  */
 typedef void (*EaRowFunction) (void *arg, TupleTableSlot *slot);
 
@@ -25,10 +23,10 @@ typedef void (*EaRowFunction) (void *arg, TupleTableSlot *slot);
 #define EA_PLAN_IN_ORDER	0x04	/* rows come in the order of an index */
 
 /*
- * Who reads a statement's rows: the function, and the types of the columns
- * that it takes them to have.  There is no other way to rows, so none is read
- * by another type than it has.  A varchar may stand for a text, and a domain
- * for its type.
+ * The reader of a statement's rows: the function, and the types that it takes
+ * the columns to have.  There is no other way to rows, so none is read by
+ * another type than it has.  A varchar may stand for a text, and a domain for
+ * its type.
  */
 typedef struct EaReader
 {

@@ -30,7 +30,7 @@
 	(LOCKBIT_ON(ShareLock) | LOCKBIT_ON(ShareRowExclusiveLock) | \
 	 LOCKBIT_ON(ExclusiveLock) | LOCKBIT_ON(AccessExclusiveLock))
 
-static int	pool = 0;			/* sessions; 0: nobody counts */
+static int	pool = 0;			/* sessions; 0: not counted */
 static bool waiting = false;	/* since the request began, or till its end */
 
 void
@@ -86,12 +86,11 @@ give_slot_back(int slot)
 }
 
 /*
- * What an application of declarations locks it has soon done, or gives up
- * (entityapi.apply_lock_timeout): no request is to be refused for it.  It
- * takes its turn before a table and gives it back afterwards; one that has
+ * An application of declarations is soon done with a table that it locks, or
+ * gives up (entityapi.apply_lock_timeout): no request is to be refused for it.
+ * It takes its turn before a table and gives it back afterwards; one that has
  * begun or ended between two looks is seen by the second, or has left the
- * table free.
- * An error gives the slot back, and leaves "waiting" as it is.
+ * table free.  An error gives the slot back, and leaves "waiting" as it is.
  */
 static void
 wait_for(Oid relid, LOCKMODE mode)
@@ -183,7 +182,7 @@ ea_table_lock(Oid relid, LOCKMODE mode)
 
 /* -------- tables by name -------- */
 
-/* A table of others than the extension and the system. */
+/* A table that is neither the extension's nor the system's. */
 static bool
 is_of_entity(Oid relid)
 {

@@ -19,8 +19,8 @@
 
 /*
  * A request begins whose pool has that many sessions, as the shim says
- * (entityapi.pool_size); 0 where nobody counts: a caller without a shim, or
- * work that is no request.  It then waits as any statement does.
+ * (entityapi.pool_size); 0 where sessions are not counted: a caller without a
+ * shim, or work that is no request.  It then waits as any statement does.
  */
 extern void ea_table_lock_begin(int sessions);
 
@@ -28,8 +28,8 @@ extern void ea_table_lock_begin(int sessions);
  * Lock a table, which belongs to the database, until the end of the
  * transaction.  Throws ERRCODE_EA_BUSY.
  *
- * Somebody who builds or rebuilds an index holds that index besides.  So where
- * others hold or want more of the table than ordinary statements do, its
+ * A session that builds or rebuilds an index holds that index besides.  So
+ * where others hold or want more of the table than ordinary statements do, its
  * indexes are locked with it.
  */
 extern void ea_table_lock(Oid relid, LOCKMODE mode);

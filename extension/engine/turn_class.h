@@ -6,9 +6,9 @@
 
 /*
  * Each is a class of advisory locks of its own.  Those of SQL functions are 1
- * and 2, so nobody can hold a turn who does not do the work.  What functions
- * give back whatever its class is what a session holds, and no turn is such a
- * lock (engine/applying.c).
+ * and 2, so nobody can hold a turn without doing the work.  Functions that
+ * give back locks of any class give back those of a session, and no turn is
+ * such a lock (engine/applying.c).
  */
 typedef enum EaTurn
 {

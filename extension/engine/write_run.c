@@ -39,8 +39,8 @@ replaced_of(const Run *run)
 }
 
 /*
- * The plan, if it is one that writes one table.  Others, as those of tables
- * with rules, are SPI's.
+ * The plan, if it is one that writes one table.  SPI runs others, as those of
+ * tables with rules.
  */
 static PlannedStmt *
 plan_of_write(const CachedPlan *plan)
@@ -80,7 +80,9 @@ execute_plan(const Run *run)
 	return n;
 }
 
-/* What the plan is, looked at once, and not while another may be in use. */
+/*
+ * The plan's kind, determined once, and not while another plan may be in use.
+ */
 static EaKeyUpdate *
 get_update(const Run *run, const CachedPlan *plan)
 {
@@ -124,7 +126,7 @@ update_row(const Run *run, const CachedPlan *plan, uint64 *n)
 	return ea_key_update_run(update, &row, n);
 }
 
-/* The server's log has what failed, as with SPI. */
+/* The server's log has the statement that failed, as with SPI. */
 static void
 tell_statement(void *sql)
 {

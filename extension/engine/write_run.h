@@ -12,13 +12,13 @@
 #include "engine/reader.h"
 
 /*
- * Run a kept statement that changes rows by key; it sees all that is
- * committed by now.  "params" and "list" are the same values, "nested" says
- * that another statement runs, "reader" may be NULL, and "dest" is for its
- * rows.  "n" is how many rows were changed, "triggered" whether triggers of
- * others had a say in it (direct/triggers.h).  Returns false, with nothing
- * run, if it is anything else; where what it replaces is asked for in vain,
- * "n" is 0 and reader->replaced says so.
+ * Run a kept statement that changes rows by key; it sees all that is committed
+ * by now.  "params" and "list" are the same values, "nested" says that another
+ * statement runs, "reader" may be NULL, and "dest" is for its rows.  "n" is
+ * how many rows were changed, "triggered" whether user-defined triggers had a
+ * say in it (direct/triggers.h).  Returns false, with nothing run, if it is
+ * anything else; where the replaced row is asked for in vain, "n" is 0 and
+ * reader->replaced says so.
  */
 extern bool ea_write_run(EaPlan *kept, bool nested, EaParams params,
 						 ParamListInfo list, const EaReader *reader, void *arg,

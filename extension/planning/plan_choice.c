@@ -3,25 +3,25 @@
  * than those for the values at hand do on average, it plans at each run.  With
  * tenants of different size that is always so for the small ones, though most
  * often the very same scan comes out, and planning takes longer than running
- * it.  So what is compared here is the shape (plan_shape.c), by classes of
- * tenants (tenant_share.c): when plans for tenants of a class come out the
- * same some times in a row, one plan of that shape is kept for the class.
+ * it.  So this module compares the shape (plan_shape.c), by classes of tenants
+ * (tenant_share.c): when plans for tenants of a class come out the same some
+ * times in a row, one plan of that shape is kept for the class.
  *
  * That plan has parameters where the values were, like PostgreSQL's generic
- * plan, and is made and held as such, so all that outdates a plan outdates it.
- * But it is estimated for values of the class, not for any: the planner is
- * handed values that it may estimate with and not build upon.  Where it does
- * better when it may build upon them (a pattern that becomes a range of an
- * index), the shapes differ, and each run is planned.
+ * plan, and is made and held as such, so all that invalidates a plan
+ * invalidates it.  But it is estimated for values of the class, not for any:
+ * the planner is handed values that it may estimate with and not build upon.
+ * Where it does better when it may build upon them (a pattern that becomes a
+ * range of an index), the shapes differ, and each run is planned.
  *
  * Two things are not left to costs: where they are the same, a plan that reads
  * and sorts all rows gives way to one that takes a page of them in the order
  * of an index, or one whose index is entered by more conditions
  * (plan_order.c).
  *
- * A kept plan is held against a new one now and then, and whenever a run with
+ * A kept plan is compared with a new one now and then, and whenever a run with
  * it touched many more pages than runs with plans of their own: other values
- * of a filter may want another.  Each time it comes out otherwise, it takes
+ * of a filter may want another.  Each time the new one differs, it takes
  * longer until a plan is kept again.
  */
 #include "postgres.h"
@@ -107,7 +107,10 @@ source_of(SPIPlanPtr plan)
 	return linitial(SPI_plan_get_plan_sources(plan));
 }
 
-/* What may be run: PostgreSQL would make another plan, without estimates. */
+/*
+ * A plan that may be run: PostgreSQL would make another one, without
+ * estimates.
+ */
 static bool
 is_valid(const KeptPlan *kept)
 {
@@ -271,7 +274,7 @@ find_plan(EaPlanChoice *choice, uint64 shape, ParamListInfo values,
 
 /* -------- classes -------- */
 
-/* Of too many, the one that was not used for the longest time gives way. */
+/* The class not used for the longest time gives way to a new one. */
 static TenantClass *
 find_class(EaPlanChoice *choice, uint64 class)
 {
@@ -311,7 +314,7 @@ tell_shapes_apart(TenantClass *class)
 	class->pages = Max(class->pages, PAGES_MORE + 1);
 }
 
-/* What the class has been run by is not right for all of it. */
+/* The plan that the class has been run by does not suit all of it. */
 static void
 doubt_class(TenantClass *class)
 {
@@ -322,9 +325,7 @@ doubt_class(TenantClass *class)
 	tell_shapes_apart(class);
 }
 
-/*
- * Plan for these values, and see whether that is what is kept for the class.
- */
+/* Plan for these values, and compare that with the plan kept for the class. */
 static void
 replan_and_compare(EaPlanChoice *choice, TenantClass *class,
 				   ParamListInfo values)
@@ -342,7 +343,7 @@ replan_and_compare(EaPlanChoice *choice, TenantClass *class,
 	class->alike = same ? class->alike + 1 : 1;
 	class->kept = kept;
 
-	/* what each run is planned for needs no look at each run */
+	/* a class whose runs are all planned needs no look at each run */
 	if (class->alike >= class->wanted || kept == NONE)
 	{
 		class->runs = class->interval;
@@ -390,7 +391,7 @@ ea_plan_choice_begin(EaPlanChoice *choice, ParamListInfo values, int tenant)
 {
 	TenantClass *class = choice->class;
 
-	/* a run that came to no end may have been one without end */
+	/* a run that did not end may have been an endless one */
 	if (class != NULL && !choice->looked)
 		doubt_class(class);
 	choice->class = NULL;

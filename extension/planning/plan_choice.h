@@ -1,6 +1,6 @@
 /*
- * Which plan a statement is run by: one that was made for its values, or one
- * that is kept.
+ * Choose the plan that a statement is run by: one that was made for its
+ * values, or a cached one.
  */
 #ifndef EA_PLAN_CHOICE_H
 #define EA_PLAN_CHOICE_H

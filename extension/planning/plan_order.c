@@ -7,12 +7,12 @@
  * chance decides.  If the expectation is wrong (a tenant that ANALYZE has met
  * no row of), the one that sorts reads all of them, the other a page.
  *
- * That the other is no worse, whatever the values, can be told by the plan
- * alone: if all conditions are those by which its index is entered, it reads
- * no row that is not asked for, and none behind the page but those that equal
- * the last one, which an index has in the order of the table.  A filter may be
- * met by one row of a million, and the order of the index is the worst to
- * search them in; so with one they are sorted.
+ * The plan alone says that the other is no worse, whatever the values: if all
+ * conditions are those by which its index is entered, it reads no row that is
+ * not asked for, and none behind the page but those that equal the last one,
+ * which an index has in the order of the table.  A filter may be met by one
+ * row of a million, and the order of the index is the worst to search them in;
+ * so with one they are sorted.
  *
  * But then those should be few.  Where one row is expected of the tenant, one
  * is of the tenant and a filter, and of the indexes that cost the same thereby
@@ -41,7 +41,7 @@
 #include "planning/plan_order.h"
 #include "trust/pin.h"
 
-/* What a condition compares, of rows their first columns. */
+/* The columns that a condition compares, of rows their first ones. */
 typedef struct Comparison
 {
 	Oid			op;
@@ -142,7 +142,7 @@ columns_if_narrow(const IndexOptInfo *index, const Bitmapset *named)
 		columns_named(index->indexoid, named, true);
 }
 
-/* What the planner is told of a table: no index but those. */
+/* The indexes of a table that the planner sees: no others. */
 static void
 keep_narrowest(PlannerInfo *root, Oid relid, bool inherited, RelOptInfo *table)
 {
@@ -247,8 +247,8 @@ limit_of(List *plans)
 /*
  * Whether a row comes after a cursor (read/cursor_page.c): "name <> $2 OR
  * ...", or a comparison of rows that begins with the names, where the index is
- * entered by "name <= $2".  What that refuses of the index' rows has no other
- * name than the cursor's.
+ * entered by "name <= $2".  The rows of the index that it refuses have no
+ * other name than the cursor's.
  */
 static bool
 is_nearly_of_index(const IndexScan *scan, Node *filter)
@@ -453,8 +453,9 @@ ea_plan_order_is_open(EaPlanWay way, List *sorting)
 }
 
 /*
- * Both are asked for all rows.  What the second asks its index for the first
- * does, too, and more, and finds it side by side and in the table's order.
+ * Both are asked for all rows.  The first asks its index for all that the
+ * second does, and for more, and finds it side by side and in the table's
+ * order.
  */
 static bool
 reads_less(const IndexScan *scan, const IndexScan *other)

@@ -33,13 +33,13 @@ extern CachedPlan *ea_plan_order_by_key(CachedPlanSource *source,
 
 /*
  * Lists of PlannedStmts.  These, which were planned freely, sort all rows of a
- * table's scan for some, and may be outdone in that way.
+ * table's scan to get some, and may be beaten by such a plan.
  */
 extern bool ea_plan_order_is_open(EaPlanWay way, List *sorting);
 
 /*
  * The first was planned in that way for the values of the second.  It reads no
- * more rows, whatever the values are, and is held for no dearer.
+ * more rows, whatever the values are, and is estimated to cost no more.
  */
 extern bool ea_plan_order_is_better(EaPlanWay way, List *plans,
 									List *sorting);

@@ -1,8 +1,8 @@
 /*
  * A node that is not known here counts by its tag and by what lies below it to
- * the left and right.  That two shapes differ by mistake costs a plan; that
- * they are the same by mistake needs two plans that differ in nothing but
- * such a node's own affairs.
+ * the left and right.  If two shapes differ by mistake, that costs a plan;
+ * they are the same by mistake only if two plans differ in nothing but such a
+ * node's own affairs.
  */
 #include "postgres.h"
 
@@ -71,7 +71,7 @@ add_index(uint64 *shape, Oid index, List *conditions, int direction)
 	add_conditions(shape, conditions);
 }
 
-/* What a scan reads. */
+/* The table or index that a scan reads. */
 static void
 add_scan(uint64 *shape, Plan *plan)
 {
@@ -114,7 +114,7 @@ add_scan(uint64 *shape, Plan *plan)
 	add_value(shape, ((Scan *) plan)->scanrelid);
 }
 
-/* What any other node does. */
+/* Any other node. */
 static void
 add_other(uint64 *shape, Plan *plan)
 {

@@ -1,8 +1,8 @@
 /*
- * A tenant of ten rows wants another plan than one of a million.  What the
- * planner goes by is the list of a table's most common tenants, and an average
- * for all others.  That list is copied once, so that a request finds the class
- * of its tenant without any catalog.
+ * A tenant of ten rows wants another plan than one of a million.  The planner
+ * goes by the list of a table's most common tenants, and an average for all
+ * others.  That list is copied once, so that a request finds the class of its
+ * tenant without any catalog.
  */
 #include "postgres.h"
 
@@ -22,7 +22,10 @@
 #define MAX_TABLES 10
 #define MAX_TENANTS 128
 
-/* Of each table a class has so many bits; UNKNOWN is who is not remembered. */
+/*
+ * Of each table a class has so many bits; UNKNOWN is a tenant that is not
+ * remembered.
+ */
 #define CLASS_BITS 6
 #define UNKNOWN 0
 

@@ -10,9 +10,9 @@
 typedef struct EaTenantShares EaTenantShares;
 
 /*
- * What is known of the tables of a statement that has been analyzed, whose
- * tenant is the parameter of that number, or 0, in the current memory context:
- * here the catalogs are read.
+ * Statistics of the tables of a statement that has been analyzed, whose tenant
+ * is the parameter of that number, or 0, in the current memory context: here
+ * the catalogs are read.
  */
 extern EaTenantShares *ea_tenant_share_read(CachedPlanSource *source,
 											int tenant);
