@@ -2,7 +2,7 @@
  * Ask Citus' own catalog which tables it owns.
  *
  * It is there where the extension "citus" is, and an entry comes and goes with
- * news of the table that it is about, on each node.
+ * an invalidation message for the table that it is about, on each node.
  */
 #include "postgres.h"
 
@@ -99,8 +99,9 @@ read_bool(void *arg, TupleTableSlot *slot)
 }
 
 /*
- * Its code is there, which it can only be from the beginning.  Others plan,
- * too, and without Citus anybody can give its settings a value.
+ * Its code is there, which it can only be from the beginning.  Other
+ * extensions plan, too, and without Citus anybody can give its settings a
+ * value.
  */
 bool
 ea_distributed_loaded(void)

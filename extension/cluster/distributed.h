@@ -2,13 +2,14 @@
  * Tables whose rows Citus keeps elsewhere.
  *
  * It leaves such a table here empty, or as it was on the day when it was
- * distributed, and has only what its planner handles look at the shards.  What
- * goes past the planner would answer with rows that are no more, and records
- * of the log would commit apart from what they tell of.
+ * distributed, and has only what its planner handles look at the shards.  A
+ * read or write that bypasses the planner would answer with rows that are no
+ * more, and records of the log would commit apart from the writes that they
+ * report.
  *
  * So a deployment is distributed as a whole, as its declarations say, or not
- * at all.  Then nothing here reads or writes a table past the planner but its
- * shards.
+ * at all.  Then nothing here bypasses the planner to read or write a table,
+ * but for its shards.
  */
 #ifndef EA_DISTRIBUTED_H
 #define EA_DISTRIBUTED_H
@@ -24,8 +25,8 @@ extern bool ea_distributed_loaded(void);
 
 /*
  * Whether Citus owns a table of the extension, and so, by the declarations,
- * all of this deployment.  Looks only when there was news of any table since
- * it looked.
+ * all of this deployment.  Looks only after an invalidation message for any
+ * table since it looked.
  */
 extern bool ea_distributed(void);
 
@@ -40,8 +41,8 @@ extern void ea_distributed_refuse_own(void);
 
 /*
  * The same on a worker of a cluster, where nothing is declared while the
- * service is not distributed: its tables are the coordinator's, and what is
- * here of them would say that nobody has ever logged in.
+ * service is not distributed: its tables are the coordinator's, and the rows
+ * that are here would say that nobody has ever logged in.
  */
 extern void ea_distributed_refuse_idle(void);
 

@@ -29,7 +29,7 @@ static const struct
 	/* a statement over several shards has one connection to each node */
 	{"citus.multi_shard_modify_mode", "sequential"},
 
-	/* what only reads needs no transaction on other nodes */
+	/* a read needs no transaction on other nodes */
 	{"citus.select_opens_transaction_block", "off"},
 	{"citus.function_opens_transaction_block", "on"},
 
@@ -47,7 +47,7 @@ static const struct
 	{"extra_float_digits", "1"},
 	{"intervalstyle", "postgres"},
 
-	/* what is done is done on all nodes */
+	/* a write is done on all nodes */
 	{"citus.enable_ddl_propagation", "on"},
 	{"citus.enable_metadata_sync", "on"},
 	{"citus.all_modifications_commutative", "off"},
@@ -58,7 +58,7 @@ static const struct
 	/* shards that are here are written to by their own names */
 	{"citus.enable_manual_changes_to_shards", "on"},
 
-	/* what would tell of values */
+	/* settings that would reveal values */
 	{"citus.log_remote_commands", "off"},
 	{"citus.log_local_commands", "off"},
 	{"citus.log_intermediate_results", "off"},
@@ -72,7 +72,7 @@ typedef struct Place
 {
 	bool	   *flag;			/* one of these two, or none */
 	int		   *number;
-	bool		pinned;			/* somebody wants to hear of each change */
+	bool		pinned;			/* a hook is called at each change */
 	int			wanted;
 } Place;
 
@@ -152,8 +152,8 @@ put_setting(const Place *place, int value)
 /*
  * They are put where they are kept, as a request switches JIT off: by way of
  * set_config_option() each end of a level, of which a request has some, would
- * look at all settings that there are.  What is set meanwhile is undone with
- * the level of the setting, to what it was, which is what was put there.
+ * look at all settings that there are.  A setting made meanwhile is undone
+ * with its level, to the value before, which is the one put there.
  */
 void
 ea_distributed_settings_begin(EaDistributedSettings *before)
@@ -214,7 +214,7 @@ carry_timeout(const char *name, int ms)
 
 /*
  * Citus repeats SET LOCAL on each node as the transaction comes there, if it
- * is told to.  Here that changes nothing.
+ * is set to.  Here that changes nothing.
  */
 void
 ea_distributed_settings_carry(void)

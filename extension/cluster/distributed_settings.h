@@ -15,7 +15,7 @@ typedef struct EaDistributedSettings
 
 /*
  * From here to the end they are as they must be, whatever the caller has set,
- * and as he had them again then.  The end is to be reached after an error,
+ * and then again as it had them.  The end is to be reached after an error,
  * too.
  */
 extern void ea_distributed_settings_begin(EaDistributedSettings *before);
@@ -23,8 +23,8 @@ extern void ea_distributed_settings_end(const EaDistributedSettings *before);
 
 /*
  * A statement over pg_class finds shards, too.  Citus would leave them out of
- * what clients' sessions ask, and so whatever is asked of one had the answer
- * that nothing is amiss.  Where Citus is not, nothing is set.
+ * the answers to clients' sessions, and so each question about one would be
+ * answered as if nothing were amiss.  Where Citus is not, nothing is set.
  */
 extern void ea_distributed_settings_show_shards(void);
 

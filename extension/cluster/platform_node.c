@@ -10,7 +10,7 @@ read_answer(void *arg, TupleTableSlot *slot)
 	*(int *) arg = DatumGetInt32(slot->tts_values[0]);
 }
 
-/* What only reads would be in no transaction there. */
+/* A statement that only reads would be in no transaction there. */
 int
 ea_platform_node_ask(const char *sql, EaParams params)
 {

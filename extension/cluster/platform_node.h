@@ -1,7 +1,7 @@
 /*
- * The node that keeps what the platform has: one for all of the cluster.
+ * The node that keeps the platform's rows: one for all of the cluster.
  *
- * What is held by one session at a time is held there.
+ * A lock for one session at a time is held there.
  */
 #ifndef EA_PLATFORM_NODE_H
 #define EA_PLATFORM_NODE_H
@@ -11,8 +11,8 @@
 /*
  * No rows of a table that is distributed as the log is, by which Citus knows
  * the node: `SELECT f(count(*)) FROM <this>` calls f there.  It is not the log
- * itself: who waits for his turn would hold its partitions, of which whoever
- * has the turn may be about to make one.
+ * itself: a session that waits for its turn would hold the log's partitions,
+ * of which the session that has the turn may be about to make one.
  */
 #define EA_PLATFORM_NOTHING \
 	"entityapi.moved" \
@@ -20,7 +20,8 @@
 
 /*
  * The int that a function of install/60_nodes.sql returns there, called with
- * count(*) as its anchor.  What it takes is held until the transaction ends.
+ * count(*) as its anchor.  The lock that it takes is held until the
+ * transaction ends.
  */
 extern int	ea_platform_node_ask(const char *sql, EaParams params);
 

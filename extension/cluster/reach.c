@@ -1,8 +1,8 @@
 /*
- * What is written to all nodes fails where one is away, and with it all that
- * its transaction does: Citus does not let go of a connection that it wanted
- * for a write, not even when the write is rolled back.  So who could do
- * without it asks before.
+ * A write to all nodes fails where one is away, and with it all that its
+ * transaction does: Citus does not let go of a connection that it wanted for a
+ * write, not even when the write is rolled back.  So a caller that could do
+ * without the write asks before.
  */
 #include "postgres.h"
 
@@ -10,7 +10,7 @@
 #include "engine/exec.h"
 #include "trust/pin.h"
 
-/* How long a node may take to let somebody in. */
+/* How long a node may take to accept a connection. */
 #define REACH_MS "1000"
 
 static void

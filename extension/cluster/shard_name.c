@@ -11,7 +11,7 @@
 /* `_` and eight digits of a hash, in a name that was too long. */
 #define HASH_LENGTH 9
 
-/* What stands before the shard's number, if that has so many digits. */
+/* The text before the shard's number, if that has so many digits. */
 static char *
 before_number(const char *name, int digits)
 {

@@ -1,5 +1,5 @@
 /*
- * What a table, an index or a constraint is called on a shard.
+ * Names of tables, indexes and constraints on a shard.
  *
  * Citus puts the number of the shard behind each name, and shortens names that
  * get too long by that.  Errors of another node have no fields but their

@@ -1,9 +1,9 @@
 /*
- * Citus' catalogs say where a shard is, and are asked once: whatever changes
- * there makes news of the table.  While shards move, Citus holds the metadata
- * of those that lie together in an exclusive lock on all nodes, from the last
- * row that is copied until the new place is committed; so these are held here,
- * as Citus does before it writes, and then known.
+ * Citus' catalogs say where a shard is, and are asked once: any change there
+ * sends an invalidation message for the table.  While shards move, Citus holds
+ * the metadata of those that lie together in an exclusive lock on all nodes,
+ * from the last row that is copied until the new place is committed; so these
+ * are held here, as Citus does before it writes, and then known.
  *
  * All that tenants have is divided as the audit log is.  So its shard with a
  * tenant is looked up, and for each table the one beside it; what is kept of a
@@ -49,11 +49,11 @@
 /* A quoted and qualified name, on a shard at most. */
 #define NAME_SIZE (4 * NAMEDATALEN + 8)
 
-/* What all that tenants have is divided like. */
+/* The table that all tables of tenants are divided like. */
 #define AUDIT_LOG "entityapi.audit"
 
 /*
- * What was found before is found again by a few comparisons: in the place that
+ * An entry found before is found again by a few comparisons: in the place that
  * the address of a name leads to, and the tenant that was asked for last.
  */
 #define PLACES 256
@@ -151,8 +151,8 @@ start_entries(void)
 /* -------- Citus' catalogs -------- */
 
 /*
- * As they are by now, and who has written it.  Of what all nodes have, this
- * one's comes first.
+ * The catalogs as they are by now, whoever has written them.  Of shards that
+ * all nodes have, this one's comes first.
  */
 #define SHARD \
 	"SELECT s.shardid, p.groupid, l.groupid, p.xmin," \
@@ -206,14 +206,14 @@ find_table(const char *table)
 	Oid			relid = RangeVarGetRelid(makeRangeVarFromNameList(names),
 										 AccessShareLock, false);
 
-	/* changes are heard of from here on */
+	/* invalidation messages count from here on */
 	ea_held_follow(relid);
 	return relid;
 }
 
 /*
- * What was found of a table is as it was; looked at again only when there was
- * any change since it was looked at last.
+ * The entry of a table is still true; it is checked only when there was any
+ * change since the last check.
  */
 static bool
 still_holds(Oid table, uint64 *epoch)
@@ -240,7 +240,7 @@ home_of(const pg_uuid_t *tenant)
 	return last_home;
 }
 
-/* The part that a tenant is in; 0 for what each node has. */
+/* The part that a tenant is in; 0 for tables that each node has. */
 static int64
 part_of(const pg_uuid_t *tenant)
 {
@@ -454,8 +454,9 @@ check_snapshot(const Entry *entry)
 }
 
 /*
- * What a tenant has is held wherever it is: Citus, too, would send what waited
- * for a part that is being divided to where that was when it was planned.
+ * A tenant's part is held wherever it is: Citus, too, would send a statement
+ * that waited for a part that is being divided to the place that it had been
+ * planned for.
  */
 static bool
 is_to_be_held(const Entry *entry)
@@ -475,7 +476,7 @@ find_entry(const char *table, const pg_uuid_t *tenant)
 		CHECK_FOR_INTERRUPTS();
 		AcceptInvalidationMessages();
 
-		/* it was known, and is what it was until it was held */
+		/* it was known, and has not changed until it was held */
 		if (news == ea_held_news())
 			break;
 		news = ea_held_news();

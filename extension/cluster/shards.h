@@ -23,23 +23,24 @@ typedef struct EaShard
 /*
  * The shard with the rows of a tenant; NULL for a table that each node has.
  * The table is named as in statements.  It stays where it is until the end of
- * the transaction, as Citus moves no shard whose metadata others hold; what
- * the result points to lasts until the next news of the table.  SPI must be
- * connected, and the deployment distributed.
+ * the transaction, as Citus moves no shard whose metadata others hold; the
+ * result's target lasts until the next invalidation message for the table.
+ * SPI must be connected, and the deployment distributed.
  */
 extern const EaShard *ea_shards_find(const char *table,
 									 const pg_uuid_t *tenant);
 
 /*
- * The same for who reads it under the active snapshot.  If that is older than
- * the shard's being here it is an error that lets the request be repeated.
+ * The same for a caller that reads it under the active snapshot.  If that is
+ * older than the shard's being here it is an error that lets the request be
+ * repeated.
  */
 extern const EaShard *ea_shards_read(const char *table,
 									 const pg_uuid_t *tenant);
 
 /*
  * A table that each node has, as a statement with a snapshot of its own may
- * name it: what runs within a statement of Citus can run none through it.
+ * name it: code within a statement of Citus can run none through it.
  */
 extern const char *ea_shards_name(const char *table);
 

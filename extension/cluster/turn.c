@@ -22,8 +22,8 @@ take_lock(EaTurn turn, bool wait)
 }
 
 /*
- * Declarations are changed on the coordinator alone, where who waits for his
- * turn can give up.
+ * Declarations are changed on the coordinator alone, where a session that
+ * waits for its turn can give up.
  */
 bool
 ea_turn_take(EaTurn turn, bool wait)
@@ -34,9 +34,9 @@ ea_turn_take(EaTurn turn, bool wait)
 		take_lock(turn, wait);
 }
 
-/* -------- of what all nodes have -------- */
+/* -------- for rows that all nodes have -------- */
 
-/* In which it was taken; what is rolled back gives it back. */
+/* The (sub)transaction that has taken it; its rollback gives it back. */
 static SubTransactionId taken_in = InvalidSubTransactionId;
 
 static void

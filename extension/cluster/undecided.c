@@ -1,6 +1,4 @@
 /*
- * What another node may have committed, and this one has not been told of.
- *
  * Invalidation messages do not reach other nodes.  So the few rows are looked
  * at that each change of declarations or keys writes, on the shard that this
  * node has of them: a row that was written anew is another one.
@@ -27,7 +25,10 @@
 #define MOST_LOOKS 500
 #define MICROS_PER_LOOK 1000
 
-/* Who has replaced or deleted this row, or will have; none if nobody. */
+/*
+ * The transaction that has replaced or deleted this row, or will have; none if
+ * there is none.
+ */
 static TransactionId
 writer_after(HeapTuple tuple)
 {
@@ -40,11 +41,12 @@ writer_after(HeapTuple tuple)
 }
 
 /*
- * A change of a row that is prepared may be committed on other nodes already,
- * and whoever has made it been told so.  So who reads the row here waits until
- * it is decided, and then begins anew.  Of one that still runs nobody knows.
- * What is prepared for longer is of a node that has been lost: who waited for
- * that would keep others waiting, so his request is refused for now.
+ * A prepared change of a row may be committed on other nodes already, and its
+ * client may have the answer.  So a session that reads the row here waits
+ * until it is decided, and then begins anew.  Nobody knows of a change whose
+ * transaction still runs.  A change that is prepared for longer is of a node
+ * that has been lost: a session that waited for that would keep others
+ * waiting, so its request is refused for now.
  */
 void
 ea_undecided_settle(Relation rel, HeapTuple tuple)
@@ -74,7 +76,10 @@ static const char *const looked_at[] = {
 	"entityapi.service", "entityapi.signing_key"
 };
 
-/* What the look sees is over: it was committed when it had just begun. */
+/*
+ * The check sees only transactions that have ended: they had committed when it
+ * began.
+ */
 static void
 refuse_replaced(HeapTuple tuple)
 {
@@ -94,7 +99,7 @@ look_at_row(Relation rel, HeapTuple tuple)
 }
 
 /*
- * A number for the rows that are there, and when they were written.  The
+ * A number for the rows that are there, and for when they were written.  The
  * coordinator may have none of them; then it asks another node.
  */
 static uint64

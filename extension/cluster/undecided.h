@@ -1,6 +1,6 @@
 /*
- * What another node may have committed, and this one has not been told of.
- * All of it is for a distributed deployment.
+ * Changes that another node may have committed, and that no message has
+ * reported to this one.  All of it is for a distributed deployment.
  */
 #ifndef EA_UNDECIDED_H
 #define EA_UNDECIDED_H

@@ -97,8 +97,8 @@ point_at(EaRequest *req, EaAtomicOp *op)
 }
 
 /*
- * A trigger may choose the id.  Who refers to the resource by its local id
- * means that one, also in what has been read already.
+ * A trigger may choose the id.  A reference to the resource by its local id
+ * means that one, also where it has been read already.
  */
 static void
 insert_one_by_one(Batch *batch, EaRowSink *sink)
@@ -131,7 +131,7 @@ insert_all(Batch *batch, EaRowSink *sink)
 	return memcmp(ids, batch->ids, batch->n * sizeof(pg_uuid_t)) == 0;
 }
 
-/* What does not say which row it is about. */
+/* Errors that do not say which row they are about. */
 static bool
 is_of_a_row(const EaRequest *req, const ErrorData *edata)
 {
@@ -141,8 +141,8 @@ is_of_a_row(const EaRequest *req, const ErrorData *edata)
 
 /*
  * Insert all with one statement.  Where the table does not take them, or a row
- * does not come back, nobody says which row that is about: then the work of
- * the statement is undone and done again row by row.  So it is where ids are
+ * does not come back, nothing says which row is at fault: then the work of the
+ * statement is undone and done again row by row.  So it is where ids are
  * others, as rows of the same statement may refer to one another.
  */
 static void
@@ -252,8 +252,8 @@ complete_later(EaInput *input, EaField *field, EaInputField *in)
 }
 
 /*
- * What is found wrong with an operation is answered only after those held
- * back before it have had their chance to fail.
+ * A fault of an operation is answered only after those held back before it
+ * have had their chance to fail.
  */
 static void
 check_in_order(Run *run)
@@ -431,7 +431,7 @@ run_operation(Run *run, EaAtomicOp *op)
 	{
 		ea_delete_resource(req, op->entity, &id, &match);
 
-		/* what was added before may have gone with it */
+		/* a resource added before may have gone with it */
 		run->ops->lids->made.n = 0;
 		write_empty(req);
 	}

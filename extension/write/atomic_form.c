@@ -89,8 +89,8 @@ read_ref(EaRequest *req, EaAtomicOp *op, const EaJson *ref)
 	"this API version."
 
 /*
- * `/api/v1/invoices/<id>/relationships/<name>`, with or without what stands
- * before the collection.
+ * `/api/v1/invoices/<id>/relationships/<name>`, with or without a base before
+ * the collection.
  */
 static void
 read_href(EaRequest *req, EaAtomicOp *op, const char *href)

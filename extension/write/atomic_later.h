@@ -1,6 +1,4 @@
-/*
- * What later operations say about a relationship.
- */
+/* The target that later operations give a relationship. */
 #ifndef EA_ATOMIC_LATER_H
 #define EA_ATOMIC_LATER_H
 

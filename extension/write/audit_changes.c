@@ -30,7 +30,7 @@ is_null_input(const EaField *field, const EaInputField *in)
 	return field->kind == EA_ATTRIBUTE ? in->isnull : in->ntargets == 0;
 }
 
-/* What came in, as the row will have it. */
+/* The value that came in, as the row will have it. */
 static void
 write_input(StringInfo buf, EaField *field, const EaInputField *in)
 {
@@ -67,7 +67,7 @@ announce_value(EaRequest *req, const EaField *field, TupleTableSlot *slot,
 					   NULL);
 }
 
-/* What a row holds, from *column on, which is moved behind the field. */
+/* The value in a row, from *column on, which is moved behind the field. */
 static const char *
 stored_json(EaField *field, TupleTableSlot *slot, int *column)
 {
@@ -92,7 +92,7 @@ stored_json(EaField *field, TupleTableSlot *slot, int *column)
 	return "null";
 }
 
-/* The version, of what has one, is the column after the others. */
+/* The version, where there is one, is the column after the others. */
 static void
 select_version(EaSqlBuf *b, EaEntity *entity, int alias)
 {
@@ -108,7 +108,7 @@ stored_version(EaEntity *entity, TupleTableSlot *slot, int column)
 	return entity->locking ? DatumGetInt64(slot->tts_values[column]) : 0;
 }
 
-/* -------- what triggers have made of a row -------- */
+/* -------- rows as triggers have left them -------- */
 
 typedef struct Stored
 {
@@ -136,7 +136,7 @@ keep_stored(void *arg, TupleTableSlot *slot)
 	stored->version = stored_version(stored->entity, slot, column);
 }
 
-/* NULL where no trigger of others was there to make anything of it. */
+/* NULL where no user-defined trigger was there to change it. */
 static const Stored *
 read_stored(EaRequest *req, EaEntity *entity, const pg_uuid_t *id)
 {
@@ -219,7 +219,7 @@ struct EaWriteBefore
 {
 	EaInput    *input;
 	const char **values;		/* JSON, by field index; NULL: not known */
-	EaReplaced	replaced;		/* how the update itself tells them */
+	EaReplaced	replaced;		/* how the update itself returns them */
 	bool		keeps;			/* columns are kept, to be compared */
 	int			ncolumns;		/* 0: the row was not found */
 	Column	   *columns;
@@ -388,7 +388,7 @@ ea_changes_updated(EaInput *input, const pg_uuid_t *id,
 	initStringInfo(&after);
 	for (int i = 0; before != NULL && i < entity->nfields; i++)
 	{
-		/* without triggers of others what was not given is as it was */
+		/* without user-defined triggers, fields not given are as they were */
 		if (before->values[i] == NULL ||
 			(stored == NULL && !input->fields[i].given))
 			continue;
@@ -698,7 +698,7 @@ links_json(EaField *field, EaIds *links)
 	return buf.data;
 }
 
-/* What there was, from what there is. */
+/* The members before, from those after. */
 static void
 trace_back(const EaIds *after, const EaWriteMoved *moved,
 		   EaIds *before)
@@ -747,7 +747,7 @@ ea_changes_links(EaRequest *req, EaField *field, const pg_uuid_t *id,
 	if (before.n > MAX_LINKS &&
 		(how != EA_LINKS_REPLACE || after.n >= limit))
 	{
-		/* too many to tell what stays: only what is put in or taken out */
+		/* too many to list those that stay: only those put in or taken out */
 		ea_audit_change(record, field->name,
 						links_json(field, &moved->removed),
 						links_json(field, &moved->added));

@@ -1,9 +1,10 @@
 /*
- * What a write of an entity changes, for the audit log.
+ * The changes that a write of an entity makes, for the audit log.
  *
  * All of these do nothing where the declarations ask for no records of
- * entities.  What was there before is what the write really replaces: either
- * it was read under a lock, or the write made sure that it still is there.
+ * entities.  The values before are those that the write really replaces:
+ * either it was read under a lock, or the write made sure that it still is
+ * there.
  */
 #ifndef EA_AUDIT_CHANGES_H
 #define EA_AUDIT_CHANGES_H
@@ -15,20 +16,20 @@
 
 /*
  * A row was made from the input: its record is open from now on.  Where
- * triggers of others had a say, here and below, the record has what they have
- * made of the row, which is read; it is not there, and all is refused
+ * user-defined triggers had a say, here and below, the record has the row as
+ * they have left it, which is read; if it is not there, all is refused
  * (write/written.h).
  */
 extern void ea_changes_created(EaInput *input, const pg_uuid_t *id);
 
 /*
- * What an update replaces in the fields given; NULL where there is nothing to
- * keep.  The update itself is asked for it.  Where it declines, having done
- * nothing, the row is read: to lock it costs more, so the update first asks
- * for a row that is unchanged, and only where there is none for one that has
- * been locked.  Where triggers of others may change any field, all are read,
- * and locked at once.  After it: open the record, with the values that differ.
- * Returns the version that the row has.
+ * The values that an update replaces in the fields given; NULL where there is
+ * nothing to keep.  The update itself is asked for it.  Where it declines,
+ * having done nothing, the row is read: to lock it costs more, so the update
+ * first asks for a row that is unchanged, and only where there is none for one
+ * that has been locked.  Where user-defined triggers may change any field, all
+ * are read, and locked at once.  After it: open the record, with the values
+ * that differ.  Returns the version that the row has.
  */
 typedef struct EaWriteBefore EaWriteBefore;
 
@@ -42,10 +43,11 @@ extern int64 ea_changes_updated(EaInput *input, const pg_uuid_t *id,
 
 /*
  * Deleted rows, or restored ones: the columns that the statement returns, for
- * alias t<n>, and the callback that notes a record for each row.  What is gone
- * for good is told of with all that it had.  A row that stays keeps that, so
- * its soft deletion and its return tell which deletion it was, and no values:
- * however often that is done, the log has no copy more.
+ * alias t<n>, and the callback that notes a record for each row.  The record
+ * of a row that is gone for good has all its values.  A row that stays keeps
+ * them, so the records of its soft deletion and its return say which deletion
+ * it was, and no values: however often that is done, the log has no further
+ * copy.
  */
 typedef struct EaWriteDeleted
 {
@@ -61,8 +63,8 @@ extern void ea_changes_deleted(EaSqlBuf *b, EaWriteDeleted *deleted,
 extern void ea_changes_deleted_row(void *deleted, TupleTableSlot *slot);
 
 /*
- * What statements put into a relationship and took out of it, by what they
- * returned: others may have come or gone since anybody looked.
+ * The members that statements put into a relationship and took out of it, by
+ * the rows that they returned: others may have come or gone since the check.
  */
 typedef struct EaWriteMoved
 {
@@ -70,7 +72,7 @@ typedef struct EaWriteMoved
 	EaIds		removed;
 } EaWriteMoved;
 
-/* NULL where nobody asks. */
+/* NULL where no record is asked for. */
 extern EaWriteMoved *ea_changes_moved(EaRequest *req);
 
 /* Run a statement that writes links, and note the `column` of each. */

@@ -9,7 +9,7 @@
 
 /*
  * Insert a row for each input, all of the sink's entity, with the given ids,
- * which become those that the rows have got: a trigger of others may have
+ * which become those that the rows have got: a user-defined trigger may have
  * chosen another.  The rows go to the sink in the order of the inputs; each is
  * there, or all is refused (write/written.h).  Relationships kept elsewhere
  * are not touched.

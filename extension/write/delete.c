@@ -1,10 +1,10 @@
 /*
  * The tables' foreign keys only refuse; cascade and setNull are carried out
  * here, so that they reach versions and records as any other write, and so
- * that the tables can be distributed.  A row is held before what refers to it
- * is looked for: what comes in between waits, and is refused or found.  Rows
- * referring to a deleted one are found whether or not the caller sees them: a
- * reference the caller does not see must not dangle either.
+ * that the tables can be distributed.  A row is held before rows that refer to
+ * it are looked for: one that comes in between waits, and is refused or found.
+ * Rows referring to a deleted one are found whether or not the caller sees
+ * them: a reference the caller does not see must not dangle either.
  */
 #include "postgres.h"
 
@@ -40,8 +40,8 @@ typedef struct Doomed
 	EaEntity   *entity;
 	const EaIds *ids;
 	bool		hard;
-	const pg_uuid_t *deletion;	/* what all rows that are marked get */
-	List	  **released;		/* what live rows are to let go of when all
+	const pg_uuid_t *deletion;	/* the id that all marked rows get */
+	List	  **released;		/* references that live rows lose when all
 								 * have been marked */
 	struct Purged *purged;		/* deleted rows go for good, live ones do
 								 * not, and deletions are noted, not rows */
@@ -251,8 +251,8 @@ restrict_hidden(EaRequest *req, EaEntity *child, const char *column,
 }
 
 /*
- * What is common to all tenants stays as long as a row of any of them refers
- * to it.  Foreign keys see to that, but where it would only be hidden.
+ * A row common to all tenants stays as long as a row of any of them refers to
+ * it.  Foreign keys see to that, unless it would only be hidden.
  */
 static void
 restrict_common(EaRequest *req, EaEntity *child, const char *column,
@@ -289,7 +289,7 @@ release_reference(EaRequest *req, EaField *field, const char *column,
 			if (doomed->purged == NULL)
 				cascade_rows(req, child, column, doomed, which);
 
-			/* what others made live by hand is refused by the foreign key */
+			/* a row made live by plain SQL is refused by the foreign key */
 			else if (child->soft_delete)
 				cascade_rows(req, child, column, doomed, SOFT_DELETED);
 			break;
@@ -303,7 +303,7 @@ release_reference(EaRequest *req, EaField *field, const char *column,
 			if (!doomed->hard)
 				restrict_hidden(req, child, column, doomed);
 
-			/* what is deleted already holds nothing back */
+			/* a row deleted already holds nothing back */
 			else if (child->soft_delete && field->required)
 				cascade_rows(req, child, column, doomed, SOFT_DELETED);
 			else if (child->soft_delete)
@@ -352,7 +352,7 @@ release_rows(EaRequest *req, const Doomed *doomed)
 				continue;
 			if (field->kind == EA_MANY_TO_MANY)
 			{
-				/* the links of what is only hidden are hidden with it */
+				/* the links of a row that is only hidden are hidden with it */
 				if (doomed->hard)
 					unlink_joined(req, field, field->join_far, doomed);
 			}
@@ -382,7 +382,7 @@ typedef struct PurgedRow
 	Purged	   *purged;
 } PurgedRow;
 
-/* Who took others along goes after them. */
+/* A row that took others along goes after them. */
 static void
 purged_row(void *arg, TupleTableSlot *slot)
 {
@@ -546,7 +546,9 @@ ea_delete_referred(EaRequest *req, EaEntity *entity, const pg_uuid_t *id)
 	ea_links_check_deferred(req);
 	ea_acting_keys_check(entity);
 
-	/* what the foreign keys refuse from here on is the deletion itself */
+	/*
+	 * a refusal of the foreign keys from here on is about the deletion itself
+	 */
 	ea_writing_begin(req, entity, EA_WRITING_DELETES);
 }
 

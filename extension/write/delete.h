@@ -1,6 +1,4 @@
-/*
- * Delete resources, and what hangs on them.
- */
+/* Delete resources, and the rows that depend on them. */
 #ifndef EA_DELETE_H
 #define EA_DELETE_H
 
@@ -20,7 +18,10 @@ extern void ea_delete_one(EaRequest *req);
 extern void ea_delete_resource(EaRequest *req, EaEntity *entity,
 							   const pg_uuid_t *id, const EaIfMatch *match);
 
-/* A deletion of which rows have gone for good; id: who took them along. */
+/*
+ * A deletion of which rows have gone for good; id: the resource that took them
+ * along.
+ */
 typedef struct EaPurged
 {
 	EaEntity   *entity;
@@ -29,8 +30,8 @@ typedef struct EaPurged
 } EaPurged;
 
 /*
- * What refers to a row that something else deletes next: it lets go of it, or
- * goes along, as declared; throws 409 where it stands against it.
+ * Rows that refer to a row that something else deletes next: they let go of
+ * it, or go along, as declared; throws 409 where one forbids it.
  */
 extern void ea_delete_referred(EaRequest *req, EaEntity *entity,
 							   const pg_uuid_t *id);

@@ -1,5 +1,5 @@
 /*
- * What rows were deleted softly with.
+ * The deletion that a soft-deleted row was part of.
  *
  * All rows of one deletion have its time and its id.  Rows of before there
  * were ids, and existing tables without a column for them, have the time

@@ -116,8 +116,8 @@ write_elsewhere(EaInput *input, EaWriteLinks how, const pg_uuid_t *id)
 }
 
 /*
- * The rows as they are now.  What the write itself put out of the caller's
- * sight is answered as it was written.
+ * The rows as they are now.  A row that the write itself put out of the
+ * caller's sight is answered as it was written.
  */
 static void
 read_again(EaRowSink *sink, const pg_uuid_t *ids, int n)
@@ -132,7 +132,10 @@ read_again(EaRowSink *sink, const pg_uuid_t *ids, int n)
 		*primary = written;
 }
 
-/* What links a new resource to others: nothing can have got hold of it yet. */
+/*
+ * The fields that link a new resource to others: nothing can have got hold of
+ * it yet.
+ */
 static const bool *
 linked_fields(const EaInput *input)
 {

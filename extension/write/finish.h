@@ -12,8 +12,8 @@
 #include "write/input.h"
 
 /*
- * The precondition of a write, as far as it can be told without the row:
- * throws 428 where a locking entity's write lacks If-Match, 400 where it is
+ * The precondition of a write, as far as it is known without the row: throws
+ * 428 where a locking entity's write lacks If-Match, 400 where it is
  * malformed.  In an input, unless that is NULL, meta.version of the resource
  * object stands for the header; beside it, it must agree.
  */

@@ -32,7 +32,7 @@ ea_hook_phases_waits(EaEntity *entity, EaOperation op)
 	return ea_hooks_wait(entity, op, ALL_PHASES);
 }
 
-/* What a field is to show, which has a value in that column of its own. */
+/* The JSON of a field with a value in that column of its own. */
 static char *
 field_text(const EaField *field, int column, Datum value, bool isnull)
 {
@@ -156,7 +156,7 @@ is_ignored(const EaJson *member)
 	return member->key[0] == '@';
 }
 
-/* What came, before it is known to be sound. */
+/* The input, before it is known to be sound. */
 static char *
 raw_text(EaEntity *entity, const pg_uuid_t *id, const EaJson *attributes)
 {
@@ -182,7 +182,7 @@ raw_text(EaEntity *entity, const pg_uuid_t *id, const EaJson *attributes)
 	return buf.data;
 }
 
-/* A hook is told in jsonb, which does not hold every number that JSON has. */
+/* A hook gets jsonb, which does not hold every number that JSON has. */
 static void
 check_raw(EaRequest *req, const EaJson *attributes)
 {
@@ -222,7 +222,7 @@ ea_hook_phases_guard(EaAround *around, EaRequest *req, EaEntity *entity,
 		;
 }
 
-/* What only plain SQL can store passes where the row has it. */
+/* A value that only plain SQL can store passes where the row has it. */
 static bool
 is_same_value(const Image *image, EaField *field, const EaJson *json,
 			  const char *source, Datum *value)

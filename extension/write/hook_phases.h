@@ -1,6 +1,4 @@
-/*
- * What runs around a write of one resource: its hooks, in their phases.
- */
+/* The hooks around a write of one resource, in their phases. */
 #ifndef EA_HOOK_PHASES_H
 #define EA_HOOK_PHASES_H
 

@@ -1,7 +1,7 @@
 /*
  * A hook runs as the role that owns its function, in the transaction of the
- * request.  What it raises goes to the server's log; the answer names the
- * hook and nothing more.  Whatever ends it early ends the request, and the
+ * request.  An error that it raises goes to the server's log; the answer names
+ * the hook and nothing more.  Whatever ends it early ends the request, and the
  * guard in entry/handle.c undoes the work of both.
  */
 #include "postgres.h"
@@ -16,7 +16,7 @@
 #include "trust/udf.h"
 #include "write/hooks.h"
 
-/* -------- what is there to call -------- */
+/* -------- the functions to call -------- */
 
 static bool
 hook_waits(const EaHook *hook, EaOperation op, EaHookPhase phase)
@@ -54,7 +54,7 @@ ea_hooks_fail(EaRequest *req, const EaHook *hook, const char *why)
 	fail_hook(req, hook);
 }
 
-/* -------- what it is told -------- */
+/* -------- its argument -------- */
 
 static const char *
 or_null(const char *json)

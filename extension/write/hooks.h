@@ -18,7 +18,7 @@ typedef struct EaHookCall
 	const char *after;
 } EaHookCall;
 
-/* What a mutating hook asks for. */
+/* The change that a mutating hook asks for. */
 typedef struct EaHookChange
 {
 	const EaHook *hook;

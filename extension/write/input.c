@@ -162,8 +162,8 @@ may_set(EaInput *input, EaField *field, const char *pointer)
 }
 
 /*
- * A field as a writer may name it.  What the caller can neither read nor was
- * given leave to write answers as an unknown one.
+ * A field as a writer may name it.  One that the caller can neither read nor
+ * write answers as an unknown one.
  */
 static EaField *
 writable_field(EaInput *input, const EaJson *member, bool attribute,
@@ -187,9 +187,10 @@ writable_field(EaInput *input, const EaJson *member, bool attribute,
 }
 
 /*
- * What only plain SQL can store.  Tables that others made may have it of the
- * API as well; elsewhere it is taken where it is stored, so that what was read
- * can be written back, which may be told to who reads it.
+ * A value that only plain SQL can store.  Existing tables may get it from the
+ * API as well; elsewhere it is accepted where it is stored, so that a value
+ * that was read can be written back, and a client that reads it may be told
+ * so.
  */
 static bool
 read_odd(EaInput *input, EaField *field, const EaJson *member,
@@ -275,7 +276,7 @@ read_identifier(EaRequest *req, EaField *field, const EaJson *json,
 	if (lid != NULL)
 		return ea_lid_resolve(req, type->text, lid,
 							  ea_errors_pointer(pointer, "lid"), &target->id);
-	/* what roles hide is not there either */
+	/* a field that roles hide is not there either */
 	if (!ea_uuid_parse(id->text, id->len, &target->id) ||
 		!ea_authz_allows(req, ea_catalog_target(field, target->member),
 						 EA_OP_READ))
@@ -390,8 +391,8 @@ ea_input_relationship(EaRequest *req, EaField *field, const EaJson *json,
 }
 
 /*
- * What the caller has, as the default asks; false if he has no such thing, or
- * if the field has no such default.  A user may see no users, himself among
+ * The caller's value that the default asks for; false if it has no such value,
+ * or if the field has no such default.  A user may see no users, itself among
  * them, and is one all the same.
  */
 static bool

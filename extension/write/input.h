@@ -12,7 +12,7 @@
 #include "read/document.h"
 #include "request/request.h"
 
-/* What came for one field. */
+/* The input for one field. */
 typedef struct EaInputField
 {
 	bool		given;
@@ -79,7 +79,7 @@ extern void ea_input_targets(EaInput *const *inputs, int n);
 extern void ea_input_retarget(EaInput *input, const pg_uuid_t *from,
 							  const pg_uuid_t *to);
 
-/* What a column that the field has in the row is to hold. */
+/* The value that a column of the field is to hold in the row. */
 extern EaValue ea_input_value(const EaField *field, const EaInputField *in,
 							  int column);
 

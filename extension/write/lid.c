@@ -58,8 +58,8 @@ ea_lid_resolve(EaRequest *req, const char *type, const EaJson *lid,
 
 /*
  * Ids are made in ascending order, and so is the list.  An id alone says of
- * which resource it is: no two entities share one, unless triggers of others
- * make it so, and then the foreign key knows.
+ * which resource it is: no two entities share one, unless user-defined
+ * triggers make it so, and then the foreign key knows.
  */
 bool
 ea_lid_made(EaRequest *req, EaEntity *entity, const pg_uuid_t *id)
@@ -74,7 +74,7 @@ ea_lid_add_made(EaLids *lids, const pg_uuid_t *id)
 
 	made->items[made->n++] = *id;
 
-	/* what a trigger of others has chosen may come after it */
+	/* an id that a user-defined trigger has chosen may come after it */
 	if (made->n > 1 && ea_uuid_compare(&made->items[made->n - 2], id) > 0)
 		ea_uuid_sort(made);
 }

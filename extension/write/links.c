@@ -11,7 +11,7 @@
 #include "write/write_policy.h"
 #include "write/written.h"
 
-/* Who writes; nobody, if the caller is no user of the tenant. */
+/* The author of the write; null, if the caller is no user of the tenant. */
 static void
 add_author(EaSqlBuf *b, StringInfo set, const EaField *field)
 {
@@ -43,7 +43,7 @@ ea_links_touch(EaSqlBuf *b, StringInfo set, EaEntity *entity)
 						 entity->version_column, b->nrelations,
 						 entity->version_column);
 
-	/* an existing table may have no column that tells of a change */
+	/* an existing table may have no column for a change */
 	if (set->len == 0)
 		ea_text_format(set, "%s = t%d.%s", entity->id_column,
 						 b->nrelations, entity->id_column);
@@ -132,7 +132,7 @@ add_old_links(EaSqlBuf *b, int alias, const Change *change,
 	if (!ea_sqlbuf_hides_rows(change->req, target))
 		return;
 
-	/* links to what the caller does not see are not his to cut */
+	/* links to resources that the caller does not see are not its to cut */
 	ea_sqlbuf_add(b, " AND EXISTS (SELECT 1");
 	far = ea_sqlbuf_from(b, target, EA_OP_READ);
 	ea_sqlbuf_addf(b, " AND t%d.%s = t%d.%s)", far, target->id_column, alias,
@@ -224,7 +224,7 @@ add_members(EaSqlBuf *b, int alias, void *arg)
 	ea_sqlbuf_value(b, UUIDOID, UUIDPGetDatum(change->id), false);
 }
 
-/* What a member has to refer to something by cannot be taken from it. */
+/* A required reference cannot be taken from a member. */
 static void
 check_members(Change *change)
 {

@@ -11,16 +11,16 @@
 
 /*
  * Put the targets into a relationship of resource id, take them out of it, or
- * make its members exactly these; and tell the open record, if there is one,
- * which members there were and are.  Those already there, or not, are left
- * alone.  Throws 400 when a member would lose a required relationship.
+ * make its members exactly these; and note in the open record, if there is
+ * one, which members there were and are.  Those already there, or not, are
+ * left alone.  Throws 400 when a member would lose a required relationship.
  */
 extern void ea_links_write(EaRequest *req, EaWriteLinks how, EaField *field,
 						   const EaInputField *in, const pg_uuid_t *id);
 
 /*
  * `, updated_at = $n` and, for locking entities, `, version = version + 1`:
- * what every update of a row sets besides.
+ * columns that every update of a row sets besides.
  */
 extern void ea_links_touch(EaSqlBuf *b, StringInfo set, EaEntity *entity);
 

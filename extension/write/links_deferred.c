@@ -1,6 +1,6 @@
 /*
  * Constraints are always named.  SET CONSTRAINTS ALL would run whatever
- * trigger of anybody waits in this transaction, and before PostgreSQL 18 as
+ * user-defined trigger waits in this transaction, and before PostgreSQL 18 as
  * the role of the moment, which is the owner of everything.
  */
 #include "postgres.h"
@@ -168,8 +168,8 @@ set_on_shards(const pg_uuid_t *tenant, const Keys *keys, const char *mode)
 
 /*
  * entityapi.let_wait(anchor bigint, tenant uuid, tables text[], keys text[],
- * deferred boolean) returns boolean, false: what one node asks of another, in
- * the transaction that they share.
+ * deferred boolean) returns boolean, false: a request of one node to another,
+ * in the transaction that they share.
  */
 EA_CONFINED_FUNCTION(ea_sql_let_wait)
 {
@@ -367,9 +367,9 @@ ea_links_check_deferred(EaRequest *req)
 	req->deferred = NIL;
 }
 
-/* -------- those that others let wait -------- */
+/* -------- those that user-defined code lets wait -------- */
 
-/* Triggers that wait for the commit then run as whoever the session is of. */
+/* Triggers that wait for the commit then run as the session's role. */
 static bool
 commits_as_superuser(void)
 {
@@ -437,9 +437,9 @@ none_is_open(void)
 }
 
 /*
- * What is kept until the commit is run then with the rights of the session,
- * and settings that it leaves stay.  Others than members of the service's role
- * come with none, and rarely leave one (entry/handle_door.c).
+ * A trigger kept until the commit runs then with the rights of the session,
+ * and settings that it leaves stay.  Roles other than members of the service's
+ * role come with none, and rarely leave one (entry/handle_door.c).
  */
 static void
 check_cursors(void)
@@ -458,11 +458,11 @@ check_cursors(void)
 }
 
 /*
- * All else that waits is of tables that are no entity's.  It runs with rights
- * that whoever calls the service has, those of the shim, and can leave nothing
- * for later.  Since PostgreSQL 18 a trigger runs as the role that has written
+ * All else that waits is of tables that are no entity's.  It runs with the
+ * rights of the service's caller, those of the shim, and can leave nothing for
+ * later.  Since PostgreSQL 18 a trigger runs as the role that has written
  * instead; where that is the owner of the service, trust/guard.c sees to it
- * that no function of others has its rights.
+ * that no user-defined function has its rights.
  */
 static void
 run_waiting(void)
@@ -503,7 +503,10 @@ ea_links_settle(EaRequest *req)
 		set_constraints(keys, IMMEDIATE);
 	}
 
-	/* a table of others can refer to one of ours, and be written with it */
+	/*
+	 * a table that is no entity's can refer to one of ours, and be written
+	 * with it
+	 */
 	run_waiting();
 	ea_raised_end(&watch);
 }

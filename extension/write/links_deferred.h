@@ -16,7 +16,7 @@ extern void ea_links_defer(EaRequest *req, const EaEntity *entity,
 extern void ea_links_check_deferred(EaRequest *req);
 
 /*
- * Check what waits because code of others said SET CONSTRAINTS: nothing is
+ * Check what waits because user-defined code said SET CONSTRAINTS: nothing is
  * to be found out after the answer.
  */
 extern void ea_links_settle(EaRequest *req);

@@ -20,7 +20,7 @@ extern void ea_relationship_check_verb(EaRequest *req,
 /*
  * Carry out a write of req->field of a resource of req->entity.  Noted faults
  * of the input are thrown once the resource is known to be visible.  Throws
- * 404, 412, and what the change itself meets.
+ * 404, 412, and the faults of the change itself.
  */
 extern void ea_relationship_write(EaRequest *req, EaWriteLinks verb,
 								  EaInput *input, const pg_uuid_t *id,

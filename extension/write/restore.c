@@ -1,10 +1,10 @@
 /*
- * What went with a resource is found in the way it was taken: rows of the
- * same deletion that refer to it by a cascade, and so on.  As with the
- * deletion they are asked no policy, since the rule is the manifest's; those
- * of reading hold for the resource itself.
+ * The rows that went with a resource are found in the way that they were
+ * taken: rows of the same deletion that refer to it by a cascade, and so on.
+ * As with the deletion no policy is asked for them, since the rule is the
+ * manifest's; read policies hold for the resource itself.
  *
- * No row comes back that refers to a deleted one.  What is referred to is held
+ * No row comes back that refers to a deleted one.  A row referred to is held
  * until the end, so that it is not deleted meanwhile: a deletion looks for
  * referring rows when it has its target, and finds what has come back by then.
  */
@@ -34,7 +34,7 @@ typedef struct Strand
 {
 	EaEntity   *entity;
 	EaIds		all;			/* sorted */
-	EaIds		fresh;			/* what refers to them was not looked for */
+	EaIds		fresh;			/* not looked for: what refers to them */
 } Strand;
 
 /* A deletion that is being undone. */
@@ -43,11 +43,11 @@ typedef struct Restore
 	EaRequest  *req;
 	List	   *strands;		/* of Strand *; the resource's is first */
 	EaEntity   *entity;			/* of the resource, */
-	EaDeletion	deletion;		/* what it went with, */
+	EaDeletion	deletion;		/* the deletion, */
 	int64		version;		/* and its version */
 } Restore;
 
-/* -------- what comes back -------- */
+/* -------- the rows that come back -------- */
 
 static void
 root_row(void *arg, TupleTableSlot *slot)
@@ -190,9 +190,12 @@ gather_rows(Restore *r)
 	} while (found);
 }
 
-/* -------- what it refers to -------- */
+/* -------- the rows that they refer to -------- */
 
-/* What the rows refer to by a column, apart from what comes back, too. */
+/*
+ * The ids that the rows refer to by a column, apart from rows that come back,
+ * too.
+ */
 static void
 find_targets(Restore *r, const Strand *strand, const char *column,
 			 EaEntity *target, EaIds *ids)
@@ -268,8 +271,8 @@ add_cleared(EaSqlBuf *b, const Strand *strand, int alias, const char *column,
 }
 
 /*
- * As the deletion of what is gone would have done, with a record of its own,
- * since that of the return tells no values.
+ * As the deletion of the missing row would have done, with a record of its
+ * own, since that of the return has no values.
  */
 static void
 clear_reference(Restore *r, const Strand *strand, EaField *field,

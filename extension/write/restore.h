@@ -1,6 +1,4 @@
-/*
- * Bring back what was deleted softly, and all that went with it.
- */
+/* Bring back a resource that was deleted softly, and all that went with it. */
 #ifndef EA_RESTORE_H
 #define EA_RESTORE_H
 

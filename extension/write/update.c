@@ -150,7 +150,7 @@ ea_update_set(EaInput *input, EaRowSink *sink, const pg_uuid_t *id,
 	return ea_changes_updated(input, id, before, version);
 }
 
-/* -------- what is taken only where it is stored -------- */
+/* -------- values accepted only where they are stored -------- */
 
 static const char *
 value_text(const EaField *field, Datum value)
@@ -191,8 +191,8 @@ stored_row(void *arg, TupleTableSlot *slot)
 }
 
 /*
- * Values that no document may bring are held against those of the row, which
- * is held, too: so what was read can be written back.
+ * Values that no document may bring are compared with those of the row, which
+ * is held: so a value that was read can be written back.
  */
 static void
 check_odd(EaInput *input, const pg_uuid_t *id)

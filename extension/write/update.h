@@ -15,9 +15,9 @@ extern void ea_update_resource(EaRequest *req);
 /*
  * Set the given fields of the row, where it is visible and its version
  * matches; throws 404 and 412 otherwise, and 409 where its table's own code
- * keeps it as it was.  The row goes to the sink, if there
- * is one.  Relationships kept elsewhere are not touched.  Returns the new
- * version, for a locking entity.
+ * keeps it as it was.  The row goes to the sink, if there is one.
+ * Relationships kept elsewhere are not touched.  Returns the new version, for
+ * a locking entity.
  */
 extern int64 ea_update_set(EaInput *input, EaRowSink *sink,
 						   const pg_uuid_t *id, const EaIfMatch *match);

@@ -13,7 +13,7 @@ ea_write_policy_refuse(EaRequest *req)
 					"A policy does not allow this operation.");
 }
 
-/* What comes in for a field; a create gives every field a value. */
+/* The input for a field; a create gives every field a value. */
 static bool
 input_value(void *arg, EaField *field, Datum *value, bool *isnull)
 {
@@ -110,7 +110,10 @@ reference_value(void *arg, EaField *field, Datum *value, bool *isnull)
 	return true;
 }
 
-/* In the order of ids, so that two who lock the same rows do not deadlock. */
+/*
+ * In the order of ids, so that two sessions that lock the same rows do not
+ * deadlock.
+ */
 static void
 lock_members(EaRequest *req, EaEntity *entity, const char *lock,
 			 EaRulesRows add, void *arg, EaIds *rows)

@@ -12,7 +12,7 @@
 #include "base/compat.h"
 #include "write/input.h"
 
-/* Before the values of a create are read: what is refused whatever comes. */
+/* Before the values of a create are read: refused whatever they are. */
 extern bool ea_write_policy_refuse_create(EaRequest *req, EaEntity *entity);
 
 /* A create whose values and targets have been checked. */
@@ -40,9 +40,9 @@ typedef struct EaRulesHeld
 /*
  * Rows of the target whose reference, field owner, is about to become id, or
  * null: add appends ` AND <which rows>`.  Where a policy has a say they are
- * locked first, as by the clause given, so that what is judged cannot change
+ * locked first, as by the clause given, so that a judged row cannot change
  * before it is written.  Others may come to meet the condition afterwards:
- * statements that write add ea_write_policy_only_held(), and leave it when
+ * statements that write add ea_write_policy_only_held(), and do nothing when
  * none is held.
  */
 typedef void (*EaRulesRows) (EaSqlBuf *b, int alias, void *arg);

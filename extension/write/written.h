@@ -1,16 +1,16 @@
 /*
  * See that a write has written what it had to.
  *
- * Triggers of others can skip a row, write another one in its place, or undo
- * what was done, and no error tells of it.  Each statement of the service that
+ * User-defined triggers can skip a row, write another one in its place, or
+ * undo what was done, without an error.  Each statement of the service that
  * writes rows of entities or links is run from here, or is followed by a
  * question from here: one that wrote no row, or more, or others than those
  * that it was about, is refused (409 NOT_WRITTEN), and with it everything else
  * that the transaction did.
  *
- * How many rows came back is compared in any case.  What they are is asked of
- * the table where triggers of others had a say alone (EaSqlBuf.triggered), so
- * that it costs nothing elsewhere.
+ * How many rows came back is compared in any case.  The table is asked for
+ * their ids only where user-defined triggers had a say (EaSqlBuf.triggered),
+ * so that it costs nothing elsewhere.
  */
 #ifndef EA_WRITTEN_H
 #define EA_WRITTEN_H
@@ -24,7 +24,7 @@ extern EA_NORETURN void ea_written_refuse(const char *table);
 extern void ea_written_run(EaSqlBuf *b, const EaEntity *entity, bool one_row,
 						   uint64 rows, EaRowFunction row, void *arg);
 
-/* What rows are to be afterwards. */
+/* The state that rows are to have afterwards. */
 typedef enum EaWrittenAs
 {
 	EA_WRITTEN_THERE,			/* there, deleted softly or not */
