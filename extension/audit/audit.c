@@ -202,7 +202,7 @@ month_of(TimestampTz at)
 	return tm.tm_year * 12 + tm.tm_mon - 1;
 }
 
-/* Whoever writes a record asks for the same names as before. */
+/* Each write of a record asks for the same names as before. */
 static const char *
 month_name(int month)
 {
@@ -249,9 +249,9 @@ make_months(TimestampTz at)
 }
 
 /*
- * Make missing partitions.  That this fails, because a lock is not to be had
- * in time, fails no request: the record goes to the default partition, and
- * whoever makes the month later moves it.
+ * Make missing partitions.  If this fails, because a lock is not to be had in
+ * time, no request fails: the record goes to the default partition, and the
+ * session that makes the month later moves it.
  */
 static bool
 try_to_make_months(TimestampTz at)
@@ -293,9 +293,10 @@ try_to_make_months(TimestampTz at)
 }
 
 /*
- * Have partitions for the month of a time and those after it.  Whoever found
- * them a moment ago does not look again: one that goes meanwhile costs its
- * records a stay in the default partition.  True if it has tried to make some.
+ * Have partitions for the month of a time and those after it.  A session that
+ * found them a moment ago does not look again: if one goes meanwhile, its
+ * records stay in the default partition for a while.  True if it has tried to
+ * make some.
  */
 static bool
 prepare_months(TimestampTz at)
@@ -611,9 +612,9 @@ ea_audit_by_role(const char *action, const pg_uuid_t *tenant,
 }
 
 /*
- * entityapi.note_purge(detail text): months of the log were dropped.  Their
- * number is told by the function that did it; the record is written with the
- * rights of the owner, as all of them.
+ * entityapi.note_purge(detail text): months of the log were dropped.  The
+ * function that dropped them passes their number; the record is written with
+ * the rights of the owner, as all of them.
  */
 EA_CONFINED_FUNCTION(ea_sql_note_purge)
 {
@@ -622,7 +623,7 @@ EA_CONFINED_FUNCTION(ea_sql_note_purge)
 
 	SPI_connect();
 
-	/* which has nobody write to the log but who dropped its months */
+	/* so that nobody writes to the log but the role that dropped its months */
 	if (by_citus)
 		ea_owner_install(&pin);
 	ea_audit_by_role(EA_AUDIT_PURGED, NULL, "audit", NULL,

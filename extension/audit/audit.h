@@ -1,12 +1,12 @@
 /*
- * Records of what requests did, and of what they were refused.
+ * Records of what requests did, and of their refusals.
  *
  * While a request works, its records are only noted in memory.  They are
  * written together, in the request's transaction: after the work when it
  * stays, and after the guard has undone it when it does not; then the request
  * as a whole is the one thing to be recorded.
  *
- * What a record may hold is decided by those who note it: never a secret, a
+ * The code that notes a record decides what it may hold: never a secret, a
  * password or its hash, a token, or a name that nobody is known to have.
  */
 #ifndef EA_AUDIT_H
@@ -41,7 +41,7 @@
 
 /*
  * The detail of a soft deletion, and of its being undone, begins so.  Such a
- * record tells no values: the row keeps them, and has them again.
+ * record has no values: the row keeps them, and has them again.
  */
 #define EA_AUDIT_DELETION "deletion "
 
@@ -57,7 +57,7 @@ typedef struct EaAuditRecord
 	int64		version;		/* had afterwards */
 } EaAuditRecord;
 
-/* What all records of a request have in common. */
+/* The parts that all records of a request have in common. */
 typedef struct EaAuditFrame
 {
 	const char *outcome;
@@ -83,7 +83,7 @@ typedef struct EaAudit
 	EaAuditRecord own;			/* its changes and detail */
 } EaAudit;
 
-/* -------- for those who write entities -------- */
+/* -------- for writes of entities -------- */
 
 /* The declarations ask for records of entities. */
 extern bool ea_audit_entities(EaRequest *req);
@@ -135,13 +135,16 @@ extern void ea_audit_subject(EaRequest *req, const EaPrincipal *subject);
 /* The record that the request made, where no Location header names it. */
 extern void ea_audit_made(EaRequest *req, const pg_uuid_t *id);
 
-/* The request is something else than what its route is for. */
+/* The request does something else than its route's name says. */
 extern void ea_audit_action(EaRequest *req, const char *action);
 
-/* The record of the request itself, for what is noted of it in one go. */
+/* The record of the request itself, for notes made in one go. */
 extern EaAuditRecord *ea_audit_own(EaRequest *req);
 
-/* What the request changed: text or, with json set, JSON; NULL is null. */
+/*
+ * A member that the request changed: text or, with json set, JSON; NULL is
+ * null.
+ */
 extern void ea_audit_own_change(EaRequest *req, const char *field,
 								const char *before, const char *after,
 								bool json);
@@ -149,14 +152,14 @@ extern void ea_audit_own_change(EaRequest *req, const char *field,
 /* -------- for functions that are called with plain SQL -------- */
 
 /*
- * Write a record of what the session's role did; target_id, tenant and detail
+ * Write a record of an act of the session's role; target_id, tenant and detail
  * may be NULL.  SPI must be connected.  No declaration switches it off.
  */
 extern void ea_audit_by_role(const char *action, const pg_uuid_t *tenant,
 							 const char *target_type, const char *target_id,
 							 const char *detail);
 
-/* -------- for those who read records -------- */
+/* -------- for readers of records -------- */
 
 /*
  * Where the service is distributed each record has a tenant, by which it is
@@ -172,7 +175,7 @@ extern const pg_uuid_t *ea_audit_tenant(Datum value, bool isnull);
 /*
  * Have partitions ahead, where requests make none: with Citus.  True if it has
  * tried to make some: then the transaction is to do nothing else, as it has
- * locked the log, which others look at while they wait for a turn.
+ * locked the log, which other sessions look at while they wait for a turn.
  */
 extern bool ea_audit_prepare(EaRequest *req);
 

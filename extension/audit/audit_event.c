@@ -1,7 +1,7 @@
 /*
- * What a request did to entities is noted by those who do it.  Everything
- * else follows from its route, which names the action, and where its target
- * is found.
+ * Code that writes entities notes what a request did to them.  Everything else
+ * follows from its route, which names the action, and where its target is
+ * found.
  */
 #include "postgres.h"
 
@@ -27,7 +27,7 @@ static const Event reading = {EA_AUDIT_ACCESS_DENIED};
 /* A credential that was not believed, whatever it was sent for. */
 static const Event authentication = {EA_AUDIT_AUTHENTICATION};
 
-/* No request that changes something goes without a name. */
+/* Each request that changes something has a name. */
 static Event
 event_of(const EaRoute *route)
 {
@@ -102,8 +102,8 @@ target_id(EaRequest *req, const Event *event)
 
 /*
  * The tenant that a request acts in, or tried to: for management that of the
- * path.  Whoever was denied authority over a tenant has not acted there, and
- * its administrators do not hear of him.
+ * path.  An actor that was denied authority over a tenant has not acted there,
+ * and its administrators do not hear of it.
  */
 static void
 set_tenant(EaRequest *req, EaAuditFrame *frame, const char *id,
@@ -131,8 +131,8 @@ set_tenant(EaRequest *req, EaAuditFrame *frame, const char *id,
 }
 
 /*
- * Who asked.  Without a credential that is the account it was about, once the
- * request has succeeded; until then only its name was claimed.
+ * The actor.  Without a credential that is the account that the request was
+ * about, once it has succeeded; until then only its name was claimed.
  */
 static void
 set_actor(EaRequest *req, EaAuditFrame *frame)
@@ -178,7 +178,7 @@ outcome_of(EaRequest *req)
 	return req->status == 403 || req->status == 429 ? "DENIED" : "FAILURE";
 }
 
-/* The code of the first fault: the rest is what the caller sent. */
+/* The code of the first fault: the rest comes from the caller. */
 static const char *
 detail_of(EaRequest *req)
 {
@@ -199,7 +199,7 @@ can_write(EaRequest *req)
 	return req->route != NULL && req->catalog != NULL && !XactReadOnly;
 }
 
-/* What came from nobody and was not even understood is no event. */
+/* A request from nobody that was not even understood is no event. */
 static bool
 is_noise(EaRequest *req)
 {
@@ -220,7 +220,7 @@ is_noise(EaRequest *req)
 	return false;
 }
 
-/* What the request was about besides, in the tenants of these accounts. */
+/* Further subjects of the request, in the tenants of these accounts. */
 static void
 write_others(EaRequest *req)
 {

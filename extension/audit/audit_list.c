@@ -30,13 +30,13 @@
 #include "request/errors.h"
 #include "request/limits.h"
 
-/* What may be filtered by, and how well equality with it drives. */
+/* The selectors of filters, and how well equality with each drives. */
 typedef enum Drive
 {
 	DRIVES_NOT,
 	DRIVES_ACTION,				/* a SuperAdmin's list: it has many records */
 	DRIVES_TENANT,				/* many, and a TenantAdmin's is always there */
-	DRIVES_REFUSALS,			/* what is not SUCCESS has indexes */
+	DRIVES_REFUSALS,			/* values other than SUCCESS have indexes */
 	DRIVES_ACTOR,
 	DRIVES,
 	DRIVES_ALONE				/* mostly few; their order has no index */
@@ -115,7 +115,7 @@ is_platform(const char *tenant, int len)
 		ea_uuid_equal(&id, &ea_audit_platform);
 }
 
-/* What asks for a tenant does not find the platform. */
+/* A condition on the tenant does not find the platform. */
 static bool
 is_of_one_tenant(const EaRsql *condition)
 {
@@ -141,8 +141,8 @@ add_param(EaSqlBuf *b, EaValue value)
 }
 
 /*
- * All that an account has done was done in its tenant, unless it is a
- * SuperAdmin's: then it may be all over the log.
+ * An account acts in its tenant only, unless it is a SuperAdmin's: then its
+ * records may be all over the log.
  */
 static bool
 is_of_tenant(EaRequest *req, const char *actor, int len)
@@ -287,9 +287,9 @@ find_driver(EaRequest *req, EaRsql **tree, Conditions *conditions)
 }
 
 /*
- * `, <what is left>`, the last column: whether a record is to be shown.  That
- * it belongs to the caller's tenant is part of it, unless nothing else is
- * read.
+ * `, <what is left>`, the last column: whether a record is to be shown.  It
+ * includes that the record belongs to the caller's tenant, unless nothing else
+ * is read.
  */
 static void
 add_rest(EaSqlBuf *b, const Conditions *conditions, bool of_tenant)
@@ -367,7 +367,7 @@ typedef struct Range
 	int			condition;		/* that says so, -1: none */
 	bool		of_tenant;		/* none of another than the caller's */
 	EaValue		value;
-	bool		has_first;		/* newest: what is before the cursor */
+	bool		has_first;		/* newest: records before the cursor */
 	Cursor		first;
 	bool		has_last;		/* oldest: of this time or later */
 	TimestampTz last;
@@ -404,7 +404,7 @@ limit_range(EaRequest *req, const Conditions *conditions, Range *range)
 	}
 }
 
-/* What the caller's tenant has. */
+/* The records of the caller's tenant. */
 static void
 read_tenant(EaRequest *req, Range *range)
 {
@@ -416,8 +416,8 @@ read_tenant(EaRequest *req, Range *range)
 
 /*
  * The range as the driver makes it.  Without a better one a TenantAdmin reads
- * what his tenant has.  For refusals the planner may choose: all that it can
- * choose from are few.
+ * its tenant's records.  For refusals the planner may choose: each index that
+ * it can choose has few.
  */
 static void
 find_range(EaRequest *req, Conditions *conditions, Range *range)
@@ -468,10 +468,10 @@ add_bound(EaSqlBuf *b, const Range *range, const char *operator,
 }
 
 /*
- * Equality would leave it to the planner which index to read in order, and
- * it takes what is rare for what is common.  As a range, with the column in
- * the order, there is one index that fits.  What is said about `at` alone
- * besides leaves out partitions.
+ * With equality the planner would choose the index to read in order, and it
+ * takes rare values for common ones.  As a range, with the column in the
+ * order, there is one index that fits.  The further condition on `at` alone
+ * leaves out partitions.
  */
 static void
 add_range(EaSqlBuf *b, const Range *range)
@@ -497,7 +497,7 @@ add_range(EaSqlBuf *b, const Range *range)
 	}
 }
 
-/* What is known of all that is read. */
+/* The facts about all records that are read. */
 static void
 add_known(EaSqlBuf *b, const Conditions *conditions, const Range *range)
 {
@@ -617,7 +617,7 @@ write_record(void *arg, TupleTableSlot *slot)
 		(tenant == NULL ||
 		 !ea_uuid_equal(tenant, &page->req->principal->tenant));
 
-	/* what is not known to hold does not */
+	/* a condition not known to hold does not */
 	if (page->n > page->size || page->foreign ||
 		slot->tts_isnull[COLUMN_SHOWN] ||
 		!DatumGetBool(slot->tts_values[COLUMN_SHOWN]) ||
@@ -711,9 +711,9 @@ read_page(ListPage *page, Conditions *conditions, Range *range)
 		if (n < limit || page->n > page->size)
 			return true;
 		/*
-		 * Where somebody else's record is, is nobody's business, and how many
-		 * there are is none either: the ids are clients' to choose, so they
-		 * may be any number.  From there on it is the tenant's that are read.
+		 * The place and number of other tenants' records are nobody's
+		 * business: clients choose the ids, so there may be any number.  From
+		 * there on the tenant's records are read.
 		 */
 		if (page->foreign)
 		{

@@ -7,9 +7,8 @@
 #include "request/request.h"
 
 /*
- * Answer with a page of audit records.  A SuperAdmin sees all,
- * a TenantAdmin those of the own tenant.  Throws 400 for what is wrong with
- * filter or page[...].
+ * Answer with a page of audit records.  A SuperAdmin sees all, a TenantAdmin
+ * those of its own tenant.  Throws 400 for faults of filter or page[...].
  */
 extern void ea_audit_list(EaRequest *req);
 

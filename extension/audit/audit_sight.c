@@ -1,8 +1,8 @@
 /*
- * The log tells an administrator who did what, and the API whom it shows which
- * values.  Who would not see a value there does not see it here: fields of
- * others' roles, entities of others, rows that a policy may hide.  Then the
- * record is shown without it.
+ * The log shows an administrator who did what, and the API decides who sees
+ * which values.  A caller that would not see a value there does not see it
+ * here: fields of other roles, entities of others, rows that a policy may
+ * hide.  Then the record is shown without it.
  */
 #include "postgres.h"
 
@@ -42,7 +42,7 @@ sees_field(EaRequest *req, EaField *field)
 	return true;
 }
 
-/* Of what is declared no more nobody can tell for whom it was. */
+/* Nothing says who could see values of a type that is declared no more. */
 static EaAuditSight *
 find_sight(EaRequest *req, const char *type)
 {

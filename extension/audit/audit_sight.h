@@ -1,13 +1,11 @@
-/*
- * Which values of the audit log its reader may see.
- */
+/* Values of the audit log that its reader may see. */
 #ifndef EA_AUDIT_SIGHT_H
 #define EA_AUDIT_SIGHT_H
 
 #include "model/catalog.h"
 #include "request/request.h"
 
-/* What the caller sees of values of one type, in records of one kind. */
+/* The caller's sight of values of one type, in records of one kind. */
 typedef struct EaAuditSight
 {
 	const char *type;
@@ -20,7 +18,7 @@ extern const EaAuditSight *ea_audit_list_sight(EaRequest *req, List **known,
 											   const char *action,
 											   const char *type);
 
-/* Append the fields of `{"name":[before,after],...}` that are for him. */
+/* Append the fields of `{"name":[before,after],...}` that it may see. */
 extern void ea_audit_list_fields(EaRequest *req, EaEntity *entity,
 								 const char *changes, int len);
 

@@ -1,9 +1,9 @@
 /*
- * What a field had is what the next record that speaks of it found, or what
- * the row has today.  It is believed if the last record before that speaks of
- * the field left it so; that which made the resource speaks of all fields, as
- * does that of its end.  Where the entity has versions, none may be missing
- * between the records on either side of the time.
+ * A field had the value that the next record of it found, or the one that the
+ * row has today.  It is believed if the last record before that has the field
+ * left it so; the record of the creation has all fields, as does that of the
+ * end.  Where the entity has versions, none may be missing between the records
+ * on either side of the time.
  */
 #include "postgres.h"
 
@@ -46,7 +46,7 @@ head_row(void *arg, TupleTableSlot *slot)
 		past->version = DatumGetInt64(slot->tts_values[column]);
 }
 
-/* To be read, or whoever may read it: EA_OP_DELETE. */
+/* To be read, or, whoever may read it, EA_OP_DELETE. */
 static bool
 find_row(EaPast *past, EaOperation op)
 {
@@ -92,7 +92,7 @@ ea_past_find(EaRequest *req, EaEntity *entity, const pg_uuid_t *id)
 	return past;
 }
 
-/* -------- what states are made of -------- */
+/* -------- sources of states -------- */
 
 EaResourceLog *
 ea_past_log(EaPast *past)
@@ -169,7 +169,7 @@ read_since(EaPast *past)
 		past->since[i] = ea_past_names_since(past->names, &entity->fields[i]);
 }
 
-/* Which records speak of a field, and of the whole. */
+/* The records that have a field, and those that have the whole. */
 static void
 find_places(EaPast *past)
 {
@@ -211,7 +211,7 @@ read_all(EaPast *past)
 	MemoryContextSwitchTo(old);
 }
 
-/* -------- does the row tell it -------- */
+/* -------- is the row enough -------- */
 
 bool
 ea_past_existed(EaPast *past, const EaField *field, int revision)
@@ -303,8 +303,9 @@ record_from(const EaPast *past, const EaPastPlaces *places, int n)
 }
 
 /*
- * What it may have been before the records from number n on.  A change tells
- * nothing: what is deleted softly is changed as well, where its references go.
+ * What it may have been before the records from number n on.  A change says
+ * nothing: a resource deleted softly is changed as well, where its references
+ * go.
  */
 static int
 kinds_before(const EaPast *past, int n)
@@ -328,7 +329,7 @@ kinds_before(const EaPast *past, int n)
 	}
 }
 
-/* What the first n records left. */
+/* The state that the first n records left. */
 static EaPastKind
 kind_after(const EaPast *past, int n)
 {
@@ -388,7 +389,7 @@ has_no_gap(const EaPast *past, int n, int64 *version)
 	return *version <= after && after - *version <= unknown;
 }
 
-/* -------- what it had -------- */
+/* -------- values -------- */
 
 static void
 read_value(EaPast *past, const EaLogRecord *record, const EaLogChange *change,
@@ -401,7 +402,7 @@ read_value(EaPast *past, const EaLogRecord *record, const EaLogChange *change,
 						json, value);
 }
 
-/* What a record from afterwards says that the field had before it. */
+/* The value that the field had before a record from afterwards. */
 static void
 value_before(EaPast *past, const EaLogRecord *record, EaField *field,
 			 EaPastValue *value)
@@ -418,8 +419,8 @@ value_before(EaPast *past, const EaLogRecord *record, EaField *field,
 }
 
 /*
- * What a record from before says that the field was left with.  That of the
- * end of a resource says what it had.
+ * The value that a record from before left the field with.  The record of a
+ * resource's end has all its values.
  */
 static void
 value_after(EaPast *past, const EaLogRecord *record, EaField *field,
@@ -477,8 +478,8 @@ is_of_creation(const EaField *field)
 }
 
 /*
- * What the service filled with the write of a record.  Who wrote is an author
- * as long as he has an account of the tenant.
+ * A field that the service filled with the write of a record.  The actor is an
+ * author as long as it has an account of the tenant.
  */
 static void
 find_filled(EaPast *past, const EaLogRecord *record, EaField *field,
@@ -504,8 +505,8 @@ find_filled(EaPast *past, const EaLogRecord *record, EaField *field,
 }
 
 /*
- * What the service fills with each write is in no record of a change: it
- * follows from the last of them.  What is of the creation is in the row, as
+ * A field that the service fills with each write is in no record of a change:
+ * it follows from the last of them.  Fields of the creation are in the row, as
  * long as there is one.
  */
 static void
@@ -602,7 +603,7 @@ ea_past_at(EaPast *past, TimestampTz at)
 	int			n = ea_resource_log_until(ea_past_log(past), at);
 	int			revision = ea_past_names_revision(at);
 
-	/* what was written says better than times what was in force */
+	/* the record is a better witness than times of the revision in force */
 	if (n < past->log->n)
 		revision = Min(revision, past->log->items[n].revision);
 	return ea_past_state(past, n, revision);
@@ -661,7 +662,7 @@ ea_past_stand_in(EaSqlBuf *b, EaPast *past, const EaPastState *state)
 void
 ea_past_take_back(EaPast *past, EaEntity *stand_in)
 {
-	/* what policies remember stays with the entity */
+	/* verdicts of policies stay with the entity */
 	past->entity->judged = stand_in->judged;
 }
 
@@ -686,8 +687,8 @@ ea_past_shows(EaPast *past, const EaPastState *state)
 }
 
 /*
- * Its last record says what it was at its end.  A silent one does not, so it
- * is shown to those who may read all there is.
+ * Its last record has its state at its end.  A silent one has none, so it is
+ * shown to callers that may read everything.
  */
 static bool
 shows_end(EaPast *past)

@@ -1,10 +1,10 @@
 /*
  * A resource as it was.
  *
- * What it was at a time is what it is now, less all that records say was done
- * since; and what records from before that time say must be what comes of it.
- * Where it is not, or where nothing is said, something was done that the log
- * does not know, and nobody can tell what the resource was.
+ * Its state at a time is its present state, less all changes that records have
+ * of it since; and the result must agree with the records from before that
+ * time.  Where it does not, or where there are none, something was done that
+ * the log does not know, and the state is unknown.
  */
 #ifndef EA_PAST_H
 #define EA_PAST_H
@@ -57,7 +57,7 @@ typedef struct EaPast
 	EaResourceLog *log;
 	EaPastNames *names;
 
-	/* what states are made of, read with the first of them */
+	/* the sources of states, read with the first of them */
 	bool		is_read;
 	EaPastPlaces turns;			/* records that are more than a change */
 	EaPastPlaces *places;		/* that speak of a field, by its index */
@@ -87,7 +87,7 @@ extern bool ea_past_is_row(EaPast *past, TimestampTz at, int *revision);
 /* The field was declared when a revision was in force. */
 extern bool ea_past_existed(EaPast *past, const EaField *field, int revision);
 
-/* Records of the log, without what they say. */
+/* Records of the log, without their changes. */
 extern EaResourceLog *ea_past_log(EaPast *past);
 
 /*
@@ -111,7 +111,9 @@ extern EaEntity *ea_past_stand_in(EaSqlBuf *b, EaPast *past,
 								  const EaPastState *state);
 extern void ea_past_take_back(EaPast *past, EaEntity *stand_in);
 
-/* The caller may read it as it was; what policies may ask must be known. */
+/*
+ * The caller may read it as it was; all that policies may ask must be known.
+ */
 extern bool ea_past_shows(EaPast *past, const EaPastState *state);
 
 #endif							/* EA_PAST_H */

@@ -1,5 +1,6 @@
 /*
- * What the audit log called an entity and its fields, and others' types.
+ * Names that the audit log had for an entity and its fields, and others'
+ * types.
  */
 #ifndef EA_PAST_NAMES_H
 #define EA_PAST_NAMES_H

@@ -93,7 +93,7 @@ read_attribute(EaField *field, const EaJson *json, const char *source,
 	const char *why;
 	Datum		datum;
 
-	/* what has become a string is the text of what it was */
+	/* a value that has become a string is the text of the old one */
 	if (!ea_types_from_json(type, json, source, &datum, &why) &&
 		!ea_types_odd_from_json(type, json, source, &datum))
 	{

@@ -7,7 +7,7 @@
 #include "engine/exec.h"
 #include "history/past_names.h"
 
-/* What a field had: nothing is known, null, or a value. */
+/* A field's value then: not known, null, or a value. */
 typedef struct EaPastValue
 {
 	bool		known;
@@ -26,7 +26,9 @@ extern void ea_past_values_reference(EaPastValue *value, int member,
 extern void ea_past_values_time(EaField *field, TimestampTz at,
 								EaPastValue *value);
 
-/* From JSON of the log; what today's type does not read is not known. */
+/*
+ * From JSON of the log; a value that today's type does not read is not known.
+ */
 extern void ea_past_values_read(const EaPastNames *names, EaField *field,
 								int revision, const char *json,
 								EaPastValue *value);
@@ -35,7 +37,7 @@ extern void ea_past_values_read(const EaPastNames *names, EaField *field,
 extern void ea_past_values_row(EaField *field, TupleTableSlot *slot,
 							   int *column, EaPastValue *value);
 
-/* What rows got that were there before the field: its default. */
+/* The value that rows got which were there before the field: its default. */
 extern void ea_past_values_default(EaField *field, EaPastValue *value);
 
 extern bool ea_past_values_equal(const EaPastValue *a, const EaPastValue *b);

@@ -18,10 +18,10 @@
 /* Bytes of a value that is kept; a longer one is read again. */
 #define KEPT_VALUE 256
 
-/* What is judged is read, as values, as text, and as parameters. */
+/* A judged record is read, as values, as text, and as parameters. */
 #define COPIES_TO_JUDGE 10
 
-/* What is read again is there as it is stored, as JSON, and copied. */
+/* A value read again is there as it is stored, as JSON, and copied. */
 #define COPIES_OF_CHANGES 3
 
 /* Two writers of one row may have begun in another order than they wrote. */
@@ -221,7 +221,7 @@ ea_resource_log_read(EaRequest *req, EaEntity *entity, const pg_uuid_t *id)
 	return log;
 }
 
-/* That what had ended is purged says nothing of what it was. */
+/* The purge of a resource that had ended says nothing of its state. */
 static bool
 is_later(const EaLogRecord *a, const EaLogRecord *b)
 {
@@ -260,7 +260,7 @@ ea_resource_log_last(EaRequest *req, EaEntity *entity, const pg_uuid_t *id,
 	return log;
 }
 
-/* -------- what records say -------- */
+/* -------- changes of records -------- */
 
 static const char *
 copy_value(const char *text, const EaJson *value, int longest)

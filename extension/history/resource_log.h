@@ -1,11 +1,11 @@
 /*
- * What the audit log tells of one resource.
+ * The audit log's records of one resource.
  *
- * Records of writes that succeeded, under today's names.  What is called
- * otherwise today, or is there no more, is left out; records that are from
- * before anything is known about names are not read at all.
+ * Records of writes that succeeded, under today's names.  Fields that are
+ * called otherwise today, or are there no more, are left out; records that are
+ * from before anything is known about names are not read at all.
  *
- * Records may be many, and what one of them says may be as large as the
+ * Records may be many, and the changes of one of them may be as large as the
  * resource.  So they are read without their changes; these are read when they
  * are needed, one record at a time, and only short values are kept.
  */
@@ -14,15 +14,15 @@
 
 #include "history/past_names.h"
 
-/* What an action does to the resource that it is about. */
+/* The effect of an action on the resource that it is about. */
 typedef enum EaLogEffect
 {
 	EA_LOG_UNKNOWN,				/* whatever it was */
 	EA_LOG_MADE,
 	EA_LOG_CHANGED,
-	EA_LOG_ENDED,				/* it holds all that there was, or is silent */
+	EA_LOG_ENDED,				/* it holds all values, or is silent */
 	EA_LOG_RETURNED,			/* with what it had when it ended */
-	EA_LOG_NOTHING				/* what had ended already is purged */
+	EA_LOG_NOTHING				/* it purges one that had ended already */
 } EaLogEffect;
 
 /* JSON as it was written; to-one relationships are resource identifiers. */
@@ -97,7 +97,7 @@ extern EaResourceLog *ea_resource_log_last(EaRequest *req, EaEntity *entity,
  * Read the changes of all records that were read; nothing the second time.
  * Where the last one alone was read, to judge by it, and it is too large for
  * the request, it says nothing (EA_LOG_UNKNOWN): that is no refusal, which
- * would tell that there is something.
+ * would reveal that there is something.
  */
 extern void ea_resource_log_changes(EaResourceLog *log);
 
@@ -109,7 +109,7 @@ extern void ea_resource_log_detail(EaResourceLog *log,
 /* How many of the records count at a time. */
 extern int	ea_resource_log_until(const EaResourceLog *log, TimestampTz at);
 
-/* What a record says of a field, NULL: nothing. */
+/* The change of a field in a record, NULL: none. */
 extern const EaLogChange *ea_resource_log_change(const EaLogRecord *record,
 												 const EaField *field);
 

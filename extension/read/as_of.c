@@ -1,8 +1,8 @@
 /*
- * What it was stands in the place of its table, in the very statement that
+ * Its past state stands in the place of its table, in the very statement that
  * reads resources, so that tenant, policies, field rights and forms are those
- * of any answer.  Columns of the row are all that is known: what other rows
- * refer to it, and links in other tables, is not offered.
+ * of any answer.  Only the row's columns are known: rows that refer to it, and
+ * links in other tables, are not offered.
  */
 #include "postgres.h"
 
@@ -44,9 +44,9 @@ refuse_lost(EaPast *past)
 }
 
 /*
- * Where others write to a table, what they did between two records and undid
- * before the second leaves no trace: only the last record is known to lead to
- * what there is.
+ * Where others write to a table, a change that they made between two records
+ * and undid before the second leaves no trace: only the last record is known
+ * to lead to the present row.
  */
 static bool
 others_may_have(EaPast *past, TimestampTz at)
@@ -93,7 +93,9 @@ is_named(const EaQuery *query, const EaEntity *entity, const char *name)
 	return false;
 }
 
-/* What is not known of any time is not offered: named, it is refused. */
+/*
+ * A field that is not known of any time is not offered: named, it is refused.
+ */
 static bool
 is_logged(void *arg, EaField *field)
 {
@@ -125,11 +127,11 @@ offer_fields(EaDocument *doc, EaShape *shape)
 typedef struct Then
 {
 	EaPast	   *past;
-	const EaPastState *state;	/* NULL: the row tells it */
+	const EaPastState *state;	/* NULL: the row has it */
 	int			revision;		/* that was in force */
 } Then;
 
-/* It was declared then; what it was must be known. */
+/* It was declared then; its value must be known. */
 static bool
 field_existed(void *arg, EaField *field)
 {
@@ -145,9 +147,9 @@ field_existed(void *arg, EaField *field)
 }
 
 /*
- * May the caller know of what a reference led to?  To who may read all of its
- * kind it does not matter what has become of it.  References to accounts end
- * with these.
+ * May the caller know of the target of a reference?  For a caller that may
+ * read all of its kind it does not matter what has become of it.  References
+ * to accounts end with these.
  */
 static bool
 shows_target(EaRequest *req, EaEntity *target, const pg_uuid_t *id,

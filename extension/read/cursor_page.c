@@ -110,7 +110,7 @@ write_after(Range *range, int i)
 	ea_sqlbuf_add(range->b, "(");
 	if (is_null(page, i))
 	{
-		/* going down, whatever is not null comes after what is */
+		/* going down, values come after nulls */
 		write_term(range, i);
 		ea_sqlbuf_add(range->b, down ? " IS NOT NULL OR " : " IS NULL AND ");
 		write_after(range, i + 1);
@@ -177,10 +177,10 @@ count_ranges(const CursorPage *page)
 }
 
 /*
- * Append ` AND <condition>` for one of the ranges.  Besides what is asked
- * the first term gets a bound of its own, which is all that an index needs
- * where the terms go different ways.  Within the bound what is not equal is
- * beyond, which costs less to ask than "<".
+ * Append ` AND <condition>` for one of the ranges.  Besides the condition the
+ * first term gets a bound of its own, which is all that an index needs where
+ * the terms go different ways.  Within the bound any value that is not equal
+ * is beyond, and "<>" costs less than "<".
  */
 static void
 write_range(Range *range, int number)

@@ -102,7 +102,7 @@ add_include(EaDocument *doc, EaEntity *entity, const char *path)
 	EaIncludeNode *node = doc->root;
 	const char *hop = path;
 
-	/* of what is only written, too, nothing is read */
+	/* nothing is read of a field that is only written */
 	if (!ea_authz_allows(req, entity, EA_OP_READ))
 		ea_errors_throw(req, EA_ERR_FORBIDDEN, EA_AT_PARAMETER, "include",
 						"Your roles do not allow reading \"%s\".", path);
@@ -198,7 +198,7 @@ ea_document_cause(const EaDocument *doc)
 {
 	const EaShape *shape = doc->shapes;
 
-	/* of a whole linkage nothing can be left out */
+	/* a linkage is whole: nothing can be left out */
 	if (doc->query == NULL || shape == NULL || doc->all_linkage)
 		return NULL;
 	if (doc->query->has_include)
@@ -253,7 +253,7 @@ write_linkage(EaDocument *doc, StringInfo out, const EaShapeRel *rel,
 		return;
 	}
 
-	/* what is included must be linked, however much it is */
+	/* included resources must be linked, however many they are */
 	if (!doc->all_linkage && !rel->followed &&
 		linkage->count > ea_guc_max_linkage)
 	{

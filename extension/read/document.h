@@ -92,7 +92,7 @@ struct EaDocument
 extern EaDocument *ea_document_create(EaRequest *req, EaQuery *query,
 									  EaEntity *entity, EaExecMode mode);
 
-/* What shows resources of the entity takes besides. */
+/* The parameters of an endpoint that shows resources of the entity. */
 #define ea_document_takes(entity) \
 	((entity)->soft_delete ? EA_TAKES_DELETED : 0)
 
@@ -115,8 +115,8 @@ extern void ea_document_write_resource(EaDocument *doc, StringInfo out,
 									   EaResource *resource);
 
 /*
- * What the resources were made of is in the answer, and with large texts it
- * is as large: give it back.  Nothing of this document is written again.
+ * The answer holds copies of the resources' texts, which may be as large: give
+ * these back.  Nothing of this document is written again.
  */
 extern void ea_document_forget_text(EaDocument *doc);
 
@@ -143,12 +143,12 @@ extern void ea_document_write_cursors(EaDocument *doc, const char *path,
 									  const char *before, const char *after,
 									  int64 total);
 
-/* The same of what are no resources: items is what stands in "data". */
+/* The same for items that are no resources: the text of "data". */
 extern void ea_document_write_items(EaDocument *doc, const char *path,
 									const char *before, const char *after,
 									StringInfo items);
 
-/* What the cursors of the first and the last page are called. */
+/* The names of the cursors of the first and the last page. */
 #define EA_CURSOR_START "start"
 #define EA_CURSOR_END "end"
 

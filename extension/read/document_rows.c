@@ -96,7 +96,7 @@ count_bytes(EaDocument *doc, Size size)
 		ea_limits_memory(req, size, ea_document_cause(doc));
 }
 
-/* One row more is kept; what all of them take is looked at now and then. */
+/* One row more is kept; the memory of all of them is checked now and then. */
 void
 ea_document_keep_row(EaDocument *doc)
 {
@@ -119,7 +119,7 @@ ea_document_add_target(EaLinkage *linkage, int member, const pg_uuid_t *id,
 }
 
 /*
- * id, version of locking entities, the time of deletion where it is told,
+ * id, version of locking entities, the time of deletion where it is shown,
  * attributes, to-one columns: in order.
  */
 static void
@@ -172,8 +172,8 @@ ea_document_width(const EaShape *shape)
 }
 
 /*
- * What is kept outside of its row is not fetched if it is too long.  To be
- * read it is there once as a value beside its text, JSON as a tree as well.
+ * A value kept outside of its row is not fetched if it is too long.  While it
+ * is read it is there once as a value beside its text, JSON as a tree as well.
  */
 static inline void
 bound_value(EaDocument *doc, const EaField *field, Datum value)

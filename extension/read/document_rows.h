@@ -9,18 +9,18 @@
 
 #include "read/document.h"
 
-/* From here on the primary resources, and all that come, are known. */
+/* From here on the primary resources, and all that follow, are known. */
 extern void ea_document_know(EaDocument *doc);
 
 /* The resource, NULL if it has not been read. */
 extern EaResource *ea_document_known(EaDocument *doc, EaEntity *entity,
 									 const pg_uuid_t *id);
 
-/* It is to be read: true for whoever asks first. */
+/* It is to be read: true for the first call. */
 extern bool ea_document_ask(EaDocument *doc, EaEntity *entity,
 							const pg_uuid_t *id);
 
-/* One row more is kept; what all of them take is looked at now and then. */
+/* One row more is kept; the memory of all of them is checked now and then. */
 extern void ea_document_keep_row(EaDocument *doc);
 
 /*

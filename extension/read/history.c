@@ -1,7 +1,7 @@
 /*
  * Each record leads from one state to another.  Where policies hide some of
- * the entity's rows from the caller, a record is shown only if he might have
- * read the resource before and after it.
+ * the entity's rows from the caller, a record is shown only if the caller
+ * might have read the resource before and after it.
  */
 #include "postgres.h"
 
@@ -208,7 +208,7 @@ answer_page(HistoryPage *page)
 							cursor_before(page), cursor_after(page), &items);
 }
 
-/* How many records are told of; or 404, or 410. */
+/* How many records are shown; or 404, or 410. */
 static int
 count_records(HistoryPage *page)
 {

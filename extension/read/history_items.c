@@ -1,7 +1,7 @@
 /*
- * Of members the caller sees those that he may read now, and of what they
- * refer to what he may read now.  Who it was that acted in another tenant, on
- * what all tenants share, is that tenant's affair.
+ * The caller sees the members that it may read now, and of their targets those
+ * that it may read now.  An actor in another tenant, where a record is about
+ * rows that all tenants share, is that tenant's affair.
  */
 #include "postgres.h"
 
@@ -41,13 +41,13 @@ typedef struct Writer
 	StringInfo	out;
 	EaRequest  *req;
 	EaPast	   *past;
-	bool		reads;			/* the entity, by his roles */
+	bool		reads;			/* the entity, by its roles */
 	List	   *targets;		/* of Targets *, in kept */
 	MemoryContext kept;
 	MemoryContext mcxt;			/* for one record at a time */
 } Writer;
 
-/* -------- what is referred to -------- */
+/* -------- targets -------- */
 
 static Targets *
 targets_of(Writer *w, EaField *field, int member)
@@ -134,7 +134,7 @@ want_targets(Writer *w, const EaLogRecord *record, const EaLogChange *change,
 				DatumGetUUIDP(value.value));
 }
 
-/* Deleted ones are told of as others are: that they were there is past. */
+/* Deleted ones are shown as others are: they were there in the past. */
 static void
 look_for(Writer *w, Targets *targets)
 {
@@ -209,7 +209,7 @@ write_value(Writer *w, EaField *field, int revision, const char *json)
 	ea_past_values_read(w->past->names, field, revision, json, &value);
 	if (field->kind == EA_ATTRIBUTE)
 	{
-		/* what today's type does not read is told as it was */
+		/* a value that today's type does not read is shown as it was */
 		if (!value.known)
 			appendStringInfoString(w->out, json);
 		else if (value.isnull)
@@ -284,7 +284,10 @@ write_item(Writer *w, const EaLogRecord *record)
 	ea_limits_keep(w->req, out->len - start, PAGE);
 }
 
-/* What the changes lead from and to, of what the caller may read. */
+/*
+ * The targets before and after the changes, as far as the caller may read
+ * them.
+ */
 static void
 want_of_record(Writer *w, const EaLogRecord *record)
 {

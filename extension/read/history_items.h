@@ -6,7 +6,7 @@
 
 #include "history/past.h"
 
-/* Append the items, with what the caller may read of them. */
+/* Append the items, with the members that the caller may read. */
 extern void ea_history_items(StringInfo out, EaRequest *req, EaPast *past,
 							 const EaLogRecord *const *records, int n);
 

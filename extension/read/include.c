@@ -92,7 +92,9 @@ each_target(EaDocument *doc, EaResourceList *from, const char *name,
 	}
 }
 
-/* A target is asked for once: what was not there then is not there later. */
+/*
+ * A target is asked for once: one that was not there then is not there later.
+ */
 static void
 want_unknown(EaDocument *doc, EaEntity *entity, const pg_uuid_t *id,
 			 void *arg)

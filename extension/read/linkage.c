@@ -120,7 +120,7 @@ write_joined(EaSqlBuf *b, LinkageSink *sink, pg_uuid_t *ids, int n)
 				   alias, field->join_far);
 }
 
-/* What is linked to one is asked in the same words each time. */
+/* The targets of one resource are asked for in the same words each time. */
 static void
 fetch_links(LinkageSink *sink, pg_uuid_t *ids, int n)
 {

@@ -1,6 +1,4 @@
-/*
- * What a list is of.
- */
+/* The resources that a list is of. */
 #ifndef EA_LIST_SOURCE_H
 #define EA_LIST_SOURCE_H
 
@@ -8,8 +6,8 @@
 #include "query/rsql.h"
 
 /*
- * What a list is of: an entity's resources, or those of them that are the
- * members of a to-many relationship of one resource.
+ * The resources of a list: an entity's, or those of them that are the members
+ * of a to-many relationship of one resource.
  */
 typedef struct EaListSource
 {
@@ -20,8 +18,8 @@ typedef struct EaListSource
 } EaListSource;
 
 /*
- * Append ` FROM ... WHERE ...` of a list, as t<alias>, taken before; what the
- * filter leads to is live.
+ * Append ` FROM ... WHERE ...` of a list, as t<alias>, taken before; rows that
+ * the filter leads to are live.
  */
 extern void ea_list_source(EaSqlBuf *b, const EaListSource *source,
 						   const EaRsql *filter, int alias);

@@ -24,7 +24,7 @@ typedef struct EaPageLinks
 	int			path;
 	int			query;
 	int			place;			/* the parameter that says where it is */
-	int			rest;			/* what follows it */
+	int			rest;			/* the text after it */
 	int			end;
 } EaPageLinks;
 

@@ -73,7 +73,7 @@ related_list(EaRequest *req, EaQuery *query, EaResource *parent)
 	ea_list_page(req, query, &source, related_path(req, parent));
 }
 
-/* Whose kind an empty relationship is: one that the caller may read. */
+/* The entity of an empty relationship: one that the caller may read. */
 static EaEntity *
 readable_target(EaRequest *req, EaField *field)
 {

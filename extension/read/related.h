@@ -1,6 +1,4 @@
-/*
- * What a relationship leads to: its linkage, and the related resources.
- */
+/* The targets of a relationship: its linkage, and the related resources. */
 #ifndef EA_RELATED_H
 #define EA_RELATED_H
 

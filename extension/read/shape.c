@@ -1,6 +1,4 @@
 /*
- * The shape in which a document shows an entity's resources.
- *
  * Without fields[...] and include it is made of the declarations and of the
  * caller's rights alone.  The first that are asked for are kept with the
  * declarations, each for the callers with exactly these rights.  They are
@@ -94,7 +92,9 @@ add_fields(const EaDocument *doc, EaShape *shape, const EaFieldset *fieldset)
 	shape->attributes = attributes;
 	shape->rels = rels;
 
-	/* who may write and not read is told what he wrote to, and no more */
+	/*
+	 * a caller that may write and not read sees what it wrote to, and no more
+	 */
 	if (!ea_authz_allows(doc->req, entity, EA_OP_READ))
 		return;
 	for (int i = 0; i < entity->nfields; i++)
@@ -228,7 +228,7 @@ fill_shape(EaDocument *doc, EaShape *shape, const EaFieldset *fieldset)
 	add_fields(doc, shape, fieldset);
 }
 
-/* As all are shown it who may do the same. */
+/* As they are shown to all callers with the same rights. */
 static void
 fill_by_rights(EaDocument *doc, EaShape *shape)
 {

@@ -1,6 +1,6 @@
 /*
- * The shape in which a document shows an entity's resources: which fields, by
- * what the caller may read and has asked for.
+ * The shape in which a document shows an entity's resources: the fields that
+ * the caller may read and has asked for.
  */
 #ifndef EA_SHAPE_H
 #define EA_SHAPE_H
@@ -20,7 +20,7 @@ typedef struct EaShapeRel
 	bool	   *visible;		/* per member: entity readable, in version */
 } EaShapeRel;
 
-/* What of an entity's resources this document needs. */
+/* The parts of an entity's resources that this document needs. */
 typedef struct EaShape
 {
 	EaEntity   *entity;
@@ -32,9 +32,9 @@ typedef struct EaShape
 	char	   *path;			/* /api/v1/invoices/ */
 
 	/* statements, once they have been written; NULL: none are kept */
-	EaSqlPart  *columns;		/* what they select of a resource */
+	EaSqlPart  *columns;		/* the columns of a resource */
 	EaSqlPart  *by_id;			/* one resource */
-	EaSqlPart  *links;			/* what is linked to one, by relationship */
+	EaSqlPart  *links;			/* targets of one, by relationship */
 	struct EaShape *next;
 } EaShape;
 
@@ -48,8 +48,8 @@ extern EaShape *ea_shape_find(EaDocument *doc, EaEntity *entity);
 extern EaShape *ea_shape_only(EaDocument *doc, EaField *field);
 
 /*
- * Show deleted resources as primary ones, too, or only those: throws 403 for
- * who may not restore them.
+ * Show deleted resources as primary ones, too, or only those: throws 403 for a
+ * caller that may not restore them.
  */
 extern void ea_shape_show(EaDocument *doc, EaShape *shape, EaShown shown);
 
