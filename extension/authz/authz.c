@@ -70,7 +70,7 @@ is_for_caller(EaRequest *req, EaField *field)
 		has_any_role(req->principal, field->read_roles, field->nread_roles);
 }
 
-/* What a field mirrors would be told by it, too. */
+/* A field would reveal the one that it mirrors, too. */
 bool
 ea_authz_open(EaRequest *req, EaField *field)
 {

@@ -19,8 +19,8 @@ extern void ea_authz_require(EaRequest *req, EaEntity *entity,
 
 /*
  * A field of an entity as this caller sees it in the version of the request:
- * NULL for what is not declared, not shown in that version, or not readable,
- * all alike.
+ * NULL for a field that is not declared, not shown in that version, or not
+ * readable, all alike.
  */
 extern EaField *ea_authz_field(EaRequest *req, EaEntity *entity,
 							   const char *name, int len);
@@ -43,7 +43,7 @@ extern void ea_authz_tenant(EaRequest *req, bool needed);
 
 /*
  * The caller as a resource of User: false for a SuperAdmin, who belongs to no
- * tenant, and for who has no account here.
+ * tenant, and for a caller that has no account here.
  */
 extern bool ea_authz_author(const EaRequest *req, pg_uuid_t *id);
 

@@ -13,7 +13,7 @@
 /* Places that are tried for what may take nobody's. */
 #define TRIES 8
 
-/* What is longer is not kept. */
+/* Longer ones are not kept. */
 #define MAX_DESCRIPTION 8192
 
 typedef struct Known
@@ -30,7 +30,7 @@ StaticAssertDecl(lengthof(((EaPrincipal *) NULL)->numbers) ==
 static Known known[EA_N_CALLER_PARTS][KNOWN];
 static uint64 last_number = 0;
 
-/* What is done with a part of a description; false: no more of them. */
+/* Called with each part of a description; false: no more of them. */
 typedef bool (*TakePart) (void *arg, const char *bytes, int len);
 
 static bool
@@ -95,7 +95,7 @@ hash_part(void *arg, const char *bytes, int len)
 	return true;
 }
 
-/* What of a kept description has not been compared yet. */
+/* The rest of a kept description, not compared yet. */
 typedef struct Rest
 {
 	const char *bytes;
@@ -126,7 +126,7 @@ is_described(const EaPrincipal *principal, EaCallerPart part,
 
 /*
  * Where a description is, or may be put.  A caller takes the place of another
- * one; what is kept by rights stays for good (read/shape.c), so these take
+ * one; entries kept by rights stay for good (read/shape.c), so these take
  * none, and if there is none left, NULL is returned.
  */
 static Known *

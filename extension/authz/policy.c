@@ -1,6 +1,4 @@
 /*
- * Policy expressions to a tree. Pure: knows no catalog.
- *
  * A descent along the grammar.  Nothing is known but what the grammar names:
  * no methods, types or constructors can even be written.
  */
@@ -47,7 +45,7 @@ static const struct
 static EaPolicy *parse_or(Parser *p);
 static EaPolicy *parse_value(Parser *p);
 
-/* Note the fault; what comes after it is only its consequence. */
+/* Note the fault; later ones are only its consequence. */
 static EaPolicy *
 fail_at(Parser *p, const char *at, const char *message, const char *hint)
 {
@@ -175,7 +173,7 @@ parse_user(Parser *p, EaPolicy *node)
 	return accept_token(p, "]") ? node : fail_expected(p, "\"]\"");
 }
 
-/* What stands here is `.contains(` or `.startsWith(`, not a field. */
+/* `.contains(` or `.startsWith(` stands here, not a field. */
 static bool
 at_method(const char *at)
 {

@@ -1,9 +1,9 @@
 /*
- * Policy expressions to a checked tree. Pure: knows no catalog.
+ * Policy expressions to a checked tree.  Pure: knows no catalog.
  *
- * policy.c parses, policy_check.c finds the types.  What a path stands for is
- * asked of a resolver, so that the same rules hold for documents under way
- * and for stored declarations.
+ * policy.c parses, policy_check.c finds the types.  A resolver says what a
+ * path stands for, so that the same rules hold for documents under way and for
+ * stored declarations.
  */
 #ifndef EA_POLICY_H
 #define EA_POLICY_H
@@ -78,10 +78,10 @@ typedef struct EaPolicyFault
 extern EaPolicy *ea_policy_parse(const char *str, EaPolicyFault *fault);
 
 /*
- * What #user.<property>['<key>'], #record.<names> and #input.<names> are, of
- * which #row.<names> is the first, or the second where no row is stored yet:
- * their type, with node->bound as the resolver likes, or EA_POLICY_UNKNOWN
- * with *message and perhaps *hint.
+ * The resolver of #user.<property>['<key>'], #record.<names> and
+ * #input.<names>, of which #row.<names> is the first, or the second where no
+ * row is stored yet: their type, with node->bound as the resolver likes, or
+ * EA_POLICY_UNKNOWN with *message and perhaps *hint.
  */
 typedef struct EaPolicyScope EaPolicyScope;
 

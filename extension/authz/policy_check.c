@@ -188,7 +188,7 @@ check_path(Checker *c, EaPolicy *node)
 }
 
 /*
- * Let a value take the type of what it meets, where it may stand for it: a
+ * Let a value take the type of its counterpart, where it may stand for it: a
  * text literal, a text of the caller, or whatever the profile holds.
  */
 static bool

@@ -14,8 +14,8 @@ extern bool ea_policy_check(EaPolicy *tree, EaPolicyScope *scope,
 							EaPolicyFault *fault);
 
 /*
- * Say so where an expression asks for what users write themselves: whoever
- * it is meant to bind could choose what it meets.
+ * Warn where an expression asks for values that users write themselves: a user
+ * that it is meant to bind could choose the value.
  */
 extern void ea_policy_warn_profile(const EaPolicy *tree, const char *what);
 

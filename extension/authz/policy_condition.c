@@ -68,7 +68,7 @@ order_holds(EaPolicyOp op, int order)
 	return false;
 }
 
-/* -------- what can be decided -------- */
+/* -------- decisions -------- */
 
 static EaVerdict decide_node(EaPolicyWriter *w, const EaPolicy *node);
 
@@ -210,9 +210,9 @@ decide_node(EaPolicyWriter *w, const EaPolicy *node)
 	}
 }
 
-/* -------- what must be there -------- */
+/* -------- presence -------- */
 
-/* Citus reads a policy twice, and what IS NULL is about must be a column. */
+/* Citus reads a policy twice, and the operand of IS NULL must be a column. */
 static bool
 takes_no_test(const EaPolicyWriter *w, const EaPolicy *node)
 {

@@ -1,9 +1,10 @@
 /*
  * Before a row is looked at a policy knows the caller, and nothing else that
- * changes but the clock.  Who he is comes from the database at every request;
- * if that is to the byte what it was before, the policies say what they said.
- * So with each entity is kept what was said to the last callers, by the number
- * of each (caller_number.h).  It goes with the declarations.
+ * changes but the clock.  The caller's principal comes from the database at
+ * every request; if that is to the byte what it was before, the policies'
+ * verdicts are the same.  So each entity keeps the verdicts for the last
+ * callers, by the number of each (caller_number.h).  It goes with the
+ * declarations.
  */
 #include "postgres.h"
 

@@ -1,6 +1,4 @@
-/*
- * What read policies have said to a caller, for whoever is the same again.
- */
+/* Cache of read-policy verdicts by caller number. */
 #ifndef EA_POLICY_MEMO_H
 #define EA_POLICY_MEMO_H
 

@@ -60,7 +60,7 @@ set_constant(EaOperand *operand, Datum value, bool isnull)
 	operand->isnull = isnull;
 }
 
-/* A target that the caller's roles do not let him read shows nothing. */
+/* A target that the caller's roles do not let it read shows nothing. */
 static bool
 crosses_unreadable(EaPolicyWriter *w, EaField **fields, int nnames)
 {
@@ -205,7 +205,7 @@ write_path(EaPolicyWriter *w, EaField **fields, int n,
 					   column_of(w->entity, fields[0]));
 }
 
-/* The SQL function that has what the caller has, as a value of the type. */
+/* The SQL function that returns the caller's value, as one of the type. */
 static const char *
 caller_function(EaPolicyType type)
 {

@@ -1,6 +1,4 @@
-/*
- * Values and paths of policies: what they stand for, and their SQL.
- */
+/* Values and paths of policies: their meaning, and their SQL. */
 #ifndef EA_POLICY_OPERAND_H
 #define EA_POLICY_OPERAND_H
 

@@ -173,7 +173,9 @@ ea_policy_sql_write(EaSqlBuf *b, EaEntity *entity, int alias, EaOperation op,
 
 /* -------- for the statement builder -------- */
 
-/* Another policy of the list, which asks what the row is, is the same. */
+/*
+ * Another policy of the list, which asks about the row as it is, is the same.
+ */
 static bool
 is_asked_already(const EaJudged *judged, const EaEntity *entity,
 				 const EaRule *rule)
@@ -188,7 +190,7 @@ is_asked_already(const EaJudged *judged, const EaEntity *entity,
 	return false;
 }
 
-/* What the read policies say to the caller, apart from yes. */
+/* The read policies' verdict for the caller, apart from yes. */
 static const EaJudged *
 judge_reading(EaRequest *req, EaEntity *entity)
 {

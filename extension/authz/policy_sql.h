@@ -1,12 +1,13 @@
 /*
  * Policies of an entity to predicates over its rows.
  *
- * The caller's values, the clock and what came in are constants; what they
+ * The caller's values, the clock and the input are constants; a part that they
  * decide alone is decided here, and only the rest becomes SQL.  A null or a
  * missing value makes a policy false, wherever it stands, except in a
  * comparison with the literal null.
  *
- * A path through a reference sees what the caller may read of its target.
+ * A path through a reference sees the parts of its target that the caller may
+ * read.
  */
 #ifndef EA_POLICY_SQL_H
 #define EA_POLICY_SQL_H
@@ -38,8 +39,8 @@ typedef struct EaPolicyInput
 extern void ea_policy_sql_init(void);
 
 /*
- * What the policies of an operation say to this caller before a row is looked
- * at.  Without input (NULL), what depends on it is open.
+ * The verdict of an operation's policies for this caller before a row is
+ * looked at.  Without input (NULL), parts that depend on it are open.
  */
 extern EaVerdict ea_policy_sql_judge(EaRequest *req, EaEntity *entity,
 									 EaOperation op,

@@ -1,5 +1,5 @@
 /*
- * What the caller has of another type than the policy expects is as if it
+ * A value of the caller of another type than the policy expects is as if it
  * were not there: '5' is not 5.
  */
 #include "postgres.h"

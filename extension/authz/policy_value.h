@@ -1,6 +1,4 @@
-/*
- * Values in policies: literals and what is known of the caller.
- */
+/* Values in policies: literals and the caller's. */
 #ifndef EA_POLICY_VALUE_H
 #define EA_POLICY_VALUE_H
 

@@ -2,8 +2,8 @@
  * Between the parts of policy_sql: one policy being written.
  *
  * policy_sql.c has the trees and the whole of an entity's policies,
- * policy_operand.c finds out what a node stands for and writes it,
- * policy_condition.c decides and writes conditions.
+ * policy_operand.c resolves a node and writes it, policy_condition.c decides
+ * and writes conditions.
  */
 #ifndef EA_POLICY_WRITER_H
 #define EA_POLICY_WRITER_H
@@ -23,7 +23,7 @@ typedef struct EaPolicyWriter
 	bool		moved;			/* #record is the row as it will be */
 } EaPolicyWriter;
 
-/* What a value node stands for. */
+/* A value node, resolved. */
 typedef struct EaOperand
 {
 	bool		constant;		/* value, or null */

@@ -9,7 +9,7 @@
 static const char alphabet[] =
 "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
-/* What a character stands for, and a bit that says that it does. */
+/* The value of a character, and a bit that says that it has one. */
 #define DIGIT 0x40
 #define D(value) (DIGIT | (value))
 

@@ -1,6 +1,4 @@
 /*
- * Days of the Gregorian calendar by their numbers.
- *
  * A year begins in March here, so that a leap day is its last one, and days
  * are counted in rounds of 400 years, which are all alike.
  */

@@ -9,7 +9,7 @@
 #define EA_COMPAT_H
 
 /*
- * What is supported, first of all, so that nothing else is complained about.
+ * The supported versions, first of all, so that no other error hides this one.
  * scripts/check-needs prints these lines before anything is built.
  *
  * The minors: before them a plan could keep the row security of another role
@@ -34,10 +34,10 @@ ResultRelInfo; ANY_MINOR=1 builds all the same
 #endif
 
 /*
- * Majors on which all that goes past the executor was held against it, by the
- * tests and by t/engine/direct_scans.t among them.  It leans on what
- * PostgreSQL's own scans do, which another major may do in another way: there
- * it is off unless a superuser wants it (entityapi.direct_reads).
+ * Majors on which all that bypasses the executor was compared with it, by the
+ * tests and by t/engine/direct_scans.t among them.  It relies on the workings
+ * of PostgreSQL's own scans, which may differ in another major: there it is
+ * off unless a superuser wants it (entityapi.direct_reads).
  */
 #ifndef EA_COMPAT_TESTED_MAJORS
 #define EA_COMPAT_TESTED_MAJORS 15, 16, 17, 18
@@ -99,7 +99,7 @@ ResultRelInfo; ANY_MINOR=1 builds all the same
 	makeJsonLexContextCstringLen(NULL, (text), (len), PG_UTF8, true)
 #endif
 
-/* What an assertion that does not hold tells: its kind until 15. */
+/* The arguments of a failed assertion: its kind until 15. */
 #if PG_VERSION_NUM < 160000
 #define EA_COMPAT_ASSERTION const char *conditionName, \
 	const char *errorType, const char *fileName, int lineNumber
@@ -251,10 +251,10 @@ typedef RelFileLocator EaLocator;
 	ReadRecentBuffer((file), MAIN_FORKNUM, (block), (buffer))
 
 /*
- * What a write needs: which indexes get an entry of an updated row is told in
- * more detail since 16, where permissions stand beside the range table; 18
- * wants to know what was pruned of that, has columns that are expressions,
- * and RETURNING for the old row.
+ * The needs of a write: since 16 more detail says which indexes get an entry
+ * of an updated row, and permissions stand beside the range table; 18 wants to
+ * know what was pruned of that, has columns that are expressions, and
+ * RETURNING for the old row.
  */
 #if PG_VERSION_NUM < 160000
 typedef bool EaUpdateIndexes;
@@ -318,13 +318,13 @@ typedef bool EaUpdateIndexes;
 #define ea_compat_local_backend(n) pgstat_fetch_stat_local_beentry(n)
 #endif
 
-/* No compiler knows what is in it: nothing is left out for what it is. */
+/* No compiler knows its contents: nothing is left out because of them. */
 #define EA_COMPAT_UNKNOWN(number) __asm__ volatile ("" : "+r" (number))
 
 /*
  * Comparing secrets in constant time: PostgreSQL has timingsafe_bcmp() since
- * 15.18, 16.14, 17.10 and 18.4 only, and what is built with a newer minor runs
- * with an older one.  So it is made here for all; 0 if the bytes are the same.
+ * 15.18, 16.14, 17.10 and 18.4 only, and a build with a newer minor runs with
+ * an older one.  So it is made here for all; 0 if the bytes are the same.
  */
 static inline int
 ea_compat_timingsafe_bcmp(const void *a, const void *b, size_t len)

@@ -51,7 +51,7 @@ typedef struct EaParams
 #define EA_NULLABLE_UUID(id) ea_value_nullable_uuid(id)
 #define EA_NULLABLE_TEXT(text) ea_value_nullable_text(text)
 
-/* What is a Datum of its type already. */
+/* A value that is a Datum of its type already. */
 #define EA_JSONB(datum) EA_VALUE(JSONBOID, (datum))
 #define EA_BYTEA(datum) EA_VALUE(BYTEAOID, (datum))
 #define EA_TEXT_DATUM(datum) EA_VALUE(TEXTOID, (datum))

@@ -4,7 +4,7 @@
 
 #include "base/grow.h"
 
-/* There are many arrays of few items: what a small chunk of memory holds. */
+/* Most arrays have few items: as many as a small chunk of memory holds. */
 #define FIRST_BYTES 128
 
 void *

@@ -1,6 +1,3 @@
-/*
- * Settings, from one table.
- */
 #include "postgres.h"
 
 #include <limits.h>
@@ -251,7 +248,7 @@ ea_guc_define(void)
 							 PGC_SUSET, 0, NULL, NULL, NULL);
 	define_direct();
 
-	/* what it tells is no secret: whoever asks may have it */
+	/* its value is no secret: any role may read it */
 	DefineCustomBoolVariable("entityapi.report_counters",
 							 "Whether answers tell at times what was counted.",
 							 NULL, &ea_guc_report_counters, false,

@@ -1,5 +1,5 @@
 /*
- * Settings. All are entityapi.*, superuser only, defined in guc.c.
+ * Settings.  All are entityapi.*, superuser only, defined in guc.c.
  */
 #ifndef EA_GUC_H
 #define EA_GUC_H
@@ -42,7 +42,7 @@ extern int	ea_guc_login_max_delay; /* s, 900 */
 extern int	ea_guc_login_address_failures;	/* a minute, 60 */
 extern bool ea_guc_asks_primary;	/* off; the shim sets it on standbys */
 extern bool ea_guc_direct_scans;	/* off: neither of these, till 1.4 */
-extern bool ea_guc_direct_reads;	/* past the executor; true if tested */
+extern bool ea_guc_direct_reads;	/* bypass the executor; true if tested */
 extern bool ea_guc_direct_writes;
 extern bool ea_guc_openapi;		/* openapi.json is served, true */
 extern bool ea_guc_report_counters; /* off; the shim sets it */

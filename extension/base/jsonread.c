@@ -1,6 +1,4 @@
 /*
- * JSON text to a tree, through PostgreSQL's own parser.
- *
  * In PostgreSQL 15 a semantic action cannot stop the parser, so the nesting
  * is measured before it runs (its recursion follows the nesting), and a
  * duplicate key is remembered until it is done.

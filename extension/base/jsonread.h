@@ -1,10 +1,10 @@
 /*
  * JSON text to a tree, strictly, with numbers kept as text.
  *
- * The grammar is PostgreSQL's own parser (pg_parse_json); what it lets pass
- * and this API does not is refused here: duplicate keys, a byte-order mark,
- * invalid UTF-8, U+0000, and nesting beyond a depth.  The tree lives in the
- * memory context that is current during the call.
+ * The grammar is PostgreSQL's own parser (pg_parse_json); texts that it lets
+ * pass and this API does not are refused here: duplicate keys, a byte-order
+ * mark, invalid UTF-8, U+0000, and nesting beyond a depth.  The tree lives in
+ * the memory context that is current during the call.
  */
 #ifndef EA_JSONREAD_H
 #define EA_JSONREAD_H

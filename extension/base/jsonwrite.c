@@ -9,8 +9,8 @@
 #include "base/uuid.h"
 
 /*
- * What each byte becomes inside a string: 0 for itself, else the letter of
- * its short escape, or 'u' for \u00XX.
+ * The form of each byte inside a string: 0 for itself, else the letter of its
+ * short escape, or 'u' for \u00XX.
  */
 static const char escapes[256] = {
 	['\b'] = 'b',['\f'] = 'f',['\n'] = 'n',['\r'] = 'r',['\t'] = 't',
@@ -124,7 +124,9 @@ ea_jsonwrite_identifier(StringInfo buf, const char *type, const pg_uuid_t *id)
 	ea_jsonwrite_lit(buf, "}");
 }
 
-/* After a character, "%0*d" of what has no more digits, without printf(). */
+/*
+ * After a character, "%0*d" of a number with no more digits, without printf().
+ */
 static char *
 put_number(char *to, char before, int value, int width)
 {
@@ -151,7 +153,7 @@ put_date(char *to, int number)
 	return put_number(to, '-', day, 2);
 }
 
-/* What only plain SQL can store is told by a word. */
+/* A value that only plain SQL can store is shown by a word. */
 static void
 write_infinity(StringInfo buf, bool begin)
 {

@@ -22,8 +22,8 @@ extern void ea_jsonwrite_string(StringInfo buf, const char *str, int len);
 extern void ea_jsonwrite_cstring(StringInfo buf, const char *str);
 
 /*
- * A member name with what separates it from the member before: writes
- * `,"name":` or `"name":` directly after an opening brace.
+ * A member name with its separator from the member before: writes `,"name":`
+ * or `"name":` directly after an opening brace.
  */
 extern void ea_jsonwrite_key(StringInfo buf, const char *name);
 

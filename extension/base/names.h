@@ -1,5 +1,5 @@
 /*
- * Declared names to those derived from them, and a map by name.
+ * Names derived from declared names, and a map by name.
  *
  * Declared names are ASCII letters and digits, which manifest/documents.c
  * makes sure of.  All results are palloc'd.

@@ -1,6 +1,3 @@
-/*
- * Text that is put together, or looked at, for every request.
- */
 #include "postgres.h"
 
 #include "mb/pg_wchar.h"

@@ -1,9 +1,7 @@
 /*
- * The settings that a request of a distributed deployment needs, most of them
- * of Citus.
- *
- * Anybody may set most of them, and by some of them answers would be others,
- * writes would not be on all nodes, or values would be logged.
+ * Anybody may set most of these settings.  With other values of some of them
+ * answers would be others, writes would not be on all nodes, or values would
+ * be logged.
  */
 #include "postgres.h"
 

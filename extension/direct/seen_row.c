@@ -1,5 +1,5 @@
 /*
- * Stands for a heap_fetch() of a row that was read before.  Read against
+ * Stands for heap_fetch() of a row that was read before.  Read against
  * PostgreSQL 15 to 18.  It leaves out serializable transactions, and tables
  * that are not logged.
  *

@@ -17,7 +17,10 @@ ea_account_copy_entity(EaCatalog *catalog)
 	return user != NULL && user->accounts ? user : NULL;
 }
 
-/* What an account a has for the field; NULL where it does not fit the type. */
+/*
+ * The value of an account a for the field; NULL where it does not fit the
+ * type.
+ */
 static char *
 source(const EaField *field)
 {

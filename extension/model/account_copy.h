@@ -2,9 +2,10 @@
  * The rows of User: copies of the accounts of tenants.
  *
  * A copy in a table like those of other entities costs a write where accounts
- * are written, which is rare; for it references, filters, policies and readers
- * of plain SQL need to know of nothing.  A trigger of entityapi.account keeps
- * it (identity/copied_accounts.c), and whoever applies manifests fills it.
+ * are written, which is rare; in return references, filters, policies and
+ * readers of plain SQL need no special case.  A trigger of entityapi.account
+ * keeps it (identity/copied_accounts.c), and the application of manifests
+ * fills it.
  */
 #ifndef EA_ACCOUNT_COPY_H
 #define EA_ACCOUNT_COPY_H

@@ -22,7 +22,7 @@
 /*
  * Of each table in $1 the keys to it that have an action, and, with no name,
  * its partitions, to which there may be keys of their own.  Keys that come of
- * another, as those to partitions do, are followed and not told.
+ * another, as those to partitions do, are followed and not reported.
  */
 static const char statement[] =
 "SELECT asked.n, k.* FROM unnest($1) WITH ORDINALITY asked (rel, n)"
@@ -111,11 +111,11 @@ key_is_over(const Key *key, const EaEntity *entity, const char *column)
 }
 
 /*
- * What the service does of itself before, with rights and records, so that
- * nothing is left for the key: the row is held first, so none can come.  Where
- * deleted rows are kept for a while, others may bring one back by hand; copies
- * of accounts go with these, and are not held; and of what all tenants share,
- * other tenants' rows are left to the key to refuse.
+ * Deletions that the service makes itself before, with rights and records, so
+ * that nothing is left for the key: the row is held first, so none can come.
+ * Where deleted rows are kept for a while, plain SQL may bring one back;
+ * copies of accounts go with these, and are not held; and for rows that all
+ * tenants share, other tenants' rows are left to the key to refuse.
  */
 static bool
 is_done_before(EaField *field, const EaEntity *target, char action)
@@ -132,8 +132,8 @@ is_done_before(EaField *field, const EaEntity *target, char action)
 }
 
 /*
- * That an author goes is no change.  The accounts' entity does not list those
- * who name it so, but on a cluster: the columns tell.
+ * The loss of an author is no change.  The accounts' entity does not list the
+ * entities that name it so, but on a cluster: the columns show it.
  */
 static bool
 is_of_author(const EaEntity *entity, const Key *key)
@@ -256,7 +256,7 @@ read_key(void *arg, TupleTableSlot *slot)
 		follow_table(look, step->root, key.relid);
 }
 
-/* One step of all; changes of what is looked at are heard of from before. */
+/* One step of all; invalidation messages for its tables count from before. */
 static void
 take_step(Look *look)
 {
@@ -318,7 +318,7 @@ ea_acting_keys_table(const EaEntity *entity, void *arg)
 
 /* -------- of which entities rows are deleted -------- */
 
-/* By whoever has a role for it, or by the sweep. */
+/* By a caller that has a role for it, or by the sweep. */
 static bool
 is_deleted_itself(const EaEntity *entity)
 {

@@ -1,8 +1,8 @@
 /*
  * Foreign keys that act when rows of an entity are deleted.
  *
- * The service's own only refuse: what hangs on a deleted row is deleted or
- * changed by write/delete.c, with rights and records.  A key with an action
+ * The service's own only refuse: write/delete.c deletes or changes the rows
+ * that depend on a deleted one, with rights and records.  A key with an action
  * (CASCADE, SET NULL, SET DEFAULT) beside them does so unseen, and so do those
  * that the rows which it deletes set in motion.  "unseen" of an entity names
  * the tables for which that is meant.
@@ -40,8 +40,8 @@ extern List *ea_acting_keys(EaCatalog *catalog, EaTableOf table_of, void *arg);
 
 /*
  * An error if there is one for this entity, of which rows are being deleted.
- * What was found is kept until the tables concerned change; these are locked
- * by the deletion itself, so it comes first.
+ * The result is kept until the tables concerned change; these are locked by
+ * the deletion itself, so it comes first.
  */
 extern void ea_acting_keys_check(EaEntity *entity);
 

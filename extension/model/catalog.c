@@ -1,6 +1,4 @@
 /*
- * What this database declares, kept per backend.
- *
  * The current catalog is replaced, not changed, when a manifest has been
  * applied: requests under way keep the one they acquired, and the last to
  * release it frees it.
@@ -42,8 +40,9 @@ keep_definition(void *arg, TupleTableSlot *slot)
 }
 
 /*
- * What tells one state of the declarations from all others, of which some may
- * have been undone: whoever applies a manifest writes the service anew.
+ * The mark of one state of the declarations among all others, of which some
+ * may have been undone: each application of a manifest writes the service
+ * anew.
  */
 #define SERVICE "entityapi.service"
 #define STATE "s.tableoid::text || ' ' || s.xmin::text || ' '" \
@@ -160,9 +159,10 @@ drop_if_unused(EaCatalog *catalog)
 }
 
 /*
- * Does the current one still say what is declared?  News of its tables tell
- * that something was done to them, and that may have been a vacuum: so what is
- * there by now is compared, once for all news that have come.
+ * Does the current one still match the declarations?  An invalidation message
+ * for its tables says that something was done to them, and that may have been
+ * a vacuum: so the present rows are compared, once for all messages that have
+ * come.
  */
 static bool
 still_holds(void)
@@ -173,7 +173,7 @@ still_holds(void)
 	if (current_generation == generation)
 		return true;
 
-	/* who asks may have a plan in hand, which the look must not push out */
+	/* the caller may have a plan in hand, which the look must not push out */
 	ea_plancache_enter();
 	ea_invalidate_watch();
 	ea_exec_latest(EA_EXEC_LOOK, psprintf("SELECT " STATE " FROM %s s",
@@ -183,15 +183,15 @@ still_holds(void)
 	if (strcmp(state, current->state) != 0)
 		return false;
 
-	/* that of before: what came during the look is looked at again */
+	/* that of before: a message during the look leads to another look */
 	current_generation = generation;
 	return true;
 }
 
 /*
- * What is loaded is kept for others who come later, so it is read as it is by
- * now and not as the statement sees it that called.  News are asked for, as a
- * transaction that has its locks already would not hear of any.
+ * The catalog is kept for later requests, so it is read as it is by now and
+ * not as the calling statement sees it.  Invalidation messages are asked for,
+ * as a transaction that has its locks already would not process any.
  */
 EaCatalog *
 ea_catalog_acquire(void)
@@ -217,7 +217,7 @@ ea_catalog_acquire(void)
 		EaCatalog  *catalog;
 		uint64		generation;
 
-		/* taken first: what changes during the load outdates it again */
+		/* taken first: a change during the load outdates it again */
 		ea_invalidate_watch();
 		generation = ea_invalidate_generation();
 		catalog = load_catalog();
@@ -251,8 +251,8 @@ ea_catalog_release(EaCatalog *catalog)
 }
 
 /*
- * A change that was committed by another node may have reached a table here
- * and not yet the row that tells of it: that is waited for.
+ * A change that another node has committed may have reached a table here and
+ * not yet the row that reports it: this waits for the row.
  */
 bool
 ea_catalog_is_stale(EaCatalog *catalog)

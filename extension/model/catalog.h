@@ -89,14 +89,14 @@ extern EaCatalog *ea_catalog_make(const char *service, List *definitions);
 extern bool ea_catalog_is_stale(EaCatalog *catalog);
 
 /*
- * The state is still the one that holds, as far as this backend has heard; it
- * hears of changes whenever it locks a table.
+ * The state is still the one that holds, by the invalidation messages that
+ * this backend has processed; it does so whenever it locks a table.
  */
 extern bool ea_catalog_is_current(EaCatalog *catalog);
 
 /* The entities (EaEntity *) that have been looked for by now. */
 extern List *ea_catalog_loaded(EaCatalog *catalog);
-/* Throw 40001 then: the same request may do better. */
+/* Throw 40001 then: the same request may succeed if repeated. */
 extern void ea_catalog_require_current(EaCatalog *catalog);
 
 /* An entity by name, by path segment (camelCase plural or its lower-case

@@ -1,8 +1,6 @@
 /*
- * Stored definitions to structs.
- *
- * What is read here was written by manifest/compile.c and checked before it
- * was stored, so anything unexpected is a damaged catalog, not bad input.
+ * The definitions were written by manifest/compile.c and checked before they
+ * were stored, so anything unexpected is a damaged catalog, not bad input.
  */
 #include "postgres.h"
 
@@ -246,7 +244,7 @@ piece(char *text)
 	return (EaPiece) {text, strlen(text)};
 }
 
-/* What documents have of a field whatever its values are. */
+/* Texts of documents about a field whatever its values are. */
 static void
 load_pieces(EaField *field)
 {

@@ -16,7 +16,7 @@
 
 #include "model/constraint_field.h"
 
-/* What the columns so far are about. */
+/* The field of the columns so far. */
 typedef struct About
 {
 	EaEntity   *entity;

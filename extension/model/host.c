@@ -1,6 +1,3 @@
-/*
- * What checks of values and manifests need of who runs them: the server.
- */
 #include "postgres.h"
 
 #include "catalog/pg_collation.h"

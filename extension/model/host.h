@@ -1,5 +1,6 @@
 /*
- * What checks of values and manifests need of who runs them.
+ * Functions that checks of values and manifests need of the program that runs
+ * them.
  *
  * They are compiled into the shim, too, which has these functions a second
  * time (shim/standin/host.c): there nothing is stored, and no regular
@@ -10,13 +11,13 @@
 
 #include "lib/stringinfo.h"
 
-/* Tell who applies or checks; the hint may be NULL. */
+/* Report to the client that applies or checks; the hint may be NULL. */
 extern void ea_host_warn(const char *message, const char *hint);
 
 /*
  * Numbers are read in any form in which a document may have one, and written
  * as they are stored: without an exponent, with all digits of the fraction.
- * The short form has no zeros at its end.  What is written is palloc'd.
+ * The short form has no zeros at its end.  The texts are palloc'd.
  */
 extern Datum ea_host_number_read(const char *digits);
 extern char *ea_host_number_write(Datum number);
@@ -29,7 +30,7 @@ extern int	ea_host_number_compare(Datum a, Datum b);
 extern Datum ea_host_jsonb_read(const char *json);
 extern void ea_host_jsonb_write(StringInfo buf, Datum value);
 
-/* NULL, or what is wrong with a regular expression. */
+/* NULL, or the fault of a regular expression. */
 extern const char *ea_host_pattern_fault(const char *pattern);
 
 /* Whether it matches anywhere in a value. */

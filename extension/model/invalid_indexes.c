@@ -1,13 +1,14 @@
 /*
  * There are none as a rule, so this is asked first, by a scan of pg_index
- * alone.  Only of what that finds it is asked whose table it is, and whether
- * it is being built.
+ * alone.  Only for indexes that this finds it is asked whose table it is, and
+ * whether they are being built.
  *
- * Two things tell that.  What CREATE INDEX CONCURRENTLY builds is named by its
- * progress, between its transactions as well.  REINDEX CONCURRENTLY names one
- * index at a time, and holds a lock for its session on all of them, old and
- * new; so does DROP INDEX CONCURRENTLY.  The view of the progress hides that
- * of other roles, so the shared memory is read that it shows.
+ * Two things show that.  The progress of CREATE INDEX CONCURRENTLY names the
+ * index that it builds, between its transactions as well.  REINDEX
+ * CONCURRENTLY names one index at a time, and holds a lock for its session on
+ * all of them, old and new; so does DROP INDEX CONCURRENTLY.  The view of the
+ * progress hides that of other roles, so this reads the shared memory that it
+ * shows.
  */
 #include "postgres.h"
 
@@ -33,7 +34,7 @@ typedef struct Candidate
 	bool		locked;			/* by who works on it */
 } Candidate;
 
-/* The answer as long as nothing is heard. */
+/* The answer as long as no invalidation message comes. */
 static struct
 {
 	bool		known;
@@ -66,7 +67,7 @@ find_building(void)
 #define ANY_SQL \
 	"SELECT 1 FROM pg_catalog.pg_index WHERE NOT indisvalid LIMIT 1"
 
-/* Of what the declarations have tables, and join tables. */
+/* The tables and join tables of the declarations. */
 #define EACH_SQL \
 	"SELECT i.indexrelid, o.name," \
 	" pg_catalog.quote_ident(n.nspname) || '.'" \
@@ -112,7 +113,10 @@ read_candidate(void *arg, TupleTableSlot *slot)
 	*candidates = lappend(*candidates, candidate);
 }
 
-/* What was being built when it was read can be whole, or gone, by now. */
+/*
+ * An index that was being built when it was read can be whole, or gone, by
+ * now.
+ */
 static bool
 is_invalid_still(Oid index)
 {
@@ -143,7 +147,7 @@ find_indexes(bool *builds)
 						   BOOLOID, BOOLOID), &candidates);
 	building = find_building();
 
-	/* whoever has come to an end before that has left word of it */
+	/* a session that ended before that has sent its invalidation messages */
 	(void) ea_invalidate_messages();
 	foreach(lc, candidates)
 	{

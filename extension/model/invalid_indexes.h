@@ -20,14 +20,14 @@ typedef struct EaInvalidIndex
 } EaInvalidIndex;
 
 /*
- * All of them (EaInvalidIndex *, palloc'd).  On a standby there are none: what
- * builds one on the primary is not seen there.  SPI must be connected.
+ * All of them (EaInvalidIndex *, palloc'd).  On a standby there are none: a
+ * build on the primary is not seen there.  SPI must be connected.
  */
 extern List *ea_invalid_indexes_find(void);
 
 /*
- * How many there are.  The catalogs are read once, and again when anything has
- * been heard of relations or something was being built.
+ * How many there are.  The catalogs are read once, and again after an
+ * invalidation message for any relation or when something was being built.
  */
 extern int	ea_invalid_indexes_count(void);
 

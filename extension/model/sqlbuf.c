@@ -124,7 +124,7 @@ ea_sqlbuf_tenant(EaSqlBuf *b)
 	return b->tenant_param;
 }
 
-/* -------- what the statement is held to -------- */
+/* -------- tables that the statement relies on -------- */
 
 static bool
 is_current(void *arg)
@@ -146,8 +146,8 @@ check_table(void *arg, Relation rel)
 /* -------- where tables are -------- */
 
 /*
- * The log is with its tenant, as all that has one is, and what has none is on
- * every node.
+ * The log is with its tenant, as all tables of tenants are, and other tables
+ * are on every node.
  */
 bool
 ea_sqlbuf_is_here(EaRequest *req)
@@ -326,7 +326,7 @@ ea_sqlbuf_left_join(EaSqlBuf *b, EaEntity *target, int from,
 	return join->alias;
 }
 
-/* What the relation just written is joined with. */
+/* The joins of the relation just written. */
 static void
 add_joins(EaSqlBuf *b)
 {
@@ -377,7 +377,7 @@ ea_sqlbuf_from_all(EaSqlBuf *b, EaEntity *entity)
 	return alias;
 }
 
-/* A write of a table with code of others, which may change settings. */
+/* A write of a table with user-defined code, which may change settings. */
 static int
 written_alias(EaSqlBuf *b, EaEntity *entity)
 {
@@ -536,7 +536,7 @@ ea_sqlbuf_hop(EaSqlBuf *b, EaField *field, int member, int from)
 	return alias;
 }
 
-/* -------- what was written before -------- */
+/* -------- kept texts -------- */
 
 void
 ea_sqlbuf_keep(const EaSqlBuf *b, int len, int nreads, EaEntity *entity,

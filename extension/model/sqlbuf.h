@@ -51,7 +51,7 @@ typedef struct EaSqlBuf
 	List	   *joins;			/* EaSqlJoin, for the next relation */
 	int			tenant_param;	/* number of the tenant parameter, 0: none */
 	int			planning;		/* EA_PLAN_... of engine/exec.h */
-	EaReplaced *replaced;		/* asks what an UPDATE replaces; or NULL */
+	EaReplaced *replaced;		/* asks for the row before; or NULL */
 	bool		deleted_too;	/* soft-deleted rows are not left out */
 	EaShown		shown;			/* of alias shown_alias alone; of all others
 								 * the live ones */
@@ -60,11 +60,14 @@ typedef struct EaSqlBuf
 								 * row */
 	EaSqlPlace	place;			/* where its tables are */
 	bool		writes;			/* it changes one of them */
-	bool		triggered;		/* it has run, and triggers of others had a
-								 * say in what it wrote */
+	bool		triggered;		/* it has run, and user-defined triggers had
+								 * a say in what it wrote */
 } EaSqlBuf;
 
-/* What was written before, to be written again; nothing if text is NULL. */
+/*
+ * A text that was written before, to be written again; nothing if text is
+ * NULL.
+ */
 typedef struct EaSqlPart
 {
 	char	   *text;
@@ -115,9 +118,9 @@ extern void ea_sqlbuf_among(EaSqlBuf *b, int alias, const char *column,
 extern int	ea_sqlbuf_tenant(EaSqlBuf *b);
 
 /*
- * Who writes the policies: ` AND <condition>` for row t<alias>, or nothing,
- * so that the rows are left that the caller may read; and whether that leaves
- * all rows.  Installed when the library is loaded.
+ * The writer of policies: ` AND <condition>` for row t<alias>, or nothing, so
+ * that the rows are left that the caller may read; and whether that leaves all
+ * rows.  Installed when the library is loaded.
  */
 typedef void (*EaRowPolicy) (EaSqlBuf *b, EaEntity *entity, int alias);
 typedef bool (*EaHidesRows) (EaRequest *req, EaEntity *entity);
@@ -136,7 +139,7 @@ extern int	ea_sqlbuf_from(EaSqlBuf *b, EaEntity *entity, EaOperation op);
 /*
  * ` FROM app.invoice t<n> WHERE true`, of all tenants: for the sweep, which
  * goes on in the name of the tenant of each row, and to see whether any refers
- * to what is common to them.
+ * to rows common to them.
  */
 extern int	ea_sqlbuf_from_all(EaSqlBuf *b, EaEntity *entity);
 
@@ -150,7 +153,7 @@ extern void ea_sqlbuf_from_as(EaSqlBuf *b, EaEntity *entity, EaOperation op,
 
 /*
  * The relation that is written next is followed by ` LEFT JOIN <target> t<n>
- * ON <predicates> AND t<n>.id = t<from>.<column>`: what a to-one refers to if
+ * ON <predicates> AND t<n>.id = t<from>.<column>`: the target of a to-one if
  * the caller may read it, else nulls.  Asked for again, it is the same one.
  * Returns n.
  */
@@ -190,8 +193,8 @@ extern int	ea_sqlbuf_join_delete(EaSqlBuf *b, EaField *field);
 extern void ea_sqlbuf_join_insert(EaSqlBuf *b, EaField *field);
 
 /*
- * What follows these: links that are there stay.  It names the service's own
- * key, as a row that a unique index of others keeps out is no link.
+ * The text after these: links that are there stay.  It names the service's own
+ * key, as a row that a user-defined unique index keeps out is no link.
  */
 extern void ea_sqlbuf_join_conflict(EaSqlBuf *b, EaField *field);
 
@@ -203,7 +206,7 @@ extern void ea_sqlbuf_join_conflict(EaSqlBuf *b, EaField *field);
 extern int	ea_sqlbuf_hop(EaSqlBuf *b, EaField *field, int member, int from);
 
 /*
- * Keep what the statement has beyond so much text and so many columns, with
+ * Keep the part of the statement beyond so much text and so many columns, with
  * the entity's declarations; and append it, to one that has as much already.
  */
 extern void ea_sqlbuf_keep(const EaSqlBuf *b, int len, int nreads,
@@ -222,18 +225,18 @@ extern bool ea_sqlbuf_add_by_id(EaSqlBuf *b, EaEntity *entity,
 								const EaSqlPart *part, const pg_uuid_t *id);
 
 /*
- * This node has the rows of the request's tenant, or, without one, what all
- * nodes have.  For a distributed deployment.
+ * This node has the rows of the request's tenant, or, without one, those that
+ * all nodes have.  For a distributed deployment.
  */
 extern bool ea_sqlbuf_is_here(EaRequest *req);
 
 /*
- * Tell the shim which node this is, and which one has the request's tenant, if
- * the deployment is distributed.
+ * Report to the shim which node this is, and which one has the request's
+ * tenant, if the deployment is distributed.
  */
 extern void ea_sqlbuf_tell_node(EaRequest *req);
 
-/* Run what was built. */
+/* Run the statement. */
 extern uint64 ea_sqlbuf_run(EaSqlBuf *b, EaExecMode mode, bool one_row,
 							EaRowFunction row, void *arg);
 

@@ -1,7 +1,7 @@
 /*
  * Statements are written, and their rows read, by the types of the fields.
- * That a table still has them is looked at here, for tables that were made for
- * their entities as for those that were there before.
+ * This file checks that a table still has them, be it made for its entity or
+ * there before.
  */
 #include "postgres.h"
 
@@ -26,10 +26,10 @@ typedef struct Wanted
 	const char *whose;			/* entity */
 	Oid			type;
 	bool		not_null;
-	const EaField *field;		/* what limits its values, or NULL */
+	const EaField *field;		/* that limits its values, or NULL */
 } Wanted;
 
-/* What is written is stored as it is, neither cut nor rounded. */
+/* A value is stored as it is, neither cut nor rounded. */
 static bool
 holds_values(const EaField *field, Oid type, int32 typmod)
 {
@@ -163,7 +163,7 @@ check_join(const EaField *field, TupleDesc desc)
 	}
 }
 
-/* Hold the table against an entity, if it is one of its tables. */
+/* Compare the table with an entity, if it is one of its tables. */
 static bool
 check_against(const EaEntity *entity, const char *table, TupleDesc desc)
 {
@@ -193,7 +193,10 @@ name_of(Relation rel)
 	Oid			relid = OidIsValid(shell) ? shell : RelationGetRelid(rel);
 	char	   *name = ea_shards_qualified(relid);
 
-	/* Citus makes its tables anew where it tells a node of them again */
+	/*
+	 * Citus makes its tables anew where it sends their metadata to a node
+	 * again
+	 */
 	if (name == NULL)
 		ea_held_throw();
 	return name;

@@ -10,8 +10,8 @@
 
 /*
  * An error unless the table is one that the declarations know, its columns
- * have the types of their fields, and nobody who could take the rights of
- * whoever uses it has a hand in it (table_owners.h).  It is locked.
+ * have the types of their fields, and no role that could take the rights of
+ * its users has a hand in it (table_owners.h).  It is locked.
  */
 extern void ea_table_check(EaCatalog *catalog, Relation rel);
 

@@ -1,6 +1,6 @@
 /*
- * The system catalogs are asked, with the latest snapshot: what is looked for
- * may just have been committed.
+ * The system catalogs are asked, with the latest snapshot: a change may just
+ * have been committed.
  */
 #include "postgres.h"
 
@@ -23,7 +23,9 @@
 #include "model/table_owners.h"
 #include "trust/pin.h"
 
-/* What of the table may call functions: each as pg_depend knows it. */
+/*
+ * The parts of the table that may call functions: each as pg_depend knows it.
+ */
 #define OWN \
 	"WITH RECURSIVE own (class, part) AS (" \
 	" SELECT 'pg_class'::regclass, indexrelid FROM pg_index" \
@@ -95,9 +97,9 @@
 
 /*
  * Of these, such as take SQL, a relation or a type as a value, and thus run
- * what others have made, unseen, or change the session: those with effects,
- * but for the known good, those that make XML of queries, and those that are
- * not for expressions.
+ * user-defined code, unseen, or change the session: those with effects, but
+ * for the known good, those that make XML of queries, and those that are not
+ * for expressions.
  */
 #define RUNS_ANYTHING(p) \
 	"(" p ".provolatile = 'v' AND " p ".proname NOT IN ('nextval'," \
@@ -108,7 +110,7 @@
 	" OR " p ".proname IN ('pg_input_is_valid', 'pg_input_error_info')" \
 	" OR " p ".proargtypes::oid[] && '{cstring,internal}'::regtype[]::oid[])"
 
-/* Somebody who is neither $2 nor a superuser. */
+/* A role that is neither $2 nor a superuser. */
 #define FOREIGN(owner) \
 	"EXISTS (SELECT FROM pg_roles r WHERE r.oid = " owner \
 	" AND r.oid <> $2 AND NOT r.rolsuper)"
@@ -120,9 +122,9 @@
 
 /*
  * Rows of a part, its name, its owner, their oids, the relation of a type,
- * whether it is at fault, and the table it is of: $1 are their oids.  What is
- * not at fault comes, too, so as to be watched; but of functions the system's
- * own.  With $3 the rights that a function lends itself do not count.
+ * whether it is at fault, and the table it is of: $1 are their oids.  Objects
+ * that are not at fault come, too, so as to be watched; but of functions the
+ * system's own.  With $3 the rights that a function lends itself do not count.
  */
 static const char statement[] =
 "SELECT f.*, asked.rel FROM unnest($1) asked (rel) CROSS JOIN LATERAL ("
@@ -286,7 +288,10 @@ note_part(void *arg, TupleTableSlot *slot)
 	add_fault(look, DatumGetObjectId(slot->tts_values[7]), part, names);
 }
 
-/* What another extension does with the tables, which PostgreSQL cannot say. */
+/*
+ * The use that another extension makes of the tables, which PostgreSQL does
+ * not know.
+ */
 static void
 find_elsewhere(Look *look, int n, const Oid *relids)
 {

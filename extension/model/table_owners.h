@@ -1,10 +1,10 @@
 /*
- * Whose a table is, and what statements over it call.
+ * Owners of a table, and of the code that statements over it call.
  *
- * Statements run with the rights of entityapi_owner, and so does what hangs on
- * their tables.  Whoever could put a table in another's place, or code of
- * theirs on it, would have these rights: so all of it belongs to that role, or
- * to a superuser, who needs no such way.
+ * Statements run with the rights of entityapi_owner, and so does code attached
+ * to their tables.  A role that could put a table in another's place, or its
+ * own code on it, would have these rights: so all of it belongs to that role,
+ * or to a superuser, who needs no such way.
  */
 #ifndef EA_TABLE_OWNERS_H
 #define EA_TABLE_OWNERS_H
@@ -34,15 +34,15 @@ typedef struct EaOwnersFault
 } EaOwnersFault;
 
 /*
- * All that is amiss with some tables (EaOwnersFault *), as of now.  Those that
- * are distributed are written to by Citus, too, on nodes where their owners
- * may have changed functions, and where nobody looks: no such function is
- * called by one, whatever rights it has here.
+ * All faults of some tables (EaOwnersFault *), as of now.  Those that are
+ * distributed are written to by Citus, too, on nodes where their owners may
+ * have changed functions, and where nothing checks: no such function is called
+ * by one, whatever rights it has here.
  */
 extern List *ea_table_owners_faults(int n, const Oid *relids,
 									bool distributed);
 
-/* An error if anything is. */
+/* An error if there is any. */
 extern void ea_table_owners_check(Relation rel);
 
 /*

@@ -59,8 +59,8 @@ ea_trigger_write_asks(const char *sql, const char *table)
 }
 
 /*
- * Somebody may have put another table in the place of this one, or hung code
- * onto it, which would run with the rights of the owner.
+ * Somebody may have put another table in the place of this one, or attached
+ * code to it, which would run with the rights of the owner.
  */
 void
 ea_trigger_write_check(const char *table)
@@ -82,9 +82,9 @@ ea_trigger_write_check(const char *table)
 }
 
 /*
- * Constraint triggers have constraints, too.  What waits for these is of the
- * caller's transaction, and runs as the owner, where guard.c refuses code of
- * others, rather than as a superuser when he commits.
+ * Constraint triggers have constraints, too.  Triggers that wait for these are
+ * of the caller's transaction, and run as the owner, where guard.c refuses
+ * user-defined code, rather than as a superuser at its commit.
  */
 static void
 let_nothing_wait(const char *table)

@@ -1,17 +1,17 @@
 /*
- * What triggers of the extension write to tables of entities.
+ * Writes of the extension's triggers to tables of entities.
  *
- * A table of the extension is the installer's, and whoever writes to it, be it
- * a superuser with SQL, trusts nobody else.  Its triggers reach tables of
- * entities, onto which a deployer hangs what he likes.  All that reaches them
- * so passes here.
+ * A table of the extension is the installer's, and a role that writes to it,
+ * be it a superuser with SQL, trusts nobody else.  Its triggers reach tables
+ * of entities, to which a deployer attaches any code.  All such writes pass
+ * here.
  */
 #ifndef EA_TRIGGER_WRITE_H
 #define EA_TRIGGER_WRITE_H
 
 /*
- * The table, named as in statements, is there and what hangs on it belongs to
- * nobody whose code must not run as the owner; an error if not.
+ * The table, named as in statements, is there and its dependent objects belong
+ * to nobody whose code must not run as the owner; an error if not.
  */
 extern void ea_trigger_write_check(const char *table);
 
@@ -24,7 +24,7 @@ extern bool ea_trigger_write_asks(const char *sql, const char *table);
 
 /*
  * Run a statement that writes to such a table.  Within a call that settles
- * what waits (trust/owner.h), deferred triggers wait for that.  Otherwise
+ * waiting triggers (trust/owner.h), deferred ones wait for that.  Otherwise
  * nothing is left when this returns: deferrable constraints of the table, and
  * of those that refer to it, are immediate until the end of the transaction,
  * what waits for them runs now, and code that would have anything else wait

@@ -1,10 +1,10 @@
 /*
  * The readers check a literal completely by hand before anything of
- * PostgreSQL's own sees it, because the input functions of the server take
- * far more than the API does ("now", "t", "NaN", " 7") and raise errors for
- * the rest.  What only plain SQL can store has readers of its own, as it is
- * taken where it is stored already.  The writers depend on no setting of the
- * session.
+ * PostgreSQL's own sees it, because the input functions of the server take far
+ * more than the API does ("now", "t", "NaN", " 7") and raise errors for the
+ * rest.  Values that only plain SQL can store have readers of their own, as
+ * they are accepted where they are stored already.  The writers depend on no
+ * setting of the session.
  *
  * Datums made here are allocated in the current memory context.
  */
@@ -28,7 +28,7 @@
 /* A number may have so many digits on either side of its decimal point. */
 #define MAX_DIGITS 1000
 
-/* What is stored may have more, as many as numeric has. */
+/* A stored number may have more, as many as numeric has. */
 #define MAX_STORED_WHOLE 131072
 #define MAX_STORED_FRACTION 16383
 
@@ -206,7 +206,7 @@ read_decimal(const char *in, int len, bool in_document, Datum *value,
 	return true;
 }
 
-/* What is no number is a string, whether or not numbers are. */
+/* A value that is no number is a string, whether or not numbers are. */
 static void
 write_number(StringInfo buf, Datum value, const char *quote)
 {
@@ -716,7 +716,7 @@ ea_types_find(const char *name)
 	return NULL;
 }
 
-/* What a JSON value of a kind that the type does not take is answered. */
+/* The fault of a JSON value of a kind that the type does not take. */
 static const char *
 wrong_kind(const EaType *type)
 {

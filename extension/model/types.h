@@ -63,10 +63,10 @@ typedef enum EaPolicyType
 	EA_POLICY_ANY				/* of the profile: whatever it meets */
 } EaPolicyType;
 
-/* What may be asked of a value of a type. */
+/* Comparisons that values of a type allow. */
 #define EA_CAN_EQUAL	0x01	/* to be equal, or one of a list */
 #define EA_CAN_ORDER	0x02	/* to be greater or less */
-#define EA_CAN_MATCH	0x04	/* what is asked of texts (not of enums) */
+#define EA_CAN_MATCH	0x04	/* comparisons of texts (not of enums) */
 #define EA_CAN_SORT		0x08	/* sort */
 
 /* Keys of a field that go with a type; all other keys go with every type. */
@@ -180,8 +180,8 @@ extern bool ea_types_from_json(const EaType *type, const EaJson *json,
  * The same for values that the API shows and takes from nobody, as only plain
  * SQL can store them, in the spelling in which they are shown: infinity,
  * -infinity, NaN, years before 1 (1 BC is 0000, 44 BC -0043) and beyond 9999,
- * numbers in json with more digits than read() takes.  Whether one is taken is
- * for the caller to say.
+ * numbers in json with more digits than read() takes.  The caller decides
+ * whether one is accepted.
  */
 extern bool ea_types_read_odd(const EaType *type, const char *str, int len,
 							  bool in_document, Datum *value);

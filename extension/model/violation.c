@@ -1,15 +1,14 @@
 /*
- * The definition of an entity has the names of what was made for it.  That is
- * not all that a table can have: others add constraints, existing tables have
- * their own, and PostgreSQL itself has indexes of other names for a while, or
- * for good, when one is built anew (REINDEX CONCURRENTLY).  So a name that is
- * not among them is looked up in the system catalogs, by what the error says
- * of the table.
+ * The definition of an entity has the names of the objects made for it.  A
+ * table can have more: others add constraints, existing tables have their own,
+ * and PostgreSQL itself has indexes of other names for a while, or for good,
+ * when one is built anew (REINDEX CONCURRENTLY).  So a name that is not among
+ * them is looked up in the system catalogs, by the error's table.
  *
- * On a shard all names end in its number.  What another node refused comes
- * with these in its message alone; what this one did, as it ran for Citus, has
- * them where they always are.  Tables here are as the shards are, so the names
- * are looked for that the message, or the field, has in this form.
+ * On a shard all names end in its number.  An error of another node has these
+ * in its message alone; one of this node, as it ran for Citus, has them where
+ * they always are.  Tables here are as the shards are, so the names are looked
+ * for that the message, or the field, has in this form.
  */
 #include "postgres.h"
 
@@ -62,7 +61,7 @@ field_of_join(const EaWriting *w, EaEntity *entity, const char *qualified)
 
 /* -------- on a shard -------- */
 
-/* What the error says of names: a field that has one, or the message. */
+/* The error's text about names: a field that has one, or the message. */
 static const char *
 words(const char *name, const ErrorData *edata)
 {
@@ -193,7 +192,7 @@ find_on_shard(const EaWriting *w, const ErrorData *edata, EaViolation *found)
 		found->field = w->links;
 }
 
-/* -------- by what the error says -------- */
+/* -------- by the error's fields -------- */
 
 static Oid
 relation_of(const ErrorData *edata)
@@ -354,7 +353,7 @@ is_of_entity(EaEntity *entity, const ErrorData *edata)
 
 /*
  * A constraint that waited for the end may be of any table that was written:
- * its fields are no part of what was sent.
+ * its fields are no part of the request.
  */
 static bool
 is_of_any(EaRequest *req, const ErrorData *edata)

@@ -17,8 +17,8 @@ typedef struct EaViolation
 } EaViolation;
 
 /*
- * What an error of class 23 is about, in terms of what was being written.  The
- * system catalogs are asked, so the transaction must be able to.
+ * The subject of an error of class 23, in terms of the write.  The system
+ * catalogs are asked, so the transaction must be able to.
  */
 extern void ea_violation_find(EaRequest *req, const ErrorData *edata,
 							  EaViolation *found);

@@ -2,10 +2,10 @@
  * In base64url: a version, whether values follow, a hash that says of which
  * order it is, the id, and for each term a byte, 0 for null, and the value.
  * The hash is no signature.  A client can make up a cursor, and gets what a
- * filter would have given; it cannot make one that a type does not have.
+ * filter would have given; it cannot make a value that a type does not have.
  *
  * Values are exact: numbers in decimal digits as they are stored, times in
- * microseconds, and also what has no form in JSON, as infinity.
+ * microseconds, and also values that have no form in JSON, as infinity.
  */
 #include "postgres.h"
 
@@ -25,7 +25,7 @@
 /* Where the byte is that says whether values follow. */
 #define COMPLETE_AT 1
 
-/* Bytes of all values; what is longer would not fit into a URL. */
+/* Bytes of all values; a longer text would not fit into a URL. */
 #define MAX_VALUES 1024
 
 typedef struct Reader

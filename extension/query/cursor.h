@@ -27,8 +27,8 @@ extern char *ea_cursor_write(const EaEntity *entity, EaOrder *order,
 							 const EaCursor *cursor);
 
 /*
- * Read what a client sent.  False when it is no cursor, or one of another
- * order or entity.  Every value is one that its type can have.
+ * Read a client's text.  False when it is no cursor, or one of another order
+ * or entity.  Every value is one that its type can have.
  */
 extern bool ea_cursor_read(const EaEntity *entity, EaOrder *order,
 						   const char *text, EaCursor *cursor);

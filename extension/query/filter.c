@@ -10,7 +10,7 @@
 #include "query/filter.h"
 #include "query/path.h"
 
-/* What is asked of the end of a path. */
+/* The question about the end of a path. */
 typedef enum Test
 {
 	TEST_MATCH,
@@ -138,7 +138,7 @@ write_tree(EaSqlBuf *b, const EaRsql *tree, int alias)
 	ea_sqlbuf_add(b, ")");
 }
 
-/* What the planner has to do with a filter. */
+/* The planner's work with a filter. */
 typedef struct Burden
 {
 	int			crossings;		/* relationships, in all of its paths */
@@ -146,8 +146,8 @@ typedef struct Burden
 } Burden;
 
 /*
- * From more than two on the estimates are worth nothing: a loop over what were
- * to be a few rows reads a table for each of a hundred thousand.
+ * From more than two on the estimates are worth nothing: a nested loop planned
+ * for a few rows runs for a hundred thousand.
  */
 #define ESTIMATED_BEHIND 2
 

@@ -1,6 +1,6 @@
 /*
- * All SQL text comes from the tables of this program; what a client sent
- * becomes parameters.
+ * All SQL text comes from the tables of this program; a client's values become
+ * parameters.
  */
 #include "postgres.h"
 
@@ -74,7 +74,10 @@ read_choices(const char *schema, const char **choices)
 	}
 }
 
-/* Refuse what no row can have: a mistyped choice would look like no rows. */
+/*
+ * Refuse a value that no row can have: a mistyped choice would look like no
+ * rows.
+ */
 static void
 check_choices(EaRequest *req, const EaRsql *comparison,
 			  const EaListColumn *column)

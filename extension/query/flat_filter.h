@@ -1,6 +1,4 @@
-/*
- * Filters over a table of columns, for lists that no entity is behind.
- */
+/* Filters over a table of columns, for lists without an entity. */
 #ifndef EA_FLAT_FILTER_H
 #define EA_FLAT_FILTER_H
 
@@ -41,16 +39,22 @@ extern const char *ea_flat_filter_guess(const EaListColumn *columns, int n,
 extern const EaType *ea_flat_filter_type(const EaListColumn *column);
 
 /*
- * The value of a comparison; throws 400 for what is no literal of the column's
- * type, or none of what its schema lets choose from.
+ * The value of a comparison; throws 400 for a text that is no literal of the
+ * column's type, or none of its schema's choices.
  */
 extern EaValue ea_flat_filter_value(EaRequest *req, const EaRsql *comparison,
 									const EaListColumn *column);
 
-/* What the query string asks for, or NULL; throws 400 for what is no RSQL. */
+/*
+ * The filter of the query string, or NULL; throws 400 for a text that is no
+ * RSQL.
+ */
 extern EaRsql *ea_flat_filter_parse(EaRequest *req, const EaQuery *query);
 
-/* Append the condition that it is; throws 400 for what cannot be asked. */
+/*
+ * Append the condition that it is; throws 400 for a condition that is not
+ * possible.
+ */
 extern void ea_flat_filter_add(EaSqlBuf *b, const EaRsql *tree,
 							   const EaListColumn *columns, int n);
 

@@ -1,9 +1,9 @@
 /*
  * The operators of filters: a row says all about one.
  *
- * There is no guard: whoever makes a list of operators defines
+ * There is no guard: a file that makes a list of operators defines
  * EA_OPERATOR(id, ...) and includes this.  A row has a part for each of the
- * macros below, in this order; what is left out does not compile.
+ * macros below, in this order; a row that lacks one does not compile.
  *
  *	EA_OPERATOR_NAME(name, other, title)
  *								as it is shown; another spelling, or NULL; in

@@ -1,10 +1,11 @@
 /*
- * Everything that a path may not be used for is found out here, before any
- * SQL is written: names, versions, roles, operators and literals.
+ * All faults of a path are found here, before any SQL is written: names,
+ * versions, roles, operators and literals.
  *
- * What the caller may not see, be it attribute, relationship or the entity
- * behind it, is answered exactly as what does not exist.  A one-of knows a
- * name if some member does; the members that do not are left out.
+ * A name that the caller may not see, be it of an attribute, a relationship or
+ * the entity behind it, is answered exactly as one that does not exist.  A
+ * one-of knows a name if some member does; the members that do not are left
+ * out.
  */
 #include "postgres.h"
 
@@ -23,7 +24,7 @@ typedef struct Resolver
 	const EaRsql *comparison;	/* NULL: a sort key */
 	EaCrossings *crossings;
 	const char *unknown;		/* the first name that leads nowhere */
-	EaRsqlFault *fault;			/* what else was found wrong first */
+	EaRsqlFault *fault;			/* the first other fault */
 } Resolver;
 
 /* Note what is wrong; the result is for `return`. */
@@ -54,7 +55,7 @@ fail_unknown(Resolver *r, const char *name)
 	return NULL;
 }
 
-/* The path ends at an attribute or the id: is it good for what is asked? */
+/* The path ends at an attribute or the id: does that suit the comparison? */
 static EaStep *
 resolve_end(Resolver *r, EaStep *end)
 {
@@ -107,9 +108,9 @@ check_relationship(Resolver *r, EaStep *step)
 
 /*
  * Relationships that all paths of one filter or sort together may cross, each
- * member of a one-of counted: each may be a walk through a whole table.  What
- * sort keys have in common is walked through once; sub-selects, from an
- * inverse side on, have nothing in common.
+ * member of a one-of counted: each may be a walk through a whole table.
+ * Relationships that sort keys have in common are walked through once;
+ * sub-selects, from an inverse side on, have nothing in common.
  */
 static bool
 may_cross(Resolver *r, const EaField *field, int depth)

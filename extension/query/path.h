@@ -41,16 +41,16 @@ struct EaStep
 								 * later on */
 	int			nbranches;		/* 0: attribute or id */
 	EaBranch   *branches;
-	EaValue		value;			/* what to compare with: one value or, for
-								 * lists, an array */
+	EaValue		value;			/* to compare with: one value or, for lists,
+								 * an array */
 };
 
 /*
- * Resolve a path from entity on, for a comparison or, when that is NULL, for
- * a sort key: then it crosses no to-many relationship.  crossings counts what
- * all paths of one filter or sort go through.  Returns NULL with *fault for
- * what the caller may not see or the path cannot be used for.  Lives in the
- * current memory context.
+ * Resolve a path from entity on, for a comparison or, when that is NULL, for a
+ * sort key: then it crosses no to-many relationship.  crossings counts what
+ * all paths of one filter or sort go through.  Returns NULL with *fault for a
+ * name that the caller may not see, or a use that the path does not allow.
+ * Lives in the current memory context.
  */
 extern EaStep *ea_path_resolve(EaRequest *req, EaEntity *entity,
 							   const char *const *names, int nnames,

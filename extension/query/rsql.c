@@ -1,10 +1,8 @@
 /*
- * RSQL text to a tree: recursive descent over the text itself.
- *
- * The words "and" and "or" are operators only where an operator may stand,
- * and only with a space on either side; everywhere else they are names or
- * values like any other.  There is no separate scanner because of that: what
- * a word means depends on what may come next.
+ * The words "and" and "or" are operators only where an operator may stand, and
+ * only with a space on either side; everywhere else they are names or values
+ * like any other.  There is no separate scanner because of that: the meaning
+ * of a word depends on what may come next.
  *
  * Recursion goes one level deeper with each parenthesis, which the limits
  * bound.  Positions in faults count characters, not bytes.
@@ -69,7 +67,7 @@ const EaRsqlOperator ea_rsql_operators[EA_N_RSQL_OPS] =
 #include "query/operatorlist.h"
 };
 
-/* Operators of other languages, and what they are here. */
+/* Operators of other languages, and their counterparts here. */
 static const struct
 {
 	const char *theirs;
@@ -216,7 +214,7 @@ parse_selector(Parser *p, EaRsql *comparison)
 	}
 }
 
-/* What was read from there on is no operator. */
+/* The text from there on is no operator. */
 static bool
 fail_operator(Parser *p, const char *start, int position)
 {
@@ -227,7 +225,7 @@ fail_operator(Parser *p, const char *start, int position)
 	int			n = 0;
 
 	if (*text == '=' && !whole)
-		text = "=";				/* what follows is a value already */
+		text = "=";				/* the text that follows is a value already */
 	for (int i = 0; i < lengthof(synonyms) && meant == NULL; i++)
 	{
 		if (strcmp(synonyms[i].theirs, text) == 0)
@@ -586,7 +584,7 @@ ea_rsql_limits(void)
 
 /*
  * entityapi.parse_rsql(text) returns jsonb: how a filter is understood.
- * Raises a syntax error for what is no filter.
+ * Raises a syntax error for a text that is no filter.
  */
 PG_FUNCTION_INFO_V1(ea_sql_parse_rsql);
 

@@ -1,5 +1,5 @@
 /*
- * RSQL text to a tree. Pure: knows no catalog.
+ * RSQL text to a tree.  Pure: knows no catalog.
  */
 #ifndef EA_RSQL_H
 #define EA_RSQL_H
@@ -22,7 +22,7 @@ typedef enum EaRsqlOp
 	EA_N_RSQL_OPS
 } EaRsqlOp;
 
-/* What stands on the right of an operator. */
+/* The right-hand side of an operator. */
 typedef enum EaRsqlOperand
 {
 	EA_OF_ONE,				/* value of the type */
@@ -75,7 +75,7 @@ struct EaRsql
 	int			nvalues;
 	EaRsqlValue *values;
 	int			offset;			/* of the selector, for messages */
-	void	   *bound;			/* filter.c: what the selector stands for */
+	void	   *bound;			/* filter.c: the selector, resolved */
 };
 
 typedef struct EaRsqlLimits

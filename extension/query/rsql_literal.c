@@ -72,7 +72,7 @@ ea_rsql_literal_choices(const char *text, const char *const *names, int n)
 	return buf.data;
 }
 
-/* One literal; NULL, or what is wrong with it. */
+/* One literal; NULL, or its fault. */
 static const char *
 read_one(const EaRsql *comparison, const EaRsqlValue *literal,
 		 const EaType *type, const EaField *field, Datum *value)
@@ -85,7 +85,10 @@ read_one(const EaRsql *comparison, const EaRsqlValue *literal,
 	if (why != NULL)
 		return why;
 
-	/* what others can store is asked for of their tables as it is shown */
+	/*
+	 * existing tables are asked for values that only others can store as they
+	 * are shown
+	 */
 	if (!type->read(literal->text, literal->len, false, value, &why) &&
 		!(field != NULL && field->entity->existing &&
 		  ea_types_read_odd(type, literal->text, literal->len, false, value)))

@@ -33,11 +33,11 @@ extern void ea_rsql_literal_compare(EaSqlBuf *b, const EaRsqlSql *sql,
 									int alias, const char *column,
 									const EaValue *value);
 
-/* `must be one of A, B (did you mean "A"?)`: what a wrong one gets. */
+/* `must be one of A, B (did you mean "A"?)`: the answer to a wrong one. */
 extern char *ea_rsql_literal_choices(const char *text,
 									 const char *const *names, int n);
 
-/* What =isnull= asks for; throws 400 unless it is true or false. */
+/* The value of =isnull=; throws 400 unless it is true or false. */
 extern bool ea_rsql_literal_isnull(EaRequest *req, const EaRsql *comparison);
 
 #endif							/* EA_RSQL_LITERAL_H */

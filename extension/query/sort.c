@@ -132,8 +132,8 @@ split_path(const char *path, const char **names, int max)
 }
 
 /*
- * A key that the row itself has, and whether it may be null there.  What is
- * required of an existing table may have been given up by whoever owns it.
+ * A key that the row itself has, and whether it may be null there.  The owner
+ * of an existing table may have dropped a NOT NULL of it.
  */
 static void
 fill_term(EaSortTerm *term, const EaStep *step)
@@ -210,7 +210,7 @@ ea_sort_resolve(EaRequest *req, EaEntity *entity, const EaSortKey *keys,
 		crossings.shared = shared_hops(keys[i].path, keys, i);
 		resolve_key(req, entity, &keys[i], &crossings, &term);
 
-		/* what comes after the id orders nothing */
+		/* terms after the id order nothing */
 		if (!by_id)
 			order->terms[order->n++] = term;
 		by_id |= strcmp(keys[i].path, "id") == 0;
@@ -220,7 +220,7 @@ ea_sort_resolve(EaRequest *req, EaEntity *entity, const EaSortKey *keys,
 	return order;
 }
 
-/* Join what a step leads to, as far as there is one row for each. */
+/* Join the targets of a step, as far as there is one row for each. */
 static void
 join_step(EaSqlBuf *b, const EaStep *step, int alias)
 {

@@ -8,14 +8,14 @@
 
 /*
  * The order that sort keys ask for.  Throws 400 with source.parameter "sort"
- * for what cannot be sorted by.
+ * for a key that cannot be sorted by.
  */
 extern EaOrder *ea_sort_resolve(EaRequest *req, EaEntity *entity,
 								const EaSortKey *keys, int nkeys);
 
 /*
  * Have the relation with alias t<alias>, which is written after this, joined
- * with what the terms are read of.  Comes before all that follows.
+ * with the tables that the terms are read of.  Comes before all that follows.
  */
 extern void ea_sort_join(EaSqlBuf *b, const EaOrder *order, int alias);
 

@@ -1,6 +1,3 @@
-/*
- * A JSON:API document: what it is asked to show, and its text.
- */
 #include "postgres.h"
 
 #include "miscadmin.h"

@@ -10,9 +10,9 @@ struct EaDraft;
 struct EaValue;
 
 /*
- * What is to be stored of a member, which is NULL when it is absent or null,
- * in a record that is being made or changed (management/records.h).  Notes
- * faults at the pointer.
+ * The value to be stored for a member, which is NULL when it is absent or
+ * null, in a record that is being made or changed (management/records.h).
+ * Notes faults at the pointer.
  */
 typedef struct EaValue (*EaMemberRead) (struct EaDraft *draft,
 										const EaJson *sent,
@@ -49,13 +49,12 @@ typedef struct EaBodyForm
 		lengthof(((const EaMemberRule[]) {__VA_ARGS__}))}
 
 /*
- * Hold an object against the members an endpoint takes, noting every fault:
- * unknown members, required ones that are missing or null, nulls where
- * there can be none, wrong kinds.
- * base is the pointer to the object, "" for the whole body.  Throws 400 when
- * it is no object.  Whoever goes on to look for further faults reads the
- * members with ea_body_member(), and those that are not there have been
- * reported.
+ * Compare an object with the members an endpoint takes, noting every fault:
+ * unknown members, required ones that are missing or null, nulls where there
+ * can be none, wrong kinds.  base is the pointer to the object, "" for the
+ * whole body.  Throws 400 when it is no object.  A caller that goes on to look
+ * for further faults reads the members with ea_body_member(); those that are
+ * not there have been reported.
  */
 extern void ea_body_check(EaRequest *req, const EaJson *object,
 						  const char *base, const EaBodyForm *form);

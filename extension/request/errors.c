@@ -1,6 +1,3 @@
-/*
- * Refusals: the table of codes, and the error document.
- */
 #include "postgres.h"
 
 #include "utils/memutils.h"
@@ -285,13 +282,13 @@ ea_errors_index(const char *base, int index)
 /* -------- errors of PostgreSQL's -------- */
 
 /*
- * What says where an error was raised are constants as a rule, so
+ * The texts that say where an error was raised are constants as a rule, so
  * ReThrowError() hands the pointers on.  In a copy they may be copies, too
  * (15.20 makes such), and gone with its memory: an SQL function or a block of
- * PL/pgSQL that is left frees what was allocated within it before the error is
- * told.  Nor may they be the error's own memory, which is emptied when a block
- * catches it with a server that copies none of them (16.2), and throws it on.
- * An error is told before its transaction ends.
+ * PL/pgSQL that is left frees all that was allocated within it before the
+ * error is reported.  Nor may they be the error's own memory, which is emptied
+ * when a block catches it with a server that copies none of them (16.2), and
+ * throws it on.  An error is reported before its transaction ends.
  */
 void
 ea_errors_rethrow(ErrorData *edata)

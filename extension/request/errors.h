@@ -15,12 +15,12 @@
 #include "request/problem.h"
 #include "request/request.h"
 
-/* SQLSTATE of a thrown refusal; the request holds what is refused. */
+/* SQLSTATE of a thrown refusal; the request holds its faults. */
 #define ERRCODE_EA_REFUSED MAKE_SQLSTATE('J', 'A', '0', '0', '0')
 
 /*
- * SQLSTATE of what was not written: 409 NOT_WRITTEN where a request wrote it
- * (write/written.h).
+ * SQLSTATE of a row that was not written: 409 NOT_WRITTEN where a request
+ * wrote it (write/written.h).
  */
 #define ERRCODE_EA_NOT_WRITTEN MAKE_SQLSTATE('J', 'A', '4', '0', '9')
 
@@ -41,7 +41,7 @@ extern EA_NORETURN void ea_errors_throw(EaRequest *req, EaErrorCode code,
 										const char *fmt,...)
 			pg_attribute_printf(5, 6);
 
-/* The one answer for what is absent, another tenant's or hidden. */
+/* The one answer for a resource that is absent, another tenant's or hidden. */
 #define EA_NO_SUCH_RESOURCE "There is no such resource."
 extern EA_NORETURN void ea_errors_not_found(EaRequest *req);
 
@@ -68,7 +68,7 @@ extern char *ea_errors_index(const char *base, int index);
 
 /*
  * ReThrowError() for an error that CopyErrorData() has copied, wherever that
- * lies: all that it says lives as long as it is told.
+ * lies: all its texts live until it is reported.
  */
 extern EA_NORETURN void ea_errors_rethrow(ErrorData *edata);
 

@@ -6,7 +6,7 @@
 
 #include "request/request.h"
 
-/* What If-Match asks for. */
+/* The condition of If-Match. */
 typedef struct EaIfMatch
 {
 	bool		given;
@@ -18,13 +18,13 @@ typedef struct EaIfMatch
 
 /*
  * Read If-Match.  Weak tags never match and numbers beyond int64 match
- * nothing; throws 400 for what is no list of quoted numbers.
+ * nothing; throws 400 for a value that is no list of quoted numbers.
  */
 extern void ea_etag_if_match(EaRequest *req, EaIfMatch *match);
 
 /*
  * Read meta.version of a resource object or identifier at that pointer; false
- * without one, throws 400 for what is no version.
+ * without one, throws 400 for a value that is no version.
  */
 extern bool ea_etag_meta(EaRequest *req, const struct EaJson *object,
 						 const char *pointer, int64 *version);

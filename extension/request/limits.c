@@ -16,8 +16,9 @@ ea_limits_refuse(EaRequest *req, const char *parameter)
 }
 
 /*
- * What the request keeps, and twice its body, which has come in and been
- * handed over.  What its statements take while they run is work_mem's affair.
+ * The memory that the request keeps, and twice its body, which has come in and
+ * been handed over. work_mem limits the memory of its statements while they
+ * run.
  */
 static Size
 taken(EaRequest *req)

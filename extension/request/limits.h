@@ -1,7 +1,7 @@
 /*
- * What one request may take: bytes of its answer, and memory.
+ * Limits of one request: bytes of its answer, and memory.
  *
- * Whoever writes a piece of an answer, or keeps what was read for it, asks
+ * Code that writes a piece of an answer, or keeps values read for it, asks
  * here on the way, so that a request that would take too much ends long before
  * it has.  The parameter is the one that can make the answer smaller, the
  * place of the refusal: "include", "page[size]"; NULL: there is none.
@@ -13,7 +13,7 @@
 #include "base/guc.h"
 #include "request/request.h"
 
-/* So much may be kept between two looks at what the request has taken. */
+/* So much may be kept between two looks at the request's memory. */
 #define EA_LIMITS_LOOK ((Size) 1024 * 1024)
 
 /*

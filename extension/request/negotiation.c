@@ -11,7 +11,7 @@
 #define MAX_SHOWN 200			/* bytes of a header, in an error */
 #define ATOMIC_EXT "https://jsonapi.org/ext/atomic"
 
-/* One media range or type of a header, with what matters of its parameters. */
+/* One media range or type of a header, with the parameters that matter. */
 typedef struct MediaType
 {
 	char		name[128];		/* lower case; "" when malformed */
@@ -39,7 +39,7 @@ ea_negotiation_answer(EaMedia media)
 	}
 }
 
-/* What most clients send: the type of the answer, as it is written here. */
+/* The case of most clients: the type of the answer, as it is written here. */
 static bool
 is_answer(const char *header, EaMedia media)
 {
@@ -170,7 +170,7 @@ is_jsonapi(EaMedia media)
 	return media == EA_MEDIA_JSONAPI || media == EA_MEDIA_ATOMIC;
 }
 
-/* How exactly a range of Accept names what is answered; 0: not at all. */
+/* How exactly a range of Accept names the answer's type; 0: not at all. */
 static int
 precision(const MediaType *type, EaMedia media)
 {
@@ -201,10 +201,7 @@ shown(const char *sent)
 	return pnstrdup(sent, pg_mbcliplen(sent, len, MAX_SHOWN));
 }
 
-/*
- * What keeps a type from being the one that is wanted here, NULL if nothing
- * does.
- */
+/* The reason why a type is not the one that is wanted here, NULL if it is. */
 static const char *
 misfit(const MediaType *type, EaMedia media)
 {
@@ -249,7 +246,7 @@ check_content_type(EaRequest *req)
 					ea_negotiation_answer(req->route->media), why);
 }
 
-/* Why the range does not do that comes nearest: one of the type itself. */
+/* The reason why the nearest range does not do: one of the type itself. */
 static const char *
 refused_range(const char *header, EaMedia media)
 {

@@ -1,6 +1,4 @@
-/*
- * Who asks.
- */
+/* The caller of a request. */
 #ifndef EA_PRINCIPAL_H
 #define EA_PRINCIPAL_H
 

@@ -1,6 +1,4 @@
-/*
- * A fault of a request: what is refused, where, and why.
- */
+/* A fault of a request: its code, its place, and its reason. */
 #ifndef EA_PROBLEM_H
 #define EA_PROBLEM_H
 

@@ -1,6 +1,4 @@
 /*
- * The query string, read as form-encoded text.
- *
  * Every fault is noted with the parameter it stands in before the request is
  * given up.  Names in faults are decoded where they can be.
  */
@@ -24,7 +22,7 @@
 #define PLAIN_VALUE \
 	"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.:@"
 
-/* A parameter that is known, and who reads its value. */
+/* A parameter that is known, and the function that reads its value. */
 typedef struct Known
 {
 	const char *name;			/* ends in '[': any name in brackets follows */
@@ -47,7 +45,7 @@ decode_text(const char *in, int len, bool plus, char *out)
 {
 	int			n = 0;
 
-	/* most of what is sent stands for itself */
+	/* most bytes stand for themselves */
 	if (!has_char(in, len, '%') && !has_char(in, len, '\0') &&
 		!(plus && has_char(in, len, '+')))
 	{
@@ -329,7 +327,9 @@ static const Known known[] =
 	{"fields[", EA_TAKES_SHAPE, true, read_fields},
 };
 
-/* What other services call it; the first row whose own is taken here holds. */
+/*
+ * Names in other services; the first row whose own name is taken here holds.
+ */
 static const struct
 {
 	const char *theirs;
@@ -423,7 +423,7 @@ filter_guess(const EaParam *param, int takes)
 	return ea_names_meant(psprintf("filter=%.*s==%s", len, inner, value));
 }
 
-/* What may have been meant by a parameter that this endpoint does not take. */
+/* A guess at the meaning of a parameter that this endpoint does not take. */
 static const char *
 guess_parameter(const EaParam *param, int takes)
 {

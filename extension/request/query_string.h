@@ -1,6 +1,6 @@
 /*
  * The query string, read as form-encoded text, and percent-decoding of path
- * segments. Pure: knows no catalog.
+ * segments.  Pure: knows no catalog.
  */
 #ifndef EA_QUERY_STRING_H
 #define EA_QUERY_STRING_H
@@ -29,7 +29,7 @@ typedef struct EaSortKey
 	bool		descending;
 } EaSortKey;
 
-/* What an endpoint takes. */
+/* Parameters that an endpoint takes. */
 #define EA_TAKES_LIST	0x01	/* filter, sort, page[...] */
 #define EA_TAKES_SHAPE	0x02	/* include, fields[...] */
 #define EA_TAKES_KEYSET	0x04	/* filter, page[size], page[after] */
@@ -38,7 +38,7 @@ typedef struct EaSortKey
 #define EA_TAKES_AS_OF	0x20	/* asOf */
 #define EA_TAKES_SIZE	0x40	/* page[size] beside CURSOR alone */
 
-/* Which resources are shown, where deletion only hides them. */
+/* Resources that are shown, where deletion only hides them. */
 typedef enum EaShown
 {
 	EA_SHOWN_LIVE,

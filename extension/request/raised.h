@@ -1,9 +1,9 @@
 /*
  * Where the error of a statement was raised.
  *
- * An error that was caught says what is wrong, and no more of where it came
- * from than texts tell.  So it is noted as it is raised: within a trigger, in
- * a function that the statement called, or in the statement itself.
+ * An error that was caught says what is wrong, but has its place in texts
+ * only.  So the place is noted as the error is raised: within a trigger, in a
+ * function that the statement called, or in the statement itself.
  */
 #ifndef EA_RAISED_H
 #define EA_RAISED_H
@@ -12,7 +12,10 @@
 
 #include "request/request.h"
 
-/* A statement that changes a table of an entity, or what it left for later. */
+/*
+ * A statement that changes a table of an entity, or triggers that it left for
+ * later.
+ */
 typedef struct EaRaisedWatch
 {
 	EaRaised   *raised;			/* of the request */

@@ -1,6 +1,3 @@
-/*
- * Access to the parts of a request.
- */
 #include "postgres.h"
 
 #include "utils/fmgrprotos.h"

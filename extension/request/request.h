@@ -1,5 +1,5 @@
 /*
- * One request: what came in, who asks, and the answer under way.
+ * One request: the input, the caller, and the answer under way.
  *
  * An EaRequest and all it points to live in req->mcxt, which entry/handle.c
  * makes before and deletes after; nothing of it outlives the call.
@@ -30,8 +30,8 @@ typedef struct EaHeader
 } EaHeader;
 
 /*
- * What is being written, and where in the body it was sent: what a violated
- * constraint means for the caller.
+ * The write under way, and its place in the body: with them a violated
+ * constraint gets its meaning for the caller.
  */
 typedef struct EaWriting
 {
@@ -61,7 +61,7 @@ typedef enum EaWritingHow
 	EA_WRITING_ROWS,
 	EA_WRITING_DELETES,
 	EA_WRITING_RELEASES,		/* takes references to what is deleted */
-	EA_WRITING_RESTORES			/* what nobody has sent, as it was */
+	EA_WRITING_RESTORES			/* fields that nobody has sent, as they were */
 } EaWritingHow;
 
 #define EA_MAX_ARGS 4
@@ -74,7 +74,7 @@ struct EaRequest
 	MemoryContext mcxt;
 	TimestampTz now;			/* the clock of this request */
 
-	/* what came in */
+	/* the input */
 	EaMethod	method;			/* HEAD is GET with head set */
 	bool		head;
 	char	   *target;			/* as sent */
@@ -104,10 +104,10 @@ struct EaRequest
 								 * written: rows are what they have made */
 	struct EaLids *lids;		/* local ids, within atomic operations */
 	struct List *deferred;		/* foreign keys that are checked at the end */
-	bool		strangers;		/* code of others ran in it */
+	bool		strangers;		/* user-defined code ran in it */
 	Size		unseen;			/* bytes kept since the limit was looked at */
 	bool		called;			/* hooks among it */
-	struct EaAudit *audit;		/* what it did so far, NULL: nothing */
+	struct EaAudit *audit;		/* records so far, NULL: none */
 
 	/* faults so far */
 	EaProblem	problems[EA_MAX_PROBLEMS];
@@ -133,8 +133,8 @@ extern void ea_request_answer(EaRequest *req, const char *name,
 							  const char *value);
 
 /*
- * From here on a statement changes the table of an entity; what is written is
- * req->field alone, where one is named.
+ * From here on a statement changes the table of an entity; req->field alone is
+ * written, where one is named.
  */
 extern void ea_writing_begin(EaRequest *req, struct EaEntity *entity,
 							 EaWritingHow how);
@@ -143,10 +143,10 @@ extern void ea_writing_begin(EaRequest *req, struct EaEntity *entity,
 extern void ea_writing_links(EaRequest *req, struct EaEntity *entity,
 							 struct EaField *links);
 
-/* Nothing is written any more: what fails now is of no part of the body. */
+/* Nothing is written any more: a failure now is of no part of the body. */
 extern void ea_writing_end(EaRequest *req);
 
-/* What comes next was sent there; operation as in EaWriting. */
+/* The next writes are of this part of the body; operation as in EaWriting. */
 extern void ea_writing_at(EaRequest *req, const char *operation,
 						  const char *pointer);
 

@@ -1,6 +1,4 @@
-/*
- * What a row of the route table says.
- */
+/* A row of the route table. */
 #ifndef EA_ROUTE_H
 #define EA_ROUTE_H
 
@@ -46,7 +44,7 @@ typedef void (*EaHandler) (EaRequest *req);
 #define EA_ROUTE_RESTORE		0x0040	/* of entities with softDelete */
 #define EA_ROUTE_GIVES_WAY		0x0080	/* to a relationship of its name */
 
-/* What only the description of the API tells of them. */
+/* Facts about them that only the description of the API has. */
 #define EA_ROUTE_IF_MATCH		0x0100	/* needed on locking entities */
 #define EA_ROUTE_MAY_IF_MATCH	0x0200	/* honoured there; with the other
 											 * one: or meta.version */
@@ -58,7 +56,7 @@ typedef void (*EaHandler) (EaRequest *req);
 #define EA_ROUTE_TO_MANY		0x8000	/* not on to-one relationships */
 #define EA_ROUTE_RETRY			0x10000	/* 429 */
 
-/* Where the audit log finds the id of what a request was about. */
+/* The place where the audit log finds the id of a request's target. */
 #define EA_TARGET_NOWHERE		0
 #define EA_TARGET_SUBJECT		1	/* the account that the request is of */
 #define EA_TARGET_LOCATION		2	/* the end of the Location header */

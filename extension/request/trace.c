@@ -1,7 +1,7 @@
 /*
- * Only the server log asks for it, when a request has failed.  What a client
- * sent must not write lines of its own there, so it is checked here, whoever
- * has checked it before.
+ * Only the server log asks for it, when a request has failed.  A client's text
+ * must not write lines of its own there, so it is checked here, whoever has
+ * checked it before.
  */
 #include "postgres.h"
 

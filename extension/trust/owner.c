@@ -1,10 +1,9 @@
 /*
- * The rights of entityapi_owner, taken by hand.
- *
- * This is what SECURITY DEFINER with a pinned search path does.  Declared, the
- * function would have to belong to entityapi_owner, whose members could then
- * replace it, or make it run as its caller; and it would cost every request
- * 4 us, most of it for the path, which the shim's sessions have pinned.
+ * ea_owner_enter() does what SECURITY DEFINER with a pinned search path does.
+ * Declared so, the function would have to belong to entityapi_owner, whose
+ * members could then replace it, or make it run as its caller; and it would
+ * cost every request 4 us, most of it for the path, which the shim's sessions
+ * have pinned.
  */
 #include "postgres.h"
 
