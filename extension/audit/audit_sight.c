@@ -42,7 +42,10 @@ sees_field(EaRequest *req, EaField *field)
 	return true;
 }
 
-/* Nothing says who could see values of a type that is declared no more. */
+/*
+ * Nothing says which callers could see values of a type that is declared no
+ * more.
+ */
 static EaAuditSight *
 find_sight(EaRequest *req, const char *type)
 {

@@ -42,8 +42,8 @@ extern bool ea_authz_writable(EaRequest *req, EaField *field);
 extern void ea_authz_tenant(EaRequest *req, bool needed);
 
 /*
- * The caller as a resource of User: false for a SuperAdmin, who belongs to no
- * tenant, and for a caller that has no account here.
+ * The caller as a resource of User: false for a SuperAdmin, which belongs to
+ * no tenant, and for a caller that has no account here.
  */
 extern bool ea_authz_author(const EaRequest *req, pg_uuid_t *id);
 

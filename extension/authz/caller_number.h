@@ -14,7 +14,7 @@
 /* The parts of a caller that are numbered. */
 typedef enum EaCallerPart
 {
-	EA_CALLER_WHOLE,			/* all that a policy can see of him */
+	EA_CALLER_WHOLE,			/* all that a policy can see of it */
 	EA_CALLER_RIGHTS,			/* the basis of permissions: flags and roles */
 	EA_N_CALLER_PARTS
 } EaCallerPart;

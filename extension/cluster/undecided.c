@@ -77,8 +77,8 @@ static const char *const looked_at[] = {
 };
 
 /*
- * The check sees only transactions that have ended: they had committed when it
- * began.
+ * A row that was replaced is over: that was committed when the look had just
+ * begun.
  */
 static void
 refuse_replaced(HeapTuple tuple)

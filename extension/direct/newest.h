@@ -27,7 +27,7 @@ extern bool ea_newest_sees_the_same(Snapshot newest, uint64 ended);
 
 /*
  * It sees what another one does, which may be a copy and older; false where
- * that cannot be told, or this transaction has written.
+ * that cannot be known, or this transaction has written.
  */
 extern bool ea_newest_sees_as(Snapshot newest, Snapshot other);
 

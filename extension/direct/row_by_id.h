@@ -25,7 +25,7 @@ typedef struct EaRowById
 {
 	Datum	   *values;
 	bool	   *isnull;
-	bool		is_seen;		/* and it can be told whether it is there */
+	bool		is_seen;		/* and it can be known whether it is there */
 	EaSeenRow	seen;
 } EaRowById;
 

@@ -11,7 +11,7 @@
 
 #include "direct/scan_keys.h"
 
-/* What a key is compared with: a parameter or a constant. */
+/* The value that a key is compared with: a parameter or a constant. */
 static bool
 read_source(Node *node, EaKeySource *source)
 {

@@ -6,7 +6,7 @@
 
 #include "nodes/nodes.h"
 
-/* What may stand in one beside columns, constants and functions. */
+/* Nodes that may stand in one beside columns, constants and functions. */
 #define EA_STEADY_WRITTEN	0x01	/* as the catalog has it, before the
 									 * planner made constants of lists */
 #define EA_STEADY_PARAMS	0x02	/* the statement's parameters */

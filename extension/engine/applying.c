@@ -39,7 +39,7 @@ claim_tag(void)
 }
 
 /*
- * False: another session has it.  Two sessions that claim are told apart by
+ * False: another session has it.  Two sessions that claim are distinguished by
  * the weaker mode, which does not conflict with that of ea_applying(): a
  * request that looks refuses nobody.  The stronger one waits for those that
  * look, which wait for nothing.  An error takes the weaker one back, which is

@@ -143,7 +143,7 @@ take_turn(const EaPlan *kept)
 	ea_plancache_leave();
 }
 
-/* No invalidation message would ever come when this changes. */
+/* No invalidation message would ever come for the rule that left nothing. */
 static void
 refuse_nothing(EaPlan *kept)
 {
@@ -156,7 +156,9 @@ refuse_nothing(EaPlan *kept)
 	elog(ERROR, "rules leave nothing of a statement");
 }
 
-/* If something in use changes more often than that, it wins. */
+/*
+ * If something in use changes more often than that, the statement gives way.
+ */
 #define MOST_LOOKS 10
 
 /*

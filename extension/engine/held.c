@@ -41,8 +41,8 @@ typedef struct HeldTable
 } HeldTable;
 
 /*
- * Of these, objects in use concern all tables; changes of members send
- * messages.
+ * Of these, objects in use concern all tables; changes of members are only
+ * counted (news).
  */
 static const int watched_caches[] = {
 	AUTHOID, AUTHMEMMEMROLE, DATABASEOID, NAMESPACEOID, PROCOID, TYPEOID

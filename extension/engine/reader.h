@@ -14,8 +14,8 @@
 typedef void (*EaRowFunction) (void *arg, TupleTableSlot *slot);
 
 /*
- * How a statement is planned that would cost too much else.  That has to
- * follow from its text alone, as the plan may be kept.
+ * How to plan a statement that would cost too much else.  This has to follow
+ * from its text alone, as the plan may be kept.
  */
 #define EA_PLAN_NO_LOOPS	0x01	/* no nested loops */
 #define EA_PLAN_AS_WRITTEN	0x02	/* tables are joined in the order

@@ -525,7 +525,7 @@ find_system_value(EaPast *past, int n, EaField *field, EaPastState *state)
 		find_filled(past, first, field, value);
 }
 
-/* end: the record that tells all of what was deleted, or NULL. */
+/* end: the record with all values of the deleted resource, or NULL. */
 static void
 find_values(EaPast *past, int n, int revision, const EaLogRecord *end,
 			EaPastState *state)

@@ -40,8 +40,8 @@ typedef struct EaLogRecord
 	TimestampTz since;			/* when it counts: not before those before */
 	const char *type;
 	EaLogEffect effect;
-	bool		silent;			/* what ended softly, or returned, kept what
-								 * it had: the record tells no values */
+	bool		silent;			/* a soft end or a return: the row kept its
+								 * values, and the record has none */
 	bool		has_version;
 	int64		version;
 	int			revision;

@@ -212,8 +212,8 @@ struct EaEntity
 	bool		locking;
 	bool		soft_delete;
 	bool		accounts;		/* its rows are copies of accounts */
-	EaField    *updated_by;		/* who wrote it last; NULL: not asked for */
-	bool		trigger_messages;	/* callers are told what they say */
+	EaField    *updated_by;		/* its last author; NULL: not asked for */
+	bool		trigger_messages;	/* errors show their texts to callers */
 	int			purge_after_days;	/* 0: what is deleted stays */
 	int			since;
 	int			removed_in;
@@ -233,7 +233,7 @@ struct EaEntity
 	EaConstraint *constraints;
 };
 
-/* What manifests call the operations, by their bits; NULL at the end. */
+/* Names of the operations in manifests, by their bits; NULL at the end. */
 extern const char *const ea_catalog_operations[EA_OPS + 1];
 
 /* A field by name, len bytes; NULL when there is none. */

@@ -31,7 +31,7 @@ typedef struct Candidate
 {
 	Oid			oid;
 	EaInvalidIndex index;
-	bool		locked;			/* by who works on it */
+	bool		locked;			/* by the session that works on it */
 } Candidate;
 
 /* The answer as long as no invalidation message comes. */

@@ -228,7 +228,7 @@ place_anywhere(EaSqlBuf *b)
 
 /* -------- statements -------- */
 
-/* Which of the rows that deletion hides. */
+/* The rows that a statement reads, of those that deletion hides. */
 static void
 add_shown(EaSqlBuf *b, EaEntity *entity, int alias)
 {

@@ -4,7 +4,7 @@
  * Statements run with the rights of entityapi_owner, and so does code attached
  * to their tables.  A role that could put a table in another's place, or its
  * own code on it, would have these rights: so all of it belongs to that role,
- * or to a superuser, who needs no such way.
+ * or to a superuser, which needs no such way.
  */
 #ifndef EA_TABLE_OWNERS_H
 #define EA_TABLE_OWNERS_H

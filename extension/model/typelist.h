@@ -1,9 +1,9 @@
 /*
  * The attribute types: a row says all about one.
  *
- * There is no guard: a file that makes a list of types defines EA_TYPE(id,
- * ...) and includes this.  A row has a part for each of the macros below, in
- * any order; what is left out of a part, or a whole part, does not compile.
+ * There is no guard: a file that lists the types defines EA_TYPE(id, ...) and
+ * includes this.  A row has a part for each of the macros below, in any order;
+ * what is left out of a part, or a whole part, does not compile.
  *
  *	EA_TYPE_NAME(name)			as manifests spell it
  *	EA_TYPE_COLUMN(sql, oid, modifier, size, scale)

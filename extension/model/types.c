@@ -567,7 +567,7 @@ write_decimal_text(StringInfo buf, Datum value)
 	write_number(buf, value, "\"");
 }
 
-/* What is shown and taken from nobody */
+/* Values that are shown and taken from nobody */
 
 static bool
 is_word(const char *in, int len, const char *word)

@@ -29,7 +29,7 @@ extern void ea_plan_choice_end(EaPlanChoice *choice, ParamListInfo values);
 
 /*
  * Bytes of all it keeps, but for the statement it was made for; 0 if NULL.
- * The function tells those of a plan.
+ * The function returns those of a plan.
  */
 extern Size ea_plan_choice_bytes(const EaPlanChoice *choice,
 								 Size (*bytes_of_plan) (SPIPlanPtr plan));

@@ -1,11 +1,9 @@
 /*
- * Plans beside one that sorts all rows of a scan: one that takes them in the
- * order of an index, and one that scans fewer.
- *
- * Where no more rows are expected than LIMIT takes, it saves nothing in the
- * planner's eyes: either plan reads all there is, they cost the same, and
- * chance decides.  If the expectation is wrong (a tenant that ANALYZE has met
- * no row of), the one that sorts reads all of them, the other a page.
+ * The planner's first choice may be to sort all rows of a scan.  Where no more
+ * rows are expected than LIMIT takes, it saves nothing in the planner's eyes:
+ * either plan reads all there is, they cost the same, and chance decides.  If
+ * the expectation is wrong (a tenant that ANALYZE has met no row of), the one
+ * that sorts reads all of them, one in the order of an index a page.
  *
  * The plan alone says that the other is no worse, whatever the values: if all
  * conditions are those by which its index is entered, it reads no row that is

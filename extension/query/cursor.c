@@ -284,7 +284,7 @@ read_value(Reader *reader, EaForm form, Datum *value)
 
 /* -------- the whole -------- */
 
-/* Which order it is: the entity, the terms, their directions and types. */
+/* A hash of the order: the entity, the terms, their directions and types. */
 static uint32
 hash_order(const EaEntity *entity, EaOrder *order)
 {

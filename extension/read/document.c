@@ -99,7 +99,7 @@ add_include(EaDocument *doc, EaEntity *entity, const char *path)
 	EaIncludeNode *node = doc->root;
 	const char *hop = path;
 
-	/* nothing is read of a field that is only written */
+	/* an entity that the caller may only write is not read, either */
 	if (!ea_authz_allows(req, entity, EA_OP_READ))
 		ea_errors_throw(req, EA_ERR_FORBIDDEN, EA_AT_PARAMETER, "include",
 						"Your roles do not allow reading \"%s\".", path);

@@ -12,8 +12,8 @@
 #include "read/total.h"
 
 /*
- * How many rows the filter leaves.  A page that is not full tells by itself;
- * only otherwise they are counted.
+ * How many rows the filter leaves.  A page that is not full shows it by
+ * itself; only otherwise they are counted.
  */
 static int64
 count_total(EaRequest *req, EaQuery *query, const EaListSource *source,

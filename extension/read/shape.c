@@ -228,7 +228,7 @@ fill_shape(EaDocument *doc, EaShape *shape, const EaFieldset *fieldset)
 	add_fields(doc, shape, fieldset);
 }
 
-/* As they are shown to all callers with the same rights. */
+/* The shape that all callers with the same rights share. */
 static void
 fill_by_rights(EaDocument *doc, EaShape *shape)
 {

@@ -178,7 +178,7 @@ precision(const MediaType *type, EaMedia media)
 		return 1;
 	if (strcmp(type->name, "application/*") == 0)
 		return 2;
-	/* JSON:API is JSON: who wants that is answered, with its own name */
+	/* JSON:API is JSON: whoever wants that gets it, with its own name */
 	if (strcmp(type->name, JSON) == 0)
 		return is_jsonapi(media) ? (type->excluded ? 0 : 2) : 3;
 	return is_jsonapi(media) && fits_body(type, media) ? 3 : 0;

@@ -53,7 +53,7 @@ typedef enum EaErrorCode
 	EA_ERR_REFERENCED,			/* 409 still referred to */
 	EA_ERR_STILL_DELETED,		/* 409 what it needs has not been restored */
 	EA_ERR_NOT_WRITTEN,			/* 409 the table's own code kept it away */
-	EA_ERR_GONE_BEYOND_LOG,		/* 410 the audit log does not tell */
+	EA_ERR_GONE_BEYOND_LOG,		/* 410 the audit log does not know */
 	EA_ERR_PRECONDITION_FAILED, /* 412 */
 	EA_ERR_TOO_LARGE,			/* 413 */
 	EA_ERR_URI_TOO_LONG,		/* 414 */
@@ -65,7 +65,7 @@ typedef enum EaErrorCode
 	EA_ERR_UNAVAILABLE			/* 503 */
 } EaErrorCode;
 
-/* Which part of the request is at fault (JSON:API "source"). */
+/* The part of the request at fault (JSON:API "source"). */
 typedef enum EaSource
 {
 	EA_AT_NONE,

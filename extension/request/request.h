@@ -100,8 +100,8 @@ struct EaRequest
 	pg_uuid_t	tenant;
 	EaWriting	writing;
 	EaRaised	raised;
-	bool		triggered;		/* triggers of others had a say in what was
-								 * written: rows are what they have made */
+	bool		triggered;		/* user-defined triggers had a say in the
+								 * rows written, which may be others */
 	struct EaLids *lids;		/* local ids, within atomic operations */
 	struct List *deferred;		/* foreign keys that are checked at the end */
 	bool		strangers;		/* user-defined code ran in it */

@@ -94,9 +94,9 @@ ea_udf_fault(const char *schema, const char *function, Oid caller)
 }
 
 /*
- * A function runs as its owner, who wrote it.  One that is not SECURITY
- * DEFINER was not written to lend the rights of a superuser; so if a superuser
- * owns it, it runs as its caller, as it would from SQL.
+ * A function runs as its owner, since it is the owner's code.  One that is not
+ * SECURITY DEFINER was not written to lend the rights of a superuser; so if a
+ * superuser owns it, it runs as its caller, as it would from SQL.
  */
 static Oid
 user_for(const Callee *callee)

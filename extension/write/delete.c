@@ -58,7 +58,7 @@ typedef struct Purged
 
 static void delete_rows(EaRequest *req, const Doomed *doomed);
 
-/* Which of the rows that refer to doomed ones. */
+/* The rows, of those that refer to doomed ones, to take. */
 typedef enum Which
 {
 	VISIBLE,
@@ -201,8 +201,9 @@ typedef struct Released
 } Released;
 
 /*
- * Rows that go together keep what they refer to among themselves, so that it
- * is there again when they are.  Which these are is known at the end.
+ * Rows that go together keep their references to each other, so that these are
+ * there again when the rows are.  The end of the deletion shows which rows
+ * these are.
  */
 static void
 set_null_later(EaField *field, const char *column, const Doomed *doomed)

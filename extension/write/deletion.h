@@ -13,12 +13,12 @@
 typedef struct EaDeletion
 {
 	TimestampTz at;
-	bool		told;			/* the table tells the id, */
+	bool		told;			/* the table has the id, */
 	bool		has_id;			/* and this row has one */
 	pg_uuid_t	id;
 } EaDeletion;
 
-/* Append the columns that tell it of t<alias>; read them from *column on. */
+/* Append the columns that have it, of t<alias>; read them from *column on. */
 extern void ea_deletion_select(EaSqlBuf *b, EaEntity *entity, int alias);
 extern void ea_deletion_read(EaDeletion *deletion, EaEntity *entity,
 							 TupleTableSlot *slot, int *column);

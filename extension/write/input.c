@@ -189,8 +189,8 @@ writable_field(EaInput *input, const EaJson *member, bool attribute,
 /*
  * A value that only plain SQL can store.  Existing tables may get it from the
  * API as well; elsewhere it is accepted where it is stored, so that a value
- * that was read can be written back, and a client that reads it may be told
- * so.
+ * that was read can be written back.  That reveals the stored value, so it
+ * needs the right to read the field.
  */
 static bool
 read_odd(EaInput *input, EaField *field, const EaJson *member,
@@ -565,8 +565,9 @@ note_missing(EaInput *input, int field, const EaTarget *target, void *arg)
 /*
  * No foreign key refuses a row that is only being hidden, be it by a deletion
  * that leaves it or by a change that takes it out of a read policy.  So where
- * rows may be hidden they are held; in the order of their ids, so that two who
- * hold the same ones do not deadlock, and at once as what is written needs it.
+ * rows may be hidden they are held; in the order of their ids, so that two
+ * sessions that hold the same ones do not deadlock, and at once with the mode
+ * that the write needs.
  */
 static void
 add_lock(EaSqlBuf *b, EaEntity *entity, const TargetCheck *check, int alias)
