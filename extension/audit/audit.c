@@ -31,10 +31,10 @@
 /* Months made ahead of the one that is written to. */
 #define MONTHS_AHEAD 2
 
-/* After a month could not be made, the next attempt waits so long. */
+/* The wait before the next attempt when a month could not be made. */
 #define RETRY_MS 60000
 
-/* So long those that are there are taken to be there. */
+/* For so long partitions that were found are taken to be there. */
 #define FOUND_MICROS 1000000
 
 /*

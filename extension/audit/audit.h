@@ -106,8 +106,8 @@ extern void ea_audit_change(EaAuditRecord *record, const char *field,
 extern void ea_audit_begin_changes(EaAuditRecord *record);
 
 /*
- * What the record has got of changes by now counts as the request's memory,
- * or is too much (request/limits.h).
+ * The record's changes so far count as the request's memory, or are too much
+ * (request/limits.h).
  */
 extern void ea_audit_kept(EaRequest *req, EaAuditRecord *record);
 
@@ -127,8 +127,8 @@ ea_audit_version(EaAuditRecord *record, bool has_version, int64 version)
 
 /*
  * The account that a request without a credential turned out to be about: the
- * actor if it succeeds, its target if not.  Copied, but for what it points to.
- * Each account has a record of its own, if there are several.
+ * actor if it succeeds, its target if not.  Copied, but for the targets of its
+ * pointers.  Each account has a record of its own, if there are several.
  */
 extern void ea_audit_subject(EaRequest *req, const EaPrincipal *subject);
 

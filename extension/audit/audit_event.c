@@ -54,7 +54,7 @@ subject_of(EaRequest *req)
 	return req->audit == NULL ? NULL : req->audit->subject;
 }
 
-/* An argument of the path, if it is what it should be. */
+/* An argument of the path, if it is a UUID. */
 static const char *
 uuid_argument(EaRequest *req, int index)
 {

@@ -522,7 +522,10 @@ add_known(EaSqlBuf *b, const Conditions *conditions, const Range *range)
 	" action, outcome, target_type, target_id, changes," \
 	" request_id, host(ip), detail"
 
-/* Of these columns, and of whether the record is to be shown. */
+/*
+ * The types of these columns, and of the one that says whether the record is
+ * to be shown.
+ */
 static const Oid column_types[] = {
 	UUIDOID, TIMESTAMPTZOID, UUIDOID, TEXTOID, TEXTOID, TEXTOID, TEXTOID,
 	TEXTOID, TEXTOID, TEXTOID, TEXTOID, JSONOID, TEXTOID, TEXTOID, TEXTOID,

@@ -1,4 +1,6 @@
-/* Values of the audit log that its reader may see. */
+/*
+ * Values of the audit log that its reader may see.
+ */
 #ifndef EA_AUDIT_SIGHT_H
 #define EA_AUDIT_SIGHT_H
 

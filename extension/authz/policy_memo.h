@@ -1,4 +1,6 @@
-/* Cache of read-policy verdicts by caller number. */
+/*
+ * Cache of read-policy verdicts by caller number.
+ */
 #ifndef EA_POLICY_MEMO_H
 #define EA_POLICY_MEMO_H
 

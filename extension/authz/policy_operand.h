@@ -1,4 +1,6 @@
-/* Values and paths of policies: their meaning, and their SQL. */
+/*
+ * Values and paths of policies: their meaning, and their SQL.
+ */
 #ifndef EA_POLICY_OPERAND_H
 #define EA_POLICY_OPERAND_H
 

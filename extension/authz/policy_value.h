@@ -1,4 +1,6 @@
-/* Values in policies: literals and the caller's. */
+/*
+ * Values in policies: literals and the caller's.
+ */
 #ifndef EA_POLICY_VALUE_H
 #define EA_POLICY_VALUE_H
 

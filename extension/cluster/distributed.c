@@ -83,12 +83,12 @@ find_own(void)
 {
 	static uint64 seen = 0;
 	static Oid	own = InvalidOid;
-	uint64		news = ea_held_news();
+	uint64		messages = ea_held_messages();
 
-	if (seen == news)
+	if (seen == messages)
 		return own;
 	own = find_table(InvalidOid, get_namespace_oid("entityapi", true));
-	seen = news;
+	seen = messages;
 	return own;
 }
 

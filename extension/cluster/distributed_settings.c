@@ -65,7 +65,7 @@ static const struct
 
 #define SHARDS_ARE_HIDDEN "citus.override_table_visibility"
 
-/* Where a setting is kept, and what it is to be. */
+/* The place of a setting, and its value to be. */
 typedef struct Place
 {
 	bool	   *flag;			/* one of these two, or none */
@@ -148,7 +148,7 @@ put_setting(const Place *place, int value)
 }
 
 /*
- * They are put where they are kept, as a request switches JIT off: by way of
+ * Their variables are set directly, as a request switches JIT off: after
  * set_config_option() each end of a level, of which a request has some, would
  * look at all settings that there are.  A setting made meanwhile is undone
  * with its level, to the value before, which is the one put there.

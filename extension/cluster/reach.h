@@ -1,5 +1,5 @@
 /*
- * Which nodes of a cluster can be reached.
+ * The nodes of a cluster that can be reached.
  */
 #ifndef EA_REACH_H
 #define EA_REACH_H

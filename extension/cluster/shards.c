@@ -6,8 +6,8 @@
  * are held here, as Citus does before it writes, and then known.
  *
  * All that tenants have is divided as the audit log is.  So its shard with a
- * tenant is looked up, and for each table the one beside it; what is kept of a
- * tenant is little.
+ * tenant is looked up, and for each table the one beside it; little is kept of
+ * a tenant.
  */
 #include "postgres.h"
 
@@ -468,7 +468,7 @@ is_to_be_held(const Entry *entry)
 static Entry *
 find_entry(const char *table, const pg_uuid_t *tenant)
 {
-	uint64		news = ea_held_news();
+	uint64		messages = ea_held_messages();
 	Entry	   *entry = look_up(table, tenant);
 
 	while (is_to_be_held(entry) && hold_entry(entry))
@@ -477,9 +477,9 @@ find_entry(const char *table, const pg_uuid_t *tenant)
 		AcceptInvalidationMessages();
 
 		/* it was known, and has not changed until it was held */
-		if (news == ea_held_news())
+		if (messages == ea_held_messages())
 			break;
-		news = ea_held_news();
+		messages = ea_held_messages();
 		entry = look_up(table, tenant);
 	}
 	return entry;

@@ -151,7 +151,7 @@ find_partition(const Target *target)
 														 &value.value,
 														 &equal) + 1];
 
-	/* what is the default's may be another's before it is locked */
+	/* a row of the default may be another partition's before that is locked */
 	return part < 0 || !desc->is_leaf[part] ? InvalidOid : desc->oids[part];
 }
 

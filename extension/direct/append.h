@@ -36,8 +36,8 @@ typedef struct EaAppendTable
  * the values of one row behind those of the other.
  *
  * Returns false, with nothing written, if anything about the table, its
- * partition or the session asks for more than that.  Then it is to be done by
- * a statement, which also says what is wrong.
+ * partition or the session asks for more than that.  Then a statement has to
+ * do it, which also reports the fault.
  */
 extern bool ea_append_rows(const EaAppendTable *table, const EaValue *shared,
 						   const EaValue *own, int nrows);

@@ -266,7 +266,7 @@ take_page(Walk *walk, Page page, bool first_page)
 	OffsetNumber end = OffsetNumberNext(PageGetMaxOffsetNumber(page));
 	bool		more = true;
 
-	/* all of it is needed, and the memory is what is waited for */
+	/* the whole page is needed, and the wait is for its memory */
 	for (int i = 0; i < BLCKSZ; i += 64)
 		__builtin_prefetch((char *) page + i);
 

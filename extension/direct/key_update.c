@@ -579,14 +579,14 @@ ea_key_update_run(EaKeyUpdate *update, const EaKeyUpdateRun *run,
 
 	if (XactReadOnly || IsInParallelMode() || object_access_hook != NULL)
 		return false;
-	ea_permitted_check(run->stmt, run->news, &update->permitted);
+	ea_permitted_check(run->stmt, run->messages, &update->permitted);
 
 	/* long values that conditions look into are given back at once */
 	mcxt = AllocSetContextCreate(caller, "entityapi key update, running",
 								 ALLOCSET_SMALL_SIZES);
 	MemoryContextSwitchTo(mcxt);
 
-	/* whoever has the plan locks the table */
+	/* the table is locked with the plan */
 	work.relation = table_open(update->relation, NoLock);
 	work.before = table_slot_create(work.relation, NULL);
 	work.after = MakeSingleTupleTableSlot(RelationGetDescr(work.relation),

@@ -24,7 +24,7 @@ typedef struct EaKeyUpdate EaKeyUpdate;
 typedef struct EaKeyUpdateRun
 {
 	PlannedStmt *stmt;			/* the plan that it was made of */
-	uint64		news;			/* as permitted.h has it */
+	uint64		messages;		/* as permitted.h has it */
 	const EaValue *params;
 	ParamListInfo list;			/* the same */
 	EaChecks  **checks;			/* of the table: see checks.h */

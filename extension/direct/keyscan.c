@@ -421,7 +421,7 @@ read_rows(const EaKeyScan *scan, IndexScanDesc desc, Output *out,
 }
 
 bool
-ea_keyscan_run(EaKeyScan *scan, PlannedStmt *stmt, uint64 news,
+ea_keyscan_run(EaKeyScan *scan, PlannedStmt *stmt, uint64 messages,
 			   const EaValue *params,
 			   void (*row) (void *arg, TupleTableSlot *slot), void *arg,
 			   uint64 *nrows)
@@ -432,7 +432,7 @@ ea_keyscan_run(EaKeyScan *scan, PlannedStmt *stmt, uint64 news,
 	Relation	index;
 	IndexScanDesc desc;
 
-	ea_permitted_check(stmt, news, &scan->permitted);
+	ea_permitted_check(stmt, messages, &scan->permitted);
 	if (scan->locks)
 		PreventCommandIfReadOnly("SELECT FOR UPDATE");
 	*nrows = 0;

@@ -21,8 +21,9 @@ typedef struct EaKeyScan EaKeyScan;
 
 /*
  * False while an extension has a hook on planner or executor, or where
- * entityapi.direct_reads is off.  Hooks of Citus do not count for what is
- * "here": over shards by their own names, of which it does nothing.
+ * entityapi.direct_reads is off.  Hooks of Citus do not count for a statement
+ * that is "here", over shards by their own names: with those Citus does
+ * nothing.
  */
 extern bool ea_keyscan_is_open(bool here);
 
@@ -45,13 +46,13 @@ extern Oid	ea_keyscan_table(const EaKeyScan *scan);
 /*
  * Run it under the active snapshot, with the plan's locks held: each row goes
  * to the function, as exec.h has it, called in the current memory context.
- * "stmt" is the plan that it was made of, "news" as permitted.h has it.
+ * "stmt" is the plan that it was made of, "messages" as permitted.h has it.
  * Returns false, with no row handed
  * out, if a row that had to be locked was changed under way: the executor
  * knows how to go on from there.
  */
 extern bool ea_keyscan_run(EaKeyScan *scan, PlannedStmt *stmt,
-						   uint64 news, const EaValue *params,
+						   uint64 messages, const EaValue *params,
 						   void (*row) (void *arg, TupleTableSlot *slot),
 						   void *arg, uint64 *nrows);
 

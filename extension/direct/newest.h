@@ -15,7 +15,7 @@ extern Snapshot ea_newest_snapshot(void);
 
 /*
  * How many transactions that could write had ended on this server when it was
- * taken; what is kept of what it saw is kept with that.  Never 0.
+ * taken; notes of rows that it saw are kept with that number.  Never 0.
  */
 extern uint64 ea_newest_ended(Snapshot newest);
 

@@ -15,13 +15,13 @@
 #include "direct/permitted.h"
 
 void
-ea_permitted_check(PlannedStmt *stmt, uint64 news, EaPermitted *before)
+ea_permitted_check(PlannedStmt *stmt, uint64 messages, EaPermitted *before)
 {
 	/* a hook is asked each time */
-	if (before->news == news && before->user == GetUserId() &&
+	if (before->messages == messages && before->user == GetUserId() &&
 		ExecutorCheckPerms_hook == NULL)
 		return;
 	ea_compat_check_permissions(stmt);
 	before->user = GetUserId();
-	before->news = news;
+	before->messages = messages;
 }

@@ -13,15 +13,15 @@
 typedef struct EaPermitted
 {
 	Oid			user;
-	uint64		news;
+	uint64		messages;
 } EaPermitted;
 
 /*
  * Throws what the executor would (ExecCheckPermissions()).  "before" goes with
  * the plan, whose tables are locked: all invalidation messages for them have
- * come, "news" in number (ea_held_news()).
+ * come, "messages" in number (ea_held_messages()).
  */
-extern void ea_permitted_check(PlannedStmt *stmt, uint64 news,
+extern void ea_permitted_check(PlannedStmt *stmt, uint64 messages,
 							   EaPermitted *before);
 
 #endif							/* EA_PERMITTED_H */

@@ -1,5 +1,5 @@
 /*
- * A row that was read, and whether it is still what is there.
+ * A row that was read, and whether it is still the present one.
  */
 #ifndef EA_SEEN_ROW_H
 #define EA_SEEN_ROW_H

@@ -60,7 +60,7 @@ is_steady_type(Oid type)
 		 !OidIsValid(get_element_type(base)));
 }
 
-/* Apart from what it is made of. */
+/* The node itself, without its children. */
 static bool
 calls_others(Node *node)
 {

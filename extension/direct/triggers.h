@@ -1,4 +1,6 @@
-/* User-defined triggers on a table that is written. */
+/*
+ * User-defined triggers on a table that is written.
+ */
 #ifndef EA_TRIGGERS_H
 #define EA_TRIGGERS_H
 

@@ -338,8 +338,8 @@ run_by_key(EaPlan *kept, bool nested, EaParams params,
 		ea_reader_check(reader, source->resultDesc);
 		return ea_keyscan_run(kept->scan,
 							  ea_plancache_statement(source->gplan),
-							  ea_held_news(), params.items, reader->row, arg,
-							  n);
+							  ea_held_messages(), params.items, reader->row,
+							  arg, n);
 	}
 	plan = ea_plan_order_by_key(source, NULL);
 	stmt = ea_plancache_statement(plan);
@@ -364,14 +364,14 @@ run_by_key(EaPlan *kept, bool nested, EaParams params,
 	if (done)
 	{
 		ea_reader_check(reader, source->resultDesc);
-		done = ea_keyscan_run(kept->scan, stmt, ea_held_news(), params.items,
-							  reader->row, arg, n);
+		done = ea_keyscan_run(kept->scan, stmt, ea_held_messages(),
+							  params.items, reader->row, arg, n);
 	}
 	ReleaseCachedPlan(plan, CurrentResourceOwner);
 	return done;
 }
 
-/* The same for a statement that sees what was committed by now. */
+/* The same for a statement that sees all that was committed by now. */
 static bool
 run_by_key_now(EaPlan *kept, bool nested, EaParams params,
 			   const EaReader *reader, void *arg, uint64 *n)

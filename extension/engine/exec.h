@@ -103,7 +103,7 @@ typedef void (*EaExecObserver) (const char *sql, const EaParams *params);
 
 extern void ea_exec_observe(EaExecObserver fn);
 
-/* Report to the observer what was done without a statement. */
+/* Report to the observer a step that was done without a statement. */
 extern void ea_exec_tell(const char *fmt,...) pg_attribute_printf(1, 2);
 
 /*

@@ -42,7 +42,7 @@ typedef struct HeldTable
 
 /*
  * Of these, objects in use concern all tables; changes of members are only
- * counted (news).
+ * counted (messages).
  */
 static const int watched_caches[] = {
 	AUTHOID, AUTHMEMMEMROLE, DATABASEOID, NAMESPACEOID, PROCOID, TYPEOID
@@ -59,7 +59,7 @@ static HTAB *tables = NULL;
 static HTAB *watched = NULL;
 static uint64 epoch = 1;
 static uint64 since = 1;
-static uint64 news = 1;			/* changes of anything, in use or not */
+static uint64 messages = 1;		/* changes of anything, in use or not */
 static uint64 watches = 0;		/* objects found to be in use so far */
 
 void
@@ -86,7 +86,7 @@ ea_held_relation_changed(Oid relid)
 {
 	HeldTable  *table;
 
-	news++;
+	messages++;
 	if (!OidIsValid(relid))
 		lost_count();
 	if (!OidIsValid(relid) || tables == NULL)
@@ -105,7 +105,7 @@ object_changed(Datum arg, int cache, uint32 hash)
 {
 	const Watched key = {cache, hash};
 
-	news++;
+	messages++;
 	if (hash == 0)
 		lost_count();
 	else if (watched != NULL &&
@@ -160,9 +160,9 @@ ea_held_since(void)
 }
 
 uint64
-ea_held_news(void)
+ea_held_messages(void)
 {
-	return news;
+	return messages;
 }
 
 void
@@ -333,7 +333,7 @@ ea_held_table(const EaHeld *held, Oid relid)
 	Relation	rel;
 	uint64		now;
 	uint64		objects = since;
-	uint64		news_before;
+	uint64		messages_before;
 	uint64		watches_before;
 
 	if (!held->is_current(held->arg))
@@ -344,7 +344,7 @@ ea_held_table(const EaHeld *held, Oid relid)
 	/* entered first: messages count from here on */
 	enter_table(relid);
 	now = epoch;
-	news_before = news;
+	messages_before = messages;
 	watches_before = watches;
 	rel = try_relation_open(relid, NoLock);
 	if (rel == NULL || is_older_than(GetActiveSnapshot(), relid))
@@ -358,7 +358,8 @@ ea_held_table(const EaHeld *held, Oid relid)
 	 * what this look found to be in use may have changed before it was
 	 * watched
 	 */
-	if (now == epoch && (news == news_before || watches == watches_before))
+	if (now == epoch &&
+		(messages == messages_before || watches == watches_before))
 		enter_table(relid)->known = now;
 	return objects == since;
 }

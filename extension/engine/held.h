@@ -45,7 +45,7 @@ extern uint64 ea_held_epoch(void);
 extern uint64 ea_held_since(void);
 
 /* Grows with any invalidation message: for any table, in use or not. */
-extern uint64 ea_held_news(void);
+extern uint64 ea_held_messages(void);
 
 /* Nothing has changed since the table was found to be as it must be. */
 extern bool ea_held_is_known(Oid relid);

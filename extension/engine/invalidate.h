@@ -1,4 +1,6 @@
-/* Let backends know that declarations or signing keys have changed. */
+/*
+ * Let backends know that declarations or signing keys have changed.
+ */
 #ifndef EA_INVALIDATE_H
 #define EA_INVALIDATE_H
 

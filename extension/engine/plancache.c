@@ -107,7 +107,7 @@ forget_running(XactEvent event, void *arg)
 	running = 0;
 }
 
-/* Those that an error has ended, of what a block has caught. */
+/* A block has caught an error, which has ended statements within it. */
 static void
 forget_undone(SubXactEvent event, SubTransactionId undone,
 			  SubTransactionId parent, void *arg)

@@ -1,4 +1,6 @@
-/* Cached plans by statement text, least recently used ones dropped. */
+/*
+ * Cached plans by statement text, least recently used ones dropped.
+ */
 #ifndef EA_PLANCACHE_H
 #define EA_PLANCACHE_H
 

@@ -1,4 +1,6 @@
-/* The function that reads a statement's rows, and by which types. */
+/*
+ * The function that reads a statement's rows, and by which types.
+ */
 #ifndef EA_READER_H
 #define EA_READER_H
 

@@ -105,7 +105,7 @@ static bool
 update_row(const Run *run, const CachedPlan *plan, uint64 *n)
 {
 	EaKeyUpdateRun row = {
-		run->stmt, ea_held_news(), run->params, run->list
+		run->stmt, ea_held_messages(), run->params, run->list
 	};
 	EaKeyUpdate *update;
 

@@ -224,7 +224,7 @@ ea_past_existed(EaPast *past, const EaField *field, int revision)
 
 /*
  * Nothing from that time on is missing in the log: a record from before is
- * there, and what is purged goes by its time; or its month is.
+ * there, and the purge goes by records' times; or its month is.
  */
 static bool
 is_kept_since(const EaResourceLog *last, TimestampTz at)
@@ -303,9 +303,9 @@ record_from(const EaPast *past, const EaPastPlaces *places, int n)
 }
 
 /*
- * What it may have been before the records from number n on.  A change says
- * nothing: a resource deleted softly is changed as well, where its references
- * go.
+ * The kinds that it may have been before the records from number n on.  A
+ * change says nothing: a resource deleted softly is changed as well, where its
+ * references go.
  */
 static int
 kinds_before(const EaPast *past, int n)

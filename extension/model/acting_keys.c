@@ -1,7 +1,8 @@
 /*
- * They are found by the triggers that they have on the table they refer to,
- * for which there is an index; one that is not enforced has none.  It goes on
- * from table to table, all entities together, one statement a step.
+ * Such keys are found by the triggers that they have on the table they refer
+ * to, for which there is an index; one that is not enforced has none.  The
+ * search goes from table to table, all entities together, one statement a
+ * step.
  */
 #include "postgres.h"
 
@@ -186,28 +187,28 @@ is_declared(Look *look, const Step *step, const Key *key)
 /* -------- looking -------- */
 
 static void
-tell_key(Look *look, const Step *step, const Key *key)
+report_key(Look *look, const Step *step, const Key *key)
 {
-	EaActingKey *told = palloc(sizeof(EaActingKey));
+	EaActingKey *acting = palloc(sizeof(EaActingKey));
 	const char *table = quote_qualified_identifier(key->schema, key->table);
 	const char *drop = psprintf("ALTER TABLE %s DROP CONSTRAINT %s", table,
 								quote_identifier(key->name));
 	bool		deletes = key->action == FKCONSTR_ACTION_CASCADE;
 
-	told->entity = step->root->entity;
-	told->relid = key->relid;
-	told->name = pstrdup(key->name);
-	told->message =
+	acting->entity = step->root->entity;
+	acting->relid = key->relid;
+	acting->name = pstrdup(key->name);
+	acting->message =
 		psprintf("deleting %s %s rows of %s without rights and records: "
 				 "its foreign key \"%s\" to %s is ON DELETE %s",
-				 told->entity->name, deletes ? "deletes" : "changes", table,
+				 acting->entity->name, deletes ? "deletes" : "changes", table,
 				 key->name, key->to, deletes ? "CASCADE" :
 				 key->action == FKCONSTR_ACTION_SETNULL ? "SET NULL" :
 				 "SET DEFAULT");
-	told->hint = key->action == FKCONSTR_ACTION_SETDEFAULT ? pstrdup(drop) :
+	acting->hint = key->action == FKCONSTR_ACTION_SETDEFAULT ? pstrdup(drop) :
 		psprintf("%s, or, if it is meant, unseen: [%s]", drop,
 				 ea_names_table(key->schema, key->table));
-	look->keys = lappend(look->keys, told);
+	look->keys = lappend(look->keys, acting);
 }
 
 /* Rows of the table go, too, which may set others in motion. */
@@ -251,7 +252,7 @@ read_key(void *arg, TupleTableSlot *slot)
 		return;
 	if (key.name != NULL && (key.action == FKCONSTR_ACTION_SETDEFAULT ||
 							 !is_named(step->root->entity, &key)))
-		tell_key(look, step, &key);
+		report_key(look, step, &key);
 	if (key.action == FKCONSTR_ACTION_CASCADE)
 		follow_table(look, step->root, key.relid);
 }

@@ -1,5 +1,5 @@
 /*
- * What this database declares: entities, fields, versions, service.
+ * The declarations of this database: entities, fields, versions, service.
  *
  * A catalog is one consistent state of the declarations, kept per backend
  * and filled entity by entity as requests use them.  A request acquires it,

@@ -13,7 +13,7 @@
 
 /*
  * Of a constraint; referred: of the columns that a foreign key leads to.  With
- * expressions, of what they are made of.
+ * expressions, of the columns in them.
  */
 extern EaField *ea_constraint_field(EaEntity *entity, Oid relid,
 									Oid constraint, bool referred);

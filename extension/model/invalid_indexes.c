@@ -1,7 +1,7 @@
 /*
- * There are none as a rule, so this is asked first, by a scan of pg_index
- * alone.  Only for indexes that this finds it is asked whose table it is, and
- * whether they are being built.
+ * As a rule no index is invalid, so this is checked first, by a scan of
+ * pg_index alone.  Only for indexes that this finds it is asked whose table it
+ * is, and whether they are being built.
  *
  * Two things show that.  The progress of CREATE INDEX CONCURRENTLY names the
  * index that it builds, between its transactions as well.  REINDEX

@@ -32,10 +32,10 @@
 #define MAX_STORED_WHOLE 131072
 #define MAX_STORED_FRACTION 16383
 
-/* Of a year: that of the last date is 5874897. */
+/* Digits of a year: that of the last date is 5874897. */
 #define MAX_YEAR_DIGITS 7
 
-/* Microseconds have so many. */
+/* Digits of microseconds. */
 #define MAX_FRACTION 6
 
 /* Text */

@@ -1,5 +1,5 @@
 /*
- * How much of its tables the tenant of a statement has.
+ * The share of its tables that the tenant of a statement has.
  */
 #ifndef EA_TENANT_SHARE_H
 #define EA_TENANT_SHARE_H

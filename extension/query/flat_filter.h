@@ -1,4 +1,6 @@
-/* Filters over a table of columns, for lists without an entity. */
+/*
+ * Filters over a table of columns, for lists without an entity.
+ */
 #ifndef EA_FLAT_FILTER_H
 #define EA_FLAT_FILTER_H
 

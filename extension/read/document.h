@@ -1,5 +1,5 @@
 /*
- * A JSON:API document: resources, their linkage, what is included.
+ * A JSON:API document: resources, their linkage, included resources.
  *
  * Rows of the primary statement are handed to ea_document_row(), which
  * writes the attributes as JSON text at once and keeps the keys.

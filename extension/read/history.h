@@ -1,4 +1,6 @@
-/* Changes of a resource, page by page. */
+/*
+ * Changes of a resource, page by page.
+ */
 #ifndef EA_HISTORY_H
 #define EA_HISTORY_H
 

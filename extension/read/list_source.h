@@ -1,4 +1,6 @@
-/* The resources that a list is of. */
+/*
+ * The resources that a list is of.
+ */
 #ifndef EA_LIST_SOURCE_H
 #define EA_LIST_SOURCE_H
 

@@ -1,4 +1,6 @@
-/* The targets of a relationship: its linkage, and the related resources. */
+/*
+ * The targets of a relationship: its linkage, and the related resources.
+ */
 #ifndef EA_RELATED_H
 #define EA_RELATED_H
 

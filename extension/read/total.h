@@ -1,5 +1,5 @@
 /*
- * How many rows a list has.
+ * The number of rows of a list.
  */
 #ifndef EA_TOTAL_H
 #define EA_TOTAL_H

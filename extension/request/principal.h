@@ -1,4 +1,6 @@
-/* The caller of a request. */
+/*
+ * The caller of a request.
+ */
 #ifndef EA_PRINCIPAL_H
 #define EA_PRINCIPAL_H
 

@@ -1,4 +1,6 @@
-/* A fault of a request: its code, its place, and its reason. */
+/*
+ * A fault of a request: its code, its place, and its reason.
+ */
 #ifndef EA_PROBLEM_H
 #define EA_PROBLEM_H
 

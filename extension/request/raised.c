@@ -1,7 +1,7 @@
 /*
- * PostgreSQL calls what is on the stack of error contexts while it makes the
- * error, before anything is left: so it is known there how deep in triggers
- * this is, and which functions were entered since the statement began.
+ * PostgreSQL calls the error context callbacks while it makes the error,
+ * before any function is left: so it is known there how deep in triggers this
+ * is, and which functions were entered since the statement began.
  */
 #include "postgres.h"
 

@@ -1,5 +1,5 @@
 /*
- * Where the error of a statement was raised.
+ * The place where the error of a statement was raised.
  *
  * An error that was caught says what is wrong, but has its place in texts
  * only.  So the place is noted as the error is raised: within a trigger, in a

@@ -1,4 +1,6 @@
-/* A row of the route table. */
+/*
+ * A row of the route table.
+ */
 #ifndef EA_ROUTE_H
 #define EA_ROUTE_H
 

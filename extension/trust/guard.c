@@ -11,10 +11,10 @@
  * defers run before the answer (write/links_deferred.c).  But prepared
  * statements belong to the session: code that could put another one in the
  * place of the shim's would receive the requests of everybody.  Commands of
- * that kind are refused to whatever runs on behalf of the service; PostgreSQL
- * refuses them in its own security-restricted operations, which would not let
- * foreign keys wait.  So are temporary objects, by whatever command: they
- * would be there for the requests of everybody that follow.
+ * that kind are refused to all code that runs on behalf of the service;
+ * PostgreSQL refuses them in its own security-restricted operations, which
+ * would not let foreign keys wait.  Temporary objects are refused, too, by
+ * whatever command: they would be there for all requests that follow.
  */
 #include "postgres.h"
 

@@ -1,4 +1,6 @@
-/* Limits of user-defined code while the service works. */
+/*
+ * Limits of user-defined code while the service works.
+ */
 #ifndef EA_GUARD_H
 #define EA_GUARD_H
 

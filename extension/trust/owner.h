@@ -18,14 +18,15 @@
 /*
  * Between the two all is done as the owner.  After an error, the end of the
  * (sub)transaction restores user and path.  Code that runs meanwhile can leave
- * deferred triggers, which before PostgreSQL 18 would run as whoever commits:
- * the caller that enters settles them (write/links_deferred.h) or undoes all
- * that was done.  Nobody else enters; ea_owner_settles() relies on it.
+ * deferred triggers, which before PostgreSQL 18 would run as the role that
+ * commits: the caller that enters settles them (write/links_deferred.h) or
+ * undoes all that was done.  Nobody else enters; ea_owner_settles() relies on
+ * it.
  */
 extern void ea_owner_enter(EaPin *before);
 extern void ea_owner_leave(const EaPin *before);
 
-/* Whether this runs within what was entered so. */
+/* Whether this runs between the two. */
 extern bool ea_owner_settles(void);
 
 /*
@@ -61,8 +62,8 @@ name##_as_owner(PG_FUNCTION_ARGS)
 #define EA_SETTLING_FUNCTION(name) EA_FUNCTION_BY_OWNER(name, false)
 
 /*
- * Of a trigger of a table of the extension, which fires for whoever writes to
- * that.  For tables of entities it uses model/trigger_write.h.
+ * For a trigger of a table of the extension, which fires for any role that
+ * writes to that.  For tables of entities it uses model/trigger_write.h.
  */
 #define EA_TRIGGER_FUNCTION(name) \
 EA_FUNCTION_BY_OWNER(name, !ea_owner_settles())

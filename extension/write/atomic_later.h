@@ -1,4 +1,6 @@
-/* The target that later operations give a relationship. */
+/*
+ * The target that later operations give a relationship.
+ */
 #ifndef EA_ATOMIC_LATER_H
 #define EA_ATOMIC_LATER_H
 

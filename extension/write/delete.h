@@ -1,4 +1,6 @@
-/* Delete resources, and the rows that depend on them. */
+/*
+ * Delete resources, and the rows that depend on them.
+ */
 #ifndef EA_DELETE_H
 #define EA_DELETE_H
 

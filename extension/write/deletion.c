@@ -20,8 +20,8 @@ ea_deletion_read(EaDeletion *deletion, EaEntity *entity,
 				 TupleTableSlot *slot, int *column)
 {
 	deletion->at = DatumGetTimestampTz(slot->tts_values[(*column)++]);
-	deletion->told = entity->deletion_column != NULL;
-	if (!deletion->told)
+	deletion->has_column = entity->deletion_column != NULL;
+	if (!deletion->has_column)
 		return;
 	deletion->has_id = !slot->tts_isnull[*column];
 	if (deletion->has_id)
@@ -36,7 +36,7 @@ ea_deletion_same(EaSqlBuf *b, EaEntity *entity, int alias,
 	ea_sqlbuf_addf(b, " AND t%d.%s = ", alias, entity->deleted_column);
 	ea_sqlbuf_value(b, TIMESTAMPTZOID, TimestampTzGetDatum(deletion->at),
 					false);
-	if (!deletion->told || entity->deletion_column == NULL)
+	if (!deletion->has_column || entity->deletion_column == NULL)
 		return;
 	ea_sqlbuf_addf(b, " AND t%d.%s IS NOT DISTINCT FROM ", alias,
 				   entity->deletion_column);

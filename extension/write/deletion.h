@@ -13,7 +13,7 @@
 typedef struct EaDeletion
 {
 	TimestampTz at;
-	bool		told;			/* the table has the id, */
+	bool		has_column;		/* the table has one for the id, */
 	bool		has_id;			/* and this row has one */
 	pg_uuid_t	id;
 } EaDeletion;

@@ -1,6 +1,6 @@
 /*
- * What writes of resources share: their precondition, the row that they are
- * about, and all that follows when rows have been written.
+ * The parts that writes of resources share: the precondition, the check of the
+ * row, and all that follows when rows have been written.
  */
 #ifndef EA_FINISH_H
 #define EA_FINISH_H

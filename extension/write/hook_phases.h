@@ -1,4 +1,6 @@
-/* The hooks around a write of one resource, in their phases. */
+/*
+ * The hooks around a write of one resource, in their phases.
+ */
 #ifndef EA_HOOK_PHASES_H
 #define EA_HOOK_PHASES_H
 

@@ -139,7 +139,7 @@ typedef struct Keys
 	char	  **names;
 } Keys;
 
-/* The same as they are on this node; NULL is no tenant. */
+/* The same for the shards on this node; without tenant NULL. */
 static void
 set_on_shards(const pg_uuid_t *tenant, const Keys *keys, const char *mode)
 {

@@ -1,4 +1,6 @@
-/* Bring back a resource that was deleted softly, and all that went with it. */
+/*
+ * Bring back a resource that was deleted softly, and all that went with it.
+ */
 #ifndef EA_RESTORE_H
 #define EA_RESTORE_H
 

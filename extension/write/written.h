@@ -1,5 +1,5 @@
 /*
- * See that a write has written what it had to.
+ * See that a write has written its rows.
  *
  * User-defined triggers can skip a row, write another one in its place, or
  * undo what was done, without an error.  Each statement of the service that
