@@ -150,6 +150,21 @@ subtest 'some wait for a connection, and a head cannot be read' => sub {
 	$one->stop;
 };
 
+subtest 'many requests in one go take turns with those of others' => sub {
+	my $one = EntityApi::Test->shim($cluster, %settings, pool_size => 1, pool_writes => 0, pool_wait_ms => 60_000);
+	my ($greedy, $other) = map { client($one) } 1 .. 2;
+	my $many = 200;
+
+	print $greedy request(GET => '/sleep/0.01') x $many;
+	is(answer($greedy)->{status}, 200, 'the first one');
+	print $other request(GET => '/x');
+	is(answer($other)->{status}, 200, 'another client');
+	is($one->stop, 0, 'the end');
+	my $answers = 1;
+	$answers++ while answer($greedy)->{status} eq '200';
+	cmp_ok($answers, '<', $many, "did not wait for all of them: $answers were answered before the end");
+};
+
 # Sends heads that cannot be read for as long as told, 32 at a time, each on a
 # connection of its own; prints how many were refused.
 sub flood

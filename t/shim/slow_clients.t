@@ -163,6 +163,18 @@ subtest 'heads and bodies that drip' => sub {
 	$shim->stop('KILL');
 };
 
+subtest 'more that is not whole than there may be' => sub {
+	my $shim = EntityApi::Test->shim($cluster, max_unfinished => 1 << 20, max_body => 4096, max_body_auth => 4096,
+		body_timeout_ms => 600_000, request_timeout_ms => 600_000, keep_alive => 'yes');
+	my $part = "POST /x HTTP/1.1\r\n${host}Content-Length: 4096\r\n\r\n" . 'x' x 4095;
+	my @clients = map { connected($shim, $part) } 1 .. 400;
+
+	like(first_of($clients[0]), qr/^HTTP\/1.1 408 .*"REQUEST_TIMEOUT"/s, 'who has been at it for longest goes');
+	print { $clients[-1] } 'x';
+	like(first_of($clients[-1]), qr/^HTTP\/1.1 200 /, 'who came last does not');
+	$shim->stop('KILL');
+};
+
 subtest 'each by its own deadline' => sub {
 	my $shim = EntityApi::Test->shim($cluster, body_timeout_ms => 500, request_timeout_ms => 600_000);
 	my $head = connected($shim, "${get}X-A: ");
