@@ -93,15 +93,16 @@ check_tenancy(EaManifest *m, EaStored *stored)
 		return;
 	if (stored->names != NIL && m->entities != NIL)
 		ea_manifest_fault(m, label, "/spec/tenancy",
+						  "the tenancy of an applied service cannot change",
 						  psprintf("it is %s; take all entities away first",
-								   before),
-						  "the tenancy of an applied service cannot change");
+								   before));
 	else if (single &&
 			 ea_exec_write("SELECT 1 FROM entityapi.tenant"
 						   " WHERE slug <> 'default' LIMIT 1",
 						   EA_NO_PARAMS) > 0)
-		ea_manifest_fault(m, label, "/spec/tenancy", NULL,
-						  "there are tenants that SINGLE mode would lock out");
+		ea_manifest_fault(m, label, "/spec/tenancy",
+						  "there are tenants that SINGLE mode would lock out",
+						  NULL);
 }
 
 /* Id of the built-in tenant of SINGLE mode, a new one when there is none. */

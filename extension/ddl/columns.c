@@ -24,11 +24,10 @@ add_column(EaDdlPlan *plan, EaDdlTable *from, EaDdlTable *to,
 	if (column->not_null && column->fill == NULL && ea_ddl_has_rows(from))
 	{
 		ea_ddl_fault(plan, to, column->field,
-					 column->type ?
-					 "give it a default, or make it optional" :
-					 "make it optional, or empty the table",
-					 "is required, and %s has rows that would lack it",
-					 to->entity);
+					 psprintf("is required, and %s has rows that "
+							  "would lack it", to->entity),
+					 column->type ? "give it a default, or make it optional" :
+					 "make it optional, or empty the table");
 		return;
 	}
 	ea_ddl_add(plan, EA_DDL_CHANGE_COLUMNS, to, column->field,
@@ -79,19 +78,20 @@ check_narrowing(EaDdlPlan *plan, EaDdlTable *from, EaDdlTable *to,
 
 	n = fits == NULL ? 0 : ea_ddl_count(rows, psprintf("NOT (%s)", fits));
 	if (n > 0)
-		ea_ddl_fault(plan, to, column->field, "change them first",
-					 "values of %s have no place in %s: "
-					 "now in " INT64_FORMAT " rows",
-					 to->entity, column->sql, n);
+		ea_ddl_fault(plan, to, column->field,
+					 psprintf("values of %s have no place in %s: "
+							  "now in " INT64_FORMAT " rows",
+							  to->entity, column->sql, n),
+					 "change them first");
 	if (ea_ddl_may_lose(plan, to->entity, column->field))
 		return;
 	n = ea_ddl_count(rows, ea_ddl_cuts(stored, column, value));
 	ea_ddl_fault(plan, to, column->field,
+				 psprintf("narrowing %s to %s may cut values: "
+						  "now in " INT64_FORMAT " rows",
+						  stored->sql, column->sql, n),
 				 psprintf("allow data loss for \"%s.%s\"", to->entity,
-						  column->field),
-				 "narrowing %s to %s may cut values: "
-				 "now in " INT64_FORMAT " rows",
-				 stored->sql, column->sql, n);
+						  column->field));
 }
 
 /* A column that continues a stored one of a type that leads to its own. */
@@ -129,13 +129,13 @@ continue_column(EaDdlPlan *plan, EaDdlTable *from, EaDdlTable *to,
 						 psprintf("%s IS NULL",
 								  quote_identifier(stored->was->name)));
 		if (n > 0 && !column->fill)
-			ea_ddl_fault(plan, to, column->field, column->type ?
+			ea_ddl_fault(plan, to, column->field,
+						 psprintf("is required now, "
+								  "and rows of %s have no value for it: "
+								  "now " INT64_FORMAT, to->entity, n),
+						 column->type ?
 						 "fill them first, or give it a default" :
-						 "fill them first",
-						 "is required now, "
-						 "and rows of %s have no value for it: "
-						 "now " INT64_FORMAT,
-						 to->entity, n);
+						 "fill them first");
 	}
 	if (ea_ddl_is_live(from))
 	{
@@ -192,28 +192,27 @@ refuse_loss(EaDdlPlan *plan, EaDdlTable *from, EaDdlTable *to,
 
 	if (column->field_gone)
 		ea_ddl_fault(plan, to, column->field,
+					 psprintf("the values of %s.%s would be lost: "
+							  "now in " INT64_FORMAT " rows",
+							  to->entity, column->field, n),
 					 psprintf("allow data loss for \"%s.%s\", "
 							  "or name the new field's renamedFrom",
-							  to->entity, column->field),
-					 "the values of %s.%s would be lost: "
-					 "now in " INT64_FORMAT " rows",
-					 to->entity, column->field, n);
+							  to->entity, column->field));
 	else if (column->target != NULL && n > 0)
 		ea_ddl_fault(plan, to, column->field,
+					 psprintf("the references of %s.%s to %s would be lost: "
+							  "now in " INT64_FORMAT " rows",
+							  to->entity, column->field, column->target, n),
 					 psprintf("allow data loss for \"%s.%s\"", to->entity,
-							  column->field),
-					 "the references of %s.%s to %s would be lost: "
-					 "now in " INT64_FORMAT " rows",
-					 to->entity, column->field, column->target, n);
+							  column->field));
 	else if (column->target == NULL)
 		ea_ddl_fault(plan, to, column->field,
+					 psprintf("%s cannot become %s, its values would be lost: "
+							  "now in " INT64_FORMAT " rows", describe(column),
+							  describe(find_successor(to, column)), n),
 					 psprintf("allow data loss for \"%s.%s\", "
-							  "or use another name",
-							  to->entity, column->field),
-					 "%s cannot become %s, its values would be lost: "
-					 "now in " INT64_FORMAT " rows",
-					 describe(column), describe(find_successor(to, column)),
-					 n);
+							  "or use another name", to->entity,
+							  column->field));
 }
 
 /* What becomes of stored columns that nothing continues. */

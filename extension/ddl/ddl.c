@@ -69,8 +69,9 @@ check_free(EaDdlPlan *plan, EaDdlTable *table)
 {
 	if (OidIsValid(ea_ddl_relation(table)) && !ea_ddl_is_made(plan, table))
 		ea_ddl_fault(plan, table, table->field,
-					 "rename it, or use another schema",
-					 "there is a relation %s already", table->qualified);
+					 psprintf("there is a relation %s already",
+							  table->qualified),
+					 "rename it, or use another schema");
 }
 
 /*
@@ -130,15 +131,17 @@ check_object(EaDdlPlan *plan, EaDdlTable *from, EaDdlTable *to,
 	n = object->condition == NULL ? 0 :
 		ea_ddl_count(to->after, psprintf("NOT (%s)", object->condition));
 	if (n > 0)
-		ea_ddl_fault(plan, to, object->field, "change them first",
-					 "rows of %s break %s: now " INT64_FORMAT, to->entity,
-					 object->condition, n);
+		ea_ddl_fault(plan, to, object->field,
+					 psprintf("rows of %s break %s: now " INT64_FORMAT,
+							  to->entity, object->condition, n),
+					 "change them first");
 	n = object->unique ? ea_ddl_count_duplicates(to, object) : 0;
 	if (n > 0)
-		ea_ddl_fault(plan, to, object->field, "change them first",
-					 "rows of %s have equal values: "
-					 "now " INT64_FORMAT " values in more than one",
-					 to->entity, n);
+		ea_ddl_fault(plan, to, object->field,
+					 psprintf("rows of %s have equal values: "
+							  "now " INT64_FORMAT " values in more than one",
+							  to->entity, n),
+					 "change them first");
 }
 
 /* Does a column of what stays lose digits or characters? */
@@ -201,17 +204,18 @@ check_loss(EaDdlPlan *plan, EaDdlTable *table)
 	if (wanted != NULL && !ea_ddl_has_rows(table))
 		return;
 	if (wanted != NULL && table->field == NULL && !wanted->existing)
-		ea_ddl_fault(plan, wanted, NULL, "empty the table first",
-					 "tenantScoped cannot change while %s has rows",
-					 table->entity);
+		ea_ddl_fault(plan, wanted, NULL,
+					 psprintf("tenantScoped cannot change while %s has rows",
+							  table->entity),
+					 "empty the table first");
 	else if (!ea_ddl_may_lose(plan, table->entity, table->field))
 		ea_ddl_fault(plan, table, table->field,
+					 psprintf("the %s of %s would be lost: now " INT64_FORMAT,
+							  table->field ? "links" : "rows", table->key,
+							  ea_ddl_count(table->was->qualified, "true")),
 					 psprintf("allow data loss for \"%s\"%s", table->key,
 							  table->field ? "" :
-							  ", or name the new entity's renamedFrom"),
-					 "the %s of %s would be lost: now " INT64_FORMAT,
-					 table->field ? "links" : "rows", table->key,
-					 ea_ddl_count(table->was->qualified, "true"));
+							  ", or name the new entity's renamedFrom"));
 }
 
 static void
@@ -300,7 +304,7 @@ is_adrift(EaDdlPlan *plan, EaCatalog *stored, EaDdlRequest *change)
 		EaDdlDifference *difference = lfirst(lc);
 
 		ea_ddl_fault(plan, difference->table, difference->table->field,
-					 ea_ddl_way_out(difference), "%s", difference->message);
+					 difference->message, ea_ddl_way_out(difference));
 	}
 	return true;
 }

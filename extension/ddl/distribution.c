@@ -48,7 +48,7 @@ note_fault(void *arg, TupleTableSlot *slot)
 			TextDatumGetCString(slot->tts_values[i]);
 	ea_manifest_fault(plan->m, plan->m->service.document ?
 					  plan->m->service.document->label : "Service",
-					  "/spec/distribution", texts[1], "%s", texts[0]);
+					  "/spec/distribution", texts[0], texts[1]);
 }
 
 /* Undone when the function that was called returns. */
@@ -240,9 +240,9 @@ place(EaDdlPlan *plan, EaDdlTable *to)
 	{
 		why = misplaced(to->other ? to->other->was : to, relid, &hint);
 		if (why != NULL && to->existing)
-			ea_ddl_lacks(plan, to, hint, "%s", why);
+			ea_ddl_lacks(plan, to, why, hint);
 		else if (why != NULL)
-			ea_ddl_fault(plan, to, to->field, hint, "%s", why);
+			ea_ddl_fault(plan, to, to->field, why, hint);
 		else if (to->existing)
 			add_truncation(plan, to);
 		return;

@@ -16,7 +16,6 @@
 #include "utils/builtins.h"
 
 #include "base/compat.h"
-#include "base/format.h"
 #include "ddl/distribution.h"
 #include "ddl/drift.h"
 #include "ddl/expressions.h"
@@ -78,24 +77,17 @@ typedef struct Look
 	List	   *differences;
 } Look;
 
-static void differ(Look *look, EaDdlPart part, EaDdlTable *table,
-				   const char *hint, const char *fmt,...)
-			pg_attribute_printf(5, 6);
-
 /* A difference; the last one of the list can be described further. */
 static void
-differ(Look *look, EaDdlPart part, EaDdlTable *table, const char *hint,
-	   const char *fmt,...)
+differ(Look *look, EaDdlPart part, EaDdlTable *table, const char *message,
+	   const char *hint)
 {
 	EaDdlDifference *difference = palloc0(sizeof(EaDdlDifference));
-	va_list		args;
 
 	difference->part = part;
 	difference->table = table;
+	difference->message = message;
 	difference->hint = hint;
-	va_start(args, fmt);
-	difference->message = ea_format(fmt, args);
-	va_end(args);
 	look->differences = lappend(look->differences, difference);
 	if (part <= EA_DDL_PART_TYPE)
 		look->shapes_differ = true;
@@ -337,11 +329,12 @@ find_tables(Look *look, EaDdlState *stored)
 			there->objects = ea_names_map_create(16);
 		}
 		else
-			differ(look, EA_DDL_PART_TABLE, table, table->existing ?
-				   "make it again, or take the entity away" : NULL,
-				   "the table %s does not exist%s", table->qualified,
-				   table->existing ? "" :
-				   "; put back, it has no rows");
+			differ(look, EA_DDL_PART_TABLE, table,
+				   psprintf("the table %s does not exist%s", table->qualified,
+							table->existing ? "" :
+							"; put back, it has no rows"),
+				   table->existing ? "make it again, or take the entity away" :
+				   NULL);
 	}
 }
 
@@ -383,30 +376,32 @@ compare_column(Look *look, There *there, EaDdlColumn *column)
 
 	column->missing = is == NULL;
 	if (is == NULL)
-		differ(look, EA_DDL_PART_COLUMN, table, table->existing ?
-			   "name another one in \"columns\"" : NULL,
-			   "the column \"%s\" of %s does not exist%s", column->name,
-			   table->qualified,
-			   table->existing ? "" : "; put back, it has no values");
+		differ(look, EA_DDL_PART_COLUMN, table,
+			   psprintf("the column \"%s\" of %s does not exist%s",
+						column->name, table->qualified,
+						table->existing ? "" : "; put back, it has no values"),
+			   table->existing ? "name another one in \"columns\"" : NULL);
 	else if (table->existing)
 		return;					/* an apply says what is amiss */
 	else if (is->type != type->type || is->typmod != type->typmod)
-		differ(look, EA_DDL_PART_TYPE, table, way,
-			   "the column \"%s\" of %s is %s and was made %s", column->name,
-			   table->qualified,
-			   format_type_with_typemod(is->type, is->typmod),
-			   format_type_with_typemod(type->type, type->typmod));
+		differ(look, EA_DDL_PART_TYPE, table,
+			   psprintf("the column \"%s\" of %s is %s and was made %s",
+						column->name, table->qualified,
+						format_type_with_typemod(is->type, is->typmod),
+						format_type_with_typemod(type->type, type->typmod)),
+			   way);
 	else if (column->not_null && !is->not_null &&
 			 !is_pending(look, table, ea_ddl_filled_name(table, column)))
-		differ(look, EA_DDL_PART_NOT_NULL, table, NULL,
-			   "the column \"%s\" of %s takes nulls", column->name,
-			   table->qualified);
+		differ(look, EA_DDL_PART_NOT_NULL, table,
+			   psprintf("the column \"%s\" of %s takes nulls", column->name,
+						table->qualified), NULL);
 	else if (column->sql_default != NULL &&
 			 (is->value == NULL ||
 			  strcmp(is->value, column->sql_default) != 0))
-		differ(look, EA_DDL_PART_DEFAULT, table, NULL,
-			   "the column \"%s\" of %s has not the default %s", column->name,
-			   table->qualified, column->sql_default);
+		differ(look, EA_DDL_PART_DEFAULT, table,
+			   psprintf("the column \"%s\" of %s has not the default %s",
+						column->name, table->qualified, column->sql_default),
+			   NULL);
 	if (list_length(look->differences) > before)
 		last(look)->column = column;
 }
@@ -478,8 +473,9 @@ compare_object(Look *look, There *there, EaDdlObject *object)
 			"has not been validated";
 	if (why == NULL)
 		return;
-	differ(look, EA_DDL_PART_OBJECT, table, NULL, "the %s \"%s\" of %s %s",
-		   kind_of(object), object->name, table->qualified, why);
+	differ(look, EA_DDL_PART_OBJECT, table,
+		   psprintf("the %s \"%s\" of %s %s", kind_of(object), object->name,
+					table->qualified, why), NULL);
 	last(look)->object = object;
 	last(look)->there = is != NULL;
 	last(look)->called = unnamed ? unnamed->name : NULL;
@@ -515,28 +511,28 @@ compare_security(Look *look, There *there)
 	Policy	   *policy = there->policy;
 
 	if (!there->secured)
-		differ(look, EA_DDL_PART_ROW_SECURITY, table, NULL,
-			   "row-level security of %s is switched off, "
-			   "or forced on its owner", table->qualified);
+		differ(look, EA_DDL_PART_ROW_SECURITY, table,
+			   psprintf("row-level security of %s is switched off, or forced "
+						"on its owner", table->qualified), NULL);
 	if (policy == NULL)
-		differ(look, EA_DDL_PART_POLICY, table, NULL,
-			   "the policy \"entityapi_read\" of %s does not exist",
-			   table->qualified);
+		differ(look, EA_DDL_PART_POLICY, table,
+			   psprintf("the policy \"entityapi_read\" of %s does not exist",
+						table->qualified), NULL);
 	else if (!policy->sound || policy->tree == NULL ||
 			 (!look->shapes_differ && !look->incomplete &&
 			  !ea_ddl_same_expression(there->relid, policy->tree,
 									  table->policy, false)))
-		differ(look, EA_DDL_PART_POLICY, table, NULL,
-			   "the policy \"entityapi_read\" of %s "
-			   "is another than was made", table->qualified);
+		differ(look, EA_DDL_PART_POLICY, table,
+			   psprintf("the policy \"entityapi_read\" of %s is another than "
+						"was made", table->qualified), NULL);
 	else if (is_restrictive(look, table) && !there->admits)
-		differ(look, EA_DDL_PART_POLICY, table, NULL,
-			   "the policy \"" READER "\" of %s does not exist",
-			   table->qualified);
+		differ(look, EA_DDL_PART_POLICY, table,
+			   psprintf("the policy \"" READER "\" of %s does not exist",
+						table->qualified), NULL);
 	if (strcmp(readable_columns(there), table->granted) != 0)
-		differ(look, EA_DDL_PART_RIGHTS, table, NULL,
-			   READER " has other rights on %s than were granted",
-			   table->qualified);
+		differ(look, EA_DDL_PART_RIGHTS, table,
+			   psprintf(READER " has other rights on %s than were granted",
+						table->qualified), NULL);
 }
 
 static void
@@ -547,8 +543,9 @@ compare_shape(Look *look, There *there)
 	if (!there->ordinary)
 	{
 		differ(look, EA_DDL_PART_TABLE, there->table,
-			   "give it another name, then put the table back",
-			   "%s is no ordinary table any more", there->table->qualified);
+			   psprintf("%s is no ordinary table any more",
+						there->table->qualified),
+			   "give it another name, then put the table back");
 		last(look)->there = true;
 		return;
 	}
@@ -579,7 +576,7 @@ compare_placement(Look *look, There *there)
 		ea_ddl_misplaced(there->table, there->relid, &hint);
 
 	if (why != NULL)
-		differ(look, EA_DDL_PART_PLACEMENT, there->table, hint, "%s", why);
+		differ(look, EA_DDL_PART_PLACEMENT, there->table, why, hint);
 }
 
 List *

@@ -26,7 +26,6 @@
 #include "utils/rel.h"
 
 #include "base/compat.h"
-#include "base/format.h"
 #include "cluster/distributed.h"
 #include "ddl/distribution.h"
 #include "ddl/existing_check.h"
@@ -50,17 +49,10 @@ typedef struct Look
 /* -------- the table as such -------- */
 
 /* A fault at /spec/table. */
-static void lacks(Look *look, const char *hint, const char *fmt,...)
-			pg_attribute_printf(3, 4);
-
 static void
-lacks(Look *look, const char *hint, const char *fmt,...)
+lacks(Look *look, const char *message, const char *hint)
 {
-	va_list		args;
-
-	va_start(args, fmt);
-	ea_ddl_lacks(look->plan, look->table, hint, "%s", ea_format(fmt, args));
-	va_end(args);
+	ea_ddl_lacks(look->plan, look->table, message, hint);
 }
 
 static char *
@@ -84,7 +76,7 @@ is_plain_table(Look *look, Relation rel)
 	else if (rel->rd_rel->relpersistence != RELPERSISTENCE_PERMANENT)
 		why = "temporary and unlogged tables are not served";
 	if (why != NULL)
-		lacks(look, NULL, "%s: %s", look->table->qualified, why);
+		lacks(look, psprintf("%s: %s", look->table->qualified, why), NULL);
 	return why == NULL;
 }
 
@@ -101,16 +93,16 @@ check_owner(Look *look, Relation rel)
 	char	   *name = owner_name();
 
 	if (rel->rd_rel->relowner != GetUserId())
-		lacks(look, alter(look, psprintf("OWNER TO %s",
-										 quote_identifier(name))),
-			  "the table must belong to %s", name);
+		lacks(look, psprintf("the table must belong to %s", name),
+			  alter(look, psprintf("OWNER TO %s", quote_identifier(name))));
 	if (rel->rd_rel->relforcerowsecurity)
-		lacks(look, alter(look, "NO FORCE ROW LEVEL SECURITY"),
-			  "row-level security is forced on the owner, "
-			  "so requests would not see all rows of their tenant");
+		lacks(look,
+			  "row-level security is forced on the owner, so requests would "
+			  "not see all rows of their tenant",
+			  alter(look, "NO FORCE ROW LEVEL SECURITY"));
 	if (rel->rd_rel->relhasrules)
-		lacks(look, "drop them, or use triggers",
-			  "rewrite rules change what the service's statements do");
+		lacks(look, "rewrite rules change what the service's statements do",
+			  "drop them, or use triggers");
 }
 
 /* Who owns the schema could put another table in this one's place. */
@@ -122,20 +114,21 @@ check_schema(Look *look)
 	Oid			owner = ea_table_owners_of_schema(namespace);
 
 	if (OidIsValid(owner))
-		lacks(look, psprintf("ALTER SCHEMA %s OWNER TO %s", schema,
-							 quote_identifier(owner_name())),
-			  "the schema belongs to %s, "
-			  "who could put another table in the place of this one",
-			  GetUserNameFromId(owner, false));
+		lacks(look,
+			  psprintf("the schema belongs to %s, who could put another table "
+					   "in the place of this one",
+					   GetUserNameFromId(owner, false)),
+			  psprintf("ALTER SCHEMA %s OWNER TO %s", schema,
+					   quote_identifier(owner_name())));
 	if (ea_compat_schema_aclcheck(namespace, GetUserId(),
 								  ACL_USAGE) != ACLCHECK_OK)
-		lacks(look, psprintf("GRANT USAGE ON SCHEMA %s TO %s", schema,
-							 quote_identifier(owner_name())),
-			  "%s may not use the schema", owner_name());
+		lacks(look, psprintf("%s may not use the schema", owner_name()),
+			  psprintf("GRANT USAGE ON SCHEMA %s TO %s", schema,
+					   quote_identifier(owner_name())));
 	if (ea_compat_schema_aclcheck(namespace, get_role_oid(READER, false),
 								  ACL_USAGE) != ACLCHECK_OK)
-		lacks(look, psprintf("GRANT USAGE ON SCHEMA %s TO " READER, schema),
-			  READER " may not use the schema");
+		lacks(look, READER " may not use the schema",
+			  psprintf("GRANT USAGE ON SCHEMA %s TO " READER, schema));
 }
 
 /* -------- columns -------- */
@@ -195,14 +188,15 @@ type_fault(const EaDdlColumn *column, Oid type, int32 typmod)
 
 /* A fault at a key of /spec/columns. */
 static void
-column_lacks(Look *look, const EaDdlColumn *column, const char *hint,
-			 const char *message)
+column_lacks(Look *look, const EaDdlColumn *column, const char *what,
+			 const char *hint)
 {
+	const char *message = psprintf("the column \"%s\" %s", column->name, what);
+
 	if (column->field != NULL)
-		ea_ddl_fault(look->plan, look->table, column->field, hint,
-					 "the column \"%s\" %s", column->name, message);
+		ea_ddl_fault(look->plan, look->table, column->field, message, hint);
 	else
-		lacks(look, hint, "the column \"%s\" %s", column->name, message);
+		lacks(look, message, hint);
 }
 
 /* Live rows have null there. */
@@ -223,30 +217,27 @@ check_column(Look *look, Form_pg_attribute att, const EaDdlColumn *column,
 	const char *why = type_fault(column, att->atttypid, att->atttypmod);
 
 	if (why != NULL)
-		column_lacks(look, column, NULL, why);
+		column_lacks(look, column, why, NULL);
 	else if (OidIsValid(att->attcollation) &&
 			 !get_collation_isdeterministic(att->attcollation))
-		column_lacks(look, column, NULL, "has a nondeterministic collation");
+		column_lacks(look, column, "has a nondeterministic collation", NULL);
 	if (!read_only &&
 		(att->attgenerated != '\0' ||
 		 att->attidentity == ATTRIBUTE_IDENTITY_ALWAYS))
-		column_lacks(look, column,
-					 column->field ? "make the field readOnly" : NULL,
-					 "is generated and cannot be written");
+		column_lacks(look, column, "is generated and cannot be written",
+					 column->field ? "make the field readOnly" : NULL);
 	if (column->not_null && !att->attnotnull)
-		column_lacks(look, column,
-					 alter(look, psprintf("ALTER COLUMN %s SET NOT NULL",
-										  quoted)),
-					 "must be not null");
+		column_lacks(look, column, "must be not null",
+					 alter(look,
+						   psprintf("ALTER COLUMN %s SET NOT NULL", quoted)));
 
 	/* the times of creation and update are always written */
 	if (!column->not_null && !read_only && att->attnotnull &&
 		(column->field != NULL || is_of_deletion(look->table, column)))
-		column_lacks(look, column,
+		column_lacks(look, column, "takes no null",
 					 column->field ? "make the field required" :
-					 alter(look, psprintf("ALTER COLUMN %s DROP NOT NULL",
-										  quoted)),
-					 "takes no null");
+					 alter(look,
+						   psprintf("ALTER COLUMN %s DROP NOT NULL", quoted)));
 }
 
 static bool
@@ -281,19 +272,21 @@ check_columns(Look *look, Relation rel)
 			check_column(look, att, column, is_read_only(look, column));
 		if (att->attnotnull && !att->atthasdef && att->attidentity == '\0' &&
 			(column == NULL || is_read_only(look, column)))
-			lacks(look, alter(look, psprintf("ALTER COLUMN %s SET DEFAULT ...",
-											 quote_identifier(name))),
-				  "the column \"%s\" is %s, not null and without a default: "
-				  "no row could be created",
-				  name, column ? "read-only" : "no field's");
+			lacks(look,
+				  psprintf("the column \"%s\" is %s, not null and without a "
+						   "default: no row could be created", name,
+						   column ? "read-only" : "no field's"),
+				  alter(look,
+						psprintf("ALTER COLUMN %s SET DEFAULT ...",
+								 quote_identifier(name))));
 	}
 	foreach(lc, look->table->columns)
 	{
 		EaDdlColumn *column = lfirst(lc);
 
 		if (ea_names_map_get(there, column->name) == NULL)
-			column_lacks(look, column, "name another one in \"columns\"",
-						 "does not exist");
+			column_lacks(look, column, "does not exist",
+						 "name another one in \"columns\"");
 	}
 }
 
@@ -430,12 +423,11 @@ check_reference(Look *look, EaDdlObject *object)
 	if (!OidIsValid(far))
 	{
 		ea_ddl_fault(look->plan, look->table, field,
+					 psprintf("needs a foreign key to the table of %s, which "
+							  "is not made yet", object->target),
 					 psprintf("apply without the field, then %s, "
 							  "then add the field",
-							  alter(look, psprintf("ADD %s", object->body))),
-					 "needs a foreign key to the table of %s, "
-					 "which is not made yet",
-					 object->target);
+							  alter(look, psprintf("ADD %s", object->body))));
 		return;
 	}
 	if (!finds(psprintf("SELECT FROM pg_constraint f WHERE f.contype = 'f'"
@@ -449,9 +441,9 @@ check_reference(Look *look, EaDdlObject *object)
 								   object->columns),
 						name_array(target, target->tenant_scoped, key))))
 		ea_ddl_fault(look->plan, look->table, field,
-					 refer(look, object),
-					 "needs a deferrable foreign key to %s without actions",
-					 target->qualified);
+					 psprintf("needs a deferrable foreign key to %s without "
+							  "actions", target->qualified),
+					 refer(look, object));
 }
 
 static void
@@ -466,14 +458,17 @@ check_objects(Look *look)
 		const char *tenant = table->tenant_scoped ?
 			quote_identifier(table->tenant_column) : "";
 
-		lacks(look, alter(look, psprintf("ADD PRIMARY KEY (%s%s%s)", tenant,
-										 table->tenant_scoped ? ", " : "",
-										 quote_identifier(table->id_column))),
-			  "needs a primary key or an immediate unique constraint "
-			  "on %s%s\"%s\"",
-			  table->tenant_scoped ?
-			  psprintf("\"%s\"", table->tenant_column) : "",
-			  table->tenant_scoped ? " and " : "", table->id_column);
+		lacks(look,
+			  psprintf("needs a primary key or an immediate unique constraint "
+					   "on %s%s\"%s\"",
+					   table->tenant_scoped ?
+					   psprintf("\"%s\"", table->tenant_column) :
+					   "", table->tenant_scoped ? " and " : "",
+					   table->id_column),
+			  alter(look,
+					psprintf("ADD PRIMARY KEY (%s%s%s)", tenant,
+							 table->tenant_scoped ? ", " : "",
+							 quote_identifier(table->id_column))));
 	}
 	foreach(lc, table->objects)
 	{
@@ -485,22 +480,24 @@ check_objects(Look *look)
 		else if (object->unique &&
 				 !has_unique(look, object->columns, false, object->partial))
 			ea_ddl_fault(look->plan, table, object->field,
+						 "needs a unique index",
 						 object->partial ? object->body :
-						 alter(look, psprintf("ADD %s", object->body)),
-						 "needs a unique index");
+						 alter(look, psprintf("ADD %s", object->body)));
 
 		else if (object->deleted)
 		{
 			if (!has_deleted(look, object))
-				lacks(look, object->body, "needs an index of deleted rows by "
-					  "their time, for purgeAfterDays");
+				lacks(look,
+					  "needs an index of deleted rows by their time, for "
+					  "purgeAfterDays",
+					  object->body);
 		}
 
 		/* those of references are good to have, others have been asked for */
 		else if (object->kind == EA_DDL_PLAIN_INDEX && !object->unique &&
 				 !object->implied && !has_index(look, object->columns))
-			ea_ddl_fault(look->plan, table, object->field, object->body,
-						 "needs an index");
+			ea_ddl_fault(look->plan, table, object->field,
+						 "needs an index", object->body);
 	}
 }
 
@@ -508,13 +505,16 @@ check_objects(Look *look)
 
 /* Run a query of one or two columns, and tell of each row. */
 static void
-check_rows(Look *look, const char *hint, const char *message, const char *sql)
+check_rows(Look *look, const char *message, const char *hint, const char *sql)
 {
 	uint64		n = look_up(sql, 0);
 
 	for (uint64 i = 0; i < n; i++)
-		lacks(look, hint, message,
-			  SPI_getvalue(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, 1));
+		lacks(look,
+			  psprintf(message,
+					   SPI_getvalue(SPI_tuptable->vals[i],
+									SPI_tuptable->tupdesc, 1)),
+			  hint);
 }
 
 static void
@@ -526,9 +526,10 @@ check_tenancy(Look *look)
 		return;
 
 	/* ids are made by the service, so that none can be guessed by its error */
-	check_rows(look, "let it start with the column of the tenant",
+	check_rows(look,
 			   "the unique index or exclusion constraint \"%s\" "
 			   "would tell tenants of each other's values",
+			   "let it start with the column of the tenant",
 			   psprintf("SELECT c.relname FROM pg_index i"
 						" JOIN pg_class c ON c.oid = i.indexrelid"
 						" WHERE i.indrelid = %u"
@@ -537,8 +538,8 @@ check_tenancy(Look *look)
 						" AND NOT (" KEY_NAMES " = ARRAY[%s])",
 						look->relid, quote_literal_cstr(table->tenant_column),
 						quote_literal_cstr(table->id_column)));
-	check_rows(look, "let it start with the column of the tenant",
-			   "the foreign key \"%s\" reaches rows of other tenants",
+	check_rows(look, "the foreign key \"%s\" reaches rows of other tenants",
+			   "let it start with the column of the tenant",
 			   psprintf("SELECT f.conname FROM pg_constraint f"
 						" WHERE f.contype = 'f' AND f.conrelid = %u"
 						" AND NOT (%s = ANY ("
@@ -574,12 +575,13 @@ check_code(Look *look)
 			fault->part != EA_OWNERS_SCHEMA &&
 			fault->part != EA_OWNERS_CHILDREN &&
 			!is_of_citus(look->plan, fault))
-			lacks(look, fault->hint, "%s", fault->message);
+			lacks(look, fault->message, fault->hint);
 	}
-	check_rows(look, psprintf("REVOKE ALL ON %s FROM PUBLIC",
-							  look->table->qualified),
+	check_rows(look,
 			   "%s has rights on the table: "
 			   "readers of plain SQL could do more than the service lets them",
+			   psprintf("REVOKE ALL ON %s FROM PUBLIC",
+						look->table->qualified),
 			   psprintf("SELECT 'PUBLIC' WHERE EXISTS"
 						" (SELECT FROM pg_class c, aclexplode(c.relacl) a"
 						" WHERE c.oid = %u AND a.grantee = 0)"
@@ -627,13 +629,11 @@ ea_ddl_check_made(EaDdlPlan *plan, const EaDdlTable *table,
 
 	if (OidIsValid(owner))
 		ea_ddl_fault(plan, table, NULL,
+					 psprintf("the schema \"%s\" belongs to %s, who could put "
+							  "other tables in the place of the service's",
+							  table->schema, GetUserNameFromId(owner, false)),
 					 psprintf("ALTER SCHEMA %s OWNER TO %s",
-							  quote_identifier(table->schema),
-							  owner_name()),
-					 "the schema \"%s\" belongs to %s, "
-					 "who could put other tables "
-					 "in the place of the service's",
-					 table->schema, GetUserNameFromId(owner, false));
+							  quote_identifier(table->schema), owner_name()));
 	if (!OidIsValid(relid))
 		return;
 	foreach(lc, plan->made_faults)
@@ -643,8 +643,8 @@ ea_ddl_check_made(EaDdlPlan *plan, const EaDdlTable *table,
 		if (fault->relid == relid &&
 			!is_of_citus(plan, fault) &&
 			(fault->part != EA_OWNERS_SCHEMA || !OidIsValid(owner)))
-			ea_ddl_fault(plan, table, table->field, fault->hint, "%s",
-						 fault->message);
+			ea_ddl_fault(plan, table, table->field,
+						 fault->message, fault->hint);
 	}
 }
 
@@ -656,15 +656,16 @@ ea_ddl_check_existing(EaDdlPlan *plan, EaDdlTable *table)
 
 	if (!OidIsValid(look.relid))
 	{
-		lacks(&look, "leave \"table\" out and one is made",
-			  "there is no table %s", table->qualified);
+		lacks(&look, psprintf("there is no table %s", table->qualified),
+			  "leave \"table\" out and one is made");
 		return;
 	}
 	if (ea_ddl_is_made(plan, table))
 	{
-		lacks(&look, "leave \"table\" out",
-			  "%s has been made for the entities: it is no existing table",
-			  table->qualified);
+		lacks(&look,
+			  psprintf("%s has been made for the entities: it is no existing "
+					   "table", table->qualified),
+			  "leave \"table\" out");
 		return;
 	}
 	rel = relation_open(look.relid, AccessShareLock);
@@ -736,8 +737,8 @@ ea_ddl_check_acting(EaDdlPlan *plan, EaCatalog *wanted)
 		if (is_made_key(plan, key))
 			continue;
 		if (to->existing)
-			ea_ddl_lacks(plan, to, key->hint, "%s", key->message);
+			ea_ddl_lacks(plan, to, key->message, key->hint);
 		else
-			ea_ddl_fault(plan, to, NULL, key->hint, "%s", key->message);
+			ea_ddl_fault(plan, to, NULL, key->message, key->hint);
 	}
 }

@@ -139,8 +139,8 @@ note_obstacle(void *arg, TupleTableSlot *slot)
 	const char *found = TextDatumGetCString(slot->tts_values[0]);
 
 	ea_ddl_lacks(look->plan, look->table,
-						  put_in(look, look->hint, found), "%s",
-						  put_in(look, look->message, found));
+				 put_in(look, look->message, found),
+				 put_in(look, look->hint, found));
 }
 
 void
@@ -257,9 +257,9 @@ note_key(void *arg, TupleTableSlot *slot)
 								   name, near_name, far_name);
 
 		if (table->existing)
-			ea_ddl_lacks(keys->plan, table, hint, "%s", why);
+			ea_ddl_lacks(keys->plan, table, why, hint);
 		else
-			ea_ddl_fault(keys->plan, table, table->field, hint, "%s", why);
+			ea_ddl_fault(keys->plan, table, table->field, why, hint);
 		return;
 	}
 	drop_key(keys, near, name);

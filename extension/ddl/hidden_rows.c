@@ -39,10 +39,10 @@ ea_ddl_check_hidden(EaDdlPlan *plan, EaDdlTable *from, EaDdlTable *to)
 		plan->purged = lappend(plan->purged, from);
 	else
 		ea_ddl_fault(plan, to, NULL,
+					 psprintf("without softDelete, deleted rows "
+							  "would appear again: now " INT64_FORMAT, n),
 					 psprintf("remove them first, "
-							  "or allow data loss for \"%s\"", to->entity),
-					 "without softDelete, deleted rows would appear again: "
-					 "now " INT64_FORMAT, n);
+							  "or allow data loss for \"%s\"", to->entity));
 }
 
 static EaDdlTable *
@@ -100,10 +100,10 @@ check_references(EaDdlPlan *plan, EaDdlTable *from)
 								  refers(from, column, target)));
 		if (n > 0)
 			ea_ddl_fault(plan, from->other, column->field,
-						 "change or remove the rows first",
-						 "rows of %s refer to deleted ones of %s, "
-						 "which would go: now " INT64_FORMAT,
-						 from->entity, target->entity, n);
+						 psprintf("rows of %s refer to deleted ones of %s, "
+								  "which would go: now " INT64_FORMAT,
+								  from->entity, target->entity, n),
+						 "change or remove the rows first");
 	}
 }
 

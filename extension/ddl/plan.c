@@ -57,27 +57,19 @@ ea_ddl_add(EaDdlPlan *plan, EaDdlPhase phase, const EaDdlTable *table,
 
 void
 ea_ddl_fault(EaDdlPlan *plan, const EaDdlTable *table, const char *field,
-			 const char *hint, const char *fmt,...)
+			 const char *message, const char *hint)
 {
-	va_list		args;
-
-	va_start(args, fmt);
 	ea_manifest_fault(plan->m, find_label(plan->m, table->entity),
-					  find_pointer(plan->m, table->entity, field), hint,
-					  "%s", ea_format(fmt, args));
-	va_end(args);
+					  find_pointer(plan->m, table->entity, field),
+					  message, hint);
 }
 
 void
-ea_ddl_lacks(EaDdlPlan *plan, const EaDdlTable *table, const char *hint,
-			 const char *fmt,...)
+ea_ddl_lacks(EaDdlPlan *plan, const EaDdlTable *table, const char *message,
+			 const char *hint)
 {
-	va_list		args;
-
-	va_start(args, fmt);
 	ea_manifest_fault(plan->m, find_label(plan->m, table->entity),
-					  "/spec/table", hint, "%s", ea_format(fmt, args));
-	va_end(args);
+					  "/spec/table", message, hint);
 }
 
 bool

@@ -93,13 +93,12 @@ extern EaDdlStatement *ea_ddl_add(EaDdlPlan *plan, EaDdlPhase phase,
 
 /* A fault at a field of an entity, or at the entity. */
 extern void ea_ddl_fault(EaDdlPlan *plan, const EaDdlTable *table,
-						 const char *field, const char *hint,
-						 const char *fmt,...) pg_attribute_printf(5, 6);
+						 const char *field, const char *message,
+						 const char *hint);
 
 /* A fault at the "table" of an entity that has an existing one. */
 extern void ea_ddl_lacks(EaDdlPlan *plan, const EaDdlTable *table,
-						 const char *hint, const char *fmt,...)
-			pg_attribute_printf(4, 5);
+						 const char *message, const char *hint);
 
 /* Was a table of this name made for an entity? */
 extern bool ea_ddl_is_made(const EaDdlPlan *plan, const EaDdlTable *table);

@@ -47,23 +47,23 @@ check_readable(EaDdlPlan *plan, EaDdlTable *table, Oid relid,
 	if (OidIsValid(owner))
 	{
 		ea_ddl_fault(plan, table, NULL,
+					 psprintf("the schema \"%s\" belongs to %s, who could put "
+							  "other tables in the place of the service's",
+							  table->schema, GetUserNameFromId(owner, false)),
 					 psprintf("ALTER SCHEMA %s OWNER TO %s",
 							  quote_identifier(table->schema),
-							  quote_identifier(role)),
-					 "the schema \"%s\" belongs to %s, "
-					 "who could put other tables "
-					 "in the place of the service's",
-					 table->schema, GetUserNameFromId(owner, false));
+							  quote_identifier(role)));
 		return;
 	}
 	owner = strange_owner(relid);
 	if (OidIsValid(owner))
 		ea_ddl_fault(plan, table, table->field,
+					 psprintf("the table %s belongs to %s, whose policies "
+							  "would run with the rights of %s",
+							  table->qualified,
+							  GetUserNameFromId(owner, false), role),
 					 psprintf("ALTER TABLE %s OWNER TO %s", table->qualified,
-							  quote_identifier(role)),
-					 "the table %s belongs to %s, "
-					 "whose policies would run with the rights of %s",
-					 table->qualified, GetUserNameFromId(owner, false), role);
+							  quote_identifier(role)));
 }
 
 bool
@@ -196,14 +196,14 @@ ea_ddl_check_dropped(EaDdlPlan *plan, EaDdlTable *table)
 					   " AND f.conrelid <> ALL (ARRAY[%s]::oid[])",
 					   relid, ours.data)))
 		ea_ddl_fault(plan, table, table->field,
-					 "drop that foreign key first",
-					 "the foreign key \"%s\" of %s refers to the table %s, "
-					 "which goes",
-					 SPI_getvalue(SPI_tuptable->vals[0],
-								  SPI_tuptable->tupdesc, 1),
-					 SPI_getvalue(SPI_tuptable->vals[0],
-								  SPI_tuptable->tupdesc, 2),
-					 table->qualified);
+					 psprintf("the foreign key \"%s\" of %s refers to the "
+							  "table %s, which goes",
+							  SPI_getvalue(SPI_tuptable->vals[0],
+										   SPI_tuptable->tupdesc, 1),
+							  SPI_getvalue(SPI_tuptable->vals[0],
+										   SPI_tuptable->tupdesc, 2),
+							  table->qualified),
+					 "drop that foreign key first");
 }
 
 Oid

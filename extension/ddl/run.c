@@ -186,9 +186,9 @@ run_statement(EaManifest *m, EaDdlStatement *statement)
 		{
 			FlushErrorState();
 			ea_manifest_fault(m, statement->label, "/spec/table",
-							  error->hint ? error->hint : error->detail,
-							  "Citus does not take the table: %s",
-							  error->message);
+							  psprintf("Citus does not take the table: %s",
+									   error->message),
+							  error->hint ? error->hint : error->detail);
 			ea_manifest_throw(m);
 		}
 		if (class != ERRCODE_DATA_EXCEPTION &&
@@ -199,9 +199,9 @@ run_statement(EaManifest *m, EaDdlStatement *statement)
 		if (error->sqlerrcode == ERRCODE_LOCK_NOT_AVAILABLE)
 			throw_in_use("what it takes");
 		ea_manifest_fault(m, statement->label, statement->pointer,
-						  "change the rows first",
-						  "the rows that are there stand against it: %s",
-						  error->message);
+						  psprintf("the rows that are there stand against it: "
+								   "%s", error->message),
+						  "change the rows first");
 		ea_manifest_throw(m);
 	}
 	PG_END_TRY();

@@ -100,10 +100,10 @@ take_away(Taken *taken, const char *name, EaDeclDocument *document,
 	if (ea_names_map_get(taken->allowed, key) == NULL)
 	{
 		ea_manifest_fault(taken->m, label, pointer,
+						  psprintf("accounts have %s \"%s\": now "
+								   INT64_FORMAT, what, name, n),
 						  psprintf("take it from them, "
-								   "or allow data loss for \"%s\"", key),
-						  "accounts have %s \"%s\": now " INT64_FORMAT,
-						  what, name, n);
+								   "or allow data loss for \"%s\"", key));
 		return;
 	}
 	add_statement(taken, label, pointer,

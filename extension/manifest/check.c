@@ -47,8 +47,10 @@ check_reach(EaManifest *m, EaDeclEntity *entity, const char *pointer,
 		return;
 	if (everybody)
 		hint = "name a role that is declared with assignableBy: superAdmin";
-	ea_manifest_fault(m, entity->document->label, pointer, hint,
-					  "\"%s\" would write what all tenants share", role);
+	ea_manifest_fault(m, entity->document->label, pointer,
+					  psprintf("\"%s\" would write what all tenants share",
+							   role),
+					  hint);
 }
 
 /* What tenants see of their accounts is written below /manage. */
@@ -58,8 +60,9 @@ check_only_read(EaManifest *m, EaDeclEntity *entity, const char *pointer,
 {
 	if (entity->accounts && (mask & ~EA_OP_READ) != 0)
 		ea_manifest_fault(m, entity->document->label, pointer,
+						  "User is read-only",
 						  "leave all but read out; accounts are written below "
-						  "/manage", "User is read-only");
+						  "/manage");
 }
 
 static void
@@ -81,8 +84,8 @@ check_permissions(EaManifest *m, EaDeclEntity *entity)
 			check_reach(m, entity, pointer, json->key);
 		if ((given & EA_OP_RESTORE) != 0 && !entity->soft_delete)
 			ea_manifest_fault(m, label, pointer,
-							  "give the entity softDelete, or leave it out",
-							  "restore brings back what softDelete keeps");
+							  "restore brings back what softDelete keeps",
+							  "give the entity softDelete, or leave it out");
 		if (strcmp(json->key, "*") != 0)
 			ea_manifest_check_role(m, label, pointer, json->key);
 	}
@@ -108,9 +111,10 @@ check_policies(EaManifest *m, EaDeclEntity *entity)
 			policy->used = true;
 		if (policy == NULL)
 			ea_manifest_fault(m, label, pointer,
+							  psprintf("policy \"%s\" is not declared",
+									   json->key),
 							  ea_manifest_guess_map(json->key, m->by_policy,
-													otherwise),
-							  "policy \"%s\" is not declared", json->key);
+													otherwise));
 	}
 }
 
@@ -131,13 +135,14 @@ check_renaming(EaManifest *m, const char *label, const char *pointer,
 	pointer = ea_errors_pointer(pointer, "renamedFrom");
 	other = ea_names_map_get(renamed, from);
 	if (!ea_names_map_put(renamed, from, unconstify(char *, name)))
-		ea_manifest_fault(m, label, pointer, NULL,
-						  "\"%s\" was renamed to \"%s\" already", from, other);
+		ea_manifest_fault(m, label, pointer,
+						  psprintf("\"%s\" was renamed to \"%s\" already",
+								   from, other), NULL);
 	if (strcmp(from, name) == 0 || (declared && still == NULL))
 		ea_manifest_fault(m, label, pointer,
+						  psprintf("\"%s\" is still declared", from),
 						  strcmp(from, name) == 0 ? NULL :
-						  "leave it out once the renaming is applied",
-						  "\"%s\" is still declared", from);
+						  "leave it out once the renaming is applied");
 }
 
 static void
@@ -152,9 +157,10 @@ check_field(EaManifest *m, EaDeclField *field, EaNameMap *renamed)
 	ea_manifest_check_keys(m, field);
 	if (field->entity->soft_delete && field->sound && field->type == NULL &&
 		strcmp(field->name, "restore") == 0)
-		ea_manifest_fault(m, label, field->pointer, "rename the field",
+		ea_manifest_fault(m, label, field->pointer,
 						  "with softDelete, the address of a relationship "
-						  "\"restore\" is the service's own");
+						  "\"restore\" is the service's own",
+						  "rename the field");
 	ea_manifest_check_roles(m, label,
 							ea_errors_pointer(field->pointer, "readRoles"),
 							field->read_roles);
@@ -192,16 +198,16 @@ check_unique(EaManifest *m, EaDeclEntity *entity, EaNameMap *types,
 	if (strcmp(entity->type, "operations") == 0)
 		ea_manifest_fault(m, entity->document->label,
 						  entity->plural ? "/spec/plural" : "/metadata/name",
-						  "give it another plural",
-						  "the path segment \"operations\" is taken");
+						  "the path segment \"operations\" is taken",
+						  "give it another plural");
 	if (!ea_names_map_put(types, entity->type, entity))
 	{
 		other = ea_names_map_get(types, entity->type);
 		ea_manifest_fault(m, entity->document->label,
 						  entity->plural ? "/spec/plural" : "/metadata/name",
-						  "give one of them another plural",
-						  "has the type \"%s\" of %s", entity->type,
-						  other->name);
+						  psprintf("has the type \"%s\" of %s", entity->type,
+								   other->name),
+						  "give one of them another plural");
 	}
 	table = qualified(m, entity->schema, entity->table);
 	if (!ea_names_map_put(tables, table, entity))
@@ -209,10 +215,10 @@ check_unique(EaManifest *m, EaDeclEntity *entity, EaNameMap *types,
 		other = ea_names_map_get(tables, table);
 		ea_manifest_fault(m, entity->document->label,
 						  entity->schema ? "/spec/table" : "/metadata/name",
+						  psprintf("has the table \"%s\" of %s", entity->table,
+								   other->name),
 						  entity->schema ? "each entity needs its own" :
-						  "rename one of them",
-						  "has the table \"%s\" of %s", entity->table,
-						  other->name);
+						  "rename one of them");
 	}
 }
 
@@ -225,12 +231,12 @@ check_purge(EaManifest *m, EaDeclEntity *entity)
 		return;
 	if (!entity->soft_delete)
 		ea_manifest_fault(m, label, "/spec/purgeAfterDays",
-						  "give the entity softDelete, or leave it out",
-						  "goes with softDelete: nothing else is kept");
+						  "goes with softDelete: nothing else is kept",
+						  "give the entity softDelete, or leave it out");
 	else if (entity->purge_after_days > MOST_DAYS)
 		ea_manifest_fault(m, label, "/spec/purgeAfterDays",
-						  "leave it out to keep them for good",
-						  "must be at most %d", MOST_DAYS);
+						  psprintf("must be at most %d", MOST_DAYS),
+						  "leave it out to keep them for good");
 }
 
 static void
@@ -253,8 +259,8 @@ check_entity(EaManifest *m, EaDeclEntity *entity, EaNameMap *entities)
 		check_field(m, lfirst(lc), renamed);
 	if (ea_names_map_get(m->by_one_of, entity->name) != NULL)
 		ea_manifest_fault(m, entity->document->label, "/metadata/name",
-						  "rename one of them",
-						  "is the name of a OneOf as well");
+						  "is the name of a OneOf as well",
+						  "rename one of them");
 }
 
 static void
@@ -267,20 +273,20 @@ claim_column(EaManifest *m, EaDeclField *field, char *column,
 		return;
 	if (other->entity == NULL)
 		ea_manifest_fault(m, field->entity->document->label, field->pointer,
-						  "rename the field",
-						  "its column \"%s\" is one that %s", column,
-						  field->entity->existing_table ?
-						  "the service keeps itself" :
-						  strcmp(column, "deletion_id") == 0 ?
-						  "tables with softDelete have" :
-						  "every table may have");
+						  psprintf("its column \"%s\" is one that %s", column,
+								   field->entity->existing_table ?
+								   "the service keeps itself" :
+								   strcmp(column, "deletion_id") == 0 ?
+								   "tables with softDelete have" :
+								   "every table may have"),
+						  "rename the field");
 	else
 		ea_manifest_fault(m, field->entity->document->label, field->pointer,
+						  psprintf("its column \"%s\" is that of \"%s\" as "
+								   "well", column, other->name),
 						  field->entity->existing_table ?
 						  "give each its own in \"columns\"" :
-						  "rename one of them",
-						  "its column \"%s\" is that of \"%s\" as well",
-						  column, other->name);
+						  "rename one of them");
 }
 
 /* A column of an existing table that has no field. */
@@ -294,16 +300,16 @@ claim_existing(EaManifest *m, EaDeclEntity *entity, EaDeclColumn column,
 	if (entity->columns[column] != NULL &&
 		!ea_names_map_put(columns, entity->columns[column], system_field))
 		ea_manifest_fault(m, entity->document->label,
-						  ea_errors_pointer("/spec/columns", key), NULL,
-						  "the column \"%s\" is named twice",
-						  entity->columns[column]);
+						  ea_errors_pointer("/spec/columns", key),
+						  psprintf("the column \"%s\" is named twice",
+								   entity->columns[column]), NULL);
 	if (entity->existing_table != NULL && column != EA_DECL_ID &&
 		field != NULL && !field->system)
 		ea_manifest_fault(m, entity->document->label,
 						  ea_errors_pointer("/spec/fields", key),
-						  "rename the field",
-						  "in \"columns\", \"%s\" is the service's own column",
-						  key);
+						  psprintf("in \"columns\", \"%s\" is the service's "
+								   "own column", key),
+						  "rename the field");
 }
 
 static void
@@ -343,8 +349,9 @@ check_columns(EaManifest *m, EaDeclEntity *entity)
 	}
 	(void) ea_names_map_list(columns, &ncolumns);
 	if (ncolumns > MOST_COLUMNS)
-		ea_manifest_fault(m, entity->document->label, "/spec/fields", NULL,
-						  "needs more than %d columns", MOST_COLUMNS);
+		ea_manifest_fault(m, entity->document->label, "/spec/fields",
+						  psprintf("needs more than %d columns", MOST_COLUMNS),
+						  NULL);
 }
 
 static void
@@ -356,32 +363,34 @@ check_index_field(EaManifest *m, EaDeclEntity *entity, const char *pointer,
 
 	if (json->kind != EA_JSON_STRING)
 	{
-		ea_manifest_fault(m, label, pointer, NULL,
-						  "must be the name of a field, not %s",
-						  ea_jsonread_kind(json));
+		ea_manifest_fault(m, label, pointer,
+						  psprintf("must be the name of a field, not %s",
+								   ea_jsonread_kind(json)), NULL);
 		return;
 	}
 	field = ea_names_map_get(entity->by_name, json->text);
 	if (field == NULL)
 		ea_manifest_fault(m, label, pointer,
+						  psprintf("%s has no field \"%s\"", entity->name,
+								   json->text),
 						  ea_manifest_guess_map(json->text, entity->by_name,
-												NULL),
-						  "%s has no field \"%s\"", entity->name, json->text);
+												NULL));
 	else if (field->sound &&
 			 (field->type ? (field->type->keys & EA_KEYS_INDEX) == 0 :
 			  field->kind != EA_TO_ONE))
 		ea_manifest_fault(m, label, pointer,
-						  "attributes and to-one references have one",
-						  "\"%s\" has no column to index", json->text);
+						  psprintf("\"%s\" has no column to index",
+								   json->text),
+						  "attributes and to-one references have one");
 	else if (field->sound && field->type &&
 			 field->type->form == EA_FORM_TEXT &&
 			 (field->max_length < 0 ||
 			  field->max_length > EA_MANIFEST_MAX_KEY))
 		ea_manifest_fault(m, label, pointer,
+						  psprintf("values of \"%s\" may be too long for an "
+								   "index", json->text),
 						  psprintf("give it a maxLength of at most %d",
-								   EA_MANIFEST_MAX_KEY),
-						  "values of \"%s\" may be too long for an index",
-						  json->text);
+								   EA_MANIFEST_MAX_KEY));
 }
 
 static void
@@ -400,8 +409,8 @@ check_indexes(EaManifest *m, EaDeclEntity *entity)
 		if (index->kind != EA_JSON_ARRAY || index->count == 0 ||
 			index->count > 16)
 		{
-			ea_manifest_fault(m, entity->document->label, pointer, NULL,
-							  "must be a list of 1 to 16 fields");
+			ea_manifest_fault(m, entity->document->label, pointer,
+							  "must be a list of 1 to 16 fields", NULL);
 			continue;
 		}
 		for (EaJson *json = index->first; json; json = json->next, j++)
@@ -411,8 +420,9 @@ check_indexes(EaManifest *m, EaDeclEntity *entity)
 			check_index_field(m, entity, place, json);
 			if (json->kind == EA_JSON_STRING &&
 				!ea_names_map_put(seen, json->text, json))
-				ea_manifest_fault(m, entity->document->label, place, NULL,
-								  "\"%s\" is named twice", json->text);
+				ea_manifest_fault(m, entity->document->label, place,
+								  psprintf("\"%s\" is named twice",
+										   json->text), NULL);
 		}
 	}
 }
@@ -447,12 +457,13 @@ check_hook(EaManifest *m, EaDeclHook *hook)
 	if (hook->entity && strcmp(hook->entity, "*") != 0 &&
 		ea_names_map_get(m->by_entity, hook->entity) == NULL)
 		ea_manifest_fault(m, label, "/spec/entity",
+						  psprintf("entity \"%s\" is not declared",
+								   hook->entity),
 						  ea_manifest_guess_map(hook->entity, m->by_entity,
-												"an entity, or *"),
-						  "entity \"%s\" is not declared", hook->entity);
+												"an entity, or *"));
 	if (hook->entity && strcmp(hook->entity, EA_USER_ENTITY) == 0)
-		ea_manifest_fault(m, label, "/spec/entity", NULL,
-						  "no hook is called for accounts");
+		ea_manifest_fault(m, label, "/spec/entity",
+						  "no hook is called for accounts", NULL);
 	foreach(lc, hook->on)
 	{
 		const char *name = lfirst(lc);
@@ -464,18 +475,19 @@ check_hook(EaManifest *m, EaDeclHook *hook)
 			ea_manifest_fault(m, label,
 							  ea_errors_index("/spec/on",
 											  foreach_current_index(lc)),
+							  psprintf("\"%s\" is no operation of a hook",
+									   name),
 							  ea_manifest_guess(name, operations,
 												lengthof(operations),
-												otherwise),
-							  "\"%s\" is no operation of a hook", name);
+												otherwise));
 	}
 	if (hook->on == NIL && ea_jsonread_get(hook->document->spec, "on"))
-		ea_manifest_fault(m, label, "/spec/on", NULL,
-						  "must name an operation");
+		ea_manifest_fault(m, label, "/spec/on",
+						  "must name an operation", NULL);
 	if (hook->function && !is_function_name(hook->function))
 	{
-		ea_manifest_fault(m, label, "/spec/function", NULL,
-						  "must be schema.name");
+		ea_manifest_fault(m, label, "/spec/function",
+						  "must be schema.name", NULL);
 		hook->function = NULL;
 	}
 }
@@ -517,9 +529,9 @@ ea_manifest_check(EaManifest *m)
 								 entity))
 				continue;
 			ea_manifest_fault(m, entity->document->label, field->pointer,
-							  "rename the field",
-							  "its join table \"%s\" is taken",
-							  field->join_table);
+							  psprintf("its join table \"%s\" is taken",
+									   field->join_table),
+							  "rename the field");
 		}
 	}
 	ea_manifest_check_policies(m);

@@ -44,9 +44,9 @@ claim(EaManifest *m, EaDeclEntity *entity, EaNameMap *taken,
 			strcmp(ea_names_map_get(taken, name), whole) == 0)
 			continue;
 		ea_manifest_fault(m, entity->document->label, pointer,
-						  "rename a field of it",
-						  "a constraint or index would be called \"%s\", as "
-						  "another is", name);
+						  psprintf("a constraint or index would be called "
+								   "\"%s\", as another is", name),
+						  "rename a field of it");
 		return;
 	}
 }

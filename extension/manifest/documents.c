@@ -182,16 +182,18 @@ read_field(EaManifest *m, EaDeclEntity *entity, const EaJson *json)
 	if (!is_plain_name(field->name) || strlen(field->name) > LONGEST_NAME)
 	{
 		ea_manifest_fault(m, label, pointer,
-						  name_hint, "\"%s\" cannot be the name of a field",
-						  field->name);
+						  psprintf("\"%s\" cannot be the name of a field",
+								   field->name),
+						  name_hint);
 		field->sound = false;
 	}
 	else if (strcmp(field->name, "id") == 0 ||
 			 strcmp(field->name, "type") == 0)
 	{
 		ea_manifest_fault(m, label, pointer,
-						  "every resource has them already",
-						  "a field may not be called \"%s\"", field->name);
+						  psprintf("a field may not be called \"%s\"",
+								   field->name),
+						  "every resource has them already");
 		field->sound = false;
 	}
 	return field;
@@ -219,8 +221,9 @@ read_entity(EaManifest *m, EaDeclDocument *doc)
 	if (entity->plural && !is_plain_name(entity->plural))
 	{
 		ea_manifest_fault(m, doc->label, "/spec/plural",
-						  "use letters and digits, a letter first",
-						  "\"%s\" cannot be a plural", entity->plural);
+						  psprintf("\"%s\" cannot be a plural",
+								   entity->plural),
+						  "use letters and digits, a letter first");
 		entity->plural = NULL;
 	}
 
@@ -327,14 +330,14 @@ read_envelope(EaManifest *m, EaDeclDocument *doc)
 		}
 		if (i == lengthof(known))
 			ea_manifest_fault(m, doc->label, ea_errors_pointer("", json->key),
+							  psprintf("unknown key \"%s\"", json->key),
 							  ea_manifest_guess(json->key, known, 4,
-												otherwise),
-							  "unknown key \"%s\"", json->key);
+												otherwise));
 	}
 
 	if (api == NULL || strcmp(api, API_VERSION) != 0)
-		ea_manifest_fault(m, doc->label, "/apiVersion", NULL,
-						  "must be \"%s\"", API_VERSION);
+		ea_manifest_fault(m, doc->label, "/apiVersion",
+						  psprintf("must be \"%s\"", API_VERSION), NULL);
 	for (i = 0; kind && i < EA_DECL_NKINDS; i++)
 	{
 		if (strcmp(kind, names[i]) == 0)
@@ -345,15 +348,16 @@ read_envelope(EaManifest *m, EaDeclDocument *doc)
 		const char *hint = kind == NULL ? NULL :
 			ea_manifest_guess(kind, names, EA_DECL_NKINDS, NULL);
 
-		ea_manifest_fault(m, doc->label, "/kind", hint,
+		ea_manifest_fault(m, doc->label, "/kind",
 						  "must be one of Entity, OneOf, Roles, Policy, "
-						  "SecurityAttributes, Versions, Service, Hook");
+						  "SecurityAttributes, Versions, Service, Hook",
+						  hint);
 		sound = false;
 	}
 	doc->kind = i;
 
 	if (metadata == NULL)
-		ea_manifest_fault(m, doc->label, "", NULL, "\"metadata\" is missing");
+		ea_manifest_fault(m, doc->label, "", "\"metadata\" is missing", NULL);
 	else
 		ea_manifest_keys(m, doc->label, "/metadata", metadata,
 						 metadata_keys, lengthof(metadata_keys), doc);
@@ -363,9 +367,9 @@ read_envelope(EaManifest *m, EaDeclDocument *doc)
 	doc->spec = ea_jsonread_get(doc->json, "spec");
 	if (doc->spec == NULL || doc->spec->kind != EA_JSON_OBJECT)
 	{
-		ea_manifest_fault(m, doc->label, doc->spec ? "/spec" : "", NULL,
+		ea_manifest_fault(m, doc->label, doc->spec ? "/spec" : "",
 						  doc->spec ? "must be an object" :
-						  "\"spec\" is missing");
+						  "\"spec\" is missing", NULL);
 		sound = false;
 	}
 	return sound;
@@ -388,9 +392,10 @@ check_name(EaManifest *m, EaDeclDocument *doc)
 	}
 	if (!sound || strlen(doc->name) > LONGEST_NAME)
 	{
-		ea_manifest_fault(m, doc->label, "/metadata/name", name_hint,
-						  "\"%s\" cannot be the name of this %s",
-						  doc->name, kinds[doc->kind].name);
+		ea_manifest_fault(m, doc->label, "/metadata/name",
+						  psprintf("\"%s\" cannot be the name of this %s",
+								   doc->name, kinds[doc->kind].name),
+						  name_hint);
 		return false;
 	}
 	return true;
@@ -417,9 +422,9 @@ read_document(EaManifest *m, const EaJson *json, int index)
 
 	if (json->kind != EA_JSON_OBJECT)
 	{
-		ea_manifest_fault(m, doc->label, "", NULL,
-						  "must be an object, not %s",
-						  ea_jsonread_kind(json));
+		ea_manifest_fault(m, doc->label, "",
+						  psprintf("must be an object, not %s",
+								   ea_jsonread_kind(json)), NULL);
 		return;
 	}
 	if (!read_envelope(m, doc) || !check_name(m, doc))
@@ -430,9 +435,9 @@ read_document(EaManifest *m, const EaJson *json, int index)
 	if (first != NULL)
 	{
 		ea_manifest_fault(m, doc->label, "/metadata/name",
+						  psprintf("%s is declared twice", key),
 						  strcmp(first->label, doc->label) == 0 ? NULL :
-						  psprintf("the other one is %s", first->label),
-						  "%s is declared twice", key);
+						  psprintf("the other one is %s", first->label));
 		return;
 	}
 	ea_names_map_put(m->by_document, key, doc);
@@ -464,7 +469,7 @@ ea_manifest_read(const char *source, int len)
 	root = ea_jsonread_parse(source, len, EA_MANIFEST_MAX_DEPTH +
 							 (*source == '['), &fault);
 	if (root == NULL)
-		ea_manifest_fault(m, "", "", NULL, "%s", fault.message);
+		ea_manifest_fault(m, "", "", fault.message, NULL);
 	else if (root->kind != EA_JSON_ARRAY)
 		read_document(m, root, 1);
 	else

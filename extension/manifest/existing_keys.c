@@ -95,9 +95,10 @@ read_name(EaManifest *m, EaDeclEntity *entity)
 
 	if (!take_name(entity->existing_table, &entity->schema, &entity->table))
 	{
-		ea_manifest_fault(m, entity->document->label, "/spec/table", form,
-						  "\"%s\" is no name of a table",
-						  entity->existing_table);
+		ea_manifest_fault(m, entity->document->label, "/spec/table",
+						  psprintf("\"%s\" is no name of a table",
+								   entity->existing_table),
+						  form);
 		entity->schema = entity->table = "?";
 		return;
 	}
@@ -106,9 +107,9 @@ read_name(EaManifest *m, EaDeclEntity *entity)
 		if (strcmp(entity->schema, closed[i]) == 0 ||
 			strncmp(entity->schema, "pg_", 3) == 0)
 		{
-			ea_manifest_fault(m, entity->document->label, "/spec/table", NULL,
-							  "tables of the schema \"%s\" are not served",
-							  entity->schema);
+			ea_manifest_fault(m, entity->document->label, "/spec/table",
+							  psprintf("tables of the schema \"%s\" are not "
+									   "served", entity->schema), NULL);
 			return;
 		}
 	}
@@ -136,9 +137,8 @@ read_columns(EaManifest *m, EaDeclEntity *entity)
 			strlen(json->text) >= NAMEDATALEN)
 			ea_manifest_fault(m, entity->document->label,
 							  ea_errors_pointer("/spec/columns", json->key),
-							  NULL,
-							  "must be the name of a column, of 1 to %d bytes",
-							  NAMEDATALEN - 1);
+							  psprintf("must be the name of a column, of 1 to "
+									   "%d bytes", NAMEDATALEN - 1), NULL);
 	}
 }
 
@@ -159,12 +159,12 @@ ea_manifest_read_table(EaManifest *m, EaDeclEntity *entity)
 	{
 		if (entity->existing_columns != NULL)
 			ea_manifest_fault(m, entity->document->label, "/spec/columns",
-							  "name the table, or leave it out",
-							  "goes with \"table\"");
+							  "goes with \"table\"",
+							  "name the table, or leave it out");
 		if (!entity->others_write)
 			ea_manifest_fault(m, entity->document->label, "/spec/othersWrite",
-							  "leave it out",
-							  "goes with \"table\": nobody else writes here");
+							  "goes with \"table\": nobody else writes here",
+							  "leave it out");
 		return;
 	}
 	read_name(m, entity);
@@ -195,9 +195,10 @@ ea_manifest_read_unseen(EaManifest *m, EaDeclEntity *entity)
 
 		/* of what is empty or no string there is a fault already */
 		else if (*(char *) lfirst(lc) != '\0')
-			ea_manifest_fault(m, entity->document->label, pointer, form,
-							  "\"%s\" is no name of a table",
-							  (char *) lfirst(lc));
+			ea_manifest_fault(m, entity->document->label, pointer,
+							  psprintf("\"%s\" is no name of a table",
+									   (char *) lfirst(lc)),
+							  form);
 	}
 }
 
@@ -262,11 +263,11 @@ ea_manifest_check_table(EaManifest *m, EaDeclEntity *entity)
 			!is_field_key(entity, json->key))
 			ea_manifest_fault(m, entity->document->label,
 							  ea_errors_pointer("/spec/columns", json->key),
+							  psprintf("%s has no use for a column of \"%s\"",
+									   entity->name, json->key),
 							  "the key is a field with a column of its own, "
 							  "field.Member of a one-of, or id, tenantId, "
 							  "version, createdAt, updatedAt, deletedAt, "
-							  "deletionId",
-							  "%s has no use for a column of \"%s\"",
-							  entity->name, json->key);
+							  "deletionId");
 	}
 }

@@ -3,7 +3,6 @@
  */
 #include "postgres.h"
 
-#include "base/format.h"
 #include "base/jsonfmt.h"
 #include "manifest/faults.h"
 #include "manifest/manifest.h"
@@ -11,21 +10,15 @@
 
 void
 ea_manifest_fault(EaManifest *m, const char *label, const char *pointer,
-				  const char *hint, const char *fmt,...)
+				  const char *message, const char *hint)
 {
 	StringInfo	buf = &m->faults;
-	char	   *message;
-	va_list		args;
 
-	va_start(args, fmt);
-	message = ea_format(fmt, args);
-	va_end(args);
 	m->nfaults++;
 	if (buf->len > 0)
 		appendStringInfoString(buf, ", ");
 	ea_jsonfmt_put(buf, "{'document':%q,'pointer':%q,'message':%q,'hint':%q}",
 				   label, pointer, message, hint);
-	pfree(message);
 }
 
 void

@@ -12,9 +12,8 @@
  * from the document's root), hint may be NULL.
  */
 extern void ea_manifest_fault(EaManifest *m, const char *label,
-							  const char *pointer, const char *hint,
-							  const char *fmt,...)
-			pg_attribute_printf(5, 6);
+							  const char *pointer, const char *message,
+							  const char *hint);
 
 /* Throw all faults, if there are any. */
 extern void ea_manifest_throw(EaManifest *m);

@@ -53,12 +53,12 @@ static const char *const references[] = {"ref", "oneof"};
 #define N_NAMES (EA_N_TYPES + lengthof(references))
 
 static void
-fault(EaManifest *m, EaDeclField *field, const char *key, const char *hint,
-	  const char *message)
+fault(EaManifest *m, EaDeclField *field, const char *key,
+	  const char *message, const char *hint)
 {
 	ea_manifest_fault(m, field->entity->document->label,
-					  ea_errors_pointer(field->pointer, key), hint,
-					  "%s", message);
+					  ea_errors_pointer(field->pointer, key),
+					  message, hint);
 }
 
 /* All that "type" may be. */
@@ -128,10 +128,9 @@ refuse_type(EaManifest *m, EaDeclField *field)
 	initStringInfo(&all);
 	for (int i = 0; i < lengthof(names); i++)
 		appendStringInfo(&all, "%s%s", i > 0 ? ", " : "", names[i]);
-	fault(m, field, "type",
+	fault(m, field, "type", psprintf("\"%s\" is no type", field->type_name),
 		  ea_manifest_guess(field->type_name, names, lengthof(names),
-							all.data),
-		  psprintf("\"%s\" is no type", field->type_name));
+							all.data));
 	field->sound = false;
 }
 
@@ -158,11 +157,11 @@ ea_manifest_check_keys(EaManifest *m, EaDeclField *field)
 		if (!goes_with(i, field) &&
 			ea_jsonread_get(field->json, keys[i].key) != NULL)
 		{
-			fault(m, field, keys[i].key, NULL,
+			fault(m, field, keys[i].key,
 				  psprintf("goes with %s, not with %s",
 						   keys[i].expected != NULL ? keys[i].expected :
 						   expected_types(keys[i].types, keys[i].with),
-						   field->type_name));
+						   field->type_name), NULL);
 			field->sound = false;
 		}
 	}
@@ -174,8 +173,8 @@ ea_manifest_check_keys(EaManifest *m, EaDeclField *field)
 		field->enum_values = NULL;
 
 	if (field->read_only && field->write_once)
-		fault(m, field, "writeOnce", NULL,
-			  "a readOnly field cannot be written even once");
+		fault(m, field, "writeOnce",
+			  "a readOnly field cannot be written even once", NULL);
 }
 
 char *
@@ -200,8 +199,7 @@ read_value(EaManifest *m, EaDeclField *field, const char *pointer,
 		why = "must not be null";
 	else if (ea_types_from_json(field->type, value, m->source, result, &why))
 		return true;
-	ea_manifest_fault(m, field->entity->document->label, pointer, NULL,
-					  "%s", why);
+	ea_manifest_fault(m, field->entity->document->label, pointer, why, NULL);
 	return false;
 }
 
@@ -213,7 +211,7 @@ check_enum(EaManifest *m, EaDeclField *field, EaField *checked)
 	int			i = 0;
 
 	if (field->enum_values->count == 0)
-		fault(m, field, "enum", NULL, "must name a value");
+		fault(m, field, "enum", "must name a value", NULL);
 	checked->enum_values = palloc(sizeof(char *) *
 								  (field->enum_values->count + 1));
 	for (EaJson *json = field->enum_values->first; json; json = json->next)
@@ -222,12 +220,13 @@ check_enum(EaManifest *m, EaDeclField *field, EaField *checked)
 		const char *label = field->entity->document->label;
 
 		if (json->kind != EA_JSON_STRING)
-			ea_manifest_fault(m, label, place, NULL,
-							  "must be a string, not %s",
-							  ea_jsonread_kind(json));
+			ea_manifest_fault(m, label, place,
+							  psprintf("must be a string, not %s",
+									   ea_jsonread_kind(json)), NULL);
 		else if (!ea_names_map_put(seen, json->text, json))
-			ea_manifest_fault(m, label, place, NULL,
-							  "\"%s\" is named twice", json->text);
+			ea_manifest_fault(m, label, place,
+							  psprintf("\"%s\" is named twice", json->text),
+							  NULL);
 		else
 		{
 			Datum		value;
@@ -237,7 +236,7 @@ check_enum(EaManifest *m, EaDeclField *field, EaField *checked)
 			checked->nenum = 0;
 			if (read_value(m, field, place, json, &value) &&
 				!ea_value_check(checked, value, &why))
-				ea_manifest_fault(m, label, place, NULL, "%s", why);
+				ea_manifest_fault(m, label, place, why, NULL);
 			checked->enum_values[n] = json->text;
 			checked->nenum = n + 1;
 		}
@@ -250,27 +249,28 @@ check_text_keys(EaManifest *m, EaDeclField *field)
 	if (field->type->modifier == EA_MODIFIER_LENGTH && field->max_length < 0)
 		field->max_length = field->type->size;
 	if (field->max_length > LONGEST_STRING)
-		fault(m, field, "maxLength", "use the type text",
-			  psprintf("must be at most %d", LONGEST_STRING));
+		fault(m, field, "maxLength",
+			  psprintf("must be at most %d", LONGEST_STRING),
+			  "use the type text");
 	if (field->max_length >= 0 && field->min_length > field->max_length)
-		fault(m, field, "minLength", NULL,
-			  "must not be greater than maxLength");
+		fault(m, field, "minLength", "must not be greater than maxLength",
+			  NULL);
 	if (field->pattern)
 	{
 		const char *why = ea_host_pattern_fault(field->pattern);
 
 		if (why)
 		{
-			fault(m, field, "pattern", "a POSIX regular expression", why);
+			fault(m, field, "pattern", why, "a POSIX regular expression");
 			field->pattern = NULL;
 		}
 	}
 	if ((field->unique || field->index) &&
 		(field->max_length < 0 || field->max_length > EA_MANIFEST_MAX_KEY))
 		fault(m, field, field->unique ? "unique" : "index",
+			  "values may be too long for an index",
 			  psprintf("give it a maxLength of at most %d",
-					   EA_MANIFEST_MAX_KEY),
-			  "values may be too long for an index");
+					   EA_MANIFEST_MAX_KEY));
 }
 
 static void
@@ -281,10 +281,10 @@ check_digits_keys(EaManifest *m, EaDeclField *field)
 	if (field->scale < 0)
 		field->scale = Min(field->type->scale, field->precision);
 	if (field->precision > GREATEST_PRECISION)
-		fault(m, field, "precision", NULL,
-			  psprintf("must be at most %d", GREATEST_PRECISION));
+		fault(m, field, "precision",
+			  psprintf("must be at most %d", GREATEST_PRECISION), NULL);
 	if (field->scale > field->precision)
-		fault(m, field, "scale", NULL, "must not be greater than precision");
+		fault(m, field, "scale", "must not be greater than precision", NULL);
 }
 
 static bool
@@ -324,7 +324,7 @@ ea_manifest_check_attribute(EaManifest *m, EaDeclField *field)
 	if (checked.has_minimum && checked.has_maximum &&
 		ea_value_compare(field->type, checked.minimum,
 						 checked.maximum) > 0)
-		fault(m, field, "minimum", NULL, "must not be greater than maximum");
+		fault(m, field, "minimum", "must not be greater than maximum", NULL);
 	if (field->enum_values)
 		check_enum(m, field, &checked);
 
@@ -332,5 +332,5 @@ ea_manifest_check_attribute(EaManifest *m, EaDeclField *field)
 		read_value(m, field, ea_errors_pointer(field->pointer, "default"),
 				   field->default_value, &value) &&
 		!ea_value_check(&checked, value, &why))
-		fault(m, field, "default", NULL, why);
+		fault(m, field, "default", why, NULL);
 }

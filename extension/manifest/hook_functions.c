@@ -32,10 +32,10 @@ ea_manifest_check_functions(EaManifest *m)
 		why = ea_udf_fault(pnstrdup(name, dot - name), dot + 1, GetUserId());
 		if (why != NULL)
 			ea_manifest_fault(m, hook->document->label, "/spec/function",
+							  psprintf("the function \"%s\" cannot be called: "
+									   "%s", name, why),
 							  psprintf("CREATE FUNCTION %s(jsonb) "
 									   "RETURNS jsonb, granted to %s", name,
-									   GetUserNameFromId(GetUserId(), false)),
-							  "the function \"%s\" cannot be called: %s",
-							  name, why);
+									   GetUserNameFromId(GetUserId(), false)));
 	}
 }

@@ -50,8 +50,9 @@ read_number(Place *at, const EaKey *key, const EaJson *value, int *result)
 	}
 	if (!digits || number < from)
 	{
-		ea_manifest_fault(at->m, at->label, at->pointer, NULL,
-						  "must be %s", forms[key->form].expected);
+		ea_manifest_fault(at->m, at->label, at->pointer,
+						  psprintf("must be %s", forms[key->form].expected),
+						  NULL);
 		return false;
 	}
 	*result = number;
@@ -77,8 +78,8 @@ read_choice(Place *at, const EaKey *key, const EaJson *value, int *result)
 	for (int i = 0; i < n; i++)
 		appendStringInfo(&list, "%s%s", i == 0 ? "" : ", ", key->choices[i]);
 	ea_manifest_fault(at->m, at->label, at->pointer,
-					  ea_manifest_guess(value->text, key->choices, n, NULL),
-					  "must be one of %s", list.data);
+					  psprintf("must be one of %s", list.data),
+					  ea_manifest_guess(value->text, key->choices, n, NULL));
 	return false;
 }
 
@@ -95,16 +96,17 @@ read_names(Place *at, const EaJson *value, List **result)
 
 		if (item->kind != EA_JSON_STRING || item->len == 0)
 		{
-			ea_manifest_fault(at->m, at->label, pointer, NULL,
-							  "must be a name, not %s",
-							  item->kind == EA_JSON_STRING ? "empty" :
-							  ea_jsonread_kind(item));
+			ea_manifest_fault(at->m, at->label, pointer,
+							  psprintf("must be a name, not %s",
+									   item->kind == EA_JSON_STRING ? "empty" :
+									   ea_jsonread_kind(item)), NULL);
 			sound = false;
 		}
 		else if (!ea_names_map_put(seen, item->text, item))
 		{
-			ea_manifest_fault(at->m, at->label, pointer, NULL,
-							  "\"%s\" is named twice", item->text);
+			ea_manifest_fault(at->m, at->label, pointer,
+							  psprintf("\"%s\" is named twice", item->text),
+							  NULL);
 			sound = false;
 		}
 		*result = lappend(*result, item->kind == EA_JSON_STRING ?
@@ -120,9 +122,10 @@ read_value(Place *at, const EaKey *key, const EaJson *value, void *into)
 
 	if (key->form != EA_KEY_VALUE && value->kind != forms[key->form].kind)
 	{
-		ea_manifest_fault(at->m, at->label, at->pointer, NULL,
-						  "must be %s, not %s", forms[key->form].expected,
-						  ea_jsonread_kind(value));
+		ea_manifest_fault(at->m, at->label, at->pointer,
+						  psprintf("must be %s, not %s",
+								   forms[key->form].expected,
+								   ea_jsonread_kind(value)), NULL);
 		return false;
 	}
 	switch (key->form)
@@ -130,8 +133,8 @@ read_value(Place *at, const EaKey *key, const EaJson *value, void *into)
 		case EA_KEY_STRING:
 			if (value->len == 0)
 			{
-				ea_manifest_fault(at->m, at->label, at->pointer, NULL,
-								  "must not be empty");
+				ea_manifest_fault(at->m, at->label, at->pointer,
+								  "must not be empty", NULL);
 				return false;
 			}
 			/* FALLTHROUGH */
@@ -182,8 +185,8 @@ unknown_key(Place *at, const EaKey *keys, int nkeys, const char *name)
 		appendStringInfo(&list, "%s%s", i == 0 ? "" : ", ", names[i]);
 	}
 	ea_manifest_fault(at->m, at->label, at->pointer,
-					  ea_manifest_guess(name, names, nkeys, list.data),
-					  "unknown key \"%s\"", name);
+					  psprintf("unknown key \"%s\"", name),
+					  ea_manifest_guess(name, names, nkeys, list.data));
 }
 
 bool
@@ -195,9 +198,9 @@ ea_manifest_keys(EaManifest *m, const char *label, const char *pointer,
 
 	if (object->kind != EA_JSON_OBJECT)
 	{
-		ea_manifest_fault(m, label, pointer, NULL,
-						  "must be an object, not %s",
-						  ea_jsonread_kind(object));
+		ea_manifest_fault(m, label, pointer,
+						  psprintf("must be an object, not %s",
+								   ea_jsonread_kind(object)), NULL);
 		return false;
 	}
 
@@ -220,8 +223,9 @@ ea_manifest_keys(EaManifest *m, const char *label, const char *pointer,
 		if ((keys[i].flags & EA_KEY_REQUIRED) &&
 			ea_jsonread_get(object, keys[i].name) == NULL)
 		{
-			ea_manifest_fault(m, label, pointer, NULL,
-							  "\"%s\" is missing", keys[i].name);
+			ea_manifest_fault(m, label, pointer,
+							  psprintf("\"%s\" is missing", keys[i].name),
+							  NULL);
 			sound = false;
 		}
 	}
@@ -242,9 +246,9 @@ ea_manifest_operations(EaManifest *m, const char *label, const char *pointer,
 
 	if (list->kind != EA_JSON_ARRAY)
 	{
-		ea_manifest_fault(m, label, pointer, NULL,
-						  "must be a list of operations, not %s",
-						  ea_jsonread_kind(list));
+		ea_manifest_fault(m, label, pointer,
+						  psprintf("must be a list of operations, not %s",
+								   ea_jsonread_kind(list)), NULL);
 		return 0;
 	}
 	if (!read_names(&at, list, &given))
@@ -267,9 +271,9 @@ ea_manifest_operations(EaManifest *m, const char *label, const char *pointer,
 			ea_manifest_fault(m, label,
 							  ea_errors_index(pointer,
 											  foreach_current_index(lc)),
+							  psprintf("unknown operation \"%s\"", name),
 							  ea_manifest_guess(name, names, known,
-												otherwise.data),
-							  "unknown operation \"%s\"", name);
+												otherwise.data));
 	}
 	return mask;
 }

@@ -88,26 +88,28 @@ add_system_field(EaManifest *m, EaDeclEntity *entity, int i,
 
 	if (ea_names_map_get(entity->by_name, system_names[i]) != NULL)
 	{
-		ea_manifest_fault(m, label, pointer, "rename the field",
-						  "%s has a field \"%s\" of its own", entity->name,
-						  system_names[i]);
+		ea_manifest_fault(m, label, pointer,
+						  psprintf("%s has a field \"%s\" of its own",
+								   entity->name, system_names[i]),
+						  "rename the field");
 		return;
 	}
 	if (existing && (column < 0 || entity->columns[column] == NULL))
 	{
-		ea_manifest_fault(m, label, pointer, column < 0 ?
+		ea_manifest_fault(m, label, pointer,
+						  psprintf("an existing table has no column for "
+								   "\"%s\"", system_names[i]),
+						  column < 0 ?
 						  "leave it out; the audit log has the authors" :
-						  "name its column in \"columns\"",
-						  "an existing table has no column for \"%s\"",
-						  system_names[i]);
+						  "name its column in \"columns\"");
 		return;
 	}
 	if (column < 0 && !entity->tenant_scoped)
 	{
-		ea_manifest_fault(m, label, pointer, "leave it out, or make it "
-						  "tenantScoped",
-						  "users belong to a tenant, and %s does not",
-						  entity->name);
+		ea_manifest_fault(m, label, pointer,
+						  psprintf("users belong to a tenant, and %s does not",
+								   entity->name),
+						  "leave it out, or make it tenantScoped");
 		return;
 	}
 	field = add_field(entity, system_names[i], pointer);
@@ -145,23 +147,23 @@ add_system_fields(EaManifest *m, EaDeclEntity *entity)
 			add_system_field(m, entity, i, pointer);
 		else if (*name != '\0')
 			ea_manifest_fault(m, entity->document->label, pointer,
+							  psprintf("\"%s\" is no system attribute", name),
 							  ea_manifest_guess(name, system_names,
 												lengthof(system_names),
 												"known: createdAt, updatedAt, "
-												"createdBy, updatedBy"),
-							  "\"%s\" is no system attribute", name);
+												"createdBy, updatedBy"));
 	}
 }
 
 /* -------- User -------- */
 
 static void
-fault(EaManifest *m, EaDeclField *field, const char *key, const char *hint,
-	  const char *message)
+fault(EaManifest *m, EaDeclField *field, const char *key,
+	  const char *message, const char *hint)
 {
 	ea_manifest_fault(m, field->entity->document->label,
 					  key ? ea_errors_pointer(field->pointer, key) :
-					  field->pointer, hint, "%s", message);
+					  field->pointer, message, hint);
 	field->sound = false;
 }
 
@@ -173,18 +175,18 @@ check_profile_field(EaManifest *m, EaDeclField *field)
 	if (!field->sound)
 		return;
 	if (field->from == NULL)
-		fault(m, field, NULL, "say from which part: profile.<name>",
-			  "\"from\" is missing");
+		fault(m, field, NULL, "\"from\" is missing",
+			  "say from which part: profile.<name>");
 	else if (strncmp(field->from, PROFILE, strlen(PROFILE)) != 0 ||
 			 field->from[strlen(PROFILE)] == '\0' ||
 			 strchr(field->from + strlen(PROFILE), '.') != NULL)
-		fault(m, field, "from", NULL, "must be profile.<name>");
+		fault(m, field, "from", "must be profile.<name>", NULL);
 	if (field->type_name == NULL)
-		fault(m, field, NULL, NULL, "\"type\" is missing");
+		fault(m, field, NULL, "\"type\" is missing", NULL);
 	else if (ea_types_find(field->type_name) == NULL)
-		fault(m, field, "type", "a profile holds values",
-			  psprintf("\"%s\" is no type of an attribute",
-					   field->type_name));
+		fault(m, field, "type",
+			  psprintf("\"%s\" is no type of an attribute", field->type_name),
+			  "a profile holds values");
 }
 
 /* Of what User shows anyway, only who reads it can be said. */
@@ -200,9 +202,10 @@ settle_account_field(EaManifest *m, EaDeclEntity *entity, int i)
 	else if (field->type_name != NULL || field->from != NULL ||
 			 field->index || field->max_length >= 0 ||
 			 field->renamed_from != NULL)
-		fault(m, field, NULL, "leave out all but readRoles, description, "
-			  "since and removedIn",
-			  psprintf("User has \"%s\" by itself", field->name));
+		fault(m, field, NULL,
+			  psprintf("User has \"%s\" by itself", field->name),
+			  "leave out all but readRoles, description, "
+			  "since and removedIn");
 	field->type_name = pstrdup(account_fields[i].type);
 	field->from = pstrdup(account_fields[i].from);
 	field->max_length = account_fields[i].max_length;
@@ -234,11 +237,13 @@ ea_manifest_add_own_fields(EaManifest *m, EaDeclEntity *entity)
 	ListCell   *lc;
 
 	if (entity->accounts != (strcmp(entity->name, EA_USER_ENTITY) == 0))
-		ea_manifest_fault(m, label, entity->accounts ? "/spec/accounts" :
-						  "/metadata/name", entity->accounts ?
-						  "call it User" : "say accounts: true for these, or "
-						  "use another name",
-						  "the name User is that of the accounts of a tenant");
+		ea_manifest_fault(m, label,
+						  entity->accounts ? "/spec/accounts" :
+						  "/metadata/name",
+						  "the name User is that of the accounts of a tenant",
+						  entity->accounts ? "call it User" :
+						  "say accounts: true for these, or "
+						  "use another name");
 	if (!entity->accounts)
 	{
 		add_system_fields(m, entity);
@@ -345,7 +350,7 @@ ea_manifest_check_caller(EaManifest *m, EaDeclField *field)
 	if (why != NULL)
 		ea_manifest_fault(m, field->entity->document->label,
 						  ea_errors_pointer(field->pointer, "default"),
-						  hint, "%s", why);
+						  why, hint);
 	field->caller = caller;
 	field->default_value = NULL;
 	return true;

@@ -138,8 +138,9 @@ note_fault(EaManifest *m, EaDeclPolicy *policy, const EaPolicyFault *fault,
 		   const char *where)
 {
 	ea_manifest_fault(m, policy->document->label, "/spec/expression",
-					  fault->hint, "%s at position %d%s", fault->message,
-					  fault->offset + 1, where);
+					  psprintf("%s at position %d%s", fault->message,
+							   fault->offset + 1, where),
+					  fault->hint);
 }
 
 /* Entities that the paths of a checked tree lead to. */
@@ -224,10 +225,11 @@ check_circle(EaManifest *m, Leads *leads, EaNameMap *by_entity)
 		if (next->visiting)
 			ea_manifest_fault(m, leads->entity->document->label,
 							  "/spec/policies",
-							  "let one of the read policies do without a path",
-							  "the read policies of %s and %s "
-							  "look at each other",
-							  leads->entity->name, target->name);
+							  psprintf("the read policies of %s and %s look "
+									   "at each other", leads->entity->name,
+									   target->name),
+							  "let one of the read policies do without a "
+							  "path");
 		else
 			check_circle(m, next, by_entity);
 	}
@@ -249,8 +251,8 @@ ea_manifest_check_policies(EaManifest *m)
 
 		if (!policy->used)
 			ea_manifest_fault(m, policy->document->label, "/metadata/name",
-							  "name it under policies of an entity",
-							  "the policy is used by no entity");
+							  "the policy is used by no entity",
+							  "name it under policies of an entity");
 		if (policy->expression == NULL || *policy->expression == '\0')
 			continue;
 		tree = ea_policy_parse(policy->expression, &fault);

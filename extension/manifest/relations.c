@@ -17,12 +17,12 @@
 #include "request/errors.h"
 
 static void
-fault(EaManifest *m, EaDeclField *field, const char *key, const char *hint,
-	  const char *message)
+fault(EaManifest *m, EaDeclField *field, const char *key,
+	  const char *message, const char *hint)
 {
 	ea_manifest_fault(m, field->entity->document->label,
 					  key ? ea_errors_pointer(field->pointer, key) :
-					  field->pointer, hint, "%s", message);
+					  field->pointer, message, hint);
 	field->sound = false;
 }
 
@@ -42,19 +42,19 @@ check_scope(EaManifest *m, EaDeclField *field, EaDeclEntity *target)
 {
 	if (!field->entity->tenant_scoped && target->tenant_scoped)
 		fault(m, field, "target",
-			  "make both tenant-scoped, "
-			  "or declare the relationship on the other side only",
 			  psprintf("%s is not tenant-scoped "
-					   "and cannot lead to %s, which is",
-					   field->entity->name, target->name));
+					   "and cannot lead to %s, which is", field->entity->name,
+					   target->name),
+			  "make both tenant-scoped, "
+			  "or declare the relationship on the other side only");
 }
 
 static void
 check_on_delete(EaManifest *m, EaDeclField *field)
 {
 	if (field->required && field->on_delete == EA_SET_NULL)
-		fault(m, field, "onDelete", "use restrict or cascade",
-			  "a required field cannot be set to null");
+		fault(m, field, "onDelete", "a required field cannot be set to null",
+			  "use restrict or cascade");
 }
 
 /*
@@ -67,12 +67,12 @@ check_cascade(EaManifest *m, EaDeclField *field, EaDeclEntity *target)
 	if (field->on_delete == EA_CASCADE && target->soft_delete &&
 		!field->entity->soft_delete)
 		fault(m, field, "onDelete",
-			  psprintf("give %s softDelete as well, or use %s",
-					   field->entity->name,
-					   field->required ? "restrict" : "restrict or setNull"),
 			  psprintf("deleting a resource of %s only hides it"
 					   " (softDelete), and what it takes along would be"
-					   " gone for good", target->name));
+					   " gone for good", target->name),
+			  psprintf("give %s softDelete as well, or use %s",
+					   field->entity->name,
+					   field->required ? "restrict" : "restrict or setNull"));
 }
 
 static void
@@ -85,16 +85,16 @@ check_one_of_field(EaManifest *m, EaDeclField *field)
 	if (field->target == NULL)
 	{
 		if (ea_jsonread_get(field->json, "target") == NULL)
-			fault(m, field, NULL, "name a OneOf", "\"target\" is missing");
+			fault(m, field, NULL, "\"target\" is missing", "name a OneOf");
 		return;
 	}
 	one_of = ea_names_map_get(m->by_one_of, field->target);
 	if (one_of == NULL)
 	{
 		fault(m, field, "target",
+			  psprintf("OneOf \"%s\" is not declared", field->target),
 			  ea_manifest_guess_map(field->target, m->by_one_of,
-									"declare it in a OneOf document"),
-			  psprintf("OneOf \"%s\" is not declared", field->target));
+									"declare it in a OneOf document"));
 		return;
 	}
 	foreach(lc, one_of->members)
@@ -147,8 +147,8 @@ settle_relation(EaManifest *m, EaDeclField *field, EaDeclEntity *target)
 	{
 		case EA_MANY_TO_ONE_RELATION:
 			if (field->mapped_by)
-				fault(m, field, "mappedBy", "leave it out",
-					  "a ManyToOne holds the column itself");
+				fault(m, field, "mappedBy",
+					  "a ManyToOne holds the column itself", "leave it out");
 			inverse = false;
 			field->kind = EA_TO_ONE;
 			break;
@@ -160,10 +160,9 @@ settle_relation(EaManifest *m, EaDeclField *field, EaDeclEntity *target)
 			field->kind = EA_TO_MANY;
 			if (field->mapped_by == NULL &&
 				!ea_jsonread_get(field->json, "mappedBy"))
-				fault(m, field, NULL,
+				fault(m, field, NULL, "a OneToMany needs \"mappedBy\"",
 					  psprintf("name the field of %s that points here",
-							   target->name),
-					  "a OneToMany needs \"mappedBy\"");
+							   target->name));
 			break;
 		case EA_MANY_TO_MANY_RELATION:
 			field->kind = EA_MANY_TO_MANY;
@@ -179,8 +178,8 @@ settle_relation(EaManifest *m, EaDeclField *field, EaDeclEntity *target)
 	{
 		if (field->kind != EA_TO_ONE &&
 			ea_jsonread_get(field->json, owning_only[i]))
-			fault(m, field, owning_only[i], NULL,
-				  "goes with a reference that has a column here");
+			fault(m, field, owning_only[i],
+				  "goes with a reference that has a column here", NULL);
 	}
 	if (field->kind == EA_TO_ONE)
 	{
@@ -215,19 +214,19 @@ check_ref(EaManifest *m, EaDeclField *field)
 	if (field->target == NULL)
 	{
 		if (ea_jsonread_get(field->json, "target") == NULL)
-			fault(m, field, NULL, "name an entity", "\"target\" is missing");
+			fault(m, field, NULL, "\"target\" is missing", "name an entity");
 		return;
 	}
 	target = ea_names_map_get(m->by_entity, field->target);
 	if (target == NULL)
 		fault(m, field, field->system ? NULL : "target",
+			  psprintf("entity \"%s\" is not declared", field->target),
 			  strcmp(field->target, EA_USER_ENTITY) == 0 ?
 			  "declare it: kind Entity, named User, with accounts: true" :
 			  ea_names_map_get(m->by_one_of, field->target) ?
 			  "that is a OneOf: use type oneof" :
 			  ea_manifest_guess_map(field->target, m->by_entity,
-									"declare it in an Entity document"),
-			  psprintf("entity \"%s\" is not declared", field->target));
+									"declare it in an Entity document"));
 	else
 		settle_relation(m, field, target);
 }
@@ -281,9 +280,9 @@ check_inverse(EaManifest *m, EaDeclField *field)
 	if (owner == NULL)
 	{
 		fault(m, field, "mappedBy",
-			  ea_manifest_guess_map(field->mapped_by, target->by_name, NULL),
 			  psprintf("%s has no field \"%s\"", target->name,
-					   field->mapped_by));
+					   field->mapped_by),
+			  ea_manifest_guess_map(field->mapped_by, target->by_name, NULL));
 		return;
 	}
 
@@ -297,7 +296,7 @@ check_inverse(EaManifest *m, EaDeclField *field)
 	why = mirror_fault(field, owner);
 	if (why)
 	{
-		fault(m, field, "mappedBy", NULL, why);
+		fault(m, field, "mappedBy", why, NULL);
 		return;
 	}
 
@@ -325,8 +324,8 @@ check_one_of(EaManifest *m, EaDeclOneOf *one_of)
 
 	if (ea_jsonread_get(one_of->document->spec, "members") &&
 		list_length(one_of->member_names) < 2)
-		ea_manifest_fault(m, label, "/spec/members", NULL,
-						  "must name two entities at least");
+		ea_manifest_fault(m, label, "/spec/members",
+						  "must name two entities at least", NULL);
 	foreach(lc, one_of->member_names)
 	{
 		const char *name = lfirst(lc);
@@ -336,20 +335,21 @@ check_one_of(EaManifest *m, EaDeclOneOf *one_of)
 
 		if (entity == NULL && *name != '\0')
 			ea_manifest_fault(m, label, pointer,
+							  psprintf("entity \"%s\" is not declared", name),
 							  ea_manifest_guess_map(name, m->by_entity,
-													otherwise),
-							  "entity \"%s\" is not declared", name);
+													otherwise));
 		if (entity == NULL || list_member_ptr(one_of->members, entity))
 			continue;
 		if (one_of->members != NIL &&
 			((EaDeclEntity *) linitial(one_of->members))->tenant_scoped !=
 			entity->tenant_scoped)
 			ea_manifest_fault(m, label, pointer,
-							  "all members must be, or none",
-							  "%s is%s tenant-scoped, unlike %s", name,
-							  entity->tenant_scoped ? "" : " not",
-							  ((EaDeclEntity *)
-							   linitial(one_of->members))->name);
+							  psprintf("%s is%s tenant-scoped, unlike %s",
+									   name,
+									   entity->tenant_scoped ? "" : " not",
+									   ((EaDeclEntity *)
+										linitial(one_of->members))->name),
+							  "all members must be, or none");
 		one_of->members = lappend(one_of->members, entity);
 	}
 }

@@ -137,16 +137,18 @@ read_role(EaManifest *m, EaDeclDocument *doc, const char *pointer,
 						 lengthof(role_keys), &role);
 	if (is_authority(json->key))
 		ea_manifest_fault(m, doc->label, pointer,
+						  psprintf("\"%s\" is no role", json->key),
 						  "platform authorities are given with /manage, "
-						  "not as roles",
-						  "\"%s\" is no role", json->key);
+						  "not as roles");
 	else if (!is_word(json->key))
 		ea_manifest_fault(m, doc->label, pointer,
-						  word_hint, "\"%s\" cannot be the name of a role",
-						  json->key);
+						  psprintf("\"%s\" cannot be the name of a role",
+								   json->key),
+						  word_hint);
 	else if (!ea_names_map_put(m->by_role, json->key, doc))
-		ea_manifest_fault(m, doc->label, pointer, NULL,
-						  "role \"%s\" is declared twice", json->key);
+		ea_manifest_fault(m, doc->label, pointer,
+						  psprintf("role \"%s\" is declared twice", json->key),
+						  NULL);
 	else
 	{
 		m->role_names = lappend(m->role_names, json->key);
@@ -186,13 +188,14 @@ read_attribute(EaManifest *m, EaDeclDocument *doc, const char *pointer,
 	ea_manifest_keys(m, doc->label, pointer, json, attribute_keys,
 					 lengthof(attribute_keys), &attribute);
 	if (!is_word(json->key))
-		ea_manifest_fault(m, doc->label, pointer, word_hint,
-						  "\"%s\" cannot be the name of a security attribute",
-						  json->key);
+		ea_manifest_fault(m, doc->label, pointer,
+						  psprintf("\"%s\" cannot be the name of a security "
+								   "attribute", json->key),
+						  word_hint);
 	else if (!ea_names_map_put(m->by_attribute, json->key, doc))
-		ea_manifest_fault(m, doc->label, pointer, NULL,
-						  "security attribute \"%s\" is declared twice",
-						  json->key);
+		ea_manifest_fault(m, doc->label, pointer,
+						  psprintf("security attribute \"%s\" is declared "
+								   "twice", json->key), NULL);
 	else
 		m->service.attributes = lappend(m->service.attributes, (void *) json);
 
@@ -201,14 +204,14 @@ read_attribute(EaManifest *m, EaDeclDocument *doc, const char *pointer,
 	pointer = ea_errors_pointer(pointer, "allowedValues");
 	if (attribute.allowed->count == 0)
 		ea_manifest_fault(m, doc->label, pointer,
-						  "leave it out to allow every value",
-						  "must name a value");
+						  "must name a value",
+						  "leave it out to allow every value");
 	for (EaJson *value = attribute.allowed->first; value; value = value->next)
 	{
 		if (!fits(value, attribute.type))
 			ea_manifest_fault(m, doc->label, ea_errors_index(pointer, i),
-							  NULL, "does not fit the type %s",
-							  attribute_types[attribute.type]);
+							  psprintf("does not fit the type %s",
+									   attribute_types[attribute.type]), NULL);
 		i++;
 	}
 }
@@ -238,17 +241,18 @@ read_version(EaManifest *m, EaDeclDocument *doc, const char *pointer,
 		strspn(json->key, "0123456789") != length)
 	{
 		ea_manifest_fault(m, doc->label, pointer,
+						  psprintf("\"%s\" cannot be an API version",
+								   json->key),
 						  psprintf("a whole number from 1 to %d",
-								   GREATEST_VERSION),
-						  "\"%s\" cannot be an API version", json->key);
+								   GREATEST_VERSION));
 		return;
 	}
 	if (version.sunset && !is_date(version.sunset))
 		ea_manifest_fault(m, doc->label, ea_errors_pointer(pointer, "sunset"),
-						  NULL, "must be a date such as 2027-01-31");
+						  "must be a date such as 2027-01-31", NULL);
 	if (version.sunset && version.status != 1)
 		ea_manifest_fault(m, doc->label, ea_errors_pointer(pointer, "sunset"),
-						  NULL, "goes with the status SUNSET only");
+						  "goes with the status SUNSET only", NULL);
 	m->service.versions = lappend(m->service.versions, (void *) json);
 }
 
@@ -256,6 +260,7 @@ static void
 read_service(EaManifest *m, EaDeclDocument *doc)
 {
 	EaDeclService *service = &m->service;
+	const EaJson *bypass;
 	char	   *schema;
 
 	service->document = doc;
@@ -265,25 +270,26 @@ read_service(EaManifest *m, EaDeclDocument *doc)
 		ea_manifest_keys(m, doc->label, "/spec/audit", service->audit,
 						 audit_keys, lengthof(audit_keys), service);
 
-	if (service->tenant_admin_bypass &&
-		service->tenant_admin_bypass->kind != EA_JSON_BOOL)
-		ea_manifest_fault(m, doc->label, "/spec/tenantAdminBypass", NULL,
-						  "must be true or false, not %s",
-						  ea_jsonread_kind(service->tenant_admin_bypass));
+	bypass = service->tenant_admin_bypass;
+	if (bypass && bypass->kind != EA_JSON_BOOL)
+		ea_manifest_fault(m, doc->label, "/spec/tenantAdminBypass",
+						  psprintf("must be true or false, not %s",
+								   ea_jsonread_kind(bypass)), NULL);
 
 	schema = service->schema;
 	if (strspn(schema, "abcdefghijklmnopqrstuvwxyz0123456789_") !=
 		strlen(schema) || !isalpha((unsigned char) *schema) ||
 		strlen(schema) >= NAMEDATALEN)
 		ea_manifest_fault(m, doc->label, "/spec/schema",
+						  psprintf("\"%s\" cannot be the schema", schema),
 						  "use lower-case letters, digits and _, "
-						  "a letter first",
-						  "\"%s\" cannot be the schema", schema);
+						  "a letter first");
 	else if (strncmp(schema, "pg_", 3) == 0 ||
 			 strcmp(schema, "information_schema") == 0 ||
 			 strcmp(schema, "entityapi") == 0)
-		ea_manifest_fault(m, doc->label, "/spec/schema", NULL,
-						  "the schema \"%s\" is taken", schema);
+		ea_manifest_fault(m, doc->label, "/spec/schema",
+						  psprintf("the schema \"%s\" is taken", schema),
+						  NULL);
 }
 
 void
@@ -305,8 +311,8 @@ ea_manifest_read_service(EaManifest *m, EaDeclDocument *doc)
 	if (doc->kind == EA_DECL_SERVICE ? m->service.document != NULL :
 		doc->kind == EA_DECL_VERSIONS && m->service.versions != NIL)
 	{
-		ea_manifest_fault(m, doc->label, "/kind", NULL,
-						  "there may be one such document only");
+		ea_manifest_fault(m, doc->label, "/kind",
+						  "there may be one such document only", NULL);
 		return;
 	}
 	if (doc->kind == EA_DECL_SERVICE)
@@ -326,8 +332,8 @@ ea_manifest_read_service(EaManifest *m, EaDeclDocument *doc)
 		pointer = ea_errors_pointer("/spec", maps[i].key);
 		if (map->count == 0 && doc->kind == EA_DECL_VERSIONS)
 			ea_manifest_fault(m, doc->label, pointer,
-							  "without this document there is version 1",
-							  "must declare a version");
+							  "must declare a version",
+							  "without this document there is version 1");
 		for (EaJson *json = map->first; json != NULL; json = json->next)
 			maps[i].read(m, doc, ea_errors_pointer(pointer, json->key), json);
 	}
@@ -343,12 +349,12 @@ ea_manifest_check_role(EaManifest *m, const char *label, const char *pointer,
 		return;
 	if (is_authority(role))
 		ea_manifest_fault(m, label, pointer,
-						  "platform authorities are no roles",
-						  "\"%s\" may not be named here", role);
+						  psprintf("\"%s\" may not be named here", role),
+						  "platform authorities are no roles");
 	else
 		ea_manifest_fault(m, label, pointer,
-						  ea_manifest_guess_map(role, m->by_role, otherwise),
-						  "role \"%s\" is not declared", role);
+						  psprintf("role \"%s\" is not declared", role),
+						  ea_manifest_guess_map(role, m->by_role, otherwise));
 }
 
 /* An empty name has been told of. */
@@ -385,9 +391,9 @@ check_default_roles(EaManifest *m)
 			ea_manifest_fault(m, label,
 							  ea_errors_index("/spec/defaultRoles",
 											  foreach_current_index(lc)),
-							  "leave it out, or let tenantAdmin assign it",
-							  "role \"%s\" is assigned by the SuperAdmin only",
-							  (char *) lfirst(lc));
+							  psprintf("role \"%s\" is assigned by the "
+									   "SuperAdmin only", (char *) lfirst(lc)),
+							  "leave it out, or let tenantAdmin assign it");
 	}
 }
 
@@ -429,9 +435,10 @@ ea_manifest_check_lifetime(EaManifest *m, const char *label,
 {
 	if (since > 0 && !is_version(m, since))
 		ea_manifest_fault(m, label, ea_errors_pointer(pointer, "since"),
-						  "declare it in the Versions document",
-						  "version %d is not declared", since);
+						  psprintf("version %d is not declared", since),
+						  "declare it in the Versions document");
 	if (removed_in > 0 && removed_in <= Max(since, 1))
 		ea_manifest_fault(m, label, ea_errors_pointer(pointer, "removedIn"),
-						  NULL, "must come after version %d", Max(since, 1));
+						  psprintf("must come after version %d",
+								   Max(since, 1)), NULL);
 }
