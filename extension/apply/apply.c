@@ -55,7 +55,7 @@
 #define DIFFERENT "difference"
 
 static void
-run(const char *sql)
+run_sql(const char *sql)
 {
 	int			result = SPI_execute(sql, false, 0);
 
@@ -118,7 +118,7 @@ find_single_tenant(EaStored *stored, EaWanted *wanted)
 		wanted->single_tenant = pstrdup(before);
 		return;
 	}
-	run("SELECT id FROM entityapi.tenant WHERE slug = 'default'");
+	run_sql("SELECT id FROM entityapi.tenant WHERE slug = 'default'");
 	if (SPI_processed > 0)
 	{
 		wanted->single_tenant = column_text(0, 1);
@@ -130,7 +130,7 @@ find_single_tenant(EaStored *stored, EaWanted *wanted)
 }
 
 static void
-compile(EaManifest *m, EaStored *stored, EaWanted *wanted)
+compile_wanted(EaManifest *m, EaStored *stored, EaWanted *wanted)
 {
 	ListCell   *lc;
 
@@ -161,7 +161,7 @@ compile(EaManifest *m, EaStored *stored, EaWanted *wanted)
 }
 
 static void
-store(EaApplyPlan *plan, List *statements)
+store_revision(EaApplyPlan *plan, List *statements)
 {
 	EaWanted   *wanted = &plan->wanted;
 	EaDeclarations *declared = ea_declarations_make(plan, statements);
@@ -328,7 +328,7 @@ ea_apply_plan(EaApplyPlan *plan, FunctionCallInfo fcinfo, int losses_at)
 								  stored->service_tree);
 	plan->change.allowed = allowed;
 	check_tenancy(m, stored);
-	compile(m, stored, &plan->wanted);
+	compile_wanted(m, stored, &plan->wanted);
 	plan_tables(plan);
 	plan->statements =
 		list_concat(plan->statements,
@@ -377,8 +377,8 @@ move_own_ahead(FunctionCallInfo fcinfo, bool repair)
 
 	SPI_connect();
 	ea_owner_install(&pin);
-	run(is ? "SELECT entityapi.move_own_ahead(true)" :
-		"SELECT entityapi.move_own_ahead(false)");
+	run_sql(is ? "SELECT entityapi.move_own_ahead(true)" :
+			"SELECT entityapi.move_own_ahead(false)");
 	ea_owner_leave(&pin);
 	SPI_finish();
 }
@@ -399,7 +399,7 @@ change_declarations(FunctionCallInfo fcinfo, bool repair)
 	ea_apply_plan(&plan, fcinfo, 2);
 	statements = plan.statements;
 	if (!dry_run && (plan.change.changed || statements != NIL))
-		store(&plan, statements);
+		store_revision(&plan, statements);
 	if (!dry_run)
 		ea_openapi_store();
 

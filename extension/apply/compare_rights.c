@@ -77,7 +77,7 @@ static const struct
 
 /* All columns that are to be are there, with the values they will have. */
 static bool
-stays(const EaDdlTable *to)
+keeps_columns(const EaDdlTable *to)
 {
 	const EaDdlTable *from = to->other;
 	ListCell   *lc;
@@ -135,7 +135,7 @@ read_what_is_there(EaDdlState *to, EaCatalog *catalog)
 		entity = ea_catalog_entity(catalog, table->entity);
 		if (table->other == NULL)
 			entity->table = no_rows(table);
-		else if (!stays(table))
+		else if (!keeps_columns(table))
 			entity->table = pstrdup(table->after);
 	}
 }
@@ -309,7 +309,7 @@ field_rights(EaRoleSide *side, EaField *field)
 }
 
 static void
-note(Changes *changes, int before, int after, int right, char *name)
+note_change(Changes *changes, int before, int after, int right, char *name)
 {
 	if ((after & ~before & right) != 0)
 		changes->gained = lappend(changes->gained, name);
@@ -327,8 +327,8 @@ compare_field(Comparison *at, Changes *changes, EaField *before,
 
 	if (old == new)
 		return;
-	note(changes, old, new, EA_OP_READ, psprintf("read %s", name));
-	note(changes, old, new, EA_OP_UPDATE, psprintf("write %s", name));
+	note_change(changes, old, new, EA_OP_READ, psprintf("read %s", name));
+	note_change(changes, old, new, EA_OP_UPDATE, psprintf("write %s", name));
 }
 
 static int
@@ -374,8 +374,8 @@ compare_operations(Comparison *at, Changes *changes)
 	int			after = operations_of(&at->after);
 
 	for (int i = 0; i < lengthof(operations); i++)
-		note(changes, before, after, operations[i].operation,
-			 unconstify(char *, operations[i].name));
+		note_change(changes, before, after, operations[i].operation,
+					unconstify(char *, operations[i].name));
 }
 
 /* -------- roles -------- */
@@ -471,7 +471,7 @@ add_roles(List *roles, EaNameMap *seen, EaCatalog *catalog)
 }
 
 static void
-compare(FunctionCallInfo fcinfo, EaApplyPlan *plan)
+compare_plan(FunctionCallInfo fcinfo, EaApplyPlan *plan)
 {
 	EaNameMap  *seen = ea_names_map_create(64);
 	Comparison	at = {(ReturnSetInfo *) fcinfo->resultinfo};
@@ -516,7 +516,7 @@ EA_CONFINED_FUNCTION(ea_sql_compare_rights)
 	SPI_connect();
 	ea_apply_plan(&plan, fcinfo, 1);
 	if (plan.change.changed)
-		compare(fcinfo, &plan);
+		compare_plan(fcinfo, &plan);
 	SPI_finish();
 	return (Datum) 0;
 }

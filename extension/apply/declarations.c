@@ -41,7 +41,7 @@ texts_of(List *statements)
 
 /* The stored definition of an entity, NULL if it is new. */
 static const char *
-before(const EaDeclarations *declared, const char *entity)
+stored_definition(const EaDeclarations *declared, const char *entity)
 {
 	return ea_names_map_get(declared->plan->stored.definitions, entity);
 }
@@ -50,7 +50,7 @@ static bool
 is_written(const EaDeclarations *declared, const char *entity,
 		   const char *definition)
 {
-	const char *stored = before(declared, entity);
+	const char *stored = stored_definition(declared, entity);
 
 	return stored == NULL || strcmp(stored, definition) != 0;
 }
@@ -88,7 +88,7 @@ ea_declarations_make(const EaApplyPlan *plan, List *statements)
 	{
 		EaDeclEntity *entity = lfirst(lc);
 
-		if (before(declared, entity->name) != NULL &&
+		if (stored_definition(declared, entity->name) != NULL &&
 			is_written(declared, entity->name, lfirst(cell)))
 			declared->gone = lappend(declared->gone, entity->name);
 	}

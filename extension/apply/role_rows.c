@@ -91,7 +91,7 @@ first_rows(EaSqlBuf *b, const EaEntity *entity, const char *what)
 }
 
 static bool
-reads(EaRoleSide *side)
+reads_entity(EaRoleSide *side)
 {
 	return side->entity != NULL &&
 		ea_authz_allows(&side->req, side->entity, EA_OP_READ);
@@ -120,7 +120,7 @@ add_shown(EaSqlBuf *b, EaRoleSide *side)
 }
 
 static void
-begin(EaSqlBuf *b, EaRoleSide *side)
+begin_statement(EaSqlBuf *b, EaRoleSide *side)
 {
 	ea_sqlbuf_init(b, &side->req);
 	ea_sqlbuf_param(b, INT8OID, (Datum) 0, false);
@@ -132,8 +132,8 @@ add_key(StringInfo key, EaRoleSide *side)
 {
 	EaSqlBuf	b;
 
-	begin(&b, side);
-	if (reads(side))
+	begin_statement(&b, side);
+	if (reads_entity(side))
 		add_shown(&b, side);
 	appendBinaryStringInfo(key, b.text.data, b.text.len + 1);
 	for (int i = 1; i < b.nparams; i++)
@@ -157,19 +157,19 @@ static void
 write_statement(EaSqlBuf *b, EaRoleSide *before, EaRoleSide *after, bool same)
 {
 	EaRoleSide *any = before->entity != NULL ? before : after;
-	EaRoleSide *one = reads(before) ? before : after;
+	EaRoleSide *one = reads_entity(before) ? before : after;
 
-	begin(b, any);
+	begin_statement(b, any);
 	ea_sqlbuf_addf(b, "SELECT %s, (SELECT count(*) FROM %s LIMIT "
 				   LIMIT " + 1) n) FROM ",
 				   same ? "count(*), count(*), count(*)" :
-				   !reads(after) ? "count(*), 0::int8, 0::int8" :
-				   !reads(before) ? "0::int8, count(*), 0::int8" :
+				   !reads_entity(after) ? "count(*), 0::int8, 0::int8" :
+				   !reads_entity(before) ? "0::int8, count(*), 0::int8" :
 				   "count(b.id), count(a.id),"
 				   " count(*) FILTER (WHERE a.id = b.id)",
 				   first_rows(b, any->entity, "1"));
 	add_shown(b, one);
-	if (!same && reads(before) && reads(after))
+	if (!same && reads_entity(before) && reads_entity(after))
 	{
 		ea_sqlbuf_add(b, " b FULL JOIN ");
 		add_shown(b, after);
@@ -181,7 +181,7 @@ write_statement(EaSqlBuf *b, EaRoleSide *before, EaRoleSide *after, bool same)
 
 /* Returns how many rows there were to look at, one more than max at most. */
 static int64
-run(EaSqlBuf *b, int64 max, EaRoleRows *rows)
+count_rows(EaSqlBuf *b, int64 max, EaRoleRows *rows)
 {
 	MemoryContext old = CurrentMemoryContext;
 	Oid		   *types = palloc(b->nparams * sizeof(Oid));
@@ -239,7 +239,7 @@ name_view(EaRoleSide *before, EaRoleSide *after, bool *same)
 }
 
 static void
-be(EaRoleSide *side, const EaPrincipal *holder, const char *role)
+become_holder(EaRoleSide *side, const EaPrincipal *holder, const char *role)
 {
 	EaPrincipal *principal = palloc(sizeof(EaPrincipal));
 
@@ -264,9 +264,9 @@ count_all(EaRoleRows *rows, EaRoleSide *before, EaRoleSide *after,
 		int64		there;
 
 		CHECK_FOR_INTERRUPTS();
-		be(before, lfirst(lc), role);
-		be(after, lfirst(lc), role);
-		if (!reads(before) && !reads(after))
+		become_holder(before, lfirst(lc), role);
+		become_holder(after, lfirst(lc), role);
+		if (!reads_entity(before) && !reads_entity(after))
 			return;
 		if (GetCurrentTimestamp() > deadline)
 		{
@@ -284,7 +284,7 @@ count_all(EaRoleRows *rows, EaRoleSide *before, EaRoleSide *after,
 			return;
 		}
 		write_statement(&b, before, after, same);
-		there = run(&b, left, rows);
+		there = count_rows(&b, left, rows);
 		if (there > left)
 			rows->complete = false;
 		left -= there;

@@ -7,8 +7,8 @@
 #include "manifest/faults.h"
 
 static void
-add(EaNameMap *known, const char *prefix, const char *separator,
-	const char *name)
+add_loss(EaNameMap *known, const char *prefix, const char *separator,
+		 const char *name)
 {
 	char	   *whole = psprintf("%s%s%s", prefix, separator, name);
 
@@ -21,8 +21,8 @@ add_stored(EaNameMap *known, const char *prefix, const char *separator,
 		   const EaJson *list)
 {
 	for (EaJson *item = list ? list->first : NULL; item; item = item->next)
-		add(known, prefix, separator, item->kind == EA_JSON_STRING ?
-			item->text : ea_jsonread_string(item, "name"));
+		add_loss(known, prefix, separator, item->kind == EA_JSON_STRING ?
+				 item->text : ea_jsonread_string(item, "name"));
 }
 
 static void
@@ -35,15 +35,16 @@ add_declared(EaNameMap *known, EaManifest *m)
 	{
 		EaDeclEntity *entity = lfirst(lc);
 
-		add(known, entity->name, "", "");
+		add_loss(known, entity->name, "", "");
 		foreach(lf, entity->fields)
-			add(known, entity->name, ".", ((EaDeclField *) lfirst(lf))->name);
+			add_loss(known, entity->name, ".",
+					 ((EaDeclField *) lfirst(lf))->name);
 	}
 	foreach(lc, m->role_names)
-		add(known, "Roles", "/", lfirst(lc));
+		add_loss(known, "Roles", "/", lfirst(lc));
 	foreach(lc, m->service.attributes)
-		add(known, "SecurityAttributes", "/",
-			((const EaJson *) lfirst(lc))->key);
+		add_loss(known, "SecurityAttributes", "/",
+				 ((const EaJson *) lfirst(lc))->key);
 }
 
 EaNameMap *
@@ -62,7 +63,7 @@ ea_ddl_read_allowed(char **names, int n, EaManifest *m, List *entities,
 	{
 		const char *entity = ea_jsonread_string(lfirst(lc), "name");
 
-		add(known, entity, "", "");
+		add_loss(known, entity, "", "");
 		add_stored(known, entity, ".", ea_jsonread_get(lfirst(lc), "fields"));
 	}
 	add_stored(known, "Roles", "/", ea_jsonread_get(service, "roles"));

@@ -31,7 +31,7 @@ is_text(const EaDdlColumn *column)
 
 /* Characters that values may take, or EA_CHARACTERS_*. */
 static int
-characters(const EaDdlColumn *column)
+most_characters(const EaDdlColumn *column)
 {
 	switch (column->type->modifier)
 	{
@@ -64,8 +64,8 @@ compare_numbers(const EaDdlColumn *from, const EaDdlColumn *to)
 static EaDdlChange
 compare_texts(const EaDdlColumn *from, const EaDdlColumn *to)
 {
-	int			a = characters(from);
-	int			b = characters(to);
+	int			a = most_characters(from);
+	int			b = most_characters(to);
 
 	if (from->type == to->type && a == b)
 		return EA_DDL_SAME;
@@ -81,7 +81,7 @@ ea_ddl_compare_types(const EaDdlColumn *from, const EaDdlColumn *to)
 
 	if (is_number(from) && is_number(to))
 		return compare_numbers(from, to);
-	if (is_text(to) && characters(from) != EA_CHARACTERS_NONE)
+	if (is_text(to) && most_characters(from) != EA_CHARACTERS_NONE)
 		return compare_texts(from, to);
 	if (a == EA_FORM_DATE && b == EA_FORM_TIMESTAMP)
 		return EA_DDL_WIDER;

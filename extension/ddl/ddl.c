@@ -79,7 +79,7 @@ check_free(EaDdlPlan *plan, EaDdlTable *table)
  * of links are made and deleted, never changed.
  */
 static const char *
-storage(const EaDdlTable *table)
+storage_options(const EaDdlTable *table)
 {
 	return table->field == NULL ? " WITH (fillfactor = 90)" : "";
 }
@@ -114,7 +114,7 @@ create_table(EaDdlPlan *plan, EaDdlTable *table)
 	}
 	ea_ddl_add(plan, EA_DDL_CREATE_TABLES, table, table->field,
 			   "CREATE TABLE %s (%s)%s", table->qualified, buf.data,
-			   storage(table));
+			   storage_options(table));
 	ea_ddl_add(plan, EA_DDL_CREATE_TABLES, table, table->field,
 			   "ALTER TABLE %s ENABLE ROW LEVEL SECURITY", table->qualified);
 }

@@ -53,7 +53,7 @@ note_fault(void *arg, TupleTableSlot *slot)
 
 /* Undone when the function that was called returns. */
 static void
-set(const char *name, const char *value)
+set_option(const char *name, const char *value)
 {
 	(void) set_config_option(name, value, PGC_USERSET, PGC_S_SESSION,
 							 GUC_ACTION_SAVE, true, 0, false);
@@ -63,7 +63,7 @@ void
 ea_ddl_stay_here(void)
 {
 	if (ea_ddl_has_citus())
-		set("citus.enable_ddl_propagation", "off");
+		set_option("citus.enable_ddl_propagation", "off");
 }
 
 /* Those that tables are to be in. */
@@ -101,7 +101,7 @@ ea_ddl_check_cluster(EaDdlPlan *plan)
 	if (plan->m->nfaults > before)
 		return false;
 
-	set("citus.multi_shard_modify_mode", "sequential");
+	set_option("citus.multi_shard_modify_mode", "sequential");
 	return true;
 }
 
@@ -147,7 +147,7 @@ placement_of(Oid relid)
 }
 
 static const char *
-misplaced(const EaDdlTable *table, Oid relid, const char **hint)
+placement_fault(const EaDdlTable *table, Oid relid, const char **hint)
 {
 	const char *is = placement_of(relid);
 
@@ -168,7 +168,7 @@ misplaced(const EaDdlTable *table, Oid relid, const char **hint)
 const char *
 ea_ddl_misplaced(const EaDdlTable *table, Oid relid, const char **hint)
 {
-	const char *why = misplaced(table, relid, hint);
+	const char *why = placement_fault(table, relid, hint);
 
 	if (why != NULL ||
 		ea_exec_int64(EA_EXEC_LOOK, "SELECT pg_relation_size($1::regclass)",
@@ -230,7 +230,7 @@ add_truncation(EaDdlPlan *plan, EaDdlTable *to)
 }
 
 static void
-place(EaDdlPlan *plan, EaDdlTable *to)
+place_table(EaDdlPlan *plan, EaDdlTable *to)
 {
 	Oid			relid = relation_of(to);
 	const char *hint;
@@ -238,7 +238,7 @@ place(EaDdlPlan *plan, EaDdlTable *to)
 
 	if (is_placed(to))
 	{
-		why = misplaced(to->other ? to->other->was : to, relid, &hint);
+		why = placement_fault(to->other ? to->other->was : to, relid, &hint);
 		if (why != NULL && to->existing)
 			ea_ddl_lacks(plan, to, why, hint);
 		else if (why != NULL)
@@ -346,7 +346,7 @@ ea_ddl_distribute(EaDdlPlan *plan, bool was, bool is)
 		CHECK_FOR_INTERRUPTS();
 		if (!is || (to->other != NULL && !is_moved(to->other, was, is)))
 			continue;
-		place(plan, to);
+		place_table(plan, to);
 		if (to->other == NULL && OidIsValid(relation_of(to)) &&
 			!is_placed(to))
 			moved = lappend(moved, to);

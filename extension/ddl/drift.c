@@ -94,7 +94,7 @@ differ(Look *look, EaDdlPart part, EaDdlTable *table, const char *message,
 }
 
 static EaDdlDifference *
-last(Look *look)
+last_difference(Look *look)
 {
 	return llast(look->differences);
 }
@@ -403,7 +403,7 @@ compare_column(Look *look, There *there, EaDdlColumn *column)
 						column->name, table->qualified, column->sql_default),
 			   NULL);
 	if (list_length(look->differences) > before)
-		last(look)->column = column;
+		last_difference(look)->column = column;
 }
 
 /* `constraint`, `index`, as a message calls it */
@@ -476,9 +476,9 @@ compare_object(Look *look, There *there, EaDdlObject *object)
 	differ(look, EA_DDL_PART_OBJECT, table,
 		   psprintf("the %s \"%s\" of %s %s", kind_of(object), object->name,
 					table->qualified, why), NULL);
-	last(look)->object = object;
-	last(look)->there = is != NULL;
-	last(look)->called = unnamed ? unnamed->name : NULL;
+	last_difference(look)->object = object;
+	last_difference(look)->there = is != NULL;
+	last_difference(look)->called = unnamed ? unnamed->name : NULL;
 }
 
 /* ` (a, b)` of the declared columns that readers may see, "" of all. */
@@ -546,7 +546,7 @@ compare_shape(Look *look, There *there)
 			   psprintf("%s is no ordinary table any more",
 						there->table->qualified),
 			   "give it another name, then put the table back");
-		last(look)->there = true;
+		last_difference(look)->there = true;
 		return;
 	}
 	foreach(lc, there->table->columns)

@@ -95,7 +95,7 @@ after_name(const char *at)
 }
 
 static bool
-fits(int i, const char *what)
+fits_effect(int i, const char *what)
 {
 	if (!begins_with(what, effects[i].begin))
 		return false;
@@ -105,7 +105,7 @@ fits(int i, const char *what)
 
 /* What comes after ALTER TABLE and the table's name. */
 static const char *
-action(const EaDdlStatement *statement)
+action_of(const EaDdlStatement *statement)
 {
 	static const char alter[] = "ALTER TABLE ";
 	const char *sql = statement->sql;
@@ -123,12 +123,12 @@ action(const EaDdlStatement *statement)
 }
 
 static void
-classify(EaDdlStatement *statement)
+classify_statement(EaDdlStatement *statement)
 {
-	const char *what = action(statement);
+	const char *what = action_of(statement);
 	int			i = 0;
 
-	while (!fits(i, what))
+	while (!fits_effect(i, what))
 		i++;
 	statement->lock = effects[i].lock;
 	statement->effect = statement->rewrites ? REWRITES : effects[i].effect;
@@ -140,7 +140,7 @@ classify(EaDdlStatement *statement)
 
 /* Rows, by what PostgreSQL knows without looking. */
 static double
-estimate(const EaDdlTable *table)
+estimate_rows(const EaDdlTable *table)
 {
 	Oid			relid = ea_ddl_relation(table);
 	Relation	relation = OidIsValid(relid) ?
@@ -181,10 +181,10 @@ ea_ddl_note_effects(EaDdlPlan *plan, List *statements)
 			statement->stored = to;
 		else if (!begins_with(statement->sql, "DROP "))
 			continue;			/* nobody else knows the table */
-		classify(statement);
+		classify_statement(statement);
 		if (statement->effect != NULL && (stored || statement->stored))
-			statement->rows = estimate(statement->stored ?
-									   statement->stored : stored->was);
+			statement->rows = estimate_rows(statement->stored ?
+											statement->stored : stored->was);
 	}
 }
 

@@ -294,7 +294,7 @@ check_columns(Look *look, Relation rel)
 
 /* The rows of a query, as many as are wanted; 0: all. */
 static uint64
-look_up(const char *sql, int wanted)
+run_query(const char *sql, int wanted)
 {
 	int			result = SPI_execute(sql, true, wanted);
 
@@ -305,9 +305,9 @@ look_up(const char *sql, int wanted)
 }
 
 static bool
-finds(const char *sql)
+has_row(const char *sql)
 {
-	return look_up(sql, 1) > 0;
+	return run_query(sql, 1) > 0;
 }
 
 /* `ARRAY['tenant_id', 'a']` */
@@ -354,12 +354,13 @@ has_unique(Look *look, List *columns, bool immediate, bool partial)
 		rows = psprintf("pg_get_expr(i.indpred, i.indrelid) = %s",
 						quote_literal_cstr(kept));
 	}
-	return finds(psprintf("SELECT FROM pg_index i WHERE i.indrelid = %u"
-						  " AND i.indisunique AND i.indisvalid%s"
-						  " AND %s AND " KEY_NAMES " = %s",
-						  look->relid, immediate ? " AND i.indimmediate" : "",
-						  rows,
-						  name_array(table, table->tenant_scoped, columns)));
+	return has_row(psprintf("SELECT FROM pg_index i WHERE i.indrelid = %u"
+							" AND i.indisunique AND i.indisvalid%s"
+							" AND %s AND " KEY_NAMES " = %s",
+							look->relid,
+							immediate ? " AND i.indimmediate" : "",
+							rows,
+							name_array(table, table->tenant_scoped, columns)));
 }
 
 static bool
@@ -367,12 +368,12 @@ has_index(Look *look, List *columns)
 {
 	const EaDdlTable *table = look->table;
 
-	return finds(psprintf("SELECT FROM pg_index i WHERE i.indrelid = %u"
-						  " AND i.indisvalid AND i.indpred IS NULL"
-						  " AND (" KEY_NAMES ")[1:%d] = %s",
-						  look->relid,
-						  list_length(columns) + table->tenant_scoped,
-						  name_array(table, table->tenant_scoped, columns)));
+	return has_row(psprintf("SELECT FROM pg_index i WHERE i.indrelid = %u"
+							" AND i.indisvalid AND i.indpred IS NULL"
+							" AND (" KEY_NAMES ")[1:%d] = %s",
+							look->relid,
+							list_length(columns) + table->tenant_scoped,
+							name_array(table, table->tenant_scoped, columns)));
 }
 
 /* One that has the deleted rows in the order of their times. */
@@ -382,12 +383,12 @@ has_deleted(Look *look, const EaDdlObject *object)
 	const char *deleted = linitial(object->columns);
 	char	   *rows = psprintf("(%s IS NOT NULL)", quote_identifier(deleted));
 
-	return finds(psprintf("SELECT FROM pg_index i WHERE i.indrelid = %u"
-						  " AND i.indisvalid AND (i.indpred IS NULL OR"
-						  " pg_get_expr(i.indpred, i.indrelid) = %s)"
-						  " AND (" KEY_NAMES ")[1] = %s",
-						  look->relid, quote_literal_cstr(rows),
-						  quote_literal_cstr(deleted)));
+	return has_row(psprintf("SELECT FROM pg_index i WHERE i.indrelid = %u"
+							" AND i.indisvalid AND (i.indpred IS NULL OR"
+							" pg_get_expr(i.indpred, i.indrelid) = %s)"
+							" AND (" KEY_NAMES ")[1] = %s",
+							look->relid, quote_literal_cstr(rows),
+							quote_literal_cstr(deleted)));
 }
 
 static EaDdlTable *
@@ -430,16 +431,16 @@ check_reference(Look *look, EaDdlObject *object)
 							  alter(look, psprintf("ADD %s", object->body))));
 		return;
 	}
-	if (!finds(psprintf("SELECT FROM pg_constraint f WHERE f.contype = 'f'"
-						" AND f.conrelid = %u AND f.confrelid = %u"
-						" AND f.condeferrable AND f.convalidated"
-						" AND f.confdeltype = 'a' AND f.confupdtype = 'a'"
-						" AND " NAMES("f.conkey", "f.conrelid") " = %s"
-						" AND " NAMES("f.confkey", "f.confrelid") " = %s",
-						look->relid, far,
-						name_array(look->table, target->tenant_scoped,
-								   object->columns),
-						name_array(target, target->tenant_scoped, key))))
+	if (!has_row(psprintf("SELECT FROM pg_constraint f WHERE f.contype = 'f'"
+						  " AND f.conrelid = %u AND f.confrelid = %u"
+						  " AND f.condeferrable AND f.convalidated"
+						  " AND f.confdeltype = 'a' AND f.confupdtype = 'a'"
+						  " AND " NAMES("f.conkey", "f.conrelid") " = %s"
+						  " AND " NAMES("f.confkey", "f.confrelid") " = %s",
+						  look->relid, far,
+						  name_array(look->table, target->tenant_scoped,
+									 object->columns),
+						  name_array(target, target->tenant_scoped, key))))
 		ea_ddl_fault(look->plan, look->table, field,
 					 psprintf("needs a deferrable foreign key to %s without "
 							  "actions", target->qualified),
@@ -507,7 +508,7 @@ check_objects(Look *look)
 static void
 check_rows(Look *look, const char *message, const char *hint, const char *sql)
 {
-	uint64		n = look_up(sql, 0);
+	uint64		n = run_query(sql, 0);
 
 	for (uint64 i = 0; i < n; i++)
 		lacks(look,

@@ -211,7 +211,7 @@ is_declared(const EaDdlTable *table, const char *name)
 
 /* An end of a key: one of ours, and of those that stay. */
 static EaDdlTable *
-find(EaNameMap *map, TupleTableSlot *slot, int column)
+find_end(EaNameMap *map, TupleTableSlot *slot, int column)
 {
 	return ea_names_map_get(map, oid_name(DatumGetObjectId(
 										slot->tts_values[column])));
@@ -232,9 +232,9 @@ note_key(void *arg, TupleTableSlot *slot)
 {
 	Keys	   *keys = arg;
 	const char *name = TextDatumGetCString(slot->tts_values[0]);
-	EaDdlTable *near = find(keys->ours, slot, 1);
-	EaDdlTable *far = find(keys->ours, slot, 2);
-	EaDdlTable *gone = find(keys->going, slot, 1);
+	EaDdlTable *near = find_end(keys->ours, slot, 1);
+	EaDdlTable *far = find_end(keys->ours, slot, 2);
+	EaDdlTable *gone = find_end(keys->going, slot, 1);
 	const char *near_name = TextDatumGetCString(slot->tts_values[3]);
 	const char *far_name = TextDatumGetCString(slot->tts_values[4]);
 
@@ -291,7 +291,7 @@ static const char keys_sql[] =
 " f.conname COLLATE \"C\"";
 
 static void
-put(EaNameMap *map, EaDdlTable *table)
+put_table(EaNameMap *map, EaDdlTable *table)
 {
 	Oid			relid = ea_ddl_relation(as_it_is(table));
 
@@ -313,16 +313,16 @@ ea_ddl_untie(EaDdlPlan *plan, List *moved)
 		EaDdlTable *from = lfirst(lc);
 
 		if (from->other != NULL)
-			put(keys.ours, from);
+			put_table(keys.ours, from);
 		else if (!from->existing)
-			put(keys.going, from);
+			put_table(keys.going, from);
 	}
 	foreach(lc, plan->to->tables)
 	{
 		EaDdlTable *to = lfirst(lc);
 
 		if (to->existing && to->other == NULL)
-			put(keys.ours, to);
+			put_table(keys.ours, to);
 	}
 	foreach(lc, moved)
 		oids = lappend(oids, unconstify(char *, oid_name(

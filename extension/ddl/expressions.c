@@ -25,7 +25,7 @@
 
 /* As the commands that make them do it. */
 static Node *
-analyse(Relation rel, const char *sql, bool check)
+analyse_expression(Relation rel, const char *sql, bool check)
 {
 	List	   *raw = raw_parser(psprintf("SELECT %s", sql),
 								 RAW_PARSE_DEFAULT);
@@ -61,7 +61,7 @@ is_same(Relation rel, Node *kept, const char *sql, bool check)
 
 	for (int i = 0; i < DUMPS; i++)
 	{
-		Node	   *node = analyse(rel, sql, check);
+		Node	   *node = analyse_expression(rel, sql, check);
 
 		if (equal(kept, node))
 			return true;

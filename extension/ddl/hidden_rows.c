@@ -18,7 +18,7 @@
 
 /* SQL that holds for rows that a table hides; existing ones are not asked. */
 static char *
-hidden(const char *row, const EaDdlTable *table)
+is_hidden_sql(const char *row, const EaDdlTable *table)
 {
 	return psprintf("%s.%s IS NOT NULL", row,
 					quote_identifier(table->deleted_column));
@@ -32,7 +32,7 @@ ea_ddl_check_hidden(EaDdlPlan *plan, EaDdlTable *from, EaDdlTable *to)
 	if (from->deleted_column == NULL || to->deleted_column != NULL ||
 		!ea_ddl_has_rows(from))
 		return;
-	n = ea_ddl_count(from->was->qualified, hidden("r", from));
+	n = ea_ddl_count(from->was->qualified, is_hidden_sql("r", from));
 	if (n == 0)
 		return;
 	if (ea_ddl_may_lose(plan, to->entity, NULL))
@@ -62,8 +62,8 @@ find_purged(EaDdlPlan *plan, const char *entity)
 
 /* SQL that holds for rows r of a table that refer to a hidden one. */
 static char *
-refers(const EaDdlTable *from, const EaDdlColumn *column,
-	   const EaDdlTable *target)
+refers_sql(const EaDdlTable *from, const EaDdlColumn *column,
+		   const EaDdlTable *target)
 {
 	const char *tenant = target->tenant_scoped ?
 		psprintf("h.%s = r.%s AND ", quote_identifier(target->tenant_column),
@@ -73,7 +73,7 @@ refers(const EaDdlTable *from, const EaDdlColumn *column,
 					target->was->qualified, tenant,
 					quote_identifier(target->id_column),
 					quote_identifier(column->was->name),
-					hidden("h", target));
+					is_hidden_sql("h", target));
 }
 
 /* References of a table that stays to rows that go. */
@@ -81,7 +81,7 @@ static void
 check_references(EaDdlPlan *plan, EaDdlTable *from)
 {
 	const char *kept = list_member_ptr(plan->purged, from) ?
-		psprintf("NOT %s AND ", hidden("r", from)) : "";
+		psprintf("NOT %s AND ", is_hidden_sql("r", from)) : "";
 	ListCell   *lc;
 
 	foreach(lc, from->columns)
@@ -97,7 +97,7 @@ check_references(EaDdlPlan *plan, EaDdlTable *from)
 			continue;
 		n = ea_ddl_count(from->was->qualified,
 						 psprintf("%s%s", kept,
-								  refers(from, column, target)));
+								  refers_sql(from, column, target)));
 		if (n > 0)
 			ea_ddl_fault(plan, from->other, column->field,
 						 psprintf("rows of %s refer to deleted ones of %s, "
@@ -133,7 +133,7 @@ add_links(EaDdlPlan *plan, StringInfo buf, int *n, EaDdlTable *join)
 		if (target != NULL)
 			appendStringInfo(&condition, "%s%s",
 							 condition.len > 0 ? " OR " : "",
-							 refers(join, column, target));
+							 refers_sql(join, column, target));
 	}
 	if (condition.len > 0)
 		add_delete(buf, n, join, condition.data);
@@ -167,7 +167,7 @@ ea_ddl_purge(EaDdlPlan *plan)
 	{
 		EaDdlTable *table = lfirst(lc);
 
-		add_delete(&buf, &n, table, hidden("r", table));
+		add_delete(&buf, &n, table, is_hidden_sql("r", table));
 	}
 	ea_ddl_add(plan, EA_DDL_PURGE_ROWS, llast(plan->purged), NULL,
 			   "WITH%s SELECT", buf.data);

@@ -131,7 +131,7 @@ target_of(const EaJson *field)
 
 /* What a stored entity is called, NULL when it goes. */
 static const char *
-renamed(Matcher *at, const char *entity)
+new_entity(Matcher *at, const char *entity)
 {
 	return ((EaDdlAlias *) ea_names_map_get(at->aliases, entity))->entity;
 }
@@ -144,7 +144,8 @@ match_members(Matcher *at, EaDdlAlias *alias, const EaJson *was,
 	for (EaJson *member = ea_jsonread_get(was, "members")->first;
 		 member != NULL; member = member->next)
 	{
-		const char *target = renamed(at, ea_jsonread_string(member, "entity"));
+		const char *target = new_entity(at,
+										ea_jsonread_string(member, "entity"));
 
 		for (EaJson *other = ea_jsonread_get(now, "members")->first;
 			 target != NULL && other != NULL; other = other->next)
@@ -185,7 +186,7 @@ static void
 match_join(Matcher *at, EaDdlAlias *alias, const EaJson *was,
 		   const EaJson *now, EaDdlTable *from)
 {
-	const char *target = renamed(at, target_of(was));
+	const char *target = new_entity(at, target_of(was));
 	const char *mapped_by = ea_jsonread_string(now, "mappedBy");
 	EaDdlAlias *far = ea_names_map_get(at->aliases, target_of(was));
 	EaDdlJoin  *join;

@@ -28,7 +28,7 @@ typedef struct Mended
 } Mended;
 
 static const char *
-against(int64 n, const char *what)
+rows_against(int64 n, const char *what)
 {
 	return psprintf("change the rows first: now " INT64_FORMAT " %s", n, what);
 }
@@ -84,17 +84,17 @@ object_hindrance(Mended *at, EaDdlObject *object)
 	}
 	if (object->kind == EA_DDL_FOREIGN_KEY &&
 		(n = count_dangling(at, object)) > 0)
-		return against(n, "point at what does not exist");
+		return rows_against(n, "point at what does not exist");
 	if (object->condition != NULL &&
 		(n = ea_ddl_count(stored->qualified,
 						  psprintf("NOT (%s)", object->condition))) > 0)
-		return against(n, "break it");
+		return rows_against(n, "break it");
 	if (object->unique)
 	{
 		stored->after = stored->qualified;
 		n = ea_ddl_count_duplicates(stored, object);
 		if (n > 0)
-			return against(n, "values are in more than one");
+			return rows_against(n, "values are in more than one");
 	}
 	return NULL;
 }
@@ -106,7 +106,7 @@ not_null_hindrance(Mended *at, EaDdlColumn *column)
 		ea_ddl_count(at->stored->qualified,
 					 psprintf("%s IS NULL", quote_identifier(column->name)));
 
-	return n > 0 ? against(n, "have no value") : NULL;
+	return n > 0 ? rows_against(n, "have no value") : NULL;
 }
 
 /* -------- taking it out of the stored state -------- */
@@ -220,7 +220,7 @@ rename_object(Mended *at, const EaDdlDifference *difference)
 
 /* Put back one difference; why not, or NULL. */
 static const char *
-mend(Mended *at, const EaDdlDifference *difference)
+mend_one(Mended *at, const EaDdlDifference *difference)
 {
 	EaDdlTable *stored = at->stored;
 	EaDdlColumn *column = difference->column;
@@ -342,7 +342,8 @@ ea_ddl_mend(EaDdlPlan *plan, List *differences)
 		if (difference->hint == NULL)
 			difference->hint = shapes_stay &&
 				difference->part >= EA_DDL_PART_POLICY ?
-				"the tables and columns come first" : mend(&at, difference);
+				"the tables and columns come first" :
+				mend_one(&at, difference);
 		if (difference->hint == NULL)
 			continue;
 		left = lappend(left, difference);

@@ -167,7 +167,7 @@ add_check(const Promise *p)
 }
 
 static const char *
-validate(const Promise *p)
+validate_check(const Promise *p)
 {
 	return psprintf("ALTER TABLE %s VALIDATE CONSTRAINT %s",
 					p->declared->qualified, quote_identifier(p->name));
@@ -205,7 +205,7 @@ static const struct
 	{needs_key, add_key, AccessExclusiveLock, false},
 	{needs_values, fill_values, RowExclusiveLock, false},
 	{needs_check, add_check, AccessExclusiveLock, false},
-	{needs_validation, validate, ShareUpdateExclusiveLock, false},
+	{needs_validation, validate_check, ShareUpdateExclusiveLock, false},
 	{needs_not_null, set_not_null, AccessExclusiveLock, false},
 	{needs_no_check, drop_check, AccessExclusiveLock, false}
 };

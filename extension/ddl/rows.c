@@ -87,7 +87,7 @@ ea_ddl_may_read(EaDdlPlan *plan)
 }
 
 static bool
-finds(const char *sql)
+has_row(const char *sql)
 {
 	int			result = SPI_execute(sql, false, 1);
 
@@ -103,8 +103,8 @@ ea_ddl_has_rows(EaDdlTable *table)
 	EaDdlTable *stored = table->was;
 
 	if (stored->has_rows < 0)
-		stored->has_rows = finds(psprintf("SELECT 1 FROM %s LIMIT 1",
-										  stored->qualified));
+		stored->has_rows = has_row(psprintf("SELECT 1 FROM %s LIMIT 1",
+											stored->qualified));
 	return stored->has_rows;
 }
 
@@ -116,15 +116,16 @@ ea_ddl_is_live(EaDdlTable *table)
 	if (ea_guc_online_rows == 0)
 		return false;
 	if (stored->is_live < 0)
-		stored->is_live = finds(psprintf("SELECT 1 FROM %s OFFSET %d LIMIT 1",
-										 stored->qualified,
-										 ea_guc_online_rows - 1));
+		stored->is_live = has_row(psprintf("SELECT 1 FROM %s"
+										   " OFFSET %d LIMIT 1",
+										   stored->qualified,
+										   ea_guc_online_rows - 1));
 	return stored->is_live;
 }
 
 /* The one number that a query gives. */
 static int64
-count(const char *sql)
+count_of(const char *sql)
 {
 	bool		isnull;
 	int			result = SPI_execute(sql, false, 0);
@@ -139,8 +140,8 @@ count(const char *sql)
 int64
 ea_ddl_count(const char *rows, const char *condition)
 {
-	return count(psprintf("SELECT count(*) FROM %s r WHERE %s", rows,
-						  condition));
+	return count_of(psprintf("SELECT count(*) FROM %s r WHERE %s", rows,
+							 condition));
 }
 
 int64
@@ -166,9 +167,9 @@ ea_ddl_count_duplicates(EaDdlTable *to, EaDdlObject *object)
 	if (object->partial)
 		appendStringInfo(&filled, " AND %s IS NULL",
 						 quote_identifier(to->deleted_column));
-	return count(psprintf("SELECT count(*) FROM (SELECT 1 FROM %s r WHERE %s"
-						  " GROUP BY %s HAVING count(*) > 1) d",
-						  to->after, filled.data, columns.data));
+	return count_of(psprintf("SELECT count(*) FROM (SELECT 1 FROM %s r"
+							 " WHERE %s GROUP BY %s HAVING count(*) > 1) d",
+							 to->after, filled.data, columns.data));
 }
 
 void
@@ -189,12 +190,12 @@ ea_ddl_check_dropped(EaDdlPlan *plan, EaDdlTable *table)
 			appendStringInfo(&ours, "%s%u", ours.len > 0 ? ", " : "",
 							 ea_ddl_relation(other));
 	}
-	if (finds(psprintf("SELECT f.conname,"
-					   " f.conrelid::pg_catalog.regclass::text"
-					   " FROM pg_constraint f"
-					   " WHERE f.contype = 'f' AND f.confrelid = %u"
-					   " AND f.conrelid <> ALL (ARRAY[%s]::oid[])",
-					   relid, ours.data)))
+	if (has_row(psprintf("SELECT f.conname,"
+						 " f.conrelid::pg_catalog.regclass::text"
+						 " FROM pg_constraint f"
+						 " WHERE f.contype = 'f' AND f.confrelid = %u"
+						 " AND f.conrelid <> ALL (ARRAY[%s]::oid[])",
+						 relid, ours.data)))
 		ea_ddl_fault(plan, table, table->field,
 					 psprintf("the foreign key \"%s\" of %s refers to the "
 							  "table %s, which goes",

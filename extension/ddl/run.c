@@ -30,7 +30,7 @@ typedef struct Lock
 } Lock;
 
 static void
-execute(const char *sql)
+execute_sql(const char *sql)
 {
 	int			result = SPI_execute(sql, false, 0);
 
@@ -52,7 +52,7 @@ ea_ddl_limit_waits(int timeout)
 	 * statement calls, or else in a transaction block only.
 	 */
 	if (ea_ddl_has_citus())
-		execute("SELECT entityapi.carry_lock_timeout()");
+		execute_sql("SELECT entityapi.carry_lock_timeout()");
 }
 
 static void
@@ -131,9 +131,9 @@ take_locks(List *locks)
 		ea_ddl_limit_waits(Max(left, 1));
 		PG_TRY();
 		{
-			execute(psprintf("LOCK TABLE %s IN %s MODE",
-							 lock->table->qualified,
-							 ea_ddl_lock_name(lock->mode)));
+			execute_sql(psprintf("LOCK TABLE %s IN %s MODE",
+								 lock->table->qualified,
+								 ea_ddl_lock_name(lock->mode)));
 		}
 		PG_CATCH();
 		{
@@ -172,7 +172,7 @@ run_statement(EaManifest *m, EaDdlStatement *statement)
 
 	PG_TRY();
 	{
-		execute(statement->sql);
+		execute_sql(statement->sql);
 	}
 	PG_CATCH();
 	{

@@ -65,7 +65,7 @@ alias_of(Builder *b, const char *entity)
 
 /* A name as a map of an alias tells it. */
 static const char *
-renamed(EaNameMap *map, const char *name)
+new_name(EaNameMap *map, const char *name)
 {
 	const char *other = ea_names_map_get(map, name);
 
@@ -85,7 +85,7 @@ field_name(EaDdlAlias *alias, const char *name, bool *gone)
 static const char *
 column_name(EaDdlAlias *alias, const char *name)
 {
-	return alias ? renamed(alias->columns, name) : name;
+	return alias ? new_name(alias->columns, name) : name;
 }
 
 static const char *
@@ -196,7 +196,7 @@ column_list(const EaDdlTable *table, List *columns)
 }
 
 static char *
-joined(List *columns)
+join_columns(List *columns)
 {
 	StringInfoData buf;
 	ListCell   *lc;
@@ -212,7 +212,7 @@ static EaDdlObject *
 add_index(EaDdlTable *table, const char *field, List *columns,
 		  const char *suffix)
 {
-	char	   *name = ea_ddl_name(table->name, joined(columns), suffix);
+	char	   *name = ea_ddl_name(table->name, join_columns(columns), suffix);
 
 	return add_object(table, EA_DDL_PLAIN_INDEX, name, field, columns,
 					  psprintf("CREATE INDEX %s ON %s %s",
@@ -346,7 +346,7 @@ type_sql(const EaDdlColumn *column)
 }
 
 static char *
-literal(const EaType *type, const char *value)
+literal_sql(const EaType *type, const char *value)
 {
 	return psprintf("%s::%s", quote_literal_cstr(value),
 					strchr(type->sql, '.') + 1);
@@ -381,7 +381,7 @@ build_attribute(EaDdlTable *table, const EaJson *json, EaDdlAlias *alias,
 	column->sql = type_sql(column);
 	if ((value = ea_jsonread_string(json, "default")) != NULL &&
 		column->not_null)
-		column->fill = literal(type, value);
+		column->fill = literal_sql(type, value);
 
 	if (ea_jsonread_bool(json, "unique", false))
 		add_unique(table, field, name, soft);
@@ -401,11 +401,11 @@ build_attribute(EaDdlTable *table, const EaJson *json, EaDdlAlias *alias,
 	if ((value = ea_jsonread_string(json, "minimum")) != NULL)
 		add_check(table, field, name, EA_DDL_MINIMUM,
 				  list_make1((char *) name),
-				  psprintf("%s >= %s", quoted, literal(type, value)));
+				  psprintf("%s >= %s", quoted, literal_sql(type, value)));
 	if ((value = ea_jsonread_string(json, "maximum")) != NULL)
 		add_check(table, field, name, EA_DDL_MAXIMUM,
 				  list_make1((char *) name),
-				  psprintf("%s <= %s", quoted, literal(type, value)));
+				  psprintf("%s <= %s", quoted, literal_sql(type, value)));
 }
 
 /* A to-one or one-of field: its columns, references and, last, its check. */

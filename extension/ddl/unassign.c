@@ -159,7 +159,7 @@ check_role(Taken *taken, const char *role, const EaJson *before)
 
 /* SQL that holds for values that an attribute may have; v is the value. */
 static char *
-fitting(const EaJson *declared)
+fitting_sql(const EaJson *declared)
 {
 	static const struct
 	{
@@ -212,14 +212,14 @@ check_attribute(Taken *taken, const EaJson *before)
 
 		if (strcmp(declared->key, name) != 0)
 			continue;
-		if (strcmp(fitting(declared), fitting(before)) != 0)
+		if (strcmp(fitting_sql(declared), fitting_sql(before)) != 0)
 			stop_giving();
 		take_away(taken, name,
 				  ea_names_map_get(taken->m->by_attribute, name),
 				  psprintf("EXISTS (SELECT 1"
 						   " FROM (SELECT security_attributes -> %s) x (v)"
 						   " WHERE v IS NOT NULL AND NOT (%s))",
-						   quoted, fitting(declared)), change,
+						   quoted, fitting_sql(declared)), change,
 				  "a value that does not fit any more of");
 		return;
 	}

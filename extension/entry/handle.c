@@ -172,7 +172,7 @@ stays_here(EaRequest *req)
 }
 
 static void
-serve(EaRequest *req, const char *method_name)
+serve_request(EaRequest *req, const char *method_name)
 {
 	req->method = read_method(req, method_name);
 	check_limits(req);
@@ -256,7 +256,7 @@ is_guest(FunctionCallInfo fcinfo)
 EA_SETTLING_FUNCTION(ea_sql_handle)
 {
 	static const EaCall call = {
-		NAME, true, ea_message_read_arguments, serve, set_headers,
+		NAME, true, ea_message_read_arguments, serve_request, set_headers,
 		ea_message_write_record
 	};
 
@@ -284,7 +284,7 @@ Datum
 ea_sql_handle_message(PG_FUNCTION_ARGS)
 {
 	static const EaCall request = {
-		NAME, true, read_message, serve, set_headers, write_message
+		NAME, true, read_message, serve_request, set_headers, write_message
 	};
 	const EaCall *call = ea_housekeeping_asked(PG_GETARG_BYTEA_PP(0));
 	EaPin		before;

@@ -5,7 +5,7 @@
  * Nothing in PostgreSQL would start it, so the shim does, again and again.
  * What it calls is open to whoever may call handle(), from where handle() may
  * be called: it harms nobody who gets to call it, and it runs code of others
- * as a request does.  sweep() is for those who have no shim.
+ * as a request does.  sweep_rows() is for those who have no shim.
  */
 #include "postgres.h"
 
@@ -39,7 +39,7 @@ static int64 deleted;
 static bool more;
 
 static void
-serve(EaRequest *req, const char *method)
+serve_step(EaRequest *req, const char *method)
 {
 	deleted = 0;
 	more = false;
@@ -78,7 +78,9 @@ write_record(EaRequest *req, FunctionCallInfo fcinfo)
 /* entityapi.housekeep(OUT deleted bigint, OUT more boolean) */
 EA_SETTLING_FUNCTION(ea_sql_housekeep)
 {
-	static const EaCall call = {NAME, false, NULL, serve, NULL, write_record};
+	static const EaCall call = {
+		NAME, false, NULL, serve_step, NULL, write_record
+	};
 
 	return ea_call_run(&call, fcinfo,
 					   ea_handle_door(fcinfo->flinfo, NAME,
@@ -106,7 +108,7 @@ const EaCall *
 ea_housekeeping_asked(const bytea *message)
 {
 	static const EaCall call = {
-		NAME, false, NULL, serve, NULL, write_old_answer
+		NAME, false, NULL, serve_step, NULL, write_old_answer
 	};
 
 	if (VARSIZE_ANY_EXHDR(message) != strlen(OLD_MESSAGE) ||
@@ -119,7 +121,7 @@ ea_housekeeping_asked(const bytea *message)
 
 /* The same, in whatever transaction it is. */
 static int64
-sweep(int max_rows)
+sweep_rows(int max_rows)
 {
 	EaRequest  *req = palloc0(sizeof(EaRequest));
 	volatile int64 n = 0;
@@ -167,7 +169,7 @@ EA_SETTLING_FUNCTION(ea_sql_sweep)
 	PG_TRY();
 	{
 		SPI_connect();
-		n = sweep(PG_GETARG_INT32(0));
+		n = sweep_rows(PG_GETARG_INT32(0));
 		SPI_finish();
 	}
 	PG_FINALLY();

@@ -210,7 +210,7 @@ ea_message_write_record(EaRequest *req, FunctionCallInfo fcinfo)
 /* -------- as the shim has it -------- */
 
 static void
-refuse(const char *why)
+refuse_message(const char *why)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
@@ -228,7 +228,7 @@ take_word(char **p, char end)
 	char	   *stop = strpbrk(word, end == ' ' ? " \n" : "\n");
 
 	if (stop == NULL || *stop != end)
-		refuse("a line is cut short");
+		refuse_message("a line is cut short");
 	*stop = '\0';
 	*p = stop + 1;
 	return word;
@@ -244,7 +244,7 @@ read_header_lines(EaRequest *req, char *p, int nlines)
 		char	   *colon = strstr(line, ": ");
 
 		if (colon == NULL)
-			refuse("a header has no value");
+			refuse_message("a header has no value");
 		*colon = '\0';
 		req->headers[req->nheaders].name = line;
 		req->headers[req->nheaders].value = colon + 2;
@@ -279,7 +279,7 @@ ea_message_read(EaRequest *req, bytea *message)
 		char	   *line_end = memchr(bytes + head, '\n', size - head);
 
 		if (line_end == NULL)
-			refuse("no empty line ends its head");
+			refuse_message("no empty line ends its head");
 		head = line_end + 1 - bytes;
 		nlines++;
 	} while (head == size || bytes[head] != '\n');

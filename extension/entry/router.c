@@ -59,7 +59,7 @@ no_route(EaRequest *req)
  * for the sake of what may stand between us and the client.
  */
 static void
-split(EaRequest *req, Path *path)
+split_path(EaRequest *req, Path *path)
 {
 	const char *p = req->target;
 
@@ -112,7 +112,7 @@ routes_of_length(int n)
 
 /* Match a pattern; captured segments go to args. */
 static bool
-matches(const char *pattern, const Path *path, char **args, int *nargs)
+matches_pattern(const char *pattern, const Path *path, char **args, int *nargs)
 {
 	const char *p = pattern;
 
@@ -186,7 +186,7 @@ announce_sunset(EaRequest *req, const EaVersion *version)
 
 /* Version, entity and relationship of an /api path. */
 static void
-resolve(EaRequest *req)
+resolve_names(EaRequest *req)
 {
 	const EaVersion *version;
 
@@ -237,7 +237,7 @@ ea_router_match(EaRequest *req, EaMethod method)
 	int			allowed = 0;
 	Path		path;
 
-	split(req, &path);
+	split_path(req, &path);
 	for (int i = 0; i < lengthof(area_names); i++)
 		is_in[i] = strcmp(path.segments[0], area_names[i]) == 0;
 	for (at = routes_of_length(path.n); *at != NULL; at++)
@@ -247,7 +247,7 @@ ea_router_match(EaRequest *req, EaMethod method)
 		int			nargs;
 
 		if (!is_in[route->area] ||
-			!matches(route->pattern, &path, args, &nargs))
+			!matches_pattern(route->pattern, &path, args, &nargs))
 			continue;
 		if ((route->flags & EA_ROUTE_POOL) && req->catalog->single)
 			continue;
@@ -277,7 +277,7 @@ ea_router_match(EaRequest *req, EaMethod method)
 	if (found == NULL)
 		no_route(req);
 	req->route = found;
-	resolve(req);
+	resolve_names(req);
 
 	/* accounts are written below /manage and /auth */
 	if (req->entity != NULL && req->entity->accounts)

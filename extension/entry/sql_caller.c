@@ -67,7 +67,7 @@ static struct
 static uint64 finding = 0;
 
 static void
-forget(void)
+forget_found(void)
 {
 	found = NULL;
 	memset(&found_for, 0, sizeof(found_for));
@@ -77,7 +77,7 @@ static void
 forget_statement(void *arg)
 {
 	if (found_for.statement == arg)
-		forget();
+		forget_found();
 }
 
 static void
@@ -179,14 +179,14 @@ note_found(MemoryContext statement)
 
 /* Who asks, or NULL.  SPI must be connected. */
 static EaPrincipal *
-current(FunctionCallInfo fcinfo)
+find_caller(FunctionCallInfo fcinfo)
 {
 	MemoryContext statement = fcinfo->flinfo->fn_mcxt;
 	MemoryContext old;
 
 	if (is_found(statement))
 		return found;
-	forget();
+	forget_found();
 	if (found_context == NULL)
 		found_context = AllocSetContextCreate(TopMemoryContext,
 											  "entityapi caller",
@@ -208,7 +208,7 @@ ea_sql_set_principal(PG_FUNCTION_ARGS)
 	MemoryContext old;
 
 	given = NULL;
-	forget();
+	forget_found();
 	if (PG_ARGISNULL(0))
 		PG_RETURN_VOID();
 	if (given_context == NULL)
@@ -269,7 +269,7 @@ EA_CONFINED_FUNCTION(ea_sql_map_role)
 	name = NameStr(*PG_GETARG_NAME(0));
 	role = get_role_oid(name, false);
 	SPI_connect();
-	forget();
+	forget_found();
 	ea_exec_write("DELETE FROM entityapi.mapped_role WHERE role = $1",
 				  ea_params(EA_TEXT(name)));
 	if (!PG_ARGISNULL(1))
@@ -329,7 +329,7 @@ asks_the_same(FunctionCallInfo fcinfo)
 }
 
 static void
-keep(FunctionCallInfo fcinfo, Datum value)
+keep_answer(FunctionCallInfo fcinfo, Datum value)
 {
 	Kept	   *kept = fcinfo->flinfo->fn_extra;
 	MemoryContext old;
@@ -353,7 +353,7 @@ keep(FunctionCallInfo fcinfo, Datum value)
  * it asks with each row: the first answer is kept for the statement.
  */
 static Datum
-answer(FunctionCallInfo fcinfo, PGFunction ask)
+answer_once(FunctionCallInfo fcinfo, PGFunction ask)
 {
 	Kept	   *kept = fcinfo->flinfo->fn_extra;
 	Datum		value;
@@ -365,7 +365,7 @@ answer(FunctionCallInfo fcinfo, PGFunction ask)
 		return kept->value;
 	}
 	value = ea_owner_call(ask, fcinfo, true);
-	keep(fcinfo, value);
+	keep_answer(fcinfo, value);
 	return value;
 }
 
@@ -375,7 +375,7 @@ static Datum name##_once(PG_FUNCTION_ARGS); \
 Datum \
 name(PG_FUNCTION_ARGS) \
 { \
-	return answer(fcinfo, name##_once); \
+	return answer_once(fcinfo, name##_once); \
 } \
 static Datum \
 name##_once(PG_FUNCTION_ARGS)
@@ -387,7 +387,7 @@ ANSWER_FUNCTION(ea_sql_current_tenant)
 	pg_uuid_t  *tenant;
 
 	SPI_connect();
-	principal = current(fcinfo);
+	principal = find_caller(fcinfo);
 	SPI_finish();
 	if (principal == NULL || !principal->has_tenant)
 		PG_RETURN_NULL();
@@ -407,7 +407,7 @@ ask_authz(FunctionCallInfo fcinfo,
 
 	SPI_connect();
 	req.mcxt = CurrentMemoryContext;
-	req.principal = current(fcinfo);
+	req.principal = find_caller(fcinfo);
 	PG_TRY();
 	{
 		if (req.principal != NULL && !PG_ARGISNULL(0))
@@ -432,13 +432,13 @@ ask_authz(FunctionCallInfo fcinfo,
 }
 
 static bool
-reads(EaRequest *req, EaEntity *entity, void *arg)
+reads_entity(EaRequest *req, EaEntity *entity, void *arg)
 {
 	return ea_authz_allows(req, entity, EA_OP_READ);
 }
 
 static bool
-bypasses(EaRequest *req, EaEntity *entity, void *arg)
+bypasses_policies(EaRequest *req, EaEntity *entity, void *arg)
 {
 	return ea_authz_bypasses(req, entity);
 }
@@ -455,7 +455,7 @@ keep_tenant(EaRequest *req, EaEntity *entity, void *arg)
 
 /* The row of this id is one of those that a request would show. */
 static bool
-sees(EaRequest *req, EaEntity *entity, void *arg)
+sees_row(EaRequest *req, EaEntity *entity, void *arg)
 {
 	EaPrincipal caller = *req->principal;
 	uint64		then = finding;
@@ -487,13 +487,13 @@ sees(EaRequest *req, EaEntity *entity, void *arg)
 /* entityapi.caller_reads(entity text): roles allow it */
 ANSWER_FUNCTION(ea_sql_caller_reads)
 {
-	PG_RETURN_BOOL(ask_authz(fcinfo, reads, NULL));
+	PG_RETURN_BOOL(ask_authz(fcinfo, reads_entity, NULL));
 }
 
 /* entityapi.caller_bypasses(entity text): neither roles nor policies count */
 ANSWER_FUNCTION(ea_sql_caller_bypasses)
 {
-	PG_RETURN_BOOL(ask_authz(fcinfo, bypasses, NULL));
+	PG_RETURN_BOOL(ask_authz(fcinfo, bypasses_policies, NULL));
 }
 
 /* entityapi.readable_tenant(entity text): the caller's, if roles allow it */
@@ -510,7 +510,7 @@ ANSWER_FUNCTION(ea_sql_readable_tenant)
 EA_CONFINED_FUNCTION(ea_sql_caller_sees)
 {
 	PG_RETURN_BOOL(!PG_ARGISNULL(1) &&
-				   ask_authz(fcinfo, sees, PG_GETARG_UUID_P(1)));
+				   ask_authz(fcinfo, sees_row, PG_GETARG_UUID_P(1)));
 }
 
 /* entityapi.caller_<type>(property text, key text): see authz/policy.h */
@@ -526,7 +526,7 @@ caller_value(FunctionCallInfo fcinfo, EaPolicyType type)
 	bool		known;
 
 	SPI_connect();
-	principal = current(fcinfo);
+	principal = find_caller(fcinfo);
 	SPI_finish();
 
 	/* what is parsed of him stays for the statement, and nothing else */

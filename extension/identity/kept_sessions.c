@@ -38,7 +38,7 @@ static MemoryContext mcxt = NULL;	/* of the strings */
 
 /* Ids end in random bytes. */
 static Kept *
-place_of(const pg_uuid_t *session)
+place_of_session(const pg_uuid_t *session)
 {
 	return &kept[session->data[UUID_LEN - 1] % PLACES];
 }
@@ -70,7 +70,7 @@ put_string(char **to, const char *from)
 
 /* All strings of a principal to one place, which has the room for them. */
 static void
-pack(EaPrincipal *principal, char *strings)
+pack_strings(EaPrincipal *principal, char *strings)
 {
 	char	  **roles = (char **) strings;
 	char	   *to = (char *) (roles + principal->nroles);
@@ -89,7 +89,7 @@ pack(EaPrincipal *principal, char *strings)
 
 /* They have been copied as they were from one place to another. */
 static void
-relocate(EaPrincipal *principal, const char *from, char *to)
+relocate_strings(EaPrincipal *principal, const char *from, char *to)
 {
 	principal->roles = (char **) to;
 	for (int i = 0; i < principal->nroles; i++)
@@ -104,8 +104,8 @@ relocate(EaPrincipal *principal, const char *from, char *to)
 }
 
 static bool
-is_of(const Kept *place, const pg_uuid_t *session, const pg_uuid_t *id,
-	  TimestampTz now)
+holds_session(const Kept *place, const pg_uuid_t *session, const pg_uuid_t *id,
+			  TimestampTz now)
 {
 	return place->strings != NULL && place->rows.until > now &&
 		ea_uuid_equal(&place->session, session) &&
@@ -113,25 +113,25 @@ is_of(const Kept *place, const pg_uuid_t *session, const pg_uuid_t *id,
 }
 
 static void
-take(const Kept *place, EaAccount *account)
+take_account(const Kept *place, EaAccount *account)
 {
 	char	   *strings = palloc(place->size);
 
 	memcpy(strings, place->strings, place->size);
 	*account = place->account;
-	relocate(&account->principal, place->strings, strings);
+	relocate_strings(&account->principal, place->strings, strings);
 }
 
 bool
 ea_kept_sessions_find(const pg_uuid_t *session, const pg_uuid_t *id,
 					  Snapshot newest, TimestampTz now, EaAccount *account)
 {
-	const Kept *place = place_of(session);
+	const Kept *place = place_of_session(session);
 
-	if (!is_of(place, session, id, now) ||
+	if (!holds_session(place, session, id, now) ||
 		!ea_newest_sees_the_same(newest, place->ended))
 		return false;
-	take(place, account);
+	take_account(place, account);
 	return true;
 }
 
@@ -154,16 +154,16 @@ ea_kept_sessions_find_rows(const pg_uuid_t *session, const pg_uuid_t *id,
 						   Snapshot snapshot, TimestampTz now,
 						   EaAccount *account)
 {
-	const Kept *place = place_of(session);
+	const Kept *place = place_of_session(session);
 
-	if (!is_of(place, session, id, now) || !are_there(place, snapshot))
+	if (!holds_session(place, session, id, now) || !are_there(place, snapshot))
 		return false;
-	take(place, account);
+	take_account(place, account);
 	return true;
 }
 
 static void
-forget(Kept *place)
+forget_place(Kept *place)
 {
 	if (place->strings != NULL)
 		pfree(place->strings);
@@ -174,11 +174,11 @@ void
 ea_kept_sessions_put(const pg_uuid_t *session, uint64 ended,
 					 const EaSessionRows *rows, EaAccount *account)
 {
-	Kept	   *place = place_of(session);
+	Kept	   *place = place_of_session(session);
 	Size		size = size_of(&account->principal);
 	char	   *strings;
 
-	forget(place);
+	forget_place(place);
 	if (size > MOST_BYTES)
 		return;
 
@@ -191,7 +191,7 @@ ea_kept_sessions_put(const pg_uuid_t *session, uint64 ended,
 	strings = MemoryContextAlloc(mcxt, size);
 	place->size = size;
 	place->account = *account;
-	pack(&place->account.principal, strings);
+	pack_strings(&place->account.principal, strings);
 	place->session = *session;
 	place->rows = *rows;
 	place->ended = ended;
@@ -206,5 +206,5 @@ ea_kept_sessions_put(const pg_uuid_t *session, uint64 ended,
 void
 ea_kept_sessions_confirm(const pg_uuid_t *session, uint64 ended)
 {
-	place_of(session)->ended = ended;
+	place_of_session(session)->ended = ended;
 }

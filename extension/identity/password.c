@@ -37,7 +37,7 @@ pgcrypto_function(const char *name)
 }
 
 static void
-prehash(const char *password, int len, char *result)
+prehash_password(const char *password, int len, char *result)
 {
 	uint8		digest[PG_SHA256_DIGEST_LENGTH];
 	int			n;
@@ -72,7 +72,7 @@ bcrypt(const char *password, int len, const char *salt)
 	if (crypt_function == NULL)
 		crypt_function = pgcrypto_function("pg_crypt");
 	rounds += UINT64CONST(1) << cost_of(salt);
-	prehash(password, len, input);
+	prehash_password(password, len, input);
 	arg = cstring_to_text(input);
 	result = DirectFunctionCall2(crypt_function, PointerGetDatum(arg),
 								 CStringGetTextDatum(salt));
@@ -111,7 +111,7 @@ ea_password_hash(const char *password, int len)
 
 /* Work for nobody: the time of a hash of that cost. */
 static void
-idle(const char *password, int len, int cost)
+spend_hash(const char *password, int len, int cost)
 {
 	(void) bcrypt(password, len, psprintf(NOBODYS_SALT, cost));
 }
@@ -127,7 +127,7 @@ ea_password_verify(const char *password, int len, const char *hash,
 	bool		matches = false;
 
 	if (!usable)
-		idle(password, len, goal);
+		spend_hash(password, len, goal);
 	else
 	{
 		char	   *computed = bcrypt(password, len, hash);
@@ -137,7 +137,7 @@ ea_password_verify(const char *password, int len, const char *hash,
 
 		/* 2^n and all of 2^n, 2^(n+1), ... 2^(m-1) make 2^m */
 		for (int cost = cost_of(hash); cost < goal; cost++)
-			idle(password, len, cost);
+			spend_hash(password, len, cost);
 	}
 	elog(DEBUG1, "a password took " UINT64_FORMAT " rounds", rounds - before);
 	return matches;

@@ -13,8 +13,8 @@
 
 /* A member of a kind, or NULL when it is absent or null. */
 static const EaJson *
-member(const EaJson *json, const char *name, EaJsonKind kind,
-	   const char **why)
+find_member(const EaJson *json, const char *name, EaJsonKind kind,
+			const char **why)
 {
 	const EaJson *value = ea_jsonread_get(json, name);
 
@@ -31,7 +31,7 @@ member(const EaJson *json, const char *name, EaJsonKind kind,
 static bool
 read_flag(const EaJson *json, const char *name, const char **why)
 {
-	const EaJson *value = member(json, name, EA_JSON_BOOL, why);
+	const EaJson *value = find_member(json, name, EA_JSON_BOOL, why);
 
 	return value != NULL && value->truth;
 }
@@ -39,7 +39,7 @@ read_flag(const EaJson *json, const char *name, const char **why)
 static char **
 read_strings(const EaJson *json, const char *name, int *n, const char **why)
 {
-	const EaJson *list = member(json, name, EA_JSON_ARRAY, why);
+	const EaJson *list = find_member(json, name, EA_JSON_ARRAY, why);
 	char	  **items;
 
 	*n = 0;
@@ -61,7 +61,7 @@ static char *
 read_object(const EaJson *json, const char *name, const char *source,
 			const char **why)
 {
-	const EaJson *value = member(json, name, EA_JSON_OBJECT, why);
+	const EaJson *value = find_member(json, name, EA_JSON_OBJECT, why);
 
 	return value == NULL ? pstrdup("{}") :
 		pnstrdup(source + value->start, value->end - value->start);
@@ -70,7 +70,7 @@ read_object(const EaJson *json, const char *name, const char *source,
 static char *
 read_text(const EaJson *json, const char *name, const char **why)
 {
-	const EaJson *value = member(json, name, EA_JSON_STRING, why);
+	const EaJson *value = find_member(json, name, EA_JSON_STRING, why);
 
 	return value == NULL ? NULL : pstrdup(value->text);
 }

@@ -75,7 +75,7 @@ write_checksum(const char *str, int len, char *out)
 
 /* Fill id and hash from a whole text. */
 static void
-split(EaSecret *secret, const char *str)
+split_secret(EaSecret *secret, const char *str)
 {
 	memcpy(secret->id, str + ID_OFFSET, EA_SECRET_ID_LEN);
 	secret->id[EA_SECRET_ID_LEN] = '\0';
@@ -94,7 +94,7 @@ ea_secret_make(EaSecret *secret, const char *prefix)
 	write_random(BODY_BYTES, str + BODY_OFFSET, EA_SECRET_BODY_LEN);
 	write_checksum(str, CRC_OFFSET, str + CRC_OFFSET);
 	str[EA_SECRET_LEN] = '\0';
-	split(secret, str);
+	split_secret(secret, str);
 	return str;
 }
 
@@ -112,7 +112,7 @@ ea_secret_read(EaSecret *secret, const char *prefix, const char *sent, int len)
 	write_checksum(sent, CRC_OFFSET, crc);
 	if (memcmp(crc, sent + CRC_OFFSET, EA_SECRET_CRC_LEN) != 0)
 		return false;
-	split(secret, sent);
+	split_secret(secret, sent);
 	return true;
 }
 

@@ -33,7 +33,7 @@ typedef enum LeftOut
 } LeftOut;
 
 static TimestampTz
-later(TimestampTz at, int seconds)
+seconds_later(TimestampTz at, int seconds)
 {
 	return TimestampTzPlusMilliseconds(at, (int64) seconds * 1000);
 }
@@ -106,7 +106,7 @@ refresh_token(EaRequest *req, const pg_uuid_t *session,
 {
 	EaSecret	secret;
 	char	   *token = ea_secret_make(&secret, EA_SECRET_REFRESH);
-	TimestampTz idle_end = later(req->now, ea_guc_refresh_idle_ttl);
+	TimestampTz idle_end = seconds_later(req->now, ea_guc_refresh_idle_ttl);
 
 	if (ea_exec_write("INSERT INTO entityapi.refresh_token"
 					  " (id, session_id, secret_hash, expires_at)"
@@ -157,7 +157,7 @@ insert_session(EaRequest *req, const EaAccount *account,
 void
 ea_session_begin(EaRequest *req, const EaAccount *account)
 {
-	TimestampTz expires_at = later(req->now, ea_guc_refresh_max_ttl);
+	TimestampTz expires_at = seconds_later(req->now, ea_guc_refresh_max_ttl);
 	pg_uuid_t	session;
 
 	insert_session(req, account, expires_at, &session);
@@ -171,7 +171,7 @@ ea_session_client(EaRequest *req, const EaAccount *account, bool oauth)
 	int			ttl = ea_guc_access_token_ttl;
 	pg_uuid_t	session;
 
-	insert_session(req, account, later(req->now, ttl), &session);
+	insert_session(req, account, seconds_later(req->now, ttl), &session);
 	ea_jsonfmt_put(req->out, oauth ?
 				   "{'access_token':%q,'token_type':'Bearer',"
 				   "'expires_in':%d}" :

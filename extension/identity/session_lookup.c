@@ -152,7 +152,7 @@ table_oid(Table table)
 
 /* Ids end in random bytes; rows of one caller are in nobody's way. */
 static EaRowPlace *
-place_of(Table table, const pg_uuid_t *id)
+place_of_row(Table table, const pg_uuid_t *id)
 {
 	return &places[table * PLACES + id->data[UUID_LEN - 1] % PLACES];
 }
@@ -206,7 +206,7 @@ find_row(const Oid *oids, Table table, const pg_uuid_t *id, EaRowById *row)
 	Relation	relation = table_open(oids[table], AccessShareLock);
 	void		(*settle) (Relation, HeapTuple) =
 		ea_distributed() ? ea_undecided_settle : NULL;
-	EaRowPlace *place = place_of(table, id);
+	EaRowPlace *place = place_of_row(table, id);
 	bool		found;
 
 	check_types(table, RelationGetDescr(relation));
@@ -235,7 +235,7 @@ object_text(Datum value)
 }
 
 static void
-fill(const EaRowById *row, EaAccount *account)
+fill_account(const EaRowById *row, EaAccount *account)
 {
 	Datum	   *values = row->values;
 	EaPrincipal *principal = &account->principal;
@@ -331,7 +331,7 @@ look_up_directly(const Oid *oids, const pg_uuid_t *session,
 	if (!find_row(oids, ACCOUNT, id, &row))
 		return false;
 	add_seen(rows, &row);
-	fill(&row, account);
+	fill_account(&row, account);
 	add_tenant(oids, account, rows);
 	account->principal.force_change |= forced;
 	return true;
@@ -382,8 +382,8 @@ are_at_hand(Oid *oids)
 
 /* What is told of rows is set by look_up_directly() alone. */
 static bool
-look_up(const pg_uuid_t *session, const pg_uuid_t *id, TimestampTz now,
-		EaAccount *account, EaSessionRows *rows)
+look_up_account(const pg_uuid_t *session, const pg_uuid_t *id, TimestampTz now,
+				EaAccount *account, EaSessionRows *rows)
 {
 	Oid			oids[lengthof(tables)];
 
@@ -401,7 +401,7 @@ look_up(const pg_uuid_t *session, const pg_uuid_t *id, TimestampTz now,
  * so is not worth taking.
  */
 static bool
-is_calm(void)
+nothing_written_lately(void)
 {
 	static uint64 ended = 0;
 	uint64		before = ended;
@@ -444,17 +444,17 @@ look_up_or_find(const pg_uuid_t *session, const pg_uuid_t *id, uint64 ended,
 		ea_kept_sessions_confirm(session, ended);
 		return true;
 	}
-	found = look_up(session, id, now, account, &rows);
+	found = look_up_account(session, id, now, account, &rows);
 	if (found && rows.until > now && (ended != 0 || !rows.incomplete))
 		ea_kept_sessions_put(session, ended, &rows, account);
 	return found;
 }
 
 /*
- * As look_up(), which sees what the statement sees that called us.  Of that a
- * newest snapshot tells how many transactions had ended, if it sees the same.
- * What is kept was read and, where there are other nodes, found settled; what
- * is prepared after that makes the number another one.
+ * As look_up_account(), which sees what the calling statement sees.  A newest
+ * snapshot that sees the same knows how many transactions had ended.  Kept
+ * accounts were read and, where there are other nodes, found settled; a
+ * transaction that is prepared after that makes the number another one.
  */
 static bool
 look_up_calmly(const pg_uuid_t *session, const pg_uuid_t *id, TimestampTz now,
@@ -475,11 +475,11 @@ ea_session_lookup(const pg_uuid_t *session, const pg_uuid_t *id,
 				  TimestampTz now, EaAccount *account)
 {
 	EaSessionRows rows;
-	bool		calm = is_calm();
+	bool		calm = nothing_written_lately();
 	bool		found;
 
 	if (!ea_guc_may_read() || IsolationUsesXactSnapshot())
-		found = look_up(session, id, now, account, &rows);
+		found = look_up_account(session, id, now, account, &rows);
 	else if (calm)
 		found = look_up_calmly(session, id, now, account);
 	else

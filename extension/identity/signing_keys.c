@@ -117,7 +117,7 @@ find_active(void)
 
 /* The trigger does so where the table has its rows; other nodes look. */
 static void
-announce(void)
+announce_change(void)
 {
 	if (ea_distributed())
 		ea_invalidate_keys();
@@ -125,7 +125,7 @@ announce(void)
 
 /* Make a new signing key and retire the others.  Returns its kid. */
 static char *
-rotate(TimestampTz now)
+rotate_keys(TimestampTz now)
 {
 	bytea	   *secret = palloc(VARHDRSZ + KEY_BYTES);
 	pg_uuid_t	id;
@@ -139,7 +139,7 @@ rotate(TimestampTz now)
 				(errcode(ERRCODE_INTERNAL_ERROR),
 				 errmsg("could not generate random values")));
 
-	announce();
+	announce_change();
 	ea_exec_write("UPDATE entityapi.signing_key"
 				  " SET state = 'RETIRED', retired_at = $1"
 				  " WHERE state = 'ACTIVE'", ea_params(EA_TIMESTAMP(now)));
@@ -160,7 +160,7 @@ ea_signing_keys_signer(TimestampTz now)
 
 	if (key == NULL)
 	{
-		rotate(now);
+		rotate_keys(now);
 		key = find_active();
 		if (key == NULL)
 			elog(ERROR, "there is no signing key");
@@ -204,7 +204,7 @@ EA_CONFINED_FUNCTION(ea_sql_rotate_signing_key)
 	char	   *kid;
 
 	SPI_connect();
-	kid = rotate(GetCurrentTimestamp());
+	kid = rotate_keys(GetCurrentTimestamp());
 	ea_audit_by_role(EA_AUDIT_SIGNING_KEY_ROTATED, NULL, "signing-key", kid,
 					 NULL);
 	MemoryContextSwitchTo(caller);
@@ -224,7 +224,7 @@ EA_CONFINED_FUNCTION(ea_sql_revoke_signing_key)
 	bool		found;
 
 	SPI_connect();
-	announce();
+	announce_change();
 	found = ea_exec_write("UPDATE entityapi.signing_key SET state = 'REVOKED'"
 						  " WHERE kid = $1",
 						  ea_params(EA_TEXT_DATUM(kid))) > 0;

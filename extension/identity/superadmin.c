@@ -18,7 +18,7 @@
 
 /* What is kept of the name; throws what is wrong with the two. */
 static char *
-check(const text *username, const char *password)
+check_login(const text *username, const char *password)
 {
 	char	   *name = ea_username_clean(VARDATA_ANY(username),
 										 VARSIZE_ANY_EXHDR(username));
@@ -48,7 +48,7 @@ EA_CONFINED_FUNCTION(ea_sql_create_superadmin)
 	char	   *name;
 
 	SPI_connect();
-	name = check(PG_GETARG_TEXT_PP(0), password);
+	name = check_login(PG_GETARG_TEXT_PP(0), password);
 	ea_uuid_make(id);
 	if (ea_exec_write("INSERT INTO entityapi.account (id, kind, username,"
 					  " username_key, status, roles, profile,"

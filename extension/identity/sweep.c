@@ -56,7 +56,7 @@ static const struct
  * on record as lead to the longest delay, and loses one after each.
  */
 static int64
-seconds(Age age)
+row_age(Age age)
 {
 	switch (age)
 	{
@@ -85,7 +85,7 @@ sweep_everywhere(TimestampTz now)
 
 	for (int i = 0; i < lengthof(sweeps); i++)
 	{
-		int64		before = now - seconds(sweeps[i].age) * USECS_PER_SEC;
+		int64		before = now - row_age(sweeps[i].age) * USECS_PER_SEC;
 		EaParams	params = ea_params(EA_TIMESTAMP(before));
 
 		if (ea_exec_one(EA_EXEC_READ, sweeps[i].look, params, NULL, NULL) == 0)
@@ -107,7 +107,7 @@ ea_sweep_run(TimestampTz now, int max_rows)
 		return sweep_everywhere(now);
 	for (int i = 0; i < lengthof(sweeps); i++)
 	{
-		int64		before = now - seconds(sweeps[i].age) * USECS_PER_SEC;
+		int64		before = now - row_age(sweeps[i].age) * USECS_PER_SEC;
 
 		deleted += ea_exec_write(sweeps[i].sql,
 								 ea_params(EA_TIMESTAMP(before),

@@ -164,7 +164,7 @@ count_failures(EaRequest *req, const EaThrottle *throttle)
 
 /* One failure of the username is forgotten after each longest delay. */
 static int
-remembered(const Failures *failures, TimestampTz now)
+remembered_failures(const Failures *failures, TimestampTz now)
 {
 	int64		elapsed = Max(now - failures->last, 0) / USECS_PER_SEC;
 
@@ -202,7 +202,7 @@ failures_kept(void)
 
 /* wait: microseconds */
 static EA_NORETURN void
-refuse(EaRequest *req, int64 wait)
+refuse_try(EaRequest *req, int64 wait)
 {
 	int64		seconds = Max((wait + USECS_PER_SEC - 1) / USECS_PER_SEC, 1);
 
@@ -221,21 +221,21 @@ static void
 check_failures(EaRequest *req, const Failures *failures, int username_others,
 			   int address_others)
 {
-	int			n = remembered(failures, req->now);
+	int			n = remembered_failures(failures, req->now);
 	int64		elapsed = Max(req->now - failures->last, 0);
 	int64		wait = delay_after(n) * USECS_PER_SEC - elapsed;
 	int			room = Max(ea_guc_login_free_failures - n, 1);
 
 	if (failures->username > 0 && wait > 0)
-		refuse(req, wait);
+		refuse_try(req, wait);
 	if (username_others >= room)
-		refuse(req, USECS_PER_SEC);
+		refuse_try(req, USECS_PER_SEC);
 
 	if (failures->address >= ea_guc_login_address_failures)
-		refuse(req, failures->oldest + ADDRESS_WINDOW * USECS_PER_SEC -
-			   req->now);
+		refuse_try(req, failures->oldest + ADDRESS_WINDOW * USECS_PER_SEC -
+				   req->now);
 	if (failures->address + address_others >= ea_guc_login_address_failures)
-		refuse(req, USECS_PER_SEC);
+		refuse_try(req, USECS_PER_SEC);
 }
 
 void
@@ -278,7 +278,7 @@ ea_throttle_enter(EaRequest *req, EaThrottle *throttle,
 	/* without a slot this try would not be seen by others */
 	if (username_others == EA_MAX_SLOTS ||
 		address_others == EA_MAX_SLOTS)
-		refuse(req, USECS_PER_SEC);
+		refuse_try(req, USECS_PER_SEC);
 }
 
 #define FORGETTING(failures, last) \

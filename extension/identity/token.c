@@ -32,8 +32,8 @@ typedef struct TokenForm
 
 /* RFC 6749 section 5.2 */
 static void
-refuse(EaRequest *req, int status, const char *error, const char *why,
-	   bool basic)
+refuse_grant(EaRequest *req, int status, const char *error, const char *why,
+			 bool basic)
 {
 	ea_jsonfmt_put(req->out, "{'error':%q,'error_description':%q}", error,
 				   why);
@@ -46,7 +46,7 @@ refuse(EaRequest *req, int status, const char *error, const char *why,
 
 /* Where the value of a parameter goes; NULL if it is of no interest. */
 static char **
-place_of(TokenForm *form, const char *name)
+place_of_parameter(TokenForm *form, const char *name)
 {
 	if (strcmp(name, "grant_type") == 0)
 		return &form->grant_type;
@@ -58,7 +58,7 @@ place_of(TokenForm *form, const char *name)
 }
 
 static char *
-decode(TokenForm *form, const char *str, int len)
+decode_value(TokenForm *form, const char *str, int len)
 {
 	int			decoded;
 	char	   *text = ea_query_decode(str, len, true, &decoded);
@@ -73,14 +73,14 @@ read_parameter(TokenForm *form, const char *str, int len)
 {
 	const char *equals = memchr(str, '=', len);
 	int			name_len = equals == NULL ? len : equals - str;
-	char	   *name = decode(form, str, name_len);
-	char	  **place = name == NULL ? NULL : place_of(form, name);
+	char	   *name = decode_value(form, str, name_len);
+	char	  **place = name == NULL ? NULL : place_of_parameter(form, name);
 
 	if (place == NULL || equals == NULL)
 		return;
 	if (*place != NULL)
 		form->fault = "A parameter is repeated.";
-	*place = decode(form, equals + 1, len - name_len - 1);
+	*place = decode_value(form, equals + 1, len - name_len - 1);
 }
 
 /*
@@ -112,9 +112,10 @@ read_basic(TokenForm *form, const char *encoded)
 	}
 	if (form->client_secret != NULL)
 		form->fault = "The client authenticates in two ways.";
-	form->client_id = decode(form, (char *) bytes, colon - (char *) bytes);
-	form->client_secret = decode(form, colon + 1,
-								 len - (colon + 1 - (char *) bytes));
+	form->client_id = decode_value(form, (char *) bytes,
+								   colon - (char *) bytes);
+	form->client_secret = decode_value(form, colon + 1,
+									   len - (colon + 1 - (char *) bytes));
 }
 
 static void
@@ -152,15 +153,16 @@ serve_form(EaRequest *req)
 	if (form.fault == NULL && form.grant_type == NULL)
 		form.fault = "The parameter \"grant_type\" is missing.";
 	if (form.fault != NULL)
-		refuse(req, 400, "invalid_request", form.fault, false);
+		refuse_grant(req, 400, "invalid_request", form.fault, false);
 	else if (strcmp(form.grant_type, "client_credentials") != 0)
-		refuse(req, 400, "unsupported_grant_type",
-			   "Only client_credentials is supported.", false);
+		refuse_grant(req, 400, "unsupported_grant_type",
+					 "Only client_credentials is supported.", false);
 	else if (form.client_id == NULL || form.client_secret == NULL ||
 			 !ea_service_accounts_enter(form.client_id, form.client_secret,
 										req->now, &account))
-		refuse(req, 401, "invalid_client",
-			   "The client id or the client secret is wrong.", form.basic);
+		refuse_grant(req, 401, "invalid_client",
+					 "The client id or the client secret is wrong.",
+					 form.basic);
 	else
 	{
 		ea_audit_subject(req, &account.principal);

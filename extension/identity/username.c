@@ -66,7 +66,7 @@ count_chars(const pg_wchar *chars)
 
 /* Zero-terminated code points of len bytes, in NFC. */
 static pg_wchar *
-normalize(const char *name, int len)
+normalize_name(const char *name, int len)
 {
 	pg_wchar   *input = palloc((len + 1) * sizeof(pg_wchar));
 	int			n;
@@ -93,7 +93,7 @@ read_name(const char *name, int len, int *n)
 
 	if (len > MAX_BYTES)
 		return NULL;
-	chars = normalize(name, len);
+	chars = normalize_name(name, len);
 	while (in_ranges(*chars, spaces, lengthof(spaces)))
 		chars++;
 	*n = count_chars(chars);
@@ -132,7 +132,7 @@ char *
 ea_username_key(const char *name)
 {
 	char	   *lower = str_tolower(name, strlen(name), DEFAULT_COLLATION_OID);
-	pg_wchar   *chars = normalize(lower, strlen(lower));
+	pg_wchar   *chars = normalize_name(lower, strlen(lower));
 
 	/* lower case may have to be composed */
 	return to_utf8(chars, count_chars(chars));

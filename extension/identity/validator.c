@@ -77,7 +77,7 @@ write_headers(StringInfo buf, const EaRequest *req)
 
 /* The whole request; a body that is no text is null. */
 static Datum
-describe(EaRequest *req)
+describe_request(EaRequest *req)
 {
 	StringInfoData buf;
 
@@ -98,7 +98,7 @@ describe(EaRequest *req)
 }
 
 static char *
-call(EaRequest *req)
+call_validator(EaRequest *req)
 {
 	const char *name = ea_guc_credential_validator;
 	const char *dot = strchr(name, '.');
@@ -106,7 +106,8 @@ call(EaRequest *req)
 
 	if (dot == NULL ||
 		ea_udf_call(req, "credential validator", pnstrdup(name, dot - name),
-					dot + 1, false, 0, describe(req), &answer) != EA_UDF_DONE)
+					dot + 1, false, 0, describe_request(req),
+					&answer) != EA_UDF_DONE)
 		return NULL;
 	return answer;
 }
@@ -114,7 +115,7 @@ call(EaRequest *req)
 static EaPrincipal *
 find_principal(EaRequest *req)
 {
-	char	   *answer = call(req);
+	char	   *answer = call_validator(req);
 	EaPrincipal *principal;
 	EaJson	   *root;
 	EaJsonFault fault;

@@ -86,7 +86,7 @@ read_own(void *arg, TupleTableSlot *slot)
 
 /* A member that is absent or null is inherited from now on. */
 static void
-replace(EaRequest *req, const pg_uuid_t *tenant)
+replace_settings(EaRequest *req, const pg_uuid_t *tenant)
 {
 	const EaJson *body = ea_body_read(req, &ea_api_key_settings_form);
 	EaValue		values[NSETTINGS];
@@ -123,6 +123,7 @@ ea_api_keys_set(EaRequest *req)
 	EaDraft		draft = {.req = req, .record = req->route->record};
 
 	ea_records_locate(&draft);
-	replace(req, draft.record->scope == EA_OF_TENANT ? &draft.scope : NULL);
+	replace_settings(req, draft.record->scope == EA_OF_TENANT ?
+					 &draft.scope : NULL);
 	ea_records_show(req);
 }

@@ -175,7 +175,7 @@ ea_drafts_update(EaDraft *draft)
 
 /* Begin with a route's body: all of it that can be refused is looked at. */
 static void
-take(EaDraft *draft, EaRequest *req)
+take_body(EaDraft *draft, EaRequest *req)
 {
 	*draft = (EaDraft) {.req = req, .record = req->route->record,
 		.body = ea_body_json(req), .base = "", .form = req->route->form};
@@ -190,7 +190,7 @@ take(EaDraft *draft, EaRequest *req)
 }
 
 static void
-answer(const EaDraft *draft, int status)
+answer_record(const EaDraft *draft, int status)
 {
 	EaRequest  *req = draft->req;
 	const EaValue *row = ea_records_note(draft, ea_audit_own(req));
@@ -223,10 +223,10 @@ ea_drafts_create(EaRequest *req)
 {
 	EaDraft		draft;
 
-	take(&draft, req);
+	take_body(&draft, req);
 	ea_drafts_insert(&draft);
 	ea_audit_made(req, &draft.id);
-	answer(&draft, 201);
+	answer_record(&draft, 201);
 	if (req->route->flags & EA_ROUTE_LOCATION)
 		tell_location(&draft);
 }
@@ -236,9 +236,9 @@ ea_drafts_change(EaRequest *req)
 {
 	EaDraft		draft;
 
-	take(&draft, req);
+	take_body(&draft, req);
 	ea_drafts_update(&draft);
-	answer(&draft, 200);
+	answer_record(&draft, 200);
 }
 
 void
@@ -260,5 +260,5 @@ ea_drafts_act(EaRequest *req)
 							EA_TIMESTAMP(req->now)));
 	if (draft.record->after != NULL)
 		draft.record->after(&draft);
-	answer(&draft, route->status == 204 ? 204 : 200);
+	answer_record(&draft, route->status == 204 ? 204 : 200);
 }

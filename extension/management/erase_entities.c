@@ -52,7 +52,7 @@ read_name(void *arg, TupleTableSlot *slot)
 }
 
 static void
-load(EaRequest *req, Graph *graph)
+load_graph(EaRequest *req, Graph *graph)
 {
 	List	   *names = NIL;
 	ListCell   *cell;
@@ -102,7 +102,7 @@ is_loose(const int *circles, Graph *graph, const Vertex *from,
  * those that can be reached from it.
  */
 static void
-visit(Graph *graph, Vertex *vertex)
+visit_vertex(Graph *graph, Vertex *vertex)
 {
 	EaEntity   *entity = vertex->entity;
 
@@ -124,7 +124,7 @@ visit(Graph *graph, Vertex *vertex)
 										field)))
 				continue;
 			if (to->index == 0)
-				visit(graph, to);
+				visit_vertex(graph, to);
 			if (to->waiting)
 				vertex->low = Min(vertex->low, to->low);
 		}
@@ -151,7 +151,7 @@ find_circles(Graph *graph, const int *without)
 	for (int i = 0; i < graph->n; i++)
 	{
 		if (graph->vertices[i].index == 0)
-			visit(graph, &graph->vertices[i]);
+			visit_vertex(graph, &graph->vertices[i]);
 	}
 }
 
@@ -258,7 +258,7 @@ ea_erase_plan(EaRequest *req)
 	Graph		graph;
 	int		   *circles;
 
-	load(req, &graph);
+	load_graph(req, &graph);
 	find_circles(&graph, NULL);
 	circles = palloc(Max(graph.n, 1) * sizeof(int));
 	for (int i = 0; i < graph.n; i++)
@@ -472,7 +472,7 @@ typedef struct Strand
 
 /* Rows of the strand that refer to fresh ones of another by this column. */
 static bool
-pull(EaRequest *req, Strand *strand, const char *column, const Strand *by)
+pull_rows(EaRequest *req, Strand *strand, const char *column, const Strand *by)
 {
 	int			before = strand->ids.n;
 	EaSqlBuf	b;
@@ -497,7 +497,7 @@ pull(EaRequest *req, Strand *strand, const char *column, const Strand *by)
 
 /* All that refer to the fresh rows of one strand. */
 static bool
-pull_all(EaRequest *req, Strand *strands, int n, Strand *by)
+pull_strands(EaRequest *req, Strand *strands, int n, Strand *by)
 {
 	bool		found = false;
 	Strand		fixed = *by;
@@ -513,8 +513,8 @@ pull_all(EaRequest *req, Strand *strands, int n, Strand *by)
 			for (int m = 0; has_column(field) && m < field->nmembers; m++)
 			{
 				if (ea_catalog_target(field, m) == by->entity)
-					found |= pull(req, &strands[s], field->members[m].column,
-								  &fixed);
+					found |= pull_rows(req, &strands[s],
+									   field->members[m].column, &fixed);
 			}
 		}
 	}
@@ -564,7 +564,7 @@ erase_knot(EaRequest *req, List *entities, int limit)
 		for (int s = 0; s < n; s++)
 		{
 			if (strands[s].fresh < strands[s].ids.n)
-				found |= pull_all(req, strands, n, &strands[s]);
+				found |= pull_strands(req, strands, n, &strands[s]);
 		}
 	} while (found);
 

@@ -220,7 +220,7 @@ has_old_writers(FullTransactionId by)
 }
 
 static void
-settle(const pg_uuid_t *tenant)
+settle_tenant(const pg_uuid_t *tenant)
 {
 	ea_exec_write("UPDATE entityapi.tenant SET deleted_by = NULL"
 				  " WHERE id = $1", ea_params(EA_UUID(tenant)));
@@ -266,7 +266,7 @@ static void
 settle_everywhere(void *arg)
 {
 	let_all_end();
-	settle(arg);
+	settle_tenant(arg);
 }
 
 /*
@@ -313,7 +313,7 @@ try_to_settle(EaRequest *req, const Deleted *deleted)
 		if (has_old_writers(by))
 			return false;
 	}
-	settle(&req->tenant);
+	settle_tenant(&req->tenant);
 	return true;
 }
 
@@ -376,7 +376,7 @@ EA_CONFINED_FUNCTION(ea_sql_let_end)
 
 /* The last of it, and a record of that. */
 static void
-finish(EaRequest *req)
+finish_tenant(EaRequest *req)
 {
 	ea_exec_write("DELETE FROM entityapi.tenant WHERE id = $1"
 				  " AND status = 'DELETED'", ea_params(EA_UUID(&req->tenant)));
@@ -394,7 +394,7 @@ is_place_of(EaRequest *req)
 }
 
 static bool
-is_over(TimestampTz started)
+is_time_over(TimestampTz started)
 {
 	return TimestampDifferenceExceeds(started, GetCurrentTimestamp(),
 									  EA_ERASE_STEP_MS);
@@ -412,7 +412,7 @@ erase_some(EaRequest *req, TimestampTz started, bool *done)
 
 	/* a new session begins anew, so the time is asked for behind some work */
 	*done = false;
-	while (total == 0 || !is_over(started))
+	while (total == 0 || !is_time_over(started))
 	{
 		int64		n;
 
@@ -471,7 +471,7 @@ erase_tenant(EaRequest *req, const Deleted *deleted, bool *more)
 
 	/* all was looked at after the last writer had gone: there is nothing */
 	if (place.clean)
-		finish(req);
+		finish_tenant(req);
 	else if (!deleted->settled)
 		*more = !ea_distributed() && try_to_settle(req, deleted);
 	return n;

@@ -164,7 +164,7 @@ hold_tenant(const InviteRow *row)
 
 /* The user as the invitee and the invite have him; notes faults. */
 static void
-describe(EaDraft *user, const InviteRow *row)
+describe_user(EaDraft *user, const InviteRow *row)
 {
 	const EaJson *password = ea_jsonread_get(user->body, "password");
 	const EaValue *key;
@@ -224,7 +224,7 @@ ea_invites_accept(EaRequest *req)
 
 	if (!find_invite(req, ea_jsonread_get(user.body, "token"), &row))
 		refuse_invite(req);
-	describe(&user, &row);
+	describe_user(&user, &row);
 	ea_errors_check(req);
 
 	/* before the hash, so that one request at a time comes to it */

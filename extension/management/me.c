@@ -51,7 +51,7 @@ const EaBodyForm ea_me_form = EA_BODY_FORM(
 );
 
 static void
-show(EaDraft *draft, EaValue *row)
+show_self(EaDraft *draft, EaValue *row)
 {
 	EaRequest  *req = draft->req;
 	const EaPrincipal *who = req->principal;
@@ -80,7 +80,7 @@ ea_me_show(EaRequest *req)
 	EaDraft		draft = {.req = req, .record = &account};
 
 	ea_records_locate(&draft);
-	show(&draft, ea_records_find(&draft));
+	show_self(&draft, ea_records_find(&draft));
 }
 
 /* PATCH /auth/me */
@@ -100,5 +100,5 @@ ea_me_update(EaRequest *req)
 	row = ea_records_note(&draft, ea_audit_own(req));
 	req->principal->profile = TextDatumGetCString(row[2].value);
 	ea_caller_changed(req->principal);
-	show(&draft, row);
+	show_self(&draft, row);
 }

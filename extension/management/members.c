@@ -191,7 +191,7 @@ store_object(EaRequest *req, const char *json, const char *pointer)
  * or no object counts as an empty one.
  */
 static void
-merge(StringInfo out, const EaJson *target, const EaJson *patch)
+merge_object(StringInfo out, const EaJson *target, const EaJson *patch)
 {
 	check_stack_depth();
 	if (patch->kind != EA_JSON_OBJECT)
@@ -218,7 +218,7 @@ merge(StringInfo out, const EaJson *target, const EaJson *patch)
 		if (member->kind == EA_JSON_NULL)
 			continue;
 		ea_jsonwrite_key(out, member->key);
-		merge(out, ea_jsonread_get(target, member->key), member);
+		merge_object(out, ea_jsonread_get(target, member->key), member);
 	}
 	appendStringInfoChar(out, '}');
 }
@@ -242,7 +242,7 @@ ea_members_object(EaDraft *draft, const EaJson *sent, const char *pointer)
 
 		before = ea_jsonread_parse(stored, strlen(stored),
 								   ea_guc_max_json_depth, &fault);
-		merge(&json, before, sent);
+		merge_object(&json, before, sent);
 	}
 	return store_object(draft->req, json.data, pointer);
 }

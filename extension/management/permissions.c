@@ -69,7 +69,7 @@ put_fields(EaRequest *req, EaEntity *entity, const char *key,
 
 /* The operations of this entity that roles allow, as a mask. */
 static int
-allowed(EaRequest *req, EaEntity *entity)
+allowed_operations(EaRequest *req, EaEntity *entity)
 {
 	int			mask = 0;
 
@@ -85,7 +85,7 @@ allowed(EaRequest *req, EaEntity *entity)
 static void
 put_entity(EaRequest *req, EaEntity *entity)
 {
-	int			mask = allowed(req, entity);
+	int			mask = allowed_operations(req, entity);
 
 	if (mask == 0)
 		return;

@@ -193,8 +193,8 @@ read_reference(EaRequest *req, EaEntity *entity, const pg_uuid_t *id,
 
 /* Go to a row that took this one along and is due as well. */
 static bool
-climb(EaRequest *req, EaEntity **entity, pg_uuid_t *id,
-	  const EaDeletion *deletion)
+climb_up(EaRequest *req, EaEntity **entity, pg_uuid_t *id,
+		  const EaDeletion *deletion)
 {
 	for (int i = 0; i < (*entity)->nfields; i++)
 	{
@@ -220,7 +220,7 @@ climb(EaRequest *req, EaEntity **entity, pg_uuid_t *id,
 }
 
 static void
-record(Due *due, const EaPurged *purged)
+record_purge(Due *due, const EaPurged *purged)
 {
 	if (ea_audit_entities(due->req))
 		ea_audit_by_role(EA_AUDIT_ENTITY_PURGE,
@@ -232,7 +232,7 @@ record(Due *due, const EaPurged *purged)
 
 /* All of it, or nothing where somebody is at it. */
 static void
-purge(void *arg)
+purge_due(void *arg)
 {
 	Due		   *due = arg;
 	EaRequest  *req = due->req;
@@ -245,7 +245,7 @@ purge(void *arg)
 
 	if (!is_due(req, entity, &id, NULL, false, &deletion))
 		return;
-	while (depth++ < MAX_CLIMB && climb(req, &entity, &id, &deletion))
+	while (depth++ < MAX_CLIMB && climb_up(req, &entity, &id, &deletion))
 		CHECK_FOR_INTERRUPTS();
 	if (!is_due(req, entity, &id, &deletion, true, NULL))
 		return;
@@ -256,7 +256,7 @@ purge(void *arg)
 		const EaPurged *purged = lfirst(cell);
 
 		due->rows += purged->rows;
-		record(due, purged);
+		record_purge(due, purged);
 	}
 }
 
@@ -267,7 +267,7 @@ purge_one(EaRequest *req, Due *due)
 	due->rows = 0;
 	req->has_tenant = due->entity->tenant_scoped;
 	req->tenant = due->tenant;
-	if (!ea_attempt(req, purge, due,
+	if (!ea_attempt(req, purge_due, due,
 					psprintf("purge %s %s", due->entity->type,
 							 ea_uuid_text(&due->id))))
 	{
@@ -292,7 +292,7 @@ read_name(void *arg, TupleTableSlot *slot)
 
 /* Asked for once, as no entity has to be loaded where none is purged. */
 static List *
-purging(EaCatalog *catalog)
+purging_entities(EaCatalog *catalog)
 {
 	if (!catalog->purging_known)
 	{
@@ -308,7 +308,7 @@ purging(EaCatalog *catalog)
 }
 
 static bool
-is_over(TimestampTz started)
+is_time_over(TimestampTz started)
 {
 	return TimestampDifferenceExceeds(started, GetCurrentTimestamp(),
 									  EA_PURGE_STEP_MS);
@@ -327,7 +327,7 @@ purge_entity(EaRequest *req, EaEntity *entity, TimestampTz started, int64 *n)
 		for (int i = 0; i < list->n; i++)
 		{
 			CHECK_FOR_INTERRUPTS();
-			if (*n > 0 && is_over(started))
+			if (*n > 0 && is_time_over(started))
 				return false;
 			*n += purge_one(req, &list->rows[i]);
 			place.has_position = true;
@@ -343,7 +343,7 @@ int64
 ea_purge_step(EaRequest *req, bool *more)
 {
 	TimestampTz started = GetCurrentTimestamp();
-	List	   *names = XactReadOnly ? NIL : purging(req->catalog);
+	List	   *names = XactReadOnly ? NIL : purging_entities(req->catalog);
 	int64		n = 0;
 
 	if (names == NIL)

@@ -116,7 +116,7 @@ add_order(EaSqlBuf *b, const EaRecord *record, const EaQuery *query)
 
 /* A statement over the records, as far as it is the same for all. */
 static void
-start(EaSqlBuf *b, const EaDraft *draft)
+start_statement(EaSqlBuf *b, const EaDraft *draft)
 {
 	ea_sqlbuf_init(b, draft->req);
 	ea_sqlbuf_param(b, UUIDOID, UUIDPGetDatum(&draft->scope),
@@ -255,7 +255,7 @@ ea_records_find(const EaDraft *draft)
 	RowReader	reader = {draft, NULL, 0};
 	EaSqlBuf	b;
 
-	start(&b, draft);
+	start_statement(&b, draft);
 	add_columns(&b, draft);
 	add_row(&b, draft);
 	ea_sqlbuf_run(&b, draft->req->method == EA_GET ? EA_EXEC_READ :
@@ -268,7 +268,7 @@ ea_records_hold(EaDraft *draft, const char *lock)
 {
 	EaSqlBuf	b;
 
-	start(&b, draft);
+	start_statement(&b, draft);
 	ea_sqlbuf_add(&b, "1");
 	add_row(&b, draft);
 	ea_sqlbuf_addf(&b, " FOR %s OF r", lock);
@@ -338,7 +338,7 @@ count_records(const EaDraft *draft, const EaQuery *query, int rows)
 
 	if (rows < query->page_size && (rows > 0 || before == 0))
 		return before + rows;
-	start(&b, draft);
+	start_statement(&b, draft);
 	ea_sqlbuf_add(&b, "pg_catalog.count(*)");
 	add_rows(&b, draft);
 	ea_sqlbuf_reads(&b, INT8OID);
@@ -359,7 +359,7 @@ ea_records_list(EaRequest *req)
 	ea_records_locate(&draft);
 	query = ea_query_read(req, EA_TAKES_LIST);
 	ea_jsonwrite_lit(out, "{\"data\":[");
-	start(&b, &draft);
+	start_statement(&b, &draft);
 	add_columns(&b, &draft);
 	add_rows(&b, &draft);
 	add_filter(&b, draft.record, query);

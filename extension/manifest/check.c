@@ -180,7 +180,7 @@ check_field(EaManifest *m, EaDeclField *field, EaNameMap *renamed)
 
 /* A key for a table, whatever characters the names have. */
 static char *
-qualified(EaManifest *m, const char *schema, const char *table)
+table_key(EaManifest *m, const char *schema, const char *table)
 {
 	if (schema == NULL)
 		schema = m->service.schema;
@@ -209,7 +209,7 @@ check_unique(EaManifest *m, EaDeclEntity *entity, EaNameMap *types,
 								   other->name),
 						  "give one of them another plural");
 	}
-	table = qualified(m, entity->schema, entity->table);
+	table = table_key(m, entity->schema, entity->table);
 	if (!ea_names_map_put(tables, table, entity))
 	{
 		other = ea_names_map_get(tables, table);
@@ -525,7 +525,7 @@ ea_manifest_check(EaManifest *m)
 			EaDeclField *field = lfirst(cell);
 
 			if (field->join_table == NULL ||
-				ea_names_map_put(tables, qualified(m, NULL, field->join_table),
+				ea_names_map_put(tables, table_key(m, NULL, field->join_table),
 								 entity))
 				continue;
 			ea_manifest_fault(m, entity->document->label, field->pointer,

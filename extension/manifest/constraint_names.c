@@ -31,8 +31,8 @@ ea_ddl_name(const char *table, const char *columns, const char *suffix)
 
 /* Whichever of them there will be, none is another's; one fault is enough. */
 static void
-claim(EaManifest *m, EaDeclEntity *entity, EaNameMap *taken,
-	  const char *pointer, const char *columns)
+claim_name(EaManifest *m, EaDeclEntity *entity, EaNameMap *taken,
+		   const char *pointer, const char *columns)
 {
 	for (int i = 0; i < lengthof(suffixes); i++)
 	{
@@ -57,9 +57,9 @@ claim_member(EaManifest *m, EaDeclField *field, EaNameMap *taken,
 {
 	const char *id = field->entity->columns[EA_DECL_ID];
 
-	claim(m, field->entity, taken, field->pointer, member->column);
-	claim(m, field->entity, taken, field->pointer,
-		  psprintf("%s__%s", member->column, id ? id : "id"));
+	claim_name(m, field->entity, taken, field->pointer, member->column);
+	claim_name(m, field->entity, taken, field->pointer,
+			   psprintf("%s__%s", member->column, id ? id : "id"));
 }
 
 static void
@@ -68,12 +68,12 @@ claim_field(EaManifest *m, EaDeclField *field, EaNameMap *taken)
 	ListCell   *lc;
 
 	if (field->column != NULL)
-		claim(m, field->entity, taken, field->pointer, field->column);
+		claim_name(m, field->entity, taken, field->pointer, field->column);
 	if (field->kind != EA_TO_ONE && field->kind != EA_ONE_OF)
 		return;
 	if (field->kind == EA_ONE_OF)
-		claim(m, field->entity, taken, field->pointer,
-			  ea_names_snake(field->name));
+		claim_name(m, field->entity, taken, field->pointer,
+				   ea_names_snake(field->name));
 	foreach(lc, field->members)
 		claim_member(m, field, taken, lfirst(lc));
 }
@@ -125,6 +125,6 @@ ea_manifest_check_names(EaManifest *m, EaDeclEntity *entity, EaNameMap *taken)
 		const char *pointer = ea_errors_index("/spec/indexes", i++);
 
 		if (columns != NULL)
-			claim(m, entity, taken, pointer, columns);
+			claim_name(m, entity, taken, pointer, columns);
 	}
 }

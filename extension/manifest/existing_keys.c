@@ -117,7 +117,7 @@ read_name(EaManifest *m, EaDeclEntity *entity)
 
 /* The column that "columns" names for a key, or NULL. */
 static const char *
-named(const EaDeclEntity *entity, const char *key)
+named_column(const EaDeclEntity *entity, const char *key)
 {
 	const EaJson *json = entity->existing_columns == NULL ? NULL :
 		ea_jsonread_get(entity->existing_columns, key);
@@ -171,7 +171,7 @@ ea_manifest_read_table(EaManifest *m, EaDeclEntity *entity)
 	read_columns(m, entity);
 	for (int i = 0; i < EA_DECL_NCOLUMNS; i++)
 	{
-		const char *name = named(entity, system_columns[i].key);
+		const char *name = named_column(entity, system_columns[i].key);
 
 		if (needed[i])
 			entity->columns[i] = name ? name : system_columns[i].usual;
@@ -209,7 +209,7 @@ ea_manifest_column(const EaDeclField *field, const EaDeclEntity *member,
 	const char *key = member == NULL ? field->name :
 		psprintf("%s.%s", field->name, member->name);
 	const char *name = field->entity->existing_table == NULL ? NULL :
-		named(field->entity, key);
+		named_column(field->entity, key);
 
 	return name ? pstrdup(name) : ea_names_identifier(usual);
 }

@@ -265,7 +265,7 @@ ea_manifest_add_own_fields(EaManifest *m, EaDeclEntity *entity)
 
 /* May a field of this type hold a security attribute of that type? */
 static bool
-takes(const EaType *type, const char *attribute)
+takes_attribute(const EaType *type, const char *attribute)
 {
 	bool		fraction = strcmp(attribute, "number") == 0;
 
@@ -318,7 +318,7 @@ attribute_fault(EaManifest *m, EaDeclField *field, const char *caller,
 									  "document");
 		return psprintf("security attribute \"%s\" is not declared", name);
 	}
-	if (!takes(field->type, type))
+	if (!takes_attribute(field->type, type))
 		return psprintf("the attribute is of type %s, the field of %s", type,
 						field->type->name);
 	return NULL;

@@ -294,7 +294,7 @@ compare_entity(Changes *changes, const EaJson *before, const EaJson *after)
 
 /* Who assigns a role, as the lists of a service tell it. */
 static const char *
-assigner(const EaJson *service, const char *role)
+assigner_of(const EaJson *service, const char *role)
 {
 	if (!has_item(ea_jsonread_get(service, "roles"), role))
 		return NULL;
@@ -309,8 +309,8 @@ compare_roles(Changes *changes, const EaJson *before, const EaJson *after)
 
 	for (const EaJson *at = roles ? roles->first : NULL; at; at = at->next)
 	{
-		const char *old = assigner(before, at->text);
-		const char *new = assigner(after, at->text);
+		const char *old = assigner_of(before, at->text);
+		const char *new = assigner_of(after, at->text);
 
 		if (old == NULL || strcmp(old, new) != 0)
 			add_line(changes, "role %s:%s assignable by %s", at->text,
@@ -319,7 +319,7 @@ compare_roles(Changes *changes, const EaJson *before, const EaJson *after)
 	roles = ea_jsonread_get(before, "roles");
 	for (const EaJson *at = roles ? roles->first : NULL; at; at = at->next)
 	{
-		if (assigner(after, at->text) == NULL)
+		if (assigner_of(after, at->text) == NULL)
 			add_line(changes, "role %s: -", at->text);
 	}
 }

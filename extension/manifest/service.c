@@ -162,7 +162,7 @@ read_role(EaManifest *m, EaDeclDocument *doc, const char *pointer,
 
 /* Does a value have the type of a security attribute? */
 static bool
-fits(const EaJson *value, int type)
+fits_type(const EaJson *value, int type)
 {
 	switch (type)
 	{
@@ -208,7 +208,7 @@ read_attribute(EaManifest *m, EaDeclDocument *doc, const char *pointer,
 						  "leave it out to allow every value");
 	for (EaJson *value = attribute.allowed->first; value; value = value->next)
 	{
-		if (!fits(value, attribute.type))
+		if (!fits_type(value, attribute.type))
 			ea_manifest_fault(m, doc->label, ea_errors_index(pointer, i),
 							  psprintf("does not fit the type %s",
 									   attribute_types[attribute.type]), NULL);

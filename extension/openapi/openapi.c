@@ -141,7 +141,7 @@ load_entity(EaApi *api, const char *definition)
  * have no descriptions, and what is read here is needed once.
  */
 static void
-load(EaApi *api, bool fresh)
+load_entities(EaApi *api, bool fresh)
 {
 	EaExecMode	mode = fresh ? EA_EXEC_WRITE : EA_EXEC_READ;
 	const EaVersion *version;
@@ -257,7 +257,7 @@ write_version(int version, bool fresh)
 	api.taken = ea_names_map_create(256);
 	api.ids = ea_names_map_create(256);
 	api.used = ea_names_map_create(256);
-	load(&api, fresh);
+	load_entities(&api, fresh);
 	write_document(&api);
 	MemoryContextSwitchTo(caller);
 	MemoryContextDelete(mcxt);
@@ -297,7 +297,7 @@ find_stored(const char *state, int version, Document *document)
 
 /* Begin anew, with nothing. */
 static void
-forget(const char *state, uint64 generation)
+forget_documents(const char *state, uint64 generation)
 {
 	if (kept.mcxt != NULL)
 		MemoryContextDelete(kept.mcxt);
@@ -312,7 +312,7 @@ forget(const char *state, uint64 generation)
 }
 
 static Kept *
-make(int version, const char *state)
+make_document(int version, const char *state)
 {
 	/* a child of the request's, until it is complete */
 	MemoryContext mcxt = AllocSetContextCreate(CurrentMemoryContext,
@@ -338,7 +338,7 @@ make(int version, const char *state)
 
 /* Keep a document, in place of those that were served least lately. */
 static void
-keep(Kept *made)
+keep_document(Kept *made)
 {
 	while (!dlist_is_empty(&kept.documents) &&
 		   kept.size + made->document.len > MAX_KEPT)
@@ -365,7 +365,7 @@ kept_document(EaCatalog *catalog, int version)
 
 	if (kept.mcxt == NULL || kept.generation != generation ||
 		kept.made_for == NULL || strcmp(kept.made_for, state) != 0)
-		forget(state, generation);
+		forget_documents(state, generation);
 	dlist_foreach(iter, &kept.documents)
 	{
 		made = dlist_container(Kept, node, iter.cur);
@@ -375,13 +375,13 @@ kept_document(EaCatalog *catalog, int version)
 			return &made->document;
 		}
 	}
-	made = make(version, state);
-	keep(made);
+	made = make_document(version, state);
+	keep_document(made);
 	return &made->document;
 }
 
 static void
-store(int version, const char *state)
+store_document(int version, const char *state)
 {
 	char	   *text = write_version(version, true);
 	char		etag[ETAG_LENGTH + 3];
@@ -434,7 +434,7 @@ ea_openapi_store(void)
 							 "SELECT count(*) FROM entityapi.entity",
 							 EA_NO_PARAMS);
 	for (int i = 0; entities <= MAX_STORED && i < catalog->nversions; i++)
-		store(catalog->versions[i].number, state);
+		store_document(catalog->versions[i].number, state);
 }
 
 /* -------- to callers -------- */
