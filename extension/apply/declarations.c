@@ -1,6 +1,4 @@
 /*
- * The declarations as they are stored.
- *
  * They are read without doubting them, so nobody but the installer writes
  * them.  On a cluster that cannot be, as Citus has one role change what lies
  * together in one transaction, and tables that each node has lie with them:

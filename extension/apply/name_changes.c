@@ -1,6 +1,4 @@
 /*
- * What entities and fields were called, kept for the audit log's sake.
- *
  * ddl/match.c says what continues under which name.  What goes takes its past
  * along: something else may have its name later, and must not come to its
  * values.  While the log is off for entities nothing is kept, so that what it

@@ -1,6 +1,4 @@
 /*
- * How many rows a role reads, as the declarations are and as they are to be.
- *
  * Statements come from the builder that requests use, with its predicates, so
  * that what is counted is what would be shown.  Of each caller the first rows
  * by id are looked at, all of his tenant's, and the two sides at the same

@@ -1,6 +1,3 @@
-/*
- * The declared state, as apply_manifest() stored it.
- */
 #include "postgres.h"
 
 #include "executor/spi.h"

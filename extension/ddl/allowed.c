@@ -1,6 +1,3 @@
-/*
- * The losses that a change of the manifests may bring, by name.
- */
 #include "postgres.h"
 
 #include "ddl/allowed.h"

@@ -1,6 +1,3 @@
-/*
- * Columns of a table that stays: add, change, drop.
- */
 #include "postgres.h"
 
 #include "lib/stringinfo.h"

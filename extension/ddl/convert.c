@@ -1,6 +1,4 @@
 /*
- * From one attribute's type to another's.
- *
  * Days and moments become each other in UTC, whatever the session's time
  * zone, and so nothing else that depends on settings is converted.
  */

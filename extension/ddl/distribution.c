@@ -1,6 +1,4 @@
 /*
- * Tables of a service that Citus distributes.
- *
  * Tables of tenants are distributed by the tenant, all in one colocation with
  * the audit log, so that what a request touches is on one node; tables without
  * a tenant are on every node.  Citus refuses a table that refers to one which

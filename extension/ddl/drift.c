@@ -1,6 +1,4 @@
 /*
- * Where the tables are not what is declared.
- *
  * The catalogs are read by one statement for each kind of thing, for all
  * tables at once, as a thousand tables take seconds one by one.  What is read
  * is put into the words that tables.c has for the same thing, so that texts

@@ -1,6 +1,3 @@
-/*
- * What the statements of a plan do to those who use the tables.
- */
 #include "postgres.h"
 
 #include "access/table.h"

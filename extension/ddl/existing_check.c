@@ -1,6 +1,4 @@
 /*
- * Is an existing table as its entity needs it?
- *
  * Nothing is changed here.  All that is amiss is told at once, each with the
  * statement that mends it.  Constraints and indexes are found by what they
  * do, whatever their names are.

@@ -1,6 +1,4 @@
 /*
- * Existing tables that Citus distributes.
- *
  * Others made them, with what they liked, of which Citus takes not all.  What
  * is known of that is told before anything is done, each with what to do about
  * it; what else Citus says is told as it says it (run.c).

@@ -1,6 +1,4 @@
 /*
- * Expressions as PostgreSQL keeps them, held against the SQL they came from.
- *
  * What is kept differs from SQL that is analysed anew in what means nothing,
  * as the places of words and names that columns had when it was made.  So
  * trees that are not equal are written as SQL again, both, and compared.

@@ -1,6 +1,4 @@
 /*
- * Rows that softDelete has hidden, when it is taken away.
- *
  * They would appear again, which nobody has asked for; so they go when their
  * loss is allowed, and with them their links.  What still refers to them,
  * such as a hidden row of another entity, is left to whoever applies.

@@ -1,6 +1,4 @@
 /*
- * What of the stored state continues as what of the new one.
- *
  * An entity or a field continues the one that its renamedFrom names, if that
  * is stored and the renaming was not carried out before; otherwise the one of
  * its own name.  That it was carried out is told by the stored renamedFrom,

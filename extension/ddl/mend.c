@@ -1,6 +1,4 @@
 /*
- * Making again what the tables lack.
- *
  * The planner makes what the stored state has not.  So what is missing is
  * taken out of that state, and the statements come by themselves, with the
  * same care for rows that are there and for tables that are in use.  What is

@@ -1,6 +1,4 @@
 /*
- * Changes of tables that are in use: what is left for later.
- *
  * Building an index, or looking at all rows for a constraint, under a lock of
  * the transaction would stop requests for as long as it takes.  On a live
  * table the transaction only promises it, as a row of pending_step, with

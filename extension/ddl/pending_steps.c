@@ -1,6 +1,4 @@
 /*
- * The statements that keep what a change promised.
- *
  * A row of pending_step names an index or a constraint.  The statements for
  * it are worked out anew each time, from the declarations and from what the
  * table has by now; no row holds text that anybody runs.  Rows and

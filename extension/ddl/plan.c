@@ -1,6 +1,4 @@
 /*
- * A plan: the statements of a change, and its faults.
- *
  * Statements are collected by phase, because references need both their
  * tables, and whatever is in the way has to go first.
  */

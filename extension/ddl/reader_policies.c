@@ -1,6 +1,4 @@
 /*
- * Row-level security and rights of entityapi_reader on the tables.
- *
  * Each table has one policy: the tenant's rows, and of them those that the
  * entity's read policies leave.  A link between two rows is seen by whoever
  * sees both.  A column that only some roles may read is not granted, since a

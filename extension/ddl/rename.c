@@ -1,6 +1,4 @@
 /*
- * New names for what stays: tables, columns, constraints, indexes.
- *
  * What goes is gone by then, so that a name is in the way only while what
  * bears it waits for its own renaming.  Names that are exchanged go by a name
  * in between.

@@ -1,6 +1,4 @@
 /*
- * Looking at the rows that are there, before anything is changed.
- *
  * Asked before the statements run, so that a dry run refuses what the real
  * one would.  Another session may still change rows in between; then the
  * statement itself fails, and ea_ddl_run() makes a fault of that.

@@ -1,6 +1,4 @@
 /*
- * Running the statements of a plan, as the owner of the tables.
- *
  * Whoever waits for an exclusive lock makes all that come after it wait, too.
  * So the locks are taken before anything is done, all within one short time;
  * when that is over the transaction gives up, everybody goes on, and the

@@ -1,6 +1,4 @@
 /*
- * Roles and security attributes that accounts hold and nobody declares.
- *
  * A role that is declared again later must not come back to those who had it
  * long ago, and a policy must not meet a value of another type.  So whoever
  * takes a declaration away says what becomes of what is assigned: it is

@@ -1,6 +1,4 @@
 /*
- * One call of the service, by whichever function: what it runs in.
- *
  * The work runs inside an internal subtransaction.  When it fails, what it
  * wrote is undone and the error becomes an answer, while the transaction
  * itself goes on and commits, unless failure.c throws the error on.

@@ -1,6 +1,4 @@
 /*
- * What this backend has counted, told to the shim now and then.
- *
  * The service needs no shared memory, so the shim adds up what backends tell.
  * Most answers tell nothing: a backend speaks after so many requests, when a
  * second has passed, or when something was missing, which is rare once a

@@ -1,6 +1,4 @@
 /*
- * What a failure means for the caller.
- *
  * A refusal has said it.  A violated constraint is one, too, of the field it
  * speaks of.  Errors that say that this transaction cannot go on, or that the
  * same request may succeed later, are thrown on: the shim repeats the request

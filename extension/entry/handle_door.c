@@ -1,6 +1,4 @@
 /*
- * Who may call the service, from where, and with what settings.
- *
  * Members of the role that owns the service call it as they like.  For all
  * others, the shim's role first, a call is a statement of its own in a
  * transaction of its own.  Then none of their code runs beside it, and what

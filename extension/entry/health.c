@@ -1,6 +1,4 @@
 /*
- * Health, liveness and readiness.
- *
  * That these run at all is the finding: the database has answered.  When it
  * does not, the shim says DOWN in the same form.
  *

@@ -1,7 +1,4 @@
 /*
- * What the service does when nobody asks: sweep, erase tenants, and purge what
- * was deleted softly.
- *
  * Nothing in PostgreSQL would start it, so the shim does, again and again.
  * What it calls is open to whoever may call handle(), from where handle() may
  * be called: it harms nobody who gets to call it, and it runs code of others

@@ -1,5 +1,6 @@
 /*
- * What the service does when nobody asks: sweep, and erase tenants.
+ * Housekeeping: sweep, erase deleted tenants, and purge what was deleted
+ * softly long enough ago.
  */
 #ifndef EA_HOUSEKEEPING_H
 #define EA_HOUSEKEEPING_H

@@ -1,6 +1,3 @@
-/*
- * A request and its answer, in the two forms that callers use.
- */
 #include "postgres.h"
 
 #include <sys/socket.h>

@@ -1,6 +1,4 @@
 /*
- * From a path to its row of the route table.
- *
  * A pattern's {segments}, and v{n}, become req->args in order; the version,
  * {entities} and {relationship} are looked up as well.
  */

@@ -1,6 +1,4 @@
 /*
- * The table of routes: one row says all about each.
- *
  * Rows of one address stand together, and a literal address before one that
  * has a segment in its place.
  */

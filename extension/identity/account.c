@@ -1,6 +1,3 @@
-/*
- * Accounts: the statements about them, and what may be their password.
- */
 #include "postgres.h"
 
 #include "access/xact.h"

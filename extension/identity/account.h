@@ -1,5 +1,5 @@
 /*
- * Accounts: reading them, and what may be their password.
+ * Accounts: the statements about them, and what may be their password.
  */
 #ifndef EA_ACCOUNT_H
 #define EA_ACCOUNT_H

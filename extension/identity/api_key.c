@@ -1,6 +1,4 @@
 /*
- * A personal API key comes with a request.
- *
  * What a key carries is held against what its owner has whenever it is used,
  * in the statement that finds it, so that a right that is taken away is gone
  * from his keys at once, and is back in them when he has it again.

@@ -1,6 +1,3 @@
-/*
- * A service account comes with its id and secret.
- */
 #include "postgres.h"
 
 #include "catalog/pg_type.h"

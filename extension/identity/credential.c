@@ -1,6 +1,4 @@
 /*
- * From the credential of a request to its principal.
- *
  * A token only says which session it belongs to.  Whether that is alive, and
  * who its user is, what roles, attributes and authority he has now, is what
  * the database has of it at every request, so that everything that is taken

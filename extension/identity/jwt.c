@@ -1,6 +1,4 @@
 /*
- * Signed access tokens: JSON Web Tokens (RFC 7519, RFC 9068), HS256.
- *
  * This service verifies its own tokens only, so the header has exactly the
  * members it writes itself.  That refuses crit, jku, jwk, x5u, zip, b64 and
  * whatever may be registered later without a list to keep up to date.  The

@@ -1,6 +1,4 @@
 /*
- * Accounts of sessions, as they were found, for as long as that can be told.
- *
  * Whatever takes a right away is a transaction that ends, and then no snapshot
  * sees the same any more (direct/newest.c); and it writes into the page of a
  * row that the account was made of (direct/seen_row.c).  Of what passes by

@@ -1,6 +1,4 @@
 /*
- * Passwords: policy, bcrypt hash, verification.
- *
  * bcrypt looks at 72 bytes and stops at a NUL, so what it gets is the base64
  * text of a SHA-256 of the password, to which every byte counts.  The work
  * is done by the C functions of pgcrypto, called directly: no search path

@@ -1,6 +1,3 @@
-/*
- * A principal that comes as JSON.
- */
 #include "postgres.h"
 
 #include "base/compat.h"

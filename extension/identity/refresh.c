@@ -1,6 +1,4 @@
 /*
- * Refresh and logout.
- *
  * A refresh token works once.  Presented again it has been stolen, or its
  * successor has, so the whole session ends.
  */

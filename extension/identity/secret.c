@@ -1,6 +1,4 @@
 /*
- * Opaque secrets: refresh tokens, keys, client secrets, invites.
- *
  * The secret has 256 random bits, so a plain SHA-256 of it is as good as a
  * slow hash would be.  The checksum is CRC-32 (IEEE 802.3) of all characters
  * before it.

@@ -1,7 +1,4 @@
 /*
- * Sessions: one login, the refresh tokens that follow from it, and the access
- * tokens issued on the way.
- *
  * A session is the family of its refresh tokens, and `sid` of its access
  * tokens.  Its row decides whether any of them is believed, so ending it is
  * one update.

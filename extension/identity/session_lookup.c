@@ -1,6 +1,4 @@
 /*
- * The account of a session, for every request with an access token.
- *
  * Four look-ups by a unique key need no planner and no executor; done on the
  * indexes themselves they take a third of the time, and a third of that where
  * the row is found in the place it was found in before.  They see what the

@@ -1,6 +1,4 @@
 /*
- * The keys that sign access tokens, cached in the backend.
- *
  * Keys are read when the relation entityapi.signing_key was invalidated
  * since the last time, which a trigger on it sees to.  Several keys
  * may be active at once, after a restored dump or when two first logins

@@ -1,6 +1,4 @@
 /*
- * Delete what has ended.
- *
  * A refresh token that was used stays until it would have expired, so that
  * its reuse is noticed; with its session it can go at once, because then it
  * is refused anyway.

@@ -1,6 +1,4 @@
 /*
- * How often passwords may be tried.
- *
  * A try has to count before its password is hashed, or else parallel ones
  * slip through; but a request is one transaction, so what it writes counts
  * for others only when it is over, and a row that it locks is locked for the

@@ -1,6 +1,4 @@
 /*
- * How many passwords are hashed at once, and whose.
- *
  * There are so many hashes at once, and whoever wants one waits, for a time.
  * Right passwords are never refused for their number, so whoever has one can
  * ask without pause.  Therefore one user, and one address, has only a share of

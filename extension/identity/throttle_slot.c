@@ -1,6 +1,3 @@
-/*
- * Slots of names: locks that others can see and need not wait for.
- */
 #include "postgres.h"
 
 #include "common/hashfn.h"

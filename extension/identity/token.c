@@ -1,6 +1,4 @@
 /*
- * Access tokens for service accounts.
- *
  * The endpoint speaks two languages: JSON as the rest of the API, and the
  * form-encoded one of OAuth 2.0 (RFC 6749), with its own errors.
  */

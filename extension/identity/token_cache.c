@@ -1,6 +1,4 @@
 /*
- * Access tokens that this backend has verified already.
- *
  * A token's signature and form do not change, so that they need to be looked
  * at once for as long as the keys stay the same.  What may change meanwhile
  * is no part of it: the time is compared and the session asked for whenever

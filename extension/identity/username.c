@@ -1,6 +1,4 @@
 /*
- * Names that people type, in one form: NFC, trimmed, compared without case.
- *
  * The database's encoding is UTF-8.  Case is folded as the default collation
  * of the database has it.  Which characters a name may hold is told by a table
  * of our own, as servers know the properties of characters from version 17 on

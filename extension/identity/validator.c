@@ -1,6 +1,4 @@
 /*
- * A credential validator in place of the built-in one.
- *
  * Its word is all there is: no account is looked up.  Whatever is not
  * exactly a principal is a rejected credential.
  */

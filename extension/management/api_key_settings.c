@@ -1,6 +1,3 @@
-/*
- * Settings of personal API keys: of a tenant, and for all that have none.
- */
 #include "postgres.h"
 
 #include "audit/audit.h"

@@ -1,6 +1,3 @@
-/*
- * Personal API keys: delegations of a user's identity.
- */
 #include "postgres.h"
 
 #include "miscadmin.h"

@@ -1,6 +1,3 @@
-/*
- * Work that may fail without keeping others from theirs.
- */
 #include "postgres.h"
 
 #include "access/xact.h"

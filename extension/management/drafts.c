@@ -1,7 +1,3 @@
-/*
- * Records that are made, changed, and otherwise seen to, by the table of
- * their kind.
- */
 #include "postgres.h"
 
 #include "base/guc.h"

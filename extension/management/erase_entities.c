@@ -1,7 +1,4 @@
 /*
- * The rows of a tenant's entities, in an order that no foreign key objects
- * to.
- *
  * Links go first, then rows that others do not refer to.  Where references
  * run in a circle, those that may be null become null before; where they
  * must not, the rows that need one another go together.

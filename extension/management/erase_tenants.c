@@ -1,6 +1,4 @@
 /*
- * Take away what deleted tenants leave behind, step by step.
- *
  * A deleted tenant is its row in entityapi.tenant and whatever else still
  * has its id.  That is all there is to know: a step looks for rows, deletes
  * some, and commits.  So it does not matter who makes the next one, or when.

@@ -1,6 +1,4 @@
 /*
- * Invites: a tenant's offer of an account, and its acceptance.
- *
  * An invite is used up by the update that finds it pending.  Of several that
  * accept it at once the row's lock lets one through to make the account; if
  * that fails, the update is undone with the rest and the invite stays as it

@@ -1,6 +1,3 @@
-/*
- * The caller's own account: what it is, and its profile.
- */
 #include "postgres.h"
 
 #include "utils/builtins.h"

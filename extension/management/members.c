@@ -1,6 +1,3 @@
-/*
- * Members of records, as they are read to be stored.
- */
 #include "postgres.h"
 
 #include <math.h>

@@ -1,6 +1,4 @@
 /*
- * What was applied to this database.
- *
  * A manifest is applied as a whole or not at all and leaves no trace when it
  * fails.  Pending can be what it leaves for after its transaction, such as
  * indexes of tables that hold rows, and an update of the extension: its

@@ -1,7 +1,4 @@
 /*
- * What the caller's roles allow, entity by entity: for programs that show
- * people no more than they can do.
- *
  * It is asked of what decides in each request, so it cannot say otherwise.
  * What policies and hooks say depends on the resource, and is not told; what
  * a caller may not do at all is not named.

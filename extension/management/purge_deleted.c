@@ -1,6 +1,4 @@
 /*
- * Take away for good what was deleted softly long enough ago.
- *
  * What is due is looked for by the time of deletion.  A row that is found is
  * mostly part of a deletion of more; so the rows are followed that took it
  * along, as far as they are due, too, and the uppermost goes with all that

@@ -1,7 +1,4 @@
 /*
- * Records of /manage and /auth, by a table of each kind: one of them, or a
- * page with filter and sort.
- *
  * All SQL text comes from the tables of this program; what a client sent
  * becomes parameters.
  */

@@ -1,6 +1,3 @@
-/*
- * Accounts of programs.
- */
 #include "postgres.h"
 
 #include "engine/exec.h"

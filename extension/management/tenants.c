@@ -1,6 +1,4 @@
 /*
- * Tenants: their making, their records, their suspension, their end.
- *
  * A tenant's status is looked at by every request of every credential, so that
  * a suspension needs nothing but the status, nor does a deletion: with DELETED
  * the tenant is gone, and erase_tenants.c takes its data away afterwards.

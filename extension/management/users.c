@@ -1,6 +1,3 @@
-/*
- * The users of tenants.
- */
 #include "postgres.h"
 
 #include "utils/builtins.h"

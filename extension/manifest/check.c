@@ -1,6 +1,4 @@
 /*
- * Do the documents fit together?
- *
  * All lookups go through maps, so that the cost grows with the number of
  * declarations and not with its square.
  */

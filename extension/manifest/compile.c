@@ -1,6 +1,4 @@
 /*
- * Checked declarations to the stored definitions.
- *
  * model/catalog_load.c reads what is written here, and ddl/tables.c derives
  * the tables from it, those of the stored state and those of the new one
  * alike.  Defaults are left out.  The order of the documents leaves no trace,

@@ -1,6 +1,3 @@
-/*
- * How the constraints and indexes of a table are called.
- */
 #include "postgres.h"
 
 #include "miscadmin.h"

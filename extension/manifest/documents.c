@@ -1,6 +1,3 @@
-/*
- * Documents to structs, each by itself, driven by tables of keys.
- */
 #include "postgres.h"
 
 #include <ctype.h>

@@ -1,6 +1,4 @@
 /*
- * Entities on existing tables: "table" and "columns"; and "unseen".
- *
  * Only what the documents say is looked at here; whether the table is as the
  * entity needs it is for ddl/existing_check.c.
  */

@@ -1,6 +1,3 @@
-/*
- * The faults of manifests: collected one by one, thrown together.
- */
 #include "postgres.h"
 
 #include "base/jsonfmt.h"

@@ -1,6 +1,3 @@
-/*
- * One field by itself: the keys its type allows, and their values.
- */
 #include "postgres.h"
 
 #include "manifest/existing_keys.h"

@@ -1,6 +1,4 @@
 /*
- * Functions of hooks: are they there to be called?
- *
  * The one question about documents that the database answers.  All others are
  * in check.c, and are asked without one, too (shim/standin).
  */

@@ -1,6 +1,3 @@
-/*
- * Members of a JSON object into a struct, by a table of known keys.
- */
 #include "postgres.h"
 
 #include "manifest/faults.h"

@@ -1,6 +1,4 @@
 /*
- * Fields that no document spells out.
- *
  * createdAt and updatedAt stand in columns that every table has; createdBy and
  * updatedBy are references to User.  User itself is a table like those of
  * other entities, so that filters, references and row-level security work on

@@ -1,6 +1,4 @@
 /*
- * Policies of the declared entities: do their expressions fit?
- *
  * An expression is checked for each entity and operation it is named for,
  * because names and types depend on both.
  */

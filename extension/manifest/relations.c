@@ -1,6 +1,4 @@
 /*
- * Relationships: targets, columns, inverse sides.
- *
  * Two passes over all fields: the first settles the owning sides, which hold
  * a column or a join table, the second looks up what each inverse side
  * mirrors.

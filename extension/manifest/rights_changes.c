@@ -1,6 +1,4 @@
 /*
- * What a change of the declarations does besides statements.
- *
  * Who may do what, what policies and hooks there are, what a version shows:
  * none of it is seen in the tables.  Here the stored definitions are compared
  * with the new ones, member by member, and each difference becomes a line, so

@@ -1,6 +1,4 @@
 /*
- * Roles, SecurityAttributes, Versions and Service documents.
- *
  * Roles and SecurityAttributes may be spread over several documents; of
  * Versions and Service there is one at most.
  */

@@ -1,7 +1,4 @@
 /*
- * What the operations of a description share: parameters, headers, errors,
- * security schemes, and the schemas of JSON:API's own.
- *
  * Only what something refers to is written.
  */
 #include "postgres.h"

@@ -1,5 +1,6 @@
 /*
- * What the operations of a description share.
+ * What the operations of a description share: parameters, headers, errors,
+ * security schemes, and the schemas of JSON:API's own.
  */
 #ifndef EA_COMPONENTS_H
 #define EA_COMPONENTS_H

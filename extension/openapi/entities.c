@@ -1,6 +1,4 @@
 /*
- * The schemas of entities: resources, documents, relationships.
- *
  * For an entity E: EAttributes, EResource, EDocument, EListDocument,
  * ECreateDocument, EUpdateDocument; for a relationship F of it:
  * EFRelationshipData (a resource identifier, whose type is one of those

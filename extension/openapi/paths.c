@@ -1,6 +1,4 @@
 /*
- * From the route table to paths and operations.
- *
  * What follows from a route for all alike (credentials, errors, media
  * types, parameters of the path) is derived from its row; the rest is said
  * there.

@@ -1,6 +1,4 @@
 /*
- * The schemas of /auth, /manage and /actuator.
- *
  * Records and bodies are described by the tables that management/records.h and
  * request/body.h have, which routes name.  What is written by hand elsewhere
  * is written by hand here.

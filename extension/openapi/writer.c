@@ -1,6 +1,3 @@
-/*
- * A description under way, and what its parts refer to.
- */
 #include "postgres.h"
 
 #include "base/jsonfmt.h"
