@@ -51,7 +51,7 @@
 /* The effect of what changes in the declarations and in no table. */
 #define DECLARED "declaration"
 
-/* That of what the tables are not as they were made. */
+/* The label of a difference between tables and declarations. */
 #define DIFFERENT "difference"
 
 static void
@@ -179,7 +179,7 @@ store_revision(EaApplyPlan *plan, List *statements)
 					  ea_params(EA_TEXT(wanted->single_tenant)));
 	ea_ddl_run(plan->m, statements);
 
-	/* Citus would have nobody else write them in this transaction */
+	/* Citus would let no other role write them in this transaction */
 	if (theirs)
 		ea_owner_install(&pin);
 	ea_declarations_store(declared);
@@ -211,7 +211,7 @@ plan_tables(EaApplyPlan *plan)
 								   &plan->change);
 }
 
-/* What takes no statement, as a comment after the statements */
+/* A change without a statement, as a comment after the statements */
 static List *
 add_comment(List *statements, const char *effect, const char *text)
 {
@@ -242,7 +242,7 @@ list_differences(const EaDdlRequest *change)
 	return statements;
 }
 
-/* What the declarations alone have otherwise. */
+/* Changes in the declarations alone. */
 static List *
 list_changes(EaStored *stored, EaWanted *wanted)
 {
@@ -353,9 +353,9 @@ moves_own(FunctionCallInfo fcinfo)
 }
 
 /*
- * They go to Citus, or come back, in a transaction of their own, not before
- * all faults have been told of.  What is looked at for these is locked, and
- * let go with the subtransaction.
+ * Tables go to Citus, or come back, in a transaction of their own, after all
+ * faults have been reported.  The subtransaction releases the locks that
+ * looking for faults has taken.
  */
 static void
 move_own_ahead(FunctionCallInfo fcinfo, bool repair)

@@ -1,6 +1,6 @@
 /*
- * What documents would change: the way of apply_manifest() up to where
- * something is changed, for whoever looks first.
+ * The changes that documents would make: apply_manifest() up to its first
+ * change, for callers that only look.
  */
 #ifndef EA_APPLY_H
 #define EA_APPLY_H
@@ -11,7 +11,7 @@
 #include "ddl/ddl.h"
 #include "manifest/manifest.h"
 
-/* What is to be. */
+/* The wanted state. */
 typedef struct EaWanted
 {
 	char	   *documents;

@@ -50,12 +50,12 @@ typedef struct Comparison
 typedef struct Role
 {
 	const char *name;
-	bool		asked;			/* who has it; that can be a long search */
+	bool		asked;			/* holders are known; a long search */
 	bool		all;
 	List	   *holders;
 } Role;
 
-/* What a role has more, or less: lists of char *. */
+/* Rights that a role gains or loses: lists of char *. */
 typedef struct Changes
 {
 	List	   *gained;
@@ -280,7 +280,7 @@ operations_of(EaRoleSide *side)
 	return found;
 }
 
-/* A relationship is seen by whoever may read some entity it points at. */
+/* A caller sees a relationship if it may read some entity it points at. */
 static bool
 points_at_something(EaRequest *req, EaField *field)
 {
@@ -292,7 +292,7 @@ points_at_something(EaRequest *req, EaField *field)
 	return field->kind == EA_ATTRIBUTE;
 }
 
-/* EA_OP_READ and EA_OP_UPDATE, of whoever may do that with the entity */
+/* EA_OP_READ and EA_OP_UPDATE, as far as the entity allows them */
 static int
 field_rights(EaRoleSide *side, EaField *field)
 {

@@ -1,13 +1,12 @@
 /*
- * They are read without doubting them, so nobody but the installer writes
- * them.  On a cluster that cannot be, as Citus has one role change what lies
- * together in one transaction, and tables that each node has lie with them:
- * there entityapi_owner writes them as well.  So the installer says ahead
- * what is to be written, as hashes in a table that is his alone, and each node
- * holds against these what it is given (install/60_declarations.sql).  Hashes
- * are those of one transaction, and are of no use to others when it has
- * failed.  When it has not, they last until the next one; what they admit is
- * there by then.
+ * Readers trust them, so only the installer may write them.  A cluster cannot
+ * hold to that: Citus has one role change colocated tables in one transaction,
+ * and reference tables are among them, so entityapi_owner writes them as well.
+ * There the installer announces what is to be written, as hashes in a table
+ * that is its alone, and each node compares what it is given with these
+ * (install/60_declarations.sql).  Hashes belong to one transaction and admit
+ * nothing after it has failed.  After a success they last until the next one;
+ * what they admit is stored by then.
  */
 #include "postgres.h"
 
@@ -145,7 +144,10 @@ ea_declarations_announce(const EaDeclarations *declared)
 	List	   *seals = NIL;
 	EaPin		pin;
 
-	/* each node knows who declares, and by which row that ends if he fails */
+	/*
+	 * each node knows the declaring role, and by which row that ends if it
+	 * fails
+	 */
 	if (ea_exec_write("UPDATE entityapi.declaring SET present = present"
 					  " WHERE entityapi.take_turn(present::int, $1, true) > 0",
 					  ea_params(EA_INT4(EA_TURN_DECLARING))) != 1)
@@ -184,7 +186,7 @@ store_entities(const EaDeclarations *declared)
 	ListCell   *lc;
 	ListCell   *cell;
 
-	/* what changes goes first, so that names may change hands */
+	/* changed rows go first, so that names may change hands */
 	ea_exec_write("DELETE FROM entityapi.entity WHERE name = ANY ($1)",
 				  ea_params(EA_TEXTS(ea_exec_text_list(declared->gone))));
 	forboth(lc, plan->m->entities, cell, plan->wanted.definitions)

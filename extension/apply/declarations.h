@@ -17,13 +17,13 @@ typedef struct EaDeclarations
 	EaNameChanges *names;
 } EaDeclarations;
 
-/* What a plan makes of them, with the statements that it takes. */
+/* The declarations after a plan, with the statements that they take. */
 extern EaDeclarations *ea_declarations_make(const EaApplyPlan *plan,
 											List *statements);
 
 /*
- * On a cluster: tell all nodes what is going to be stored, in a transaction of
- * its own, as they take nothing else.
+ * On a cluster: announce to all nodes what is going to be stored, in a
+ * transaction of its own, as they take nothing else.
  */
 extern void ea_declarations_announce(const EaDeclarations *declared);
 

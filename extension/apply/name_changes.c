@@ -1,8 +1,8 @@
 /*
- * ddl/match.c says what continues under which name.  What goes takes its past
- * along: something else may have its name later, and must not come to its
- * values.  While the log is off for entities nothing is kept, so that what it
- * does not know is never taken for what did not happen.
+ * ddl/match.c decides what continues under which name.  An entity or field
+ * that goes takes its past along: something else may have its name later, and
+ * must not get at its values.  While the audit log is off for entities nothing
+ * is kept, so that nobody takes a gap in the log for a time without changes.
  */
 #include "postgres.h"
 
@@ -271,7 +271,7 @@ ea_name_changes_seal(const EaNameChanges *changes, EaReadSeals read, void *arg)
 		 " FROM " ROWS " n", PARAMS(&changes->come));
 }
 
-/* What changes goes first, so that names may change hands. */
+/* Changed rows go first, so that names may change hands. */
 void
 ea_name_changes_store(const EaNameChanges *changes)
 {

@@ -1,5 +1,5 @@
 /*
- * What entities and fields were called, kept for the audit log's sake.
+ * Former names of entities and fields, kept for the audit log.
  */
 #ifndef EA_NAME_CHANGES_H
 #define EA_NAME_CHANGES_H
@@ -10,7 +10,7 @@
 /* Rows of entityapi.past_name that go, and that come. */
 typedef struct EaNameChanges EaNameChanges;
 
-/* What a plan, which becomes that revision, makes of those that are stored. */
+/* The stored names after a plan, which becomes that revision. */
 extern EaNameChanges *ea_name_changes_find(const EaApplyPlan *plan,
 										   int revision);
 

@@ -1,8 +1,8 @@
 /*
  * Statements come from the builder that requests use, with its predicates, so
- * that what is counted is what would be shown.  Of each caller the first rows
- * by id are looked at, all of his tenant's, and the two sides at the same
- * ones: that costs no more where a policy leaves few of many.
+ * the rows that count are those that would be shown.  Both sides look at the
+ * same rows for a caller, the first of its tenant by id: a policy that leaves
+ * few of many costs no more.
  */
 #include "postgres.h"
 
@@ -113,7 +113,7 @@ add_shown(EaSqlBuf *b, EaRoleSide *side)
 	ea_sqlbuf_from_as(b, &looked, EA_OP_READ, alias);
 	ea_sqlbuf_add(b, ")");
 
-	/* what policies remember stays with the entity, not once a statement */
+	/* policies' memory stays with the entity, not once a statement */
 	side->entity->judged = looked.judged;
 }
 
@@ -124,7 +124,7 @@ begin_statement(EaSqlBuf *b, EaRoleSide *side)
 	ea_sqlbuf_param(b, INT8OID, (Datum) 0, false);
 }
 
-/* Text and values but for the limit: what is equal shows the same rows. */
+/* Text and values but for the limit: equal ones show the same rows. */
 static void
 add_key(StringInfo key, EaRoleSide *side)
 {

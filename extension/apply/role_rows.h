@@ -1,9 +1,9 @@
 /*
  * How many rows a role reads, as the declarations are and as they are to be.
  *
- * Who has the role is taken with that role alone, and with all else that a
- * policy can see of him; the same rows for the same reason are counted once.
- * Only numbers leave here.
+ * A holder is taken with that role alone, and with all else that a policy can
+ * see of it; the same rows for the same reason are counted once.  Only numbers
+ * leave here.
  */
 #ifndef EA_ROLE_ROWS_H
 #define EA_ROLE_ROWS_H
@@ -18,15 +18,14 @@
 /* The declarations of one time; entity: NULL when they have none such. */
 typedef struct EaRoleSide
 {
-	EaRequest	req;			/* its principal is whoever is asked about */
+	EaRequest	req;			/* its principal is the holder in question */
 	struct EaEntity *entity;
 } EaRoleSide;
 
-/* What is to be done for one role and one entity, and what came of it. */
+/* The task for one role and one entity, and its result. */
 typedef struct EaRoleRows
 {
-	int			callers;		/* who would be shown different rows, or the
-								 * same for different reasons */
+	int			callers;		/* holders whose rows or reasons differ */
 	bool		differ;			/* by what they are asked; perhaps not the
 								 * rows that it leaves */
 	int64		before;

@@ -9,9 +9,9 @@
 #include "request/request.h"
 
 /*
- * What is called, where it is read from and its answer written to.  read may
- * be NULL, and returns the method as it was sent; finish, too, and is called
- * for what was refused as well.
+ * One function of the service: how its request is read, served and answered.
+ * read may be NULL, and returns the method as it was sent; finish, too, and is
+ * called for what was refused as well.
  */
 typedef struct EaCall
 {

@@ -1,8 +1,8 @@
 /*
- * The service needs no shared memory, so the shim adds up what backends tell.
- * Most answers tell nothing: a backend speaks after so many requests, when a
- * second has passed, or when something was missing, which is rare once a
- * backend has warmed up.
+ * The service needs no shared memory, so the shim adds up what backends
+ * report.  Most answers report nothing: a backend reports after so many
+ * requests, when a second has passed, or after a cache miss, which is rare
+ * once it has warmed up.
  */
 #include "postgres.h"
 

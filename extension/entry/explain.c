@@ -153,7 +153,7 @@ EA_SETTLING_FUNCTION(ea_sql_explain)
 	}
 	PG_CATCH();
 	{
-		/* whoever catches this must find his own subtransaction on top */
+		/* the handler must find its own subtransaction on top */
 		MemoryContextSwitchTo(mcxt);
 		error = CopyErrorData();
 		FlushErrorState();

@@ -1,8 +1,9 @@
 /*
- * A refusal has said it.  A violated constraint is one, too, of the field it
- * speaks of.  Errors that say that this transaction cannot go on, or that the
- * same request may succeed later, are thrown on: the shim repeats the request
- * or answers 503.  All others are ours, and the server's log has them.
+ * A refusal is the answer already.  A violated constraint becomes a refusal of
+ * the field it concerns.  Errors after which this transaction cannot go on, or
+ * after which the same request may succeed later, are thrown on: the shim
+ * repeats the request or answers 503.  All others are faults of the service,
+ * and go to the server's log.
  */
 #include "postgres.h"
 
@@ -86,10 +87,10 @@ may_read(EaRequest *req, EaField *field)
 }
 
 /*
- * Note that a table does not take what is written.  It is said of the field,
- * by a text with its name, if the caller knows of it: has sent it, or may read
- * it.  Else, and of no field, it is of the document, or of the operation.
- * Where nobody has sent a document there is no place.
+ * Note that a table does not take the values written.  The error points at the
+ * field, by a text with its name, if the caller knows of it: has sent it, or
+ * may read it.  Otherwise, and for no field, it points at the document, or at
+ * the operation.  Where no document was sent it points nowhere.
  */
 static void
 note_of(EaRequest *req, EaErrorCode code, EaField *field,
@@ -112,7 +113,7 @@ note_of(EaRequest *req, EaErrorCode code, EaField *field,
 }
 
 /*
- * A value of what is being brought back.  Nobody has sent it, so that there is
+ * A value of a row that is being restored.  No client has sent it, so there is
  * no place to point at, and the caller may not even know of the field.
  */
 static void
@@ -214,8 +215,8 @@ log_failure(EaRequest *req, const ErrorData *edata)
 }
 
 /*
- * What a trigger says is for the caller where the manifest says so; what
- * PostgreSQL says of others' tables is not.
+ * A trigger's message is for the caller where the manifest says so;
+ * PostgreSQL's messages about existing tables are not.
  */
 static bool
 tells_message(const EaRequest *req, const ErrorData *edata)
@@ -229,7 +230,7 @@ tells_message(const EaRequest *req, const ErrorData *edata)
 
 #define MAX_MESSAGE 1000
 
-/* The table refuses by code of others, or by what we do not know. */
+/* The table refuses by user-defined code, or by what we do not know. */
 static bool
 note_refused_by_table(EaRequest *req, const ErrorData *edata)
 {
@@ -307,9 +308,9 @@ must_throw_on(const ErrorData *edata)
 }
 
 /*
- * A node that ends in the midst of a statement says nothing of why: Citus
- * tells of an internal error then, and where it was.  So it does where this
- * node itself has lost its postmaster while it waits for another.
+ * A node that ends in the midst of a statement does not say why: Citus reports
+ * an internal error then, and where it was.  Citus does the same when this
+ * node has lost its postmaster while it waits for another.
  */
 static bool
 is_end_of_node(const ErrorData *edata)
@@ -332,8 +333,8 @@ is_end_of_node(const ErrorData *edata)
 }
 
 /*
- * The statement at which it ended may tell what the answer would have been,
- * while nothing of the request is kept: that is for the server's log.
+ * The statement at which it ended may reveal what the answer would have been,
+ * while nothing of the request is kept: it goes to the server's log only.
  */
 static void
 throw_on(ErrorData *edata)
@@ -346,7 +347,7 @@ throw_on(ErrorData *edata)
 }
 
 /*
- * A table is held by others, who take as long as they take.  The request is
+ * Other transactions hold a table, for as long as they take.  The request is
  * not repeated meanwhile, so it is answered here and not thrown on.
  */
 static void

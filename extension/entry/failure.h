@@ -1,6 +1,4 @@
-/*
- * What a failure means for the caller.
- */
+/* The answer to a failed request, or its error thrown on. */
 #ifndef EA_FAILURE_H
 #define EA_FAILURE_H
 
@@ -9,7 +7,7 @@
 
 /*
  * Answer a request whose work has been undone, or throw the error on, without
- * what its context would tell of the work.
+ * what its context would reveal of the work.
  */
 extern void ea_failure_answer(EaRequest *req, ErrorData *edata);
 

@@ -1,8 +1,8 @@
 /*
  * entityapi.handle(): one request from arguments to answer.
  *
- * Here is the order of checks.  What each call runs in is call.c's, what its
- * failure means failure.c's.
+ * This file has the order of checks; call.c has what each call runs in,
+ * failure.c what its failure means.
  */
 #include "postgres.h"
 
@@ -162,7 +162,10 @@ check_caller(EaRequest *req)
 	check_authority(req);
 }
 
-/* Nothing waits on another node, for locks of others or for its own end. */
+/*
+ * The request waits for nothing on another node, neither locks nor its own
+ * end.
+ */
 static bool
 stays_here(EaRequest *req)
 {

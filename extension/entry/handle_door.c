@@ -1,10 +1,10 @@
 /*
  * Members of the role that owns the service call it as they like.  For all
  * others, the shim's role first, a call is a statement of its own in a
- * transaction of its own.  Then none of their code runs beside it, and what
- * it did cannot be undone by what follows, as it could be in a transaction
- * block, a subtransaction, a function, a pipeline or an expression that
- * divides by its result: a guess at a password would not count.
+ * transaction of its own.  Then none of their code runs beside it, and no
+ * later statement can undo its work.  In a transaction block, a
+ * subtransaction, a function, a pipeline or an expression that divides by its
+ * result it could: a guess at a password would not count.
  */
 #include "postgres.h"
 
@@ -95,9 +95,9 @@ whole_call(Portal portal)
 }
 
 /*
- * What the client's message runs is the portal without a name: functions and
- * commands make portals with names.  Procedural languages, which could come
- * by it nevertheless, connect to SPI, where this asks for a table.
+ * The client's message runs in the portal without a name: functions and
+ * commands make portals with names.  Procedural languages, which could get at
+ * it nevertheless, connect to SPI, where this asks for a table.
  */
 static bool
 is_whole_statement(const FmgrInfo *function)
@@ -154,8 +154,8 @@ check_alone(const FmgrInfo *function, const char *name, const char *usage)
 /* -------- settings -------- */
 
 /*
- * What would change answers, end the session, or show a caller the values
- * that statements work with.
+ * Settings that would change answers, end the session, or show a caller the
+ * values that statements work with.
  */
 static const struct
 {
@@ -184,7 +184,7 @@ ea_handle_settings(bool guest)
 			ea_pin_set(switches[i].name, switches[i].wanted ? "on" : "off");
 	}
 
-	/* what goes to the log tells of values, and of what others call */
+	/* log messages would reveal values, and what other callers call */
 	if (guest && client_min_messages != ERROR)
 		ea_pin_set("client_min_messages", "error");
 }

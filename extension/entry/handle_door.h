@@ -1,5 +1,5 @@
 /*
- * Who may call the service, from where, and with what settings.
+ * Entry check: callers of the service, places to call it from, and settings.
  */
 #ifndef EA_HANDLE_DOOR_H
 #define EA_HANDLE_DOOR_H
@@ -8,8 +8,8 @@
 
 /*
  * Throw unless this call may be made here and now.  Returns true for callers
- * who are not of the service's own role.  The service's role must be current.
- * name is the function's, usage how guests may call it.
+ * outside the service's own role.  The service's role must be current. name is
+ * the function's, usage how guests may call it.
  */
 extern bool ea_handle_door(const FmgrInfo *function, const char *name,
 						   const char *usage);

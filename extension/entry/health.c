@@ -1,10 +1,10 @@
 /*
- * That these run at all is the finding: the database has answered.  When it
- * does not, the shim says DOWN in the same form.
+ * They prove by running that the database answers.  When it does not, the shim
+ * says DOWN in the same form.
  *
- * Of a cluster any node answers, for all tenants whose nodes can be reached.
- * One that cannot is told of, by its number, and is no reason to ask another
- * service: that would not reach it either.
+ * Any node of a cluster answers, for all tenants whose nodes can be reached.
+ * The answer names an unreachable node by its number.  Asking another service
+ * would not help: it would not reach that node either.
  */
 #include "postgres.h"
 
@@ -30,7 +30,7 @@ write_nodes(EaRequest *req)
 	appendStringInfoString(req->out, away == NIL ? "}" : "]}");
 }
 
-/* Of what is not as it should be, although all is served. */
+/* Reports of what is not as it should be, although all is served. */
 static void
 write_details(EaRequest *req)
 {

@@ -1,8 +1,8 @@
 /*
  * Nothing in PostgreSQL would start it, so the shim does, again and again.
- * What it calls is open to whoever may call handle(), from where handle() may
- * be called: it harms nobody who gets to call it, and it runs code of others
- * as a request does.  sweep_rows() is for those who have no shim.
+ * The function it calls is open to every caller of handle(), from where
+ * handle() may be called: it does no harm, and it runs user-defined code as a
+ * request does. entityapi.sweep() is for services without a shim.
  */
 #include "postgres.h"
 
@@ -31,7 +31,7 @@
 
 #define NAME "entityapi.housekeep()"
 
-/* What the step under way has done; there is never more than one. */
+/* The result of the step under way; there is never more than one. */
 static int64 deleted;
 static bool more;
 
@@ -131,7 +131,7 @@ sweep_rows(int max_rows)
 	{
 		bool		again = ea_audit_prepare(req);
 
-		/* what leaves nothing to count is work, too */
+		/* work that leaves nothing to count is work, too */
 		n = again;
 		if (!again)
 		{

@@ -8,7 +8,7 @@
 #include "entry/call.h"
 
 /*
- * What to run for a message to handle() by which a shim of 1.1 asks for
+ * The call to run for a message to handle() by which a shim of 1.1 asks for
  * housekeeping; NULL for all others.
  */
 extern const EaCall *ea_housekeeping_asked(const bytea *message);

@@ -17,7 +17,7 @@
 #include "base/text.h"
 #include "entry/message.h"
 
-/* Headers with this prefix tell the shim something, and go no further. */
+/* Headers with this prefix are for the shim, and go no further. */
 #define PRIVATE_PREFIX "x-entityapi-"
 
 #define READS_ONLY PRIVATE_PREFIX "reads-only: "

@@ -40,7 +40,7 @@ extern char *ea_message_read_arguments(EaRequest *req,
 extern Datum ea_message_write_record(EaRequest *req, FunctionCallInfo fcinfo);
 
 /*
- * The same from and to a message.  What is no message throws: it is the
+ * The same from and to a message.  Throws for a malformed message: it is the
  * shim's fault, never its client's.
  */
 extern char *ea_message_read(EaRequest *req, bytea *message);

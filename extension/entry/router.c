@@ -29,7 +29,7 @@ static const struct
 	{EA_DELETE, "DELETE"}
 };
 
-/* What all patterns of an area begin with. */
+/* The beginning of all patterns of an area. */
 static const char *const area_names[] = {
 	[EA_AREA_AUTH] = "auth",
 	[EA_AREA_MANAGE] = "manage",
@@ -52,9 +52,9 @@ no_route(EaRequest *req)
 }
 
 /*
- * Split first, decode each segment once: what is encoded never separates.
- * An encoded slash or backslash has no meaning in any segment and is refused
- * for the sake of what may stand between us and the client.
+ * Split first, decode each segment once: an encoded character never separates.
+ * An encoded slash or backslash has no meaning in any segment; it is refused
+ * because a proxy between us and the client might give it one.
  */
 static void
 split_path(EaRequest *req, Path *path)

@@ -1,12 +1,13 @@
 /*
- * Who asks, for row-level security: what the policies on the tables call.
+ * The caller, for row-level security: functions that the tables' policies
+ * call.
  *
  * Plain SQL has a principal in one of two ways: the login of the session is
  * mapped to an account, or a trusted middleware has set one.  Both live in
- * this backend's memory, where no SET reaches.  Accounts and tenants are
- * looked at again with each statement, also one within a function, as they
- * are by then whatever the statement itself sees: what is taken away is gone
- * with the next one, in loops and in repeatable-read transactions, too.
+ * this backend's memory, where no SET reaches.  Each statement, also one
+ * within a function, reads accounts and tenants again, as they are by then
+ * whatever the statement itself sees: a right that is taken away is gone with
+ * the next one, in loops and in repeatable-read transactions, too.
  *
  * The functions run as the owner; each is called once a scan.
  */
@@ -46,10 +47,10 @@ static EaPrincipal *given = NULL;
 
 /*
  * Found for the statement that is being executed: functions of one statement
- * have its context in common, and forget_statement() tells when it ends.  The
- * time it began would not do, as that is of what the client sent, which may
- * be a loop.  An expression that a procedural language keeps evaluating in one
- * context is told apart by what its snapshot sees.
+ * have its context in common, and forget_statement() notices its end.  The
+ * time it began would not do, as that is the time of the client's statement,
+ * which may be a loop.  A procedural language keeps evaluating an expression
+ * in one context; there the snapshot tells executions apart.
  */
 static MemoryContext found_context = NULL;
 static EaPrincipal *found = NULL;
@@ -63,7 +64,7 @@ static struct
 	CommandId	curcid;
 }			found_for;
 
-/* Which finding it is: what followed from another one counts no more. */
+/* The number of the finding: conclusions from another one do not count. */
 static uint64 finding = 0;
 
 static void
@@ -177,7 +178,7 @@ note_found(MemoryContext statement)
 	MemoryContextRegisterResetCallback(statement, callback);
 }
 
-/* Who asks, or NULL.  SPI must be connected. */
+/* The principal that asks, or NULL.  SPI must be connected. */
 static EaPrincipal *
 find_caller(FunctionCallInfo fcinfo)
 {
@@ -300,7 +301,7 @@ EA_CONFINED_FUNCTION(ea_sql_map_role)
 
 /* -------- answers -------- */
 
-/* What a call in an expression has found. */
+/* The answer that a call in an expression keeps. */
 typedef struct Kept
 {
 	uint64		finding;
@@ -478,7 +479,7 @@ sees_row(EaRequest *req, EaEntity *entity, void *arg)
 	ea_sqlbuf_is(&b, alias, entity->id_column, arg);
 	seen = ea_sqlbuf_run(&b, EA_EXEC_READ, true, NULL, NULL) > 0;
 
-	/* policies that an existing table has of its own may ask who asks, too */
+	/* an existing table's own policies may ask for the caller, too */
 	if (found != NULL && finding == then)
 		memcpy(found->numbers, caller.numbers, sizeof(found->numbers));
 	return seen;
@@ -529,7 +530,7 @@ caller_value(FunctionCallInfo fcinfo, EaPolicyType type)
 	principal = find_caller(fcinfo);
 	SPI_finish();
 
-	/* what is parsed of him stays for the statement, and nothing else */
+	/* only what is parsed of the principal stays for the statement */
 	if (principal != NULL && property != NULL && key != NULL)
 	{
 		MemoryContext old = MemoryContextSwitchTo(found_context);

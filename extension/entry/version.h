@@ -9,8 +9,8 @@
 #define EA_VERSION_H
 
 /*
- * Of each request, before its work.  Looks once a session: one that is open
- * while its objects are updated goes on as before.
+ * Called by each request before its work, but looks once a session: a session
+ * that is open during an update of its objects goes on as before.
  */
 extern void ea_version_note(void);
 
