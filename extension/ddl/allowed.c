@@ -12,7 +12,7 @@ add_loss(EaNameMap *known, const char *prefix, const char *separator,
 	ea_names_map_put(known, whole, whole);
 }
 
-/* Of objects with a member "name", or of texts. */
+/* The names of objects with a member "name", or of texts. */
 static void
 add_stored(EaNameMap *known, const char *prefix, const char *separator,
 		   const EaJson *list)

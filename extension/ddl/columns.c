@@ -212,7 +212,7 @@ refuse_loss(EaDdlPlan *plan, EaDdlTable *from, EaDdlTable *to,
 							  column->field));
 }
 
-/* What becomes of stored columns that nothing continues. */
+/* Drop stored columns that nothing continues. */
 static void
 drop_columns(EaDdlPlan *plan, EaDdlTable *from, EaDdlTable *to)
 {
@@ -231,7 +231,7 @@ drop_columns(EaDdlPlan *plan, EaDdlTable *from, EaDdlTable *to)
 	}
 }
 
-/* What a column will hold, in terms of the stored table. */
+/* The future value of a column, in terms of the stored table. */
 static const char *
 value_after(EaDdlColumn *stored, EaDdlColumn *column)
 {

@@ -327,8 +327,8 @@ check_owners(EaDdlPlan *plan)
 }
 
 /*
- * The rows of User, where they are others than they were.  Whoever writes an
- * account meanwhile waits, and knows the new declarations then.
+ * The rows of User, where they are others than they were.  A transaction that
+ * writes an account meanwhile waits, and knows the new declarations then.
  */
 static void
 copy_accounts(EaDdlPlan *plan, EaCatalog *stored, EaCatalog *wanted)

@@ -31,7 +31,7 @@ typedef struct EaDdlSource
 	EaNameMap  *pending;		/* of the stored state */
 } EaDdlSource;
 
-/* What is asked for beside the new definitions, and what comes of it. */
+/* Options beside the new definitions, and the results. */
 typedef struct EaDdlRequest
 {
 	EaNameMap  *allowed;		/* Entity, Entity.field: may be lost */

@@ -30,7 +30,7 @@
 #include "manifest/faults.h"
 #include "trust/owner.h"
 
-/* What all tables of tenants lie beside. */
+/* All tables of tenants are colocated with this one. */
 #define BESIDE "entityapi.audit"
 
 /* -------- what Citus lacks -------- */
@@ -209,7 +209,7 @@ relation_of(const EaDdlTable *to)
 		to->existing ? ea_ddl_relation(to) : InvalidOid;
 }
 
-/* Somebody else has given it to Citus, or a table that is to be made. */
+/* Another role has given it to Citus, or a table that is to be made. */
 static bool
 is_placed(const EaDdlTable *to)
 {
@@ -218,7 +218,7 @@ is_placed(const EaDdlTable *to)
 	return OidIsValid(relid) && placement_of(relid) != NULL;
 }
 
-/* What was there would be found by what does not know of Citus. */
+/* Delete the local rows: code that does not know of Citus would find them. */
 static void
 add_truncation(EaDdlPlan *plan, EaDdlTable *to)
 {

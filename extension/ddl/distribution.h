@@ -8,8 +8,8 @@
 #include "ddl/tables.h"
 
 /*
- * What stands against tables with Citus is noted as faults: false then.
- * Statements on them run on one connection to each node from then on.
+ * Obstacles to tables with Citus are noted as faults: false then.  Statements
+ * on them run on one connection to each node from then on.
  */
 extern bool ea_ddl_check_cluster(EaDdlPlan *plan);
 

@@ -1,9 +1,9 @@
 /*
  * The catalogs are read by one statement for each kind of thing, for all
- * tables at once, as a thousand tables take seconds one by one.  What is read
- * is put into the words that tables.c has for the same thing, so that texts
- * are compared.  Expressions are the exception, as PostgreSQL keeps them as
- * trees: there what is declared is made a tree, too.
+ * tables at once, as a thousand tables take seconds one by one.  Findings are
+ * put into the words that tables.c has for the same thing, so that texts are
+ * compared.  Expressions are the exception, as PostgreSQL keeps them as trees:
+ * there the declared text is made a tree, too.
  */
 #include "postgres.h"
 
@@ -23,7 +23,7 @@
 
 #define READER "entityapi_reader"
 
-/* What the catalogs have of a column. */
+/* A column as the catalogs have it. */
 typedef struct Attribute
 {
 	Oid			type;
@@ -59,7 +59,7 @@ typedef struct There
 	EaNameMap  *attributes;
 	EaNameMap  *objects;
 	List	   *unnamed;		/* the same, those that are not declared */
-	Policy	   *policy;			/* what readers see */
+	Policy	   *policy;			/* columns that readers see */
 	bool		admits;			/* an existing table: they see something */
 } There;
 
@@ -293,7 +293,7 @@ read_all(Look *look)
 				 EA_READER(read_policy, INT8OID, BOOLOID, TEXTOID), look);
 }
 
-/* Nobody is waited for: what changes a table now has still to end. */
+/* Waits for nobody: a change of a table that is under way has still to end. */
 static bool
 is_in_use(const EaDdlTable *table, Oid relid)
 {
@@ -346,7 +346,7 @@ is_pending(Look *look, const EaDdlTable *table, const char *name)
 						 ea_ddl_pending_key(table->schema, name)) != NULL;
 }
 
-/* What a type's SQL means; there are few, in many columns. */
+/* The type and modifier of a type's SQL; there are few, in many columns. */
 static Attribute *
 type_of(Look *look, const char *sql)
 {
@@ -412,7 +412,7 @@ kind_of(const EaDdlObject *object)
 		object->kind == EA_DDL_FOREIGN_KEY ? "foreign key" : "constraint";
 }
 
-/* What follows the name in the text of an index, all of another's. */
+/* The text after an index's name; the whole text of other objects. */
 static const char *
 rest_of(const char *body, const char *name)
 {
@@ -453,7 +453,7 @@ compare_object(Look *look, There *there, EaDdlObject *object)
 	Object	   *unnamed = is == NULL ? find_unnamed(there, object) : NULL;
 	const char *why = NULL;
 
-	/* what is promised is not there, or not whole */
+	/* promised objects are not there, or not whole */
 	if (is_pending(look, table, object->name))
 		return;
 	if (unnamed != NULL)

@@ -1,14 +1,15 @@
 /*
  * Where the tables are not what is declared.
  *
- * Somebody with rights on them may drop or alter what an apply has made.  That
- * is found by comparing the catalogs with what tables.c derives from the
- * stored definitions, a few statements for all tables together; mend.c has the
- * planner make again what can be made without a loss.
+ * A role with rights on them may drop or alter what an apply has made.  This
+ * module finds that by comparing the catalogs with what tables.c derives from
+ * the stored definitions, a few statements for all tables together; mend.c has
+ * the planner make again what can be made without a loss.
  *
- * Looked at is what is declared: what else there is on a table is its owner's
- * affair, unless code of others (existing_check.c).  Of existing tables it is
- * whether they and their columns are there, and what an apply has put on them.
+ * Only declared objects are checked; anything else on a table is its owner's
+ * affair, except user-defined code (existing_check.c).  Existing tables are
+ * checked for themselves, their columns, and the objects that an apply has put
+ * on them.
  */
 #ifndef EA_DRIFT_H
 #define EA_DRIFT_H
@@ -53,7 +54,7 @@ typedef struct EaDdlDifference
  */
 extern List *ea_ddl_differences(EaDdlState *stored, EaNameMap *pending);
 
-/* What to do about a difference. */
+/* The remedy for a difference. */
 extern const char *ea_ddl_way_out(const EaDdlDifference *difference);
 
 #endif							/* EA_DRIFT_H */

@@ -17,11 +17,11 @@
 #define WRITES "writes rows"
 
 /*
- * What statements begin with, what comes right after the name that follows,
- * and what they end with; the first that fits counts.  Nothing is looked for
- * anywhere else, as literals may say anything.  ALTER TABLE comes without a
- * lock weaker than the strongest unless it is named here; a new foreign key
- * only keeps writers away.
+ * The beginnings of statements, the words right after the name that follows,
+ * and their ends; the first that fits counts.  Nothing is looked for anywhere
+ * else, as literals may say anything.  ALTER TABLE comes without a lock weaker
+ * than the strongest unless it is named here; a new foreign key only keeps
+ * writers away.
  */
 static const struct
 {
@@ -100,7 +100,7 @@ fits_effect(int i, const char *what)
 					   effects[i].then) && ends_with(what, effects[i].end);
 }
 
-/* What comes after ALTER TABLE and the table's name. */
+/* The text after ALTER TABLE and the table's name. */
 static const char *
 action_of(const EaDdlStatement *statement)
 {

@@ -1,5 +1,5 @@
 /*
- * What the statements of a plan do to those who use the tables.
+ * The effects of a plan's statements on users of the tables.
  */
 #ifndef EA_EFFECTS_H
 #define EA_EFFECTS_H
@@ -9,7 +9,7 @@
 
 #include "ddl/plan.h"
 
-/* What each statement locks, and why it takes time. */
+/* Note what each statement locks, and why it takes time. */
 extern void ea_ddl_note_effects(EaDdlPlan *plan, List *statements);
 
 /* A lock as LOCK TABLE calls it. */

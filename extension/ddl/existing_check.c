@@ -1,12 +1,12 @@
 /*
- * Nothing is changed here.  All that is amiss is told at once, each with the
- * statement that mends it.  Constraints and indexes are found by what they
- * do, whatever their names are.
+ * Nothing is changed here.  All that is amiss is reported at once, each with
+ * the statement that repairs it.  Constraints and indexes are found by what
+ * they do, whatever their names are.
  *
- * Statements on the table run with the rights of entityapi_owner, and so
- * does what hangs on it: triggers, defaults, constraints, indexes.  Whoever
- * could put code there would have these rights, so the table belongs to that
- * role, and such code to it or to a superuser.
+ * Statements on the table run with the rights of entityapi_owner, and so do
+ * its dependent objects: triggers, defaults, constraints, indexes.  A role
+ * that could put code there would have these rights, so the table must belong
+ * to entityapi_owner, and such code to it or to a superuser.
  */
 #include "postgres.h"
 
@@ -78,7 +78,7 @@ is_plain_table(Look *look, Relation rel)
 	return why == NULL;
 }
 
-/* Whose the tables must be: the role that runs this. */
+/* The owner that tables must have: the role that runs this. */
 static char *
 owner_name(void)
 {
@@ -103,7 +103,7 @@ check_owner(Look *look, Relation rel)
 			  "drop them, or use triggers");
 }
 
-/* Who owns the schema could put another table in this one's place. */
+/* The schema's owner could put another table in this one's place. */
 static void
 check_schema(Look *look)
 {
@@ -502,7 +502,7 @@ check_objects(Look *look)
 
 /* -------- what reaches across tenants, and rights -------- */
 
-/* Run a query of one or two columns, and tell of each row. */
+/* Run a query of one or two columns, and report each row. */
 static void
 check_rows(Look *look, const char *message, const char *hint, const char *sql)
 {
@@ -569,7 +569,7 @@ check_code(Look *look)
 	{
 		EaOwnersFault *fault = lfirst(lc);
 
-		/* these have been told of in other words */
+		/* these have been reported in other words */
 		if (fault->part != EA_OWNERS_TABLE &&
 			fault->part != EA_OWNERS_SCHEMA &&
 			fault->part != EA_OWNERS_CHILDREN &&
@@ -613,8 +613,8 @@ ea_ddl_look_at_made(EaDdlPlan *plan)
 }
 
 /*
- * The same of a table that is made for its entity: who owns the schema can
- * have put another one there, and what hangs on it may have been added.
+ * The same of a table that is made for its entity: the schema's owner can have
+ * put another one there, and dependent objects may have been added.
  */
 void
 ea_ddl_check_made(EaDdlPlan *plan, const EaDdlTable *table,

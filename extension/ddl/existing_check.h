@@ -12,16 +12,16 @@
 extern void ea_ddl_check_existing(EaDdlPlan *plan, EaDdlTable *table);
 
 /*
- * Whose the schema of a made table is, and the table that is there under the
- * name that it has so far (NULL: none yet), with all that it calls.
+ * Check the owner of a made table's schema, and the table that is there under
+ * its present name (NULL: none yet), with all that it calls.
  */
 extern void ea_ddl_look_at_made(EaDdlPlan *plan);
 extern void ea_ddl_check_made(EaDdlPlan *plan, const EaDdlTable *table,
 							  const EaDdlTable *there);
 
 /*
- * Keys of others that delete or change rows unseen, on tables of all kinds, as
- * faults of the entities in a catalog that is wanted.
+ * Foreign keys of others that delete or change rows unseen, on tables of all
+ * kinds, as faults of the entities in a catalog that is wanted.
  */
 extern void ea_ddl_check_acting(EaDdlPlan *plan, EaCatalog *wanted);
 

@@ -7,7 +7,7 @@
 #include "ddl/plan.h"
 #include "ddl/tables.h"
 
-/* What keeps Citus from having an existing table, as faults. */
+/* Note as faults what keeps Citus from taking an existing table. */
 extern void ea_ddl_check_divisible(EaDdlPlan *plan, const EaDdlTable *table);
 
 /*

@@ -1,7 +1,7 @@
 /*
- * What is kept differs from SQL that is analysed anew in what means nothing,
- * as the places of words and names that columns had when it was made.  So
- * trees that are not equal are written as SQL again, both, and compared.
+ * A kept tree differs from newly analysed SQL in parts without meaning, as the
+ * places of words and names that columns had when it was made.  So trees that
+ * are not equal are written as SQL again, both, and compared.
  */
 #include "postgres.h"
 
@@ -18,7 +18,7 @@
 
 #include "ddl/expressions.h"
 
-/* What an expression has been through, at most, as far as it shows. */
+/* Dumps that an expression has been through, at most, as far as they show. */
 #define DUMPS 4
 
 /* As the commands that make them do it. */

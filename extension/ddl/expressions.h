@@ -1,5 +1,5 @@
 /*
- * Expressions as PostgreSQL keeps them, held against the SQL they came from.
+ * Compare expressions as PostgreSQL keeps them with their SQL.
  */
 #ifndef EA_EXPRESSIONS_H
 #define EA_EXPRESSIONS_H

@@ -1,7 +1,7 @@
 /*
- * They would appear again, which nobody has asked for; so they go when their
- * loss is allowed, and with them their links.  What still refers to them,
- * such as a hidden row of another entity, is left to whoever applies.
+ * Unasked, they would appear again; so they go when their loss is allowed, and
+ * with them their links.  Rows that still refer to them, such as a hidden row
+ * of another entity, are left to the role that applies.
  */
 #include "postgres.h"
 

@@ -1,8 +1,8 @@
 /*
  * An entity or a field continues the one that its renamedFrom names, if that
  * is stored and the renaming was not carried out before; otherwise the one of
- * its own name.  That it was carried out is told by the stored renamedFrom,
- * so that the key may stay, and so that names can be exchanged.
+ * its own name.  The stored renamedFrom shows that it was carried out, so the
+ * key may stay, and names can be exchanged.
  */
 #include "postgres.h"
 
@@ -127,7 +127,7 @@ target_of(const EaJson *field)
 							  "entity");
 }
 
-/* What a stored entity is called, NULL when it goes. */
+/* The new name of a stored entity, NULL when it goes. */
 static const char *
 new_entity(Matcher *at, const char *entity)
 {

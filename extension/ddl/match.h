@@ -1,5 +1,5 @@
 /*
- * What of the stored state continues as what of the new one.
+ * Pairs stored entities and fields with new ones, renames included.
  */
 #ifndef EA_MATCH_H
 #define EA_MATCH_H
@@ -9,7 +9,7 @@
 #include "ddl/plan.h"
 
 /*
- * What continues what: sets from and to of the plan, and "other" of their
+ * Pairs the two states: sets from and to of the plan, and "other" of their
  * tables.  Needs nothing but the definitions.
  */
 extern void ea_ddl_match(EaDdlPlan *plan, List *stored, List *wanted);

@@ -1,9 +1,9 @@
 /*
- * The planner makes what the stored state has not.  So what is missing is
- * taken out of that state, and the statements come by themselves, with the
- * same care for rows that are there and for tables that are in use.  What is
- * there and other goes first.  What rows stand against stays as it is, as
- * does what only its owner can decide about.
+ * The planner makes what the stored state lacks.  So missing objects are taken
+ * out of that state, and the statements come by themselves, with the same care
+ * for rows that are there and for tables that are in use.  Objects that differ
+ * are dropped first.  A difference stays if rows stand against its repair, or
+ * if only the owner can decide about it.
  */
 #include "postgres.h"
 
@@ -216,7 +216,7 @@ rename_object(Mended *at, const EaDdlDifference *difference)
 				   table->qualified, was, name);
 }
 
-/* Put back one difference; why not, or NULL. */
+/* Put back one difference; returns why not, or NULL. */
 static const char *
 mend_one(Mended *at, const EaDdlDifference *difference)
 {

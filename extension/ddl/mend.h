@@ -1,5 +1,5 @@
 /*
- * Making again what the tables lack.
+ * Repair of tables: make again what they lack.
  */
 #ifndef EA_MEND_H
 #define EA_MEND_H

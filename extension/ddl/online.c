@@ -3,9 +3,10 @@
  * the transaction would stop requests for as long as it takes.  On a live
  * table the transaction only promises it, as a row of pending_step, with
  * constraints that hold for new rows only; the statements that keep it run
- * afterwards, one by one, each with a lock that no request notices.  Which of
- * them are left, pending_steps.c reads off the tables themselves, so that it
- * does not matter who ran them or where they were interrupted.
+ * afterwards, one by one, each with a lock that no request notices.
+ * pending_steps.c reads off the tables themselves which of them are left, so
+ * it does not matter where they were interrupted, or by which session they
+ * ran.
  */
 #include "postgres.h"
 
@@ -78,7 +79,7 @@ ea_ddl_step_kind(const EaDdlObject *object)
 		"validate" : NULL;
 }
 
-/* What an object needs after the transaction; NULL: nothing can be later. */
+/* The steps of an object after the transaction; NULL: none can be later. */
 static EaDdlStep *
 make_step(EaDdlPlan *plan, EaDdlTable *to, EaDdlObject *object)
 {
@@ -124,7 +125,7 @@ ea_ddl_add_online(EaDdlPlan *plan, EaDdlTable *to, EaDdlObject *object)
 bool
 ea_ddl_is_promised(EaDdlPlan *plan, EaDdlTable *from, EaDdlObject *object)
 {
-	/* what only has to be validated is there */
+	/* an object that only has to be validated is there */
 	return is_index(object) && is_pending(plan, from, object->was->name);
 }
 

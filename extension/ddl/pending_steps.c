@@ -1,15 +1,16 @@
 /*
- * A row of pending_step names an index or a constraint.  The statements for
- * it are worked out anew each time, from the declarations and from what the
- * table has by now; no row holds text that anybody runs.  Rows and
- * declarations can be written by the members of entityapi_owner, and tables
- * can have triggers and checks of theirs, while it may be a superuser who
- * lets the steps run.  So everything here happens with the rights of the
- * owner, and so that nobody gets out of them: within an operation that is
- * restricted as an index function is, with all settings put back at its end.
+ * A row of pending_step names an index or a constraint.  The statements for it
+ * are worked out anew each time, from the declarations and from what the table
+ * has by now; no row holds text that is executed.  Members of entityapi_owner
+ * can write rows and declarations, and tables can have triggers and checks of
+ * theirs, while a superuser may be running the steps.  So everything here
+ * happens with the rights of the owner, with no way out of them: within an
+ * operation that is restricted as an index function is, with all settings put
+ * back at its end.
  *
- * What cannot run within a transaction, the shim sends as it is given here.
- * It makes and drops indexes, and PostgreSQL itself restricts what runs then.
+ * The shim sends the statements that cannot run within a transaction, as they
+ * are given here.  They make and drop indexes, and PostgreSQL itself restricts
+ * what runs then.
  */
 #include "postgres.h"
 
@@ -302,7 +303,7 @@ read_declarations(void)
 	return trees;
 }
 
-/* What a row promises is declared just so. */
+/* The declarations have exactly what a row promises. */
 static bool
 find_declared(Promise *p, EaNameMap *by_qualified)
 {
@@ -323,7 +324,7 @@ find_declared(Promise *p, EaNameMap *by_qualified)
 		strcmp(ea_ddl_step_kind(p->object), p->kind) == 0;
 }
 
-/* Of what is promised, that which is declared (Promise); needs SPI. */
+/* The promises that are still declared (Promise); needs SPI. */
 static List *
 load_promises(List *trees)
 {

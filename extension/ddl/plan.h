@@ -29,7 +29,7 @@ typedef struct EaDdlStatement
 	double		rows;			/* estimate; -1: of no interest */
 } EaDdlStatement;
 
-/* What is left for after the transaction: statements about one object. */
+/* Statements about one object that are left for after the transaction. */
 typedef struct EaDdlStep
 {
 	const char *kind;			/* index, unique, validate, required */

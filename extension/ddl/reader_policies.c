@@ -1,13 +1,13 @@
 /*
  * Each table has one policy: the tenant's rows, and of them those that the
- * entity's read policies leave.  A link between two rows is seen by whoever
- * sees both.  A column that only some roles may read is not granted, since a
- * right of the database does not depend on who asks.
+ * entity's read policies leave.  A reader sees a link if it sees both of its
+ * rows.  A column that only some roles may read is not granted, since a right
+ * of the database does not depend on the caller.
  *
- * On one node what is asked about the caller stands in sub-selects, asked once
+ * On one node questions about the caller stand in sub-selects, evaluated once
  * a scan and outside of it, so that processes can share it.  With Citus, which
- * takes none, functions remember what they answered; and what hangs on other
- * rows is asked of the service.
+ * takes none, functions remember their answers; and conditions on other rows
+ * are asked of the service.
  *
  * A policy stands in the way of changes of the columns it looks at, also
  * those of other tables, and is made anew when there are any.
@@ -34,7 +34,7 @@
 
 /* -------- for Citus, which takes no sub-selects -------- */
 
-/* Whose rows, by the roles of the caller; an index serves it. */
+/* The tenant's rows, by the roles of the caller; an index serves it. */
 static void
 add_readable(StringInfo buf, EaEntity *entity, const char *tenant_column)
 {
@@ -257,8 +257,8 @@ is_restrictive(const EaDdlPlan *plan, const EaDdlTable *table)
 }
 
 /*
- * Plain SQL on an existing table goes on as it did: whoever is no reader may
- * do what he has been granted, and readers see what their policy says,
+ * Plain SQL on an existing table goes on as it did: a role that is no reader
+ * may do what it has been granted, and readers see what their policy says,
  * whatever other policies there are.  Row-level security that was there stays
  * when the entity goes, and what was switched on here is switched off.
  *
@@ -302,7 +302,7 @@ close_existing(EaDdlPlan *plan, EaDdlTable *table)
 	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relid));
 	bool		ours;
 
-	/* whoever has it by now, it is his */
+	/* its present owner keeps it */
 	if (!HeapTupleIsValid(tuple))
 		return;
 	ours = ((Form_pg_class) GETSTRUCT(tuple))->relowner == GetUserId();

@@ -7,7 +7,10 @@
 #include "ddl/plan.h"
 #include "model/catalog.h"
 
-/* What the tables of a state are to have; kept when it is there. */
+/*
+ * Policies and rights that the tables of a state are to have; those that are
+ * there stay.
+ */
 extern void ea_ddl_derive_policies(EaDdlState *state, EaCatalog *catalog);
 
 /* Policies and rights; comes when all other statements are planned. */

@@ -21,7 +21,7 @@
 #include "ddl/tables.h"
 #include "model/table_owners.h"
 
-/* Whose a table is, unless it is this role's or a superuser's. */
+/* The owner of a table, unless it is this role or a superuser. */
 static Oid
 strange_owner(Oid relid)
 {

@@ -23,7 +23,7 @@ extern bool ea_ddl_is_live(EaDdlTable *table);
 /* Rows that meet the condition; rows: a table, or a query in parentheses. */
 extern int64 ea_ddl_count(const char *rows, const char *condition);
 
-/* A table that goes must not be referred to by one of others: a fault. */
+/* A table of others must not refer to one that goes: a fault. */
 extern void ea_ddl_check_dropped(EaDdlPlan *plan, EaDdlTable *table);
 
 /*

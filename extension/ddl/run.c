@@ -1,7 +1,7 @@
 /*
- * Whoever waits for an exclusive lock makes all that come after it wait, too.
+ * A session that waits for an exclusive lock makes all later ones wait, too.
  * So the locks are taken before anything is done, all within one short time;
- * when that is over the transaction gives up, everybody goes on, and the
+ * when that is over the transaction gives up, all sessions go on, and the
  * caller may try again.
  */
 #include "postgres.h"
@@ -45,9 +45,9 @@ ea_ddl_limit_waits(int timeout)
 							 true, 0, false);
 
 	/*
-	 * Citus takes locks on all nodes, and those of others first, on the way
-	 * back from it, too.  It hears of SET LOCAL within a function that another
-	 * statement calls, or else in a transaction block only.
+	 * Citus takes locks on all nodes, and those of other nodes first, on the
+	 * way back from it, too.  It hears of SET LOCAL within a function that
+	 * another statement calls, or else in a transaction block only.
 	 */
 	if (ea_ddl_has_citus())
 		execute_sql("SELECT entityapi.carry_lock_timeout()");
@@ -95,8 +95,8 @@ collect_locks(List *statements)
 }
 
 /*
- * The time for a lock is over.  What another node says of it is a warning to
- * Citus, whose own error is of the connection.
+ * The time for a lock is over.  Citus takes another node's message about it
+ * for a warning, and its own error is about the connection.
  */
 static bool
 waited_in_vain(void)

@@ -25,7 +25,9 @@ typedef struct Builder
 	EaNameMap  *aliases;		/* NULL: names stay as they are */
 } Builder;
 
-/* What goes gets a name that nothing can have, and so equals nothing. */
+/*
+ * A part that goes gets a name that nothing can have, and so equals nothing.
+ */
 #define GONE(name) psprintf("%s goes", name)
 
 static const char *
@@ -63,7 +65,7 @@ alias_of(Builder *b, const char *entity)
 	return b->aliases ? ea_names_map_get(b->aliases, entity) : NULL;
 }
 
-/* A name as a map of an alias tells it. */
+/* The new name, by a map of an alias. */
 static const char *
 new_name(EaNameMap *map, const char *name)
 {
@@ -436,8 +438,8 @@ build_reference(Builder *b, EaDdlTable *table, const EaJson *json,
 			add_unique(table, field, name, soft);
 
 		/*
-		 * Who wrote a row last changes with each write, which would have to
-		 * make entries in an index anew, for the rare deletion of a user.
+		 * The last author of a row changes with each write, which would have
+		 * to make entries in an index anew, for the rare deletion of a user.
 		 * Citus knows no such action; identity/copied_accounts.c does it.
 		 */
 		add_reference(b, table, field, name, target,

@@ -68,7 +68,7 @@ typedef struct EaDdlTable
 	const char *id_column;
 	const char *tenant_column;
 	const char *deleted_column; /* NULL: nothing is deleted softly */
-	const char *deletion_column;	/* NULL: nor is it told by what */
+	const char *deletion_column;	/* NULL: unknown by what */
 	List	   *columns;		/* of EaDdlColumn * */
 	List	   *objects;		/* of EaDdlObject * */
 	EaNameMap  *by_column;
@@ -97,8 +97,8 @@ typedef struct EaDdlState
 } EaDdlState;
 
 /*
- * What a stored entity will be called.  A field or a column that is missing
- * in its map goes, and so does a join table.
+ * The future name of a stored entity.  A field or a column that is missing in
+ * its map goes, and so does a join table.
  */
 typedef struct EaDdlAlias
 {

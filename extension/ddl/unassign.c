@@ -1,7 +1,7 @@
 /*
- * A role that is declared again later must not come back to those who had it
- * long ago, and a policy must not meet a value of another type.  So whoever
- * takes a declaration away says what becomes of what is assigned: it is
+ * A role that is declared again later must not come back to accounts that had
+ * it long ago, and a policy must not meet a value of another type.  So a
+ * caller that takes a declaration away decides about the assignments: they are
  * taken away as well when that is allowed by name.  Keys need what their
  * owners hold, so they end by themselves.  Invites are offers only: those with
  * a role that goes end with it, and those with one that only a SuperAdmin
@@ -119,7 +119,7 @@ is_among(const EaJson *names, const char *name)
 	return item != NULL;
 }
 
-/* Of those that are a tenant's offer still. */
+/* Only of those that are a tenant's offer still. */
 static void
 end_invites(Taken *taken, const char *role, EaDeclDocument *document)
 {

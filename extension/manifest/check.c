@@ -28,8 +28,8 @@ static const char *const system_columns[] =
 {"tenant_id", "id", "version", "created_at", "updated_at", "deleted_at"};
 
 /*
- * What all tenants share is written by nobody whom one of them appoints: a
- * TenantAdmin gives himself any other role.
+ * A role that one tenant assigns must not write data that all tenants share: a
+ * TenantAdmin could assign it to its own account.
  */
 static void
 check_reach(EaManifest *m, EaDeclEntity *entity, const char *pointer,
@@ -51,7 +51,7 @@ check_reach(EaManifest *m, EaDeclEntity *entity, const char *pointer,
 					  hint);
 }
 
-/* What tenants see of their accounts is written below /manage. */
+/* Accounts are written below /manage, never as resources. */
 static void
 check_only_read(EaManifest *m, EaDeclEntity *entity, const char *pointer,
 				int mask)

@@ -263,7 +263,7 @@ write_field_constraints(StringInfo buf, EaNameMap *seen, EaDeclField *field)
 #undef ADD
 }
 
-/* What a violated constraint is about, for naming the field at fault. */
+/* Constraints and their fields, for naming the field at fault. */
 static void
 write_constraints(StringInfo buf, EaDeclEntity *entity)
 {

@@ -25,8 +25,8 @@ extern char *ea_ddl_name(const char *table, const char *columns,
 
 /*
  * Note a fault where two constraints or indexes of a schema would have one
- * name: what is too long is cut, and ends with a hash.  Taken is by such a
- * name the whole one, of the entities that were looked at before.
+ * name: a name that is too long is cut, and ends with a hash; taken maps such
+ * names to the whole ones, of the entities that were checked before.
  */
 extern void ea_manifest_check_names(EaManifest *m, EaDeclEntity *entity,
 									EaNameMap *taken);

@@ -81,7 +81,7 @@ take_name(const char *at, char **schema, char **table)
 	return *table != NULL && *at == '\0';
 }
 
-/* What a name of a table looks like, as a hint. */
+/* The form of a table's name, as a hint. */
 static const char form[] = "schema.name, each as it is spelled in the "
 "catalog, with quotation marks around what has a dot";
 
@@ -212,7 +212,7 @@ ea_manifest_column(const EaDeclField *field, const EaDeclEntity *member,
 	return name ? pstrdup(name) : ea_names_identifier(usual);
 }
 
-/* What a key of "columns" may be: a column without a field. */
+/* Keys of "columns" for columns without a field. */
 static bool
 is_system_key(const EaDeclEntity *entity, const char *key)
 {

@@ -12,7 +12,7 @@
 #define LONGEST_STRING 10485760 /* of character varying */
 #define GREATEST_PRECISION 1000
 
-/* What a key goes with, beside the types that have a bit of EA_KEYS_*. */
+/* Fields that a key goes with, beside the types with a bit of EA_KEYS_*. */
 #define WITH_REF		0x01
 #define WITH_ONE_OF		0x02
 #define WITH_ATTRIBUTES 0x04	/* whatever their type */
@@ -44,7 +44,7 @@ static const struct
 	{"onDelete", 0, WITH_REF | WITH_ONE_OF, "ref and oneof"},
 };
 
-/* What fields may be besides attributes. */
+/* Types of fields that are no attributes. */
 static const char *const references[] = {"ref", "oneof"};
 
 #define N_NAMES (EA_N_TYPES + lengthof(references))
@@ -103,7 +103,7 @@ expected_types(int bit, int with)
 					names_of_types(bit, false, " and "));
 }
 
-/* Whether a key may stand at a field, whose type is known by now. */
+/* May a key stand at a field, whose type is known by now? */
 static bool
 goes_with(int key, const EaDeclField *field)
 {

@@ -5,7 +5,7 @@
 #include "manifest/manifest.h"
 #include "request/errors.h"
 
-/* What each form accepts, and how a message names it. */
+/* The kind that each form accepts, and its name in messages. */
 static const struct
 {
 	EaJsonKind	kind;

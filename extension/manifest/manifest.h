@@ -4,8 +4,8 @@
  * Applying goes through these files, each leaning on the one before:
  * documents.c (documents to the structs below), check.c and fields.c (do they
  * fit together), compile.c (to the stored definitions), ddl/ddl.c (to
- * statements), apply/apply.c (the whole).  Nobody stops at a fault; faults are
- * collected here and thrown at once.
+ * statements), apply/apply.c (the whole).  No step stops at a fault; faults
+ * are collected here and thrown at once.
  *
  * All memory belongs to the memory context of the call.
  */

@@ -22,7 +22,7 @@ static const char *const system_names[] =
 static const int existing_columns[] =
 {EA_DECL_CREATED_AT, EA_DECL_UPDATED_AT, -1, -1};
 
-/* What User shows of an account without being asked. */
+/* The fields of an account that User always shows. */
 static const struct
 {
 	const char *name;
@@ -187,7 +187,9 @@ check_profile_field(EaManifest *m, EaDeclField *field)
 			  "a profile holds values");
 }
 
-/* Of what User shows anyway, only who reads it can be said. */
+/*
+ * A document can only restrict the readers of fields that User always shows.
+ */
 static void
 settle_account_field(EaManifest *m, EaDeclEntity *entity, int i)
 {

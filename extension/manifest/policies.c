@@ -22,7 +22,7 @@ typedef struct Use
 	bool		unsound;		/* a fault is noted elsewhere already */
 } Use;
 
-/* What read policies of entities look at. */
+/* Entities that read policies look at. */
 typedef struct Leads
 {
 	EaDeclEntity *entity;

@@ -34,7 +34,7 @@ add_member(EaDeclField *field, EaDeclEntity *target, const char *column)
 	field->members = lappend(field->members, member);
 }
 
-/* What leads a resource of no tenant to those of tenants. */
+/* Refuse what leads a resource of no tenant to those of tenants. */
 static void
 check_scope(EaManifest *m, EaDeclField *field, EaDeclEntity *target)
 {
@@ -56,8 +56,8 @@ check_on_delete(EaManifest *m, EaDeclField *field)
 }
 
 /*
- * What a deletion only hides takes nothing along that would be gone for good:
- * nobody could bring it back, and nothing says that it was there.
+ * A row that is only hidden must not take along rows that would be gone for
+ * good: nobody could bring them back, and nothing says that they were there.
  */
 static void
 check_cascade(EaManifest *m, EaDeclField *field, EaDeclEntity *target)
@@ -284,7 +284,7 @@ check_inverse(EaManifest *m, EaDeclField *field)
 		return;
 	}
 
-	/* what is wrong with the owner has been said at the owner */
+	/* a fault of the owner has been noted at the owner */
 	if (!owner->sound || (owner->type == NULL && owner->members == NIL &&
 						  owner->mapped_by == NULL))
 	{

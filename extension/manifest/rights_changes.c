@@ -1,8 +1,8 @@
 /*
- * Who may do what, what policies and hooks there are, what a version shows:
- * none of it is seen in the tables.  Here the stored definitions are compared
- * with the new ones, member by member, and each difference becomes a line, so
- * that whoever reviews a change has seen all of it.
+ * The tables do not show rights, policies, hooks, or the contents of versions.
+ * This module compares the stored definitions with the new ones, member by
+ * member, and each difference becomes a line, so that the reviewer of a change
+ * sees all of it.
  */
 #include "postgres.h"
 
@@ -17,13 +17,13 @@
 typedef struct Changes
 {
 	List	   *lines;			/* of char * */
-	EaNameMap  *seen;			/* a hook of all entities is told once */
+	EaNameMap  *seen;			/* a hook of all entities is reported once */
 } Changes;
 
 static const char *const operations[] =
 {"create", "read", "update", "delete", "restore", "history"};
 
-/* Members that are told otherwise, or by the statements. */
+/* Members that other lines report, or the statements. */
 static const char *const service_own[] =
 {"revision", "singleTenant", "roles", "superRoles", "defaultRoles", "versions",
 "securityAttributes", NULL};
@@ -35,7 +35,7 @@ static const char *const field_own[] =
 {"name", "kind", "column", "members", "join", "renamedFrom", "readRoles",
 "writeRoles", NULL};
 
-/* More that statements tell, where the table is made here. */
+/* More that statements report, where the table is made here. */
 static const char *const entity_made[] =
 {"tenantScoped", "softDelete", "deletionId", "optimisticLocking", NULL};
 static const char *const field_made[] =
@@ -99,7 +99,7 @@ append_item(StringInfo out, const char *sign, const char *item)
 	appendStringInfo(out, "%s%s %s", out->len > 0 ? ", " : "", sign, item);
 }
 
-/* What comes to a list of names and what goes from it: "+ A, - B". */
+/* Names that a list gains and loses: "+ A, - B". */
 static void
 compare_lists(Changes *changes, const char *what, const EaJson *before,
 			  const EaJson *after)
@@ -290,7 +290,7 @@ compare_entity(Changes *changes, const EaJson *before, const EaJson *after)
 						entity_own, existing ? none : entity_made);
 }
 
-/* Who assigns a role, as the lists of a service tell it. */
+/* The assigner of a role, by the lists of a service. */
 static const char *
 assigner_of(const EaJson *service, const char *role)
 {

@@ -15,7 +15,7 @@ typedef struct EaManifestState
 	List	   *entities;
 } EaManifestState;
 
-/* What differs and is not seen in tables: lines (char *), for people. */
+/* Differences that tables do not show: lines (char *), for people. */
 extern List *ea_manifest_changes(const EaManifestState *before,
 								 const EaManifestState *after);
 

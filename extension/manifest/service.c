@@ -74,7 +74,7 @@ static const EaKey attribute_keys[] =
 	{"description", EA_KEY_TEXT, 0, offsetof(Attribute, description)},
 };
 
-/* Who gives a role to accounts; in the order of Role.assignable_by. */
+/* The assigners of a role; in the order of Role.assignable_by. */
 static const char *const assigners[] = {"tenantAdmin", "superAdmin", NULL};
 
 typedef struct Role
@@ -355,7 +355,7 @@ ea_manifest_check_role(EaManifest *m, const char *label, const char *pointer,
 						  ea_manifest_guess_map(role, m->by_role, otherwise));
 }
 
-/* An empty name has been told of. */
+/* An empty name has been reported. */
 void
 ea_manifest_check_roles(EaManifest *m, const char *label,
 						const char *pointer, List *roles)
@@ -374,7 +374,7 @@ ea_manifest_check_roles(EaManifest *m, const char *label,
 	}
 }
 
-/* New users of tenants get these, whoever makes them. */
+/* New users of tenants get these, however they are made. */
 static void
 check_default_roles(EaManifest *m)
 {
