@@ -9,7 +9,7 @@
 /* Enabled and allowNonExpiring; stored as null where they are inherited. */
 #define NSETTINGS 2
 
-/* What holds for all that have none of their own. */
+/* The settings of tenants that have none of their own. */
 const EaRecord ea_api_key_settings = {
 	.schema = "ApiKeySettings",
 	.scope = EA_OF_SERVICE,

@@ -6,7 +6,7 @@
 
 #include "management/records.h"
 
-/* What holds for the keys of a user. */
+/* The settings for the keys of a user. */
 typedef struct EaKeySettings
 {
 	bool		enabled;

@@ -118,7 +118,7 @@ check_settings(EaDraft *draft)
 	const EaPrincipal *principal = draft->req->principal;
 	EaKeySettings *settings = palloc(sizeof(EaKeySettings));
 
-	/* this also lets one request at a time count his keys */
+	/* this also lets one request at a time count the user's keys */
 	ea_account_hold_own(draft->req);
 	*settings = ea_api_keys_settings(principal->has_tenant ?
 									 &principal->tenant : NULL);

@@ -7,10 +7,10 @@
 #include "request/request.h"
 
 /*
- * Do it in a subtransaction: what somebody's table or trigger refuses to let
- * go keeps back this work, not what comes after it.  False, with a line in the
- * server's log that says what cannot be done ("erase tenant x"), if it failed
- * by something of its own; what others would fail by, too, is thrown.
+ * Do it in a subtransaction: a table or trigger that refuses it stops this
+ * work, not the work after it.  False, with a line in the server's log that
+ * names the work ("erase tenant x"), if it failed for a reason of its own;
+ * throws errors that other work would meet, too.
  */
 extern bool ea_attempt(EaRequest *req, void (*work) (void *arg), void *arg,
 					   const char *what);

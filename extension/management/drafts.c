@@ -169,7 +169,7 @@ ea_drafts_update(EaDraft *draft)
 
 /* -------- the routes -------- */
 
-/* Begin with a route's body: all of it that can be refused is looked at. */
+/* Begin with a route's body: check all of it that can be refused. */
 static void
 take_body(EaDraft *draft, EaRequest *req)
 {
@@ -245,7 +245,9 @@ ea_drafts_act(EaRequest *req)
 
 	ea_records_locate(&draft);
 
-	/* what shows nothing of it may end it, or what others hold of it */
+	/*
+	 * an action that shows nothing of it may end it, or what others hold of it
+	 */
 	ea_records_hold(&draft, route->status == 204 ? "UPDATE" : "NO KEY UPDATE");
 	if (route->flags & EA_ROUTE_SECRET)
 		make_secret(&draft);

@@ -267,7 +267,9 @@ ea_erase_plan(EaRequest *req)
 		plan_loosening(&plan, &graph, circles, &graph.vertices[i]);
 	}
 
-	/* without what has been loosened; whoever refers goes before its target */
+	/*
+	 * without loosened references; a referring entity goes before its target
+	 */
 	find_circles(&graph, circles);
 	for (int circle = graph.ncircles - 1; circle >= 0; circle--)
 		plan_rows(&plan, &graph, circle);

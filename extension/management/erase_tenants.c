@@ -1,11 +1,11 @@
 /*
- * A deleted tenant is its row in entityapi.tenant and whatever else still
- * has its id.  That is all there is to know: a step looks for rows, deletes
- * some, and commits.  So it does not matter who makes the next one, or when.
+ * A deleted tenant is its row in entityapi.tenant and all other rows with its
+ * id.  There is no other state: a step looks for rows, deletes some, and
+ * commits.  So any session can make the next one, at any time.
  *
  * Requests of the tenant that began before it was deleted may still write, and
- * what they have written be committed later.  When none of them is left, what
- * is found then is all, and the tenant's row goes with the rest.
+ * commit that later.  When none of them is left, the rows found then are all,
+ * and the tenant's row goes with the rest.
  */
 #include "postgres.h"
 
@@ -129,7 +129,7 @@ typedef struct Deleted
 	pg_uuid_t	id;
 	bool		settled;		/* nobody writes there any more */
 	FullTransactionId by;		/* deleted_by, */
-	TransactionId written;		/* and who has written that */
+	TransactionId written;		/* and the transaction that wrote that */
 } Deleted;
 
 #define DELETED_TENANTS(written) \
@@ -199,9 +199,9 @@ note_writer(void *arg, TupleTableSlot *slot)
 }
 
 /*
- * Transactions of others that had written before, and go on: one that is
- * between two statements, or commits, has no snapshot, and one that is
- * prepared has not even a session.  Each holds its number in a lock.
+ * Other transactions that had written before, and go on: one that is between
+ * two statements, or commits, has no snapshot, and a prepared one has not even
+ * a session.  Each holds its number in a lock.
  */
 static bool
 has_old_writers(FullTransactionId by)
@@ -226,8 +226,8 @@ settle_tenant(const pg_uuid_t *tenant)
 
 /*
  * Each node of a cluster waits for its own transactions.  The row by which all
- * of them are asked stays as it is, and is given back: who has the turn may be
- * waiting for it.
+ * of them are asked stays as it is, and is given back: the holder of the turn
+ * may be waiting for it.
  */
 static void
 let_all_end(void)
@@ -257,8 +257,8 @@ let_all_end(void)
 
 /*
  * The same for a cluster, whose nodes count transactions each for itself.
- * Nothing is written before they have waited, nor the turn taken, as who waits
- * for us would be one of those that are waited for.
+ * Nothing is written before they have waited, nor the turn taken: a
+ * transaction that waits for us would be one of those that we wait for.
  */
 static void
 settle_everywhere(void *arg)
@@ -268,9 +268,9 @@ settle_everywhere(void *arg)
 }
 
 /*
- * No statement is left that has not seen the deletion, so who has not written
- * by now will not.  The others are those before the next transaction; and that
- * this is its number is seen by who has written it, who comes before it.
+ * All statements now have seen the deletion, so a transaction that has not
+ * written by now will not.  The others precede the next transaction; the
+ * writer of the row shows that this is its number, as it comes before it.
  */
 static FullTransactionId
 note_writers(const pg_uuid_t *tenant)
@@ -333,7 +333,9 @@ still_running(VirtualTransactionId *ids, int n)
 	return left;
 }
 
-/* Wait for who is in a statement now, and for all that have written. */
+/*
+ * Wait for all sessions within a statement now, and for all that have written.
+ */
 static void
 let_end(TimestampTz started)
 {
@@ -372,7 +374,7 @@ EA_CONFINED_FUNCTION(ea_sql_let_end)
 	PG_RETURN_BOOL(false);
 }
 
-/* The last of it, and a record of that. */
+/* Delete the tenant's row, and record that. */
 static void
 finish_tenant(EaRequest *req)
 {
@@ -445,7 +447,10 @@ erase_tenant(EaRequest *req, const Deleted *deleted, bool *more)
 	req->has_tenant = true;
 	if (!is_place_of(req))
 	{
-		/* with locks of what comes then, who has to end would wait for us */
+		/*
+		 * with the locks of the later work, those that have to end would wait
+		 * for us
+		 */
 		if (ea_distributed() && !deleted->settled &&
 			settle_cluster(req))
 		{
@@ -475,7 +480,7 @@ erase_tenant(EaRequest *req, const Deleted *deleted, bool *more)
 	return n;
 }
 
-/* A tenant whose turn it is, and what came of it. */
+/* The tenant whose turn it is, and the result. */
 typedef struct Turn
 {
 	EaRequest  *req;
@@ -519,7 +524,7 @@ ea_erase_step(EaRequest *req, bool *more)
 				EA_NO_PARAMS,
 				EA_READER(read_deleted, UUIDOID, XID8OID, XIDOID), &list);
 
-	/* one that has to wait for others' transactions keeps nobody waiting */
+	/* a tenant that has to wait for transactions keeps no other waiting */
 	for (int i = 0; i < list.n && n == 0 && !*more; i++)
 		n = try_tenant(req, &list.tenants[i], more);
 	return n;

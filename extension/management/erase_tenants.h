@@ -1,5 +1,5 @@
 /*
- * Take away what deleted tenants leave behind, step by step.
+ * Erase what deleted tenants leave behind, step by step.
  */
 #ifndef EA_ERASE_TENANTS_H
 #define EA_ERASE_TENANTS_H
@@ -9,12 +9,12 @@
 
 /*
  * One step for the tenant that was deleted first: so many rows at a time until
- * EA_ERASE_STEP_MS have passed, and once at least.  Nobody but requests of
- * that tenant waits for it, and it leaves at once if another session is at it.
+ * EA_ERASE_STEP_MS have passed, and once at least.  Only requests of that
+ * tenant wait for it, and it leaves at once if another session is at it.
  * Returns the number of rows taken away; *more says whether the next step has
- * work to do now.  SPI must be connected.  A tenant whose rows cannot be
- * deleted is told of in the server's log, and the next one's turn comes; a
- * later step tries again.
+ * work to do now.  SPI must be connected.  The server's log reports a tenant
+ * whose rows cannot be deleted, and the next one's turn comes; a later step
+ * tries again.
  */
 extern int64 ea_erase_step(EaRequest *req, bool *more);
 
@@ -30,7 +30,7 @@ typedef enum EaEraseKind
 	EA_ERASE_KNOT				/* rows that cannot be without one another */
 } EaEraseKind;
 
-/* What to do with one table, or with some. */
+/* The work on one table, or on some. */
 typedef struct EaErase
 {
 	EaEraseKind kind;

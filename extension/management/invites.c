@@ -1,8 +1,8 @@
 /*
- * An invite is used up by the update that finds it pending.  Of several that
- * accept it at once the row's lock lets one through to make the account; if
- * that fails, the update is undone with the rest and the invite stays as it
- * was.
+ * An invite is used up by the update that finds it pending.  If several
+ * requests accept it at once, the row's lock lets one through to make the
+ * account; if that fails, the update is undone with the rest and the invite
+ * stays as it was.
  */
 #include "postgres.h"
 
@@ -160,7 +160,7 @@ hold_tenant(const InviteRow *row)
 						 ea_params(EA_UUID(&row->tenant))) > 0;
 }
 
-/* The user as the invitee and the invite have him; notes faults. */
+/* The user by the invitee's members and the invite; notes faults. */
 static void
 describe_user(EaDraft *user, const InviteRow *row)
 {
@@ -189,7 +189,7 @@ refuse_invite(EaRequest *req)
 					"This invite cannot be used.");
 }
 
-/* For the record: the new user is who accepted. */
+/* For the audit log: the new user has accepted. */
 static void
 note_subject(EaDraft *user, char *username)
 {

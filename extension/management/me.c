@@ -10,7 +10,7 @@
 #include "model/catalog.h"
 #include "request/errors.h"
 
-/* What is shown; the values are the principal's, but for the address. */
+/* The shown members; the values are the principal's, but for the address. */
 const EaRecord ea_me = {
 	.schema = "Me",
 	EA_RECORD_COLUMNS(
@@ -30,7 +30,7 @@ const EaRecord ea_me = {
 	)
 };
 
-/* What is stored; a principal of somebody else's has none of it. */
+/* The stored members; a principal made elsewhere has none. */
 static const EaRecord account = {
 	.scope = EA_OF_CALLER,
 	.table = "entityapi.account",

@@ -10,7 +10,7 @@
 extern void ea_me_show(EaRequest *req);
 extern void ea_me_update(EaRequest *req);
 
-/* What they show and take, to be described. */
+/* The records and bodies of these routes, to be described. */
 extern const EaRecord ea_me;
 extern const EaBodyForm ea_me_form;
 

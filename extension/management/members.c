@@ -50,7 +50,7 @@ is_reserved(const char *role)
 	return false;
 }
 
-/* May the caller have a say in who holds this role? */
+/* May the caller give or take this role? */
 static bool
 may_assign(EaRequest *req, const char *role)
 {

@@ -29,9 +29,8 @@ extern EaValue ea_members_own_roles(EaDraft *draft, const EaJson *array,
 									const char *pointer);
 
 /*
- * May the caller get at what somebody with the held roles may do, by a new
- * password or secret?  Nobody but a SuperAdmin gets so at roles that only a
- * SuperAdmin assigns.
+ * May the caller gain the rights of the held roles, by a new password or
+ * secret? Only a SuperAdmin may gain roles so that only a SuperAdmin assigns.
  */
 extern bool ea_members_may_enter(const EaDraft *draft);
 

@@ -1,8 +1,8 @@
 /*
  * A manifest is applied as a whole or not at all and leaves no trace when it
- * fails.  Pending can be what it leaves for after its transaction, such as
- * indexes of tables that hold rows, and an update of the extension: its
- * library is newer than its objects in this database.
+ * fails.  Two things can be pending: steps that it leaves for after its
+ * transaction, such as indexes of tables that hold rows, and an update of the
+ * extension, whose library is newer than its objects in this database.
  */
 #include "postgres.h"
 
@@ -50,7 +50,7 @@ write_revision(void *arg, TupleTableSlot *slot)
 
 /* -------- what is pending -------- */
 
-/* What a step is about; the name of the index or constraint comes after. */
+/* The kind of a step's object; the name of the index or constraint follows. */
 static const struct
 {
 	const char *kind;

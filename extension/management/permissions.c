@@ -1,7 +1,7 @@
 /*
- * It is asked of what decides in each request, so it cannot say otherwise.
- * What policies and hooks say depends on the resource, and is not told; what
- * a caller may not do at all is not named.
+ * The answer comes from the functions that decide in each request, so it
+ * cannot differ from them.  Verdicts of policies and hooks depend on the
+ * resource and are left out; so is all that a caller may not do at all.
  */
 #include "postgres.h"
 
@@ -29,8 +29,8 @@ may_see(EaRequest *req, EaField *field)
 }
 
 /*
- * As write/input.c decides.  What can neither be read nor was given to be
- * written is unknown; what mirrors another field is written there.
+ * As write/input.c decides.  A field that is neither readable nor granted for
+ * writing is unknown; a field that mirrors another one is written there.
  */
 static bool
 may_set(EaRequest *req, EaField *field)

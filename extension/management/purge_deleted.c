@@ -1,9 +1,9 @@
 /*
- * What is due is looked for by the time of deletion.  A row that is found is
- * mostly part of a deletion of more; so the rows are followed that took it
- * along, as far as they are due, too, and the uppermost goes with all that
- * went with it.  It is held first, as by who restores it: nobody gets half of
- * a deletion back.
+ * Due rows are found by their time of deletion.  Such a row is mostly part of
+ * a larger deletion; so the purge follows the rows that took it along, as far
+ * as they are due, too, and the uppermost goes with all that went with it.
+ * That one is locked first, as a restore does: nobody gets half of a deletion
+ * back.
  */
 #include "postgres.h"
 
@@ -166,7 +166,7 @@ is_due(EaRequest *req, EaEntity *entity, const pg_uuid_t *id,
 	return true;
 }
 
-/* What a row refers to by a column, if it does. */
+/* The target of a row by a column, if it has one. */
 static bool
 read_reference(EaRequest *req, EaEntity *entity, const pg_uuid_t *id,
 			   const char *column, pg_uuid_t *target)
@@ -228,7 +228,7 @@ record_purge(Due *due, const EaPurged *purged)
 								  purged->rows == 1 ? "" : "s"));
 }
 
-/* All of it, or nothing where somebody is at it. */
+/* Purge all of it, or nothing where another session is at it. */
 static void
 purge_due(void *arg)
 {

@@ -270,7 +270,7 @@ ea_records_hold(EaDraft *draft, const char *lock)
 	add_row(&b, draft);
 	ea_sqlbuf_addf(&b, " FOR %s OF r", lock);
 
-	/* the second statement sees what whoever held the row before has done */
+	/* the second statement sees the changes of the row's former holder */
 	if (ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, NULL, NULL) > 0)
 		draft->held = ea_records_find(draft);
 	if (draft->held == NULL)
@@ -325,7 +325,10 @@ ea_records_note(const EaDraft *draft, EaAuditRecord *audit)
 	return row;
 }
 
-/* How many records the filter leaves; a page that is not full tells. */
+/*
+ * The number of records that the filter leaves; a page that is not full shows
+ * it.
+ */
 static int64
 count_records(const EaDraft *draft, const EaQuery *query, int rows)
 {

@@ -15,7 +15,7 @@
 #include "request/body.h"
 #include "request/request.h"
 
-/* Whose the records of a kind are; that one's id is $1 in all their SQL. */
+/* The owner of a kind's records; its id is $1 in all their SQL. */
 typedef enum EaScope
 {
 	EA_OF_SERVICE,				/* nobody's: $1 is null */
@@ -50,7 +50,7 @@ typedef struct EaRecord
 								 * secret_hash */
 	const char *made_schema;	/* members of the new one only, for OpenAPI */
 
-	/* what is true of this kind only; each may be NULL */
+	/* the hooks of this kind; each may be NULL */
 	EaRecordHook before;		/* a body is taken: before all locks */
 	EaRecordHook store;			/* it has no fault: add to what is stored */
 	EaRecordHook after;			/* the row is written, and not yet shown */
@@ -106,8 +106,8 @@ extern void ea_records_show(EaRequest *req);
 extern void ea_records_tenant(EaRequest *req, pg_uuid_t *tenant);
 
 /*
- * Find whose the record of the path is, and which; 404 for what is none.  With
- * no id in the path it is the one with that of whose it is.
+ * Find the record of the path and its owner; 404 if there is none.  With no id
+ * in the path it is the record with the owner's id.
  */
 extern void ea_records_locate(EaDraft *draft);
 

@@ -47,7 +47,7 @@ const EaBodyForm ea_tenants_admin_form = EA_BODY_FORM(
 	"'format':'password','minLength':12,'maxLength':128"}
 );
 
-/* The first administrator: a user, who becomes the draft's own. */
+/* The first administrator: a user, which becomes the draft's own. */
 static EaValue
 read_admin(EaDraft *draft, const EaJson *sent, const char *pointer)
 {
@@ -66,7 +66,7 @@ read_admin(EaDraft *draft, const EaJson *sent, const char *pointer)
 	return EA_TEXT("");
 }
 
-/* He is made, given his authority, and shown. */
+/* The user is made, given its authority, and shown. */
 static void
 make_admin(EaDraft *draft)
 {
@@ -88,9 +88,9 @@ make_admin(EaDraft *draft)
 }
 
 /*
- * Nobody else writes tenants from the look at their names until the end of
- * the transaction that changes one.  On a cluster a lock of the table would be
- * one node's, and in the way of those who wait for the turn.
+ * Nobody else writes tenants from the look at their names until the end of the
+ * transaction that changes one.  On a cluster a lock of the table would be one
+ * node's, and in the way of transactions that wait for the turn.
  */
 static void
 lock_names(EaDraft *draft)

@@ -12,9 +12,9 @@
 	" VALUES ($1, $2) ON CONFLICT DO NOTHING"
 
 /*
- * Name and slug become what nobody can ask for, and so are free again.  They
- * are keys, so the update waits for those who are adding to the tenant right
- * now, and they for it.
+ * Name and slug become values that no client can ask for, and so are free
+ * again.  They are keys, so the update waits for transactions that are adding
+ * to the tenant right now, and they for it.
  */
 #define EA_TENANTS_END \
 	"UPDATE entityapi.tenant SET status = 'DELETED'," \

@@ -39,7 +39,7 @@ read_username(EaDraft *draft, const EaJson *sent, const char *pointer)
 	return name;
 }
 
-/* Who has a role that the caller cannot assign is not let in by him either. */
+/* A caller cannot let in a user with a role that the caller cannot assign. */
 static void
 check_entry(EaDraft *draft, const char *pointer)
 {
@@ -127,7 +127,7 @@ store_user(EaDraft *draft)
 
 	if (password != NULL)
 	{
-		if (!is_made(draft))	/* told of, even if it had to be before */
+		if (!is_made(draft))	/* reported, even if it had to be before */
 			ea_records_held(draft, "passwordChangeRequired")->isnull = true;
 		else if (!ea_distributed())
 			ea_throttle_hash_new(draft->req);
@@ -141,8 +141,9 @@ store_user(EaDraft *draft)
 }
 
 /*
- * What refers to him lets go, goes along or stands against it, as declared.
- * The request is one of /manage, and acts in the user's tenant for that.
+ * Rows that refer to the user let go, go along or stand against it, as
+ * declared.  The request is one of /manage, and acts in the user's tenant for
+ * that.
  */
 static void
 leave_users(EaDraft *draft)

@@ -10,11 +10,11 @@
 extern const EaRecord ea_users;
 
 /*
- * Ask for the right to hash the password that is sent, NULL: that is made for
- * a new user.  A login of this user keeps the hash that it has while it waits
- * for us, so this comes before all locks.  On a cluster, where each login
- * waits for whoever has locked any user, the hash is made here as well, though
- * faults may be found later.
+ * Ask for the right to hash the password that is sent; NULL: the one made for
+ * a new user.  A login of this user keeps its place among the hashes while it
+ * waits for us, so this comes before all locks.  On a cluster, where each
+ * login waits for a transaction that has locked any user, the hash is made
+ * here as well, though faults may be found later.
  */
 extern void ea_users_ask_for_hash(EaDraft *draft, const EaJson *password);
 

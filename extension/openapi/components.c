@@ -101,7 +101,7 @@ static const EaApiComponent headers[] = {
 	"'schema':{'type':'string'}}"}
 };
 
-/* What the headers of every refusal are, and those of some. */
+/* The headers of every refusal, and those of some. */
 static const char request_id[] =
 "'X-Request-Id':{'description':'The id of the request','schema':"
 "{'type':'string'}}";

@@ -16,7 +16,7 @@
 #include "openapi/entities.h"
 #include "openapi/writer.h"
 
-/* What a field is shown for. */
+/* The schemas that a field is shown in. */
 typedef enum Purpose
 {
 	FOR_ANSWER,
@@ -98,7 +98,7 @@ add_note(StringInfo text, const char *note)
 	appendStringInfoString(text, note);
 }
 
-/* What the manifest says, and what the schema cannot. */
+/* The manifest's text, and notes for what the schema cannot say. */
 static void
 put_description(EaApi *api, const EaField *field, const EaJson *json)
 {
@@ -141,9 +141,9 @@ put_description(EaApi *api, const EaField *field, const EaJson *json)
 }
 
 /*
- * Tables of others may hold, and take, what no other table is given.  What is
- * shown of a made table, if plain SQL has put it there, is left out: no client
- * is to think of every number as of a string for that.
+ * Existing tables may hold, and take, values that no other table is given.
+ * The schema of a made table leaves out values that only plain SQL can put
+ * there: no client should treat every number as a string for that.
  */
 static bool
 is_odd(const EaField *field, EaForm form)

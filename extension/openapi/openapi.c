@@ -4,8 +4,8 @@
  * The documents are made when declarations are applied, and stored, so that a
  * fresh backend answers at once.  A backend that was asked keeps what it
  * served: putting it together from its pieces in the table is most of the
- * work, and anybody may ask for any version, without a credential and as
- * often as he likes.  What is stored counts as long as it was made for the
+ * work, and any client may ask for any version, without a credential and as
+ * often as it likes.  A stored document counts as long as it was made for the
  * present revision, by this program, under the settings of this session;
  * otherwise, or when there is nothing stored (a restored database, a version
  * that nobody applied anything to), the backend makes the document itself.
@@ -225,7 +225,7 @@ write_document(EaApi *api)
 	ea_jsonfmt_put(api->out, ",'paths':{");
 	ea_openapi_paths(api);
 
-	/* whoever refers comes before what is referred to */
+	/* the referring part comes before its target */
 	ea_jsonfmt_put(api->out, "},'components':{");
 	ea_openapi_common(api);
 	ea_jsonfmt_put(api->out, ",'schemas':{");
@@ -357,7 +357,7 @@ keep_document(Kept *made)
 static const Document *
 kept_document(EaCatalog *catalog, int version)
 {
-	/* taken first: what changes meanwhile outdates it again */
+	/* taken first: a change meanwhile outdates it again */
 	uint64		generation = ea_invalidate_generation();
 	char	   *state = made_for(catalog);
 	dlist_iter	iter;
@@ -397,7 +397,7 @@ store_document(int version, const char *state)
 	pfree(text);
 }
 
-/* What has just been applied: the backend's own catalog may be older. */
+/* The service just applied: the backend's own catalog may be older. */
 static EaCatalog *
 applied_service(void)
 {

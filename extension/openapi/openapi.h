@@ -14,7 +14,7 @@
 
 #include "request/route.h"
 
-/* What is described: the table of routes, which is of a higher layer. */
+/* The routes to describe; their table is of a higher layer. */
 extern void ea_openapi_install(const EaRoute *table, int n);
 
 /* GET /api/v{n}/openapi.json */

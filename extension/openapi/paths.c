@@ -1,7 +1,6 @@
 /*
- * What follows from a route for all alike (credentials, errors, media
- * types, parameters of the path) is derived from its row; the rest is said
- * there.
+ * Credentials, errors, media types and parameters of the path are derived from
+ * a route's row; the row states the rest.
  */
 #include "postgres.h"
 
@@ -37,7 +36,7 @@ static const struct
 	{EA_DELETE, "delete"}
 };
 
-/* Parameters of the query, by who takes them. */
+/* Parameters of the query, by the routes that take them. */
 static const struct
 {
 	const char *name;
@@ -92,7 +91,7 @@ is_api_route(const EaRoute *route)
 
 /* -------- texts with names in them -------- */
 
-/* What a name in braces stands for; NULL: itself. */
+/* The meaning of a name in braces; NULL: itself. */
 static const char *
 find_word(Operation *op, const char *name, int len)
 {
@@ -177,7 +176,7 @@ write_address(EaApi *api, const char *pattern, const EaEntity *entity,
 
 /* -------- parts of an operation -------- */
 
-/* What a relationship leads to, as a document of its own. */
+/* The target of a relationship, as a document of its own. */
 static void
 write_related(Operation *op)
 {

@@ -1,7 +1,7 @@
 /*
  * Records and bodies are described by the tables that management/records.h and
- * request/body.h have, which routes name.  What is written by hand elsewhere
- * is written by hand here.
+ * request/body.h have, which routes name.  Records whose code elsewhere is
+ * written by hand are written by hand here.
  */
 #include "postgres.h"
 
