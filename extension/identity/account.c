@@ -92,7 +92,7 @@ ea_account_hold_own(EaRequest *req)
 	EaPrincipal *principal = req->principal;
 	EaAccount	account = {0};
 
-	/* the second statement sees what whoever held the row before has done */
+	/* the second statement sees the changes of the row's former holder */
 	if (ea_exec_write("SELECT 1 FROM entityapi.account WHERE id = $1"
 					  " FOR NO KEY UPDATE",
 					  ea_params(EA_UUID(&principal->account))) == 0 ||

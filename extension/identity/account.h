@@ -15,8 +15,8 @@ typedef struct EaAccount
 } EaAccount;
 
 /*
- * What a statement selects to read an account, from which tables, in this
- * order; whatever it selects besides comes after.
+ * The columns that a statement selects to read an account, in this order, and
+ * their tables; other columns come after.
  */
 #define EA_ACCOUNT_COLUMNS \
 	"a.id, a.kind, a.tenant_id, a.username, a.roles, a.profile::text," \
@@ -42,17 +42,17 @@ extern const char *ea_account_tables(void);
 extern void ea_account_read(EaAccount *account, TupleTableSlot *slot);
 
 /*
- * Before the caller changes what is his own: hold his account and his session,
- * in this order, and read again what he has.  Throws 401 when one of them has
- * ended since the request began.
+ * Before the caller changes its own data: hold its account and its session, in
+ * this order, and read them again.  Throws 401 when one of them has ended
+ * since the request began.
  */
 extern void ea_account_hold_own(EaRequest *req);
 
 /*
- * Before declared roles and attributes are given to an account, and before
- * its row is held: whoever takes one out of the declarations waits for this
- * transaction, and then sees that the account has it.  Throws 40001 when he
- * came first.
+ * Before declared roles and attributes are given to an account, and before its
+ * row is held: a transaction that takes one out of the declarations waits for
+ * this one, and then sees that the account has it.  Throws 40001 when the
+ * other came first.
  */
 extern void ea_account_hold_declarations(EaRequest *req);
 
@@ -61,8 +61,8 @@ extern const char *ea_account_kind(EaKind kind);
 extern bool ea_account_find_kind(const char *name, EaKind *kind);
 
 /*
- * What is wrong with a new password of the user with this username key, the
- * list of common ones included; NULL if nothing is.
+ * The fault of a new password of the user with this username key, the list of
+ * common ones included; NULL if nothing is.
  */
 extern const char *ea_account_password_fault(const char *password, int len,
 											 const char *username_key);

@@ -1,7 +1,7 @@
 /*
- * What a key carries is held against what its owner has whenever it is used,
- * in the statement that finds it, so that a right that is taken away is gone
- * from his keys at once, and is back in them when he has it again.
+ * The statement that finds a key compares its rights with its owner's at each
+ * use, so a right that the owner loses is gone from the keys at once, and is
+ * back in them when the owner has it again.
  */
 #include "postgres.h"
 

@@ -21,17 +21,17 @@
 	EA_KEYS_SETTING("allow_non_expiring", tenant, "false")
 
 /*
- * Who comes with a key: its owner with what the key carries of his roles and
- * attributes, never with platform authority.  NULL unless the key is active
- * and its owner still has all of it.
+ * The principal of a key: its owner with the key's share of the owner's roles
+ * and attributes, never with platform authority.  NULL unless the key is
+ * active and its owner still has all of it.
  */
 extern EaPrincipal *ea_api_keys_principal(EaRequest *req, const char *sent);
 
 /*
- * Note at the end of a request that a key was used, once in a minute.  Of
- * requests at once one does so, and none waits for another, nor does anybody
- * for what the request has done until then.  It is left out where nothing can
- * be written, and on a cluster while somebody else writes to all nodes or one
+ * Note at the end of a request that a key was used, once in a minute.  One of
+ * several requests at once does so; none waits for another, nor for what the
+ * request has done until then.  The note is left out where nothing can be
+ * written, and on a cluster while another session writes to all nodes or one
  * of them is away.
  */
 extern void ea_api_keys_note(EaRequest *req);

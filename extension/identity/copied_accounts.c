@@ -103,7 +103,7 @@ find_place(const EaEntity *entity, Datum tenant)
 		if (part->number != 0 && part->node != part->here)
 			return NULL;
 
-		/* what is in the place of the table may be none of Citus' */
+		/* the object in the place of the table may be none of Citus' */
 		if (part->number != 0 && part->name == NULL)
 			elog(ERROR, "a part of the table %s is not there", table);
 		if (part->number != 0)
@@ -115,8 +115,8 @@ find_place(const EaEntity *entity, Datum tenant)
 }
 
 /*
- * Citus has no foreign key that sets one of its columns to null: who wrote
- * rows is nobody any more, as on one node.
+ * Citus has no foreign key that sets one of its columns to null: the author of
+ * such rows becomes null, as on one node.
  */
 static void
 release_authors(const EaEntity *user, Oid *types, Datum *values)
@@ -139,7 +139,10 @@ release_authors(const EaEntity *user, Oid *types, Datum *values)
 	}
 }
 
-/* So many copies are there, whatever triggers of others have done. */
+/*
+ * Check that so many copies are there, whatever user-defined triggers have
+ * done.
+ */
 static void
 check_copy(const EaEntity *user, const char *table, Oid *types, Datum *values,
 		   uint64 copies)

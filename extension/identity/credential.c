@@ -1,8 +1,8 @@
 /*
- * A token only says which session it belongs to.  Whether that is alive, and
- * who its user is, what roles, attributes and authority he has now, is what
- * the database has of it at every request, so that everything that is taken
- * away is gone with the next one.
+ * A token only names its session.  The database is asked at every request
+ * whether the session is alive, and for its user's present roles, attributes
+ * and authority, so everything that is taken away is gone with the next
+ * request.
  */
 #include "postgres.h"
 

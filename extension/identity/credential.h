@@ -20,7 +20,7 @@ extern void ea_credential_check(EaRequest *req);
  */
 extern bool ea_credential_session(EaRequest *req, pg_uuid_t *session);
 
-/* Whose live session it is, or NULL.  For the record of a logout. */
+/* The user of a live session, or NULL; for the audit log of a logout. */
 extern EaPrincipal *ea_credential_principal(EaRequest *req);
 
 #endif							/* EA_CREDENTIAL_H */

@@ -1,7 +1,7 @@
 /*
  * This service verifies its own tokens only, so the header has exactly the
- * members it writes itself.  That refuses crit, jku, jwk, x5u, zip, b64 and
- * whatever may be registered later without a list to keep up to date.  The
+ * members it writes itself.  So crit, jku, jwk, x5u, zip, b64 and members
+ * registered later are refused, without a list to keep up to date.  The
  * algorithm is the key's; the header may only agree with it.  Nothing of the
  * payload is looked at before the signature has been verified.
  */

@@ -1,9 +1,9 @@
 /*
- * Whatever takes a right away is a transaction that ends, and then no snapshot
- * sees the same any more (direct/newest.c); and it writes into the page of a
- * row that the account was made of (direct/seen_row.c).  Of what passes by
- * itself, the time, the session's end is asked at each use.  Only what was
- * found is kept, in memory of this backend.
+ * A right is taken away by a transaction that ends, and then no snapshot sees
+ * the same any more (direct/newest.c); and it writes into the page of a row
+ * that the account was made of (direct/seen_row.c).  Time passes by itself, so
+ * each use compares the session's end.  Only found accounts are kept, in
+ * memory of this backend.
  */
 #include "postgres.h"
 
@@ -133,7 +133,9 @@ ea_kept_sessions_find(const pg_uuid_t *session, const pg_uuid_t *id,
 	return true;
 }
 
-/* A table that was written anew is in another file: that is told first. */
+/*
+ * A rewritten table is in another file: its invalidation message comes first.
+ */
 static bool
 are_there(const Kept *place, Snapshot snapshot)
 {
@@ -180,7 +182,7 @@ ea_kept_sessions_put(const pg_uuid_t *session, uint64 ended,
 	if (size > MOST_BYTES)
 		return;
 
-	/* who is found here is the same each time */
+	/* an account found here is the same each time */
 	(void) ea_caller_number(&account->principal, EA_CALLER_WHOLE);
 	(void) ea_caller_number(&account->principal, EA_CALLER_RIGHTS);
 	if (mcxt == NULL)
@@ -194,7 +196,9 @@ ea_kept_sessions_put(const pg_uuid_t *session, uint64 ended,
 	place->rows = *rows;
 	place->ended = ended;
 
-	/* its tables are locked: nothing about them has been told meanwhile */
+	/*
+	 * its tables are locked: no invalidation message about them came meanwhile
+	 */
 	place->messages = ea_invalidate_messages();
 
 	/* only now is it whole */

@@ -1,5 +1,5 @@
 /*
- * Accounts of sessions, as they were found, for as long as that can be told.
+ * Cache of sessions' accounts, for as long as they are known to be unchanged.
  */
 #ifndef EA_KEPT_SESSIONS_H
 #define EA_KEPT_SESSIONS_H
@@ -12,7 +12,7 @@
 /* Of the session, its account, the tenant and its administrator. */
 #define EA_SESSION_ROWS 4
 
-/* What an account was made of. */
+/* The rows that an account was made of. */
 typedef struct EaSessionRows
 {
 	TimestampTz until;			/* when the session ends */
@@ -47,7 +47,7 @@ extern void ea_kept_sessions_put(const pg_uuid_t *session, uint64 ended,
 								 const EaSessionRows *rows,
 								 EaAccount *account);
 
-/* What was just found by its rows is as that snapshot sees it, too. */
+/* An account just found by its rows is as that snapshot sees it, too. */
 extern void ea_kept_sessions_confirm(const pg_uuid_t *session, uint64 ended);
 
 #endif							/* EA_KEPT_SESSIONS_H */

@@ -1,9 +1,8 @@
 /*
  * Login and change of the password.
  *
- * A failed login is one answer after one password hash, whoever was named
- * and for whatever reason, so neither text nor time tells whether a user
- * exists.
+ * A failed login is one answer after one password hash, for any username and
+ * any reason, so neither text nor time reveals whether a user exists.
  */
 #include "postgres.h"
 
@@ -230,7 +229,7 @@ ea_login_change_password(EaRequest *req)
 	hash = ea_password_hash(new->text, new->len);
 	ea_account_hold_own(req);
 
-	/* another change came first: what was sent is not current any more */
+	/* another change came first: the password sent is not current any more */
 	if (!replace_password(row, hash, false))
 	{
 		refuse_password(req);

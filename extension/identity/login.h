@@ -13,7 +13,7 @@ extern void ea_login(EaRequest *req);
 /* With req->principal. */
 extern void ea_login_change_password(EaRequest *req);
 
-/* What they take, to be described. */
+/* Their bodies, to be described. */
 extern const EaBodyForm ea_login_form;
 extern const EaBodyForm ea_login_change_password_form;
 

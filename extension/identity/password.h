@@ -9,9 +9,9 @@
 #define EA_PASSWORD_MAX 128
 
 /*
- * What is wrong with a new password of the user with this username key, as
- * a sentence; NULL if nothing is.  The list of common passwords is the
- * caller's to look into.
+ * The fault of a new password of the user with this username key, as a
+ * sentence; NULL if nothing is.  The list of common passwords is the caller's
+ * to look into.
  */
 extern const char *ea_password_fault(const char *password, int len,
 									 const char *username_key);
@@ -20,10 +20,11 @@ extern const char *ea_password_fault(const char *password, int len,
 extern char *ea_password_hash(const char *password, int len);
 
 /*
- * Does the password belong to the hash?  The work is that of one hash of the
+ * Does the password belong to the hash? The work is that of one hash of the
  * given cost, the highest there is, or of the settings' cost if that is more,
- * whatever the hash's own cost is.  So it is with NULL and what is no hash,
- * and the time of an answer tells nothing of a user, nor that there is one.
+ * whatever the hash's own cost is.  The same goes for NULL and for texts that
+ * are no hash, so the time of an answer reveals nothing of a user, nor that
+ * there is one.
  */
 extern bool ea_password_verify(const char *password, int len,
 							   const char *hash, int highest_cost);

@@ -1,6 +1,6 @@
 /*
- * A principal that comes as JSON, from whoever vouches for it: a credential
- * validator, a trusted middleware, an operator.
+ * A principal that comes as JSON, from a credential validator, a trusted
+ * middleware or an operator that vouches for it.
  */
 #ifndef EA_PRINCIPAL_JSON_H
 #define EA_PRINCIPAL_JSON_H

@@ -43,7 +43,7 @@ read_refresh(void *arg, TupleTableSlot *slot)
 	row->alive = DatumGetBool(values[5]);
 }
 
-/* What is known about a token; NULL when there is no such one. */
+/* The row of a token; NULL when there is no such one. */
 static RefreshRow *
 find_refresh(const EaSecret *secret, TimestampTz now)
 {
@@ -66,8 +66,9 @@ find_refresh(const EaSecret *secret, TimestampTz now)
 }
 
 /*
- * Hold a session, unless it has ended meanwhile: whoever ends it waits, and
- * then ends what is issued now as well.  Several may hold it at once.
+ * Hold a session, unless it has ended meanwhile: a transaction that ends it
+ * waits, and then ends the tokens issued now as well.  Several may hold it at
+ * once.
  */
 static bool
 hold_session(const pg_uuid_t *session, TimestampTz now)
@@ -138,8 +139,8 @@ const EaBodyForm ea_refresh_logout_form = EA_BODY_FORM(
 /*
  * POST /auth/logout
  *
- * Ends the session of the refresh token, of the access token in the header,
- * or of both.  That there is nothing to end is no fault.
+ * Ends the session of the refresh token, of the access token in the header, or
+ * of both.  Having nothing to end is no fault.
  */
 void
 ea_refresh_logout(EaRequest *req)

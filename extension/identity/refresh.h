@@ -11,7 +11,7 @@
 extern void ea_refresh(EaRequest *req);
 extern void ea_refresh_logout(EaRequest *req);
 
-/* What they take, to be described. */
+/* Their bodies, to be described. */
 extern const EaBodyForm ea_refresh_form;
 extern const EaBodyForm ea_refresh_logout_form;
 

@@ -2,9 +2,9 @@
  * Four look-ups by a unique key need no planner and no executor; done on the
  * indexes themselves they take a third of the time, and a third of that where
  * the row is found in the place it was found in before.  They see what the
- * statement sees that called us, and are not repeated while nothing is written
- * into the pages of what was found.  Where entityapi.direct_reads is off they
- * are one statement.
+ * calling statement sees, and are not repeated while nothing is written into
+ * the pages of the rows found.  Where entityapi.direct_reads is off they are
+ * one statement.
  */
 #include "postgres.h"
 
@@ -258,7 +258,7 @@ fill_account(const EaRowById *row, EaAccount *account)
 	account->active = is_active(values[ACCOUNT_STATUS]);
 }
 
-/* What the account is made of has this row, too. */
+/* Add this row to those that the account is made of. */
 static void
 add_seen(EaSessionRows *rows, const EaRowById *row)
 {
@@ -293,7 +293,7 @@ is_in_active_tenant(const Oid *oids, const EaPrincipal *principal,
 	return is_active(row.values[TENANT_STATUS]);
 }
 
-/* What the tenant of an account adds. */
+/* Add the tenant's part to an account. */
 static void
 add_tenant(const Oid *oids, EaAccount *account, EaSessionRows *rows)
 {
@@ -378,7 +378,7 @@ are_at_hand(Oid *oids)
 	return true;
 }
 
-/* What is told of rows is set by look_up_directly() alone. */
+/* Only look_up_directly() sets rows. */
 static bool
 look_up_account(const pg_uuid_t *session, const pg_uuid_t *id, TimestampTz now,
 				EaAccount *account, EaSessionRows *rows)
@@ -395,8 +395,8 @@ look_up_account(const pg_uuid_t *session, const pg_uuid_t *id, TimestampTz now,
 
 /*
  * Nothing at all has been written since the last request, as far as one can
- * see without a lock.  Where others write all the time a snapshot that tells
- * so is not worth taking.
+ * see without a lock.  Where others write all the time a snapshot to check it
+ * is not worth taking.
  */
 static bool
 nothing_written_lately(void)
@@ -409,11 +409,11 @@ nothing_written_lately(void)
 }
 
 /*
- * An account whose rows are as they were.  That there is a row in a table is
- * told by its page, that there is none is not: so whether a user administers
- * his tenant is looked up again, if he did not.  If he does now, that row is
- * another one that he is made of.  On a cluster a row is noted only while
- * nothing is prepared that takes it away, which would be in its page.
+ * An account whose rows are as they were.  A missing row leaves no trace in a
+ * page, so for users who are not tenant administrators this is looked up
+ * again.  If such a user is one now, that row is another one that the account
+ * is made of.  On a cluster a row is noted only while nothing is prepared that
+ * takes it away, which would be in its page.
  */
 static bool
 find_kept_rows(const pg_uuid_t *session, const pg_uuid_t *id, TimestampTz now,

@@ -16,8 +16,8 @@ extern bool ea_session_lookup(const pg_uuid_t *session,
 							  EaAccount *account);
 
 /*
- * Nothing that is prepared on this node of a cluster is about to take away
- * what was read of somebody by statements, his key (or NULL) included.
+ * No prepared transaction on this node of a cluster is about to take away rows
+ * that statements have read of an account, its key (or NULL) included.
  */
 extern void ea_session_lookup_settle(const EaPrincipal *principal,
 									 const pg_uuid_t *key);

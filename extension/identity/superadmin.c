@@ -16,7 +16,7 @@
 #include "identity/username.h"
 #include "trust/owner.h"
 
-/* What is kept of the name; throws what is wrong with the two. */
+/* Returns the clean name; throws a fault of either. */
 static char *
 check_login(const text *username, const char *password)
 {

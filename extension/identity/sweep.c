@@ -14,9 +14,9 @@
 
 /*
  * $1 is a time before which rows are over, $2 how many go at most.  All nodes
- * of a cluster have them, each in places of its own: there all go that are
- * over, or else each node might take others; but a look at those of one node
- * tells whether there are any.
+ * of a cluster have them, each in places of its own: there all rows go that
+ * are over, or else each node might take others; but the rows of one node show
+ * whether there are any.
  */
 #define DELETE_FROM(table, condition) \
 	"DELETE FROM entityapi." table " WHERE ctid = ANY (ARRAY(" \
@@ -72,8 +72,9 @@ row_age(Age age)
 }
 
 /*
- * What all nodes have is locked as a whole, and others would wait for that: so
- * only where there is something to delete, and by one at a time.
+ * A reference table is locked as a whole, and other sessions would wait for
+ * that: so only where there is something to delete, and by one session at a
+ * time.
  */
 static int64
 sweep_everywhere(TimestampTz now)

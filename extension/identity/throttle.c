@@ -1,18 +1,17 @@
 /*
- * A try has to count before its password is hashed, or else parallel ones
- * slip through; but a request is one transaction, so what it writes counts
- * for others only when it is over, and a row that it locks is locked for the
- * whole hash, which would let an attacker queue up in front of the user.  So
- * a try under way is a lock on one of a few slots of its username, which
- * others see at once and never wait for, and becomes a row when it has
- * failed.  Whoever enters takes a slot, counts the slots taken and then the
- * failures: locks go after the commit has made the rows visible, so that
- * each try is found at one place at least.  A gate lets one in at a time; it
- * is held for that count only.
+ * A try has to count before its password is hashed, or else parallel ones slip
+ * through; but a request is one transaction, so what it writes counts for
+ * others only when it is over, and a row that it locks is locked for the whole
+ * hash, which would let an attacker queue up in front of the user.  So a try
+ * under way is a lock on one of a few slots of its username, which others see
+ * at once and never wait for, and becomes a row when it has failed.  Each try
+ * takes a slot, counts the slots taken and then the failures: locks go after
+ * the commit has made the rows visible, so that each try is found at one place
+ * at least.  A gate lets one in at a time; it is held for that count only.
  *
- * Where a user has logged in lately, his tries are counted for themselves: the
- * failures of strangers elsewhere do not keep him out, nor do his own let them
- * in.
+ * Tries from where a user has logged in lately are counted for themselves: the
+ * failures of strangers elsewhere do not keep the user out, nor do the user's
+ * own let them in.
  */
 #include "postgres.h"
 
@@ -39,12 +38,12 @@
 #define ORIGIN_LIFETIME EA_THROTTLE_ORIGIN_LIFETIME
 
 /*
- * What is known about the failures of a username and an address; of the two
- * together where the user has logged in from there.
+ * The failures of a username and an address; of the two together where the
+ * user has logged in from there.
  */
 typedef struct Failures
 {
-	bool		known;			/* he has */
+	bool		known;			/* the user has */
 	int			username;
 	TimestampTz last;			/* of the username */
 	int64		address;		/* within the window, up to its limit */
@@ -124,7 +123,7 @@ read_failures(void *arg, TupleTableSlot *slot)
 		DatumGetTimestampTz(values[3]);
 }
 
-/* What has been committed by now. */
+/* Failures committed by now. */
 static Failures
 count_failures(EaRequest *req, const EaThrottle *throttle)
 {
@@ -337,8 +336,8 @@ note_origin(EaRequest *req, const EaThrottle *throttle,
 }
 
 /*
- * A user who came in past the failures of strangers has not made up for them:
- * they would get new guesses whenever he logs in.
+ * A login past the failures of strangers does not clear these: strangers would
+ * get new guesses with each login of the user.
  */
 void
 ea_throttle_succeeded(EaRequest *req, const EaThrottle *throttle,

@@ -26,7 +26,7 @@ typedef struct EaThrottle
 extern void ea_throttle_read(EaRequest *req, EaThrottle *throttle,
 							 const char *name);
 
-/* Whose tries are counted together: by the user, there or anywhere. */
+/* Tries that are counted together: by the user, there or anywhere. */
 extern const uint8 *ea_throttle_subject(const EaThrottle *throttle);
 
 /*

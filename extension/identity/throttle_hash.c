@@ -1,11 +1,11 @@
 /*
- * There are so many hashes at once, and whoever wants one waits, for a time.
- * Right passwords are never refused for their number, so whoever has one can
- * ask without pause.  Therefore one user, and one address, has only a share of
- * the hashes, for which its further requests wait aside; and those who have a
- * part of their share get hashes in the order in which they came, as only one
- * at a time looks for a free one, and the server keeps the others in a queue.
- * So nobody waits for more than one hash of each other user.
+ * The number of hashes at once is limited, and a request for one waits, for a
+ * time.  Right passwords are never refused for their number, so a client that
+ * has one can ask without pause.  Therefore one user, and one address, has
+ * only a share of the hashes, for which its further requests wait aside.
+ * Requests within their share get hashes in the order in which they came, as
+ * only one at a time looks for a free one, and the server keeps the others in
+ * a queue.  So no request waits for more than one hash of each other user.
  */
 #include "postgres.h"
 

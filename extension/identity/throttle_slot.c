@@ -84,8 +84,8 @@ PG_FUNCTION_INFO_V1(ea_sql_take_slots);
 PG_FUNCTION_INFO_V1(ea_sql_pass_gate);
 
 /*
- * Locks of one statement pass to the transaction at its end, and only who has
- * them gives them back.
+ * Locks of one statement pass to the transaction at its end, and only their
+ * owner gives them back.
  */
 static ResourceOwner
 become_transaction(void)

@@ -12,7 +12,7 @@
 #define EA_LOCK_USERNAME 0xEA01 /* tries of a username */
 #define EA_LOCK_ADDRESS 0xEA02	/* tries of an address */
 #define EA_LOCK_HASH 0xEA03		/* all hashes */
-#define EA_LOCK_TURN 0xEA04		/* who gets the next of these */
+#define EA_LOCK_TURN 0xEA04		/* the waiter that gets the next of these */
 #define EA_LOCK_SHARE 0xEA05	/* hashes of one user, or of one address */
 
 /* Slots that a name has at most. */

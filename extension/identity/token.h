@@ -10,7 +10,7 @@
 /* Without a credential. */
 extern void ea_token_grant(EaRequest *req);
 
-/* What it takes, to be described. */
+/* Its body, to be described. */
 extern const EaBodyForm ea_token_form;
 
 #endif							/* EA_TOKEN_H */

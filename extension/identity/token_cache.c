@@ -1,8 +1,8 @@
 /*
- * A token's signature and form do not change, so that they need to be looked
- * at once for as long as the keys stay the same.  What may change meanwhile
- * is no part of it: the time is compared and the session asked for whenever
- * the token is used.  A new token takes the place of another one.
+ * A token's signature and form do not change, so they are checked once for as
+ * long as the keys stay the same.  Time and session may change, so both are
+ * checked at each use of the token.  A new token takes the place of another
+ * one.
  */
 #include "postgres.h"
 
@@ -23,7 +23,7 @@
 typedef struct Entry
 {
 	uint64		generation;		/* of the keys; 0: empty */
-	uint64		hash;			/* of the token and who it has to be for */
+	uint64		hash;			/* of the token and its audience */
 	int			len;
 	char	   *token;
 	int64		issued_at;		/* seconds, as in the claims */

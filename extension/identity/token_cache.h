@@ -9,7 +9,9 @@
 
 #include "base/jsonread.h"
 
-/* What a token says that is of use: everything else is in the database. */
+/*
+ * The claims of a token that are of use: everything else is in the database.
+ */
 typedef struct EaTokenSubject
 {
 	pg_uuid_t	session;

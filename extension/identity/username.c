@@ -1,8 +1,8 @@
 /*
  * The database's encoding is UTF-8.  Case is folded as the default collation
- * of the database has it.  Which characters a name may hold is told by a table
- * of our own, as servers know the properties of characters from version 17 on
- * only, and each another Unicode.
+ * of the database has it.  A table of our own has the characters that a name
+ * may hold, as servers know the properties of characters from version 17 on
+ * only, and each by another Unicode.
  */
 #include "postgres.h"
 

@@ -20,7 +20,7 @@ extern char *ea_username_clean(const char *name, int len);
  */
 extern char *ea_username_typed(const char *name, int len);
 
-/* What two spellings of one name have in common; of a clean or typed name. */
+/* The key that spellings of one name share; of a clean or typed name. */
 extern char *ea_username_key(const char *name);
 
 #endif							/* EA_USERNAME_H */

@@ -1,6 +1,6 @@
 /*
- * Its word is all there is: no account is looked up.  Whatever is not
- * exactly a principal is a rejected credential.
+ * Its answer decides alone: no account is looked up.  An answer that is not
+ * exactly a principal rejects the credential.
  */
 #include "postgres.h"
 
