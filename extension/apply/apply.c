@@ -474,9 +474,9 @@ put_difference(ReturnSetInfo *rsinfo, const char *entity, const char *field,
 }
 
 /*
- * list_differences(): where the tables are not what is declared, and keys of
- * others that no declaration knows; these no change of declarations waits for,
- * as it may be what names them
+ * list_differences(): where the tables are not what is declared, and foreign
+ * keys of others that no declaration knows; no change of declarations waits
+ * for these, as it may be the one that names them
  */
 EA_CONFINED_FUNCTION(ea_sql_list_differences)
 {

@@ -1,12 +1,12 @@
 /*
- * Readers trust them, so only the installer may write them.  A cluster cannot
- * hold to that: Citus has one role change colocated tables in one transaction,
- * and reference tables are among them, so entityapi_owner writes them as well.
- * There the installer announces what is to be written, as hashes in a table
- * that is its alone, and each node compares what it is given with these
- * (install/60_declarations.sql).  Hashes belong to one transaction and admit
- * nothing after it has failed.  After a success they last until the next one;
- * what they admit is stored by then.
+ * Readers trust the stored declarations, so only the installer may write them.
+ * A cluster cannot hold to that: Citus has one role change colocated tables in
+ * one transaction, and reference tables are among them, so entityapi_owner
+ * writes them as well.  There the installer announces what is to be written,
+ * as hashes in a table that is its alone, and each node compares what it is
+ * given with these (install/60_declarations.sql).  Hashes belong to one
+ * transaction and admit nothing after it has failed.  After a success they
+ * last until the next one; what they admit is stored by then.
  */
 #include "postgres.h"
 

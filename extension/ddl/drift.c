@@ -197,7 +197,9 @@ read_column(void *arg, TupleTableSlot *slot)
 	" LEFT JOIN pg_class r ON r.oid = c.confrelid" \
 	" LEFT JOIN pg_namespace n ON n.oid = r.relnamespace"
 
-/* Of what an index can have beyond that, no word is declared: "...". */
+/*
+ * Properties of an index beyond that are never declared, and stand as "...".
+ */
 #define INDEXES_SQL \
 	"SELECT t.n, r.relname::text, 'CREATE ' || CASE WHEN i.indisunique" \
 	" THEN 'UNIQUE ' ELSE '' END || 'INDEX ' || quote_ident(r.relname)" \

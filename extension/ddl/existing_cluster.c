@@ -1,7 +1,7 @@
 /*
- * Others made them, with features of which Citus does not take all.  Known
- * obstacles are reported before anything is done, each with what to do about
- * it; other errors of Citus are reported as they are (run.c).
+ * Others made existing tables, with features of which Citus does not take all.
+ * Known obstacles are reported before anything is done, each with what to do
+ * about it; other errors of Citus are reported as they are (run.c).
  *
  * Foreign keys are found in the catalogs: those of an existing table have the
  * names that others gave them.

@@ -1,7 +1,7 @@
 /*
- * Unasked, they would appear again; so they go when their loss is allowed, and
- * with them their links.  Rows that still refer to them, such as a hidden row
- * of another entity, are left to the role that applies.
+ * Hidden rows would appear again, unasked; so they go when their loss is
+ * allowed, and with them their links.  Rows that still refer to them, such as
+ * a hidden row of another entity, are left to the role that applies.
  */
 #include "postgres.h"
 

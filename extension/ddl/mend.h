@@ -15,8 +15,8 @@
 extern List *ea_ddl_forget_gone(EaDdlPlan *plan, List *differences);
 
 /*
- * Have the plan, whose states have been matched, make again what is missing
- * or other.  Returns the differences that stay, with hints.
+ * Have the plan, whose states have been matched, make again what is missing or
+ * differs.  Returns the differences that stay, with hints.
  */
 extern List *ea_ddl_mend(EaDdlPlan *plan, List *differences);
 

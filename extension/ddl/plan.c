@@ -1,6 +1,6 @@
 /*
  * Statements are collected by phase, because references need both their
- * tables, and whatever is in the way has to go first.
+ * tables, and objects in the way have to go first.
  */
 #include "postgres.h"
 

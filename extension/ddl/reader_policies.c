@@ -68,7 +68,10 @@ plain_entity_condition(EaEntity *entity)
 	return buf.data;
 }
 
-/* Foreign keys see to it that a row is there; what hides it is asked. */
+/*
+ * Foreign keys make sure that a row is there; conditions that hide it are
+ * asked.
+ */
 static void
 add_plain_end(StringInfo buf, EaEntity *end, const char *column)
 {

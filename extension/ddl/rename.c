@@ -1,7 +1,7 @@
 /*
- * Dropped objects are gone by then, so a name is in the way only while its
- * bearer waits for its own renaming.  Names that are exchanged go by a name in
- * between.
+ * Dropped objects are gone before names change, so a name is in the way only
+ * while its bearer waits for its own renaming.  Names that are exchanged go by
+ * a name in between.
  */
 #include "postgres.h"
 

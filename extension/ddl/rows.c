@@ -1,7 +1,7 @@
 /*
- * Asked before the statements run, so that a dry run refuses what the real
- * one would.  Another session may still change rows in between; then the
- * statement itself fails, and ea_ddl_run() makes a fault of that.
+ * The rows are checked before the statements run, so that a dry run refuses
+ * what the real one would.  Another session may still change rows in between;
+ * then the statement itself fails, and ea_ddl_run() makes a fault of that.
  */
 #include "postgres.h"
 

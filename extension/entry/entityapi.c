@@ -1,5 +1,5 @@
 /*
- * Initialisation, and what the extension tells of itself.
+ * Initialisation, and the extension's description of itself.
  */
 #include "postgres.h"
 

@@ -423,6 +423,6 @@ ea_failure_throw(EaRequest *req, ErrorData *edata)
 		edata->sqlerrcode != ERRCODE_EA_BUSY)
 		log_failure(req, edata);
 
-	/* its own text is of the work, or tells of our fault */
+	/* its own text is of the work, or reveals a fault of ours */
 	ReThrowError(&told);
 }

@@ -199,7 +199,7 @@ serve_request(EaRequest *req, const char *method_name)
 	if (req->nproblems > 0)
 		ea_errors_write(req);
 
-	/* what describes the service is as large as the service is */
+	/* the description of a service is as large as the service */
 	if (req->route->authority != EA_ANYBODY)
 		ea_limits_answer(req, req->out->len, NULL);
 	ea_audit_keep(req);

@@ -1,6 +1,6 @@
 /*
- * They prove by running that the database answers.  When it does not, the shim
- * says DOWN in the same form.
+ * A check that runs shows that the database answers.  When it does not, the
+ * shim says DOWN in the same form.
  *
  * Any node of a cluster answers, for all tenants whose nodes can be reached.
  * The answer names an unreachable node by its number.  Asking another service

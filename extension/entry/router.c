@@ -135,7 +135,7 @@ matches_pattern(const char *pattern, const Path *path, char **args, int *nargs)
 	return *p == '\0';
 }
 
-/* The entity has a relationship whose address this is. */
+/* Does the entity have a relationship of this address? */
 static bool
 is_relationship(EaRequest *req, const EaRoute *route, char **args)
 {

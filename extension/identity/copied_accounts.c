@@ -1,5 +1,5 @@
 /*
- * What keeps the rows of User in line with the accounts.
+ * Functions that keep the rows of User in line with the accounts.
  */
 #include "postgres.h"
 

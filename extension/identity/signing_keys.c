@@ -1,8 +1,8 @@
 /*
- * Keys are read when the relation entityapi.signing_key was invalidated
- * since the last time, which a trigger on it sees to.  Several keys
- * may be active at once, after a restored dump or when two first logins
- * meet; the newest signs and all of them verify.
+ * Keys are read when the relation entityapi.signing_key was invalidated since
+ * the last time; a trigger on it sends that message.  Several keys may be
+ * active at once, after a restored dump or when two first logins meet; the
+ * newest signs and all of them verify.
  */
 #include "postgres.h"
 

@@ -1,5 +1,5 @@
 /*
- * How often passwords may be tried, and how many be hashed at once.
+ * Limits how often passwords may be tried, and how many are hashed at once.
  */
 #ifndef EA_THROTTLE_H
 #define EA_THROTTLE_H

@@ -1,5 +1,5 @@
 /*
- * How many passwords are hashed at once, and whose.
+ * Limits how many passwords are hashed at once, for each user and address.
  */
 #ifndef EA_THROTTLE_HASH_H
 #define EA_THROTTLE_HASH_H

@@ -1,6 +1,6 @@
 /*
- * Its answer decides alone: no account is looked up.  An answer that is not
- * exactly a principal rejects the credential.
+ * The validator's answer decides alone: no account is looked up.  An answer
+ * that is not exactly a principal rejects the credential.
  */
 #include "postgres.h"
 

@@ -185,7 +185,10 @@ table_key(EaManifest *m, const char *schema, const char *table)
 	return psprintf("%zu:%s.%s", strlen(schema), schema, table);
 }
 
-/* Names by which the API, and tables, by which the database, tells apart. */
+/*
+ * Check the names by which the API tells entities apart, and the tables by
+ * which the database does.
+ */
 static void
 check_unique(EaManifest *m, EaDeclEntity *entity, EaNameMap *types,
 			 EaNameMap *tables)

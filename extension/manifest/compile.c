@@ -1,8 +1,8 @@
 /*
- * model/catalog_load.c reads what is written here, and ddl/tables.c derives
- * the tables from it, those of the stored state and those of the new one
- * alike.  Defaults are left out.  The order of the documents leaves no trace,
- * so that the same declarations always give the same text.
+ * model/catalog_load.c reads the definitions written here, and ddl/tables.c
+ * derives the tables from it, those of the stored state and those of the new
+ * one alike.  Defaults are left out.  The order of the documents leaves no
+ * trace, so that the same declarations always give the same text.
  */
 #include "postgres.h"
 

@@ -330,7 +330,7 @@ compare_service(Changes *changes, const EaJson *before, const EaJson *after)
 				  ea_jsonread_get(before, "defaultRoles"),
 				  ea_jsonread_get(after, "defaultRoles"));
 
-	/* what a service is at first stands in its documents */
+	/* a first service stands in its documents */
 	if (before == NULL)
 		return;
 	compare_named(changes, "version", "number",

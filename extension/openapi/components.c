@@ -1,5 +1,5 @@
 /*
- * Only what something refers to is written.
+ * Only components with references to them are written.
  */
 #include "postgres.h"
 

@@ -5,8 +5,8 @@
  * that F may lead to), EFRelationship (within a resource) and
  * EFRelationshipDocument (alone).
  *
- * In answers nothing is required but what no caller can be denied and no
- * sparse fieldset leaves out.
+ * Answers require only members that no caller can be denied and no sparse
+ * fieldset leaves out.
  */
 #include "postgres.h"
 

@@ -50,7 +50,7 @@ extern char *ea_openapi_refer_schema(EaApi *api, const EaEntity *entity,
 
 /*
  * The same to a component that all share ("headers/ETag"), and whether there
- * is one: what nobody refers to is not written.  name is not copied.
+ * is one: a component without references is not written. name is not copied.
  */
 extern char *ea_openapi_refer(EaApi *api, const char *name);
 extern bool ea_openapi_is_used(EaApi *api, const char *name);
