@@ -2,9 +2,11 @@
  * The rights of entityapi_owner.
  *
  * The functions of the extension belong to the role that installed it, so that
- * no member of entityapi_owner can change what a superuser calls, and none of
- * them is SECURITY DEFINER: those that look at tables take the rights of
- * entityapi_owner here, whoever calls, and a pinned search path with them.
+ * no member of entityapi_owner can change what a superuser calls.  Those in C
+ * that look at tables take the rights of entityapi_owner here, whoever calls,
+ * and a pinned search path with them.  Four in SQL, of which no statement
+ * touches a table of others, are SECURITY DEFINER: export_manifest(),
+ * extend_audit(), purge_audit() and is_announced().
  */
 #ifndef EA_OWNER_H
 #define EA_OWNER_H
