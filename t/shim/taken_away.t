@@ -81,6 +81,7 @@ subtest 'behind others' => sub {
 subtest 'taken away from behind one that takes long' => sub {
 	my @readers = map { client() } 1 .. 4;
 	my @refused = map { client() } 1 .. 2;
+	my $alone = 0;
 
 	open my $locker, '|-', EntityApi::Test::server_program('psql'), '-XAtq', '-d', $cluster->conninfo or die "psql: $!\n";
 	$locker->autoflush(1);
@@ -98,11 +99,14 @@ subtest 'taken away from behind one that takes long' => sub {
 		print $locker "commit;\n";
 		my @statuses = map { status($_) } @readers[0, 1], @refused;
 
-		# a quarter of the pool, one here, waits for a table; another is refused
+		# a quarter of the pool, one here, waits for a table; another is refused, and
+		# both are if what waits is a read that was taken away, until that has ended
 		@statuses[ 0, 1 ] = sort @statuses[ 0, 1 ];
-		like("@statuses", qr/^200 (?:200|503) 401 401$/, "round $round") if "@statuses" ne '200 200 401 401' || $round == 10;
+		$alone++ if $statuses[0] ne '200';
+		like("@statuses", qr/^(?:200|503) (?:200|503) 401 401$/, "round $round") if "@statuses" ne '200 200 401 401' || $round == 10;
 	}
 	close $locker;
+	cmp_ok($alone, '<', 5, 'in most rounds one of them waits');
 	is(records('taken'), '20|20', 'each is written down once');
 };
 
