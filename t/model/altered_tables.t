@@ -353,7 +353,9 @@ my %to = (relationships => { ord => { data => { type => 'ords', id => $ord } } }
 is($ann->call(POST => '/things', data => { type => 'things', attributes => { name => 'new' }, %to })->{status}, 201, 'refer to an id that is there more than once');
 is($ann->call(GET => "/things/$thing")->{status}, 200, 'show a reference to it');
 is($ann->call(GET => '/things?include=ord')->{status}, 200, 'include it');
-is($ann->call(PATCH => "/ords/$ord", data => { type => 'ords', id => $ord, attributes => { no => 'two' } })->{status}, 200, 'change it');
+
+# one of them is changed, or more are and that is undone
+like($ann->call(PATCH => "/ords/$ord", data => { type => 'ords', id => $ord, attributes => { no => 'two' } })->{status}, qr/^(?:200|409)$/, 'change it');
 is($ann->call(DELETE => "/ords/$ord")->{status}, 409, 'and not delete it, since others refer to it');
 is(crashes(), 0, 'nothing crashed');
 
