@@ -27,6 +27,14 @@
  */
 #define TURN_MICROS 2000
 
+/*
+ * Requests for health that are under way at once.  After each, an ordinary
+ * request is answered or so much time goes by: else those who ask for nothing
+ * but health would have the database for themselves.
+ */
+#define MOST_PASSING 2
+#define CALM_MS 20
+
 /* If nobody has looked for so long, the clients are not to blame. */
 #define HALT_MICROS 1000000
 
@@ -49,6 +57,7 @@ struct loop_front
 	int			entrance_count;
 	uint64_t	looked_at;		/* when, whether somebody takes too long */
 	uint64_t	slow_since;		/* 0: it is not */
+	uint64_t	passed_at;		/* health passed others; 0: one came after */
 	bool		overloaded;
 	struct head head;			/* of the request that is looked at */
 	char		slice[SLICE];
@@ -102,7 +111,9 @@ begin(struct loop_front *front, struct peer *peer,
 		.waited = now - since
 	};
 
-	if (!peer->urgent)
+	if (peer->urgent)
+		front->passed_at = now;
+	else
 		arrival.overdue = weigh(front, arrival.waited, now);
 	peers_keep(&front->peers, peer, arrived->rest, arrived->rest_length);
 	memset(&peer->incoming, 0, sizeof(peer->incoming));
@@ -188,7 +199,7 @@ take(struct loop_front *front, struct peer *peer, const char *bytes,
 			peers_close(&front->peers, peer);
 			return;
 		case INCOMING_WHOLE:
-			if (peer->state == PEER_READY)
+			if (peer_is_ready(peer))
 			{
 				begin(front, peer, &arrived, since);
 				return;
@@ -219,7 +230,7 @@ receive(struct loop_front *front, struct peer *peer, uint64_t since)
 {
 	ssize_t		got = recv(peer->source.file, front->slice, SLICE,
 						   MSG_DONTWAIT);
-	bool		is_first = peer->state == PEER_READY;
+	bool		is_first = peer_is_ready(peer);
 
 	if (got > 0)
 	{
@@ -285,6 +296,7 @@ happened(struct loop_source *source, uint32_t events)
 			peers_ignore(&front->peers, peer);
 			break;
 		case PEER_READY:
+		case PEER_URGENT:
 		case PEER_SERVED:
 			break;
 	}
@@ -395,18 +407,40 @@ look_around(struct loop_front *front)
 	front->looked_at = now;
 }
 
-/* The next one whose turn it is, or NULL. */
+/* Whether one that is urgent may pass all others now. */
+static bool
+may_pass(const struct loop_front *front, const struct peer *peer)
+{
+	const struct peers *peers = &front->peers;
+	bool		alone = peers->lists[PEER_READY].count == 0 &&
+		peers->lists[PEER_SERVED].count == peers->passing;
+
+	return peer->door->is_admin ||
+		(peers->passing < MOST_PASSING &&
+		 (front->passed_at == 0 || alone ||
+		  now_micros() > front->passed_at + CALM_MS * 1000));
+}
+
+/* The next one whose turn it is, or NULL; one that is overdue needs no room. */
 static struct peer *
 next_peer(struct loop_front *front)
 {
 	const struct service *service = front->service;
-	struct peer *peer = front->peers.lists[PEER_READY].first;
+	const struct peers *peers = &front->peers;
+	uint64_t	patience = (uint64_t) peers->config->pool_wait_ms * 1000;
+	bool		has_room = service->has_room(service->argument);
+	struct peer *urgent;
 
-	if (peer == NULL || peer->urgent || service->has_room(service->argument))
-		return peer;
-	peers_find_urgent(&front->peers);
-	peer = front->peers.lists[PEER_READY].first;
-	return peer->urgent ? peer : NULL;
+	if (!has_room)
+		peers_find_urgent(&front->peers);
+	urgent = peers->lists[PEER_URGENT].first;
+	if (urgent != NULL &&
+		(may_pass(front, urgent) ||
+		 peers_have_waited(peers, PEER_URGENT, patience)))
+		return urgent;
+	if (has_room || peers_have_waited(peers, PEER_READY, patience))
+		return peers->lists[PEER_READY].first;
+	return NULL;
 }
 
 static int
@@ -426,7 +460,7 @@ turn(struct front *self, const struct config *config)
 		if (now_micros() > until)
 			return 0;
 	}
-	return TICK_MS;
+	return front->peers.lists[PEER_URGENT].count > 0 ? CALM_MS : TICK_MS;
 }
 
 /* -------- for the service -------- */
@@ -444,6 +478,8 @@ end_answer(struct client *client, bool leaves)
 {
 	struct peer *peer = (struct peer *) client;
 
+	if (!peer->urgent)
+		of(peer->peers)->passed_at = 0;
 	return peers_answered(peer->peers, peer, leaves);
 }
 
@@ -452,7 +488,8 @@ waiting(const struct front *self)
 {
 	const struct loop_front *front = (const struct loop_front *) self;
 
-	return front->peers.lists[PEER_READY].count;
+	return front->peers.lists[PEER_READY].count +
+		front->peers.lists[PEER_URGENT].count;
 }
 
 static bool

@@ -25,12 +25,11 @@
 /* Bytes of answers that are kept for their clients to take. */
 #define MOST_UNTAKEN ((size_t) 256 * 1024 * 1024)
 
-/*
- * Requests for health that may pass others at once, if those have waited for
- * so long.
- */
-#define MOST_URGENT 4
-#define CALM_MICROS 20000
+/* The paths of health, and as much of a request as tells of them. */
+#define HEALTH "/actuator/health"
+#define LIVENESS "/liveness"
+#define READINESS "/readiness"
+#define MOST_START sizeof("HEAD " HEALTH READINESS " ")
 
 #define NEWS (EPOLLIN | EPOLLRDHUP)
 
@@ -44,15 +43,16 @@ unlink_peer(struct peers *peers, struct peer *peer)
 	*(peer->previous ? &peer->previous->next : &list->first) = peer->next;
 	*(peer->next ? &peer->next->previous : &list->last) = peer->previous;
 	list->count--;
-	peers->urgent -= peer->urgent && peer->state == PEER_READY;
+	peers->passing -= peer->state == PEER_SERVED && peer->urgent &&
+		!peer->door->is_admin;
 }
 
-/* Puts it at the end of a list, or what is urgent at its beginning. */
+/* Puts it at the end of a list, or an operator at the beginning of urgent. */
 static void
 link_peer(struct peers *peers, struct peer *peer, enum peer_state state)
 {
 	struct peer_list *list = &peers->lists[state];
-	bool		ahead = peer->urgent && state == PEER_READY;
+	bool		ahead = peer->door->is_admin && state == PEER_URGENT;
 
 	peer->state = state;
 	peer->next = ahead ? list->first : NULL;
@@ -60,7 +60,8 @@ link_peer(struct peers *peers, struct peer *peer, enum peer_state state)
 	*(peer->next ? &peer->next->previous : &list->last) = peer;
 	*(peer->previous ? &peer->previous->next : &list->first) = peer;
 	list->count++;
-	peers->urgent += ahead;
+	peers->passing += state == PEER_SERVED && peer->urgent &&
+		!peer->door->is_admin;
 }
 
 struct peer *
@@ -234,54 +235,72 @@ peers_make_room(struct peers *peers, const struct door *door, long some)
 
 /* -------- those that wait for their turn -------- */
 
-/* Whether a client asks for health. */
+/* The first bytes of the request that is next, as a text. */
+static void
+read_start(const struct peer *peer, char *start)
+{
+	const struct buffer *kept = peer->incoming.bytes.length > 0 ?
+		&peer->incoming.bytes : &peer->unread;
+	size_t		length = kept->length < MOST_START ? kept->length : MOST_START;
+	ssize_t		got;
+
+	if (length > 0)
+		memcpy(start, kept->data, length);
+	else
+	{
+		got = recv(peer->source.file, start, MOST_START,
+				   MSG_PEEK | MSG_DONTWAIT);
+		length = got > 0 ? (size_t) got : 0;
+	}
+	start[length] = '\0';
+}
+
+/* Steps over a word, if it is there. */
+static bool
+skip(const char **text, const char *word)
+{
+	size_t		length = strlen(word);
+	bool		is_there = strncmp(*text, word, length) == 0;
+
+	*text += is_there ? length : 0;
+	return is_there;
+}
+
 static bool
 asks_for_health(const struct peer *peer)
 {
-	char		start[sizeof("HEAD /actuator/") - 1];
-	ssize_t		got;
+	char		start[MOST_START + 1];
+	const char *text = start;
 
-	got = recv(peer->source.file, start, sizeof(start),
-			   MSG_PEEK | MSG_DONTWAIT);
-	return got == sizeof(start) &&
-		(memcmp(start, "HEAD /actuator/", sizeof(start)) == 0 ||
-		 memcmp(start, "GET /actuator/", sizeof(start) - 1) == 0);
+	read_start(peer, start);
+	if (!(skip(&text, "GET ") || skip(&text, "HEAD ")) ||
+		!skip(&text, HEALTH))
+		return false;
+	if (!skip(&text, LIVENESS))
+		skip(&text, READINESS);
+	return *text == ' ' || *text == '?';
 }
 
 bool
-peers_have_waited(const struct peers *peers, uint64_t micros)
+peers_have_waited(const struct peers *peers, enum peer_state state,
+				  uint64_t micros)
 {
-	const struct peer *oldest = peers->lists[PEER_READY].first;
+	const struct peer *oldest = peers->lists[state].first;
 
 	return oldest != NULL && now_micros() > oldest->since + micros;
-}
-
-/* Looks for that once; of interest while others wait for long. */
-static void
-look_for_urgent(struct peers *peers, struct peer *peer)
-{
-	peer->looked_at = peer->door->is_admin ||
-		(peers->urgent < MOST_URGENT && peers_have_waited(peers, CALM_MICROS));
-	peer->urgent = peer->door->is_admin ||
-		(peer->looked_at && asks_for_health(peer));
 }
 
 void
 peers_find_urgent(struct peers *peers)
 {
-	struct peer *peer = peers->lists[PEER_READY].last;
+	struct peer *first = peers->lists[PEER_READY].first;
 
-	while (peer != NULL && !peer->looked_at)
-	{
-		struct peer *previous = peer->previous;
-
-		unlink_peer(peers, peer);
-		look_for_urgent(peers, peer);
-		link_peer(peers, peer, PEER_READY);
-		if (!peer->looked_at)
-			return;
-		peer = previous;
-	}
+	if (first == NULL || first->looked_at)
+		return;
+	first->looked_at = true;
+	first->urgent = asks_for_health(first);
+	if (first->urgent)
+		peers_move(peers, first, PEER_URGENT);
 }
 
 /* What comes of a request is told as long as it is there, not by the edge. */
@@ -291,15 +310,27 @@ is_receiving(const struct peer *peer)
 	return peer->state == PEER_HEAD || peer->state == PEER_BODY;
 }
 
+bool
+peer_is_ready(const struct peer *peer)
+{
+	return peer->state == PEER_READY || peer->state == PEER_URGENT;
+}
+
 void
 peers_queue(struct peers *peers, struct peer *peer)
 {
 	bool		before = is_receiving(peer);
 
 	unlink_peer(peers, peer);
-	look_for_urgent(peers, peer);
+
+	/* of interest only if others wait */
+	peer->looked_at = !peer->door->is_admin &&
+		(peers->lists[PEER_READY].count > 0 ||
+		 peers->lists[PEER_URGENT].count > 0);
+	peer->urgent = peer->door->is_admin ||
+		(peer->looked_at && asks_for_health(peer));
 	peer->since = now_micros();
-	link_peer(peers, peer, PEER_READY);
+	link_peer(peers, peer, peer->urgent ? PEER_URGENT : PEER_READY);
 	if (before)
 		loop_watch(peers->loop, &peer->source, NEWS | EPOLLET);
 }

@@ -21,12 +21,13 @@ enum peer_state
 	PEER_HEAD,					/* a part of a head has come */
 	PEER_BODY,					/* the head has, and the body not whole */
 	PEER_READY,					/* its client has said something, or all */
+	PEER_URGENT,				/* the same, and it may pass others */
 	PEER_SERVED,				/* its request has begun */
 	PEER_TAKING,				/* its client takes the answer */
 	PEER_LEAVING				/* has got its last one */
 };
 
-#define PEER_STATES 8
+#define PEER_STATES 9
 
 struct peers;
 
@@ -83,7 +84,7 @@ struct peers
 	const struct client_calls *calls;
 	void		(*happened) (struct loop_source *source, uint32_t events);
 	struct peer_list lists[PEER_STATES];
-	long		urgent;			/* among those that are ready */
+	long		passing;		/* clients' requests for health, begun */
 	size_t		held;			/* bytes of requests that are not whole */
 	size_t		ahead;			/* bytes that came behind those begun */
 	size_t		untaken;		/* bytes of answers that clients take */
@@ -112,10 +113,17 @@ extern void peers_wait(struct peers *peers, struct peer *peer);
 /* Whether there will be nothing more to read. */
 extern bool peers_has_ended(const struct peer *peer);
 
-/* Whether one of those that wait for their turn has for so long. */
-extern bool peers_have_waited(const struct peers *peers, uint64_t micros);
+/* Whether it waits for its turn. */
+extern bool peer_is_ready(const struct peer *peer);
 
-/* Looks for those who ask for health among them. */
+/* Whether the first of a list has been there for so long. */
+extern bool peers_have_waited(const struct peers *peers,
+							  enum peer_state state, uint64_t micros);
+
+/*
+ * Moves the first that is ready to those that are urgent if it asks for
+ * health; all behind it have been looked at when they came.
+ */
 extern void peers_find_urgent(struct peers *peers);
 
 /* How much is kept of a request has changed. */

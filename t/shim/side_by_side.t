@@ -13,8 +13,9 @@ use Encode ();
 use EntityApi::Test::StandIn;
 use IO::Select;
 use JSON::PP ();
+use POSIX ();
 use Test::More;
-use Time::HiRes qw(sleep);
+use Time::HiRes qw(sleep time);
 
 local $SIG{PIPE} = 'IGNORE';
 my $cluster = EntityApi::Test::StandIn->cluster;
@@ -306,6 +307,68 @@ subtest 'half closed' => sub {
 	is(answer($client)->{status}, 200, 'who says no more gets his answer');
 	is(sysread($client, my $rest, 1), 0, 'and the end');
 	$short->stop;
+};
+
+# A process whose connections ask for the same again and again.
+sub flood
+{
+	my ($shim, $target, $count) = @_;
+	my $child = fork // die "cannot fork: $!\n";
+
+	return $child if $child;
+	my @sockets = map { client($shim) } 1 .. $count;
+	my $select = IO::Select->new(@sockets);
+
+	ask($_, GET => $target) for @sockets;
+	while (my @ready = $select->can_read)
+	{
+		for my $socket (@ready)
+		{
+			POSIX::_exit(1) unless sysread $socket, my $answer, 65536;
+			ask($socket, GET => $target);
+		}
+	}
+	POSIX::_exit(1);
+}
+
+# How many answers four clients get in two seconds.
+sub answers_beside
+{
+	my ($shim, $target) = @_;
+	my $flood = defined $target ? flood($shim, $target, 300) : undef;
+	my @clients = map { client($shim) } 1 .. 4;
+	my $count = 0;
+
+	sleep 1;
+	for (my $end = time + 2; time < $end; $count += @clients)
+	{
+		ask($_, GET => '/x') for @clients;
+		my @bad = grep { $_ ne '200' } @{ statuses(@clients) };
+
+		is("@bad", '', 'is answered') if @bad;
+	}
+	if ($flood)
+	{
+		kill KILL => $flood;
+		waitpid $flood, 0;
+	}
+	return $count;
+}
+
+subtest 'a flood of requests for health' => sub {
+	my $flooded = EntityApi::Test->shim($cluster, %settings, pool_wait_ms => 60_000);
+	my $alone = answers_beside($flooded);
+	my $ordinary = answers_beside($flooded, '/y');
+
+	# health leaves most to others; all the rest is a request as any other
+	for my $case ([ '/actuator/health', $alone ], [ '/actuator/health/liveness', $alone ], [ '/actuator/x', $ordinary ])
+	{
+		my ($target, $before) = @$case;
+		my $count = answers_beside($flooded, $target);
+
+		cmp_ok($count, '>=', $before / 4, "$target: $count answers; $before before");
+	}
+	$flooded->stop;
 };
 
 $shim->stop;
