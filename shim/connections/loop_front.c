@@ -111,9 +111,10 @@ begin(struct loop_front *front, struct peer *peer,
 		.waited = now - since
 	};
 
-	if (peer->urgent)
+	/* one that is refused on its way has not waited for its turn */
+	if (peer->state == PEER_URGENT)
 		front->passed_at = now;
-	else
+	else if (peer->state == PEER_READY && arrival.refusal == NULL)
 		arrival.overdue = weigh(front, arrival.waited, now);
 	peers_keep(&front->peers, peer, arrived->rest, arrived->rest_length);
 	memset(&peer->incoming, 0, sizeof(peer->incoming));
