@@ -105,7 +105,7 @@ begin(struct loop_front *front, struct peer *peer,
 	uint64_t	now = now_micros();
 	struct arrival arrival = {
 		.client = &peer->client,.head = &front->head,
-		.refusal = peer->refused ? &refusal_too_many : arrived->refusal,
+		.refusal = arrived->refusal,
 		.body = arrived->body,.length = arrived->length,
 		.address = peer->address,.is_admin = peer->door->is_admin,
 		.waited = now - since
@@ -181,11 +181,17 @@ static void
 take(struct loop_front *front, struct peer *peer, const char *bytes,
 	 size_t length, uint64_t since)
 {
-	struct arrived arrived;
-	enum incoming_state state = incoming_take(&peer->incoming, bytes, length,
-											  front->peers.config,
-											  &front->head, &arrived);
+	struct arrived arrived = {.refusal = &refusal_too_many};
+	enum incoming_state state;
 
+	if (peer->refused)
+	{
+		parse_start(&front->head, bytes, length);
+		begin(front, peer, &arrived, since);
+		return;
+	}
+	state = incoming_take(&peer->incoming, bytes, length, front->peers.config,
+						  &front->head, &arrived);
 	if (arrived.expects)
 		encourage(peer);
 	switch (state)
@@ -283,6 +289,8 @@ happened(struct loop_source *source, uint32_t events)
 		case PEER_IDLE:
 			if (peer->ended && peers_has_ended(peer))
 				peers_close(&front->peers, peer);
+			else if (peer->refused)
+				receive(front, peer, now_micros());
 			else if (peer->spoken || peer->ended)
 				peers_queue(&front->peers, peer);
 			break;

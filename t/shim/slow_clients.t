@@ -279,6 +279,9 @@ sub connections_of_one_address
 	my $mute = connected($limited);
 	is(answer_of($mute, 60), '', 'one that asks nothing');
 	ok(!waiting($mute), 'goes');
+	my $dripping = connected($limited, 'P');
+	like(answer_of($dripping, 2), qr/^HTTP\/1.1 429 /, 'one that drips is not waited for');
+	ok(!waiting($dripping), 'and goes');
 	print { $kept[0] } "${get}\r\n";
 	is((statuses(first_of($kept[0])))[0], 200, 'those that are there stay');
 	close $_ for @kept;
