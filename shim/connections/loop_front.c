@@ -359,14 +359,61 @@ accept_some(struct loop_source *source, uint32_t events)
 	}
 }
 
-/* Some may have gone, or have been silent for too long. */
+/* Refuses one whose request does not come to its end. */
+static void
+cut(struct loop_front *front, struct peer *peer)
+{
+	if (peer->state == PEER_BODY)
+		refuse(front, peer, &refusal_body_too_slow);
+	else if (peer->incoming.lines.begun)
+		refuse(front, peer, &refusal_head_too_slow);
+	else
+		peers_close(&front->peers, peer);
+}
+
+/* Refuses some of a door that have been slow for long, for others to come. */
+static void
+cut_for_room(struct loop_front *front, const struct door *door, long some)
+{
+	static const enum peer_state slow[] = {PEER_HEAD, PEER_BODY};
+	uint64_t	then = now_micros() - PATIENCE_MICROS;
+	int			i;
+
+	for (i = 0; i < 2; i++)
+	{
+		struct peer *peer = front->peers.lists[slow[i]].first;
+
+		while (peer != NULL && some > 0 && peer->since <= then)
+		{
+			struct peer *next = peer->next;
+
+			if (peer->door == door)
+			{
+				cut(front, peer);
+				some--;
+			}
+			peer = next;
+		}
+	}
+}
+
+/*
+ * Some may have gone, or have been silent or slow for too long.  Those that
+ * are leaving make room already.
+ */
 static void
 look_at_door(struct loop_front *front, struct door *door)
 {
+	long		some = door->most / 16 + 1;
+
 	if (!door->full)
 		return;
 	if (door->count >= door->most)
-		peers_make_room(&front->peers, door, door->most / 16 + 1);
+	{
+		some = peers_make_room(&front->peers, door, some);
+		cut_for_room(front, door,
+					 some - front->peers.lists[PEER_LEAVING].count);
+	}
 	if (door->count < door->most)
 		set_accepting(front, door, true);
 }
@@ -386,17 +433,14 @@ cut_slow(struct loop_front *front, uint64_t now)
 		 peer != NULL && now > peer->since + patience; peer = next)
 	{
 		next = peer->next;
-		if (peer->incoming.lines.begun)
-			refuse(front, peer, &refusal_head_too_slow);
-		else
-			peers_close(&front->peers, peer);
+		cut(front, peer);
 	}
 	for (struct peer *peer = front->peers.lists[PEER_BODY].first;
 		 peer != NULL; peer = next)
 	{
 		next = peer->next;
 		if (now > peer->since + most || now > peer->heard_at + patience)
-			refuse(front, peer, &refusal_body_too_slow);
+			cut(front, peer);
 	}
 }
 

@@ -15,9 +15,6 @@
 #include "base/proxies.h"
 #include "connections/peers.h"
 
-/* Idle for so long, a connection may be closed for want of room. */
-#define PATIENCE_MICROS 1000000
-
 /* How long those may stay that are to go anyway, and say how much at once. */
 #define LEAVE_MICROS 1000000
 #define MOST_IGNORED ((size_t) 4 * 1024 * 1024)
@@ -208,7 +205,7 @@ peers_add(struct peers *peers, struct door *door, int socket,
 		peers_close(peers, peer);
 }
 
-void
+long
 peers_make_room(struct peers *peers, const struct door *door, long some)
 {
 	static const enum peer_state silent[] = {PEER_IDLE, PEER_FRESH};
@@ -231,6 +228,7 @@ peers_make_room(struct peers *peers, const struct door *door, long some)
 			peer = next;
 		}
 	}
+	return some;
 }
 
 /* -------- those that wait for their turn -------- */

@@ -29,6 +29,9 @@ enum peer_state
 
 #define PEER_STATES 9
 
+/* Idle or slow for so long, a connection may be closed for want of room. */
+#define PATIENCE_MICROS 1000000
+
 struct peers;
 
 /* Some addresses that are listened to, and how many may come there. */
@@ -155,8 +158,11 @@ extern void peers_ignore(struct peers *peers, struct peer *peer);
  */
 extern void peers_expire(struct peers *peers);
 
-/* Closes some of a door that have been silent for long, for others to come. */
-extern void peers_make_room(struct peers *peers, const struct door *door,
+/*
+ * Closes some of a door that have been silent for long, for others to come;
+ * returns how many fewer there were.
+ */
+extern long peers_make_room(struct peers *peers, const struct door *door,
 							long some);
 
 #endif							/* PEERS_H */

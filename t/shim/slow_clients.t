@@ -175,6 +175,25 @@ subtest 'more that is not whole than there may be' => sub {
 	$shim->stop('KILL');
 };
 
+subtest 'newcomers beside as many that drip as there may be' => sub {
+	my $shim = EntityApi::Test->shim($cluster, connections => 20, body_timeout_ms => 600_000,
+		request_timeout_ms => 600_000, keep_alive => 'yes');
+	my @slow = ((map { connected($shim, "${get}X-A: ") } 1 .. 2),
+		map { connected($shim, "POST /x HTTP/1.1\r\n${host}Content-Length: 100000\r\n\r\n") } 1 .. 18);
+	my $new = connected($shim, "${get}Connection: close\r\n\r\n");
+	my $answer = '';
+
+	for (my $end = time + 60; $answer eq '' && time < $end;)
+	{
+		drip(@slow);
+		$answer = answer_of($new, 0.2);
+	}
+	like($answer, qr/^HTTP\/1.1 200 /, 'one comes in');
+	is_deeply([ statuses(map { answer_of($_, 1) } @slow[ 0, 1 ]) ], [ (408) x 2 ], 'heads go first');
+	ok(waiting(@slow) >= 12, 'and not all go');
+	$shim->stop('KILL');
+};
+
 subtest 'each by its own deadline' => sub {
 	my $shim = EntityApi::Test->shim($cluster, body_timeout_ms => 500, request_timeout_ms => 600_000);
 	my $head = connected($shim, "${get}X-A: ");
