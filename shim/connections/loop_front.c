@@ -545,12 +545,18 @@ waiting(const struct front *self)
 		front->peers.lists[PEER_URGENT].count;
 }
 
+/* A head of which nothing but empty lines has come is no request yet. */
 static bool
 is_busy(const struct front *self)
 {
 	const struct loop_front *front = (const struct loop_front *) self;
+	const struct peer_list *lists = front->peers.lists;
+	const struct peer *head = lists[PEER_HEAD].first;
 
-	return waiting(self) > 0 || front->peers.lists[PEER_TAKING].count > 0;
+	while (head != NULL && !head->incoming.lines.begun)
+		head = head->next;
+	return head != NULL || lists[PEER_BODY].count > 0 || waiting(self) > 0 ||
+		lists[PEER_TAKING].count > 0;
 }
 
 static bool

@@ -11,6 +11,7 @@ use File::Temp;
 use JSON::PP;
 use POSIX ();
 use Test::More;
+use Time::HiRes qw(sleep);
 
 my $program = EntityApi::Test::private_program('entityapi-shim');
 my $folder = EntityApi::Test::folder();
@@ -185,7 +186,10 @@ subtest 'drain' => sub {
 	# One request is under way, one connection is idle.
 	my $busy = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $shim->port);
 	my $idle = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $shim->port);
-	$busy->autoflush(1);
+	# Of another request, the body comes later.
+	my $late = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $shim->port);
+	$_->autoflush(1) for $busy, $late;
+	print $late "POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nab";
 	$cluster->hold;
 	print $busy "GET /hold HTTP/1.1\r\nHost: a\r\n\r\n";
 	$cluster->at_work(1);
@@ -197,6 +201,10 @@ subtest 'drain' => sub {
 	my $answer = do { local $/; <$busy> };
 	like($answer, qr/^HTTP\/1.1 200 OK\r\n/, 'the request under way is answered');
 	like($answer, qr/^Connection: close\r$/m, 'and told to go');
+	sleep 0.5;
+	print $late 'cd';
+	$answer = do { local $/; <$late> };
+	like($answer, qr/^HTTP\/1.1 200 OK\r\n/, 'and so is the one that was on its way');
 	is($shim->stop(0), 0, 'ends with 0');
 	is(sysread($idle, my $nothing, 1), 0, 'and leaves nobody behind');
 	ok(!-e $pid_file, 'pid file removed');
