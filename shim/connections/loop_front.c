@@ -23,7 +23,7 @@
 
 /*
  * So long at most is nobody seen who has not been ready before, as while
- * thousands are told that they have waited for too long.
+ * thousands are told that they have waited for too long, or are cut.
  */
 #define TURN_MICROS 2000
 
@@ -56,6 +56,7 @@ struct loop_front
 	struct entrance entrances[2 * LISTEN_MAX];
 	int			entrance_count;
 	uint64_t	looked_at;		/* when, whether somebody takes too long */
+	bool		looks_on;		/* there was no time to look at all */
 	uint64_t	slow_since;		/* 0: it is not */
 	uint64_t	passed_at;		/* health passed others; 0: one came after */
 	bool		overloaded;
@@ -420,9 +421,12 @@ look_at_door(struct loop_front *front, struct door *door)
 
 /* -------- in each turn -------- */
 
-/* Refuses requests that do not come to their end. */
-static void
-cut_slow(struct loop_front *front, uint64_t now)
+/*
+ * Refuses requests that do not come to their end; false if there was no time
+ * for all.
+ */
+static bool
+cut_slow(struct loop_front *front, uint64_t now, uint64_t until)
 {
 	const struct config *config = front->peers.config;
 	uint64_t	patience = (uint64_t) config->request_timeout_ms * 1000;
@@ -432,6 +436,8 @@ cut_slow(struct loop_front *front, uint64_t now)
 	for (struct peer *peer = front->peers.lists[PEER_HEAD].first;
 		 peer != NULL && now > peer->since + patience; peer = next)
 	{
+		if (now_micros() > until)
+			return false;
 		next = peer->next;
 		cut(front, peer);
 	}
@@ -439,9 +445,13 @@ cut_slow(struct loop_front *front, uint64_t now)
 		 peer != NULL; peer = next)
 	{
 		next = peer->next;
-		if (now > peer->since + most || now > peer->heard_at + patience)
-			cut(front, peer);
+		if (now <= peer->since + most && now <= peer->heard_at + patience)
+			continue;
+		if (now_micros() > until)
+			return false;
+		cut(front, peer);
 	}
+	return true;
 }
 
 /* Now and then: ends what takes too long, as far as its client is to blame. */
@@ -449,12 +459,14 @@ static void
 look_around(struct loop_front *front)
 {
 	uint64_t	now = now_micros();
+	uint64_t	until = now + TURN_MICROS;
+	bool		halted = front->looked_at == 0 ||
+		now >= front->looked_at + HALT_MICROS;
 
-	if (now < front->looked_at + TICK_MS * 1000)
+	if (!front->looks_on && now < front->looked_at + TICK_MS * 1000)
 		return;
-	if (front->looked_at != 0 && now < front->looked_at + HALT_MICROS)
-		cut_slow(front, now);
-	peers_expire(&front->peers);
+	front->looks_on = (!halted && !cut_slow(front, now, until)) ||
+		!peers_expire(&front->peers, until);
 	look_at_door(front, &front->main);
 	look_at_door(front, &front->admin);
 	front->looked_at = now;
@@ -500,11 +512,12 @@ static int
 turn(struct front *self, const struct config *config)
 {
 	struct loop_front *front = (struct loop_front *) self;
-	uint64_t	until = now_micros() + TURN_MICROS;
+	uint64_t	until;
 	struct peer *peer;
 
 	front->peers.config = config;
 	look_around(front);
+	until = now_micros() + TURN_MICROS;
 	if (front->main.full && front->main.left)
 		set_accepting(front, &front->main, true);
 	while ((peer = next_peer(front)) != NULL)
@@ -513,6 +526,8 @@ turn(struct front *self, const struct config *config)
 		if (now_micros() > until)
 			return 0;
 	}
+	if (front->looks_on)
+		return 0;
 	return front->peers.lists[PEER_URGENT].count > 0 ? CALM_MS : TICK_MS;
 }
 

@@ -507,12 +507,13 @@ has_spoken(const struct peer *peer)
 }
 
 /*
- * Closes those that have been in a list since then; they are in order.  After
- * a halt of the whole process, who has said something may not have been seen
+ * Closes those that have been in a list since then; they are in order.  Here
+ * and below, false if there is no time for all.  After a halt of the whole process, who has said something may not have been seen
  * yet.
  */
-static void
-close_older(struct peers *peers, enum peer_state state, uint64_t then)
+static bool
+close_older(struct peers *peers, enum peer_state state, uint64_t then,
+			uint64_t until)
 {
 	long		count = peers->lists[state].count;
 	struct peer *peer;
@@ -520,6 +521,8 @@ close_older(struct peers *peers, enum peer_state state, uint64_t then)
 	while (count-- > 0 && (peer = peers->lists[state].first) != NULL &&
 		   peer->since <= then)
 	{
+		if (now_micros() > until)
+			return false;
 		if (!has_spoken(peer))
 			peers_close(peers, peer);
 		else
@@ -528,11 +531,12 @@ close_older(struct peers *peers, enum peer_state state, uint64_t then)
 			peers_queue(peers, peer);
 		}
 	}
+	return true;
 }
 
 /* One too many of its address that says nothing; there are few. */
-static void
-close_refused(struct peers *peers, uint64_t then)
+static bool
+close_refused(struct peers *peers, uint64_t then, uint64_t until)
 {
 	struct peer *peer = peers->lists[PEER_FRESH].first;
 
@@ -540,35 +544,46 @@ close_refused(struct peers *peers, uint64_t then)
 	{
 		struct peer *next = peer->next;
 
+		if (peer->refused && now_micros() > until)
+			return false;
 		if (peer->refused)
 			peers_close(peers, peer);
 		peer = next;
 	}
+	return true;
 }
 
 /* Closes those that have been in a list since then, whatever they say. */
-static void
-cut_older(struct peers *peers, enum peer_state state, uint64_t then)
+static bool
+cut_older(struct peers *peers, enum peer_state state, uint64_t then,
+		  uint64_t until)
 {
 	struct peer *peer;
 
 	while ((peer = peers->lists[state].first) != NULL && peer->since <= then)
+	{
+		if (now_micros() > until)
+			return false;
 		peers_close(peers, peer);
+	}
+	return true;
 }
 
-void
-peers_expire(struct peers *peers)
+bool
+peers_expire(struct peers *peers, uint64_t until)
 {
 	const struct config *config = peers->config;
 	uint64_t	now = now_micros();
 
-	close_older(peers, PEER_FRESH,
-				now - (uint64_t) config->request_timeout_ms * 1000);
-	close_older(peers, PEER_IDLE,
-				now - (uint64_t) config->keep_alive_timeout_ms * 1000);
-	if (config->max_connections_per_address > 0)
-		close_refused(peers, now - LEAVE_MICROS);
-	cut_older(peers, PEER_LEAVING, now - LEAVE_MICROS);
-	cut_older(peers, PEER_TAKING,
-			  now - (uint64_t) config->write_timeout_ms * 1000);
+	return close_older(peers, PEER_FRESH,
+					   now - (uint64_t) config->request_timeout_ms * 1000,
+					   until) &&
+		close_older(peers, PEER_IDLE,
+					now - (uint64_t) config->keep_alive_timeout_ms * 1000,
+					until) &&
+		(config->max_connections_per_address == 0 ||
+		 close_refused(peers, now - LEAVE_MICROS, until)) &&
+		cut_older(peers, PEER_LEAVING, now - LEAVE_MICROS, until) &&
+		cut_older(peers, PEER_TAKING,
+				  now - (uint64_t) config->write_timeout_ms * 1000, until);
 }

@@ -154,9 +154,9 @@ extern void peers_ignore(struct peers *peers, struct peer *peer);
 
 /*
  * Ends those that have been silent, or have not taken their answer, for too
- * long.
+ * long; false if there was no time for all.
  */
-extern void peers_expire(struct peers *peers);
+extern bool peers_expire(struct peers *peers, uint64_t until);
 
 /*
  * Closes some of a door that have been silent for long, for others to come;
