@@ -26,19 +26,23 @@
 /* Waiting lines that are so long together are written at once. */
 #define WAITING_BYTES (64 * 1024)
 
-/* The most that wait while somebody else writes. */
+/* The most that wait in a log while others are written. */
 #define WAITING_MAX (1024 * 1024)
 
-/* How long a log may hold up those who write into it, once. */
+/* How long a log may hold up the one that writes, once. */
 #define PATIENCE_MS 1000
 
 /*
- * Where lines go.  A reader that hangs fills its pipe, and would stop all
- * requests; so we wait for a while, and then lose lines until there is room
- * again.  All of it is guarded by "writing".
+ * A log.  A reader that hangs fills its pipe, and may stop nobody: lines wait
+ * for the thread that writes them.  It waits for room for a while, and then
+ * loses lines until there is room again.
  */
 struct sink
 {
+	struct buffer lines;		/* that wait; guarded by waiting.mutex */
+
+	/* All below is guarded by "writing". */
+	struct buffer taken;
 	int			file;
 	mode_t		type;			/* of the file; 0: not looked at yet */
 	bool		stuck;			/* was full the last time */
@@ -50,25 +54,21 @@ static struct sink event_sink = {.file = STDERR_FILENO};
 
 /*
  * One at a time writes, into either of the two, which may be one pipe: that
- * there was room means that there still is.  Taken before the other mutex.
+ * there was room means that there still is.  It is held from before lines are
+ * taken until they are out, so that they stay in order, and is taken before
+ * the other mutex.
  */
 static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER;
 
-/*
- * Lines of the access log that wait.  Who writes holds "writing" from before
- * it takes the lines until they are out, so that they stay in order.
- */
 static struct
 {
-	pthread_mutex_t mutex;		/* guards all below but "taken" */
+	pthread_mutex_t mutex;		/* guards all below */
 	pthread_cond_t changed;
 	pthread_t	thread;
 	bool		running;
 	bool		stopping;
+	bool		due;			/* what waits is written now */
 	long		delay_ms;
-	int			count;
-	struct buffer lines;
-	struct buffer taken;		/* guarded by "writing" */
 }			waiting = {
 	.mutex = PTHREAD_MUTEX_INITIALIZER
 };
@@ -167,12 +167,13 @@ put(struct sink *sink, const char *data, size_t length, uint64_t deadline)
 }
 
 /*
- * Writes lines; returns how many of them were lost.  A log that cannot be
- * written must not take the service with it.  "writing" is held.
+ * Writes the lines that were taken.  A log that cannot be written must not
+ * take the service with it.  "writing" is held.
  */
-static uint64_t
-write_lines(struct sink *sink, const struct buffer *lines)
+static void
+write_taken(struct sink *sink)
 {
+	const struct buffer *lines = &sink->taken;
 	uint64_t	deadline = now_micros() +
 		(sink->stuck ? 0 : PATIENCE_MS * 1000);
 	uint64_t	lost = 0;
@@ -190,26 +191,34 @@ write_lines(struct sink *sink, const struct buffer *lines)
 	}
 	for (; done < lines->length; done++)
 		lost += lines->data[done] == '\n';
-	return lost;
+	metrics_add(METRIC_LOG_LINES_LOST, lost);
 }
 
 /* -------- waiting lines -------- */
 
-/* Writes the lines that wait; "writing" is held. */
+/* Takes the lines that wait and writes them; "writing" is held. */
 static void
-flush(void)
+flush_sink(struct sink *sink)
 {
 	struct buffer emptied;
 
-	buffer_clear(&waiting.taken);
+	buffer_clear(&sink->taken);
 	pthread_mutex_lock(&waiting.mutex);
-	emptied = waiting.taken;
-	waiting.taken = waiting.lines;
-	waiting.lines = emptied;
-	waiting.count = 0;
+	emptied = sink->taken;
+	sink->taken = sink->lines;
+	sink->lines = emptied;
 	pthread_mutex_unlock(&waiting.mutex);
-	metrics_add(METRIC_LOG_LINES_LOST,
-				write_lines(&access_sink, &waiting.taken));
+	if (sink->taken.length > 0)
+		write_taken(sink);
+}
+
+static void
+flush(void)
+{
+	pthread_mutex_lock(&writing);
+	flush_sink(&event_sink);
+	flush_sink(&access_sink);
+	pthread_mutex_unlock(&writing);
 }
 
 /* Lets lines gather for a while once there is one, then writes them. */
@@ -223,23 +232,18 @@ flush_regularly(void *nothing)
 		struct timespec until;
 		int			state = 0;
 
-		if (waiting.count == 0)
+		if (!waiting.due && access_sink.lines.length == 0)
 		{
 			pthread_cond_wait(&waiting.changed, &waiting.mutex);
 			continue;
 		}
-		clock_gettime(CLOCK_MONOTONIC, &until);
-		until.tv_nsec += waiting.delay_ms % 1000 * 1000000;
-		until.tv_sec += waiting.delay_ms / 1000 +
-			until.tv_nsec / 1000000000;
-		until.tv_nsec %= 1000000000;
-		while (!waiting.stopping && state == 0)
+		until = clock_time(now_micros() + (uint64_t) waiting.delay_ms * 1000);
+		while (!waiting.stopping && !waiting.due && state == 0)
 			state = pthread_cond_timedwait(&waiting.changed, &waiting.mutex,
 										   &until);
+		waiting.due = false;
 		pthread_mutex_unlock(&waiting.mutex);
-		pthread_mutex_lock(&writing);
 		flush();
-		pthread_mutex_unlock(&writing);
 		pthread_mutex_lock(&waiting.mutex);
 	}
 	pthread_mutex_unlock(&waiting.mutex);
@@ -250,65 +254,69 @@ bool
 log_start(long delay_ms)
 {
 	pthread_condattr_t attributes;
+	bool		running;
 
-	if (delay_ms == 0)
-		return true;
 	pthread_condattr_init(&attributes);
 	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+	pthread_mutex_lock(&waiting.mutex);
 	pthread_cond_init(&waiting.changed, &attributes);
-	pthread_condattr_destroy(&attributes);
 	waiting.delay_ms = delay_ms;
 	waiting.stopping = false;
-	waiting.running = thread_begin(&waiting.thread, flush_regularly, NULL);
-	return waiting.running;
+	running = thread_begin(&waiting.thread, flush_regularly, NULL);
+	waiting.running = running;
+	pthread_mutex_unlock(&waiting.mutex);
+	pthread_condattr_destroy(&attributes);
+	return running;
 }
 
 void
 log_stop(void)
 {
-	if (!waiting.running)
-		return;
+	bool		running;
+
 	pthread_mutex_lock(&waiting.mutex);
+	running = waiting.running;
 	waiting.stopping = true;
-	pthread_cond_signal(&waiting.changed);
+	if (running)
+		pthread_cond_signal(&waiting.changed);
 	pthread_mutex_unlock(&waiting.mutex);
+	if (!running)
+		return;
 	pthread_join(waiting.thread, NULL);
-	pthread_cond_destroy(&waiting.changed);
+	pthread_mutex_lock(&waiting.mutex);
 	waiting.running = false;
-	pthread_mutex_lock(&writing);
+	pthread_cond_destroy(&waiting.changed);
+	pthread_mutex_unlock(&waiting.mutex);
 	flush();
-	pthread_mutex_unlock(&writing);
-	buffer_free(&waiting.lines);
-	buffer_free(&waiting.taken);
 }
 
 /*
- * Adds a line to those that wait.  A full buffer is written by who fills it,
- * unless somebody is at it: then lines go on to wait, within a limit.
+ * Adds a line to those that wait, and wakes the thread if it is to go out at
+ * once, or there are enough.  Without a thread it is written here.
  */
 static void
-add_waiting(const struct buffer *line)
+add_line(struct sink *sink, const struct buffer *line, bool due)
 {
-	bool		full;
+	struct buffer *lines = &sink->lines;
+	bool		running;
 	bool		lost;
 
 	pthread_mutex_lock(&waiting.mutex);
-	lost = waiting.lines.length + line->length > WAITING_MAX ||
-		!buffer_reserve(&waiting.lines, line->length);
-	waiting.lines.failed = false;
+	running = waiting.running;
+	lost = line->failed || lines->length + line->length > WAITING_MAX ||
+		!buffer_reserve(lines, line->length);
+	lines->failed = false;
 	if (!lost)
-		buffer_append(&waiting.lines, line->data, line->length);
-	if (!lost && ++waiting.count == 1)
+		buffer_append(lines, line->data, line->length);
+	due |= waiting.delay_ms == 0 || lines->length >= WAITING_BYTES;
+	if (running && ((due && !waiting.due) || lines->length == line->length))
 		pthread_cond_signal(&waiting.changed);
-	full = waiting.lines.length >= WAITING_BYTES;
+	waiting.due = due || waiting.due;
 	pthread_mutex_unlock(&waiting.mutex);
 	if (lost)
 		metrics_add(METRIC_LOG_LINES_LOST, 1);
-	if (full && pthread_mutex_trylock(&writing) == 0)
-	{
+	if (!running)
 		flush();
-		pthread_mutex_unlock(&writing);
-	}
 }
 
 /* -------- lines -------- */
@@ -334,32 +342,14 @@ log_access(struct buffer *line, const struct access_record *record)
 		append_member(line, "spanId", record->span_id);
 	}
 	buffer_string(line, "}\n");
-	if (line->failed)
-		metrics_add(METRIC_LOG_LINES_LOST, 1);
-	else if (waiting.running)
-		add_waiting(line);
-	else
-	{
-		uint64_t	lost;
-
-		pthread_mutex_lock(&writing);
-		lost = write_lines(&access_sink, line);
-		pthread_mutex_unlock(&writing);
-		if (lost > 0)
-			metrics_add(METRIC_LOG_LINES_LOST, lost);
-	}
+	add_line(&access_sink, line, false);
 }
 
 /* Writes a line to the event log and frees it. */
 static void
 write_event(struct buffer *line)
 {
-	if (!line->failed)
-	{
-		pthread_mutex_lock(&writing);
-		write_lines(&event_sink, line);
-		pthread_mutex_unlock(&writing);
-	}
+	add_line(&event_sink, line, true);
 	buffer_free(line);
 }
 

@@ -1,10 +1,11 @@
 /*
  * The access log on stdout and the event log on stderr, JSON lines.
  *
- * Lines of different threads never mix.  Those of the event log are written at
- * once, one write(2) each.  Those of the access log may wait for others for a
- * moment and go out together, because a write costs more than all else that is
- * done for them; a process that is killed loses the ones that wait.
+ * Lines of different threads never mix.  While the service runs, a thread of
+ * its own writes them, so that a log that cannot be written stops nobody.
+ * Those of the event log go out at once.  Those of the access log may wait for
+ * others for a moment and go out together, because a write costs more than all
+ * else that is done for them.  A process that is killed loses what waits.
  * Neither log ever holds a header, a body, a query string or a parameter.
  */
 #ifndef LOG_H
@@ -41,12 +42,12 @@ enum log_level
 };
 
 /*
- * From here on, lines of the access log wait for at most that time; 0: not at
- * all, as before this call.  False if there can be no thread for it.
+ * From here on, a thread writes, and lines of the access log wait for others
+ * for at most that time.  False if there can be no thread for it.
  */
 extern bool log_start(long delay_ms);
 
-/* Writes what waits, and goes back to writing at once. */
+/* Writes what waits; from here on, as before the start, the caller writes. */
 extern void log_stop(void);
 
 /* Writes one line of the access log; "line" is scratch space. */

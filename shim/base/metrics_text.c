@@ -469,7 +469,7 @@ static const struct family families[] =
 		"Requests that found the declarations loaded, or had to load them.",
 	write_lookups, METRIC_CATALOG_HITS},
 	{"entityapi_log_lines_lost_total", "counter",
-		"Lines of the access log that could not be written.",
+		"Lines of both logs that could not be written.",
 	write_counter, METRIC_LOG_LINES_LOST},
 	{"entityapi_spans_exported_total", "counter",
 		"Spans that the collector of traces has taken.",
