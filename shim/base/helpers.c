@@ -15,6 +15,7 @@ struct line
 {
 	struct task *first;
 	struct task *last;
+	int			count;
 };
 
 struct helpers
@@ -37,6 +38,7 @@ add(struct line *line, struct task *task)
 	task->next = NULL;
 	*(line->last ? &line->last->next : &line->first) = task;
 	line->last = task;
+	line->count++;
 }
 
 static struct task *
@@ -49,6 +51,7 @@ take(struct line *line)
 	line->first = task->next;
 	if (line->first == NULL)
 		line->last = NULL;
+	line->count--;
 	return task;
 }
 
@@ -101,13 +104,18 @@ helpers_create(struct loop *loop, int most)
 	return helpers;
 }
 
-/* The mutex is held. */
+/*
+ * Sees to it that there is somebody for one more task.  An idle thread that
+ * was called, but has not come yet, has its task among those that wait.  The
+ * mutex is held.
+ */
 static bool
 has_hands(struct helpers *helpers)
 {
 	pthread_t	thread;
 
-	if (helpers->idle == 0 && helpers->count < helpers->most &&
+	if (helpers->todo.count >= helpers->idle &&
+		helpers->count < helpers->most &&
 		thread_begin(&thread, help, helpers))
 	{
 		pthread_detach(thread);
