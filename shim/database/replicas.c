@@ -27,6 +27,9 @@
 #define WATCH_MS 100
 #define WATCH_FAILED_MS 1000
 
+/* How long those that compare are waited for at the end. */
+#define END_MICROS 1000000
+
 /* A personal key's use is written down by the primary, once a minute. */
 #define KEY_MICROS 50000000
 
@@ -36,8 +39,6 @@ struct replica
 	int			number;			/* in the configuration, from 1 */
 	char	   *conninfo;
 	struct pool *pool;
-	pthread_t	thread;
-	bool		runs;
 	atomic_bool usable;
 	atomic_uint_fast64_t fresh_at;	/* it has what was committed then */
 	atomic_uint_fast64_t applied;	/* ... and these account requests */
@@ -52,8 +53,10 @@ struct replicas
 	atomic_uint_fast64_t accounts;	/* /auth and /manage, answered */
 	atomic_uint_fast64_t *marks;	/* until when to ask the primary */
 	atomic_uint_fast64_t *keys; /* when a key last asked the primary */
-	pthread_mutex_t mutex;
+	pthread_mutex_t mutex;		/* guards all below */
 	pthread_cond_t wake;
+	pthread_cond_t ended;
+	int			watching;		/* threads */
 	bool		ending;
 };
 
@@ -111,6 +114,10 @@ watch(void *argument)
 	}
 	atomic_store(&replica->usable, false);
 	replica_watch_free(state);
+	pthread_mutex_lock(&replicas->mutex);
+	replicas->watching--;
+	pthread_cond_signal(&replicas->ended);
+	pthread_mutex_unlock(&replicas->mutex);
 	return NULL;
 }
 
@@ -149,6 +156,7 @@ replicas_create(struct loop *loop, const struct config *config,
 	pthread_condattr_init(&attributes);
 	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
 	pthread_cond_init(&replicas->wake, &attributes);
+	pthread_cond_init(&replicas->ended, &attributes);
 	pthread_condattr_destroy(&attributes);
 
 	for (p += strspn(p, REPLICA_SEPARATORS); *p != '\0';
@@ -179,11 +187,18 @@ replicas_create(struct loop *loop, const struct config *config,
 void
 replicas_start(struct replicas *replicas)
 {
+	pthread_t	thread;
 	int			i;
 
+	pthread_mutex_lock(&replicas->mutex);
 	for (i = 0; i < replicas->count; i++)
-		replicas->list[i].runs = thread_begin(&replicas->list[i].thread,
-											  watch, &replicas->list[i]);
+	{
+		if (!thread_begin(&thread, watch, &replicas->list[i]))
+			continue;
+		pthread_detach(thread);
+		replicas->watching++;
+	}
+	pthread_mutex_unlock(&replicas->mutex);
 }
 
 int
@@ -198,33 +213,48 @@ replicas_pool(const struct replicas *replicas, int number)
 	return replicas->list[number].pool;
 }
 
+/*
+ * Ends the threads that compare.  False if one is at work that may never end:
+ * a name server that hangs keeps to no limit.
+ */
+static bool
+stop_watching(struct replicas *replicas)
+{
+	struct timespec until = clock_time(now_micros() + END_MICROS);
+	int			failure = 0;
+
+	pthread_mutex_lock(&replicas->mutex);
+	replicas->ending = true;
+	pthread_cond_broadcast(&replicas->wake);
+	while (replicas->watching > 0 && failure == 0)
+		failure = pthread_cond_timedwait(&replicas->ended, &replicas->mutex,
+										 &until);
+	pthread_mutex_unlock(&replicas->mutex);
+	return failure == 0;
+}
+
 bool
 replicas_destroy(struct replicas *replicas, pool_rest rest, void *argument)
 {
-	bool		ended = true;
+	bool		ended;
 	int			i;
 
 	if (replicas == NULL)
 		return true;
-	pthread_mutex_lock(&replicas->mutex);
-	replicas->ending = true;
-	pthread_cond_broadcast(&replicas->wake);
-	pthread_mutex_unlock(&replicas->mutex);
+	ended = stop_watching(replicas);
 	for (i = 0; i < replicas->count; i++)
-	{
-		if (replicas->list[i].runs)
-			pthread_join(replicas->list[i].thread, NULL);
-		if (pool_destroy(replicas->list[i].pool, rest, argument))
-			free(replicas->list[i].conninfo);
-		else
-			ended = false;
-	}
+		ended &= pool_destroy(replicas->list[i].pool, rest, argument);
+	if (!ended)
+		return false;
+	for (i = 0; i < replicas->count; i++)
+		free(replicas->list[i].conninfo);
 	pthread_cond_destroy(&replicas->wake);
+	pthread_cond_destroy(&replicas->ended);
 	pthread_mutex_destroy(&replicas->mutex);
 	free(replicas->marks);
 	free(replicas->keys);
 	free(replicas);
-	return ended;
+	return true;
 }
 
 static bool

@@ -9,6 +9,8 @@ use FindBin;
 use lib "$FindBin::Bin/../lib";
 
 use EntityApi::Test::StandIn;
+use IO::Select;
+use IO::Socket::INET;
 use POSIX ();
 use Test::More;
 use Time::HiRes qw(time);
@@ -141,6 +143,18 @@ subtest 'a server that hangs' => sub {
 	is($shim->http(GET => '/actuator/health/liveness')->{status}, 200, 'the shim lives');
 	kill CONT => $postmaster, @sessions;
 	ok(served(), 'and back');
+};
+
+# A name server that hangs keeps to no limit of time; here the limit is long.
+subtest 'a standby that hangs' => sub {
+	my $silent = IO::Socket::INET->new(Listen => 5, LocalAddr => '127.0.0.1') // die "listen: $!\n";
+	my $watching = EntityApi::Test->shim($cluster, connect_timeout_s => 60,
+		replicas => sprintf 'host=127.0.0.1 port=%d', $silent->sockport);
+
+	ok(IO::Select->new($silent)->can_read(20), 'is looked at');
+	my $began = time;
+	is($watching->stop, 0, 'ends with 0');
+	cmp_ok(time - $began, '<', 15, 'and is not waited for');
 };
 
 is($shim->stop, 0, 'ends with 0');
