@@ -508,8 +508,8 @@ has_spoken(const struct peer *peer)
 
 /*
  * Closes those that have been in a list since then; they are in order.  Here
- * and below, false if there is no time for all.  After a halt of the whole process, who has said something may not have been seen
- * yet.
+ * and below, false if there is no time for all.  After a halt of the whole
+ * process, one that has said something may not have been seen yet.
  */
 static bool
 close_older(struct peers *peers, enum peer_state state, uint64_t then,
