@@ -486,7 +486,7 @@ may_pass(const struct loop_front *front, const struct peer *peer)
 		  now_micros() > front->passed_at + CALM_MS * 1000));
 }
 
-/* The next one in turn, or NULL; one that is overdue needs no room. */
+/* The next one whose turn it is, or NULL; an overdue one needs no room. */
 static struct peer *
 next_peer(struct loop_front *front)
 {

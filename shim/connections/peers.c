@@ -123,11 +123,55 @@ count_untaken(struct peers *peers, struct peer *peer, size_t bytes)
 	peer->untaken = bytes;
 }
 
+/* -------- connections of one address -------- */
+
+/* The bits that connections of one host share: of IPv6 it may have a /64. */
+static int
+bits_of(const struct address *address)
+{
+	return address->family == AF_INET6 ? 64 : 32;
+}
+
+/* Where those of an address are, among others. */
+static struct peer **
+chain_of(struct peers *peers, const struct address *address)
+{
+	uint32_t	hash = 2166136261;
+	int			i;
+
+	for (i = 0; i < bits_of(address) / 8; i++)
+		hash = (hash ^ address->bytes[i]) * 16777619;
+	return &peers->chains[(hash ^ hash >> 16) % PEER_CHAINS];
+}
+
+static void
+enter_chain(struct peers *peers, struct peer *peer)
+{
+	struct peer **chain = chain_of(peers, &peer->address);
+
+	peer->after = *chain;
+	peer->place = chain;
+	if (peer->after != NULL)
+		peer->after->place = &peer->after;
+	*chain = peer;
+}
+
+static void
+leave_chain(struct peer *peer)
+{
+	*peer->place = peer->after;
+	if (peer->after != NULL)
+		peer->after->place = peer->place;
+}
+
+/* -------- the end -------- */
+
 void
 peers_close(struct peers *peers, struct peer *peer)
 {
 	loop_forget(peers->loop, &peer->source);
 	unlink_peer(peers, peer);
+	leave_chain(peer);
 	peer->door->count--;
 	peer->door->left = true;
 	incoming_free(&peer->incoming);
@@ -148,32 +192,25 @@ peers_close_all(struct peers *peers, enum peer_state state)
 
 /* -------- newcomers -------- */
 
-static long
-count_alike(const struct peers *peers, const struct address *address)
+/* Whether there are as many as that of an address. */
+static bool
+has_alike(struct peers *peers, const struct address *address, long most)
 {
-	/* an IPv6 host may have a whole /64 to itself */
-	int			bits = address->family == AF_INET6 ? 64 : 32;
-	long		count = 0;
-	int			state;
+	const struct peer *peer = *chain_of(peers, address);
 
-	for (state = 0; state < PEER_STATES; state++)
-	{
-		const struct peer *peer = peers->lists[state].first;
-
-		for (; peer != NULL; peer = peer->next)
-			count += address_within(&peer->address, address, bits);
-	}
-	return count;
+	for (; peer != NULL && most > 0; peer = peer->after)
+		most -= address_within(&peer->address, address, bits_of(address));
+	return most == 0;
 }
 
 static bool
-is_too_many(const struct peers *peers, const struct address *address)
+is_too_many(struct peers *peers, const struct address *address)
 {
 	const struct config *config = peers->config;
 	char		text[INET6_ADDRSTRLEN];
 
 	if (config->max_connections_per_address == 0 || address->family == 0 ||
-		count_alike(peers, address) < config->max_connections_per_address)
+		!has_alike(peers, address, config->max_connections_per_address))
 		return false;
 	address_write(address, text);
 	return !config_trusts(config, text);
@@ -199,6 +236,7 @@ peers_add(struct peers *peers, struct door *door, int socket,
 	address_take(address, &peer->address);
 	peer->refused = !door->is_admin && is_too_many(peers, &peer->address);
 	peer->since = now_micros();
+	enter_chain(peers, peer);
 	link_peer(peers, peer, PEER_FRESH);
 	door->count++;
 	if (!loop_watch(peers->loop, &peer->source, NEWS | EPOLLET))
@@ -239,7 +277,8 @@ read_start(const struct peer *peer, char *start)
 {
 	const struct buffer *kept = peer->incoming.bytes.length > 0 ?
 		&peer->incoming.bytes : &peer->unread;
-	size_t		length = kept->length < MOST_START ? kept->length : MOST_START;
+	size_t		length = kept->length < MOST_START ?
+		kept->length : MOST_START;
 	ssize_t		got;
 
 	if (length > 0)
@@ -509,7 +548,7 @@ has_spoken(const struct peer *peer)
 /*
  * Closes those that have been in a list since then; they are in order.  Here
  * and below, false if there is no time for all.  After a halt of the whole
- * process, one that has said something may not have been seen yet.
+ * process, a client that has said something may not have been seen yet.
  */
 static bool
 close_older(struct peers *peers, enum peer_state state, uint64_t then,

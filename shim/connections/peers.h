@@ -32,6 +32,9 @@ enum peer_state
 /* Idle or slow for so long, a connection may be closed for want of room. */
 #define PATIENCE_MICROS 1000000
 
+/* So many, and those of one address are found fast. */
+#define PEER_CHAINS 1024
+
 struct peers;
 
 /* Some addresses that are listened to, and how many may come there. */
@@ -71,6 +74,8 @@ struct peer
 	size_t		untaken;		/* of that, in the sum of all */
 	struct peer *next;			/* of that state */
 	struct peer *previous;
+	struct peer *after;			/* of addresses of one hash */
+	struct peer **place;		/* what points at it there */
 };
 
 struct peer_list
@@ -87,6 +92,7 @@ struct peers
 	const struct client_calls *calls;
 	void		(*happened) (struct loop_source *source, uint32_t events);
 	struct peer_list lists[PEER_STATES];
+	struct peer *chains[PEER_CHAINS];	/* by their address */
 	long		passing;		/* clients' requests for health, begun */
 	size_t		held;			/* bytes of requests that are not whole */
 	size_t		ahead;			/* bytes that came behind those begun */
