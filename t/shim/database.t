@@ -99,7 +99,7 @@ subtest 'failures' => sub {
 		unlike($answer->{body}, qr/secret|$sqlstate/, 'without its cause');
 		is($cluster->calls - $before, 1, 'and not tried again');
 		my $id = $answer->{headers}{'x-request-id'};
-		my ($line) = EntityApi::Test::slurp($shim->err) =~ /^(.*$id.*)$/m;
+		my $line = $shim->said(qr/$id/);
 		my $record = decode_json($line);
 		is($record->{sqlstate}, $sqlstate, 'the log has the cause');
 		is($record->{message}, 'secret cause', 'and its message');

@@ -51,7 +51,7 @@ subtest 'lock_timeout' => sub {
 			is($answer->{json}{errors}[0]{code}, 'UNAVAILABLE', 'it is no fault of ours');
 		});
 	is($patch->()->{status}, 200, 'and is');
-	like(EntityApi::Test::slurp($shim->err), qr/given up after 3 conflicts/, 'tried three times');
+	ok($shim->said(qr/given up after 3 conflicts/), 'tried three times');
 	$cluster->psql('alter role entityapi_shim reset lock_timeout');
 };
 
