@@ -20,6 +20,14 @@
 #include "database/replicas.h"
 #include "http/cors.h"
 
+/* Whether a pool has more connections than the front has clients at once. */
+static bool
+lacks_threads(const struct config *config)
+{
+	return strcmp(config->front, "civetweb") == 0 &&
+		config->pool_size > config->threads;
+}
+
 /* The defaults that depend on the machine or on other settings. */
 static void
 apply_computed(struct config *config)
@@ -29,7 +37,7 @@ apply_computed(struct config *config)
 		long		cores = sysconf(_SC_NPROCESSORS_ONLN);
 
 		config->pool_size = cores > 16 ? 32 : cores > 2 ? cores * 2 : 4;
-		if (config->pool_size > config->threads)
+		if (lacks_threads(config))
 			config->pool_size = config->threads;
 	}
 	if (config->pool_writes < 0)
@@ -38,8 +46,6 @@ apply_computed(struct config *config)
 	if (config->login_pool_share == 0)
 		config->login_pool_share =
 			config->pool_size >= 8 ? config->pool_size / 4 : 1;
-	if (config->pool_queue == 0)
-		config->pool_queue = config->threads > 1 ? config->threads / 2 : 1;
 	config->reuse_connections = strcmp(config->keep_alive, "yes") == 0 ||
 		(strcmp(config->keep_alive, "auto") == 0 &&
 		 config->network_count == 0 && !listen_has_socket(config->listen));
@@ -327,7 +333,7 @@ check_contradictions(const struct config *config)
 	}
 	fine = check_database(config->database) && fine;
 	fine = check_replicas(config) && fine;
-	if (config->pool_size > config->threads)
+	if (lacks_threads(config))
 	{
 		complain("pool_size (%ld) is more than threads (%ld) can use",
 				 config->pool_size, config->threads);

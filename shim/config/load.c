@@ -100,9 +100,9 @@ static const struct setting settings[] =
 			"they get more done; default three times pool_size, 24 at most"),
 	INTEGER(pool_wait_ms, "1000", 1, 60000, RELOADABLE,
 			"longest wait for its turn and a free connection, then 503"),
-	INTEGER(pool_queue, NULL, 1, 10000, 0,
+	INTEGER(pool_queue, "128", 1, 10000, 0,
 			"half as many logins may wait for their share of the pool, the "
-			"others get 503 at once; default half of threads"),
+			"others get 503 at once"),
 	INTEGER(login_pool_share, NULL, 1, 1000, RELOADABLE,
 			"connections that logins may hold at once; default a quarter of "
 			"the pool"),

@@ -113,7 +113,7 @@ subtest 'faults stop the start' => sub {
 		[ ['--pool-size'], qr/--pool-size needs a value/ ],
 		[ [ '--pool-size=4', '--pool-size=5' ], qr/--pool-size is given twice/ ],
 		[ ['--no-such=1'], qr/unknown argument --no-such=1/ ],
-		[ [ '--pool-size=40', '--threads=8' ], qr/pool_size \(40\) is more than threads \(8\)/ ],
+		[ [ '--front=civetweb', '--pool-size=40', '--threads=8' ], qr/pool_size \(40\) is more than threads \(8\)/ ],
 		[ [ '--login-pool-share=9', '--pool-size=8' ], qr/login_pool_share/ ],
 		[ ['--max-body-auth=2000000'], qr/max_body_auth/ ],
 		[ ['--keep-alive=maybe'], qr/keep_alive/ ],
