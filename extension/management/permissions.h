@@ -1,6 +1,6 @@
 /*
- * What the caller's roles allow, entity by entity: for programs that show
- * people no more than they can do.
+ * The operations that the caller's roles allow, entity by entity: for programs
+ * that show people no more than they can do.
  */
 #ifndef EA_PERMISSIONS_H
 #define EA_PERMISSIONS_H

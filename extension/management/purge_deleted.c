@@ -2,8 +2,8 @@
  * Due rows are found by their time of deletion.  Such a row is mostly part of
  * a larger deletion; so the purge follows the rows that took it along, as far
  * as they are due, too, and the uppermost goes with all that went with it.
- * That one is locked first, as a restore does: nobody gets half of a deletion
- * back.
+ * The uppermost is locked first, as a restore does: nobody gets half of a
+ * deletion back.
  */
 #include "postgres.h"
 

@@ -1,2 +1,2 @@
--- What 1.3 changes of 1.2 that cannot be derived from the parts in
--- extension/install: nothing so far.
+-- Changes of 1.3 that cannot be derived from the parts in extension/install:
+-- none so far.

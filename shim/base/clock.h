@@ -13,7 +13,7 @@
  */
 extern uint64_t now_micros(void);
 
-/* That moment for a condition whose clock is CLOCK_MONOTONIC. */
+/* The same moment for a condition whose clock is CLOCK_MONOTONIC. */
 extern struct timespec clock_time(uint64_t micros);
 
 /* Sleep for a moment. */

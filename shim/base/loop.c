@@ -1,6 +1,3 @@
-/*
- * What one thread waits for.
- */
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <unistd.h>

@@ -1,6 +1,6 @@
 /*
- * What one thread waits for: files of which something is to be heard, and
- * other threads that want to be looked after.
+ * The loop of one thread: it waits for events of files, and for other threads
+ * that wake it.
  */
 #ifndef LOOP_H
 #define LOOP_H

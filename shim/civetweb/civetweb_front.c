@@ -18,7 +18,7 @@
 
 #define ADMIN_THREADS 4
 
-/* What is read of a body at once. */
+/* Bytes of a body that are read at once. */
 #define SLICE (16 * 1024)
 
 /* How much of an unwanted body is read, and for how long. */

@@ -2,8 +2,9 @@
  * The front that is the library civetweb, by its documented interface and
  * nothing else: a thread for each connection.
  *
- * What the library reads in its own way, it hands over so: for a proxy in
- * front that normalises, or clients that are trusted (docs/shim.md).
+ * The library reads some bytes in its own way, and they are handed over so: it
+ * is for use behind a proxy that normalises, or for clients that are trusted
+ * (docs/shim.md).
  */
 #ifndef CIVETWEB_FRONT_H
 #define CIVETWEB_FRONT_H

@@ -11,7 +11,7 @@
 #include "connections/loop_front.h"
 #include "connections/peers.h"
 
-/* What is received at once, and connections that are accepted at once. */
+/* Bytes that are received, and connections that are accepted, at once. */
 #define SLICE (64 * 1024)
 #define BATCH 64
 

@@ -340,7 +340,7 @@ peers_find_urgent(struct peers *peers)
 		peers_move(peers, first, PEER_URGENT);
 }
 
-/* What comes of a request is told as long as it is there, not by the edge. */
+/* Bytes of a request are reported as long as they are there, not by edge. */
 static bool
 is_receiving(const struct peer *peer)
 {

@@ -35,7 +35,7 @@ enum verdict
 	VERDICT_FAILED
 };
 
-/* What is called, on the primary or on a standby. */
+/* The statements that call it, on the primary or on a standby. */
 struct statement;
 extern const struct statement call_handle;
 extern const struct statement call_handle_on_standby;
@@ -64,7 +64,7 @@ extern enum verdict call_judge(PGconn *connection,
 							   const struct request *request,
 							   struct answer *answer);
 
-/* What the client is told then; NULL: the answer. */
+/* The refusal that the client gets then; NULL: it gets the answer. */
 extern const struct refusal *call_refusal(const struct statement *statement,
 										  const struct request *request,
 										  enum verdict verdict, int tries);

@@ -137,7 +137,7 @@ channel_is_alive(const struct channel *channel)
 		poll(&socket, 1, 0) == 0;
 }
 
-/* What has not been sent whole will not be run. */
+/* A call that has not been sent whole will not be run. */
 bool
 channel_is_at_work(const struct channel *channel)
 {

@@ -153,7 +153,7 @@ has_share_left(const struct logins *logins, const struct login *login)
 	return address < half && name < half;
 }
 
-/* What its address and its name have had too much. */
+/* How many places its address and its name have had too many. */
 static int
 has_had(const struct logins *logins, const struct login *login)
 {

@@ -29,8 +29,8 @@
 #define LONGEST_MICROS (600 * UINT64_C(1000000))
 
 /*
- * What is taken away is done twice, so calls go behind others while they are
- * short, as a mean over some, and not for a while after one was not.
+ * A call that is taken away is done twice, so calls go behind others while
+ * they are short, as a mean over some, and not for a while after one was not.
  */
 #define SHORT_MICROS 1000
 #define WEIGHT 16

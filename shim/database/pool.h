@@ -20,7 +20,7 @@ struct pool;
 /* Called with a channel that may have news. */
 typedef void (*pool_happened) (void *argument, struct channel *channel);
 
-/* What is done with the calls that a connection does not end. */
+/* Called with each call that a connection does not end. */
 typedef void (*pool_rest) (void *argument, void *owner);
 
 /*

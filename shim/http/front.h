@@ -1,5 +1,5 @@
 /*
- * What a front and the service are to each other.
+ * The contract between a front and the service.
  *
  * A front has the connections of clients.  It hands over requests that have
  * come whole, or of which it is known why they are refused, and is told the
@@ -100,7 +100,7 @@ struct front
 	const struct front_calls *calls;
 };
 
-/* What each front has: its creation, NULL when out of memory. */
+/* Each front has a function that makes it; NULL when out of memory. */
 typedef struct front *(*front_create) (const struct config *config,
 									   long connections, struct loop *loop,
 									   const struct service *service);

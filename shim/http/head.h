@@ -52,7 +52,7 @@ struct header
 	size_t		value_length;
 };
 
-/* What has been read of a head; it points into the bytes of its client. */
+/* A head as far as it was read; it points into the bytes of its client. */
 struct head
 {
 	char		method[METHOD_SIZE];	/* empty: it is not known */

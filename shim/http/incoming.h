@@ -12,7 +12,7 @@
 #include "http/chunks.h"
 #include "http/parse.h"
 
-/* What has come of it.  Begins as zeros. */
+/* A request as far as it has come.  Begins as zeros. */
 struct incoming
 {
 	struct buffer bytes;		/* of its head and its body, without frames */

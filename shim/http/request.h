@@ -1,8 +1,8 @@
 /*
  * One HTTP request, checked, as entityapi.handle() wants it.
  *
- * What the head of a request must look like is in parse.c, what it says in
- * head.c; here it is written down, with its body, for the call.
+ * parse.c has the form of a head, head.c its meaning; here it is written down,
+ * with its body, for the call.
  */
 #ifndef REQUEST_H
 #define REQUEST_H

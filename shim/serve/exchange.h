@@ -41,7 +41,7 @@ struct exchange
 	struct buffer compressed;	/* its answer, if it is not the desk's */
 };
 
-/* What is used for all answers, again and again. */
+/* Buffers and settings that all answers use, one after the other. */
 struct desk
 {
 	struct server *server;

@@ -80,7 +80,7 @@ look_at_logins(struct relay *relay, uint64_t now)
 /* -------- housekeeping -------- */
 
 /*
- * What is over is deleted in short steps, each a transaction of its own, and
+ * Expired rows are deleted in short steps, each a transaction of its own, and
  * nothing in PostgreSQL would start them.  Any number of shims may do so: a
  * step that another one is at does nothing.
  */
@@ -196,7 +196,7 @@ copy_header(const struct head *head, const char *name)
 	return NULL;
 }
 
-/* What the service answers by itself; 0: nothing has been sent. */
+/* The status of an answer by the service itself; 0: nothing was sent. */
 static int
 serve_own(struct relay *relay, struct exchange *exchange,
 		  const struct arrival *arrival, const struct refusal **refusal)

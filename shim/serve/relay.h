@@ -14,7 +14,7 @@
  */
 extern struct relay *relay_create(struct server *server);
 
-/* What a front is to call. */
+/* The functions that a front is to call. */
 extern const struct service *relay_service(struct relay *relay);
 
 /*

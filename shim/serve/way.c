@@ -1,7 +1,7 @@
 /*
  * A server, and the requests on their way to it and back.
  *
- * What is sent to a connection that is at work waits there, in the server's
+ * A request that is sent to a connection at work waits there, in the server's
  * socket: the server finds it without being woken.  But it waits for what is
  * before it, however long that takes.  So only requests that read are sent
  * after others, and after such: if the first one takes long, those behind it
@@ -29,7 +29,7 @@
  */
 #define KEEP_ANSWER (8 * 1024 * 1024)
 
-/* What is shorter is compressed at once. */
+/* Shorter answers are compressed at once. */
 #define PRESS_LEAST (16 * 1024)
 
 /* -------- those that wait -------- */
@@ -263,8 +263,8 @@ statement_of(const struct exchange *exchange)
 }
 
 /*
- * What is behind others may be done twice, so it writes nothing; and who is
- * refused may have to be written down.
+ * A request behind others may be done twice, so it writes nothing; and a
+ * refusal may have to be recorded.
  */
 static void
 do_alone(struct exchange *exchange, uint64_t micros)
@@ -464,7 +464,7 @@ way_happened(void *argument, struct channel *channel)
 
 /* -------- times -------- */
 
-/* What takes too long. */
+/* Gives up calls that take too long. */
 static void
 look_at_calls(void *argument, struct channel *channel)
 {

@@ -34,7 +34,7 @@ struct way
 	uint64_t	looked_at;		/* when, whether somebody waits too long */
 };
 
-/* What all ways share; the rest of it is relay.c's. */
+/* The state that all ways share; the rest of it is relay.c's. */
 struct relay
 {
 	struct server *server;

@@ -1,5 +1,5 @@
 /*
- * What the extension's checks need of who runs them: here, the shim.
+ * The functions that the extension's checks need of a host: here, the shim.
  *
  * A number is the text that a server would print.  Other values are not looked
  * at, and patterns fit all of them.
@@ -12,7 +12,7 @@
 #include "model/host.h"
 #include "standin/host.h"
 
-/* What the format of a stored number has room for. */
+/* The digits that the format of a stored number has room for. */
 #define MOST_WHOLE 131072
 #define MOST_FRACTION 16383
 

@@ -1,5 +1,5 @@
 /*
- * What the extension's checks need of who runs them: here, the shim.
+ * The functions that the extension's checks need of a host: here, the shim.
  */
 #ifndef HOST_H
 #define HOST_H

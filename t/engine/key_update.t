@@ -193,7 +193,7 @@ $both->compare_crossed({ restore => $restore, told => "$row $changed" },
 	[ 'what an old snapshot sees', 'repeatable read', $set->('n = 3'), patch({ n => 5 }), 'commit', qr/^waits .*could not serialize access due to concurrent update.* one\|c\|3\|/ ],
 );
 
-# What it refers to: a key that stays is not asked, whoever has locked that
+# A key that stays is not asked, whoever has locked the row that it refers to
 my $filed = request(PATCH => "/docs/$other", { data => { type => 'docs', id => $other, attributes => { n => 7 }, relationships => { folder => { data => { type => 'folders', id => $folder } } } } }, '*');
 $cluster->psql("update app.doc set folder_id = '$folder' where id = '$other'");
 $both->compare_crossed({ restore => "alter table app.doc drop constraint if exists mine; drop table if exists app.other; $restore $by_code",

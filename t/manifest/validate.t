@@ -32,7 +32,7 @@ my $file = "$folder/manifest.json";
 my $function = qr{: /spec/function: the function "[^"]*" cannot be called: };
 my $table = qr{^\S+#\d+: /spec/table: there is no table };
 
-# What only a server compiles, and what it then finds
+# Faults of patterns, which only a server compiles
 my $pattern = qr{ \(a POSIX regular expression\)$|: must match the pattern };
 
 sub lines { return Encode::decode('UTF-8', $_[0]) =~ s/\Q$folder\E\///gr =~ s/^entityapi-shim \w+: //gmr }

@@ -37,7 +37,7 @@ my $admin = EntityApi::Test::free_port();
 my %settings = (pool_size => 4, keep_alive => 'yes', access_log => 'false');
 my $shim = EntityApi::Test->shim($cluster, %settings, admin_listen => "127.0.0.1:$admin");
 
-# What is sent at first, and then again and again
+# The bytes that are sent at first, and then again and again
 my $host = "Host: a\r\n";
 my %attacks = (
 	heads => [ "GET /x HTTP/1.1\r\n${host}X-A: ", 'a' ],
@@ -101,7 +101,7 @@ sub decoy
 	POSIX::_exit(1);
 }
 
-# What others get meanwhile: requests in a second, and the time that all but
+# Answers of others meanwhile: how many in a second, and the time that all but
 # one of a hundred take at most
 sub others
 {

@@ -1,4 +1,4 @@
-# What clients and the database may do to the thread that serves all of them.
+# Clients and a database that misbehave, and the thread that serves all of them.
 
 use strict;
 use warnings;

@@ -241,7 +241,7 @@ subtest 'what cannot be read ends nothing but its connection' => sub {
 	}
 };
 
-# What is read at once lies in a buffer of all clients.
+# All clients share the buffer that is received into.
 subtest 'no byte of one client is left for another' => sub {
 	my @headers = map { "X-$_: x" } 1 .. 70;
 

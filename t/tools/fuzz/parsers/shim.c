@@ -85,7 +85,7 @@ must_be_plain(const struct head *head, const char *sent)
 	buffer_free(&again);
 }
 
-/* What a request was read as, in words. */
+/* Says in words what a request was read as. */
 static void
 tell(struct buffer *told, const struct head *head,
 	 const struct arrived *arrived)
