@@ -2,8 +2,9 @@
 #
 # Two kinds of targets.  The usual PGXS ones (all, install, installcheck,
 # clean) build for the server that PG_CONFIG belongs to.  The others (run, up,
-# down, test, bench, packages) are scripts that need nothing prepared: they install
-# missing packages, then work in private folders below DATA.
+# down, test, bench, packages) are the scripts of their names, scripts/*/NAME,
+# which need nothing prepared: they install missing packages, then work in
+# private folders below DATA.
 
 PG_CONFIG ?= pg_config
 PORT ?= 8080
@@ -47,7 +48,8 @@ PG_CPPFLAGS = -Iextension -DEA_VERSION='"$(EXTVERSION)"' \
 WARNINGS = -Wall -Wextra -Wno-unused-parameter -Wno-sign-compare \
 	-Wno-missing-field-initializers -Wshadow -Wstrict-prototypes \
 	-Wdeclaration-after-statement
-PG_CFLAGS = $(shell scripts/known-flags '$(CC)' $(WARNINGS) $(PATHS) $(CALLS))
+PG_CFLAGS = $(shell scripts/build/known-flags '$(CC)' $(WARNINGS) $(PATHS) \
+	$(CALLS))
 
 # Calls within the library are its own: no other library's function of the same
 # name comes in between, and none of them goes through a table of addresses,
@@ -59,7 +61,7 @@ SHLIB_LINK += $(if $(filter darwin,$(PORTNAME)),,-Wl,-Bsymbolic)
 # Coverage wants to know where the sources are.
 PATHS = $(if $(COVERAGE)$(word 2,$(CURDIR)),,-ffile-prefix-map=$(CURDIR)=.)
 
-# A warning is an error where we look at it, with WERROR=1 as scripts/test has
+# A warning is an error where we look at it, with WERROR=1 as "make test" has
 # it: the next compiler will have new ones, and a user's build is to go on.
 STRICT := $(filter-out 0,$(WERROR))
 
@@ -92,26 +94,27 @@ export PG_CONFIG PORT MANIFESTS DEMO CORS FRONT SHIM_CONFIG TESTS ACCEPT \
 
 run up down test test-more test-citus crash bench bench-citus sanitize check-memory coverage matrix \
 packages check-packages dist:
-	@exec env DATA='$(ENTITYAPI_DATA)' scripts/$@
+	@exec env DATA='$(ENTITYAPI_DATA)' scripts/*/$@
 
 fuzz:
-	@exec env DATA='$(ENTITYAPI_DATA)' FUZZ_SECONDS='$(SECONDS)' scripts/fuzz
+	@exec env DATA='$(ENTITYAPI_DATA)' FUZZ_SECONDS='$(SECONDS)' \
+		scripts/test/fuzz
 
 bench-growth:
-	@exec env DATA='$(ENTITYAPI_DATA)' BENCH_PARTS=growth scripts/bench
+	@exec env DATA='$(ENTITYAPI_DATA)' BENCH_PARTS=growth scripts/bench/bench
 
 compile_commands.json: FORCE
-	@exec scripts/compile-commands
+	@exec scripts/edit/compile-commands
 
 bench-peers:
-	@exec env DATA='$(ENTITYAPI_DATA)' BENCH_PARTS=peers/run scripts/bench
+	@exec env DATA='$(ENTITYAPI_DATA)' BENCH_PARTS=peers/run scripts/bench/bench
 
 # PGXS has a target "check" that does nothing, so it is left out for ours.
 
 ifneq ($(filter check,$(MAKECMDGOALS)),)
 
 check:
-	@exec env DATA='$(ENTITYAPI_DATA)' scripts/check
+	@exec env DATA='$(ENTITYAPI_DATA)' scripts/test/check
 
 else
 
@@ -162,7 +165,8 @@ $(OBJS:.o=.bc): $(OWN_HEADERS)
 # What is missing is said by name, before the compiler says it in its words.
 
 check-needs:
-	@CC='$(CC)' scripts/check-needs extension $(if $(filter 0,$(SHIM)),,shim)
+	@CC='$(CC)' scripts/build/check-needs extension \
+		$(if $(filter 0,$(SHIM)),,shim)
 $(OBJS) $(OBJS:.o=.bc) shim: | check-needs
 
 # A strict build does not trust what was made since the last one.
@@ -194,8 +198,8 @@ entityapi--$(EXTVERSION).sql: $(INSTALL_PARTS)
 	cat $(INSTALL_PARTS) > $@
 
 $(UPDATE_SCRIPTS): entityapi--%--$(EXTVERSION).sql: $(INSTALL_PARTS) \
-		$(wildcard extension/update/*.sql) scripts/update-script
-	scripts/update-script $(call hands_from,$*) -- $(INSTALL_PARTS) > $@
+		$(wildcard extension/update/*.sql) scripts/build/update-script
+	scripts/build/update-script $(call hands_from,$*) -- $(INSTALL_PARTS) > $@
 
 # The shim has its own Makefile; PGXS builds one thing only.
 
@@ -218,8 +222,8 @@ clean-shim:
 # What the two programs are linked with, for who must know
 
 sbom: all
-	PG_CONFIG='$(PG_CONFIG)' scripts/sbom entityapi.so shim/entityapi-shim \
-		> entityapi.cdx.json.new
+	PG_CONFIG='$(PG_CONFIG)' scripts/release/sbom entityapi.so \
+		shim/entityapi-shim > entityapi.cdx.json.new
 	mv entityapi.cdx.json.new entityapi.cdx.json
 
 # What the scripts ask for

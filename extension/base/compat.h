@@ -10,7 +10,7 @@
 
 /*
  * The supported versions, first of all, so that no other error hides this one.
- * scripts/check-needs prints these lines before anything is built.
+ * scripts/build/check-needs prints these lines before anything is built.
  *
  * The minors: before them a plan could keep the row security of another role
  * (CVE-2024-10976), and the minor right before grew a struct that extensions

@@ -1,6 +1,6 @@
 /*
  * The characters of names, of Unicode 14.0.0.  Written by
- * scripts/username-chars; do not edit.
+ * scripts/edit/username-chars; do not edit.
  */
 static const CharRange username_chars[] = {
 	{0x0020, 0x007E}, {0x00A1, 0x00AC}, {0x00AE, 0x034E}, {0x0350, 0x0377},

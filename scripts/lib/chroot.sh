@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 #
 # chroot.sh: bare releases of Debian in chroots made by mmdebstrap, on top of
-# lib.sh.  Used by "matrix" and "check-packages".
+# common.sh.  Used by "matrix" and "check-packages".
 #
 #   CHROOTS/base      base systems, a tarball a release
 #   CHROOTS/packages  what was downloaded
@@ -126,5 +126,5 @@ keep_packages()
 enter()
 {
 	beside unshare --mount --pid --ipc --fork --kill-child \
-		"$CHECKOUT/scripts/in-chroot" "$@"
+		"$CHECKOUT/scripts/lib/in-chroot" "$@"
 }

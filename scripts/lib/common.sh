@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 #
-# lib.sh: what the scripts behind "make run", "up", "down", "test" and "bench"
-# share.
+# common.sh: what the scripts behind "make run", "up", "down", "test" and
+# "bench" share.
 #
 # Everything a script makes lies below two folders.  DATA belongs to the
 # caller; STATE belongs to the user that runs PostgreSQL and the shim, and is
@@ -24,14 +24,14 @@ umask 022
 # Make's own variables would leak into the makes called below.
 unset MAKEFLAGS MFLAGS MAKELEVEL
 
-CHECKOUT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
+CHECKOUT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd -P)
 cd "$CHECKOUT"
 
 : "${PG_CONFIG:=pg_config}" "${PORT:=8080}" "${DATA:=.local}"
 : "${MANIFESTS:=examples/billing}" "${DEMO:=1}"
 [[ $DATA == /* ]] || DATA=$CHECKOUT/$DATA
 
-# Tests that scripts/test-more runs, and scripts/test does not
+# Tests that "make test-more" runs, and "make test" does not
 TESTS_APART="t/console/console.t t/openapi/tools.t t/whole/clients.t"
 TESTS_APART+=" t/whole/supply.t"
 
@@ -139,7 +139,7 @@ missing_packages()
 need_packages()
 {
 	need_names
-	CC=${CC:-gcc} scripts/check-needs extension shim ||
+	CC=${CC:-gcc} scripts/build/check-needs extension shim ||
 		die "Nothing has been built."
 }
 
@@ -424,7 +424,7 @@ make_private_root()
 		mkdir -p "$STATE/root$dir"
 		server_files "$dir" | xargs -rd '\n' ln -s -t "$STATE/root$dir"
 	done
-	# Citus lies beside ours where it is wanted (scripts/citus).
+	# Citus lies beside ours where it is wanted (scripts/test/citus).
 	if [[ -n ${CITUS_BUILT-} ]]; then
 		cp -r "$CITUS_BUILT/." "$STATE/root"
 		say "$CITUS_BUILT" >"$STATE/root/citus"

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 #
-# service.sh: the service as a whole, on top of lib.sh: database, manifests,
+# service.sh: the service as a whole, on top of common.sh: database, manifests,
 # SuperAdmin, shim, example data.  Used by "run", "up", "down" and "bench".
 
 SUPERADMIN=superadmin
@@ -268,8 +268,8 @@ load_demo()
 	# shellcheck source=/dev/null
 	. "$DATA/env"
 	export DEMO_PASSWORD
-	scripts/demo
-	KEY=$(scripts/demo --key "${ENTITYAPI_KEY-}")
+	scripts/service/demo
+	KEY=$(scripts/service/demo --key "${ENTITYAPI_KEY-}")
 	write_env
 }
 
@@ -323,13 +323,14 @@ print_service()
 		"  in a browser  $URL/console/" "" \
 		"  SuperAdmin    $SUPERADMIN / $SUPERADMIN_PASSWORD"
 	if with_demo; then
-		scripts/demo --list | while IFS=$'\t' read -r who what; do
+		scripts/service/demo --list | while IFS=$'\t' read -r who what; do
 			printf '  %-13s %s / %s\n' "$what" "$who" "$DEMO_PASSWORD"
 		done
 	fi
 	say "" "Settings for a shell: . $DATA/env" "Try:" ""
 	if with_demo; then
-		say "curl -gsS '$URL$(scripts/demo --try)' -H 'X-API-Key: $KEY'"
+		say "curl -gsS '$URL$(scripts/service/demo --try)' \
+-H 'X-API-Key: $KEY'"
 	else
 		printf "curl -gsS '%s/auth/me' -H \"Authorization: Bearer\
  \$(curl -sS %s/auth/login -H 'Content-Type: application/json'\

@@ -3,7 +3,7 @@
  *
  * jansson calls itself for each level of nesting, up to 2048, and so does what
  * goes over a tree of its afterwards; a thread's stack bears no such thing.
- * So the depth is measured first, without recursion.  scripts/check-layers
+ * So the depth is measured first, without recursion.  scripts/check/layers
  * holds that nobody else calls jansson's readers.
  */
 #ifndef JSON_READ_H

@@ -1,8 +1,8 @@
 /*
  * The versions of libraries that the shim is written for.
  *
- * scripts/check-needs prints these lines before anything is built.  libyaml
- * does not tell its version to the preprocessor, and any will do.
+ * scripts/build/check-needs prints these lines before anything is built.
+ * libyaml does not tell its version to the preprocessor, and any will do.
  */
 #ifndef NEEDS_H
 #define NEEDS_H

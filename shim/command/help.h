@@ -1,7 +1,7 @@
 /*
  * The commands and their options: what --help tells, and which of them a
  * mistyped word was likely meant to be.  The man page and the completions of
- * shells are made of what --help prints (scripts/shim-pages).
+ * shells are made of what --help prints (scripts/build/shim-pages).
  */
 #ifndef HELP_H
 #define HELP_H

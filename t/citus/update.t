@@ -15,7 +15,7 @@ if (my $why = EntityApi::Test::Citus::missing()) { plan skip_all => $why }
 my ($current) = EntityApi::Test::slurp(EntityApi::Test::checkout() . '/entityapi.control') =~ /default_version = '(.*)'/;
 my $cluster = EntityApi::Test->cluster(nodes => 3, undeclared => 1);
 EntityApi::Test::Released::install($cluster)
-  or plan skip_all => 'released versions are installed beside what scripts/test makes only';
+  or plan skip_all => 'released versions are installed beside what make test makes only';
 my @declared = map { sprintf q{select entityapi.apply_manifest('[{"apiVersion": "entityapi/v1", "kind": "Service", "metadata": {"name": "s"}, "spec": {"distribution": "%s"}},
 	{"apiVersion": "entityapi/v1", "kind": "Roles", "metadata": {"name": "r"}, "spec": {"roles": {"Clerk": null}}},
 	{"apiVersion": "entityapi/v1", "kind": "Entity", "metadata": {"name": "Item"}, "spec": {"fields": {"name": {"type": "string"}}, "permissions": {"Clerk": ["read", "create"]}}}]')}, $_ } qw(none citus);

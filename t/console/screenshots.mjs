@@ -1,4 +1,4 @@
-// Pictures of the console for the pages: see scripts/screenshots.
+// Pictures of the console for the pages: see scripts/edit/screenshots.
 
 import { Tab, launch } from './browser.mjs'
 

@@ -50,7 +50,7 @@ subtest 'the table' => sub {
 		push @wrong, sprintf 'U+%04X', $code if !!vec($allowed, $code, 1) == !!$hidden;
 	}
 	is("@wrong[0 .. ($#wrong > 9 ? 9 : $#wrong)]", '', 'is what the properties say');
-	is(system("cd '$checkout' && scripts/username-chars --check"), 0, 'and what the script writes');
+	is(system("cd '$checkout' && scripts/edit/username-chars --check"), 0, 'and what the script writes');
 };
 
 subtest 'what cannot be seen' => sub {

@@ -16,7 +16,7 @@ my $program = EntityApi::Test::private_program('entityapi-shim');
 
 # A copy with its objects, so that nothing is built but what is installed.
 mkdir "$folder/copy" or die "$!\n";
-system("tar -C '$checkout' -cf - shim scripts/shim-pages scripts/known-flags scripts/check-needs extension entityapi.control | tar -C '$folder/copy' -xf -") == 0 or die;
+system("tar -C '$checkout' -cf - shim scripts/build/shim-pages scripts/build/known-flags scripts/build/check-needs extension entityapi.control | tar -C '$folder/copy' -xf -") == 0 or die;
 
 sub run
 {
@@ -91,7 +91,7 @@ is("@commands", 'serve apply openapi validate diff init schema', 'commands');
 cmp_ok(scalar keys %flags, '>', 40, 'and flags');
 for my $form (qw(man bash zsh))
 {
-	ends_well("'$checkout/scripts/shim-pages' $form '$program' >'$folder/$form'", "the page for $form");
+	ends_well("'$checkout/scripts/build/shim-pages' $form '$program' >'$folder/$form'", "the page for $form");
 	my $text = EntityApi::Test::slurp("$folder/$form") =~ s/\\-/-/gr;
 	my %shown = map { $_ => 1 } $form eq 'man' ? $text =~ /^\.B (--[\w-]+)/mg : $text =~ /(?<![\w-])(--[a-z][\w-]*)/g;
 	delete $shown{'--version'};
@@ -135,7 +135,7 @@ SKIP:
 # -------- the line of apt --------
 
 my ($line) = grep { /^sudo apt install / } map { split /\n/, $_->{text} } EntityApi::Test::Pages::blocks('docs/operations.md');
-my ($wanted) = EntityApi::Test::slurp("$checkout/scripts/lib.sh") =~ /local wanted=\((.*?)\)/s;
+my ($wanted) = EntityApi::Test::slurp("$checkout/scripts/lib/common.sh") =~ /local wanted=\((.*?)\)/s;
 my %tools = map { $_ => 1 } qw(libipc-run-perl curl ca-certificates);
 is(join(' ', sort split ' ', ($line // '') =~ s/^sudo apt install //r),
 	join(' ', sort 'make', 'postgresql-server-dev-all', grep { !$tools{$_} } split ' ', $wanted // ''),

@@ -26,7 +26,7 @@ sub load
 	my ($url) = @_;
 
 	return EntityApi::Test::run(
-		["$checkout/scripts/demo"],
+		["$checkout/scripts/service/demo"],
 		env => {
 			ENTITYAPI_URL                 => $url // $shim->url,
 			ENTITYAPI_SUPERADMIN_USERNAME => $superadmin->{username},

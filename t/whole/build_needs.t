@@ -47,7 +47,7 @@ sub needs
 {
 	my (%env) = @_;
 
-	return run($checkout, 'scripts/check-needs extension shim',
+	return run($checkout, 'scripts/build/check-needs extension shim',
 		CC => $compiler, PG_CONFIG => $pg_config, %env);
 }
 
@@ -150,7 +150,7 @@ unlike($make->{said}, qr/ -c /, 'before it compiles anything');
 
 # Warnings
 
-like(run($checkout, "scripts/known-flags '$compiler' -Wall -Wtoo-new-for-you")->{said},
+like(run($checkout, "scripts/build/known-flags '$compiler' -Wall -Wtoo-new-for-you")->{said},
 	qr/^-Wall\s*$/, 'a flag that the compiler does not know is left out');
 
 my $copy = "$folder/copy";

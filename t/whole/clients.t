@@ -41,7 +41,7 @@ $cluster->apply($example);
 my $shim = EntityApi::Test->shim($cluster);
 my $superadmin = $cluster->superadmin;
 my $load = EntityApi::Test::run(
-	[ EntityApi::Test::checkout() . '/scripts/demo' ],
+	[ EntityApi::Test::checkout() . '/scripts/service/demo' ],
 	env => {
 		MANIFESTS                     => $example,
 		ENTITYAPI_URL                 => $shim->url,

@@ -56,7 +56,7 @@ sub start
 	$SIG{$_} = 'DEFAULT' for qw(INT TERM HUP);
 	delete @ENV{ qw(DATA MANIFESTS DEMO TESTS POSTGRES_UNDER), grep { /^(?:ENTITYAPI_|MAKE|PG[A-Z]+$)/ } keys %ENV };
 	$ENV{PORT} = $port;
-	# as scripts/test and the library of tests have it, for a busy machine
+	# as make test and the library of tests have it, for a busy machine
 	$ENV{SHIM_CONFIG} = "$folder/patient.json";
 	$ENV{POSTGRES_CONF} = join "\n", grep { defined } $ENV{POSTGRES_CONF}, 'entityapi.bcrypt_cost = 10';
 	chdir $copy or POSIX::_exit(126);

@@ -24,7 +24,7 @@ my $cluster = EntityApi::Test->cluster;
 
 ok(!(grep { $_ eq $current } @released), 'the version under way is no released one');
 EntityApi::Test::Released::install($cluster)
-  or plan skip_all => 'released versions are installed beside what scripts/test makes only';
+  or plan skip_all => 'released versions are installed beside what make test makes only';
 is($cluster->psql(q{select string_agg(source || '-' || target, ' ' order by source) from pg_extension_update_paths('entityapi')
 		where path = source || '--' || target and source <> target}), join(' ', map { "$_-$current" } @released),
 	'each has one step to the current version, and there are no others');

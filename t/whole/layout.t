@@ -1,5 +1,5 @@
 # The sources hold together: versions agree, every test has its answer, folders
-# are what scripts/check-layers says, and the install script has nothing that a
+# are what scripts/check/layers says, and the install script has nothing that a
 # hostile schema could turn against it.
 
 use strict;
@@ -101,21 +101,21 @@ sub too_long
 }
 
 my @narrow = (files('{extension,shim}/*/*.[ch]', 'shim/main.c', 'extension/install/*.sql',
-		'bench/*.c', 't/tools/fuzz/parsers/*.[ch]', 'scripts/memory/*.[ch]'),
-	grep { -f "$checkout/$_" } files('scripts/*', 'scripts/memory/server'));
+		'bench/*.c', 't/tools/fuzz/parsers/*.[ch]', 'scripts/test/memory/*.[ch]'),
+	grep { -f "$checkout/$_" } files('scripts/*/*', 'scripts/test/memory/server'));
 is(join("\n", map { too_long($_) } @narrow), '', 'no line is longer than 79 columns');
 
 # -------- folders --------
 
 for my $program (qw(extension shim))
 {
-	my $listed = EntityApi::Test::run([ "$checkout/scripts/check-layers", '--folders', $program ]);
+	my $listed = EntityApi::Test::run([ "$checkout/scripts/check/layers", '--folders', $program ]);
 	my @folders = split /\n/, $listed->{out};
 	my %other = map { $_ => 1 } qw(install update);
 	my @there = grep { -d "$checkout/$program/$_" && !$other{$_} }
 	  map { s{.*/}{}r } files("$program/*");
 
-	is("@there", join(' ', sort @folders), "the folders of $program are those of check-layers");
+	is("@there", join(' ', sort @folders), "the folders of $program are those of check/layers");
 	is(join(' ', text("$program/README.md") =~ m{^\| `(\w+)/` \|}mg), "@folders",
 		'in the order of its README');
 	for my $option (qw(--includedir-server --includedir))
@@ -134,7 +134,7 @@ subtest 'tables' => sub {
 		print $out "typedef enum Planted\n{\n\tEA_ONE,\t/* a, b */\n\tEA_TWO = 4,\n\tEA_THREE,\n\tEA_N_PLANTED\n} Planted;\n\n"
 		  . "static const char *const words[] = {\n", (map { "\t[EA_$_] = \"{[$_\",\n" } @_), "};\n";
 		close $out or die "planted.c: $!\n";
-		return EntityApi::Test::run([ "$checkout/scripts/check-tables", $root ]);
+		return EntityApi::Test::run([ "$checkout/scripts/check/tables", $root ]);
 	};
 
 	for my $path ('', '/extension', '/extension/base', '/shim')
@@ -149,14 +149,14 @@ subtest 'tables' => sub {
 		is($said->{status}, 1, "without $missing it is refused");
 		is($said->{out}, "extension/base/planted.c:9: words[] has no row for EA_$missing\n", 'by name');
 	}
-	isnt(EntityApi::Test::run([ "$checkout/scripts/check-tables", EntityApi::Test::folder() ])->{status}, 0, 'no tables at all are not right');
-	is(EntityApi::Test::run([ "$checkout/scripts/check-tables", $checkout ])->{out}, '', 'here all are whole');
+	isnt(EntityApi::Test::run([ "$checkout/scripts/check/tables", EntityApi::Test::folder() ])->{status}, 0, 'no tables at all are not right');
+	is(EntityApi::Test::run([ "$checkout/scripts/check/tables", $checkout ])->{out}, '', 'here all are whole');
 };
 
-# What check-layers holds, broken on purpose in a copy
+# What check/layers holds, broken on purpose in a copy
 subtest 'the direction' => sub {
 	my $copy = EntityApi::Test::folder() . '/copy';
-	my $layers = sub { EntityApi::Test::run([ "$checkout/scripts/check-layers", $copy ]) };
+	my $layers = sub { EntityApi::Test::run([ "$checkout/scripts/check/layers", $copy ]) };
 	my $plant = sub {
 		my ($path, $text) = @_;
 

@@ -40,7 +40,7 @@ sub matrix
 	  ("$folder/data", 'sarge', 'http://127.0.0.1:9/debian', '', '', $source // '');
 	local @ENV{keys %more} = values %more;
 
-	exec "$copy/scripts/matrix" or die "$!\n" if (my $pid = fork) == 0;
+	exec "$copy/scripts/release/matrix" or die "$!\n" if (my $pid = fork) == 0;
 	return $pid;
 }
 

@@ -42,7 +42,7 @@ is(join(' ', grep { !-e "$checkout/$_" } @{ $meta->{provides}{entityapi} }{qw(fi
 # debian/control is control.in for one version of the server
 my ($major) = text('debian/control') =~ /^Package: postgresql-(\d+)-entityapi$/m;
 is(text('debian/control'), text('debian/control.in') =~ s/PGVERSION/$major/gr, 'debian/control is made of control.in');
-my ($wanted) = text('scripts/lib.sh') =~ /local wanted=\((.*?)\)/s;
+my ($wanted) = text('scripts/lib/common.sh') =~ /local wanted=\((.*?)\)/s;
 my %build = map { $_ => 1 } text('debian/control.in') =~ /^(?:Build-Depends:)?\s+([\w-]+)(?: \([^)]*\))?,?$/mg;
 is(join(' ', grep { /-dev$/ && $_ ne 'libc6-dev' && !$build{$_} } split ' ', $wanted), '', 'it wants the libraries that scripts install to build');
 is((run("sh -n '$checkout/$_'"))[0], 0, "$_ is a script") for map { "debian/entityapi-shim.$_" } qw(postinst postrm);
@@ -80,7 +80,7 @@ SKIP:
 	print $out "#!/bin/sh\necho \"E: no such release: \$*\" >&2\nexit 1\n";
 	close $out;
 	chmod 0755, "$folder/bin/mmdebstrap";
-	my ($status, $said) = run("'$checkout/scripts/check-packages'", PATH => "$folder/bin:$ENV{PATH}",
+	my ($status, $said) = run("'$checkout/scripts/release/check-packages'", PATH => "$folder/bin:$ENV{PATH}",
 		DATA => "$folder/data", RELEASES => 'sarge etch', MIRROR => 'http://127.0.0.1:9/debian');
 	isnt($status, 0, 'check-packages fails without a release');
 	is(join('|', $said =~ /^(\w+: not to be had: E: no such release)/mg), join('|', map { "$_: not to be had: E: no such release" } qw(sarge etch)), 'and names it');

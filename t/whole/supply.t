@@ -58,8 +58,8 @@ is_deeply($hashes[1], $hashes[0], 'one hash for two builds');
 
 # -------- the list of what is linked --------
 
-my ($status, $said) = run("cd '$copy' && PG_CONFIG='$pg_config' scripts/sbom entityapi.so shim/entityapi-shim");
-is($status, 0, 'scripts/sbom') or diag $said;
+my ($status, $said) = run("cd '$copy' && PG_CONFIG='$pg_config' scripts/release/sbom entityapi.so shim/entityapi-shim");
+is($status, 0, 'scripts/release/sbom') or diag $said;
 my $list = JSON::PP->new->decode($said);
 my %component = map { $_->{'bom-ref'} => $_ } @{ $list->{components} };
 my %depends = map { $_->{ref} => $_->{dependsOn} } @{ $list->{dependencies} };
@@ -84,9 +84,9 @@ SKIP:
 	  or diag explain $component{'libpq.so.5'};
 }
 
-my (undef, $again) = run("cd '$copy' && PG_CONFIG='$pg_config' scripts/sbom entityapi.so shim/entityapi-shim");
+my (undef, $again) = run("cd '$copy' && PG_CONFIG='$pg_config' scripts/release/sbom entityapi.so shim/entityapi-shim");
 is($again, $said, 'the same again is the same');
-(undef, $again) = run("cd '$copy' && scripts/sbom entityapi.so", SOURCE_DATE_EPOCH => 86400);
+(undef, $again) = run("cd '$copy' && scripts/release/sbom entityapi.so", SOURCE_DATE_EPOCH => 86400);
 is(JSON::PP->new->decode($again)->{metadata}{timestamp}, '1970-01-02T00:00:00Z', 'a time is given, not taken');
 
 done_testing;

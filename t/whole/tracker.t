@@ -20,7 +20,7 @@ my $shim = EntityApi::Test->shim($cluster);
 my $password = 'plainly-for-a-test-3';
 my $superadmin = $cluster->superadmin;
 my $load = EntityApi::Test::run(
-	["$checkout/scripts/demo"],
+	["$checkout/scripts/service/demo"],
 	env => {
 		MANIFESTS                     => "$checkout/examples/tracker",
 		ENTITYAPI_URL                 => $shim->url,

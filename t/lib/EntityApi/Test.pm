@@ -27,15 +27,15 @@ faster.  As root, PostgreSQL and the shim run as "postgres".
 L<EntityApi::Test::Cluster> and L<EntityApi::Test::Shim> tell what the objects can
 do.
 
-The environment, set by scripts/test: ENTITYAPI_PRIVATE_BIN, the folder of the
+The environment, set by make test: ENTITYAPI_PRIVATE_BIN, the folder of the
 postgres and entityapi-shim executables to test; ENTITYAPI_TEST_DIR, where the
 cluster lies that all test files copy.  Without them the installation of
 PG_CONFIG (default: pg_config) is tested, with /usr/local/bin/entityapi-shim.  ENTITYAPI_TEST_CONF, lines for every
 cluster's configuration, holds where the test says nothing else.
 ENTITYAPI_TEST_SLOWNESS is a factor for limits of time, for builds that are
-many times slower (scripts/check-memory).  With
+many times slower (make check-memory).  With
 ENTITYAPI_RECORD, a folder, requests and answers are kept; ENTITYAPI_RECORDED
-(scripts/tap) is such a folder for some tests.
+(scripts/test/tap) is such a folder for some tests.
 
 =cut
 

@@ -1,7 +1,7 @@
 package EntityApi::Words;
 
 # What a test file says besides its results goes into a file of the folder
-# ENTITYAPI_WORDS, for scripts/tap, which loads this before the test.
+# ENTITYAPI_WORDS, for scripts/test/tap, which loads this before the test.
 
 use strict;
 use warnings;
