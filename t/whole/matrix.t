@@ -15,7 +15,7 @@ plan skip_all => 'apt is not there' if system('command -v apt-get >/dev/null') !
 my $checkout = EntityApi::Test::checkout();
 my $folder = File::Temp->newdir;
 my $copy = "$folder/copy";
-my $table = "$copy/docs/platforms.md";
+my $table = "$folder/data/matrix/table.md";
 
 mkdir $_ or die "$_: $!\n" for $copy, "$folder/bin";
 system("tar -C '$checkout' -cf - scripts docs README.md entityapi.control | tar -C '$copy' -xf -") == 0 or die;
@@ -59,7 +59,6 @@ my $text = EntityApi::Test::slurp($table);
 like($text, qr/^\| sarge \| - .*not to be had: sarge: E: no such release/m, 'that the table tells');
 like($text, qr/^\| arm64, cross build on sarge .*not to be had: sarge/m, 'nor can what is built on it') if qx{uname -m} !~ /aarch64/;
 like($text, qr/no such release: .* sarge .*127\.0\.0\.1:9/, 'it was looked for where MIRROR says');
-like($text, qr/^## What was tried\n.*^\|.*^## Other/sm, 'the rest of the page is as it was');
 
 my $before = EntityApi::Test::slurp($table) =~ s/^Of .*//mr;
 $ENV{RELEASES} = 'sarge';
