@@ -1,6 +1,4 @@
 /*
- * From the stored state of the tables to the new one.
- *
  * Names are quoted by tables.c.
  */
 #include "postgres.h"

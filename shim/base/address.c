@@ -1,6 +1,3 @@
-/*
- * Internet addresses, each in one form only.
- */
 #include <arpa/inet.h>
 #include <ctype.h>
 #include <stdlib.h>

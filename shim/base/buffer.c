@@ -1,6 +1,3 @@
-/*
- * A growable run of bytes, and JSON text written into one.
- */
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -1,6 +1,3 @@
-/*
- * Time: how late it is, and a pause.
- */
 #include "base/clock.h"
 
 /*

@@ -1,6 +1,3 @@
-/*
- * Threads that do what blocks, beside the loop.
- */
 #include <pthread.h>
 #include <stdlib.h>
 

@@ -1,6 +1,3 @@
-/*
- * The only way for JSON to be read in the shim.
- */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,3 @@
-/*
- * The access log on stdout and the event log on stderr, JSON lines.
- */
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>

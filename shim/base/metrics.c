@@ -1,6 +1,4 @@
 /*
- * What the service counts.
- *
  * Series of requests are found by a hash table that only grows, so that those
  * who look something up need no lock; a mutex is taken for what has never
  * occurred before.  When the table is full, requests that would need a new

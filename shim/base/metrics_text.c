@@ -1,6 +1,4 @@
 /*
- * The metrics as Prometheus text and as JSON.
- *
  * Everything about a metric is in its row of the table below.  Both forms come
  * from one pass over it: a sample is written as a line of text, or as a member
  * of an array.

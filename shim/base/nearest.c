@@ -1,6 +1,3 @@
-/*
- * What a mistyped word was likely meant to be.
- */
 #include <stdio.h>
 #include <string.h>
 

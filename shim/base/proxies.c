@@ -1,6 +1,3 @@
-/*
- * The proxies that are trusted to say whom a request comes from.
- */
 #include "base/address.h"
 #include "base/proxies.h"
 

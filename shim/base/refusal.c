@@ -1,6 +1,3 @@
-/*
- * The errors that the shim itself answers with.
- */
 #include "base/refusal.h"
 
 #define DEFINE_REFUSAL(name, status, code, title, detail) \

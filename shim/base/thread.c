@@ -1,6 +1,3 @@
-/*
- * The shim's threads, all with stacks of one size.
- */
 #include "base/thread.h"
 
 bool

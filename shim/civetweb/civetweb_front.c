@@ -1,8 +1,6 @@
 /*
- * The front that is the library civetweb.
- *
- * Its thread reads the request and its body, leaves both to the thread of the
- * loop, and waits for the pieces of the answer, which it sends.
+ * A thread of the library reads the request and its body, leaves both to the
+ * thread of the loop, and waits for the pieces of the answer, which it sends.
  */
 #include <pthread.h>
 #include <stdio.h>

@@ -1,6 +1,3 @@
-/*
- * The commands that end: apply and openapi.
- */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

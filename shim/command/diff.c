@@ -1,6 +1,4 @@
 /*
- * The command diff: two sets of manifests, compared.
- *
  * Documents are told apart by kind and name, and their members by JSON
  * pointers; files, comments, order and spelling do not count.
  */

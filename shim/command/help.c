@@ -1,7 +1,3 @@
-/*
- * The commands and their options: what --help tells, and which of them a
- * mistyped word was likely meant to be.
- */
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>

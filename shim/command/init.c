@@ -1,6 +1,4 @@
 /*
- * The commands that need no database: init and schema.
- *
  * What they write are files of the sources, and part of the program as they
  * are.
  */

@@ -1,6 +1,3 @@
-/*
- * Manifest files: found, read, and told what is wrong with them.
- */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

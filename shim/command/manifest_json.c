@@ -1,6 +1,4 @@
 /*
- * JSON manifest files, taken as they are.
- *
  * jansson checks the syntax and tells where a fault is; the text itself goes
  * on untouched, so that numbers keep their digits.
  */

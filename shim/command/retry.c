@@ -1,6 +1,3 @@
-/*
- * Trying again what failed only because others were at work.
- */
 #include <stdio.h>
 #include <string.h>
 #include <time.h>

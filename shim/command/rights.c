@@ -1,6 +1,3 @@
-/*
- * What a change of the manifests would give to roles and take from them.
- */
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,4 @@
 /*
- * What a change of the manifests leaves for after its transaction.
- *
  * The database says what is left by looking at its declarations and tables,
  * so nothing is kept here: each round asks for the next statement and has it
  * run by itself.

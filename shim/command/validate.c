@@ -1,6 +1,3 @@
-/*
- * The command validate: what is wrong with manifests, without a database.
- */
 #include <stdio.h>
 
 #include "base/buffer.h"

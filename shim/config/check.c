@@ -1,6 +1,3 @@
-/*
- * Settings that depend on each other, and what is derived from them.
- */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>

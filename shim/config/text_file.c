@@ -1,6 +1,3 @@
-/*
- * Small files that settings name.
- */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,3 @@
-/*
- * Addresses to listen on: TCP ports and Unix sockets.
- */
 #include <arpa/inet.h>
 #include <ctype.h>
 #include <netinet/in.h>

@@ -1,6 +1,4 @@
 /*
- * The connections of clients, by what they are at.
- *
  * News of them are told by the edge, but while a request is received: so
  * nothing has to be asked of the kernel for one that comes in one piece.
  */

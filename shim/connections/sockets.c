@@ -1,6 +1,3 @@
-/*
- * Sockets that listen, of TCP and of Unix.
- */
 #include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>

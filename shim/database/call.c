@@ -1,6 +1,4 @@
 /*
- * One call of the service: what is sent, and what has come of it.
- *
  * The call is one prepared statement outside of any transaction block: its
  * own transaction is the request's.  It is repeated only where PostgreSQL has
  * said that it rolled it back.  A statement whose fate is unknown, because

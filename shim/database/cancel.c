@@ -1,6 +1,3 @@
-/*
- * Asking the server to end what it does for a connection.
- */
 #include <stdlib.h>
 
 #include "database/cancel.h"

@@ -1,6 +1,3 @@
-/*
- * A connection to the database with several calls under way.
- */
 #include <limits.h>
 #include <poll.h>
 #include <string.h>

@@ -1,6 +1,4 @@
 /*
- * Requests that hash passwords: so many at once, in a fair order.
- *
  * A hash is slow on purpose, so whoever asks for many at once makes all others
  * wait.  Of the places for logins one address, and one name, gets half at
  * most, and of those that wait he is next whose address and name were let in

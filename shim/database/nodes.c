@@ -1,6 +1,4 @@
 /*
- * The nodes of a cluster, each of which answers whatever is asked.
- *
  * Nodes go by the numbers that the cluster has given them, which are learnt
  * with the answers of each.  No number is known at first, so requests that
  * nothing is known of go to all in turn.

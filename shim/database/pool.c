@@ -1,6 +1,4 @@
 /*
- * The connections to a server, each a channel with calls under way.
- *
  * All is for the loop's thread.  An idle connection is nobody's: it has a lane
  * while it is used, and each lane has so many places.
  */

@@ -1,6 +1,4 @@
 /*
- * Compares a standby with the primary.
- *
  * Positions in the log can be compared only within one history of one
  * cluster, so both sides have to name the same system and timeline.  After a
  * promotion a standby that follows shows the new timeline with its next

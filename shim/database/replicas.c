@@ -1,6 +1,4 @@
 /*
- * Reads on hot standbys, without believing what is no longer true.
- *
  * Each standby has a thread that compares it with the primary, over two
  * connections of its own.  The order is what makes it right: first it notes
  * the time and how many requests to /auth and /manage have been answered, then

@@ -1,6 +1,3 @@
-/*
- * A session with the database, as requests need it.
- */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,6 +1,4 @@
 /*
- * Why there is no session with the database.
- *
  * What libpq says of a failed connection is for people: for the log.  Here it
  * is asked again in a way that gives SQLSTATEs, and then for what the service
  * needs, in the order in which it would fail.

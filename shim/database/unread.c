@@ -1,6 +1,3 @@
-/*
- * Bytes of the server that the socket does not show any more.
- */
 #include <openssl/ssl.h>
 
 #include "database/unread.h"

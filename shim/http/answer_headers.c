@@ -1,6 +1,3 @@
-/*
- * What the shim adds to any answer, its own and others.
- */
 #include <string.h>
 
 #include "base/clock.h"

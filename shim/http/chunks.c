@@ -1,6 +1,4 @@
 /*
- * The form of a chunked body (RFC 9112, section 7.1), and nothing else.
- *
  * Sizes are hexadecimal digits.  Extensions of a chunk are read over, since
  * nobody has a use for them, up to some bytes of all.
  */

@@ -1,6 +1,3 @@
-/*
- * Which web pages of other origins may use the service (Fetch standard).
- */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>

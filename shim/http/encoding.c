@@ -1,6 +1,4 @@
 /*
- * Which content codings a client takes, and bodies in gzip.
- *
  * A compressor holds 270 kB and takes a while to set up, so a few are kept: as
  * many as are in use at once, up to a limit, whatever the number of threads.
  */

@@ -1,7 +1,3 @@
-/*
- * The head of a request: what its headers mean to the shim, and nothing
- * ambiguous.
- */
 #include <ctype.h>
 #include <string.h>
 #include <strings.h>

@@ -1,6 +1,3 @@
-/*
- * A request of a connection, as its bytes come.
- */
 #include <string.h>
 
 #include "http/incoming.h"

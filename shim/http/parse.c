@@ -1,6 +1,4 @@
 /*
- * The bytes of a request's head, as RFC 9112 has them.
- *
  * A line ends with CR LF, and neither of the two is anywhere else.  Two empty
  * lines may come before a request (section 2.2).  No line is folded, no name
  * has a blank before its colon.

@@ -1,6 +1,4 @@
 /*
- * HTTP answers: those of entityapi.handle(), and the shim's own errors.
- *
  * The shim alone writes what belongs to the connection: Content-Length,
  * Connection and Date.  Everything else on an answer of entityapi.handle() is
  * entityapi.handle()'s.

@@ -1,6 +1,3 @@
-/*
- * One HTTP request, checked, as entityapi.handle() wants it.
- */
 #include <arpa/inet.h>
 #include <ctype.h>
 #include <stdint.h>

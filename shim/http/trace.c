@@ -1,6 +1,4 @@
 /*
- * The trace that a request belongs to (W3C Trace Context).
- *
  * Here none is made up where there is none: a request has its own id already.
  * serve/spans.c does, for those that it sends to a collector.
  */

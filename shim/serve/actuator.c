@@ -1,7 +1,4 @@
 /*
- * What the shim answers by itself: metrics, and who may ask what where; and
- * whom to tell of faults of security.
- *
  * Metrics are for operators.  They are never shown at the addresses of
  * "listen" unless "metrics" says so; then, and always at those of
  * "admin_listen", whoever can connect may read them.  Where they are not

@@ -1,5 +1,6 @@
 /*
- * What the shim answers by itself: metrics, and who may ask what where.
+ * Answers of the shim by itself: metrics, security.txt, and which request may
+ * ask for what at which address.
  */
 #ifndef ACTUATOR_H
 #define ACTUATOR_H

@@ -1,6 +1,4 @@
 /*
- * The console for browsers, at /console/: files that are part of the program.
- *
  * The console is a client like any other: what it shows it asks of the public
  * API, with the token of its user.  So nothing here knows a user or asks the
  * database, and everybody may have the files.

@@ -1,6 +1,3 @@
-/*
- * A request and its answer, from the client to the log.
- */
 #include <string.h>
 
 #include "base/clock.h"

@@ -1,6 +1,3 @@
-/*
- * Requests that wait, in the order in which they came.
- */
 #include "serve/line.h"
 
 void

@@ -1,6 +1,4 @@
 /*
- * Word to the service manager that started us (sd_notify).
- *
  * The protocol is a datagram to the socket that NOTIFY_SOCKET names; a name
  * that starts with @ is in the abstract namespace.
  */

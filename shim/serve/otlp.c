@@ -1,6 +1,4 @@
 /*
- * Spans as OTLP in JSON: an ExportTraceServiceRequest, and what comes back.
- *
  * Names are those of OpenTelemetry's stable conventions for HTTP servers and
  * databases.  What these ask for and would hold values of clients is left out:
  * url.path, server.address.  In JSON, ids are hexadecimal, enumerations

@@ -1,7 +1,3 @@
-/*
- * Requests, from a front to the database and back, all in one thread: what is
- * asked of whom, and in which order.
- */
 #include <stdlib.h>
 #include <string.h>
 

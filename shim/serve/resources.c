@@ -1,6 +1,3 @@
-/*
- * What the process takes from the system: memory and descriptors.
- */
 #include <malloc.h>
 #include <sys/resource.h>
 

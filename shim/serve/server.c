@@ -1,6 +1,4 @@
 /*
- * The running service: its start, signals and the drain.
- *
  * All of it is one thread, which waits in one place (base/loop.h) for clients,
  * the database, signals and those who help.
  */

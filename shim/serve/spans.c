@@ -1,6 +1,4 @@
 /*
- * Traces for OpenTelemetry: spans of requests, on their way to a collector.
- *
  * What the thread uses is its own: settings are handed to libcurl at the
  * start, and a thread that does not end in time is left behind with all it
  * has, as the process ends anyway.

@@ -1,6 +1,4 @@
 /*
- * A server, and the requests on their way to it and back.
- *
  * A request that is sent to a connection at work waits there, in the server's
  * socket: the server finds it without being woken.  But it waits for what is
  * before it, however long that takes.  So only requests that read are sent

@@ -1,6 +1,4 @@
 /*
- * The extension's checks of manifests, without a server.
- *
  * Documents come to apply_manifest() as jsonb, which has an order of its own
  * for keys and one form for each number.  They get both here first, so that
  * faults come in the same order and quote the same digits.

@@ -1,6 +1,4 @@
 /*
- * The functions that the extension's checks need of a host: here, the shim.
- *
  * A number is the text that a server would print.  Other values are not looked
  * at, and patterns fit all of them.
  */

@@ -74,6 +74,25 @@ sub made_elsewhere
 
 is(join("\n", map { made_elsewhere($_) } @headers), '', 'a header is that of one source');
 
+# The sentences of the comment that a file begins with
+sub sentences
+{
+	my ($path) = @_;
+	my ($said) = -e "$checkout/$path" ? text($path) =~ m{\A/\*(.*?)\*/}s : ();
+
+	return map { lc } split /(?<=[.:]) /, join ' ', grep { $_ ne '*' } split ' ', $said // '';
+}
+
+sub said_twice
+{
+	my ($header) = @_;
+	my %in_source = map { $_ => 1 } sentences($header =~ s/\.h$/.c/r);
+
+	return map { "$header: $_" } grep { $in_source{$_} } sentences($header);
+}
+
+is(join("\n", map { said_twice($_) } @headers), '', 'no source begins with a sentence of its header');
+
 # What runs with the rights of entityapi_owner and is not confined leaves nothing
 # for whoever commits: it settles what waits, or undoes all.
 is(join(' ', grep { text($_) =~ /^EA_SETTLING_FUNCTION|\bea_owner_enter\(&/m } @sources),
