@@ -1,10 +1,11 @@
 #include "postgres.h"
 
+#include "utils/memutils.h"
+
 #include "authz/authz.h"
 #include "authz/caller_number.h"
 #include "authz/policy_check.h"
 #include "authz/policy_condition.h"
-#include "authz/policy_memo.h"
 #include "authz/policy_operand.h"
 #include "authz/policy_writer.h"
 
@@ -171,7 +172,70 @@ ea_policy_sql_write(EaSqlBuf *b, EaEntity *entity, int alias, EaOperation op,
 	ea_sqlbuf_add(b, ") IS TRUE");
 }
 
-/* -------- for the statement builder -------- */
+/* -------- verdicts by caller -------- */
+
+/* Callers that an entity has verdicts for. */
+#define JUDGED 16
+
+/* To be asked each time: the policy looks at the clock. */
+#define VERDICT_TIMED 0xff
+
+/*
+ * The policies of an entity that did not simply say yes.
+ *
+ * Before a row is looked at a policy knows the caller, and nothing else that
+ * changes but the clock.  The caller's principal comes from the database at
+ * every request; if that is to the byte what it was before, the policies'
+ * verdicts are the same.  So each entity keeps the verdicts for the last
+ * callers, by the number of each (caller_number.h).  They go with the
+ * declarations.
+ */
+typedef struct EaJudged
+{
+	uint64		caller;			/* 0: nobody's */
+	int			n;
+	uint16	   *rules;			/* room for all of the entity's */
+	uint8	   *verdicts;		/* EaVerdict, or VERDICT_TIMED */
+} EaJudged;
+
+static void
+make_room(EaJudged *judged, const EaEntity *entity, MemoryContext mcxt)
+{
+	if (judged->rules != NULL)
+		return;
+	judged->verdicts = MemoryContextAlloc(mcxt, entity->nrules);
+	judged->rules = MemoryContextAlloc(mcxt, entity->nrules * sizeof(uint16));
+}
+
+/* Of this entity and this caller; *known says if that is filled in already. */
+static EaJudged *
+find_judged(EaPrincipal *principal, EaEntity *entity, bool *known)
+{
+	MemoryContext mcxt = entity->catalog->mcxt;
+	uint64		caller = ea_caller_number(principal, EA_CALLER_WHOLE);
+	EaJudged   *judged;
+
+	*known = false;
+	if (caller == 0)
+	{
+		judged = palloc0(sizeof(EaJudged));
+		make_room(judged, entity, CurrentMemoryContext);
+		return judged;
+	}
+	if (entity->judged == NULL)
+		entity->judged = MemoryContextAllocZero(mcxt,
+												JUDGED * sizeof(EaJudged));
+	judged = &entity->judged[caller % JUDGED];
+	*known = judged->caller == caller;
+	if (!*known)
+	{
+		/* nobody's until all policies have been asked */
+		judged->caller = 0;
+		judged->n = 0;
+		make_room(judged, entity, mcxt);
+	}
+	return judged;
+}
 
 /*
  * Another policy of the list, which asks about the row as it is, is the same.
@@ -196,7 +260,7 @@ judge_reading(EaRequest *req, EaEntity *entity)
 {
 	EaPolicyWriter w = {req, NULL, entity, 0, EA_OP_READ};
 	bool		known;
-	EaJudged   *judged = ea_policy_memo(req->principal, entity, &known);
+	EaJudged   *judged = find_judged(req->principal, entity, &known);
 
 	if (known)
 		return judged;
@@ -215,11 +279,13 @@ judge_reading(EaRequest *req, EaEntity *entity)
 						is_asked_already(judged, entity, rule))))
 			continue;
 		judged->rules[judged->n] = i;
-		judged->verdicts[judged->n++] = timed ? EA_VERDICT_TIMED : verdict;
+		judged->verdicts[judged->n++] = timed ? VERDICT_TIMED : verdict;
 	}
 	judged->caller = ea_caller_number(req->principal, EA_CALLER_WHOLE);
 	return judged;
 }
+
+/* -------- for the statement builder -------- */
 
 static void
 row_policy(EaSqlBuf *b, EaEntity *entity, int alias)
@@ -247,7 +313,7 @@ hides_rows(EaRequest *req, EaEntity *entity)
 	judged = judge_reading(req, entity);
 	for (int i = 0; i < judged->n; i++)
 	{
-		if (judged->verdicts[i] != EA_VERDICT_TIMED ||
+		if (judged->verdicts[i] != VERDICT_TIMED ||
 			judge_rule(&w, &entity->rules[judged->rules[i]]) !=
 			EA_VERDICT_YES)
 			return true;

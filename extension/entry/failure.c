@@ -19,7 +19,6 @@
 #include "model/violation.h"
 #include "request/errors.h"
 #include "request/raised.h"
-#include "request/trace.h"
 
 /*
  * A pointer must lead to something that was sent (JSON:API "source"), so one
@@ -199,10 +198,53 @@ note_violation(EaRequest *req, const ErrorData *edata)
 	return false;
 }
 
+/* version "-" trace-id "-" parent-id "-" flags (W3C Trace Context) */
+static const struct
+{
+	int			start;
+	int			len;
+}			trace_parts[] =
+{
+	{0, 2},
+	{3, 32},
+	{36, 16},
+	{53, 2}
+};
+
+#define TRACE_ID 1
+#define TRACE_TOTAL 55
+
+/*
+ * The trace id, 32 hexadecimal digits, of the request's traceparent header;
+ * NULL if there is none that is well-formed.  A client's text must not write
+ * lines of its own into the server's log, so it is checked here, whatever has
+ * checked it before.
+ */
+static char *
+trace_id(EaRequest *req)
+{
+	bool		repeated;
+	const char *header = ea_request_header(req, "traceparent", &repeated);
+
+	if (header == NULL || repeated || strlen(header) < TRACE_TOTAL)
+		return NULL;
+	for (int i = 0; i < lengthof(trace_parts); i++)
+	{
+		const char *part = header + trace_parts[i].start;
+		int			len = trace_parts[i].len;
+
+		if (strspn(part, "0123456789abcdef") != len ||
+			(i < lengthof(trace_parts) - 1 && part[len] != '-'))
+			return NULL;
+	}
+	return pnstrdup(header + trace_parts[TRACE_ID].start,
+					trace_parts[TRACE_ID].len);
+}
+
 static void
 log_failure(EaRequest *req, const ErrorData *edata)
 {
-	char	   *trace = ea_trace_id(req);
+	char	   *trace = trace_id(req);
 
 	ereport(LOG,
 			(errcode(edata->sqlerrcode),

@@ -14,8 +14,8 @@
 #include "base/uuid.h"
 #include "cluster/distributed.h"
 #include "cluster/distributed_settings.h"
+#include "engine/exec.h"
 #include "entry/call.h"
-#include "entry/counters.h"
 #include "entry/handle.h"
 #include "entry/handle_door.h"
 #include "entry/housekeeping.h"
@@ -215,6 +215,62 @@ answer_media(EaRequest *req)
 	return is_below(req->target, "/api") ? EA_MEDIA_JSONAPI : EA_MEDIA_JSON;
 }
 
+/*
+ * The service needs no shared memory, so the shim adds up what backends
+ * report.  Most answers report nothing: a backend reports after so many
+ * requests, when a second has passed, or after a cache miss, which is rare
+ * once it has warmed up.
+ */
+#define REPORT_REQUESTS 64
+#define REPORT_USECS USECS_PER_SEC
+
+typedef struct Counters
+{
+	int64		plan_hits;
+	int64		plan_misses;
+	int64		catalog_hits;
+	int64		catalog_loads;
+} Counters;
+
+static Counters reported;
+static TimestampTz reported_at = 0;
+static int	unreported = 0;		/* requests since then */
+
+/*
+ * Add the private answer header x-entityapi-counters, if the session wants it
+ * (entityapi.report_counters) and there is enough to report: what has been
+ * added since the last one to plan cache hits and misses, and to requests that
+ * found the catalog loaded, and that did not; in this order, with spaces
+ * between.
+ */
+static void
+report_counters(EaRequest *req)
+{
+	Counters	now;
+
+	if (!ea_guc_report_counters)
+		return;
+	ea_plancache_stats(&now.plan_hits, &now.plan_misses);
+	ea_catalog_stats(&now.catalog_hits, &now.catalog_loads);
+	unreported++;
+	if (unreported < REPORT_REQUESTS &&
+		now.plan_misses == reported.plan_misses &&
+		now.catalog_loads == reported.catalog_loads &&
+		req->now >= reported_at && req->now < reported_at + REPORT_USECS)
+		return;
+
+	ea_request_answer(req, "x-entityapi-counters",
+					  psprintf(INT64_FORMAT " " INT64_FORMAT " " INT64_FORMAT
+							   " " INT64_FORMAT,
+							   now.plan_hits - reported.plan_hits,
+							   now.plan_misses - reported.plan_misses,
+							   now.catalog_hits - reported.catalog_hits,
+							   now.catalog_loads - reported.catalog_loads));
+	reported = now;
+	reported_at = req->now;
+	unreported = 0;
+}
+
 /* Headers of every answer, and those for the shim. */
 static void
 set_headers(EaRequest *req)
@@ -239,7 +295,7 @@ set_headers(EaRequest *req)
 		ea_request_answer(req, "x-entityapi-principal-kind",
 						  ea_account_kind(req->principal->kind));
 	}
-	ea_counters_report(req);
+	report_counters(req);
 }
 
 /* -------- to SQL -------- */

@@ -4,10 +4,13 @@
  */
 #include "postgres.h"
 
+#include "catalog/pg_type.h"
+
 #include "audit/audit.h"
 #include "base/base64url.h"
 #include "base/jsonfmt.h"
-#include "identity/client.h"
+#include "engine/exec.h"
+#include "identity/secret.h"
 #include "identity/session.h"
 #include "identity/sweep.h"
 #include "identity/token.h"
@@ -25,6 +28,67 @@ typedef struct TokenForm
 	bool		basic;			/* the client came in the header */
 	const char *fault;			/* or NULL */
 } TokenForm;
+
+/* -------- service accounts -------- */
+
+typedef struct ClientRow
+{
+	const EaSecret *secret;
+	EaAccount  *account;
+	bool		matches;
+} ClientRow;
+
+static void
+read_client(void *arg, TupleTableSlot *slot)
+{
+	ClientRow  *row = arg;
+
+	ea_account_read(row->account, slot);
+	row->matches = ea_secret_matches(row->secret,
+									 slot->tts_values[EA_ACCOUNT_NCOLUMNS]);
+}
+
+/*
+ * False when the secret has been rotated or the account disabled meanwhile;
+ * from here on both wait for this token, and then end it.
+ */
+static bool
+note_use(const EaAccount *account, const EaSecret *secret, TimestampTz now)
+{
+	const pg_uuid_t *id = &account->principal.account;
+
+	return ea_exec_write("SELECT 1 FROM entityapi.account"
+						 " WHERE id = $1 AND status = 'ACTIVE' FOR SHARE",
+						 ea_params(EA_UUID(id))) > 0 &&
+		ea_exec_write("UPDATE entityapi.service_account"
+					  " SET last_used_at = $3"
+					  " WHERE account_id = $1 AND secret_hash = $2",
+					  ea_params(EA_UUID(id),
+								EA_BYTEA(ea_sha256_stored(secret->hash)),
+								EA_TIMESTAMP(now))) > 0;
+}
+
+/*
+ * The active account of a client, noting its use; false when there is none
+ * or the secret is not its current one.
+ */
+static bool
+find_client(const char *client_id, const char *sent, TimestampTz now,
+			EaAccount *account)
+{
+	EaSecret	secret;
+	ClientRow	row = {&secret, account, false};
+
+	if (!ea_secret_read(&secret, EA_SECRET_SERVICE, sent, strlen(sent)))
+		return false;
+	ea_exec_one(EA_EXEC_READ, "SELECT " EA_ACCOUNT_COLUMNS ", sa.secret_hash"
+				" FROM entityapi.service_account sa"
+				" CROSS JOIN " EA_ACCOUNT_TABLES
+				" WHERE sa.client_id = $1 AND a.id = sa.account_id",
+				ea_params(EA_TEXT(client_id)),
+				EA_READER(read_client, EA_ACCOUNT_TYPES, BYTEAOID), &row);
+	return row.matches && account->active && note_use(account, &secret, now);
+}
 
 /* -------- OAuth 2.0 -------- */
 
@@ -156,8 +220,8 @@ serve_form(EaRequest *req)
 		refuse_grant(req, 400, "unsupported_grant_type",
 					 "Only client_credentials is supported.", false);
 	else if (form.client_id == NULL || form.client_secret == NULL ||
-			 !ea_service_accounts_enter(form.client_id, form.client_secret,
-										req->now, &account))
+			 !find_client(form.client_id, form.client_secret, req->now,
+						  &account))
 		refuse_grant(req, 401, "invalid_client",
 					 "The client id or the client secret is wrong.",
 					 form.basic);
@@ -181,9 +245,9 @@ serve_json(EaRequest *req)
 	const EaJson *body = ea_body_read(req, &ea_token_form);
 	EaAccount	account;
 
-	if (!ea_service_accounts_enter(ea_jsonread_string(body, "clientId"),
-								   ea_jsonread_string(body, "clientSecret"),
-								   req->now, &account))
+	if (!find_client(ea_jsonread_string(body, "clientId"),
+					 ea_jsonread_string(body, "clientSecret"), req->now,
+					 &account))
 		ea_errors_throw(req, EA_ERR_LOGIN_FAILED, EA_AT_NONE, NULL,
 						"The client id or the client secret is wrong.");
 	ea_audit_subject(req, &account.principal);

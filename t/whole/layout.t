@@ -193,14 +193,14 @@ subtest 'the direction' => sub {
 	my $lines = () = EntityApi::Test::slurp("$copy/extension/base/uuid.h") =~ /\n/g;
 	$plant->('extension/base/uuid.h', qq{#include "entry/message.h"\n#include "guc.h"\n});
 	$plant->('extension/base/planted.c', <<~'C');
-		void		ea_counters_report(void);
+		void		ea_health_show(void);
 		void		ea_planted(void);
 
-		/* uses ea_counters_report() */
+		/* uses ea_health_show() */
 		void
 		ea_planted(void)
 		{
-			ea_counters_report();
+			ea_health_show();
 		}
 		C
 	$plant->("extension/engine/planted_$_->[0].c", <<~"C") for [ qw(one other) ], [ qw(other one) ];
@@ -240,7 +240,7 @@ subtest 'the direction' => sub {
 	is(join("\n", sort split /\n/, $after->{out}), join("\n", sort
 			"extension/base/uuid.h:@{[ $lines + 1 ]}: includes entry/message.h from above",
 			"extension/base/uuid.h:@{[ $lines + 2 ]}: guc.h without its folder",
-			'extension/base/planted.c:8: uses ea_counters_report of extension/entry/counters.c from above',
+			'extension/base/planted.c:8: uses ea_health_show of extension/entry/health.c from above',
 			'a circle of extension/engine/planted_one.c, extension/engine/planted_other.c',
 			'extension/engine/planted_one.c:7: uses ea_planted_other of extension/engine/planted_other.c',
 			'extension/engine/planted_other.c:7: uses ea_planted_one of extension/engine/planted_one.c',
