@@ -5,10 +5,20 @@
 #define LISTEN_H
 
 #include <stdbool.h>
-
-#include "connections/sockets.h"
+#include <sys/types.h>
 
 #define LISTEN_MAX 16
+
+/* For a path, or an address in brackets with its port. */
+#define SOCKET_NAME 128
+
+struct listening
+{
+	int			socket;			/* -1: it is closed */
+	char		name[SOCKET_NAME];	/* address:port, or the path */
+	dev_t		device;			/* which file it is, so that no other one is */
+	ino_t		inode;			/* removed in its place; 0: it is none */
+};
 
 /* All addresses of one setting. */
 struct listener

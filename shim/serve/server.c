@@ -3,10 +3,17 @@
  * the database, signals and those who help.
  */
 #include <errno.h>
+#include <malloc.h>
 #include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -15,10 +22,10 @@
 #include "civetweb/civetweb_front.h"
 #include "config/load.h"
 #include "connections/loop_front.h"
+#include "database/nodes.h"
+#include "database/replicas.h"
 #include "http/encoding.h"
-#include "serve/notify.h"
 #include "serve/relay.h"
-#include "serve/resources.h"
 #include "serve/server.h"
 #include "serve/service.h"
 #include "serve/spans.h"
@@ -39,6 +46,147 @@ struct run
 	bool		ends;
 	int			status;
 };
+
+/* -------- memory and descriptors -------- */
+
+/* Descriptors for logs, listening, waking, and connections to operators. */
+#define OTHER_FILES 512
+
+/* What each standby's watch has. */
+#define WATCH_FILES 2
+
+/*
+ * Memory that one thread has freed should be of use to the next: a few arenas,
+ * and large pieces go back to the system.
+ *
+ * Clients and database together may need more than the usual 1024 descriptors.
+ */
+static void
+prepare_resources(void)
+{
+	struct rlimit limit;
+
+	mallopt(M_ARENA_MAX, 4);
+	mallopt(M_MMAP_THRESHOLD, 128 * 1024);
+	mallopt(M_TRIM_THRESHOLD, 256 * 1024);
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0)
+	{
+		limit.rlim_cur = limit.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &limit);
+	}
+}
+
+/*
+ * How many connections of clients there is room for, of those that the
+ * configuration wants; says so in the log if that is fewer.
+ */
+static long
+room_for_connections(const struct config *config)
+{
+	long		others = OTHER_FILES + config->pool_size +
+		config->pool_writes +
+		(config->nodes[0] == '\0' ? 0 : MAX_NODES * config->pool_size) +
+		(config->replicas[0] == '\0' ? 0 :
+		 MAX_REPLICAS * (config->pool_size + WATCH_FILES));
+	struct rlimit limit;
+	long		room;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) != 0 ||
+		limit.rlim_cur >= (rlim_t) (config->connections + others))
+		return config->connections;
+	room = (long) limit.rlim_cur - others;
+	if (room < (long) limit.rlim_cur / 2)
+		room = (long) limit.rlim_cur / 2;
+	log_event(LOG_WARNING, "start", NULL, NULL,
+			  "the limit of open files is %ld: %ld connections of clients "
+			  "instead of %ld", (long) limit.rlim_cur, room,
+			  config->connections);
+	return room;
+}
+
+/* -------- the service manager that started us (sd_notify) -------- */
+
+/*
+ * The protocol is a datagram to the socket that NOTIFY_SOCKET names; a name
+ * that starts with @ is in the abstract namespace.  All of it is one thread's.
+ */
+static struct sockaddr_un manager;
+static socklen_t manager_size;	/* 0: there is none */
+static uint64_t alive_micros;	/* 0: nobody wants to know */
+static uint64_t notified_at;
+
+static void notify_send(const char *format,...)
+			__attribute__((format(printf, 1, 2)));
+
+/*
+ * Reads where the service manager wants to hear from us, and how often.
+ * Without one the functions below do nothing.
+ */
+static void
+notify_start(void)
+{
+	const char *path = getenv("NOTIFY_SOCKET");
+	const char *every = getenv("WATCHDOG_USEC");
+	const char *pid = getenv("WATCHDOG_PID");
+	size_t		length = path ? strlen(path) : 0;
+
+	manager_size = 0;
+	alive_micros = 0;
+	if (length < 2 || length >= sizeof(manager.sun_path) ||
+		(path[0] != '/' && path[0] != '@'))
+		return;
+	memset(&manager, 0, sizeof(manager));
+	manager.sun_family = AF_UNIX;
+	memcpy(manager.sun_path, path, length);
+	if (path[0] == '@')
+		manager.sun_path[0] = '\0';
+	manager_size = (socklen_t) (offsetof(struct sockaddr_un, sun_path) +
+								length + (path[0] == '@' ? 0 : 1));
+
+	/* Half of the time that is left us leaves room for a slow moment. */
+	if (every != NULL && (pid == NULL || atol(pid) == (long) getpid()))
+		alive_micros = strtoull(every, NULL, 10) / 2;
+}
+
+/* Sends assignments, one a line, such as "READY=1\nSTATUS=Serving". */
+static void
+notify_send(const char *format,...)
+{
+	char		text[512];
+	va_list		arguments;
+	int			file;
+
+	if (manager_size == 0)
+		return;
+	va_start(arguments, format);
+	vsnprintf(text, sizeof(text), format, arguments);
+	va_end(arguments);
+	file = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (file < 0)
+		return;
+	/* A manager that does not listen is no reason to stop serving. */
+	(void) !sendto(file, text, strlen(text), MSG_NOSIGNAL | MSG_DONTWAIT,
+				   (struct sockaddr *) &manager, manager_size);
+	close(file);
+}
+
+/* Reports that we are alive, where that is wanted and if it is time to. */
+static void
+notify_alive(void)
+{
+	uint64_t	now;
+
+	if (alive_micros == 0)
+		return;
+	now = now_micros();
+	if (notified_at != 0 && now - notified_at < alive_micros)
+		return;
+	notified_at = now;
+	notify_send("WATCHDOG=1");
+}
+
+/* -------- configuration and readiness -------- */
 
 static void
 reload(struct server *server, const struct config_source *source)
@@ -189,7 +337,7 @@ begin(struct server *server)
 
 	server->relay = relay_create(server);
 	if (server->relay != NULL)
-		server->front = create(config, resources_connections(config),
+		server->front = create(config, room_for_connections(config),
 							   server->loop, relay_service(server->relay));
 	if (server->front == NULL)
 	{
@@ -261,7 +409,7 @@ server_run(const struct config_source *source, struct config *config)
 	signal(SIGPIPE, SIG_IGN);
 
 	notify_start();
-	resources_prepare();
+	prepare_resources();
 	run.server.spans = spans_start(config);
 	run.server.loop = loop_create();
 	if (run.server.loop == NULL || !watch_signals(&run, &signals) ||
