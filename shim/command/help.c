@@ -48,27 +48,27 @@ static const struct command commands[] =
 		"an entity, Entity.field, Roles/name or SecurityAttributes/name whose "
 		"data may be lost; may be repeated"},
 		{"--repair", NULL,
-			"makes again what was dropped or altered by hand, as far as no "
-		"rows stand against it"},
+			"makes dropped or altered objects again, as far as no rows stand "
+		"against it"},
 		{"--wait", "SECONDS",
 		"for how long tables that are in use are tried again (default 60)"},
 		{"--defer", NULL,
 		"leaves what comes after the transaction for a later --resume"},
-	{"--resume", NULL, "does what an earlier one left"}}},
+	{"--resume", NULL, "goes on with the steps that an earlier one left"}}},
 	{"openapi", "[VERSION] [SETTING...]\n",
 		"prints the description of the API\n"
 	"Of a version of it, 1 if none is named.\n",
 	{{NULL, NULL, NULL}}},
 	{"validate", "DIR|FILE...\n",
-		"tells all faults of manifests that need no database to be found\n"
-		"In the words of apply, by the same checks; no server is asked. What\n"
-		"depends on what is there is left to apply --dry-run: what has been\n"
-		"applied, rows, tables of others, functions of hooks; and so are\n"
-		"patterns, which only the server compiles. Ends with 0 if there is\n"
-	"no fault, with 1 if there is one.\n",
+		"reports all faults of manifests that need no database to be found\n"
+		"It does so in the words of apply, by the same checks, and asks no\n"
+		"server. It leaves to apply --dry-run what depends on the database:\n"
+		"what has been applied, rows, tables of others, functions of hooks,\n"
+		"and patterns, which only the server compiles. Ends with 0 if there\n"
+	"is no fault, with 1 if there is one.\n",
 	{{NULL, NULL, NULL}}},
 	{"diff", "OLD NEW\n",
-		"tells what two sets of manifests declare differently\n"
+		"shows what two sets of manifests declare differently\n"
 		"Each is a folder or a file; no database is asked. Ends with 0 if\n"
 	"there is no difference, with 1 if there is one.\n",
 	{{NULL, NULL, NULL}}},
@@ -94,7 +94,7 @@ static const char settings_text[] =
 static const struct option common[] =
 {
 	{"--config", "FILE", "a JSON file with settings; also ENTITYAPI_CONFIG"},
-	{"--help", NULL, "tells this"},
+	{"--help", NULL, "shows this"},
 	{NULL, NULL, NULL}
 };
 
@@ -170,7 +170,7 @@ help_all(FILE *stream)
 					  (int) strcspn(commands[i].help, "\n"), commands[i].help);
 	}
 	buffer_string(&text, "  entityapi-shim COMMAND --help\n"
-				  "        tells more of a command\n"
+				  "        shows more of a command\n"
 				  "  entityapi-shim --version\n\n");
 	buffer_string(&text, settings_text);
 	add_settings(&text);
@@ -229,7 +229,7 @@ help_unknown_command(const char *word)
 		nearest_offer(&nearest, commands[i].name);
 	fprintf(stderr, "entityapi-shim: unknown command %s", word);
 	suggest(&nearest);
-	fputs("entityapi-shim --help tells all of them\n", stderr);
+	fputs("entityapi-shim --help shows all of them\n", stderr);
 	return 2;
 }
 

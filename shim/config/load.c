@@ -76,7 +76,7 @@ static const struct setting settings[] =
 	STRING(socket_mode, "0660", 0,
 		   "permissions of Unix sockets, octal"),
 	STRING(front, "loop", 0,
-		   "who reads HTTP: loop, this program, for any number of clients; or "
+		   "the part that reads HTTP: loop, this program, for any number of clients; or "
 		   "civetweb, the library, with a thread for each, behind a proxy"),
 	STRING(database, "", SECRET,
 		   "libpq connection string or URI; empty: PGHOST, PGDATABASE, ..."),
@@ -92,7 +92,7 @@ static const struct setting settings[] =
 	INTEGER(replica_max_lag_ms, "1000", 200, 60000, 0,
 			"how far behind a standby may be"),
 	INTEGER(read_your_writes_ms, "2000", 0, 600000, 0,
-			"how long the primary answers whoever has written something"),
+			"how long the primary answers a credential that has written"),
 	INTEGER(pool_size, NULL, 1, 1000, 0,
 			"database connections; default twice the cores, 4 to 32"),
 	INTEGER(pool_writes, NULL, 0, 1000, 0,
