@@ -18,11 +18,11 @@
 #include "ddl/existing_cluster.h"
 #include "ddl/hidden_rows.h"
 #include "ddl/match.h"
-#include "ddl/mend.h"
 #include "ddl/online.h"
 #include "ddl/plan.h"
 #include "ddl/reader_policies.h"
 #include "ddl/rename.h"
+#include "ddl/repair.h"
 #include "ddl/rows.h"
 #include "ddl/tables.h"
 #include "manifest/manifest.h"
@@ -293,7 +293,7 @@ is_adrift(EaDdlPlan *plan, EaCatalog *stored, EaDdlRequest *change)
 	differences = ea_ddl_differences(plan->stored, plan->pending);
 	differences = ea_ddl_forget_gone(plan, differences);
 	if (change->repair)
-		differences = ea_ddl_mend(plan, differences);
+		differences = ea_ddl_repair(plan, differences);
 	change->differences = differences;
 	if (!change->changed || differences == NIL)
 		return false;

@@ -3,8 +3,8 @@
  *
  * A role with rights on them may drop or alter what an apply has made.  This
  * module finds that by comparing the catalogs with what tables.c derives from
- * the stored definitions, a few statements for all tables together; mend.c has
- * the planner make again what can be made without a loss.
+ * the stored definitions, a few statements for all tables together; repair.c
+ * has the planner make again what can be made without a loss.
  *
  * Only declared objects are checked; anything else on a table is its owner's
  * affair, except user-defined code (existing_check.c).  Existing tables are

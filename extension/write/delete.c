@@ -20,11 +20,11 @@
 #include "request/errors.h"
 #include "write/audit_changes.h"
 #include "write/delete.h"
-#include "write/deletion.h"
 #include "write/finish.h"
 #include "write/hook_phases.h"
 #include "write/links.h"
 #include "write/links_deferred.h"
+#include "write/soft_deletion.h"
 #include "write/write_policy.h"
 #include "write/written.h"
 
@@ -388,12 +388,12 @@ static void
 purged_row(void *arg, TupleTableSlot *slot)
 {
 	PurgedRow  *row = arg;
-	EaDeletion	deletion = {0};
+	EaSoftDeletion deletion = {0};
 	EaPurged   *purged;
 	int			column = 1;
 	const char *key;
 
-	ea_deletion_read(&deletion, row->entity, slot, &column);
+	ea_soft_deletion_read(&deletion, row->entity, slot, &column);
 	key = psprintf(INT64_FORMAT " %s", deletion.at,
 				   deletion.has_id ? ea_uuid_text(&deletion.id) : "");
 	purged = ea_names_map_get(row->purged->by_deletion, key);
@@ -416,7 +416,7 @@ purge_rows(EaSqlBuf *b, const Doomed *doomed, int alias)
 	ea_sqlbuf_add(b, " RETURNING ");
 	ea_sqlbuf_select(b, alias, doomed->entity->id_column, UUIDOID);
 	ea_sqlbuf_add(b, ", ");
-	ea_deletion_select(b, doomed->entity, alias);
+	ea_soft_deletion_select(b, doomed->entity, alias);
 	ea_written_run(b, doomed->entity, true, doomed->ids->n, purged_row, &row);
 }
 

@@ -30,7 +30,7 @@ enum metric_counter
 	METRIC_SPANS_DROPPED,
 	METRIC_SPANS_FAILURES,
 
-	/* what backends report, in the order of their note (counters.h there) */
+	/* what backends report, in the order of their note (entry/handle.c) */
 	METRIC_PLAN_HITS,
 	METRIC_PLAN_MISSES,
 	METRIC_CATALOG_HITS,

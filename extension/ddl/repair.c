@@ -12,18 +12,18 @@
 #include "utils/builtins.h"
 
 #include "ddl/drift.h"
-#include "ddl/mend.h"
 #include "ddl/plan.h"
+#include "ddl/repair.h"
 #include "ddl/rows.h"
 #include "ddl/tables.h"
 
 /* A table of the stored state, as it is and as it will be called. */
-typedef struct Mended
+typedef struct Repaired
 {
 	EaDdlPlan  *plan;
 	EaDdlTable *stored;
 	EaDdlTable *from;
-} Mended;
+} Repaired;
 
 static const char *
 rows_against(int64 n, const char *what)
@@ -35,7 +35,7 @@ rows_against(int64 n, const char *what)
 
 /* Rows that point at nothing; all that point, where there is no far table. */
 static int64
-count_dangling(Mended *at, const EaDdlObject *object)
+count_dangling(Repaired *at, const EaDdlObject *object)
 {
 	EaDdlTable *far = ea_names_map_get(at->plan->stored->by_key,
 									   object->target);
@@ -64,7 +64,7 @@ count_dangling(Mended *at, const EaDdlObject *object)
 
 /* Why an object cannot be made, or NULL. */
 static const char *
-object_hindrance(Mended *at, EaDdlObject *object)
+object_hindrance(Repaired *at, EaDdlObject *object)
 {
 	EaDdlTable *stored = at->stored;
 	ListCell   *lc;
@@ -98,7 +98,7 @@ object_hindrance(Mended *at, EaDdlObject *object)
 }
 
 static const char *
-not_null_hindrance(Mended *at, EaDdlColumn *column)
+not_null_hindrance(Repaired *at, EaDdlColumn *column)
 {
 	int64		n = column->fill != NULL ? 0 :
 		ea_ddl_count(at->stored->qualified,
@@ -110,7 +110,7 @@ not_null_hindrance(Mended *at, EaDdlColumn *column)
 /* -------- taking it out of the stored state -------- */
 
 static void
-lose_table(Mended *at)
+lose_table(Repaired *at)
 {
 	EaDdlPlan  *plan = at->plan;
 
@@ -123,7 +123,7 @@ lose_table(Mended *at)
 }
 
 static void
-lose_column(Mended *at, EaDdlColumn *stored)
+lose_column(Repaired *at, EaDdlColumn *stored)
 {
 	ListCell   *lc;
 
@@ -143,7 +143,7 @@ lose_column(Mended *at, EaDdlColumn *stored)
 
 /* It is no longer known that it takes no nulls. */
 static void
-lose_not_null(Mended *at, EaDdlColumn *stored)
+lose_not_null(Repaired *at, EaDdlColumn *stored)
 {
 	ListCell   *lc;
 
@@ -158,7 +158,7 @@ lose_not_null(Mended *at, EaDdlColumn *stored)
 }
 
 static void
-lose_object(Mended *at, EaDdlObject *stored, bool there)
+lose_object(Repaired *at, EaDdlObject *stored, bool there)
 {
 	EaDdlTable *table = at->stored;
 	const char *name = quote_identifier(stored->name);
@@ -188,7 +188,7 @@ lose_object(Mended *at, EaDdlObject *stored, bool there)
 }
 
 static void
-rename_object(Mended *at, const EaDdlDifference *difference)
+rename_object(Repaired *at, const EaDdlDifference *difference)
 {
 	EaDdlTable *table = at->stored;
 	bool		by_citus = at->plan->stored->distributed;
@@ -218,7 +218,7 @@ rename_object(Mended *at, const EaDdlDifference *difference)
 
 /* Put back one difference; returns why not, or NULL. */
 static const char *
-mend_one(Mended *at, const EaDdlDifference *difference)
+repair_one(Repaired *at, const EaDdlDifference *difference)
 {
 	EaDdlTable *stored = at->stored;
 	EaDdlColumn *column = difference->column;
@@ -309,7 +309,7 @@ ea_ddl_forget_gone(EaDdlPlan *plan, List *differences)
 	foreach(lc, differences)
 	{
 		EaDdlDifference *difference = lfirst(lc);
-		Mended		at = {plan, difference->table};
+		Repaired	at = {plan, difference->table};
 
 		CHECK_FOR_INTERRUPTS();
 		at.from = ea_names_map_get(by_key, at.stored->key);
@@ -323,7 +323,7 @@ ea_ddl_forget_gone(EaDdlPlan *plan, List *differences)
 }
 
 List *
-ea_ddl_mend(EaDdlPlan *plan, List *differences)
+ea_ddl_repair(EaDdlPlan *plan, List *differences)
 {
 	EaNameMap  *by_key = index_tables(plan);
 	bool		shapes_stay = false;
@@ -333,7 +333,7 @@ ea_ddl_mend(EaDdlPlan *plan, List *differences)
 	foreach(lc, differences)
 	{
 		EaDdlDifference *difference = lfirst(lc);
-		Mended		at = {plan, difference->table};
+		Repaired	at = {plan, difference->table};
 
 		CHECK_FOR_INTERRUPTS();
 		at.from = ea_names_map_get(by_key, at.stored->key);
@@ -341,7 +341,7 @@ ea_ddl_mend(EaDdlPlan *plan, List *differences)
 			difference->hint = shapes_stay &&
 				difference->part >= EA_DDL_PART_POLICY ?
 				"the tables and columns come first" :
-				mend_one(&at, difference);
+				repair_one(&at, difference);
 		if (difference->hint == NULL)
 			continue;
 		left = lappend(left, difference);

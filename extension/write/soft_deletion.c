@@ -3,10 +3,10 @@
 #include "catalog/pg_type.h"
 #include "utils/timestamp.h"
 
-#include "write/deletion.h"
+#include "write/soft_deletion.h"
 
 void
-ea_deletion_select(EaSqlBuf *b, EaEntity *entity, int alias)
+ea_soft_deletion_select(EaSqlBuf *b, EaEntity *entity, int alias)
 {
 	ea_sqlbuf_select(b, alias, entity->deleted_column, TIMESTAMPTZOID);
 	if (entity->deletion_column == NULL)
@@ -16,8 +16,8 @@ ea_deletion_select(EaSqlBuf *b, EaEntity *entity, int alias)
 }
 
 void
-ea_deletion_read(EaDeletion *deletion, EaEntity *entity,
-				 TupleTableSlot *slot, int *column)
+ea_soft_deletion_read(EaSoftDeletion *deletion, EaEntity *entity,
+					  TupleTableSlot *slot, int *column)
 {
 	deletion->at = DatumGetTimestampTz(slot->tts_values[(*column)++]);
 	deletion->has_column = entity->deletion_column != NULL;
@@ -30,8 +30,8 @@ ea_deletion_read(EaDeletion *deletion, EaEntity *entity,
 }
 
 void
-ea_deletion_same(EaSqlBuf *b, EaEntity *entity, int alias,
-				 const EaDeletion *deletion)
+ea_soft_deletion_same(EaSqlBuf *b, EaEntity *entity, int alias,
+					  const EaSoftDeletion *deletion)
 {
 	ea_sqlbuf_addf(b, " AND t%d.%s = ", alias, entity->deleted_column);
 	ea_sqlbuf_value(b, TIMESTAMPTZOID, TimestampTzGetDatum(deletion->at),

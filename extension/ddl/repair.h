@@ -1,8 +1,8 @@
 /*
  * Repair of tables: make again what they lack.
  */
-#ifndef EA_MEND_H
-#define EA_MEND_H
+#ifndef EA_REPAIR_H
+#define EA_REPAIR_H
 
 #include "nodes/pg_list.h"
 
@@ -18,6 +18,6 @@ extern List *ea_ddl_forget_gone(EaDdlPlan *plan, List *differences);
  * Have the plan, whose states have been matched, make again what is missing or
  * differs.  Returns the differences that stay, with hints.
  */
-extern List *ea_ddl_mend(EaDdlPlan *plan, List *differences);
+extern List *ea_ddl_repair(EaDdlPlan *plan, List *differences);
 
-#endif							/* EA_MEND_H */
+#endif							/* EA_REPAIR_H */
