@@ -352,7 +352,8 @@ read_cursor(EaRequest *req, const EaQuery *query, Cursor *cursor)
 	if (bytes == NULL || len != CURSOR_LENGTH)
 		ea_errors_throw(req, EA_ERR_INVALID_PAGE, EA_AT_PARAMETER,
 						"page[after]",
-						"page[after] must be a cursor of this list.");
+						"The query parameter \"page[after]\" must be a "
+						"cursor of this list.");
 	memcpy(&cursor->at, bytes, sizeof(TimestampTz));
 	memcpy(cursor->id.data, bytes + sizeof(TimestampTz), UUID_LEN);
 	return true;

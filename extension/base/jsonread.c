@@ -134,7 +134,7 @@ check_keys(ReadState *state, EaJson *object)
 	{
 		if (strcmp(members[i - 1]->key, members[i]->key) == 0)
 		{
-			state->fault.message = "An object has a key twice";
+			state->fault.message = "an object has a key twice";
 			state->fault.offset = object->start;
 			break;
 		}
@@ -230,18 +230,18 @@ fault_message(JsonParseErrorType result)
 			return "U+0000 is not allowed in text";
 		case JSON_UNICODE_HIGH_SURROGATE:
 		case JSON_UNICODE_LOW_SURROGATE:
-			return "A Unicode surrogate stands alone";
+			return "a Unicode surrogate stands alone";
 		case JSON_UNICODE_ESCAPE_FORMAT:
 		case JSON_ESCAPING_INVALID:
-			return "An escape sequence is invalid";
+			return "an escape sequence is invalid";
 		case JSON_ESCAPING_REQUIRED:
-			return "A control character is not escaped";
+			return "a control character is not escaped";
 		case JSON_EXPECTED_MORE:
-			return "The JSON text ends too early";
+			return "the JSON text ends too early";
 		case JSON_EXPECTED_END:
-			return "Something follows the JSON text";
+			return "something follows the JSON text";
 		default:
-			return "The text is not valid JSON";
+			return "the text is not valid JSON";
 	}
 }
 
@@ -265,14 +265,14 @@ ea_jsonread_parse(const char *str, int len, int max_depth,
 	int			depth;
 
 	if (len >= 3 && memcmp(str, "\xEF\xBB\xBF", 3) == 0)
-		return refuse_json(fault, "The text begins with a byte-order mark", 0);
+		return refuse_json(fault, "the text begins with a byte-order mark", 0);
 	offset = pg_encoding_verifymbstr(PG_UTF8, str, len);
 	if (offset != len)
-		return refuse_json(fault, "The text is not valid UTF-8", offset);
+		return refuse_json(fault, "the text is not valid UTF-8", offset);
 	depth = measure_depth(str, len, max_depth, &offset);
 	if (depth < 0)
 	{
-		refuse_json(fault, "The JSON text is nested too deep", offset);
+		refuse_json(fault, "the JSON text is nested too deep", offset);
 		fault->too_deep = true;
 		return NULL;
 	}

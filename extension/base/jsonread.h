@@ -38,7 +38,7 @@ struct EaJson
 
 typedef struct EaJsonFault
 {
-	const char *message;		/* a sentence without a final stop */
+	const char *message;		/* a clause, for the end of a sentence */
 	int			offset;			/* byte of the input */
 	bool		too_deep;		/* it may be JSON, but for its nesting */
 } EaJsonFault;

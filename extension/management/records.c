@@ -98,13 +98,17 @@ add_order(EaSqlBuf *b, const EaRecord *record, const EaQuery *query)
 		const EaSortKey *key = &query->sort[i];
 		const EaListColumn *column = find_column(record, key->path);
 
-		if (column == NULL || ea_flat_filter_type(column) == NULL)
+		if (column == NULL)
 			ea_errors_throw(b->req, EA_ERR_INVALID_SORT, EA_AT_PARAMETER,
-							"sort", "sort: cannot sort by \"%s\"%s",
-							key->path, column != NULL ? "" :
+							"sort", "The sort key \"%s\" is unknown%s.",
+							key->path,
 							ea_flat_filter_guess(record->columns,
 												 record->ncolumns,
 												 key->path));
+		if (ea_flat_filter_type(column) == NULL)
+			ea_errors_throw(b->req, EA_ERR_INVALID_SORT, EA_AT_PARAMETER,
+							"sort", "The sort key \"%s\" has no order.",
+							key->path);
 		ea_sqlbuf_addf(b, "(%s)%s, ", column->sql,
 					   key->descending ? " DESC" : "");
 	}

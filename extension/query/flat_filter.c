@@ -95,7 +95,7 @@ check_choices(EaRequest *req, const EaRsql *comparison,
 			known = known || strcmp(choices[j], value->text) == 0;
 		if (!known)
 			ea_rsql_literal_refuse(req,
-								   psprintf("value of \"%s\" %s",
+								   psprintf("the value of \"%s\" %s",
 											column->name,
 											ea_rsql_literal_choices(
 												value->text, choices, n)),
@@ -132,7 +132,7 @@ add_comparison(EaSqlBuf *b, const EaRsql *comparison,
 
 	if (column == NULL)
 		ea_rsql_literal_refuse(b->req,
-							   psprintf("unknown attribute \"%s\"%s", name,
+							   psprintf("there is no attribute \"%s\"%s", name,
 										ea_flat_filter_guess(columns, n,
 															 name)),
 							   comparison->offset);
@@ -153,8 +153,8 @@ add_comparison(EaSqlBuf *b, const EaRsql *comparison,
 	if (type == NULL || sql->between == NULL ||
 		(type->can & operator->needs) == 0)
 		ea_rsql_literal_refuse(b->req,
-							   psprintf("operator \"%s\" cannot be used with"
-										" \"%s\"", operator->name, name),
+							   psprintf("the operator \"%s\" cannot be used"
+										" with \"%s\"", operator->name, name),
 							   comparison->offset);
 	value = ea_flat_filter_value(b->req, comparison, column);
 	ea_rsql_literal_compare(b, sql, -1, column->sql, &value);

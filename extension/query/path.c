@@ -66,7 +66,7 @@ resolve_end(Resolver *r, EaStep *end)
 	if (r->comparison == NULL)
 	{
 		if ((end->type->can & EA_CAN_SORT) == 0)
-			return fail_selector(r, "cannot sort by \"%s\"", name);
+			return fail_selector(r, "the attribute \"%s\" has no order", name);
 		return end;
 	}
 	if (r->comparison->op == EA_RSQL_ISNULL)
@@ -77,7 +77,8 @@ resolve_end(Resolver *r, EaStep *end)
 		can &= ~EA_CAN_MATCH;
 	if ((ea_rsql_operators[r->comparison->op].needs & can) == 0)
 		return fail_at(r, r->comparison->offset,
-					   psprintf("operator \"%s\" cannot be used with \"%s\"",
+					   psprintf("the operator \"%s\" cannot be used with "
+								"\"%s\"",
 								ea_rsql_operators[r->comparison->op].name,
 								name));
 	if (!ea_rsql_literal_read(r->comparison, end->type, end->field,
@@ -93,12 +94,12 @@ check_relationship(Resolver *r, EaStep *step)
 	const char *name = step->field->name;
 
 	if (r->comparison == NULL)
-		return fail_selector(r, "cannot sort by relationship \"%s\"", name);
+		return fail_selector(r, "the relationship \"%s\" has no order", name);
 	if (r->comparison->op != EA_RSQL_ISNULL)
-		return fail_selector(r, "\"%s\" is a relationship: compare one of "
-							 "its attributes or its id", name);
+		return fail_selector(r, "the relationship \"%s\" cannot be compared, "
+							 "only its attributes and its id", name);
 	if (ea_catalog_is_to_many(step->field))
-		return fail_selector(r, "\"%s\" is a to-many relationship and never "
+		return fail_selector(r, "the to-many relationship \"%s\" is never "
 							 "null", name);
 	return step;
 }
@@ -136,11 +137,11 @@ resolve_hop(Resolver *r, EaStep *step, int depth)
 	bool		last = depth == r->nnames - 1;
 
 	if (depth == EA_RSQL_MAX_HOPS)
-		return fail_selector(r, "too many relationships up to \"%s\"",
-							 field->name);
-	if (!last && r->comparison == NULL && ea_catalog_is_to_many(field))
-		return fail_selector(r, "cannot sort through to-many relationship "
+		return fail_selector(r, "there are too many relationships up to "
 							 "\"%s\"", field->name);
+	if (!last && r->comparison == NULL && ea_catalog_is_to_many(field))
+		return fail_selector(r, "the path leads through the to-many "
+							 "relationship \"%s\"", field->name);
 	step->to_many = ea_catalog_is_to_many(field);
 	step->branches = palloc0(field->nmembers * sizeof(EaBranch));
 	for (int i = 0; i < field->nmembers; i++)
@@ -152,8 +153,8 @@ resolve_hop(Resolver *r, EaStep *step, int depth)
 			!ea_authz_allows(r->req, target, EA_OP_READ))
 			continue;
 		if (!may_cross(r, field, depth))
-			return fail_selector(r, "too many relationships to follow, "
-								 "up to \"%s\"", field->name);
+			return fail_selector(r, "there are too many relationships to "
+								 "follow, up to \"%s\"", field->name);
 		branch->member = i;
 		branch->rest = last ? NULL : resolve_name(r, target, depth + 1);
 		if (!last && branch->rest == NULL)
@@ -191,7 +192,8 @@ resolve_name(Resolver *r, EaEntity *entity, int depth)
 	if (step->field->kind != EA_ATTRIBUTE)
 		return resolve_hop(r, step, depth);
 	if (!last)
-		return fail_selector(r, "\"%s\" is no relationship", name);
+		return fail_selector(r, "the attribute \"%s\" is no relationship",
+							 name);
 	step->type = step->field->type;
 	return resolve_end(r, step);
 }
@@ -208,7 +210,7 @@ ea_path_resolve(EaRequest *req, EaEntity *entity,
 	fault->message = NULL;
 	step = resolve_name(&r, entity, 0);
 	if (step == NULL)
-		fail_selector(&r, "unknown attribute or relationship \"%s\"",
+		fail_selector(&r, "there is no attribute or relationship \"%s\"",
 					  r.unknown);
 	return step;
 }

@@ -105,8 +105,8 @@ static bool
 fail_expected(Parser *p, const char *what)
 {
 	return fail_at(p, p->position,
-				   psprintf(p->at < p->end ? "expected %s"
-							: "expected %s instead of the end", what));
+				   psprintf(p->at < p->end ? "%s is expected"
+							: "%s is expected instead of the end", what));
 }
 
 /* Go on by one character. */
@@ -201,10 +201,10 @@ parse_selector(Parser *p, EaRsql *comparison)
 		while (at_bare(p) && *p->at != '.')
 			advance(p);
 		if (p->at == start)
-			return fail_at(p, p->position, "empty name in a path");
+			return fail_at(p, p->position, "a name of the path is empty");
 		if (comparison->nhops == max_names)
 			return fail_at(p, comparison->offset,
-						   psprintf("path with more than %d relationships",
+						   psprintf("the path has more than %d relationships",
 									p->limits->max_hops));
 		comparison->hops[comparison->nhops++] =
 			keep_bytes(p, start, p->at - start);
@@ -240,9 +240,9 @@ fail_operator(Parser *p, const char *start, int position)
 	if (meant == NULL && whole)
 		meant = ea_names_nearest(text, names, n);
 	return fail_at(p, position, whole
-				   ? psprintf("unknown operator \"%s\"%s", text,
+				   ? psprintf("the operator \"%s\" is unknown%s", text,
 							  ea_names_meant(meant))
-				   : psprintf("expected an operator%s",
+				   : psprintf("an operator is expected%s",
 							  ea_names_meant(meant)));
 }
 
@@ -309,7 +309,7 @@ parse_quoted(Parser *p, char quote, EaRsqlValue *value)
 		out += p->at - start;
 	}
 	if (p->at >= p->end)
-		return fail_at(p, value->offset, "quote without an end");
+		return fail_at(p, value->offset, "the quote has no end");
 	advance(p);
 	*out = '\0';
 	value->text = p->pool;
@@ -360,11 +360,11 @@ parse_arguments(Parser *p, EaRsql *comparison)
 		skip_spaces(p);
 		if (comparison->nvalues == 1 && operator->takes != EA_OF_LIST)
 			return fail_at(p, p->position,
-						   psprintf("operator \"%s\" takes one value",
+						   psprintf("the operator \"%s\" takes one value",
 									operator->name));
 		if (comparison->nvalues == p->limits->max_items)
 			return fail_at(p, p->position,
-						   psprintf("list of more than %d values",
+						   psprintf("the list has more than %d values",
 									p->limits->max_items));
 		if (!parse_value(p, EA_GROW_ARRAY(comparison->values,
 										  comparison->nvalues, room)))
@@ -391,12 +391,13 @@ check_patterns(Parser *p, const EaRsql *comparison)
 		return true;
 	p->pattern_length += ea_text_characters(value->text, value->len);
 	if (++p->npatterns > p->limits->max_patterns)
-		fail_at(p, comparison->offset, psprintf("more than %d patterns",
-												p->limits->max_patterns));
+		fail_at(p, comparison->offset,
+				psprintf("there are more than %d patterns",
+						 p->limits->max_patterns));
 	else if (p->npatterns > 1 &&
 			 p->pattern_length > p->limits->max_pattern_length)
 		fail_at(p, value->offset,
-				psprintf("patterns longer than %d characters together",
+				psprintf("the patterns are longer than %d characters together",
 						 p->limits->max_pattern_length));
 	return p->fault->message == NULL;
 }
@@ -409,7 +410,7 @@ parse_comparison(Parser *p)
 	comparison->kind = EA_RSQL_COMPARISON;
 	if (p->ncomparisons++ == p->limits->max_comparisons)
 	{
-		fail_at(p, p->position, psprintf("more than %d comparisons",
+		fail_at(p, p->position, psprintf("there are more than %d comparisons",
 										 p->limits->max_comparisons));
 		return NULL;
 	}
@@ -434,8 +435,9 @@ parse_term(Parser *p)
 
 	if (p->depth == p->limits->max_depth)
 	{
-		fail_at(p, p->position, psprintf("parentheses more than %d deep",
-										 p->limits->max_depth));
+		fail_at(p, p->position,
+				psprintf("the parentheses are more than %d deep",
+						 p->limits->max_depth));
 		return NULL;
 	}
 	p->depth++;
@@ -506,7 +508,7 @@ ea_rsql_parse(const char *input, int len, const EaRsqlLimits *limits,
 
 	if (len > limits->max_length)
 	{
-		fail_at(&parser, 0, psprintf("longer than %d bytes",
+		fail_at(&parser, 0, psprintf("it is longer than %d bytes",
 									 limits->max_length));
 		return NULL;
 	}

@@ -91,7 +91,7 @@ typedef struct EaRsqlLimits
 
 typedef struct EaRsqlFault
 {
-	const char *message;		/* without position */
+	const char *message;		/* a clause without position */
 	int			offset;			/* character position, from 0 */
 } EaRsqlFault;
 

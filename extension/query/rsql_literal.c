@@ -17,7 +17,8 @@ void
 ea_rsql_literal_refuse(EaRequest *req, const char *why, int offset)
 {
 	ea_errors_throw(req, EA_ERR_INVALID_FILTER, EA_AT_PARAMETER, "filter",
-					"filter: %s at position %d", why, offset + 1);
+					"The filter is wrong at position %d: %s.", offset + 1,
+					why);
 }
 
 /* A pattern is short and does not end in a lone escape character. */
@@ -28,12 +29,12 @@ check_pattern(const EaRsqlValue *value)
 
 	if (ea_text_characters(value->text, value->len) >
 		ea_guc_max_like_length)
-		return psprintf("pattern longer than %d characters",
+		return psprintf("the pattern is longer than %d characters",
 						ea_guc_max_like_length);
 	while (escapes < value->len &&
 		   value->text[value->len - 1 - escapes] == '\\')
 		escapes++;
-	return escapes % 2 == 1 ? "pattern ends with a backslash" : NULL;
+	return escapes % 2 == 1 ? "the pattern ends with a backslash" : NULL;
 }
 
 /* A declared value of an enumeration, as its type compares them. */
@@ -92,9 +93,9 @@ read_one(const EaRsql *comparison, const EaRsqlValue *literal,
 	if (!type->read(literal->text, literal->len, false, value, &why) &&
 		!(field != NULL && field->entity->existing &&
 		  ea_types_read_odd(type, literal->text, literal->len, false, value)))
-		return psprintf("value of \"%s\" %s", name, why);
+		return psprintf("the value of \"%s\" %s", name, why);
 	if (field != NULL && field->nenum > 0 && !is_declared(field, *value))
-		return psprintf("value of \"%s\" %s", name,
+		return psprintf("the value of \"%s\" %s", name,
 						ea_rsql_literal_choices(literal->text,
 												(const char *const *)
 												field->enum_values,
@@ -156,7 +157,7 @@ ea_rsql_literal_isnull(EaRequest *req, const EaRsql *comparison)
 		return true;
 	if (strcmp(value->text, "false") != 0)
 		ea_rsql_literal_refuse(req,
-							   "operator \"=isnull=\" takes true or false",
+							   "the operator \"=isnull=\" takes true or false",
 							   value->offset);
 	return false;
 }

@@ -116,7 +116,7 @@ static EA_NORETURN void
 refuse_sort(EaRequest *req, const char *path, const char *why)
 {
 	ea_errors_throw(req, EA_ERR_INVALID_SORT, EA_AT_PARAMETER, "sort",
-					"sort: \"%s\": %s", path, why);
+					"The sort key \"%s\" is wrong: %s.", path, why);
 }
 
 /* The names of a dotted path; one more than allowed at most. */
@@ -174,7 +174,7 @@ resolve_key(EaRequest *req, EaEntity *entity, const EaSortKey *key,
 
 	nnames = split_path(key->path, names, lengthof(names));
 	if (nnames == lengthof(names))
-		refuse_sort(req, key->path, "path is too long");
+		refuse_sort(req, key->path, "the path is too long");
 	step = ea_path_resolve(req, entity, names, nnames, NULL, crossings,
 							   &fault);
 	if (step == NULL)
@@ -184,7 +184,7 @@ resolve_key(EaRequest *req, EaEntity *entity, const EaSortKey *key,
 	term->type = common_type(step, &term->ends);
 	if (term->type == NULL)
 		refuse_sort(req, key->path,
-					"has different types, depending on the member");
+					"it has different types, depending on the member");
 	fill_term(term, step);
 }
 
@@ -205,7 +205,7 @@ ea_sort_resolve(EaRequest *req, EaEntity *entity, const EaSortKey *keys,
 		for (int j = 0; j < i; j++)
 		{
 			if (strcmp(keys[i].path, keys[j].path) == 0)
-				refuse_sort(req, keys[i].path, "given more than once");
+				refuse_sort(req, keys[i].path, "it is given more than once");
 		}
 		crossings.shared = shared_hops(keys[i].path, keys, i);
 		resolve_key(req, entity, &keys[i], &crossings, &term);

@@ -23,7 +23,7 @@ ea_as_of_time(EaRequest *req, const EaQuery *query)
 
 	if (!type->read(query->as_of, strlen(query->as_of), true, &at, &why))
 		ea_errors_throw(req, EA_ERR_INVALID_PARAMETER, EA_AT_PARAMETER, "asOf",
-						"asOf: %s", why);
+						"The query parameter \"asOf\" %s.", why);
 	return DatumGetTimestampTz(at);
 }
 
@@ -107,7 +107,8 @@ is_logged(void *arg, EaField *field)
 	if (is_named(doc->query, entity, field->name))
 		ea_errors_throw(doc->req, EA_ERR_INVALID_FIELDS, EA_AT_PARAMETER,
 						psprintf("fields[%s]", entity->type),
-						"With asOf there is no \"%s\".", field->name);
+						"The field \"%s\" cannot be shown with \"asOf\".",
+						field->name);
 	return false;
 }
 
@@ -117,10 +118,12 @@ offer_fields(EaDocument *doc, EaShape *shape)
 	if (doc->query->shown != EA_SHOWN_LIVE)
 		ea_errors_throw(doc->req, EA_ERR_INVALID_PARAMETER, EA_AT_PARAMETER,
 						"show[deleted]",
-						"With asOf it is the time that says what is shown.");
+						"The query parameter \"show[deleted]\" cannot be "
+						"given with \"asOf\".");
 	if (doc->query->has_include)
 		ea_errors_throw(doc->req, EA_ERR_INVALID_INCLUDE, EA_AT_PARAMETER,
-						"include", "With asOf nothing can be included.");
+						"include", "The query parameter \"include\" cannot be "
+						"given with \"asOf\".");
 	ea_shape_narrow(shape, is_logged, doc);
 }
 

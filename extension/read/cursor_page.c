@@ -293,7 +293,8 @@ refuse_cursor(const CursorPage *page, const char *why)
 	const char *parameter = page->backwards ? "page[before]" : "page[after]";
 
 	ea_errors_throw(page->req, EA_ERR_INVALID_PAGE, EA_AT_PARAMETER,
-					parameter, "%s %s", parameter, why);
+					parameter, "The query parameter \"%s\" %s.", parameter,
+					why);
 }
 
 static void
@@ -334,7 +335,7 @@ complete_cursor(CursorPage *page)
 				 &page->cursor.id);
 	ea_sqlbuf_run(&b, EA_EXEC_READ, true, keep_values, page);
 	if (!page->cursor.complete)
-		refuse_cursor(page, "stands at a resource that is no longer there.");
+		refuse_cursor(page, "stands at a resource that is no longer there");
 }
 
 static void
@@ -351,7 +352,7 @@ read_cursor(CursorPage *page)
 						&page->cursor))
 		refuse_cursor(page,
 					  psprintf("must be \"%s\" or a cursor of this list in "
-							   "this order.",
+							   "this order",
 							   page->backwards ? EA_CURSOR_END
 							   : EA_CURSOR_START));
 	if (!page->cursor.complete)

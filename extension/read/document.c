@@ -164,7 +164,8 @@ check_fieldset(EaDocument *doc, const EaFieldset *fieldset)
 		if (ea_authz_field(req, entity, name, strlen(name)) == NULL)
 			ea_errors_add(req, EA_ERR_INVALID_FIELDS, EA_AT_PARAMETER,
 						  fieldset->parameter,
-						  "\"%s\" has no field \"%s\".", fieldset->type, name);
+						  "The type \"%s\" has no field \"%s\".",
+						  fieldset->type, name);
 	}
 }
 

@@ -131,8 +131,8 @@ read_cursor(HistoryPage *page, const char *parameter, const char *text,
 	bytes = ea_base64url_decode(text, strlen(text), &len);
 	if (bytes == NULL || len != UUID_LEN)
 		ea_errors_throw(page->req, EA_ERR_INVALID_PAGE, EA_AT_PARAMETER,
-						parameter, "%s must be a cursor of this list.",
-						parameter);
+						parameter, "The query parameter \"%s\" must be a "
+						"cursor of this list.", parameter);
 	memcpy(id.data, bytes, UUID_LEN);
 	while (n < page->n && ea_uuid_compare(&log->items[n].id, &id) < 0)
 		n++;

@@ -114,7 +114,7 @@ ea_body_json(EaRequest *req)
 	if (root == NULL)
 		ea_errors_throw(req, fault.too_deep ? EA_ERR_INVALID_DOCUMENT :
 						EA_ERR_MALFORMED_JSON, EA_AT_NONE, NULL,
-						"%s, at byte %d of the body.",
-						fault.message, fault.offset + 1);
+						"The body is wrong at byte %d: %s.",
+						fault.offset + 1, fault.message);
 	return root;
 }

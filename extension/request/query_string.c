@@ -192,7 +192,8 @@ read_sort(EaRequest *req, EaQuery *query, const EaParam *param)
 	if (count > MAX_SORT_KEYS)
 	{
 		ea_errors_add(req, EA_ERR_INVALID_SORT, EA_AT_PARAMETER, param->name,
-					  "sort: more than %d keys", MAX_SORT_KEYS);
+					  "The query parameter \"sort\" has more than %d keys.",
+					  MAX_SORT_KEYS);
 		return;
 	}
 	query->sort = palloc(count * sizeof(EaSortKey));
@@ -206,8 +207,8 @@ read_sort(EaRequest *req, EaQuery *query, const EaParam *param)
 			query->nsort++;
 		else
 			ea_errors_add(req, EA_ERR_INVALID_SORT, EA_AT_PARAMETER,
-						  param->name, "sort: \"%s\" is no sort key",
-						  items[i]);
+						  param->name,
+						  "The sort key \"%s\" is not well-formed.", items[i]);
 	}
 }
 
@@ -219,7 +220,8 @@ read_page_number(EaRequest *req, EaQuery *query, const EaParam *param)
 		query->page_number < 1)
 	{
 		ea_errors_add(req, EA_ERR_INVALID_PAGE, EA_AT_PARAMETER, param->name,
-					  "page[number] must be an integer from 1");
+					  "The query parameter \"page[number]\" must be an "
+					  "integer from 1.");
 		query->page_number = 1;
 	}
 }
@@ -232,8 +234,8 @@ read_page_size(EaRequest *req, EaQuery *query, const EaParam *param)
 	if (!parse_count(param->value, &size) || size < 1 ||
 		size > ea_guc_max_page_size)
 		ea_errors_add(req, EA_ERR_INVALID_PAGE, EA_AT_PARAMETER, param->name,
-					  "page[size] must be an integer from 1 to %d",
-					  ea_guc_max_page_size);
+					  "The query parameter \"page[size]\" must be an integer "
+					  "from 1 to %d.", ea_guc_max_page_size);
 	else
 		query->page_size = size;
 }
@@ -245,7 +247,8 @@ read_page_totals(EaRequest *req, EaQuery *query, const EaParam *param)
 	query->totals = strcmp(param->value, "true") == 0;
 	if (!query->totals && strcmp(param->value, "false") != 0)
 		ea_errors_add(req, EA_ERR_INVALID_PAGE, EA_AT_PARAMETER, param->name,
-					  "page[totals] must be true or false");
+					  "The query parameter \"page[totals]\" must be true or "
+					  "false.");
 }
 
 static void
@@ -257,7 +260,9 @@ read_deleted(EaRequest *req, EaQuery *query, const EaParam *param)
 		query->shown = EA_SHOWN_ALL;
 	else
 		ea_errors_add(req, EA_ERR_INVALID_PARAMETER, EA_AT_PARAMETER,
-					  param->name, "show[deleted] must be only or with");
+					  param->name,
+					  "The query parameter \"show[deleted]\" must be only or "
+					  "with.");
 }
 
 static void
@@ -270,7 +275,9 @@ read_include(EaRequest *req, EaQuery *query, const EaParam *param)
 	if (query->ninclude > ea_guc_max_include_paths)
 	{
 		ea_errors_add(req, EA_ERR_INVALID_INCLUDE, EA_AT_PARAMETER,
-					  param->name, "include: more than %d paths",
+					  param->name,
+					  "The query parameter \"include\" has more than %d "
+					  "paths.",
 					  ea_guc_max_include_paths);
 		return;
 	}
@@ -281,12 +288,12 @@ read_include(EaRequest *req, EaQuery *query, const EaParam *param)
 		if (!check_path(path, &names))
 			ea_errors_add(req, EA_ERR_INVALID_INCLUDE, EA_AT_PARAMETER,
 						  param->name,
-						  "include: \"%s\" is no path", path);
+						  "The include path \"%s\" is not well-formed.", path);
 		else if (names > ea_guc_max_include_depth)
 			ea_errors_add(req, EA_ERR_INVALID_INCLUDE, EA_AT_PARAMETER,
 						  param->name,
-						  "include: \"%s\" is more than %d deep", path,
-						  ea_guc_max_include_depth);
+						  "The include path \"%s\" is more than %d deep.",
+						  path, ea_guc_max_include_depth);
 	}
 }
 
@@ -304,8 +311,8 @@ read_fields(EaRequest *req, EaQuery *query, const EaParam *param)
 	{
 		if (!check_path(set->names[i], &names) || names > 1)
 			ea_errors_add(req, EA_ERR_INVALID_FIELDS, EA_AT_PARAMETER,
-						  param->name, "%s: \"%s\" is no field",
-						  param->name, set->names[i]);
+						  param->name, "The type \"%s\" has no field \"%s\".",
+						  set->type, set->names[i]);
 	}
 }
 
@@ -468,14 +475,18 @@ read_param(EaRequest *req, EaQuery *query, const EaParam *param, int takes)
 
 	if (row == NULL)
 		ea_errors_add(req, EA_ERR_UNKNOWN_PARAMETER, EA_AT_PARAMETER,
-					  param->name, "unknown query parameter \"%s\"%s",
+					  param->name, "The query parameter \"%s\" is unknown%s.",
 					  param->name, guess_parameter(param, takes));
 	else if (is_repeated(query, param))
 		ea_errors_add(req, EA_ERR_INVALID_PARAMETER, EA_AT_PARAMETER,
-					  param->name, "%s: given more than once", param->name);
+					  param->name,
+					  "The query parameter \"%s\" is given more than once.",
+					  param->name);
 	else if (param->len == 0 && !row->may_be_empty)
 		ea_errors_add(req, EA_ERR_INVALID_PARAMETER, EA_AT_PARAMETER,
-					  param->name, "%s: must not be empty", param->name);
+					  param->name,
+					  "The query parameter \"%s\" must not be empty.",
+					  param->name);
 	else if (row->read != NULL)
 		row->read(req, query, param);
 	else
@@ -496,7 +507,8 @@ decode_param(EaRequest *req, EaQuery *query, const char *in, int len)
 	{
 		ea_errors_add(req, EA_ERR_INVALID_PARAMETER, EA_AT_PARAMETER,
 					  pnstrdup(in, name_len),
-					  "name of a query parameter is not encoded properly");
+					  "The name of a query parameter is not encoded "
+					  "properly.");
 		return;
 	}
 	if (equals == NULL)
@@ -509,7 +521,8 @@ decode_param(EaRequest *req, EaQuery *query, const char *in, int len)
 									   &param->len);
 	if (param->value == NULL)
 		ea_errors_add(req, EA_ERR_INVALID_PARAMETER, EA_AT_PARAMETER,
-					  param->name, "%s: is not encoded properly",
+					  param->name,
+					  "The query parameter \"%s\" is not encoded properly.",
 					  param->name);
 	else
 		query->nparams++;
@@ -534,11 +547,13 @@ check_position(EaRequest *req, EaQuery *query)
 		return;
 	if (query->has_number)
 		ea_errors_add(req, EA_ERR_INVALID_PAGE, EA_AT_PARAMETER, name,
-					  "%s and page[number] exclude each other", name);
+					  "The query parameters \"%s\" and \"page[number]\" "
+					  "exclude each other.", name);
 	if (query->page_after != NULL && query->page_before != NULL)
 		ea_errors_add(req, EA_ERR_INVALID_PAGE, EA_AT_PARAMETER,
 					  "page[before]",
-					  "page[before] and page[after] exclude each other");
+					  "The query parameters \"page[before]\" and "
+					  "\"page[after]\" exclude each other.");
 	if (!query->has_totals)
 		query->totals = false;
 }
@@ -580,7 +595,8 @@ ea_query_read(EaRequest *req, int takes)
 	if (pg_mul_s64_overflow(query->page_number - 1, query->page_size,
 							&offset))
 		ea_errors_add(req, EA_ERR_INVALID_PAGE, EA_AT_PARAMETER,
-					  "page[number]", "page[number] is too large");
+					  "page[number]",
+					  "The query parameter \"page[number]\" is too large.");
 	ea_errors_check(req);
 	return query;
 }

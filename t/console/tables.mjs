@@ -65,7 +65,7 @@ export async function tables({ user, example, tab }) {
     await tab.says(`${field}==${value}`, 'code.filter')
     assert.deepEqual([...new Set(await tab.texts('td .chip'))], [value])
     await tab.go(`data/${of.collection}?filter=nonsense%3D%3D1`)
-    await tab.says('unknown attribute', '[role=alert]')
+    await tab.says('there is no attribute', '[role=alert]')
     await tab.click('link', 'Show all')
     await tab.see('table')
     await tab.go(`data/${of.collection}?filter=${of.label}==nobody`)

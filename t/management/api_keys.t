@@ -236,7 +236,7 @@ subtest 'lists of the tenant' => sub {
 	is($get->('filter=status==DISABLED'), '1 k', 'by state');
 	my $typo = $shim->http(GET => "$manage/personal-api-keys?filter=name==k;status=in=(ACTIVE,DISABELD)", { token => $boss });
 	is_deeply([ @{ $typo->{json}{errors}[0] }{qw(status code detail)} ], [ '400', 'INVALID_FILTER',
-		'filter: value of "status" must be one of ACTIVE, DISABLED, REVOKED, EXPIRED (did you mean "DISABLED"?) at position 27' ], 'a mistyped one');
+		'The filter is wrong at position 27: the value of "status" must be one of ACTIVE, DISABLED, REVOKED, EXPIRED (did you mean "DISABLED"?).' ], 'a mistyped one');
 	is($get->($_), 400, $_)
 	  for 'filter=key==x', 'filter=secretHash=isnull=true', 'filter=name==', 'filter=id==x',
 	  'filter=status=gt', 'filter=securityAttributes==x', 'filter=name=like=%5C', 'sort=token_id',

@@ -387,7 +387,7 @@ subtest 'what may have been meant' => sub {
 		my $answer = $editor->refused("$path?$query", 400, 'UNKNOWN_PARAMETER', [ parameter => $name ], GET => "$path?$query");
 
 		is($answer->{json}{errors}[0]{detail},
-			qq{unknown query parameter "$name"} . (defined $meant ? qq{ (did you mean "$meant"?)} : ''), 'its detail');
+			qq{The query parameter "$name" is unknown} . (defined $meant ? qq{ (did you mean "$meant"?)} : '') . '.', 'its detail');
 	}
 	for my $case (
 		[ 'name=Ann', '==' ], [ 'name=eq=Ann', '==' ], [ 'name=ne=Ann', '!=' ], [ 'name=contains=n', '=like=' ],
