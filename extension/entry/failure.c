@@ -181,17 +181,19 @@ note_violation(EaRequest *req, const ErrorData *edata)
 			return true;
 		case ERRCODE_EXCLUSION_VIOLATION:
 			note_of(req, EA_ERR_OVERLAP, field,
-					"\"%s\" overlaps with that of another resource.",
+					"The value of \"%s\" overlaps with that of another "
+					"resource.",
 					"The values overlap with those of another resource.");
 			return true;
 		case ERRCODE_CHECK_VIOLATION:
 			note_of(req, found.declared ? EA_ERR_INVALID_VALUE :
 					EA_ERR_CHECK_FAILED, field,
-					"\"%s\" has a value that is not allowed.",
+					"The field \"%s\" has a value that is not allowed.",
 					"The values are not allowed together.");
 			return true;
 		case ERRCODE_NOT_NULL_VIOLATION:
-			note_of(req, EA_ERR_REQUIRED, field, "\"%s\" is required.",
+			note_of(req, EA_ERR_REQUIRED, field,
+					"The field \"%s\" is required.",
 					"A value is missing that the table requires.");
 			return true;
 	}

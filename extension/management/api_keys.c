@@ -83,9 +83,9 @@ expiry_fault(const EaDraft *draft, const EaJson *sent, Datum *at)
 
 	if (!ea_types_find("datetime")->read(sent->text, sent->len, true, at,
 										 &why))
-		return psprintf("\"expiresAt\" %s.", why);
+		return psprintf("The member \"expiresAt\" %s.", why);
 	if (DatumGetTimestampTz(*at) <= now)
-		return "\"expiresAt\" must lie in the future.";
+		return "The member \"expiresAt\" must lie in the future.";
 	if (!settings->allow_non_expiring &&
 		DatumGetTimestampTz(*at) - now > longest)
 		return psprintf("A key expires within %d years.", MAX_YEARS);

@@ -37,7 +37,8 @@ read_expiry(EaDraft *draft, const EaJson *sent, const char *pointer)
 	if (hours < 1 || hours > MAX_HOURS)
 	{
 		ea_errors_add(draft->req, EA_ERR_INVALID_VALUE, EA_AT_POINTER, pointer,
-					  "\"expiresInHours\" is an integer from 1 to %d.",
+					  "The member \"expiresInHours\" must be an integer from "
+					  "1 to %d.",
 					  MAX_HOURS);
 		hours = 0;
 	}

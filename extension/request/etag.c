@@ -97,7 +97,7 @@ ea_etag_meta(EaRequest *req, const EaJson *object, const char *pointer,
 		*version < 0)
 		ea_errors_throw(req, EA_ERR_INVALID_DOCUMENT, EA_AT_POINTER,
 						psprintf("%s/meta/version", pointer),
-						"\"version\" must be a version number.");
+						"The member \"version\" must be a version number.");
 	return true;
 }
 

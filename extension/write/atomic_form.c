@@ -47,7 +47,7 @@ read_verb(EaRequest *req, EaAtomicOp *op)
 		}
 	}
 	malformed(req, ea_errors_pointer(op->pointer, "op"),
-			  "\"op\" must be \"add\", \"update\" or \"remove\".");
+			  "The member \"op\" must be \"add\", \"update\" or \"remove\".");
 }
 
 /* A member that must be a string when it is there. */
@@ -69,24 +69,25 @@ static void
 read_ref(EaRequest *req, EaAtomicOp *op, const EaJson *ref)
 {
 	if (ref->kind != EA_JSON_OBJECT)
-		malformed(req, op->target, "\"ref\" must be an object.");
+		malformed(req, op->target, "The member \"ref\" must be an object.");
 	op->type = text_member(req, ref, "type", op->target);
 	op->id = text_member(req, ref, "id", op->target);
 	op->lid = ea_jsonread_get(ref, "lid");
 	op->relationship = text_member(req, ref, "relationship", op->target);
 	if (op->type == NULL)
-		malformed(req, op->target, "\"ref\" needs a \"type\".");
+		malformed(req, op->target, "The member \"ref\" needs a \"type\".");
 	if ((op->id == NULL) == (op->lid == NULL))
-		malformed(req, op->target, "\"ref\" needs either \"id\" or \"lid\".");
+		malformed(req, op->target,
+				  "The member \"ref\" needs either \"id\" or \"lid\".");
 	if (op->lid != NULL && op->lid->kind != EA_JSON_STRING)
 		malformed(req, ea_errors_pointer(op->target, "lid"),
-				  "\"lid\" must be a string.");
+				  "The member \"lid\" must be a string.");
 	op->has_version = ea_etag_meta(req, ref, op->target, &op->version);
 }
 
 #define HREF_FAULT \
-	"\"href\" must lead to a collection, a resource or a relationship of " \
-	"this API version."
+	"The member \"href\" must lead to a collection, a resource or a " \
+	"relationship of this API version."
 
 /*
  * `/api/v1/invoices/<id>/relationships/<name>`, with or without a base before
@@ -141,10 +142,11 @@ read_data_target(EaRequest *req, EaAtomicOp *op, const char *pointer)
 	if (type == NULL)
 		malformed(req, pointer, "A resource object needs a \"type\".");
 	if (id != NULL && lid != NULL)
-		malformed(req, pointer, "\"id\" and \"lid\" exclude each other.");
+		malformed(req, pointer,
+				  "The members \"id\" and \"lid\" exclude each other.");
 	if (lid != NULL && lid->kind != EA_JSON_STRING)
 		malformed(req, ea_errors_pointer(pointer, "lid"),
-				  "\"lid\" must be a string.");
+				  "The member \"lid\" must be a string.");
 	if (ea_etag_meta(req, op->data, pointer, &version))
 	{
 		if (op->has_version && version != op->version)
@@ -204,19 +206,23 @@ check_form(EaRequest *req, EaAtomicOp *op)
 	{
 		if (op->target == NULL || (op->id == NULL && op->lid == NULL))
 			malformed(req, op->pointer,
-					  "\"remove\" needs a \"ref\" or \"href\" of a resource.");
+					  "The operation \"remove\" needs a \"ref\" or \"href\" "
+					  "of a resource.");
 		return;
 	}
 	if (op->verb == EA_ATOMIC_ADD && (op->id != NULL || op->lid != NULL))
 		malformed(req, op->target,
-				  "\"add\" takes a collection or a relationship.");
+				  "The operation \"add\" takes a collection or a "
+				  "relationship.");
 	if (op->verb == EA_ATOMIC_UPDATE && op->collection != NULL &&
 		op->id == NULL)
-		malformed(req, op->target, "\"update\" takes a resource.");
+		malformed(req, op->target,
+				  "The operation \"update\" takes a resource.");
 	if (op->data == NULL)
 		malformed(req, op->pointer, "This operation needs \"data\".");
 	if (op->data->kind != EA_JSON_OBJECT)
-		malformed(req, pointer, "\"data\" must be a resource object.");
+		malformed(req, pointer,
+				  "The member \"data\" must be a resource object.");
 	read_data_target(req, op, pointer);
 }
 
@@ -233,7 +239,7 @@ read_operation(EaRequest *req, EaAtomicOp *op)
 	href = text_member(req, op->json, "href", op->pointer);
 	if (ref != NULL && href != NULL)
 		malformed(req, op->pointer,
-				  "\"ref\" and \"href\" exclude each other.");
+				  "The members \"ref\" and \"href\" exclude each other.");
 	if (ref != NULL)
 	{
 		op->target = ea_errors_pointer(op->pointer, "ref");
@@ -268,7 +274,7 @@ read_lids(EaRequest *req, EaAtomicOps *ops)
 		if (op->lid->len == 0)
 			malformed(req, ea_errors_pointer(ea_errors_pointer(op->pointer,
 															   "data"), "lid"),
-					  "\"lid\" must not be empty.");
+					  "The member \"lid\" must not be empty.");
 		lid = &lids->items[lids->n++];
 		lid->type = op->type;
 		lid->lid = op->lid->text;
@@ -306,7 +312,8 @@ ea_atomic_read(EaRequest *req)
 	}
 	if (list->kind != EA_JSON_ARRAY || list->count == 0)
 		malformed(req, "/atomic:operations",
-				  "\"atomic:operations\" must be an array of operations.");
+				  "The member \"atomic:operations\" must be an array of "
+				  "operations.");
 	if (list->count > ea_guc_max_operations)
 		ea_errors_throw(req, EA_ERR_INVALID_DOCUMENT, EA_AT_POINTER,
 						"/atomic:operations",

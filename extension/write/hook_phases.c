@@ -198,7 +198,7 @@ check_raw(EaRequest *req, const EaJson *attributes)
 		parent = ea_errors_pointer(req->writing.pointer, "attributes");
 		ea_errors_add(req, EA_ERR_INVALID_VALUE, EA_AT_POINTER,
 					  ea_errors_pointer(parent, json->key),
-					  "\"%s\" %s.", json->key, why);
+					  "The field \"%s\" %s.", json->key, why);
 	}
 	ea_errors_check(req);
 }

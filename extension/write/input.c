@@ -23,7 +23,7 @@ object_member(EaInput *input, const EaJson *data, const char *name)
 	if (member != NULL && member->kind != EA_JSON_OBJECT)
 		ea_errors_add(input->req, EA_ERR_INVALID_DOCUMENT, EA_AT_POINTER,
 					  ea_errors_pointer(input->pointer, name),
-					  "\"%s\" must be an object.", name);
+					  "The member \"%s\" must be an object.", name);
 	return member;
 }
 
@@ -38,7 +38,7 @@ check_type(EaInput *input, const EaJson *data)
 	if (type->kind != EA_JSON_STRING)
 		ea_errors_throw(input->req, EA_ERR_INVALID_DOCUMENT, EA_AT_POINTER,
 						ea_errors_pointer(input->pointer, "type"),
-						"\"type\" must be a string.");
+						"The member \"type\" must be a string.");
 	if (strcmp(type->text, input->entity->type) != 0)
 		ea_errors_throw(input->req, EA_ERR_TYPE_CONFLICT, EA_AT_POINTER,
 						ea_errors_pointer(input->pointer, "type"),
@@ -65,7 +65,7 @@ check_id(EaInput *input, const EaJson *data, const pg_uuid_t *id)
 						input->pointer, "An update needs the \"id\".");
 	if (member->kind != EA_JSON_STRING)
 		ea_errors_throw(input->req, EA_ERR_INVALID_DOCUMENT, EA_AT_POINTER,
-						pointer, "\"id\" must be a string.");
+						pointer, "The member \"id\" must be a string.");
 	if (!ea_uuid_parse(member->text, member->len, &sent) ||
 		!ea_uuid_equal(&sent, id))
 		ea_errors_throw(input->req, EA_ERR_ID_CONFLICT, EA_AT_POINTER,
@@ -114,7 +114,8 @@ ea_input_form(EaRequest *req, EaEntity *entity, EaOperation op,
 						"The document must be an object with \"data\".");
 	if (data->kind != EA_JSON_OBJECT)
 		ea_errors_throw(req, EA_ERR_INVALID_DOCUMENT, EA_AT_POINTER, "/data",
-						"\"data\" must be a resource object, not %s.",
+						"The member \"data\" must be a resource object, not "
+						"%s.",
 						ea_jsonread_kind(data));
 	input = ea_input_object(req, entity, op, data, "/data");
 	check_id(input, data, id);
@@ -135,8 +136,9 @@ is_writable(EaInput *input, EaField *field, EaField *side,
 	if (side->read_only || (side->write_once && later))
 	{
 		ea_errors_add(req, EA_ERR_READ_ONLY, EA_AT_POINTER, pointer,
-					  side->read_only ? "\"%s\" is read-only."
-					  : "\"%s\" can only be set on creation.", field->name);
+					  side->read_only ? "The field \"%s\" is read-only."
+					  : "The field \"%s\" can only be set on creation.",
+					  field->name);
 		return false;
 	}
 	if (!ea_authz_writable(req, side) ||
@@ -226,14 +228,14 @@ read_attribute(EaInput *input, const EaJson *member, const char *parent)
 		in->isnull = true;
 		if (field->required)
 			ea_errors_add(req, EA_ERR_REQUIRED, EA_AT_POINTER, pointer,
-						  "\"%s\" must not be null.", field->name);
+						  "The field \"%s\" must not be null.", field->name);
 	}
 	else if ((!ea_types_from_json(field->shown, member, req->body, &in->value,
 								  &why) ||
 			  !ea_value_check(field, in->value, &why)) &&
 			 !read_odd(input, field, member, in, why))
 		ea_errors_add(req, EA_ERR_INVALID_VALUE, EA_AT_POINTER, pointer,
-					  "\"%s\" %s.", field->name, why);
+					  "The field \"%s\" %s.", field->name, why);
 }
 
 /*
@@ -269,7 +271,8 @@ read_identifier(EaRequest *req, EaField *field, const EaJson *json,
 	{
 		ea_errors_add(req, EA_ERR_TYPE_NOT_ALLOWED, EA_AT_POINTER,
 					  ea_errors_pointer(pointer, "type"),
-					  "\"%s\" does not take resources of type \"%s\".",
+					  "The relationship \"%s\" does not take resources of "
+					  "type \"%s\".",
 					  field->name, type->text);
 		return false;
 	}
@@ -336,7 +339,7 @@ read_linkage(EaRequest *req, EaField *field, const EaJson *json,
 		in->isnull = data->kind == EA_JSON_NULL;
 		if (in->isnull && field->required)
 			ea_errors_add(req, EA_ERR_REQUIRED, EA_AT_POINTER, pointer,
-						  "\"%s\" must not be null.", field->name);
+						  "The field \"%s\" must not be null.", field->name);
 		else if (!in->isnull &&
 				 read_identifier(req, field, data, pointer, removing,
 								 in->targets))
@@ -346,7 +349,8 @@ read_linkage(EaRequest *req, EaField *field, const EaJson *json,
 	if (data->kind != EA_JSON_ARRAY)
 	{
 		ea_errors_add(req, EA_ERR_INVALID_DOCUMENT, EA_AT_POINTER, pointer,
-					  "\"%s\" takes an array of resource identifiers.",
+					  "The relationship \"%s\" takes an array of resource "
+					  "identifiers.",
 					  field->name);
 		return;
 	}
@@ -424,8 +428,8 @@ fill_from_caller(EaInput *input, EaField *field, EaInputField *in)
 	in->isnull = false;
 	if (!ea_value_check(field, in->value, &why))
 		ea_errors_add(input->req, EA_ERR_INVALID_VALUE, EA_AT_POINTER,
-					  input->pointer, "\"%s\", which comes from the caller, "
-					  "%s.", field->name, why);
+					  input->pointer, "The field \"%s\", which comes from the "
+					  "caller, %s.", field->name, why);
 	return true;
 }
 
@@ -457,7 +461,7 @@ fill_missing(EaInput *input)
 						  given != NULL
 						  ? ea_errors_pointer(input->pointer, parent)
 						  : input->pointer,
-						  "\"%s\" is required.", field->name);
+						  "The field \"%s\" is required.", field->name);
 	}
 }
 

@@ -22,7 +22,8 @@ ea_relationship_check_verb(EaRequest *req, EaWriteLinks verb)
 {
 	if (verb != EA_LINKS_REPLACE && !ea_catalog_is_to_many(req->field))
 		ea_errors_throw(req, EA_ERR_TO_ONE, EA_AT_NONE, NULL,
-						"\"%s\" leads to one resource: replace it with PATCH.",
+						"The relationship \"%s\" leads to one resource: "
+						"replace it with PATCH.",
 						req->field->name);
 }
 

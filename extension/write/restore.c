@@ -255,10 +255,10 @@ refuse_reference(EaRequest *req, EaField *field)
 	if (ea_authz_allows(req, field->entity, EA_OP_READ) &&
 		ea_authz_readable(req, field))
 		ea_errors_throw(req, EA_ERR_STILL_DELETED, EA_AT_NONE, NULL,
-						"What \"%s\" refers to is deleted: restore that "
-						"first.", field->name);
+						"The resource that \"%s\" refers to is deleted: "
+						"restore that first.", field->name);
 	ea_errors_throw(req, EA_ERR_STILL_DELETED, EA_AT_NONE, NULL,
-					"Something that comes back refers to what is deleted.");
+					"A resource that comes back refers to a deleted one.");
 }
 
 static void

@@ -223,7 +223,7 @@ check_odd(EaInput *input, const pg_uuid_t *id)
 	{
 		if (is_odd_value(input, i))
 			ea_errors_add(req, EA_ERR_INVALID_VALUE, EA_AT_POINTER,
-						  input->fields[i].pointer, "\"%s\" %s.",
+						  input->fields[i].pointer, "The field \"%s\" %s.",
 						  entity->fields[i].name, input->fields[i].odd);
 	}
 }

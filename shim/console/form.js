@@ -42,7 +42,7 @@ function line(field, value) {
 function lineOf(lines, { code, detail, source }) {
   const pointer = (source?.pointer ?? '').replace(/^\/data\/(attributes|relationships)(?=\/)/, '')
   const parts = pointer.split('/').slice(1).map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'))
-  const missing = code === 'REQUIRED' && /^"([^"]+)"/.exec(detail)?.[1]
+  const missing = code === 'REQUIRED' && /"([^"]+)"/.exec(detail)?.[1]
   const names = [parts[0], parts.slice(0, 2).join('.'), missing]
   return lines.find(({ field }) => names.includes(field.name))
 }

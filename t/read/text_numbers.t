@@ -71,7 +71,7 @@ $editor->refused("turnover as $_", 400, 'INVALID_VALUE', [ pointer => '/data/att
 	body => qq{{"data":{"type":"accounts","attributes":{"turnover":$_}}}}) for '"x"', '""', '"1.5"', 1.5, '"9007199254740994"', 'true';
 my $low = $editor->refused('below the minimum', 400, 'INVALID_VALUE', [ pointer => '/data/attributes/balance' ], POST => '/accounts',
 	body => '{"data":{"type":"accounts","attributes":{"balance":"-6"}}}');
-is($low->{json}{errors}[0]{detail}, '"balance" must be at least -5.', 'a limit is told as it was declared');
+is($low->{json}{errors}[0]{detail}, 'The field "balance" must be at least -5.', 'a limit is told as it was declared');
 $editor->refused('a small one is no string', 400, 'INVALID_VALUE', [ pointer => '/data/attributes/small' ], POST => '/accounts',
 	body => '{"data":{"type":"accounts","attributes":{"small":"3"}}}');
 
