@@ -70,7 +70,7 @@ static const EaErrorKind ea_error_table[] = {
 	[EA_ERR_REFERENCED] =
 	{409, "STILL_REFERENCED", "Resource is still referred to"},
 	[EA_ERR_STILL_DELETED] =
-	{409, "STILL_DELETED", "What the resource needs is still deleted"},
+	{409, "STILL_DELETED", "Needed resource is still deleted"},
 	[EA_ERR_NOT_WRITTEN] = {409, "NOT_WRITTEN", "Not written"},
 	[EA_ERR_GONE_BEYOND_LOG] =
 	{410, "GONE_BEYOND_LOG", "Not in the audit log"},

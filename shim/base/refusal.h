@@ -40,7 +40,7 @@ struct refusal
 			"Request header fields too large", \
 			"The headers are too many or too large.") \
 	REFUSAL(version, 505, "HTTP_VERSION_NOT_SUPPORTED", \
-			"HTTP Version Not Supported", \
+			"HTTP version not supported", \
 			"Use HTTP/1.1.") \
 	REFUSAL(target_too_long, 414, "URI_TOO_LONG", "URI too long", \
 			"The target of the request is too long.") \
