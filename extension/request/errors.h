@@ -28,8 +28,9 @@
 #define ERRCODE_EA_MANIFEST MAKE_SQLSTATE('J', 'A', '4', '0', '0')
 
 /*
- * Note one fault and go on.  Strings are copied into the request's memory.
- * Beyond EA_MAX_PROBLEMS further ones are dropped.
+ * Note one fault and go on.  The format is that of whole sentences.  Strings
+ * are copied into the request's memory.  Beyond EA_MAX_PROBLEMS further ones
+ * are dropped.
  */
 extern void ea_errors_add(EaRequest *req, EaErrorCode code, EaSource source,
 						  const char *where, const char *fmt,...)

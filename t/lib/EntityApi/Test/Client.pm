@@ -18,6 +18,8 @@ use IO::Select;
 use IO::Socket::INET;
 use Time::HiRes qw(time);
 
+use EntityApi::Test::Details;
+
 our @EXPORT_OK = qw(connected answer);
 
 =head1 FUNCTIONS
@@ -58,6 +60,7 @@ sub answer
 
 		if (defined $head && length $body >= ($length //= 0))
 		{
+			EntityApi::Test::Details::hear(substr $body, 0, $length);
 			${*$socket}{behind} = substr $body, $length, length $body, '';
 			return { status => $head =~ /^HTTP\/1.1 (\d+)/, head => $head, body => $body, seconds => time - $started };
 		}

@@ -20,6 +20,7 @@ use Encode ();
 use POSIX ();
 use Fcntl qw(:flock);
 
+use EntityApi::Test::Details;
 use EntityApi::Test::Mapped;
 
 use constant { SUPERADMIN_PASSWORD => 'plainly-for-a-test-1', USER_PASSWORD => 'plainly-for-a-test-2' };
@@ -131,6 +132,7 @@ sub try_psql
 		env => { PGCLIENTENCODING => 'UTF8', PGOPTIONS => '' });
 	chomp $result->{out};
 	$_ = Encode::decode('UTF-8', $_) for @$result{qw(out err)};
+	EntityApi::Test::Details::hear($result->{out});
 	return $result;
 }
 

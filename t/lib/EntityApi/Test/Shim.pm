@@ -21,6 +21,8 @@ use POSIX ();
 use Socket qw(IPPROTO_TCP TCP_NODELAY);
 use Time::HiRes ();
 
+use EntityApi::Test::Details;
+
 # What is sent is made by JSON::PP, to which a number stays one when it has been
 # part of a text; what comes is read by what is faster.
 my $json = JSON::PP->new->utf8->canonical->allow_nonref;
@@ -340,6 +342,7 @@ sub http
 	_send_at_once($at->{client});
 
 	my $content = $answer->{content} // '';
+	EntityApi::Test::Details::hear($content);
 	my $type = $answer->{headers}{'content-type'} // '';
 	my $decoded = $type =~ m{[/+]json} ? eval { $reader->decode($content) } : undef;
 
@@ -439,6 +442,7 @@ sub raw
 		last unless sysread $socket, $answer, 65536, length $answer;
 	}
 	close $socket;
+	EntityApi::Test::Details::hear($answer);
 	return $answer;
 }
 
@@ -468,7 +472,9 @@ sub at_once
 		  . "Content-Type: application/json\r\nContent-Length: " . length($text)
 		  . "\r\n\r\n$text";
 	}
-	return map { local $/; scalar(readline $_) // '' } @sockets;
+	my @answers = map { local $/; scalar(readline $_) // '' } @sockets;
+	EntityApi::Test::Details::hear($_) for @answers;
+	return @answers;
 }
 
 =head2 must($status, $method, $target, \%options)
