@@ -45,6 +45,7 @@ struct visitor
 	struct visitor *other;		/* of all */
 	pthread_cond_t changed;
 	struct buffer answer;		/* what is to be sent next */
+	struct body *rest;			/* and then, if it is large */
 	bool		ended;
 	bool		leaves;
 };
@@ -84,6 +85,16 @@ send_piece(struct client *client, const char *bytes, size_t length)
 	pthread_mutex_lock(&visitor->front->mutex);
 	buffer_append(&visitor->answer, bytes, length);
 	pthread_cond_signal(&visitor->changed);
+	pthread_mutex_unlock(&visitor->front->mutex);
+}
+
+static void
+give_rest(struct client *client, struct body *body)
+{
+	struct visitor *visitor = (struct visitor *) client;
+
+	pthread_mutex_lock(&visitor->front->mutex);
+	visitor->rest = body;
 	pthread_mutex_unlock(&visitor->front->mutex);
 }
 
@@ -158,6 +169,7 @@ visit(struct mg_connection *connection, struct visitor *visitor)
 {
 	struct civetweb_front *front = visitor->front;
 	bool		ended = false;
+	bool		leaves = false;
 
 	visitor->since = now_micros();
 	pthread_mutex_lock(&front->mutex);
@@ -177,13 +189,15 @@ visit(struct mg_connection *connection, struct visitor *visitor)
 		piece = visitor->answer;
 		memset(&visitor->answer, 0, sizeof(visitor->answer));
 		ended = visitor->ended || front->stopping;
+		leaves |= visitor->leaves || front->stopping || piece.failed;
 		pthread_mutex_unlock(&front->mutex);
 		if (piece.length > 0 && !piece.failed)
 			mg_write(connection, piece.data, piece.length);
-		ended |= piece.failed;
 		buffer_free(&piece);
 	}
-	if (visitor->leaves || front->stopping)
+	if (visitor->rest != NULL)
+		mg_write(connection, visitor->rest->bytes, visitor->rest->length);
+	if (leaves)
 		mg_disable_connection_keep_alive(connection);
 	return 200;
 }
@@ -285,7 +299,7 @@ static struct visitor *
 new_visitor(struct door *door, const struct mg_request_info *info)
 {
 	static const struct client_calls clients = {
-		.send = send_piece,.end = end_answer
+		.send = send_piece,.give = give_rest,.end = end_answer
 	};
 	struct civetweb_front *front = door->front;
 	struct visitor *visitor = calloc(1, sizeof(*visitor));
@@ -323,6 +337,8 @@ free_visitor(struct visitor *visitor)
 	buffer_free(&visitor->text);
 	buffer_free(&visitor->body);
 	buffer_free(&visitor->answer);
+	if (visitor->rest != NULL)
+		visitor->rest->free(visitor->rest);
 	free(visitor);
 }
 

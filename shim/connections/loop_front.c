@@ -516,6 +516,7 @@ turn(struct front *self, const struct config *config)
 	struct peer *peer;
 
 	front->peers.config = config;
+	front->peers.sending = 0;
 	look_around(front);
 	until = now_micros() + TURN_MICROS;
 	if (front->main.full && front->main.left)
@@ -539,6 +540,12 @@ send_piece(struct client *client, const char *bytes, size_t length)
 	struct peer *peer = (struct peer *) client;
 
 	peers_send(peer->peers, peer, bytes, length);
+}
+
+static void
+give_rest(struct client *client, struct body *body)
+{
+	peers_give((struct peer *) client, body);
 }
 
 static bool
@@ -662,7 +669,7 @@ loop_front_create(const struct config *config, long connections,
 				  struct loop *loop, const struct service *service)
 {
 	static const struct client_calls clients = {
-		.send = send_piece,.end = end_answer
+		.send = send_piece,.give = give_rest,.end = end_answer
 	};
 	static const struct front_calls calls = {
 		.listen = open_doors,.announce = announce,.turn = turn,

@@ -20,6 +20,10 @@
 /* Bytes of answers that are kept for their clients to take. */
 #define MOST_UNTAKEN ((size_t) 256 * 1024 * 1024)
 
+/* Bytes of large ones that are sent at once to a client, and in a turn. */
+#define PIECE ((size_t) 128 * 1024)
+#define MOST_SENDING (2 * PIECE)
+
 /* The paths of health, and as much of a request as tells of them. */
 #define HEALTH "/actuator/health"
 #define LIVENESS "/liveness"
@@ -121,6 +125,17 @@ count_untaken(struct peers *peers, struct peer *peer, size_t bytes)
 	peer->untaken = bytes;
 }
 
+static void
+free_unsent(struct peers *peers, struct peer *peer)
+{
+	count_untaken(peers, peer, 0);
+	buffer_free(&peer->unsent);
+	if (peer->rest != NULL)
+		peer->rest->free(peer->rest);
+	peer->rest = NULL;
+	peer->sent = 0;
+}
+
 /* -------- connections of one address -------- */
 
 /* The bits that connections of one host share: of IPv6 it may have a /64. */
@@ -175,8 +190,7 @@ peers_close(struct peers *peers, struct peer *peer)
 	incoming_free(&peer->incoming);
 	peers_count_held(peers, peer);
 	drop_kept(peers, peer);
-	count_untaken(peers, peer, 0);
-	buffer_free(&peer->unsent);
+	free_unsent(peers, peer);
 	close(peer->source.file);
 	free(peer);
 }
@@ -473,64 +487,91 @@ peers_send(struct peers *peers, struct peer *peer, const char *bytes,
 		buffer_append(&peer->unsent, bytes + sent, length - (size_t) sent);
 }
 
+void
+peers_give(struct peer *peer, struct body *body)
+{
+	peer->rest = body;
+}
+
+/* How much of its answer a client has not taken yet. */
+static size_t
+left_of(const struct peer *peer)
+{
+	return peer->unsent.length +
+		(peer->rest != NULL ? peer->rest->length : 0) - peer->sent;
+}
+
 /* One more takes an answer: those go for it who have done so for longest. */
 static void
 make_room_for(struct peers *peers, struct peer *peer)
 {
 	struct peer *oldest;
 
-	count_untaken(peers, peer, peer->unsent.length);
+	count_untaken(peers, peer, left_of(peer));
 	while (peers->untaken > MOST_UNTAKEN &&
 		   (oldest = peers->lists[PEER_TAKING].first) != NULL)
 		peers_close(peers, oldest);
 }
 
+/* The next piece; of a large answer so much that others have their turn. */
+static void
+send_piece(struct peers *peers, struct peer *peer)
+{
+	size_t		before = peer->unsent.length;
+	bool		is_rest = peer->sent >= before;
+	const char *bytes = is_rest ? peer->rest->bytes : peer->unsent.data;
+	size_t		from = peer->sent - (is_rest ? before : 0);
+	size_t		length = (is_rest ? peer->rest->length : before) - from;
+	ssize_t		sent;
+
+	if (peers->sending >= MOST_SENDING)
+		return;
+	if (length > PIECE)
+		length = PIECE;
+	peers->sending += length;
+	sent = send(peer->source.file, bytes + from, length,
+				MSG_DONTWAIT | MSG_NOSIGNAL);
+	peer->broken = sent < 0 && errno != EAGAIN && errno != EINTR;
+	peer->sent += sent > 0 ? (size_t) sent : 0;
+}
+
+/* While a client takes its answer nothing else is news of it. */
 bool
 peers_answered(struct peers *peers, struct peer *peer, bool leaves)
 {
 	peer->leaves = leaves || peer->dropped;
+	if (!peer->broken && peer->rest != NULL)
+		send_piece(peers, peer);
 	if (peer->broken || peer->unsent.failed)
 	{
 		peers_close(peers, peer);
 		return false;
 	}
-	if (peer->unsent.length == 0)
+	if (left_of(peer) == 0)
 	{
+		free_unsent(peers, peer);
 		go_on(peers, peer);
 		return true;
 	}
 	make_room_for(peers, peer);
 	peer->since = now_micros();
 	peers_move(peers, peer, PEER_TAKING);
-	loop_watch(peers->loop, &peer->source, NEWS | EPOLLOUT | EPOLLET);
+	loop_watch(peers->loop, &peer->source, EPOLLOUT);
 	return true;
 }
 
 void
 peers_send_more(struct peers *peers, struct peer *peer)
 {
-	while (peer->sent < peer->unsent.length)
+	send_piece(peers, peer);
+	if (peer->broken)
+		peers_close(peers, peer);
+	else if (left_of(peer) == 0)
 	{
-		ssize_t		sent = send(peer->source.file,
-								peer->unsent.data + peer->sent,
-								peer->unsent.length - peer->sent,
-								MSG_DONTWAIT | MSG_NOSIGNAL);
-
-		if (sent < 0 && errno == EINTR)
-			continue;
-		if (sent < 0 && errno == EAGAIN)
-			return;
-		if (sent <= 0)
-		{
-			peers_close(peers, peer);
-			return;
-		}
-		peer->sent += (size_t) sent;
+		free_unsent(peers, peer);
+		loop_watch(peers->loop, &peer->source, NEWS | EPOLLET);
+		go_on(peers, peer);
 	}
-	buffer_free(&peer->unsent);
-	peer->sent = 0;
-	count_untaken(peers, peer, 0);
-	go_on(peers, peer);
 }
 
 /* -------- silence -------- */

@@ -70,8 +70,9 @@ struct peer
 	size_t		held;			/* bytes of that, in the sum of all */
 	struct buffer unread;		/* what has come behind the last one */
 	struct buffer unsent;		/* what its client has not taken yet */
-	size_t		sent;			/* of that */
-	size_t		untaken;		/* of that, in the sum of all */
+	struct body *rest;			/* and, behind that, a large one */
+	size_t		sent;			/* of both */
+	size_t		untaken;		/* of both, in the sum of all */
 	struct peer *next;			/* of that state */
 	struct peer *previous;
 	struct peer *after;			/* of addresses of one hash */
@@ -97,6 +98,7 @@ struct peers
 	size_t		held;			/* bytes of requests that are not whole */
 	size_t		ahead;			/* bytes that came behind those begun */
 	size_t		untaken;		/* bytes of answers that clients take */
+	size_t		sending;		/* bytes of large ones, in this turn */
 };
 
 extern struct peer *peer_of(struct loop_source *source);
@@ -148,9 +150,13 @@ extern void peers_keep(struct peers *peers, struct peer *peer,
 /* Takes that, which is the caller's. */
 extern struct buffer peers_take_kept(struct peers *peers, struct peer *peer);
 
-/* A piece of its answer; and all of it has been sent, false: in vain. */
+/*
+ * A piece of its answer; the last piece, if that is large; and all of it has
+ * been sent, false: in vain.
+ */
 extern void peers_send(struct peers *peers, struct peer *peer,
 					   const char *bytes, size_t length);
+extern void peers_give(struct peer *peer, struct body *body);
 extern bool peers_answered(struct peers *peers, struct peer *peer,
 						   bool leaves);
 

@@ -21,12 +21,23 @@
 
 struct client;
 
+/* The bytes of a large body; free() is called by any thread, once. */
+struct body
+{
+	const char *bytes;
+	size_t		length;
+	void		(*free) (struct body *body);
+};
+
 /* How a client is answered. */
 struct client_calls
 {
 	/* A piece of the answer; the bytes are copied, or have been sent. */
 	void		(*send) (struct client *client, const char *bytes,
 						 size_t length);
+
+	/* The last piece, which is the front's: it frees what it has sent. */
+	void		(*give) (struct client *client, struct body *body);
 
 	/*
 	 * All of it has been sent, and the connection goes on, or "leaves".  False

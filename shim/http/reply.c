@@ -9,9 +9,7 @@
 
 #include "http/reply.h"
 
-/* Bodies up to this size go out together with their head. */
-#define JOIN_SIZE (64 * 1024)
-#define KEEP_HEAD (128 * 1024)
+#define KEEP_HEAD (2 * REPLY_JOINED)
 
 /* The seconds after which a client may try again. */
 #define RETRY_AFTER 1
@@ -161,7 +159,7 @@ send_reply(struct reply *reply, struct client *client, const char *body,
 		   size_t length)
 {
 	struct buffer *head = &reply->head;
-	bool		joined = length <= JOIN_SIZE;
+	bool		joined = length <= REPLY_JOINED;
 
 	if (joined)
 		buffer_append(head, body, length);
@@ -184,11 +182,12 @@ start_reply(struct reply *reply)
 	reply->counters[0] = '\0';
 }
 
-void
+bool
 reply_answer(struct reply *reply, const struct request *request,
 			 struct client *client, const struct answer *answer)
 {
 	size_t		length = answer->length;
+	bool		is_large;
 
 	start_reply(reply);
 	start_head(reply, request, answer->status, length);
@@ -197,7 +196,12 @@ reply_answer(struct reply *reply, const struct request *request,
 	keep_notes(reply, strchr(answer->notes, '\n') + 1);
 	if (request->is_head || !has_body(answer->status))
 		length = 0;
-	send_reply(reply, client, answer->body, length);
+	is_large = length > REPLY_JOINED;
+	send_reply(reply, client, answer->body, is_large ? 0 : length);
+	if (!is_large || reply->failed)
+		return false;
+	reply->bytes = length;
+	return true;
 }
 
 /* An error document (JSON:API "Error Objects"). */

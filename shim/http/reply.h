@@ -11,6 +11,9 @@
 #include "http/front.h"
 #include "http/request.h"
 
+/* Bodies up to this size go out together with their head. */
+#define REPLY_JOINED (64 * 1024)
+
 #define ROUTE_SIZE 256
 #define PRINCIPAL_SIZE 64
 #define COUNTERS_SIZE 128
@@ -32,8 +35,11 @@ struct reply
 	char		date[40];
 };
 
-/* Sends what entityapi.handle() returned. */
-extern void reply_answer(struct reply *reply, const struct request *request,
+/*
+ * Sends what entityapi.handle() returned.  True if its body is large: then the
+ * caller gives it to the client.
+ */
+extern bool reply_answer(struct reply *reply, const struct request *request,
 						 struct client *client,
 						 const struct answer *answer);
 

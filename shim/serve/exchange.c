@@ -1,3 +1,4 @@
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -11,6 +12,9 @@
 
 /* Memory of a compressed body that is kept for the next one. */
 #define KEEP_COMPRESSED (64 * 1024)
+
+/* Results up to this size are freed at once. */
+#define KEEP_RESULT (1024 * 1024)
 
 void
 exchange_start(struct exchange *exchange, const struct config *config,
@@ -119,6 +123,115 @@ exchange_compress(struct exchange *exchange, struct buffer *compressed)
 	}
 }
 
+/* What a large answer is made of, until it is freed. */
+struct remains
+{
+	struct body body;
+	struct task task;
+	struct helpers *helpers;
+	PGresult   *result;
+	struct buffer compressed;
+};
+
+static struct remains *
+remains_of(struct task *task)
+{
+	return (struct remains *) ((char *) task -
+							   offsetof(struct remains, task));
+}
+
+static void
+clear_remains(struct task *task)
+{
+	struct remains *remains = remains_of(task);
+
+	PQclear(remains->result);
+	remains->result = NULL;
+	buffer_free(&remains->compressed);
+}
+
+static void
+free_remains(struct task *task)
+{
+	clear_remains(task);
+	free(remains_of(task));
+}
+
+/* The kernel takes a while to take so much back. */
+static void
+free_body(struct body *body)
+{
+	struct remains *remains = (struct remains *) body;
+
+	if (!helpers_give(remains->helpers, &remains->task))
+		free_remains(&remains->task);
+}
+
+static struct remains *
+new_remains(const struct desk *desk)
+{
+	struct remains *remains = calloc(1, sizeof(*remains));
+
+	if (remains == NULL)
+		return NULL;
+	remains->body.free = free_body;
+	remains->task.run = clear_remains;
+	remains->task.done = free_remains;
+	remains->helpers = desk->press;
+	return remains;
+}
+
+static void
+take_buffer(struct buffer *to, struct buffer *from)
+{
+	*to = *from;
+	memset(from, 0, sizeof(*from));
+}
+
+/* Leaves a large body to its client; false if there is no memory for that. */
+static bool
+give(struct exchange *exchange, struct desk *desk)
+{
+	struct answer *answer = &exchange->answer;
+	struct remains *remains = new_remains(desk);
+
+	if (remains == NULL)
+		return false;
+	remains->body.bytes = answer->body;
+	remains->body.length = answer->length;
+	if (answer->body == desk->compressed.data)
+		take_buffer(&remains->compressed, &desk->compressed);
+	else if (answer->body == exchange->compressed.data)
+		take_buffer(&remains->compressed, &exchange->compressed);
+	else
+	{
+		remains->result = answer->result;
+		answer->result = NULL;
+	}
+	exchange->client->calls->give(exchange->client, &remains->body);
+	return true;
+}
+
+void
+exchange_put_away(struct exchange *exchange, const struct desk *desk)
+{
+	PGresult   *result = exchange->answer.result;
+	struct remains *remains = NULL;
+
+	exchange->answer.result = NULL;
+	request_end(&exchange->request);
+	buffer_free(&exchange->compressed);
+	if (result != NULL && PQresultMemorySize(result) > KEEP_RESULT)
+		remains = new_remains(desk);
+	if (remains == NULL)
+		PQclear(result);
+	else
+	{
+		remains->result = result;
+		free_body(&remains->body);
+	}
+}
+
 int
 exchange_answer(struct exchange *exchange, struct desk *desk,
 				const struct refusal *refusal)
@@ -132,7 +245,9 @@ exchange_answer(struct exchange *exchange, struct desk *desk,
 	if (refusal == NULL)
 	{
 		exchange_compress(exchange, &desk->compressed);
-		reply_answer(&desk->reply, request, exchange->client, answer);
+		if (reply_answer(&desk->reply, request, exchange->client, answer) &&
+			!give(exchange, desk))
+			desk->reply.failed = true;
 		return answer->status;
 	}
 	metrics_refused(refusal);

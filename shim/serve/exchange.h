@@ -45,6 +45,7 @@ struct exchange
 struct desk
 {
 	struct server *server;
+	struct helpers *press;		/* for what takes long to do for an answer */
 	long		waiting;		/* requests, for a connection or a login */
 	struct reply reply;
 	struct buffer line;
@@ -74,5 +75,9 @@ extern int	exchange_answer(struct exchange *exchange, struct desk *desk,
 /* Has been answered: it is counted and logged. */
 extern void exchange_end(struct exchange *exchange, struct desk *desk,
 						 int status);
+
+/* Gives back what it holds; what is large is freed beside the loop. */
+extern void exchange_put_away(struct exchange *exchange,
+							  const struct desk *desk);
 
 #endif							/* EXCHANGE_H */

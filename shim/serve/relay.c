@@ -114,7 +114,7 @@ relay_turn(struct relay *relay)
 	int			i;
 
 	relay->wait_ms = -1;
-	helpers_collect(relay->press);
+	helpers_collect(relay->desk.press);
 	for (i = 0; i < relay->count; i++)
 		way_look(&relay->ways[i], now);
 	look_at_logins(relay, now);
@@ -307,8 +307,8 @@ relay_create(struct server *server)
 	{
 		.argument = relay,.has_room = has_room,.begin = begin
 	};
-	relay->press = helpers_create(server->loop, PRESS_THREADS);
-	if (relay->press != NULL && open_ways(relay))
+	relay->desk.press = helpers_create(server->loop, PRESS_THREADS);
+	if (relay->desk.press != NULL && open_ways(relay))
 		return relay;
 	relay_destroy(relay);
 	return NULL;
@@ -358,7 +358,7 @@ relay_destroy(struct relay *relay)
 	server = relay->server;
 	relay->stopping = true;
 	relay->logins.share = 0;
-	ended = helpers_destroy(relay->press);
+	ended = helpers_destroy(relay->desk.press);
 	free_waiting(relay);
 	ended &= replicas_destroy(server->replicas, free_owner, NULL);
 	ended &= nodes_destroy(server->nodes, free_owner, NULL);

@@ -85,10 +85,7 @@ way_new_exchange(struct relay *relay)
 static void
 put_away(struct relay *relay, struct exchange *exchange)
 {
-	PQclear(exchange->answer.result);
-	exchange->answer.result = NULL;
-	request_end(&exchange->request);
-	buffer_free(&exchange->compressed);
+	exchange_put_away(exchange, &relay->desk);
 	if (exchange->counted)
 		relay->outstanding--;
 	exchange->counted = false;
@@ -186,7 +183,7 @@ conclude(struct exchange *exchange, const struct refusal *refusal)
 		exchange->answer.length < PRESS_LEAST ||
 		!extra_prefers_gzip(&exchange->request.extra,
 							exchange->answer.length) ||
-		!helpers_give(relay->press, &exchange->task))
+		!helpers_give(relay->desk.press, &exchange->task))
 		way_finish(exchange, refusal);
 }
 

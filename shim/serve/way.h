@@ -40,7 +40,6 @@ struct relay
 	struct server *server;
 	struct service service;
 	struct desk desk;
-	struct helpers *press;
 	struct way *ways;			/* the primary or the nodes, then standbys */
 	int			count;
 	struct logins logins;
