@@ -1,10 +1,22 @@
 #include <limits.h>
 #include <poll.h>
 #include <string.h>
+#include <sys/ioctl.h>
 
 #include "base/clock.h"
 #include "database/channel.h"
 #include "database/unread.h"
+
+/*
+ * Of a message libpq receives so much at first, and beyond the other all that
+ * comes as long as it comes.
+ */
+#define FIRST_BYTES (16 * 1024)
+#define SMALL_BYTES (32 * 1024)
+
+/* So long a large answer is received at a stretch, or waited for. */
+#define RECEIVE_MICROS 100000
+#define RECEIVE_WAIT_MS 10
 
 bool
 channel_open(struct channel *channel, PGconn *connection)
@@ -15,6 +27,8 @@ channel_open(struct channel *channel, PGconn *connection)
 	channel->since = now_micros();
 	channel->given_up = 0;
 	channel->writes = channel->unsent = channel->late = false;
+	channel->come = 0;
+	channel->grown = channel->lent = channel->received = false;
 	return PQenterPipelineMode(connection) == 1;
 }
 
@@ -46,12 +60,44 @@ channel_send(struct channel *channel, const struct statement *statement,
 void
 channel_look(struct channel *channel)
 {
-	bool		reads = true;
+	bool		reads = !channel->received;
 
+	channel->received = false;
 	if (channel->unsent)
 		channel->unsent = PQflush(channel->connection) > 0;
 	while (reads && PQconsumeInput(channel->connection))
 		reads = unread_wait(channel->connection, 1) == 0;
+}
+
+/* What comes in one piece is not asked for: that is all most of the time. */
+bool
+channel_is_large(struct channel *channel)
+{
+	int			more = FIRST_BYTES;
+
+	if (channel->come > 0 || channel->grown)
+	{
+		channel->grown = true;
+		if (ioctl(channel->source.file, FIONREAD, &more) != 0)
+			more = 0;
+	}
+	channel->come += (size_t) more;
+	return channel->come > SMALL_BYTES;
+}
+
+void
+channel_receive(struct channel *channel)
+{
+	uint64_t	until = now_micros() + RECEIVE_MICROS;
+	struct pollfd socket = {.fd = channel->source.file,.events = POLLIN};
+
+	do
+	{
+		channel_look(channel);
+		channel->received = PQstatus(channel->connection) !=
+			CONNECTION_OK || !PQisBusy(channel->connection);
+	} while (!channel->received && now_micros() < until &&
+			 poll(&socket, 1, RECEIVE_WAIT_MS) > 0);
 }
 
 bool
@@ -72,6 +118,7 @@ take(struct channel *channel, void **owner, PGresult **result)
 	channel->result = NULL;
 	channel->took_late = channel->late;
 	channel->late = false;
+	channel->come = 0;
 	channel->count--;
 	channel->took = now - channel->since;
 	channel->since = now;

@@ -13,6 +13,7 @@
 
 #include <libpq-fe.h>
 
+#include "base/helpers.h"
 #include "base/loop.h"
 #include "database/call.h"
 #include "http/request.h"
@@ -41,6 +42,11 @@ struct channel
 	bool		unsent;			/* libpq has not got rid of all yet */
 	PGresult   *result;			/* of the first one */
 	bool		late;			/* that is a failure after its result */
+	size_t		come;			/* bytes of it and the next, about */
+	bool		grown;			/* libpq has room for a large one */
+	struct task task;			/* a helper receives one, */
+	bool		lent;			/* and has the connection meanwhile, */
+	bool		received;		/* or had, and it is whole */
 };
 
 enum channel_news
@@ -61,6 +67,18 @@ extern bool channel_send(struct channel *channel,
 
 /* Receives what has come, and sends what has not been sent yet. */
 extern void channel_look(struct channel *channel);
+
+/*
+ * Whether what comes is so large that receiving it takes long; it is asked
+ * before each look.
+ */
+extern bool channel_is_large(struct channel *channel);
+
+/*
+ * Receives that, as fast as it comes; by another thread.  The next look then
+ * receives nothing, since there is enough to do.
+ */
+extern void channel_receive(struct channel *channel);
 
 /* Whether something may have come that its socket does not tell of. */
 extern bool channel_may_hold(const struct channel *channel);

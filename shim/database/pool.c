@@ -14,6 +14,9 @@
 /* Connections that are made at once. */
 #define MOST_CONNECTING 2
 
+/* Threads that receive large answers. */
+#define MOST_RECEIVING 2
+
 /* After a failure no more are opened beside others for so long. */
 #define AGAIN_MICROS 1000000
 
@@ -57,6 +60,8 @@ struct pool
 	long		most;
 	struct helpers *openers;
 	struct helpers *cancels;
+	struct helpers *receivers;
+	bool		stopping;
 	struct opening openings[MOST_CONNECTING];
 	long		waiting;
 	long		login_share;
@@ -151,11 +156,8 @@ discard(struct channel *channel)
  * whatever can be read there means that the connection is of no more use.
  */
 static void
-happened(struct loop_source *source, uint32_t events)
+take_news(struct channel *channel)
 {
-	struct channel *channel = (struct channel *) source;
-
-	(void) events;
 	if (channel->given_up != 0)
 	{
 		if (channel_has_ended(channel))
@@ -165,6 +167,52 @@ happened(struct loop_source *source, uint32_t events)
 		discard(channel);
 	else
 		channel->pool->happened(channel->pool->argument, channel);
+}
+
+static struct channel *
+channel_of(struct task *task)
+{
+	return (struct channel *) ((char *) task -
+							   offsetof(struct channel, task));
+}
+
+static void
+receive(struct task *task)
+{
+	channel_receive(channel_of(task));
+}
+
+static void
+received(struct task *task)
+{
+	struct channel *channel = channel_of(task);
+
+	channel->lent = false;
+	if (channel->pool->stopping)
+		return;
+	watch(channel);
+	if (channel->received)
+		take_news(channel);
+}
+
+/*
+ * What is large is received beside the loop: libpq does so without a pause,
+ * and copies it once it is whole.
+ */
+static void
+happened(struct loop_source *source, uint32_t events)
+{
+	struct channel *channel = (struct channel *) source;
+
+	(void) events;
+	if ((channel->count > 0 || channel->given_up != 0) &&
+		channel_is_large(channel))
+		channel->lent = helpers_give(channel->pool->receivers,
+									 &channel->task);
+	if (channel->lent)
+		loop_forget(channel->pool->loop, source);
+	else
+		take_news(channel);
 }
 
 /* Gives a new connection its place; there is one. */
@@ -325,7 +373,7 @@ pool_busy(struct pool *pool)
 		struct channel *channel = &pool->list[i];
 
 		if (channel->given_up == 0 && channel->count > 0 &&
-			channel->count < CHANNEL_DEPTH && channel->lane == LANE_DATA &&
+			!channel->lent && channel->count < CHANNEL_DEPTH && channel->lane == LANE_DATA &&
 			!channel->writes && channel->owners[channel->count - 1] != NULL &&
 			channel_age(channel, now) < CHANNEL_HOLD_MICROS &&
 			(found == NULL || found->count > channel->count))
@@ -437,6 +485,7 @@ pool_turn(struct pool *pool, pool_happened busy, void *argument)
 
 	helpers_collect(pool->openers);
 	helpers_collect(pool->cancels);
+	helpers_collect(pool->receivers);
 	for (i = 0; i < pool->most; i++)
 	{
 		struct channel *channel = &pool->list[i];
@@ -445,11 +494,12 @@ pool_turn(struct pool *pool, pool_happened busy, void *argument)
 			continue;
 		if (channel->given_up != 0)
 		{
-			look_at_given_up(channel, now);
+			if (!channel->lent)
+				look_at_given_up(channel, now);
 			continue;
 		}
-		if (channel_may_hold(channel))
-			pool->happened(pool->argument, channel);
+		if (!channel->lent && channel_may_hold(channel))
+			happened(&channel->source, 0);
 		if (channel->connection != NULL && channel->count > 0 &&
 			channel->given_up == 0)
 			busy(argument, channel);
@@ -525,7 +575,9 @@ pool_create(struct loop *loop, const struct config *config,
 	pool->list = calloc((size_t) pool->most, sizeof(struct channel));
 	pool->openers = helpers_create(loop, MOST_CONNECTING);
 	pool->cancels = helpers_create(loop, 1);
-	if (pool->list == NULL || pool->openers == NULL || pool->cancels == NULL)
+	pool->receivers = helpers_create(loop, MOST_RECEIVING);
+	if (pool->list == NULL || pool->openers == NULL ||
+		pool->cancels == NULL || pool->receivers == NULL)
 	{
 		pool->most = 0;
 		pool_destroy(pool, NULL, NULL);
@@ -535,6 +587,8 @@ pool_create(struct loop *loop, const struct config *config,
 	{
 		pool->list[i].pool = pool;
 		pool->list[i].source.happened = happened;
+		pool->list[i].task.run = receive;
+		pool->list[i].task.done = received;
 	}
 	return pool;
 }
@@ -562,6 +616,9 @@ pool_destroy(struct pool *pool, pool_rest rest, void *argument)
 
 	if (pool == NULL)
 		return true;
+	pool->stopping = true;
+	if (!helpers_destroy(pool->receivers))
+		return false;
 	for (i = 0; i < pool->most; i++)
 	{
 		struct channel *channel = &pool->list[i];

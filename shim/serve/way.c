@@ -470,7 +470,7 @@ look_at_calls(void *argument, struct channel *channel)
 	uint64_t	age = channel_age(channel, now_micros());
 	void	   *owner = channel->owners[0];
 
-	if (config->statement_timeout_ms > 0 && age > most)
+	if (config->statement_timeout_ms > 0 && age > most && !channel->lent)
 	{
 		channel->owners[0] = NULL;
 		if (owner != NULL)
