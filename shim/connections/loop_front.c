@@ -519,6 +519,7 @@ turn(struct front *self, const struct config *config)
 	front->peers.sending = 0;
 	look_around(front);
 	until = now_micros() + TURN_MICROS;
+	front->looks_on |= !peers_drop_untaken(&front->peers, until);
 	if (front->main.full && front->main.left)
 		set_accepting(front, &front->main, true);
 	while ((peer = next_peer(front)) != NULL)

@@ -501,18 +501,6 @@ left_of(const struct peer *peer)
 		(peer->rest != NULL ? peer->rest->length : 0) - peer->sent;
 }
 
-/* One more takes an answer: those go for it who have done so for longest. */
-static void
-make_room_for(struct peers *peers, struct peer *peer)
-{
-	struct peer *oldest;
-
-	count_untaken(peers, peer, left_of(peer));
-	while (peers->untaken > MOST_UNTAKEN &&
-		   (oldest = peers->lists[PEER_TAKING].first) != NULL)
-		peers_close(peers, oldest);
-}
-
 /* The next piece; of a large answer so much that others have their turn. */
 static void
 send_piece(struct peers *peers, struct peer *peer)
@@ -532,7 +520,11 @@ send_piece(struct peers *peers, struct peer *peer)
 	sent = send(peer->source.file, bytes + from, length,
 				MSG_DONTWAIT | MSG_NOSIGNAL);
 	peer->broken = sent < 0 && errno != EAGAIN && errno != EINTR;
-	peer->sent += sent > 0 ? (size_t) sent : 0;
+	if (sent <= 0)
+		return;
+	peer->sent += (size_t) sent;
+	if (peer->state == PEER_TAKING)
+		peers_move(peers, peer, PEER_TAKING);
 }
 
 /* While a client takes its answer nothing else is news of it. */
@@ -553,7 +545,7 @@ peers_answered(struct peers *peers, struct peer *peer, bool leaves)
 		go_on(peers, peer);
 		return true;
 	}
-	make_room_for(peers, peer);
+	count_untaken(peers, peer, left_of(peer));
 	peer->since = now_micros();
 	peers_move(peers, peer, PEER_TAKING);
 	loop_watch(peers->loop, &peer->source, EPOLLOUT);
@@ -572,6 +564,20 @@ peers_send_more(struct peers *peers, struct peer *peer)
 		loop_watch(peers->loop, &peer->source, NEWS | EPOLLET);
 		go_on(peers, peer);
 	}
+}
+
+bool
+peers_drop_untaken(struct peers *peers, uint64_t until)
+{
+	struct peer_list *list = &peers->lists[PEER_TAKING];
+
+	while (peers->untaken > MOST_UNTAKEN && list->count > 1)
+	{
+		if (now_micros() > until)
+			return false;
+		peers_close(peers, list->first);
+	}
+	return true;
 }
 
 /* -------- silence -------- */
@@ -647,6 +653,25 @@ cut_older(struct peers *peers, enum peer_state state, uint64_t then,
 	return true;
 }
 
+/* The same of those that take their answers: they are in another order. */
+static bool
+cut_slow_takers(struct peers *peers, uint64_t then, uint64_t until)
+{
+	struct peer *peer = peers->lists[PEER_TAKING].first;
+
+	while (peer != NULL)
+	{
+		struct peer *next = peer->next;
+
+		if (peer->since <= then && now_micros() > until)
+			return false;
+		if (peer->since <= then)
+			peers_close(peers, peer);
+		peer = next;
+	}
+	return true;
+}
+
 bool
 peers_expire(struct peers *peers, uint64_t until)
 {
@@ -662,6 +687,7 @@ peers_expire(struct peers *peers, uint64_t until)
 		(config->max_connections_per_address == 0 ||
 		 close_refused(peers, now - LEAVE_MICROS, until)) &&
 		cut_older(peers, PEER_LEAVING, now - LEAVE_MICROS, until) &&
-		cut_older(peers, PEER_TAKING,
-				  now - (uint64_t) config->write_timeout_ms * 1000, until);
+		cut_slow_takers(peers,
+						now - (uint64_t) config->write_timeout_ms * 1000,
+						until);
 }

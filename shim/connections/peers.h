@@ -92,7 +92,7 @@ struct peers
 	const struct config *config;
 	const struct client_calls *calls;
 	void		(*happened) (struct loop_source *source, uint32_t events);
-	struct peer_list lists[PEER_STATES];
+	struct peer_list lists[PEER_STATES];	/* TAKING: who took last is last */
 	struct peer *chains[PEER_CHAINS];	/* by their address */
 	long		passing;		/* clients' requests for health, begun */
 	size_t		held;			/* bytes of requests that are not whole */
@@ -163,6 +163,13 @@ extern bool peers_answered(struct peers *peers, struct peer *peer,
 /* Its client takes more of that, or leaves. */
 extern void peers_send_more(struct peers *peers, struct peer *peer);
 extern void peers_ignore(struct peers *peers, struct peer *peer);
+
+/*
+ * While too much is kept for clients to take, ends those that have taken
+ * nothing for longest; one may have any amount.  False if there was no time
+ * for all.
+ */
+extern bool peers_drop_untaken(struct peers *peers, uint64_t until);
 
 /*
  * Ends those that have been silent, or have not taken their answer, for too
