@@ -150,28 +150,40 @@ encourage(struct peer *peer)
 		peer->broken = errno != EAGAIN && errno != EINTR;
 }
 
+/* The one that has been at its request for longest; bodies are most of all. */
+static struct peer *
+oldest_of(const struct peers *peers)
+{
+	struct peer *oldest = peers->lists[PEER_BODY].first;
+
+	return oldest != NULL ? oldest : peers->lists[PEER_HEAD].first;
+}
+
 /*
- * All together may have so much, but one of them always; more than that, and
- * those that are at it for longest have to go: bodies first, which are most of
- * it.  What grows has up to twice the room that it needs.
+ * All together may have so much, but one of them always.  What grows has up to
+ * twice the room that it needs.
  */
+static bool
+is_full(const struct peers *peers)
+{
+	size_t		one = 2 * (size_t) peers->config->max_body + PARSE_MOST;
+	size_t		most = (size_t) peers->config->max_unfinished;
+
+	return peers->held > (most < one ? one : most) &&
+		oldest_of(peers) != NULL;
+}
+
+/* Those that have been at it for longest have to go; some at once. */
 static void
 make_room(struct loop_front *front)
 {
 	struct peers *peers = &front->peers;
-	size_t		one = 2 * (size_t) peers->config->max_body + PARSE_MOST;
-	size_t		most = (size_t) peers->config->max_unfinished;
+	int			some = BATCH;
 
-	if (most < one)
-		most = one;
-	while (peers->held > most)
+	while (is_full(peers) && some-- > 0)
 	{
-		struct peer *oldest = peers->lists[PEER_BODY].first;
+		struct peer *oldest = oldest_of(peers);
 
-		if (oldest == NULL)
-			oldest = peers->lists[PEER_HEAD].first;
-		if (oldest == NULL)
-			return;
 		refuse(front, oldest, oldest->state == PEER_BODY ?
 			   &refusal_body_too_slow : &refusal_head_too_slow);
 	}
@@ -297,7 +309,10 @@ happened(struct loop_source *source, uint32_t events)
 			break;
 		case PEER_HEAD:
 		case PEER_BODY:
-			receive(front, peer, now_micros());
+			if (is_full(&front->peers))
+				make_room(front);
+			else
+				receive(front, peer, now_micros());
 			break;
 		case PEER_TAKING:
 			peers_send_more(&front->peers, peer);
