@@ -117,7 +117,8 @@ begin(struct loop_front *front, struct peer *peer,
 		front->passed_at = now;
 	else if (peer->state == PEER_READY && arrival.refusal == NULL)
 		arrival.overdue = weigh(front, arrival.waited, now);
-	peers_keep(&front->peers, peer, arrived->rest, arrived->rest_length);
+	arrival.leaves = !peers_keep(&front->peers, peer, arrived->rest,
+								 arrived->rest_length);
 	memset(&peer->incoming, 0, sizeof(peer->incoming));
 	peers_count_held(&front->peers, peer);
 	peers_serve(&front->peers, peer);

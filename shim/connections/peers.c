@@ -95,18 +95,19 @@ peers_take_kept(struct peers *peers, struct peer *peer)
 	return kept;
 }
 
-void
+bool
 peers_keep(struct peers *peers, struct peer *peer, const char *bytes,
 		   size_t length)
 {
 	size_t		most = (size_t) peers->config->max_unfinished / 4;
 
-	peer->dropped = length > 0 && peers->ahead + length > most;
-	if (length == 0 || peer->dropped)
-		return;
+	if (length == 0)
+		return true;
+	if (peers->ahead + length > most)
+		return false;
 	buffer_append(&peer->unread, bytes, length);
 	peers->ahead += peer->unread.capacity;
-	peer->dropped = peer->unread.failed;
+	return !peer->unread.failed;
 }
 
 /* Nobody will ask for that any more. */
@@ -531,7 +532,7 @@ send_piece(struct peers *peers, struct peer *peer)
 bool
 peers_answered(struct peers *peers, struct peer *peer, bool leaves)
 {
-	peer->leaves = leaves || peer->dropped;
+	peer->leaves = leaves;
 	if (!peer->broken && peer->rest != NULL)
 		send_piece(peers, peer);
 	if (peer->broken || peer->unsent.failed)

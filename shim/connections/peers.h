@@ -62,7 +62,6 @@ struct peer
 	bool		ended;			/* its client says no more behind that */
 	bool		broken;			/* it takes no more */
 	bool		leaves;			/* when all has been sent */
-	bool		dropped;		/* what was behind its request */
 	enum peer_state state;
 	uint64_t	since;			/* when it got into that state */
 	uint64_t	heard_at;		/* when a part of a body came */
@@ -141,10 +140,10 @@ extern void peers_find_urgent(struct peers *peers);
 extern void peers_count_held(struct peers *peers, struct peer *peer);
 
 /*
- * Keeps what has come behind a request; or not, if there is too much of all
+ * Keeps what has come behind a request.  False if there is too much of all
  * already: then the connection ends with the answer.
  */
-extern void peers_keep(struct peers *peers, struct peer *peer,
+extern bool peers_keep(struct peers *peers, struct peer *peer,
 					   const char *bytes, size_t length);
 
 /* Takes that, which is the caller's. */

@@ -63,6 +63,7 @@ struct arrival
 	struct address address;		/* of Unix it has no family */
 	bool		is_admin;		/* it came to an address of admin_listen */
 	bool		overdue;		/* it has waited for too long */
+	bool		leaves;			/* it is the connection's last one */
 	uint64_t	waited;			/* microseconds, for its turn */
 };
 

@@ -229,7 +229,8 @@ begin(void *argument, const struct arrival *arrival)
 	if (refusal == NULL)
 		refusal = request_write(&exchange->request, arrival,
 								exchange->config);
-	if (!exchange->config->reuse_connections || server->draining)
+	if (!exchange->config->reuse_connections || server->draining ||
+		arrival->leaves)
 		exchange->request.keep_alive = false;
 	if (refusal == NULL)
 		status = serve_own(relay, exchange, arrival, &refusal);
