@@ -32,6 +32,7 @@ struct exchange
 	struct exchange *next;
 	struct way *way;
 	uint64_t	queued;			/* when it began to wait for that */
+	uint64_t	called;			/* microseconds that its calls have taken */
 	int			tries;			/* to call, that have ended */
 	int			servers;		/* that were asked in vain */
 	bool		behind;			/* it was sent behind another one */

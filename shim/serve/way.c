@@ -69,6 +69,13 @@ way_waiting(const struct way *way)
 	return count;
 }
 
+/* How long one has waited, for its turn and for connections, altogether. */
+static uint64_t
+waited(const struct exchange *exchange, uint64_t now)
+{
+	return now - exchange->started - exchange->called;
+}
+
 /* -------- answers -------- */
 
 struct exchange *
@@ -282,6 +289,7 @@ judge(struct channel *channel, struct exchange *exchange, PGresult *result)
 	PQclear(answer->result);
 	answer->result = result;
 	answer->late = result != NULL && channel->took_late;
+	exchange->called += now_micros() - answer->waited_until;
 	if (is_behind && call_would_write(result))
 	{
 		do_alone(exchange, WRITING_MICROS);
@@ -337,7 +345,7 @@ send_to(struct channel *channel, struct exchange *exchange)
 	request_set_reads_only(&exchange->request, exchange->behind);
 	if (exchange->tries == 0 && !exchange->alone)
 	{
-		answer->wait_micros = answer->waited_until - exchange->queued;
+		answer->wait_micros = waited(exchange, answer->waited_until);
 		if (exchange != exchange->way->relay->sweep)
 			metrics_observe(METRIC_POOL_WAIT, answer->wait_micros);
 	}
@@ -495,7 +503,7 @@ way_give_up(struct exchange *exchange, bool in_vain, uint64_t now)
 		pool_trouble(exchange->way->pool) : NULL;
 
 	exchange->answer.waited_until = now;
-	exchange->answer.wait_micros = now - exchange->queued;
+	exchange->answer.wait_micros = waited(exchange, now);
 	if (asks_primary(exchange, refusal) || asks_node(exchange, refusal))
 		return;
 	exchange->answer.trouble = trouble ? trouble->name : NULL;
@@ -513,7 +521,7 @@ way_deadline(const struct exchange *exchange)
 	long		wait_ms = probe != NULL && probe->wait_ms > 0 ?
 		probe->wait_ms : exchange->config->pool_wait_ms;
 
-	return exchange->queued + (uint64_t) wait_ms * 1000;
+	return exchange->started + exchange->called + (uint64_t) wait_ms * 1000;
 }
 
 /*
