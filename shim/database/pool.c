@@ -574,7 +574,7 @@ pool_create(struct loop *loop, const struct config *config,
 	pool->most = config->pool_size + config->pool_writes;
 	pool->list = calloc((size_t) pool->most, sizeof(struct channel));
 	pool->openers = helpers_create(loop, MOST_CONNECTING);
-	pool->cancels = helpers_create(loop, 1);
+	pool->cancels = helpers_create(loop, (int) pool->most);
 	pool->receivers = helpers_create(loop, MOST_RECEIVING);
 	if (pool->list == NULL || pool->openers == NULL ||
 		pool->cancels == NULL || pool->receivers == NULL)
