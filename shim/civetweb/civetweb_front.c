@@ -169,7 +169,7 @@ visit(struct mg_connection *connection, struct visitor *visitor)
 {
 	struct civetweb_front *front = visitor->front;
 	bool		ended = false;
-	bool		leaves = false;
+	bool		failed = false;
 
 	visitor->since = now_micros();
 	pthread_mutex_lock(&front->mutex);
@@ -189,15 +189,15 @@ visit(struct mg_connection *connection, struct visitor *visitor)
 		piece = visitor->answer;
 		memset(&visitor->answer, 0, sizeof(visitor->answer));
 		ended = visitor->ended || front->stopping;
-		leaves |= visitor->leaves || front->stopping || piece.failed;
+		failed |= piece.failed || (ended && !visitor->ended);
 		pthread_mutex_unlock(&front->mutex);
-		if (piece.length > 0 && !piece.failed)
+		if (!failed && piece.length > 0)
 			mg_write(connection, piece.data, piece.length);
 		buffer_free(&piece);
 	}
-	if (visitor->rest != NULL)
+	if (!failed && visitor->rest != NULL)
 		mg_write(connection, visitor->rest->bytes, visitor->rest->length);
-	if (leaves)
+	if (failed || visitor->leaves)
 		mg_disable_connection_keep_alive(connection);
 	return 200;
 }
@@ -361,6 +361,7 @@ begin_request(struct mg_connection *connection)
 	const struct config *config = config_of(door->front);
 	struct visitor *visitor = new_visitor(door, info);
 	struct arrival *arrival;
+	bool		is_refused;
 	int			status;
 
 	if (visitor == NULL)
@@ -375,9 +376,10 @@ begin_request(struct mg_connection *connection)
 	arrival->body = visitor->body.data;
 	arrival->length = visitor->body.length;
 	status = visit(connection, visitor);
-	if (arrival->refusal != NULL)
-		ignore_body(connection);
+	is_refused = arrival->refusal != NULL;
 	free_visitor(visitor);
+	if (is_refused)
+		ignore_body(connection);
 	return status;
 }
 
@@ -535,10 +537,17 @@ waiting(const struct front *self)
 	return count;
 }
 
+/* A client has its answer when its thread has written it. */
 static bool
 is_busy(const struct front *self)
 {
-	return waiting(self) > 0;
+	struct civetweb_front *front = (struct civetweb_front *) self;
+	bool		busy;
+
+	pthread_mutex_lock(&front->mutex);
+	busy = front->all != NULL;
+	pthread_mutex_unlock(&front->mutex);
+	return busy;
 }
 
 /* It has no way to do that: who comes while the service drains is answered. */
