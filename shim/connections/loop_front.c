@@ -27,14 +27,6 @@
  */
 #define TURN_MICROS 2000
 
-/*
- * Requests for health that are under way at once.  After each, an ordinary
- * request is answered or so much time goes by: else those who ask for nothing
- * but health would have the database for themselves.
- */
-#define MOST_PASSING 2
-#define CALM_MS 20
-
 /* If nobody has looked for so long, the clients are not to blame. */
 #define HALT_MICROS 1000000
 
@@ -58,7 +50,8 @@ struct loop_front
 	uint64_t	looked_at;		/* when, whether somebody takes too long */
 	bool		looks_on;		/* there was no time to look at all */
 	uint64_t	slow_since;		/* 0: it is not */
-	uint64_t	passed_at;		/* health passed others; 0: one came after */
+	struct turns turns;
+	bool		was_free;		/* the last one waited for nobody */
 	bool		overloaded;
 	struct head head;			/* of the request that is looked at */
 	char		slice[SLICE];
@@ -113,9 +106,8 @@ begin(struct loop_front *front, struct peer *peer,
 	};
 
 	/* one that is refused on its way has not waited for its turn */
-	if (peer->state == PEER_URGENT)
-		front->passed_at = now;
-	else if (peer->state == PEER_READY && arrival.refusal == NULL)
+	turn_begins(&front->turns, peer->turn);
+	if (peer->state == PEER_READY && arrival.refusal == NULL)
 		arrival.overdue = weigh(front, arrival.waited, now);
 	arrival.leaves = !peers_keep(&front->peers, peer, arrived->rest,
 								 arrived->rest_length);
@@ -323,6 +315,7 @@ happened(struct loop_source *source, uint32_t events)
 			break;
 		case PEER_READY:
 		case PEER_URGENT:
+		case PEER_FREE:
 		case PEER_SERVED:
 			break;
 	}
@@ -488,40 +481,40 @@ look_around(struct loop_front *front)
 	front->looked_at = now;
 }
 
-/* Whether one that is urgent may pass all others now. */
-static bool
-may_pass(const struct loop_front *front, const struct peer *peer)
-{
-	const struct peers *peers = &front->peers;
-	bool		alone = peers->lists[PEER_READY].count == 0 &&
-		peers->lists[PEER_SERVED].count == peers->passing;
-
-	return peer->door->is_admin ||
-		(peers->passing < MOST_PASSING &&
-		 (front->passed_at == 0 || alone ||
-		  now_micros() > front->passed_at + CALM_MS * 1000));
-}
-
-/* The next one whose turn it is, or NULL; an overdue one needs no room. */
+/* The next of those that may need the database; an overdue one does not. */
 static struct peer *
-next_peer(struct loop_front *front)
+next_for_database(struct loop_front *front)
 {
 	const struct service *service = front->service;
 	const struct peers *peers = &front->peers;
+	const struct peer_list *lists = peers->lists;
 	uint64_t	patience = (uint64_t) peers->config->pool_wait_ms * 1000;
 	bool		has_room = service->has_room(service->argument);
-	struct peer *urgent;
 
 	if (!has_room)
-		peers_find_urgent(&front->peers);
-	urgent = peers->lists[PEER_URGENT].first;
-	if (urgent != NULL &&
-		(may_pass(front, urgent) ||
+		peers_look_at_first(&front->peers);
+	if (lists[PEER_URGENT].first != NULL &&
+		(turn_may_pass(&front->turns, lists[PEER_READY].count > 0) ||
 		 peers_have_waited(peers, PEER_URGENT, patience)))
-		return urgent;
+		return lists[PEER_URGENT].first;
 	if (has_room || peers_have_waited(peers, PEER_READY, patience))
-		return peers->lists[PEER_READY].first;
+		return lists[PEER_READY].first;
 	return NULL;
+}
+
+/*
+ * The next one whose turn it is, or NULL.  Those that wait for nobody take
+ * turns with the others, which would else have to wait for all of them.
+ */
+static struct peer *
+next_peer(struct loop_front *front)
+{
+	struct peer *next = NULL;
+
+	if (front->was_free || front->peers.lists[PEER_FREE].first == NULL)
+		next = next_for_database(front);
+	front->was_free = next == NULL;
+	return next != NULL ? next : front->peers.lists[PEER_FREE].first;
 }
 
 static int
@@ -546,7 +539,7 @@ turn(struct front *self, const struct config *config)
 	}
 	if (front->looks_on)
 		return 0;
-	return front->peers.lists[PEER_URGENT].count > 0 ? CALM_MS : TICK_MS;
+	return front->peers.lists[PEER_URGENT].count > 0 ? TURN_LOOK_MS : TICK_MS;
 }
 
 /* -------- for the service -------- */
@@ -570,8 +563,7 @@ end_answer(struct client *client, bool leaves)
 {
 	struct peer *peer = (struct peer *) client;
 
-	if (!peer->urgent)
-		of(peer->peers)->passed_at = 0;
+	turn_ends(&of(peer->peers)->turns, peer->turn);
 	return peers_answered(peer->peers, peer, leaves);
 }
 
@@ -581,7 +573,8 @@ waiting(const struct front *self)
 	const struct loop_front *front = (const struct loop_front *) self;
 
 	return front->peers.lists[PEER_READY].count +
-		front->peers.lists[PEER_URGENT].count;
+		front->peers.lists[PEER_URGENT].count +
+		front->peers.lists[PEER_FREE].count;
 }
 
 /* A head of which nothing but empty lines has come is no request yet. */

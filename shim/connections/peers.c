@@ -24,12 +24,6 @@
 #define PIECE ((size_t) 128 * 1024)
 #define MOST_SENDING (2 * PIECE)
 
-/* The paths of health, and as much of a request as tells of them. */
-#define HEALTH "/actuator/health"
-#define LIVENESS "/liveness"
-#define READINESS "/readiness"
-#define MOST_START sizeof("HEAD " HEALTH READINESS " ")
-
 #define NEWS (EPOLLIN | EPOLLRDHUP)
 
 /* -------- lists -------- */
@@ -42,16 +36,14 @@ unlink_peer(struct peers *peers, struct peer *peer)
 	*(peer->previous ? &peer->previous->next : &list->first) = peer->next;
 	*(peer->next ? &peer->next->previous : &list->last) = peer->previous;
 	list->count--;
-	peers->passing -= peer->state == PEER_SERVED && peer->urgent &&
-		!peer->door->is_admin;
 }
 
-/* Puts it at the end of a list, or an operator at the beginning of urgent. */
+/* Puts it at the end of a list, or an operator before all others. */
 static void
 link_peer(struct peers *peers, struct peer *peer, enum peer_state state)
 {
 	struct peer_list *list = &peers->lists[state];
-	bool		ahead = peer->door->is_admin && state == PEER_URGENT;
+	bool		ahead = peer->door->is_admin && state == PEER_FREE;
 
 	peer->state = state;
 	peer->next = ahead ? list->first : NULL;
@@ -59,8 +51,6 @@ link_peer(struct peers *peers, struct peer *peer, enum peer_state state)
 	*(peer->next ? &peer->next->previous : &list->last) = peer;
 	*(peer->previous ? &peer->previous->next : &list->first) = peer;
 	list->count++;
-	peers->passing += state == PEER_SERVED && peer->urgent &&
-		!peer->door->is_admin;
 }
 
 struct peer *
@@ -245,7 +235,7 @@ peers_add(struct peers *peers, struct door *door, int socket,
 	peer->source.happened = peers->happened;
 	peer->peers = peers;
 	peer->door = door;
-	peer->urgent = door->is_admin;
+	peer->turn = door->is_admin ? TURN_FREE : TURN_USUAL;
 	address_take(address, &peer->address);
 	peer->refused = !door->is_admin && is_too_many(peers, &peer->address);
 	peer->since = now_micros();
@@ -290,45 +280,41 @@ read_start(const struct peer *peer, char *start)
 {
 	const struct buffer *kept = peer->incoming.bytes.length > 0 ?
 		&peer->incoming.bytes : &peer->unread;
-	size_t		length = kept->length < MOST_START ?
-		kept->length : MOST_START;
+	size_t		length = kept->length < TURN_BYTES ?
+		kept->length : TURN_BYTES;
 	ssize_t		got;
 
 	if (length > 0)
 		memcpy(start, kept->data, length);
 	else
 	{
-		got = recv(peer->source.file, start, MOST_START,
+		got = recv(peer->source.file, start, TURN_BYTES,
 				   MSG_PEEK | MSG_DONTWAIT);
 		length = got > 0 ? (size_t) got : 0;
 	}
 	start[length] = '\0';
 }
 
-/* Steps over a word, if it is there. */
-static bool
-skip(const char **text, const char *word)
+static enum turn
+find_turn(const struct peer *peer)
 {
-	size_t		length = strlen(word);
-	bool		is_there = strncmp(*text, word, length) == 0;
-
-	*text += is_there ? length : 0;
-	return is_there;
-}
-
-static bool
-asks_for_health(const struct peer *peer)
-{
-	char		start[MOST_START + 1];
-	const char *text = start;
+	char		start[TURN_BYTES + 1];
 
 	read_start(peer, start);
-	if (!(skip(&text, "GET ") || skip(&text, "HEAD ")) ||
-		!skip(&text, HEALTH))
-		return false;
-	if (!skip(&text, LIVENESS))
-		skip(&text, READINESS);
-	return *text == ' ' || *text == '?';
+	return turn_of(start);
+}
+
+/* The list where one waits for its turn. */
+static enum peer_state
+ready_state(const struct peer *peer)
+{
+	static const enum peer_state states[] = {
+		[TURN_USUAL] = PEER_READY,
+		[TURN_HEALTH] = PEER_URGENT,
+		[TURN_FREE] = PEER_FREE
+	};
+
+	return states[peer->turn];
 }
 
 bool
@@ -341,16 +327,16 @@ peers_have_waited(const struct peers *peers, enum peer_state state,
 }
 
 void
-peers_find_urgent(struct peers *peers)
+peers_look_at_first(struct peers *peers)
 {
 	struct peer *first = peers->lists[PEER_READY].first;
 
 	if (first == NULL || first->looked_at)
 		return;
 	first->looked_at = true;
-	first->urgent = asks_for_health(first);
-	if (first->urgent)
-		peers_move(peers, first, PEER_URGENT);
+	first->turn = find_turn(first);
+	if (first->turn != TURN_USUAL)
+		peers_move(peers, first, ready_state(first));
 }
 
 /* Bytes of a request are reported as long as they are there, not by edge. */
@@ -363,7 +349,7 @@ is_receiving(const struct peer *peer)
 bool
 peer_is_ready(const struct peer *peer)
 {
-	return peer->state == PEER_READY || peer->state == PEER_URGENT;
+	return peer->state == ready_state(peer);
 }
 
 void
@@ -377,10 +363,10 @@ peers_queue(struct peers *peers, struct peer *peer)
 	peer->looked_at = !peer->door->is_admin &&
 		(peers->lists[PEER_READY].count > 0 ||
 		 peers->lists[PEER_URGENT].count > 0);
-	peer->urgent = peer->door->is_admin ||
-		(peer->looked_at && asks_for_health(peer));
+	if (!peer->door->is_admin)
+		peer->turn = peer->looked_at ? find_turn(peer) : TURN_USUAL;
 	peer->since = now_micros();
-	link_peer(peers, peer, peer->urgent ? PEER_URGENT : PEER_READY);
+	link_peer(peers, peer, ready_state(peer));
 	if (before)
 		loop_watch(peers->loop, &peer->source, NEWS | EPOLLET);
 }

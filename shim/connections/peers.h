@@ -13,6 +13,7 @@
 #include "base/loop.h"
 #include "http/front.h"
 #include "http/incoming.h"
+#include "http/turn.h"
 
 enum peer_state
 {
@@ -20,14 +21,15 @@ enum peer_state
 	PEER_IDLE,					/* waits for its client's next request */
 	PEER_HEAD,					/* a part of a head has come */
 	PEER_BODY,					/* the head has, and the body not whole */
-	PEER_READY,					/* its client has said something, or all */
-	PEER_URGENT,				/* the same, and it may pass others */
+	PEER_READY,					/* its client has said something, or all; */
+	PEER_URGENT,				/* the same, for health, */
+	PEER_FREE,					/* and for what waits for nobody */
 	PEER_SERVED,				/* its request has begun */
 	PEER_TAKING,				/* its client takes the answer */
 	PEER_LEAVING				/* has got its last one */
 };
 
-#define PEER_STATES 9
+#define PEER_STATES 10
 
 /* Idle or slow for so long, a connection may be closed for want of room. */
 #define PATIENCE_MICROS 1000000
@@ -56,8 +58,8 @@ struct peer
 	struct door *door;
 	struct address address;		/* constant; of Unix it has no family */
 	bool		refused;		/* constant: one of its address too many */
-	bool		urgent;			/* is for operators, or asks for health */
-	bool		looked_at;		/* whether it does */
+	enum turn	turn;			/* what its request is, as far as is known */
+	bool		looked_at;		/* it is */
 	bool		spoken;			/* there is something to read */
 	bool		ended;			/* its client says no more behind that */
 	bool		broken;			/* it takes no more */
@@ -93,7 +95,6 @@ struct peers
 	void		(*happened) (struct loop_source *source, uint32_t events);
 	struct peer_list lists[PEER_STATES];	/* TAKING: who took last is last */
 	struct peer *chains[PEER_CHAINS];	/* by their address */
-	long		passing;		/* clients' requests for health, begun */
 	size_t		held;			/* bytes of requests that are not whole */
 	size_t		ahead;			/* bytes that came behind those begun */
 	size_t		untaken;		/* bytes of answers that clients take */
@@ -131,10 +132,10 @@ extern bool peers_have_waited(const struct peers *peers,
 							  enum peer_state state, uint64_t micros);
 
 /*
- * Moves the first that is ready to those that are urgent if it asks for
- * health; all behind it have been looked at when they came.
+ * Moves the first that is ready to those that pass others if it may; all
+ * behind it have been looked at when they came.
  */
-extern void peers_find_urgent(struct peers *peers);
+extern void peers_look_at_first(struct peers *peers);
 
 /* How much is kept of a request has changed. */
 extern void peers_count_held(struct peers *peers, struct peer *peer);

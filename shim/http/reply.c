@@ -232,9 +232,8 @@ reply_refusal(struct reply *reply, struct request *request,
 
 	if (status == 503 && request->probe != NULL)
 	{
-		status = request->probe->status;
 		buffer_string(&body, request->probe->body);
-		if (request->probe->has_reason && request->trouble != NULL)
+		if (request->trouble != NULL)
 			buffer_printf(&body, ",\"reason\":\"%s\"", request->trouble);
 		buffer_string(&body, request->probe->end);
 	}
@@ -255,7 +254,7 @@ reply_refusal(struct reply *reply, struct request *request,
 		buffer_string(head, "Allow: GET, HEAD\r\n");
 	if (status == 415)
 		buffer_string(head, "Accept-Encoding: identity\r\n");
-	if (refusal_passes(refusal) && status == refusal->status)
+	if (refusal_passes(refusal))
 		buffer_printf(head, "Retry-After: %d\r\n", RETRY_AFTER);
 	buffer_string(head, "\r\n");
 	if (body.failed)

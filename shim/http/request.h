@@ -30,11 +30,8 @@ enum pool_lane
 struct probe
 {
 	const char *path;
-	int			status;
 	const char *body;			/* but for its end */
-	const char *end;
-	bool		has_reason;		/* why goes in between, if it is known */
-	long		wait_ms;		/* for a connection; 0: as others */
+	const char *end;			/* why goes in between, if it is known */
 };
 
 /* A request; its memory is used again. */

@@ -11,6 +11,7 @@
 
 #define METRICS "/actuator/metrics"
 #define PROMETHEUS "/actuator/prometheus"
+#define LIVENESS "/actuator/health/liveness"
 #define SECURITY_TXT "/.well-known/security.txt"
 #define MAX_NAME 128
 
@@ -30,6 +31,14 @@ is_whole(const char *rest)
 	return rest != NULL && (*rest == '\0' || *rest == '?');
 }
 
+/* Of other methods than these entityapi.handle() says that there are none. */
+static bool
+is_liveness(const struct request *request)
+{
+	return (request->is_head || strcmp(request->method, "GET") == 0) &&
+		is_whole(request_path_rest(request->target.data, LIVENESS));
+}
+
 bool
 actuator_concerns(const struct request *request, bool is_admin)
 {
@@ -37,7 +46,8 @@ actuator_concerns(const struct request *request, bool is_admin)
 		(request->area == AREA_OTHER &&
 		 (request_path_rest(request->target.data, METRICS) != NULL ||
 		  request_path_rest(request->target.data, PROMETHEUS) != NULL ||
-		  request->extra.config->security_text != NULL));
+		  request->extra.config->security_text != NULL ||
+		  is_liveness(request)));
 }
 
 /* Fills the page for a metrics path; false if there is no such page. */
@@ -75,6 +85,18 @@ write_page(const char *target, const struct metrics_gauges *gauges,
 	return metrics_write_one(&page->body, name, gauges);
 }
 
+/*
+ * Liveness is that of the shim: nothing is won by restarting it because the
+ * database is away, or has too much to do.
+ */
+static void
+write_liveness(struct page *page)
+{
+	page->route = LIVENESS;
+	page->headers = JSON_HEADERS;
+	buffer_string(&page->body, "{\"status\":\"UP\"}");
+}
+
 /* Fills the page that is everybody's; false if it is another one. */
 static bool
 write_public_page(const struct request *request, struct page *page)
@@ -101,7 +123,9 @@ actuator_serve(const struct request *request, bool is_admin,
 	bool		shown = is_admin || request->extra.config->metrics;
 
 	*refusal = NULL;
-	if (!gauges->ready && request->probe != NULL &&
+	if (is_liveness(request))
+		write_liveness(page);
+	else if (!gauges->ready && request->probe != NULL &&
 		is_whole(request_path_rest(target, "/actuator/health/readiness")))
 		*refusal = &refusal_unavailable;
 	else if ((!is_admin && write_public_page(request, page)) ||

@@ -517,11 +517,8 @@ way_give_up(struct exchange *exchange, bool in_vain, uint64_t now)
 uint64_t
 way_deadline(const struct exchange *exchange)
 {
-	const struct probe *probe = exchange->request.probe;
-	long		wait_ms = probe != NULL && probe->wait_ms > 0 ?
-		probe->wait_ms : exchange->config->pool_wait_ms;
-
-	return exchange->started + exchange->called + (uint64_t) wait_ms * 1000;
+	return exchange->started + exchange->called +
+		(uint64_t) exchange->config->pool_wait_ms * 1000;
 }
 
 /*
