@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "civetweb/civetweb_front.h"
 #include "http/parse.h"
+#include "http/turn.h"
 
 #define ADMIN_THREADS 4
 
@@ -38,6 +39,7 @@ struct visitor
 	struct head head;
 	struct buffer text;			/* of the head */
 	struct buffer body;
+	enum turn	turn;
 	uint64_t	since;
 
 	/* The mutex of the front guards these. */
@@ -71,6 +73,8 @@ struct civetweb_front
 	struct visitor *last;
 	struct visitor *all;
 	long		waiting;
+	long		usual;			/* of these */
+	struct turns turns;			/* the loop's */
 	bool		started;
 	bool		stopping;
 };
@@ -104,6 +108,7 @@ end_answer(struct client *client, bool leaves)
 	struct visitor *visitor = (struct visitor *) client;
 	struct civetweb_front *front = visitor->front;
 
+	turn_ends(&front->turns, visitor->turn);
 	pthread_mutex_lock(&front->mutex);
 	visitor->ended = true;
 	visitor->leaves = leaves;
@@ -112,7 +117,29 @@ end_answer(struct client *client, bool leaves)
 	return true;
 }
 
-/* The next one whose turn it is, or NULL: operators and health come first. */
+/* Whether it is its turn; one that is overdue needs no room. */
+static bool
+may_begin(const struct civetweb_front *front, struct visitor *visitor,
+		  bool has_room, uint64_t now)
+{
+	uint64_t	patience = (uint64_t) front->config->pool_wait_ms * 1000;
+
+	visitor->arrival.waited = now - visitor->since;
+	visitor->arrival.overdue = visitor->arrival.waited > patience;
+	switch (visitor->turn)
+	{
+		case TURN_USUAL:
+			return has_room || visitor->arrival.overdue;
+		case TURN_HEALTH:
+			return turn_may_pass(&front->turns, front->usual > 0) ||
+				visitor->arrival.overdue;
+		case TURN_FREE:
+			break;
+	}
+	return true;
+}
+
+/* The next one whose turn it is, or NULL. */
 static struct visitor *
 take_next(struct civetweb_front *front)
 {
@@ -121,10 +148,12 @@ take_next(struct civetweb_front *front)
 	struct visitor **link = &front->first;
 	struct visitor *previous = NULL;
 	struct visitor *visitor;
+	uint64_t	now;
 
 	pthread_mutex_lock(&front->mutex);
-	while ((visitor = *link) != NULL && !has_room &&
-		   !visitor->arrival.is_admin && visitor->head.area != AREA_OTHER)
+	now = now_micros();
+	while ((visitor = *link) != NULL &&
+		   !may_begin(front, visitor, has_room, now))
 	{
 		previous = visitor;
 		link = &visitor->next;
@@ -135,30 +164,40 @@ take_next(struct civetweb_front *front)
 		if (front->last == visitor)
 			front->last = previous;
 		front->waiting--;
+		front->usual -= visitor->turn == TURN_USUAL;
 	}
 	pthread_mutex_unlock(&front->mutex);
 	return visitor;
+}
+
+static long
+waiting(const struct front *self)
+{
+	struct civetweb_front *front = (struct civetweb_front *) self;
+	long		count;
+
+	pthread_mutex_lock(&front->mutex);
+	count = front->waiting;
+	pthread_mutex_unlock(&front->mutex);
+	return count;
 }
 
 static int
 turn(struct front *self, const struct config *config)
 {
 	struct civetweb_front *front = (struct civetweb_front *) self;
-	uint64_t	patience = (uint64_t) config->pool_wait_ms * 1000;
 	struct visitor *visitor;
 
-	while ((visitor = take_next(front)) != NULL)
-	{
-		struct arrival *arrival = &visitor->arrival;
-
-		arrival->waited = now_micros() - visitor->since;
-		arrival->overdue = arrival->waited > patience;
-		front->service->begin(front->service->argument, arrival);
-	}
 	pthread_mutex_lock(&front->mutex);
 	front->config = config;
 	pthread_mutex_unlock(&front->mutex);
-	return LOOK_MS;
+	while ((visitor = take_next(front)) != NULL)
+	{
+		turn_begins(&front->turns, visitor->turn);
+		front->service->begin(front->service->argument,
+							  &visitor->arrival);
+	}
+	return waiting(self) > 0 ? TURN_LOOK_MS : LOOK_MS;
 }
 
 /* -------- in a thread of the library -------- */
@@ -171,11 +210,16 @@ visit(struct mg_connection *connection, struct visitor *visitor)
 	bool		ended = false;
 	bool		failed = false;
 
+	if (visitor->arrival.is_admin || visitor->arrival.refusal != NULL)
+		visitor->turn = TURN_FREE;
+	else
+		visitor->turn = turn_of(visitor->text.data);
 	visitor->since = now_micros();
 	pthread_mutex_lock(&front->mutex);
 	*(front->last ? &front->last->next : &front->first) = visitor;
 	front->last = visitor;
 	front->waiting++;
+	front->usual += visitor->turn == TURN_USUAL;
 	pthread_mutex_unlock(&front->mutex);
 	loop_wake(front->loop);
 	while (!ended)
@@ -523,18 +567,6 @@ announce(const struct front *self)
 	if (front->admin.context != NULL)
 		log_event(LOG_INFO, "start", NULL, NULL, "listening on %s",
 				  front->admin.addresses);
-}
-
-static long
-waiting(const struct front *self)
-{
-	struct civetweb_front *front = (struct civetweb_front *) self;
-	long		count;
-
-	pthread_mutex_lock(&front->mutex);
-	count = front->waiting;
-	pthread_mutex_unlock(&front->mutex);
-	return count;
 }
 
 /* A client has its answer when its thread has written it. */
