@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 
 #include "base/clock.h"
@@ -688,8 +689,12 @@ loop_front_create(const struct config *config, long connections,
 	};
 	struct loop_front *front = calloc(1, sizeof(*front));
 
-	if (front == NULL)
+	if (front == NULL ||
+		getrandom(front->peers.seeds, sizeof(front->peers.seeds), 0) < 0)
+	{
+		free(front);
 		return NULL;
+	}
 	front->front.calls = &calls;
 	front->service = service;
 	front->peers.loop = loop;

@@ -136,16 +136,24 @@ bits_of(const struct address *address)
 	return address->family == AF_INET6 ? 64 : 32;
 }
 
-/* Where those of an address are, among others. */
+/*
+ * Where those of an address are, among others: of two addresses the same with
+ * a probability of one in as many as there are, whoever has chosen them
+ * (Dietzfelbinger's multiply-shift).
+ */
 static struct peer **
 chain_of(struct peers *peers, const struct address *address)
 {
-	uint32_t	hash = 2166136261;
+	uint64_t	hash = peers->seeds[2];
+	uint32_t	word;
 	int			i;
 
-	for (i = 0; i < bits_of(address) / 8; i++)
-		hash = (hash ^ address->bytes[i]) * 16777619;
-	return &peers->chains[(hash ^ hash >> 16) % PEER_CHAINS];
+	for (i = 0; i < bits_of(address) / 32; i++)
+	{
+		memcpy(&word, address->bytes + 4 * i, sizeof(word));
+		hash += peers->seeds[i] * word;
+	}
+	return &peers->chains[hash >> (64 - CHAIN_BITS)];
 }
 
 static void

@@ -34,8 +34,8 @@ enum peer_state
 /* Idle or slow for so long, a connection may be closed for want of room. */
 #define PATIENCE_MICROS 1000000
 
-/* So many, and those of one address are found fast. */
-#define PEER_CHAINS 1024
+/* Those of one address are found fast: there are so many bits of chains. */
+#define CHAIN_BITS 10
 
 struct peers;
 
@@ -94,7 +94,8 @@ struct peers
 	const struct client_calls *calls;
 	void		(*happened) (struct loop_source *source, uint32_t events);
 	struct peer_list lists[PEER_STATES];	/* TAKING: who took last is last */
-	struct peer *chains[PEER_CHAINS];	/* by their address */
+	struct peer *chains[1 << CHAIN_BITS];	/* by their address, */
+	uint64_t	seeds[3];		/* and by chance: nobody knows who shares one */
 	size_t		held;			/* bytes of requests that are not whole */
 	size_t		ahead;			/* bytes that came behind those begun */
 	size_t		untaken;		/* bytes of answers that clients take */
