@@ -201,13 +201,13 @@ define_direct(void)
 	const int	major = EA_COMPAT_MAJOR;
 
 	DefineCustomBoolVariable("entityapi.direct_reads",
-							 "Whether look-ups by key and counts go past the "
+							 "Whether look-ups by key and counts bypass the "
 							 "executor.",
 							 NULL, &ea_guc_direct_reads, is_tested(major),
 							 PGC_SUSET, 0, NULL, NULL, NULL);
 	DefineCustomBoolVariable("entityapi.direct_writes",
-							 "Whether updates of one row and audit records go "
-							 "past the executor.",
+							 "Whether updates of one row and audit records "
+							 "bypass the executor.",
 							 NULL, &ea_guc_direct_writes, is_tested(major),
 							 PGC_SUSET, 0, NULL, NULL, NULL);
 	DefineCustomBoolVariable("entityapi.direct_scans",

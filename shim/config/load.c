@@ -76,8 +76,9 @@ static const struct setting settings[] =
 	STRING(socket_mode, "0660", 0,
 		   "permissions of Unix sockets, octal"),
 	STRING(front, "loop", 0,
-		   "the part that reads HTTP: loop, this program, for any number of clients; or "
-		   "civetweb, the library, with a thread for each, behind a proxy"),
+		   "the part that reads HTTP: loop, this program, for any number of "
+		   "clients; or civetweb, the library, with a thread for each, behind "
+		   "a proxy"),
 	STRING(database, "", SECRET,
 		   "libpq connection string or URI; empty: PGHOST, PGDATABASE, ..."),
 	STRING(replicas, "", SECRET | LIST,

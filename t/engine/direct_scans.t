@@ -1,4 +1,4 @@
-# What goes past the executor against the executor: key scans, counts on an
+# Code that bypasses the executor against the executor: key scans, counts on an
 # index, the look-up of a session, and pages by cursor.  Each comparison is one
 # request twice in one snapshot, with entityapi.direct_scans on and off, answers
 # compared byte by byte; or a count beside count(*), or a walk by cursors beside

@@ -68,7 +68,7 @@ subtest 'writes' => sub {
 
 # Where something is, auto_explain says so.  It is a hook, so that key scans end in
 # any case; the look-up of the session does not ask for hooks.
-subtest 'nothing goes past the executor' => sub {
+subtest 'nothing bypasses the executor' => sub {
 	my $token = $ed->{accessToken};
 	my $run = sub {
 		my ($switch) = @_;
