@@ -1,6 +1,3 @@
-/*
- * Whose turn it is, of the requests that wait.
- */
 #include <string.h>
 
 #include "base/clock.h"
