@@ -9,7 +9,7 @@
 #ifndef EA_PAST_H
 #define EA_PAST_H
 
-#include "history/past_values.h"
+#include "audit/past_values.h"
 #include "history/resource_log.h"
 #include "model/sqlbuf.h"
 

@@ -12,7 +12,7 @@
 #ifndef EA_RESOURCE_LOG_H
 #define EA_RESOURCE_LOG_H
 
-#include "history/past_names.h"
+#include "audit/past_names.h"
 
 /* The effect of an action on the resource that it is about. */
 typedef enum EaLogEffect

@@ -4,8 +4,8 @@
 #ifndef EA_PAST_VALUES_H
 #define EA_PAST_VALUES_H
 
+#include "audit/past_names.h"
 #include "engine/exec.h"
-#include "history/past_names.h"
 
 /* A field's value then: not known, null, or a value. */
 typedef struct EaPastValue

@@ -4,9 +4,9 @@
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
 
+#include "audit/past_names.h"
 #include "base/grow.h"
 #include "engine/exec.h"
-#include "history/past_names.h"
 
 typedef struct PastName
 {

@@ -12,9 +12,9 @@
 #include "utils/lsyscache.h"
 #include "utils/timestamp.h"
 
+#include "audit/past_values.h"
 #include "base/guc.h"
 #include "base/uuid.h"
-#include "history/past_values.h"
 
 bool
 ea_past_values_logged(const EaField *field)
