@@ -74,14 +74,34 @@ form_of(const EaJson *field)
 	return strcmp(kind, "oneOf") == 0 ? "toOne" : kind;
 }
 
+/* The entity that a list is of; ids alone do not say it. */
+static bool
+target_continues(const EaApplyPlan *plan, const EaJson *was,
+				 const EaJson *now)
+{
+	const char *from = text_of(ea_jsonread_get(was, "members")->first,
+							   "entity");
+	const char *to = text_of(ea_jsonread_get(now, "members")->first,
+							 "entity");
+	const EaDdlAlias *alias = ea_names_map_get(plan->change.aliases, from);
+
+	return alias->entity != NULL && !alias->replaced &&
+		strcmp(alias->entity, to) == 0;
+}
+
 /* A column that is dropped for one of another type takes its values along. */
 static bool
-continues(const EaDdlAlias *alias, const EaJson *was, const EaJson *now)
+continues(const EaApplyPlan *plan, const EaDdlAlias *alias,
+		  const EaJson *was, const EaJson *now)
 {
-	if (now == NULL || strcmp(form_of(was), form_of(now)) != 0)
+	const char *form = form_of(was);
+
+	if (now == NULL || strcmp(form, form_of(now)) != 0)
 		return false;
-	return strcmp(form_of(was), "attribute") != 0 ||
-		ea_names_map_get(alias->columns, text_of(was, "column")) != NULL;
+	if (strcmp(form, "attribute") == 0)
+		return ea_names_map_get(alias->columns,
+								text_of(was, "column")) != NULL;
+	return strcmp(form, "toOne") == 0 || target_continues(plan, was, now);
 }
 
 static void
@@ -120,7 +140,8 @@ find_continued(const EaApplyPlan *plan, Continued *continued)
 			const char *to = ea_names_map_get(alias->fields, from);
 
 			if (to != NULL &&
-				continues(alias, field, find_named(fields_of(now), to)))
+				continues(plan, alias, field,
+						  find_named(fields_of(now), to)))
 				add_continued(continued, name, from, alias->entity, to);
 		}
 	}

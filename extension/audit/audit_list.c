@@ -521,7 +521,7 @@ add_known(EaSqlBuf *b, const Conditions *conditions, const Range *range)
 #define COLUMNS \
 	"id, at, tenant_id, actor_id, actor_kind, actor_username, actor_key_id," \
 	" action, outcome, target_type, target_id, changes," \
-	" request_id, host(ip), detail"
+	" request_id, host(ip), detail, revision"
 
 /*
  * The types of these columns, and of the one that says whether the record is
@@ -530,7 +530,7 @@ add_known(EaSqlBuf *b, const Conditions *conditions, const Range *range)
 static const Oid column_types[] = {
 	UUIDOID, TIMESTAMPTZOID, UUIDOID, TEXTOID, TEXTOID, TEXTOID, TEXTOID,
 	TEXTOID, TEXTOID, TEXTOID, TEXTOID, JSONOID, TEXTOID, TEXTOID, TEXTOID,
-	BOOLOID
+	INT4OID, BOOLOID
 };
 
 enum
@@ -538,7 +538,8 @@ enum
 	COLUMN_ID, COLUMN_AT, COLUMN_TENANT_ID, COLUMN_ACTOR_ID,
 	COLUMN_ACTOR_KIND, COLUMN_ACTOR_USERNAME, COLUMN_ACTOR_KEY_ID,
 	COLUMN_ACTION, COLUMN_OUTCOME, COLUMN_TARGET_TYPE, COLUMN_TARGET_ID,
-	COLUMN_CHANGES, COLUMN_REQUEST_ID, COLUMN_IP, COLUMN_DETAIL, COLUMN_SHOWN
+	COLUMN_CHANGES, COLUMN_REQUEST_ID, COLUMN_IP, COLUMN_DETAIL,
+	COLUMN_REVISION, COLUMN_SHOWN
 };
 
 typedef struct ListPage
@@ -549,12 +550,16 @@ typedef struct ListPage
 	Cursor		shown;			/* the last one shown, */
 	Cursor		read;			/* and read */
 	bool		foreign;		/* that is not of the caller's tenant */
-	List	   *sights;			/* EaAuditSight, of the types so far */
+	EaAuditSights sights;
 	MemoryContext mcxt;			/* for the changes of one record */
 } ListPage;
 
-/* Changes are there as text, as a tree, and in the answer. */
+/*
+ * Changes are there as text, as a tree, and in the answer; where fields are
+ * shown one by one, as values and as text of each as well.
+ */
 #define COPIES_OF_CHANGES 3
+#define COPIES_OF_FIELDS 5
 
 /* NULL where there is none. */
 static char *
@@ -564,6 +569,20 @@ get_text(TupleTableSlot *slot, int column)
 		: TextDatumGetCString(slot->tts_values[column]);
 }
 
+static const EaAuditSight *
+sight_of(ListPage *page, TupleTableSlot *slot, EaAuditAbout *about)
+{
+	const char *action = get_text(slot, COLUMN_ACTION);
+	const char *type = get_text(slot, COLUMN_TARGET_TYPE);
+
+	about->action = action != NULL ? action : "";
+	about->type = type != NULL ? type : "";
+	about->revision = slot->tts_isnull[COLUMN_REVISION] ? 0
+		: DatumGetInt32(slot->tts_values[COLUMN_REVISION]);
+	about->at = page->read.at;
+	return ea_audit_list_sight(&page->sights, about);
+}
+
 /* The changes are JSON already, and may be long. */
 static void
 write_changes(ListPage *page, TupleTableSlot *slot)
@@ -571,9 +590,8 @@ write_changes(ListPage *page, TupleTableSlot *slot)
 	EaRequest  *req = page->req;
 	Datum		value = slot->tts_values[COLUMN_CHANGES];
 	StringInfo	out = req->out;
-	char	   *action = get_text(slot, COLUMN_ACTION);
-	char	   *type = get_text(slot, COLUMN_TARGET_TYPE);
 	const EaAuditSight *sight;
+	EaAuditAbout about;
 	MemoryContext old;
 	text	   *changes;
 
@@ -582,24 +600,24 @@ write_changes(ListPage *page, TupleTableSlot *slot)
 		ea_jsonwrite_lit(out, "{}");
 		return;
 	}
-	sight = ea_audit_list_sight(req, &page->sights, action ? action : "",
-								type ? type : "");
-	if (!sight->all && sight->entity == NULL)
+	sight = sight_of(page, slot, &about);
+	if (!sight->all && sight->names == NULL)
 	{
 		ea_jsonwrite_lit(out, "{}");
 		return;
 	}
 	ea_limits_answer(req, out->len + toast_raw_datum_size(value),
 					 "page[size]");
-	ea_limits_keep(req, COPIES_OF_CHANGES * toast_raw_datum_size(value),
-				   "page[size]");
+	ea_limits_keep(req, (sight->all ? COPIES_OF_CHANGES : COPIES_OF_FIELDS) *
+				   toast_raw_datum_size(value), "page[size]");
 	old = MemoryContextSwitchTo(page->mcxt);
 	changes = DatumGetTextPP(value);
 	if (sight->all)
 		appendBinaryStringInfo(out, VARDATA_ANY(changes),
 							   VARSIZE_ANY_EXHDR(changes));
 	else
-		ea_audit_list_fields(req, sight->entity, VARDATA_ANY(changes),
+		ea_audit_list_fields(req, sight, about.revision,
+							 VARDATA_ANY(changes),
 							 VARSIZE_ANY_EXHDR(changes));
 	MemoryContextSwitchTo(old);
 	MemoryContextReset(page->mcxt);
@@ -746,6 +764,7 @@ ea_audit_list(EaRequest *req)
 	Range		range = {0};
 	bool		complete;
 
+	page.sights.req = req;
 	page.mcxt = AllocSetContextCreate(CurrentMemoryContext,
 									  "entityapi changes of a record",
 									  ALLOCSET_DEFAULT_SIZES);

@@ -7,6 +7,7 @@
 #include "postgres.h"
 
 #include "audit/audit_sight.h"
+#include "audit/past_values.h"
 #include "authz/authz.h"
 #include "authz/policy_sql.h"
 #include "base/guc.h"
@@ -42,49 +43,109 @@ sees_field(EaRequest *req, EaField *field)
 	return true;
 }
 
-/*
- * Nothing says which callers could see values of a type that is declared no
- * more.
- */
-static EaAuditSight *
-find_sight(EaRequest *req, const char *type)
-{
-	EaAuditSight *sight = palloc0(sizeof(EaAuditSight));
-	EaEntity   *entity = ea_catalog_type(req->catalog, type);
+/* -------- of one entity -------- */
 
-	sight->type = pstrdup(type);
-	if (entity == NULL)
-		return sight;
-	sight->all = ea_authz_bypasses(req, entity);
-	if (!sight->all && sees_rows(req, entity))
-		sight->entity = entity;
-	return sight;
-}
-
-const EaAuditSight *
-ea_audit_list_sight(EaRequest *req, List **known, const char *action,
-					const char *type)
+typedef struct EntitySight
 {
-	static const EaAuditSight everything = {.all = true};
-	EaAuditSight *sight;
+	EaEntity   *entity;
+	EaAuditSight sight;
+} EntitySight;
+
+static const EaAuditSight *
+sight_of(EaAuditSights *sights, EaEntity *entity)
+{
+	EntitySight *found;
 	ListCell   *lc;
 
-	if (req->principal->super_admin || !is_about_entity(action))
-		return &everything;
-	foreach(lc, *known)
+	foreach(lc, sights->known)
 	{
-		sight = lfirst(lc);
-		if (strcmp(sight->type, type) == 0)
-			return sight;
+		found = lfirst(lc);
+		if (found->entity == entity)
+			return &found->sight;
 	}
-	sight = find_sight(req, type);
-	*known = lappend(*known, sight);
-	return sight;
+	found = palloc0(sizeof(EntitySight));
+	found->entity = entity;
+	found->sight.all = ea_authz_bypasses(sights->req, entity);
+	if (!found->sight.all && sees_rows(sights->req, entity))
+		found->sight.names = ea_past_names_read(sights->req, entity);
+	sights->known = lappend(sights->known, found);
+	return &found->sight;
+}
+
+/*
+ * Nothing says which callers could see values of what is there no more,
+ * whatever has its name today.
+ */
+const EaAuditSight *
+ea_audit_list_sight(EaAuditSights *sights, EaAuditAbout *about)
+{
+	static const EaAuditSight everything = {.all = true};
+	static const EaAuditSight nothing = {.all = false};
+	EaRequest  *req = sights->req;
+	EaEntity   *entity = NULL;
+	const char *name;
+
+	if (req->principal->super_admin || !is_about_entity(about->action))
+		return &everything;
+	if (sights->types == NULL)
+		sights->types = ea_past_names_read(req, NULL);
+	if (about->revision == 0)
+		about->revision = ea_past_names_revision(about->at);
+	name = ea_past_names_entity(sights->types, about->type, about->revision);
+	if (name != NULL)
+		entity = ea_catalog_entity(req->catalog, name);
+	return entity == NULL ? &nothing : sight_of(sights, entity);
+}
+
+/* -------- fields -------- */
+
+/* One side of a change; sees_field() has said yes. */
+static void
+write_side(StringInfo out, const EaPastNames *names, EaField *field,
+		   int revision, const EaJson *json, const char *source)
+{
+	const char *text = source + json->start;
+	int			len = json->end - json->start;
+	EaPastValue value;
+
+	if (ea_catalog_is_to_many(field))
+	{
+		appendBinaryStringInfo(out, text, len);
+		return;
+	}
+	ea_past_values_take(names, field, revision, json, source, &value);
+
+	/* a target that is there no more, or that the field has no more */
+	if (field->kind != EA_ATTRIBUTE && !value.known)
+		ea_past_values_null(&value);
+	ea_past_values_write(out, field, &value, text, len);
+}
+
+static void
+write_field(StringInfo out, const EaPastNames *names, EaField *field,
+			int revision, const EaJson *change, const char *source)
+{
+	StringInfoData from;
+	StringInfoData to;
+
+	initStringInfo(&from);
+	initStringInfo(&to);
+	write_side(&from, names, field, revision, change->first, source);
+	write_side(&to, names, field, revision, change->first->next, source);
+	if (field->kind != EA_ATTRIBUTE &&
+		ea_past_values_alike(from.data, to.data))
+		return;
+	ea_jsonwrite_key(out, field->name);
+	appendStringInfoCharMacro(out, '[');
+	appendBinaryStringInfo(out, from.data, from.len);
+	appendStringInfoCharMacro(out, ',');
+	appendBinaryStringInfo(out, to.data, to.len);
+	appendStringInfoCharMacro(out, ']');
 }
 
 void
-ea_audit_list_fields(EaRequest *req, EaEntity *entity, const char *changes,
-					 int len)
+ea_audit_list_fields(EaRequest *req, const EaAuditSight *sight, int revision,
+					 const char *changes, int len)
 {
 	EaJsonFault fault;
 	int			depth = Max(ea_guc_max_json_depth, EA_JSON_MAX_DEPTH);
@@ -94,14 +155,13 @@ ea_audit_list_fields(EaRequest *req, EaEntity *entity, const char *changes,
 	for (EaJson *member = tree ? tree->first : NULL; member;
 		 member = member->next)
 	{
-		EaField    *field = ea_catalog_field(entity, member->key,
-											 strlen(member->key));
+		EaField    *field = ea_past_names_field(sight->names, member->key,
+												revision);
 
-		if (field == NULL || !sees_field(req, field))
+		if (field == NULL || member->kind != EA_JSON_ARRAY ||
+			member->count != 2 || !sees_field(req, field))
 			continue;
-		ea_jsonwrite_key(req->out, member->key);
-		appendBinaryStringInfo(req->out, changes + member->start,
-							   member->end - member->start);
+		write_field(req->out, sight->names, field, revision, member, changes);
 	}
 	appendStringInfoChar(req->out, '}');
 }

@@ -4,24 +4,41 @@
 #ifndef EA_AUDIT_SIGHT_H
 #define EA_AUDIT_SIGHT_H
 
-#include "model/catalog.h"
-#include "request/request.h"
+#include "audit/past_names.h"
 
-/* The caller's sight of values of one type, in records of one kind. */
+/* A record, as far as it says what its changes are about. */
+typedef struct EaAuditAbout
+{
+	const char *action;
+	const char *type;
+	int			revision;		/* 0: it says none */
+	TimestampTz at;
+} EaAuditAbout;
+
+/* The caller's sight of values of one entity. */
 typedef struct EaAuditSight
 {
-	const char *type;
-	bool		all;			/* else single fields, of the entity */
-	EaEntity   *entity;			/* NULL: none */
+	bool		all;
+	EaPastNames *names;			/* of fields to be shown; NULL: none */
 } EaAuditSight;
 
-/* Those are kept in the list, so that each type is looked up once. */
-extern const EaAuditSight *ea_audit_list_sight(EaRequest *req, List **known,
-											   const char *action,
-											   const char *type);
+/* Zeros, and the request. */
+typedef struct EaAuditSights
+{
+	EaRequest  *req;
+	EaPastNames *types;			/* read when the first record needs them */
+	List	   *known;			/* so that each entity is looked up once */
+} EaAuditSights;
 
-/* Append the fields of `{"name":[before,after],...}` that it may see. */
-extern void ea_audit_list_fields(EaRequest *req, EaEntity *entity,
-								 const char *changes, int len);
+/* Of a record's values.  Sets the revision where it says none. */
+extern const EaAuditSight *ea_audit_list_sight(EaAuditSights *sights,
+											   EaAuditAbout *about);
+
+/*
+ * Append the fields of `{"name":[before,after],...}` that the caller may see,
+ * under today's names.
+ */
+extern void ea_audit_list_fields(EaRequest *req, const EaAuditSight *sight,
+								 int revision, const char *changes, int len);
 
 #endif							/* EA_AUDIT_SIGHT_H */

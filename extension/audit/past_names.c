@@ -42,18 +42,23 @@ name_row(void *arg, TupleTableSlot *slot)
 		ea_catalog_field(names->entity, name->field, strlen(name->field));
 }
 
+/*
+ * Names that are newer, or older, than the declarations would give a value to
+ * another field.
+ */
 EaPastNames *
-ea_past_names_read(EaEntity *entity)
+ea_past_names_read(EaRequest *req, EaEntity *entity)
 {
 	EaPastNames *names = palloc0(sizeof(EaPastNames));
 
 	names->entity = entity;
-	ea_exec_one(EA_EXEC_READ,
-				"SELECT entity, field, name, first, last"
-				" FROM entityapi.past_name WHERE entity = $1 OR field = ''",
-				ea_params(EA_TEXT(entity->name)),
-				EA_READER(name_row, TEXTOID, TEXTOID, TEXTOID, INT4OID,
-						  INT4OID), names);
+	ea_exec_latest(EA_EXEC_READ,
+				   "SELECT entity, field, name, first, last"
+				   " FROM entityapi.past_name WHERE entity = $1 OR field = ''",
+				   ea_params(EA_TEXT(entity == NULL ? "" : entity->name)),
+				   EA_READER(name_row, TEXTOID, TEXTOID, TEXTOID, INT4OID,
+							 INT4OID), names);
+	ea_catalog_require_current(req->catalog);
 	return names;
 }
 

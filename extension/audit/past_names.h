@@ -1,6 +1,10 @@
 /*
  * Names that the audit log had for an entity and its fields, and others'
  * types.
+ *
+ * Whoever shows what a record says of a resource, the log itself, histories
+ * and past states, asks here for the entity and the field that are meant.  A
+ * thing that is there no more has none, whatever has its name today.
  */
 #ifndef EA_PAST_NAMES_H
 #define EA_PAST_NAMES_H
@@ -10,8 +14,8 @@
 
 typedef struct EaPastNames EaPastNames;
 
-/* For records about resources of an entity. */
-extern EaPastNames *ea_past_names_read(EaEntity *entity);
+/* For records about resources of an entity; NULL: of types alone. */
+extern EaPastNames *ea_past_names_read(EaRequest *req, EaEntity *entity);
 
 /* The entity's resources were of this type then. */
 extern bool ea_past_names_is_type(const EaPastNames *names, const char *type,

@@ -14,6 +14,7 @@
 
 #include "audit/past_values.h"
 #include "base/guc.h"
+#include "base/jsonwrite.h"
 #include "base/uuid.h"
 
 bool
@@ -111,6 +112,20 @@ read_attribute(EaField *field, const EaJson *json, const char *source,
 }
 
 void
+ea_past_values_take(const EaPastNames *names, EaField *field, int revision,
+					const EaJson *json, const char *source,
+					EaPastValue *value)
+{
+	memset(value, 0, sizeof(EaPastValue));
+	if (json->kind == EA_JSON_NULL)
+		ea_past_values_null(value);
+	else if (field->kind != EA_ATTRIBUTE)
+		read_reference(names, field, revision, json, value);
+	else
+		read_attribute(field, json, source, value);
+}
+
+void
 ea_past_values_read(const EaPastNames *names, EaField *field, int revision,
 					const char *json, EaPastValue *value)
 {
@@ -119,15 +134,37 @@ ea_past_values_read(const EaPastNames *names, EaField *field, int revision,
 										 Max(ea_guc_max_json_depth,
 											 EA_JSON_MAX_DEPTH), &fault);
 
-	memset(value, 0, sizeof(EaPastValue));
 	if (tree == NULL)
-		return;
-	if (tree->kind == EA_JSON_NULL)
-		ea_past_values_null(value);
-	else if (field->kind != EA_ATTRIBUTE)
-		read_reference(names, field, revision, tree, value);
+		memset(value, 0, sizeof(EaPastValue));
 	else
-		read_attribute(field, tree, json, value);
+		ea_past_values_take(names, field, revision, tree, json, value);
+}
+
+void
+ea_past_values_write(StringInfo out, const EaField *field,
+					 const EaPastValue *value, const char *json, int len)
+{
+	if (value->known && value->isnull)
+		ea_jsonwrite_lit(out, "null");
+	else if (field->kind != EA_ATTRIBUTE)
+		ea_jsonwrite_identifier(out, field->members[value->member].type,
+								DatumGetUUIDP(value->value));
+	else if (value->known)
+		field->shown->write(out, value->value);
+	else
+		appendBinaryStringInfo(out, json, len);
+}
+
+bool
+ea_past_values_alike(const char *from, const char *to)
+{
+	static const char none[] = "null";
+
+	if (strcmp(from, "[]") == 0)
+		from = none;
+	if (strcmp(to, "[]") == 0)
+		to = none;
+	return strcmp(from, to) == 0;
 }
 
 void

@@ -5,6 +5,7 @@
 #define EA_PAST_VALUES_H
 
 #include "audit/past_names.h"
+#include "base/jsonread.h"
 #include "engine/exec.h"
 
 /* A field's value then: not known, null, or a value. */
@@ -32,6 +33,25 @@ extern void ea_past_values_time(EaField *field, TimestampTz at,
 extern void ea_past_values_read(const EaPastNames *names, EaField *field,
 								int revision, const char *json,
 								EaPastValue *value);
+
+/* The same from a tree, parsed from the source. */
+extern void ea_past_values_take(const EaPastNames *names, EaField *field,
+								int revision, const EaJson *json,
+								const char *source, EaPastValue *value);
+
+/*
+ * Append a value as documents show it: an attribute, which is shown as it was
+ * if today's type does not read it, or a reference, which must be known.
+ */
+extern void ea_past_values_write(StringInfo out, const EaField *field,
+								 const EaPastValue *value, const char *json,
+								 int len);
+
+/*
+ * The two sides of a relationship's change, as a caller is shown them, say
+ * nothing: they are equal, or both are empty.
+ */
+extern bool ea_past_values_alike(const char *from, const char *to);
 
 /* From a row, from *column on, which is moved behind the field. */
 extern void ea_past_values_row(EaField *field, TupleTableSlot *slot,

@@ -162,7 +162,7 @@ make_log(EaRequest *req, EaEntity *entity, const pg_uuid_t *id)
 	log->req = req;
 	log->entity = entity;
 	log->id = *id;
-	log->names = ea_past_names_read(entity);
+	log->names = ea_past_names_read(req, entity);
 	return log;
 }
 
