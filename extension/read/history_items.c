@@ -207,23 +207,36 @@ write_value(Writer *w, EaField *field, int revision, const char *json)
 	}
 	ea_limits_keep(w->req, COPIES_OF_VALUE * strlen(json), PAGE);
 	ea_past_values_read(w->past->names, field, revision, json, &value);
-	if (field->kind == EA_ATTRIBUTE)
-	{
-		/* a value that today's type does not read is shown as it was */
-		if (!value.known)
-			appendStringInfoString(w->out, json);
-		else if (value.isnull)
-			ea_jsonwrite_lit(w->out, "null");
-		else
-			field->shown->write(w->out, value.value);
-	}
-	else if (value.known && !value.isnull &&
-			 shows_target(targets_of(w, field, value.member),
-						  DatumGetUUIDP(value.value)))
-		ea_jsonwrite_identifier(w->out, field->members[value.member].type,
-								DatumGetUUIDP(value.value));
+	if (field->kind == EA_ATTRIBUTE ||
+		(value.known && !value.isnull &&
+		 shows_target(targets_of(w, field, value.member),
+					  DatumGetUUIDP(value.value))))
+		ea_past_values_write(w->out, field, &value, json, strlen(json));
 	else
 		ea_jsonwrite_lit(w->out, "null");
+}
+
+/*
+ * A relationship between what the caller may not read, which is left out: it
+ * would tell that there is something.
+ */
+static bool
+tells_nothing(Writer *w, const EaLogRecord *record, const EaLogChange *change)
+{
+	StringInfo	out = w->out;
+	StringInfoData from;
+	StringInfoData to;
+
+	if (change->field->kind == EA_ATTRIBUTE)
+		return false;
+	initStringInfo(&from);
+	initStringInfo(&to);
+	w->out = &from;
+	write_value(w, change->field, record->revision, change->from);
+	w->out = &to;
+	write_value(w, change->field, record->revision, change->to);
+	w->out = out;
+	return ea_past_values_alike(from.data, to.data);
 }
 
 static void
@@ -233,7 +246,7 @@ write_changes(Writer *w, const EaLogRecord *record, const EaLogDetail *detail)
 	{
 		const EaLogChange *change = &detail->changes[i];
 
-		if (!is_shown(w, change->field))
+		if (!is_shown(w, change->field) || tells_nothing(w, record, change))
 			continue;
 		ea_jsonwrite_key(w->out, change->field->name);
 		ea_jsonwrite_lit(w->out, "{\"from\":");
