@@ -209,12 +209,11 @@ write_related(Operation *op)
 
 /* name: of a schema of the entity, or of one that is named in full */
 static void
-write_content(Operation *op, const char *name)
+write_schema(Operation *op, const char *type, const char *name)
 {
 	EaApi	   *api = op->api;
 
-	ea_jsonfmt_put(api->out, "'content':{%q:{'schema':",
-				   ea_negotiation_answer(op->route->media));
+	ea_jsonfmt_put(api->out, "%,%q:{'schema':", type);
 	if (strcmp(name, "RelatedDocument") == 0)
 		write_related(op);
 	else if (strcmp(name, "ChangesDocument") == 0)
@@ -229,19 +228,28 @@ write_content(Operation *op, const char *name)
 }
 
 static void
+write_content(Operation *op, const char *name)
+{
+	ea_jsonfmt_put(op->api->out, "'content':{");
+	write_schema(op, ea_negotiation_answer(op->route->media), name);
+}
+
+static void
 write_request(Operation *op)
 {
 	EaApi	   *api = op->api;
+	const char *name = op->route->request;
 
-	if (op->route->request == NULL)
+	if (name == NULL)
 		return;
 	ea_jsonfmt_put(api->out, ",'requestBody':{'required':%s,",
 				   (op->route->flags & EA_ROUTE_NO_BODY) ? "false" : "true");
-	write_content(op, op->route->request);
-	if (op->route->media == EA_MEDIA_JSON_OR_FORM)
-		ea_jsonfmt_put(api->out, ",'application/x-www-form-urlencoded':"
-					   "{'schema':%s}",
-					   ea_openapi_refer(api, "schemas/ClientCredentials"));
+	write_content(op, name);
+	if (op->route->media == EA_MEDIA_JSONAPI)
+		write_schema(op, ea_negotiation_answer(EA_MEDIA_JSON), name);
+	else if (op->route->media == EA_MEDIA_JSON_OR_FORM)
+		write_schema(op, "application/x-www-form-urlencoded",
+					 "ClientCredentials");
 	ea_jsonfmt_put(api->out, "}}");
 }
 

@@ -17,6 +17,7 @@ typedef struct MediaType
 	char		name[128];		/* lower case; "" when malformed */
 	bool		has_ext;
 	bool		atomic;			/* ext is exactly the atomic extension */
+	bool		has_profile;
 	bool		foreign;		/* some parameter but ext, profile, q */
 	const char *parameter;		/* the first of these, as sent */
 	const char *ext;			/* and the extension, with its name */
@@ -100,7 +101,9 @@ note_parameter(MediaType *type, const char *name, const char *value,
 		type->weighted = true;
 		type->excluded = strtod(value, NULL) <= 0;
 	}
-	else if (strcmp(name, "profile") != 0)
+	else if (strcmp(name, "profile") == 0)
+		type->has_profile = true;
+	else
 	{
 		type->charset_utf8 = !type->foreign &&
 			strcmp(name, "charset") == 0 && pg_strcasecmp(value, "utf-8") == 0;
@@ -141,14 +144,28 @@ read_type(const char *p, MediaType *type)
 	return p;
 }
 
+/*
+ * A document of JSON:API is JSON, and most clients say no more of it.  The
+ * type is none that a page of another origin may send without being asked
+ * for, as it may those of forms.
+ */
+static bool
+is_plain_json(const MediaType *type)
+{
+	return strcmp(type->name, JSON) == 0 &&
+		(!type->foreign || type->charset_utf8) && !type->has_ext &&
+		!type->has_profile;
+}
+
 static bool
 fits_body(const MediaType *type, EaMedia media)
 {
 	switch (media)
 	{
 		case EA_MEDIA_JSONAPI:
-			return strcmp(type->name, JSONAPI) == 0 && !type->foreign &&
-				!type->has_ext;
+			return is_plain_json(type) ||
+				(strcmp(type->name, JSONAPI) == 0 && !type->foreign &&
+				 !type->has_ext);
 		case EA_MEDIA_ATOMIC:
 			return strcmp(type->name, JSONAPI) == 0 && !type->foreign &&
 				type->atomic;
@@ -207,6 +224,12 @@ misfit(const MediaType *type, EaMedia media)
 {
 	if (type->name[0] == '\0')
 		return "no media type stands there";
+	if (media == EA_MEDIA_JSONAPI && strcmp(type->name, JSON) == 0)
+	{
+		if (type->has_profile)
+			return "the parameter profile is not allowed";
+		media = EA_MEDIA_JSON;
+	}
 	if (strcmp(type->name, is_jsonapi(media) ? JSONAPI : JSON) != 0 &&
 		!(media == EA_MEDIA_JSON_OR_FORM && strcmp(type->name, FORM) == 0))
 		return psprintf("\"%s\" is another type", type->name);
@@ -266,7 +289,7 @@ refused_range(const char *header, EaMedia media)
 			nearest = type.excluded ? "q=0 excludes it" :
 				misfit(&type, media);
 		if (*p == '\0')
-			return psprintf(": %s", nearest);
+			return nearest == NULL ? "" : psprintf(": %s", nearest);
 	}
 }
 

@@ -48,6 +48,26 @@ subtest 'every operator is described' => sub {
 	is($listed, join(' ', map { "$_->{name} ($_->{title})" } EntityApi::Test::Rows::operators()), 'as its row has it');
 };
 
+subtest 'documents are taken as JSON, too' => sub {
+	my %seen;
+
+	for my $path (sort keys %{ $api->{paths} })
+	{
+		for my $method (grep { ref $api->{paths}{$path}{$_} eq 'HASH' } sort keys %{ $api->{paths}{$path} })
+		{
+			my $content = ($api->{paths}{$path}{$method}{requestBody} // next)->{content};
+			my ($one, $other) = @$content{ 'application/vnd.api+json', 'application/json' };
+			my $kind = $path !~ m{^/api/} ? 'other' : $path =~ m{/operations$} ? 'operations' : 'document';
+
+			is(!!$one, $kind eq 'document', "$method $path: JSON:API");
+			is(!!$other, $kind ne 'operations', 'JSON');
+			is_deeply($other, $one, 'of the same schema') if $kind eq 'document';
+			$seen{$kind}++;
+		}
+	}
+	is(join(' ', sort keys %seen), 'document operations other', 'of all kinds');
+};
+
 subtest 'every route is described' => sub {
 	open my $source, '<', "$checkout/extension/entry/routes.c" or die "routes.c: $!\n";
 	my $text = do { local $/; <$source> };

@@ -43,7 +43,21 @@ subtest 'Content-Type' => sub {
 		[ 415, "$plain;ext=\"\"" ],
 		[ 415, "$plain;ext=\"http://example.org/unknown\"" ],
 		[ 415, "$plain;EXT=\"http://example.org/unknown\"" ],
-		[ 415, 'application/json' ],
+		[ 201, 'application/json' ],
+		[ 201, 'Application/JSON' ],
+		[ 201, 'application/json;charset=utf-8' ],
+		[ 201, 'application/json ; charset="UTF-8"' ],
+		[ 415, 'application/json; charset=iso-8859-1' ],
+		[ 415, 'application/json;charset=utf-8;charset=utf-8' ],
+		[ 415, 'application/json;x=1' ],
+		[ 415, 'application/json;charset=utf-8;x=1' ],
+		[ 415, 'application/json;q=1' ],
+		[ 415, 'application/json;profile="http://example.org/a"' ],
+		[ 415, "application/json;ext=\"https://jsonapi.org/ext/atomic\"" ],
+		[ 415, 'application/json, application/json' ],
+		[ 415, 'application/jsonp' ],
+		[ 415, 'text/json' ],
+		[ 415, 'multipart/form-data; boundary=x' ],
 		[ 415, 'application/vnd.api+jsonx' ],
 		[ 415, 'application/vnd.api' ],
 		[ 415, 'text/plain' ],
@@ -67,10 +81,28 @@ subtest 'Content-Type' => sub {
 	{
 		my ($method, $path, $body) = @$case;
 		is(asked($method, $path, 'If-Match' => '*', body => $body, 'Content-Type' => "$plain;charset=utf-8")->{status}, 415, "$method $path");
+		my ($known, $json) = map { asked($method, $path, 'If-Match' => '*', body => $body, 'Content-Type' => $_) } $plain, 'application/json';
+		is($json->{status}, $known->{status}, 'as JSON it is what it is as JSON:API');
+		is($json->{headers}{'content-type'} // '', $known->{headers}{'content-type'} // '', 'and answered so');
 	}
+	is(asked(POST => '/operations', 'Content-Type' => 'application/json', Accept => $atomic, body => '{"atomic:operations":[]}')->{status}, 415, 'operations have a type of their own');
+	is(asked(POST => '/authors', 'Content-Type' => 'application/json', Accept => 'application/json', body => $author)->{status}, 201, 'both ways');
 	is(asked(DELETE => $editor->path($editor->made(authors => { name => 'x' })), 'Content-Type' => $plain, body => '{}')->{status}, 204,
 		'DELETE of a resource may have a body');
 	is(asked(GET => '/authors', 'Content-Type' => "$plain;charset=utf-8")->{status}, 200, 'nothing is said about no body');
+};
+
+subtest 'what is wrong with JSON' => sub {
+	for my $case (
+		[ 'application/json;x=1', 'the parameter x=1 is not allowed' ],
+		[ 'application/json; charset=latin1', 'the parameter charset=latin1 is not allowed' ],
+		[ 'application/json;profile="p"', 'the parameter profile is not allowed' ],
+		[ 'application/json;ext="e"', 'the extension ext="e" is not known' ])
+	{
+		my ($type, $why) = @$case;
+		is(asked(POST => '/authors', 'Content-Type' => $type, body => $author)->{json}{errors}[0]{detail},
+			"The body must be sent as $plain: $why.", $type);
+	}
 };
 
 subtest 'Accept' => sub {
@@ -137,14 +169,14 @@ subtest 'what is wrong with a media type' => sub {
 		[ "$plain;x=\"1;2\";y=1",              'the parameter x="1;2" is not allowed' ],
 		[ "$plain;$unknown",                   "the extension $unknown is not known" ],
 		[ $atomic,                             "the extension $known is not used here" ],
-		[ 'application/json',                  '"application/json" is another type' ],
+		[ 'text/plain',                        '"text/plain" is another type' ],
 		[ '*/*',                               '"*/*" is another type' ],
 		[ '?',                                 'no media type stands there' ])
 	{
 		my ($type, $why) = @$case;
 		my %asked = (POST => { 'Content-Type' => $type, body => $author }, GET => { Accept => $type });
 
-		for my $method ($type =~ m{^(?:application/json|\*/\*)$} ? 'POST' : qw(GET POST))
+		for my $method ($type eq '*/*' ? 'POST' : qw(GET POST))
 		{
 			my $error = asked($method => '/authors', %{ $asked{$method} })->{json}{errors}[0];
 
