@@ -353,7 +353,8 @@ SELECT pg_temp.call('u4', 'GET', '/auth/me');
 SELECT pg_temp.call('u4', 'POST', '/auth/logout');
 SELECT pg_temp.call(NULL, 'POST', '/auth/logout', '{"refreshToken": "garbage"}');
 SELECT pg_temp.call(NULL, 'POST', '/auth/logout', '{}');
-SELECT pg_temp.call(NULL, 'POST', '/auth/logout', '{"token": "x"}');
+SELECT body, left(pg_temp.call(NULL, 'POST', '/auth/logout', body), 3) FROM (VALUES ('{"token": "x"}'), ('{"refreshToken": 1}'), ('{"refreshToken": null, "a": {}}'),
+	('[]'), ('null'), ('"x"'), ('1'), ('{"refreshToken"}'), ('x'), (' ')) v(body);
 
 \echo === Users and tenants that are not active
 UPDATE entityapi.account SET status = 'DISABLED' WHERE id = pg_temp.id_of(U&'\00FCmit');

@@ -140,7 +140,7 @@ const EaBodyForm ea_refresh_logout_form = EA_BODY_FORM(
  * POST /auth/logout
  *
  * Ends the session of the refresh token, of the access token in the header, or
- * of both.  Having nothing to end is no fault.
+ * of both.  Having nothing to end is no fault, whatever the body says.
  */
 void
 ea_refresh_logout(EaRequest *req)
@@ -151,9 +151,8 @@ ea_refresh_logout(EaRequest *req)
 
 	if (req->body_len > 0)
 	{
-		const EaJson *body = ea_body_read(req, &ea_refresh_logout_form);
-
-		token = ea_body_member(body, "refreshToken", EA_JSON_STRING);
+		token = ea_body_member(ea_body_json(req), "refreshToken",
+							   EA_JSON_STRING);
 	}
 	if (token != NULL &&
 		ea_secret_read(&secret, EA_SECRET_REFRESH, token->text, token->len))
