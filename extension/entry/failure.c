@@ -10,7 +10,6 @@
 #include "mb/pg_wchar.h"
 
 #include "authz/authz.h"
-#include "base/guc.h"
 #include "cluster/distributed.h"
 #include "engine/exec.h"
 #include "entry/failure.h"
@@ -19,64 +18,7 @@
 #include "model/violation.h"
 #include "request/errors.h"
 #include "request/raised.h"
-
-/*
- * A pointer must lead to something that was sent (JSON:API "source"), so one
- * that does not is cut back to the nearest parent that exists.
- */
-static char *
-nearest_sent(EaRequest *req, char *pointer)
-{
-	EaJsonFault fault;
-	EaJson	   *at = ea_jsonread_parse(req->body, req->body_len,
-									   ea_guc_max_json_depth, &fault);
-	char	   *end = pointer;
-
-	while (at != NULL && *end == '/')
-	{
-		int			len = strcspn(end + 1, "/");
-		char	   *token = pnstrdup(end + 1, len);
-
-		if (at->kind == EA_JSON_ARRAY)
-		{
-			int			index = atoi(token);
-
-			for (at = at->first; at != NULL && index > 0; index--)
-				at = at->next;
-		}
-		else
-			at = ea_jsonread_get(at, token);
-		if (at != NULL)
-			end += len + 1;
-	}
-	*end = '\0';
-	return pointer;
-}
-
-static char *
-field_pointer(EaRequest *req, const EaField *field)
-{
-	const EaWriting *w = &req->writing;
-	const char *base = w->pointer == NULL ? "/data" : w->pointer;
-
-	/* where a relationship is written, data is its value */
-	if (w->field != NULL)
-		return ea_errors_pointer(w->operation == NULL ? "" : w->operation,
-								 "data");
-	base = ea_errors_pointer(base, field->kind == EA_ATTRIBUTE
-							 ? "attributes" : "relationships");
-	return ea_errors_pointer(base, field->name);
-}
-
-/* Where the caller has sent what the field is about. */
-static bool
-is_sent(EaRequest *req, const EaField *field)
-{
-	char	   *pointer = field_pointer(req, field);
-	int			len = strlen(pointer);
-
-	return strlen(nearest_sent(req, pointer)) == len;
-}
+#include "write/place.h"
 
 static bool
 may_read(EaRequest *req, EaField *field)
@@ -99,14 +41,15 @@ note_of(EaRequest *req, EaErrorCode code, EaField *field,
 	bool		sent = req->body_len > 0 && !w->deleting && !w->restoring &&
 	w->entity != NULL && (req->entity != NULL || w->operation != NULL);
 	bool		told = field != NULL && !w->releasing &&
-	((sent && is_sent(req, field)) || may_read(req, field));
+	((sent && ea_place_is_sent(req, field, w->field)) ||
+	 may_read(req, field));
 
 	if (told)
 		of_none = psprintf(of_field, field->name);
 	if (sent && (told || w->operation == NULL))
 		ea_errors_add(req, code, EA_AT_POINTER,
-					  nearest_sent(req, told ? field_pointer(req, field) :
-								   pstrdup("/data")), "%s", of_none);
+					  told ? ea_place_field(req, field, w->field) :
+					  ea_place_nearest(req, "/data"), "%s", of_none);
 	else
 		ea_errors_add(req, code, EA_AT_NONE, NULL, "%s", of_none);
 }

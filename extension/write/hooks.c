@@ -11,10 +11,12 @@
 #include "utils/fmgrprotos.h"
 #include "utils/jsonb.h"
 
+#include "authz/authz.h"
 #include "base/jsonfmt.h"
 #include "request/errors.h"
 #include "trust/udf.h"
 #include "write/hooks.h"
+#include "write/place.h"
 
 /* -------- the functions to call -------- */
 
@@ -95,12 +97,61 @@ make_context(const EaHookCall *call)
 
 /* -------- its answer -------- */
 
-static EA_NORETURN void
-reject_write(EaRequest *req, const EaHook *hook, const char *reason)
+/*
+ * The place that a hook means by a field: none where the request does not
+ * bring the field's resource, or where the caller may not know of it.
+ */
+static const char *
+place_of(const EaHookCall *call, EaField *field)
 {
+	EaRequest  *req = call->req;
+
+	if (call->op == EA_OP_DELETE || req->body_len == 0 ||
+		(req->field != NULL && req->field != field))
+		return NULL;
+	if (!ea_place_is_sent(req, field, req->field) &&
+		!(ea_authz_allows(req, field->entity, EA_OP_READ) &&
+		  ea_authz_readable(req, field)))
+		return NULL;
+	return ea_place_field(req, field, req->field);
+}
+
+static EA_NORETURN void
+reject_write(const EaHookCall *call, const EaHook *hook, const char *reason,
+			 const EaJson *name)
+{
+	EaRequest  *req = call->req;
+	const char *place = NULL;
+
+	if (name != NULL)
+	{
+		EaField    *field = ea_catalog_field(call->entity, name->text,
+											 name->len);
+
+		if (field == NULL)
+			ea_hooks_fail(req, hook, "its answer names a field that is not "
+						  "there");
+		place = place_of(call, field);
+	}
 	req->nproblems = 0;
-	ea_errors_throw(req, EA_ERR_HOOK_REJECTED, EA_AT_NONE, NULL,
+	ea_errors_throw(req, EA_ERR_HOOK_REJECTED,
+					place == NULL ? EA_AT_NONE : EA_AT_POINTER, place,
 					"%s hook rejected the request: %s", hook->name, reason);
+}
+
+/* `{"reject": "reason"}`, which may name a field. */
+static void
+read_rejection(const EaHookCall *call, const EaHook *hook, const EaJson *root)
+{
+	const EaJson *reason = ea_jsonread_get(root, "reject");
+	const EaJson *field = ea_jsonread_get(root, "field");
+
+	if (reason == NULL || reason->kind != EA_JSON_STRING ||
+		(root->count == 2
+		 ? field == NULL || field->kind != EA_JSON_STRING
+		 : root->count != 1))
+		return;
+	reject_write(call, hook, reason->text, field);
 }
 
 static void
@@ -132,13 +183,12 @@ run_hook(const EaHookCall *call, const EaHook *hook, EaHookChange *change)
 							 &fault);
 	if (root != NULL && root->kind == EA_JSON_NULL)
 		return;
-	if (root == NULL || root->kind != EA_JSON_OBJECT || root->count != 1)
-		ea_hooks_fail(req, hook, "its answer is none that a hook may give");
-	part = root->first;
-	if (strcmp(part->key, "reject") == 0 && part->kind == EA_JSON_STRING)
-		reject_write(req, hook, part->text);
-	if (change == NULL || strcmp(part->key, "attributes") != 0 ||
-		part->kind != EA_JSON_OBJECT)
+	if (root != NULL)
+		read_rejection(call, hook, root);
+	part = root != NULL && root->kind == EA_JSON_OBJECT && root->count == 1
+		? root->first : NULL;
+	if (change == NULL || part == NULL ||
+		strcmp(part->key, "attributes") != 0 || part->kind != EA_JSON_OBJECT)
 		ea_hooks_fail(req, hook, "its answer is none that a hook may give");
 	change->attributes = part;
 	change->source = answer;
