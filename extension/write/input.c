@@ -122,23 +122,61 @@ ea_input_form(EaRequest *req, EaEntity *entity, EaOperation op,
 	return input;
 }
 
+void
+ea_input_refuse(EaRequest *req, const EaField *field, const EaField *side,
+				const char *pointer)
+{
+	ea_errors_add(req, EA_ERR_READ_ONLY, EA_AT_POINTER, pointer,
+				  side->read_only ? "The field \"%s\" is read-only."
+				  : "The field \"%s\" can only be set on creation.",
+				  field->name);
+}
+
+/*
+ * A member that cannot be set is compared with the row later, for a caller
+ * that may read it: for others the answer would tell what the row has.
+ */
+static bool
+may_repeat(EaInput *input, EaField *field, const EaJson *member)
+{
+	return member != NULL && input->op == EA_OP_UPDATE &&
+		ea_authz_allows(input->req, input->entity, EA_OP_READ) &&
+		ea_authz_readable(input->req, field);
+}
+
+static void
+note_unsettable(EaInput *input, EaField *field, EaField *side,
+				const EaJson *member, const char *pointer)
+{
+	EaRepeated *repeated;
+
+	if (!may_repeat(input, field, member))
+	{
+		ea_input_refuse(input->req, field, side, pointer);
+		return;
+	}
+	repeated = EA_GROW_ARRAY(input->repeated, input->nrepeated,
+							 input->maxrepeated);
+	repeated->field = field;
+	repeated->side = side;
+	repeated->json = member;
+	repeated->pointer = pointer;
+}
+
 /*
  * A field may be written as far as the one that it mirrors may, which is
  * another entity's: its rows are what is changed then.
  */
 static bool
 is_writable(EaInput *input, EaField *field, EaField *side,
-			const char *pointer)
+			const EaJson *member, const char *pointer)
 {
 	EaRequest  *req = input->req;
 	bool		later = input->op == EA_OP_UPDATE || side != field;
 
 	if (side->read_only || (side->write_once && later))
 	{
-		ea_errors_add(req, EA_ERR_READ_ONLY, EA_AT_POINTER, pointer,
-					  side->read_only ? "The field \"%s\" is read-only."
-					  : "The field \"%s\" can only be set on creation.",
-					  field->name);
+		note_unsettable(input, field, side, member, pointer);
 		return false;
 	}
 	if (!ea_authz_writable(req, side) ||
@@ -153,14 +191,16 @@ is_writable(EaInput *input, EaField *field, EaField *side,
 
 /*
  * The field may be set by this caller, here and now; notes the fault that it
- * answers with otherwise.
+ * answers with otherwise.  member: of a resource object, NULL: linkage alone.
  */
 static bool
-may_set(EaInput *input, EaField *field, const char *pointer)
+may_set(EaInput *input, EaField *field, const EaJson *member,
+		const char *pointer)
 {
-	return is_writable(input, field, field, pointer) &&
+	return is_writable(input, field, field, member, pointer) &&
 		(field->mapped_by == NULL ||
-		 is_writable(input, field, ea_catalog_mirrored(field), pointer));
+		 is_writable(input, field, ea_catalog_mirrored(field), member,
+					 pointer));
 }
 
 /*
@@ -185,7 +225,7 @@ writable_field(EaInput *input, const EaJson *member, bool attribute,
 					  attribute ? "attribute" : "relationship", member->key);
 		return NULL;
 	}
-	return may_set(input, field, pointer) ? field : NULL;
+	return may_set(input, field, member, pointer) ? field : NULL;
 }
 
 /*
@@ -388,7 +428,7 @@ ea_input_relationship(EaRequest *req, EaField *field, const EaJson *json,
 	EaInput    *input = new_input(req, field->entity, EA_OP_UPDATE);
 
 	input->pointer = pointer;
-	if (may_set(input, field, pointer))
+	if (may_set(input, field, NULL, pointer))
 		read_linkage(req, field, json, pointer, removing,
 					 &input->fields[field->index]);
 	return input;

@@ -26,6 +26,18 @@ typedef struct EaInputField
 	const char *pointer;		/* of the value, for later faults */
 } EaInputField;
 
+/*
+ * A member of an update that nobody may set: it says nothing new where the row
+ * has its value (write/repeated.h).
+ */
+typedef struct EaRepeated
+{
+	EaField    *field;
+	EaField    *side;			/* that cannot be set: it, or its mirror */
+	const EaJson *json;
+	const char *pointer;
+} EaRepeated;
+
 typedef struct EaInput EaInput;
 
 /*
@@ -46,6 +58,9 @@ struct EaInput
 	EaJson	   *attributes;		/* objects, or NULL */
 	EaJson	   *relationships;
 	EaInputField *fields;		/* by field index */
+	int			nrepeated;
+	int			maxrepeated;
+	EaRepeated *repeated;		/* those that the caller may read */
 	EaCompletion complete;		/* within atomic operations, else NULL */
 	void	   *complete_arg;
 };
@@ -66,8 +81,16 @@ extern EaInput *ea_input_object(EaRequest *req, EaEntity *entity,
 								EaOperation op, const EaJson *data,
 								const char *pointer);
 
-/* Read the values.  Every fault is noted; the caller checks for them. */
+/*
+ * Read the values.  Every fault is noted; the caller checks for them, and for
+ * what is repeated.
+ */
 extern void ea_input_values(EaInput *input);
+
+/* Note that a field cannot be set: the fault of a repeated member, too. */
+extern void ea_input_refuse(EaRequest *req, const EaField *field,
+							const EaField *side, const char *pointer);
+
 
 /*
  * Note a fault for each target that the caller does not see; one statement

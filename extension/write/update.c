@@ -16,6 +16,7 @@
 #include "write/finish.h"
 #include "write/hook_phases.h"
 #include "write/links.h"
+#include "write/repeated.h"
 #include "write/update.h"
 #include "write/write_policy.h"
 #include "write/written.h"
@@ -150,84 +151,6 @@ ea_update_set(EaInput *input, EaRowSink *sink, const pg_uuid_t *id,
 	return ea_changes_updated(input, id, before, version);
 }
 
-/* -------- values accepted only where they are stored -------- */
-
-static const char *
-value_text(const EaField *field, Datum value)
-{
-	StringInfoData buf;
-
-	initStringInfo(&buf);
-	field->type->write(&buf, value);
-	return buf.data;
-}
-
-static bool
-is_odd_value(const EaInput *input, int field)
-{
-	return input->fields[field].given && !input->fields[field].isnull &&
-		input->fields[field].odd != NULL;
-}
-
-static void
-stored_row(void *arg, TupleTableSlot *slot)
-{
-	EaInput    *input = arg;
-	EaEntity   *entity = input->entity;
-	int			column = 1;
-
-	for (int i = 0; i < entity->nfields; i++)
-	{
-		EaField    *field = &entity->fields[i];
-
-		if (!is_odd_value(input, i))
-			continue;
-		if (!slot->tts_isnull[column] &&
-			strcmp(value_text(field, slot->tts_values[column]),
-				   value_text(field, input->fields[i].value)) == 0)
-			input->fields[i].odd = NULL;
-		column++;
-	}
-}
-
-/*
- * Values that no document may bring are compared with those of the row, which
- * is held: so a value that was read can be written back.
- */
-static void
-check_odd(EaInput *input, const pg_uuid_t *id)
-{
-	EaRequest  *req = input->req;
-	EaEntity   *entity = input->entity;
-	bool		any = false;
-	EaSqlBuf	b;
-	int			alias;
-
-	for (int i = 0; i < entity->nfields; i++)
-		any |= is_odd_value(input, i);
-	if (!any)
-		return;
-	ea_sqlbuf_init(&b, req);
-	ea_sqlbuf_add(&b, "SELECT ");
-	ea_sqlbuf_select(&b, 0, entity->id_column, UUIDOID);
-	for (int i = 0; i < entity->nfields; i++)
-	{
-		if (is_odd_value(input, i))
-			ea_sqlbuf_select_field(&b, 0, &entity->fields[i]);
-	}
-	alias = ea_sqlbuf_from(&b, entity, EA_OP_READ);
-	ea_sqlbuf_is(&b, alias, entity->id_column, id);
-	ea_sqlbuf_add(&b, " FOR UPDATE");
-	ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, stored_row, input);
-	for (int i = 0; i < entity->nfields; i++)
-	{
-		if (is_odd_value(input, i))
-			ea_errors_add(req, EA_ERR_INVALID_VALUE, EA_AT_POINTER,
-						  input->fields[i].pointer, "The field \"%s\" %s.",
-						  entity->fields[i].name, input->fields[i].odd);
-	}
-}
-
 void
 ea_update_apply(EaInput *input, EaRowSink *sink,
 				const pg_uuid_t *id, const EaIfMatch *match)
@@ -241,7 +164,7 @@ ea_update_apply(EaInput *input, EaRowSink *sink,
 	ea_hook_phases_guard(&around, req, entity, EA_OP_UPDATE, id,
 						 input->attributes);
 	ea_input_values(input);
-	check_odd(input, id);
+	ea_repeated_check(input, id);
 	if (asks)
 	{
 		ea_finish_check_row(req, entity, id, match, true);
