@@ -411,6 +411,9 @@ subtest 'all or nothing' => sub {
 	$editor->batch_refused('two values swapped', 409, 'UNIQUE_VIOLATION', "$list/0/data/attributes/name",
 		update($taken, { name => 'Other' }), update($editor->made(genres => { name => 'Other' }), { name => 'Taken' }));
 	results('freed before it is taken', update($taken, { name => 'Free' }), add(genres => { name => 'Taken' }));
+	my ($one, $two) = map { $editor->made(genres => { name => $_ }) } qw(One Two);
+	results('swapped by way of a third value', update($one, { name => unique() }), update($two, { name => 'One' }), update($one, { name => 'Two' }));
+	is(join(' ', map { $editor->current($_)->{attributes}{name} } $one, $two), 'Two One', 'each has that of the other');
 };
 
 subtest 'who may' => sub {

@@ -467,6 +467,16 @@ subtest 'update' => sub {
 			$method => $path, data => { @data, attributes => { name => 'x', code => 'taken value' } });
 		unlike($answer->{body}, qr/taken value/, 'the value is not told');
 	}
+	my ($one, $two) = map { made(specimens => { name => $_, code => $_ }) } qw(one two);
+	my $swap = sub {
+		my @operations = map { { op => 'update', data => { type => 'specimens', id => $_->[0]{id}, attributes => { code => $_->[1] } } } } @_;
+		return $editor->call(POST => '/operations', body => JSON::PP->new->encode({ 'atomic:operations' => \@operations }),
+			headers => { map { $_ => "$type;ext=\"https://jsonapi.org/ext/atomic\"" } qw(Content-Type Accept) });
+	};
+	my $answer = $swap->([ $one, 'two' ], [ $two, 'one' ]);
+	is("$answer->{status} $answer->{json}{errors}[0]{source}{pointer}", '409 /atomic:operations/0/data/attributes/code', 'two values swapped: the first that meets a taken one');
+	is($swap->([ $one, undef ], [ $two, 'one' ], [ $one, 'two' ])->{status}, 200, 'they are swapped by way of null');
+	is(join(' ', map { $editor->good(200, GET => "/specimens/$_->{id}")->{json}{data}{attributes}{code} } $one, $two), 'two one', 'each has that of the other');
 	made(lockers => { number => 1 }, { holder => to($ann) });
 	$editor->refused('a one-to-one that is taken', 409, 'UNIQUE_VIOLATION', undef, POST => '/lockers',
 		data => { type => 'lockers', attributes => { number => 2 }, relationships => { holder => to($ann) } });
