@@ -22,6 +22,9 @@
 /* How often it is looked whether a client takes too long. */
 #define TICK_MS 100
 
+/* Requests that begin in a turn of the loop. */
+#define MOST_BEGUN 16
+
 /*
  * So long at most is nobody seen who has not been ready before, as while
  * thousands are told that they have waited for too long, or are cut.
@@ -108,6 +111,8 @@ begin(struct loop_front *front, struct peer *peer,
 
 	/* one that is refused on its way has not waited for its turn */
 	turn_begins(&front->turns, peer->turn);
+	peer->is_usual = front->head.target != NULL &&
+		turn_of_target(front->head.target) == TURN_USUAL;
 	if (peer->state == PEER_READY && arrival.refusal == NULL)
 		arrival.overdue = weigh(front, arrival.waited, now);
 	arrival.leaves = !peers_keep(&front->peers, peer, arrived->rest,
@@ -524,6 +529,7 @@ turn(struct front *self, const struct config *config)
 	struct loop_front *front = (struct loop_front *) self;
 	uint64_t	until;
 	struct peer *peer;
+	int			begun = 0;
 
 	front->peers.config = config;
 	front->peers.sending = 0;
@@ -535,7 +541,7 @@ turn(struct front *self, const struct config *config)
 	while ((peer = next_peer(front)) != NULL)
 	{
 		serve(front, peer);
-		if (now_micros() > until)
+		if (++begun == MOST_BEGUN || now_micros() > until)
 			return 0;
 	}
 	if (front->looks_on)

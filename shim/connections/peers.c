@@ -21,7 +21,7 @@
 #define MOST_UNTAKEN ((size_t) 256 * 1024 * 1024)
 
 /* Bytes of large ones that are sent at once to a client, and in a turn. */
-#define PIECE ((size_t) 128 * 1024)
+#define PIECE ((size_t) 64 * 1024)
 #define MOST_SENDING (2 * PIECE)
 
 #define NEWS (EPOLLIN | EPOLLRDHUP)
@@ -303,11 +303,14 @@ read_start(const struct peer *peer, char *start)
 	start[length] = '\0';
 }
 
+/* Who has asked for anything else does not ask for health. */
 static enum turn
 find_turn(const struct peer *peer)
 {
 	char		start[TURN_BYTES + 1];
 
+	if (peer->is_usual)
+		return TURN_USUAL;
 	read_start(peer, start);
 	return turn_of(start);
 }

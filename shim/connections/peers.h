@@ -60,6 +60,7 @@ struct peer
 	bool		refused;		/* constant: one of its address too many */
 	enum turn	turn;			/* what its request is, as far as is known */
 	bool		looked_at;		/* it is */
+	bool		is_usual;		/* the one before was: this one will be, too */
 	bool		spoken;			/* there is something to read */
 	bool		ended;			/* its client says no more behind that */
 	bool		broken;			/* it takes no more */

@@ -1,5 +1,6 @@
 #include <limits.h>
 #include <poll.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 
@@ -8,11 +9,11 @@
 #include "database/unread.h"
 
 /*
- * Of a message libpq receives so much at first, and beyond the other all that
- * comes as long as it comes.
+ * Of a message libpq receives so much at first, and beyond 32 KiB all that
+ * comes as long as it comes; something may come between a look and the next.
  */
 #define FIRST_BYTES (16 * 1024)
-#define SMALL_BYTES (32 * 1024)
+#define SMALL_BYTES (24 * 1024)
 
 /* So long a large answer is received at a stretch, or waited for. */
 #define RECEIVE_MICROS 100000
@@ -32,12 +33,53 @@ channel_open(struct channel *channel, PGconn *connection)
 	return PQenterPipelineMode(connection) == 1;
 }
 
+/* A connection that is closed by a helper. */
+struct closing
+{
+	struct task task;
+	PGconn	   *connection;
+};
+
+static void
+close_one(struct task *task)
+{
+	struct closing *closing = (struct closing *) task;
+
+	PQfinish(closing->connection);
+	closing->connection = NULL;
+}
+
+static void
+end_closing(struct task *task)
+{
+	close_one(task);
+	free(task);
+}
+
+static bool
+close_beside(PGconn *connection, struct helpers *helpers)
+{
+	struct closing *closing = calloc(1, sizeof(*closing));
+
+	if (closing == NULL)
+		return false;
+	closing->task.run = close_one;
+	closing->task.done = end_closing;
+	closing->connection = connection;
+	if (helpers_give(helpers, &closing->task))
+		return true;
+	free(closing);
+	return false;
+}
+
 void
-channel_close(struct channel *channel)
+channel_close(struct channel *channel, struct helpers *helpers)
 {
 	PQclear(channel->result);
 	channel->result = NULL;
-	PQfinish(channel->connection);
+	if (!channel->grown || helpers == NULL ||
+		!close_beside(channel->connection, helpers))
+		PQfinish(channel->connection);
 	channel->connection = NULL;
 	channel->count = 0;
 	channel->given_up = 0;

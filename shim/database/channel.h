@@ -56,9 +56,12 @@ enum channel_news
 	CHANNEL_LOST				/* no answer comes any more */
 };
 
-/* Begins with a connection, which is the channel's; and ends. */
+/*
+ * Begins with a connection, which is the channel's; and ends.  What libpq has
+ * of a large answer is freed by a helper, unless there is none (NULL).
+ */
 extern bool channel_open(struct channel *channel, PGconn *connection);
-extern void channel_close(struct channel *channel);
+extern void channel_close(struct channel *channel, struct helpers *helpers);
 
 /* Sends one more call; false if that cannot be done. */
 extern bool channel_send(struct channel *channel,

@@ -166,13 +166,17 @@ void
 nodes_learn(struct nodes *nodes, int number, const struct request *request,
 			const struct answer *answer)
 {
-	const char *note = answer->notes == NULL ? NULL :
-		strstr(answer->notes, NODE_NOTE);
+	const char *note;
 	int			here;
 	int			tenant;
 
-	/* the notes end with an empty line, and so before the headers */
-	if (nodes->count == 1 || note == NULL || note >= answer->headers ||
+	if (nodes->count == 1 || answer->notes == NULL)
+		return;
+
+	/* they end where the headers begin */
+	note = memmem(answer->notes, (size_t) (answer->headers - answer->notes),
+				  NODE_NOTE, strlen(NODE_NOTE));
+	if (note == NULL ||
 		sscanf(note + strlen(NODE_NOTE), "%d %d", &here, &tenant) != 2)
 		return;
 	nodes->list[number].number = here;

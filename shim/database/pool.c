@@ -14,9 +14,6 @@
 /* Connections that are made at once. */
 #define MOST_CONNECTING 2
 
-/* Threads that receive large answers. */
-#define MOST_RECEIVING 2
-
 /* After a failure no more are opened beside others for so long. */
 #define AGAIN_MICROS 1000000
 
@@ -147,7 +144,7 @@ discard(struct channel *channel)
 	loop_forget(pool->loop, &channel->source);
 	pool->writing -= channel->writes;
 	channel->writes = false;
-	channel_close(channel);
+	channel_close(channel, pool->stopping ? NULL : pool->receivers);
 	metrics_add(METRIC_CONNECTIONS_DISCARDED, 1);
 }
 
@@ -197,7 +194,8 @@ received(struct task *task)
 
 /*
  * What is large is received beside the loop: libpq does so without a pause,
- * and copies it once it is whole.
+ * and copies it once it is whole.  None waits for others: what is larger than
+ * most may be much larger.
  */
 static void
 happened(struct loop_source *source, uint32_t events)
@@ -226,7 +224,7 @@ add(struct pool *pool, PGconn *connection)
 	if (channel == pool->list + pool->most)
 		PQfinish(connection);
 	else if (!channel_open(channel, connection))
-		channel_close(channel);
+		channel_close(channel, NULL);
 	else
 		watch(channel);
 }
@@ -575,7 +573,7 @@ pool_create(struct loop *loop, const struct config *config,
 	pool->list = calloc((size_t) pool->most, sizeof(struct channel));
 	pool->openers = helpers_create(loop, MOST_CONNECTING);
 	pool->cancels = helpers_create(loop, (int) pool->most);
-	pool->receivers = helpers_create(loop, MOST_RECEIVING);
+	pool->receivers = helpers_create(loop, (int) pool->most);
 	if (pool->list == NULL || pool->openers == NULL ||
 		pool->cancels == NULL || pool->receivers == NULL)
 	{

@@ -17,32 +17,38 @@ static const struct
 	{"/actuator/health/liveness", TURN_FREE}
 };
 
-/* Steps over a word, if it is there. */
-static bool
-skip(const char **text, const char *word)
+/* What follows a word, if that is there; or NULL. */
+static const char *
+behind(const char *text, const char *word)
 {
 	size_t		length = strlen(word);
-	bool		is_there = strncmp(*text, word, length) == 0;
 
-	*text += is_there ? length : 0;
-	return is_there;
+	return strncmp(text, word, length) == 0 ? text + length : NULL;
+}
+
+enum turn
+turn_of_target(const char *target)
+{
+	size_t		i;
+
+	for (i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
+	{
+		const char *rest = behind(target, paths[i].path);
+
+		if (rest != NULL && (*rest == ' ' || *rest == '?'))
+			return paths[i].turn;
+	}
+	return TURN_USUAL;
 }
 
 enum turn
 turn_of(const char *start)
 {
-	size_t		i;
+	const char *target = behind(start, "GET ");
 
-	if (!skip(&start, "GET ") && !skip(&start, "HEAD "))
-		return TURN_USUAL;
-	for (i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
-	{
-		const char *rest = start;
-
-		if (skip(&rest, paths[i].path) && (*rest == ' ' || *rest == '?'))
-			return paths[i].turn;
-	}
-	return TURN_USUAL;
+	if (target == NULL)
+		target = behind(start, "HEAD ");
+	return target != NULL ? turn_of_target(target) : TURN_USUAL;
 }
 
 bool

@@ -32,8 +32,9 @@ struct turns
 	uint64_t	passed_at;		/* when one did; 0: an usual one ended after */
 };
 
-/* The turn of a request that begins with this text. */
+/* The turn of a request that begins with this text, or has this target. */
 extern enum turn turn_of(const char *start);
+extern enum turn turn_of_target(const char *target);
 
 /*
  * Whether one for health may begin: some at once, and after each an usual

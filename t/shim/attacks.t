@@ -2,8 +2,9 @@
 # waited for, and requests in bursts: others are served as while the same is
 # sent to a socket that is not the shim's.
 #
-# ATTACK_SOCKETS and ATTACK_SECONDS choose a longer run than that of every day:
-# 5000 and 20 are those of a release.
+# Every day some kinds are tried for a moment, chosen by ATTACK_SEED.  With
+# ATTACK_SECONDS all are, for so long each, and ATTACK_SOCKETS says by how many:
+# 20 and 5000 are those of a release.
 
 use strict;
 use warnings;
@@ -28,11 +29,26 @@ if (!$ENV{ATTACKS})
 }
 my $sockets = $ENV{ATTACK_SOCKETS} // 1000;
 my $seconds = $ENV{ATTACK_SECONDS} // 0.8;
+my $seed = $ENV{ATTACK_SEED} // time;
+srand $seed;
 my $files = `sh -c 'ulimit -n'`;
 plan skip_all => "the limit of open files is $files" if $files =~ /^\d+$/ && $files < 2 * $sockets + 200;
 
 local $SIG{PIPE} = 'IGNORE';
 my $cluster = EntityApi::Test::StandIn->cluster;
+
+# The stand-in counts its calls, which a standby cannot.
+$cluster->psql(<<~'SQL');
+	alter function entityapi.handle(bytea) rename to stand_in;
+	create function entityapi.handle(message bytea) returns bytea
+	language plpgsql security definer set search_path = public as $$
+	begin
+		return case when not pg_is_in_recovery() then entityapi.stand_in(message)
+			else convert_to(E'200\n\nX-From: standby\r\n\r\nx', 'UTF8') end;
+	end $$;
+	SQL
+my $standby = EntityApi::Test->standby($cluster, 'near');
+$standby->{database} = 'postgres';
 my $admin = EntityApi::Test::free_port();
 my %settings = (pool_size => 4, keep_alive => 'yes', access_log => 'false');
 my $shim = EntityApi::Test->shim($cluster, %settings, admin_listen => "127.0.0.1:$admin");
@@ -46,22 +62,29 @@ my %attacks = (
 	words => [ "POST /x HTTP/1.1\r\n${host}Expect: 100-continue\r\nContent-Length: 1000\r\n\r\n", '' ],
 	bursts => [ '', "GET /x HTTP/1.1\r\n${host}\r\n" x 5, 0.001 ]);
 
-# A process that does it until it is killed: a part of the sockets says
-# something every 20 ms, and who has been cut comes again.
+# A process that does it until it is killed: all come, and then a part of the
+# sockets says something every 20 ms, and who has been cut comes again.
 sub attack
 {
 	my ($kind, $port) = @_;
 	my ($first, $more, $share) = @{ $attacks{$kind} };
+	pipe my $ready, my $word or die "pipe: $!\n";
 	my $pid = fork // die "fork: $!\n";
-	return $pid if $pid;
 
+	if ($pid)
+	{
+		close $word;
+		readline $ready;
+		return $pid;
+	}
 	my $address = pack_sockaddr_in($port, inet_aton('127.0.0.1'));
 	my (@open, $next);
-	for (;;)
+	for (my $all = 1;; $all = 0)
 	{
 		my $began = time;
 
-		for (1 .. $sockets * ($share // 0.02))
+		syswrite $word, "ready\n" if !$all && defined $next && $next == $sockets;
+		for (1 .. $sockets * ($all ? 1 : $share // 0.02))
 		{
 			my $n = $next++ % $sockets;
 
@@ -105,16 +128,16 @@ sub decoy
 # one of a hundred take at most
 sub others
 {
-	my ($shim) = @_;
+	my ($shim, $path) = @_;
 	my @clients = map { connected($shim) } 1 .. 4;
 	my $login = connected($shim);
 	my $end = time + $seconds;
-	my (@times, %statuses);
+	my (@times, %statuses, %from);
 	my $n = 0;
 
 	while (time < $end)
 	{
-		print $_ "GET /x HTTP/1.1\r\n$host\r\n" for @clients;
+		print $_ "GET $path HTTP/1.1\r\n$host\r\n" for @clients;
 		print $login "POST /auth/login HTTP/1.1\r\n${host}Content-Length: 18\r\n\r\n{\"username\":\"ann\"}" if $n % 10 == 0;
 		for my $client (@clients, $n++ % 10 == 0 ? $login : ())
 		{
@@ -122,10 +145,11 @@ sub others
 
 			push @times, $answer->{seconds};
 			$statuses{ $answer->{status} }++;
+			$from{ $answer->{head} =~ /^X-From: (\w+)/m ? $1 : 'primary' }++;
 		}
 	}
 	@times = sort { $a <=> $b } @times;
-	return { rate => @times / $seconds, late => $times[ $#times * 0.99 ], statuses => \%statuses };
+	return { rate => @times / $seconds, late => $times[ $#times * 0.99 ], statuses => \%statuses, from => \%from };
 }
 
 sub operators
@@ -140,8 +164,8 @@ sub operators
 # One attack, on a shim, and on what is none
 sub compared
 {
-	my ($kind, $shim) = @_;
-	my (%wrong, $seen);
+	my ($kind, $shim, $path) = @_;
+	my (%wrong, %from, $seen);
 	my $unhurt = EntityApi::Test::wait_until(60, sub {
 			my ($decoy, $port) = decoy();
 			my %got;
@@ -150,9 +174,7 @@ sub compared
 			{
 				my $attacker = attack($kind, $target->[1]);
 
-				# until all of them are there, who can be
-				sleep 1;
-				$got{ $target->[0] } = others($shim);
+				$got{ $target->[0] } = others($shim, $path // '/x');
 				my $status = operators();
 				$wrong{"operators: $status"}++ if $status ne '200';
 				kill KILL => $attacker;
@@ -160,6 +182,7 @@ sub compared
 			}
 			kill KILL => $decoy;
 			waitpid $decoy, 0;
+			$from{$_}++ for map { keys %{ $_->{from} } } values %got;
 			$wrong{$_}++ for grep { $_ ne '200' } map { keys %{ $_->{statuses} } } values %got;
 			$seen = sprintf '%.0f of %.0f a second, all but one of a hundred within %.1f of %.1f ms',
 			  (map { $got{$_}{rate} } qw(here elsewhere)), map { 1000 * $got{$_}{late} } qw(here elsewhere);
@@ -168,10 +191,21 @@ sub compared
 
 	is_deeply(\%wrong, {}, 'others, and operators, are answered');
 	ok($unhurt, "as without it: $seen");
-	return;
+	return \%from;
 }
 
-for my $kind (sort keys %attacks)
+# Some of the kinds, or all
+sub some
+{
+	my ($count) = @_;
+	my @kinds = sort keys %attacks;
+
+	return @kinds if $ENV{ATTACK_SECONDS};
+	return map { splice @kinds, rand @kinds, 1 } 1 .. $count;
+}
+
+note "ATTACK_SEED=$seed";
+for my $kind (some(2))
 {
 	subtest $kind => sub { compared($kind, $shim) };
 }
@@ -179,8 +213,21 @@ for my $kind (sort keys %attacks)
 subtest 'with several nodes' => sub {
 	my $nodes = EntityApi::Test->shim($cluster, %settings, nodes => $cluster->conninfo);
 
-	compared('heads', $nodes);
+	for my $kind (some(1)) { note $kind; compared($kind, $nodes) }
 	$nodes->stop;
+};
+
+subtest 'with a standby' => sub {
+	my $replicas = EntityApi::Test->shim($cluster, %settings, replica_staleness => 'allowed', replica_max_lag_ms => 50_000,
+		read_your_writes_ms => 50_000, replicas => $standby->conninfo('entityapi_shim'));
+
+	EntityApi::Test::wait_until(60, sub { $replicas->http(GET => '/api/v1/x')->{headers}{'x-from'} });
+	for my $kind (some(1))
+	{
+		note $kind;
+		ok(compared($kind, $replicas, '/api/v1/x')->{standby}, 'which answers');
+	}
+	$replicas->stop;
 };
 
 subtest 'bodies that lack a byte' => sub {

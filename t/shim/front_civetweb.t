@@ -9,6 +9,7 @@ use lib "$FindBin::Bin/../lib";
 
 use EntityApi::Test::Client qw(connected answer);
 use EntityApi::Test::StandIn;
+use IO::Select;
 use IO::Socket::INET;
 use JSON::PP;
 use MIME::Base64;
@@ -21,6 +22,14 @@ my %settings = (pool_size => 2, keep_alive => 'yes', max_body => 1 << 20);
 my $shim = EntityApi::Test->shim($cluster, %settings, front => 'civetweb', threads => 16, metrics => 'true',
 	console => 'true', admin_listen => "127.0.0.1:$admin", request_timeout_ms => 1000, body_timeout_ms => 2000);
 my $loop = EntityApi::Test->shim($cluster, %settings, front => 'loop', request_timeout_ms => 1000);
+
+sub metric
+{
+	my ($port, $name) = @_;
+	my $text = HTTP::Tiny->new->get("http://127.0.0.1:$port/actuator/prometheus")->{content};
+
+	return ($text =~ /^\Q$name\E (\d+)$/m)[0];
+}
 
 subtest 'requests' => sub {
 	my $got = $shim->http(GET => '/api/v1/x%2Fy?filter=a%3D%3Db', { headers => { 'X-Thing' => [ 'one', 'two' ] } })->{json};
@@ -107,6 +116,58 @@ subtest 'what differs' => sub {
 		is($status{loop}, $by_loop, "$name: the loop");
 		like($status{civetweb}, ref $by_library ? $by_library : qr/^$by_library$/, "the library: $status{civetweb}");
 	}
+};
+
+subtest 'whose turn it is' => sub {
+	my $port = EntityApi::Test::free_port();
+	my $one = EntityApi::Test->shim($cluster, keep_alive => 'yes', front => 'civetweb', threads => 64, pool_size => 1,
+		pool_writes => 0, admin_listen => "127.0.0.1:$port", reloaded => { pool_wait_ms => 60_000 });
+	my ($holder, @waiting) = map { connected($one) } 0 .. 20;
+	my $ask = sub { print { $_[0] } "GET $_[1] HTTP/1.1\r\nHost: a\r\nX-Request-Id: $_[2]\r\n\r\n" };
+	my $in_line = sub {
+		my ($count) = @_;
+		EntityApi::Test::wait_until(60, sub { (metric($port, 'entityapi_pool_waiting') // 0) >= $count }) or die "$count do not wait\n";
+	};
+
+	# first come, first served, wherever they go
+	$cluster->hold;
+	$ask->($holder, '/hold', 'holder');
+	$cluster->at_work(1);
+	for my $n (0 .. $#waiting)
+	{
+		$ask->($waiting[$n], $n < $#waiting ? '/api/v1/x' : '/x', "turn-$n");
+		$in_line->($n + 1);
+	}
+	my $alive = $one->http(GET => '/actuator/health/liveness');
+	is($alive->{status}, 200, 'liveness waits for nobody');
+	$cluster->release;
+	is(answer($_)->{status}, 200, 'answered') for $holder, @waiting;
+	$one->logged(qr/"turn-$#waiting"/);
+	is_deeply([ EntityApi::Test::slurp($one->log) =~ /"turn-(\d+)"/g ], [ 0 .. $#waiting ], 'in the order in which they came');
+
+	# and nobody waits for longer than one may
+	$cluster->hold;
+	$ask->($holder, '/hold', 'holder');
+	$cluster->at_work(1);
+	$one->reload(pool_wait_ms => 300);
+	$ask->($_, '/api/v1/x', 'late') for @waiting;
+	is_deeply([ map { answer($_)->{status} } @waiting ], [ (503) x @waiting ], 'who waits for too long is told so');
+	ok(!IO::Select->new($holder)->can_read(0), 'while there is no room');
+	$cluster->release;
+	is(answer($holder)->{status}, 200, 'which comes');
+	$one->stop;
+};
+
+subtest 'the end, while an answer is taken' => sub {
+	my $ending = EntityApi::Test->shim($cluster, keep_alive => 'yes', front => 'civetweb', threads => 4, drain_timeout_ms => 60_000);
+	my $client = connected($ending);
+
+	print $client "GET /big/30000000 HTTP/1.1\r\nHost: a\r\n\r\n";
+	IO::Select->new($client)->can_read(60);
+	kill TERM => $ending->pid;
+	$ending->said(qr/"event":"drain"/);
+	is(length(answer($client)->{body} // ''), 30_000_000, 'it comes whole');
+	is($ending->stop, 0, 'and it ends with 0');
 };
 
 subtest 'its threads' => sub {

@@ -11,6 +11,7 @@ use lib "$FindBin::Bin/../lib";
 use EntityApi::Test::StandIn;
 use IO::Select;
 use IO::Socket::INET;
+use IO::Socket::UNIX;
 use POSIX ();
 use Test::More;
 use Time::HiRes qw(time);
@@ -143,6 +144,63 @@ subtest 'a server that hangs' => sub {
 	is($shim->http(GET => '/actuator/health/liveness')->{status}, 200, 'the shim lives');
 	kill CONT => $postmaster, @sessions;
 	ok(served(), 'and back');
+};
+
+# What is between: it passes all on, but takes the first request to cancel and
+# says nothing.  Returns its port.
+sub proxy
+{
+	my $listener = IO::Socket::INET->new(Listen => 64, LocalAddr => '127.0.0.1') // die "listen: $!\n";
+	my $pid = fork // die "fork: $!\n";
+	my $hanging;
+
+	return ($pid, $listener->sockport) if $pid;
+	local $SIG{CHLD} = 'IGNORE';
+	while (my $client = $listener->accept)
+	{
+		sysread $client, my $start, 65536;
+		if ((unpack 'NN', $start)[1] == 80877102 && !$hanging)
+		{
+			$hanging = $client;
+			next;
+		}
+		next if fork;
+		my $server = IO::Socket::UNIX->new(Peer => $cluster->host . '/.s.PGSQL.' . $cluster->port) // die "connect: $!\n";
+		my $both = IO::Select->new($client, $server);
+
+		syswrite $server, $start;
+		while (my @ready = $both->can_read)
+		{
+			for my $from (@ready)
+			{
+				sysread $from, my $bytes, 65536 or POSIX::_exit(0);
+				syswrite $from == $client ? $server : $client, $bytes;
+			}
+		}
+	}
+	POSIX::_exit(1);
+}
+
+subtest 'a request to cancel that hangs' => sub {
+	my $direct = $shim;
+	$shim->stop;
+	my ($proxy, $port) = proxy();
+	$shim = EntityApi::Test->shim($cluster, pool_size => $places, pool_wait_ms => 200, statement_timeout_ms => 300, metrics => 'true',
+		database => "host=127.0.0.1 port=$port user=entityapi_shim dbname=postgres sslmode=disable gssencmode=disable");
+	my @sessions = idle_sessions();
+
+	kill STOP => @sessions;
+	EntityApi::Test::wait_until(60, sub {
+			$_->() for map { ask('/x') } 1 .. $places;
+			return connections('given_up') eq $places;
+		});
+	ok(EntityApi::Test::wait_until(60, sub { grep { is_cancelled($_) } @sessions }), 'keeps no other one');
+	kill CONT => @sessions;
+	is($shim->stop, 0, 'nor the end');
+	kill KILL => $proxy;
+	waitpid $proxy, 0;
+	$shim = $direct;
+	$shim->begin;
 };
 
 # A name server that hangs keeps to no limit of time; here the limit is long.

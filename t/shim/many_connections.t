@@ -137,6 +137,63 @@ subtest 'health beside thousands that are refused' => sub {
 	is($shim->stop, 0, 'ends with 0');
 };
 
+# So many addresses to which FNV-1a, which any client can compute, gives one
+# place of 1024
+sub of_one_place
+{
+	my ($count) = @_;
+	my @found;
+
+	for (my $n = 1; @found < $count; $n++)
+	{
+		my @bytes = (127, $n >> 8, $n & 255);
+		my $before = 2166136261;
+
+		$before = (($before ^ $_) * 16777619) & 0xffffffff for @bytes;
+		for my $last (0 .. 255)
+		{
+			my $hash = (($before ^ $last) * 16777619) & 0xffffffff;
+
+			push @found, join '.', @bytes, $last if (($hash ^ $hash >> 16) & 1023) == 0;
+		}
+	}
+	return @found;
+}
+
+subtest 'addresses that are chosen' => sub {
+	my $shim = EntityApi::Test->shim($cluster, pool_size => 2, max_connections_per_address => 100_000, keep_alive => 'yes',
+		keep_alive_timeout_ms => 600_000);
+	my @threads = sort { $a <=> $b } map { m{/(\d+)$} } glob '/proc/' . $shim->pid . '/task/*';
+	my $times = '/proc/' . $shim->pid . "/task/$threads[1]/schedstat";
+
+	plan skip_all => 'nothing tells how long a thread is at work' if !-e $times;
+	my $from = sub {
+		return IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $shim->port, LocalAddr => $_[0], Timeout => 60)
+		  // die "cannot connect: $@\n";
+	};
+	my @addresses = of_one_place(CONNECTIONS);
+	my @there = map { $from->($_) } @addresses;
+
+	# how long the loop is at work for some more from there
+	my $cost = sub {
+		my ($address) = @_;
+		my $before = EntityApi::Test::slurp($times) + 0;
+
+		for (1 .. 200)
+		{
+			my $client = $from->($address);
+			print $client "GET / HTTP/1.1\r\n\r\n";
+			sysread $client, my $answer, 65536;
+		}
+		return EntityApi::Test::slurp($times) - $before;
+	};
+	my $ratio;
+	no warnings 'numeric';
+	ok(EntityApi::Test::wait_until(60, sub { $ratio = $cost->($addresses[0]) / $cost->('127.0.0.1'); $ratio < 1.3 }),
+		'cost no more than any others') or diag $ratio;
+	$shim->stop;
+};
+
 subtest 'more than there may be' => sub {
 	my $shim = EntityApi::Test->shim($cluster, pool_size => 2, connections => 20, keep_alive => 'yes',
 		keep_alive_timeout_ms => 600_000, pool_wait_ms => 60_000, statement_timeout_ms => 60_000,

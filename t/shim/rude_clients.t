@@ -237,6 +237,53 @@ subtest 'requests for health, while all connections are at work' => sub {
 	$hung->stop;
 };
 
+subtest 'liveness, while requests for health are stuck' => sub {
+	my $hung = EntityApi::Test->shim($cluster, %settings);
+	my @stuck = map { client($hung) } 1 .. 6;
+	my $alive = client($hung);
+
+	$cluster->hold;
+	print { $stuck[$_] } request(GET => '/hold') for 0, 1;
+	$cluster->at_work(2);
+	print { $stuck[$_] } request(GET => $_ < 4 ? '/actuator/health' : '/x') for 2 .. 5;
+	for my $method ('GET', 'HEAD')
+	{
+		print $alive request($method => '/actuator/health/liveness?x');
+		my $answer = $method eq 'GET' ? answer($alive) : { head => do { sysread $alive, my $head, 65536; $head } };
+		like($answer->{head}, qr/^HTTP\/1.1 200 /, "$method is answered");
+		is($answer->{body}, '{"status":"UP"}', 'at once') if $method eq 'GET';
+		like($answer->{head}, qr/^Content-Length: 15\r\nX-Request-Id: \S+\r$/m, 'alike');
+	}
+	is(scalar(() = IO::Select->new(@stuck)->can_read(0)), 0, 'before all that are stuck');
+	$cluster->release;
+	is(answer($_)->{status}, 200, 'which are answered as well') for @stuck;
+	$hung->stop;
+};
+
+subtest 'more sent ahead than there may be' => sub {
+	my $full = EntityApi::Test->shim($cluster, %settings, pool_size => 4, max_unfinished => 1 << 20);
+	my @ahead = map { client($full) } 1 .. 4;
+	my $last = client($full);
+
+	$cluster->hold;
+	syswrite $_, request(GET => '/hold') . request(GET => '/x', 'X-A: ' . 'a' x 1000) x 61 for @ahead;
+	$cluster->at_work(4);
+	syswrite $last, request(GET => '/x?first') . request(GET => '/x?second');
+	$cluster->release;
+	my $answer = answer($last);
+	like($answer->{body}, qr/first/, 'a request is answered');
+	like($answer->{head}, qr/^Connection: close\r$/m, 'and its client told that the next one is not');
+	is(answer($last)->{status}, 'closed', 'as it is');
+	for my $client (@ahead)
+	{
+		my %statuses;
+
+		$statuses{ answer($client)->{status} }++ for 1 .. 62;
+		is_deeply(\%statuses, { 200 => 62 }, 'all that are kept are answered');
+	}
+	$full->stop;
+};
+
 subtest 'who takes nothing' => sub {
 	my @lazy;
 

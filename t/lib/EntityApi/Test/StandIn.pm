@@ -63,7 +63,10 @@ sub cluster
 	EntityApi::Test::Cluster::copy_new($self->{data});
 	$self->_append('postgresql.conf', "listen_addresses = ''",
 		"port = $self->{port}", "unix_socket_directories = '$self->{folder}'",
-		'fsync = off', 'shared_buffers = 16MB', 'max_connections = ' . ($options{connections} // 40));
+		'fsync = off', 'shared_buffers = 16MB', 'max_connections = ' . ($options{connections} // 40),
+
+		# a standby has settings of its own there
+		"include_if_exists = 'entityapi.conf'");
 	$self->start;
 	$self->psql(_stand_in());
 	return $self;
