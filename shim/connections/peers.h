@@ -96,7 +96,7 @@ struct peers
 	void		(*happened) (struct loop_source *source, uint32_t events);
 	struct peer_list lists[PEER_STATES];	/* TAKING: who took last is last */
 	struct peer *chains[1 << CHAIN_BITS];	/* by their address, */
-	uint64_t	seeds[3];		/* and by chance: nobody knows who shares one */
+	uint64_t	seeds[3];		/* and by chance, which nobody knows */
 	size_t		held;			/* bytes of requests that are not whole */
 	size_t		ahead;			/* bytes that came behind those begun */
 	size_t		untaken;		/* bytes of answers that clients take */

@@ -371,7 +371,8 @@ pool_busy(struct pool *pool)
 		struct channel *channel = &pool->list[i];
 
 		if (channel->given_up == 0 && channel->count > 0 &&
-			!channel->lent && channel->count < CHANNEL_DEPTH && channel->lane == LANE_DATA &&
+			!channel->lent && channel->count < CHANNEL_DEPTH &&
+			channel->lane == LANE_DATA &&
 			!channel->writes && channel->owners[channel->count - 1] != NULL &&
 			channel_age(channel, now) < CHANNEL_HOLD_MICROS &&
 			(found == NULL || found->count > channel->count))
