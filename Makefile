@@ -78,7 +78,7 @@ endif
 
 EXTRA_CLEAN = $(OBJS:.o=.d) extension/.strict entityapi.cdx.json
 
-.PHONY: run up down check test test-more test-citus crash bench bench-citus bench-growth bench-peers fuzz sanitize check-memory coverage matrix packages check-packages dist \
+.PHONY: run up down check test test-more test-citus crash attack bench bench-citus bench-growth bench-peers fuzz sanitize check-memory coverage matrix packages check-packages dist \
 	sbom shim install-shim uninstall-shim \
 	clean-shim check-needs print-cflags print-regress print-specs FORCE
 
@@ -90,7 +90,7 @@ override undefine DATA
 
 export PG_CONFIG PORT MANIFESTS DEMO CORS FRONT SHIM_CONFIG TESTS ACCEPT \
 	BASE FOLDERS ADD ANY_MINOR \
-	WERROR BITCODE RELEASES POSTGRES_SOURCE CITUS_SOURCE CITUS_BUILT BUILD_ON MIRROR RUNS LINTIAN PARTS
+	WERROR BITCODE RELEASES POSTGRES_SOURCE CITUS_SOURCE CITUS_BUILT BUILD_ON MIRROR RUNS ROUNDS SEED LINTIAN PARTS
 
 run up down test test-more test-citus crash bench bench-citus sanitize check-memory coverage matrix \
 packages check-packages dist:
@@ -99,6 +99,10 @@ packages check-packages dist:
 fuzz:
 	@exec env DATA='$(ENTITYAPI_DATA)' FUZZ_SECONDS='$(SECONDS)' \
 		scripts/test/fuzz
+
+attack:
+	@exec env DATA='$(ENTITYAPI_DATA)' LOAD_SECONDS='$(SECONDS)' \
+		scripts/test/attack
 
 bench-growth:
 	@exec env DATA='$(ENTITYAPI_DATA)' BENCH_PARTS=growth scripts/bench/bench

@@ -302,3 +302,21 @@ SELECT document, pointer, message, hint FROM pg_temp.faults(jsonb_build_array(
 	pg_temp.document('Entity', 'Soft', '{"softDelete": true, "purgeAfterDays": 0, "fields": {
 		"restore": {"type": "ref", "target": "Hard"}, "deletionId": {"type": "uuid"}}}'),
 	pg_temp.document('Entity', 'Long', '{"softDelete": true, "purgeAfterDays": 36501, "fields": {"restore": {"type": "string"}}}')));
+
+-- What PostgreSQL has no room for, in an entry of an index or in a row, and
+-- the columns that it has itself
+
+SELECT document, pointer, message, hint FROM pg_temp.faults(jsonb_build_array(
+	pg_temp.document('Entity', 'Near', '{"indexes": [["a", "b"], ["a", "c"], ["a", "d", "e", "f"], ["a", "g"], ["h", "i"]], "fields": {
+		"a": {"type": "string", "maxLength": 332}, "b": {"type": "text", "maxLength": 332}, "c": {"type": "string", "maxLength": 333},
+		"d": {"type": "string", "enum": ["NEW", "OPEN"]}, "e": {"type": "string", "maxLength": 320}, "f": {"type": "datetime"},
+		"g": {"type": "decimal", "precision": 1000, "scale": 0}, "h": {"type": "string", "maxLength": 601}, "i": {"type": "string"}}}'),
+	pg_temp.document('Entity', 'Shared', '{"tenantScoped": false, "indexes": [["a", "b"], ["a", "c"]], "fields": {
+		"a": {"type": "string", "maxLength": 334}, "b": {"type": "string", "maxLength": 334}, "c": {"type": "string", "maxLength": 335}}}'),
+	pg_temp.document('Entity', 'Own', '{"fields": {"ctid": {"type": "string"}, "xMin": {"type": "string"}, "xmax": {"type": "string"}, "cmin": {"type": "string"},
+		"cmax": {"type": "uuid"}, "tableoid": {"type": "integer"}, "oid": {"type": "integer"}}}'),
+	pg_temp.document('Entity', 'Old', '{"table": "old.t", "columns": {"id": "ctid", "tenantId": "tableoid", "a": "xmin"}, "fields": {"a": {"type": "string"}}}')));
+
+SELECT n, required, f.pointer, f.message, f.hint FROM (VALUES (500, true), (510, true), (600, false)) w (n, required),
+	LATERAL (SELECT jsonb_build_object('fields', jsonb_object_agg('f' || i, jsonb_build_object('type', 'uuid', 'required', required))) AS spec FROM generate_series(1, n) i) s,
+	LATERAL pg_temp.faults(jsonb_build_array(pg_temp.document('Entity', 'Wide', spec))) f;

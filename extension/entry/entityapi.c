@@ -4,6 +4,7 @@
 #include "postgres.h"
 
 #include "fmgr.h"
+#include "miscadmin.h"
 #include "utils/builtins.h"
 
 #include "authz/policy_sql.h"
@@ -21,9 +22,22 @@ PG_FUNCTION_INFO_V1(ea_sql_statement_count);
 
 void		_PG_init(void);
 
+/*
+ * PostgreSQL calls this again where it failed, and settings cannot be defined
+ * twice: the session would fail for good.  A warning about a setting would
+ * suffice, as that is where a cancellation is met, so none is met here.
+ */
 void
 _PG_init(void)
 {
+	static bool begun = false;
+
+	if (begun)
+		ereport(FATAL,
+				(errmsg("entityapi was initialized by half"),
+				 errhint("What kept it from that is above in the log.")));
+	begun = true;
+	HOLD_INTERRUPTS();
 	ea_guc_define();
 	ea_guard_init();
 	ea_held_init();
@@ -31,6 +45,7 @@ _PG_init(void)
 	ea_policy_sql_init();
 	ea_turn_init();
 	ea_openapi_install(ea_routes, ea_nroutes);
+	RESUME_INTERRUPTS();
 }
 
 Datum

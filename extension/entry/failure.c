@@ -83,19 +83,49 @@ note_reference(EaRequest *req, const EaViolation *found)
 				EA_NO_SUCH_RESOURCE, EA_NO_SUCH_RESOURCE);
 }
 
+/* What is said of a constraint's field, and where there is none. */
+typedef struct Words
+{
+	EaErrorCode code;
+	const char *of_field;
+	const char *of_none;
+} Words;
+
+static const Words *
+words_of(EaErrorCode code)
+{
+	static const Words all[] = {
+		{EA_ERR_UNIQUE, "The value of \"%s\" is taken.",
+		"The values are taken."},
+		{EA_ERR_OVERLAP,
+		"The value of \"%s\" overlaps with that of another resource.",
+		"The values overlap with those of another resource."},
+		{EA_ERR_REQUIRED, "The field \"%s\" is required.",
+		"A value is missing that the table requires."},
+		{EA_ERR_CHECK_FAILED,
+		"The field \"%s\" has a value that is not allowed.",
+		"The values are not allowed together."},
+	};
+	int			i = 0;
+
+	while (i < lengthof(all) - 1 && all[i].code != code)
+		i++;
+	return &all[i];
+}
+
 /*
  * The table's constraints are refusals.  Returns false for what is none of
  * them.
  */
 static bool
-note_violation(EaRequest *req, const ErrorData *edata)
+note_violation(EaRequest *req, const ErrorData *edata, const EaRaisedRow *row)
 {
 	EaWriting  *w = &req->writing;
-	EaField    *field;
+	const Words *words = words_of(row->code);
+	EaErrorCode code = row->code;
 	EaViolation found;
 
 	ea_violation_find(req, edata, &found);
-	field = found.field;
 	if (edata->sqlerrcode == ERRCODE_FOREIGN_KEY_VIOLATION ||
 		edata->sqlerrcode == ERRCODE_RESTRICT_VIOLATION)
 	{
@@ -104,7 +134,7 @@ note_violation(EaRequest *req, const ErrorData *edata)
 		note_reference(req, &found);
 		return true;
 	}
-	if (!found.known)
+	if (!found.known || code == EA_ERR_REFUSED_BY_TABLE)
 		return false;
 	if (w->releasing)
 	{
@@ -112,35 +142,50 @@ note_violation(EaRequest *req, const ErrorData *edata)
 		note_reference(req, &found);
 		return true;
 	}
-	switch (edata->sqlerrcode)
+	if (w->restoring && code == EA_ERR_UNIQUE)
 	{
-		case ERRCODE_UNIQUE_VIOLATION:
-			if (w->restoring)
-				note_taken_meanwhile(req, field);
-			else
-				note_of(req, EA_ERR_UNIQUE, field,
-						"The value of \"%s\" is taken.",
-						"The values are taken.");
-			return true;
-		case ERRCODE_EXCLUSION_VIOLATION:
-			note_of(req, EA_ERR_OVERLAP, field,
-					"The value of \"%s\" overlaps with that of another "
-					"resource.",
-					"The values overlap with those of another resource.");
-			return true;
-		case ERRCODE_CHECK_VIOLATION:
-			note_of(req, found.declared ? EA_ERR_INVALID_VALUE :
-					EA_ERR_CHECK_FAILED, field,
-					"The field \"%s\" has a value that is not allowed.",
-					"The values are not allowed together.");
-			return true;
-		case ERRCODE_NOT_NULL_VIOLATION:
-			note_of(req, EA_ERR_REQUIRED, field,
-					"The field \"%s\" is required.",
-					"A value is missing that the table requires.");
-			return true;
+		note_taken_meanwhile(req, found.field);
+		return true;
 	}
-	return false;
+	if (found.declared && code == EA_ERR_CHECK_FAILED)
+		code = EA_ERR_INVALID_VALUE;
+	note_of(req, code, found.field, words->of_field, words->of_none);
+	return true;
+}
+
+/* An index, a page or a type has no room for what was sent. */
+static bool
+note_too_large(EaRequest *req, const ErrorData *edata, const EaRaisedRow *row)
+{
+	EaViolation found;
+
+	ea_violation_find_index(req, edata, &found);
+	if (!found.known && !ea_raised_refuses(req, edata))
+		return false;
+	note_of(req, row->code,
+			row->place == EA_NAMES_FIELD ? found.field : NULL,
+			"The value of \"%s\" is too large for an index.", found.known ?
+			"The values are too large together for an index." :
+			"The values are too large together for the table.");
+	return true;
+}
+
+/*
+ * A column that PostgreSQL computes.  Where nobody has sent its field, the
+ * service wrote it for what the manifest says, and the manifest is wrong.
+ */
+static bool
+note_unwritable(EaRequest *req, const ErrorData *edata,
+				const EaRaisedRow *row)
+{
+	EaField    *field = ea_violation_unwritable(req, edata);
+
+	if (field == NULL ||
+		!ea_place_is_sent(req, field, req->writing.field))
+		return false;
+	note_of(req, row->code, field, "The field \"%s\" is read-only.",
+			"A value is read-only.");
+	return true;
 }
 
 /* version "-" trace-id "-" parent-id "-" flags (W3C Trace Context) */
@@ -218,17 +263,12 @@ tells_message(const EaRequest *req, const ErrorData *edata)
 #define MAX_MESSAGE 1000
 
 /* The table refuses by user-defined code, or by what we do not know. */
-static bool
+static void
 note_refused_by_table(EaRequest *req, const ErrorData *edata)
 {
 	const char *message = edata->message;
 
-	if (!ea_raised_here(req, edata) || !ea_raised_refuses(req, edata))
-		return false;
-	if (ea_raised_by_value(req, edata))
-		note_of(req, EA_ERR_INVALID_VALUE, NULL, NULL,
-				"The table cannot compute its values of these.");
-	else if (tells_message(req, edata))
+	if (tells_message(req, edata))
 		note_of(req, EA_ERR_REFUSED_BY_TABLE, NULL, NULL,
 				pnstrdup(message, pg_mbcliplen(message, strlen(message),
 											   MAX_MESSAGE)));
@@ -238,7 +278,6 @@ note_refused_by_table(EaRequest *req, const ErrorData *edata)
 		note_of(req, EA_ERR_REFUSED_BY_TABLE, NULL, NULL,
 				"The table refuses it.");
 	}
-	return true;
 }
 
 /*
@@ -271,10 +310,26 @@ is_of_hook(const EaRequest *req)
 static bool
 note_refusal(EaRequest *req, const ErrorData *edata)
 {
-	if (ERRCODE_TO_CATEGORY(edata->sqlerrcode) ==
-		ERRCODE_INTEGRITY_CONSTRAINT_VIOLATION && note_violation(req, edata))
+	const EaRaisedRow *row = ea_raised_row(edata);
+
+	if (row == NULL)
+		return false;
+	if (row->by == EA_BY_CONSTRAINT && note_violation(req, edata, row))
 		return true;
-	return !is_of_hook(req) && note_refused_by_table(req, edata);
+	if (is_of_hook(req))
+		return false;
+	if (row->by == EA_BY_SIZE)
+		return note_too_large(req, edata, row);
+	if (!ea_raised_refuses(req, edata))
+		return false;
+	if (row->by == EA_BY_COLUMN)
+		return note_unwritable(req, edata, row);
+	if (row->by == EA_BY_VALUE)
+		note_of(req, row->code, NULL, NULL,
+				"The table cannot compute its values of these.");
+	else
+		note_refused_by_table(req, edata);
+	return true;
 }
 
 /* The transaction is lost, or the same request may do better. */

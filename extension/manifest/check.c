@@ -19,6 +19,7 @@
 #include "manifest/policies.h"
 #include "manifest/relations.h"
 #include "manifest/service.h"
+#include "manifest/widths.h"
 #include "request/errors.h"
 
 #define MOST_COLUMNS 1500		/* PostgreSQL's limit is 1600 */
@@ -26,6 +27,10 @@
 
 static const char *const system_columns[] =
 {"tenant_id", "id", "version", "created_at", "updated_at", "deleted_at"};
+
+/* Every table has them, and none can have another column of the name. */
+static const char *const columns_of_postgres[] =
+{"ctid", "xmin", "xmax", "cmin", "cmax", "tableoid"};
 
 /*
  * A role that one tenant assigns must not write data that all tenants share: a
@@ -264,13 +269,34 @@ check_entity(EaManifest *m, EaDeclEntity *entity, EaNameMap *entities)
 						  "rename one of them");
 }
 
+/* A fault where the column is one of those; the pointer is of its name. */
+static bool
+is_of_postgres(EaManifest *m, EaDeclEntity *entity, const char *pointer,
+			   const char *column)
+{
+	for (int i = 0; i < lengthof(columns_of_postgres); i++)
+	{
+		if (strcmp(columns_of_postgres[i], column) != 0)
+			continue;
+		ea_manifest_fault(m, entity->document->label, pointer,
+						  psprintf("its column \"%s\" is one that PostgreSQL "
+								   "itself has in every table", column),
+						  entity->existing_table ?
+						  "name another one in \"columns\"" :
+						  "rename the field");
+		return true;
+	}
+	return false;
+}
+
 static void
 claim_column(EaManifest *m, EaDeclField *field, char *column,
 			 EaNameMap *columns)
 {
 	EaDeclField *other = ea_names_map_get(columns, column);
 
-	if (ea_names_map_put(columns, column, field))
+	if (is_of_postgres(m, field->entity, field->pointer, column) ||
+		ea_names_map_put(columns, column, field))
 		return;
 	if (other->entity == NULL)
 		ea_manifest_fault(m, field->entity->document->label, field->pointer,
@@ -299,6 +325,8 @@ claim_existing(EaManifest *m, EaDeclEntity *entity, EaDeclColumn column,
 	EaDeclField *field = ea_names_map_get(entity->by_name, key);
 
 	if (entity->columns[column] != NULL &&
+		!is_of_postgres(m, entity, ea_errors_pointer("/spec/columns", key),
+						entity->columns[column]) &&
 		!ea_names_map_put(columns, entity->columns[column], system_field))
 		ea_manifest_fault(m, entity->document->label,
 						  ea_errors_pointer("/spec/columns", key),
@@ -425,6 +453,7 @@ check_indexes(EaManifest *m, EaDeclEntity *entity)
 								  psprintf("\"%s\" is named twice",
 										   json->text), NULL);
 		}
+		ea_manifest_check_entry(m, entity, pointer, index);
 	}
 }
 
@@ -520,7 +549,10 @@ ea_manifest_check(EaManifest *m)
 		ea_manifest_check_table(m, entity);
 		check_indexes(m, entity);
 		if (entity->existing_table == NULL && entity->table != NULL)
+		{
+			ea_manifest_check_row(m, entity);
 			ea_manifest_check_names(m, entity, constraints);
+		}
 		foreach(cell, entity->fields)
 		{
 			EaDeclField *field = lfirst(cell);

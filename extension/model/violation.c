@@ -385,3 +385,50 @@ ea_violation_find(EaRequest *req, const ErrorData *edata, EaViolation *found)
 	if (!found->known && (w->entity == NULL || !ea_raised_here(req, edata)))
 		found->known = is_of_any(req, edata);
 }
+
+/* -------- by the message -------- */
+
+void
+ea_violation_find_index(EaRequest *req, const ErrorData *edata,
+						EaViolation *found)
+{
+	EaEntity   *entity = req->writing.entity;
+	const char *text = words(edata->constraint_name, edata);
+	Oid			relid;
+	Oid			index;
+
+	memset(found, 0, sizeof(*found));
+	if (entity == NULL || (edata->table_name != NULL && !ea_distributed() &&
+						   !is_table_of(entity, edata)))
+		return;
+	relid = table_of(entity);
+	index = OidIsValid(relid) ? named_index(relid, text) : InvalidOid;
+	found->known = OidIsValid(index);
+	if (found->known)
+		found->field = ea_constraint_field_of_index(entity, relid, index);
+}
+
+EaField *
+ea_violation_unwritable(EaRequest *req, const ErrorData *edata)
+{
+	EaEntity   *entity = req->writing.entity;
+	Oid			relid = entity == NULL ? InvalidOid : table_of(entity);
+	EaField    *field = NULL;
+	Relation	rel;
+
+	if (!OidIsValid(relid))
+		return NULL;
+	rel = table_open(relid, AccessShareLock);
+	for (int i = 0; i < RelationGetNumberOfAttributes(rel); i++)
+	{
+		Form_pg_attribute att = TupleDescAttr(RelationGetDescr(rel), i);
+
+		if (!att->attisdropped &&
+			(att->attgenerated != '\0' ||
+			 att->attidentity == ATTRIBUTE_IDENTITY_ALWAYS) &&
+			ea_shard_name_is_in(edata->message, NameStr(att->attname)))
+			field = ea_constraint_field_of_column(entity, relid, att->attnum);
+	}
+	table_close(rel, AccessShareLock);
+	return field;
+}

@@ -23,4 +23,18 @@ typedef struct EaViolation
 extern void ea_violation_find(EaRequest *req, const ErrorData *edata,
 							  EaViolation *found);
 
+/*
+ * The same of an index of the entity's table that has no room, which most
+ * kinds of index name in the message alone.
+ */
+extern void ea_violation_find_index(EaRequest *req, const ErrorData *edata,
+									EaViolation *found);
+
+/*
+ * The field of a column that the message says is generated; NULL if it is none
+ * of the entity's table.
+ */
+extern EaField *ea_violation_unwritable(EaRequest *req,
+										const ErrorData *edata);
+
 #endif							/* EA_VIOLATION_H */

@@ -39,6 +39,7 @@ static const EaErrorKind ea_error_table[] = {
 	[EA_ERR_CHECK_FAILED] = {400, "CHECK_FAILED", "Check failed"},
 	[EA_ERR_REFUSED_BY_TABLE] =
 	{400, "REFUSED_BY_TABLE", "Refused by the table"},
+	[EA_ERR_VALUE_TOO_LARGE] = {400, "VALUE_TOO_LARGE", "Value too large"},
 	[EA_ERR_WEAK_PASSWORD] = {400, "WEAK_PASSWORD", "Weak password"},
 	[EA_ERR_INVITE_INVALID] = {400, "INVITE_INVALID", "Invalid invite"},
 	[EA_ERR_TENANT_REQUIRED] = {400, "TENANT_REQUIRED", "Tenant required"},

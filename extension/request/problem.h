@@ -32,6 +32,7 @@ typedef enum EaErrorCode
 	EA_ERR_HOOK_REJECTED,		/* 400 */
 	EA_ERR_CHECK_FAILED,		/* 400 a check of the table's */
 	EA_ERR_REFUSED_BY_TABLE,	/* 400 by a trigger */
+	EA_ERR_VALUE_TOO_LARGE,		/* 400 for a page or an index */
 	EA_ERR_WEAK_PASSWORD,		/* 400 */
 	EA_ERR_INVITE_INVALID,		/* 400 */
 	EA_ERR_TENANT_REQUIRED,		/* 400 X-Tenant-Id missing or unknown */

@@ -70,21 +70,68 @@ ea_raised_by_trigger(const EaRequest *req, const ErrorData *edata)
 	return ea_raised_here(req, edata) && req->raised.by_trigger;
 }
 
-bool
-ea_raised_by_value(const EaRequest *req, const ErrorData *edata)
+/* -------- what it becomes -------- */
+
+static const EaRaisedRow rows[] = {
+#define EA_RAISED(sqlerrcode, by, code, place) {sqlerrcode, by, code, place},
+#include "request/raisedlist.h"
+#undef EA_RAISED
+};
+
+/*
+ * The server's limits have the SQLSTATE of what is too large: it gives out no
+ * more transaction ids, or a hash index has no more pages.
+ */
+static bool
+is_of_server(const ErrorData *edata)
 {
-	return ea_raised_here(req, edata) && !req->raised.by_trigger &&
-		!req->raised.by_others &&
-		ERRCODE_TO_CATEGORY(edata->sqlerrcode) == ERRCODE_DATA_EXCEPTION;
+	static const char *const files[] =
+	{"varsup.c", "multixact.c", "twophase.c", "xact.c", "hashovfl.c",
+	"hashpage.c"};
+
+	for (int i = 0; i < lengthof(files); i++)
+	{
+		if (edata->filename != NULL && strcmp(edata->filename, files[i]) == 0)
+			return true;
+	}
+	return false;
+}
+
+const EaRaisedRow *
+ea_raised_row(const ErrorData *edata)
+{
+	for (int i = 0; i < lengthof(rows); i++)
+	{
+		if (rows[i].sqlerrcode == edata->sqlerrcode)
+			return rows[i].by == EA_BY_NONE ||
+				(rows[i].by == EA_BY_SIZE && is_of_server(edata)) ? NULL :
+				&rows[i];
+	}
+	return NULL;
 }
 
 bool
 ea_raised_refuses(const EaRequest *req, const ErrorData *edata)
 {
-	if (ERRCODE_TO_CATEGORY(edata->sqlerrcode) ==
-		ERRCODE_INTEGRITY_CONSTRAINT_VIOLATION)
-		return true;
-	return ea_raised_by_value(req, edata) ||
-		(edata->sqlerrcode == ERRCODE_RAISE_EXCEPTION &&
-		 ea_raised_by_trigger(req, edata));
+	const EaRaisedRow *row = ea_raised_row(edata);
+	bool		by_code = req->raised.by_trigger || req->raised.by_others;
+
+	if (row == NULL || !ea_raised_here(req, edata))
+		return false;
+	switch (row->by)
+	{
+		case EA_BY_NONE:
+			break;
+		case EA_BY_CONSTRAINT:
+			return true;
+		case EA_BY_TRIGGER:
+			return req->raised.by_trigger;
+		case EA_BY_VALUE:
+			return !by_code && edata->cursorpos == 0 &&
+				edata->internalpos == 0;
+		case EA_BY_SIZE:
+		case EA_BY_COLUMN:
+			return !by_code;
+	}
+	return false;
 }

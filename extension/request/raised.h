@@ -10,6 +10,7 @@
 
 #include "utils/elog.h"
 
+#include "request/problem.h"
 #include "request/request.h"
 
 /*
@@ -32,13 +33,41 @@ extern bool ea_raised_here(const EaRequest *req, const ErrorData *edata);
 extern bool ea_raised_by_trigger(const EaRequest *req,
 								 const ErrorData *edata);
 
+/* What raised it, of the rows of raisedlist.h. */
+typedef enum EaRaisedBy
+{
+	EA_BY_NONE,
+	EA_BY_CONSTRAINT,
+	EA_BY_VALUE,
+	EA_BY_SIZE,
+	EA_BY_COLUMN,
+	EA_BY_TRIGGER
+} EaRaisedBy;
+
+/* What the answer is about. */
+typedef enum EaRaisedOf
+{
+	EA_NAMES_NOTHING,
+	EA_NAMES_DOCUMENT,
+	EA_NAMES_FIELD
+} EaRaisedOf;
+
+typedef struct EaRaisedRow
+{
+	int			sqlerrcode;
+	EaRaisedBy	by;
+	EaErrorCode code;
+	EaRaisedOf	place;
+} EaRaisedRow;
+
+/* The row of an error; NULL: no client is at fault. */
+extern const EaRaisedRow *ea_raised_row(const ErrorData *edata);
+
 /*
- * The table does not take the row: a constraint, an exception (P0001) of a
- * trigger, or a value of which the table cannot compute another.
+ * It was raised where its row says: out of such a statement, and by a function
+ * of others or a trigger only where these may.  A constraint, and the size of
+ * what is of an index, is known by its name as well (model/violation.h).
  */
 extern bool ea_raised_refuses(const EaRequest *req, const ErrorData *edata);
-
-/* Of these, the last. */
-extern bool ea_raised_by_value(const EaRequest *req, const ErrorData *edata);
 
 #endif							/* EA_RAISED_H */
