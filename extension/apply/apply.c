@@ -27,6 +27,7 @@
 #include "ddl/distribution.h"
 #include "ddl/drift.h"
 #include "ddl/effects.h"
+#include "ddl/notices.h"
 #include "ddl/online.h"
 #include "ddl/plan.h"
 #include "ddl/reader_policies.h"
@@ -50,6 +51,9 @@
 
 /* The effect of what changes in the declarations and in no table. */
 #define DECLARED "declaration"
+
+/* Statements that could not be planned, in a dry run of a repair. */
+#define UNPLANNED "the rest is planned when this has been done"
 
 /* The label of a difference between tables and declarations. */
 #define DIFFERENT "difference"
@@ -246,8 +250,10 @@ list_differences(const EaDdlRequest *change)
 static List *
 list_changes(EaStored *stored, EaWanted *wanted)
 {
-	EaManifestState before = {stored->service_tree, stored->trees};
-	EaManifestState after = {ea_manifest_tree(wanted->service), wanted->trees};
+	EaManifestState before = {stored->service_tree, stored->trees,
+	ea_stored_documents(stored)};
+	EaManifestState after = {ea_manifest_tree(wanted->service), wanted->trees,
+	ea_manifest_tree(wanted->documents)};
 	List	   *statements = NIL;
 	ListCell   *lc;
 
@@ -388,7 +394,7 @@ change_declarations(FunctionCallInfo fcinfo, bool repair)
 {
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
 	bool		dry_run = PG_GETARG_BOOL(1);
-	EaApplyPlan plan = {.change = {.repair = repair}};
+	EaApplyPlan plan = {.change = {.repair = repair, .dry_run = dry_run}};
 	List	   *statements;
 	ListCell   *lc;
 
@@ -403,6 +409,8 @@ change_declarations(FunctionCallInfo fcinfo, bool repair)
 	if (!dry_run)
 		ea_openapi_store();
 
+	if (plan.change.unplanned)
+		statements = add_comment(statements, DECLARED, UNPLANNED);
 	statements = list_concat(statements,
 							 list_changes(&plan.stored, &plan.wanted));
 	statements = list_concat(statements, list_differences(&plan.change));
@@ -458,10 +466,10 @@ EA_CONFINED_FUNCTION(ea_sql_repair_and_apply)
 }
 
 static void
-put_difference(ReturnSetInfo *rsinfo, const char *entity, const char *field,
-			   const char *message, const char *way_out)
+put_difference(ReturnSetInfo *rsinfo, const char *kind, const char *entity,
+			   const char *field, const char *message, const char *way_out)
 {
-	const char *texts[] = {entity, field, message, way_out};
+	const char *texts[] = {entity, field, message, way_out, kind};
 	Datum		values[lengthof(texts)];
 	bool		nulls[lengthof(texts)];
 
@@ -473,10 +481,25 @@ put_difference(ReturnSetInfo *rsinfo, const char *entity, const char *field,
 	tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
 }
 
+static void
+put_notices(ReturnSetInfo *rsinfo, const EaDdlState *state)
+{
+	ListCell   *lc;
+
+	foreach(lc, ea_ddl_notices(state))
+	{
+		EaDdlNotice *notice = lfirst(lc);
+
+		put_difference(rsinfo, "notice", notice->table->entity,
+					   notice->table->field, notice->message, notice->hint);
+	}
+}
+
 /*
  * list_differences(): where the tables are not what is declared, and foreign
  * keys of others that no declaration knows; no change of declarations waits
- * for these, as it may be the one that names them
+ * for these, as it may be the one that names them.  Then code of others, as
+ * notices, which nothing waits for.
  */
 EA_CONFINED_FUNCTION(ea_sql_list_differences)
 {
@@ -496,7 +519,7 @@ EA_CONFINED_FUNCTION(ea_sql_list_differences)
 	{
 		EaDdlDifference *difference = lfirst(lc);
 
-		put_difference(rsinfo, difference->table->entity,
+		put_difference(rsinfo, DIFFERENT, difference->table->entity,
 					   difference->table->field, difference->message,
 					   ea_ddl_way_out(difference));
 	}
@@ -504,9 +527,10 @@ EA_CONFINED_FUNCTION(ea_sql_list_differences)
 	{
 		EaActingKey *key = lfirst(lc);
 
-		put_difference(rsinfo, key->entity->name, NULL, key->message,
-					   key->hint);
+		put_difference(rsinfo, DIFFERENT, key->entity->name, NULL,
+					   key->message, key->hint);
 	}
+	put_notices(rsinfo, state);
 	SPI_finish();
 	return (Datum) 0;
 }

@@ -57,3 +57,11 @@ ea_stored_load(EaStored *stored)
 	}
 	stored->pending = ea_ddl_load_pending(stored->trees);
 }
+
+EaJson *
+ea_stored_documents(const EaStored *stored)
+{
+	select_all(psprintf("SELECT documents FROM entityapi.revision"
+						" WHERE revision = %d", stored->revision));
+	return SPI_processed == 0 ? NULL : ea_manifest_tree(column_text(0, 1));
+}

@@ -24,4 +24,7 @@ typedef struct EaStored
 /* Everything is made in SPI's memory context; SPI must be connected. */
 extern void ea_stored_load(EaStored *stored);
 
+/* The documents of its revision, as an array, or NULL. */
+extern EaJson *ea_stored_documents(const EaStored *stored);
+
 #endif							/* EA_STORED_H */

@@ -447,10 +447,15 @@ asks_profile(const EaPolicy *node)
 }
 
 void
+ea_policy_warn_own(const char *asks)
+{
+	ea_host_warn(psprintf("%s, which users write themselves", asks),
+				 "Keep what decides in securityAttributes.");
+}
+
+void
 ea_policy_warn_profile(const EaPolicy *tree, const char *what)
 {
 	if (asks_profile(tree))
-		ea_host_warn(psprintf("%s asks for #user.profile, which users write "
-							  "themselves", what),
-					 "Keep what decides in securityAttributes.");
+		ea_policy_warn_own(psprintf("%s asks for #user.profile", what));
 }

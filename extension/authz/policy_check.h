@@ -15,9 +15,11 @@ extern bool ea_policy_check(EaPolicy *tree, EaPolicyScope *scope,
 
 /*
  * Warn where an expression asks for values that users write themselves: a user
- * that it is meant to bind could choose the value.
+ * that it is meant to bind could choose the value.  Fields of User that are
+ * such are known to who checks its paths.
  */
 extern void ea_policy_warn_profile(const EaPolicy *tree, const char *what);
+extern void ea_policy_warn_own(const char *asks);
 
 /* The attribute type that reads values of a type; NULL where none does. */
 extern const EaType *ea_policy_type_reader(EaPolicyType type);

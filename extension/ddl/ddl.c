@@ -21,6 +21,7 @@
 #include "ddl/online.h"
 #include "ddl/plan.h"
 #include "ddl/reader_policies.h"
+#include "ddl/reclaim.h"
 #include "ddl/rename.h"
 #include "ddl/repair.h"
 #include "ddl/rows.h"
@@ -279,34 +280,6 @@ change_table(EaDdlPlan *plan, EaDdlTable *from, EaDdlTable *to)
 	compare_objects(plan, from, to);
 }
 
-/*
- * Where the tables are not as they were made.  Nothing is changed about tables
- * that are not known: true if so.
- */
-static bool
-is_adrift(EaDdlPlan *plan, EaCatalog *stored, EaDdlRequest *change)
-{
-	List	   *differences;
-	ListCell   *lc;
-
-	ea_ddl_derive_policies(plan->stored, stored);
-	differences = ea_ddl_differences(plan->stored, plan->pending);
-	differences = ea_ddl_forget_gone(plan, differences);
-	if (change->repair)
-		differences = ea_ddl_repair(plan, differences);
-	change->differences = differences;
-	if (!change->changed || differences == NIL)
-		return false;
-	foreach(lc, differences)
-	{
-		EaDdlDifference *difference = lfirst(lc);
-
-		ea_ddl_fault(plan, difference->table, difference->table->field,
-					 difference->message, ea_ddl_way_out(difference));
-	}
-	return true;
-}
-
 /* Tables that are made for their entities. */
 static void
 check_owners(EaDdlPlan *plan)
@@ -322,6 +295,76 @@ check_owners(EaDdlPlan *plan)
 		if (!to->existing)
 			ea_ddl_check_made(plan, to, to->other ? to->other->was : NULL);
 	}
+}
+
+static void
+fault_differences(EaDdlPlan *plan, const EaDdlRequest *change)
+{
+	EaDdlTable *unreadable = ea_ddl_find_unreadable(plan->stored);
+	ListCell   *lc;
+
+	foreach(lc, change->differences)
+	{
+		EaDdlDifference *difference = lfirst(lc);
+
+		ea_ddl_fault(plan, difference->table, difference->table->field,
+					 difference->message, ea_ddl_way_out(difference));
+	}
+
+	/* one that is in use is not compared */
+	if (change->differences == NIL && unreadable != NULL)
+		ea_ddl_fault(plan, unreadable, unreadable->field,
+					 psprintf("%s is not as it was made",
+							  unreadable->qualified),
+					 "apply again when it is not in use");
+}
+
+/*
+ * Where the tables are not as they were made.  Nothing is changed about tables
+ * that are not known, and nothing is read where rows must not be looked at or
+ * code of others is called: true if so.
+ */
+static bool
+is_adrift(EaDdlPlan *plan, const EaDdlSource *stored,
+		  const EaDdlSource *wanted, EaDdlRequest *change)
+{
+	int			before = plan->m->nfaults;
+	List	   *differences;
+	bool		readable;
+
+	ea_ddl_derive_policies(plan->stored, stored->catalog);
+	differences = ea_ddl_differences(plan->stored, plan->pending);
+	if (change->repair)
+		differences = ea_ddl_reclaim(plan, differences, change->dry_run);
+	check_owners(plan);
+	ea_ddl_check_acting(plan, wanted->catalog);
+	readable = plan->m->nfaults == before &&
+		ea_ddl_find_unreadable(plan->stored) == NULL;
+	differences = ea_ddl_forget_gone(plan, differences);
+	if (change->repair && readable)
+		differences = ea_ddl_repair(plan, differences);
+	change->differences = differences;
+	change->unplanned = !readable && change->dry_run &&
+		plan->phases[EA_DDL_SCHEMA] != NIL;
+	if (change->unplanned)
+		return true;
+	if (change->changed ? readable && differences == NIL :
+		readable || !change->repair)
+		return !readable;
+	fault_differences(plan, change);
+	return true;
+}
+
+/* The statements, in order. */
+static List *
+collect(EaDdlPlan *plan)
+{
+	List	   *statements = NIL;
+
+	for (int i = 0; i < EA_DDL_NPHASES; i++)
+		statements = list_concat(statements, plan->phases[i]);
+	ea_ddl_note_effects(plan, statements);
+	return statements;
 }
 
 /*
@@ -356,7 +399,6 @@ ea_ddl_plan(EaManifest *m, const EaDdlSource *stored,
 	EaDdlPlan	plan = {m, change->allowed};
 	bool		was = stored->catalog != NULL && stored->catalog->distributed;
 	bool		is = wanted->catalog->distributed;
-	List	   *statements = NIL;
 	ListCell   *lc;
 
 	if (!was && !is)
@@ -367,25 +409,24 @@ ea_ddl_plan(EaManifest *m, const EaDdlSource *stored,
 	plan.was_distributed = was;
 	plan.is_distributed = is;
 	ea_ddl_match(&plan, stored->trees, wanted->trees);
-	if (!ea_ddl_may_read(&plan))
+	if (!ea_ddl_owns_schemas(&plan))
 		return NIL;
 	if ((was || is) && !ea_ddl_check_cluster(&plan))
 		return NIL;
 	plan.pending = stored->pending;
 	change->aliases = plan.aliases;
 	change->to = plan.to;
-	if (stored->catalog != NULL && is_adrift(&plan, stored->catalog, change))
+	if (stored->catalog == NULL)
 	{
 		check_owners(&plan);
 		ea_ddl_check_acting(&plan, wanted->catalog);
-		return NIL;
 	}
+	else if (is_adrift(&plan, stored, wanted, change))
+		return collect(&plan);
 	ea_ddl_distribute(&plan, was, is);
 	create_schemas(&plan);
 	drop_tables(&plan);
 	ea_ddl_rename(&plan);
-	check_owners(&plan);
-	ea_ddl_check_acting(&plan, wanted->catalog);
 	foreach(lc, plan.to->tables)
 	{
 		EaDdlTable *to = lfirst(lc);
@@ -405,9 +446,6 @@ ea_ddl_plan(EaManifest *m, const EaDdlSource *stored,
 	ea_ddl_purge(&plan);
 	copy_accounts(&plan, stored->catalog, wanted->catalog);
 	ea_ddl_secure(&plan, stored->catalog, wanted->catalog);
-	for (int i = 0; i < EA_DDL_NPHASES; i++)
-		statements = list_concat(statements, plan.phases[i]);
-	ea_ddl_note_effects(&plan, statements);
 	change->steps = plan.steps;
-	return statements;
+	return collect(&plan);
 }

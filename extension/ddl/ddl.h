@@ -37,7 +37,9 @@ typedef struct EaDdlRequest
 	EaNameMap  *allowed;		/* Entity, Entity.field: may be lost */
 	bool		changed;		/* the definitions are not the stored ones */
 	bool		repair;			/* make again what the tables lack */
+	bool		dry_run;		/* change nothing */
 
+	bool		unplanned;		/* all but what comes first */
 	List	   *steps;			/* EaDdlStep *: pending then */
 	List	   *differences;	/* EaDdlDifference *: that stay */
 	EaNameMap  *aliases;		/* EaDdlAlias by stored entity */

@@ -14,6 +14,7 @@
 #include "utils/builtins.h"
 
 #include "base/compat.h"
+#include "ddl/additions.h"
 #include "ddl/distribution.h"
 #include "ddl/drift.h"
 #include "ddl/expressions.h"
@@ -55,7 +56,9 @@ typedef struct There
 	Oid			relid;
 	bool		ordinary;
 	bool		secured;
+	bool		forced;			/* row-level security on the owner */
 	bool		readable;		/* all of it by entityapi_reader */
+	bool		writable;		/* it has other rights, or may pass them on */
 	EaNameMap  *attributes;
 	EaNameMap  *objects;
 	List	   *unnamed;		/* the same, those that are not declared */
@@ -126,13 +129,22 @@ truth_of(TupleTableSlot *slot, int column)
 		DatumGetBool(slot->tts_values[column]);
 }
 
+/* Rights of readers beside that to read. */
+#define MORE_RIGHTS(acl) \
+	"EXISTS (SELECT FROM aclexplode(" acl ") a" \
+	" WHERE a.grantee = '" READER "'::regrole" \
+	" AND (a.privilege_type <> 'SELECT' OR a.is_grantable))"
+
 #define TABLES_SQL \
-	"SELECT t.n, c.relkind = 'r' AND c.relpersistence = 'p'" \
-	" AND NOT c.relispartition AND NOT c.relhassubclass," \
+	"SELECT t.n, c.relkind = 'r' AND c.relpersistence = 'p'," \
 	" c.relrowsecurity AND NOT c.relforcerowsecurity," \
+	" c.relforcerowsecurity," \
 	" has_table_privilege('" READER "', t.relid, 'SELECT')," \
 	" EXISTS (SELECT FROM pg_policy p WHERE p.polrelid = t.relid" \
-	" AND p.polname = '" READER "' AND p.polpermissive)" \
+	" AND p.polname = '" READER "' AND p.polpermissive)," \
+	" " MORE_RIGHTS("c.relacl") " OR EXISTS (SELECT FROM pg_attribute k" \
+	" WHERE k.attrelid = t.relid AND NOT k.attisdropped AND " \
+	MORE_RIGHTS("k.attacl") ")" \
 	OF_TABLES " JOIN pg_class c ON c.oid = t.relid"
 
 static void
@@ -142,8 +154,10 @@ read_table(void *arg, TupleTableSlot *slot)
 
 	there->ordinary = truth_of(slot, 1);
 	there->secured = truth_of(slot, 2);
-	there->readable = truth_of(slot, 3);
-	there->admits = truth_of(slot, 4);
+	there->forced = truth_of(slot, 3);
+	there->readable = truth_of(slot, 4);
+	there->admits = truth_of(slot, 5);
+	there->writable = truth_of(slot, 6);
 }
 
 #define COLUMNS_SQL \
@@ -279,7 +293,7 @@ read_all(Look *look)
 
 	ea_exec_each(EA_EXEC_LOOK, TABLES_SQL, tables,
 				 EA_READER(read_table, INT8OID, BOOLOID, BOOLOID, BOOLOID,
-						   BOOLOID), look);
+						   BOOLOID, BOOLOID, BOOLOID), look);
 	ea_exec_each(EA_EXEC_LOOK, COLUMNS_SQL, tables,
 				 EA_READER(read_column, INT8OID, TEXTOID, OIDOID, INT4OID,
 						   BOOLOID, TEXTOID, BOOLOID), look);
@@ -511,9 +525,12 @@ compare_security(Look *look, There *there)
 	Policy	   *policy = there->policy;
 
 	if (!there->secured)
+	{
 		differ(look, EA_DDL_PART_ROW_SECURITY, table,
 			   psprintf("row-level security of %s is switched off, or forced "
 						"on its owner", table->qualified), NULL);
+		last_difference(look)->forced = there->forced;
+	}
 	if (policy == NULL)
 		differ(look, EA_DDL_PART_POLICY, table,
 			   psprintf("the policy \"entityapi_read\" of %s does not exist",
@@ -529,7 +546,8 @@ compare_security(Look *look, There *there)
 		differ(look, EA_DDL_PART_POLICY, table,
 			   psprintf("the policy \"" READER "\" of %s does not exist",
 						table->qualified), NULL);
-	if (strcmp(readable_columns(there), table->granted) != 0)
+	if (there->writable ||
+		strcmp(readable_columns(there), table->granted) != 0)
 		differ(look, EA_DDL_PART_RIGHTS, table,
 			   psprintf(READER " has other rights on %s than were granted",
 						table->qualified), NULL);
@@ -579,6 +597,25 @@ compare_placement(Look *look, There *there)
 		differ(look, EA_DDL_PART_PLACEMENT, there->table, why, hint);
 }
 
+/* Of existing tables the additions are their owners' affair. */
+static void
+find_additions(Look *look)
+{
+	EaDdlTable **tables = palloc(Max(look->n, 1) * sizeof(EaDdlTable *));
+	Oid		   *relids = palloc(Max(look->n, 1) * sizeof(Oid));
+	int			n = 0;
+
+	for (int i = 0; i < look->n; i++)
+	{
+		if (!look->there[i].ordinary || look->there[i].table->existing)
+			continue;
+		tables[n] = look->there[i].table;
+		relids[n++] = look->there[i].relid;
+	}
+	look->differences = list_concat(look->differences,
+									ea_ddl_additions(n, tables, relids));
+}
+
 List *
 ea_ddl_differences(EaDdlState *stored, EaNameMap *pending)
 {
@@ -604,6 +641,7 @@ ea_ddl_differences(EaDdlState *stored, EaNameMap *pending)
 		if (placed)
 			compare_placement(&look, &look.there[i]);
 	}
+	find_additions(&look);
 	return look.differences;
 }
 

@@ -6,10 +6,11 @@
  * the stored definitions, a few statements for all tables together; repair.c
  * has the planner make again what can be made without a loss.
  *
- * Only declared objects are checked; anything else on a table is its owner's
- * affair, except user-defined code (existing_check.c).  Existing tables are
- * checked for themselves, their columns, and the objects that an apply has put
- * on them.
+ * Of what is not declared, what opens a made table to others is a difference
+ * (additions.c); its code is told of (notices.c), and refused where it is of
+ * others (existing_check.c).  Anything else on a table is its owner's affair.
+ * Existing tables are checked for themselves, their columns, and the objects
+ * that an apply has put on them.
  */
 #ifndef EA_DRIFT_H
 #define EA_DRIFT_H
@@ -31,7 +32,10 @@ typedef enum EaDdlPart
 	EA_DDL_PART_ROW_SECURITY,	/* off, or forced on the owner */
 	EA_DDL_PART_POLICY,
 	EA_DDL_PART_RIGHTS,			/* of entityapi_reader */
-	EA_DDL_PART_PLACEMENT		/* with Citus */
+	EA_DDL_PART_PLACEMENT,		/* with Citus */
+	EA_DDL_PART_ADDITION,		/* a policy, rule or right of others */
+	EA_DDL_PART_OWNER,
+	EA_DDL_PART_KIN				/* a child, or a parent */
 } EaDdlPart;
 
 typedef struct EaDdlDifference
@@ -41,6 +45,10 @@ typedef struct EaDdlDifference
 	EaDdlColumn *column;		/* of COLUMN to DEFAULT */
 	EaDdlObject *object;		/* of OBJECT */
 	bool		there;			/* it is, but another one */
+	bool		forced;			/* of ROW_SECURITY: on the owner */
+	const char *undo;			/* of ADDITION to KIN: the statement that takes
+								 * it back, or NULL */
+	Oid			whose;			/* of OWNER, KIN: whose rights that takes */
 	const char *called;			/* of OBJECT: it is, by this name; or NULL */
 	const char *message;
 	const char *hint;			/* the way out; NULL: it can be put back */

@@ -13,6 +13,7 @@
 #include "access/relation.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_class.h"
+#include "catalog/pg_inherits.h"
 #include "catalog/pg_namespace.h"
 #include "catalog/pg_type.h"
 #include "executor/spi.h"
@@ -44,6 +45,24 @@ typedef struct Look
 	Oid			relid;
 } Look;
 
+/* The rows of a query, as many as are wanted; 0: all. */
+static uint64
+run_query(const char *sql, int wanted)
+{
+	int			result = SPI_execute(sql, true, wanted);
+
+	if (result != SPI_OK_SELECT)
+		elog(ERROR, "a look at the catalogs failed: %s",
+			 SPI_result_code_string(result));
+	return SPI_processed;
+}
+
+static bool
+has_row(const char *sql)
+{
+	return run_query(sql, 1) > 0;
+}
+
 /* -------- the table as such -------- */
 
 /* A fault at /spec/table. */
@@ -68,7 +87,8 @@ is_plain_table(Look *look, Relation rel)
 	if (rel->rd_rel->relkind != RELKIND_RELATION)
 		why = "only ordinary tables are served, "
 			"not views, partitioned or foreign tables";
-	else if (rel->rd_rel->relispartition || rel->rd_rel->relhassubclass)
+	else if (rel->rd_rel->relispartition ||
+			 find_inheritance_children(look->relid, NoLock) != NIL)
 		why = "tables with partitions or children, or that are such, "
 			"are not served";
 	else if (rel->rd_rel->relpersistence != RELPERSISTENCE_PERMANENT)
@@ -98,7 +118,7 @@ check_owner(Look *look, Relation rel)
 			  "row-level security is forced on the owner, so requests would "
 			  "not see all rows of their tenant",
 			  alter(look, "NO FORCE ROW LEVEL SECURITY"));
-	if (rel->rd_rel->relhasrules)
+	if (rel->rd_rules != NULL)
 		lacks(look, "rewrite rules change what the service's statements do",
 			  "drop them, or use triggers");
 }
@@ -249,11 +269,51 @@ is_read_only(Look *look, const EaDdlColumn *column)
 	return field != NULL && field->read_only && field->default_value == NULL;
 }
 
+/* May some role create rows? */
+static bool
+is_created(Look *look)
+{
+	EaDeclEntity *entity = ea_names_map_get(look->plan->m->by_entity,
+											look->table->entity);
+	const EaJson *roles = entity->permissions;
+
+	for (const EaJson *role = roles ? roles->first : NULL; role;
+		 role = role->next)
+	{
+		for (const EaJson *at = role->first; at; at = at->next)
+		{
+			if (at->kind == EA_JSON_STRING && strcmp(at->text, "create") == 0)
+				return true;
+		}
+	}
+	return false;
+}
+
+/* A statement that runs: a value of its own for each row, or none. */
+static char *
+default_hint(Look *look, Form_pg_attribute att)
+{
+	const char *quoted = quote_identifier(NameStr(att->attname));
+	const char *value = att->atttypid == UUIDOID ? "gen_random_uuid()" :
+		att->atttypid == TIMESTAMPTZOID || att->atttypid == TIMESTAMPOID ||
+		att->atttypid == DATEOID ? "now()" : NULL;
+
+	if (value != NULL)
+		return alter(look, psprintf("ALTER COLUMN %s SET DEFAULT %s", quoted,
+									value));
+	if (has_row(psprintf("SELECT FROM pg_index WHERE indrelid = %u"
+						 " AND indisprimary AND %d = ANY (indkey::int2[])",
+						 look->relid, att->attnum)))
+		return "give it a default";
+	return alter(look, psprintf("ALTER COLUMN %s DROP NOT NULL", quoted));
+}
+
 static void
 check_columns(Look *look, Relation rel)
 {
 	EaNameMap  *there = ea_names_map_create(32);
 	TupleDesc	desc = RelationGetDescr(rel);
+	bool		created = is_created(look);
 	ListCell   *lc;
 
 	for (int i = 0; i < desc->natts; i++)
@@ -268,15 +328,14 @@ check_columns(Look *look, Relation rel)
 		column = ea_names_map_get(look->table->by_column, name);
 		if (column != NULL)
 			check_column(look, att, column, is_read_only(look, column));
-		if (att->attnotnull && !att->atthasdef && att->attidentity == '\0' &&
+		if (created && att->attnotnull && !att->atthasdef &&
+			att->attidentity == '\0' &&
 			(column == NULL || is_read_only(look, column)))
 			lacks(look,
 				  psprintf("the column \"%s\" is %s, not null and without a "
 						   "default: no row could be created", name,
 						   column ? "read-only" : "no field's"),
-				  alter(look,
-						psprintf("ALTER COLUMN %s SET DEFAULT ...",
-								 quote_identifier(name))));
+				  default_hint(look, att));
 	}
 	foreach(lc, look->table->columns)
 	{
@@ -289,24 +348,6 @@ check_columns(Look *look, Relation rel)
 }
 
 /* -------- constraints and indexes -------- */
-
-/* The rows of a query, as many as are wanted; 0: all. */
-static uint64
-run_query(const char *sql, int wanted)
-{
-	int			result = SPI_execute(sql, true, wanted);
-
-	if (result != SPI_OK_SELECT)
-		elog(ERROR, "a look at the catalogs failed: %s",
-			 SPI_result_code_string(result));
-	return SPI_processed;
-}
-
-static bool
-has_row(const char *sql)
-{
-	return run_query(sql, 1) > 0;
-}
 
 /* `ARRAY['tenant_id', 'a']` */
 static char *
@@ -445,6 +486,13 @@ check_reference(Look *look, EaDdlObject *object)
 					 refer(look, object));
 }
 
+static bool
+has_primary_key(Look *look)
+{
+	return has_row(psprintf("SELECT FROM pg_index WHERE indrelid = %u"
+							" AND indisprimary", look->relid));
+}
+
 static void
 check_objects(Look *look)
 {
@@ -465,7 +513,8 @@ check_objects(Look *look)
 					   "", table->tenant_scoped ? " and " : "",
 					   table->id_column),
 			  alter(look,
-					psprintf("ADD PRIMARY KEY (%s%s%s)", tenant,
+					psprintf("ADD %s (%s%s%s)", has_primary_key(look) ?
+							 "UNIQUE" : "PRIMARY KEY", tenant,
 							 table->tenant_scoped ? ", " : "",
 							 quote_identifier(table->id_column))));
 	}
@@ -565,7 +614,7 @@ check_code(Look *look)
 	ListCell   *lc;
 
 	foreach(lc, ea_table_owners_faults(1, &look->relid,
-									   look->plan->is_distributed))
+									   look->plan->is_distributed, true))
 	{
 		EaOwnersFault *fault = lfirst(lc);
 
@@ -609,7 +658,16 @@ ea_ddl_look_at_made(EaDdlPlan *plan)
 			relids[n++] = relid;
 	}
 	plan->made_faults = ea_table_owners_faults(n, relids,
-											   plan->is_distributed);
+											   plan->is_distributed, false);
+}
+
+/* Is it told as a difference (additions.c), which a repair takes back? */
+static bool
+is_difference(const EaOwnersFault *fault)
+{
+	return fault->part == EA_OWNERS_TABLE ||
+		fault->part == EA_OWNERS_TRIGGER ||
+		fault->part == EA_OWNERS_CHILDREN;
 }
 
 /*
@@ -639,7 +697,7 @@ ea_ddl_check_made(EaDdlPlan *plan, const EaDdlTable *table,
 	{
 		EaOwnersFault *fault = lfirst(lc);
 
-		if (fault->relid == relid &&
+		if (fault->relid == relid && !is_difference(fault) &&
 			!is_of_citus(plan, fault) &&
 			(fault->part != EA_OWNERS_SCHEMA || !OidIsValid(owner)))
 			ea_ddl_fault(plan, table, table->field,

@@ -20,6 +20,7 @@ typedef struct EaDdlStatement
 	bool		rewrites;		/* a new type whose values are stored anew */
 	bool		deferred;		/* runs by itself, after the transaction */
 	bool		ahead;			/* runs by itself, before the transaction */
+	bool		done;			/* it had to be, for the plan to be made */
 	bool		divides;		/* Citus is given an existing table */
 
 	/* filled in by effects.c */

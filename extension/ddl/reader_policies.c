@@ -371,7 +371,8 @@ secure_rights(EaDdlPlan *plan, EaDdlTable *from, EaDdlTable *to)
 	}
 	if (from != NULL || to->existing)
 		ea_ddl_add(plan, EA_DDL_ADD_POLICIES, to, to->field,
-				   "REVOKE ALL ON %s FROM " READER, to->qualified);
+				   "REVOKE ALL ON %s FROM " READER "%s", to->qualified,
+				   from != NULL && from->was->lost_rights ? " CASCADE" : "");
 	ea_ddl_add(plan, EA_DDL_ADD_POLICIES, to, to->field,
 			   "GRANT SELECT%s ON %s TO " READER, to->granted, to->qualified);
 }

@@ -277,7 +277,13 @@ repair_one(Repaired *at, const EaDdlDifference *difference)
 		case EA_DDL_PART_PLACEMENT:
 			stored->lost_placement = true;
 			break;
+		case EA_DDL_PART_ADDITION:
+			ea_ddl_add(at->plan, EA_DDL_DROP_POLICIES, at->from, stored->field,
+					   "%s", difference->undo);
+			break;
 		case EA_DDL_PART_TYPE:
+		case EA_DDL_PART_OWNER:
+		case EA_DDL_PART_KIN:
 			Assert(false);		/* has a hint */
 	}
 	return why;
@@ -314,12 +320,22 @@ ea_ddl_forget_gone(EaDdlPlan *plan, List *differences)
 		CHECK_FOR_INTERRUPTS();
 		at.from = ea_names_map_get(by_key, at.stored->key);
 		if (at.from->other != NULL ||
+			difference->part == EA_DDL_PART_OWNER ||
+			difference->part == EA_DDL_PART_KIN ||
 			(difference->part == EA_DDL_PART_TABLE && difference->there))
 			left = lappend(left, difference);
 		else if (difference->part == EA_DDL_PART_TABLE)
 			lose_table(&at);
 	}
 	return left;
+}
+
+static bool
+names_columns(const EaDdlDifference *difference)
+{
+	return difference->part == EA_DDL_PART_POLICY ||
+		difference->part == EA_DDL_PART_RIGHTS ||
+		difference->part == EA_DDL_PART_PLACEMENT;
 }
 
 List *
@@ -338,8 +354,7 @@ ea_ddl_repair(EaDdlPlan *plan, List *differences)
 		CHECK_FOR_INTERRUPTS();
 		at.from = ea_names_map_get(by_key, at.stored->key);
 		if (difference->hint == NULL)
-			difference->hint = shapes_stay &&
-				difference->part >= EA_DDL_PART_POLICY ?
+			difference->hint = shapes_stay && names_columns(difference) ?
 				"the tables and columns come first" :
 				repair_one(&at, difference);
 		if (difference->hint == NULL)

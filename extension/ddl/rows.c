@@ -5,15 +5,12 @@
  */
 #include "postgres.h"
 
-#include "access/htup_details.h"
 #include "catalog/namespace.h"
-#include "catalog/pg_class.h"
 #include "executor/spi.h"
 #include "lib/stringinfo.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
-#include "utils/syscache.h"
 
 #include "base/guc.h"
 #include "ddl/plan.h"
@@ -21,51 +18,8 @@
 #include "ddl/tables.h"
 #include "model/table_owners.h"
 
-/* The owner of a table, unless it is this role or a superuser. */
-static Oid
-strange_owner(Oid relid)
-{
-	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relid));
-	Oid			owner;
-
-	if (!HeapTupleIsValid(tuple))
-		return InvalidOid;
-	owner = ((Form_pg_class) GETSTRUCT(tuple))->relowner;
-	ReleaseSysCache(tuple);
-	return owner == GetUserId() || superuser_arg(owner) ? InvalidOid : owner;
-}
-
-static void
-check_readable(EaDdlPlan *plan, EaDdlTable *table, Oid relid,
-			   const char *role)
-{
-	Oid			schema = get_namespace_oid(table->schema, false);
-	Oid			owner = ea_table_owners_of_schema(schema);
-
-	if (OidIsValid(owner))
-	{
-		ea_ddl_fault(plan, table, NULL,
-					 psprintf("the schema \"%s\" belongs to %s, who could put "
-							  "other tables in the place of the service's",
-							  table->schema, GetUserNameFromId(owner, false)),
-					 psprintf("ALTER SCHEMA %s OWNER TO %s",
-							  quote_identifier(table->schema),
-							  quote_identifier(role)));
-		return;
-	}
-	owner = strange_owner(relid);
-	if (OidIsValid(owner))
-		ea_ddl_fault(plan, table, table->field,
-					 psprintf("the table %s belongs to %s, whose policies "
-							  "would run with the rights of %s",
-							  table->qualified,
-							  GetUserNameFromId(owner, false), role),
-					 psprintf("ALTER TABLE %s OWNER TO %s", table->qualified,
-							  quote_identifier(role)));
-}
-
 bool
-ea_ddl_may_read(EaDdlPlan *plan)
+ea_ddl_owns_schemas(EaDdlPlan *plan)
 {
 	const char *role = GetUserNameFromId(GetUserId(), false);
 	int			before = plan->m->nfaults;
@@ -74,12 +28,23 @@ ea_ddl_may_read(EaDdlPlan *plan)
 	foreach(lc, plan->stored->tables)
 	{
 		EaDdlTable *table = lfirst(lc);
-		Oid			relid = table->existing ? InvalidOid :
-			ea_ddl_relation(table);
+		Oid			schema = get_namespace_oid(table->schema, true);
+		Oid			owner;
 
 		CHECK_FOR_INTERRUPTS();
-		if (OidIsValid(relid))
-			check_readable(plan, table, relid, role);
+		if (table->existing || !OidIsValid(schema) ||
+			!OidIsValid(ea_ddl_relation(table)))
+			continue;
+		owner = ea_table_owners_of_schema(schema);
+		if (OidIsValid(owner))
+			ea_ddl_fault(plan, table, NULL,
+						 psprintf("the schema \"%s\" belongs to %s, who could "
+								  "put other tables in the place of the "
+								  "service's", table->schema,
+								  GetUserNameFromId(owner, false)),
+						 psprintf("ALTER SCHEMA %s OWNER TO %s",
+								  quote_identifier(table->schema),
+								  quote_identifier(role)));
 	}
 	return plan->m->nfaults == before;
 }

@@ -8,11 +8,10 @@
 #include "ddl/tables.h"
 
 /*
- * May the rows of the tables that were made be looked at?  Of a table that
- * somebody else has put in the place of one, the policies would run with the
- * rights of this role: a fault for each.
+ * Are the tables that were made those of their names?  The owner of a schema
+ * could have put others there: a fault for each.
  */
-extern bool ea_ddl_may_read(EaDdlPlan *plan);
+extern bool ea_ddl_owns_schemas(EaDdlPlan *plan);
 
 /* All of these look at the stored table through SPI. */
 extern bool ea_ddl_has_rows(EaDdlTable *table);

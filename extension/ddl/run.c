@@ -78,8 +78,8 @@ collect_locks(List *statements)
 		EaDdlStatement *statement = lfirst(lc);
 		Lock	   *lock;
 
-		if (statement->deferred || statement->stored == NULL ||
-			statement->lock == NoLock)
+		if (statement->deferred || statement->done ||
+			statement->stored == NULL || statement->lock == NoLock)
 			continue;
 		lock = ea_names_map_get(by_table, statement->stored->qualified);
 		if (lock == NULL)
@@ -216,7 +216,7 @@ ea_ddl_run(EaManifest *m, List *statements)
 		EaDdlStatement *statement = lfirst(lc);
 
 		CHECK_FOR_INTERRUPTS();
-		if (!statement->deferred && !statement->ahead)
+		if (!statement->deferred && !statement->ahead && !statement->done)
 			run_statement(m, statement);
 	}
 }

@@ -48,7 +48,7 @@ serve_step(EaRequest *req, const char *method)
 		more = ea_audit_prepare(req);
 		if (!more)
 		{
-			deleted = ea_erase_step(req, &more);
+			deleted = ea_erase_step(req, false, &more);
 			deleted += ea_purge_step(req, &more);
 			deleted += ea_sweep_run(req->now, STEP);
 			ea_links_settle(req);
@@ -135,7 +135,7 @@ sweep_rows(int max_rows)
 		n = again;
 		if (!again)
 		{
-			n = ea_erase_step(req, &again);
+			n = ea_erase_step(req, true, &again);
 			n += ea_purge_step(req, &again);
 			n += n == 0 && again;
 			n += ea_sweep_run(req->now, max_rows);

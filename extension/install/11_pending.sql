@@ -86,19 +86,22 @@ COMMENT ON FUNCTION entityapi.note_step(integer, text) IS
 	'tried again';
 
 -- Where the tables are not what is declared, since somebody dropped or altered
--- what an apply had made.
+-- what an apply had made, or opened it to others; and code that others put on
+-- them, of the kind 'notice'.
 CREATE FUNCTION entityapi.list_differences(
 		OUT entity text,
 		OUT field text,
 		OUT message text,
-		OUT hint text)
+		OUT hint text,
+		OUT kind text)
 	RETURNS SETOF record
 	LANGUAGE c STABLE PARALLEL UNSAFE
 	SET search_path = pg_catalog, pg_temp
 	AS 'MODULE_PATHNAME', 'ea_sql_list_differences';
 
 COMMENT ON FUNCTION entityapi.list_differences() IS
-	'Where tables of entities are not what is declared, and what to do';
+	'Where tables of entities are not what is declared, and what to do; and '
+	'notices, of code that others put on them';
 
 CREATE FUNCTION entityapi.repair_and_apply(
 		documents jsonb,

@@ -11,6 +11,7 @@
 #include "utils/builtins.h"
 
 #include "base/grow.h"
+#include "base/names.h"
 #include "engine/exec.h"
 #include "management/erase_entities.h"
 #include "management/erase_tenants.h"
@@ -33,6 +34,7 @@ typedef struct Graph
 {
 	int			n;
 	Vertex	   *vertices;
+	EaNameMap  *by_name;		/* the same, by the entity's name */
 	const int  *without;		/* circles whose loose references do not
 								 * count */
 	int			visited;
@@ -59,24 +61,25 @@ load_graph(EaRequest *req, Graph *graph)
 				"SELECT name FROM entityapi.entity ORDER BY name",
 				EA_NO_PARAMS, EA_READER(read_name, TEXTOID), &names);
 	graph->vertices = palloc0(Max(list_length(names), 1) * sizeof(Vertex));
+	graph->by_name = ea_names_map_create(Max(list_length(names), 1));
 	foreach(cell, names)
 	{
 		EaEntity   *entity = ea_catalog_entity(req->catalog, lfirst(cell));
 
-		if (entity != NULL && entity->tenant_scoped)
-			graph->vertices[graph->n++].entity = entity;
+		CHECK_FOR_INTERRUPTS();
+		if (entity == NULL || !entity->tenant_scoped)
+			continue;
+		ea_names_map_put(graph->by_name, entity->name,
+						 &graph->vertices[graph->n]);
+		graph->vertices[graph->n++].entity = entity;
 	}
 }
 
+/* NULL for one that is common to all tenants. */
 static Vertex *
 find_vertex(Graph *graph, const EaEntity *entity)
 {
-	for (int i = 0; i < graph->n; i++)
-	{
-		if (graph->vertices[i].entity == entity)
-			return &graph->vertices[i];
-	}
-	return NULL;				/* common to all tenants */
+	return ea_names_map_get(graph->by_name, entity->name);
 }
 
 static bool
@@ -231,21 +234,28 @@ refers_to_itself(EaEntity *entity)
 	return false;
 }
 
-/* The entities of a circle: one by itself, or a knot. */
+/* The entities of each circle: one by itself, or a knot. */
 static void
-plan_rows(List **plan, Graph *graph, int circle)
+plan_rows(List **plan, Graph *graph)
 {
-	EaErase    *erase = add_erase(plan, EA_ERASE_ROWS, NULL);
+	List	  **circles = palloc0(Max(graph->ncircles, 1) * sizeof(List *));
 
 	for (int i = 0; i < graph->n; i++)
 	{
-		if (graph->vertices[i].circle == circle)
-			erase->entities = lappend(erase->entities,
-									  graph->vertices[i].entity);
+		Vertex	   *vertex = &graph->vertices[i];
+
+		circles[vertex->circle] = lappend(circles[vertex->circle],
+										  vertex->entity);
 	}
-	if (list_length(erase->entities) > 1 ||
-		refers_to_itself(linitial(erase->entities)))
-		erase->kind = EA_ERASE_KNOT;
+	for (int circle = graph->ncircles - 1; circle >= 0; circle--)
+	{
+		EaErase    *erase = add_erase(plan, EA_ERASE_ROWS, NULL);
+
+		erase->entities = circles[circle];
+		if (list_length(erase->entities) > 1 ||
+			refers_to_itself(linitial(erase->entities)))
+			erase->kind = EA_ERASE_KNOT;
+	}
 }
 
 List *
@@ -271,8 +281,7 @@ ea_erase_plan(EaRequest *req)
 	 * without loosened references; a referring entity goes before its target
 	 */
 	find_circles(&graph, circles);
-	for (int circle = graph.ncircles - 1; circle >= 0; circle--)
-		plan_rows(&plan, &graph, circle);
+	plan_rows(&plan, &graph);
 	return plan;
 }
 

@@ -394,9 +394,12 @@ is_place_of(EaRequest *req)
 }
 
 static bool
-is_time_over(TimestampTz started)
+is_time_over(TimestampTz started, int64 total, bool patient)
 {
+	if (patient && total == 0)
+		return false;
 	return TimestampDifferenceExceeds(started, GetCurrentTimestamp(),
+									  total == 0 ? EA_ERASE_LOOK_MS :
 									  EA_ERASE_STEP_MS);
 }
 
@@ -405,14 +408,13 @@ is_time_over(TimestampTz started)
  * set when the end was reached.
  */
 static int64
-erase_some(EaRequest *req, TimestampTz started, bool *done)
+erase_some(EaRequest *req, TimestampTz started, bool patient, bool *done)
 {
 	List	   *plan = ea_erase_plan(req);
 	int64		total = 0;
 
-	/* a new session begins anew, so the time is asked for behind some work */
 	*done = false;
-	while (total == 0 || !is_time_over(started))
+	do
 	{
 		int64		n;
 
@@ -432,12 +434,13 @@ erase_some(EaRequest *req, TimestampTz started, bool *done)
 			*done = true;
 			break;
 		}
-	}
+	} while (!is_time_over(started, total, patient));
 	return total;
 }
 
 static int64
-erase_tenant(EaRequest *req, const Deleted *deleted, bool *more)
+erase_tenant(EaRequest *req, const Deleted *deleted, bool patient,
+			 bool *more)
 {
 	TimestampTz started = GetCurrentTimestamp();
 	bool		done;
@@ -465,7 +468,7 @@ erase_tenant(EaRequest *req, const Deleted *deleted, bool *more)
 
 	/* if anything fails, the next step begins at the beginning */
 	place.valid = false;
-	n = erase_some(req, started, &done);
+	n = erase_some(req, started, patient, &done);
 	place.clean &= n == 0;
 	place.valid = !done;
 	*more = true;
@@ -485,6 +488,7 @@ typedef struct Turn
 {
 	EaRequest  *req;
 	const Deleted *deleted;
+	bool		patient;
 	int64		n;
 	bool		more;
 } Turn;
@@ -494,13 +498,14 @@ take_turn(void *arg)
 {
 	Turn	   *turn = arg;
 
-	turn->n = erase_tenant(turn->req, turn->deleted, &turn->more);
+	turn->n = erase_tenant(turn->req, turn->deleted, turn->patient,
+						   &turn->more);
 }
 
 static int64
-try_tenant(EaRequest *req, const Deleted *deleted, bool *more)
+try_tenant(EaRequest *req, const Deleted *deleted, bool patient, bool *more)
 {
-	Turn		turn = {req, deleted};
+	Turn		turn = {req, deleted, patient};
 
 	*more = false;
 	if (!ea_attempt(req, take_turn, &turn,
@@ -511,7 +516,7 @@ try_tenant(EaRequest *req, const Deleted *deleted, bool *more)
 }
 
 int64
-ea_erase_step(EaRequest *req, bool *more)
+ea_erase_step(EaRequest *req, bool patient, bool *more)
 {
 	DeletedList list = {0};
 	int64		n = 0;
@@ -526,6 +531,6 @@ ea_erase_step(EaRequest *req, bool *more)
 
 	/* a tenant that has to wait for transactions keeps no other waiting */
 	for (int i = 0; i < list.n && n == 0 && !*more; i++)
-		n = try_tenant(req, &list.tenants[i], more);
+		n = try_tenant(req, &list.tenants[i], patient, more);
 	return n;
 }

@@ -177,27 +177,37 @@ list_pending(Pending *pending, const char *version)
 				 pending);
 }
 
+/* Differences, and what is only a notice. */
+typedef struct Adrift
+{
+	Pending		differences;
+	Pending		notices;
+} Adrift;
+
 static void
 write_difference(void *arg, TupleTableSlot *slot)
 {
-	Pending    *differences = arg;
+	Adrift	   *adrift = arg;
+	Pending    *kind = DatumGetBool(slot->tts_values[4]) ? &adrift->notices :
+		&adrift->differences;
 
-	ea_jsonfmt_put(differences->out,
+	ea_jsonfmt_put(kind->out,
 				   "%,{'entity':%q,'field':%q,'message':%q,'hint':%q}",
 				   text_or_null(slot, 0), text_or_null(slot, 1),
 				   text_or_null(slot, 2), text_or_null(slot, 3));
-	differences->n++;
+	kind->n++;
 }
 
 /* Older objects have no such function. */
 static void
-list_differences(Pending *differences, const char *version)
+list_differences(Adrift *adrift, const char *version)
 {
 	if (strcmp(version, EA_VERSION) == 0)
-		ea_exec_each(EA_EXEC_READ, "SELECT entity, field, message, hint"
-					 " FROM entityapi.list_differences()", EA_NO_PARAMS,
+		ea_exec_each(EA_EXEC_READ, "SELECT entity, field, message, hint,"
+					 " kind = 'notice' FROM entityapi.list_differences()",
+					 EA_NO_PARAMS,
 					 EA_READER(write_difference, TEXTOID, TEXTOID, TEXTOID,
-							   TEXTOID), differences);
+							   TEXTOID, BOOLOID), adrift);
 }
 
 static void
@@ -225,7 +235,7 @@ ea_migrations_status(EaRequest *req)
 	StringInfo	out = req->out;
 	Installed	installed;
 	Pending		pending = {makeStringInfo()};
-	Pending		differences = {makeStringInfo()};
+	Adrift		adrift = {{makeStringInfo()}, {makeStringInfo()}};
 	StringInfo	invalid = makeStringInfo();
 
 	ea_exec_one(EA_EXEC_READ, "SELECT e.extversion, r.last, r.applied"
@@ -236,18 +246,20 @@ ea_migrations_status(EaRequest *req)
 				EA_READER(read_installed, TEXTOID, INT4OID, INT8OID),
 				&installed);
 	list_pending(&pending, installed.version);
-	list_differences(&differences, installed.version);
+	list_differences(&adrift, installed.version);
 	list_invalid_indexes(invalid);
 
 	ea_jsonfmt_put(out, "{'status':%q,'extensionVersion':%q,"
 				   "'manifestRevision':%s,'applied':%l,'pending':[%s],"
-				   "'differences':[%s],'invalidIndexes':[%s],'revisions':[",
-				   pending.failed || differences.n > 0 ? "FAILED" :
+				   "'differences':[%s],'notices':[%s],'invalidIndexes':[%s],"
+				   "'revisions':[",
+				   pending.failed || adrift.differences.n > 0 ? "FAILED" :
 				   pending.n > 0 ? "PENDING" : "UP_TO_DATE", installed.version,
 				   installed.has_revision ?
 				   psprintf("%d", installed.revision) : "null",
 				   installed.applied, pending.out->data,
-				   differences.out->data, invalid->data);
+				   adrift.differences.out->data, adrift.notices.out->data,
+				   invalid->data);
 	ea_exec_each(EA_EXEC_READ,
 				 "SELECT revision, applied_at, checksum, extension_version,"
 				 " statements FROM entityapi.revision ORDER BY revision DESC",

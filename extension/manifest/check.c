@@ -289,6 +289,20 @@ is_of_postgres(EaManifest *m, EaDeclEntity *entity, const char *pointer,
 	return false;
 }
 
+/* What the service keeps of each row can be shown. */
+static const char *
+rename_hint(const char *name)
+{
+	static const char *const kept[] = {"createdAt", "updatedAt"};
+
+	for (int i = 0; i < lengthof(kept); i++)
+	{
+		if (strcmp(name, kept[i]) == 0)
+			return psprintf("say system: [%s], or rename the field", name);
+	}
+	return "rename the field";
+}
+
 static void
 claim_column(EaManifest *m, EaDeclField *field, char *column,
 			 EaNameMap *columns)
@@ -306,7 +320,7 @@ claim_column(EaManifest *m, EaDeclField *field, char *column,
 								   strcmp(column, "deletion_id") == 0 ?
 								   "tables with softDelete have" :
 								   "every table may have"),
-						  "rename the field");
+						  rename_hint(field->name));
 	else
 		ea_manifest_fault(m, field->entity->document->label, field->pointer,
 						  psprintf("its column \"%s\" is that of \"%s\" as "
@@ -338,7 +352,7 @@ claim_existing(EaManifest *m, EaDeclEntity *entity, EaDeclColumn column,
 						  ea_errors_pointer("/spec/fields", key),
 						  psprintf("in \"columns\", \"%s\" is the service's "
 								   "own column", key),
-						  "rename the field");
+						  rename_hint(key));
 }
 
 static void

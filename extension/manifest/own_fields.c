@@ -165,6 +165,13 @@ fault(EaManifest *m, EaDeclField *field, const char *key,
 	field->sound = false;
 }
 
+bool
+ea_manifest_is_profile_field(const EaDeclField *field)
+{
+	return field->from != NULL &&
+		strncmp(field->from, PROFILE, strlen(PROFILE)) == 0;
+}
+
 /* A field that was declared by hand: a part of the profile. */
 static void
 check_profile_field(EaManifest *m, EaDeclField *field)

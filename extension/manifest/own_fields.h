@@ -19,6 +19,9 @@ extern EaDeclField *ea_manifest_new_field(EaDeclEntity *entity,
 /* Add them to an entity whose own fields have been read; faults are noted. */
 extern void ea_manifest_add_own_fields(EaManifest *m, EaDeclEntity *entity);
 
+/* Does it show a part of the profile, which users write themselves? */
+extern bool ea_manifest_is_profile_field(const EaDeclField *field);
+
 /* Is `default` what the caller has?  Its faults are noted then. */
 extern bool ea_manifest_check_caller(EaManifest *m, EaDeclField *field);
 

@@ -10,6 +10,7 @@
 #include "authz/policy_check.h"
 #include "manifest/faults.h"
 #include "manifest/manifest.h"
+#include "manifest/own_fields.h"
 #include "manifest/policies.h"
 
 /* One use of a policy: by an entity, for an operation. */
@@ -18,7 +19,8 @@ typedef struct Use
 	EaPolicyScope scope;		/* must be first */
 	EaManifest *m;
 	EaDeclEntity *entity;
-	bool		read;
+	EaDeclPolicy *policy;
+	EaNameMap  *warned;			/* of each policy and field once */
 	bool		unsound;		/* a fault is noted elsewhere already */
 } Use;
 
@@ -65,6 +67,19 @@ find_field(Use *use, EaDeclEntity *entity, const char *name,
 	return field;
 }
 
+/* The values of a field may be the choice of whom a policy is to bind. */
+static void
+warn_of_profile(Use *use, const EaDeclField *field)
+{
+	char	   *what = psprintf("policy \"%s\" asks for %s.%s",
+								use->policy->name, field->entity->name,
+								field->name);
+
+	if (ea_manifest_is_profile_field(field) &&
+		ea_names_map_put(use->warned, what, use))
+		ea_policy_warn_own(what);
+}
+
 static EaPolicyType
 resolve_path(EaPolicyScope *scope, EaPolicy *node, const char **message,
 			 const char **hint)
@@ -87,7 +102,10 @@ resolve_path(EaPolicyScope *scope, EaPolicy *node, const char **message,
 		if (field == NULL)
 			return EA_POLICY_UNKNOWN;
 		if (field->type != NULL && last)
+		{
+			warn_of_profile(use, field);
 			return field->type->policy;
+		}
 		if (field->type != NULL)
 		{
 			*message = psprintf("\"%s\" is no relationship", field->name);
@@ -154,10 +172,10 @@ collect_targets(EaPolicy *node, Leads *leads)
 /* Check one use; false when it has a fault. */
 static bool
 check_use(EaManifest *m, EaDeclEntity *entity, EaDeclPolicy *policy, int i,
-		  Leads *leads)
+		  Leads *leads, EaNameMap *warned)
 {
 	Use			use = {{resolve_path, resolve_attribute,
-	operations[i].record, operations[i].input}, m, entity};
+	operations[i].record, operations[i].input}, m, entity, policy, warned};
 	EaPolicyFault fault;
 	EaPolicy   *tree = ea_policy_parse(policy->expression, &fault);
 
@@ -177,7 +195,8 @@ check_use(EaManifest *m, EaDeclEntity *entity, EaDeclPolicy *policy, int i,
 }
 
 static void
-check_policies(EaManifest *m, EaDeclEntity *entity, Leads *leads)
+check_policies(EaManifest *m, EaDeclEntity *entity, Leads *leads,
+			   EaNameMap *warned)
 {
 	leads->entity = entity;
 	if (entity->policies == NULL)
@@ -196,7 +215,7 @@ check_policies(EaManifest *m, EaDeclEntity *entity, Leads *leads)
 			for (EaJson *op = json->first; op; op = op->next)
 				named |= op->kind == EA_JSON_STRING &&
 					strcmp(op->text, operations[i].name) == 0;
-			if (named && !check_use(m, entity, policy, i, leads))
+			if (named && !check_use(m, entity, policy, i, leads, warned))
 				break;
 		}
 	}
@@ -239,6 +258,7 @@ void
 ea_manifest_check_policies(EaManifest *m)
 {
 	EaNameMap  *by_entity = ea_names_map_create(256);
+	EaNameMap  *warned = ea_names_map_create(8);
 	ListCell   *lc;
 
 	foreach(lc, m->policies)
@@ -266,7 +286,7 @@ ea_manifest_check_policies(EaManifest *m)
 		Leads	   *leads = palloc0(sizeof(Leads));
 
 		CHECK_FOR_INTERRUPTS();
-		check_policies(m, entity, leads);
+		check_policies(m, entity, leads, warned);
 		ea_names_map_put(by_entity, entity->name, leads);
 	}
 	foreach(lc, m->entities)

@@ -18,6 +18,7 @@ typedef struct Changes
 {
 	List	   *lines;			/* of char * */
 	EaNameMap  *seen;			/* a hook of all entities is reported once */
+	EaNameMap  *renamed;		/* entities, by the names that they had */
 } Changes;
 
 static const char *const operations[] =
@@ -28,19 +29,18 @@ static const char *const service_own[] =
 {"revision", "singleTenant", "roles", "superRoles", "defaultRoles", "versions",
 "securityAttributes", NULL};
 static const char *const entity_own[] =
-{"name", "renamedFrom", "schema", "table", "columns", "permissions",
-	"policies", "hooks", "fields", "indexes", "references", "constraints",
-NULL};
+{"name", "renamedFrom", "permissions", "policies", "hooks", "fields",
+"references", "constraints", NULL};
 static const char *const field_own[] =
-{"name", "kind", "column", "members", "join", "renamedFrom", "readRoles",
-"writeRoles", NULL};
+{"name", "members", "join", "renamedFrom", "readRoles", "writeRoles", NULL};
 
 /* More that statements report, where the table is made here. */
 static const char *const entity_made[] =
-{"tenantScoped", "softDelete", "deletionId", "optimisticLocking", NULL};
+{"schema", "table", "columns", "indexes", "tenantScoped", "softDelete",
+"deletionId", "optimisticLocking", NULL};
 static const char *const field_made[] =
-{"type", "required", "unique", "index", "enum", "minimum", "maximum",
-"precision", "scale", NULL};
+{"kind", "column", "type", "required", "unique", "index", "enum", "minimum",
+"maximum", "precision", "scale", NULL};
 static const char *const named_own[] = {"name", "number", NULL};
 static const char *const none[] = {NULL};
 
@@ -244,22 +244,100 @@ compare_field_roles(Changes *changes, const char *what, const char *key,
 				 new ? text_of(new) : "everybody");
 }
 
+/* The entities that a relationship leads to, by the names that they get. */
+static EaJson *
+targets_of(Changes *changes, const EaJson *field)
+{
+	const EaJson *members = ea_jsonread_get(field, "members");
+	EaJson	   *list = palloc0(sizeof(EaJson));
+	EaJson	  **end = &list->first;
+
+	list->kind = EA_JSON_ARRAY;
+	for (const EaJson *at = members ? members->first : NULL; at;
+		 at = at->next)
+	{
+		const char *name = ea_jsonread_string(at, "entity");
+		char	   *now = ea_names_map_get(changes->renamed, name);
+
+		*end = palloc0(sizeof(EaJson));
+		(*end)->kind = EA_JSON_STRING;
+		(*end)->text = now ? now : pstrdup(name);
+		end = &(*end)->next;
+	}
+	return list;
+}
+
+/*
+ * Does no statement show it?  One that mirrors another has nothing of its own,
+ * and an existing table has its columns, but not links.
+ */
+static bool
+is_unseen(const EaJson *field, bool existing)
+{
+	return field != NULL &&
+		((existing && ea_jsonread_get(field, "join") == NULL) ||
+		 ea_jsonread_get(field, "mappedBy") != NULL);
+}
+
+static void
+compare_field(Changes *changes, const char *what, const EaJson *before,
+			  const EaJson *after, bool existing)
+{
+	bool		unseen = is_unseen(before, existing) ||
+		is_unseen(after, existing);
+
+	compare_members(changes, what, before, after, field_own,
+					unseen ? none : field_made);
+	if (unseen)
+		compare_lists(changes, psprintf("%s: members", what),
+					  targets_of(changes, before), targets_of(changes, after));
+}
+
+/* The field that this one is the next of, under whatever name. */
+static const EaJson *
+find_former(const EaJson *fields, const EaJson *field, const EaJson *now)
+{
+	const char *from = ea_jsonread_string(field, "renamedFrom");
+	const EaJson *same = find_object(fields, "name",
+									 ea_jsonread_string(field, "name"));
+
+	if (same != NULL || from == NULL || find_object(now, "name", from) != NULL)
+		return same;
+	return find_object(fields, "name", from);
+}
+
+/* before: NULL where the entity is new */
 static void
 compare_fields(Changes *changes, const char *entity, const EaJson *before,
 			   const EaJson *after, bool existing)
 {
+	EaNameMap  *former = ea_names_map_create(16);
+
 	for (const EaJson *at = after->first; at; at = at->next)
 	{
 		const char *name = ea_jsonread_string(at, "name");
-		const EaJson *old = find_object(before, "name", name);
+		const EaJson *old = find_former(before, at, after);
+		const char *from = old ? ea_jsonread_string(old, "name") : name;
 		char	   *what = psprintf("field %s.%s", entity, name);
 
 		CHECK_FOR_INTERRUPTS();
 		compare_field_roles(changes, what, "readRoles", old, at);
 		compare_field_roles(changes, what, "writeRoles", old, at);
-		if (old != NULL)
-			compare_members(changes, what, old, at, field_own,
-							existing ? none : field_made);
+		if (old == NULL && before != NULL && is_unseen(at, existing))
+			add_line(changes, "%s: +", what);
+		if (old == NULL)
+			continue;
+		ea_names_map_put(former, from, former);
+		if (strcmp(from, name) != 0 && is_unseen(at, existing))
+			add_line(changes, "%s: renamed from %s", what, from);
+		compare_field(changes, what, old, at, existing);
+	}
+	for (const EaJson *at = before ? before->first : NULL; at; at = at->next)
+	{
+		const char *name = ea_jsonread_string(at, "name");
+
+		if (ea_names_map_get(former, name) == NULL && is_unseen(at, existing))
+			add_line(changes, "field %s.%s: -", entity, name);
 	}
 }
 
@@ -342,6 +420,108 @@ compare_service(Changes *changes, const EaJson *before, const EaJson *after)
 	compare_members(changes, "service", before, after, service_own, none);
 }
 
+/* -------- descriptions, which are in the documents alone -------- */
+
+/* How lines call the documents of a kind. */
+static const struct
+{
+	const char *kind;
+	const char *what;
+}			described[] =
+{
+	{"OneOf", "one-of"},
+	{"Policy", "policy"},
+	{"Hook", "hook"}
+};
+
+static const EaJson *
+find_document(const EaJson *documents, const char *kind, const char *name)
+{
+	for (const EaJson *at = documents->first; at; at = at->next)
+	{
+		const EaJson *metadata = ea_jsonread_get(at, "metadata");
+
+		if (strcmp(ea_jsonread_string(at, "kind"), kind) == 0 &&
+			strcmp(ea_jsonread_string(metadata, "name"), name) == 0)
+			return at;
+	}
+	return NULL;
+}
+
+/* Roles may be declared in several documents. */
+static const EaJson *
+find_role(const EaJson *documents, const char *name)
+{
+	for (const EaJson *at = documents->first; at; at = at->next)
+	{
+		const EaJson *spec = ea_jsonread_get(at, "spec");
+		const EaJson *roles = ea_jsonread_get(spec, "roles");
+		const EaJson *role = roles && roles->kind == EA_JSON_OBJECT ?
+			ea_jsonread_get(roles, name) : NULL;
+
+		if (strcmp(ea_jsonread_string(at, "kind"), "Roles") == 0 &&
+			role != NULL)
+			return role;
+	}
+	return NULL;
+}
+
+static void
+compare_description(Changes *changes, const char *what, const EaJson *before,
+					const EaJson *after)
+{
+	if (before != NULL && after != NULL)
+		compare_member(changes, what, "description",
+					   ea_jsonread_get(before, "description"),
+					   ea_jsonread_get(after, "description"));
+}
+
+static void
+compare_descriptions(Changes *changes, const EaManifestState *before,
+					 const EaManifestState *after)
+{
+	const EaJson *roles = ea_jsonread_get(after->service, "roles");
+
+	for (const EaJson *at = roles ? roles->first : NULL; at; at = at->next)
+		compare_description(changes, psprintf("role %s", at->text),
+							find_role(before->documents, at->text),
+							find_role(after->documents, at->text));
+	for (const EaJson *at = after->documents->first; at; at = at->next)
+	{
+		const char *kind = ea_jsonread_string(at, "kind");
+		const char *name = ea_jsonread_string(ea_jsonread_get(at, "metadata"),
+											  "name");
+		const EaJson *old = find_document(before->documents, kind, name);
+
+		CHECK_FOR_INTERRUPTS();
+		for (int i = 0; old != NULL && i < lengthof(described); i++)
+		{
+			if (strcmp(described[i].kind, kind) == 0)
+				compare_description(changes, psprintf("%s %s",
+													  described[i].what, name),
+									ea_jsonread_get(old, "spec"),
+									ea_jsonread_get(at, "spec"));
+		}
+	}
+}
+
+/* The names of entities that are renamed, by those that they had. */
+static void
+note_renamed(Changes *changes, EaNameMap *old, List *entities)
+{
+	ListCell   *lc;
+
+	foreach(lc, entities)
+	{
+		const char *name = ea_jsonread_string(lfirst(lc), "name");
+		const char *from = ea_jsonread_string(lfirst(lc), "renamedFrom");
+
+		if (from != NULL && ea_names_map_get(old, name) == NULL &&
+			ea_names_map_get(old, from) != NULL)
+			ea_names_map_put(changes->renamed, from, pstrdup(name));
+	}
+}
+
 static EaNameMap *
 by_name(List *trees)
 {
@@ -358,12 +538,16 @@ List *
 ea_manifest_changes(const EaManifestState *before,
 					const EaManifestState *after)
 {
-	Changes		changes = {NIL, ea_names_map_create(64)};
+	Changes		changes = {NIL, ea_names_map_create(64),
+	ea_names_map_create(8)};
 	EaNameMap  *old = by_name(before->entities);
 	EaNameMap  *new = by_name(after->entities);
 	ListCell   *lc;
 
+	note_renamed(&changes, old, after->entities);
 	compare_service(&changes, before->service, after->service);
+	if (before->documents != NULL)
+		compare_descriptions(&changes, before, after);
 	foreach(lc, after->entities)
 	{
 		const EaJson *tree = lfirst(lc);

@@ -13,6 +13,7 @@ typedef struct EaManifestState
 {
 	const EaJson *service;		/* NULL: there is none yet */
 	List	   *entities;
+	const EaJson *documents;	/* the array as it was declared, or NULL */
 } EaManifestState;
 
 /* Differences that tables do not show: lines (char *), for people. */

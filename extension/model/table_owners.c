@@ -21,6 +21,7 @@
 #include "cluster/distributed_settings.h"
 #include "engine/exec.h"
 #include "model/table_owners.h"
+#include "model/used_types.h"
 #include "trust/pin.h"
 
 /*
@@ -39,39 +40,9 @@
 	" UNION ALL SELECT 'pg_statistic_ext'::regclass, oid" \
 	" FROM pg_statistic_ext WHERE stxrelid = asked.rel" \
 	" UNION ALL SELECT 'pg_policy'::regclass, oid FROM pg_policy" \
-	" WHERE polrelid = asked.rel" \
+	" WHERE polrelid = asked.rel AND $4" \
 	" UNION ALL SELECT 'pg_rewrite'::regclass, oid FROM pg_rewrite" \
-	" WHERE ev_class = asked.rel)"
-
-/* The types that an expression names. */
-#define TYPES_OF(class, part) \
-	"SELECT d.refobjid FROM pg_depend d WHERE d.classid = " class \
-	" AND d.objid = " part " AND d.refclassid = 'pg_type'::regclass"
-
-/*
- * The types of columns and expressions, and all that these are made of:
- * domains' bases and checks, elements, attributes, subtypes.  Types of the
- * system are its own.
- */
-#define TYPES \
-	" used (oid) AS (" \
-	"(SELECT a.atttypid FROM pg_attribute a" \
-	" WHERE a.attrelid = asked.rel AND a.attnum > 0 AND NOT a.attisdropped" \
-	" UNION ALL SELECT x.refobjid FROM own CROSS JOIN LATERAL (" \
-	TYPES_OF("own.class", "own.part") ") x)" \
-	" UNION SELECT p.oid FROM used u JOIN pg_type t ON t.oid = u.oid" \
-	" CROSS JOIN LATERAL (SELECT t.typbasetype UNION ALL SELECT t.typelem" \
-	" UNION ALL SELECT g.rngsubtype FROM pg_range g WHERE g.rngtypid = t.oid" \
-	" UNION ALL SELECT g.rngtypid FROM pg_range g" \
-	" WHERE g.rngmultitypid = t.oid" \
-	" UNION ALL SELECT a.atttypid FROM pg_attribute a" \
-	" WHERE a.attrelid = t.typrelid AND a.attnum > 0" \
-	" AND NOT a.attisdropped" \
-	" UNION ALL " TYPES_OF("'pg_type'::regclass", "t.oid") \
-	" UNION ALL SELECT x.refobjid FROM pg_constraint c CROSS JOIN LATERAL (" \
-	TYPES_OF("'pg_constraint'::regclass", "c.oid") ") x" \
-	" WHERE c.contypid = t.oid) p (oid)" \
-	" WHERE p.oid <> 0 AND t.oid >= 16384)"
+	" WHERE ev_class = asked.rel AND $4)"
 
 #define PARTS \
 	" parts (class, part) AS (SELECT class, part FROM own" \
@@ -89,9 +60,10 @@
 	" UNION ALL SELECT t.typdefaultbin FROM pg_type t" \
 	" JOIN used u ON u.oid = t.oid WHERE t.oid >= 16384" \
 	" UNION ALL SELECT tgqual FROM pg_trigger WHERE tgrelid = asked.rel" \
-	" UNION ALL SELECT polqual FROM pg_policy WHERE polrelid = asked.rel" \
+	" UNION ALL SELECT polqual FROM pg_policy" \
+	" WHERE polrelid = asked.rel AND $4" \
 	" UNION ALL SELECT polwithcheck FROM pg_policy" \
-	" WHERE polrelid = asked.rel" \
+	" WHERE polrelid = asked.rel AND $4" \
 	") x (tree) CROSS JOIN LATERAL" \
 	" regexp_matches(tree::text, ':(?:op)?funcid ([0-9]+)', 'g') f)"
 
@@ -124,11 +96,12 @@
  * Rows of a part, its name, its owner, their oids, the relation of a type,
  * whether it is at fault, and the table it is of: $1 are their oids.  Objects
  * that are not at fault come, too, so as to be watched; but of functions the
- * system's own.  With $3 the rights that a function lends itself do not count.
+ * system's own.  With $3 the rights that a function lends itself do not count;
+ * without $4 policies and rules do not.
  */
 static const char statement[] =
 "SELECT f.*, asked.rel FROM unnest($1) asked (rel) CROSS JOIN LATERAL ("
-OWN "," TYPES "," PARTS "," CALLED
+OWN "," EA_USED_TYPES "," PARTS "," CALLED
 " SELECT 0, c.oid::regclass::text, c.relowner::regrole::text,"
 " 0::oid, c.relowner, 0::oid, " FOREIGN("c.relowner")
 " FROM pg_class c WHERE c.oid = asked.rel"
@@ -316,7 +289,8 @@ find_elsewhere(Look *look, int n, const Oid *relids)
 }
 
 List *
-ea_table_owners_faults(int n, const Oid *relids, bool distributed)
+ea_table_owners_faults(int n, const Oid *relids, bool distributed,
+					   bool policies)
 {
 	Datum	   *oids;
 	ArrayType  *array;
@@ -343,7 +317,7 @@ ea_table_owners_faults(int n, const Oid *relids, bool distributed)
 	ea_exec_latest(EA_EXEC_LOOK, statement,
 				   ea_params(EA_VALUE(OIDARRAYOID, PointerGetDatum(array)),
 							 EA_OID(GetUserId()),
-							 EA_VALUE(BOOLOID, BoolGetDatum(distributed))),
+							 EA_BOOL(distributed), EA_BOOL(policies)),
 				   EA_READER(note_part, INT4OID, TEXTOID, TEXTOID, OIDOID,
 							 OIDOID, OIDOID, BOOLOID, OIDOID), &look);
 	ea_pin_end(&pin);
@@ -354,7 +328,8 @@ void
 ea_table_owners_check(Relation rel)
 {
 	Oid			relid = RelationGetRelid(rel);
-	List	   *faults = ea_table_owners_faults(1, &relid, ea_distributed());
+	List	   *faults = ea_table_owners_faults(1, &relid, ea_distributed(),
+												true);
 	EaOwnersFault *first;
 
 	if (faults == NIL)

@@ -37,10 +37,11 @@ typedef struct EaOwnersFault
  * All faults of some tables (EaOwnersFault *), as of now.  Those that are
  * distributed are written to by Citus, too, on nodes where their owners may
  * have changed functions, and where nothing checks: no such function is called
- * by one, whatever rights it has here.
+ * by one, whatever rights it has here.  Code of policies and rules counts if
+ * the caller does not take these away.
  */
 extern List *ea_table_owners_faults(int n, const Oid *relids,
-									bool distributed);
+									bool distributed, bool policies);
 
 /* An error if there is any. */
 extern void ea_table_owners_check(Relation rel);

@@ -477,7 +477,8 @@ write_totals(EaDocument *doc, int64 total)
 }
 
 void
-ea_document_write_list(EaDocument *doc, const char *path, int64 total)
+ea_document_write_list(EaDocument *doc, const char *path, int64 total,
+					   bool more)
 {
 	const EaQuery *query = doc->query;
 	StringInfo	out = doc->req->out;
@@ -485,10 +486,10 @@ ea_document_write_list(EaDocument *doc, const char *path, int64 total)
 	int64		number = query->page_number;
 	int64		previous = total >= 0 ? Min(number - 1, Max(last, 1))
 		: number - 1;
-	bool		more = total >= 0 ? number < last
-		: doc->primary.n == query->page_size;
 	EaPageLinks links;
 
+	if (total >= 0)
+		more = number < last;
 	write_head(out);
 	ea_page_links_begin(&links, out, "self", path, query);
 	write_number_link(&links, "first", 1);

@@ -126,14 +126,14 @@ extern EaResource *ea_document_last(const EaDocument *doc);
 
 /*
  * The whole document into req->out: a single resource (or null), a list with
- * its pagination (total < 0: totals left out), or the linkage of the one
- * relationship that the primary resource shows.  path is the address without
- * its query.
+ * its pagination (total < 0: totals left out; more says then whether there is
+ * a next page), or the linkage of the one relationship that the primary
+ * resource shows.  path is the address without its query.
  */
 extern void ea_document_write_one(EaDocument *doc, const char *path);
 extern void ea_document_write_linkage(EaDocument *doc);
 extern void ea_document_write_list(EaDocument *doc, const char *path,
-								   int64 total);
+								   int64 total, bool more);
 
 /*
  * A list that goes by cursors: before and after are those of the pages next

@@ -28,24 +28,42 @@ count_total(EaRequest *req, EaQuery *query, const EaListSource *source,
 	return ea_total_of_list(req, source, filter);
 }
 
+/* A page by number, and whether there are rows beyond it. */
+typedef struct ListPage
+{
+	EaRowSink	sink;
+	int			size;
+	int			n;				/* rows read */
+} ListPage;
+
+static void
+page_row(void *arg, TupleTableSlot *slot)
+{
+	ListPage   *page = arg;
+
+	if (page->n++ < page->size)
+		ea_document_row(&page->sink, slot);
+}
+
 void
 ea_list_page(EaRequest *req, EaQuery *query, const EaListSource *source,
 			 const char *path)
 {
 	EaDocument *doc = ea_document_create(req, query, source->entity,
 										 EA_EXEC_READ);
-	EaRowSink	sink = {doc, ea_shape_find(doc, source->entity)};
+	ListPage	page = {{doc, ea_shape_find(doc, source->entity)},
+	query->page_size};
 	EaRsql	   *filter = NULL;
 	EaOrder    *order;
 	EaSqlBuf	b;
 	int			alias;
 
-	ea_shape_show(doc, sink.shape, source->shown);
+	ea_shape_show(doc, page.sink.shape, source->shown);
 	if (query->filter != NULL)
 		filter = ea_filter_parse(req, source->entity, query->filter);
 	if (query->page_after != NULL || query->page_before != NULL)
 	{
-		ea_cursor_page(&sink, source, filter, path);
+		ea_cursor_page(&page.sink, source, filter, path);
 		return;
 	}
 
@@ -54,15 +72,15 @@ ea_list_page(EaRequest *req, EaQuery *query, const EaListSource *source,
 	alias = ea_sqlbuf_reserve(&b);
 	ea_sort_join(&b, order, alias);
 	ea_sqlbuf_add(&b, "SELECT ");
-	ea_document_columns(&b, sink.shape, alias);
+	ea_document_columns(&b, page.sink.shape, alias);
 	ea_list_source(&b, source, filter, alias);
 	ea_sort_order(&b, order, alias, 0, false);
 
 	/*
 	 * The page size is few different numbers and the planner must know it;
-	 * the offset is many.
+	 * the offset is many.  Without totals a row more tells of a next page.
 	 */
-	ea_sqlbuf_limit(&b, query->page_size);
+	ea_sqlbuf_limit(&b, query->page_size + (query->totals ? 0 : 1));
 	if (query->page_number > 1)
 	{
 		ea_sqlbuf_add(&b, " OFFSET ");
@@ -70,12 +88,13 @@ ea_list_page(EaRequest *req, EaQuery *query, const EaListSource *source,
 						Int64GetDatum((query->page_number - 1) *
 									  query->page_size), false);
 	}
-	ea_sqlbuf_run(&b, EA_EXEC_READ, false, ea_document_row, &sink);
+	ea_sqlbuf_run(&b, EA_EXEC_READ, false, page_row, &page);
 	ea_document_complete(doc);
 
 	req->status = 200;
 	ea_document_write_list(doc, path, count_total(req, query, source, filter,
-												  doc->primary.n));
+												  doc->primary.n),
+						   page.n > page.size);
 }
 
 void

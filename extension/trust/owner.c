@@ -18,6 +18,9 @@
 #include "trust/guard.h"
 #include "trust/owner.h"
 
+/* An error leaves it as it is; the next call says anew. */
+static Oid	caller = InvalidOid;
+
 void
 ea_owner_enter(EaPin *before)
 {
@@ -77,6 +80,7 @@ ea_owner_leave(const EaPin *before)
 Datum
 ea_owner_call(PGFunction body, FunctionCallInfo fcinfo, bool confined)
 {
+	Oid			outer = caller;
 	EaPin		before;
 	Datum		result;
 
@@ -84,7 +88,15 @@ ea_owner_call(PGFunction body, FunctionCallInfo fcinfo, bool confined)
 		ea_owner_confine(&before);
 	else
 		ea_owner_enter(&before);
+	caller = before.user;
 	result = body(fcinfo);
+	caller = outer;
 	ea_owner_leave(&before);
 	return result;
+}
+
+Oid
+ea_owner_caller(void)
+{
+	return caller;
 }

@@ -46,6 +46,9 @@ extern void ea_owner_install(EaPin *before);
 extern Datum ea_owner_call(PGFunction body, FunctionCallInfo fcinfo,
 						   bool confined);
 
+/* The role that called the function of ours that runs. */
+extern Oid	ea_owner_caller(void);
+
 #define EA_FUNCTION_BY_OWNER(name, confined) \
 PG_FUNCTION_INFO_V1(name); \
 static Datum name##_as_owner(PG_FUNCTION_ARGS); \

@@ -116,15 +116,21 @@ database_of()
 	say "host=$PGHOST port=$PGPORT dbname=$PGDATABASE user=$1"
 }
 
+# Hooks call functions that nobody could make before there was a database.
 apply_manifests()
 {
+	local up
+
 	"$PRIVATE_BIN/entityapi-shim" apply \
 		--database "$(database_of "$PGUSER")" \
-		"$MANIFESTS" >"$DATA/apply.log" 2>&1 ||
-		{
-			cat "$DATA/apply.log" >&2
-			die "The manifests in $MANIFESTS were not applied."
-		}
+		"$MANIFESTS" >"$DATA/apply.log" 2>&1 && return
+	cat "$DATA/apply.log" >&2
+	up=$(command_for up "MANIFESTS=$(printf '%q' "$MANIFESTS")")
+	[[ ${0##*/} == up ]] ||
+		say "The database is stopped; this leaves it running:" "  $up" >&2
+	die "The manifests in $MANIFESTS were not applied." \
+		"$DATA/env is written: make what they call there, and go on:" \
+		"  . $DATA/env && psql -f FILE && $up"
 }
 
 
@@ -159,16 +165,30 @@ shim_config()
 		die "The settings in $SHIM_CONFIG (SHIM_CONFIG) cannot be read."
 }
 
-# Write shim.json, unless somebody has changed what was written; then it is
-# theirs, and says itself where the shim listens.
+# Has somebody changed what was written to shim.json?
+shim_config_is_theirs()
+{
+	[[ -e $STATE/shim.json && -e $STATE/shim.json.made ]] &&
+		! cmp -s "$STATE/shim.json" "$STATE/shim.json.made"
+}
+
+# It says itself then where the shim listens.
+find_url()
+{
+	local listen
+
+	shim_config_is_theirs || return 0
+	listen=$(perl -MJSON::PP -e 'local $/; print JSON::PP->new->decode(
+		scalar <STDIN>)->{listen} // ""' <"$STATE/shim.json" 2>/dev/null) ||
+		true
+	[[ -z $listen ]] || URL=http://${listen%%,*}
+}
+
 write_shim_config()
 {
-	local file=$STATE/shim.json made=$STATE/shim.json.made listen
+	local file=$STATE/shim.json made=$STATE/shim.json.made
 
-	if [[ -e $file && -e $made ]] && ! cmp -s "$file" "$made"; then
-		listen=$(perl -MJSON::PP -e 'local $/; print JSON::PP->new->decode(
-			scalar <STDIN>)->{listen} // ""' <"$file" 2>/dev/null) || true
-		[[ -z $listen ]] || URL=http://${listen%%,*}
+	if shim_config_is_theirs; then
 		say "Kept, as it was changed by hand: $file"
 		return
 	fi
@@ -261,6 +281,15 @@ write_env()
 	mv "$DATA/env.new" "$DATA/env"
 }
 
+# That of the last time
+find_key()
+{
+	KEY=
+	if with_demo && [[ -e $DATA/env ]]; then
+		KEY=$(sed -n 's/^export ENTITYAPI_KEY=\([^ ]*\).*/\1/p' "$DATA/env")
+	fi
+}
+
 # The example data, and a key for first requests, which stays the same for as
 # long as the service believes it.
 load_demo()
@@ -293,13 +322,11 @@ service_up()
 	prepare_database
 	read_credentials
 	create_superadmin
+	find_url
+	find_key
+	write_env
 	apply_manifests
 	shim_start
-	KEY=
-	[[ ! -e $DATA/env ]] ||
-		KEY=$(sed -n 's/^export ENTITYAPI_KEY=\([^ ]*\).*/\1/p' "$DATA/env")
-	with_demo || KEY=
-	write_env
 	! with_demo || load_demo
 }
 

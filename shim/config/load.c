@@ -232,6 +232,13 @@ variable_name(const struct setting *setting, const char *suffix, char *name)
 		*p = (char) toupper((unsigned char) *p);
 }
 
+/* The value itself, and not the file that holds it. */
+static bool
+is_secret_slot(int slot)
+{
+	return slot % 2 == 0 && (settings[slot / 2].flags & SECRET);
+}
+
 /* The slot of the flag named by the first "length" bytes, or -1. */
 static int
 find_flag(const char *name, size_t length)
@@ -251,6 +258,23 @@ find_flag(const char *name, size_t length)
 			return (int) i;
 	}
 	return -1;
+}
+
+/*
+ * Keeps a value.  Anybody on the machine can read a command line, so a secret
+ * is copied, and blanked there.
+ */
+static bool
+keep_flag(struct config_source *source, int slot, char *value)
+{
+	source->flags[slot] = value;
+	if (!is_secret_slot(slot))
+		return true;
+	source->flags[slot] = strdup(value);
+	explicit_bzero(value, strlen(value));
+	if (source->flags[slot] == NULL)
+		complain("out of memory");
+	return source->flags[slot] != NULL;
 }
 
 bool
@@ -302,8 +326,8 @@ config_parse_flags(int *argc, char **argv, struct config_source *source)
 			complain("%.*s is given twice", (int) length, argument);
 			return false;
 		}
-		else
-			source->flags[slot] = equals ? equals + 1 : argv[i];
+		else if (!keep_flag(source, slot, equals ? equals + 1 : argv[i]))
+			return false;
 	}
 	*argc = kept;
 	argv[kept] = NULL;
@@ -727,6 +751,13 @@ config_free(struct config *config)
 void
 config_source_free(struct config_source *source)
 {
+	int			i;
+
+	for (i = 0; source->flags != NULL && i < (int) FLAG_COUNT; i++)
+	{
+		if (is_secret_slot(i))
+			free(source->flags[i]);
+	}
 	free(source->flags);
 	source->flags = NULL;
 }

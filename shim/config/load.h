@@ -23,7 +23,8 @@ struct config_source
 
 /*
  * Takes the flags that are settings out of argv: on return "argc" and "argv"
- * hold what is left.  Returns false after writing a line to stderr.
+ * hold what is left, and the process list shows no secrets any more.  Returns
+ * false after writing a line to stderr.
  */
 extern bool config_parse_flags(int *argc, char **argv,
 							   struct config_source *source);

@@ -138,7 +138,7 @@ const list = (title, items) => [h('h2', null, title), h('ul', { class: 'stack' }
 
 async function migrations(signal) {
   const said = await get('/manage/migrations/status', {}, { signal })
-  const { status, extensionVersion, manifestRevision, pending, differences, invalidIndexes, revisions } = said
+  const { status, extensionVersion, manifestRevision, pending, differences, notices = [], invalidIndexes, revisions } = said
   return [
     head('Migrations', { over: 'Service', under: MIGRATIONS }),
     h('section', { class: 'panel', 'aria-label': 'State' }, facts([
@@ -149,6 +149,7 @@ async function migrations(signal) {
     pending.length > 0 ? list('Waiting', pending.map(waiting))
       : [h('h2', null, 'Waiting'), empty('Nothing waits: all that was declared is there.')],
     differences.length > 0 && list('Differences', differences.map(difference)),
+    notices.length > 0 && list('Code of others on tables', notices.map(difference)),
     invalidIndexes.length > 0 && list('Indexes that are not valid', invalidIndexes.map(invalid)),
     revisions.length > 0 ? list('Applied', revisions.map(applied))
       : [h('h2', null, 'Applied'), empty('No manifest has been applied yet: "entityapi-shim apply" does that.')]

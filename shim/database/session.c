@@ -7,6 +7,10 @@
 
 #define HANDLE_SQL "select entityapi.handle($1)"
 
+/* Loads the library and calls nothing, as the function is strict. */
+#define LOAD_SQL \
+	"select entityapi.handle(m) from (select null::bytea offset 0) v (m)"
+
 /* Type of its parameter, by the fixed oid of pg_type. */
 #define OID_BYTEA 17
 
@@ -53,6 +57,42 @@ set_up(PGconn *connection, const char *sql)
 	return fine;
 }
 
+/*
+ * A setting of the extension that is misspelled, or whose value does not fit,
+ * is taken by ALTER DATABASE and the like where the library is not loaded, and
+ * dropped with a warning where it is.
+ */
+static void
+log_setting(void *argument, const PGresult *result)
+{
+	const char *message = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
+	const char *hint = PQresultErrorField(result, PG_DIAG_MESSAGE_HINT);
+
+	(void) argument;
+	if (message != NULL && strstr(message, "\"entityapi.") != NULL)
+		log_event(LOG_WARNING, "settings", NULL, NULL,
+				  "a setting does not hold: %s%s%s%s", message,
+				  hint ? " (" : "", hint ? hint : "", hint ? ")" : "");
+}
+
+/* The first session of the service says it for all. */
+static void
+tell_settings(struct session_source *source, PGconn *connection)
+{
+	PGresult   *result;
+
+	if (source->kind != SESSION_PRIMARY ||
+		atomic_exchange(&source->settings_told, true))
+		return;
+	PQsetNoticeReceiver(connection, log_setting, NULL);
+	result = set_up(connection, "set client_min_messages = warning") ?
+		PQexec(connection, LOAD_SQL) : NULL;
+	if (PQresultStatus(result) != PGRES_TUPLES_OK)
+		atomic_store(&source->settings_told, false);
+	PQclear(result);
+	PQsetNoticeReceiver(connection, ignore_notice, NULL);
+}
+
 /* Settings of the session, and the one prepared statement. */
 static bool
 prepare_session(struct session_source *source, PGconn *connection)
@@ -69,7 +109,6 @@ prepare_session(struct session_source *source, PGconn *connection)
 			 source->config->pool_size);
 	if (!set_up(connection, timeout) ||
 		!set_up(connection, pool_size) ||
-		!set_up(connection, "set client_min_messages = error") ||
 		!set_up(connection, "set timezone = 'UTC'") ||
 		!set_up(connection,
 				"set default_transaction_isolation = 'read committed'") ||
@@ -94,7 +133,9 @@ prepare_session(struct session_source *source, PGconn *connection)
 					why ? why : PQerrorMessage(connection));
 	}
 	PQclear(result);
-	return fine;
+	if (fine)
+		tell_settings(source, connection);
+	return fine && set_up(connection, "set client_min_messages = error");
 }
 
 PGconn *

@@ -30,6 +30,7 @@ struct session_source
 	const char *conninfo;
 	atomic_uint_fast64_t logged_at;
 	_Atomic(const struct trouble *) trouble;	/* of that time */
+	atomic_bool settings_told;	/* those that do not hold */
 };
 
 /* Waits for it; NULL after a line in the log. */

@@ -111,6 +111,16 @@ my $customer = create(customers => name => 'Bo');
 create(orders => number => "N$_", total => $_,
 	relationships => { customer => { data => { type => 'customers', id => $customer } } }) for 1 .. 3;
 
+# Whom all of it is given to; several nodes would have to know him
+my $one = $cluster->nodes == 1;
+$cluster->psql(<<'SQL') if $one;
+create role stranger;
+create role "odd one" role stranger;
+grant usage on schema app to stranger;
+create schema theirs authorization stranger;
+grant usage on schema theirs to public;
+grant create on schema theirs to entityapi_owner;
+SQL
 my $before = $cluster->psql(catalog());
 
 # All that is declared, in PostgreSQL's own words
@@ -126,9 +136,12 @@ select 'constraint', conrelid::regclass, conname, pg_get_constraintdef(k.oid), c
 from pg_constraint k join pg_class c on c.oid = conrelid where connamespace = 'app'::regnamespace and contype <> 'n' order by 2, 3;
 select 'index', tablename, indexname, indexdef from pg_indexes where schemaname = 'app' order by 2, 3;
 select 'policy', tablename, policyname, permissive, roles, cmd, qual from pg_policies where schemaname = 'app' order by 2, 3;
-select 'table', relname, relrowsecurity, relforcerowsecurity,
-	(select array_agg(a::text order by a::text) from unnest(relacl) a where a::text like 'entityapi_reader=%')
+select 'table', relname, relrowsecurity, relforcerowsecurity, relowner::regrole,
+	(select array_agg(a::text order by a::text) from unnest(coalesce(relacl, acldefault('r', relowner))) a)
 from pg_class where relnamespace = 'app'::regnamespace and relkind = 'r' order by 2;
+select 'kin', inhrelid::regclass, inhparent::regclass from pg_inherits where 'app'::regnamespace in
+	(select relnamespace from pg_class where oid in (inhrelid, inhparent)) and inhparent not in (select indexrelid from pg_index);
+select 'rule', tablename, rulename from pg_rules where schemaname = 'app';
 select 'rights', attrelid::regclass, attname, attacl from pg_attribute
 where attrelid in (select oid from pg_class where relnamespace = 'app'::regnamespace) and attacl is not null and not attisdropped order by 2, 3
 SQL
@@ -170,6 +183,27 @@ my @deeds = (
 	[ 'rights', 'revoke all on app.customer from entityapi_reader', qr/entityapi_reader has other rights on app\.customer/ ],
 	[ 'rights on a secret', 'grant select (secret) on app."order" to entityapi_reader', qr/other rights on app\."order"/ ],
 	[ 'rights on all', 'grant select on app."order" to entityapi_reader', qr/other rights on app\."order"/ ],
+	[ 'rights to write', 'grant insert on app.customer to entityapi_reader', qr/entityapi_reader has other rights on app\.customer/ ],
+	[ 'a policy of others', 'create policy "The more" on app.customer for all to public using (true)', qr/the policy "The more" of app\.customer was made by others/ ],
+	[ 'a policy that hides', 'create policy less on app."order" as restrictive using (false)', qr/the policy "less" of app\."order" was made by others/ ],
+	[ 'rights of all', 'grant select on app.order_tags to public', qr/PUBLIC has rights on app\.order_tags that others granted: SELECT/ ],
+	!$one ? () : (
+		[ 'rights to pass on', 'grant select on app.customer to entityapi_reader with grant option; reset role; grant usage on schema app to entityapi_reader; set role entityapi_reader; grant select on app.customer to stranger',
+			qr/entityapi_reader has other rights on app\.customer.*stranger has rights on app\.customer that others granted: SELECT/s ],
+		[ 'rights of a role', 'grant select, delete on app."order" to "odd one"', qr/"odd one" has rights on app\."order" that others granted: DELETE, SELECT/ ],
+		[ 'rights on a column', 'grant update (mail), select (name) on app.customer to stranger', qr/stranger has rights on app\.customer that others granted: SELECT \(name\), UPDATE \(mail\)/ ],
+		[ 'rights that were passed on', 'grant select on app.customer to stranger with grant option; reset role; set role stranger; grant select on app.customer to "odd one"',
+			qr/"odd one" has rights on app\.customer that others granted: SELECT.*stranger has rights on app\.customer that others granted: SELECT/s ],
+		[ 'an owner', 'reset role; alter table app.customer owner to stranger', qr/the table app\.customer belongs to stranger/ ],
+		[ 'a superuser as owner', 'reset role; alter table app.order_tags owner to current_user', qr/the table app\.order_tags belongs to \w+/ ],
+		[ 'an owner, who changed it', 'reset role; alter table app.customer owner to stranger; set role stranger; drop policy entityapi_read on app.customer; create policy mine on app.customer using (true);'
+			  . ' alter table app.customer force row level security, drop constraint customer__pkey cascade; grant select on app.customer to public',
+			qr/forced on its owner.*the policy "entityapi_read" of app\.customer.*PUBLIC has rights.*the policy "mine".*the table app\.customer belongs to stranger/s ],
+		[ 'a rule', 'create rule mine as on delete to app.customer do also nothing', qr/the rule "mine" of app\.customer was made by others/ ],
+		[ 'a child', 'create table theirs."the ""kid""; x" () inherits (app.customer)', qr/theirs\."the ""kid""; x" inherits from app\.customer/ ],
+		[ 'a child of a superuser', 'reset role; create table theirs.kid2 () inherits (app.tag)', qr/theirs\.kid2 inherits from app\.tag/ ],
+		[ 'a parent', 'reset role; create table theirs.above (tenant_id uuid not null, id uuid not null); alter table theirs.above owner to entityapi_owner; alter table app.customer inherit theirs.above', qr/app\.customer inherits from theirs\.above/ ],
+		[ 'a place among partitions', 'reset role; create table theirs.whole (like app."order") partition by list (tenant_id); alter table theirs.whole attach partition app."order" default', qr/app\."order" is a partition of theirs\.whole/ ]),
 );
 
 for my $deed (@deeds)
@@ -203,6 +237,137 @@ for my $deed (@deeds)
 sub sorted { return join "\n", sort split /\n/, shift }
 is(sorted($cluster->psql(catalog())), sorted($before), 'the catalogs are what they were');
 is($shim->http(GET => '/api/v1/orders', { token => $chief })->{status}, 200, 'requests are served');
+
+subtest 'what a dry run of a repair says' => sub {
+	plan skip_all => 'nodes know no other owner' if !$one;
+	$cluster->psql('alter table app.customer owner to stranger; drop index app.order__note_idx');
+	my $dry = $cluster->try_apply($folder, '--dry-run', '--repair');
+	like($dry->{out}, qr/^ALTER TABLE app\.customer OWNER TO entityapi_owner;.*^-- the rest is planned when this has been done\n.*order__note_idx/ms, 'what comes first, and what is left');
+	is($cluster->psql(q{select relowner::regrole from pg_class where relname = 'customer'}), 'stranger', 'and does nothing');
+	my $both = $cluster->try_apply($folder, '--repair');
+	is($both->{status}, 0, 'all of it is done at once') or diag("$both->{out}$both->{err}");
+	like($both->{out}, qr/^ALTER TABLE app\.customer OWNER TO entityapi_owner;.*^CREATE INDEX CONCURRENTLY order__note_idx/ms, 'and shown');
+	is($cluster->psql(q{select statements[1] from entityapi.revision order by revision desc limit 1}), 'ALTER TABLE app.customer OWNER TO entityapi_owner', 'and in the revision');
+
+	$cluster->psql('create table theirs.by_note (like app."order"); grant select on app.customer to stranger; drop policy entityapi_read on app.customer');
+	$dry = $cluster->try_apply($folder, '--dry-run', '--repair');
+	like($dry->{out}, qr/^REVOKE ALL ON app\.customer FROM stranger CASCADE;.*^CREATE POLICY entityapi_read/ms, 'the rest is planned as ever');
+	is($cluster->try_apply($folder, '--repair')->{status}, 0, 'and done');
+	is($cluster->apply($folder), "nothing to change\n", 'so that nothing is left');
+};
+
+subtest 'an owner that the caller has no rights to' => sub {
+	plan skip_all => 'nodes know no other owner' if !$one;
+	$cluster->psql('create role deployer login; grant entityapi_owner to deployer; alter table app.customer owner to stranger');
+	my $tried = EntityApi::Test::run([ EntityApi::Test::private_program('entityapi-shim'), 'apply', '--database', $cluster->conninfo('deployer'), '--repair', $folder ]);
+	is($tried->{status}, 1, 'it stays');
+	like($tried->{err}, qr/the table app\.customer belongs to stranger \(ALTER TABLE app\.customer OWNER TO entityapi_owner, as a superuser or its owner\)/, 'with the statement');
+	is($cluster->psql(q{select relowner::regrole from pg_class where relname = 'customer'}), 'stranger', 'as it was');
+	$cluster->psql('grant stranger to deployer');
+	$tried = EntityApi::Test::run([ EntityApi::Test::private_program('entityapi-shim'), 'apply', '--database', $cluster->conninfo('deployer'), '--repair', $folder ]);
+	is($tried->{status}, 0, 'a member of both can') or diag("$tried->{out}$tried->{err}");
+	is($cluster->apply($folder), "nothing to change\n", 'so that nothing is left');
+	$cluster->psql('revoke stranger from deployer');
+};
+
+# His functions ran with the rights of entityapi_owner, if rows were looked at.
+subtest 'code that an owner left behind' => sub {
+	plan skip_all => 'nodes know no other owner' if !$one;
+	$cluster->psql(<<'SQL');
+alter table app.customer owner to stranger;
+set role stranger;
+create sequence theirs.calls;
+grant all on sequence theirs.calls to public;
+create function theirs.look(text) returns boolean language plpgsql immutable as $$ begin perform nextval('theirs.calls'); return true; end $$;
+create policy mine on app.customer using (theirs.look(name));
+alter table app.customer force row level security;
+grant all on app.customer to entityapi_owner;
+alter table app.customer drop constraint customer__pkey cascade;
+SQL
+	my $mended = $cluster->try_apply($folder, '--repair');
+	is($mended->{status}, 0, 'a policy goes with the repair') or diag("$mended->{out}$mended->{err}");
+	is($cluster->psql('select is_called from theirs.calls'), 'f', 'and nothing of it ran');
+	is($cluster->apply($folder), "nothing to change\n", 'so that nothing is left');
+
+	$cluster->psql(<<'SQL');
+alter table app.customer owner to stranger;
+grant create on schema app to stranger;
+set role stranger;
+create index mine on app.customer (id) where theirs.look('x');
+alter table app.customer drop constraint customer__pkey cascade;
+SQL
+	$cluster->psql(q{select setval('theirs.calls', 1, false)});
+	for my $options ([], ['--dry-run'], ['--repair'], [ '--repair', '--dry-run' ])
+	{
+		my $refused = $cluster->try_apply($folder, @$options);
+		is($refused->{status}, 1, "an index is for him to drop: @$options");
+		like($refused->{out} . $refused->{err}, qr/theirs\.look\(text\) is called by the table/, 'as it says') or diag("$refused->{out}$refused->{err}");
+	}
+	is($cluster->psql('select is_called from theirs.calls'), 'f', 'and nothing of it ran');
+	is($cluster->psql(q{select relowner::regrole from pg_class where relname = 'customer'}), 'stranger', 'nor was anything changed');
+	$cluster->psql('drop index app.mine; revoke create on schema app from stranger');
+	is($cluster->try_apply($folder, '--repair')->{status}, 0, 'then all of it is put back');
+};
+
+subtest 'children that are gone' => sub {
+	plan skip_all => 'Citus takes nothing that inherits' if !$one;
+	$cluster->psql('create table theirs.k () inherits (app.tag); drop table theirs.k');
+	is($cluster->psql(q{select relhassubclass from pg_class where oid = 'app.tag'::regclass}), 't', 'PostgreSQL looks for them until ANALYZE');
+	is($cluster->apply($folder), "nothing to change\n", 'an apply does not');
+	is(status()->{status}, 'UP_TO_DATE', 'nor does the status');
+
+	my $other = EntityApi::Test::start([ EntityApi::Test::server_program('psql'), '-XAtq', '-d', $cluster->conninfo, '-c', 'create temp table k () inherits (app.tag)', '-c', 'select pg_sleep(600)' ]);
+	EntityApi::Test::wait_until(60, sub { $cluster->psql(q{select count(*) from pg_inherits where inhparent = 'app.tag'::regclass}) == 1 });
+	my $mended = $cluster->try_apply($folder, '--repair');
+	is($mended->{status}, 1, 'a temporary child of another session stays');
+	like($mended->{out}, qr/pg_temp_\d+\.k inherits from app\.tag \(end the session that has it\)/, 'as it says') or diag("$mended->{out}$mended->{err}");
+	$cluster->psql(q{select pg_terminate_backend(pid, 60000) from pg_stat_activity where query = 'select pg_sleep(600)'});
+	is($cluster->apply($folder), "nothing to change\n", 'it went with the session');
+};
+
+# Whatever may be meant by it
+subtest 'code of others' => sub {
+	$cluster->everywhere(<<'SQL');
+create schema ours authorization entityapi_owner;
+set role entityapi_owner;
+create function ours.fine(text) returns boolean language sql immutable as 'select true';
+create function ours.same(text, text) returns boolean language sql immutable as 'select true';
+create operator ours.== (function = ours.same, leftarg = text, rightarg = text);
+create function ours.word() returns text language sql volatile as $$select 'x'$$;
+create function ours.long(text) returns int language sql immutable as 'select 1';
+create function ours.sees() returns trigger language plpgsql as 'begin return new; end';
+create domain ours.checked as text check (ours.fine(value));
+SQL
+	my $many = $cluster->nodes > 1;
+	$cluster->psql('set role entityapi_owner; ' . join '; ',
+		$many ? () : ('create trigger "Sees it" before insert on app.customer for each row execute function ours.sees()',
+			'alter table app.tag add more ours.checked[]'),
+		'alter table app.customer add constraint fine check (ours.fine(name))', q{alter table app.customer add constraint same check (name operator(ours.==) 'x')},
+		'alter table app.customer add drawn text default ours.word()', 'alter table app.customer add long int generated always as (ours.long(name)) stored',
+		'create index long on app.customer (ours.long(name))');
+	my %told = map { $_ => 1 } split /\n/, $cluster->psql(q{select coalesce(entity || '.' || field, entity) || ': ' || message from entityapi.list_differences() where kind = 'notice'});
+	my @wanted = ($many ? () : ('Customer: the trigger "Sees it" of app.customer calls ours.sees()', 'Tag: the domain ours.checked, which app.tag has, calls ours.fine(text)'),
+		'Customer: the check "fine" of app.customer calls ours.fine(text)', 'Customer: the check "same" of app.customer calls ours.same(text,text)',
+		'Customer: the default of "drawn" of app.customer calls ours.word()', 'Customer: the generated column "long" of app.customer calls ours.long(text)');
+	is_deeply(\%told, { map { $_ => 1 } @wanted }, 'are notices') or diag explain \%told;
+	is($cluster->psql(q{select count(*) from entityapi.list_differences() where kind <> 'notice'}), 0, 'and no differences');
+
+	my $status = status();
+	is($status->{status}, 'UP_TO_DATE', 'the status stays as it is');
+	is_deeply($status->{differences}, [], 'without differences');
+	is_deeply([ sort map { "$_->{entity}: $_->{message}" } @{ $status->{notices} } ], [ sort @wanted ], 'with notices');
+	is($cluster->apply($folder), "nothing to change\n", 'an apply has nothing to do');
+	is($cluster->try_apply($folder, '--repair')->{out}, "nothing to change\n", 'nor a repair');
+	orders("    later: {type: string}\n");
+	is($cluster->try_apply($folder)->{status}, 0, 'declarations are changed');
+	orders('');
+	is($cluster->try_apply($folder, '--allow-data-loss', 'Order.later')->{status}, 0, 'and back');
+	is(scalar @{ status()->{notices} }, scalar @wanted, 'all of it is there still');
+
+	$cluster->psql('drop index app.long; alter table app.customer drop constraint fine, drop constraint same, drop column drawn, drop column long;'
+		  . ($many ? '' : ' drop trigger "Sees it" on app.customer; alter table app.tag drop column more'));
+	is($cluster->psql('select count(*) from entityapi.list_differences()'), 0, 'until they are gone');
+};
 
 subtest 'what rows stand against is left, and the rest is put back' => sub {
 	$cluster->psql(<<'SQL');

@@ -68,6 +68,21 @@ select count(*) from entityapi.apply_manifest(entityapi.export_manifest() || '[
 	{"apiVersion": "entityapi/v1", "kind": "Entity", "metadata": {"name": "Chore"}, "spec": {"policies": {"OwnTeam": ["read"]}, "fields": {"team": {"type": "string"}}}}]', $dry)
 SQL
 	}
+	my $asks = sub {
+		my ($expression, $operations) = @_;
+		return [ sort $said->(<<"SQL") =~ /WARNING: +policy "Reviewed" (.*)/g ];
+select count(*) from entityapi.apply_manifest(entityapi.export_manifest() || '[
+	{"apiVersion": "entityapi/v1", "kind": "Policy", "metadata": {"name": "Reviewed"}, "spec": {"expression": "$expression"}},
+	{"apiVersion": "entityapi/v1", "kind": "Entity", "metadata": {"name": "User"}, "spec": {"accounts": true, "fields": {"salary": {"type": "integer", "from": "profile.salary"}}}},
+	{"apiVersion": "entityapi/v1", "kind": "Entity", "metadata": {"name": "Report"}, "spec": {"policies": {"Reviewed": $operations},
+		"fields": {"reviewer": {"type": "ref", "target": "User", "relation": "ManyToOne"}, "salary": {"type": "integer"}}}}]', true)
+SQL
+	};
+	is_deeply($asks->('#row.reviewer.salary >= 3 and #row.reviewer.salary < 9', '["create", "read", "update", "delete"]'),
+		['asks for User.salary, which users write themselves'], 'a path to a part of the profile is told of, once');
+	is_deeply($asks->(q{#record.reviewer == #user.userId and (#record.reviewer.displayName != null or #record.reviewer.salary == null)}, '["read"]'),
+		[ 'asks for User.displayName, which users write themselves', 'asks for User.salary, which users write themselves' ], 'so is the name shown');
+	is_deeply($asks->(q{#record.reviewer.username == #user.username and #record.salary > 1}, '["read"]'), [], 'and nothing else');
 };
 
 done_testing();

@@ -20,9 +20,15 @@ my %documents = (
 	SecurityAttributes => { a => { attributes => { region => { type => 'string' } } } },
 	Policy => { Open => { expression => q{#record.name == 'open'} } },
 	Hook => { Look => { entity => 'Tag', phase => 'after', on => ['create'], function => 'ops.one' } },
-	Entity => { Tag => { fields => { name => { type => 'string' }, rest => { type => 'string', readRoles => ['Clerk'] } },
-		permissions => { Clerk => ['read'], Editor => [qw(read create)] }, policies => { Open => ['update'] } } });
-$cluster->psql($_) for 'create schema ops', map { "create function ops.$_(jsonb) returns jsonb language sql security definer as 'select null::jsonb'" } qw(one two);
+	OneOf => { Thing => { members => [qw(Tag Note)] } },
+	Entity => { Tag => { fields => { name => { type => 'string' }, rest => { type => 'string', readRoles => ['Clerk'] }, notes => { type => 'ref', target => 'Note', relation => 'OneToMany', mappedBy => 'tag' } },
+			permissions => { Clerk => ['read'], Editor => [qw(read create)] }, policies => { Open => ['update'] } },
+		Note => { fields => { tag => { type => 'ref', target => 'Tag' }, other => { type => 'ref', target => 'Tag' }, about => { type => 'oneof', target => 'Thing' } } } });
+my $one_node = $cluster->nodes == 1;
+$documents{Entity}{Old} = { table => 'ops.old', plural => 'olds', fields => { title => { type => 'text' } } } if $one_node;
+$cluster->psql('create schema ops; create table ops.old (tenant_id uuid not null, id uuid not null, title text, note text, more text, primary key (tenant_id, id));
+	alter table ops.old owner to entityapi_owner; grant usage on schema ops to entityapi_reader');
+$cluster->psql($_) for map { "create function ops.$_(jsonb) returns jsonb language sql security definer as 'select null::jsonb'" } qw(one two);
 $cluster->psql('grant usage on schema ops to entityapi_owner');
 
 sub file
@@ -69,6 +75,20 @@ for my $case (
 	[ 'a field of a version', 'field Tag.name: since none -> 2', sub { $_[0]{Entity}{Tag}{fields}{name}{since} = 2 } ],
 	[ 'an entity of a version', 'entity Tag: removedIn none -> 2', sub { $_[0]{Entity}{Tag}{removedIn} = 2 } ],
 	[ 'a version', 'version 1: status ACTIVE -> SUNSET', sub { $_[0]{Versions}{v}{versions}{1} = { status => 'SUNSET' } } ],
+	[ 'a mirrored relationship that goes', 'field Tag.notes: -', sub { delete $_[0]{Entity}{Tag}{fields}{notes} } ],
+	[ 'one that comes', 'field Tag.others: +', sub { $_[0]{Entity}{Tag}{fields}{others} = { type => 'ref', target => 'Note', relation => 'OneToMany', mappedBy => 'other' } } ],
+	[ 'one that is renamed', 'field Tag.remarks: renamed from notes', sub { $_[0]{Entity}{Tag}{fields}{remarks} = { %{ delete $_[0]{Entity}{Tag}{fields}{notes} }, renamedFrom => 'notes' } } ],
+	[ 'one that mirrors another', 'field Tag.notes: mappedBy tag -> other', sub { $_[0]{Entity}{Tag}{fields}{notes}{mappedBy} = 'other' } ],
+	[ 'the description of a role', 'role Clerk: description none -> files', sub { $_[0]{Roles}{r}{roles}{Clerk} = { description => 'files' } } ],
+	[ 'of a policy', 'policy Open: description none -> what is open', sub { $_[0]{Policy}{Open}{description} = 'what is open' } ],
+	[ 'of a hook', 'hook Look: description none -> looks', sub { $_[0]{Hook}{Look}{description} = 'looks' } ],
+	[ 'of a one-of', 'one-of Thing: description none -> this or that', sub { $_[0]{OneOf}{Thing}{description} = 'this or that' } ],
+	[ 'of an entity', 'entity Tag: description none -> a word', sub { $_[0]{Entity}{Tag}{description} = 'a word' } ],
+	[ 'of a field', 'field Tag.name: description none -> the word', sub { $_[0]{Entity}{Tag}{fields}{name}{description} = 'the word' } ],
+	$one_node ? (
+		[ 'a field of an existing table', 'field Old.note: +', sub { $_[0]{Entity}{Old}{fields}{note} = { type => 'text' } } ],
+		[ 'one that goes', 'field Old.title: -', sub { delete $_[0]{Entity}{Old}{fields}{title} } ],
+		[ 'one in another column', 'field Old.title: column title -> note', sub { $_[0]{Entity}{Old}{columns} = { title => 'note' } } ]) : (),
 	[ 'default roles', 'service: defaultRoles: + Clerk', sub { $_[0]{Service}{s}{defaultRoles} = ['Clerk'] } ],
 	[ 'what is audited', 'service: audit {"entities":true,"identity":true} -> {"entities":false,"identity":true}', sub { $_[0]{Service}{s}{audit} = { entities => JSON::PP::false } } ],
 	[ 'what a TenantAdmin passes', 'service: tenantAdminBypass true -> false', sub { $_[0]{Service}{s}{tenantAdminBypass} = JSON::PP::false } ],

@@ -142,6 +142,9 @@ my %files = (
 	'two documents, one name' => "${entity}a: {type: string}}}\n---\n${entity}a: {type: string}}}\n",
 	'a policy that asks what users write' => "${entity}a: {type: string}}, policies: {P: [read]}}\n---\n"
 	  . "apiVersion: entityapi/v1\nkind: Policy\nmetadata: {name: P}\nspec: {expression: \"#record.a == #user.profile['a']\"}\n",
+	'a policy that asks what a user shows of himself' => "${entity}a: {type: ref, target: User, relation: ManyToOne}}, policies: {P: [read]}}\n---\n"
+	  . "apiVersion: entityapi/v1\nkind: Entity\nmetadata: {name: User}\nspec: {accounts: true}\n---\n"
+	  . "apiVersion: entityapi/v1\nkind: Policy\nmetadata: {name: P}\nspec: {expression: \"#record.a.displayName == 'x'\"}\n",
 	'no YAML' => "a: [\n", 'a key twice' => "a: 1\na: 2\n", 'no document' => "- 1\n", 'an alias' => "a: *b\n", 'nothing' => '',
 	map({ ("a number, $_" => "${entity}a: {type: decimal, minimum: $_}}}\n") } '1e999', '1e1000', '1e-1001', '1e131071', '1e131072', '-1e-16383', '1e-16384', '0e16384', '1e400000', '000.10', '-0', '1.', '+.5e+1'));
 for my $name (sort keys %files)

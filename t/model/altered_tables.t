@@ -302,7 +302,7 @@ for my $place ([ 'app.thing', 'app', 'name', 'things', { %values } ], [ 'sales.o
 		is($cluster->psql("select count(*) from $table"), $count, "$table, $name: nothing was written");
 
 		my $again = $cluster->try_apply($folder);
-		ok($again->{status} != 0 && $again->{err} . $again->{out} =~ /mallory|evil|children/, "$table, $name: applying again tells of it")
+		ok($again->{status} != 0 && $again->{err} . $again->{out} =~ /mallory|evil|children|the policy "p" of \Q$table\E/, "$table, $name: applying again tells of it")
 		  or diag $again->{out}, $again->{err};
 		is(loot(), '', "$table, $name: nothing ran of that");
 		$cluster->psql(sprintf "$back -- %1\$s", $table, $schema, $text);

@@ -105,6 +105,25 @@ subtest 'which way' => sub {
 	$cluster->psql('drop index app.item__state_idx; create index item__state_idx on app.item (tenant_id, state)');
 };
 
+# One row more is read, which is not shown
+subtest 'the next page without totals' => sub {
+	fill(45);
+	for my $case ([ '', 15, 2, 1 ], [ '', 15, 3, 0 ], [ '', 45, 1, 0 ], [ '', 44, 1, 1 ], [ '', 50, 1, 0 ], [ '', 15, 4, 0 ], [ '&sort=-rank', 15, 3, 0 ], [ '&filter=rank=lt=30', 10, 2, 1 ], [ '&filter=rank=lt=30', 29, 1, 0 ])
+	{
+		my ($more, $size, $number, $next) = @$case;
+		my $page = $editor->good(200, GET => "/items?page[size]=$size&page[number]=$number&page[totals]=false$more")->{json};
+		my $total = $editor->good(200, GET => "/items?page[size]=$size&page[number]=$number$more")->{json};
+
+		is(defined $page->{links}{next} ? 1 : 0, $next, "page $number of $size$more");
+		is_deeply([ map { $_->{id} } @{ $page->{data} } ], [ map { $_->{id} } @{ $total->{data} } ], 'with the same rows');
+		is(defined $total->{links}{next} ? 1 : 0, $next, 'as totals say');
+	}
+	my $group = $editor->good(201, POST => '/groups', data => { type => 'groups', attributes => { title => 'g' } })->{json}{data}{id};
+	$cluster->psql("update app.item set group_id = '$group' where tenant_id = '$tenant' and rank < 10");
+	my $members = $cluster->psql("select count(*) from app.item where group_id = '$group'");
+	is($editor->good(200, GET => "/groups/$group/items?page[size]=$members&page[totals]=false")->{json}{links}{next}, undef, 'members of a to-many');
+};
+
 subtest 'states of a table' => sub {
 	fill(3000);
 	is(agrees('fresh, never vacuumed'), 3000, 'all');

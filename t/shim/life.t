@@ -8,6 +8,7 @@ use lib "$FindBin::Bin/../lib";
 
 use EntityApi::Test::StandIn;
 use File::Temp;
+use IO::Socket::INET;
 use JSON::PP;
 use POSIX ();
 use Test::More;
@@ -163,6 +164,29 @@ subtest 'faults stop the start' => sub {
 	}
 	my $result = shim_run([ 'serve', '--print-config' ], ENTITYAPI_THREADS => 'many');
 	like($result->{err}, qr/^entityapi-shim: ENTITYAPI_THREADS: "many"/, 'variables too');
+};
+
+# Any user of the machine can read a command line
+subtest 'the process list' => sub {
+	my $deaf = IO::Socket::INET->new(Listen => 5, LocalAddr => '127.0.0.1') or die "listen: $!\n";
+	my $there = 'host=127.0.0.1 sslmode=disable gssencmode=disable port=' . $deaf->sockport . ' user=me password=hush-hush';
+	my $manifest = write_file('service.yaml', "apiVersion: entityapi/v1\nkind: Service\nmetadata: {name: x}\nspec: {}\n");
+
+	for my $words ([ 'apply', '--database', "$there dbname=ours", $manifest ], [ 'apply', $manifest, "--database=$there dbname=ours" ],
+		[ 'serve', '--listen=127.0.0.1:' . EntityApi::Test::free_port(), '--otlp-headers', 'Authorization: hush', "--database=$there dbname=ours" ])
+	{
+		my $pid = EntityApi::Test::start([ $program, @$words ], err => '/dev/null');
+		my $client = $deaf->accept;
+
+		# it has read its arguments
+		sysread $client, my $greeting, 1000;
+		like($greeting, qr/user\0me\0.*ours\0/s, "$words->[0] has them");
+		my $line = EntityApi::Test::slurp("/proc/$pid/cmdline");
+		like($line, qr/$words->[0]/, 'its command line');
+		unlike($line, qr/hush|ours/, 'shows no secrets');
+		kill KILL => $pid;
+		waitpid $pid, 0;
+	}
 };
 
 my $cluster = EntityApi::Test::StandIn->cluster;

@@ -79,4 +79,27 @@ subtest 'an older one that will do' => sub {
 		'and named at the start');
 };
 
+# They are believed where the library is not loaded, and told by its first session
+subtest 'settings that do not hold' => sub {
+	$cluster->psql(q{alter database entityapi set entityapi.max_page_sizes = 500; alter database entityapi set entityapi.max_page_size = -1;
+		alter role entityapi_shim set entityapi.access_token_ttl = '15 minutes'; alter database entityapi set entityapi.default_page_size = 7});
+	my $shim = EntityApi::Test->shim($cluster);
+
+	for my $what (qr/"level":"warning","event":"settings","message":"a setting does not hold: [^}]*\\"entityapi\.max_page_sizes\\"/,
+		qr/"settings","message":"a setting does not hold: -1 is outside the valid range for parameter \\"entityapi\.max_page_size\\" \(1 \.\. 10000\)"/,
+		qr/"settings","message":"a setting does not hold: invalid value for parameter \\"entityapi\.access_token_ttl\\": \\"15 minutes\\" \(Valid units[^}]*"/)
+	{
+		ok($shim->said($what), 'the log') or diag EntityApi::Test::slurp($shim->err);
+	}
+	my $lines = sub { scalar(() = EntityApi::Test::slurp($shim->err) =~ /"event":"settings"/g) };
+	is($lines->(), 3, 'names these alone');
+	$cluster->psql(q{select pg_terminate_backend(pid) from pg_stat_activity where usename = 'entityapi_shim'});
+	EntityApi::Test::wait_until(60, sub { $shim->http(GET => '/actuator/health/readiness')->{status} == 200 });
+	is($lines->(), 3, 'at the start, and not of each session');
+	is($shim->stop, 0, 'ends with 0');
+	$cluster->psql('alter database entityapi reset all; alter role entityapi_shim reset entityapi.access_token_ttl');
+	like($cluster->try_psql("load 'entityapi'; alter database entityapi set entityapi.max_page_sizes = 500")->{err}, qr/invalid configuration parameter name/, 'where it is loaded, a name is refused');
+	like($cluster->try_psql("load 'entityapi'; alter database entityapi set entityapi.max_page_size = -1")->{err}, qr/outside the valid range/, 'and so is a value');
+};
+
 done_testing;

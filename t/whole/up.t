@@ -37,12 +37,15 @@ sub make
 		"make -s -C '$checkout' $verb DATA='$data' PORT=$port DEMO=0 MANIFESTS=examples/billing @variables");
 }
 
+my @hooked = ("DATA='$folder/other'", "MANIFESTS='$folder/hooked'");
+
 # Whatever happens in between, nothing is left running.
 END
 {
 	my $status = $?;
 
 	make('down') if defined $data && -e "$data/lock";
+	make('down', @hooked) if defined $data && -e "$folder/other/lock";
 	$? = $status;
 }
 
@@ -130,5 +133,41 @@ is(HTTP::Tiny->new(timeout => 2)->get("http://127.0.0.1:$port/actuator/health")-
 my $nothing = make('down');
 is($nothing->{status}, 0, 'make down again');
 is($nothing->{out}, "Nothing is running in $data.\n", 'says that nothing ran');
+
+# The functions of hooks are made in the database that the first try leaves
+subtest 'manifests that need something of the database' => sub {
+	mkdir "$folder/hooked";
+	mkdir "$folder/other";
+	print_to("$folder/hooked/all.yaml", <<~'YAML');
+		apiVersion: entityapi/v1
+		kind: Service
+		metadata: {name: hooked}
+		spec: {tenancy: POOL}
+		---
+		apiVersion: entityapi/v1
+		kind: Entity
+		metadata: {name: Visit}
+		spec: {fields: {at: {type: datetime}}}
+		---
+		apiVersion: entityapi/v1
+		kind: Hook
+		metadata: {name: Look}
+		spec: {entity: Visit, phase: guard, on: [create], function: clinic.look}
+		YAML
+	print_to("$folder/look.sql", <<~'SQL');
+		create schema clinic authorization entityapi_owner;
+		set role entityapi_owner;
+		create function clinic.look(context jsonb) returns jsonb language sql stable as 'select null::jsonb';
+		SQL
+	my $first = make('up', @hooked);
+	isnt($first->{status}, 0, 'are not applied at first');
+	like($first->{err}, qr/the function "clinic\.look" cannot be called/, 'which is told');
+	my ($next) = $first->{err} =~ /^  (\. \S+ && psql -f FILE && make .*)$/m;
+	like($next, qr{^\. \Q$folder\E/other/env && psql -f FILE && make up DATA=\Q$folder\E/other MANIFESTS=\Q$folder\E/hooked$}, 'with what to do');
+	my $done = shell("cd '$checkout' && export PORT=$port && " . ($next // 'false') =~ s{FILE}{'$folder/look.sql'}r);
+	is($done->{status}, 0, 'that done, they are served') or diag $done->{out}, $done->{err};
+	is($http->get("http://127.0.0.1:$port/actuator/health")->{status}, 200, 'at the port');
+	make('down', @hooked);
+};
 
 done_testing;

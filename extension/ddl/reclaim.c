@@ -1,0 +1,177 @@
+/*
+ * A table that another role owns cannot be altered, and its rows cannot be
+ * read; those of children are counted with it.  So this is not planned but
+ * done, before the plan is made, within the same transaction.
+ *
+ * The service owns its tables, and has no rights to those of others.  The role
+ * that calls may have them; otherwise the difference stays.  None of these
+ * statements runs code of the tables.
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "catalog/pg_class.h"
+#include "miscadmin.h"
+#include "utils/acl.h"
+#include "utils/snapmgr.h"
+#include "utils/syscache.h"
+
+#include "ddl/drift.h"
+#include "ddl/reclaim.h"
+#include "ddl/rows.h"
+#include "ddl/run.h"
+#include "trust/owner.h"
+
+/* Ours, as is one that is not there. */
+static bool
+is_owned(const EaDdlTable *table, bool *forced)
+{
+	Oid			relid = ea_ddl_relation(table);
+	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relid));
+	Form_pg_class form;
+	bool		owned;
+
+	*forced = false;
+	if (!HeapTupleIsValid(tuple))
+		return true;
+	form = (Form_pg_class) GETSTRUCT(tuple);
+	owned = form->relowner == GetUserId();
+	*forced = form->relforcerowsecurity;
+	ReleaseSysCache(tuple);
+	return owned;
+}
+
+EaDdlTable *
+ea_ddl_find_unreadable(const EaDdlState *stored)
+{
+	ListCell   *lc;
+
+	foreach(lc, stored->tables)
+	{
+		EaDdlTable *table = lfirst(lc);
+		bool		forced;
+
+		CHECK_FOR_INTERRUPTS();
+		if (!table->existing && (!is_owned(table, &forced) || forced))
+			return table;
+	}
+	return NULL;
+}
+
+static bool
+comes_first(const EaDdlDifference *difference)
+{
+	return difference->part == EA_DDL_PART_OWNER ||
+		difference->part == EA_DDL_PART_KIN ||
+		(difference->part == EA_DDL_PART_ROW_SECURITY &&
+		 difference->forced && !difference->table->existing);
+}
+
+/* The role that can do it: this one, the caller, or neither. */
+static Oid
+find_role(const EaDdlDifference *difference)
+{
+	Oid			owner = GetUserId();
+	Oid			caller = ea_owner_caller();
+
+	if (!OidIsValid(difference->whose) ||
+		has_privs_of_role(owner, difference->whose))
+		return owner;
+	if (!has_privs_of_role(caller, difference->whose) ||
+		(difference->part == EA_DDL_PART_OWNER &&
+		 !is_member_of_role(caller, owner)))
+		return InvalidOid;
+	return caller;
+}
+
+static void
+run_as(Oid role, EaDdlPlan *plan, EaDdlStatement *statement)
+{
+	Oid			owner;
+	int			security;
+
+	/* an error ends the transaction, and this with it */
+	GetUserIdAndSecContext(&owner, &security);
+	SetUserIdAndSecContext(role, security);
+	ea_ddl_run(plan->m, list_make1(statement));
+	SetUserIdAndSecContext(owner, security);
+}
+
+/* False: it stays. */
+static bool
+take_back(EaDdlPlan *plan, const EaDdlDifference *difference, bool dry_run)
+{
+	EaDdlTable *table = difference->table;
+	Oid			role = find_role(difference);
+	EaDdlStatement *statement;
+	bool		forced;
+
+	if (!OidIsValid(role) || difference->hint != NULL)
+		return false;
+	if (difference->undo == NULL && !dry_run && !is_owned(table, &forced))
+		return false;
+	if (difference->undo != NULL)
+		statement = ea_ddl_add(plan, EA_DDL_SCHEMA, table, table->field, "%s",
+							   difference->undo);
+	else
+		statement = ea_ddl_add(plan, EA_DDL_SCHEMA, table, table->field,
+							   "ALTER TABLE %s ENABLE ROW LEVEL SECURITY,"
+							   " NO FORCE ROW LEVEL SECURITY",
+							   table->qualified);
+	if (!dry_run)
+		run_as(role, plan, statement);
+	statement->done = !dry_run;
+	return true;
+}
+
+/* Owners, or all else, as the owner of a table can take that back. */
+static List *
+take_back_some(EaDdlPlan *plan, List *differences, bool owners, bool dry_run)
+{
+	List	   *left = NIL;
+	ListCell   *lc;
+
+	foreach(lc, differences)
+	{
+		EaDdlDifference *difference = lfirst(lc);
+
+		CHECK_FOR_INTERRUPTS();
+		if ((difference->part == EA_DDL_PART_OWNER) != owners ||
+			!comes_first(difference) ||
+			!take_back(plan, difference, dry_run))
+			left = lappend(left, difference);
+	}
+	return left;
+}
+
+/* What a statement has altered is seen by a snapshot of its own. */
+static List *
+compare_again(EaDdlPlan *plan)
+{
+	List	   *differences;
+
+	PushActiveSnapshot(GetTransactionSnapshot());
+	differences = ea_ddl_differences(plan->stored, plan->pending);
+	PopActiveSnapshot();
+	return differences;
+}
+
+List *
+ea_ddl_reclaim(EaDdlPlan *plan, List *differences, bool dry_run)
+{
+	List	   *left = take_back_some(plan, differences, true, dry_run);
+	ListCell   *lc;
+
+	left = take_back_some(plan, left, false, dry_run);
+	if (!dry_run && list_length(left) < list_length(differences))
+		left = compare_again(plan);
+	foreach(lc, left)
+	{
+		EaDdlDifference *difference = lfirst(lc);
+
+		if (difference->undo != NULL && comes_first(difference))
+			difference->hint = psprintf("%s, as a superuser or its owner",
+										difference->undo);
+	}
+	return left;
+}
