@@ -83,34 +83,24 @@ note_reference(EaRequest *req, const EaViolation *found)
 				EA_NO_SUCH_RESOURCE, EA_NO_SUCH_RESOURCE);
 }
 
-/* What is said of a constraint's field, and where there is none. */
-typedef struct Words
+/* A constraint of the table, which names the field if it is of one alone. */
+static void
+note_constraint(EaRequest *req, EaErrorCode code, EaField *field)
 {
-	EaErrorCode code;
-	const char *of_field;
-	const char *of_none;
-} Words;
-
-static const Words *
-words_of(EaErrorCode code)
-{
-	static const Words all[] = {
-		{EA_ERR_UNIQUE, "The value of \"%s\" is taken.",
-		"The values are taken."},
-		{EA_ERR_OVERLAP,
-		"The value of \"%s\" overlaps with that of another resource.",
-		"The values overlap with those of another resource."},
-		{EA_ERR_REQUIRED, "The field \"%s\" is required.",
-		"A value is missing that the table requires."},
-		{EA_ERR_CHECK_FAILED,
-		"The field \"%s\" has a value that is not allowed.",
-		"The values are not allowed together."},
-	};
-	int			i = 0;
-
-	while (i < lengthof(all) - 1 && all[i].code != code)
-		i++;
-	return &all[i];
+	if (code == EA_ERR_UNIQUE)
+		note_of(req, code, field, "The value of \"%s\" is taken.",
+				"The values are taken.");
+	else if (code == EA_ERR_OVERLAP)
+		note_of(req, code, field,
+				"The value of \"%s\" overlaps with that of another resource.",
+				"The values overlap with those of another resource.");
+	else if (code == EA_ERR_REQUIRED)
+		note_of(req, code, field, "The field \"%s\" is required.",
+				"A value is missing that the table requires.");
+	else
+		note_of(req, code, field,
+				"The field \"%s\" has a value that is not allowed.",
+				"The values are not allowed together.");
 }
 
 /*
@@ -121,7 +111,6 @@ static bool
 note_violation(EaRequest *req, const ErrorData *edata, const EaRaisedRow *row)
 {
 	EaWriting  *w = &req->writing;
-	const Words *words = words_of(row->code);
 	EaErrorCode code = row->code;
 	EaViolation found;
 
@@ -149,7 +138,7 @@ note_violation(EaRequest *req, const ErrorData *edata, const EaRaisedRow *row)
 	}
 	if (found.declared && code == EA_ERR_CHECK_FAILED)
 		code = EA_ERR_INVALID_VALUE;
-	note_of(req, code, found.field, words->of_field, words->of_none);
+	note_constraint(req, code, found.field);
 	return true;
 }
 
