@@ -208,7 +208,7 @@ my @others = (
 
 	# columns that nobody writes
 	[ '428C9', 'alter table app.thing alter n set default 1; update app.thing set n = 1; alter table app.thing alter n set not null, alter n drop default, alter n add generated always as identity',
-		'alter table app.thing alter n drop identity, alter n drop not null', { n => 5 }, undef, '400 READ_ONLY /data/attributes/n', '"n" is read-only.' ],
+		'alter table app.thing alter n drop identity, alter n drop not null', { n => 5 }, undef, '400 READ_ONLY /data/attributes/n', 'The field "n" is read-only.' ],
 
 	# what no client is at fault for
 	[ '2200H', 'create sequence theirs.few maxvalue 1; alter sequence theirs.few owner to entityapi_owner; alter table app.thing add extra int default nextval(\'theirs.few\')',
