@@ -343,7 +343,8 @@ source_files()
 			! -path '*/node_modules/*' ! -name '*.[od]' ! -name '*.bc' \
 			! -name '*.so' ! -name '*.zip' ! -name '.strict' \
 			! -name '.build-flags' ! -path './entityapi--*.sql' \
-			! -path './entityapi.cdx.json*' \
+			! -path './entityapi.cdx.json*' ! -path './compile_commands.json' \
+			! -path './.cache/*' ! -path './shim/.checks/*' \
 			! -path './shim/entityapi-shim*[!e]' \
 			! -path ./shim/entityapi-shim -print0
 		find debian/source -type f -print0
