@@ -303,7 +303,7 @@ read_start(const struct peer *peer, char *start)
 	start[length] = '\0';
 }
 
-/* Who has asked for anything else does not ask for health. */
+/* A client that has asked for anything else does not ask for health. */
 static enum turn
 find_turn(const struct peer *peer)
 {

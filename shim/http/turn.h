@@ -29,7 +29,7 @@ struct turns
 {
 	long		usual;
 	long		passing;		/* for health */
-	uint64_t	passed_at;		/* when one did; 0: an usual one ended after */
+	uint64_t	passed_at;		/* when one did; 0: a usual one ended after */
 };
 
 /* The turn of a request that begins with this text, or has this target. */
@@ -37,7 +37,7 @@ extern enum turn turn_of(const char *start);
 extern enum turn turn_of_target(const char *target);
 
 /*
- * Whether one for health may begin: some at once, and after each an usual
+ * Whether one for health may begin: some at once, and after each a usual
  * request is answered, or so much time goes by, where there are any.
  */
 extern bool turn_may_pass(const struct turns *turns, bool usual_wait);

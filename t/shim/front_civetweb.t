@@ -166,7 +166,12 @@ subtest 'the end, while an answer is taken' => sub {
 	IO::Select->new($client)->can_read(60);
 	kill TERM => $ending->pid;
 	$ending->said(qr/"event":"drain"/);
-	is(length(answer($client)->{body} // ''), 30_000_000, 'it comes whole');
+	my $taken = 0;
+	while ($taken < 30_000_000)
+	{
+		$taken += sysread($client, my $some, 1 << 20) || last;
+	}
+	cmp_ok($taken, '>=', 30_000_000, 'it comes whole');
 	is($ending->stop, 0, 'and it ends with 0');
 };
 
