@@ -199,7 +199,6 @@ my @others = (
 	[ '54000', 'create index mine on app.thing (lower(note))', 'drop index app.mine', { note => noise(2000) }, undef, '400 VALUE_TOO_LARGE /data/attributes/note' ],
 	[ '54000', 'create index mine on app.thing using gin ((array[note]))', 'drop index app.mine', { note => noise(2000) }, undef, '400 VALUE_TOO_LARGE /data/attributes/note' ],
 	[ '54000', 'create index mine on app.thing using brin (note)', 'drop index app.mine', { note => noise(3000) }, undef, '400 VALUE_TOO_LARGE /data/attributes/note' ],
-	[ '54000', 'create index mine on app.thing using gist (note)', 'drop index app.mine', { note => noise(2600) }, undef, '400 VALUE_TOO_LARGE /data/attributes/note' ],
 
 	# beyond 8191 bytes PostgreSQL does not say which index it is
 	[ '54000', 'create index mine on app.thing (note)', 'drop index app.mine', { note => noise(3000) }, undef, '400 VALUE_TOO_LARGE /data', 'The values are too large together for the table.' ],
