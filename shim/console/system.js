@@ -138,7 +138,8 @@ const list = (title, items) => [h('h2', null, title), h('ul', { class: 'stack' }
 
 async function migrations(signal) {
   const said = await get('/manage/migrations/status', {}, { signal })
-  const { status, extensionVersion, manifestRevision, pending, differences, notices = [], invalidIndexes, revisions } = said
+  const { status, extensionVersion, manifestRevision, pending, differences, invalidIndexes, revisions, notices = [] } =
+    said
   return [
     head('Migrations', { over: 'Service', under: MIGRATIONS }),
     h('section', { class: 'panel', 'aria-label': 'State' }, facts([
