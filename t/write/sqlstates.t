@@ -210,7 +210,7 @@ my @others = (
 		'alter table app.thing alter n drop identity, alter n drop not null', { n => 5 }, undef, '400 READ_ONLY /data/attributes/n', 'The field "n" is read-only.' ],
 
 	# what no client is at fault for
-	[ '2200H', 'create sequence theirs.few maxvalue 1; alter sequence theirs.few owner to entityapi_owner; alter table app.thing add extra int default nextval(\'theirs.few\')',
+	[ '2200H', 'create sequence theirs.few minvalue 0 maxvalue 1 start 1; alter sequence theirs.few owner to entityapi_owner; alter table app.thing add extra int default nextval(\'theirs.few\')',
 		'alter table app.thing drop extra; drop sequence theirs.few', {}, undef, '500 INTERNAL_ERROR none' ],
 	[ '0A000', 'alter table app.thing add constraint mine check (note::numeric::int is not null) not valid', 'alter table app.thing drop constraint mine', { note => 'NaN' }, undef, '500 INTERNAL_ERROR none' ],
 	[ '42P10', 'alter table app.thing_tags rename to was; create table app.thing_tags (like app.was including defaults); alter table app.thing_tags owner to entityapi_owner',
