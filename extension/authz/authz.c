@@ -125,6 +125,13 @@ ea_authz_author(const EaRequest *req, pg_uuid_t *id)
 	return true;
 }
 
+bool
+ea_authz_knows(EaRequest *req, EaField *field)
+{
+	return ea_authz_allows(req, field->entity, EA_OP_READ) &&
+		ea_authz_readable(req, field);
+}
+
 EaField *
 ea_authz_field(EaRequest *req, EaEntity *entity, const char *name, int len)
 {

@@ -38,6 +38,9 @@ extern bool ea_authz_shown(EaRequest *req, EaField *field);
 extern bool ea_authz_readable(EaRequest *req, EaField *field);
 extern bool ea_authz_writable(EaRequest *req, EaField *field);
 
+/* Readable, and so are resources of its entity: it may be told of. */
+extern bool ea_authz_knows(EaRequest *req, EaField *field);
+
 /* Set req->tenant for entity requests (X-Tenant-Id), or throw. */
 extern void ea_authz_tenant(EaRequest *req, bool needed);
 

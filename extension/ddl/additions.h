@@ -1,5 +1,5 @@
 /*
- * What others have added to made tables.
+ * Additions of others to made tables.
  *
  * A policy, a right or a parent shows rows to others than the manifests let,
  * an owner, a rule or a child changes what the service's statements do.  All

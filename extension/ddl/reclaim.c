@@ -144,7 +144,7 @@ take_back_some(EaDdlPlan *plan, List *differences, bool owners, bool dry_run)
 	return left;
 }
 
-/* What a statement has altered is seen by a snapshot of its own. */
+/* A snapshot of its own sees what a statement has altered. */
 static List *
 compare_again(EaDdlPlan *plan)
 {

@@ -20,13 +20,6 @@
 #include "request/raised.h"
 #include "write/place.h"
 
-static bool
-may_read(EaRequest *req, EaField *field)
-{
-	return ea_authz_allows(req, field->entity, EA_OP_READ) &&
-		ea_authz_readable(req, field);
-}
-
 /*
  * Note that a table does not take the values written.  The error points at the
  * field, by a text with its name, if the caller knows of it: has sent it, or
@@ -42,7 +35,7 @@ note_of(EaRequest *req, EaErrorCode code, EaField *field,
 	w->entity != NULL && (req->entity != NULL || w->operation != NULL);
 	bool		told = field != NULL && !w->releasing &&
 	((sent && ea_place_is_sent(req, field, w->field)) ||
-	 may_read(req, field));
+	 ea_authz_knows(req, field));
 
 	if (told)
 		of_none = psprintf(of_field, field->name);
@@ -63,7 +56,7 @@ note_taken_meanwhile(EaRequest *req, EaField *field)
 {
 	ea_errors_add(req, EA_ERR_UNIQUE, EA_AT_NONE, NULL,
 				  "Another resource has the value of %s by now.",
-				  field != NULL && may_read(req, field) ?
+				  field != NULL && ea_authz_knows(req, field) ?
 				  psprintf("\"%s\"", field->name) :
 				  "a field that is unique");
 }

@@ -289,7 +289,7 @@ is_of_postgres(EaManifest *m, EaDeclEntity *entity, const char *pointer,
 	return false;
 }
 
-/* What the service keeps of each row can be shown. */
+/* The times that the service keeps of each row can be shown. */
 static const char *
 rename_hint(const char *name)
 {

@@ -149,7 +149,7 @@ least_of_field(const EaDeclField *field)
 	}
 }
 
-/* What rows have besides fields: ids, version, times. */
+/* Columns of rows besides fields: ids, version, times. */
 static int
 width_besides_fields(const EaDeclEntity *entity)
 {

@@ -217,26 +217,36 @@ write_value(Writer *w, EaField *field, int revision, const char *json)
 }
 
 /*
- * A relationship between what the caller may not read, which is left out: it
+ * A relationship between targets that the caller may not read is left out: it
  * would tell that there is something.
  */
-static bool
-tells_nothing(Writer *w, const EaLogRecord *record, const EaLogChange *change)
+static void
+write_change(Writer *w, const EaLogRecord *record, const EaLogChange *change)
 {
 	StringInfo	out = w->out;
-	StringInfoData from;
-	StringInfoData to;
+	EaField    *field = change->field;
+	int			start = out->len;
+	int			from;
+	int			end;
+	int			to;
 
-	if (change->field->kind == EA_ATTRIBUTE)
-		return false;
-	initStringInfo(&from);
-	initStringInfo(&to);
-	w->out = &from;
-	write_value(w, change->field, record->revision, change->from);
-	w->out = &to;
-	write_value(w, change->field, record->revision, change->to);
-	w->out = out;
-	return ea_past_values_alike(from.data, to.data);
+	ea_jsonwrite_key(out, field->name);
+	ea_jsonwrite_lit(out, "{\"from\":");
+	from = out->len;
+	write_value(w, field, record->revision, change->from);
+	end = out->len;
+	ea_jsonwrite_lit(out, ",\"to\":");
+	to = out->len;
+	write_value(w, field, record->revision, change->to);
+	if (field->kind != EA_ATTRIBUTE &&
+		ea_past_values_alike(pnstrdup(out->data + from, end - from),
+							 pnstrdup(out->data + to, out->len - to)))
+	{
+		out->len = start;
+		out->data[start] = '\0';
+	}
+	else
+		appendStringInfoCharMacro(out, '}');
 }
 
 static void
@@ -244,16 +254,8 @@ write_changes(Writer *w, const EaLogRecord *record, const EaLogDetail *detail)
 {
 	for (int i = 0; i < detail->nchanges; i++)
 	{
-		const EaLogChange *change = &detail->changes[i];
-
-		if (!is_shown(w, change->field) || tells_nothing(w, record, change))
-			continue;
-		ea_jsonwrite_key(w->out, change->field->name);
-		ea_jsonwrite_lit(w->out, "{\"from\":");
-		write_value(w, change->field, record->revision, change->from);
-		ea_jsonwrite_lit(w->out, ",\"to\":");
-		write_value(w, change->field, record->revision, change->to);
-		appendStringInfoCharMacro(w->out, '}');
+		if (is_shown(w, detail->changes[i].field))
+			write_change(w, record, &detail->changes[i]);
 	}
 }
 

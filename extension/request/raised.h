@@ -33,7 +33,7 @@ extern bool ea_raised_here(const EaRequest *req, const ErrorData *edata);
 extern bool ea_raised_by_trigger(const EaRequest *req,
 								 const ErrorData *edata);
 
-/* What raised it, of the rows of raisedlist.h. */
+/* The cause of an error, of the rows of raisedlist.h. */
 typedef enum EaRaisedBy
 {
 	EA_BY_NONE,
@@ -44,7 +44,7 @@ typedef enum EaRaisedBy
 	EA_BY_TRIGGER
 } EaRaisedBy;
 
-/* What the answer is about. */
+/* The place that the answer points at. */
 typedef enum EaRaisedOf
 {
 	EA_NAMES_NOTHING,

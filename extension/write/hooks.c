@@ -110,8 +110,7 @@ place_of(const EaHookCall *call, EaField *field)
 		(req->field != NULL && req->field != field))
 		return NULL;
 	if (!ea_place_is_sent(req, field, req->field) &&
-		!(ea_authz_allows(req, field->entity, EA_OP_READ) &&
-		  ea_authz_readable(req, field)))
+		!ea_authz_knows(req, field))
 		return NULL;
 	return ea_place_field(req, field, req->field);
 }

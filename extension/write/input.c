@@ -140,8 +140,7 @@ static bool
 may_repeat(EaInput *input, EaField *field, const EaJson *member)
 {
 	return member != NULL && input->op == EA_OP_UPDATE &&
-		ea_authz_allows(input->req, input->entity, EA_OP_READ) &&
-		ea_authz_readable(input->req, field);
+		ea_authz_knows(input->req, field);
 }
 
 static void

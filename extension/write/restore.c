@@ -252,8 +252,7 @@ hold_targets(Restore *r, EaEntity *target, EaIds *ids)
 static EA_NORETURN void
 refuse_reference(EaRequest *req, EaField *field)
 {
-	if (ea_authz_allows(req, field->entity, EA_OP_READ) &&
-		ea_authz_readable(req, field))
+	if (ea_authz_knows(req, field))
 		ea_errors_throw(req, EA_ERR_STILL_DELETED, EA_AT_NONE, NULL,
 						"The resource that \"%s\" refers to is deleted: "
 						"restore that first.", field->name);

@@ -111,7 +111,7 @@ channel_look(struct channel *channel)
 		reads = unread_wait(channel->connection, 1) == 0;
 }
 
-/* What comes in one piece is not asked for: that is all most of the time. */
+/* The kernel is not asked about one piece alone, as most answers are. */
 bool
 channel_is_large(struct channel *channel)
 {
