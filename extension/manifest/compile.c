@@ -563,8 +563,10 @@ EaJson *
 ea_manifest_tree(const char *definition)
 {
 	EaJsonFault fault;
+
+	/* documents are stored as a list, which is no part of them */
 	EaJson	   *tree = ea_jsonread_parse(definition, strlen(definition),
-										 EA_MANIFEST_MAX_DEPTH, &fault);
+										 EA_MANIFEST_MAX_DEPTH + 1, &fault);
 
 	if (tree == NULL)
 		elog(ERROR, "a definition is no JSON: %s", fault.message);

@@ -61,7 +61,8 @@ sub document
 	my %fields = map { $_->{name} => { %{ $_->{spec} }, $_->{secret} ? (readRoles => ['Boss']) : (),
 			$renamed->{ $_->{id} } ? (renamedFrom => $renamed->{ $_->{id} }) : () } } @{ $entity->{fields} };
 
-	$fields{$_} = { type => 'ref', target => $entity->{links}{$_}{name}, onDelete => 'setNull', relation => $_ eq 'link' ? 'ManyToOne' : 'ManyToMany' }
+	$fields{$_} = { type => 'ref', target => $entity->{links}{$_}{name},
+		$_ eq 'link' ? (relation => 'ManyToOne', onDelete => 'setNull') : (relation => 'ManyToMany') }
 	  for keys %{ $entity->{links} };
 	return { kind => 'Entity', metadata => { name => $entity->{name} }, spec => { plural => $entity->{type}, fields => \%fields,
 			$renamed->{ $entity->{id} } ? (renamedFrom => $renamed->{ $entity->{id} }) : (),
