@@ -170,18 +170,6 @@ extern const pg_uuid_t ea_audit_platform;
 /* The tenant in the first Datum, NULL for the platform. */
 extern const pg_uuid_t *ea_audit_tenant(Datum value, bool isnull);
 
-/* -------- for housekeeping -------- */
-
-/*
- * Have partitions ahead, where requests make none: with Citus.  True if it has
- * tried to make some: then the transaction is to do nothing else, as it has
- * locked the log, which other sessions look at while they wait for a turn.
- */
-extern bool ea_audit_prepare(EaRequest *req);
-
-/* The log has a part for that month: no record of it was purged. */
-extern bool ea_audit_has_month(TimestampTz at);
-
 /* -------- between audit.c and audit_event.c -------- */
 
 /* Write all records noted; there is at least one. */

@@ -41,9 +41,6 @@ extern bool ea_authz_writable(EaRequest *req, EaField *field);
 /* Readable, and so are resources of its entity: it may be told of. */
 extern bool ea_authz_knows(EaRequest *req, EaField *field);
 
-/* Set req->tenant for entity requests (X-Tenant-Id), or throw. */
-extern void ea_authz_tenant(EaRequest *req, bool needed);
-
 /*
  * The caller as a resource of User: false for a SuperAdmin, which belongs to
  * no tenant, and for a caller that has no account here.

@@ -11,7 +11,7 @@
 #include "utils/fmgrprotos.h"
 
 #include "authz/policy.h"
-#include "authz/policy_check.h"
+#include "authz/policy_types.h"
 #include "base/grow.h"
 #include "base/jsonwrite.h"
 #include "model/types.h"

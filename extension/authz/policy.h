@@ -1,7 +1,7 @@
 /*
  * Policy expressions to a checked tree.  Pure: knows no catalog.
  *
- * policy.c parses, policy_check.c finds the types.  A resolver says what a
+ * policy.c parses, policy_types.c finds the types.  A resolver says what a
  * path stands for, so that the same rules hold for documents under way and for
  * stored declarations.
  */

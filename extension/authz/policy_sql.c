@@ -4,7 +4,7 @@
 
 #include "authz/authz.h"
 #include "authz/caller_number.h"
-#include "authz/policy_check.h"
+#include "authz/policy_types.h"
 #include "authz/policy_condition.h"
 #include "authz/policy_operand.h"
 #include "authz/policy_writer.h"

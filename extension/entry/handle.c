@@ -10,6 +10,7 @@
 
 #include "audit/audit_event.h"
 #include "authz/authz.h"
+#include "authz/tenant.h"
 #include "base/guc.h"
 #include "base/uuid.h"
 #include "cluster/distributed.h"
@@ -187,7 +188,7 @@ serve_request(EaRequest *req, const char *method_name)
 	check_caller(req);
 	ea_negotiation_check(req);
 	if (req->route->operation != 0)
-		ea_authz_tenant(req, req->entity->tenant_scoped);
+		ea_tenant_choose(req, req->entity->tenant_scoped);
 	if (ea_distributed() && !stays_here(req))
 		ea_distributed_settings_carry();
 	req->route->handler(req);

@@ -13,7 +13,7 @@
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
 
-#include "audit/audit.h"
+#include "audit/months.h"
 #include "base/compat.h"
 #include "cluster/distributed.h"
 #include "cluster/distributed_settings.h"
@@ -45,7 +45,7 @@ serve_step(EaRequest *req, const char *method)
 	{
 		if (ea_distributed())
 			ea_distributed_settings_carry();
-		more = ea_audit_prepare(req);
+		more = ea_audit_months_keep_ahead(req);
 		if (!more)
 		{
 			deleted = ea_erase_step(req, false, &more);
@@ -129,7 +129,7 @@ sweep_rows(int max_rows)
 	req->catalog = ea_catalog_acquire();
 	PG_TRY();
 	{
-		bool		again = ea_audit_prepare(req);
+		bool		again = ea_audit_months_keep_ahead(req);
 
 		/* work that leaves nothing to count is work, too */
 		n = again;

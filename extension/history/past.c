@@ -12,6 +12,7 @@
 #include "utils/memutils.h"
 
 #include "audit/audit.h"
+#include "audit/months.h"
 #include "authz/policy_sql.h"
 #include "base/grow.h"
 #include "base/uuid.h"
@@ -229,7 +230,7 @@ ea_past_existed(EaPast *past, const EaField *field, int revision)
 static bool
 is_kept_since(const EaResourceLog *last, TimestampTz at)
 {
-	return last->n > 0 || ea_audit_has_month(at);
+	return last->n > 0 || ea_audit_months_has(at);
 }
 
 bool

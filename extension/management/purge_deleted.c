@@ -22,7 +22,7 @@
 #include "model/sqlbuf.h"
 #include "write/delete.h"
 #include "write/links_deferred.h"
-#include "write/soft_deletion.h"
+#include "write/deletion_mark.h"
 
 /* Rows that are looked up at once. */
 #define BATCH 100
@@ -125,7 +125,7 @@ find_due(EaRequest *req, DueList *list)
 typedef struct Look
 {
 	EaEntity   *entity;
-	EaSoftDeletion deletion;
+	EaDeletionMark deletion;
 } Look;
 
 static void
@@ -134,13 +134,13 @@ look_row(void *arg, TupleTableSlot *slot)
 	Look	   *look = arg;
 	int			column = 0;
 
-	ea_soft_deletion_read(&look->deletion, look->entity, slot, &column);
+	ea_deletion_mark_read(&look->deletion, look->entity, slot, &column);
 }
 
 /* Is the row still deleted, and due? To lock it, nobody else may hold it. */
 static bool
 is_due(EaRequest *req, EaEntity *entity, const pg_uuid_t *id,
-	   const EaSoftDeletion *same, bool lock, EaSoftDeletion *deletion)
+	   const EaDeletionMark *same, bool lock, EaDeletionMark *deletion)
 {
 	Look		look = {entity};
 	EaSqlBuf	b;
@@ -149,14 +149,14 @@ is_due(EaRequest *req, EaEntity *entity, const pg_uuid_t *id,
 	ea_sqlbuf_init(&b, req);
 	b.deleted_too = true;
 	ea_sqlbuf_add(&b, "SELECT ");
-	ea_soft_deletion_select(&b, entity, 0);
+	ea_deletion_mark_select(&b, entity, 0);
 	alias = ea_sqlbuf_from(&b, entity, EA_OP_DELETE);
 	ea_sqlbuf_is(&b, alias, entity->id_column, id);
 	ea_sqlbuf_addf(&b, " AND t%d.%s < ", alias, entity->deleted_column);
 	ea_sqlbuf_value(&b, TIMESTAMPTZOID,
 					TimestampTzGetDatum(due_before(req, entity)), false);
 	if (same != NULL)
-		ea_soft_deletion_same(&b, entity, alias, same);
+		ea_deletion_mark_same(&b, entity, alias, same);
 	if (lock)
 		ea_sqlbuf_add(&b, " FOR UPDATE SKIP LOCKED");
 	if (ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, look_row, &look) == 0)
@@ -192,7 +192,7 @@ read_reference(EaRequest *req, EaEntity *entity, const pg_uuid_t *id,
 /* Go to a row that took this one along and is due as well. */
 static bool
 climb_up(EaRequest *req, EaEntity **entity, pg_uuid_t *id,
-		  const EaSoftDeletion *deletion)
+		  const EaDeletionMark *deletion)
 {
 	for (int i = 0; i < (*entity)->nfields; i++)
 	{
@@ -236,7 +236,7 @@ purge_due(void *arg)
 	EaRequest  *req = due->req;
 	EaEntity   *entity = due->entity;
 	pg_uuid_t	id = due->id;
-	EaSoftDeletion deletion;
+	EaDeletionMark deletion;
 	int			depth = 0;
 	List	   *list;
 	ListCell   *cell;

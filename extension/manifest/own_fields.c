@@ -6,7 +6,7 @@
  */
 #include "postgres.h"
 
-#include "authz/policy_check.h"
+#include "authz/policy_types.h"
 #include "manifest/faults.h"
 #include "manifest/fields.h"
 #include "manifest/own_fields.h"

@@ -7,7 +7,7 @@
 #include "miscadmin.h"
 
 #include "authz/policy.h"
-#include "authz/policy_check.h"
+#include "authz/policy_types.h"
 #include "manifest/faults.h"
 #include "manifest/manifest.h"
 #include "manifest/own_fields.h"

@@ -13,6 +13,7 @@
 #include "utils/resowner.h"
 
 #include "authz/authz.h"
+#include "authz/tenant.h"
 #include "base/jsonwrite.h"
 #include "base/uuid.h"
 #include "cluster/distributed.h"
@@ -392,7 +393,7 @@ authorize_operation(Run *run, EaAtomicOp *op)
 	ea_authz_require(req, op->entity, op->relationship != NULL
 					 ? EA_OP_UPDATE : operations[op->verb]);
 	if (!run->tenant_known || (op->entity->tenant_scoped && !req->has_tenant))
-		ea_authz_tenant(req, op->entity->tenant_scoped);
+		ea_tenant_choose(req, op->entity->tenant_scoped);
 	run->tenant_known = true;
 }
 

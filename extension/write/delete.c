@@ -24,7 +24,7 @@
 #include "write/hook_phases.h"
 #include "write/links.h"
 #include "write/links_deferred.h"
-#include "write/soft_deletion.h"
+#include "write/deletion_mark.h"
 #include "write/write_policy.h"
 #include "write/written.h"
 
@@ -388,12 +388,12 @@ static void
 purged_row(void *arg, TupleTableSlot *slot)
 {
 	PurgedRow  *row = arg;
-	EaSoftDeletion deletion = {0};
+	EaDeletionMark deletion = {0};
 	EaPurged   *purged;
 	int			column = 1;
 	const char *key;
 
-	ea_soft_deletion_read(&deletion, row->entity, slot, &column);
+	ea_deletion_mark_read(&deletion, row->entity, slot, &column);
 	key = psprintf(INT64_FORMAT " %s", deletion.at,
 				   deletion.has_id ? ea_uuid_text(&deletion.id) : "");
 	purged = ea_names_map_get(row->purged->by_deletion, key);
@@ -416,7 +416,7 @@ purge_rows(EaSqlBuf *b, const Doomed *doomed, int alias)
 	ea_sqlbuf_add(b, " RETURNING ");
 	ea_sqlbuf_select(b, alias, doomed->entity->id_column, UUIDOID);
 	ea_sqlbuf_add(b, ", ");
-	ea_soft_deletion_select(b, doomed->entity, alias);
+	ea_deletion_mark_select(b, doomed->entity, alias);
 	ea_written_run(b, doomed->entity, true, doomed->ids->n, purged_row, &row);
 }
 

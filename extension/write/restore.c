@@ -26,7 +26,7 @@
 #include "write/audit_changes.h"
 #include "write/links.h"
 #include "write/restore.h"
-#include "write/soft_deletion.h"
+#include "write/deletion_mark.h"
 #include "write/written.h"
 
 /* The rows of an entity that come back. */
@@ -43,7 +43,7 @@ typedef struct Restore
 	EaRequest  *req;
 	List	   *strands;		/* of Strand *; the resource's is first */
 	EaEntity   *entity;			/* of the resource, */
-	EaSoftDeletion deletion;	/* the deletion, */
+	EaDeletionMark deletion;	/* the deletion, */
 	int64		version;		/* and its version */
 } Restore;
 
@@ -55,7 +55,7 @@ root_row(void *arg, TupleTableSlot *slot)
 	Restore    *r = arg;
 	int			column = 0;
 
-	ea_soft_deletion_read(&r->deletion, r->entity, slot, &column);
+	ea_deletion_mark_read(&r->deletion, r->entity, slot, &column);
 	r->version = DatumGetInt64(slot->tts_values[column]);
 }
 
@@ -70,7 +70,7 @@ hold_root(Restore *r, const pg_uuid_t *id, const EaIfMatch *match)
 	ea_sqlbuf_init(&b, r->req);
 	b.shown = EA_SHOWN_DELETED;
 	ea_sqlbuf_add(&b, "SELECT ");
-	ea_soft_deletion_select(&b, entity, 0);
+	ea_deletion_mark_select(&b, entity, 0);
 	if (entity->locking)
 		ea_sqlbuf_addf(&b, ", t0.%s", entity->version_column);
 	else
@@ -139,7 +139,7 @@ pull_rows(Restore *r, EaEntity *child, const char *column, const EaIds *by)
 	ea_sqlbuf_select(&b, 0, child->id_column, UUIDOID);
 	alias = ea_sqlbuf_from(&b, child, EA_OP_DELETE);
 	ea_sqlbuf_among(&b, alias, column, "= ANY", ea_uuid_list(by));
-	ea_soft_deletion_same(&b, child, alias, &r->deletion);
+	ea_deletion_mark_same(&b, child, alias, &r->deletion);
 	ea_sqlbuf_addf(&b, " ORDER BY t%d.%s FOR UPDATE", alias, child->id_column);
 	ea_sqlbuf_run_ids(&b, EA_EXEC_WRITE, &found);
 	if (found.n > 0)

@@ -7,7 +7,7 @@
 #include "mb/pg_wchar.h"
 
 #include "authz/policy.h"
-#include "authz/policy_check.h"
+#include "authz/policy_types.h"
 #include "base/jsonread.h"
 #include "model/types.h"
 #include "query/rsql.h"

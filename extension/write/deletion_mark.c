@@ -3,10 +3,10 @@
 #include "catalog/pg_type.h"
 #include "utils/timestamp.h"
 
-#include "write/soft_deletion.h"
+#include "write/deletion_mark.h"
 
 void
-ea_soft_deletion_select(EaSqlBuf *b, EaEntity *entity, int alias)
+ea_deletion_mark_select(EaSqlBuf *b, EaEntity *entity, int alias)
 {
 	ea_sqlbuf_select(b, alias, entity->deleted_column, TIMESTAMPTZOID);
 	if (entity->deletion_column == NULL)
@@ -16,7 +16,7 @@ ea_soft_deletion_select(EaSqlBuf *b, EaEntity *entity, int alias)
 }
 
 void
-ea_soft_deletion_read(EaSoftDeletion *deletion, EaEntity *entity,
+ea_deletion_mark_read(EaDeletionMark *deletion, EaEntity *entity,
 					  TupleTableSlot *slot, int *column)
 {
 	deletion->at = DatumGetTimestampTz(slot->tts_values[(*column)++]);
@@ -30,8 +30,8 @@ ea_soft_deletion_read(EaSoftDeletion *deletion, EaEntity *entity,
 }
 
 void
-ea_soft_deletion_same(EaSqlBuf *b, EaEntity *entity, int alias,
-					  const EaSoftDeletion *deletion)
+ea_deletion_mark_same(EaSqlBuf *b, EaEntity *entity, int alias,
+					  const EaDeletionMark *deletion)
 {
 	ea_sqlbuf_addf(b, " AND t%d.%s = ", alias, entity->deleted_column);
 	ea_sqlbuf_value(b, TIMESTAMPTZOID, TimestampTzGetDatum(deletion->at),

@@ -5,26 +5,26 @@
  * were ids, and existing tables without a column for them, have the time
  * alone.
  */
-#ifndef EA_SOFT_DELETION_H
-#define EA_SOFT_DELETION_H
+#ifndef EA_DELETION_MARK_H
+#define EA_DELETION_MARK_H
 
 #include "model/sqlbuf.h"
 
-typedef struct EaSoftDeletion
+typedef struct EaDeletionMark
 {
 	TimestampTz at;
 	bool		has_column;		/* the table has one for the id, */
 	bool		has_id;			/* and this row has one */
 	pg_uuid_t	id;
-} EaSoftDeletion;
+} EaDeletionMark;
 
 /* Append the columns that have it, of t<alias>; read them from *column on. */
-extern void ea_soft_deletion_select(EaSqlBuf *b, EaEntity *entity, int alias);
-extern void ea_soft_deletion_read(EaSoftDeletion *deletion, EaEntity *entity,
+extern void ea_deletion_mark_select(EaSqlBuf *b, EaEntity *entity, int alias);
+extern void ea_deletion_mark_read(EaDeletionMark *deletion, EaEntity *entity,
 								  TupleTableSlot *slot, int *column);
 
 /* ` AND <t<alias> was deleted with it>`; the statement shows deleted rows. */
-extern void ea_soft_deletion_same(EaSqlBuf *b, EaEntity *entity, int alias,
-								  const EaSoftDeletion *deletion);
+extern void ea_deletion_mark_same(EaSqlBuf *b, EaEntity *entity, int alias,
+								  const EaDeletionMark *deletion);
 
-#endif							/* EA_SOFT_DELETION_H */
+#endif							/* EA_DELETION_MARK_H */

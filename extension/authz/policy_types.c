@@ -8,7 +8,7 @@
 #include "miscadmin.h"
 
 #include "authz/policy.h"
-#include "authz/policy_check.h"
+#include "authz/policy_types.h"
 #include "model/host.h"
 #include "model/types.h"
 

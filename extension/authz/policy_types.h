@@ -1,8 +1,8 @@
 /*
  * The types of a policy expression, and whether they fit together.
  */
-#ifndef EA_POLICY_CHECK_H
-#define EA_POLICY_CHECK_H
+#ifndef EA_POLICY_TYPES_H
+#define EA_POLICY_TYPES_H
 
 #include "authz/policy.h"
 
@@ -27,4 +27,4 @@ extern const EaType *ea_policy_type_reader(EaPolicyType type);
 /* The type of values of a security attribute, by the name of its type. */
 extern EaPolicyType ea_policy_type_of(const char *type_name);
 
-#endif							/* EA_POLICY_CHECK_H */
+#endif							/* EA_POLICY_TYPES_H */
