@@ -64,8 +64,10 @@ class Document {
 
 const escape = (token) => token.replaceAll('~', '~0').replaceAll('/', '~1');
 
-// Quotes and spaces of a media type do not matter, and profiles are ignored.
-const normal = (type) => (type ?? '').replace(/\s*;\s*profile="[^"]*"/i, '').replaceAll(/[\s"]/g, '').toLowerCase();
+// Quotes and spaces of a media type do not matter, profiles are ignored, and
+// the one encoding of JSON says nothing.
+const normal = (type) => (type ?? '').replace(/\s*;\s*profile="[^"]*"/i, '').replaceAll(/[\s"]/g, '').toLowerCase()
+  .replace(/^application\/json;charset=utf-8$/, 'application/json');
 
 function checkContent(document, part, pointer, type, body) {
   const key = Object.keys(part.content ?? {}).find((k) => normal(k) === normal(type));
